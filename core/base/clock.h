@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Clocks. Never a source of randomness or of training decisions other than --max-time. Threads: any.
+ */
+#ifndef DTRAIN_CORE_BASE_CLOCK_H
+#define DTRAIN_CORE_BASE_CLOCK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+double dt_clock_s(void);                      /* monotonic seconds */
+void dt_clock_utc(char *out, size_t bytes);   /* "2026-11-20T23:59:59Z", at least 21 bytes */
+uint64_t dt_rss_bytes(void);                  /* resident memory of this process now, 0 when unknown */
+uint64_t dt_rss_peak_bytes(void);
+
+#endif

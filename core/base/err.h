@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Error record: the reason behind a dt_status, one per thread.
+ *
+ * The first place that knows the reason writes it with DT_FAIL; callers pass the status up and may add
+ * a line with DT_CONTEXT ("loading phase x"); only core/host/main.c prints. A record lives until the next
+ * dt_error_clear or DT_FAIL on the same thread. Workers hand theirs to the caller with dt_error_take/put.
+ * Threads: any (thread-local).
+ */
+#ifndef DTRAIN_CORE_BASE_ERR_H
+#define DTRAIN_CORE_BASE_ERR_H
+
+#include "dtrain/status.h"
+
+enum { DT_ERROR_TEXT_BYTES = 2048 };
+
+/* Record a new error (replaces the old record) and return st. Message: lower case, value and limit, what to do. */
+dt_status dt_fail(dt_status st, const char *file, int line, const char *fmt, ...) DT_PRINTF(4, 5);
+#define DT_FAIL(st, ...) dt_fail((st), __FILE__, __LINE__, __VA_ARGS__)
+
+/* Put "context: " in front of the recorded text; returns st. */
+dt_status dt_context(dt_status st, const char *fmt, ...) DT_PRINTF(2, 3);
+#define DT_CONTEXT(st, ...) dt_context((st), __VA_ARGS__)
+
+const char *dt_error_text(void);  /* the record of this thread, "" when empty */
+const char *dt_error_where(void); /* "file:line" of the DT_FAIL that made it, "" when empty */
+void dt_error_clear(void);
+
+/* Hand a record from a worker to the thread that waits for it. */
+typedef struct dt_error {
+    dt_status status;
+    char text[DT_ERROR_TEXT_BYTES];
+    char where[128];
+} dt_error;
+void dt_error_take(dt_error *out_p, dt_status st); /* copies this thread's record */
+dt_status dt_error_put(const dt_error *e);         /* makes it this thread's record, returns e->status */
+
+const char *dt_status_name(dt_status st); /* "DT_ECONFIG"; "DT_?" when unknown */
+const char *dt_status_text(dt_status st); /* "configuration or command line" */
+
+/* Propagate a failure unchanged. Positive codes (DT_DONE, DT_AGAIN) are not failures and fall through. */
+#define DT_TRY(expr)                                                                                                   \
+    do {                                                                                                               \
+        dt_status dt_try_st_ = (expr);                                                                                 \
+        if (dt_try_st_ < 0) {                                                                                          \
+            return dt_try_st_;                                                                                         \
+        }                                                                                                              \
+    } while (0)
+
+#endif

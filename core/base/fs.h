@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * File system calls that the rest of the host uses for anything that must survive a crash: every call checks its
+ * result, names the path in its error, and is a fault point (fault.h: fs.open, fs.write, fs.fsync, fs.rename, ...).
+ * Threads: any.
+ */
+#ifndef DTRAIN_CORE_BASE_FS_H
+#define DTRAIN_CORE_BASE_FS_H
+
+#include "dtrain/status.h"
+#include "base/str.h"
+
+dt_status dt_fs_mkdirs(const char *path) DT_NODISCARD; /* like mkdir -p */
+dt_status dt_fs_create(const char *path, int *out_fd) DT_NODISCARD; /* new file, fails when it exists */
+dt_status dt_fs_write(int fd, const char *path, const void *p, size_t bytes) DT_NODISCARD; /* all of it */
+dt_status dt_fs_sync_close(int fd, const char *path) DT_NODISCARD;  /* fsync then close; closes in any case */
+dt_status dt_fs_sync_dir(const char *path) DT_NODISCARD;
+dt_status dt_fs_rename(const char *from, const char *to) DT_NODISCARD;
+dt_status dt_fs_write_atomic(const char *path, const void *p, size_t bytes) DT_NODISCARD; /* temp, fsync, rename, fsync dir */
+dt_status dt_fs_read_all(const char *path, size_t max_bytes, char **out_p, size_t *bytes_p) DT_NODISCARD; /* NUL-terminated; dt_free */
+dt_status dt_fs_map(const char *path, const void **out_p, size_t *bytes_p) DT_NODISCARD; /* read-only mmap; empty file is DT_EDATA */
+void dt_fs_unmap(const void *p, size_t bytes);
+dt_status dt_fs_remove_tree(const char *path) DT_NODISCARD; /* missing is fine */
+bool dt_fs_is_dir(const char *path);
+bool dt_fs_is_file(const char *path);
+/* Sorted names in a folder, without . and ..; free each and the array with dt_free. */
+dt_status dt_fs_list(const char *path, char ***out_p, size_t *n_p) DT_NODISCARD;
+void dt_fs_list_free(char **names, size_t n);
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Host memory: the only allocation functions of the host. Counted (a test proves that a steady step
+ * allocates nothing) and able to fail on demand (DTRAIN_FAULT=alloc:N fails the N-th call, see fault.h).
+ * Threads: any.
+ */
+#ifndef DTRAIN_CORE_BASE_MEM_H
+#define DTRAIN_CORE_BASE_MEM_H
+
+#include "dtrain/status.h"
+#include <stdbool.h>
+
+void *dt_alloc(size_t bytes);                         /* zeroed, 64-byte aligned; NULL when out of memory; 0 gives NULL-free 1 byte */
+void *dt_alloc_n(size_t n, size_t size);              /* overflow-checked n * size, zeroed */
+void *dt_realloc(void *p, size_t bytes);              /* grown part is NOT zeroed; NULL leaves p alive */
+void dt_free(void *p);                                /* NULL is fine */
+char *dt_strdup(const char *s);                       /* NULL in gives NULL out */
+bool dt_mul_size(size_t a, size_t b, size_t *out_p);  /* false on overflow */
+uint64_t dt_alloc_count(void);                        /* calls so far, all threads */
+uint64_t dt_alloc_live_bytes(void);                   /* bytes requested and not yet freed */
+
+/* Large arenas: anonymous mmap, huge pages asked for, zeroed, touched lazily. bytes is rounded up to pages. */
+dt_status dt_arena_map(size_t bytes, void **out_p) DT_NODISCARD;
+void dt_arena_unmap(void *p, size_t bytes);
+
+#endif

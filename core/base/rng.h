@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Counter-based random numbers: Philox4x32-10 (Salmon et al., SC'11, "Parallel random numbers: as easy as 1, 2, 3").
+ * A number depends on its key and counter alone: (seed, phase, step, sample or environment, op), never on a rank,
+ * a worker or how many were drawn before. The CUDA lane must give the same bits. Threads: any (no state).
+ */
+#ifndef DTRAIN_CORE_BASE_RNG_H
+#define DTRAIN_CORE_BASE_RNG_H
+
+#include <stdint.h>
+
+typedef struct dt_rng_key {
+    uint64_t seed;   /* the run's seed */
+    uint32_t phase;  /* index of the phase in the run */
+    uint32_t op;     /* stream: op id in a graph, or a stream number of the caller */
+    uint64_t step;
+    uint64_t sample; /* global sample or environment number */
+} dt_rng_key;
+
+/* 128 random bits: block i of the stream named by key. */
+void dt_philox(const dt_rng_key *key, uint64_t i, uint32_t out[4]);
+/* Raw round function, for tests against known answers. */
+void dt_philox4x32(const uint32_t key[2], const uint32_t counter[4], uint32_t out[4]);
+double dt_rng_uniform(const dt_rng_key *key, uint64_t i); /* [0,1), 53 bits */
+double dt_rng_normal(const dt_rng_key *key, uint64_t i);  /* Box-Muller on block i */
+
+/* Keyed permutation of 0..n-1 (Feistel with cycle walking): position -> index, no table. */
+uint64_t dt_permute(uint64_t position, uint64_t n, const dt_rng_key *key);
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Growable string, and the few string helpers every room needs. Threads: an object belongs to one thread.
+ */
+#ifndef DTRAIN_CORE_BASE_STR_H
+#define DTRAIN_CORE_BASE_STR_H
+
+#include "dtrain/status.h"
+#include <stdarg.h>
+#include <stdbool.h>
+
+typedef struct dt_str {
+    char *text; /* always NUL-terminated once anything was added; NULL before; use dt_str_text */
+    size_t bytes, cap;
+    bool failed; /* an append ran out of memory: sticky, checked once at the end with dt_str_status */
+} dt_str;
+
+void dt_str_fini(dt_str *s);
+void dt_str_clear(dt_str *s);
+void dt_str_add(dt_str *s, const char *text);
+void dt_str_add_n(dt_str *s, const char *bytes, size_t n);
+void dt_str_addf(dt_str *s, const char *fmt, ...) DT_PRINTF(2, 3);
+void dt_str_addv(dt_str *s, const char *fmt, va_list ap);
+const char *dt_str_text(const dt_str *s); /* "" when empty */
+dt_status dt_str_status(const dt_str *s); /* DT_OK or DT_ENOMEM (recorded) */
+
+bool dt_glob_match(const char *pattern, const char *text); /* '*' and '?'; '*' crosses dots */
+int dt_edit_distance(const char *a, const char *b);        /* Damerau-Levenshtein, for did-you-mean; capped at 64 */
+/* The candidate nearest to word (distance at most max(2, strlen/3)), or NULL. Candidates end with NULL. */
+const char *dt_did_you_mean(const char *word, const char *const *candidates);
+bool dt_parse_i64(const char *text, int64_t *out_p); /* whole text, decimal or 0x; false on overflow or junk */
+bool dt_parse_f64(const char *text, double *out_p);  /* whole text, C locale; "inf"/"nan" refused */
+
+#endif
