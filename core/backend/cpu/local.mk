@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+# CPU kernels: the same files are compiled once per instruction set with -DDT_ISA=<name> (names of functions end in
+# it); which set runs is decided at start. Sources that must not be compiled several times go into
+# core_libdtcore_la_SOURCES like everywhere else.
+
+cpu_isa_sources =
+
+# no errno from sqrtf and no trapping arithmetic, or gcc does not vectorise; no change of results
+cpu_isa_cflags = -O3 $(base_cflags) -fopenmp-simd -fno-math-errno -fno-trapping-math
+
+noinst_LTLIBRARIES += core/backend/cpu/libcpu_base.la
+core_backend_cpu_libcpu_base_la_SOURCES = $(cpu_isa_sources)
+core_backend_cpu_libcpu_base_la_CPPFLAGS = $(AM_CPPFLAGS) -DDT_ISA=base
+core_backend_cpu_libcpu_base_la_CFLAGS = $(cpu_isa_cflags)
+core_libdtcore_la_LIBADD += core/backend/cpu/libcpu_base.la
+
+if DT_HAVE_AVX2_FLAGS
+noinst_LTLIBRARIES += core/backend/cpu/libcpu_avx2.la
+core_backend_cpu_libcpu_avx2_la_SOURCES = $(cpu_isa_sources)
+core_backend_cpu_libcpu_avx2_la_CPPFLAGS = $(AM_CPPFLAGS) -DDT_ISA=avx2 -DDT_ISA_AVX2
+core_backend_cpu_libcpu_avx2_la_CFLAGS = $(cpu_isa_cflags) -mavx2 -mfma
+core_libdtcore_la_LIBADD += core/backend/cpu/libcpu_avx2.la
+endif
+
+if DT_HAVE_AVX512_FLAGS
+noinst_LTLIBRARIES += core/backend/cpu/libcpu_avx512.la
+core_backend_cpu_libcpu_avx512_la_SOURCES = $(cpu_isa_sources)
+core_backend_cpu_libcpu_avx512_la_CPPFLAGS = $(AM_CPPFLAGS) -DDT_ISA=avx512 -DDT_ISA_AVX512
+core_backend_cpu_libcpu_avx512_la_CFLAGS = $(cpu_isa_cflags) -mavx512f -mavx512dq -mavx512bw -mavx512vl -mfma
+core_libdtcore_la_LIBADD += core/backend/cpu/libcpu_avx512.la
+endif

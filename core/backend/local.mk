@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
+# core_libdtcore_la_SOURCES += core/backend/x.c core/backend/x.h
+
+include core/backend/cpu/local.mk

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+# Tests. A room's local.mk adds one line per cmocka program: dt_tests += tests/<room>/test_<file>
+# (its source is tests/<room>/test_<file>.c, or list more in tests_<room>_test_<file>_SOURCES). Scripts: dt_scripts += x.sh
+# Every test runs in the build folder and finds the source by $DT_SRCDIR and the build by $DT_BUILDDIR.
+# A plugin for tests only: check_LTLIBRARIES, with $(PLUGIN_LINK) -rpath /nowhere.
+
+dt_tests =
+dt_scripts =
+LDADD = core/libdtcore.la $(CMOCKA_LIBS)
+
+include tests/base/local.mk
+include tests/config/local.mk
+include tests/tensor/local.mk
+include tests/backend/local.mk
+include tests/graph/local.mk
+include tests/optim/local.mk
+include tests/amp/local.mk
+include tests/collective/local.mk
+include tests/checkpoint/local.mk
+include tests/data/local.mk
+include tests/metrics/local.mk
+include tests/loader/local.mk
+include tests/host/local.mk
+include tests/abi/local.mk
+include tests/docs/local.mk
+include tests/models/local.mk
+include tests/ops/local.mk
+include tests/phases/local.mk
+include tests/plugins/local.mk
+include tests/train/local.mk
+
+if HAVE_CMOCKA
+check_PROGRAMS += $(dt_tests)
+endif
+TESTS += $(check_PROGRAMS) $(dt_scripts)
+EXTRA_DIST += $(dt_scripts)
+
+TEST_EXTENSIONS = .sh
+SH_LOG_COMPILER = $(SHELL)
+AM_TESTS_ENVIRONMENT = \
+	DT_SRCDIR='$(abs_top_srcdir)'; DT_BUILDDIR='$(abs_top_builddir)'; export DT_SRCDIR DT_BUILDDIR; \
+	DTRAIN_PLUGIN_PATH=; DTRAIN_CONFIG=; DTRAIN_FAULT=; unset DTRAIN_PLUGIN_PATH DTRAIN_CONFIG DTRAIN_FAULT; \
+	LC_ALL=C; NO_COLOR=1; export LC_ALL NO_COLOR; \
+	ASAN_OPTIONS=allow_user_segv_handler=0:detect_stack_use_after_return=1; \
+	UBSAN_OPTIONS=print_stacktrace=1; TSAN_OPTIONS=halt_on_error=1; \
+	export ASAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS;
