@@ -2,15 +2,18 @@
  *
  * Fault points, for tests only: DTRAIN_FAULT="name:N[,name:N...]" makes the N-th visit (1-based) of the named
  * point fail; "name:N+" makes it fail from then on; "name:N!" kills the process (SIGKILL) there. Points are
- * named <room>.<what>, e.g. alloc, fs.open, fs.write, fs.fsync, fs.rename, ckpt.commit, data.read.
+ * named <room>.<what>, e.g. alloc, fs.open, fs.write, fs.fsync, fs.rename, ckpt.commit, data.read; a name in the
+ * specification may be a pattern ("fs.*" counts the visits of every file system point together).
  * Without the variable a visit is one predictable branch. Threads: any.
  */
 #ifndef DTRAIN_CORE_BASE_FAULT_H
 #define DTRAIN_CORE_BASE_FAULT_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 bool dt_fault(const char *point); /* true: the caller must fail now, as if the system had refused */
 void dt_fault_reset(const char *spec); /* tests: replace the specification (NULL clears) and the counters */
+uint64_t dt_fault_fired(void); /* faults given out since the last reset: a test that fails call 1, 2, 3... ends at 0 */
 
 #endif

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * File system calls that the rest of the host uses for anything that must survive a crash: every call checks its
- * result, names the path in its error, and is a fault point (fault.h: fs.open, fs.write, fs.fsync, fs.rename, ...).
- * Threads: any.
+ * result, names the path in its error, and is a fault point (fault.h: fs.mkdir fs.open fs.write fs.fsync fs.close
+ * fs.rename fs.unlink fs.read fs.map fs.list). An injected fs.write leaves half of the bytes, like a full disk.
+ * Errors: DT_ENOTFOUND when what is to be read is not there, DT_EINVAL when what is to be created exists,
+ * DT_EDATA when a file is not of the kind or size asked for, DT_ENOMEM, otherwise DT_EIO. Threads: any.
  */
 #ifndef DTRAIN_CORE_BASE_FS_H
 #define DTRAIN_CORE_BASE_FS_H
@@ -20,7 +22,7 @@ dt_status dt_fs_write_atomic(const char *path, const void *p, size_t bytes) DT_N
 dt_status dt_fs_read_all(const char *path, size_t max_bytes, char **out_p, size_t *bytes_p) DT_NODISCARD; /* NUL-terminated; dt_free */
 dt_status dt_fs_map(const char *path, const void **out_p, size_t *bytes_p) DT_NODISCARD; /* read-only mmap; empty file is DT_EDATA */
 void dt_fs_unmap(const void *p, size_t bytes);
-dt_status dt_fs_remove_tree(const char *path) DT_NODISCARD; /* missing is fine */
+dt_status dt_fs_remove_tree(const char *path) DT_NODISCARD; /* missing is fine; links are removed, not followed */
 bool dt_fs_is_dir(const char *path);
 bool dt_fs_is_file(const char *path);
 /* Sorted names in a folder, without . and ..; free each and the array with dt_free. */

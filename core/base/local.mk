@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 core_libdtcore_la_SOURCES += \
-	core/base/clock.h \
-	core/base/err.h \
-	core/base/fault.h \
-	core/base/fs.h \
+	core/base/clock.c core/base/clock.h \
+	core/base/err.c core/base/err.h \
+	core/base/fault.c core/base/fault.h \
+	core/base/fs.c core/base/fs.h \
 	core/base/hash.h \
 	core/base/json.h \
-	core/base/log.h \
-	core/base/mem.h \
-	core/base/rng.h \
-	core/base/str.h
+	core/base/log.c core/base/log.h \
+	core/base/mem.c core/base/mem.h \
+	core/base/rng.c core/base/rng.h \
+	core/base/str.c core/base/str.h

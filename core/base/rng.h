@@ -17,14 +17,24 @@ typedef struct dt_rng_key {
     uint64_t sample; /* global sample or environment number */
 } dt_rng_key;
 
-/* 128 random bits: block i of the stream named by key. */
+/* 128 random bits: block i of the stream named by key.
+ *   k = philox(key = seed, counter = (phase, op, step low, step high))
+ *   block i = philox(key = (k0, k1), counter = (i low, i high, k2 ^ sample low, k3 ^ sample high)) */
 void dt_philox(const dt_rng_key *key, uint64_t i, uint32_t out[4]);
+
+/* The same in two parts, for kernels: the first line above once per step, the second once per block. */
+typedef struct dt_rng_stream {
+    uint32_t k[4];
+} dt_rng_stream;
+void dt_rng_stream_init(dt_rng_stream *s, const dt_rng_key *key); /* key->sample is not used */
+void dt_rng_stream_block(const dt_rng_stream *s, uint64_t sample, uint64_t i, uint32_t out[4]);
+
 /* Raw round function, for tests against known answers. */
 void dt_philox4x32(const uint32_t key[2], const uint32_t counter[4], uint32_t out[4]);
 double dt_rng_uniform(const dt_rng_key *key, uint64_t i); /* [0,1), 53 bits */
-double dt_rng_normal(const dt_rng_key *key, uint64_t i);  /* Box-Muller on block i */
+double dt_rng_normal(const dt_rng_key *key, uint64_t i);  /* mean 0, deviation 1: Box-Muller on block i */
 
-/* Keyed permutation of 0..n-1 (Feistel with cycle walking): position -> index, no table. */
+/* Keyed permutation of 0..n-1 (Feistel with cycle walking): position -> index, no table; position < n <= 2^62. */
 uint64_t dt_permute(uint64_t position, uint64_t n, const dt_rng_key *key);
 
 #endif

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Error record of the thread. See err.h.
+ */
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
+
+#include "base/err.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static _Thread_local dt_error record;
+
+/* One row per code of status.h, in its order. */
+static const struct status_row {
+    dt_status code;
+    const char *name, *text;
+} status_rows[] = {
+#define ROW(code, text) {code, #code, text}
+    ROW(DT_OK, "done"),
+    ROW(DT_DONE, "done, nothing left to do"),
+    ROW(DT_AGAIN, "not yet, call again"),
+    ROW(DT_EINVAL, "argument outside its range"),
+    ROW(DT_ECONFIG, "configuration or command line"),
+    ROW(DT_ESHAPE, "shapes, types or ports do not fit"),
+    ROW(DT_ENOTFOUND, "no such file, name, plugin or service"),
+    ROW(DT_EABI, "plugin built for another contract"),
+    ROW(DT_EDATA, "data, store or checkpoint is damaged"),
+    ROW(DT_ENOMEM, "out of memory"),
+    ROW(DT_EIO, "the operating system refused a read or write"),
+    ROW(DT_ECUDA, "a CUDA call failed"),
+    ROW(DT_EUNSUPPORTED, "this build or machine cannot do it"),
+    ROW(DT_EPLUGIN, "a plugin broke its contract"),
+    ROW(DT_EINTERRUPTED, "asked to stop, state saved"),
+    ROW(DT_ECOMM, "a collective failed or timed out"),
+    ROW(DT_EPEER, "another rank died or reported an error"),
+    ROW(DT_EDIVERGED, "loss or gradients are not finite"),
+#undef ROW
+};
+
+/* "room/file.c" of a path: the folder that a compiler prefixed says nothing to a reader. */
+static const char *short_path(const char *file)
+{
+    const char *last = NULL, *before = NULL;
+    for (const char *p = file; *p != '\0'; p++) {
+        if (*p == '/') {
+            before = last;
+            last = p;
+        }
+    }
+    return before != NULL ? before + 1 : file;
+}
+
+dt_status dt_fail(dt_status st, const char *file, int line, const char *fmt, ...)
+{
+    char text[DT_ERROR_TEXT_BYTES]; /* aside, because an argument may be the record itself */
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    record.status = st;
+    memcpy(record.text, text, strlen(text) + 1);
+    snprintf(record.where, sizeof(record.where), "%s:%d", short_path(file), line);
+    return st;
+}
+
+dt_status dt_context(dt_status st, const char *fmt, ...)
+{
+    char text[DT_ERROR_TEXT_BYTES];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    size_t used = strlen(text);
+    if (record.text[0] != '\0' && used + 2 < sizeof(text)) {
+        size_t room = sizeof(text) - used - 3, kept = strlen(record.text);
+        kept = kept < room ? kept : room;
+        memcpy(text + used, ": ", 2);
+        memcpy(text + used + 2, record.text, kept);
+        text[used + 2 + kept] = '\0';
+    }
+    record.status = st;
+    memcpy(record.text, text, strlen(text) + 1);
+    return st;
+}
+
+const char *dt_error_text(void)
+{
+    return record.text;
+}
+
+const char *dt_error_where(void)
+{
+    return record.where;
+}
+
+void dt_error_clear(void)
+{
+    record.status = DT_OK;
+    record.text[0] = '\0';
+    record.where[0] = '\0';
+}
+
+void dt_error_take(dt_error *out_p, dt_status st)
+{
+    *out_p = record;
+    out_p->status = st;
+}
+
+dt_status dt_error_put(const dt_error *e)
+{
+    record = *e;
+    return e->status;
+}
+
+static const struct status_row *status_row(dt_status st)
+{
+    for (size_t i = 0; i < sizeof(status_rows) / sizeof(status_rows[0]); i++) {
+        if (status_rows[i].code == st) {
+            return &status_rows[i];
+        }
+    }
+    return NULL;
+}
+
+const char *dt_status_name(dt_status st)
+{
+    const struct status_row *row = status_row(st);
+    return row != NULL ? row->name : "DT_?";
+}
+
+const char *dt_status_text(dt_status st)
+{
+    const struct status_row *row = status_row(st);
+    return row != NULL ? row->text : "unknown status";
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Fault points. See fault.h. No allocation here: mem.c calls this for every block.
+ */
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
+
+#include "base/fault.h"
+#include "base/log.h"
+#include "base/str.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MAX_RULES = 16, NAME_BYTES = 48 };
+
+typedef struct rule {
+    char name[NAME_BYTES]; /* a point or a pattern */
+    uint64_t at;           /* 1-based visit that fails */
+    char mode;             /* 0 once, '+' from then on, '!' kill */
+    uint64_t n_visits;
+} rule;
+
+enum { UNREAD = 0, QUIET = 1, ARMED = 2 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic int state = UNREAD;
+static rule rules[MAX_RULES];
+static int n_rules;
+static uint64_t n_fired;
+
+/* One "name:N", "name:N+" or "name:N!" of text[0..bytes). */
+static bool parse_rule(const char *text, size_t bytes, rule *out_p)
+{
+    const char *colon = memchr(text, ':', bytes);
+    if (colon == NULL || colon == text || colon - text >= NAME_BYTES) {
+        return false;
+    }
+    rule r = {.at = 0};
+    memcpy(r.name, text, (size_t)(colon - text));
+    const char *p = colon + 1, *end = text + bytes;
+    for (; p < end && *p >= '0' && *p <= '9' && r.at < UINT64_MAX / 16; p++) {
+        r.at = r.at * 10 + (uint64_t)(*p - '0');
+    }
+    if (p < end && (*p == '+' || *p == '!')) {
+        r.mode = *p++;
+    }
+    if (p != end || r.at == 0) {
+        return false;
+    }
+    *out_p = r;
+    return true;
+}
+
+/* Under the lock. Returns the text that could not be read, or NULL. */
+static const char *load(const char *spec)
+{
+    const char *bad = NULL;
+    n_rules = 0;
+    n_fired = 0;
+    for (const char *p = spec; p != NULL && *p != '\0';) {
+        size_t bytes = strcspn(p, ",");
+        if (n_rules < MAX_RULES && parse_rule(p, bytes, &rules[n_rules])) {
+            n_rules++;
+        } else if (bad == NULL) {
+            bad = p;
+        }
+        p += bytes;
+        if (*p == ',') {
+            p++;
+        }
+    }
+    atomic_store(&state, n_rules > 0 ? ARMED : QUIET);
+    return bad;
+}
+
+static bool visit(const char *point)
+{
+    bool is_fault = false, is_kill = false;
+    const char *bad = NULL;
+    pthread_mutex_lock(&lock);
+    if (atomic_load(&state) == UNREAD) {
+        bad = load(getenv("DTRAIN_FAULT"));
+    }
+    for (int i = 0; i < n_rules; i++) {
+        rule *r = &rules[i];
+        if (!dt_glob_match(r->name, point)) {
+            continue;
+        }
+        r->n_visits++;
+        if (r->n_visits == r->at || (r->mode == '+' && r->n_visits > r->at)) {
+            is_fault = true;
+            is_kill |= r->mode == '!';
+        }
+    }
+    n_fired += is_fault;
+    pthread_mutex_unlock(&lock);
+    if (bad != NULL) {
+        dt_log(DT_LOG_WARN, "DTRAIN_FAULT: cannot read \"%s\" (want name:N, name:N+ or name:N!, at most %d)", bad,
+               MAX_RULES);
+    }
+    if (is_kill) {
+        kill(getpid(), SIGKILL);
+    }
+    return is_fault;
+}
+
+bool dt_fault(const char *point)
+{
+    if (__builtin_expect(atomic_load_explicit(&state, memory_order_relaxed) == QUIET, 1)) {
+        return false;
+    }
+    return visit(point);
+}
+
+void dt_fault_reset(const char *spec)
+{
+    pthread_mutex_lock(&lock);
+    const char *bad = load(spec);
+    pthread_mutex_unlock(&lock);
+    if (bad != NULL) {
+        dt_log(DT_LOG_WARN, "fault specification: cannot read \"%s\"", bad);
+    }
+}
+
+uint64_t dt_fault_fired(void)
+{
+    pthread_mutex_lock(&lock);
+    uint64_t n = n_fired;
+    pthread_mutex_unlock(&lock);
+    return n;
+}

@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * File system calls that check everything. See fs.h.
+ */
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
+
+#include "base/fs.h"
+#include "base/err.h"
+#include "base/fault.h"
+#include "base/mem.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* True when a test wants this call refused; errno is then what the system would have said. */
+static bool refused(const char *point, int reason)
+{
+    if (!dt_fault(point)) {
+        return false;
+    }
+    errno = reason;
+    return true;
+}
+
+static dt_status fail_missing(const char *what, const char *path)
+{
+    int reason = errno;
+    bool is_missing = reason == ENOENT || reason == ENOTDIR;
+    return DT_FAIL(is_missing ? DT_ENOTFOUND : DT_EIO, "cannot %s %s: %s", what, path, strerror(reason));
+}
+
+static dt_status fail_io(const char *what, const char *path)
+{
+    return DT_FAIL(DT_EIO, "cannot %s %s: %s", what, path, strerror(errno));
+}
+
+/* The folder that holds path, in out. */
+static dt_status parent_of(const char *path, char out[PATH_MAX])
+{
+    size_t n = strlen(path);
+    if (n >= PATH_MAX) {
+        return DT_FAIL(DT_EINVAL, "a path of %zu bytes is longer than the limit of %d", n, PATH_MAX - 1);
+    }
+    while (n > 1 && path[n - 1] == '/') {
+        n--;
+    }
+    while (n > 0 && path[n - 1] != '/') {
+        n--;
+    }
+    while (n > 1 && path[n - 1] == '/') {
+        n--;
+    }
+    if (n == 0) {
+        strcpy(out, ".");
+        return DT_OK;
+    }
+    memcpy(out, path, n);
+    out[n] = '\0';
+    return DT_OK;
+}
+
+static dt_status make_one_dir(const char *path)
+{
+    if (!refused("fs.mkdir", ENOSPC) && mkdir(path, 0777) == 0) {
+        return DT_OK;
+    }
+    if (errno == EEXIST && dt_fs_is_dir(path)) {
+        return DT_OK;
+    }
+    return fail_io("make folder", path);
+}
+
+dt_status dt_fs_mkdirs(const char *path)
+{
+    char part[PATH_MAX];
+    size_t n = strlen(path);
+    if (n == 0 || n >= sizeof(part)) {
+        return DT_FAIL(DT_EINVAL, "cannot make a folder with a name of %zu bytes (1 to %d)", n, PATH_MAX - 1);
+    }
+    if (dt_fs_is_dir(path)) {
+        return DT_OK;
+    }
+    memcpy(part, path, n + 1);
+    for (char *p = part + 1; *p != '\0'; p++) {
+        if (*p != '/') {
+            continue;
+        }
+        *p = '\0';
+        if (!dt_fs_is_dir(part)) {
+            DT_TRY(make_one_dir(part));
+        }
+        *p = '/';
+    }
+    return make_one_dir(part);
+}
+
+dt_status dt_fs_create(const char *path, int *out_fd)
+{
+    int fd = -1;
+    if (!refused("fs.open", ENOSPC)) {
+        fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    }
+    if (fd < 0) {
+        int reason = errno;
+        return DT_FAIL(reason == EEXIST ? DT_EINVAL : DT_EIO, "cannot create %s: %s", path, strerror(reason));
+    }
+    *out_fd = fd;
+    return DT_OK;
+}
+
+dt_status dt_fs_write(int fd, const char *path, const void *p, size_t bytes)
+{
+    bool is_torn = dt_fault("fs.write");
+    const char *at = p;
+    size_t left = is_torn ? bytes / 2 : bytes;
+    while (left > 0) {
+        ssize_t n = write(fd, at, left);
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n <= 0) {
+            errno = n == 0 ? ENOSPC : errno;
+            return fail_io("write to", path);
+        }
+        at += n;
+        left -= (size_t)n;
+    }
+    if (is_torn) {
+        errno = ENOSPC;
+        return fail_io("write to", path);
+    }
+    return DT_OK;
+}
+
+dt_status dt_fs_sync_close(int fd, const char *path)
+{
+    dt_status st = DT_OK;
+    if (refused("fs.fsync", EIO) || fsync(fd) != 0) {
+        st = fail_io("flush to disk", path); /* never retried: the kernel may have dropped the dirty pages */
+    }
+    bool is_refused = refused("fs.close", EIO);
+    int reason = errno;
+    if (close(fd) != 0 || is_refused) {
+        errno = is_refused ? reason : errno;
+        if (st == DT_OK) {
+            st = fail_io("close", path);
+        }
+    }
+    return st;
+}
+
+dt_status dt_fs_sync_dir(const char *path)
+{
+    int fd = -1;
+    if (!refused("fs.open", EIO)) {
+        fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    }
+    if (fd < 0) {
+        return fail_missing("open folder", path);
+    }
+    return dt_fs_sync_close(fd, path);
+}
+
+dt_status dt_fs_rename(const char *from, const char *to)
+{
+    if (refused("fs.rename", EIO) || rename(from, to) != 0) {
+        int reason = errno;
+        return DT_FAIL(DT_EIO, "cannot rename %s to %s: %s", from, to, strerror(reason));
+    }
+    return DT_OK;
+}
+
+dt_status dt_fs_write_atomic(const char *path, const void *p, size_t bytes)
+{
+    char temp[PATH_MAX], parent[PATH_MAX];
+    DT_TRY(parent_of(path, parent));
+    if (snprintf(temp, sizeof(temp), "%s.tmp.%ld", path, (long)getpid()) >= (int)sizeof(temp)) {
+        return DT_FAIL(DT_EINVAL, "path %s is too long (limit %d bytes)", path, PATH_MAX - 1);
+    }
+    (void)unlink(temp); /* left by a process of the same number that died here */
+    int fd = -1;
+    DT_TRY(dt_fs_create(temp, &fd));
+    dt_status st = dt_fs_write(fd, temp, p, bytes);
+    if (st != DT_OK) {
+        close(fd);
+        goto err_unlink;
+    }
+    st = dt_fs_sync_close(fd, temp);
+    if (st != DT_OK) {
+        goto err_unlink;
+    }
+    st = dt_fs_rename(temp, path);
+    if (st != DT_OK) {
+        goto err_unlink;
+    }
+    return dt_fs_sync_dir(parent);
+err_unlink:
+    (void)unlink(temp);
+    return st;
+}
+
+static dt_status open_for_read(const char *path, int *out_fd, struct stat *info)
+{
+    int fd = -1;
+    if (!refused("fs.open", EIO)) {
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+    }
+    if (fd < 0) {
+        return fail_missing("open", path);
+    }
+    if (fstat(fd, info) != 0) {
+        dt_status st = fail_io("examine", path);
+        close(fd);
+        return st;
+    }
+    if (S_ISDIR(info->st_mode)) {
+        close(fd);
+        return DT_FAIL(DT_EDATA, "%s is a folder, not a file", path);
+    }
+    *out_fd = fd;
+    return DT_OK;
+}
+
+dt_status dt_fs_read_all(const char *path, size_t max_bytes, char **out_p, size_t *bytes_p)
+{
+    int fd = -1;
+    struct stat info;
+    DT_TRY(open_for_read(path, &fd, &info));
+    dt_status st = DT_OK;
+    size_t used = 0;
+    size_t cap = S_ISREG(info.st_mode) && (uint64_t)info.st_size < max_bytes ? (size_t)info.st_size : max_bytes;
+    cap = cap < 4096 ? 4096 : cap;
+    cap = S_ISREG(info.st_mode) || cap < 65536 ? cap : 65536; /* a pipe or /proc file does not tell its size */
+    char *text = NULL;
+    if ((uint64_t)info.st_size > max_bytes) {
+        st = DT_FAIL(DT_EDATA, "%s has %lld bytes, the limit is %zu", path, (long long)info.st_size, max_bytes);
+        goto err_close;
+    }
+    text = dt_alloc(cap + 2);
+    if (text == NULL) {
+        st = DT_FAIL(DT_ENOMEM, "cannot hold %zu bytes of %s", cap, path);
+        goto err_close;
+    }
+    for (;;) {
+        if (used > cap) {
+            char *grown = dt_realloc(text, cap * 2 + 2);
+            if (grown == NULL) {
+                st = DT_FAIL(DT_ENOMEM, "cannot hold %zu bytes of %s", cap * 2, path);
+                goto err_free;
+            }
+            text = grown;
+            cap *= 2;
+        }
+        ssize_t n = refused("fs.read", EIO) ? -1 : read(fd, text + used, cap + 1 - used); /* one byte over tells the end */
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n < 0) {
+            st = fail_io("read", path);
+            goto err_free;
+        }
+        if (n == 0) {
+            break;
+        }
+        used += (size_t)n;
+        if (used > max_bytes) {
+            st = DT_FAIL(DT_EDATA, "%s has more bytes than the limit of %zu", path, max_bytes);
+            goto err_free;
+        }
+    }
+    close(fd);
+    text[used] = '\0';
+    *out_p = text;
+    *bytes_p = used;
+    return DT_OK;
+err_free:
+    dt_free(text);
+err_close:
+    close(fd);
+    return st;
+}
+
+dt_status dt_fs_map(const char *path, const void **out_p, size_t *bytes_p)
+{
+    int fd = -1;
+    struct stat info;
+    DT_TRY(open_for_read(path, &fd, &info));
+    dt_status st = DT_OK;
+    void *p = MAP_FAILED;
+    if (!S_ISREG(info.st_mode) || info.st_size <= 0) {
+        st = DT_FAIL(DT_EDATA, "%s is empty or not a plain file", path);
+    } else if ((uint64_t)info.st_size > SIZE_MAX) {
+        st = DT_FAIL(DT_EUNSUPPORTED, "%s has %lld bytes, more than this machine addresses", path,
+                     (long long)info.st_size);
+    } else {
+        if (!refused("fs.map", ENOMEM)) {
+            p = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+        }
+        if (p == MAP_FAILED) {
+            st = fail_io("map", path);
+        }
+    }
+    close(fd);
+    if (st == DT_OK) {
+        *out_p = p;
+        *bytes_p = (size_t)info.st_size;
+    }
+    return st;
+}
+
+void dt_fs_unmap(const void *p, size_t bytes)
+{
+    if (p != NULL) {
+        munmap((void *)(uintptr_t)p, bytes);
+    }
+}
+
+/* Remove name inside the open folder; path is for messages and grows with the depth. */
+static dt_status remove_at(int dir_fd, const char *name, const char *path)
+{
+    if (refused("fs.unlink", EIO)) {
+        return fail_io("remove", path);
+    }
+    if (unlinkat(dir_fd, name, 0) == 0 || errno == ENOENT) {
+        return DT_OK;
+    }
+    if (errno != EISDIR && errno != EPERM) {
+        return fail_io("remove", path);
+    }
+    int fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) {
+        return fail_io("open folder", path);
+    }
+    DIR *dir = fdopendir(fd);
+    if (dir == NULL) {
+        dt_status st = fail_io("open folder", path);
+        close(fd);
+        return st;
+    }
+    dt_status st = DT_OK;
+    for (struct dirent *e = readdir(dir); e != NULL && st == DT_OK; e = readdir(dir)) {
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) {
+            continue;
+        }
+        dt_str inner = {0};
+        dt_str_addf(&inner, "%s/%s", path, e->d_name);
+        st = remove_at(dirfd(dir), e->d_name, dt_str_text(&inner));
+        dt_str_fini(&inner);
+    }
+    closedir(dir);
+    if (st == DT_OK && unlinkat(dir_fd, name, AT_REMOVEDIR) != 0 && errno != ENOENT) {
+        return fail_io("remove folder", path);
+    }
+    return st;
+}
+
+dt_status dt_fs_remove_tree(const char *path)
+{
+    return remove_at(AT_FDCWD, path, path);
+}
+
+bool dt_fs_is_dir(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+bool dt_fs_is_file(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISREG(info.st_mode);
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+dt_status dt_fs_list(const char *path, char ***out_p, size_t *n_p)
+{
+    DIR *dir = refused("fs.list", EIO) ? NULL : opendir(path);
+    if (dir == NULL) {
+        return fail_missing("open folder", path);
+    }
+    dt_status st = DT_OK;
+    size_t n = 0, cap = 16;
+    char **names = dt_alloc_n(cap, sizeof(*names));
+    if (names == NULL) {
+        goto err_memory;
+    }
+    for (;;) {
+        errno = 0;
+        struct dirent *e = readdir(dir);
+        if (e == NULL) {
+            if (errno != 0) {
+                st = fail_io("read folder", path);
+                goto err_free;
+            }
+            break;
+        }
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) {
+            continue;
+        }
+        if (n == cap) {
+            char **grown = dt_realloc(names, cap * 2 * sizeof(*names));
+            if (grown == NULL) {
+                goto err_memory;
+            }
+            names = grown;
+            cap *= 2;
+        }
+        names[n] = dt_strdup(e->d_name);
+        if (names[n] == NULL) {
+            goto err_memory;
+        }
+        n++;
+    }
+    closedir(dir);
+    qsort(names, n, sizeof(*names), compare_names);
+    *out_p = names;
+    *n_p = n;
+    return DT_OK;
+err_memory:
+    st = DT_FAIL(DT_ENOMEM, "cannot hold the names in folder %s", path);
+err_free:
+    closedir(dir);
+    dt_fs_list_free(names, n);
+    return st;
+}
+
+void dt_fs_list_free(char **names, size_t n)
+{
+    for (size_t i = 0; names != NULL && i < n; i++) {
+        dt_free(names[i]);
+    }
+    dt_free(names);
+}

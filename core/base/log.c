@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Log lines. See log.h. One line is formatted on the stack, so logging works when memory is gone.
+ */
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
+
+#include "base/log.h"
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { LINE_BYTES = 4096 };
+
+static const char *const level_names[] = {"error", "warn", "info", "debug"};
+
+static _Thread_local char prefix[64];
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct {
+    int level;
+    dt_log_sink *sink;
+    void *sink_user;
+    void (*wipe)(void *user);
+    void (*redraw)(void *user);
+    void *screen_user;
+} state = {.level = DT_LOG_INFO};
+
+/* A name from a hostile file must not drive the reader's terminal. */
+static void mask_control(char *line)
+{
+    for (char *p = line; *p != '\0'; p++) {
+        if (((unsigned char)*p < 0x20 && *p != '\n' && *p != '\t') || *p == 0x7f) {
+            *p = '?';
+        }
+    }
+}
+
+void dt_log(int level, const char *fmt, ...)
+{
+    if (level < DT_LOG_ERROR) {
+        level = DT_LOG_ERROR;
+    } else if (level > DT_LOG_DEBUG) {
+        level = DT_LOG_DEBUG;
+    }
+    char line[LINE_BYTES];
+    int used = snprintf(line, sizeof(line), "%-5s %s%s", level_names[level], prefix, prefix[0] != '\0' ? ": " : "");
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(line + used, sizeof(line) - (size_t)used, fmt, ap);
+    va_end(ap);
+    mask_control(line);
+
+    pthread_mutex_lock(&lock);
+    if (level <= state.level) {
+        if (state.wipe != NULL) {
+            state.wipe(state.screen_user);
+        }
+        fprintf(stderr, "%s\n", line);
+        fflush(stderr);
+        if (state.redraw != NULL) {
+            state.redraw(state.screen_user);
+        }
+    }
+    if (state.sink != NULL && (level <= DT_LOG_INFO || level <= state.level)) {
+        state.sink(state.sink_user, level, line);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+void dt_log_level_set(int level)
+{
+    pthread_mutex_lock(&lock);
+    state.level = level;
+    pthread_mutex_unlock(&lock);
+}
+
+int dt_log_level_parse(const char *name)
+{
+    for (int i = DT_LOG_ERROR; i <= DT_LOG_DEBUG; i++) {
+        if (strcmp(name, level_names[i]) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+void dt_log_prefix_set(const char *rank_and_phase)
+{
+    snprintf(prefix, sizeof(prefix), "%s", rank_and_phase);
+}
+
+void dt_log_sink_set(dt_log_sink *sink, void *user)
+{
+    pthread_mutex_lock(&lock);
+    state.sink = sink;
+    state.sink_user = user;
+    pthread_mutex_unlock(&lock);
+}
+
+void dt_log_screen_set(void (*wipe)(void *user), void (*redraw)(void *user), void *user)
+{
+    pthread_mutex_lock(&lock);
+    state.wipe = wipe;
+    state.redraw = redraw;
+    state.screen_user = user;
+    pthread_mutex_unlock(&lock);
+}

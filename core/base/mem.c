@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Host memory. See mem.h. In front of every block lies a small header with what free needs:
+ *   raw ... [block_head][user bytes]     user is 64-byte aligned, the head ends where the user's bytes begin
+ */
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
+
+#include "base/mem.h"
+#include "base/err.h"
+#include "base/fault.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum {
+    ALIGN = 64,
+    LAZY_BYTES = 256 * 1024 /* from here on zeroing is left to the kernel, which does it page by page on first touch */
+};
+
+typedef struct block_head {
+    void *raw;
+    size_t bytes; /* as requested */
+} block_head;
+
+static _Atomic uint64_t n_calls;
+static _Atomic uint64_t live_bytes;
+
+static block_head *head_of(void *user)
+{
+    return (block_head *)user - 1;
+}
+
+/* A block with its header, uncounted in n_calls; zeroed when asked. */
+static void *block_new(size_t bytes, bool is_zeroed)
+{
+    if (bytes == 0) {
+        bytes = 1;
+    }
+    if (bytes > SIZE_MAX / 2) {
+        return NULL;
+    }
+    char *raw = NULL, *user = NULL;
+    if (is_zeroed && bytes >= LAZY_BYTES) {
+        raw = calloc(1, bytes + sizeof(block_head) + ALIGN);
+        if (raw == NULL) {
+            return NULL;
+        }
+        uintptr_t end_of_head = (uintptr_t)raw + sizeof(block_head);
+        user = raw + sizeof(block_head) + (size_t)(-end_of_head & (ALIGN - 1));
+    } else {
+        void *p = NULL;
+        if (posix_memalign(&p, ALIGN, ALIGN + bytes) != 0) {
+            return NULL;
+        }
+        raw = p;
+        user = raw + ALIGN;
+        if (is_zeroed) {
+            memset(user, 0, bytes);
+        }
+    }
+    *head_of(user) = (block_head){.raw = raw, .bytes = bytes};
+    atomic_fetch_add_explicit(&live_bytes, bytes, memory_order_relaxed);
+    return user;
+}
+
+/* Every public allocation passes here: counted, and refused when a test says so. */
+static bool may_allocate(void)
+{
+    atomic_fetch_add_explicit(&n_calls, 1, memory_order_relaxed);
+    return !dt_fault("alloc");
+}
+
+void *dt_alloc(size_t bytes)
+{
+    return may_allocate() ? block_new(bytes, true) : NULL;
+}
+
+void *dt_alloc_n(size_t n, size_t size)
+{
+    size_t bytes = 0;
+    return dt_mul_size(n, size, &bytes) ? dt_alloc(bytes) : NULL;
+}
+
+void *dt_realloc(void *p, size_t bytes)
+{
+    if (p == NULL) {
+        return dt_alloc(bytes);
+    }
+    if (!may_allocate()) {
+        return NULL;
+    }
+    void *grown = block_new(bytes, false);
+    if (grown == NULL) {
+        return NULL;
+    }
+    size_t kept = head_of(p)->bytes < bytes ? head_of(p)->bytes : bytes;
+    memcpy(grown, p, kept);
+    dt_free(p);
+    return grown;
+}
+
+void dt_free(void *p)
+{
+    if (p == NULL) {
+        return;
+    }
+    atomic_fetch_sub_explicit(&live_bytes, head_of(p)->bytes, memory_order_relaxed);
+    free(head_of(p)->raw);
+}
+
+char *dt_strdup(const char *s)
+{
+    if (s == NULL) {
+        return NULL;
+    }
+    size_t bytes = strlen(s) + 1;
+    char *copy = dt_alloc(bytes);
+    if (copy != NULL) {
+        memcpy(copy, s, bytes);
+    }
+    return copy;
+}
+
+bool dt_mul_size(size_t a, size_t b, size_t *out_p)
+{
+    return !__builtin_mul_overflow(a, b, out_p);
+}
+
+uint64_t dt_alloc_count(void)
+{
+    return atomic_load_explicit(&n_calls, memory_order_relaxed);
+}
+
+uint64_t dt_alloc_live_bytes(void)
+{
+    return atomic_load_explicit(&live_bytes, memory_order_relaxed);
+}
+
+static bool round_to_pages(size_t bytes, size_t *out_p)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    if (bytes == 0) {
+        bytes = 1;
+    }
+    if (bytes > SIZE_MAX - page) {
+        return false;
+    }
+    *out_p = (bytes + page - 1) / page * page;
+    return true;
+}
+
+dt_status dt_arena_map(size_t bytes, void **out_p)
+{
+    size_t mapped = 0;
+    void *p = MAP_FAILED;
+    int reason = ENOMEM;
+    if (may_allocate() && round_to_pages(bytes, &mapped)) {
+        p = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        reason = errno;
+    }
+    if (p == MAP_FAILED) {
+        return DT_FAIL(DT_ENOMEM, "cannot map an arena of %zu bytes: %s", bytes, strerror(reason));
+    }
+#ifdef MADV_HUGEPAGE
+    if (mapped >= ((size_t)2 << 20)) {
+        (void)madvise(p, mapped, MADV_HUGEPAGE); /* a hint: small pages work too */
+    }
+#endif
+    atomic_fetch_add_explicit(&live_bytes, mapped, memory_order_relaxed);
+    *out_p = p;
+    return DT_OK;
+}
+
+void dt_arena_unmap(void *p, size_t bytes)
+{
+    size_t mapped = 0;
+    if (p == NULL || !round_to_pages(bytes, &mapped)) {
+        return;
+    }
+    atomic_fetch_sub_explicit(&live_bytes, mapped, memory_order_relaxed);
+    munmap(p, mapped);
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tests of core/base/err.c.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <string.h>
+
+#include "base/err.h"
+
+static void test_fail_records_text_and_place(void **state)
+{
+    (void)state;
+    dt_error_clear();
+    assert_string_equal(dt_error_text(), "");
+    assert_string_equal(dt_error_where(), "");
+    assert_int_equal(DT_FAIL(DT_ECONFIG, "clip_eps %g is outside (0,1)", 1.5), DT_ECONFIG);
+    assert_string_equal(dt_error_text(), "clip_eps 1.5 is outside (0,1)");
+    assert_non_null(strstr(dt_error_where(), "test_err.c:"));
+    assert_null(strstr(dt_error_where(), ".."));
+}
+
+static void test_context_goes_in_front(void **state)
+{
+    (void)state;
+    dt_status st = DT_FAIL(DT_EDATA, "cut short");
+    assert_int_equal(DT_CONTEXT(st, "loading phase %s", "p1"), DT_EDATA);
+    assert_string_equal(dt_error_text(), "loading phase p1: cut short");
+    dt_error_clear();
+    assert_int_equal(DT_CONTEXT(DT_EIO, "alone"), DT_EIO);
+    assert_string_equal(dt_error_text(), "alone");
+}
+
+static void test_record_may_quote_itself(void **state)
+{
+    (void)state;
+    (void)DT_FAIL(DT_EIO, "inner");
+    (void)DT_FAIL(DT_EPEER, "rank 1: %s", dt_error_text());
+    assert_string_equal(dt_error_text(), "rank 1: inner");
+}
+
+static void test_long_text_is_cut(void **state)
+{
+    (void)state;
+    char big[3 * DT_ERROR_TEXT_BYTES];
+    memset(big, 'x', sizeof(big) - 1);
+    big[sizeof(big) - 1] = '\0';
+    (void)DT_FAIL(DT_EIO, "%s", big);
+    assert_int_equal(strlen(dt_error_text()), DT_ERROR_TEXT_BYTES - 1);
+    (void)DT_CONTEXT(DT_EIO, "front");
+    assert_int_equal(strlen(dt_error_text()), DT_ERROR_TEXT_BYTES - 1);
+    assert_memory_equal(dt_error_text(), "front: xxx", 10);
+    (void)DT_CONTEXT(DT_EIO, "%s", big);
+    assert_int_equal(strlen(dt_error_text()), DT_ERROR_TEXT_BYTES - 1);
+}
+
+static void *worker(void *arg)
+{
+    dt_status st = DT_FAIL(DT_ENOMEM, "worker is out of memory");
+    dt_error_take(arg, st);
+    return NULL;
+}
+
+static void test_records_are_per_thread_and_can_be_handed_over(void **state)
+{
+    (void)state;
+    dt_error_clear();
+    dt_error e;
+    pthread_t t;
+    assert_int_equal(pthread_create(&t, NULL, worker, &e), 0);
+    pthread_join(t, NULL);
+    assert_string_equal(dt_error_text(), "");
+    assert_int_equal(dt_error_put(&e), DT_ENOMEM);
+    assert_string_equal(dt_error_text(), "worker is out of memory");
+    assert_non_null(strstr(dt_error_where(), "test_err.c:"));
+}
+
+static dt_status tried(dt_status st)
+{
+    DT_TRY(st);
+    return DT_AGAIN;
+}
+
+static void test_try_passes_failures_only(void **state)
+{
+    (void)state;
+    assert_int_equal(tried(DT_EDATA), DT_EDATA);
+    assert_int_equal(tried(DT_DONE), DT_AGAIN);
+    assert_int_equal(tried(DT_OK), DT_AGAIN);
+}
+
+static void test_every_code_has_a_name(void **state)
+{
+    (void)state;
+    static const dt_status codes[] = {
+        DT_OK,     DT_DONE, DT_AGAIN, DT_EINVAL,       DT_ECONFIG, DT_ESHAPE,      DT_ENOTFOUND, DT_EABI,  DT_EDATA,
+        DT_ENOMEM, DT_EIO,  DT_ECUDA, DT_EUNSUPPORTED, DT_EPLUGIN, DT_EINTERRUPTED, DT_ECOMM,    DT_EPEER, DT_EDIVERGED};
+    for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
+        assert_string_not_equal(dt_status_name(codes[i]), "DT_?");
+        assert_string_not_equal(dt_status_text(codes[i]), "unknown status");
+    }
+    assert_string_equal(dt_status_name(DT_ECONFIG), "DT_ECONFIG");
+    assert_string_equal(dt_status_text(DT_ECONFIG), "configuration or command line");
+    assert_string_equal(dt_status_name(-99), "DT_?");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_fail_records_text_and_place),
+        cmocka_unit_test(test_context_goes_in_front),
+        cmocka_unit_test(test_record_may_quote_itself),
+        cmocka_unit_test(test_long_text_is_cut),
+        cmocka_unit_test(test_records_are_per_thread_and_can_be_handed_over),
+        cmocka_unit_test(test_try_passes_failures_only),
+        cmocka_unit_test(test_every_code_has_a_name),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

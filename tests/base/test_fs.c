@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tests of core/base/fs.c, in a folder of its own below the working folder.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/fault.h"
+#include "base/fs.h"
+#include "base/mem.h"
+
+static char top[64];
+static char path_text[512];
+
+static const char *at(const char *name)
+{
+    snprintf(path_text, sizeof(path_text), "%s/%s", top, name);
+    return path_text;
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    dt_fault_reset(NULL);
+    dt_error_clear();
+    snprintf(top, sizeof(top), "test_fs.%ld.tmp", (long)getpid());
+    return dt_fs_mkdirs(top);
+}
+
+static int end(void **state)
+{
+    (void)state;
+    dt_fault_reset(NULL);
+    return dt_fs_remove_tree(top);
+}
+
+static void put(const char *name, const char *text)
+{
+    assert_int_equal(dt_fs_write_atomic(at(name), text, strlen(text)), DT_OK);
+}
+
+static void test_mkdirs(void **state)
+{
+    (void)state;
+    assert_int_equal(dt_fs_mkdirs(at("a/b//c/")), DT_OK);
+    assert_true(dt_fs_is_dir(at("a/b/c")));
+    assert_int_equal(dt_fs_mkdirs(at("a/b/c")), DT_OK);
+    put("plain", "x");
+    assert_int_equal(dt_fs_mkdirs(at("plain/b")), DT_EIO);
+    assert_non_null(strstr(dt_error_text(), "plain"));
+    assert_int_equal(dt_fs_mkdirs(""), DT_EINVAL);
+    dt_fault_reset("fs.mkdir:1");
+    assert_int_equal(dt_fs_mkdirs(at("d")), DT_EIO);
+    assert_non_null(strstr(dt_error_text(), "No space"));
+    assert_false(dt_fs_is_dir(at("d")));
+}
+
+static void test_write_atomic_replaces_or_keeps(void **state)
+{
+    (void)state;
+    put("f", "old text");
+    /* fail each call in turn: the name always shows the whole old or the whole new text */
+    uint64_t fired = 1;
+    int n_failed = 0;
+    for (int n = 1; fired != 0; n++) {
+        char spec[32];
+        snprintf(spec, sizeof(spec), "fs.*:%d", n);
+        dt_fault_reset(spec);
+        dt_status st = dt_fs_write_atomic(at("f"), "new text, longer", 16);
+        fired = dt_fault_fired();
+        dt_fault_reset(NULL);
+        assert_int_equal(st, fired != 0 ? DT_EIO : DT_OK);
+        n_failed += st != DT_OK;
+        char *text = NULL, **names = NULL;
+        size_t bytes = 0, n_names = 0;
+        assert_int_equal(dt_fs_read_all(at("f"), 100, &text, &bytes), DT_OK);
+        assert_true(strcmp(text, "old text") == 0 || strcmp(text, "new text, longer") == 0);
+        dt_free(text);
+        assert_int_equal(dt_fs_list(top, &names, &n_names), DT_OK);
+        assert_int_equal(n_names, 1); /* no temporary file stays */
+        dt_fs_list_free(names, n_names);
+    }
+    assert_true(n_failed >= 6);
+    char *text = NULL;
+    size_t bytes = 0;
+    assert_int_equal(dt_fs_read_all(at("f"), 16, &text, &bytes), DT_OK);
+    assert_int_equal(bytes, 16);
+    assert_string_equal(text, "new text, longer");
+    dt_free(text);
+}
+
+static void test_create_write_sync(void **state)
+{
+    (void)state;
+    int fd = -1;
+    assert_int_equal(dt_fs_create(at("f"), &fd), DT_OK);
+    assert_int_equal(dt_fs_write(fd, "f", "abc", 3), DT_OK);
+    assert_int_equal(dt_fs_write(fd, "f", "", 0), DT_OK);
+    assert_int_equal(dt_fs_sync_close(fd, "f"), DT_OK);
+    assert_int_equal(dt_fs_create(at("f"), &fd), DT_EINVAL);
+    assert_non_null(strstr(dt_error_text(), "exists"));
+    assert_int_equal(dt_fs_create(at("no/such"), &fd), DT_EIO);
+
+    assert_int_equal(dt_fs_create(at("g"), &fd), DT_OK);
+    dt_fault_reset("fs.write:1");
+    assert_int_equal(dt_fs_write(fd, "g", "abcdef", 6), DT_EIO);
+    assert_non_null(strstr(dt_error_text(), "write to g: No space"));
+    dt_fault_reset("fs.fsync:1");
+    assert_int_equal(dt_fs_sync_close(fd, "g"), DT_EIO);
+    assert_non_null(strstr(dt_error_text(), "flush to disk g"));
+    assert_int_equal(close(fd), -1); /* closed in any case */
+    dt_fault_reset(NULL);
+    char *text = NULL;
+    size_t bytes = 0;
+    assert_int_equal(dt_fs_read_all(at("g"), 100, &text, &bytes), DT_OK);
+    assert_string_equal(text, "abc"); /* torn, as a full disk leaves it */
+    dt_free(text);
+    assert_int_equal(dt_fs_write(-1, "nowhere", "x", 1), DT_EIO);
+    assert_non_null(strstr(dt_error_text(), "nowhere"));
+}
+
+static void test_read_all_limits(void **state)
+{
+    (void)state;
+    char *text = NULL;
+    size_t bytes = 0;
+    assert_int_equal(dt_fs_read_all(at("missing"), 100, &text, &bytes), DT_ENOTFOUND);
+    assert_non_null(strstr(dt_error_text(), "missing: No such file"));
+    put("f", "0123456789");
+    assert_int_equal(dt_fs_read_all(at("f"), 9, &text, &bytes), DT_EDATA);
+    assert_non_null(strstr(dt_error_text(), "has 10 bytes, the limit is 9"));
+    assert_int_equal(dt_fs_read_all(top, 9, &text, &bytes), DT_EDATA);
+    assert_non_null(strstr(dt_error_text(), "is a folder"));
+    assert_int_equal(dt_fs_read_all("/proc/self/status", 1 << 20, &text, &bytes), DT_OK); /* size unknown beforehand */
+    assert_true(bytes > 100 && strlen(text) == bytes);
+    dt_free(text);
+    assert_int_equal(dt_fs_read_all("/proc/self/status", 10, &text, &bytes), DT_EDATA);
+    put("empty", "");
+    assert_int_equal(dt_fs_read_all(at("empty"), 10, &text, &bytes), DT_OK);
+    assert_int_equal(bytes, 0);
+    assert_string_equal(text, "");
+    dt_free(text);
+    dt_fault_reset("fs.read:1");
+    assert_int_equal(dt_fs_read_all(at("f"), 100, &text, &bytes), DT_EIO);
+    dt_fault_reset("alloc:1");
+    assert_int_equal(dt_fs_read_all(at("f"), 100, &text, &bytes), DT_ENOMEM);
+}
+
+static void test_map(void **state)
+{
+    (void)state;
+    const void *p = NULL;
+    size_t bytes = 0;
+    put("f", "mapped");
+    assert_int_equal(dt_fs_map(at("f"), &p, &bytes), DT_OK);
+    assert_int_equal(bytes, 6);
+    assert_memory_equal(p, "mapped", 6);
+    dt_fs_unmap(p, bytes);
+    dt_fs_unmap(NULL, 0);
+    put("empty", "");
+    assert_int_equal(dt_fs_map(at("empty"), &p, &bytes), DT_EDATA);
+    assert_int_equal(dt_fs_map(at("missing"), &p, &bytes), DT_ENOTFOUND);
+    assert_int_equal(dt_fs_map(top, &p, &bytes), DT_EDATA);
+    dt_fault_reset("fs.map:1");
+    assert_int_equal(dt_fs_map(at("f"), &p, &bytes), DT_EIO);
+    assert_non_null(strstr(dt_error_text(), "cannot map"));
+}
+
+static void test_rename(void **state)
+{
+    (void)state;
+    put("f", "x");
+    char to[512];
+    snprintf(to, sizeof(to), "%s/g", top);
+    assert_int_equal(dt_fs_rename(at("f"), to), DT_OK);
+    assert_true(dt_fs_is_file(to));
+    assert_false(dt_fs_is_file(at("f")));
+    assert_int_equal(dt_fs_rename(at("f"), to), DT_EIO);
+    assert_non_null(strstr(dt_error_text(), "cannot rename"));
+}
+
+static void test_list_is_sorted(void **state)
+{
+    (void)state;
+    char name[16];
+    for (int i = 39; i >= 0; i--) {
+        snprintf(name, sizeof(name), "n%02d", i);
+        put(name, "");
+    }
+    char **names = NULL;
+    size_t n = 0;
+    assert_int_equal(dt_fs_list(top, &names, &n), DT_OK);
+    assert_int_equal(n, 40);
+    assert_string_equal(names[0], "n00");
+    assert_string_equal(names[39], "n39");
+    dt_fs_list_free(names, n);
+    dt_fs_list_free(NULL, 0);
+    assert_int_equal(dt_fs_list(at("missing"), &names, &n), DT_ENOTFOUND);
+    assert_int_equal(dt_fs_list(at("n00"), &names, &n), DT_ENOTFOUND);
+    /* out of memory at each allocation in turn */
+    dt_status st = DT_ENOMEM;
+    for (int i = 1; st != DT_OK; i++) {
+        char spec[32];
+        snprintf(spec, sizeof(spec), "alloc:%d", i);
+        dt_fault_reset(spec);
+        st = dt_fs_list(top, &names, &n);
+        assert_true(st == DT_OK || st == DT_ENOMEM);
+    }
+    dt_fs_list_free(names, n);
+}
+
+static void test_remove_tree(void **state)
+{
+    (void)state;
+    assert_int_equal(dt_fs_mkdirs(at("t/u/v")), DT_OK);
+    put("keep", "kept");
+    put("t/u/f", "x");
+    char link[512];
+    snprintf(link, sizeof(link), "%s/t/u/v/link", top);
+    assert_int_equal(symlink("../../../keep", link), 0);
+    dt_fault_reset("fs.unlink:3");
+    assert_int_equal(dt_fs_remove_tree(at("t")), DT_EIO);
+    dt_fault_reset(NULL);
+    assert_int_equal(dt_fs_remove_tree(at("t")), DT_OK);
+    assert_false(dt_fs_is_dir(at("t")));
+    assert_true(dt_fs_is_file(at("keep"))); /* the link went, not what it names */
+    assert_int_equal(dt_fs_remove_tree(at("t")), DT_OK);
+}
+
+static void test_sync_dir(void **state)
+{
+    (void)state;
+    assert_int_equal(dt_fs_sync_dir(top), DT_OK);
+    assert_int_equal(dt_fs_sync_dir(at("missing")), DT_ENOTFOUND);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_mkdirs, begin, end),
+        cmocka_unit_test_setup_teardown(test_write_atomic_replaces_or_keeps, begin, end),
+        cmocka_unit_test_setup_teardown(test_create_write_sync, begin, end),
+        cmocka_unit_test_setup_teardown(test_read_all_limits, begin, end),
+        cmocka_unit_test_setup_teardown(test_map, begin, end),
+        cmocka_unit_test_setup_teardown(test_rename, begin, end),
+        cmocka_unit_test_setup_teardown(test_list_is_sorted, begin, end),
+        cmocka_unit_test_setup_teardown(test_remove_tree, begin, end),
+        cmocka_unit_test_setup_teardown(test_sync_dir, begin, end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

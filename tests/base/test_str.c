@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tests of core/base/str.c.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <locale.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/fault.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+static void test_growing(void **state)
+{
+    (void)state;
+    dt_str s = {0};
+    assert_string_equal(dt_str_text(&s), "");
+    for (int i = 0; i < 1000; i++) {
+        dt_str_addf(&s, "%d,", i);
+    }
+    dt_str_add(&s, "end");
+    dt_str_add_n(&s, "!!zz", 2);
+    assert_int_equal(s.bytes, 10 * 2 + 90 * 3 + 900 * 4 + 5);
+    assert_int_equal(strlen(s.text), s.bytes);
+    assert_memory_equal(s.text, "0,1,2,3,", 8);
+    assert_string_equal(s.text + s.bytes - 9, "999,end!!");
+    assert_int_equal(dt_str_status(&s), DT_OK);
+    dt_str_clear(&s);
+    assert_string_equal(dt_str_text(&s), "");
+    dt_str_fini(&s);
+    dt_str_fini(&s);
+}
+
+static void test_out_of_memory_sticks(void **state)
+{
+    (void)state;
+    dt_str s = {0};
+    dt_fault_reset("alloc:1");
+    dt_str_add(&s, "lost");
+    dt_fault_reset(NULL);
+    dt_str_add(&s, "kept out");
+    dt_str_addf(&s, "%d", 1);
+    assert_string_equal(dt_str_text(&s), "");
+    assert_int_equal(dt_str_status(&s), DT_ENOMEM);
+    assert_non_null(strstr(dt_error_text(), "out of memory"));
+    dt_str_fini(&s);
+}
+
+static void test_glob(void **state)
+{
+    (void)state;
+    assert_true(dt_glob_match("*", ""));
+    assert_true(dt_glob_match("perception.*", "perception.layer0.weight"));
+    assert_true(dt_glob_match("*.weight", "a.b.weight"));
+    assert_true(dt_glob_match("a*b*c", "a__b__bc"));
+    assert_true(dt_glob_match("l?yer", "layer"));
+    assert_true(dt_glob_match("**x", "x"));
+    assert_false(dt_glob_match("l?yer", "lyer"));
+    assert_false(dt_glob_match("a*b", "abc"));
+    assert_false(dt_glob_match("", "a"));
+    assert_true(dt_glob_match("", ""));
+    assert_false(dt_glob_match("*a*a*a*a*a*a*a*b", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"));
+}
+
+static void test_edit_distance(void **state)
+{
+    (void)state;
+    assert_int_equal(dt_edit_distance("", ""), 0);
+    assert_int_equal(dt_edit_distance("", "abc"), 3);
+    assert_int_equal(dt_edit_distance("kitten", "sitting"), 3);
+    assert_int_equal(dt_edit_distance("learning_rate", "learnign_rate"), 1);
+    assert_int_equal(dt_edit_distance("ab", "ba"), 1);
+    assert_int_equal(dt_edit_distance("hiden", "hidden"), 1);
+    char big[100];
+    memset(big, 'x', 99);
+    big[99] = '\0';
+    assert_int_equal(dt_edit_distance(big, "x"), 64);
+}
+
+static void test_did_you_mean(void **state)
+{
+    (void)state;
+    static const char *const keys[] = {"epochs", "learning_rate", "weight_decay", "lr", NULL};
+    assert_string_equal(dt_did_you_mean("epoch", keys), "epochs");
+    assert_string_equal(dt_did_you_mean("learnin_rat", keys), "learning_rate");
+    assert_string_equal(dt_did_you_mean("weight_deacy", keys), "weight_decay");
+    assert_null(dt_did_you_mean("momentum", keys));
+    assert_null(dt_did_you_mean("xy", keys)); /* nothing of "lr" is in it */
+    assert_null(dt_did_you_mean("", keys));
+}
+
+static void test_integers(void **state)
+{
+    (void)state;
+    int64_t v = 0;
+    assert_true(dt_parse_i64("0", &v) && v == 0);
+    assert_true(dt_parse_i64("-12", &v) && v == -12);
+    assert_true(dt_parse_i64("+7", &v) && v == 7);
+    assert_true(dt_parse_i64("0x1F", &v) && v == 31);
+    assert_true(dt_parse_i64("-0x10", &v) && v == -16);
+    assert_true(dt_parse_i64("9223372036854775807", &v) && v == INT64_MAX);
+    assert_true(dt_parse_i64("-9223372036854775808", &v) && v == INT64_MIN);
+    v = 5;
+    static const char *const bad[] = {"", "-", "+-1", "1 ", " 1", "1.0", "0x", "1e3", "9223372036854775808",
+                                      "-9223372036854775809", "99999999999999999999999", "a", "0xg"};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        assert_false(dt_parse_i64(bad[i], &v));
+    }
+    assert_int_equal(v, 5);
+}
+
+static void test_floats(void **state)
+{
+    (void)state;
+    (void)setlocale(LC_ALL, "de_DE.UTF-8"); /* a comma locale, where installed, must change nothing */
+    double v = 0;
+    assert_true(dt_parse_f64("1.5", &v) && v == 1.5);
+    assert_true(dt_parse_f64("-1e-3", &v) && v == -1e-3);
+    assert_true(dt_parse_f64("5", &v) && v == 5);
+    assert_true(dt_parse_f64(".5", &v) && v == 0.5);
+    v = 3;
+    static const char *const bad[] = {"", "nan", "inf", "-inf", "1,5", " 1", "1 ", "0x10", "1e999", "e", "1e", "--1", "."};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        assert_false(dt_parse_f64(bad[i], &v));
+    }
+    assert_true(v == 3);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_growing),     cmocka_unit_test(test_out_of_memory_sticks),
+        cmocka_unit_test(test_glob),        cmocka_unit_test(test_edit_distance),
+        cmocka_unit_test(test_did_you_mean), cmocka_unit_test(test_integers),
+        cmocka_unit_test(test_floats),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
