@@ -1,21 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-# The public contract; every header listed here is installed and compiled alone as C11, C++17 and CUDA C++ by a test.
+# The public contract; tests/abi compiles every installed header alone as C11, C++17 and CUDA C++.
 dtrainincludedir = $(includedir)/dtrain
 dtraininclude_HEADERS = \
-	include/dtrain/status.h \
-	include/dtrain/plugin.h \
-	include/dtrain/helpers.h \
-	include/dtrain/shapes.h \
 	include/dtrain/abi_log.h \
-	include/dtrain/ops.def
+	include/dtrain/helpers.h \
+	include/dtrain/ops.def \
+	include/dtrain/plugin.h \
+	include/dtrain/shapes.h \
+	include/dtrain/status.h
 
 # one table per host service
 dtrainsvcdir = $(dtrainincludedir)/svc
-dtrainsvc_HEADERS = include/dtrain/svc/graph.h \
+dtrainsvc_HEADERS = \
 	include/dtrain/svc/bind.h \
-	include/dtrain/svc/train.h \
-	include/dtrain/svc/metrics.h \
 	include/dtrain/svc/comm.h \
+	include/dtrain/svc/features.h \
+	include/dtrain/svc/graph.h \
+	include/dtrain/svc/metrics.h \
 	include/dtrain/svc/rng.h \
 	include/dtrain/svc/store.h \
-	include/dtrain/svc/features.h
+	include/dtrain/svc/train.h
+
+# dtrain.pc is all a third party needs; dtrain-uninstalled.pc serves PKG_CONFIG_PATH=<build folder>
+pkgconfig_DATA = dtrain.pc

@@ -5,7 +5,7 @@
 # A plugin for tests only: check_LTLIBRARIES, with $(PLUGIN_LINK) -rpath /nowhere.
 
 dt_tests =
-dt_scripts =
+dt_scripts = tests/layers.sh tests/tidy.sh
 LDADD = core/libdtcore.la $(CMOCKA_LIBS)
 
 include tests/base/local.mk
@@ -43,4 +43,5 @@ AM_TESTS_ENVIRONMENT = \
 	LC_ALL=C; NO_COLOR=1; export LC_ALL NO_COLOR; \
 	ASAN_OPTIONS=allow_user_segv_handler=0:detect_stack_use_after_return=1; \
 	UBSAN_OPTIONS=print_stacktrace=1; TSAN_OPTIONS=halt_on_error=1; \
-	export ASAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS;
+	export ASAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS; \
+	CC='$(CC)' CXX='$(CXX_CHECK)' NVCC='$(NVCC)'; export CC CXX NVCC;

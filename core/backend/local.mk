@@ -2,4 +2,3 @@
 # core_libdtcore_la_SOURCES += core/backend/x.c core/backend/x.h
 
 include core/backend/cpu/local.mk
-core_libdtcore_la_SOURCES += core/backend/kernel.h core/backend/ops.def

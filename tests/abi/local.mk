@@ -1,2 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# dt_tests += tests/abi/test_x
+dt_scripts += \
+	tests/abi/headers_c.sh \
+	tests/abi/headers_cxx.sh \
+	tests/abi/headers_cuda.sh
+EXTRA_DIST += tests/abi/headers.inc
