@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The parameter table. See params.h.
+ */
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
+
+#include "graph/params.h"
+#include "base/err.h"
+#include "base/hash.h"
+#include "base/mem.h"
+#include "base/rng.h"
+#include "base/str.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    ALIGN_ELEMENTS = 64, /* 256 bytes of f32: a cache line multiple for every lane and for reduction buckets */
+    MAX_ROLE = 64,
+    INIT_STREAM = 1 /* dt_rng_key.op: keeps initial values apart from every other use of the seed */
+};
+static const int64_t MAX_ELEMENTS = (int64_t)1 << 40; /* 4 TiB of f32: more is a mistake in a shape */
+
+void dt_param_table_fini(dt_param_table *t)
+{
+    for (uint32_t i = 0; i < t->n; i++) {
+        dt_free(t->param[i].name);
+    }
+    dt_free(t->param);
+    *t = (dt_param_table){0};
+}
+
+static bool is_name(const char *s)
+{
+    return s != NULL && s[0] != '\0' && strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789_.") == strlen(s);
+}
+
+static dt_status check_init(const char *role, const char *name, uint32_t n_dims, uint32_t init, double a)
+{
+    if (init > DT_INIT_FAN_IN) {
+        return DT_FAIL(DT_EINVAL, "parameter %s.%s: initialiser %u is not one of DT_INIT_* (0 to %d)", role, name, init,
+                       DT_INIT_FAN_IN);
+    }
+    if (!isfinite(a)) {
+        return DT_FAIL(DT_EINVAL, "parameter %s.%s: initialiser argument %g is not finite", role, name, a);
+    }
+    if ((init == DT_INIT_XAVIER || init == DT_INIT_FAN_IN) && n_dims < 2) {
+        return DT_FAIL(DT_EINVAL, "parameter %s.%s: the fan-in of a vector is not known from its shape, use "
+                                  "DT_INIT_UNIFORM",
+                       role, name);
+    }
+    return DT_OK;
+}
+
+static dt_status check_dims(const char *role, const char *name, const int64_t *dim, uint32_t n_dims, int64_t *count_p)
+{
+    if (n_dims < 1 || n_dims > 4) {
+        return DT_FAIL(DT_EINVAL, "parameter %s.%s has %u dimensions, allowed are 1 to 4", role, name, n_dims);
+    }
+    int64_t count = 1;
+    for (uint32_t i = 0; i < n_dims; i++) {
+        if (dim[i] < 1) {
+            return DT_FAIL(DT_EINVAL, "parameter %s.%s: dimension %u is %lld, must be at least 1", role, name, i,
+                           (long long)dim[i]);
+        }
+        if (__builtin_mul_overflow(count, dim[i], &count) || count > MAX_ELEMENTS) {
+            return DT_FAIL(DT_EINVAL, "parameter %s.%s has more than %lld elements", role, name,
+                           (long long)MAX_ELEMENTS);
+        }
+    }
+    *count_p = count;
+    return DT_OK;
+}
+
+static dt_status reserve(dt_param_table *t)
+{
+    if (t->n < t->cap) {
+        return DT_OK;
+    }
+    uint32_t cap = t->cap == 0 ? 32 : t->cap * 2;
+    dt_param *grown = dt_realloc(t->param, cap * sizeof(*grown));
+    if (grown == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for a table of %u parameters", cap);
+    }
+    t->param = grown;
+    t->cap = cap;
+    return DT_OK;
+}
+
+dt_status dt_param_table_add(dt_param_table *t, const char *role, const char *name, const int64_t *dim, uint32_t n_dims,
+                             uint32_t init, double a)
+{
+    if (!is_name(role) || strlen(role) >= MAX_ROLE) {
+        return DT_FAIL(DT_EINVAL, "role \"%s\" must be 1 to %d characters of a-z 0-9 _ .",
+                       role != NULL ? role : "", MAX_ROLE - 1);
+    }
+    if (!is_name(name)) {
+        return DT_FAIL(DT_EINVAL, "parameter name \"%s\" of %s must be made of a-z 0-9 _ .",
+                       name != NULL ? name : "", role);
+    }
+    int64_t count = 0;
+    DT_TRY(check_dims(role, name, dim, n_dims, &count));
+    DT_TRY(check_init(role, name, n_dims, init, a));
+    DT_TRY(reserve(t));
+
+    size_t name_bytes = strlen(role) + strlen(name) + 2;
+    char *full = dt_alloc(name_bytes);
+    if (full == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for the name of parameter %s.%s", role, name);
+    }
+    snprintf(full, name_bytes, "%s.%s", role, name);
+    if (dt_param_table_find(t, full) != NULL) {
+        dt_status st = DT_FAIL(DT_EPLUGIN, "parameter %s is registered twice", full);
+        dt_free(full);
+        return st;
+    }
+    dt_param p = {.name = full, .n_dims = n_dims, .init = init, .init_a = a, .count = count, .offset = t->total};
+    memcpy(p.dim, dim, n_dims * sizeof(dim[0]));
+    t->param[t->n++] = p;
+    t->total += (count + ALIGN_ELEMENTS - 1) / ALIGN_ELEMENTS * ALIGN_ELEMENTS;
+    t->trained_count += count;
+    return DT_OK;
+}
+
+const dt_param *dt_param_table_find(const dt_param_table *t, const char *full_name)
+{
+    for (uint32_t i = 0; i < t->n; i++) {
+        if (strcmp(t->param[i].name, full_name) == 0) {
+            return &t->param[i];
+        }
+    }
+    return NULL;
+}
+
+static bool has_role(const dt_param *p, const char *role)
+{
+    size_t n = strlen(role);
+    return strncmp(p->name, role, n) == 0 && p->name[n] == '.';
+}
+
+dt_status dt_param_table_freeze(dt_param_table *t, const char *pattern, uint32_t *n_p)
+{
+    if (pattern == NULL || pattern[0] == '\0') {
+        return DT_FAIL(DT_EINVAL, "the pattern of parameters to freeze is empty; give a role or a glob such as "
+                                  "perception.*");
+    }
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < t->n; i++) {
+        dt_param *p = &t->param[i];
+        if (!has_role(p, pattern) && !dt_glob_match(pattern, p->name)) {
+            continue;
+        }
+        n++;
+        if (!p->frozen) {
+            p->frozen = true;
+            t->trained_count -= p->count;
+        }
+    }
+    *n_p = n;
+    return DT_OK;
+}
+
+/* ---- initial values ------------------------------------------------------------------------------------------------ */
+
+/* Element i of the stream: half of block i / 2, as a number in [0,1) with 53 bits. */
+static double uniform(const dt_rng_stream *s, int64_t i)
+{
+    uint32_t r[4];
+    dt_rng_stream_block(s, 0, (uint64_t)i / 2, r);
+    const uint32_t *half = r + 2 * (i % 2);
+    return (double)((((uint64_t)half[0] << 32) | half[1]) >> 11) * 0x1p-53;
+}
+
+/* Box-Muller on elements 2i and 2i + 1: sqrt(-2 ln u) cos(2 pi v), u in (0,1]. */
+static double normal(const dt_rng_stream *s, int64_t i)
+{
+    static const double two_pi = 6.283185307179586;
+    double u = 1.0 - uniform(s, 2 * i), v = uniform(s, 2 * i + 1);
+    return sqrt(-2.0 * log(u)) * cos(two_pi * v);
+}
+
+/* Half width of the uniform distribution of p. */
+static double bound(const dt_param *p)
+{
+    double fan_out = (double)p->dim[0], fan_in = (double)(p->count / p->dim[0]);
+    switch (p->init) {
+    case DT_INIT_XAVIER:
+        return p->init_a * sqrt(6.0 / (fan_in + fan_out));
+    case DT_INIT_FAN_IN:
+        return p->init_a / sqrt(fan_in);
+    default:
+        return p->init_a;
+    }
+}
+
+static void init_one(const dt_param *p, uint64_t seed, float *value)
+{
+    const dt_rng_key key = {.seed = seed, .op = INIT_STREAM, .step = dt_hash64(p->name, strlen(p->name), 0)};
+    dt_rng_stream s;
+    dt_rng_stream_init(&s, &key);
+    double width = bound(p);
+    for (int64_t i = 0; i < p->count; i++) {
+        switch (p->init) {
+        case DT_INIT_ZERO:
+            value[i] = 0.0f;
+            break;
+        case DT_INIT_CONST:
+            value[i] = (float)p->init_a;
+            break;
+        case DT_INIT_NORMAL:
+            value[i] = (float)(p->init_a * normal(&s, i));
+            break;
+        default:
+            value[i] = (float)(width * (2.0 * uniform(&s, i) - 1.0));
+            break;
+        }
+    }
+}
+
+void dt_param_table_init(const dt_param_table *t, uint64_t seed, float *arena)
+{
+    memset(arena, 0, (size_t)t->total * sizeof(*arena));
+    for (uint32_t i = 0; i < t->n; i++) {
+        init_one(&t->param[i], seed, arena + t->param[i].offset);
+    }
+}
