@@ -2,3 +2,4 @@
 # core_libdtcore_la_SOURCES += core/backend/x.c core/backend/x.h
 
 include core/backend/cpu/local.mk
+core_libdtcore_la_SOURCES += core/backend/kernel.h core/backend/ops.def

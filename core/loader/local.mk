@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-# core_libdtcore_la_SOURCES += core/loader/x.c core/loader/x.h
+core_libdtcore_la_SOURCES += core/loader/loader.h

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a kernel is: the face between the graph (which knows ops, shapes and memory) and the lanes (which compute).
+ *
+ * A kernel reads views, writes views, and touches nothing else: no allocation, no locks, no state. It runs on one
+ * thread; workers run whole plans beside each other. Live sizes come in the views and change from call to call.
+ * Lanes: ref64 and ref32 (one plain source, compiled twice; ref64 stores every f32 tensor as double), cpu (one of
+ * base, avx2, avx512, chosen once per process), cuda (later, same names). Threads: [worker].
+ */
+#ifndef DTRAIN_CORE_BACKEND_KERNEL_H
+#define DTRAIN_CORE_BACKEND_KERNEL_H
+
+#include "dtrain/plugin.h"
+#include "dtrain/svc/graph.h"
+#include <stdbool.h>
+
+enum {
+#define DT_OP(ID, number, name) DT_OPX_##ID = number, /* the public ids again, plus the host's own */
+#include "backend/ops.def"
+#undef DT_OP
+    DT_OPX_END
+};
+
+enum { DT_KERNEL_MAX_IN = 10, DT_KERNEL_MAX_OUT = 5 };
+
+typedef struct dt_view {
+    void *data;                /* NULL: absent, not needed, or shape only (see ops.def) */
+    int64_t dim[DT_MAX_DIMS];  /* live sizes, C order, packed */
+    int32_t rank;
+    int32_t dtype;             /* DT_F32 means double in the ref64 lane */
+    int32_t accum;             /* outputs: 1 = add to what is there */
+    int32_t reserved;
+} dt_view;
+
+typedef struct dt_kernel_run { /* the same for a whole slice */
+    uint64_t seed, step;       /* keys of dropout */
+    uint32_t phase;
+    uint32_t training;         /* 0: dropout is the identity */
+} dt_kernel_run;
+
+typedef struct dt_kernel_args {
+    const dt_attr *attr;
+    const dt_kernel_run *run;
+    const dt_view *in;
+    dt_view *out;
+    uint32_t n_in, n_out;
+    void *scratch; /* 64-byte aligned, as large as dt_kernel_scratch said for these capacities */
+} dt_kernel_args;
+
+typedef void dt_kernel(const dt_kernel_args *a);
+
+typedef enum dt_lane { DT_LANE_REF64, DT_LANE_REF32, DT_LANE_CPU } dt_lane;
+
+/* Kernel of an op in a lane; NULL when op is unknown or a pure view (SPLIT, MERGE). */
+dt_kernel *dt_kernel_find(uint32_t op, dt_lane lane);
+/* Scratch bytes for one call, an upper bound for every live size up to the dims given (same order as in args). */
+size_t dt_kernel_scratch(uint32_t op, dt_lane lane, const dt_attr *attr, const dt_view *in, uint32_t n_in,
+                         const dt_view *out, uint32_t n_out);
+/* Once per worker thread, before its first kernel: sets the matrix library to one thread here. */
+void dt_cpu_thread_init(void);
+/* "avx512", "avx2" or "base": what this process uses; DTRAIN_CPU_ISA lowers it (tests). Also the library's own choice. */
+const char *dt_cpu_isa(void);
+
+static inline int64_t dt_view_count(const dt_view *v)
+{
+    int64_t n = 1;
+    for (int32_t i = 0; i < v->rank; i++) {
+        n *= v->dim[i];
+    }
+    return n;
+}
+
+/* rows = product of all dims but the last k */
+static inline int64_t dt_view_rows(const dt_view *v, int32_t k)
+{
+    int64_t n = 1;
+    for (int32_t i = 0; i < v->rank - k; i++) {
+        n *= v->dim[i];
+    }
+    return n;
+}
+
+#endif

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The configuration: one tree of groups, lists and values, where every value knows who set it.
+ *
+ * Layers, weakest first: built-in < plugin < profile < files in order < environment < command line. A value replaces
+ * one of the same or a weaker layer, whatever the order of the calls, so a plugin's defaults may be added after the
+ * files were read (they are known only then). A list replaces a list whole; groups merge key by key.
+ *
+ * Keys are paths: "training.epochs", "phases.0.init". A section is a top-level group with a table of options: the
+ * host's own (schema.h) or a component's, under its id. Inside a phase's group any section may be overridden for that
+ * phase; there the stronger layer wins and, between equals, the phase's own value: `--set training.epochs=3` beats
+ * an override in a file.
+ *
+ * Life: create, read the layers, then read sections (options.h) as components become known, then check, which refuses
+ * everything that no table knows. Reading a section checks that section alone. Strings handed out live as long as the
+ * configuration. Only config.c's reader knows libconfig. Threads: [main].
+ *
+ * Errors are DT_ECONFIG unless said, and read like "training.epochs = "ten" at run.cfg:7: expected an integer in
+ * [1, 1000000]".
+ */
+#ifndef DTRAIN_CORE_CONFIG_CONFIG_H
+#define DTRAIN_CORE_CONFIG_CONFIG_H
+
+#include "base/str.h"
+
+typedef enum dt_layer {
+    DT_FROM_BUILTIN,
+    DT_FROM_PLUGIN,
+    DT_FROM_PROFILE,
+    DT_FROM_FILE,
+    DT_FROM_ENV,
+    DT_FROM_SET
+} dt_layer;
+
+typedef struct dt_origin {
+    dt_layer layer;
+    const char *name; /* plugin id, file, variable, or the option of the command line; NULL for built-in */
+    int line;         /* in a file, else 0 */
+} dt_origin;
+
+typedef struct dt_config dt_config;
+
+dt_status dt_config_create(dt_config **out_p) DT_NODISCARD; /* with the host's sections and their defaults */
+void dt_config_destroy(dt_config *c);
+
+/* ---- layers ------------------------------------------------------------------------------------------------------ */
+
+/* A libconfig file; layer is DT_FROM_PROFILE or DT_FROM_FILE. @include is relative to the file that says it. Integers
+ * that do not fit 32 bits without the suffix L, and numbers that overflow, are refused: libconfig would truncate them.
+ * DT_ENOTFOUND or DT_EIO when it cannot be read. */
+dt_status dt_config_read_file(dt_config *c, dt_layer layer, const char *path) DT_NODISCARD;
+
+/* Every DTRAIN__SECTION__KEY=value of a NULL-terminated environment. */
+dt_status dt_config_read_env(dt_config *c, char *const *environment) DT_NODISCARD;
+
+/* "section.key=value", as --set takes it. value is plain text, read by the option's type; one that begins with [, ( or
+ * { is libconfig's list or group. */
+dt_status dt_config_set(dt_config *c, const char *assignment) DT_NODISCARD;
+
+/* The same for an option of the command line that stands for a key: ("seed", "7", "--seed"). */
+dt_status dt_config_set_option(dt_config *c, const char *path, const char *value, const char *option) DT_NODISCARD;
+
+/* A plugin's defaults for host sections, "section.key=value" ..., NULL; they hold in this phase only. */
+dt_status dt_config_add_defaults(dt_config *c, int64_t phase, const char *plugin,
+                                 const char *const *assignments) DT_NODISCARD;
+
+/* `--plugin X`: run one phase. The entry of phases that names X is kept (paths and .so do not matter for the
+ * comparison) and the others go; without one, phases becomes ( { plugin = X } ). */
+dt_status dt_config_use_plugin(dt_config *c, const char *plugin, const char *option) DT_NODISCARD;
+
+/* ---- checking ------------------------------------------------------------------------------------------------------ */
+
+/* How check finds the sections of components. id names a top-level group nobody declared yet: declare it
+ * (options.h) and return DT_OK, or return DT_ENOTFOUND when there is no such component. role_p: its role or NULL. */
+typedef struct dt_config_lookup {
+    dt_status (*component)(void *user, dt_config *c, const char *id, const char **role_p);
+    const char *const *ids; /* for "did you mean"; ends with NULL; may be NULL */
+    void *user;
+} dt_config_lookup;
+
+/* Everything at once, after all layers: unknown sections and keys, types, ranges, what this version cannot honour.
+ * Overrides of a phase that lose against a stronger value are dropped. lookup may be NULL: then only declared
+ * sections are known. */
+dt_status dt_config_check(dt_config *c, const dt_config_lookup *lookup) DT_NODISCARD;
+
+/* ---- looking ------------------------------------------------------------------------------------------------------- */
+
+int64_t dt_config_n_phases(const dt_config *c);
+
+/* The component id wired to a role in a phase (models.<role>), "" when none; -1 = outside any phase. */
+const char *dt_config_model(const dt_config *c, int64_t phase, const char *role);
+
+/* The effective text and origin of one value, as the phase sees it. DT_ENOTFOUND. */
+dt_status dt_config_get(const dt_config *c, int64_t phase, const char *path, const char **value_p,
+                        dt_origin *origin_p) DT_NODISCARD;
+
+void dt_origin_text(const dt_origin *o, dt_str *out); /* "run.cfg:7", "plugin phase1_world_model", "--set" ... */
+
+/* ---- writing ------------------------------------------------------------------------------------------------------- */
+
+/* The effective configuration as libconfig text; read back as a file it gives the same values. Paths are absolute. */
+dt_status dt_config_write(const dt_config *c, dt_str *out) DT_NODISCARD;
+
+/* One JSON object: {"training.epochs": {"value": 50, "origin": "run.cfg:7"}, ...}. */
+dt_status dt_config_write_origin(const dt_config *c, dt_str *out) DT_NODISCARD;
+
+/* SHA-256 over the effective values that influence results: not threads, communicator, checkpoints, nor paths (what
+ * they point at has hashes of its own). 64 hexadecimal digits and NUL. */
+dt_status dt_config_hash(const dt_config *c, char out[65]) DT_NODISCARD;
+
+#endif

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The host's own sections: one struct each, filled by dt_config_section(c, phase, "<section>", ...) or, shorter, by
+ * the functions below. Meaning, unit, default and range of every key stand in schema.c. Threads: [main].
+ */
+#ifndef DTRAIN_CORE_CONFIG_SCHEMA_H
+#define DTRAIN_CORE_CONFIG_SCHEMA_H
+
+#include "config/options.h"
+
+enum { DT_OPTIMIZER_ADAMW, DT_OPTIMIZER_ADAM, DT_OPTIMIZER_SGD };
+enum { DT_SCHEDULE_CONSTANT, DT_SCHEDULE_COSINE, DT_SCHEDULE_STEP };
+enum { DT_REDUCTION_EXACT, DT_REDUCTION_FAST };
+enum { DT_COMM_NULL, DT_COMM_SIM };
+enum { DT_AMP_BF16, DT_AMP_FP16 };
+
+typedef struct dt_root_opts { /* keys outside any section */
+    int64_t seed;
+} dt_root_opts;
+
+typedef struct dt_data_opts {
+    const char *store;  /* "" = the recording that comes with dtrain */
+    const char *source; /* id of a data component */
+    int64_t batch, shards, prefetch;
+} dt_data_opts;
+
+typedef struct dt_training_opts {
+    int64_t epochs, warmup_epochs, eval_interval, save_interval, accumulation;
+    double learning_rate, weight_decay, gradient_clip;
+    uint32_t optimizer, scheduler; /* DT_OPTIMIZER_*, DT_SCHEDULE_* */
+    double beta1, beta2, eps, momentum;
+    int64_t t_max; /* epochs; 0 = to the end of the phase */
+    double eta_min;
+    int64_t step_size; /* epochs */
+    double step_gamma;
+    const char *const *freeze; /* patterns over <role>.<parameter>, or a role alone */
+} dt_training_opts;
+
+typedef struct dt_amp_opts {
+    uint8_t enabled;
+    uint32_t dtype; /* DT_AMP_* */
+} dt_amp_opts;
+
+typedef struct dt_checkpoint_opts {
+    int64_t every_steps, every_seconds, keep_last;
+    const char *best_by;
+} dt_checkpoint_opts;
+
+typedef struct dt_engine_opts {
+    int64_t threads, slice_rows; /* 0 = chosen by the host */
+    uint8_t reuse, poison, recompute;
+    uint32_t reduction; /* DT_REDUCTION_* */
+} dt_engine_opts;
+
+typedef struct dt_comm_opts {
+    uint32_t backend; /* DT_COMM_* */
+    int64_t ranks;
+} dt_comm_opts;
+
+typedef struct dt_env_opts {
+    const char *id;
+    int64_t instances;
+    uint32_t isolation;
+} dt_env_opts;
+
+/* One entry of phases. */
+typedef struct dt_phase_opts {
+    const char *plugin;        /* file or id */
+    const char *init;          /* "random", "previous", or a checkpoint */
+    const char *const *freeze; /* roles or patterns, in addition to training.freeze */
+} dt_phase_opts;
+typedef struct dt_stop_opts { /* its stop group; 0 = no limit */
+    int64_t epochs, iterations, steps;
+    double time; /* s */
+} dt_stop_opts;
+
+dt_status dt_config_root(dt_config *c, dt_root_opts *out_p) DT_NODISCARD;
+dt_status dt_config_data(dt_config *c, int64_t phase, dt_data_opts *out_p) DT_NODISCARD;
+dt_status dt_config_training(dt_config *c, int64_t phase, dt_training_opts *out_p) DT_NODISCARD;
+dt_status dt_config_amp(dt_config *c, int64_t phase, dt_amp_opts *out_p) DT_NODISCARD;
+dt_status dt_config_checkpoint(dt_config *c, int64_t phase, dt_checkpoint_opts *out_p) DT_NODISCARD;
+dt_status dt_config_engine(dt_config *c, int64_t phase, dt_engine_opts *out_p) DT_NODISCARD;
+dt_status dt_config_comm(dt_config *c, int64_t phase, dt_comm_opts *out_p) DT_NODISCARD;
+dt_status dt_config_env(dt_config *c, int64_t phase, dt_env_opts *out_p) DT_NODISCARD;
+dt_status dt_config_phase(dt_config *c, int64_t phase, dt_phase_opts *out_p, dt_stop_opts *stop_p) DT_NODISCARD;
+
+#endif

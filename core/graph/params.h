@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The parameter table: every trainable tensor of a phase's models, its place in the flat arenas, and its initial value.
+ *
+ * Parameters, gradients and moments are each one flat fp32 arena with the same offsets; each tensor starts at a multiple
+ * of 64 elements, gaps are zero, so that norms, updates, hashes and reductions are single passes. Order: order of
+ * registration (models as bound, perception first). Frozen tensors keep their place and have no gradient.
+ * Threads: [main] while building, [any] read-only afterwards.
+ */
+#ifndef DTRAIN_CORE_GRAPH_PARAMS_H
+#define DTRAIN_CORE_GRAPH_PARAMS_H
+
+#include "dtrain/plugin.h"
+#include <stdbool.h>
+
+typedef struct dt_param {
+    char *name;     /* "<role>.<name>", owned */
+    int64_t dim[4];
+    uint32_t n_dims, init;
+    double init_a;
+    int64_t count, offset; /* elements */
+    bool frozen;
+} dt_param;
+
+typedef struct dt_param_table {
+    dt_param *param;
+    uint32_t n, cap;
+    int64_t total;         /* elements of an arena, gaps included */
+    int64_t trained_count; /* elements that are not frozen, without gaps */
+} dt_param_table;
+
+void dt_param_table_fini(dt_param_table *t);
+/* Errors: DT_EINVAL (name, dims), DT_ENOMEM; a duplicate name is DT_EPLUGIN. */
+dt_status dt_param_table_add(dt_param_table *t, const char *role, const char *name, const int64_t *dim, uint32_t n_dims,
+                             uint32_t init, double a) DT_NODISCARD;
+const dt_param *dt_param_table_find(const dt_param_table *t, const char *full_name);
+/* Freeze every parameter whose role equals the pattern or whose full name matches it as a glob; count goes to n_p. */
+dt_status dt_param_table_freeze(dt_param_table *t, const char *pattern, uint32_t *n_p);
+/* Initial values of all tensors; each depends on (seed, name) alone. arena: [total]. */
+void dt_param_table_init(const dt_param_table *t, uint64_t seed, float *arena);
+
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Optimizers over flat arenas, and learning-rate schedules. Every function is one pass over a range and element-wise
+ * (or over fixed 64 Ki-element blocks), so that the result does not depend on how ranges are dealt to workers.
+ *
+ *   AdamW  Loshchilov & Hutter 2019, decoupled decay: p -= lr * (m^ / (sqrt(v^) + eps) + wd * p)
+ *   Adam   Kingma & Ba 2015, wd added to the gradient (PyTorch's Adam)
+ *   SGD    momentum m = mu m + g, p -= lr * m (PyTorch's SGD, dampening 0), wd added to the gradient
+ * Threads: [worker], disjoint ranges.
+ */
+#ifndef DTRAIN_CORE_OPTIM_OPTIM_H
+#define DTRAIN_CORE_OPTIM_OPTIM_H
+
+#include "dtrain/status.h"
+#include <stdint.h>
+
+enum { DT_OPTIM_ADAMW = 0, DT_OPTIM_ADAM, DT_OPTIM_SGD };
+enum { DT_OPTIM_BLOCK = 65536 }; /* elements; block boundaries by global offset */
+
+typedef struct dt_optim_step {
+    int32_t kind, reserved;
+    double lr, beta1, beta2, eps, weight_decay, momentum;
+    double grad_scale;   /* clip factor (and later unscale), multiplies the gradient */
+    uint64_t step;       /* number of this update, from 1: bias correction */
+} dt_optim_step;
+
+/* Update [begin, end) of the arenas. m, v: moments (v unused by SGD, may be NULL). g is read only. */
+void dt_optim_update(const dt_optim_step *s, float *p, const float *g, float *m, float *v, int64_t begin, int64_t end);
+/* Sum of squares of one block [begin, end) in double, fixed order. */
+double dt_optim_sum_squares(const float *g, int64_t begin, int64_t end);
+/* dst += src over [begin, end): a merge of the fixed reduction tree. */
+void dt_optim_add(float *dst, const float *src, int64_t begin, int64_t end);
+
+enum { DT_SCHED_CONSTANT = 0, DT_SCHED_COSINE, DT_SCHED_STEP };
+typedef struct dt_schedule {
+    int32_t kind, reserved;
+    double lr, eta_min;      /* base rate; end of the cosine */
+    double warmup;           /* in units of x: linear from lr/warmup-step to lr */
+    double t_max;            /* cosine: x where eta_min is reached (warm-up included); later x stays there */
+    double step_size, gamma; /* step: lr * gamma^floor(x / step_size) */
+} dt_schedule;
+/* Rate at x, measured in epochs as a real number (step / steps per epoch), first step at x > 0 during warm-up. */
+double dt_schedule_rate(const dt_schedule *s, double x);
+
+#endif
