@@ -45,3 +45,9 @@ AM_TESTS_ENVIRONMENT = \
 	UBSAN_OPTIONS=print_stacktrace=1; TSAN_OPTIONS=halt_on_error=1; \
 	export ASAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS; \
 	CC='$(CC)' CXX='$(CXX_CHECK)' NVCC='$(NVCC)'; export CC CXX NVCC;
+
+EXTRA_DIST += tests/installcheck.sh
+installcheck-local:
+	DT_SRCDIR='$(abs_top_srcdir)' CC='$(CC)' CXX='$(CXX_CHECK)' \
+	bindir='$(bindir)' includedir='$(includedir)' libdir='$(libdir)' plugindir='$(plugindir)' \
+	plugins='$(notdir $(plugin_LTLIBRARIES:.la=))' $(SHELL) $(srcdir)/tests/installcheck.sh

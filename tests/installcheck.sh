@@ -1,0 +1,49 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# What an installed dtrain must do without its source tree: say its version, find its plugins, and serve a third party
+# who has nothing but pkg-config dtrain. Called by make installcheck (and so by make distcheck) with the folders below.
+set -eu
+: "${DT_SRCDIR:?}" "${bindir:?}" "${includedir:?}" "${libdir:?}" "${plugindir:?}" "${plugins?}"
+PKG_CONFIG_PATH=$libdir/pkgconfig
+PATH=$bindir:$PATH
+export PKG_CONFIG_PATH PATH
+unset DTRAIN_PLUGIN_PATH DTRAIN_CONFIG DTRAIN_FAULT
+work=$(mktemp -d "$PWD/installcheck-XXXXXX")
+trap 'rm -rf "$work"' EXIT
+
+fail() {
+    echo "installcheck: $*" >&2
+    exit 1
+}
+step() { echo "installcheck: $*"; }
+
+step "the program runs from $bindir"
+test "$(command -v dtrain)" = "$bindir/dtrain" || fail "dtrain is not in $bindir"
+dtrain --version | grep '^dtrain [0-9]' || fail "no version"
+
+step "pkg-config dtrain answers"
+test "$(pkg-config --variable=plugindir dtrain)" = "$plugindir" || fail "plugindir differs"
+pkg-config --variable=abi dtrain | grep -qx '[0-9][0-9]*\.[0-9][0-9]*' || fail "no abi"
+
+step "installed headers alone, as C11 and C++17"
+for test in headers_c headers_cxx; do
+    (cd "$work" && DT_HEADERS=$includedir sh "$DT_SRCDIR/tests/abi/$test.sh" >/dev/null) || test $? -eq 77
+done
+
+dtrain list >/dev/null 2>&1 || exit 0 # GUARD
+
+step "every shipped plugin is listed and accepted"
+(cd "$work" && dtrain list >list.txt) || fail "dtrain list"
+for id in $plugins; do
+    grep -qw "$id" "$work/list.txt" || fail "dtrain list does not name $id"
+    dtrain check "$plugindir/$id.so" >"$work/check.txt" 2>&1 || { cat "$work/check.txt"; fail "dtrain check $id"; }
+done
+
+step "a third party's project from the template: built, checked, listed"
+for kind in phase model; do
+    (cd "$work" && dtrain new $kind third_$kind third_$kind) || fail "dtrain new $kind"
+    (cd "$work/third_$kind" && make CC="${CC:-cc}") || fail "building third_$kind"
+    dtrain check "$work/third_$kind/third_$kind.so" || fail "dtrain check third_$kind.so"
+    DTRAIN_PLUGIN_PATH=$work/third_$kind dtrain list | grep -qw third_$kind || fail "third_$kind is not listed"
+done
+step "all is well"
