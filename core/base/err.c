@@ -92,6 +92,11 @@ const char *dt_error_text(void)
     return record.text;
 }
 
+dt_status dt_error_status(void)
+{
+    return record.status;
+}
+
 const char *dt_error_where(void)
 {
     return record.where;

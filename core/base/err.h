@@ -23,6 +23,7 @@ dt_status dt_context(dt_status st, const char *fmt, ...) DT_PRINTF(2, 3);
 #define DT_CONTEXT(st, ...) dt_context((st), __VA_ARGS__)
 
 const char *dt_error_text(void);  /* the record of this thread, "" when empty */
+dt_status dt_error_status(void);  /* the code it was made with, DT_OK when empty */
 const char *dt_error_where(void); /* "file:line" of the DT_FAIL that made it, "" when empty */
 void dt_error_clear(void);
 

@@ -3,8 +3,11 @@
  * JSON (RFC 8259): a streaming pull reader over memory or a stream, and a writer into a dt_str.
  *
  * The reader checks everything: UTF-8, escapes, depth (64), number syntax, trailing junk, and can say the line and
- * column of every token. It holds one window of the input, never the whole document, so memory is bounded.
- * Duplicate keys are the caller's business (it sees the keys in order). Threads: one object, one thread.
+ * column (in bytes) of every token. It holds one window of the input, never the whole document, so memory is bounded:
+ * a key, string or number longer than 1 MiB is refused. Stricter than the RFC in two points, because texts become C
+ * strings: \u0000 and escapes that name half of a surrogate pair are refused. A byte order mark is skipped.
+ * Numbers are rounded exactly, whatever the locale; one beyond the range of double is refused. Duplicate keys are the
+ * caller's business (it sees the keys in order). Threads: one object, one thread.
  */
 #ifndef DTRAIN_CORE_BASE_JSON_H
 #define DTRAIN_CORE_BASE_JSON_H
@@ -45,11 +48,12 @@ dt_status dt_json_open_mem(const char *text, size_t bytes, const char *name, dt_
 void dt_json_close(dt_json *j);
 /* Next token. Errors: DT_EDATA with "name:line:column: what", DT_EIO. */
 dt_status dt_json_next(dt_json *j, dt_json_token *out_p) DT_NODISCARD;
-dt_status dt_json_skip(dt_json *j) DT_NODISCARD; /* skip the value that starts next, whole */
+dt_status dt_json_skip(dt_json *j) DT_NODISCARD; /* skip the value that starts next, whole (after a key: its value) */
+int dt_json_depth(const dt_json *j); /* objects and arrays open after the last token */
 /* Record DT_EDATA with this reader's name, line and column in front. */
 dt_status dt_json_fail(dt_json *j, const char *fmt, ...) DT_PRINTF(2, 3);
 
-/* Writer: commas are placed by itself. Errors stick in the dt_str. */
+/* Writer: commas are placed by itself. Bytes that are no UTF-8 become U+FFFD. Errors stick in the dt_str. */
 typedef struct dt_json_out {
     dt_str *s;
     int depth;

@@ -4,8 +4,8 @@ core_libdtcore_la_SOURCES += \
 	core/base/err.c core/base/err.h \
 	core/base/fault.c core/base/fault.h \
 	core/base/fs.c core/base/fs.h \
-	core/base/hash.h \
-	core/base/json.h \
+	core/base/hash.c core/base/hash.h \
+	core/base/json.c core/base/json.h \
 	core/base/log.c core/base/log.h \
 	core/base/mem.c core/base/mem.h \
 	core/base/rng.c core/base/rng.h \

@@ -1,0 +1,842 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * JSON reader and writer. See json.h.
+ *
+ * The reader keeps a window buf[pos..end) of the input with a NUL behind it. That NUL stops every scanning loop, so
+ * the loops look at one byte after the other without asking for the end; only who stops at it asks for more input.
+ * Tokens are unescaped in place (the text never grows) and end in a NUL in the window itself: for a string this
+ * replaces the closing quote, for a number the byte behind it, which is kept in `held` until the next call.
+ */
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
+
+#include "base/json.h"
+#include "base/err.h"
+#include "base/mem.h"
+
+#include <float.h>
+#include <locale.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    WINDOW_BYTES = 64 * 1024,
+    MAX_TOKEN_BYTES = 1024 * 1024,
+    MAX_DEPTH = 64 /* bits of dt_json.stack */
+};
+
+typedef enum expect {
+    EXPECT_VALUE,        /* top, or after ',' in an array */
+    EXPECT_FIRST_VALUE,  /* after '[': a value or ']' */
+    EXPECT_FIRST_KEY,    /* after '{': a key or '}' */
+    EXPECT_COLON,        /* after a key */
+    EXPECT_COMMA_OR_END, /* after a value inside an object or array */
+    EXPECT_NOTHING       /* after the whole document */
+} expect;
+
+struct dt_json {
+    dt_json_read *read;
+    void *user;
+    char *name;
+    char *buf; /* cap + 1 bytes */
+    size_t cap, pos, end;
+    size_t mark;       /* first byte that must survive the next refill */
+    int64_t base;      /* bytes of input before buf[0] */
+    int64_t line;      /* 1-based */
+    int64_t line_base; /* offset of the line's first byte in the input */
+    int64_t token_line, token_column;
+    uint64_t stack; /* bit d: the container at depth d+1 is an object */
+    int depth;
+    expect expect;
+    bool is_eof, has_held;
+    char held; /* the byte that the NUL behind a number replaced */
+    dt_status failed;
+    const char *mem; /* dt_json_open_mem: what is left */
+    size_t mem_bytes;
+};
+
+/* Byte classes. */
+enum {
+    PLAIN = 1, /* stands for itself inside a string */
+    DIGIT = 2,
+    SPACE = 4
+};
+
+/* clang-format off */
+#define P8 PLAIN, PLAIN, PLAIN, PLAIN, PLAIN, PLAIN, PLAIN, PLAIN
+static const uint8_t classes[256] = {
+    0, 0, 0, 0, 0, 0, 0, 0, 0, SPACE, SPACE, 0, 0, SPACE, 0, 0,
+    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+    PLAIN | SPACE, PLAIN, 0 /* " */, PLAIN, PLAIN, PLAIN, PLAIN, PLAIN, P8,
+    PLAIN | DIGIT, PLAIN | DIGIT, PLAIN | DIGIT, PLAIN | DIGIT, PLAIN | DIGIT, PLAIN | DIGIT, PLAIN | DIGIT,
+    PLAIN | DIGIT, PLAIN | DIGIT, PLAIN | DIGIT, PLAIN, PLAIN, PLAIN, PLAIN, PLAIN, PLAIN,
+    P8, P8, P8, PLAIN, PLAIN, PLAIN, PLAIN, 0 /* \ */, PLAIN, PLAIN, PLAIN,
+    P8, P8, P8, P8,
+};
+/* clang-format on */
+
+static bool is_class(char c, int mask)
+{
+    return (classes[(uint8_t)c] & mask) != 0;
+}
+
+/* ---- opening and errors ---- */
+
+static int64_t read_memory(void *user, char *buf, size_t bytes)
+{
+    dt_json *j = user;
+    size_t n = bytes < j->mem_bytes ? bytes : j->mem_bytes;
+    if (n > 0) {
+        memcpy(buf, j->mem, n);
+        j->mem += n;
+        j->mem_bytes -= n;
+    }
+    return (int64_t)n;
+}
+
+dt_status dt_json_open(dt_json_read *read, void *user, const char *name, dt_json **out_p)
+{
+    dt_json *j = dt_alloc(sizeof(*j));
+    if (j == NULL) {
+        goto err_memory;
+    }
+    j->buf = dt_alloc(WINDOW_BYTES + 1);
+    j->name = dt_strdup(name);
+    if (j->buf == NULL || j->name == NULL) {
+        goto err_memory;
+    }
+    j->cap = WINDOW_BYTES;
+    j->read = read;
+    j->user = user;
+    j->line = j->token_line = j->token_column = 1;
+    *out_p = j;
+    return DT_OK;
+err_memory:
+    dt_json_close(j);
+    return DT_FAIL(DT_ENOMEM, "%s: out of memory for a reader", name);
+}
+
+dt_status dt_json_open_mem(const char *text, size_t bytes, const char *name, dt_json **out_p)
+{
+    dt_json *j = NULL;
+    DT_TRY(dt_json_open(read_memory, NULL, name, &j));
+    j->user = j;
+    j->mem = text;
+    j->mem_bytes = bytes;
+    *out_p = j;
+    return DT_OK;
+}
+
+void dt_json_close(dt_json *j)
+{
+    if (j == NULL) {
+        return;
+    }
+    dt_free(j->buf);
+    dt_free(j->name);
+    dt_free(j);
+}
+
+int dt_json_depth(const dt_json *j)
+{
+    return j->depth;
+}
+
+static int64_t column_of(const dt_json *j, size_t pos)
+{
+    return j->base + (int64_t)pos - j->line_base + 1;
+}
+
+/* The syntax is broken at buf[pos]. */
+static dt_status broken(dt_json *j, size_t pos, const char *what)
+{
+    j->failed = DT_EDATA;
+    return DT_FAIL(DT_EDATA, "%s:%lld:%lld: %s", j->name, (long long)j->line, (long long)column_of(j, pos), what);
+}
+
+/* The byte at buf[pos] does not fit; it may be the end of the input. */
+static dt_status unexpected(dt_json *j, size_t pos, const char *wanted)
+{
+    char what[128];
+    uint8_t c = (uint8_t)j->buf[pos];
+    if (pos == j->end) {
+        snprintf(what, sizeof(what), "the text ends here, want %s", wanted);
+    } else if (c > ' ' && c < 0x7f) {
+        snprintf(what, sizeof(what), "found '%c', want %s", c, wanted);
+    } else {
+        snprintf(what, sizeof(what), "found byte 0x%02x, want %s", c, wanted);
+    }
+    return broken(j, pos, what);
+}
+
+dt_status dt_json_fail(dt_json *j, const char *fmt, ...)
+{
+    char what[1024];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(what, sizeof(what), fmt, ap);
+    va_end(ap);
+    return DT_FAIL(DT_EDATA, "%s:%lld:%lld: %s", j->name, (long long)j->token_line, (long long)j->token_column, what);
+}
+
+/* ---- the window ---- */
+
+/* More input behind end. What lies before mark is dropped, so mark becomes 0 and pos moves along.
+ * *more_p: false at the end of the input. */
+static dt_status refill(dt_json *j, bool *more_p)
+{
+    *more_p = false;
+    if (j->is_eof) {
+        return DT_OK;
+    }
+    if (j->mark > 0) {
+        memmove(j->buf, j->buf + j->mark, j->end - j->mark);
+        j->base += (int64_t)j->mark;
+        j->pos -= j->mark;
+        j->end -= j->mark;
+        j->mark = 0;
+    }
+    if (j->end == j->cap) { /* one token fills the window */
+        if (j->cap >= MAX_TOKEN_BYTES) {
+            return broken(j, 0, "a key, string or number is longer than 1 MiB");
+        }
+        char *grown = dt_realloc(j->buf, j->cap * 2 + 1);
+        if (grown == NULL) {
+            j->failed = DT_ENOMEM;
+            return DT_FAIL(DT_ENOMEM, "%s: out of memory for a token of %zu bytes", j->name, j->cap);
+        }
+        j->buf = grown;
+        j->cap *= 2;
+    }
+    int64_t n = j->read(j->user, j->buf + j->end, j->cap - j->end);
+    if (n < 0) {
+        j->failed = dt_error_status() < 0 ? dt_error_status() : DT_EIO;
+        return DT_CONTEXT(j->failed, "%s", j->name);
+    }
+    j->is_eof = n == 0;
+    j->end += (size_t)n;
+    j->buf[j->end] = '\0';
+    *more_p = n > 0;
+    return DT_OK;
+}
+
+/* At least n bytes from pos on, unless the input ends before. */
+static dt_status want_bytes(dt_json *j, size_t n)
+{
+    bool more = true;
+    while (j->end - j->pos < n && more) {
+        DT_TRY(refill(j, &more));
+    }
+    return DT_OK;
+}
+
+static dt_status skip_space(dt_json *j)
+{
+    for (;;) {
+        const char *p = j->buf + j->pos;
+        while (is_class(*p, SPACE)) {
+            if (*p == '\n') {
+                j->line++;
+                j->line_base = j->base + (p - j->buf) + 1;
+            }
+            p++;
+        }
+        j->pos = j->mark = (size_t)(p - j->buf);
+        if (j->pos < j->end) {
+            return DT_OK;
+        }
+        bool more = false;
+        DT_TRY(refill(j, &more));
+        if (!more) {
+            return DT_OK;
+        }
+    }
+}
+
+/* ---- strings ---- */
+
+static int hex4(const char *p)
+{
+    int v = 0;
+    for (int i = 0; i < 4; i++) {
+        int digit = p[i] >= '0' && p[i] <= '9'   ? p[i] - '0'
+                    : p[i] >= 'a' && p[i] <= 'f' ? p[i] - 'a' + 10
+                    : p[i] >= 'A' && p[i] <= 'F' ? p[i] - 'A' + 10
+                                                 : -1;
+        if (digit < 0) {
+            return -1;
+        }
+        v = v * 16 + digit;
+    }
+    return v;
+}
+
+static size_t put_utf8(char *out, uint32_t c)
+{
+    if (c < 0x80) {
+        out[0] = (char)c;
+        return 1;
+    }
+    if (c < 0x800) {
+        out[0] = (char)(0xC0 | c >> 6);
+        out[1] = (char)(0x80 | (c & 0x3F));
+        return 2;
+    }
+    if (c < 0x10000) {
+        out[0] = (char)(0xE0 | c >> 12);
+        out[1] = (char)(0x80 | (c >> 6 & 0x3F));
+        out[2] = (char)(0x80 | (c & 0x3F));
+        return 3;
+    }
+    out[0] = (char)(0xF0 | c >> 18);
+    out[1] = (char)(0x80 | (c >> 12 & 0x3F));
+    out[2] = (char)(0x80 | (c >> 6 & 0x3F));
+    out[3] = (char)(0x80 | (c & 0x3F));
+    return 4;
+}
+
+/* Bytes of the well-formed UTF-8 sequence at p (Unicode 15, table 3-7), 0 when it is none. NUL ends p. */
+static size_t utf8_bytes(const uint8_t *p)
+{
+    uint8_t low = 0x80, high = 0xBF;
+    size_t n = 0;
+    if (p[0] < 0x80) {
+        return 1;
+    } else if (p[0] >= 0xC2 && p[0] <= 0xDF) {
+        n = 2;
+    } else if (p[0] >= 0xE0 && p[0] <= 0xEF) {
+        n = 3;
+        low = p[0] == 0xE0 ? 0xA0 : low;   /* shortest form only */
+        high = p[0] == 0xED ? 0x9F : high; /* no surrogates */
+    } else if (p[0] >= 0xF0 && p[0] <= 0xF4) {
+        n = 4;
+        low = p[0] == 0xF0 ? 0x90 : low;
+        high = p[0] == 0xF4 ? 0x8F : high; /* up to U+10FFFF */
+    } else {
+        return 0;
+    }
+    if (p[1] < low || p[1] > high) {
+        return 0;
+    }
+    for (size_t i = 2; i < n; i++) {
+        if (p[i] < 0x80 || p[i] > 0xBF) {
+            return 0;
+        }
+    }
+    return n;
+}
+
+/* An escape at buf[pos], which is a backslash; its character goes to buf[*write_p]. */
+static dt_status read_escape(dt_json *j, size_t *write_p)
+{
+    static const char letters[] = "\"\\/bfnrt", meanings[] = "\"\\/\b\f\n\r\t";
+    size_t write_back = *write_p - j->mark; /* survives a refill, as mark becomes 0 */
+    DT_TRY(want_bytes(j, 12)); /* the longest: a surrogate pair */
+    size_t write = j->mark + write_back;
+    const char *p = j->buf + j->pos;
+    const char *letter = p[1] != '\0' ? strchr(letters, p[1]) : NULL;
+    if (letter != NULL) {
+        j->buf[write] = meanings[letter - letters];
+        *write_p = write + 1;
+        j->pos += 2;
+        return DT_OK;
+    }
+    if (p[1] != 'u') {
+        return j->pos + 1 == j->end ? unexpected(j, j->pos + 1, "an escape") : broken(j, j->pos, "unknown escape");
+    }
+    int c = hex4(p + 2);
+    if (c < 0) {
+        return broken(j, j->pos, "\\u needs four hexadecimal digits");
+    }
+    size_t used = 6;
+    if (c == 0) {
+        return broken(j, j->pos, "\\u0000 is not accepted in a text");
+    }
+    if (c >= 0xD800 && c <= 0xDFFF) {
+        int second = c < 0xDC00 && p[6] == '\\' && p[7] == 'u' ? hex4(p + 8) : -1;
+        if (second < 0xDC00 || second > 0xDFFF) {
+            return broken(j, j->pos, "half of a surrogate pair");
+        }
+        c = 0x10000 + ((c - 0xD800) << 10) + (second - 0xDC00);
+        used = 12;
+    }
+    *write_p = write + put_utf8(j->buf + write, (uint32_t)c);
+    j->pos += used;
+    return DT_OK;
+}
+
+/* The string whose opening quote is buf[pos]. */
+static dt_status read_string(dt_json *j, dt_json_token *t)
+{
+    j->mark = ++j->pos;
+    size_t write = j->pos; /* equals pos until the first escape */
+    for (;;) {
+        /* plain bytes: nothing to do, or to move down behind what escapes left */
+        const char *p = j->buf + j->pos;
+        if (write == j->pos) {
+            while (is_class(*p, PLAIN)) {
+                p++;
+            }
+            j->pos = write = (size_t)(p - j->buf);
+        } else {
+            char *out = j->buf + write;
+            while (is_class(*p, PLAIN)) {
+                *out++ = *p++;
+            }
+            j->pos = (size_t)(p - j->buf);
+            write = (size_t)(out - j->buf);
+        }
+
+        uint8_t c = (uint8_t)*p;
+        if (c == '"') {
+            break;
+        }
+        if (c == '\\') {
+            DT_TRY(read_escape(j, &write));
+        } else if (j->pos == j->end) {
+            bool more = false;
+            size_t write_back = write - j->mark;
+            DT_TRY(refill(j, &more));
+            write = j->mark + write_back;
+            if (!more) {
+                return unexpected(j, j->pos, "the end of a string");
+            }
+        } else if (c < 0x20) {
+            return broken(j, j->pos, "a control character must be escaped in a string");
+        } else {
+            size_t write_back = write - j->mark;
+            DT_TRY(want_bytes(j, 4));
+            write = j->mark + write_back;
+            size_t n = utf8_bytes((const uint8_t *)j->buf + j->pos);
+            if (n == 0) {
+                return broken(j, j->pos, "not valid UTF-8");
+            }
+            memmove(j->buf + write, j->buf + j->pos, n);
+            write += n;
+            j->pos += n;
+        }
+    }
+    j->buf[write] = '\0';
+    t->text = j->buf + j->mark;
+    t->bytes = write - j->mark;
+    j->pos++;
+    return DT_OK;
+}
+
+/* ---- numbers ---- */
+
+/* mantissa * 10^exp10, rounded once; false when that needs more than machine words.
+ * Clinger 1990: both factors are exact in the format of the multiplication, so the result has a single rounding. */
+static bool scale_exactly(uint64_t mantissa, int exp10, double *out_p)
+{
+    static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+                                    1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+    if (mantissa <= (uint64_t)1 << 53 && exp10 >= -22 && exp10 <= 22) {
+        double m = (double)mantissa;
+        *out_p = exp10 < 0 ? m / powers[-exp10] : m * powers[exp10];
+        return true;
+    }
+#if defined(__x86_64__) && LDBL_MANT_DIG == 64
+    /* 17 digits, as other programs print doubles: the same in 64 bits, then a second rounding to 53. Rounding twice
+     * goes wrong only where the first one ends exactly halfway between two doubles: leave those to strtod. */
+    static const long double long_powers[] = {1e0L,  1e1L,  1e2L,  1e3L,  1e4L,  1e5L,  1e6L,  1e7L,  1e8L,  1e9L,
+                                              1e10L, 1e11L, 1e12L, 1e13L, 1e14L, 1e15L, 1e16L, 1e17L, 1e18L, 1e19L,
+                                              1e20L, 1e21L, 1e22L, 1e23L, 1e24L, 1e25L, 1e26L, 1e27L};
+    if (exp10 >= -27 && exp10 <= 27) {
+        long double v = exp10 < 0 ? (long double)mantissa / long_powers[-exp10] : (long double)mantissa * long_powers[exp10];
+        uint64_t bits = 0;
+        memcpy(&bits, &v, sizeof(bits)); /* the significand comes first in memory */
+        if ((bits & 0x7FF) != 0x400) {
+            *out_p = (double)v;
+            return true;
+        }
+    }
+#endif
+    return false;
+}
+
+typedef struct scanned {
+    const char *end;    /* behind the number, or where it breaks */
+    const char *wanted; /* what is missing there, NULL when nothing */
+    uint64_t mantissa;  /* of all digits, when there are at most 19 */
+    int64_t n_digits, exp10;
+    bool is_negative, is_plain_int;
+} scanned;
+
+/* number = [ "-" ] int [ "." digits ] [ "e" [ "-" / "+" ] digits ], int = "0" / digit1-9 digits */
+static scanned scan_number(const char *p)
+{
+    scanned n = {.is_plain_int = true};
+    n.is_negative = *p == '-';
+    p += n.is_negative;
+    const char *digits = p;
+    while (is_class(*p, DIGIT)) {
+        n.mantissa = n.mantissa * 10 + (uint64_t)(*p++ - '0');
+    }
+    n.n_digits = p - digits;
+    if (n.n_digits == 0 || (*digits == '0' && n.n_digits > 1)) {
+        n.wanted = n.n_digits == 0 ? "a digit" : "a number that does not start with 0";
+        n.end = n.n_digits == 0 ? p : digits;
+        return n;
+    }
+    if (*p == '.') {
+        const char *fraction = ++p;
+        while (is_class(*p, DIGIT)) {
+            n.mantissa = n.mantissa * 10 + (uint64_t)(*p++ - '0');
+        }
+        n.exp10 = fraction - p;
+        n.n_digits -= n.exp10;
+        n.is_plain_int = false;
+        n.wanted = n.exp10 == 0 ? "a digit after the decimal point" : NULL;
+    }
+    if (n.wanted == NULL && (*p == 'e' || *p == 'E')) {
+        p++;
+        bool is_small = *p == '-';
+        p += *p == '-' || *p == '+';
+        n.wanted = is_class(*p, DIGIT) ? NULL : "a digit in the exponent";
+        int64_t e = 0;
+        for (; is_class(*p, DIGIT); p++) {
+            e = e < 1000000 ? e * 10 + (*p - '0') : e;
+        }
+        n.exp10 += is_small ? -e : e;
+        n.is_plain_int = false;
+    }
+    n.end = p;
+    return n;
+}
+
+/* The number that starts at buf[pos]. */
+static dt_status read_number(dt_json *j, dt_json_token *t)
+{
+    j->mark = j->pos;
+    scanned n = scan_number(j->buf + j->pos);
+    for (bool more = true; more && n.end == j->buf + j->end;) { /* it may go on behind the window */
+        DT_TRY(refill(j, &more));
+        n = scan_number(j->buf + j->pos);
+    }
+    if (n.wanted != NULL) {
+        return unexpected(j, (size_t)(n.end - j->buf), n.wanted);
+    }
+
+    /* end the text in place */
+    j->pos = (size_t)(n.end - j->buf);
+    j->held = j->buf[j->pos];
+    j->has_held = true;
+    j->buf[j->pos] = '\0';
+    t->text = j->buf + j->mark;
+    t->bytes = j->pos - j->mark;
+
+    if (n.n_digits <= 19 && n.exp10 >= -400 && n.exp10 <= 400 && scale_exactly(n.mantissa, (int)n.exp10, &t->number)) {
+        t->number = n.is_negative ? -t->number : t->number;
+    } else if (!dt_parse_f64(t->text, &t->number)) {
+        return broken(j, j->mark, "a number beyond the range of double");
+    }
+    t->is_integer = n.is_plain_int && n.n_digits <= 19 && n.mantissa <= (uint64_t)INT64_MAX + n.is_negative;
+    t->integer = !t->is_integer ? 0 : (int64_t)(n.is_negative ? 0 - n.mantissa : n.mantissa);
+    return DT_OK;
+}
+
+/* ---- tokens ---- */
+
+static void after_value(dt_json *j)
+{
+    j->expect = j->depth > 0 ? EXPECT_COMMA_OR_END : EXPECT_NOTHING;
+}
+
+static bool in_object(const dt_json *j)
+{
+    return (j->stack >> (j->depth - 1) & 1) != 0;
+}
+
+static dt_status open_container(dt_json *j, bool is_object, dt_json_token *t)
+{
+    if (j->depth == MAX_DEPTH) {
+        return broken(j, j->pos, "more than 64 objects and arrays inside each other");
+    }
+    uint64_t bit = (uint64_t)1 << j->depth;
+    j->stack = is_object ? j->stack | bit : j->stack & ~bit;
+    j->depth++;
+    j->pos++;
+    j->expect = is_object ? EXPECT_FIRST_KEY : EXPECT_FIRST_VALUE;
+    t->kind = is_object ? DT_JSON_OBJECT : DT_JSON_ARRAY;
+    return DT_OK;
+}
+
+static dt_status close_container(dt_json *j, dt_json_token *t)
+{
+    t->kind = in_object(j) ? DT_JSON_OBJECT_END : DT_JSON_ARRAY_END;
+    j->depth--;
+    j->pos++;
+    after_value(j);
+    return DT_OK;
+}
+
+static dt_status read_word(dt_json *j, const char *word, dt_json_kind kind, dt_json_token *t)
+{
+    size_t n = strlen(word);
+    DT_TRY(want_bytes(j, n));
+    if (strncmp(j->buf + j->pos, word, n) != 0) {
+        return broken(j, j->pos, "unknown word, want a value (text needs quotes)");
+    }
+    t->kind = kind;
+    j->pos += n;
+    after_value(j);
+    return DT_OK;
+}
+
+static dt_status read_key(dt_json *j, const char *wanted, dt_json_token *t)
+{
+    if (j->buf[j->pos] != '"') {
+        return unexpected(j, j->pos, wanted);
+    }
+    t->kind = DT_JSON_KEY;
+    j->expect = EXPECT_COLON;
+    return read_string(j, t);
+}
+
+static void place(dt_json *j, dt_json_token *t)
+{
+    t->line = j->token_line = j->line;
+    t->column = j->token_column = column_of(j, j->pos);
+}
+
+static dt_status read_value(dt_json *j, dt_json_token *t)
+{
+    dt_status st = DT_OK;
+    switch (j->buf[j->pos]) {
+    case '"':
+        t->kind = DT_JSON_STRING;
+        st = read_string(j, t);
+        after_value(j);
+        return st;
+    case '{':
+        return open_container(j, true, t);
+    case '[':
+        return open_container(j, false, t);
+    case 't':
+        return read_word(j, "true", DT_JSON_TRUE, t);
+    case 'f':
+        return read_word(j, "false", DT_JSON_FALSE, t);
+    case 'n':
+        return read_word(j, "null", DT_JSON_NULL, t);
+    default:
+        if (j->buf[j->pos] != '-' && !is_class(j->buf[j->pos], DIGIT)) {
+            return unexpected(j, j->pos, "a value");
+        }
+        t->kind = DT_JSON_NUMBER;
+        st = read_number(j, t);
+        after_value(j);
+        return st;
+    }
+}
+
+static dt_status skip_byte_order_mark(dt_json *j)
+{
+    DT_TRY(want_bytes(j, 3));
+    if (j->end >= 3 && memcmp(j->buf, "\xEF\xBB\xBF", 3) == 0) {
+        j->pos = j->mark = 3;
+    }
+    return DT_OK;
+}
+
+dt_status dt_json_next(dt_json *j, dt_json_token *out_p)
+{
+    if (j->failed != DT_OK) {
+        return DT_FAIL(j->failed, "%s: reading went on after an error", j->name);
+    }
+    if (j->has_held) {
+        j->buf[j->pos] = j->held;
+        j->has_held = false;
+    }
+    dt_json_token t = {.kind = DT_JSON_END, .text = ""};
+    if (j->base == 0 && j->end == 0 && !j->is_eof) {
+        DT_TRY(skip_byte_order_mark(j));
+    }
+    DT_TRY(skip_space(j));
+    if (j->expect == EXPECT_COLON) {
+        if (j->buf[j->pos] != ':') {
+            return unexpected(j, j->pos, "':' after a key");
+        }
+        j->pos++;
+        j->expect = EXPECT_VALUE;
+        DT_TRY(skip_space(j));
+    } else if (j->expect == EXPECT_COMMA_OR_END && j->buf[j->pos] == ',') {
+        j->pos++;
+        DT_TRY(skip_space(j));
+        place(j, &t);
+        DT_TRY(in_object(j) ? read_key(j, "a key in quotes", &t) : read_value(j, &t));
+        *out_p = t;
+        return DT_OK;
+    }
+    place(j, &t);
+    const char c = j->buf[j->pos];
+    dt_status st = DT_OK;
+    switch (j->expect) {
+    case EXPECT_NOTHING:
+        st = j->pos == j->end ? DT_OK : unexpected(j, j->pos, "nothing after the document");
+        break;
+    case EXPECT_FIRST_KEY:
+        st = c == '}' ? close_container(j, &t) : read_key(j, "a key in quotes or '}'", &t);
+        break;
+    case EXPECT_FIRST_VALUE:
+        st = c == ']' ? close_container(j, &t) : read_value(j, &t);
+        break;
+    case EXPECT_COMMA_OR_END:
+        if (c != (in_object(j) ? '}' : ']')) {
+            st = unexpected(j, j->pos, in_object(j) ? "',' or '}'" : "',' or ']'");
+        } else {
+            st = close_container(j, &t);
+        }
+        break;
+    default:
+        st = read_value(j, &t);
+        break;
+    }
+    DT_TRY(st);
+    *out_p = t;
+    return DT_OK;
+}
+
+dt_status dt_json_skip(dt_json *j)
+{
+    dt_json_token t;
+    const int depth = j->depth;
+    DT_TRY(dt_json_next(j, &t));
+    if (j->depth < depth || t.kind == DT_JSON_END || t.kind == DT_JSON_KEY) {
+        return DT_FAIL(DT_EINVAL, "%s: there is no value to skip", j->name);
+    }
+    while (j->depth > depth) {
+        DT_TRY(dt_json_next(j, &t));
+    }
+    return DT_OK;
+}
+
+/* ---- writer ---- */
+
+static void put_text(dt_str *s, const char *text)
+{
+    dt_str_add_n(s, "\"", 1);
+    const uint8_t *p = (const uint8_t *)text;
+    while (*p != '\0') {
+        const uint8_t *plain = p;
+        while (is_class((char)*p, PLAIN)) {
+            p++;
+        }
+        dt_str_add_n(s, (const char *)plain, (size_t)(p - plain));
+        if (*p == '\0') {
+            break;
+        }
+        size_t n = utf8_bytes(p);
+        if (n > 1) {
+            dt_str_add_n(s, (const char *)p, n);
+            p += n;
+            continue;
+        }
+        if (n == 0) {
+            dt_str_add(s, "\xEF\xBF\xBD");
+        } else if (*p == '"' || *p == '\\') {
+            dt_str_addf(s, "\\%c", *p);
+        } else if (*p == '\n' || *p == '\t') {
+            dt_str_add(s, *p == '\n' ? "\\n" : "\\t");
+        } else {
+            dt_str_addf(s, "\\u%04x", *p);
+        }
+        p++;
+    }
+    dt_str_add_n(s, "\"", 1);
+}
+
+static void begin_value(dt_json_out *o, const char *key)
+{
+    if (o->need_comma) {
+        dt_str_add_n(o->s, ",", 1);
+    }
+    if (key != NULL) {
+        put_text(o->s, key);
+        dt_str_add_n(o->s, ":", 1);
+    }
+    o->need_comma = true;
+}
+
+void dt_json_obj(dt_json_out *o, const char *key)
+{
+    begin_value(o, key);
+    dt_str_add_n(o->s, "{", 1);
+    o->need_comma = false;
+    o->depth++;
+}
+
+void dt_json_arr(dt_json_out *o, const char *key)
+{
+    begin_value(o, key);
+    dt_str_add_n(o->s, "[", 1);
+    o->need_comma = false;
+    o->depth++;
+}
+
+void dt_json_end(dt_json_out *o, char bracket)
+{
+    dt_str_add_n(o->s, &bracket, 1);
+    o->need_comma = true;
+    o->depth--;
+}
+
+void dt_json_str(dt_json_out *o, const char *key, const char *text)
+{
+    begin_value(o, key);
+    put_text(o->s, text);
+}
+
+void dt_json_i64(dt_json_out *o, const char *key, int64_t v)
+{
+    begin_value(o, key);
+    dt_str_addf(o->s, "%lld", (long long)v);
+}
+
+static pthread_once_t c_locale_once = PTHREAD_ONCE_INIT;
+static locale_t c_locale;
+
+static void make_c_locale(void)
+{
+    c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+}
+
+void dt_json_f64(dt_json_out *o, const char *key, double v)
+{
+    if (!isfinite(v)) {
+        dt_json_null(o, key);
+        return;
+    }
+    begin_value(o, key);
+    pthread_once(&c_locale_once, make_c_locale);
+    locale_t before = c_locale != (locale_t)0 ? uselocale(c_locale) : (locale_t)0;
+    /* a normal double that has a text of 15 digits or fewer prints as it; subnormals have fewer digits to begin with */
+    char text[40];
+    double back = 0;
+    for (int digits = fabs(v) < DBL_MIN ? 1 : 15; digits <= 17; digits++) {
+        snprintf(text, sizeof(text), "%.*g", digits, v);
+        if (dt_parse_f64(text, &back) && back == v) {
+            break;
+        }
+    }
+    if (before != (locale_t)0) {
+        uselocale(before);
+    }
+    dt_str_add(o->s, text);
+}
+
+void dt_json_bool(dt_json_out *o, const char *key, bool v)
+{
+    begin_value(o, key);
+    dt_str_add(o->s, v ? "true" : "false");
+}
+
+void dt_json_null(dt_json_out *o, const char *key)
+{
+    begin_value(o, key);
+    dt_str_add(o->s, "null");
+}
