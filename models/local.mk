@@ -1,9 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
-# Model components, one folder each:
-#
-# plugin_LTLIBRARIES += models/example_mlp.la
-# models_example_mlp_la_SOURCES = models/example_mlp/example_mlp.c
-# models_example_mlp_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) -DDT_PLUGIN_NAME=example_mlp
-# models_example_mlp_la_CFLAGS = $(PLUGIN_CFLAGS)
-# models_example_mlp_la_LDFLAGS = $(PLUGIN_LINK)
-# models_example_mlp_la_LIBADD = -lm
+# Model components, one folder each. The world models share a private header in this folder.
+plugin_LTLIBRARIES += \
+	models/risk_gnn.la \
+	models/world_constant_velocity.la \
+	models/world_gru.la \
+	models/world_lstm.la
+
+models_risk_gnn_la_SOURCES = models/risk_gnn/risk_gnn.c
+models_risk_gnn_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) -DDT_PLUGIN_NAME=risk_gnn
+models_risk_gnn_la_CFLAGS = $(PLUGIN_CFLAGS)
+models_risk_gnn_la_LDFLAGS = $(PLUGIN_LINK)
+models_risk_gnn_la_LIBADD = -lm
+
+world_cppflags = $(PLUGIN_CPPFLAGS) -I$(top_srcdir)/models
+
+models_world_constant_velocity_la_SOURCES = models/world_constant_velocity/world_constant_velocity.c models/world_net.h
+models_world_constant_velocity_la_CPPFLAGS = $(world_cppflags) -DDT_PLUGIN_NAME=world_constant_velocity
+models_world_constant_velocity_la_CFLAGS = $(PLUGIN_CFLAGS)
+models_world_constant_velocity_la_LDFLAGS = $(PLUGIN_LINK)
+models_world_constant_velocity_la_LIBADD = -lm
+
+models_world_gru_la_SOURCES = models/world_gru/world_gru.c models/world_net.h
+models_world_gru_la_CPPFLAGS = $(world_cppflags) -DDT_PLUGIN_NAME=world_gru
+models_world_gru_la_CFLAGS = $(PLUGIN_CFLAGS)
+models_world_gru_la_LDFLAGS = $(PLUGIN_LINK)
+models_world_gru_la_LIBADD = -lm
+
+models_world_lstm_la_SOURCES = models/world_lstm/world_lstm.c models/world_net.h
+models_world_lstm_la_CPPFLAGS = $(world_cppflags) -DDT_PLUGIN_NAME=world_lstm
+models_world_lstm_la_CFLAGS = $(PLUGIN_CFLAGS)
+models_world_lstm_la_LDFLAGS = $(PLUGIN_LINK)
+models_world_lstm_la_LIBADD = -lm

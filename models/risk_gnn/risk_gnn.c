@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * risk_gnn, role perception: graph attention over the vehicles of a frame; an embedding and a risk logit per vehicle.
+ * Ports: dtrain/shapes.h. Two kinds of layer (n = LayerNorm):
+ *
+ *   gat          h <- h + ELU(n(GAT(W h + b)))        logit_ij = leaky(a_dst.h_i + a_src.h_j + w_e.e_ij), softmax over j
+ *   transformer  h <- h + O attention(Q n(h), K n(h), V n(h), w_e e);  h <- h + W2 GELU(W1 n(h)), W1 4 times as wide
+ *
+ * Attention weights sum to one, so the bias b of a gat layer passes through the sum unchanged: one product gives both.
+ * Source: Velickovic et al. 2018 with edge features; Shi et al. 2021 (TransformerConv), pre-norm blocks as in Xiong et
+ * al. 2020. Embedding h_0 = ELU(W nodes + b); risk = W2 ELU(W1 h + b1) + b2 with 128 units between.
+ * Parameters: in.{w,b}; gat: layer.<i>.{w,b,a_dst,a_src,w_e,gamma,beta}; transformer: layer.<i>.{norm0,norm1}.{gamma,
+ * beta}, layer.<i>.{q,k,v,o,ffn0,ffn1}.{w,b}, layer.<i>.w_e, norm.{gamma,beta}; risk.{0,1}.{w,b}.
+ */
+#include "dtrain/helpers.h"
+#include "dtrain/svc/features.h"
+#include "dtrain/svc/graph.h"
+#include <math.h>
+
+enum { LAYER_PRESET, LAYER_GAT, LAYER_TRANSFORMER };
+enum { PRESET_GUIDE, PRESET_15M };
+enum { IN_NODES, IN_ROWPTR, IN_COL, IN_EDGES, N_IN };
+enum { OUT_EMBEDDING, OUT_RISK, N_OUT };
+enum { FFN_FACTOR = 4, RISK_HIDDEN = 128, TEXT = 48 };
+#define LEAKY_SLOPE 0.2 /* Velickovic et al. 2018 */
+
+typedef struct config {
+    uint32_t preset, layer;
+    int64_t hidden, heads, layers; /* 0: the preset's */
+} config;
+
+typedef struct sizes {
+    int64_t hidden, heads, layers;
+    uint32_t layer, reserved;
+} sizes;
+
+typedef struct state {
+    sizes z;
+    dt_port out[N_OUT];
+    char embedding[TEXT];
+} state;
+
+static const dt_port in_ports[N_IN] = {
+    {"nodes", "N 9", DT_F32, 0}, {"rowptr", "N+1", DT_I32, 0}, {"col", "E", DT_I32, 0}, {"edges", "E 4", DT_F32, 0}};
+
+/* Explicit options win over the preset. */
+static sizes resolve(const config *c)
+{
+    static const sizes preset[] = {
+        [PRESET_GUIDE] = {256, 8, 3, LAYER_GAT, 0}, [PRESET_15M] = {256, 8, 3, LAYER_TRANSFORMER, 0}};
+    sizes z = preset[c->preset];
+    z.hidden = c->hidden > 0 ? c->hidden : z.hidden;
+    z.heads = c->heads > 0 ? c->heads : z.heads;
+    z.layers = c->layers > 0 ? c->layers : z.layers;
+    z.layer = c->layer != LAYER_PRESET ? c->layer : z.layer;
+    return z;
+}
+
+static dt_status check(const dt_host *h, const void *cfg)
+{
+    const sizes z = resolve(cfg);
+    if (z.hidden % z.heads != 0) {
+        return DT_FAIL_H(h, DT_ECONFIG, "risk_gnn.hidden %lld is not a multiple of risk_gnn.heads %lld",
+                         (long long)z.hidden, (long long)z.heads);
+    }
+    return DT_OK;
+}
+
+static dt_status create(void *self, const dt_host *h, const void *cfg, const dt_dim *dims, uint32_t n_dims)
+{
+    state *s = self;
+    (void)h;
+    (void)dims; /* the features are fixed by the contract of the role */
+    (void)n_dims;
+    s->z = resolve(cfg);
+    snprintf(s->embedding, sizeof(s->embedding), "N %lld", (long long)s->z.hidden);
+    s->out[OUT_EMBEDDING] = (dt_port){"embedding", s->embedding, DT_F32, 0};
+    s->out[OUT_RISK] = (dt_port){"risk", "N", DT_F32, 0};
+    return DT_OK;
+}
+
+static const dt_port *inputs(const void *self, uint32_t *n_p)
+{
+    (void)self;
+    *n_p = N_IN;
+    return in_ports;
+}
+
+static const dt_port *outputs(const void *self, uint32_t *n_p)
+{
+    *n_p = N_OUT;
+    return ((const state *)self)->out;
+}
+
+/* ---- parameters ------------------------------------------------------------------------------------------------- */
+
+/* "layer.<i>.<name>" */
+static const char *path(char text[TEXT], int64_t i, const char *name)
+{
+    snprintf(text, TEXT, "layer.%lld.%s", (long long)i, name);
+    return text;
+}
+
+static dt_status add_vector(dt_params *reg, const char *name, int64_t n, uint32_t init, double a)
+{
+    return reg->add(reg, name, &n, 1, init, a);
+}
+
+/* <name>.w [rows, cols] and <name>.b [rows] */
+static dt_status add_linear(dt_params *reg, const char *name, int64_t rows, int64_t cols)
+{
+    char text[TEXT + 4];
+    const int64_t dim[2] = {rows, cols};
+    snprintf(text, sizeof(text), "%s.w", name);
+    DT_TRY_H(reg->add(reg, text, dim, 2, DT_INIT_XAVIER, 1.0));
+    snprintf(text, sizeof(text), "%s.b", name);
+    return add_vector(reg, text, rows, DT_INIT_ZERO, 0.0);
+}
+
+/* <name>.gamma = 1 and <name>.beta = 0, [n] */
+static dt_status add_norm(dt_params *reg, const char *name, int64_t n)
+{
+    char text[TEXT + 8];
+    snprintf(text, sizeof(text), "%s.gamma", name);
+    DT_TRY_H(add_vector(reg, text, n, DT_INIT_CONST, 1.0));
+    snprintf(text, sizeof(text), "%s.beta", name);
+    return add_vector(reg, text, n, DT_INIT_ZERO, 0.0);
+}
+
+static dt_status add_gat(const sizes *z, dt_params *reg, int64_t i)
+{
+    char text[TEXT];
+    const int64_t w_e[2] = {z->heads, DT_EDGE_FEATURES};
+    /* an attention vector maps the width of a head to one logit */
+    const double a = sqrt(6.0 / (double)(z->hidden / z->heads + 1));
+    snprintf(text, sizeof(text), "layer.%lld", (long long)i);
+    DT_TRY_H(add_linear(reg, text, z->hidden, z->hidden));
+    DT_TRY_H(add_vector(reg, path(text, i, "a_dst"), z->hidden, DT_INIT_UNIFORM, a));
+    DT_TRY_H(add_vector(reg, path(text, i, "a_src"), z->hidden, DT_INIT_UNIFORM, a));
+    DT_TRY_H(reg->add(reg, path(text, i, "w_e"), w_e, 2, DT_INIT_XAVIER, 1.0));
+    snprintf(text, sizeof(text), "layer.%lld", (long long)i);
+    return add_norm(reg, text, z->hidden);
+}
+
+static dt_status add_transformer(const sizes *z, dt_params *reg, int64_t i)
+{
+    static const char *const square[] = {"q", "k", "v", "o"};
+    char text[TEXT];
+    const int64_t w_e[2] = {z->heads, DT_EDGE_FEATURES};
+    DT_TRY_H(add_norm(reg, path(text, i, "norm0"), z->hidden));
+    for (uint32_t k = 0; k < 4; k++) {
+        DT_TRY_H(add_linear(reg, path(text, i, square[k]), z->hidden, z->hidden));
+    }
+    DT_TRY_H(reg->add(reg, path(text, i, "w_e"), w_e, 2, DT_INIT_XAVIER, 1.0));
+    DT_TRY_H(add_norm(reg, path(text, i, "norm1"), z->hidden));
+    DT_TRY_H(add_linear(reg, path(text, i, "ffn0"), FFN_FACTOR * z->hidden, z->hidden));
+    return add_linear(reg, path(text, i, "ffn1"), z->hidden, FFN_FACTOR * z->hidden);
+}
+
+static dt_status params(void *self, dt_params *reg)
+{
+    const sizes *z = &((const state *)self)->z;
+    DT_TRY_H(add_linear(reg, "in", z->hidden, DT_NODE_FEATURES));
+    for (int64_t i = 0; i < z->layers; i++) {
+        DT_TRY_H(z->layer == LAYER_GAT ? add_gat(z, reg, i) : add_transformer(z, reg, i));
+    }
+    if (z->layer == LAYER_TRANSFORMER) {
+        DT_TRY_H(add_norm(reg, "norm", z->hidden));
+    }
+    DT_TRY_H(add_linear(reg, "risk.0", RISK_HIDDEN, z->hidden));
+    return add_linear(reg, "risk.1", 1, RISK_HIDDEN);
+}
+
+/* ---- graph --------------------------------------------------------------------------------------------------------- */
+
+static dt_tensor *linear(dt_graph *g, dt_tensor *x, const char *name)
+{
+    char w[TEXT + 4], b[TEXT + 4];
+    snprintf(w, sizeof(w), "%s.w", name);
+    snprintf(b, sizeof(b), "%s.b", name);
+    return dt_linear(g, x, g->api->param(g, w), g->api->param(g, b));
+}
+
+static dt_tensor *norm(dt_graph *g, dt_tensor *x, const char *name)
+{
+    char gamma[TEXT + 8], beta[TEXT + 8];
+    snprintf(gamma, sizeof(gamma), "%s.gamma", name);
+    snprintf(beta, sizeof(beta), "%s.beta", name);
+    return dt_layernorm(g, x, g->api->param(g, gamma), g->api->param(g, beta), NULL);
+}
+
+static dt_tensor *gat_layer(const sizes *z, dt_graph *g, dt_tensor *h, dt_tensor *const *in, int64_t i)
+{
+    char base[TEXT], text[TEXT];
+    snprintf(base, sizeof(base), "layer.%lld", (long long)i);
+    dt_tensor *a_dst = g->api->param(g, path(text, i, "a_dst"));
+    dt_tensor *a_src = g->api->param(g, path(text, i, "a_src"));
+    dt_tensor *w_e = g->api->param(g, path(text, i, "w_e"));
+    dt_tensor *x = dt_gat(g, linear(g, h, base), a_dst, a_src, in[IN_EDGES], w_e, in[IN_ROWPTR], in[IN_COL], z->heads,
+                          LEAKY_SLOPE);
+    return dt_add(g, h, dt_elu(g, norm(g, x, base)));
+}
+
+static dt_tensor *transformer_layer(const sizes *z, dt_graph *g, dt_tensor *h, dt_tensor *const *in, int64_t i)
+{
+    char text[TEXT];
+    dt_tensor *x = norm(g, h, path(text, i, "norm0"));
+    dt_tensor *q = linear(g, x, path(text, i, "q"));
+    dt_tensor *k = linear(g, x, path(text, i, "k"));
+    dt_tensor *v = linear(g, x, path(text, i, "v"));
+    dt_tensor *bias = dt_linear(g, in[IN_EDGES], g->api->param(g, path(text, i, "w_e")), NULL); /* [E, heads] */
+    x = dt_graph_qk(g, q, k, v, bias, in[IN_ROWPTR], in[IN_COL], z->heads);
+    h = dt_add(g, h, linear(g, x, path(text, i, "o")));
+    x = dt_gelu(g, linear(g, norm(g, h, path(text, i, "norm1")), path(text, i, "ffn0")));
+    return dt_add(g, h, linear(g, x, path(text, i, "ffn1")));
+}
+
+static dt_status forward(void *self, dt_graph *g, dt_tensor *const *in, dt_tensor **out)
+{
+    const sizes *z = &((const state *)self)->z;
+    dt_tensor *h = dt_elu(g, linear(g, in[IN_NODES], "in"));
+    for (int64_t i = 0; i < z->layers; i++) {
+        h = z->layer == LAYER_GAT ? gat_layer(z, g, h, in, i) : transformer_layer(z, g, h, in, i);
+    }
+    if (z->layer == LAYER_TRANSFORMER) {
+        h = norm(g, h, "norm");
+    }
+    out[OUT_EMBEDDING] = h;
+    out[OUT_RISK] = dt_merge(g, linear(g, dt_elu(g, linear(g, h, "risk.0")), "risk.1")); /* [N,1] -> [N] */
+    return g->api->status(g);
+}
+
+static void destroy(void *self)
+{
+    (void)self;
+}
+
+/* ---- descriptor ------------------------------------------------------------------------------------------------------ */
+
+static const char *const preset_names[] = {"guide", "15m", NULL};
+static const char *const layer_names[] = {"preset", "gat", "transformer", NULL};
+
+static const dt_option options[] = {
+    DT_OPTION(config, preset, DT_OPT_ENUM, "guide", "1", 0, 1, preset_names,
+              "sizes as a set: guide = 3 gat layers, 15m = 3 transformer layers; both hidden 256 and 8 heads"),
+    DT_OPTION(
+        config, layer, DT_OPT_ENUM, "preset", "1", 0, 2, layer_names,
+        "gat: graph attention with edge features; transformer: dot products with edge bias and a feed-forward net"),
+    DT_OPTION(config, hidden, DT_OPT_I64, "0", "1", 0, 8192, NULL, "width of the embedding; 0 takes the preset's"),
+    DT_OPTION(config, heads, DT_OPT_I64, "0", "1", 0, 64, NULL,
+              "attention heads, a divisor of hidden; 0 takes the preset's"),
+    DT_OPTION(config, layers, DT_OPT_I64, "0", "1", 0, 32, NULL, "attention layers; 0 takes the preset's"),
+    DT_OPTION_END};
+
+static const dt_model_ops ops = {.struct_size = sizeof(dt_model_ops),
+                                 .create = create,
+                                 .inputs = inputs,
+                                 .outputs = outputs,
+                                 .params = params,
+                                 .forward = forward,
+                                 .destroy = destroy};
+
+static const dt_component component = {.struct_size = sizeof(dt_component),
+                                       .kind = DT_KIND_MODEL,
+                                       .id = "risk_gnn",
+                                       .summary = "graph attention over the vehicles of a frame: embeddings and risk",
+                                       .reference = "Velickovic et al. 2018; Shi et al. 2021",
+                                       .role = "perception",
+                                       .flags = DT_COMP_DETERMINISTIC,
+                                       .config_size = sizeof(config),
+                                       .state_size = sizeof(state),
+                                       .options = options,
+                                       .check = check,
+                                       .ops = &ops};
+
+static const dt_component *const components[] = {&component};
+
+static const dt_plugin plugin = {DT_PLUGIN_PREFIX,        .name = "risk_gnn",      .version = "1.0",
+                                 .vendor = "dtrain",      .license = "Apache-2.0", .n_components = 1,
+                                 .components = components};
+
+DT_PLUGIN_DEFINE(plugin);

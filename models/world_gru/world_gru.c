@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * world_gru, role world: as world_lstm with gated recurrent units, three gates instead of four. Ports: dtrain/shapes.h;
+ * how a future is composed: world_net.h.
+ *
+ *   x_t = [embedding_t, motion_t]    h_t = GRU(h_{t-1}, x_t), held where the vehicle is absent    head([h_T, x_T])
+ *
+ * Source: Cho et al. 2014, in the form of cuDNN and PyTorch (the reset gate acts after the recurrent product).
+ * Parameters: gru.<i>.x.w [3 hidden, in], gru.<i>.x.b [3 hidden], gru.<i>.h.w [3 hidden, hidden], gru.<i>.h.b [3 hidden]
+ * (gates r z n), head.0.w, head.0.b, head.1.w, head.1.b.
+ */
+#include "world_net.h"
+
+static dt_status create(void *self, const dt_host *h, const void *config, const dt_dim *dims, uint32_t n_dims)
+{
+    return world_net_init(self, h, config, dims, n_dims);
+}
+
+static const dt_port *inputs(const void *self, uint32_t *n_p)
+{
+    *n_p = WORLD_N_IN;
+    return ((const world_net *)self)->ports.in;
+}
+
+static const dt_port *outputs(const void *self, uint32_t *n_p)
+{
+    *n_p = WORLD_N_OUT;
+    return ((const world_net *)self)->ports.out;
+}
+
+static dt_status params(void *self, dt_params *reg)
+{
+    const world_net *w = self;
+    char name[WORLD_TEXT];
+    for (int64_t i = 0; i < w->layers; i++) {
+        snprintf(name, sizeof(name), "gru.%lld.x", (long long)i);
+        DT_TRY_H(world_add(reg, name, 3 * w->hidden, world_net_width(w, i), w->hidden, 1));
+        snprintf(name, sizeof(name), "gru.%lld.h", (long long)i);
+        DT_TRY_H(world_add(reg, name, 3 * w->hidden, w->hidden, w->hidden, 1));
+    }
+    return world_head_params(w, reg);
+}
+
+static dt_status forward(void *self, dt_graph *g, dt_tensor *const *in, dt_tensor **out)
+{
+    const world_net *w = self;
+    char name[WORLD_TEXT];
+    dt_tensor *features = world_features(g, in[WORLD_IN_HISTORY], in[WORLD_IN_MOTION]);
+    dt_tensor *x = features;
+    for (int64_t i = 0; i < w->layers; i++) {
+        snprintf(name, sizeof(name), "gru.%lld.x", (long long)i);
+        dt_tensor *xw = world_linear(g, x, name); /* all steps in one product */
+        snprintf(name, sizeof(name), "gru.%lld.h.w", (long long)i);
+        dt_tensor *wh = g->api->param(g, name);
+        snprintf(name, sizeof(name), "gru.%lld.h.b", (long long)i);
+        x = dt_gru(g, xw, wh, g->api->param(g, name), in[WORLD_IN_PRESENT]);
+    }
+    return world_head(w, g, x, features, in[WORLD_IN_MOTION], out);
+}
+
+static void destroy(void *self)
+{
+    (void)self;
+}
+
+static const dt_option options[] = {WORLD_OPTIONS};
+
+static const dt_model_ops ops = {.struct_size = sizeof(dt_model_ops),
+                                 .create = create,
+                                 .inputs = inputs,
+                                 .outputs = outputs,
+                                 .params = params,
+                                 .forward = forward,
+                                 .destroy = destroy};
+
+static const dt_component component = {.struct_size = sizeof(dt_component),
+                                       .kind = DT_KIND_MODEL,
+                                       .id = "world_gru",
+                                       .summary = "future of each vehicle from its history by GRU layers",
+                                       .reference = "Cho et al. 2014",
+                                       .role = "world",
+                                       .flags = DT_COMP_DETERMINISTIC,
+                                       .config_size = sizeof(world_config),
+                                       .state_size = sizeof(world_net),
+                                       .options = options,
+                                       .ops = &ops};
+
+static const dt_component *const components[] = {&component};
+
+static const dt_plugin plugin = {DT_PLUGIN_PREFIX,        .name = "world_gru",     .version = "1.0",
+                                 .vendor = "dtrain",      .license = "Apache-2.0", .n_components = 1,
+                                 .components = components};
+
+DT_PLUGIN_DEFINE(plugin);

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the world models have in common: the ports of the role, the features that enter a recurrent net, and the head
+ * that turns a state into a future. Included by the models beside it; not installed, not part of the contract.
+ *
+ * A future is constant velocity plus a learned correction of velocity, summed over time (v: speed at the last history
+ * step, the x axis is the heading there; dt: seconds between steps; k: future step, from 0):
+ *
+ *   x_f     = sum_{k<=f} (v + dv_xk) dt         y_f = sum_{k<=f} dv_yk dt
+ *   sigma_f = floor + growth sum_{k<=f} softplus(s_k) dt                      per axis, the port carries its logarithm
+ *
+ * The last layer starts at zero, so an untrained model is constant velocity with an uncertainty that grows linearly;
+ * sigma never shrinks with the horizon. Threads: as dt_model_ops.
+ */
+#ifndef DTRAIN_MODELS_WORLD_NET_H
+#define DTRAIN_MODELS_WORLD_NET_H
+
+#include "dtrain/helpers.h"
+#include "dtrain/svc/graph.h"
+#include <math.h>
+#include <string.h>
+
+enum { WORLD_MOTION = 6, WORLD_AXES = 2, WORLD_TEXT = 48 };
+enum { WORLD_IN_HISTORY, WORLD_IN_MOTION, WORLD_IN_PRESENT, WORLD_N_IN };
+enum { WORLD_OUT_FUTURE, WORLD_OUT_SPREAD, WORLD_N_OUT };
+enum { WORLD_MOTION_SPEED = 4 }; /* column of motion */
+
+#define WORLD_SIGMA_FLOOR_M    0.05 /* half the noise of a recorded position */
+#define WORLD_SIGMA_GROWTH_MPS 1.0  /* times softplus(0) = 0.69 m of standard deviation per second before training */
+
+typedef struct world_ports {
+    int64_t H, T, F; /* embedding width, history and future steps */
+    double dt_s;
+    dt_port in[WORLD_N_IN], out[WORLD_N_OUT];
+    char text[WORLD_N_IN + WORLD_N_OUT][WORLD_TEXT];
+} world_ports;
+
+/* Size of a dimension that the phase fixes. Errors: DT_ESHAPE when it is missing or not positive. */
+static inline dt_status world_dim(const dt_host *h, const dt_dim *dims, uint32_t n_dims, const char *name,
+                                  int64_t *size_p)
+{
+    for (uint32_t i = 0; i < n_dims; i++) {
+        if (strcmp(dims[i].name, name) == 0) {
+            if (dims[i].size < 1) {
+                return DT_FAIL_H(h, DT_ESHAPE,
+                                 "the phase gives dimension %s the size %lld, a world model needs 1 or more", name,
+                                 (long long)dims[i].size);
+            }
+            *size_p = dims[i].size;
+            return DT_OK;
+        }
+    }
+    return DT_FAIL_H(h, DT_ESHAPE,
+                     "the phase does not fix dimension %s: a world model needs H (embedding width), T (history steps), "
+                     "F (future steps) and dt_ms (step in ms)",
+                     name);
+}
+
+/* Ports of role world (dtrain/shapes.h) with the phase's sizes. p must not move afterwards. */
+static inline dt_status world_ports_init(world_ports *p, const dt_host *h, const dt_dim *dims, uint32_t n_dims)
+{
+    int64_t dt_ms = 0;
+    DT_TRY_H(world_dim(h, dims, n_dims, "H", &p->H));
+    DT_TRY_H(world_dim(h, dims, n_dims, "T", &p->T));
+    DT_TRY_H(world_dim(h, dims, n_dims, "F", &p->F));
+    DT_TRY_H(world_dim(h, dims, n_dims, "dt_ms", &dt_ms));
+    p->dt_s = (double)dt_ms / 1000.0;
+
+    snprintf(p->text[0], WORLD_TEXT, "%lld S %lld", (long long)p->T, (long long)p->H);
+    snprintf(p->text[1], WORLD_TEXT, "%lld S %d", (long long)p->T, WORLD_MOTION);
+    snprintf(p->text[2], WORLD_TEXT, "%lld S", (long long)p->T);
+    snprintf(p->text[3], WORLD_TEXT, "S %lld %d", (long long)p->F, WORLD_AXES);
+    snprintf(p->text[4], WORLD_TEXT, "S %lld %d", (long long)p->F, WORLD_AXES);
+    p->in[WORLD_IN_HISTORY] = (dt_port){"history", p->text[0], DT_F32, 0};
+    p->in[WORLD_IN_MOTION] = (dt_port){"motion", p->text[1], DT_F32, 0};
+    p->in[WORLD_IN_PRESENT] = (dt_port){"present", p->text[2], DT_F32, 0};
+    p->out[WORLD_OUT_FUTURE] = (dt_port){"future", p->text[3], DT_F32, 0};
+    p->out[WORLD_OUT_SPREAD] = (dt_port){"spread", p->text[4], DT_F32, 0};
+    return DT_OK;
+}
+
+/* ---- recurrent world models ------------------------------------------------------------------------------------ */
+
+typedef struct world_config {
+    uint32_t preset;
+    uint8_t reserved[4];
+    int64_t hidden, layers, head; /* 0: the preset's */
+} world_config;
+
+static const char *const world_presets[] = {"guide", "15m", NULL};
+
+/* The rows of a recurrent model's option table. */
+#define WORLD_OPTIONS                                                                                                  \
+    DT_OPTION(world_config, preset, DT_OPT_ENUM, "guide", "1", 0, 1, world_presets,                                    \
+              "sizes as a set: guide = hidden 256, 15m = hidden 640; both 2 layers and head 256"),                     \
+        DT_OPTION(world_config, hidden, DT_OPT_I64, "0", "1", 0, 8192, NULL,                                           \
+                  "width of the recurrent state; 0 takes the preset's"),                                               \
+        DT_OPTION(world_config, layers, DT_OPT_I64, "0", "1", 0, 8, NULL, "recurrent layers; 0 takes the preset's"),   \
+        DT_OPTION(world_config, head, DT_OPT_I64, "0", "1", 0, 8192, NULL,                                             \
+                  "width of the layer between state and future; 0 takes the preset's"),                                \
+        DT_OPTION_END
+
+typedef struct world_net {
+    world_ports ports;
+    int64_t hidden, layers, head;
+} world_net;
+
+static inline dt_status world_net_init(world_net *w, const dt_host *h, const world_config *c, const dt_dim *dims,
+                                       uint32_t n_dims)
+{
+    w->hidden = c->hidden > 0 ? c->hidden : (c->preset == 1 ? 640 : 256);
+    w->layers = c->layers > 0 ? c->layers : 2;
+    w->head = c->head > 0 ? c->head : 256;
+    return world_ports_init(&w->ports, h, dims, n_dims);
+}
+
+/* Columns that enter recurrent layer i. */
+static inline int64_t world_net_width(const world_net *w, int64_t i)
+{
+    return i == 0 ? w->ports.H + WORLD_MOTION : w->hidden;
+}
+
+/* One matrix [rows, cols] and, with bias, one vector [rows], both U(-a, a) with a = 1/sqrt(fan_in), the default of
+ * PyTorch's LSTM and Linear. fan_in 0: zeros. */
+static inline dt_status world_add(dt_params *reg, const char *name, int64_t rows, int64_t cols, int64_t fan_in,
+                                  int bias)
+{
+    char text[WORLD_TEXT + 4];
+    const int64_t dim[2] = {rows, cols};
+    const uint32_t init = fan_in > 0 ? DT_INIT_UNIFORM : DT_INIT_ZERO;
+    const double a = fan_in > 0 ? 1.0 / sqrt((double)fan_in) : 0.0;
+    snprintf(text, sizeof(text), "%s.w", name);
+    DT_TRY_H(reg->add(reg, text, dim, 2, init, a));
+    if (!bias) {
+        return DT_OK;
+    }
+    snprintf(text, sizeof(text), "%s.b", name);
+    return reg->add(reg, text, dim, 1, init, a);
+}
+
+static inline dt_status world_head_params(const world_net *w, dt_params *reg)
+{
+    const int64_t in = w->hidden + world_net_width(w, 0);
+    DT_TRY_H(world_add(reg, "head.0", w->head, in, in, 1));
+    return world_add(reg, "head.1", 2 * WORLD_AXES * w->ports.F, w->head, 0, 1);
+}
+
+/* y = x w^T + b with the parameters <name>.w and <name>.b */
+static inline dt_tensor *world_linear(dt_graph *g, dt_tensor *x, const char *name)
+{
+    char w[WORLD_TEXT + 4], b[WORLD_TEXT + 4];
+    snprintf(w, sizeof(w), "%s.w", name);
+    snprintf(b, sizeof(b), "%s.b", name);
+    return dt_linear(g, x, g->api->param(g, w), g->api->param(g, b));
+}
+
+/* history [T,S,H], motion [T,S,6] -> [T,S,H+6]; lengths and speeds in tens, so that everything is of order 1 */
+static inline dt_tensor *world_features(dt_graph *g, dt_tensor *history, dt_tensor *motion)
+{
+    dt_tensor *part[4] = {history, dt_affine(g, dt_slice(g, motion, 0, 2), 0.1, 0.0), dt_slice(g, motion, 2, 2),
+                          dt_affine(g, dt_slice(g, motion, 4, 2), 0.1, 0.0)};
+    return dt_concat(g, part, 4);
+}
+
+/* x, y [S,F] -> [S,F,2] */
+static inline dt_tensor *world_axes(dt_graph *g, dt_tensor *x, dt_tensor *y, int64_t F)
+{
+    dt_tensor *part[2] = {dt_split(g, x, F), dt_split(g, y, F)};
+    return dt_concat(g, part, 2);
+}
+
+/* State of every step [T,S,hidden] and its features [T,S,H+6] -> future and spread, both [S,F,2]. */
+static inline dt_status world_head(const world_net *w, dt_graph *g, dt_tensor *state, dt_tensor *features,
+                                   dt_tensor *motion, dt_tensor **out)
+{
+    const int64_t F = w->ports.F;
+    const double dt_s = w->ports.dt_s;
+    dt_tensor *part[2] = {dt_step(g, state, -1), dt_step(g, features, -1)};
+    dt_tensor *z = dt_relu(g, world_linear(g, dt_concat(g, part, 2), "head.0"));
+    z = world_linear(g, z, "head.1"); /* [S, 4F]: dv_x, dv_y, s_x, s_y */
+
+    dt_tensor *v = dt_slice(g, dt_step(g, motion, -1), WORLD_MOTION_SPEED, 1); /* [S,1] */
+    dt_tensor *velocity = world_axes(g, dt_add(g, dt_slice(g, z, 0, F), v), dt_slice(g, z, F, F), F);
+    out[WORLD_OUT_FUTURE] = dt_cumsum(g, dt_affine(g, velocity, dt_s, 0.0));
+
+    dt_tensor *growth =
+        dt_unary(g, DT_FN_SOFTPLUS, world_axes(g, dt_slice(g, z, 2 * F, F), dt_slice(g, z, 3 * F, F), F), 0.0);
+    dt_tensor *sigma = dt_affine(g, dt_cumsum(g, growth), WORLD_SIGMA_GROWTH_MPS * dt_s, WORLD_SIGMA_FLOOR_M);
+    out[WORLD_OUT_SPREAD] = dt_unary(g, DT_FN_LOG, sigma, 0.0);
+    return g->api->status(g);
+}
+
+#endif
