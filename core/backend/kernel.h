@@ -58,6 +58,9 @@ size_t dt_kernel_scratch(uint32_t op, dt_lane lane, const dt_attr *attr, const d
                          const dt_view *out, uint32_t n_out);
 /* Once per worker thread, before its first kernel: sets the matrix library to one thread here. */
 void dt_cpu_thread_init(void);
+/* Is DTRAIN_CPU_ISA fine? DT_ECONFIG when it names nothing known, DT_EUNSUPPORTED when the machine lacks it. The host
+ * asks once at start; kernels of the CPU lane are those of the best set otherwise. [any] */
+dt_status dt_cpu_check(void) DT_NODISCARD;
 /* "avx512", "avx2" or "base": what this process uses; DTRAIN_CPU_ISA lowers it (tests). Also the library's own choice. */
 const char *dt_cpu_isa(void);
 

@@ -3,7 +3,9 @@
 # it); which set runs is decided at start. Sources that must not be compiled several times go into
 # core_libdtcore_la_SOURCES like everywhere else.
 
-cpu_isa_sources =
+core_libdtcore_la_SOURCES += core/backend/cpu/isa.c core/backend/cpu/isa.h
+
+cpu_isa_sources = $(ref_sources)
 
 # no errno from sqrtf and no trapping arithmetic, or gcc does not vectorise; no change of results
 cpu_isa_cflags = -O3 $(base_cflags) -fopenmp-simd -fno-math-errno -fno-trapping-math

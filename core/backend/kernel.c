@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The table of kernels: one row per op of backend/ops.def, one column per lane; and what each needs as scratch.
+ */
+#include <config.h>
+
+#include "backend/kernel.h"
+#include "backend/cpu/isa.h"
+
+#include <string.h>
+
+#define DT_OP(ID, number, name) dt_kernel dt_ref64_##name, dt_ref32_##name, dt_cpu_base_##name;
+#include "backend/ops.def"
+#undef DT_OP
+#ifdef DT_HAVE_CPU_AVX2
+#define DT_OP(ID, number, name) dt_kernel dt_cpu_avx2_##name;
+#include "backend/ops.def"
+#undef DT_OP
+#define AVX2_KERNEL(name) dt_cpu_avx2_##name
+#else
+#define AVX2_KERNEL(name) NULL
+#endif
+#ifdef DT_HAVE_CPU_AVX512
+#define DT_OP(ID, number, name) dt_kernel dt_cpu_avx512_##name;
+#include "backend/ops.def"
+#undef DT_OP
+#define AVX512_KERNEL(name) dt_cpu_avx512_##name
+#else
+#define AVX512_KERNEL(name) NULL
+#endif
+
+/* pure views have no kernel in any lane */
+#define dt_ref64_split NULL
+#define dt_ref32_split NULL
+#define dt_cpu_base_split NULL
+#define dt_cpu_avx2_split NULL
+#define dt_cpu_avx512_split NULL
+#define dt_ref64_merge NULL
+#define dt_ref32_merge NULL
+#define dt_cpu_base_merge NULL
+#define dt_cpu_avx2_merge NULL
+#define dt_cpu_avx512_merge NULL
+
+typedef struct row {
+    uint32_t op;
+    dt_kernel *ref64, *ref32;
+    dt_kernel *cpu[DT_CPU_ISA_END];
+} row;
+
+static const row rows[] = {
+#define DT_OP(ID, number, name)                                                                                        \
+    {number, dt_ref64_##name, dt_ref32_##name, {dt_cpu_base_##name, AVX2_KERNEL(name), AVX512_KERNEL(name)}},
+#include "backend/ops.def"
+#undef DT_OP
+};
+
+dt_kernel *dt_kernel_find(uint32_t op, dt_lane lane)
+{
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (rows[i].op == op) {
+            return lane == DT_LANE_REF64   ? rows[i].ref64
+                   : lane == DT_LANE_REF32 ? rows[i].ref32
+                                           : rows[i].cpu[dt_cpu_isa_index()];
+        }
+    }
+    return NULL;
+}
+
+dt_kernel *dt_kernel_find_cpu(uint32_t op, dt_cpu_isa_id isa)
+{
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (rows[i].op == op) {
+            return rows[i].cpu[isa];
+        }
+    }
+    return NULL;
+}
+
+size_t dt_kernel_scratch(uint32_t op, dt_lane lane, const dt_attr *attr, const dt_view *in, uint32_t n_in,
+                         const dt_view *out, uint32_t n_out)
+{
+    const size_t word = lane == DT_LANE_CPU ? sizeof(float) : sizeof(double); /* the reference carries sums in double */
+    switch (op) {
+    case DT_OPX_LSTM: /* cell state [S,H] */
+        return (size_t)(in[0].dim[1] * in[1].dim[1]) * word;
+    case DT_OPX_LSTM_BWD: /* dh, dc [S,H], one row of gates [4H] */
+        return (size_t)(2 * in[0].dim[1] * in[0].dim[2] + 4 * in[0].dim[2]) * sizeof(double);
+    case DT_OPX_GRU_BWD: /* dh [S,H], one row [3H] */
+        return (size_t)(in[0].dim[1] * in[0].dim[2] + 3 * in[0].dim[2]) * sizeof(double);
+    default:
+        return 0;
+    }
+}

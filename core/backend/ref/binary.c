@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Functions of two elements; b may be a row vector or one value per row. See ref.h.
+ */
+#include "backend/ref/ref.h"
+
+static double binary_value(int64_t fn, double a, double b)
+{
+    switch (fn) {
+    case DT_BIN_ADD:
+        return a + b;
+    case DT_BIN_SUB:
+        return a - b;
+    case DT_BIN_MUL:
+        return a * b;
+    case DT_BIN_MIN:
+        return a < b ? a : b;
+    default:
+        return a > b ? a : b;
+    }
+}
+
+/* a [R,D], b [R,D] or [D] or [R,1] -> [R,D] */
+void REF(binary)(const dt_kernel_args *args)
+{
+    const dt_view *va = &args->in[0], *vb = &args->in[1];
+    const real *a = real_in(args, 0), *b = real_in(args, 1);
+    real *y = real_out(args, 0);
+    const int64_t R = dt_view_rows(va, 1), D = last_dim(va);
+    const bool is_row = vb->rank < va->rank, is_column = !is_row && last_dim(vb) != D;
+    for (int64_t r = 0; r < R; r++) {
+        for (int64_t d = 0; d < D; d++) {
+            double right = b[is_row ? d : is_column ? r : r * D + d];
+            y[r * D + d] = (real)binary_value(args->attr->i[0], a[r * D + d], right);
+        }
+    }
+}
