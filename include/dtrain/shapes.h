@@ -47,6 +47,8 @@
  *   complete     "S"     u8   1: full history and full future, the windows that evaluation counts
  *   sample_of_seq "S"    i32  sample within the slice
  * Vehicles present at the anchor frame are the sequences, in the order of their rows.
+ * Options that the phase sets when it binds the data: split ("train" or "eval"), history_s, horizon_s, rate_hz; T is
+ * history_s * rate_hz with the anchor as the last step, F is horizon_s * rate_hz.
  */
 #ifndef DTRAIN_SHAPES_H
 #define DTRAIN_SHAPES_H
