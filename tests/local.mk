@@ -44,6 +44,7 @@ AM_TESTS_ENVIRONMENT = \
 	ASAN_OPTIONS=allow_user_segv_handler=0:detect_stack_use_after_return=1; \
 	UBSAN_OPTIONS=print_stacktrace=1; TSAN_OPTIONS=halt_on_error=1; \
 	export ASAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS; \
+	DT_PLUGINS='$(plugin_LTLIBRARIES)'; export DT_PLUGINS; \
 	CC='$(CC)' CXX='$(CXX_CHECK)' NVCC='$(NVCC)'; export CC CXX NVCC;
 
 EXTRA_DIST += tests/installcheck.sh

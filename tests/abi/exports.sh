@@ -1,0 +1,23 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Every built plugin exports its entry point and nothing else, and needs nothing but the C library.
+set -eu
+command -v nm >/dev/null || { echo "skipped: no nm"; exit 77; }
+status=0
+for plugin in $DT_PLUGINS; do
+    id=$(basename "$plugin" .la)
+    so=$DT_BUILDDIR/$(dirname "$plugin")/.libs/$id.so
+    exported=$(nm -D --defined-only "$so" | awk '{ print $3 }' | tr '\n' ' ')
+    if [ "$exported" != "${id}_LTX_dt_plugin_entry " ]; then
+        echo "$id: exports '$exported', expected ${id}_LTX_dt_plugin_entry alone"
+        status=1
+    fi
+    # weak ones are the compiler's own
+    foreign=$(nm -D --undefined-only "$so" | awk '$1 != "w" && $2 !~ /@GLIBC_/ && $2 !~ /^__([atu]b?san|sanitizer)/')
+    if [ -n "$foreign" ]; then
+        echo "$id: needs symbols that are not the C library's:"
+        echo "$foreign"
+        status=1
+    fi
+done
+exit $status
