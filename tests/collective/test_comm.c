@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tests of core/collective/comm.c and sim.c: data arrives, and nobody waits for ever, whatever the others do.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/fault.h"
+#include "base/mem.h"
+#include "collective/comm.h"
+
+enum { MAX_RANKS = 8 };
+
+/* One virtual rank: runs body, whose result and error record stay here (cmocka's asserts belong to the main thread). */
+typedef struct rank_job {
+    dt_comm *comm;
+    dt_status (*body)(dt_comm *c, void *user);
+    void *user;
+    dt_error end;
+} rank_job;
+
+static void *run_rank(void *arg)
+{
+    rank_job *job = arg;
+    dt_error_clear();
+    dt_status st = job->body(job->comm, job->user);
+    dt_error_take(&job->end, st);
+    if (st < 0) {
+        dt_comm_abandon(job->comm, dt_error_text());
+    }
+    return NULL;
+}
+
+static rank_job jobs[MAX_RANKS];
+
+static void run_ranks(uint32_t ranks, double timeout_s, dt_status (*body)(dt_comm *c, void *user), void *user)
+{
+    dt_comm *comms[MAX_RANKS];
+    pthread_t threads[MAX_RANKS];
+    assert_int_equal(dt_comm_sim(ranks, timeout_s, comms), DT_OK);
+    for (uint32_t r = 0; r < ranks; r++) {
+        jobs[r] = (rank_job){.comm = comms[r], .body = body, .user = user};
+        assert_int_equal(pthread_create(&threads[r], NULL, run_rank, &jobs[r]), 0);
+    }
+    for (uint32_t r = 0; r < ranks; r++) {
+        pthread_join(threads[r], NULL);
+    }
+    for (uint32_t r = 0; r < ranks; r++) {
+        dt_comm_destroy(comms[r]);
+    }
+}
+
+static void expect_end(uint32_t rank, dt_status st, const char *text)
+{
+    if (jobs[rank].end.status != st || strstr(jobs[rank].end.text, text) == NULL) {
+        fail_msg("rank %u: %s \"%s\", want %s \"%s\"", rank, dt_status_name(jobs[rank].end.status), jobs[rank].end.text,
+                 dt_status_name(st), text);
+    }
+}
+
+/* ---- all is well ---- */
+
+static dt_status every_call(dt_comm *c, void *user)
+{
+    (void)user;
+    const uint32_t rank = dt_comm_rank(c), size = dt_comm_size(c);
+    for (uint32_t round = 0; round < 200; round++) {
+        uint32_t mine[3] = {rank, round, rank * round}, all[3 * MAX_RANKS] = {0}, peer = (size - 1 - rank), theirs = 99;
+        DT_TRY(dt_comm_all_gather(c, mine, sizeof(mine), all));
+        for (uint32_t r = 0; r < size; r++) {
+            if (all[3 * r] != r || all[3 * r + 1] != round || all[3 * r + 2] != r * round) {
+                return DT_FAIL(DT_EDATA, "all_gather mixed up rank %u", r);
+            }
+        }
+        DT_TRY(dt_comm_exchange(c, peer, &rank, &theirs, sizeof(rank)));
+        if (theirs != peer) {
+            return DT_FAIL(DT_EDATA, "exchange gave %u instead of %u", theirs, peer);
+        }
+        uint32_t root = round % size, word = rank == root ? 1000 + round : 0;
+        DT_TRY(dt_comm_broadcast(c, root, &word, sizeof(word)));
+        if (word != 1000 + round) {
+            return DT_FAIL(DT_EDATA, "broadcast gave %u", word);
+        }
+        DT_TRY(dt_comm_barrier(c));
+        DT_TRY(dt_comm_all_gather(c, NULL, 0, NULL));
+        if (dt_comm_agree(c, DT_OK) != DT_OK) {
+            return DT_FAIL(DT_EDATA, "agreement on nothing");
+        }
+    }
+    return DT_OK;
+}
+
+static void test_every_call_on_every_size(void **state)
+{
+    (void)state;
+    for (uint32_t ranks = 1; ranks <= MAX_RANKS; ranks++) {
+        run_ranks(ranks, 30, every_call, NULL);
+        for (uint32_t r = 0; r < ranks; r++) {
+            expect_end(r, DT_OK, "");
+        }
+    }
+}
+
+static void test_null_is_a_single_rank(void **state)
+{
+    (void)state;
+    dt_comm *c = NULL;
+    assert_int_equal(dt_comm_null(&c), DT_OK);
+    assert_int_equal(every_call(c, NULL), DT_OK);
+    (void)DT_FAIL(DT_EDIVERGED, "loss is not finite");
+    assert_int_equal(dt_comm_agree(c, DT_EDIVERGED), DT_EDIVERGED);
+    assert_string_equal(dt_error_text(), "loss is not finite");
+    uint32_t x = 0;
+    assert_int_equal(dt_comm_exchange(c, 1, &x, &x, 4), DT_EINVAL);
+    assert_non_null(strstr(dt_error_text(), "rank 1, there are ranks 0 to 0"));
+    assert_int_equal(dt_comm_broadcast(c, 7, &x, 4), DT_EINVAL);
+    dt_comm_abandon(c, "over");
+    dt_comm_destroy(c);
+    dt_comm_destroy(NULL);
+}
+
+static void test_steady_calls_allocate_nothing(void **state)
+{
+    (void)state;
+    dt_comm *c = NULL;
+    assert_int_equal(dt_comm_sim(1, 10, &c), DT_OK);
+    uint64_t before = dt_alloc_count();
+    assert_int_equal(every_call(c, NULL), DT_OK);
+    assert_int_equal(dt_alloc_count(), before);
+    dt_comm_destroy(c);
+}
+
+/* ---- agreement ---- */
+
+static dt_status disagree(dt_comm *c, void *user)
+{
+    const dt_status *mine = user;
+    dt_status st = mine[dt_comm_rank(c)];
+    if (st < 0) {
+        (void)DT_FAIL(st, "trouble of rank %u", dt_comm_rank(c));
+    }
+    return dt_comm_agree(c, st);
+}
+
+static void test_agreement_takes_the_worst_and_names_it(void **state)
+{
+    (void)state;
+    dt_status mine[3] = {DT_OK, DT_EDATA, DT_EIO};
+    run_ranks(3, 10, disagree, mine);
+    expect_end(0, DT_EIO, "rank 2: trouble of rank 2");
+    expect_end(1, DT_EIO, "rank 2: trouble of rank 2");
+    expect_end(2, DT_EIO, "trouble of rank 2");
+    dt_status both[2] = {DT_EDIVERGED, DT_EDIVERGED};
+    run_ranks(2, 10, disagree, both);
+    expect_end(0, DT_EDIVERGED, "trouble of rank 0");
+    expect_end(1, DT_EDIVERGED, "trouble of rank 1");
+    dt_status done[2] = {DT_DONE, DT_DONE};
+    run_ranks(2, 10, disagree, done);
+    expect_end(0, DT_DONE, "");
+    dt_status part_done[2] = {DT_DONE, DT_OK};
+    run_ranks(2, 10, disagree, part_done);
+    expect_end(0, DT_OK, "");
+    expect_end(1, DT_OK, "");
+}
+
+/* ---- trouble ---- */
+
+static dt_status leave_early(dt_comm *c, void *user)
+{
+    const uint32_t quitter = *(uint32_t *)user;
+    DT_TRY(dt_comm_barrier(c));
+    if (dt_comm_rank(c) == quitter) {
+        return DT_FAIL(DT_EDATA, "shard 7 is damaged");
+    }
+    uint64_t all[MAX_RANKS], mine = 1;
+    DT_TRY(dt_comm_all_gather(c, &mine, sizeof(mine), all));
+    return DT_OK;
+}
+
+static void test_a_rank_that_leaves_wakes_the_others(void **state)
+{
+    (void)state;
+    for (uint32_t round = 0; round < 100; round++) {
+        uint32_t quitter = round % 4;
+        double t0 = dt_clock_s();
+        run_ranks(4, 30, leave_early, &quitter);
+        assert_true(dt_clock_s() - t0 < 10);
+        for (uint32_t r = 0; r < 4; r++) {
+            char text[64];
+            snprintf(text, sizeof(text), "rank %u left: shard 7 is damaged", quitter);
+            expect_end(r, r == quitter ? DT_EDATA : DT_EPEER, r == quitter ? "shard 7 is damaged" : text);
+        }
+    }
+}
+
+static dt_status finish_without_a_word(dt_comm *c, void *user)
+{
+    (void)user;
+    return dt_comm_rank(c) == 1 ? DT_OK : dt_comm_barrier(c);
+}
+
+static void test_a_missing_rank_is_named_at_the_time_limit(void **state)
+{
+    (void)state;
+    double t0 = dt_clock_s();
+    run_ranks(3, 0.15, finish_without_a_word, NULL);
+    double waited = dt_clock_s() - t0;
+    assert_true(waited > 0.1 && waited < 10);
+    expect_end(1, DT_OK, "");
+    bool named = strstr(jobs[0].end.text, "in vain for rank 1") != NULL || strstr(jobs[0].end.text, "in vain for rank 1 2") != NULL;
+    assert_true(named);
+    assert_int_equal(jobs[0].end.status, DT_ECOMM);
+    assert_int_equal(jobs[2].end.status, DT_ECOMM);
+    assert_string_equal(jobs[0].end.text, jobs[2].end.text);
+}
+
+typedef struct mismatch {
+    int kind;
+} mismatch;
+
+static dt_status call_differently(dt_comm *c, void *user)
+{
+    const int kind = ((mismatch *)user)->kind;
+    const uint32_t rank = dt_comm_rank(c);
+    char mine[64] = {0}, all[64 * MAX_RANKS];
+    DT_TRY(dt_comm_barrier(c));
+    if (rank != 2) {
+        return kind == 3   ? dt_comm_broadcast(c, 0, mine, 8)
+               : kind == 4 ? dt_comm_exchange(c, rank == 0 ? 1 : 0, mine, all, 8)
+                           : dt_comm_all_gather(c, mine, 8, all);
+    }
+    switch (kind) {
+    case 0:
+        return dt_comm_all_gather(c, mine, 16, all);
+    case 1:
+        return dt_comm_barrier(c);
+    case 2:
+        return dt_comm_broadcast(c, 0, mine, 8);
+    case 3:
+        return dt_comm_broadcast(c, 1, mine, 8);
+    default:
+        return dt_comm_exchange(c, 1, mine, all, 8);
+    }
+}
+
+static void test_calls_that_do_not_match_are_named_on_every_rank(void **state)
+{
+    (void)state;
+    static const char *const want[][2] = {
+        {"rank 0 called all_gather of 8 bytes", "rank 2 called all_gather of 16 bytes"},
+        {"rank 0 called all_gather of 8 bytes", "rank 2 called barrier"},
+        {"rank 0 called all_gather", "rank 2 called broadcast of 8 bytes with rank 0"},
+        {"broadcast of 8 bytes with rank 0", "rank 2 called broadcast of 8 bytes with rank 1"},
+        {"rank 1 called exchange of 8 bytes with rank 0", "rank 2 called exchange of 8 bytes with rank 1"},
+    };
+    for (int kind = 0; kind < 5; kind++) {
+        mismatch m = {.kind = kind};
+        run_ranks(3, 30, call_differently, &m);
+        for (uint32_t r = 0; r < 3; r++) {
+            expect_end(r, DT_ECOMM, "collective 2 does not match");
+            expect_end(r, DT_ECOMM, want[kind][0]);
+            expect_end(r, DT_ECOMM, want[kind][1]);
+        }
+    }
+}
+
+static void test_creation(void **state)
+{
+    (void)state;
+    dt_comm *c[3];
+    assert_int_equal(dt_comm_sim(0, 1, c), DT_EINVAL);
+    assert_non_null(strstr(dt_error_text(), "0 ranks"));
+    assert_int_equal(dt_comm_sim(2, 0, c), DT_EINVAL);
+    uint64_t live = dt_alloc_live_bytes(), fired = 1;
+    for (int n = 1; fired != 0; n++) {
+        char spec[32];
+        snprintf(spec, sizeof(spec), "alloc:%d", n);
+        dt_fault_reset(spec);
+        dt_status st = dt_comm_sim(3, 1, c);
+        fired = dt_fault_fired();
+        assert_int_equal(st, fired != 0 ? DT_ENOMEM : DT_OK);
+        for (int r = 0; st == DT_OK && r < 3; r++) {
+            dt_comm_destroy(c[r]);
+        }
+        assert_int_equal(dt_alloc_live_bytes(), live);
+    }
+    dt_fault_reset("alloc:1");
+    assert_int_equal(dt_comm_null(&c[0]), DT_ENOMEM);
+    dt_fault_reset("alloc:2");
+    assert_int_equal(dt_comm_null(&c[0]), DT_ENOMEM);
+    dt_fault_reset(NULL);
+    assert_int_equal(dt_alloc_live_bytes(), live);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_call_on_every_size),
+        cmocka_unit_test(test_null_is_a_single_rank),
+        cmocka_unit_test(test_steady_calls_allocate_nothing),
+        cmocka_unit_test(test_agreement_takes_the_worst_and_names_it),
+        cmocka_unit_test(test_a_rank_that_leaves_wakes_the_others),
+        cmocka_unit_test(test_a_missing_rank_is_named_at_the_time_limit),
+        cmocka_unit_test(test_calls_that_do_not_match_are_named_on_every_rank),
+        cmocka_unit_test(test_creation),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

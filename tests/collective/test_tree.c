@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tests of core/collective/tree.c: for every number of leaves and ranks, and every order in which leaves finish, the
+ * sum has the bits of the plain recursive one.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/fault.h"
+#include "base/mem.h"
+#include "base/rng.h"
+#include "collective/tree.h"
+
+enum { MAX_RANKS = 8, COUNT = 501, N_SCALARS = 3 };
+
+static const uint32_t leaf_counts[] = {1, 2, 4, 8, 16, 64};
+
+/* Values whose sum depends on the order: magnitudes from 1e-6 to 1e6, both signs. */
+static float leaf_value(uint32_t leaf, uint64_t i)
+{
+    const dt_rng_key key = {.seed = 3, .sample = leaf};
+    double size = pow(10, 12 * dt_rng_uniform(&key, 2 * i) - 6);
+    return (float)(dt_rng_uniform(&key, 2 * i + 1) < 0.5 ? -size : size);
+}
+
+static float leaf_table[DT_TREE_MAX_LEAVES][COUNT];
+static double leaf_scalars[DT_TREE_MAX_LEAVES][N_SCALARS];
+
+/* The definition: a leaf is itself, an inner node its left half plus its right half. */
+static float plain_sum(uint32_t begin, uint32_t end, size_t i)
+{
+    if (end - begin == 1) {
+        return leaf_table[begin][i];
+    }
+    uint32_t middle = begin + (end - begin) / 2;
+    return plain_sum(begin, middle, i) + plain_sum(middle, end, i);
+}
+
+static double plain_sum_f64(uint32_t begin, uint32_t end, size_t i)
+{
+    if (end - begin == 1) {
+        return leaf_scalars[begin][i];
+    }
+    uint32_t middle = begin + (end - begin) / 2;
+    return plain_sum_f64(begin, middle, i) + plain_sum_f64(middle, end, i);
+}
+
+static int fill(void **state)
+{
+    (void)state;
+    for (uint32_t s = 0; s < DT_TREE_MAX_LEAVES; s++) {
+        for (size_t i = 0; i < COUNT; i++) {
+            leaf_table[s][i] = leaf_value(s, i);
+        }
+        for (size_t i = 0; i < N_SCALARS; i++) {
+            leaf_scalars[s][i] = (double)leaf_table[s][i] * 1.000000001;
+        }
+    }
+    return 0;
+}
+
+/* What a worker does with a finished leaf. */
+static void offer_leaf(dt_tree *t, uint32_t leaf, float *buffer, size_t count)
+{
+    dt_tree_node node = {.height = 0, .index = leaf, .value = buffer};
+    dt_tree_merge merge;
+    while (dt_tree_offer(t, &node, &merge)) {
+        float *left = merge.left;
+        const float *right = merge.right;
+        for (size_t i = 0; i < count; i++) {
+            left[i] += right[i];
+        }
+        node = merge.parent;
+    }
+}
+
+/* ---- ranks ---- */
+
+typedef struct world {
+    uint32_t leaves, ranks;
+    const uint32_t *order; /* in which leaves finish */
+    size_t count;          /* floats per leaf; beyond COUNT the table repeats */
+} world;
+
+typedef struct rank_job {
+    const world *w;
+    dt_comm *comm;
+    float *result;
+    double scalars[N_SCALARS];
+    dt_error end;
+} rank_job;
+
+static dt_status reduce_as_rank(rank_job *job)
+{
+    const world *w = job->w;
+    const uint32_t rank = dt_comm_rank(job->comm);
+    const uint32_t begin = dt_tree_leaf_begin(w->leaves, w->ranks, rank), end = dt_tree_leaf_begin(w->leaves, w->ranks, rank + 1);
+    dt_tree *t = NULL;
+    DT_TRY(dt_tree_create(w->leaves, w->ranks, rank, &t));
+    float *buffers = dt_alloc_n((size_t)(end - begin + 1) * w->count, sizeof(float));
+    float *scratch = buffers + (size_t)(end - begin) * w->count, *out = NULL;
+    dt_status st = DT_OK;
+    for (int round = 0; round < 2 && st == DT_OK; round++) { /* twice: reset must make the tree as new */
+        dt_tree_reset(t);
+        for (uint32_t k = 0; k < w->leaves; k++) {
+            const uint32_t leaf = w->order[k];
+            if (leaf < begin || leaf >= end) {
+                continue;
+            }
+            float *b = buffers + (size_t)(leaf - begin) * w->count;
+            for (size_t i = 0; i < w->count; i++) {
+                b[i] = leaf_table[leaf][i % COUNT];
+            }
+            offer_leaf(t, leaf, b, w->count);
+        }
+        st = dt_tree_reduce(t, job->comm, (int64_t)w->count, scratch, &out);
+    }
+    if (st == DT_OK) {
+        memcpy(job->result, out, w->count * sizeof(float));
+        st = dt_tree_reduce_f64(t, job->comm, &leaf_scalars[begin][0], N_SCALARS, job->scalars);
+    }
+    dt_free(buffers);
+    dt_tree_destroy(t);
+    return st;
+}
+
+static void *run_rank(void *arg)
+{
+    rank_job *job = arg;
+    dt_status st = reduce_as_rank(job);
+    dt_error_take(&job->end, st);
+    if (st < 0) {
+        dt_comm_abandon(job->comm, dt_error_text());
+    }
+    return NULL;
+}
+
+static void check_world(const world *w, const float *want, const double *want_f64)
+{
+    dt_comm *comms[MAX_RANKS];
+    pthread_t threads[MAX_RANKS];
+    rank_job jobs[MAX_RANKS];
+    assert_int_equal(dt_comm_sim(w->ranks, 60, comms), DT_OK);
+    for (uint32_t r = 0; r < w->ranks; r++) {
+        jobs[r] = (rank_job){.w = w, .comm = comms[r], .result = dt_alloc_n(w->count, sizeof(float))};
+        assert_non_null(jobs[r].result);
+        assert_int_equal(pthread_create(&threads[r], NULL, run_rank, &jobs[r]), 0);
+    }
+    for (uint32_t r = 0; r < w->ranks; r++) {
+        pthread_join(threads[r], NULL);
+    }
+    for (uint32_t r = 0; r < w->ranks; r++) {
+        assert_string_equal(jobs[r].end.status == DT_OK ? "" : jobs[r].end.text, "");
+        for (size_t at = 0; at < w->count; at += COUNT) {
+            size_t n = w->count - at < COUNT ? w->count - at : COUNT;
+            assert_memory_equal(jobs[r].result + at, want, n * sizeof(float));
+        }
+        assert_memory_equal(jobs[r].scalars, want_f64, sizeof(jobs[r].scalars));
+        dt_free(jobs[r].result);
+        dt_comm_destroy(comms[r]);
+    }
+}
+
+static void shuffle(uint32_t *order, uint32_t n, uint64_t seed)
+{
+    const dt_rng_key key = {.seed = seed};
+    for (uint32_t i = 0; i < n; i++) {
+        order[i] = (uint32_t)dt_permute(i, n, &key);
+    }
+}
+
+static void test_any_number_of_ranks_gives_the_same_bits(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < sizeof(leaf_counts) / sizeof(leaf_counts[0]); k++) {
+        const uint32_t S = leaf_counts[k];
+        float want[COUNT];
+        double want_f64[N_SCALARS];
+        for (size_t i = 0; i < COUNT; i++) {
+            want[i] = plain_sum(0, S, i);
+        }
+        for (size_t i = 0; i < N_SCALARS; i++) {
+            want_f64[i] = plain_sum_f64(0, S, i);
+        }
+        for (uint32_t R = 1; R <= MAX_RANKS && R <= S; R++) {
+            for (uint64_t round = 0; round < 4; round++) {
+                uint32_t order[DT_TREE_MAX_LEAVES];
+                shuffle(order, S, 100 * R + round);
+                const world w = {.leaves = S, .ranks = R, .order = order, .count = COUNT};
+                check_world(&w, want, want_f64);
+            }
+        }
+    }
+}
+
+static void test_the_order_of_summation_matters_here(void **state)
+{
+    (void)state;
+    /* the test above would prove nothing if a plain running sum had the same bits */
+    int n_different = 0;
+    for (size_t i = 0; i < COUNT; i++) {
+        float running = 0;
+        for (uint32_t s = 0; s < 64; s++) {
+            running += leaf_table[s][i];
+        }
+        n_different += running != plain_sum(0, 64, i);
+    }
+    assert_true(n_different > COUNT / 4);
+}
+
+static void test_more_than_a_chunk_travels_whole(void **state)
+{
+    (void)state;
+    float want[COUNT];
+    double want_f64[N_SCALARS];
+    for (size_t i = 0; i < COUNT; i++) {
+        want[i] = plain_sum(0, 8, i);
+    }
+    for (size_t i = 0; i < N_SCALARS; i++) {
+        want_f64[i] = plain_sum_f64(0, 8, i);
+    }
+    static const size_t counts[] = {1, 16383, 16384, 16385, 50000};
+    for (size_t k = 0; k < sizeof(counts) / sizeof(counts[0]); k++) {
+        for (uint32_t R = 2; R <= 3; R++) {
+            uint32_t order[8];
+            shuffle(order, 8, k);
+            const world w = {.leaves = 8, .ranks = R, .order = order, .count = counts[k]};
+            check_world(&w, want, want_f64);
+        }
+    }
+}
+
+/* ---- workers of one rank ---- */
+
+typedef struct pool {
+    dt_tree *tree;
+    float (*buffers)[COUNT];
+    uint32_t leaves;
+    const uint32_t *order;
+    _Atomic uint32_t next;
+} pool;
+
+static void *run_worker(void *arg)
+{
+    pool *p = arg;
+    for (;;) {
+        uint32_t k = atomic_fetch_add(&p->next, 1);
+        if (k >= p->leaves) {
+            return NULL;
+        }
+        uint32_t leaf = p->order[k];
+        memcpy(p->buffers[leaf], leaf_table[leaf], sizeof(leaf_table[leaf]));
+        offer_leaf(p->tree, leaf, p->buffers[leaf], COUNT);
+    }
+}
+
+static void test_workers_in_any_order_give_the_same_bits(void **state)
+{
+    (void)state;
+    static float buffers[DT_TREE_MAX_LEAVES][COUNT];
+    dt_comm *c = NULL;
+    assert_int_equal(dt_comm_null(&c), DT_OK);
+    for (uint64_t round = 0; round < 60; round++) {
+        const uint32_t S = round % 2 == 0 ? 64 : 8;
+        uint32_t order[DT_TREE_MAX_LEAVES];
+        shuffle(order, S, round);
+        dt_tree *t = NULL;
+        assert_int_equal(dt_tree_create(S, 1, 0, &t), DT_OK);
+        pool p = {.tree = t, .buffers = buffers, .leaves = S, .order = order};
+        pthread_t threads[4];
+        for (int i = 0; i < 4; i++) {
+            assert_int_equal(pthread_create(&threads[i], NULL, run_worker, &p), 0);
+        }
+        for (int i = 0; i < 4; i++) {
+            pthread_join(threads[i], NULL);
+        }
+        dt_tree_node nodes[DT_TREE_MAX_LEAVES];
+        assert_int_equal(dt_tree_nodes(t, nodes), 1);
+        float *out = NULL;
+        assert_int_equal(dt_tree_reduce(t, c, COUNT, NULL, &out), DT_OK);
+        assert_ptr_equal(out, nodes[0].value);
+        for (size_t i = 0; i < COUNT; i++) {
+            float want = plain_sum(0, S, i);
+            assert_memory_equal(&out[i], &want, sizeof(want));
+        }
+        dt_tree_destroy(t);
+    }
+    dt_comm_destroy(c);
+}
+
+static void test_leaves_in_order_keep_few_buffers(void **state)
+{
+    (void)state;
+    /* one worker, leaves 0, 1, 2...: at most log2(S) + 1 buffers are ever held (binary counter) */
+    dt_tree *t = NULL;
+    float value[DT_TREE_MAX_LEAVES];
+    assert_int_equal(dt_tree_create(64, 1, 0, &t), DT_OK);
+    int held = 0, most = 0;
+    for (uint32_t leaf = 0; leaf < 64; leaf++) {
+        dt_tree_node node = {.index = leaf, .value = &value[leaf]};
+        dt_tree_merge merge;
+        most = ++held > most ? held : most;
+        while (dt_tree_offer(t, &node, &merge)) {
+            held--;
+            node = merge.parent;
+        }
+    }
+    assert_int_equal(held, 1);
+    assert_int_equal(most, 7);
+    dt_tree_destroy(t);
+}
+
+/* ---- refusals ---- */
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    dt_tree *t = NULL;
+    assert_int_equal(dt_tree_create(6, 1, 0, &t), DT_EINVAL);
+    assert_non_null(strstr(dt_error_text(), "6 leaves (shards): want a power of two from 1 to 64"));
+    assert_int_equal(dt_tree_create(0, 1, 0, &t), DT_EINVAL);
+    assert_int_equal(dt_tree_create(128, 1, 0, &t), DT_EINVAL);
+    assert_int_equal(dt_tree_create(4, 5, 0, &t), DT_EINVAL);
+    assert_non_null(strstr(dt_error_text(), "at most one rank a leaf"));
+    assert_int_equal(dt_tree_create(4, 2, 2, &t), DT_EINVAL);
+    assert_int_equal(dt_tree_create(4, 0, 0, &t), DT_EINVAL);
+    dt_fault_reset("alloc:1");
+    assert_int_equal(dt_tree_create(4, 1, 0, &t), DT_ENOMEM);
+    dt_fault_reset(NULL);
+
+    dt_comm *c = NULL, *pair[2];
+    float value = 1, *out = NULL;
+    double f64 = 0;
+    assert_int_equal(dt_comm_null(&c), DT_OK);
+    assert_int_equal(dt_comm_sim(2, 5, pair), DT_OK);
+    assert_int_equal(dt_tree_create(2, 1, 0, &t), DT_OK);
+    assert_false(dt_tree_offer(t, &(dt_tree_node){.index = 1, .value = &value}, NULL));
+    assert_int_equal(dt_tree_reduce(t, c, 1, NULL, &out), DT_EINVAL);
+    assert_non_null(strstr(dt_error_text(), "before all leaves are in"));
+    assert_int_equal(dt_tree_reduce(t, c, -1, NULL, &out), DT_EINVAL);
+    assert_int_equal(dt_tree_reduce(t, pair[0], 1, NULL, &out), DT_EINVAL);
+    assert_non_null(strstr(dt_error_text(), "met a communicator of rank 0 of 2"));
+    assert_int_equal(dt_tree_reduce_f64(t, pair[1], &f64, 1, &f64), DT_EINVAL);
+    double two[2] = {1, 2};
+    dt_fault_reset("alloc:1");
+    assert_int_equal(dt_tree_reduce_f64(t, c, two, 1, &f64), DT_ENOMEM);
+    dt_fault_reset(NULL);
+    assert_int_equal(dt_tree_reduce_f64(t, c, two, 1, &f64), DT_OK);
+    assert_true(f64 == 3);
+    uint64_t calls = dt_alloc_count();
+    assert_int_equal(dt_tree_reduce_f64(t, c, two, 1, &f64), DT_OK); /* the room is kept */
+    assert_int_equal(dt_alloc_count(), calls);
+    dt_tree_destroy(t);
+    dt_tree_destroy(NULL);
+    dt_comm_destroy(c);
+    dt_comm_destroy(pair[0]);
+    dt_comm_destroy(pair[1]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_any_number_of_ranks_gives_the_same_bits),
+        cmocka_unit_test(test_the_order_of_summation_matters_here),
+        cmocka_unit_test(test_more_than_a_chunk_travels_whole),
+        cmocka_unit_test(test_workers_in_any_order_give_the_same_bits),
+        cmocka_unit_test(test_leaves_in_order_keep_few_buffers),
+        cmocka_unit_test(test_refusals),
+    };
+    return cmocka_run_group_tests(tests, fill, NULL);
+}
