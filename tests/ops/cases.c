@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The rows of the op tests. See harness.h.
+ */
+#include "ops/harness.h"
+
+#define A0 {{0}, {0}}
+#define FN(fn, f0) {{fn}, {f0}}
+#define I2(i0, i1) {{i0, i1}, {0}}
+#define I3(i0, i1, i2) {{i0, i1, i2}, {0}}
+#define F2(f0, f1) {{0}, {f0, f1}}
+#define UNARY_OF_Y {{DT_OPX_UNARY_BWD, "g o0", "f0"}}
+#define UNARY_OF_X {{DT_OPX_UNARY_BWD, "g i0", "f0"}}
+#define LINEAR_D {{DT_OPX_LINEAR_DX, "g i1", "f0"}, {DT_OPX_LINEAR_DW, "i0 g", "a1"}, {DT_OPX_COLSUM, "g", "a2"}}
+#define LINEAR_D2 {{DT_OPX_LINEAR_DX, "g i1", "f0"}, {DT_OPX_LINEAR_DW, "i0 g", "a1"}}
+#define NORM_D {{DT_OPX_LAYERNORM_BWD, "g i0 i1 i3 o1", "f0 a1 a2"}}
+#define GAT_D {{DT_OPX_GAT_BWD, "g i0 i1 i2 i3 i4 i5 i6 o1", "f0 a1 a2 f3 a4"}}
+#define GAT_D3 {{DT_OPX_GAT_BWD, "g i0 i1 i2 i3 i4 i5 i6 o1", "f0 a1 a2"}}
+#define QK_D {{DT_OPX_GRAPH_QK_BWD, "g i0 i1 i2 i3 i4 i5 o1", "f0 f1 f2 f3"}}
+#define QK_D3 {{DT_OPX_GRAPH_QK_BWD, "g i0 i1 i2 i3 i4 i5 o1", "f0 f1 f2"}}
+#define LSTM_D {{DT_OPX_LSTM_BWD, "g o0 o1 o2 i1 i2", "f0 a1"}}
+#define GRU_D {{DT_OPX_GRU_BWD, "g o0 o1 i1 i3", "f0 a1 a2"}}
+#define NLL_D {{DT_OPX_GAUSSIAN_NLL_BWD, "g i0 i1 i2 i3", "f0 f1"}}
+#define LOSS_D(op) {{op, "g i0 i1 i2", "f0"}}
+
+/* clang-format off */
+const op_case op_cases[] = {
+    {"linear", DT_OP_LINEAR, A0, {"x 5 7", "x 3 7", "x 3"}, {"f 5 3"}, NULL, LINEAR_D, 0, 0},
+    {"linear without bias", DT_OP_LINEAR, A0, {"x 2 3 9", "x 16 9", "-"}, {"f 2 3 16"}, NULL, LINEAR_D2, 0, 0},
+    {"linear one row", DT_OP_LINEAR, A0, {"x 1 33", "x 17 33", "x 17"}, {"f 1 17"}, NULL, LINEAR_D, 0, 0},
+    {"linear no rows", DT_OP_LINEAR, A0, {"x 0 8", "x 4 8", "x 4"}, {"f 0 4"}, NULL, LINEAR_D, 0, 0},
+    {"linear prime", DT_OP_LINEAR, A0, {"x 61 67", "x 71 67", "x 71"}, {"f 61 71"}, NULL, LINEAR_D, 0, 0},
+    {"linear one output", DT_OP_LINEAR, A0, {"x 37 64", "x 1 64", "x 1"}, {"f 37 1"}, NULL, LINEAR_D, 0, 0},
+    {"linear one input", DT_OP_LINEAR, A0, {"x 19 1", "x 5 1", "x 5"}, {"f 19 5"}, NULL, LINEAR_D, 0, 0},
+    {"linear large", DT_OP_LINEAR, A0, {"x 203 256", "x 264 256", "x 264"}, {"f 203 264"}, NULL, LINEAR_D, 256, 0},
+    {"linear long", DT_OP_LINEAR, A0, {"x 1031 40", "x 48 40", "x 48"}, {"f 1031 48"}, NULL, LINEAR_D, 1031, 0},
+    {"linear deep", DT_OP_LINEAR, A0, {"x 13 1100", "x 20 1100", "x 20"}, {"f 13 20"}, NULL, LINEAR_D, 1100, 0},
+    {"linear relu", DT_OP_LINEAR, FN(DT_FN_RELU, 0), {"x 13 9", "x 33 9", "x 33"}, {"f 13 33"}, NULL, {{0}}, 0, 0},
+    {"linear elu", DT_OP_LINEAR, FN(DT_FN_ELU, 1), {"x 13 9", "x 33 9", "x 33"}, {"f 13 33"}, NULL, {{0}}, 0, 0},
+    {"linear leaky", DT_OP_LINEAR, FN(DT_FN_LEAKY, 0.2), {"x 13 9", "x 33 9", "-"}, {"f 13 33"}, NULL, {{0}}, 0, 0},
+    {"linear gelu", DT_OP_LINEAR, FN(DT_FN_GELU, 0), {"x 13 9", "x 33 9", "x 33"}, {"f 13 33"}, NULL, {{0}}, 0, 0},
+    {"linear tanh", DT_OP_LINEAR, FN(DT_FN_TANH, 0), {"x 13 9", "x 33 9", "x 33"}, {"f 13 33"}, NULL, {{0}}, 0, 0},
+    {"linear sigmoid", DT_OP_LINEAR, FN(DT_FN_SIGMOID, 0), {"x 3 9", "x 65 9", "x 65"}, {"f 3 65"}, NULL, {{0}}, 0, 0},
+    {"linear softplus", DT_OP_LINEAR, FN(DT_FN_SOFTPLUS, 0), {"x 3 9", "x 7 9", "x 7"}, {"f 3 7"}, NULL, {{0}}, 0, 0},
+    {"linear exp", DT_OP_LINEAR, FN(DT_FN_EXP, 0), {"x 3 9", "x 7 9", "x 7"}, {"f 3 7"}, NULL, {{0}}, 0, 0},
+
+    {"relu", DT_OP_UNARY, FN(DT_FN_RELU, 0), {"k 5 7"}, {"f 5 7"}, NULL, UNARY_OF_Y, 0, 1},
+    {"leaky", DT_OP_UNARY, FN(DT_FN_LEAKY, 0.2), {"k 5 7"}, {"f 5 7"}, NULL, UNARY_OF_Y, 0, 1},
+    {"elu", DT_OP_UNARY, FN(DT_FN_ELU, 1), {"k 11 13"}, {"f 11 13"}, NULL, UNARY_OF_Y, 0, 1},
+    {"elu alpha", DT_OP_UNARY, FN(DT_FN_ELU, 0.7), {"k 5 7"}, {"f 5 7"}, NULL, UNARY_OF_Y, 0, 1},
+    {"gelu", DT_OP_UNARY, FN(DT_FN_GELU, 0), {"x 11 13"}, {"f 11 13"}, NULL, UNARY_OF_X, 0, 1},
+    {"tanh", DT_OP_UNARY, FN(DT_FN_TANH, 0), {"x 11 13"}, {"f 11 13"}, NULL, UNARY_OF_Y, 0, 1},
+    {"sigmoid", DT_OP_UNARY, FN(DT_FN_SIGMOID, 0), {"x 11 13"}, {"f 11 13"}, NULL, UNARY_OF_Y, 0, 1},
+    {"softplus", DT_OP_UNARY, FN(DT_FN_SOFTPLUS, 0), {"x 11 13"}, {"f 11 13"}, NULL, UNARY_OF_Y, 0, 1},
+    {"exp", DT_OP_UNARY, FN(DT_FN_EXP, 0), {"x 11 13"}, {"f 11 13"}, NULL, UNARY_OF_Y, 0, 1},
+    {"log", DT_OP_UNARY, FN(DT_FN_LOG, 0), {"p 11 13"}, {"f 11 13"}, NULL, UNARY_OF_X, 0, 1},
+    {"unary nothing", DT_OP_UNARY, FN(DT_FN_TANH, 0), {"x 0 7"}, {"f 0 7"}, NULL, UNARY_OF_Y, 0, 1},
+    {"affine", DT_OP_AFFINE, F2(-1.5, 0.25), {"x 5 7"}, {"f 5 7"}, NULL, {{0}}, 0, 1},
+    {"clamp", DT_OP_CLAMP, F2(-0.5, 0.5), {"k 5 17"}, {"f 5 17"}, NULL, {{DT_OPX_CLAMP_BWD, "g i0", "f0"}}, 0, 1},
+
+    {"add", DT_OP_BINARY, I2(DT_BIN_ADD, 0), {"x 3 5 7", "x 3 5 7"}, {"f 3 5 7"}, NULL, {{0}}, 0, 1},
+    {"sub row", DT_OP_BINARY, I2(DT_BIN_SUB, 0), {"x 3 5 37", "x 37"}, {"f 3 5 37"}, NULL, {{0}}, 0, 1},
+    {"mul column", DT_OP_BINARY, I2(DT_BIN_MUL, 0), {"x 3 5 37", "x 3 5 1"}, {"f 3 5 37"}, NULL, {{0}}, 0, 1},
+    {"min", DT_OP_BINARY, I2(DT_BIN_MIN, 0), {"x 17", "x 17"}, {"f 17"}, NULL, {{0}}, 0, 1},
+    {"max row", DT_OP_BINARY, I2(DT_BIN_MAX, 0), {"x 9 3", "x 3"}, {"f 9 3"}, NULL, {{0}}, 0, 1},
+    {"mul one column", DT_OP_BINARY, I2(DT_BIN_MUL, 0), {"x 9 1", "x 9 1"}, {"f 9 1"}, NULL, {{0}}, 0, 1},
+    {"add nothing", DT_OP_BINARY, I2(DT_BIN_ADD, 0), {"x 0 5", "x 5"}, {"f 0 5"}, NULL, {{0}}, 0, 1},
+
+    {"concat", DT_OP_CONCAT, A0, {"x 2 3 5", "x 2 3 1", "x 2 3 33"}, {"f 2 3 39"}, NULL, {{0}}, 0, 0},
+    {"slice", DT_OP_SLICE, I3(3, 4, 11), {"x 5 11"}, {"f 5 4"}, NULL, {{DT_OPX_SLICE_BWD, "g", "f0"}}, 0, 0},
+    {"slice nothing", DT_OP_SLICE, I3(3, 4, 11), {"x 0 11"}, {"f 0 4"}, NULL, {{DT_OPX_SLICE_BWD, "g", "f0"}}, 0, 0},
+    {"step", DT_OP_STEP, I2(1, 3), {"x 3 5 7"}, {"f 5 7"}, NULL, {{DT_OPX_STEP_BWD, "g", "f0"}}, 0, 0},
+    {"last step", DT_OP_STEP, I2(-1, 3), {"x 3 5 7"}, {"f 5 7"}, NULL, {{DT_OPX_STEP_BWD, "g", "f0"}}, 0, 0},
+    {"step of nothing", DT_OP_STEP, I2(-1, 3), {"x 3 0 7"}, {"f 0 7"}, NULL, {{DT_OPX_STEP_BWD, "g", "f0"}}, 0, 0},
+    {"gather", DT_OP_GATHER, A0, {"x 5 7", "i5 3 4"}, {"f 3 4 7"}, NULL, {{DT_OPX_GATHER_BWD, "g i1 s0", "f0"}}, 0, 0},
+    {"gather wide", DT_OP_GATHER, A0, {"x 5 67", "i5 31"}, {"f 31 67"}, NULL, {{DT_OPX_GATHER_BWD, "g i1 s0", "f0"}}, 0, 0},
+    {"gather nothing", DT_OP_GATHER, A0, {"x 5 7", "i5 0"}, {"f 0 7"}, NULL, {{DT_OPX_GATHER_BWD, "g i1 s0", "f0"}}, 0, 0},
+    {"segment mean", DT_OP_SEGMENT_MEAN, A0, {"x 23 37", "s23 6"}, {"f 5 37"}, NULL,
+     {{DT_OPX_SEGMENT_MEAN_BWD, "g i1 s0", "f0"}}, 0, 0},
+    {"segment mean of nothing", DT_OP_SEGMENT_MEAN, A0, {"x 0 3", "s0 3"}, {"f 2 3"}, NULL,
+     {{DT_OPX_SEGMENT_MEAN_BWD, "g i1 s0", "f0"}}, 0, 0},
+
+    {"layernorm", DT_OP_LAYERNORM, F2(1e-5, 0), {"x 5 7", "x 7", "x 7", "x 5 7"}, {"f 5 7", "f 5 2"}, NULL, NORM_D, 0, 0},
+    {"layernorm alone", DT_OP_LAYERNORM, F2(1e-5, 0), {"x 3 2 67", "x 67", "x 67", "-"}, {"f 3 2 67", "f 3 2 2"}, NULL, NORM_D, 0, 0},
+    {"layernorm 256", DT_OP_LAYERNORM, F2(1e-5, 0), {"x 37 256", "x 256", "x 256", "x 37 256"}, {"f 37 256", "f 37 2"}, NULL, NORM_D, 0, 0},
+    {"layernorm nothing", DT_OP_LAYERNORM, F2(1e-5, 0), {"x 0 7", "x 7", "x 7", "x 0 7"}, {"f 0 7", "f 0 2"}, NULL, NORM_D, 0, 0},
+    {"softmax", DT_OP_SOFTMAX, A0, {"x 5 7"}, {"f 5 7"}, NULL, {{DT_OPX_SOFTMAX_BWD, "g o0", "f0"}}, 0, 1},
+    {"softmax wide", DT_OP_SOFTMAX, A0, {"x 3 101"}, {"f 3 101"}, NULL, {{DT_OPX_SOFTMAX_BWD, "g o0", "f0"}}, 0, 1},
+
+    {"gat", DT_OP_GAT, FN(2, 0.2), {"x 6 10", "x 10", "x 10", "x 17 4", "x 2 4", "r17 7", "c6 17"}, {"f 6 10", "f 17 2"}, NULL, GAT_D, 0, 0},
+    {"gat 3 edge features", DT_OP_GAT, FN(3, 0.2), {"x 5 39", "x 39", "x 39", "x 31 3", "x 3 3", "r31 6", "c5 31"}, {"f 5 39", "f 31 3"}, NULL, GAT_D, 0, 0},
+    {"gat without edges", DT_OP_GAT, FN(1, 0.1), {"x 9 5", "x 5", "x 5", "-", "-", "r41 10", "c9 41"}, {"f 9 5", "f 41 1"}, NULL, GAT_D3, 0, 0},
+    {"gat 8 x 32", DT_OP_GAT, FN(8, 0.2), {"x 29 256", "x 256", "x 256", "x 211 4", "x 8 4", "r211 30", "c29 211"}, {"f 29 256", "f 211 8"}, NULL, GAT_D, 0, 0},
+    {"gat 4 x 16", DT_OP_GAT, FN(4, 0.2), {"x 13 64", "x 64", "x 64", "x 53 4", "x 4 4", "r53 14", "c13 53"}, {"f 13 64", "f 53 4"}, NULL, GAT_D, 0, 0},
+    {"gat nothing", DT_OP_GAT, FN(2, 0.2), {"x 0 10", "x 10", "x 10", "x 0 4", "x 2 4", "r0 1", "c0 0"}, {"f 0 10", "f 0 2"}, NULL, GAT_D, 0, 0},
+    {"gat no neighbours", DT_OP_GAT, FN(2, 0.2), {"x 3 10", "x 10", "x 10", "x 0 4", "x 2 4", "r0 4", "c3 0"}, {"f 3 10", "f 0 2"}, NULL, GAT_D, 0, 0},
+    {"graph qk", DT_OP_GRAPH_QK, I2(2, 0), {"x 6 10", "x 6 10", "x 6 10", "x 17 2", "r17 7", "c6 17"}, {"f 6 10", "f 17 2"}, NULL, QK_D, 0, 0},
+    {"graph qk without bias", DT_OP_GRAPH_QK, I2(3, 0), {"x 5 39", "x 5 39", "x 5 39", "-", "r31 6", "c5 31"}, {"f 5 39", "f 31 3"}, NULL, QK_D3, 0, 0},
+    {"graph qk 8 x 32", DT_OP_GRAPH_QK, I2(8, 0), {"x 29 256", "x 29 256", "x 29 256", "x 211 8", "r211 30", "c29 211"}, {"f 29 256", "f 211 8"}, NULL, QK_D, 0, 0},
+    {"graph qk nothing", DT_OP_GRAPH_QK, I2(2, 0), {"x 0 10", "x 0 10", "x 0 10", "x 0 2", "r0 1", "c0 0"}, {"f 0 10", "f 0 2"}, NULL, QK_D, 0, 0},
+
+    {"lstm", DT_OP_LSTM, A0, {"x 4 3 20", "x 20 5", "m 4 3"}, {"f 4 3 5", "f 4 3 20", "f 4 3 5"}, "a", LSTM_D, 0, 0},
+    {"lstm always present", DT_OP_LSTM, A0, {"x 3 2 28", "x 28 7", "-"}, {"f 3 2 7", "f 3 2 28", "f 3 2 7"}, NULL, LSTM_D, 0, 0},
+    {"lstm 64", DT_OP_LSTM, A0, {"x 7 13 256", "x 256 64", "m 7 13"}, {"f 7 13 64", "f 7 13 256", "f 7 13 64"}, "a", LSTM_D, 0, 0},
+    {"lstm one step", DT_OP_LSTM, A0, {"x 1 3 12", "x 12 3", "m 1 3"}, {"f 1 3 3", "f 1 3 12", "f 1 3 3"}, "a", LSTM_D, 0, 0},
+    {"lstm no sequences", DT_OP_LSTM, A0, {"x 4 0 20", "x 20 5", "m 4 0"}, {"f 4 0 5", "f 4 0 20", "f 4 0 5"}, "a", LSTM_D, 0, 0},
+    {"gru", DT_OP_GRU, A0, {"x 4 3 15", "x 15 5", "x 15", "m 4 3"}, {"f 4 3 5", "f 4 3 20"}, "a", GRU_D, 0, 0},
+    {"gru always present", DT_OP_GRU, A0, {"x 3 2 21", "x 21 7", "x 21", "-"}, {"f 3 2 7", "f 3 2 28"}, NULL, GRU_D, 0, 0},
+    {"gru 64", DT_OP_GRU, A0, {"x 7 13 192", "x 192 64", "x 192", "m 7 13"}, {"f 7 13 64", "f 7 13 256"}, "a", GRU_D, 0, 0},
+    {"gru no sequences", DT_OP_GRU, A0, {"x 4 0 15", "x 15 5", "x 15", "m 4 0"}, {"f 4 0 5", "f 4 0 20"}, "a", GRU_D, 0, 0},
+    {"cumsum", DT_OP_CUMSUM, A0, {"x 3 5 2"}, {"f 3 5 2"}, NULL, {{DT_OPX_CUMSUM_BWD, "g", "f0"}}, 0, 1},
+    {"cumsum wide", DT_OP_CUMSUM, A0, {"x 2 3 37"}, {"f 2 3 37"}, NULL, {{DT_OPX_CUMSUM_BWD, "g", "f0"}}, 0, 1},
+    {"dropout", DT_OP_DROPOUT, {{77}, {0.3}}, {"x 9 37", "K 9"}, {"f 9 37"}, NULL, {{DT_OP_DROPOUT, "g i1", "f0"}}, 0, 1},
+
+    {"sum", DT_OP_SUM, A0, {"x 31 37"}, {"d 1"}, NULL, {{DT_OPX_SUM_BWD, "g s0", "f0"}}, 0, 0},
+    {"sum of nothing", DT_OP_SUM, A0, {"x 0 37"}, {"d 1"}, NULL, {{DT_OPX_SUM_BWD, "g s0", "f0"}}, 0, 0},
+    {"colsum", DT_OPX_COLSUM, A0, {"x 31 37"}, {"a 37"}, NULL, {{0}}, 0, 0},
+    {"colsum of nothing", DT_OPX_COLSUM, A0, {"x 0 37"}, {"a 37"}, NULL, {{0}}, 0, 0},
+    {"rowsum", DT_OPX_ROWSUM, A0, {"x 5 7 37"}, {"f 5 7 1"}, NULL, {{0}}, 0, 0},
+    {"gaussian nll", DT_OP_GAUSSIAN_NLL, A0, {"x 5 3 2", "x 5 3 2", "x 5 3 2", "w 5 3"}, {"d 1"}, "abc", NLL_D, 0, 0},
+    {"gaussian nll scene", DT_OP_GAUSSIAN_NLL, A0, {"x 7 38", "x 7 38", "x 7 38", "w 7"}, {"d 1"}, "abc", NLL_D, 0, 0},
+    {"gaussian nll nothing", DT_OP_GAUSSIAN_NLL, A0, {"x 0 3 2", "x 0 3 2", "x 0 3 2", "w 0 3"}, {"d 1"}, NULL, NLL_D, 0, 0},
+    {"gaussian nll unweighted", DT_OP_GAUSSIAN_NLL, A0, {"x 4 2", "x 4 2", "x 4 2", "z 4"}, {"d 1"}, "abc", NLL_D, 0, 0},
+    {"bce", DT_OP_BCE_LOGITS, A0, {"x 53", "p 53", "w 53"}, {"d 1"}, "ab", LOSS_D(DT_OPX_BCE_LOGITS_BWD), 0, 0},
+    {"bce nothing", DT_OP_BCE_LOGITS, A0, {"x 0", "p 0", "w 0"}, {"d 1"}, "ab", LOSS_D(DT_OPX_BCE_LOGITS_BWD), 0, 0},
+    {"mse", DT_OP_MSE, A0, {"x 5 3 9", "x 5 3 9", "w 5 3"}, {"d 1"}, "ab", LOSS_D(DT_OPX_MSE_BWD), 0, 0},
+    {"huber", DT_OP_HUBER, F2(0.8, 0), {"x 5 3 9", "x 5 3 9", "w 5 3"}, {"d 1"}, "ab", LOSS_D(DT_OPX_HUBER_BWD), 0, 0},
+};
+/* clang-format on */
+const int n_op_cases = sizeof(op_cases) / sizeof(op_cases[0]);
