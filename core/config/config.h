@@ -61,14 +61,14 @@ dt_status dt_config_set(dt_config *c, const char *assignment) DT_NODISCARD;
 dt_status dt_config_set_option(dt_config *c, const char *path, const char *value, const char *option) DT_NODISCARD;
 
 /* A plugin's defaults for host sections, "section.key=value" ..., NULL; they hold in this phase only. */
-dt_status dt_config_add_defaults(dt_config *c, int64_t phase, const char *plugin,
-                                 const char *const *assignments) DT_NODISCARD;
+dt_status dt_config_add_defaults(dt_config *c, int64_t phase, const char *plugin, const char *const *assignments)
+    DT_NODISCARD;
 
 /* `--plugin X`: run one phase. The entry of phases that names X is kept (paths and .so do not matter for the
  * comparison) and the others go; without one, phases becomes ( { plugin = X } ). */
 dt_status dt_config_use_plugin(dt_config *c, const char *plugin, const char *option) DT_NODISCARD;
 
-/* ---- checking ------------------------------------------------------------------------------------------------------ */
+/* ---- checking -------------------------------------------------------------------------------------------------- */
 
 /* How check finds the sections of components. id names a top-level group nobody declared yet: declare it
  * (options.h) and return DT_OK, or return DT_ENOTFOUND when there is no such component. role_p: its role or NULL. */
@@ -83,7 +83,7 @@ typedef struct dt_config_lookup {
  * sections are known. */
 dt_status dt_config_check(dt_config *c, const dt_config_lookup *lookup) DT_NODISCARD;
 
-/* ---- looking ------------------------------------------------------------------------------------------------------- */
+/* ---- looking --------------------------------------------------------------------------------------------------- */
 
 int64_t dt_config_n_phases(const dt_config *c);
 
@@ -91,12 +91,12 @@ int64_t dt_config_n_phases(const dt_config *c);
 const char *dt_config_model(const dt_config *c, int64_t phase, const char *role);
 
 /* The effective text and origin of one value, as the phase sees it. DT_ENOTFOUND. */
-dt_status dt_config_get(const dt_config *c, int64_t phase, const char *path, const char **value_p,
-                        dt_origin *origin_p) DT_NODISCARD;
+dt_status dt_config_get(const dt_config *c, int64_t phase, const char *path, const char **value_p, dt_origin *origin_p)
+    DT_NODISCARD;
 
 void dt_origin_text(const dt_origin *o, dt_str *out); /* "run.cfg:7", "plugin phase1_world_model", "--set" ... */
 
-/* ---- writing ------------------------------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------------------------- */
 
 /* The effective configuration as libconfig text; read back as a file it gives the same values. Paths are absolute. */
 dt_status dt_config_write(const dt_config *c, dt_str *out) DT_NODISCARD;

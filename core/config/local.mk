@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 core_libdtcore_la_SOURCES += \
-	core/config/config.h \
-	core/config/options.h \
-	core/config/schema.h
+	core/config/config.c core/config/config.h \
+	core/config/options.c core/config/options.h \
+	core/config/reader.c \
+	core/config/schema.c core/config/schema.h \
+	core/config/tree.c core/config/tree.h \
+	core/config/writer.c

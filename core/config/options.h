@@ -14,8 +14,8 @@
 
 /* Beyond the ABI, for the host's own sections only. */
 enum {
-    DT_OPT_WORDS = 64,               /* const char *const *, ends with NULL: a list, or words separated by commas */
-    DT_OPT_NEUTRAL = 1u << 16        /* flag: does not influence results, stays out of dt_config_hash */
+    DT_OPT_WORDS = 64,        /* const char *const *, ends with NULL: a list, or words separated by commas */
+    DT_OPT_NEUTRAL = 1u << 16 /* flag: does not influence results, stays out of dt_config_hash */
 };
 
 /* Is this table sound: names legal and unique, types known, sizes fit, members inside config_bytes, bounds ordered,
@@ -38,8 +38,8 @@ typedef struct dt_option_view {
     const char *value;
     dt_origin origin;
 } dt_option_view;
-dt_status dt_config_option_at(const dt_config *c, int64_t phase, const char *section, uint32_t i,
-                              dt_option_view *out_p) DT_NODISCARD;
+dt_status dt_config_option_at(const dt_config *c, int64_t phase, const char *section, uint32_t i, dt_option_view *out_p)
+    DT_NODISCARD;
 
 /* "an integer in [1, 8192]", "one of gat, transformer": what an option accepts. */
 void dt_option_accepts(const dt_option *o, dt_str *out);

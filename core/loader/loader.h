@@ -8,7 +8,7 @@
  * file; magic; struct_size; major; need_minor; layout; name equals file; per component kind, id, options and required
  * operations; last, init. Every refusal says the file, what was found, what was expected, and what to do.
  *
- * Search for a bare name: added plugins, DTRAIN_PLUGIN_PATH, the build tree the program runs from, the installed folder.
+ * Search for a bare name: added plugins, DTRAIN_PLUGIN_PATH, the build tree of the program, the installed folder.
  * Only this room knows libltdl. The exit code of every error here is 3. Threads: [main].
  */
 #ifndef DTRAIN_CORE_LOADER_LOADER_H
@@ -20,9 +20,9 @@
 typedef struct dt_loader dt_loader;
 
 typedef struct dt_loaded_plugin {
-    dt_plugin desc;    /* full-size copy: members a smaller plugin lacks are zero */
-    const char *path;  /* absolute; "(built in)" for an added one */
-    char sha256[65];   /* of the file; "" for an added one */
+    dt_plugin desc;   /* full-size copy: members a smaller plugin lacks are zero */
+    const char *path; /* absolute; "(built in)" for an added one */
+    char sha256[65];  /* of the file; "" for an added one */
 } dt_loaded_plugin;
 
 typedef struct dt_loaded { /* a component */

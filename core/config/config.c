@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The configuration: layers, lookup and the check of the whole. See config.h.
+ */
+#include <config.h>
+
+#include "config/tree.h"
+#include "config/options.h"
+#include "base/err.h"
+#include "base/mem.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PATH_BYTES = 256 };
+
+static const char env_prefix[] = "DTRAIN__";
+
+dt_status dt_config_create(dt_config **out_p)
+{
+    dt_config *c = dt_alloc(sizeof(*c));
+    if (c == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for the configuration");
+    }
+    c->root.kind = DT_NODE_GROUP;
+    c->sections_end = &c->sections;
+    dt_status st = dt_schema_declare(c);
+    if (st != DT_OK) {
+        dt_config_destroy(c);
+        return st;
+    }
+    *out_p = c;
+    return DT_OK;
+}
+
+void dt_config_destroy(dt_config *c)
+{
+    if (c == NULL) {
+        return;
+    }
+    dt_pool_fini(c);
+    dt_free(c);
+}
+
+/* ---- layers ------------------------------------------------------------------------------------------------------ */
+
+dt_status dt_config_read_file(dt_config *c, dt_layer layer, const char *path)
+{
+    dt_node fresh = {.kind = DT_NODE_GROUP};
+    DT_TRY(dt_reader_file(c, layer, path, &fresh));
+    for (dt_node *n = fresh.first, *next = NULL; n != NULL; n = next) {
+        next = n->next;
+        DT_TRY(dt_node_place(&c->root, n, ""));
+    }
+    return DT_OK;
+}
+
+static dt_status set_text(dt_config *c, const char *path, const char *value, const dt_origin *origin)
+{
+    dt_node *leaf = NULL;
+    if (*value == '[' || *value == '(' || *value == '{') {
+        DT_TRY(dt_reader_value(c, value, path, origin, &leaf));
+    } else {
+        DT_TRY(dt_node_new(c, DT_NODE_PLAIN, NULL, value, origin, &leaf));
+    }
+    return dt_config_place(c, path, leaf);
+}
+
+dt_status dt_config_read_env(dt_config *c, char *const *environment)
+{
+    for (; environment != NULL && *environment != NULL; environment++) {
+        const char *equals = strchr(*environment, '=');
+        if (equals == NULL || strncmp(*environment, env_prefix, strlen(env_prefix)) != 0) {
+            continue;
+        }
+        const char *name = dt_pool_dup(c, *environment, (size_t)(equals - *environment));
+        char *path =
+            dt_pool_dup(c, *environment + strlen(env_prefix), (size_t)(equals - *environment) - strlen(env_prefix));
+        if (name == NULL || path == NULL) {
+            return DT_FAIL(DT_ENOMEM, "out of memory while reading the environment");
+        }
+        /* SECTION__KEY is section.key */
+        char *to = path;
+        for (const char *from = path; *from != '\0'; from++) {
+            bool is_dot = from[0] == '_' && from[1] == '_';
+            *to++ = is_dot ? '.' : (char)tolower((unsigned char)*from);
+            from += is_dot;
+        }
+        *to = '\0';
+        dt_status st = set_text(c, path, equals + 1, &(dt_origin){DT_FROM_ENV, name, 0});
+        if (st != DT_OK) {
+            return strstr(dt_error_text(), name) != NULL ? st : DT_CONTEXT(st, "environment %s", name);
+        }
+    }
+    return DT_OK;
+}
+
+/* "path=value" in two; the path is copied to the pool. */
+static dt_status split(dt_config *c, const char *assignment, const char *who, const char **path_p, const char **value_p)
+{
+    const char *equals = strchr(assignment, '=');
+    if (equals == NULL || equals == assignment) {
+        return DT_FAIL(DT_ECONFIG, "%s %s: expected section.key=value", who, assignment);
+    }
+    size_t bytes = (size_t)(equals - assignment);
+    while (bytes > 0 && assignment[bytes - 1] == ' ') {
+        bytes--;
+    }
+    const char *value = equals + 1;
+    value += strspn(value, " ");
+    *path_p = dt_pool_dup(c, assignment, bytes);
+    *value_p = value;
+    return *path_p != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory while reading %s", assignment);
+}
+
+dt_status dt_config_set(dt_config *c, const char *assignment)
+{
+    const char *path = NULL, *value = NULL;
+    DT_TRY(split(c, assignment, "--set", &path, &value));
+    dt_status st = set_text(c, path, value, &(dt_origin){DT_FROM_SET, "--set", 0});
+    if (st != DT_OK && strstr(dt_error_text(), "--set") == NULL) {
+        return DT_CONTEXT(st, "--set %s", assignment);
+    }
+    return st;
+}
+
+dt_status dt_config_set_option(dt_config *c, const char *path, const char *value, const char *option)
+{
+    const char *name = dt_pool_dup(c, option, strlen(option));
+    if (name == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory while reading %s", option);
+    }
+    return set_text(c, path, value, &(dt_origin){DT_FROM_SET, name, 0});
+}
+
+dt_status dt_config_add_defaults(dt_config *c, int64_t phase, const char *plugin, const char *const *assignments)
+{
+    if (assignments == NULL) {
+        return DT_OK;
+    }
+    if (dt_config_phase_node(c, phase) == NULL) {
+        return DT_FAIL(DT_EINVAL, "there is no phase %lld", (long long)phase);
+    }
+    const char *name = dt_pool_dup(c, plugin, strlen(plugin));
+    if (name == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for the defaults of %s", plugin);
+    }
+    for (; *assignments != NULL; assignments++) {
+        const char *path = NULL, *value = NULL;
+        char in_phase[PATH_BYTES];
+        dt_status st = split(c, *assignments, "default", &path, &value);
+        if (st == DT_OK) {
+            snprintf(in_phase, sizeof(in_phase), "phases.%lld.%s", (long long)phase, path);
+            st = set_text(c, in_phase, value, &(dt_origin){DT_FROM_PLUGIN, name, 0});
+        }
+        if (st != DT_OK) {
+            return DT_CONTEXT(st == DT_ENOMEM ? st : DT_EPLUGIN, "defaults of plugin %s", plugin);
+        }
+    }
+    return DT_OK;
+}
+
+/* "x/phase2_ppo.so" and "phase2_ppo" name the same plugin. */
+static bool same_plugin(const char *a, const char *b)
+{
+    const char *name[2] = {a, b};
+    size_t bytes[2];
+    for (int i = 0; i < 2; i++) {
+        const char *slash = strrchr(name[i], '/');
+        name[i] = slash != NULL ? slash + 1 : name[i];
+        bytes[i] = strlen(name[i]);
+        if (bytes[i] > 3 &&
+            (strcmp(name[i] + bytes[i] - 3, ".so") == 0 || strcmp(name[i] + bytes[i] - 3, ".la") == 0)) {
+            bytes[i] -= 3;
+        }
+    }
+    return bytes[0] == bytes[1] && memcmp(name[0], name[1], bytes[0]) == 0;
+}
+
+dt_status dt_config_use_plugin(dt_config *c, const char *plugin, const char *option)
+{
+    const char *name = dt_pool_dup(c, option, strlen(option));
+    dt_node *phases = dt_node_find(&c->root, "phases"), *kept = NULL, *value = NULL;
+    dt_origin origin = {DT_FROM_SET, name, 0};
+    if (name == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for %s", option);
+    }
+    DT_TRY(dt_node_new(c, DT_NODE_TEXT, "plugin", plugin, &origin, &value));
+    if (phases != NULL && phases->kind == DT_NODE_LIST) {
+        for (dt_node *n = phases->first; n != NULL && kept == NULL; n = n->next) {
+            const dt_node *names = dt_node_find(n, "plugin");
+            kept = names != NULL && names->text != NULL && same_plugin(names->text, plugin) ? n : NULL;
+        }
+    }
+    if (kept == NULL) {
+        DT_TRY(dt_node_new(c, DT_NODE_GROUP, NULL, NULL, &origin, &kept));
+    }
+    kept->next = NULL;
+    DT_TRY(dt_node_place(kept, value, "phases.0"));
+    if (phases == NULL) {
+        DT_TRY(dt_node_new(c, DT_NODE_LIST, "phases", NULL, &origin, &phases));
+        dt_node_append(&c->root, phases);
+    }
+    phases->kind = DT_NODE_LIST;
+    phases->text = NULL;
+    phases->first = phases->last = kept;
+    return DT_OK;
+}
+
+/* ---- looking --------------------------------------------------------------------------------------------------- */
+
+int64_t dt_config_n_phases(const dt_config *c)
+{
+    const dt_node *phases = dt_node_find(&c->root, "phases");
+    return phases != NULL && phases->kind == DT_NODE_LIST ? dt_node_count(phases) : 0;
+}
+
+static dt_node *below(dt_node *from, const char *path)
+{
+    char words[PATH_BYTES];
+    if (strlen(path) >= sizeof(words)) {
+        return NULL;
+    }
+    memcpy(words, path, strlen(path) + 1);
+    char *rest = words;
+    for (char *word = strsep(&rest, "."); word != NULL && from != NULL; word = strsep(&rest, ".")) {
+        from = from->kind == DT_NODE_LIST ? dt_node_at(from, strtoll(word, NULL, 10)) : dt_node_find(from, word);
+    }
+    return from;
+}
+
+static dt_node *stronger(dt_node *common, dt_node *own)
+{
+    return own == NULL || (common != NULL && common->origin.layer > own->origin.layer) ? common : own;
+}
+
+dt_node *dt_config_effective(const dt_config *c, int64_t phase, const char *section, const char *key)
+{
+    if (*section == '\0') {
+        return dt_node_find(&c->root, key);
+    }
+    dt_node *own = dt_node_find(dt_config_phase_node(c, phase), section);
+    return stronger(dt_node_find(dt_node_find(&c->root, section), key), dt_node_find(own, key));
+}
+
+const char *dt_config_model(const dt_config *c, int64_t phase, const char *role)
+{
+    const dt_node *n = dt_config_effective(c, phase, "models", role);
+    return n != NULL && n->text != NULL ? n->text : "";
+}
+
+dt_status dt_config_get(const dt_config *c, int64_t phase, const char *path, const char **value_p, dt_origin *origin_p)
+{
+    dt_node *group = dt_config_phase_node(c, phase);
+    const dt_node *n = stronger(below((dt_node *)&c->root, path), group != NULL ? below(group, path) : NULL);
+    if (n == NULL || n->text == NULL) {
+        return DT_FAIL(DT_ENOTFOUND, "the configuration has no value %s", path);
+    }
+    *value_p = n->text;
+    *origin_p = n->origin;
+    return DT_OK;
+}
+
+/* ---- checking -------------------------------------------------------------------------------------------------- */
+
+/* Names for "did you mean": the sections, the ids of components, and more. Returns a pool-owned list. */
+static const char *const *known_names(dt_config *c, const dt_config_lookup *lookup, const char *const *more)
+{
+    size_t n = 1;
+    for (const dt_section *s = c->sections; s != NULL; s = s->next) {
+        n++;
+    }
+    for (const char *const *id = lookup != NULL ? lookup->ids : NULL; id != NULL && *id != NULL; id++) {
+        n++;
+    }
+    for (const char *const *m = more; *m != NULL; m++) {
+        n++;
+    }
+    const char **names = dt_pool_alloc(c, n * sizeof(*names));
+    if (names == NULL) {
+        return NULL;
+    }
+    size_t used = 0;
+    for (const dt_section *s = c->sections; s != NULL; s = s->next) {
+        if (*s->name != '\0') {
+            names[used++] = s->name;
+        }
+    }
+    for (const char *const *id = lookup != NULL ? lookup->ids : NULL; id != NULL && *id != NULL; id++) {
+        names[used++] = *id;
+    }
+    for (; *more != NULL; more++) {
+        names[used++] = *more;
+    }
+    return names;
+}
+
+static dt_status unknown_section(dt_config *c, const dt_config_lookup *lookup, const dt_node *n, const char *path)
+{
+    static const char *const more[] = {"phases", "seed", NULL};
+    const char *const *names = known_names(c, lookup, more);
+    const char *near = names != NULL ? dt_did_you_mean(n->key, names) : NULL;
+    dt_str known = {0};
+    for (const dt_section *s = c->sections; s != NULL; s = s->next) {
+        if (*s->name != '\0' && s->plugin == NULL) {
+            dt_str_addf(&known, "%s, ", s->name);
+        }
+    }
+    dt_status st = dt_node_fail(n, path, "neither a section nor the id of a component; %s%s%ssections are %sphases",
+                                near != NULL ? "did you mean \"" : "", near != NULL ? near : "",
+                                near != NULL ? "\"? " : "", dt_str_text(&known));
+    dt_str_fini(&known);
+    return st;
+}
+
+/* One section's group, at the top or inside a phase. */
+static dt_status check_section(dt_config *c, const dt_config_lookup *lookup, dt_node *n, const char *path)
+{
+    const dt_section *s = dt_section_find(c, n->key);
+    if (s == NULL && lookup != NULL && n->kind == DT_NODE_GROUP) {
+        const char *role = NULL;
+        dt_status st = lookup->component(lookup->user, c, n->key, &role);
+        if (st < 0 && st != DT_ENOTFOUND) {
+            return st;
+        }
+        s = dt_section_find(c, n->key);
+    }
+    if (s == NULL) {
+        return unknown_section(c, lookup, n, path);
+    }
+    if (n->kind != DT_NODE_GROUP) {
+        return dt_node_fail(n, path, "%s is a section: expected %s = { key = value; ... }", n->key, n->key);
+    }
+    if (strcmp(n->key, "models") != 0) {
+        return dt_section_settle(c, s, n, path);
+    }
+    /* a role beyond the four known ones is right when the component wired to it has that role */
+    for (dt_node *m = n->first; m != NULL; m = m->next) {
+        const char *role = NULL;
+        if (dt_option_find(s->table, m->key) == NULL && m->text != NULL && lookup != NULL &&
+            lookup->component(lookup->user, c, m->text, &role) == DT_OK && role != NULL && strcmp(role, m->key) == 0) {
+            continue;
+        }
+        DT_TRY(dt_section_settle_one(c, s, m, path));
+    }
+    return DT_OK;
+}
+
+static dt_status check_phase(dt_config *c, const dt_config_lookup *lookup, dt_node *phase, int64_t i)
+{
+    static const dt_section keys = {.name = "a phase", .table = dt_schema_phase};
+    static const dt_section stop = {.name = "stop", .table = dt_schema_stop};
+    char path[PATH_BYTES];
+    snprintf(path, sizeof(path), "phases.%lld", (long long)i);
+    if (phase->kind != DT_NODE_GROUP) {
+        return dt_node_fail(phase, path, "expected a group: { plugin = \"phase1_world_model\"; }");
+    }
+    const dt_node *plugin = dt_node_find(phase, "plugin");
+    if (plugin == NULL || plugin->text == NULL || *plugin->text == '\0') {
+        return dt_node_fail(phase, path, "a phase needs its plugin: { plugin = \"phase1_world_model\"; }");
+    }
+    for (dt_node *n = phase->first; n != NULL; n = n->next) {
+        snprintf(path, sizeof(path), "phases.%lld", (long long)i);
+        bool is_stop = strcmp(n->key, "stop") == 0;
+        if (!is_stop && (n->kind != DT_NODE_GROUP || dt_option_find(dt_schema_phase, n->key) != NULL)) {
+            DT_TRY(dt_section_settle_one(c, &keys, n, path));
+            continue;
+        }
+        snprintf(path, sizeof(path), "phases.%lld.%s", (long long)i, n->key);
+        if (!is_stop) {
+            DT_TRY(check_section(c, lookup, n, path));
+        } else if (n->kind == DT_NODE_GROUP) {
+            DT_TRY(dt_section_settle(c, &stop, n, path));
+        } else {
+            return dt_node_fail(n, path, "expected a group: stop = { epochs = 50; }");
+        }
+    }
+    return DT_OK;
+}
+
+/* Drop a phase's overrides that a stronger value for all phases beats. */
+static void prune(const dt_config *c, dt_node *phase)
+{
+    for (dt_node *group = phase->first; group != NULL; group = group->next) {
+        const dt_node *common = group->kind == DT_NODE_GROUP ? dt_node_find(&c->root, group->key) : NULL;
+        for (dt_node *n = common != NULL ? group->first : NULL, *next = NULL; n != NULL; n = next) {
+            next = n->next;
+            dt_node *for_all = dt_node_find(common, n->key);
+            if (stronger(for_all, n) == for_all) {
+                dt_node_remove(group, n);
+            }
+        }
+    }
+}
+
+dt_status dt_config_check(dt_config *c, const dt_config_lookup *lookup)
+{
+    const dt_section *top = dt_section_find(c, "");
+    for (dt_node *n = c->root.first; n != NULL; n = n->next) {
+        if (dt_option_find(top->table, n->key) != NULL) {
+            DT_TRY(dt_section_settle_one(c, top, n, ""));
+        } else if (strcmp(n->key, "phases") != 0) {
+            DT_TRY(check_section(c, lookup, n, n->key));
+        } else if (n->kind != DT_NODE_LIST) {
+            return dt_node_fail(n, "phases", "expected a list: phases = ( { plugin = \"phase1_world_model\"; } )");
+        }
+    }
+    DT_TRY(dt_schema_check(c, -1));
+    for (int64_t i = 0; i < dt_config_n_phases(c); i++) {
+        dt_node *phase = dt_config_phase_node(c, i);
+        DT_TRY(check_phase(c, lookup, phase, i));
+        prune(c, phase);
+        DT_TRY(dt_schema_check(c, i));
+    }
+    return DT_OK;
+}

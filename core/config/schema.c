@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The host's own sections: every key with its default, unit, range and meaning, and the rules across keys.
+ * Defaults are those of the systems replaced (training for 50 epochs of a global batch of 64 with AdamW at 1e-3).
+ */
+#include <config.h>
+
+#include "config/schema.h"
+#include "config/tree.h"
+#include "base/err.h"
+
+#include <math.h>
+#include <stdio.h>
+
+typedef struct models_opts {
+    const char *perception, *world, *controller, *shield;
+} models_opts;
+
+static const char *const optimizers[] = {"adamw", "adam", "sgd", NULL};
+static const char *const schedulers[] = {"constant", "cosine", "step", NULL};
+static const char *const reductions[] = {"exact", "fast", NULL};
+static const char *const backends[] = {"null", "sim", NULL};
+static const char *const amp_dtypes[] = {"bf16", "fp16", NULL};
+static const char *const isolations[] = {"auto", "threads", "processes", NULL};
+
+/* clang-format off */
+#define ROW(T, member, type, flags, dfl, unit, min, max, choices, help)                                               \
+    { #member, dfl, unit, help, choices, min, max, DT_OPT_##type, flags, (uint32_t)offsetof(T, member),               \
+      (uint32_t)sizeof(((T *)0)->member) }
+
+static const dt_option root_table[] = {
+    ROW(dt_root_opts, seed, I64, 0, "42", "1", 0, 9007199254740992.0, NULL, "seed of every random number of the run"),
+    DT_OPTION_END};
+
+static const dt_option models_table[] = {
+    ROW(models_opts, perception, STR, 0, "risk_gnn", NULL, 0, 0, NULL,
+        "model that turns vehicle graphs into embeddings and risk"),
+    ROW(models_opts, world, STR, 0, "world_lstm", NULL, 0, 0, NULL, "model that predicts where vehicles go"),
+    ROW(models_opts, controller, STR, 0, "", NULL, 0, 0, NULL, "model that proposes actions; empty = none"),
+    ROW(models_opts, shield, STR, 0, "", NULL, 0, 0, NULL, "model that keeps actions safe; empty = none"),
+    DT_OPTION_END};
+
+static const dt_option data_table[] = {
+    ROW(dt_data_opts, store, PATH, 0, "", NULL, 0, 0, NULL,
+        "store made by `dtrain data import`; empty = the recording that comes with dtrain"),
+    ROW(dt_data_opts, source, STR, 0, "data_trajectory", NULL, 0, 0, NULL,
+        "id of the data component that reads the store"),
+    ROW(dt_data_opts, batch, I64, 0, "64", "samples", 1, 1048576, NULL,
+        "global batch of one optimizer step, all ranks together"),
+    ROW(dt_data_opts, shards, I64, 0, "8", "1", 1, 64, NULL,
+        "leaves the batch is cut into and summed over in exact mode; a power of two"),
+    ROW(dt_data_opts, prefetch, I64, DT_OPT_NEUTRAL, "2", "batches", 0, 64, NULL,
+        "batches read ahead of training; 0 = none"),
+    DT_OPTION_END};
+
+static const dt_option training_table[] = {
+    ROW(dt_training_opts, epochs, I64, 0, "50", "epochs", 1, 1000000, NULL, "passes over the training data"),
+    ROW(dt_training_opts, learning_rate, F64, 0, "1e-3", "1", 0, 1000, NULL, "peak step size of the optimizer"),
+    ROW(dt_training_opts, weight_decay, F64, 0, "1e-4", "1", 0, 1000, NULL,
+        "decay of weights; decoupled in adamw, added to the gradient in adam and sgd"),
+    ROW(dt_training_opts, gradient_clip, F64, 0, "1.0", "1", 0, INFINITY, NULL,
+        "largest global norm of the gradient; 0 = no clipping"),
+    ROW(dt_training_opts, warmup_epochs, I64, 0, "5", "epochs", 0, 1000000, NULL,
+        "epochs of linear rise to the learning rate"),
+    ROW(dt_training_opts, eval_interval, I64, 0, "10", "epochs", 0, 1000000, NULL,
+        "evaluate every so many epochs; 0 = only at the end"),
+    ROW(dt_training_opts, save_interval, I64, DT_OPT_NEUTRAL, "5", "epochs", 0, 1000000, NULL,
+        "save every so many epochs; 0 = only at the end"),
+    ROW(dt_training_opts, accumulation, I64, 0, "1", "batches", 1, 65536, NULL,
+        "batches whose gradients are added up before one update"),
+    ROW(dt_training_opts, optimizer, ENUM, 0, "adamw", NULL, 0, 0, optimizers,
+        "update rule (AdamW: Loshchilov & Hutter 2019; Adam: Kingma & Ba 2015)"),
+    ROW(dt_training_opts, beta1, F64, 0, "0.9", "1", 0, 0.9999999, NULL,
+        "decay of the gradient's mean in adam and adamw"),
+    ROW(dt_training_opts, beta2, F64, 0, "0.999", "1", 0, 0.9999999, NULL,
+        "decay of the gradient's square in adam and adamw"),
+    ROW(dt_training_opts, eps, F64, 0, "1e-8", "1", 1e-30, 1, NULL,
+        "added to the root of the square in adam and adamw"),
+    ROW(dt_training_opts, momentum, F64, 0, "0.9", "1", 0, 0.9999999, NULL, "momentum of sgd"),
+    ROW(dt_training_opts, scheduler, ENUM, 0, "cosine", NULL, 0, 0, schedulers,
+        "learning rate over time, after warm-up"),
+    ROW(dt_training_opts, t_max, I64, 0, "0", "epochs", 0, 1000000, NULL,
+        "epoch at which cosine reaches eta_min; 0 = the last one"),
+    ROW(dt_training_opts, eta_min, F64, 0, "1e-6", "1", 0, 1000, NULL, "lowest learning rate of cosine"),
+    ROW(dt_training_opts, step_size, I64, 0, "30", "epochs", 1, 1000000, NULL, "epochs between two drops of step"),
+    ROW(dt_training_opts, step_gamma, F64, 0, "0.1", "1", 0, 1, NULL, "factor of each drop of step"),
+    ROW(dt_training_opts, freeze, WORDS, 0, "", NULL, 0, 0, NULL,
+        "roles or patterns over <role>.<parameter> that are not trained"),
+    DT_OPTION_END};
+
+static const dt_option amp_table[] = {
+    ROW(dt_amp_opts, enabled, BOOL, 0, "false", NULL, 0, 0, NULL, "mixed precision"),
+    ROW(dt_amp_opts, dtype, ENUM, 0, "bf16", NULL, 0, 0, amp_dtypes, "half type of mixed precision"),
+    DT_OPTION_END};
+
+static const dt_option checkpoint_table[] = {
+    ROW(dt_checkpoint_opts, every_steps, I64, DT_OPT_NEUTRAL, "0", "steps", 0, 1e15, NULL,
+        "save every so many steps; 0 = not by steps"),
+    ROW(dt_checkpoint_opts, every_seconds, I64, DT_OPT_NEUTRAL, "60", "s", 0, 1e9, NULL,
+        "save every so many seconds; 0 = not by time"),
+    ROW(dt_checkpoint_opts, keep_last, I64, DT_OPT_NEUTRAL, "5", "1", 1, 1000000, NULL,
+        "checkpoints kept, not counting the best and the ends of phases"),
+    ROW(dt_checkpoint_opts, best_by, STR, DT_OPT_NEUTRAL, "", NULL, 0, 0, NULL,
+        "metric whose smallest value marks the best checkpoint; empty = none"),
+    DT_OPTION_END};
+
+static const dt_option engine_table[] = {
+    ROW(dt_engine_opts, threads, I64, DT_OPT_NEUTRAL, "0", "threads", 0, 4096, NULL,
+        "workers; 0 = one per core this process may use"),
+    ROW(dt_engine_opts, slice_rows, I64, DT_OPT_NEUTRAL, "0", "samples", 0, 65536, NULL,
+        "samples a worker takes at once; 0 = chosen to fit its cache"),
+    ROW(dt_engine_opts, reuse, BOOL, DT_OPT_NEUTRAL, "true", NULL, 0, 0, NULL,
+        "let values that are not alive together share memory"),
+    ROW(dt_engine_opts, poison, BOOL, DT_OPT_NEUTRAL, "false", NULL, 0, 0, NULL,
+        "fill dead memory with NaN, to find reads of it"),
+    ROW(dt_engine_opts, recompute, BOOL, DT_OPT_NEUTRAL, "false", NULL, 0, 0, NULL,
+        "recompute marked parts in the backward pass to save memory"),
+    ROW(dt_engine_opts, reduction, ENUM, 0, "exact", NULL, 0, 0, reductions,
+        "exact: gradients are summed in one fixed tree for any number of threads and ranks"),
+    DT_OPTION_END};
+
+static const dt_option comm_table[] = {
+    ROW(dt_comm_opts, backend, ENUM, DT_OPT_NEUTRAL, "null", NULL, 0, 0, backends,
+        "null: one rank; sim: several virtual ranks in one process"),
+    ROW(dt_comm_opts, ranks, I64, DT_OPT_NEUTRAL, "1", "ranks", 1, 64, NULL, "virtual ranks of sim"),
+    DT_OPTION_END};
+
+static const dt_option env_table[] = {
+    ROW(dt_env_opts, id, STR, 0, "", NULL, 0, 0, NULL, "id of an environment"),
+    ROW(dt_env_opts, instances, I64, 0, "12", "1", 1, 65536, NULL, "environments stepped together"),
+    ROW(dt_env_opts, isolation, ENUM, DT_OPT_NEUTRAL, "auto", NULL, 0, 0, isolations, "where environments run"),
+    DT_OPTION_END};
+
+const dt_option dt_schema_phase[] = {
+    ROW(dt_phase_opts, plugin, STR, DT_OPT_REQUIRED, NULL, NULL, 0, 0, NULL, "file or id of the phase"),
+    ROW(dt_phase_opts, init, STR, 0, "previous", NULL, 0, 0, NULL,
+        "random, previous (the phase before; random for the first), or a checkpoint"),
+    ROW(dt_phase_opts, freeze, WORDS, 0, "", NULL, 0, 0, NULL,
+        "roles or patterns over <role>.<parameter> that are not trained"),
+    DT_OPTION_END};
+
+const dt_option dt_schema_stop[] = {
+    ROW(dt_stop_opts, epochs, I64, 0, "0", "epochs", 0, 1000000, NULL,
+        "end the phase after so many epochs; 0 = no limit"),
+    ROW(dt_stop_opts, iterations, I64, 0, "0", "1", 0, 1e15, NULL,
+        "end the phase after so many iterations; 0 = no limit"),
+    ROW(dt_stop_opts, steps, I64, 0, "0", "steps", 0, 1e15, NULL,
+        "end the phase after so many optimizer steps; 0 = no limit"),
+    ROW(dt_stop_opts, time, F64, 0, "0", "s", 0, 1e9, NULL, "end the phase after so many seconds; 0 = no limit"),
+    DT_OPTION_END};
+/* clang-format on */
+
+static const struct {
+    const char *name;
+    const dt_option *table;
+} sections[] = {
+    {"", root_table},   {"models", models_table},         {"data", data_table},     {"training", training_table},
+    {"amp", amp_table}, {"checkpoint", checkpoint_table}, {"engine", engine_table}, {"comm", comm_table},
+    {"env", env_table},
+};
+
+dt_status dt_schema_declare(dt_config *c)
+{
+    for (size_t i = 0; i < sizeof(sections) / sizeof(sections[0]); i++) {
+        DT_TRY(dt_config_declare(c, sections[i].name, sections[i].table, NULL));
+    }
+    return DT_OK;
+}
+
+/* Refuse the value of a key for a reason that its range cannot tell. */
+static dt_status refuse(const dt_config *c, int64_t phase, const char *section, const char *key, const char *why)
+{
+    dt_str path = {0};
+    dt_str_addf(&path, "%s.%s", section, key);
+    dt_status st = dt_node_fail(dt_config_effective(c, phase, section, key), dt_str_text(&path), "%s", why);
+    dt_str_fini(&path);
+    return st;
+}
+
+dt_status dt_config_root(dt_config *c, dt_root_opts *out_p)
+{
+    return dt_config_section(c, -1, "", NULL, 0, out_p, sizeof(*out_p));
+}
+
+dt_status dt_config_data(dt_config *c, int64_t phase, dt_data_opts *out_p)
+{
+    DT_TRY(dt_config_section(c, phase, "data", NULL, 0, out_p, sizeof(*out_p)));
+    if ((out_p->shards & (out_p->shards - 1)) != 0) {
+        return refuse(c, phase, "data", "shards", "expected a power of two: 1, 2, 4, 8, 16, 32 or 64");
+    }
+    return DT_OK;
+}
+
+dt_status dt_config_training(dt_config *c, int64_t phase, dt_training_opts *out_p)
+{
+    DT_TRY(dt_config_section(c, phase, "training", NULL, 0, out_p, sizeof(*out_p)));
+    bool is_set = dt_config_effective(c, phase, "training", "eta_min")->origin.layer != DT_FROM_BUILTIN;
+    if (is_set && out_p->scheduler == DT_SCHEDULE_COSINE && out_p->eta_min > out_p->learning_rate) {
+        return refuse(c, phase, "training", "eta_min", "cosine cannot fall to more than training.learning_rate");
+    }
+    return DT_OK;
+}
+
+dt_status dt_config_amp(dt_config *c, int64_t phase, dt_amp_opts *out_p)
+{
+    DT_TRY(dt_config_section(c, phase, "amp", NULL, 0, out_p, sizeof(*out_p)));
+    if (out_p->enabled) {
+        return refuse(c, phase, "amp", "enabled", "mixed precision is not built into this version; leave it false");
+    }
+    return DT_OK;
+}
+
+dt_status dt_config_checkpoint(dt_config *c, int64_t phase, dt_checkpoint_opts *out_p)
+{
+    return dt_config_section(c, phase, "checkpoint", NULL, 0, out_p, sizeof(*out_p));
+}
+
+dt_status dt_config_engine(dt_config *c, int64_t phase, dt_engine_opts *out_p)
+{
+    return dt_config_section(c, phase, "engine", NULL, 0, out_p, sizeof(*out_p));
+}
+
+dt_status dt_config_comm(dt_config *c, int64_t phase, dt_comm_opts *out_p)
+{
+    DT_TRY(dt_config_section(c, phase, "comm", NULL, 0, out_p, sizeof(*out_p)));
+    if (out_p->backend == DT_COMM_NULL && out_p->ranks != 1) {
+        return refuse(c, phase, "comm", "ranks", "the communicator \"null\" has one rank; set comm.backend = \"sim\"");
+    }
+    if ((out_p->ranks & (out_p->ranks - 1)) != 0) {
+        return refuse(c, phase, "comm", "ranks", "expected a power of two, so that every rank owns whole leaves");
+    }
+    return DT_OK;
+}
+
+dt_status dt_config_env(dt_config *c, int64_t phase, dt_env_opts *out_p)
+{
+    DT_TRY(dt_config_section(c, phase, "env", NULL, 0, out_p, sizeof(*out_p)));
+    if (*out_p->id != '\0') {
+        return refuse(c, phase, "env", "id", "environments are not built into this version; leave it empty");
+    }
+    return DT_OK;
+}
+
+dt_status dt_config_phase(dt_config *c, int64_t phase, dt_phase_opts *out_p, dt_stop_opts *stop_p)
+{
+    dt_node *group = dt_config_phase_node(c, phase);
+    if (group == NULL) {
+        return DT_FAIL(DT_EINVAL, "there is no phase %lld", (long long)phase);
+    }
+    char path[64];
+    snprintf(path, sizeof(path), "phases.%lld", (long long)phase);
+    DT_TRY(dt_group_read(c, dt_schema_phase, group, path, out_p, sizeof(*out_p)));
+    snprintf(path, sizeof(path), "phases.%lld.stop", (long long)phase);
+    return dt_group_read(c, dt_schema_stop, dt_node_find(group, "stop"), path, stop_p, sizeof(*stop_p));
+}
+
+dt_status dt_schema_check(dt_config *c, int64_t phase)
+{
+    dt_data_opts data;
+    dt_training_opts training;
+    dt_amp_opts amp;
+    dt_comm_opts comm;
+    dt_env_opts env;
+    DT_TRY(dt_config_data(c, phase, &data));
+    DT_TRY(dt_config_training(c, phase, &training));
+    DT_TRY(dt_config_amp(c, phase, &amp));
+    DT_TRY(dt_config_comm(c, phase, &comm));
+    return dt_config_env(c, phase, &env);
+}

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tests of core/config/config.c and tree.c: layers, phases, and the check of the whole.
+ */
+#include "fixture.h"
+
+static void test_precedence(void **state)
+{
+    (void)state;
+    dt_config *c = from("training = { epochs = 3; learning_rate = 0.3; beta1 = 0.3; momentum = 0.3; };\n"
+                        "phases = ( { plugin = \"p\"; } );\n");
+    put("profile.cfg", "training = { epochs = 2; weight_decay = 0.2; };");
+    put("second.cfg", "training = { learning_rate = 0.4; };");
+    assert_int_equal(dt_config_read_file(c, DT_FROM_PROFILE, at("profile.cfg")),
+                     DT_OK); /* weaker, though it comes later */
+    assert_int_equal(dt_config_read_file(c, DT_FROM_FILE, at("second.cfg")), DT_OK);
+    char *const environment[] = {"HOME=/", "DTRAIN_LOG_LEVEL=info", "DTRAIN__TRAINING__BETA1=0.5",
+                                 "DTRAIN__TRAINING__MOMENTUM=0.5", NULL};
+    assert_int_equal(dt_config_read_env(c, environment), DT_OK);
+    assert_int_equal(dt_config_set(c, "training.momentum=0.6"), DT_OK);
+    assert_int_equal(dt_config_set_option(c, "seed", "9", "--seed"), DT_OK);
+    const char *const defaults[] = {"training.epochs=1", "training.accumulation=4", "data.batch=16", NULL};
+    assert_int_equal(dt_config_add_defaults(c, 0, "p", defaults), DT_OK);
+    assert_int_equal(dt_config_check(c, NULL), DT_OK);
+
+    origin_is(c, 0, "training.beta2", "0.999", "built-in");
+    origin_is(c, 0, "training.accumulation", "4", "plugin p");
+    origin_is(c, -1, "training.accumulation", "1", "built-in");
+    origin_is(c, 0, "training.weight_decay", "0.2", "profile.cfg:1");
+    origin_is(c, 0, "training.epochs", "3", "run.cfg:1");
+    origin_is(c, 0, "training.learning_rate", "0.4", "second.cfg:1");
+    origin_is(c, 0, "training.beta1", "0.5", "environment DTRAIN__TRAINING__BETA1");
+    origin_is(c, 0, "training.momentum", "0.6", "--set");
+    origin_is(c, 0, "seed", "9", "--seed");
+    dt_training_opts t;
+    dt_data_opts d;
+    assert_int_equal(dt_config_training(c, 0, &t), DT_OK);
+    assert_int_equal(dt_config_data(c, 0, &d), DT_OK);
+    assert_int_equal(t.epochs, 3);
+    assert_int_equal(t.accumulation, 4);
+    assert_int_equal(d.batch, 16);
+    dt_config_destroy(c);
+}
+
+static void test_phases(void **state)
+{
+    (void)state;
+    dt_config *c = from("training = { epochs = 3; };\n"
+                        "phases = ( { plugin = \"first\"; init = \"random\"; freeze = [ \"controller\", \"shield\" ];\n"
+                        "             stop = { epochs = 50; time = 1.5; }; training = { epochs = 5; }; },\n"
+                        "           { plugin = \"x/second.so\"; models = { world = \"world_gru\"; }; } );\n");
+    assert_int_equal(dt_config_check(c, NULL), DT_OK);
+    assert_int_equal(dt_config_n_phases(c), 2);
+    dt_phase_opts p;
+    dt_stop_opts stop;
+    dt_training_opts t;
+    assert_int_equal(dt_config_phase(c, 0, &p, &stop), DT_OK);
+    assert_string_equal(p.plugin, "first");
+    assert_string_equal(p.init, "random");
+    assert_string_equal(p.freeze[1], "shield");
+    assert_null(p.freeze[2]);
+    assert_int_equal(stop.epochs, 50);
+    assert_true(stop.time == 1.5 && stop.steps == 0);
+    assert_int_equal(dt_config_training(c, 0, &t), DT_OK);
+    assert_int_equal(t.epochs, 5); /* between equals the phase's own value wins */
+    assert_int_equal(dt_config_training(c, 1, &t), DT_OK);
+    assert_int_equal(t.epochs, 3);
+    assert_string_equal(dt_config_model(c, 1, "world"), "world_gru");
+    assert_string_equal(dt_config_model(c, 0, "world"), "world_lstm");
+    assert_string_equal(dt_config_model(c, 0, "controller"), "");
+    assert_int_equal(dt_config_phase(c, 1, &p, &stop), DT_OK);
+    assert_string_equal(p.init, "previous");
+    assert_refused(dt_config_phase(c, 2, &p, &stop), DT_EINVAL, "no phase 2");
+
+    assert_int_equal(dt_config_set(c, "training.epochs=7"), DT_OK); /* stronger than the override in the file */
+    assert_int_equal(dt_config_training(c, 0, &t), DT_OK);
+    assert_int_equal(t.epochs, 7);
+    assert_int_equal(dt_config_set(c, "phases.0.training.epochs=8"), DT_OK);
+    assert_int_equal(dt_config_training(c, 0, &t), DT_OK);
+    assert_int_equal(t.epochs, 8);
+
+    assert_int_equal(dt_config_use_plugin(c, "./second", "--plugin"), DT_OK);
+    assert_int_equal(dt_config_n_phases(c), 1);
+    assert_string_equal(dt_config_model(c, 0, "world"), "world_gru"); /* its entry is kept */
+    assert_int_equal(dt_config_phase(c, 0, &p, &stop), DT_OK);
+    assert_string_equal(p.plugin, "./second");
+    assert_int_equal(dt_config_use_plugin(c, "third.so", "--plugin"), DT_OK);
+    assert_int_equal(dt_config_n_phases(c), 1);
+    assert_string_equal(dt_config_model(c, 0, "world"), "world_lstm");
+    assert_int_equal(dt_config_check(c, NULL), DT_OK);
+    dt_config_destroy(c);
+
+    c = fresh();
+    assert_int_equal(dt_config_n_phases(c), 0);
+    assert_int_equal(dt_config_set(c, "phases.0.plugin=p"), DT_OK);
+    assert_int_equal(dt_config_set(c, "phases.0.freeze=world, perception.*"), DT_OK);
+    assert_int_equal(dt_config_phase(c, 0, &p, &stop), DT_OK);
+    assert_string_equal(p.freeze[1], "perception.*");
+    assert_int_equal(dt_config_set(c, "phases=( { plugin = \"a\" }, { plugin = \"b\" } )"), DT_OK);
+    assert_int_equal(dt_config_n_phases(c), 2);
+    assert_refused(dt_config_set(c, "phases.3.plugin=x"), DT_ECONFIG, "no entry of a list of 2");
+    dt_config_destroy(c);
+}
+
+static void test_unknown(void **state)
+{
+    (void)state;
+    refuses("\ntraining = { epoch = 3; };", "run.cfg:2: unknown key; did you mean \"epochs\"? training knows epochs,");
+    refuses("trainig = { epochs = 3; };",
+            "run.cfg:1: neither a section nor the id of a component; did you mean \"training\"? sections");
+    refuses("sead = 3;", "did you mean \"seed\"?");
+    refuses("zzzzzzzz = 3;", "sections are models, data, training,");
+    refuses("models = { wrld = \"x\"; };", "models.wrld = \"x\" at ");
+    refuses("phases = ( { plugin = \"p\"; inti = \"random\"; } );", "phases.0.inti");
+    refuses("phases = ( { plugin = \"p\"; inti = \"random\"; } );", "did you mean \"init\"?");
+    refuses("phases = ( { plugin = \"p\"; stop = { epoch = 1; }; } );", "phases.0.stop.epoch = 1 at");
+    refuses("phases = ( { plugin = \"p\"; trainig = { epochs = 1; }; } );", "phases.0.trainig");
+    refuses("phases = ( { plugin = \"p\"; training = { epoch = 1; }; } );", "phases.0.training.epoch = 1 at");
+    dt_config *c = fresh();
+    assert_int_equal(dt_config_set(c, "data.bacth=3"), DT_OK);
+    assert_refused(dt_config_check(c, NULL), DT_ECONFIG,
+                   "data.bacth = \"3\" from --set: unknown key; did you mean \"batch\"?");
+    dt_config_destroy(c);
+    c = fresh();
+    char *const environment[] = {"DTRAIN__DATA__BACTH=3", NULL};
+    assert_int_equal(dt_config_read_env(c, environment), DT_OK);
+    assert_refused(dt_config_check(c, NULL), DT_ECONFIG, "from environment DTRAIN__DATA__BACTH");
+    dt_config_destroy(c);
+}
+
+static void test_types_and_ranges(void **state)
+{
+    (void)state;
+    refuses("training = { epochs = \"ten\"; };", "training.epochs = \"ten\" at test_config.");
+    refuses("training = { epochs = \"ten\"; };", "run.cfg:1: expected an integer in [1, 1000000]");
+    refuses("training = { epochs = \"10\"; };", "expected an integer");
+    refuses("training = { epochs = 1.5; };", "training.epochs = 1.5 at");
+    refuses("training = { epochs = true; };", "expected an integer");
+    refuses("training = { epochs = 0; };", "training.epochs = 0 at");
+    refuses("training = { epochs = 1000001; };", "expected an integer in [1, 1000000]");
+    refuses("training = { epochs = [1, 2]; };", "training.epochs = ( ... ) at");
+    refuses("training = { epochs = { a = 1; }; };", "= { ... } at");
+    refuses("training = { beta1 = 1; };", "expected a number in [0, 0.9999999]");
+    refuses("training = { gradient_clip = -1; };", "expected a number of at least 0");
+    refuses("training = { optimizer = \"adamv\"; };", "expected one of adamw, adam, sgd; did you mean \"adamw\"?");
+    refuses("training = { freeze = [1, 2]; };", "expected a list of words");
+    refuses("engine = { reuse = 1; };", "expected true or false");
+    refuses("data = { source = 5; };", "expected a text in quotes");
+    refuses("data = { shards = 6; };", "data.shards = 6 at");
+    refuses("data = { shards = 6; };", "power of two");
+    refuses("phases = { plugin = \"p\"; };", "expected a list: phases = (");
+    refuses("phases = ( 5 );", "expected a group");
+    refuses("phases = ( { init = \"random\"; } );", "a phase needs its plugin");
+    refuses("phases = ( { plugin = \"p\"; stop = 5; } );", "stop = { epochs = 50; }");
+}
+
+static void test_groups_against_values(void **state)
+{
+    (void)state;
+    unreadable("training = 5;", DT_ECONFIG, "run.cfg:1: it is a group: expected training = { key = value; ... }");
+    dt_config *c = from("training = { epochs = 5; };");
+    put("second.cfg", "training = { epochs = { from = 1; }; };");
+    assert_refused(dt_config_read_file(c, DT_FROM_FILE, at("second.cfg")), DT_ECONFIG,
+                   "expected a value, as training.epochs");
+    dt_config_destroy(c);
+}
+
+static void test_later_work(void **state)
+{
+    (void)state;
+    refuses("amp = { enabled = true; };", "mixed precision is not built into this version");
+    refuses("env = { id = \"env_traffic\"; };", "environments are not built into this version");
+    refuses("comm = { ranks = 2; };", "the communicator \"null\" has one rank");
+    refuses("comm = { backend = \"sim\"; ranks = 3; };", "power of two");
+    refuses("training = { eta_min = 0.5; };", "cosine cannot fall to more than");
+    refuses("phases = ( { plugin = \"p\"; amp = { enabled = true; }; } );", "mixed precision is not built");
+    dt_config *c = from("amp = { enabled = false; dtype = \"fp16\"; }; comm = { backend = \"sim\"; ranks = 4; };\n"
+                        "env = { id = \"\"; }; training = { learning_rate = 1e-9; };");
+    assert_int_equal(dt_config_check(c, NULL), DT_OK);
+    dt_comm_opts comm;
+    assert_int_equal(dt_config_comm(c, -1, &comm), DT_OK);
+    assert_int_equal(comm.backend, DT_COMM_SIM);
+    assert_int_equal(comm.ranks, 4);
+    dt_config_destroy(c);
+}
+
+static void test_bad_assignments(void **state)
+{
+    (void)state;
+    dt_config *c = fresh();
+    assert_refused(dt_config_set(c, "training.epochs"), DT_ECONFIG, "expected section.key=value");
+    assert_refused(dt_config_set(c, "=3"), DT_ECONFIG, "expected section.key=value");
+    assert_refused(dt_config_set(c, "training..epochs=3"), DT_ECONFIG, "a name is missing beside a dot");
+    assert_refused(dt_config_set(c, "seed.x=3"), DT_ECONFIG, "\"seed\" is a value and has no keys");
+    assert_refused(dt_config_set(c, "training=3"), DT_ECONFIG,
+                   "training = \"3\" from --set: it is a group: expected training = { key = value; ... }");
+    assert_refused(dt_config_set(c, "training.freeze=[a"), DT_ECONFIG, "syntax error; a list is");
+    assert_int_equal(dt_config_set(c, "training.freeze=[\"a\", \"b.*\"]"), DT_OK);
+    assert_int_equal(dt_config_set(c, "training.epochs = 12"), DT_OK); /* blanks around = do no harm */
+    dt_training_opts t;
+    assert_int_equal(dt_config_training(c, -1, &t), DT_OK);
+    assert_string_equal(t.freeze[1], "b.*");
+    assert_int_equal(t.epochs, 12);
+    const char *const broken[] = {"training.epochs", NULL};
+    assert_refused(dt_config_add_defaults(c, 0, "p", broken), DT_EINVAL, "no phase 0");
+    assert_int_equal(dt_config_set(c, "phases.0.plugin=p"), DT_OK);
+    assert_refused(dt_config_add_defaults(c, 0, "p", broken), DT_EPLUGIN, "defaults of plugin p");
+    char *const environment[] = {"DTRAIN__=3", NULL};
+    assert_refused(dt_config_read_env(c, environment), DT_ECONFIG, "environment DTRAIN__");
+    dt_config_destroy(c);
+}
+
+/* components come from a lookup */
+typedef struct widget {
+    int64_t hidden;
+} widget;
+static const dt_option widget_table[] = {DT_OPTION(widget, hidden, DT_OPT_I64, "8", "1", 1, 64, NULL, "width"),
+                                         DT_OPTION_END};
+
+static dt_status find_component(void *user, dt_config *c, const char *id, const char **role_p)
+{
+    (void)user;
+    if (strcmp(id, "widget") != 0) {
+        return DT_FAIL(DT_ENOTFOUND, "no component %s", id);
+    }
+    *role_p = "gadget";
+    return dt_config_declare(c, "widget", widget_table, "widgets");
+}
+
+static void test_components(void **state)
+{
+    (void)state;
+    static const char *const ids[] = {"widget", NULL};
+    dt_config_lookup lookup = {find_component, ids, NULL};
+    dt_config *c = from("widget = { hidden = 9; }; models = { gadget = \"widget\"; };");
+    assert_int_equal(dt_config_check(c, &lookup), DT_OK);
+    widget w;
+    assert_int_equal(dt_config_section(c, -1, "widget", NULL, 0, &w, sizeof(w)), DT_OK);
+    assert_int_equal(w.hidden, 9);
+    const dt_setting over[] = {{"hidden", "10"}};
+    assert_int_equal(dt_config_section(c, -1, "widget", over, 1, &w, sizeof(w)), DT_OK);
+    assert_int_equal(w.hidden, 10);
+    const dt_setting bad[] = {{"hiden", "10"}}, wide[] = {{"hidden", "65"}};
+    assert_refused(dt_config_section(c, -1, "widget", bad, 1, &w, sizeof(w)), DT_ECONFIG, "no option hiden");
+    assert_refused(dt_config_section(c, -1, "widget", wide, 1, &w, sizeof(w)), DT_ECONFIG, "in [1, 64]");
+    assert_refused(dt_config_section(c, -1, "gone", NULL, 0, &w, sizeof(w)), DT_EINVAL,
+                   "section gone was not declared");
+    assert_refused(dt_config_declare(c, "training", widget_table, "widgets"), DT_EINVAL, "declared by dtrain already");
+    dt_config_destroy(c);
+
+    c = from("widgit = { hidden = 9; };");
+    assert_refused(dt_config_check(c, &lookup), DT_ECONFIG, "did you mean \"widget\"?");
+    dt_config_destroy(c);
+    c = from("widget = { hidden = 99; };");
+    assert_refused(dt_config_check(c, &lookup), DT_ECONFIG, "widget.hidden = 99 at");
+    dt_config_destroy(c);
+    c = from("models = { gizmo = \"widget\"; };");
+    assert_refused(dt_config_check(c, &lookup), DT_ECONFIG, "models.gizmo");
+    dt_config_destroy(c);
+    c = fresh();
+    origin_is(c, -1, "models.world", "world_lstm", "built-in");
+    const char *text = NULL;
+    dt_origin where;
+    assert_refused(dt_config_get(c, -1, "models.nothing", &text, &where), DT_ENOTFOUND, "no value models.nothing");
+    dt_config_destroy(c);
+}
+
+/* running out of memory at any call is reported, never fatal, and leaks nothing */
+#include "base/fault.h"
+static void test_memory(void **state)
+{
+    (void)state;
+    put("run.cfg", "seed = 1; training = { freeze = [\"a\"]; };\nphases = ( { plugin = \"p\"; } );\n");
+    for (int i = 1;; i++) {
+        char spec[32];
+        snprintf(spec, sizeof(spec), "alloc:%d", i);
+        dt_fault_reset(spec);
+        dt_config *c = NULL;
+        dt_training_opts t;
+        dt_status st = dt_config_create(&c);
+        st = st == DT_OK ? dt_config_read_file(c, DT_FROM_FILE, at("run.cfg")) : st;
+        st = st == DT_OK ? dt_config_set(c, "training.epochs=3") : st;
+        st = st == DT_OK ? dt_config_check(c, NULL) : st;
+        st = st == DT_OK ? dt_config_training(c, 0, &t) : st;
+        bool is_over = dt_fault_fired() == 0;
+        dt_fault_reset(NULL);
+        dt_config_destroy(c);
+        assert_int_equal(dt_alloc_live_bytes(), bytes_before);
+        if (is_over) {
+            assert_int_equal(st, DT_OK);
+            assert_true(i > 5);
+            break;
+        }
+        assert_true(st == DT_ENOMEM || st == DT_OK); /* a message may lose its decoration */
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_precedence, begin, end),
+        cmocka_unit_test_setup_teardown(test_phases, begin, end),
+        cmocka_unit_test_setup_teardown(test_unknown, begin, end),
+        cmocka_unit_test_setup_teardown(test_types_and_ranges, begin, end),
+        cmocka_unit_test_setup_teardown(test_groups_against_values, begin, end),
+        cmocka_unit_test_setup_teardown(test_later_work, begin, end),
+        cmocka_unit_test_setup_teardown(test_bad_assignments, begin, end),
+        cmocka_unit_test_setup_teardown(test_components, begin, end),
+        cmocka_unit_test_setup_teardown(test_memory, begin, end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
