@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The loops of optim.c, compiled once per instruction set like the CPU kernels. The flags forbid contraction and
+ * reassociation and every element is handled alike, so all builds give the same bits, and so does every split.
+ */
+#ifndef DTRAIN_CORE_OPTIM_LOOPS_H
+#define DTRAIN_CORE_OPTIM_LOOPS_H
+
+#include <stdint.h>
+
+typedef struct dt_optim_consts { /* one update's numbers, rounded to float once */
+    float grad_scale, l2, beta1, one_minus_beta1, beta2, one_minus_beta2, rate, inv_root, eps, keep;
+} dt_optim_consts;
+
+typedef struct dt_optim_loops {
+    void (*adam)(const dt_optim_consts *k, float *p, const float *g, float *m, float *v, int64_t n);
+    void (*sgd)(const dt_optim_consts *k, float *p, const float *g, float *m, int64_t n);
+    double (*sum_squares)(const float *g, int64_t n);
+    void (*add)(float *dst, const float *src, int64_t n);
+} dt_optim_loops;
+
+extern const dt_optim_loops dt_optim_loops_base, dt_optim_loops_avx2, dt_optim_loops_avx512;
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Optimizer updates over ranges of flat arenas. See optim.h; the loops are in loops.c.
+ */
+#include <config.h>
+
+#include "backend/cpu/isa.h"
+#include "optim/loops.h"
+#include "optim/optim.h"
+
+#include <math.h>
+
+static const dt_optim_loops *loops(void)
+{
+    switch (dt_cpu_isa_index()) {
+#ifdef DT_HAVE_CPU_AVX512
+    case DT_CPU_ISA_AVX512:
+        return &dt_optim_loops_avx512;
+#endif
+#ifdef DT_HAVE_CPU_AVX2
+    case DT_CPU_ISA_AVX2:
+        return &dt_optim_loops_avx2;
+#endif
+    default:
+        return &dt_optim_loops_base;
+    }
+}
+
+void dt_optim_update(const dt_optim_step *s, float *p, const float *g, float *m, float *v, int64_t begin, int64_t end)
+{
+    dt_optim_consts k = {.grad_scale = (float)s->grad_scale, .rate = (float)s->lr, .keep = 1};
+    if (end <= begin) {
+        return;
+    }
+    if (s->kind == DT_OPTIM_SGD) {
+        k.l2 = (float)s->weight_decay;
+        k.beta1 = (float)s->momentum;
+        loops()->sgd(&k, p + begin, g + begin, m + begin, end - begin);
+        return;
+    }
+    k.beta1 = (float)s->beta1;
+    k.one_minus_beta1 = (float)(1.0 - s->beta1);
+    k.beta2 = (float)s->beta2;
+    k.one_minus_beta2 = (float)(1.0 - s->beta2);
+    k.rate = (float)(s->lr / (1.0 - pow(s->beta1, (double)s->step)));
+    k.inv_root = (float)(1.0 / sqrt(1.0 - pow(s->beta2, (double)s->step)));
+    k.eps = (float)s->eps;
+    if (s->kind == DT_OPTIM_ADAMW) {
+        k.keep = (float)(1.0 - s->lr * s->weight_decay);
+    } else {
+        k.l2 = (float)s->weight_decay;
+    }
+    loops()->adam(&k, p + begin, g + begin, m + begin, v + begin, end - begin);
+}
+
+double dt_optim_sum_squares(const float *g, int64_t begin, int64_t end)
+{
+    return end > begin ? loops()->sum_squares(g + begin, end - begin) : 0;
+}
+
+void dt_optim_add(float *dst, const float *src, int64_t begin, int64_t end)
+{
+    if (end > begin) {
+        loops()->add(dst + begin, src + begin, end - begin);
+    }
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tests of core/optim/optim.c: against PyTorch's documented formulas in double, and bit for bit across splits and
+ * instruction sets.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <config.h>
+#include <math.h>
+#include <string.h>
+
+#include "backend/cpu/isa.h"
+#include "base/rng.h"
+#include "optim/loops.h"
+#include "optim/optim.h"
+
+enum { N = 1031 };
+
+typedef struct arenas {
+    float p[N], g[N], m[N], v[N];
+} arenas;
+
+static double normal(uint64_t i)
+{
+    const dt_rng_key key = {.seed = 4};
+    return dt_rng_normal(&key, i);
+}
+
+static void gradient(arenas *a, int step)
+{
+    for (int i = 0; i < N; i++) {
+        a->g[i] = (float)(normal((uint64_t)(step * N + i)) * (i % 5 == 0 ? 1e-4 : 1));
+    }
+}
+
+static void start(arenas *a)
+{
+    memset(a, 0, sizeof(*a));
+    for (int i = 0; i < N; i++) {
+        a->p[i] = (float)normal((uint64_t)(1000000 + i));
+    }
+}
+
+static dt_optim_step step_of(int kind)
+{
+    return (dt_optim_step){.kind = kind, .lr = 1e-2, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 0.05,
+                           .momentum = 0.9, .grad_scale = 0.5};
+}
+
+/* torch.optim.AdamW, Adam and SGD as documented, in double */
+static void torch_step(const dt_optim_step *s, double *p, double g, double *m, double *v)
+{
+    g *= s->grad_scale;
+    if (s->kind == DT_OPTIM_ADAMW) {
+        *p -= s->lr * s->weight_decay * *p;
+    } else {
+        g += s->weight_decay * *p;
+    }
+    if (s->kind == DT_OPTIM_SGD) {
+        *m = s->step > 1 ? s->momentum * *m + g : g;
+        *p -= s->lr * *m;
+        return;
+    }
+    *m = s->beta1 * *m + (1 - s->beta1) * g;
+    *v = s->beta2 * *v + (1 - s->beta2) * g * g;
+    const double m_hat = *m / (1 - pow(s->beta1, (double)s->step)), v_hat = *v / (1 - pow(s->beta2, (double)s->step));
+    *p -= s->lr * m_hat / (sqrt(v_hat) + s->eps);
+}
+
+static void test_ten_steps_are_pytorchs(void **state)
+{
+    (void)state;
+    for (int kind = DT_OPTIM_ADAMW; kind <= DT_OPTIM_SGD; kind++) {
+        static arenas a;
+        static double p[N], m[N], v[N];
+        start(&a);
+        dt_optim_step s = step_of(kind);
+        for (int i = 0; i < N; i++) {
+            p[i] = a.p[i];
+            m[i] = v[i] = 0;
+        }
+        for (int t = 1; t <= 10; t++) {
+            s.step = (uint64_t)t;
+            gradient(&a, t);
+            dt_optim_update(&s, a.p, a.g, a.m, kind == DT_OPTIM_SGD ? NULL : a.v, 0, N);
+            for (int i = 0; i < N; i++) {
+                torch_step(&s, &p[i], a.g[i], &m[i], &v[i]);
+            }
+        }
+        for (int i = 0; i < N; i++) {
+            if (!(fabs(a.p[i] - p[i]) < 2e-6 * fmax(1, fabs(p[i])))) {
+                fail_msg("kind %d, element %d: %.9g, wanted %.9g", kind, i, a.p[i], p[i]);
+            }
+        }
+    }
+}
+
+static void test_any_split_gives_the_same_bits(void **state)
+{
+    (void)state;
+    static const int64_t cuts[] = {0, 1, 2, 5, 16, 31, 33, 64, 200, 517, 518, 1030, N};
+    for (int kind = DT_OPTIM_ADAMW; kind <= DT_OPTIM_SGD; kind++) {
+        static arenas whole, split;
+        start(&whole);
+        start(&split);
+        dt_optim_step s = step_of(kind);
+        for (int t = 1; t <= 3; t++) {
+            s.step = (uint64_t)t;
+            gradient(&whole, t);
+            gradient(&split, t);
+            dt_optim_update(&s, whole.p, whole.g, whole.m, whole.v, 0, N);
+            for (size_t i = 0; i + 1 < sizeof(cuts) / sizeof(cuts[0]); i++) {
+                dt_optim_update(&s, split.p, split.g, split.m, split.v, cuts[i], cuts[i + 1]);
+            }
+        }
+        assert_memory_equal(&whole, &split, sizeof(whole));
+    }
+}
+
+static void test_every_instruction_set_gives_the_same_bits(void **state)
+{
+    (void)state;
+    const dt_optim_consts k = {0.5f, 0.01f, 0.9f, 0.1f, 0.999f, 0.001f, 1e-3f, 1.1f, 1e-8f, 0.9999f};
+    const dt_optim_loops *sets[] = {
+        &dt_optim_loops_base,
+#ifdef DT_HAVE_CPU_AVX2
+        &dt_optim_loops_avx2,
+#endif
+#ifdef DT_HAVE_CPU_AVX512
+        &dt_optim_loops_avx512,
+#endif
+    };
+    static arenas want;
+    start(&want);
+    gradient(&want, 1);
+    sets[0]->adam(&k, want.p, want.g, want.m, want.v, N);
+    sets[0]->sgd(&k, want.p, want.g, want.m, N);
+    sets[0]->add(want.p, want.g, N);
+    for (size_t i = 1; i < sizeof(sets) / sizeof(sets[0]) && i <= (size_t)dt_cpu_isa_best(); i++) {
+        static arenas got;
+        start(&got);
+        gradient(&got, 1);
+        sets[i]->adam(&k, got.p, got.g, got.m, got.v, N);
+        sets[i]->sgd(&k, got.p, got.g, got.m, N);
+        sets[i]->add(got.p, got.g, N);
+        assert_memory_equal(&want, &got, sizeof(want));
+        assert_true(sets[i]->sum_squares(want.g, N) == sets[0]->sum_squares(want.g, N));
+    }
+}
+
+static void test_sum_of_squares(void **state)
+{
+    (void)state;
+    static arenas a;
+    gradient(&a, 1);
+    for (int64_t n = 0; n < 100; n += 7) {
+        double want = 0;
+        for (int64_t i = 3; i < 3 + n; i++) {
+            want += (double)a.g[i] * a.g[i];
+        }
+        assert_true(fabs(dt_optim_sum_squares(a.g, 3, 3 + n) - want) <= 1e-14 * want);
+    }
+    a.g[700] = NAN;
+    assert_true(isnan(dt_optim_sum_squares(a.g, 0, N)));
+}
+
+static void test_add(void **state)
+{
+    (void)state;
+    static arenas a;
+    start(&a);
+    gradient(&a, 1);
+    const float before = a.p[4], after = a.p[5] + a.g[5];
+    dt_optim_add(a.p, a.g, 5, 900);
+    assert_true(a.p[4] == before && a.p[5] == after);
+    assert_true(a.p[900] == (float)normal(1000900));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_ten_steps_are_pytorchs),
+        cmocka_unit_test(test_any_split_gives_the_same_bits),
+        cmocka_unit_test(test_every_instruction_set_gives_the_same_bits),
+        cmocka_unit_test(test_sum_of_squares),
+        cmocka_unit_test(test_add),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
