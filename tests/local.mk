@@ -8,6 +8,7 @@ dt_tests =
 dt_scripts = tests/layers.sh tests/tidy.sh
 LDADD = core/libdtcore.la $(CMOCKA_LIBS)
 
+include tests/mock/local.mk
 include tests/base/local.mk
 include tests/config/local.mk
 include tests/tensor/local.mk

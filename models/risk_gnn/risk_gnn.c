@@ -94,7 +94,7 @@ static const dt_port *outputs(const void *self, uint32_t *n_p)
 
 /* ---- parameters ------------------------------------------------------------------------------------------------- */
 
-/* "layer.<i>.<name>" */
+/* "layer.<i>.<name>", in text until the next call */
 static const char *path(char text[TEXT], int64_t i, const char *name)
 {
     snprintf(text, TEXT, "layer.%lld.%s", (long long)i, name);
@@ -211,7 +211,8 @@ static dt_tensor *transformer_layer(const sizes *z, dt_graph *g, dt_tensor *h, d
     dt_tensor *bias = dt_linear(g, in[IN_EDGES], g->api->param(g, path(text, i, "w_e")), NULL); /* [E, heads] */
     x = dt_graph_qk(g, q, k, v, bias, in[IN_ROWPTR], in[IN_COL], z->heads);
     h = dt_add(g, h, linear(g, x, path(text, i, "o")));
-    x = dt_gelu(g, linear(g, norm(g, h, path(text, i, "norm1")), path(text, i, "ffn0")));
+    x = norm(g, h, path(text, i, "norm1"));
+    x = dt_gelu(g, linear(g, x, path(text, i, "ffn0")));
     return dt_add(g, h, linear(g, x, path(text, i, "ffn1")));
 }
 

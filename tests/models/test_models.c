@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The shipped models in a fake host: ports, sizes of presets and options, parameters all used, refusals.
+ */
+#include "mock/mock.h" /* before cmocka.h, which has a macro fail() */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+typedef struct bench {
+    mock_host host;
+    const dt_component *c;
+    const dt_model_ops *ops;
+    void *config, *self;
+    mock_params params;
+    mock_graph graph;
+    dt_tensor *out[4];
+} bench;
+
+static const dt_dim world_dims[] = {{"H", 256}, {"T", 15}, {"F", 25}, {"dt_ms", 200}};
+
+static dt_status bench_open(bench *b, const char *id, const char *const *set, const dt_dim *dims, uint32_t n_dims)
+{
+    memset(b, 0, sizeof(*b));
+    mock_host_init(&b->host);
+    b->c = mock_load("models", id, id);
+    assert_non_null(b->c);
+    assert_int_equal(b->c->kind, DT_KIND_MODEL);
+    b->ops = b->c->ops;
+    b->config = mock_config(b->c, set);
+    b->self = calloc(1, b->c->state_size);
+    assert_true(b->config != NULL && b->self != NULL);
+    if (b->c->check != NULL) {
+        DT_TRY_H(b->c->check(&b->host.host, b->config));
+    }
+    return b->ops->create(b->self, &b->host.host, b->config, dims, n_dims);
+}
+
+/* Registers parameters and records the graph; every parameter must be used. */
+static void bench_record(bench *b)
+{
+    mock_params_init(&b->params);
+    assert_int_equal(b->ops->params(b->self, &b->params.reg), DT_OK);
+    mock_graph_init(&b->graph, &b->params);
+    uint32_t n_in = 0, n_out = 0;
+    const dt_port *in_port = b->ops->inputs(b->self, &n_in);
+    assert_non_null(b->ops->outputs(b->self, &n_out));
+    dt_tensor *in[8] = {NULL};
+    for (uint32_t i = 0; i < n_in; i++) {
+        in[i] = mock_graph_tensor(&b->graph, in_port[i].name);
+    }
+    assert_int_equal(b->ops->forward(b->self, &b->graph.graph, in, b->out), DT_OK);
+    assert_string_equal(b->graph.error, "");
+    for (uint32_t i = 0; i < n_out; i++) {
+        assert_non_null(b->out[i]);
+    }
+    for (uint32_t i = 0; i < b->params.n; i++) {
+        if (!b->params.param[i].used) {
+            fail_msg("%s registers %s and never uses it", b->c->id, b->params.param[i].name);
+        }
+    }
+}
+
+static void bench_close(bench *b)
+{
+    b->ops->destroy(b->self);
+    assert_int_equal(b->host.n_live, 0);
+    free(b->self);
+    free(b->config);
+}
+
+static void assert_port(const dt_port *port, uint32_t n, const char *name, const char *dims, uint32_t dtype)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (strcmp(port[i].name, name) == 0) {
+            assert_string_equal(port[i].dims, dims);
+            assert_int_equal(port[i].dtype, dtype);
+            return;
+        }
+    }
+    fail_msg("no port %s", name);
+}
+
+static void assert_param(bench *b, const char *name, int64_t rows, int64_t cols)
+{
+    const mock_param *p = mock_params_find(&b->params, name);
+    if (p == NULL) {
+        fail_msg("no parameter %s", name);
+        return;
+    }
+    assert_int_equal(p->dim[0], rows);
+    assert_int_equal(p->n_dims, cols > 0 ? 2 : 1);
+    assert_int_equal(p->dim[1], cols);
+}
+
+/* ---- risk_gnn ---------------------------------------------------------------------------------------------------------- */
+
+static void test_gnn_guide_is_graph_attention(void **test)
+{
+    (void)test;
+    bench b;
+    assert_int_equal(bench_open(&b, "risk_gnn", NULL, NULL, 0), DT_OK);
+    uint32_t n = 0;
+    const dt_port *port = b.ops->inputs(b.self, &n);
+    assert_int_equal(n, 4);
+    assert_port(port, n, "nodes", "N 9", DT_F32);
+    assert_port(port, n, "rowptr", "N+1", DT_I32);
+    assert_port(port, n, "col", "E", DT_I32);
+    assert_port(port, n, "edges", "E 4", DT_F32);
+    port = b.ops->outputs(b.self, &n);
+    assert_int_equal(n, 2);
+    assert_port(port, n, "embedding", "N 256", DT_F32);
+    assert_port(port, n, "risk", "N", DT_F32);
+
+    bench_record(&b);
+    assert_param(&b, "in.w", 256, 9);
+    assert_param(&b, "layer.0.w", 256, 256);
+    assert_param(&b, "layer.2.w_e", 8, 4);
+    assert_param(&b, "layer.2.a_dst", 256, 0);
+    assert_param(&b, "risk.0.w", 128, 256);
+    assert_param(&b, "risk.1.w", 1, 128);
+    assert_null(mock_params_find(&b.params, "layer.3.w"));
+    assert_int_equal(mock_graph_count(&b.graph, DT_OP_GAT), 3);
+    assert_int_equal(mock_graph_count(&b.graph, DT_OP_GRAPH_QK), 0);
+    for (uint32_t i = 0; i < b.graph.n; i++) {
+        if (b.graph.tensor[i].op == DT_OP_GAT) {
+            assert_int_equal(b.graph.tensor[i].attr.i[0], 8);
+        }
+    }
+    /* in 2560, a layer 256*256 + 5*256 + 32, risk 128*256 + 128 + 129 */
+    assert_int_equal(mock_params_total(&b.params), 2560 + 3 * (65536 + 1280 + 32) + 32768 + 128 + 129);
+    bench_close(&b);
+}
+
+static void test_gnn_15m_is_a_transformer_of_the_documented_size(void **test)
+{
+    (void)test;
+    bench b;
+    const char *const set[] = {"preset=15m", NULL};
+    assert_int_equal(bench_open(&b, "risk_gnn", set, NULL, 0), DT_OK);
+    bench_record(&b);
+    assert_int_equal(mock_graph_count(&b.graph, DT_OP_GRAPH_QK), 3);
+    assert_int_equal(mock_graph_count(&b.graph, DT_OP_GAT), 0);
+    assert_param(&b, "layer.1.ffn0.w", 1024, 256);
+    assert_param(&b, "layer.1.ffn1.w", 256, 1024);
+    assert_in_range(mock_params_total(&b.params), 2300000, 2500000); /* 2.4 million */
+    bench_close(&b);
+}
+
+static void test_gnn_options_win_over_the_preset(void **test)
+{
+    (void)test;
+    bench b;
+    const char *const set[] = {"preset=15m", "layer=gat", "hidden=96", "heads=4", "layers=1", NULL};
+    assert_int_equal(bench_open(&b, "risk_gnn", set, NULL, 0), DT_OK);
+    uint32_t n = 0;
+    assert_port(b.ops->outputs(b.self, &n), 2, "embedding", "N 96", DT_F32);
+    bench_record(&b);
+    assert_int_equal(mock_graph_count(&b.graph, DT_OP_GAT), 1);
+    assert_param(&b, "layer.0.w", 96, 96);
+    assert_param(&b, "layer.0.w_e", 4, 4);
+    bench_close(&b);
+}
+
+static void test_gnn_refuses_heads_that_do_not_divide_hidden(void **test)
+{
+    (void)test;
+    bench b;
+    const char *const set[] = {"hidden=100", NULL};
+    assert_int_equal(bench_open(&b, "risk_gnn", set, NULL, 0), DT_ECONFIG);
+    assert_non_null(strstr(b.host.message, "risk_gnn.hidden 100 is not a multiple of risk_gnn.heads 8"));
+    bench_close(&b);
+}
+
+/* ---- world models -------------------------------------------------------------------------------------------------------- */
+
+static void test_world_models_share_their_ports(void **test)
+{
+    (void)test;
+    static const char *const ids[] = {"world_lstm", "world_gru", "world_constant_velocity"};
+    for (uint32_t i = 0; i < 3; i++) {
+        bench b;
+        assert_int_equal(bench_open(&b, ids[i], NULL, world_dims, 4), DT_OK);
+        assert_string_equal(b.c->role, "world");
+        uint32_t n = 0;
+        const dt_port *port = b.ops->inputs(b.self, &n);
+        assert_port(port, n, "motion", "15 S 6", DT_F32);
+        if (n > 1) {
+            assert_port(port, n, "history", "15 S 256", DT_F32);
+            assert_port(port, n, "present", "15 S", DT_F32);
+        }
+        port = b.ops->outputs(b.self, &n);
+        assert_int_equal(n, 2);
+        assert_port(port, n, "future", "S 25 2", DT_F32);
+        assert_port(port, n, "spread", "S 25 2", DT_F32);
+        bench_record(&b);
+        bench_close(&b);
+    }
+}
+
+static void test_world_lstm_parameters(void **test)
+{
+    (void)test;
+    bench b;
+    assert_int_equal(bench_open(&b, "world_lstm", NULL, world_dims, 4), DT_OK);
+    bench_record(&b);
+    assert_param(&b, "lstm.0.x.w", 1024, 262);
+    assert_param(&b, "lstm.0.x.b", 1024, 0);
+    assert_param(&b, "lstm.0.h.w", 1024, 256);
+    assert_param(&b, "lstm.1.x.w", 1024, 256);
+    assert_param(&b, "head.0.w", 256, 256 + 262);
+    assert_param(&b, "head.1.w", 100, 256);
+    assert_int_equal(mock_graph_count(&b.graph, DT_OP_LSTM), 2);
+    /* an untrained model is constant velocity: the last layer starts at zero */
+    assert_int_equal(mock_params_find(&b.params, "head.1.w")->init, DT_INIT_ZERO);
+    assert_int_equal(mock_params_find(&b.params, "head.1.b")->init, DT_INIT_ZERO);
+    bench_close(&b);
+
+    const char *const set[] = {"preset=15m", NULL};
+    assert_int_equal(bench_open(&b, "world_lstm", set, world_dims, 4), DT_OK);
+    bench_record(&b);
+    assert_param(&b, "lstm.0.x.w", 2560, 262);
+    assert_param(&b, "lstm.1.h.w", 2560, 640);
+    bench_close(&b);
+
+    const char *const own[] = {"preset=15m", "hidden=32", "layers=3", "head=16", NULL};
+    assert_int_equal(bench_open(&b, "world_lstm", own, world_dims, 4), DT_OK);
+    bench_record(&b);
+    assert_param(&b, "lstm.2.h.w", 128, 32);
+    assert_param(&b, "head.0.w", 16, 32 + 262);
+    bench_close(&b);
+}
+
+static void test_world_gru_parameters(void **test)
+{
+    (void)test;
+    bench b;
+    assert_int_equal(bench_open(&b, "world_gru", NULL, world_dims, 4), DT_OK);
+    bench_record(&b);
+    assert_param(&b, "gru.0.x.w", 768, 262);
+    assert_param(&b, "gru.1.h.w", 768, 256);
+    assert_param(&b, "gru.1.h.b", 768, 0);
+    assert_int_equal(mock_graph_count(&b.graph, DT_OP_GRU), 2);
+    assert_int_equal(mock_graph_count(&b.graph, DT_OP_LSTM), 0);
+    bench_close(&b);
+}
+
+static void test_world_constant_velocity_has_nothing_to_train(void **test)
+{
+    (void)test;
+    bench b;
+    assert_int_equal(bench_open(&b, "world_constant_velocity", NULL, world_dims, 4), DT_OK);
+    bench_record(&b);
+    assert_int_equal(b.params.n, 0);
+    bench_close(&b);
+}
+
+static void test_world_names_the_missing_dimension(void **test)
+{
+    (void)test;
+    bench b;
+    assert_int_equal(bench_open(&b, "world_lstm", NULL, world_dims, 3), DT_ESHAPE);
+    assert_non_null(strstr(b.host.message, "does not fix dimension dt_ms"));
+    bench_close(&b);
+    const dt_dim empty[] = {{"H", 256}, {"T", 0}, {"F", 25}, {"dt_ms", 200}};
+    assert_int_equal(bench_open(&b, "world_gru", NULL, empty, 4), DT_ESHAPE);
+    assert_non_null(strstr(b.host.message, "dimension T the size 0"));
+    bench_close(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_gnn_guide_is_graph_attention),
+        cmocka_unit_test(test_gnn_15m_is_a_transformer_of_the_documented_size),
+        cmocka_unit_test(test_gnn_options_win_over_the_preset),
+        cmocka_unit_test(test_gnn_refuses_heads_that_do_not_divide_hidden),
+        cmocka_unit_test(test_world_models_share_their_ports),
+        cmocka_unit_test(test_world_lstm_parameters),
+        cmocka_unit_test(test_world_gru_parameters),
+        cmocka_unit_test(test_world_constant_velocity_has_nothing_to_train),
+        cmocka_unit_test(test_world_names_the_missing_dimension),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
