@@ -16,7 +16,7 @@ enum { DT_GRAPH_MAX_SYMBOLS = 8, DT_GRAPH_MAX_LOSSES = 8 };
 typedef struct dt_graph_desc {
     const char *const *symbol; /* ragged letters: those of the data plus "B" (samples) which the host adds; n_symbols */
     uint32_t n_symbols, n_fields;
-    const dt_port *field;      /* what input() can name; dims tokens: numbers, symbols, symbol+1 */
+    const dt_port *field; /* what input() can name; dims tokens: numbers, symbols, symbol+1 */
     const dt_param_table *params;
     /* How model() reaches a bound model: calls its forward between dt_graph_scope(g, role) and dt_graph_scope(g, ""). */
     dt_status (*model)(void *user, dt_graph *g, dt_model *m, const dt_named *in, uint32_t n_in, dt_named *out,

@@ -1,5 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 core_libdtcore_la_SOURCES += \
-	core/graph/graph.h \
+	core/graph/dead.c \
+	core/graph/derive.c core/graph/derive.h \
+	core/graph/fuse.c \
+	core/graph/graph.c core/graph/graph.h \
+	core/graph/infer.c core/graph/infer.h \
+	core/graph/ir.c core/graph/ir.h \
+	core/graph/op.c core/graph/op.h \
+	core/graph/op_attention.c \
+	core/graph/op_elementwise.c \
+	core/graph/op_layout.c \
+	core/graph/op_linear.c \
+	core/graph/op_loss.c \
+	core/graph/op_norm.c \
+	core/graph/op_recurrent.c \
 	core/graph/params.c core/graph/params.h \
-	core/graph/plan.h
+	core/graph/passes.h \
+	core/graph/plan.h \
+	core/graph/print.c \
+	core/graph/recompute.c \
+	core/graph/record.h

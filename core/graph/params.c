@@ -3,7 +3,7 @@
  * The parameter table. See params.h.
  */
 #ifdef HAVE_CONFIG_H
-#include "config.h"
+#    include "config.h"
 #endif
 
 #include "graph/params.h"
@@ -48,8 +48,9 @@ static dt_status check_init(const char *role, const char *name, uint32_t n_dims,
         return DT_FAIL(DT_EINVAL, "parameter %s.%s: initialiser argument %g is not finite", role, name, a);
     }
     if ((init == DT_INIT_XAVIER || init == DT_INIT_FAN_IN) && n_dims < 2) {
-        return DT_FAIL(DT_EINVAL, "parameter %s.%s: the fan-in of a vector is not known from its shape, use "
-                                  "DT_INIT_UNIFORM",
+        return DT_FAIL(DT_EINVAL,
+                       "parameter %s.%s: the fan-in of a vector is not known from its shape, use "
+                       "DT_INIT_UNIFORM",
                        role, name);
     }
     return DT_OK;
@@ -94,12 +95,12 @@ dt_status dt_param_table_add(dt_param_table *t, const char *role, const char *na
                              uint32_t init, double a)
 {
     if (!is_name(role) || strlen(role) >= MAX_ROLE) {
-        return DT_FAIL(DT_EINVAL, "role \"%s\" must be 1 to %d characters of a-z 0-9 _ .",
-                       role != NULL ? role : "", MAX_ROLE - 1);
+        return DT_FAIL(DT_EINVAL, "role \"%s\" must be 1 to %d characters of a-z 0-9 _ .", role != NULL ? role : "",
+                       MAX_ROLE - 1);
     }
     if (!is_name(name)) {
-        return DT_FAIL(DT_EINVAL, "parameter name \"%s\" of %s must be made of a-z 0-9 _ .",
-                       name != NULL ? name : "", role);
+        return DT_FAIL(DT_EINVAL, "parameter name \"%s\" of %s must be made of a-z 0-9 _ .", name != NULL ? name : "",
+                       role);
     }
     int64_t count = 0;
     DT_TRY(check_dims(role, name, dim, n_dims, &count));

@@ -14,7 +14,7 @@
 #include <stdbool.h>
 
 typedef struct dt_param {
-    char *name;     /* "<role>.<name>", owned */
+    char *name; /* "<role>.<name>", owned */
     int64_t dim[4];
     uint32_t n_dims, init;
     double init_a;

@@ -20,15 +20,15 @@ typedef struct dt_exec dt_exec;
 
 typedef struct dt_plan_desc {
     dt_lane lane;
-    bool training;          /* derive and run backward; false: outputs and losses only */
-    bool reuse, poison;     /* memory plan modes */
+    bool training;      /* derive and run backward; false: outputs and losses only */
+    bool reuse, poison; /* memory plan modes */
     bool fuse;
-    bool recompute;         /* honour recompute_begin/end */
-    const int64_t *cap;     /* largest live size per symbol of the graph */
+    bool recompute;     /* honour recompute_begin/end */
+    const int64_t *cap; /* largest live size per symbol of the graph */
 } dt_plan_desc;
 
 typedef struct dt_plan_info {
-    size_t arena_bytes;      /* activations and scratch of one exec */
+    size_t arena_bytes;       /* activations and scratch of one exec */
     size_t lower_bound_bytes; /* largest sum of live values at any node: what no plan can beat */
     uint32_t n_calls, n_views, n_fused, n_recomputed;
 } dt_plan_info;
@@ -44,13 +44,13 @@ int32_t dt_plan_field(const dt_plan *p, const char *name);
 uint32_t dt_plan_step_inputs(const dt_plan *p, const char *const **name_p, const int64_t **count_p);
 
 typedef struct dt_exec_feed {
-    const int64_t *size;             /* live size per symbol of the graph */
-    void *const *field;              /* per field of the graph's desc, in its order; NULL where dt_plan_field says -1 */
-    const float *const *step_input;  /* per step input */
-    const void *params;              /* parameter arena (double in ref64) */
-    void *grads;                     /* gradient arena, added to; NULL when the plan is not for training */
-    const double *loss_seed;         /* per loss: weight / normaliser; the derivative starts from it */
-    double *loss;                    /* per loss: the slice's sum is ADDED here */
+    const int64_t *size;            /* live size per symbol of the graph */
+    void *const *field;             /* per field of the graph's desc, in its order; NULL where dt_plan_field says -1 */
+    const float *const *step_input; /* per step input */
+    const void *params;             /* parameter arena (double in ref64) */
+    void *grads;                    /* gradient arena, added to; NULL when the plan is not for training */
+    const double *loss_seed;        /* per loss: weight / normaliser; the derivative starts from it */
+    double *loss;                   /* per loss: the slice's sum is ADDED here */
     const dt_kernel_run *run;
 } dt_exec_feed;
 

@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Recording a graph: what plugins call through svc/graph.h. See graph.h.
+ */
+#ifdef HAVE_CONFIG_H
+#    include "config.h"
+#endif
+
+#include "graph/graph.h"
+#include "graph/op.h"
+#include "graph/record.h"
+#include "base/mem.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { FIRST_DROPOUT_STREAM = 0x10000 }; /* dt_rng_key.op: smaller numbers belong to the data and the host */
+
+static dt_recorder *recorder_of(const dt_graph *g)
+{
+    return (dt_recorder *)(uintptr_t)g;
+}
+
+static bool has_failed(const dt_recorder *r)
+{
+    return r->error.status != DT_OK;
+}
+
+/* Keep the first error, with the model it happened in. */
+static dt_status fail(dt_recorder *r, dt_status st)
+{
+    if (!has_failed(r)) {
+        if (r->scope[0] != '\0') {
+            st = DT_CONTEXT(st, "%s", r->scope);
+        }
+        dt_error_take(&r->error, st);
+        r->ir.status = st;
+    }
+    return r->error.status;
+}
+
+static dt_tensor *fail_tensor(dt_recorder *r, dt_status st)
+{
+    (void)fail(r, st);
+    return NULL;
+}
+
+/* ---- handles --------------------------------------------------------------------------------------------------------- */
+
+static dt_tensor *tensor_of(dt_recorder *r, int32_t value)
+{
+    if (value < 0) {
+        return fail_tensor(r, r->ir.status);
+    }
+    if (value >= r->n_tensors) {
+        int32_t n = r->ir.cap_values;
+        dt_tensor **grown = dt_realloc(r->tensor, (size_t)n * sizeof(*grown));
+        if (grown == NULL) {
+            return fail_tensor(r, DT_FAIL(DT_ENOMEM, "out of memory for %d tensors", n));
+        }
+        memset(grown + r->n_tensors, 0, (size_t)(n - r->n_tensors) * sizeof(*grown));
+        r->tensor = grown;
+        r->n_tensors = n;
+    }
+    if (r->tensor[value] == NULL) {
+        dt_tensor *t = dt_alloc(sizeof(*t));
+        if (t == NULL) {
+            return fail_tensor(r, DT_FAIL(DT_ENOMEM, "out of memory for a tensor"));
+        }
+        *t = (dt_tensor){.recorder = r, .value = value};
+        r->tensor[value] = t;
+    }
+    return r->tensor[value];
+}
+
+static const dt_value *value_of(const dt_tensor *t)
+{
+    return &t->recorder->ir.value[t->value];
+}
+
+/* Value of external storage that was recorded before, -1 when there is none. */
+static int32_t find_external(const dt_recorder *r, dt_value_kind kind, int32_t index)
+{
+    for (int32_t v = 0; v < r->ir.n_values; v++) {
+        if (r->ir.value[v].kind == kind && r->ir.value[v].index == index) {
+            return v;
+        }
+    }
+    return -1;
+}
+
+static dt_tensor *add_external(dt_recorder *r, dt_value v, const char *name)
+{
+    v.name = dt_ir_string(&r->ir, name);
+    return tensor_of(r, dt_ir_value(&r->ir, &v));
+}
+
+/* ---- what a model calls ---------------------------------------------------------------------------------------------- */
+
+static dt_tensor *graph_op(dt_graph *g, uint32_t op, dt_tensor *const *in, uint32_t n_in, const dt_attr *attr)
+{
+    dt_recorder *r = recorder_of(g);
+    if (has_failed(r)) {
+        return NULL;
+    }
+    if (op >= DT_OP_PUBLIC_END || dt_op_find(op) == NULL) {
+        return fail_tensor(
+            r, DT_FAIL(DT_EINVAL, "op %u is unknown; this host knows DT_OP_* 1 to %d", op, DT_OP_PUBLIC_END - 1));
+    }
+    if (n_in > DT_KERNEL_MAX_IN) {
+        return fail_tensor(r, DT_FAIL(DT_EINVAL, "%s: %u inputs given, no op takes more than %d", dt_op_name(op), n_in,
+                                      DT_KERNEL_MAX_IN));
+    }
+    int32_t value[DT_KERNEL_MAX_IN];
+    for (uint32_t k = 0; k < n_in; k++) {
+        if (in[k] != NULL && in[k]->recorder != r) {
+            return fail_tensor(r,
+                               DT_FAIL(DT_EINVAL, "%s: input number %u belongs to another graph", dt_op_name(op), k));
+        }
+        value[k] = in[k] != NULL ? in[k]->value : -1;
+    }
+    dt_attr a = attr != NULL ? *attr : (dt_attr){0};
+    if (op == DT_OP_LINEAR && a.i[0] != 0) {
+        return fail_tensor(r, DT_FAIL(DT_EINVAL, "linear: i0 is %lld but takes no function; record a unary after it",
+                                      (long long)a.i[0]));
+    }
+    if (op == DT_OP_DROPOUT) {
+        a.i[0] = FIRST_DROPOUT_STREAM + r->n_dropouts++;
+    }
+    int32_t node = dt_ir_emit(&r->ir, op, value, n_in, &a);
+    return tensor_of(r, dt_ir_out(&r->ir, node, 0));
+}
+
+static dt_tensor *graph_param(dt_graph *g, const char *name)
+{
+    dt_recorder *r = recorder_of(g);
+    if (has_failed(r)) {
+        return NULL;
+    }
+    char full[256];
+    snprintf(full, sizeof(full), "%s%s%s", r->scope, r->scope[0] != '\0' ? "." : "", name);
+    const dt_param *p = r->desc.params != NULL ? dt_param_table_find(r->desc.params, full) : NULL;
+    if (p == NULL) {
+        return fail_tensor(r, DT_FAIL(DT_ENOTFOUND, "parameter %s was not registered by the model's params()", full));
+    }
+    int32_t index = (int32_t)(p - r->desc.params->param);
+    int32_t known = find_external(r, DT_VALUE_PARAM, index);
+    if (known >= 0) {
+        return tensor_of(r, known);
+    }
+    dt_value v = {.kind = DT_VALUE_PARAM, .index = index, .offset = p->offset, .trained = !p->frozen};
+    v.shape = (dt_shape){.rank = p->n_dims, .dtype = DT_F32};
+    for (uint32_t i = 0; i < p->n_dims; i++) {
+        v.shape.dim[i] = dt_extent_number(p->dim[i]);
+    }
+    return add_external(r, v, full);
+}
+
+static dt_tensor *graph_input(dt_graph *g, const char *name)
+{
+    dt_recorder *r = recorder_of(g);
+    if (has_failed(r)) {
+        return NULL;
+    }
+    for (uint32_t i = 0; i < r->desc.n_fields; i++) {
+        const dt_port *f = &r->desc.field[i];
+        if (strcmp(f->name, name) != 0) {
+            continue;
+        }
+        int32_t known = find_external(r, DT_VALUE_FIELD, (int32_t)i);
+        if (known >= 0) {
+            return tensor_of(r, known);
+        }
+        dt_value v = {.kind = DT_VALUE_FIELD, .index = (int32_t)i};
+        dt_status st = dt_shape_parse(f->dims, f->dtype, r->ir.symbol, r->ir.n_symbols, &v.shape);
+        if (st != DT_OK) {
+            return fail_tensor(r, DT_CONTEXT(st, "field %s", name));
+        }
+        return add_external(r, v, name);
+    }
+    return fail_tensor(r, DT_FAIL(DT_ENOTFOUND, "the data has no field \"%s\"", name));
+}
+
+static dt_tensor *graph_step_input(dt_graph *g, const char *name, int64_t n)
+{
+    dt_recorder *r = recorder_of(g);
+    if (has_failed(r)) {
+        return NULL;
+    }
+    if (n < 1) {
+        return fail_tensor(r,
+                           DT_FAIL(DT_EINVAL, "step input %s has size %lld, must be at least 1", name, (long long)n));
+    }
+    for (uint32_t i = 0; i < r->n_step_inputs; i++) {
+        int32_t known = find_external(r, DT_VALUE_STEP, (int32_t)i);
+        if (strcmp(r->ir.value[known].name, name) != 0) {
+            continue;
+        }
+        int64_t size = r->ir.value[known].shape.dim[0].size;
+        if (size != n) {
+            return fail_tensor(r, DT_FAIL(DT_EINVAL, "step input %s has size %lld here and %lld before", name,
+                                          (long long)n, (long long)size));
+        }
+        return tensor_of(r, known);
+    }
+    dt_value v = {.kind = DT_VALUE_STEP, .index = (int32_t)r->n_step_inputs++};
+    v.shape = (dt_shape){.rank = 1, .dtype = DT_F32, .dim = {dt_extent_number(n)}};
+    return add_external(r, v, name);
+}
+
+static dt_status graph_model(dt_graph *g, dt_model *m, const dt_named *in, uint32_t n_in, dt_named *out, uint32_t n_out)
+{
+    dt_recorder *r = recorder_of(g);
+    if (has_failed(r)) {
+        return r->error.status;
+    }
+    if (r->desc.model == NULL) {
+        return fail(r, DT_FAIL(DT_EUNSUPPORTED, "this graph was made without models"));
+    }
+    dt_status st = r->desc.model(r->desc.user, g, m, in, n_in, out, n_out);
+    return st < 0 ? fail(r, st) : r->error.status;
+}
+
+/* A tensor handed to output() or loss(). */
+static dt_status check_tensor(dt_recorder *r, const char *what, const char *name, const dt_tensor *t)
+{
+    if (t == NULL || t->recorder != r) {
+        return DT_FAIL(DT_EINVAL, "%s %s: the tensor %s", what, name,
+                       t == NULL ? "is NULL" : "belongs to another graph");
+    }
+    return DT_OK;
+}
+
+static dt_status graph_output(dt_graph *g, const char *name, dt_tensor *t)
+{
+    dt_recorder *r = recorder_of(g);
+    if (has_failed(r)) {
+        return r->error.status;
+    }
+    dt_status st = check_tensor(r, "output", name, t);
+    for (uint32_t i = 0; i < r->ir.n_outputs && st == DT_OK; i++) {
+        if (strcmp(r->ir.output[i].name, name) == 0) {
+            st = DT_FAIL(DT_EINVAL, "output %s is named twice", name);
+        }
+    }
+    if (st == DT_OK) {
+        st = dt_ir_output_add(&r->ir, name, t->value);
+    }
+    return st == DT_OK ? DT_OK : fail(r, st);
+}
+
+static dt_status check_loss_value(dt_recorder *r, const char *name, const dt_tensor *t)
+{
+    const dt_value *v = value_of(t);
+    if (v->kind != DT_VALUE_NODE || v->shape.dtype != DT_F64) {
+        dt_str s = {0};
+        dt_shape_text(&v->shape, r->ir.symbol, &s);
+        dt_status st = DT_FAIL(DT_ESHAPE, "loss %s: the value is %s, wanted 1 f64, what sum and the losses give", name,
+                               dt_str_text(&s));
+        dt_str_fini(&s);
+        return st;
+    }
+    for (uint32_t i = 0; i < r->ir.n_losses; i++) {
+        if (strcmp(r->ir.loss[i].name, name) == 0) {
+            return DT_FAIL(DT_EINVAL, "loss %s is named twice", name);
+        }
+        if (r->ir.loss[i].value == t->value) {
+            return DT_FAIL(DT_EINVAL, "loss %s: its value is already the loss %s", name, r->ir.loss[i].name);
+        }
+    }
+    return DT_OK;
+}
+
+static dt_status check_loss(dt_recorder *r, const char *name, const dt_tensor *t, double weight, const char *symbol)
+{
+    DT_TRY(check_tensor(r, "loss", name, t));
+    DT_TRY(check_loss_value(r, name, t));
+    if (r->ir.n_losses == DT_GRAPH_MAX_LOSSES) {
+        return DT_FAIL(DT_EINVAL, "loss %s: a graph has at most %d losses", name, DT_GRAPH_MAX_LOSSES);
+    }
+    if (!isfinite(weight)) {
+        return DT_FAIL(DT_EINVAL, "loss %s: weight %g is not finite", name, weight);
+    }
+    bool is_known = strcmp(symbol, "1") == 0;
+    for (uint32_t i = 0; i < r->ir.n_symbols; i++) {
+        is_known = is_known || strcmp(symbol, r->ir.symbol[i]) == 0;
+    }
+    if (is_known) {
+        return DT_OK;
+    }
+    dt_str all = {0};
+    for (uint32_t i = 0; i < r->ir.n_symbols; i++) {
+        dt_str_addf(&all, " %s", r->ir.symbol[i]);
+    }
+    dt_status st = DT_FAIL(DT_EINVAL, "loss %s: symbol \"%s\" is not one of 1%s", name, symbol, dt_str_text(&all));
+    dt_str_fini(&all);
+    return st;
+}
+
+static dt_status graph_loss(dt_graph *g, const char *name, dt_tensor *value, double weight, const char *symbol)
+{
+    dt_recorder *r = recorder_of(g);
+    if (has_failed(r)) {
+        return r->error.status;
+    }
+    dt_status st = check_loss(r, name, value, weight, symbol);
+    if (st != DT_OK) {
+        return fail(r, st);
+    }
+    dt_ir_loss l = {.value = value->value, .weight = weight};
+    l.name = dt_ir_string(&r->ir, name);
+    l.symbol = dt_ir_string(&r->ir, symbol);
+    if (r->ir.status != DT_OK) {
+        return fail(r, r->ir.status);
+    }
+    r->loss[r->ir.n_losses] = (dt_graph_loss){.name = l.name, .symbol = l.symbol, .weight = weight};
+    r->ir.loss[r->ir.n_losses++] = l;
+    return DT_OK;
+}
+
+static void graph_recompute_begin(dt_graph *g)
+{
+    dt_recorder *r = recorder_of(g);
+    if (!has_failed(r) && r->in_region) {
+        (void)fail(r, DT_FAIL(DT_EINVAL, "recompute_begin inside a recompute region; end the first one before"));
+    }
+    r->in_region = true;
+    r->ir.region = ++r->n_regions;
+}
+
+static void graph_recompute_end(dt_graph *g)
+{
+    dt_recorder *r = recorder_of(g);
+    if (!has_failed(r) && !r->in_region) {
+        (void)fail(r, DT_FAIL(DT_EINVAL, "recompute_end without recompute_begin"));
+    }
+    r->in_region = false;
+    r->ir.region = 0;
+}
+
+static int64_t graph_dim(const dt_tensor *t, uint32_t i)
+{
+    if (t == NULL || i >= value_of(t)->shape.rank || value_of(t)->shape.dim[i].symbol >= 0) {
+        return -1;
+    }
+    return value_of(t)->shape.dim[i].size;
+}
+
+static uint32_t graph_rank(const dt_tensor *t)
+{
+    return t == NULL ? 0 : value_of(t)->shape.rank;
+}
+
+static dt_status graph_status(const dt_graph *g)
+{
+    const dt_recorder *r = recorder_of(g);
+    return has_failed(r) ? dt_error_put(&r->error) : DT_OK;
+}
+
+static const dt_graph_api api = {
+    .struct_size = sizeof(dt_graph_api),
+    .op = graph_op,
+    .param = graph_param,
+    .input = graph_input,
+    .step_input = graph_step_input,
+    .model = graph_model,
+    .output = graph_output,
+    .loss = graph_loss,
+    .recompute_begin = graph_recompute_begin,
+    .recompute_end = graph_recompute_end,
+    .dim = graph_dim,
+    .rank = graph_rank,
+    .status = graph_status,
+};
+
+/* ---- what the host calls ----------------------------------------------------------------------------------------------- */
+
+dt_status dt_graph_create(const dt_graph_desc *d, dt_graph **out_p)
+{
+    if (d->n_symbols > DT_GRAPH_MAX_SYMBOLS) {
+        return DT_FAIL(DT_EINVAL, "%u ragged symbols, at most %d are supported", d->n_symbols, DT_GRAPH_MAX_SYMBOLS);
+    }
+    dt_recorder *r = dt_alloc(sizeof(*r));
+    if (r == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for a graph");
+    }
+    r->face.api = &api;
+    r->desc = *d;
+    for (uint32_t i = 0; i < d->n_symbols; i++) {
+        r->ir.symbol[i] = dt_ir_string(&r->ir, d->symbol[i]);
+    }
+    r->ir.n_symbols = d->n_symbols;
+    if (r->ir.status != DT_OK) {
+        dt_status st = r->ir.status;
+        dt_graph_destroy(&r->face);
+        return st;
+    }
+    *out_p = &r->face;
+    return DT_OK;
+}
+
+void dt_graph_destroy(dt_graph *g)
+{
+    if (g == NULL) {
+        return;
+    }
+    dt_recorder *r = recorder_of(g);
+    for (int32_t i = 0; i < r->n_tensors; i++) {
+        dt_free(r->tensor[i]);
+    }
+    dt_free(r->tensor);
+    dt_ir_fini(&r->ir);
+    dt_free(r);
+}
+
+void dt_graph_scope(dt_graph *g, const char *role)
+{
+    dt_recorder *r = recorder_of(g);
+    snprintf(r->scope, sizeof(r->scope), "%s", role);
+}
+
+void dt_graph_shape_text(const dt_tensor *t, dt_str *out)
+{
+    dt_shape_text(&value_of(t)->shape, t->recorder->ir.symbol, out);
+}
+
+void dt_graph_print(const dt_graph *g, dt_str *out)
+{
+    dt_ir_print(&recorder_of(g)->ir, out);
+}
+
+uint32_t dt_graph_losses(const dt_graph *g, const dt_graph_loss **out_p)
+{
+    const dt_recorder *r = recorder_of(g);
+    *out_p = r->loss;
+    return r->ir.n_losses;
+}

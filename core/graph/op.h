@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The op table: one row per op of core/backend/ops.def with its shape rule, derivative, cost, precision class and
+ * storage rules. Rows live in op_<family>.c; kernels live in core/backend. Threads: any (constant).
+ */
+#ifndef DTRAIN_CORE_GRAPH_OP_H
+#define DTRAIN_CORE_GRAPH_OP_H
+
+#include "graph/derive.h"
+#include "graph/infer.h"
+#include "graph/ir.h"
+
+/* What mixed precision may do with an op. */
+typedef enum dt_precision {
+    DT_PRECISION_FOLLOW, /* element-wise: computes in the type of its inputs */
+    DT_PRECISION_ALLOW,  /* matrix products: half precision in, fp32 accumulation */
+    DT_PRECISION_FP32    /* softmax, normalisation, losses, sums, recurrent cells */
+} dt_precision;
+
+typedef struct dt_op_info {
+    /* Inputs and outputs in the language of infer.h: "x[...,K] w[M,K] b?[M] -> y[...,M]". */
+    const char *shape;
+    dt_status (*check)(dt_infer *q);                         /* what the pattern cannot say; NULL when it says all */
+    void (*vjp)(dt_derive *d, const dt_node *n, int32_t dy); /* records the derivative; NULL: there is none */
+    double (*flops)(const dt_view *in, const dt_view *out, const dt_attr *attr); /* live sizes; NULL: one per element */
+    dt_precision precision;
+    uint32_t grad_in;    /* bit k: a gradient can flow to input k */
+    uint32_t inplace;    /* bit k: output 0 may overwrite input k (same shape, its last use) */
+    uint32_t accum;      /* bit k: output k can be added to what is there */
+    uint32_t shape_only; /* bit k: of input k only the shape counts */
+    bool is_view;        /* output 0 is input 0 under another shape */
+} dt_op_info;
+
+const dt_op_info *dt_op_find(uint32_t op); /* NULL when unknown */
+const char *dt_op_name(uint32_t op);       /* "linear"; "?" when unknown */
+
+#define DT_OP(ID, number, name) extern const dt_op_info dt_op_##name;
+#include "backend/ops.def"
+#undef DT_OP
+
+#define DT_BIT(k) (1u << (k))
+
+/* For rows: multiply-adds count two. */
+double dt_flops_zero(const dt_view *in, const dt_view *out, const dt_attr *attr);     /* moves data only */
+double dt_flops_elements(const dt_view *in, const dt_view *out, const dt_attr *attr); /* one per element of input 0 */
+double dt_flops_ten(const dt_view *in, const dt_view *out, const dt_attr *attr);      /* ten: exp, tanh, erf and such */
+
+#endif

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tests of core/graph/params.c.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/fault.h"
+#include "base/mem.h"
+#include "graph/params.h"
+
+static const int64_t W[2] = {48, 32}, V[1] = {100};
+
+static void add(dt_param_table *t, const char *role, const char *name, const int64_t *dim, uint32_t n, uint32_t init,
+                double a)
+{
+    assert_int_equal(dt_param_table_add(t, role, name, dim, n, init, a), DT_OK);
+}
+
+static void refused(dt_param_table *t, const char *role, const char *name, const int64_t *dim, uint32_t n,
+                    uint32_t init, double a, dt_status want, const char *text)
+{
+    uint32_t before = t->n;
+    assert_int_equal(dt_param_table_add(t, role, name, dim, n, init, a), want);
+    assert_non_null(strstr(dt_error_text(), text));
+    assert_int_equal(t->n, before);
+}
+
+static void test_layout(void **state)
+{
+    (void)state;
+    dt_param_table t = {0};
+    const int64_t one[1] = {1};
+    add(&t, "perception", "in.b", V, 1, DT_INIT_ZERO, 0);
+    add(&t, "perception", "in.w", W, 2, DT_INIT_XAVIER, 1);
+    add(&t, "world", "scale", one, 1, DT_INIT_CONST, 2.5);
+    assert_int_equal(t.param[0].offset, 0);
+    assert_int_equal(t.param[1].offset, 128);
+    assert_int_equal(t.param[2].offset, 128 + 48 * 32);
+    assert_int_equal(t.total, 128 + 48 * 32 + 64);
+    assert_int_equal(t.trained_count, 100 + 48 * 32 + 1);
+    assert_ptr_equal(dt_param_table_find(&t, "perception.in.w"), &t.param[1]);
+    assert_null(dt_param_table_find(&t, "in.w"));
+    dt_param_table_fini(&t);
+    assert_int_equal(t.n, 0);
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    dt_param_table t = {0};
+    const int64_t zero[2] = {3, 0}, huge[2] = {(int64_t)1 << 40, 2};
+    add(&t, "world", "w", W, 2, DT_INIT_ZERO, 0);
+    refused(&t, "world", "w", W, 2, DT_INIT_ZERO, 0, DT_EPLUGIN, "world.w is registered twice");
+    refused(&t, "world", "Bad", W, 2, DT_INIT_ZERO, 0, DT_EINVAL, "\"Bad\"");
+    refused(&t, "world", "", W, 2, DT_INIT_ZERO, 0, DT_EINVAL, "a-z 0-9 _ .");
+    refused(&t, "", "x", W, 2, DT_INIT_ZERO, 0, DT_EINVAL, "role");
+    refused(&t, "world", "x", W, 0, DT_INIT_ZERO, 0, DT_EINVAL, "0 dimensions");
+    refused(&t, "world", "x", W, 5, DT_INIT_ZERO, 0, DT_EINVAL, "1 to 4");
+    refused(&t, "world", "x", zero, 2, DT_INIT_ZERO, 0, DT_EINVAL, "dimension 1 is 0");
+    refused(&t, "world", "x", huge, 2, DT_INIT_ZERO, 0, DT_EINVAL, "more than");
+    refused(&t, "world", "x", W, 2, 99, 0, DT_EINVAL, "initialiser 99");
+    refused(&t, "world", "x", W, 2, DT_INIT_UNIFORM, NAN, DT_EINVAL, "not finite");
+    refused(&t, "world", "x", V, 1, DT_INIT_FAN_IN, 1, DT_EINVAL, "DT_INIT_UNIFORM");
+    refused(&t, "world", "x", V, 1, DT_INIT_XAVIER, 1, DT_EINVAL, "fan-in of a vector");
+    uint32_t n = 0;
+    assert_int_equal(dt_param_table_freeze(&t, "", &n), DT_EINVAL);
+    assert_non_null(strstr(dt_error_text(), "empty"));
+    dt_param_table_fini(&t);
+}
+
+static void test_freeze(void **state)
+{
+    (void)state;
+    dt_param_table t = {0};
+    uint32_t n = 0;
+    add(&t, "perception", "in.w", W, 2, DT_INIT_ZERO, 0);
+    add(&t, "perception", "in.b", V, 1, DT_INIT_ZERO, 0);
+    add(&t, "perception2", "in.b", V, 1, DT_INIT_ZERO, 0);
+    assert_int_equal(dt_param_table_freeze(&t, "*.b", &n), DT_OK);
+    assert_int_equal(n, 2);
+    assert_int_equal(t.trained_count, 48 * 32);
+    assert_int_equal(dt_param_table_freeze(&t, "perception", &n), DT_OK); /* the role, not its longer namesake */
+    assert_int_equal(n, 2);
+    assert_int_equal(t.trained_count, 0);
+    assert_true(t.param[0].frozen);
+    assert_int_equal(dt_param_table_freeze(&t, "shield", &n), DT_OK);
+    assert_int_equal(n, 0);
+    dt_param_table_fini(&t);
+}
+
+/* Values depend on (seed, name) alone, gaps are zero, distributions are those asked for. */
+static void test_initial_values(void **state)
+{
+    (void)state;
+    static const int64_t big[2] = {200, 100};
+    dt_param_table a = {0}, b = {0};
+    add(&a, "m", "c", V, 1, DT_INIT_CONST, 0.5);
+    add(&a, "m", "u", big, 2, DT_INIT_UNIFORM, 0.3);
+    add(&a, "m", "n", big, 2, DT_INIT_NORMAL, 2.0);
+    add(&a, "m", "x", big, 2, DT_INIT_XAVIER, 1.0);
+    add(&a, "m", "f", big, 2, DT_INIT_FAN_IN, 1.0);
+    add(&b, "m", "n", big, 2, DT_INIT_NORMAL, 2.0);
+    float *va = dt_alloc_n((size_t)a.total, sizeof(float)), *vb = dt_alloc_n((size_t)b.total, sizeof(float));
+    assert_non_null(va);
+    assert_non_null(vb);
+    memset(va, 0xff, (size_t)a.total * sizeof(float));
+    dt_param_table_init(&a, 7, va);
+    dt_param_table_init(&b, 7, vb);
+    assert_memory_equal(va + a.param[2].offset, vb, 20000 * sizeof(float));
+    for (int i = 0; i < 100; i++) {
+        assert_true(va[i] == 0.5f);
+    }
+    for (int i = 100; i < 128; i++) {
+        assert_true(va[i] == 0.0f);
+    }
+    /* half widths: a, -, a sqrt(6/300), a/sqrt(100); deviation of U(-l,l) is l/sqrt(3) */
+    const double deviation[5] = {0, 0.3 / sqrt(3), 2.0, sqrt(6.0 / 300) / sqrt(3), 0.1 / sqrt(3)};
+    for (uint32_t p = 1; p < 5; p++) {
+        double sum = 0, square = 0, largest = 0;
+        const float *v = va + a.param[p].offset;
+        for (int i = 0; i < 20000; i++) {
+            sum += v[i];
+            square += (double)v[i] * v[i];
+            largest = fmax(largest, fabs(v[i]));
+        }
+        assert_true(fabs(sum / 20000) < 4 * deviation[p] / sqrt(20000));
+        assert_true(fabs(sqrt(square / 20000) / deviation[p] - 1) < 0.02);
+        if (p != 2) {
+            assert_true(largest <= (float)(deviation[p] * sqrt(3)) && largest > 0.99 * deviation[p] * sqrt(3));
+        }
+    }
+    dt_param_table_init(&b, 8, vb);
+    assert_memory_not_equal(va + a.param[2].offset, vb, 20000 * sizeof(float));
+    dt_free(va);
+    dt_free(vb);
+    dt_param_table_fini(&a);
+    dt_param_table_fini(&b);
+}
+
+static void test_out_of_memory(void **state)
+{
+    (void)state;
+    for (int n = 1; n <= 2; n++) {
+        dt_param_table t = {0};
+        dt_fault_reset(n == 1 ? "alloc:1" : "alloc:2");
+        refused(&t, "m", "w", W, 2, DT_INIT_ZERO, 0, DT_ENOMEM, "out of memory");
+        dt_fault_reset(NULL);
+        add(&t, "m", "w", W, 2, DT_INIT_ZERO, 0);
+        dt_param_table_fini(&t);
+    }
+    assert_int_equal(dt_alloc_live_bytes(), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_layout),         cmocka_unit_test(test_refusals),      cmocka_unit_test(test_freeze),
+        cmocka_unit_test(test_initial_values), cmocka_unit_test(test_out_of_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
