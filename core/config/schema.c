@@ -11,6 +11,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 typedef struct models_opts {
     const char *perception, *world, *controller, *shield;
@@ -165,6 +166,17 @@ dt_status dt_schema_declare(dt_config *c)
         DT_TRY(dt_config_declare(c, sections[i].name, sections[i].table, NULL));
     }
     return DT_OK;
+}
+
+bool dt_config_is_host_section(const char *name)
+{
+    for (size_t i = 0; i < sizeof(sections) / sizeof(sections[0]); i++) {
+        if (strcmp(sections[i].name, name) == 0) {
+            return true;
+        }
+    }
+    return strcmp(name, "phases") == 0 || dt_option_find(root_table, name) != NULL ||
+           dt_option_find(dt_schema_phase, name) != NULL || strcmp(name, "stop") == 0;
 }
 
 /* Refuse the value of a key for a reason that its range cannot tell. */

@@ -74,6 +74,8 @@ typedef struct dt_stop_opts { /* its stop group; 0 = no limit */
     double time; /* s */
 } dt_stop_opts;
 
+bool dt_config_is_host_section(const char *name); /* also "phases" and keys outside any section: no id of a component */
+
 dt_status dt_config_root(dt_config *c, dt_root_opts *out_p) DT_NODISCARD;
 dt_status dt_config_data(dt_config *c, int64_t phase, dt_data_opts *out_p) DT_NODISCARD;
 dt_status dt_config_training(dt_config *c, int64_t phase, dt_training_opts *out_p) DT_NODISCARD;

@@ -1,2 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-core_libdtcore_la_SOURCES += core/loader/loader.h
+core_libdtcore_la_SOURCES += \
+	core/loader/check.c core/loader/inner.h \
+	core/loader/loader.c core/loader/loader.h \
+	core/loader/search.c
