@@ -20,11 +20,18 @@ static dt_status refuse(const dt_infer *q, const char *why)
 
 /* ---- views -------------------------------------------------------------------------------------------------------------- */
 
+enum { SPLIT_RAGGED = 0 }; /* i0 of a split that derives a merge of [N,1]: N becomes [N,1] again */
+
 static dt_status check_split(dt_infer *q)
 {
     int64_t A = q->attr.i[0], D = 0;
     if (!dt_infer_number(q, "D", &D)) {
-        return refuse(q, "a ragged dimension cannot be split");
+        if (A != SPLIT_RAGGED) {
+            return refuse(q, "a ragged dimension cannot be split");
+        }
+        dt_infer_set(q, "A", dt_infer_get(q, "D"));
+        dt_infer_set(q, "B", dt_extent_number(1));
+        return DT_OK;
     }
     if (A < 1 || D % A != 0) {
         dt_str t = {0};
@@ -34,6 +41,7 @@ static dt_status check_split(dt_infer *q)
         dt_str_fini(&t);
         return st;
     }
+    dt_infer_set(q, "A", dt_extent_number(A));
     dt_infer_set(q, "B", dt_extent_number(D / A));
     return DT_OK;
 }
@@ -44,7 +52,7 @@ static void vjp_split(dt_derive *d, const dt_node *n, int32_t dy)
 }
 
 const dt_op_info dt_op_split = {
-    .shape = "x[...,D] -> y[...,i0,B]",
+    .shape = "x[...,D] -> y[...,A,B]",
     .check = check_split,
     .vjp = vjp_split,
     .flops = dt_flops_zero,
@@ -55,17 +63,19 @@ const dt_op_info dt_op_split = {
 static dt_status check_merge(dt_infer *q)
 {
     int64_t A = 0, B = 0;
-    if (!dt_infer_number(q, "A", &A) || !dt_infer_number(q, "B", &B)) {
-        return refuse(q, "only numbers can be merged, its last two dimensions must not be ragged");
+    const bool is_number = dt_infer_number(q, "A", &A);
+    if (!dt_infer_number(q, "B", &B) || (!is_number && B != 1)) {
+        return refuse(q, "only numbers can be merged, or a ragged dimension with a last one of 1");
     }
-    dt_infer_set(q, "C", dt_extent_number(A * B));
+    dt_infer_set(q, "C", is_number ? dt_extent_number(A * B) : dt_infer_get(q, "A"));
     return DT_OK;
 }
 
 static void vjp_merge(dt_derive *d, const dt_node *n, int32_t dy)
 {
     const dt_shape *x = dt_derive_shape(d, n->in[0]);
-    const dt_attr split = {.i = {x->dim[x->rank - 2].size}};
+    const dt_extent A = x->dim[x->rank - 2];
+    const dt_attr split = {.i = {A.symbol < 0 ? A.size : SPLIT_RAGGED}};
     DT_GIVE(d, n, 0, DT_EMIT1(d, DT_OPX_SPLIT, &split, dy));
 }
 

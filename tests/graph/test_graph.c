@@ -108,6 +108,7 @@ static void test_shapes(void **state)
     assert_shape(dt_relu(g, h), "N 8 f32");
     assert_shape(dt_split(g, h, 2), "N 2 4 f32");
     assert_shape(dt_merge(g, dt_split(g, h, 2)), "N 8 f32");
+    assert_shape(dt_merge(g, dt_slice(g, h, 3, 1)), "N f32");
     assert_shape(dt_slice(g, h, 3, 2), "N 2 f32");
     assert_shape(dt_add(g, h, param(&f, "b")), "N 8 f32");
     assert_shape(dt_mul(g, h, dt_slice(g, h, 0, 1)), "N 8 f32");

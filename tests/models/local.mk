@@ -3,3 +3,8 @@ dt_tests += tests/models/test_models
 tests_models_test_models_SOURCES = tests/models/test_models.c $(mock_sources)
 tests_models_test_models_CPPFLAGS = $(mock_cppflags)
 tests_models_test_models_LDADD = $(mock_libs)
+
+dt_tests += tests/models/test_model_graphs
+tests_models_test_model_graphs_SOURCES = tests/models/test_model_graphs.c $(mock_sources)
+tests_models_test_model_graphs_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
+tests_models_test_model_graphs_LDADD = core/libdtcore.la $(CMOCKA_LIBS) -ldl

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The models of phase 1 in PyTorch, with the parameter names of dtrain's checkpoints.
+
+Two ways to run the graph layers: dense (every frame padded to V vehicles, attention over a masked [V,V]) and scatter
+(edge lists with index_select and index_add, what PyG's layers do). The rest is shared. Shapes: G frames, V vehicles of
+a padded frame, N rows, E edges, S sequences, T history, F future, H heads, D width of a head.
+"""
+import torch
+import torch.nn.functional as fn
+
+HEADS = 8
+SLOPE = 0.2
+EPS = 1e-5
+SIGMA_FLOOR = 0.05
+
+
+def linear(p, name, x):
+    return fn.linear(x, p[name + ".w"], p[name + ".b"])
+
+
+def norm(p, name, x):
+    return fn.layer_norm(x, x.shape[-1:], p[name + ".gamma"], p[name + ".beta"], EPS)
+
+
+def gat_dense(p, name, x, batch):
+    """x [G,V,C] -> [G,V,C]; logits [G,H,V,V], target before source."""
+    g, v, c = x.shape
+    heads = x.view(g, v, HEADS, c // HEADS)
+    dst = (heads * p[name + ".a_dst"].view(HEADS, -1)).sum(-1).transpose(1, 2)
+    src = (heads * p[name + ".a_src"].view(HEADS, -1)).sum(-1).transpose(1, 2)
+    edge = fn.linear(batch["edges_dense"], p[name + ".w_e"]).permute(0, 3, 1, 2)
+    logit = fn.leaky_relu(dst.unsqueeze(3) + src.unsqueeze(2) + edge, SLOPE) + batch["mask"]
+    return (logit.softmax(-1) @ heads.transpose(1, 2)).transpose(1, 2).reshape(g, v, c)
+
+
+def qk_dense(p, name, q, k, v, batch):
+    g, n, c = q.shape
+    cut = lambda x: x.view(g, n, HEADS, c // HEADS).transpose(1, 2)
+    bias = fn.linear(batch["edges_dense"], p[name + ".w_e"]).permute(0, 3, 1, 2) + batch["mask"]
+    out = fn.scaled_dot_product_attention(cut(q), cut(k), cut(v), attn_mask=bias)
+    return out.transpose(1, 2).reshape(g, n, c)
+
+
+def edge_softmax(logit, row, n):
+    """[E,H] normalised over the edges of each target, as PyG's softmax does."""
+    top = torch.full((n, logit.shape[1]), float("-inf")).scatter_reduce(
+        0, row[:, None].expand_as(logit), logit.detach(), "amax")
+    e = (logit - top[row]).exp()
+    return e / torch.zeros(n, logit.shape[1]).index_add(0, row, e)[row]
+
+
+def gat_scatter(p, name, x, batch):
+    n, c = x.shape
+    row, col = batch["row"], batch["col"]
+    heads = x.view(n, HEADS, c // HEADS)
+    dst = (heads * p[name + ".a_dst"].view(HEADS, -1)).sum(-1)
+    src = (heads * p[name + ".a_src"].view(HEADS, -1)).sum(-1)
+    logit = fn.leaky_relu(dst[row] + src[col] + fn.linear(batch["edges"], p[name + ".w_e"]), SLOPE)
+    message = heads[col] * edge_softmax(logit, row, n).unsqueeze(2)
+    return torch.zeros_like(heads).index_add(0, row, message).reshape(n, c)
+
+
+def qk_scatter(p, name, q, k, v, batch):
+    n, c = q.shape
+    row, col = batch["row"], batch["col"]
+    cut = lambda x: x.view(n, HEADS, c // HEADS)
+    logit = (cut(q)[row] * cut(k)[col]).sum(-1) / (c // HEADS) ** 0.5 + fn.linear(batch["edges"], p[name + ".w_e"])
+    message = cut(v)[col] * edge_softmax(logit, row, n).unsqueeze(2)
+    return torch.zeros_like(cut(v)).index_add(0, row, message).reshape(n, c)
+
+
+def perception(p, batch, dense):
+    """-> embedding, risk over rows [N] (scatter) or padded frames [G,V] (dense)."""
+    h = fn.elu(linear(p, "perception.in", batch["nodes_dense" if dense else "nodes"]))
+    layer = 0
+    while f"perception.layer.{layer}.w_e" in p:
+        name = f"perception.layer.{layer}"
+        if name + ".w" in p:
+            attend = gat_dense if dense else gat_scatter
+            x = attend(p, name, linear(p, name, h), batch)
+            h = h + fn.elu(norm(p, name, x))
+        else:
+            attend = qk_dense if dense else qk_scatter
+            x = norm(p, name + ".norm0", h)
+            q, k, v = (linear(p, f"{name}.{i}", x) for i in "qkv")
+            h = h + linear(p, name + ".o", attend(p, name, q, k, v, batch))
+            x = fn.gelu(linear(p, name + ".ffn0", norm(p, name + ".norm1", h)))
+            h = h + linear(p, name + ".ffn1", x)
+        layer += 1
+    if "perception.norm.gamma" in p:
+        h = norm(p, "perception.norm", h)
+    return h, linear(p, "perception.risk.1", fn.elu(linear(p, "perception.risk.0", h))).squeeze(-1)
+
+
+def world(p, history, batch):
+    """history [T,S,C], left-aligned like everything of the sequences here -> future, log sigma [S,F,2]"""
+    motion = batch["motion"]
+    x = torch.cat([history, motion[..., :2] * 0.1, motion[..., 2:4], motion[..., 4:] * 0.1], -1)
+    width = p["world.lstm.0.h.w"].shape[1]
+    flat, layers = [], 0
+    while f"world.lstm.{layers}.x.w" in p:
+        name = f"world.lstm.{layers}"
+        b = p[name + ".x.b"]
+        flat += [p[name + ".x.w"], p[name + ".h.w"], b, batch["zero_bias"][: b.shape[0]]]
+        layers += 1
+    zero = torch.zeros(layers, x.shape[1], width)
+    out = torch.lstm(x, (zero, zero), flat, True, layers, 0.0, True, False, False)[0]
+    at = batch["last"].view(1, -1, 1)  # the aligned step of the anchor
+    pick = lambda y: y.gather(0, at.expand(1, -1, y.shape[2])).squeeze(0)
+    z = linear(p, "world.head.1", fn.relu(linear(p, "world.head.0", torch.cat([pick(out), pick(x)], 1))))
+    s, f = z.shape[0], z.shape[1] // 4
+    z = z.view(s, 4, f)
+    speed = batch["speed"].view(-1, 1)
+    future = torch.stack([z[:, 0] + speed, z[:, 1]], 2) * batch["dt"]
+    sigma = fn.softplus(torch.stack([z[:, 2], z[:, 3]], 2)).cumsum(1) * batch["dt"] + SIGMA_FLOOR
+    return future.cumsum(1), sigma.log()
+
+
+def loss(p, batch, dense):
+    """-> total, nll, risk; each a mean as dtrain reports it"""
+    h, risk = perception(p, batch, dense)
+    rows = h.reshape(-1, h.shape[-1])
+    zero = torch.zeros(1, rows.shape[1])
+    seq = batch["seq_dense" if dense else "seq_row"]
+    future, spread = world(p, torch.cat([rows, zero])[seq], batch)
+    e = (batch["target"] - future) * (-spread).exp()
+    nll = ((spread + 0.5 * e * e + 0.9189385332046727).sum(-1) * batch["weight"]).sum() / batch["n_seq"]
+    label, weight = (batch[k + ("_dense" if dense else "")] for k in ("risk_label", "risk_weight"))
+    bce = fn.binary_cross_entropy_with_logits(risk, label, weight, reduction="sum") / batch["n_rows"]
+    return nll + bce, nll, bce
