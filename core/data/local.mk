@@ -1,2 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-# core_libdtcore_la_SOURCES += core/data/x.c core/data/x.h
+core_libdtcore_la_SOURCES += \
+	core/data/arrays.def \
+	core/data/csv.c core/data/csv.h \
+	core/data/features.c core/data/features.h \
+	core/data/import.c core/data/import.h \
+	core/data/import_chunks.c \
+	core/data/import_table.c \
+	core/data/json_in.c core/data/json_in.h \
+	core/data/live.c core/data/live.h \
+	core/data/npy.c core/data/npy.h \
+	core/data/sampler.c core/data/sampler.h \
+	core/data/sort.c core/data/sort.h \
+	core/data/source.c core/data/source.h \
+	core/data/store.h core/data/store_read.c core/data/store_write.c

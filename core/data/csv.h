@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Lines and cells of a comma-separated table (RFC 4180 without line breaks inside quotes), streamed. LF or CRLF; a
+ * byte order mark is skipped, empty lines too. Threads: one object, one thread.
+ */
+#ifndef DTRAIN_CORE_DATA_CSV_H
+#define DTRAIN_CORE_DATA_CSV_H
+
+#include "dtrain/status.h"
+
+enum { DT_CSV_LINE_BYTES = 1 << 16, DT_CSV_CELLS = 256 };
+
+typedef struct dt_csv dt_csv;
+
+dt_status dt_csv_open(const char *path, dt_csv **out_p) DT_NODISCARD;
+/* The next line's cells, blanks around them removed; valid until the next call. DT_DONE at the end. DT_EDATA (a line
+ * too long, too many cells, a NUL, an open quote), DT_EIO. */
+dt_status dt_csv_next(dt_csv *c, char *const **cells_p, int *n_p) DT_NODISCARD;
+int64_t dt_csv_line(const dt_csv *c); /* number of the line handed out last, from 1 */
+const char *dt_csv_path(const dt_csv *c);
+void dt_csv_close(dt_csv *c);
+
+#endif

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The two data verbs: make a store, describe a store. See import.h.
+ */
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
+
+#include "data/import.h"
+#include "base/err.h"
+#include "base/fs.h"
+#include "base/json.h"
+
+#include <inttypes.h>
+
+typedef struct summary {
+    dt_store_counts count;
+    double seconds;     /* recorded, of all scenes */
+    double prevalence;  /* of risk among rows whose label is known and that are not dangerous already */
+    uint64_t bytes;
+    const dt_store *store;
+} summary;
+
+static summary summarise(const dt_store *s)
+{
+    const dt_store_view *v = dt_store_view_of(s);
+    summary m = {.count = {.scenes = v->n_scenes, .frames = v->n_frames, .rows = v->n_rows, .tracks = v->n_tracks,
+                           .edges = v->n_edges},
+                 .bytes = dt_store_bytes(s),
+                 .store = s};
+    for (int64_t i = 0; i < v->n_scenes; i++) {
+        m.seconds += (double)(v->scene_frame[i + 1] - v->scene_frame[i] - 1) / v->frame_rate_hz;
+    }
+    for (int64_t t = 0; t < v->n_tracks; t++) {
+        m.count.tracks_of_one_frame += v->track_ptr[t + 1] - v->track_ptr[t] == 1;
+    }
+    for (int64_t r = 0; r < v->n_rows; r++) {
+        m.count.risk[v->risk[r]]++;
+    }
+    int64_t known = m.count.risk[DT_RISK_NEGATIVE] + m.count.risk[DT_RISK_POSITIVE];
+    m.prevalence = known > 0 ? (double)m.count.risk[DT_RISK_POSITIVE] / (double)known : 0;
+    return m;
+}
+
+static void stat_lines(dt_str *out, const char *const *name, const dt_feature_stat *s, int n)
+{
+    for (int d = 0; d < n; d++) {
+        dt_str_addf(out, "  %-18s %12.4g %12.4g %12.4g %12.4g\n", name[d], s[d].min, s[d].max, s[d].mean, s[d].std);
+    }
+}
+
+static void as_text(const summary *m, const char *path, dt_str *out)
+{
+    const dt_store_view *v = dt_store_view_of(m->store);
+    const dt_store_counts *c = &m->count;
+    dt_str_addf(out, "%s: %s, %g Hz\n", path, dt_store_source(m->store), v->frame_rate_hz);
+    dt_str_addf(out, "scenes %" PRId64 ", frames %" PRId64 ", vehicles %" PRId64 ", rows %" PRId64 ", edges %" PRId64
+                ", %.1f s recorded, %.1f MB\n", c->scenes, c->frames, c->tracks, c->rows, c->edges, m->seconds,
+                (double)m->bytes / 1e6);
+    if (c->tracks_of_one_frame > 0) {
+        dt_str_addf(out, "%" PRId64 " vehicles are seen in one frame alone\n", c->tracks_of_one_frame);
+    }
+    dt_str_add(out, "sites");
+    for (uint32_t i = 0; i < v->n_sites; i++) {
+        int64_t scenes = 0;
+        for (int64_t s = 0; s < v->n_scenes; s++) {
+            scenes += v->scene_site[s] == (int32_t)i;
+        }
+        dt_str_addf(out, "%s %s (%" PRId64 " scenes)", i == 0 ? "" : ",", v->site[i], scenes);
+    }
+    dt_str_addf(out, "\nrisk within %g s: %.2f %% of %" PRId64 " rows; dangerous already %" PRId64 ", unknown %" PRId64
+                "\n", DT_RISK_AHEAD_S, 100 * m->prevalence, c->risk[DT_RISK_NEGATIVE] + c->risk[DT_RISK_POSITIVE],
+                c->risk[DT_RISK_NOW], c->risk[DT_RISK_UNKNOWN]);
+    dt_str_addf(out, "  %-18s %12s %12s %12s %12s\n", "feature", "min", "max", "mean", "std");
+    stat_lines(out, dt_node_feature_name, dt_store_node_stat(m->store), DT_NODE_FEATURES);
+    stat_lines(out, dt_edge_feature_name, dt_store_edge_stat(m->store), DT_EDGE_FEATURES);
+}
+
+static void stat_objects(dt_json_out *o, const char *key, const char *const *name, const dt_feature_stat *s, int n)
+{
+    dt_json_obj(o, key);
+    for (int d = 0; d < n; d++) {
+        dt_json_obj(o, name[d]);
+        dt_json_f64(o, "min", s[d].min);
+        dt_json_f64(o, "max", s[d].max);
+        dt_json_f64(o, "mean", s[d].mean);
+        dt_json_f64(o, "std", s[d].std);
+        dt_json_end(o, '}');
+    }
+    dt_json_end(o, '}');
+}
+
+static void as_json(const summary *m, const char *path, dt_str *out)
+{
+    const dt_store_view *v = dt_store_view_of(m->store);
+    const dt_store_counts *c = &m->count;
+    dt_json_out o = {.s = out};
+    dt_json_obj(&o, NULL);
+    dt_json_str(&o, "store", path);
+    dt_json_str(&o, "source", dt_store_source(m->store));
+    dt_json_i64(&o, "version", DT_STORE_VERSION);
+    dt_json_f64(&o, "frame_rate_hz", v->frame_rate_hz);
+    dt_json_i64(&o, "scenes", c->scenes);
+    dt_json_i64(&o, "frames", c->frames);
+    dt_json_i64(&o, "vehicles", c->tracks);
+    dt_json_i64(&o, "vehicles_of_one_frame", c->tracks_of_one_frame);
+    dt_json_i64(&o, "rows", c->rows);
+    dt_json_i64(&o, "edges", c->edges);
+    dt_json_f64(&o, "seconds", m->seconds);
+    dt_json_i64(&o, "bytes", (int64_t)m->bytes);
+    dt_json_arr(&o, "sites");
+    for (uint32_t i = 0; i < v->n_sites; i++) {
+        dt_json_str(&o, NULL, v->site[i]);
+    }
+    dt_json_end(&o, ']');
+    dt_json_obj(&o, "risk");
+    dt_json_f64(&o, "prevalence", m->prevalence);
+    dt_json_i64(&o, "negative", c->risk[DT_RISK_NEGATIVE]);
+    dt_json_i64(&o, "positive", c->risk[DT_RISK_POSITIVE]);
+    dt_json_i64(&o, "now", c->risk[DT_RISK_NOW]);
+    dt_json_i64(&o, "unknown", c->risk[DT_RISK_UNKNOWN]);
+    dt_json_end(&o, '}');
+    stat_objects(&o, "node", dt_node_feature_name, dt_store_node_stat(m->store), DT_NODE_FEATURES);
+    stat_objects(&o, "edge", dt_edge_feature_name, dt_store_edge_stat(m->store), DT_EDGE_FEATURES);
+    dt_json_end(&o, '}');
+    dt_str_add(out, "\n");
+}
+
+dt_status dt_data_inspect(const char *store, bool json, dt_str *out)
+{
+    dt_store *s = NULL;
+    DT_TRY(dt_store_open(store, &s));
+    summary m = summarise(s);
+    if (json) {
+        as_json(&m, store, out);
+    } else {
+        as_text(&m, store, out);
+    }
+    dt_store_close(s);
+    return dt_str_status(out);
+}
+
+dt_status dt_data_import(const char *src, const char *out, const dt_import_options *opt, dt_str *report)
+{
+    static const dt_import_options defaults = {0};
+    opt = opt == NULL ? &defaults : opt;
+    if (dt_fs_is_dir(src)) {
+        DT_TRY(dt_import_chunks(src, out, opt, report));
+    } else if (dt_fs_is_file(src)) {
+        DT_TRY(dt_import_table(src, out, opt, report));
+    } else {
+        return DT_FAIL(DT_ENOTFOUND, "there is no recording at %s: give a table or a folder with metadata.json", src);
+    }
+    return dt_data_inspect(out, false, report);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From recordings to a store: trajectory tables (csv; plain, gzip or xz) and the JSON chunk layout. Input streams
+ * through: memory is a sort buffer, one frame, the vehicles in sight and the names of the scenes, however large the
+ * input. Every value is checked; what is wrong is DT_EDATA and names file, line, column, value and limit.
+ *
+ * Tables. Columns are known by role: scene site frame time id x y heading speed accel length width stop_distance
+ * controlled. Known headers are recognised; any other table needs a column map. Empty cells of heading, accel, length,
+ * width and stop_distance are missing values; the rest must be there. Rows may be ordered by frame or by vehicle (they
+ * are sorted), but a vehicle's rows must follow each other in time. A hole of more than 5 s in a scene begins a new
+ * scene named "scene#2". Missing headings are the direction of travel over the last metre, from the past alone.
+ *   commonroad   scenario,frame,vehicle_id,type,length_m,...: site from the benchmark id (USA_Lanker-2_1 -> Lanker)
+ *   us101_single vehicle_id,frame,epoch_ms,local_x_m,local_y_m,...: not a full scene, so each vehicle is its own scene
+ *                without neighbours; heading along the road's +y; length 4.5 m (the table has none); site US101
+ *   ngsim        Vehicle_ID,Frame_ID,Global_Time,Local_X,Local_Y,v_Length,v_Width,v_Vel,v_Acc[,Location]: feet to
+ *                metres; the position is the front centre and becomes the vehicle's centre; first heading +y
+ *   dtrain       the roles themselves as column names; needs a frame rate
+ * The JSON chunk layout is described in docs of the recording format; statistics.json is checked against the chunks.
+ */
+#ifndef DTRAIN_CORE_DATA_IMPORT_H
+#define DTRAIN_CORE_DATA_IMPORT_H
+
+#include "base/str.h"
+#include "data/store.h"
+
+typedef struct dt_import_options {
+    const char *columns;  /* "role=column[*factor],...", e.g. "id=car,frame=f,x=X*0.3048,..."; NULL or "": recognise */
+    double frame_rate_hz; /* of a table without a known one; 0: the preset's or metadata.json's. Never resampled */
+    const char *site;     /* for tables without a site column; NULL or "": "unknown" */
+    bool is_unordered;    /* accept a vehicle's rows in any order */
+    double radius_m;      /* 0: 50 */
+    uint32_t k_max;       /* 0: 16 */
+    size_t memory_bytes;  /* of the sort buffer; 0: 64 MiB */
+} dt_import_options;
+
+#define DT_SCENE_GAP_S 5.0 /* nobody recorded for longer: a new scene */
+
+/* src: a table file or a chunk folder. out: the store, must not exist. opt NULL: defaults. report gets lines for people
+ * (what was found, what is worth knowing). Nothing is left at out when it fails.
+ * DT_ENOTFOUND, DT_EDATA, DT_EINVAL (options, out exists), DT_EIO, DT_ENOMEM. */
+dt_status dt_data_import(const char *src, const char *out, const dt_import_options *opt, dt_str *report) DT_NODISCARD;
+
+/* Describe a store, for people or as one JSON object. */
+dt_status dt_data_inspect(const char *store, bool json, dt_str *out) DT_NODISCARD;
+
+/* ---- for the readers of this room ---------------------------------------------------------------------------------- */
+
+dt_status dt_import_table(const char *src, const char *out, const dt_import_options *opt, dt_str *report) DT_NODISCARD;
+dt_status dt_import_chunks(const char *src, const char *out, const dt_import_options *opt, dt_str *report) DT_NODISCARD;
+
+#endif

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * External merge sort of table rows. See sort.h; Knuth, TAOCP 3, 5.4.1 (replacement by a heap of run heads).
+ */
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
+
+#include "data/sort.h"
+#include "base/err.h"
+#include "base/fs.h"
+#include "base/mem.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct run {
+    int64_t at, end;     /* rows in the file not read yet */
+    dt_table_row *piece; /* a slice of the buffer */
+    size_t next, held;
+} run;
+
+struct dt_sort {
+    dt_table_row *row;
+    size_t n, cap, at;
+    char *near_path;
+    int fd;
+    int64_t spilled, n_runs, runs_cap;
+    run *run;
+    int64_t *heap; /* runs by their head, smallest first */
+    int64_t n_heap;
+    size_t piece_rows;
+    bool is_reading;
+};
+
+static int compare(const void *pa, const void *pb)
+{
+    const dt_table_row *a = pa, *b = pb;
+    if (a->scene != b->scene) {
+        return a->scene < b->scene ? -1 : 1;
+    }
+    if (a->frame != b->frame) {
+        return a->frame < b->frame ? -1 : 1;
+    }
+    if (a->id != b->id) {
+        return a->id < b->id ? -1 : 1;
+    }
+    return a->line < b->line ? -1 : a->line > b->line;
+}
+
+dt_status dt_sort_create(const char *near_path, size_t memory_bytes, dt_sort **out_p)
+{
+    dt_sort *s = dt_alloc(sizeof(*s));
+    if (s == NULL) {
+        return DT_FAIL(DT_ENOMEM, "no memory to sort");
+    }
+    s->fd = -1;
+    s->cap = memory_bytes / sizeof(*s->row);
+    s->cap = s->cap < 1 ? 1 : s->cap;
+    s->row = dt_alloc_n(s->cap, sizeof(*s->row));
+    s->near_path = dt_strdup(near_path);
+    if (s->row == NULL || s->near_path == NULL) {
+        dt_sort_destroy(s);
+        return DT_FAIL(DT_ENOMEM, "no memory for a sort buffer of %zu bytes", memory_bytes);
+    }
+    *out_p = s;
+    return DT_OK;
+}
+
+static void sort_buffer(dt_sort *s)
+{
+    for (size_t i = 1; i < s->n; i++) { /* what comes in order, as most tables do, stays as it is */
+        if (compare(&s->row[i - 1], &s->row[i]) > 0) {
+            qsort(s->row, s->n, sizeof(*s->row), compare);
+            return;
+        }
+    }
+}
+
+/* A file without a name: nothing is left behind whatever happens. */
+static dt_status open_spill(dt_sort *s)
+{
+    dt_str name = {0};
+    dt_str_addf(&name, "%s.sort-XXXXXX", s->near_path);
+    if (dt_str_status(&name) != DT_OK) {
+        return DT_ENOMEM;
+    }
+    s->fd = mkstemp(name.text);
+    dt_status st = DT_OK;
+    if (s->fd < 0) {
+        st = DT_FAIL(DT_EIO, "cannot make the temporary file %s: %s", name.text, strerror(errno));
+    } else {
+        unlink(name.text);
+    }
+    dt_str_fini(&name);
+    return st;
+}
+
+static dt_status spill(dt_sort *s)
+{
+    if (s->fd < 0) {
+        DT_TRY(open_spill(s));
+    }
+    if (s->n_runs == s->runs_cap) {
+        int64_t cap = s->runs_cap == 0 ? 16 : 2 * s->runs_cap;
+        run *grown = dt_realloc(s->run, (size_t)cap * sizeof(*grown));
+        if (grown == NULL) {
+            return DT_FAIL(DT_ENOMEM, "no memory for %lld sorted runs", (long long)cap);
+        }
+        s->run = grown;
+        s->runs_cap = cap;
+    }
+    sort_buffer(s);
+    DT_TRY(dt_fs_write(s->fd, "the temporary file of the sort", s->row, s->n * sizeof(*s->row)));
+    s->run[s->n_runs++] = (run){.at = s->spilled, .end = s->spilled + (int64_t)s->n};
+    s->spilled += (int64_t)s->n;
+    s->n = 0;
+    return DT_OK;
+}
+
+dt_status dt_sort_add(dt_sort *s, const dt_table_row *row)
+{
+    if (s->n == s->cap) {
+        DT_TRY(spill(s));
+    }
+    s->row[s->n++] = *row;
+    return DT_OK;
+}
+
+static dt_status refill(dt_sort *s, run *r)
+{
+    size_t rows = (size_t)(r->end - r->at) < s->piece_rows ? (size_t)(r->end - r->at) : s->piece_rows;
+    char *to = (char *)r->piece;
+    size_t want = rows * sizeof(*s->row), got = 0;
+    while (got < want) {
+        ssize_t n = pread(s->fd, to + got, want - got, (off_t)((size_t)r->at * sizeof(*s->row) + got));
+        if (n == 0 || (n < 0 && errno != EINTR)) {
+            return DT_FAIL(DT_EIO, "cannot read the temporary file of the sort: %s",
+                           n < 0 ? strerror(errno) : "it is cut short");
+        }
+        got += n > 0 ? (size_t)n : 0;
+    }
+    r->at += (int64_t)rows;
+    r->next = 0;
+    r->held = rows;
+    return DT_OK;
+}
+
+static const dt_table_row *head_of(const dt_sort *s, int64_t h)
+{
+    const run *r = &s->run[s->heap[h]];
+    return &r->piece[r->next];
+}
+
+static void sift_down(dt_sort *s, int64_t h)
+{
+    for (;;) {
+        int64_t least = h;
+        for (int64_t c = 2 * h + 1; c <= 2 * h + 2 && c < s->n_heap; c++) {
+            if (compare(head_of(s, c), head_of(s, least)) < 0) {
+                least = c;
+            }
+        }
+        if (least == h) {
+            return;
+        }
+        int64_t t = s->heap[h];
+        s->heap[h] = s->heap[least];
+        s->heap[least] = t;
+        h = least;
+    }
+}
+
+static dt_status start_merge(dt_sort *s)
+{
+    DT_TRY(spill(s)); /* the buffer becomes the pieces of the runs */
+    if ((size_t)s->n_runs > s->cap) {
+        size_t cap = (size_t)s->n_runs;
+        dt_table_row *grown = dt_realloc(s->row, cap * sizeof(*grown));
+        if (grown == NULL) {
+            return DT_FAIL(DT_ENOMEM, "no memory to merge %lld runs", (long long)s->n_runs);
+        }
+        s->row = grown;
+        s->cap = cap;
+    }
+    s->heap = dt_alloc_n((size_t)s->n_runs, sizeof(*s->heap));
+    if (s->heap == NULL) {
+        return DT_FAIL(DT_ENOMEM, "no memory to merge %lld runs", (long long)s->n_runs);
+    }
+    s->piece_rows = s->cap / (size_t)s->n_runs;
+    for (int64_t i = 0; i < s->n_runs; i++) {
+        s->run[i].piece = s->row + (size_t)i * s->piece_rows;
+        DT_TRY(refill(s, &s->run[i]));
+        s->heap[s->n_heap++] = i;
+    }
+    for (int64_t h = s->n_heap / 2; h >= 0; h--) {
+        sift_down(s, h);
+    }
+    return DT_OK;
+}
+
+/* Take the row handed out before off its run. */
+static dt_status advance(dt_sort *s)
+{
+    run *r = &s->run[s->heap[0]];
+    if (++r->next == r->held) {
+        if (r->at == r->end) {
+            s->heap[0] = s->heap[--s->n_heap];
+        } else {
+            DT_TRY(refill(s, r));
+        }
+    }
+    sift_down(s, 0);
+    return DT_OK;
+}
+
+dt_status dt_sort_next(dt_sort *s, const dt_table_row **out_p)
+{
+    if (s->n_runs == 0) {
+        if (!s->is_reading) {
+            sort_buffer(s);
+            s->is_reading = true;
+        }
+        if (s->at == s->n) {
+            return DT_DONE;
+        }
+        *out_p = &s->row[s->at++];
+        return DT_OK;
+    }
+    if (!s->is_reading) {
+        DT_TRY(start_merge(s));
+        s->is_reading = true;
+    } else if (s->n_heap > 0) {
+        DT_TRY(advance(s));
+    }
+    if (s->n_heap == 0) {
+        return DT_DONE;
+    }
+    *out_p = head_of(s, 0);
+    return DT_OK;
+}
+
+int64_t dt_sort_runs(const dt_sort *s)
+{
+    return s->n_runs;
+}
+
+void dt_sort_destroy(dt_sort *s)
+{
+    if (s == NULL) {
+        return;
+    }
+    if (s->fd >= 0) {
+        close(s->fd);
+    }
+    dt_free(s->row);
+    dt_free(s->run);
+    dt_free(s->heap);
+    dt_free(s->near_path);
+    dt_free(s);
+}

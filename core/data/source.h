@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A file read from begin to end, plain, gzip (RFC 1952) or xz, told apart by its first bytes and not by its name.
+ * Concatenated members are read as one. A stream that ends early is refused, never taken for the end of the data.
+ * Threads: one object, one thread.
+ */
+#ifndef DTRAIN_CORE_DATA_SOURCE_H
+#define DTRAIN_CORE_DATA_SOURCE_H
+
+#include "dtrain/status.h"
+
+#include <stdbool.h>
+
+typedef struct dt_source dt_source;
+
+dt_status dt_source_open(const char *path, dt_source **out_p) DT_NODISCARD; /* DT_ENOTFOUND, DT_EIO, DT_EDATA: empty */
+int64_t dt_source_read(void *source, char *buf, size_t bytes); /* as dt_json_read: 0 at the end, -1 after DT_FAIL */
+void dt_source_close(dt_source *s);
+
+#endif

@@ -1,0 +1,534 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Opening a store: description, mapping, and every check that lets readers trust an index. See store.h.
+ */
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
+
+#include "data/json_in.h"
+#include "data/npy.h"
+#include "data/store.h"
+#include "base/err.h"
+#include "base/fs.h"
+#include "base/mem.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+enum {
+#define DT_ARRAY(name, dtype, width, count, plus) A_##name,
+#include "data/arrays.def"
+#undef DT_ARRAY
+    N_ARRAYS
+};
+
+enum { NAME_BYTES = 520, SOURCE_BYTES = 4096 };
+
+struct dt_store {
+    dt_store_view view;
+    dt_npy array[N_ARRAYS];
+    char *path;
+    dt_store_counts count;
+    char **site, **scene;
+    int64_t n_sites, n_scenes, sites_cap, scenes_cap;
+    dt_feature_stat node_stat[DT_NODE_FEATURES], edge_stat[DT_EDGE_FEATURES];
+    double node_mean[DT_NODE_FEATURES], node_std[DT_NODE_FEATURES];
+    double edge_mean[DT_EDGE_FEATURES], edge_std[DT_EDGE_FEATURES];
+    char source[SOURCE_BYTES];
+    int64_t version;
+    char format[64];
+    uint32_t seen;
+};
+enum { SAW_RATE = 1, SAW_COUNTS = 2, SAW_SITES = 4, SAW_SCENES = 8, SAW_STATS = 16, SAW_ALL = 31 };
+
+/* ---- store.json ---------------------------------------------------------------------------------------------------- */
+
+static dt_status add_name(char ***list_p, int64_t *n_p, int64_t *cap_p, const char *name)
+{
+    if (*n_p == *cap_p) {
+        int64_t cap = *cap_p == 0 ? 64 : 2 * *cap_p;
+        char **grown = dt_realloc(*list_p, (size_t)cap * sizeof(*grown));
+        if (grown == NULL) {
+            return DT_FAIL(DT_ENOMEM, "no memory for %" PRId64 " names", cap);
+        }
+        *list_p = grown;
+        *cap_p = cap;
+    }
+    (*list_p)[*n_p] = dt_strdup(name);
+    if ((*list_p)[*n_p] == NULL) {
+        return DT_FAIL(DT_ENOMEM, "no memory for the name %s", name);
+    }
+    (*n_p)++;
+    return DT_OK;
+}
+
+static dt_status read_sites(dt_json *j, dt_store *s)
+{
+    char name[NAME_BYTES];
+    DT_TRY(dt_in_array(j, "sites"));
+    dt_status st;
+    while ((st = dt_in_next_str(j, "a site", name, sizeof(name))) == DT_OK) {
+        DT_TRY(add_name(&s->site, &s->n_sites, &s->sites_cap, name));
+    }
+    s->seen |= SAW_SITES;
+    return st == DT_DONE ? DT_OK : st;
+}
+
+static dt_status read_scenes(dt_json *j, dt_store *s)
+{
+    DT_TRY(dt_in_array(j, "scenes"));
+    dt_status st;
+    while ((st = dt_in_next_object(j, "a scene")) == DT_OK) {
+        char key[DT_IN_KEY_BYTES], name[NAME_BYTES] = "";
+        while ((st = dt_in_key(j, key)) == DT_OK) {
+            DT_TRY(strcmp(key, "name") == 0 ? dt_in_str(j, key, name, sizeof(name)) : dt_json_skip(j));
+        }
+        DT_TRY(st);
+        DT_TRY(add_name(&s->scene, &s->n_scenes, &s->scenes_cap, name));
+    }
+    s->seen |= SAW_SCENES;
+    return st == DT_DONE ? DT_OK : st;
+}
+
+static dt_status read_counts(dt_json *j, dt_store *s)
+{
+    const struct {
+        const char *name;
+        int64_t *value;
+    } field[] = {{"scenes", &s->count.scenes}, {"frames", &s->count.frames}, {"rows", &s->count.rows},
+                 {"tracks", &s->count.tracks}, {"edges", &s->count.edges},
+                 {"tracks_of_one_frame", &s->count.tracks_of_one_frame}};
+    char key[DT_IN_KEY_BYTES];
+    dt_status st;
+    DT_TRY(dt_in_object(j, "counts"));
+    while ((st = dt_in_key(j, key)) == DT_OK) {
+        size_t i = 0;
+        while (i < sizeof(field) / sizeof(field[0]) && strcmp(key, field[i].name) != 0) {
+            i++;
+        }
+        DT_TRY(i < sizeof(field) / sizeof(field[0]) ? dt_in_i64(j, key, field[i].value) : dt_json_skip(j));
+    }
+    s->seen |= SAW_COUNTS;
+    return st == DT_DONE ? DT_OK : st;
+}
+
+static dt_status read_risk(dt_json *j, dt_store *s)
+{
+    static const char *const name[4] = {"negative", "positive", "now", "unknown"};
+    char key[DT_IN_KEY_BYTES];
+    dt_status st;
+    DT_TRY(dt_in_object(j, "risk"));
+    while ((st = dt_in_key(j, key)) == DT_OK) {
+        int i = 0;
+        while (i < 4 && strcmp(key, name[i]) != 0) {
+            i++;
+        }
+        DT_TRY(i < 4 ? dt_in_i64(j, key, &s->count.risk[i]) : dt_json_skip(j));
+    }
+    return st == DT_DONE ? DT_OK : st;
+}
+
+static dt_status read_stat_list(dt_json *j, const char *what, dt_feature_stat *out, const char *const *names, int n)
+{
+    dt_status st;
+    int i = 0;
+    DT_TRY(dt_in_array(j, what));
+    for (; (st = dt_in_next_object(j, what)) == DT_OK; i++) {
+        char key[DT_IN_KEY_BYTES], name[NAME_BYTES] = "";
+        if (i == n) {
+            return dt_json_fail(j, "statistics.%s has more than %d features", what, n);
+        }
+        while ((st = dt_in_key(j, key)) == DT_OK) {
+            double *value = strcmp(key, "min") == 0    ? &out[i].min
+                            : strcmp(key, "max") == 0  ? &out[i].max
+                            : strcmp(key, "mean") == 0 ? &out[i].mean
+                            : strcmp(key, "std") == 0  ? &out[i].std
+                                                       : NULL;
+            if (value != NULL) {
+                DT_TRY(dt_in_f64(j, key, value, NULL));
+            } else {
+                DT_TRY(strcmp(key, "name") == 0 ? dt_in_str(j, key, name, sizeof(name)) : dt_json_skip(j));
+            }
+        }
+        DT_TRY(st);
+        if (strcmp(name, names[i]) != 0) {
+            return dt_json_fail(j, "feature %d of statistics.%s is \"%s\", expected \"%s\"", i, what, name, names[i]);
+        }
+    }
+    DT_TRY(st);
+    return i == n ? DT_OK : dt_json_fail(j, "statistics.%s has %d features, expected %d", what, i, n);
+}
+
+static dt_status read_statistics(dt_json *j, dt_store *s)
+{
+    char key[DT_IN_KEY_BYTES];
+    dt_status st;
+    int seen = 0;
+    DT_TRY(dt_in_object(j, "statistics"));
+    while ((st = dt_in_key(j, key)) == DT_OK) {
+        if (strcmp(key, "node") == 0) {
+            DT_TRY(read_stat_list(j, "node", s->node_stat, dt_node_feature_name, DT_NODE_FEATURES));
+            seen |= 1;
+        } else if (strcmp(key, "edge") == 0) {
+            DT_TRY(read_stat_list(j, "edge", s->edge_stat, dt_edge_feature_name, DT_EDGE_FEATURES));
+            seen |= 2;
+        } else {
+            DT_TRY(dt_json_skip(j));
+        }
+    }
+    s->seen |= seen == 3 ? SAW_STATS : 0;
+    return st == DT_DONE ? DT_OK : st;
+}
+
+static dt_status read_member(dt_json *j, const char *key, dt_store *s)
+{
+    if (strcmp(key, "format") == 0) {
+        return dt_in_str(j, key, s->format, sizeof(s->format));
+    }
+    if (strcmp(key, "version") == 0) {
+        DT_TRY(dt_in_i64(j, key, &s->version));
+        if (s->version != DT_STORE_VERSION) { /* at once: what follows may look different */
+            return dt_json_fail(j, "store of version %" PRId64 ", this program reads version %d: import it again",
+                                s->version, DT_STORE_VERSION);
+        }
+        return DT_OK;
+    }
+    if (strcmp(key, "frame_rate_hz") == 0) {
+        s->seen |= SAW_RATE;
+        return dt_in_f64(j, key, &s->view.frame_rate_hz, NULL);
+    }
+    if (strcmp(key, "source") == 0) {
+        return dt_in_str(j, key, s->source, sizeof(s->source));
+    }
+    if (strcmp(key, "sites") == 0) {
+        return read_sites(j, s);
+    }
+    if (strcmp(key, "scenes") == 0) {
+        return read_scenes(j, s);
+    }
+    if (strcmp(key, "counts") == 0) {
+        return read_counts(j, s);
+    }
+    if (strcmp(key, "risk") == 0) {
+        return read_risk(j, s);
+    }
+    return strcmp(key, "statistics") == 0 ? read_statistics(j, s) : dt_json_skip(j);
+}
+
+static dt_status read_description(dt_store *s, const char *text, size_t bytes, const char *name)
+{
+    dt_json *j = NULL;
+    char key[DT_IN_KEY_BYTES];
+    DT_TRY(dt_json_open_mem(text, bytes, name, &j));
+    dt_status st = dt_in_object(j, "store.json");
+    while (st == DT_OK && (st = dt_in_key(j, key)) == DT_OK) {
+        st = read_member(j, key, s);
+    }
+    if (st == DT_DONE) {
+        st = dt_in_end(j);
+    }
+    dt_json_close(j);
+    DT_TRY(st);
+    if (strcmp(s->format, DT_STORE_FORMAT) != 0 || s->version == 0) {
+        return DT_FAIL(DT_EDATA, "%s: format is \"%s\", not a versioned \"%s\"", name, s->format, DT_STORE_FORMAT);
+    }
+    if (s->seen != SAW_ALL) {
+        return DT_FAIL(DT_EDATA, "%s: frame_rate_hz, counts, sites, scenes or statistics is missing", name);
+    }
+    if (!(s->view.frame_rate_hz >= 0.1 && s->view.frame_rate_hz <= 1000)) {
+        return DT_FAIL(DT_EDATA, "%s: frame_rate_hz %g is outside [0.1, 1000]", name, s->view.frame_rate_hz);
+    }
+    const dt_store_counts *c = &s->count;
+    if (c->rows < 1 || c->scenes < 1 || c->frames < 1 || c->tracks < 1 || c->edges < c->rows ||
+        c->tracks > INT32_MAX || s->n_scenes != c->scenes || s->n_sites < 1 || s->n_sites > INT32_MAX) {
+        return DT_FAIL(DT_EDATA, "%s: counts contradict each other (%" PRId64 " scenes, %" PRId64 " named, %" PRId64
+                       " rows, %" PRId64 " tracks, %" PRId64 " edges, %" PRId64 " sites)", name, c->scenes,
+                       s->n_scenes, c->rows, c->tracks, c->edges, s->n_sites);
+    }
+    return DT_OK;
+}
+
+/* ---- arrays -------------------------------------------------------------------------------------------------------- */
+
+static dt_status map_arrays(dt_store *s)
+{
+    const struct {
+        const char *name;
+        uint32_t dtype;
+        int64_t width, rows;
+    } spec[N_ARRAYS] = {
+#define DT_ARRAY(name, dtype, width, n, plus) {#name, dtype, width, s->count.n + (plus)},
+#include "data/arrays.def"
+#undef DT_ARRAY
+    };
+    dt_str path = {0};
+    dt_status st = DT_OK;
+    for (int a = 0; a < N_ARRAYS && st == DT_OK; a++) {
+        dt_str_clear(&path);
+        dt_str_addf(&path, "%s/%s.npy", s->path, spec[a].name);
+        st = dt_str_status(&path);
+        if (st == DT_OK) {
+            st = dt_npy_map(dt_str_text(&path), spec[a].dtype, spec[a].width, &s->array[a]);
+        }
+        if (st == DT_ENOTFOUND) {
+            st = DT_FAIL(DT_EDATA, "%s/%s.npy is missing from the store", s->path, spec[a].name);
+        } else if (st == DT_OK && s->array[a].rows != spec[a].rows) {
+            st = DT_FAIL(DT_EDATA, "%s/%s.npy has %" PRId64 " rows, store.json announces %" PRId64, s->path,
+                         spec[a].name, s->array[a].rows, spec[a].rows);
+        }
+    }
+    dt_str_fini(&path);
+    return st;
+}
+
+static dt_status check_offsets(const dt_store *s, const char *name, const int64_t *p, int64_t n, int64_t end)
+{
+    if (p[0] != 0 || p[n] != end) {
+        return DT_FAIL(DT_EDATA, "%s/%s.npy runs from %" PRId64 " to %" PRId64 ", expected 0 to %" PRId64, s->path,
+                       name, p[0], p[n], end);
+    }
+    for (int64_t i = 0; i < n; i++) {
+        if (p[i + 1] < p[i]) {
+            return DT_FAIL(DT_EDATA, "%s/%s.npy falls from %" PRId64 " to %" PRId64 " at %" PRId64, s->path, name,
+                           p[i], p[i + 1], i);
+        }
+    }
+    return DT_OK;
+}
+
+static dt_status check_i32(const dt_store *s, const char *name, const int32_t *p, int64_t n, int64_t limit)
+{
+    for (int64_t i = 0; i < n; i++) {
+        if (p[i] < 0 || p[i] >= limit) {
+            return DT_FAIL(DT_EDATA, "%s/%s.npy: %" PRId32 " at %" PRId64 " is outside [0, %" PRId64 ")", s->path,
+                           name, p[i], i, limit);
+        }
+    }
+    return DT_OK;
+}
+
+/* NaN and Inf have all exponent bits set, and nothing else has: a sum of flags vectorises where isfinite would not. */
+static dt_status check_f32(const dt_store *s, const char *name, const float *p, int64_t n)
+{
+    for (int64_t i = 0; i < n; i += 4096) {
+        int64_t end = i + 4096 < n ? i + 4096 : n;
+        uint32_t bad = 0;
+        for (int64_t k = i; k < end; k++) {
+            uint32_t word;
+            memcpy(&word, &p[k], sizeof(word));
+            bad |= (uint32_t)((word & 0x7f800000u) == 0x7f800000u);
+        }
+        for (int64_t k = i; bad != 0 && k < end; k++) {
+            if (!isfinite(p[k])) {
+                return DT_FAIL(DT_EDATA, "%s/%s.npy: value %" PRId64 " is %g", s->path, name, k, (double)p[k]);
+            }
+        }
+    }
+    return DT_OK;
+}
+
+static dt_status check_f64(const dt_store *s, const char *name, const double *p, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        if (!isfinite(p[i])) {
+            return DT_FAIL(DT_EDATA, "%s/%s.npy: value %" PRId64 " is %g", s->path, name, i, p[i]);
+        }
+    }
+    return DT_OK;
+}
+
+/* Sources lie in their target's frame; rows of a track ascend and belong to it. */
+static dt_status check_graph(const dt_store *s)
+{
+    const dt_store_view *v = &s->view;
+    for (int64_t f = 0; f < v->n_frames; f++) {
+        int64_t n = v->frame_row[f + 1] - v->frame_row[f];
+        for (int64_t e = v->edge_ptr[v->frame_row[f]]; e < v->edge_ptr[v->frame_row[f + 1]]; e++) {
+            if (v->edge_src[e] < 0 || v->edge_src[e] >= n) {
+                return DT_FAIL(DT_EDATA, "%s/edge_src.npy: %" PRId32 " at %" PRId64 " is outside frame %" PRId64
+                               " of %" PRId64 " vehicles", s->path, v->edge_src[e], e, f, n);
+            }
+        }
+    }
+    for (int64_t t = 0; t < v->n_tracks; t++) {
+        for (int64_t i = v->track_ptr[t], before = -1; i < v->track_ptr[t + 1]; i++) {
+            int64_t r = v->track_row[i];
+            if (r <= before || r >= v->n_rows || v->row_track[r] != t) {
+                return DT_FAIL(DT_EDATA, "%s/track_row.npy: row %" PRId64 " at %" PRId64 " does not belong to track %"
+                               PRId64 " in time order", s->path, r, i, t);
+            }
+            before = r;
+        }
+    }
+    for (int64_t r = 0; r < v->n_rows; r++) {
+        if (v->risk[r] > DT_RISK_UNKNOWN) {
+            return DT_FAIL(DT_EDATA, "%s/risk.npy: %d at %" PRId64 " is outside [0, %d]", s->path, v->risk[r], r,
+                           DT_RISK_UNKNOWN);
+        }
+    }
+    return DT_OK;
+}
+
+static dt_status check_arrays(const dt_store *s)
+{
+    const dt_store_view *v = &s->view;
+    DT_TRY(check_offsets(s, "scene_frame", v->scene_frame, v->n_scenes, v->n_frames));
+    DT_TRY(check_offsets(s, "frame_row", v->frame_row, v->n_frames, v->n_rows));
+    DT_TRY(check_offsets(s, "track_ptr", v->track_ptr, v->n_tracks, v->n_rows));
+    DT_TRY(check_offsets(s, "edge_ptr", v->edge_ptr, v->n_rows, v->n_edges));
+    DT_TRY(check_i32(s, "scene_site", v->scene_site, v->n_scenes, v->n_sites));
+    DT_TRY(check_i32(s, "row_track", v->row_track, v->n_rows, v->n_tracks));
+    DT_TRY(check_f64(s, "frame_time", v->frame_time, v->n_frames));
+    DT_TRY(check_f64(s, "pose", v->pose, 3 * v->n_rows));
+    DT_TRY(check_f32(s, "node", v->node, DT_NODE_FEATURES * v->n_rows));
+    DT_TRY(check_f32(s, "motion", v->motion, 4 * v->n_rows));
+    DT_TRY(check_f32(s, "edge", v->edge, DT_EDGE_FEATURES * v->n_edges));
+    return check_graph(s);
+}
+
+static void fill_view(dt_store *s)
+{
+    dt_store_view *v = &s->view;
+    v->struct_size = sizeof(*v);
+    v->n_sites = (uint32_t)s->n_sites;
+    v->n_scenes = s->count.scenes;
+    v->n_frames = s->count.frames;
+    v->n_rows = s->count.rows;
+    v->n_tracks = s->count.tracks;
+    v->n_edges = s->count.edges;
+    v->scene_frame = s->array[A_scene_frame].data;
+    v->frame_row = s->array[A_frame_row].data;
+    v->frame_time = s->array[A_frame_time].data;
+    v->node = s->array[A_node].data;
+    v->pose = s->array[A_pose].data;
+    v->motion = s->array[A_motion].data;
+    v->row_track = s->array[A_row_track].data;
+    v->track_ptr = s->array[A_track_ptr].data;
+    v->track_row = s->array[A_track_row].data;
+    v->edge_ptr = s->array[A_edge_ptr].data;
+    v->edge_src = s->array[A_edge_src].data;
+    v->edge = s->array[A_edge].data;
+    v->risk = s->array[A_risk].data;
+    v->scene_site = s->array[A_scene_site].data;
+    v->site = (const char *const *)s->site;
+    v->scene = (const char *const *)s->scene;
+    for (int d = 0; d < DT_NODE_FEATURES; d++) {
+        s->node_mean[d] = s->node_stat[d].mean;
+        s->node_std[d] = s->node_stat[d].std;
+    }
+    for (int d = 0; d < DT_EDGE_FEATURES; d++) {
+        s->edge_mean[d] = s->edge_stat[d].mean;
+        s->edge_std[d] = s->edge_stat[d].std;
+    }
+    v->node_mean = s->node_mean;
+    v->node_std = s->node_std;
+    v->edge_mean = s->edge_mean;
+    v->edge_std = s->edge_std;
+}
+
+static dt_status load_description(dt_store *s)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    dt_str name = {0};
+    dt_str_addf(&name, "%s/store.json", s->path);
+    dt_status st = dt_str_status(&name);
+    if (st == DT_OK && !dt_fs_is_file(dt_str_text(&name))) {
+        st = dt_fs_is_dir(s->path)
+                 ? DT_FAIL(DT_EDATA, "%s has no store.json: not a store (make one with dtrain data import)", s->path)
+                 : DT_FAIL(DT_ENOTFOUND, "there is no store at %s", s->path);
+    }
+    if (st == DT_OK) {
+        st = dt_fs_read_all(dt_str_text(&name), SIZE_MAX / 2, &text, &bytes);
+    }
+    if (st == DT_OK) {
+        st = read_description(s, text, bytes, dt_str_text(&name));
+    }
+    dt_free(text);
+    dt_str_fini(&name);
+    return st;
+}
+
+dt_status dt_store_open(const char *path, dt_store **out_p)
+{
+    dt_store *s = dt_alloc(sizeof(*s));
+    if (s == NULL || (s->path = dt_strdup(path)) == NULL) {
+        dt_free(s);
+        return DT_FAIL(DT_ENOMEM, "no memory to open %s", path);
+    }
+    dt_status st = load_description(s);
+    if (st == DT_OK) {
+        st = map_arrays(s);
+    }
+    if (st == DT_OK) {
+        fill_view(s);
+        st = check_arrays(s);
+    }
+    if (st != DT_OK) {
+        dt_store_close(s);
+        return st;
+    }
+    *out_p = s;
+    return DT_OK;
+}
+
+void dt_store_close(dt_store *s)
+{
+    if (s == NULL) {
+        return;
+    }
+    for (int a = 0; a < N_ARRAYS; a++) {
+        dt_npy_unmap(&s->array[a]);
+    }
+    for (int64_t i = 0; i < s->n_sites; i++) {
+        dt_free(s->site[i]);
+    }
+    for (int64_t i = 0; i < s->n_scenes; i++) {
+        dt_free(s->scene[i]);
+    }
+    dt_free(s->site);
+    dt_free(s->scene);
+    dt_free(s->path);
+    dt_free(s);
+}
+
+const dt_store_view *dt_store_view_of(const dt_store *s)
+{
+    return &s->view;
+}
+
+const int64_t *dt_store_track_ids(const dt_store *s)
+{
+    return s->array[A_track_id].data;
+}
+
+uint64_t dt_store_bytes(const dt_store *s)
+{
+    uint64_t bytes = 0;
+    for (int a = 0; a < N_ARRAYS; a++) {
+        bytes += s->array[a].map_bytes;
+    }
+    return bytes;
+}
+
+const char *dt_store_source(const dt_store *s)
+{
+    return s->source;
+}
+
+int64_t dt_store_risk_count(const dt_store *s, int state)
+{
+    return s->count.risk[state];
+}
+
+const dt_feature_stat *dt_store_node_stat(const dt_store *s)
+{
+    return s->node_stat;
+}
+
+const dt_feature_stat *dt_store_edge_stat(const dt_store *s)
+{
+    return s->edge_stat;
+}

@@ -1,0 +1,600 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Writing a store: frames stream through, then two passes over mapped files make the track lists and risk labels.
+ * See store.h.
+ */
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
+
+#include "data/live.h"
+#include "data/npy.h"
+#include "data/store.h"
+#include "base/err.h"
+#include "base/fs.h"
+#include "base/json.h"
+#include "base/mem.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { SITES_MAX = 4096, NAME_MAX_BYTES = 512 };
+
+/* arrays that are appended to while frames come; track_ptr and track_row are made at the end */
+enum {
+#define DT_ARRAY(name, dtype, width, count, plus) A_##name,
+#include "data/arrays.def"
+#undef DT_ARRAY
+    N_ARRAYS
+};
+
+typedef struct array_spec {
+    const char *name;
+    uint32_t dtype;
+    int64_t width;
+} array_spec;
+
+static const array_spec specs[N_ARRAYS] = {
+#define DT_ARRAY(name, dtype, width, count, plus) {#name, dtype, width},
+#include "data/arrays.def"
+#undef DT_ARRAY
+};
+
+/* Welford's running mean and variance (Knuth, TAOCP 2, 4.2.2). */
+typedef struct moments {
+    double n, min, max, mean, m2;
+} moments;
+
+struct dt_store_writer {
+    char *path, *partial;
+    dt_store_meta meta;
+    dt_npy_writer *array[N_ARRAYS];
+    dt_store_counts count;
+    bool is_in_scene, is_committed;
+    int64_t next_frame, scene_rows; /* in this scene */
+    double scene_t0;                /* time of its frame 0 */
+    dt_live live;                   /* the vehicles in sight */
+    moments node_stat[DT_NODE_FEATURES], edge_stat[DT_EDGE_FEATURES];
+    dt_str scenes;                  /* JSON text of the list */
+    dt_json_out scenes_out;
+    char *site[SITES_MAX];
+    int32_t n_sites;
+    /* room for one frame */
+    uint32_t cap;
+    dt_vehicle *vehicle;
+    dt_features_work work;
+    float *node, *edge, *ittc;
+    int32_t *rowptr, *col;
+};
+
+static void moments_add(moments *m, double x)
+{
+    double d = x - m->mean;
+    m->n += 1;
+    m->mean += d / m->n;
+    m->m2 += d * (x - m->mean);
+    m->min = m->n == 1 || x < m->min ? x : m->min;
+    m->max = m->n == 1 || x > m->max ? x : m->max;
+}
+
+static void array_path(const dt_store_writer *w, int a, dt_str *out)
+{
+    dt_str_clear(out);
+    dt_str_addf(out, "%s/%s.npy", w->partial, specs[a].name);
+}
+
+static dt_status open_arrays(dt_store_writer *w)
+{
+    dt_str path = {0};
+    dt_status st = DT_OK;
+    for (int a = 0; a < N_ARRAYS && st == DT_OK; a++) {
+        if (a == A_track_ptr || a == A_track_row) {
+            continue;
+        }
+        array_path(w, a, &path);
+        st = dt_str_status(&path);
+        if (st == DT_OK) {
+            st = dt_npy_create(dt_str_text(&path), specs[a].dtype, specs[a].width, &w->array[a]);
+        }
+    }
+    dt_str_fini(&path);
+    return st;
+}
+
+dt_status dt_store_create(const char *path, const dt_store_meta *meta, dt_store_writer **out_p)
+{
+    if (!(meta->frame_rate_hz >= 0.1 && meta->frame_rate_hz <= 1000)) {
+        return DT_FAIL(DT_EINVAL, "frame rate %g Hz is outside [0.1, 1000]", meta->frame_rate_hz);
+    }
+    if (dt_fs_is_dir(path) || dt_fs_is_file(path)) {
+        return DT_FAIL(DT_EINVAL, "%s exists already: remove it or choose another name", path);
+    }
+    dt_store_writer *w = dt_alloc(sizeof(*w));
+    dt_str partial = {0};
+    if (w == NULL) {
+        return DT_FAIL(DT_ENOMEM, "no memory to write %s", path);
+    }
+    w->meta = *meta;
+    w->meta.radius_m = meta->radius_m > 0 ? meta->radius_m : DT_RADIUS_M;
+    w->meta.k_max = meta->k_max > 0 ? meta->k_max : DT_NEIGHBOURS;
+    w->meta.source = dt_strdup(meta->source == NULL ? "" : meta->source);
+    w->meta.options = dt_strdup(meta->options == NULL ? "" : meta->options);
+    dt_live_init(&w->live, meta->frame_rate_hz);
+    w->path = dt_strdup(path);
+    dt_str_addf(&partial, "%s.partial", path);
+    w->partial = dt_strdup(dt_str_text(&partial));
+    dt_str_fini(&partial);
+    w->scenes_out = (dt_json_out){.s = &w->scenes};
+    dt_json_arr(&w->scenes_out, NULL);
+    dt_status st = DT_OK;
+    if (w->path == NULL || w->partial == NULL || w->meta.source == NULL || w->meta.options == NULL) {
+        st = DT_FAIL(DT_ENOMEM, "no memory to write %s", path);
+        goto err_destroy;
+    }
+    st = dt_fs_remove_tree(w->partial);
+    if (st == DT_OK) {
+        st = dt_fs_mkdirs(w->partial);
+    }
+    if (st == DT_OK) {
+        st = open_arrays(w);
+    }
+    if (st != DT_OK) {
+        goto err_destroy;
+    }
+    *out_p = w;
+    return DT_OK;
+err_destroy:
+    dt_store_destroy(w);
+    return st;
+}
+
+/* ---- frames -------------------------------------------------------------------------------------------------------- */
+
+/* The number of the vehicle's running track, or of a new one. Fills a missing acceleration. */
+static dt_status track_of(dt_store_writer *w, int64_t frame, dt_vehicle *v, int32_t *track_p)
+{
+    dt_live_vehicle *l = NULL;
+    bool is_new = false;
+    DT_TRY(dt_live_get(&w->live, v->id, frame, &l, &is_new));
+    if (!is_new && l->frame == frame) {
+        return DT_FAIL(DT_EDATA, "vehicle %" PRId64 " is in the frame twice", v->id);
+    }
+    if (is_new) {
+        if (w->count.tracks == INT32_MAX) {
+            return DT_FAIL(DT_EDATA, "more than %d tracks: split the recording into several stores", INT32_MAX);
+        }
+        l->track = (int32_t)w->count.tracks++;
+        l->is_single = 1;
+        w->count.tracks_of_one_frame++;
+        DT_TRY(dt_npy_append(w->array[A_track_id], &v->id, 1));
+        v->accel = isnan(v->accel) ? 0.0 : v->accel;
+    } else {
+        w->count.tracks_of_one_frame -= l->is_single;
+        l->is_single = 0;
+        double dt = (double)(frame - l->frame) / w->meta.frame_rate_hz;
+        v->accel = isnan(v->accel) ? dt_accel_from_speed(l->speed, v->speed, dt) : v->accel;
+    }
+    l->frame = frame;
+    l->speed = v->speed;
+    *track_p = l->track;
+    return DT_OK;
+}
+
+static dt_status reserve_frame(dt_store_writer *w, uint32_t n)
+{
+    if (n <= w->cap) {
+        return DT_OK;
+    }
+    uint32_t cap = 64;
+    while (cap < n) {
+        cap *= 2;
+    }
+    size_t k = w->meta.k_max;
+    dt_free(w->vehicle);
+    dt_free(w->node);
+    dt_free(w->edge);
+    dt_free(w->ittc);
+    dt_free(w->rowptr);
+    dt_free(w->col);
+    w->cap = 0;
+    w->vehicle = dt_alloc_n(cap, sizeof(*w->vehicle));
+    w->node = dt_alloc_n(cap, DT_NODE_FEATURES * sizeof(float));
+    w->edge = dt_alloc_n(cap * k, DT_EDGE_FEATURES * sizeof(float));
+    w->ittc = dt_alloc_n(cap, sizeof(float));
+    w->rowptr = dt_alloc_n((size_t)cap + 1, sizeof(int32_t));
+    w->col = dt_alloc_n(cap * k, sizeof(int32_t));
+    if (w->vehicle == NULL || w->node == NULL || w->edge == NULL || w->ittc == NULL || w->rowptr == NULL ||
+        w->col == NULL) {
+        return DT_FAIL(DT_ENOMEM, "no memory for a frame of %" PRIu32 " vehicles", n);
+    }
+    w->cap = cap;
+    return DT_OK;
+}
+
+dt_status dt_store_scene_begin(dt_store_writer *w)
+{
+    if (w->is_in_scene) {
+        return DT_FAIL(DT_EINVAL, "a scene begins before the last one ended");
+    }
+    w->is_in_scene = true;
+    w->next_frame = 0;
+    w->scene_rows = 0;
+    dt_live_clear(&w->live);
+    return dt_npy_append(w->array[A_scene_frame], &w->count.frames, 1);
+}
+
+static dt_status frame_open(dt_store_writer *w, int64_t frame, double time_s)
+{
+    if (w->next_frame == 0) {
+        w->scene_t0 = time_s - (double)frame / w->meta.frame_rate_hz;
+    }
+    for (; w->next_frame <= frame; w->next_frame++) {
+        double t = w->next_frame == frame ? time_s : w->scene_t0 + (double)w->next_frame / w->meta.frame_rate_hz;
+        DT_TRY(dt_npy_append(w->array[A_frame_row], &w->count.rows, 1));
+        DT_TRY(dt_npy_append(w->array[A_frame_time], &t, 1));
+        w->count.frames++;
+    }
+    return DT_OK;
+}
+
+static dt_status append_row(dt_store_writer *w, const dt_vehicle *v, uint32_t i, int32_t track)
+{
+    double pose[3] = {v->x, v->y, v->heading};
+    float motion[4] = {(float)v->speed, (float)v->accel, (float)v->length,
+                       (float)(isnan(v->width) ? DT_WIDTH_DEFAULT_M : v->width)};
+    uint8_t risk = dt_risk_is_now(v->accel, w->ittc[i]) ? DT_RISK_NOW : DT_RISK_NEGATIVE;
+    int64_t edges = w->count.edges + w->rowptr[i];
+    DT_TRY(dt_npy_append(w->array[A_pose], pose, 1));
+    DT_TRY(dt_npy_append(w->array[A_motion], motion, 1));
+    DT_TRY(dt_npy_append(w->array[A_row_track], &track, 1));
+    DT_TRY(dt_npy_append(w->array[A_edge_ptr], &edges, 1));
+    return dt_npy_append(w->array[A_risk], &risk, 1);
+}
+
+dt_status dt_store_frame(dt_store_writer *w, int64_t frame, double time_s, const dt_vehicle *v, uint32_t n)
+{
+    if (!w->is_in_scene || frame < w->next_frame) {
+        return DT_FAIL(DT_EINVAL, "frame %" PRId64 " comes after frame %" PRId64 " or outside a scene", frame,
+                       w->next_frame - 1);
+    }
+    DT_TRY(reserve_frame(w, n));
+    DT_TRY(frame_open(w, frame, time_s));
+    int32_t track = 0;
+    memcpy(w->vehicle, v, n * sizeof(*v));
+    for (uint32_t i = 0; i < n; i++) { /* the tracks first: they fill accelerations that the features need */
+        DT_TRY(track_of(w, frame, &w->vehicle[i], &track));
+        w->vehicle[i].reserved = (uint32_t)track;
+    }
+    dt_status st = dt_features_frame(&w->work, w->vehicle, n, w->meta.radius_m, w->meta.k_max, w->node, w->rowptr,
+                                     w->col, w->edge, w->ittc);
+    if (st != DT_OK) {
+        return st == DT_EINVAL ? DT_CONTEXT(DT_EDATA, "frame %" PRId64, frame) : st;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        DT_TRY(append_row(w, &w->vehicle[i], i, (int32_t)w->vehicle[i].reserved));
+        for (int d = 0; d < DT_NODE_FEATURES; d++) {
+            moments_add(&w->node_stat[d], w->node[(size_t)i * DT_NODE_FEATURES + (size_t)d]);
+        }
+        for (int32_t e = w->rowptr[i] + 1; e < w->rowptr[i + 1]; e++) { /* the first is the vehicle itself */
+            for (int d = 0; d < DT_EDGE_FEATURES; d++) {
+                moments_add(&w->edge_stat[d], w->edge[(size_t)e * DT_EDGE_FEATURES + (size_t)d]);
+            }
+        }
+    }
+    DT_TRY(dt_npy_append(w->array[A_node], w->node, n));
+    DT_TRY(dt_npy_append(w->array[A_edge_src], w->col, n == 0 ? 0 : w->rowptr[n]));
+    DT_TRY(dt_npy_append(w->array[A_edge], w->edge, n == 0 ? 0 : w->rowptr[n]));
+    w->count.rows += n;
+    w->count.edges += n == 0 ? 0 : w->rowptr[n];
+    w->scene_rows += n;
+    return DT_OK;
+}
+
+static dt_status site_number(dt_store_writer *w, const char *site, int32_t *out_p)
+{
+    for (int32_t i = 0; i < w->n_sites; i++) {
+        if (strcmp(w->site[i], site) == 0) {
+            *out_p = i;
+            return DT_OK;
+        }
+    }
+    if (w->n_sites == SITES_MAX) {
+        return DT_FAIL(DT_EDATA, "more than %d sites", SITES_MAX);
+    }
+    w->site[w->n_sites] = dt_strdup(site);
+    if (w->site[w->n_sites] == NULL) {
+        return DT_FAIL(DT_ENOMEM, "no memory for site %s", site);
+    }
+    *out_p = w->n_sites++;
+    return DT_OK;
+}
+
+dt_status dt_store_scene_end(dt_store_writer *w, const char *name, const char *site)
+{
+    int32_t number = 0;
+    if (!w->is_in_scene || strlen(name) > NAME_MAX_BYTES || strlen(site) > NAME_MAX_BYTES) {
+        return DT_FAIL(DT_EINVAL, "the end of a scene without its begin, or a name above %d bytes", NAME_MAX_BYTES);
+    }
+    if (w->scene_rows == 0) {
+        return DT_FAIL(DT_EDATA, "scene %s has no vehicles", name);
+    }
+    DT_TRY(site_number(w, site, &number));
+    DT_TRY(dt_npy_append(w->array[A_scene_site], &number, 1));
+    dt_json_obj(&w->scenes_out, NULL);
+    dt_json_str(&w->scenes_out, "name", name);
+    dt_json_i64(&w->scenes_out, "site", number);
+    dt_json_i64(&w->scenes_out, "frames", w->next_frame);
+    dt_json_i64(&w->scenes_out, "rows", w->scene_rows);
+    dt_json_end(&w->scenes_out, '}');
+    w->is_in_scene = false;
+    w->count.scenes++;
+    return dt_str_status(&w->scenes);
+}
+
+/* ---- the end: tracks, risk, store.json ------------------------------------------------------------------------------- */
+
+typedef struct maps {
+    dt_npy frame_row, row_track, track_ptr, track_row, risk;
+} maps;
+
+static dt_status open_maps(dt_store_writer *w, maps *m)
+{
+    dt_str p = {0};
+    dt_status st = DT_OK;
+#define OPEN(member, call)                                                                                             \
+    if (st == DT_OK) {                                                                                                 \
+        array_path(w, A_##member, &p);                                                                                 \
+        st = dt_str_status(&p) == DT_OK ? call : DT_ENOMEM;                                                            \
+    }
+    OPEN(frame_row, dt_npy_map(dt_str_text(&p), DT_I64, 0, &m->frame_row))
+    OPEN(row_track, dt_npy_map(dt_str_text(&p), DT_I32, 0, &m->row_track))
+    OPEN(risk, dt_npy_map_rw(dt_str_text(&p), DT_U8, 0, &m->risk))
+    OPEN(track_ptr, dt_npy_create_mapped(dt_str_text(&p), DT_I64, 0, w->count.tracks + 1, &m->track_ptr))
+    OPEN(track_row, dt_npy_create_mapped(dt_str_text(&p), DT_I64, 0, w->count.rows, &m->track_row))
+#undef OPEN
+    dt_str_fini(&p);
+    return st;
+}
+
+/* Counting sort of rows by track; rows come in time order, so each list is too. */
+static void list_tracks(const dt_store_counts *c, const int32_t *row_track, int64_t *ptr, int64_t *track_row)
+{
+    for (int64_t r = 0; r < c->rows; r++) {
+        ptr[row_track[r] + 1]++;
+    }
+    for (int64_t t = 0; t < c->tracks; t++) {
+        ptr[t + 1] += ptr[t];
+    }
+    for (int64_t r = 0; r < c->rows; r++) {
+        track_row[ptr[row_track[r]]++] = r;
+    }
+    for (int64_t t = c->tracks; t > 0; t--) { /* every cursor stands at its end now, which is the next one's begin */
+        ptr[t] = ptr[t - 1];
+    }
+    ptr[0] = 0;
+}
+
+/* The last index i with a[i] <= x, in n ascending numbers, a[0] <= x. */
+static int64_t last_not_above(const int64_t *a, int64_t n, int64_t x)
+{
+    int64_t lo = 0, hi = n;
+    while (hi - lo > 1) {
+        int64_t mid = lo + (hi - lo) / 2;
+        if (a[mid] <= x) {
+            lo = mid;
+        } else {
+            hi = mid;
+        }
+    }
+    return lo;
+}
+
+/* In: DT_RISK_NOW where dangerous in the frame itself, else 0. From the last row of a track to its first: the nearest
+ * danger ahead and the number of frames recorded without a hole are all that a row needs to know of its future. */
+static void label_track(const maps *m, int64_t ahead, int64_t begin, int64_t end, dt_store_counts *c)
+{
+    const int64_t *row = m->track_row.data, *frame_row = m->frame_row.data;
+    uint8_t *risk = (uint8_t *)(uintptr_t)m->risk.data;
+    int64_t n_frames = m->frame_row.rows - 1;
+    int64_t last = last_not_above(frame_row, n_frames + 1, row[end - 1]);
+    int64_t nearest_now = INT64_MAX, frame = last, frame_after = last, run = 0;
+    for (int64_t p = end - 1; p >= begin; p--) {
+        while (frame_row[frame] > row[p]) {
+            frame--;
+        }
+        /* run: frames recorded without a hole right after this one */
+        run = p == end - 1 ? 0 : frame_after == frame + 1 ? run + 1 : 0;
+        frame_after = frame;
+        uint8_t *state = &risk[row[p]];
+        if (*state == DT_RISK_NOW) {
+            nearest_now = frame;
+        } else if (nearest_now != INT64_MAX && nearest_now - frame <= ahead) {
+            *state = DT_RISK_POSITIVE;
+        } else {
+            *state = run >= ahead ? DT_RISK_NEGATIVE : DT_RISK_UNKNOWN;
+        }
+        c->risk[*state]++;
+    }
+}
+
+static dt_status finish_tracks(dt_store_writer *w)
+{
+    maps m = {0};
+    int64_t ahead = (int64_t)floor(DT_RISK_AHEAD_S * w->meta.frame_rate_hz + 1e-6);
+    dt_status st = open_maps(w, &m);
+    if (st != DT_OK) {
+        goto out;
+    }
+    int64_t *ptr = (int64_t *)(uintptr_t)m.track_ptr.data;
+    list_tracks(&w->count, m.row_track.data, ptr, (int64_t *)(uintptr_t)m.track_row.data);
+    memset(w->count.risk, 0, sizeof(w->count.risk));
+    for (int64_t t = 0; t < w->count.tracks; t++) {
+        label_track(&m, ahead, ptr[t], ptr[t + 1], &w->count);
+    }
+    st = dt_npy_sync(&m.track_ptr, "track_ptr.npy");
+    if (st == DT_OK) {
+        st = dt_npy_sync(&m.track_row, "track_row.npy");
+    }
+    if (st == DT_OK) {
+        st = dt_npy_sync(&m.risk, "risk.npy");
+    }
+out:
+    dt_npy_unmap(&m.frame_row);
+    dt_npy_unmap(&m.row_track);
+    dt_npy_unmap(&m.track_ptr);
+    dt_npy_unmap(&m.track_row);
+    dt_npy_unmap(&m.risk);
+    return st;
+}
+
+static void write_stats(dt_json_out *o, const char *key, const char *const *name, const moments *m, int n)
+{
+    dt_json_arr(o, key);
+    for (int d = 0; d < n; d++) {
+        dt_json_obj(o, NULL);
+        dt_json_str(o, "name", name[d]);
+        dt_json_f64(o, "min", m[d].min);
+        dt_json_f64(o, "max", m[d].max);
+        dt_json_f64(o, "mean", m[d].mean);
+        dt_json_f64(o, "std", m[d].n > 0 ? sqrt(m[d].m2 / m[d].n) : 0.0);
+        dt_json_end(o, '}');
+    }
+    dt_json_end(o, ']');
+}
+
+static void write_names(dt_json_out *o, const char *key, const char *const *name, int n)
+{
+    dt_json_arr(o, key);
+    for (int i = 0; i < n; i++) {
+        dt_json_str(o, NULL, name[i]);
+    }
+    dt_json_end(o, ']');
+}
+
+static void describe(dt_store_writer *w, dt_str *text)
+{
+    dt_json_out o = {.s = text};
+    dt_json_obj(&o, NULL);
+    dt_json_str(&o, "format", DT_STORE_FORMAT);
+    dt_json_i64(&o, "version", DT_STORE_VERSION);
+    dt_json_f64(&o, "frame_rate_hz", w->meta.frame_rate_hz);
+    dt_json_obj(&o, "units");
+    dt_json_str(&o, "length", "m");
+    dt_json_str(&o, "speed", "m/s");
+    dt_json_str(&o, "angle", "rad");
+    dt_json_end(&o, '}');
+    dt_json_str(&o, "source", w->meta.source);
+    dt_json_obj(&o, "options");
+    dt_json_str(&o, "import", w->meta.options);
+    dt_json_f64(&o, "radius_m", w->meta.radius_m);
+    dt_json_i64(&o, "neighbours", w->meta.k_max);
+    dt_json_end(&o, '}');
+    write_names(&o, "sites", (const char *const *)w->site, w->n_sites);
+    write_names(&o, "node_features", dt_node_feature_name, DT_NODE_FEATURES);
+    write_names(&o, "edge_features", dt_edge_feature_name, DT_EDGE_FEATURES);
+    dt_json_obj(&o, "counts");
+    dt_json_i64(&o, "scenes", w->count.scenes);
+    dt_json_i64(&o, "frames", w->count.frames);
+    dt_json_i64(&o, "rows", w->count.rows);
+    dt_json_i64(&o, "tracks", w->count.tracks);
+    dt_json_i64(&o, "edges", w->count.edges);
+    dt_json_i64(&o, "tracks_of_one_frame", w->count.tracks_of_one_frame);
+    dt_json_end(&o, '}');
+    dt_json_obj(&o, "risk");
+    dt_json_i64(&o, "negative", w->count.risk[DT_RISK_NEGATIVE]);
+    dt_json_i64(&o, "positive", w->count.risk[DT_RISK_POSITIVE]);
+    dt_json_i64(&o, "now", w->count.risk[DT_RISK_NOW]);
+    dt_json_i64(&o, "unknown", w->count.risk[DT_RISK_UNKNOWN]);
+    dt_json_end(&o, '}');
+    dt_json_obj(&o, "statistics");
+    write_stats(&o, "node", dt_node_feature_name, w->node_stat, DT_NODE_FEATURES);
+    write_stats(&o, "edge", dt_edge_feature_name, w->edge_stat, DT_EDGE_FEATURES);
+    dt_json_end(&o, '}');
+    dt_str_addf(text, ",\"scenes\":%s", dt_str_text(&w->scenes)); /* made as the scenes came */
+    dt_json_end(&o, '}');
+    dt_str_add(text, "\n");
+}
+
+static dt_status write_description(dt_store_writer *w)
+{
+    dt_str text = {0}, path = {0};
+    dt_json_end(&w->scenes_out, ']');
+    describe(w, &text);
+    dt_str_addf(&path, "%s/store.json", w->partial);
+    dt_status st = dt_str_status(&text);
+    if (st == DT_OK) {
+        st = dt_str_status(&path);
+    }
+    if (st == DT_OK) {
+        st = dt_fs_write_atomic(dt_str_text(&path), dt_str_text(&text), text.bytes);
+    }
+    dt_str_fini(&text);
+    dt_str_fini(&path);
+    return st;
+}
+
+dt_status dt_store_commit(dt_store_writer *w)
+{
+    if (w->is_in_scene || w->is_committed) {
+        return DT_FAIL(DT_EINVAL, "a scene is still open, or the store is complete already");
+    }
+    if (w->count.rows == 0) {
+        return DT_FAIL(DT_EDATA, "%s holds no data: not one vehicle in one frame", w->meta.source);
+    }
+    DT_TRY(dt_npy_append(w->array[A_scene_frame], &w->count.frames, 1));
+    DT_TRY(dt_npy_append(w->array[A_frame_row], &w->count.rows, 1));
+    DT_TRY(dt_npy_append(w->array[A_edge_ptr], &w->count.edges, 1));
+    for (int a = 0; a < N_ARRAYS; a++) {
+        dt_npy_writer *array = w->array[a];
+        w->array[a] = NULL;
+        if (array != NULL) {
+            DT_TRY(dt_npy_close(array));
+        }
+    }
+    DT_TRY(finish_tracks(w));
+    DT_TRY(write_description(w));
+    DT_TRY(dt_fs_sync_dir(w->partial));
+    DT_TRY(dt_fs_rename(w->partial, w->path));
+    w->is_committed = true;
+    return DT_OK;
+}
+
+void dt_store_writer_counts(const dt_store_writer *w, dt_store_counts *out_p)
+{
+    *out_p = w->count;
+}
+
+void dt_store_destroy(dt_store_writer *w)
+{
+    if (w == NULL) {
+        return;
+    }
+    for (int a = 0; a < N_ARRAYS; a++) {
+        dt_npy_abandon(w->array[a]);
+    }
+    if (!w->is_committed && w->partial != NULL) {
+        dt_error kept;
+        dt_error_take(&kept, DT_OK); /* the reason for giving up, not what cleaning up may say */
+        (void)!dt_fs_remove_tree(w->partial);
+        (void)!dt_error_put(&kept);
+    }
+    for (int32_t i = 0; i < w->n_sites; i++) {
+        dt_free(w->site[i]);
+    }
+    dt_str_fini(&w->scenes);
+    dt_features_work_fini(&w->work);
+    dt_live_fini(&w->live);
+    dt_free(w->vehicle);
+    dt_free(w->node);
+    dt_free(w->edge);
+    dt_free(w->ittc);
+    dt_free(w->rowptr);
+    dt_free(w->col);
+    dt_free((char *)(uintptr_t)w->meta.source);
+    dt_free((char *)(uintptr_t)w->meta.options);
+    dt_free(w->path);
+    dt_free(w->partial);
+    dt_free(w);
+}
