@@ -5,6 +5,7 @@
 #include <config.h>
 
 #include "backend/kernel.h"
+#include "backend/cpu/gemm.h"
 #include "backend/cpu/isa.h"
 
 #include <string.h>
@@ -81,6 +82,12 @@ size_t dt_kernel_scratch(uint32_t op, dt_lane lane, const dt_attr *attr, const d
 {
     const size_t word = lane == DT_LANE_CPU ? sizeof(float) : sizeof(double); /* the reference carries sums in double */
     switch (op) {
+    case DT_OPX_LINEAR: /* what a product packs of w^T, w, x */
+        return lane == DT_LANE_CPU ? dt_gemm_floats(in[1].dim[0], in[1].dim[1]) * word : 0;
+    case DT_OPX_LINEAR_DX:
+        return lane == DT_LANE_CPU ? dt_gemm_floats(in[1].dim[1], in[1].dim[0]) * word : 0;
+    case DT_OPX_LINEAR_DW:
+        return lane == DT_LANE_CPU ? dt_gemm_floats(in[0].dim[in[0].rank - 1], dt_view_rows(&in[0], 1)) * word : 0;
     case DT_OPX_LSTM: /* cell state [S,H] */
         return (size_t)(in[0].dim[1] * in[1].dim[1]) * word;
     case DT_OPX_LSTM_BWD: /* dh, dc [S,H], one row of gates [4H] */

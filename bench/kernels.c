@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Speed of the CPU kernels at the sizes of the guide, products beside oneDNN's own numbers. Not part of make check:
+ *   make bench/kernels && bench/kernels [filter]        DTRAIN_CPU_ISA=avx2 bench/kernels
+ * Each row is the first eighth of many runs on one thread, sorted. Shared machines change speed from second to second: compare
+ * columns of one row, not rows of two runs.
+ */
+#include <config.h>
+
+#include <dnnl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/cpu/isa.h"
+#include "backend/kernel.h"
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/rng.h"
+#include "optim/optim.h"
+
+enum { MAX_TENSORS = 16, REPEATS = 31 };
+
+typedef struct bench {
+    dt_attr attr;
+    dt_view in[MAX_TENSORS], out[MAX_TENSORS];
+    void *owned[2 * MAX_TENSORS];
+    uint32_t n_in, n_out, n_owned;
+} bench;
+
+static int compare(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* the faster end of many: what the kernel takes when nobody else wants the core */
+static double fast(double *t, int n)
+{
+    qsort(t, (size_t)n, sizeof(*t), compare);
+    return t[n / 8];
+}
+
+static void *values(bench *b, int64_t n, double scale)
+{
+    float *p = dt_alloc((size_t)n * 4 + 64);
+    const dt_rng_key key = {.seed = 1, .sample = b->n_owned};
+    for (int64_t i = 0; i < n; i++) {
+        p[i] = (float)(scale * (dt_rng_uniform(&key, (uint64_t)i) - 0.5));
+    }
+    b->owned[b->n_owned++] = p;
+    return p;
+}
+
+static dt_view view(bench *b, int32_t rank, int64_t d0, int64_t d1, int64_t d2)
+{
+    dt_view v = {.rank = rank, .dim = {d0, d1, d2}, .dtype = DT_F32};
+    v.data = values(b, dt_view_count(&v), 2);
+    return v;
+}
+
+static void in(bench *b, int32_t rank, int64_t d0, int64_t d1, int64_t d2)
+{
+    b->in[b->n_in++] = view(b, rank, d0, d1, d2);
+}
+
+static void out(bench *b, int32_t rank, int64_t d0, int64_t d1, int64_t d2)
+{
+    b->out[b->n_out++] = view(b, rank, d0, d1, d2);
+}
+
+static void absent(bench *b)
+{
+    b->n_in++;
+}
+
+/* complete graphs of n vehicles, as in a scene */
+static void graph(bench *b, int64_t N, int64_t n)
+{
+    int32_t *rowptr = values(b, N + 1, 0), *col = values(b, N * n, 0);
+    for (int64_t i = 0; i < N; i++) {
+        rowptr[i + 1] = (int32_t)((i + 1) * n);
+        for (int64_t k = 0; k < n; k++) {
+            col[i * n + k] = (int32_t)(i / n * n + k);
+        }
+    }
+    b->in[b->n_in++] = (dt_view){.data = rowptr, .rank = 1, .dim = {N + 1}, .dtype = DT_I32};
+    b->in[b->n_in++] = (dt_view){.data = col, .rank = 1, .dim = {N * n}, .dtype = DT_I32};
+}
+
+static void bench_free(bench *b)
+{
+    for (uint32_t i = 0; i < b->n_owned; i++) {
+        dt_free(b->owned[i]);
+    }
+}
+
+/* ns per call */
+static double time_kernel(uint32_t op, bench *b)
+{
+    static const dt_kernel_run run = {.seed = 1, .training = 1};
+    dt_kernel *kernel = dt_kernel_find(op, DT_LANE_CPU);
+    dt_kernel_args a = {&b->attr, &run, b->in, b->out, b->n_in, b->n_out, NULL};
+    a.scratch = dt_alloc(dt_kernel_scratch(op, DT_LANE_CPU, &b->attr, b->in, b->n_in, b->out, b->n_out) + 64);
+    double t[REPEATS], one = 0;
+    int64_t n = 1;
+    for (int i = 0; i < REPEATS; i++) {
+        const double start = dt_clock_s();
+        for (int64_t k = 0; k < n; k++) {
+            kernel(&a);
+        }
+        t[i] = (dt_clock_s() - start) / (double)n;
+        one = i == 2 ? t[i] : one;
+        if (i == 2) { /* warm: about a millisecond each from here on */
+            n = one > 1e-3 ? 1 : (int64_t)(1e-3 / one) + 1;
+        }
+    }
+    dt_free(a.scratch);
+    return fast(t + 3, REPEATS - 3) * 1e9;
+}
+
+static double time_dnnl(char ta, char tb, int64_t M, int64_t N, int64_t K, const float *a, const float *b, float beta,
+                        float *c)
+{
+    double t[REPEATS];
+    for (int i = 0; i < REPEATS; i++) {
+        const int n = 1 + (int)(1e8 / (double)(M * N * K));
+        const double start = dt_clock_s();
+        for (int k = 0; k < n; k++) {
+            dnnl_sgemm(ta, tb, M, N, K, 1, a, ta == 'N' ? K : M, b, tb == 'N' ? N : K, beta, c, N);
+        }
+        t[i] = (dt_clock_s() - start) / n;
+    }
+    return fast(t + 3, REPEATS - 3) * 1e9;
+}
+
+static void products(const char *filter)
+{
+    static const int64_t shapes[][3] = { /* rows, inputs, outputs */
+        {16, 256, 256},   {64, 256, 256},   {256, 256, 256},  {640, 256, 256}, {1000, 256, 256}, {16, 256, 1024},
+        {64, 256, 1024},  {256, 256, 1024}, {960, 256, 1024}, {256, 1024, 256}, {256, 9, 256},   {256, 64, 64},
+        {256, 288, 288},  {256, 640, 640},  {64, 640, 2560},  {256, 640, 2560}, {960, 256, 9},   {256, 256, 1},
+    };
+    printf("%-24s %9s %9s %9s   %9s %9s %9s   (GF/s; own, then oneDNN)\n", "rows, in, out", "forward", "dx", "dw",
+           "forward", "dx", "dw");
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+        const int64_t R = shapes[i][0], K = shapes[i][1], M = shapes[i][2];
+        const double flops = 2.0 * (double)(R * K * M);
+        char name[64];
+        snprintf(name, sizeof(name), "%lld, %lld, %lld", (long long)R, (long long)K, (long long)M);
+        if (strstr("products", filter) == NULL && strstr(name, filter) == NULL) {
+            continue;
+        }
+        bench f = {0}, x = {0}, w = {0};
+        in(&f, 2, R, K, 0);
+        in(&f, 2, M, K, 0);
+        in(&f, 1, M, 0, 0);
+        out(&f, 2, R, M, 0);
+        in(&x, 2, R, M, 0);
+        in(&x, 2, M, K, 0);
+        out(&x, 2, R, K, 0);
+        in(&w, 2, R, K, 0);
+        in(&w, 2, R, M, 0);
+        out(&w, 2, M, K, 0);
+        w.out[0].accum = 1;
+        const double t[6] = {
+            time_kernel(DT_OPX_LINEAR, &f),
+            time_kernel(DT_OPX_LINEAR_DX, &x),
+            time_kernel(DT_OPX_LINEAR_DW, &w),
+            time_dnnl('N', 'T', R, M, K, f.in[0].data, f.in[1].data, 0, f.out[0].data),
+            time_dnnl('N', 'N', R, K, M, x.in[0].data, x.in[1].data, 0, x.out[0].data),
+            time_dnnl('T', 'N', M, K, R, w.in[1].data, w.in[0].data, 1, w.out[0].data),
+        };
+        printf("%-24s %9.1f %9.1f %9.1f   %9.1f %9.1f %9.1f\n", name, flops / t[0], flops / t[1], flops / t[2],
+               flops / t[3], flops / t[4], flops / t[5]);
+        bench_free(&f);
+        bench_free(&x);
+        bench_free(&w);
+    }
+}
+
+static void report(const char *filter, const char *name, uint32_t op, bench *b, double flops, double bytes)
+{
+    if (strstr(name, filter) != NULL) {
+        const double ns = time_kernel(op, b);
+        printf("%-34s %11.0f ns %9.1f GF/s %9.1f GB/s\n", name, ns, flops / ns, bytes / ns);
+    }
+    bench_free(b);
+    memset(b, 0, sizeof(*b));
+}
+
+static void attention(const char *filter)
+{
+    const int64_t N = 256, n = 16, E = N * n, D = 256, H = 8;
+    const double products_flops = 2.0 * (double)(E * D);
+    bench b = {.attr = {{H}, {0.2}}};
+    in(&b, 2, N, D, 0);
+    in(&b, 1, D, 0, 0);
+    in(&b, 1, D, 0, 0);
+    in(&b, 2, E, 4, 0);
+    in(&b, 2, H, 4, 0);
+    graph(&b, N, n);
+    out(&b, 2, N, D, 0);
+    out(&b, 2, E, H, 0);
+    report(filter, "gat, 16 scenes of 16", DT_OPX_GAT, &b, products_flops, 0);
+
+    b.attr = (dt_attr){{H}, {0.2}};
+    in(&b, 2, N, D, 0);
+    in(&b, 2, N, D, 0);
+    in(&b, 1, D, 0, 0);
+    in(&b, 1, D, 0, 0);
+    in(&b, 2, E, 4, 0);
+    in(&b, 2, H, 4, 0);
+    graph(&b, N, n);
+    in(&b, 2, E, H, 0);
+    out(&b, 2, N, D, 0);
+    out(&b, 1, D, 0, 0);
+    out(&b, 1, D, 0, 0);
+    b.n_out++; /* edge features are data */
+    out(&b, 2, H, 4, 0);
+    report(filter, "gat backward", DT_OPX_GAT_BWD, &b, 2 * products_flops, 0);
+
+    b.attr = (dt_attr){{H}, {0}};
+    in(&b, 2, N, D, 0);
+    in(&b, 2, N, D, 0);
+    in(&b, 2, N, D, 0);
+    in(&b, 2, E, H, 0);
+    graph(&b, N, n);
+    out(&b, 2, N, D, 0);
+    out(&b, 2, E, H, 0);
+    report(filter, "graph qk, 16 scenes of 16", DT_OPX_GRAPH_QK, &b, 2 * products_flops, 0);
+
+    b.attr = (dt_attr){{H}, {0}};
+    in(&b, 2, N, D, 0);
+    in(&b, 2, N, D, 0);
+    in(&b, 2, N, D, 0);
+    in(&b, 2, N, D, 0);
+    in(&b, 2, E, H, 0);
+    graph(&b, N, n);
+    in(&b, 2, E, H, 0);
+    out(&b, 2, N, D, 0);
+    out(&b, 2, N, D, 0);
+    out(&b, 2, N, D, 0);
+    out(&b, 2, E, H, 0);
+    report(filter, "graph qk backward", DT_OPX_GRAPH_QK_BWD, &b, 4 * products_flops, 0);
+}
+
+static void recurrence(const char *filter)
+{
+    static const int64_t sequences[] = {16, 64};
+    for (int i = 0; i < 2; i++) {
+        const int64_t T = 15, S = sequences[i], H = 256;
+        char name[64];
+        bench b = {0};
+        in(&b, 3, T, S, 4 * H);
+        in(&b, 2, 4 * H, H, 0);
+        absent(&b);
+        out(&b, 3, T, S, H);
+        out(&b, 3, T, S, 4 * H);
+        out(&b, 3, T, S, H);
+        snprintf(name, sizeof(name), "lstm, T 15, H 256, S %lld", (long long)S);
+        report(filter, name, DT_OPX_LSTM, &b, 2.0 * (double)((T - 1) * S * 4 * H * H), 0);
+        in(&b, 3, T, S, H);
+        in(&b, 3, T, S, H);
+        in(&b, 3, T, S, 4 * H);
+        in(&b, 3, T, S, H);
+        in(&b, 2, 4 * H, H, 0);
+        absent(&b);
+        out(&b, 3, T, S, 4 * H);
+        out(&b, 2, 4 * H, H, 0);
+        b.out[1].accum = 1;
+        snprintf(name, sizeof(name), "lstm backward, S %lld", (long long)S);
+        report(filter, name, DT_OPX_LSTM_BWD, &b, 4.0 * (double)((T - 1) * S * 4 * H * H), 0);
+        in(&b, 3, T, S, 3 * H);
+        in(&b, 2, 3 * H, H, 0);
+        in(&b, 1, 3 * H, 0, 0);
+        absent(&b);
+        out(&b, 3, T, S, H);
+        out(&b, 3, T, S, 4 * H);
+        snprintf(name, sizeof(name), "gru, S %lld", (long long)S);
+        report(filter, name, DT_OPX_GRU, &b, 2.0 * (double)((T - 1) * S * 3 * H * H), 0);
+        in(&b, 3, T, S, H);
+        in(&b, 3, T, S, H);
+        in(&b, 3, T, S, 4 * H);
+        in(&b, 2, 3 * H, H, 0);
+        absent(&b);
+        out(&b, 3, T, S, 3 * H);
+        out(&b, 2, 3 * H, H, 0);
+        out(&b, 1, 3 * H, 0, 0);
+        snprintf(name, sizeof(name), "gru backward, S %lld", (long long)S);
+        report(filter, name, DT_OPX_GRU_BWD, &b, 4.0 * (double)((T - 1) * S * 3 * H * H), 0);
+    }
+}
+
+static void elements(const char *filter)
+{
+    const int64_t R = 256, D = 256;
+    const double mb = (double)(R * D * 4);
+    static const char *const names[] = {"relu", "leaky", "elu", "gelu", "tanh", "sigmoid", "softplus", "exp", "log"};
+    for (int fn = DT_FN_RELU; fn <= DT_FN_LOG; fn++) {
+        char name[64];
+        bench b = {.attr = {{fn}, {1}}};
+        in(&b, 2, R, D, 0);
+        out(&b, 2, R, D, 0);
+        snprintf(name, sizeof(name), "%s, 256 x 256", names[fn - 1]);
+        report(filter, name, DT_OPX_UNARY, &b, 0, 2 * mb);
+        b.attr = (dt_attr){{fn}, {1}};
+        in(&b, 2, R, D, 0);
+        in(&b, 2, R, D, 0);
+        out(&b, 2, R, D, 0);
+        snprintf(name, sizeof(name), "%s backward", names[fn - 1]);
+        report(filter, name, DT_OPX_UNARY_BWD, &b, 0, 3 * mb);
+    }
+    bench b = {.attr = {{DT_BIN_ADD}, {0}}};
+    in(&b, 2, R, D, 0);
+    in(&b, 2, R, D, 0);
+    out(&b, 2, R, D, 0);
+    report(filter, "add", DT_OPX_BINARY, &b, 0, 3 * mb);
+    b.attr.f[0] = 1e-5;
+    in(&b, 2, R, D, 0);
+    in(&b, 1, D, 0, 0);
+    in(&b, 1, D, 0, 0);
+    in(&b, 2, R, D, 0);
+    out(&b, 2, R, D, 0);
+    out(&b, 2, R, 2, 0);
+    report(filter, "layernorm + residual", DT_OPX_LAYERNORM, &b, 0, 3 * mb);
+    in(&b, 2, R, D, 0);
+    in(&b, 2, R, D, 0);
+    in(&b, 1, D, 0, 0);
+    in(&b, 2, R, D, 0);
+    in(&b, 2, R, 2, 0);
+    out(&b, 2, R, D, 0);
+    out(&b, 1, D, 0, 0);
+    out(&b, 1, D, 0, 0);
+    report(filter, "layernorm backward", DT_OPX_LAYERNORM_BWD, &b, 0, 4 * mb);
+    in(&b, 2, R, D, 0);
+    out(&b, 1, D, 0, 0);
+    report(filter, "column sum", DT_OPX_COLSUM, &b, 0, mb);
+    in(&b, 2, R, D, 0);
+    in(&b, 2, R, D, 0);
+    out(&b, 2, R, 2 * D, 0);
+    report(filter, "concat", DT_OPX_CONCAT, &b, 0, 4 * mb);
+    b.attr = (dt_attr){{1}, {0.1}};
+    in(&b, 2, R, D, 0);
+    b.in[b.n_in++] = (dt_view){.data = values(&b, 2 * R, 0), .rank = 1, .dim = {R}, .dtype = DT_I64};
+    out(&b, 2, R, D, 0);
+    report(filter, "dropout", DT_OPX_DROPOUT, &b, 0, 2 * mb);
+    in(&b, 2, 64 * 25, 2, 0);
+    in(&b, 2, 64 * 25, 2, 0);
+    in(&b, 2, 64 * 25, 2, 0);
+    in(&b, 1, 64 * 25, 0, 0);
+    out(&b, 1, 1, 0, 0);
+    report(filter, "gaussian nll, 64 x 25 x 2", DT_OPX_GAUSSIAN_NLL, &b, 0, 64 * 25 * 28);
+    in(&b, 1, 1, 0, 0);
+    values(&b, 2, 0);
+    b.in[0].data = b.owned[b.n_owned - 1];
+    in(&b, 2, 64 * 25, 2, 0);
+    in(&b, 2, 64 * 25, 2, 0);
+    in(&b, 2, 64 * 25, 2, 0);
+    in(&b, 1, 64 * 25, 0, 0);
+    out(&b, 2, 64 * 25, 2, 0);
+    out(&b, 2, 64 * 25, 2, 0);
+    report(filter, "gaussian nll backward", DT_OPX_GAUSSIAN_NLL_BWD, &b, 0, 64 * 25 * 44);
+}
+
+static void optimizer(const char *filter)
+{
+    const int64_t n = 1500000;
+    bench b = {0};
+    float *p = values(&b, n, 1), *g = values(&b, n, 1), *m = values(&b, n, 0), *v = values(&b, n, 0);
+    double t[2][9];
+    volatile double sink = 0;
+    for (int i = 0; i < 9 && strstr("adamw", filter) != NULL; i++) {
+        const dt_optim_step s = {.kind = DT_OPTIM_ADAMW, .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8,
+                                 .weight_decay = 0.01, .grad_scale = 1, .step = (uint64_t)i + 1};
+        double start = dt_clock_s();
+        dt_optim_update(&s, p, g, m, v, 0, n);
+        t[0][i] = dt_clock_s() - start;
+        start = dt_clock_s();
+        sink += dt_optim_sum_squares(g, 0, n);
+        t[1][i] = dt_clock_s() - start;
+    }
+    if (strstr("adamw", filter) != NULL) {
+        printf("%-34s %11.0f ns %9.2f ns/parameter\n", "adamw, 1.5M parameters", fast(t[0], 9) * 1e9,
+               fast(t[0], 9) * 1e9 / (double)n);
+        printf("%-34s %11.0f ns %9.2f ns/parameter\n", "sum of squares", fast(t[1], 9) * 1e9,
+               fast(t[1], 9) * 1e9 / (double)n);
+    }
+    bench_free(&b);
+}
+
+int main(int argc, char **argv)
+{
+    const char *filter = argc > 1 ? argv[1] : "";
+    if (dt_cpu_check() != DT_OK) {
+        fprintf(stderr, "DTRAIN_CPU_ISA is not usable here\n");
+        return 2;
+    }
+    dt_cpu_thread_init();
+    printf("cpu kernels: %s\n", dt_cpu_isa());
+    products(filter);
+    attention(filter);
+    recurrence(filter);
+    elements(filter);
+    optimizer(filter);
+    return 0;
+}
