@@ -17,7 +17,9 @@ dt_status dt_fs_create(const char *path, int *out_fd) DT_NODISCARD; /* new file,
 dt_status dt_fs_write(int fd, const char *path, const void *p, size_t bytes) DT_NODISCARD; /* all of it */
 dt_status dt_fs_sync_close(int fd, const char *path) DT_NODISCARD;  /* fsync then close; closes in any case */
 dt_status dt_fs_sync_dir(const char *path) DT_NODISCARD;
+void dt_fs_flush_set(bool is_real); /* tests: false makes fsync a name only; calls still fail and kill on demand */
 dt_status dt_fs_rename(const char *from, const char *to) DT_NODISCARD;
+dt_status dt_fs_swap(const char *a, const char *b) DT_NODISCARD; /* exchange two names in one step (Linux); point fs.rename */
 dt_status dt_fs_write_atomic(const char *path, const void *p, size_t bytes) DT_NODISCARD; /* temp, fsync, rename, fsync dir */
 dt_status dt_fs_read_all(const char *path, size_t max_bytes, char **out_p, size_t *bytes_p) DT_NODISCARD; /* NUL-terminated; dt_free */
 dt_status dt_fs_map(const char *path, const void **out_p, size_t *bytes_p) DT_NODISCARD; /* read-only mmap; empty file is DT_EDATA */

@@ -1,2 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# core_libdtcore_la_SOURCES += core/checkpoint/x.c core/checkpoint/x.h
+core_libdtcore_la_SOURCES += \
+	core/checkpoint/checkpoint.h \
+	core/checkpoint/load.c \
+	core/checkpoint/manifest.c core/checkpoint/manifest.h \
+	core/checkpoint/safetensors.c core/checkpoint/safetensors.h \
+	core/checkpoint/save.c

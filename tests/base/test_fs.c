@@ -188,6 +188,22 @@ static void test_rename(void **state)
     assert_non_null(strstr(dt_error_text(), "cannot rename"));
 }
 
+static void test_swap(void **state)
+{
+    (void)state;
+    put("f", "one");
+    put("g", "two");
+    char other[512], *text = NULL;
+    size_t bytes = 0;
+    snprintf(other, sizeof(other), "%s/g", top);
+    assert_int_equal(dt_fs_swap(at("f"), other), DT_OK);
+    assert_int_equal(dt_fs_read_all(at("f"), 10, &text, &bytes), DT_OK);
+    assert_string_equal(text, "two");
+    dt_free(text);
+    assert_int_equal(dt_fs_swap(at("missing"), other), DT_EIO);
+    assert_non_null(strstr(dt_error_text(), "cannot exchange"));
+}
+
 static void test_list_is_sorted(void **state)
 {
     (void)state;
@@ -252,6 +268,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_read_all_limits, begin, end),
         cmocka_unit_test_setup_teardown(test_map, begin, end),
         cmocka_unit_test_setup_teardown(test_rename, begin, end),
+        cmocka_unit_test_setup_teardown(test_swap, begin, end),
         cmocka_unit_test_setup_teardown(test_list_is_sorted, begin, end),
         cmocka_unit_test_setup_teardown(test_remove_tree, begin, end),
         cmocka_unit_test_setup_teardown(test_sync_dir, begin, end),

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Checkpoints (DISTRIBUTED 5.2 to 5.4): committed folders that hold everything a run needs to go on.
+ *
+ *   <run>/checkpoints/step-000000000123/
+ *       model.safetensors  optim.safetensors  state.json  plugin-<name>.bin...  config.cfg
+ *       MANIFEST.json      what, by whom, and of each file bytes, sha256 and a crc32c per MiB
+ *       COMMIT             the 32 bytes sha256(MANIFEST.json): the last thing written
+ *   <run>/checkpoints/LATEST                a hint for people; never trusted
+ *   <run>/checkpoints/quarantine/           damaged checkpoints that a loader met
+ *
+ * A checkpoint is written aside (step-*.tmp.*), every file and folder is flushed, then renamed into place: a crash at any
+ * moment leaves the checkpoints that were there, or those and the new one. Nothing of a checkpoint is used before all its
+ * bytes are verified. Steps are the run's global count, so that the highest number is the newest.
+ * Host only; one process writes a run. Threads: [main].
+ */
+#ifndef DTRAIN_CORE_CHECKPOINT_CHECKPOINT_H
+#define DTRAIN_CORE_CHECKPOINT_CHECKPOINT_H
+
+#include "checkpoint/safetensors.h"
+
+enum { DT_CKPT_MAX_PLUGINS = 32, DT_CKPT_NAME_BYTES = 64, DT_CKPT_PATH_BYTES = 4096 };
+
+/* State of a plugin that is no tensor: opaque, with the plugin's own version. */
+typedef struct dt_ckpt_blob {
+    const char *name; /* letters, digits, _ . - */
+    uint32_t version;
+    const void *data;
+    size_t bytes;
+} dt_ckpt_blob;
+
+typedef struct dt_ckpt_plugin {
+    char name[DT_CKPT_NAME_BYTES], version[32], abi[32];
+} dt_ckpt_plugin;
+
+/* What a checkpoint says about itself. Given by the saver up to `plugins`, the rest is computed. Texts longer than their
+ * field are refused. */
+typedef struct dt_ckpt_info {
+    char run[128];                  /* run id */
+    char phase[DT_CKPT_NAME_BYTES]; /* plugin id of the phase */
+    char config_hash[72], build[64];
+    char metric_name[DT_CKPT_NAME_BYTES]; /* "" when there is none */
+    double metric;                        /* for keeping the best; NAN when there is none */
+    uint64_t step, epoch;
+    uint32_t phase_index;
+    uint32_t leaves, ranks; /* S, and how many ranks saved */
+    bool phase_end;         /* the last of its phase: always kept */
+    uint32_t n_plugins;
+    dt_ckpt_plugin plugins[DT_CKPT_MAX_PLUGINS];
+
+    char path[DT_CKPT_PATH_BYTES]; /* the step folder */
+    char wall_time[32];            /* UTC */
+    char weights_hash[17];         /* of the model's tensors: equal hashes mean equal bits */
+    char state_hash[17];           /* of the model, the optimizer, state.json and the plugins' blobs */
+    uint64_t bytes;                /* of all files */
+    bool valid;                    /* lists: manifest and sizes are in order */
+    char why[256];                 /* lists: why not */
+} dt_ckpt_info;
+
+/* ---- saving ---- */
+
+typedef struct dt_ckpt_save_desc {
+    const char *run_dir; /* checkpoints/ is made below it */
+    dt_ckpt_info info;
+    const dt_ckpt_tensor *model, *optim;
+    uint32_t n_model, n_optim, n_blobs;
+    const char *state_json; /* only what resuming needs, no times: it is part of state_hash */
+    const dt_ckpt_blob *blobs;
+    const char *config; /* the effective configuration; NULL leaves config.cfg out */
+} dt_ckpt_save_desc;
+
+/* Write and commit. A checkpoint of the same step is replaced in one atomic swap. On failure the old ones are untouched
+ * and nothing new can be loaded, except where the flush after the rename failed: then the new one may be there, whole.
+ * info_p (may be NULL): the complete info. Errors: DT_EINVAL, DT_EIO (with what is missing when the disk is full),
+ * DT_ENOMEM. */
+dt_status dt_ckpt_save(const dt_ckpt_save_desc *d, dt_ckpt_info *info_p) DT_NODISCARD;
+
+typedef struct dt_ckpt_keep {
+    uint32_t last; /* newest ones to keep, at least 1 */
+    uint32_t best; /* best ones by info.metric, 0 = none */
+    bool best_is_max;
+} dt_ckpt_keep;
+/* Delete what neither list keeps, except ends of phases and damaged ones; and what crashed saves left. */
+dt_status dt_ckpt_prune(const char *run_dir, const dt_ckpt_keep *keep) DT_NODISCARD;
+
+/* XXH64 of tensors' bytes in name order, names not included, as 16 hex digits. DT_ENOMEM. */
+dt_status dt_ckpt_hash(const dt_ckpt_tensor *t, uint32_t n, char out[17]) DT_NODISCARD;
+
+/* ---- loading ---- */
+
+typedef struct dt_ckpt dt_ckpt;
+
+/* Open the newest valid checkpoint of path, which is a run directory, a checkpoints folder, or one step folder.
+ * All bytes are verified here. Damaged ones that are passed over are moved to quarantine/ when quarantine is true and
+ * path is not a step folder itself. report (may be NULL): one line for each, and why.
+ * Errors: DT_ENOTFOUND "no checkpoint in ...", DT_EDATA "none of the n checkpoints ... is valid", DT_EIO, DT_ENOMEM. */
+dt_status dt_ckpt_open(const char *path, bool quarantine, dt_str *report, dt_ckpt **out_p) DT_NODISCARD;
+void dt_ckpt_close(dt_ckpt *c);
+
+const dt_ckpt_info *dt_ckpt_info_get(const dt_ckpt *c);
+const dt_safetensors *dt_ckpt_model(const dt_ckpt *c);
+const dt_safetensors *dt_ckpt_optim(const dt_ckpt *c);
+/* Into place, by name; see dt_safetensors_load. */
+dt_status dt_ckpt_load_model(const dt_ckpt *c, const dt_ckpt_tensor *want, uint32_t n, uint32_t flags) DT_NODISCARD;
+dt_status dt_ckpt_load_optim(const dt_ckpt *c, const dt_ckpt_tensor *want, uint32_t n, uint32_t flags) DT_NODISCARD;
+const char *dt_ckpt_state(const dt_ckpt *c, size_t *bytes_p);  /* not NUL-terminated */
+const char *dt_ckpt_config(const dt_ckpt *c, size_t *bytes_p); /* the same; NULL when it has none */
+bool dt_ckpt_blob_find(const dt_ckpt *c, const char *name, dt_ckpt_blob *out_p);
+
+/* ---- looking ---- */
+
+/* All checkpoints of a run directory or checkpoints folder, oldest first; manifests are checked, bytes are not. Free with
+ * dt_free. A folder without any gives n = 0. DT_ENOTFOUND when there is no such folder. */
+dt_status dt_ckpt_list(const char *path, dt_ckpt_info **out_p, uint32_t *n_p) DT_NODISCARD;
+/* The manifest of the newest valid-looking one below path (or of a step folder); its bytes are not read. */
+dt_status dt_ckpt_inspect(const char *path, dt_ckpt_info *out_p) DT_NODISCARD;
+/* Read and check every byte of one step folder. */
+dt_status dt_ckpt_verify(const char *step_dir, dt_ckpt_info *out_p) DT_NODISCARD;
+
+#endif

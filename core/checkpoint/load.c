@@ -1,0 +1,502 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Finding, verifying and loading checkpoints. See checkpoint.h.
+ */
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
+
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/manifest.h"
+#include "base/err.h"
+#include "base/fs.h"
+#include "base/hash.h"
+#include "base/mem.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+/* A file's verified bytes. */
+typedef struct mapped {
+    const void *bytes;
+    size_t n;
+} mapped;
+
+struct dt_ckpt {
+    dt_manifest m;
+    mapped map[DT_MANIFEST_MAX_FILES]; /* as m.file */
+    dt_safetensors *model, *optim;
+};
+
+static const char *const required_files[] = {"model.safetensors", "optim.safetensors", "state.json"};
+
+static bool is_step_name(const char *name)
+{
+    return strlen(name) == 17 && memcmp(name, "step-", 5) == 0 && strspn(name + 5, "0123456789") == 12;
+}
+
+/* The last part of a path, without slashes at its end, in out. */
+static void base_name(const char *path, char *out, size_t bytes)
+{
+    size_t end = strlen(path);
+    while (end > 1 && path[end - 1] == '/') {
+        end--;
+    }
+    size_t begin = end;
+    while (begin > 0 && path[begin - 1] != '/') {
+        begin--;
+    }
+    snprintf(out, bytes, "%.*s", (int)(end - begin), path + begin);
+}
+
+/* A file inside a folder; false when the path is too long. */
+static bool join(const char *folder, const char *name, char out[DT_CKPT_PATH_BYTES])
+{
+    return snprintf(out, DT_CKPT_PATH_BYTES, "%s/%s", folder, name) < DT_CKPT_PATH_BYTES;
+}
+
+static dt_status too_long(const char *folder)
+{
+    return DT_FAIL(DT_EINVAL, "a path in %.64s... is longer than the limit of %d bytes", folder, DT_CKPT_PATH_BYTES - 1);
+}
+
+/* A file that the layout demands is damage when it is missing. */
+static dt_status damage(dt_status st)
+{
+    return st == DT_ENOTFOUND ? DT_CONTEXT(DT_EDATA, "incomplete") : st;
+}
+
+/* ---- the manifest of one folder ---- */
+
+static dt_status check_commit(const char *dir, const char *text, size_t bytes)
+{
+    char path[DT_CKPT_PATH_BYTES], *commit = NULL;
+    size_t commit_bytes = 0;
+    if (!join(dir, "COMMIT", path)) {
+        return too_long(dir);
+    }
+    dt_status st = dt_fs_read_all(path, 32, &commit, &commit_bytes);
+    if (st == DT_ENOTFOUND) {
+        return DT_FAIL(DT_EDATA, "%s was never committed: it has no COMMIT", dir);
+    }
+    DT_TRY(st);
+    uint8_t digest[32];
+    dt_sha256 sha;
+    dt_sha256_init(&sha);
+    dt_sha256_add(&sha, text, bytes);
+    dt_sha256_end(&sha, digest);
+    bool is_same = commit_bytes == sizeof(digest) && memcmp(commit, digest, sizeof(digest)) == 0;
+    dt_free(commit);
+    return is_same ? DT_OK : DT_FAIL(DT_EDATA, "%s: COMMIT is not the sha256 of MANIFEST.json: one of them is damaged", dir);
+}
+
+static dt_status check_sizes(const char *dir, const dt_manifest *m)
+{
+    for (size_t i = 0; i < sizeof(required_files) / sizeof(required_files[0]); i++) {
+        if (dt_manifest_find(m, required_files[i]) == NULL) {
+            return DT_FAIL(DT_EDATA, "%s: its manifest lacks %s", dir, required_files[i]);
+        }
+    }
+    for (uint32_t i = 0; i < m->n_files; i++) {
+        char path[DT_CKPT_PATH_BYTES];
+        struct stat info;
+        if (!join(dir, m->file[i].name, path)) {
+            return too_long(dir);
+        }
+        if (stat(path, &info) != 0 || !S_ISREG(info.st_mode)) {
+            return DT_FAIL(DT_EDATA, "%s is missing", path);
+        }
+        if ((uint64_t)info.st_size != m->file[i].bytes) {
+            return DT_FAIL(DT_EDATA, "%s has %lld bytes, its manifest says %llu", path, (long long)info.st_size,
+                           (unsigned long long)m->file[i].bytes);
+        }
+    }
+    return DT_OK;
+}
+
+/* Into a zeroed m; what it says of the bytes is not checked here. */
+static dt_status read_manifest(const char *dir, dt_manifest *m)
+{
+    char path[DT_CKPT_PATH_BYTES], name[32], want[32], *text = NULL;
+    size_t bytes = 0;
+    if (!join(dir, "MANIFEST.json", path)) {
+        return too_long(dir);
+    }
+    DT_TRY(damage(dt_fs_read_all(path, DT_MANIFEST_MAX_BYTES, &text, &bytes)));
+    dt_status st = check_commit(dir, text, bytes);
+    if (st == DT_OK) {
+        st = dt_manifest_parse(text, bytes, path, m);
+    }
+    dt_free(text);
+    DT_TRY(st);
+    snprintf(m->info.path, sizeof(m->info.path), "%s", dir);
+    base_name(dir, name, sizeof(name));
+    snprintf(want, sizeof(want), "step-%012llu", (unsigned long long)m->info.step);
+    if (is_step_name(name) && strcmp(name, want) != 0) {
+        st = DT_FAIL(DT_EDATA, "%s holds step %llu: the folder was renamed", dir, (unsigned long long)m->info.step);
+    }
+    if (st == DT_OK) {
+        st = check_sizes(dir, m);
+    }
+    if (st != DT_OK) {
+        dt_manifest_fini(m);
+        return st;
+    }
+    m->info.valid = true;
+    return DT_OK;
+}
+
+/* ---- all bytes of one folder ---- */
+
+static dt_status verify_file(const char *dir, const dt_manifest_file *f, mapped *map)
+{
+    char path[DT_CKPT_PATH_BYTES], hex[65];
+    if (!join(dir, f->name, path)) {
+        return too_long(dir);
+    }
+    if (f->bytes > 0) {
+        DT_TRY(damage(dt_fs_map(path, &map->bytes, &map->n)));
+    }
+    if (map->n != f->bytes) {
+        return DT_FAIL(DT_EDATA, "%s has %zu bytes, its manifest says %llu", path, map->n, (unsigned long long)f->bytes);
+    }
+    dt_sha256 sha;
+    dt_sha256_init(&sha);
+    for (uint32_t i = 0; i < f->n_crc; i++) {
+        const size_t at = (size_t)i * DT_MANIFEST_CHUNK, left = map->n - at;
+        const size_t n = left < DT_MANIFEST_CHUNK ? left : DT_MANIFEST_CHUNK;
+        const uint8_t *chunk = (const uint8_t *)map->bytes + at;
+        if (dt_crc32c(0, chunk, n) != f->crc[i]) {
+            return DT_FAIL(DT_EDATA, "%s is damaged between bytes %zu and %zu (crc32c)", path, at, at + n);
+        }
+        dt_sha256_add(&sha, chunk, n);
+    }
+    uint8_t digest[32];
+    dt_sha256_end(&sha, digest);
+    dt_hex(digest, sizeof(digest), hex);
+    return strcmp(hex, f->sha256) == 0 ? DT_OK : DT_FAIL(DT_EDATA, "%s is damaged (sha256)", path);
+}
+
+static const mapped *map_of(const dt_ckpt *c, const char *name)
+{
+    const dt_manifest_file *f = dt_manifest_find(&c->m, name);
+    return f != NULL ? &c->map[f - c->m.file] : NULL;
+}
+
+static dt_status open_tensors(const dt_ckpt *c, const char *name, dt_safetensors **out_p)
+{
+    char path[DT_CKPT_PATH_BYTES];
+    if (!join(c->m.info.path, name, path)) {
+        return too_long(c->m.info.path);
+    }
+    const mapped *map = map_of(c, name);
+    return dt_safetensors_open_mem(map->bytes, map->n, path, out_p);
+}
+
+static dt_status open_step(const char *dir, dt_ckpt **out_p)
+{
+    dt_ckpt *c = dt_alloc(sizeof(*c));
+    if (c == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for opening checkpoint %s", dir);
+    }
+    dt_status st = read_manifest(dir, &c->m);
+    for (uint32_t i = 0; i < c->m.n_files && st == DT_OK; i++) {
+        st = verify_file(dir, &c->m.file[i], &c->map[i]);
+    }
+    if (st == DT_OK) {
+        st = open_tensors(c, "model.safetensors", &c->model);
+    }
+    if (st == DT_OK) {
+        st = open_tensors(c, "optim.safetensors", &c->optim);
+    }
+    if (st != DT_OK) {
+        dt_ckpt_close(c);
+        return st;
+    }
+    *out_p = c;
+    return DT_OK;
+}
+
+void dt_ckpt_close(dt_ckpt *c)
+{
+    if (c == NULL) {
+        return;
+    }
+    dt_safetensors_close(c->model);
+    dt_safetensors_close(c->optim);
+    for (uint32_t i = 0; i < DT_MANIFEST_MAX_FILES; i++) {
+        dt_fs_unmap(c->map[i].bytes, c->map[i].n);
+    }
+    dt_manifest_fini(&c->m);
+    dt_free(c);
+}
+
+/* ---- finding ---- */
+
+static bool has_file(const char *dir, const char *name)
+{
+    char path[DT_CKPT_PATH_BYTES];
+    return join(dir, name, path) && dt_fs_is_file(path);
+}
+
+/* What path is: a step folder, or the folder of checkpoints in out. */
+static dt_status resolve(const char *path, bool *is_step_p, char out[DT_CKPT_PATH_BYTES])
+{
+    char name[32];
+    if (!dt_fs_is_dir(path)) {
+        return DT_FAIL(DT_ENOTFOUND, "no run or checkpoint at %s", path);
+    }
+    base_name(path, name, sizeof(name));
+    *is_step_p = is_step_name(name) || has_file(path, "MANIFEST.json");
+    if (!join(path, "checkpoints", out)) {
+        return too_long(path);
+    }
+    if (*is_step_p || !dt_fs_is_dir(out)) {
+        snprintf(out, DT_CKPT_PATH_BYTES, "%s", path);
+    }
+    return DT_OK;
+}
+
+/* Names of step folders, oldest first: names is as dt_fs_list gave it, with the others freed and taken out. */
+static dt_status list_steps(const char *folder, char ***names_p, size_t *n_p)
+{
+    char **names = NULL;
+    size_t n = 0, n_steps = 0;
+    DT_TRY(dt_fs_list(folder, &names, &n));
+    for (size_t i = 0; i < n; i++) {
+        if (is_step_name(names[i])) {
+            names[n_steps++] = names[i];
+        } else {
+            dt_free(names[i]);
+        }
+    }
+    *names_p = names;
+    *n_p = n_steps;
+    return DT_OK;
+}
+
+/* Out of the way, under a name of its own. */
+static dt_status move_to_quarantine(const char *folder, const char *name)
+{
+    char from[DT_CKPT_PATH_BYTES], to[DT_CKPT_PATH_BYTES], quarantine[DT_CKPT_PATH_BYTES];
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (!join(folder, name, from) || !join(folder, "quarantine", quarantine) ||
+        snprintf(to, sizeof(to), "%s/%s.%lld", quarantine, name, (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000) >=
+            (int)sizeof(to)) {
+        return too_long(folder);
+    }
+    DT_TRY(dt_fs_mkdirs(quarantine));
+    DT_TRY(dt_fs_rename(from, to));
+    return dt_fs_sync_dir(folder);
+}
+
+/* The newest that opens. */
+static dt_status open_newest(const char *folder, bool quarantine, dt_str *report, dt_ckpt **out_p)
+{
+    char **names = NULL, dir[DT_CKPT_PATH_BYTES], first[512] = "";
+    size_t n = 0;
+    DT_TRY(list_steps(folder, &names, &n));
+    dt_status st = DT_ENOTFOUND;
+    for (size_t i = n; i-- > 0;) {
+        st = join(folder, names[i], dir) ? open_step(dir, out_p) : too_long(folder);
+        if (st != DT_EDATA && st != DT_EIO) {
+            break;
+        }
+        char why[512];
+        snprintf(why, sizeof(why), "%s", dt_error_text());
+        if (first[0] == '\0') {
+            snprintf(first, sizeof(first), "%s", why);
+        }
+        const char *fate = "";
+        if (quarantine && st == DT_EDATA) { /* a read error may pass; damage does not */
+            fate = move_to_quarantine(folder, names[i]) == DT_OK ? "; moved to quarantine" : "; could not be moved";
+        }
+        if (report != NULL) {
+            dt_str_addf(report, "%s skipped: %s%s\n", names[i], why, fate);
+        }
+    }
+    dt_fs_list_free(names, n);
+    if (n == 0) {
+        return DT_FAIL(DT_ENOTFOUND, "no checkpoint in %s", folder);
+    }
+    if (st == DT_EDATA || st == DT_EIO) {
+        return DT_FAIL(DT_EDATA, "none of the %zu checkpoints in %s is valid: %s", n, folder, first);
+    }
+    return st;
+}
+
+dt_status dt_ckpt_open(const char *path, bool quarantine, dt_str *report, dt_ckpt **out_p)
+{
+    bool is_step = false;
+    char folder[DT_CKPT_PATH_BYTES];
+    DT_TRY(resolve(path, &is_step, folder));
+    return is_step ? open_step(folder, out_p) : open_newest(folder, quarantine, report, out_p);
+}
+
+/* ---- what is inside ---- */
+
+const dt_ckpt_info *dt_ckpt_info_get(const dt_ckpt *c)
+{
+    return &c->m.info;
+}
+
+const dt_safetensors *dt_ckpt_model(const dt_ckpt *c)
+{
+    return c->model;
+}
+
+const dt_safetensors *dt_ckpt_optim(const dt_ckpt *c)
+{
+    return c->optim;
+}
+
+dt_status dt_ckpt_load_model(const dt_ckpt *c, const dt_ckpt_tensor *want, uint32_t n, uint32_t flags)
+{
+    return dt_safetensors_load(c->model, want, n, flags, NULL);
+}
+
+dt_status dt_ckpt_load_optim(const dt_ckpt *c, const dt_ckpt_tensor *want, uint32_t n, uint32_t flags)
+{
+    return dt_safetensors_load(c->optim, want, n, flags, NULL);
+}
+
+static const char *text_of(const dt_ckpt *c, const char *name, size_t *bytes_p)
+{
+    const mapped *map = map_of(c, name);
+    *bytes_p = map != NULL ? map->n : 0;
+    return map == NULL ? NULL : map->bytes != NULL ? map->bytes : "";
+}
+
+const char *dt_ckpt_state(const dt_ckpt *c, size_t *bytes_p)
+{
+    return text_of(c, "state.json", bytes_p);
+}
+
+const char *dt_ckpt_config(const dt_ckpt *c, size_t *bytes_p)
+{
+    return text_of(c, "config.cfg", bytes_p);
+}
+
+static uint64_t little(const uint8_t *p, int n)
+{
+    uint64_t v = 0;
+    for (int i = n - 1; i >= 0; i--) {
+        v = v << 8 | p[i];
+    }
+    return v;
+}
+
+bool dt_ckpt_blob_find(const dt_ckpt *c, const char *name, dt_ckpt_blob *out_p)
+{
+    char file[DT_CKPT_NAME_BYTES + 16];
+    if (snprintf(file, sizeof(file), "plugin-%s.bin", name) >= (int)sizeof(file)) {
+        return false;
+    }
+    const mapped *map = map_of(c, file);
+    if (map == NULL || map->n < 24 || memcmp(map->bytes, "dtblob1\n", 8) != 0) {
+        return false;
+    }
+    const uint8_t *p = map->bytes;
+    if (little(p + 16, 8) != map->n - 24) {
+        return false;
+    }
+    const dt_manifest_file *f = dt_manifest_find(&c->m, file);
+    *out_p = (dt_ckpt_blob){.name = f->name, .version = (uint32_t)little(p + 8, 4), .data = p + 24, .bytes = map->n - 24};
+    return true;
+}
+
+/* ---- looking ---- */
+
+/* The manifest's info, or why there is none. Only a lack of memory is an error here. */
+static dt_status look(const char *dir, dt_ckpt_info *out_p)
+{
+    dt_manifest *m = dt_alloc(sizeof(*m));
+    if (m == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for a manifest");
+    }
+    dt_status st = read_manifest(dir, m);
+    if (st != DT_OK) {
+        m->info = (dt_ckpt_info){.metric = (double)NAN};
+        snprintf(m->info.path, sizeof(m->info.path), "%s", dir);
+        snprintf(m->info.why, sizeof(m->info.why), "%s", dt_error_text());
+        char name[32];
+        base_name(dir, name, sizeof(name));
+        int64_t step = 0;
+        if (is_step_name(name) && dt_parse_i64(name + 5, &step)) {
+            m->info.step = (uint64_t)step;
+        }
+    }
+    *out_p = m->info;
+    dt_manifest_fini(m);
+    dt_free(m);
+    return st == DT_ENOMEM ? st : DT_OK;
+}
+
+dt_status dt_ckpt_list(const char *path, dt_ckpt_info **out_p, uint32_t *n_p)
+{
+    bool is_step = false;
+    char folder[DT_CKPT_PATH_BYTES], dir[DT_CKPT_PATH_BYTES], **names = NULL;
+    size_t n = 1;
+    DT_TRY(resolve(path, &is_step, folder));
+    if (!is_step) {
+        DT_TRY(list_steps(folder, &names, &n));
+    }
+    dt_status st = DT_OK;
+    dt_ckpt_info *list = dt_alloc_n(n + 1, sizeof(*list));
+    if (list == NULL) {
+        st = DT_FAIL(DT_ENOMEM, "out of memory for a list of %zu checkpoints", n);
+    }
+    for (size_t i = 0; i < n && st == DT_OK; i++) {
+        if (is_step) {
+            st = look(folder, &list[i]);
+        } else {
+            st = join(folder, names[i], dir) ? look(dir, &list[i]) : too_long(folder);
+        }
+    }
+    if (!is_step) {
+        dt_fs_list_free(names, n);
+    }
+    if (st != DT_OK) {
+        dt_free(list);
+        return st;
+    }
+    *out_p = list;
+    *n_p = (uint32_t)n;
+    return DT_OK;
+}
+
+dt_status dt_ckpt_inspect(const char *path, dt_ckpt_info *out_p)
+{
+    dt_ckpt_info *list = NULL;
+    uint32_t n = 0;
+    DT_TRY(dt_ckpt_list(path, &list, &n));
+    dt_status st = n == 0 ? DT_FAIL(DT_ENOTFOUND, "no checkpoint in %s", path) : DT_EDATA;
+    for (uint32_t i = n; i-- > 0;) {
+        if (list[i].valid) {
+            *out_p = list[i];
+            st = DT_OK;
+            break;
+        }
+    }
+    if (st == DT_EDATA) {
+        st = DT_FAIL(DT_EDATA, "none of the %u checkpoints in %s is valid: %s", n, path, list[n - 1].why);
+    }
+    dt_free(list);
+    return st;
+}
+
+dt_status dt_ckpt_verify(const char *step_dir, dt_ckpt_info *out_p)
+{
+    dt_ckpt *c = NULL;
+    if (!dt_fs_is_dir(step_dir)) {
+        return DT_FAIL(DT_ENOTFOUND, "no checkpoint at %s", step_dir);
+    }
+    DT_TRY(open_step(step_dir, &c));
+    *out_p = c->m.info;
+    dt_ckpt_close(c);
+    return DT_OK;
+}
