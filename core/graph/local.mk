@@ -2,10 +2,12 @@
 core_libdtcore_la_SOURCES += \
 	core/graph/dead.c \
 	core/graph/derive.c core/graph/derive.h \
+	core/graph/exec.c \
 	core/graph/fuse.c \
 	core/graph/graph.c core/graph/graph.h \
 	core/graph/infer.c core/graph/infer.h \
 	core/graph/ir.c core/graph/ir.h \
+	core/graph/memory.c core/graph/memory.h \
 	core/graph/op.c core/graph/op.h \
 	core/graph/op_attention.c \
 	core/graph/op_elementwise.c \
@@ -16,7 +18,7 @@ core_libdtcore_la_SOURCES += \
 	core/graph/op_recurrent.c \
 	core/graph/params.c core/graph/params.h \
 	core/graph/passes.h \
-	core/graph/plan.h \
+	core/graph/plan.c core/graph/plan.h core/graph/plan_impl.h \
 	core/graph/print.c \
 	core/graph/recompute.c \
 	core/graph/record.h

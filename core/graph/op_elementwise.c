@@ -18,8 +18,8 @@ static dt_status check_unary(dt_infer *q)
         return dt_infer_fail(q, DT_EINVAL, "function %lld is not one of DT_FN_* (%d to %d)", (long long)q->attr.i[0],
                              DT_FN_RELU, DT_FN_LOG);
     }
-    if (!isfinite(q->attr.f[0])) {
-        return dt_infer_fail(q, DT_EINVAL, "slope or alpha %g is not finite", q->attr.f[0]);
+    if (!(q->attr.f[0] >= 0 && isfinite(q->attr.f[0]))) { /* below 0 the derivative is not known from y */
+        return dt_infer_fail(q, DT_EINVAL, "slope or alpha %g must be finite and not negative", q->attr.f[0]);
     }
     return DT_OK;
 }

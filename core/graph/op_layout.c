@@ -20,20 +20,19 @@ static dt_status refuse(const dt_infer *q, const char *why)
 
 /* ---- views -------------------------------------------------------------------------------------------------------------- */
 
-enum { SPLIT_RAGGED = 0 }; /* i0 of a split that derives a merge of [N,1]: N becomes [N,1] again */
-
+/* A ragged D can only be split into D x 1 (i0 = 0) or 1 x D (i0 = 1). */
 static dt_status check_split(dt_infer *q)
 {
     int64_t A = q->attr.i[0], D = 0;
-    if (!dt_infer_number(q, "D", &D)) {
-        if (A != SPLIT_RAGGED) {
-            return refuse(q, "a ragged dimension cannot be split");
-        }
-        dt_infer_set(q, "A", dt_infer_get(q, "D"));
-        dt_infer_set(q, "B", dt_extent_number(1));
+    if (A == 0 || A == 1) {
+        dt_infer_set(q, A == 0 ? "A" : "B", dt_infer_get(q, "D"));
+        dt_infer_set(q, A == 0 ? "B" : "A", dt_extent_number(1));
         return DT_OK;
     }
-    if (A < 1 || D % A != 0) {
+    if (!dt_infer_number(q, "D", &D)) {
+        return refuse(q, "a ragged dimension cannot be split");
+    }
+    if (A < 0 || D % A != 0) {
         dt_str t = {0};
         dt_infer_input_text(q, 0, &t);
         dt_status st = dt_infer_fail(q, DT_ESHAPE, "%s but %lld does not divide %lld", dt_str_text(&t), (long long)A,
@@ -63,19 +62,24 @@ const dt_op_info dt_op_split = {
 static dt_status check_merge(dt_infer *q)
 {
     int64_t A = 0, B = 0;
-    const bool is_number = dt_infer_number(q, "A", &A);
-    if (!dt_infer_number(q, "B", &B) || (!is_number && B != 1)) {
-        return refuse(q, "only numbers can be merged, or a ragged dimension with a last one of 1");
+    bool is_fixed_a = dt_infer_number(q, "A", &A), is_fixed_b = dt_infer_number(q, "B", &B);
+    if (is_fixed_a && is_fixed_b) {
+        dt_infer_set(q, "C", dt_extent_number(A * B));
+    } else if (is_fixed_b && B == 1) {
+        dt_infer_set(q, "C", dt_infer_get(q, "A"));
+    } else if (is_fixed_a && A == 1) {
+        dt_infer_set(q, "C", dt_infer_get(q, "B"));
+    } else {
+        return refuse(q, "a ragged dimension can only be merged with 1");
     }
-    dt_infer_set(q, "C", is_number ? dt_extent_number(A * B) : dt_infer_get(q, "A"));
     return DT_OK;
 }
 
 static void vjp_merge(dt_derive *d, const dt_node *n, int32_t dy)
 {
     const dt_shape *x = dt_derive_shape(d, n->in[0]);
-    const dt_extent A = x->dim[x->rank - 2];
-    const dt_attr split = {.i = {A.symbol < 0 ? A.size : SPLIT_RAGGED}};
+    dt_extent A = x->dim[x->rank - 2];
+    const dt_attr split = {.i = {A.symbol < 0 ? A.size : 0}};
     DT_GIVE(d, n, 0, DT_EMIT1(d, DT_OPX_SPLIT, &split, dy));
 }
 

@@ -109,6 +109,9 @@ static void test_shapes(void **state)
     assert_shape(dt_split(g, h, 2), "N 2 4 f32");
     assert_shape(dt_merge(g, dt_split(g, h, 2)), "N 8 f32");
     assert_shape(dt_merge(g, dt_slice(g, h, 3, 1)), "N f32");
+    assert_shape(dt_split(g, input(&f, "label"), 0), "N 1 f32");
+    assert_shape(dt_split(g, input(&f, "label"), 1), "1 N f32");
+    assert_shape(dt_merge(g, dt_split(g, input(&f, "label"), 1)), "N f32");
     assert_shape(dt_slice(g, h, 3, 2), "N 2 f32");
     assert_shape(dt_add(g, h, param(&f, "b")), "N 8 f32");
     assert_shape(dt_mul(g, h, dt_slice(g, h, 0, 1)), "N 8 f32");
@@ -176,7 +179,7 @@ static void test_shape_refusals(void **state)
             "bias is E 4 f32 but there are 2 heads");
     REFUSED(dt_split(f.g, H(), 3), DT_ESHAPE, "split: x is N 8 f32 but 3 does not divide 8");
     REFUSED(dt_split(f.g, input(&f, "label"), 3), DT_ESHAPE, "ragged dimension cannot be split");
-    REFUSED(dt_merge(f.g, H()), DT_ESHAPE, "merge: x is N 8 f32 but only numbers can be merged");
+    REFUSED(dt_merge(f.g, H()), DT_ESHAPE, "merge: x is N 8 f32 but a ragged dimension can only be merged with 1");
     REFUSED(dt_slice(f.g, H(), 4, 5), DT_EINVAL, "slice: columns 4 to 8 of 8 do not exist");
     REFUSED(dt_slice(f.g, input(&f, "label"), 0, 1), DT_ESHAPE, "cannot be sliced");
     REFUSED(dt_step(f.g, H(), 0), DT_ESHAPE, "step: x is N 8 f32 but its first dimension");
@@ -185,7 +188,7 @@ static void test_shape_refusals(void **state)
             "binary: a is N 8 f32, b is N 9 f32; b must have the shape");
     REFUSED(dt_binary(f.g, 9, H(), H()), DT_EINVAL, "function 9 is not one of DT_BIN_*");
     REFUSED(dt_unary(f.g, 99, H(), 0), DT_EINVAL, "unary: function 99");
-    REFUSED(dt_unary(f.g, DT_FN_LEAKY, H(), NAN), DT_EINVAL, "not finite");
+    REFUSED(dt_unary(f.g, DT_FN_LEAKY, H(), NAN), DT_EINVAL, "slope or alpha nan");
     REFUSED(dt_affine(f.g, H(), INFINITY, 0), DT_EINVAL, "affine: scale inf");
     REFUSED(dt_clamp(f.g, H(), 2, 1), DT_EINVAL, "clamp: lower bound 2");
     REFUSED(dt_dropout(f.g, H(), input(&f, "key"), 1), DT_EINVAL, "dropout: probability 1 is outside [0,1)");
