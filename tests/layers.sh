@@ -21,6 +21,7 @@ checkpoint: base config tensor
 data: base config tensor
 rollout: base tensor backend
 metrics: base config
+train: base tensor backend graph optim collective
 loader: base config
 host: *
 '

@@ -374,6 +374,11 @@ static const dt_graph_api api = {
     .status = graph_status,
 };
 
+const dt_graph_api *dt_graph_api_table(void)
+{
+    return &api;
+}
+
 /* ---- what the host calls ----------------------------------------------------------------------------------------------- */
 
 dt_status dt_graph_create(const dt_graph_desc *d, dt_graph **out_p)

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See feed.h.
+ */
+#include <config.h>
+
+#include "train/feed.h"
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/mem.h"
+
+#include <pthread.h>
+#include <string.h>
+
+typedef enum slot_state { SLOT_FREE, SLOT_READY } slot_state;
+
+typedef struct slot {
+    slot_state state;
+    uint64_t number;
+    dt_feed_leaf leaf;
+    dt_feed_slice *slice; /* [samples per leaf] at most one slice per sample */
+    uint64_t *index, *key;
+    char *arena;
+    dt_error error;
+} slot;
+
+struct dt_feed {
+    dt_feed_desc d;
+    slot *slot;
+    size_t arena_bytes;
+    uint32_t leaf_samples; /* most samples in a leaf */
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t ready, freed;
+    bool started, quit;
+};
+
+static dt_status read_leaf(dt_feed *f, uint64_t number, slot *s)
+{
+    const dt_feed_desc *d = &f->d;
+    const uint32_t per_step = d->leaf_end - d->leaf_begin;
+    const uint64_t step = d->first_step + number / per_step;
+    const uint32_t leaf = d->leaf_begin + (uint32_t)(number % per_step);
+    const uint64_t epoch = step / d->steps_per_epoch;
+    const uint64_t base = step % d->steps_per_epoch * d->batch;
+    const uint64_t begin = base + dt_leaf_begin(d->batch, d->leaves, leaf);
+    const uint64_t end = base + dt_leaf_begin(d->batch, d->leaves, leaf + 1);
+    const uint32_t n = (uint32_t)(end - begin);
+    for (uint32_t i = 0; i < n; i++) {
+        s->index[i] = dt_samples_at(d->source, d->seed, d->phase, epoch, begin + i);
+        s->key[i] = d->augment ? dt_samples_key(d->seed, d->phase, epoch, begin + i) : 0;
+    }
+    size_t at = 0;
+    uint32_t n_slices = 0;
+    for (uint32_t i = 0; i < n;) {
+        dt_feed_slice *sl = &s->slice[n_slices];
+        uint32_t take = 0;
+        size_t used = 0;
+        DT_TRY(dt_samples_cut(d->source, s->index + i, n - i, &take, sl->size));
+        DT_TRY(dt_samples_read(d->source, s->index + i, s->key + i, take, sl->size, s->arena + at, f->arena_bytes - at,
+                              sl->field, &used));
+        sl->index = s->index + i;
+        at += used;
+        i += take;
+        n_slices++;
+    }
+    s->leaf.slice = s->slice;
+    s->leaf.n_slices = n_slices;
+    return DT_OK;
+}
+
+static void *feed_main(void *arg)
+{
+    dt_feed *f = arg;
+    const uint64_t total = (f->d.last_step - f->d.first_step) * (f->d.leaf_end - f->d.leaf_begin);
+    for (uint64_t number = 0; number < total; number++) {
+        slot *s = &f->slot[number % f->d.slots];
+        pthread_mutex_lock(&f->lock);
+        while (s->state != SLOT_FREE && !f->quit) {
+            pthread_cond_wait(&f->freed, &f->lock);
+        }
+        const bool quit = f->quit;
+        pthread_mutex_unlock(&f->lock);
+        if (quit) {
+            break;
+        }
+        dt_error_clear();
+        dt_error_take(&s->error, read_leaf(f, number, s));
+        pthread_mutex_lock(&f->lock);
+        s->number = number;
+        s->state = SLOT_READY;
+        pthread_cond_broadcast(&f->ready);
+        pthread_mutex_unlock(&f->lock);
+    }
+    return NULL;
+}
+
+static dt_status make_slot(const dt_feed *f, slot *s)
+{
+    s->slice = dt_alloc_n(f->leaf_samples, sizeof(*s->slice));
+    s->index = dt_alloc_n(f->leaf_samples, sizeof(*s->index));
+    s->key = dt_alloc_n(f->leaf_samples, sizeof(*s->key));
+    if (s->slice == NULL || s->index == NULL || s->key == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for the batches read ahead");
+    }
+    void *arena = NULL;
+    DT_TRY(dt_arena_map(f->arena_bytes, &arena));
+    s->arena = arena;
+    return DT_OK;
+}
+
+dt_status dt_feed_start(const dt_feed_desc *d, dt_feed **out_p)
+{
+    dt_feed *f = dt_alloc(sizeof(*f));
+    if (f == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for the data feed");
+    }
+    f->d = *d;
+    f->leaf_samples = (uint32_t)((d->batch + d->leaves - 1) / d->leaves);
+    f->arena_bytes = dt_samples_bytes_max(d->source, f->leaf_samples) + 4096;
+    pthread_mutex_init(&f->lock, NULL);
+    pthread_cond_init(&f->ready, NULL);
+    pthread_cond_init(&f->freed, NULL);
+    dt_status st = DT_OK;
+    f->slot = dt_alloc_n(d->slots, sizeof(*f->slot));
+    if (f->slot == NULL) {
+        st = DT_FAIL(DT_ENOMEM, "out of memory for the data feed");
+    }
+    for (uint32_t i = 0; i < d->slots && st == DT_OK; i++) {
+        st = make_slot(f, &f->slot[i]);
+    }
+    if (st == DT_OK && pthread_create(&f->thread, NULL, feed_main, f) != 0) {
+        st = DT_FAIL(DT_EUNSUPPORTED, "the system refused to start the data thread");
+    }
+    f->started = st == DT_OK;
+    if (st != DT_OK) {
+        dt_feed_stop(f);
+        return st;
+    }
+    *out_p = f;
+    return DT_OK;
+}
+
+void dt_feed_stop(dt_feed *f)
+{
+    if (f == NULL) {
+        return;
+    }
+    if (f->started) {
+        pthread_mutex_lock(&f->lock);
+        f->quit = true;
+        pthread_cond_broadcast(&f->freed);
+        pthread_mutex_unlock(&f->lock);
+        pthread_join(f->thread, NULL);
+    }
+    for (uint32_t i = 0; f->slot != NULL && i < f->d.slots; i++) {
+        dt_free(f->slot[i].slice);
+        dt_free(f->slot[i].index);
+        dt_free(f->slot[i].key);
+        dt_arena_unmap(f->slot[i].arena, f->arena_bytes);
+    }
+    pthread_mutex_destroy(&f->lock);
+    pthread_cond_destroy(&f->ready);
+    pthread_cond_destroy(&f->freed);
+    dt_free(f->slot);
+    dt_free(f);
+}
+
+dt_status dt_feed_wait(dt_feed *f, uint64_t n, const dt_feed_leaf **out_p, double *waited_s)
+{
+    slot *s = &f->slot[n % f->d.slots];
+    const double begin = dt_clock_s();
+    pthread_mutex_lock(&f->lock);
+    while (s->state != SLOT_READY || s->number != n) {
+        pthread_cond_wait(&f->ready, &f->lock);
+    }
+    pthread_mutex_unlock(&f->lock);
+    *waited_s += dt_clock_s() - begin;
+    if (s->error.status < 0) {
+        return dt_error_put(&s->error);
+    }
+    *out_p = &s->leaf;
+    return DT_OK;
+}
+
+void dt_feed_release(dt_feed *f, uint64_t n)
+{
+    pthread_mutex_lock(&f->lock);
+    f->slot[n % f->d.slots].state = SLOT_FREE;
+    pthread_cond_signal(&f->freed);
+    pthread_mutex_unlock(&f->lock);
+}

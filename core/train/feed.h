@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Feed: one thread that reads leaves ahead of the workers, in the order in which they will be wanted, into a ring of
+ * slots. Memory is bounded by the ring (mapped once, touched as used); a worker that has to wait for a leaf says how long.
+ * The order of leaves and their content follow from the step number alone, so a resumed run reads the same.
+ * Threads: start, stop [main]; wait and release [worker].
+ */
+#ifndef DTRAIN_CORE_TRAIN_FEED_H
+#define DTRAIN_CORE_TRAIN_FEED_H
+
+#include "train/samples.h"
+
+typedef struct dt_feed dt_feed;
+
+typedef struct dt_feed_slice { /* inputs of one run of the plan */
+    int64_t size[DT_SAMPLES_MAX_SYMBOLS + 1]; /* live sizes, "B" last */
+    void *field[DT_SAMPLES_MAX_FIELDS];
+    const uint64_t *index;                   /* samples in it: size of "B" */
+} dt_feed_slice;
+
+typedef struct dt_feed_leaf {
+    const dt_feed_slice *slice;
+    uint32_t n_slices, reserved;
+} dt_feed_leaf;
+
+typedef struct dt_feed_desc {
+    const dt_samples *source;
+    uint64_t seed, first_step, steps_per_epoch, last_step; /* reads leaves of steps [first_step, last_step) */
+    uint64_t batch;
+    uint32_t phase, leaves;        /* S */
+    uint32_t leaf_begin, leaf_end; /* those of this rank */
+    uint32_t slots;                /* at least workers + 1 */
+    uint32_t augment;              /* 0: keys are 0 */
+} dt_feed_desc;
+
+dt_status dt_feed_start(const dt_feed_desc *d, dt_feed **out_p) DT_NODISCARD;
+void dt_feed_stop(dt_feed *f);
+/* Waits until leaf number n (counted from the feed's start) has been read. waited_s is added to. Errors: the reader's. */
+dt_status dt_feed_wait(dt_feed *f, uint64_t n, const dt_feed_leaf **out_p, double *waited_s);
+void dt_feed_release(dt_feed *f, uint64_t n);
+
+/* Positions of leaf s in a batch of b samples cut into S. */
+static inline uint64_t dt_leaf_begin(uint64_t b, uint32_t leaves, uint32_t s)
+{
+    return b * s / leaves;
+}
+
+#endif

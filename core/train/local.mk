@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
+core_libdtcore_la_SOURCES += \
+	core/train/feed.c core/train/feed.h \
+	core/train/infer.c \
+	core/train/pool.c core/train/pool.h \
+	core/train/samples.c core/train/samples.h \
+	core/train/step.c \
+	core/train/trainer.c core/train/trainer.h core/train/trainer_internal.h

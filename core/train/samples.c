@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See samples.h.
+ */
+#include <config.h>
+
+#include "train/samples.h"
+
+#include "base/err.h"
+#include "base/rng.h"
+#include "base/str.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { ALIGN = 64 };
+enum { STREAM_ORDER = 0x6f726472, STREAM_KEY = 0x6b657973 }; /* "ordr", "keys" */
+
+static size_t align_up(size_t n)
+{
+    return (n + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+static uint32_t dtype_bytes(uint32_t dtype)
+{
+    switch (dtype) {
+    case DT_F64:
+    case DT_I64:
+        return 8;
+    case DT_F32:
+    case DT_I32:
+        return 4;
+    case DT_U8:
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+static int32_t find_symbol(const dt_samples *s, const char *name, size_t bytes)
+{
+    for (uint32_t i = 0; i < s->n_symbols; i++) {
+        if (strlen(s->symbol[i]) == bytes && memcmp(s->symbol[i], name, bytes) == 0) {
+            return (int32_t)i;
+        }
+    }
+    return bytes == 1 && name[0] == 'B' ? (int32_t)s->n_symbols : -1;
+}
+
+static dt_status parse_port(const dt_samples *s, const dt_port *p, dt_field_shape *out)
+{
+    out->item_bytes = dtype_bytes(p->dtype);
+    if (out->item_bytes == 0) {
+        return DT_FAIL(DT_EPLUGIN, "data field %s has dtype %u, which data cannot have", p->name, p->dtype);
+    }
+    const char *t = p->dims;
+    while (*t != '\0') {
+        size_t n = strcspn(t, " ");
+        if (out->rank == DT_MAX_DIMS) {
+            return DT_FAIL(DT_EPLUGIN, "data field %s has more than %d dimensions", p->name, DT_MAX_DIMS);
+        }
+        size_t name_bytes = n;
+        int64_t plus = 0;
+        if (n > 2 && t[n - 2] == '+' && t[n - 1] == '1') {
+            name_bytes = n - 2;
+            plus = 1;
+        }
+        int32_t sym = find_symbol(s, t, name_bytes);
+        char number[24] = "";
+        if (n < sizeof(number)) {
+            memcpy(number, t, n);
+        }
+        int64_t size = 0;
+        if (sym >= 0) {
+            out->symbol[out->rank] = sym;
+            out->number[out->rank] = plus;
+        } else if (dt_parse_i64(number, &size) && size >= 1) {
+            out->symbol[out->rank] = -1;
+            out->number[out->rank] = size;
+        } else {
+            return DT_FAIL(DT_EPLUGIN, "data field %s: \"%.*s\" in dims \"%s\" is neither a number nor a symbol",
+                           p->name, (int)n, t, p->dims);
+        }
+        out->rank++;
+        t += n;
+        t += *t == ' ';
+    }
+    return DT_OK;
+}
+
+/* Largest sample and mean size per symbol; capacities follow from both, so that a slice of slice_rows rows of the first
+ * symbol rarely hits another capacity first. */
+static dt_status scan(dt_samples *s, int64_t slice_rows)
+{
+    double total[DT_SAMPLES_MAX_SYMBOLS] = {0};
+    for (uint64_t i = 0; i < s->count; i++) {
+        int64_t size[DT_SAMPLES_MAX_SYMBOLS] = {0};
+        DT_TRY(s->ops->sizes(s->self, &i, 1, size));
+        for (uint32_t k = 0; k < s->n_symbols; k++) {
+            if (size[k] < 0 || size[k] > INT32_MAX) {
+                return DT_FAIL(DT_EPLUGIN, "data says sample %llu has %lld of %s, outside [0, 2^31)",
+                               (unsigned long long)i, (long long)size[k], s->symbol[k]);
+            }
+            total[k] += (double)size[k];
+            s->sample_max[k] = size[k] > s->sample_max[k] ? size[k] : s->sample_max[k];
+        }
+    }
+    const double rows = s->n_symbols > 0 && total[0] > 0 ? total[0] : 1.0;
+    for (uint32_t k = 0; k < s->n_symbols; k++) {
+        const double share = k == 0 ? (double)slice_rows : 1.25 * (double)slice_rows * total[k] / rows;
+        s->slice_cap[k] = (int64_t)share > s->sample_max[k] ? (int64_t)share : s->sample_max[k];
+    }
+    s->slice_cap[s->n_symbols] = 1 + (int64_t)(1.5 * (double)slice_rows * (double)s->count / rows);
+    return DT_OK;
+}
+
+dt_status dt_samples_open(dt_samples *s, const dt_data_ops *ops, void *self, int64_t slice_rows)
+{
+    memset(s, 0, sizeof(*s));
+    s->ops = ops;
+    s->self = self;
+    s->field = ops->fields(self, &s->n_fields);
+    s->symbol = ops->symbols(self, &s->n_symbols);
+    if (s->n_fields > DT_SAMPLES_MAX_FIELDS || s->n_symbols > DT_SAMPLES_MAX_SYMBOLS) {
+        return DT_FAIL(DT_EPLUGIN, "data has %u fields and %u symbols; at most %d and %d are possible", s->n_fields,
+                       s->n_symbols, DT_SAMPLES_MAX_FIELDS, DT_SAMPLES_MAX_SYMBOLS);
+    }
+    for (uint32_t i = 0; i < s->n_fields; i++) {
+        DT_TRY(parse_port(s, &s->field[i], &s->shape[i]));
+    }
+    DT_TRY(ops->count(self, &s->count));
+    return scan(s, slice_rows);
+}
+
+void dt_samples_field_dims(const dt_samples *s, uint32_t f, const int64_t *size, int64_t dim[DT_MAX_DIMS])
+{
+    const dt_field_shape *p = &s->shape[f];
+    for (uint32_t i = 0; i < p->rank; i++) {
+        dim[i] = p->symbol[i] < 0 ? p->number[i] : size[p->symbol[i]] + p->number[i];
+    }
+}
+
+size_t dt_samples_field_bytes(const dt_samples *s, uint32_t f, const int64_t *size)
+{
+    int64_t dim[DT_MAX_DIMS];
+    dt_samples_field_dims(s, f, size, dim);
+    size_t n = s->shape[f].item_bytes;
+    for (uint32_t i = 0; i < s->shape[f].rank; i++) {
+        n *= (size_t)dim[i];
+    }
+    return n;
+}
+
+dt_status dt_samples_cut(const dt_samples *s, const uint64_t *index, uint32_t n, uint32_t *take_p, int64_t *size)
+{
+    uint32_t take = 0;
+    memset(size, 0, (s->n_symbols + 1) * sizeof(*size));
+    while (take < n) {
+        int64_t one[DT_SAMPLES_MAX_SYMBOLS] = {0};
+        DT_TRY(s->ops->sizes(s->self, &index[take], 1, one));
+        bool fits = take + 1 <= s->slice_cap[s->n_symbols];
+        for (uint32_t k = 0; k < s->n_symbols; k++) {
+            fits = fits && size[k] + one[k] <= s->slice_cap[k];
+        }
+        if (!fits && take > 0) {
+            break;
+        }
+        for (uint32_t k = 0; k < s->n_symbols; k++) {
+            size[k] += one[k];
+        }
+        take++;
+    }
+    size[s->n_symbols] = take;
+    *take_p = take;
+    return DT_OK;
+}
+
+dt_status dt_samples_read(const dt_samples *s, const uint64_t *index, const uint64_t *key, uint32_t n,
+                         const int64_t *size, char *arena, size_t arena_bytes, void **field, size_t *used_p)
+{
+    size_t at = 0;
+    for (uint32_t f = 0; f < s->n_fields; f++) {
+        const size_t bytes = align_up(dt_samples_field_bytes(s, f, size));
+        if (bytes > arena_bytes - at) {
+            return DT_FAIL(DT_EPLUGIN, "data field %s needs %zu bytes, more than its largest sample allows (%zu)",
+                           s->field[f].name, bytes, arena_bytes - at);
+        }
+        field[f] = arena + at;
+        at += bytes;
+    }
+    *used_p = at;
+    return s->ops->read(s->self, index, key, n, field);
+}
+
+size_t dt_samples_bytes_max(const dt_samples *s, uint64_t n_samples)
+{
+    size_t bytes = 0;
+    int64_t size[DT_SAMPLES_MAX_SYMBOLS + 1];
+    for (uint32_t k = 0; k < s->n_symbols; k++) {
+        size[k] = s->sample_max[k] * (int64_t)n_samples;
+    }
+    size[s->n_symbols] = (int64_t)n_samples;
+    /* one slice per sample is the worst case of alignment and of row pointers (SYMBOL+1) */
+    for (uint32_t f = 0; f < s->n_fields; f++) {
+        bytes += align_up(dt_samples_field_bytes(s, f, size)) + n_samples * 2 * ALIGN;
+    }
+    return bytes;
+}
+
+uint64_t dt_samples_at(const dt_samples *s, uint64_t seed, uint32_t phase, uint64_t epoch, uint64_t position)
+{
+    const dt_rng_key key = {.seed = seed, .phase = phase, .op = STREAM_ORDER, .step = epoch};
+    return dt_permute(position, s->count, &key);
+}
+
+uint64_t dt_samples_key(uint64_t seed, uint32_t phase, uint64_t epoch, uint64_t position)
+{
+    const dt_rng_key key = {.seed = seed, .phase = phase, .op = STREAM_KEY, .step = epoch, .sample = position};
+    uint32_t r[4];
+    dt_philox(&key, 0, r);
+    return ((uint64_t)r[0] << 32 | r[1]) | 1u;
+}

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One optimizer step; see trainer.h.
+ */
+#include <config.h>
+
+#include "train/trainer_internal.h"
+
+#include "base/clock.h"
+#include "base/err.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- gradient buffers ------------------------------------------------------------------------------------------------ */
+
+static float *take_grad(dt_trainer *t)
+{
+    pthread_mutex_lock(&t->lock);
+    float *g = t->n_grad_free > 0 ? t->grad_free[--t->n_grad_free] : NULL;
+    pthread_mutex_unlock(&t->lock);
+    return g;
+}
+
+static void give_grad(dt_trainer *t, float *g)
+{
+    pthread_mutex_lock(&t->lock);
+    t->grad_free[t->n_grad_free++] = g;
+    pthread_mutex_unlock(&t->lock);
+}
+
+/* ---- leaves ---------------------------------------------------------------------------------------------------------- */
+
+static dt_status run_leaf(dt_trainer *t, uint32_t worker, uint32_t leaf, const dt_feed_leaf *in, float *grad)
+{
+    const dt_kernel_run run = {.seed = t->c.seed, .step = t->step, .phase = t->c.phase, .training = 1};
+    double *loss = t->leaf_loss[leaf - t->leaf_begin];
+    memset(loss, 0, sizeof(t->leaf_loss[0]));
+    memset(grad, 0, t->arena_bytes);
+    for (uint32_t i = 0; i < in->n_slices; i++) {
+        const dt_exec_feed feed = {.size = in->slice[i].size,
+                                   .field = in->slice[i].field,
+                                   .step_input = t->train.step_input,
+                                   .params = t->params,
+                                   .grads = grad,
+                                   .loss_seed = t->loss_seed,
+                                   .loss = loss,
+                                   .run = &run};
+        DT_TRY(dt_exec_run(t->train.exec[worker], &feed));
+    }
+    return DT_OK;
+}
+
+/* Offer the leaf to the tree and do every addition that becomes due. */
+static void sum_leaf(dt_trainer *t, uint32_t leaf, float *grad)
+{
+    dt_tree_node node = {.height = 0, .index = leaf, .value = grad};
+    dt_tree_merge m;
+    while (dt_tree_offer(t->tree, &node, &m)) {
+        dt_optim_add(m.left, m.right, 0, t->d.params->total);
+        give_grad(t, m.right);
+        node = m.parent;
+    }
+}
+
+static dt_status leaves_job(void *user, uint32_t worker)
+{
+    dt_trainer *t = user;
+    const uint32_t own = t->leaf_end - t->leaf_begin;
+    t->waited[worker] = 0;
+    for (;;) {
+        const uint32_t i = atomic_fetch_add(&t->next_leaf, 1);
+        if (i >= own || atomic_load(&t->failed)) {
+            return DT_OK;
+        }
+        float *grad = take_grad(t); /* grads_needed made enough of them for every schedule */
+        const uint64_t number = (t->step - t->feed_first) * own + i;
+        const dt_feed_leaf *in = NULL;
+        dt_status st = dt_feed_wait(t->feed, number, &in, &t->waited[worker]);
+        if (st == DT_OK) {
+            st = run_leaf(t, worker, t->leaf_begin + i, in, grad);
+        }
+        dt_feed_release(t->feed, number);
+        if (st < 0) {
+            atomic_store(&t->failed, true);
+            give_grad(t, grad);
+            return st;
+        }
+        sum_leaf(t, t->leaf_begin + i, grad);
+    }
+}
+
+static dt_status start_feed(dt_trainer *t)
+{
+    if (t->feed != NULL) {
+        return DT_OK;
+    }
+    t->feed_first = t->step;
+    const dt_feed_desc d = {.source = t->d.source,
+                            .seed = t->c.seed,
+                            .first_step = t->step,
+                            .steps_per_epoch = t->steps_per_epoch,
+                            .last_step = dt_trainer_steps(t),
+                            .batch = t->c.batch,
+                            .phase = t->c.phase,
+                            .leaves = t->c.leaves,
+                            .leaf_begin = t->leaf_begin,
+                            .leaf_end = t->leaf_end,
+                            .slots = t->c.threads + t->c.prefetch,
+                            .augment = 1};
+    return dt_feed_start(&d, &t->feed);
+}
+
+/* loss = sum_i weight_i * sum / (live size of its symbol in the whole global batch) */
+static dt_status set_normalisers(dt_trainer *t, double *norm)
+{
+    const dt_samples *s = t->d.source;
+    const uint64_t epoch = t->step / t->steps_per_epoch;
+    const uint64_t base = t->step % t->steps_per_epoch * t->c.batch;
+    for (uint64_t i = 0; i < t->c.batch; i++) {
+        t->batch_index[i] = dt_samples_at(s, t->c.seed, t->c.phase, epoch, base + i);
+    }
+    int64_t size[DT_SAMPLES_MAX_SYMBOLS + 1] = {0};
+    DT_TRY(s->ops->sizes(s->self, t->batch_index, (uint32_t)t->c.batch, size));
+    size[s->n_symbols] = (int64_t)t->c.batch;
+    const dt_graph_loss *loss = NULL;
+    const uint32_t n = dt_graph_losses(t->train.graph, &loss);
+    for (uint32_t i = 0; i < n; i++) {
+        norm[i] = 1.0;
+        for (uint32_t k = 0; k <= s->n_symbols; k++) {
+            if (strcmp(loss[i].symbol, t->train.symbol[k]) == 0) {
+                norm[i] = size[k] > 0 ? (double)size[k] : 1.0;
+            }
+        }
+        t->loss_seed[i] = loss[i].weight / norm[i];
+    }
+    return DT_OK;
+}
+
+/* ---- norm and update --------------------------------------------------------------------------------------------------- */
+
+static int64_t block_end(const dt_trainer *t, int64_t block)
+{
+    const int64_t end = (block + 1) * DT_OPTIM_BLOCK;
+    return end < t->d.params->total ? end : t->d.params->total;
+}
+
+static dt_status norm_job(void *user, uint32_t worker)
+{
+    (void)worker;
+    dt_trainer *t = user;
+    for (;;) {
+        const int64_t b = atomic_fetch_add(&t->next_block, 1);
+        if (b >= t->n_blocks) {
+            return DT_OK;
+        }
+        t->block_sum[b] = dt_optim_sum_squares(t->gradient, b * DT_OPTIM_BLOCK, block_end(t, b));
+    }
+}
+
+/* Frozen tensors are left alone: their ranges are skipped. */
+static dt_status update_job(void *user, uint32_t worker)
+{
+    (void)worker;
+    dt_trainer *t = user;
+    const dt_param_table *table = t->d.params;
+    for (;;) {
+        const int64_t b = atomic_fetch_add(&t->next_block, 1);
+        if (b >= t->n_blocks) {
+            return DT_OK;
+        }
+        const int64_t begin = b * DT_OPTIM_BLOCK;
+        const int64_t end = block_end(t, b);
+        for (uint32_t i = 0; i < table->n; i++) {
+            const dt_param *p = &table->param[i];
+            const int64_t from = p->offset > begin ? p->offset : begin;
+            const int64_t to = p->offset + p->count < end ? p->offset + p->count : end;
+            if (!p->frozen && from < to) {
+                dt_optim_update(&t->update, t->params, t->gradient, t->moment[0], t->moment[1], from, to);
+            }
+        }
+    }
+}
+
+static dt_status run_blocks(dt_trainer *t, dt_pool_job *job)
+{
+    atomic_store(&t->next_block, 0);
+    return dt_pool_run(t->pool, job, t);
+}
+
+static dt_status diverged(const dt_trainer *t, const dt_step_report *r)
+{
+    const dt_param_table *table = t->d.params;
+    for (uint32_t i = 0; i < table->n; i++) {
+        const dt_param *p = &table->param[i];
+        for (int64_t k = 0; k < p->count; k++) {
+            if (!isfinite(t->gradient[p->offset + k])) {
+                return DT_FAIL(DT_EDIVERGED,
+                               "training diverged at step %llu (loss %g): the gradient of %s is not finite, element %lld; "
+                               "lower training.learning_rate or training.gradient_clip, and check the data",
+                               (unsigned long long)(t->step + 1), r->loss, p->name, (long long)k);
+            }
+        }
+    }
+    for (uint32_t i = 0; i < r->n_losses; i++) {
+        if (!isfinite(r->loss_value[i])) {
+            return DT_FAIL(DT_EDIVERGED, "training diverged at step %llu: loss %s is %g while all gradients are finite",
+                           (unsigned long long)(t->step + 1), r->loss_name[i], r->loss_value[i]);
+        }
+    }
+    return DT_FAIL(DT_EDIVERGED, "training diverged at step %llu: the gradient norm overflows",
+                   (unsigned long long)(t->step + 1));
+}
+
+/* ---- the step ---------------------------------------------------------------------------------------------------------- */
+
+static dt_status run_leaves(dt_trainer *t)
+{
+    t->n_grad_free = 0;
+    for (uint32_t i = 0; i < t->n_grads; i++) {
+        t->grad_free[t->n_grad_free++] = t->grad[i];
+    }
+    dt_tree_reset(t->tree);
+    atomic_store(&t->next_leaf, 0);
+    atomic_store(&t->failed, false);
+    return dt_pool_run(t->pool, leaves_job, t);
+}
+
+static dt_status reduce(dt_trainer *t, const double *norm, dt_step_report *out)
+{
+    const dt_graph_loss *loss = NULL;
+    const uint32_t n = dt_graph_losses(t->train.graph, &loss);
+    double packed[DT_TREE_MAX_LEAVES * DT_GRAPH_MAX_LOSSES];
+    double total[DT_GRAPH_MAX_LOSSES];
+    for (uint32_t i = 0; i < t->leaf_end - t->leaf_begin; i++) {
+        memcpy(&packed[i * n], t->leaf_loss[i], n * sizeof(double));
+    }
+    DT_TRY(dt_tree_reduce_f64(t->tree, t->d.comm, packed, n, total));
+    DT_TRY(dt_tree_reduce(t->tree, t->d.comm, t->d.params->total, t->grad[DT_TREE_MAX_LEAVES], &t->gradient));
+    out->n_losses = n;
+    out->loss = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        out->loss_name[i] = loss[i].name;
+        out->loss_value[i] = total[i] / norm[i];
+        out->loss += loss[i].weight * out->loss_value[i];
+    }
+    return DT_OK;
+}
+
+static dt_status clip_and_update(dt_trainer *t, dt_step_report *out)
+{
+    DT_TRY(run_blocks(t, norm_job));
+    double sum = 0;
+    for (int64_t b = 0; b < t->n_blocks; b++) {
+        sum += t->block_sum[b];
+    }
+    out->grad_norm = sqrt(sum);
+    if (!isfinite(sum) || !isfinite(out->loss)) {
+        return diverged(t, out);
+    }
+    t->update = t->c.optim;
+    t->update.lr = dt_schedule_rate(&t->c.schedule, (double)(t->step + 1) / (double)t->steps_per_epoch);
+    t->update.step = t->step + 1;
+    t->update.grad_scale = 1.0;
+    if (t->c.gradient_clip > 0 && out->grad_norm > t->c.gradient_clip) {
+        t->update.grad_scale = t->c.gradient_clip / (out->grad_norm + 1e-6); /* PyTorch's clip_grad_norm_ */
+    }
+    out->learning_rate = t->update.lr;
+    return run_blocks(t, update_job);
+}
+
+dt_status dt_trainer_step(dt_trainer *t, dt_step_report *out)
+{
+    const double begin = dt_clock_s();
+    if (t->step >= dt_trainer_steps(t)) {
+        return DT_DONE;
+    }
+    double norm[DT_GRAPH_MAX_LOSSES];
+    DT_TRY(dt_bind_step_inputs(t, &t->train));
+    DT_TRY(start_feed(t));
+    DT_TRY(set_normalisers(t, norm));
+    /* a rank that failed must say so before the others wait for its sums */
+    DT_TRY(dt_comm_agree(t->d.comm, run_leaves(t)));
+    DT_TRY(reduce(t, norm, out));
+    DT_TRY(clip_and_update(t, out));
+    t->step++;
+    out->step = t->step;
+    out->steps = dt_trainer_steps(t);
+    out->epoch = (t->step - 1) / t->steps_per_epoch;
+    out->epochs = t->c.epochs;
+    out->samples = t->c.batch;
+    out->epoch_end = t->step % t->steps_per_epoch == 0;
+    t->times.data_wait = 0;
+    for (uint32_t i = 0; i < t->c.threads; i++) {
+        t->times.data_wait += t->waited[i] / t->c.threads;
+    }
+    t->times.step = dt_clock_s() - begin;
+    return DT_OK;
+}

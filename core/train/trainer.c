@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See trainer.h: life, recording, state. The step is in step.c, inference in infer.c.
+ */
+#include <config.h>
+
+#include "train/trainer_internal.h"
+
+#include "base/err.h"
+#include "base/mem.h"
+
+#include <string.h>
+
+/* ---- recording and compiling --------------------------------------------------------------------------------------- */
+
+dt_status dt_compile(dt_trainer *t, const dt_samples *source, bool training, dt_compiled *out)
+{
+    memset(out, 0, sizeof(*out));
+    out->source = source;
+    for (uint32_t i = 0; i < source->n_symbols; i++) {
+        out->symbol[i] = source->symbol[i];
+    }
+    out->symbol[source->n_symbols] = "B";
+    const dt_graph_desc gd = {.symbol = out->symbol,
+                              .n_symbols = source->n_symbols + 1,
+                              .field = source->field,
+                              .n_fields = source->n_fields,
+                              .params = t->d.params,
+                              .model = t->d.model,
+                              .user = t->d.user};
+    DT_TRY(dt_graph_create(&gd, &out->graph));
+    DT_TRY(t->d.record(t->d.user, out->graph));
+    DT_TRY(out->graph->api->status(out->graph));
+    const dt_plan_desc pd = {.lane = DT_LANE_CPU,
+                             .training = training,
+                             .reuse = t->c.reuse,
+                             .poison = t->c.poison,
+                             .fuse = t->c.fuse,
+                             .recompute = t->c.recompute,
+                             .cap = source->slice_cap};
+    DT_TRY(dt_plan_compile(out->graph, &pd, &out->plan));
+    out->exec = dt_alloc_n(t->c.threads, sizeof(dt_exec *));
+    if (out->exec == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for %u workers", t->c.threads);
+    }
+    for (uint32_t i = 0; i < t->c.threads; i++) {
+        DT_TRY(dt_exec_create(out->plan, &out->exec[i]));
+    }
+    return DT_OK;
+}
+
+void dt_compiled_fini(dt_trainer *t, dt_compiled *c)
+{
+    for (uint32_t i = 0; c->exec != NULL && i < t->c.threads; i++) {
+        dt_exec_destroy(c->exec[i]);
+    }
+    dt_free(c->exec);
+    dt_plan_destroy(c->plan);
+    dt_graph_destroy(c->graph);
+    memset(c, 0, sizeof(*c));
+}
+
+static const dt_step_value *find_value(const dt_trainer *t, const char *name)
+{
+    for (uint32_t i = 0; i < t->n_values; i++) {
+        if (strcmp(t->value[i].name, name) == 0) {
+            return &t->value[i];
+        }
+    }
+    return NULL;
+}
+
+dt_status dt_bind_step_inputs(dt_trainer *t, dt_compiled *c)
+{
+    const char *const *name = NULL;
+    const int64_t *count = NULL;
+    const uint32_t n = dt_plan_step_inputs(c->plan, &name, &count);
+    if (n > DT_TRAIN_MAX_STEP_INPUTS) {
+        return DT_FAIL(DT_EPLUGIN, "the phase records %u step inputs, at most %d are possible", n,
+                       DT_TRAIN_MAX_STEP_INPUTS);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        const dt_step_value *v = find_value(t, name[i]);
+        if (v == NULL) {
+            return DT_FAIL(DT_EPLUGIN, "the phase records step input %s but never set it", name[i]);
+        }
+        if ((int64_t)v->n != count[i]) {
+            return DT_FAIL(DT_ESHAPE, "step input %s was recorded with %lld values and set with %u", name[i],
+                           (long long)count[i], v->n);
+        }
+        c->step_input[i] = v->value;
+    }
+    return DT_OK;
+}
+
+dt_status dt_trainer_set(dt_trainer *t, const char *name, const float *value, uint32_t n)
+{
+    dt_step_value *v = (dt_step_value *)find_value(t, name);
+    if (v == NULL) {
+        dt_step_value *grown = dt_realloc(t->value, (t->n_values + 1) * sizeof(*grown));
+        if (grown == NULL) {
+            return DT_FAIL(DT_ENOMEM, "out of memory for step input %s", name);
+        }
+        t->value = grown;
+        v = &t->value[t->n_values];
+        memset(v, 0, sizeof(*v));
+        v->name = dt_strdup(name);
+        v->value = dt_alloc_n(n, sizeof(float));
+        v->n = n;
+        if (v->name == NULL || v->value == NULL) {
+            dt_free(v->name);
+            dt_free(v->value);
+            return DT_FAIL(DT_ENOMEM, "out of memory for step input %s", name);
+        }
+        t->n_values++;
+    }
+    if (v->n != n) {
+        return DT_FAIL(DT_ESHAPE, "step input %s has %u values, not %u", name, v->n, n);
+    }
+    memcpy(v->value, value, n * sizeof(float));
+    return DT_OK;
+}
+
+/* ---- life ---------------------------------------------------------------------------------------------------------- */
+
+static dt_status map_arena(const dt_trainer *t, float **out)
+{
+    void *p = NULL;
+    DT_TRY(dt_arena_map(t->arena_bytes, &p));
+    *out = p;
+    return DT_OK;
+}
+
+/* As many gradient buffers as can be alive at once: one per worker in work, and pending nodes, which are siblings of
+ * nodes on the path of an unfinished leaf: those in work and the next one. */
+static uint32_t grads_needed(const dt_trainer *t)
+{
+    const uint32_t own = t->leaf_end - t->leaf_begin;
+    uint32_t levels = 0;
+    while ((1u << levels) < own) {
+        levels++;
+    }
+    const uint32_t n = t->c.threads + (t->c.threads + 1) * levels;
+    return n < own ? n : own;
+}
+
+static dt_status make_arenas(dt_trainer *t)
+{
+    t->arena_bytes = (size_t)(t->d.params->total > 0 ? t->d.params->total : 1) * sizeof(float);
+    DT_TRY(map_arena(t, &t->params));
+    DT_TRY(map_arena(t, &t->moment[0]));
+    if (t->c.optim.kind != DT_OPTIM_SGD) {
+        DT_TRY(map_arena(t, &t->moment[1]));
+    }
+    t->n_grads = grads_needed(t);
+    for (uint32_t i = 0; i < t->n_grads; i++) {
+        DT_TRY(map_arena(t, &t->grad[i]));
+    }
+    DT_TRY(map_arena(t, &t->grad[DT_TREE_MAX_LEAVES]));
+    dt_param_table_init(t->d.params, t->c.seed, t->params);
+    t->n_blocks = (t->d.params->total + DT_OPTIM_BLOCK - 1) / DT_OPTIM_BLOCK;
+    t->block_sum = dt_alloc_n((size_t)t->n_blocks + 1, sizeof(double));
+    t->waited = dt_alloc_n(t->c.threads, sizeof(double));
+    t->batch_index = dt_alloc_n(t->c.batch, sizeof(uint64_t));
+    if (t->block_sum == NULL || t->waited == NULL || t->batch_index == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for the trainer");
+    }
+    return DT_OK;
+}
+
+static dt_status check(const dt_trainer *t)
+{
+    const uint32_t ranks = dt_comm_size(t->d.comm);
+    if (t->d.source->count < t->c.batch) {
+        return DT_FAIL(DT_ECONFIG,
+                       "one step takes %llu samples (data.batch times training.accumulation) but the training data has "
+                       "%llu; lower data.batch or import more scenes",
+                       (unsigned long long)t->c.batch, (unsigned long long)t->d.source->count);
+    }
+    if (ranks > t->c.leaves) {
+        return DT_FAIL(DT_ECONFIG, "%u ranks share data.shards = %u leaves; every rank needs at least one", ranks,
+                       t->c.leaves);
+    }
+    return DT_OK;
+}
+
+static dt_status build(dt_trainer *t)
+{
+    DT_TRY(check(t));
+    const uint32_t ranks = dt_comm_size(t->d.comm);
+    const uint32_t rank = dt_comm_rank(t->d.comm);
+    t->steps_per_epoch = t->d.source->count / t->c.batch;
+    t->leaf_begin = dt_tree_leaf_begin(t->c.leaves, ranks, rank);
+    t->leaf_end = dt_tree_leaf_begin(t->c.leaves, ranks, rank + 1);
+    DT_TRY(dt_tree_create(t->c.leaves, ranks, rank, &t->tree));
+    DT_TRY(make_arenas(t));
+    DT_TRY(dt_compile(t, t->d.source, true, &t->train));
+    return dt_pool_start(t->c.threads, &t->pool);
+}
+
+dt_status dt_trainer_create(const dt_trainer_desc *d, dt_trainer **out_p)
+{
+    dt_trainer *t = dt_alloc(sizeof(*t));
+    if (t == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for the trainer");
+    }
+    t->d = *d;
+    t->c = *d->config;
+    pthread_mutex_init(&t->lock, NULL);
+    dt_status st = build(t);
+    if (st < 0) {
+        dt_trainer_destroy(t);
+        return st;
+    }
+    *out_p = t;
+    return DT_OK;
+}
+
+void dt_trainer_destroy(dt_trainer *t)
+{
+    if (t == NULL) {
+        return;
+    }
+    dt_feed_stop(t->feed);
+    dt_pool_stop(t->pool);
+    dt_compiled_fini(t, &t->train);
+    for (uint32_t i = 0; i < t->n_infer; i++) {
+        dt_compiled_fini(t, &t->infer[i]);
+    }
+    dt_free(t->infer);
+    dt_tree_destroy(t->tree);
+    dt_arena_unmap(t->params, t->arena_bytes);
+    dt_arena_unmap(t->moment[0], t->arena_bytes);
+    dt_arena_unmap(t->moment[1], t->arena_bytes);
+    for (uint32_t i = 0; i <= DT_TREE_MAX_LEAVES; i++) {
+        dt_arena_unmap(t->grad[i], t->arena_bytes);
+    }
+    for (uint32_t i = 0; i < t->n_values; i++) {
+        dt_free(t->value[i].name);
+        dt_free(t->value[i].value);
+    }
+    dt_free(t->value);
+    dt_free(t->block_sum);
+    dt_free(t->waited);
+    dt_free(t->batch_index);
+    pthread_mutex_destroy(&t->lock);
+    dt_free(t);
+}
+
+/* ---- state --------------------------------------------------------------------------------------------------------- */
+
+float *dt_trainer_params(dt_trainer *t)
+{
+    return t->params;
+}
+
+float *dt_trainer_moment(dt_trainer *t, uint32_t which)
+{
+    return which < 2 ? t->moment[which] : NULL;
+}
+
+uint64_t dt_trainer_step_number(const dt_trainer *t)
+{
+    return t->step;
+}
+
+void dt_trainer_step_set(dt_trainer *t, uint64_t step)
+{
+    dt_feed_stop(t->feed); /* it may have read ahead of the old place */
+    t->feed = NULL;
+    t->step = step;
+}
+
+uint64_t dt_trainer_steps(const dt_trainer *t)
+{
+    return t->c.epochs * t->steps_per_epoch;
+}
+
+uint64_t dt_trainer_steps_per_epoch(const dt_trainer *t)
+{
+    return t->steps_per_epoch;
+}
+
+const dt_param_table *dt_trainer_table(const dt_trainer *t)
+{
+    return t->d.params;
+}
+
+void dt_trainer_memory_get(const dt_trainer *t, dt_trainer_memory *out)
+{
+    const dt_plan_info *info = dt_plan_info_get(t->train.plan);
+    out->params = t->arena_bytes;
+    out->grads = t->arena_bytes * t->n_grads;
+    out->moments = t->arena_bytes * (t->moment[1] != NULL ? 2 : 1);
+    out->activations = (uint64_t)info->arena_bytes * t->c.threads;
+    const uint32_t leaf = (uint32_t)((t->c.batch + t->c.leaves - 1) / t->c.leaves);
+    out->feed = dt_samples_bytes_max(t->d.source, leaf) * (t->c.threads + t->c.prefetch);
+}
+
+dt_trainer_times dt_trainer_times_get(const dt_trainer *t)
+{
+    return t->times;
+}
+
+const dt_plan *dt_trainer_plan(const dt_trainer *t)
+{
+    return t->train.plan;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The trainer: one optimizer step over one global batch, and inference over a data set. It owns the flat arenas, the
+ * workers, the feed and the plans of one phase on one rank; phases reach it through svc/train.h.
+ *
+ * A step: leaves of this rank are dealt to workers from a counter; a worker runs the whole plan, forward and backward,
+ * slice by slice, into a leaf's own gradient buffer; finished leaves are summed in the fixed tree (collective/tree.h),
+ * first here, then across ranks; then norm, clip and update are single passes over the arenas. Slices, leaves and the tree
+ * depend on data and configuration alone: threads and ranks change no bit.
+ * Threads: [main][collective], except what pool.h runs.
+ */
+#ifndef DTRAIN_CORE_TRAIN_TRAINER_H
+#define DTRAIN_CORE_TRAIN_TRAINER_H
+
+#include "collective/comm.h"
+#include "dtrain/svc/train.h"
+#include "graph/plan.h"
+#include "optim/optim.h"
+#include "train/samples.h"
+
+typedef struct dt_trainer dt_trainer;
+
+typedef struct dt_trainer_config {
+    uint64_t seed;
+    uint32_t phase;                /* index of the phase: part of every random key */
+    uint32_t threads, leaves, prefetch; /* workers; S; leaves read ahead beyond one per worker */
+    uint64_t batch;                /* global samples of one optimizer step, accumulation included */
+    int64_t slice_rows;
+    uint64_t epochs;
+    dt_optim_step optim;           /* kind, betas, eps, weight decay, momentum */
+    dt_schedule schedule;          /* x in epochs */
+    double gradient_clip;          /* 0: none */
+    bool reuse, poison, fuse, recompute;
+} dt_trainer_config;
+
+typedef struct dt_trainer_desc {
+    const dt_trainer_config *config;
+    dt_param_table *params;      /* complete and frozen as wanted; owned by the caller, outlives the trainer */
+    const dt_samples *source;     /* training data; outlives the trainer */
+    dt_comm *comm;
+    void *user;
+    dt_status (*record)(void *user, dt_graph *g);
+    dt_status (*model)(void *user, dt_graph *g, dt_model *m, const dt_named *in, uint32_t n_in, dt_named *out,
+                       uint32_t n_out);
+} dt_trainer_desc;
+
+typedef struct dt_trainer_memory { /* bytes on this rank */
+    uint64_t params, grads, moments, activations, feed;
+} dt_trainer_memory;
+
+typedef struct dt_trainer_times { /* of the last step, s */
+    double step, data_wait;
+} dt_trainer_times;
+
+/* Errors: DT_ECONFIG (batch larger than the data, more ranks than leaves), what recording and compiling report. */
+dt_status dt_trainer_create(const dt_trainer_desc *d, dt_trainer **out_p) DT_NODISCARD;
+void dt_trainer_destroy(dt_trainer *t);
+dt_status dt_trainer_set(dt_trainer *t, const char *name, const float *value, uint32_t n);
+dt_status dt_trainer_step(dt_trainer *t, dt_step_report *out);
+/* rows: what svc/train.h hands to each. */
+dt_status dt_trainer_evaluate(dt_trainer *t, const dt_samples *d, void *user,
+                              dt_status (*each)(void *user, const dt_rows *r));
+const void *dt_rows_get(const dt_rows *r, const char *name, int64_t dim[DT_MAX_DIMS], uint32_t *rank);
+const uint64_t *dt_rows_samples(const dt_rows *r, uint32_t *n);
+
+/* State: three arenas with the table's offsets, and the number of finished steps. Everything else follows from them. */
+float *dt_trainer_params(dt_trainer *t);
+float *dt_trainer_moment(dt_trainer *t, uint32_t which); /* 0: first, 1: second; NULL when the optimizer has none */
+uint64_t dt_trainer_step_number(const dt_trainer *t);
+void dt_trainer_step_set(dt_trainer *t, uint64_t step);  /* before the first step, after loading arenas */
+uint64_t dt_trainer_steps(const dt_trainer *t);
+uint64_t dt_trainer_steps_per_epoch(const dt_trainer *t);
+const dt_param_table *dt_trainer_table(const dt_trainer *t);
+
+void dt_trainer_memory_get(const dt_trainer *t, dt_trainer_memory *out);
+dt_trainer_times dt_trainer_times_get(const dt_trainer *t);
+const dt_plan *dt_trainer_plan(const dt_trainer *t);
+
+#endif

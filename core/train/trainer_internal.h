@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the trainer's files share: the struct behind dt_trainer. Not for other rooms.
+ */
+#ifndef DTRAIN_CORE_TRAIN_TRAINER_INTERNAL_H
+#define DTRAIN_CORE_TRAIN_TRAINER_INTERNAL_H
+
+#include "collective/tree.h"
+#include "train/feed.h"
+#include "train/pool.h"
+#include "train/trainer.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum { DT_TRAIN_MAX_STEP_INPUTS = 16 };
+
+typedef struct dt_step_value { /* a step input, by name, until set again */
+    char *name;
+    float *value;
+    uint32_t n;
+} dt_step_value;
+
+typedef struct dt_compiled { /* a plan with everything needed to run it */
+    const dt_samples *source;
+    dt_graph *graph;
+    dt_plan *plan;
+    dt_exec **exec; /* [threads] */
+    const float *step_input[DT_TRAIN_MAX_STEP_INPUTS];
+    const char *symbol[DT_SAMPLES_MAX_SYMBOLS + 1];
+} dt_compiled;
+
+struct dt_trainer {
+    dt_trainer_desc d;
+    dt_trainer_config c;
+    uint64_t step, steps_per_epoch;
+    uint32_t leaf_begin, leaf_end; /* of this rank */
+
+    dt_compiled train;
+    dt_compiled *infer; /* one per data set evaluated so far */
+    uint32_t n_infer;
+
+    dt_pool *pool;
+    dt_feed *feed;
+    uint64_t feed_first; /* step at which the feed began */
+    dt_tree *tree;
+
+    /* arenas, [table total] floats each */
+    float *params, *moment[2];
+    float *grad[DT_TREE_MAX_LEAVES + 1]; /* gradient buffers, mapped once, touched as used; the last is scratch of reduce */
+    float *grad_free[DT_TREE_MAX_LEAVES];
+    uint32_t n_grads, n_grad_free;
+    pthread_mutex_t lock; /* grad_free */
+    size_t arena_bytes;
+
+    /* one step */
+    atomic_uint next_leaf;
+    atomic_bool failed;
+    double loss_seed[DT_GRAPH_MAX_LOSSES];
+    double leaf_loss[DT_TREE_MAX_LEAVES][DT_GRAPH_MAX_LOSSES];
+    double *waited;     /* [threads] */
+    float *gradient;    /* the reduced sum */
+    double *block_sum;  /* [blocks] */
+    int64_t n_blocks;
+    atomic_llong next_block;
+    dt_optim_step update;
+    uint64_t *batch_index; /* samples of the global batch, for normalisers */
+
+    dt_step_value *value;
+    uint32_t n_values;
+    dt_trainer_times times;
+};
+
+struct dt_rows {
+    const dt_trainer *t;
+    const dt_compiled *c;
+    const dt_feed_slice *slice;
+    const dt_exec *exec;
+};
+
+/* Record, compile and make one exec per worker. training: with losses and derivative. */
+dt_status dt_compile(dt_trainer *t, const dt_samples *source, bool training, dt_compiled *out);
+void dt_compiled_fini(dt_trainer *t, dt_compiled *c);
+/* Step inputs as the plan wants them. DT_ECONFIG names one that was never set. */
+dt_status dt_bind_step_inputs(dt_trainer *t, dt_compiled *c);
+
+#endif

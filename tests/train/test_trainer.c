@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The trainer's promises: threads and virtual ranks change no bit, a resumed run equals the uninterrupted one, slices
+ * only change what they must, a steady step allocates nothing, training learns, and failures say what happened.
+ */
+#include <config.h>
+
+#include "toy.h"
+
+#include "base/err.h"
+#include "base/mem.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { STEPS = 12 };
+
+typedef struct outcome {
+    float *params, *m, *v;
+    size_t bytes;
+    double loss[STEPS];
+    double norm[STEPS];
+} outcome;
+
+static void keep(const toy *t, outcome *o)
+{
+    o->bytes = (size_t)t->params.total * sizeof(float);
+    o->params = malloc(o->bytes);
+    o->m = malloc(o->bytes);
+    o->v = malloc(o->bytes);
+    memcpy(o->params, dt_trainer_params(t->trainer), o->bytes);
+    memcpy(o->m, dt_trainer_moment(t->trainer, 0), o->bytes);
+    memcpy(o->v, dt_trainer_moment(t->trainer, 1), o->bytes);
+}
+
+static void drop(outcome *o)
+{
+    free(o->params);
+    free(o->m);
+    free(o->v);
+}
+
+static void run_steps(toy *t, outcome *o, int from, int to)
+{
+    for (int i = from; i < to; i++) {
+        dt_step_report r = {.struct_size = sizeof(r)};
+        const dt_status st = toy_step(t, &r);
+        if (st != DT_OK) {
+            print_message("%s\n", dt_error_text());
+        }
+        assert_int_equal(st, DT_OK);
+        o->loss[i] = r.loss;
+        o->norm[i] = r.grad_norm;
+    }
+}
+
+static void train(uint32_t threads, bool reuse, bool poison, bool fuse, outcome *o)
+{
+    toy t;
+    toy_init(&t);
+    t.config.threads = threads;
+    t.config.reuse = reuse;
+    t.config.poison = poison;
+    t.config.fuse = fuse;
+    toy_start(&t);
+    run_steps(&t, o, 0, STEPS);
+    keep(&t, o);
+    toy_fini(&t);
+}
+
+static void assert_same(const outcome *a, const outcome *b)
+{
+    assert_int_equal(a->bytes, b->bytes);
+    assert_memory_equal(a->loss, b->loss, sizeof(a->loss));
+    assert_memory_equal(a->norm, b->norm, sizeof(a->norm));
+    assert_memory_equal(a->params, b->params, a->bytes);
+    assert_memory_equal(a->m, b->m, a->bytes);
+    assert_memory_equal(a->v, b->v, a->bytes);
+}
+
+static void test_threads_change_no_bit(void **state)
+{
+    (void)state;
+    outcome one;
+    train(1, true, false, true, &one);
+    for (uint32_t threads = 2; threads <= 4; threads++) {
+        outcome many;
+        train(threads, true, false, true, &many);
+        assert_same(&one, &many);
+        drop(&many);
+    }
+    drop(&one);
+}
+
+static void test_memory_plan_changes_no_bit(void **state)
+{
+    (void)state;
+    outcome reuse, separate, poisoned;
+    train(2, true, false, true, &reuse);
+    train(2, false, false, true, &separate);
+    train(2, true, true, true, &poisoned);
+    assert_same(&reuse, &separate);
+    assert_same(&reuse, &poisoned);
+    drop(&reuse);
+    drop(&separate);
+    drop(&poisoned);
+}
+
+/* ---- virtual ranks ------------------------------------------------------------------------------------------------------ */
+
+typedef struct rank_run {
+    toy t;
+    outcome o;
+    pthread_t thread;
+} rank_run;
+
+static void *rank_main(void *arg)
+{
+    rank_run *r = arg;
+    toy_start(&r->t);
+    run_steps(&r->t, &r->o, 0, STEPS);
+    keep(&r->t, &r->o);
+    return NULL;
+}
+
+static void test_ranks_change_no_bit(void **state)
+{
+    (void)state;
+    outcome one;
+    train(2, true, false, true, &one);
+    static const uint32_t counts[] = {2, 3, 4, 8};
+    for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++) {
+        const uint32_t n = counts[c];
+        rank_run *r = calloc(n, sizeof(*r));
+        dt_comm *comm[8];
+        assert_int_equal(dt_comm_sim(n, 30, comm), DT_OK);
+        for (uint32_t i = 0; i < n; i++) {
+            toy_init(&r[i].t);
+            r[i].t.comm = comm[i];
+            r[i].t.config.threads = 1 + i % 2;
+            assert_int_equal(pthread_create(&r[i].thread, NULL, rank_main, &r[i]), 0);
+        }
+        for (uint32_t i = 0; i < n; i++) {
+            pthread_join(r[i].thread, NULL);
+        }
+        for (uint32_t i = 0; i < n; i++) {
+            assert_same(&one, &r[i].o);
+            drop(&r[i].o);
+            toy_fini(&r[i].t);
+        }
+        free(r);
+    }
+    drop(&one);
+}
+
+/* ---- resume, allocation, learning ---------------------------------------------------------------------------------------- */
+
+static void test_resume_equals_no_interruption(void **state)
+{
+    (void)state;
+    outcome whole;
+    train(2, true, false, true, &whole);
+    for (int cut = 1; cut < STEPS; cut += 4) { /* also across the end of an epoch of 4 steps */
+        toy a, b;
+        outcome resumed, half;
+        toy_init(&a);
+        toy_start(&a);
+        run_steps(&a, &resumed, 0, cut);
+        keep(&a, &half);
+        toy_fini(&a);
+        toy_init(&b);
+        b.config.threads = 1;
+        toy_start(&b);
+        memcpy(dt_trainer_params(b.trainer), half.params, half.bytes);
+        memcpy(dt_trainer_moment(b.trainer, 0), half.m, half.bytes);
+        memcpy(dt_trainer_moment(b.trainer, 1), half.v, half.bytes);
+        dt_trainer_step_set(b.trainer, (uint64_t)cut);
+        run_steps(&b, &resumed, cut, STEPS);
+        keep(&b, &resumed);
+        assert_same(&whole, &resumed);
+        drop(&half);
+        drop(&resumed);
+        toy_fini(&b);
+    }
+    drop(&whole);
+}
+
+static void test_a_steady_step_allocates_nothing(void **state)
+{
+    (void)state;
+    toy t;
+    outcome o;
+    toy_init(&t);
+    toy_start(&t);
+    run_steps(&t, &o, 0, 4);
+    const uint64_t before = dt_alloc_count();
+    run_steps(&t, &o, 4, STEPS);
+    assert_int_equal(dt_alloc_count() - before, 0);
+    toy_fini(&t);
+}
+
+static void test_training_learns(void **state)
+{
+    (void)state;
+    toy t;
+    dt_step_report r = {.struct_size = sizeof(r)};
+    double first = 0;
+    toy_init(&t);
+    t.config.threads = 2;
+    t.dropout = 0;
+    toy_start(&t);
+    dt_status st = DT_OK;
+    while ((st = toy_step(&t, &r)) == DT_OK) {
+        first = r.step == 1 ? r.loss : first;
+    }
+    assert_int_equal(st, DT_DONE);
+    assert_int_equal(r.step, 30 * (150 / 32));
+    assert_int_equal(r.steps, r.step);
+    assert_true(r.epoch_end);
+    assert_true(first > 0.3);
+    assert_true(r.loss < 0.15 * first);
+    toy_fini(&t);
+}
+
+static dt_status sum_rows(void *user, const dt_rows *rows)
+{
+    int64_t dim[DT_MAX_DIMS];
+    uint32_t rank = 0, n = 0;
+    int64_t *total = user;
+    const float *y = dt_rows_get(rows, "y_hat", dim, &rank);
+    assert_non_null(y);
+    assert_int_equal(rank, 2);
+    assert_int_equal(dim[1], 2);
+    const uint64_t *index = dt_rows_samples(rows, &n);
+    assert_int_equal(index[0], (uint64_t)total[1]); /* in order, nothing twice */
+    total[0] += dim[0];
+    total[1] += n;
+    assert_non_null(dt_rows_get(rows, "x", dim, &rank));
+    assert_null(dt_rows_get(rows, "nothing", dim, &rank));
+    return DT_OK;
+}
+
+static void test_evaluation_sees_every_sample_once(void **state)
+{
+    (void)state;
+    toy t;
+    int64_t expected = 0;
+    toy_init(&t);
+    t.config.threads = 3;
+    toy_start(&t);
+    for (uint64_t i = 0; i < t.count; i++) {
+        int64_t size = 0;
+        assert_int_equal(t.ops.sizes(&t, &i, 1, &size), DT_OK);
+        expected += size;
+    }
+    for (int round = 0; round < 2; round++) {
+        int64_t total[2] = {0, 0};
+        assert_int_equal(dt_trainer_evaluate(t.trainer, &t.source, total, sum_rows), DT_OK);
+        assert_int_equal(total[0], expected);
+        assert_int_equal(total[1], t.count);
+    }
+    toy_fini(&t);
+}
+
+/* ---- failures -------------------------------------------------------------------------------------------------------------- */
+
+static void test_divergence_names_the_parameter(void **state)
+{
+    (void)state;
+    toy t;
+    dt_step_report r = {.struct_size = sizeof(r)};
+    toy_init(&t);
+    t.poison_sample = 40;
+    toy_start(&t);
+    dt_status st = DT_OK;
+    for (int i = 0; i < 8 && st == DT_OK; i++) {
+        st = toy_step(&t, &r);
+    }
+    assert_int_equal(st, DT_EDIVERGED);
+    assert_non_null(strstr(dt_error_text(), "net.w1"));
+    assert_non_null(strstr(dt_error_text(), "learning_rate"));
+    toy_fini(&t);
+}
+
+static void test_unreadable_data_stops_the_step(void **state)
+{
+    (void)state;
+    toy t;
+    dt_step_report r = {.struct_size = sizeof(r)};
+    toy_init(&t);
+    t.broken_sample = 77;
+    toy_start(&t);
+    dt_status st = DT_OK;
+    for (int i = 0; i < 8 && st == DT_OK; i++) {
+        st = toy_step(&t, &r);
+    }
+    assert_int_equal(st, DT_EDATA);
+    assert_non_null(strstr(dt_error_text(), "sample 77"));
+    toy_fini(&t);
+}
+
+static void test_wrong_sizes_are_refused(void **state)
+{
+    (void)state;
+    toy t;
+    toy_init(&t);
+    t.config.batch = 151;
+    assert_int_equal(toy_try_start(&t), DT_ECONFIG);
+    assert_non_null(strstr(dt_error_text(), "151"));
+    toy_fini(&t);
+    toy_init(&t);
+    t.config.leaves = 6;
+    assert_int_equal(toy_try_start(&t), DT_EINVAL);
+    toy_fini(&t);
+    toy_init(&t);
+    toy_start(&t);
+    const float one = 1;
+    assert_int_equal(dt_trainer_set(t.trainer, "scale", &one, 1), DT_ESHAPE);
+    toy_fini(&t);
+}
+
+static void test_step_inputs_must_be_set(void **state)
+{
+    (void)state;
+    toy t;
+    dt_step_report r = {.struct_size = sizeof(r)};
+    toy_init(&t);
+    assert_int_equal(toy_try_start(&t), DT_OK);
+    assert_int_equal(toy_step(&t, &r), DT_EPLUGIN);
+    assert_non_null(strstr(dt_error_text(), "scale"));
+    toy_fini(&t);
+}
+
+static void test_frozen_parameters_stay(void **state)
+{
+    (void)state;
+    toy t;
+    outcome o;
+    uint32_t n = 0;
+    toy_init(&t);
+    toy_start(&t);
+    const dt_param *w1 = dt_param_table_find(&t.params, "net.w1");
+    float before[16];
+    assert_int_equal(dt_param_table_freeze(&t.params, "net.w1", &n), DT_OK);
+    assert_int_equal(n, 1);
+    memcpy(before, dt_trainer_params(t.trainer) + w1->offset, sizeof(before));
+    run_steps(&t, &o, 0, 3);
+    assert_memory_equal(before, dt_trainer_params(t.trainer) + w1->offset, sizeof(before));
+    const dt_param *w2 = dt_param_table_find(&t.params, "net.w2");
+    assert_true(dt_trainer_moment(t.trainer, 0)[w2->offset] != 0);
+    toy_fini(&t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_threads_change_no_bit),
+        cmocka_unit_test(test_memory_plan_changes_no_bit),
+        cmocka_unit_test(test_ranks_change_no_bit),
+        cmocka_unit_test(test_resume_equals_no_interruption),
+        cmocka_unit_test(test_a_steady_step_allocates_nothing),
+        cmocka_unit_test(test_training_learns),
+        cmocka_unit_test(test_evaluation_sees_every_sample_once),
+        cmocka_unit_test(test_divergence_names_the_parameter),
+        cmocka_unit_test(test_unreadable_data_stops_the_step),
+        cmocka_unit_test(test_wrong_sizes_are_refused),
+        cmocka_unit_test(test_step_inputs_must_be_set),
+        cmocka_unit_test(test_frozen_parameters_stay),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See toy.h.
+ */
+#include <config.h>
+
+#include "toy.h"
+
+#include "base/err.h"
+#include "base/rng.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { IN = 5, HIDDEN = 24, OUT = 2 };
+
+static int64_t rows_of(uint64_t sample)
+{
+    return 1 + (int64_t)(sample * 7 % 5);
+}
+
+static const dt_port *toy_fields(const void *self, uint32_t *n)
+{
+    static const dt_port f[] = {{"x", "N 5", DT_F32, 0},
+                                {"y", "N 2", DT_F32, 0},
+                                {"w", "N", DT_F32, 0},
+                                {"key", "N", DT_I64, 0}};
+    (void)self;
+    *n = 4;
+    return f;
+}
+
+static const char *const *toy_symbols(const void *self, uint32_t *n)
+{
+    static const char *const s[] = {"N"};
+    (void)self;
+    *n = 1;
+    return s;
+}
+
+static dt_status toy_count(const void *self, uint64_t *n)
+{
+    *n = ((const toy *)self)->count;
+    return DT_OK;
+}
+
+static dt_status toy_sizes(const void *self, const uint64_t *index, uint32_t n, int64_t *size)
+{
+    (void)self;
+    size[0] = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        size[0] += rows_of(index[i]);
+    }
+    return DT_OK;
+}
+
+static dt_status toy_read(void *self, const uint64_t *index, const uint64_t *key, uint32_t n, void *const *out)
+{
+    const toy *t = self;
+    float *x = out[0];
+    float *y = out[1];
+    float *w = out[2];
+    int64_t *k = out[3];
+    int64_t row = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        if ((int64_t)index[i] == t->broken_sample) {
+            return DT_FAIL(DT_EDATA, "sample %d cannot be read", (int)index[i]);
+        }
+        for (int64_t r = 0; r < rows_of(index[i]); r++, row++) {
+            const dt_rng_key rk = {.seed = 11, .sample = index[i], .step = (uint64_t)r};
+            for (int j = 0; j < IN; j++) {
+                x[row * IN + j] = (float)(2 * dt_rng_uniform(&rk, (uint64_t)j) - 1);
+            }
+            if ((int64_t)index[i] == t->poison_sample) {
+                x[row * IN] = NAN;
+            }
+            y[row * OUT] = x[row * IN + 1] * x[row * IN + 2];
+            y[row * OUT + 1] = sinf(2 * x[row * IN + 3]) + 0.5f * x[row * IN + 4];
+            w[row] = 1;
+            k[row] = (int64_t)(key[i] * 16 + (uint64_t)r);
+        }
+    }
+    return DT_OK;
+}
+
+static dt_status toy_record(void *user, dt_graph *g)
+{
+    const toy *t = user;
+    const dt_graph_api *api = g->api;
+    dt_graph_scope(g, "net");
+    dt_tensor *h = dt_tanh(g, dt_linear(g, api->input(g, "x"), api->param(g, "w1"), api->param(g, "b1")));
+    if (t->dropout > 0) {
+        h = dt_dropout(g, h, api->input(g, "key"), t->dropout);
+    }
+    dt_tensor *y = dt_linear(g, h, api->param(g, "w2"), api->param(g, "b2"));
+    dt_graph_scope(g, "");
+    dt_tensor *scale = api->step_input(g, "scale", OUT);
+    dt_tensor *loss = dt_mse(g, dt_mul(g, y, scale), api->input(g, "y"), api->input(g, "w"));
+    api->loss(g, "mse", loss, 1.0, "N");
+    api->output(g, "y_hat", y);
+    return api->status(g);
+}
+
+static dt_status no_model(void *user, dt_graph *g, dt_model *m, const dt_named *in, uint32_t n_in, dt_named *out,
+                          uint32_t n_out)
+{
+    (void)user, (void)g, (void)m, (void)in, (void)n_in, (void)out, (void)n_out;
+    return DT_EINVAL;
+}
+
+void toy_init(toy *t)
+{
+    memset(t, 0, sizeof(*t));
+    t->ops = (dt_data_ops){.struct_size = sizeof(dt_data_ops),
+                           .fields = toy_fields,
+                           .symbols = toy_symbols,
+                           .count = toy_count,
+                           .sizes = toy_sizes,
+                           .read = toy_read};
+    t->count = 150;
+    t->poison_sample = t->broken_sample = -1;
+    t->dropout = 0.1;
+    t->config = (dt_trainer_config){.seed = 3,
+                                    .threads = 2,
+                                    .leaves = 8,
+                                    .prefetch = 1,
+                                    .batch = 32,
+                                    .slice_rows = 9,
+                                    .epochs = 30,
+                                    .gradient_clip = 0.5,
+                                    .reuse = true,
+                                    .fuse = true};
+    t->config.optim = (dt_optim_step){.kind = DT_OPTIM_ADAMW, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 1e-4};
+    t->config.schedule = (dt_schedule){.kind = DT_SCHED_COSINE, .lr = 2e-2, .eta_min = 1e-4, .warmup = 1, .t_max = 30};
+}
+
+dt_status toy_try_start(toy *t)
+{
+    static const int64_t w1[] = {HIDDEN, IN};
+    static const int64_t b1[] = {HIDDEN};
+    static const int64_t w2[] = {OUT, HIDDEN};
+    static const int64_t b2[] = {OUT};
+    if (t->comm == NULL) {
+        assert_int_equal(dt_comm_null(&t->comm), DT_OK);
+    }
+    assert_int_equal(dt_samples_open(&t->source, &t->ops, t, t->config.slice_rows), DT_OK);
+    assert_int_equal(dt_param_table_add(&t->params, "net", "w1", w1, 2, DT_INIT_FAN_IN, 1), DT_OK);
+    assert_int_equal(dt_param_table_add(&t->params, "net", "b1", b1, 1, DT_INIT_ZERO, 0), DT_OK);
+    assert_int_equal(dt_param_table_add(&t->params, "net", "w2", w2, 2, DT_INIT_FAN_IN, 1), DT_OK);
+    assert_int_equal(dt_param_table_add(&t->params, "net", "b2", b2, 1, DT_INIT_ZERO, 0), DT_OK);
+    const dt_trainer_desc d = {.config = &t->config,
+                               .params = &t->params,
+                               .source = &t->source,
+                               .comm = t->comm,
+                               .user = t,
+                               .record = toy_record,
+                               .model = no_model};
+    return dt_trainer_create(&d, &t->trainer);
+}
+
+void toy_start(toy *t)
+{
+    const float scale[OUT] = {1, 1};
+    const dt_status st = toy_try_start(t);
+    if (st != DT_OK) {
+        print_message("%s\n", dt_error_text());
+    }
+    assert_int_equal(st, DT_OK);
+    assert_int_equal(dt_trainer_set(t->trainer, "scale", scale, OUT), DT_OK);
+}
+
+void toy_fini(toy *t)
+{
+    dt_trainer_destroy(t->trainer);
+    dt_param_table_fini(&t->params);
+    dt_comm_destroy(t->comm);
+}
+
+dt_status toy_step(toy *t, dt_step_report *r)
+{
+    return dt_trainer_step(t->trainer, r);
+}

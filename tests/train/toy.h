@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A small, real training problem for the trainer's tests: ragged samples of rows, y = a two-layer network of x, squared
+ * error, with dropout. Every sample depends on its index alone.
+ */
+#ifndef DTRAIN_TESTS_TRAIN_TOY_H
+#define DTRAIN_TESTS_TRAIN_TOY_H
+
+#include "train/trainer.h"
+
+typedef struct toy {
+    dt_data_ops ops;
+    dt_samples source;
+    dt_param_table params;
+    dt_trainer_config config;
+    dt_comm *comm;
+    dt_trainer *trainer;
+    uint64_t count;
+    int64_t poison_sample; /* its x is NAN; -1: none */
+    int64_t broken_sample; /* reading it fails; -1: none */
+    double dropout;
+} toy;
+
+/* Fills config with defaults that callers may change before toy_start. */
+void toy_init(toy *t);
+void toy_start(toy *t);            /* comm NULL: one rank */
+dt_status toy_try_start(toy *t);
+void toy_fini(toy *t);
+dt_status toy_step(toy *t, dt_step_report *r);
+
+#endif
