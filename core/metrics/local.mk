@@ -1,2 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# core_libdtcore_la_SOURCES += core/metrics/x.c core/metrics/x.h
+core_libdtcore_la_SOURCES += \
+	core/metrics/progress.c core/metrics/progress.h \
+	core/metrics/record.c core/metrics/record.h

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See record.h.
+ */
+#include <config.h>
+
+#include "metrics/record.h"
+
+#include "base/err.h"
+#include "base/json.h"
+#include "base/mem.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct dt_metrics {
+    FILE *file;
+    char *path;
+    dt_str pending; /* ,"name":value ... of the record being collected */
+    dt_str line;
+};
+
+static dt_status io_error(const dt_metrics *m, const char *verb)
+{
+    return DT_FAIL(DT_EIO, "cannot %s %s: %s", verb, m->path, strerror(errno));
+}
+
+dt_status dt_metrics_open(const char *path, dt_metrics **out_p)
+{
+    dt_metrics *m = dt_alloc(sizeof(*m));
+    if (m == NULL || (m->path = dt_strdup(path)) == NULL) {
+        dt_free(m);
+        return DT_FAIL(DT_ENOMEM, "out of memory for the metrics of %s", path);
+    }
+    m->file = fopen(path, "a+");
+    if (m->file == NULL) {
+        dt_status st = io_error(m, "open");
+        dt_metrics_close(m);
+        return st;
+    }
+    *out_p = m;
+    return DT_OK;
+}
+
+void dt_metrics_close(dt_metrics *m)
+{
+    if (m == NULL) {
+        return;
+    }
+    if (m->file != NULL) {
+        fclose(m->file);
+    }
+    dt_str_fini(&m->pending);
+    dt_str_fini(&m->line);
+    dt_free(m->path);
+    dt_free(m);
+}
+
+/* Is this record (a line of ours) one of phase after step? */
+static bool is_after(const char *line, size_t bytes, const char *phase, uint64_t step)
+{
+    dt_json *j = NULL;
+    dt_json_token t;
+    bool same_phase = false;
+    int64_t found = -1;
+    char key[32] = "";
+    if (dt_json_open_mem(line, bytes, "record", &j) < 0) {
+        return true; /* a line cut by a crash: whatever follows is not ours */
+    }
+    dt_status st = DT_OK;
+    while ((st = dt_json_next(j, &t)) == DT_OK && t.kind != DT_JSON_END) {
+        if (t.kind == DT_JSON_KEY) {
+            snprintf(key, sizeof(key), "%s", t.text);
+        } else if (t.kind == DT_JSON_NUMBER && strcmp(key, "step") == 0) {
+            found = t.integer;
+        } else if (t.kind == DT_JSON_STRING && strcmp(key, "phase") == 0) {
+            same_phase = strcmp(t.text, phase) == 0;
+        }
+    }
+    dt_json_close(j);
+    return st < 0 || (same_phase && found > (int64_t)step);
+}
+
+dt_status dt_metrics_rewind(dt_metrics *m, const char *phase, uint64_t step)
+{
+    char *line = NULL;
+    size_t cap = 0;
+    ssize_t n = 0;
+    long keep = 0;
+    rewind(m->file);
+    while ((n = getline(&line, &cap, m->file)) > 0 && line[n - 1] == '\n' && !is_after(line, (size_t)n, phase, step)) {
+        keep += (long)n;
+    }
+    free(line);
+    dt_error_clear();
+    if (ftruncate(fileno(m->file), keep) != 0 || fseek(m->file, 0, SEEK_END) != 0) {
+        return io_error(m, "truncate");
+    }
+    return DT_OK;
+}
+
+void dt_metrics_scalar(dt_metrics *m, const char *name, double value)
+{
+    if (m == NULL) {
+        return;
+    }
+    dt_json_out o = {.s = &m->pending, .depth = 1, .need_comma = true};
+    dt_json_f64(&o, name, value);
+}
+
+dt_status dt_metrics_flush(dt_metrics *m, const char *phase, uint64_t step, double wall_s)
+{
+    if (m == NULL) {
+        return DT_OK;
+    }
+    dt_str_clear(&m->line);
+    dt_json_out o = {.s = &m->line};
+    dt_json_obj(&o, NULL);
+    dt_json_i64(&o, "step", (int64_t)step);
+    dt_json_str(&o, "phase", phase);
+    dt_json_f64(&o, "wall_s", wall_s);
+    dt_str_add(&m->line, dt_str_text(&m->pending));
+    dt_str_add(&m->line, "}\n");
+    dt_str_clear(&m->pending);
+    DT_TRY(dt_str_status(&m->line));
+    if (fputs(dt_str_text(&m->line), m->file) == EOF || fflush(m->file) != 0) {
+        return io_error(m, "write");
+    }
+    return DT_OK;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * metrics.jsonl: one JSON object a record, `step`, `phase`, `wall_s` and named numbers (INTERFACES). Scalars collect until
+ * they are flushed under a step. After a resume, records of steps that will be done again are cut off first.
+ * Threads: [main] of rank 0.
+ */
+#ifndef DTRAIN_CORE_METRICS_RECORD_H
+#define DTRAIN_CORE_METRICS_RECORD_H
+
+#include "dtrain/status.h"
+
+typedef struct dt_metrics dt_metrics;
+
+/* Opens for appending; creates it. Errors: DT_EIO. */
+dt_status dt_metrics_open(const char *path, dt_metrics **out_p) DT_NODISCARD;
+void dt_metrics_close(dt_metrics *m);
+/* Drop records of phase after step, and everything behind them. */
+dt_status dt_metrics_rewind(dt_metrics *m, const char *phase, uint64_t step) DT_NODISCARD;
+void dt_metrics_scalar(dt_metrics *m, const char *name, double value); /* m may be NULL: nothing is kept */
+dt_status dt_metrics_flush(dt_metrics *m, const char *phase, uint64_t step, double wall_s);
+
+#endif
