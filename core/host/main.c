@@ -1,18 +1,91 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The program's entrance: arguments and exit codes.
+ * The program's entrance: verbs, messages and exit codes. The only place that prints an error.
  */
 #include <config.h>
 
+#include "host/cli.h"
+
+#include "base/err.h"
+#include "base/log.h"
+#include "host/exit.h"
+
+#include <locale.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+static void set_log_level(const dt_args *a)
+{
+    const char *name = getenv("DTRAIN_LOG_LEVEL");
+    const int level = name != NULL ? dt_log_level_parse(name) : -1;
+    if (level >= 0) {
+        dt_log_level_set(level);
+    }
+    if (a->quiet) {
+        dt_log_level_set(DT_LOG_WARN);
+    }
+    if (a->verbose) {
+        dt_log_level_set(DT_LOG_DEBUG);
+    }
+}
+
+static int finish(dt_status st, int code)
+{
+    if (st < 0) {
+        const int c = code != 0 ? code : dt_exit_code(st);
+        if (dt_error_text()[0] != '\0') {
+            dt_log(DT_LOG_ERROR, "%s", dt_error_text());
+        } else {
+            dt_log(DT_LOG_ERROR, "%s", dt_status_text(st));
+        }
+        dt_log(DT_LOG_DEBUG, "%s at %s, exit code %d", dt_status_name(st), dt_error_where(), c);
+        return c;
+    }
+    return code;
+}
 
 int main(int argc, char **argv)
 {
+    dt_args a;
+    int code = 0;
+    setlocale(LC_ALL, "C");
     if (argc == 2 && strcmp(argv[1], "--version") == 0) {
         printf("dtrain %s\n", PACKAGE_VERSION);
         return 0;
     }
-    fprintf(stderr, "error: this build knows --version only\n");
-    return 2;
+    if (argc == 1 || (argc >= 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) ||
+        (argc == 2 && strcmp(argv[1], "help") == 0)) {
+        dt_cli_help(NULL);
+        return argc == 1 ? DT_EXIT_USAGE : 0;
+    }
+    if (argc == 3 && strcmp(argv[1], "help") == 0 && dt_cli_is_verb(argv[2])) {
+        dt_cli_help(argv[2]);
+        return 0;
+    }
+    dt_status st = dt_cli_parse(argc, argv, &a);
+    if (st < 0) {
+        return finish(st, DT_EXIT_USAGE);
+    }
+    if (a.help) {
+        dt_cli_help(a.verb);
+        return 0;
+    }
+    set_log_level(&a);
+    static const struct {
+        const char *name;
+        dt_status (*verb)(const dt_args *);
+    } plain[] = {{"eval", dt_verb_eval}, {"data", dt_verb_data}, {"ckpt", dt_verb_ckpt}};
+    if (strcmp(a.verb, "run") == 0) {
+        st = dt_verb_run(&a, &code);
+    }
+    for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++) {
+        if (strcmp(a.verb, plain[i].name) == 0) {
+            st = plain[i].verb(&a);
+        }
+    }
+    if (fflush(stdout) != 0 && st >= 0) {
+        st = DT_FAIL(DT_EIO, "cannot write to standard output");
+    }
+    return finish(st, code);
 }

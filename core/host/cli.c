@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See cli.h.
+ */
+#include <config.h>
+
+#include "host/cli.h"
+
+#include "base/err.h"
+#include "base/str.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- tables ---------------------------------------------------------------------------------------------------------- */
+
+enum { V_RUN = 1, V_EVAL = 2, V_LIST = 4, V_SHOW = 8, V_CHECK = 16, V_NEW = 32, V_DATA = 64, V_CKPT = 128, V_ALL = 255 };
+enum { A_FLAG, A_VALUE, A_REPEAT, A_OPTIONAL };
+
+typedef struct verb {
+    const char *name;
+    uint32_t bit;
+    const char *words, *summary, *examples;
+} verb;
+
+static const verb verbs[] = {
+    {"run", V_RUN, "", "train the phases of a configuration, or one plugin",
+     "  dtrain --plugin phase1_world_model.so\n"
+     "  dtrain --plugin phase1_world_model --set data.store=stores/ngsim --set training.epochs=20\n"
+     "  dtrain --config hybrid.cfg --run-dir runs/first\n"
+     "  dtrain run --resume runs/first\n"
+     "  dtrain --plugin phase1_world_model --set models.world=world_gru --dry-run\n"},
+    {"eval", V_EVAL, "", "evaluate a checkpoint on held-out data",
+     "  dtrain eval --plugin phase1_world_model --checkpoint runs/first --json\n"
+     "  dtrain eval --plugin phase1_world_model --checkpoint runs/first --set data.store=stores/other\n"},
+    {"list", V_LIST, "", "the plugins that can be found", "  dtrain list\n  dtrain list --json\n"},
+    {"show", V_SHOW, "ID", "a component: options with value, origin, range and unit; ports; source",
+     "  dtrain show risk_gnn\n  dtrain show phase1_world_model --set training.epochs=5\n"},
+    {"check", V_CHECK, "FILE", "check a plugin: descriptor, options, a life cycle on zero data",
+     "  dtrain check ./my_phase.so\n"},
+    {"new", V_NEW, "phase|model NAME DIR", "write a plugin project that builds with pkg-config dtrain alone",
+     "  dtrain new model my_world ./my_world && make -C my_world\n"},
+    {"data", V_DATA, "import SRC | inspect STORE", "recordings into stores, and what a store holds",
+     "  dtrain data import recording/ --out stores/mine\n"
+     "  dtrain data import states.csv.xz --out stores/ngsim\n"
+     "  dtrain data inspect stores/ngsim --json\n"},
+    {"ckpt", V_CKPT, "list RUN | inspect CHECKPOINT | verify CHECKPOINT", "the checkpoints of a run",
+     "  dtrain ckpt list runs/first\n  dtrain ckpt inspect runs/first --json\n"},
+};
+
+typedef struct later {
+    const char *verb, *text;
+} later;
+
+static const later later_verbs[] = {
+    {"export", "exporting deployable models is not built into this version; model.safetensors of a checkpoint opens in "
+               "any safetensors reader"},
+    {"report", "reports are not built into this version; metrics.jsonl of the run directory holds every number"},
+    {"watch", "watching a run is not built into this version; follow train.log and metrics.jsonl of the run directory"},
+    {"render", "rendering is not built into this version"},
+    {"runs", "the list of runs is not built into this version; runs are the folders below runs/"},
+    {"doctor", "the environment check is not built into this version"},
+    {"bench", "built-in benchmarks are not in this version; bench/run in the source tree measures"},
+    {"launch", "starting several processes is not built into this version"},
+};
+
+typedef struct option {
+    const char *name;
+    char letter;
+    int kind;
+    uint32_t verbs;
+    size_t member, count; /* offsets in dt_args */
+    const char *value, *help;
+} option;
+
+#define MEMBER(m) offsetof(dt_args, m)
+static const option options[] = {
+    {"plugin", 0, A_VALUE, V_RUN | V_EVAL, MEMBER(plugin), 0, "FILE_OR_ID", "the phase to run: phase2_ppo.so, ./x/y.so or an id"},
+    {"config", 'c', A_REPEAT, V_ALL, MEMBER(config), MEMBER(n_config), "FILE", "configuration (libconfig); repeatable, later wins"},
+    {"set", 's', A_REPEAT, V_ALL, MEMBER(set), MEMBER(n_set), "KEY=VALUE", "one value, e.g. models.world=world_gru; repeatable"},
+    {"profile", 0, A_VALUE, V_RUN | V_EVAL | V_SHOW, MEMBER(profile), 0, "NAME|FILE", "a shipped profile below the files"},
+    {"phase", 0, A_VALUE, V_RUN | V_EVAL, MEMBER(phase), 0, "all|N|NAME", "only this phase of the configuration"},
+    {"run-dir", 0, A_VALUE, V_RUN, MEMBER(run_dir), 0, "DIR", "use DIR itself instead of runs/<name>-<time>"},
+    {"name", 0, A_VALUE, V_RUN, MEMBER(name), 0, "NAME", "name of the run"},
+    {"resume", 0, A_OPTIONAL, V_RUN, MEMBER(resume), MEMBER(has_resume), "[RUN|CHECKPOINT]", "go on where a run stopped; without a name, the newest"},
+    {"init-from", 0, A_VALUE, V_RUN, MEMBER(init_from), 0, "FILE", "start from the weights of a checkpoint or safetensors file"},
+    {"checkpoint", 0, A_VALUE, V_EVAL, MEMBER(checkpoint), 0, "RUN|CHECKPOINT", "what to evaluate"},
+    {"device", 0, A_VALUE, V_RUN | V_EVAL, MEMBER(device), 0, "auto|cpu|cuda[:i]", "where to compute"},
+    {"nproc", 0, A_VALUE, V_RUN, MEMBER(nproc), 0, "N", "processes to start"},
+    {"threads", 't', A_VALUE, V_RUN | V_EVAL, MEMBER(threads), 0, "N", "worker threads; the result does not depend on it"},
+    {"seed", 0, A_VALUE, V_RUN, MEMBER(seed), 0, "N", "seed of everything random"},
+    {"max-steps", 0, A_VALUE, V_RUN, MEMBER(max_steps), 0, "N", "stop after N steps of this phase, exit code 0"},
+    {"max-time", 0, A_VALUE, V_RUN, MEMBER(max_time), 0, "S|5m|2h", "save and leave with 75 after this time"},
+    {"dry-run", 0, A_FLAG, V_RUN, MEMBER(dry_run), 0, NULL, "print the plan (parameters, memory, steps), touch nothing"},
+    {"print-graph", 0, A_VALUE, V_RUN, MEMBER(print_graph), 0, "plan", "with --dry-run: the compiled plan, call by call"},
+    {"env", 0, A_VALUE, V_EVAL, MEMBER(env), 0, "ID", "evaluate on an environment"},
+    {"episodes", 0, A_VALUE, V_EVAL, MEMBER(episodes), 0, "N", "episodes per seed"},
+    {"seeds", 0, A_VALUE, V_EVAL, MEMBER(seeds), 0, "1,2,3", "seeds of the environment"},
+    {"out", 'o', A_VALUE, V_DATA, MEMBER(out), 0, "STORE", "folder of the store to make"},
+    {"json", 0, A_FLAG, V_ALL, MEMBER(json), 0, NULL, "answer in JSON on standard output"},
+    {"quiet", 'q', A_FLAG, V_ALL, MEMBER(quiet), 0, NULL, "warnings and errors only"},
+    {"verbose", 'v', A_FLAG, V_ALL, MEMBER(verbose), 0, NULL, "more"},
+    {"help", 'h', A_FLAG, V_ALL, MEMBER(help), 0, NULL, "this text"},
+};
+enum { N_VERBS = sizeof(verbs) / sizeof(verbs[0]), N_OPTIONS = sizeof(options) / sizeof(options[0]) };
+
+/* ---- help ------------------------------------------------------------------------------------------------------------ */
+
+static void option_help(const option *o)
+{
+    char left[64];
+    snprintf(left, sizeof(left), "%c%c --%s%s%s", o->letter ? '-' : ' ', o->letter ? o->letter : ' ', o->name,
+             o->value != NULL ? " " : "", o->value != NULL ? o->value : "");
+    printf("  %-30s %s\n", left, o->help);
+}
+
+static const verb *find_verb(const char *name)
+{
+    for (int i = 0; i < N_VERBS; i++) {
+        if (strcmp(verbs[i].name, name) == 0) {
+            return &verbs[i];
+        }
+    }
+    return NULL;
+}
+
+void dt_cli_help(const char *name)
+{
+    const verb *v = name != NULL ? find_verb(name) : NULL;
+    if (v == NULL) {
+        printf("dtrain %s: trains in phases, loaded as plugins\n\n"
+               "  dtrain --plugin FILE_OR_ID [options]     train one phase\n"
+               "  dtrain --config FILE [options]           train the phases of a configuration\n"
+               "  dtrain VERB ...                          one of these (dtrain VERB --help):\n\n",
+               PACKAGE_VERSION);
+        for (int i = 0; i < N_VERBS; i++) {
+            printf("  %-8s %s\n", verbs[i].name, verbs[i].summary);
+        }
+        printf("\noptions of run, the default verb:\n");
+        v = &verbs[0];
+    } else {
+        printf("dtrain %s%s%s [options]\n%s\n\noptions:\n", v->name, v->words[0] != '\0' ? " " : "", v->words, v->summary);
+    }
+    for (int i = 0; i < N_OPTIONS; i++) {
+        if ((options[i].verbs & v->bit) != 0) {
+            option_help(&options[i]);
+        }
+    }
+    printf("\nexamples:\n%s", v->examples);
+    if (name == NULL) {
+        printf("  dtrain show phase1_world_model           every key a phase knows, with its default\n"
+               "\nexit codes: 0 done, 1 failed, 2 usage or configuration, 3 plugin, 4 data, 5 environment or device,\n"
+               "            6 a peer lost, 7 diverged, 75 interrupted with state saved (run again with --resume)\n");
+    }
+}
+
+const char *dt_cli_later(const char *name)
+{
+    for (size_t i = 0; i < sizeof(later_verbs) / sizeof(later_verbs[0]); i++) {
+        if (strcmp(later_verbs[i].verb, name) == 0) {
+            return later_verbs[i].text;
+        }
+    }
+    return NULL;
+}
+
+bool dt_cli_is_verb(const char *word)
+{
+    return find_verb(word) != NULL || dt_cli_later(word) != NULL;
+}
+
+/* ---- parsing --------------------------------------------------------------------------------------------------------- */
+
+static const option *find_option(const char *name, size_t bytes, uint32_t bit)
+{
+    const option *elsewhere = NULL;
+    for (int i = 0; i < N_OPTIONS; i++) {
+        const bool match = bytes == 1 ? options[i].letter == name[0]
+                                      : strlen(options[i].name) == bytes && memcmp(options[i].name, name, bytes) == 0;
+        if (match && (options[i].verbs & bit) != 0) {
+            return &options[i];
+        }
+        elsewhere = match ? &options[i] : elsewhere;
+    }
+    return elsewhere;
+}
+
+static dt_status unknown_option(const char *word, const verb *v)
+{
+    const char *names[N_OPTIONS + 1];
+    char bare[64];
+    int n = 0;
+    for (int i = 0; i < N_OPTIONS; i++) {
+        if ((options[i].verbs & v->bit) != 0) {
+            names[n++] = options[i].name;
+        }
+    }
+    names[n] = NULL;
+    snprintf(bare, sizeof(bare), "%.*s", (int)strcspn(word + 2, "="), word[1] == '-' ? word + 2 : word + 1);
+    const char *near = dt_did_you_mean(bare, names);
+    return DT_FAIL(DT_ECONFIG, "dtrain %s has no option %s%s%s%s; see dtrain %s --help", v->name, word,
+                   near != NULL ? "; did you mean --" : "", near != NULL ? near : "", near != NULL ? "?" : "", v->name);
+}
+
+static dt_status store_option(dt_args *a, const option *o, const char *value)
+{
+    char *base = (char *)a;
+    if (o->kind == A_FLAG) {
+        *(bool *)(base + o->member) = true;
+    } else if (o->kind == A_REPEAT) {
+        uint32_t *n = (uint32_t *)(void *)(base + o->count);
+        if (*n == DT_CLI_MAX_REPEAT) {
+            return DT_FAIL(DT_ECONFIG, "--%s is given more than %d times", o->name, DT_CLI_MAX_REPEAT);
+        }
+        ((const char **)(void *)(base + o->member))[(*n)++] = value;
+    } else {
+        *(const char **)(void *)(base + o->member) = value;
+        if (o->kind == A_OPTIONAL) {
+            *(bool *)(base + o->count) = true;
+        }
+    }
+    return DT_OK;
+}
+
+static dt_status parse_option(int argc, char *const *argv, int *i, const verb *v, dt_args *a)
+{
+    const char *word = argv[*i];
+    const char *name = word + (word[1] == '-' ? 2 : 1);
+    const char *equals = strchr(name, '=');
+    const size_t bytes = equals != NULL ? (size_t)(equals - name) : strlen(name);
+    if (word[1] != '-' && bytes != 1) {
+        return unknown_option(word, v);
+    }
+    const option *o = find_option(name, bytes, v->bit);
+    if (o == NULL) {
+        return unknown_option(word, v);
+    }
+    if ((o->verbs & v->bit) == 0) {
+        return DT_FAIL(DT_ECONFIG, "--%s is not an option of dtrain %s; see dtrain %s --help", o->name, v->name, v->name);
+    }
+    const char *value = equals != NULL ? equals + 1 : NULL;
+    if (o->kind == A_FLAG && value != NULL) {
+        return DT_FAIL(DT_ECONFIG, "--%s takes no value, got \"%s\"", o->name, value);
+    }
+    if (o->kind == A_OPTIONAL && value == NULL && *i + 1 < argc && argv[*i + 1][0] != '-') {
+        value = argv[++*i];
+    }
+    if ((o->kind == A_VALUE || o->kind == A_REPEAT) && value == NULL) {
+        if (*i + 1 >= argc) {
+            return DT_FAIL(DT_ECONFIG, "--%s needs a value: --%s %s", o->name, o->name, o->value);
+        }
+        value = argv[++*i];
+    }
+    return store_option(a, o, value);
+}
+
+dt_status dt_cli_parse(int argc, char *const *argv, dt_args *out)
+{
+    memset(out, 0, sizeof(*out));
+    out->argc = argc;
+    out->argv = argv;
+    out->verb = "run";
+    int i = 1;
+    if (argc > 1 && argv[1][0] != '-') {
+        out->verb = argv[1];
+        i = 2;
+    }
+    const verb *v = find_verb(out->verb);
+    if (v == NULL) {
+        const char *names[N_VERBS + 1];
+        for (int k = 0; k < N_VERBS; k++) {
+            names[k] = verbs[k].name;
+        }
+        names[N_VERBS] = NULL;
+        const char *later_text = dt_cli_later(out->verb);
+        if (later_text != NULL) {
+            return DT_FAIL(DT_ECONFIG, "dtrain %s: %s", out->verb, later_text);
+        }
+        const char *near = dt_did_you_mean(out->verb, names);
+        return DT_FAIL(DT_ECONFIG, "dtrain has no verb \"%s\"%s%s%s; see dtrain --help", out->verb,
+                       near != NULL ? "; did you mean " : "", near != NULL ? near : "", near != NULL ? "?" : "");
+    }
+    for (; i < argc; i++) {
+        if (argv[i][0] == '-' && argv[i][1] != '\0') {
+            DT_TRY(parse_option(argc, argv, &i, v, out));
+        } else if (out->n_words == DT_CLI_MAX_WORDS) {
+            return DT_FAIL(DT_ECONFIG, "more than %d words", DT_CLI_MAX_WORDS);
+        } else {
+            out->word[out->n_words++] = argv[i];
+        }
+    }
+    if (v->words[0] == '\0' && out->n_words > 0) {
+        return DT_FAIL(DT_ECONFIG, "dtrain %s takes no word such as \"%s\"; options begin with --", v->name, out->word[0]);
+    }
+    return DT_OK;
+}

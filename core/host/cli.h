@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Command line: verbs, options and help from two tables, so that help, parsing and completion cannot disagree.
+ * Nothing is interpreted here; verbs get plain words. Errors: DT_ECONFIG, exit code 2. Threads: [main].
+ */
+#ifndef DTRAIN_CORE_HOST_CLI_H
+#define DTRAIN_CORE_HOST_CLI_H
+
+#include "dtrain/status.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { DT_CLI_MAX_REPEAT = 64, DT_CLI_MAX_WORDS = 16 };
+
+typedef struct dt_args {
+    const char *verb;
+    const char *word[DT_CLI_MAX_WORDS]; /* positional, after the verb */
+    const char *config[DT_CLI_MAX_REPEAT], *set[DT_CLI_MAX_REPEAT];
+    const char *plugin, *phase, *profile, *run_dir, *name, *resume, *init_from, *device, *nproc, *threads, *seed;
+    const char *max_steps, *max_time, *checkpoint, *env, *episodes, *seeds, *out, *store, *print_graph;
+    uint32_t n_words, n_config, n_set;
+    bool has_resume, dry_run, json, quiet, verbose, help;
+    int argc;
+    char *const *argv;
+} dt_args;
+
+/* Parse; the default verb is run. */
+dt_status dt_cli_parse(int argc, char *const *argv, dt_args *out) DT_NODISCARD;
+/* Help of a verb, or of the program (verb NULL), to standard output. */
+void dt_cli_help(const char *verb);
+/* Does this verb belong to later work? Its text or NULL. */
+const char *dt_cli_later(const char *verb);
+bool dt_cli_is_verb(const char *word);
+
+/* The verbs; each returns the status of the whole command, results on standard output. */
+dt_status dt_verb_run(const dt_args *a, int *exit_code_p);
+dt_status dt_verb_eval(const dt_args *a);
+dt_status dt_verb_list(const dt_args *a);
+dt_status dt_verb_show(const dt_args *a);
+dt_status dt_verb_check(const dt_args *a);
+dt_status dt_verb_new(const dt_args *a);
+dt_status dt_verb_data(const dt_args *a);
+dt_status dt_verb_ckpt(const dt_args *a);
+
+#endif

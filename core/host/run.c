@@ -1,0 +1,463 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See run.h.
+ */
+#include <config.h>
+
+#include "host/run.h"
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "host/signals.h"
+#include "host/snapshot.h"
+#include "metrics/record.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct run { /* what all ranks share */
+    const dt_run_desc *d;
+    dt_metrics *metrics;
+    dt_screen *screen;
+    double start_s;
+    pthread_mutex_t create_lock; /* configuration and loader are used by one rank at a time */
+    dt_ckpt *resume;
+    int64_t resume_phase;
+    uint64_t base_step; /* steps of finished phases, the same on every rank */
+} run;
+
+typedef struct rank {
+    run *r;
+    dt_comm *comm;
+    pthread_t thread;
+    dt_stage *stage;
+    double last_save_s, rate_s;
+    uint64_t rate_samples, last_saved_step;
+    double rate;
+    dt_training_opts training;
+    dt_checkpoint_opts checkpoint;
+    dt_error error;
+} rank;
+
+enum { WANT_STOP = 1u, WANT_SAVE = 2u };
+
+/* ---- what happens between two iterations ------------------------------------------------------------------------------- */
+
+static bool is_first(const rank *k)
+{
+    return dt_comm_rank(k->comm) == 0;
+}
+
+static uint64_t global_step(const rank *k)
+{
+    return k->r->base_step + dt_trainer_step_number(k->stage->trainer);
+}
+
+/* Signals, time and the wish to save are known to rank 0 alone; all ranks do the same thing. */
+static dt_status agree_wishes(rank *k, const dt_progress *p, uint32_t *want_p)
+{
+    uint32_t want = 0;
+    if (is_first(k)) {
+        const dt_checkpoint_opts *c = &k->checkpoint;
+        const int64_t save_interval = k->training.save_interval;
+        const run *r = k->r;
+        const double now = dt_clock_s();
+        const bool late = r->d->max_time_s > 0 && now - r->start_s >= r->d->max_time_s;
+        const bool steps = c->every_steps > 0 && p->step % (uint64_t)c->every_steps == 0;
+        const bool seconds = c->every_seconds > 0 && now - k->last_save_s >= (double)c->every_seconds;
+        const bool epochs = p->epoch_end && save_interval > 0 && (p->epoch + 1) % (uint64_t)save_interval == 0;
+        want |= dt_signals_stop() != 0 || late ? WANT_STOP : 0;
+        want |= steps || seconds || epochs || dt_signals_save() ? WANT_SAVE : 0;
+    }
+    DT_TRY(dt_comm_broadcast(k->comm, 0, &want, sizeof(want)));
+    *want_p = want;
+    return DT_OK;
+}
+
+/* Rank 0 writes; the others wait for its word. A failed save is an error only where nothing else would be left. */
+static dt_status save(rank *k, bool phase_end, bool must)
+{
+    dt_status st = DT_OK;
+    const uint64_t step = global_step(k);
+    if (is_first(k) && (phase_end || k->last_saved_step != step)) {
+        const dt_snapshot_desc d = {.run_dir = dt_rundir_path(k->r->d->dir),
+                                    .base_step = k->r->base_step,
+                                    .ranks = dt_comm_size(k->comm),
+                                    .phase_end = phase_end};
+        st = dt_snapshot_save(k->stage, &d, NULL);
+        if (st == DT_OK) {
+            st = dt_snapshot_prune(k->stage, d.run_dir);
+            k->last_saved_step = step;
+        }
+        if (st < 0 && !must) {
+            dt_log(DT_LOG_ERROR, "checkpoint of step %llu failed, training goes on: %s", (unsigned long long)step,
+                   dt_error_text());
+            st = DT_OK;
+        }
+        k->last_save_s = dt_clock_s();
+    }
+    return dt_comm_agree(k->comm, st);
+}
+
+static void show(rank *k, const dt_progress *p, bool force)
+{
+    run *r = k->r;
+    const dt_trainer_times t = dt_trainer_times_get(k->stage->trainer);
+    const double now = dt_clock_s();
+    k->rate_samples += p->samples;
+    if (k->rate_s == 0 || now - k->rate_s > 0.5) { /* a rate over half a second is steady enough to read */
+        if (k->rate_s > 0) {
+            k->rate = (double)k->rate_samples / (now - k->rate_s);
+        } else if (t.step > 0) {
+            k->rate = (double)p->samples / t.step;
+        }
+        k->rate_s = now;
+        k->rate_samples = 0;
+    }
+    const double left = p->samples > 0 ? (double)(p->steps - p->step) * (double)p->samples / k->rate : -1;
+    const dt_progress_view v = {.phase = k->stage->d.phase->desc.id,
+                                .step = p->step,
+                                .steps = p->steps,
+                                .epoch = p->epoch,
+                                .epochs = p->epochs,
+                                .samples_per_s = k->rate,
+                                .left_s = p->steps > 0 ? left : -1,
+                                .loss = p->loss,
+                                .grad_norm = p->grad_norm,
+                                .learning_rate = p->learning_rate,
+                                .data_wait = t.step > 0 ? t.data_wait / t.step : 0,
+                                .rss_bytes = dt_rss_bytes()};
+    dt_screen_show(r->screen, &v, force);
+    dt_metrics_scalar(r->metrics, "loss", p->loss);
+    dt_metrics_scalar(r->metrics, "lr", p->learning_rate);
+    dt_metrics_scalar(r->metrics, "grad/norm", p->grad_norm);
+    dt_metrics_scalar(r->metrics, "charts/SPS", k->rate);
+    dt_metrics_scalar(r->metrics, "time/step", t.step);
+    dt_metrics_scalar(r->metrics, "time/data_wait", t.data_wait);
+    dt_metrics_scalar(r->metrics, "mem/rss", (double)v.rss_bytes);
+}
+
+static dt_status evaluate(rank *k)
+{
+    dt_progress p;
+    DT_TRY(dt_comm_agree(k->comm, dt_stage_evaluate(k->stage, &p)));
+    if (!is_first(k)) {
+        return DT_OK;
+    }
+    const dt_report *report = NULL;
+    const uint32_t n = dt_stage_reports(k->stage, &report);
+    for (uint32_t i = 0; i < n; i++) {
+        for (uint32_t j = 0; j < report[i].n; j++) {
+            char name[128];
+            if (report[i].is_list) {
+                snprintf(name, sizeof(name), "eval/%s/%u", report[i].key, j + 1);
+            } else {
+                snprintf(name, sizeof(name), "eval/%s", report[i].key);
+            }
+            dt_metrics_scalar(k->r->metrics, name, report[i].value[j]);
+        }
+    }
+    dt_report_print(k->stage);
+    return DT_OK;
+}
+
+static bool evaluation_due(const rank *k, const dt_progress *p)
+{
+    const int64_t every = k->training.eval_interval;
+    return k->stage->d.phase->ops.phase.evaluate != NULL && p->epoch_end && every > 0 &&
+           ((p->epoch + 1) % (uint64_t)every == 0 || p->step == p->steps);
+}
+
+/* ---- the loop ------------------------------------------------------------------------------------------------------------ */
+
+static dt_status rank_loop(rank *k, uint64_t stop_step)
+{
+    run *r = k->r;
+    for (;;) {
+        dt_progress p;
+        const dt_status st = dt_stage_iterate(k->stage, &p);
+        DT_TRY(dt_comm_agree(k->comm, st));
+        if (st == DT_DONE && p.step == 0) {
+            return DT_DONE; /* nothing was left to do */
+        }
+        if (evaluation_due(k, &p)) {
+            DT_TRY(evaluate(k));
+        }
+        if (is_first(k)) {
+            show(k, &p, p.step == p.steps);
+            DT_TRY(dt_metrics_flush(r->metrics, k->stage->d.phase->desc.id, p.step, dt_clock_s() - r->start_s));
+        }
+        uint32_t want = 0;
+        DT_TRY(agree_wishes(k, &p, &want));
+        if (st == DT_DONE || (p.steps > 0 && p.step >= p.steps)) {
+            return DT_DONE;
+        }
+        if (stop_step > 0 && p.step >= stop_step) {
+            return DT_OK;
+        }
+        if ((want & (WANT_SAVE | WANT_STOP)) != 0) {
+            DT_TRY(save(k, false, (want & WANT_STOP) != 0));
+        }
+        if ((want & WANT_STOP) != 0) {
+            return DT_EINTERRUPTED;
+        }
+    }
+}
+
+/* ---- one phase on one rank ------------------------------------------------------------------------------------------------ */
+
+static dt_status create_stage(rank *k, int64_t index)
+{
+    run *r = k->r;
+    const dt_session *s = r->d->session;
+    const uint32_t ranks = dt_comm_size(k->comm);
+    const dt_stage_desc d = {.config = s->config,
+                             .loader = s->loader,
+                             .comm = k->comm,
+                             .metrics = is_first(k) ? r->metrics : NULL,
+                             .phase = s->phase[index],
+                             .demo_store = s->demo_store,
+                             .index = index,
+                             .seed = s->seed,
+                             .threads = s->threads > ranks ? s->threads / ranks : 1,
+                             .config_lock = &r->create_lock};
+    pthread_mutex_lock(&r->create_lock);
+    dt_status st = dt_stage_create(&d, &k->stage);
+    if (st == DT_OK) {
+        st = dt_config_training(s->config, index, &k->training);
+    }
+    if (st == DT_OK) {
+        st = dt_config_checkpoint(s->config, index, &k->checkpoint);
+    }
+    pthread_mutex_unlock(&r->create_lock);
+    return st;
+}
+
+static dt_status initialise(rank *k, int64_t index)
+{
+    run *r = k->r;
+    dt_phase_opts p;
+    dt_stop_opts stop;
+    pthread_mutex_lock(&r->create_lock);
+    dt_status st = dt_config_phase(r->d->session->config, index, &p, &stop);
+    pthread_mutex_unlock(&r->create_lock);
+    DT_TRY(st);
+    if (r->resume != NULL && index == r->resume_phase) {
+        return dt_snapshot_load(k->stage, r->resume);
+    }
+    if (r->d->init_from != NULL && index == r->d->session->first) {
+        return dt_snapshot_load_weights(k->stage, r->d->init_from, DT_LOAD_EXTRA_OK | DT_LOAD_MISSING_OK);
+    }
+    if (strcmp(p.init, "previous") == 0) {
+        return index == 0 ? DT_FAIL(DT_ECONFIG, "phases[0].init = \"previous\", but there is no phase before the first")
+                          : dt_snapshot_load_weights(k->stage, dt_rundir_path(r->d->dir),
+                                                     DT_LOAD_EXTRA_OK | DT_LOAD_MISSING_OK);
+    }
+    if (strcmp(p.init, "random") != 0 && p.init[0] != '\0') {
+        return dt_snapshot_load_weights(k->stage, p.init, DT_LOAD_EXTRA_OK | DT_LOAD_MISSING_OK);
+    }
+    return DT_OK;
+}
+
+static void announce(const rank *k)
+{
+    dt_trainer_memory m;
+    if (!is_first(k) || k->stage->trainer == NULL) {
+        return;
+    }
+    dt_trainer_memory_get(k->stage->trainer, &m);
+    for (uint32_t i = 0; i < k->stage->n_models; i++) {
+        dt_log(DT_LOG_INFO, "%-10s %s", k->stage->model[i].role, k->stage->model[i].comp->desc.id);
+    }
+    dt_log(DT_LOG_INFO,
+           "%lld parameters (%lld trained), %llu steps; %u worker%s on %u rank%s, %s; planned MB: parameters %.1f, "
+           "gradients %.1f at most, moments %.1f, activations %.1f",
+           (long long)k->stage->params.total, (long long)k->stage->params.trained_count,
+           (unsigned long long)dt_trainer_steps(k->stage->trainer), k->stage->d.threads,
+           k->stage->d.threads == 1 ? "" : "s", dt_comm_size(k->comm), dt_comm_size(k->comm) == 1 ? "" : "s",
+           dt_cpu_isa(), (double)m.params / 1e6, (double)m.grads / 1e6, (double)m.moments / 1e6,
+           (double)m.activations / 1e6);
+}
+
+static dt_status run_phase(rank *k, int64_t index)
+{
+    run *r = k->r;
+    DT_TRY(dt_comm_agree(k->comm, create_stage(k, index)));
+    DT_TRY(dt_comm_agree(k->comm, dt_stage_start(k->stage)));
+    DT_TRY(dt_comm_agree(k->comm, initialise(k, index)));
+    if (k->stage->trainer == NULL) {
+        return DT_FAIL(DT_EPLUGIN, "phase %s made no trainer when it was started", k->stage->d.phase->desc.id);
+    }
+    announce(k);
+    const uint64_t begin = dt_trainer_step_number(k->stage->trainer);
+    if (is_first(k)) {
+        DT_TRY(dt_metrics_rewind(r->metrics, k->stage->d.phase->desc.id, begin));
+        dt_log(DT_LOG_INFO, "first step after %.2f s", dt_clock_s() - r->start_s);
+    }
+    k->last_save_s = dt_clock_s();
+    k->last_saved_step = begin > 0 ? global_step(k) : UINT64_MAX;
+    const dt_status st = rank_loop(k, r->d->max_steps);
+    if (st >= 0) {
+        DT_TRY(save(k, st == DT_DONE, true));
+    }
+    return st;
+}
+
+static dt_status run_phases(rank *k)
+{
+    run *r = k->r;
+    const dt_session *s = r->d->session;
+    for (int64_t i = r->resume != NULL ? r->resume_phase : s->first; i < s->last; i++) {
+        const dt_status st = run_phase(k, i);
+        const uint64_t steps = st >= 0 ? dt_trainer_step_number(k->stage->trainer) : 0;
+        dt_stage_destroy(k->stage);
+        k->stage = NULL;
+        DT_TRY(st);
+        if (st != DT_DONE) {
+            return DT_OK; /* --max-steps */
+        }
+        DT_TRY(dt_comm_barrier(k->comm));
+        if (is_first(k)) {
+            r->base_step += steps;
+        }
+        DT_TRY(dt_comm_barrier(k->comm));
+    }
+    return DT_OK;
+}
+
+static void *rank_main(void *arg)
+{
+    rank *k = arg;
+    char prefix[32] = "";
+    if (dt_comm_size(k->comm) > 1) {
+        snprintf(prefix, sizeof(prefix), "rank %u", dt_comm_rank(k->comm));
+        dt_log_prefix_set(prefix);
+    }
+    const dt_status st = run_phases(k);
+    dt_error_take(&k->error, st);
+    if (st < 0) {
+        dt_stage_destroy(k->stage);
+        k->stage = NULL;
+        if (st != DT_EINTERRUPTED) {
+            dt_comm_abandon(k->comm, dt_error_text());
+        }
+    }
+    return NULL;
+}
+
+/* ---- all ranks --------------------------------------------------------------------------------------------------------- */
+
+static dt_status make_comms(uint32_t ranks, dt_comm **comm)
+{
+    enum { COLLECTIVE_TIMEOUT_S = 120 };
+    return ranks == 1 ? dt_comm_null(&comm[0]) : dt_comm_sim(ranks, COLLECTIVE_TIMEOUT_S, comm);
+}
+
+static dt_status run_ranks(run *r)
+{
+    const uint32_t n = r->d->session->ranks;
+    rank *k = dt_alloc_n(n, sizeof(*k));
+    dt_comm **comm = dt_alloc_n(n, sizeof(*comm));
+    dt_status st = k != NULL && comm != NULL ? make_comms(n, comm) : DT_FAIL(DT_ENOMEM, "out of memory for %u ranks", n);
+    uint32_t started = 1;
+    if (st == DT_OK) {
+        for (uint32_t i = 0; i < n; i++) {
+            k[i].r = r;
+            k[i].comm = comm[i];
+        }
+        for (; started < n && st == DT_OK; started++) {
+            if (pthread_create(&k[started].thread, NULL, rank_main, &k[started]) != 0) {
+                st = DT_FAIL(DT_EUNSUPPORTED, "the system refused to start virtual rank %u of %u", started, n);
+                dt_comm_abandon(comm[0], "not all ranks could be started");
+                break;
+            }
+        }
+        if (st == DT_OK) {
+            rank_main(&k[0]);
+        }
+        for (uint32_t i = 1; i < started; i++) {
+            pthread_join(k[i].thread, NULL);
+        }
+        dt_log_prefix_set("");
+        /* the rank that knows why, before those that only heard of it */
+        for (uint32_t i = 0; i < n && st == DT_OK; i++) {
+            if (k[i].error.status < 0 && k[i].error.status != DT_EPEER) {
+                st = dt_error_put(&k[i].error);
+            }
+        }
+        for (uint32_t i = 0; i < n && st == DT_OK; i++) {
+            if (k[i].error.status < 0) {
+                st = dt_error_put(&k[i].error);
+            }
+        }
+    }
+    for (uint32_t i = 0; comm != NULL && i < n; i++) {
+        dt_comm_destroy(comm[i]);
+    }
+    dt_free(comm);
+    dt_free(k);
+    return st;
+}
+
+static dt_status open_resume(run *r)
+{
+    dt_str report = {0};
+    bool phase_end = false;
+    uint64_t step = 0;
+    dt_status st = dt_ckpt_open(r->d->resume, true, &report, &r->resume);
+    if (report.bytes > 0) {
+        dt_log(DT_LOG_WARN, "%s", dt_str_text(&report));
+    }
+    dt_str_fini(&report);
+    if (st == DT_ENOTFOUND) {
+        return DT_CONTEXT(DT_ECONFIG, "--resume"); /* exit code 2; none that is valid is DT_EDATA, 4 */
+    }
+    DT_TRY(st);
+    DT_TRY(dt_snapshot_position(r->resume, &r->resume_phase, &step, &r->base_step, &phase_end));
+    const dt_ckpt_info *info = dt_ckpt_info_get(r->resume);
+    const dt_session *s = r->d->session;
+    char hash[65];
+    DT_TRY(dt_config_hash(s->config, hash));
+    if (strcmp(hash, info->config_hash) != 0) {
+        dt_log(DT_LOG_WARN, "the configuration differs from the one that saved %s: results will differ from an "
+                            "uninterrupted run",
+               info->path);
+    }
+    if (r->resume_phase >= s->n_phases || strcmp(s->phase[r->resume_phase]->desc.id, info->phase) != 0) {
+        return DT_FAIL(DT_ECONFIG, "%s was saved in phase %s (number %lld), which this configuration does not have there",
+                       info->path, info->phase, (long long)r->resume_phase + 1);
+    }
+    dt_log(DT_LOG_INFO, "resuming %s at step %llu", info->path, (unsigned long long)step);
+    return DT_OK;
+}
+
+dt_status dt_run(const dt_run_desc *d)
+{
+    run r = {.d = d, .start_s = dt_clock_s()};
+    dt_str path = {0};
+    pthread_mutex_init(&r.create_lock, NULL);
+    dt_str_addf(&path, "%s/metrics.jsonl", dt_rundir_path(d->dir));
+    dt_status st = dt_str_status(&path);
+    if (st == DT_OK) {
+        st = dt_screen_open(d->quiet, &r.screen);
+    }
+    if (st == DT_OK) {
+        st = dt_metrics_open(dt_str_text(&path), &r.metrics);
+    }
+    if (st == DT_OK && d->resume != NULL) {
+        st = open_resume(&r);
+    }
+    if (st == DT_OK) {
+        st = run_ranks(&r);
+    }
+    dt_ckpt_close(r.resume);
+    dt_metrics_close(r.metrics);
+    dt_screen_close(r.screen);
+    dt_str_fini(&path);
+    pthread_mutex_destroy(&r.create_lock);
+    return st;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The run: phases one after another, on one rank or on several virtual ones, from a session to an exit code. The loop of
+ * a phase is rank_loop in run.c; it fits one screen. Threads: [main]; virtual ranks have a thread each.
+ */
+#ifndef DTRAIN_CORE_HOST_RUN_H
+#define DTRAIN_CORE_HOST_RUN_H
+
+#include "host/rundir.h"
+#include "host/session.h"
+#include "metrics/progress.h"
+
+typedef struct dt_run_desc {
+    dt_session *session;
+    dt_rundir *dir;          /* NULL: nothing is written (dry run) */
+    const char *resume;      /* run or checkpoint to go on from; NULL */
+    const char *init_from;   /* weights to begin with; NULL */
+    uint64_t max_steps;      /* 0: open */
+    double max_time_s;       /* 0: open */
+    bool quiet;
+} dt_run_desc;
+
+/* DT_OK, DT_EINTERRUPTED when it stopped early with its state saved, or what went wrong. */
+dt_status dt_run(const dt_run_desc *d);
+
+/* An evaluation's result as people read it, and as scripts do. */
+struct dt_stage;
+void dt_report_print(const struct dt_stage *s);
+void dt_report_json(const struct dt_stage *s, dt_str *out);
+
+#endif

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See rundir.h.
+ */
+#include <config.h>
+
+#include "host/rundir.h"
+
+#include "backend/kernel.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/fs.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+struct dt_rundir {
+    char *path;
+    FILE *train_log, *error_log;
+    char start[32];
+    int argc;
+    char *const *argv;
+};
+
+static void sink(void *user, int level, const char *line)
+{
+    dt_rundir *r = user;
+    char now[32];
+    dt_clock_utc(now, sizeof(now));
+    if (r->train_log != NULL) {
+        fprintf(r->train_log, "%s %s\n", now, line);
+        fflush(r->train_log);
+    }
+    if (r->error_log != NULL && level <= DT_LOG_WARN) {
+        fprintf(r->error_log, "%s %s\n", now, line);
+        fflush(r->error_log);
+    }
+}
+
+/* "<base>/<name>-20261121T003000Z-3f2a" */
+static dt_status fresh_path(const dt_rundir_desc *d, dt_str *out)
+{
+    char utc[32];
+    char compact[32];
+    uint16_t random = 0;
+    size_t n = 0;
+    dt_clock_utc(utc, sizeof(utc));
+    for (const char *p = utc; *p != '\0' && n + 1 < sizeof(compact); p++) {
+        if (*p != '-' && *p != ':') {
+            compact[n++] = *p;
+        }
+    }
+    compact[n] = '\0';
+    if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random)) {
+        random = (uint16_t)getpid();
+    }
+    dt_str_addf(out, "%s/%s-%s-%04x", d->base, d->name, compact, random);
+    return dt_str_status(out);
+}
+
+static dt_status open_log(const dt_rundir *r, const char *name, FILE **out)
+{
+    dt_str path = {0};
+    dt_str_addf(&path, "%s/%s", r->path, name);
+    *out = fopen(dt_str_text(&path), "a");
+    dt_status st = *out != NULL ? DT_OK : DT_FAIL(DT_EIO, "cannot open %s: %s", dt_str_text(&path), strerror(errno));
+    dt_str_fini(&path);
+    return st;
+}
+
+static dt_status refuse_mixing(const dt_rundir_desc *d, const char *path)
+{
+    dt_str meta = {0};
+    dt_str_addf(&meta, "%s/meta.json", path);
+    const bool used = dt_fs_is_file(dt_str_text(&meta));
+    dt_str_fini(&meta);
+    if (used && !d->resume) {
+        return DT_FAIL(DT_ECONFIG, "%s already holds a run; continue it with --resume, or name another folder", path);
+    }
+    return DT_OK;
+}
+
+dt_status dt_rundir_open(const dt_rundir_desc *d, dt_rundir **out_p)
+{
+    dt_rundir *r = dt_alloc(sizeof(*r));
+    dt_str path = {0};
+    dt_status st = r != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for the run directory");
+    if (st == DT_OK && d->dir != NULL) {
+        dt_str_add(&path, d->dir);
+        st = dt_str_status(&path);
+    } else if (st == DT_OK) {
+        st = fresh_path(d, &path);
+    }
+    if (st == DT_OK) {
+        st = refuse_mixing(d, dt_str_text(&path));
+    }
+    if (st == DT_OK) {
+        r->path = dt_strdup(dt_str_text(&path));
+        r->argc = d->argc;
+        r->argv = d->argv;
+        dt_clock_utc(r->start, sizeof(r->start));
+        st = r->path != NULL ? dt_fs_mkdirs(r->path) : DT_FAIL(DT_ENOMEM, "out of memory for the run directory");
+    }
+    if (st == DT_OK) {
+        st = open_log(r, "train.log", &r->train_log);
+    }
+    if (st == DT_OK) {
+        st = open_log(r, "error.log", &r->error_log);
+    }
+    dt_str_fini(&path);
+    if (st < 0) {
+        dt_rundir_close(r);
+        return st;
+    }
+    dt_log_sink_set(sink, r);
+    *out_p = r;
+    return DT_OK;
+}
+
+const char *dt_rundir_path(const dt_rundir *r)
+{
+    return r->path;
+}
+
+static dt_status write_file(const dt_rundir *r, const char *name, const dt_str *text)
+{
+    dt_str path = {0};
+    DT_TRY(dt_str_status(text));
+    dt_str_addf(&path, "%s/%s", r->path, name);
+    dt_status st = dt_fs_write_atomic(dt_str_text(&path), dt_str_text(text), text->bytes);
+    dt_str_fini(&path);
+    return st;
+}
+
+dt_status dt_rundir_write_config(dt_rundir *r, const dt_config *c)
+{
+    dt_str text = {0};
+    dt_status st = dt_config_write(c, &text);
+    if (st == DT_OK) {
+        st = write_file(r, "config.cfg", &text);
+    }
+    dt_str_clear(&text);
+    if (st == DT_OK) {
+        st = dt_config_write_origin(c, &text);
+    }
+    if (st == DT_OK) {
+        dt_str_add(&text, "\n");
+        st = write_file(r, "config.origin.json", &text);
+    }
+    dt_str_fini(&text);
+    return st;
+}
+
+dt_status dt_rundir_write_meta(dt_rundir *r, const dt_loader *l, int64_t seed, uint32_t threads, uint32_t ranks,
+                               int exit_code)
+{
+    dt_str text = {0};
+    dt_json_out o = {.s = &text};
+    struct utsname host;
+    memset(&host, 0, sizeof(host));
+    uname(&host);
+    dt_json_obj(&o, NULL);
+    dt_json_str(&o, "version", PACKAGE_VERSION);
+    dt_json_arr(&o, "plugins");
+    for (uint32_t i = 0; i < dt_loader_n_plugins(l); i++) {
+        const dt_loaded_plugin *p = dt_loader_plugin_at(l, i);
+        dt_json_obj(&o, NULL);
+        dt_json_str(&o, "name", p->desc.name);
+        dt_json_str(&o, "version", p->desc.version);
+        dt_json_str(&o, "path", p->path);
+        dt_json_str(&o, "sha256", p->sha256);
+        dt_json_end(&o, '}');
+    }
+    dt_json_end(&o, ']');
+    dt_json_obj(&o, "host");
+    dt_json_str(&o, "name", host.nodename);
+    dt_json_str(&o, "system", host.sysname);
+    dt_json_str(&o, "release", host.release);
+    dt_json_str(&o, "machine", host.machine);
+    dt_json_end(&o, '}');
+    dt_json_str(&o, "device", "cpu");
+    dt_json_str(&o, "cpu_isa", dt_cpu_isa());
+    dt_json_i64(&o, "threads", threads);
+    dt_json_i64(&o, "ranks", ranks);
+    dt_json_i64(&o, "seed", seed);
+    dt_json_arr(&o, "argv");
+    for (int i = 0; i < r->argc; i++) {
+        dt_json_str(&o, NULL, r->argv[i]);
+    }
+    dt_json_end(&o, ']');
+    dt_json_str(&o, "start", r->start);
+    if (exit_code >= 0) {
+        char now[32];
+        dt_clock_utc(now, sizeof(now));
+        dt_json_str(&o, "end", now);
+        dt_json_i64(&o, "exit_code", exit_code);
+    }
+    dt_json_end(&o, '}');
+    dt_str_add(&text, "\n");
+    dt_status st = write_file(r, "meta.json", &text);
+    dt_str_fini(&text);
+    return st;
+}
+
+void dt_rundir_close(dt_rundir *r)
+{
+    if (r == NULL) {
+        return;
+    }
+    dt_log_sink_set(NULL, NULL);
+    if (r->train_log != NULL) {
+        fclose(r->train_log);
+    }
+    if (r->error_log != NULL) {
+        fclose(r->error_log);
+    }
+    dt_free(r->path);
+    dt_free(r);
+}
+
+dt_status dt_rundir_latest(const char *base, char **out_p)
+{
+    char **name = NULL;
+    size_t n = 0;
+    char *best = NULL;
+    struct timespec best_time = {0, 0};
+    if (dt_fs_is_dir(base)) {
+        DT_TRY(dt_fs_list(base, &name, &n));
+    }
+    for (size_t i = 0; i < n; i++) {
+        dt_str path = {0};
+        struct stat s;
+        dt_str_addf(&path, "%s/%s/checkpoints", base, name[i]);
+        if (stat(dt_str_text(&path), &s) == 0 && S_ISDIR(s.st_mode) &&
+            (best == NULL || s.st_mtim.tv_sec > best_time.tv_sec ||
+             (s.st_mtim.tv_sec == best_time.tv_sec && s.st_mtim.tv_nsec > best_time.tv_nsec))) {
+            dt_str run = {0};
+            dt_str_addf(&run, "%s/%s", base, name[i]);
+            dt_free(best);
+            best = dt_strdup(dt_str_text(&run));
+            best_time = s.st_mtim;
+            dt_str_fini(&run);
+        }
+        dt_str_fini(&path);
+    }
+    dt_fs_list_free(name, n);
+    if (best == NULL) {
+        return DT_FAIL(DT_ECONFIG, "--resume: no run with a checkpoint below %s; name one (--resume RUN) or start afresh", base);
+    }
+    *out_p = best;
+    return DT_OK;
+}

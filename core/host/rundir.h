@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A run directory (INTERFACES): runs/<name>-<UTC time>-<4 hex>/ or the folder given by --run-dir. Holds config.cfg,
+ * config.origin.json, meta.json, train.log, error.log, metrics.jsonl, checkpoints/. Threads: [main] of rank 0.
+ */
+#ifndef DTRAIN_CORE_HOST_RUNDIR_H
+#define DTRAIN_CORE_HOST_RUNDIR_H
+
+#include "config/config.h"
+#include "loader/loader.h"
+
+typedef struct dt_rundir dt_rundir;
+
+typedef struct dt_rundir_desc {
+    const char *dir;  /* --run-dir; NULL: make one below base */
+    const char *base; /* "runs" or DTRAIN_RUN_DIR */
+    const char *name; /* --name or the plugin's id */
+    bool resume;      /* the folder must exist, and is continued */
+    int argc;
+    char *const *argv;
+} dt_rundir_desc;
+
+/* Makes or continues the folder and sends log lines to its files. Errors: DT_EIO; DT_ECONFIG when a fresh run would
+ * mix with an older one in the same folder. */
+dt_status dt_rundir_open(const dt_rundir_desc *d, dt_rundir **out_p) DT_NODISCARD;
+const char *dt_rundir_path(const dt_rundir *r);
+/* config.cfg and config.origin.json. */
+dt_status dt_rundir_write_config(dt_rundir *r, const dt_config *c) DT_NODISCARD;
+/* meta.json: version, plugins with hashes, host, threads, seed, argv, start; end and exit code once known (>= 0). */
+dt_status dt_rundir_write_meta(dt_rundir *r, const dt_loader *l, int64_t seed, uint32_t threads, uint32_t ranks,
+                               int exit_code) DT_NODISCARD;
+void dt_rundir_close(dt_rundir *r);
+
+/* The newest run below base that holds a checkpoint; caller frees with dt_free. DT_ECONFIG when there is none. */
+dt_status dt_rundir_latest(const char *base, char **out_p) DT_NODISCARD;
+
+#endif

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The dt_host table: errors, log, memory, and services by id.
+ */
+#include <config.h>
+
+#include "host/stage.h"
+
+#include "base/err.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/rng.h"
+#include "data/features.h"
+#include "data/store.h"
+#include "dtrain/svc/comm.h"
+#include "dtrain/svc/features.h"
+#include "dtrain/svc/metrics.h"
+#include "dtrain/svc/rng.h"
+#include "dtrain/svc/store.h"
+#include "graph/graph.h"
+
+#include <string.h>
+
+dt_stage *dt_stage_of(const dt_host *h)
+{
+    return h->priv;
+}
+
+/* ---- the five functions ---------------------------------------------------------------------------------------------- */
+
+static dt_status host_fail(const dt_host *h, dt_status st, const char *where, const char *msg)
+{
+    (void)h;
+    if (where == NULL) {
+        return dt_fail(st, "plugin", 0, "%s", msg);
+    }
+    char file[128];
+    const char *colon = strrchr(where, ':');
+    const size_t n = colon != NULL ? (size_t)(colon - where) : strlen(where);
+    memset(file, 0, sizeof(file));
+    memcpy(file, where, n < sizeof(file) ? n : sizeof(file) - 1);
+    int64_t line = 0;
+    if (colon == NULL || !dt_parse_i64(colon + 1, &line)) {
+        line = 0;
+    }
+    return dt_fail(st, file, (int)line, "%s", msg);
+}
+
+static void host_log(const dt_host *h, int32_t level, const char *msg)
+{
+    (void)h;
+    dt_log(level, "%s", msg);
+}
+
+static void *host_alloc(const dt_host *h, uint64_t bytes)
+{
+    (void)h;
+    return dt_alloc(bytes);
+}
+
+static void host_release(const dt_host *h, void *p)
+{
+    (void)h;
+    dt_free(p);
+}
+
+/* ---- metrics --------------------------------------------------------------------------------------------------------- */
+
+static void metrics_scalar(const dt_host *h, const char *name, double value)
+{
+    dt_metrics_scalar(dt_stage_of(h)->d.metrics, name, value);
+}
+
+static void metrics_report(const dt_host *h, const char *key, const double *value, uint32_t n)
+{
+    dt_stage *s = dt_stage_of(h);
+    const uint32_t count = n > 0 ? n : 1;
+    if (s->n_reports == DT_STAGE_MAX_REPORTS) {
+        dt_log(DT_LOG_WARN, "%s reports more than %d results; %s is left out", s->d.phase->desc.id,
+               DT_STAGE_MAX_REPORTS, key);
+        return;
+    }
+    dt_report *r = &s->report[s->n_reports];
+    r->key = dt_strdup(key);
+    r->value = dt_alloc_n(count, sizeof(double));
+    if (r->key == NULL || r->value == NULL) {
+        dt_free(r->key);
+        dt_free(r->value);
+        return;
+    }
+    memcpy(r->value, value, count * sizeof(double));
+    r->n = count;
+    r->is_list = n > 0;
+    s->n_reports++;
+}
+
+static const dt_metrics_api metrics_service = {
+    .struct_size = sizeof(dt_metrics_api), .scalar = metrics_scalar, .report = metrics_report};
+
+/* ---- comm ------------------------------------------------------------------------------------------------------------ */
+
+static uint32_t comm_rank(const dt_host *h)
+{
+    return dt_comm_rank(dt_stage_of(h)->d.comm);
+}
+
+static uint32_t comm_size(const dt_host *h)
+{
+    return dt_comm_size(dt_stage_of(h)->d.comm);
+}
+
+static dt_status comm_all_gather(const dt_host *h, const void *mine, uint64_t bytes, void *all)
+{
+    return dt_comm_all_gather(dt_stage_of(h)->d.comm, mine, bytes, all);
+}
+
+static dt_status comm_barrier(const dt_host *h)
+{
+    return dt_comm_barrier(dt_stage_of(h)->d.comm);
+}
+
+static dt_status comm_agree(const dt_host *h, dt_status mine)
+{
+    return dt_comm_agree(dt_stage_of(h)->d.comm, mine);
+}
+
+static const dt_comm_api comm_service = {.struct_size = sizeof(dt_comm_api),
+                                         .rank = comm_rank,
+                                         .size = comm_size,
+                                         .all_gather = comm_all_gather,
+                                         .barrier = comm_barrier,
+                                         .agree = comm_agree};
+
+/* ---- rng ------------------------------------------------------------------------------------------------------------- */
+
+static dt_rng_key rng_key(const dt_host *h, uint32_t stream, uint64_t key)
+{
+    const dt_stage *s = dt_stage_of(h);
+    return (dt_rng_key){.seed = s->d.seed, .phase = (uint32_t)s->d.index, .op = stream, .sample = key};
+}
+
+static void rng_uniform(const dt_host *h, uint32_t stream, uint64_t key, uint64_t i, double *out, uint32_t n)
+{
+    const dt_rng_key k = rng_key(h, stream, key);
+    for (uint32_t j = 0; j < n; j++) {
+        out[j] = dt_rng_uniform(&k, i + j);
+    }
+}
+
+static void rng_normal(const dt_host *h, uint32_t stream, uint64_t key, uint64_t i, double *out, uint32_t n)
+{
+    const dt_rng_key k = rng_key(h, stream, key);
+    for (uint32_t j = 0; j < n; j++) {
+        out[j] = dt_rng_normal(&k, i + j);
+    }
+}
+
+static const dt_rng_api rng_service = {
+    .struct_size = sizeof(dt_rng_api), .uniform = rng_uniform, .normal = rng_normal};
+
+/* ---- stores and features ----------------------------------------------------------------------------------------------- */
+
+static dt_status store_open(const dt_host *h, const char *path, const dt_store_view **out)
+{
+    dt_stage *s = dt_stage_of(h);
+    dt_store *store = NULL;
+    if (s->n_stores == DT_STAGE_MAX_DATA) {
+        return DT_FAIL(DT_EPLUGIN, "more than %d stores are open", DT_STAGE_MAX_DATA);
+    }
+    DT_TRY(dt_store_open(path, &store));
+    s->store[s->n_stores++] = store;
+    *out = dt_store_view_of(store);
+    return DT_OK;
+}
+
+static void store_close(const dt_host *h, const dt_store_view *v)
+{
+    dt_stage *s = dt_stage_of(h);
+    for (uint32_t i = 0; i < s->n_stores; i++) {
+        if (dt_store_view_of(s->store[i]) == v) {
+            dt_store_close(s->store[i]);
+            s->store[i] = s->store[--s->n_stores];
+            return;
+        }
+    }
+}
+
+static const dt_store_api store_service = {
+    .struct_size = sizeof(dt_store_api), .open = store_open, .close = store_close};
+
+static dt_status features_frame(const dt_host *h, const dt_vehicle *v, uint32_t n, double radius_m, uint32_t k_max,
+                                float *node, int32_t *rowptr, int32_t *col, float *edge)
+{
+    (void)h;
+    return dt_features_frame(NULL, v, n, radius_m, k_max, node, rowptr, col, edge, NULL);
+}
+
+static const dt_features_api features_service = {.struct_size = sizeof(dt_features_api), .frame = features_frame};
+
+/* ---- table ----------------------------------------------------------------------------------------------------------- */
+
+static const void *host_service(const dt_host *h, const char *id)
+{
+    (void)h;
+    const struct {
+        const char *id;
+        const void *table;
+    } known[] = {
+        {DT_SVC_BIND, &dt_bind_service},        {DT_SVC_TRAIN, &dt_train_service},
+        {DT_SVC_GRAPH, dt_graph_api_table()},   {DT_SVC_METRICS, &metrics_service},
+        {DT_SVC_COMM, &comm_service},           {DT_SVC_RNG, &rng_service},
+        {DT_SVC_STORE, &store_service},     {DT_SVC_FEATURES, &features_service},
+    };
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        if (strcmp(known[i].id, id) == 0) {
+            return known[i].table;
+        }
+    }
+    return NULL;
+}
+
+void dt_services_init(dt_stage *s)
+{
+    dt_services_bare(&s->host);
+    s->host.priv = s;
+    s->host.service = host_service;
+}
+
+static const void *no_service(const dt_host *h, const char *id)
+{
+    (void)h;
+    (void)id;
+    return NULL;
+}
+
+void dt_services_bare(dt_host *h)
+{
+    *h = (dt_host){.struct_size = sizeof(dt_host),
+                   .abi_major = DT_ABI_MAJOR,
+                   .abi_minor = DT_ABI_MINOR,
+                   .fail = host_fail,
+                   .log = host_log,
+                   .alloc = host_alloc,
+                   .release = host_release,
+                   .service = no_service};
+}

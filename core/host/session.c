@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See session.h.
+ */
+#include <config.h>
+
+#include "host/session.h"
+
+#include "base/err.h"
+#include "base/fs.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "host/stage.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+extern char **environ;
+
+/* ---- where things are ------------------------------------------------------------------------------------------------ */
+
+/* Folder of the running program. */
+static void program_dir(char *out, size_t bytes)
+{
+    const ssize_t n = readlink("/proc/self/exe", out, bytes - 1);
+    out[n > 0 ? n : 0] = '\0';
+    char *slash = strrchr(out, '/');
+    if (slash != NULL) {
+        *slash = '\0';
+    }
+}
+
+static dt_status find_profile(const char *name, dt_str *out)
+{
+    char dir[4096];
+    program_dir(dir, sizeof(dir));
+    if (strchr(name, '/') != NULL || dt_fs_is_file(name)) {
+        dt_str_add(out, name);
+        return dt_str_status(out);
+    }
+    const char *const folder[] = {dir, dir, DTRAIN_PKGDATADIR};
+    const char *const below[] = {"profiles", "../profiles", "profiles"}; /* in the build tree, beside it, installed */
+    for (int i = 0; i < 3; i++) {
+        dt_str_clear(out);
+        dt_str_addf(out, "%s/%s/%s.cfg", folder[i], below[i], name);
+        if (dt_fs_is_file(dt_str_text(out))) {
+            return dt_str_status(out);
+        }
+    }
+    return DT_FAIL(DT_ECONFIG, "--profile %s: no such profile; give a file, or a name found in %s/profiles", name,
+                   DTRAIN_PKGDATADIR);
+}
+
+static dt_status find_demo(char **out)
+{
+    char dir[4096];
+    dt_str path = {0};
+    program_dir(dir, sizeof(dir));
+    dt_str_addf(&path, "%s/share/demo.store/store.json", dir);
+    const bool in_tree = dt_fs_is_file(dt_str_text(&path));
+    dt_str_clear(&path);
+    if (in_tree) {
+        dt_str_addf(&path, "%s/share/demo.store", dir);
+    } else {
+        dt_str_addf(&path, "%s/demo.store", DTRAIN_PKGDATADIR);
+    }
+    *out = dt_strdup(dt_str_text(&path));
+    dt_str_fini(&path);
+    return *out != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory");
+}
+
+static uint32_t cpus(void)
+{
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) > 0) {
+        return (uint32_t)CPU_COUNT(&set);
+    }
+    return 1;
+}
+
+/* ---- command line into configuration ----------------------------------------------------------------------------------- */
+
+static dt_status refuse_later(const dt_args *a)
+{
+    if (a->device != NULL && strncmp(a->device, "cuda", 4) == 0) {
+        return DT_FAIL(DT_EUNSUPPORTED, "--device %s: the CUDA backend is not built into this version; use --device cpu",
+                       a->device);
+    }
+    if (a->device != NULL && strcmp(a->device, "auto") != 0 && strcmp(a->device, "cpu") != 0) {
+        return DT_FAIL(DT_ECONFIG, "--device %s: expected auto, cpu or cuda[:i]", a->device);
+    }
+    if (a->nproc != NULL && strcmp(a->nproc, "1") != 0) {
+        return DT_FAIL(DT_ECONFIG,
+                       "--nproc %s: starting several processes is not built into this version; --set comm.backend=sim "
+                       "--set comm.ranks=%s runs virtual ranks in this process",
+                       a->nproc, a->nproc);
+    }
+    if (a->env != NULL || a->episodes != NULL || a->seeds != NULL) {
+        return DT_FAIL(DT_ECONFIG, "--env, --episodes and --seeds: environments are not built into this version");
+    }
+    return DT_OK;
+}
+
+static dt_status read_layers(const dt_args *a, const char *resumed, dt_config *c)
+{
+    if (a->profile != NULL) {
+        dt_str path = {0};
+        dt_status st = find_profile(a->profile, &path);
+        if (st == DT_OK) {
+            st = dt_config_read_file(c, DT_FROM_PROFILE, dt_str_text(&path));
+        }
+        dt_str_fini(&path);
+        DT_TRY(st);
+    }
+    if (resumed != NULL) {
+        DT_TRY(dt_config_read_file(c, DT_FROM_FILE, resumed));
+    }
+    const char *from_env = getenv("DTRAIN_CONFIG");
+    if (from_env != NULL && from_env[0] != '\0' && a->n_config == 0 && resumed == NULL) {
+        DT_TRY(dt_config_read_file(c, DT_FROM_FILE, from_env));
+    }
+    for (uint32_t i = 0; i < a->n_config; i++) {
+        DT_TRY(dt_config_read_file(c, DT_FROM_FILE, a->config[i]));
+    }
+    DT_TRY(dt_config_read_env(c, environ));
+    for (uint32_t i = 0; i < a->n_set; i++) {
+        DT_TRY(dt_config_set(c, a->set[i]));
+    }
+    if (a->seed != NULL) {
+        DT_TRY(dt_config_set_option(c, "seed", a->seed, "--seed"));
+    }
+    if (a->threads != NULL) {
+        DT_TRY(dt_config_set_option(c, "engine.threads", a->threads, "--threads"));
+    }
+    return a->plugin != NULL ? dt_config_use_plugin(c, a->plugin, "--plugin") : DT_OK;
+}
+
+/* Sections named after components are declared when the checker meets them. */
+static dt_status declare(dt_config *c, const dt_loaded *l)
+{
+    return l->desc.options != NULL ? dt_config_declare(c, l->desc.id, l->desc.options, l->plugin->desc.name) : DT_OK;
+}
+
+static dt_status lookup_component(void *user, dt_config *c, const char *id, const char **role_p)
+{
+    dt_session *s = user;
+    const dt_loaded *l = NULL;
+    dt_status st = dt_loader_find(s->loader, 0, id, &l);
+    if (st < 0) {
+        return st == DT_ENOTFOUND || st == DT_EABI ? DT_ENOTFOUND : st;
+    }
+    *role_p = l->desc.role;
+    return declare(c, l);
+}
+
+static dt_status plugin_status(dt_status st)
+{
+    return st == DT_ENOTFOUND || st == DT_EIO || st == DT_EINVAL || st == DT_ECONFIG ? DT_EABI : st; /* exit code 3 */
+}
+
+static dt_status load_phases(dt_session *s)
+{
+    static const char *const roles[] = {"perception", "world", "controller", "shield"};
+    s->n_phases = dt_config_n_phases(s->config);
+    if (s->n_phases > DT_SESSION_MAX_PHASES) {
+        return DT_FAIL(DT_ECONFIG, "phases has %lld entries, at most %d are possible", (long long)s->n_phases,
+                       DT_SESSION_MAX_PHASES);
+    }
+    if (s->n_phases == 0) {
+        return DT_FAIL(DT_ECONFIG, "nothing to run: give --plugin FILE_OR_ID, or --config FILE with phases = ( ... )");
+    }
+    for (int64_t i = 0; i < s->n_phases; i++) {
+        dt_phase_opts p;
+        dt_stop_opts stop;
+        DT_TRY(dt_config_phase(s->config, i, &p, &stop));
+        dt_status st = dt_loader_find_phase(s->loader, p.plugin, &s->phase[i]);
+        if (st < 0) {
+            return plugin_status(st);
+        }
+        const dt_component *desc = &s->phase[i]->desc;
+        DT_TRY(declare(s->config, s->phase[i]));
+        const char *const *defaults = desc->extension != NULL ? desc->extension("dtrain.defaults/1") : NULL;
+        if (defaults != NULL) {
+            DT_TRY(dt_config_add_defaults(s->config, i, desc->id, defaults));
+        }
+    }
+    /* components that are wired but have no section of their own still need their tables */
+    for (int64_t i = 0; i < s->n_phases; i++) {
+        for (size_t r = 0; r < sizeof(roles) / sizeof(roles[0]); r++) {
+            const char *id = dt_config_model(s->config, i, roles[r]);
+            const dt_loaded *l = NULL;
+            if (id != NULL && id[0] != '\0' && dt_loader_find(s->loader, DT_KIND_MODEL, id, &l) == DT_OK) {
+                DT_TRY(declare(s->config, l));
+            }
+        }
+        dt_data_opts data;
+        const dt_loaded *l = NULL;
+        DT_TRY(dt_config_data(s->config, i, &data));
+        if (data.source[0] != '\0' && dt_loader_find(s->loader, DT_KIND_DATA, data.source, &l) == DT_OK) {
+            DT_TRY(declare(s->config, l));
+        }
+    }
+    dt_error_clear();
+    return DT_OK;
+}
+
+/* --phase all|N|NAME; N counts from 1. */
+static dt_status choose_phases(dt_session *s, const char *wanted)
+{
+    int64_t number = 0;
+    s->first = 0;
+    s->last = s->n_phases;
+    if (wanted == NULL || strcmp(wanted, "all") == 0) {
+        return DT_OK;
+    }
+    for (int64_t i = 0; i < s->n_phases; i++) {
+        if (strcmp(s->phase[i]->desc.id, wanted) == 0 || (dt_parse_i64(wanted, &number) && number == i + 1)) {
+            s->first = i;
+            s->last = i + 1;
+            return DT_OK;
+        }
+    }
+    return DT_FAIL(DT_ECONFIG, "--phase %s: the configuration has %lld phase%s, numbered from 1; expected all, a number or an id",
+                   wanted, (long long)s->n_phases, s->n_phases == 1 ? "" : "s");
+}
+
+static dt_status read_resources(dt_session *s)
+{
+    dt_root_opts root;
+    dt_engine_opts engine;
+    dt_comm_opts comm;
+    dt_amp_opts amp;
+    DT_TRY(dt_config_root(s->config, &root));
+    DT_TRY(dt_config_engine(s->config, s->first, &engine));
+    DT_TRY(dt_config_comm(s->config, s->first, &comm));
+    DT_TRY(dt_config_amp(s->config, s->first, &amp));
+    s->seed = (uint64_t)root.seed;
+    s->ranks = comm.backend == DT_COMM_SIM ? (uint32_t)comm.ranks : 1;
+    s->threads = engine.threads > 0 ? (uint32_t)engine.threads : cpus();
+    return DT_OK;
+}
+
+dt_status dt_session_loader(dt_session *s)
+{
+    dt_services_bare(&s->host);
+    const dt_loader_desc d = {.host = &s->host, .plugin_path = getenv("DTRAIN_PLUGIN_PATH")};
+    return dt_loader_create(&d, &s->loader);
+}
+
+dt_status dt_session_open(const dt_args *a, const char *resumed_config, dt_session *out)
+{
+    memset(out, 0, sizeof(*out));
+    DT_TRY(refuse_later(a));
+    dt_status st = dt_session_loader(out);
+    if (st == DT_OK) {
+        st = dt_config_create(&out->config);
+    }
+    if (st == DT_OK) {
+        st = find_demo(&out->demo_store);
+    }
+    if (st == DT_OK) {
+        st = read_layers(a, resumed_config, out->config);
+    }
+    if (st == DT_OK) {
+        st = load_phases(out);
+    }
+    if (st == DT_OK) {
+        const dt_config_lookup lookup = {
+            .component = lookup_component, .ids = dt_loader_ids(out->loader), .user = out};
+        st = dt_config_check(out->config, &lookup);
+    }
+    if (st == DT_OK) {
+        st = choose_phases(out, a->phase);
+    }
+    if (st == DT_OK) {
+        st = read_resources(out);
+    }
+    if (st < 0) {
+        dt_session_close(out);
+    }
+    return st;
+}
+
+void dt_session_close(dt_session *s)
+{
+    dt_config_destroy(s->config);
+    dt_loader_destroy(s->loader);
+    dt_free(s->demo_store);
+    memset(s, 0, sizeof(*s));
+}

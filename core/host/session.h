@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A session: configuration and plugins put together from the command line, checked, before anything is allocated. Verbs
+ * that need a configuration begin here. Threads: [main].
+ */
+#ifndef DTRAIN_CORE_HOST_SESSION_H
+#define DTRAIN_CORE_HOST_SESSION_H
+
+#include "config/schema.h"
+#include "host/cli.h"
+#include "loader/loader.h"
+
+enum { DT_SESSION_MAX_PHASES = 16 };
+
+typedef struct dt_session {
+    dt_config *config;
+    dt_loader *loader;
+    dt_host host;                                 /* for plugins' init and checks: errors, log, memory, no services */
+    const dt_loaded *phase[DT_SESSION_MAX_PHASES]; /* in the order of the configuration */
+    int64_t n_phases, first, last;                /* those to run: [first, last) */
+    uint64_t seed;
+    uint32_t threads, ranks;                      /* workers of the process, virtual ranks */
+    char *demo_store;                             /* the embedded recording; "" when it is not installed */
+} dt_session;
+
+/* resumed_config: config.cfg of the run being resumed, below every other file; NULL = none. */
+dt_status dt_session_open(const dt_args *a, const char *resumed_config, dt_session *out) DT_NODISCARD;
+void dt_session_close(dt_session *s);
+/* Loader without configuration, for list and check. */
+dt_status dt_session_loader(dt_session *s) DT_NODISCARD;
+
+#endif

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See snapshot.h.
+ */
+#include <config.h>
+
+#include "host/snapshot.h"
+
+#include "base/err.h"
+#include "base/fs.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- tensors of a stage ------------------------------------------------------------------------------------------------ */
+
+typedef struct tensor_list {
+    dt_ckpt_tensor *t;
+    dt_str *name; /* owns the names with a prefix */
+    uint32_t n;
+} tensor_list;
+
+static void list_fini(tensor_list *l)
+{
+    for (uint32_t i = 0; l->name != NULL && i < l->n; i++) {
+        dt_str_fini(&l->name[i]);
+    }
+    dt_free(l->name);
+    dt_free(l->t);
+}
+
+static dt_status add_arena(tensor_list *l, const dt_param_table *table, const char *prefix, float *arena)
+{
+    for (uint32_t i = 0; arena != NULL && i < table->n; i++) {
+        const dt_param *p = &table->param[i];
+        dt_str_addf(&l->name[l->n], "%s%s", prefix, p->name);
+        DT_TRY(dt_str_status(&l->name[l->n]));
+        l->t[l->n] = (dt_ckpt_tensor){
+            .name = dt_str_text(&l->name[l->n]), .dim = p->dim, .n_dims = p->n_dims, .data = arena + p->offset};
+        l->n++;
+    }
+    return DT_OK;
+}
+
+static dt_status list_init(tensor_list *l, uint32_t cap)
+{
+    memset(l, 0, sizeof(*l));
+    l->t = dt_alloc_n(cap > 0 ? cap : 1, sizeof(*l->t));
+    l->name = dt_alloc_n(cap > 0 ? cap : 1, sizeof(*l->name));
+    return l->t != NULL && l->name != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for a checkpoint's tensors");
+}
+
+static dt_status list_model(dt_stage *s, tensor_list *l)
+{
+    DT_TRY(list_init(l, s->params.n));
+    return add_arena(l, &s->params, "", dt_trainer_params(s->trainer));
+}
+
+static dt_status list_optim(dt_stage *s, tensor_list *l)
+{
+    DT_TRY(list_init(l, 2 * s->params.n));
+    DT_TRY(add_arena(l, &s->params, "m.", dt_trainer_moment(s->trainer, 0)));
+    return add_arena(l, &s->params, "v.", dt_trainer_moment(s->trainer, 1));
+}
+
+/* ---- saving ------------------------------------------------------------------------------------------------------------ */
+
+typedef struct memory_writer {
+    dt_writer face;
+    dt_str bytes;
+} memory_writer;
+
+static dt_status write_bytes(dt_writer *w, const void *p, uint64_t bytes)
+{
+    memory_writer *m = w->priv;
+    dt_str_add_n(&m->bytes, p, bytes);
+    return dt_str_status(&m->bytes);
+}
+
+static dt_status fill_info(dt_stage *s, const dt_snapshot_desc *d, dt_ckpt_info *info)
+{
+    dt_checkpoint_opts opts;
+    dt_data_opts data;
+    DT_TRY(dt_config_checkpoint(s->d.config, s->d.index, &opts));
+    DT_TRY(dt_config_data(s->d.config, s->d.index, &data));
+    const char *slash = strrchr(d->run_dir, '/');
+    snprintf(info->run, sizeof(info->run), "%.120s", slash != NULL ? slash + 1 : d->run_dir);
+    snprintf(info->phase, sizeof(info->phase), "%.60s", s->d.phase->desc.id);
+    snprintf(info->build, sizeof(info->build), "%s", PACKAGE_VERSION);
+    DT_TRY(dt_config_hash(s->d.config, info->config_hash));
+    const uint64_t step = dt_trainer_step_number(s->trainer);
+    info->step = d->base_step + step;
+    info->epoch = step / dt_trainer_steps_per_epoch(s->trainer);
+    info->phase_index = (uint32_t)s->d.index;
+    info->leaves = (uint32_t)data.shards;
+    info->ranks = d->ranks;
+    info->phase_end = d->phase_end;
+    info->metric = NAN;
+    const char *key = strchr(opts.best_by, ':');
+    key = key != NULL ? key + 1 : opts.best_by;
+    const double *metric = key[0] != '\0' ? dt_stage_report(s, key) : NULL;
+    if (metric != NULL) {
+        snprintf(info->metric_name, sizeof(info->metric_name), "%.60s", key);
+        info->metric = *metric;
+    }
+    for (uint32_t i = 0; i < dt_loader_n_plugins(s->d.loader) && i < DT_CKPT_MAX_PLUGINS; i++) {
+        const dt_loaded_plugin *p = dt_loader_plugin_at(s->d.loader, i);
+        dt_ckpt_plugin *out = &info->plugins[info->n_plugins++];
+        snprintf(out->name, sizeof(out->name), "%.60s", p->desc.name);
+        snprintf(out->version, sizeof(out->version), "%.30s", p->desc.version);
+        snprintf(out->abi, sizeof(out->abi), "%u.%u", p->desc.abi_major, p->desc.abi_minor);
+    }
+    return DT_OK;
+}
+
+static void write_state(const dt_stage *s, const dt_snapshot_desc *d, dt_str *out)
+{
+    dt_json_out o = {.s = out};
+    dt_json_obj(&o, NULL);
+    dt_json_str(&o, "phase", s->d.phase->desc.id);
+    dt_json_i64(&o, "phase_index", s->d.index);
+    dt_json_i64(&o, "step", (int64_t)dt_trainer_step_number(s->trainer));
+    dt_json_i64(&o, "base_step", (int64_t)d->base_step);
+    dt_json_i64(&o, "steps_per_epoch", (int64_t)dt_trainer_steps_per_epoch(s->trainer));
+    dt_json_i64(&o, "seed", (int64_t)s->d.seed);
+    dt_json_arr(&o, "models");
+    for (uint32_t i = 0; i < s->n_models; i++) {
+        dt_json_str(&o, NULL, s->model[i].comp->desc.id);
+    }
+    dt_json_end(&o, ']');
+    dt_json_end(&o, '}');
+}
+
+dt_status dt_snapshot_save(dt_stage *s, const dt_snapshot_desc *d, dt_ckpt_info *info_p)
+{
+    tensor_list model = {0};
+    tensor_list optim = {0};
+    dt_str state = {0};
+    dt_str config = {0};
+    memory_writer blob = {0};
+    dt_ckpt_save_desc *save = dt_alloc(sizeof(*save)); /* info is large */
+    dt_ckpt_blob phase_blob = {.name = s->d.phase->desc.id, .version = s->d.phase->desc.state_version};
+    dt_status st = save != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for a checkpoint");
+    if (s->trainer == NULL && st == DT_OK) {
+        st = DT_FAIL(DT_EUNSUPPORTED, "phase %s has no trainer, so there is nothing to save", s->d.phase->desc.id);
+    }
+    if (st == DT_OK) {
+        st = fill_info(s, d, &save->info);
+    }
+    if (st == DT_OK) {
+        st = list_model(s, &model);
+    }
+    if (st == DT_OK) {
+        st = list_optim(s, &optim);
+    }
+    if (st == DT_OK) {
+        write_state(s, d, &state);
+        st = dt_str_status(&state);
+    }
+    if (st == DT_OK) {
+        st = dt_config_write(s->d.config, &config);
+    }
+    if (st == DT_OK && s->d.phase->ops.phase.save != NULL) {
+        blob.face = (dt_writer){.struct_size = sizeof(dt_writer), .priv = &blob, .write = write_bytes};
+        st = s->d.phase->ops.phase.save(s->self, &blob.face);
+        phase_blob.data = dt_str_text(&blob.bytes);
+        phase_blob.bytes = blob.bytes.bytes;
+        save->blobs = &phase_blob;
+        save->n_blobs = 1;
+    }
+    if (st == DT_OK) {
+        save->run_dir = d->run_dir;
+        save->model = model.t;
+        save->n_model = model.n;
+        save->optim = optim.t;
+        save->n_optim = optim.n;
+        save->state_json = dt_str_text(&state);
+        save->config = dt_str_text(&config);
+        st = dt_ckpt_save(save, info_p);
+    }
+    list_fini(&model);
+    list_fini(&optim);
+    dt_str_fini(&state);
+    dt_str_fini(&config);
+    dt_str_fini(&blob.bytes);
+    dt_free(save);
+    return st;
+}
+
+dt_status dt_snapshot_prune(dt_stage *s, const char *run_dir)
+{
+    dt_checkpoint_opts opts;
+    DT_TRY(dt_config_checkpoint(s->d.config, s->d.index, &opts));
+    const dt_ckpt_keep keep = {.last = opts.keep_last > 0 ? (uint32_t)opts.keep_last : 1,
+                               .best = opts.best_by[0] != '\0' ? 1 : 0,
+                               .best_is_max = strncmp(opts.best_by, "min:", 4) != 0};
+    return dt_ckpt_prune(run_dir, &keep);
+}
+
+/* ---- loading ----------------------------------------------------------------------------------------------------------- */
+
+typedef struct memory_reader {
+    dt_reader face;
+    const char *at;
+} memory_reader;
+
+static dt_status read_bytes(dt_reader *r, void *p, uint64_t bytes)
+{
+    memory_reader *m = r->priv;
+    if (bytes > r->bytes_left) {
+        return DT_FAIL(DT_EDATA, "the phase's saved state holds %llu bytes less than it asks for",
+                       (unsigned long long)(bytes - r->bytes_left));
+    }
+    memcpy(p, m->at, bytes);
+    m->at += bytes;
+    r->bytes_left -= bytes;
+    return DT_OK;
+}
+
+dt_status dt_snapshot_position(const dt_ckpt *c, int64_t *phase_index_p, uint64_t *step_p, uint64_t *base_step_p,
+                               bool *phase_end_p)
+{
+    size_t bytes = 0;
+    const char *text = dt_ckpt_state(c, &bytes);
+    dt_json *j = NULL;
+    dt_json_token t;
+    char key[32] = "";
+    int64_t step = -1;
+    int64_t base = -1;
+    dt_status st = dt_json_open_mem(text, bytes, "state.json", &j);
+    while (st == DT_OK && (st = dt_json_next(j, &t)) == DT_OK && t.kind != DT_JSON_END) {
+        if (t.kind == DT_JSON_KEY) {
+            snprintf(key, sizeof(key), "%s", t.text);
+        } else if (t.kind == DT_JSON_NUMBER && t.is_integer) {
+            step = strcmp(key, "step") == 0 ? t.integer : step;
+            base = strcmp(key, "base_step") == 0 ? t.integer : base;
+        }
+    }
+    dt_json_close(j);
+    DT_TRY(st);
+    const dt_ckpt_info *info = dt_ckpt_info_get(c);
+    if (step < 0 || base < 0) {
+        return DT_FAIL(DT_EDATA, "%s/state.json does not say at which step it was saved", info->path);
+    }
+    *phase_index_p = info->phase_index;
+    *step_p = (uint64_t)step;
+    *base_step_p = (uint64_t)base;
+    *phase_end_p = info->phase_end;
+    return DT_OK;
+}
+
+static dt_status load_phase_blob(dt_stage *s, const dt_ckpt *c)
+{
+    dt_ckpt_blob blob;
+    if (s->d.phase->ops.phase.load == NULL || !dt_ckpt_blob_find(c, s->d.phase->desc.id, &blob)) {
+        return DT_OK;
+    }
+    memory_reader m = {.at = blob.data};
+    m.face = (dt_reader){.struct_size = sizeof(dt_reader), .priv = &m, .bytes_left = blob.bytes, .read = read_bytes};
+    return s->d.phase->ops.phase.load(s->self, &m.face, blob.version);
+}
+
+dt_status dt_snapshot_load(dt_stage *s, const dt_ckpt *c)
+{
+    tensor_list model = {0};
+    tensor_list optim = {0};
+    int64_t index = 0;
+    uint64_t step = 0;
+    uint64_t base = 0;
+    bool end = false;
+    const dt_ckpt_info *info = dt_ckpt_info_get(c);
+    if (s->trainer == NULL) {
+        return DT_FAIL(DT_EUNSUPPORTED, "phase %s has no trainer to load %s into", s->d.phase->desc.id, info->path);
+    }
+    if (strcmp(info->phase, s->d.phase->desc.id) != 0) {
+        return DT_FAIL(DT_ECONFIG, "%s belongs to phase %s, not to %s", info->path, info->phase, s->d.phase->desc.id);
+    }
+    dt_status st = list_model(s, &model);
+    if (st == DT_OK) {
+        st = list_optim(s, &optim);
+    }
+    if (st == DT_OK) {
+        st = dt_snapshot_position(c, &index, &step, &base, &end);
+    }
+    if (st == DT_OK) {
+        st = dt_ckpt_load_model(c, model.t, model.n, DT_LOAD_EXACT);
+    }
+    if (st == DT_OK) {
+        st = dt_ckpt_load_optim(c, optim.t, optim.n, DT_LOAD_EXACT);
+    }
+    if (st == DT_OK) {
+        dt_trainer_step_set(s->trainer, step);
+        st = load_phase_blob(s, c);
+    }
+    list_fini(&model);
+    list_fini(&optim);
+    return st < 0 ? DT_CONTEXT(st, "loading %s", info->path) : st;
+}
+
+dt_status dt_snapshot_load_weights(dt_stage *s, const char *path, uint32_t flags)
+{
+    tensor_list model = {0};
+    dt_ckpt *c = NULL;
+    dt_safetensors *file = NULL;
+    uint32_t n = 0;
+    if (s->trainer == NULL) {
+        return DT_FAIL(DT_EUNSUPPORTED, "phase %s has no trainer to load %s into", s->d.phase->desc.id, path);
+    }
+    dt_status st = list_model(s, &model);
+    if (st == DT_OK && dt_fs_is_dir(path)) {
+        st = dt_ckpt_open(path, false, NULL, &c);
+    } else if (st == DT_OK) {
+        st = dt_safetensors_open(path, &file);
+    }
+    if (st == DT_OK) {
+        st = dt_safetensors_load(c != NULL ? dt_ckpt_model(c) : file, model.t, model.n, flags, &n);
+    }
+    if (st == DT_OK && n == 0 && model.n > 0) {
+        st = DT_FAIL(DT_ESHAPE, "%s holds none of this phase's %u parameters, such as %s", path, model.n,
+                     model.t[0].name);
+    }
+    if (st == DT_OK) {
+        dt_log(DT_LOG_INFO, "%u of %u tensors from %s", n, model.n, path);
+    }
+    dt_ckpt_close(c);
+    dt_safetensors_close(file);
+    list_fini(&model);
+    return st < 0 ? DT_CONTEXT(st, "initialising from %s", path) : st;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Between a stage and a checkpoint: what of a running phase is saved, and how it comes back. Everything that resuming
+ * needs is in the arenas, the number of steps, and the phase's own blob; sampler, schedule and random numbers follow from
+ * the step. Threads: [main]; rank 0 saves, every rank loads.
+ */
+#ifndef DTRAIN_CORE_HOST_SNAPSHOT_H
+#define DTRAIN_CORE_HOST_SNAPSHOT_H
+
+#include "checkpoint/checkpoint.h"
+#include "host/stage.h"
+
+typedef struct dt_snapshot_desc {
+    const char *run_dir;
+    uint64_t base_step; /* steps of the phases before this one */
+    uint32_t ranks;
+    bool phase_end;
+} dt_snapshot_desc;
+
+dt_status dt_snapshot_save(dt_stage *s, const dt_snapshot_desc *d, dt_ckpt_info *info_p) DT_NODISCARD;
+/* Old ones beyond checkpoint.keep_last go, the best by checkpoint.best_by stay. */
+dt_status dt_snapshot_prune(dt_stage *s, const char *run_dir) DT_NODISCARD;
+/* Full state into a started stage of the same phase. Errors: DT_ESHAPE (another model), DT_EDATA. */
+dt_status dt_snapshot_load(dt_stage *s, const dt_ckpt *c) DT_NODISCARD;
+/* Weights only: what both sides have, by name and shape; from a checkpoint, a run, or a .safetensors file. */
+dt_status dt_snapshot_load_weights(dt_stage *s, const char *path, uint32_t flags) DT_NODISCARD;
+/* Where a checkpoint's phase stands. */
+dt_status dt_snapshot_position(const dt_ckpt *c, int64_t *phase_index_p, uint64_t *step_p, uint64_t *base_step_p,
+                               bool *phase_end_p) DT_NODISCARD;
+
+#endif

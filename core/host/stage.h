@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A stage is one phase on one rank: the phase plugin's instance, the models and data bound to it, its parameters and its
+ * trainer, and the dt_host table through which the plugin reaches all that. run.c drives it; services.c, bind.c and
+ * svc_train.c fill its tables. Threads: the rank's main thread, except where a service says [any].
+ */
+#ifndef DTRAIN_CORE_HOST_STAGE_H
+#define DTRAIN_CORE_HOST_STAGE_H
+
+#include "collective/comm.h"
+#include "config/schema.h"
+#include "data/store.h"
+#include "graph/params.h"
+#include "loader/loader.h"
+#include "metrics/record.h"
+#include "train/trainer.h"
+
+#include <pthread.h>
+
+enum { DT_STAGE_MAX_MODELS = 8, DT_STAGE_MAX_DATA = 8, DT_STAGE_MAX_REPORTS = 64 };
+
+struct dt_model { /* a bound model */
+    const dt_loaded *comp;
+    void *self, *config;
+    const char *role;
+    bool created, in_params;
+};
+
+struct dt_data { /* bound data */
+    const dt_loaded *comp;
+    void *self, *config;
+    dt_samples source;
+    bool created;
+};
+
+typedef struct dt_report { /* one part of an evaluation's result */
+    char *key;
+    double *value;
+    uint32_t n;
+    bool is_list;
+} dt_report;
+
+typedef struct dt_stage_desc {
+    dt_config *config;        /* read-only after checking, except for the cache behind sections */
+    dt_loader *loader;
+    dt_comm *comm;
+    dt_metrics *metrics;      /* NULL on ranks other than 0 and where nothing is recorded */
+    const dt_loaded *phase;
+    const char *demo_store;   /* what data.store = "" stands for */
+    int64_t index;            /* of the phase in the configuration */
+    uint64_t seed;
+    uint32_t threads;         /* workers of this rank */
+    pthread_mutex_t *config_lock; /* the configuration is used by one rank at a time; held during create */
+} dt_stage_desc;
+
+typedef struct dt_stage {
+    dt_stage_desc d;
+    dt_host host;
+    void *self, *config;
+    bool created, started;
+    dt_model model[DT_STAGE_MAX_MODELS];
+    uint32_t n_models;
+    dt_data data[DT_STAGE_MAX_DATA];
+    uint32_t n_data;
+    dt_store *store[DT_STAGE_MAX_DATA]; /* opened through svc/store.h */
+    uint32_t n_stores;
+    dt_param_table params;
+    dt_trainer *trainer;
+    dt_train_desc train;
+    dt_report report[DT_STAGE_MAX_REPORTS];
+    uint32_t n_reports;
+} dt_stage;
+
+dt_status dt_stage_create(const dt_stage_desc *d, dt_stage **out_p) DT_NODISCARD; /* phase create: models and data bound */
+dt_status dt_stage_start(dt_stage *s) DT_NODISCARD;                                /* phase start: arenas and plans */
+dt_status dt_stage_iterate(dt_stage *s, dt_progress *out);
+dt_status dt_stage_evaluate(dt_stage *s, dt_progress *out); /* DT_EUNSUPPORTED when the phase has no evaluation */
+void dt_stage_destroy(dt_stage *s);
+dt_stage *dt_stage_of(const dt_host *h);
+
+/* What the last evaluation reported. */
+uint32_t dt_stage_reports(const dt_stage *s, const dt_report **out_p);
+const double *dt_stage_report(const dt_stage *s, const char *key); /* its first number, NULL when it was not reported */
+void dt_stage_reports_clear(dt_stage *s);
+
+/* services.c */
+void dt_services_init(dt_stage *s);
+void dt_services_bare(dt_host *h); /* errors, log and memory only: for plugins' init and for checks */
+/* bind.c */
+extern const struct dt_bind_api dt_bind_service;
+void dt_bind_fini(dt_stage *s);
+dt_status dt_bind_forward(void *user, dt_graph *g, dt_model *m, const dt_named *in, uint32_t n_in, dt_named *out,
+                          uint32_t n_out);
+/* svc_train.c */
+extern const struct dt_train_api dt_train_service;
+
+#endif

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Service "dtrain.train/1": the stage's trainer, made from the sections training, data and engine.
+ */
+#include <config.h>
+
+#include "host/stage.h"
+
+#include "base/err.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "dtrain/svc/train.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* The plugin's handle is the stage itself. */
+static dt_stage *stage_of(const dt_train *t)
+{
+    return (dt_stage *)(uintptr_t)t;
+}
+
+/* ---- parameters -------------------------------------------------------------------------------------------------------- */
+
+typedef struct registration {
+    dt_params face;
+    dt_param_table *table;
+    const char *role;
+} registration;
+
+static dt_status add_param(dt_params *reg, const char *name, const int64_t *dim, uint32_t n_dims, uint32_t init, double a)
+{
+    registration *r = reg->priv;
+    return dt_param_table_add(r->table, r->role, name, dim, n_dims, init, a);
+}
+
+static dt_status register_models(dt_stage *s, const dt_train_desc *d)
+{
+    for (uint32_t i = 0; i < d->n_models; i++) {
+        dt_model *m = d->models[i];
+        registration r = {.table = &s->params, .role = m->role};
+        r.face = (dt_params){.struct_size = sizeof(dt_params), .priv = &r, .add = add_param};
+        if (m->comp->ops.model.params != NULL) {
+            dt_status st = m->comp->ops.model.params(m->self, &r.face);
+            if (st < 0) {
+                return DT_CONTEXT(st, "registering the parameters of %s", m->comp->desc.id);
+            }
+        }
+    }
+    return DT_OK;
+}
+
+static bool is_role(const char *name)
+{
+    static const char *const roles[] = {"perception", "world", "controller", "shield"};
+    for (size_t i = 0; i < sizeof(roles) / sizeof(roles[0]); i++) {
+        if (strcmp(roles[i], name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A pattern that freezes nothing is a mistake, unless it names a role this phase does not use. */
+static dt_status freeze(dt_stage *s, const char *const *pattern, const char *key)
+{
+    for (; pattern != NULL && *pattern != NULL; pattern++) {
+        uint32_t n = 0;
+        DT_TRY(dt_param_table_freeze(&s->params, *pattern, &n));
+        if (n == 0 && !is_role(*pattern)) {
+            return DT_FAIL(DT_ECONFIG,
+                           "%s holds \"%s\", which is neither a role (perception, world, controller, shield) nor matches a "
+                           "parameter such as %s",
+                           key, *pattern, s->params.n > 0 ? s->params.param[0].name : "(this phase has none)");
+        }
+        if (n > 0) {
+            dt_log(DT_LOG_INFO, "frozen: %s (%u tensors)", *pattern, n);
+        }
+    }
+    return DT_OK;
+}
+
+static uint32_t optim_kind(uint32_t option)
+{
+    switch (option) {
+    case DT_OPTIMIZER_ADAM:
+        return DT_OPTIM_ADAM;
+    case DT_OPTIMIZER_SGD:
+        return DT_OPTIM_SGD;
+    default:
+        return DT_OPTIM_ADAMW;
+    }
+}
+
+static int32_t schedule_kind(uint32_t option)
+{
+    switch (option) {
+    case DT_SCHEDULE_COSINE:
+        return DT_SCHED_COSINE;
+    case DT_SCHEDULE_STEP:
+        return DT_SCHED_STEP;
+    default:
+        return DT_SCHED_CONSTANT;
+    }
+}
+
+static dt_status trainer_config(dt_stage *s, dt_trainer_config *c)
+{
+    dt_training_opts t;
+    dt_data_opts d;
+    dt_engine_opts e;
+    dt_phase_opts p;
+    dt_stop_opts stop;
+    DT_TRY(dt_config_training(s->d.config, s->d.index, &t));
+    DT_TRY(dt_config_data(s->d.config, s->d.index, &d));
+    DT_TRY(dt_config_engine(s->d.config, s->d.index, &e));
+    DT_TRY(dt_config_phase(s->d.config, s->d.index, &p, &stop));
+    DT_TRY(freeze(s, t.freeze, "training.freeze"));
+    DT_TRY(freeze(s, p.freeze, "freeze of the phase"));
+    const uint64_t epochs = (uint64_t)(stop.epochs > 0 ? stop.epochs : t.epochs);
+    *c = (dt_trainer_config){.seed = s->d.seed,
+                             .phase = (uint32_t)s->d.index,
+                             .threads = s->d.threads,
+                             .leaves = (uint32_t)d.shards,
+                             .prefetch = (uint32_t)d.prefetch,
+                             .batch = (uint64_t)(d.batch * t.accumulation),
+                             .slice_rows = e.slice_rows,
+                             .epochs = epochs,
+                             .gradient_clip = t.gradient_clip,
+                             .reuse = e.reuse != 0,
+                             .poison = e.poison != 0,
+                             .fuse = true,
+                             .recompute = e.recompute != 0};
+    c->optim = (dt_optim_step){.kind = (int32_t)optim_kind(t.optimizer),
+                               .beta1 = t.beta1,
+                               .beta2 = t.beta2,
+                               .eps = t.eps,
+                               .weight_decay = t.weight_decay,
+                               .momentum = t.momentum};
+    c->schedule = (dt_schedule){.kind = schedule_kind(t.scheduler),
+                                .lr = t.learning_rate,
+                                .eta_min = t.eta_min,
+                                .warmup = (double)t.warmup_epochs,
+                                .t_max = t.t_max > 0 ? (double)t.t_max : (double)epochs,
+                                .step_size = (double)t.step_size,
+                                .gamma = t.step_gamma};
+    return DT_OK;
+}
+
+static dt_status train_create(const dt_host *h, const dt_train_desc *desc, dt_train **out)
+{
+    dt_stage *s = dt_stage_of(h);
+    if (s->trainer != NULL) {
+        return DT_FAIL(DT_EPLUGIN, "%s creates a second trainer; one per phase is possible", s->d.phase->desc.id);
+    }
+    s->train = *desc;
+    DT_TRY(register_models(s, desc));
+    dt_trainer_config c;
+    pthread_mutex_lock(s->d.config_lock);
+    dt_status st = trainer_config(s, &c);
+    pthread_mutex_unlock(s->d.config_lock);
+    DT_TRY(st);
+    const dt_trainer_desc td = {.config = &c,
+                                .params = &s->params,
+                                .source = &desc->data->source,
+                                .comm = s->d.comm,
+                                .user = desc->user,
+                                .record = desc->record,
+                                .model = dt_bind_forward};
+    DT_TRY(dt_trainer_create(&td, &s->trainer));
+    *out = (dt_train *)(void *)s;
+    return DT_OK;
+}
+
+static void train_destroy(dt_train *t)
+{
+    if (t != NULL) {
+        dt_trainer_destroy(stage_of(t)->trainer);
+        stage_of(t)->trainer = NULL;
+    }
+}
+
+static dt_status train_set(dt_train *t, const char *name, const float *value, uint32_t n)
+{
+    return dt_trainer_set(stage_of(t)->trainer, name, value, n);
+}
+
+static dt_status train_step(dt_train *t, dt_step_report *out)
+{
+    dt_stage *s = stage_of(t);
+    const dt_status st = dt_trainer_step(s->trainer, out);
+    for (uint32_t i = 0; st == DT_OK && i < out->n_losses; i++) {
+        char name[96];
+        snprintf(name, sizeof(name), "losses/%s", out->loss_name[i]);
+        dt_metrics_scalar(s->d.metrics, name, out->loss_value[i]);
+    }
+    return st;
+}
+
+static dt_status train_evaluate(dt_train *t, dt_data *d, void *user, dt_status (*each)(void *user, const dt_rows *r))
+{
+    return dt_trainer_evaluate(stage_of(t)->trainer, &d->source, user, each);
+}
+
+static dt_status train_position(const dt_train *t, uint64_t *step, uint64_t *steps, uint64_t *steps_per_epoch)
+{
+    const dt_trainer *tr = stage_of(t)->trainer;
+    *step = dt_trainer_step_number(tr);
+    *steps = dt_trainer_steps(tr);
+    *steps_per_epoch = dt_trainer_steps_per_epoch(tr);
+    return DT_OK;
+}
+
+const dt_train_api dt_train_service = {.struct_size = sizeof(dt_train_api),
+                                       .create = train_create,
+                                       .destroy = train_destroy,
+                                       .set = train_set,
+                                       .step = train_step,
+                                       .evaluate = train_evaluate,
+                                       .rows = dt_rows_get,
+                                       .samples = dt_rows_samples,
+                                       .position = train_position};

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * `dtrain eval`: evaluate a checkpoint on held-out data.
+ */
+#include <config.h>
+
+#include "host/cli.h"
+
+#include "base/err.h"
+#include "base/fs.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "host/run.h"
+#include "host/session.h"
+#include "host/snapshot.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static dt_status evaluate(const dt_args *a, dt_session *s)
+{
+    pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    dt_comm *comm = NULL;
+    dt_stage *stage = NULL;
+    dt_progress p;
+    dt_str text = {0};
+    DT_TRY(dt_comm_null(&comm));
+    const dt_stage_desc d = {.config = s->config,
+                             .loader = s->loader,
+                             .comm = comm,
+                             .phase = s->phase[s->first],
+                             .demo_store = s->demo_store,
+                             .index = s->first,
+                             .seed = s->seed,
+                             .threads = s->threads,
+                             .config_lock = &lock};
+    dt_status st = dt_stage_create(&d, &stage);
+    if (st == DT_OK) {
+        st = dt_stage_start(stage);
+    }
+    if (st == DT_OK && a->checkpoint != NULL && stage->params.n > 0) {
+        st = dt_snapshot_load_weights(stage, a->checkpoint, DT_LOAD_EXTRA_OK);
+    }
+    if (st == DT_OK) {
+        st = dt_stage_evaluate(stage, &p);
+    }
+    if (st == DT_OK && a->json) {
+        dt_report_json(stage, &text);
+        st = dt_str_status(&text);
+        puts(dt_str_text(&text));
+    } else if (st == DT_OK) {
+        dt_report_print(stage);
+    }
+    dt_str_fini(&text);
+    dt_stage_destroy(stage);
+    dt_comm_destroy(comm);
+    return st;
+}
+
+/* The configuration of the run that a checkpoint belongs to, so that its models are found again; "" when there is none. */
+static void config_beside(const char *checkpoint, dt_str *out)
+{
+    static const char *const places[] = {"config.cfg", "../../config.cfg", "../config.cfg"};
+    for (size_t i = 0; checkpoint != NULL && i < sizeof(places) / sizeof(places[0]); i++) {
+        dt_str_clear(out);
+        dt_str_addf(out, "%s/%s", checkpoint, places[i]);
+        if (dt_fs_is_file(dt_str_text(out))) {
+            return;
+        }
+    }
+    dt_str_clear(out);
+}
+
+dt_status dt_verb_eval(const dt_args *a)
+{
+    dt_session s;
+    dt_str config = {0};
+    config_beside(a->checkpoint, &config);
+    dt_status st = dt_session_open(a, config.bytes > 0 ? dt_str_text(&config) : NULL, &s);
+    dt_str_fini(&config);
+    DT_TRY(st);
+    if (s.last - s.first > 1) {
+        st = DT_FAIL(DT_ECONFIG, "the configuration has %lld phases; say which one to evaluate with --phase or --plugin",
+                     (long long)s.n_phases);
+    } else if (a->checkpoint == NULL) {
+        dt_log(DT_LOG_WARN, "no --checkpoint: evaluating untrained weights");
+    }
+    if (st == DT_OK) {
+        st = evaluate(a, &s);
+    }
+    dt_session_close(&s);
+    return st;
+}

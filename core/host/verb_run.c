@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * `dtrain run`: options of the command line into a run, and --dry-run.
+ */
+#include <config.h>
+
+#include "host/cli.h"
+
+#include "base/err.h"
+#include "base/fs.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "host/exit.h"
+#include "host/run.h"
+#include "host/signals.h"
+#include "host/stage.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static dt_status parse_count(const char *option, const char *text, uint64_t *out)
+{
+    int64_t v = 0;
+    if (text == NULL) {
+        return DT_OK;
+    }
+    if (!dt_parse_i64(text, &v) || v < 1) {
+        return DT_FAIL(DT_ECONFIG, "%s %s: expected a whole number of at least 1", option, text);
+    }
+    *out = (uint64_t)v;
+    return DT_OK;
+}
+
+/* "90", "90s", "5m", "2h" */
+static dt_status parse_time(const char *text, double *out)
+{
+    char number[32];
+    double factor = 1;
+    if (text == NULL) {
+        return DT_OK;
+    }
+    size_t n = strlen(text);
+    if (n > 1 && strchr("smh", text[n - 1]) != NULL) {
+        factor = text[n - 1] == 'h' ? 3600 : text[n - 1] == 'm' ? 60 : 1;
+        n--;
+    }
+    if (n >= sizeof(number)) {
+        n = 0;
+    }
+    memcpy(number, text, n);
+    number[n] = '\0';
+    if (!dt_parse_f64(number, out) || *out <= 0) {
+        return DT_FAIL(DT_ECONFIG, "--max-time %s: expected a positive number of seconds, or one with s, m or h behind it",
+                       text);
+    }
+    *out *= factor;
+    return DT_OK;
+}
+
+/* ---- dry run --------------------------------------------------------------------------------------------------------- */
+
+static void plan_json(const dt_stage *s, const dt_trainer_memory *m, dt_json_out *o)
+{
+    dt_json_obj(o, NULL);
+    dt_json_str(o, "phase", s->d.phase->desc.id);
+    dt_json_obj(o, "models");
+    for (uint32_t i = 0; i < s->n_models; i++) {
+        int64_t count = 0;
+        for (uint32_t k = 0; k < s->params.n; k++) {
+            const size_t role = strlen(s->model[i].role);
+            const char *name = s->params.param[k].name;
+            count += strncmp(name, s->model[i].role, role) == 0 && name[role] == '.' ? s->params.param[k].count : 0;
+        }
+        dt_json_obj(o, s->model[i].role);
+        dt_json_str(o, "id", s->model[i].comp->desc.id);
+        dt_json_i64(o, "parameters", count);
+        dt_json_end(o, '}');
+    }
+    dt_json_end(o, '}');
+    dt_json_i64(o, "parameters_trained", s->params.trained_count);
+    dt_json_i64(o, "steps", (int64_t)dt_trainer_steps(s->trainer));
+    dt_json_i64(o, "steps_per_epoch", (int64_t)dt_trainer_steps_per_epoch(s->trainer));
+    dt_json_obj(o, "bytes");
+    dt_json_i64(o, "parameters", (int64_t)m->params);
+    dt_json_i64(o, "gradients", (int64_t)m->grads);
+    dt_json_i64(o, "moments", (int64_t)m->moments);
+    dt_json_i64(o, "activations", (int64_t)m->activations);
+    dt_json_i64(o, "batches", (int64_t)m->feed);
+    dt_json_end(o, '}');
+    dt_json_i64(o, "planned_peak", (int64_t)(m->params + m->grads + m->moments + m->activations + m->feed));
+    dt_json_end(o, '}');
+}
+
+static void plan_text(const dt_stage *s, const dt_trainer_memory *m)
+{
+    printf("phase %s: %llu steps (%llu a pass over the data)\n", s->d.phase->desc.id,
+           (unsigned long long)dt_trainer_steps(s->trainer), (unsigned long long)dt_trainer_steps_per_epoch(s->trainer));
+    for (uint32_t i = 0; i < s->n_models; i++) {
+        printf("  %-12s %s\n", s->model[i].role, s->model[i].comp->desc.id);
+    }
+    printf("  parameters   %lld, of which trained %lld\n", (long long)s->params.total,
+           (long long)s->params.trained_count);
+    printf("  memory, MB   parameters %.1f  gradients at most %.1f  moments %.1f  activations %.1f  batches at most %.1f\n",
+           (double)m->params / 1e6, (double)m->grads / 1e6, (double)m->moments / 1e6, (double)m->activations / 1e6,
+           (double)m->feed / 1e6);
+}
+
+static dt_status dry_run_phase(dt_session *s, int64_t index, const dt_args *a, dt_json_out *json)
+{
+    pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    dt_comm *comm = NULL;
+    dt_stage *stage = NULL;
+    dt_trainer_memory m;
+    DT_TRY(dt_comm_null(&comm));
+    const dt_stage_desc d = {.config = s->config,
+                             .loader = s->loader,
+                             .comm = comm,
+                             .phase = s->phase[index],
+                             .demo_store = s->demo_store,
+                             .index = index,
+                             .seed = s->seed,
+                             .threads = s->threads,
+                             .config_lock = &lock};
+    dt_status st = dt_stage_create(&d, &stage);
+    if (st == DT_OK) {
+        st = dt_stage_start(stage);
+    }
+    if (st == DT_OK && stage->trainer != NULL) {
+        dt_trainer_memory_get(stage->trainer, &m);
+        if (json != NULL) {
+            plan_json(stage, &m, json);
+        } else {
+            plan_text(stage, &m);
+        }
+        if (a->print_graph != NULL) {
+            dt_str text = {0};
+            dt_plan_print(dt_trainer_plan(stage->trainer), &text);
+            st = dt_str_status(&text);
+            fputs(dt_str_text(&text), stdout);
+            dt_str_fini(&text);
+        }
+    }
+    dt_stage_destroy(stage);
+    dt_comm_destroy(comm);
+    return st;
+}
+
+static dt_status dry_run(dt_session *s, const dt_args *a)
+{
+    dt_str text = {0};
+    dt_json_out o = {.s = &text};
+    dt_status st = DT_OK;
+    if (a->json) {
+        dt_json_obj(&o, NULL);
+        dt_json_arr(&o, "phases");
+    }
+    for (int64_t i = s->first; i < s->last && st == DT_OK; i++) {
+        st = dry_run_phase(s, i, a, a->json ? &o : NULL);
+    }
+    if (a->json && st == DT_OK) {
+        dt_json_end(&o, ']');
+        dt_json_end(&o, '}');
+        st = dt_str_status(&text);
+        puts(dt_str_text(&text));
+    }
+    dt_str_fini(&text);
+    return st;
+}
+
+/* ---- run ------------------------------------------------------------------------------------------------------------- */
+
+/* The run directory of what --resume names: a run itself, its checkpoints folder, or one checkpoint. */
+static dt_status run_of(const char *resume, char **out)
+{
+    dt_str path = {0};
+    static const char *const up[] = {"", "/..", "/../.."};
+    for (size_t i = 0; i < sizeof(up) / sizeof(up[0]); i++) {
+        dt_str_clear(&path);
+        dt_str_addf(&path, "%s%s/meta.json", resume, up[i]);
+        if (dt_fs_is_file(dt_str_text(&path))) {
+            char full[4096];
+            dt_str_clear(&path);
+            dt_str_addf(&path, "%s%s", resume, up[i]);
+            if (realpath(dt_str_text(&path), full) != NULL) {
+                *out = dt_strdup(full);
+                dt_str_fini(&path);
+                return *out != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory");
+            }
+        }
+    }
+    dt_str_fini(&path);
+    return DT_FAIL(DT_ECONFIG, "--resume %s: no run is there (a run directory holds meta.json)", resume);
+}
+
+static const char *base_dir(void)
+{
+    const char *base = getenv("DTRAIN_RUN_DIR");
+    return base != NULL && base[0] != '\0' ? base : "runs";
+}
+
+static dt_status find_resumed(const dt_args *a, char **run_p, char **resume_p)
+{
+    char *latest = NULL;
+    const char *what = a->resume != NULL ? a->resume : a->run_dir;
+    if (what == NULL) {
+        DT_TRY(dt_rundir_latest(base_dir(), &latest));
+        what = latest;
+    }
+    dt_status st = run_of(what, run_p);
+    *resume_p = st == DT_OK ? dt_strdup(what) : NULL;
+    dt_free(latest);
+    return st;
+}
+
+static dt_status run(const dt_args *a, dt_session *s, const char *run_dir, const char *resume, dt_run_desc *d, int *code_p)
+{
+    const char *id = s->phase[s->first]->desc.id;
+    const dt_rundir_desc rd = {.dir = a->run_dir != NULL ? a->run_dir : run_dir,
+                               .base = base_dir(),
+                               .name = a->name != NULL ? a->name : id,
+                               .resume = resume != NULL,
+                               .argc = a->argc,
+                               .argv = a->argv};
+    dt_rundir *dir = NULL;
+    DT_TRY(dt_rundir_open(&rd, &dir));
+    dt_log(DT_LOG_INFO, "run directory %s", dt_rundir_path(dir));
+    dt_status st = dt_rundir_write_config(dir, s->config);
+    if (st == DT_OK) {
+        st = dt_rundir_write_meta(dir, s->loader, (int64_t)s->seed, s->threads, s->ranks, -1);
+    }
+    if (st == DT_OK) {
+        d->session = s;
+        d->dir = dir;
+        d->resume = resume;
+        d->init_from = a->init_from;
+        d->quiet = a->quiet;
+        dt_signals_install();
+        st = dt_run(d);
+    }
+    *code_p = dt_exit_code(st);
+    if (st == DT_EINTERRUPTED) {
+        dt_log(DT_LOG_INFO, "stopped, state saved; go on with: dtrain run --resume %s", dt_rundir_path(dir));
+        dt_error_clear();
+        st = DT_OK;
+    } else if (st < 0) {
+        dt_log(DT_LOG_ERROR, "%s", dt_error_text());
+        st = DT_OK; /* said, and in the run's own logs */
+    } else {
+        dt_log(DT_LOG_INFO, "Training completed");
+    }
+    dt_status meta = dt_rundir_write_meta(dir, s->loader, (int64_t)s->seed, s->threads, s->ranks, *code_p);
+    dt_rundir_close(dir);
+    return st < 0 ? st : meta;
+}
+
+dt_status dt_verb_run(const dt_args *a, int *code_p)
+{
+    dt_run_desc d = {0};
+    dt_session s;
+    char *run_dir = NULL;
+    char *resume = NULL;
+    dt_str config = {0};
+    DT_TRY(parse_count("--max-steps", a->max_steps, &d.max_steps));
+    DT_TRY(parse_time(a->max_time, &d.max_time_s));
+    if (a->has_resume) {
+        DT_TRY(find_resumed(a, &run_dir, &resume));
+        dt_str_addf(&config, "%s/config.cfg", run_dir);
+    }
+    const bool own_config = a->has_resume && dt_fs_is_file(dt_str_text(&config));
+    dt_status st = dt_session_open(a, own_config ? dt_str_text(&config) : NULL, &s);
+    dt_str_fini(&config);
+    if (st == DT_OK) {
+        st = a->dry_run ? dry_run(&s, a) : run(a, &s, run_dir, resume, &d, code_p);
+        dt_session_close(&s);
+    }
+    dt_free(run_dir);
+    dt_free(resume);
+    return st;
+}

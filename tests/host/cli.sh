@@ -1,0 +1,159 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# The program as a user meets it: training, resuming, ranks, evaluation, exit codes and messages. Runs the built dtrain
+# on the embedded recording with tiny models. Needs nothing but the build folder.
+set -u
+
+dtrain=${DT_BUILDDIR:-.}/dtrain
+work=$(mktemp -d ./test-cli-XXXXXX) || exit 1
+trap 'rm -rf "$work"' EXIT INT TERM
+failed=0
+cases=0
+
+tiny="--set risk_gnn.hidden=16 --set risk_gnn.heads=2 --set risk_gnn.layers=1 --set world_lstm.hidden=16
+      --set world_lstm.layers=1 --set data.batch=16 --set training.epochs=2 --set training.eval_interval=0
+      --set checkpoint.every_seconds=0 --set training.save_interval=0 --threads 2 -q"
+phase="--plugin phase1_world_model.so"
+
+# expect CODE TEXT COMMAND...: the exit code, and a piece of what was said ("" for none)
+expect() {
+    code=$1 text=$2
+    shift 2
+    cases=$((cases + 1))
+    "$@" >"$work/out" 2>"$work/err"
+    got=$?
+    if [ "$got" -ne "$code" ]; then
+        echo "FAIL: exit code $got, expected $code: $*"
+        sed 's/^/    /' "$work/err" "$work/out" | tail -n 12
+        failed=$((failed + 1))
+        return 1
+    fi
+    if [ -n "$text" ] && ! grep -qF -- "$text" "$work/err" "$work/out"; then
+        echo "FAIL: nothing said about \"$text\": $*"
+        sed 's/^/    /' "$work/err" "$work/out" | tail -n 12
+        failed=$((failed + 1))
+        return 1
+    fi
+    return 0
+}
+
+state_hash() {
+    "$dtrain" ckpt inspect "$1" --json | sed -n 's/.*"state_hash":"\([0-9a-f]*\)".*/\1/p'
+}
+
+same_state() {
+    cases=$((cases + 1))
+    a=$(state_hash "$1")
+    b=$(state_hash "$2")
+    if [ -z "$a" ] || [ "$a" != "$b" ]; then
+        echo "FAIL: $3: state $a of $1, $b of $2"
+        failed=$((failed + 1))
+    fi
+}
+
+# --- training is reproducible, resumable, and blind to threads and ranks ---
+expect 0 "" "$dtrain" $phase $tiny --run-dir "$work/whole" --max-steps 6
+for f in config.cfg config.origin.json meta.json train.log error.log metrics.jsonl checkpoints; do
+    cases=$((cases + 1))
+    [ -e "$work/whole/$f" ] || { echo "FAIL: the run directory has no $f"; failed=$((failed + 1)); }
+done
+expect 0 "" "$dtrain" $phase $tiny --run-dir "$work/one" --max-steps 6 --threads 1
+same_state "$work/whole" "$work/one" "one thread against two"
+for ranks in 2 4; do
+    expect 0 "" "$dtrain" $phase $tiny --run-dir "$work/r$ranks" --max-steps 6 --set comm.backend=sim --set comm.ranks=$ranks
+    same_state "$work/whole" "$work/r$ranks" "$ranks virtual ranks"
+done
+expect 0 "" "$dtrain" $phase $tiny --run-dir "$work/cut" --max-steps 2
+expect 0 "" "$dtrain" run --resume "$work/cut" --max-steps 6 -q
+same_state "$work/whole" "$work/cut" "resumed at step 2"
+expect 0 "" "$dtrain" $phase $tiny --run-dir "$work/cut2" --max-steps 3 --set comm.backend=sim --set comm.ranks=2
+expect 0 "" "$dtrain" run --resume "$work/cut2" --max-steps 6 -q --set comm.ranks=4
+same_state "$work/whole" "$work/cut2" "resumed on four ranks after two"
+cases=$((cases + 1))
+lines=$(wc -l <"$work/cut/metrics.jsonl")
+[ "$lines" -eq 6 ] || { echo "FAIL: $lines records of metrics after a resume, expected 6"; failed=$((failed + 1)); }
+
+# --- interrupted: the step is finished, the state saved, 75 ---
+expect 0 "" "$dtrain" $phase $tiny --run-dir "$work/long" --set training.epochs=40 --max-steps 40
+"$dtrain" $phase $tiny --run-dir "$work/term" --set training.epochs=40 2>"$work/err" &
+pid=$!
+tries=0
+until [ -s "$work/term/metrics.jsonl" ] || [ $tries -gt 200 ]; do
+    tries=$((tries + 1))
+    sleep 0.05
+done
+kill -TERM $pid
+wait $pid
+code=$?
+cases=$((cases + 1))
+[ $code -eq 75 ] || { echo "FAIL: exit code $code after SIGTERM, expected 75"; failed=$((failed + 1)); }
+step=$("$dtrain" ckpt inspect "$work/term" --json | sed -n 's/^{"step":\([0-9]*\).*/\1/p')
+if [ -n "$step" ] && [ "$step" -lt 40 ]; then
+    expect 0 "" "$dtrain" run --resume "$work/term" --max-steps 40 -q
+    same_state "$work/long" "$work/term" "resumed after SIGTERM at step $step"
+fi
+expect 75 "" "$dtrain" $phase $tiny --run-dir "$work/time" --set training.epochs=10000 --max-time 0.3
+
+# --- evaluation, plan, looking ---
+expect 0 '"rmse_m":[' "$dtrain" eval $phase --checkpoint "$work/whole" --json -q
+for key in horizon_s displacement_m cv_rmse_m cv_displacement_m nll risk_auroc samples; do
+    expect 0 "\"$key\":" cat "$work/out" && cp "$work/out" "$work/eval.json"
+done
+expect 0 '"planned_peak":' "$dtrain" $phase $tiny --dry-run --json
+expect 0 "phase1_world_model" "$dtrain" ckpt list "$work/whole"
+expect 0 '"weights_hash":"' "$dtrain" ckpt inspect "$work/whole" --json
+expect 0 "risk_gnn" "$dtrain" list
+expect 0 "hidden" "$dtrain" show risk_gnn
+expect 0 "examples:" "$dtrain" run --help
+expect 0 "exit codes" "$dtrain" --help
+
+# --- swaps ---
+for world in world_gru world_constant_velocity; do
+    expect 0 "" "$dtrain" $phase $tiny --run-dir "$work/$world" --max-steps 2 --set models.world=$world
+done
+expect 2 "role world" "$dtrain" $phase $tiny --run-dir "$work/x" --set models.world=risk_gnn
+expect 2 "hidden" "$dtrain" $phase $tiny --run-dir "$work/x" --set risk_gnn.hidden=10 --set risk_gnn.heads=3
+expect 2 "perception" "$dtrain" run --resume "$work/whole" --set risk_gnn.hidden=32 -q
+
+# --- refusals: usage and configuration 2 ---
+expect 2 "no verb" "$dtrain" trian
+expect 2 "did you mean" "$dtrain" run --plugn x
+for verb in export report watch render runs doctor bench; do
+    expect 2 "not built" "$dtrain" $verb || expect 2 "not in this version" "$dtrain" $verb
+done
+expect 2 "did you mean" "$dtrain" $phase $tiny --set training.epocks=3
+expect 2 "training.epochs" "$dtrain" $phase $tiny --set training.epochs=ten
+expect 2 "training.epochs" "$dtrain" $phase $tiny --set training.epochs=-1
+expect 2 "amp" "$dtrain" $phase $tiny --set amp.enabled=true
+expect 2 "frozen_thing" "$dtrain" $phase $tiny --run-dir "$work/y" --set 'training.freeze=["frozen_thing"]'
+expect 2 "data.batch" "$dtrain" $phase $tiny --run-dir "$work/z" --set data.batch=65536
+expect 2 "nothing to run" "$dtrain" run
+expect 2 "cannot" "$dtrain" run --config "$work/none.cfg" || true
+printf 'training = { epochs = 3; };\nphases = ( { plugin = "phase1_world_model"; };\n' >"$work/bad.cfg"
+expect 2 "bad.cfg:" "$dtrain" run --config "$work/bad.cfg"
+mkdir "$work/empty"
+expect 2 "" "$dtrain" $phase $tiny --resume "$work/empty"
+
+# --- plugins 3, data 4, device 5, divergence 7 ---
+expect 3 "no_such_phase" "$dtrain" --plugin no_such_phase
+echo junk >"$work/junk.so"
+expect 3 "junk" "$dtrain" --plugin "$work/junk.so"
+expect 4 "nowhere" "$dtrain" $phase $tiny --run-dir "$work/d1" --set data.store="$work/nowhere"
+expect 4 "" "$dtrain" data inspect "$work/nowhere"
+expect 4 "" "$dtrain" data import "$work/nowhere" --out "$work/store"
+: >"$work/empty.csv"
+expect 4 "empty" "$dtrain" data import "$work/empty.csv" --out "$work/store"
+expect 5 "CUDA" "$dtrain" $phase $tiny --device cuda
+expect 7 "diverged" "$dtrain" $phase $tiny --run-dir "$work/div" --set training.learning_rate=1e6 --set training.warmup_epochs=0 \
+    --set training.gradient_clip=0 --set training.optimizer=sgd --set training.epochs=20
+
+# --- a damaged checkpoint is not loaded; the one before is ---
+cp -r "$work/cut" "$work/damaged"
+for f in "$work"/damaged/checkpoints/step-*/model.safetensors; do
+    printf 'x' | dd of="$f" bs=1 seek=2000 conv=notrunc 2>/dev/null
+done
+expect 4 "" "$dtrain" run --resume "$work/damaged" -q
+
+echo "$cases cases, $failed failed"
+[ "$failed" -eq 0 ]
