@@ -20,3 +20,31 @@ dist_demochunks_DATA = \
 	share/demo/chunks/chunk_013.json
 dist_noinst_DATA += tools/recording/demo.nod.xml tools/recording/demo.edg.xml tools/recording/demo.con.xml
 dist_noinst_SCRIPTS += tools/recording/make_demo.py
+
+# The same recording as a store, made by the program that was just built: what data.store = "" stands for.
+demostoredir = $(pkgdatadir)/demo.store
+demo_arrays = \
+	share/demo.store/edge.npy \
+	share/demo.store/edge_ptr.npy \
+	share/demo.store/edge_src.npy \
+	share/demo.store/frame_row.npy \
+	share/demo.store/frame_time.npy \
+	share/demo.store/motion.npy \
+	share/demo.store/node.npy \
+	share/demo.store/pose.npy \
+	share/demo.store/risk.npy \
+	share/demo.store/row_track.npy \
+	share/demo.store/scene_frame.npy \
+	share/demo.store/scene_site.npy \
+	share/demo.store/track_id.npy \
+	share/demo.store/track_ptr.npy \
+	share/demo.store/track_row.npy
+nodist_demostore_DATA = share/demo.store/store.json $(demo_arrays)
+$(demo_arrays): share/demo.store/store.json
+share/demo.store/store.json: dtrain$(EXEEXT) $(dist_demo_DATA) $(dist_demochunks_DATA)
+	$(AM_V_GEN)$(MKDIR_P) share && rm -rf share/demo.store && \
+	./dtrain$(EXEEXT) data import $(srcdir)/share/demo --out share/demo.store --quiet
+clean-local: clean-demo-store
+clean-demo-store:
+	rm -rf share/demo.store share/demo.store.partial
+.PHONY: clean-demo-store
