@@ -29,8 +29,8 @@
  * Fields that the data component data_trajectory reads (symbols N, E, S; a sample is a scene at an anchor frame; node rows
  * of all T history frames of all samples are packed one after another, oldest frame first within a sample):
  *
- *   nodes        "N 9"   f32  x, y relative to the mean position of the anchor frame; every feature normalised with the
- *                             store's statistics (x and y by their pooled spread), augmented when the key is not 0
+ *   nodes        "N 9"   f32  x, y relative to the mean position of the anchor frame; every feature scaled to order 1 by
+ *                             fixed constants, the same for every store; turned when the key is not 0
  *   rowptr       "N+1"   i32  as above, over the slice
  *   col          "E"     i32  node row within the slice
  *   edges        "E 4"   f32  scaled to order 1 (gaps / 20 m, closing speed / 10 m/s, inverse time to collision / 1)

@@ -1,0 +1,595 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * data_trajectory: windows over a trajectory store for phase 1. A sample is a scene at an anchor frame: the graphs of the
+ * T frames of history up to and including the anchor, and F steps of future for every vehicle seen at the anchor. Fields,
+ * shapes and order: dtrain/shapes.h. The store keeps the recording's rate; windows take every m-th frame of it.
+ *
+ * Nothing is invented: a vehicle absent at a step has seq_row -1, present 0 or target_weight 0. Inputs come from the
+ * anchor and before alone; targets and risk labels are the only things that look ahead.
+ *
+ * Splits. Scenes whose names agree before '#' are one recording and stay together. Recordings are sorted by site and name
+ * and dealt to the folds in turn, so folds are balanced by site; "eval" is one fold and "train" the others. eval_site
+ * instead holds out a whole site. Training anchors may have a short past or future (min_history_s, min_future_s), those
+ * of "eval" and "all" have both whole.
+ *
+ * Node features are scaled by fixed constants and not by the statistics of a store, so that a model means the same on
+ * every store. Augmentation (key not 0): the scene turns as a whole about its anchor's centre by an angle drawn from
+ * the key; only x, y, sin and cos of the nodes change, everything else is seen from the vehicles themselves.
+ */
+#include "dtrain/helpers.h"
+#include "dtrain/svc/features.h"
+#include "dtrain/svc/store.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { T_MAX = 512, N_SYMBOLS = 3, MOTION = 6, DIMS_BYTES = 32 };
+
+enum { SPLIT_ALL, SPLIT_TRAIN, SPLIT_EVAL };
+static const char *const splits[] = {"all", "train", "eval", NULL};
+
+typedef struct config {
+    const char *store;
+    uint32_t split;
+    double history_s, horizon_s, rate_hz;
+    double stride_s, train_stride_s, min_history_s, min_future_s;
+    int64_t folds, fold;
+    const char *eval_site;
+    uint8_t rotate;
+} config;
+
+static const dt_option options[] = {
+    DT_OPTION(config, store, DT_OPT_PATH, "", "", 0, 0, NULL, "store made by dtrain data import; set by data.store"),
+    DT_OPTION(config, split, DT_OPT_ENUM, "all", "", 0, 0, splits, "which scenes; the phase sets it"),
+    DT_OPTION(config, history_s, DT_OPT_F64, "3", "s", 0, 60, NULL, "past that a window shows, the anchor included"),
+    DT_OPTION(config, horizon_s, DT_OPT_F64, "5", "s", 0, 60, NULL, "future that a window asks for"),
+    DT_OPTION(config, rate_hz, DT_OPT_F64, "5", "1/s", 0.1, 100, NULL, "steps of a window; the store's rate is a multiple"),
+    DT_OPTION(config, stride_s, DT_OPT_F64, "0.2", "s", 0, 3600, NULL, "between anchors of a scene in eval and all"),
+    DT_OPTION(config, train_stride_s, DT_OPT_F64, "1", "s", 0, 3600, NULL, "between anchors of a scene in train"),
+    DT_OPTION(config, min_history_s, DT_OPT_F64, "1", "s", 0, 60, NULL, "least past of a training anchor in its scene"),
+    DT_OPTION(config, min_future_s, DT_OPT_F64, "1", "s", 0, 60, NULL, "least future of a training anchor in its scene"),
+    DT_OPTION(config, folds, DT_OPT_I64, "5", "1", 2, 1000, NULL, "parts that the recordings are dealt to"),
+    DT_OPTION(config, fold, DT_OPT_I64, "0", "1", 0, 999, NULL, "the part that is held out for evaluation"),
+    DT_OPTION(config, eval_site, DT_OPT_STR, "", "", 0, 0, NULL, "hold out this site whole instead of a fold"),
+    DT_OPTION(config, rotate, DT_OPT_BOOL, "true", "", 0, 0, NULL, "turn training scenes by random angles"),
+    DT_OPTION_END};
+
+enum {
+    NODES,
+    ROWPTR,
+    COL,
+    EDGES,
+    ROW_KEY,
+    RISK_LABEL,
+    RISK_WEIGHT,
+    RISK_STATE,
+    STEP_OF_ROW,
+    SEQ_ROW,
+    PRESENT,
+    MOTION_FIELD,
+    TARGET,
+    TARGET_WEIGHT,
+    COMPLETE,
+    SAMPLE_OF_SEQ,
+    N_FIELDS
+};
+
+typedef struct sample {
+    int64_t scene, anchor; /* frame of the store */
+} sample;
+
+typedef struct state {
+    const dt_host *h;
+    const dt_store_api *api;
+    const dt_store_view *v;
+    int64_t T, F, stride; /* steps, steps, frames of the store between two steps */
+    uint8_t rotate;
+    sample *sample; /* [n] */
+    uint64_t n;
+    dt_port field[N_FIELDS];
+    char dims[5][DIMS_BYTES];
+} state;
+
+static const char *const symbols[N_SYMBOLS] = {"N", "E", "S"};
+
+/* Scales of nodes and edges, of order 1 in traffic: x y speed accel sin cos length stop controlled. */
+static const float node_scale[DT_NODE_FEATURES] = {1 / 30.f, 1 / 30.f, 1 / 10.f, 1 / 2.f, 1, 1, 1 / 4.f, -1 / 100.f, 1};
+static const float node_shift[DT_NODE_FEATURES] = {0, 0, 0, 0, 0, 0, -5, -200, 0}; /* stop line unknown or far: 0 */
+static const float edge_scale[DT_EDGE_FEATURES] = {1 / 20.f, 1 / 20.f, 1 / 10.f, 1};
+
+/* ---- which scenes ---------------------------------------------------------------------------------------------------- */
+
+typedef struct recording {
+    const char *name;
+    int64_t scene;
+    int32_t site;
+} recording;
+
+static size_t group_bytes(const char *name)
+{
+    return strcspn(name, "#");
+}
+
+static int compare_recordings(const void *pa, const void *pb)
+{
+    const recording *a = pa, *b = pb;
+    if (a->site != b->site) {
+        return a->site < b->site ? -1 : 1;
+    }
+    int by_name = strcmp(a->name, b->name);
+    return by_name != 0 ? by_name : (a->scene > b->scene) - (a->scene < b->scene);
+}
+
+static int is_same_group(const recording *a, const recording *b)
+{
+    size_t n = group_bytes(a->name);
+    return a->site == b->site && n == group_bytes(b->name) && memcmp(a->name, b->name, n) == 0;
+}
+
+static dt_status check_site(const state *s, const char *name)
+{
+    for (uint32_t i = 0; i < s->v->n_sites; i++) {
+        if (strcmp(s->v->site[i], name) == 0) {
+            return DT_OK;
+        }
+    }
+    char list[512] = "";
+    size_t used = 0;
+    for (uint32_t i = 0; i < s->v->n_sites && used + 1 < sizeof(list); i++) {
+        int n = snprintf(list + used, sizeof(list) - used, "%s%s", i == 0 ? "" : ", ", s->v->site[i]);
+        used += n > 0 ? (size_t)n : 0;
+    }
+    return DT_FAIL_H(s->h, DT_ECONFIG, "data_trajectory.eval_site \"%s\" is not among the store's sites: %s", name, list);
+}
+
+/* is_held [n_scenes]: 1 where the scene belongs to the evaluation. */
+static dt_status choose_held(const state *s, const config *c, uint8_t *is_held)
+{
+    const dt_store_view *v = s->v;
+    if (c->eval_site[0] != '\0') {
+        DT_TRY_H(check_site(s, c->eval_site));
+        for (int64_t i = 0; i < v->n_scenes; i++) {
+            is_held[i] = strcmp(v->site[v->scene_site[i]], c->eval_site) == 0;
+        }
+        return DT_OK;
+    }
+    recording *r = s->h->alloc(s->h, (uint64_t)v->n_scenes * sizeof(*r));
+    if (r == NULL) {
+        return DT_FAIL_H(s->h, DT_ENOMEM, "no memory to deal %lld scenes", (long long)v->n_scenes);
+    }
+    for (int64_t i = 0; i < v->n_scenes; i++) {
+        r[i] = (recording){v->scene[i], i, v->scene_site[i]};
+    }
+    qsort(r, (size_t)v->n_scenes, sizeof(*r), compare_recordings);
+    int64_t group = 0;
+    for (int64_t i = 0; i < v->n_scenes; i++) {
+        group += i > 0 && !is_same_group(&r[i - 1], &r[i]);
+        is_held[r[i].scene] = group % c->folds == c->fold;
+    }
+    s->h->release(s->h, r);
+    return DT_OK;
+}
+
+/* Anchors of one scene; count alone where out is NULL. Strided from the first possible one. */
+static uint64_t list_anchors(const state *s, const config *c, int64_t scene, sample *out)
+{
+    const dt_store_view *v = s->v;
+    int64_t begin = v->scene_frame[scene], end = v->scene_frame[scene + 1];
+    int is_train = c->split == SPLIT_TRAIN;
+    double fps = v->frame_rate_hz;
+    int64_t past = (s->T - 1) * s->stride, future = s->F * s->stride;
+    if (is_train) {
+        past = (int64_t)fmin((double)past, ceil(c->min_history_s * fps - 1e-6));
+        future = (int64_t)fmin((double)future, ceil(c->min_future_s * fps - 1e-6));
+    }
+    int64_t every = llround((is_train ? c->train_stride_s : c->stride_s) * fps);
+    every = every < 1 ? 1 : every;
+    uint64_t n = 0;
+    for (int64_t f = begin + past; f + future < end; f += every) {
+        if (v->frame_row[f + 1] > v->frame_row[f]) { /* somebody is there */
+            if (out != NULL) {
+                out[n] = (sample){scene, f};
+            }
+            n++;
+        }
+    }
+    return n;
+}
+
+static dt_status list_samples(state *s, const config *c)
+{
+    const dt_store_view *v = s->v;
+    uint8_t *is_held = s->h->alloc(s->h, (uint64_t)v->n_scenes);
+    dt_status st = DT_OK;
+    if (is_held == NULL) {
+        return DT_FAIL_H(s->h, DT_ENOMEM, "no memory for %lld scenes", (long long)v->n_scenes);
+    }
+    if (c->split != SPLIT_ALL) {
+        st = choose_held(s, c, is_held);
+    }
+    for (int pass = 0; pass < 2 && st == DT_OK; pass++) { /* count, then list */
+        uint64_t n = 0;
+        for (int64_t i = 0; i < v->n_scenes; i++) {
+            if (c->split == SPLIT_ALL || is_held[i] == (c->split == SPLIT_EVAL)) {
+                n += list_anchors(s, c, i, pass == 0 ? NULL : s->sample + n);
+            }
+        }
+        if (pass == 0 && n > 0) {
+            s->sample = s->h->alloc(s->h, n * sizeof(*s->sample));
+            if (s->sample == NULL) {
+                st = DT_FAIL_H(s->h, DT_ENOMEM, "no memory for %llu samples", (unsigned long long)n);
+            }
+        }
+        s->n = n;
+        if (n == 0) {
+            break;
+        }
+    }
+    s->h->release(s->h, is_held);
+    return st;
+}
+
+/* ---- life ------------------------------------------------------------------------------------------------------------ */
+
+static dt_status check(const dt_host *h, const void *cfg)
+{
+    const config *c = cfg;
+    double T = c->history_s * c->rate_hz, F = c->horizon_s * c->rate_hz;
+    if (fabs(T - rint(T)) > 1e-6 || fabs(F - rint(F)) > 1e-6 || T < 1 || F < 1 || T > T_MAX || F > T_MAX) {
+        return DT_FAIL_H(h, DT_ECONFIG, "data_trajectory: history_s %g and horizon_s %g at rate_hz %g give %g and %g "
+                         "steps; both must be whole numbers in [1, %d]", c->history_s, c->horizon_s, c->rate_hz, T, F,
+                         T_MAX);
+    }
+    if (c->fold >= c->folds) {
+        return DT_FAIL_H(h, DT_ECONFIG, "data_trajectory.fold %lld is not below folds = %lld", (long long)c->fold,
+                         (long long)c->folds);
+    }
+    return DT_OK;
+}
+
+static void make_fields(state *s)
+{
+    snprintf(s->dims[0], DIMS_BYTES, "%lld S", (long long)s->T);
+    snprintf(s->dims[1], DIMS_BYTES, "%lld S %d", (long long)s->T, MOTION);
+    snprintf(s->dims[2], DIMS_BYTES, "S %lld 2", (long long)s->F);
+    snprintf(s->dims[3], DIMS_BYTES, "S %lld", (long long)s->F);
+    const dt_port field[N_FIELDS] = {[NODES] = {"nodes", "N 9", DT_F32, 0},
+                                     [ROWPTR] = {"rowptr", "N+1", DT_I32, 0},
+                                     [COL] = {"col", "E", DT_I32, 0},
+                                     [EDGES] = {"edges", "E 4", DT_F32, 0},
+                                     [ROW_KEY] = {"row_key", "N", DT_I64, 0},
+                                     [RISK_LABEL] = {"risk_label", "N", DT_F32, 0},
+                                     [RISK_WEIGHT] = {"risk_weight", "N", DT_F32, 0},
+                                     [RISK_STATE] = {"risk_state", "N", DT_U8, 0},
+                                     [STEP_OF_ROW] = {"step_of_row", "N", DT_I32, 0},
+                                     [SEQ_ROW] = {"seq_row", s->dims[0], DT_I32, 0},
+                                     [PRESENT] = {"present", s->dims[0], DT_F32, 0},
+                                     [MOTION_FIELD] = {"motion", s->dims[1], DT_F32, 0},
+                                     [TARGET] = {"target", s->dims[2], DT_F32, 0},
+                                     [TARGET_WEIGHT] = {"target_weight", s->dims[3], DT_F32, 0},
+                                     [COMPLETE] = {"complete", "S", DT_U8, 0},
+                                     [SAMPLE_OF_SEQ] = {"sample_of_seq", "S", DT_I32, 0}};
+    memcpy(s->field, field, sizeof(field));
+}
+
+static dt_status create(void *self, const dt_host *h, const void *cfg)
+{
+    state *s = self;
+    const config *c = cfg;
+    s->h = h;
+    s->T = llround(c->history_s * c->rate_hz);
+    s->F = llround(c->horizon_s * c->rate_hz);
+    s->rotate = c->rotate;
+    make_fields(s);
+    s->api = h->service(h, DT_SVC_STORE);
+    if (!DT_HAS(s->api, open)) {
+        return DT_FAIL_H(h, DT_EUNSUPPORTED, "this host has no service %s, which data_trajectory needs", DT_SVC_STORE);
+    }
+    DT_TRY_H(s->api->open(h, c->store, &s->v));
+    double stride = s->v->frame_rate_hz / c->rate_hz;
+    s->stride = llround(stride);
+    if (s->stride < 1 || fabs(stride - (double)s->stride) > 1e-6) {
+        return DT_FAIL_H(h, DT_ECONFIG, "rate_hz %g does not divide the %g Hz of %s: nothing is resampled, choose a rate "
+                         "that does", c->rate_hz, s->v->frame_rate_hz, c->store);
+    }
+    return list_samples(s, c);
+}
+
+static void destroy(void *self)
+{
+    state *s = self;
+    if (s->h == NULL) {
+        return;
+    }
+    s->h->release(s->h, s->sample);
+    if (s->v != NULL) {
+        s->api->close(s->h, s->v);
+    }
+}
+
+static const dt_port *fields(const void *self, uint32_t *n_p)
+{
+    *n_p = N_FIELDS;
+    return ((const state *)self)->field;
+}
+
+static const char *const *symbols_of(const void *self, uint32_t *n_p)
+{
+    (void)self;
+    *n_p = N_SYMBOLS;
+    return symbols;
+}
+
+static dt_status count(const void *self, uint64_t *n_p)
+{
+    *n_p = ((const state *)self)->n;
+    return DT_OK;
+}
+
+/* ---- reading --------------------------------------------------------------------------------------------------------- */
+
+/* Frame of history step k, -1 before the scene begins. */
+static int64_t history_frame(const state *s, const sample *w, int64_t k)
+{
+    int64_t f = w->anchor - (s->T - 1 - k) * s->stride;
+    return f < s->v->scene_frame[w->scene] ? -1 : f;
+}
+
+static dt_status sizes(const void *self, const uint64_t *index, uint32_t n, int64_t *size)
+{
+    const state *s = self;
+    const dt_store_view *v = s->v;
+    memset(size, 0, N_SYMBOLS * sizeof(*size));
+    for (uint32_t i = 0; i < n; i++) {
+        if (index[i] >= s->n) {
+            return DT_FAIL_H(s->h, DT_EINVAL, "sample %llu is not below %llu", (unsigned long long)index[i],
+                             (unsigned long long)s->n);
+        }
+        const sample *w = &s->sample[index[i]];
+        for (int64_t k = 0; k < s->T; k++) {
+            int64_t f = history_frame(s, w, k);
+            if (f >= 0) {
+                int64_t from = v->frame_row[f], to = v->frame_row[f + 1];
+                size[0] += to - from;
+                size[1] += v->edge_ptr[to] - v->edge_ptr[from];
+            }
+        }
+        size[2] += v->frame_row[w->anchor + 1] - v->frame_row[w->anchor];
+    }
+    return DT_OK;
+}
+
+/* Where the packed slice stands. */
+typedef struct cursor {
+    int64_t row, edge, seq; /* filled so far */
+    int64_t S;              /* sequences of the whole slice */
+    int64_t base[T_MAX];    /* slice row of the first row of each history frame, -1 where there is no frame */
+} cursor;
+
+/* splitmix64 (Steele et al. 2014): one well mixed number from one. */
+static uint64_t mix(uint64_t x)
+{
+    x += UINT64_C(0x9e3779b97f4a7c15);
+    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return x ^ (x >> 31);
+}
+
+typedef struct turn {
+    double x, y, cos_a, sin_a; /* about (x, y), by a */
+} turn;
+
+static turn turn_of(const state *s, const sample *w, uint64_t key)
+{
+    const dt_store_view *v = s->v;
+    int64_t from = v->frame_row[w->anchor], to = v->frame_row[w->anchor + 1];
+    turn t = {0, 0, 1, 0};
+    for (int64_t r = from; r < to; r++) {
+        t.x += v->pose[3 * r] / (double)(to - from);
+        t.y += v->pose[3 * r + 1] / (double)(to - from);
+    }
+    if (s->rotate && key != 0) {
+        double a = (double)(mix(key) >> 11) * 0x1p-53 * 2 * M_PI;
+        t.cos_a = cos(a);
+        t.sin_a = sin(a);
+    }
+    return t;
+}
+
+static void read_node(const dt_store_view *v, int64_t r, const turn *t, float *out)
+{
+    double x = v->pose[3 * r] - t->x, y = v->pose[3 * r + 1] - t->y;
+    double sin_h = sin(v->pose[3 * r + 2]), cos_h = cos(v->pose[3 * r + 2]);
+    memcpy(out, v->node + r * DT_NODE_FEATURES, DT_NODE_FEATURES * sizeof(*out));
+    out[0] = (float)(x * t->cos_a - y * t->sin_a);
+    out[1] = (float)(x * t->sin_a + y * t->cos_a);
+    out[4] = (float)(sin_h * t->cos_a + cos_h * t->sin_a);
+    out[5] = (float)(cos_h * t->cos_a - sin_h * t->sin_a);
+    for (int d = 0; d < DT_NODE_FEATURES; d++) {
+        out[d] = (out[d] + node_shift[d]) * node_scale[d];
+    }
+}
+
+static void read_edges(const dt_store_view *v, int64_t r, int64_t base, cursor *c, int32_t *col, float *edge)
+{
+    for (int64_t e = v->edge_ptr[r]; e < v->edge_ptr[r + 1]; e++, c->edge++) {
+        col[c->edge] = (int32_t)(base + v->edge_src[e]);
+        for (int d = 0; d < DT_EDGE_FEATURES; d++) {
+            edge[c->edge * DT_EDGE_FEATURES + d] = v->edge[e * DT_EDGE_FEATURES + d] * edge_scale[d];
+        }
+    }
+}
+
+/* The graphs of a sample's history. name: high bits of the row keys. */
+static void read_frames(const state *s, const sample *w, const turn *t, uint64_t name, cursor *c, void *const *out)
+{
+    const dt_store_view *v = s->v;
+    int64_t first = c->row;
+    for (int64_t k = 0; k < s->T; k++) {
+        int64_t f = history_frame(s, w, k);
+        c->base[k] = f < 0 ? -1 : c->row;
+        for (int64_t r = f < 0 ? 0 : v->frame_row[f]; f >= 0 && r < v->frame_row[f + 1]; r++, c->row++) {
+            uint8_t risk = v->risk[r];
+            read_node(v, r, t, (float *)out[NODES] + c->row * DT_NODE_FEATURES);
+            read_edges(v, r, c->base[k], c, out[COL], out[EDGES]);
+            ((int32_t *)out[ROWPTR])[c->row + 1] = (int32_t)c->edge;
+            ((int64_t *)out[ROW_KEY])[c->row] = (int64_t)(name << 20 | (uint64_t)(c->row - first));
+            ((float *)out[RISK_LABEL])[c->row] = risk == 1 || risk == 2 ? 1.f : 0.f;
+            ((float *)out[RISK_WEIGHT])[c->row] = risk == 3 ? 0.f : 1.f;
+            ((uint8_t *)out[RISK_STATE])[c->row] = risk;
+            ((int32_t *)out[STEP_OF_ROW])[c->row] = (int32_t)k;
+        }
+    }
+}
+
+/* Position in track_row of the row r, which belongs to track t. */
+static int64_t place_in_track(const dt_store_view *v, int64_t t, int64_t r)
+{
+    int64_t lo = v->track_ptr[t], hi = v->track_ptr[t + 1];
+    while (hi - lo > 1) {
+        int64_t mid = lo + (hi - lo) / 2;
+        if (v->track_row[mid] <= r) {
+            lo = mid;
+        } else {
+            hi = mid;
+        }
+    }
+    return lo;
+}
+
+/* A vehicle's own frame at the anchor: origin its position, x axis its heading. */
+typedef struct own {
+    double x, y, heading, cos_h, sin_h;
+} own;
+
+static void own_position(const own *o, const double *pose, float *x, float *y)
+{
+    double dx = pose[0] - o->x, dy = pose[1] - o->y;
+    *x = (float)(dx * o->cos_h + dy * o->sin_h);
+    *y = (float)(dy * o->cos_h - dx * o->sin_h);
+}
+
+/* Past of the vehicle whose anchor row stands at track_row[place]; returns how many steps it is there. */
+static int64_t read_past(const state *s, const sample *w, const own *o, int64_t track, int64_t place, const cursor *c,
+                         void *const *out)
+{
+    const dt_store_view *v = s->v;
+    int64_t seen = 0;
+    for (int64_t k = s->T - 1, p = place; k >= 0; k--) {
+        int64_t f = history_frame(s, w, k), at = k * c->S + c->seq;
+        float *m = (float *)out[MOTION_FIELD] + at * MOTION;
+        while (f >= 0 && p >= v->track_ptr[track] && v->track_row[p] >= v->frame_row[f + 1]) {
+            p--;
+        }
+        if (f < 0 || p < v->track_ptr[track] || v->track_row[p] < v->frame_row[f]) {
+            ((int32_t *)out[SEQ_ROW])[at] = -1;
+            ((float *)out[PRESENT])[at] = 0.f;
+            memset(m, 0, MOTION * sizeof(*m));
+            continue;
+        }
+        int64_t r = v->track_row[p];
+        double turned = v->pose[3 * r + 2] - o->heading;
+        ((int32_t *)out[SEQ_ROW])[at] = (int32_t)(c->base[k] + (r - v->frame_row[f]));
+        ((float *)out[PRESENT])[at] = 1.f;
+        own_position(o, v->pose + 3 * r, &m[0], &m[1]);
+        m[2] = (float)cos(turned);
+        m[3] = (float)sin(turned);
+        m[4] = v->motion[4 * r];
+        m[5] = v->motion[4 * r + 1];
+        seen++;
+    }
+    return seen;
+}
+
+static int64_t read_future(const state *s, const sample *w, const own *o, int64_t track, int64_t place,
+                           const cursor *c, void *const *out)
+{
+    const dt_store_view *v = s->v;
+    int64_t end = v->track_ptr[track + 1], seen = 0;
+    for (int64_t k = 0, p = place; k < s->F; k++) {
+        int64_t f = w->anchor + (k + 1) * s->stride, at = c->seq * s->F + k;
+        int is_inside = f < v->scene_frame[w->scene + 1];
+        float *xy = (float *)out[TARGET] + 2 * at;
+        while (is_inside && p < end && v->track_row[p] < v->frame_row[f]) {
+            p++;
+        }
+        int is_seen = is_inside && p < end && v->track_row[p] < v->frame_row[f + 1];
+        xy[0] = xy[1] = 0.f;
+        if (is_seen) {
+            own_position(o, v->pose + 3 * v->track_row[p], &xy[0], &xy[1]);
+        }
+        ((float *)out[TARGET_WEIGHT])[at] = is_seen ? 1.f : 0.f;
+        seen += is_seen;
+    }
+    return seen;
+}
+
+static void read_vehicles(const state *s, const sample *w, uint32_t i, cursor *c, void *const *out)
+{
+    const dt_store_view *v = s->v;
+    for (int64_t r = v->frame_row[w->anchor]; r < v->frame_row[w->anchor + 1]; r++, c->seq++) {
+        const double *pose = v->pose + 3 * r;
+        own o = {pose[0], pose[1], pose[2], cos(pose[2]), sin(pose[2])};
+        int64_t track = v->row_track[r], place = place_in_track(v, track, r);
+        int64_t past = read_past(s, w, &o, track, place, c, out);
+        int64_t future = read_future(s, w, &o, track, place, c, out);
+        ((uint8_t *)out[COMPLETE])[c->seq] = past == s->T && future == s->F;
+        ((int32_t *)out[SAMPLE_OF_SEQ])[c->seq] = (int32_t)i;
+    }
+}
+
+static dt_status read(void *self, const uint64_t *index, const uint64_t *key, uint32_t n, void *const *out)
+{
+    const state *s = self;
+    int64_t size[N_SYMBOLS];
+    DT_TRY_H(sizes(self, index, n, size));
+    if (size[0] > INT32_MAX || size[1] > INT32_MAX) {
+        return DT_FAIL_H(s->h, DT_EINVAL, "%u samples have %lld rows and %lld edges, more than 32 bits count: make the "
+                         "batch or the slice smaller", n, (long long)size[0], (long long)size[1]);
+    }
+    cursor c = {.S = size[2]};
+    ((int32_t *)out[ROWPTR])[0] = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const sample *w = &s->sample[index[i]];
+        uint64_t use = key == NULL ? 0 : key[i];
+        turn t = turn_of(s, w, use);
+        read_frames(s, w, &t, use == 0 ? index[i] : use, &c, out);
+        read_vehicles(s, w, i, &c, out);
+    }
+    return DT_OK;
+}
+
+static const dt_data_ops ops = {.struct_size = sizeof(dt_data_ops),
+                                .create = create,
+                                .fields = fields,
+                                .symbols = symbols_of,
+                                .count = count,
+                                .sizes = sizes,
+                                .read = read,
+                                .destroy = destroy};
+
+static const dt_component component = {.struct_size = sizeof(dt_component),
+                                       .kind = DT_KIND_DATA,
+                                       .id = "data_trajectory",
+                                       .summary = "windows of history and future over a trajectory store",
+                                       .reference = "Deo & Trivedi 2018 (protocol: 3 s history, 5 s future, 5 Hz)",
+                                       .flags = DT_COMP_DETERMINISTIC,
+                                       .state_version = 1,
+                                       .config_size = sizeof(config),
+                                       .state_size = sizeof(state),
+                                       .options = options,
+                                       .check = check,
+                                       .ops = &ops};
+
+static const dt_component *const components[] = {&component};
+
+static const dt_plugin plugin = {DT_PLUGIN_PREFIX,
+                                 .name = "data_trajectory",
+                                 .version = "1.0",
+                                 .vendor = "dtrain",
+                                 .license = "Apache-2.0",
+                                 .n_components = 1,
+                                 .components = components};
+
+DT_PLUGIN_DEFINE(plugin);
