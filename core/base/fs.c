@@ -32,6 +32,22 @@ static bool refused(const char *point, int reason)
     return true;
 }
 
+static dt_fs_tracer *tracer; /* set by tests before they start, so it needs no lock */
+static void *tracer_user;
+
+void dt_fs_trace_set(dt_fs_tracer *new_tracer, void *user)
+{
+    tracer = new_tracer;
+    tracer_user = user;
+}
+
+static void trace(dt_fs_change what, const char *path, const char *to, const void *p, size_t bytes)
+{
+    if (tracer != NULL) {
+        tracer(tracer_user, what, path, to, p, bytes);
+    }
+}
+
 static dt_status fail_missing(const char *what, const char *path)
 {
     int reason = errno;
@@ -72,6 +88,7 @@ static dt_status parent_of(const char *path, char out[PATH_MAX])
 static dt_status make_one_dir(const char *path)
 {
     if (!refused("fs.mkdir", ENOSPC) && mkdir(path, 0777) == 0) {
+        trace(DT_FS_MKDIR, path, NULL, NULL, 0);
         return DT_OK;
     }
     if (errno == EEXIST && dt_fs_is_dir(path)) {
@@ -114,6 +131,7 @@ dt_status dt_fs_create(const char *path, int *out_fd)
         int reason = errno;
         return DT_FAIL(reason == EEXIST ? DT_EINVAL : DT_EIO, "cannot create %s: %s", path, strerror(reason));
     }
+    trace(DT_FS_CREATE, path, NULL, NULL, 0);
     *out_fd = fd;
     return DT_OK;
 }
@@ -139,6 +157,7 @@ dt_status dt_fs_write(int fd, const char *path, const void *p, size_t bytes)
         errno = ENOSPC;
         return fail_io("write to", path);
     }
+    trace(DT_FS_WRITE, path, NULL, p, bytes);
     return DT_OK;
 }
 
@@ -154,6 +173,8 @@ dt_status dt_fs_sync_close(int fd, const char *path)
     dt_status st = DT_OK;
     if (refused("fs.fsync", EIO) || (is_flush_real && fsync(fd) != 0)) {
         st = fail_io("flush to disk", path); /* never retried: the kernel may have dropped the dirty pages */
+    } else {
+        trace(DT_FS_FLUSH, path, NULL, NULL, 0);
     }
     bool is_refused = refused("fs.close", EIO);
     int reason = errno;
@@ -184,6 +205,7 @@ dt_status dt_fs_rename(const char *from, const char *to)
         int reason = errno;
         return DT_FAIL(DT_EIO, "cannot rename %s to %s: %s", from, to, strerror(reason));
     }
+    trace(DT_FS_RENAME, from, to, NULL, 0);
     return DT_OK;
 }
 
@@ -193,6 +215,7 @@ dt_status dt_fs_swap(const char *a, const char *b)
         int reason = errno;
         return DT_FAIL(DT_EIO, "cannot exchange %s and %s: %s", a, b, strerror(reason));
     }
+    trace(DT_FS_SWAP, a, b, NULL, 0);
     return DT_OK;
 }
 
@@ -382,7 +405,9 @@ static dt_status remove_at(int dir_fd, const char *name, const char *path)
 
 dt_status dt_fs_remove_tree(const char *path)
 {
-    return remove_at(AT_FDCWD, path, path);
+    DT_TRY(remove_at(AT_FDCWD, path, path));
+    trace(DT_FS_REMOVE, path, NULL, NULL, 0);
+    return DT_OK;
 }
 
 bool dt_fs_is_dir(const char *path)

@@ -27,6 +27,12 @@ void dt_fs_unmap(const void *p, size_t bytes);
 dt_status dt_fs_remove_tree(const char *path) DT_NODISCARD; /* missing is fine; links are removed, not followed */
 bool dt_fs_is_dir(const char *path);
 bool dt_fs_is_file(const char *path);
+/* Tests: a call for every change that succeeded, in order, from which states after a power loss are made up. to: of a
+ * rename or swap, else NULL; p, bytes: of a write. A flush of a folder is a DT_FS_FLUSH too; a tree goes as one. */
+typedef enum dt_fs_change { DT_FS_MKDIR, DT_FS_CREATE, DT_FS_WRITE, DT_FS_FLUSH, DT_FS_RENAME, DT_FS_SWAP, DT_FS_REMOVE } dt_fs_change;
+typedef void dt_fs_tracer(void *user, dt_fs_change what, const char *path, const char *to, const void *p, size_t bytes);
+void dt_fs_trace_set(dt_fs_tracer *tracer, void *user); /* NULL stops it */
+
 /* Sorted names in a folder, without . and ..; free each and the array with dt_free. */
 dt_status dt_fs_list(const char *path, char ***out_p, size_t *n_p) DT_NODISCARD;
 void dt_fs_list_free(char **names, size_t n);
