@@ -5,8 +5,8 @@
 #include <config.h>
 
 #include "backend/kernel.h"
-#include "backend/cpu/gemm.h"
 #include "backend/cpu/isa.h"
+#include "backend/cpu/scratch.h"
 
 #include <string.h>
 
@@ -88,12 +88,29 @@ size_t dt_kernel_scratch(uint32_t op, dt_lane lane, const dt_attr *attr, const d
         return lane == DT_LANE_CPU ? dt_gemm_floats(in[1].dim[1], in[1].dim[0]) * word : 0;
     case DT_OPX_LINEAR_DW:
         return lane == DT_LANE_CPU ? dt_gemm_floats(in[0].dim[in[0].rank - 1], dt_view_rows(&in[0], 1)) * word : 0;
-    case DT_OPX_LSTM: /* cell state [S,H] */
-        return (size_t)(in[0].dim[1] * in[1].dim[1]) * word;
-    case DT_OPX_LSTM_BWD: /* dh, dc [S,H], one row of gates [4H] */
-        return (size_t)(2 * in[0].dim[1] * in[0].dim[2] + 4 * in[0].dim[2]) * sizeof(double);
-    case DT_OPX_GRU_BWD: /* dh [S,H], one row [3H] */
-        return (size_t)(in[0].dim[1] * in[0].dim[2] + 3 * in[0].dim[2]) * sizeof(double);
+    case DT_OPX_GAT:
+    case DT_OPX_GAT_BWD: {
+        const dt_view *h = op == DT_OPX_GAT ? in : in + 1;
+        const int64_t K = h[3].rank > 0 ? h[3].dim[h[3].rank - 1] : 0;
+        return lane != DT_LANE_CPU ? 0
+               : op == DT_OPX_GAT  ? dt_scratch_gat(h[0].dim[0], h[6].dim[0], attr->i[0], K) * word
+                                   : dt_scratch_gat_bwd(h[0].dim[0], h[6].dim[0], attr->i[0], K) * word;
+    }
+    case DT_OPX_GRAPH_QK:
+        return lane == DT_LANE_CPU ? dt_scratch_graph_qk(in[5].dim[0], attr->i[0]) * word : 0;
+    case DT_OPX_GRAPH_QK_BWD:
+        return lane == DT_LANE_CPU ? dt_scratch_graph_qk(in[6].dim[0], attr->i[0]) * word : 0;
+    case DT_OPX_LSTM: /* reference: cell state [S,H] */
+        return lane == DT_LANE_CPU ? dt_scratch_lstm(in[0].dim[1], in[1].dim[1]) * word
+                                   : (size_t)(in[0].dim[1] * in[1].dim[1]) * word;
+    case DT_OPX_LSTM_BWD: /* reference: dh, dc [S,H], one row of gates [4H] */
+        return lane == DT_LANE_CPU ? dt_scratch_lstm_bwd(in[0].dim[0], in[0].dim[1], in[0].dim[2]) * word
+                                   : (size_t)(2 * in[0].dim[1] * in[0].dim[2] + 4 * in[0].dim[2]) * word;
+    case DT_OPX_GRU:
+        return lane == DT_LANE_CPU ? dt_scratch_gru(in[0].dim[1], in[1].dim[1]) * word : 0;
+    case DT_OPX_GRU_BWD: /* reference: dh [S,H], one row [3H] */
+        return lane == DT_LANE_CPU ? dt_scratch_gru_bwd(in[0].dim[0], in[0].dim[1], in[0].dim[2]) * word
+                                   : (size_t)(in[0].dim[1] * in[0].dim[2] + 3 * in[0].dim[2]) * word;
     default:
         return 0;
     }

@@ -5,22 +5,22 @@
 
 core_libdtcore_la_SOURCES += core/backend/cpu/isa.c core/backend/cpu/isa.h
 
-cpu_isa_sources = core/backend/cpu/cpu.h core/backend/cpu/gemm.h core/backend/cpu/simd.h core/backend/cpu/vmath.h \
+cpu_isa_sources = core/backend/cpu/attention.h core/backend/cpu/cpu.h core/backend/cpu/gemm.h core/backend/cpu/scratch.h core/backend/cpu/simd.h core/backend/cpu/vmath.h \
 	core/backend/cpu/gemm.c \
 	core/backend/cpu/linear.c \
+	core/backend/cpu/graph_qk.c \
+	core/backend/cpu/gat.c \
+	core/backend/cpu/reduce.c \
+	core/backend/cpu/lstm.c \
+	core/backend/cpu/layernorm.c \
+	core/backend/cpu/gru.c \
+	core/backend/cpu/binary.c \
 	core/backend/cpu/unary.c \
 	core/backend/ref/ref.h \
-	core/backend/ref/binary.c \
 	core/backend/ref/copy.c \
 	core/backend/ref/cumsum.c \
 	core/backend/ref/dropout.c \
-	core/backend/ref/gat.c \
-	core/backend/ref/graph_qk.c \
-	core/backend/ref/gru.c \
-	core/backend/ref/layernorm.c \
 	core/backend/ref/loss.c \
-	core/backend/ref/lstm.c \
-	core/backend/ref/reduce.c \
 	core/backend/ref/segment_mean.c \
 	core/backend/ref/softmax.c
 

@@ -269,9 +269,36 @@ static ALWAYS_INLINE float vf_top(vf x)
     return top;
 }
 
+/* Element i of the result is the sum of x[i]; x is used up. */
+static ALWAYS_INLINE vf vf_sums(vf x[VL])
+{
+#if defined(DT_ISA_AVX512)
+#pragma GCC unroll 16
+    for (int i = 0; i < 8; i++) { /* halves of 128-bit parts, then quarters, then parts */
+        x[i] = _mm512_unpacklo_ps(x[2 * i], x[2 * i + 1]) + _mm512_unpackhi_ps(x[2 * i], x[2 * i + 1]);
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < 4; i++) {
+        const __m512d a = _mm512_castps_pd(x[2 * i]), b = _mm512_castps_pd(x[2 * i + 1]);
+        x[i] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, b)) + _mm512_castpd_ps(_mm512_unpackhi_pd(a, b));
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < 2; i++) {
+        x[i] = _mm512_shuffle_f32x4(x[2 * i], x[2 * i + 1], 0x88) + _mm512_shuffle_f32x4(x[2 * i], x[2 * i + 1], 0xdd);
+    }
+    return _mm512_shuffle_f32x4(x[0], x[1], 0x88) + _mm512_shuffle_f32x4(x[0], x[1], 0xdd);
+#elif defined(DT_ISA_AVX2)
+    const vf a = _mm256_hadd_ps(_mm256_hadd_ps(x[0], x[1]), _mm256_hadd_ps(x[2], x[3]));
+    const vf b = _mm256_hadd_ps(_mm256_hadd_ps(x[4], x[5]), _mm256_hadd_ps(x[6], x[7]));
+    return _mm256_permute2f128_ps(a, b, 0x20) + _mm256_permute2f128_ps(a, b, 0x31);
+#else
+    return (vf){vf_sum(x[0]), vf_sum(x[1]), vf_sum(x[2]), vf_sum(x[3])};
+#endif
+}
+
 /* Runs `body` over n elements with i the position and k the count: VL, or less in the last turn. */
-#define VF_FOR(i, k, n)                                                                                                \
-    for (int64_t i = 0, k; i < (n) && ((k) = (n) - i < VL ? (n) - i : VL); i += VL)
+#define VF_LEFT(i, n) ((n) - (i) < VL ? (n) - (i) : VL)
+#define VF_FOR(i, k, n) for (int64_t i = 0, k = VF_LEFT(0, n); i < (n); i += VL, k = VF_LEFT(i, n))
 static ALWAYS_INLINE vf vf_get(const float *p, int64_t k)
 {
     return k == VL ? vf_load(p) : vf_load_n(p, k);

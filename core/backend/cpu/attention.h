@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the attention kernels share. One target at a time; its neighbours' values per head lie side by side, so logits
+ * and probabilities are flat arrays [degree,H] that stay in the first-level cache. Functions take H heads and C
+ * channels as arguments and are inlined: with constants the accumulators live in registers.
+ */
+#ifndef DTRAIN_CORE_BACKEND_CPU_ATTENTION_H
+#define DTRAIN_CORE_BACKEND_CPU_ATTENTION_H
+
+#include "backend/cpu/cpu.h"
+#include "backend/cpu/vmath.h"
+
+/* The flat arrays are walked in steps of whole heads: the largest multiple of H in a vector; H > VL goes element-wise. */
+static ALWAYS_INLINE int64_t flat_step(int64_t H)
+{
+    return VL - VL % H;
+}
+
+/* a[h] and b[h]: dot products of head h of u with v and with w */
+static ALWAYS_INLINE void head_dots(const int64_t H, const int64_t C, const float *u, const float *v, const float *w,
+                                    float *a, float *b)
+{
+    for (int64_t first = 0; first < 2 * H; first += VL) { /* rows 0..H-1 are u.v, H..2H-1 are u.w */
+        vf sum[VL];
+        float part[VL];
+#pragma GCC unroll 16
+        for (int i = 0; i < VL; i++) {
+            const int64_t row = first + i, at = (row < H ? row : row - H) * C;
+            const float *right = (row < H ? v : w) + at;
+            sum[i] = vf_set(0);
+            if (row >= 2 * H) {
+                continue;
+            }
+#pragma GCC unroll 4
+            VF_FOR(c, k, C)
+            {
+                sum[i] = vf_fma(vf_get(u + at + c, k), vf_get(right + c, k), sum[i]);
+            }
+        }
+        vf_store(part, vf_sums(sum));
+        for (int64_t row = first; row < first + VL && row < 2 * H; row++) {
+            *(row < H ? a + row : b + row - H) = part[row - first];
+        }
+    }
+}
+
+/* v[h] for every head, repeated through the vector, from values of several neighbours folded together */
+static ALWAYS_INLINE vf fold(vf v, const int64_t H, const bool is_max)
+{
+#if defined(DT_ISA_AVX512)
+    if (H == 16) {
+        return v;
+    }
+    if (H == 8) {
+        const vf other = _mm512_shuffle_f32x4(v, v, 0x4e);
+        return is_max ? _mm512_max_ps(v, other) : _mm512_add_ps(v, other);
+    }
+#elif defined(DT_ISA_AVX2)
+    if (H == 8) {
+        return v;
+    }
+#endif
+    float part[VL];
+    const int64_t step = flat_step(H);
+    vf_store(part, v);
+    for (int64_t i = H; i < step; i++) {
+        const float old = part[i % H];
+        part[i % H] = !is_max ? old + part[i] : part[i] > old ? part[i] : old;
+    }
+    for (int64_t i = H; i < VL; i++) {
+        part[i] = part[i % H];
+    }
+    return vf_load(part);
+}
+
+/* Room behind a flat array of n values, so that whole steps can be read and written. */
+static ALWAYS_INLINE void pad(float *flat, int64_t n, float value)
+{
+    vf_store(flat + n, vf_set(value));
+}
+
+/* z [degree,H], padded: p = softmax over the neighbours, in place */
+static ALWAYS_INLINE void softmax_flat(float *z, const int64_t n, const int64_t H)
+{
+    if (H > VL) {
+        for (int64_t h = 0; h < H; h++) {
+            float top = z[h], sum = 0;
+            for (int64_t i = h; i < n; i += H) {
+                top = z[i] > top ? z[i] : top;
+            }
+            for (int64_t i = h; i < n; i += H) {
+                float e[VL];
+                vf_store(e, vf_exp(vf_set(z[i] - top)));
+                z[i] = e[0];
+                sum += e[0];
+            }
+            for (int64_t i = h; i < n; i += H) {
+                z[i] /= sum;
+            }
+        }
+        return;
+    }
+    const int64_t step = flat_step(H);
+    pad(z, n, -__builtin_inff());
+    vf top = vf_set(-__builtin_inff()), sum = vf_set(0);
+    for (int64_t i = 0; i < n; i += step) {
+        top = vf_max(top, vf_load(z + i));
+    }
+    top = fold(top, H, true);
+    for (int64_t i = 0; i < n; i += step) {
+        const vf e = vf_exp(vf_load(z + i) - top);
+        vf_put(z + i, e, step);
+        sum = sum + e;
+    }
+    const vf inverse = vf_set(1) / fold(sum, H, false);
+    for (int64_t i = 0; i < n; i += step) {
+        vf_put(z + i, vf_load(z + i) * inverse, step);
+    }
+}
+
+/* dz = p (dp - sum over the neighbours of p dp), over dp; returns the sum of slope' dz for each head when z is given:
+ * there dz is multiplied by 1 where z > 0 and by slope elsewhere. All flat, dp and z padded; total [H] or NULL. */
+static ALWAYS_INLINE void softmax_flat_backward(const float *p, float *dp, float *z, float slope, float *total,
+                                                const int64_t n, const int64_t H)
+{
+    if (H > VL) {
+        for (int64_t h = 0; h < H; h++) {
+            float mean = 0, sum = 0;
+            for (int64_t i = h; i < n; i += H) {
+                mean += p[i] * dp[i];
+            }
+            for (int64_t i = h; i < n; i += H) {
+                dp[i] = p[i] * (dp[i] - mean) * (z == NULL || z[i] > 0 ? 1 : slope);
+                sum += dp[i];
+            }
+            if (total != NULL) {
+                total[h] = sum;
+            }
+        }
+        return;
+    }
+    const int64_t step = flat_step(H);
+    pad(dp, n, 0);
+    if (z != NULL) {
+        pad(z, n, 0);
+    }
+    vf mean = vf_set(0), sum = vf_set(0);
+    for (int64_t i = 0; i < n; i += step) {
+        mean = vf_fma(vf_get(p + i, n - i < step ? n - i : step), vf_load(dp + i), mean);
+    }
+    mean = fold(mean, H, false);
+    for (int64_t i = 0; i < n; i += step) {
+        vf d = vf_get(p + i, n - i < step ? n - i : step) * (vf_load(dp + i) - mean);
+        if (z != NULL) {
+            d = vf_if_gt(vf_load(z + i), vf_set(0), d, d * vf_set(slope));
+        }
+        vf_put(dp + i, d, step);
+        sum = sum + d;
+    }
+    if (total != NULL) {
+        vf_put(total, fold(sum, H, false), H);
+    }
+}
+
+/* out[h,c] (+)= scale sum_x p[x,h] value[col[x]][h,c] */
+static ALWAYS_INLINE void weigh(const float *p, const float *value, const int32_t *col, int64_t degree, float scale,
+                                float *out, const int64_t H, const int64_t C)
+{
+    enum { ACCS = VL == 16 ? 16 : 8 };
+    const int64_t D = H * C, per_head = C / VL;
+    if (__builtin_constant_p(C) && C % VL == 0 && ACCS % per_head == 0 && H % (ACCS / per_head) == 0) {
+        const int64_t heads = ACCS / per_head;
+        for (int64_t h0 = 0; h0 < H; h0 += heads) {
+            vf sum[ACCS];
+#pragma GCC unroll 16
+            for (int i = 0; i < ACCS; i++) {
+                sum[i] = vf_set(0);
+            }
+            for (int64_t x = 0; x < degree; x++) {
+                const float *v = value + col[x] * D + h0 * C;
+#pragma GCC unroll 16
+                for (int i = 0; i < ACCS; i++) {
+                    sum[i] = vf_fma(vf_set(p[x * H + h0 + i / per_head]), vf_load(v + i * VL), sum[i]);
+                }
+            }
+#pragma GCC unroll 16
+            for (int i = 0; i < ACCS; i++) {
+                vf_store(out + h0 * C + i * VL, sum[i] * vf_set(scale));
+            }
+        }
+        return;
+    }
+    for (int64_t h = 0; h < H; h++) {
+        VF_FOR(c, k, C)
+        {
+            vf sum = vf_set(0);
+            for (int64_t x = 0; x < degree; x++) {
+                sum = vf_fma(vf_set(p[x * H + h]), vf_get(value + col[x] * D + h * C + c, k), sum);
+            }
+            vf_put(out + h * C + c, sum * vf_set(scale), k);
+        }
+    }
+}
+
+/* sum[h,c] += scale p[h] value[h,c] */
+static ALWAYS_INLINE void spread(const float *p, const float *value, float scale, float *sum, const int64_t H,
+                                 const int64_t C)
+{
+#pragma GCC unroll 16
+    for (int64_t h = 0; h < H; h++) {
+        const vf w = vf_set(p[h] * scale);
+#pragma GCC unroll 16
+        VF_FOR(c, k, C)
+        {
+            vf_put(sum + h * C + c, vf_fma(w, vf_get(value + h * C + c, k), vf_get(sum + h * C + c, k)), k);
+        }
+    }
+}
+
+#endif
