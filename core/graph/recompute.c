@@ -48,12 +48,6 @@ static void find_hidden(region *r)
             }
         }
     }
-    for (uint32_t i = 0; i < ir->n_outputs; i++) {
-        r->hidden[ir->output[i].value] = false;
-    }
-    for (uint32_t i = 0; i < ir->n_losses; i++) {
-        r->hidden[ir->loss[i].value] = false;
-    }
 }
 
 static void find_wanted(region *r)

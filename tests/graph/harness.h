@@ -22,6 +22,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "graph/plan.h"
+#include "graph/record.h"
 
 enum { SYM_N, SYM_E, SYM_S, SYM_B, N_SYMBOLS };
 enum { STEPS = 4, NODE_FEATURES = 5, EDGE_FEATURES = 3, FUTURE = 3 };
@@ -189,6 +190,23 @@ static inline void bench_close(bench *b)
     dt_graph_destroy(b->g);
     dt_free(b->value);
     dt_param_table_fini(&b->params);
+}
+
+/* A copy of what was recorded, for passes to work on. */
+static inline void bench_ir(bench *b, dt_ir *out)
+{
+    assert_int_equal(dt_ir_copy(&((dt_recorder *)b->g)->ir, out), DT_OK);
+    dt_ir_index(out);
+}
+
+static inline void assert_ir(const dt_ir *ir, const char *want)
+{
+    dt_str s = {0};
+    dt_ir_print(ir, &s);
+    if (strcmp(dt_str_text(&s), want) != 0) {
+        fail_msg("got\n%swanted\n%s", dt_str_text(&s), want);
+    }
+    dt_str_fini(&s);
 }
 
 typedef struct result {
@@ -369,7 +387,12 @@ static inline void record_mix(dt_graph *g)
     dt_tensor *h = dt_graph_qk(g, q, k, k, bias, I(g, "rowptr"), I(g, "col"), 2);
     h = dt_mul(g, h, dt_sigmoid(g, dt_linear(g, x, P(g, "w1"), P(g, "b1")))); /* one gate per row */
     h = dt_sub(g, h, dt_mul(g, dt_affine(g, P(g, "c"), 2, 1), P(g, "c")));    /* a row, from a parameter alone */
-    h = dt_sub(g, dt_affine(g, h, 1, 0.1), dt_slice(g, h, 1, 1));             /* a column of itself */
+    h = dt_add(g, h, dt_add(g, dt_tanh(g, P(g, "c")), P(g, "d")));            /* one gradient, used and given */
+    h = dt_add(g, h, dt_add(g, P(g, "d"), P(g, "e")));                        /* one gradient, given twice */
+    dt_tensor *u = dt_linear(g, h, P(g, "w2"), NULL);
+    h = dt_add(g, u, dt_tanh(g, u));                                  /* a product that is read twice */
+    h = dt_add(g, h, dt_layernorm(g, h, P(g, "e"), P(g, "d"), NULL)); /* and such a sum */
+    h = dt_sub(g, dt_affine(g, h, 1, 0.1), dt_slice(g, h, 1, 1));     /* a column of itself */
     dt_tensor *both[2] = {dt_softmax(g, h), dt_unary(g, DT_FN_SOFTPLUS, h, 0)};
     h = dt_concat(g, both, 2);
     dt_tensor *scene = dt_segment_mean(g, h, I(g, "ptr"));
@@ -381,8 +404,8 @@ static inline void record_mix(dt_graph *g)
     (void)g->api->loss(g, "robust", dt_huber(g, p, t, I(g, "label_weight"), 0.4), 1, "N");
 }
 
-static const param_spec params_mix[] = {{"wq", 4, 5}, {"wk", 4, 5}, {"we", 2, 3}, {"w1", 1, 5},
-                                        {"b1", 1, 0}, {"c", 4, 0},  {NULL, 0, 0}};
+static const param_spec params_mix[] = {{"wq", 4, 5}, {"wk", 4, 5}, {"we", 2, 3}, {"w1", 1, 5}, {"b1", 1, 0},
+                                        {"c", 4, 0},  {"d", 4, 0},  {"e", 4, 0},  {"w2", 4, 4}, {NULL, 0, 0}};
 static const model model_mix = {params_mix, record_mix};
 
 static const struct {
