@@ -252,8 +252,9 @@ static dt_status initialise(rank *k, int64_t index)
     if (r->d->init_from != NULL && index == r->d->session->first) {
         return dt_snapshot_load_weights(k->stage, r->d->init_from, DT_LOAD_EXTRA_OK | DT_LOAD_MISSING_OK);
     }
-    if (strcmp(p.init, "previous") == 0) {
-        return index == 0 ? DT_FAIL(DT_ECONFIG, "phases[0].init = \"previous\", but there is no phase before the first")
+    if (strcmp(p.init, "previous") == 0 || (p.init[0] == '\0' && index > r->d->session->first)) {
+        return index == r->d->session->first ? DT_FAIL(DT_ECONFIG, "init = \"previous\" in the first phase of this run: nothing is before it; use "
+                                            "\"random\" or a checkpoint")
                           : dt_snapshot_load_weights(k->stage, dt_rundir_path(r->d->dir),
                                                      DT_LOAD_EXTRA_OK | DT_LOAD_MISSING_OK);
     }

@@ -77,13 +77,23 @@ static dt_status open_log(const dt_rundir *r, const char *name, FILE **out)
     return st;
 }
 
+/* A run that was refused before its first step left nothing worth keeping, and its folder may be used again. */
+static bool holds_results(const char *path)
+{
+    dt_str p = {0};
+    struct stat s;
+    dt_str_addf(&p, "%s/metrics.jsonl", path);
+    bool used = stat(dt_str_text(&p), &s) == 0 && s.st_size > 0;
+    dt_str_clear(&p);
+    dt_str_addf(&p, "%s/checkpoints", path);
+    used = used || dt_fs_is_dir(dt_str_text(&p));
+    dt_str_fini(&p);
+    return used;
+}
+
 static dt_status refuse_mixing(const dt_rundir_desc *d, const char *path)
 {
-    dt_str meta = {0};
-    dt_str_addf(&meta, "%s/meta.json", path);
-    const bool used = dt_fs_is_file(dt_str_text(&meta));
-    dt_str_fini(&meta);
-    if (used && !d->resume) {
+    if (!d->resume && holds_results(path)) {
         return DT_FAIL(DT_ECONFIG, "%s already holds a run; continue it with --resume, or name another folder", path);
     }
     return DT_OK;

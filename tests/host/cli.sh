@@ -97,8 +97,10 @@ expect 75 "" "$dtrain" $phase $tiny --run-dir "$work/time" --set training.epochs
 
 # --- evaluation, plan, looking ---
 expect 0 '"rmse_m":[' "$dtrain" eval $phase --checkpoint "$work/whole" --json -q
+cp "$work/out" "$work/eval.json"
 for key in horizon_s displacement_m cv_rmse_m cv_displacement_m nll risk_auroc samples; do
-    expect 0 "\"$key\":" cat "$work/out" && cp "$work/out" "$work/eval.json"
+    cases=$((cases + 1))
+    grep -qF "\"$key\":" "$work/eval.json" || { echo "FAIL: eval --json says no $key"; failed=$((failed + 1)); }
 done
 expect 0 '"planned_peak":' "$dtrain" $phase $tiny --dry-run --json
 expect 0 "phase1_world_model" "$dtrain" ckpt list "$work/whole"
@@ -112,7 +114,7 @@ expect 0 "exit codes" "$dtrain" --help
 for world in world_gru world_constant_velocity; do
     expect 0 "" "$dtrain" $phase $tiny --run-dir "$work/$world" --max-steps 2 --set models.world=$world
 done
-expect 2 "role world" "$dtrain" $phase $tiny --run-dir "$work/x" --set models.world=risk_gnn
+expect 2 "role perception" "$dtrain" $phase $tiny --run-dir "$work/x" --set models.world=risk_gnn
 expect 2 "hidden" "$dtrain" $phase $tiny --run-dir "$work/x" --set risk_gnn.hidden=10 --set risk_gnn.heads=3
 expect 2 "perception" "$dtrain" run --resume "$work/whole" --set risk_gnn.hidden=32 -q
 
@@ -120,7 +122,7 @@ expect 2 "perception" "$dtrain" run --resume "$work/whole" --set risk_gnn.hidden
 expect 2 "no verb" "$dtrain" trian
 expect 2 "did you mean" "$dtrain" run --plugn x
 for verb in export report watch render runs doctor bench; do
-    expect 2 "not built" "$dtrain" $verb || expect 2 "not in this version" "$dtrain" $verb
+    expect 2 "this version" "$dtrain" $verb
 done
 expect 2 "did you mean" "$dtrain" $phase $tiny --set training.epocks=3
 expect 2 "training.epochs" "$dtrain" $phase $tiny --set training.epochs=ten
@@ -129,7 +131,7 @@ expect 2 "amp" "$dtrain" $phase $tiny --set amp.enabled=true
 expect 2 "frozen_thing" "$dtrain" $phase $tiny --run-dir "$work/y" --set 'training.freeze=["frozen_thing"]'
 expect 2 "data.batch" "$dtrain" $phase $tiny --run-dir "$work/z" --set data.batch=65536
 expect 2 "nothing to run" "$dtrain" run
-expect 2 "cannot" "$dtrain" run --config "$work/none.cfg" || true
+expect 2 "none.cfg" "$dtrain" run --config "$work/none.cfg"
 printf 'training = { epochs = 3; };\nphases = ( { plugin = "phase1_world_model"; };\n' >"$work/bad.cfg"
 expect 2 "bad.cfg:" "$dtrain" run --config "$work/bad.cfg"
 mkdir "$work/empty"
@@ -145,7 +147,7 @@ expect 4 "" "$dtrain" data import "$work/nowhere" --out "$work/store"
 : >"$work/empty.csv"
 expect 4 "empty" "$dtrain" data import "$work/empty.csv" --out "$work/store"
 expect 5 "CUDA" "$dtrain" $phase $tiny --device cuda
-expect 7 "diverged" "$dtrain" $phase $tiny --run-dir "$work/div" --set training.learning_rate=1e6 --set training.warmup_epochs=0 \
+expect 7 "diverged" "$dtrain" $phase $tiny --run-dir "$work/div" --set training.learning_rate=1000 --set training.warmup_epochs=0 \
     --set training.gradient_clip=0 --set training.optimizer=sgd --set training.epochs=20
 
 # --- a damaged checkpoint is not loaded; the one before is ---
