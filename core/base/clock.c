@@ -3,7 +3,7 @@
  * Clocks and memory gauges. See clock.h.
  */
 #ifdef HAVE_CONFIG_H
-#include "config.h"
+#    include "config.h"
 #endif
 
 #include "base/clock.h"

@@ -3,7 +3,7 @@
  * Error record of the thread. See err.h.
  */
 #ifdef HAVE_CONFIG_H
-#include "config.h"
+#    include "config.h"
 #endif
 
 #include "base/err.h"
@@ -15,31 +15,33 @@
 static _Thread_local dt_error record;
 
 /* One row per code of status.h, in its order. */
+/* clang-format off */
 static const struct status_row {
     dt_status code;
     const char *name, *text;
 } status_rows[] = {
-#define ROW(code, text) {code, #code, text}
-    ROW(DT_OK, "done"),
-    ROW(DT_DONE, "done, nothing left to do"),
-    ROW(DT_AGAIN, "not yet, call again"),
-    ROW(DT_EINVAL, "argument outside its range"),
-    ROW(DT_ECONFIG, "configuration or command line"),
-    ROW(DT_ESHAPE, "shapes, types or ports do not fit"),
-    ROW(DT_ENOTFOUND, "no such file, name, plugin or service"),
-    ROW(DT_EABI, "plugin built for another contract"),
-    ROW(DT_EDATA, "data, store or checkpoint is damaged"),
-    ROW(DT_ENOMEM, "out of memory"),
-    ROW(DT_EIO, "the operating system refused a read or write"),
-    ROW(DT_ECUDA, "a CUDA call failed"),
-    ROW(DT_EUNSUPPORTED, "this build or machine cannot do it"),
-    ROW(DT_EPLUGIN, "a plugin broke its contract"),
-    ROW(DT_EINTERRUPTED, "asked to stop, state saved"),
-    ROW(DT_ECOMM, "a collective failed or timed out"),
-    ROW(DT_EPEER, "another rank died or reported an error"),
-    ROW(DT_EDIVERGED, "loss or gradients are not finite"),
+#define ROW(code, text) {code, #code, text},
+    ROW(DT_OK, "done")
+    ROW(DT_DONE, "done, nothing left to do")
+    ROW(DT_AGAIN, "not yet, call again")
+    ROW(DT_EINVAL, "argument outside its range")
+    ROW(DT_ECONFIG, "configuration or command line")
+    ROW(DT_ESHAPE, "shapes, types or ports do not fit")
+    ROW(DT_ENOTFOUND, "no such file, name, plugin or service")
+    ROW(DT_EABI, "plugin built for another contract")
+    ROW(DT_EDATA, "data, store or checkpoint is damaged")
+    ROW(DT_ENOMEM, "out of memory")
+    ROW(DT_EIO, "the operating system refused a read or write")
+    ROW(DT_ECUDA, "a CUDA call failed")
+    ROW(DT_EUNSUPPORTED, "this build or machine cannot do it")
+    ROW(DT_EPLUGIN, "a plugin broke its contract")
+    ROW(DT_EINTERRUPTED, "asked to stop, state saved")
+    ROW(DT_ECOMM, "a collective failed or timed out")
+    ROW(DT_EPEER, "another rank died or reported an error")
+    ROW(DT_EDIVERGED, "loss or gradients are not finite")
 #undef ROW
 };
+/* clang-format on */
 
 /* "room/file.c" of a path: the folder that a compiler prefixed says nothing to a reader. */
 static const char *short_path(const char *file)

@@ -3,7 +3,7 @@
  * Fault points. See fault.h. No allocation here: mem.c calls this for every block.
  */
 #ifdef HAVE_CONFIG_H
-#include "config.h"
+#    include "config.h"
 #endif
 
 #include "base/fault.h"

@@ -3,7 +3,7 @@
  * File system calls that check everything. See fs.h.
  */
 #ifdef HAVE_CONFIG_H
-#include "config.h"
+#    include "config.h"
 #endif
 
 #include "base/fs.h"
@@ -300,7 +300,8 @@ dt_status dt_fs_read_all(const char *path, size_t max_bytes, char **out_p, size_
             text = grown;
             cap *= 2;
         }
-        ssize_t n = refused("fs.read", EIO) ? -1 : read(fd, text + used, cap + 1 - used); /* one byte over tells the end */
+        ssize_t n =
+            refused("fs.read", EIO) ? -1 : read(fd, text + used, cap + 1 - used); /* one byte over tells the end */
         if (n < 0 && errno == EINTR) {
             continue;
         }

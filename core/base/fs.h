@@ -19,17 +19,29 @@ dt_status dt_fs_sync_close(int fd, const char *path) DT_NODISCARD;  /* fsync the
 dt_status dt_fs_sync_dir(const char *path) DT_NODISCARD;
 void dt_fs_flush_set(bool is_real); /* tests: false makes fsync a name only; calls still fail and kill on demand */
 dt_status dt_fs_rename(const char *from, const char *to) DT_NODISCARD;
-dt_status dt_fs_swap(const char *a, const char *b) DT_NODISCARD; /* exchange two names in one step (Linux); point fs.rename */
-dt_status dt_fs_write_atomic(const char *path, const void *p, size_t bytes) DT_NODISCARD; /* temp, fsync, rename, fsync dir */
-dt_status dt_fs_read_all(const char *path, size_t max_bytes, char **out_p, size_t *bytes_p) DT_NODISCARD; /* NUL-terminated; dt_free */
-dt_status dt_fs_map(const char *path, const void **out_p, size_t *bytes_p) DT_NODISCARD; /* read-only mmap; empty file is DT_EDATA */
+/* Exchange two names in one step (Linux). Fault point fs.rename. */
+dt_status dt_fs_swap(const char *a, const char *b) DT_NODISCARD;
+/* Written aside, flushed, renamed, folder flushed. */
+dt_status dt_fs_write_atomic(const char *path, const void *p, size_t bytes) DT_NODISCARD;
+/* NUL-terminated; free with dt_free. */
+dt_status dt_fs_read_all(const char *path, size_t max_bytes, char **out_p, size_t *bytes_p) DT_NODISCARD;
+/* Read-only mmap; an empty file is DT_EDATA. */
+dt_status dt_fs_map(const char *path, const void **out_p, size_t *bytes_p) DT_NODISCARD;
 void dt_fs_unmap(const void *p, size_t bytes);
 dt_status dt_fs_remove_tree(const char *path) DT_NODISCARD; /* missing is fine; links are removed, not followed */
 bool dt_fs_is_dir(const char *path);
 bool dt_fs_is_file(const char *path);
 /* Tests: a call for every change that succeeded, in order, from which states after a power loss are made up. to: of a
  * rename or swap, else NULL; p, bytes: of a write. A flush of a folder is a DT_FS_FLUSH too; a tree goes as one. */
-typedef enum dt_fs_change { DT_FS_MKDIR, DT_FS_CREATE, DT_FS_WRITE, DT_FS_FLUSH, DT_FS_RENAME, DT_FS_SWAP, DT_FS_REMOVE } dt_fs_change;
+typedef enum dt_fs_change {
+    DT_FS_MKDIR,
+    DT_FS_CREATE,
+    DT_FS_WRITE,
+    DT_FS_FLUSH,
+    DT_FS_RENAME,
+    DT_FS_SWAP,
+    DT_FS_REMOVE
+} dt_fs_change;
 typedef void dt_fs_tracer(void *user, dt_fs_change what, const char *path, const char *to, const void *p, size_t bytes);
 void dt_fs_trace_set(dt_fs_tracer *tracer, void *user); /* NULL stops it */
 

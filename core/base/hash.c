@@ -4,7 +4,7 @@
  * instructions that is chosen at run time; both give the same bits, and the tests compare them.
  */
 #ifdef HAVE_CONFIG_H
-#include "config.h"
+#    include "config.h"
 #endif
 
 #include "base/hash.h"
@@ -13,8 +13,8 @@
 #include <string.h>
 
 #if defined(__x86_64__)
-#include <cpuid.h>
-#include <immintrin.h>
+#    include <cpuid.h>
+#    include <immintrin.h>
 #endif
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -110,7 +110,7 @@ static void sha_plain(uint32_t h[8], const uint8_t *p, size_t n_blocks)
         for (int t = 0; t < 64; t += 8) {
             /* the letters move one place a round: instead of moving them, name them anew */
             for (int i = 0; i < 8; i++) {
-#define LETTER(k) v[((k) - i) & 7]
+#define LETTER(k) v[(8 - i + (k)) & 7]
                 uint32_t e = LETTER(4), a = LETTER(0);
                 uint32_t big1 = rotr(e, 6) ^ rotr(e, 11) ^ rotr(e, 25), ch = (e & LETTER(5)) ^ (~e & LETTER(6));
                 uint32_t t1 = LETTER(7) + big1 + ch + sha_k[t + i] + w[t + i];

@@ -8,7 +8,7 @@
  * replaces the closing quote, for a number the byte behind it, which is kept in `held` until the next call.
  */
 #ifdef HAVE_CONFIG_H
-#include "config.h"
+#    include "config.h"
 #endif
 
 #include "base/json.h"
@@ -335,7 +335,7 @@ static dt_status read_escape(dt_json *j, size_t *write_p)
 {
     static const char letters[] = "\"\\/bfnrt", meanings[] = "\"\\/\b\f\n\r\t";
     size_t write_back = *write_p - j->mark; /* survives a refill, as mark becomes 0 */
-    DT_TRY(want_bytes(j, 12)); /* the longest: a surrogate pair */
+    DT_TRY(want_bytes(j, 12));              /* the longest: a surrogate pair */
     size_t write = j->mark + write_back;
     const char *p = j->buf + j->pos;
     const char *letter = p[1] != '\0' ? strchr(letters, p[1]) : NULL;
@@ -447,7 +447,8 @@ static bool scale_exactly(uint64_t mantissa, int exp10, double *out_p)
                                               1e10L, 1e11L, 1e12L, 1e13L, 1e14L, 1e15L, 1e16L, 1e17L, 1e18L, 1e19L,
                                               1e20L, 1e21L, 1e22L, 1e23L, 1e24L, 1e25L, 1e26L, 1e27L};
     if (exp10 >= -27 && exp10 <= 27) {
-        long double v = exp10 < 0 ? (long double)mantissa / long_powers[-exp10] : (long double)mantissa * long_powers[exp10];
+        long double v =
+            exp10 < 0 ? (long double)mantissa / long_powers[-exp10] : (long double)mantissa * long_powers[exp10];
         uint64_t bits = 0;
         memcpy(&bits, &v, sizeof(bits)); /* the significand comes first in memory */
         if ((bits & 0x7FF) != 0x400) {

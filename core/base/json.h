@@ -64,7 +64,8 @@ void dt_json_arr(dt_json_out *o, const char *key);
 void dt_json_end(dt_json_out *o, char bracket);     /* '}' or ']' */
 void dt_json_str(dt_json_out *o, const char *key, const char *text);
 void dt_json_i64(dt_json_out *o, const char *key, int64_t v);
-void dt_json_f64(dt_json_out *o, const char *key, double v); /* shortest text that reads back equal; non-finite becomes null */
+/* Shortest text that reads back equal; what is not finite becomes null. */
+void dt_json_f64(dt_json_out *o, const char *key, double v);
 void dt_json_bool(dt_json_out *o, const char *key, bool v);
 void dt_json_null(dt_json_out *o, const char *key);
 

@@ -4,7 +4,7 @@
  *   raw ... [block_head][user bytes]     user is 64-byte aligned, the head ends where the user's bytes begin
  */
 #ifdef HAVE_CONFIG_H
-#include "config.h"
+#    include "config.h"
 #endif
 
 #include "base/mem.h"

@@ -10,7 +10,8 @@
 #include "dtrain/status.h"
 #include <stdbool.h>
 
-void *dt_alloc(size_t bytes);                         /* zeroed, 64-byte aligned; NULL when out of memory; 0 bytes give 1 */
+/* Zeroed, 64-byte aligned; NULL when out of memory; 0 bytes give 1. */
+void *dt_alloc(size_t bytes);
 void *dt_alloc_n(size_t n, size_t size);              /* overflow-checked n * size, zeroed */
 void *dt_realloc(void *p, size_t bytes);              /* grown part is NOT zeroed; NULL leaves p alive */
 void dt_free(void *p);                                /* NULL is fine */

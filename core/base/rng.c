@@ -3,7 +3,7 @@
  * Philox4x32-10. See rng.h. Constants: Salmon et al. 2011, table 2 and section 4.3.
  */
 #ifdef HAVE_CONFIG_H
-#include "config.h"
+#    include "config.h"
 #endif
 
 #include "base/rng.h"

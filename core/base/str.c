@@ -3,7 +3,7 @@
  * Strings. See str.h.
  */
 #ifdef HAVE_CONFIG_H
-#include "config.h"
+#    include "config.h"
 #endif
 
 #include "base/str.h"

@@ -26,7 +26,7 @@ dt_status dt_str_status(const dt_str *s); /* DT_OK or DT_ENOMEM (recorded) */
 
 bool dt_glob_match(const char *pattern, const char *text); /* '*' and '?'; '*' crosses dots */
 int dt_edit_distance(const char *a, const char *b);        /* Damerau-Levenshtein, for did-you-mean; capped at 64 */
-/* The candidate nearest to word (distance at most max(2, strlen/3) and under strlen), or NULL. Candidates end with NULL. */
+/* The candidate nearest to word (distance at most max(2, strlen/3), and under strlen), or NULL. NULL ends the list. */
 const char *dt_did_you_mean(const char *word, const char *const *candidates);
 bool dt_parse_i64(const char *text, int64_t *out_p); /* whole text, decimal or 0x; false on overflow or junk */
 bool dt_parse_f64(const char *text, double *out_p);  /* whole text, C locale; "inf"/"nan" refused */

@@ -9,9 +9,9 @@
  *   <run>/checkpoints/LATEST                a hint for people; never trusted
  *   <run>/checkpoints/quarantine/           damaged checkpoints that a loader met
  *
- * A checkpoint is written aside (step-*.tmp.*), every file and folder is flushed, then renamed into place: a crash at any
- * moment leaves the checkpoints that were there, or those and the new one. Nothing of a checkpoint is used before all its
- * bytes are verified. Steps are the run's global count, so that the highest number is the newest.
+ * A checkpoint is written aside (step-*.tmp.*), every file and folder is flushed, then renamed into place: a crash at
+ * any moment leaves the checkpoints that were there, or those and the new one. Nothing of a checkpoint is used before
+ * all its bytes are verified. Steps are the run's global count, so that the highest number is the newest.
  * Host only; one process writes a run. Threads: [main].
  */
 #ifndef DTRAIN_CORE_CHECKPOINT_CHECKPOINT_H
@@ -33,8 +33,7 @@ typedef struct dt_ckpt_plugin {
     char name[DT_CKPT_NAME_BYTES], version[32], abi[32];
 } dt_ckpt_plugin;
 
-/* What a checkpoint says about itself. Given by the saver up to `plugins`, the rest is computed. Texts longer than their
- * field are refused. */
+/* What a checkpoint says about itself. Given by the saver up to `plugins`, the rest is computed. */
 typedef struct dt_ckpt_info {
     char run[128];                  /* run id */
     char phase[DT_CKPT_NAME_BYTES]; /* plugin id of the phase */
@@ -92,7 +91,8 @@ typedef struct dt_ckpt dt_ckpt;
 
 /* Open the newest valid checkpoint of path, which is a run directory, a checkpoints folder, or one step folder.
  * All bytes are verified here. Damaged ones that are passed over are moved to quarantine/ when quarantine is true and
- * path is not a step folder itself. report (may be NULL): one line for each, and why.
+ * path is not a step folder itself; one that cannot be read stays where it is. report (may be NULL): one line for each,
+ * and why.
  * Errors: DT_ENOTFOUND "no checkpoint in ...", DT_EDATA "none of the n checkpoints ... is valid", DT_EIO, DT_ENOMEM. */
 dt_status dt_ckpt_open(const char *path, bool quarantine, dt_str *report, dt_ckpt **out_p) DT_NODISCARD;
 void dt_ckpt_close(dt_ckpt *c);
@@ -109,8 +109,8 @@ bool dt_ckpt_blob_find(const dt_ckpt *c, const char *name, dt_ckpt_blob *out_p);
 
 /* ---- looking ---- */
 
-/* All checkpoints of a run directory or checkpoints folder, oldest first; manifests are checked, bytes are not. Free with
- * dt_free. A folder without any gives n = 0. DT_ENOTFOUND when there is no such folder. */
+/* All checkpoints of a run directory or checkpoints folder, oldest first; manifests are checked, bytes are not. Free
+ * with dt_free. A folder without any gives n = 0. DT_ENOTFOUND when there is no such folder. */
 dt_status dt_ckpt_list(const char *path, dt_ckpt_info **out_p, uint32_t *n_p) DT_NODISCARD;
 /* The manifest of the newest valid-looking one below path (or of a step folder); its bytes are not read. */
 dt_status dt_ckpt_inspect(const char *path, dt_ckpt_info *out_p) DT_NODISCARD;

@@ -3,7 +3,7 @@
  * Finding, verifying and loading checkpoints. See checkpoint.h.
  */
 #ifdef HAVE_CONFIG_H
-#include "config.h"
+#    include "config.h"
 #endif
 
 #include "checkpoint/checkpoint.h"
@@ -60,7 +60,8 @@ static bool join(const char *folder, const char *name, char out[DT_CKPT_PATH_BYT
 
 static dt_status too_long(const char *folder)
 {
-    return DT_FAIL(DT_EINVAL, "a path in %.64s... is longer than the limit of %d bytes", folder, DT_CKPT_PATH_BYTES - 1);
+    return DT_FAIL(DT_EINVAL, "a path in %.64s... is longer than the limit of %d bytes", folder,
+                   DT_CKPT_PATH_BYTES - 1);
 }
 
 /* A file that the layout demands is damage when it is missing. */
@@ -90,7 +91,8 @@ static dt_status check_commit(const char *dir, const char *text, size_t bytes)
     dt_sha256_end(&sha, digest);
     bool is_same = commit_bytes == sizeof(digest) && memcmp(commit, digest, sizeof(digest)) == 0;
     dt_free(commit);
-    return is_same ? DT_OK : DT_FAIL(DT_EDATA, "%s: COMMIT is not the sha256 of MANIFEST.json: one of them is damaged", dir);
+    return is_same ? DT_OK
+                   : DT_FAIL(DT_EDATA, "%s: COMMIT is not the sha256 of MANIFEST.json: one of them is damaged", dir);
 }
 
 static dt_status check_sizes(const char *dir, const dt_manifest *m)
@@ -161,7 +163,8 @@ static dt_status verify_file(const char *dir, const dt_manifest_file *f, mapped 
         DT_TRY(damage(dt_fs_map(path, &map->bytes, &map->n)));
     }
     if (map->n != f->bytes) {
-        return DT_FAIL(DT_EDATA, "%s has %zu bytes, its manifest says %llu", path, map->n, (unsigned long long)f->bytes);
+        return DT_FAIL(DT_EDATA, "%s has %zu bytes, its manifest says %llu", path, map->n,
+                       (unsigned long long)f->bytes);
     }
     dt_sha256 sha;
     dt_sha256_init(&sha);
@@ -285,8 +288,8 @@ static dt_status move_to_quarantine(const char *folder, const char *name)
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     if (!join(folder, name, from) || !join(folder, "quarantine", quarantine) ||
-        snprintf(to, sizeof(to), "%s/%s.%lld", quarantine, name, (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000) >=
-            (int)sizeof(to)) {
+        snprintf(to, sizeof(to), "%s/%s.%lld", quarantine, name,
+                 (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000) >= (int)sizeof(to)) {
         return too_long(folder);
     }
     DT_TRY(dt_fs_mkdirs(quarantine));
@@ -405,7 +408,8 @@ bool dt_ckpt_blob_find(const dt_ckpt *c, const char *name, dt_ckpt_blob *out_p)
         return false;
     }
     const dt_manifest_file *f = dt_manifest_find(&c->m, file);
-    *out_p = (dt_ckpt_blob){.name = f->name, .version = (uint32_t)little(p + 8, 4), .data = p + 24, .bytes = map->n - 24};
+    *out_p =
+        (dt_ckpt_blob){.name = f->name, .version = (uint32_t)little(p + 8, 4), .data = p + 24, .bytes = map->n - 24};
     return true;
 }
 

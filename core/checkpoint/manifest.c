@@ -3,7 +3,7 @@
  * MANIFEST.json. See manifest.h. The two tables below name every field once, for writing and for reading.
  */
 #ifdef HAVE_CONFIG_H
-#include "config.h"
+#    include "config.h"
 #endif
 
 #include "checkpoint/manifest.h"
@@ -22,7 +22,10 @@ typedef struct text_field {
     size_t offset, bytes;
 } text_field;
 
-#define TEXT(key, member) {key, offsetof(dt_ckpt_info, member), sizeof(((dt_ckpt_info *)0)->member)}
+#define TEXT(key, member)                                                                                              \
+    {                                                                                                                  \
+        key, offsetof(dt_ckpt_info, member), sizeof(((dt_ckpt_info *)0)->member)                                       \
+    }
 static const text_field text_fields[] = {
     TEXT("run", run),
     TEXT("phase", phase),
@@ -287,13 +290,15 @@ static dt_status read_field(dt_json *j, const char *key, dt_manifest *m, uint32_
             const bool is_wide = number_fields[i].is_wide;
             DT_TRY(read_count(j, number_fields[i].key, is_wide ? INT64_MAX : UINT32_MAX, &v));
             const uint32_t narrow = (uint32_t)v;
-            memcpy(info + number_fields[i].offset, is_wide ? (const void *)&v : &narrow, is_wide ? sizeof(v) : sizeof(narrow));
+            memcpy(info + number_fields[i].offset, is_wide ? (const void *)&v : &narrow,
+                   is_wide ? sizeof(v) : sizeof(narrow));
             return DT_OK;
         }
     }
     if (strcmp(key, "format") == 0) {
         DT_TRY(read_text(j, "format", format, sizeof(format)));
-        return strcmp(format, format_name) == 0 ? DT_OK : dt_json_fail(j, "format is \"%s\", want \"%s\"", format, format_name);
+        return strcmp(format, format_name) == 0 ? DT_OK
+                                                : dt_json_fail(j, "format is \"%s\", want \"%s\"", format, format_name);
     }
     if (strcmp(key, "version") == 0) {
         DT_TRY(read_count(j, "version", UINT32_MAX, &v));
@@ -312,12 +317,14 @@ static dt_status read_field(dt_json *j, const char *key, dt_manifest *m, uint32_
     if (strcmp(key, "phase_end") == 0) {
         DT_TRY(dt_json_next(j, &t));
         m->info.phase_end = t.kind == DT_JSON_TRUE;
-        return t.kind == DT_JSON_TRUE || t.kind == DT_JSON_FALSE ? DT_OK : dt_json_fail(j, "phase_end must be true or false");
+        return t.kind == DT_JSON_TRUE || t.kind == DT_JSON_FALSE ? DT_OK
+                                                                 : dt_json_fail(j, "phase_end must be true or false");
     }
     if (strcmp(key, "metric") == 0) {
         DT_TRY(dt_json_next(j, &t));
         m->info.metric = t.kind == DT_JSON_NUMBER ? t.number : (double)NAN;
-        return t.kind == DT_JSON_NUMBER || t.kind == DT_JSON_NULL ? DT_OK : dt_json_fail(j, "metric must be a number or null");
+        return t.kind == DT_JSON_NUMBER || t.kind == DT_JSON_NULL ? DT_OK
+                                                                  : dt_json_fail(j, "metric must be a number or null");
     }
     return dt_json_skip(j);
 }

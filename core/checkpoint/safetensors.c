@@ -3,7 +3,7 @@
  * safetensors reader and writer. See safetensors.h.
  */
 #ifdef HAVE_CONFIG_H
-#include "config.h"
+#    include "config.h"
 #endif
 
 #include "checkpoint/safetensors.h"
@@ -275,7 +275,8 @@ static dt_status check_places(const dt_safetensors *s)
     dt_status st = DT_OK;
     for (uint32_t i = 0; i < s->n && st == DT_OK; i++) {
         if (by_place[i]->data != at) {
-            st = DT_FAIL(DT_EDATA, "%s: tensor %s does not begin where the one before it ends", s->name, by_place[i]->name);
+            st = DT_FAIL(DT_EDATA, "%s: tensor %s does not begin where the one before it ends", s->name,
+                         by_place[i]->name);
         }
         at += by_place[i]->bytes;
     }
@@ -323,9 +324,11 @@ static dt_status read_header(dt_safetensors *s, dt_json *j)
             return DT_CONTEXT(st, "tensor %.256s", name);
         }
         if (e.end > data_bytes) {
-            return dt_json_fail(j, "tensor %.256s ends at %llu, the data have %zu bytes: the file is cut short or its header"
-                                   " is wrong",
-                                name, (unsigned long long)e.end, data_bytes);
+            return dt_json_fail(
+                j,
+                "tensor %.256s ends at %llu, the data have %zu bytes: the file is cut short or its header"
+                " is wrong",
+                name, (unsigned long long)e.end, data_bytes);
         }
         e.tensor.data = data + e.begin;
         s->tensor[s->n - 1] = e.tensor;
@@ -364,7 +367,8 @@ static dt_status read_all(dt_safetensors *s)
         n = n << 8 | s->bytes[i];
     }
     if (n > MAX_HEADER_BYTES || n > s->n_bytes - 8) {
-        return DT_FAIL(DT_EDATA, "%s: a header of %llu bytes in a file of %zu (limit %d): cut short, or no safetensors file",
+        return DT_FAIL(DT_EDATA,
+                       "%s: a header of %llu bytes in a file of %zu (limit %d): cut short, or no safetensors file",
                        s->name, (unsigned long long)n, s->n_bytes, MAX_HEADER_BYTES);
     }
     s->header_bytes = (size_t)n;
@@ -596,8 +600,8 @@ static int compare_for_writing(const void *a, const void *b)
     return bx != by ? (bx > by ? -1 : 1) : strcmp(x->name, y->name);
 }
 
-static dt_status make_header(const dt_st_tensor *const *t, uint32_t n, const char *const (*metadata)[2], uint32_t n_pairs,
-                             dt_str *out)
+static dt_status make_header(const dt_st_tensor *const *t, uint32_t n, const char *const (*metadata)[2],
+                             uint32_t n_pairs, dt_str *out)
 {
     dt_json_out o = {.s = out};
     dt_json_obj(&o, NULL);
@@ -697,7 +701,11 @@ dt_status dt_safetensors_write(const char *path, const dt_st_tensor *t, uint32_t
         return DT_FAIL(DT_EINVAL, "path %s is too long (limit %d bytes)", path, PATH_MAX - 1);
     }
     const char *slash = strrchr(path, '/');
-    snprintf(parent, sizeof(parent), "%.*s", slash == NULL ? 1 : slash == path ? 1 : (int)(slash - path), slash == NULL ? "." : path);
+    snprintf(parent, sizeof(parent), "%.*s",
+             slash == NULL   ? 1
+             : slash == path ? 1
+                             : (int)(slash - path),
+             slash == NULL ? "." : path);
     (void)unlink(temp);
     file_sink f = {.path = temp};
     DT_TRY(dt_fs_create(temp, &f.fd));

@@ -3,7 +3,7 @@
  * Saving and pruning checkpoints. See checkpoint.h.
  */
 #ifdef HAVE_CONFIG_H
-#include "config.h"
+#    include "config.h"
 #endif
 
 #include "checkpoint/checkpoint.h"
@@ -274,8 +274,8 @@ static dt_status check_space(const dt_ckpt_save_desc *d, const char *folder)
     }
     one = (uint64_t)fs.f_frsize;
     if (fs.f_bavail < need / one) {
-        return DT_FAIL(DT_EIO, "%s has %llu MiB free, a checkpoint needs %llu: free space or choose another --run-dir", folder,
-                       (unsigned long long)(fs.f_bavail * one >> 20), (unsigned long long)(need >> 20));
+        return DT_FAIL(DT_EIO, "%s has %llu MiB free, a checkpoint needs %llu: free space or choose another --run-dir",
+                       folder, (unsigned long long)(fs.f_bavail * one >> 20), (unsigned long long)(need >> 20));
     }
     return DT_OK;
 }

@@ -3,7 +3,7 @@
  * The common part of every communicator, and the one of a single rank. See comm.h.
  */
 #ifdef HAVE_CONFIG_H
-#include "config.h"
+#    include "config.h"
 #endif
 
 #include "collective/comm_impl.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Communicator: one face over null (one rank), sim (R virtual ranks, one thread each, in this process), and later mpi and
- * nccl. Only data moves here; arithmetic on gradients is the tree's (tree.h), so that results never depend on a library's
- * order of summation. Every call is collective: all ranks, same order, same byte counts. A rank that fails or leaves
- * wakes the others with DT_EPEER naming it; a call that does not match the others' is DT_ECOMM naming both; nobody waits
- * longer than timeout_s.
+ * Communicator: one face over null (one rank), sim (R virtual ranks, one thread each, in this process), and later mpi
+ * and nccl. Only data moves here; arithmetic on gradients is the tree's (tree.h), so that results never depend on a
+ * library's order of summation. Every call is collective: all ranks, same order, same byte counts. A rank that fails or
+ * leaves wakes the others with DT_EPEER naming it; a call that does not match the others' is DT_ECOMM naming both;
+ * nobody waits longer than timeout_s. What has failed once stays failed.
  * Threads: one thread per rank uses its communicator.
  */
 #ifndef DTRAIN_CORE_COLLECTIVE_COMM_H
@@ -27,7 +27,7 @@ dt_status dt_comm_all_gather(dt_comm *c, const void *mine, size_t bytes, void *a
 dt_status dt_comm_exchange(dt_comm *c, uint32_t peer, const void *mine, void *theirs, size_t bytes) DT_NODISCARD;
 dt_status dt_comm_broadcast(dt_comm *c, uint32_t root, void *data, size_t bytes) DT_NODISCARD;
 dt_status dt_comm_barrier(dt_comm *c) DT_NODISCARD;
-/* The worst status of all ranks (most negative), on all ranks; a rank that brought a better one gets a record naming the
+/* The worst status of all ranks (the least), on all ranks; a rank that brought a better one gets a record naming the
  * rank that failed. DT_ECOMM or DT_EPEER when agreement itself fails. */
 dt_status dt_comm_agree(dt_comm *c, dt_status mine);
 /* This rank will make no more calls; others that wait for it get DT_EPEER with why. */

@@ -8,7 +8,7 @@
  * A hub that failed stays failed, with one reason for everybody.
  */
 #ifdef HAVE_CONFIG_H
-#include "config.h"
+#    include "config.h"
 #endif
 
 #include "collective/comm_impl.h"
@@ -81,7 +81,8 @@ static void describe(const sim_hub *h, uint32_t rank, char out[96])
         snprintf(out, 96, "rank %u called all_gather of %zu bytes", rank, call->bytes);
         break;
     default:
-        snprintf(out, 96, "rank %u called %s of %zu bytes with rank %u", rank, op_names[call->op], call->bytes, call->other);
+        snprintf(out, 96, "rank %u called %s of %zu bytes with rank %u", rank, op_names[call->op], call->bytes,
+                 call->other);
         break;
     }
 }
@@ -121,8 +122,8 @@ static void time_out(sim_hub *h, uint32_t rank)
         }
     }
     char why[400];
-    snprintf(why, sizeof(why), "collective %llu: %s and waited %g s in vain for rank%s", (unsigned long long)h->sequence + 1,
-             mine, h->timeout_s, dt_str_text(&missing));
+    snprintf(why, sizeof(why), "collective %llu: %s and waited %g s in vain for rank%s",
+             (unsigned long long)h->sequence + 1, mine, h->timeout_s, dt_str_text(&missing));
     dt_str_fini(&missing);
     hub_fail(h, DT_ECOMM, why);
 }
@@ -237,7 +238,8 @@ static void sim_abandon(dt_comm *c, const char *why)
 {
     sim_hub *h = sim_of(c)->hub;
     char text[400];
-    snprintf(text, sizeof(text), "rank %u left: %s", c->rank, why != NULL && why[0] != '\0' ? why : "it gave no reason");
+    snprintf(text, sizeof(text), "rank %u left: %s", c->rank,
+             why != NULL && why[0] != '\0' ? why : "it gave no reason");
     pthread_mutex_lock(&h->lock);
     sim_of(c)->has_left = true;
     hub_fail(h, DT_EPEER, text);
@@ -296,15 +298,16 @@ dt_status dt_comm_sim(uint32_t ranks, double timeout_s, dt_comm **out)
     static const dt_comm_ops ops = {"sim",       sim_all_gather, sim_exchange, sim_broadcast,
                                     sim_barrier, sim_abandon,    sim_destroy};
     if (ranks == 0 || ranks > 1024 || !(timeout_s > 0)) {
-        return DT_FAIL(DT_EINVAL, "sim communicator with %u ranks (1 to 1024) and a time limit of %g s (above 0)", ranks,
-                       timeout_s);
+        return DT_FAIL(DT_EINVAL, "sim communicator with %u ranks (1 to 1024) and a time limit of %g s (above 0)",
+                       ranks, timeout_s);
     }
     sim_hub *h = NULL;
     DT_TRY(hub_create(ranks, timeout_s, &h));
     dt_status st = DT_OK;
     for (uint32_t r = 0; r < ranks && st == DT_OK; r++) {
         sim_comm *s = dt_alloc(sizeof(*s));
-        st = s == NULL ? DT_FAIL(DT_ENOMEM, "out of memory for virtual rank %u", r) : dt_comm_init(&s->common, &ops, r, ranks);
+        st = s == NULL ? DT_FAIL(DT_ENOMEM, "out of memory for virtual rank %u", r)
+                       : dt_comm_init(&s->common, &ops, r, ranks);
         if (st != DT_OK) {
             dt_free(s);
             break;

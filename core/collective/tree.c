@@ -6,7 +6,7 @@
  * root, and the sibling of slot k is k ^ 1.
  */
 #ifdef HAVE_CONFIG_H
-#include "config.h"
+#    include "config.h"
 #endif
 
 #include "collective/tree.h"
@@ -71,8 +71,8 @@ dt_status dt_tree_create(uint32_t leaves, uint32_t ranks, uint32_t rank, dt_tree
         return DT_FAIL(DT_EINVAL, "%u leaves (shards): want a power of two from 1 to %d", leaves, DT_TREE_MAX_LEAVES);
     }
     if (ranks == 0 || ranks > leaves || rank >= ranks) {
-        return DT_FAIL(DT_EINVAL, "rank %u of %u ranks over %u leaves (shards): want at most one rank a leaf", rank, ranks,
-                       leaves);
+        return DT_FAIL(DT_EINVAL, "rank %u of %u ranks over %u leaves (shards): want at most one rank a leaf", rank,
+                       ranks, leaves);
     }
     dt_tree *t = dt_alloc(sizeof(*t));
     if (t == NULL) {
@@ -165,7 +165,7 @@ static dt_status check_comm(const dt_tree *t, const dt_comm *c)
     return DT_OK;
 }
 
-/* dst += src. Of two numbers a + b and b + a are the same bits, so that each side of an exchange may add in its place. */
+/* dst += src. a + b and b + a are the same bits, so that each side of an exchange may add in its place. */
 static void add(float *restrict dst, const float *restrict src, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -205,7 +205,8 @@ static void reduce_parts(part *parts, uint32_t n_parts, size_t n)
 }
 
 /* Any number of ranks: everybody gets everybody's nodes, a chunk at a time, and finishes the tree. */
-static dt_status reduce_gathered(dt_tree *t, dt_comm *c, size_t count, const dt_tree_node *mine, uint32_t n_mine, float *out)
+static dt_status reduce_gathered(dt_tree *t, dt_comm *c, size_t count, const dt_tree_node *mine, uint32_t n_mine,
+                                 float *out)
 {
     dt_tree_node nodes[DT_TREE_MAX_LEAVES];
     uint32_t n_most = 0;
@@ -246,7 +247,8 @@ dt_status dt_tree_reduce(dt_tree *t, dt_comm *c, int64_t count, float *scratch, 
     dt_tree_node mine[DT_TREE_MAX_LEAVES], want[DT_TREE_MAX_LEAVES];
     const uint32_t n_mine = dt_tree_nodes(t, mine), n_want = cover_of_rank(t, t->rank, want);
     if (n_mine != n_want) {
-        return DT_FAIL(DT_EINVAL, "reduction before all leaves are in: %u of %u sums of rank %u", n_mine, n_want, t->rank);
+        return DT_FAIL(DT_EINVAL, "reduction before all leaves are in: %u of %u sums of rank %u", n_mine, n_want,
+                       t->rank);
     }
     float *sum = mine[0].value;
     if (t->ranks > 1 && is_power_of_two(t->ranks)) {
@@ -265,14 +267,16 @@ dt_status dt_tree_reduce_f64(dt_tree *t, dt_comm *c, const double *mine, uint32_
         return DT_OK;
     }
     /* leaves are few and so are their numbers: everybody gets all of them and adds level by level */
-    const uint32_t n_mine = dt_tree_leaf_begin(t->leaves, t->ranks, t->rank + 1) - dt_tree_leaf_begin(t->leaves, t->ranks, t->rank);
+    const uint32_t n_mine =
+        dt_tree_leaf_begin(t->leaves, t->ranks, t->rank + 1) - dt_tree_leaf_begin(t->leaves, t->ranks, t->rank);
     const size_t n_most = (t->leaves + t->ranks - 1) / t->ranks, per_rank = n_most * n;
     DT_TRY(want_room(t, ((t->ranks + (size_t)1) * per_rank + (size_t)t->leaves * n) * sizeof(double)));
     double *sent = t->room, *all = sent + per_rank, *sum = all + t->ranks * per_rank;
     memcpy(sent, mine, (size_t)n_mine * n * sizeof(double));
     DT_TRY(dt_comm_all_gather(c, sent, per_rank * sizeof(double), all));
     for (uint32_t r = 0; r < t->ranks; r++) {
-        const uint32_t begin = dt_tree_leaf_begin(t->leaves, t->ranks, r), end = dt_tree_leaf_begin(t->leaves, t->ranks, r + 1);
+        const uint32_t begin = dt_tree_leaf_begin(t->leaves, t->ranks, r),
+                       end = dt_tree_leaf_begin(t->leaves, t->ranks, r + 1);
         memcpy(sum + (size_t)begin * n, all + r * per_rank, (size_t)(end - begin) * n * sizeof(double));
     }
     for (uint32_t width = t->leaves / 2; width > 0; width /= 2) {

@@ -97,9 +97,10 @@ static void test_try_passes_failures_only(void **state)
 static void test_every_code_has_a_name(void **state)
 {
     (void)state;
-    static const dt_status codes[] = {
-        DT_OK,     DT_DONE, DT_AGAIN, DT_EINVAL,       DT_ECONFIG, DT_ESHAPE,      DT_ENOTFOUND, DT_EABI,  DT_EDATA,
-        DT_ENOMEM, DT_EIO,  DT_ECUDA, DT_EUNSUPPORTED, DT_EPLUGIN, DT_EINTERRUPTED, DT_ECOMM,    DT_EPEER, DT_EDIVERGED};
+    static const dt_status codes[] = {DT_OK,     DT_DONE,      DT_AGAIN,        DT_EINVAL,  DT_ECONFIG,
+                                      DT_ESHAPE, DT_ENOTFOUND, DT_EABI,         DT_EDATA,   DT_ENOMEM,
+                                      DT_EIO,    DT_ECUDA,     DT_EUNSUPPORTED, DT_EPLUGIN, DT_EINTERRUPTED,
+                                      DT_ECOMM,  DT_EPEER,     DT_EDIVERGED};
     for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
         assert_string_not_equal(dt_status_name(codes[i]), "DT_?");
         assert_string_not_equal(dt_status_text(codes[i]), "unknown status");

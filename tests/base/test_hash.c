@@ -87,7 +87,7 @@ static void test_crc32c(void **state)
     static const struct {
         size_t bytes;
         uint32_t want;
-    } rows[] = {{0, 0},           {1, 0x86b737ba},  {3, 0xea2e826f},  {7, 0xf8078c71},    {8, 0x0e9db014},
+    } rows[] = {{0, 0},           {1, 0x86b737ba},  {3, 0xea2e826f},  {7, 0xf8078c71},   {8, 0x0e9db014},
                 {31, 0x1b063d5a}, {33, 0x84f0e4cf}, {64, 0x9eb01d51}, {1000, 0x8dba050d}};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         assert_int_equal(dt_crc32c(0, buf, rows[i].bytes), rows[i].want);
@@ -108,12 +108,12 @@ static void test_hash64(void **state)
         size_t bytes;
         uint64_t want0, want1; /* seeds 0 and 2654435761 */
     } rows[] = {
-        {0, 0xef46db3751d8e999, 0xac75fda2929b17ef},  {1, 0xa96c7f0ce858bbb7, 0x84e535b36672440d},
-        {3, 0xbed43740ee6332bb, 0xb77b485431ce5d},    {4, 0xfa212ae44b3bb23d, 0x60492c4bfcb70cac},
-        {7, 0x2744460dd675d2c0, 0xcdf83b729545b016},  {8, 0x994b676b71ce94dd, 0xf424edebfea8d23f},
-        {31, 0x6711d55e306b5d8f, 0xfa1259cc8b20eb58}, {32, 0x7f7b8e3bc5d6e25, 0x920f3e10a5db09c6},
-        {33, 0x9f85eeb4e1cbe9f, 0x3d805e8712cb4890},  {63, 0xb7c9968c066cb6a5, 0x184bc5097530bb9a},
-        {64, 0x50d4159a0411632e, 0x94667e10d68b3991}, {100, 0x9ddada11d3dc2d8f, 0x5766be6782b96389},
+        {0, 0xef46db3751d8e999, 0xac75fda2929b17ef},   {1, 0xa96c7f0ce858bbb7, 0x84e535b36672440d},
+        {3, 0xbed43740ee6332bb, 0xb77b485431ce5d},     {4, 0xfa212ae44b3bb23d, 0x60492c4bfcb70cac},
+        {7, 0x2744460dd675d2c0, 0xcdf83b729545b016},   {8, 0x994b676b71ce94dd, 0xf424edebfea8d23f},
+        {31, 0x6711d55e306b5d8f, 0xfa1259cc8b20eb58},  {32, 0x7f7b8e3bc5d6e25, 0x920f3e10a5db09c6},
+        {33, 0x9f85eeb4e1cbe9f, 0x3d805e8712cb4890},   {63, 0xb7c9968c066cb6a5, 0x184bc5097530bb9a},
+        {64, 0x50d4159a0411632e, 0x94667e10d68b3991},  {100, 0x9ddada11d3dc2d8f, 0x5766be6782b96389},
         {1000, 0xbf0bdbcc82eb373, 0xb43e358553049780},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -141,9 +141,12 @@ int main(void)
         buf[i] = (uint8_t)(i * 131 + 7);
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_sha256, plain),  cmocka_unit_test_setup(test_sha256, fast),
-        cmocka_unit_test_setup(test_crc32c, plain),  cmocka_unit_test_setup(test_crc32c, fast),
-        cmocka_unit_test(test_hash64),               cmocka_unit_test(test_every_bit_counts),
+        cmocka_unit_test_setup(test_sha256, plain),
+        cmocka_unit_test_setup(test_sha256, fast),
+        cmocka_unit_test_setup(test_crc32c, plain),
+        cmocka_unit_test_setup(test_crc32c, fast),
+        cmocka_unit_test(test_hash64),
+        cmocka_unit_test(test_every_bit_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -152,10 +152,18 @@ static void test_strings(void **state)
     expect_refusal("\"a\nb\"", "in:1:3: a control character must be escaped");
     expect_refusal_n("\"a\0b\"", 5, "a control character must be escaped");
     /* UTF-8: overlong, surrogate, too large, cut, stray continuation */
-    static const char *const bad[] = {"\"\xC0\x80\"",         "\"\xC1\xBF\"",         "\"\xE0\x80\x80\"",
-                                      "\"\xED\xA0\x80\"",     "\"\xF4\x90\x80\x80\"", "\"\xF0\x80\x80\x80\"",
-                                      "\"\xF8\x88\x80\x80\"", "\"\x80\"",             "\"\xE2\x82\"",
-                                      "\"\xC3\"",             "\"\xFF\"",             "\"\xF0\x9F\x98"};
+    static const char *const bad[] = {"\"\xC0\x80\"",
+                                      "\"\xC1\xBF\"",
+                                      "\"\xE0\x80\x80\"",
+                                      "\"\xED\xA0\x80\"",
+                                      "\"\xF4\x90\x80\x80\"",
+                                      "\"\xF0\x80\x80\x80\"",
+                                      "\"\xF8\x88\x80\x80\"",
+                                      "\"\x80\"",
+                                      "\"\xE2\x82\"",
+                                      "\"\xC3\"",
+                                      "\"\xFF\"",
+                                      "\"\xF0\x9F\x98"};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         expect_refusal(bad[i], "not valid UTF-8");
     }
@@ -215,7 +223,8 @@ static void test_number_syntax(void **state)
                   "[ #0 #0 #1 #-1 #9223372036854775807 #-9223372036854775808 ] ");
     expect_tokens("[9223372036854775808,1e2,1E+2,1.0,12.5e-1]", "[ #9.2233720368547758e+18 #100 #100 #1 #1.25 ] ");
     expect_tokens("[1e-400,0e999999999999]", "[ #0 #0 ] ");
-    static const char *const bad[] = {"01", "-01", "00", "-", "+1", ".5", "1.", "1.e3", "1e", "1e+", "-a", "0x10", "1.2.3", "--1", "1e1.5"};
+    static const char *const bad[] = {"01", "-01", "00", "-",    "+1",    ".5",  "1.",   "1.e3",
+                                      "1e", "1e+", "-a", "0x10", "1.2.3", "--1", "1e1.5"};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         expect_refusal(bad[i], "in:1:");
     }
@@ -240,11 +249,30 @@ static void expect_strtod(const char *text)
 static void test_numbers_are_rounded_exactly(void **state)
 {
     (void)state;
-    static const char *const hard[] = {
-        "0.1", "0.3", "2.2250738585072011e-308", "2.2250738585072014e-308", "4.9406564584124654e-324", "1.7976931348623157e308",
-        "9007199254740993", "9007199254740992.5", "9007199254740993.0000000000000001", "6.02214076e23", "1e23", "8.5e22", "-0.0", "123456789012345678901234567890", "0.000000000000000000000000000000000000000000001",
-        "1.00000000000000011102230246251565404236316680908203125", "1.00000000000000011102230246251565404236316680908203124", "1.00000000000000011102230246251565404236316680908203126",
-        "9214843084008499", "0.500000000000000166533453693773481063544750213623046875", "3.518437208883201171875e13", "36028797018963964", "36028797018963966", "36028797018963972.0"};
+    static const char *const hard[] = {"0.1",
+                                       "0.3",
+                                       "2.2250738585072011e-308",
+                                       "2.2250738585072014e-308",
+                                       "4.9406564584124654e-324",
+                                       "1.7976931348623157e308",
+                                       "9007199254740993",
+                                       "9007199254740992.5",
+                                       "9007199254740993.0000000000000001",
+                                       "6.02214076e23",
+                                       "1e23",
+                                       "8.5e22",
+                                       "-0.0",
+                                       "123456789012345678901234567890",
+                                       "0.000000000000000000000000000000000000000000001",
+                                       "1.00000000000000011102230246251565404236316680908203125",
+                                       "1.00000000000000011102230246251565404236316680908203124",
+                                       "1.00000000000000011102230246251565404236316680908203126",
+                                       "9214843084008499",
+                                       "0.500000000000000166533453693773481063544750213623046875",
+                                       "3.518437208883201171875e13",
+                                       "36028797018963964",
+                                       "36028797018963966",
+                                       "36028797018963972.0"};
     for (size_t i = 0; i < sizeof(hard) / sizeof(hard[0]); i++) {
         expect_strtod(hard[i]);
     }
@@ -258,8 +286,8 @@ static void test_numbers_are_rounded_exactly(void **state)
         for (uint32_t d = 0; d < r[2] % 19 + 1; d++) {
             power *= 10;
         }
-        snprintf(text, sizeof(text), "%s%llu.%03ue%d", r[3] & 1 ? "-" : "", (unsigned long long)(bits % power), r[2] >> 20 & 511,
-                 (int)(r[3] >> 8) % 60 - 30);
+        snprintf(text, sizeof(text), "%s%llu.%03ue%d", r[3] & 1 ? "-" : "", (unsigned long long)(bits % power),
+                 r[2] >> 20 & 511, (int)(r[3] >> 8) % 60 - 30);
         expect_strtod(text);
         double v = ldexp((double)(bits >> 11), (int)(r[3] % 80) - 70);
         snprintf(text, sizeof(text), "%.17g", v);
@@ -409,7 +437,8 @@ static void test_source_errors_come_through(void **state)
 static void test_cut_and_changed_documents(void **state)
 {
     (void)state;
-    const char *text = "{\"samples\":[{\"id\":\"s\\u00e90\",\"t\":-1.5e-3,\"v\":[true,null,12345678901234567890]}],\"\xE2\x82\xAC\":\"\\ud83d\\ude00\"}";
+    const char *text = "{\"samples\":[{\"id\":\"s\\u00e90\",\"t\":-1.5e-3,\"v\":[true,null,12345678901234567890]}],"
+                       "\"\xE2\x82\xAC\":\"\\ud83d\\ude00\"}";
     const size_t bytes = strlen(text);
     dt_str out = {0};
     for (size_t n = 0; n < bytes; n++) {
@@ -448,8 +477,9 @@ static void test_writer(void **state)
     dt_json_bool(&o, "last", false);
     dt_json_end(&o, '}');
     assert_int_equal(dt_str_status(&s), DT_OK);
-    assert_string_equal(s.text, "{\"na\\\"me\":\"a\\\\b\\n\\t\\u0001\xC3\xA9\xEF\xBF\xBDz\",\"list\":[-9223372036854775808,0.1,-5,"
-                                "null,null,true,null,{}],\"last\":false}");
+    assert_string_equal(
+        s.text, "{\"na\\\"me\":\"a\\\\b\\n\\t\\u0001\xC3\xA9\xEF\xBF\xBDz\",\"list\":[-9223372036854775808,0.1,-5,"
+                "null,null,true,null,{}],\"last\":false}");
     dt_str_fini(&s);
 }
 
@@ -457,7 +487,8 @@ static void test_written_doubles_read_back(void **state)
 {
     (void)state;
     (void)setlocale(LC_ALL, "de_DE.UTF-8"); /* where installed: a comma must not appear */
-    static const double special[] = {0.0, -0.0, 1e308, 5e-324, 2.2250738585072014e-308, 0.3, 1.0 / 3, 123456789.125, 1e21};
+    static const double special[] = {0.0, -0.0,    1e308,         5e-324, 2.2250738585072014e-308,
+                                     0.3, 1.0 / 3, 123456789.125, 1e21};
     const dt_rng_key key = {.seed = 8};
     for (uint64_t i = 0; i < 5000; i++) {
         uint32_t r[4];

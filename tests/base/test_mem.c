@@ -148,8 +148,9 @@ static void count_warning(void *user, int level, const char *line)
 static void test_bad_specifications_are_named_and_ignored(void **state)
 {
     (void)state;
-    static const char *const bad[] = {"alloc", "alloc:", ":3", "alloc:0", "alloc:x", "alloc:1?", "alloc:1+!",
-                                      "a-name-that-is-far-too-long-for-any-fault-point-at-all:1"};
+    static const char *const bad[] = {
+        "alloc",   "alloc:",   ":3",        "alloc:0",
+        "alloc:x", "alloc:1?", "alloc:1+!", "a-name-that-is-far-too-long-for-any-fault-point-at-all:1"};
     dt_log_level_set(-1);
     dt_log_sink_set(count_warning, NULL);
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {

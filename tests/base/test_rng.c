@@ -37,7 +37,8 @@ static void test_known_answers(void **state)
 static void test_block_is_what_the_header_says(void **state)
 {
     (void)state;
-    const dt_rng_key key = {.seed = 0x1122334455667788, .phase = 3, .op = 9, .step = 0x500000006, .sample = 0x700000008};
+    const dt_rng_key key = {
+        .seed = 0x1122334455667788, .phase = 3, .op = 9, .step = 0x500000006, .sample = 0x700000008};
     uint32_t k[4], want[4], got[4];
     dt_philox4x32((const uint32_t[2]){0x55667788, 0x11223344}, (const uint32_t[4]){3, 9, 6, 5}, k);
     dt_philox4x32(k, (const uint32_t[4]){2, 1, k[2] ^ 8, k[3] ^ 7}, want);

@@ -107,8 +107,19 @@ static void test_integers(void **state)
     assert_true(dt_parse_i64("9223372036854775807", &v) && v == INT64_MAX);
     assert_true(dt_parse_i64("-9223372036854775808", &v) && v == INT64_MIN);
     v = 5;
-    static const char *const bad[] = {"", "-", "+-1", "1 ", " 1", "1.0", "0x", "1e3", "9223372036854775808",
-                                      "-9223372036854775809", "99999999999999999999999", "a", "0xg"};
+    static const char *const bad[] = {"",
+                                      "-",
+                                      "+-1",
+                                      "1 ",
+                                      " 1",
+                                      "1.0",
+                                      "0x",
+                                      "1e3",
+                                      "9223372036854775808",
+                                      "-9223372036854775809",
+                                      "99999999999999999999999",
+                                      "a",
+                                      "0xg"};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         assert_false(dt_parse_i64(bad[i], &v));
     }
@@ -125,7 +136,8 @@ static void test_floats(void **state)
     assert_true(dt_parse_f64("5", &v) && v == 5);
     assert_true(dt_parse_f64(".5", &v) && v == 0.5);
     v = 3;
-    static const char *const bad[] = {"", "nan", "inf", "-inf", "1,5", " 1", "1 ", "0x10", "1e999", "e", "1e", "--1", "."};
+    static const char *const bad[] = {"",     "nan",   "inf", "-inf", "1,5", " 1", "1 ",
+                                      "0x10", "1e999", "e",   "1e",   "--1", "."};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         assert_false(dt_parse_f64(bad[i], &v));
     }
@@ -135,8 +147,8 @@ static void test_floats(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_growing),     cmocka_unit_test(test_out_of_memory_sticks),
-        cmocka_unit_test(test_glob),        cmocka_unit_test(test_edit_distance),
+        cmocka_unit_test(test_growing),      cmocka_unit_test(test_out_of_memory_sticks),
+        cmocka_unit_test(test_glob),         cmocka_unit_test(test_edit_distance),
         cmocka_unit_test(test_did_you_mean), cmocka_unit_test(test_integers),
         cmocka_unit_test(test_floats),
     };

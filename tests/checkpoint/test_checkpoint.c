@@ -48,7 +48,8 @@ static void state_at(uint64_t step, run_state *r)
     for (int i = 0; i < N_B; i++) {
         r->b[i] = -(float)i - (float)step;
     }
-    snprintf(r->state, sizeof(r->state), "{\"step\":%llu,\"position\":%llu}", (unsigned long long)step, (unsigned long long)step * 64);
+    snprintf(r->state, sizeof(r->state), "{\"step\":%llu,\"position\":%llu}", (unsigned long long)step,
+             (unsigned long long)step * 64);
     snprintf(r->blob, sizeof(r->blob), "blob of step %llu", (unsigned long long)step);
 }
 
@@ -63,11 +64,28 @@ static dt_status save_step(uint64_t step, dt_ckpt_info *info_p)
     const dt_ckpt_tensor model[] = {{"world.w", dim_w, 2, r.w}, {"perception.b", dim_b, 1, r.b}};
     const dt_ckpt_tensor optim[] = {{"m.world.w", dim_w, 2, r.m}, {"v.world.w", dim_w, 2, r.v}};
     const dt_ckpt_blob blob = {.name = "phase1_world_model", .version = 3, .data = r.blob, .bytes = strlen(r.blob)};
-    dt_ckpt_save_desc d = {.run_dir = run_dir, .model = model, .optim = optim, .n_model = 2, .n_optim = 2, .n_blobs = 1,
-                           .state_json = r.state, .blobs = &blob, .config = "seed = 42;\n"};
-    d.info = (dt_ckpt_info){.run = "demo-1", .phase = "phase1_world_model", .config_hash = "c0ffee", .build = "0.1.0",
-                            .metric_name = "loss", .metric = metric, .step = step, .epoch = step / 10, .phase_index = 1,
-                            .leaves = 8, .ranks = 2, .phase_end = is_phase_end, .n_plugins = 1};
+    dt_ckpt_save_desc d = {.run_dir = run_dir,
+                           .model = model,
+                           .optim = optim,
+                           .n_model = 2,
+                           .n_optim = 2,
+                           .n_blobs = 1,
+                           .state_json = r.state,
+                           .blobs = &blob,
+                           .config = "seed = 42;\n"};
+    d.info = (dt_ckpt_info){.run = "demo-1",
+                            .phase = "phase1_world_model",
+                            .config_hash = "c0ffee",
+                            .build = "0.1.0",
+                            .metric_name = "loss",
+                            .metric = metric,
+                            .step = step,
+                            .epoch = step / 10,
+                            .phase_index = 1,
+                            .leaves = 8,
+                            .ranks = 2,
+                            .phase_end = is_phase_end,
+                            .n_plugins = 1};
     d.info.plugins[0] = (dt_ckpt_plugin){"phase1_world_model", "1.0.0", "1.0"};
     return dt_ckpt_save(&d, info_p);
 }
@@ -86,9 +104,10 @@ static bool is_state_of(const dt_ckpt *c, uint64_t step)
     return dt_ckpt_info_get(c)->step == step && dt_ckpt_load_model(c, model, 2, DT_LOAD_EXACT) == DT_OK &&
            dt_ckpt_load_optim(c, optim, 2, DT_LOAD_EXACT) == DT_OK && memcmp(want.w, got.w, sizeof(want.w)) == 0 &&
            memcmp(want.b, got.b, sizeof(want.b)) == 0 && memcmp(want.m, got.m, sizeof(want.m)) == 0 &&
-           memcmp(want.v, got.v, sizeof(want.v)) == 0 && bytes == strlen(want.state) && memcmp(state, want.state, bytes) == 0 &&
-           config_bytes == 11 && memcmp(config, "seed = 42;\n", 11) == 0 && dt_ckpt_blob_find(c, "phase1_world_model", &blob) &&
-           blob.version == 3 && blob.bytes == strlen(want.blob) && memcmp(blob.data, want.blob, blob.bytes) == 0;
+           memcmp(want.v, got.v, sizeof(want.v)) == 0 && bytes == strlen(want.state) &&
+           memcmp(state, want.state, bytes) == 0 && config_bytes == 11 && memcmp(config, "seed = 42;\n", 11) == 0 &&
+           dt_ckpt_blob_find(c, "phase1_world_model", &blob) && blob.version == 3 && blob.bytes == strlen(want.blob) &&
+           memcmp(blob.data, want.blob, blob.bytes) == 0;
 }
 
 /* Which step loads from the run, checked to be whole; 0 when none does. */
@@ -152,8 +171,13 @@ static void test_what_was_saved_comes_back(void **state)
     assert_int_equal(save_step(5, &info), DT_OK);
     assert_int_equal(save_step(12, &info), DT_OK);
     assert_true(strstr(info.path, "/checkpoints/step-000000000012") != NULL);
-    static const char *const files[] = {"COMMIT", "MANIFEST.json", "config.cfg", "model.safetensors", "optim.safetensors",
-                                        "plugin-phase1_world_model.bin", "state.json"};
+    static const char *const files[] = {"COMMIT",
+                                        "MANIFEST.json",
+                                        "config.cfg",
+                                        "model.safetensors",
+                                        "optim.safetensors",
+                                        "plugin-phase1_world_model.bin",
+                                        "state.json"};
     char **names = NULL;
     size_t n = 0;
     assert_int_equal(dt_fs_list(info.path, &names, &n), DT_OK);
@@ -169,7 +193,8 @@ static void test_what_was_saved_comes_back(void **state)
     dt_free(hint);
 
     /* by run, by folder, by step, with a slash at the end */
-    static const char *const ways[] = {"", "/", "/checkpoints", "/checkpoints/step-000000000012", "/checkpoints/step-000000000012/"};
+    static const char *const ways[] = {"", "/", "/checkpoints", "/checkpoints/step-000000000012",
+                                       "/checkpoints/step-000000000012/"};
     for (size_t i = 0; i < 5; i++) {
         dt_ckpt *c = NULL;
         char path[512];
@@ -184,7 +209,8 @@ static void test_what_was_saved_comes_back(void **state)
         assert_string_equal(got->plugins[0].version, "1.0.0");
         assert_string_equal(got->state_hash, info.state_hash);
         assert_string_equal(got->weights_hash, info.weights_hash);
-        assert_true(got->metric == 1 && got->epoch == 1 && got->phase_index == 1 && got->leaves == 8 && got->ranks == 2);
+        assert_true(got->metric == 1 && got->epoch == 1 && got->phase_index == 1 && got->leaves == 8 &&
+                    got->ranks == 2);
         assert_true(got->bytes == info.bytes && got->bytes > 500 && got->n_plugins == 1 && !got->phase_end);
         dt_ckpt_blob blob;
         assert_false(dt_ckpt_blob_find(c, "other", &blob));
@@ -349,8 +375,10 @@ static void test_renamed_folders_and_other_formats_are_refused(void **state)
         {"{\"format\":\"dtrain-checkpoint\",\"version\":2}", "checkpoint format 2, this dtrain reads format 1"},
         {"{}", "needs version and files"},
         {"[]", "must be an object"},
-        {"{\"version\":1,\"files\":[{\"name\":\"../x\",\"bytes\":0,\"sha256\":\"\",\"crc32c\":[]}]}", "is no plain file name"},
-        {"{\"version\":1,\"files\":[{\"name\":\"x\",\"bytes\":5,\"sha256\":\"\",\"crc32c\":[]}]}", "0 checksums for 5 bytes"},
+        {"{\"version\":1,\"files\":[{\"name\":\"../x\",\"bytes\":0,\"sha256\":\"\",\"crc32c\":[]}]}",
+         "is no plain file name"},
+        {"{\"version\":1,\"files\":[{\"name\":\"x\",\"bytes\":5,\"sha256\":\"\",\"crc32c\":[]}]}",
+         "0 checksums for 5 bytes"},
         {"{\"version\":1,\"files\":[{\"crc32c\":[\"12\"]}]}", "8 hexadecimal digits"},
         {"{\"version\":1,\"step\":-1}", "step must be a whole number"},
         {"{\"version\":1,\"leaves\":4294967296}", "leaves must be a whole number from 0 to 4294967295"},
@@ -408,7 +436,8 @@ static void test_files_above_a_chunk(void **state)
         x[i] = (float)i * 0.5f;
     }
     const dt_ckpt_tensor t = {"big", dim, 1, x}, got = {"big", dim, 1, back};
-    const dt_ckpt_save_desc d = {.run_dir = run_dir, .info = {.step = 4}, .model = &t, .n_model = 1, .state_json = "{}"};
+    const dt_ckpt_save_desc d = {
+        .run_dir = run_dir, .info = {.step = 4}, .model = &t, .n_model = 1, .state_json = "{}"};
     assert_int_equal(dt_ckpt_save(&d, NULL), DT_OK);
     dt_ckpt *c = NULL;
     assert_int_equal(dt_ckpt_open(run_dir, false, NULL, &c), DT_OK);
@@ -438,13 +467,18 @@ static void test_pruning(void **state)
         is_phase_end = step == 4;
         assert_int_equal(save_step(step, NULL), DT_OK);
     }
-    assert_int_equal(unlink(in_run("step-000000000005/COMMIT")), 0);      /* damaged: for the loader to move */
+    assert_int_equal(unlink(in_run("step-000000000005/COMMIT")), 0);        /* damaged: for the loader to move */
     assert_int_equal(mkdir(in_run("step-000000000003.tmp.12-3"), 0777), 0); /* crashed saves and prunings */
     assert_int_equal(mkdir(in_run("trash.step-000000000001.5"), 0777), 0);
     const dt_ckpt_keep keep = {.last = 2, .best = 2, .best_is_max = false};
     assert_int_equal(dt_ckpt_prune(run_dir, &keep), DT_OK);
-    static const char *const want[] = {"LATEST", "step-000000000002", "step-000000000003", "step-000000000004",
-                                       "step-000000000005", "step-000000000008", "step-000000000009"};
+    static const char *const want[] = {"LATEST",
+                                       "step-000000000002",
+                                       "step-000000000003",
+                                       "step-000000000004",
+                                       "step-000000000005",
+                                       "step-000000000008",
+                                       "step-000000000009"};
     char **names = NULL;
     size_t n = 0;
     assert_int_equal(dt_fs_list(in_run(""), &names, &n), DT_OK);
@@ -712,7 +746,11 @@ static void test_files_of_two_checkpoints_do_not_mix(void **state)
     (void)state;
     assert_int_equal(save_step(1, NULL), DT_OK);
     assert_int_equal(save_step(2, NULL), DT_OK);
-    static const char *const files[] = {"COMMIT", "MANIFEST.json", "model.safetensors", "optim.safetensors", "state.json",
+    static const char *const files[] = {"COMMIT",
+                                        "MANIFEST.json",
+                                        "model.safetensors",
+                                        "optim.safetensors",
+                                        "state.json",
                                         "plugin-phase1_world_model.bin"};
     dt_ckpt_info info;
     for (size_t i = 0; i < 6; i++) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Checkpoints after a power loss. The changes that saving and pruning make to the disk are recorded; for every prefix of
- * them many disks are made up that the power loss may have left, by the weakest promises of POSIX (Pillai et al., OSDI
- * 2014, "All file systems are not created equal"):
- *   - bytes of a file are there for sure only when the file was flushed after they were written; otherwise each block of
- *     512 bytes may be there, be zero, or be rubbish, and the file may be shorter;
+ * Checkpoints after a power loss. The changes that saving and pruning make to the disk are recorded; for every prefix
+ * of them many disks are made up that the power loss may have left, by the weakest promises of POSIX (Pillai et al.,
+ * OSDI 2014, "All file systems are not created equal"):
+ *   - bytes of a file are there for sure only when the file was flushed after they were written; otherwise each block
+ *     of 512 bytes may be there, be zero, or be rubbish, and the file may be shorter;
  *   - a name is there (or gone, or moved) for sure only when its folder was flushed after the change; otherwise each
  *     change may or may not have reached the disk, in any combination.
  * What loads from such a disk must be a checkpoint that was committed, bit by bit. That the game finds losses at all is
@@ -340,8 +340,14 @@ static void save_step(uint64_t step)
     const dt_ckpt_tensor t = {"w", dim, 1, w};
     char text[32];
     snprintf(text, sizeof(text), "{\"step\":%llu}", (unsigned long long)step);
-    const dt_ckpt_save_desc d = {.run_dir = run_dir, .info = {.step = step}, .model = &t, .n_model = 1, .optim = &t, .n_optim = 1,
-                                 .state_json = text, .config = "x = 1;\n"};
+    const dt_ckpt_save_desc d = {.run_dir = run_dir,
+                                 .info = {.step = step},
+                                 .model = &t,
+                                 .n_model = 1,
+                                 .optim = &t,
+                                 .n_optim = 1,
+                                 .state_json = text,
+                                 .config = "x = 1;\n"};
     assert_int_equal(dt_ckpt_save(&d, NULL), DT_OK);
 }
 

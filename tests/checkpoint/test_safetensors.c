@@ -106,12 +106,13 @@ static void test_written_files_are_deterministic_and_read_back(void **state)
     size_t n = 0;
     assert_int_equal(dt_fs_read_all(file_path, 10000, &bytes, &n), DT_OK);
     /* widest first, then by name; header padded to eight bytes */
-    static const char header[] = "{\"__metadata__\":{\"format\":\"pt\"},"
-                                 "\"wide\":{\"dtype\":\"F64\",\"shape\":[1],\"data_offsets\":[0,8]},"
-                                 "\"a\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[8,12]},"
-                                 "\"b \\\"quoted\\\" \xC3\xBC\":{\"dtype\":\"F32\",\"shape\":[2,2],\"data_offsets\":[12,28]},"
-                                 "\"empty\":{\"dtype\":\"F32\",\"shape\":[0,7],\"data_offsets\":[28,28]},"
-                                 "\"z.byte\":{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[28,31]}}";
+    static const char header[] =
+        "{\"__metadata__\":{\"format\":\"pt\"},"
+        "\"wide\":{\"dtype\":\"F64\",\"shape\":[1],\"data_offsets\":[0,8]},"
+        "\"a\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[8,12]},"
+        "\"b \\\"quoted\\\" \xC3\xBC\":{\"dtype\":\"F32\",\"shape\":[2,2],\"data_offsets\":[12,28]},"
+        "\"empty\":{\"dtype\":\"F32\",\"shape\":[0,7],\"data_offsets\":[28,28]},"
+        "\"z.byte\":{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[28,31]}}";
     assert_memory_equal(bytes + 8, header, sizeof(header) - 1);
     assert_int_equal((uint8_t)bytes[0] + 256 * (uint8_t)bytes[1], (sizeof(header) - 1 + 7) / 8 * 8);
     assert_int_equal(n, 8 + (sizeof(header) - 1 + 7) / 8 * 8 + 31);
@@ -186,7 +187,8 @@ static void test_another_model_is_refused_by_name_and_shape(void **state)
     const dt_ckpt_tensor half[] = {{"h", dim_4, 1, b}};
     assert_int_equal(dt_safetensors_load(s, half, 1, DT_LOAD_EXTRA_OK, NULL), DT_ESHAPE);
     assert_non_null(strstr(dt_error_text(), "h is BF16 in the file, want F32"));
-    const dt_ckpt_tensor many[] = {{"1", dim_4, 1, x}, {"2", dim_4, 1, x}, {"3", dim_4, 1, x}, {"4", dim_4, 1, x}, {"5", dim_4, 1, x}};
+    const dt_ckpt_tensor many[] = {
+        {"1", dim_4, 1, x}, {"2", dim_4, 1, x}, {"3", dim_4, 1, x}, {"4", dim_4, 1, x}, {"5", dim_4, 1, x}};
     assert_int_equal(dt_safetensors_load(s, many, 5, DT_LOAD_EXACT, NULL), DT_ESHAPE);
     assert_non_null(strstr(dt_error_text(), "4 [4] is not in the file; and 4 more"));
 
@@ -245,19 +247,25 @@ static void test_hostile_headers(void **state)
     expect_refusal("{\"a\":" T("F32", "[1]", "{}") "}", 4, "list of two numbers");
     expect_refusal("{\"a\":" T("F32", "[2]", "[0,8]") "}", 4, "ends at 8, the data have 4 bytes");
     expect_refusal("{\"a\":" T("F32", "[1]", "[4,8]") "}", 8, "does not begin where");
-    expect_refusal("{\"a\":" T("F32", "[1]", "[0,4]") ",\"b\":" T("F32", "[1]", "[0,4]") "}", 4, "does not begin where");
-    expect_refusal("{\"a\":" T("F32", "[1]", "[0,4]") ",\"b\":" T("F32", "[2]", "[2,10]") "}", 10, "does not begin where");
-    expect_refusal("{\"a\":" T("F32", "[1]", "[0,4]") ",\"b\":" T("F32", "[1]", "[8,12]") "}", 12, "does not begin where");
+    expect_refusal("{\"a\":" T("F32", "[1]", "[0,4]") ",\"b\":" T("F32", "[1]", "[0,4]") "}", 4,
+                   "does not begin where");
+    expect_refusal("{\"a\":" T("F32", "[1]", "[0,4]") ",\"b\":" T("F32", "[2]", "[2,10]") "}", 10,
+                   "does not begin where");
+    expect_refusal("{\"a\":" T("F32", "[1]", "[0,4]") ",\"b\":" T("F32", "[1]", "[8,12]") "}", 12,
+                   "does not begin where");
     expect_refusal("{\"a\":" T("F32", "[1]", "[0,4]") "}", 5, "1 bytes behind the last tensor");
-    expect_refusal("{\"a\":" T("F32", "[1]", "[0,4]") ",\"a\":" T("F32", "[1]", "[4,8]") "}", 8, "two tensors are called a");
-    expect_refusal("{\"a\":{\"dtype\":\"F32\",\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4, "given twice");
+    expect_refusal("{\"a\":" T("F32", "[1]", "[0,4]") ",\"a\":" T("F32", "[1]", "[4,8]") "}", 8,
+                   "two tensors are called a");
+    expect_refusal("{\"a\":{\"dtype\":\"F32\",\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4,
+                   "given twice");
     expect_refusal("{\"a\":{\"stride\":[1]}}", 4, "key \"stride\" is unknown");
     expect_refusal("{\"__metadata__\":[]}", 0, "__metadata__ must be an object");
     expect_refusal("{\"__metadata__\":{\"a\":1}}", 0, "texts to texts");
     expect_refusal("{\"__metadata__\":{\"a\":\"1\",\"a\":\"2\"}}", 0, "key a is twice");
     expect_refusal("{\"__metadata__\":{},\"__metadata__\":{}}", 0, "__metadata__ is given twice");
     expect_refusal("{\"a\xC0\x80\":1}", 0, "not valid UTF-8");
-    expect_refusal("{\"a\":[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[", 0, "tensor must be an object");
+    expect_refusal("{\"a\":[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[", 0,
+                   "tensor must be an object");
 
     static const uint8_t huge[16] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f, '{', '}'};
     dt_safetensors *s = NULL;
@@ -274,7 +282,8 @@ static void test_hostile_headers(void **state)
 static void test_what_is_allowed(void **state)
 {
     (void)state;
-    static const char header[] = "{\"b\":" T("F4", "[2]", "[4,5]") ",\"__metadata__\":{\"k\":\"\"},\"a\":" T("F32", "[]", "[0,4]") "}   ";
+    static const char header[] =
+        "{\"b\":" T("F4", "[2]", "[4,5]") ",\"__metadata__\":{\"k\":\"\"},\"a\":" T("F32", "[]", "[0,4]") "}   ";
     uint8_t bytes[300] = {(uint8_t)(sizeof(header) - 1)};
     memcpy(bytes + 8, header, sizeof(header) - 1);
     dt_safetensors *s = NULL;

@@ -216,7 +216,8 @@ static void test_a_missing_rank_is_named_at_the_time_limit(void **state)
     double waited = dt_clock_s() - t0;
     assert_true(waited > 0.1 && waited < 10);
     expect_end(1, DT_OK, "");
-    bool named = strstr(jobs[0].end.text, "in vain for rank 1") != NULL || strstr(jobs[0].end.text, "in vain for rank 1 2") != NULL;
+    bool named = strstr(jobs[0].end.text, "in vain for rank 1") != NULL ||
+                 strstr(jobs[0].end.text, "in vain for rank 1 2") != NULL;
     assert_true(named);
     assert_int_equal(jobs[0].end.status, DT_ECOMM);
     assert_int_equal(jobs[2].end.status, DT_ECOMM);

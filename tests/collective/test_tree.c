@@ -105,7 +105,8 @@ static dt_status reduce_as_rank(rank_job *job)
 {
     const world *w = job->w;
     const uint32_t rank = dt_comm_rank(job->comm);
-    const uint32_t begin = dt_tree_leaf_begin(w->leaves, w->ranks, rank), end = dt_tree_leaf_begin(w->leaves, w->ranks, rank + 1);
+    const uint32_t begin = dt_tree_leaf_begin(w->leaves, w->ranks, rank),
+                   end = dt_tree_leaf_begin(w->leaves, w->ranks, rank + 1);
     dt_tree *t = NULL;
     DT_TRY(dt_tree_create(w->leaves, w->ranks, rank, &t));
     float *buffers = dt_alloc_n((size_t)(end - begin + 1) * w->count, sizeof(float));
