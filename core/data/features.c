@@ -242,5 +242,5 @@ double dt_accel_from_speed(double speed_before, double speed, double seconds_bet
 
 bool dt_risk_is_now(double accel, double path_ittc)
 {
-    return accel < -DT_RISK_BRAKE || path_ittc > 1.0 / DT_RISK_TTC_S;
+    return accel < -DT_RISK_BRAKE || (float)path_ittc > (float)(1.0 / DT_RISK_TTC_S); /* 1.5 s itself is not under 1.5 s */
 }

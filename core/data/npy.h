@@ -14,7 +14,7 @@
 
 typedef struct dt_npy_writer dt_npy_writer;
 
-/* width 0: one dimension [rows]; else [rows, width]. The file must not exist yet. DT_EIO, DT_ENOMEM. */
+/* width 0: one dimension [rows]; else [rows, width]. The file must not exist yet (DT_EINVAL). DT_EIO, DT_ENOMEM. */
 dt_status dt_npy_create(const char *path, uint32_t dtype, int64_t width, dt_npy_writer **out_p) DT_NODISCARD;
 dt_status dt_npy_append(dt_npy_writer *w, const void *rows, int64_t n_rows) DT_NODISCARD;
 int64_t dt_npy_rows(const dt_npy_writer *w); /* appended so far */

@@ -1,2 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
-# dt_tests += tests/data/test_x
+dt_tests += tests/data/test_features tests/data/test_npy tests/data/test_sampler tests/data/test_store
+EXTRA_DIST += tests/data/fixture.h

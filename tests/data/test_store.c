@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tests of core/data/store_write.c and store_read.c: what goes in comes out, tracks and risk labels by hand, every
+ * refusal of a damaged store, and nothing left behind by an interrupted one.
+ */
+#include "fixture.h"
+
+#include "data/live.h"
+#include "data/npy.h"
+#include "data/store.h"
+
+static dt_vehicle car(int64_t id, double x, double speed)
+{
+    return (dt_vehicle){.id = id, .x = x, .speed = speed, .accel = NAN, .length = 4, .width = NAN, .stop_distance = NAN};
+}
+
+static dt_store_writer *create(const char *name, double rate_hz)
+{
+    dt_store_writer *w = NULL;
+    dt_store_meta meta = {.frame_rate_hz = rate_hz, .source = "a \"test\""};
+    assert_ok(dt_store_create(at(name), &meta, &w));
+    return w;
+}
+
+/* Scene "a": vehicle 7 in frames 0..3, vehicle 9 in frames 1 and 3 (2 Hz); scene "b#1": vehicle 7 again, one frame. */
+static void make_small(const char *name)
+{
+    dt_store_writer *w = create(name, 2);
+    assert_ok(dt_store_scene_begin(w));
+    for (int64_t f = 0; f < 4; f++) {
+        dt_vehicle v[2] = {car(7, (double)f, 10 - 2 * (double)f), car(9, 30 + (double)f, 5)};
+        assert_ok(dt_store_frame(w, f, 100 + 0.5 * (double)f, v, f % 2 == 1 ? 2 : 1));
+    }
+    assert_ok(dt_store_scene_end(w, "a", "north"));
+    assert_ok(dt_store_scene_begin(w));
+    dt_vehicle v = car(7, 0, 3);
+    assert_ok(dt_store_frame(w, 0, 0, &v, 1));
+    assert_ok(dt_store_scene_end(w, "b#1", "south"));
+    assert_ok(dt_store_commit(w));
+    dt_store_destroy(w);
+}
+
+static void test_contents(void **state)
+{
+    (void)state;
+    make_small("s");
+    dt_store *s = NULL;
+    assert_ok(dt_store_open(at("s"), &s));
+    const dt_store_view *v = dt_store_view_of(s);
+    assert_true(v->frame_rate_hz == 2);
+    assert_int_equal(v->n_scenes, 2);
+    assert_int_equal(v->n_frames, 5);
+    assert_int_equal(v->n_rows, 7);
+    assert_int_equal(v->n_tracks, 3);
+    assert_int_equal(v->n_edges, 4 + 4 + 3); /* rows 1, 2, 1, 2, 1; the pairs see each other */
+    const int64_t scene_frame[] = {0, 4, 5}, frame_row[] = {0, 1, 3, 4, 6, 7}, track_ptr[] = {0, 4, 6, 7};
+    const int64_t track_row[] = {0, 1, 3, 4, 2, 5, 6}, track_id[] = {7, 9, 7};
+    const int32_t row_track[] = {0, 0, 1, 0, 0, 1, 2};
+    assert_memory_equal(v->scene_frame, scene_frame, sizeof(scene_frame));
+    assert_memory_equal(v->frame_row, frame_row, sizeof(frame_row));
+    assert_memory_equal(v->track_ptr, track_ptr, sizeof(track_ptr));
+    assert_memory_equal(v->track_row, track_row, sizeof(track_row));
+    assert_memory_equal(v->row_track, row_track, sizeof(row_track));
+    assert_memory_equal(dt_store_track_ids(s), track_id, sizeof(track_id));
+    assert_string_equal(v->scene[1], "b#1");
+    assert_string_equal(v->site[v->scene_site[0]], "north");
+    assert_string_equal(v->site[v->scene_site[1]], "south");
+    assert_string_equal(dt_store_source(s), "a \"test\"");
+    assert_true(v->frame_time[3] == 101.5);
+    /* accelerations from the speed before: the first of a track is 0, then -2 m/s in 0.5 s; 9 keeps its speed */
+    assert_true(v->motion[4 * 0 + 1] == 0 && v->motion[4 * 1 + 1] == -4 && v->motion[4 * 5 + 1] == 0);
+    assert_true(v->node[9 * 1 + 3] == -4 && v->motion[3] == 1.8f && v->motion[2] == 4);
+    assert_true(v->pose[3 * 5] == 33);
+    const int32_t edge_src[] = {0, 0, 1, 1, 0};
+    assert_memory_equal(v->edge_src, edge_src, sizeof(edge_src));
+    assert_true(v->edge[4 * 2] == 26); /* 31 - 1 - 4 */
+    /* statistics: speeds 10 8 5 6 4 5 3 */
+    assert_true(fabs(v->node_mean[2] - 41.0 / 7) < 1e-12);
+    assert_true(dt_store_node_stat(s)[2].min == 3 && dt_store_node_stat(s)[2].max == 10);
+    assert_true(dt_store_edge_stat(s)[0].max == 28 - 1 || dt_store_edge_stat(s)[0].max == 26);
+    dt_store_close(s);
+    assert_false(dt_fs_is_dir(at("s.partial")));
+}
+
+/* One vehicle at 1 Hz, its accelerations given; labels by the definition: 3 frames ahead. */
+static void test_risk(void **state)
+{
+    (void)state;
+    static const double accel[] = {0, 0, 0, 0, -4, 0, 0, 0, 0, 0, 0};
+    static const uint8_t want[] = {0, 1, 1, 1, 2, 0, 0, 0, 3, 3, 3};
+    dt_store_writer *w = create("s", 1);
+    assert_ok(dt_store_scene_begin(w));
+    for (int64_t f = 0; f < 11; f++) {
+        dt_vehicle v = car(1, 0, 10);
+        v.accel = accel[f];
+        assert_ok(dt_store_frame(w, f, (double)f, &v, 1));
+    }
+    assert_ok(dt_store_scene_end(w, "a", "x"));
+    assert_ok(dt_store_commit(w));
+    dt_store_counts c;
+    dt_store_writer_counts(w, &c);
+    assert_int_equal(c.risk[0], 4);
+    assert_int_equal(c.risk[1], 3);
+    assert_int_equal(c.risk[2], 1);
+    assert_int_equal(c.risk[3], 3);
+    dt_store_destroy(w);
+    dt_store *s = NULL;
+    assert_ok(dt_store_open(at("s"), &s));
+    assert_memory_equal(dt_store_view_of(s)->risk, want, sizeof(want));
+    dt_store_close(s);
+}
+
+/* 12 m/s towards a leader that stands; the third vehicle has a hole in its track, which makes labels unknown. */
+static void test_risk_of_leader_and_hole(void **state)
+{
+    (void)state;
+    dt_store_writer *w = create("s", 2);
+    assert_ok(dt_store_scene_begin(w));
+    for (int64_t f = 0; f < 12; f++) {
+        /* gap 66 - 6 f: 1.5 s, which is not under 1.5 s, in frame 8; under it from frame 9 on */
+        dt_vehicle v[3] = {car(1, 6 * (double)f, 12), car(2, 70, 0), car(3, -500, 5)};
+        assert_ok(dt_store_frame(w, f, 0.5 * (double)f, v, f == 4 ? 2 : 3)); /* vehicle 3 is missing in frame 4 */
+    }
+    assert_ok(dt_store_scene_end(w, "a", "x"));
+    assert_ok(dt_store_commit(w));
+    dt_store_destroy(w);
+    dt_store *s = NULL;
+    assert_ok(dt_store_open(at("s"), &s));
+    const dt_store_view *v = dt_store_view_of(s);
+    static const uint8_t first[] = {0, 0, 0, 1, 1, 1, 1, 1, 1, 2, 2, 2}, third[] = {3, 3, 3, 3, 0, 3, 3, 3, 3, 3, 3};
+    for (int64_t i = 0; i < 12; i++) {
+        assert_int_equal(v->risk[v->track_row[v->track_ptr[0] + i]], first[i]);
+    }
+    assert_int_equal(v->track_ptr[3] - v->track_ptr[2], 11);
+    for (int64_t i = 0; i < 11; i++) {
+        assert_int_equal(v->risk[v->track_row[v->track_ptr[2] + i]], third[i]);
+    }
+    dt_store_close(s);
+}
+
+/* Holes become empty frames; out of sight for more than a second is a new track. */
+static void test_holes(void **state)
+{
+    (void)state;
+    dt_store_writer *w = create("s", 10);
+    dt_vehicle v[2] = {car(1, 0, 0), car(2, 9, 0)};
+    assert_ok(dt_store_scene_begin(w));
+    assert_ok(dt_store_frame(w, 0, 0.0, v, 2));
+    assert_ok(dt_store_frame(w, 10, 1.0, v, 1));  /* vehicle 1 after exactly a second: the same track */
+    assert_ok(dt_store_frame(w, 11, 1.1, v, 2));  /* vehicle 2 after 1.1 s: a new one */
+    assert_ok(dt_store_scene_end(w, "a", "x"));
+    assert_ok(dt_store_commit(w));
+    dt_store_destroy(w);
+    dt_store *s = NULL;
+    assert_ok(dt_store_open(at("s"), &s));
+    const dt_store_view *view = dt_store_view_of(s);
+    assert_int_equal(view->n_frames, 12);
+    assert_int_equal(view->n_tracks, 3);
+    assert_int_equal(view->frame_row[9] - view->frame_row[1], 0);
+    assert_true(fabs(view->frame_time[5] - 0.5) < 1e-12);
+    dt_store_close(s);
+}
+
+static void test_many_in_sight(void **state)
+{
+    (void)state;
+    dt_live t;
+    dt_live_init(&t, 10);
+    dt_live_vehicle *l = NULL;
+    bool is_new = false;
+    for (int64_t frame = 0; frame < 400; frame++) { /* 5 new vehicles a frame, each seen in 3 frames */
+        for (int64_t id = 5 * (frame - 2); id < 5 * (frame + 1); id++) {
+            assert_ok(dt_live_get(&t, id * 1000003, frame, &l, &is_new));
+            assert_int_equal(is_new, id >= 5 * frame || frame == 0 || l->frame == frame);
+            assert_int_equal(l->id, id * 1000003);
+            l->frame = frame;
+        }
+    }
+    assert_true(t.cap <= 1024); /* memory follows those in sight, not the 2000 that came by */
+    dt_live_clear(&t);
+    assert_ok(dt_live_get(&t, 5, 400, &l, &is_new));
+    assert_true(is_new);
+    dt_live_fini(&t);
+}
+
+static void test_writer_refusals(void **state)
+{
+    (void)state;
+    dt_store_meta meta = {.frame_rate_hz = 0};
+    dt_store_writer *w = NULL;
+    assert_fails(dt_store_create(at("s"), &meta, &w), DT_EINVAL, "frame rate 0 Hz");
+    meta.frame_rate_hz = 5;
+    put("taken", "x");
+    assert_fails(dt_store_create(at("taken"), &meta, &w), DT_EINVAL, "exists already");
+    w = create("s", 5);
+    assert_true(dt_fs_is_dir(at("s.partial")));
+    assert_fails(dt_store_commit(w), DT_EDATA, "holds no data");
+    dt_vehicle v[2] = {car(3, 0, 0), car(3, 5, 0)};
+    assert_fails(dt_store_frame(w, 0, 0, v, 1), DT_EINVAL, "outside a scene");
+    assert_ok(dt_store_scene_begin(w));
+    assert_fails(dt_store_scene_begin(w), DT_EINVAL, "before the last one ended");
+    assert_fails(dt_store_scene_end(w, "a", "x"), DT_EDATA, "no vehicles");
+    assert_fails(dt_store_frame(w, 0, 0, v, 2), DT_EDATA, "vehicle 3 is in the frame twice");
+    dt_store_destroy(w);
+    assert_false(dt_fs_is_dir(at("s.partial")));
+    w = create("s", 5);
+    assert_ok(dt_store_scene_begin(w));
+    assert_ok(dt_store_frame(w, 4, 0, v, 1));
+    assert_fails(dt_store_frame(w, 4, 0, v, 1), DT_EINVAL, "frame 4 comes after frame 4");
+    v[0].length = -1;
+    assert_fails(dt_store_frame(w, 5, 0, v, 1), DT_EDATA, "length -1");
+    assert_fails(dt_store_commit(w), DT_EINVAL, "still open");
+    dt_store_destroy(w);
+    dt_store_destroy(NULL);
+}
+
+/* Whatever call fails, nothing is left that looks like a store, and nothing leaks. */
+static void test_interruptions(void **state)
+{
+    (void)state;
+    static const char *const point[] = {"alloc", "fs.open", "fs.write", "fs.fsync", "fs.rename"};
+    dt_store_meta meta = {.frame_rate_hz = 5, .source = "t"};
+    uint64_t live = dt_alloc_live_bytes();
+    for (size_t p = 0; p < sizeof(point) / sizeof(point[0]); p++) {
+        for (int n = 1;; n += p == 0 ? 1 : 5) { /* the later ones wait for the disk */
+            char spec[64];
+            snprintf(spec, sizeof(spec), "%s:%d", point[p], n);
+            dt_fault_reset(spec);
+            dt_store_writer *w = NULL;
+            dt_vehicle v = car(1, 0, 0);
+            dt_status st = dt_store_create(at("s"), &meta, &w);
+            st = st == DT_OK ? dt_store_scene_begin(w) : st;
+            st = st == DT_OK ? dt_store_frame(w, 0, 0, &v, 1) : st;
+            st = st == DT_OK ? dt_store_scene_end(w, "a", "x") : st;
+            st = st == DT_OK ? dt_store_commit(w) : st;
+            dt_fault_reset(NULL);
+            dt_store_destroy(w);
+            assert_int_equal(dt_alloc_live_bytes(), live);
+            if (st == DT_OK) {
+                assert_true(n > 1); /* the fault point exists */
+                assert_ok(dt_fs_remove_tree(at("s")));
+                break;
+            }
+            assert_false(dt_fs_is_dir(at("s")));
+            assert_false(dt_fs_is_dir(at("s.partial")));
+        }
+    }
+}
+
+/* ---- damaged stores ------------------------------------------------------------------------------------------------------ */
+
+/* The sound store, copied: making one waits for the disk. */
+static void restore(void)
+{
+    char **name = NULL, from[512], to[512];
+    size_t n = 0;
+    if (!dt_fs_is_dir(at("sound"))) {
+        make_small("sound");
+    }
+    assert_ok(dt_fs_remove_tree(at("s")));
+    assert_ok(dt_fs_mkdirs(at("s")));
+    assert_ok(dt_fs_list(at("sound"), &name, &n));
+    for (size_t i = 0; i < n; i++) {
+        char *text = NULL;
+        size_t bytes = 0;
+        snprintf(from, sizeof(from), "sound/%s", name[i]);
+        snprintf(to, sizeof(to), "s/%s", name[i]);
+        assert_ok(dt_fs_read_all(at(from), 1 << 20, &text, &bytes));
+        put_bytes(to, text, bytes);
+        dt_free(text);
+    }
+    dt_fs_list_free(name, n);
+}
+
+static void expect_refused(const char *words)
+{
+    dt_store *s = NULL;
+    uint64_t live = dt_alloc_live_bytes();
+    assert_fails(dt_store_open(at("s"), &s), DT_EDATA, words);
+    assert_int_equal(dt_alloc_live_bytes(), live);
+    restore();
+}
+
+/* Change one value of an array of the small store in place. */
+#define SPOIL(name, T, dtype, width, index, value)                                                                     \
+    do {                                                                                                               \
+        dt_npy a_;                                                                                                     \
+        assert_ok(dt_npy_map_rw(at("s/" name ".npy"), dtype, width, &a_));                                             \
+        ((T *)(uintptr_t)a_.data)[index] = value;                                                                      \
+        dt_npy_unmap(&a_);                                                                                             \
+    } while (0)
+
+static void replace_in_description(const char *from, const char *to)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    assert_ok(dt_fs_read_all(at("s/store.json"), 1 << 20, &text, &bytes));
+    char *p = strstr(text, from);
+    if (p == NULL) {
+        print_error("store.json has no %s: %s\n", from, text);
+        fail();
+    }
+    dt_str out = {0};
+    dt_str_add_n(&out, text, (size_t)(p - text));
+    dt_str_add(&out, to);
+    dt_str_add(&out, p + strlen(from));
+    put("s/store.json", dt_str_text(&out));
+    dt_str_fini(&out);
+    dt_free(text);
+}
+
+static void test_damage(void **state)
+{
+    (void)state;
+    restore();
+    SPOIL("scene_frame", int64_t, DT_I64, 0, 1, 6);
+    expect_refused("scene_frame.npy falls from 6 to 5 at 1");
+    SPOIL("frame_row", int64_t, DT_I64, 0, 5, 8);
+    expect_refused("frame_row.npy runs from 0 to 8, expected 0 to 7");
+    SPOIL("edge_ptr", int64_t, DT_I64, 0, 2, 99);
+    expect_refused("edge_ptr.npy falls");
+    SPOIL("edge_src", int32_t, DT_I32, 0, 2, 2);
+    expect_refused("edge_src.npy: 2 at 2 is outside frame 1 of 2 vehicles");
+    SPOIL("edge_src", int32_t, DT_I32, 0, 0, -1);
+    expect_refused("edge_src.npy: -1 at 0");
+    SPOIL("row_track", int32_t, DT_I32, 0, 0, 3);
+    expect_refused("row_track.npy: 3 at 0 is outside [0, 3)");
+    SPOIL("track_row", int64_t, DT_I64, 0, 1, 6);
+    expect_refused("row 6 at 1 does not belong to track 0");
+    SPOIL("track_row", int64_t, DT_I64, 0, 1, 0);
+    expect_refused("row 0 at 1 does not belong to track 0 in time order");
+    SPOIL("scene_site", int32_t, DT_I32, 0, 1, 2);
+    expect_refused("scene_site.npy: 2 at 1");
+    SPOIL("risk", uint8_t, DT_U8, 0, 4, 4);
+    expect_refused("risk.npy: 4 at 4");
+    SPOIL("node", float, DT_F32, 9, 11, NAN);
+    expect_refused("node.npy: value 11 is nan");
+    SPOIL("edge", float, DT_F32, 4, 7, INFINITY);
+    expect_refused("edge.npy: value 7 is inf");
+    SPOIL("pose", double, DT_F64, 3, 2, NAN);
+    expect_refused("pose.npy: value 2 is nan");
+    SPOIL("frame_time", double, DT_F64, 0, 0, -INFINITY);
+    expect_refused("frame_time.npy: value 0 is -inf");
+    assert_int_equal(unlink(at("s/motion.npy")), 0);
+    expect_refused("motion.npy is missing from the store");
+    assert_int_equal(truncate(at("s/pose.npy"), 200), 0);
+    expect_refused("pose.npy: 72 bytes of data, but 7 rows of 24");
+}
+
+static void test_damaged_description(void **state)
+{
+    (void)state;
+    restore();
+    replace_in_description("\"version\":1", "\"version\":2");
+    expect_refused("store of version 2, this program reads version 1: import it again");
+    replace_in_description("\"dtrain-store\"", "\"other\"");
+    expect_refused("format is \"other\"");
+    replace_in_description("\"rows\":7", "\"rows\":6");
+    expect_refused("store.json announces 6");
+    replace_in_description("\"rows\":7", "\"rows\":\"7\"");
+    expect_refused("rows must be a number, but is a string");
+    replace_in_description("\"tracks\":3", "\"tracks\":0");
+    expect_refused("contradict each other");
+    replace_in_description("\"name\":\"speed\"", "\"name\":\"pace\"");
+    expect_refused("feature 2 of statistics.node is \"pace\", expected \"speed\"");
+    replace_in_description("\"frame_rate_hz\":2", "\"frame_rate_hz\":0");
+    expect_refused("frame_rate_hz 0 is outside");
+    replace_in_description("\"sites\":", "\"seats\":");
+    expect_refused("is missing");
+    assert_int_equal(truncate(at("s/store.json"), 300), 0);
+    expect_refused("store.json");
+    assert_int_equal(unlink(at("s/store.json")), 0);
+    expect_refused("has no store.json: not a store");
+    dt_store *s = NULL;
+    assert_fails(dt_store_open(at("nothing"), &s), DT_ENOTFOUND, "there is no store at");
+    dt_store_close(NULL);
+}
+
+/* numpy, where there is one, sees the same arrays. */
+static void test_numpy(void **state)
+{
+    (void)state;
+    if (system("python3 -c 'import numpy' >/dev/null 2>&1") != 0) {
+        print_message("no python3 with numpy here: not compared\n");
+        skip();
+    }
+    make_small("s");
+    char command[1024];
+    snprintf(command, sizeof(command),
+             "python3 -c 'import numpy as n; o=lambda a: n.load(\"%s/\"+a+\".npy\", mmap_mode=\"r\"); "
+             "assert o(\"node\").shape==(7,9) and o(\"node\").dtype==n.float32 and o(\"node\")[1,3]==-4; "
+             "assert o(\"track_row\").tolist()==[0,1,3,4,2,5,6] and o(\"risk\").dtype==n.uint8; "
+             "assert o(\"pose\")[5,0]==33.0 and o(\"edge_src\").tolist()[:3]==[0,0,1]'", at("s"));
+    assert_int_equal(system(command), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_contents, begin, end),
+        cmocka_unit_test_setup_teardown(test_risk, begin, end),
+        cmocka_unit_test_setup_teardown(test_risk_of_leader_and_hole, begin, end),
+        cmocka_unit_test_setup_teardown(test_holes, begin, end),
+        cmocka_unit_test(test_many_in_sight),
+        cmocka_unit_test_setup_teardown(test_writer_refusals, begin, end),
+        cmocka_unit_test_setup_teardown(test_interruptions, begin, end),
+        cmocka_unit_test_setup_teardown(test_damage, begin, end),
+        cmocka_unit_test_setup_teardown(test_damaged_description, begin, end),
+        cmocka_unit_test_setup_teardown(test_numpy, begin, end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
