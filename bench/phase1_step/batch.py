@@ -60,7 +60,7 @@ def prepare(raw, cap, dt, pad):
     speed = raw["motion"][T - 1, :, 4]
     last = T - 1 - first
     F = raw["target"].shape[1]
-    target, target_weight = raw["target"], raw["target_weight"] * raw["horizon_weight"]
+    target, target_weight = raw["target"], raw["target_weight"] / np.float32(F)  # the whole horizon, weights sum to 1
 
     if pad:
         more = S_cap - S
