@@ -2,7 +2,7 @@
  *
  * dtrain's side of bench/run phase1_step: the real phase with the real trainer, stepped on request.
  *
- *   driver FOLDER N OPTIONS...      OPTIONS as `dtrain run` takes them
+ *   bench_phase1_step FOLDER N OPTIONS...      OPTIONS as `dtrain run` takes them
  *
  * Writes the batches of the first N steps (FOLDER/000/<field>.npy ..., packed as one slice, augmented as training sees
  * them) and the initial weights (FOLDER/model.safetensors), then reads commands from standard input and answers with one
@@ -206,7 +206,7 @@ int main(int argc, char **argv)
         dt_session_close(&session);
     }
     if (st < 0) {
-        fprintf(stderr, "driver: %s\n", dt_error_text());
+        fprintf(stderr, "bench_phase1_step: %s\n", dt_error_text());
         return 1;
     }
     return 0;

@@ -203,7 +203,7 @@ def bench(args, preset, folder):
 
 def main():
     a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    a.add_argument("--driver", required=True, help="the dtrain side, bench/phase1_step/driver of a build")
+    a.add_argument("--driver", required=True, help="the dtrain side, bench_phase1_step of a build")
     a.add_argument("--preset", action="append", choices=list(PRESETS), help="default: both")
     a.add_argument("--only", action="append", choices=["dense", "compile", "pyg"], help="default: all, and the values")
     a.add_argument("--batch", type=int, default=32)
