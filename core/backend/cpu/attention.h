@@ -10,6 +10,44 @@
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/vmath.h"
 
+/* Eight heads fill half an AVX-512 vector; loads and stores of exactly eight let each load see the store before it. */
+typedef float v8 __attribute__((vector_size(32), aligned(4), may_alias));
+
+/* sum[h] += a[h] */
+static ALWAYS_INLINE void add_heads(float *sum, const float *a, const int64_t H)
+{
+    if (H == 8) {
+        *(v8 *)sum += *(const v8 *)a;
+        return;
+    }
+    VF_FOR(h, n, H)
+    {
+        vf_put(sum + h, vf_get(sum + h, n) + vf_get(a + h, n), n);
+    }
+}
+
+/* sum[h] += scale[x] a[x][h], over n rows whose scales lie `step` apart */
+static ALWAYS_INLINE void add_scaled_heads(float *sum, const float *scale, int64_t step, const float *a, int64_t n,
+                                           const int64_t H)
+{
+    if (H == 8) {
+        v8 total = *(const v8 *)sum;
+        for (int64_t x = 0; x < n; x++) {
+            total += scale[x * step] * *(const v8 *)(a + x * 8);
+        }
+        *(v8 *)sum = total;
+        return;
+    }
+    VF_FOR(h, k, H)
+    {
+        vf total = vf_get(sum + h, k);
+        for (int64_t x = 0; x < n; x++) {
+            total = vf_fma(vf_set(scale[x * step]), vf_get(a + x * H + h, k), total);
+        }
+        vf_put(sum + h, total, k);
+    }
+}
+
 /* The flat arrays are walked in steps of whole heads: the largest multiple of H in a vector; H > VL goes element-wise. */
 static ALWAYS_INLINE int64_t flat_step(int64_t H)
 {
@@ -38,6 +76,11 @@ static ALWAYS_INLINE void head_dots(const int64_t H, const int64_t C, const floa
             }
         }
         vf_store(part, vf_sums(sum));
+        if (2 * H == VL) {
+            memcpy(a, part, (size_t)H * sizeof(*a));
+            memcpy(b, part + H, (size_t)H * sizeof(*b));
+            continue;
+        }
         for (int64_t row = first; row < first + VL && row < 2 * H; row++) {
             *(row < H ? a + row : b + row - H) = part[row - first];
         }
@@ -202,17 +245,46 @@ static ALWAYS_INLINE void weigh(const float *p, const float *value, const int32_
     }
 }
 
-/* sum[h,c] += scale p[h] value[h,c] */
-static ALWAYS_INLINE void spread(const float *p, const float *value, float scale, float *sum, const int64_t H,
-                                 const int64_t C)
+/* sum[h,c] += p[h] value[h,c] */
+static ALWAYS_INLINE void spread(const float *p, const float *value, float *sum, const int64_t H, const int64_t C)
 {
-#pragma GCC unroll 16
     for (int64_t h = 0; h < H; h++) {
-        const vf w = vf_set(p[h] * scale);
-#pragma GCC unroll 16
+        const vf w = vf_set(p[h]);
         VF_FOR(c, k, C)
         {
             vf_put(sum + h * C + c, vf_fma(w, vf_get(value + h * C + c, k), vf_get(sum + h * C + c, k)), k);
+        }
+    }
+}
+
+/* sum[col[x]][h,c] += scale p[x,h] value[h,c] for the neighbours x of one target: what its row sends back to them */
+static ALWAYS_INLINE void spread_all(const float *p, const float *value, const int32_t *col, int64_t degree, float scale,
+                                     float *sum, const int64_t H, const int64_t C)
+{
+    const int64_t D = H * C, per_head = C / VL;
+    if (VL == 16 && __builtin_constant_p(C) && C % VL == 0 && H * per_head == 16) {
+        vf held[16];
+#pragma GCC unroll 16
+        for (int i = 0; i < 16; i++) {
+            held[i] = vf_load(value + i * VL) * vf_set(scale);
+        }
+        for (int64_t x = 0; x < degree; x++) {
+            float *row = sum + col[x] * D;
+#pragma GCC unroll 16
+            for (int i = 0; i < 16; i++) {
+                vf_store(row + i * VL, vf_fma(vf_set(p[x * H + i / per_head]), held[i], vf_load(row + i * VL)));
+            }
+        }
+        return;
+    }
+    for (int64_t x = 0; x < degree; x++) {
+        for (int64_t h = 0; h < H; h++) {
+            const vf w = vf_set(p[x * H + h] * scale);
+            float *row = sum + col[x] * D + h * C;
+            VF_FOR(c, k, C)
+            {
+                vf_put(row + c, vf_fma(w, vf_get(value + h * C + c, k), vf_get(row + c, k)), k);
+            }
         }
     }
 }

@@ -50,16 +50,10 @@ static ALWAYS_INLINE void node_terms(const gat *g, const int64_t H, const int64_
 static ALWAYS_INLINE void logits(const gat *g, int64_t i, const int64_t H)
 {
     for (int64_t x = g->rowptr[i]; x < g->rowptr[i + 1]; x++) {
-        const float *s_src = g->s_src + g->col[x] * H;
         float *z = g->z + (x - g->rowptr[i]) * H;
-        VF_FOR(h, n, H)
-        {
-            vf sum = vf_get(g->s_dst + i * H + h, n) + vf_get(s_src + h, n);
-            for (int64_t k = 0; k < g->K; k++) {
-                sum = vf_fma(vf_set(g->e[x * g->K + k]), vf_get(g->w_t + k * H + h, n), sum);
-            }
-            vf_put(z + h, sum, n);
-        }
+        memcpy(z, g->s_dst + i * H, (size_t)H * sizeof(*z));
+        add_heads(z, g->s_src + g->col[x] * H, H);
+        add_scaled_heads(z, g->e + x * g->K, 1, g->w_t, g->K, H);
     }
 }
 
@@ -106,14 +100,7 @@ static ALWAYS_INLINE void edge_gradients(const gat *g, const gat_gradients *b, i
                                          const int64_t H)
 {
     for (int64_t k = 0; k < g->K && b->dw_e != NULL; k++) {
-        VF_FOR(h, n, H)
-        {
-            vf sum = vf_get(b->dw_t + k * H + h, n);
-            for (int64_t x = 0; x < degree; x++) {
-                sum = vf_fma(vf_set(g->e[(first + x) * g->K + k]), vf_get(b->dz + x * H + h, n), sum);
-            }
-            vf_put(b->dw_t + k * H + h, sum, n);
-        }
+        add_scaled_heads(b->dw_t + k * H, g->e + first * g->K + k, g->K, b->dz, degree, H);
     }
     for (int64_t x = 0; x < degree && b->de != NULL; x++) {
         for (int64_t k = 0; k < g->K; k++) {
@@ -132,8 +119,8 @@ static ALWAYS_INLINE void node_gradients(const gat *g, const gat_gradients *b, c
 {
     for (int64_t i = 0; i < g->N; i++) {
         if (b->dh != NULL) {
-            spread(b->d_dst + i * H, g->a_dst, 1, b->dh + i * H * C, H, C);
-            spread(b->d_src + i * H, g->a_src, 1, b->dh + i * H * C, H, C);
+            spread(b->d_dst + i * H, g->a_dst, b->dh + i * H * C, H, C);
+            spread(b->d_src + i * H, g->a_src, b->dh + i * H * C, H, C);
         }
     }
     for (int64_t h = 0; h < H; h++) {
@@ -170,16 +157,14 @@ static ALWAYS_INLINE void backward(const gat *g, const gat_gradients *b, const i
         }
         softmax_flat_backward(prob, b->dz, g->z, g->slope, b->d_dst + i * H, degree * H, H);
         for (int64_t x = 0; x < degree; x++) {
-            float *d_src = b->d_src + col[x] * H;
-            VF_FOR(h, n, H)
-            {
-                vf_put(d_src + h, vf_get(d_src + h, n) + vf_get(b->dz + x * H + h, n), n);
-            }
-            if (b->dh != NULL) {
-                spread(prob + x * H, dy, 1, b->dh + col[x] * D, H, C);
-            }
+            add_heads(b->d_src + col[x] * H, b->dz + x * H, H);
         }
         edge_gradients(g, b, first, degree, H);
+    }
+    /* a pass of its own: now the rows of dh have the first-level cache to themselves */
+    for (int64_t i = 0; i < g->N && b->dh != NULL; i++) {
+        const int64_t first = g->rowptr[i], degree = g->rowptr[i + 1] - first;
+        spread_all(b->prob + first * H, b->dy + i * D, g->col + first, degree, 1, b->dh, H, C);
     }
     node_gradients(g, b, H, C);
 }

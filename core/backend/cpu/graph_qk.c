@@ -11,7 +11,7 @@ typedef struct graph_qk {
     const float *q, *k, *v, *bias;
     const int32_t *rowptr, *col;
     int64_t N;
-    float *z, *unused; /* [degree,H] [H] */
+    float *z, *unused; /* [degree,H], backward [E,H]; [H] */
 } graph_qk;
 
 static graph_qk graph_qk_of(const dt_kernel_args *a, uint32_t first)
@@ -71,30 +71,31 @@ typedef struct gradients {
     float *dq, *dk, *dv, *dbias;
 } gradients;
 
+/* In passes, so that each has the rows of one tensor of a scene in the first-level cache: dz of all edges, then what
+ * it gives to q, to k and, with the probabilities, to v. */
 static ALWAYS_INLINE void backward(const graph_qk *g, const gradients *b, const int64_t H, const int64_t C)
 {
     const int64_t D = H * C;
     const float scale = 1.0f / sqrtf((float)C);
     for (int64_t i = 0; i < g->N; i++) {
-        const int64_t first = g->rowptr[i], degree = g->rowptr[i + 1] - first, n = degree * H;
-        const int32_t *col = g->col + first;
-        const float *prob = b->prob + first * H;
-        edge_dots(b->dy + i * D, g->v, col, degree, g->z, g->unused, H, C);
-        softmax_flat_backward(prob, g->z, NULL, 1, NULL, n, H);
-        if (b->dbias != NULL) {
-            memcpy(b->dbias + first * H, g->z, (size_t)n * sizeof(*g->z));
-        }
-        if (b->dq != NULL) {
-            weigh(g->z, g->k, col, degree, scale, b->dq + i * D, H, C);
-        }
-        for (int64_t x = 0; x < degree; x++) {
-            if (b->dk != NULL) {
-                spread(g->z + x * H, g->q + i * D, scale, b->dk + col[x] * D, H, C);
-            }
-            if (b->dv != NULL) {
-                spread(prob + x * H, b->dy + i * D, 1, b->dv + col[x] * D, H, C);
-            }
-        }
+        const int64_t first = g->rowptr[i], degree = g->rowptr[i + 1] - first;
+        edge_dots(b->dy + i * D, g->v, g->col + first, degree, g->z + first * H, g->unused, H, C);
+        softmax_flat_backward(b->prob + first * H, g->z + first * H, NULL, 1, NULL, degree * H, H);
+    }
+    if (b->dbias != NULL) {
+        memcpy(b->dbias, g->z, (size_t)(g->rowptr[g->N] * H) * sizeof(*g->z));
+    }
+    for (int64_t i = 0; i < g->N && b->dq != NULL; i++) {
+        const int64_t first = g->rowptr[i], degree = g->rowptr[i + 1] - first;
+        weigh(g->z + first * H, g->k, g->col + first, degree, scale, b->dq + i * D, H, C);
+    }
+    for (int64_t i = 0; i < g->N && b->dk != NULL; i++) {
+        const int64_t first = g->rowptr[i], degree = g->rowptr[i + 1] - first;
+        spread_all(g->z + first * H, g->q + i * D, g->col + first, degree, scale, b->dk, H, C);
+    }
+    for (int64_t i = 0; i < g->N && b->dv != NULL; i++) {
+        const int64_t first = g->rowptr[i], degree = g->rowptr[i + 1] - first;
+        spread_all(b->prob + first * H, b->dy + i * D, g->col + first, degree, 1, b->dv, H, C);
     }
 }
 
