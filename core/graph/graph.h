@@ -27,7 +27,7 @@ typedef struct dt_graph_desc {
 /* The desc's arrays must outlive the graph. */
 dt_status dt_graph_create(const dt_graph_desc *d, dt_graph **out_p) DT_NODISCARD;
 void dt_graph_destroy(dt_graph *g);
-const dt_graph_api *dt_graph_api_table(void); /* service dtrain.graph/1; every graph carries it too */
+const dt_graph_api *dt_graph_api_table(void);       /* service dtrain.graph/1; every graph has it */
 void dt_graph_scope(dt_graph *g, const char *role); /* prefix of param(): "<role>." */
 /* Shape of a recorded tensor as text, "N 256 f32", for messages. */
 void dt_graph_shape_text(const dt_tensor *t, dt_str *out);

@@ -313,9 +313,10 @@ double dt_plan_flops(const dt_plan *p, const int64_t *size)
 
 void dt_plan_print(const dt_plan *p, dt_str *out)
 {
-    dt_str_addf(out, "plan: %u calls, %u views, %u fused, %u recomputed, arena %zu bytes (bound %zu), lane %s\n",
-                p->n_calls, p->info.n_views, p->info.n_fused, p->info.n_recomputed, p->info.arena_bytes,
-                p->info.lower_bound_bytes, lane_name[p->lane]);
+    dt_str_addf(out, "plan: %u calls, %u views, %u fused, %u recomputed, lane %s\n", p->n_calls, p->info.n_views,
+                p->info.n_fused, p->info.n_recomputed, lane_name[p->lane]);
+    dt_str_addf(out, "arena: %zu bytes of values (bound %zu), %zu of scratch\n", p->memory.bytes,
+                p->memory.lower_bound_bytes, p->scratch_bytes);
     for (int32_t i = 0; i < p->ir.n_nodes; i++) {
         const dt_node *n = &p->ir.node[i];
         dt_str_addf(out, "%4d ", i);
