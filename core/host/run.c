@@ -301,7 +301,10 @@ static dt_status run_phase(rank *k, int64_t index)
     }
     k->last_save_s = dt_clock_s();
     k->last_saved_step = begin > 0 ? global_step(k) : UINT64_MAX;
-    const dt_status st = rank_loop(k, r->d->max_steps);
+    /* a resumed run may have all the steps it was asked for */
+    const uint64_t most = r->d->max_steps, steps = dt_trainer_steps(k->stage->trainer);
+    const bool is_there = most > 0 && begin >= most && (steps == 0 || begin < steps);
+    const dt_status st = is_there ? DT_OK : rank_loop(k, most);
     if (st >= 0) {
         DT_TRY(save(k, st == DT_DONE, true));
     }
