@@ -115,7 +115,12 @@ static dt_status take_sources(dt_exec *e, const dt_exec_feed *feed)
         const dt_plan_source *s = &p->source[i];
         const dt_value *v = &p->ir.value[s->value];
         bool is_field = v->kind == DT_VALUE_FIELD;
-        const void *from = is_field ? feed->field[v->index] : (const void *)feed->step_input[v->index];
+        const void *from = NULL;
+        if (is_field && feed->field != NULL) {
+            from = feed->field[v->index];
+        } else if (!is_field && feed->step_input != NULL) {
+            from = feed->step_input[v->index];
+        }
         int64_t count = 0;
         (void)dt_shape_count(&v->shape, feed->size, &count); /* it fits: the capacity did */
         if (from == NULL && count > 0) {

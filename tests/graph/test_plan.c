@@ -421,9 +421,21 @@ static void test_run_refusals(void **state)
     assert_error(dt_exec_run(e, &feed), DT_EINVAL, "needs run");
     const dt_kernel_run r = {0};
     feed.run = &r;
+    feed.field = NULL;
+    assert_error(dt_exec_run(e, &feed), DT_EINVAL, "is not supplied");
+    feed.field = b.s.field;
     assert_error(dt_exec_run(e, &feed), DT_EINVAL, "needs loss seeds");
     assert_true(loss[0] == 0);
     dt_free(grad);
+    dt_exec_destroy(e);
+    dt_plan_destroy(p);
+    bench_close(&b);
+
+    bench_open(&b, &model_gru, 5, 1, 1);
+    assert_int_equal(dt_plan_compile(b.g, &plain, &p), DT_OK);
+    assert_int_equal(dt_exec_create(p, &e), DT_OK);
+    feed = (dt_exec_feed){.size = b.s.size, .field = b.s.field, .params = b.value, .loss = loss, .run = &r};
+    assert_error(dt_exec_run(e, &feed), DT_EINVAL, "step input horizon is not supplied");
     dt_exec_destroy(e);
     dt_plan_destroy(p);
     bench_close(&b);
