@@ -315,6 +315,28 @@ static dt_status unknown_section(dt_config *c, const dt_config_lookup *lookup, c
     return st;
 }
 
+/* models.<role>: a role beyond the known ones is right when the component wired to it has that role. */
+static dt_status check_role(dt_config *c, const dt_config_lookup *lookup, const dt_section *s, dt_node *m,
+                            const char *path)
+{
+    const char *role = NULL;
+    if (dt_option_find(s->table, m->key) != NULL || m->text == NULL || lookup == NULL) {
+        return dt_section_settle_one(c, s, m, path);
+    }
+    dt_status st = lookup->component(lookup->user, c, m->text, &role);
+    if (st == DT_ENOTFOUND) {
+        return dt_section_settle_one(c, s, m, path); /* the role is unknown, as far as anybody can tell */
+    }
+    if (st == DT_OK && (role == NULL || strcmp(role, m->key) != 0)) {
+        char own[PATH_BYTES];
+        snprintf(own, sizeof(own), "%s.%s", path, m->key);
+        return dt_node_fail(m, own, "%s is %s%s", m->text, role != NULL ? "a model for the role " : "no model",
+                            role != NULL ? role : "");
+    }
+    m->kind = DT_NODE_TEXT;
+    return st;
+}
+
 /* One section's group, at the top or inside a phase. */
 static dt_status check_section(dt_config *c, const dt_config_lookup *lookup, dt_node *n, const char *path)
 {
@@ -336,14 +358,8 @@ static dt_status check_section(dt_config *c, const dt_config_lookup *lookup, dt_
     if (strcmp(n->key, "models") != 0) {
         return dt_section_settle(c, s, n, path);
     }
-    /* a role beyond the four known ones is right when the component wired to it has that role */
     for (dt_node *m = n->first; m != NULL; m = m->next) {
-        const char *role = NULL;
-        if (dt_option_find(s->table, m->key) == NULL && m->text != NULL && lookup != NULL &&
-            lookup->component(lookup->user, c, m->text, &role) == DT_OK && role != NULL && strcmp(role, m->key) == 0) {
-            continue;
-        }
-        DT_TRY(dt_section_settle_one(c, s, m, path));
+        DT_TRY(check_role(c, lookup, s, m, path));
     }
     return DT_OK;
 }

@@ -156,36 +156,37 @@ static dt_status settle_path(dt_config *c, dt_node *n)
     return st;
 }
 
-/* "a, b" becomes a list; a list may hold words only. */
+/* "a, b" becomes a list; a list may hold words only. Its text stays, or becomes, the words with commas. */
 static dt_status settle_words(dt_config *c, const dt_option *o, const char *path, dt_node *n)
 {
+    dt_str text = {0};
     if (n->kind == DT_NODE_LIST) {
         for (dt_node *word = n->first; word != NULL; word = word->next) {
-            if (word->kind == DT_NODE_PLAIN) {
-                word->kind = DT_NODE_TEXT;
-            }
             if (word->kind != DT_NODE_TEXT) {
+                dt_str_fini(&text);
                 return refuse(o, path, n);
             }
+            dt_str_addf(&text, "%s%s", word == n->first ? "" : ", ", word->text);
         }
-        return DT_OK;
+        const char *joined = text.failed ? NULL : dt_pool_dup(c, dt_str_text(&text), text.bytes);
+        dt_str_fini(&text);
+        n->text = joined != NULL ? joined : n->text;
+        return joined != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory while checking the configuration");
     }
     if (n->kind != DT_NODE_PLAIN && n->kind != DT_NODE_TEXT) {
         return refuse(o, path, n);
     }
-    const char *p = n->text;
     n->kind = DT_NODE_LIST;
-    n->text = NULL;
-    while (*p != '\0') {
+    for (const char *p = n->text; *p != '\0';) {
         p += strspn(p, ", ");
         size_t bytes = strcspn(p, ", ");
-        const char *text = dt_pool_dup(c, p, bytes);
-        if (text == NULL) {
+        const char *one = dt_pool_dup(c, p, bytes);
+        if (one == NULL) {
             return DT_FAIL(DT_ENOMEM, "out of memory while checking the configuration");
         }
         if (bytes > 0) {
             dt_node *word = NULL;
-            DT_TRY(dt_node_new(c, DT_NODE_TEXT, NULL, text, &n->origin, &word));
+            DT_TRY(dt_node_new(c, DT_NODE_TEXT, NULL, one, &n->origin, &word));
             dt_node_append(n, word);
         }
         p += bytes;
@@ -578,8 +579,9 @@ dt_status dt_config_option_at(const dt_config *c, int64_t phase, const char *sec
         return DT_ENOTFOUND;
     }
     const dt_node *n = dt_config_effective(c, phase, section, o->name);
-    *out_p = (dt_option_view){o, n != NULL && n->text != NULL ? n->text : "", {DT_FROM_BUILTIN, NULL, 0}};
+    *out_p = (dt_option_view){o, NULL, {DT_FROM_BUILTIN, NULL, 0}};
     if (n != NULL) {
+        out_p->value = n->text != NULL ? n->text : "( ... )"; /* a list that was not checked yet */
         out_p->origin = n->origin;
     }
     return DT_OK;

@@ -65,8 +65,8 @@ typedef struct dt_env_opts {
 
 /* One entry of phases. */
 typedef struct dt_phase_opts {
-    const char *plugin;        /* file or id */
-    const char *init;          /* "random", "previous", or a checkpoint */
+    const char *plugin; /* file or id */
+    const char *init;   /* "random", "previous", a checkpoint, or "": previous, random in the first phase of a run */
     const char *const *freeze; /* roles or patterns, in addition to training.freeze */
 } dt_phase_opts;
 typedef struct dt_stop_opts { /* its stop group; 0 = no limit */

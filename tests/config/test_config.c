@@ -69,7 +69,7 @@ static void test_phases(void **state)
     assert_string_equal(dt_config_model(c, 0, "world"), "world_lstm");
     assert_string_equal(dt_config_model(c, 0, "controller"), "");
     assert_int_equal(dt_config_phase(c, 1, &p, &stop), DT_OK);
-    assert_string_equal(p.init, "previous");
+    assert_string_equal(p.init, "");
     assert_refused(dt_config_phase(c, 2, &p, &stop), DT_EINVAL, "no phase 2");
 
     assert_int_equal(dt_config_set(c, "training.epochs=7"), DT_OK); /* stronger than the override in the file */
@@ -255,7 +255,10 @@ static void test_components(void **state)
     assert_refused(dt_config_check(c, &lookup), DT_ECONFIG, "widget.hidden = 99 at");
     dt_config_destroy(c);
     c = from("models = { gizmo = \"widget\"; };");
-    assert_refused(dt_config_check(c, &lookup), DT_ECONFIG, "models.gizmo");
+    assert_refused(dt_config_check(c, &lookup), DT_ECONFIG, "widget is a model for the role gadget");
+    dt_config_destroy(c);
+    c = from("models = { gizmo = \"nothing\"; };");
+    assert_refused(dt_config_check(c, &lookup), DT_ECONFIG, "models knows perception, world, controller, shield");
     dt_config_destroy(c);
     c = fresh();
     origin_is(c, -1, "models.world", "world_lstm", "built-in");
