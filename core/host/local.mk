@@ -12,4 +12,25 @@ core_libdtcore_la_SOURCES += \
 	core/host/snapshot.c core/host/snapshot.h \
 	core/host/stage.c core/host/stage.h \
 	core/host/svc_train.c \
-	core/host/verb_ckpt.c core/host/verb_data.c core/host/verb_eval.c core/host/verb_run.c
+	core/host/probe.c core/host/probe.h \
+	core/host/template_text.h core/host/tools.h \
+	core/host/verb_check.c core/host/verb_ckpt.c core/host/verb_data.c core/host/verb_eval.c \
+	core/host/verb_list.c core/host/verb_new.c core/host/verb_run.c core/host/verb_show.c
+
+# the files that `dtrain new` writes, as C strings
+template_files = \
+	plugins/template/phase.c plugins/template/model.c plugins/template/project.mk \
+	plugins/template/README.phase.md plugins/template/README.model.md
+EXTRA_DIST += $(template_files)
+nodist_core_libdtcore_la_SOURCES = core/host/template_text.c
+CLEANFILES += core/host/template_text.c
+core/host/template_text.c: $(template_files)
+	$(AM_V_GEN)$(MKDIR_P) core/host && { \
+	  echo '/* SPDX-License-Identifier: Apache-2.0'; \
+	  echo ' * Made from plugins/template by core/host/local.mk. */'; \
+	  echo '#include "host/template_text.h"'; \
+	  for f in phase.c model.c project.mk README.phase.md README.model.md; do \
+	    echo "const char dt_template_`echo $$f | tr . _`[] ="; \
+	    sed -e 's/[\\"]/\\&/g' -e 's/	/\\t/g' -e 's/^/    "/' -e 's/$$/\\n"/' $(srcdir)/plugins/template/$$f; \
+	    echo '    ;'; \
+	  done; } >$@.tmp && mv $@.tmp $@

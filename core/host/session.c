@@ -249,6 +249,22 @@ dt_status dt_session_loader(dt_session *s)
     return dt_loader_create(&d, &s->loader);
 }
 
+dt_status dt_session_config(const dt_args *a, dt_session *out)
+{
+    memset(out, 0, sizeof(*out));
+    dt_status st = dt_session_loader(out);
+    if (st == DT_OK) {
+        st = dt_config_create(&out->config);
+    }
+    if (st == DT_OK) {
+        st = read_layers(a, NULL, out->config);
+    }
+    if (st < 0) {
+        dt_session_close(out);
+    }
+    return st;
+}
+
 dt_status dt_session_open(const dt_args *a, const char *resumed_config, dt_session *out)
 {
     memset(out, 0, sizeof(*out));

@@ -26,6 +26,8 @@ typedef struct dt_session {
 /* resumed_config: config.cfg of the run being resumed, below every other file; NULL = none. */
 dt_status dt_session_open(const dt_args *a, const char *resumed_config, dt_session *out) DT_NODISCARD;
 void dt_session_close(dt_session *s);
+/* Loader, and configuration as the command line gives it, neither completed by plugins nor checked: for show. */
+dt_status dt_session_config(const dt_args *a, dt_session *out) DT_NODISCARD;
 /* Loader without configuration, for list and check. */
 dt_status dt_session_loader(dt_session *s) DT_NODISCARD;
 

@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
-# tests/host/cli.sh joins when every verb is wired
-
+dt_tests += tests/host/test_tools
+dt_scripts += tests/host/cli.sh

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-# dt_tests += tests/plugins/test_x
+dt_scripts += tests/plugins/template.sh

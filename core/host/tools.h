@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Looking at plugins and helping to write them: what the verbs list, show, check and new do, apart from the command
+ * line. Each writes its answer, ready for standard output, into a string; verb_*.c print it. Threads: [main].
+ */
+#ifndef DTRAIN_CORE_HOST_TOOLS_H
+#define DTRAIN_CORE_HOST_TOOLS_H
+
+#include "config/config.h"
+#include "loader/loader.h"
+
+/* `dtrain list [--json]`: every component of every plugin on the search path, and the files that were refused. */
+dt_status dt_tools_list(dt_loader *l, bool json, dt_str *out) DT_NODISCARD;
+
+/* `dtrain show ID [--json]`: a component, or a section of the host: options with value, origin, range, unit and help;
+ * ports of a model. phase: whose overrides count, -1 for none. DT_ENOTFOUND. */
+dt_status dt_tools_show(dt_config *c, dt_loader *l, int64_t phase, const char *id, bool json, dt_str *out) DT_NODISCARD;
+
+/* `dtrain check FILE`: one PASS, SKIP or FAIL line per promise of the contract. DT_EPLUGIN when one is broken (out is
+ * filled all the same), the loader's errors when the file is refused. */
+typedef struct dt_check_desc {
+    dt_loader *loader;
+    const dt_host *host; /* whose services data sources and phases may use; NULL = none */
+    /* Bind, start, run two steps, stop and destroy a phase; note_p says what was done. NULL = phases are not run. A
+     * failure for want of data, DT_ENOTFOUND or DT_ECONFIG, counts as skipped. */
+    dt_status (*run_phase)(void *user, const dt_loaded *phase, dt_str *note_p);
+    void *user;
+} dt_check_desc;
+dt_status dt_tools_check(const dt_check_desc *d, const char *file, dt_str *out) DT_NODISCARD;
+
+/* `dtrain new phase|model NAME DIR`: a project that builds with pkg-config dtrain alone. DT_ECONFIG: DIR exists, NAME is
+ * no legal name, unknown kind. */
+dt_status dt_tools_new(const char *kind, const char *name, const char *dir, dt_str *out) DT_NODISCARD;
+
+#endif

@@ -1,0 +1,583 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * `dtrain check`: does a plugin keep its promises? One line each. See tools.h.
+ *
+ * The loader's own rules come first (a file that breaks them is refused). Then, per component: words for people,
+ * options (the component's check at the default and at both ends of every range), and a life on zero data: a model is
+ * created twice, its ports and parameters read, its graph recorded, run forward and backward in the reference lane with
+ * poisoned memory, and destroyed; a data source reads its first samples twice into guarded buffers; a phase runs as far
+ * as the host allows. After the first broken promise of a component the rest of it is left out.
+ */
+#include <config.h>
+
+#include "host/cli.h"
+#include "host/session.h"
+#include "host/stage.h"
+#include "host/tools.h"
+#include "host/probe.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "config/schema.h"
+#include "tensor/dtype.h"
+#include "tensor/shape.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct checker {
+    const dt_check_desc *desc;
+    dt_str *out;
+    uint32_t n_pass, n_skip, n_fail;
+    dt_probe_host quiet; /* serves nothing, for check() of components and data sources without a host */
+} checker;
+
+/* A component's config struct; its texts live in tree. */
+typedef struct filled {
+    void *config;
+    dt_config *tree;
+} filled;
+
+/* ---- lines ----------------------------------------------------------------------------------------------------------- */
+
+static void line(checker *k, const char *verdict, const dt_component *c, const char *fmt, va_list ap)
+{
+    dt_str_addf(k->out, "%s %s %s: ", verdict, dt_kind_name(c->kind), c->id);
+    dt_str_addv(k->out, fmt, ap);
+    dt_str_add(k->out, "\n");
+}
+
+static void pass(checker *k, const dt_component *c, const char *fmt, ...) DT_PRINTF(3, 4);
+static void pass(checker *k, const dt_component *c, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    line(k, "PASS", c, fmt, ap);
+    va_end(ap);
+    k->n_pass++;
+}
+
+static void skip(checker *k, const dt_component *c, const char *fmt, ...) DT_PRINTF(3, 4);
+static void skip(checker *k, const dt_component *c, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    line(k, "SKIP", c, fmt, ap);
+    va_end(ap);
+    k->n_skip++;
+}
+
+/* Returns false, for the caller to return. */
+static bool fail(checker *k, const dt_component *c, const char *fmt, ...) DT_PRINTF(3, 4);
+static bool fail(checker *k, const dt_component *c, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    line(k, "FAIL", c, fmt, ap);
+    va_end(ap);
+    k->n_fail++;
+    return false;
+}
+
+/* "shapes do not fit" of the step named, with the reason recorded */
+static bool fail_status(checker *k, const dt_component *c, const char *step, dt_status st)
+{
+    return fail(k, c, "%s: %s", step, *dt_error_text() != '\0' ? dt_error_text() : dt_status_name(st));
+}
+
+/* ---- words and options ----------------------------------------------------------------------------------------------- */
+
+static bool has_text(const char *text)
+{
+    return text != NULL && *text != '\0';
+}
+
+static bool check_words(checker *k, const dt_component *c)
+{
+    if (!has_text(c->summary) || !has_text(c->reference)) {
+        return fail(k, c, "summary or reference is empty; a reader wants one sentence and a source, or \"none\"");
+    }
+    uint32_t n = 0;
+    for (const dt_option *o = c->options; o != NULL && o->name != NULL; o++, n++) {
+        if (!has_text(o->help)) {
+            return fail(k, c, "option %s has no help; write one sentence, then the source", o->name);
+        }
+    }
+    pass(k, c, "%s; %u options, every default parses", c->summary, n);
+    return true;
+}
+
+static void filled_fini(filled *f)
+{
+    dt_free(f->config);
+    dt_config_destroy(f->tree);
+    *f = (filled){NULL, NULL};
+}
+
+/* All defaults, and one option set to a text when key is not NULL. DT_ECONFIG when a required one has no value. */
+static dt_status filled_init(filled *f, const dt_component *c, const char *key, const char *value)
+{
+    *f = (filled){dt_alloc(c->config_size), NULL};
+    dt_status st = f->config != NULL ? dt_config_create(&f->tree) : DT_FAIL(DT_ENOMEM, "no memory for options");
+    st = st == DT_OK ? dt_config_declare(f->tree, c->id, c->options, "check") : st;
+    if (st == DT_OK) {
+        const dt_setting one = {key, value};
+        st = dt_config_section(f->tree, -1, c->id, &one, key != NULL, f->config, c->config_size);
+    }
+    if (st != DT_OK) {
+        filled_fini(f);
+    }
+    return st;
+}
+
+/* A refusal must say why. */
+static bool accepts_or_explains(checker *k, const dt_component *c, const dt_option *o, const char *value)
+{
+    filled f;
+    if (filled_init(&f, c, o->name, value) != DT_OK) {
+        return fail(k, c, "option %s: %s", o->name, dt_error_text());
+    }
+    dt_error_clear();
+    dt_status st = c->check != NULL ? c->check(&k->quiet.host, f.config) : DT_OK;
+    filled_fini(&f);
+    if (st < 0 && *dt_error_text() == '\0') {
+        return fail(k, c, "check refuses %s = %s with %s and gives no reason; use DT_FAIL_H", o->name, value,
+                    dt_status_name(st));
+    }
+    return true;
+}
+
+static bool try_bounds(checker *k, const dt_component *c)
+{
+    uint32_t n = 0;
+    char value[40];
+    for (const dt_option *o = c->options; o != NULL && o->name != NULL; o++) {
+        const double bound[2] = {o->min, o->max};
+        for (int side = 0; side < 2 && (o->type == DT_OPT_I64 || o->type == DT_OPT_F64); side++) {
+            if (!isfinite(bound[side])) {
+                continue;
+            }
+            snprintf(value, sizeof(value), o->type == DT_OPT_I64 ? "%.0f" : "%.17g", bound[side]);
+            if (!accepts_or_explains(k, c, o, value)) {
+                return false;
+            }
+            n++;
+        }
+        for (const char *const *choice = o->choices; o->type == DT_OPT_ENUM && *choice != NULL; choice++, n++) {
+            if (!accepts_or_explains(k, c, o, *choice)) {
+                return false;
+            }
+        }
+    }
+    if (n > 0) {
+        pass(k, c, "%u bounds and choices of its options are accepted, or refused with a reason", n);
+    }
+    return true;
+}
+
+static bool check_default(checker *k, const dt_component *c, const filled *f)
+{
+    dt_error_clear();
+    dt_status st = c->check != NULL ? c->check(&k->quiet.host, f->config) : DT_OK;
+    return st >= 0 || fail_status(k, c, "check refuses the defaults", st);
+}
+
+/* ---- models ---------------------------------------------------------------------------------------------------------- */
+
+static bool probe_model(checker *k, const dt_loaded *m, dt_probe *p)
+{
+    const dt_component *c = &m->desc;
+    dt_status st = dt_probe_ports(p);
+    if (st != DT_OK) {
+        return fail_status(k, c, "ports", st);
+    }
+    pass(k, c, "%u inputs and %u outputs, legal and fixed in size", p->n_in, p->n_out);
+    st = dt_probe_params(p);
+    if (st != DT_OK) {
+        return fail_status(k, c, "params", st);
+    }
+    pass(k, c, "%u parameters of %" PRId64 " numbers", p->params.n, p->params.trained_count);
+    st = dt_probe_record(p);
+    if (st != DT_OK) {
+        return fail_status(k, c, "forward", st);
+    }
+    pass(k, c, "its graph records, outputs have the shapes of their ports");
+    st = dt_probe_run(p);
+    if (st != DT_OK) {
+        return fail_status(k, c, "running on zeros", st);
+    }
+    pass(k, c, "runs forward and backward on zeros with finite results");
+    return true;
+}
+
+static void check_model(checker *k, const dt_loaded *m, const filled *f)
+{
+    const dt_component *c = &m->desc;
+    dt_probe first, second;
+    dt_status st = dt_probe_create(&first, m, f->config);
+    if (st != DT_OK) {
+        (void)fail_status(k, c, "create", st);
+        dt_probe_destroy(&first);
+        return;
+    }
+    pass(k, c, "created with H 16, T 3, F 4 and its default options");
+    st = dt_probe_create(&second, m, f->config); /* two at once, as in two phases */
+    bool is_good = st == DT_OK ? probe_model(k, m, &first) : fail_status(k, c, "a second instance", st);
+    dt_probe_destroy(&second);
+    dt_probe_destroy(&first);
+    int64_t n_live = first.host.n_live + second.host.n_live;
+    if (n_live != 0) {
+        (void)fail(k, c, "destroy leaves %" PRId64 " blocks of host memory", n_live);
+    } else if (is_good) {
+        pass(k, c, "destroyed twice, nothing is left");
+    }
+}
+
+/* ---- data ------------------------------------------------------------------------------------------------------------ */
+
+enum { MAX_SYMBOLS = 8, MAX_FIELDS = 64, N_SAMPLES = 3, GUARD_BYTES = 64, GUARD = 0xA5 };
+
+typedef struct source { /* a data source on trial */
+    const dt_loaded *data;
+    void *state;
+    const dt_port *field;
+    const char *symbol[MAX_SYMBOLS + 1]; /* and B */
+    uint32_t n_fields, n_symbols;
+    uint64_t count;
+} source;
+
+static dt_status describe(source *s)
+{
+    const dt_data_ops *ops = &s->data->ops.data;
+    s->field = ops->fields(s->state, &s->n_fields);
+    if (s->field == NULL || s->n_fields == 0 || s->n_fields > MAX_FIELDS) {
+        return DT_FAIL(DT_EPLUGIN, "%u fields, expected 1 to %d", s->n_fields, MAX_FIELDS);
+    }
+    const char *const *symbols = ops->symbols(s->state, &s->n_symbols);
+    if (s->n_symbols > MAX_SYMBOLS || (s->n_symbols > 0 && symbols == NULL)) {
+        return DT_FAIL(DT_EPLUGIN, "%u symbols, expected at most %d", s->n_symbols, MAX_SYMBOLS);
+    }
+    for (uint32_t i = 0; i < s->n_symbols; i++) {
+        s->symbol[i] = symbols[i];
+    }
+    s->symbol[s->n_symbols] = "B"; /* samples: the host counts them */
+    for (uint32_t i = 0; i < s->n_fields; i++) {
+        dt_shape shape;
+        if (!has_text(s->field[i].name) || s->field[i].dims == NULL) {
+            return DT_FAIL(DT_EPLUGIN, "field %u has no name or no dims", i);
+        }
+        dt_status st = dt_shape_parse(s->field[i].dims, s->field[i].dtype, s->symbol, s->n_symbols + 1, &shape);
+        if (st != DT_OK) {
+            return DT_CONTEXT(DT_EPLUGIN, "field %s", s->field[i].name);
+        }
+    }
+    return ops->count(s->state, &s->count);
+}
+
+/* Read the first samples into buffers with a guard behind each; all of them as one block, [bytes_p]. */
+static dt_status read_first(source *s, uint8_t fill, uint8_t **block_p, size_t *bytes_p)
+{
+    const dt_data_ops *ops = &s->data->ops.data;
+    uint64_t index[N_SAMPLES], key[N_SAMPLES] = {0};
+    uint32_t n = s->count < N_SAMPLES ? (uint32_t)s->count : N_SAMPLES;
+    int64_t size[MAX_SYMBOLS + 1] = {0};
+    for (uint32_t i = 0; i < n; i++) {
+        index[i] = i;
+    }
+    DT_TRY(ops->sizes(s->state, index, n, size));
+    size[s->n_symbols] = n;
+    /* field i lies at at[i], end[i] is behind its last byte, and the guard reaches to at[i + 1] */
+    size_t at[MAX_FIELDS + 1] = {0}, end[MAX_FIELDS];
+    for (uint32_t i = 0; i < s->n_fields; i++) {
+        dt_shape shape;
+        int64_t count = 0;
+        DT_TRY(dt_shape_parse(s->field[i].dims, s->field[i].dtype, s->symbol, s->n_symbols + 1, &shape));
+        if (!dt_shape_count(&shape, size, &count) || count < 0 || count > INT64_C(1) << 32) {
+            return DT_FAIL(DT_EPLUGIN, "field %s has an impossible size", s->field[i].name);
+        }
+        end[i] = at[i] + (size_t)count * dt_dtype_bytes(s->field[i].dtype);
+        at[i + 1] = (end[i] + GUARD_BYTES + 63) / 64 * 64;
+    }
+    uint8_t *block = dt_alloc(at[s->n_fields]);
+    if (block == NULL) {
+        return DT_FAIL(DT_ENOMEM, "no memory for %zu bytes of samples", at[s->n_fields]);
+    }
+    void *out[MAX_FIELDS];
+    for (uint32_t i = 0; i < s->n_fields; i++) {
+        out[i] = block + at[i];
+        memset(block + at[i], fill, end[i] - at[i]);
+        memset(block + end[i], GUARD, at[i + 1] - end[i]);
+    }
+    dt_status st = ops->read(s->state, index, key, n, out);
+    for (uint32_t i = 0; i < s->n_fields && st >= 0; i++) {
+        for (size_t b = end[i]; b < at[i + 1] && st >= 0; b++) {
+            if (block[b] != GUARD) {
+                st = DT_FAIL(DT_EPLUGIN, "read writes behind the end of field %s", s->field[i].name);
+            }
+        }
+    }
+    *block_p = block;
+    *bytes_p = at[s->n_fields];
+    return st < 0 ? st : DT_OK;
+}
+
+static bool probe_data(checker *k, source *s)
+{
+    const dt_component *c = &s->data->desc;
+    dt_status st = describe(s);
+    if (st < 0) {
+        return fail_status(k, c, "fields, symbols, count", st);
+    }
+    pass(k, c, "%u fields, %" PRIu64 " samples", s->n_fields, s->count);
+    if (s->count == 0) {
+        skip(k, c, "read: no samples");
+        return true;
+    }
+    uint8_t *first = NULL, *second = NULL;
+    size_t bytes = 0;
+    st = read_first(s, 0, &first, &bytes);
+    st = st == DT_OK ? read_first(s, 0xFF, &second, &bytes) : st; /* what read leaves out differs */
+    bool is_same = st == DT_OK && memcmp(first, second, bytes) == 0;
+    dt_free(first);
+    dt_free(second);
+    if (st != DT_OK) {
+        return fail_status(k, c, "read", st);
+    }
+    if (!is_same) {
+        return fail(k, c,
+                    "reading the same samples twice gives different bytes; every byte is written, and depends on the "
+                    "index alone");
+    }
+    pass(k, c, "reads samples within their buffers, twice the same");
+    return true;
+}
+
+static bool is_for_want(dt_status st)
+{
+    return st == DT_ENOTFOUND || st == DT_ECONFIG || st == DT_EUNSUPPORTED;
+}
+
+static void check_data(checker *k, const dt_loaded *d, const filled *f)
+{
+    const dt_component *c = &d->desc;
+    source s = {.data = d, .state = dt_alloc(c->state_size)};
+    if (s.state == NULL) {
+        (void)fail(k, c, "no memory for %" PRIu64 " bytes of state", c->state_size);
+        return;
+    }
+    dt_error_clear();
+    const dt_host *h = k->desc->host != NULL ? k->desc->host : &k->quiet.host;
+    dt_status st = d->ops.data.create(s.state, h, f->config);
+    bool is_good = false;
+    if (st >= 0) {
+        is_good = probe_data(k, &s);
+    } else if (is_for_want(st) && *dt_error_text() != '\0') {
+        skip(k, c, "create: %s", dt_error_text());
+    } else {
+        (void)fail_status(k, c, "create", st);
+    }
+    d->ops.data.destroy(s.state);
+    dt_free(s.state);
+    if (is_good && h == &k->quiet.host && k->quiet.n_live != 0) {
+        (void)fail(k, c, "destroy leaves %" PRId64 " blocks of host memory", k->quiet.n_live);
+    } else if (is_good) {
+        pass(k, c, "destroyed");
+    }
+}
+
+/* ---- phases ---------------------------------------------------------------------------------------------------------- */
+
+static dt_status lookup(void *user, dt_config *c, const char *id, const char **role_p)
+{
+    const dt_loaded *comp = NULL;
+    DT_TRY(dt_loader_find(user, 0, id, &comp));
+    *role_p = comp->desc.role;
+    return dt_config_declare(c, id, comp->desc.options, comp->plugin->desc.name);
+}
+
+/* Its defaults for host sections must be keys that exist, with values in range. */
+static bool check_defaults(checker *k, const dt_loaded *p)
+{
+    const dt_component *c = &p->desc;
+    const char *const *defaults = c->extension != NULL ? c->extension("dtrain.defaults/1") : NULL;
+    if (defaults == NULL) {
+        return true;
+    }
+    dt_config *tree = NULL;
+    const dt_config_lookup find = {lookup, dt_loader_ids(k->desc->loader), k->desc->loader};
+    dt_status st = dt_config_create(&tree);
+    st = st == DT_OK ? dt_config_use_plugin(tree, p->plugin->desc.name, "check") : st;
+    st = st == DT_OK ? dt_config_add_defaults(tree, 0, p->plugin->desc.name, defaults) : st;
+    st = st == DT_OK ? dt_config_check(tree, &find) : st;
+    dt_config_destroy(tree);
+    if (st != DT_OK) {
+        return fail_status(k, c, "its defaults", st);
+    }
+    uint32_t n = 0;
+    while (defaults[n] != NULL) {
+        n++;
+    }
+    pass(k, c, "%u defaults for dtrain's own sections, legal and in range", n);
+    return true;
+}
+
+static void check_phase(checker *k, const dt_loaded *p)
+{
+    const dt_component *c = &p->desc;
+    if (!check_defaults(k, p)) {
+        return;
+    }
+    if (k->desc->run_phase == NULL) {
+        skip(k, c, "life cycle: this program does not run phases here");
+        return;
+    }
+    dt_str note = {0};
+    dt_error_clear();
+    dt_status st = k->desc->run_phase(k->desc->user, p, &note);
+    if (st >= 0) {
+        pass(k, c, "%s", dt_str_text(&note));
+    } else if (is_for_want(st) && *dt_error_text() != '\0') {
+        skip(k, c, "life cycle: %s", dt_error_text());
+    } else {
+        (void)fail_status(k, c, "life cycle", st);
+    }
+    dt_str_fini(&note);
+}
+
+/* ---- all of it ------------------------------------------------------------------------------------------------------- */
+
+static void check_component(checker *k, const dt_loaded *comp)
+{
+    const dt_component *c = &comp->desc;
+    filled f;
+    if (!check_words(k, c)) {
+        return;
+    }
+    dt_status st = filled_init(&f, c, NULL, NULL);
+    if (st == DT_ECONFIG) {
+        skip(k, c, "life cycle: %s", dt_error_text()); /* a required option */
+        return;
+    }
+    if (st != DT_OK) {
+        (void)fail_status(k, c, "options", st);
+        return;
+    }
+    if (check_default(k, c, &f) && try_bounds(k, c)) {
+        if (c->kind == DT_KIND_MODEL) {
+            check_model(k, comp, &f);
+        } else if (c->kind == DT_KIND_DATA) {
+            check_data(k, comp, &f);
+        } else if (c->kind == DT_KIND_PHASE) {
+            check_phase(k, comp);
+        } else {
+            skip(k, c, "life cycle: environments are not built into this version");
+        }
+    }
+    filled_fini(&f);
+}
+
+dt_status dt_tools_check(const dt_check_desc *d, const char *file, dt_str *out)
+{
+    const dt_loaded_plugin *p = NULL;
+    checker k = {.desc = d, .out = out};
+    dt_probe_host_init(&k.quiet);
+    dt_status st = dt_loader_open(d->loader, file, &p);
+    if (st != DT_OK) {
+        dt_str_addf(out, "FAIL %s\n", dt_error_text());
+        return st;
+    }
+    dt_str_addf(out, "PASS %s: %s %s by %s (%s), ABI %u.%u, %u component%s\n", p->path, p->desc.name,
+                has_text(p->desc.version) ? p->desc.version : "?", has_text(p->desc.vendor) ? p->desc.vendor : "?",
+                has_text(p->desc.license) ? p->desc.license : "no licence", p->desc.abi_major, p->desc.abi_minor,
+                p->desc.n_components, p->desc.n_components == 1 ? "" : "s");
+    k.n_pass++;
+    /* looking for other components moves the list, so take ours first */
+    const dt_loaded *ours[256];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < dt_loader_n(d->loader) && n < 256; i++) {
+        const dt_loaded *comp = dt_loader_at(d->loader, i);
+        if (comp->plugin == p) {
+            ours[n++] = comp;
+        }
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        check_component(&k, ours[i]);
+    }
+    dt_str_addf(out, "%s %s: %u passed, %u failed, %u skipped\n", k.n_fail == 0 ? "PASS" : "FAIL", p->desc.name,
+                k.n_pass, k.n_fail, k.n_skip);
+    DT_TRY(dt_str_status(out));
+    return k.n_fail == 0 ? DT_OK : DT_FAIL(DT_EPLUGIN, "%s: %u of its promises are broken", p->path, k.n_fail);
+}
+
+/* ---- the verb -------------------------------------------------------------------------------------------------------- */
+
+/* A phase as `dtrain run` would have it, on small batches, for two iterations. */
+static dt_status run_stage(const dt_session *s, dt_str *note_p)
+{
+    enum { ITERATIONS = 2 };
+    pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    dt_comm *comm = NULL;
+    dt_stage *stage = NULL;
+    dt_progress p = {.struct_size = sizeof(p)};
+    DT_TRY(dt_comm_null(&comm));
+    const dt_stage_desc d = {.config = s->config,
+                             .loader = s->loader,
+                             .comm = comm,
+                             .phase = s->phase[0],
+                             .demo_store = s->demo_store,
+                             .seed = s->seed,
+                             .threads = s->threads,
+                             .config_lock = &lock};
+    dt_status st = dt_stage_create(&d, &stage);
+    const bool is_created = st == DT_OK; /* from here on nothing can be missing */
+    st = st == DT_OK ? dt_stage_start(stage) : st;
+    int n = 0;
+    for (; st == DT_OK && n < ITERATIONS; n++) {
+        st = dt_stage_iterate(stage, &p);
+    }
+    dt_stage_destroy(stage);
+    dt_comm_destroy(comm);
+    if (st < 0 && is_created) {
+        return st == DT_EDIVERGED ? st : DT_CONTEXT(DT_EPLUGIN, "after create");
+    }
+    if (st >= 0) {
+        dt_str_addf(note_p, "created, started, iterated %d times, stopped, destroyed", n);
+    }
+    return st;
+}
+
+static dt_status run_phase(void *user, const dt_loaded *phase, dt_str *note_p)
+{
+    const dt_args *given = user;
+    dt_args a = *given;
+    dt_session s;
+    a.plugin = phase->plugin->path;
+    a.set[a.n_set++] = "data.batch=8";
+    a.set[a.n_set++] = "engine.threads=1";
+    DT_TRY(dt_session_open(&a, NULL, &s));
+    dt_status st = run_stage(&s, note_p);
+    dt_session_close(&s);
+    return st;
+}
+
+dt_status dt_verb_check(const dt_args *a)
+{
+    if (a->n_words != 1) {
+        return DT_FAIL(DT_ECONFIG, "expected dtrain check FILE, got %u words", a->n_words);
+    }
+    if (a->n_set + 2 > DT_CLI_MAX_REPEAT) {
+        return DT_FAIL(DT_ECONFIG, "%u --set are too many for check; put them into a file for --config", a->n_set);
+    }
+    dt_session s = {0};
+    dt_str out = {0};
+    dt_status st = dt_session_loader(&s);
+    if (st == DT_OK) {
+        const dt_check_desc d = {.loader = s.loader, .run_phase = run_phase, .user = (void *)a};
+        st = dt_tools_check(&d, a->word[0], &out);
+    }
+    fputs(dt_str_text(&out), stdout);
+    dt_str_fini(&out);
+    dt_session_close(&s);
+    return st == DT_OK || st == DT_ENOMEM ? st : DT_EABI; /* whatever it is, the plugin is refused */
+}
