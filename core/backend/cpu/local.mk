@@ -5,24 +5,24 @@
 
 core_libdtcore_la_SOURCES += core/backend/cpu/isa.c core/backend/cpu/isa.h
 
-cpu_isa_sources = core/backend/cpu/attention.h core/backend/cpu/cpu.h core/backend/cpu/gemm.h core/backend/cpu/scratch.h core/backend/cpu/simd.h core/backend/cpu/vmath.h \
-	core/backend/cpu/gemm.c \
-	core/backend/cpu/linear.c \
-	core/backend/cpu/graph_qk.c \
-	core/backend/cpu/gat.c \
-	core/backend/cpu/reduce.c \
-	core/backend/cpu/lstm.c \
-	core/backend/cpu/layernorm.c \
-	core/backend/cpu/gru.c \
+cpu_isa_sources = core/backend/cpu/attention.h core/backend/cpu/cpu.h core/backend/cpu/gemm.h \
+	core/backend/cpu/scratch.h core/backend/cpu/simd.h core/backend/cpu/vmath.h \
 	core/backend/cpu/binary.c \
-	core/backend/cpu/unary.c \
-	core/backend/ref/ref.h \
-	core/backend/ref/copy.c \
-	core/backend/ref/cumsum.c \
-	core/backend/ref/dropout.c \
-	core/backend/ref/loss.c \
-	core/backend/ref/segment_mean.c \
-	core/backend/ref/softmax.c
+	core/backend/cpu/copy.c \
+	core/backend/cpu/cumsum.c \
+	core/backend/cpu/dropout.c \
+	core/backend/cpu/gat.c \
+	core/backend/cpu/gemm.c \
+	core/backend/cpu/graph_qk.c \
+	core/backend/cpu/gru.c \
+	core/backend/cpu/layernorm.c \
+	core/backend/cpu/linear.c \
+	core/backend/cpu/loss.c \
+	core/backend/cpu/lstm.c \
+	core/backend/cpu/reduce.c \
+	core/backend/cpu/segment_mean.c \
+	core/backend/cpu/softmax.c \
+	core/backend/cpu/unary.c
 
 # no errno from sqrtf and no trapping arithmetic, or gcc does not vectorise; no change of results
 cpu_isa_cflags = -O3 $(base_cflags) -fopenmp-simd -fno-math-errno -fno-trapping-math

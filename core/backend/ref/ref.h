@@ -14,12 +14,10 @@
 #include <stddef.h>
 #include <string.h>
 
-#if defined(DT_ISA) /* the same loops as a CPU build */
-typedef float real;
-#define REF_PASTE(isa, name) dt_cpu_##isa##_##name
-#define REF_CPU(isa, name) REF_PASTE(isa, name)
-#define REF(name) REF_CPU(DT_ISA, name)
-#elif !defined(DT_REF) || DT_REF == 64
+#ifndef DT_REF
+#define DT_REF 64
+#endif
+#if DT_REF == 64
 typedef double real; /* storage of DT_F32 */
 #define REF(name) dt_ref64_##name
 #else
