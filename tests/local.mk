@@ -34,7 +34,7 @@ if HAVE_CMOCKA
 check_PROGRAMS += $(dt_tests)
 endif
 TESTS += $(check_PROGRAMS) $(dt_scripts)
-EXTRA_DIST += $(dt_scripts)
+EXTRA_DIST += $(dt_scripts) tests/lsan.supp
 
 TEST_EXTENSIONS = .sh
 SH_LOG_COMPILER = $(SHELL)
@@ -43,8 +43,9 @@ AM_TESTS_ENVIRONMENT = \
 	DTRAIN_PLUGIN_PATH=; DTRAIN_CONFIG=; DTRAIN_FAULT=; unset DTRAIN_PLUGIN_PATH DTRAIN_CONFIG DTRAIN_FAULT; \
 	LC_ALL=C; NO_COLOR=1; export LC_ALL NO_COLOR; \
 	ASAN_OPTIONS=allow_user_segv_handler=0:detect_stack_use_after_return=1; \
+	LSAN_OPTIONS=suppressions='$(abs_top_srcdir)/tests/lsan.supp':print_suppressions=0; \
 	UBSAN_OPTIONS=print_stacktrace=1; TSAN_OPTIONS=halt_on_error=1; \
-	export ASAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS; \
+	export ASAN_OPTIONS LSAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS; \
 	DT_PLUGINS='$(plugin_LTLIBRARIES)'; export DT_PLUGINS; \
 	CC='$(CC)' CXX='$(CXX_CHECK)' NVCC='$(NVCC)'; export CC CXX NVCC;
 
