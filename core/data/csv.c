@@ -3,7 +3,7 @@
  * Lines and cells of a comma-separated table. See csv.h.
  */
 #ifdef HAVE_CONFIG_H
-#include "config.h"
+#    include "config.h"
 #endif
 
 #include "data/csv.h"
@@ -49,9 +49,7 @@ static dt_status read_line(dt_csv *c, size_t *bytes_p)
         if (c->at == c->end) {
             int64_t got = dt_source_read(c->source, c->piece, sizeof(c->piece));
             if (got < 0) {
-                dt_error e;
-                dt_error_take(&e, DT_EDATA);
-                return DT_CONTEXT(dt_error_put(&e), "after line %" PRId64, c->line);
+                return DT_CONTEXT(dt_error_status(), "after line %" PRId64, c->line);
             }
             c->at = 0;
             c->end = (size_t)got;

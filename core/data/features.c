@@ -3,7 +3,7 @@
  * Graph features of one frame of traffic. See features.h for every definition.
  */
 #ifdef HAVE_CONFIG_H
-#include "config.h"
+#    include "config.h"
 #endif
 
 #include "data/features.h"
@@ -14,9 +14,8 @@
 #include <math.h>
 #include <string.h>
 
-const char *const dt_node_feature_name[DT_NODE_FEATURES] = {"x",           "y",      "speed",         "acceleration",
-                                                            "sin_heading", "cos_heading", "length", "stop_distance",
-                                                            "controlled"};
+const char *const dt_node_feature_name[DT_NODE_FEATURES] = {
+    "x", "y", "speed", "acceleration", "sin_heading", "cos_heading", "length", "stop_distance", "controlled"};
 const char *const dt_edge_feature_name[DT_EDGE_FEATURES] = {"longitudinal_gap", "lateral_offset", "closing_speed",
                                                             "inverse_ttc"};
 
@@ -85,7 +84,7 @@ static bool edge_features(const dt_vehicle *a, double sin_a, double cos_a, const
     return dx > 0 && fabs(dy) < 0.5 * (wa + wb);
 }
 
-/* ---- grid: vehicles chained by a hash of their cell ---------------------------------------------------------------- */
+/* ---- grid: vehicles chained by a hash of their cell -------------------------------------------------------------- */
 
 static uint32_t bucket_of(const dt_features_work *w, int64_t cx, int64_t cy)
 {
@@ -179,8 +178,8 @@ static void frame_features(dt_features_work *w, const dt_vehicle *v, uint32_t n,
     for (uint32_t i = 0; i < n; i++) {
         double sin_h = sin(v[i].heading), cos_h = cos(v[i].heading), worst = 0;
         node_features(&v[i], sin_h, cos_h, node + (size_t)i * DT_NODE_FEATURES);
-        uint32_t m = find_neighbours(w, v, i, sin_h, cos_h, radius_m, k_max - 1, best,
-                                     path_ittc == NULL ? NULL : &worst);
+        uint32_t m =
+            find_neighbours(w, v, i, sin_h, cos_h, radius_m, k_max - 1, best, path_ittc == NULL ? NULL : &worst);
         rowptr[i] = e;
         col[e] = (int32_t)i;
         memset(edge + (size_t)e * DT_EDGE_FEATURES, 0, DT_EDGE_FEATURES * sizeof(*edge));
@@ -242,5 +241,6 @@ double dt_accel_from_speed(double speed_before, double speed, double seconds_bet
 
 bool dt_risk_is_now(double accel, double path_ittc)
 {
-    return accel < -DT_RISK_BRAKE || (float)path_ittc > (float)(1.0 / DT_RISK_TTC_S); /* 1.5 s itself is not under 1.5 s */
+    return accel < -DT_RISK_BRAKE ||
+           (float)path_ittc > (float)(1.0 / DT_RISK_TTC_S); /* 1.5 s itself is not under 1.5 s */
 }

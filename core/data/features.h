@@ -6,7 +6,7 @@
  * Node features [n,9], unnormalised:
  *   0 x, 1 y           m      as given: relative to the scene's origin, not rotated
  *   2 speed            m/s
- *   3 acceleration     m/s^2  as given; 0 where missing (callers that see the past fill it first, see dt_accel_from_speed)
+ *   3 acceleration     m/s^2  as given; 0 where missing (who sees the past fills it first: dt_accel_from_speed)
  *   4 sin, 5 cos       1      of the heading, counter-clockwise from +x
  *   6 length           m
  *   7 stop distance    m      to the stop line or lane end, clamped to [0, 200]; 200 where unknown
@@ -37,14 +37,14 @@
 
 #include <stdbool.h>
 
-#define DT_RADIUS_M 50.0            /* INTERFACES, default neighbourhood */
+#define DT_RADIUS_M            50.0 /* INTERFACES, default neighbourhood */
 #define DT_STOP_DISTANCE_MAX_M 200. /* INTERFACES */
-#define DT_ITTC_MAX 10.0            /* 1/s, INTERFACES */
-#define DT_WIDTH_DEFAULT_M 1.8      /* a passenger car; only where the source gives none */
-#define DT_LENGTH_DEFAULT_M 4.5     /* the same */
-#define DT_POSITION_MAX_M 1e7       /* farther from the origin nothing can be told apart in f32 */
-#define DT_SPEED_MAX_MPS 150.0
-#define DT_SIZE_MAX_M 100.0
+#define DT_ITTC_MAX            10.0 /* 1/s, INTERFACES */
+#define DT_WIDTH_DEFAULT_M     1.8  /* a passenger car; only where the source gives none */
+#define DT_LENGTH_DEFAULT_M    4.5  /* the same */
+#define DT_POSITION_MAX_M      1e7  /* farther from the origin nothing can be told apart in f32 */
+#define DT_SPEED_MAX_MPS       150.0
+#define DT_SIZE_MAX_M          100.0
 
 /* Names of the features, in order. */
 extern const char *const dt_node_feature_name[DT_NODE_FEATURES];
@@ -70,8 +70,8 @@ void dt_features_work_fini(dt_features_work *work);
 double dt_accel_from_speed(double speed_before, double speed, double seconds_between);
 
 /* Risk label. Dangerous now: TTC on the path under 1.5 s, or braking harder than 3 m/s^2. */
-#define DT_RISK_TTC_S 1.5
-#define DT_RISK_BRAKE 3.0 /* m/s^2 */
+#define DT_RISK_TTC_S   1.5
+#define DT_RISK_BRAKE   3.0 /* m/s^2 */
 #define DT_RISK_AHEAD_S 3.0
 enum {
     DT_RISK_NEGATIVE = 0,

@@ -3,7 +3,7 @@
  * The two data verbs: make a store, describe a store. See import.h.
  */
 #ifdef HAVE_CONFIG_H
-#include "config.h"
+#    include "config.h"
 #endif
 
 #include "data/import.h"
@@ -15,8 +15,8 @@
 
 typedef struct summary {
     dt_store_counts count;
-    double seconds;     /* recorded, of all scenes */
-    double prevalence;  /* of risk among rows whose label is known and that are not dangerous already */
+    double seconds;    /* recorded, of all scenes */
+    double prevalence; /* of risk among rows whose label is known and that are not dangerous already */
     uint64_t bytes;
     const dt_store *store;
 } summary;
@@ -24,7 +24,10 @@ typedef struct summary {
 static summary summarise(const dt_store *s)
 {
     const dt_store_view *v = dt_store_view_of(s);
-    summary m = {.count = {.scenes = v->n_scenes, .frames = v->n_frames, .rows = v->n_rows, .tracks = v->n_tracks,
+    summary m = {.count = {.scenes = v->n_scenes,
+                           .frames = v->n_frames,
+                           .rows = v->n_rows,
+                           .tracks = v->n_tracks,
                            .edges = v->n_edges},
                  .bytes = dt_store_bytes(s),
                  .store = s};
@@ -54,9 +57,10 @@ static void as_text(const summary *m, const char *path, dt_str *out)
     const dt_store_view *v = dt_store_view_of(m->store);
     const dt_store_counts *c = &m->count;
     dt_str_addf(out, "%s: %s, %g Hz\n", path, dt_store_source(m->store), v->frame_rate_hz);
-    dt_str_addf(out, "scenes %" PRId64 ", frames %" PRId64 ", vehicles %" PRId64 ", rows %" PRId64 ", edges %" PRId64
-                ", %.1f s recorded, %.1f MB\n", c->scenes, c->frames, c->tracks, c->rows, c->edges, m->seconds,
-                (double)m->bytes / 1e6);
+    dt_str_addf(out,
+                "scenes %" PRId64 ", frames %" PRId64 ", vehicles %" PRId64 ", rows %" PRId64 ", edges %" PRId64
+                ", %.1f s recorded, %.1f MB\n",
+                c->scenes, c->frames, c->tracks, c->rows, c->edges, m->seconds, (double)m->bytes / 1e6);
     if (c->tracks_of_one_frame > 0) {
         dt_str_addf(out, "%" PRId64 " vehicles are seen in one frame alone\n", c->tracks_of_one_frame);
     }
@@ -68,8 +72,9 @@ static void as_text(const summary *m, const char *path, dt_str *out)
         }
         dt_str_addf(out, "%s %s (%" PRId64 " scenes)", i == 0 ? "" : ",", v->site[i], scenes);
     }
-    dt_str_addf(out, "\nrisk within %g s: %.2f %% of %" PRId64 " rows; dangerous already %" PRId64 ", unknown %" PRId64
-                "\n", DT_RISK_AHEAD_S, 100 * m->prevalence, c->risk[DT_RISK_NEGATIVE] + c->risk[DT_RISK_POSITIVE],
+    dt_str_addf(out,
+                "\nrisk within %g s: %.2f %% of %" PRId64 " rows; dangerous already %" PRId64 ", unknown %" PRId64 "\n",
+                DT_RISK_AHEAD_S, 100 * m->prevalence, c->risk[DT_RISK_NEGATIVE] + c->risk[DT_RISK_POSITIVE],
                 c->risk[DT_RISK_NOW], c->risk[DT_RISK_UNKNOWN]);
     dt_str_addf(out, "  %-18s %12s %12s %12s %12s\n", "feature", "min", "max", "mean", "std");
     stat_lines(out, dt_node_feature_name, dt_store_node_stat(m->store), DT_NODE_FEATURES);
@@ -151,5 +156,12 @@ dt_status dt_data_import(const char *src, const char *out, const dt_import_optio
     } else {
         return DT_FAIL(DT_ENOTFOUND, "there is no recording at %s: give a table or a folder with metadata.json", src);
     }
-    return dt_data_inspect(out, false, report);
+    dt_status st = dt_data_inspect(out, false, report); /* opens it, so what is left behind has passed every check */
+    if (st != DT_OK) {
+        dt_error e;
+        dt_error_take(&e, st);
+        (void)!dt_fs_remove_tree(out);
+        return dt_error_put(&e);
+    }
+    return DT_OK;
 }

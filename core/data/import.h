@@ -43,7 +43,7 @@ dt_status dt_data_import(const char *src, const char *out, const dt_import_optio
 /* Describe a store, for people or as one JSON object. */
 dt_status dt_data_inspect(const char *store, bool json, dt_str *out) DT_NODISCARD;
 
-/* ---- for the readers of this room ---------------------------------------------------------------------------------- */
+/* ---- for the readers of this room -------------------------------------------------------------------------------- */
 
 dt_status dt_import_table(const char *src, const char *out, const dt_import_options *opt, dt_str *report) DT_NODISCARD;
 dt_status dt_import_chunks(const char *src, const char *out, const dt_import_options *opt, dt_str *report) DT_NODISCARD;

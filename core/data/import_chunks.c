@@ -3,13 +3,14 @@
  * The JSON chunk layout into a store: metadata.json, statistics.json, chunks/chunk_000.json ... streamed, one frame in
  * memory. Units are SI and checked. Unknown keys are skipped (later versions may add some), wrong types never.
  *
- * statistics.json: {"<feature>":{"min":x,"max":x,"mean":x,"std":x,"count":n},...} over every value of the chunks that is
+ * statistics.json: {"<feature>":{"min":x,"max":x,"mean":x,"std":x,"count":n},...} over every value of the chunks that
+ * is
  * not missing. Features: the numbers of a vehicle (x y heading speed accel length width stop_distance), controlled as
- * 0 or 1, sin_heading and cos_heading, acceleration as another name of accel. Compared with 0.1 % of the feature's range
- * plus 1e-3, which leaves room for rounded figures; std may be that of the population or of the sample.
+ * 0 or 1, sin_heading and cos_heading, acceleration as another name of accel. Compared with 0.1 % of the feature's
+ * range plus 1e-3, which leaves room for rounded figures; std may be that of the population or of the sample.
  */
 #ifdef HAVE_CONFIG_H
-#include "config.h"
+#    include "config.h"
 #endif
 
 #include "data/import.h"
@@ -45,8 +46,9 @@ static const struct number_spec {
 
 /* Features that statistics.json may describe: the numbers, and three made from them. */
 enum { CONTROLLED = N_NUMBERS, SIN, COS, N_STATS };
-static const char *const stat_names[] = {"x",     "y",             "heading",    "speed",       "accel",       "length",
-                                         "width", "stop_distance", "controlled", "sin_heading", "cos_heading", NULL};
+static const char *const stat_names[] = {"x",          "y",           "heading",     "speed",
+                                         "accel",      "length",      "width",       "stop_distance",
+                                         "controlled", "sin_heading", "cos_heading", NULL};
 
 typedef struct stat {
     int64_t n;
@@ -85,7 +87,7 @@ static void stat_add(stat *s, double x)
     s->max = s->n == 1 || x > s->max ? x : s->max;
 }
 
-/* ---- opening -------------------------------------------------------------------------------------------------------- */
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
 
 typedef struct document {
     dt_source *source;
@@ -116,7 +118,7 @@ static dt_status path_in(const chunks *c, const char *name, char out[PATH_BYTES]
     return n > 0 && n < PATH_BYTES ? DT_OK : DT_FAIL(DT_EDATA, "the path %s/%s is too long", c->folder, name);
 }
 
-/* ---- metadata.json ---------------------------------------------------------------------------------------------------- */
+/* ---- metadata.json ----------------------------------------------------------------------------------------------- */
 
 static dt_status add_file(chunks *c, const char *name, int64_t announced)
 {
@@ -209,8 +211,8 @@ static dt_status read_metadata_member(dt_json *j, const char *key, chunks *c)
     }
     if (strcmp(key, "version") == 0) {
         DT_TRY(dt_in_i64(j, key, &c->version));
-        return c->version == 1 ? DT_OK : dt_json_fail(j, "version %" PRId64 ", this program reads version 1",
-                                                      c->version);
+        return c->version == 1 ? DT_OK
+                               : dt_json_fail(j, "version %" PRId64 ", this program reads version 1", c->version);
     }
     if (strcmp(key, "frame_rate_hz") == 0) {
         DT_TRY(dt_in_f64(j, key, &c->rate_hz, NULL));
@@ -275,8 +277,10 @@ static dt_status read_metadata(chunks *c)
     close_document(&d);
     DT_TRY(st);
     if (strcmp(c->format, "dtrain-chunks") != 0 || c->version == 0 || !c->has_rate) {
-        return DT_FAIL(DT_EDATA, "%s: needs \"format\":\"dtrain-chunks\", \"version\":1 and frame_rate_hz; format is "
-                       "\"%s\"", path, c->format);
+        return DT_FAIL(DT_EDATA,
+                       "%s: needs \"format\":\"dtrain-chunks\", \"version\":1 and frame_rate_hz; format is "
+                       "\"%s\"",
+                       path, c->format);
     }
     if (!c->has_list) {
         DT_TRY(list_folder(c));
@@ -284,7 +288,7 @@ static dt_status read_metadata(chunks *c)
     return c->n_files > 0 ? DT_OK : DT_FAIL(DT_EDATA, "%s holds no data: there is no chunk", c->folder);
 }
 
-/* ---- chunks ------------------------------------------------------------------------------------------------------------ */
+/* ---- chunks ------------------------------------------------------------------------------------------------------ */
 
 static dt_status read_vehicle(dt_json *j, chunks *c)
 {
@@ -335,9 +339,15 @@ static dt_status read_vehicle(dt_json *j, chunks *c)
     stat_add(&c->stat[CONTROLLED], controlled);
     stat_add(&c->stat[SIN], sin(number[HEADING]));
     stat_add(&c->stat[COS], cos(number[HEADING]));
-    c->vehicle[c->n++] = (dt_vehicle){.x = number[X], .y = number[Y], .heading = number[HEADING],
-                                      .speed = number[SPEED], .accel = number[ACCEL], .length = number[LENGTH],
-                                      .width = number[WIDTH], .stop_distance = number[STOP], .id = id,
+    c->vehicle[c->n++] = (dt_vehicle){.x = number[X],
+                                      .y = number[Y],
+                                      .heading = number[HEADING],
+                                      .speed = number[SPEED],
+                                      .accel = number[ACCEL],
+                                      .length = number[LENGTH],
+                                      .width = number[WIDTH],
+                                      .stop_distance = number[STOP],
+                                      .id = id,
                                       .controlled = controlled};
     return DT_OK;
 }
@@ -350,9 +360,12 @@ static dt_status read_vehicles(dt_json *j, chunks *c)
     while ((st = dt_in_next_object(j, "a vehicle")) == DT_OK) {
         if (c->n == c->cap) {
             uint32_t cap = c->cap == 0 ? 64 : 2 * c->cap;
-            dt_vehicle *grown = cap > VEHICLES_MAX ? NULL : dt_realloc(c->vehicle, cap * sizeof(*grown));
+            if (cap > VEHICLES_MAX) {
+                return dt_json_fail(j, "a frame of more than %d vehicles", VEHICLES_MAX);
+            }
+            dt_vehicle *grown = dt_realloc(c->vehicle, cap * sizeof(*grown));
             if (grown == NULL) {
-                return dt_json_fail(j, "a frame of %" PRIu32 " vehicles is above the limit or the memory", c->n);
+                return DT_FAIL(DT_ENOMEM, "no memory for a frame of %" PRIu32 " vehicles", cap);
             }
             c->vehicle = grown;
             c->cap = cap;
@@ -519,14 +532,15 @@ static dt_status read_chunk(chunks *c, int64_t i)
     return DT_OK;
 }
 
-/* ---- statistics.json ------------------------------------------------------------------------------------------------------ */
+/* ---- statistics.json --------------------------------------------------------------------------------------------- */
 
 static dt_status compare(dt_json *j, const char *feature, const char *what, double said, double found, double tolerance)
 {
     return fabs(said - found) <= tolerance ? DT_OK
-                                           : dt_json_fail(j, "%s of %s is %.9g, but the chunks give %.9g (tolerance %.3g)"
-                                                          ": the statistics belong to other chunks", what, feature,
-                                                          said, found, tolerance);
+                                           : dt_json_fail(j,
+                                                          "%s of %s is %.9g, but the chunks give %.9g (tolerance %.3g)"
+                                                          ": the statistics belong to other chunks",
+                                                          what, feature, said, found, tolerance);
 }
 
 static dt_status read_statistics_member(dt_json *j, const char *feature, chunks *c)
@@ -570,8 +584,8 @@ static dt_status read_statistics_member(dt_json *j, const char *feature, chunks 
         } else if (strcmp(key, "mean") == 0) {
             DT_TRY(compare(j, feature, key, x, s->mean, tolerance));
         } else if (strcmp(key, "std") == 0) {
-            DT_TRY(compare(j, feature, key, x, fabs(x - population) < fabs(x - sample) ? population : sample,
-                           tolerance));
+            DT_TRY(
+                compare(j, feature, key, x, fabs(x - population) < fabs(x - sample) ? population : sample, tolerance));
         }
     }
     return st == DT_DONE ? DT_OK : st;
@@ -592,7 +606,7 @@ static dt_status check_statistics(chunks *c, dt_str *report)
     return st;
 }
 
-/* ---- the whole --------------------------------------------------------------------------------------------------------------- */
+/* ---- the whole --------------------------------------------------------------------------------------------------- */
 
 static dt_status import_folder(chunks *c, const char *out, dt_str *report)
 {

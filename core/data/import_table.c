@@ -4,7 +4,7 @@
  * See import.h for the layouts that are recognised.
  */
 #ifdef HAVE_CONFIG_H
-#include "config.h"
+#    include "config.h"
 #endif
 
 #include "data/csv.h"
@@ -21,23 +21,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum role {
-    SCENE,
-    SITE,
-    FRAME,
-    TIME,
-    ID,
-    X,
-    Y,
-    HEADING,
-    SPEED,
-    ACCEL,
-    LENGTH,
-    WIDTH,
-    STOP,
-    CONTROLLED,
-    N_ROLES
-};
+enum role { SCENE, SITE, FRAME, TIME, ID, X, Y, HEADING, SPEED, ACCEL, LENGTH, WIDTH, STOP, CONTROLLED, N_ROLES };
 
 /* What a role's cells may be, after conversion. Texts have no range. */
 static const struct role_spec {
@@ -61,8 +45,9 @@ static const struct role_spec {
     [CONTROLLED] = {"controlled", 0, 1, true},
 };
 
-static const char *const role_names[] = {"scene", "site",   "frame", "time",  "id",            "x",          "y", "heading",
-                                         "speed", "accel", "length", "width", "stop_distance", "controlled", NULL};
+static const char *const role_names[] = {"scene",  "site",  "frame",         "time",       "id",
+                                         "x",      "y",     "heading",       "speed",      "accel",
+                                         "length", "width", "stop_distance", "controlled", NULL};
 
 typedef struct column {
     const char *name; /* NULL: not there */
@@ -85,33 +70,61 @@ static const preset presets[] = {
     {.name = "commonroad",
      .rate_hz = 10,
      .needs = {"scenario", "frame", "vehicle_id", "x_m", "heading_rad"},
-     .column = {[SCENE] = {"scenario", 1}, [FRAME] = {"frame", 1}, [ID] = {"vehicle_id", 1}, [X] = {"x_m", 1},
-                [Y] = {"y_m", 1}, [HEADING] = {"heading_rad", 1}, [SPEED] = {"speed_mps", 1},
-                [ACCEL] = {"accel_mps2", 1}, [LENGTH] = {"length_m", 1}, [WIDTH] = {"width_m", 1}}},
+     .column = {[SCENE] = {"scenario", 1},
+                [FRAME] = {"frame", 1},
+                [ID] = {"vehicle_id", 1},
+                [X] = {"x_m", 1},
+                [Y] = {"y_m", 1},
+                [HEADING] = {"heading_rad", 1},
+                [SPEED] = {"speed_mps", 1},
+                [ACCEL] = {"accel_mps2", 1},
+                [LENGTH] = {"length_m", 1},
+                [WIDTH] = {"width_m", 1}}},
     {.name = "us101_single",
      .rate_hz = 10,
      .axis_heading = M_PI_2,
      .is_heading_fixed = true,
      .site = "US101",
      .needs = {"vehicle_id", "frame", "epoch_ms", "local_x_m", "local_y_m"},
-     .column = {[SCENE] = {"vehicle_id", 1}, [FRAME] = {"frame", 1}, [ID] = {"vehicle_id", 1},
-                [X] = {"local_x_m", 1}, [Y] = {"local_y_m", 1}, [SPEED] = {"speed_mps", 1},
+     .column = {[SCENE] = {"vehicle_id", 1},
+                [FRAME] = {"frame", 1},
+                [ID] = {"vehicle_id", 1},
+                [X] = {"local_x_m", 1},
+                [Y] = {"local_y_m", 1},
+                [SPEED] = {"speed_mps", 1},
                 [ACCEL] = {"accel_mps2", 1}}},
     {.name = "ngsim",
      .rate_hz = 10,
      .axis_heading = M_PI_2,
      .is_front = true,
      .needs = {"Vehicle_ID", "Frame_ID", "Local_X", "Local_Y", "v_Vel"},
-     .column = {[SITE] = {"Location", 1}, [SCENE] = {"Location", 1}, [FRAME] = {"Frame_ID", 1},
-                [TIME] = {"Global_Time", 1e-3}, [ID] = {"Vehicle_ID", 1}, [X] = {"Local_X", FT},
-                [Y] = {"Local_Y", FT}, [SPEED] = {"v_Vel", FT}, [ACCEL] = {"v_Acc", FT},
-                [LENGTH] = {"v_Length", FT}, [WIDTH] = {"v_Width", FT}}},
+     .column = {[SITE] = {"Location", 1},
+                [SCENE] = {"Location", 1},
+                [FRAME] = {"Frame_ID", 1},
+                [TIME] = {"Global_Time", 1e-3},
+                [ID] = {"Vehicle_ID", 1},
+                [X] = {"Local_X", FT},
+                [Y] = {"Local_Y", FT},
+                [SPEED] = {"v_Vel", FT},
+                [ACCEL] = {"v_Acc", FT},
+                [LENGTH] = {"v_Length", FT},
+                [WIDTH] = {"v_Width", FT}}},
     {.name = "dtrain",
      .needs = {"id", "x", "y", "speed"},
-     .column = {[SCENE] = {"scene", 1}, [SITE] = {"site", 1}, [FRAME] = {"frame", 1}, [TIME] = {"time", 1},
-                [ID] = {"id", 1}, [X] = {"x", 1}, [Y] = {"y", 1}, [HEADING] = {"heading", 1},
-                [SPEED] = {"speed", 1}, [ACCEL] = {"accel", 1}, [LENGTH] = {"length", 1}, [WIDTH] = {"width", 1},
-                [STOP] = {"stop_distance", 1}, [CONTROLLED] = {"controlled", 1}}},
+     .column = {[SCENE] = {"scene", 1},
+                [SITE] = {"site", 1},
+                [FRAME] = {"frame", 1},
+                [TIME] = {"time", 1},
+                [ID] = {"id", 1},
+                [X] = {"x", 1},
+                [Y] = {"y", 1},
+                [HEADING] = {"heading", 1},
+                [SPEED] = {"speed", 1},
+                [ACCEL] = {"accel", 1},
+                [LENGTH] = {"length", 1},
+                [WIDTH] = {"width", 1},
+                [STOP] = {"stop_distance", 1},
+                [CONTROLLED] = {"controlled", 1}}},
 };
 enum { N_PRESETS = sizeof(presets) / sizeof(presets[0]) };
 
@@ -126,23 +139,23 @@ typedef struct table {
     const preset *preset; /* NULL: the user's own map */
     double rate_hz, axis_heading;
     bool is_front, is_heading_fixed;
-    char *map_text;       /* copy of the user's map, cut into names */
+    char *map_text; /* copy of the user's map, cut into names */
     column column[N_ROLES];
-    int at[N_ROLES];      /* cell of the role, -1 when the table lacks it */
+    int at[N_ROLES]; /* cell of the role, -1 when the table lacks it */
     int n_columns;
-    char **header;        /* [n_columns] */
-    double time0;         /* of the first row */
+    char **header; /* [n_columns] */
+    double time0;  /* of the first row */
     bool has_time0;
     scene *scene;
     int32_t n_scenes, scenes_cap;
-    int32_t *bucket;      /* hash of scene names */
+    int32_t *bucket; /* hash of scene names */
     size_t n_buckets;
     dt_sort *sort;
     dt_store_writer *writer;
     int64_t n_rows, n_no_length, n_no_heading;
 } table;
 
-/* ---- columns ---------------------------------------------------------------------------------------------------------- */
+/* ---- columns ----------------------------------------------------------------------------------------------------- */
 
 static int find_column(const table *t, const char *name)
 {
@@ -230,8 +243,10 @@ static dt_status recognise(table *t)
     for (int i = 0; i < t->n_columns; i++) {
         dt_str_addf(&names, "%s%s", i == 0 ? "" : ",", t->header[i]);
     }
-    dt_status st = DT_FAIL(DT_EDATA, "%s:1: unknown columns \"%.400s\": say which is which with a column map, e.g. "
-                           "id=car,frame=f,x=X*0.3048,y=Y*0.3048,speed=V", dt_csv_path(t->csv), dt_str_text(&names));
+    dt_status st = DT_FAIL(DT_EDATA,
+                           "%s:1: unknown columns \"%.400s\": say which is which with a column map, e.g. "
+                           "id=car,frame=f,x=X*0.3048,y=Y*0.3048,speed=V",
+                           dt_csv_path(t->csv), dt_str_text(&names));
     dt_str_fini(&names);
     return st;
 }
@@ -288,7 +303,7 @@ static dt_status find_columns(table *t)
     return DT_OK;
 }
 
-/* ---- scenes ------------------------------------------------------------------------------------------------------------- */
+/* ---- scenes ------------------------------------------------------------------------------------------------------ */
 
 /* CommonRoad benchmark ids: COUNTRY_MAP-1_2_T-3; the map names the site. */
 static void site_of_benchmark(const char *id, char *out, size_t bytes)
@@ -369,7 +384,7 @@ static dt_status scene_number(table *t, const char *name, const char *site, int3
     return DT_OK;
 }
 
-/* ---- cells ---------------------------------------------------------------------------------------------------------------- */
+/* ---- cells ------------------------------------------------------------------------------------------------------- */
 
 /* A number of a role in SI units; NAN for an empty cell where that is allowed or a column that is not there. */
 static dt_status number_of(const table *t, char *const *cell, int role, double *out_p)
@@ -428,9 +443,11 @@ static dt_status frame_of(table *t, char *const *cell, int64_t *out_p)
     }
     double frame = (time - t->time0) * t->rate_hz;
     if (fabs(frame - rint(frame)) > 0.1 || fabs(frame) > 9e15) {
-        return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": %s = %s is %.3f frames of %g Hz after the first row, not a whole "
-                       "number: is the frame rate right?", dt_csv_path(t->csv), dt_csv_line(t->csv),
-                       t->header[t->at[TIME]], cell[t->at[TIME]], frame, t->rate_hz);
+        return DT_FAIL(DT_EDATA,
+                       "%s:%" PRId64 ": %s = %s is %.3f frames of %g Hz after the first row, not a whole "
+                       "number: is the frame rate right?",
+                       dt_csv_path(t->csv), dt_csv_line(t->csv), t->header[t->at[TIME]], cell[t->at[TIME]], frame,
+                       t->rate_hz);
     }
     *out_p = (int64_t)rint(frame);
     return DT_OK;
@@ -446,7 +463,8 @@ static dt_status row_of(table *t, char *const *cell, int n, dt_table_row *row)
     double controlled = 0;
     const char *name = t->at[SCENE] < 0 ? "scene" : cell[t->at[SCENE]];
     if (name[0] == '\0' || strchr(name, '#') != NULL || strlen(name) > 400) {
-        return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": the scene's name \"%.60s\" is empty, has a '#' or more than 400 bytes",
+        return DT_FAIL(DT_EDATA,
+                       "%s:%" PRId64 ": the scene's name \"%.60s\" is empty, has a '#' or more than 400 bytes",
                        dt_csv_path(t->csv), dt_csv_line(t->csv), name);
     }
     DT_TRY(scene_number(t, name, t->at[SITE] < 0 ? NULL : cell[t->at[SITE]], &row->scene));
@@ -484,7 +502,7 @@ static dt_status read_rows(table *t)
     return st == DT_DONE ? DT_OK : st;
 }
 
-/* ---- sorted rows into frames ------------------------------------------------------------------------------------------------ */
+/* ---- sorted rows into frames ------------------------------------------------------------------------------------- */
 
 typedef struct feed {
     dt_live live;
@@ -568,15 +586,18 @@ static dt_status check_order(const table *t, const dt_live_vehicle *l, const dt_
         return DT_OK;
     }
     if (l->frame == row->frame) {
-        return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": vehicle %" PRId64 " is in frame %" PRId64 " of scene %s twice (before "
-                       "in line %" PRId64 ")", dt_csv_path(t->csv), row->line, row->id, row->frame,
-                       t->scene[row->scene].name, l->line);
+        return DT_FAIL(DT_EDATA,
+                       "%s:%" PRId64 ": vehicle %" PRId64 " is in frame %" PRId64 " of scene %s twice (before "
+                       "in line %" PRId64 ")",
+                       dt_csv_path(t->csv), row->line, row->id, row->frame, t->scene[row->scene].name, l->line);
     }
     if (row->line < l->line && !t->opt->is_unordered) {
-        return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": time goes backwards: vehicle %" PRId64 " of scene %s is in frame %"
-                       PRId64 " here and in frame %" PRId64 " before (line %" PRId64 "); a table in no order at all needs "
-                       "the option for unordered rows", dt_csv_path(t->csv), l->line, row->id,
-                       t->scene[row->scene].name, l->frame, row->frame, row->line);
+        return DT_FAIL(DT_EDATA,
+                       "%s:%" PRId64 ": time goes backwards: vehicle %" PRId64 " of scene %s is in frame %" PRId64
+                       " here and in frame %" PRId64 " before (line %" PRId64 "); a table in no order at all needs "
+                       "the option for unordered rows",
+                       dt_csv_path(t->csv), l->line, row->id, t->scene[row->scene].name, l->frame, row->frame,
+                       row->line);
     }
     return DT_OK;
 }
@@ -642,7 +663,7 @@ static dt_status feed_store(table *t)
     return st;
 }
 
-/* ---- the whole -------------------------------------------------------------------------------------------------------------- */
+/* ---- the whole --------------------------------------------------------------------------------------------------- */
 
 static void table_fini(table *t)
 {

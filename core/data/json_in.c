@@ -3,7 +3,7 @@
  * Reading JSON whose layout is known. See json_in.h.
  */
 #ifdef HAVE_CONFIG_H
-#include "config.h"
+#    include "config.h"
 #endif
 
 #include "data/json_in.h"
@@ -14,10 +14,10 @@
 const char *dt_in_kind(dt_json_kind kind)
 {
     static const char *const name[] = {
-        [DT_JSON_END] = "the end",           [DT_JSON_OBJECT] = "an object", [DT_JSON_OBJECT_END] = "'}'",
-        [DT_JSON_ARRAY] = "an array",        [DT_JSON_ARRAY_END] = "']'",    [DT_JSON_KEY] = "a key",
-        [DT_JSON_STRING] = "a string",       [DT_JSON_NUMBER] = "a number",  [DT_JSON_TRUE] = "true",
-        [DT_JSON_FALSE] = "false",           [DT_JSON_NULL] = "null",
+        [DT_JSON_END] = "the end",     [DT_JSON_OBJECT] = "an object", [DT_JSON_OBJECT_END] = "'}'",
+        [DT_JSON_ARRAY] = "an array",  [DT_JSON_ARRAY_END] = "']'",    [DT_JSON_KEY] = "a key",
+        [DT_JSON_STRING] = "a string", [DT_JSON_NUMBER] = "a number",  [DT_JSON_TRUE] = "true",
+        [DT_JSON_FALSE] = "false",     [DT_JSON_NULL] = "null",
     };
     return name[kind];
 }

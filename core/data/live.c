@@ -3,7 +3,7 @@
  * The vehicles in sight while a scene streams by. See live.h.
  */
 #ifdef HAVE_CONFIG_H
-#include "config.h"
+#    include "config.h"
 #endif
 
 #include "data/live.h"

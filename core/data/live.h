@@ -31,7 +31,7 @@ typedef struct dt_live {
 void dt_live_init(dt_live *t, double frame_rate_hz);
 void dt_live_clear(dt_live *t);
 void dt_live_fini(dt_live *t);
-/* The vehicle's entry; a new one is zeroed but for id, and frame is this frame. Valid until the next call. DT_ENOMEM. */
+/* The vehicle's entry; a new one is zeroed but for id and frame. Valid until the next call. DT_ENOMEM. */
 dt_status dt_live_get(dt_live *t, int64_t id, int64_t frame, dt_live_vehicle **out_p, bool *is_new_p) DT_NODISCARD;
 
 #endif

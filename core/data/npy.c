@@ -3,7 +3,7 @@
  * NumPy's array file. See npy.h.
  */
 #ifdef HAVE_CONFIG_H
-#include "config.h"
+#    include "config.h"
 #endif
 
 #include "data/npy.h"
@@ -30,8 +30,8 @@ typedef struct kind {
     size_t bytes;
 } kind;
 
-static const kind kinds[] = {{DT_F32, "<f4", 4}, {DT_F64, "<f8", 8}, {DT_I32, "<i4", 4},
-                             {DT_I64, "<i8", 8}, {DT_U8, "|u1", 1}};
+static const kind kinds[] = {
+    {DT_F32, "<f4", 4}, {DT_F64, "<f8", 8}, {DT_I32, "<i4", 4}, {DT_I64, "<i8", 8}, {DT_U8, "|u1", 1}};
 
 static const kind *kind_of(uint32_t dtype)
 {
@@ -43,7 +43,7 @@ static const kind *kind_of(uint32_t dtype)
     return NULL;
 }
 
-/* ---- writing ------------------------------------------------------------------------------------------------------- */
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
 
 struct dt_npy_writer {
     int fd;
@@ -164,7 +164,7 @@ void dt_npy_abandon(dt_npy_writer *w)
     }
 }
 
-/* ---- reading -------------------------------------------------------------------------------------------------------- */
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 /* The value of a key of the header's dictionary: the text after "'key':", blanks skipped; NULL when missing. */
 static const char *dict_value(const char *dict, const char *key)

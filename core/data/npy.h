@@ -17,7 +17,7 @@ typedef struct dt_npy_writer dt_npy_writer;
 /* width 0: one dimension [rows]; else [rows, width]. The file must not exist yet (DT_EINVAL). DT_EIO, DT_ENOMEM. */
 dt_status dt_npy_create(const char *path, uint32_t dtype, int64_t width, dt_npy_writer **out_p) DT_NODISCARD;
 dt_status dt_npy_append(dt_npy_writer *w, const void *rows, int64_t n_rows) DT_NODISCARD;
-int64_t dt_npy_rows(const dt_npy_writer *w); /* appended so far */
+int64_t dt_npy_rows(const dt_npy_writer *w);           /* appended so far */
 dt_status dt_npy_close(dt_npy_writer *w) DT_NODISCARD; /* writes what is left and the shape, fsync; frees in any case */
 void dt_npy_abandon(dt_npy_writer *w);                 /* closes without finishing; the file stays; NULL is fine */
 
@@ -36,8 +36,8 @@ dt_status dt_npy_map(const char *path, uint32_t dtype, int64_t width, dt_npy *ou
 /* Map an existing file for changing it in place; dt_npy_unmap writes back. */
 dt_status dt_npy_map_rw(const char *path, uint32_t dtype, int64_t width, dt_npy *out_p) DT_NODISCARD;
 /* Create a file of n_rows zero rows and map it for filling: memory that the page cache holds, not the heap. */
-dt_status dt_npy_create_mapped(const char *path, uint32_t dtype, int64_t width, int64_t n_rows,
-                               dt_npy *out_p) DT_NODISCARD;
+dt_status dt_npy_create_mapped(const char *path, uint32_t dtype, int64_t width, int64_t n_rows, dt_npy *out_p)
+    DT_NODISCARD;
 /* Write a changed array back to the disk and wait for it. */
 dt_status dt_npy_sync(const dt_npy *a, const char *path) DT_NODISCARD;
 void dt_npy_unmap(dt_npy *a);

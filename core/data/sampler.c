@@ -3,7 +3,7 @@
  * The order of samples. See sampler.h.
  */
 #ifdef HAVE_CONFIG_H
-#include "config.h"
+#    include "config.h"
 #endif
 
 #include "data/sampler.h"

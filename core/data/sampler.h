@@ -25,9 +25,9 @@ typedef struct dt_sampler {
     bool is_ordered; /* 0, 1, 2, ... instead of shuffled */
 } dt_sampler;
 
-dt_status dt_sampler_check(const dt_sampler *s) DT_NODISCARD;  /* DT_EINVAL: no samples, or drop with n < batch */
-uint64_t dt_sampler_batches(const dt_sampler *s);              /* of an epoch */
-uint64_t dt_sampler_positions(const dt_sampler *s);            /* of an epoch */
+dt_status dt_sampler_check(const dt_sampler *s) DT_NODISCARD; /* DT_EINVAL: no samples, or drop with n < batch */
+uint64_t dt_sampler_batches(const dt_sampler *s);             /* of an epoch */
+uint64_t dt_sampler_positions(const dt_sampler *s);           /* of an epoch */
 uint64_t dt_sampler_index(const dt_sampler *s, uint64_t epoch, uint64_t position); /* position < positions */
 /* Key of a use of a sample for augmentation and dropout: depends on epoch and position alone, never 0. */
 uint64_t dt_sampler_key(const dt_sampler *s, uint64_t epoch, uint64_t position);

@@ -3,7 +3,7 @@
  * External merge sort of table rows. See sort.h; Knuth, TAOCP 3, 5.4.1 (replacement by a heap of run heads).
  */
 #ifdef HAVE_CONFIG_H
-#include "config.h"
+#    include "config.h"
 #endif
 
 #include "data/sort.h"

@@ -3,7 +3,7 @@
  * A file read from begin to end, whatever packs it. See source.h.
  */
 #ifdef HAVE_CONFIG_H
-#include "config.h"
+#    include "config.h"
 #endif
 
 #include "data/source.h"
@@ -25,9 +25,9 @@ typedef enum packing { PLAIN, GZIP, XZ } packing;
 struct dt_source {
     int fd;
     packing packing;
-    bool is_at_end;    /* of the file */
+    bool is_at_end;      /* of the file */
     bool is_member_open; /* gzip: in the middle of a member */
-    bool is_done;      /* xz: the decoder has said so */
+    bool is_done;        /* xz: the decoder has said so */
     char *path;
     z_stream z;
     lzma_stream x;

@@ -14,7 +14,8 @@
 typedef struct dt_source dt_source;
 
 dt_status dt_source_open(const char *path, dt_source **out_p) DT_NODISCARD; /* DT_ENOTFOUND, DT_EIO, DT_EDATA: empty */
-int64_t dt_source_read(void *source, char *buf, size_t bytes); /* as dt_json_read: 0 at the end, -1 after DT_FAIL */
+int64_t dt_source_read(void *source, char *buf,
+                       size_t bytes); /* as dt_json_read: 0 at the end, -1 after DT_FAIL (dt_error_status) */
 void dt_source_close(dt_source *s);
 
 #endif

@@ -12,7 +12,8 @@
  * scene are equally spaced at frame_rate_hz; a frame nobody was recorded in has no rows. A track is one vehicle in one
  * scene; one that is out of sight for more than a second and comes back is a new track. Numbers are store-wide.
  *   scene_frame i64 [scenes+1]   scene_site i32 [scenes]   frame_row i64 [frames+1]   frame_time f64 [frames] s
- *   node f32 [rows,9]            pose f64 [rows,3] x y heading, m, rad      motion f32 [rows,4] speed accel length width
+ *   node f32 [rows,9]            pose f64 [rows,3] x y heading, m, rad      motion f32 [rows,4] speed accel length
+ *   width
  *   row_track i32 [rows]         track_ptr i64 [tracks+1]   track_row i64 [rows] rows of each track in time order
  *   track_id i64 [tracks] the source's number of the vehicle
  *   edge_ptr i64 [rows+1]        edge_src i32 [edges] index within the frame        edge f32 [edges,4]
@@ -33,16 +34,16 @@
 #define DT_STORE_FORMAT "dtrain-store"
 enum { DT_STORE_VERSION = 1 };
 
-/* ---- writing ------------------------------------------------------------------------------------------------------- */
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
 
 typedef struct dt_store_writer dt_store_writer;
 
 typedef struct dt_store_meta {
-    double frame_rate_hz;    /* in [0.1, 1000] */
-    double radius_m;         /* 0 = DT_RADIUS_M */
-    uint32_t k_max;          /* 0 = DT_NEIGHBOURS */
-    const char *source;      /* where it came from, a name for people */
-    const char *options;     /* importer options, a name for people; NULL = "" */
+    double frame_rate_hz; /* in [0.1, 1000] */
+    double radius_m;      /* 0 = DT_RADIUS_M */
+    uint32_t k_max;       /* 0 = DT_NEIGHBOURS */
+    const char *source;   /* where it came from, a name for people */
+    const char *options;  /* importer options, a name for people; NULL = "" */
 } dt_store_meta;
 
 /* path must not exist, its parent must. A stale <path>.partial is removed. DT_EINVAL, DT_EIO, DT_ENOMEM. */
@@ -51,8 +52,8 @@ dt_status dt_store_scene_begin(dt_store_writer *w) DT_NODISCARD;
 /* frame: number within the scene at the store's rate, larger than the one before; holes become empty frames. time_s is
  * the time of this frame. Accelerations that are NAN are filled from the speed before; a vehicle's first is 0.
  * DT_EDATA (a vehicle twice, a value out of range), DT_EIO. */
-dt_status dt_store_frame(dt_store_writer *w, int64_t frame, double time_s, const dt_vehicle *v,
-                         uint32_t n) DT_NODISCARD;
+dt_status dt_store_frame(dt_store_writer *w, int64_t frame, double time_s, const dt_vehicle *v, uint32_t n)
+    DT_NODISCARD;
 /* Scenes that share the part of their name before '#' belong together and are never split between folds. */
 dt_status dt_store_scene_end(dt_store_writer *w, const char *name, const char *site) DT_NODISCARD;
 /* Track lists, risk labels, store.json, rename. DT_EDATA when there is no row. The writer is still to be destroyed. */
@@ -64,7 +65,7 @@ typedef struct dt_store_counts {
 } dt_store_counts;
 void dt_store_writer_counts(const dt_store_writer *w, dt_store_counts *out_p); /* risk is known after the commit */
 
-/* ---- reading ------------------------------------------------------------------------------------------------------- */
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 typedef struct dt_store dt_store;
 
@@ -72,7 +73,7 @@ typedef struct dt_store dt_store;
  * what. Cost: one pass over the arrays. */
 dt_status dt_store_open(const char *path, dt_store **out_p) DT_NODISCARD;
 const dt_store_view *dt_store_view_of(const dt_store *s);
-void dt_store_close(dt_store *s); /* NULL is fine */
+void dt_store_close(dt_store *s);                     /* NULL is fine */
 const int64_t *dt_store_track_ids(const dt_store *s); /* [n_tracks] */
 uint64_t dt_store_bytes(const dt_store *s);           /* of all arrays */
 const char *dt_store_source(const dt_store *s);

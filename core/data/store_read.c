@@ -3,7 +3,7 @@
  * Opening a store: description, mapping, and every check that lets readers trust an index. See store.h.
  */
 #ifdef HAVE_CONFIG_H
-#include "config.h"
+#    include "config.h"
 #endif
 
 #include "data/json_in.h"
@@ -43,7 +43,7 @@ struct dt_store {
 };
 enum { SAW_RATE = 1, SAW_COUNTS = 2, SAW_SITES = 4, SAW_SCENES = 8, SAW_STATS = 16, SAW_ALL = 31 };
 
-/* ---- store.json ---------------------------------------------------------------------------------------------------- */
+/* ---- store.json -------------------------------------------------------------------------------------------------- */
 
 static dt_status add_name(char ***list_p, int64_t *n_p, int64_t *cap_p, const char *name)
 {
@@ -97,9 +97,9 @@ static dt_status read_counts(dt_json *j, dt_store *s)
     const struct {
         const char *name;
         int64_t *value;
-    } field[] = {{"scenes", &s->count.scenes}, {"frames", &s->count.frames}, {"rows", &s->count.rows},
-                 {"tracks", &s->count.tracks}, {"edges", &s->count.edges},
-                 {"tracks_of_one_frame", &s->count.tracks_of_one_frame}};
+    } field[] = {{"scenes", &s->count.scenes}, {"frames", &s->count.frames},
+                 {"rows", &s->count.rows},     {"tracks", &s->count.tracks},
+                 {"edges", &s->count.edges},   {"tracks_of_one_frame", &s->count.tracks_of_one_frame}};
     char key[DT_IN_KEY_BYTES];
     dt_status st;
     DT_TRY(dt_in_object(j, "counts"));
@@ -241,16 +241,17 @@ static dt_status read_description(dt_store *s, const char *text, size_t bytes, c
         return DT_FAIL(DT_EDATA, "%s: frame_rate_hz %g is outside [0.1, 1000]", name, s->view.frame_rate_hz);
     }
     const dt_store_counts *c = &s->count;
-    if (c->rows < 1 || c->scenes < 1 || c->frames < 1 || c->tracks < 1 || c->edges < c->rows ||
-        c->tracks > INT32_MAX || s->n_scenes != c->scenes || s->n_sites < 1 || s->n_sites > INT32_MAX) {
-        return DT_FAIL(DT_EDATA, "%s: counts contradict each other (%" PRId64 " scenes, %" PRId64 " named, %" PRId64
-                       " rows, %" PRId64 " tracks, %" PRId64 " edges, %" PRId64 " sites)", name, c->scenes,
-                       s->n_scenes, c->rows, c->tracks, c->edges, s->n_sites);
+    if (c->rows < 1 || c->scenes < 1 || c->frames < 1 || c->tracks < 1 || c->edges < c->rows || c->tracks > INT32_MAX ||
+        s->n_scenes != c->scenes || s->n_sites < 1 || s->n_sites > INT32_MAX) {
+        return DT_FAIL(DT_EDATA,
+                       "%s: counts contradict each other (%" PRId64 " scenes, %" PRId64 " named, %" PRId64
+                       " rows, %" PRId64 " tracks, %" PRId64 " edges, %" PRId64 " sites)",
+                       name, c->scenes, s->n_scenes, c->rows, c->tracks, c->edges, s->n_sites);
     }
     return DT_OK;
 }
 
-/* ---- arrays -------------------------------------------------------------------------------------------------------- */
+/* ---- arrays ------------------------------------------------------------------------------------------------------ */
 
 static dt_status map_arrays(dt_store *s)
 {
@@ -291,8 +292,8 @@ static dt_status check_offsets(const dt_store *s, const char *name, const int64_
     }
     for (int64_t i = 0; i < n; i++) {
         if (p[i + 1] < p[i]) {
-            return DT_FAIL(DT_EDATA, "%s/%s.npy falls from %" PRId64 " to %" PRId64 " at %" PRId64, s->path, name,
-                           p[i], p[i + 1], i);
+            return DT_FAIL(DT_EDATA, "%s/%s.npy falls from %" PRId64 " to %" PRId64 " at %" PRId64, s->path, name, p[i],
+                           p[i + 1], i);
         }
     }
     return DT_OK;
@@ -302,8 +303,8 @@ static dt_status check_i32(const dt_store *s, const char *name, const int32_t *p
 {
     for (int64_t i = 0; i < n; i++) {
         if (p[i] < 0 || p[i] >= limit) {
-            return DT_FAIL(DT_EDATA, "%s/%s.npy: %" PRId32 " at %" PRId64 " is outside [0, %" PRId64 ")", s->path,
-                           name, p[i], i, limit);
+            return DT_FAIL(DT_EDATA, "%s/%s.npy: %" PRId32 " at %" PRId64 " is outside [0, %" PRId64 ")", s->path, name,
+                           p[i], i, limit);
         }
     }
     return DT_OK;
@@ -347,8 +348,10 @@ static dt_status check_graph(const dt_store *s)
         int64_t n = v->frame_row[f + 1] - v->frame_row[f];
         for (int64_t e = v->edge_ptr[v->frame_row[f]]; e < v->edge_ptr[v->frame_row[f + 1]]; e++) {
             if (v->edge_src[e] < 0 || v->edge_src[e] >= n) {
-                return DT_FAIL(DT_EDATA, "%s/edge_src.npy: %" PRId32 " at %" PRId64 " is outside frame %" PRId64
-                               " of %" PRId64 " vehicles", s->path, v->edge_src[e], e, f, n);
+                return DT_FAIL(DT_EDATA,
+                               "%s/edge_src.npy: %" PRId32 " at %" PRId64 " is outside frame %" PRId64 " of %" PRId64
+                               " vehicles",
+                               s->path, v->edge_src[e], e, f, n);
             }
         }
     }
@@ -356,8 +359,10 @@ static dt_status check_graph(const dt_store *s)
         for (int64_t i = v->track_ptr[t], before = -1; i < v->track_ptr[t + 1]; i++) {
             int64_t r = v->track_row[i];
             if (r <= before || r >= v->n_rows || v->row_track[r] != t) {
-                return DT_FAIL(DT_EDATA, "%s/track_row.npy: row %" PRId64 " at %" PRId64 " does not belong to track %"
-                               PRId64 " in time order", s->path, r, i, t);
+                return DT_FAIL(DT_EDATA,
+                               "%s/track_row.npy: row %" PRId64 " at %" PRId64 " does not belong to track %" PRId64
+                               " in time order",
+                               s->path, r, i, t);
             }
             before = r;
         }

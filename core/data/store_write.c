@@ -4,7 +4,7 @@
  * See store.h.
  */
 #ifdef HAVE_CONFIG_H
-#include "config.h"
+#    include "config.h"
 #endif
 
 #include "data/live.h"
@@ -57,7 +57,7 @@ struct dt_store_writer {
     double scene_t0;                /* time of its frame 0 */
     dt_live live;                   /* the vehicles in sight */
     moments node_stat[DT_NODE_FEATURES], edge_stat[DT_EDGE_FEATURES];
-    dt_str scenes;                  /* JSON text of the list */
+    dt_str scenes; /* JSON text of the list */
     dt_json_out scenes_out;
     char *site[SITES_MAX];
     int32_t n_sites;
@@ -124,7 +124,7 @@ dt_status dt_store_create(const char *path, const dt_store_meta *meta, dt_store_
     dt_live_init(&w->live, meta->frame_rate_hz);
     w->path = dt_strdup(path);
     dt_str_addf(&partial, "%s.partial", path);
-    w->partial = dt_strdup(dt_str_text(&partial));
+    w->partial = partial.failed ? NULL : dt_strdup(dt_str_text(&partial));
     dt_str_fini(&partial);
     w->scenes_out = (dt_json_out){.s = &w->scenes};
     dt_json_arr(&w->scenes_out, NULL);
@@ -150,7 +150,7 @@ err_destroy:
     return st;
 }
 
-/* ---- frames -------------------------------------------------------------------------------------------------------- */
+/* ---- frames ------------------------------------------------------------------------------------------------------ */
 
 /* The number of the vehicle's running track, or of a new one. Fills a missing acceleration. */
 static dt_status track_of(dt_store_writer *w, int64_t frame, dt_vehicle *v, int32_t *track_p)
@@ -259,8 +259,11 @@ dt_status dt_store_frame(dt_store_writer *w, int64_t frame, double time_s, const
         return DT_FAIL(DT_EINVAL, "frame %" PRId64 " comes after frame %" PRId64 " or outside a scene", frame,
                        w->next_frame - 1);
     }
-    DT_TRY(reserve_frame(w, n));
     DT_TRY(frame_open(w, frame, time_s));
+    if (n == 0) {
+        return DT_OK;
+    }
+    DT_TRY(reserve_frame(w, n));
     int32_t track = 0;
     memcpy(w->vehicle, v, n * sizeof(*v));
     for (uint32_t i = 0; i < n; i++) { /* the tracks first: they fill accelerations that the features need */
@@ -284,10 +287,10 @@ dt_status dt_store_frame(dt_store_writer *w, int64_t frame, double time_s, const
         }
     }
     DT_TRY(dt_npy_append(w->array[A_node], w->node, n));
-    DT_TRY(dt_npy_append(w->array[A_edge_src], w->col, n == 0 ? 0 : w->rowptr[n]));
-    DT_TRY(dt_npy_append(w->array[A_edge], w->edge, n == 0 ? 0 : w->rowptr[n]));
+    DT_TRY(dt_npy_append(w->array[A_edge_src], w->col, w->rowptr[n]));
+    DT_TRY(dt_npy_append(w->array[A_edge], w->edge, w->rowptr[n]));
     w->count.rows += n;
-    w->count.edges += n == 0 ? 0 : w->rowptr[n];
+    w->count.edges += w->rowptr[n];
     w->scene_rows += n;
     return DT_OK;
 }
@@ -333,7 +336,7 @@ dt_status dt_store_scene_end(dt_store_writer *w, const char *name, const char *s
     return dt_str_status(&w->scenes);
 }
 
-/* ---- the end: tracks, risk, store.json ------------------------------------------------------------------------------- */
+/* ---- the end: tracks, risk, store.json --------------------------------------------------------------------------- */
 
 typedef struct maps {
     dt_npy frame_row, row_track, track_ptr, track_row, risk;

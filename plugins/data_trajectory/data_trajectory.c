@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * data_trajectory: windows over a trajectory store for phase 1. A sample is a scene at an anchor frame: the graphs of the
- * T frames of history up to and including the anchor, and F steps of future for every vehicle seen at the anchor. Fields,
+ * data_trajectory: windows over a trajectory store for phase 1. A sample is a scene at an anchor frame: the graphs of
+ * the
+ * T frames of history up to and including the anchor, and F steps of future for every vehicle seen at the anchor.
+ * Fields,
  * shapes and order: dtrain/shapes.h. The store keeps the recording's rate; windows take every m-th frame of it.
  *
  * Nothing is invented: a vehicle absent at a step has seq_row -1, present 0 or target_weight 0. Inputs come from the
  * anchor and before alone; targets and risk labels are the only things that look ahead.
  *
- * Splits. Scenes whose names agree before '#' are one recording and stay together. Recordings are sorted by site and name
+ * Splits. Scenes whose names agree before '#' are one recording and stay together. Recordings are sorted by site and
+ * name
  * and dealt to the folds in turn, so folds are balanced by site; "eval" is one fold and "train" the others. eval_site
  * instead holds out a whole site. Training anchors may have a short past or future (min_history_s, min_future_s), those
  * of "eval" and "all" have both whole.
@@ -44,11 +47,13 @@ static const dt_option options[] = {
     DT_OPTION(config, split, DT_OPT_ENUM, "all", "", 0, 0, splits, "which scenes; the phase sets it"),
     DT_OPTION(config, history_s, DT_OPT_F64, "3", "s", 0, 60, NULL, "past that a window shows, the anchor included"),
     DT_OPTION(config, horizon_s, DT_OPT_F64, "5", "s", 0, 60, NULL, "future that a window asks for"),
-    DT_OPTION(config, rate_hz, DT_OPT_F64, "5", "1/s", 0.1, 100, NULL, "steps of a window; the store's rate is a multiple"),
+    DT_OPTION(config, rate_hz, DT_OPT_F64, "5", "1/s", 0.1, 100, NULL,
+              "steps of a window; the store's rate is a multiple"),
     DT_OPTION(config, stride_s, DT_OPT_F64, "0.2", "s", 0, 3600, NULL, "between anchors of a scene in eval and all"),
     DT_OPTION(config, train_stride_s, DT_OPT_F64, "1", "s", 0, 3600, NULL, "between anchors of a scene in train"),
     DT_OPTION(config, min_history_s, DT_OPT_F64, "1", "s", 0, 60, NULL, "least past of a training anchor in its scene"),
-    DT_OPTION(config, min_future_s, DT_OPT_F64, "1", "s", 0, 60, NULL, "least future of a training anchor in its scene"),
+    DT_OPTION(config, min_future_s, DT_OPT_F64, "1", "s", 0, 60, NULL,
+              "least future of a training anchor in its scene"),
     DT_OPTION(config, folds, DT_OPT_I64, "5", "1", 2, 1000, NULL, "parts that the recordings are dealt to"),
     DT_OPTION(config, fold, DT_OPT_I64, "0", "1", 0, 999, NULL, "the part that is held out for evaluation"),
     DT_OPTION(config, eval_site, DT_OPT_STR, "", "", 0, 0, NULL, "hold out this site whole instead of a fold"),
@@ -98,7 +103,7 @@ static const float node_scale[DT_NODE_FEATURES] = {1 / 30.f, 1 / 30.f, 1 / 10.f,
 static const float node_shift[DT_NODE_FEATURES] = {0, 0, 0, 0, 0, 0, -5, -200, 0}; /* stop line unknown or far: 0 */
 static const float edge_scale[DT_EDGE_FEATURES] = {1 / 20.f, 1 / 20.f, 1 / 10.f, 1};
 
-/* ---- which scenes ---------------------------------------------------------------------------------------------------- */
+/* ---- which scenes ------------------------------------------------------------------------------------------------ */
 
 typedef struct recording {
     const char *name;
@@ -140,7 +145,8 @@ static dt_status check_site(const state *s, const char *name)
         int n = snprintf(list + used, sizeof(list) - used, "%s%s", i == 0 ? "" : ", ", s->v->site[i]);
         used += n > 0 ? (size_t)n : 0;
     }
-    return DT_FAIL_H(s->h, DT_ECONFIG, "data_trajectory.eval_site \"%s\" is not among the store's sites: %s", name, list);
+    return DT_FAIL_H(s->h, DT_ECONFIG, "data_trajectory.eval_site \"%s\" is not among the store's sites: %s", name,
+                     list);
 }
 
 /* is_held [n_scenes]: 1 where the scene belongs to the evaluation. */
@@ -230,16 +236,17 @@ static dt_status list_samples(state *s, const config *c)
     return st;
 }
 
-/* ---- life ------------------------------------------------------------------------------------------------------------ */
+/* ---- life -------------------------------------------------------------------------------------------------------- */
 
 static dt_status check(const dt_host *h, const void *cfg)
 {
     const config *c = cfg;
     double T = c->history_s * c->rate_hz, F = c->horizon_s * c->rate_hz;
     if (fabs(T - rint(T)) > 1e-6 || fabs(F - rint(F)) > 1e-6 || T < 1 || F < 1 || T > T_MAX || F > T_MAX) {
-        return DT_FAIL_H(h, DT_ECONFIG, "data_trajectory: history_s %g and horizon_s %g at rate_hz %g give %g and %g "
-                         "steps; both must be whole numbers in [1, %d]", c->history_s, c->horizon_s, c->rate_hz, T, F,
-                         T_MAX);
+        return DT_FAIL_H(h, DT_ECONFIG,
+                         "data_trajectory: history_s %g and horizon_s %g at rate_hz %g give %g and %g "
+                         "steps; both must be whole numbers in [1, %d]",
+                         c->history_s, c->horizon_s, c->rate_hz, T, F, T_MAX);
     }
     if (c->fold >= c->folds) {
         return DT_FAIL_H(h, DT_ECONFIG, "data_trajectory.fold %lld is not below folds = %lld", (long long)c->fold,
@@ -290,8 +297,10 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     double stride = s->v->frame_rate_hz / c->rate_hz;
     s->stride = llround(stride);
     if (s->stride < 1 || fabs(stride - (double)s->stride) > 1e-6) {
-        return DT_FAIL_H(h, DT_ECONFIG, "rate_hz %g does not divide the %g Hz of %s: nothing is resampled, choose a rate "
-                         "that does", c->rate_hz, s->v->frame_rate_hz, c->store);
+        return DT_FAIL_H(h, DT_ECONFIG,
+                         "rate_hz %g does not divide the %g Hz of %s: nothing is resampled, choose a rate "
+                         "that does",
+                         c->rate_hz, s->v->frame_rate_hz, c->store);
     }
     return list_samples(s, c);
 }
@@ -327,7 +336,7 @@ static dt_status count(const void *self, uint64_t *n_p)
     return DT_OK;
 }
 
-/* ---- reading --------------------------------------------------------------------------------------------------------- */
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 /* Frame of history step k, -1 before the scene begins. */
 static int64_t history_frame(const state *s, const sample *w, int64_t k)
@@ -502,8 +511,8 @@ static int64_t read_past(const state *s, const sample *w, const own *o, int64_t 
     return seen;
 }
 
-static int64_t read_future(const state *s, const sample *w, const own *o, int64_t track, int64_t place,
-                           const cursor *c, void *const *out)
+static int64_t read_future(const state *s, const sample *w, const own *o, int64_t track, int64_t place, const cursor *c,
+                           void *const *out)
 {
     const dt_store_view *v = s->v;
     int64_t end = v->track_ptr[track + 1], seen = 0;
@@ -545,8 +554,10 @@ static dt_status read(void *self, const uint64_t *index, const uint64_t *key, ui
     int64_t size[N_SYMBOLS];
     DT_TRY_H(sizes(self, index, n, size));
     if (size[0] > INT32_MAX || size[1] > INT32_MAX) {
-        return DT_FAIL_H(s->h, DT_EINVAL, "%u samples have %lld rows and %lld edges, more than 32 bits count: make the "
-                         "batch or the slice smaller", n, (long long)size[0], (long long)size[1]);
+        return DT_FAIL_H(s->h, DT_EINVAL,
+                         "%u samples have %lld rows and %lld edges, more than 32 bits count: make the "
+                         "batch or the slice smaller",
+                         n, (long long)size[0], (long long)size[1]);
     }
     cursor c = {.S = size[2]};
     ((int32_t *)out[ROWPTR])[0] = 0;
@@ -584,12 +595,8 @@ static const dt_component component = {.struct_size = sizeof(dt_component),
 
 static const dt_component *const components[] = {&component};
 
-static const dt_plugin plugin = {DT_PLUGIN_PREFIX,
-                                 .name = "data_trajectory",
-                                 .version = "1.0",
-                                 .vendor = "dtrain",
-                                 .license = "Apache-2.0",
-                                 .n_components = 1,
+static const dt_plugin plugin = {DT_PLUGIN_PREFIX,        .name = "data_trajectory", .version = "1.0",
+                                 .vendor = "dtrain",      .license = "Apache-2.0",   .n_components = 1,
                                  .components = components};
 
 DT_PLUGIN_DEFINE(plugin);

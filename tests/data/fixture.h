@@ -70,7 +70,7 @@ __attribute__((unused)) static void put(const char *name, const char *text)
         dt_error_clear();                                                                                              \
         dt_status assert_st_ = (call);                                                                                 \
         if (assert_st_ != (code) || strstr(dt_error_text(), (words)) == NULL) {                                        \
-            print_error("%s:%d: %s gave %s \"%s\", expected %s \"...%s...\"\n", __FILE__, __LINE__, #call,              \
+            print_error("%s:%d: %s gave %s \"%s\", expected %s \"...%s...\"\n", __FILE__, __LINE__, #call,             \
                         dt_status_name(assert_st_), dt_error_text(), dt_status_name(code), (words));                   \
             fail();                                                                                                    \
         }                                                                                                              \
@@ -81,7 +81,7 @@ __attribute__((unused)) static void put(const char *name, const char *text)
         dt_error_clear();                                                                                              \
         dt_status assert_st_ = (call);                                                                                 \
         if (assert_st_ != DT_OK) {                                                                                     \
-            print_error("%s:%d: %s gave %s \"%s\"\n", __FILE__, __LINE__, #call, dt_status_name(assert_st_),            \
+            print_error("%s:%d: %s gave %s \"%s\"\n", __FILE__, __LINE__, #call, dt_status_name(assert_st_),           \
                         dt_error_text());                                                                              \
             fail();                                                                                                    \
         }                                                                                                              \

@@ -17,8 +17,15 @@ static result got, again;
 
 static dt_vehicle car(int64_t id, double x, double y, double heading, double speed)
 {
-    return (dt_vehicle){.id = id, .x = x, .y = y, .heading = heading, .speed = speed, .accel = NAN, .length = 4,
-                        .width = 2, .stop_distance = NAN};
+    return (dt_vehicle){.id = id,
+                        .x = x,
+                        .y = y,
+                        .heading = heading,
+                        .speed = speed,
+                        .accel = NAN,
+                        .length = 4,
+                        .width = 2,
+                        .stop_distance = NAN};
 }
 
 static dt_status run(const dt_vehicle *v, uint32_t n, double radius, uint32_t k, result *r)
@@ -79,7 +86,7 @@ static void test_following(void **state)
     assert_edge(edge_of(&got, 1, 0), -16, 0, 8, 0.5); /* from the leader: behind, closing alike */
     assert_true(fabs(got.ittc[0] - 0.5) < 1e-6);
     assert_true(got.ittc[1] == 0); /* what comes from behind is not on the path */
-    v[1].speed = 12; /* opening */
+    v[1].speed = 12;               /* opening */
     assert_ok(run(v, 2, 50, 16, &got));
     assert_edge(edge_of(&got, 0, 1), 16, 0, -2, 0);
     assert_true(got.ittc[0] == 0);
@@ -121,7 +128,7 @@ static void test_neighbours(void **state)
     dt_vehicle v[5] = {car(1, 0, 0, 0, 1), car(2, 50, 0, 0, 1), car(3, 50.001, 0, 0, 1), car(4, 10, 0, 0, 1),
                        car(5, -10, 0, 0, 1)};
     assert_ok(run(v, 5, 50, 16, &got));
-    assert_int_equal(got.rowptr[1], 4); /* itself, two at 10 m, one at 50 m exactly */
+    assert_int_equal(got.rowptr[1], 4);    /* itself, two at 10 m, one at 50 m exactly */
     const int32_t order[4] = {0, 3, 4, 1}; /* equal distance: lower index first */
     assert_memory_equal(got.col, order, sizeof(order));
     assert_ok(run(v, 5, 50, 2, &got));
@@ -186,7 +193,9 @@ static void compare_with_pairs(const dt_vehicle *v, int n, double radius, int k,
             double gap = fmax(0, fabs(ex * c + ey * s) - (v[i].length + v[j].length) / 2);
             double closing = side * (v[i].speed - v[j].speed * cos(v[j].heading - v[i].heading));
             double want[4] = {side * gap, ey * c - ex * s, closing,
-                              closing <= 0 ? 0 : gap == 0 ? 10 : fmin(10, closing / gap)};
+                              closing <= 0 ? 0
+                              : gap == 0   ? 10
+                                           : fmin(10, closing / gap)};
             for (int d = 0; d < 4; d++) {
                 assert_true(fabs(r->edge[at_edge * 4 + d] - want[d]) <= 1e-5 * fmax(1, fabs(want[d])));
             }
@@ -285,10 +294,10 @@ static void test_risk_now(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nodes),         cmocka_unit_test(test_following),
-        cmocka_unit_test(test_neighbours),    cmocka_unit_test(test_lateral_and_overlap),
-        cmocka_unit_test(test_workspace),     cmocka_unit_test(test_path_beyond_edges),
-        cmocka_unit_test(test_refusals),      cmocka_unit_test(test_against_all_pairs),
+        cmocka_unit_test(test_nodes),      cmocka_unit_test(test_following),
+        cmocka_unit_test(test_neighbours), cmocka_unit_test(test_lateral_and_overlap),
+        cmocka_unit_test(test_workspace),  cmocka_unit_test(test_path_beyond_edges),
+        cmocka_unit_test(test_refusals),   cmocka_unit_test(test_against_all_pairs),
         cmocka_unit_test(test_risk_now),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,7 +11,8 @@
 
 static dt_vehicle car(int64_t id, double x, double speed)
 {
-    return (dt_vehicle){.id = id, .x = x, .speed = speed, .accel = NAN, .length = 4, .width = NAN, .stop_distance = NAN};
+    return (dt_vehicle){
+        .id = id, .x = x, .speed = speed, .accel = NAN, .length = 4, .width = NAN, .stop_distance = NAN};
 }
 
 static dt_store_writer *create(const char *name, double rate_hz)
@@ -146,8 +147,8 @@ static void test_holes(void **state)
     dt_vehicle v[2] = {car(1, 0, 0), car(2, 9, 0)};
     assert_ok(dt_store_scene_begin(w));
     assert_ok(dt_store_frame(w, 0, 0.0, v, 2));
-    assert_ok(dt_store_frame(w, 10, 1.0, v, 1));  /* vehicle 1 after exactly a second: the same track */
-    assert_ok(dt_store_frame(w, 11, 1.1, v, 2));  /* vehicle 2 after 1.1 s: a new one */
+    assert_ok(dt_store_frame(w, 10, 1.0, v, 1)); /* vehicle 1 after exactly a second: the same track */
+    assert_ok(dt_store_frame(w, 11, 1.1, v, 2)); /* vehicle 2 after 1.1 s: a new one */
     assert_ok(dt_store_scene_end(w, "a", "x"));
     assert_ok(dt_store_commit(w));
     dt_store_destroy(w);
@@ -247,7 +248,7 @@ static void test_interruptions(void **state)
     }
 }
 
-/* ---- damaged stores ------------------------------------------------------------------------------------------------------ */
+/* ---- damaged stores ---------------------------------------------------------------------------------------------- */
 
 /* The sound store, copied: making one waits for the disk. */
 static void restore(void)
@@ -390,7 +391,8 @@ static void test_numpy(void **state)
              "python3 -c 'import numpy as n; o=lambda a: n.load(\"%s/\"+a+\".npy\", mmap_mode=\"r\"); "
              "assert o(\"node\").shape==(7,9) and o(\"node\").dtype==n.float32 and o(\"node\")[1,3]==-4; "
              "assert o(\"track_row\").tolist()==[0,1,3,4,2,5,6] and o(\"risk\").dtype==n.uint8; "
-             "assert o(\"pose\")[5,0]==33.0 and o(\"edge_src\").tolist()[:3]==[0,0,1]'", at("s"));
+             "assert o(\"pose\")[5,0]==33.0 and o(\"edge_src\").tolist()[:3]==[0,0,1]'",
+             at("s"));
     assert_int_equal(system(command), 0);
 }
 

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tests of core/data/csv.c and source.c: cells and line numbers, packed and plain, and streams that are cut or damaged.
+ */
+#include "fixture.h"
+
+#include <lzma.h>
+#include <zlib.h>
+
+#include "data/csv.h"
+#include "data/source.h"
+
+/* All lines as "number:cell|cell;" and the last status. */
+static dt_status flatten(const char *name, dt_str *out)
+{
+    dt_csv *c = NULL;
+    char *const *cell = NULL;
+    int n = 0;
+    dt_status st = dt_csv_open(at(name), &c);
+    while (st == DT_OK && (st = dt_csv_next(c, &cell, &n)) == DT_OK) {
+        dt_str_addf(out, "%d:", (int)dt_csv_line(c));
+        for (int i = 0; i < n; i++) {
+            dt_str_addf(out, "%s%s", i == 0 ? "" : "|", cell[i]);
+        }
+        dt_str_add(out, ";");
+    }
+    dt_csv_close(c);
+    return st;
+}
+
+/* Read to the end, whatever it says. */
+static dt_status drain(const char *name)
+{
+    static char piece[1 << 16];
+    dt_source *s = NULL;
+    dt_status st = dt_source_open(at(name), &s);
+    int64_t got = st == DT_OK ? 1 : 0;
+    while (got > 0) {
+        got = dt_source_read(s, piece, sizeof(piece));
+    }
+    dt_source_close(s);
+    return st == DT_OK && got < 0 ? dt_error_status() : st;
+}
+
+static void expect(const char *text, const char *want)
+{
+    dt_str out = {0};
+    put("t.csv", text);
+    assert_int_equal(flatten("t.csv", &out), DT_DONE);
+    assert_string_equal(dt_str_text(&out), want);
+    dt_str_fini(&out);
+}
+
+static void test_cells(void **state)
+{
+    (void)state;
+    expect("a,b\n1,2\n", "1:a|b;2:1|2;");
+    expect("a,b\r\n1,2\r\n", "1:a|b;2:1|2;");
+    expect("a,b\n1,2", "1:a|b;2:1|2;"); /* no line end at the end */
+    expect("\xef\xbb\xbf"
+           "a,b\n",
+           "1:a|b;");                     /* byte order mark */
+    expect("a\n\n  \n\nb\n", "1:a;5:b;"); /* empty lines count, and are skipped */
+    expect(",,\n", "1:||;");              /* three empty cells */
+    expect("a,\n", "1:a|;");
+    expect("  a ,\t b c \t,d\n", "1:a|b c|d;");
+    expect("\"a,b\",\"say \"\"hi\"\"\" , \"\"\n", "1:a,b|say \"hi\"|;");
+}
+
+static void test_long_input(void **state)
+{
+    (void)state;
+    dt_str text = {0}, want = {0}, out = {0};
+    for (int i = 0; i < 30000; i++) { /* many pieces of the reader */
+        dt_str_addf(&text, "%d,%d.5\n", i, i);
+        dt_str_addf(&want, "%d:%d|%d.5;", i + 1, i, i);
+    }
+    put("t.csv", dt_str_text(&text));
+    assert_int_equal(flatten("t.csv", &out), DT_DONE);
+    assert_string_equal(dt_str_text(&out), dt_str_text(&want));
+
+    /* the same, packed: two gzip members, and xz */
+    size_t half = text.bytes / 2;
+    gzFile z = gzopen(at("t.gz"), "wb");
+    assert_int_equal(gzwrite(z, text.text, (unsigned)half), half);
+    assert_int_equal(gzclose(z), Z_OK);
+    z = gzopen(at("t.gz"), "ab");
+    assert_int_equal(gzwrite(z, text.text + half, (unsigned)(text.bytes - half)), text.bytes - half);
+    assert_int_equal(gzclose(z), Z_OK);
+    dt_str_clear(&out);
+    assert_int_equal(flatten("t.gz", &out), DT_DONE);
+    assert_string_equal(dt_str_text(&out), dt_str_text(&want));
+
+    size_t room = lzma_stream_buffer_bound(text.bytes), packed = 0;
+    uint8_t *xz = dt_alloc(room);
+    assert_int_equal(
+        lzma_easy_buffer_encode(6, LZMA_CHECK_CRC64, NULL, (uint8_t *)text.text, text.bytes, xz, &packed, room),
+        LZMA_OK);
+    put_bytes("t.xz", xz, packed);
+    dt_str_clear(&out);
+    assert_int_equal(flatten("t.xz", &out), DT_DONE);
+    assert_string_equal(dt_str_text(&out), dt_str_text(&want));
+
+    /* cut and damaged */
+    put_bytes("cut.xz", xz, packed / 2);
+    assert_fails(flatten("cut.xz", &out), DT_EDATA, "cut.xz: the xz stream is cut short");
+    xz[packed / 2] ^= 0x55;
+    put_bytes("bad.xz", xz, packed);
+    assert_fails(drain("bad.xz"), DT_EDATA, "bad.xz: the xz stream is damaged");
+    char *gz = NULL;
+    assert_ok(dt_fs_read_all(at("t.gz"), 1 << 24, &gz, &packed));
+    put_bytes("cut.gz", gz, packed - 20);
+    assert_fails(flatten("cut.gz", &out), DT_EDATA, "cut.gz: the gzip stream is cut short");
+    gz[packed / 4] = (char)(gz[packed / 4] ^ 0x55);
+    gz[packed / 4 + 1] = (char)(gz[packed / 4 + 1] ^ 0xff);
+    put_bytes("bad.gz", gz, packed);
+    assert_fails(drain("bad.gz"), DT_EDATA, "bad.gz: the gzip stream is damaged");
+    dt_free(gz);
+    dt_free(xz);
+    dt_str_fini(&text);
+    dt_str_fini(&want);
+    dt_str_fini(&out);
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    dt_str out = {0};
+    assert_fails(flatten("gone.csv", &out), DT_ENOTFOUND, "gone.csv");
+    put("t.csv", "");
+    assert_fails(flatten("t.csv", &out), DT_EDATA, "t.csv is empty");
+    put("t.csv", "a\n\"b,c\n");
+    assert_fails(flatten("t.csv", &out), DT_EDATA, "t.csv:2: the quotes of cell 1 are not closed");
+    put("t.csv", "a,\"b\"c\n");
+    assert_fails(flatten("t.csv", &out), DT_EDATA, "t.csv:1: the quotes of cell 2");
+    put_bytes("t.csv", "a\nb\0c\n", 6);
+    assert_fails(flatten("t.csv", &out), DT_EDATA, "t.csv:2: a NUL byte");
+    char *line = dt_alloc(70000);
+    memset(line, 'x', 69999);
+    put("t.csv", line);
+    assert_fails(flatten("t.csv", &out), DT_EDATA, "t.csv:1: a line of more than 65536 bytes");
+    memset(line, ',', 400);
+    line[400] = '\0';
+    put("t.csv", line);
+    assert_fails(flatten("t.csv", &out), DT_EDATA, "t.csv:1: more than 256 cells");
+    dt_free(line);
+    dt_str_fini(&out);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_cells, begin, end),
+        cmocka_unit_test_setup_teardown(test_long_input, begin, end),
+        cmocka_unit_test_setup_teardown(test_refusals, begin, end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tests of core/data/import*.c: every layout that is recognised, column maps, and bad input with its place and reason.
+ */
+#include "fixture.h"
+
+#include "data/import.h"
+
+#define COMMONROAD "scenario,frame,vehicle_id,type,length_m,width_m,x_m,y_m,heading_rad,speed_mps,accel_mps2\n"
+
+static dt_str report;
+static dt_store *store;
+
+static void close_all(void)
+{
+    dt_store_close(store);
+    store = NULL;
+    dt_str_fini(&report);
+}
+
+static dt_status import_with(const char *name, const dt_import_options *opt)
+{
+    close_all();
+    assert_ok(dt_fs_remove_tree(at("s")));
+    return dt_data_import(at(name), at("s"), opt, &report);
+}
+
+static const dt_store_view *import(const char *name, const dt_import_options *opt)
+{
+    assert_ok(import_with(name, opt));
+    assert_ok(dt_store_open(at("s"), &store));
+    return dt_store_view_of(store);
+}
+
+static const dt_store_view *import_text(const char *text, const dt_import_options *opt)
+{
+    put("t.csv", text);
+    return import("t.csv", opt);
+}
+
+static void refuse_text(const char *text, const dt_import_options *opt, dt_status code, const char *words)
+{
+    uint64_t live = 0;
+    close_all();
+    live = dt_alloc_live_bytes();
+    put("t.csv", text);
+    assert_fails(import_with("t.csv", opt), code, words);
+    close_all();
+    assert_int_equal(dt_alloc_live_bytes(), live);
+    assert_false(dt_fs_is_dir(at("s")));
+    assert_false(dt_fs_is_dir(at("s.partial")));
+}
+
+/* ---- tables ------------------------------------------------------------------------------------------------------ */
+
+static void test_commonroad(void **state)
+{
+    (void)state;
+    const dt_store_view *v = import_text(COMMONROAD "USA_Lanker-2_1_T-1,0,5,car,4.5,2,1,2,0,10,\n"
+                                                    "USA_Lanker-2_1_T-1,0,6,car,4,2,21,2,0,5,0.5\n"
+                                                    "USA_Lanker-2_1_T-1,1,5,car,4.5,2,2,2,0,9.5,\n"
+                                                    "USA_US101-8_1_T-1,0,5,car,4.5,,0,0,-1.5,3,-1\n",
+                                         NULL);
+    assert_true(v->frame_rate_hz == 10);
+    assert_int_equal(v->n_scenes, 2);
+    assert_int_equal(v->n_rows, 4);
+    assert_int_equal(v->n_tracks, 3);
+    assert_string_equal(v->scene[0], "USA_Lanker-2_1_T-1");
+    assert_string_equal(v->site[v->scene_site[0]], "Lanker");
+    assert_string_equal(v->site[v->scene_site[1]], "US101");
+    assert_true(fabs(v->motion[4 * 2 + 1] + 5) < 1e-5); /* empty cell: (9.5 - 10) / 0.1 */
+    assert_true(v->motion[4 * 1 + 1] == 0.5f && v->motion[4 * 0 + 1] == 0);
+    assert_true(v->motion[4 * 3 + 3] == 1.8f); /* no width */
+    assert_true(v->edge[4 * 1] == 20 - 4.25f);
+    assert_non_null(strstr(dt_str_text(&report), "columns not used: type"));
+    assert_non_null(strstr(dt_str_text(&report), "2 vehicles are seen in one frame alone"));
+}
+
+/* Feet, front centres, sorted by vehicle, headings from the motion, a hole that splits the scene. */
+static void test_ngsim(void **state)
+{
+    (void)state;
+    dt_str t = {0};
+    dt_str_add(&t, "Vehicle_ID,Frame_ID,Total_Frames,Global_Time,Local_X,Local_Y,v_Length,v_Width,v_Class,v_Vel,v_Acc,"
+                   "Lane_ID,Location\n");
+    for (int id = 2; id <= 3; id++) {
+        for (int f = 0; f < 4; f++) { /* along +y at 10 ft a frame; the first frame id of vehicle 3 is later */
+            int frame = f + id;
+            dt_str_addf(&t, "%d,%d,4,%lld,%d,%d,10,6,2,100,-1,1,us-101\n", id, frame, 1118846980000ll + 100 * frame,
+                        10 * id, 100 + 10 * f);
+        }
+    }
+    dt_str_add(&t, "4,100,1,1118847980000,50,50,10,6,2,0,0,1,us-101\n"); /* a thousand seconds later */
+    dt_import_options opt = {.memory_bytes = 300};                       /* three rows: sorted on disk */
+    const dt_store_view *v = import_text(dt_str_text(&t), &opt);
+    assert_int_equal(v->n_rows, 9);
+    assert_int_equal(v->n_scenes, 2);
+    assert_string_equal(v->scene[0], "us-101");
+    assert_string_equal(v->scene[1], "us-101#2");
+    assert_string_equal(v->site[0], "us-101");
+    assert_int_equal(v->scene_frame[1], 5); /* frames 2..6 */
+    assert_int_equal(v->frame_row[2] - v->frame_row[1], 2);
+    const double ft = 0.3048;
+    assert_true(fabs(v->pose[0] - 20 * ft) < 1e-9);
+    assert_true(fabs(v->pose[1] - (100 * ft - 5 * ft)) < 1e-9); /* half of 10 ft behind the front */
+    assert_true(fabs(v->pose[2] - M_PI / 2) < 1e-9);
+    assert_true(fabs(v->motion[0] - 100 * ft) < 1e-5 && fabs(v->motion[1] + ft) < 1e-6);
+    assert_true(fabs(v->motion[2] - 10 * ft) < 1e-5 && fabs(v->motion[3] - 6 * ft) < 1e-5);
+    assert_non_null(strstr(dt_str_text(&report), "sorted on disk in 3 runs"));
+    assert_non_null(strstr(dt_str_text(&report), "rows without a heading"));
+    dt_str_fini(&t);
+}
+
+static void test_us101_single(void **state)
+{
+    (void)state;
+    const dt_store_view *v = import_text(
+        "vehicle_id,frame,epoch_ms,local_x_m,local_y_m,speed_mps,accel_mps2,space_headway_m,time_headway_s\n"
+        "11,244,1118847866400,8.3,15.3,4.4,0,24.9,5.7\n"
+        "11,245,1118847866500,9.9,15.7,4.4,0,9.8,2.2\n"
+        "12,244,1118847866400,3,15,4,0,0,0\n",
+        NULL);
+    assert_int_equal(v->n_scenes, 2); /* each vehicle its own, without neighbours */
+    assert_int_equal(v->n_edges, 3);
+    assert_string_equal(v->site[0], "US101");
+    assert_true(v->pose[5] == M_PI / 2 && v->motion[2] == 4.5f);
+}
+
+static void test_headings_from_motion(void **state)
+{
+    (void)state;
+    const dt_store_view *v = import_text("frame,id,x,y,heading,speed\n"
+                                         "0,1,0,0,,5\n" /* not a metre yet: +x */
+                                         "1,1,0,0.9,,5\n"
+                                         "2,1,0,1.1,,5\n"
+                                         "3,1,0,1.1,0.3,5\n" /* given */
+                                         "4,1,-5,1.1,,5\n",
+                                         &(dt_import_options){.frame_rate_hz = 5, .site = "here"});
+    const double want[] = {0, 0, M_PI / 2, 0.3, M_PI};
+    for (int i = 0; i < 5; i++) {
+        assert_true(fabs(v->pose[3 * i + 2] - want[i]) < 1e-12);
+    }
+    assert_string_equal(v->site[0], "here");
+    assert_string_equal(v->scene[0], "scene");
+}
+
+static void test_column_map(void **state)
+{
+    (void)state;
+    static const char text[] = "when;,car,X,Y,V\n0,7,10,20,36\n0.2,7,20,20,36\n0.6,7,40,20,36\n";
+    dt_import_options opt = {.columns = "time=when;,id=car,x=X*0.5,y=Y,speed=V*0.27777777777777779",
+                             .frame_rate_hz = 5};
+    const dt_store_view *v = import_text(text, &opt);
+    assert_int_equal(v->n_rows, 3);
+    assert_int_equal(v->n_frames, 4); /* a hole of one frame */
+    assert_true(v->pose[3] == 10 && fabs(v->motion[0] - 10) < 1e-5);
+    opt.frame_rate_hz = 0;
+    refuse_text(text, &opt, DT_EINVAL, "the frame rate is 0 Hz");
+    opt.frame_rate_hz = 4;
+    refuse_text(text, &opt, DT_EDATA, "t.csv:3: when; = 0.2 is 0.800 frames of 4 Hz after the first row");
+    opt.columns = "time=when;,id=car,x=X,y=Y,speed=Vel";
+    refuse_text(text, &opt, DT_EDATA, "t.csv:1: there is no column \"Vel\" for speed, did you mean \"V\"?");
+    opt.columns = "time=when;,id=car,x=X,y=Y";
+    refuse_text(text, &opt, DT_EDATA, "t.csv:1: no column for speed");
+    opt.columns = "id=car,x=X,y=Y,speed=V";
+    refuse_text(text, &opt, DT_EDATA, "no column for frame or time");
+    opt.columns = "spede=V";
+    refuse_text(text, &opt, DT_EINVAL, "no role \"spede\", did you mean \"speed\"?");
+    opt.columns = "x=X*0";
+    refuse_text(text, &opt, DT_EINVAL, "factor \"0\"");
+    opt.columns = "x";
+    refuse_text(text, &opt, DT_EINVAL, "\"x\" is not role=column");
+    refuse_text(text, NULL, DT_EDATA, "t.csv:1: unknown columns \"when;,car,X,Y,V\"");
+}
+
+static void test_order_of_rows(void **state)
+{
+    (void)state;
+    dt_import_options opt = {.frame_rate_hz = 5};
+    refuse_text(
+        "frame,id,x,y,speed\n0,1,0,0,5\n2,1,0,0,5\n1,1,0,0,5\n", &opt, DT_EDATA,
+        "t.csv:4: time goes backwards: vehicle 1 of scene scene is in frame 1 here and in frame 2 before (line 3)");
+    refuse_text("frame,id,x,y,speed\n0,1,0,0,5\n0,2,9,0,5\n0,1,0,0,5\n", &opt, DT_EDATA,
+                "t.csv:4: vehicle 1 is in frame 0 of scene scene twice (before in line 2)");
+    opt.is_unordered = true;
+    assert_int_equal(import_text("frame,id,x,y,speed\n0,1,0,0,5\n2,1,0,0,5\n1,1,0,0,5\n", &opt)->n_rows, 3);
+}
+
+static void test_bad_cells(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *row, *words;
+    } bad[] = {
+        {"A_B-1,0,1,car,4,2,nan,0,0,5,0", "t.csv:2: x_m is \"nan\", not a finite number"},
+        {"A_B-1,0,1,car,4,2,inf,0,0,5,0", "x_m is \"inf\""},
+        {"A_B-1,0,1,car,4,2,1e999,0,0,5,0", "x_m is \"1e999\""},
+        {"A_B-1,0,1,car,4,2,12m,0,0,5,0", "x_m is \"12m\""},
+        {"A_B-1,0,1,car,-4,2,0,0,0,5,0", "length_m = -4 is -4, outside [0, 100] of length"},
+        {"A_B-1,0,1,car,4,-2,0,0,0,5,0", "width_m = -2"},
+        {"A_B-1,0,1,car,4,2,0,0,0,500,0", "speed_mps = 500 is 500, outside [-150, 150] of speed"},
+        {"A_B-1,0,1,car,4,2,0,0,0,,0", "speed_mps is empty, but speed is needed"},
+        {"A_B-1,,1,car,4,2,0,0,0,5,0", "frame is empty"},
+        {"A_B-1,0.5,1,car,4,2,0,0,0,5,0", "frame is \"0.5\", not an integer"},
+        {"A_B-1,0,x,car,4,2,0,0,0,5,0", "vehicle_id is \"x\""},
+        {"A_B-1,0,1,car,4,2,0,0,0,5,-2000", "accel_mps2 = -2000"},
+        {",0,1,car,4,2,0,0,0,5,0", "the scene's name \"\" is empty"},
+        {"A#1,0,1,car,4,2,0,0,0,5,0", "has a '#'"},
+        {"A_B-1,0,1,car,4,2,0,0,0,5", "t.csv:2: 10 cells, the header has 11"},
+    };
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        dt_str t = {0};
+        dt_str_addf(&t, "%s%s\n", COMMONROAD, bad[i].row);
+        refuse_text(dt_str_text(&t), NULL, DT_EDATA, bad[i].words);
+        dt_str_fini(&t);
+    }
+    refuse_text(COMMONROAD, NULL, DT_EDATA, "t.csv holds no data: a header and no row");
+    refuse_text("\n\n", NULL, DT_EDATA, "holds no data: not even a header");
+    refuse_text("", NULL, DT_EDATA, "t.csv is empty");
+    assert_fails(import_with("gone", NULL), DT_ENOTFOUND, "there is no recording at");
+    put("s", "taken");
+    put("t.csv", COMMONROAD "A_B-1,0,1,car,4,2,0,0,0,5,0\n");
+    assert_fails(dt_data_import(at("t.csv"), at("s"), NULL, &report), DT_EINVAL, "exists already");
+    close_all();
+}
+
+/* ---- chunks ------------------------------------------------------------------------------------------------------ */
+
+#define VEHICLE(id, x)     "{\"id\":" id ",\"x\":" x ",\"y\":0,\"heading\":0,\"speed\":8,\"length\":4.5}"
+#define FRAME(t, vehicles) "{\"t\":" t ",\"vehicles\":[" vehicles "]}"
+#define SAMPLE(id, frames) "{\"id\":\"" id "\",\"scene\":\"g\",\"site\":\"grid\",\"frames\":[" frames "]}"
+#define METADATA(chunks)                                                                                               \
+    "{\"format\":\"dtrain-chunks\",\"version\":1,\"frame_rate_hz\":5.0,"                                               \
+    "\"units\":{\"length\":\"m\",\"speed\":\"m/s\",\"angle\":\"rad\"},\"sites\":[\"grid\"],\"chunks\":[" chunks "]}"
+#define ONE_CHUNK METADATA("{\"file\":\"chunks/chunk_000.json\",\"samples\":1}")
+#define GOOD                                                                                                           \
+    "{\"samples\":[" SAMPLE("s1", FRAME("0.0", VEHICLE("12", "1")) "," FRAME("0.2", VEHICLE("12", "2.6"))) "]}"
+
+static void put_folder(const char *metadata, const char *chunk, const char *statistics)
+{
+    assert_ok(dt_fs_remove_tree(at("r")));
+    assert_ok(dt_fs_mkdirs(at("r/chunks")));
+    put("r/metadata.json", metadata);
+    put("r/chunks/chunk_000.json", chunk);
+    if (statistics != NULL) {
+        put("r/statistics.json", statistics);
+    }
+}
+
+static void refuse_folder(const char *metadata, const char *chunk, const char *statistics, const char *words)
+{
+    close_all();
+    uint64_t live = dt_alloc_live_bytes();
+    put_folder(metadata, chunk, statistics);
+    assert_fails(import_with("r", NULL), DT_EDATA, words);
+    close_all();
+    assert_int_equal(dt_alloc_live_bytes(), live);
+    assert_false(dt_fs_is_dir(at("s")));
+    assert_false(dt_fs_is_dir(at("s.partial")));
+}
+
+static void test_chunks(void **state)
+{
+    (void)state;
+    put_folder(ONE_CHUNK, GOOD, NULL);
+    const dt_store_view *v = import("r", NULL);
+    assert_int_equal(v->n_rows, 2);
+    assert_int_equal(v->n_tracks, 1);
+    assert_string_equal(v->scene[0], "g#s1");
+    assert_string_equal(v->site[0], "grid");
+    assert_true(v->node[7] == 200 && v->motion[3] == 1.8f && v->pose[3] == 2.6);
+    assert_non_null(strstr(dt_str_text(&report), "no statistics.json"));
+    /* any order of keys, null where values may be missing, keys of later versions, no chunks/ and no list */
+    assert_ok(dt_fs_remove_tree(at("r")));
+    assert_ok(dt_fs_mkdirs(at("r")));
+    put("r/metadata.json", "{\"version\":1,\"frame_rate_hz\":2,\"format\":\"dtrain-chunks\",\"new\":[{}]}");
+    put("r/chunk_001.json", "{\"samples\":[{\"frames\":[{\"vehicles\":[{\"accel\":null,\"width\":null,\"new\":{},"
+                            "\"stop_distance\":null,\"controlled\":true,\"speed\":1,\"heading\":0,\"y\":1,\"x\":2,"
+                            "\"length\":3,\"id\":1}],\"t\":7}],\"id\":\"only\"}]}");
+    put("r/chunk_000.json", "{\"samples\":[]}");
+    v = import("r", NULL);
+    assert_int_equal(v->n_rows, 1);
+    assert_string_equal(v->scene[0], "only");
+    assert_string_equal(v->site[0], "unknown");
+    assert_true(v->node[8] == 1 && v->frame_time[0] == 7);
+    assert_true(v->frame_rate_hz == 2);
+}
+
+static void test_bad_chunks(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *chunk, *words;
+    } bad[] = {
+        {"{\"samples\":[" SAMPLE("s1", FRAME("0.0", VEHICLE("12", "1"))), "chunk_000.json:1:"}, /* cut */
+        {"{\"samples\":[" SAMPLE("s1", FRAME("0.0", "{\"id\":12,\"x\":NaN")), "chunk_000.json:1:"},
+        {"{\"samples\":[\n" SAMPLE("s1", FRAME("0.0", VEHICLE("12", "\"1\""))) "]}",
+         "chunk_000.json:2:"}, /* the line is told */
+        {"{\"samples\":[" SAMPLE("s1", FRAME("0.0", VEHICLE("12", "\"1\""))) "]}",
+         "x must be a number, but is a string"},
+        {"{\"samples\":[" SAMPLE("s1", FRAME("0.0", VEHICLE("12", "null"))) "]}", "x must be a number, but is null"},
+        {"{\"samples\":[" SAMPLE("s1", FRAME("0.0", VEHICLE("1.5", "1"))) "]}", "id must be an integer, but is 1.5"},
+        {"{\"samples\":[" SAMPLE("s1", FRAME("0.0", VEHICLE("1", "2e7"))) "]}", "x 2e+07 is outside"},
+        {"{\"samples\":[" SAMPLE("s1", FRAME("0.2", VEHICLE("1", "2")) "," FRAME("0.0", VEHICLE("1", "2"))) "]}",
+         "time goes backwards: t 0 comes after t 0.2"},
+        {"{\"samples\":[" SAMPLE("s1", FRAME("0.2", VEHICLE("1", "2")) "," FRAME("0.2", VEHICLE("1", "2"))) "]}",
+         "time goes backwards"},
+        {"{\"samples\":[" SAMPLE("s1", FRAME("0.0", VEHICLE("1", "2")) "," FRAME("0.3", VEHICLE("1", "2"))) "]}",
+         "t 0.3 is 1.500 frames of 5 Hz"},
+        {"{\"samples\":[" SAMPLE("s1", FRAME("0.0", VEHICLE("1", "2")) "," FRAME("9.0", VEHICLE("1", "2"))) "]}",
+         "t 9 comes 9 s after the frame before, the limit is 5 s"},
+        {"{\"samples\":[" SAMPLE("s1", FRAME("0.0", VEHICLE("1", "2") "," VEHICLE("1", "9"))) "]}",
+         "frame t 0: vehicle 1 is in the frame twice"},
+        {"{\"samples\":[" SAMPLE("s1", FRAME("0.0", "{\"id\":1,\"x\":1,\"y\":1,\"heading\":0,\"speed\":1}")) "]}",
+         "the vehicle has no length"},
+        {"{\"samples\":[" SAMPLE("s1", FRAME("0.0", "{\"x\":1,\"y\":1,\"heading\":0,\"speed\":1,\"length\":4}")) "]}",
+         "the vehicle has no id"},
+        {"{\"samples\":[" SAMPLE("s1", FRAME("0", "{\"id\":1,\"x\":1,\"x\":1}")) "]}", "x is given twice"},
+        {"{\"samples\":[" SAMPLE("s1", FRAME("0", "{\"id\":1,\"length\":-2}")) "]}", "length -2 is outside [0, 100]"},
+        {"{\"samples\":[" SAMPLE("s1", "{\"t\":0}") "]}", "the frame has no vehicles"},
+        {"{\"samples\":[" SAMPLE("s1", "{\"vehicles\":[]}") "]}", "the frame has no t"},
+        {"{\"samples\":[" SAMPLE("s1", "") "]}", "sample s1 has no frames"},
+        {"{\"samples\":[" SAMPLE("s1", FRAME("0", "")) "]}", "scene g#s1 has no vehicles"},
+        {"{\"samples\":[" SAMPLE("a#b", FRAME("0", VEHICLE("1", "1"))) "]}", "has a '#'"},
+        {"{\"samples\":[{\"site\":\"moon\"}]}", "site \"moon\" is not among the sites"},
+        {"{\"samples\":[]}", "chunk_000.json has 0 samples, metadata.json announces 1"},
+        {"{\"samples\":[3]}", "a sample must be an object, but is a number"},
+        {"[]", "a chunk must be an object, but is an array"},
+        {GOOD "x", "chunk_000.json:1:"},
+        {"", "is empty"},
+    };
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        refuse_folder(ONE_CHUNK, bad[i].chunk, NULL, bad[i].words);
+    }
+}
+
+static void test_bad_metadata(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *metadata, *words;
+    } bad[] = {
+        {"{\"format\":\"dtrain-chunks\",\"version\":2}", "version 2, this program reads version 1"},
+        {"{\"format\":\"other\",\"version\":1,\"frame_rate_hz\":5}", "format is \"other\""},
+        {"{\"format\":\"dtrain-chunks\",\"version\":1}", "and frame_rate_hz"},
+        {"{\"format\":\"dtrain-chunks\",\"version\":1,\"frame_rate_hz\":0}", "frame_rate_hz 0 is outside"},
+        {"{\"format\":\"dtrain-chunks\",\"version\":1,\"frame_rate_hz\":\"5\"}", "must be a number"},
+        {"{\"units\":{\"length\":\"ft\"}}", "the unit of length is \"ft\", this layout knows \"m\" alone"},
+        {METADATA(""), "holds no data: there is no chunk"},
+        {METADATA("{\"file\":\"../x.json\"}"), "not a name inside the folder"},
+        {METADATA("{\"file\":\"chunks/chunk_009.json\"}"), "chunk_009.json is missing"},
+    };
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        refuse_folder(bad[i].metadata, GOOD, NULL, bad[i].words);
+    }
+    put_folder(ONE_CHUNK, GOOD, NULL);
+    assert_int_equal(unlink(at("r/metadata.json")), 0);
+    assert_fails(import_with("r", NULL), DT_EDATA, "has no metadata.json");
+    put_folder(ONE_CHUNK, GOOD, NULL);
+    assert_fails(import_with("r", &(dt_import_options){.frame_rate_hz = 10}), DT_EINVAL, "differs from 5 Hz");
+    close_all();
+}
+
+static void test_statistics(void **state)
+{
+    (void)state;
+    put_folder(ONE_CHUNK, GOOD,
+               "{\"x\":{\"min\":1,\"max\":2.6,\"mean\":1.8,\"std\":0.8,\"count\":2},"
+               "\"speed\":{\"min\":8,\"max\":8,\"mean\":8,\"std\":0,\"count\":2},"
+               "\"accel\":{\"min\":null,\"max\":null,\"mean\":null,\"std\":null,\"count\":0},"
+               "\"cos_heading\":{\"mean\":1}}");
+    import("r", NULL);
+    put_folder(ONE_CHUNK, GOOD, "{\"x\":{\"std\":1.1314}}"); /* of the sample */
+    import("r", NULL);
+    refuse_folder(ONE_CHUNK, GOOD, "{\"x\":{\"mean\":1.9}}", "mean of x is 1.9, but the chunks give 1.8");
+    refuse_folder(ONE_CHUNK, GOOD, "{\"x\":{\"min\":0}}", "min of x is 0, but the chunks give 1");
+    refuse_folder(ONE_CHUNK, GOOD, "{\"x\":{\"max\":3}}", "max of x is 3");
+    refuse_folder(ONE_CHUNK, GOOD, "{\"x\":{\"std\":0.9}}", "std of x is 0.9");
+    refuse_folder(ONE_CHUNK, GOOD, "{\"x\":{\"count\":3}}", "count of x is 3, but the chunks hold 2 values");
+    refuse_folder(ONE_CHUNK, GOOD, "{\"spede\":{\"count\":2}}", "no feature \"spede\", did you mean \"speed\"?");
+    refuse_folder(ONE_CHUNK, GOOD, "{\"x\":{\"mean\":\"1\"}}", "mean must be a number");
+}
+
+/* ---- looking ----------------------------------------------------------------------------------------------------- */
+
+static void test_inspect(void **state)
+{
+    (void)state;
+    put_folder(ONE_CHUNK, GOOD, NULL);
+    import("r", NULL);
+    dt_str out = {0};
+    assert_ok(dt_data_inspect(at("s"), true, &out));
+    assert_non_null(strstr(dt_str_text(&out), "\"rows\":2"));
+    assert_non_null(strstr(dt_str_text(&out), "\"vehicles\":1"));
+    assert_non_null(strstr(dt_str_text(&out), "\"prevalence\":0"));
+    assert_non_null(strstr(dt_str_text(&out), "\"speed\":{\"min\":8,\"max\":8,\"mean\":8,\"std\":0}"));
+    dt_str_clear(&out);
+    assert_ok(dt_data_inspect(at("s"), false, &out));
+    assert_non_null(strstr(dt_str_text(&out), "scenes 1, frames 2, vehicles 1, rows 2, edges 2, 0.2 s recorded"));
+    dt_str_fini(&out);
+    assert_fails(dt_data_inspect(at("r"), false, &out), DT_EDATA, "not a store");
+    close_all();
+}
+
+static void test_interruptions(void **state)
+{
+    (void)state;
+    put("t.csv", COMMONROAD "A_B-1,0,1,car,4,2,0,0,0,5,0\nA_B-1,1,1,car,4,2,0,0,0,5,0\n");
+    put_folder(ONE_CHUNK, GOOD, "{\"x\":{\"count\":2}}");
+    for (int folder = 0; folder < 2; folder++) {
+        for (int n = 1;; n++) {
+            close_all();
+            assert_ok(dt_fs_remove_tree(at("s")));
+            uint64_t live = dt_alloc_live_bytes();
+            char spec[32];
+            snprintf(spec, sizeof(spec), "alloc:%d", n);
+            dt_fault_reset(spec);
+            dt_status st = dt_data_import(at(folder == 0 ? "t.csv" : "r"), at("s"), NULL, &report);
+            dt_fault_reset(NULL);
+            dt_str_fini(&report);
+            assert_int_equal(dt_alloc_live_bytes(), live);
+            if (st == DT_OK) {
+                assert_true(n > 20);
+                break;
+            }
+            assert_int_equal(st, DT_ENOMEM);
+            assert_false(dt_fs_is_dir(at("s.partial")));
+        }
+    }
+}
+
+static int finish(void **state)
+{
+    close_all();
+    return end(state);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_commonroad, begin, finish),
+        cmocka_unit_test_setup_teardown(test_ngsim, begin, finish),
+        cmocka_unit_test_setup_teardown(test_us101_single, begin, finish),
+        cmocka_unit_test_setup_teardown(test_headings_from_motion, begin, finish),
+        cmocka_unit_test_setup_teardown(test_column_map, begin, finish),
+        cmocka_unit_test_setup_teardown(test_order_of_rows, begin, finish),
+        cmocka_unit_test_setup_teardown(test_bad_cells, begin, finish),
+        cmocka_unit_test_setup_teardown(test_chunks, begin, finish),
+        cmocka_unit_test_setup_teardown(test_bad_chunks, begin, finish),
+        cmocka_unit_test_setup_teardown(test_bad_metadata, begin, finish),
+        cmocka_unit_test_setup_teardown(test_statistics, begin, finish),
+        cmocka_unit_test_setup_teardown(test_inspect, begin, finish),
+        cmocka_unit_test_setup_teardown(test_interruptions, begin, finish),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
