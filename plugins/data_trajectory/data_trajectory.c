@@ -17,7 +17,8 @@
  *
  * Node features are scaled by fixed constants and not by the statistics of a store, so that a model means the same on
  * every store. Augmentation (key not 0): the scene turns as a whole about its anchor's centre by an angle drawn from
- * the key; only x, y, sin and cos of the nodes change, everything else is seen from the vehicles themselves.
+ * the key, is mirrored in half of the cases, and its centre is moved: a road has no preferred direction, side or origin,
+ * and a model must not learn the places it was trained on.
  */
 #include "dtrain/helpers.h"
 #include "dtrain/svc/features.h"
@@ -39,7 +40,8 @@ typedef struct config {
     double stride_s, train_stride_s, min_history_s, min_future_s;
     int64_t folds, fold;
     const char *eval_site;
-    uint8_t rotate;
+    double shift_m;
+    uint8_t rotate, mirror;
 } config;
 
 static const dt_option options[] = {
@@ -58,6 +60,9 @@ static const dt_option options[] = {
     DT_OPTION(config, fold, DT_OPT_I64, "0", "1", 0, 999, NULL, "the part that is held out for evaluation"),
     DT_OPTION(config, eval_site, DT_OPT_STR, "", "", 0, 0, NULL, "hold out this site whole instead of a fold"),
     DT_OPTION(config, rotate, DT_OPT_BOOL, "true", "", 0, 0, NULL, "turn training scenes by random angles"),
+    DT_OPTION(config, mirror, DT_OPT_BOOL, "true", "", 0, 0, NULL, "mirror half of the training scenes, left to right"),
+    DT_OPTION(config, shift_m, DT_OPT_F64, "20", "m", 0, 1000, NULL,
+              "move the centre of training scenes by up to this much along x and y"),
     DT_OPTION_END};
 
 enum {
@@ -89,7 +94,8 @@ typedef struct state {
     const dt_store_api *api;
     const dt_store_view *v;
     int64_t T, F, stride; /* steps, steps, frames of the store between two steps */
-    uint8_t rotate;
+    double shift_m;
+    uint8_t rotate, mirror;
     sample *sample; /* [n] */
     uint64_t n;
     dt_port field[N_FIELDS];
@@ -288,6 +294,8 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     s->T = llround(c->history_s * c->rate_hz);
     s->F = llround(c->horizon_s * c->rate_hz);
     s->rotate = c->rotate;
+    s->mirror = c->mirror;
+    s->shift_m = c->shift_m;
     make_fields(s);
     s->api = h->service(h, DT_SVC_STORE);
     if (!DT_HAS(s->api, open)) {
@@ -385,31 +393,45 @@ static uint64_t mix(uint64_t x)
     return x ^ (x >> 31);
 }
 
+/* [0, 1) */
+static double unit(uint64_t bits)
+{
+    return (double)(bits >> 11) * 0x1p-53;
+}
+
 typedef struct turn {
     double x, y, cos_a, sin_a; /* about (x, y), by a */
+    double flip;               /* -1: mirrored first, left becomes right */
 } turn;
 
 static turn turn_of(const state *s, const sample *w, uint64_t key)
 {
     const dt_store_view *v = s->v;
     int64_t from = v->frame_row[w->anchor], to = v->frame_row[w->anchor + 1];
-    turn t = {0, 0, 1, 0};
+    turn t = {.cos_a = 1, .flip = 1};
     for (int64_t r = from; r < to; r++) {
         t.x += v->pose[3 * r] / (double)(to - from);
         t.y += v->pose[3 * r + 1] / (double)(to - from);
     }
     if (s->rotate && key != 0) {
-        double a = (double)(mix(key) >> 11) * 0x1p-53 * 2 * M_PI;
+        double a = unit(mix(key)) * 2 * M_PI;
         t.cos_a = cos(a);
         t.sin_a = sin(a);
+    }
+    if (s->mirror && key != 0) {
+        t.flip = unit(mix(key + 1)) < 0.5 ? -1 : 1;
+    }
+    if (s->shift_m > 0 && key != 0) {
+        t.x += s->shift_m * (2 * unit(mix(key + 2)) - 1);
+        t.y += s->shift_m * (2 * unit(mix(key + 3)) - 1);
     }
     return t;
 }
 
 static void read_node(const dt_store_view *v, int64_t r, const turn *t, float *out)
 {
-    double x = v->pose[3 * r] - t->x, y = v->pose[3 * r + 1] - t->y;
-    double sin_h = sin(v->pose[3 * r + 2]), cos_h = cos(v->pose[3 * r + 2]);
+    double x = v->pose[3 * r] - t->x, y = t->flip * (v->pose[3 * r + 1] - t->y);
+    double sin_h = t->flip * sin(v->pose[3 * r + 2]), cos_h = cos(v->pose[3 * r + 2]);
     memcpy(out, v->node + r * DT_NODE_FEATURES, DT_NODE_FEATURES * sizeof(*out));
     out[0] = (float)(x * t->cos_a - y * t->sin_a);
     out[1] = (float)(x * t->sin_a + y * t->cos_a);
@@ -420,13 +442,15 @@ static void read_node(const dt_store_view *v, int64_t r, const turn *t, float *o
     }
 }
 
-static void read_edges(const dt_store_view *v, int64_t r, int64_t base, cursor *c, int32_t *col, float *edge)
+static void read_edges(const dt_store_view *v, int64_t r, const turn *t, int64_t base, cursor *c, int32_t *col,
+                       float *edge)
 {
     for (int64_t e = v->edge_ptr[r]; e < v->edge_ptr[r + 1]; e++, c->edge++) {
         col[c->edge] = (int32_t)(base + v->edge_src[e]);
         for (int d = 0; d < DT_EDGE_FEATURES; d++) {
             edge[c->edge * DT_EDGE_FEATURES + d] = v->edge[e * DT_EDGE_FEATURES + d] * edge_scale[d];
         }
+        edge[c->edge * DT_EDGE_FEATURES + 1] *= (float)t->flip; /* lateral offset */
     }
 }
 
@@ -441,7 +465,7 @@ static void read_frames(const state *s, const sample *w, const turn *t, uint64_t
         for (int64_t r = f < 0 ? 0 : v->frame_row[f]; f >= 0 && r < v->frame_row[f + 1]; r++, c->row++) {
             uint8_t risk = v->risk[r];
             read_node(v, r, t, (float *)out[NODES] + c->row * DT_NODE_FEATURES);
-            read_edges(v, r, c->base[k], c, out[COL], out[EDGES]);
+            read_edges(v, r, t, c->base[k], c, out[COL], out[EDGES]);
             ((int32_t *)out[ROWPTR])[c->row + 1] = (int32_t)c->edge;
             ((int64_t *)out[ROW_KEY])[c->row] = (int64_t)(name << 20 | (uint64_t)(c->row - first));
             ((float *)out[RISK_LABEL])[c->row] = risk == 1 || risk == 2 ? 1.f : 0.f;
@@ -470,13 +494,14 @@ static int64_t place_in_track(const dt_store_view *v, int64_t t, int64_t r)
 /* A vehicle's own frame at the anchor: origin its position, x axis its heading. */
 typedef struct own {
     double x, y, heading, cos_h, sin_h;
+    double flip; /* of the sample: y axis to the left, or mirrored */
 } own;
 
 static void own_position(const own *o, const double *pose, float *x, float *y)
 {
     double dx = pose[0] - o->x, dy = pose[1] - o->y;
     *x = (float)(dx * o->cos_h + dy * o->sin_h);
-    *y = (float)(dy * o->cos_h - dx * o->sin_h);
+    *y = (float)(o->flip * (dy * o->cos_h - dx * o->sin_h));
 }
 
 /* Past of the vehicle whose anchor row stands at track_row[place]; returns how many steps it is there. */
@@ -503,7 +528,7 @@ static int64_t read_past(const state *s, const sample *w, const own *o, int64_t 
         ((float *)out[PRESENT])[at] = 1.f;
         own_position(o, v->pose + 3 * r, &m[0], &m[1]);
         m[2] = (float)cos(turned);
-        m[3] = (float)sin(turned);
+        m[3] = (float)(o->flip * sin(turned));
         m[4] = v->motion[4 * r];
         m[5] = v->motion[4 * r + 1];
         seen++;
@@ -534,12 +559,12 @@ static int64_t read_future(const state *s, const sample *w, const own *o, int64_
     return seen;
 }
 
-static void read_vehicles(const state *s, const sample *w, uint32_t i, cursor *c, void *const *out)
+static void read_vehicles(const state *s, const sample *w, const turn *t, uint32_t i, cursor *c, void *const *out)
 {
     const dt_store_view *v = s->v;
     for (int64_t r = v->frame_row[w->anchor]; r < v->frame_row[w->anchor + 1]; r++, c->seq++) {
         const double *pose = v->pose + 3 * r;
-        own o = {pose[0], pose[1], pose[2], cos(pose[2]), sin(pose[2])};
+        own o = {pose[0], pose[1], pose[2], cos(pose[2]), sin(pose[2]), t->flip};
         int64_t track = v->row_track[r], place = place_in_track(v, track, r);
         int64_t past = read_past(s, w, &o, track, place, c, out);
         int64_t future = read_future(s, w, &o, track, place, c, out);
@@ -566,7 +591,7 @@ static dt_status read(void *self, const uint64_t *index, const uint64_t *key, ui
         uint64_t use = key == NULL ? 0 : key[i];
         turn t = turn_of(s, w, use);
         read_frames(s, w, &t, use == 0 ? index[i] : use, &c, out);
-        read_vehicles(s, w, i, &c, out);
+        read_vehicles(s, w, &t, i, &c, out);
     }
     return DT_OK;
 }

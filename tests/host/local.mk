@@ -1,3 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
 dt_tests += tests/host/test_tools
-dt_scripts += tests/host/cli.sh
+dt_scripts += tests/host/cli.sh tests/host/faults.sh
+tests/host/cli.log tests/host/faults.log: dtrain $(plugin_LTLIBRARIES) share/demo.store/store.json
