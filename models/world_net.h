@@ -6,8 +6,8 @@
  * A future is constant velocity plus a learned correction of velocity, summed over time (v: speed at the last history
  * step, the x axis is the heading there; dt: seconds between steps; k: future step, from 0):
  *
- *   x_f     = sum_{k<=f} (v + dv_xk) dt         y_f = sum_{k<=f} dv_yk dt
- *   sigma_f = floor + growth sum_{k<=f} softplus(s_k) dt                      per axis, the port carries its logarithm
+ *   x_f     = sum_{k<=f} (v + s dv_xk) dt       y_f = sum_{k<=f} s dv_yk dt           s = 5 m/s
+ *   sigma_f = floor + growth sum_{k<=f} softplus(u_k) dt                      per axis, the port carries its logarithm
  *
  * The last layer starts at zero, so an untrained model is constant velocity with an uncertainty that grows linearly;
  * sigma never shrinks with the horizon. Threads: as dt_model_ops.
@@ -23,8 +23,9 @@
 enum { WORLD_MOTION = 6, WORLD_AXES = 2, WORLD_TEXT = 48 };
 enum { WORLD_IN_HISTORY, WORLD_IN_MOTION, WORLD_IN_PRESENT, WORLD_N_IN };
 enum { WORLD_OUT_FUTURE, WORLD_OUT_SPREAD, WORLD_N_OUT };
-enum { WORLD_MOTION_SPEED = 4 }; /* column of motion */
+enum { WORLD_MOTION_SPEED = 4, WORLD_MOTION_ACCEL = 5 }; /* columns of motion */
 
+#define WORLD_CORRECTION_MPS   5.0  /* what drivers change their speed by within the horizon */
 #define WORLD_SIGMA_FLOOR_M    0.05 /* half the noise of a recorded position */
 #define WORLD_SIGMA_GROWTH_MPS 1.0  /* times softplus(0) = 0.69 m of standard deviation per second before training */
 
@@ -154,12 +155,13 @@ static inline dt_tensor *world_linear(dt_graph *g, dt_tensor *x, const char *nam
     return dt_linear(g, x, g->api->param(g, w), g->api->param(g, b));
 }
 
-/* history [T,S,H], motion [T,S,6] -> [T,S,H+6]; lengths and speeds in tens, so that everything is of order 1 */
+/* history [T,S,H], motion [T,S,6] -> [T,S,H+6]; scales bring everything to order 1, as gates want it */
 static inline dt_tensor *world_features(dt_graph *g, dt_tensor *history, dt_tensor *motion)
 {
-    dt_tensor *part[4] = {history, dt_affine(g, dt_slice(g, motion, 0, 2), 0.1, 0.0), dt_slice(g, motion, 2, 2),
-                          dt_affine(g, dt_slice(g, motion, 4, 2), 0.1, 0.0)};
-    return dt_concat(g, part, 4);
+    dt_tensor *part[5] = {history, dt_affine(g, dt_slice(g, motion, 0, 2), 1.0 / 10.0, 0.0), dt_slice(g, motion, 2, 2),
+                          dt_affine(g, dt_slice(g, motion, WORLD_MOTION_SPEED, 1), 1.0 / 5.0, 0.0),
+                          dt_affine(g, dt_slice(g, motion, WORLD_MOTION_ACCEL, 1), 1.0 / 2.0, 0.0)};
+    return dt_concat(g, part, 5);
 }
 
 /* x, y [S,F] -> [S,F,2] */
@@ -177,10 +179,11 @@ static inline dt_status world_head(const world_net *w, dt_graph *g, dt_tensor *s
     const double dt_s = w->ports.dt_s;
     dt_tensor *part[2] = {dt_step(g, state, -1), dt_step(g, features, -1)};
     dt_tensor *z = dt_relu(g, world_linear(g, dt_concat(g, part, 2), "head.0"));
-    z = world_linear(g, z, "head.1"); /* [S, 4F]: dv_x, dv_y, s_x, s_y */
+    z = world_linear(g, z, "head.1"); /* [S, 4F]: dv_x, dv_y, u_x, u_y */
 
     dt_tensor *v = dt_slice(g, dt_step(g, motion, -1), WORLD_MOTION_SPEED, 1); /* [S,1] */
-    dt_tensor *velocity = world_axes(g, dt_add(g, dt_slice(g, z, 0, F), v), dt_slice(g, z, F, F), F);
+    dt_tensor *dv = dt_affine(g, dt_slice(g, z, 0, 2 * F), WORLD_CORRECTION_MPS, 0.0);
+    dt_tensor *velocity = world_axes(g, dt_add(g, dt_slice(g, dv, 0, F), v), dt_slice(g, dv, F, F), F);
     out[WORLD_OUT_FUTURE] = dt_cumsum(g, dt_affine(g, velocity, dt_s, 0.0));
 
     dt_tensor *growth =

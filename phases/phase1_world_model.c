@@ -4,7 +4,8 @@
  *
  * A sample is a scene at an anchor frame. Perception sees every frame of the history, its embeddings are gathered into
  * one sequence per vehicle, the world model gives each vehicle's future. Loss per vehicle and recorded future step: the
- * negative log-likelihood of the recorded position (progressive: only the first seconds count at the beginning), and
+ * negative log-likelihood of the recorded position and its squared distance to the prediction (progressive: only the
+ * first seconds count at the beginning), and
  * per vehicle and frame the cross-entropy of the risk label. What was not recorded has weight 0.
  *
  * Evaluation runs over the eval split and counts complete windows (whole history, whole future); constant velocity is
@@ -530,8 +531,9 @@ static const dt_option options[] = {
               "epochs until all of the future counts, growing linearly; 0 = from the start"),
     DT_OPTION(config, nll_weight, DT_OPT_F64, "1", "1", 0, 1e6, NULL,
               "weight of the likelihood of the recorded positions"),
-    DT_OPTION(config, position_weight, DT_OPT_F64, "0", "1/m^2", 0, 1e6, NULL,
-              "weight of the squared distance to the recorded positions"),
+    DT_OPTION(config, position_weight, DT_OPT_F64, "1", "1/m^2", 0, 1e6, NULL,
+              "weight of the squared distance to the recorded positions: the likelihood alone listens to vehicles that "
+              "stand, whose sigma is small, and hardly to the others"),
     DT_OPTION(config, risk_weight, DT_OPT_F64, "1", "1", 0, 1e6, NULL, "weight of the cross-entropy of the risk label"),
     DT_OPTION_END};
 

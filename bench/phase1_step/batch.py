@@ -47,6 +47,9 @@ def prepare(raw, cap, dt, pad):
     mask[np.arange(G * V), np.arange(G * V) % V] = 0  # a place without a vehicle sees itself
     mask[place[row], slot[col]] = 0
     edges[place[row], slot[col]] = raw["edges"]
+    degree = np.diff(raw["rowptr"]).astype(np.float32)
+    share = np.zeros((G * V, V), np.float32)  # of an edge in the mean over its target's edges
+    share[place[row], slot[col]] = 1 / degree[row]
     label, weight = np.zeros(G * V, np.float32), np.zeros(G * V, np.float32)
     label[place], weight[place] = raw["risk_label"], raw["risk_weight"]
 
@@ -76,7 +79,7 @@ def prepare(raw, cap, dt, pad):
         "nodes": t(raw["nodes"]), "edges": t(raw["edges"]), "row": t(row).long(), "col": t(col).long(),
         "risk_label": t(raw["risk_label"]), "risk_weight": t(raw["risk_weight"]),
         "nodes_dense": t(nodes).view(G, V, 9), "edges_dense": t(edges).view(G, V, V, 4),
-        "mask": t(mask).view(G, 1, V, V), "risk_label_dense": t(label).view(G, V),
+        "share": t(share).view(G, V, V), "degree": t(degree).view(-1, 1), "mask": t(mask).view(G, 1, V, V), "risk_label_dense": t(label).view(G, V),
         "risk_weight_dense": t(weight).view(G, V),
         "seq_row": t(seq_row).long(), "seq_dense": t(seq_dense).long(), "motion": t(motion), "speed": t(speed),
         "last": t(last).long(), "target": t(target), "weight": t(target_weight),

@@ -32,8 +32,8 @@
 static dt_status write_npy(const char *path, uint32_t dtype, const int64_t *dim, uint32_t rank, const void *data,
                            size_t bytes)
 {
-    static const char *const descr[] = {[DT_F32] = "<f4", [DT_F64] = "<f8", [DT_I32] = "<i4",
-                                        [DT_I64] = "<i8", [DT_U8] = "|u1"};
+    static const char *const descr[] = {
+        [DT_F32] = "<f4", [DT_F64] = "<f8", [DT_I32] = "<i4", [DT_I64] = "<i8", [DT_U8] = "|u1"};
     char shape[256] = "", header[512];
     for (uint32_t i = 0, n = 0; i < rank; i++) {
         n += (uint32_t)snprintf(shape + n, sizeof(shape) - n, "%" PRId64 ",", dim[i]);
@@ -44,8 +44,8 @@ static dt_status write_npy(const char *path, uint32_t dtype, const int64_t *dim,
         header[n++] = ' ';
     }
     header[n++] = '\n';
-    const unsigned char magic[10] = {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, (unsigned char)(n & 255),
-                                     (unsigned char)(n >> 8)};
+    const unsigned char magic[10] = {
+        0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, (unsigned char)(n & 255), (unsigned char)(n >> 8)};
     FILE *f = fopen(path, "wb");
     if (f == NULL) {
         return DT_FAIL(DT_EIO, "%s cannot be written", path);

@@ -12,6 +12,7 @@ HEADS = 8
 SLOPE = 0.2
 EPS = 1e-5
 SIGMA_FLOOR = 0.05
+CORRECTION = 5.0
 
 
 def linear(p, name, x):
@@ -22,21 +23,21 @@ def norm(p, name, x):
     return fn.layer_norm(x, x.shape[-1:], p[name + ".gamma"], p[name + ".beta"], EPS)
 
 
-def gat_dense(p, name, x, batch):
+def gat_dense(p, name, x, e, batch):
     """x [G,V,C] -> [G,V,C]; logits [G,H,V,V], target before source."""
     g, v, c = x.shape
     heads = x.view(g, v, HEADS, c // HEADS)
     dst = (heads * p[name + ".a_dst"].view(HEADS, -1)).sum(-1).transpose(1, 2)
     src = (heads * p[name + ".a_src"].view(HEADS, -1)).sum(-1).transpose(1, 2)
-    edge = fn.linear(batch["edges_dense"], p[name + ".w_e"]).permute(0, 3, 1, 2)
+    edge = fn.linear(e, p[name + ".w_e"]).permute(0, 3, 1, 2)
     logit = fn.leaky_relu(dst.unsqueeze(3) + src.unsqueeze(2) + edge, SLOPE) + batch["mask"]
     return (logit.softmax(-1) @ heads.transpose(1, 2)).transpose(1, 2).reshape(g, v, c)
 
 
-def qk_dense(p, name, q, k, v, batch):
+def qk_dense(p, name, q, k, v, e, batch):
     g, n, c = q.shape
     cut = lambda x: x.view(g, n, HEADS, c // HEADS).transpose(1, 2)
-    bias = fn.linear(batch["edges_dense"], p[name + ".w_e"]).permute(0, 3, 1, 2) + batch["mask"]
+    bias = fn.linear(e, p[name + ".w_e"]).permute(0, 3, 1, 2) + batch["mask"]
     out = fn.scaled_dot_product_attention(cut(q), cut(k), cut(v), attn_mask=bias)
     return out.transpose(1, 2).reshape(g, n, c)
 
@@ -49,41 +50,48 @@ def edge_softmax(logit, row, n):
     return e / torch.zeros(n, logit.shape[1]).index_add(0, row, e)[row]
 
 
-def gat_scatter(p, name, x, batch):
+def gat_scatter(p, name, x, e, batch):
     n, c = x.shape
     row, col = batch["row"], batch["col"]
     heads = x.view(n, HEADS, c // HEADS)
     dst = (heads * p[name + ".a_dst"].view(HEADS, -1)).sum(-1)
     src = (heads * p[name + ".a_src"].view(HEADS, -1)).sum(-1)
-    logit = fn.leaky_relu(dst[row] + src[col] + fn.linear(batch["edges"], p[name + ".w_e"]), SLOPE)
+    logit = fn.leaky_relu(dst[row] + src[col] + fn.linear(e, p[name + ".w_e"]), SLOPE)
     message = heads[col] * edge_softmax(logit, row, n).unsqueeze(2)
     return torch.zeros_like(heads).index_add(0, row, message).reshape(n, c)
 
 
-def qk_scatter(p, name, q, k, v, batch):
+def qk_scatter(p, name, q, k, v, e, batch):
     n, c = q.shape
     row, col = batch["row"], batch["col"]
     cut = lambda x: x.view(n, HEADS, c // HEADS)
-    logit = (cut(q)[row] * cut(k)[col]).sum(-1) / (c // HEADS) ** 0.5 + fn.linear(batch["edges"], p[name + ".w_e"])
+    logit = (cut(q)[row] * cut(k)[col]).sum(-1) / (c // HEADS) ** 0.5 + fn.linear(e, p[name + ".w_e"])
     message = cut(v)[col] * edge_softmax(logit, row, n).unsqueeze(2)
     return torch.zeros_like(cut(v)).index_add(0, row, message).reshape(n, c)
 
 
 def perception(p, batch, dense):
     """-> embedding, risk over rows [N] (scatter) or padded frames [G,V] (dense)."""
-    h = fn.elu(linear(p, "perception.in", batch["nodes_dense" if dense else "nodes"]))
+    e = fn.elu(linear(p, "perception.edge", batch["edges_dense" if dense else "edges"]))
+    if dense:
+        nodes = batch["nodes_dense"]
+        pooled = torch.einsum("gij,gijk->gik", batch["share"], e)
+    else:
+        nodes, row = batch["nodes"], batch["row"]
+        pooled = torch.zeros(nodes.shape[0], e.shape[1]).index_add(0, row, e) / batch["degree"]
+    h = fn.elu(linear(p, "perception.in", torch.cat([nodes, pooled], -1)))
     layer = 0
     while f"perception.layer.{layer}.w_e" in p:
         name = f"perception.layer.{layer}"
         if name + ".w" in p:
             attend = gat_dense if dense else gat_scatter
-            x = attend(p, name, linear(p, name, h), batch)
+            x = attend(p, name, linear(p, name, h), e, batch)
             h = h + fn.elu(norm(p, name, x))
         else:
             attend = qk_dense if dense else qk_scatter
             x = norm(p, name + ".norm0", h)
             q, k, v = (linear(p, f"{name}.{i}", x) for i in "qkv")
-            h = h + linear(p, name + ".o", attend(p, name, q, k, v, batch))
+            h = h + linear(p, name + ".o", attend(p, name, q, k, v, e, batch))
             x = fn.gelu(linear(p, name + ".ffn0", norm(p, name + ".norm1", h)))
             h = h + linear(p, name + ".ffn1", x)
         layer += 1
@@ -95,7 +103,7 @@ def perception(p, batch, dense):
 def world(p, history, batch):
     """history [T,S,C], left-aligned like everything of the sequences here -> future, log sigma [S,F,2]"""
     motion = batch["motion"]
-    x = torch.cat([history, motion[..., :2] * 0.1, motion[..., 2:4], motion[..., 4:] * 0.1], -1)
+    x = torch.cat([history, motion[..., :2] / 10, motion[..., 2:4], motion[..., 4:5] / 5, motion[..., 5:] / 2], -1)
     width = p["world.lstm.0.h.w"].shape[1]
     flat, layers = [], 0
     while f"world.lstm.{layers}.x.w" in p:
@@ -111,20 +119,22 @@ def world(p, history, batch):
     s, f = z.shape[0], z.shape[1] // 4
     z = z.view(s, 4, f)
     speed = batch["speed"].view(-1, 1)
-    future = torch.stack([z[:, 0] + speed, z[:, 1]], 2) * batch["dt"]
+    future = torch.stack([CORRECTION * z[:, 0] + speed, CORRECTION * z[:, 1]], 2) * batch["dt"]
     sigma = fn.softplus(torch.stack([z[:, 2], z[:, 3]], 2)).cumsum(1) * batch["dt"] + SIGMA_FLOOR
     return future.cumsum(1), sigma.log()
 
 
 def loss(p, batch, dense):
-    """-> total, nll, risk; each a mean as dtrain reports it"""
+    """-> likelihood + squared distance + cross-entropy of the risk, with the weights that are dtrain's defaults"""
     h, risk = perception(p, batch, dense)
     rows = h.reshape(-1, h.shape[-1])
     zero = torch.zeros(1, rows.shape[1])
     seq = batch["seq_dense" if dense else "seq_row"]
     future, spread = world(p, torch.cat([rows, zero])[seq], batch)
-    e = (batch["target"] - future) * (-spread).exp()
+    error = batch["target"] - future
+    e = error * (-spread).exp()
     nll = ((spread + 0.5 * e * e + 0.9189385332046727).sum(-1) * batch["weight"]).sum() / batch["n_seq"]
+    square = ((error * error).sum(-1) * batch["weight"]).sum() / batch["n_seq"]
     label, weight = (batch[k + ("_dense" if dense else "")] for k in ("risk_label", "risk_weight"))
     bce = fn.binary_cross_entropy_with_logits(risk, label, weight, reduction="sum") / batch["n_rows"]
-    return nll + bce, nll, bce
+    return nll + square + bce

@@ -84,7 +84,7 @@ class Peer:
 
     def step(self):
         begin = time.perf_counter()
-        total, _, _ = self.loss(self.p, self.batches[self.at % len(self.batches)])
+        total = self.loss(self.p, self.batches[self.at % len(self.batches)])
         self.optimizer.zero_grad(set_to_none=True)
         total.backward()
         norm = self.torch.nn.utils.clip_grad_norm_(self.list, CLIP)

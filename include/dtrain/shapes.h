@@ -33,7 +33,7 @@
  *                             fixed constants, the same for every store; turned when the key is not 0
  *   rowptr       "N+1"   i32  as above, over the slice
  *   col          "E"     i32  node row within the slice
- *   edges        "E 4"   f32  scaled to order 1 (gaps / 20 m, closing speed / 10 m/s, inverse time to collision / 1)
+ *   edges        "E 4"   f32  scaled to order 1 (gap / 20 m, lateral offset / 4 m, closing speed / 5 m/s)
  *   row_key      "N"     i64  names the row in the run (sample, epoch, row): the key of dropout
  *   risk_label   "N"     f32  1 where the risk state is positive (1 or 2)
  *   risk_weight  "N"     f32  1 where the label is known, else 0

@@ -6,10 +6,13 @@
  *   gat          h <- h + ELU(n(GAT(W h + b)))        logit_ij = leaky(a_dst.h_i + a_src.h_j + w_e.e_ij), softmax over j
  *   transformer  h <- h + O attention(Q n(h), K n(h), V n(h), w_e e);  h <- h + W2 GELU(W1 n(h)), W1 4 times as wide
  *
+ * e_ij = ELU(W_e0 edge_ij + b): which neighbour leads in the same lane is no linear function of gap and offset, so edges
+ * pass a layer of their own before attention sees them. Their mean over a vehicle's edges joins its features, because
+ * attention sums what neighbours are, not where they are: h_0 = ELU(W [node_i, mean_j e_ij] + b).
  * Attention weights sum to one, so the bias b of a gat layer passes through the sum unchanged: one product gives both.
  * Source: Velickovic et al. 2018 with edge features; Shi et al. 2021 (TransformerConv), pre-norm blocks as in Xiong et
- * al. 2020. Embedding h_0 = ELU(W nodes + b); risk = W2 ELU(W1 h + b1) + b2 with 128 units between.
- * Parameters: in.{w,b}; gat: layer.<i>.{w,b,a_dst,a_src,w_e,gamma,beta}; transformer: layer.<i>.{norm0,norm1}.{gamma,
+ * al. 2020. risk = W2 ELU(W1 h + b1) + b2 with 128 units between.
+ * Parameters: edge.{w,b}; in.{w,b}; gat: layer.<i>.{w,b,a_dst,a_src,w_e,gamma,beta}; transformer: layer.<i>.{norm0,norm1}.{gamma,
  * beta}, layer.<i>.{q,k,v,o,ffn0,ffn1}.{w,b}, layer.<i>.w_e, norm.{gamma,beta}; risk.{0,1}.{w,b}.
  */
 #include "dtrain/helpers.h"
@@ -27,10 +30,11 @@ enum { FFN_FACTOR = 4, RISK_HIDDEN = 128, TEXT = 48 };
 typedef struct config {
     uint32_t preset, layer;
     int64_t hidden, heads, layers; /* 0: the preset's */
+    int64_t edge_hidden;
 } config;
 
 typedef struct sizes {
-    int64_t hidden, heads, layers;
+    int64_t hidden, heads, layers, edge_hidden;
     uint32_t layer, reserved;
 } sizes;
 
@@ -47,11 +51,12 @@ static const dt_port in_ports[N_IN] = {
 static sizes resolve(const config *c)
 {
     static const sizes preset[] = {
-        [PRESET_GUIDE] = {256, 8, 3, LAYER_GAT, 0}, [PRESET_15M] = {256, 8, 3, LAYER_TRANSFORMER, 0}};
+        [PRESET_GUIDE] = {256, 8, 3, 0, LAYER_GAT, 0}, [PRESET_15M] = {256, 8, 3, 0, LAYER_TRANSFORMER, 0}};
     sizes z = preset[c->preset];
     z.hidden = c->hidden > 0 ? c->hidden : z.hidden;
     z.heads = c->heads > 0 ? c->heads : z.heads;
     z.layers = c->layers > 0 ? c->layers : z.layers;
+    z.edge_hidden = c->edge_hidden;
     z.layer = c->layer != LAYER_PRESET ? c->layer : z.layer;
     return z;
 }
@@ -130,7 +135,7 @@ static dt_status add_norm(dt_params *reg, const char *name, int64_t n)
 static dt_status add_gat(const sizes *z, dt_params *reg, int64_t i)
 {
     char text[TEXT];
-    const int64_t w_e[2] = {z->heads, DT_EDGE_FEATURES};
+    const int64_t w_e[2] = {z->heads, z->edge_hidden};
     /* an attention vector maps the width of a head to one logit */
     const double a = sqrt(6.0 / (double)(z->hidden / z->heads + 1));
     snprintf(text, sizeof(text), "layer.%lld", (long long)i);
@@ -146,7 +151,7 @@ static dt_status add_transformer(const sizes *z, dt_params *reg, int64_t i)
 {
     static const char *const square[] = {"q", "k", "v", "o"};
     char text[TEXT];
-    const int64_t w_e[2] = {z->heads, DT_EDGE_FEATURES};
+    const int64_t w_e[2] = {z->heads, z->edge_hidden};
     DT_TRY_H(add_norm(reg, path(text, i, "norm0"), z->hidden));
     for (uint32_t k = 0; k < 4; k++) {
         DT_TRY_H(add_linear(reg, path(text, i, square[k]), z->hidden, z->hidden));
@@ -160,7 +165,8 @@ static dt_status add_transformer(const sizes *z, dt_params *reg, int64_t i)
 static dt_status params(void *self, dt_params *reg)
 {
     const sizes *z = &((const state *)self)->z;
-    DT_TRY_H(add_linear(reg, "in", z->hidden, DT_NODE_FEATURES));
+    DT_TRY_H(add_linear(reg, "edge", z->edge_hidden, DT_EDGE_FEATURES));
+    DT_TRY_H(add_linear(reg, "in", z->hidden, DT_NODE_FEATURES + z->edge_hidden));
     for (int64_t i = 0; i < z->layers; i++) {
         DT_TRY_H(z->layer == LAYER_GAT ? add_gat(z, reg, i) : add_transformer(z, reg, i));
     }
@@ -189,26 +195,28 @@ static dt_tensor *norm(dt_graph *g, dt_tensor *x, const char *name)
     return dt_layernorm(g, x, g->api->param(g, gamma), g->api->param(g, beta), NULL);
 }
 
-static dt_tensor *gat_layer(const sizes *z, dt_graph *g, dt_tensor *h, dt_tensor *const *in, int64_t i)
+/* e [E, edge_hidden] */
+static dt_tensor *gat_layer(const sizes *z, dt_graph *g, dt_tensor *h, dt_tensor *e, dt_tensor *const *in, int64_t i)
 {
     char base[TEXT], text[TEXT];
     snprintf(base, sizeof(base), "layer.%lld", (long long)i);
     dt_tensor *a_dst = g->api->param(g, path(text, i, "a_dst"));
     dt_tensor *a_src = g->api->param(g, path(text, i, "a_src"));
     dt_tensor *w_e = g->api->param(g, path(text, i, "w_e"));
-    dt_tensor *x = dt_gat(g, linear(g, h, base), a_dst, a_src, in[IN_EDGES], w_e, in[IN_ROWPTR], in[IN_COL], z->heads,
-                          LEAKY_SLOPE);
+    dt_tensor *x =
+        dt_gat(g, linear(g, h, base), a_dst, a_src, e, w_e, in[IN_ROWPTR], in[IN_COL], z->heads, LEAKY_SLOPE);
     return dt_add(g, h, dt_elu(g, norm(g, x, base)));
 }
 
-static dt_tensor *transformer_layer(const sizes *z, dt_graph *g, dt_tensor *h, dt_tensor *const *in, int64_t i)
+static dt_tensor *transformer_layer(const sizes *z, dt_graph *g, dt_tensor *h, dt_tensor *e, dt_tensor *const *in,
+                                    int64_t i)
 {
     char text[TEXT];
     dt_tensor *x = norm(g, h, path(text, i, "norm0"));
     dt_tensor *q = linear(g, x, path(text, i, "q"));
     dt_tensor *k = linear(g, x, path(text, i, "k"));
     dt_tensor *v = linear(g, x, path(text, i, "v"));
-    dt_tensor *bias = dt_linear(g, in[IN_EDGES], g->api->param(g, path(text, i, "w_e")), NULL); /* [E, heads] */
+    dt_tensor *bias = dt_linear(g, e, g->api->param(g, path(text, i, "w_e")), NULL); /* [E, heads] */
     x = dt_graph_qk(g, q, k, v, bias, in[IN_ROWPTR], in[IN_COL], z->heads);
     h = dt_add(g, h, linear(g, x, path(text, i, "o")));
     x = norm(g, h, path(text, i, "norm1"));
@@ -219,9 +227,11 @@ static dt_tensor *transformer_layer(const sizes *z, dt_graph *g, dt_tensor *h, d
 static dt_status forward(void *self, dt_graph *g, dt_tensor *const *in, dt_tensor **out)
 {
     const sizes *z = &((const state *)self)->z;
-    dt_tensor *h = dt_elu(g, linear(g, in[IN_NODES], "in"));
+    dt_tensor *e = dt_elu(g, linear(g, in[IN_EDGES], "edge"));
+    dt_tensor *part[2] = {in[IN_NODES], dt_segment_mean(g, e, in[IN_ROWPTR])};
+    dt_tensor *h = dt_elu(g, linear(g, dt_concat(g, part, 2), "in"));
     for (int64_t i = 0; i < z->layers; i++) {
-        h = z->layer == LAYER_GAT ? gat_layer(z, g, h, in, i) : transformer_layer(z, g, h, in, i);
+        h = z->layer == LAYER_GAT ? gat_layer(z, g, h, e, in, i) : transformer_layer(z, g, h, e, in, i);
     }
     if (z->layer == LAYER_TRANSFORMER) {
         h = norm(g, h, "norm");
@@ -251,6 +261,8 @@ static const dt_option options[] = {
     DT_OPTION(config, heads, DT_OPT_I64, "0", "1", 0, 64, NULL,
               "attention heads, a divisor of hidden; 0 takes the preset's"),
     DT_OPTION(config, layers, DT_OPT_I64, "0", "1", 0, 32, NULL, "attention layers; 0 takes the preset's"),
+    DT_OPTION(config, edge_hidden, DT_OPT_I64, "16", "1", 1, 1024, NULL,
+              "width that the 4 edge features are widened to before attention"),
     DT_OPTION_END};
 
 static const dt_model_ops ops = {.struct_size = sizeof(dt_model_ops),

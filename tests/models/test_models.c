@@ -118,9 +118,10 @@ static void test_gnn_guide_is_graph_attention(void **test)
     assert_port(port, n, "risk", "N", DT_F32);
 
     bench_record(&b);
-    assert_param(&b, "in.w", 256, 9);
+    assert_param(&b, "edge.w", 16, 4);
+    assert_param(&b, "in.w", 256, 9 + 16);
     assert_param(&b, "layer.0.w", 256, 256);
-    assert_param(&b, "layer.2.w_e", 8, 4);
+    assert_param(&b, "layer.2.w_e", 8, 16);
     assert_param(&b, "layer.2.a_dst", 256, 0);
     assert_param(&b, "risk.0.w", 128, 256);
     assert_param(&b, "risk.1.w", 1, 128);
@@ -132,8 +133,8 @@ static void test_gnn_guide_is_graph_attention(void **test)
             assert_int_equal(b.graph.tensor[i].attr.i[0], 8);
         }
     }
-    /* in 2560, a layer 256*256 + 5*256 + 32, risk 128*256 + 128 + 129 */
-    assert_int_equal(mock_params_total(&b.params), 2560 + 3 * (65536 + 1280 + 32) + 32768 + 128 + 129);
+    /* edge 80, in 256*26, a layer 256*256 + 5*256 + 128, risk 128*256 + 128 + 129 */
+    assert_int_equal(mock_params_total(&b.params), 80 + 6656 + 3 * (65536 + 1280 + 128) + 32768 + 128 + 129);
     bench_close(&b);
 }
 
@@ -163,7 +164,7 @@ static void test_gnn_options_win_over_the_preset(void **test)
     bench_record(&b);
     assert_int_equal(mock_graph_count(&b.graph, DT_OP_GAT), 1);
     assert_param(&b, "layer.0.w", 96, 96);
-    assert_param(&b, "layer.0.w_e", 4, 4);
+    assert_param(&b, "layer.0.w_e", 4, 16);
     bench_close(&b);
 }
 

@@ -319,7 +319,7 @@ static void test_binds_by_role_and_size(void **test)
     phase_close(&p);
 }
 
-static void test_records_two_losses_and_three_outputs(void **test)
+static void test_records_three_losses_and_three_outputs(void **test)
 {
     (void)test;
     world_init();
@@ -327,14 +327,16 @@ static void test_records_two_losses_and_three_outputs(void **test)
     assert_int_equal(phase_open(&p, at_1_hz), DT_OK);
     assert_int_equal(p.ops->start(p.self), DT_OK);
     assert_string_equal(w->graph.error, "");
-    assert_int_equal(w->graph.n_losses, 2);
+    assert_int_equal(w->graph.n_losses, 3);
     assert_string_equal(w->graph.loss[0].name, "nll");
     assert_string_equal(w->graph.loss[0].symbol, "S");
-    assert_string_equal(w->graph.loss[1].name, "risk");
-    assert_string_equal(w->graph.loss[1].symbol, "N");
+    assert_string_equal(w->graph.loss[2].name, "risk");
+    assert_string_equal(w->graph.loss[2].symbol, "N");
     assert_int_equal(w->graph.loss[0].value->op, DT_OP_GAUSSIAN_NLL);
     assert_string_equal(w->graph.loss[0].value->in[2]->name, "target");
-    assert_int_equal(w->graph.loss[1].value->op, DT_OP_BCE_LOGITS);
+    assert_int_equal(w->graph.loss[2].value->op, DT_OP_BCE_LOGITS);
+    assert_string_equal(w->graph.loss[1].name, "position");
+    assert_int_equal(w->graph.loss[1].value->op, DT_OP_MSE);
     assert_int_equal(w->graph.n_outputs, 3);
     p.ops->stop(p.self);
     assert_null(w->train.desc.record);
@@ -460,7 +462,7 @@ static void test_refusals_before_training(void **test)
     } bad[] = {
         {{"rate_hz=3", NULL}, NULL, "rate_hz 3: a step of 333.333 ms", 7, DT_ECONFIG},
         {{"rate_hz=1", "history_s=0.1", NULL}, NULL, "history_s 0.1 and horizon_s 5", 7, DT_ECONFIG},
-        {{"nll_weight=0", "risk_weight=0", NULL}, NULL, "nothing to train", 7, DT_ECONFIG},
+        {{"nll_weight=0", "position_weight=0", "risk_weight=0", NULL}, NULL, "nothing to train", 7, DT_ECONFIG},
         {{"rate_hz=1", "history_s=3", NULL},
          NULL,
          "windows of 2 + 5 steps, phase1_world_model asked for 3 + 5",
@@ -532,7 +534,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_binds_by_role_and_size),
-        cmocka_unit_test(test_records_two_losses_and_three_outputs),
+        cmocka_unit_test(test_records_three_losses_and_three_outputs),
         cmocka_unit_test(test_horizon_grows_and_weights_sum_to_one),
         cmocka_unit_test(test_evaluation_figures),
         cmocka_unit_test(test_evaluation_without_windows_says_so),
