@@ -137,10 +137,11 @@ static double time_dnnl(char ta, char tb, int64_t M, int64_t N, int64_t K, const
 
 static void products(const char *filter)
 {
-    static const int64_t shapes[][3] = { /* rows, inputs, outputs */
-        {16, 256, 256},   {64, 256, 256},   {256, 256, 256},  {640, 256, 256}, {1000, 256, 256}, {16, 256, 1024},
-        {64, 256, 1024},  {256, 256, 1024}, {960, 256, 1024}, {256, 1024, 256}, {256, 9, 256},   {256, 64, 64},
-        {256, 288, 288},  {256, 640, 640},  {64, 640, 2560},  {256, 640, 2560}, {960, 256, 9},   {256, 256, 1},
+    static const int64_t shapes[][3] = {
+        /* rows, inputs, outputs */
+        {16, 256, 256},  {64, 256, 256},   {256, 256, 256},  {640, 256, 256},  {1000, 256, 256}, {16, 256, 1024},
+        {64, 256, 1024}, {256, 256, 1024}, {960, 256, 1024}, {256, 1024, 256}, {256, 9, 256},    {256, 64, 64},
+        {256, 288, 288}, {256, 640, 640},  {64, 640, 2560},  {256, 640, 2560}, {960, 256, 9},    {256, 256, 1},
     };
     printf("%-24s %9s %9s %9s   %9s %9s %9s   (GF/s; own, then oneDNN)\n", "rows, in, out", "forward", "dx", "dw",
            "forward", "dx", "dw");
@@ -372,8 +373,14 @@ static void optimizer(const char *filter)
     double t[2][9];
     volatile double sink = 0;
     for (int i = 0; i < 9 && strstr("adamw", filter) != NULL; i++) {
-        const dt_optim_step s = {.kind = DT_OPTIM_ADAMW, .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8,
-                                 .weight_decay = 0.01, .grad_scale = 1, .step = (uint64_t)i + 1};
+        const dt_optim_step s = {.kind = DT_OPTIM_ADAMW,
+                                 .lr = 1e-3,
+                                 .beta1 = 0.9,
+                                 .beta2 = 0.999,
+                                 .eps = 1e-8,
+                                 .weight_decay = 0.01,
+                                 .grad_scale = 1,
+                                 .step = (uint64_t)i + 1};
         double start = dt_clock_s();
         dt_optim_update(&s, p, g, m, v, 0, n);
         t[0][i] = dt_clock_s() - start;

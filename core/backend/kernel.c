@@ -14,32 +14,32 @@
 #include "backend/ops.def"
 #undef DT_OP
 #ifdef DT_HAVE_CPU_AVX2
-#define DT_OP(ID, number, name) dt_kernel dt_cpu_avx2_##name;
-#include "backend/ops.def"
-#undef DT_OP
-#define AVX2_KERNEL(name) dt_cpu_avx2_##name
+#    define DT_OP(ID, number, name) dt_kernel dt_cpu_avx2_##name;
+#    include "backend/ops.def"
+#    undef DT_OP
+#    define AVX2_KERNEL(name) dt_cpu_avx2_##name
 #else
-#define AVX2_KERNEL(name) NULL
+#    define AVX2_KERNEL(name) NULL
 #endif
 #ifdef DT_HAVE_CPU_AVX512
-#define DT_OP(ID, number, name) dt_kernel dt_cpu_avx512_##name;
-#include "backend/ops.def"
-#undef DT_OP
-#define AVX512_KERNEL(name) dt_cpu_avx512_##name
+#    define DT_OP(ID, number, name) dt_kernel dt_cpu_avx512_##name;
+#    include "backend/ops.def"
+#    undef DT_OP
+#    define AVX512_KERNEL(name) dt_cpu_avx512_##name
 #else
-#define AVX512_KERNEL(name) NULL
+#    define AVX512_KERNEL(name) NULL
 #endif
 
 /* pure views have no kernel in any lane */
-#define dt_ref64_split NULL
-#define dt_ref32_split NULL
-#define dt_cpu_base_split NULL
-#define dt_cpu_avx2_split NULL
+#define dt_ref64_split      NULL
+#define dt_ref32_split      NULL
+#define dt_cpu_base_split   NULL
+#define dt_cpu_avx2_split   NULL
 #define dt_cpu_avx512_split NULL
-#define dt_ref64_merge NULL
-#define dt_ref32_merge NULL
-#define dt_cpu_base_merge NULL
-#define dt_cpu_avx2_merge NULL
+#define dt_ref64_merge      NULL
+#define dt_ref32_merge      NULL
+#define dt_cpu_base_merge   NULL
+#define dt_cpu_avx2_merge   NULL
 #define dt_cpu_avx512_merge NULL
 
 typedef struct row {

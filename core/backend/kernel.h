@@ -24,18 +24,18 @@ enum {
 enum { DT_KERNEL_MAX_IN = 10, DT_KERNEL_MAX_OUT = 5 };
 
 typedef struct dt_view {
-    void *data;                /* NULL: absent, not needed, or shape only (see ops.def) */
-    int64_t dim[DT_MAX_DIMS];  /* live sizes, C order, packed */
+    void *data;               /* NULL: absent, not needed, or shape only (see ops.def) */
+    int64_t dim[DT_MAX_DIMS]; /* live sizes, C order, packed */
     int32_t rank;
-    int32_t dtype;             /* DT_F32 means double in the ref64 lane */
-    int32_t accum;             /* outputs: 1 = add to what is there */
+    int32_t dtype; /* DT_F32 means double in the ref64 lane */
+    int32_t accum; /* outputs: 1 = add to what is there */
     int32_t reserved;
 } dt_view;
 
 typedef struct dt_kernel_run { /* the same for a whole slice */
     uint64_t seed, step;       /* keys of dropout */
     uint32_t phase;
-    uint32_t training;         /* 0: dropout is the identity */
+    uint32_t training; /* 0: dropout is the identity */
 } dt_kernel_run;
 
 typedef struct dt_kernel_args {

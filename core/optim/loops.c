@@ -7,9 +7,9 @@
 #include <math.h>
 
 #ifndef DT_ISA
-#define DT_ISA base
+#    define DT_ISA base
 #endif
-#define PASTE(a, b) a##b
+#define PASTE(a, b)   a##b
 #define LOOPS_OF(isa) PASTE(dt_optim_loops_, isa)
 
 /* g <- scale g + l2 p     m = b1 m + (1 - b1) g     v = b2 v + (1 - b2) g^2

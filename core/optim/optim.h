@@ -20,8 +20,8 @@ enum { DT_OPTIM_BLOCK = 65536 }; /* elements; block boundaries by global offset 
 typedef struct dt_optim_step {
     int32_t kind, reserved;
     double lr, beta1, beta2, eps, weight_decay, momentum;
-    double grad_scale;   /* clip factor (and later unscale), multiplies the gradient */
-    uint64_t step;       /* number of this update, from 1: bias correction */
+    double grad_scale; /* clip factor (and later unscale), multiplies the gradient */
+    uint64_t step;     /* number of this update, from 1: bias correction */
 } dt_optim_step;
 
 /* Update [begin, end) of the arenas. m, v: moments (v unused by SGD, may be NULL). g is read only. */

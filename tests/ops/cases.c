@@ -4,6 +4,7 @@
  */
 #include "ops/harness.h"
 
+/* clang-format off */
 #define A0 {{0}, {0}}
 #define FN(fn, f0) {{fn}, {f0}}
 #define I2(i0, i1) {{i0, i1}, {0}}
@@ -23,7 +24,6 @@
 #define NLL_D {{DT_OPX_GAUSSIAN_NLL_BWD, "g i0 i1 i2 i3", "f0 f1"}}
 #define LOSS_D(op) {{op, "g i0 i1 i2", "f0"}}
 
-/* clang-format off */
 const op_case op_cases[] = {
     {"linear", DT_OP_LINEAR, A0, {"x 5 7", "x 3 7", "x 3"}, {"f 5 3"}, NULL, LINEAR_D, 0, 0},
     {"linear without bias", DT_OP_LINEAR, A0, {"x 2 3 9", "x 16 9", "-"}, {"f 2 3 16"}, NULL, LINEAR_D2, 0, 0},

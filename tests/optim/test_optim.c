@@ -47,8 +47,14 @@ static void start(arenas *a)
 
 static dt_optim_step step_of(int kind)
 {
-    return (dt_optim_step){.kind = kind, .lr = 1e-2, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 0.05,
-                           .momentum = 0.9, .grad_scale = 0.5};
+    return (dt_optim_step){.kind = kind,
+                           .lr = 1e-2,
+                           .beta1 = 0.9,
+                           .beta2 = 0.999,
+                           .eps = 1e-8,
+                           .weight_decay = 0.05,
+                           .momentum = 0.9,
+                           .grad_scale = 0.5};
 }
 
 /* torch.optim.AdamW, Adam and SGD as documented, in double */

@@ -20,8 +20,7 @@ static ALWAYS_INLINE void add_heads(float *sum, const float *a, const int64_t H)
         *(v8 *)sum += *(const v8 *)a;
         return;
     }
-    VF_FOR(h, n, H)
-    {
+    VF_FOR (h, n, H) {
         vf_put(sum + h, vf_get(sum + h, n) + vf_get(a + h, n), n);
     }
 }
@@ -38,8 +37,7 @@ static ALWAYS_INLINE void add_scaled_heads(float *sum, const float *scale, int64
         *(v8 *)sum = total;
         return;
     }
-    VF_FOR(h, k, H)
-    {
+    VF_FOR (h, k, H) {
         vf total = vf_get(sum + h, k);
         for (int64_t x = 0; x < n; x++) {
             total = vf_fma(vf_set(scale[x * step]), vf_get(a + x * H + h, k), total);
@@ -70,8 +68,7 @@ static ALWAYS_INLINE void head_dots(const int64_t H, const int64_t C, const floa
                 continue;
             }
 #pragma GCC unroll 4
-            VF_FOR(c, k, C)
-            {
+            VF_FOR (c, k, C) {
                 sum[i] = vf_fma(vf_get(u + at + c, k), vf_get(right + c, k), sum[i]);
             }
         }
@@ -234,8 +231,7 @@ static ALWAYS_INLINE void weigh(const float *p, const float *value, const int32_
         return;
     }
     for (int64_t h = 0; h < H; h++) {
-        VF_FOR(c, k, C)
-        {
+        VF_FOR (c, k, C) {
             vf sum = vf_set(0);
             for (int64_t x = 0; x < degree; x++) {
                 sum = vf_fma(vf_set(p[x * H + h]), vf_get(value + col[x] * D + h * C + c, k), sum);
@@ -250,16 +246,15 @@ static ALWAYS_INLINE void spread(const float *p, const float *value, float *sum,
 {
     for (int64_t h = 0; h < H; h++) {
         const vf w = vf_set(p[h]);
-        VF_FOR(c, k, C)
-        {
+        VF_FOR (c, k, C) {
             vf_put(sum + h * C + c, vf_fma(w, vf_get(value + h * C + c, k), vf_get(sum + h * C + c, k)), k);
         }
     }
 }
 
 /* sum[col[x]][h,c] += scale p[x,h] value[h,c] for the neighbours x of one target: what its row sends back to them */
-static ALWAYS_INLINE void spread_all(const float *p, const float *value, const int32_t *col, int64_t degree, float scale,
-                                     float *sum, const int64_t H, const int64_t C)
+static ALWAYS_INLINE void spread_all(const float *p, const float *value, const int32_t *col, int64_t degree,
+                                     float scale, float *sum, const int64_t H, const int64_t C)
 {
     const int64_t D = H * C, per_head = C / VL;
     if (VL == 16 && __builtin_constant_p(C) && C % VL == 0 && H * per_head == 16) {
@@ -281,8 +276,7 @@ static ALWAYS_INLINE void spread_all(const float *p, const float *value, const i
         for (int64_t h = 0; h < H; h++) {
             const vf w = vf_set(p[x * H + h] * scale);
             float *row = sum + col[x] * D + h * C;
-            VF_FOR(c, k, C)
-            {
+            VF_FOR (c, k, C) {
                 vf_put(row + c, vf_fma(w, vf_get(value + h * C + c, k), vf_get(row + c, k)), k);
             }
         }

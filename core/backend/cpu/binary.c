@@ -5,8 +5,7 @@
 #include "backend/cpu/cpu.h"
 
 #define EACH(expr)                                                                                                     \
-    VF_FOR(i, k, n)                                                                                                    \
-    {                                                                                                                  \
+    VF_FOR (i, k, n) {                                                                                                 \
         const vf u = vf_get(a + i, k), v = b_step != 0 ? vf_get(b + i, k) : vf_set(*b);                                \
         vf_put(y + i, (expr), k);                                                                                      \
     }                                                                                                                  \

@@ -6,16 +6,14 @@
 
 static ALWAYS_INLINE void copy_row(float *to, const float *from, int64_t n)
 {
-    VF_FOR(i, k, n)
-    {
+    VF_FOR (i, k, n) {
         vf_put(to + i, vf_get(from + i, k), k);
     }
 }
 
 static ALWAYS_INLINE void zero_row(float *to, int64_t n)
 {
-    VF_FOR(i, k, n)
-    {
+    VF_FOR (i, k, n) {
         vf_put(to + i, vf_set(0), k);
     }
 }
@@ -97,8 +95,7 @@ void CPU(gather_bwd)(const dt_kernel_args *a)
         if (idx[i] < 0) {
             continue;
         }
-        VF_FOR(d, k, D)
-        {
+        VF_FOR (d, k, D) {
             vf_put(dx + d, vf_get(dx + d, k) + vf_get(dy + i * D + d, k), k);
         }
     }

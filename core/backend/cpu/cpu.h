@@ -13,11 +13,11 @@
 #include <string.h>
 
 #ifndef DT_ISA
-#define DT_ISA base
+#    define DT_ISA base
 #endif
 #define CPU_PASTE(isa, name) dt_cpu_##isa##_##name
-#define CPU_OF(isa, name) CPU_PASTE(isa, name)
-#define CPU(name) CPU_OF(DT_ISA, name)
+#define CPU_OF(isa, name)    CPU_PASTE(isa, name)
+#define CPU(name)            CPU_OF(DT_ISA, name)
 
 #define DT_OP(ID, number, name) dt_kernel CPU(name);
 #include "backend/ops.def"

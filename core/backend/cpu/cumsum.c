@@ -9,8 +9,7 @@ static void run(const float *x, float *y, int64_t F, int64_t P, bool is_back)
 {
     for (int64_t i = 1; i <= F; i++) {
         const int64_t f = is_back ? F - i : i - 1, before = is_back ? f + 1 : f - 1;
-        VF_FOR(p, k, P)
-        {
+        VF_FOR (p, k, P) {
             const vf v = vf_get(x + f * P + p, k);
             vf_put(y + f * P + p, i > 1 ? (vf)(v + vf_get(y + before * P + p, k)) : (vf)v, k);
         }

@@ -64,8 +64,7 @@ static ALWAYS_INLINE void forward(const gat *g, float *out, float *prob, const i
     for (int64_t i = 0; i < g->N; i++) {
         const int64_t first = g->rowptr[i], degree = g->rowptr[i + 1] - first, n = degree * H;
         logits(g, i, H);
-        VF_FOR(x, k, n)
-        {
+        VF_FOR (x, k, n) {
             const vf z = vf_get(g->z + x, k);
             vf_put(g->z + x, vf_if_gt(z, zero, z, slope * z), k);
         }
@@ -92,7 +91,7 @@ void CPU(gat)(const dt_kernel_args *a)
 typedef struct gat_gradients {
     const float *dy, *prob;
     float *dh, *da_dst, *da_src, *de, *dw_e;
-    float *d_dst, *d_src; /* [N,H]: sums of dz over the edges into and out of a node */
+    float *d_dst, *d_src;      /* [N,H]: sums of dz over the edges into and out of a node */
     float *dw_t, *unused, *dz; /* [K,H] [H] [degree,H] */
 } gat_gradients;
 
@@ -105,8 +104,7 @@ static ALWAYS_INLINE void edge_gradients(const gat *g, const gat_gradients *b, i
     for (int64_t x = 0; x < degree && b->de != NULL; x++) {
         for (int64_t k = 0; k < g->K; k++) {
             vf sum = vf_set(0);
-            VF_FOR(h, n, H)
-            {
+            VF_FOR (h, n, H) {
                 sum = vf_fma(vf_get(b->dz + x * H + h, n), vf_get(g->w_t + k * H + h, n), sum);
             }
             b->de[(first + x) * g->K + k] = vf_sum(sum);
@@ -124,8 +122,7 @@ static ALWAYS_INLINE void node_gradients(const gat *g, const gat_gradients *b, c
         }
     }
     for (int64_t h = 0; h < H; h++) {
-        VF_FOR(c, k, C)
-        {
+        VF_FOR (c, k, C) {
             vf dst = vf_set(0), src = vf_set(0);
             for (int64_t i = 0; i < g->N; i++) {
                 const vf x = vf_get(g->h + (i * H + h) * C + c, k);
@@ -153,7 +150,8 @@ static ALWAYS_INLINE void backward(const gat *g, const gat_gradients *b, const i
         logits(g, i, H);
         for (int64_t x = 0; x < degree; x += 2) {
             const int64_t next = x + 1 < degree ? x + 1 : x;
-            head_dots(H, C, dy, g->h + col[x] * D, g->h + col[next] * D, b->dz + x * H, next > x ? b->dz + next * H : b->unused);
+            head_dots(H, C, dy, g->h + col[x] * D, g->h + col[next] * D, b->dz + x * H,
+                      next > x ? b->dz + next * H : b->unused);
         }
         softmax_flat_backward(prob, b->dz, g->z, g->slope, b->d_dst + i * H, degree * H, H);
         for (int64_t x = 0; x < degree; x++) {
@@ -174,8 +172,13 @@ void CPU(gat_bwd)(const dt_kernel_args *a)
     float *scratch = a->scratch;
     const gat g = gat_of(a, 1, &scratch);
     const int64_t H = a->attr->i[0], C = a->in[1].dim[1] / H;
-    gat_gradients b = {.dy = f32_in(a, 0), .prob = f32_in(a, 8), .dh = f32_out(a, 0), .da_dst = f32_out(a, 1),
-                       .da_src = f32_out(a, 2), .de = f32_out(a, 3), .dw_e = f32_out(a, 4)};
+    gat_gradients b = {.dy = f32_in(a, 0),
+                       .prob = f32_in(a, 8),
+                       .dh = f32_out(a, 0),
+                       .da_dst = f32_out(a, 1),
+                       .da_src = f32_out(a, 2),
+                       .de = f32_out(a, 3),
+                       .dw_e = f32_out(a, 4)};
     b.d_dst = scratch;
     b.d_src = b.d_dst + g.N * H;
     b.dw_t = b.d_src + g.N * H;

@@ -128,7 +128,7 @@ static void pack_panel(const dt_gemm *g, int64_t k0, int64_t K, int64_t n0, floa
     for (int64_t k = 0; k < K; k++) {
         for (int v = 0; v < NV; v++) {
             const int64_t left = n - v * VL;
-            vf_store(panel + k * NR + v * VL, left >= VL  ? vf_load(b + k * g->b_k + v * VL)
+            vf_store(panel + k * NR + v * VL, left >= VL ? vf_load(b + k * g->b_k + v * VL)
                                               : left > 0 ? vf_load_n(b + k * g->b_k + v * VL, left)
                                                          : vf_set(0));
         }

@@ -20,15 +20,15 @@ enum {
 
 typedef struct dt_gemm {
     int64_t M, N, K;
-    const float *a;      /* A(m,k) = a[m a_row + k a_k] */
+    const float *a; /* A(m,k) = a[m a_row + k a_k] */
     int64_t a_row, a_k;
-    const float *b;      /* B(k,n) = b[k b_k + n b_col]; one of the two strides is 1 */
+    const float *b; /* B(k,n) = b[k b_k + n b_col]; one of the two strides is 1 */
     int64_t b_k, b_col;
-    float *c;            /* C(m,n) = c[m c_row + n] */
+    float *c; /* C(m,n) = c[m c_row + n] */
     int64_t c_row;
-    const float *bias;   /* [N] or NULL */
-    bool accum;          /* add to C */
-    int64_t fn;          /* applied to the result; 0 for none */
+    const float *bias; /* [N] or NULL */
+    bool accum;        /* add to C */
+    int64_t fn;        /* applied to the result; 0 for none */
     double f0;
 } dt_gemm;
 

@@ -42,8 +42,7 @@ static ALWAYS_INLINE void forward(const graph_qk *g, float *out, float *prob, co
     for (int64_t i = 0; i < g->N; i++) {
         const int64_t first = g->rowptr[i], degree = g->rowptr[i + 1] - first, n = degree * H;
         edge_dots(g->q + i * H * C, g->k, g->col + first, degree, g->z, g->unused, H, C);
-        VF_FOR(x, k, n)
-        {
+        VF_FOR (x, k, n) {
             const vf bias = g->bias != NULL ? vf_get(g->bias + first * H + x, k) : (vf)vf_set(0);
             vf_put(g->z + x, vf_fma(vf_get(g->z + x, k), scale, bias), k);
         }
@@ -103,8 +102,12 @@ void CPU(graph_qk_bwd)(const dt_kernel_args *a)
 {
     const graph_qk g = graph_qk_of(a, 1);
     const int64_t H = a->attr->i[0], C = a->in[1].dim[1] / H;
-    const gradients b = {.dy = f32_in(a, 0), .prob = f32_in(a, 7), .dq = f32_out(a, 0), .dk = f32_out(a, 1),
-                         .dv = f32_out(a, 2), .dbias = f32_out(a, 3)};
+    const gradients b = {.dy = f32_in(a, 0),
+                         .prob = f32_in(a, 7),
+                         .dq = f32_out(a, 0),
+                         .dk = f32_out(a, 1),
+                         .dv = f32_out(a, 2),
+                         .dbias = f32_out(a, 3)};
     for (uint32_t i = 0; i < a->n_out; i++) {
         start_sum(a, i);
     }

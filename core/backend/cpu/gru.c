@@ -9,8 +9,7 @@
 /* u: row of W h_{t-1} + b. gate: row of r, z, n, u, or NULL. */
 static void cell(const float *x, const float *u, const float *h_before, float *gate, float *h, int64_t H)
 {
-    VF_FOR(j, k, H)
-    {
+    VF_FOR (j, k, H) {
         const vf r = vf_sigmoid(vf_get(x + j, k) + vf_get(u + j, k));
         const vf z = vf_sigmoid(vf_get(x + H + j, k) + vf_get(u + H + j, k));
         const vf un = vf_get(u + 2 * H + j, k), n = vf_tanh(vf_fma(r, un, vf_get(x + 2 * H + j, k)));
@@ -31,8 +30,17 @@ void CPU(gru)(const dt_kernel_args *a)
     const int64_t T = a->in[0].dim[0], S = a->in[0].dim[1], H = a->in[1].dim[1];
     float *packed = a->scratch, *tile = packed + dt_gemm_packed_floats(3 * H, H);
     float *zero = tile + dt_gemm_tile_floats(H), *u = zero + H; /* [H] [S,3H] */
-    dt_gemm g = {.M = S, .N = 3 * H, .K = H, .a_row = H, .a_k = 1, .b = f32_in(a, 1), .b_k = 1, .b_col = H, .c = u,
-                 .c_row = 3 * H, .bias = bh};
+    dt_gemm g = {.M = S,
+                 .N = 3 * H,
+                 .K = H,
+                 .a_row = H,
+                 .a_k = 1,
+                 .b = f32_in(a, 1),
+                 .b_k = 1,
+                 .b_col = H,
+                 .c = u,
+                 .c_row = 3 * H,
+                 .bias = bh};
     memset(zero, 0, (size_t)H * sizeof(*zero));
     CPU(gemm_pack)(&g, packed);
     for (int64_t t = 0; t < T; t++) {
@@ -62,8 +70,7 @@ static void cell_backward(const float *dy, const float *gate, const float *h_bef
                           float *du, int64_t H)
 {
     const vf one = vf_set(1);
-    VF_FOR(j, k, H)
-    {
+    VF_FOR (j, k, H) {
         const vf r = vf_get(gate + j, k), z = vf_get(gate + H + j, k), n = vf_get(gate + 2 * H + j, k),
                  u = vf_get(gate + 3 * H + j, k), d = vf_get(dh + j, k) + vf_get(dy + j, k);
         const vf dn = d * (one - z) * (one - n * n), dr = dn * u * (r * (one - r)),
@@ -83,8 +90,7 @@ static void cell_backward(const float *dy, const float *gate, const float *h_bef
 
 static void add_row(float *sum, const float *row, int64_t n)
 {
-    VF_FOR(i, k, n)
-    {
+    VF_FOR (i, k, n) {
         vf_put(sum + i, vf_get(sum + i, k) + vf_get(row + i, k), k);
     }
 }
@@ -96,10 +102,22 @@ void CPU(gru_bwd)(const dt_kernel_args *a)
     const int64_t T = a->in[0].dim[0], S = a->in[0].dim[1], H = a->in[0].dim[2];
     const size_t product = dt_scratch_recurrent_product(T, S, H, 3);
     float *packed = a->scratch, *tile = packed + dt_gemm_packed_floats(H, 3 * H);
-    float *zero = packed + product, *dh = zero + H, *dv = dh + S * H, *du = dv + S * 3 * H; /* [H] [S,H] [S,3H] [T,S,H] */
-    dt_gemm g = {.M = S, .N = H, .K = 3 * H, .a = dv, .a_row = 3 * H, .a_k = 1, .b = f32_in(a, 3), .b_k = H, .b_col = 1,
-                 .c = dh, .c_row = H, .accum = true};
-    dt_gemm w = {.M = 3 * H, .N = H, .a_row = 1, .a_k = 3 * H, .b_k = H, .b_col = 1, .c = dwh, .c_row = H, .accum = true};
+    float *zero = packed + product, *dh = zero + H, *dv = dh + S * H,
+          *du = dv + S * 3 * H; /* [H] [S,H] [S,3H] [T,S,H] */
+    dt_gemm g = {.M = S,
+                 .N = H,
+                 .K = 3 * H,
+                 .a = dv,
+                 .a_row = 3 * H,
+                 .a_k = 1,
+                 .b = f32_in(a, 3),
+                 .b_k = H,
+                 .b_col = 1,
+                 .c = dh,
+                 .c_row = H,
+                 .accum = true};
+    dt_gemm w = {
+        .M = 3 * H, .N = H, .a_row = 1, .a_k = 3 * H, .b_k = H, .b_col = 1, .c = dwh, .c_row = H, .accum = true};
     memset(zero, 0, (size_t)(H + S * H) * sizeof(*zero));
     start_sum(a, 1);
     start_sum(a, 2);

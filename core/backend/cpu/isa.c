@@ -21,17 +21,17 @@ static dt_error isa_error; /* status DT_OK when DTRAIN_CPU_ISA was fine */
 dt_cpu_isa_id dt_cpu_isa_best(void)
 {
 #if defined(__x86_64__)
-#ifdef DT_HAVE_CPU_AVX512
+#    ifdef DT_HAVE_CPU_AVX512
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma")) {
         return DT_CPU_ISA_AVX512;
     }
-#endif
-#ifdef DT_HAVE_CPU_AVX2
+#    endif
+#    ifdef DT_HAVE_CPU_AVX2
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
         return DT_CPU_ISA_AVX2;
     }
-#endif
+#    endif
 #endif
     return DT_CPU_ISA_BASE;
 }
@@ -42,8 +42,8 @@ dt_status dt_cpu_isa_parse(const char *name, dt_cpu_isa_id *isa_p)
     for (int i = 0; i < DT_CPU_ISA_END; i++) {
         if (strcmp(name, isa_name[i]) == 0) {
             if (i > (int)best) {
-                return DT_FAIL(DT_EUNSUPPORTED, "DTRAIN_CPU_ISA is %s, but this machine and build offer at most %s", name,
-                               isa_name[best]);
+                return DT_FAIL(DT_EUNSUPPORTED, "DTRAIN_CPU_ISA is %s, but this machine and build offer at most %s",
+                               name, isa_name[best]);
             }
             *isa_p = (dt_cpu_isa_id)i;
             return DT_OK;

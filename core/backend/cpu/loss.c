@@ -75,8 +75,7 @@ static ALWAYS_INLINE void total(const dt_kernel_args *a, const uint32_t op)
         const int64_t n = l.n - at < PIECE ? l.n - at : PIECE;
         float w[PIECE], y[PIECE] = {0};
         spread_weights(&l, at, n, w);
-        VF_FOR(i, k, n)
-        {
+        VF_FOR (i, k, n) {
             const vf p = vf_get(l.pred + at + i, k), t = vf_get(l.target + at + i, k);
             const vf s = op == DT_OPX_GAUSSIAN_NLL ? vf_get(l.log_sigma + at + i, k) : p;
             vf_put(y + i, weighted(vf_get(w + i, k), term(op, p, s, t, l.f0)), k);
@@ -122,8 +121,7 @@ static ALWAYS_INLINE void gradient(const dt_kernel_args *a, const uint32_t op)
         const int64_t n = l.n - at < PIECE ? l.n - at : PIECE;
         float w[PIECE];
         spread_weights(&l, at, n, w);
-        VF_FOR(i, k, n)
-        {
+        VF_FOR (i, k, n) {
             const vf weight = vf_get(w + i, k), p = vf_get(l.pred + at + i, k), t = vf_get(l.target + at + i, k);
             const vf s = op == DT_OPX_GAUSSIAN_NLL ? vf_get(l.log_sigma + at + i, k) : p;
             vf by_sigma = vf_set(0);

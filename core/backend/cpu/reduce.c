@@ -43,8 +43,7 @@ void CPU(rowsum)(const dt_kernel_args *a)
     const int64_t R = dt_view_rows(&a->in[0], 1), D = last_dim(&a->in[0]);
     for (int64_t r = 0; r < R; r++) {
         vf sum = vf_set(0);
-        VF_FOR(i, k, D)
-        {
+        VF_FOR (i, k, D) {
             sum = sum + vf_get(x + r * D + i, k);
         }
         y[r] = vf_sum(sum);
@@ -81,8 +80,7 @@ void CPU(sum_bwd)(const dt_kernel_args *a)
     float *dx = f32_out(a, 0);
     const int64_t n = dt_view_count(&a->out[0]);
     const vf ds = vf_set((float)*(const double *)a->in[0].data);
-    VF_FOR(i, k, n)
-    {
+    VF_FOR (i, k, n) {
         vf_put(dx + i, ds, k);
     }
 }

@@ -12,8 +12,7 @@ void CPU(segment_mean)(const dt_kernel_args *a)
     const int64_t B = a->in[1].dim[0] - 1, D = last_dim(&a->in[0]);
     for (int64_t b = 0; b < B; b++) {
         const float share = ptr[b + 1] > ptr[b] ? 1.0f / (float)(ptr[b + 1] - ptr[b]) : 0;
-        VF_FOR(d, k, D)
-        {
+        VF_FOR (d, k, D) {
             vf sum = vf_set(0);
             for (int64_t r = ptr[b]; r < ptr[b + 1]; r++) {
                 sum = sum + vf_get(x + r * D + d, k);
@@ -33,8 +32,7 @@ void CPU(segment_mean_bwd)(const dt_kernel_args *a)
     for (int64_t b = 0; b < B; b++) {
         const float share = ptr[b + 1] > ptr[b] ? 1.0f / (float)(ptr[b + 1] - ptr[b]) : 0;
         for (int64_t r = ptr[b]; r < ptr[b + 1]; r++) {
-            VF_FOR(d, k, D)
-            {
+            VF_FOR (d, k, D) {
                 vf_put(dx + r * D + d, vf_get(dy + b * D + d, k) * vf_set(share), k);
             }
         }

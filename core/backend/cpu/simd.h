@@ -14,7 +14,7 @@
 
 #if defined(DT_ISA_AVX512)
 
-#include <immintrin.h>
+#    include <immintrin.h>
 
 enum { VL = 16 };
 typedef __m512 vf;
@@ -84,7 +84,7 @@ static ALWAYS_INLINE vf vf_scale(vf a, vf n) /* a 2^n */
 
 #elif defined(DT_ISA_AVX2)
 
-#include <immintrin.h>
+#    include <immintrin.h>
 
 enum { VL = 8 };
 typedef __m256 vf;
@@ -162,7 +162,7 @@ static ALWAYS_INLINE vf vf_scale(vf a, vf n)
 
 #else
 
-#include <math.h>
+#    include <math.h>
 
 enum { VL = 4 };
 typedef float vf __attribute__((vector_size(16)));
@@ -273,16 +273,16 @@ static ALWAYS_INLINE float vf_top(vf x)
 static ALWAYS_INLINE vf vf_sums(vf x[VL])
 {
 #if defined(DT_ISA_AVX512)
-#pragma GCC unroll 16
+#    pragma GCC unroll 16
     for (int i = 0; i < 8; i++) { /* halves of 128-bit parts, then quarters, then parts */
         x[i] = _mm512_unpacklo_ps(x[2 * i], x[2 * i + 1]) + _mm512_unpackhi_ps(x[2 * i], x[2 * i + 1]);
     }
-#pragma GCC unroll 16
+#    pragma GCC unroll 16
     for (int i = 0; i < 4; i++) {
         const __m512d a = _mm512_castps_pd(x[2 * i]), b = _mm512_castps_pd(x[2 * i + 1]);
         x[i] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, b)) + _mm512_castpd_ps(_mm512_unpackhi_pd(a, b));
     }
-#pragma GCC unroll 16
+#    pragma GCC unroll 16
     for (int i = 0; i < 2; i++) {
         x[i] = _mm512_shuffle_f32x4(x[2 * i], x[2 * i + 1], 0x88) + _mm512_shuffle_f32x4(x[2 * i], x[2 * i + 1], 0xdd);
     }
@@ -297,7 +297,7 @@ static ALWAYS_INLINE vf vf_sums(vf x[VL])
 }
 
 /* Runs `body` over n elements with i the position and k the count: VL, or less in the last turn. */
-#define VF_LEFT(i, n) ((n) - (i) < VL ? (n) - (i) : VL)
+#define VF_LEFT(i, n)   ((n) - (i) < VL ? (n) - (i) : VL)
 #define VF_FOR(i, k, n) for (int64_t i = 0, k = VF_LEFT(0, n); i < (n); i += VL, k = VF_LEFT(i, n))
 static ALWAYS_INLINE vf vf_get(const float *p, int64_t k)
 {

@@ -24,20 +24,17 @@ void CPU(softmax)(const dt_kernel_args *a)
         const float *x = f32_in(a, 0) + r * D;
         float *y = f32_out(a, 0) + r * D;
         vf top = vf_set(-__builtin_inff()), sum = vf_set(0);
-        VF_FOR(i, k, D)
-        {
+        VF_FOR (i, k, D) {
             top = vf_max(top, filled(vf_get(x + i, k), k, -__builtin_inff()));
         }
         top = vf_set(vf_top(top));
-        VF_FOR(i, k, D)
-        {
+        VF_FOR (i, k, D) {
             const vf e = vf_exp(vf_get(x + i, k) - top);
             vf_put(y + i, e, k);
             sum = sum + filled(e, k, 0);
         }
         const vf inverse = vf_set(1.0f / vf_sum(sum));
-        VF_FOR(i, k, D)
-        {
+        VF_FOR (i, k, D) {
             vf_put(y + i, vf_get(y + i, k) * inverse, k);
         }
     }
@@ -50,13 +47,11 @@ void CPU(softmax_bwd)(const dt_kernel_args *a)
         const float *dy = f32_in(a, 0) + r * D, *y = f32_in(a, 1) + r * D;
         float *dx = f32_out(a, 0) + r * D;
         vf sum = vf_set(0);
-        VF_FOR(i, k, D)
-        {
+        VF_FOR (i, k, D) {
             sum = vf_fma(vf_get(y + i, k), vf_get(dy + i, k), sum);
         }
         const vf mean = vf_set(vf_sum(sum));
-        VF_FOR(i, k, D)
-        {
+        VF_FOR (i, k, D) {
             vf_put(dx + i, vf_get(y + i, k) * (vf_get(dy + i, k) - mean), k);
         }
     }

@@ -6,8 +6,7 @@
 #include "backend/cpu/vmath.h"
 
 #define EACH(expr)                                                                                                     \
-    VF_FOR(i, k, n)                                                                                                    \
-    {                                                                                                                  \
+    VF_FOR (i, k, n) {                                                                                                 \
         const vf v = vf_get(x + i, k);                                                                                 \
         vf_put(y + i, (expr), k);                                                                                      \
     }                                                                                                                  \
@@ -50,8 +49,7 @@ void CPU(unary)(const dt_kernel_args *a)
 
 #undef EACH
 #define EACH(expr)                                                                                                     \
-    VF_FOR(i, k, n)                                                                                                    \
-    {                                                                                                                  \
+    VF_FOR (i, k, n) {                                                                                                 \
         const vf g = vf_get(dy + i, k), v = vf_get(s + i, k);                                                          \
         vf_put(dx + i, (expr), k);                                                                                     \
     }                                                                                                                  \
@@ -102,8 +100,7 @@ void CPU(affine)(const dt_kernel_args *a)
     float *y = f32_out(a, 0);
     const int64_t n = dt_view_count(&a->in[0]);
     const vf scale = vf_set((float)a->attr->f[0]), shift = vf_set((float)a->attr->f[1]);
-    VF_FOR(i, k, n)
-    {
+    VF_FOR (i, k, n) {
         vf_put(y + i, vf_fma(scale, vf_get(x + i, k), shift), k);
     }
 }
@@ -113,8 +110,7 @@ void CPU(clamp)(const dt_kernel_args *a)
     const float *x = f32_in(a, 0);
     float *y = f32_out(a, 0);
     const int64_t n = dt_view_count(&a->in[0]);
-    VF_FOR(i, k, n)
-    {
+    VF_FOR (i, k, n) {
         vf_put(y + i, vf_clamp(vf_get(x + i, k), (float)a->attr->f[0], (float)a->attr->f[1]), k);
     }
 }
@@ -125,8 +121,7 @@ void CPU(clamp_bwd)(const dt_kernel_args *a)
     float *dx = f32_out(a, 0);
     const int64_t n = dt_view_count(&a->in[0]);
     const vf lo = vf_set((float)a->attr->f[0]), hi = vf_set((float)a->attr->f[1]), zero = vf_set(0);
-    VF_FOR(i, k, n)
-    {
+    VF_FOR (i, k, n) {
         const vf v = vf_get(x + i, k);
         vf_put(dx + i, vf_if_gt(lo, v, zero, vf_if_gt(v, hi, zero, vf_get(dy + i, k))), k);
     }

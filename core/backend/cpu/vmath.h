@@ -8,9 +8,9 @@
 
 #include "backend/cpu/simd.h"
 
-#define VF_LOG2E 1.44269504089f
+#define VF_LOG2E    1.44269504089f
 #define VF_LN2_HIGH 0.693359375f /* 9 bits: n * VF_LN2_HIGH is exact */
-#define VF_LN2_LOW (-2.12194440e-4f)
+#define VF_LN2_LOW  (-2.12194440e-4f)
 
 /* x = n ln 2 + r with |r| <= ln 2 / 2; returns e^r - 1 = r + r^2 q(r), which keeps its digits near 0 */
 static ALWAYS_INLINE vf vf_reduced_expm1(vf x, vf *n_p)
@@ -81,7 +81,7 @@ static ALWAYS_INLINE vf vf_log(vf x)
     vf y = vf_fma(n, vf_set(VF_LN2_LOW), square * f * q);
     y = f + vf_fma(vf_set(-0.5f), square, y);
     y = vf_fma(n, vf_set(VF_LN2_HIGH), y);
-    y = vf_if_gt(x, vf_set(3.40282347e38f), x, y);                                     /* inf, NaN stays y */
+    y = vf_if_gt(x, vf_set(3.40282347e38f), x, y); /* inf, NaN stays y */
     y = vf_if_gt(x, vf_set(0), y, vf_if_gt(vf_set(0), x, vf_set(__builtin_nanf("")), x + vf_set(-__builtin_inff())));
     return y;
 }

@@ -46,7 +46,8 @@ void REF(gru)(const dt_kernel_args *a)
  *   dxw = (dr, dz, dn)   dv = (dr, dz, du)   dh_{t-1} = dh z + W^T dv   dwh = sum dv h_{t-1}^T   dbh = sum dv */
 void REF(gru_bwd)(const dt_kernel_args *a)
 {
-    const real *dy = real_in(a, 0), *h = real_in(a, 1), *gates = real_in(a, 2), *wh = real_in(a, 3), *present = real_in(a, 4);
+    const real *dy = real_in(a, 0), *h = real_in(a, 1), *gates = real_in(a, 2), *wh = real_in(a, 3),
+               *present = real_in(a, 4);
     real *dxw = real_out(a, 0), *dwh = real_out(a, 1), *dbh = real_out(a, 2);
     const int64_t T = a->in[0].dim[0], S = a->in[0].dim[1], H = a->in[0].dim[2];
     double *dh = (double *)a->scratch, *dv = dh + S * H; /* [S,H] [3H] */

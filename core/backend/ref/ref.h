@@ -15,14 +15,14 @@
 #include <string.h>
 
 #ifndef DT_REF
-#define DT_REF 64
+#    define DT_REF 64
 #endif
 #if DT_REF == 64
 typedef double real; /* storage of DT_F32 */
-#define REF(name) dt_ref64_##name
+#    define REF(name) dt_ref64_##name
 #else
 typedef float real;
-#define REF(name) dt_ref32_##name
+#    define REF(name) dt_ref32_##name
 #endif
 
 #define DT_OP(ID, number, name) dt_kernel REF(name);
