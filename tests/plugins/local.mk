@@ -1,2 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 dt_scripts += tests/plugins/template.sh
+dt_tests += tests/plugins/test_data_trajectory
+tests_plugins_test_data_trajectory_SOURCES = tests/plugins/test_data_trajectory.c $(mock_sources)
+tests_plugins_test_data_trajectory_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
+tests_plugins_test_data_trajectory_LDADD = core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm

@@ -1,0 +1,613 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * data_trajectory in a fake host over real stores: every window against what was recorded, packing, splits, turning,
+ * refusals. The recording is a table in memory; nothing here reads the store the way the plugin does.
+ */
+#include "mock/mock.h" /* before cmocka.h, which has a macro fail() */
+
+#include "../data/fixture.h"
+
+#include "base/rng.h"
+#include "data/store.h"
+
+enum { SCENES = 7, FRAMES = 60, CARS = 9, T = 4, F = 5, STRIDE = 2 }; /* 10 Hz recorded, windows at 5 Hz */
+static const char *const scene_name[SCENES] = {"a#1", "a#2", "b", "c", "d#9", "e", "f"};
+static const char *const site_name[SCENES] = {"north", "north", "north", "south", "south", "south", "north"};
+
+typedef struct seen {
+    bool is_there;
+    double x, y, heading, speed, accel;
+} seen;
+static seen recorded[SCENES][FRAMES][CARS];
+
+static double draw(int scene, int frame, int car, uint32_t op)
+{
+    dt_rng_key key = {.seed = 77, .op = op, .step = (uint64_t)(scene * FRAMES + frame)};
+    return dt_rng_uniform(&key, (uint64_t)car);
+}
+
+/* Cars of a scene come and go, now and then one is missing for a frame; frames 20 of each scene are empty. */
+static void record(void)
+{
+    memset(recorded, 0, sizeof(recorded));
+    for (int s = 0; s < SCENES; s++) {
+        for (int f = 0; f < FRAMES; f++) {
+            for (int c = 0; c < CARS; c++) {
+                bool is_in = f >= (int)(30 * draw(s, 0, c, 1)) - 10 && f < 30 + (int)(60 * draw(s, 0, c, 2));
+                bool is_hidden = draw(s, f, c, 3) < 0.05 || f == 20;
+                recorded[s][f][c] = (seen){.is_there = is_in && !is_hidden,
+                                           .x = 5000 + 6.0 * f / 10 * c + 40 * draw(s, 0, c, 4),
+                                           .y = -300 + 20 * draw(s, 0, c, 5) + 0.1 * f,
+                                           .heading = 6 * draw(s, 0, c, 6) - 3 + 0.01 * f,
+                                           .speed = 15 * draw(s, f, c, 7),
+                                           .accel = 8 * draw(s, f, c, 8) - 5};
+            }
+        }
+    }
+}
+
+static void write_store(const char *name, double rate_hz)
+{
+    dt_store_meta meta = {.frame_rate_hz = rate_hz, .source = "test"};
+    dt_store_writer *w = NULL;
+    record();
+    assert_ok(dt_store_create(at(name), &meta, &w));
+    for (int s = 0; s < SCENES; s++) {
+        assert_ok(dt_store_scene_begin(w));
+        for (int f = 0; f < FRAMES; f++) {
+            dt_vehicle v[CARS];
+            uint32_t n = 0;
+            for (int c = 0; c < CARS; c++) {
+                const seen *r = &recorded[s][f][c];
+                if (r->is_there) {
+                    v[n++] = (dt_vehicle){.id = 100 + c,
+                                          .x = r->x,
+                                          .y = r->y,
+                                          .heading = r->heading,
+                                          .speed = r->speed,
+                                          .accel = r->accel,
+                                          .length = 4 + c,
+                                          .width = 2,
+                                          .stop_distance = 10 * c};
+                }
+            }
+            assert_ok(dt_store_frame(w, f, 0.1 * f, v, n));
+        }
+        assert_ok(dt_store_scene_end(w, scene_name[s], site_name[s]));
+    }
+    assert_ok(dt_store_commit(w));
+    dt_store_destroy(w);
+}
+
+/* ---- the component in its host ------------------------------------------------------------------------------------ */
+
+enum { MAX_FIELDS = 16, MAX_BYTES = 1 << 20 };
+
+typedef struct bench {
+    mock_host host;
+    const dt_component *c;
+    const dt_data_ops *ops;
+    void *config, *self;
+    void *out[MAX_FIELDS];
+    const dt_port *field;
+    uint32_t n_fields;
+    int64_t size[3];
+} bench;
+
+static dt_store *open_store;
+
+static dt_status serve_open(const dt_host *h, const char *path, const dt_store_view **out)
+{
+    dt_status st = dt_store_open(path, &open_store);
+    if (st < 0) {
+        return (h->fail)(h, st, NULL, dt_error_text()); /* the parentheses keep cmocka's macro away */
+    }
+    *out = dt_store_view_of(open_store);
+    return DT_OK;
+}
+
+static void serve_close(const dt_host *h, const dt_store_view *v)
+{
+    (void)h;
+    assert_ptr_equal(v, dt_store_view_of(open_store));
+    dt_store_close(open_store);
+    open_store = NULL;
+}
+
+static const dt_store_api store_api = {.struct_size = sizeof(store_api), .open = serve_open, .close = serve_close};
+
+#define WINDOW "history_s=0.8", "horizon_s=1", "rate_hz=5", "stride_s=0.2", "folds=3"
+
+static dt_status bench_open(bench *b, const char *store, const char *const *set)
+{
+    char path[1100];
+    const char *all[24] = {path};
+    memset(b, 0, sizeof(*b));
+    mock_host_init(&b->host);
+    mock_host_serve(&b->host, DT_SVC_STORE, &store_api);
+    b->c = mock_load("plugins", "data_trajectory", "data_trajectory");
+    assert_non_null(b->c);
+    b->ops = b->c->ops;
+    snprintf(path, sizeof(path), "store=%s", at(store));
+    for (int i = 0; set[i] != NULL; i++) {
+        all[i + 1] = set[i];
+    }
+    b->config = mock_config(b->c, all);
+    b->self = calloc(1, b->c->state_size);
+    assert_true(b->config != NULL && b->self != NULL);
+    dt_status st = b->c->check(&b->host.host, b->config);
+    return st < 0 ? st : b->ops->create(b->self, &b->host.host, b->config);
+}
+
+static void bench_free_out(bench *b)
+{
+    for (uint32_t i = 0; i < MAX_FIELDS; i++) {
+        free(b->out[i]);
+        b->out[i] = NULL;
+    }
+}
+
+static void bench_close(bench *b)
+{
+    bench_free_out(b);
+    b->ops->destroy(b->self);
+    assert_int_equal(b->host.n_live, 0);
+    assert_null(open_store);
+    free(b->self);
+    free(b->config);
+}
+
+static uint64_t bench_count(const bench *b)
+{
+    uint64_t n = 0;
+    assert_int_equal(b->ops->count(b->self, &n), DT_OK);
+    return n;
+}
+
+/* Values of a field in a slice of these sizes. */
+static size_t values_of(const bench *b, const char *dims)
+{
+    char text[64];
+    size_t n = 1;
+    snprintf(text, sizeof(text), "%s", dims);
+    for (char *t = strtok(text, " "); t != NULL; t = strtok(NULL, " ")) {
+        n *= strcmp(t, "N") == 0     ? (size_t)b->size[0]
+             : strcmp(t, "N+1") == 0 ? (size_t)b->size[0] + 1
+             : strcmp(t, "E") == 0   ? (size_t)b->size[1]
+             : strcmp(t, "S") == 0   ? (size_t)b->size[2]
+                                     : (size_t)atoi(t);
+    }
+    return n;
+}
+
+static size_t bytes_of(uint32_t dtype)
+{
+    return dtype == DT_U8 ? 1 : dtype == DT_I64 || dtype == DT_F64 ? 8 : 4;
+}
+
+/* Reads into buffers exactly as large as sizes says, so that a sanitizer sees a step too far; all bytes 0xcc before. */
+static void bench_read(bench *b, const uint64_t *index, const uint64_t *key, uint32_t n)
+{
+    bench_free_out(b);
+    b->field = b->ops->fields(b->self, &b->n_fields);
+    assert_int_equal(b->ops->sizes(b->self, index, n, b->size), DT_OK);
+    for (uint32_t i = 0; i < b->n_fields; i++) {
+        size_t bytes = values_of(b, b->field[i].dims) * bytes_of(b->field[i].dtype);
+        b->out[i] = malloc(bytes + 1);
+        memset(b->out[i], 0xcc, bytes + 1);
+    }
+    assert_int_equal(b->ops->read(b->self, index, key, n, b->out), DT_OK);
+    for (uint32_t i = 0; i < b->n_fields; i++) {
+        size_t bytes = values_of(b, b->field[i].dims) * bytes_of(b->field[i].dtype);
+        assert_int_equal(((unsigned char *)b->out[i])[bytes], 0xcc);
+    }
+}
+
+static void *field_of(const bench *b, const char *name)
+{
+    for (uint32_t i = 0; i < b->n_fields; i++) {
+        if (strcmp(b->field[i].name, name) == 0) {
+            return b->out[i];
+        }
+    }
+    fail_msg("no field %s", name);
+    return NULL;
+}
+
+/* ---- windows against the recording ----------------------------------------------------------------------------------- */
+
+/* Anchors of scene s when the past and the future must lie inside it: frames 6, 8, ... 49; none in the empty frame 20. */
+static bool is_anchor(int s, int f)
+{
+    int n = 0;
+    for (int c = 0; c < CARS; c++) {
+        n += recorded[s][f][c].is_there;
+    }
+    return f >= (T - 1) * STRIDE && f + F * STRIDE < FRAMES && f % 2 == 0 && n > 0;
+}
+
+static bool is_near(double a, double b)
+{
+    return fabs(a - b) < 2e-4 * fmax(1, fabs(b));
+}
+
+/* Column of car c at (s, f) seen in the frame of *o. */
+static void own_xy(const seen *o, const seen *p, double *x, double *y)
+{
+    *x = (p->x - o->x) * cos(o->heading) + (p->y - o->y) * sin(o->heading);
+    *y = (p->y - o->y) * cos(o->heading) - (p->x - o->x) * sin(o->heading);
+}
+
+/* Rows before car c in frame f of scene s. */
+static int rank_of(int s, int f, int c)
+{
+    int n = 0;
+    for (int k = 0; k < c; k++) {
+        n += recorded[s][f][k].is_there;
+    }
+    return n;
+}
+
+static void check_vehicle(const bench *b, int s, int anchor, int c, int64_t seq, const int64_t base[T], double mx,
+                          double my)
+{
+    const int64_t S = b->size[2];
+    const int32_t *seq_row = field_of(b, "seq_row"), *step = field_of(b, "step_of_row");
+    const float *present = field_of(b, "present"), *motion = field_of(b, "motion"), *node = field_of(b, "nodes");
+    const float *target = field_of(b, "target"), *weight = field_of(b, "target_weight");
+    const seen *o = &recorded[s][anchor][c];
+    bool is_complete = true;
+    double x = 0, y = 0;
+    for (int k = 0; k < T; k++) {
+        int f = anchor - (T - 1 - k) * STRIDE;
+        const seen *p = &recorded[s][f][c];
+        const float *m = motion + (k * S + seq) * 6;
+        is_complete = is_complete && p->is_there;
+        assert_true(present[k * S + seq] == (p->is_there ? 1 : 0));
+        if (!p->is_there) {
+            assert_int_equal(seq_row[k * S + seq], -1);
+            assert_true(m[0] == 0 && m[1] == 0 && m[2] == 0 && m[3] == 0 && m[4] == 0 && m[5] == 0);
+            continue;
+        }
+        int64_t row = base[k] + rank_of(s, f, c);
+        assert_int_equal(seq_row[k * S + seq], row);
+        assert_int_equal(step[row], k);
+        own_xy(o, p, &x, &y);
+        assert_true(is_near(m[0], x) && is_near(m[1], y));
+        assert_true(is_near(m[2], cos(p->heading - o->heading)) && is_near(m[3], sin(p->heading - o->heading)));
+        assert_true(is_near(m[4], p->speed) && is_near(m[5], p->accel));
+        const float *v = node + row * 9;
+        assert_true(is_near(v[0] * 30, p->x - mx) && is_near(v[1] * 30, p->y - my));
+        assert_true(is_near(v[2] * 10, p->speed) && is_near(v[3] * 2, p->accel));
+        assert_true(is_near(v[4], sin(p->heading)) && is_near(v[5], cos(p->heading)));
+        assert_true(is_near(v[6] * 4 + 5, 4 + c) && is_near(200 - v[7] * 100, 10 * c) && v[8] == 0);
+    }
+    for (int k = 0; k < F; k++) {
+        const seen *p = &recorded[s][anchor + (k + 1) * STRIDE][c];
+        is_complete = is_complete && p->is_there;
+        assert_true(weight[seq * F + k] == (p->is_there ? 1 : 0));
+        own_xy(o, p, &x, &y);
+        assert_true(is_near(target[2 * (seq * F + k)], p->is_there ? x : 0));
+        assert_true(is_near(target[2 * (seq * F + k) + 1], p->is_there ? y : 0));
+    }
+    assert_int_equal(((uint8_t *)field_of(b, "complete"))[seq], is_complete);
+}
+
+/* One sample that stands at these rows and sequences of the slice; returns its number of complete windows. */
+static int check_sample(const bench *b, int s, int anchor, int32_t number, int64_t *row_p, int64_t *seq_p)
+{
+    int64_t base[T];
+    double mx = 0, my = 0;
+    int n = 0, complete = 0;
+    for (int k = 0; k < T; k++) {
+        base[k] = *row_p;
+        *row_p += rank_of(s, anchor - (T - 1 - k) * STRIDE, CARS);
+    }
+    for (int c = 0; c < CARS; c++) {
+        if (recorded[s][anchor][c].is_there) {
+            mx += recorded[s][anchor][c].x;
+            my += recorded[s][anchor][c].y;
+            n++;
+        }
+    }
+    for (int c = 0; c < CARS; c++) {
+        if (recorded[s][anchor][c].is_there) {
+            assert_int_equal(((int32_t *)field_of(b, "sample_of_seq"))[*seq_p], number);
+            complete += ((uint8_t *)field_of(b, "complete"))[*seq_p];
+            check_vehicle(b, s, anchor, c, (*seq_p)++, base, mx / n, my / n);
+        }
+    }
+    return complete;
+}
+
+static void check_graph(const bench *b)
+{
+    const int32_t *rowptr = field_of(b, "rowptr"), *col = field_of(b, "col"), *step = field_of(b, "step_of_row");
+    const float *edge = field_of(b, "edges"), *node = field_of(b, "nodes");
+    assert_int_equal(rowptr[0], 0);
+    assert_int_equal(rowptr[b->size[0]], b->size[1]);
+    for (int64_t r = 0; r < b->size[0]; r++) {
+        assert_true(rowptr[r] < rowptr[r + 1]);
+        assert_int_equal(col[rowptr[r]], r); /* itself first */
+        for (int32_t e = rowptr[r]; e < rowptr[r + 1]; e++) {
+            assert_true(col[e] >= 0 && col[e] < b->size[0]);
+            assert_int_equal(step[col[e]], step[r]); /* sources stand in the target's own frame */
+            double dx = 30 * (node[9 * col[e]] - node[9 * r]), dy = 30 * (node[9 * col[e] + 1] - node[9 * r + 1]);
+            double lateral = dy * node[9 * r + 5] - dx * node[9 * r + 4];
+            assert_true(fabs(20 * edge[4 * e + 1] - lateral) < 2e-3);
+        }
+    }
+}
+
+static void test_windows(void **state)
+{
+    (void)state;
+    bench b;
+    write_store("s", 10);
+    assert_int_equal(bench_open(&b, "s", (const char *const[]){WINDOW, "split=all", NULL}), DT_OK);
+    uint64_t index = 0;
+    int complete = 0;
+    for (int s = 0; s < SCENES; s++) {
+        for (int f = 0; f < FRAMES; f++) {
+            if (!is_anchor(s, f)) {
+                continue;
+            }
+            int64_t row = 0, seq = 0;
+            bench_read(&b, &index, (const uint64_t[]){0}, 1);
+            complete += check_sample(&b, s, f, 0, &row, &seq);
+            assert_int_equal(row, b.size[0]);
+            assert_int_equal(seq, b.size[2]);
+            check_graph(&b);
+            index++;
+        }
+    }
+    assert_int_equal(bench_count(&b), index);
+    assert_true(complete > 50); /* the cases above are not all of one kind */
+    bench_close(&b);
+}
+
+/* A slice of several samples is those samples one after another. */
+static void test_packing(void **state)
+{
+    (void)state;
+    bench b;
+    write_store("s", 10);
+    assert_int_equal(bench_open(&b, "s", (const char *const[]){WINDOW, "split=all", NULL}), DT_OK);
+    uint64_t anchors[3] = {0, 0, 0}, n = 0;
+    int frame[3] = {0}, scene[3] = {0};
+    const uint64_t want[3] = {40, 3, 17}; /* not in order */
+    for (int s = 0; s < SCENES; s++) {
+        for (int f = 0; f < FRAMES; f++) {
+            for (int i = 0; i < 3 && is_anchor(s, f); i++) {
+                if (want[i] == n) {
+                    anchors[i] = n;
+                    scene[i] = s;
+                    frame[i] = f;
+                }
+            }
+            n += is_anchor(s, f);
+        }
+    }
+    bench_read(&b, anchors, (const uint64_t[]){0, 0, 0}, 3);
+    int64_t row = 0, seq = 0;
+    for (int32_t i = 0; i < 3; i++) {
+        check_sample(&b, scene[i], frame[i], i, &row, &seq);
+    }
+    assert_int_equal(row, b.size[0]);
+    assert_int_equal(seq, b.size[2]);
+    check_graph(&b);
+    int64_t *key = field_of(&b, "row_key");
+    for (int64_t i = 1; i < b.size[0]; i++) {
+        for (int64_t j = 0; j < i; j++) {
+            assert_true(key[i] != key[j]);
+        }
+    }
+    bench_read(&b, anchors, NULL, 0); /* none at all */
+    assert_int_equal(b.size[0] + b.size[1] + b.size[2], 0);
+    assert_int_equal(((int32_t *)field_of(&b, "rowptr"))[0], 0);
+    bench_close(&b);
+}
+
+static void test_risk_fields(void **state)
+{
+    (void)state;
+    bench b;
+    write_store("s", 10);
+    assert_int_equal(bench_open(&b, "s", (const char *const[]){WINDOW, "split=all", NULL}), DT_OK);
+    int kinds[4] = {0};
+    for (uint64_t i = 0; i < bench_count(&b); i++) {
+        bench_read(&b, &i, NULL, 1);
+        const uint8_t *risk = field_of(&b, "risk_state");
+        const float *label = field_of(&b, "risk_label"), *weight = field_of(&b, "risk_weight");
+        const float *node = field_of(&b, "nodes");
+        for (int64_t r = 0; r < b.size[0]; r++) {
+            kinds[risk[r]]++;
+            assert_true(label[r] == (risk[r] == DT_RISK_POSITIVE || risk[r] == DT_RISK_NOW ? 1 : 0));
+            assert_true(weight[r] == (risk[r] == DT_RISK_UNKNOWN ? 0 : 1));
+            if (node[9 * r + 3] * 2 < -3.001) {
+                assert_int_equal(risk[r], DT_RISK_NOW);
+            }
+        }
+    }
+    assert_true(kinds[1] > 0 && kinds[2] > 0 && kinds[3] > 0);
+    bench_close(&b);
+}
+
+/* Turning moves x, y, sin, cos of the nodes as one rigid body and nothing else; the key alone decides. */
+static void test_turning(void **state)
+{
+    (void)state;
+    bench a, b;
+    write_store("s", 10);
+    assert_int_equal(bench_open(&a, "s", (const char *const[]){WINDOW, "split=all", NULL}), DT_OK);
+    uint64_t index = 5, key = 1234;
+    bench_read(&a, &index, NULL, 1);
+    size_t n = (size_t)a.size[0] * 9 * sizeof(float);
+    float *plain = malloc(n), *turned = malloc(n);
+    memcpy(plain, field_of(&a, "nodes"), n);
+    bench_read(&a, &index, &key, 1);
+    memcpy(turned, field_of(&a, "nodes"), n);
+    double cos_a = plain[5] * turned[5] + plain[4] * turned[4], sin_a = turned[4] * plain[5] - turned[5] * plain[4];
+    assert_true(fabs(sin_a) > 1e-3); /* it does turn */
+    for (int64_t r = 0; r < a.size[0]; r++) {
+        const float *p = plain + 9 * r, *t = turned + 9 * r;
+        assert_true(fabs(t[0] - (p[0] * cos_a - p[1] * sin_a)) < 1e-4);
+        assert_true(fabs(t[1] - (p[0] * sin_a + p[1] * cos_a)) < 1e-4);
+        assert_true(fabs(t[4] - (p[4] * cos_a + p[5] * sin_a)) < 1e-5);
+        assert_memory_equal(p + 6, t + 6, 3 * sizeof(float));
+        assert_memory_equal(p + 2, t + 2, 2 * sizeof(float));
+    }
+    bench_read(&a, &index, &key, 1);
+    assert_memory_equal(turned, field_of(&a, "nodes"), n);
+    key++;
+    bench_read(&a, &index, &key, 1);
+    assert_memory_not_equal(turned, field_of(&a, "nodes"), n);
+    bench_close(&a);
+    assert_int_equal(bench_open(&b, "s", (const char *const[]){WINDOW, "split=all", "rotate=false", NULL}), DT_OK);
+    bench_read(&b, &index, &key, 1);
+    assert_memory_equal(plain, field_of(&b, "nodes"), n);
+    bench_close(&b);
+    free(plain);
+    free(turned);
+}
+
+/* ---- splits ------------------------------------------------------------------------------------------------------------- */
+
+/* Which scenes a split shows. */
+static uint32_t scenes_of(const char *const *set)
+{
+    bench b;
+    uint32_t mask = 0;
+    assert_int_equal(bench_open(&b, "s", set), DT_OK);
+    for (uint64_t i = 0; i < bench_count(&b); i++) {
+        bench_read(&b, &i, NULL, 1);
+        const float *motion = field_of(&b, "motion");
+        for (int s = 0; s < SCENES; s++) { /* the speed of the first car at the anchor names the scene */
+            for (int f = 0; f < FRAMES; f++) {
+                for (int c = 0; c < CARS; c++) {
+                    if (recorded[s][f][c].is_there &&
+                        motion[((T - 1) * b.size[2]) * 6 + 4] == (float)recorded[s][f][c].speed) {
+                        mask |= 1u << s;
+                    }
+                }
+            }
+        }
+    }
+    bench_close(&b);
+    return mask;
+}
+
+static void test_splits(void **state)
+{
+    (void)state;
+    write_store("s", 10);
+    uint32_t all = 0, group = 1u << 0 | 1u << 1; /* a#1 and a#2 */
+    for (int fold = 0; fold < 3; fold++) {
+        char text[16];
+        snprintf(text, sizeof(text), "fold=%d", fold);
+        uint32_t held = scenes_of((const char *const[]){WINDOW, text, "split=eval", NULL});
+        uint32_t kept = scenes_of((const char *const[]){WINDOW, text, "split=train", NULL});
+        assert_true(held != 0 && kept != 0);
+        assert_int_equal(held & kept, 0);
+        assert_int_equal(held | kept, (1u << SCENES) - 1);
+        assert_true((held & group) == 0 || (held & group) == group);
+        assert_int_equal(all & held, 0);
+        all |= held;
+    }
+    assert_int_equal(all, (1u << SCENES) - 1);
+    const char *const eval[] = {WINDOW, "eval_site=south", "split=eval", NULL};
+    const char *const train[] = {WINDOW, "eval_site=south", "split=train", NULL};
+    assert_int_equal(scenes_of(eval), 1u << 3 | 1u << 4 | 1u << 5);
+    assert_int_equal(scenes_of(train), 1u << 0 | 1u << 1 | 1u << 2 | 1u << 6);
+}
+
+/* Training anchors may have a short past and future; the missing steps are absent, not invented. */
+static void test_short_anchors(void **state)
+{
+    (void)state;
+    bench b;
+    write_store("s", 10);
+    const char *const set[] = {
+        WINDOW, "split=train", "min_history_s=0", "min_future_s=0.2", "eval_site=south", "train_stride_s=0.1", NULL};
+    assert_int_equal(bench_open(&b, "s", set), DT_OK);
+    uint64_t first = 0;
+    bench_read(&b, &first, NULL, 1);
+    const int32_t *seq_row = field_of(&b, "seq_row");
+    for (int64_t i = 0; i < (T - 1) * b.size[2]; i++) {
+        assert_int_equal(seq_row[i], -1);
+    }
+    for (int64_t i = 0; i < b.size[2]; i++) {
+        assert_int_equal(seq_row[(T - 1) * b.size[2] + i], i);
+        assert_int_equal(((uint8_t *)field_of(&b, "complete"))[i], 0);
+    }
+    uint64_t last = bench_count(&b) - 1;
+    bench_read(&b, &last, NULL, 1);
+    const float *weight = field_of(&b, "target_weight");
+    for (int64_t i = 0; i < b.size[2]; i++) {
+        for (int k = 1; k < F; k++) {
+            assert_true(weight[i * F + k] == 0);
+        }
+    }
+    bench_close(&b);
+}
+
+/* ---- refusals ------------------------------------------------------------------------------------------------------------ */
+
+static void refuse(const char *store, const char *const *set, dt_status code, const char *words)
+{
+    bench b;
+    assert_int_equal(bench_open(&b, store, set), code);
+    if (strstr(b.host.message, words) == NULL) {
+        fail_msg("\"%s\" does not say \"%s\"", b.host.message, words);
+    }
+    bench_close(&b);
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    write_store("s", 10);
+    refuse("s", (const char *const[]){"history_s=0.5", NULL}, DT_ECONFIG, "2.5 and 25 steps");
+    refuse("s", (const char *const[]){"horizon_s=0", NULL}, DT_ECONFIG, "15 and 0 steps");
+    refuse("s", (const char *const[]){"folds=3", "fold=3", NULL}, DT_ECONFIG, "fold 3 is not below folds = 3");
+    refuse("s", (const char *const[]){"rate_hz=4", NULL}, DT_ECONFIG, "rate_hz 4 does not divide the 10 Hz");
+    refuse("s", (const char *const[]){"rate_hz=20", NULL}, DT_ECONFIG, "rate_hz 20 does not divide");
+    refuse("s", (const char *const[]){"eval_site=moon", "split=eval", NULL}, DT_ECONFIG,
+           "\"moon\" is not among the store's sites: north, south");
+    refuse("gone", (const char *const[]){NULL}, DT_ENOTFOUND, "there is no store at");
+    bench b;
+    int64_t size[3];
+    assert_int_equal(bench_open(&b, "s", (const char *const[]){WINDOW, NULL}), DT_OK);
+    uint64_t n = bench_count(&b);
+    assert_int_equal(b.ops->sizes(b.self, &n, 1, size), DT_EINVAL);
+    assert_non_null(strstr(b.host.message, "is not below"));
+    bench_close(&b);
+    for (int64_t k = 1; k <= 3; k++) { /* the samples, the scenes dealt, the recordings: every memory may be refused */
+        memset(&b, 0, sizeof(b));
+        mock_host_init(&b.host);
+        mock_host_serve(&b.host, DT_SVC_STORE, &store_api);
+        b.c = mock_load("plugins", "data_trajectory", "data_trajectory");
+        b.ops = b.c->ops;
+        char path[1100];
+        snprintf(path, sizeof(path), "store=%s", at("s"));
+        b.config = mock_config(b.c, (const char *const[]){path, WINDOW, "split=eval", NULL});
+        b.self = calloc(1, b.c->state_size);
+        b.host.fail_alloc = k;
+        assert_int_equal(b.ops->create(b.self, &b.host.host, b.config), DT_ENOMEM);
+        bench_close(&b);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_windows, begin, end),
+        cmocka_unit_test_setup_teardown(test_packing, begin, end),
+        cmocka_unit_test_setup_teardown(test_risk_fields, begin, end),
+        cmocka_unit_test_setup_teardown(test_turning, begin, end),
+        cmocka_unit_test_setup_teardown(test_splits, begin, end),
+        cmocka_unit_test_setup_teardown(test_short_anchors, begin, end),
+        cmocka_unit_test_setup_teardown(test_refusals, begin, end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
