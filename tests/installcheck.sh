@@ -30,8 +30,6 @@ for test in headers_c headers_cxx; do
     (cd "$work" && DT_HEADERS=$includedir sh "$DT_SRCDIR/tests/abi/$test.sh" >/dev/null) || test $? -eq 77
 done
 
-dtrain list >/dev/null 2>&1 || exit 0 # GUARD
-
 step "every shipped plugin is listed and accepted"
 (cd "$work" && dtrain list >list.txt) || fail "dtrain list"
 for id in $plugins; do
@@ -46,4 +44,11 @@ for kind in phase model; do
     dtrain check "$work/third_$kind/third_$kind.so" || fail "dtrain check third_$kind.so"
     DTRAIN_PLUGIN_PATH=$work/third_$kind dtrain list | grep -qw third_$kind || fail "third_$kind is not listed"
 done
+
+step "training steps: the shipped phase on the installed recording, the third party's on its own data"
+(cd "$work" && dtrain run --plugin phase1_world_model --max-steps 1 --threads 1 -q --run-dir run_shipped) ||
+    fail "dtrain run --plugin phase1_world_model"
+(cd "$work" && DTRAIN_PLUGIN_PATH=$work/third_phase dtrain run --plugin third_phase.so --max-steps 2 -q \
+    --run-dir run_third) || fail "dtrain run --plugin third_phase"
+grep -q '"step"' "$work/run_third/metrics.jsonl" || fail "no metrics of third_phase"
 step "all is well"
