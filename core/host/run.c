@@ -40,10 +40,13 @@ typedef struct rank {
     double rate;
     dt_training_opts training;
     dt_checkpoint_opts checkpoint;
+    dt_stop_opts stop;
+    double begin_s;        /* of the phase in this process */
+    uint64_t iterations;   /* the same */
     dt_error error;
 } rank;
 
-enum { WANT_STOP = 1u, WANT_SAVE = 2u };
+enum { WANT_STOP = 1u, WANT_SAVE = 2u, WANT_END = 4u };
 
 /* ---- what happens between two iterations ------------------------------------------------------------------------------- */
 
@@ -72,6 +75,7 @@ static dt_status agree_wishes(rank *k, const dt_progress *p, uint32_t *want_p)
         const bool epochs = p->epoch_end && save_interval > 0 && (p->epoch + 1) % (uint64_t)save_interval == 0;
         want |= dt_signals_stop() != 0 || late ? WANT_STOP : 0;
         want |= steps || seconds || epochs || dt_signals_save() ? WANT_SAVE : 0;
+        want |= k->stop.time > 0 && now - k->begin_s >= k->stop.time ? WANT_END : 0;
     }
     DT_TRY(dt_comm_broadcast(k->comm, 0, &want, sizeof(want)));
     *want_p = want;
@@ -172,6 +176,14 @@ static bool evaluation_due(const rank *k, const dt_progress *p)
            ((p->epoch + 1) % (uint64_t)every == 0 || p->step == p->steps);
 }
 
+/* The phase's stop group; epochs are the trainer's business, time is rank 0's. */
+static bool stop_rule_met(rank *k, const dt_progress *p)
+{
+    k->iterations++;
+    return (k->stop.steps > 0 && p->step >= (uint64_t)k->stop.steps) ||
+           (k->stop.iterations > 0 && k->iterations >= (uint64_t)k->stop.iterations);
+}
+
 /* ---- the loop ------------------------------------------------------------------------------------------------------------ */
 
 static dt_status rank_loop(rank *k, uint64_t stop_step)
@@ -193,7 +205,7 @@ static dt_status rank_loop(rank *k, uint64_t stop_step)
         }
         uint32_t want = 0;
         DT_TRY(agree_wishes(k, &p, &want));
-        if (st == DT_DONE || (p.steps > 0 && p.step >= p.steps)) {
+        if (st == DT_DONE || (p.steps > 0 && p.step >= p.steps) || stop_rule_met(k, &p) || (want & WANT_END) != 0) {
             return DT_DONE;
         }
         if (stop_step > 0 && p.step >= stop_step) {
@@ -232,6 +244,10 @@ static dt_status create_stage(rank *k, int64_t index)
     }
     if (st == DT_OK) {
         st = dt_config_checkpoint(s->config, index, &k->checkpoint);
+    }
+    if (st == DT_OK) {
+        dt_phase_opts phase;
+        st = dt_config_phase(s->config, index, &phase, &k->stop);
     }
     pthread_mutex_unlock(&r->create_lock);
     return st;
@@ -299,7 +315,8 @@ static dt_status run_phase(rank *k, int64_t index)
         DT_TRY(dt_metrics_rewind(r->metrics, k->stage->d.phase->desc.id, begin));
         dt_log(DT_LOG_INFO, "first step after %.2f s", dt_clock_s() - r->start_s);
     }
-    k->last_save_s = dt_clock_s();
+    k->last_save_s = k->begin_s = dt_clock_s();
+    k->iterations = begin; /* one iteration is one step of the trainer */
     k->last_saved_step = begin > 0 ? global_step(k) : UINT64_MAX;
     /* a resumed run may have all the steps it was asked for */
     const uint64_t most = r->d->max_steps, steps = dt_trainer_steps(k->stage->trainer);

@@ -160,6 +160,17 @@ static dt_status plugin_status(dt_status st)
     return st == DT_ENOTFOUND || st == DT_EIO || st == DT_EINVAL || st == DT_ECONFIG ? DT_EABI : st; /* exit code 3 */
 }
 
+/* A component that is not there is refused where a phase asks for it, with more to say; memory is not forgiven. */
+static dt_status declare_wired(dt_session *s, uint32_t kind, const char *id)
+{
+    const dt_loaded *l = NULL;
+    dt_status st = dt_loader_find(s->loader, kind, id, &l);
+    if (st == DT_OK) {
+        return declare(s->config, l);
+    }
+    return st == DT_ENOMEM ? st : DT_OK;
+}
+
 static dt_status load_phases(dt_session *s)
 {
     static const char *const roles[] = {"perception", "world", "controller", "shield"};
@@ -190,16 +201,14 @@ static dt_status load_phases(dt_session *s)
     for (int64_t i = 0; i < s->n_phases; i++) {
         for (size_t r = 0; r < sizeof(roles) / sizeof(roles[0]); r++) {
             const char *id = dt_config_model(s->config, i, roles[r]);
-            const dt_loaded *l = NULL;
-            if (id != NULL && id[0] != '\0' && dt_loader_find(s->loader, DT_KIND_MODEL, id, &l) == DT_OK) {
-                DT_TRY(declare(s->config, l));
+            if (id != NULL && id[0] != '\0') {
+                DT_TRY(declare_wired(s, DT_KIND_MODEL, id));
             }
         }
         dt_data_opts data;
-        const dt_loaded *l = NULL;
         DT_TRY(dt_config_data(s->config, i, &data));
-        if (data.source[0] != '\0' && dt_loader_find(s->loader, DT_KIND_DATA, data.source, &l) == DT_OK) {
-            DT_TRY(declare(s->config, l));
+        if (data.source[0] != '\0') {
+            DT_TRY(declare_wired(s, DT_KIND_DATA, data.source));
         }
     }
     dt_error_clear();

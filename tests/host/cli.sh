@@ -95,6 +95,40 @@ if [ -n "$step" ] && [ "$step" -lt 40 ]; then
 fi
 expect 75 "" "$dtrain" $phase $tiny --run-dir "$work/time" --set training.epochs=10000 --max-time 0.3
 
+# --- a checkpoint on demand, the newest run, weights alone, two phases with hand-over ---
+"$dtrain" $phase $tiny --run-dir "$work/usr1" --set training.epochs=400 2>"$work/err" &
+pid=$!
+tries=0
+until [ -s "$work/usr1/metrics.jsonl" ] || [ $tries -gt 200 ]; do
+    tries=$((tries + 1))
+    sleep 0.05
+done
+kill -USR1 $pid
+until [ -e "$work/usr1/checkpoints/LATEST" ] || [ $tries -gt 400 ]; do
+    tries=$((tries + 1))
+    sleep 0.05
+done
+kill -TERM $pid
+wait $pid
+code=$?
+cases=$((cases + 1))
+[ $code -eq 75 ] && [ "$("$dtrain" ckpt list "$work/usr1" | wc -l)" -ge 2 ] ||
+    { echo "FAIL: SIGUSR1 then SIGTERM left exit code $code and no two checkpoints"; failed=$((failed + 1)); }
+mkdir "$work/base"
+expect 0 "" env DTRAIN_RUN_DIR="$work/base" "$dtrain" $phase $tiny --max-steps 2
+expect 0 "resuming" env DTRAIN_RUN_DIR="$work/base" "$dtrain" run --resume --max-steps 3
+expect 0 "" "$dtrain" $phase $tiny --run-dir "$work/init" --max-steps 1 \
+    --init-from "$(ls -d "$work"/whole/checkpoints/step-*/model.safetensors | tail -n 1)"
+cat >"$work/two.cfg" <<'END'
+phases = ( { plugin = "phase1_world_model"; stop = { steps = 3; }; },
+           { plugin = "phase1_world_model"; init = "previous"; freeze = [ "perception" ]; stop = { steps = 2; }; } );
+END
+expect 0 "" "$dtrain" run --config "$work/two.cfg" $tiny --run-dir "$work/two"
+cases=$((cases + 1))
+[ "$("$dtrain" ckpt list "$work/two" | grep -c end)" -eq 2 ] ||
+    { echo "FAIL: two phases left other than two ends of a phase"; failed=$((failed + 1)); }
+expect 2 "nothing is before it" "$dtrain" $phase $tiny --run-dir "$work/prev" --set 'phases=({plugin="phase1_world_model";init="previous";})'
+
 # --- evaluation, plan, looking ---
 expect 0 '"rmse_m":[' "$dtrain" eval $phase --checkpoint "$work/whole" --json -q
 cp "$work/out" "$work/eval.json"
