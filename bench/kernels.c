@@ -2,8 +2,8 @@
  *
  * Speed of the CPU kernels at the sizes of the guide, products beside oneDNN's own numbers. Not part of make check:
  *   make bench/kernels && bench/kernels [filter]        DTRAIN_CPU_ISA=avx2 bench/kernels
- * Each row is the first eighth of many runs on one thread, sorted. Shared machines change speed from second to second: compare
- * columns of one row, not rows of two runs.
+ * Each row is the first eighth of many runs on one thread, sorted. Shared machines change speed from second to
+ * second: compare columns of one row, not rows of two runs.
  */
 #include <config.h>
 

@@ -61,7 +61,7 @@ void dt_cpu_thread_init(void);
 /* Is DTRAIN_CPU_ISA fine? DT_ECONFIG when it names nothing known, DT_EUNSUPPORTED when the machine lacks it. The host
  * asks once at start; kernels of the CPU lane are those of the best set otherwise. [any] */
 dt_status dt_cpu_check(void) DT_NODISCARD;
-/* "avx512", "avx2" or "base": what this process uses; DTRAIN_CPU_ISA lowers it (tests). Also the library's own choice. */
+/* "avx512", "avx2" or "base": what this process uses; DTRAIN_CPU_ISA lowers it (tests), for oneDNN as well. */
 const char *dt_cpu_isa(void);
 
 static inline int64_t dt_view_count(const dt_view *v)

@@ -9,7 +9,8 @@
 #include <math.h>
 
 /* Warm-up: lr x / warmup. Cosine (Loshchilov & Hutter 2017, eq. 5, one period, PyTorch's CosineAnnealingLR shifted by
- * the warm-up): eta_min + (lr - eta_min)/2 (1 + cos(pi (x - warmup) / (t_max - warmup))). Step: lr gamma^floor(x / size). */
+ * the warm-up): eta_min + (lr - eta_min)/2 (1 + cos(pi (x - warmup) / (t_max - warmup))).
+ * Step: lr gamma^floor(x / size). */
 double dt_schedule_rate(const dt_schedule *s, double x)
 {
     if (s->warmup > 0 && x < s->warmup) {

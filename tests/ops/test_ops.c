@@ -61,7 +61,7 @@ static void *zalloc(size_t bytes)
     return p;
 }
 
-/* ---- tensors from text ------------------------------------------------------------------------------------------ */
+/* ---- tensors from text ------------------------------------------------------------------------------------------- */
 
 static void fill(tensor *t, int64_t bound)
 {
@@ -140,7 +140,7 @@ static void tensor_free(tensor *t)
     free(t->raw);
 }
 
-/* ---- running a kernel on buffers with guards ----------------------------------------------------------------------- */
+/* ---- running a kernel on buffers with guards --------------------------------------------------------------------- */
 
 typedef struct call {
     uint32_t op;
@@ -261,7 +261,7 @@ static void run(const lane *l, const call *c, const char *what)
     free(scratch);
 }
 
-/* ---- a case with its values ------------------------------------------------------------------------------------------ */
+/* ---- a case with its values -------------------------------------------------------------------------------------- */
 
 typedef struct problem {
     const op_case *row;
@@ -400,7 +400,7 @@ static void for_every_call(check_fn *check)
     }
 }
 
-/* ---- the checks ------------------------------------------------------------------------------------------------------ */
+/* ---- the checks -------------------------------------------------------------------------------------------------- */
 
 /* up and down: outputs to work with. The difference is taken per output, before the sum, or it would drown in it. */
 static void check_gradient(problem *p, const tensor *grad, uint32_t input, tensor *up, tensor *down)

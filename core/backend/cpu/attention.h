@@ -46,7 +46,7 @@ static ALWAYS_INLINE void add_scaled_heads(float *sum, const float *scale, int64
     }
 }
 
-/* The flat arrays are walked in steps of whole heads: the largest multiple of H in a vector; H > VL goes element-wise. */
+/* The flat arrays are walked in steps of whole heads: the largest multiple of H in a vector. H > VL goes singly. */
 static ALWAYS_INLINE int64_t flat_step(int64_t H)
 {
     return VL - VL % H;

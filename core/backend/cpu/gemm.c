@@ -16,7 +16,7 @@ enum { NR = NV * VL };
 /* Loops: columns by DT_GEMM_COLUMNS, then k by DT_GEMM_BLOCK (that part of B is packed, into the second-level cache),
  * then row tiles (its part of A in the first-level cache), then panels. */
 
-/* ---- packing: panel[k][NR], columns past N are 0 ------------------------------------------------------------------- */
+/* ---- packing: panel[k][NR], columns past N are 0 ----------------------------------------------------------------- */
 
 #if defined(DT_ISA_AVX512)
 enum { TILE = 16 };
@@ -135,7 +135,7 @@ static void pack_panel(const dt_gemm *g, int64_t k0, int64_t K, int64_t n0, floa
     }
 }
 
-/* ---- tiles ------------------------------------------------------------------------------------------------------------ */
+/* ---- tiles ------------------------------------------------------------------------------------------------------- */
 
 typedef struct tile {
     const float *a, *b, *bias; /* bias: where accumulators start, or NULL */
@@ -214,7 +214,7 @@ static void dispatch_tile(const tile *t, int64_t mr, int64_t nv)
     }
 }
 
-/* ---- blocks ----------------------------------------------------------------------------------------------------------- */
+/* ---- blocks ------------------------------------------------------------------------------------------------------ */
 
 typedef struct block {
     int64_t k0, K, n0, N;

@@ -34,7 +34,8 @@ typedef struct dt_gemm {
 
 /* scratch: dt_gemm_floats */
 void CPU(gemm)(const dt_gemm *g, float *scratch);
-/* Pack all of B once into dt_gemm_packed_floats, then multiply by it often (g->b is not read); scratch: dt_gemm_tile_floats. */
+/* Pack all of B once into dt_gemm_packed_floats, then multiply by it often (g->b is not read); its scratch:
+ * dt_gemm_tile_floats. */
 void CPU(gemm_pack)(const dt_gemm *g, float *packed);
 void CPU(gemm_packed)(const dt_gemm *g, const float *packed, float *scratch);
 

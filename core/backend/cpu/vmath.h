@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Elementary functions of vectors, a few units in the last place; NaN goes through, limits are exact.
- * Polynomials are Chebyshev fits (near-minimax) made for these intervals. Errors are measured in tests/ops/test_vmath.c.
+ * Polynomials are Chebyshev fits (near-minimax) made for these intervals. Errors: tests/ops/test_vmath.c.
  */
 #ifndef DTRAIN_CORE_BACKEND_CPU_VMATH_H
 #define DTRAIN_CORE_BACKEND_CPU_VMATH_H

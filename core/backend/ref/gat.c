@@ -77,7 +77,7 @@ void REF(gat)(const dt_kernel_args *a)
     }
 }
 
-/* dp_ij = dy_i.h_j    dz_ij = p_ij (dp_ij - sum_j p_ij dp_ij) leaky'(z_ij)    then every product of z and out backward */
+/* dp_ij = dy_i.h_j    dz_ij = p_ij (dp_ij - sum_j p_ij dp_ij) leaky'(z_ij), then every product backward */
 void REF(gat_bwd)(const dt_kernel_args *a)
 {
     const gat g = gat_of(a, 1);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * GRU over a sequence (Cho et al. 2014, in PyTorch's form); the input product and its bias are already in xw. See ref.h.
+ * GRU over a sequence (Cho et al. 2014, in PyTorch's form); the input product and bias are already in xw. See ref.h.
  *
- *   r z = sigma (xw_t + W h_{t-1} + b)     u = W_n h_{t-1} + b_n     n = tanh(xw_n + r u)     h_t = (1 - z) n + z h_{t-1}
+ *   r z = sigma (xw_t + W h_{t-1} + b)   u = W_n h_{t-1} + b_n   n = tanh(xw_n + r u)   h_t = (1 - z) n + z h_{t-1}
  *   xw [T,S,3H]  wh [3H,H]  bh [3H]  present [T,S] or absent  h [T,S,H]  gates [T,S,4H] = r, z, n, u     h_{-1} = 0
  * Where present is 0 the state is held, xw is not read, and the stored gates are 0.
  */
