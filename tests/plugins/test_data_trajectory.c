@@ -79,7 +79,7 @@ static void write_store(const char *name, double rate_hz)
     dt_store_destroy(w);
 }
 
-/* ---- the component in its host ------------------------------------------------------------------------------------ */
+/* ---- the component in its host ----------------------------------------------------------------------------------- */
 
 enum { MAX_FIELDS = 16, MAX_BYTES = 1 << 20 };
 
@@ -214,9 +214,9 @@ static void *field_of(const bench *b, const char *name)
     return NULL;
 }
 
-/* ---- windows against the recording ----------------------------------------------------------------------------------- */
+/* ---- windows against the recording ------------------------------------------------------------------------------- */
 
-/* Anchors of scene s when the past and the future must lie inside it: frames 6, 8, ... 49; none in the empty frame 20. */
+/* Anchors of scene s whose past and future lie inside it: frames 6, 8, ... 48, but for the empty frame 20. */
 static bool is_anchor(int s, int f)
 {
     int n = 0;
@@ -334,7 +334,7 @@ static void check_graph(const bench *b)
             assert_int_equal(step[col[e]], step[r]); /* sources stand in the target's own frame */
             double dx = 30 * (node[9 * col[e]] - node[9 * r]), dy = 30 * (node[9 * col[e] + 1] - node[9 * r + 1]);
             double lateral = dy * node[9 * r + 5] - dx * node[9 * r + 4];
-            assert_true(fabs(20 * edge[4 * e + 1] - lateral) < 2e-3);
+            assert_true(fabs(4 * edge[4 * e + 1] - lateral) < 2e-3);
         }
     }
 }
@@ -433,45 +433,131 @@ static void test_risk_fields(void **state)
     bench_close(&b);
 }
 
+/* A copy of a field as it is now; free it. */
+static float *copy_of(const bench *b, const char *name, size_t *n_p)
+{
+    for (uint32_t i = 0; i < b->n_fields; i++) {
+        if (strcmp(b->field[i].name, name) == 0) {
+            *n_p = values_of(b, b->field[i].dims);
+            float *copy = malloc(*n_p * sizeof(float));
+            memcpy(copy, b->out[i], *n_p * sizeof(float));
+            return copy;
+        }
+    }
+    fail_msg("no field %s", name);
+    return NULL;
+}
+
+enum { A_NODES, A_EDGES, A_MOTION, A_TARGET, N_AUGMENTED };
+static const char *const augmented[N_AUGMENTED] = {"nodes", "edges", "motion", "target"};
+
+/* The augmented fields of sample 5 under this key, with these options. */
+static void read_augmented(const char *const *set, uint64_t key, float *out[N_AUGMENTED], size_t n[N_AUGMENTED])
+{
+    bench b;
+    uint64_t index = 5;
+    assert_int_equal(bench_open(&b, "s", set), DT_OK);
+    bench_read(&b, &index, &key, 1);
+    for (int i = 0; i < N_AUGMENTED; i++) {
+        out[i] = copy_of(&b, augmented[i], &n[i]);
+    }
+    bench_close(&b);
+}
+
+static void assert_same(const float *a, const float *b, size_t n, size_t width, size_t negated, size_t negated_too)
+{
+    for (size_t i = 0; i < n; i++) {
+        double sign = i % width == negated || i % width == negated_too ? -1 : 1;
+        assert_true(fabs(a[i] - sign * b[i]) < 1e-5 * fmax(1, fabs(b[i])));
+    }
+}
+
 /* Turning moves x, y, sin, cos of the nodes as one rigid body and nothing else; the key alone decides. */
 static void test_turning(void **state)
 {
     (void)state;
-    bench a, b;
+    const char *const set[] = {WINDOW, "mirror=false", "shift_m=0", NULL};
+    float *plain[N_AUGMENTED], *turned[N_AUGMENTED], *again[N_AUGMENTED], *other[N_AUGMENTED];
+    size_t n[N_AUGMENTED];
     write_store("s", 10);
-    assert_int_equal(bench_open(&a, "s", (const char *const[]){WINDOW, "split=all", NULL}), DT_OK);
-    uint64_t index = 5, key = 1234;
-    bench_read(&a, &index, NULL, 1);
-    size_t n = (size_t)a.size[0] * 9 * sizeof(float);
-    float *plain = malloc(n), *turned = malloc(n);
-    memcpy(plain, field_of(&a, "nodes"), n);
-    bench_read(&a, &index, &key, 1);
-    memcpy(turned, field_of(&a, "nodes"), n);
-    double cos_a = plain[5] * turned[5] + plain[4] * turned[4], sin_a = turned[4] * plain[5] - turned[5] * plain[4];
+    read_augmented(set, 0, plain, n);
+    read_augmented(set, 1234, turned, n);
+    read_augmented(set, 1234, again, n);
+    read_augmented(set, 1235, other, n);
+    const float *p = plain[A_NODES], *t = turned[A_NODES];
+    double cos_a = p[5] * t[5] + p[4] * t[4], sin_a = t[4] * p[5] - t[5] * p[4];
     assert_true(fabs(sin_a) > 1e-3); /* it does turn */
-    for (int64_t r = 0; r < a.size[0]; r++) {
-        const float *p = plain + 9 * r, *t = turned + 9 * r;
+    for (size_t r = 0; r < n[A_NODES]; r += 9, p += 9, t += 9) {
         assert_true(fabs(t[0] - (p[0] * cos_a - p[1] * sin_a)) < 1e-4);
         assert_true(fabs(t[1] - (p[0] * sin_a + p[1] * cos_a)) < 1e-4);
         assert_true(fabs(t[4] - (p[4] * cos_a + p[5] * sin_a)) < 1e-5);
         assert_memory_equal(p + 6, t + 6, 3 * sizeof(float));
         assert_memory_equal(p + 2, t + 2, 2 * sizeof(float));
     }
-    bench_read(&a, &index, &key, 1);
-    assert_memory_equal(turned, field_of(&a, "nodes"), n);
-    key++;
-    bench_read(&a, &index, &key, 1);
-    assert_memory_not_equal(turned, field_of(&a, "nodes"), n);
-    bench_close(&a);
-    assert_int_equal(bench_open(&b, "s", (const char *const[]){WINDOW, "split=all", "rotate=false", NULL}), DT_OK);
-    bench_read(&b, &index, &key, 1);
-    assert_memory_equal(plain, field_of(&b, "nodes"), n);
-    bench_close(&b);
-    free(plain);
-    free(turned);
+    for (int i = 0; i < N_AUGMENTED; i++) {
+        assert_memory_equal(turned[i], again[i], n[i] * sizeof(float));
+        assert_true((memcmp(turned[i], other[i], n[i] * sizeof(float)) != 0) == (i == A_NODES));
+        assert_true((memcmp(turned[i], plain[i], n[i] * sizeof(float)) != 0) == (i == A_NODES));
+        free(plain[i]);
+        free(turned[i]);
+        free(again[i]);
+        free(other[i]);
+    }
 }
 
-/* ---- splits ------------------------------------------------------------------------------------------------------------- */
+/* The mirror turns y and sin of nodes, motion and target and the lateral offset of edges, for half of the keys. */
+static void test_mirror(void **state)
+{
+    (void)state;
+    const char *const set[] = {WINDOW, "mirror=true", "rotate=false", "shift_m=0", NULL};
+    float *plain[N_AUGMENTED], *seen_as[N_AUGMENTED];
+    size_t n[N_AUGMENTED];
+    int n_mirrored = 0;
+    enum { KEYS = 24, NONE = 99 };
+    write_store("s", 10);
+    read_augmented(set, 0, plain, n);
+    for (uint64_t key = 1; key <= KEYS; key++) {
+        read_augmented(set, key, seen_as, n);
+        bool is_mirrored = seen_as[A_NODES][4] != plain[A_NODES][4];
+        n_mirrored += is_mirrored;
+        assert_same(seen_as[A_NODES], plain[A_NODES], n[A_NODES], 9, is_mirrored ? 1 : NONE, is_mirrored ? 4 : NONE);
+        assert_same(seen_as[A_EDGES], plain[A_EDGES], n[A_EDGES], 4, is_mirrored ? 1 : NONE, NONE);
+        assert_same(seen_as[A_MOTION], plain[A_MOTION], n[A_MOTION], 6, is_mirrored ? 1 : NONE, is_mirrored ? 3 : NONE);
+        assert_same(seen_as[A_TARGET], plain[A_TARGET], n[A_TARGET], 2, is_mirrored ? 1 : NONE, NONE);
+        for (int i = 0; i < N_AUGMENTED; i++) {
+            free(seen_as[i]);
+        }
+    }
+    assert_true(n_mirrored > 4 && n_mirrored < KEYS - 4);
+    for (int i = 0; i < N_AUGMENTED; i++) {
+        free(plain[i]);
+    }
+}
+
+/* The centre moves by one vector of at most shift_m along each axis. */
+static void test_shift(void **state)
+{
+    (void)state;
+    const char *const set[] = {WINDOW, "rotate=false", "mirror=false", "shift_m=3", NULL};
+    float *plain[N_AUGMENTED], *moved[N_AUGMENTED];
+    size_t n[N_AUGMENTED];
+    write_store("s", 10);
+    read_augmented(set, 0, plain, n);
+    read_augmented(set, 7, moved, n);
+    double x = moved[A_NODES][0] - plain[A_NODES][0], y = moved[A_NODES][1] - plain[A_NODES][1];
+    assert_true(fabs(x) <= 0.1 && fabs(y) <= 0.1 && x != 0 && y != 0); /* 3 m of 30 */
+    for (size_t i = 0; i < n[A_NODES]; i++) {
+        double by = i % 9 == 0 ? x : i % 9 == 1 ? y : 0;
+        assert_true(fabs(moved[A_NODES][i] - plain[A_NODES][i] - by) < 1e-5);
+    }
+    for (int i = 0; i < N_AUGMENTED; i++) {
+        assert_true(i == A_NODES || memcmp(moved[i], plain[i], n[i] * sizeof(float)) == 0);
+        free(plain[i]);
+        free(moved[i]);
+    }
+}
+
+/* ---- splits ------------------------------------------------------------------------------------------------------ */
 
 /* Which scenes a split shows. */
 static uint32_t scenes_of(const char *const *set)
@@ -551,7 +637,7 @@ static void test_short_anchors(void **state)
     bench_close(&b);
 }
 
-/* ---- refusals ------------------------------------------------------------------------------------------------------------ */
+/* ---- refusals ---------------------------------------------------------------------------------------------------- */
 
 static void refuse(const char *store, const char *const *set, dt_status code, const char *words)
 {
@@ -605,6 +691,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_packing, begin, end),
         cmocka_unit_test_setup_teardown(test_risk_fields, begin, end),
         cmocka_unit_test_setup_teardown(test_turning, begin, end),
+        cmocka_unit_test_setup_teardown(test_mirror, begin, end),
+        cmocka_unit_test_setup_teardown(test_shift, begin, end),
         cmocka_unit_test_setup_teardown(test_splits, begin, end),
         cmocka_unit_test_setup_teardown(test_short_anchors, begin, end),
         cmocka_unit_test_setup_teardown(test_refusals, begin, end),
