@@ -15,7 +15,17 @@
 
 /* ---- tables ---------------------------------------------------------------------------------------------------------- */
 
-enum { V_RUN = 1, V_EVAL = 2, V_LIST = 4, V_SHOW = 8, V_CHECK = 16, V_NEW = 32, V_DATA = 64, V_CKPT = 128, V_ALL = 255 };
+enum {
+    V_RUN = 1,
+    V_EVAL = 2,
+    V_LIST = 4,
+    V_SHOW = 8,
+    V_CHECK = 16,
+    V_NEW = 32,
+    V_DATA = 64,
+    V_CKPT = 128,
+    V_ALL = 255
+};
 enum { A_FLAG, A_VALUE, A_REPEAT, A_OPTIONAL };
 
 typedef struct verb {
@@ -76,24 +86,33 @@ typedef struct option {
 
 #define MEMBER(m) offsetof(dt_args, m)
 static const option options[] = {
-    {"plugin", 0, A_VALUE, V_RUN | V_EVAL, MEMBER(plugin), 0, "FILE_OR_ID", "the phase to run: phase2_ppo.so, ./x/y.so or an id"},
-    {"config", 'c', A_REPEAT, V_ALL, MEMBER(config), MEMBER(n_config), "FILE", "configuration (libconfig); repeatable, later wins"},
-    {"set", 's', A_REPEAT, V_ALL, MEMBER(set), MEMBER(n_set), "KEY=VALUE", "one value, e.g. models.world=world_gru; repeatable"},
-    {"profile", 0, A_VALUE, V_RUN | V_EVAL | V_SHOW, MEMBER(profile), 0, "NAME|FILE", "a shipped profile below the files"},
+    {"plugin", 0, A_VALUE, V_RUN | V_EVAL, MEMBER(plugin), 0, "FILE_OR_ID",
+     "the phase to run: phase2_ppo.so, ./x/y.so or an id"},
+    {"config", 'c', A_REPEAT, V_ALL, MEMBER(config), MEMBER(n_config), "FILE",
+     "configuration (libconfig); repeatable, later wins"},
+    {"set", 's', A_REPEAT, V_ALL, MEMBER(set), MEMBER(n_set), "KEY=VALUE",
+     "one value, e.g. models.world=world_gru; repeatable"},
+    {"profile", 0, A_VALUE, V_RUN | V_EVAL | V_SHOW, MEMBER(profile), 0, "NAME|FILE",
+     "a shipped profile below the files"},
     {"phase", 0, A_VALUE, V_RUN | V_EVAL, MEMBER(phase), 0, "all|N|NAME", "only this phase of the configuration"},
     {"run-dir", 0, A_VALUE, V_RUN, MEMBER(run_dir), 0, "DIR", "use DIR itself instead of runs/<name>-<time>"},
     {"name", 0, A_VALUE, V_RUN, MEMBER(name), 0, "NAME", "name of the run"},
-    {"resume", 0, A_OPTIONAL, V_RUN, MEMBER(resume), MEMBER(has_resume), "[RUN|CHECKPOINT]", "go on where a run stopped; without a name, the newest"},
-    {"init-from", 0, A_VALUE, V_RUN, MEMBER(init_from), 0, "FILE", "start from the weights of a checkpoint or safetensors file"},
+    {"resume", 0, A_OPTIONAL, V_RUN, MEMBER(resume), MEMBER(has_resume), "[RUN|CHECKPOINT]",
+     "go on where a run stopped; without a name, the newest"},
+    {"init-from", 0, A_VALUE, V_RUN, MEMBER(init_from), 0, "FILE",
+     "start from the weights of a checkpoint or safetensors file"},
     {"checkpoint", 0, A_VALUE, V_EVAL, MEMBER(checkpoint), 0, "RUN|CHECKPOINT", "what to evaluate"},
     {"device", 0, A_VALUE, V_RUN | V_EVAL, MEMBER(device), 0, "auto|cpu|cuda[:i]", "where to compute"},
     {"nproc", 0, A_VALUE, V_RUN, MEMBER(nproc), 0, "N", "processes to start"},
-    {"threads", 't', A_VALUE, V_RUN | V_EVAL, MEMBER(threads), 0, "N", "worker threads; the result does not depend on it"},
+    {"threads", 't', A_VALUE, V_RUN | V_EVAL, MEMBER(threads), 0, "N",
+     "worker threads; the result does not depend on it"},
     {"seed", 0, A_VALUE, V_RUN, MEMBER(seed), 0, "N", "seed of everything random"},
     {"max-steps", 0, A_VALUE, V_RUN, MEMBER(max_steps), 0, "N", "stop after N steps of this phase, exit code 0"},
     {"max-time", 0, A_VALUE, V_RUN, MEMBER(max_time), 0, "S|5m|2h", "save and leave with 75 after this time"},
-    {"dry-run", 0, A_FLAG, V_RUN, MEMBER(dry_run), 0, NULL, "print the plan (parameters, memory, steps), touch nothing"},
-    {"print-graph", 0, A_VALUE, V_RUN, MEMBER(print_graph), 0, "plan", "with --dry-run: the compiled plan, call by call"},
+    {"dry-run", 0, A_FLAG, V_RUN, MEMBER(dry_run), 0, NULL,
+     "print the plan (parameters, memory, steps), touch nothing"},
+    {"print-graph", 0, A_VALUE, V_RUN, MEMBER(print_graph), 0, "plan",
+     "with --dry-run: the compiled plan, call by call"},
     {"env", 0, A_VALUE, V_EVAL, MEMBER(env), 0, "ID", "evaluate on an environment"},
     {"episodes", 0, A_VALUE, V_EVAL, MEMBER(episodes), 0, "N", "episodes per seed"},
     {"seeds", 0, A_VALUE, V_EVAL, MEMBER(seeds), 0, "1,2,3", "seeds of the environment"},
@@ -140,7 +159,8 @@ void dt_cli_help(const char *name)
         printf("\noptions of run, the default verb:\n");
         v = &verbs[0];
     } else {
-        printf("dtrain %s%s%s [options]\n%s\n\noptions:\n", v->name, v->words[0] != '\0' ? " " : "", v->words, v->summary);
+        printf("dtrain %s%s%s [options]\n%s\n\noptions:\n", v->name, v->words[0] != '\0' ? " " : "", v->words,
+               v->summary);
     }
     for (int i = 0; i < N_OPTIONS; i++) {
         if ((options[i].verbs & v->bit) != 0) {
@@ -237,7 +257,8 @@ static dt_status parse_option(int argc, char *const *argv, int *i, const verb *v
         return unknown_option(word, v);
     }
     if ((o->verbs & v->bit) == 0) {
-        return DT_FAIL(DT_ECONFIG, "--%s is not an option of dtrain %s; see dtrain %s --help", o->name, v->name, v->name);
+        return DT_FAIL(DT_ECONFIG, "--%s is not an option of dtrain %s; see dtrain %s --help", o->name, v->name,
+                       v->name);
     }
     const char *value = equals != NULL ? equals + 1 : NULL;
     if (o->kind == A_FLAG && value != NULL) {
@@ -291,7 +312,8 @@ dt_status dt_cli_parse(int argc, char *const *argv, dt_args *out)
         }
     }
     if (v->words[0] == '\0' && out->n_words > 0) {
-        return DT_FAIL(DT_ECONFIG, "dtrain %s takes no word such as \"%s\"; options begin with --", v->name, out->word[0]);
+        return DT_FAIL(DT_ECONFIG, "dtrain %s takes no word such as \"%s\"; options begin with --", v->name,
+                       out->word[0]);
     }
     return DT_OK;
 }

@@ -41,8 +41,8 @@ typedef struct rank {
     dt_training_opts training;
     dt_checkpoint_opts checkpoint;
     dt_stop_opts stop;
-    double begin_s;        /* of the phase in this process */
-    uint64_t iterations;   /* the same */
+    double begin_s;      /* of the phase in this process */
+    uint64_t iterations; /* the same */
     dt_error error;
 } rank;
 
@@ -269,10 +269,12 @@ static dt_status initialise(rank *k, int64_t index)
         return dt_snapshot_load_weights(k->stage, r->d->init_from, DT_LOAD_EXTRA_OK | DT_LOAD_MISSING_OK);
     }
     if (strcmp(p.init, "previous") == 0 || (p.init[0] == '\0' && index > r->d->session->first)) {
-        return index == r->d->session->first ? DT_FAIL(DT_ECONFIG, "init = \"previous\" in the first phase of this run: nothing is before it; use "
-                                            "\"random\" or a checkpoint")
-                          : dt_snapshot_load_weights(k->stage, dt_rundir_path(r->d->dir),
-                                                     DT_LOAD_EXTRA_OK | DT_LOAD_MISSING_OK);
+        return index == r->d->session->first
+                   ? DT_FAIL(DT_ECONFIG,
+                             "init = \"previous\" in the first phase of this run: nothing is before it; use "
+                             "\"random\" or a checkpoint")
+                   : dt_snapshot_load_weights(k->stage, dt_rundir_path(r->d->dir),
+                                              DT_LOAD_EXTRA_OK | DT_LOAD_MISSING_OK);
     }
     if (strcmp(p.init, "random") != 0 && p.init[0] != '\0') {
         return dt_snapshot_load_weights(k->stage, p.init, DT_LOAD_EXTRA_OK | DT_LOAD_MISSING_OK);
@@ -383,7 +385,8 @@ static dt_status run_ranks(run *r)
     const uint32_t n = r->d->session->ranks;
     rank *k = dt_alloc_n(n, sizeof(*k));
     dt_comm **comm = dt_alloc_n(n, sizeof(*comm));
-    dt_status st = k != NULL && comm != NULL ? make_comms(n, comm) : DT_FAIL(DT_ENOMEM, "out of memory for %u ranks", n);
+    dt_status st =
+        k != NULL && comm != NULL ? make_comms(n, comm) : DT_FAIL(DT_ENOMEM, "out of memory for %u ranks", n);
     uint32_t started = 1;
     if (st == DT_OK) {
         for (uint32_t i = 0; i < n; i++) {
@@ -444,12 +447,14 @@ static dt_status open_resume(run *r)
     char hash[65];
     DT_TRY(dt_config_hash(s->config, hash));
     if (strcmp(hash, info->config_hash) != 0) {
-        dt_log(DT_LOG_WARN, "the configuration differs from the one that saved %s: results will differ from an "
-                            "uninterrupted run",
+        dt_log(DT_LOG_WARN,
+               "the configuration differs from the one that saved %s: results will differ from an "
+               "uninterrupted run",
                info->path);
     }
     if (r->resume_phase >= s->n_phases || strcmp(s->phase[r->resume_phase]->desc.id, info->phase) != 0) {
-        return DT_FAIL(DT_ECONFIG, "%s was saved in phase %s (number %lld), which this configuration does not have there",
+        return DT_FAIL(DT_ECONFIG,
+                       "%s was saved in phase %s (number %lld), which this configuration does not have there",
                        info->path, info->phase, (long long)r->resume_phase + 1);
     }
     dt_log(DT_LOG_INFO, "resuming %s at step %llu", info->path, (unsigned long long)step);

@@ -12,11 +12,11 @@
 
 typedef struct dt_run_desc {
     dt_session *session;
-    dt_rundir *dir;          /* NULL: nothing is written (dry run) */
-    const char *resume;      /* run or checkpoint to go on from; NULL */
-    const char *init_from;   /* weights to begin with; NULL */
-    uint64_t max_steps;      /* 0: open */
-    double max_time_s;       /* 0: open */
+    dt_rundir *dir;        /* NULL: nothing is written (dry run) */
+    const char *resume;    /* run or checkpoint to go on from; NULL */
+    const char *init_from; /* weights to begin with; NULL */
+    uint64_t max_steps;    /* 0: open */
+    double max_time_s;     /* 0: open */
     bool quiet;
 } dt_run_desc;
 

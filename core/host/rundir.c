@@ -264,7 +264,8 @@ dt_status dt_rundir_latest(const char *base, char **out_p)
     }
     dt_fs_list_free(name, n);
     if (best == NULL) {
-        return DT_FAIL(DT_ECONFIG, "--resume: no run with a checkpoint below %s; name one (--resume RUN) or start afresh", base);
+        return DT_FAIL(DT_ECONFIG,
+                       "--resume: no run with a checkpoint below %s; name one (--resume RUN) or start afresh", base);
     }
     *out_p = best;
     return DT_OK;

@@ -155,8 +155,7 @@ static void rng_normal(const dt_host *h, uint32_t stream, uint64_t key, uint64_t
     }
 }
 
-static const dt_rng_api rng_service = {
-    .struct_size = sizeof(dt_rng_api), .uniform = rng_uniform, .normal = rng_normal};
+static const dt_rng_api rng_service = {.struct_size = sizeof(dt_rng_api), .uniform = rng_uniform, .normal = rng_normal};
 
 /* ---- stores and features ----------------------------------------------------------------------------------------------- */
 
@@ -206,9 +205,8 @@ static const void *host_service(const dt_host *h, const char *id)
         const char *id;
         const void *table;
     } known[] = {
-        {DT_SVC_BIND, &dt_bind_service},        {DT_SVC_TRAIN, &dt_train_service},
-        {DT_SVC_GRAPH, dt_graph_api_table()},   {DT_SVC_METRICS, &metrics_service},
-        {DT_SVC_COMM, &comm_service},           {DT_SVC_RNG, &rng_service},
+        {DT_SVC_BIND, &dt_bind_service},    {DT_SVC_TRAIN, &dt_train_service},    {DT_SVC_GRAPH, dt_graph_api_table()},
+        {DT_SVC_METRICS, &metrics_service}, {DT_SVC_COMM, &comm_service},         {DT_SVC_RNG, &rng_service},
         {DT_SVC_STORE, &store_service},     {DT_SVC_FEATURES, &features_service},
     };
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {

@@ -85,8 +85,8 @@ static uint32_t cpus(void)
 static dt_status refuse_later(const dt_args *a)
 {
     if (a->device != NULL && strncmp(a->device, "cuda", 4) == 0) {
-        return DT_FAIL(DT_EUNSUPPORTED, "--device %s: the CUDA backend is not built into this version; use --device cpu",
-                       a->device);
+        return DT_FAIL(DT_EUNSUPPORTED,
+                       "--device %s: the CUDA backend is not built into this version; use --device cpu", a->device);
     }
     if (a->device != NULL && strcmp(a->device, "auto") != 0 && strcmp(a->device, "cpu") != 0) {
         return DT_FAIL(DT_ECONFIG, "--device %s: expected auto, cpu or cuda[:i]", a->device);
@@ -231,7 +231,8 @@ static dt_status choose_phases(dt_session *s, const char *wanted)
             return DT_OK;
         }
     }
-    return DT_FAIL(DT_ECONFIG, "--phase %s: the configuration has %lld phase%s, numbered from 1; expected all, a number or an id",
+    return DT_FAIL(DT_ECONFIG,
+                   "--phase %s: the configuration has %lld phase%s, numbered from 1; expected all, a number or an id",
                    wanted, (long long)s->n_phases, s->n_phases == 1 ? "" : "s");
 }
 
@@ -292,8 +293,7 @@ dt_status dt_session_open(const dt_args *a, const char *resumed_config, dt_sessi
         st = load_phases(out);
     }
     if (st == DT_OK) {
-        const dt_config_lookup lookup = {
-            .component = lookup_component, .ids = dt_loader_ids(out->loader), .user = out};
+        const dt_config_lookup lookup = {.component = lookup_component, .ids = dt_loader_ids(out->loader), .user = out};
         st = dt_config_check(out->config, &lookup);
     }
     if (st == DT_OK) {

@@ -15,12 +15,12 @@ enum { DT_SESSION_MAX_PHASES = 16 };
 typedef struct dt_session {
     dt_config *config;
     dt_loader *loader;
-    dt_host host;                                 /* for plugins' init and checks: errors, log, memory, no services */
+    dt_host host;                                  /* for plugins' init and checks: errors, log, memory, no services */
     const dt_loaded *phase[DT_SESSION_MAX_PHASES]; /* in the order of the configuration */
-    int64_t n_phases, first, last;                /* those to run: [first, last) */
+    int64_t n_phases, first, last;                 /* those to run: [first, last) */
     uint64_t seed;
-    uint32_t threads, ranks;                      /* workers of the process, virtual ranks */
-    char *demo_store;                             /* the embedded recording; "" when it is not installed */
+    uint32_t threads, ranks; /* workers of the process, virtual ranks */
+    char *demo_store;        /* the embedded recording; "" when it is not installed */
 } dt_session;
 
 /* resumed_config: config.cfg of the run being resumed, below every other file; NULL = none. */

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 void dt_signals_install(void);
-int dt_signals_stop(void);   /* number of the signal that asked to stop, 0 = none */
-bool dt_signals_save(void);  /* true once per SIGUSR1 */
+int dt_signals_stop(void);  /* number of the signal that asked to stop, 0 = none */
+bool dt_signals_save(void); /* true once per SIGUSR1 */
 
 #endif

@@ -41,15 +41,15 @@ typedef struct dt_report { /* one part of an evaluation's result */
 } dt_report;
 
 typedef struct dt_stage_desc {
-    dt_config *config;        /* read-only after checking, except for the cache behind sections */
+    dt_config *config; /* read-only after checking, except for the cache behind sections */
     dt_loader *loader;
     dt_comm *comm;
-    dt_metrics *metrics;      /* NULL on ranks other than 0 and where nothing is recorded */
+    dt_metrics *metrics; /* NULL on ranks other than 0 and where nothing is recorded */
     const dt_loaded *phase;
-    const char *demo_store;   /* what data.store = "" stands for */
-    int64_t index;            /* of the phase in the configuration */
+    const char *demo_store; /* what data.store = "" stands for */
+    int64_t index;          /* of the phase in the configuration */
     uint64_t seed;
-    uint32_t threads;         /* workers of this rank */
+    uint32_t threads;             /* workers of this rank */
     pthread_mutex_t *config_lock; /* the configuration is used by one rank at a time; held during create */
 } dt_stage_desc;
 
@@ -71,8 +71,9 @@ typedef struct dt_stage {
     uint32_t n_reports;
 } dt_stage;
 
-dt_status dt_stage_create(const dt_stage_desc *d, dt_stage **out_p) DT_NODISCARD; /* phase create: models and data bound */
-dt_status dt_stage_start(dt_stage *s) DT_NODISCARD;                                /* phase start: arenas and plans */
+dt_status dt_stage_create(const dt_stage_desc *d, dt_stage **out_p)
+    DT_NODISCARD;                                   /* phase create: models and data bound */
+dt_status dt_stage_start(dt_stage *s) DT_NODISCARD; /* phase start: arenas and plans */
 dt_status dt_stage_iterate(dt_stage *s, dt_progress *out);
 dt_status dt_stage_evaluate(dt_stage *s, dt_progress *out); /* DT_EUNSUPPORTED when the phase has no evaluation */
 void dt_stage_destroy(dt_stage *s);

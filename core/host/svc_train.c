@@ -28,7 +28,8 @@ typedef struct registration {
     const char *role;
 } registration;
 
-static dt_status add_param(dt_params *reg, const char *name, const int64_t *dim, uint32_t n_dims, uint32_t init, double a)
+static dt_status add_param(dt_params *reg, const char *name, const int64_t *dim, uint32_t n_dims, uint32_t init,
+                           double a)
 {
     registration *r = reg->priv;
     return dt_param_table_add(r->table, r->role, name, dim, n_dims, init, a);
@@ -68,10 +69,11 @@ static dt_status freeze(dt_stage *s, const char *const *pattern, const char *key
         uint32_t n = 0;
         DT_TRY(dt_param_table_freeze(&s->params, *pattern, &n));
         if (n == 0 && !is_role(*pattern)) {
-            return DT_FAIL(DT_ECONFIG,
-                           "%s holds \"%s\", which is neither a role (perception, world, controller, shield) nor matches a "
-                           "parameter such as %s",
-                           key, *pattern, s->params.n > 0 ? s->params.param[0].name : "(this phase has none)");
+            return DT_FAIL(
+                DT_ECONFIG,
+                "%s holds \"%s\", which is neither a role (perception, world, controller, shield) nor matches a "
+                "parameter such as %s",
+                key, *pattern, s->params.n > 0 ? s->params.param[0].name : "(this phase has none)");
         }
         if (n > 0) {
             dt_log(DT_LOG_INFO, "frozen: %s (%u tensors)", *pattern, n);

@@ -23,13 +23,14 @@ typedef struct import_opts {
 } import_opts;
 
 static const dt_option import_table[] = {
-    DT_OPTION(import_opts, columns, DT_OPT_STR, "", "",  0, 0, NULL,
+    DT_OPTION(import_opts, columns, DT_OPT_STR, "", "", 0, 0, NULL,
               "column map of a table: \"id=car,frame=f,x=X*0.3048,...\"; empty: recognise the header"),
     DT_OPTION(import_opts, site, DT_OPT_STR, "", "", 0, 0, NULL, "site of a table without a site column"),
     DT_OPTION(import_opts, frame_rate_hz, DT_OPT_F64, "0", "1/s", 0, 1000, NULL,
               "frame rate of a table without a known one; 0: known"),
     DT_OPTION(import_opts, radius_m, DT_OPT_F64, "50", "m", 1, 1000, NULL, "neighbourhood of a vehicle"),
-    DT_OPTION(import_opts, neighbours, DT_OPT_I64, "16", "1", 1, 64, NULL, "edges of a vehicle at most, itself included"),
+    DT_OPTION(import_opts, neighbours, DT_OPT_I64, "16", "1", 1, 64, NULL,
+              "edges of a vehicle at most, itself included"),
     DT_OPTION(import_opts, memory_mb, DT_OPT_I64, "64", "MiB", 1, 65536, NULL, "sort buffer of a table"),
     DT_OPTION(import_opts, unordered, DT_OPT_BOOL, "false", "", 0, 0, NULL,
               "accept a vehicle's rows in any order of time"),
@@ -102,8 +103,9 @@ dt_status dt_verb_data(const dt_args *a)
     } else if (a->n_words >= 1 && strcmp(a->word[0], "inspect") == 0) {
         st = inspect_store(a);
     } else if (a->n_words >= 1 && strcmp(a->word[0], "export") == 0) {
-        return DT_FAIL(DT_ECONFIG, "dtrain data export: exporting is not built into this version; the arrays of a store open "
-                                   "in numpy");
+        return DT_FAIL(DT_ECONFIG,
+                       "dtrain data export: exporting is not built into this version; the arrays of a store open "
+                       "in numpy");
     } else {
         return DT_FAIL(DT_ECONFIG, "usage: dtrain data import SRC --out STORE | inspect STORE");
     }

@@ -80,8 +80,9 @@ dt_status dt_verb_eval(const dt_args *a)
     dt_str_fini(&config);
     DT_TRY(st);
     if (s.last - s.first > 1) {
-        st = DT_FAIL(DT_ECONFIG, "the configuration has %lld phases; say which one to evaluate with --phase or --plugin",
-                     (long long)s.n_phases);
+        st =
+            DT_FAIL(DT_ECONFIG, "the configuration has %lld phases; say which one to evaluate with --phase or --plugin",
+                    (long long)s.n_phases);
     } else if (a->checkpoint == NULL) {
         dt_log(DT_LOG_WARN, "no --checkpoint: evaluating untrained weights");
     }

@@ -52,8 +52,8 @@ static dt_status parse_time(const char *text, double *out)
     memcpy(number, text, n);
     number[n] = '\0';
     if (!dt_parse_f64(number, out) || *out <= 0) {
-        return DT_FAIL(DT_ECONFIG, "--max-time %s: expected a positive number of seconds, or one with s, m or h behind it",
-                       text);
+        return DT_FAIL(DT_ECONFIG,
+                       "--max-time %s: expected a positive number of seconds, or one with s, m or h behind it", text);
     }
     *out *= factor;
     return DT_OK;
@@ -96,13 +96,15 @@ static void plan_json(const dt_stage *s, const dt_trainer_memory *m, dt_json_out
 static void plan_text(const dt_stage *s, const dt_trainer_memory *m)
 {
     printf("phase %s: %llu steps (%llu a pass over the data)\n", s->d.phase->desc.id,
-           (unsigned long long)dt_trainer_steps(s->trainer), (unsigned long long)dt_trainer_steps_per_epoch(s->trainer));
+           (unsigned long long)dt_trainer_steps(s->trainer),
+           (unsigned long long)dt_trainer_steps_per_epoch(s->trainer));
     for (uint32_t i = 0; i < s->n_models; i++) {
         printf("  %-12s %s\n", s->model[i].role, s->model[i].comp->desc.id);
     }
     printf("  parameters   %lld, of which trained %lld\n", (long long)s->params.total,
            (long long)s->params.trained_count);
-    printf("  memory, MB   parameters %.1f  gradients at most %.1f  moments %.1f  activations %.1f  batches at most %.1f\n",
+    printf("  memory, MB   parameters %.1f  gradients at most %.1f  moments %.1f  activations %.1f  batches at most "
+           "%.1f\n",
            (double)m->params / 1e6, (double)m->grads / 1e6, (double)m->moments / 1e6, (double)m->activations / 1e6,
            (double)m->feed / 1e6);
 }
@@ -214,7 +216,8 @@ static dt_status find_resumed(const dt_args *a, char **run_p, char **resume_p)
     return st;
 }
 
-static dt_status run(const dt_args *a, dt_session *s, const char *run_dir, const char *resume, dt_run_desc *d, int *code_p)
+static dt_status run(const dt_args *a, dt_session *s, const char *run_dir, const char *resume, dt_run_desc *d,
+                     int *code_p)
 {
     const char *id = s->phase[s->first]->desc.id;
     const dt_rundir_desc rd = {.dir = a->run_dir != NULL ? a->run_dir : run_dir,

@@ -108,11 +108,12 @@ static void format(dt_screen *s, const dt_progress_view *v)
     } else {
         snprintf(steps, sizeof(steps), "%llu", (unsigned long long)v->step);
     }
-    int n = snprintf(s->line, sizeof(s->line), "%s  step %s  epoch %llu/%llu  %.0f samples/s%s  loss %.4g", v->phase, steps,
-                     (unsigned long long)(v->epoch + 1), (unsigned long long)v->epochs, v->samples_per_s, left, v->loss);
+    int n =
+        snprintf(s->line, sizeof(s->line), "%s  step %s  epoch %llu/%llu  %.0f samples/s%s  loss %.4g", v->phase, steps,
+                 (unsigned long long)(v->epoch + 1), (unsigned long long)v->epochs, v->samples_per_s, left, v->loss);
     if (n > 0 && (size_t)n < sizeof(s->line)) {
-        snprintf(s->line + n, sizeof(s->line) - (size_t)n, "  grad %.3g  lr %.2e  mem %.0f MB  wait %.1f%%", v->grad_norm,
-                 v->learning_rate, (double)v->rss_bytes / 1e6, 100.0 * v->data_wait);
+        snprintf(s->line + n, sizeof(s->line) - (size_t)n, "  grad %.3g  lr %.2e  mem %.0f MB  wait %.1f%%",
+                 v->grad_norm, v->learning_rate, (double)v->rss_bytes / 1e6, 100.0 * v->data_wait);
     }
 }
 

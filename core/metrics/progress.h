@@ -14,7 +14,7 @@ typedef struct dt_progress_view {
     uint64_t step, steps, epoch, epochs;
     double samples_per_s, left_s; /* left_s < 0: unknown */
     double loss, grad_norm, learning_rate;
-    double data_wait;             /* share of the step, 0..1 */
+    double data_wait; /* share of the step, 0..1 */
     uint64_t rss_bytes;
 } dt_progress_view;
 
@@ -23,7 +23,7 @@ typedef struct dt_screen dt_screen;
 dt_status dt_screen_open(bool quiet, dt_screen **out_p) DT_NODISCARD;
 void dt_screen_close(dt_screen *s);
 void dt_screen_show(dt_screen *s, const dt_progress_view *v, bool force); /* force: even if one was shown just now */
-void dt_screen_end(dt_screen *s); /* leaves the live line for good */
+void dt_screen_end(dt_screen *s);                                         /* leaves the live line for good */
 bool dt_screen_is_live(const dt_screen *s);
 
 #endif

@@ -59,7 +59,7 @@ static dt_status read_leaf(dt_feed *f, uint64_t number, slot *s)
         size_t used = 0;
         DT_TRY(dt_samples_cut(d->source, s->index + i, n - i, &take, sl->size));
         DT_TRY(dt_samples_read(d->source, s->index + i, s->key + i, take, sl->size, s->arena + at, f->arena_bytes - at,
-                              sl->field, &used));
+                               sl->field, &used));
         sl->index = s->index + i;
         at += used;
         i += take;

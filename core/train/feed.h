@@ -12,10 +12,10 @@
 
 typedef struct dt_feed dt_feed;
 
-typedef struct dt_feed_slice { /* inputs of one run of the plan */
+typedef struct dt_feed_slice {                /* inputs of one run of the plan */
     int64_t size[DT_SAMPLES_MAX_SYMBOLS + 1]; /* live sizes, "B" last */
     void *field[DT_SAMPLES_MAX_FIELDS];
-    const uint64_t *index;                   /* samples in it: size of "B" */
+    const uint64_t *index; /* samples in it: size of "B" */
 } dt_feed_slice;
 
 typedef struct dt_feed_leaf {

@@ -15,12 +15,12 @@
 typedef struct infer_round { /* what one round of workers does */
     dt_trainer *t;
     dt_compiled *c;
-    dt_feed_slice *slice;  /* [threads] */
-    uint64_t **index; /* [threads][capacity] */
-    uint64_t *key;    /* zeros: nothing is augmented */
-    char **arena;     /* [threads] */
+    dt_feed_slice *slice; /* [threads] */
+    uint64_t **index;     /* [threads][capacity] */
+    uint64_t *key;        /* zeros: nothing is augmented */
+    char **arena;         /* [threads] */
     size_t arena_bytes;
-    uint32_t n;       /* slices in this round */
+    uint32_t n; /* slices in this round */
 } infer_round;
 
 static dt_status infer_job(void *user, uint32_t worker)
@@ -32,7 +32,8 @@ static dt_status infer_job(void *user, uint32_t worker)
     dt_feed_slice *s = &r->slice[worker];
     const uint32_t n = (uint32_t)s->size[r->c->source->n_symbols];
     size_t used = 0;
-    DT_TRY(dt_samples_read(r->c->source, s->index, r->key, n, s->size, r->arena[worker], r->arena_bytes, s->field, &used));
+    DT_TRY(
+        dt_samples_read(r->c->source, s->index, r->key, n, s->size, r->arena[worker], r->arena_bytes, s->field, &used));
     const dt_kernel_run run = {.seed = r->t->c.seed, .step = r->t->step, .phase = r->t->c.phase, .training = 0};
     double seed[DT_GRAPH_MAX_LOSSES] = {0};
     double loss[DT_GRAPH_MAX_LOSSES] = {0};
@@ -70,7 +71,8 @@ static dt_status find_compiled(dt_trainer *t, const dt_samples *d, dt_compiled *
     return DT_OK;
 }
 
-static dt_status run_rounds(infer_round *r, uint32_t cap, void *user, dt_status (*each)(void *user, const dt_rows *rows))
+static dt_status run_rounds(infer_round *r, uint32_t cap, void *user,
+                            dt_status (*each)(void *user, const dt_rows *rows))
 {
     const dt_samples *d = r->c->source;
     uint64_t next = 0;

@@ -176,7 +176,7 @@ dt_status dt_samples_cut(const dt_samples *s, const uint64_t *index, uint32_t n,
 }
 
 dt_status dt_samples_read(const dt_samples *s, const uint64_t *index, const uint64_t *key, uint32_t n,
-                         const int64_t *size, char *arena, size_t arena_bytes, void **field, size_t *used_p)
+                          const int64_t *size, char *arena, size_t arena_bytes, void **field, size_t *used_p)
 {
     size_t at = 0;
     for (uint32_t f = 0; f < s->n_fields; f++) {

@@ -15,7 +15,7 @@
 
 enum { DT_SAMPLES_MAX_SYMBOLS = 7, DT_SAMPLES_MAX_FIELDS = 32 };
 
-typedef struct dt_field_shape { /* a port's dims, understood once */
+typedef struct dt_field_shape {  /* a port's dims, understood once */
     int64_t number[DT_MAX_DIMS]; /* size, or what is added to the live size (SYMBOL+1) */
     int32_t symbol[DT_MAX_DIMS]; /* index, -1 for a number */
     uint32_t rank, item_bytes;
@@ -25,10 +25,10 @@ typedef struct dt_samples {
     const dt_data_ops *ops;
     void *self;
     const dt_port *field;
-    const char *const *symbol;      /* the data's symbols; the graph adds "B" after them */
+    const char *const *symbol; /* the data's symbols; the graph adds "B" after them */
     uint32_t n_fields, n_symbols;
-    uint64_t count;                 /* samples */
-    int64_t sample_max[DT_SAMPLES_MAX_SYMBOLS]; /* largest single sample per symbol */
+    uint64_t count;                                /* samples */
+    int64_t sample_max[DT_SAMPLES_MAX_SYMBOLS];    /* largest single sample per symbol */
     int64_t slice_cap[DT_SAMPLES_MAX_SYMBOLS + 1]; /* capacity of a slice per symbol, "B" last */
     dt_field_shape shape[DT_SAMPLES_MAX_FIELDS];
 } dt_samples;
@@ -47,7 +47,7 @@ dt_status dt_samples_cut(const dt_samples *s, const uint64_t *index, uint32_t n,
 
 /* Reads one slice into arena (64-byte aligned pieces); field pointers go to field[n_fields]; used_p gets the bytes. */
 dt_status dt_samples_read(const dt_samples *s, const uint64_t *index, const uint64_t *key, uint32_t n,
-                         const int64_t *size, char *arena, size_t arena_bytes, void **field, size_t *used_p);
+                          const int64_t *size, char *arena, size_t arena_bytes, void **field, size_t *used_p);
 
 /* Bytes that any slice of n samples needs at most in dt_samples_read. */
 size_t dt_samples_bytes_max(const dt_samples *s, uint64_t n_samples);

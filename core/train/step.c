@@ -195,10 +195,11 @@ static dt_status diverged(const dt_trainer *t, const dt_step_report *r)
         const dt_param *p = &table->param[i];
         for (int64_t k = 0; k < p->count; k++) {
             if (!isfinite(t->gradient[p->offset + k])) {
-                return DT_FAIL(DT_EDIVERGED,
-                               "training diverged at step %llu (loss %g): the gradient of %s is not finite, element %lld; "
-                               "lower training.learning_rate or training.gradient_clip, and check the data",
-                               (unsigned long long)(t->step + 1), r->loss, p->name, (long long)k);
+                return DT_FAIL(
+                    DT_EDIVERGED,
+                    "training diverged at step %llu (loss %g): the gradient of %s is not finite, element %lld; "
+                    "lower training.learning_rate or training.gradient_clip, and check the data",
+                    (unsigned long long)(t->step + 1), r->loss, p->name, (long long)k);
             }
         }
     }

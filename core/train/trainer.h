@@ -22,21 +22,21 @@ typedef struct dt_trainer dt_trainer;
 
 typedef struct dt_trainer_config {
     uint64_t seed;
-    uint32_t phase;                /* index of the phase: part of every random key */
+    uint32_t phase;                     /* index of the phase: part of every random key */
     uint32_t threads, leaves, prefetch; /* workers; S; leaves read ahead beyond one per worker */
-    uint64_t batch;                /* global samples of one optimizer step, accumulation included */
+    uint64_t batch;                     /* global samples of one optimizer step, accumulation included */
     int64_t slice_rows;
     uint64_t epochs;
-    dt_optim_step optim;           /* kind, betas, eps, weight decay, momentum */
-    dt_schedule schedule;          /* x in epochs */
-    double gradient_clip;          /* 0: none */
+    dt_optim_step optim;  /* kind, betas, eps, weight decay, momentum */
+    dt_schedule schedule; /* x in epochs */
+    double gradient_clip; /* 0: none */
     bool reuse, poison, fuse, recompute;
 } dt_trainer_config;
 
 typedef struct dt_trainer_desc {
     const dt_trainer_config *config;
-    dt_param_table *params;      /* complete and frozen as wanted; owned by the caller, outlives the trainer */
-    const dt_samples *source;     /* training data; outlives the trainer */
+    dt_param_table *params;   /* complete and frozen as wanted; owned by the caller, outlives the trainer */
+    const dt_samples *source; /* training data; outlives the trainer */
     dt_comm *comm;
     void *user;
     dt_status (*record)(void *user, dt_graph *g);
@@ -67,7 +67,7 @@ const uint64_t *dt_rows_samples(const dt_rows *r, uint32_t *n);
 float *dt_trainer_params(dt_trainer *t);
 float *dt_trainer_moment(dt_trainer *t, uint32_t which); /* 0: first, 1: second; NULL when the optimizer has none */
 uint64_t dt_trainer_step_number(const dt_trainer *t);
-void dt_trainer_step_set(dt_trainer *t, uint64_t step);  /* before the first step, after loading arenas */
+void dt_trainer_step_set(dt_trainer *t, uint64_t step); /* before the first step, after loading arenas */
 uint64_t dt_trainer_steps(const dt_trainer *t);
 uint64_t dt_trainer_steps_per_epoch(const dt_trainer *t);
 const dt_param_table *dt_trainer_table(const dt_trainer *t);

@@ -47,7 +47,8 @@ struct dt_trainer {
 
     /* arenas, [table total] floats each */
     float *params, *moment[2];
-    float *grad[DT_TREE_MAX_LEAVES + 1]; /* gradient buffers, mapped once, touched as used; the last is scratch of reduce */
+    float *grad[DT_TREE_MAX_LEAVES +
+                1]; /* gradient buffers, mapped once, touched as used; the last is scratch of reduce */
     float *grad_free[DT_TREE_MAX_LEAVES];
     uint32_t n_grads, n_grad_free;
     pthread_mutex_t lock; /* grad_free */
@@ -58,9 +59,9 @@ struct dt_trainer {
     atomic_bool failed;
     double loss_seed[DT_GRAPH_MAX_LOSSES];
     double leaf_loss[DT_TREE_MAX_LEAVES][DT_GRAPH_MAX_LOSSES];
-    double *waited;     /* [threads] */
-    float *gradient;    /* the reduced sum */
-    double *block_sum;  /* [blocks] */
+    double *waited;    /* [threads] */
+    float *gradient;   /* the reduced sum */
+    double *block_sum; /* [blocks] */
     int64_t n_blocks;
     atomic_llong next_block;
     dt_optim_step update;

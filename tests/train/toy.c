@@ -25,10 +25,8 @@ static int64_t rows_of(uint64_t sample)
 
 static const dt_port *toy_fields(const void *self, uint32_t *n)
 {
-    static const dt_port f[] = {{"x", "N 5", DT_F32, 0},
-                                {"y", "N 2", DT_F32, 0},
-                                {"w", "N", DT_F32, 0},
-                                {"key", "N", DT_I64, 0}};
+    static const dt_port f[] = {
+        {"x", "N 5", DT_F32, 0}, {"y", "N 2", DT_F32, 0}, {"w", "N", DT_F32, 0}, {"key", "N", DT_I64, 0}};
     (void)self;
     *n = 4;
     return f;
@@ -134,7 +132,8 @@ void toy_init(toy *t)
                                     .gradient_clip = 0.5,
                                     .reuse = true,
                                     .fuse = true};
-    t->config.optim = (dt_optim_step){.kind = DT_OPTIM_ADAMW, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 1e-4};
+    t->config.optim =
+        (dt_optim_step){.kind = DT_OPTIM_ADAMW, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 1e-4};
     t->config.schedule = (dt_schedule){.kind = DT_SCHED_COSINE, .lr = 2e-2, .eta_min = 1e-4, .warmup = 1, .t_max = 30};
 }
 

@@ -23,7 +23,7 @@ typedef struct toy {
 
 /* Fills config with defaults that callers may change before toy_start. */
 void toy_init(toy *t);
-void toy_start(toy *t);            /* comm NULL: one rank */
+void toy_start(toy *t); /* comm NULL: one rank */
 dt_status toy_try_start(toy *t);
 void toy_fini(toy *t);
 dt_status toy_step(toy *t, dt_step_report *r);
