@@ -334,6 +334,13 @@ dt_status dt_npy_sync(const dt_npy *a, const char *path)
     return DT_OK;
 }
 
+void dt_npy_forget(const dt_npy *a)
+{
+    if (a->map != NULL) {
+        (void)madvise((void *)(uintptr_t)a->map, a->map_bytes, MADV_DONTNEED); /* advice: nothing depends on it */
+    }
+}
+
 void dt_npy_unmap(dt_npy *a)
 {
     if (a->map != NULL) {

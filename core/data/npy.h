@@ -40,6 +40,9 @@ dt_status dt_npy_create_mapped(const char *path, uint32_t dtype, int64_t width, 
     DT_NODISCARD;
 /* Write a changed array back to the disk and wait for it. */
 dt_status dt_npy_sync(const dt_npy *a, const char *path) DT_NODISCARD;
+/* Give the pages touched so far back to the page cache: a pass over a large array then does not fill this process's
+ * resident memory. Changes made to a writable array stay. */
+void dt_npy_forget(const dt_npy *a);
 void dt_npy_unmap(dt_npy *a);
 
 #endif

@@ -24,7 +24,7 @@ enum {
     N_ARRAYS
 };
 
-enum { NAME_BYTES = 520, SOURCE_BYTES = 4096 };
+enum { NAME_BYTES = 520, SOURCE_BYTES = 4096, FORGET_BYTES = 16 << 20, ROW_BYTES = 100 };
 
 struct dt_store {
     dt_store_view view;
@@ -40,6 +40,7 @@ struct dt_store {
     int64_t version;
     char format[64];
     uint32_t seen;
+    size_t touched; /* bytes of the arrays read since they were forgotten */
 };
 enum { SAW_RATE = 1, SAW_COUNTS = 2, SAW_SITES = 4, SAW_SCENES = 8, SAW_STATS = 16, SAW_ALL = 31 };
 
@@ -284,13 +285,27 @@ static dt_status map_arrays(dt_store *s)
     return st;
 }
 
-static dt_status check_offsets(const dt_store *s, const char *name, const int64_t *p, int64_t n, int64_t end)
+/* The checks read every byte once; resident memory stays small all the same. */
+static void touch(dt_store *s, size_t bytes)
+{
+    s->touched += bytes;
+    if (s->touched < FORGET_BYTES) {
+        return;
+    }
+    s->touched = 0;
+    for (int a = 0; a < N_ARRAYS; a++) {
+        dt_npy_forget(&s->array[a]);
+    }
+}
+
+static dt_status check_offsets(dt_store *s, const char *name, const int64_t *p, int64_t n, int64_t end)
 {
     if (p[0] != 0 || p[n] != end) {
         return DT_FAIL(DT_EDATA, "%s/%s.npy runs from %" PRId64 " to %" PRId64 ", expected 0 to %" PRId64, s->path,
                        name, p[0], p[n], end);
     }
     for (int64_t i = 0; i < n; i++) {
+        touch(s, sizeof(*p));
         if (p[i + 1] < p[i]) {
             return DT_FAIL(DT_EDATA, "%s/%s.npy falls from %" PRId64 " to %" PRId64 " at %" PRId64, s->path, name, p[i],
                            p[i + 1], i);
@@ -299,9 +314,10 @@ static dt_status check_offsets(const dt_store *s, const char *name, const int64_
     return DT_OK;
 }
 
-static dt_status check_i32(const dt_store *s, const char *name, const int32_t *p, int64_t n, int64_t limit)
+static dt_status check_i32(dt_store *s, const char *name, const int32_t *p, int64_t n, int64_t limit)
 {
     for (int64_t i = 0; i < n; i++) {
+        touch(s, sizeof(*p));
         if (p[i] < 0 || p[i] >= limit) {
             return DT_FAIL(DT_EDATA, "%s/%s.npy: %" PRId32 " at %" PRId64 " is outside [0, %" PRId64 ")", s->path, name,
                            p[i], i, limit);
@@ -311,11 +327,12 @@ static dt_status check_i32(const dt_store *s, const char *name, const int32_t *p
 }
 
 /* NaN and Inf have all exponent bits set, and nothing else has: a sum of flags vectorises where isfinite would not. */
-static dt_status check_f32(const dt_store *s, const char *name, const float *p, int64_t n)
+static dt_status check_f32(dt_store *s, const char *name, const float *p, int64_t n)
 {
     for (int64_t i = 0; i < n; i += 4096) {
         int64_t end = i + 4096 < n ? i + 4096 : n;
         uint32_t bad = 0;
+        touch(s, (size_t)(end - i) * sizeof(*p));
         for (int64_t k = i; k < end; k++) {
             uint32_t word;
             memcpy(&word, &p[k], sizeof(word));
@@ -330,9 +347,10 @@ static dt_status check_f32(const dt_store *s, const char *name, const float *p, 
     return DT_OK;
 }
 
-static dt_status check_f64(const dt_store *s, const char *name, const double *p, int64_t n)
+static dt_status check_f64(dt_store *s, const char *name, const double *p, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
+        touch(s, sizeof(*p));
         if (!isfinite(p[i])) {
             return DT_FAIL(DT_EDATA, "%s/%s.npy: value %" PRId64 " is %g", s->path, name, i, p[i]);
         }
@@ -341,11 +359,12 @@ static dt_status check_f64(const dt_store *s, const char *name, const double *p,
 }
 
 /* Sources lie in their target's frame; rows of a track ascend and belong to it. */
-static dt_status check_graph(const dt_store *s)
+static dt_status check_graph(dt_store *s)
 {
     const dt_store_view *v = &s->view;
     for (int64_t f = 0; f < v->n_frames; f++) {
         int64_t n = v->frame_row[f + 1] - v->frame_row[f];
+        touch(s, (size_t)n * ROW_BYTES);
         for (int64_t e = v->edge_ptr[v->frame_row[f]]; e < v->edge_ptr[v->frame_row[f + 1]]; e++) {
             if (v->edge_src[e] < 0 || v->edge_src[e] >= n) {
                 return DT_FAIL(DT_EDATA,
@@ -358,6 +377,7 @@ static dt_status check_graph(const dt_store *s)
     for (int64_t t = 0; t < v->n_tracks; t++) {
         for (int64_t i = v->track_ptr[t], before = -1; i < v->track_ptr[t + 1]; i++) {
             int64_t r = v->track_row[i];
+            touch(s, ROW_BYTES);
             if (r <= before || r >= v->n_rows || v->row_track[r] != t) {
                 return DT_FAIL(DT_EDATA,
                                "%s/track_row.npy: row %" PRId64 " at %" PRId64 " does not belong to track %" PRId64
@@ -368,6 +388,7 @@ static dt_status check_graph(const dt_store *s)
         }
     }
     for (int64_t r = 0; r < v->n_rows; r++) {
+        touch(s, sizeof(v->risk[r]));
         if (v->risk[r] > DT_RISK_UNKNOWN) {
             return DT_FAIL(DT_EDATA, "%s/risk.npy: %d at %" PRId64 " is outside [0, %d]", s->path, v->risk[r], r,
                            DT_RISK_UNKNOWN);
@@ -376,7 +397,7 @@ static dt_status check_graph(const dt_store *s)
     return DT_OK;
 }
 
-static dt_status check_arrays(const dt_store *s)
+static dt_status check_arrays(dt_store *s)
 {
     const dt_store_view *v = &s->view;
     DT_TRY(check_offsets(s, "scene_frame", v->scene_frame, v->n_scenes, v->n_frames));

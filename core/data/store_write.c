@@ -20,7 +20,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SITES_MAX = 4096, NAME_MAX_BYTES = 512 };
+enum { SITES_MAX = 4096, NAME_MAX_BYTES = 512, FORGET_ROWS = 1 << 18 };
 
 /* arrays that are appended to while frames come; track_ptr and track_row are made at the end */
 enum {
@@ -361,17 +361,33 @@ static dt_status open_maps(dt_store_writer *w, maps *m)
     return st;
 }
 
-/* Counting sort of rows by track; rows come in time order, so each list is too. */
-static void list_tracks(const dt_store_counts *c, const int32_t *row_track, int64_t *ptr, int64_t *track_row)
+/* After every so many rows: the passes over the whole recording leave their pages to the page cache. */
+static void forget(const maps *m, int64_t row)
 {
+    if (row % FORGET_ROWS == FORGET_ROWS - 1) {
+        dt_npy_forget(&m->frame_row);
+        dt_npy_forget(&m->row_track);
+        dt_npy_forget(&m->track_ptr);
+        dt_npy_forget(&m->track_row);
+        dt_npy_forget(&m->risk);
+    }
+}
+
+/* Counting sort of rows by track; rows come in time order, so each list is too. */
+static void list_tracks(const dt_store_counts *c, const maps *m)
+{
+    const int32_t *row_track = m->row_track.data;
+    int64_t *ptr = (int64_t *)(uintptr_t)m->track_ptr.data, *track_row = (int64_t *)(uintptr_t)m->track_row.data;
     for (int64_t r = 0; r < c->rows; r++) {
         ptr[row_track[r] + 1]++;
+        forget(m, r);
     }
     for (int64_t t = 0; t < c->tracks; t++) {
         ptr[t + 1] += ptr[t];
     }
     for (int64_t r = 0; r < c->rows; r++) {
         track_row[ptr[row_track[r]]++] = r;
+        forget(m, r);
     }
     for (int64_t t = c->tracks; t > 0; t--) { /* every cursor stands at its end now, which is the next one's begin */
         ptr[t] = ptr[t - 1];
@@ -419,6 +435,7 @@ static void label_track(const maps *m, int64_t ahead, int64_t begin, int64_t end
             *state = run >= ahead ? DT_RISK_NEGATIVE : DT_RISK_UNKNOWN;
         }
         c->risk[*state]++;
+        forget(m, p);
     }
 }
 
@@ -430,8 +447,8 @@ static dt_status finish_tracks(dt_store_writer *w)
     if (st != DT_OK) {
         goto out;
     }
-    int64_t *ptr = (int64_t *)(uintptr_t)m.track_ptr.data;
-    list_tracks(&w->count, m.row_track.data, ptr, (int64_t *)(uintptr_t)m.track_row.data);
+    const int64_t *ptr = m.track_ptr.data;
+    list_tracks(&w->count, &m);
     memset(w->count.risk, 0, sizeof(w->count.risk));
     for (int64_t t = 0; t < w->count.tracks; t++) {
         label_track(&m, ahead, ptr[t], ptr[t + 1], &w->count);
