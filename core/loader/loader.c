@@ -26,7 +26,7 @@ static const char host_anchor[] = "an address inside this program";
 struct dt_loader {
     const dt_host *host;
     dt_search search;
-    bool is_lt_open, is_scanned;
+    bool is_scanned;
     dt_str refused;             /* by the scan, one line each */
     dt_loaded_plugin **plugins; /* in the order of opening */
     uint32_t n_plugins;
@@ -52,7 +52,6 @@ dt_status dt_loader_create(const dt_loader_desc *desc, dt_loader **out_p)
         dt_loader_destroy(l);
         return st;
     }
-    l->is_lt_open = true;
     *out_p = l;
     return DT_OK;
 }
@@ -86,10 +85,7 @@ void dt_loader_destroy(dt_loader *l)
     dt_free(l->ids);
     dt_search_fini(&l->search);
     dt_str_fini(&l->refused);
-    if (l->is_lt_open) {
-        (void)lt_dlexit(); /* resident modules stay */
-    }
-    dt_free(l);
+    dt_free(l); /* without lt_dlexit: it would forget, and leak, the handles of modules that stay */
 }
 
 /* ---- registry -------------------------------------------------------------------------------------------------- */
