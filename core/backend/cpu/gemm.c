@@ -141,54 +141,102 @@ typedef struct tile {
     const float *a, *b, *bias; /* bias: where accumulators start, or NULL */
     float *c;
     int64_t a_row, a_k, b_k, c_row, K, n; /* n: columns that exist */
+    int place;                            /* TILE_* */
     bool accum;
 } tile;
 
-/* mr and nv are constants of each call below, so that acc lives in registers */
-static ALWAYS_INLINE void run_tile(const tile *t, const int mr, const int nv)
+/* acc[i][v] += a[i] b[v] for one k */
+static ALWAYS_INLINE void add_product(vf acc[MR][NV], const float *a, const float *b, const int mr, const int nv,
+                                      const int64_t a_row)
+{
+    vf right[NV];
+#pragma GCC unroll 16
+    for (int v = 0; v < nv; v++) {
+        right[v] = vf_load(b + v * VL);
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < mr; i++) {
+        const vf left = vf_set(a[i * a_row]);
+#pragma GCC unroll 16
+        for (int v = 0; v < nv; v++) {
+            acc[i][v] = vf_fma(left, right[v], acc[i][v]);
+        }
+    }
+}
+
+/* Fetches the next panel's part of C while this one is worked on. */
+static ALWAYS_INLINE void fetch_next(const tile *t, const int mr)
+{
+#pragma GCC unroll 16
+    for (int i = 0; i < mr; i++) {
+#pragma GCC unroll 16
+        for (int v = 0; v < NV; v++) {
+            __builtin_prefetch(t->c + i * t->c_row + NR + v * VL, 1);
+        }
+    }
+}
+
+/* mr, nv, unroll and (where the place of A and B allows) the strides are constants of each call below: acc lives in
+ * registers, and addresses are a pointer and a number. */
+static ALWAYS_INLINE void run_tile(const tile *t, const int mr, const int nv, const int64_t a_row, const int64_t a_k,
+                                   const int64_t b_k, const int unroll)
 {
     vf acc[MR][NV];
     const int64_t last = t->n - (nv - 1) * VL;
-#pragma GCC unroll 16
-    for (int v = 0; v < nv; v++) {
-        const int64_t k = v == nv - 1 ? last : VL;
-        const vf start = t->bias != NULL ? vf_get(t->bias + v * VL, k) : vf_set(0);
-#pragma GCC unroll 16
-        for (int i = 0; i < mr; i++) {
-            acc[i][v] = t->accum ? vf_get(t->c + i * t->c_row + v * VL, k) : start;
-        }
-    }
     const float *a = t->a, *b = t->b;
-    for (int64_t k = 0; k < t->K; k++) {
-        vf right[NV];
+    int64_t k = 0;
 #pragma GCC unroll 16
-        for (int v = 0; v < nv; v++) {
-            right[v] = vf_load(b + v * VL);
-        }
+    for (int v = 0; v < nv; v++) {
+        const int64_t n = v == nv - 1 ? last : VL;
+        const vf start = t->bias != NULL ? vf_get(t->bias + v * VL, n) : vf_set(0);
 #pragma GCC unroll 16
         for (int i = 0; i < mr; i++) {
-            const vf left = vf_set(a[i * t->a_row]);
-#pragma GCC unroll 16
-            for (int v = 0; v < nv; v++) {
-                acc[i][v] = vf_fma(left, right[v], acc[i][v]);
-            }
+            acc[i][v] = t->accum ? vf_get(t->c + i * t->c_row + v * VL, n) : start;
         }
-        a += t->a_k;
-        b += t->b_k;
+    }
+    if (t->accum) {
+        fetch_next(t, mr);
+    }
+    for (; k + unroll <= t->K; k += unroll) {
+#pragma GCC unroll 16
+        for (int u = 0; u < unroll; u++) {
+            add_product(acc, a + u * a_k, b + u * b_k, mr, nv, a_row);
+        }
+        a += unroll * a_k;
+        b += unroll * b_k;
+    }
+    for (; k < t->K; k++) {
+        add_product(acc, a, b, mr, nv, a_row);
+        a += a_k;
+        b += b_k;
     }
 #pragma GCC unroll 16
     for (int v = 0; v < nv; v++) {
-        const int64_t k = v == nv - 1 ? last : VL;
+        const int64_t n = v == nv - 1 ? last : VL;
 #pragma GCC unroll 16
         for (int i = 0; i < mr; i++) {
-            vf_put(t->c + i * t->c_row + v * VL, acc[i][v], k);
+            vf_put(t->c + i * t->c_row + v * VL, acc[i][v], n);
         }
+    }
+}
+
+/* Where a tile finds its operands: A copied or in rows, B in panels or in place. */
+enum { TILE_COPIED, TILE_ROWS, TILE_PLACE };
+
+static ALWAYS_INLINE void place_tile(const tile *t, const int mr, const int nv)
+{
+    if (t->place == TILE_COPIED) {
+        run_tile(t, mr, nv, 1, DT_GEMM_TILE, NR, 4);
+    } else if (t->place == TILE_ROWS) {
+        run_tile(t, mr, nv, t->a_row, 1, NR, 1);
+    } else {
+        run_tile(t, mr, nv, t->a_row, t->a_k, t->b_k, 1);
     }
 }
 
 #define TILE_CASE(mr, nv)                                                                                              \
     case (mr)*NV + (nv)-1:                                                                                             \
-        run_tile(t, mr, nv);                                                                                           \
+        place_tile(t, mr, nv);                                                                                         \
         break;
 #define TILE_CASES(mr) TILE_CASE(mr, 1) TILE_CASE(mr, 2)
 
@@ -264,6 +312,10 @@ static void run_block(const dt_gemm *g, const block *b, const float *panels, flo
                             .c = g->c + m * g->c_row + n0,
                             .c_row = g->c_row,
                             .K = b->K,
+                            .place = panels == NULL ? TILE_PLACE
+                                     : is_copied    ? TILE_COPIED
+                                     : g->a_k == 1  ? TILE_ROWS
+                                                    : TILE_PLACE,
                             .n = n,
                             .accum = g->accum || b->k0 > 0};
             dispatch_tile(&t, mr, (n + VL - 1) / VL);
@@ -338,7 +390,7 @@ static void thin(const dt_gemm *g)
     }
 }
 
-enum { THIN_COLUMNS = 4 };
+enum { THIN_COLUMNS = 4, PACK_ROWS = 7 };
 
 void CPU(gemm)(const dt_gemm *g, float *scratch)
 {
@@ -356,8 +408,8 @@ void CPU(gemm)(const dt_gemm *g, float *scratch)
     float *tile_copy = scratch, *panels = scratch + DT_GEMM_TILE * (g->K < DT_GEMM_BLOCK ? g->K : DT_GEMM_BLOCK);
     block b = {0};
     while (next_block(g, &b)) {
-        /* few rows do not pay for packing what can be read in place */
-        const bool is_packed = g->M > 2 * MR || g->b_col != 1 || b.N % NR != 0;
+        /* some rows do not pay for packing what can be read in place */
+        const bool is_packed = g->M > PACK_ROWS * MR || g->b_col != 1 || b.N % NR != 0;
         if (is_packed) {
             pack_block(g, &b, panels);
         }
