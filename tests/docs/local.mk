@@ -1,2 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
-# dt_tests += tests/docs/test_x
+dt_scripts += tests/docs/readme.sh
+tests/docs/readme.log: dtrain $(plugin_LTLIBRARIES) share/demo.store/store.json
