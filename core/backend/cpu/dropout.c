@@ -1,38 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Inverted dropout; 16 blocks of random bits are drawn side by side. Reference: backend/ref/dropout.c, base/rng.h.
+ * Inverted dropout; a vector of blocks of random bits is drawn side by side. Reference: backend/ref/dropout.c, base/rng.h.
  */
 #include "backend/cpu/cpu.h"
 #include "base/rng.h"
 
-enum { BLOCKS = 16, COLUMNS = 4 * BLOCKS };
+enum { COLUMNS = 4 * VL };
 
-/* blocks first .. first + BLOCKS - 1 of the stream for one row: dt_rng_stream_block, vectorised by the compiler */
-static void draw(const dt_rng_stream *s, uint64_t sample, uint64_t first, uint32_t bits[COLUMNS])
+/* blocks first .. first + VL - 1 of the stream for one row, as dt_rng_stream_block makes them; first + VL < 2^32 */
+static void draw(const dt_rng_stream *s, uint64_t sample, uint32_t first, uint32_t bits[COLUMNS])
 {
-    uint32_t c0[BLOCKS], c1[BLOCKS], c2[BLOCKS], c3[BLOCKS], k0 = s->k[0], k1 = s->k[1];
-    for (uint32_t i = 0; i < BLOCKS; i++) {
-        c0[i] = (uint32_t)(first + i);
-        c1[i] = (uint32_t)((first + i) >> 32);
-        c2[i] = s->k[2] ^ (uint32_t)sample;
-        c3[i] = s->k[3] ^ (uint32_t)(sample >> 32);
+    const vu zero = {0};
+    vu c0, c1 = zero, c2 = zero + (s->k[2] ^ (uint32_t)sample), c3 = zero + (s->k[3] ^ (uint32_t)(sample >> 32));
+    uint32_t k0 = s->k[0], k1 = s->k[1];
+    for (uint32_t i = 0; i < VL; i++) {
+        c0[i] = first + i;
     }
     for (int round = 0; round < 10; round++) {
-        for (int i = 0; i < BLOCKS; i++) {
-            const uint64_t p0 = (uint64_t)0xD2511F53u * c0[i], p1 = (uint64_t)0xCD9E8D57u * c2[i];
-            c0[i] = (uint32_t)(p1 >> 32) ^ c1[i] ^ k0;
-            c1[i] = (uint32_t)p1;
-            c2[i] = (uint32_t)(p0 >> 32) ^ c3[i] ^ k1;
-            c3[i] = (uint32_t)p0;
-        }
+        vu low0, low1;
+        const vu high0 = vu_product(c0, 0xD2511F53u, &low0), high1 = vu_product(c2, 0xCD9E8D57u, &low1);
+        c0 = high1 ^ c1 ^ k0;
+        c1 = low1;
+        c2 = high0 ^ c3 ^ k1;
+        c3 = low0;
         k0 += 0x9E3779B9u;
         k1 += 0xBB67AE85u;
     }
-    for (int i = 0; i < BLOCKS; i++) {
-        bits[4 * i] = c0[i];
-        bits[4 * i + 1] = c1[i];
-        bits[4 * i + 2] = c2[i];
-        bits[4 * i + 3] = c3[i];
+    uint32_t word[4][VL];
+    memcpy(word[0], &c0, sizeof(c0));
+    memcpy(word[1], &c1, sizeof(c1));
+    memcpy(word[2], &c2, sizeof(c2));
+    memcpy(word[3], &c3, sizeof(c3));
+    for (int i = 0; i < COLUMNS; i++) {
+        bits[i] = word[i % 4][i / 4];
     }
 }
 
@@ -56,7 +56,7 @@ void CPU(dropout)(const dt_kernel_args *a)
         for (int64_t d = 0; d < D; d += COLUMNS) {
             const int64_t n = D - d < COLUMNS ? D - d : COLUMNS;
             uint32_t bits[COLUMNS];
-            draw(&stream, (uint64_t)key[r], (uint64_t)d / 4, bits);
+            draw(&stream, (uint64_t)key[r], (uint32_t)(d / 4), bits);
             for (int64_t i = 0; i < n; i++) {
                 const float kept = x[r * D + d + i] * scale;
                 y[r * D + d + i] = bits[i] >= least ? kept : 0;

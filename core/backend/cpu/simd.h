@@ -19,6 +19,7 @@
 enum { VL = 16 };
 typedef __m512 vf;
 typedef int32_t vi __attribute__((vector_size(64)));
+typedef uint32_t vu __attribute__((vector_size(64)));
 
 static ALWAYS_INLINE vf vf_set(float x)
 {
@@ -89,6 +90,7 @@ static ALWAYS_INLINE vf vf_scale(vf a, vf n) /* a 2^n */
 enum { VL = 8 };
 typedef __m256 vf;
 typedef int32_t vi __attribute__((vector_size(32)));
+typedef uint32_t vu __attribute__((vector_size(32)));
 
 static ALWAYS_INLINE __m256i vm_first(int64_t n)
 {
@@ -167,6 +169,7 @@ static ALWAYS_INLINE vf vf_scale(vf a, vf n)
 enum { VL = 4 };
 typedef float vf __attribute__((vector_size(16)));
 typedef int32_t vi __attribute__((vector_size(16)));
+typedef uint32_t vu __attribute__((vector_size(16)));
 
 static ALWAYS_INLINE vf vf_set(float x)
 {
@@ -245,17 +248,46 @@ static ALWAYS_INLINE vf vf_scale(vf a, vf n)
 
 #endif
 
+/* a[i] b for VL unsigned numbers: the upper halves of the products; the lower ones go to *low_p */
+static ALWAYS_INLINE vu vu_product(vu a, uint32_t b, vu *low_p)
+{
+#if defined(DT_ISA_AVX512)
+    const __m512i m = _mm512_set1_epi32((int32_t)b), even = _mm512_mul_epu32((__m512i)a, m);
+    const __m512i odd = _mm512_mul_epu32(_mm512_srli_epi64((__m512i)a, 32), m);
+    *low_p = (vu)_mm512_mask_blend_epi32(0xaaaa, even, _mm512_slli_epi64(odd, 32));
+    return (vu)_mm512_mask_blend_epi32(0xaaaa, _mm512_srli_epi64(even, 32), odd);
+#elif defined(DT_ISA_AVX2)
+    const __m256i m = _mm256_set1_epi32((int32_t)b), even = _mm256_mul_epu32((__m256i)a, m);
+    const __m256i odd = _mm256_mul_epu32(_mm256_srli_epi64((__m256i)a, 32), m);
+    *low_p = (vu)_mm256_blend_epi32(even, _mm256_slli_epi64(odd, 32), 0xaa);
+    return (vu)_mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xaa);
+#else
+    vu high, low;
+    for (int i = 0; i < VL; i++) {
+        const uint64_t p = (uint64_t)a[i] * b;
+        high[i] = (uint32_t)(p >> 32);
+        low[i] = (uint32_t)p;
+    }
+    *low_p = low;
+    return high;
+#endif
+}
+
 /* Sum of the elements, always halved the same way. */
 static ALWAYS_INLINE float vf_sum(vf x)
 {
-    float part[VL];
-    vf_store(part, x);
-    for (int half = VL / 2; half > 0; half /= 2) {
-        for (int i = 0; i < half; i++) {
-            part[i] += part[i + half];
-        }
-    }
-    return part[0];
+#if defined(DT_ISA_AVX512) || defined(DT_ISA_AVX2)
+#    if defined(DT_ISA_AVX512)
+    const __m256 low = _mm512_castps512_ps256(x), high = _mm512_extractf32x8_ps(x, 1), half = _mm256_add_ps(low, high);
+#    else
+    const __m256 half = x;
+#    endif
+    __m128 part = _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
+    part = _mm_add_ps(part, _mm_movehl_ps(part, part));
+    return _mm_cvtss_f32(_mm_add_ss(part, _mm_movehdup_ps(part)));
+#else
+    return (x[0] + x[2]) + (x[1] + x[3]);
+#endif
 }
 
 static ALWAYS_INLINE float vf_top(vf x)
