@@ -4,6 +4,8 @@
  *
  * A kernel reads views, writes views, and touches nothing else: no allocation, no locks, no state. It runs on one
  * thread; workers run whole plans beside each other. Live sizes come in the views and change from call to call.
+ * Output 0 may lie on input 0 in UNARY, UNARY_BWD, AFFINE, CLAMP, CLAMP_BWD, DROPOUT, SOFTMAX, CUMSUM and BINARY (there
+ * on input 1 as well when it has the same shape); nowhere else may an output overlap an input.
  * Lanes: ref64 and ref32 (one plain source, compiled twice; ref64 stores every f32 tensor as double), cpu (one of
  * base, avx2, avx512, chosen once per process), cuda (later, same names). Threads: [worker].
  */
