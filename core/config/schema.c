@@ -135,7 +135,7 @@ static const dt_option env_table[] = {
 const dt_option dt_schema_phase[] = {
     ROW(dt_phase_opts, plugin, STR, DT_OPT_REQUIRED, NULL, NULL, 0, 0, NULL, "file or id of the phase"),
     ROW(dt_phase_opts, init, STR, 0, "", NULL, 0, 0, NULL,
-        "where weights come from: random, previous (the phase before), or a checkpoint; empty: previous, random in the first"),
+        "random, previous (the phase before) or a checkpoint; empty = previous, random in the first"),
     ROW(dt_phase_opts, freeze, WORDS, 0, "", NULL, 0, 0, NULL,
         "roles or patterns over <role>.<parameter> that are not trained"),
     DT_OPTION_END};

@@ -25,7 +25,7 @@ enum { N_DIMS = sizeof(dims) / sizeof(dims[0]) };
 static const char *const letters[] = {"B", "N", "E", "S"}; /* ragged, shapes.h */
 enum { N_LETTERS = sizeof(letters) / sizeof(letters[0]) };
 
-/* ---- host ------------------------------------------------------------------------------------------------------------ */
+/* ---- host ------------------------------------------------------------------------------------------------------ */
 
 static dt_status probe_fail(const dt_host *h, dt_status st, const char *where, const char *msg)
 {
@@ -69,7 +69,7 @@ void dt_probe_host_init(dt_probe_host *p)
                                   .service = no_service}};
 }
 
-/* ---- life ------------------------------------------------------------------------------------------------------------ */
+/* ---- life ------------------------------------------------------------------------------------------------------ */
 
 dt_status dt_probe_create(dt_probe *p, const dt_loaded *model, const void *config)
 {
@@ -104,7 +104,7 @@ void dt_probe_destroy(dt_probe *p)
     p->state = p->config = NULL;
 }
 
-/* ---- ports and parameters -------------------------------------------------------------------------------------------- */
+/* ---- ports and parameters -------------------------------------------------------------------------------------- */
 
 static dt_status check_ports(const dt_port *port, uint32_t n, const char *side)
 {
@@ -152,7 +152,7 @@ dt_status dt_probe_params(dt_probe *p)
     return st > 0 ? DT_OK : st;
 }
 
-/* ---- graph ----------------------------------------------------------------------------------------------------------- */
+/* ---- graph ----------------------------------------------------------------------------------------------------- */
 
 dt_status dt_probe_record(dt_probe *p)
 {
@@ -192,7 +192,7 @@ dt_status dt_probe_record(dt_probe *p)
     return api->status(p->graph);
 }
 
-/* ---- running --------------------------------------------------------------------------------------------------------- */
+/* ---- running --------------------------------------------------------------------------------------------------- */
 
 /* Zeros of a port's shape; row pointers count up by one, so that every row has one edge, to row 0. */
 static dt_status new_field(const dt_port *port, const int64_t *size, void **out_p)

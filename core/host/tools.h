@@ -28,7 +28,7 @@ typedef struct dt_check_desc {
 } dt_check_desc;
 dt_status dt_tools_check(const dt_check_desc *d, const char *file, dt_str *out) DT_NODISCARD;
 
-/* `dtrain new phase|model NAME DIR`: a project that builds with pkg-config dtrain alone. DT_ECONFIG: DIR exists, NAME is
+/* `dtrain new phase|model NAME DIR`: a project that builds with pkg-config alone. DT_ECONFIG: DIR exists, NAME is
  * no legal name, unknown kind. */
 dt_status dt_tools_new(const char *kind, const char *name, const char *dir, dt_str *out) DT_NODISCARD;
 

@@ -39,7 +39,7 @@ typedef struct filled {
     dt_config *tree;
 } filled;
 
-/* ---- lines ----------------------------------------------------------------------------------------------------------- */
+/* ---- lines ----------------------------------------------------------------------------------------------------- */
 
 static void line(checker *k, const char *verdict, const dt_component *c, const char *fmt, va_list ap)
 {
@@ -86,7 +86,7 @@ static bool fail_status(checker *k, const dt_component *c, const char *step, dt_
     return fail(k, c, "%s: %s", step, *dt_error_text() != '\0' ? dt_error_text() : dt_status_name(st));
 }
 
-/* ---- words and options ----------------------------------------------------------------------------------------------- */
+/* ---- words and options ----------------------------------------------------------------------------------------- */
 
 static bool has_text(const char *text)
 {
@@ -183,7 +183,7 @@ static bool check_default(checker *k, const dt_component *c, const filled *f)
     return st >= 0 || fail_status(k, c, "check refuses the defaults", st);
 }
 
-/* ---- models ---------------------------------------------------------------------------------------------------------- */
+/* ---- models ---------------------------------------------------------------------------------------------------- */
 
 static bool probe_model(checker *k, const dt_loaded *m, dt_probe *p)
 {
@@ -234,7 +234,7 @@ static void check_model(checker *k, const dt_loaded *m, const filled *f)
     }
 }
 
-/* ---- data ------------------------------------------------------------------------------------------------------------ */
+/* ---- data ------------------------------------------------------------------------------------------------------ */
 
 enum { MAX_SYMBOLS = 8, MAX_FIELDS = 64, N_SAMPLES = 3, GUARD_BYTES = 64, GUARD = 0xA5 };
 
@@ -386,7 +386,7 @@ static void check_data(checker *k, const dt_loaded *d, const filled *f)
     }
 }
 
-/* ---- phases ---------------------------------------------------------------------------------------------------------- */
+/* ---- phases ---------------------------------------------------------------------------------------------------- */
 
 static dt_status lookup(void *user, dt_config *c, const char *id, const char **role_p)
 {
@@ -445,7 +445,7 @@ static void check_phase(checker *k, const dt_loaded *p)
     dt_str_fini(&note);
 }
 
-/* ---- all of it ------------------------------------------------------------------------------------------------------- */
+/* ---- all of it ------------------------------------------------------------------------------------------------- */
 
 static void check_component(checker *k, const dt_loaded *comp)
 {
@@ -510,7 +510,7 @@ dt_status dt_tools_check(const dt_check_desc *d, const char *file, dt_str *out)
     return k.n_fail == 0 ? DT_OK : DT_FAIL(DT_EPLUGIN, "%s: %u of its promises are broken", p->path, k.n_fail);
 }
 
-/* ---- the verb -------------------------------------------------------------------------------------------------------- */
+/* ---- the verb -------------------------------------------------------------------------------------------------- */
 
 /* A phase as `dtrain run` would have it, on small batches, for two iterations. */
 static dt_status run_stage(const dt_session *s, dt_str *note_p)

@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- options of an import: the section "import" of a configuration ------------------------------------------------------- */
+/* ---- options of an import: the section "import" of a configuration --------------------------------------------- */
 
 typedef struct import_opts {
     const char *columns, *site;

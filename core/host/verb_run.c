@@ -59,7 +59,7 @@ static dt_status parse_time(const char *text, double *out)
     return DT_OK;
 }
 
-/* ---- dry run --------------------------------------------------------------------------------------------------------- */
+/* ---- dry run --------------------------------------------------------------------------------------------------- */
 
 static void plan_json(const dt_stage *s, const dt_trainer_memory *m, dt_json_out *o)
 {
@@ -171,7 +171,7 @@ static dt_status dry_run(dt_session *s, const dt_args *a)
     return st;
 }
 
-/* ---- run ------------------------------------------------------------------------------------------------------------- */
+/* ---- run ------------------------------------------------------------------------------------------------------- */
 
 /* The run directory of what --resume names: a run itself, its checkpoints folder, or one checkpoint. */
 static dt_status run_of(const char *resume, char **out)

@@ -22,7 +22,7 @@ static const char *or_empty(const char *text)
     return text != NULL ? text : "";
 }
 
-/* ---- options --------------------------------------------------------------------------------------------------------- */
+/* ---- options --------------------------------------------------------------------------------------------------- */
 
 static void option_text(const dt_option_view *v, dt_str *out)
 {
@@ -107,7 +107,7 @@ static void show_options(const dt_config *c, int64_t phase, const char *section,
     }
 }
 
-/* ---- ports ----------------------------------------------------------------------------------------------------------- */
+/* ---- ports ----------------------------------------------------------------------------------------------------- */
 
 static void show_port_list(const char *side, const dt_port *port, uint32_t n, dt_json_out *json, dt_str *out)
 {
@@ -147,7 +147,7 @@ static void show_ports(const dt_loaded *comp, const void *config, dt_json_out *j
     dt_probe_destroy(&probe);
 }
 
-/* ---- the verb -------------------------------------------------------------------------------------------------------- */
+/* ---- the verb -------------------------------------------------------------------------------------------------- */
 
 static void head_text(const dt_loaded *comp, dt_str *out)
 {

@@ -110,7 +110,7 @@ static const dt_data_ops data_ops = {
     .destroy = data_destroy,
 };
 
-/* ---- model: records how inputs become outputs ---------------------------------------------------------------------- */
+/* ---- model: records how inputs become outputs ------------------------------------------------------------------ */
 
 typedef struct model_config {
     int64_t hidden;
@@ -184,7 +184,7 @@ static const dt_model_ops model_ops = {
     .destroy = model_destroy,
 };
 
-/* ---- phase: what is optimised on which samples --------------------------------------------------------------------- */
+/* ---- phase: what is optimised on which samples ----------------------------------------------------------------- */
 
 typedef struct config {
     double huber_delta;
@@ -349,7 +349,7 @@ static const void *extension(const char *id)
     return strcmp(id, "dtrain.defaults/1") == 0 ? defaults : NULL;
 }
 
-/* ---- what this file holds ------------------------------------------------------------------------------------------ */
+/* ---- what this file holds -------------------------------------------------------------------------------------- */
 
 static const dt_component data = {
     .struct_size = sizeof(dt_component),
