@@ -105,7 +105,8 @@ static dt_status scan(dt_samples *s, int64_t slice_rows)
             s->sample_max[k] = size[k] > s->sample_max[k] ? size[k] : s->sample_max[k];
         }
     }
-    const double rows = s->n_symbols > 0 && total[0] > 0 ? total[0] : 1.0;
+    /* without ragged sizes a sample is a row */
+    const double rows = s->n_symbols > 0 && total[0] > 0 ? total[0] : (double)(s->count > 0 ? s->count : 1);
     for (uint32_t k = 0; k < s->n_symbols; k++) {
         const double share = k == 0 ? (double)slice_rows : 1.25 * (double)slice_rows * total[k] / rows;
         s->slice_cap[k] = (int64_t)share > s->sample_max[k] ? (int64_t)share : s->sample_max[k];
