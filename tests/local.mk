@@ -42,7 +42,7 @@ AM_TESTS_ENVIRONMENT = \
 	DT_SRCDIR='$(abs_top_srcdir)'; DT_BUILDDIR='$(abs_top_builddir)'; export DT_SRCDIR DT_BUILDDIR; \
 	DTRAIN_PLUGIN_PATH=; DTRAIN_CONFIG=; DTRAIN_FAULT=; unset DTRAIN_PLUGIN_PATH DTRAIN_CONFIG DTRAIN_FAULT; \
 	LC_ALL=C; NO_COLOR=1; export LC_ALL NO_COLOR; \
-	ASAN_OPTIONS=allow_user_segv_handler=0:detect_stack_use_after_return=1; \
+	ASAN_OPTIONS=allow_user_segv_handler=0; \
 	LSAN_OPTIONS=suppressions='$(abs_top_srcdir)/tests/lsan.supp':print_suppressions=0; \
 	UBSAN_OPTIONS=print_stacktrace=1; TSAN_OPTIONS=halt_on_error=1; \
 	export ASAN_OPTIONS LSAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS; \
