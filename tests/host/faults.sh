@@ -16,7 +16,7 @@ run="$dtrain --plugin phase1_world_model --set risk_gnn.hidden=8 --set risk_gnn.
 
 bad() {
     echo "FAIL: $*"
-    tail -n 4 "$work/err" | sed 's/^/    /'
+    tail -n 20 "$work/err" | sed 's/^/    /'
     failed=$((failed + 1))
 }
 
@@ -47,6 +47,7 @@ while [ $n -lt 4000 ]; do
     points=$((points + 1))
     (DTRAIN_FAULT="alloc:$n" $run --run-dir "$work/mem" --max-steps 2) >/dev/null 2>"$work/err"
     code=$?
+    ! grep -q Sanitizer "$work/err" || bad "alloc:$n: what the sanitizer says"
     [ $code -lt 128 ] || bad "alloc:$n ended with exit code $code"
     [ $code -eq 0 ] || [ -s "$work/err" ] || bad "alloc:$n: exit code $code without a word"
     n=$((n + 1 + n / 6))
