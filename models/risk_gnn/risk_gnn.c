@@ -9,6 +9,9 @@
  * e_ij = ELU(W_e0 edge_ij + b): which neighbour leads in the same lane is no linear function of gap and offset, so edges
  * pass a layer of their own before attention sees them. Their mean over a vehicle's edges joins its features, because
  * attention sums what neighbours are, not where they are: h_0 = ELU(W [node_i, mean_j e_ij] + b).
+ * Where a scene lies and how it is turned says nothing about driving, so position and heading of the nodes are left out
+ * unless pose is set: gap, offset and closing speed already come in each vehicle's own frame. In folds by scene the error
+ * is the same, and what was learned on one road holds on another that runs in another direction.
  * Attention weights sum to one, so the bias b of a gat layer passes through the sum unchanged: one product gives both.
  * Source: Velickovic et al. 2018 with edge features; Shi et al. 2021 (TransformerConv), pre-norm blocks as in Xiong et
  * al. 2020. risk = W2 ELU(W1 h + b1) + b2 with 128 units between.
@@ -24,6 +27,11 @@ enum { LAYER_PRESET, LAYER_GAT, LAYER_TRANSFORMER };
 enum { PRESET_GUIDE, PRESET_15M };
 enum { IN_NODES, IN_ROWPTR, IN_COL, IN_EDGES, N_IN };
 enum { OUT_EMBEDDING, OUT_RISK, N_OUT };
+enum {
+    SPEED = 2,
+    LENGTH = 6,
+    POSE_FEATURES = 4
+}; /* columns of nodes: x y speed accel sin cos length stop controlled */
 enum { FFN_FACTOR = 4, RISK_HIDDEN = 128, TEXT = 48 };
 #define LEAKY_SLOPE 0.2 /* Velickovic et al. 2018 */
 
@@ -31,11 +39,12 @@ typedef struct config {
     uint32_t preset, layer;
     int64_t hidden, heads, layers; /* 0: the preset's */
     int64_t edge_hidden;
+    uint8_t pose, reserved[7];
 } config;
 
 typedef struct sizes {
     int64_t hidden, heads, layers, edge_hidden;
-    uint32_t layer, reserved;
+    uint32_t layer, pose;
 } sizes;
 
 typedef struct state {
@@ -57,6 +66,7 @@ static sizes resolve(const config *c)
     z.heads = c->heads > 0 ? c->heads : z.heads;
     z.layers = c->layers > 0 ? c->layers : z.layers;
     z.edge_hidden = c->edge_hidden;
+    z.pose = c->pose;
     z.layer = c->layer != LAYER_PRESET ? c->layer : z.layer;
     return z;
 }
@@ -166,7 +176,7 @@ static dt_status params(void *self, dt_params *reg)
 {
     const sizes *z = &((const state *)self)->z;
     DT_TRY_H(add_linear(reg, "edge", z->edge_hidden, DT_EDGE_FEATURES));
-    DT_TRY_H(add_linear(reg, "in", z->hidden, DT_NODE_FEATURES + z->edge_hidden));
+    DT_TRY_H(add_linear(reg, "in", z->hidden, DT_NODE_FEATURES - (z->pose ? 0 : POSE_FEATURES) + z->edge_hidden));
     for (int64_t i = 0; i < z->layers; i++) {
         DT_TRY_H(z->layer == LAYER_GAT ? add_gat(z, reg, i) : add_transformer(z, reg, i));
     }
@@ -228,8 +238,10 @@ static dt_status forward(void *self, dt_graph *g, dt_tensor *const *in, dt_tenso
 {
     const sizes *z = &((const state *)self)->z;
     dt_tensor *e = dt_elu(g, linear(g, in[IN_EDGES], "edge"));
-    dt_tensor *part[2] = {in[IN_NODES], dt_segment_mean(g, e, in[IN_ROWPTR])};
-    dt_tensor *h = dt_elu(g, linear(g, dt_concat(g, part, 2), "in"));
+    dt_tensor *near = dt_segment_mean(g, e, in[IN_ROWPTR]);
+    dt_tensor *all[] = {in[IN_NODES], near};
+    dt_tensor *own[] = {dt_slice(g, in[IN_NODES], SPEED, 2), dt_slice(g, in[IN_NODES], LENGTH, 3), near};
+    dt_tensor *h = dt_elu(g, linear(g, z->pose ? dt_concat(g, all, 2) : dt_concat(g, own, 3), "in"));
     for (int64_t i = 0; i < z->layers; i++) {
         h = z->layer == LAYER_GAT ? gat_layer(z, g, h, e, in, i) : transformer_layer(z, g, h, e, in, i);
     }
@@ -261,6 +273,8 @@ static const dt_option options[] = {
     DT_OPTION(config, heads, DT_OPT_I64, "0", "1", 0, 64, NULL,
               "attention heads, a divisor of hidden; 0 takes the preset's"),
     DT_OPTION(config, layers, DT_OPT_I64, "0", "1", 0, 32, NULL, "attention layers; 0 takes the preset's"),
+    DT_OPTION(config, pose, DT_OPT_BOOL, "false", "1", 0, 1, NULL,
+              "also use position and heading of the vehicles in the scene's frame; without, a scene may lie anyhow"),
     DT_OPTION(config, edge_hidden, DT_OPT_I64, "16", "1", 1, 1024, NULL,
               "width that the 4 edge features are widened to before attention"),
     DT_OPTION_END};
