@@ -79,7 +79,7 @@ def perception(p, batch, dense):
     else:
         nodes, row = batch["nodes"], batch["row"]
         pooled = torch.zeros(nodes.shape[0], e.shape[1]).index_add(0, row, e) / batch["degree"]
-    h = fn.elu(linear(p, "perception.in", torch.cat([nodes[..., 2:4], nodes[..., 6:9], pooled], -1)))
+    h = fn.elu(linear(p, "perception.in", torch.cat([nodes, pooled], -1)))
     layer = 0
     while f"perception.layer.{layer}.w_e" in p:
         name = f"perception.layer.{layer}"

@@ -119,7 +119,7 @@ static void test_gnn_guide_is_graph_attention(void **test)
 
     bench_record(&b);
     assert_param(&b, "edge.w", 16, 4);
-    assert_param(&b, "in.w", 256, 5 + 16); /* without x, y, sin, cos */
+    assert_param(&b, "in.w", 256, 9 + 16);
     assert_param(&b, "layer.0.w", 256, 256);
     assert_param(&b, "layer.2.w_e", 8, 16);
     assert_param(&b, "layer.2.a_dst", 256, 0);
@@ -133,8 +133,8 @@ static void test_gnn_guide_is_graph_attention(void **test)
             assert_int_equal(b.graph.tensor[i].attr.i[0], 8);
         }
     }
-    /* edge 80, in 256*22, a layer 256*256 + 5*256 + 128, risk 128*256 + 128 + 129 */
-    assert_int_equal(mock_params_total(&b.params), 80 + 5632 + 3 * (65536 + 1280 + 128) + 32768 + 128 + 129);
+    /* edge 80, in 256*26, a layer 256*256 + 5*256 + 128, risk 128*256 + 128 + 129 */
+    assert_int_equal(mock_params_total(&b.params), 80 + 6656 + 3 * (65536 + 1280 + 128) + 32768 + 128 + 129);
     bench_close(&b);
 }
 
@@ -157,13 +157,13 @@ static void test_gnn_options_win_over_the_preset(void **test)
 {
     (void)test;
     bench b;
-    const char *const set[] = {"preset=15m", "layer=gat", "hidden=96", "heads=4", "layers=1", "pose=true", NULL};
+    const char *const set[] = {"preset=15m", "layer=gat", "hidden=96", "heads=4", "layers=1", "pose=false", NULL};
     assert_int_equal(bench_open(&b, "risk_gnn", set, NULL, 0), DT_OK);
     uint32_t n = 0;
     assert_port(b.ops->outputs(b.self, &n), 2, "embedding", "N 96", DT_F32);
     bench_record(&b);
     assert_int_equal(mock_graph_count(&b.graph, DT_OP_GAT), 1);
-    assert_param(&b, "in.w", 96, 9 + 16);
+    assert_param(&b, "in.w", 96, 5 + 16); /* without x, y, sin, cos */
     assert_param(&b, "layer.0.w", 96, 96);
     assert_param(&b, "layer.0.w_e", 4, 16);
     bench_close(&b);

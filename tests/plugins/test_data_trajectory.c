@@ -476,7 +476,7 @@ static void assert_same(const float *a, const float *b, size_t n, size_t width, 
 static void test_turning(void **state)
 {
     (void)state;
-    const char *const set[] = {WINDOW, "mirror=false", "shift_m=0", NULL};
+    const char *const set[] = {WINDOW, "rotate=true", "mirror=false", "shift_m=0", NULL};
     float *plain[N_AUGMENTED], *turned[N_AUGMENTED], *again[N_AUGMENTED], *other[N_AUGMENTED];
     size_t n[N_AUGMENTED];
     write_store("s", 10);
