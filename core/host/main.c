@@ -6,6 +6,7 @@
 
 #include "host/cli.h"
 
+#include "backend/kernel.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "host/exit.h"
@@ -72,6 +73,10 @@ int main(int argc, char **argv)
         return 0;
     }
     set_log_level(&a);
+    st = dt_cpu_check();
+    if (st < 0) {
+        return finish(st, 0);
+    }
     static const struct {
         const char *name;
         dt_status (*verb)(const dt_args *);
