@@ -66,7 +66,7 @@ typedef struct state {
     tally tally;
 } state;
 
-/* ---- binding ------------------------------------------------------------------------------------------------------- */
+/* ---- binding ----------------------------------------------------------------------------------------------------- */
 
 static int64_t steps_of(double seconds, double rate_hz)
 {
@@ -214,7 +214,7 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     return bind_world(s);
 }
 
-/* ---- the graph ------------------------------------------------------------------------------------------------------- */
+/* ---- the graph --------------------------------------------------------------------------------------------------- */
 
 static dt_status record(void *self, dt_graph *g)
 {
@@ -310,7 +310,7 @@ static dt_status iterate(void *self, dt_progress *out)
     return st;
 }
 
-/* ---- evaluation -------------------------------------------------------------------------------------------------------- */
+/* ---- evaluation -------------------------------------------------------------------------------------------------- */
 
 /* Buffers of a slice that evaluation reads. */
 typedef struct slice {
@@ -519,7 +519,7 @@ static void destroy(void *self)
     s->h->release(s->h, s->tally.risk);
 }
 
-/* ---- descriptor ---------------------------------------------------------------------------------------------------------- */
+/* ---- descriptor -------------------------------------------------------------------------------------------------- */
 
 static const dt_option options[] = {
     DT_OPTION(config, history_s, DT_OPT_F64, "3", "s", 0.05, 60, NULL, "history that a vehicle's future is told from"),

@@ -5,10 +5,10 @@
  *   bench_phase1_step FOLDER N OPTIONS...      OPTIONS as `dtrain run` takes them
  *
  * Writes the batches of the first N steps (FOLDER/000/<field>.npy ..., packed as one slice, augmented as training sees
- * them) and the initial weights (FOLDER/model.safetensors), then reads commands from standard input and answers with one
- * line each: "step K" does K steps and gives [seconds, loss, gradient norm] of every one, "rss" gives the largest
- * resident memory in bytes. N = 0 writes nothing. The bench imposes no work that a run does not do; a run's progress line,
- * metrics and checkpoints are left out, as they are on the other side.
+ * them) and the initial weights (FOLDER/model.safetensors), then reads commands from standard input and answers with
+ * one line each: "step K" does K steps and gives [seconds, loss, gradient norm] of every one, "rss" gives the largest
+ * resident memory in bytes. N = 0 writes nothing. The bench imposes no work that a run does not do; a run's progress
+ * line, metrics and checkpoints are left out, as they are on the other side.
  */
 #include <config.h>
 
@@ -26,7 +26,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* ---- what the other side reads -------------------------------------------------------------------------------------- */
+/* ---- what the other side reads ----------------------------------------------------------------------------------- */
 
 /* One array in numpy's format, version 1. */
 static dt_status write_npy(const char *path, uint32_t dtype, const int64_t *dim, uint32_t rank, const void *data,
@@ -116,7 +116,7 @@ static dt_status write_weights(dt_stage *s, const char *folder)
     return st;
 }
 
-/* ---- commands -------------------------------------------------------------------------------------------------------- */
+/* ---- commands ---------------------------------------------------------------------------------------------------- */
 
 static dt_status answer_steps(dt_stage *s, long n)
 {

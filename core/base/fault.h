@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-bool dt_fault(const char *point); /* true: the caller must fail now, as if the system had refused */
+bool dt_fault(const char *point);      /* true: the caller must fail now, as if the system had refused */
 void dt_fault_reset(const char *spec); /* tests: replace the specification (NULL clears) and the counters */
 uint64_t dt_fault_fired(void); /* faults given out since the last reset: a test that fails call 1, 2, 3... ends at 0 */
 

@@ -12,10 +12,10 @@
 #include "dtrain/status.h"
 #include "base/str.h"
 
-dt_status dt_fs_mkdirs(const char *path) DT_NODISCARD; /* like mkdir -p */
+dt_status dt_fs_mkdirs(const char *path) DT_NODISCARD;              /* like mkdir -p */
 dt_status dt_fs_create(const char *path, int *out_fd) DT_NODISCARD; /* new file, fails when it exists */
 dt_status dt_fs_write(int fd, const char *path, const void *p, size_t bytes) DT_NODISCARD; /* all of it */
-dt_status dt_fs_sync_close(int fd, const char *path) DT_NODISCARD;  /* fsync then close; closes in any case */
+dt_status dt_fs_sync_close(int fd, const char *path) DT_NODISCARD; /* fsync then close; closes in any case */
 dt_status dt_fs_sync_dir(const char *path) DT_NODISCARD;
 void dt_fs_flush_set(bool is_real); /* tests: false makes fsync a name only; calls still fail and kill on demand */
 dt_status dt_fs_rename(const char *from, const char *to) DT_NODISCARD;

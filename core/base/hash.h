@@ -21,7 +21,7 @@ void dt_sha256_add(dt_sha256 *s, const void *p, size_t bytes);
 void dt_sha256_end(dt_sha256 *s, uint8_t out[32]);
 void dt_hex(const uint8_t *p, size_t bytes, char *out); /* 2 * bytes + 1 characters */
 
-uint32_t dt_crc32c(uint32_t crc, const void *p, size_t bytes); /* start with 0 */
+uint32_t dt_crc32c(uint32_t crc, const void *p, size_t bytes);  /* start with 0 */
 uint64_t dt_hash64(const void *p, size_t bytes, uint64_t seed); /* of several pieces: the last hash is the next seed */
 
 /* Tests: true makes SHA-256 and CRC-32C use their plain code even where the processor has instructions for them. */

@@ -32,7 +32,7 @@ typedef struct dt_json_token {
     dt_json_kind kind;
     const char *text; /* key or string: unescaped UTF-8, NUL-terminated; number: its text; valid until the next call */
     size_t bytes;
-    double number;  /* for DT_JSON_NUMBER */
+    double number;   /* for DT_JSON_NUMBER */
     int64_t integer; /* for DT_JSON_NUMBER, when is_integer */
     bool is_integer; /* no fraction, no exponent, fits int64 */
     int64_t line, column;
@@ -49,7 +49,7 @@ void dt_json_close(dt_json *j);
 /* Next token. Errors: DT_EDATA with "name:line:column: what", DT_EIO. */
 dt_status dt_json_next(dt_json *j, dt_json_token *out_p) DT_NODISCARD;
 dt_status dt_json_skip(dt_json *j) DT_NODISCARD; /* skip the value that starts next, whole (after a key: its value) */
-int dt_json_depth(const dt_json *j); /* objects and arrays open after the last token */
+int dt_json_depth(const dt_json *j);             /* objects and arrays open after the last token */
 /* Record DT_EDATA with this reader's name, line and column in front. */
 dt_status dt_json_fail(dt_json *j, const char *fmt, ...) DT_PRINTF(2, 3);
 
@@ -59,9 +59,9 @@ typedef struct dt_json_out {
     int depth;
     bool need_comma;
 } dt_json_out;
-void dt_json_obj(dt_json_out *o, const char *key);  /* key NULL inside arrays and at the top */
+void dt_json_obj(dt_json_out *o, const char *key); /* key NULL inside arrays and at the top */
 void dt_json_arr(dt_json_out *o, const char *key);
-void dt_json_end(dt_json_out *o, char bracket);     /* '}' or ']' */
+void dt_json_end(dt_json_out *o, char bracket); /* '}' or ']' */
 void dt_json_str(dt_json_out *o, const char *key, const char *text);
 void dt_json_i64(dt_json_out *o, const char *key, int64_t v);
 /* Shortest text that reads back equal; what is not finite becomes null. */

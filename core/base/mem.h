@@ -12,13 +12,13 @@
 
 /* Zeroed, 64-byte aligned; NULL when out of memory; 0 bytes give 1. */
 void *dt_alloc(size_t bytes);
-void *dt_alloc_n(size_t n, size_t size);              /* overflow-checked n * size, zeroed */
-void *dt_realloc(void *p, size_t bytes);              /* grown part is NOT zeroed; NULL leaves p alive */
-void dt_free(void *p);                                /* NULL is fine */
-char *dt_strdup(const char *s);                       /* NULL in gives NULL out */
-bool dt_mul_size(size_t a, size_t b, size_t *out_p);  /* false on overflow */
-uint64_t dt_alloc_count(void);                        /* calls so far, all threads */
-uint64_t dt_alloc_live_bytes(void);                   /* bytes requested and not yet freed */
+void *dt_alloc_n(size_t n, size_t size);             /* overflow-checked n * size, zeroed */
+void *dt_realloc(void *p, size_t bytes);             /* grown part is NOT zeroed; NULL leaves p alive */
+void dt_free(void *p);                               /* NULL is fine */
+char *dt_strdup(const char *s);                      /* NULL in gives NULL out */
+bool dt_mul_size(size_t a, size_t b, size_t *out_p); /* false on overflow */
+uint64_t dt_alloc_count(void);                       /* calls so far, all threads */
+uint64_t dt_alloc_live_bytes(void);                  /* bytes requested and not yet freed */
 
 /* Large arenas: anonymous mmap, huge pages asked for, zeroed, touched lazily. bytes is rounded up to pages. */
 dt_status dt_arena_map(size_t bytes, void **out_p) DT_NODISCARD;

@@ -10,9 +10,9 @@
 #include <stdint.h>
 
 typedef struct dt_rng_key {
-    uint64_t seed;   /* the run's seed */
-    uint32_t phase;  /* index of the phase in the run */
-    uint32_t op;     /* stream: op id in a graph, or a stream number of the caller */
+    uint64_t seed;  /* the run's seed */
+    uint32_t phase; /* index of the phase in the run */
+    uint32_t op;    /* stream: op id in a graph, or a stream number of the caller */
     uint64_t step;
     uint64_t sample; /* global sample or environment number */
 } dt_rng_key;

@@ -18,9 +18,12 @@ enum { DT_ST_MAX_DIMS = 8 };
 
 /* name, bits of one element */
 #define DT_ST_DTYPES(X)                                                                                                \
-    X(BOOL, 8) X(F4, 4) X(F6_E2M3, 6) X(F6_E3M2, 6) X(U8, 8) X(I8, 8) X(F8_E5M2, 8) X(F8_E4M3, 8) X(F8_E8M0, 8)        \
-    X(F8_E4M3FNUZ, 8) X(F8_E5M2FNUZ, 8) X(I16, 16) X(U16, 16) X(F16, 16) X(BF16, 16) X(I32, 32) X(U32, 32) X(F32, 32)  \
-    X(C64, 64) X(F64, 64) X(I64, 64) X(U64, 64)
+    X(BOOL, 8)                                                                                                         \
+    X(F4, 4)                                                                                                           \
+    X(F6_E2M3, 6)                                                                                                      \
+    X(F6_E3M2, 6) X(U8, 8) X(I8, 8) X(F8_E5M2, 8) X(F8_E4M3, 8) X(F8_E8M0, 8) X(F8_E4M3FNUZ, 8) X(F8_E5M2FNUZ, 8)      \
+        X(I16, 16) X(U16, 16) X(F16, 16) X(BF16, 16) X(I32, 32) X(U32, 32) X(F32, 32) X(C64, 64) X(F64, 64) X(I64, 64) \
+            X(U64, 64)
 
 typedef enum dt_st_dtype {
 #define DT_ST_ENUM(name, bits) DT_ST_##name,
@@ -50,9 +53,9 @@ dt_status dt_safetensors_open_mem(const void *p, size_t bytes, const char *name,
 void dt_safetensors_close(dt_safetensors *s);
 
 uint32_t dt_safetensors_count(const dt_safetensors *s);
-const dt_st_tensor *dt_safetensors_at(const dt_safetensors *s, uint32_t i);             /* by name, ascending bytes */
-const dt_st_tensor *dt_safetensors_find(const dt_safetensors *s, const char *name);     /* NULL when there is none */
-const char *dt_safetensors_metadata(const dt_safetensors *s, const char *key);          /* NULL when there is none */
+const dt_st_tensor *dt_safetensors_at(const dt_safetensors *s, uint32_t i);         /* by name, ascending bytes */
+const dt_st_tensor *dt_safetensors_find(const dt_safetensors *s, const char *name); /* NULL when there is none */
+const char *dt_safetensors_metadata(const dt_safetensors *s, const char *key);      /* NULL when there is none */
 
 /* Tensors that the host wants, or wants written: float, named, shaped, in place. */
 typedef struct dt_ckpt_tensor {
@@ -63,9 +66,9 @@ typedef struct dt_ckpt_tensor {
 } dt_ckpt_tensor;
 
 enum {
-    DT_LOAD_EXACT = 0,       /* the names on both sides are the same */
-    DT_LOAD_EXTRA_OK = 1,    /* the file may hold more than is wanted */
-    DT_LOAD_MISSING_OK = 2   /* what the file lacks keeps its value */
+    DT_LOAD_EXACT = 0,     /* the names on both sides are the same */
+    DT_LOAD_EXTRA_OK = 1,  /* the file may hold more than is wanted */
+    DT_LOAD_MISSING_OK = 2 /* what the file lacks keeps its value */
 };
 /* Copy tensors by name into place. All or nothing: names, shapes and dtype F32 are checked before the first byte moves.
  * n_loaded_p (may be NULL): how many were there. Error: DT_ESHAPE listing what is missing, unexpected or of another

@@ -23,7 +23,7 @@ typedef struct dt_tree_node {
 } dt_tree_node;
 
 typedef struct dt_tree_merge {
-    void *left, *right; /* left += right, then right is free */
+    void *left, *right;  /* left += right, then right is free */
     dt_tree_node parent; /* offer this next: value is left */
 } dt_tree_merge;
 

@@ -46,7 +46,7 @@ static dt_tensor *fail_tensor(dt_recorder *r, dt_status st)
     return NULL;
 }
 
-/* ---- handles --------------------------------------------------------------------------------------------------------- */
+/* ---- handles ----------------------------------------------------------------------------------------------------- */
 
 static dt_tensor *tensor_of(dt_recorder *r, int32_t value)
 {
@@ -96,7 +96,7 @@ static dt_tensor *add_external(dt_recorder *r, dt_value v, const char *name)
     return tensor_of(r, dt_ir_value(&r->ir, &v));
 }
 
-/* ---- what a model calls ---------------------------------------------------------------------------------------------- */
+/* ---- what a model calls ------------------------------------------------------------------------------------------ */
 
 static dt_tensor *graph_op(dt_graph *g, uint32_t op, dt_tensor *const *in, uint32_t n_in, const dt_attr *attr)
 {
@@ -379,7 +379,7 @@ const dt_graph_api *dt_graph_api_table(void)
     return &api;
 }
 
-/* ---- what the host calls ----------------------------------------------------------------------------------------------- */
+/* ---- what the host calls ----------------------------------------------------------------------------------------- */
 
 dt_status dt_graph_create(const dt_graph_desc *d, dt_graph **out_p)
 {

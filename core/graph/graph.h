@@ -18,7 +18,8 @@ typedef struct dt_graph_desc {
     uint32_t n_symbols, n_fields;
     const dt_port *field; /* what input() can name; dims tokens: numbers, symbols, symbol+1 */
     const dt_param_table *params;
-    /* How model() reaches a bound model: calls its forward between dt_graph_scope(g, role) and dt_graph_scope(g, ""). */
+    /* How model() reaches a bound model: calls its forward between dt_graph_scope(g, role) and dt_graph_scope(g, "").
+     *  */
     dt_status (*model)(void *user, dt_graph *g, dt_model *m, const dt_named *in, uint32_t n_in, dt_named *out,
                        uint32_t n_out);
     void *user;

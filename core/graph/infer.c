@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the language --------------------------------------------------------------------------------------------------- */
+/* ---- the language ------------------------------------------------------------------------------------------------ */
 
 typedef enum token_kind { TOKEN_LEAD, TOKEN_NUMBER, TOKEN_VAR, TOKEN_ATTR } token_kind;
 
@@ -106,7 +106,7 @@ static const char *outputs_of(const char *rule)
     return strstr(rule, "->") + 2;
 }
 
-/* ---- bound letters --------------------------------------------------------------------------------------------------- */
+/* ---- bound letters ----------------------------------------------------------------------------------------------- */
 
 static int find_var(const dt_infer *q, const char *name)
 {
@@ -144,7 +144,7 @@ bool dt_infer_number(const dt_infer *q, const char *var, int64_t *out_p)
     return true;
 }
 
-/* ---- messages -------------------------------------------------------------------------------------------------------- */
+/* ---- messages ---------------------------------------------------------------------------------------------------- */
 
 dt_status dt_infer_fail(const dt_infer *q, dt_status st, const char *fmt, ...)
 {
@@ -193,7 +193,7 @@ static dt_status mismatch(const dt_infer *q, uint32_t k, const arg *a)
     return st;
 }
 
-/* ---- matching -------------------------------------------------------------------------------------------------------- */
+/* ---- matching ---------------------------------------------------------------------------------------------------- */
 
 static bool match_extent(dt_infer *q, const token *t, dt_extent e)
 {
@@ -286,7 +286,7 @@ static dt_status match_inputs(dt_infer *q, const char *rule)
     return DT_OK;
 }
 
-/* ---- outputs --------------------------------------------------------------------------------------------------------- */
+/* ---- outputs ----------------------------------------------------------------------------------------------------- */
 
 static dt_extent extent_of(const dt_infer *q, const token *t)
 {

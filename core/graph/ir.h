@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The graph as passes see it: values and nodes in two flat arrays. Nodes stand in execution order; an op reads and writes
- * values by index. The recorder appends, the passes append, rewrite and drop, the plan reads. Errors are sticky: after
- * the first one, dt_ir_emit returns -1 and status tells it, so passes may build straight through.
+ * The graph as passes see it: values and nodes in two flat arrays. Nodes stand in execution order; an op reads and
+ * writes values by index. The recorder appends, the passes append, rewrite and drop, the plan reads. Errors are sticky:
+ * after the first one, dt_ir_emit returns -1 and status tells it, so passes may build straight through.
  * Threads: one owner.
  */
 #ifndef DTRAIN_CORE_GRAPH_IR_H
@@ -80,7 +80,8 @@ dt_status dt_ir_copy(const dt_ir *src, dt_ir *dst) DT_NODISCARD;
 const char *dt_ir_string(dt_ir *ir, const char *text); /* owned copy; "" after an error */
 
 int32_t dt_ir_value(dt_ir *ir, const dt_value *v); /* -1 after an error */
-/* Append a node; shapes of its outputs are inferred and checked. Returns the node, -1 after an error. attr may be NULL. */
+/* Append a node; shapes of its outputs are inferred and checked. Returns the node, -1 after an error.
+ * attr may be NULL. */
 int32_t dt_ir_emit(dt_ir *ir, uint32_t op, const int32_t *in, uint32_t n_in, const dt_attr *attr);
 int32_t dt_ir_out(const dt_ir *ir, int32_t node, uint32_t k); /* value of output k, -1 for node -1 */
 dt_status dt_ir_output_add(dt_ir *ir, const char *name, int32_t value);

@@ -2,10 +2,10 @@
  *
  * Memory plan: where each value of a finished graph lies in the activation arena, at capacity.
  *
- * Time is the index of a node. A block lives from its producer to its last reader; greedy by size (Pisarchyk & Lee 2020,
- * "Efficient memory management for deep neural net inference", algorithm 3): largest block first, into the smallest gap
- * that is free over its whole life. A view shares the block of what it views; an op that may overwrite an input (op
- * table) takes over that input's block when this is its last use. Offsets are multiples of 256 bytes.
+ * Time is the index of a node. A block lives from its producer to its last reader; greedy by size (Pisarchyk & Lee
+ * 2020, "Efficient memory management for deep neural net inference", algorithm 3): largest block first, into the
+ * smallest gap that is free over its whole life. A view shares the block of what it views; an op that may overwrite an
+ * input (op table) takes over that input's block when this is its last use. Offsets are multiples of 256 bytes.
  */
 #ifndef DTRAIN_CORE_GRAPH_MEMORY_H
 #define DTRAIN_CORE_GRAPH_MEMORY_H

@@ -40,7 +40,7 @@ static dt_status check_per_head(dt_infer *q, uint32_t k, dt_extent e)
     return st;
 }
 
-/* ---- GAT -------------------------------------------------------------------------------------------------------------- */
+/* ---- GAT --------------------------------------------------------------------------------------------------------- */
 
 /* per edge: logit and softmax of H heads, the weighted sum of H C */
 static double flops_gat(const dt_view *in, const dt_view *out, const dt_attr *attr)
@@ -96,7 +96,7 @@ const dt_op_info dt_op_gat_bwd = {
     .accum = DT_BIT(1) | DT_BIT(2) | DT_BIT(4),
 };
 
-/* ---- GRAPH_QK --------------------------------------------------------------------------------------------------------- */
+/* ---- GRAPH_QK ---------------------------------------------------------------------------------------------------- */
 
 static double flops_graph_qk(const dt_view *in, const dt_view *out, const dt_attr *attr)
 {

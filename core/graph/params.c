@@ -164,7 +164,7 @@ dt_status dt_param_table_freeze(dt_param_table *t, const char *pattern, uint32_t
     return DT_OK;
 }
 
-/* ---- initial values ------------------------------------------------------------------------------------------------ */
+/* ---- initial values ---------------------------------------------------------------------------------------------- */
 
 /* Element i of the stream: half of block i / 2, as a number in [0,1) with 53 bits. */
 static double uniform(const dt_rng_stream *s, int64_t i)

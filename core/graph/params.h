@@ -2,9 +2,9 @@
  *
  * The parameter table: every trainable tensor of a phase's models, its place in the flat arenas, and its initial value.
  *
- * Parameters, gradients and moments are each one flat fp32 arena with the same offsets; each tensor starts at a multiple
- * of 64 elements, gaps are zero, so that norms, updates, hashes and reductions are single passes. Order: order of
- * registration (models as bound, perception first). Frozen tensors keep their place and have no gradient.
+ * Parameters, gradients and moments are each one flat fp32 arena with the same offsets; each tensor starts at a
+ * multiple of 64 elements, gaps are zero, so that norms, updates, hashes and reductions are single passes. Order: order
+ * of registration (models as bound, perception first). Frozen tensors keep their place and have no gradient.
  * Threads: [main] while building, [any] read-only afterwards.
  */
 #ifndef DTRAIN_CORE_GRAPH_PARAMS_H

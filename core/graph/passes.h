@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The passes that rewrite a graph between derivative (derive.h) and memory plan (memory.h). Each keeps the meaning; each
- * wants and leaves a graph on which dt_ir_index was run.
+ * The passes that rewrite a graph between derivative (derive.h) and memory plan (memory.h). Each keeps the meaning;
+ * each wants and leaves a graph on which dt_ir_index was run.
  */
 #ifndef DTRAIN_CORE_GRAPH_PASSES_H
 #define DTRAIN_CORE_GRAPH_PASSES_H

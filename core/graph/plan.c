@@ -25,7 +25,7 @@ size_t dt_plan_element_bytes(const dt_plan *p, uint32_t dtype)
     return dtype == DT_F32 && p->lane == DT_LANE_REF64 ? sizeof(double) : dt_dtype_bytes(dtype);
 }
 
-/* ---- passes ------------------------------------------------------------------------------------------------------------ */
+/* ---- passes ------------------------------------------------------------------------------------------------------ */
 
 static dt_status run_passes(dt_plan *p, const dt_plan_desc *d)
 {
@@ -46,7 +46,7 @@ static dt_status run_passes(dt_plan *p, const dt_plan_desc *d)
     return DT_OK;
 }
 
-/* ---- views ------------------------------------------------------------------------------------------------------------- */
+/* ---- views ------------------------------------------------------------------------------------------------------- */
 
 static bool is_external(const dt_value *v)
 {
@@ -133,7 +133,7 @@ static void size_scratch(dt_plan *p, const dt_plan_call *c)
     p->scratch_bytes = bytes > p->scratch_bytes ? bytes : p->scratch_bytes;
 }
 
-/* ---- lowering ---------------------------------------------------------------------------------------------------------- */
+/* ---- lowering ---------------------------------------------------------------------------------------------------- */
 
 static dt_status allocate(dt_plan *p)
 {
@@ -284,7 +284,7 @@ void dt_plan_destroy(dt_plan *p)
     dt_free(p);
 }
 
-/* ---- questions --------------------------------------------------------------------------------------------------------- */
+/* ---- questions --------------------------------------------------------------------------------------------------- */
 
 const dt_plan_info *dt_plan_info_get(const dt_plan *p)
 {

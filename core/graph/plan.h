@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Plan: a compiled graph. Passes run at compile time (derivative, dead code, fusion, recompute mark, memory plan); the
- * result is a flat, immutable array of kernel calls over one planned activation arena. dt_exec is one worker's instance:
- * its arena and its views. Many execs of one plan run at once on different slices. No allocation after create.
+ * result is a flat, immutable array of kernel calls over one planned activation arena. dt_exec is one worker's
+ * instance: its arena and its views. Many execs of one plan run at once on different slices. No allocation after
+ * create.
  *
  * Memory plan: greedy by size over lifetime intervals of the joint forward-backward schedule (Pisarchyk & Lee 2020),
  * 256-byte alignment, in-place and views only where the op table allows. reuse = false gives every value its own place

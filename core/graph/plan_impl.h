@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a plan is made of, for plan.c and exec.c only. Views of all calls stand in one array: the inputs, then the outputs
- * of call 0, of call 1, ...; after them one per named output and one per loss. The plan holds a template of each view;
- * patches say what a run fills in: live sizes, and addresses that the caller supplies.
+ * What a plan is made of, for plan.c and exec.c only. Views of all calls stand in one array: the inputs, then the
+ * outputs of call 0, of call 1, ...; after them one per named output and one per loss. The plan holds a template of
+ * each view; patches say what a run fills in: live sizes, and addresses that the caller supplies.
  */
 #ifndef DTRAIN_CORE_GRAPH_PLAN_IMPL_H
 #define DTRAIN_CORE_GRAPH_PLAN_IMPL_H

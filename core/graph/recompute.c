@@ -3,8 +3,9 @@
  * Recomputing instead of keeping (activation checkpointing; Chen et al. 2016, "Training deep nets with sublinear memory
  * cost"). See passes.h.
  *
- * For one region: values that leave it in the forward pass are kept; of the others, those that a backward node reads are
- * cloned together with what they need inside the region, in front of the first backward node that reads one of them.
+ * For one region: values that leave it in the forward pass are kept; of the others, those that a backward node reads
+ * are cloned together with what they need inside the region, in front of the first backward node that reads one of
+ * them.
  */
 #ifdef HAVE_CONFIG_H
 #    include "config.h"

@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-/* ---- ports ----------------------------------------------------------------------------------------------------------- */
+/* ---- ports ------------------------------------------------------------------------------------------------------- */
 
 static const dt_port *find_port(const dt_port *p, uint32_t n, const char *name)
 {
@@ -79,7 +79,7 @@ static int64_t bind_port_dim(const dt_port *p, uint32_t i)
     return dt_parse_i64(number, &v) ? v : -1;
 }
 
-/* ---- models ---------------------------------------------------------------------------------------------------------- */
+/* ---- models ------------------------------------------------------------------------------------------------------ */
 
 static dt_status check_ports(const dt_stage *s, const dt_model *m, const dt_model_want *want)
 {
@@ -225,7 +225,7 @@ dt_status dt_bind_forward(void *user, dt_graph *g, dt_model *m, const dt_named *
     return DT_OK;
 }
 
-/* ---- data ------------------------------------------------------------------------------------------------------------ */
+/* ---- data -------------------------------------------------------------------------------------------------------- */
 
 static dt_status bind_data(const dt_host *h, const dt_setting *overrides, uint32_t n, dt_data **out)
 {

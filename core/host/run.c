@@ -48,7 +48,7 @@ typedef struct rank {
 
 enum { WANT_STOP = 1u, WANT_SAVE = 2u, WANT_END = 4u };
 
-/* ---- what happens between two iterations ------------------------------------------------------------------------------- */
+/* ---- what happens between two iterations ------------------------------------------------------------------------- */
 
 static bool is_first(const rank *k)
 {
@@ -184,7 +184,7 @@ static bool stop_rule_met(rank *k, const dt_progress *p)
            (k->stop.iterations > 0 && k->iterations >= (uint64_t)k->stop.iterations);
 }
 
-/* ---- the loop ------------------------------------------------------------------------------------------------------------ */
+/* ---- the loop ---------------------------------------------------------------------------------------------------- */
 
 static dt_status rank_loop(rank *k, uint64_t stop_step)
 {
@@ -220,7 +220,7 @@ static dt_status rank_loop(rank *k, uint64_t stop_step)
     }
 }
 
-/* ---- one phase on one rank ------------------------------------------------------------------------------------------------ */
+/* ---- one phase on one rank --------------------------------------------------------------------------------------- */
 
 static dt_status create_stage(rank *k, int64_t index)
 {
@@ -372,7 +372,7 @@ static void *rank_main(void *arg)
     return NULL;
 }
 
-/* ---- all ranks --------------------------------------------------------------------------------------------------------- */
+/* ---- all ranks --------------------------------------------------------------------------------------------------- */
 
 static dt_status make_comms(uint32_t ranks, dt_comm **comm)
 {

@@ -26,7 +26,7 @@ dt_stage *dt_stage_of(const dt_host *h)
     return h->priv;
 }
 
-/* ---- the five functions ---------------------------------------------------------------------------------------------- */
+/* ---- the five functions ------------------------------------------------------------------------------------------ */
 
 static dt_status host_fail(const dt_host *h, dt_status st, const char *where, const char *msg)
 {
@@ -64,7 +64,7 @@ static void host_release(const dt_host *h, void *p)
     dt_free(p);
 }
 
-/* ---- metrics --------------------------------------------------------------------------------------------------------- */
+/* ---- metrics ----------------------------------------------------------------------------------------------------- */
 
 static void metrics_scalar(const dt_host *h, const char *name, double value)
 {
@@ -97,7 +97,7 @@ static void metrics_report(const dt_host *h, const char *key, const double *valu
 static const dt_metrics_api metrics_service = {
     .struct_size = sizeof(dt_metrics_api), .scalar = metrics_scalar, .report = metrics_report};
 
-/* ---- comm ------------------------------------------------------------------------------------------------------------ */
+/* ---- comm -------------------------------------------------------------------------------------------------------- */
 
 static uint32_t comm_rank(const dt_host *h)
 {
@@ -131,7 +131,7 @@ static const dt_comm_api comm_service = {.struct_size = sizeof(dt_comm_api),
                                          .barrier = comm_barrier,
                                          .agree = comm_agree};
 
-/* ---- rng ------------------------------------------------------------------------------------------------------------- */
+/* ---- rng --------------------------------------------------------------------------------------------------------- */
 
 static dt_rng_key rng_key(const dt_host *h, uint32_t stream, uint64_t key)
 {
@@ -157,7 +157,7 @@ static void rng_normal(const dt_host *h, uint32_t stream, uint64_t key, uint64_t
 
 static const dt_rng_api rng_service = {.struct_size = sizeof(dt_rng_api), .uniform = rng_uniform, .normal = rng_normal};
 
-/* ---- stores and features ----------------------------------------------------------------------------------------------- */
+/* ---- stores and features ----------------------------------------------------------------------------------------- */
 
 static dt_status store_open(const dt_host *h, const char *path, const dt_store_view **out)
 {
@@ -196,7 +196,7 @@ static dt_status features_frame(const dt_host *h, const dt_vehicle *v, uint32_t 
 
 static const dt_features_api features_service = {.struct_size = sizeof(dt_features_api), .frame = features_frame};
 
-/* ---- table ----------------------------------------------------------------------------------------------------------- */
+/* ---- table ------------------------------------------------------------------------------------------------------- */
 
 static const void *host_service(const dt_host *h, const char *id)
 {

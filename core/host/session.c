@@ -19,7 +19,7 @@
 
 extern char **environ;
 
-/* ---- where things are ------------------------------------------------------------------------------------------------ */
+/* ---- where things are -------------------------------------------------------------------------------------------- */
 
 /* Folder of the running program. */
 static void program_dir(char *out, size_t bytes)
@@ -80,7 +80,7 @@ static uint32_t cpus(void)
     return 1;
 }
 
-/* ---- command line into configuration ----------------------------------------------------------------------------------- */
+/* ---- command line into configuration ----------------------------------------------------------------------------- */
 
 static dt_status refuse_later(const dt_args *a)
 {

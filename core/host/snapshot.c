@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- tensors of a stage ------------------------------------------------------------------------------------------------ */
+/* ---- tensors of a stage ------------------------------------------------------------------------------------------ */
 
 typedef struct tensor_list {
     dt_ckpt_tensor *t;
@@ -67,7 +67,7 @@ static dt_status list_optim(dt_stage *s, tensor_list *l)
     return add_arena(l, &s->params, "v.", dt_trainer_moment(s->trainer, 1));
 }
 
-/* ---- saving ------------------------------------------------------------------------------------------------------------ */
+/* ---- saving ------------------------------------------------------------------------------------------------------ */
 
 typedef struct memory_writer {
     dt_writer face;
@@ -201,7 +201,7 @@ dt_status dt_snapshot_prune(dt_stage *s, const char *run_dir)
     return dt_ckpt_prune(run_dir, &keep);
 }
 
-/* ---- loading ----------------------------------------------------------------------------------------------------------- */
+/* ---- loading ----------------------------------------------------------------------------------------------------- */
 
 typedef struct memory_reader {
     dt_reader face;

@@ -20,7 +20,7 @@ static dt_stage *stage_of(const dt_train *t)
     return (dt_stage *)(uintptr_t)t;
 }
 
-/* ---- parameters -------------------------------------------------------------------------------------------------------- */
+/* ---- parameters -------------------------------------------------------------------------------------------------- */
 
 typedef struct registration {
     dt_params face;

@@ -57,7 +57,8 @@ static dt_status evaluate(const dt_args *a, dt_session *s)
     return st;
 }
 
-/* The configuration of the run that a checkpoint belongs to, so that its models are found again; "" when there is none. */
+/* The configuration of the run that a checkpoint belongs to, so that its models are found again; ""
+ * when there is none. */
 static void config_beside(const char *checkpoint, dt_str *out)
 {
     static const char *const places[] = {"config.cfg", "../../config.cfg", "../config.cfg"};

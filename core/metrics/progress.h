@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What a person sees while training: one live line on a terminal, redrawn at most ten times a second; plain lines every
- * few seconds otherwise. NO_COLOR turns colour off. Goes to standard error, results never do. Threads: [main] of rank 0.
+ * few seconds otherwise. NO_COLOR turns colour off. Goes to standard error, results never do. Threads: [main] of rank
+ * 0.
  */
 #ifndef DTRAIN_CORE_METRICS_PROGRESS_H
 #define DTRAIN_CORE_METRICS_PROGRESS_H

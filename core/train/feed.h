@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Feed: one thread that reads leaves ahead of the workers, in the order in which they will be wanted, into a ring of
- * slots. Memory is bounded by the ring (mapped once, touched as used); a worker that has to wait for a leaf says how long.
- * The order of leaves and their content follow from the step number alone, so a resumed run reads the same.
+ * slots. Memory is bounded by the ring (mapped once, touched as used); a worker that has to wait for a leaf says how
+ * long. The order of leaves and their content follow from the step number alone, so a resumed run reads the same.
  * Threads: start, stop [main]; wait and release [worker].
  */
 #ifndef DTRAIN_CORE_TRAIN_FEED_H
@@ -35,7 +35,8 @@ typedef struct dt_feed_desc {
 
 dt_status dt_feed_start(const dt_feed_desc *d, dt_feed **out_p) DT_NODISCARD;
 void dt_feed_stop(dt_feed *f);
-/* Waits until leaf number n (counted from the feed's start) has been read. waited_s is added to. Errors: the reader's. */
+/* Waits until leaf number n (counted from the feed's start) has been read. waited_s is added to.
+ * Errors: the reader's. */
 dt_status dt_feed_wait(dt_feed *f, uint64_t n, const dt_feed_leaf **out_p, double *waited_s);
 void dt_feed_release(dt_feed *f, uint64_t n);
 

@@ -33,8 +33,8 @@ typedef struct dt_samples {
     dt_field_shape shape[DT_SAMPLES_MAX_FIELDS];
 } dt_samples;
 
-/* Reads the component's faces, scans all samples' sizes, and sets capacities for slices of about slice_rows of the first
- * symbol. Errors: DT_EPLUGIN (a port that cannot be understood), DT_EDATA. */
+/* Reads the component's faces, scans all samples' sizes, and sets capacities for slices of about slice_rows of the
+ * first symbol. Errors: DT_EPLUGIN (a port that cannot be understood), DT_EDATA. */
 dt_status dt_samples_open(dt_samples *s, const dt_data_ops *ops, void *self, int64_t slice_rows) DT_NODISCARD;
 
 /* Live dims of field f. */

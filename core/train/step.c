@@ -12,7 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- gradient buffers ------------------------------------------------------------------------------------------------ */
+/* ---- gradient buffers -------------------------------------------------------------------------------------------- */
 
 static float *take_grad(dt_trainer *t)
 {
@@ -29,7 +29,7 @@ static void give_grad(dt_trainer *t, float *g)
     pthread_mutex_unlock(&t->lock);
 }
 
-/* ---- leaves ---------------------------------------------------------------------------------------------------------- */
+/* ---- leaves ------------------------------------------------------------------------------------------------------ */
 
 static dt_status run_leaf(dt_trainer *t, uint32_t worker, uint32_t leaf, const dt_feed_leaf *in, float *grad)
 {
@@ -137,7 +137,7 @@ static dt_status set_normalisers(dt_trainer *t, double *norm)
     return DT_OK;
 }
 
-/* ---- norm and update --------------------------------------------------------------------------------------------------- */
+/* ---- norm and update --------------------------------------------------------------------------------------------- */
 
 static int64_t block_end(const dt_trainer *t, int64_t block)
 {
@@ -213,7 +213,7 @@ static dt_status diverged(const dt_trainer *t, const dt_step_report *r)
                    (unsigned long long)(t->step + 1));
 }
 
-/* ---- the step ---------------------------------------------------------------------------------------------------------- */
+/* ---- the step ---------------------------------------------------------------------------------------------------- */
 
 static dt_status run_leaves(dt_trainer *t)
 {

@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-/* ---- recording and compiling --------------------------------------------------------------------------------------- */
+/* ---- recording and compiling ------------------------------------------------------------------------------------- */
 
 dt_status dt_compile(dt_trainer *t, const dt_samples *source, bool training, dt_compiled *out)
 {
@@ -121,7 +121,7 @@ dt_status dt_trainer_set(dt_trainer *t, const char *name, const float *value, ui
     return DT_OK;
 }
 
-/* ---- life ---------------------------------------------------------------------------------------------------------- */
+/* ---- life -------------------------------------------------------------------------------------------------------- */
 
 static dt_status map_arena(const dt_trainer *t, float **out)
 {
@@ -247,7 +247,7 @@ void dt_trainer_destroy(dt_trainer *t)
     dt_free(t);
 }
 
-/* ---- state --------------------------------------------------------------------------------------------------------- */
+/* ---- state ------------------------------------------------------------------------------------------------------- */
 
 float *dt_trainer_params(dt_trainer *t)
 {

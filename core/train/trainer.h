@@ -5,8 +5,8 @@
  *
  * A step: leaves of this rank are dealt to workers from a counter; a worker runs the whole plan, forward and backward,
  * slice by slice, into a leaf's own gradient buffer; finished leaves are summed in the fixed tree (collective/tree.h),
- * first here, then across ranks; then norm, clip and update are single passes over the arenas. Slices, leaves and the tree
- * depend on data and configuration alone: threads and ranks change no bit.
+ * first here, then across ranks; then norm, clip and update are single passes over the arenas. Slices, leaves and the
+ * tree depend on data and configuration alone: threads and ranks change no bit.
  * Threads: [main][collective], except what pool.h runs.
  */
 #ifndef DTRAIN_CORE_TRAIN_TRAINER_H

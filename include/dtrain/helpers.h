@@ -15,7 +15,7 @@ extern "C" {
 #endif
 
 #define DT_STR_(x) #x
-#define DT_STR(x) DT_STR_(x)
+#define DT_STR(x)  DT_STR_(x)
 
 static inline void dt_logf(const dt_host *h, int32_t level, const char *fmt, ...) DT_PRINTF(3, 4);
 static inline void dt_logf(const dt_host *h, int32_t level, const char *fmt, ...)

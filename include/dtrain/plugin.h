@@ -23,11 +23,11 @@
 extern "C" {
 #endif
 
-#define DT_ABI_MAJOR 1 /* a member moved, shrank or changed meaning */
-#define DT_ABI_MINOR 0 /* members appended, service or extension ids added */
+#define DT_ABI_MAJOR    1 /* a member moved, shrank or changed meaning */
+#define DT_ABI_MINOR    0 /* members appended, service or extension ids added */
 #define DT_PLUGIN_MAGIC UINT32_C(0x4e525444)
-#define DT_MAX_DIMS 8
-#define DT_LAYOUT "lp64le;dims8" /* what would break silently between builds */
+#define DT_MAX_DIMS     8
+#define DT_LAYOUT       "lp64le;dims8" /* what would break silently between builds */
 
 /* ---- values ------------------------------------------------------------------------------------------------- */
 
@@ -69,6 +69,7 @@ typedef struct dt_option {
 } dt_option;
 
 /* A row: DT_OPTION(cfg, hidden, DT_OPT_I64, "256", "1", 1, 8192, NULL, "hidden width"). */
+/* clang-format off */
 #define DT_OPTION(T, member, type, dfl, unit, min, max, choices, help)                                                 \
     {                                                                                                                  \
         #member, dfl, unit, help, choices, min, max, type, 0, (uint32_t)offsetof(T, member),                           \
@@ -78,6 +79,7 @@ typedef struct dt_option {
     {                                                                                                                  \
         NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0                                                                 \
     }
+/* clang-format on */
 
 /* ---- what the host gives --------------------------------------------------------------------------------------- */
 
@@ -118,12 +120,12 @@ struct dt_reader {
 
 typedef struct dt_progress {
     uint32_t struct_size, reserved;
-    uint64_t step, steps;     /* done and planned in this phase; steps 0 = open */
-    uint64_t epoch, epochs;   /* epoch being worked on, from 0 */
-    uint64_t samples;         /* consumed by this call, all ranks together */
+    uint64_t step, steps;                  /* done and planned in this phase; steps 0 = open */
+    uint64_t epoch, epochs;                /* epoch being worked on, from 0 */
+    uint64_t samples;                      /* consumed by this call, all ranks together */
     double loss, grad_norm, learning_rate; /* NAN when there is none */
-    uint8_t epoch_end;        /* this call finished an epoch */
-    uint8_t evaluated;        /* this call evaluated */
+    uint8_t epoch_end;                     /* this call finished an epoch */
+    uint8_t evaluated;                     /* this call evaluated */
     uint8_t reserved2[6];
 } dt_progress;
 
@@ -131,12 +133,12 @@ typedef struct dt_phase_ops { /* the host owns the loop; the phase is stepped */
     uint32_t struct_size, reserved;
     /* [main] bind models and data, check what can be checked. config is read-only from here on. */
     dt_status (*create)(void *self, const dt_host *h, const void *config);
-    dt_status (*start)(void *self);                     /* [main][collective] graphs, arenas, first broadcast */
-    dt_status (*iterate)(void *self, dt_progress *out); /* [main][collective] one iteration; DT_DONE ends the phase */
-    dt_status (*evaluate)(void *self, dt_progress *out);  /* [main][collective] optional; results through metrics */
-    void (*stop)(void *self);                             /* [main] */
-    void (*destroy)(void *self);                          /* [main] once per create, even a failed one */
-    dt_status (*save)(void *self, dt_writer *w);          /* [main] optional */
+    dt_status (*start)(void *self);                      /* [main][collective] graphs, arenas, first broadcast */
+    dt_status (*iterate)(void *self, dt_progress *out);  /* [main][collective] one iteration; DT_DONE ends the phase */
+    dt_status (*evaluate)(void *self, dt_progress *out); /* [main][collective] optional; results through metrics */
+    void (*stop)(void *self);                            /* [main] */
+    void (*destroy)(void *self);                         /* [main] once per create, even a failed one */
+    dt_status (*save)(void *self, dt_writer *w);         /* [main] optional */
     dt_status (*load)(void *self, dt_reader *r, uint32_t version); /* [main] optional; after start */
 } dt_phase_ops;
 
@@ -176,10 +178,10 @@ struct dt_params {
  * packed together, read packs them. Sample order and content depend on index alone. */
 typedef struct dt_data_ops {
     uint32_t struct_size, reserved;
-    dt_status (*create)(void *self, const dt_host *h, const void *config);               /* [main] */
-    const dt_port *(*fields)(const void *self, uint32_t *n_p);                           /* [any] what read writes */
-    const char *const *(*symbols)(const void *self, uint32_t *n_p);                      /* [any] at most 8 */
-    dt_status (*count)(const void *self, uint64_t *n_p);                                 /* [any] samples */
+    dt_status (*create)(void *self, const dt_host *h, const void *config);                  /* [main] */
+    const dt_port *(*fields)(const void *self, uint32_t *n_p);                              /* [any] what read writes */
+    const char *const *(*symbols)(const void *self, uint32_t *n_p);                         /* [any] at most 8 */
+    dt_status (*count)(const void *self, uint64_t *n_p);                                    /* [any] samples */
     dt_status (*sizes)(const void *self, const uint64_t *index, uint32_t n, int64_t *size); /* [any] sum per symbol */
     /* [worker] out: one host buffer per field, exactly as large as sizes says. key: [n] numbers that name the use of
      * each sample (epoch and position), the seed of augmentation; 0 = do not augment. */
@@ -187,7 +189,7 @@ typedef struct dt_data_ops {
     void (*destroy)(void *self);
 } dt_data_ops;
 
-/* ---- environments: provisional until the first environment ships ------------------------------------------------------ */
+/* ---- environments: provisional until the first environment ships ------------------------------------------------- */
 
 typedef struct dt_buffer {
     void *data;
@@ -223,7 +225,7 @@ typedef struct dt_env_ops {
     dt_status (*load)(void *self, dt_reader *r, uint32_t version);
 } dt_env_ops;
 
-/* ---- descriptors --------------------------------------------------------------------------------------------------- */
+/* ---- descriptors ------------------------------------------------------------------------------------------------- */
 
 enum { DT_KIND_PHASE = 1, DT_KIND_MODEL, DT_KIND_ENV, DT_KIND_DATA };
 enum { DT_COMP_NEEDS_CUDA = 1u, DT_COMP_DETERMINISTIC = 2u };
@@ -233,8 +235,8 @@ typedef struct dt_component {
     const char *id, *summary, *reference; /* id [a-z][a-z0-9_]*; reference = paper, book or specification */
     const char *role;                     /* models: perception, world, controller, shield; else NULL */
     uint32_t flags, state_version;
-    uint64_t config_size, state_size; /* the host allocates both, zeroed */
-    const dt_option *options;         /* ends with name == NULL; NULL when there are none */
+    uint64_t config_size, state_size;                         /* the host allocates both, zeroed */
+    const dt_option *options;                                 /* ends with name == NULL; NULL when there are none */
     dt_status (*check)(const dt_host *h, const void *config); /* [main] cross-field rules, no side effects; optional */
     const void *ops;                                          /* dt_<kind>_ops */
     const void *(*extension)(const char *id);                 /* [any] optional */
@@ -262,11 +264,11 @@ typedef struct dt_plugin {
 /* The one exported function. The <name>_LTX_ prefix keeps preloaded plugins apart (libtool's dlpreopen). Build with
  * -DDT_PLUGIN_NAME=<file name without .so>; without it the plain name is used. */
 #define DT_CAT_(a, b) a##b
-#define DT_CAT(a, b) DT_CAT_(a, b)
+#define DT_CAT(a, b)  DT_CAT_(a, b)
 #ifdef DT_PLUGIN_NAME
-#define DT_PLUGIN_ENTRY DT_CAT(DT_PLUGIN_NAME, _LTX_dt_plugin_entry)
+#    define DT_PLUGIN_ENTRY DT_CAT(DT_PLUGIN_NAME, _LTX_dt_plugin_entry)
 #else
-#define DT_PLUGIN_ENTRY dt_plugin_entry
+#    define DT_PLUGIN_ENTRY dt_plugin_entry
 #endif
 #define DT_PLUGIN_DEFINE(desc)                                                                                         \
     DT_EXPORT const dt_plugin *DT_PLUGIN_ENTRY(void);                                                                  \

@@ -10,8 +10,8 @@
  *
  * Ports that phases offer and want, by role. A model declares the inputs it needs from these (by name) and all outputs.
  *
- * perception   in   nodes      "N 9"    f32  node features as in INTERFACES: x y speed accel sin cos length stop controlled,
- *                                            normalised by the data component
+ * perception   in   nodes      "N 9"    f32  x y speed accel sin cos length stop controlled, normalised by the data
+ *                                            component
  *                   rowptr     "N+1"    i32  CSR by target: edges of target i are rowptr[i] .. rowptr[i+1]-1
  *                   col        "E"      i32  source node row of each edge; each target lists itself first
  *                   edges      "E 4"    f32  longitudinal gap, lateral offset, closing speed, inverse time to collision
@@ -19,18 +19,18 @@
  *                   risk       "N"      f32  logit of the risk label
  *
  * world        in   history    "T S H"  f32  embeddings of each vehicle over time, zeros where absent
- *                   motion     "T S 6"  f32  x y cos sin speed accel in the vehicle's own frame at the last history step
+ *                   motion     "T S 6"  f32  x y cos sin speed accel in the vehicle's frame at the last history step
  *                                            (origin: its position, x axis: its heading), in metres and m/s, m/s^2
  *                   present    "T S"    f32  1 where the vehicle was recorded, else 0
  *              dims H, T, F, and the step "dt_ms" between two steps
  *              out  future     "S F 2"  f32  predicted positions in that frame, m
  *                   spread     "S F 2"  f32  log of the standard deviation, log m
  *
- * Fields that the data component data_trajectory reads (symbols N, E, S; a sample is a scene at an anchor frame; node rows
- * of all T history frames of all samples are packed one after another, oldest frame first within a sample):
+ * Fields that the data component data_trajectory reads (symbols N, E, S; a sample is a scene at an anchor frame; node
+ * rows of all T history frames of all samples are packed one after another, oldest frame first within a sample):
  *
- *   nodes        "N 9"   f32  x, y relative to the mean position of the anchor frame; every feature scaled to order 1 by
- *                             fixed constants, the same for every store; turned when the key is not 0
+ *   nodes        "N 9"   f32  x, y relative to the mean position of the anchor frame; every feature scaled to order 1
+ *                             by fixed constants, the same for every store; turned when the key is not 0
  *   rowptr       "N+1"   i32  as above, over the slice
  *   col          "E"     i32  node row within the slice
  *   edges        "E 4"   f32  scaled to order 1 (gap / 20 m, lateral offset / 4 m, closing speed / 5 m/s)

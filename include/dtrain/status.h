@@ -14,13 +14,13 @@
 #include <stdint.h>
 
 #if defined(__GNUC__) || defined(__clang__)
-#define DT_NODISCARD __attribute__((warn_unused_result))
-#define DT_EXPORT __attribute__((visibility("default")))
-#define DT_PRINTF(f, a) __attribute__((format(printf, f, a)))
+#    define DT_NODISCARD    __attribute__((warn_unused_result))
+#    define DT_EXPORT       __attribute__((visibility("default")))
+#    define DT_PRINTF(f, a) __attribute__((format(printf, f, a)))
 #else
-#define DT_NODISCARD
-#define DT_EXPORT
-#define DT_PRINTF(f, a)
+#    define DT_NODISCARD
+#    define DT_EXPORT
+#    define DT_PRINTF(f, a)
 #endif
 
 #ifdef __cplusplus

@@ -6,8 +6,8 @@
  *   x_t = [embedding_t, motion_t]    h_t = GRU(h_{t-1}, x_t), held where the vehicle is absent    head([h_T, x_T])
  *
  * Source: Cho et al. 2014, in the form of cuDNN and PyTorch (the reset gate acts after the recurrent product).
- * Parameters: gru.<i>.x.w [3 hidden, in], gru.<i>.x.b [3 hidden], gru.<i>.h.w [3 hidden, hidden], gru.<i>.h.b [3 hidden]
- * (gates r z n), head.0.w, head.0.b, head.1.w, head.1.b.
+ * Parameters: gru.<i>.x.w [3 hidden, in], gru.<i>.x.b [3 hidden], gru.<i>.h.w [3 hidden, hidden], gru.<i>.h.b [3
+ * hidden] (gates r z n), head.0.w, head.0.b, head.1.w, head.1.b.
  */
 #include "world_net.h"
 

@@ -232,9 +232,9 @@ static void test_bad_cells(void **state)
 #define METADATA(chunks)                                                                                               \
     "{\"format\":\"dtrain-chunks\",\"version\":1,\"frame_rate_hz\":5.0,"                                               \
     "\"units\":{\"length\":\"m\",\"speed\":\"m/s\",\"angle\":\"rad\"},\"sites\":[\"grid\"],\"chunks\":[" chunks "]}"
-#define ONE_CHUNK METADATA("{\"file\":\"chunks/chunk_000.json\",\"samples\":1}")
-#define GOOD                                                                                                           \
-    "{\"samples\":[" SAMPLE("s1", FRAME("0.0", VEHICLE("12", "1")) "," FRAME("0.2", VEHICLE("12", "2.6"))) "]}"
+#define ONE_CHUNK  METADATA("{\"file\":\"chunks/chunk_000.json\",\"samples\":1}")
+#define TWO_FRAMES FRAME("0.0", VEHICLE("12", "1")) "," FRAME("0.2", VEHICLE("12", "2.6"))
+#define GOOD       "{\"samples\":[" SAMPLE("s1", TWO_FRAMES) "]}"
 
 static void put_folder(const char *metadata, const char *chunk, const char *statistics)
 {

@@ -5,7 +5,7 @@
  */
 #include "harness.h"
 
-/* ---- derivatives ------------------------------------------------------------------------------------------------------- */
+/* ---- derivatives ------------------------------------------------------------------------------------------------- */
 
 /* Every parameter of every model against (f(x + h) - f(x - h)) / 2h in double, with poisoned memory. */
 static void test_gradients(void **state)
@@ -45,7 +45,7 @@ static void test_gradients(void **state)
     }
 }
 
-/* ---- modes --------------------------------------------------------------------------------------------------------------- */
+/* ---- modes ------------------------------------------------------------------------------------------------------- */
 
 static void assert_same_bits(bench *b, const result *a, const result *c)
 {
@@ -128,7 +128,7 @@ static void test_recompute_saves(void **state)
     bench_close(&b);
 }
 
-/* ---- parameters ---------------------------------------------------------------------------------------------------------- */
+/* ---- parameters -------------------------------------------------------------------------------------------------- */
 
 /* Frozen parameters get no gradient and cost nothing; the others keep every bit. */
 static void test_frozen(void **state)
@@ -170,7 +170,7 @@ static void test_frozen(void **state)
     bench_close(&some);
 }
 
-/* ---- slices -------------------------------------------------------------------------------------------------------------- */
+/* ---- slices ------------------------------------------------------------------------------------------------------ */
 
 static void append(void *to, int64_t at, const void *from, int64_t n, size_t size)
 {
@@ -279,7 +279,7 @@ static void test_empty_slice(void **state)
     }
 }
 
-/* ---- evaluation ------------------------------------------------------------------------------------------------------------ */
+/* ---- evaluation -------------------------------------------------------------------------------------------------- */
 
 static void test_outputs(void **state)
 {
@@ -351,7 +351,7 @@ static void test_outputs_of_inputs(void **state)
     bench_close(&b);
 }
 
-/* ---- refusals -------------------------------------------------------------------------------------------------------------- */
+/* ---- refusals ---------------------------------------------------------------------------------------------------- */
 
 static void record_no_loss(dt_graph *g)
 {
@@ -441,7 +441,7 @@ static void test_run_refusals(void **state)
     bench_close(&b);
 }
 
-/* ---- the rest -------------------------------------------------------------------------------------------------------------- */
+/* ---- the rest ---------------------------------------------------------------------------------------------------- */
 
 /* 2 R K M for the products; the plan text names calls and places. */
 static void test_flops_and_print(void **state)

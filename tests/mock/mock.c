@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- host ------------------------------------------------------------------------------------------------------------ */
+/* ---- host -------------------------------------------------------------------------------------------------------- */
 
 static dt_status host_fail(const dt_host *h, dt_status st, const char *where, const char *msg)
 {
@@ -78,7 +78,7 @@ void mock_host_serve(mock_host *m, const char *id, const void *service)
     m->service[m->n_services++] = service;
 }
 
-/* ---- plugins and options ------------------------------------------------------------------------------------------------ */
+/* ---- plugins and options ----------------------------------------------------------------------------------------- */
 
 const dt_component *mock_load(const char *folder, const char *file, const char *id)
 {
@@ -155,7 +155,7 @@ void *mock_config(const dt_component *c, const char *const *set)
     return config;
 }
 
-/* ---- parameters ---------------------------------------------------------------------------------------------------------- */
+/* ---- parameters -------------------------------------------------------------------------------------------------- */
 
 static dt_status params_add(dt_params *reg, const char *name, const int64_t *dim, uint32_t n_dims, uint32_t init,
                             double a)
@@ -204,7 +204,7 @@ int64_t mock_params_total(const mock_params *p)
     return total;
 }
 
-/* ---- graph ---------------------------------------------------------------------------------------------------------------- */
+/* ---- graph ------------------------------------------------------------------------------------------------------- */
 
 static dt_tensor *graph_error(mock_graph *g, const char *what, const char *name)
 {

@@ -67,7 +67,7 @@ static void append(char text[MOCK_TEXT], const char *fmt, ...)
     va_end(ap);
 }
 
-/* ---- fake services ------------------------------------------------------------------------------------------------------- */
+/* ---- fake services ----------------------------------------------------------------------------------------------- */
 
 static dt_status bind_model(const dt_host *h, const dt_model_want *want, dt_model **out)
 {
@@ -239,7 +239,7 @@ static const dt_train_api train_api = {.struct_size = sizeof(dt_train_api),
 static const dt_metrics_api metrics_api = {
     .struct_size = sizeof(dt_metrics_api), .scalar = metrics_scalar, .report = metrics_report};
 
-/* ---- fixture -------------------------------------------------------------------------------------------------------------- */
+/* ---- fixture ----------------------------------------------------------------------------------------------------- */
 
 typedef struct phase {
     const dt_component *c;
@@ -302,7 +302,7 @@ static void phase_close(phase *p)
     w = NULL;
 }
 
-/* ---- tests ---------------------------------------------------------------------------------------------------------------- */
+/* ---- tests ------------------------------------------------------------------------------------------------------- */
 
 static void test_binds_by_role_and_size(void **test)
 {

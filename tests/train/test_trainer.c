@@ -112,7 +112,7 @@ static void test_memory_plan_changes_no_bit(void **state)
     drop(&poisoned);
 }
 
-/* ---- virtual ranks ------------------------------------------------------------------------------------------------------ */
+/* ---- virtual ranks ----------------------------------------------------------------------------------------------- */
 
 typedef struct rank_run {
     toy t;
@@ -159,7 +159,7 @@ static void test_ranks_change_no_bit(void **state)
     drop(&one);
 }
 
-/* ---- resume, allocation, learning ---------------------------------------------------------------------------------------- */
+/* ---- resume, allocation, learning -------------------------------------------------------------------------------- */
 
 static void test_resume_equals_no_interruption(void **state)
 {
@@ -268,7 +268,7 @@ static void test_evaluation_sees_every_sample_once(void **state)
     toy_fini(&t);
 }
 
-/* ---- failures -------------------------------------------------------------------------------------------------------------- */
+/* ---- failures ---------------------------------------------------------------------------------------------------- */
 
 static void test_divergence_names_the_parameter(void **state)
 {

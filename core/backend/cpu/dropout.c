@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Inverted dropout; a vector of blocks of random bits is drawn side by side. Reference: backend/ref/dropout.c, base/rng.h.
+ * Inverted dropout; a vector of blocks of random bits is drawn side by side. Reference: backend/ref/dropout.c,
+ * base/rng.h.
  */
 #include "backend/cpu/cpu.h"
 #include "base/rng.h"

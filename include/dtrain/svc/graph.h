@@ -168,8 +168,7 @@ static inline dt_tensor *dt_gather(dt_graph *g, dt_tensor *x, dt_tensor *idx)
     dt_tensor *in[2] = {x, idx};
     return dt_op_(g, DT_OP_GATHER, in, 2, 0, 0, 0, 0);
 }
-static inline dt_tensor *dt_layernorm(dt_graph *g, dt_tensor *x, dt_tensor *gamma, dt_tensor *beta,
-                                      dt_tensor *residual)
+static inline dt_tensor *dt_layernorm(dt_graph *g, dt_tensor *x, dt_tensor *gamma, dt_tensor *beta, dt_tensor *residual)
 {
     dt_tensor *in[4] = {x, gamma, beta, residual};
     return dt_op_(g, DT_OP_LAYERNORM, in, 4, 0, 0, 1e-5, 0);
