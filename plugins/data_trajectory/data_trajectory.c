@@ -17,8 +17,8 @@
  *
  * Node features are scaled by fixed constants and not by the statistics of a store, so that a model means the same on
  * every store. Augmentation (key not 0), on request: the scene turns as a whole about its anchor's centre by an angle
- * drawn from the key, is mirrored in half of the cases, and its centre is moved. None paid off where evaluation is on the
- * same roads: fold 1 of 5, RMSE at 5 s over constant velocity's 0.92 turned and 0.76 not; fold 0, 0.86 mirrored and
+ * drawn from the key, is mirrored in half of the cases, and its centre is moved. None paid off where evaluation is on
+ * the same roads: fold 1 of 5, RMSE at 5 s over constant velocity's 0.92 turned and 0.76 not; fold 0, 0.86 mirrored and
  * moved, 0.83 not. So all are off.
  */
 #include "dtrain/helpers.h"

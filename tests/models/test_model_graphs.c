@@ -72,7 +72,7 @@ static void check_model(const char *id, const char *const *set)
     free(config);
 }
 
-/* ---- untrained models compute ------------------------------------------------------------------------------------------- */
+/* ---- untrained models compute ----------------------------------------------------------------------------------- */
 
 enum { N_SEQ = 3, STEPS = 4, FUTURE = 5, EMBEDDING = 6 };
 
@@ -171,7 +171,7 @@ static void test_untrained_worlds_are_constant_velocity(void **state)
     }
 }
 
-/* ---- shapes ------------------------------------------------------------------------------------------------------------- */
+/* ---- shapes ----------------------------------------------------------------------------------------------------- */
 
 static void test_risk_gnn(void **state)
 {

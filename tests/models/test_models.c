@@ -98,7 +98,7 @@ static void assert_param(bench *b, const char *name, int64_t rows, int64_t cols)
     assert_int_equal(p->dim[1], cols);
 }
 
-/* ---- risk_gnn ---------------------------------------------------------------------------------------------------------- */
+/* ---- risk_gnn --------------------------------------------------------------------------------------------------- */
 
 static void test_gnn_guide_is_graph_attention(void **test)
 {
@@ -179,7 +179,7 @@ static void test_gnn_refuses_heads_that_do_not_divide_hidden(void **test)
     bench_close(&b);
 }
 
-/* ---- world models -------------------------------------------------------------------------------------------------------- */
+/* ---- world models ----------------------------------------------------------------------------------------------- */
 
 static void test_world_models_share_their_ports(void **test)
 {

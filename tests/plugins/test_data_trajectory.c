@@ -589,7 +589,7 @@ static void test_splits(void **state)
     write_store("s", 10);
     uint32_t all = 0, group = 1u << 0 | 1u << 1; /* a#1 and a#2 */
     for (int fold = 0; fold < 3; fold++) {
-        char text[16];
+        char text[32];
         snprintf(text, sizeof(text), "fold=%d", fold);
         uint32_t held = scenes_of((const char *const[]){WINDOW, text, "split=eval", NULL});
         uint32_t kept = scenes_of((const char *const[]){WINDOW, text, "split=train", NULL});

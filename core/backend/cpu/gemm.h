@@ -2,8 +2,8 @@
  *
  * C = fn(A B + bias) on one thread: the product by oneDNN (dnnl_sgemm), bias and function in one pass behind it.
  *
- * A product's bits depend on its shape and on the instruction set in use, never on the thread or on alignment; slices have
- * the same shapes whatever the number of threads and ranks. An own packed product was measured against it
+ * A product's bits depend on its shape and on the instruction set in use, never on the thread; slices have the same
+ * shapes whatever the number of threads and ranks. An own packed product was measured against it
  * (bench/kernels): 87 to 107 % of its rate forward, 67 to 103 % in the gradients, so the library stays.
  */
 #ifndef DTRAIN_CORE_BACKEND_CPU_GEMM_H
