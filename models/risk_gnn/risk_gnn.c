@@ -7,15 +7,16 @@
  *   transformer  h <- h + O attention(Q n(h), K n(h), V n(h), w_e e);  h <- h + W2 GELU(W1 n(h)), W1 4 times as wide
  *
  * e_ij = ELU(W_e0 edge_ij + b): which neighbour leads in the same lane is no linear function of gap and offset, so
- * edges pass a layer of their own before attention sees them. Their mean over a vehicle's edges joins its features, because
- * attention sums what neighbours are, not where they are: h_0 = ELU(W [node_i, mean_j e_ij] + b).
+ * edges pass a layer of their own before attention sees them. Their mean over a vehicle's edges joins its features,
+ * because attention sums what neighbours are, not where they are: h_0 = ELU(W [node_i, mean_j e_ij] + b).
  * With pose = false position and heading of the nodes are left out, so that a scene may lie anyhow; the edges are in
  * each vehicle's own frame in any case. On recordings of the same roads it costs much of the gain, so it is an option.
  * Attention weights sum to one, so the bias b of a gat layer passes through the sum unchanged: one product gives both.
  * Source: Velickovic et al. 2018 with edge features; Shi et al. 2021 (TransformerConv), pre-norm blocks as in Xiong et
  * al. 2020. risk = W2 ELU(W1 h + b1) + b2 with 128 units between.
  * Parameters: edge.{w,b}; in.{w,b}; gat: layer.<i>.{w,b,a_dst,a_src,w_e,gamma,beta}; transformer:
- * layer.<i>.{norm0,norm1}.{gamma,beta}, layer.<i>.{q,k,v,o,ffn0,ffn1}.{w,b}, layer.<i>.w_e, norm.{gamma,beta}; risk.{0,1}.{w,b}.
+ * layer.<i>.{norm0,norm1}.{gamma,beta}, layer.<i>.{q,k,v,o,ffn0,ffn1}.{w,b}, layer.<i>.w_e, norm.{gamma,beta};
+ * risk.{0,1}.{w,b}.
  */
 #include "dtrain/helpers.h"
 #include "dtrain/svc/features.h"
