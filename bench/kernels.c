@@ -143,8 +143,8 @@ static void products(const char *filter)
         {64, 256, 1024}, {256, 256, 1024}, {960, 256, 1024}, {256, 1024, 256}, {256, 9, 256},    {256, 64, 64},
         {256, 288, 288}, {256, 640, 640},  {64, 640, 2560},  {256, 640, 2560}, {960, 256, 9},    {256, 256, 1},
     };
-    printf("%-24s %9s %9s %9s   %9s %9s %9s   (GF/s; the op, then bare oneDNN)\n", "rows, in, out",
-           "forward", "dx", "dw", "forward", "dx", "dw");
+    printf("%-24s %9s %9s %9s   %9s %9s %9s   (GF/s; the op, then bare oneDNN)\n", "rows, in, out", "forward", "dx",
+           "dw", "forward", "dx", "dw");
     for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
         const int64_t R = shapes[i][0], K = shapes[i][1], M = shapes[i][2];
         const double flops = 2.0 * (double)(R * K * M);

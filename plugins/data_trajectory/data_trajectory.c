@@ -61,8 +61,7 @@ static const dt_option options[] = {
     DT_OPTION(config, fold, DT_OPT_I64, "0", "1", 0, 999, NULL, "the part that is held out for evaluation"),
     DT_OPTION(config, eval_site, DT_OPT_STR, "", "", 0, 0, NULL, "hold out this site whole instead of a fold"),
     DT_OPTION(config, rotate, DT_OPT_BOOL, "false", "", 0, 0, NULL, "turn training scenes by random angles"),
-    DT_OPTION(config, mirror, DT_OPT_BOOL, "false", "", 0, 0, NULL,
-              "mirror half of the training scenes"),
+    DT_OPTION(config, mirror, DT_OPT_BOOL, "false", "", 0, 0, NULL, "mirror half of the training scenes"),
     DT_OPTION(config, shift_m, DT_OPT_F64, "0", "m", 0, 1000, NULL,
               "move the centre of training scenes by up to this much along x and y"),
     DT_OPTION_END};
