@@ -118,7 +118,7 @@ mkdir "$work/base"
 expect 0 "" env DTRAIN_RUN_DIR="$work/base" "$dtrain" $phase $tiny --max-steps 2
 expect 0 "resuming" env DTRAIN_RUN_DIR="$work/base" "$dtrain" run --resume --max-steps 3
 expect 0 "" "$dtrain" $phase $tiny --run-dir "$work/init" --max-steps 1 \
-    --init-from "$(ls -d "$work"/whole/checkpoints/step-*/model.safetensors | tail -n 1)"
+    --init-from "$(find "$work/whole/checkpoints" -name model.safetensors | sort | tail -n 1)"
 cat >"$work/two.cfg" <<'END'
 phases = ( { plugin = "phase1_world_model"; stop = { steps = 3; }; },
            { plugin = "phase1_world_model"; init = "previous"; freeze = [ "perception" ]; stop = { steps = 2; }; } );
