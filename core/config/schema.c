@@ -229,7 +229,11 @@ dt_status dt_config_checkpoint(dt_config *c, int64_t phase, dt_checkpoint_opts *
 
 dt_status dt_config_engine(dt_config *c, int64_t phase, dt_engine_opts *out_p)
 {
-    return dt_config_section(c, phase, "engine", NULL, 0, out_p, sizeof(*out_p));
+    DT_TRY(dt_config_section(c, phase, "engine", NULL, 0, out_p, sizeof(*out_p)));
+    if (out_p->reduction == DT_REDUCTION_FAST) {
+        return refuse(c, phase, "engine", "reduction", "the fast mode is not built into this version; leave it exact");
+    }
+    return DT_OK;
 }
 
 dt_status dt_config_comm(dt_config *c, int64_t phase, dt_comm_opts *out_p)
@@ -271,11 +275,13 @@ dt_status dt_schema_check(dt_config *c, int64_t phase)
     dt_data_opts data;
     dt_training_opts training;
     dt_amp_opts amp;
+    dt_engine_opts engine;
     dt_comm_opts comm;
     dt_env_opts env;
     DT_TRY(dt_config_data(c, phase, &data));
     DT_TRY(dt_config_training(c, phase, &training));
     DT_TRY(dt_config_amp(c, phase, &amp));
+    DT_TRY(dt_config_engine(c, phase, &engine));
     DT_TRY(dt_config_comm(c, phase, &comm));
     return dt_config_env(c, phase, &env);
 }

@@ -170,6 +170,8 @@ static void test_later_work(void **state)
     (void)state;
     refuses("amp = { enabled = true; };", "mixed precision is not built into this version");
     refuses("env = { id = \"env_traffic\"; };", "environments are not built into this version");
+    refuses("engine = { reduction = \"fast\"; };", "engine.reduction = \"fast\"");
+    refuses("engine = { reduction = \"fast\"; };", "the fast mode is not built into this version");
     refuses("comm = { ranks = 2; };", "the communicator \"null\" has one rank");
     refuses("comm = { backend = \"sim\"; ranks = 3; };", "power of two");
     refuses("training = { eta_min = 0.5; };", "cosine cannot fall to more than");

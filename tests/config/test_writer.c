@@ -107,7 +107,7 @@ static void test_hash(void **state)
     static const char *const same[] = {"engine.threads=3",    "engine.reuse=false",       "checkpoint.every_seconds=9",
                                        "comm.backend=sim",    "data.prefetch=0",          "data.store=/elsewhere",
                                        "training.epochs=0x3", "phases.0.plugin=/x/y/p.so"};
-    static const char *const other[] = {"seed=43",          "training.epochs=4",      "engine.reduction=fast",
+    static const char *const other[] = {"seed=43",          "training.epochs=4",      "training.momentum=0.5",
                                         "data.batch=32",    "models.world=world_gru", "phases.0.training.beta2=0.5",
                                         "phases.0.plugin=q"};
     char base[65], hash[65];
