@@ -11,3 +11,4 @@ EXTRA_DIST += bench/run bench/phase1_step/batch.py bench/phase1_step/model.py be
 EXTRA_PROGRAMS = bench/kernels
 bench_kernels_SOURCES = bench/kernels.c
 bench_kernels_LDADD = core/libdtcore.la
+EXTRA_DIST += bench/results/2026-11-21-phase1_step.md

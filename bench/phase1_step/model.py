@@ -2,8 +2,8 @@
 """The models of phase 1 in PyTorch, with the parameter names of dtrain's checkpoints.
 
 Two ways to run the graph layers: dense (every frame padded to V vehicles, attention over a masked [V,V]) and scatter
-(edge lists with index_select and index_add, what PyG's layers do). The rest is shared. Shapes: G frames, V vehicles of
-a padded frame, N rows, E edges, S sequences, T history, F future, H heads, D width of a head.
+(edge lists with index_select and scatter_add, the operations of PyG's layers). The rest is shared. Shapes: G frames, V
+vehicles of a padded frame, N rows, E edges, S sequences, T history, F future, H heads, D width of a head.
 """
 import torch
 import torch.nn.functional as fn
@@ -42,12 +42,18 @@ def qk_dense(p, name, q, k, v, e, batch):
     return out.transpose(1, 2).reshape(g, n, c)
 
 
+def scatter_sum(x, index, n):
+    """Sum of rows by target, as torch_geometric.utils.scatter does it: an expanded index and scatter_add."""
+    index = index.view([-1] + [1] * (x.dim() - 1)).expand_as(x)
+    return x.new_zeros(n, *x.shape[1:]).scatter_add_(0, index, x)
+
+
 def edge_softmax(logit, row, n):
-    """[E,H] normalised over the edges of each target, as PyG's softmax does."""
-    top = torch.full((n, logit.shape[1]), float("-inf")).scatter_reduce(
-        0, row[:, None].expand_as(logit), logit.detach(), "amax")
-    e = (logit - top[row]).exp()
-    return e / torch.zeros(n, logit.shape[1]).index_add(0, row, e)[row]
+    """[E,H] normalised over the edges of each target, as torch_geometric.utils.softmax does it."""
+    index = row.view(-1, 1).expand_as(logit)
+    top = logit.new_zeros(n, logit.shape[1]).scatter_reduce_(0, index, logit.detach(), "amax", include_self=False)
+    e = (logit - top.index_select(0, row)).exp()
+    return e / (scatter_sum(e, row, n) + 1e-16).index_select(0, row)
 
 
 def gat_scatter(p, name, x, e, batch):
@@ -56,18 +62,19 @@ def gat_scatter(p, name, x, e, batch):
     heads = x.view(n, HEADS, c // HEADS)
     dst = (heads * p[name + ".a_dst"].view(HEADS, -1)).sum(-1)
     src = (heads * p[name + ".a_src"].view(HEADS, -1)).sum(-1)
-    logit = fn.leaky_relu(dst[row] + src[col] + fn.linear(e, p[name + ".w_e"]), SLOPE)
-    message = heads[col] * edge_softmax(logit, row, n).unsqueeze(2)
-    return torch.zeros_like(heads).index_add(0, row, message).reshape(n, c)
+    logit = dst.index_select(0, row) + src.index_select(0, col) + fn.linear(e, p[name + ".w_e"])
+    weight = edge_softmax(fn.leaky_relu(logit, SLOPE), row, n)
+    message = heads.index_select(0, col) * weight.unsqueeze(-1)
+    return scatter_sum(message, row, n).reshape(n, c)
 
 
 def qk_scatter(p, name, q, k, v, e, batch):
     n, c = q.shape
     row, col = batch["row"], batch["col"]
-    cut = lambda x: x.view(n, HEADS, c // HEADS)
-    logit = (cut(q)[row] * cut(k)[col]).sum(-1) / (c // HEADS) ** 0.5 + fn.linear(e, p[name + ".w_e"])
-    message = cut(v)[col] * edge_softmax(logit, row, n).unsqueeze(2)
-    return torch.zeros_like(cut(v)).index_add(0, row, message).reshape(n, c)
+    cut = lambda x, index: x.view(n, HEADS, c // HEADS).index_select(0, index)
+    logit = (cut(q, row) * cut(k, col)).sum(-1) / (c // HEADS) ** 0.5 + fn.linear(e, p[name + ".w_e"])
+    message = cut(v, col) * edge_softmax(logit, row, n).unsqueeze(-1)
+    return scatter_sum(message, row, n).reshape(n, c)
 
 
 def perception(p, batch, dense):
@@ -78,7 +85,7 @@ def perception(p, batch, dense):
         pooled = torch.einsum("gij,gijk->gik", batch["share"], e)
     else:
         nodes, row = batch["nodes"], batch["row"]
-        pooled = torch.zeros(nodes.shape[0], e.shape[1]).index_add(0, row, e) / batch["degree"]
+        pooled = scatter_sum(e, row, nodes.shape[0]) / batch["degree"]
     h = fn.elu(linear(p, "perception.in", torch.cat([nodes, pooled], -1)))
     layer = 0
     while f"perception.layer.{layer}.w_e" in p:
