@@ -82,6 +82,12 @@ size_t dt_kernel_scratch(uint32_t op, dt_lane lane, const dt_attr *attr, const d
 {
     const size_t word = lane == DT_LANE_CPU ? sizeof(float) : sizeof(double); /* the reference carries sums in double */
     switch (op) {
+    case DT_OPX_LINEAR: /* what a product packs of w^T, w, x */
+        return lane == DT_LANE_CPU ? dt_gemm_floats(in[1].dim[0], in[1].dim[1]) * word : 0;
+    case DT_OPX_LINEAR_DX:
+        return lane == DT_LANE_CPU ? dt_gemm_floats(in[1].dim[1], in[1].dim[0]) * word : 0;
+    case DT_OPX_LINEAR_DW:
+        return lane == DT_LANE_CPU ? dt_gemm_floats(in[0].dim[in[0].rank - 1], dt_view_rows(&in[0], 1)) * word : 0;
     case DT_OPX_GAT:
     case DT_OPX_GAT_BWD: {
         const dt_view *h = op == DT_OPX_GAT ? in : in + 1;
@@ -98,7 +104,7 @@ size_t dt_kernel_scratch(uint32_t op, dt_lane lane, const dt_attr *attr, const d
         return lane == DT_LANE_CPU ? dt_scratch_lstm(in[0].dim[1], in[1].dim[1]) * word
                                    : (size_t)(in[0].dim[1] * in[1].dim[1]) * word;
     case DT_OPX_LSTM_BWD: /* reference: dh, dc [S,H], one row of gates [4H] */
-        return lane == DT_LANE_CPU ? dt_scratch_lstm_bwd(in[0].dim[1], in[0].dim[2]) * word
+        return lane == DT_LANE_CPU ? dt_scratch_lstm_bwd(in[0].dim[0], in[0].dim[1], in[0].dim[2]) * word
                                    : (size_t)(2 * in[0].dim[1] * in[0].dim[2] + 4 * in[0].dim[2]) * word;
     case DT_OPX_GRU:
         return lane == DT_LANE_CPU ? dt_scratch_gru(in[0].dim[1], in[1].dim[1]) * word : 0;

@@ -641,6 +641,40 @@ static void test_in_place(void **state)
     }
 }
 
+/* Rows do not feel each other: a slice of the rows of a product gives the same bits as the whole. */
+static void test_rows_of_linear_do_not_depend_on_the_number_of_rows(void **state)
+{
+    (void)state;
+    static const int64_t counts[] = {1, 2, 5, 13, 14, 15, 28, 61};
+    for (size_t k = 2; k < sizeof(lanes) / sizeof(lanes[0]); k++) {
+        if (lanes[k].isa > dt_cpu_isa_best()) {
+            continue;
+        }
+        draw = 0;
+        tensor x = tensor_of("x 61 67"), w = tensor_of("x 71 67"), y = tensor_of("f 61 71");
+        const dt_attr attr = {{0}, {0}};
+        tensor absent = {.kind = '-'};
+        call c = {.op = DT_OP_LINEAR, .attr = &attr, .in = {&x, &w, &absent}, .out = {&y}, .n_in = 3, .n_out = 1};
+        run(&lanes[k], &c, "linear");
+        for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+            tensor part = tensor_of("f 61 71");
+            tensor few = x;
+            few.dim[0] = part.dim[0] = counts[i];
+            few.n = counts[i] * 67;
+            part.n = counts[i] * 71;
+            call d = c;
+            d.in[0] = &few;
+            d.out[0] = &part;
+            run(&lanes[k], &d, "linear");
+            assert_memory_equal(part.f, y.f, (size_t)part.n * sizeof(double));
+            tensor_free(&part);
+        }
+        tensor_free(&x);
+        tensor_free(&w);
+        tensor_free(&y);
+    }
+}
+
 static void test_dropout_keeps_what_it_should(void **state)
 {
     (void)state;
@@ -729,6 +763,7 @@ int main(void)
         cmocka_unit_test(test_outputs_may_be_absent),
         cmocka_unit_test(test_same_bits_again_and_on_any_thread),
         cmocka_unit_test(test_in_place),
+        cmocka_unit_test(test_rows_of_linear_do_not_depend_on_the_number_of_rows),
         cmocka_unit_test(test_dropout_keeps_what_it_should),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

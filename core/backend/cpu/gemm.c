@@ -1,54 +1,443 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See gemm.h.
+ * Packed matrix product. See gemm.h. Structure: Goto & van de Geijn 2008, with one level of blocking, because slices
+ * are cut so that A and C stay in the second-level cache.
  */
 #include "backend/cpu/gemm.h"
 
-#include <dnnl.h>
+/* A tile of C is MR rows by NV vectors, held in registers: 14 x 2 + 2 + 1 of 32, or 6 x 2 + 2 + 1 of 16. */
+#if defined(DT_ISA_AVX512)
+enum { MR = 14, NV = 2 };
+#else
+enum { MR = 6, NV = 2 };
+#endif
+enum { NR = NV * VL };
 
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
+/* Loops: columns by DT_GEMM_COLUMNS, then k by DT_GEMM_BLOCK (that part of B is packed, into the second-level cache),
+ * then row tiles (its part of A in the first-level cache), then panels. */
 
-static void clear(const dt_gemm *g)
+/* ---- packing: panel[k][NR], columns past N are 0 ----------------------------------------------------------------- */
+
+#if defined(DT_ISA_AVX512)
+enum { TILE = 16 };
+
+/* dst[k][0..TILE-1] = src[0..TILE-1][k] for k below n_k; rows of src past n_row are 0 */
+static ALWAYS_INLINE void transpose_tile(const float *src, int64_t src_row, int64_t n_row, int64_t n_k, float *dst,
+                                         int64_t dst_row)
 {
-    for (int64_t m = 0; m < g->M && !g->accum; m++) {
-        memset(g->c + m * g->c_row, 0, (size_t)g->N * sizeof(float));
+    const __mmask16 mask = (__mmask16)((1u << n_k) - 1);
+    __m512 r[16], t[16];
+    for (int i = 0; i < 16; i++) {
+        r[i] = i < n_row ? _mm512_maskz_loadu_ps(mask, src + i * src_row) : _mm512_setzero_ps();
+    }
+    for (int i = 0; i < 8; i++) { /* pairs of rows */
+        t[2 * i] = _mm512_unpacklo_ps(r[2 * i], r[2 * i + 1]);
+        t[2 * i + 1] = _mm512_unpackhi_ps(r[2 * i], r[2 * i + 1]);
+    }
+    for (int i = 0; i < 4; i++) { /* fours: r[4i + q] holds columns q, q+4, q+8, q+12 of rows 4i..4i+3 */
+        for (int q = 0; q < 2; q++) {
+            const __m512d lo = _mm512_castps_pd(t[4 * i + q]), hi = _mm512_castps_pd(t[4 * i + q + 2]);
+            r[4 * i + 2 * q] = _mm512_castpd_ps(_mm512_unpacklo_pd(lo, hi));
+            r[4 * i + 2 * q + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(lo, hi));
+        }
+    }
+    for (int q = 0; q < 4; q++) { /* then 4 x 4 blocks of four */
+        const __m512 a = _mm512_shuffle_f32x4(r[q], r[4 + q], 0x88), b = _mm512_shuffle_f32x4(r[q], r[4 + q], 0xdd);
+        const __m512 c = _mm512_shuffle_f32x4(r[8 + q], r[12 + q], 0x88);
+        const __m512 d = _mm512_shuffle_f32x4(r[8 + q], r[12 + q], 0xdd);
+        t[q] = _mm512_shuffle_f32x4(a, c, 0x88);
+        t[8 + q] = _mm512_shuffle_f32x4(a, c, 0xdd);
+        t[4 + q] = _mm512_shuffle_f32x4(b, d, 0x88);
+        t[12 + q] = _mm512_shuffle_f32x4(b, d, 0xdd);
+    }
+    for (int k = 0; k < 16; k++) {
+        if (k < n_k) {
+            _mm512_storeu_ps(dst + k * dst_row, t[k]);
+        }
     }
 }
+#elif defined(DT_ISA_AVX2)
+enum { TILE = 8 };
 
-static void finish(const dt_gemm *g)
+static ALWAYS_INLINE void transpose_tile(const float *src, int64_t src_row, int64_t n_row, int64_t n_k, float *dst,
+                                         int64_t dst_row)
 {
-    for (int64_t m = 0; m < g->M; m++) {
-        float *row = g->c + m * g->c_row;
-        if (g->bias != NULL) {
-            VF_FOR (j, k, g->N) {
-                vf_put(row + j, vf_get(row + j, k) + vf_get(g->bias + j, k), k);
+    __m256 r[8], t[8];
+    for (int i = 0; i < 8; i++) {
+        r[i] = i < n_row ? vf_get(src + i * src_row, n_k) : _mm256_setzero_ps();
+    }
+    for (int i = 0; i < 4; i++) {
+        t[2 * i] = _mm256_unpacklo_ps(r[2 * i], r[2 * i + 1]);
+        t[2 * i + 1] = _mm256_unpackhi_ps(r[2 * i], r[2 * i + 1]);
+    }
+    for (int i = 0; i < 2; i++) {
+        for (int q = 0; q < 2; q++) {
+            r[4 * i + 2 * q] = _mm256_shuffle_ps(t[4 * i + q], t[4 * i + q + 2], 0x44);
+            r[4 * i + 2 * q + 1] = _mm256_shuffle_ps(t[4 * i + q], t[4 * i + q + 2], 0xee);
+        }
+    }
+    for (int q = 0; q < 4; q++) {
+        t[q] = _mm256_permute2f128_ps(r[q], r[4 + q], 0x20);
+        t[4 + q] = _mm256_permute2f128_ps(r[q], r[4 + q], 0x31);
+    }
+    for (int k = 0; k < 8; k++) {
+        if (k < n_k) {
+            _mm256_storeu_ps(dst + k * dst_row, t[k]);
+        }
+    }
+}
+#else
+enum { TILE = 4 };
+
+static ALWAYS_INLINE void transpose_tile(const float *src, int64_t src_row, int64_t n_row, int64_t n_k, float *dst,
+                                         int64_t dst_row)
+{
+    for (int64_t k = 0; k < n_k; k++) {
+        for (int64_t i = 0; i < TILE; i++) {
+            dst[k * dst_row + i] = i < n_row ? src[i * src_row + k] : 0;
+        }
+    }
+}
+#endif
+
+/* dst[k][i] = src[i][k], i below n_row, k below K, whole TILEs of i written (zeros past n_row) */
+static void transpose(const float *src, int64_t src_row, int64_t n_row, int64_t K, float *dst, int64_t dst_row)
+{
+    for (int64_t i = 0; i < n_row; i += TILE) {
+        const int64_t rows = n_row - i < TILE ? n_row - i : TILE;
+        for (int64_t k = 0; k < K; k += TILE) {
+            if (rows == TILE && K - k >= TILE) {
+                transpose_tile(src + i * src_row + k, src_row, TILE, TILE, dst + k * dst_row + i, dst_row);
+            } else {
+                transpose_tile(src + i * src_row + k, src_row, rows, K - k < TILE ? K - k : TILE, dst + k * dst_row + i,
+                               dst_row);
             }
         }
-        if (g->fn != 0) {
-            CPU(apply)(g->fn, g->f0, row, row, g->N);
+    }
+}
+
+/* k0 .. k0 + K - 1 of columns n0 .. n0 + NR - 1 */
+static void pack_panel(const dt_gemm *g, int64_t k0, int64_t K, int64_t n0, float *panel)
+{
+    const float *b = g->b + k0 * g->b_k + n0 * g->b_col;
+    const int64_t n = g->N - n0 < NR ? g->N - n0 : NR;
+    if (g->b_col != 1) {
+        transpose(b, g->b_col, n, K, panel, NR);
+        return;
+    }
+    for (int64_t k = 0; k < K; k++) {
+        for (int v = 0; v < NV; v++) {
+            const int64_t left = n - v * VL;
+            vf_store(panel + k * NR + v * VL, left >= VL ? vf_load(b + k * g->b_k + v * VL)
+                                              : left > 0 ? vf_load_n(b + k * g->b_k + v * VL, left)
+                                                         : vf_set(0));
         }
     }
 }
 
-void CPU(gemm)(const dt_gemm *g)
+/* ---- tiles ------------------------------------------------------------------------------------------------------- */
+
+typedef struct tile {
+    const float *a, *b, *bias; /* bias: where accumulators start, or NULL */
+    float *c;
+    int64_t a_row, a_k, b_k, c_row, K, n; /* n: columns that exist */
+    int place;                            /* TILE_* */
+    bool accum;
+} tile;
+
+/* acc[i][v] += a[i] b[v] for one k */
+static ALWAYS_INLINE void add_product(vf acc[MR][NV], const float *a, const float *b, const int mr, const int nv,
+                                      const int64_t a_row)
+{
+    vf right[NV];
+#pragma GCC unroll 16
+    for (int v = 0; v < nv; v++) {
+        right[v] = vf_load(b + v * VL);
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < mr; i++) {
+        const vf left = vf_set(a[i * a_row]);
+#pragma GCC unroll 16
+        for (int v = 0; v < nv; v++) {
+            acc[i][v] = vf_fma(left, right[v], acc[i][v]);
+        }
+    }
+}
+
+/* Fetches the next panel's part of C while this one is worked on. */
+static ALWAYS_INLINE void fetch_next(const tile *t, const int mr)
+{
+#pragma GCC unroll 16
+    for (int i = 0; i < mr; i++) {
+#pragma GCC unroll 16
+        for (int v = 0; v < NV; v++) {
+            __builtin_prefetch(t->c + i * t->c_row + NR + v * VL, 1);
+        }
+    }
+}
+
+/* mr, nv, unroll and (where the place of A and B allows) the strides are constants of each call below: acc lives in
+ * registers, and addresses are a pointer and a number. */
+static ALWAYS_INLINE void run_tile(const tile *t, const int mr, const int nv, const int64_t a_row, const int64_t a_k,
+                                   const int64_t b_k, const int unroll)
+{
+    vf acc[MR][NV];
+    const int64_t last = t->n - (nv - 1) * VL;
+    const float *a = t->a, *b = t->b;
+    int64_t k = 0;
+#pragma GCC unroll 16
+    for (int v = 0; v < nv; v++) {
+        const int64_t n = v == nv - 1 ? last : VL;
+        const vf start = t->bias != NULL ? vf_get(t->bias + v * VL, n) : vf_set(0);
+#pragma GCC unroll 16
+        for (int i = 0; i < mr; i++) {
+            acc[i][v] = t->accum ? vf_get(t->c + i * t->c_row + v * VL, n) : start;
+        }
+    }
+    if (t->accum) {
+        fetch_next(t, mr);
+    }
+    for (; k + unroll <= t->K; k += unroll) {
+#pragma GCC unroll 16
+        for (int u = 0; u < unroll; u++) {
+            add_product(acc, a + u * a_k, b + u * b_k, mr, nv, a_row);
+        }
+        a += unroll * a_k;
+        b += unroll * b_k;
+    }
+    for (; k < t->K; k++) {
+        add_product(acc, a, b, mr, nv, a_row);
+        a += a_k;
+        b += b_k;
+    }
+#pragma GCC unroll 16
+    for (int v = 0; v < nv; v++) {
+        const int64_t n = v == nv - 1 ? last : VL;
+#pragma GCC unroll 16
+        for (int i = 0; i < mr; i++) {
+            vf_put(t->c + i * t->c_row + v * VL, acc[i][v], n);
+        }
+    }
+}
+
+/* Where a tile finds its operands: A copied or in rows, B in panels or in place. */
+enum { TILE_COPIED, TILE_ROWS, TILE_PLACE };
+
+static ALWAYS_INLINE void place_tile(const tile *t, const int mr, const int nv)
+{
+    if (t->place == TILE_COPIED) {
+        run_tile(t, mr, nv, 1, DT_GEMM_TILE, NR, 4);
+    } else if (t->place == TILE_ROWS) {
+        run_tile(t, mr, nv, t->a_row, 1, NR, 1);
+    } else {
+        run_tile(t, mr, nv, t->a_row, t->a_k, t->b_k, 1);
+    }
+}
+
+#define TILE_CASE(mr, nv)                                                                                              \
+    case (mr)*NV + (nv)-1:                                                                                             \
+        place_tile(t, mr, nv);                                                                                         \
+        break;
+#define TILE_CASES(mr) TILE_CASE(mr, 1) TILE_CASE(mr, 2)
+
+static void dispatch_tile(const tile *t, int64_t mr, int64_t nv)
+{
+    switch (mr * NV + nv - 1) {
+        TILE_CASES(1)
+        TILE_CASES(2)
+        TILE_CASES(3)
+        TILE_CASES(4)
+        TILE_CASES(5)
+        TILE_CASES(6)
+#if defined(DT_ISA_AVX512)
+        TILE_CASES(7)
+        TILE_CASES(8)
+        TILE_CASES(9)
+        TILE_CASES(10)
+        TILE_CASES(11)
+        TILE_CASES(12)
+        TILE_CASES(13)
+        TILE_CASES(14)
+#endif
+    }
+}
+
+/* ---- blocks ------------------------------------------------------------------------------------------------------ */
+
+typedef struct block {
+    int64_t k0, K, n0, N;
+} block;
+
+/* Rows of A whose distance is a multiple of 4096 bytes fall into the same few places of the first-level cache, and so
+ * do the columns of a transposed A: those are copied together, if several panels will use them. */
+static bool is_tile_copied(const dt_gemm *g, const block *b)
+{
+    return b->N > 2 * NR && (g->a_k != 1 || g->a_row % 1024 == 0);
+}
+
+static void copy_tile(const dt_gemm *g, const block *b, int64_t m, int64_t mr, float *copy)
+{
+    const float *a = g->a + m * g->a_row + b->k0 * g->a_k;
+    if (g->a_k == 1) {
+        transpose(a, g->a_row, mr, b->K, copy, DT_GEMM_TILE);
+        return;
+    }
+    for (int64_t k = 0; k < b->K; k++) {
+        for (int64_t i = 0; i < mr; i += VL) {
+            vf_put(copy + k * DT_GEMM_TILE + i, vf_get(a + k * g->a_k + i, mr - i < VL ? mr - i : VL), VL);
+        }
+    }
+}
+
+/* All rows against the panels of one block; they lie at b, or where B is when b is NULL. Rows are dealt evenly: a tile
+ * of two rows would wait for its own sums. */
+static void run_block(const dt_gemm *g, const block *b, const float *panels, float *tile_copy)
+{
+    const int64_t n_tiles = (g->M + MR - 1) / MR;
+    const bool is_copied = is_tile_copied(g, b);
+    int64_t m = 0;
+    for (int64_t i = 0; i < n_tiles; i++) {
+        const int64_t mr = (g->M - m + n_tiles - i - 1) / (n_tiles - i);
+        if (is_copied) {
+            copy_tile(g, b, m, mr, tile_copy);
+        }
+        for (int64_t n0 = b->n0; n0 < b->n0 + b->N; n0 += NR) {
+            const int64_t n = b->n0 + b->N - n0 < NR ? b->n0 + b->N - n0 : NR;
+            const tile t = {.a = is_copied ? tile_copy : g->a + m * g->a_row + b->k0 * g->a_k,
+                            .a_row = is_copied ? 1 : g->a_row,
+                            .a_k = is_copied ? DT_GEMM_TILE : g->a_k,
+                            .b = panels != NULL ? panels + (n0 - b->n0) * b->K : g->b + b->k0 * g->b_k + n0,
+                            .b_k = panels != NULL ? NR : g->b_k,
+                            .bias = g->bias != NULL && b->k0 == 0 ? g->bias + n0 : NULL,
+                            .c = g->c + m * g->c_row + n0,
+                            .c_row = g->c_row,
+                            .K = b->K,
+                            .place = panels == NULL ? TILE_PLACE
+                                     : is_copied    ? TILE_COPIED
+                                     : g->a_k == 1  ? TILE_ROWS
+                                                    : TILE_PLACE,
+                            .n = n,
+                            .accum = g->accum || b->k0 > 0};
+            dispatch_tile(&t, mr, (n + VL - 1) / VL);
+            for (int64_t r = 0; r < mr && b->k0 + b->K == g->K && g->fn != 0; r++) {
+                CPU(apply)(g->fn, g->f0, t.c + r * g->c_row, t.c + r * g->c_row, n);
+            }
+        }
+        m += mr;
+    }
+}
+
+static void pack_block(const dt_gemm *g, const block *b, float *panels)
+{
+    for (int64_t n0 = 0; n0 < b->N; n0 += NR) {
+        pack_panel(g, b->k0, b->K, b->n0 + n0, panels + n0 * b->K);
+    }
+}
+
+/* The blocks in order; false after the last. Begin with an empty one. */
+static bool next_block(const dt_gemm *g, block *b)
+{
+    b->k0 += b->K;
+    if (b->k0 == g->K) {
+        b->k0 = 0;
+        b->n0 += b->N;
+    }
+    b->K = g->K - b->k0 < DT_GEMM_BLOCK ? g->K - b->k0 : DT_GEMM_BLOCK;
+    b->N = g->N - b->n0 < DT_GEMM_COLUMNS ? g->N - b->n0 : DT_GEMM_COLUMNS;
+    return b->N > 0;
+}
+
+static size_t block_floats(const block *b)
+{
+    return (size_t)(b->K * ((b->N + NR - 1) / NR * NR));
+}
+
+/* An empty sum is the bias, or 0. */
+static void no_terms(const dt_gemm *g)
+{
+    for (int64_t m = 0; m < g->M && !g->accum; m++) {
+        for (int64_t n = 0; n < g->N; n++) {
+            g->c[m * g->c_row + n] = g->bias != NULL ? g->bias[n] : 0;
+        }
+        CPU(apply)(g->fn, g->f0, g->c + m * g->c_row, g->c + m * g->c_row, g->N);
+    }
+}
+
+/* Few columns: dot products along k, four vectors at a time. */
+static void thin(const dt_gemm *g)
+{
+    for (int64_t m = 0; m < g->M; m++) {
+        for (int64_t n = 0; n < g->N; n++) {
+            const float *a = g->a + m * g->a_row, *b = g->b + n * g->b_col;
+            vf sum[4] = {vf_set(0), vf_set(0), vf_set(0), vf_set(0)};
+            int64_t k = 0;
+            for (; k + 4 * VL <= g->K; k += 4 * VL) {
+                for (int v = 0; v < 4; v++) {
+                    sum[v] = vf_fma(vf_load(a + k + v * VL), vf_load(b + k + v * VL), sum[v]);
+                }
+            }
+            for (; k < g->K; k += VL) {
+                const int64_t left = g->K - k < VL ? g->K - k : VL;
+                sum[0] = vf_fma(vf_get(a + k, left), vf_get(b + k, left), sum[0]);
+            }
+            float *c = g->c + m * g->c_row + n;
+            const float start = g->accum ? *c : g->bias != NULL ? g->bias[n] : 0;
+            *c = start + vf_sum((sum[0] + sum[1]) + (sum[2] + sum[3]));
+        }
+        if (g->fn != 0) {
+            CPU(apply)(g->fn, g->f0, g->c + m * g->c_row, g->c + m * g->c_row, g->N);
+        }
+    }
+}
+
+enum { THIN_COLUMNS = 4, PACK_ROWS = 7 };
+
+void CPU(gemm)(const dt_gemm *g, float *scratch)
 {
     if (g->M == 0 || g->N == 0) {
         return;
     }
     if (g->K == 0) {
-        clear(g);
-    } else {
-        /* a matrix with one row or column may be read either way; leading dimensions must cover it */
-        const bool a_plain = g->a_k == 1, b_plain = g->b_col == 1;
-        (void)dnnl_sgemm(a_plain ? 'N' : 'T', b_plain ? 'N' : 'T', g->M, g->N, g->K, 1.0f, g->a,
-                         a_plain ? larger(g->a_row, g->K) : larger(g->a_k, g->M), g->b,
-                         b_plain ? larger(g->b_k, g->N) : larger(g->b_col, g->K), g->accum ? 1.0f : 0.0f, g->c,
-                         g->c_row);
+        no_terms(g);
+        return;
     }
-    if (g->bias != NULL || g->fn != 0) {
-        finish(g);
+    if (g->N <= THIN_COLUMNS && g->a_k == 1 && g->b_k == 1) {
+        thin(g);
+        return;
+    }
+    float *tile_copy = scratch, *panels = scratch + DT_GEMM_TILE * (g->K < DT_GEMM_BLOCK ? g->K : DT_GEMM_BLOCK);
+    block b = {0};
+    while (next_block(g, &b)) {
+        /* some rows do not pay for packing what can be read in place */
+        const bool is_packed = g->M > PACK_ROWS * MR || g->b_col != 1 || b.N % NR != 0;
+        if (is_packed) {
+            pack_block(g, &b, panels);
+        }
+        run_block(g, &b, is_packed ? panels : NULL, tile_copy);
+    }
+}
+
+void CPU(gemm_pack)(const dt_gemm *g, float *packed)
+{
+    block b = {0};
+    while (g->K > 0 && next_block(g, &b)) {
+        pack_block(g, &b, packed);
+        packed += block_floats(&b);
+    }
+}
+
+void CPU(gemm_packed)(const dt_gemm *g, const float *packed, float *scratch)
+{
+    if (g->M == 0) {
+        return;
+    }
+    if (g->K == 0) {
+        no_terms(g);
+        return;
+    }
+    block b = {0};
+    while (next_block(g, &b)) {
+        run_block(g, &b, packed, scratch);
+        packed += block_floats(&b);
     }
 }

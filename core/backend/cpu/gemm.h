@@ -1,19 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * C = fn(A B + bias) on one thread: the product by oneDNN (dnnl_sgemm), bias and function in one pass behind it.
+ * C = A B on one thread, with B packed into panels of a few vectors' width and A read where it is.
  *
- * A product's bits depend on its shape and on the instruction set in use, never on the thread; slices have the same
- * shapes whatever the number of threads and ranks. An own packed product was measured against it
- * (bench/kernels): 87 to 107 % of its rate forward, 67 to 103 % in the gradients, so the library stays.
+ * Each element of C is one chain of multiply-adds over k (in blocks of DT_GEMM_BLOCK, the same for every shape), so
+ * that a row's bits depend neither on how many rows there are nor on how they are tiled. bench/kernels puts it beside
+ * oneDNN's dnnl_sgemm: 87 to 107 % of its rate forward, 67 to 103 % in the gradients. With dnnl_sgemm in its place (and
+ * less scratch, as nothing is packed) a step took 3 to 5 % less CPU, but about one run in twenty of a tiny model on two
+ * workers died of a damaged heap. The cause was not found, so it must be before the library comes back.
  */
 #ifndef DTRAIN_CORE_BACKEND_CPU_GEMM_H
 #define DTRAIN_CORE_BACKEND_CPU_GEMM_H
 
 #include "backend/cpu/cpu.h"
 
+enum {
+    DT_GEMM_BLOCK = 512,   /* k per pass */
+    DT_GEMM_COLUMNS = 256, /* columns per pass; with it, what is packed at once takes a quarter of 2 MB */
+    DT_GEMM_TILE = 16      /* rows of the largest tile, rounded up to vectors */
+};
+
 typedef struct dt_gemm {
     int64_t M, N, K;
-    const float *a; /* A(m,k) = a[m a_row + k a_k]; one of the two strides is 1 */
+    const float *a; /* A(m,k) = a[m a_row + k a_k] */
     int64_t a_row, a_k;
     const float *b; /* B(k,n) = b[k b_k + n b_col]; one of the two strides is 1 */
     int64_t b_k, b_col;
@@ -25,6 +33,26 @@ typedef struct dt_gemm {
     double f0;
 } dt_gemm;
 
-void CPU(gemm)(const dt_gemm *g);
+/* scratch: dt_gemm_floats */
+void CPU(gemm)(const dt_gemm *g, float *scratch);
+/* Pack all of B once into dt_gemm_packed_floats, then multiply by it often (g->b is not read); its scratch:
+ * dt_gemm_tile_floats. */
+void CPU(gemm_pack)(const dt_gemm *g, float *packed);
+void CPU(gemm_packed)(const dt_gemm *g, const float *packed, float *scratch);
+
+/* Upper bounds for every build and every smaller shape: panels are at most 32 columns wide. */
+static inline size_t dt_gemm_tile_floats(int64_t K)
+{
+    return (size_t)(K < DT_GEMM_BLOCK ? K : DT_GEMM_BLOCK) * DT_GEMM_TILE;
+}
+static inline size_t dt_gemm_packed_floats(int64_t N, int64_t K)
+{
+    return (size_t)K * (size_t)((N + 31) / 32 * 32);
+}
+static inline size_t dt_gemm_floats(int64_t N, int64_t K)
+{
+    return dt_gemm_packed_floats(N < DT_GEMM_COLUMNS ? N : DT_GEMM_COLUMNS, K < DT_GEMM_BLOCK ? K : DT_GEMM_BLOCK) +
+           dt_gemm_tile_floats(K);
+}
 
 #endif

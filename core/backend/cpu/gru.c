@@ -28,7 +28,8 @@ void CPU(gru)(const dt_kernel_args *a)
     const float *xw = f32_in(a, 0), *bh = f32_in(a, 2), *present = f32_in(a, 3);
     float *h = f32_out(a, 0), *gates = f32_out(a, 1);
     const int64_t T = a->in[0].dim[0], S = a->in[0].dim[1], H = a->in[1].dim[1];
-    float *zero = a->scratch, *u = zero + H; /* [H] [S,3H] */
+    float *packed = a->scratch, *tile = packed + dt_gemm_packed_floats(3 * H, H);
+    float *zero = tile + dt_gemm_tile_floats(H), *u = zero + H; /* [H] [S,3H] */
     dt_gemm g = {.M = S,
                  .N = 3 * H,
                  .K = H,
@@ -41,10 +42,11 @@ void CPU(gru)(const dt_kernel_args *a)
                  .c_row = 3 * H,
                  .bias = bh};
     memset(zero, 0, (size_t)H * sizeof(*zero));
+    CPU(gemm_pack)(&g, packed);
     for (int64_t t = 0; t < T; t++) {
         g.a = h + (t - 1) * S * H;
         if (t > 0) {
-            CPU(gemm)(&g);
+            CPU(gemm_packed)(&g, packed, tile);
         }
         for (int64_t s = 0; s < S; s++) {
             const int64_t row = (t * S + s) * H;
@@ -98,7 +100,10 @@ void CPU(gru_bwd)(const dt_kernel_args *a)
     const float *dy = f32_in(a, 0), *h = f32_in(a, 1), *gates = f32_in(a, 2), *present = f32_in(a, 4);
     float *dxw = f32_out(a, 0), *dwh = f32_out(a, 1), *dbh = f32_out(a, 2);
     const int64_t T = a->in[0].dim[0], S = a->in[0].dim[1], H = a->in[0].dim[2];
-    float *zero = a->scratch, *dh = zero + H, *dv = dh + S * H, *du = dv + S * 3 * H; /* [H] [S,H] [S,3H] [T,S,H] */
+    const size_t product = dt_scratch_recurrent_product(T, S, H, 3);
+    float *packed = a->scratch, *tile = packed + dt_gemm_packed_floats(H, 3 * H);
+    float *zero = packed + product, *dh = zero + H, *dv = dh + S * H,
+          *du = dv + S * 3 * H; /* [H] [S,H] [S,3H] [T,S,H] */
     dt_gemm g = {.M = S,
                  .N = H,
                  .K = 3 * H,
@@ -116,6 +121,7 @@ void CPU(gru_bwd)(const dt_kernel_args *a)
     memset(zero, 0, (size_t)(H + S * H) * sizeof(*zero));
     start_sum(a, 1);
     start_sum(a, 2);
+    CPU(gemm_pack)(&g, packed);
     for (int64_t t = T - 1; t >= 0; t--) {
         for (int64_t s = 0; s < S; s++) {
             const int64_t row = (t * S + s) * H;
@@ -136,13 +142,13 @@ void CPU(gru_bwd)(const dt_kernel_args *a)
             }
         }
         if (t > 0) {
-            CPU(gemm)(&g);
+            CPU(gemm_packed)(&g, packed, tile);
         }
         if (t > 0 && dxw == NULL && dwh != NULL) {
             w.K = S;
             w.a = dv;
             w.b = h + (t - 1) * S * H;
-            CPU(gemm)(&w);
+            CPU(gemm)(&w, du + T * S * H);
         }
     }
     if (dxw != NULL && dwh != NULL && T > 1) { /* r and z rows from dxw, n rows from du */
@@ -150,11 +156,11 @@ void CPU(gru_bwd)(const dt_kernel_args *a)
         w.b = h;
         w.M = 2 * H;
         w.a = dxw + S * 3 * H;
-        CPU(gemm)(&w);
+        CPU(gemm)(&w, a->scratch); /* the packed W is done with */
         w.M = H;
         w.a = du + S * H;
         w.a_k = H;
         w.c = dwh + 2 * H * H;
-        CPU(gemm)(&w);
+        CPU(gemm)(&w, a->scratch);
     }
 }

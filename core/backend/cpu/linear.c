@@ -21,7 +21,7 @@ void CPU(linear)(const dt_kernel_args *a)
                        .bias = f32_in(a, 2),
                        .fn = a->attr->i[0],
                        .f0 = a->attr->f[0]};
-    CPU(gemm)(&g);
+    CPU(gemm)(&g, a->scratch);
 }
 
 void CPU(linear_dx)(const dt_kernel_args *a)
@@ -38,7 +38,7 @@ void CPU(linear_dx)(const dt_kernel_args *a)
                        .b_col = 1,
                        .c = f32_out(a, 0),
                        .c_row = K};
-    CPU(gemm)(&g);
+    CPU(gemm)(&g, a->scratch);
 }
 
 void CPU(linear_dw)(const dt_kernel_args *a)
@@ -56,5 +56,5 @@ void CPU(linear_dw)(const dt_kernel_args *a)
                        .c = f32_out(a, 0),
                        .c_row = K,
                        .accum = a->out[0].accum != 0};
-    CPU(gemm)(&g);
+    CPU(gemm)(&g, a->scratch);
 }

@@ -30,16 +30,18 @@ void CPU(lstm)(const dt_kernel_args *a)
     const float *xw = f32_in(a, 0), *present = f32_in(a, 2);
     float *h = f32_out(a, 0), *gates = f32_out(a, 1), *c = f32_out(a, 2);
     const int64_t T = a->in[0].dim[0], S = a->in[0].dim[1], H = a->in[1].dim[1];
-    float *zero = a->scratch, *state = zero + H, *products = state + S * H; /* [H] [S,H] [S,4H] */
+    float *packed = a->scratch, *tile = packed + dt_gemm_packed_floats(4 * H, H);
+    float *zero = tile + dt_gemm_tile_floats(H), *state = zero + H, *products = state + S * H; /* [H] [S,H] [S,4H] */
     dt_gemm g = {
         .M = S, .N = 4 * H, .K = H, .a_row = H, .a_k = 1, .b = f32_in(a, 1), .b_k = 1, .b_col = H, .c_row = 4 * H};
     memset(zero, 0, (size_t)(H + S * H) * sizeof(*zero));
+    CPU(gemm_pack)(&g, packed);
     for (int64_t t = 0; t < T; t++) {
         float *z = gates != NULL ? gates + t * S * 4 * H : products;
         g.a = h + (t - 1) * S * H;
         g.c = z;
         if (t > 0) {
-            CPU(gemm)(&g);
+            CPU(gemm_packed)(&g, packed, tile);
         } else {
             memset(z, 0, (size_t)(S * 4 * H) * sizeof(*z));
         }
@@ -83,7 +85,9 @@ void CPU(lstm_bwd)(const dt_kernel_args *a)
                 *present = f32_in(a, 5);
     float *dxw = f32_out(a, 0), *dwh = f32_out(a, 1);
     const int64_t T = a->in[0].dim[0], S = a->in[0].dim[1], H = a->in[0].dim[2];
-    float *zero = a->scratch, *dh = zero + H, *dc = dh + S * H, *row_dz = dc + S * H; /* [H] [S,H] [S,H] [S,4H] */
+    const size_t product = dt_scratch_recurrent_product(T, S, H, 4);
+    float *packed = a->scratch, *tile = packed + dt_gemm_packed_floats(H, 4 * H);
+    float *zero = packed + product, *dh = zero + H, *dc = dh + S * H, *row_dz = dc + S * H; /* [H] [S,H] [S,H] [S,4H] */
     dt_gemm g = {.M = S,
                  .N = H,
                  .K = 4 * H,
@@ -99,6 +103,7 @@ void CPU(lstm_bwd)(const dt_kernel_args *a)
         .M = 4 * H, .N = H, .a_row = 1, .a_k = 4 * H, .b_k = H, .b_col = 1, .c = dwh, .c_row = H, .accum = true};
     memset(zero, 0, (size_t)(H + 2 * S * H) * sizeof(*zero));
     start_sum(a, 1);
+    CPU(gemm_pack)(&g, packed);
     for (int64_t t = T - 1; t >= 0; t--) {
         float *dz = dxw != NULL ? dxw + t * S * 4 * H : row_dz;
         for (int64_t s = 0; s < S; s++) {
@@ -115,19 +120,19 @@ void CPU(lstm_bwd)(const dt_kernel_args *a)
         }
         if (t > 0) { /* dh += dz W_h, also where it is held: dz is 0 there */
             g.a = dz;
-            CPU(gemm)(&g);
+            CPU(gemm_packed)(&g, packed, tile);
         }
         if (t > 0 && dxw == NULL && dwh != NULL) {
             w.K = S;
             w.a = dz;
             w.b = h + (t - 1) * S * H;
-            CPU(gemm)(&w);
+            CPU(gemm)(&w, row_dz + S * 4 * H);
         }
     }
     if (dxw != NULL && dwh != NULL && T > 1) {
         w.K = (T - 1) * S;
         w.a = dxw + S * 4 * H;
         w.b = h;
-        CPU(gemm)(&w);
+        CPU(gemm)(&w, a->scratch); /* the packed W_h is done with */
     }
 }

@@ -5,8 +5,7 @@
 #ifndef DTRAIN_CORE_BACKEND_CPU_SCRATCH_H
 #define DTRAIN_CORE_BACKEND_CPU_SCRATCH_H
 
-#include <stddef.h>
-#include <stdint.h>
+#include "backend/cpu/gemm.h"
 
 enum { DT_SCRATCH_PAD = 16 }; /* room to read and write whole vectors behind an array */
 
@@ -27,26 +26,32 @@ static inline size_t dt_scratch_graph_qk(int64_t E, int64_t H)
     return (size_t)(H + E * H + DT_SCRATCH_PAD);
 }
 
-/* zeros [H], the state [S,H], products [S,4H] */
-static inline size_t dt_scratch_lstm(int64_t S, int64_t H)
+/* the packed W_h with a tile, or what dwh needs at the end */
+static inline size_t dt_scratch_recurrent_product(int64_t T, int64_t S, int64_t H, int64_t n_gates)
 {
-    return (size_t)(H + 5 * S * H);
+    const size_t packed = dt_gemm_packed_floats(H, n_gates * H) + dt_gemm_tile_floats(n_gates * H);
+    const size_t last = dt_gemm_floats(H, T * S);
+    return packed > last ? packed : last;
 }
 
-/* zeros [H], dh and dc [S,H], dz of a step [S,4H] */
-static inline size_t dt_scratch_lstm_bwd(int64_t S, int64_t H)
+static inline size_t dt_scratch_lstm(int64_t S, int64_t H)
 {
-    return (size_t)(H + 6 * S * H);
+    return dt_gemm_packed_floats(4 * H, H) + dt_gemm_tile_floats(H) + (size_t)(H + 5 * S * H);
+}
+
+static inline size_t dt_scratch_lstm_bwd(int64_t T, int64_t S, int64_t H)
+{
+    return dt_scratch_recurrent_product(T, S, H, 4) + (size_t)(H + 6 * S * H) + dt_gemm_floats(H, S);
 }
 
 static inline size_t dt_scratch_gru(int64_t S, int64_t H)
 {
-    return (size_t)(H + 3 * S * H);
+    return dt_gemm_packed_floats(3 * H, H) + dt_gemm_tile_floats(H) + (size_t)(H + 3 * S * H);
 }
 
 static inline size_t dt_scratch_gru_bwd(int64_t T, int64_t S, int64_t H)
 {
-    return (size_t)(H + 4 * S * H + T * S * H);
+    return dt_scratch_recurrent_product(T, S, H, 3) + (size_t)(H + 4 * S * H + T * S * H) + dt_gemm_floats(H, S);
 }
 
 #endif
