@@ -11,11 +11,8 @@ EXTRA_DIST += bench/run bench/phase1_step/batch.py bench/phase1_step/model.py be
 EXTRA_PROGRAMS = bench/kernels
 bench_kernels_SOURCES = bench/kernels.c
 bench_kernels_LDADD = core/libdtcore.la
-EXTRA_DIST += bench/results/2026-11-21-phase1_step.md
 
 EXTRA_DIST += \
 	bench/phase1_folds/folds.py \
 	bench/results/2026-11-21-phase1_folds-ngsim.txt \
-	bench/results/2026-11-21-phase1_step-15m.txt \
-	bench/results/2026-11-21-phase1_step-guide.txt \
 	bench/results/2026-11-21-phase1_step.md
