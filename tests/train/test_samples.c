@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tests of core/train/samples.c: every sample once an epoch, another order each epoch, no state but the position; what
+ * a data component may say about its fields; how a leaf is cut into slices and packed.
+ */
+#include <config.h>
+
+#include "train/samples.h"
+
+#include "base/err.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { MAX_FIELDS = 34, MAX_SYMBOLS = 9 };
+
+/* A data component whose every answer a test can choose. Sample i has 1 + i % 4 of the first symbol, twice that of the
+ * second. */
+typedef struct source {
+    uint64_t count;
+    dt_port field[MAX_FIELDS];
+    const char *symbol[MAX_SYMBOLS];
+    uint32_t n_fields, n_symbols;
+    int64_t size_at_3; /* what sample 3 claims of the first symbol; 0 = the truth */
+} source;
+
+static const dt_port *fields(const void *self, uint32_t *n)
+{
+    *n = ((const source *)self)->n_fields;
+    return ((const source *)self)->field;
+}
+
+static const char *const *symbols(const void *self, uint32_t *n)
+{
+    *n = ((const source *)self)->n_symbols;
+    return ((const source *)self)->symbol;
+}
+
+static dt_status count(const void *self, uint64_t *n)
+{
+    *n = ((const source *)self)->count;
+    return DT_OK;
+}
+
+static dt_status sizes(const void *self, const uint64_t *index, uint32_t n, int64_t *size)
+{
+    const source *s = self;
+    int64_t total = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        total += index[i] == 3 && s->size_at_3 != 0 ? s->size_at_3 : 1 + (int64_t)(index[i] % 4);
+    }
+    for (uint32_t k = 0; k < s->n_symbols; k++) {
+        size[k] = (k + 1) * total;
+    }
+    return DT_OK;
+}
+
+static dt_status read_samples(void *self, const uint64_t *index, const uint64_t *key, uint32_t n, void *const *out)
+{
+    (void)self;
+    (void)index;
+    (void)key;
+    (void)n;
+    memset(out[0], 1, 4);
+    return DT_OK;
+}
+
+static const dt_data_ops ops = {.struct_size = sizeof(ops),
+                                .fields = fields,
+                                .symbols = symbols,
+                                .count = count,
+                                .sizes = sizes,
+                                .read = read_samples};
+
+static source two_fields(void)
+{
+    return (source){.count = 100,
+                    .n_fields = 2,
+                    .field = {{"x", "N 3", DT_F32, 0}, {"first", "B+1", DT_I64, 0}},
+                    .n_symbols = 2,
+                    .symbol = {"N", "E"}};
+}
+
+static void refuses(source *s, dt_status st, const char *text)
+{
+    dt_samples out;
+    assert_int_equal(dt_samples_open(&out, &ops, s, 16), st);
+    if (strstr(dt_error_text(), text) == NULL) {
+        fail_msg("\"%s\" is not in: %s", text, dt_error_text());
+    }
+}
+
+/* ---- order ------------------------------------------------------------------------------------------------------- */
+
+static void test_each_once(void **state)
+{
+    (void)state;
+    static const uint64_t n[] = {1, 2, 7, 64, 101, 1000};
+    for (size_t i = 0; i < sizeof(n) / sizeof(n[0]); i++) {
+        const dt_samples s = {.count = n[i]};
+        for (uint64_t epoch = 0; epoch < 3; epoch++) {
+            uint8_t seen[1000] = {0};
+            for (uint64_t p = 0; p < n[i]; p++) {
+                const uint64_t k = dt_samples_at(&s, 3, 0, epoch, p);
+                assert_true(k < n[i]);
+                assert_int_equal(seen[k]++, 0);
+            }
+        }
+    }
+}
+
+static uint64_t differing(uint64_t seed, uint32_t phase, uint64_t epoch)
+{
+    const dt_samples s = {.count = 500};
+    uint64_t n = 0;
+    for (uint64_t p = 0; p < s.count; p++) {
+        n += dt_samples_at(&s, 1, 0, 4, p) != dt_samples_at(&s, seed, phase, epoch, p);
+    }
+    return n;
+}
+
+static void test_orders_differ(void **state)
+{
+    (void)state;
+    assert_int_equal(differing(1, 0, 4), 0);
+    assert_true(differing(1, 0, 5) > 400);
+    assert_true(differing(2, 0, 4) > 400);
+    assert_true(differing(1, 1, 4) > 400);
+}
+
+static void test_keys(void **state)
+{
+    (void)state;
+    enum { EPOCHS = 3, POSITIONS = 200 };
+    uint64_t key[EPOCHS * POSITIONS];
+    for (uint64_t i = 0; i < EPOCHS * POSITIONS; i++) {
+        key[i] = dt_samples_key(1, 0, i / POSITIONS, i % POSITIONS);
+        assert_true(key[i] != 0);
+        for (uint64_t j = 0; j < i; j++) {
+            assert_true(key[i] != key[j]);
+        }
+    }
+    assert_true(dt_samples_key(2, 0, 0, 0) != key[0]);
+    assert_true(dt_samples_key(1, 1, 0, 0) != key[0]);
+    assert_true(dt_samples_key(1, 0, 0, 0) == key[0]);
+}
+
+/* ---- what a data component may say ------------------------------------------------------------------------------ */
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    source s = two_fields();
+    s.field[0].dtype = 99;
+    refuses(&s, DT_EPLUGIN, "data field x has dtype 99");
+    s = two_fields();
+    s.field[1].dims = "B+1 Q";
+    refuses(&s, DT_EPLUGIN, "data field first: \"Q\" in dims \"B+1 Q\" is neither a number nor a symbol");
+    s.field[1].dims = "N 0";
+    refuses(&s, DT_EPLUGIN, "\"0\" in dims \"N 0\"");
+    s.field[1].dims = "1 1 1 1 1 1 1 1 1";
+    refuses(&s, DT_EPLUGIN, "data field first has more than 8 dimensions");
+    s = two_fields();
+    s.n_symbols = 8;
+    refuses(&s, DT_EPLUGIN, "2 fields and 8 symbols; at most 32 and 7");
+    s = two_fields();
+    s.n_fields = 33;
+    refuses(&s, DT_EPLUGIN, "33 fields and 2 symbols");
+    s = two_fields();
+    s.size_at_3 = -2;
+    refuses(&s, DT_EPLUGIN, "sample 3 has -2 of N, outside [0, 2^31)");
+    s.size_at_3 = INT64_C(1) << 31;
+    refuses(&s, DT_EPLUGIN, "sample 3 has 2147483648 of N");
+}
+
+/* ---- slices ------------------------------------------------------------------------------------------------------ */
+
+static void test_cut_and_read(void **state)
+{
+    (void)state;
+    source from = two_fields();
+    dt_samples s;
+    assert_int_equal(dt_samples_open(&s, &ops, &from, 16), DT_OK);
+    assert_int_equal(s.sample_max[0], 4);
+    assert_int_equal(s.slice_cap[0], 16);
+
+    /* samples of 4, 4, 4, 4 rows fill a slice of 16; the fifth waits for the next one */
+    const uint64_t big[] = {3, 7, 11, 15, 19}, key[5] = {0};
+    int64_t size[DT_SAMPLES_MAX_SYMBOLS + 1];
+    uint32_t take = 0;
+    assert_int_equal(dt_samples_cut(&s, big, 5, &take, size), DT_OK);
+    assert_int_equal(take, 4);
+    assert_int_equal(size[0], 16);
+    assert_int_equal(size[1], 32);
+    assert_int_equal(size[2], 4);
+    assert_int_equal(dt_samples_cut(&s, big + 4, 1, &take, size), DT_OK);
+    assert_int_equal(take, 1);
+
+    /* one sample beyond any capacity is a slice of its own */
+    s.slice_cap[0] = 2;
+    assert_int_equal(dt_samples_cut(&s, big, 5, &take, size), DT_OK);
+    assert_int_equal(take, 1);
+    assert_int_equal(dt_samples_field_bytes(&s, 0, size), 4 * 3 * sizeof(float));
+    assert_int_equal(dt_samples_field_bytes(&s, 1, size), 2 * sizeof(int64_t));
+
+    /* fields lie apart, aligned, within what bytes_max promises */
+    _Alignas(64) char arena[1024];
+    void *field[2] = {NULL, NULL};
+    size_t used = 0;
+    assert_true(dt_samples_bytes_max(&s, 1) <= sizeof(arena));
+    assert_int_equal(dt_samples_read(&s, big, key, 1, size, arena, sizeof(arena), field, &used), DT_OK);
+    assert_ptr_equal(field[0], arena);
+    assert_ptr_equal(field[1], arena + 64);
+    assert_true(used <= dt_samples_bytes_max(&s, 1));
+    assert_int_equal(dt_samples_read(&s, big, key, 1, size, arena, 64, field, &used), DT_EPLUGIN);
+    assert_non_null(strstr(dt_error_text(), "data field first needs 64 bytes"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_each_once), cmocka_unit_test(test_orders_differ), cmocka_unit_test(test_keys),
+        cmocka_unit_test(test_refusals),  cmocka_unit_test(test_cut_and_read),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
