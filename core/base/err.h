@@ -12,7 +12,7 @@
 
 #include "dtrain/status.h"
 
-enum { DT_ERROR_TEXT_BYTES = 2048 };
+enum { DT_ERROR_TEXT_BYTES = 8192 }; /* twenty errors of a configuration, a line each */
 
 /* Record a new error (replaces the old record) and return st. Message: lower case, value and limit, what to do. */
 dt_status dt_fail(dt_status st, const char *file, int line, const char *fmt, ...) DT_PRINTF(4, 5);

@@ -40,6 +40,7 @@ void dt_config_destroy(dt_config *c)
     if (c == NULL) {
         return;
     }
+    dt_str_fini(&c->errors);
     dt_pool_fini(c);
     dt_free(c);
 }
@@ -217,6 +218,12 @@ int64_t dt_config_n_phases(const dt_config *c)
     return phases != NULL && phases->kind == DT_NODE_LIST ? dt_node_count(phases) : 0;
 }
 
+const char *dt_config_plugin(const dt_config *c, int64_t phase)
+{
+    const dt_node *n = dt_node_find(dt_config_phase_node(c, phase), "plugin");
+    return n != NULL && n->text != NULL ? n->text : "";
+}
+
 static dt_node *below(dt_node *from, const char *path)
 {
     char words[PATH_BYTES];
@@ -315,6 +322,15 @@ static dt_status unknown_section(dt_config *c, const dt_config_lookup *lookup, c
     return st;
 }
 
+/* Every value of a group, whatever is wrong with the one before. */
+static dt_status check_values(dt_config *c, const dt_section *s, dt_node *group, const char *path)
+{
+    for (dt_node *n = group->first; n != NULL; n = n->next) {
+        DT_TRY(dt_config_keep(c, dt_section_settle_one(c, s, n, path)));
+    }
+    return DT_OK;
+}
+
 /* models.<role>: a role beyond the known ones is right when the component wired to it has that role. */
 static dt_status check_role(dt_config *c, const dt_config_lookup *lookup, const dt_section *s, dt_node *m,
                             const char *path)
@@ -356,10 +372,10 @@ static dt_status check_section(dt_config *c, const dt_config_lookup *lookup, dt_
         return dt_node_fail(n, path, "%s is a section: expected %s = { key = value; ... }", n->key, n->key);
     }
     if (strcmp(n->key, "models") != 0) {
-        return dt_section_settle(c, s, n, path);
+        return check_values(c, s, n, path);
     }
     for (dt_node *m = n->first; m != NULL; m = m->next) {
-        DT_TRY(check_role(c, lookup, s, m, path));
+        DT_TRY(dt_config_keep(c, check_role(c, lookup, s, m, path)));
     }
     return DT_OK;
 }
@@ -373,24 +389,24 @@ static dt_status check_phase(dt_config *c, const dt_config_lookup *lookup, dt_no
     if (phase->kind != DT_NODE_GROUP) {
         return dt_node_fail(phase, path, "expected a group: { plugin = \"phase1_world_model\"; }");
     }
-    const dt_node *plugin = dt_node_find(phase, "plugin");
-    if (plugin == NULL || plugin->text == NULL || *plugin->text == '\0') {
-        return dt_node_fail(phase, path, "a phase needs its plugin: { plugin = \"phase1_world_model\"; }");
+    if (dt_node_find(phase, "plugin") == NULL || *dt_config_plugin(c, i) == '\0') {
+        DT_TRY(dt_config_keep(
+            c, dt_node_fail(phase, path, "a phase needs its plugin: { plugin = \"phase1_world_model\"; }")));
     }
     for (dt_node *n = phase->first; n != NULL; n = n->next) {
         snprintf(path, sizeof(path), "phases.%lld", (long long)i);
         bool is_stop = strcmp(n->key, "stop") == 0;
         if (!is_stop && (n->kind != DT_NODE_GROUP || dt_option_find(dt_schema_phase, n->key) != NULL)) {
-            DT_TRY(dt_section_settle_one(c, &keys, n, path));
+            DT_TRY(dt_config_keep(c, dt_section_settle_one(c, &keys, n, path)));
             continue;
         }
         snprintf(path, sizeof(path), "phases.%lld.%s", (long long)i, n->key);
         if (!is_stop) {
-            DT_TRY(check_section(c, lookup, n, path));
+            DT_TRY(dt_config_keep(c, check_section(c, lookup, n, path)));
         } else if (n->kind == DT_NODE_GROUP) {
-            DT_TRY(dt_section_settle(c, &stop, n, path));
+            DT_TRY(check_values(c, &stop, n, path));
         } else {
-            return dt_node_fail(n, path, "expected a group: stop = { epochs = 50; }");
+            DT_TRY(dt_config_keep(c, dt_node_fail(n, path, "expected a group: stop = { epochs = 50; }")));
         }
     }
     return DT_OK;
@@ -414,21 +430,23 @@ static void prune(const dt_config *c, dt_node *phase)
 dt_status dt_config_check(dt_config *c, const dt_config_lookup *lookup)
 {
     const dt_section *top = dt_section_find(c, "");
+    dt_status st = DT_OK;
     for (dt_node *n = c->root.first; n != NULL; n = n->next) {
         if (dt_option_find(top->table, n->key) != NULL) {
-            DT_TRY(dt_section_settle_one(c, top, n, ""));
+            DT_TRY(dt_config_keep(c, dt_section_settle_one(c, top, n, "")));
         } else if (strcmp(n->key, "phases") != 0) {
-            DT_TRY(check_section(c, lookup, n, n->key));
+            DT_TRY(dt_config_keep(c, check_section(c, lookup, n, n->key)));
         } else if (n->kind != DT_NODE_LIST) {
-            return dt_node_fail(n, "phases", "expected a list: phases = ( { plugin = \"phase1_world_model\"; } )");
+            st = dt_node_fail(n, "phases", "expected a list: phases = ( { plugin = \"phase1_world_model\"; } )");
+            DT_TRY(dt_config_keep(c, st));
         }
     }
     DT_TRY(dt_schema_check(c, -1));
     for (int64_t i = 0; i < dt_config_n_phases(c); i++) {
         dt_node *phase = dt_config_phase_node(c, i);
-        DT_TRY(check_phase(c, lookup, phase, i));
+        DT_TRY(dt_config_keep(c, check_phase(c, lookup, phase, i)));
         prune(c, phase);
         DT_TRY(dt_schema_check(c, i));
     }
-    return DT_OK;
+    return dt_config_verdict(c);
 }

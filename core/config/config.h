@@ -16,7 +16,8 @@
  * configuration. Only config.c's reader knows libconfig. Threads: [main].
  *
  * Errors are DT_ECONFIG unless said, and read like "training.epochs = "ten" at run.cfg:7: expected an integer in
- * [1, 1000000]".
+ * [1, 1000000]". Nobody should have to run once per mistake: check goes on after an error and tells all together, and
+ * whoever reads the layers may hand it theirs (keep).
  */
 #ifndef DTRAIN_CORE_CONFIG_CONFIG_H
 #define DTRAIN_CORE_CONFIG_CONFIG_H
@@ -78,7 +79,11 @@ typedef struct dt_config_lookup {
     void *user;
 } dt_config_lookup;
 
-/* Everything at once, after all layers: unknown sections and keys, types, ranges, what this version cannot honour.
+/* DT_ECONFIG becomes DT_OK, and its text is kept for check to tell; any other status passes. */
+dt_status dt_config_keep(dt_config *c, dt_status st) DT_NODISCARD;
+
+/* Everything at once, after all layers: unknown sections and keys, types, ranges, what this version cannot honour. All
+ * errors become one, a line each, after those that were kept; of more than 20 the rest is counted.
  * Overrides of a phase that lose against a stronger value are dropped. lookup may be NULL: then only declared
  * sections are known. */
 dt_status dt_config_check(dt_config *c, const dt_config_lookup *lookup) DT_NODISCARD;
@@ -86,6 +91,9 @@ dt_status dt_config_check(dt_config *c, const dt_config_lookup *lookup) DT_NODIS
 /* ---- looking --------------------------------------------------------------------------------------------------- */
 
 int64_t dt_config_n_phases(const dt_config *c);
+
+/* What a phase's entry says as its plugin, "" when it says none. */
+const char *dt_config_plugin(const dt_config *c, int64_t phase);
 
 /* The component id wired to a role in a phase (models.<role>), "" when none; -1 = outside any phase. */
 const char *dt_config_model(const dt_config *c, int64_t phase, const char *role);

@@ -278,10 +278,10 @@ dt_status dt_schema_check(dt_config *c, int64_t phase)
     dt_engine_opts engine;
     dt_comm_opts comm;
     dt_env_opts env;
-    DT_TRY(dt_config_data(c, phase, &data));
-    DT_TRY(dt_config_training(c, phase, &training));
-    DT_TRY(dt_config_amp(c, phase, &amp));
-    DT_TRY(dt_config_engine(c, phase, &engine));
-    DT_TRY(dt_config_comm(c, phase, &comm));
-    return dt_config_env(c, phase, &env);
+    DT_TRY(dt_config_keep(c, dt_config_data(c, phase, &data)));
+    DT_TRY(dt_config_keep(c, dt_config_training(c, phase, &training)));
+    DT_TRY(dt_config_keep(c, dt_config_amp(c, phase, &amp)));
+    DT_TRY(dt_config_keep(c, dt_config_engine(c, phase, &engine)));
+    DT_TRY(dt_config_keep(c, dt_config_comm(c, phase, &comm)));
+    return dt_config_keep(c, dt_config_env(c, phase, &env));
 }

@@ -40,6 +40,8 @@ struct dt_config {
     dt_node root;
     dt_section *sections, **sections_end;
     struct dt_pool_block *pool;
+    dt_str errors; /* kept ones, a line each */
+    uint32_t n_errors;
 };
 
 void *dt_pool_alloc(dt_config *c, size_t bytes); /* zeroed; NULL when out of memory */
@@ -80,8 +82,8 @@ dt_status dt_group_read(dt_config *c, const dt_option *table, const dt_node *gro
 
 /* Host sections: the tables, and the rules across keys and about what this version can do. */
 dt_status dt_schema_declare(dt_config *c) DT_NODISCARD;
-dt_status dt_schema_check(dt_config *c, int64_t phase) DT_NODISCARD;
-extern const dt_option dt_schema_phase[], dt_schema_stop[]; /* an entry of phases, and its stop group */
+dt_status dt_schema_check(dt_config *c, int64_t phase) DT_NODISCARD; /* keeps its errors */
+extern const dt_option dt_schema_phase[], dt_schema_stop[];          /* an entry of phases, and its stop group */
 
 /* The value that holds in a phase: the stronger of the one for all phases and the phase's own; NULL when none. */
 dt_node *dt_config_effective(const dt_config *c, int64_t phase, const char *section, const char *key);
@@ -89,6 +91,8 @@ dt_node *dt_config_effective(const dt_config *c, int64_t phase, const char *sect
 /* training.epochs = "ten" at run.cfg:7 */
 void dt_node_describe(const dt_node *n, const char *path, dt_str *out);
 void dt_format_f64(double v, char out[32]); /* shortest text that reads back equal, with a point or an exponent */
+
+dt_status dt_config_verdict(dt_config *c) DT_NODISCARD; /* the kept errors as one, and none are kept any more */
 
 /* DT_ECONFIG with "<key path> = <value> <origin>: <fmt>". */
 dt_status dt_node_fail(const dt_node *n, const char *path, const char *fmt, ...) DT_PRINTF(3, 4);

@@ -35,10 +35,10 @@ static int finish(dt_status st, int code)
 {
     if (st < 0) {
         const int c = code != 0 ? code : dt_exit_code(st);
-        if (dt_error_text()[0] != '\0') {
-            dt_log(DT_LOG_ERROR, "%s", dt_error_text());
-        } else {
-            dt_log(DT_LOG_ERROR, "%s", dt_status_text(st));
+        const char *text = dt_error_text()[0] != '\0' ? dt_error_text() : dt_status_text(st);
+        for (size_t bytes = 0; *text != '\0'; text += bytes + (text[bytes] == '\n')) {
+            bytes = strcspn(text, "\n");
+            dt_log(DT_LOG_ERROR, "%.*s", (int)bytes, text);
         }
         dt_log(DT_LOG_DEBUG, "%s at %s, exit code %d", dt_status_name(st), dt_error_where(), c);
         return c;

@@ -124,15 +124,15 @@ static dt_status read_layers(const dt_args *a, const char *resumed, dt_config *c
     for (uint32_t i = 0; i < a->n_config; i++) {
         DT_TRY(dt_config_read_file(c, DT_FROM_FILE, a->config[i]));
     }
-    DT_TRY(dt_config_read_env(c, environ));
+    DT_TRY(dt_config_keep(c, dt_config_read_env(c, environ)));
     for (uint32_t i = 0; i < a->n_set; i++) {
-        DT_TRY(dt_config_set(c, a->set[i]));
+        DT_TRY(dt_config_keep(c, dt_config_set(c, a->set[i])));
     }
     if (a->seed != NULL) {
-        DT_TRY(dt_config_set_option(c, "seed", a->seed, "--seed"));
+        DT_TRY(dt_config_keep(c, dt_config_set_option(c, "seed", a->seed, "--seed")));
     }
     if (a->threads != NULL) {
-        DT_TRY(dt_config_set_option(c, "engine.threads", a->threads, "--threads"));
+        DT_TRY(dt_config_keep(c, dt_config_set_option(c, "engine.threads", a->threads, "--threads")));
     }
     return a->plugin != NULL ? dt_config_use_plugin(c, a->plugin, "--plugin") : DT_OK;
 }
@@ -179,14 +179,12 @@ static dt_status load_phases(dt_session *s)
         return DT_FAIL(DT_ECONFIG, "phases has %lld entries, at most %d are possible", (long long)s->n_phases,
                        DT_SESSION_MAX_PHASES);
     }
-    if (s->n_phases == 0) {
-        return DT_FAIL(DT_ECONFIG, "nothing to run: give --plugin FILE_OR_ID, or --config FILE with phases = ( ... )");
-    }
     for (int64_t i = 0; i < s->n_phases; i++) {
-        dt_phase_opts p;
-        dt_stop_opts stop;
-        DT_TRY(dt_config_phase(s->config, i, &p, &stop));
-        dt_status st = dt_loader_find_phase(s->loader, p.plugin, &s->phase[i]);
+        const char *plugin = dt_config_plugin(s->config, i);
+        if (*plugin == '\0') {
+            continue; /* the check tells it, with all that is wrong elsewhere */
+        }
+        dt_status st = dt_loader_find_phase(s->loader, plugin, &s->phase[i]);
         if (st < 0) {
             return plugin_status(st);
         }
@@ -205,10 +203,10 @@ static dt_status load_phases(dt_session *s)
                 DT_TRY(declare_wired(s, DT_KIND_MODEL, id));
             }
         }
-        dt_data_opts data;
-        DT_TRY(dt_config_data(s->config, i, &data));
-        if (data.source[0] != '\0') {
-            DT_TRY(declare_wired(s, DT_KIND_DATA, data.source));
+        const char *source = NULL;
+        dt_origin set_by;
+        if (dt_config_get(s->config, i, "data.source", &source, &set_by) == DT_OK && *source != '\0') {
+            DT_TRY(declare_wired(s, DT_KIND_DATA, source));
         }
     }
     dt_error_clear();
@@ -219,6 +217,9 @@ static dt_status load_phases(dt_session *s)
 static dt_status choose_phases(dt_session *s, const char *wanted)
 {
     int64_t number = 0;
+    if (s->n_phases == 0) {
+        return DT_FAIL(DT_ECONFIG, "nothing to run: give --plugin FILE_OR_ID, or --config FILE with phases = ( ... )");
+    }
     s->first = 0;
     s->last = s->n_phases;
     if (wanted == NULL || strcmp(wanted, "all") == 0) {

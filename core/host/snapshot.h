@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Between a stage and a checkpoint: what of a running phase is saved, and how it comes back. Everything that resuming
- * needs is in the arenas, the number of steps, and the phase's own blob; sample order, schedule and random numbers follow
- * from the step. Threads: [main]; rank 0 saves, every rank loads.
+ * needs is in the arenas, the number of steps, and the phase's own blob; the order of samples, the schedule and random
+ * numbers follow from the step. Threads: [main]; rank 0 saves, every rank loads.
  */
 #ifndef DTRAIN_CORE_HOST_SNAPSHOT_H
 #define DTRAIN_CORE_HOST_SNAPSHOT_H

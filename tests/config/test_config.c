@@ -186,6 +186,63 @@ static void test_later_work(void **state)
     dt_config_destroy(c);
 }
 
+/* a reader corrects a file once: all errors, each once, a section's unknown keys last */
+static void test_all_errors(void **state)
+{
+    (void)state;
+    dt_config *c = from("training = { epochs = 0; epoch = 3;\n optimizer = \"adamv\"; };\nsead = 3;\n"
+                        "data = { shards = 6; };\n"
+                        "phases = ( { init = 5; stop = { epoch = 1; steps = -1; }; data = { batch = 0; }; },\n"
+                        "           { plugin = \"p\"; stop = 3; }, 7 );");
+    assert_int_equal(dt_config_keep(c, dt_config_set(c, "training")), DT_OK); /* told with the others, before them */
+    static const char *const lines[] = {"13 errors in the configuration",
+                                        "--set training: expected section.key=value",
+                                        "training.epochs = 0 at ",
+                                        "training.optimizer = \"adamv\" at ",
+                                        "training.epoch = 3 at ",
+                                        "sead = 3 at ",
+                                        "data.shards = 6 at ",
+                                        "phases.0 = { ... } at ",
+                                        "phases.0.init = 5 at ",
+                                        "phases.0.stop.epoch = 1 at ",
+                                        "phases.0.stop.steps = -1 at ",
+                                        "phases.0.data.batch = 0 at ",
+                                        "phases.1.stop = 3 at ",
+                                        "phases.2 = 7 at "};
+    const size_t n = sizeof(lines) / sizeof(lines[0]);
+    assert_refused(dt_config_check(c, NULL), DT_ECONFIG, "13 errors in the configuration\n--set training");
+    const char *at_line = dt_error_text();
+    for (size_t i = 0; i < n; i++) {
+        if (strncmp(at_line, lines[i], strlen(lines[i])) != 0) {
+            print_error("line %zu is %.*s\n", i, (int)strcspn(at_line, "\n"), at_line);
+            fail();
+        }
+        at_line += strcspn(at_line, "\n");
+        at_line += *at_line == '\n';
+    }
+    assert_string_equal(at_line, "");
+    dt_config_destroy(c);
+
+    /* twenty are told, the rest is counted */
+    dt_str text = {0};
+    for (int i = 0; i < 25; i++) {
+        dt_str_addf(&text, "key%d = 1;\n", i);
+    }
+    c = from(dt_str_text(&text));
+    assert_refused(dt_config_check(c, NULL), DT_ECONFIG, "25 errors in the configuration\nkey0 = 1 at ");
+    assert_says("\nkey19 = 1 at ");
+    assert_says("\nand 5 more");
+    assert_null(strstr(dt_error_text(), "key20"));
+    dt_config_destroy(c);
+    dt_str_fini(&text);
+
+    /* a status that is no error of the configuration passes */
+    c = fresh();
+    assert_int_equal(dt_config_keep(c, DT_FAIL(DT_ENOMEM, "out of memory")), DT_ENOMEM);
+    assert_int_equal(dt_config_check(c, NULL), DT_OK);
+    dt_config_destroy(c);
+}
+
 static void test_bad_assignments(void **state)
 {
     (void)state;
@@ -309,6 +366,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_types_and_ranges, begin, end),
         cmocka_unit_test_setup_teardown(test_groups_against_values, begin, end),
         cmocka_unit_test_setup_teardown(test_later_work, begin, end),
+        cmocka_unit_test_setup_teardown(test_all_errors, begin, end),
         cmocka_unit_test_setup_teardown(test_bad_assignments, begin, end),
         cmocka_unit_test_setup_teardown(test_components, begin, end),
         cmocka_unit_test_setup_teardown(test_memory, begin, end),

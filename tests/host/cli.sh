@@ -162,6 +162,13 @@ expect 2 "did you mean" "$dtrain" $phase $tiny --set training.epocks=3
 expect 2 "training.epochs" "$dtrain" $phase $tiny --set training.epochs=ten
 expect 2 "training.epochs" "$dtrain" $phase $tiny --set training.epochs=-1
 expect 2 "amp" "$dtrain" $phase $tiny --set amp.enabled=true
+printf 'training = { epochs = "ten";\n optimizer = "adamv"; };\nrisk_gnn = { hiden = 3; };\n' >"$work/many.cfg"
+for text in "4 errors in the configuration" 'many.cfg:1: expected an integer in [1, 1000000]' 'did you mean "adamw"?' \
+    'risk_gnn.hiden = 3 at' '--set data: expected section.key=value'; do
+    expect 2 "$text" "$dtrain" $phase --config "$work/many.cfg" --set data
+done
+cases=$((cases + 1))
+[ "$(grep -c '^error' "$work/err")" -eq 5 ] || { echo "FAIL: four errors are not told in five lines"; failed=$((failed + 1)); }
 expect 2 "frozen_thing" "$dtrain" $phase $tiny --run-dir "$work/y" --set 'training.freeze=["frozen_thing"]'
 expect 2 "data.batch" "$dtrain" $phase $tiny --run-dir "$work/z" --set data.batch=65536
 expect 2 "nothing to run" "$dtrain" run
