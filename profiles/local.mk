@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# dtrain --profile NAME; a profile ranks above plugin defaults and below every configuration file.
+# dtrain --profile NAME; a profile ranks above plugin defaults and below every configuration file. The program looks
+# below its own folder, so a build elsewhere has a link there.
 profiledir = $(pkgdatadir)/profiles
 dist_profile_DATA = \
 	profiles/max.cfg \
@@ -7,3 +8,10 @@ dist_profile_DATA = \
 	profiles/normal.cfg \
 	profiles/test.cfg \
 	profiles/vram.cfg
+all-local: profiles-of-build
+profiles-of-build:
+	@test -e profiles || $(LN_S) $(abs_top_srcdir)/profiles profiles
+distclean-local: distclean-profiles
+distclean-profiles:
+	@test ! -h profiles || rm -f profiles
+.PHONY: profiles-of-build distclean-profiles

@@ -46,7 +46,8 @@ for kind in phase model; do
 done
 
 step "training steps: the shipped phase on the installed recording, the third party's on its own data"
-(cd "$work" && dtrain run --plugin phase1_world_model --max-steps 1 --threads 1 -q --run-dir run_shipped) ||
+(cd "$work" && dtrain run --plugin phase1_world_model --profile test --max-steps 1 --threads 1 -q \
+    --run-dir run_shipped) ||
     fail "dtrain run --plugin phase1_world_model"
 (cd "$work" && DTRAIN_PLUGIN_PATH=$work/third_phase dtrain run --plugin third_phase.so --max-steps 2 -q \
     --run-dir run_third) || fail "dtrain run --plugin third_phase"

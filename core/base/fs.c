@@ -423,6 +423,25 @@ bool dt_fs_is_file(const char *path)
     return stat(path, &info) == 0 && S_ISREG(info.st_mode);
 }
 
+dt_status dt_fs_program_dir(dt_str *out)
+{
+    static const char hidden[] = "/.libs";
+    char path[PATH_MAX];
+    const ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+    path[n > 0 ? n : 0] = '\0';
+    char *slash = strrchr(path, '/');
+    if (slash == NULL) {
+        return DT_FAIL(DT_EIO, "/proc/self/exe cannot be read, so the program's own folder is unknown");
+    }
+    *slash = '\0';
+    slash = strrchr(path, '/');
+    if (slash != NULL && strcmp(slash, hidden) == 0) {
+        *slash = '\0';
+    }
+    dt_str_add(out, path);
+    return dt_str_status(out);
+}
+
 static int compare_names(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);

@@ -31,6 +31,8 @@ void dt_fs_unmap(const void *p, size_t bytes);
 dt_status dt_fs_remove_tree(const char *path) DT_NODISCARD; /* missing is fine; links are removed, not followed */
 bool dt_fs_is_dir(const char *path);
 bool dt_fs_is_file(const char *path);
+/* Folder of the running program: where a build tree begins. What libtool hides in .libs counts as above it. */
+dt_status dt_fs_program_dir(dt_str *out) DT_NODISCARD;
 /* Tests: a call for every change that succeeded, in order, from which states after a power loss are made up. to: of a
  * rename or swap, else NULL; p, bytes: of a write. A flush of a folder is a DT_FS_FLUSH too; a tree goes as one. */
 typedef enum dt_fs_change {

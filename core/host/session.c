@@ -17,58 +17,68 @@
 #include <string.h>
 #include <unistd.h>
 
-extern char **environ;
-
 /* ---- where things are -------------------------------------------------------------------------------------------- */
 
-/* Folder of the running program. */
-static void program_dir(char *out, size_t bytes)
+/* What ships with dtrain lies below the program in a build tree, else where it was installed. */
+static dt_status find_shipped(const char *in_build, const char *installed, dt_str *out)
 {
-    const ssize_t n = readlink("/proc/self/exe", out, bytes - 1);
-    out[n > 0 ? n : 0] = '\0';
-    char *slash = strrchr(out, '/');
-    if (slash != NULL) {
-        *slash = '\0';
+    dt_status st = dt_fs_program_dir(out);
+    dt_str_addf(out, "/%s", in_build);
+    if (st != DT_OK || !dt_fs_is_dir(dt_str_text(out))) {
+        dt_str_clear(out);
+        dt_str_addf(out, "%s/%s", DTRAIN_PKGDATADIR, installed);
     }
+    return dt_str_status(out);
 }
 
+/* "no such profile", and those that there are. */
+static dt_status no_profile(const char *name, const char *dir)
+{
+    dt_str known = {0};
+    char **files = NULL;
+    size_t n = 0, n_known = 0;
+    if (dt_fs_list(dir, &files, &n) != DT_OK) {
+        return DT_CONTEXT(DT_ECONFIG, "--profile %s: no such file, and there are no profiles", name);
+    }
+    for (size_t i = 0; i < n; i++) {
+        const size_t bytes = strlen(files[i]);
+        if (bytes > 4 && strcmp(files[i] + bytes - 4, ".cfg") == 0) {
+            dt_str_addf(&known, "%s%.*s", n_known++ > 0 ? ", " : "", (int)bytes - 4, files[i]);
+        }
+    }
+    dt_fs_list_free(files, n);
+    dt_status st = DT_FAIL(DT_ECONFIG, "--profile %s: no such profile in %s; expected %s, or a file", name, dir,
+                           dt_str_text(&known));
+    dt_str_fini(&known);
+    return st;
+}
+
+/* A name means what ships, before a file of the current folder; anything with a slash is a file. */
 static dt_status find_profile(const char *name, dt_str *out)
 {
-    char dir[4096];
-    program_dir(dir, sizeof(dir));
-    if (strchr(name, '/') != NULL || dt_fs_is_file(name)) {
+    if (strchr(name, '/') != NULL) {
         dt_str_add(out, name);
         return dt_str_status(out);
     }
-    const char *const folder[] = {dir, dir, DTRAIN_PKGDATADIR};
-    const char *const below[] = {"profiles", "../profiles", "profiles"}; /* in the build tree, beside it, installed */
-    for (int i = 0; i < 3; i++) {
+    dt_str dir = {0};
+    dt_status st = find_shipped("profiles", "profiles", &dir);
+    dt_str_addf(out, "%s/%s.cfg", dt_str_text(&dir), name);
+    if (st == DT_OK && !dt_fs_is_file(dt_str_text(out))) {
         dt_str_clear(out);
-        dt_str_addf(out, "%s/%s/%s.cfg", folder[i], below[i], name);
-        if (dt_fs_is_file(dt_str_text(out))) {
-            return dt_str_status(out);
-        }
+        dt_str_add(out, name);
+        st = dt_fs_is_file(name) ? DT_OK : no_profile(name, dt_str_text(&dir));
     }
-    return DT_FAIL(DT_ECONFIG, "--profile %s: no such profile; give a file, or a name found in %s/profiles", name,
-                   DTRAIN_PKGDATADIR);
+    dt_str_fini(&dir);
+    return st == DT_OK ? dt_str_status(out) : st;
 }
 
 static dt_status find_demo(char **out)
 {
-    char dir[4096];
     dt_str path = {0};
-    program_dir(dir, sizeof(dir));
-    dt_str_addf(&path, "%s/share/demo.store/store.json", dir);
-    const bool in_tree = dt_fs_is_file(dt_str_text(&path));
-    dt_str_clear(&path);
-    if (in_tree) {
-        dt_str_addf(&path, "%s/share/demo.store", dir);
-    } else {
-        dt_str_addf(&path, "%s/demo.store", DTRAIN_PKGDATADIR);
-    }
-    *out = dt_strdup(dt_str_text(&path));
+    dt_status st = find_shipped("share/demo.store", "demo.store", &path);
+    *out = st == DT_OK ? dt_strdup(dt_str_text(&path)) : NULL;
     dt_str_fini(&path);
-    return *out != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory");
+    return *out != NULL || st != DT_OK ? st : DT_FAIL(DT_ENOMEM, "out of memory");
 }
 
 static uint32_t cpus(void)

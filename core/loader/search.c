@@ -38,12 +38,8 @@ static dt_status add_build_tree(dt_search *s, const char *program_dir)
 {
     static const char *const folders[] = {"phases", "models", "plugins"};
     char dir[PATH_BYTES];
-    size_t bytes = strlen(program_dir);
-    if (bytes > 6 && strcmp(program_dir + bytes - 6, "/.libs") == 0) {
-        bytes -= 6; /* libtool's wrapper runs the real program from there */
-    }
     for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
-        int n = snprintf(dir, sizeof(dir), "%.*s/%s/.libs", (int)bytes, program_dir, folders[i]);
+        int n = snprintf(dir, sizeof(dir), "%s/%s/.libs", program_dir, folders[i]);
         if (n > 0 && (size_t)n < sizeof(dir) && dt_fs_is_dir(dir)) {
             DT_TRY(add_dir(s, dir, (size_t)n));
         }
@@ -60,19 +56,17 @@ dt_status dt_search_init(dt_search *s, const dt_loader_desc *desc)
         }
         p += bytes + (p[bytes] == ':');
     }
-    char program[PATH_BYTES];
-    const char *program_dir = desc->program_dir;
-    if (program_dir == NULL) {
-        ssize_t n = readlink("/proc/self/exe", program, sizeof(program) - 1);
-        program[n > 0 ? n : 0] = '\0';
-        char *slash = strrchr(program, '/');
-        if (slash != NULL) {
-            *slash = '\0';
-            program_dir = program;
-        }
+    dt_str program = {0};
+    dt_status st = DT_OK;
+    if (desc->program_dir == NULL) {
+        st = dt_fs_program_dir(&program);
     }
-    if (program_dir != NULL) {
-        DT_TRY(add_build_tree(s, program_dir));
+    if (st == DT_OK) {
+        st = add_build_tree(s, desc->program_dir != NULL ? desc->program_dir : dt_str_text(&program));
+    }
+    dt_str_fini(&program);
+    if (st == DT_ENOMEM) {
+        return st; /* without /proc there is no build tree */
     }
     const char *installed = desc->plugin_dir != NULL ? desc->plugin_dir : DTRAIN_PLUGINDIR;
     return add_dir(s, installed, strlen(installed));

@@ -1,15 +1,40 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Every shipped profile is accepted, plans a run, and its values are the ones in force, with their origin shown.
+# Every shipped profile is found by its name from any folder, is accepted, plans a run on the embedded recording, and
+# its values are the ones in force, with their origin shown.
 set -eu
+work=$(mktemp -d ./test-profiles-XXXXXX)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+
+fail() {
+    echo "FAIL: $*"
+    cat out
+    exit 1
+}
+
 n=0
-for profile in "$DT_SRCDIR"/profiles/*.cfg; do
-    "$DT_BUILDDIR/dtrain" run --plugin phase1_world_model --profile "$profile" --dry-run >profiles.out 2>&1 ||
-        { cat profiles.out; exit 1; }
-    grep -q 'parameters' profiles.out
+for file in "$DT_SRCDIR"/profiles/*.cfg; do
+    name=$(basename "$file" .cfg)
+    "$DT_BUILDDIR/dtrain" run --plugin phase1_world_model --profile "$name" --dry-run >out 2>&1 || fail "$name"
+    grep -q parameters out || fail "$name plans nothing"
     n=$((n + 1))
 done
-test "$n" -eq 5
-"$DT_BUILDDIR/dtrain" show risk_gnn --profile "$DT_SRCDIR/profiles/max.cfg" >profiles.out
-grep -q 'preset = "15m".*max\.cfg' profiles.out || { cat profiles.out; exit 1; }
-rm -f profiles.out
+test "$n" -eq 5 || fail "$n profiles, expected 5"
+
+show() { # profile, piece of what is shown
+    "$DT_BUILDDIR/dtrain" show risk_gnn --profile "$1" >out 2>&1 || fail "show --profile $1"
+    grep -q "$2" out || fail "--profile $1 shows no $2"
+}
+show max 'preset = "15m".*/profiles/max\.cfg:'
+# a name that ships comes before a file of the current folder, and ./ says which is meant
+echo 'risk_gnn = { heads = 2; };' >max
+show ./max 'heads = 2 .*\./max:1'
+show max 'preset = "15m".*/profiles/max\.cfg:'
+mv max own.cfg
+show own.cfg 'heads = 2 .*own\.cfg:1'
+
+code=0
+"$DT_BUILDDIR/dtrain" run --plugin phase1_world_model --profile nromal >out 2>&1 || code=$?
+test $code -eq 2 || fail "exit code $code of an unknown profile, expected 2"
+grep -q 'no such profile in .*; expected max, memory, normal, test, vram, or a file' out || fail "says not which"
