@@ -35,6 +35,7 @@ step "every shipped plugin is listed and accepted"
 for id in $plugins; do
     grep -qw "$id" "$work/list.txt" || fail "dtrain list does not name $id"
     dtrain check "$plugindir/$id.so" >"$work/check.txt" 2>&1 || { cat "$work/check.txt"; fail "dtrain check $id"; }
+    grep -qE '^SKIP (phase|model|data) ' "$work/check.txt" && { cat "$work/check.txt"; fail "$id is not run"; }
 done
 
 step "a third party's project from the template: built, checked, listed"

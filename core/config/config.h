@@ -81,6 +81,8 @@ typedef struct dt_config_lookup {
 
 /* DT_ECONFIG becomes DT_OK, and its text is kept for check to tell; any other status passes. */
 dt_status dt_config_keep(dt_config *c, dt_status st) DT_NODISCARD;
+/* What is kept so far as one error, for who does not check; nothing is kept any more. */
+dt_status dt_config_verdict(dt_config *c) DT_NODISCARD;
 
 /* Everything at once, after all layers: unknown sections and keys, types, ranges, what this version cannot honour. All
  * errors become one, a line each, after those that were kept; of more than 20 the rest is counted.

@@ -92,8 +92,6 @@ dt_node *dt_config_effective(const dt_config *c, int64_t phase, const char *sect
 void dt_node_describe(const dt_node *n, const char *path, dt_str *out);
 void dt_format_f64(double v, char out[32]); /* shortest text that reads back equal, with a point or an exponent */
 
-dt_status dt_config_verdict(dt_config *c) DT_NODISCARD; /* the kept errors as one, and none are kept any more */
-
 /* DT_ECONFIG with "<key path> = <value> <origin>: <fmt>". */
 dt_status dt_node_fail(const dt_node *n, const char *path, const char *fmt, ...) DT_PRINTF(3, 4);
 

@@ -47,7 +47,7 @@ static const verb verbs[] = {
     {"list", V_LIST, "", "the plugins that can be found", "  dtrain list\n  dtrain list --json\n"},
     {"show", V_SHOW, "ID", "a component: options with value, origin, range and unit; ports; source",
      "  dtrain show risk_gnn\n  dtrain show phase1_world_model --set training.epochs=5\n"},
-    {"check", V_CHECK, "FILE", "check a plugin: descriptor, options, a life cycle on zero data",
+    {"check", V_CHECK, "FILE", "check a plugin: descriptor, options, a life cycle on zero or embedded data",
      "  dtrain check ./my_phase.so\n"},
     {"new", V_NEW, "phase|model NAME DIR", "write a plugin project that builds with pkg-config dtrain alone",
      "  dtrain new model my_world ./my_world && make -C my_world\n"},

@@ -13,6 +13,7 @@ core_libdtcore_la_SOURCES += \
 	core/host/stage.c core/host/stage.h \
 	core/host/svc_train.c \
 	core/host/probe.c core/host/probe.h \
+	core/host/probe_data.c core/host/probe_data.h \
 	core/host/template_text.h core/host/tools.h \
 	core/host/verb_check.c core/host/verb_ckpt.c core/host/verb_data.c core/host/verb_eval.c \
 	core/host/verb_list.c core/host/verb_new.c core/host/verb_run.c core/host/verb_show.c

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "graph/plan.h"
+#include "host/stage.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
 
@@ -27,12 +28,6 @@ enum { N_LETTERS = sizeof(letters) / sizeof(letters[0]) };
 
 /* ---- host ------------------------------------------------------------------------------------------------------ */
 
-static dt_status probe_fail(const dt_host *h, dt_status st, const char *where, const char *msg)
-{
-    return DT_FAIL(st, "%s%s%s%s", msg, where != NULL ? " (" : "", where != NULL ? where : "",
-                   where != NULL ? ")" : "");
-}
-
 static void probe_log(const dt_host *h, int32_t level, const char *msg)
 {
     dt_log(level > DT_LOG_WARN ? DT_LOG_DEBUG : level, "%s", msg);
@@ -41,32 +36,23 @@ static void probe_log(const dt_host *h, int32_t level, const char *msg)
 static void *probe_alloc(const dt_host *h, uint64_t bytes)
 {
     void *p = dt_alloc(bytes);
-    ((dt_probe_host *)h->priv)->n_live += p != NULL;
+    ((dt_probe_host *)h)->n_live += p != NULL;
     return p;
 }
 
 static void probe_release(const dt_host *h, void *p)
 {
-    ((dt_probe_host *)h->priv)->n_live -= p != NULL;
+    ((dt_probe_host *)h)->n_live -= p != NULL;
     dt_free(p);
-}
-
-static const void *no_service(const dt_host *h, const char *id)
-{
-    return NULL;
 }
 
 void dt_probe_host_init(dt_probe_host *p)
 {
-    *p = (dt_probe_host){.host = {.struct_size = sizeof(dt_host),
-                                  .abi_major = DT_ABI_MAJOR,
-                                  .abi_minor = DT_ABI_MINOR,
-                                  .priv = p,
-                                  .fail = probe_fail,
-                                  .log = probe_log,
-                                  .alloc = probe_alloc,
-                                  .release = probe_release,
-                                  .service = no_service}};
+    dt_services_bare(&p->host);
+    p->host.log = probe_log;
+    p->host.alloc = probe_alloc;
+    p->host.release = probe_release;
+    p->n_live = 0;
 }
 
 /* ---- life ------------------------------------------------------------------------------------------------------ */

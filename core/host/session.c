@@ -265,21 +265,28 @@ static dt_status read_resources(dt_session *s)
 
 dt_status dt_session_loader(dt_session *s)
 {
+    memset(s, 0, sizeof(*s));
     dt_services_bare(&s->host);
     const dt_loader_desc d = {.host = &s->host, .plugin_path = getenv("DTRAIN_PLUGIN_PATH")};
     return dt_loader_create(&d, &s->loader);
 }
 
+static dt_status read_config(const dt_args *a, const char *resumed, dt_session *out)
+{
+    dt_status st = dt_session_loader(out);
+    st = st == DT_OK ? find_demo(&out->demo_store) : st;
+    st = st == DT_OK ? dt_config_create(&out->config) : st;
+    st = st == DT_OK ? read_layers(a, resumed, out->config) : st;
+    if (st < 0) {
+        dt_session_close(out);
+    }
+    return st;
+}
+
 dt_status dt_session_config(const dt_args *a, dt_session *out)
 {
-    memset(out, 0, sizeof(*out));
-    dt_status st = dt_session_loader(out);
-    if (st == DT_OK) {
-        st = dt_config_create(&out->config);
-    }
-    if (st == DT_OK) {
-        st = read_layers(a, NULL, out->config);
-    }
+    DT_TRY(read_config(a, NULL, out));
+    dt_status st = dt_config_verdict(out->config);
     if (st < 0) {
         dt_session_close(out);
     }
@@ -290,19 +297,8 @@ dt_status dt_session_open(const dt_args *a, const char *resumed_config, dt_sessi
 {
     memset(out, 0, sizeof(*out));
     DT_TRY(refuse_later(a));
-    dt_status st = dt_session_loader(out);
-    if (st == DT_OK) {
-        st = dt_config_create(&out->config);
-    }
-    if (st == DT_OK) {
-        st = find_demo(&out->demo_store);
-    }
-    if (st == DT_OK) {
-        st = read_layers(a, resumed_config, out->config);
-    }
-    if (st == DT_OK) {
-        st = load_phases(out);
-    }
+    DT_TRY(read_config(a, resumed_config, out));
+    dt_status st = load_phases(out);
     if (st == DT_OK) {
         const dt_config_lookup lookup = {.component = lookup_component, .ids = dt_loader_ids(out->loader), .user = out};
         st = dt_config_check(out->config, &lookup);

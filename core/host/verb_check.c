@@ -3,10 +3,11 @@
  * `dtrain check`: does a plugin keep its promises? One line each. See tools.h.
  *
  * The loader's own rules come first (a file that breaks them is refused). Then, per component: words for people,
- * options (the component's check at the default and at both ends of every range), and a life on zero data: a model is
- * created twice, its ports and parameters read, its graph recorded, run forward and backward in the reference lane with
- * poisoned memory, and destroyed; a data source reads its first samples twice into guarded buffers; a phase runs as far
- * as the host allows. After the first broken promise of a component the rest of it is left out.
+ * options (the component's check at the default and at both ends of every range), and a life: a model is created twice,
+ * its ports and parameters read, its graph recorded, run forward and backward on zeros in the reference lane with
+ * poisoned memory, and destroyed; a data source reads samples of the configured store, else of the embedded recording,
+ * twice into guarded buffers; a phase runs two iterations. After the first broken promise of a component the rest of it
+ * is left out.
  */
 #include <config.h>
 
@@ -14,12 +15,10 @@
 #include "host/session.h"
 #include "host/stage.h"
 #include "host/tools.h"
-#include "host/probe.h"
+#include "host/probe_data.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "config/schema.h"
-#include "tensor/dtype.h"
-#include "tensor/shape.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -30,7 +29,7 @@ typedef struct checker {
     const dt_check_desc *desc;
     dt_str *out;
     uint32_t n_pass, n_skip, n_fail;
-    dt_probe_host quiet; /* serves nothing, for check() of components and data sources without a host */
+    dt_probe_host quiet; /* serves nothing, for check() of components */
 } checker;
 
 /* A component's config struct; its texts live in tree. */
@@ -106,6 +105,16 @@ static bool check_words(checker *k, const dt_component *c)
     }
     pass(k, c, "%s; %u options, every default parses", c->summary, n);
     return true;
+}
+
+static bool has_option(const dt_component *c, const char *name)
+{
+    for (const dt_option *o = c->options; o != NULL && o->name != NULL; o++) {
+        if (strcmp(o->name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static void filled_fini(filled *f)
@@ -236,153 +245,51 @@ static void check_model(checker *k, const dt_loaded *m, const filled *f)
 
 /* ---- data ------------------------------------------------------------------------------------------------------ */
 
-enum { MAX_SYMBOLS = 8, MAX_FIELDS = 64, N_SAMPLES = 3, GUARD_BYTES = 64, GUARD = 0xA5 };
-
-typedef struct source { /* a data source on trial */
-    const dt_loaded *data;
-    void *state;
-    const dt_port *field;
-    const char *symbol[MAX_SYMBOLS + 1]; /* and B */
-    uint32_t n_fields, n_symbols;
-    uint64_t count;
-} source;
-
-static dt_status describe(source *s)
-{
-    const dt_data_ops *ops = &s->data->ops.data;
-    s->field = ops->fields(s->state, &s->n_fields);
-    if (s->field == NULL || s->n_fields == 0 || s->n_fields > MAX_FIELDS) {
-        return DT_FAIL(DT_EPLUGIN, "%u fields, expected 1 to %d", s->n_fields, MAX_FIELDS);
-    }
-    const char *const *symbols = ops->symbols(s->state, &s->n_symbols);
-    if (s->n_symbols > MAX_SYMBOLS || (s->n_symbols > 0 && symbols == NULL)) {
-        return DT_FAIL(DT_EPLUGIN, "%u symbols, expected at most %d", s->n_symbols, MAX_SYMBOLS);
-    }
-    for (uint32_t i = 0; i < s->n_symbols; i++) {
-        s->symbol[i] = symbols[i];
-    }
-    s->symbol[s->n_symbols] = "B"; /* samples: the host counts them */
-    for (uint32_t i = 0; i < s->n_fields; i++) {
-        dt_shape shape;
-        if (!has_text(s->field[i].name) || s->field[i].dims == NULL) {
-            return DT_FAIL(DT_EPLUGIN, "field %u has no name or no dims", i);
-        }
-        dt_status st = dt_shape_parse(s->field[i].dims, s->field[i].dtype, s->symbol, s->n_symbols + 1, &shape);
-        if (st != DT_OK) {
-            return DT_CONTEXT(DT_EPLUGIN, "field %s", s->field[i].name);
-        }
-    }
-    return ops->count(s->state, &s->count);
-}
-
-/* Read the first samples into buffers with a guard behind each; all of them as one block, [bytes_p]. */
-static dt_status read_first(source *s, uint8_t fill, uint8_t **block_p, size_t *bytes_p)
-{
-    const dt_data_ops *ops = &s->data->ops.data;
-    uint64_t index[N_SAMPLES], key[N_SAMPLES] = {0};
-    uint32_t n = s->count < N_SAMPLES ? (uint32_t)s->count : N_SAMPLES;
-    int64_t size[MAX_SYMBOLS + 1] = {0};
-    for (uint32_t i = 0; i < n; i++) {
-        index[i] = i;
-    }
-    DT_TRY(ops->sizes(s->state, index, n, size));
-    size[s->n_symbols] = n;
-    /* field i lies at at[i], end[i] is behind its last byte, and the guard reaches to at[i + 1] */
-    size_t at[MAX_FIELDS + 1] = {0}, end[MAX_FIELDS];
-    for (uint32_t i = 0; i < s->n_fields; i++) {
-        dt_shape shape;
-        int64_t count = 0;
-        DT_TRY(dt_shape_parse(s->field[i].dims, s->field[i].dtype, s->symbol, s->n_symbols + 1, &shape));
-        if (!dt_shape_count(&shape, size, &count) || count < 0 || count > INT64_C(1) << 32) {
-            return DT_FAIL(DT_EPLUGIN, "field %s has an impossible size", s->field[i].name);
-        }
-        end[i] = at[i] + (size_t)count * dt_dtype_bytes(s->field[i].dtype);
-        at[i + 1] = (end[i] + GUARD_BYTES + 63) / 64 * 64;
-    }
-    uint8_t *block = dt_alloc(at[s->n_fields]);
-    if (block == NULL) {
-        return DT_FAIL(DT_ENOMEM, "no memory for %zu bytes of samples", at[s->n_fields]);
-    }
-    void *out[MAX_FIELDS];
-    for (uint32_t i = 0; i < s->n_fields; i++) {
-        out[i] = block + at[i];
-        memset(block + at[i], fill, end[i] - at[i]);
-        memset(block + end[i], GUARD, at[i + 1] - end[i]);
-    }
-    dt_status st = ops->read(s->state, index, key, n, out);
-    for (uint32_t i = 0; i < s->n_fields && st >= 0; i++) {
-        for (size_t b = end[i]; b < at[i + 1] && st >= 0; b++) {
-            if (block[b] != GUARD) {
-                st = DT_FAIL(DT_EPLUGIN, "read writes behind the end of field %s", s->field[i].name);
-            }
-        }
-    }
-    *block_p = block;
-    *bytes_p = at[s->n_fields];
-    return st < 0 ? st : DT_OK;
-}
-
-static bool probe_data(checker *k, source *s)
-{
-    const dt_component *c = &s->data->desc;
-    dt_status st = describe(s);
-    if (st < 0) {
-        return fail_status(k, c, "fields, symbols, count", st);
-    }
-    pass(k, c, "%u fields, %" PRIu64 " samples", s->n_fields, s->count);
-    if (s->count == 0) {
-        skip(k, c, "read: no samples");
-        return true;
-    }
-    uint8_t *first = NULL, *second = NULL;
-    size_t bytes = 0;
-    st = read_first(s, 0, &first, &bytes);
-    st = st == DT_OK ? read_first(s, 0xFF, &second, &bytes) : st; /* what read leaves out differs */
-    bool is_same = st == DT_OK && memcmp(first, second, bytes) == 0;
-    dt_free(first);
-    dt_free(second);
-    if (st != DT_OK) {
-        return fail_status(k, c, "read", st);
-    }
-    if (!is_same) {
-        return fail(k, c,
-                    "reading the same samples twice gives different bytes; every byte is written, and depends on the "
-                    "index alone");
-    }
-    pass(k, c, "reads samples within their buffers, twice the same");
-    return true;
-}
-
 static bool is_for_want(dt_status st)
 {
     return st == DT_ENOTFOUND || st == DT_ECONFIG || st == DT_EUNSUPPORTED;
 }
 
+static bool probe_data(checker *k, dt_probe_data *p)
+{
+    const dt_component *c = &p->data->desc;
+    dt_status st = dt_probe_data_describe(p);
+    if (st < 0) {
+        return fail_status(k, c, "fields, symbols, count", st);
+    }
+    pass(k, c, "%u fields, %" PRIu64 " samples", p->n_fields, p->count);
+    if (p->count == 0) {
+        skip(k, c, "read: no samples");
+        return true;
+    }
+    st = dt_probe_data_read(p);
+    if (st < 0) {
+        return fail_status(k, c, "read", st);
+    }
+    pass(k, c, "reads samples within their buffers, twice the same, augmented or not");
+    return true;
+}
+
 static void check_data(checker *k, const dt_loaded *d, const filled *f)
 {
     const dt_component *c = &d->desc;
-    source s = {.data = d, .state = dt_alloc(c->state_size)};
-    if (s.state == NULL) {
-        (void)fail(k, c, "no memory for %" PRIu64 " bytes of state", c->state_size);
-        return;
-    }
-    dt_error_clear();
-    const dt_host *h = k->desc->host != NULL ? k->desc->host : &k->quiet.host;
-    dt_status st = d->ops.data.create(s.state, h, f->config);
+    dt_probe_data p;
     bool is_good = false;
+    uint32_t n_stores = 0;
+    dt_status st = dt_probe_data_create(&p, d, f->config);
     if (st >= 0) {
-        is_good = probe_data(k, &s);
+        is_good = probe_data(k, &p);
     } else if (is_for_want(st) && *dt_error_text() != '\0') {
         skip(k, c, "create: %s", dt_error_text());
     } else {
         (void)fail_status(k, c, "create", st);
     }
-    d->ops.data.destroy(s.state);
-    dt_free(s.state);
-    if (is_good && h == &k->quiet.host && k->quiet.n_live != 0) {
-        (void)fail(k, c, "destroy leaves %" PRId64 " blocks of host memory", k->quiet.n_live);
+    dt_probe_data_destroy(&p, &n_stores);
+    if (is_good && (p.host.n_live != 0 || n_stores != 0)) {
+        (void)fail(k, c, "destroy leaves %" PRId64 " blocks of host memory and %u open stores", p.host.n_live,
+                   n_stores);
     } else if (is_good) {
-        pass(k, c, "destroyed");
+        pass(k, c, "destroyed, nothing is left");
     }
 }
 
@@ -454,7 +361,9 @@ static void check_component(checker *k, const dt_loaded *comp)
     if (!check_words(k, c)) {
         return;
     }
-    dt_status st = filled_init(&f, c, NULL, NULL);
+    /* as in a run, data.store reaches a source as its option "store" */
+    const bool has_store = c->kind == DT_KIND_DATA && k->desc->store != NULL && has_option(c, "store");
+    dt_status st = filled_init(&f, c, has_store ? "store" : NULL, k->desc->store);
     if (st == DT_ECONFIG) {
         skip(k, c, "life cycle: %s", dt_error_text()); /* a required option */
         return;
@@ -569,13 +478,20 @@ dt_status dt_verb_check(const dt_args *a)
     if (a->n_set + 2 > DT_CLI_MAX_REPEAT) {
         return DT_FAIL(DT_ECONFIG, "%u --set are too many for check; put them into a file for --config", a->n_set);
     }
-    dt_session s = {0};
+    dt_session s;
     dt_str out = {0};
-    dt_status st = dt_session_loader(&s);
-    if (st == DT_OK) {
-        const dt_check_desc d = {.loader = s.loader, .run_phase = run_phase, .user = (void *)a};
-        st = dt_tools_check(&d, a->word[0], &out);
+    dt_data_opts data = {0};
+    DT_TRY(dt_session_config(a, &s));
+    dt_status st = dt_config_data(s.config, -1, &data);
+    if (st < 0) {
+        dt_session_close(&s);
+        return st;
     }
+    const dt_check_desc d = {.loader = s.loader,
+                             .store = *data.store != '\0' ? data.store : s.demo_store,
+                             .run_phase = run_phase,
+                             .user = (void *)a};
+    st = dt_tools_check(&d, a->word[0], &out);
     fputs(dt_str_text(&out), stdout);
     dt_str_fini(&out);
     dt_session_close(&s);

@@ -144,6 +144,13 @@ expect 0 "hidden" "$dtrain" show risk_gnn
 expect 0 "examples:" "$dtrain" run --help
 expect 0 "exit codes" "$dtrain" --help
 
+# --- every shipped plugin keeps its promises, and none is left out of the trial ---
+for plugin in $DT_PLUGINS; do
+    expect 0 " 0 failed, " "$dtrain" check "$DT_BUILDDIR/$plugin"
+    cases=$((cases + 1))
+    grep -E '^SKIP (phase|model|data) ' "$work/out" && { echo "FAIL: $plugin is not run"; failed=$((failed + 1)); }
+done
+
 # --- swaps ---
 for world in world_gru world_constant_velocity; do
     expect 0 "" "$dtrain" $phase $tiny --run-dir "$work/$world" --max-steps 2 --set models.world=$world
@@ -167,8 +174,10 @@ for text in "4 errors in the configuration" 'many.cfg:1: expected an integer in 
     'risk_gnn.hiden = 3 at' '--set data: expected section.key=value'; do
     expect 2 "$text" "$dtrain" $phase --config "$work/many.cfg" --set data
 done
+cp "$work/err" "$work/many"
+expect 2 "expected section.key=value" "$dtrain" show training --set data
 cases=$((cases + 1))
-[ "$(grep -c '^error' "$work/err")" -eq 5 ] || { echo "FAIL: four errors are not told in five lines"; failed=$((failed + 1)); }
+[ "$(grep -c '^error' "$work/many")" -eq 5 ] || { echo "FAIL: four errors are not told in five lines"; failed=$((failed + 1)); }
 expect 2 "frozen_thing" "$dtrain" $phase $tiny --run-dir "$work/y" --set 'training.freeze=["frozen_thing"]'
 expect 2 "data.batch" "$dtrain" $phase $tiny --run-dir "$work/z" --set data.batch=65536
 expect 2 "nothing to run" "$dtrain" run

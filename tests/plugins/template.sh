@@ -81,6 +81,11 @@ break_it phase p2 "read writes behind the end of field y" 's/y\[i\] = /y[i + 1] 
 break_it phase p3 "twice gives different bytes" 's/weight\[i\] = 1.0F/static float n; weight[i] = n++/'
 break_it phase p4 "lacks the operation iterate" 's/    .iterate = iterate,//'
 break_it phase p5 "life cycle: after create: " 's/api->input(g, "y")/api->input(g, "z")/'
+break_it phase p7 "with keys, for augmentation: reading the same samples twice" \
+    's/^    (void)key;/    static float turn;/; s/weight\[i\] = 1.0F/weight[i] = key[i] != 0 ? turn++ : 1.0F/'
+break_it phase p8 "sizes says that 3 samples have 4 of N together, and 6 one by one" \
+    -e 's/^    \*n_p = 0;/    static const char *const letter[] = {"N"};\n    *n_p = 1;/; s/^    return NULL;/    return letter;/' \
+    -e 's/^    (void)size;/    size[0] = (int64_t)n * (n + 1) \/ (n > 1 ? 3 : 1);/'
 break_it phase p6 "fields, symbols, count: field x: " 's/{"x", "B 1", DT_F32, 0}, {"y"/{"x", "Q 1", DT_F32, 0}, {"y"/'
 
 [ $failed -eq 0 ] && echo "template: all is well"
