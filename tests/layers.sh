@@ -12,8 +12,9 @@ table='
 base:
 config: base
 tensor: base
-backend: base tensor
-graph: base tensor backend
+device: base tensor
+backend: base tensor device
+graph: base tensor device backend
 amp: base tensor backend graph
 optim: base tensor backend graph
 collective: base tensor backend
@@ -21,7 +22,7 @@ checkpoint: base config tensor
 data: base config tensor
 rollout: base tensor backend
 metrics: base config
-train: base tensor backend graph optim collective
+train: base tensor device backend graph optim collective
 loader: base config
 host: *
 '
@@ -36,6 +37,7 @@ mpi.h core/collective/mpi
 nccl core/collective/nccl
 cuda core/backend/cuda/|core/collective/nccl
 cublas core/backend/cuda/
+cudnn core/backend/cuda/
 '
 
 check() { # tree

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+# The module for NVIDIA GPUs, opened when a run wants one. nvcc writes it, the C compiler links it; it sees the headers of
+# core but none of its code: what it needs of the host comes through dt_device_host.
+
+cuda_sources = \
+	core/backend/cuda/binary.cu \
+	core/backend/cuda/device.cu \
+	core/backend/cuda/optim.cu \
+	core/backend/cuda/table.cu \
+	core/backend/cuda/unary.cu
+cuda_headers = core/backend/cuda/cuda.h core/backend/cuda/table.h core/device/device.h core/backend/kernel.h
+EXTRA_DIST += build-aux/nvcc-wrap $(cuda_sources) core/backend/cuda/cuda.h core/backend/cuda/table.h
+
+if HAVE_CUDA
+cuda_objects = $(cuda_sources:.cu=.lo)
+module_LTLIBRARIES += core/backend/cuda/backend_cuda.la
+core_backend_cuda_backend_cuda_la_SOURCES =
+core_backend_cuda_backend_cuda_la_LDFLAGS = -module -avoid-version -shared -no-undefined -Wl,-z,defs \
+	-Wl,-rpath,$(CUDA_LIBDIR) -export-symbols-regex '^dt_device_module$$'
+core_backend_cuda_backend_cuda_la_LIBADD = $(cuda_objects) $(CUDA_LIBS)
+core_backend_cuda_backend_cuda_la_DEPENDENCIES = $(cuda_objects)
+
+NVCC_FLAGS = -std=c++17 -O3 -lineinfo -Werror all-warnings \
+	--compiler-options -Wall,-Wextra,-Wno-unused-parameter,-fno-exceptions,-fno-threadsafe-statics,-fvisibility=hidden \
+	$(NVCC_GENCODE) -I$(top_srcdir)/include -I$(top_srcdir)/core
+cuda_file_flags =
+# an update has the bits of the CPU's: multiplication and addition are not contracted
+core/backend/cuda/optim.lo: cuda_file_flags = -fmad=false
+$(cuda_objects): %.lo: %.cu $(cuda_headers)
+	@$(MKDIR_P) $(@D)
+	$(AM_V_GEN)$(LIBTOOL) $(AM_LIBTOOLFLAGS) --silent --tag=CC --mode=compile $(SHELL) $(top_srcdir)/build-aux/nvcc-wrap \
+		$(NVCC) $(NVCC_FLAGS) $(cuda_file_flags) -c -o $@ $(srcdir)/$(<:$(srcdir)/%=%)
+
+cuda-mostlyclean:
+	$(LIBTOOL) --silent --mode=clean rm -f $(cuda_objects)
+mostlyclean-local: cuda-mostlyclean
+endif

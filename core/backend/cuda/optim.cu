@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The begin and the end of a step: seeds; then sum of leaves in the fixed tree (collective/tree.h), norm, decision
+ * (finite? clip? loss scale), update, each a single pass over the flat arenas. Compiled without contraction, so that an
+ * update has the bits of optim/loops.c.
+ */
+#include "backend/cuda/table.h"
+
+namespace
+{
+
+enum { THREADS = 256, PER_THREAD = DT_DEVICE_BLOCK / THREADS, MAX_LEAVES = 64 };
+
+/* ---- begin ------------------------------------------------------------------------------------------------------- */
+
+__global__ void seeds(const dt_device_control *control, const dt_device_state *state, double *seed, int n)
+{
+    const int i = (int)threadIdx.x;
+    if (i < n) {
+        seed[i] = control->loss_seed[i] * state->loss_scale;
+    }
+}
+
+/* ---- sum of leaves and of squares -------------------------------------------------------------------------------- */
+
+/* The tree over leaves, a power of two of them: pairs left + right, level by level. */
+__device__ float tree_sum(float *leaf, int n)
+{
+    for (int step = 1; step < n; step *= 2) {
+        for (int i = 0; i < n; i += 2 * step) {
+            leaf[i] += leaf[i + step];
+        }
+    }
+    return leaf[0];
+}
+
+/* One block of threads per DT_DEVICE_BLOCK elements; L leaves, known at compile time so that they stay in registers. */
+template <int L> __global__ void sum_leaves(float *grad, int64_t total, double *block_sum)
+{
+    __shared__ double shared[32];
+    double sum = 0;
+    for (int k = 0; k < PER_THREAD; k++) {
+        const int64_t i = (int64_t)blockIdx.x * DT_DEVICE_BLOCK + k * THREADS + threadIdx.x;
+        if (i < total) {
+            float leaf[L];
+#pragma unroll
+            for (int l = 0; l < L; l++) {
+                leaf[l] = grad[l * total + i];
+            }
+            const float g = tree_sum(leaf, L);
+            grad[i] = g;
+            sum += (double)g * g;
+        }
+    }
+    sum = dt_cuda_block_sum(sum, shared);
+    if (threadIdx.x == 0) {
+        block_sum[blockIdx.x] = sum;
+    }
+}
+
+/* ---- decision ---------------------------------------------------------------------------------------------------- */
+
+/* DISTRIBUTED 1d: an overflow uses up one of `hysteresis` chances and then lowers the scale; `interval` good steps in a
+ * row raise it. */
+__device__ void rescale(const dt_device_scaler *k, dt_device_state *s, bool is_finite)
+{
+    if (!k->enabled || !k->dynamic) {
+        return;
+    }
+    if (!is_finite) {
+        s->good_steps = 0;
+        s->tolerance--;
+        if (s->tolerance <= 0) {
+            s->loss_scale = fmax(s->loss_scale * k->backoff, k->min);
+            s->tolerance = 0;
+        }
+        return;
+    }
+    s->good_steps++;
+    if (k->refill != 0) {
+        s->tolerance = k->hysteresis;
+    }
+    if (s->good_steps >= k->interval) {
+        s->loss_scale = fmin(s->loss_scale * k->growth, k->max);
+        s->good_steps = 0;
+        s->tolerance = k->hysteresis;
+    }
+}
+
+struct losses {
+    const double *leaf[DT_DEVICE_MAX_LOSSES];
+};
+
+__global__ void decide(dt_device_finish f, losses l, int n_blocks)
+{
+    __shared__ double shared[32];
+    double sum = 0;
+    for (int i = (int)threadIdx.x; i < n_blocks; i += THREADS) {
+        sum += f.block_sum[i];
+    }
+    sum = dt_cuda_block_sum(sum, shared);
+    if (threadIdx.x != 0) {
+        return;
+    }
+    dt_device_result r = {};
+    bool is_finite = isfinite(sum);
+    for (uint32_t i = 0; i < f.n_losses; i++) {
+        double leaf[MAX_LEAVES];
+        for (uint32_t k = 0; k < f.leaves; k++) {
+            leaf[k] = l.leaf[i][k];
+        }
+        for (uint32_t step = 1; step < f.leaves; step *= 2) {
+            for (uint32_t k = 0; k < f.leaves; k += 2 * step) {
+                leaf[k] += leaf[k + step];
+            }
+        }
+        r.loss[i] = leaf[0];
+        is_finite = is_finite && isfinite(leaf[0]);
+    }
+    r.loss_scale = f.state->loss_scale;
+    r.norm = sqrt(sum) / r.loss_scale;
+    r.is_finite = is_finite;
+    r.applied = is_finite;
+    if (is_finite) {
+        f.state->updates++;
+        f.state->skipped = 0;
+    } else {
+        f.state->skipped++;
+    }
+    rescale(&f.scaler, f.state, is_finite);
+    r.updates = f.state->updates;
+    r.skipped = f.state->skipped;
+    *f.result = r;
+}
+
+/* ---- update ------------------------------------------------------------------------------------------------------ */
+
+/* The numbers of this update, and the factor of the gradient: unscale and clip (PyTorch's clip_grad_norm_) in one. */
+__device__ dt_device_consts consts_of(const dt_device_finish &f, const dt_device_result &r, float *factor)
+{
+    double scale = 1.0 / r.loss_scale;
+    if (f.control->gradient_clip > 0 && r.norm > f.control->gradient_clip) {
+        scale *= f.control->gradient_clip / (r.norm + 1e-6);
+    }
+    *factor = (float)scale;
+    return f.control->consts[r.updates == f.control->first ? 0 : 1];
+}
+
+__global__ void adam(dt_device_finish f)
+{
+    const dt_device_result r = *f.result;
+    const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+    if (!r.applied || i >= f.total || f.trained[i / DT_DEVICE_GRANULE] == 0) {
+        return;
+    }
+    float factor;
+    const dt_device_consts k = consts_of(f, r, &factor);
+    const float grad = f.grad[i] * factor + k.l2 * f.param[i];
+    const float m = k.beta1 * f.moment[0][i] + k.one_minus_beta1 * grad;
+    const float v = k.beta2 * f.moment[1][i] + k.one_minus_beta2 * (grad * grad);
+    f.moment[0][i] = m;
+    f.moment[1][i] = v;
+    f.param[i] = k.keep * f.param[i] - k.rate * m / (sqrtf(v) * k.inv_root + k.eps);
+}
+
+__global__ void sgd(dt_device_finish f)
+{
+    const dt_device_result r = *f.result;
+    const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+    if (!r.applied || i >= f.total || f.trained[i / DT_DEVICE_GRANULE] == 0) {
+        return;
+    }
+    float factor;
+    const dt_device_consts k = consts_of(f, r, &factor);
+    const float m = k.beta1 * f.moment[0][i] + (f.grad[i] * factor + k.l2 * f.param[i]);
+    f.moment[0][i] = m;
+    f.param[i] = f.param[i] - k.rate * m;
+}
+
+dt_status sum(const dt_device_finish *f, unsigned n_blocks, cudaStream_t s)
+{
+    switch (f->leaves) {
+#define LEAVES(n)                                                                                                      \
+    case n:                                                                                                            \
+        sum_leaves<n><<<n_blocks, THREADS, 0, s>>>(f->grad, f->total, f->block_sum);                                   \
+        return DT_CUDA_LAUNCHED();
+        LEAVES(1)
+        LEAVES(2)
+        LEAVES(4)
+        LEAVES(8)
+        LEAVES(16)
+        LEAVES(32)
+        LEAVES(64)
+#undef LEAVES
+    default:
+        return DT_CUDA_FAIL(DT_EINVAL, "%u leaves on one device; a power of two up to %d is possible", f->leaves,
+                            (int)MAX_LEAVES);
+    }
+}
+
+} // namespace
+
+dt_status dt_cuda_begin(dt_device *d, const dt_device_finish *f, dt_device_stream *s)
+{
+    (void)d;
+    const cudaStream_t stream = (cudaStream_t)(void *)s;
+    DT_CUDA(cudaMemsetAsync(f->grad, 0, (size_t)f->leaves * (size_t)f->total * sizeof(float), stream));
+    seeds<<<1, 32, 0, stream>>>(f->control, f->state, f->seed, (int)f->n_losses);
+    return DT_CUDA_LAUNCHED();
+}
+
+dt_status dt_cuda_finish(dt_device *d, const dt_device_finish *f, dt_device_stream *s)
+{
+    (void)d;
+    const cudaStream_t stream = (cudaStream_t)(void *)s;
+    const unsigned n_blocks = dt_cuda_blocks(f->total, DT_DEVICE_BLOCK);
+    losses l = {};
+    for (uint32_t i = 0; i < f->n_losses; i++) {
+        l.leaf[i] = f->loss[i];
+    }
+    if (n_blocks > 0) {
+        DT_CUDA_TRY(sum(f, n_blocks, stream));
+    }
+    decide<<<1, THREADS, 0, stream>>>(*f, l, (int)n_blocks);
+    DT_CUDA_TRY(DT_CUDA_LAUNCHED());
+    if (n_blocks > 0) {
+        const unsigned grid = dt_cuda_blocks(f->total, THREADS);
+        if (f->moment[1] != NULL) {
+            adam<<<grid, THREADS, 0, stream>>>(*f);
+        } else {
+            sgd<<<grid, THREADS, 0, stream>>>(*f);
+        }
+    }
+    return DT_CUDA_LAUNCHED();
+}
+
+cudaError_t dt_cuda_probe(cudaFuncAttributes *f)
+{
+    return cudaFuncGetAttributes(f, (const void *)seeds);
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What device.cu takes from the other files of this folder. Threads: [main].
+ */
+#ifndef DTRAIN_CORE_BACKEND_CUDA_TABLE_H
+#define DTRAIN_CORE_BACKEND_CUDA_TABLE_H
+
+#include "backend/cuda/cuda.h"
+
+extern "C" {
+const dt_device_kernel *dt_cuda_kernel(uint32_t op); /* table.cu */
+/* optim.cu */
+dt_status dt_cuda_begin(dt_device *d, const dt_device_finish *f, dt_device_stream *s);
+dt_status dt_cuda_finish(dt_device *d, const dt_device_finish *f, dt_device_stream *s);
+cudaError_t dt_cuda_probe(cudaFuncAttributes *f); /* of one kernel: is there code for the current device? */
+}
+
+#endif

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+core_libdtcore_la_SOURCES += core/device/device.h core/device/open.c core/device/open.h
