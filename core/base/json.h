@@ -2,17 +2,20 @@
  *
  * JSON (RFC 8259): a streaming pull reader over memory or a stream, and a writer into a dt_str.
  *
- * The reader checks everything: UTF-8, escapes, depth (64), number syntax, trailing junk, and can say the line and
- * column (in bytes) of every token. It holds one window of the input, never the whole document, so memory is bounded:
- * a key, string or number longer than 1 MiB is refused. Stricter than the RFC in two points, because texts become C
- * strings: \u0000 and escapes that name half of a surrogate pair are refused. A byte order mark is skipped.
+ * The reader (json_read.c) checks everything: UTF-8, escapes, depth (64), number syntax, trailing junk, and can say the
+ * line and column (in bytes) of every token. It holds one window of the input, never the whole document, so memory is
+ * bounded: a key, string or number longer than 1 MiB is refused. Stricter than the RFC in two points, because texts
+ * become C strings: \u0000 and escapes that name half of a surrogate pair are refused. A byte order mark is skipped.
  * Numbers are rounded exactly, whatever the locale; one beyond the range of double is refused. Duplicate keys are the
- * caller's business (it sees the keys in order). Threads: one object, one thread.
+ * caller's business (it sees the keys in order). The writer (json_write.c) places commas by itself; bytes that are no
+ * UTF-8 become U+FFFD; errors stick in the dt_str. Threads: one object, one thread.
  */
 #ifndef DTRAIN_CORE_BASE_JSON_H
 #define DTRAIN_CORE_BASE_JSON_H
 
 #include "base/str.h"
+
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 typedef enum dt_json_kind {
     DT_JSON_END, /* the document is complete */
@@ -53,7 +56,8 @@ int dt_json_depth(const dt_json *j);             /* objects and arrays open afte
 /* Record DT_EDATA with this reader's name, line and column in front. */
 dt_status dt_json_fail(dt_json *j, const char *fmt, ...) DT_PRINTF(2, 3);
 
-/* Writer: commas are placed by itself. Bytes that are no UTF-8 become U+FFFD. Errors stick in the dt_str. */
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
+
 typedef struct dt_json_out {
     dt_str *s;
     int depth;

@@ -5,7 +5,8 @@ core_libdtcore_la_SOURCES += \
 	core/base/fault.c core/base/fault.h \
 	core/base/fs.c core/base/fs.h \
 	core/base/hash.c core/base/hash.h \
-	core/base/json.c core/base/json.h \
+	core/base/json.h core/base/json_number.c core/base/json_number.h \
+	core/base/json_read.c core/base/json_write.c \
 	core/base/log.c core/base/log.h \
 	core/base/mem.c core/base/mem.h \
 	core/base/rng.c core/base/rng.h \

@@ -24,6 +24,8 @@ void dt_str_addv(dt_str *s, const char *fmt, va_list ap);
 const char *dt_str_text(const dt_str *s); /* "" when empty */
 dt_status dt_str_status(const dt_str *s); /* DT_OK or DT_ENOMEM (recorded) */
 
+/* Bytes of the well-formed UTF-8 sequence that text begins with (Unicode 15, table 3-7), 0 when it is none. */
+size_t dt_utf8_bytes(const char *text);
 bool dt_glob_match(const char *pattern, const char *text); /* '*' and '?'; '*' crosses dots */
 int dt_edit_distance(const char *a, const char *b);        /* Damerau-Levenshtein, for did-you-mean; capped at 64 */
 /* The candidate nearest to word (distance at most max(2, strlen/3), and under strlen), or NULL. NULL ends the list. */

@@ -144,13 +144,41 @@ static void test_floats(void **state)
     assert_true(v == 3);
 }
 
+static void test_utf8(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        size_t bytes;
+    } cases[] = {
+        {"a", 1},
+        {"", 1}, /* the NUL itself */
+        {"\xC2\x80", 2},
+        {"\xDF\xBFz", 2},
+        {"\xE0\xA0\x80", 3},
+        {"\xED\x9F\xBF", 3},
+        {"\xF4\x8F\xBF\xBF", 4},
+        {"\x80", 0},
+        {"\xC1\xBF", 0},         /* two bytes for what one says */
+        {"\xE0\x9F\xBF", 0},     /* three for two */
+        {"\xED\xA0\x80", 0},     /* a surrogate */
+        {"\xF4\x90\x80\x80", 0}, /* beyond U+10FFFF */
+        {"\xF5\x80\x80\x80", 0},
+        {"\xE2\x82", 0}, /* cut */
+        {"\xC3", 0},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        assert_int_equal(dt_utf8_bytes(cases[i].text), cases[i].bytes);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_growing),      cmocka_unit_test(test_out_of_memory_sticks),
         cmocka_unit_test(test_glob),         cmocka_unit_test(test_edit_distance),
         cmocka_unit_test(test_did_you_mean), cmocka_unit_test(test_integers),
-        cmocka_unit_test(test_floats),
+        cmocka_unit_test(test_floats),       cmocka_unit_test(test_utf8),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

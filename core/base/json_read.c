@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * JSON reader and writer. See json.h.
+ * JSON reader. See json.h.
  *
- * The reader keeps a window buf[pos..end) of the input with a NUL behind it. That NUL stops every scanning loop, so
+ * It keeps a window buf[pos..end) of the input with a NUL behind it. That NUL stops every scanning loop, so
  * the loops look at one byte after the other without asking for the end; only who stops at it asks for more input.
  * Tokens are unescaped in place (the text never grows) and end in a NUL in the window itself: for a string this
  * replaces the closing quote, for a number the byte behind it, which is kept in `held` until the next call.
@@ -13,14 +13,10 @@
 
 #include "base/json.h"
 #include "base/err.h"
+#include "base/json_number.h"
 #include "base/mem.h"
 
-#include <float.h>
-#include <locale.h>
-#include <math.h>
-#include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -299,37 +295,6 @@ static size_t put_utf8(char *out, uint32_t c)
     return 4;
 }
 
-/* Bytes of the well-formed UTF-8 sequence at p (Unicode 15, table 3-7), 0 when it is none. NUL ends p. */
-static size_t utf8_bytes(const uint8_t *p)
-{
-    uint8_t low = 0x80, high = 0xBF;
-    size_t n = 0;
-    if (p[0] < 0x80) {
-        return 1;
-    } else if (p[0] >= 0xC2 && p[0] <= 0xDF) {
-        n = 2;
-    } else if (p[0] >= 0xE0 && p[0] <= 0xEF) {
-        n = 3;
-        low = p[0] == 0xE0 ? 0xA0 : low;   /* shortest form only */
-        high = p[0] == 0xED ? 0x9F : high; /* no surrogates */
-    } else if (p[0] >= 0xF0 && p[0] <= 0xF4) {
-        n = 4;
-        low = p[0] == 0xF0 ? 0x90 : low;
-        high = p[0] == 0xF4 ? 0x8F : high; /* up to U+10FFFF */
-    } else {
-        return 0;
-    }
-    if (p[1] < low || p[1] > high) {
-        return 0;
-    }
-    for (size_t i = 2; i < n; i++) {
-        if (p[i] < 0x80 || p[i] > 0xBF) {
-            return 0;
-        }
-    }
-    return n;
-}
-
 /* An escape at buf[pos], which is a backslash; its character goes to buf[*write_p]. */
 static dt_status read_escape(dt_json *j, size_t *write_p)
 {
@@ -411,7 +376,7 @@ static dt_status read_string(dt_json *j, dt_json_token *t)
             size_t write_back = write - j->mark;
             DT_TRY(want_bytes(j, 4));
             write = j->mark + write_back;
-            size_t n = utf8_bytes((const uint8_t *)j->buf + j->pos);
+            size_t n = dt_utf8_bytes(j->buf + j->pos);
             if (n == 0) {
                 return broken(j, j->pos, "not valid UTF-8");
             }
@@ -429,95 +394,14 @@ static dt_status read_string(dt_json *j, dt_json_token *t)
 
 /* ---- numbers ---- */
 
-/* mantissa * 10^exp10, rounded once; false when that needs more than machine words.
- * Clinger 1990: both factors are exact in the format of the multiplication, so the result has a single rounding. */
-static bool scale_exactly(uint64_t mantissa, int exp10, double *out_p)
-{
-    static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
-                                    1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-    if (mantissa <= (uint64_t)1 << 53 && exp10 >= -22 && exp10 <= 22) {
-        double m = (double)mantissa;
-        *out_p = exp10 < 0 ? m / powers[-exp10] : m * powers[exp10];
-        return true;
-    }
-#if defined(__x86_64__) && LDBL_MANT_DIG == 64
-    /* 17 digits, as other programs print doubles: the same in 64 bits, then a second rounding to 53. Rounding twice
-     * goes wrong only where the first one ends exactly halfway between two doubles: leave those to strtod. */
-    static const long double long_powers[] = {1e0L,  1e1L,  1e2L,  1e3L,  1e4L,  1e5L,  1e6L,  1e7L,  1e8L,  1e9L,
-                                              1e10L, 1e11L, 1e12L, 1e13L, 1e14L, 1e15L, 1e16L, 1e17L, 1e18L, 1e19L,
-                                              1e20L, 1e21L, 1e22L, 1e23L, 1e24L, 1e25L, 1e26L, 1e27L};
-    if (exp10 >= -27 && exp10 <= 27) {
-        long double v =
-            exp10 < 0 ? (long double)mantissa / long_powers[-exp10] : (long double)mantissa * long_powers[exp10];
-        uint64_t bits = 0;
-        memcpy(&bits, &v, sizeof(bits)); /* the significand comes first in memory */
-        if ((bits & 0x7FF) != 0x400) {
-            *out_p = (double)v;
-            return true;
-        }
-    }
-#endif
-    return false;
-}
-
-typedef struct scanned {
-    const char *end;    /* behind the number, or where it breaks */
-    const char *wanted; /* what is missing there, NULL when nothing */
-    uint64_t mantissa;  /* of all digits, when there are at most 19 */
-    int64_t n_digits, exp10;
-    bool is_negative, is_plain_int;
-} scanned;
-
-/* number = [ "-" ] int [ "." digits ] [ "e" [ "-" / "+" ] digits ], int = "0" / digit1-9 digits */
-static scanned scan_number(const char *p)
-{
-    scanned n = {.is_plain_int = true};
-    n.is_negative = *p == '-';
-    p += n.is_negative;
-    const char *digits = p;
-    while (is_class(*p, DIGIT)) {
-        n.mantissa = n.mantissa * 10 + (uint64_t)(*p++ - '0');
-    }
-    n.n_digits = p - digits;
-    if (n.n_digits == 0 || (*digits == '0' && n.n_digits > 1)) {
-        n.wanted = n.n_digits == 0 ? "a digit" : "a number that does not start with 0";
-        n.end = n.n_digits == 0 ? p : digits;
-        return n;
-    }
-    if (*p == '.') {
-        const char *fraction = ++p;
-        while (is_class(*p, DIGIT)) {
-            n.mantissa = n.mantissa * 10 + (uint64_t)(*p++ - '0');
-        }
-        n.exp10 = fraction - p;
-        n.n_digits -= n.exp10;
-        n.is_plain_int = false;
-        n.wanted = n.exp10 == 0 ? "a digit after the decimal point" : NULL;
-    }
-    if (n.wanted == NULL && (*p == 'e' || *p == 'E')) {
-        p++;
-        bool is_small = *p == '-';
-        p += *p == '-' || *p == '+';
-        n.wanted = is_class(*p, DIGIT) ? NULL : "a digit in the exponent";
-        int64_t e = 0;
-        for (; is_class(*p, DIGIT); p++) {
-            e = e < 1000000 ? e * 10 + (*p - '0') : e;
-        }
-        n.exp10 += is_small ? -e : e;
-        n.is_plain_int = false;
-    }
-    n.end = p;
-    return n;
-}
-
 /* The number that starts at buf[pos]. */
 static dt_status read_number(dt_json *j, dt_json_token *t)
 {
     j->mark = j->pos;
-    scanned n = scan_number(j->buf + j->pos);
+    dt_json_number n = dt_json_number_scan(j->buf + j->pos);
     for (bool more = true; more && n.end == j->buf + j->end;) { /* it may go on behind the window */
         DT_TRY(refill(j, &more));
-        n = scan_number(j->buf + j->pos);
+        n = dt_json_number_scan(j->buf + j->pos);
     }
     if (n.wanted != NULL) {
         return unexpected(j, (size_t)(n.end - j->buf), n.wanted);
@@ -531,13 +415,10 @@ static dt_status read_number(dt_json *j, dt_json_token *t)
     t->text = j->buf + j->mark;
     t->bytes = j->pos - j->mark;
 
-    if (n.n_digits <= 19 && n.exp10 >= -400 && n.exp10 <= 400 && scale_exactly(n.mantissa, (int)n.exp10, &t->number)) {
-        t->number = n.is_negative ? -t->number : t->number;
-    } else if (!dt_parse_f64(t->text, &t->number)) {
+    if (!dt_json_number_f64(&n, t->text, &t->number)) {
         return broken(j, j->mark, "a number beyond the range of double");
     }
-    t->is_integer = n.is_plain_int && n.n_digits <= 19 && n.mantissa <= (uint64_t)INT64_MAX + n.is_negative;
-    t->integer = !t->is_integer ? 0 : (int64_t)(n.is_negative ? 0 - n.mantissa : n.mantissa);
+    t->is_integer = dt_json_number_i64(&n, &t->integer);
     return DT_OK;
 }
 
@@ -714,130 +595,4 @@ dt_status dt_json_skip(dt_json *j)
         DT_TRY(dt_json_next(j, &t));
     }
     return DT_OK;
-}
-
-/* ---- writer ---- */
-
-static void put_text(dt_str *s, const char *text)
-{
-    dt_str_add_n(s, "\"", 1);
-    const uint8_t *p = (const uint8_t *)text;
-    while (*p != '\0') {
-        const uint8_t *plain = p;
-        while (is_class((char)*p, PLAIN)) {
-            p++;
-        }
-        dt_str_add_n(s, (const char *)plain, (size_t)(p - plain));
-        if (*p == '\0') {
-            break;
-        }
-        size_t n = utf8_bytes(p);
-        if (n > 1) {
-            dt_str_add_n(s, (const char *)p, n);
-            p += n;
-            continue;
-        }
-        if (n == 0) {
-            dt_str_add(s, "\xEF\xBF\xBD");
-        } else if (*p == '"' || *p == '\\') {
-            dt_str_addf(s, "\\%c", *p);
-        } else if (*p == '\n' || *p == '\t') {
-            dt_str_add(s, *p == '\n' ? "\\n" : "\\t");
-        } else {
-            dt_str_addf(s, "\\u%04x", *p);
-        }
-        p++;
-    }
-    dt_str_add_n(s, "\"", 1);
-}
-
-static void begin_value(dt_json_out *o, const char *key)
-{
-    if (o->need_comma) {
-        dt_str_add_n(o->s, ",", 1);
-    }
-    if (key != NULL) {
-        put_text(o->s, key);
-        dt_str_add_n(o->s, ":", 1);
-    }
-    o->need_comma = true;
-}
-
-void dt_json_obj(dt_json_out *o, const char *key)
-{
-    begin_value(o, key);
-    dt_str_add_n(o->s, "{", 1);
-    o->need_comma = false;
-    o->depth++;
-}
-
-void dt_json_arr(dt_json_out *o, const char *key)
-{
-    begin_value(o, key);
-    dt_str_add_n(o->s, "[", 1);
-    o->need_comma = false;
-    o->depth++;
-}
-
-void dt_json_end(dt_json_out *o, char bracket)
-{
-    dt_str_add_n(o->s, &bracket, 1);
-    o->need_comma = true;
-    o->depth--;
-}
-
-void dt_json_str(dt_json_out *o, const char *key, const char *text)
-{
-    begin_value(o, key);
-    put_text(o->s, text);
-}
-
-void dt_json_i64(dt_json_out *o, const char *key, int64_t v)
-{
-    begin_value(o, key);
-    dt_str_addf(o->s, "%lld", (long long)v);
-}
-
-static pthread_once_t c_locale_once = PTHREAD_ONCE_INIT;
-static locale_t c_locale;
-
-static void make_c_locale(void)
-{
-    c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-}
-
-void dt_json_f64(dt_json_out *o, const char *key, double v)
-{
-    if (!isfinite(v)) {
-        dt_json_null(o, key);
-        return;
-    }
-    begin_value(o, key);
-    pthread_once(&c_locale_once, make_c_locale);
-    locale_t before = c_locale != (locale_t)0 ? uselocale(c_locale) : (locale_t)0;
-    /* a normal double that has a text of 15 digits or fewer prints as it; subnormals have fewer digits to begin with */
-    char text[40];
-    double back = 0;
-    for (int digits = fabs(v) < DBL_MIN ? 1 : 15; digits <= 17; digits++) {
-        snprintf(text, sizeof(text), "%.*g", digits, v);
-        if (dt_parse_f64(text, &back) && back == v) {
-            break;
-        }
-    }
-    if (before != (locale_t)0) {
-        uselocale(before);
-    }
-    dt_str_add(o->s, text);
-}
-
-void dt_json_bool(dt_json_out *o, const char *key, bool v)
-{
-    begin_value(o, key);
-    dt_str_add(o->s, v ? "true" : "false");
-}
-
-void dt_json_null(dt_json_out *o, const char *key)
-{
-    begin_value(o, key);
-    dt_str_add(o->s, "null");
 }

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Numbers of JSON. See json_number.h.
+ */
+#ifdef HAVE_CONFIG_H
+#    include "config.h"
+#endif
+
+#include "base/json_number.h"
+
+#include "base/str.h"
+
+#include <float.h>
+#include <string.h>
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+dt_json_number dt_json_number_scan(const char *p)
+{
+    dt_json_number n = {.is_plain_int = true};
+    n.is_negative = *p == '-';
+    p += n.is_negative;
+    const char *digits = p;
+    while (is_digit(*p)) {
+        n.mantissa = n.mantissa * 10 + (uint64_t)(*p++ - '0');
+    }
+    n.n_digits = p - digits;
+    if (n.n_digits == 0 || (*digits == '0' && n.n_digits > 1)) {
+        n.wanted = n.n_digits == 0 ? "a digit" : "a number that does not start with 0";
+        n.end = n.n_digits == 0 ? p : digits;
+        return n;
+    }
+    if (*p == '.') {
+        const char *fraction = ++p;
+        while (is_digit(*p)) {
+            n.mantissa = n.mantissa * 10 + (uint64_t)(*p++ - '0');
+        }
+        n.exp10 = fraction - p;
+        n.n_digits -= n.exp10;
+        n.is_plain_int = false;
+        n.wanted = n.exp10 == 0 ? "a digit after the decimal point" : NULL;
+    }
+    if (n.wanted == NULL && (*p == 'e' || *p == 'E')) {
+        p++;
+        bool is_small = *p == '-';
+        p += *p == '-' || *p == '+';
+        n.wanted = is_digit(*p) ? NULL : "a digit in the exponent";
+        int64_t e = 0;
+        for (; is_digit(*p); p++) {
+            e = e < 1000000 ? e * 10 + (*p - '0') : e;
+        }
+        n.exp10 += is_small ? -e : e;
+        n.is_plain_int = false;
+    }
+    n.end = p;
+    return n;
+}
+
+/* mantissa * 10^exp10, rounded once; false when that needs more than machine words.
+ * Clinger 1990: both factors are exact in the format of the multiplication, so the result has a single rounding. */
+static bool scale_exactly(uint64_t mantissa, int exp10, double *out_p)
+{
+    static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+                                    1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+    if (mantissa <= (uint64_t)1 << 53 && exp10 >= -22 && exp10 <= 22) {
+        double m = (double)mantissa;
+        *out_p = exp10 < 0 ? m / powers[-exp10] : m * powers[exp10];
+        return true;
+    }
+#if defined(__x86_64__) && LDBL_MANT_DIG == 64
+    /* 17 digits, as other programs print doubles: the same in 64 bits, then a second rounding to 53. Rounding twice
+     * goes wrong only where the first one ends exactly halfway between two doubles: leave those to strtod. */
+    static const long double long_powers[] = {1e0L,  1e1L,  1e2L,  1e3L,  1e4L,  1e5L,  1e6L,  1e7L,  1e8L,  1e9L,
+                                              1e10L, 1e11L, 1e12L, 1e13L, 1e14L, 1e15L, 1e16L, 1e17L, 1e18L, 1e19L,
+                                              1e20L, 1e21L, 1e22L, 1e23L, 1e24L, 1e25L, 1e26L, 1e27L};
+    if (exp10 >= -27 && exp10 <= 27) {
+        long double v =
+            exp10 < 0 ? (long double)mantissa / long_powers[-exp10] : (long double)mantissa * long_powers[exp10];
+        uint64_t bits = 0;
+        memcpy(&bits, &v, sizeof(bits)); /* the significand comes first in memory */
+        if ((bits & 0x7FF) != 0x400) {
+            *out_p = (double)v;
+            return true;
+        }
+    }
+#endif
+    return false;
+}
+
+bool dt_json_number_f64(const dt_json_number *n, const char *text, double *out_p)
+{
+    double v = 0;
+    if (n->n_digits > 19 || n->exp10 < -400 || n->exp10 > 400 || !scale_exactly(n->mantissa, (int)n->exp10, &v)) {
+        return dt_parse_f64(text, out_p);
+    }
+    *out_p = n->is_negative ? -v : v;
+    return true;
+}
+
+bool dt_json_number_i64(const dt_json_number *n, int64_t *out_p)
+{
+    const bool fits = n->is_plain_int && n->n_digits <= 19 && n->mantissa <= (uint64_t)INT64_MAX + n->is_negative;
+    *out_p = !fits ? 0 : (int64_t)(n->is_negative ? 0 - n->mantissa : n->mantissa);
+    return fits;
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * JSON writer. See json.h.
+ */
+#ifdef HAVE_CONFIG_H
+#    include "config.h"
+#endif
+
+#include "base/json.h"
+
+#include <float.h>
+#include <locale.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+
+static void put_text(dt_str *s, const char *text)
+{
+    dt_str_add_n(s, "\"", 1);
+    const uint8_t *p = (const uint8_t *)text;
+    while (*p != '\0') {
+        const uint8_t *plain = p;
+        while (*p >= 0x20 && *p < 0x80 && *p != '"' && *p != '\\') {
+            p++;
+        }
+        dt_str_add_n(s, (const char *)plain, (size_t)(p - plain));
+        if (*p == '\0') {
+            break;
+        }
+        size_t n = dt_utf8_bytes((const char *)p);
+        if (n > 1) {
+            dt_str_add_n(s, (const char *)p, n);
+            p += n;
+            continue;
+        }
+        if (n == 0) {
+            dt_str_add(s, "\xEF\xBF\xBD");
+        } else if (*p == '"' || *p == '\\') {
+            dt_str_addf(s, "\\%c", *p);
+        } else if (*p == '\n' || *p == '\t') {
+            dt_str_add(s, *p == '\n' ? "\\n" : "\\t");
+        } else {
+            dt_str_addf(s, "\\u%04x", *p);
+        }
+        p++;
+    }
+    dt_str_add_n(s, "\"", 1);
+}
+
+static void begin_value(dt_json_out *o, const char *key)
+{
+    if (o->need_comma) {
+        dt_str_add_n(o->s, ",", 1);
+    }
+    if (key != NULL) {
+        put_text(o->s, key);
+        dt_str_add_n(o->s, ":", 1);
+    }
+    o->need_comma = true;
+}
+
+void dt_json_obj(dt_json_out *o, const char *key)
+{
+    begin_value(o, key);
+    dt_str_add_n(o->s, "{", 1);
+    o->need_comma = false;
+    o->depth++;
+}
+
+void dt_json_arr(dt_json_out *o, const char *key)
+{
+    begin_value(o, key);
+    dt_str_add_n(o->s, "[", 1);
+    o->need_comma = false;
+    o->depth++;
+}
+
+void dt_json_end(dt_json_out *o, char bracket)
+{
+    dt_str_add_n(o->s, &bracket, 1);
+    o->need_comma = true;
+    o->depth--;
+}
+
+void dt_json_str(dt_json_out *o, const char *key, const char *text)
+{
+    begin_value(o, key);
+    put_text(o->s, text);
+}
+
+void dt_json_i64(dt_json_out *o, const char *key, int64_t v)
+{
+    begin_value(o, key);
+    dt_str_addf(o->s, "%lld", (long long)v);
+}
+
+static pthread_once_t c_locale_once = PTHREAD_ONCE_INIT;
+static locale_t c_locale;
+
+static void make_c_locale(void)
+{
+    c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+}
+
+void dt_json_f64(dt_json_out *o, const char *key, double v)
+{
+    if (!isfinite(v)) {
+        dt_json_null(o, key);
+        return;
+    }
+    begin_value(o, key);
+    pthread_once(&c_locale_once, make_c_locale);
+    locale_t before = c_locale != (locale_t)0 ? uselocale(c_locale) : (locale_t)0;
+    /* a normal double that has a text of 15 digits or fewer prints as it; subnormals have fewer digits to begin with */
+    char text[40];
+    double back = 0;
+    for (int digits = fabs(v) < DBL_MIN ? 1 : 15; digits <= 17; digits++) {
+        snprintf(text, sizeof(text), "%.*g", digits, v);
+        if (dt_parse_f64(text, &back) && back == v) {
+            break;
+        }
+    }
+    if (before != (locale_t)0) {
+        uselocale(before);
+    }
+    dt_str_add(o->s, text);
+}
+
+void dt_json_bool(dt_json_out *o, const char *key, bool v)
+{
+    begin_value(o, key);
+    dt_str_add(o->s, v ? "true" : "false");
+}
+
+void dt_json_null(dt_json_out *o, const char *key)
+{
+    begin_value(o, key);
+    dt_str_add(o->s, "null");
+}
