@@ -3,10 +3,13 @@
  * C = A B on one thread, with B packed into panels of a few vectors' width and A read where it is.
  *
  * Each element of C is one chain of multiply-adds over k (in blocks of DT_GEMM_BLOCK, the same for every shape), so
- * that a row's bits depend neither on how many rows there are nor on how they are tiled. bench/kernels puts it beside
- * oneDNN's dnnl_sgemm: 87 to 107 % of its rate forward, 67 to 103 % in the gradients. With dnnl_sgemm in its place (and
- * less scratch, as nothing is packed) a step took 3 to 5 % less CPU, but about one run in twenty of a tiny model on two
- * workers died of a damaged heap. The cause was not found, so it must be before the library comes back.
+ * that a row's bits depend neither on how many rows there are nor on how they are tiled.
+ *
+ * Why not oneDNN (2.6.3; bench/results, 2026-11-21-products.md): the kernels behind dnnl_sgemm walk the packed B, which
+ * lies on the heap, with the stack pointer. A signal that arrives meanwhile writes its frame below that, over whatever
+ * is allocated there. Its matmul primitives leave the stack alone and are 0 to 20 % faster at sizes they were compiled
+ * for, but slices have new sizes all the time: 0.4 ms of compilation for 0.03 ms of work, and with sizes left open
+ * they fall back to the kernels of dnnl_sgemm.
  */
 #ifndef DTRAIN_CORE_BACKEND_CPU_GEMM_H
 #define DTRAIN_CORE_BACKEND_CPU_GEMM_H
