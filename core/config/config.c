@@ -275,11 +275,13 @@ dt_status dt_config_get(const dt_config *c, int64_t phase, const char *path, con
 /* Names for "did you mean": the sections, the ids of components, and more. Returns a pool-owned list. */
 static const char *const *known_names(dt_config *c, const dt_config_lookup *lookup, const char *const *more)
 {
+    static const char *const none[] = {NULL};
+    const char *const *ids = lookup != NULL && lookup->ids != NULL ? lookup->ids(lookup->user) : none;
     size_t n = 1;
     for (const dt_section *s = c->sections; s != NULL; s = s->next) {
         n++;
     }
-    for (const char *const *id = lookup != NULL ? lookup->ids : NULL; id != NULL && *id != NULL; id++) {
+    for (const char *const *id = ids; *id != NULL; id++) {
         n++;
     }
     for (const char *const *m = more; *m != NULL; m++) {
@@ -295,7 +297,7 @@ static const char *const *known_names(dt_config *c, const dt_config_lookup *look
             names[used++] = s->name;
         }
     }
-    for (const char *const *id = lookup != NULL ? lookup->ids : NULL; id != NULL && *id != NULL; id++) {
+    for (const char *const *id = ids; *id != NULL; id++) {
         names[used++] = *id;
     }
     for (; *more != NULL; more++) {

@@ -153,6 +153,12 @@ static dt_status declare(dt_config *c, const dt_loaded *l)
     return l->desc.options != NULL ? dt_config_declare(c, l->desc.id, l->desc.options, l->plugin->desc.name) : DT_OK;
 }
 
+static const char *const *known_ids(void *user)
+{
+    const dt_session *s = user;
+    return dt_loader_ids(s->loader);
+}
+
 static dt_status lookup_component(void *user, dt_config *c, const char *id, const char **role_p)
 {
     dt_session *s = user;
@@ -300,7 +306,7 @@ dt_status dt_session_open(const dt_args *a, const char *resumed_config, dt_sessi
     DT_TRY(read_config(a, resumed_config, out));
     dt_status st = load_phases(out);
     if (st == DT_OK) {
-        const dt_config_lookup lookup = {.component = lookup_component, .ids = dt_loader_ids(out->loader), .user = out};
+        const dt_config_lookup lookup = {.component = lookup_component, .ids = known_ids, .user = out};
         st = dt_config_check(out->config, &lookup);
     }
     if (st == DT_OK) {

@@ -295,6 +295,11 @@ static void check_data(checker *k, const dt_loaded *d, const filled *f)
 
 /* ---- phases ---------------------------------------------------------------------------------------------------- */
 
+static const char *const *known_ids(void *user)
+{
+    return dt_loader_ids(user);
+}
+
 static dt_status lookup(void *user, dt_config *c, const char *id, const char **role_p)
 {
     const dt_loaded *comp = NULL;
@@ -312,7 +317,7 @@ static bool check_defaults(checker *k, const dt_loaded *p)
         return true;
     }
     dt_config *tree = NULL;
-    const dt_config_lookup find = {lookup, dt_loader_ids(k->desc->loader), k->desc->loader};
+    const dt_config_lookup find = {lookup, known_ids, k->desc->loader};
     dt_status st = dt_config_create(&tree);
     st = st == DT_OK ? dt_config_use_plugin(tree, p->plugin->desc.name, "check") : st;
     st = st == DT_OK ? dt_config_add_defaults(tree, 0, p->plugin->desc.name, defaults) : st;

@@ -286,11 +286,17 @@ static dt_status find_component(void *user, dt_config *c, const char *id, const 
     return dt_config_declare(c, "widget", widget_table, "widgets");
 }
 
+static const char *const *known_ids(void *user)
+{
+    (void)user;
+    static const char *const ids[] = {"widget", NULL};
+    return ids;
+}
+
 static void test_components(void **state)
 {
     (void)state;
-    static const char *const ids[] = {"widget", NULL};
-    dt_config_lookup lookup = {find_component, ids, NULL};
+    dt_config_lookup lookup = {find_component, known_ids, NULL};
     dt_config *c = from("widget = { hidden = 9; }; models = { gadget = \"widget\"; };");
     assert_int_equal(dt_config_check(c, &lookup), DT_OK);
     widget w;
