@@ -18,9 +18,9 @@ AC_DEFUN([DT_WARN_CFLAGS], [
   m4_foreach_w([dt_flag], [$1], [DT_CHECK_CFLAGS(m4_defn([dt_flag]), [DT_WARN="$DT_WARN dt_flag"])])
 ])
 
-# DT_SWITCH(NAME, HELP): --enable-NAME, off by default; sets enable_NAME to yes or no.
+# DT_SWITCH(NAME, HELP): --enable-NAME, off by default; sets enable_NAME (with _ for -) to yes or no.
 AC_DEFUN([DT_SWITCH], [
-  AC_ARG_ENABLE([$1], [AS_HELP_STRING([--enable-$1], [$2])], [], [AS_VAR_SET([enable_$1], [no])])
+  AC_ARG_ENABLE([$1], [AS_HELP_STRING([--enable-$1], [$2])], [], [AS_VAR_SET([enable_]m4_translit([$1], [-], [_]), [no])])
 ])
 
 # DT_NEED_MODULE(VAR, PKG-CONFIG-NAME, DEBIAN-PACKAGE, WHAT-FOR): a library that must be there.

@@ -47,7 +47,7 @@ AM_TESTS_ENVIRONMENT = \
 	LSAN_OPTIONS=suppressions='$(abs_top_srcdir)/tests/lsan.supp':print_suppressions=0; \
 	UBSAN_OPTIONS=print_stacktrace=1; TSAN_OPTIONS=halt_on_error=1; \
 	export ASAN_OPTIONS LSAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS; \
-	DT_PLUGINS='$(plugin_LTLIBRARIES)'; export DT_PLUGINS; \
+	DT_PLUGINS='$(plugin_LTLIBRARIES)'; DT_PREOPEN='$(enable_force_preopen)'; export DT_PLUGINS DT_PREOPEN; \
 	CC='$(CC)' CXX='$(CXX_CHECK)' NVCC='$(NVCC)'; export CC CXX NVCC;
 
 EXTRA_DIST += tests/installcheck.sh

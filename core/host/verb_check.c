@@ -466,7 +466,7 @@ static dt_status run_phase(void *user, const dt_loaded *phase, dt_str *note_p)
     const dt_args *given = user;
     dt_args a = *given;
     dt_session s;
-    a.plugin = phase->plugin->path;
+    a.plugin = phase->plugin->sha256[0] != '\0' ? phase->plugin->path : phase->desc.id; /* a file, or linked in */
     a.set[a.n_set++] = "data.batch=8";
     a.set[a.n_set++] = "engine.threads=1";
     DT_TRY(dt_session_open(&a, NULL, &s));

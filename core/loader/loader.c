@@ -21,6 +21,11 @@ enum { NAME_BYTES = 256 };
 
 typedef const dt_plugin *entry_fn(void);
 
+/* What libtool linked in by --enable-force-preopen: names of modules without an address, each followed by its symbols;
+ * the end has no name. Programs that are linked otherwise have no such table. */
+extern const lt_dlsymlist lt_preloaded_symbols[] __attribute__((weak));
+
+static const char entry_suffix[] = "_LTX_dt_plugin_entry";
 static const char host_anchor[] = "an address inside this program";
 
 struct dt_loader {
@@ -37,6 +42,8 @@ struct dt_loader {
 
 /* ---- life ------------------------------------------------------------------------------------------------------ */
 
+static dt_status add_preopened(dt_loader *l);
+
 dt_status dt_loader_create(const dt_loader_desc *desc, dt_loader **out_p)
 {
     dt_loader *l = dt_alloc(sizeof(*l));
@@ -47,6 +54,9 @@ dt_status dt_loader_create(const dt_loader_desc *desc, dt_loader **out_p)
     dt_status st = dt_search_init(&l->search, desc);
     if (st == DT_OK && lt_dlinit() != 0) {
         st = DT_FAIL(DT_EUNSUPPORTED, "libltdl does not start: %s", lt_dlerror());
+    }
+    if (st == DT_OK) {
+        st = add_preopened(l);
     }
     if (st != DT_OK) {
         dt_loader_destroy(l);
@@ -147,7 +157,9 @@ static dt_status register_plugin(dt_loader *l, dt_loaded_plugin *p)
         fresh[i]->plugin = p;
         const char *id = fresh[i]->desc.id;
         const dt_loaded *taken = component_by_id(l, id);
-        if (taken != NULL) {
+        if (taken != NULL && taken->plugin->sha256[0] == '\0') {
+            st = DT_FAIL(DT_EPLUGIN, "%s: %s is linked into this program already; name it without a path", p->path, id);
+        } else if (taken != NULL) {
             st = DT_FAIL(DT_EPLUGIN,
                          "%s: the id %s is taken by the %s of %s; remove one of the two files, or rename the "
                          "component",
@@ -186,7 +198,8 @@ static dt_status register_plugin(dt_loader *l, dt_loaded_plugin *p)
     return DT_OK;
 }
 
-dt_status dt_loader_add(dt_loader *l, const dt_plugin *desc)
+/* name: what the plugin's entry point is called after, NULL when nothing is. */
+static dt_status add_built_in(dt_loader *l, const dt_plugin *desc, const char *name)
 {
     static const char built_in[] = "(built in)";
     dt_loaded_plugin *p = dt_alloc(sizeof(*p));
@@ -194,7 +207,7 @@ dt_status dt_loader_add(dt_loader *l, const dt_plugin *desc)
         plugin_destroy(p);
         return DT_FAIL(DT_ENOMEM, "out of memory for a plugin");
     }
-    dt_status st = dt_plugin_check(desc, built_in, NULL, &p->desc);
+    dt_status st = dt_plugin_check(desc, built_in, name, &p->desc);
     if (st == DT_OK) {
         st = register_plugin(l, p);
     }
@@ -202,6 +215,28 @@ dt_status dt_loader_add(dt_loader *l, const dt_plugin *desc)
         plugin_destroy(p);
     }
     return st;
+}
+
+dt_status dt_loader_add(dt_loader *l, const dt_plugin *desc)
+{
+    return add_built_in(l, desc, NULL);
+}
+
+/* Every plugin that is linked into this program. */
+static dt_status add_preopened(dt_loader *l)
+{
+    for (const lt_dlsymlist *s = lt_preloaded_symbols; s != NULL && s->name != NULL; s++) {
+        char name[NAME_BYTES];
+        const char *suffix = strstr(s->name, entry_suffix);
+        if (s->address == NULL || suffix == NULL || suffix[sizeof(entry_suffix) - 1] != '\0') {
+            continue;
+        }
+        snprintf(name, sizeof(name), "%.*s", (int)(suffix - s->name), s->name);
+        entry_fn *entry = NULL;
+        memcpy(&entry, &s->address, sizeof(entry)); /* ISO C has no cast from void * to a function */
+        DT_TRY(add_built_in(l, entry(), name));
+    }
+    return DT_OK;
 }
 
 /* ---- opening --------------------------------------------------------------------------------------------------- */
@@ -272,9 +307,8 @@ static dt_status preflight(const char *path)
 /* The name of some other plugin's entry point in the file's bytes, "" when there is none. */
 static void other_entry(const char *bytes, size_t n_bytes, char name[NAME_BYTES])
 {
-    static const char suffix[] = "_LTX_dt_plugin_entry";
     *name = '\0';
-    const char *hit = memmem(bytes, n_bytes, suffix, sizeof(suffix));
+    const char *hit = memmem(bytes, n_bytes, entry_suffix, sizeof(entry_suffix));
     const char *begin = hit;
     while (begin != NULL && begin > bytes &&
            (begin[-1] == '_' || (begin[-1] >= '0' && begin[-1] <= '9') || (begin[-1] >= 'a' && begin[-1] <= 'z'))) {

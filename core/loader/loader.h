@@ -8,8 +8,9 @@
  * file; magic; struct_size; major; need_minor; layout; name equals file; per component kind, id, options and required
  * operations; last, init. Every refusal says the file, what was found, what was expected, and what to do.
  *
- * Search for a bare name: added plugins, DTRAIN_PLUGIN_PATH, the build tree of the program, the installed folder.
- * Only this room knows libltdl. The exit code of every error here is 3. Threads: [main].
+ * Search for a bare name: plugins that are linked in (added, or by --enable-force-preopen), DTRAIN_PLUGIN_PATH, the
+ * build tree of the program, the installed folder. Only this room knows libltdl. The exit code of every error here is
+ * 3. Threads: [main].
  */
 #ifndef DTRAIN_CORE_LOADER_LOADER_H
 #define DTRAIN_CORE_LOADER_LOADER_H

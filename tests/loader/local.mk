@@ -214,3 +214,5 @@ tests_loader_bad_entry_la_CFLAGS = $(PLUGIN_CFLAGS)
 tests_loader_bad_entry_la_LDFLAGS = $(loader_open_link)
 
 check_LTLIBRARIES += $(loader_la)
+dt_scripts += tests/loader/preopen.sh
+tests/loader/preopen.log: dtrain $(plugin_LTLIBRARIES) share/demo.store/store.json
