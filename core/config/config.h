@@ -75,7 +75,7 @@ dt_status dt_config_use_plugin(dt_config *c, const char *plugin, const char *opt
  * (options.h) and return DT_OK, or return DT_ENOTFOUND when there is no such component. role_p: its role or NULL. */
 typedef struct dt_config_lookup {
     dt_status (*component)(void *user, dt_config *c, const char *id, const char **role_p);
-    /* for "did you mean": ids known by now, ends with NULL; asked after component, which may add to them; may be NULL */
+    /* For "did you mean": ids known by now, ends with NULL; asked after component, which may add to it. May be NULL. */
     const char *const *(*ids)(void *user);
     void *user;
 } dt_config_lookup;

@@ -166,7 +166,7 @@ for verb in export report watch render runs doctor bench; do
     expect 2 "this version" "$dtrain" $verb
 done
 expect 2 "did you mean" "$dtrain" $phase $tiny --set training.epocks=3
-expect 2 "run: neither a section nor the id of a component" "$dtrain" $phase $tiny --set run.threads=1 # once a crash
+expect 2 "run = { ... } from --set: neither a section nor the id of a component" "$dtrain" $phase $tiny --set run.threads=1 # once a crash
 expect 2 "training.epochs" "$dtrain" $phase $tiny --set training.epochs=ten
 expect 2 "training.epochs" "$dtrain" $phase $tiny --set training.epochs=-1
 expect 2 "amp" "$dtrain" $phase $tiny --set amp.enabled=true
