@@ -4,12 +4,16 @@
 
 cuda_sources = \
 	core/backend/cuda/binary.cu \
+	core/backend/cuda/copy.cu \
 	core/backend/cuda/device.cu \
+	core/backend/cuda/loss.cu \
 	core/backend/cuda/optim.cu \
+	core/backend/cuda/segment_mean.cu \
 	core/backend/cuda/table.cu \
 	core/backend/cuda/unary.cu
-cuda_headers = core/backend/cuda/cuda.h core/backend/cuda/table.h core/device/device.h core/backend/kernel.h
-EXTRA_DIST += build-aux/nvcc-wrap $(cuda_sources) core/backend/cuda/cuda.h core/backend/cuda/table.h
+cuda_own_headers = core/backend/cuda/cuda.h core/backend/cuda/pack.h core/backend/cuda/referrer.h core/backend/cuda/table.h
+cuda_headers = $(cuda_own_headers) core/device/device.h core/backend/kernel.h
+EXTRA_DIST += build-aux/nvcc-wrap $(cuda_sources) $(cuda_own_headers)
 
 if HAVE_CUDA
 cuda_objects = $(cuda_sources:.cu=.lo)

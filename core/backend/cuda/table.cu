@@ -6,7 +6,7 @@
 
 /* clang-format off */
 #define DT_CUDA_FILES(FILE)                                                                                            \
-    FILE(binary) FILE(unary)
+    FILE(binary) FILE(copy) FILE(loss) FILE(segment_mean) FILE(unary)
 /* clang-format on */
 
 #define FILE(name) extern "C" const dt_device_kernel dt_cuda_##name##_rows[];
