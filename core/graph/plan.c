@@ -291,9 +291,20 @@ const dt_plan_info *dt_plan_info_get(const dt_plan *p)
     return &p->info;
 }
 
-double dt_plan_flops(const dt_plan *p, const int64_t *size)
+/* How often a call passes over the value behind its view k: not at all when it is absent, or only its shape counts. */
+static int passes_over(const dt_plan *p, const dt_node *n, uint32_t k, const dt_view *view)
 {
-    double sum = 0;
+    if (k < n->n_in) {
+        return n->in[k] >= 0 && dt_ir_reads(n, k) ? 1 : 0;
+    }
+    const int32_t v = n->out[k - n->n_in];
+    const bool is_written = v >= 0 && (is_external(&p->ir.value[v]) || p->memory.block[v] >= 0);
+    return !is_written ? 0 : view->accum ? 2 : 1;
+}
+
+dt_plan_cost dt_plan_cost_get(const dt_plan *p, const int64_t *size)
+{
+    dt_plan_cost cost = {0};
     for (uint32_t c = 0; c < p->n_calls; c++) {
         const dt_node *n = &p->ir.node[p->call[c].node];
         dt_view views[DT_KERNEL_MAX_IN + DT_KERNEL_MAX_OUT];
@@ -303,12 +314,14 @@ double dt_plan_flops(const dt_plan *p, const int64_t *size)
             for (int32_t i = 0; v >= 0 && i < views[k].rank; i++) {
                 views[k].dim[i] = dt_extent_live(p->ir.value[v].shape.dim[i], size);
             }
+            cost.bytes += passes_over(p, n, k, &views[k]) * (double)dt_view_count(&views[k]) *
+                          (double)dt_dtype_bytes((uint32_t)views[k].dtype);
         }
         const dt_op_info *info = dt_op_find(n->op);
-        sum += info->flops != NULL ? info->flops(views, views + n->n_in, &n->attr)
-                                   : dt_flops_elements(views, views + n->n_in, &n->attr);
+        cost.flops += info->flops != NULL ? info->flops(views, views + n->n_in, &n->attr)
+                                          : dt_flops_elements(views, views + n->n_in, &n->attr);
     }
-    return sum;
+    return cost;
 }
 
 void dt_plan_print(const dt_plan *p, dt_str *out)

@@ -34,11 +34,17 @@ typedef struct dt_plan_info {
     uint32_t n_calls, n_views, n_fused, n_recomputed;
 } dt_plan_info;
 
+typedef struct dt_plan_cost {
+    double flops; /* multiply-adds count two */
+    double bytes; /* between calls: inputs read once, outputs written once, and read too where they are added to */
+} dt_plan_cost;
+
 dt_status dt_plan_compile(const dt_graph *g, const dt_plan_desc *d, dt_plan **out_p) DT_NODISCARD;
 void dt_plan_destroy(dt_plan *p);
 const dt_plan_info *dt_plan_info_get(const dt_plan *p);
-double dt_plan_flops(const dt_plan *p, const int64_t *size); /* for these live sizes */
-void dt_plan_print(const dt_plan *p, dt_str *out);           /* calls with shapes, offsets, lifetimes */
+/* What one run of the whole plan costs at these live sizes. */
+dt_plan_cost dt_plan_cost_get(const dt_plan *p, const int64_t *size);
+void dt_plan_print(const dt_plan *p, dt_str *out); /* calls with shapes, offsets, lifetimes */
 
 /* Indices of what the feed must supply, by name; -1 when the plan does not use it. */
 int32_t dt_plan_field(const dt_plan *p, const char *name);

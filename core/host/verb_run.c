@@ -90,6 +90,11 @@ static void plan_json(const dt_stage *s, const dt_trainer_memory *m, dt_json_out
     dt_json_i64(o, "batches", (int64_t)m->feed);
     dt_json_end(o, '}');
     dt_json_i64(o, "planned_peak", (int64_t)(m->params + m->grads + m->moments + m->activations + m->feed));
+    const dt_plan_cost cost = dt_trainer_cost(s->trainer);
+    dt_json_obj(o, "step");
+    dt_json_f64(o, "flops", cost.flops);
+    dt_json_f64(o, "bytes", cost.bytes);
+    dt_json_end(o, '}');
     dt_json_end(o, '}');
 }
 
@@ -107,6 +112,8 @@ static void plan_text(const dt_stage *s, const dt_trainer_memory *m)
            "%.1f\n",
            (double)m->params / 1e6, (double)m->grads / 1e6, (double)m->moments / 1e6, (double)m->activations / 1e6,
            (double)m->feed / 1e6);
+    const dt_plan_cost cost = dt_trainer_cost(s->trainer);
+    printf("  a step       %.3g GFLOP, %.3g GB between ops\n", cost.flops / 1e9, cost.bytes / 1e9);
 }
 
 static dt_status dry_run_phase(dt_session *s, int64_t index, const dt_args *a, dt_json_out *json)

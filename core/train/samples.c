@@ -110,6 +110,7 @@ static dt_status scan(dt_samples *s, int64_t slice_rows)
     for (uint32_t k = 0; k < s->n_symbols; k++) {
         const double share = k == 0 ? (double)slice_rows : 1.25 * (double)slice_rows * total[k] / rows;
         s->slice_cap[k] = (int64_t)share > s->sample_max[k] ? (int64_t)share : s->sample_max[k];
+        s->sample_mean[k] = s->count > 0 ? total[k] / (double)s->count : 0;
     }
     s->slice_cap[s->n_symbols] = 1 + (int64_t)(1.5 * (double)slice_rows * (double)s->count / rows);
     return DT_OK;

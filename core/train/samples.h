@@ -27,8 +27,9 @@ typedef struct dt_samples {
     const dt_port *field;
     const char *const *symbol; /* the data's symbols; the graph adds "B" after them */
     uint32_t n_fields, n_symbols;
-    uint64_t count;                                /* samples */
-    int64_t sample_max[DT_SAMPLES_MAX_SYMBOLS];    /* largest single sample per symbol */
+    uint64_t count;                             /* samples */
+    int64_t sample_max[DT_SAMPLES_MAX_SYMBOLS]; /* largest single sample per symbol */
+    double sample_mean[DT_SAMPLES_MAX_SYMBOLS];
     int64_t slice_cap[DT_SAMPLES_MAX_SYMBOLS + 1]; /* capacity of a slice per symbol, "B" last */
     dt_field_shape shape[DT_SAMPLES_MAX_FIELDS];
 } dt_samples;

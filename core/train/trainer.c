@@ -297,6 +297,17 @@ void dt_trainer_memory_get(const dt_trainer *t, dt_trainer_memory *out)
     out->feed = dt_samples_bytes_max(t->d.source, leaf) * (t->c.threads + t->c.prefetch);
 }
 
+dt_plan_cost dt_trainer_cost(const dt_trainer *t)
+{
+    const dt_samples *s = t->d.source;
+    int64_t size[DT_SAMPLES_MAX_SYMBOLS + 1];
+    for (uint32_t k = 0; k < s->n_symbols; k++) {
+        size[k] = (int64_t)(s->sample_mean[k] * t->c.batch + 0.5);
+    }
+    size[s->n_symbols] = t->c.batch;
+    return dt_plan_cost_get(t->train.plan, size);
+}
+
 dt_trainer_times dt_trainer_times_get(const dt_trainer *t)
 {
     return t->times;

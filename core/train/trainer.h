@@ -73,6 +73,8 @@ uint64_t dt_trainer_steps_per_epoch(const dt_trainer *t);
 const dt_param_table *dt_trainer_table(const dt_trainer *t);
 
 void dt_trainer_memory_get(const dt_trainer *t, dt_trainer_memory *out);
+/* Forward and backward of a whole batch of mean samples, as if it were one slice. */
+dt_plan_cost dt_trainer_cost(const dt_trainer *t);
 dt_trainer_times dt_trainer_times_get(const dt_trainer *t);
 const dt_plan *dt_trainer_plan(const dt_trainer *t);
 

@@ -443,8 +443,8 @@ static void test_run_refusals(void **state)
 
 /* ---- the rest ---------------------------------------------------------------------------------------------------- */
 
-/* 2 R K M for the products; the plan text names calls and places. */
-static void test_flops_and_print(void **state)
+/* 2 R K M for the products, every value moved once between calls; the plan text names calls and places. */
+static void test_cost_and_print(void **state)
 {
     (void)state;
     bench b;
@@ -454,9 +454,15 @@ static void test_flops_and_print(void **state)
     dt_plan *p = NULL;
     assert_int_equal(dt_plan_compile(b.g, &d, &p), DT_OK);
     static const int64_t none[N_SYMBOLS] = {0}, ten[N_SYMBOLS] = {10, 0, 0, 0}, twenty[N_SYMBOLS] = {20, 0, 0, 0};
-    assert_true(dt_plan_flops(p, none) == 0);
-    assert_true(dt_plan_flops(p, twenty) == 2 * dt_plan_flops(p, ten));
-    assert_true(dt_plan_flops(p, ten) >= 2.0 * 10 * (6 * 5 + 6 * 6) && dt_plan_flops(p, ten) < 5000);
+    const dt_plan_cost zero = dt_plan_cost_get(p, none), once = dt_plan_cost_get(p, ten);
+    const dt_plan_cost twice = dt_plan_cost_get(p, twenty);
+    assert_true(zero.flops == 0);
+    assert_true(twice.flops == 2 * once.flops);
+    assert_true(once.flops >= 2.0 * 10 * (6 * 5 + 6 * 6) && once.flops < 5000);
+    /* parameters and the loss; a row passes linear (5 to 6, 6 to 6), layernorm (6 and 6 to 6), slice (6 to 1), loss */
+    assert_true(zero.bytes == 4 * (6 * 5 + 6 + 6 * 6 + 6 + 6 + 6) + 8);
+    assert_true(once.bytes - zero.bytes == 10 * 4 * (11 + 12 + 18 + 7 + 3));
+    assert_true(twice.bytes - once.bytes == once.bytes - zero.bytes);
     dt_str s = {0};
     dt_plan_print(p, &s);
     static const char *const want[] = {
@@ -521,7 +527,7 @@ int main(void)
         cmocka_unit_test(test_slices_add_up),    cmocka_unit_test(test_empty_slice),
         cmocka_unit_test(test_outputs),          cmocka_unit_test(test_outputs_of_inputs),
         cmocka_unit_test(test_compile_refusals), cmocka_unit_test(test_run_refusals),
-        cmocka_unit_test(test_flops_and_print),  cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_cost_and_print),   cmocka_unit_test(test_out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -137,6 +137,7 @@ for key in horizon_s displacement_m cv_rmse_m cv_displacement_m nll risk_auroc s
     grep -qF "\"$key\":" "$work/eval.json" || { echo "FAIL: eval --json says no $key"; failed=$((failed + 1)); }
 done
 expect 0 '"planned_peak":' "$dtrain" $phase $tiny --dry-run --json
+expect 0 '"step":{"flops":' "$dtrain" $phase $tiny --dry-run --json
 expect 0 "phase1_world_model" "$dtrain" ckpt list "$work/whole"
 expect 0 '"weights_hash":"' "$dtrain" ckpt inspect "$work/whole" --json
 expect 0 "risk_gnn" "$dtrain" list

@@ -186,6 +186,7 @@ static void test_cut_and_read(void **state)
     dt_samples s;
     assert_int_equal(dt_samples_open(&s, &ops, &from, 16), DT_OK);
     assert_int_equal(s.sample_max[0], 4);
+    assert_true(s.sample_mean[0] == 2.5 && s.sample_mean[1] == 5);
     assert_int_equal(s.slice_cap[0], 16);
 
     /* samples of 4, 4, 4, 4 rows fill a slice of 16; the fifth waits for the next one */
