@@ -57,7 +57,7 @@ static const row rows[] = {
 
 dt_kernel *dt_kernel_find(uint32_t op, dt_lane lane)
 {
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; lane != DT_LANE_DEVICE && i < sizeof(rows) / sizeof(rows[0]); i++) {
         if (rows[i].op == op) {
             return lane == DT_LANE_REF64   ? rows[i].ref64
                    : lane == DT_LANE_REF32 ? rows[i].ref32

@@ -7,7 +7,7 @@
  * Output 0 may lie on input 0 in UNARY, UNARY_BWD, AFFINE, CLAMP, CLAMP_BWD, DROPOUT, SOFTMAX, CUMSUM and BINARY (there
  * on input 1 as well when it has the same shape); nowhere else may an output overlap an input.
  * Lanes: ref64 and ref32 (one plain source, compiled twice; ref64 stores every f32 tensor as double), cpu (one of
- * base, avx2, avx512, chosen once per process), cuda (later, same names). Threads: [worker].
+ * base, avx2, avx512, chosen once per process), device (device/device.h; same names). Threads: [worker].
  */
 #ifndef DTRAIN_CORE_BACKEND_KERNEL_H
 #define DTRAIN_CORE_BACKEND_KERNEL_H
@@ -51,7 +51,8 @@ typedef struct dt_kernel_args {
 
 typedef void dt_kernel(const dt_kernel_args *a);
 
-typedef enum dt_lane { DT_LANE_REF64, DT_LANE_REF32, DT_LANE_CPU } dt_lane;
+/* DEVICE: kernels of device/device.h, which have a face of their own; the functions below know none of them. */
+typedef enum dt_lane { DT_LANE_REF64, DT_LANE_REF32, DT_LANE_CPU, DT_LANE_DEVICE } dt_lane;
 
 /* Kernel of an op in a lane; NULL when op is unknown or a pure view (SPLIT, MERGE). */
 dt_kernel *dt_kernel_find(uint32_t op, dt_lane lane);

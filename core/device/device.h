@@ -147,6 +147,7 @@ typedef struct dt_device_scaler { /* constant: fp16 loss scaling (core/amp) */
 typedef struct dt_device_result {      /* copied to the host, read a step late */
     double loss[DT_DEVICE_MAX_LOSSES]; /* sums over the leaves in the fixed tree */
     double norm;                       /* of the unscaled gradient, before clipping */
+    int64_t bad;                       /* the first element of the gradient that is not finite, -1: none */
     double loss_scale;                 /* with which this step ran */
     uint64_t updates;                  /* after this step */
     uint64_t skipped;

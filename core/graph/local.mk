@@ -2,6 +2,7 @@
 core_libdtcore_la_SOURCES += \
 	core/graph/dead.c \
 	core/graph/derive.c core/graph/derive.h \
+	core/graph/device_exec.c core/graph/device_exec.h \
 	core/graph/exec.c \
 	core/graph/fuse.c \
 	core/graph/graph.c core/graph/graph.h \

@@ -18,7 +18,7 @@
 
 #include <string.h>
 
-static const char *const lane_name[] = {"ref64", "ref32", "cpu"};
+static const char *const lane_name[] = {"ref64", "ref32", "cpu", "device"};
 
 size_t dt_plan_element_bytes(const dt_plan *p, uint32_t dtype)
 {
@@ -101,7 +101,7 @@ static dt_status add_call(dt_plan *p, int32_t node)
     dt_plan_call *c = &p->call[p->n_calls++];
     *c = (dt_plan_call){.node = node, .view = p->n_views, .n_in = n->n_in, .n_out = n->n_out};
     c->kernel = dt_kernel_find(n->op, p->lane);
-    if (c->kernel == NULL) {
+    if (c->kernel == NULL && p->lane != DT_LANE_DEVICE) {
         return DT_FAIL(DT_EUNSUPPORTED, "op %s has no kernel in lane %s", dt_op_name(n->op), lane_name[p->lane]);
     }
     for (uint32_t k = 0; k < n->n_in; k++) {
@@ -118,6 +118,9 @@ static void size_scratch(dt_plan *p, const dt_plan_call *c)
 {
     dt_view views[DT_KERNEL_MAX_IN + DT_KERNEL_MAX_OUT];
     uint32_t n = c->n_in + c->n_out;
+    if (p->lane == DT_LANE_DEVICE) {
+        return; /* the device says it itself (device_exec.h) */
+    }
     memcpy(views, &p->view[c->view], n * sizeof(*views));
     for (uint32_t i = 0; i < n; i++) {
         views[i].data = p->offset[c->view + i] != SIZE_MAX ? p->view : NULL;

@@ -26,17 +26,13 @@ static const dt_optim_loops *loops(void)
     }
 }
 
-void dt_optim_update(const dt_optim_step *s, float *p, const float *g, float *m, float *v, int64_t begin, int64_t end)
+dt_optim_consts dt_optim_consts_of(const dt_optim_step *s)
 {
     dt_optim_consts k = {.grad_scale = (float)s->grad_scale, .rate = (float)s->lr, .keep = 1};
-    if (end <= begin) {
-        return;
-    }
     if (s->kind == DT_OPTIM_SGD) {
         k.l2 = (float)s->weight_decay;
         k.beta1 = (float)s->momentum;
-        loops()->sgd(&k, p + begin, g + begin, m + begin, end - begin);
-        return;
+        return k;
     }
     k.beta1 = (float)s->beta1;
     k.one_minus_beta1 = (float)(1.0 - s->beta1);
@@ -50,7 +46,20 @@ void dt_optim_update(const dt_optim_step *s, float *p, const float *g, float *m,
     } else {
         k.l2 = (float)s->weight_decay;
     }
-    loops()->adam(&k, p + begin, g + begin, m + begin, v + begin, end - begin);
+    return k;
+}
+
+void dt_optim_update(const dt_optim_step *s, float *p, const float *g, float *m, float *v, int64_t begin, int64_t end)
+{
+    if (end <= begin) {
+        return;
+    }
+    const dt_optim_consts k = dt_optim_consts_of(s);
+    if (s->kind == DT_OPTIM_SGD) {
+        loops()->sgd(&k, p + begin, g + begin, m + begin, end - begin);
+    } else {
+        loops()->adam(&k, p + begin, g + begin, m + begin, v + begin, end - begin);
+    }
 }
 
 double dt_optim_sum_squares(const float *g, int64_t begin, int64_t end)

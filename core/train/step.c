@@ -8,6 +8,8 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "train/device.h"
+#include "train/device_internal.h"
 
 #include <math.h>
 #include <string.h>
@@ -96,7 +98,8 @@ static dt_status start_feed(dt_trainer *t)
         return DT_OK;
     }
     t->feed_first = t->step;
-    const dt_feed_desc d = {.source = t->d.source,
+    const uint32_t own = t->leaf_end - t->leaf_begin;
+    const dt_feed_desc d = {.source = t->device != NULL ? &t->device->source : t->d.source,
                             .seed = t->c.seed,
                             .first_step = t->step,
                             .steps_per_epoch = t->steps_per_epoch,
@@ -106,23 +109,15 @@ static dt_status start_feed(dt_trainer *t)
                             .leaves = t->c.leaves,
                             .leaf_begin = t->leaf_begin,
                             .leaf_end = t->leaf_end,
-                            .slots = t->c.threads + t->c.prefetch,
+                            .slots = t->device != NULL ? 2 * own : t->c.threads + t->c.prefetch,
                             .augment = 1};
     return dt_feed_start(&d, &t->feed);
 }
 
 /* loss = sum_i weight_i * sum / (live size of its symbol in the whole global batch) */
-static dt_status set_normalisers(dt_trainer *t, double *norm)
+static void set_normalisers(dt_trainer *t, const int64_t *size, double *norm)
 {
     const dt_samples *s = t->d.source;
-    const uint64_t epoch = t->step / t->steps_per_epoch;
-    const uint64_t base = t->step % t->steps_per_epoch * t->c.batch;
-    for (uint64_t i = 0; i < t->c.batch; i++) {
-        t->batch_index[i] = dt_samples_at(s, t->c.seed, t->c.phase, epoch, base + i);
-    }
-    int64_t size[DT_SAMPLES_MAX_SYMBOLS + 1] = {0};
-    DT_TRY(s->ops->sizes(s->self, t->batch_index, (uint32_t)t->c.batch, size));
-    size[s->n_symbols] = (int64_t)t->c.batch;
     const dt_graph_loss *loss = NULL;
     const uint32_t n = dt_graph_losses(t->train.graph, &loss);
     for (uint32_t i = 0; i < n; i++) {
@@ -133,6 +128,32 @@ static dt_status set_normalisers(dt_trainer *t, double *norm)
             }
         }
         t->loss_seed[i] = loss[i].weight / norm[i];
+    }
+}
+
+dt_status dt_batch_sizes(dt_trainer *t, uint64_t step, double *norm, int64_t *largest)
+{
+    const dt_samples *s = t->d.source;
+    const uint64_t epoch = step / t->steps_per_epoch;
+    const uint64_t base = step % t->steps_per_epoch * t->c.batch;
+    int64_t total[DT_SAMPLES_MAX_SYMBOLS + 1] = {0};
+    memset(largest, 0, (s->n_symbols + 1) * sizeof(*largest));
+    for (uint32_t leaf = 0; leaf < t->c.leaves; leaf++) {
+        const uint64_t begin = dt_leaf_begin(t->c.batch, t->c.leaves, leaf);
+        const uint64_t end = dt_leaf_begin(t->c.batch, t->c.leaves, leaf + 1);
+        int64_t size[DT_SAMPLES_MAX_SYMBOLS + 1] = {0};
+        for (uint64_t i = begin; i < end; i++) {
+            t->batch_index[i] = dt_samples_at(s, t->c.seed, t->c.phase, epoch, base + i);
+        }
+        DT_TRY(s->ops->sizes(s->self, t->batch_index + begin, (uint32_t)(end - begin), size));
+        size[s->n_symbols] = (int64_t)(end - begin);
+        for (uint32_t k = 0; k <= s->n_symbols; k++) {
+            total[k] += size[k];
+            largest[k] = size[k] > largest[k] ? size[k] : largest[k];
+        }
+    }
+    if (norm != NULL) {
+        set_normalisers(t, total, norm);
     }
     return DT_OK;
 }
@@ -215,6 +236,11 @@ static dt_status diverged(const dt_trainer *t, const dt_step_report *r)
 
 /* ---- the step ---------------------------------------------------------------------------------------------------- */
 
+double dt_trainer_rate(const dt_trainer *t, uint64_t update)
+{
+    return dt_schedule_rate(&t->c.schedule, (double)update / (double)t->steps_per_epoch);
+}
+
 static dt_status run_leaves(dt_trainer *t)
 {
     t->n_grad_free = 0;
@@ -260,7 +286,7 @@ static dt_status clip_and_update(dt_trainer *t, dt_step_report *out)
         return diverged(t, out);
     }
     t->update = t->c.optim;
-    t->update.lr = dt_schedule_rate(&t->c.schedule, (double)(t->step + 1) / (double)t->steps_per_epoch);
+    t->update.lr = dt_trainer_rate(t, t->step + 1);
     t->update.step = t->step + 1;
     t->update.grad_scale = 1.0;
     if (t->c.gradient_clip > 0 && out->grad_norm > t->c.gradient_clip) {
@@ -270,21 +296,28 @@ static dt_status clip_and_update(dt_trainer *t, dt_step_report *out)
     return run_blocks(t, update_job);
 }
 
+static dt_status step_on_cpu(dt_trainer *t, dt_step_report *out)
+{
+    double norm[DT_GRAPH_MAX_LOSSES];
+    int64_t largest[DT_SAMPLES_MAX_SYMBOLS + 1];
+    DT_TRY(dt_batch_sizes(t, t->step, norm, largest));
+    /* a rank that failed must say so before the others wait for its sums */
+    DT_TRY(dt_comm_agree(t->d.comm, run_leaves(t)));
+    DT_TRY(reduce(t, norm, out));
+    DT_TRY(clip_and_update(t, out));
+    t->step++;
+    return DT_OK;
+}
+
 dt_status dt_trainer_step(dt_trainer *t, dt_step_report *out)
 {
     const double begin = dt_clock_s();
     if (t->step >= dt_trainer_steps(t)) {
         return DT_DONE;
     }
-    double norm[DT_GRAPH_MAX_LOSSES];
     DT_TRY(dt_bind_step_inputs(t, &t->train));
     DT_TRY(start_feed(t));
-    DT_TRY(set_normalisers(t, norm));
-    /* a rank that failed must say so before the others wait for its sums */
-    DT_TRY(dt_comm_agree(t->d.comm, run_leaves(t)));
-    DT_TRY(reduce(t, norm, out));
-    DT_TRY(clip_and_update(t, out));
-    t->step++;
+    DT_TRY(t->device != NULL ? dt_train_device_step(t, out) : step_on_cpu(t, out));
     out->step = t->step;
     out->steps = dt_trainer_steps(t);
     out->epoch = (t->step - 1) / t->steps_per_epoch;

@@ -8,12 +8,13 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "train/device.h"
 
 #include <string.h>
 
 /* ---- recording and compiling ------------------------------------------------------------------------------------- */
 
-dt_status dt_compile(dt_trainer *t, const dt_samples *source, bool training, dt_compiled *out)
+dt_status dt_record(dt_trainer *t, const dt_samples *source, dt_compiled *out)
 {
     memset(out, 0, sizeof(*out));
     out->source = source;
@@ -30,7 +31,12 @@ dt_status dt_compile(dt_trainer *t, const dt_samples *source, bool training, dt_
                               .user = t->d.user};
     DT_TRY(dt_graph_create(&gd, &out->graph));
     DT_TRY(t->d.record(t->d.user, out->graph));
-    DT_TRY(out->graph->api->status(out->graph));
+    return out->graph->api->status(out->graph);
+}
+
+dt_status dt_compile(dt_trainer *t, const dt_samples *source, bool training, dt_compiled *out)
+{
+    DT_TRY(dt_record(t, source, out));
     const dt_plan_desc pd = {.lane = DT_LANE_CPU,
                              .training = training,
                              .reuse = t->c.reuse,
@@ -152,11 +158,13 @@ static dt_status make_arenas(dt_trainer *t)
     if (t->c.optim.kind != DT_OPTIM_SGD) {
         DT_TRY(map_arena(t, &t->moment[1]));
     }
-    t->n_grads = grads_needed(t);
+    t->n_grads = t->d.device_ops != NULL ? 0 : grads_needed(t); /* a device keeps its own */
     for (uint32_t i = 0; i < t->n_grads; i++) {
         DT_TRY(map_arena(t, &t->grad[i]));
     }
-    DT_TRY(map_arena(t, &t->grad[DT_TREE_MAX_LEAVES]));
+    if (t->n_grads > 0) {
+        DT_TRY(map_arena(t, &t->grad[DT_TREE_MAX_LEAVES]));
+    }
     dt_param_table_init(t->d.params, t->c.seed, t->params);
     t->n_blocks = (t->d.params->total + DT_OPTIM_BLOCK - 1) / DT_OPTIM_BLOCK;
     t->block_sum = dt_alloc_n((size_t)t->n_blocks + 1, sizeof(double));
@@ -194,7 +202,12 @@ static dt_status build(dt_trainer *t)
     t->leaf_end = dt_tree_leaf_begin(t->c.leaves, ranks, rank + 1);
     DT_TRY(dt_tree_create(t->c.leaves, ranks, rank, &t->tree));
     DT_TRY(make_arenas(t));
-    DT_TRY(dt_compile(t, t->d.source, true, &t->train));
+    if (t->d.device_ops != NULL) {
+        DT_TRY(dt_record(t, t->d.source, &t->train));
+        DT_TRY(dt_train_device_create(t, &t->device));
+    } else {
+        DT_TRY(dt_compile(t, t->d.source, true, &t->train));
+    }
     return dt_pool_start(t->c.threads, &t->pool);
 }
 
@@ -223,6 +236,10 @@ void dt_trainer_destroy(dt_trainer *t)
     }
     dt_feed_stop(t->feed);
     dt_pool_stop(t->pool);
+    if (t->device != NULL) {
+        t->train.plan = NULL; /* one of the device's */
+        dt_train_device_destroy(t->device);
+    }
     dt_compiled_fini(t, &t->train);
     for (uint32_t i = 0; i < t->n_infer; i++) {
         dt_compiled_fini(t, &t->infer[i]);
@@ -248,6 +265,11 @@ void dt_trainer_destroy(dt_trainer *t)
 }
 
 /* ---- state ------------------------------------------------------------------------------------------------------- */
+
+dt_status dt_trainer_hold(dt_trainer *t)
+{
+    return t->device != NULL ? dt_train_device_pull(t) : DT_OK;
+}
 
 float *dt_trainer_params(dt_trainer *t)
 {
@@ -288,6 +310,10 @@ const dt_param_table *dt_trainer_table(const dt_trainer *t)
 
 void dt_trainer_memory_get(const dt_trainer *t, dt_trainer_memory *out)
 {
+    if (t->device != NULL) {
+        dt_train_device_memory(t->device, out);
+        return;
+    }
     const dt_plan_info *info = dt_plan_info_get(t->train.plan);
     out->params = t->arena_bytes;
     out->grads = t->arena_bytes * t->n_grads;

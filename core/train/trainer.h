@@ -13,6 +13,7 @@
 #define DTRAIN_CORE_TRAIN_TRAINER_H
 
 #include "collective/comm.h"
+#include "device/device.h"
 #include "dtrain/svc/train.h"
 #include "graph/plan.h"
 #include "optim/optim.h"
@@ -31,6 +32,10 @@ typedef struct dt_trainer_config {
     dt_schedule schedule; /* x in epochs */
     double gradient_clip; /* 0: none */
     bool reuse, poison, fuse, recompute;
+    /* on a device: */
+    bool graphs, synchronous; /* replay captured steps; wait for every kernel (for looking for faults) */
+    uint32_t math;            /* dt_device_math */
+    uint32_t micro_leaves;    /* leaves of one launch; 0: as many as fit */
 } dt_trainer_config;
 
 typedef struct dt_trainer_desc {
@@ -38,6 +43,8 @@ typedef struct dt_trainer_desc {
     dt_param_table *params;   /* complete and frozen as wanted; owned by the caller, outlives the trainer */
     const dt_samples *source; /* training data; outlives the trainer */
     dt_comm *comm;
+    const dt_device_ops *device_ops; /* NULL: the CPU computes */
+    dt_device *device;               /* outlives the trainer */
     void *user;
     dt_status (*record)(void *user, dt_graph *g);
     dt_status (*model)(void *user, dt_graph *g, dt_model *m, const dt_named *in, uint32_t n_in, dt_named *out,
@@ -63,7 +70,9 @@ dt_status dt_trainer_evaluate(dt_trainer *t, const dt_samples *d, void *user,
 const void *dt_rows_get(const dt_rows *r, const char *name, int64_t dim[DT_MAX_DIMS], uint32_t *rank);
 const uint64_t *dt_rows_samples(const dt_rows *r, uint32_t *n);
 
-/* State: three arenas with the table's offsets, and the number of finished steps. Everything else follows from them. */
+/* State: three arenas with the table's offsets, and the number of finished steps. Everything else follows from them.
+ * Before the arenas are read or written, hold brings them to the host; the next step takes them back. */
+dt_status dt_trainer_hold(dt_trainer *t) DT_NODISCARD;
 float *dt_trainer_params(dt_trainer *t);
 float *dt_trainer_moment(dt_trainer *t, uint32_t which); /* 0: first, 1: second; NULL when the optimizer has none */
 uint64_t dt_trainer_step_number(const dt_trainer *t);

@@ -40,6 +40,8 @@ struct dt_trainer {
     dt_compiled *infer; /* one per data set evaluated so far */
     uint32_t n_infer;
 
+    struct dt_train_device *device; /* NULL: the CPU computes */
+
     dt_pool *pool;
     dt_feed *feed;
     uint64_t feed_first; /* step at which the feed began */
@@ -79,9 +81,14 @@ struct dt_rows {
     const dt_exec *exec;
 };
 
-/* Record, compile and make one exec per worker. training: with losses and derivative. */
+/* Record alone; then compile and make one exec per worker. training: with losses and derivative. */
+dt_status dt_record(dt_trainer *t, const dt_samples *source, dt_compiled *out);
 dt_status dt_compile(dt_trainer *t, const dt_samples *source, bool training, dt_compiled *out);
 void dt_compiled_fini(dt_trainer *t, dt_compiled *c);
+/* Sizes of step's batch: the largest of its leaves per symbol ("B" last), over all ranks; and, when norm is not NULL,
+ * what its losses are divided by, with t->loss_seed. */
+dt_status dt_batch_sizes(dt_trainer *t, uint64_t step, double *norm, int64_t *largest);
+double dt_trainer_rate(const dt_trainer *t, uint64_t update); /* learning rate of update number 1, 2, ... */
 /* Step inputs as the plan wants them. DT_ECONFIG names one that was never set. */
 dt_status dt_bind_step_inputs(dt_trainer *t, dt_compiled *c);
 

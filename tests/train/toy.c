@@ -151,10 +151,17 @@ dt_status toy_try_start(toy *t)
     assert_int_equal(dt_param_table_add(&t->params, "net", "b1", b1, 1, DT_INIT_ZERO, 0), DT_OK);
     assert_int_equal(dt_param_table_add(&t->params, "net", "w2", w2, 2, DT_INIT_FAN_IN, 1), DT_OK);
     assert_int_equal(dt_param_table_add(&t->params, "net", "b2", b2, 1, DT_INIT_ZERO, 0), DT_OK);
+    uint32_t n_frozen = 0;
+    if (t->freeze != NULL) {
+        assert_int_equal(dt_param_table_freeze(&t->params, t->freeze, &n_frozen), DT_OK);
+        assert_true(n_frozen > 0);
+    }
     const dt_trainer_desc d = {.config = &t->config,
                                .params = &t->params,
                                .source = &t->source,
                                .comm = t->comm,
+                               .device_ops = t->device_ops,
+                               .device = t->device,
                                .user = t,
                                .record = toy_record,
                                .model = no_model};

@@ -19,6 +19,9 @@ typedef struct toy {
     int64_t poison_sample; /* its x is NAN; -1: none */
     int64_t broken_sample; /* reading it fails; -1: none */
     double dropout;
+    const char *freeze;              /* pattern; NULL: nothing */
+    const dt_device_ops *device_ops; /* NULL: the CPU */
+    dt_device *device;
 } toy;
 
 /* Fills config with defaults that callers may change before toy_start. */

@@ -91,34 +91,69 @@ struct losses {
     const double *leaf[DT_DEVICE_MAX_LOSSES];
 };
 
+/* The first element of the sum that is not finite, in one of the blocks whose sum is not; -1: none. All threads. */
+__device__ int64_t find_bad(const dt_device_finish &f, int n_blocks)
+{
+    __shared__ int block;
+    __shared__ unsigned long long first;
+    if (threadIdx.x == 0) {
+        block = 0;
+        while (block < n_blocks && isfinite(f.block_sum[block])) {
+            block++;
+        }
+        first = ~0ull;
+    }
+    __syncthreads();
+    for (int k = 0; block < n_blocks && k < PER_THREAD; k++) {
+        const int64_t i = (int64_t)block * DT_DEVICE_BLOCK + k * THREADS + threadIdx.x;
+        if (i < f.total && !isfinite(f.grad[i])) {
+            atomicMin(&first, (unsigned long long)i); /* of integers: the order does not matter */
+        }
+    }
+    __syncthreads();
+    return first == ~0ull ? -1 : (int64_t)first;
+}
+
+__device__ double tree_of_leaves(const double *from, uint32_t n)
+{
+    double leaf[MAX_LEAVES];
+    for (uint32_t k = 0; k < n; k++) {
+        leaf[k] = from[k];
+    }
+    for (uint32_t step = 1; step < n; step *= 2) {
+        for (uint32_t k = 0; k < n; k += 2 * step) {
+            leaf[k] += leaf[k + step];
+        }
+    }
+    return leaf[0];
+}
+
 __global__ void decide(dt_device_finish f, losses l, int n_blocks)
 {
     __shared__ double shared[32];
+    __shared__ bool is_sum_finite;
     double sum = 0;
     for (int i = (int)threadIdx.x; i < n_blocks; i += THREADS) {
         sum += f.block_sum[i];
     }
     sum = dt_cuda_block_sum(sum, shared);
+    if (threadIdx.x == 0) {
+        is_sum_finite = isfinite(sum);
+    }
+    __syncthreads();
+    const int64_t bad = is_sum_finite ? -1 : find_bad(f, n_blocks);
     if (threadIdx.x != 0) {
         return;
     }
     dt_device_result r = {};
-    bool is_finite = isfinite(sum);
+    bool is_finite = is_sum_finite;
     for (uint32_t i = 0; i < f.n_losses; i++) {
-        double leaf[MAX_LEAVES];
-        for (uint32_t k = 0; k < f.leaves; k++) {
-            leaf[k] = l.leaf[i][k];
-        }
-        for (uint32_t step = 1; step < f.leaves; step *= 2) {
-            for (uint32_t k = 0; k < f.leaves; k += 2 * step) {
-                leaf[k] += leaf[k + step];
-            }
-        }
-        r.loss[i] = leaf[0];
-        is_finite = is_finite && isfinite(leaf[0]);
+        r.loss[i] = tree_of_leaves(l.leaf[i], f.leaves);
+        is_finite = is_finite && isfinite(r.loss[i]);
     }
     r.loss_scale = f.state->loss_scale;
     r.norm = sqrt(sum) / r.loss_scale;
+    r.bad = bad;
     r.is_finite = is_finite;
     r.applied = is_finite;
     if (is_finite) {

@@ -1,0 +1,647 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See host_device.h.
+ */
+#include <config.h>
+
+#include "device/host_device.h"
+
+#include "backend/kernel.h"
+#include "base/err.h"
+#include "optim/loops.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_VIEWS = DT_KERNEL_MAX_IN + DT_KERNEL_MAX_OUT, MAX_DEVICE_KERNELS = 128 };
+
+/* ---- queues ------------------------------------------------------------------------------------------------------ */
+
+typedef struct order { /* something to do */
+    enum {
+        ORDER_KERNEL,
+        ORDER_COPY,
+        ORDER_ZERO,
+        ORDER_BEGIN,
+        ORDER_FINISH,
+        ORDER_GRAPH,
+        ORDER_RECORD,
+        ORDER_WAIT
+    } kind;
+    dt_device_args args; /* KERNEL: in and out point at view */
+    dt_device_view view[MAX_VIEWS];
+    uint32_t op;
+    void *to;
+    const void *from;
+    size_t bytes;
+    dt_device_finish finish;
+    struct dt_device_graph *graph;
+    struct dt_device_event *event;
+    uint64_t ticket; /* of the event */
+} order;
+
+typedef struct orders {
+    order *at;
+    size_t n, cap, next; /* next: the first that has not run */
+} orders;
+
+struct dt_device {
+    dt_device_info about;
+};
+
+struct dt_device_stream {
+    orders queue;
+    struct dt_device_graph *capturing;
+};
+
+struct dt_device_event {
+    struct dt_device_stream *stream; /* where it was recorded last */
+    uint64_t issued, reached;
+};
+
+struct dt_device_graph {
+    orders list;
+};
+
+static dt_device the_device = {.about = {.major = 1, .n_units = 1, .name = "host memory", .uuid = "GPU-none"}};
+static host_device_counts counts;
+static uint64_t capacity = UINT64_C(1) << 33;
+static uint32_t fail_in;
+
+static order *push(orders *q)
+{
+    if (q->n == q->cap) {
+        q->cap = q->cap == 0 ? 64 : 2 * q->cap;
+        q->at = realloc(q->at, q->cap * sizeof(*q->at));
+    }
+    order *o = &q->at[q->n++];
+    memset(o, 0, sizeof(*o));
+    return o;
+}
+
+static order *issue(dt_device_stream *s)
+{
+    return push(s->capturing != NULL ? &s->capturing->list : &s->queue);
+}
+
+/* ---- kernels ----------------------------------------------------------------------------------------------------- */
+
+static size_t item_bytes(int32_t dtype)
+{
+    return dtype == DT_F64 || dtype == DT_I64 ? 8 : dtype == DT_U8 ? 1 : 4;
+}
+
+/* One leaf's tensor: as blocks of cap items, of which live ones are packed for the CPU kernel. */
+typedef struct leaf_view {
+    char *data, *packed;
+    size_t outer, live, cap, inner; /* inner: bytes */
+} leaf_view;
+
+static leaf_view leaf_of(const dt_device_args *a, const dt_device_view *v, uint32_t leaf, dt_view *out)
+{
+    leaf_view l = {.outer = 1, .live = 1, .cap = 1, .inner = item_bytes(v->dtype)};
+    *out = (dt_view){.rank = v->rank, .dtype = v->dtype, .accum = v->accum};
+    memcpy(out->dim, v->dim, sizeof(out->dim));
+    for (int32_t i = 0; i < v->rank; i++) {
+        if (i == v->ragged) {
+            l.live = (size_t)(a->live[leaf * a->n_symbols + (uint32_t)v->symbol] + v->plus);
+            l.cap = (size_t)v->dim[i];
+            out->dim[i] = (int64_t)l.live;
+        } else if (v->ragged >= 0 && i < v->ragged) {
+            l.outer *= (size_t)v->dim[i];
+        } else {
+            l.inner *= (size_t)v->dim[i];
+        }
+    }
+    if (v->data != NULL) {
+        l.data = (char *)v->data + (int64_t)leaf * v->leaf_stride * (int64_t)item_bytes(v->dtype);
+        l.packed = l.data;
+        if (v->ragged >= 0) {
+            l.packed = calloc(1, l.outer * l.live * l.inner + 64);
+            for (size_t o = 0; o < l.outer; o++) {
+                memcpy(l.packed + o * l.live * l.inner, l.data + o * l.cap * l.inner, l.live * l.inner);
+            }
+        }
+    }
+    out->data = l.packed;
+    return l;
+}
+
+static void unpack(const leaf_view *l)
+{
+    for (size_t o = 0; l->packed != l->data && o < l->outer; o++) {
+        char *block = l->data + o * l->cap * l->inner;
+        memcpy(block, l->packed + o * l->live * l->inner, l->live * l->inner);
+        memset(block + l->live * l->inner, 0, (l->cap - l->live) * l->inner);
+    }
+}
+
+static void run_leaf(const order *o, uint32_t leaf)
+{
+    const dt_device_args *a = &o->args;
+    dt_view view[MAX_VIEWS];
+    leaf_view part[MAX_VIEWS];
+    const uint32_t n = a->n_in + a->n_out;
+    for (uint32_t i = 0; i < n; i++) {
+        part[i] = leaf_of(a, &o->view[i], leaf, &view[i]);
+    }
+    const size_t bytes = dt_kernel_scratch(o->op, DT_LANE_CPU, a->attr, view, a->n_in, view + a->n_in, a->n_out);
+    void *scratch = aligned_alloc(64, (bytes + 127) / 64 * 64);
+    const dt_kernel_run run = {
+        .seed = a->run->seed, .step = a->run->step, .phase = a->run->phase, .training = a->run->training};
+    const dt_kernel_args args = {a->attr, &run, view, view + a->n_in, a->n_in, a->n_out, scratch};
+    dt_kernel_find(o->op, DT_LANE_CPU)(&args);
+    for (uint32_t i = 0; i < n; i++) {
+        if (i >= a->n_in && part[i].data != NULL) {
+            unpack(&part[i]);
+        }
+        if (part[i].packed != part[i].data) {
+            free(part[i].packed);
+        }
+    }
+    free(scratch);
+}
+
+static dt_status run_kernel(const dt_device_args *a, uint32_t op)
+{
+    order *o = issue(a->stream);
+    o->kind = ORDER_KERNEL;
+    o->op = op;
+    o->args = *a;
+    memcpy(o->view, a->in, a->n_in * sizeof(*a->in));
+    memcpy(o->view + a->n_in, a->out, a->n_out * sizeof(*a->out));
+    counts.launches++;
+    return DT_OK;
+}
+
+/* ---- the end of a step ------------------------------------------------------------------------------------------- */
+
+static void begin_now(const dt_device_finish *f)
+{
+    memset(f->grad, 0, f->leaves * (size_t)f->total * sizeof(float));
+    for (uint32_t i = 0; i < f->n_losses; i++) {
+        f->seed[i] = f->control->loss_seed[i] * f->state->loss_scale;
+    }
+}
+
+/* As the CPU path does it: the tree, then norms of DT_OPTIM_BLOCK elements in order. */
+static double sum_leaves(const dt_device_finish *f)
+{
+    for (uint32_t step = 1; step < f->leaves; step *= 2) {
+        for (uint32_t i = 0; i < f->leaves; i += 2 * step) {
+            dt_optim_add(f->grad + i * f->total, f->grad + (i + step) * f->total, 0, f->total);
+        }
+    }
+    double sum = 0;
+    for (int64_t at = 0; at < f->total; at += DT_OPTIM_BLOCK) {
+        sum += dt_optim_sum_squares(f->grad, at, at + DT_OPTIM_BLOCK < f->total ? at + DT_OPTIM_BLOCK : f->total);
+    }
+    return sum;
+}
+
+static void update(const dt_device_finish *f, const dt_device_result *r)
+{
+    const dt_device_consts *c = &f->control->consts[r->updates == f->control->first ? 0 : 1];
+    double scale = 1.0 / r->loss_scale;
+    if (f->control->gradient_clip > 0 && r->norm > f->control->gradient_clip) {
+        scale *= f->control->gradient_clip / (r->norm + 1e-6);
+    }
+    const dt_optim_consts k = {.grad_scale = (float)scale,
+                               .l2 = c->l2,
+                               .beta1 = c->beta1,
+                               .one_minus_beta1 = c->one_minus_beta1,
+                               .beta2 = c->beta2,
+                               .one_minus_beta2 = c->one_minus_beta2,
+                               .rate = c->rate,
+                               .inv_root = c->inv_root,
+                               .eps = c->eps,
+                               .keep = c->keep};
+    for (int64_t i = 0; i < f->total; i += DT_DEVICE_GRANULE) {
+        if (f->trained[i / DT_DEVICE_GRANULE] == 0) {
+            continue;
+        }
+        if (f->moment[1] != NULL) {
+            dt_optim_loops_base.adam(&k, f->param + i, f->grad + i, f->moment[0] + i, f->moment[1] + i,
+                                     DT_DEVICE_GRANULE);
+        } else {
+            dt_optim_loops_base.sgd(&k, f->param + i, f->grad + i, f->moment[0] + i, DT_DEVICE_GRANULE);
+        }
+    }
+}
+
+static void finish_now(const dt_device_finish *f)
+{
+    dt_device_result r = {.loss_scale = f->state->loss_scale, .bad = -1};
+    const double sum = sum_leaves(f);
+    r.norm = sqrt(sum) / r.loss_scale;
+    r.is_finite = isfinite(sum);
+    for (uint32_t i = 0; i < f->n_losses; i++) {
+        double leaf[64];
+        memcpy(leaf, f->loss[i], f->leaves * sizeof(double));
+        for (uint32_t step = 1; step < f->leaves; step *= 2) {
+            for (uint32_t k = 0; k < f->leaves; k += 2 * step) {
+                leaf[k] += leaf[k + step];
+            }
+        }
+        r.loss[i] = leaf[0];
+        r.is_finite = r.is_finite && isfinite(leaf[0]);
+    }
+    for (int64_t i = 0; i < f->total && r.bad < 0; i++) {
+        r.bad = isfinite(f->grad[i]) ? -1 : i;
+    }
+    r.applied = r.is_finite;
+    f->state->updates += r.applied;
+    f->state->skipped = r.applied ? 0 : f->state->skipped + 1;
+    r.updates = f->state->updates;
+    r.skipped = f->state->skipped;
+    if (r.applied) {
+        update(f, &r);
+    }
+    *f->result = r;
+}
+
+/* ---- running queues ---------------------------------------------------------------------------------------------- */
+
+static void run_until(dt_device_stream *s, const dt_device_event *e, uint64_t ticket);
+
+static void run_order(const order *o)
+{
+    switch (o->kind) {
+    case ORDER_KERNEL: {
+        order bound = *o; /* the views moved with the list */
+        bound.args.in = bound.view;
+        bound.args.out = bound.view + o->args.n_in;
+        for (uint32_t leaf = 0; leaf < o->args.leaves; leaf++) {
+            run_leaf(&bound, leaf);
+        }
+        break;
+    }
+    case ORDER_COPY:
+        memmove(o->to, o->from, o->bytes);
+        break;
+    case ORDER_ZERO:
+        memset(o->to, 0, o->bytes);
+        break;
+    case ORDER_BEGIN:
+        begin_now(&o->finish);
+        break;
+    case ORDER_FINISH:
+        finish_now(&o->finish);
+        break;
+    case ORDER_GRAPH:
+        for (size_t i = 0; i < o->graph->list.n; i++) {
+            run_order(&o->graph->list.at[i]);
+        }
+        break;
+    case ORDER_RECORD:
+        o->event->reached = o->ticket;
+        break;
+    default:
+        if (o->event->reached < o->ticket) {
+            run_until(o->event->stream, o->event, o->ticket);
+        }
+        break;
+    }
+}
+
+/* Runs what is queued until the event is reached; everything when e is NULL. */
+static void run_until(dt_device_stream *s, const dt_device_event *e, uint64_t ticket)
+{
+    while (s->queue.next < s->queue.n && (e == NULL || e->reached < ticket)) {
+        const order o = s->queue.at[s->queue.next++];
+        run_order(&o);
+    }
+    if (s->queue.next == s->queue.n) {
+        s->queue.next = s->queue.n = 0;
+    }
+}
+
+/* ---- the table --------------------------------------------------------------------------------------------------- */
+
+static dt_status count(uint32_t *n_p)
+{
+    *n_p = 1;
+    return DT_OK;
+}
+
+static dt_status describe(uint32_t index, dt_device_info *out_p)
+{
+    *out_p = the_device.about;
+    out_p->index = index;
+    out_p->total_bytes = capacity;
+    return DT_OK;
+}
+
+static void versions(dt_device_versions *out_p)
+{
+    memset(out_p, 0, sizeof(*out_p));
+}
+
+static dt_status open_device(uint32_t index, dt_device **out_p)
+{
+    (void)index;
+    *out_p = &the_device;
+    return DT_OK;
+}
+
+static void close_device(dt_device *d)
+{
+    (void)d;
+}
+
+static const dt_device_info *info(const dt_device *d)
+{
+    return &d->about;
+}
+
+static dt_status memory(dt_device *d, uint64_t *free_p, uint64_t *total_p)
+{
+    (void)d;
+    *free_p = capacity > counts.live_bytes ? capacity - counts.live_bytes : 0;
+    *total_p = capacity;
+    return DT_OK;
+}
+
+static dt_status alloc(dt_device *d, size_t bytes, void **device_p)
+{
+    (void)d;
+    if ((fail_in > 0 && --fail_in == 0) || counts.live_bytes + bytes > capacity) {
+        return DT_FAIL(DT_ENOMEM, "host memory has no room for %zu bytes more", bytes);
+    }
+    char *p = aligned_alloc(256, (bytes + 511) / 256 * 256);
+    memset(p, 0, (bytes + 511) / 256 * 256);
+    memcpy(p, &bytes, sizeof(bytes)); /* its size stands before it */
+    memset(p + 256, 0, bytes);
+    counts.live_bytes += bytes;
+    counts.peak_bytes = counts.live_bytes > counts.peak_bytes ? counts.live_bytes : counts.peak_bytes;
+    counts.allocations++;
+    *device_p = p + 256;
+    return DT_OK;
+}
+
+static void release(dt_device *d, void *device)
+{
+    (void)d;
+    if (device != NULL) {
+        size_t bytes = 0;
+        memcpy(&bytes, (char *)device - 256, sizeof(bytes));
+        counts.live_bytes -= bytes;
+        free((char *)device - 256);
+    }
+}
+
+static dt_status pin(dt_device *d, size_t bytes, void **host_p)
+{
+    (void)d;
+    *host_p = calloc(1, bytes);
+    return *host_p != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory");
+}
+
+static void unpin(dt_device *d, void *host)
+{
+    (void)d;
+    free(host);
+}
+
+static dt_status stream_create(dt_device *d, dt_device_stream **out_p)
+{
+    (void)d;
+    *out_p = calloc(1, sizeof(**out_p));
+    return DT_OK;
+}
+
+static void stream_destroy(dt_device *d, dt_device_stream *s)
+{
+    (void)d;
+    if (s != NULL) {
+        free(s->queue.at);
+        free(s);
+    }
+}
+
+static dt_status stream_sync(dt_device *d, dt_device_stream *s)
+{
+    (void)d;
+    counts.syncs++;
+    run_until(s, NULL, 0);
+    return DT_OK;
+}
+
+static dt_status event_create(dt_device *d, uint32_t timed, dt_device_event **out_p)
+{
+    (void)d;
+    (void)timed;
+    *out_p = calloc(1, sizeof(**out_p));
+    return DT_OK;
+}
+
+static void event_destroy(dt_device *d, dt_device_event *e)
+{
+    (void)d;
+    free(e);
+}
+
+static dt_status event_record(dt_device *d, dt_device_event *e, dt_device_stream *s)
+{
+    (void)d;
+    order *o = issue(s);
+    o->kind = ORDER_RECORD;
+    o->event = e;
+    o->ticket = ++e->issued;
+    e->stream = s;
+    return DT_OK;
+}
+
+static dt_status event_wait(dt_device *d, dt_device_event *e, dt_device_stream *s)
+{
+    (void)d;
+    order *o = issue(s);
+    o->kind = ORDER_WAIT;
+    o->event = e;
+    o->ticket = e->issued;
+    return DT_OK;
+}
+
+static dt_status event_sync(dt_device *d, dt_device_event *e)
+{
+    (void)d;
+    counts.syncs++;
+    if (e->reached < e->issued) {
+        run_until(e->stream, e, e->issued);
+    }
+    return DT_OK;
+}
+
+static dt_status event_ms(dt_device *d, dt_device_event *from, dt_device_event *to, float *ms_p)
+{
+    (void)d;
+    (void)from;
+    (void)to;
+    *ms_p = 0;
+    return DT_OK;
+}
+
+static dt_status copy(dt_device *d, void *to, const void *from, size_t bytes, uint32_t direction, dt_device_stream *s)
+{
+    (void)d;
+    (void)direction;
+    order *o = issue(s);
+    o->kind = ORDER_COPY;
+    o->to = to;
+    o->from = from;
+    o->bytes = bytes;
+    return DT_OK;
+}
+
+static dt_status zero(dt_device *d, void *device, size_t bytes, dt_device_stream *s)
+{
+    (void)d;
+    order *o = issue(s);
+    o->kind = ORDER_ZERO;
+    o->to = device;
+    o->bytes = bytes;
+    return DT_OK;
+}
+
+static dt_status capture_begin(dt_device *d, dt_device_stream *s)
+{
+    (void)d;
+    s->capturing = calloc(1, sizeof(*s->capturing));
+    return DT_OK;
+}
+
+static dt_status capture_end(dt_device *d, dt_device_stream *s, dt_device_graph **out_p)
+{
+    (void)d;
+    *out_p = s->capturing;
+    s->capturing = NULL;
+    counts.captures++;
+    return DT_OK;
+}
+
+static void graph_destroy(dt_device *d, dt_device_graph *g)
+{
+    (void)d;
+    if (g != NULL) {
+        free(g->list.at);
+        free(g);
+    }
+}
+
+static dt_status graph_launch(dt_device *d, dt_device_graph *g, dt_device_stream *s)
+{
+    (void)d;
+    order *o = issue(s);
+    o->kind = ORDER_GRAPH;
+    o->graph = g;
+    counts.graph_launches++;
+    return DT_OK;
+}
+
+static uint32_t graph_nodes(const dt_device_graph *g)
+{
+    return (uint32_t)g->list.n;
+}
+
+static dt_status begin(dt_device *d, const dt_device_finish *f, dt_device_stream *s)
+{
+    (void)d;
+    order *o = issue(s);
+    o->kind = ORDER_BEGIN;
+    o->finish = *f;
+    return DT_OK;
+}
+
+static dt_status finish(dt_device *d, const dt_device_finish *f, dt_device_stream *s)
+{
+    (void)d;
+    order *o = issue(s);
+    o->kind = ORDER_FINISH;
+    o->finish = *f;
+    return DT_OK;
+}
+
+/* One launcher per op, because a kernel is not told which op it is. */
+#define DT_OP(ID, number, name)                                                                                        \
+    static dt_status launch_##name(const dt_device_args *a)                                                            \
+    {                                                                                                                  \
+        return run_kernel(a, number);                                                                                  \
+    }
+#include "backend/ops.def"
+#undef DT_OP
+
+static const dt_device_kernel *kernel(uint32_t op)
+{
+    static const dt_device_kernel rows[] = {
+#define DT_OP(ID, number, name) {number, 0, #name, launch_##name, NULL, NULL, NULL},
+#include "backend/ops.def"
+#undef DT_OP
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (rows[i].op == op && dt_kernel_find(op, DT_LANE_CPU) != NULL) {
+            return &rows[i];
+        }
+    }
+    return NULL;
+}
+
+const dt_device_ops *host_device_ops(void)
+{
+    static const dt_device_ops ops = {.struct_size = sizeof(ops),
+                                      .version = DT_DEVICE_VERSION,
+                                      .name = "host",
+                                      .count = count,
+                                      .describe = describe,
+                                      .versions = versions,
+                                      .open = open_device,
+                                      .close = close_device,
+                                      .info = info,
+                                      .memory = memory,
+                                      .alloc = alloc,
+                                      .release = release,
+                                      .pin = pin,
+                                      .unpin = unpin,
+                                      .stream_create = stream_create,
+                                      .stream_destroy = stream_destroy,
+                                      .stream_sync = stream_sync,
+                                      .event_create = event_create,
+                                      .event_destroy = event_destroy,
+                                      .event_record = event_record,
+                                      .event_wait = event_wait,
+                                      .event_sync = event_sync,
+                                      .event_ms = event_ms,
+                                      .copy = copy,
+                                      .zero = zero,
+                                      .capture_begin = capture_begin,
+                                      .capture_end = capture_end,
+                                      .graph_destroy = graph_destroy,
+                                      .graph_launch = graph_launch,
+                                      .graph_nodes = graph_nodes,
+                                      .kernel = kernel,
+                                      .begin = begin,
+                                      .finish = finish};
+    return &ops;
+}
+
+dt_device *host_device(void)
+{
+    return &the_device;
+}
+
+host_device_counts host_device_read(void)
+{
+    return counts;
+}
+
+void host_device_reset(uint64_t capacity_bytes)
+{
+    const uint64_t live = counts.live_bytes;
+    counts = (host_device_counts){.live_bytes = live, .peak_bytes = live};
+    capacity = capacity_bytes;
+}
+
+void host_device_fail_alloc(uint32_t n)
+{
+    fail_in = n;
+}

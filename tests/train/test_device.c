@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The trainer's device path on a device made of host memory (tests/device/host_device.h), whose kernels are the CPU's:
+ * staging at capacity, live sizes, capture and replay, late results, groups of leaves, memory that grows, checkpoints
+ * and failures must give the bits of the CPU path.
+ */
+#include <config.h>
+
+#include "toy.h"
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "device/host_device.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { STEPS = 11 };
+
+typedef struct outcome {
+    float *state[3];
+    size_t bytes;
+    double loss[STEPS], norm[STEPS], rate[STEPS];
+} outcome;
+
+static void says(const char *part)
+{
+    if (strstr(dt_error_text(), part) == NULL) {
+        fail_msg("\"%s\" is not in \"%s\"", part, dt_error_text());
+    }
+}
+
+static void init(toy *t, bool on_device)
+{
+    toy_init(t);
+    t->config.slice_rows = 64; /* a leaf is one slice on the CPU too */
+    t->config.graphs = true;
+    if (on_device) {
+        host_device_reset(UINT64_C(1) << 32);
+        t->device_ops = host_device_ops();
+        t->device = host_device();
+    }
+}
+
+static void run_steps(toy *t, outcome *o, int from, int to)
+{
+    for (int i = from; i < to; i++) {
+        dt_step_report r = {.struct_size = sizeof(r)};
+        const dt_status st = toy_step(t, &r);
+        if (st != DT_OK) {
+            print_message("%s\n", dt_error_text());
+        }
+        assert_int_equal(st, DT_OK);
+        assert_int_equal(r.step, i + 1);
+        o->loss[i] = r.loss;
+        o->norm[i] = r.grad_norm;
+        o->rate[i] = r.learning_rate;
+    }
+}
+
+static float *arena(toy *t, int i)
+{
+    return i == 0 ? dt_trainer_params(t->trainer) : dt_trainer_moment(t->trainer, (uint32_t)i - 1);
+}
+
+static void keep(toy *t, outcome *o)
+{
+    o->bytes = (size_t)t->params.total * sizeof(float);
+    assert_int_equal(dt_trainer_hold(t->trainer), DT_OK);
+    for (int i = 0; i < 3; i++) {
+        o->state[i] = malloc(o->bytes);
+        memset(o->state[i], 0, o->bytes);
+        if (arena(t, i) != NULL) {
+            memcpy(o->state[i], arena(t, i), o->bytes);
+        }
+    }
+}
+
+static void drop(outcome *o)
+{
+    for (int i = 0; i < 3; i++) {
+        free(o->state[i]);
+    }
+}
+
+static void same_state(const outcome *a, const outcome *b)
+{
+    assert_int_equal(a->bytes, b->bytes);
+    for (int i = 0; i < 3; i++) {
+        assert_memory_equal(a->state[i], b->state[i], a->bytes);
+    }
+}
+
+static void same_reports(const outcome *a, const outcome *b)
+{
+    assert_memory_equal(a->loss, b->loss, sizeof(a->loss));
+    assert_memory_equal(a->norm, b->norm, sizeof(a->norm));
+    assert_memory_equal(a->rate, b->rate, sizeof(a->rate));
+}
+
+static void finish(toy *t, outcome *o)
+{
+    run_steps(t, o, 0, STEPS);
+    keep(t, o);
+    toy_fini(t);
+}
+
+static void on_cpu(outcome *o)
+{
+    toy t;
+    init(&t, false);
+    toy_start(&t);
+    finish(&t, o);
+}
+
+static void test_equals_the_cpu(void **state)
+{
+    (void)state;
+    outcome cpu, device;
+    toy t;
+    on_cpu(&cpu);
+    for (uint32_t group = 1; group <= 8; group *= 2) {
+        for (int graphs = 0; graphs < 2; graphs++) {
+            init(&t, true);
+            t.config.synchronous = true;
+            t.config.graphs = graphs != 0;
+            t.config.micro_leaves = group;
+            toy_start(&t);
+            finish(&t, &device);
+            same_state(&cpu, &device);
+            same_reports(&cpu, &device);
+            drop(&device);
+        }
+    }
+    drop(&cpu);
+}
+
+static void test_sgd_and_frozen_tensors(void **state)
+{
+    (void)state;
+    outcome cpu, device;
+    toy t;
+    for (int on_device = 0; on_device < 2; on_device++) {
+        init(&t, on_device != 0);
+        t.config.synchronous = true;
+        t.config.optim = (dt_optim_step){.kind = DT_OPTIM_SGD, .momentum = 0.9, .weight_decay = 1e-3};
+        t.freeze = "net.w1";
+        toy_start(&t);
+        finish(&t, on_device ? &device : &cpu);
+    }
+    same_state(&cpu, &device);
+    same_reports(&cpu, &device);
+    drop(&cpu);
+    drop(&device);
+}
+
+/* Results come one step late, but for the first step and the last of an epoch (4 steps each here). */
+static void test_results_come_late(void **state)
+{
+    (void)state;
+    outcome cpu, device;
+    toy t;
+    on_cpu(&cpu);
+    init(&t, true);
+    toy_start(&t);
+    finish(&t, &device);
+    same_state(&cpu, &device);
+    for (int i = 0; i < STEPS; i++) {
+        const int told = i == 0 || (i + 1) % 4 == 0 ? i : i - 1;
+        assert_true(device.loss[i] == cpu.loss[told]);
+        assert_true(device.norm[i] == cpu.norm[told]);
+        assert_true(device.rate[i] == cpu.rate[told]);
+    }
+    drop(&cpu);
+    drop(&device);
+}
+
+/* Once warm, a step is one launch of a graph and one wait for the step before; it allocates nothing. */
+static void test_steady_step(void **state)
+{
+    (void)state;
+    toy t;
+    init(&t, true);
+    t.config.epochs = 100;
+    t.count = 32 * 64; /* one epoch of 64 steps */
+    toy_start(&t);
+    dt_step_report r = {.struct_size = sizeof(r)};
+    for (int i = 0; i < 40; i++) {
+        assert_int_equal(toy_step(&t, &r), DT_OK);
+    }
+    const host_device_counts before = host_device_read();
+    const uint64_t allocs = dt_alloc_count();
+    for (int i = 0; i < 10; i++) {
+        assert_int_equal(toy_step(&t, &r), DT_OK);
+    }
+    const host_device_counts after = host_device_read();
+    assert_int_equal(after.graph_launches - before.graph_launches, 10);
+    assert_int_equal(after.launches, before.launches);
+    assert_int_equal(after.captures, before.captures);
+    assert_int_equal(after.allocations, before.allocations);
+    assert_true(after.syncs - before.syncs <= 30); /* a buffer's copy, the step before, and its repetition */
+    assert_int_equal(dt_alloc_count(), allocs);
+    toy_fini(&t);
+}
+
+static void test_resume_equals_no_interruption(void **state)
+{
+    (void)state;
+    outcome cpu, device;
+    on_cpu(&cpu);
+    for (int cut = 1; cut < STEPS; cut += 3) {
+        toy a, b;
+        outcome half;
+        init(&a, true);
+        toy_start(&a);
+        run_steps(&a, &device, 0, cut);
+        keep(&a, &half);
+        run_steps(&a, &device, cut, STEPS); /* looking at the state does not disturb it */
+        keep(&a, &device);
+        same_state(&cpu, &device);
+        drop(&device);
+        toy_fini(&a);
+
+        init(&b, true);
+        toy_start(&b);
+        assert_int_equal(dt_trainer_hold(b.trainer), DT_OK);
+        for (int i = 0; i < 3; i++) {
+            memcpy(arena(&b, i), half.state[i], half.bytes);
+        }
+        dt_trainer_step_set(b.trainer, (uint64_t)cut);
+        run_steps(&b, &device, cut, STEPS);
+        keep(&b, &device);
+        same_state(&cpu, &device);
+        drop(&device);
+        drop(&half);
+        toy_fini(&b);
+    }
+    drop(&cpu);
+}
+
+/* A later epoch may hold a larger leaf than any of the first: memory grows, graphs are captured anew. */
+static void test_memory_grows(void **state)
+{
+    (void)state;
+    outcome cpu, device;
+    toy t;
+    for (int on_device = 0; on_device < 2; on_device++) {
+        init(&t, on_device != 0);
+        t.count = 37; /* one step an epoch; the others come in another order */
+        t.config.leaves = 4;
+        t.config.batch = 24;
+        t.config.synchronous = true;
+        toy_start(&t);
+        finish(&t, on_device ? &device : &cpu);
+    }
+    same_state(&cpu, &device);
+    same_reports(&cpu, &device);
+    drop(&cpu);
+    drop(&device);
+}
+
+static void test_micro_batch_follows_memory(void **state)
+{
+    (void)state;
+    outcome cpu, device;
+    toy t;
+    on_cpu(&cpu);
+    init(&t, true);
+    t.config.synchronous = true;
+    toy_start(&t);
+    const uint64_t peak = host_device_read().peak_bytes;
+    toy_fini(&t);
+
+    init(&t, true);
+    t.config.synchronous = true;
+    host_device_reset(peak); /* 5 % are left to the driver, so not everything fits */
+    toy_start(&t);
+    finish(&t, &device);
+    assert_true(host_device_read().peak_bytes < peak);
+    same_state(&cpu, &device);
+    drop(&device);
+
+    init(&t, true);
+    host_device_reset(40000);
+    assert_int_equal(toy_try_start(&t), DT_ENOMEM);
+    toy_fini(&t);
+    drop(&cpu);
+    assert_int_equal(host_device_read().live_bytes, 0);
+}
+
+/* What the plan could not know: an allocation fails. Once the smaller group, then a clear stop, and nothing leaks. */
+static void test_out_of_memory(void **state)
+{
+    (void)state;
+    outcome cpu, device;
+    bool was_smaller = false;
+    on_cpu(&cpu);
+    for (uint32_t n = 1;; n++) {
+        toy t;
+        init(&t, true);
+        t.config.synchronous = true;
+        host_device_fail_alloc(n);
+        const dt_status st = toy_try_start(&t);
+        if (st == DT_OK) {
+            const float scale[2] = {1, 1};
+            host_device_fail_alloc(0);
+            assert_int_equal(dt_trainer_set(t.trainer, "scale", scale, 2), DT_OK);
+            finish(&t, &device);
+            same_state(&cpu, &device);
+            drop(&device);
+            was_smaller = true;
+            if (host_device_read().allocations < n) {
+                break;
+            }
+        } else {
+            assert_int_equal(st, DT_ENOMEM);
+            says("no room for");
+            toy_fini(&t);
+        }
+        assert_int_equal(host_device_read().live_bytes, 0);
+    }
+    assert_true(was_smaller);
+    drop(&cpu);
+}
+
+static void test_divergence_is_named(void **state)
+{
+    (void)state;
+    for (int synchronous = 0; synchronous < 2; synchronous++) {
+        toy t;
+        init(&t, true);
+        t.config.synchronous = synchronous != 0;
+        t.poison_sample = 17;
+        toy_start(&t);
+        dt_step_report r = {.struct_size = sizeof(r)};
+        dt_status st = DT_OK;
+        for (int i = 0; i < 60 && st == DT_OK; i++) { /* an epoch leaves some samples out */
+            st = toy_step(&t, &r);
+        }
+        assert_int_equal(st, DT_EDIVERGED);
+        says("the gradient of net.");
+        says("is not finite");
+        /* the update was not made */
+        assert_int_equal(dt_trainer_hold(t.trainer), DT_OK);
+        for (int64_t i = 0; i < t.params.total; i++) {
+            assert_true(isfinite(dt_trainer_params(t.trainer)[i]));
+        }
+        toy_fini(&t);
+    }
+}
+
+static void test_errors(void **state)
+{
+    (void)state;
+    toy t;
+    dt_step_report r = {.struct_size = sizeof(r)};
+    init(&t, true);
+    t.broken_sample = 3;
+    toy_start(&t);
+    dt_status st = DT_OK;
+    for (int i = 0; i < 60 && st == DT_OK; i++) {
+        st = toy_step(&t, &r);
+    }
+    assert_int_equal(st, DT_EDATA);
+    says("sample 3 cannot be read");
+    toy_fini(&t);
+
+    dt_comm *comm[2];
+    assert_int_equal(dt_comm_sim(2, 30, comm), DT_OK);
+    init(&t, true);
+    t.comm = comm[0];
+    assert_int_equal(toy_try_start(&t), DT_EUNSUPPORTED);
+    says("2 ranks on GPUs need NCCL");
+    toy_fini(&t);
+    dt_comm_destroy(comm[1]);
+    assert_int_equal(host_device_read().live_bytes, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_equals_the_cpu),
+        cmocka_unit_test(test_sgd_and_frozen_tensors),
+        cmocka_unit_test(test_results_come_late),
+        cmocka_unit_test(test_steady_step),
+        cmocka_unit_test(test_resume_equals_no_interruption),
+        cmocka_unit_test(test_memory_grows),
+        cmocka_unit_test(test_micro_batch_follows_memory),
+        cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_divergence_is_named),
+        cmocka_unit_test(test_errors),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
