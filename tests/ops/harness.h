@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Harness of the op tests: one row per op and shape, run through every lane and every check. To test another shape,
- * add a row to cases.c.
+ * add a row to cases.c. test_ops.c runs the lanes of the CPU, cuda/test_kernels.c those of a device.
  *
- * Inputs and outputs are written as text, a letter and dims: "x 5 7". Letters:
+ * Inputs and outputs are written as text, a letter and dims: "x 5 7". A capital letter before a size names a symbol,
+ * a dimension whose live size differs by leaf on a device: "x N5 7", and "+1" after it belongs to the size but not to
+ * the symbol: "rE17 N6+1". What has no symbol is shared by all leaves. Letters:
  *   x normal numbers             k the same, at least 0.05 away from kinks (0, -0.5, 0.5)    p positive, 0.2 to 3
  *   w weights, a third of them 0 m present, 0 or 1, some sequences all absent                z all zeros
  *   rE rowptr with E edges, some targets without any      cN columns below N     iR row indices below R, some -1
@@ -14,6 +16,7 @@
 #ifndef DTRAIN_TESTS_OPS_HARNESS_H
 #define DTRAIN_TESTS_OPS_HARNESS_H
 
+#include "backend/cpu/isa.h"
 #include "backend/kernel.h"
 
 /* One derivative op. args: g = gradient of output 0, iN = input N, oN = output N, sN = shape of input N alone.
@@ -36,5 +39,61 @@ typedef struct op_case {
 
 extern const op_case op_cases[];
 extern const int n_op_cases;
+
+typedef struct tensor { /* values as doubles (f32, f64) or as they are (i32, i64) */
+    char kind;
+    int32_t rank, dtype;
+    int64_t dim[DT_MAX_DIMS], n;
+    int32_t ragged; /* dimension with a symbol, -1: none */
+    int32_t symbol; /* letter - 'A' */
+    int32_t plus;
+    double *f;
+    void *raw;
+} tensor;
+
+typedef struct call {
+    uint32_t op;
+    const dt_attr *attr;
+    const tensor *in[DT_KERNEL_MAX_IN];
+    bool shape_only[DT_KERNEL_MAX_IN];
+    tensor *out[DT_KERNEL_MAX_OUT]; /* f is read when accum, written after the run */
+    uint32_t n_in, n_out;
+    bool accum, in_place;
+    uint32_t null_out; /* bits */
+} call;
+
+typedef struct lane {
+    const char *name;
+    bool is_double, is_cpu;
+    dt_cpu_isa_id isa;
+} lane;
+
+typedef struct problem { /* a case with its values; out as ref64 has them */
+    const op_case *row;
+    tensor in[DT_KERNEL_MAX_IN], out[3], g;
+    uint32_t n_in, n_out;
+} problem;
+
+enum { N_SYMBOLS = 26 };
+
+extern const lane ref64;
+extern const dt_kernel_run op_run;
+extern uint64_t op_draw; /* what is drawn next */
+
+void *zalloc(size_t bytes);
+/* live: size of each symbol; NULL: as the text says */
+tensor tensor_of(const char *text, const int64_t *live);
+void tensor_free(tensor *t);
+void free_outputs(tensor *t, uint32_t n);
+/* Runs a kernel of the CPU's lanes on buffers with guards. */
+void run(const lane *l, const call *c, const char *what);
+/* leaf: which values the tensors with a symbol have; the others have the same for every leaf */
+problem problem_of(const op_case *row, const int64_t *live, int leaf);
+void problem_free(problem *p);
+call forward_call(problem *p, tensor *out);
+/* The call of a derivative; its gradients go to out (made here), of_p says which input each belongs to. */
+call derivative_call(problem *p, const op_derivative *d, tensor *out, uint32_t *of_p);
+/* Copies of a call's outputs, to compare with. */
+void clone_outputs(const call *from, call *to, tensor *copy);
 
 #endif
