@@ -13,6 +13,7 @@ include tests/base/local.mk
 include tests/config/local.mk
 include tests/tensor/local.mk
 include tests/backend/local.mk
+include tests/cuda/local.mk
 include tests/device/local.mk
 include tests/graph/local.mk
 include tests/optim/local.mk

@@ -1,0 +1,515 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Every kernel of a device on every row of ops/cases.c, forward and derivative, against ref64. Runs on the emulated
+ * device (emulate/cuda_runtime.h) in `make check`, and on a GPU with DT_CHECK_GPU=1 (skipped without one).
+ *
+ * A launch holds three leaves: one full, one with part of its rows live, one empty. The checks:
+ *   parity      live elements agree with ref64; beyond them there are zeros; nothing else is written
+ *   leaves      a leaf alone has the same bits as among others
+ *   order       threads run in reverse order give the same bits (emulated device only)
+ *   accum, absent outputs, in place
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "device/open.h"
+#include "ops/harness.h"
+
+#define PARITY_TOL 1e-5
+
+enum { LEAVES = 3, GUARD = 64, MAX_LAUNCHED = DT_KERNEL_MAX_IN + DT_KERNEL_MAX_OUT };
+
+static const dt_device_ops *ops;
+static dt_device *device;
+static dt_device_stream *stream;
+static bool is_emulated;
+static double tol_scale = 1;
+
+/* ---- device memory ----------------------------------------------------------------------------------------------- */
+
+static void *to_device(const void *host, size_t bytes)
+{
+    void *p = NULL;
+    assert_int_equal(ops->alloc(device, bytes, &p), DT_OK);
+    assert_int_equal(ops->copy(device, p, host, bytes, DT_DEVICE_TO_DEVICE, stream), DT_OK);
+    assert_int_equal(ops->stream_sync(device, stream), DT_OK);
+    return p;
+}
+
+static void to_host(void *host, const void *from, size_t bytes)
+{
+    assert_int_equal(ops->copy(device, host, from, bytes, DT_DEVICE_TO_HOST, stream), DT_OK);
+    assert_int_equal(ops->stream_sync(device, stream), DT_OK);
+}
+
+/* ---- tensors of all leaves --------------------------------------------------------------------------------------- */
+
+static size_t element_bytes(int32_t dtype)
+{
+    return dtype == DT_F32 || dtype == DT_I32 ? 4 : 8;
+}
+
+/* A tensor of one call: at capacity, one copy per leaf, GUARD elements around, in host memory and on the device. */
+typedef struct batch {
+    tensor shape; /* at capacity, no values */
+    bool is_shared;
+    int64_t stride; /* elements from leaf to leaf */
+    size_t bytes;
+    char *host;
+    void *dev;
+} batch;
+
+/* index in a tensor at capacity of element k of the same tensor at live sizes */
+static int64_t place(const tensor *capacity, const tensor *live, int64_t k)
+{
+    if (capacity->ragged < 0) {
+        return k;
+    }
+    int64_t inner = 1;
+    for (int32_t i = capacity->ragged + 1; i < capacity->rank; i++) {
+        inner *= capacity->dim[i];
+    }
+    const int64_t n = live->dim[live->ragged], block = k / inner / n;
+    return (block * capacity->dim[capacity->ragged] + k / inner % n) * inner + k % inner;
+}
+
+static void put(const tensor *t, int64_t k, char *to)
+{
+    if (t->dtype == DT_I32 || t->dtype == DT_I64) {
+        memcpy(to, (char *)t->raw + (size_t)k * element_bytes(t->dtype), element_bytes(t->dtype));
+    } else if (t->dtype == DT_F64) {
+        memcpy(to, &t->f[k], 8);
+    } else {
+        const float x = (float)t->f[k];
+        memcpy(to, &x, 4);
+    }
+}
+
+/* What lies beyond the live size of an input (device/device.h): fields hold zeros, row pointers repeat the last,
+ * gradients and saved outputs are zero, everything else is any finite value. */
+static void put_padding(const tensor *live, char *to)
+{
+    memset(to, 0, element_bytes(live->dtype));
+    if (live->kind == 'r' || live->kind == 's') {
+        memcpy(to, (int32_t *)live->raw + live->n - 1, 4);
+    } else if (strchr("xkp", live->kind) != NULL) {
+        const float x = 7.5f;
+        memcpy(to, &x, 4);
+    }
+}
+
+static batch batch_of(const tensor *capacity, bool is_shared)
+{
+    batch b = {.shape = *capacity, .is_shared = is_shared};
+    b.stride = is_shared ? 0 : (capacity->n + 63) / 64 * 64 + 64;
+    b.bytes = (size_t)(2 * GUARD + (is_shared ? capacity->n : LEAVES * b.stride)) * element_bytes(capacity->dtype);
+    b.host = zalloc(b.bytes);
+    memset(b.host, 0xff, b.bytes);
+    return b;
+}
+
+static char *leaf_of(const batch *b, int leaf)
+{
+    return b->host + (size_t)(GUARD + leaf * b->stride) * element_bytes(b->shape.dtype);
+}
+
+static void fill_leaf(batch *b, int leaf, const tensor *live)
+{
+    const size_t size = element_bytes(b->shape.dtype);
+    char *data = leaf_of(b, leaf);
+    for (int64_t k = 0; k < b->shape.n; k++) {
+        put_padding(live, data + (size_t)k * size);
+    }
+    for (int64_t k = 0; k < live->n; k++) {
+        put(live, k, data + (size_t)place(&b->shape, live, k) * size);
+    }
+}
+
+static dt_device_view view_of(const batch *b, int first_leaf)
+{
+    const tensor *t = &b->shape;
+    dt_device_view v = {.rank = t->rank, .dtype = t->dtype, .ragged = t->ragged, .leaf_stride = b->stride};
+    memcpy(v.dim, t->dim, sizeof(v.dim));
+    v.symbol = t->ragged < 0 ? 0 : t->symbol;
+    v.plus = t->plus;
+    v.data = (char *)b->dev + (size_t)(GUARD + first_leaf * b->stride) * element_bytes(t->dtype);
+    return v;
+}
+
+static void batch_free(batch *b)
+{
+    ops->release(device, b->dev);
+    free(b->host);
+}
+
+/* ---- launches ---------------------------------------------------------------------------------------------------- */
+
+typedef struct options {
+    int first_leaf, n_leaves;
+    bool accum, in_place, is_reverse;
+    uint32_t null_out;
+} options;
+
+/* One op on all leaves: calls[l] is what the op should do on leaf l, capacity the same at capacity. Outputs go to
+ * out, one batch each, left on the host. */
+static void launch(const call *capacity, const call *calls, const int32_t live[LEAVES][N_SYMBOLS], options o,
+                   batch *out, const char *what)
+{
+    batch in[DT_KERNEL_MAX_IN] = {{.bytes = 0}};
+    dt_device_view in_view[DT_KERNEL_MAX_IN] = {{0}}, out_view[DT_KERNEL_MAX_OUT] = {{0}};
+    for (uint32_t i = 0; i < capacity->n_in; i++) {
+        const tensor *t = capacity->in[i];
+        if (t->kind == '-') {
+            continue;
+        }
+        const bool is_result = strchr("gfa", t->kind) != NULL || t->kind == 'd';
+        in[i] = batch_of(t, t->ragged < 0 && !is_result);
+        for (int l = 0; l < (in[i].is_shared ? 1 : LEAVES); l++) {
+            fill_leaf(&in[i], l, calls[l].in[i]);
+        }
+        in[i].dev = to_device(in[i].host, in[i].bytes);
+        in_view[i] = view_of(&in[i], o.first_leaf);
+        in_view[i].data = capacity->shape_only[i] ? NULL : in_view[i].data;
+    }
+    for (uint32_t i = 0; i < capacity->n_out; i++) {
+        const tensor *t = capacity->out[i];
+        out[i] = batch_of(t, false);
+        const bool adds = o.accum && t->kind == 'a';
+        for (int l = 0; l < LEAVES && (adds || (i == 0 && o.in_place)); l++) {
+            for (int64_t k = 0; k < t->n && adds; k++) {
+                ((float *)(void *)leaf_of(&out[i], l))[k] = (float)(k % 7 - 3);
+            }
+            for (int64_t k = 0; k < t->n && !adds; k++) { /* output 0 begins as a copy of input 0 */
+                put_padding(calls[l].in[0], leaf_of(&out[i], l) + (size_t)k * 4);
+            }
+            if (!adds) {
+                fill_leaf(&out[i], l, calls[l].in[0]);
+            }
+        }
+        out[i].dev = to_device(out[i].host, out[i].bytes);
+        out_view[i] = view_of(&out[i], o.first_leaf);
+        out_view[i].accum = adds;
+        if ((o.null_out >> i & 1) != 0) {
+            out_view[i].data = NULL;
+        }
+        if (i == 0 && o.in_place) {
+            in_view[0].data = out_view[0].data;
+            in_view[0].leaf_stride = out_view[0].leaf_stride;
+        }
+    }
+    const dt_device_run run_host = {op_run.seed, op_run.step, op_run.phase, op_run.training};
+    int32_t *live_dev = to_device(live, LEAVES * N_SYMBOLS * sizeof(int32_t));
+    dt_device_run *run_dev = to_device(&run_host, sizeof(run_host));
+    dt_device_args args = {.attr = capacity->attr,
+                           .in = in_view,
+                           .out = out_view,
+                           .n_in = capacity->n_in,
+                           .n_out = capacity->n_out,
+                           .leaves = (uint32_t)o.n_leaves,
+                           .n_symbols = N_SYMBOLS,
+                           .live = live_dev + o.first_leaf * N_SYMBOLS,
+                           .run = run_dev,
+                           .device = device,
+                           .stream = stream,
+                           .math = DT_DEVICE_MATH_F32};
+    const dt_device_kernel *k = ops->kernel(capacity->op);
+    const size_t scratch_bytes = k->scratch != NULL ? k->scratch(&args) : 0;
+    char *scratch = zalloc(scratch_bytes + 2 * GUARD);
+    memset(scratch, 0xff, scratch_bytes + 2 * GUARD);
+    args.scratch = to_device(scratch, scratch_bytes + 2 * GUARD);
+    setenv("DT_EMULATE_ORDER", o.is_reverse ? "reverse" : "forward", 1);
+    if (k->prepare != NULL && k->prepare(&args, &args.state) != DT_OK) {
+        fail_msg("%s: prepare of %s: %s", what, k->name, dt_error_text());
+    }
+    if (k->run(&args) != DT_OK) {
+        fail_msg("%s: %s: %s", what, k->name, dt_error_text());
+    }
+    assert_int_equal(ops->stream_sync(device, stream), DT_OK);
+    if (k->release != NULL) {
+        k->release(args.state);
+    }
+    to_host(scratch, args.scratch, scratch_bytes + 2 * GUARD);
+    for (size_t i = 0; i < 2 * GUARD; i++) {
+        if ((unsigned char)scratch[scratch_bytes + i] != 0xff) {
+            fail_msg("%s: %s used more than %zu bytes of scratch", what, k->name, scratch_bytes);
+        }
+    }
+    for (uint32_t i = 0; i < capacity->n_out; i++) {
+        to_host(out[i].host, out[i].dev, out[i].bytes);
+    }
+    for (uint32_t i = 0; i < capacity->n_in; i++) {
+        if (capacity->in[i]->kind != '-') {
+            batch_free(&in[i]);
+        }
+    }
+    free(scratch);
+    ops->release(device, args.scratch);
+    ops->release(device, live_dev);
+    ops->release(device, run_dev);
+}
+
+/* ---- checks ------------------------------------------------------------------------------------------------------ */
+
+static double at(const batch *b, int leaf, int64_t k)
+{
+    const char *data = leaf_of(b, leaf);
+    return b->shape.dtype == DT_F64 ? ((const double *)(const void *)data)[k]
+                                    : (double)((const float *)(const void *)data)[k];
+}
+
+static void nothing_else_is_written(const batch *b, options o, const char *what)
+{
+    const size_t size = element_bytes(b->shape.dtype);
+    const unsigned char *p = (const unsigned char *)b->host;
+    for (int l = -1; l <= LEAVES; l++) { /* the guard before the first leaf, what follows each leaf */
+        const bool is_written = l >= o.first_leaf && l < o.first_leaf + o.n_leaves;
+        const size_t from = l < 0 ? 0 : (size_t)(GUARD + l * b->stride + (is_written ? b->shape.n : 0)) * size;
+        const size_t to = l < 0 ? GUARD * size : l == LEAVES ? b->bytes : (size_t)(GUARD + (l + 1) * b->stride) * size;
+        for (size_t i = from; i < to; i++) {
+            if (p[i] != 0xff) {
+                fail_msg("%s: written outside the output (leaf %d, byte %zu of %zu)", what, l, i - from, to - from);
+            }
+        }
+    }
+}
+
+static void check_values(const batch *b, const call *calls, uint32_t k, double tol, const char *what)
+{
+    const bool may_be_any = calls[0].op == DT_OP_LINEAR;
+    for (int l = 0; l < LEAVES; l++) {
+        const tensor *want = calls[l].out[k];
+        char *is_live = zalloc((size_t)b->shape.n + 1);
+        double diff = 0, norm = 0;
+        for (int64_t i = 0; i < want->n; i++) {
+            const int64_t where = place(&b->shape, want, i);
+            const double d = at(b, l, where) - want->f[i];
+            is_live[where] = 1;
+            diff += d * d;
+            norm += want->f[i] * want->f[i];
+        }
+        const double residual = diff == 0 ? 0 : sqrt(diff) / fmax(sqrt(norm), 1e-3);
+        if (tol == 0) {
+            printf("parity    %-40s leaf %d output %u  %.2e\n", what, l, k, residual);
+        } else if (!(residual < tol)) {
+            fail_msg("%s, leaf %d, output %u: |difference| / |reference| is %g, allowed %g", what, l, k, residual, tol);
+        }
+        for (int64_t i = 0; i < b->shape.n; i++) {
+            const double x = at(b, l, i);
+            if (!is_live[i] && (may_be_any ? !isfinite(x) : x != 0)) {
+                fail_msg("%s, leaf %d, output %u at %lld: %g beyond the live size", what, l, k, (long long)i, x);
+            }
+        }
+        free(is_live);
+    }
+}
+
+static void check_same_bits(const batch *a, const batch *b, int first, int n, const char *why, const char *what)
+{
+    const size_t size = element_bytes(a->shape.dtype);
+    for (int l = first; l < first + n; l++) {
+        if (memcmp(leaf_of(a, l), leaf_of(b, l), (size_t)a->shape.n * size) != 0) {
+            fail_msg("%s, leaf %d: other bits %s", what, l, why);
+        }
+    }
+}
+
+static void free_batches(batch *b, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        batch_free(&b[i]);
+    }
+}
+
+static void check_accum(const call *capacity, const call *calls, const int32_t live[LEAVES][N_SYMBOLS],
+                        const batch *plain, double tol, const char *what)
+{
+    batch added[DT_KERNEL_MAX_OUT];
+    launch(capacity, calls, live, (options){.n_leaves = LEAVES, .accum = true}, added, what);
+    for (uint32_t k = 0; k < capacity->n_out; k++) {
+        for (int64_t i = 0; i < LEAVES * capacity->out[k]->n && tol > 0; i++) {
+            const int l = (int)(i / capacity->out[k]->n);
+            const int64_t e = i % capacity->out[k]->n;
+            const double want = at(&plain[k], l, e) + (capacity->out[k]->kind == 'a' ? (double)(e % 7 - 3) : 0);
+            if (!(fabs(at(&added[k], l, e) - want) <= tol * fmax(10, fabs(want)))) {
+                fail_msg("%s, leaf %d, output %u at %lld: with accum %g, wanted %g", what, l, k, (long long)e,
+                         at(&added[k], l, e), want);
+            }
+        }
+    }
+    free_batches(added, capacity->n_out);
+}
+
+/* dwh is summed in another order when dxw is not wanted (backend/ops.def) */
+static bool may_sum_otherwise(const call *c, uint32_t null_out)
+{
+    return (null_out & 1) != 0 && (c->op == DT_OPX_LSTM_BWD || c->op == DT_OPX_GRU_BWD);
+}
+
+static void check_absent_outputs(const call *capacity, const call *calls, const int32_t live[LEAVES][N_SYMBOLS],
+                                 const batch *whole, const char *what)
+{
+    for (uint32_t skip = 1; skip < (1u << capacity->n_out) - 1; skip++) {
+        if ((skip & 1) != 0 && capacity->op < 1000) {
+            continue; /* the first output of a public op is always wanted */
+        }
+        batch part[DT_KERNEL_MAX_OUT];
+        launch(capacity, calls, live, (options){.n_leaves = LEAVES, .null_out = skip}, part, what);
+        for (uint32_t k = 0; k < capacity->n_out; k++) {
+            if ((skip >> k & 1) != 0) {
+                nothing_else_is_written(&part[k], (options){.n_leaves = 0}, what);
+            } else if (!may_sum_otherwise(capacity, skip)) {
+                check_same_bits(&whole[k], &part[k], 0, LEAVES, "when an output is absent", what);
+            } else if (tol_scale > 0) {
+                check_values(&part[k], calls, k, PARITY_TOL * tol_scale, what);
+            }
+        }
+        free_batches(part, capacity->n_out);
+    }
+}
+
+static void check_call(const call *capacity, const call *calls, const int32_t live[LEAVES][N_SYMBOLS], double tol,
+                       bool in_place, const char *what)
+{
+    batch whole[DT_KERNEL_MAX_OUT], other[DT_KERNEL_MAX_OUT];
+    const options all = {.n_leaves = LEAVES};
+    launch(capacity, calls, live, all, whole, what);
+    for (uint32_t k = 0; k < capacity->n_out; k++) {
+        nothing_else_is_written(&whole[k], all, what);
+        check_values(&whole[k], calls, k, tol, what);
+    }
+    for (int l = 0; l < LEAVES; l++) {
+        const options alone = {.first_leaf = l, .n_leaves = 1};
+        launch(capacity, calls, live, alone, other, what);
+        for (uint32_t k = 0; k < capacity->n_out; k++) {
+            nothing_else_is_written(&other[k], alone, what);
+            check_same_bits(&whole[k], &other[k], l, 1, "when it is alone", what);
+        }
+        free_batches(other, capacity->n_out);
+    }
+    launch(capacity, calls, live, (options){.n_leaves = LEAVES, .is_reverse = true}, other, what);
+    for (uint32_t k = 0; k < capacity->n_out; k++) {
+        check_same_bits(&whole[k], &other[k], 0, LEAVES, is_emulated ? "in reverse order" : "when run again", what);
+    }
+    free_batches(other, capacity->n_out);
+    if (in_place) {
+        launch(capacity, calls, live, (options){.n_leaves = LEAVES, .in_place = true}, other, what);
+        check_same_bits(&whole[0], &other[0], 0, LEAVES, "in place", what);
+        free_batches(other, capacity->n_out);
+    }
+    check_accum(capacity, calls, live, whole, tol, what);
+    check_absent_outputs(capacity, calls, live, whole, what);
+    free_batches(whole, capacity->n_out);
+}
+
+/* ---- cases ------------------------------------------------------------------------------------------------------- */
+
+/* Capacity of the symbols of a row, then the live sizes of each leaf: all, two thirds, none. */
+static void sizes_of(const op_case *row, int64_t capacity[N_SYMBOLS], int64_t live[LEAVES][N_SYMBOLS])
+{
+    memset(capacity, 0, N_SYMBOLS * sizeof(capacity[0]));
+    for (int i = 0; i < MAX_LAUNCHED; i++) {
+        const char *text = i < DT_KERNEL_MAX_IN       ? row->in[i]
+                           : i < DT_KERNEL_MAX_IN + 3 ? row->out[i - DT_KERNEL_MAX_IN]
+                                                      : NULL;
+        for (const char *c = text != NULL ? text + 1 : ""; *c != '\0'; c++) {
+            if (*c >= 'A' && *c <= 'Z') {
+                capacity[*c - 'A'] = strtoll(c + 1, NULL, 10);
+            }
+        }
+    }
+    for (int s = 0; s < N_SYMBOLS; s++) {
+        live[0][s] = capacity[s];
+        live[1][s] = capacity[s] - capacity[s] / 3;
+        live[2][s] = 0;
+    }
+}
+
+static void check_case(const op_case *row, double tol)
+{
+    int64_t capacity[N_SYMBOLS], live[LEAVES][N_SYMBOLS];
+    int32_t live32[LEAVES][N_SYMBOLS];
+    sizes_of(row, capacity, live);
+    problem whole = problem_of(row, capacity, 0), leaf[LEAVES];
+    call calls[LEAVES];
+    for (int l = 0; l < LEAVES; l++) {
+        leaf[l] = problem_of(row, live[l], l);
+        calls[l] = forward_call(&leaf[l], leaf[l].out);
+        for (int s = 0; s < N_SYMBOLS; s++) {
+            live32[l][s] = (int32_t)live[l][s];
+        }
+    }
+    call at_capacity = forward_call(&whole, whole.out);
+    if (ops->kernel(row->op) != NULL) {
+        check_call(&at_capacity, calls, live32, tol, row->in_place, row->name);
+    }
+    for (int d = 0; d < 3 && row->derivative[d].op != 0; d++) {
+        tensor grads[LEAVES + 1][DT_KERNEL_MAX_OUT];
+        uint32_t of[DT_KERNEL_MAX_OUT];
+        if (ops->kernel(row->derivative[d].op) == NULL) {
+            continue;
+        }
+        char what[128];
+        snprintf(what, sizeof(what), "%s, derivative %d", row->name, d);
+        at_capacity = derivative_call(&whole, &row->derivative[d], grads[LEAVES], of);
+        for (int l = 0; l < LEAVES; l++) {
+            calls[l] = derivative_call(&leaf[l], &row->derivative[d], grads[l], of);
+            run(&ref64, &calls[l], what);
+        }
+        check_call(&at_capacity, calls, live32, tol, false, what);
+        for (int l = 0; l <= LEAVES; l++) {
+            free_outputs(grads[l], at_capacity.n_out);
+        }
+    }
+    for (int l = 0; l < LEAVES; l++) {
+        problem_free(&leaf[l]);
+    }
+    problem_free(&whole);
+}
+
+static void test_kernels_agree_with_ref64(void **state)
+{
+    (void)state;
+    const char *only = getenv("DT_CASE");
+    for (int i = 0; i < n_op_cases; i++) {
+        if (only == NULL || strcmp(only, op_cases[i].name) == 0) {
+            check_case(&op_cases[i], PARITY_TOL * tol_scale * fmax(1, sqrt(op_cases[i].sum_length / 1024)));
+        }
+    }
+}
+
+int main(void)
+{
+    const char *scale = getenv("DT_TOL_SCALE"), *build = getenv("DT_BUILDDIR");
+    tol_scale = scale != NULL ? atof(scale) : 1;
+    is_emulated = getenv("DT_CHECK_GPU") == NULL;
+    if (is_emulated) {
+        char path[4096];
+        snprintf(path, sizeof(path), "%s/tests/cuda/emulated", build != NULL ? build : ".");
+        setenv("DTRAIN_PLUGIN_PATH", path, 1);
+    }
+    uint32_t n = 0;
+    if (dt_device_module_open("cuda", &ops) != DT_OK || ops->count(&n) != DT_OK) {
+        printf("skipped: %s\n", dt_error_text());
+        return 77;
+    }
+    if (ops->open(0, &device) != DT_OK || ops->stream_create(device, &stream) != DT_OK) {
+        printf("%s\n", dt_error_text());
+        return 1;
+    }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_kernels_agree_with_ref64),
+    };
+    const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    ops->stream_destroy(device, stream);
+    ops->close(device);
+    return failed;
+}
