@@ -43,6 +43,7 @@ SH_LOG_COMPILER = $(SHELL)
 AM_TESTS_ENVIRONMENT = \
 	DT_SRCDIR='$(abs_top_srcdir)'; DT_BUILDDIR='$(abs_top_builddir)'; export DT_SRCDIR DT_BUILDDIR; \
 	DTRAIN_PLUGIN_PATH=; DTRAIN_CONFIG=; DTRAIN_FAULT=; unset DTRAIN_PLUGIN_PATH DTRAIN_CONFIG DTRAIN_FAULT; \
+	DTRAIN__ENGINE__DEVICE=cpu; export DTRAIN__ENGINE__DEVICE; \
 	LC_ALL=C; NO_COLOR=1; export LC_ALL NO_COLOR; \
 	ASAN_OPTIONS=allow_user_segv_handler=0; \
 	LSAN_OPTIONS=suppressions='$(abs_top_srcdir)/tests/lsan.supp':print_suppressions=0; \

@@ -118,6 +118,16 @@ static const dt_option engine_table[] = {
         "recompute marked parts in the backward pass to save memory"),
     ROW(dt_engine_opts, reduction, ENUM, 0, "exact", NULL, 0, 0, reductions,
         "exact: gradients are summed in one fixed tree for any number of threads and ranks"),
+    ROW(dt_engine_opts, device, STR, DT_OPT_NEUTRAL, "auto", NULL, 0, 0, NULL,
+        "where to compute: auto, cpu, cuda, cuda:N or cuda:GPU-<uuid>; auto takes a GPU when one can be used"),
+    ROW(dt_engine_opts, graphs, BOOL, DT_OPT_NEUTRAL, "true", NULL, 0, 0, NULL,
+        "GPU: capture a step once and replay it; false launches kernel by kernel"),
+    ROW(dt_engine_opts, synchronous, BOOL, DT_OPT_NEUTRAL, "false", NULL, 0, 0, NULL,
+        "GPU: wait for every kernel, so that a failure is told where it happened"),
+    ROW(dt_engine_opts, tf32, BOOL, 0, "false", NULL, 0, 0, NULL,
+        "GPU: matrix products round their inputs to TF32"),
+    ROW(dt_engine_opts, micro_shards, I64, DT_OPT_NEUTRAL, "0", "shards", 0, 64, NULL,
+        "GPU: shards of a batch computed at once, a power of two; 0 = as many as fit; changes no result"),
     DT_OPTION_END};
 
 static const dt_option comm_table[] = {
@@ -232,6 +242,9 @@ dt_status dt_config_engine(dt_config *c, int64_t phase, dt_engine_opts *out_p)
     DT_TRY(dt_config_section(c, phase, "engine", NULL, 0, out_p, sizeof(*out_p)));
     if (out_p->reduction == DT_REDUCTION_FAST) {
         return refuse(c, phase, "engine", "reduction", "the fast mode is not built into this version; leave it exact");
+    }
+    if ((out_p->micro_shards & (out_p->micro_shards - 1)) != 0) {
+        return refuse(c, phase, "engine", "micro_shards", "expected 0 or a power of two: 1, 2, 4, 8, 16, 32 or 64");
     }
     return DT_OK;
 }

@@ -133,6 +133,27 @@ dt_status dt_device_module_open(const char *name, const dt_device_ops **out_p)
     return DT_OK;
 }
 
+/* ---- this process ------------------------------------------------------------------------------------------------ */
+
+bool dt_device_driver_is_there(void)
+{
+    return access("/dev/nvidiactl", F_OK) == 0 || access("/dev/dxg", F_OK) == 0;
+}
+
+uint32_t dt_device_local_rank(void)
+{
+    static const char *const names[] = {"OMPI_COMM_WORLD_LOCAL_RANK", "PMIX_LOCAL_RANK", "MPI_LOCALRANKID",
+                                        "SLURM_LOCALID"};
+    int64_t rank = 0;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        const char *text = getenv(names[i]);
+        if (text != NULL && dt_parse_i64(text, &rank) && rank >= 0 && rank < 4096) {
+            return (uint32_t)rank;
+        }
+    }
+    return 0;
+}
+
 /* ---- choice ------------------------------------------------------------------------------------------------------ */
 
 void dt_device_info_text(const dt_device_info *i, dt_str *out)

@@ -29,6 +29,11 @@ dt_status dt_device_module_open(const char *name, const dt_device_ops **out_p) D
 dt_status dt_device_choose(const dt_device_ops *ops, const dt_device_wish *w, uint32_t local_rank, uint32_t *index_p)
     DT_NODISCARD;
 
+/* Is there a driver's device file (also below WSL)? Cheap, so that machines without a GPU load nothing. */
+bool dt_device_driver_is_there(void);
+/* Rank of this process among those on its machine, as launchers tell it; 0 without one. */
+uint32_t dt_device_local_rank(void);
+
 /* "NVIDIA H200, 139.8 GiB, sm_90, GPU-8932f937-..." appended to out. */
 void dt_device_info_text(const dt_device_info *i, dt_str *out);
 

@@ -264,15 +264,9 @@ dt_status dt_device_exec_launch(dt_device_exec *e, dt_device_stream *s)
 
 /* ---- questions --------------------------------------------------------------------------------------------------- */
 
-const dt_device_view *dt_device_exec_output(const dt_device_exec *e, const char *name)
+const dt_device_view *dt_device_exec_output(const dt_device_exec *e, uint32_t i)
 {
-    const dt_plan *p = e->d.plan;
-    for (uint32_t i = 0; i < p->ir.n_outputs; i++) {
-        if (strcmp(p->ir.output[i].name, name) == 0) {
-            return &e->view[p->output_view + i];
-        }
-    }
-    return NULL;
+    return i < e->d.plan->ir.n_outputs ? &e->view[e->d.plan->output_view + i] : NULL;
 }
 
 const dt_device_view *dt_device_exec_loss(const dt_device_exec *e, uint32_t i)

@@ -45,8 +45,8 @@ size_t dt_device_exec_bytes(const dt_device_exec *e);
 /* Addresses for the launches that follow. Kernels are prepared the first time. Errors: those of the kernels. */
 dt_status dt_device_exec_bind(dt_device_exec *e, const dt_device_feed *f) DT_NODISCARD;
 dt_status dt_device_exec_launch(dt_device_exec *e, dt_device_stream *s) DT_NODISCARD;
-/* A named output or a loss ([leaves] f64), where the last bind put it; NULL when there is none. */
-const dt_device_view *dt_device_exec_output(const dt_device_exec *e, const char *name);
+/* An output or a loss ([leaves] f64) in the order of recording, where the last bind put it; NULL when there is none. */
+const dt_device_view *dt_device_exec_output(const dt_device_exec *e, uint32_t i);
 const dt_device_view *dt_device_exec_loss(const dt_device_exec *e, uint32_t i);
 
 #endif

@@ -103,6 +103,8 @@ static const option options[] = {
      "start from the weights of a checkpoint or safetensors file"},
     {"checkpoint", 0, A_VALUE, V_EVAL, MEMBER(checkpoint), 0, "RUN|CHECKPOINT", "what to evaluate"},
     {"device", 0, A_VALUE, V_RUN | V_EVAL, MEMBER(device), 0, "auto|cpu|cuda[:i]", "where to compute"},
+    {"no-graphs", 0, A_FLAG, V_RUN, MEMBER(no_graphs), 0, NULL,
+     "GPU: launch every kernel of a step instead of replaying it"},
     {"nproc", 0, A_VALUE, V_RUN, MEMBER(nproc), 0, "N", "processes to start"},
     {"threads", 't', A_VALUE, V_RUN | V_EVAL, MEMBER(threads), 0, "N",
      "worker threads; the result does not depend on it"},

@@ -19,7 +19,7 @@ typedef struct dt_args {
     const char *plugin, *phase, *profile, *run_dir, *name, *resume, *init_from, *device, *nproc, *threads, *seed;
     const char *max_steps, *max_time, *checkpoint, *env, *episodes, *seeds, *out, *store, *print_graph;
     uint32_t n_words, n_config, n_set;
-    bool has_resume, dry_run, json, quiet, verbose, help;
+    bool has_resume, dry_run, no_graphs, json, quiet, verbose, help;
     int argc;
     char *const *argv;
 } dt_args;

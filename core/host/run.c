@@ -236,6 +236,8 @@ static dt_status create_stage(rank *k, int64_t index)
                              .index = index,
                              .seed = s->seed,
                              .threads = s->threads > ranks ? s->threads / ranks : 1,
+                             .device_ops = s->device_ops,
+                             .device = s->device,
                              .config_lock = &r->create_lock};
     pthread_mutex_lock(&r->create_lock);
     dt_status st = dt_stage_create(&d, &k->stage);

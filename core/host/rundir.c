@@ -171,7 +171,7 @@ dt_status dt_rundir_write_config(dt_rundir *r, const dt_config *c)
 }
 
 dt_status dt_rundir_write_meta(dt_rundir *r, const dt_loader *l, int64_t seed, uint32_t threads, uint32_t ranks,
-                               int exit_code)
+                               const char *device, int exit_code)
 {
     dt_str text = {0};
     dt_json_out o = {.s = &text};
@@ -197,7 +197,7 @@ dt_status dt_rundir_write_meta(dt_rundir *r, const dt_loader *l, int64_t seed, u
     dt_json_str(&o, "release", host.release);
     dt_json_str(&o, "machine", host.machine);
     dt_json_end(&o, '}');
-    dt_json_str(&o, "device", "cpu");
+    dt_json_str(&o, "device", device);
     dt_json_str(&o, "cpu_isa", dt_cpu_isa());
     dt_json_i64(&o, "threads", threads);
     dt_json_i64(&o, "ranks", ranks);

@@ -26,9 +26,10 @@ dt_status dt_rundir_open(const dt_rundir_desc *d, dt_rundir **out_p) DT_NODISCAR
 const char *dt_rundir_path(const dt_rundir *r);
 /* config.cfg and config.origin.json. */
 dt_status dt_rundir_write_config(dt_rundir *r, const dt_config *c) DT_NODISCARD;
-/* meta.json: version, plugins with hashes, host, threads, seed, argv, start; end and exit code once known (>= 0). */
+/* meta.json: version, plugins with hashes, host, device, threads, seed, argv, start; end and exit code once known
+ * (>= 0). */
 dt_status dt_rundir_write_meta(dt_rundir *r, const dt_loader *l, int64_t seed, uint32_t threads, uint32_t ranks,
-                               int exit_code) DT_NODISCARD;
+                               const char *device, int exit_code) DT_NODISCARD;
 void dt_rundir_close(dt_rundir *r);
 
 /* The newest run below base that holds a checkpoint; caller frees with dt_free. DT_ECONFIG when there is none. */

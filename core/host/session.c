@@ -10,9 +10,11 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "device/open.h"
 #include "host/stage.h"
 
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -94,13 +96,6 @@ static uint32_t cpus(void)
 
 static dt_status refuse_later(const dt_args *a)
 {
-    if (a->device != NULL && strncmp(a->device, "cuda", 4) == 0) {
-        return DT_FAIL(DT_EUNSUPPORTED,
-                       "--device %s: the CUDA backend is not built into this version; use --device cpu", a->device);
-    }
-    if (a->device != NULL && strcmp(a->device, "auto") != 0 && strcmp(a->device, "cpu") != 0) {
-        return DT_FAIL(DT_ECONFIG, "--device %s: expected auto, cpu or cuda[:i]", a->device);
-    }
     if (a->nproc != NULL && strcmp(a->nproc, "1") != 0) {
         return DT_FAIL(DT_ECONFIG,
                        "--nproc %s: starting several processes is not built into this version; --set comm.backend=sim "
@@ -143,6 +138,12 @@ static dt_status read_layers(const dt_args *a, const char *resumed, dt_config *c
     }
     if (a->threads != NULL) {
         DT_TRY(dt_config_keep(c, dt_config_set_option(c, "engine.threads", a->threads, "--threads")));
+    }
+    if (a->device != NULL) {
+        DT_TRY(dt_config_keep(c, dt_config_set_option(c, "engine.device", a->device, "--device")));
+    }
+    if (a->no_graphs) {
+        DT_TRY(dt_config_keep(c, dt_config_set_option(c, "engine.graphs", "false", "--no-graphs")));
     }
     return a->plugin != NULL ? dt_config_use_plugin(c, a->plugin, "--plugin") : DT_OK;
 }
@@ -269,6 +270,53 @@ static dt_status read_resources(dt_session *s)
     return DT_OK;
 }
 
+/* ---- device ------------------------------------------------------------------------------------------------------ */
+
+static dt_status take_device(dt_session *s, const dt_device_wish *w)
+{
+    const dt_device_ops *ops = NULL;
+    uint32_t index = 0;
+    DT_TRY(dt_device_module_open("cuda", &ops));
+    DT_TRY(dt_device_choose(ops, w, dt_device_local_rank(), &index));
+    DT_TRY(ops->open(index, &s->device));
+    s->device_ops = ops;
+    dt_str text = {0};
+    dt_device_info_text(ops->info(s->device), &text);
+    snprintf(s->device_text, sizeof(s->device_text), "cuda:%u %s", index, dt_str_text(&text));
+    dt_str_fini(&text);
+    dt_log(DT_LOG_INFO, "computing on %s", s->device_text);
+    return DT_OK;
+}
+
+/* What was asked for by name is there or the run ends; what was left to us may be missing, and we say why. */
+static dt_status open_device(dt_session *s)
+{
+    dt_engine_opts engine;
+    dt_device_wish w;
+    DT_TRY(dt_config_engine(s->config, s->first, &engine));
+    DT_TRY(dt_device_wish_parse(engine.device, &w));
+    snprintf(s->device_text, sizeof(s->device_text), "cpu");
+    if (w.kind == DT_DEVICE_CPU) {
+        return DT_OK;
+    }
+    if (w.kind == DT_DEVICE_CUDA) {
+        return take_device(s, &w);
+    }
+    const char *why = NULL;
+    if (s->ranks > 1) {
+        why = "virtual ranks run there";
+    } else if (!dt_device_driver_is_there()) {
+        why = "no NVIDIA driver on this machine";
+    } else if (take_device(s, &w) < 0) {
+        why = dt_error_text();
+    }
+    if (why != NULL) {
+        dt_log(DT_LOG_INFO, "computing on the CPU: %s", why);
+        dt_error_clear();
+    }
+    return DT_OK;
+}
+
 dt_status dt_session_loader(dt_session *s)
 {
     memset(s, 0, sizeof(*s));
@@ -315,6 +363,9 @@ dt_status dt_session_open(const dt_args *a, const char *resumed_config, dt_sessi
     if (st == DT_OK) {
         st = read_resources(out);
     }
+    if (st == DT_OK) {
+        st = open_device(out);
+    }
     if (st < 0) {
         dt_session_close(out);
     }
@@ -323,6 +374,9 @@ dt_status dt_session_open(const dt_args *a, const char *resumed_config, dt_sessi
 
 void dt_session_close(dt_session *s)
 {
+    if (s->device != NULL) {
+        s->device_ops->close(s->device);
+    }
     dt_config_destroy(s->config);
     dt_loader_destroy(s->loader);
     dt_free(s->demo_store);

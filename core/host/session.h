@@ -7,6 +7,7 @@
 #define DTRAIN_CORE_HOST_SESSION_H
 
 #include "config/schema.h"
+#include "device/device.h"
 #include "host/cli.h"
 #include "loader/loader.h"
 
@@ -19,8 +20,11 @@ typedef struct dt_session {
     const dt_loaded *phase[DT_SESSION_MAX_PHASES]; /* in the order of the configuration */
     int64_t n_phases, first, last;                 /* those to run: [first, last) */
     uint64_t seed;
-    uint32_t threads, ranks; /* workers of the process, virtual ranks */
-    char *demo_store;        /* the embedded recording; "" when it is not installed */
+    uint32_t threads, ranks;         /* workers of the process, virtual ranks */
+    char *demo_store;                /* the embedded recording; "" when it is not installed */
+    const dt_device_ops *device_ops; /* NULL: the CPU computes */
+    dt_device *device;
+    char device_text[192]; /* "cpu", or "cuda:0 NVIDIA H200, 139.8 GiB, sm_90, GPU-..." */
 } dt_session;
 
 /* resumed_config: config.cfg of the run being resumed, below every other file; NULL = none. */

@@ -57,12 +57,14 @@ static dt_status list_init(tensor_list *l, uint32_t cap)
 static dt_status list_model(dt_stage *s, tensor_list *l)
 {
     DT_TRY(list_init(l, s->params.n));
+    DT_TRY(dt_trainer_hold(s->trainer));
     return add_arena(l, &s->params, "", dt_trainer_params(s->trainer));
 }
 
 static dt_status list_optim(dt_stage *s, tensor_list *l)
 {
     DT_TRY(list_init(l, 2 * s->params.n));
+    DT_TRY(dt_trainer_hold(s->trainer));
     DT_TRY(add_arena(l, &s->params, "m.", dt_trainer_moment(s->trainer, 0)));
     return add_arena(l, &s->params, "v.", dt_trainer_moment(s->trainer, 1));
 }

@@ -49,7 +49,9 @@ typedef struct dt_stage_desc {
     const char *demo_store; /* what data.store = "" stands for */
     int64_t index;          /* of the phase in the configuration */
     uint64_t seed;
-    uint32_t threads;             /* workers of this rank */
+    uint32_t threads;                /* workers of this rank */
+    const dt_device_ops *device_ops; /* NULL: the CPU computes */
+    dt_device *device;
     pthread_mutex_t *config_lock; /* the configuration is used by one rank at a time; held during create */
 } dt_stage_desc;
 

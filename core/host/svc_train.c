@@ -132,7 +132,11 @@ static dt_status trainer_config(dt_stage *s, dt_trainer_config *c)
                              .reuse = e.reuse != 0,
                              .poison = e.poison != 0,
                              .fuse = true,
-                             .recompute = e.recompute != 0};
+                             .recompute = e.recompute != 0,
+                             .graphs = e.graphs != 0,
+                             .synchronous = e.synchronous != 0,
+                             .math = e.tf32 ? DT_DEVICE_MATH_TF32 : DT_DEVICE_MATH_F32,
+                             .micro_leaves = (uint32_t)e.micro_shards};
     c->optim = (dt_optim_step){.kind = (int32_t)optim_kind(t.optimizer),
                                .beta1 = t.beta1,
                                .beta2 = t.beta2,
@@ -166,6 +170,8 @@ static dt_status train_create(const dt_host *h, const dt_train_desc *desc, dt_tr
                                 .params = &s->params,
                                 .source = &desc->data->source,
                                 .comm = s->d.comm,
+                                .device_ops = s->d.device_ops,
+                                .device = s->d.device,
                                 .user = desc->user,
                                 .record = desc->record,
                                 .model = dt_bind_forward};

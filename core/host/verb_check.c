@@ -442,6 +442,8 @@ static dt_status run_stage(const dt_session *s, dt_str *note_p)
                              .demo_store = s->demo_store,
                              .seed = s->seed,
                              .threads = s->threads,
+                             .device_ops = s->device_ops,
+                             .device = s->device,
                              .config_lock = &lock};
     dt_status st = dt_stage_create(&d, &stage);
     const bool is_created = st == DT_OK; /* from here on nothing can be missing */

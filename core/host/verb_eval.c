@@ -33,6 +33,8 @@ static dt_status evaluate(const dt_args *a, dt_session *s)
                              .index = s->first,
                              .seed = s->seed,
                              .threads = s->threads,
+                             .device_ops = s->device_ops,
+                             .device = s->device,
                              .config_lock = &lock};
     dt_status st = dt_stage_create(&d, &stage);
     if (st == DT_OK) {

@@ -131,6 +131,8 @@ static dt_status dry_run_phase(dt_session *s, int64_t index, const dt_args *a, d
                              .index = index,
                              .seed = s->seed,
                              .threads = s->threads,
+                             .device_ops = s->device_ops,
+                             .device = s->device,
                              .config_lock = &lock};
     dt_status st = dt_stage_create(&d, &stage);
     if (st == DT_OK) {
@@ -238,7 +240,7 @@ static dt_status run(const dt_args *a, dt_session *s, const char *run_dir, const
     dt_log(DT_LOG_INFO, "run directory %s", dt_rundir_path(dir));
     dt_status st = dt_rundir_write_config(dir, s->config);
     if (st == DT_OK) {
-        st = dt_rundir_write_meta(dir, s->loader, (int64_t)s->seed, s->threads, s->ranks, -1);
+        st = dt_rundir_write_meta(dir, s->loader, (int64_t)s->seed, s->threads, s->ranks, s->device_text, -1);
     }
     if (st == DT_OK) {
         d->session = s;
@@ -260,7 +262,8 @@ static dt_status run(const dt_args *a, dt_session *s, const char *run_dir, const
     } else {
         dt_log(DT_LOG_INFO, "Training completed");
     }
-    dt_status meta = dt_rundir_write_meta(dir, s->loader, (int64_t)s->seed, s->threads, s->ranks, *code_p);
+    dt_status meta =
+        dt_rundir_write_meta(dir, s->loader, (int64_t)s->seed, s->threads, s->ranks, s->device_text, *code_p);
     dt_rundir_close(dir);
     return st < 0 ? st : meta;
 }

@@ -13,12 +13,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { ALIGN = 256, ROUND = 16 };
-
-static size_t align_up(size_t n)
-{
-    return (n + ALIGN - 1) / ALIGN * ALIGN;
-}
+enum { ROUND = 16 };
 
 /* ---- shape classes ----------------------------------------------------------------------------------------------- */
 
@@ -70,32 +65,29 @@ static dt_status largest_class(dt_trainer *t, const dt_train_device *d, size_t *
     return DT_OK;
 }
 
-/* Where the input's parts lie at these capacities. */
-static dt_status lay_out_input(dt_trainer *t, dt_train_device *d, dt_device_class *k)
+dt_status dt_device_lay_out(const dt_plan *p, const dt_samples *s, const int64_t *cap, uint32_t leaves,
+                            dt_device_input *out_p)
 {
-    dt_device_input *in = &k->input;
+    dt_device_input in = {.live = dt_device_align(sizeof(dt_device_control))};
     const char *const *name = NULL;
     const int64_t *count = NULL;
-    const uint32_t n = dt_plan_step_inputs(k->plan, &name, &count);
+    const uint32_t n = dt_plan_step_inputs(p, &name, &count);
     if (n > DT_TRAIN_MAX_STEP_INPUTS) {
         return DT_FAIL(DT_EPLUGIN, "the phase records %u step inputs, at most %d are possible", n,
                        DT_TRAIN_MAX_STEP_INPUTS);
     }
-    size_t at = align_up(sizeof(dt_device_control));
-    in->live = at;
-    at += align_up((size_t)d->leaves * (d->source.n_symbols + 1) * sizeof(int32_t));
+    size_t at = in.live + dt_device_align((size_t)leaves * (s->n_symbols + 1) * sizeof(int32_t));
     for (uint32_t i = 0; i < n; i++) {
-        in->step[i] = at;
-        at += align_up((size_t)count[i] * sizeof(float));
+        in.step[i] = at;
+        at += dt_device_align((size_t)count[i] * sizeof(float));
     }
-    for (uint32_t f = 0; f < d->source.n_fields; f++) {
-        in->field[f] = at;
-        in->field_bytes[f] =
-            dt_plan_field(k->plan, d->source.field[f].name) >= 0 ? dt_samples_field_bytes(&d->source, f, k->cap) : 0;
-        at += align_up(in->field_bytes[f] * d->leaves);
+    for (uint32_t f = 0; f < s->n_fields; f++) {
+        in.field[f] = at;
+        in.field_bytes[f] = dt_plan_field(p, s->field[f].name) >= 0 ? dt_samples_field_bytes(s, f, cap) : 0;
+        at += dt_device_align(in.field_bytes[f] * leaves);
     }
-    in->bytes = at;
-    (void)t;
+    in.bytes = at;
+    *out_p = in;
     return DT_OK;
 }
 
@@ -108,7 +100,7 @@ static dt_status compile(dt_trainer *t, dt_train_device *d, dt_device_class *k)
                              .recompute = t->c.recompute,
                              .cap = k->cap};
     DT_TRY(dt_plan_compile(t->train.graph, &pd, &k->plan));
-    return lay_out_input(t, d, k);
+    return dt_device_lay_out(k->plan, &d->source, k->cap, d->leaves, &k->input);
 }
 
 static dt_status make_exec(dt_trainer *t, dt_train_device *d, dt_device_class *k)
@@ -327,6 +319,9 @@ static dt_status build(dt_trainer *t, dt_train_device *d)
     }
     const uint64_t leaf_samples = (t->c.batch + t->c.leaves - 1) / t->c.leaves;
     size_t c = 0;
+    uint64_t before = 0, after = 0, total = 0;
+    dt_trainer_memory m;
+    DT_TRY(d->ops->memory(d->device, &before, &total));
     d->leaves = t->leaf_end - t->leaf_begin;
     d->total = (t->d.params->total + DT_DEVICE_GRANULE - 1) / DT_DEVICE_GRANULE * DT_DEVICE_GRANULE;
     set_classes(d, leaf_samples);
@@ -336,6 +331,11 @@ static dt_status build(dt_trainer *t, dt_train_device *d)
     DT_TRY(choose_group(t, d, c));
     DT_TRY(allocate_class(t, d, c));
     t->train.plan = d->class[c].plan;
+    DT_TRY(d->ops->memory(d->device, &after, &total));
+    dt_train_device_memory(d, &m);
+    dt_log(DT_LOG_INFO, "device memory: %.1f MB planned, %.1f MB less are free now, %.1f MB are left",
+           (double)(m.params + m.grads + m.moments + m.activations + m.feed) / 1e6, (double)(before - after) / 1e6,
+           (double)after / 1e6);
     return DT_OK;
 }
 
@@ -349,6 +349,7 @@ dt_status dt_train_device_create(dt_trainer *t, dt_train_device **out_p)
     d->device = t->d.device;
     d->source = *t->d.source;
     d->host_has_it = true;
+    d->host_state.loss_scale = 1;
     const dt_status st = build(t, d);
     if (st < 0) {
         t->train.plan = NULL;
@@ -398,6 +399,30 @@ void dt_train_device_destroy(dt_train_device *d)
     dt_free(d);
 }
 
+dt_status dt_train_device_push(dt_trainer *t)
+{
+    dt_train_device *d = t->device;
+    float *const from[] = {t->params, t->moment[0], t->moment[1]};
+    float *const to[] = {d->params, d->moment[0], d->moment[1]};
+    if (!d->host_has_it) {
+        return DT_OK;
+    }
+    for (int i = 0; i < 3; i++) {
+        if (to[i] != NULL) {
+            DT_TRY(d->ops->copy(d->device, to[i], from[i], t->arena_bytes, DT_DEVICE_TO_DEVICE, d->compute));
+        }
+    }
+    DT_TRY(d->ops->copy(d->device, d->state, &d->host_state, sizeof(d->host_state), DT_DEVICE_TO_DEVICE, d->compute));
+    DT_TRY(wait_for_all(d));
+    d->updates = d->host_state.updates;
+    d->read = 0;
+    for (int i = 0; i < DT_DEVICE_BUFFERS; i++) {
+        d->buffer[i].step = 0;
+    }
+    d->host_has_it = false;
+    return DT_OK;
+}
+
 dt_status dt_train_device_pull(dt_trainer *t)
 {
     dt_train_device *d = t->device;
@@ -410,10 +435,18 @@ dt_status dt_train_device_pull(dt_trainer *t)
                 DT_TRY(d->ops->copy(d->device, to[i], from[i], t->arena_bytes, DT_DEVICE_TO_HOST, d->compute));
             }
         }
+        DT_TRY(d->ops->copy(d->device, &d->host_state, d->state, sizeof(d->host_state), DT_DEVICE_TO_HOST, d->compute));
         DT_TRY(d->ops->stream_sync(d->device, d->compute));
     }
     d->host_has_it = true;
     return DT_OK;
+}
+
+void dt_train_device_restart(dt_trainer *t)
+{
+    dt_train_device *d = t->device;
+    d->host_state = (dt_device_state){.updates = t->step, .loss_scale = 1};
+    d->host_has_it = true;
 }
 
 void dt_train_device_memory(const dt_train_device *d, dt_trainer_memory *out)

@@ -27,6 +27,8 @@ void dt_train_device_destroy(dt_train_device *d);
 dt_status dt_train_device_step(dt_trainer *t, dt_step_report *out) DT_NODISCARD;
 /* Waits for what was launched and copies parameters and moments to the host's arenas. */
 dt_status dt_train_device_pull(dt_trainer *t) DT_NODISCARD;
+/* The step number was set: arenas come from the host, and as many updates as steps were made. */
+void dt_train_device_restart(dt_trainer *t);
 void dt_train_device_memory(const dt_train_device *d, dt_trainer_memory *out);
 
 #endif

@@ -53,17 +53,31 @@ struct dt_train_device {
     dt_device_result *result;
     int64_t total; /* elements of an arena, rounded up to granules */
 
-    bool host_has_it; /* the host's arenas hold the state, perhaps changed: upload before the next step */
-    uint64_t updates; /* applied, as far as the host has read */
-    uint64_t read;    /* step whose result was read last, counted from 1; 0: none since the upload */
+    dt_device_state host_state; /* what the host has of the state; the arenas are the trainer's */
+    bool host_has_it;           /* the host's arenas hold the state, perhaps changed: upload before the next step */
+    uint64_t updates;           /* applied, as far as the host has read */
+    uint64_t read;              /* step whose result was read last, counted from 1; 0: none since the upload */
 
     /* one step's staging */
     const dt_device_class *staging;
     char *staging_at;
 };
 
+static inline size_t dt_device_align(size_t n)
+{
+    return (n + 255) / 256 * 256;
+}
+
 /* device.c */
+dt_status dt_device_lay_out(const dt_plan *p, const dt_samples *s, const int64_t *cap, uint32_t leaves,
+                            dt_device_input *out_p) DT_NODISCARD;
 size_t dt_device_class_of(const dt_train_device *d, const int64_t *size); /* DT_DEVICE_CLASSES: none is large enough */
 dt_status dt_device_class_use(dt_trainer *t, dt_train_device *d, size_t c) DT_NODISCARD;
+/* The host's arenas to the device, if they hold the state. */
+dt_status dt_train_device_push(dt_trainer *t) DT_NODISCARD;
+
+/* device_step.c: one slice (NULL: nothing is live) into place i of an input at base. */
+dt_status dt_device_pack(const dt_samples *s, const dt_device_input *in, const int64_t *cap, const dt_feed_slice *slice,
+                         uint32_t i, char *base) DT_NODISCARD;
 
 #endif

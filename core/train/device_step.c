@@ -46,30 +46,34 @@ static void pack_field(const dt_samples *s, uint32_t f, const int64_t *size, con
     }
 }
 
-static dt_status pack_leaf(dt_trainer *t, uint32_t i, const dt_feed_leaf *leaf)
+dt_status dt_device_pack(const dt_samples *s, const dt_device_input *in, const int64_t *cap, const dt_feed_slice *slice,
+                         uint32_t i, char *base)
 {
-    const dt_train_device *d = t->device;
-    const dt_device_input *in = &d->staging->input;
-    const dt_feed_slice *slice = leaf->slice;
-    int32_t *live = (int32_t *)(void *)(d->staging_at + in->live) + (size_t)i * (d->source.n_symbols + 1);
-    if (leaf->n_slices > 1) {
-        return DT_FAIL(DT_EPLUGIN, "the data's samples grew: a shard of the batch no longer fits its largest size");
-    }
-    for (uint32_t k = 0; k <= d->source.n_symbols; k++) {
-        live[k] = leaf->n_slices > 0 ? (int32_t)slice->size[k] : 0;
-        if (live[k] > d->staging->cap[k]) {
+    int32_t *live = (int32_t *)(void *)(base + in->live) + (size_t)i * (s->n_symbols + 1);
+    for (uint32_t k = 0; k <= s->n_symbols; k++) {
+        live[k] = slice != NULL ? (int32_t)slice->size[k] : 0;
+        if (live[k] > cap[k]) {
             return DT_FAIL(DT_EPLUGIN, "the data changed its sizes between sizes() and read()");
         }
     }
-    for (uint32_t f = 0; f < d->source.n_fields; f++) {
-        char *to = d->staging_at + in->field[f] + in->field_bytes[f] * i;
-        if (in->field_bytes[f] > 0 && leaf->n_slices > 0) {
-            pack_field(&d->source, f, slice->size, d->staging->cap, slice->field[f], to);
+    for (uint32_t f = 0; f < s->n_fields; f++) {
+        char *to = base + in->field[f] + in->field_bytes[f] * i;
+        if (in->field_bytes[f] > 0 && slice != NULL) {
+            pack_field(s, f, slice->size, cap, slice->field[f], to);
         } else {
             memset(to, 0, in->field_bytes[f]);
         }
     }
     return DT_OK;
+}
+
+static dt_status pack_leaf(const dt_train_device *d, uint32_t i, const dt_feed_leaf *leaf)
+{
+    if (leaf->n_slices > 1) {
+        return DT_FAIL(DT_EPLUGIN, "the data's samples grew: a shard of the batch no longer fits its largest size");
+    }
+    return dt_device_pack(&d->source, &d->staging->input, d->staging->cap, leaf->n_slices > 0 ? leaf->slice : NULL, i,
+                          d->staging_at);
 }
 
 static dt_status pack_job(void *user, uint32_t worker)
@@ -86,7 +90,7 @@ static dt_status pack_job(void *user, uint32_t worker)
         const dt_feed_leaf *leaf = NULL;
         dt_status st = dt_feed_wait(t->feed, number, &leaf, &t->waited[worker]);
         if (st == DT_OK) {
-            st = pack_leaf(t, i, leaf);
+            st = pack_leaf(t->device, i, leaf);
         }
         dt_feed_release(t->feed, number);
         if (st < 0) {
@@ -260,29 +264,6 @@ static dt_status launch(dt_trainer *t, dt_device_class *k, dt_device_buffer *b)
     return d->ops->event_record(d->device, b->done, d->compute);
 }
 
-/* The host's arenas to the device; what is not in them follows from the number of updates. */
-static dt_status push(dt_trainer *t)
-{
-    dt_train_device *d = t->device;
-    const dt_device_state state = {.updates = t->step, .loss_scale = 1};
-    float *const from[] = {t->params, t->moment[0], t->moment[1]};
-    float *const to[] = {d->params, d->moment[0], d->moment[1]};
-    for (int i = 0; i < 3; i++) {
-        if (to[i] != NULL) {
-            DT_TRY(d->ops->copy(d->device, to[i], from[i], t->arena_bytes, DT_DEVICE_TO_DEVICE, d->compute));
-        }
-    }
-    DT_TRY(d->ops->copy(d->device, d->state, &state, sizeof(state), DT_DEVICE_TO_DEVICE, d->compute));
-    DT_TRY(d->ops->stream_sync(d->device, d->compute));
-    d->updates = t->step;
-    d->read = 0;
-    for (int i = 0; i < DT_DEVICE_BUFFERS; i++) {
-        d->buffer[i].step = 0;
-    }
-    d->host_has_it = false;
-    return DT_OK;
-}
-
 /* ---- results ----------------------------------------------------------------------------------------------------- */
 
 static dt_status diverged(const dt_trainer *t, const dt_device_buffer *b, const dt_step_report *r)
@@ -331,9 +312,7 @@ dt_status dt_train_device_step(dt_trainer *t, dt_step_report *out)
     dt_device_buffer *b = &d->buffer[t->step % DT_DEVICE_BUFFERS];
     const dt_device_buffer *before = &d->buffer[(t->step + 1) % DT_DEVICE_BUFFERS];
     int64_t size[DT_SAMPLES_MAX_SYMBOLS + 1];
-    if (d->host_has_it) {
-        DT_TRY(push(t));
-    }
+    DT_TRY(dt_train_device_push(t));
     DT_TRY(dt_batch_sizes(t, t->step, b->norm, size));
     const size_t c = dt_device_class_of(d, size);
     if (c == DT_DEVICE_CLASSES) {

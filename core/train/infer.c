@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Inference over a data set: slices of consecutive samples, one per worker at a time, handed out in order. Every rank
- * runs all of it, so that results need no exchange and are the same everywhere.
+ * Inference over a data set: slices of consecutive samples, one per worker at a time (on a device: a few per launch),
+ * handed out in order. Every rank runs all of it, so that results need no exchange and are the same everywhere.
  */
 #include <config.h>
 
@@ -9,19 +9,37 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "train/device_infer.h"
 
 #include <string.h>
 
 typedef struct infer_round { /* what one round of workers does */
     dt_trainer *t;
     dt_compiled *c;
-    dt_feed_slice *slice; /* [threads] */
-    uint64_t **index;     /* [threads][capacity] */
+    dt_feed_slice *slice; /* [slots] */
+    uint64_t **index;     /* [slots][capacity] */
     uint64_t *key;        /* zeros: nothing is augmented */
-    char **arena;         /* [threads] */
+    char **arena;         /* [slots] */
     size_t arena_bytes;
     uint32_t n; /* slices in this round */
 } infer_round;
+
+static dt_status read_slice(const infer_round *r, uint32_t i)
+{
+    dt_feed_slice *s = &r->slice[i];
+    const uint32_t n = (uint32_t)s->size[r->c->source->n_symbols];
+    size_t used = 0;
+    return dt_samples_read(r->c->source, s->index, r->key, n, s->size, r->arena[i], r->arena_bytes, s->field, &used);
+}
+
+static dt_status read_job(void *user, uint32_t worker)
+{
+    const infer_round *r = user;
+    for (uint32_t i = worker; i < r->n; i += r->t->c.threads) {
+        DT_TRY(read_slice(r, i));
+    }
+    return DT_OK;
+}
 
 static dt_status infer_job(void *user, uint32_t worker)
 {
@@ -29,11 +47,8 @@ static dt_status infer_job(void *user, uint32_t worker)
     if (worker >= r->n) {
         return DT_OK;
     }
-    dt_feed_slice *s = &r->slice[worker];
-    const uint32_t n = (uint32_t)s->size[r->c->source->n_symbols];
-    size_t used = 0;
-    DT_TRY(
-        dt_samples_read(r->c->source, s->index, r->key, n, s->size, r->arena[worker], r->arena_bytes, s->field, &used));
+    const dt_feed_slice *s = &r->slice[worker];
+    DT_TRY(read_slice(r, worker));
     const dt_kernel_run run = {.seed = r->t->c.seed, .step = r->t->step, .phase = r->t->c.phase, .training = 0};
     double seed[DT_GRAPH_MAX_LOSSES] = {0};
     double loss[DT_GRAPH_MAX_LOSSES] = {0};
@@ -71,14 +86,23 @@ static dt_status find_compiled(dt_trainer *t, const dt_samples *d, dt_compiled *
     return DT_OK;
 }
 
-static dt_status run_rounds(infer_round *r, uint32_t cap, void *user,
+static dt_status run_round(infer_round *r)
+{
+    if (r->c->device == NULL) {
+        return dt_pool_run(r->t->pool, infer_job, r);
+    }
+    DT_TRY(dt_pool_run(r->t->pool, read_job, r));
+    return dt_device_infer_run(r->c->device, r->slice, r->n, r->c->step_input);
+}
+
+static dt_status run_rounds(infer_round *r, uint32_t slots, uint32_t cap, void *user,
                             dt_status (*each)(void *user, const dt_rows *rows))
 {
     const dt_samples *d = r->c->source;
     uint64_t next = 0;
     while (next < d->count) {
         r->n = 0;
-        while (r->n < r->t->c.threads && next < d->count) {
+        while (r->n < slots && next < d->count) {
             dt_feed_slice *s = &r->slice[r->n];
             const uint64_t left = d->count - next;
             const uint32_t most = left < cap ? (uint32_t)left : cap;
@@ -91,9 +115,13 @@ static dt_status run_rounds(infer_round *r, uint32_t cap, void *user,
             next += take;
             r->n++;
         }
-        DT_TRY(dt_pool_run(r->t->pool, infer_job, r));
+        DT_TRY(run_round(r));
         for (uint32_t i = 0; i < r->n; i++) {
-            const dt_rows rows = {.t = r->t, .c = r->c, .slice = &r->slice[i], .exec = r->c->exec[i]};
+            const dt_rows rows = {.t = r->t,
+                                  .c = r->c,
+                                  .slice = &r->slice[i],
+                                  .exec = r->c->device == NULL ? r->c->exec[i] : NULL,
+                                  .at = i};
             DT_TRY(each(user, &rows));
         }
     }
@@ -106,10 +134,10 @@ dt_status dt_trainer_evaluate(dt_trainer *t, const dt_samples *d, void *user,
     dt_compiled *c = NULL;
     DT_TRY(find_compiled(t, d, &c));
     DT_TRY(dt_bind_step_inputs(t, c));
-    const uint32_t n = t->c.threads;
+    const uint32_t n = c->device != NULL ? dt_device_infer_slices(c->device) : t->c.threads;
     const uint32_t cap = (uint32_t)d->slice_cap[d->n_symbols];
     infer_round r = {.t = t, .c = c, .arena_bytes = dt_samples_bytes_max(d, cap)};
-    r.slice = dt_alloc_n(n, sizeof(*r.slice));
+    r.slice = dt_alloc_n(n, sizeof(*r.slice)); /* of each slot of a round */
     r.index = dt_alloc_n(n, sizeof(*r.index));
     r.arena = dt_alloc_n(n, sizeof(*r.arena));
     r.key = dt_alloc_n(cap, sizeof(*r.key));
@@ -124,7 +152,7 @@ dt_status dt_trainer_evaluate(dt_trainer *t, const dt_samples *d, void *user,
         r.arena[i] = arena;
     }
     if (st == DT_OK) {
-        st = run_rounds(&r, cap, user, each);
+        st = run_rounds(&r, n, cap, user, each);
     }
     for (uint32_t i = 0; i < n; i++) {
         dt_arena_unmap(r.arena != NULL ? r.arena[i] : NULL, r.arena_bytes);
@@ -147,7 +175,8 @@ const void *dt_rows_get(const dt_rows *r, const char *name, int64_t dim[DT_MAX_D
             return r->slice->field[f];
         }
     }
-    const dt_view *v = dt_exec_output(r->exec, name);
+    const dt_view *v =
+        r->exec != NULL ? dt_exec_output(r->exec, name) : dt_device_infer_output(r->c->device, r->at, name);
     if (v == NULL) {
         return NULL;
     }

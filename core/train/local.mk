@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 core_libdtcore_la_SOURCES += \
 	core/train/device.c core/train/device.h core/train/device_internal.h \
+	core/train/device_infer.c core/train/device_infer.h \
 	core/train/device_step.c \
 	core/train/feed.c core/train/feed.h \
 	core/train/infer.c \

@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "train/device.h"
+#include "train/device_infer.h"
 
 #include <string.h>
 
@@ -37,6 +38,11 @@ dt_status dt_record(dt_trainer *t, const dt_samples *source, dt_compiled *out)
 dt_status dt_compile(dt_trainer *t, const dt_samples *source, bool training, dt_compiled *out)
 {
     DT_TRY(dt_record(t, source, out));
+    if (t->device != NULL && !training) {
+        DT_TRY(dt_device_infer_create(t, source, out->graph, &out->device));
+        out->plan = (dt_plan *)(uintptr_t)dt_device_infer_plan(out->device);
+        return DT_OK;
+    }
     const dt_plan_desc pd = {.lane = DT_LANE_CPU,
                              .training = training,
                              .reuse = t->c.reuse,
@@ -61,7 +67,11 @@ void dt_compiled_fini(dt_trainer *t, dt_compiled *c)
         dt_exec_destroy(c->exec[i]);
     }
     dt_free(c->exec);
-    dt_plan_destroy(c->plan);
+    if (c->device != NULL) {
+        dt_device_infer_destroy(c->device);
+    } else {
+        dt_plan_destroy(c->plan);
+    }
     dt_graph_destroy(c->graph);
     memset(c, 0, sizeof(*c));
 }
@@ -236,15 +246,15 @@ void dt_trainer_destroy(dt_trainer *t)
     }
     dt_feed_stop(t->feed);
     dt_pool_stop(t->pool);
+    for (uint32_t i = 0; i < t->n_infer; i++) {
+        dt_compiled_fini(t, &t->infer[i]);
+    }
+    dt_free(t->infer);
     if (t->device != NULL) {
         t->train.plan = NULL; /* one of the device's */
         dt_train_device_destroy(t->device);
     }
     dt_compiled_fini(t, &t->train);
-    for (uint32_t i = 0; i < t->n_infer; i++) {
-        dt_compiled_fini(t, &t->infer[i]);
-    }
-    dt_free(t->infer);
     dt_tree_destroy(t->tree);
     dt_arena_unmap(t->params, t->arena_bytes);
     dt_arena_unmap(t->moment[0], t->arena_bytes);
@@ -291,6 +301,9 @@ void dt_trainer_step_set(dt_trainer *t, uint64_t step)
     dt_feed_stop(t->feed); /* it may have read ahead of the old place */
     t->feed = NULL;
     t->step = step;
+    if (t->device != NULL) {
+        dt_train_device_restart(t);
+    }
 }
 
 uint64_t dt_trainer_steps(const dt_trainer *t)

@@ -25,7 +25,8 @@ typedef struct dt_compiled { /* a plan with everything needed to run it */
     const dt_samples *source;
     dt_graph *graph;
     dt_plan *plan;
-    dt_exec **exec; /* [threads] */
+    dt_exec **exec;                 /* [threads]; NULL on a device */
+    struct dt_device_infer *device; /* inference on a device: owns the plan */
     const float *step_input[DT_TRAIN_MAX_STEP_INPUTS];
     const char *symbol[DT_SAMPLES_MAX_SYMBOLS + 1];
 } dt_compiled;
@@ -78,7 +79,8 @@ struct dt_rows {
     const dt_trainer *t;
     const dt_compiled *c;
     const dt_feed_slice *slice;
-    const dt_exec *exec;
+    const dt_exec *exec; /* NULL on a device */
+    uint32_t at;         /* slice of the round */
 };
 
 /* Record alone; then compile and make one exec per worker. training: with losses and derivative. */

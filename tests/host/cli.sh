@@ -199,7 +199,8 @@ expect 4 "" "$dtrain" data import "$work/nowhere" --out "$work/store"
 : >"$work/empty.csv"
 expect 4 "empty" "$dtrain" data import "$work/empty.csv" --out "$work/store"
 expect 2 "DTRAIN_CPU_ISA" env DTRAIN_CPU_ISA=z80 "$dtrain" list
-expect 5 "CUDA" "$dtrain" $phase $tiny --device cuda
+expect 5 "--device cpu" "$dtrain" $phase $tiny --device cuda:1023
+expect 2 "cuda:N" "$dtrain" $phase $tiny --device gpu
 expect 7 "diverged" "$dtrain" $phase $tiny --run-dir "$work/div" --set training.learning_rate=1000 --set training.warmup_epochs=0 \
     --set training.gradient_clip=0 --set training.optimizer=sgd --set training.epochs=20
 

@@ -328,6 +328,64 @@ static void test_out_of_memory(void **state)
     drop(&cpu);
 }
 
+/* ---- evaluation -------------------------------------------------------------------------------------------------- */
+
+typedef struct seen {
+    float y[1024], x[2048];
+    uint64_t sample[256];
+    int64_t n_y, n_x, n_samples, n_calls;
+} seen;
+
+static dt_status look(void *user, const dt_rows *rows)
+{
+    seen *o = user;
+    int64_t dim[DT_MAX_DIMS];
+    uint32_t rank = 0, n = 0;
+    const float *y = dt_rows_get(rows, "y_hat", dim, &rank);
+    assert_non_null(y);
+    assert_int_equal(rank, 2);
+    assert_int_equal(dim[1], 2);
+    memcpy(o->y + o->n_y, y, (size_t)(dim[0] * 2) * sizeof(float));
+    o->n_y += dim[0] * 2;
+    const float *x = dt_rows_get(rows, "x", dim, &rank);
+    memcpy(o->x + o->n_x, x, (size_t)(dim[0] * 5) * sizeof(float));
+    o->n_x += dim[0] * 5;
+    const uint64_t *sample = dt_rows_samples(rows, &n);
+    memcpy(o->sample + o->n_samples, sample, n * sizeof(*sample));
+    o->n_samples += n;
+    o->n_calls++;
+    assert_null(dt_rows_get(rows, "no such name", dim, &rank));
+    return DT_OK;
+}
+
+static void test_evaluation(void **state)
+{
+    (void)state;
+    static seen cpu[3], device[3];
+    outcome unused;
+    memset(cpu, 0, sizeof(cpu));
+    memset(device, 0, sizeof(device));
+    for (int on_device = 0; on_device < 2; on_device++) {
+        toy t;
+        seen *o = on_device ? device : cpu;
+        init(&t, on_device != 0);
+        toy_start(&t);
+        assert_int_equal(dt_trainer_evaluate(t.trainer, &t.source, &o[0], look), DT_OK); /* before any step */
+        run_steps(&t, &unused, 0, 6);
+        assert_int_equal(dt_trainer_evaluate(t.trainer, &t.source, &o[1], look), DT_OK); /* a step is in flight */
+        assert_int_equal(dt_trainer_hold(t.trainer), DT_OK);
+        run_steps(&t, &unused, 6, STEPS);
+        assert_int_equal(dt_trainer_hold(t.trainer), DT_OK);
+        assert_int_equal(dt_trainer_evaluate(t.trainer, &t.source, &o[2], look), DT_OK); /* after a checkpoint */
+        toy_fini(&t);
+    }
+    assert_int_equal(cpu[0].n_samples, 150);
+    assert_memory_equal(cpu, device, sizeof(cpu));
+    assert_int_equal(host_device_read().live_bytes, 0);
+}
+
+/* ---- failures ---------------------------------------------------------------------------------------------------- */
+
 static void test_divergence_is_named(void **state)
 {
     (void)state;
@@ -392,6 +450,7 @@ int main(void)
         cmocka_unit_test(test_memory_grows),
         cmocka_unit_test(test_micro_batch_follows_memory),
         cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_evaluation),
         cmocka_unit_test(test_divergence_is_named),
         cmocka_unit_test(test_errors),
     };
