@@ -11,7 +11,8 @@ tests_cuda_test_kernels_SOURCES = tests/cuda/test_kernels.c tests/ops/cases.c te
 tests_cuda_test_kernels_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
 EXTRA_tests_cuda_test_kernels_DEPENDENCIES = tests/cuda/emulated/backend_cuda.so
 
-EMULATED_FLAGS = -std=c++17 -O1 -g -fPIC -ffp-contract=off -fvisibility=hidden -fno-exceptions -Wall -Wextra \
+EMULATED_FLAGS = -std=c++17 -O1 -g -fPIC -ffp-contract=off -fvisibility=hidden -fno-exceptions -fsanitize=alignment \
+	-fsanitize-undefined-trap-on-error -Wall -Wextra \
 	-Wno-unused-parameter -Wno-unused-function -Wno-unknown-pragmas \
 	-I$(top_srcdir)/tests/cuda/emulate -I$(top_srcdir)/include -I$(top_srcdir)/core
 emulated_objects = $(cuda_sources:core/backend/cuda/%.cu=tests/cuda/emulated/%.o) \

@@ -164,6 +164,13 @@ static inline dt_cuda_span dt_cuda_rows(const dt_device_args *a, const dt_device
     return s;
 }
 
+/* Dynamic shared memory of a kernel, as many bytes as its launch asked for. */
+#ifndef DT_CUDA_SHARED
+#    define DT_CUDA_SHARED(T, name)                                                                                    \
+        extern __shared__ __align__(16) unsigned char dt_cuda_shared_memory[];                                         \
+        T *const name = reinterpret_cast<T *>(dt_cuda_shared_memory)
+#endif
+
 static inline unsigned dt_cuda_blocks(int64_t n, int64_t per_block)
 {
     return (unsigned)((n + per_block - 1) / per_block);

@@ -5,13 +5,25 @@
 cuda_sources = \
 	core/backend/cuda/binary.cu \
 	core/backend/cuda/copy.cu \
+	core/backend/cuda/cumsum.cu \
 	core/backend/cuda/device.cu \
+	core/backend/cuda/dropout.cu \
+	core/backend/cuda/layernorm.cu \
 	core/backend/cuda/loss.cu \
 	core/backend/cuda/optim.cu \
+	core/backend/cuda/reduce.cu \
 	core/backend/cuda/segment_mean.cu \
+	core/backend/cuda/softmax.cu \
 	core/backend/cuda/table.cu \
 	core/backend/cuda/unary.cu
-cuda_own_headers = core/backend/cuda/cuda.h core/backend/cuda/pack.h core/backend/cuda/referrer.h core/backend/cuda/table.h
+cuda_own_headers = \
+	core/backend/cuda/columns.h \
+	core/backend/cuda/cuda.h \
+	core/backend/cuda/pack.h \
+	core/backend/cuda/philox.h \
+	core/backend/cuda/referrer.h \
+	core/backend/cuda/table.h \
+	core/backend/cuda/warp.h
 cuda_headers = $(cuda_own_headers) core/device/device.h core/backend/kernel.h
 EXTRA_DIST += build-aux/nvcc-wrap $(cuda_sources) $(cuda_own_headers)
 

@@ -153,6 +153,7 @@ using std::isnan;
 /* ---- threads of a block ------------------------------------------------------------------------------------------ */
 
 void *dt_emulate_shared();
+#define DT_CUDA_SHARED(T, name) T *const name = static_cast<T *>(dt_emulate_shared())
 void __syncthreads();
 int __syncthreads_or(int predicate);
 void __syncwarp(unsigned mask = 0xffffffffu);

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Sums over the rows and over the columns of a matrix; loss.cu sums everything. See cuda.h; backend/ref/reduce.c has
+ * the plain loops.
+ */
+#include "backend/cuda/columns.h"
+#include "backend/cuda/warp.h"
+
+namespace
+{
+
+/* y_m = sum_r dy[r,m] */
+__global__ void column_sums(dt_cuda_ptr<const float> dy, dt_cuda_ptr<float> y, dt_cuda_span rows, bool adds)
+{
+    const int leaf = (int)blockIdx.y, M = rows.D, m = (int)(32 * blockIdx.x + threadIdx.x), extent = rows.extent(leaf);
+    const float *from = dy.at(leaf);
+    const double sum = dt_cuda_column_sum(
+        rows.R, [&](int r) { return m < M && rows.has(r, extent) ? from[(int64_t)r * M + m] : 0.0f; });
+    if (threadIdx.y == 0 && m < M) {
+        float *to = y.at(leaf) + m;
+        *to = (float)(adds ? *to + sum : sum);
+    }
+}
+
+/* y_r = sum_d x[r,d], a warp for each row */
+template <int V> __global__ void row_sums(dt_cuda_ptr<const float> x, dt_cuda_ptr<float> y, dt_cuda_span rows)
+{
+    const int r = dt_cuda_row((int)blockIdx.x), leaf = (int)blockIdx.y;
+    if (r >= rows.R) {
+        return;
+    }
+    float sum = 0;
+    if (rows.has(r, rows.extent(leaf))) {
+        const float *from = x.at(leaf) + (int64_t)r * rows.D;
+        dt_cuda_each_piece<V>(rows.D, [&](int d) {
+            const dt_cuda_pack<V> p = dt_cuda_load<V>(from + d);
+            for (int i = 0; i < V; i++) {
+                sum += p.x[i];
+            }
+        });
+        sum = dt_cuda_warp_sum(sum);
+    }
+    if (threadIdx.x % 32 == 0) {
+        y.at(leaf)[r] = sum;
+    }
+}
+
+dt_status colsum(const dt_device_args *a)
+{
+    const dt_cuda_span rows = dt_cuda_rows(a, &a->in[0], 1);
+    if (rows.D == 0) {
+        return DT_OK;
+    }
+    const dim3 grid(dt_cuda_blocks(rows.D, 32), a->leaves), block(32, DT_CUDA_COLUMN_LANES);
+    column_sums<<<grid, block, 0, dt_cuda_stream(a)>>>(dt_cuda_src<float>(a, 0), dt_cuda_dst<float>(a, 0), rows,
+                                                       a->out[0].accum != 0);
+    return DT_CUDA_LAUNCHED();
+}
+
+dt_status rowsum(const dt_device_args *a)
+{
+    const dt_cuda_span rows = dt_cuda_rows(a, &a->in[0], 1);
+    if (rows.R == 0) {
+        return DT_OK;
+    }
+    const dim3 grid(dt_cuda_row_blocks(&rows), a->leaves);
+    if (rows.D % 4 == 0 && dt_cuda_is_wide(&a->in[0])) {
+        row_sums<4><<<grid, DT_CUDA_ROW_THREADS, 0, dt_cuda_stream(a)>>>(dt_cuda_src<float>(a, 0),
+                                                                         dt_cuda_dst<float>(a, 0), rows);
+    } else {
+        row_sums<1><<<grid, DT_CUDA_ROW_THREADS, 0, dt_cuda_stream(a)>>>(dt_cuda_src<float>(a, 0),
+                                                                         dt_cuda_dst<float>(a, 0), rows);
+    }
+    return DT_CUDA_LAUNCHED();
+}
+
+} // namespace
+
+extern "C" const dt_device_kernel dt_cuda_reduce_rows[] = {
+    {DT_OPX_COLSUM, 0, "colsum", colsum, nullptr, nullptr, nullptr},
+    {DT_OPX_ROWSUM, 0, "rowsum", rowsum, nullptr, nullptr, nullptr},
+    {},
+};

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Softmax over the last dim, a warp for each row. See cuda.h; backend/ref/softmax.c has the plain loops.
+ */
+#include "backend/cuda/warp.h"
+
+namespace
+{
+
+/* x [R,D] -> y [R,D]; y may be x: each lane reads what it writes */
+template <int V> __global__ void softmax_rows(dt_cuda_ptr<const float> x, dt_cuda_ptr<float> y, dt_cuda_span rows)
+{
+    const int r = dt_cuda_row((int)blockIdx.x), leaf = (int)blockIdx.y, D = rows.D;
+    if (r >= rows.R) {
+        return;
+    }
+    const float *from = x.at(leaf) + (int64_t)r * D;
+    float *to = y.at(leaf) + (int64_t)r * D;
+    if (!rows.has(r, rows.extent(leaf))) {
+        dt_cuda_zero_row<V>(to, D);
+        return;
+    }
+    float top = -INFINITY, sum = 0;
+    dt_cuda_each_piece<V>(D, [&](int d) {
+        const dt_cuda_pack<V> p = dt_cuda_load<V>(from + d);
+        for (int i = 0; i < V; i++) {
+            top = fmaxf(top, p.x[i]);
+        }
+    });
+    top = dt_cuda_warp_max(top);
+    dt_cuda_each_piece<V>(D, [&](int d) {
+        const dt_cuda_pack<V> p = dt_cuda_load<V>(from + d);
+        for (int i = 0; i < V; i++) {
+            sum += expf(p.x[i] - top);
+        }
+    });
+    const float scale = 1.0f / dt_cuda_warp_sum(sum);
+    dt_cuda_each_piece<V>(D, [&](int d) {
+        dt_cuda_pack<V> p = dt_cuda_load<V>(from + d);
+        for (int i = 0; i < V; i++) {
+            p.x[i] = expf(p.x[i] - top) * scale;
+        }
+        dt_cuda_store<V>(to + d, p);
+    });
+}
+
+/* dx = y (dy - sum_d y dy) */
+template <int V>
+__global__ void softmax_bwd_rows(dt_cuda_ptr<const float> dy, dt_cuda_ptr<const float> y, dt_cuda_ptr<float> dx,
+                                 dt_cuda_span rows)
+{
+    const int r = dt_cuda_row((int)blockIdx.x), leaf = (int)blockIdx.y, D = rows.D;
+    if (r >= rows.R) {
+        return;
+    }
+    const float *grad = dy.at(leaf) + (int64_t)r * D, *value = y.at(leaf) + (int64_t)r * D;
+    float *to = dx.at(leaf) + (int64_t)r * D, sum = 0;
+    if (!rows.has(r, rows.extent(leaf))) {
+        dt_cuda_zero_row<V>(to, D);
+        return;
+    }
+    dt_cuda_each_piece<V>(D, [&](int d) {
+        const dt_cuda_pack<V> g = dt_cuda_load<V>(grad + d), p = dt_cuda_load<V>(value + d);
+        for (int i = 0; i < V; i++) {
+            sum += g.x[i] * p.x[i];
+        }
+    });
+    sum = dt_cuda_warp_sum(sum);
+    dt_cuda_each_piece<V>(D, [&](int d) {
+        dt_cuda_pack<V> g = dt_cuda_load<V>(grad + d);
+        const dt_cuda_pack<V> p = dt_cuda_load<V>(value + d);
+        for (int i = 0; i < V; i++) {
+            g.x[i] = p.x[i] * (g.x[i] - sum);
+        }
+        dt_cuda_store<V>(to + d, g);
+    });
+}
+
+dt_status softmax(const dt_device_args *a)
+{
+    const dt_cuda_span rows = dt_cuda_rows(a, &a->in[0], 1);
+    if (rows.R == 0 || rows.D == 0) {
+        return DT_OK;
+    }
+    const dim3 grid(dt_cuda_row_blocks(&rows), a->leaves);
+    const bool is_wide = rows.D % 4 == 0 && dt_cuda_is_wide(&a->in[0]) && dt_cuda_is_wide(&a->out[0]);
+    if (is_wide) {
+        softmax_rows<4><<<grid, DT_CUDA_ROW_THREADS, 0, dt_cuda_stream(a)>>>(dt_cuda_src<float>(a, 0),
+                                                                             dt_cuda_dst<float>(a, 0), rows);
+    } else {
+        softmax_rows<1><<<grid, DT_CUDA_ROW_THREADS, 0, dt_cuda_stream(a)>>>(dt_cuda_src<float>(a, 0),
+                                                                             dt_cuda_dst<float>(a, 0), rows);
+    }
+    return DT_CUDA_LAUNCHED();
+}
+
+dt_status softmax_bwd(const dt_device_args *a)
+{
+    const dt_cuda_span rows = dt_cuda_rows(a, &a->in[0], 1);
+    if (rows.R == 0 || rows.D == 0) {
+        return DT_OK;
+    }
+    const dim3 grid(dt_cuda_row_blocks(&rows), a->leaves);
+    const bool is_wide =
+        rows.D % 4 == 0 && dt_cuda_is_wide(&a->in[0]) && dt_cuda_is_wide(&a->in[1]) && dt_cuda_is_wide(&a->out[0]);
+    if (is_wide) {
+        softmax_bwd_rows<4><<<grid, DT_CUDA_ROW_THREADS, 0, dt_cuda_stream(a)>>>(
+            dt_cuda_src<float>(a, 0), dt_cuda_src<float>(a, 1), dt_cuda_dst<float>(a, 0), rows);
+    } else {
+        softmax_bwd_rows<1><<<grid, DT_CUDA_ROW_THREADS, 0, dt_cuda_stream(a)>>>(
+            dt_cuda_src<float>(a, 0), dt_cuda_src<float>(a, 1), dt_cuda_dst<float>(a, 0), rows);
+    }
+    return DT_CUDA_LAUNCHED();
+}
+
+} // namespace
+
+extern "C" const dt_device_kernel dt_cuda_softmax_rows[] = {
+    {DT_OPX_SOFTMAX, 0, "softmax", softmax, nullptr, nullptr, nullptr},
+    {DT_OPX_SOFTMAX_BWD, 0, "softmax_bwd", softmax_bwd, nullptr, nullptr, nullptr},
+    {},
+};
