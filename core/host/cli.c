@@ -24,7 +24,8 @@ enum {
     V_NEW = 32,
     V_DATA = 64,
     V_CKPT = 128,
-    V_ALL = 255
+    V_DOCTOR = 256,
+    V_ALL = 511
 };
 enum { A_FLAG, A_VALUE, A_REPEAT, A_OPTIONAL };
 
@@ -57,6 +58,8 @@ static const verb verbs[] = {
      "  dtrain data inspect stores/ngsim --json\n"},
     {"ckpt", V_CKPT, "list RUN | inspect CHECKPOINT | verify CHECKPOINT", "the checkpoints of a run",
      "  dtrain ckpt list runs/first\n  dtrain ckpt inspect runs/first --json\n"},
+    {"doctor", V_DOCTOR, "", "is this machine fit to train on: PASS, WARN or FAIL a line, and what to do",
+     "  dtrain doctor\n  dtrain doctor --run-dir /scratch/runs --json\n"},
 };
 
 typedef struct later {
@@ -70,7 +73,6 @@ static const later later_verbs[] = {
     {"watch", "watching a run is not built into this version; follow train.log and metrics.jsonl of the run directory"},
     {"render", "rendering is not built into this version"},
     {"runs", "the list of runs is not built into this version; runs are the folders below runs/"},
-    {"doctor", "the environment check is not built into this version"},
     {"bench", "built-in benchmarks are not in this version; bench/run in the source tree measures"},
     {"launch", "starting several processes is not built into this version"},
 };
@@ -95,7 +97,8 @@ static const option options[] = {
     {"profile", 0, A_VALUE, V_RUN | V_EVAL | V_SHOW, MEMBER(profile), 0, "NAME|FILE",
      "a shipped profile below the files"},
     {"phase", 0, A_VALUE, V_RUN | V_EVAL, MEMBER(phase), 0, "all|N|NAME", "only this phase of the configuration"},
-    {"run-dir", 0, A_VALUE, V_RUN, MEMBER(run_dir), 0, "DIR", "use DIR itself instead of runs/<name>-<time>"},
+    {"run-dir", 0, A_VALUE, V_RUN | V_DOCTOR, MEMBER(run_dir), 0, "DIR",
+     "use DIR itself instead of runs/<name>-<time>"},
     {"name", 0, A_VALUE, V_RUN, MEMBER(name), 0, "NAME", "name of the run"},
     {"resume", 0, A_OPTIONAL, V_RUN, MEMBER(resume), MEMBER(has_resume), "[RUN|CHECKPOINT]",
      "go on where a run stopped; without a name, the newest"},

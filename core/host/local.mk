@@ -2,6 +2,7 @@
 core_libdtcore_la_SOURCES += \
 	core/host/bind.c \
 	core/host/cli.c core/host/cli.h \
+	core/host/doctor.h core/host/doctor_device.c core/host/doctor_machine.c \
 	core/host/exit.h \
 	core/host/report.c \
 	core/host/run.c core/host/run.h \
@@ -15,7 +16,8 @@ core_libdtcore_la_SOURCES += \
 	core/host/probe.c core/host/probe.h \
 	core/host/probe_data.c core/host/probe_data.h \
 	core/host/template_text.h core/host/tools.h \
-	core/host/verb_check.c core/host/verb_ckpt.c core/host/verb_data.c core/host/verb_eval.c \
+	core/host/verb_check.c core/host/verb_ckpt.c core/host/verb_data.c \
+	core/host/verb_doctor.c core/host/verb_eval.c \
 	core/host/verb_list.c core/host/verb_new.c core/host/verb_run.c core/host/verb_show.c
 
 # the files that `dtrain new` writes, as C strings

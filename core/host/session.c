@@ -322,13 +322,13 @@ dt_status dt_session_loader(dt_session *s)
     memset(s, 0, sizeof(*s));
     dt_services_bare(&s->host);
     const dt_loader_desc d = {.host = &s->host, .plugin_path = getenv("DTRAIN_PLUGIN_PATH")};
+    DT_TRY(find_demo(&s->demo_store));
     return dt_loader_create(&d, &s->loader);
 }
 
 static dt_status read_config(const dt_args *a, const char *resumed, dt_session *out)
 {
     dt_status st = dt_session_loader(out);
-    st = st == DT_OK ? find_demo(&out->demo_store) : st;
     st = st == DT_OK ? dt_config_create(&out->config) : st;
     st = st == DT_OK ? read_layers(a, resumed, out->config) : st;
     if (st < 0) {

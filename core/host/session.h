@@ -32,7 +32,7 @@ dt_status dt_session_open(const dt_args *a, const char *resumed_config, dt_sessi
 void dt_session_close(dt_session *s);
 /* Loader, and configuration as the command line gives it, neither completed by plugins nor checked: for show. */
 dt_status dt_session_config(const dt_args *a, dt_session *out) DT_NODISCARD;
-/* Loader without configuration, for list and check. */
+/* Loader and embedded recording without configuration, for list and doctor; to be closed even when it fails. */
 dt_status dt_session_loader(dt_session *s) DT_NODISCARD;
 
 #endif

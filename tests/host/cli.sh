@@ -144,6 +144,8 @@ expect 0 "risk_gnn" "$dtrain" list
 expect 0 "hidden" "$dtrain" show risk_gnn
 expect 0 "examples:" "$dtrain" run --help
 expect 0 "exit codes" "$dtrain" --help
+expect 5 "DTRAIN_CONFIG  $work/none.cfg is not there" env DTRAIN_CONFIG="$work/none.cfg" "$dtrain" doctor --run-dir "$work"
+expect 5 '{"check":"DTRAIN_CONFIG","verdict":"FAIL","text":' env DTRAIN_CONFIG="$work/none.cfg" "$dtrain" doctor --json
 
 # --- every shipped plugin keeps its promises, and none is left out of the trial ---
 for plugin in $DT_PLUGINS; do
@@ -163,7 +165,7 @@ expect 2 "perception" "$dtrain" run --resume "$work/whole" --set risk_gnn.hidden
 # --- refusals: usage and configuration 2 ---
 expect 2 "no verb" "$dtrain" trian
 expect 2 "did you mean" "$dtrain" run --plugn x
-for verb in export report watch render runs doctor bench; do
+for verb in export report watch render runs bench; do
     expect 2 "this version" "$dtrain" $verb
 done
 expect 2 "did you mean" "$dtrain" $phase $tiny --set training.epocks=3
