@@ -8,6 +8,7 @@
 #include <config.h>
 
 #include <dnnl.h>
+#include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,10 +98,10 @@ static void bench_free(bench *b)
 }
 
 /* ns per call */
-static double time_kernel(uint32_t op, bench *b)
+static double time_lane(uint32_t op, dt_lane lane, bench *b)
 {
     static const dt_kernel_run run = {.seed = 1, .training = 1};
-    dt_kernel *kernel = dt_kernel_find(op, DT_LANE_CPU);
+    dt_kernel *kernel = dt_kernel_find(op, lane);
     dt_kernel_args a = {&b->attr, &run, b->in, b->out, b->n_in, b->n_out, NULL};
     a.scratch = dt_alloc(dt_kernel_scratch(op, DT_LANE_CPU, &b->attr, b->in, b->n_in, b->out, b->n_out) + 64);
     double t[REPEATS], one = 0;
@@ -120,10 +121,17 @@ static double time_kernel(uint32_t op, bench *b)
     return fast(t + 3, REPEATS - 3) * 1e9;
 }
 
+static double time_kernel(uint32_t op, bench *b)
+{
+    return time_lane(op, DT_LANE_CPU, b);
+}
+
 /* ---- the library beside us: oneDNN's matmul primitive, made for exactly these sizes ------------------------------ */
 
-/* C[M,N] (+)= A[M,K] B[K,N], rows of A and B contiguous unless transposed; ns per call, 0 when it is refused */
-static double time_dnnl(bool ta, bool tb, int64_t M, int64_t N, int64_t K, void *a, void *b, bool accum, void *c)
+/* C[M,N] (+)= A[M,K] B[K,N], A and B of the given type, rows contiguous unless transposed; ns per call, 0 when it is
+ * refused */
+static double time_dnnl(dnnl_data_type_t type, bool ta, bool tb, int64_t M, int64_t N, int64_t K, void *a, void *b,
+                        bool accum, void *c)
 {
     static dnnl_engine_t engine;
     static dnnl_stream_t stream;
@@ -142,8 +150,8 @@ static double time_dnnl(bool ta, bool tb, int64_t M, int64_t N, int64_t K, void 
     dnnl_primitive_t primitive = NULL;
     dnnl_memory_t memory[4] = {NULL};
     double t[REPEATS] = {0};
-    dnnl_memory_desc_init_by_strides(&md[0], 2, a_dim, dnnl_f32, a_stride);
-    dnnl_memory_desc_init_by_strides(&md[1], 2, b_dim, dnnl_f32, b_stride);
+    dnnl_memory_desc_init_by_strides(&md[0], 2, a_dim, type, a_stride);
+    dnnl_memory_desc_init_by_strides(&md[1], 2, b_dim, type, b_stride);
     dnnl_memory_desc_init_by_strides(&md[2], 2, c_dim, dnnl_f32, c_stride);
     dnnl_matmul_desc_init(&desc, &md[0], &md[1], NULL, &md[2]);
     dnnl_primitive_attr_create(&attr);
@@ -183,50 +191,79 @@ static double time_dnnl(bool ta, bool tb, int64_t M, int64_t N, int64_t K, void 
     return fast(t + 3, REPEATS - 3) * 1e9;
 }
 
+/* the upper half of each float; for speed it does not matter that this is no rounding */
+static void *halves(bench *b, const dt_view *v)
+{
+    const int64_t n = dt_view_count(v);
+    uint16_t *p = values(b, (n + 1) / 2, 0);
+    for (int64_t i = 0; i < n; i++) {
+        memcpy(&p[i], (const char *)v->data + 4 * i + 2, 2);
+    }
+    return p;
+}
+
+/* forward, dx, dw of x[R,K] w[M,K] -> y[R,M]: the op in a lane, and the library beside it */
+static void product(int64_t R, int64_t K, int64_t M, dt_lane lane)
+{
+    const double flops = 2.0 * (double)(R * K * M);
+    bench f = {0}, x = {0}, w = {0};
+    in(&f, 2, R, K, 0);
+    in(&f, 2, M, K, 0);
+    in(&f, 1, M, 0, 0);
+    out(&f, 2, R, M, 0);
+    in(&x, 2, R, M, 0);
+    in(&x, 2, M, K, 0);
+    out(&x, 2, R, K, 0);
+    in(&w, 2, R, K, 0);
+    in(&w, 2, R, M, 0);
+    out(&w, 2, M, K, 0);
+    w.out[0].accum = 1;
+    const double t[3] = {time_lane(DT_OPX_LINEAR, lane, &f), time_lane(DT_OPX_LINEAR_DX, lane, &x),
+                         time_lane(DT_OPX_LINEAR_DW, lane, &w)};
+    const bool half = lane == DT_LANE_CPU_BF16;
+    const dnnl_data_type_t type = half ? dnnl_bf16 : dnnl_f32;
+    void *left[3] = {f.in[0].data, x.in[0].data, w.in[1].data}, *right[3] = {f.in[1].data, x.in[1].data, w.in[0].data};
+    if (half) {
+        const dt_view *view[6] = {&f.in[0], &x.in[0], &w.in[1], &f.in[1], &x.in[1], &w.in[0]};
+        for (int i = 0; i < 3; i++) {
+            left[i] = halves(&f, view[i]);
+            right[i] = halves(&f, view[3 + i]);
+        }
+    }
+    const double u[3] = {time_dnnl(type, false, true, R, M, K, left[0], right[0], false, f.out[0].data),
+                         time_dnnl(type, false, false, R, K, M, left[1], right[1], false, x.out[0].data),
+                         time_dnnl(type, true, false, M, K, R, left[2], right[2], true, w.out[0].data)};
+    char name[64];
+    snprintf(name, sizeof(name), "%lld, %lld, %lld", (long long)R, (long long)K, (long long)M);
+    printf("%-8s %-20s %7.1f %7.1f %7.1f   %7.1f %7.1f %7.1f\n", half ? "bf16" : "fp32", name, flops / t[0],
+           flops / t[1], flops / t[2], flops / u[0], flops / u[1], flops / u[2]);
+    bench_free(&f);
+    bench_free(&x);
+    bench_free(&w);
+}
+
 static void products(const char *filter)
 {
     static const int64_t shapes[][3] = {
         /* rows, inputs, outputs */
-        {16, 256, 256},   {64, 256, 256},   {237, 256, 256}, {256, 256, 256},  {640, 256, 256},
-        {1000, 256, 256}, {16, 256, 1024},  {64, 256, 1024}, {256, 256, 1024}, {960, 256, 1024},
-        {256, 1024, 256}, {256, 9, 256},    {256, 64, 64},   {256, 288, 288},  {256, 640, 640},
-        {64, 640, 2560},  {256, 640, 2560}, {960, 256, 9},   {256, 256, 1},
+        {16, 256, 256},  {64, 256, 256},  {237, 256, 256},  {256, 256, 256},  {640, 256, 256},  {1000, 256, 256},
+        {16, 256, 1024}, {64, 256, 1024}, {237, 256, 1024}, {960, 256, 1024}, {256, 1024, 256}, {256, 9, 256},
+        {256, 64, 64},   {237, 640, 640}, {64, 640, 2560},  {237, 640, 2560}, {960, 256, 9},    {256, 256, 1},
     };
-    printf("%-24s %9s %9s %9s   %9s %9s %9s   (GF/s; the op, then bare oneDNN)\n", "rows, in, out", "forward", "dx",
-           "dw", "forward", "dx", "dw");
+    printf("%-8s %-20s %7s %7s %7s   %7s %7s %7s   (GF/s; the op, then bare oneDNN)\n", "", "rows, in, out", "forward",
+           "dx", "dw", "forward", "dx", "dw");
+    const bool has_bf16 = dt_cpu_bf16_check() == DT_OK;
     for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
-        const int64_t R = shapes[i][0], K = shapes[i][1], M = shapes[i][2];
-        const double flops = 2.0 * (double)(R * K * M);
+        const int64_t *s = shapes[i];
         char name[64];
-        snprintf(name, sizeof(name), "%lld, %lld, %lld", (long long)R, (long long)K, (long long)M);
+        snprintf(name, sizeof(name), "%lld, %lld, %lld", (long long)s[0], (long long)s[1], (long long)s[2]);
         if (strstr("products", filter) == NULL && strstr(name, filter) == NULL) {
             continue;
         }
-        bench f = {0}, x = {0}, w = {0};
-        in(&f, 2, R, K, 0);
-        in(&f, 2, M, K, 0);
-        in(&f, 1, M, 0, 0);
-        out(&f, 2, R, M, 0);
-        in(&x, 2, R, M, 0);
-        in(&x, 2, M, K, 0);
-        out(&x, 2, R, K, 0);
-        in(&w, 2, R, K, 0);
-        in(&w, 2, R, M, 0);
-        out(&w, 2, M, K, 0);
-        w.out[0].accum = 1;
-        const double t[6] = {
-            time_kernel(DT_OPX_LINEAR, &f),
-            time_kernel(DT_OPX_LINEAR_DX, &x),
-            time_kernel(DT_OPX_LINEAR_DW, &w),
-            time_dnnl(false, true, R, M, K, f.in[0].data, f.in[1].data, false, f.out[0].data),
-            time_dnnl(false, false, R, K, M, x.in[0].data, x.in[1].data, false, x.out[0].data),
-            time_dnnl(true, false, M, K, R, w.in[1].data, w.in[0].data, true, w.out[0].data),
-        };
-        printf("%-24s %9.1f %9.1f %9.1f   %9.1f %9.1f %9.1f\n", name, flops / t[0], flops / t[1], flops / t[2],
-               flops / t[3], flops / t[4], flops / t[5]);
-        bench_free(&f);
-        bench_free(&x);
-        bench_free(&w);
+        product(s[0], s[1], s[2], DT_LANE_CPU);
+        if (has_bf16) {
+            product(s[0], s[1], s[2], DT_LANE_CPU_BF16);
+        }
     }
 }
 
@@ -453,8 +490,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "DTRAIN_CPU_ISA is not usable here\n");
         return 2;
     }
-    dt_cpu_thread_init();
-    printf("cpu kernels: %s\n", dt_cpu_isa());
+    omp_set_num_threads(1);
+    printf("cpu kernels: %s, bf16: %s\n", dt_cpu_isa(), dt_cpu_bf16_isa());
     products(filter);
     attention(filter);
     recurrence(filter);

@@ -10,7 +10,7 @@ EXTRA_DIST += bench/run bench/phase1_step/batch.py bench/phase1_step/model.py be
 # make bench/kernels: speed of the CPU kernels
 EXTRA_PROGRAMS = bench/kernels
 bench_kernels_SOURCES = bench/kernels.c
-bench_kernels_LDADD = core/libdtcore.la
+bench_kernels_LDADD = core/libdtcore.la -lgomp
 
 EXTRA_DIST += \
 	bench/phase1_folds/folds.py \

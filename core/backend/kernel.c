@@ -30,6 +30,25 @@
 #    define AVX512_KERNEL(name) NULL
 #endif
 
+/* the ops with products, which have a bf16 build */
+#define PRODUCTS(X) X(linear) X(linear_dx) X(linear_dw) X(lstm) X(lstm_bwd) X(gru) X(gru_bwd)
+#ifdef DT_HAVE_CPU_BF16
+#    define DECLARE(name) dt_kernel dt_cpu_avx512_bf16_##name;
+PRODUCTS(DECLARE)
+#    undef DECLARE
+#    define BF16_KERNEL(name) dt_cpu_avx512_bf16_##name
+#else
+#    define BF16_KERNEL(name) NULL
+#endif
+#ifdef DT_HAVE_CPU_AMX_BF16
+#    define DECLARE(name) dt_kernel dt_cpu_amx_bf16_##name;
+PRODUCTS(DECLARE)
+#    undef DECLARE
+#    define AMX_KERNEL(name) dt_cpu_amx_bf16_##name
+#else
+#    define AMX_KERNEL(name) NULL
+#endif
+
 /* pure views have no kernel in any lane */
 #define dt_ref64_split      NULL
 #define dt_ref32_split      NULL
@@ -45,7 +64,7 @@
 typedef struct row {
     uint32_t op;
     dt_kernel *ref64, *ref32;
-    dt_kernel *cpu[DT_CPU_ISA_END];
+    dt_kernel *cpu[DT_CPU_ISA_AVX512 + 1];
 } row;
 
 static const row rows[] = {
@@ -55,13 +74,24 @@ static const row rows[] = {
 #undef DT_OP
 };
 
-dt_kernel *dt_kernel_find(uint32_t op, dt_lane lane)
+static const struct {
+    uint32_t op;
+    dt_kernel *avx512, *amx;
+} products[] = {
+    {DT_OPX_LINEAR, BF16_KERNEL(linear), AMX_KERNEL(linear)},
+    {DT_OPX_LINEAR_DX, BF16_KERNEL(linear_dx), AMX_KERNEL(linear_dx)},
+    {DT_OPX_LINEAR_DW, BF16_KERNEL(linear_dw), AMX_KERNEL(linear_dw)},
+    {DT_OPX_LSTM, BF16_KERNEL(lstm), AMX_KERNEL(lstm)},
+    {DT_OPX_LSTM_BWD, BF16_KERNEL(lstm_bwd), AMX_KERNEL(lstm_bwd)},
+    {DT_OPX_GRU, BF16_KERNEL(gru), AMX_KERNEL(gru)},
+    {DT_OPX_GRU_BWD, BF16_KERNEL(gru_bwd), AMX_KERNEL(gru_bwd)},
+};
+
+static const row *find_row(uint32_t op)
 {
-    for (size_t i = 0; lane != DT_LANE_DEVICE && i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         if (rows[i].op == op) {
-            return lane == DT_LANE_REF64   ? rows[i].ref64
-                   : lane == DT_LANE_REF32 ? rows[i].ref32
-                                           : rows[i].cpu[dt_cpu_isa_index()];
+            return &rows[i];
         }
     }
     return NULL;
@@ -69,48 +99,68 @@ dt_kernel *dt_kernel_find(uint32_t op, dt_lane lane)
 
 dt_kernel *dt_kernel_find_cpu(uint32_t op, dt_cpu_isa_id isa)
 {
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        if (rows[i].op == op) {
-            return rows[i].cpu[isa];
+    for (size_t i = 0; isa > DT_CPU_ISA_AVX512 && i < sizeof(products) / sizeof(products[0]); i++) {
+        if (products[i].op == op) {
+            return isa == DT_CPU_ISA_AMX_BF16 ? products[i].amx : products[i].avx512;
         }
     }
-    return NULL;
+    const row *r = find_row(op);
+    return r != NULL ? r->cpu[isa < DT_CPU_ISA_AVX512 ? isa : DT_CPU_ISA_AVX512] : NULL;
+}
+
+dt_kernel *dt_kernel_find(uint32_t op, dt_lane lane)
+{
+    const row *r = find_row(op);
+    const dt_cpu_isa_id isa = dt_cpu_isa_index();
+    switch (lane) {
+    case DT_LANE_REF64:
+        return r != NULL ? r->ref64 : NULL;
+    case DT_LANE_REF32:
+        return r != NULL ? r->ref32 : NULL;
+    case DT_LANE_CPU:
+        return dt_kernel_find_cpu(op, isa < DT_CPU_ISA_AVX512 ? isa : DT_CPU_ISA_AVX512);
+    case DT_LANE_CPU_BF16:
+        return isa > DT_CPU_ISA_AVX512 ? dt_kernel_find_cpu(op, isa) : NULL;
+    default:
+        return NULL;
+    }
 }
 
 size_t dt_kernel_scratch(uint32_t op, dt_lane lane, const dt_attr *attr, const dt_view *in, uint32_t n_in,
                          const dt_view *out, uint32_t n_out)
 {
-    const size_t word = lane == DT_LANE_CPU ? sizeof(float) : sizeof(double); /* the reference carries sums in double */
+    const bool is_cpu = lane == DT_LANE_CPU || lane == DT_LANE_CPU_BF16;
+    const size_t word = is_cpu ? sizeof(float) : sizeof(double); /* the reference carries sums in double */
     switch (op) {
     case DT_OPX_LINEAR: /* what a product packs of w^T, w, x */
-        return lane == DT_LANE_CPU ? dt_gemm_floats(in[1].dim[0], in[1].dim[1]) * word : 0;
+        return is_cpu ? dt_gemm_floats(in[1].dim[0], in[1].dim[1]) * word : 0;
     case DT_OPX_LINEAR_DX:
-        return lane == DT_LANE_CPU ? dt_gemm_floats(in[1].dim[1], in[1].dim[0]) * word : 0;
+        return is_cpu ? dt_gemm_floats(in[1].dim[1], in[1].dim[0]) * word : 0;
     case DT_OPX_LINEAR_DW:
-        return lane == DT_LANE_CPU ? dt_gemm_floats(in[0].dim[in[0].rank - 1], dt_view_rows(&in[0], 1)) * word : 0;
+        return is_cpu ? dt_gemm_floats(in[0].dim[in[0].rank - 1], dt_view_rows(&in[0], 1)) * word : 0;
     case DT_OPX_GAT:
     case DT_OPX_GAT_BWD: {
         const dt_view *h = op == DT_OPX_GAT ? in : in + 1;
         const int64_t K = h[3].rank > 0 ? h[3].dim[h[3].rank - 1] : 0;
-        return lane != DT_LANE_CPU ? 0
-               : op == DT_OPX_GAT  ? dt_scratch_gat(h[0].dim[0], h[6].dim[0], attr->i[0], K) * word
-                                   : dt_scratch_gat_bwd(h[0].dim[0], h[6].dim[0], attr->i[0], K) * word;
+        return !is_cpu            ? 0
+               : op == DT_OPX_GAT ? dt_scratch_gat(h[0].dim[0], h[6].dim[0], attr->i[0], K) * word
+                                  : dt_scratch_gat_bwd(h[0].dim[0], h[6].dim[0], attr->i[0], K) * word;
     }
     case DT_OPX_GRAPH_QK:
-        return lane == DT_LANE_CPU ? dt_scratch_graph_qk(in[5].dim[0], attr->i[0]) * word : 0;
+        return is_cpu ? dt_scratch_graph_qk(in[5].dim[0], attr->i[0]) * word : 0;
     case DT_OPX_GRAPH_QK_BWD:
-        return lane == DT_LANE_CPU ? dt_scratch_graph_qk(in[6].dim[0], attr->i[0]) * word : 0;
+        return is_cpu ? dt_scratch_graph_qk(in[6].dim[0], attr->i[0]) * word : 0;
     case DT_OPX_LSTM: /* reference: cell state [S,H] */
-        return lane == DT_LANE_CPU ? dt_scratch_lstm(in[0].dim[1], in[1].dim[1]) * word
-                                   : (size_t)(in[0].dim[1] * in[1].dim[1]) * word;
+        return is_cpu ? dt_scratch_lstm(in[0].dim[1], in[1].dim[1]) * word
+                      : (size_t)(in[0].dim[1] * in[1].dim[1]) * word;
     case DT_OPX_LSTM_BWD: /* reference: dh, dc [S,H], one row of gates [4H] */
-        return lane == DT_LANE_CPU ? dt_scratch_lstm_bwd(in[0].dim[0], in[0].dim[1], in[0].dim[2]) * word
-                                   : (size_t)(2 * in[0].dim[1] * in[0].dim[2] + 4 * in[0].dim[2]) * word;
+        return is_cpu ? dt_scratch_lstm_bwd(in[0].dim[0], in[0].dim[1], in[0].dim[2]) * word
+                      : (size_t)(2 * in[0].dim[1] * in[0].dim[2] + 4 * in[0].dim[2]) * word;
     case DT_OPX_GRU:
-        return lane == DT_LANE_CPU ? dt_scratch_gru(in[0].dim[1], in[1].dim[1]) * word : 0;
+        return is_cpu ? dt_scratch_gru(in[0].dim[1], in[1].dim[1]) * word : 0;
     case DT_OPX_GRU_BWD: /* reference: dh [S,H], one row [3H] */
-        return lane == DT_LANE_CPU ? dt_scratch_gru_bwd(in[0].dim[0], in[0].dim[1], in[0].dim[2]) * word
-                                   : (size_t)(in[0].dim[1] * in[0].dim[2] + 3 * in[0].dim[2]) * word;
+        return is_cpu ? dt_scratch_gru_bwd(in[0].dim[0], in[0].dim[1], in[0].dim[2]) * word
+                      : (size_t)(in[0].dim[1] * in[0].dim[2] + 3 * in[0].dim[2]) * word;
     default:
         return 0;
     }

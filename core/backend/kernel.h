@@ -7,7 +7,8 @@
  * Output 0 may lie on input 0 in UNARY, UNARY_BWD, AFFINE, CLAMP, CLAMP_BWD, DROPOUT, SOFTMAX, CUMSUM and BINARY (there
  * on input 1 as well when it has the same shape); nowhere else may an output overlap an input.
  * Lanes: ref64 and ref32 (one plain source, compiled twice; ref64 stores every f32 tensor as double), cpu (one of
- * base, avx2, avx512, chosen once per process), device (device/device.h; same names). Threads: [worker].
+ * base, avx2, avx512, chosen once per process), cpu_bf16 (the same, products in bf16), device (device/device.h; same
+ * names). Threads: [worker].
  */
 #ifndef DTRAIN_CORE_BACKEND_KERNEL_H
 #define DTRAIN_CORE_BACKEND_KERNEL_H
@@ -51,21 +52,24 @@ typedef struct dt_kernel_args {
 
 typedef void dt_kernel(const dt_kernel_args *a);
 
-/* DEVICE: kernels of device/device.h, which have a face of their own; the functions below know none of them. */
-typedef enum dt_lane { DT_LANE_REF64, DT_LANE_REF32, DT_LANE_CPU, DT_LANE_DEVICE } dt_lane;
+/* CPU_BF16 is CPU but for the matrix products, which round their operands to bf16 and add in fp32.
+ * DEVICE: kernels of device/device.h, which have a face of their own; the functions below know none of them. */
+typedef enum dt_lane { DT_LANE_REF64, DT_LANE_REF32, DT_LANE_CPU, DT_LANE_CPU_BF16, DT_LANE_DEVICE } dt_lane;
 
 /* Kernel of an op in a lane; NULL when op is unknown or a pure view (SPLIT, MERGE). */
 dt_kernel *dt_kernel_find(uint32_t op, dt_lane lane);
 /* Scratch bytes for one call, an upper bound for every live size up to the dims given (same order as in args). */
 size_t dt_kernel_scratch(uint32_t op, dt_lane lane, const dt_attr *attr, const dt_view *in, uint32_t n_in,
                          const dt_view *out, uint32_t n_out);
-/* Once per worker thread, before its first kernel: sets the matrix library to one thread here. */
-void dt_cpu_thread_init(void);
 /* Is DTRAIN_CPU_ISA fine? DT_ECONFIG when it names nothing known, DT_EUNSUPPORTED when the machine lacks it. The host
  * asks once at start; kernels of the CPU lane are those of the best set otherwise. [any] */
 dt_status dt_cpu_check(void) DT_NODISCARD;
-/* "avx512", "avx2" or "base": what this process uses; DTRAIN_CPU_ISA lowers it (tests), for oneDNN as well. */
+/* "avx512", "avx2" or "base": what this process uses; DTRAIN_CPU_ISA lowers it. */
 const char *dt_cpu_isa(void);
+/* Can the lane CPU_BF16 run here? DT_EUNSUPPORTED says what is missing. [any] */
+dt_status dt_cpu_bf16_check(void) DT_NODISCARD;
+/* "amx_bf16", "avx512_bf16" or "none". */
+const char *dt_cpu_bf16_isa(void);
 
 static inline int64_t dt_view_count(const dt_view *v)
 {

@@ -18,7 +18,7 @@
 
 #include <string.h>
 
-static const char *const lane_name[] = {"ref64", "ref32", "cpu", "device"};
+static const char *const lane_name[] = {"ref64", "ref32", "cpu", "cpu_bf16", "device"};
 
 size_t dt_plan_element_bytes(const dt_plan *p, uint32_t dtype)
 {

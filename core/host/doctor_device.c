@@ -69,7 +69,6 @@ static dt_status compare_lanes(double *error_p, double *gflops_p)
                 ((double *)exact[i])[k] = ((float *)fast[i])[k];
             }
         }
-        dt_cpu_thread_init();
         product(DT_LANE_REF64, exact, scratch);
         product(DT_LANE_CPU, fast, scratch);
         double error = 0, largest = 0;

@@ -15,6 +15,8 @@ static const dt_optim_loops *loops(void)
     switch (dt_cpu_isa_index()) {
 #ifdef DT_HAVE_CPU_AVX512
     case DT_CPU_ISA_AVX512:
+    case DT_CPU_ISA_AVX512_BF16:
+    case DT_CPU_ISA_AMX_BF16:
         return &dt_optim_loops_avx512;
 #endif
 #ifdef DT_HAVE_CPU_AVX2

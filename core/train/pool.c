@@ -6,7 +6,6 @@
 
 #include "train/pool.h"
 
-#include "backend/kernel.h"
 #include "base/err.h"
 #include "base/mem.h"
 
@@ -45,7 +44,6 @@ static void *worker_main(void *arg)
     worker *w = arg;
     dt_pool *p = w->pool;
     unsigned seen = 0;
-    dt_cpu_thread_init();
     for (;;) {
         for (int i = 0; i < SPINS && atomic_load_explicit(&p->round, memory_order_acquire) == seen; i++) {
         }
@@ -94,7 +92,6 @@ dt_status dt_pool_start(uint32_t n, dt_pool **out_p)
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->go, NULL);
     pthread_cond_init(&p->done, NULL);
-    dt_cpu_thread_init();
     for (uint32_t i = 0; i < n; i++) {
         w[i].pool = p;
         w[i].id = i;

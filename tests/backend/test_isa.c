@@ -49,10 +49,30 @@ static int base_is_used(void)
                : 1;
 }
 
+static int bf16_is_refused(void)
+{
+    return dt_cpu_bf16_check() == DT_EUNSUPPORTED && strcmp(dt_cpu_bf16_isa(), "none") == 0 &&
+                   strstr(dt_error_text(), "DTRAIN_CPU_ISA allows base") != NULL &&
+                   dt_kernel_find(DT_OPX_LINEAR, DT_LANE_CPU_BF16) == NULL
+               ? 0
+               : 1;
+}
+
+static int vectors_are_used(void)
+{
+    return dt_cpu_bf16_check() == DT_OK && strcmp(dt_cpu_bf16_isa(), "avx512_bf16") == 0 &&
+                   strcmp(dt_cpu_isa(), "avx512") == 0 &&
+                   dt_kernel_find(DT_OPX_LINEAR, DT_LANE_CPU_BF16) ==
+                       dt_kernel_find_cpu(DT_OPX_LINEAR, DT_CPU_ISA_AVX512_BF16) &&
+                   dt_kernel_find(DT_OPX_LINEAR, DT_LANE_CPU) == dt_kernel_find_cpu(DT_OPX_LINEAR, DT_CPU_ISA_AVX512)
+               ? 0
+               : 1;
+}
+
 static int unknown_is_refused(void)
 {
     return dt_cpu_check() == DT_ECONFIG && strstr(dt_error_text(), "\"sse9\"") != NULL &&
-                   strstr(dt_error_text(), "base, avx2 and avx512") != NULL
+                   strstr(dt_error_text(), "base, avx2, avx512, avx512_bf16 and amx_bf16") != NULL
                ? 0
                : 1;
 }
@@ -68,6 +88,10 @@ static void test_it_can_be_lowered(void **state)
 {
     (void)state;
     assert_int_equal(in_child("base", base_is_used), 0);
+    assert_int_equal(in_child("base", bf16_is_refused), 0);
+    if (dt_cpu_isa_best() >= DT_CPU_ISA_AVX512_BF16) {
+        assert_int_equal(in_child("avx512_bf16", vectors_are_used), 0);
+    }
 }
 
 static void test_unknown_names_are_refused(void **state)
@@ -79,7 +103,7 @@ static void test_unknown_names_are_refused(void **state)
 static void test_names(void **state)
 {
     (void)state;
-    static const char *const names[] = {"base", "avx2", "avx512"};
+    static const char *const names[] = {"base", "avx2", "avx512", "avx512_bf16", "amx_bf16"};
     for (int i = 0; i < DT_CPU_ISA_END; i++) {
         dt_cpu_isa_id isa = DT_CPU_ISA_END;
         const dt_status st = dt_cpu_isa_parse(names[i], &isa);

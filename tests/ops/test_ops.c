@@ -24,6 +24,7 @@
 #define GRADIENT_STEP 1e-6
 #define GRADIENT_TOL  1e-7
 #define PARITY_TOL    1e-5
+#define BF16_TOL      2e-2 /* an exp behind the product makes 2^-9 more */
 
 enum { MAX_GRADIENT_ELEMENTS = 64 };
 
@@ -35,7 +36,21 @@ static const lane lanes[] = {
     {"cpu base", false, true, DT_CPU_ISA_BASE},
     {"cpu avx2", false, true, DT_CPU_ISA_AVX2},
     {"cpu avx512", false, true, DT_CPU_ISA_AVX512},
+    {"cpu avx512_bf16", false, true, DT_CPU_ISA_AVX512_BF16},
+    {"cpu amx_bf16", false, true, DT_CPU_ISA_AMX_BF16},
 };
+
+static bool is_bf16(const lane *l)
+{
+    return l->is_cpu && l->isa > DT_CPU_ISA_AVX512;
+}
+
+/* Not on this machine, or the same kernel as in the lane before. */
+static bool skips(const lane *l, uint32_t op)
+{
+    return l->is_cpu && (l->isa > dt_cpu_isa_best() ||
+                         (is_bf16(l) && dt_kernel_find_cpu(op, l->isa) == dt_kernel_find_cpu(op, DT_CPU_ISA_AVX512)));
+}
 
 /* Runs `check` on the forward call and on every derivative call of every case, in every lane but ref64. */
 typedef void check_fn(const lane *l, const call *c, double tol, const char *what);
@@ -44,11 +59,12 @@ static void for_every_call(check_fn *check)
 {
     for (int i = 0; i < n_op_cases; i++) {
         problem p = problem_of(&op_cases[i], NULL, 0);
-        const double tol = PARITY_TOL * tol_scale * fmax(1, sqrt(op_cases[i].sum_length / 1024));
+        const double fp32_tol = PARITY_TOL * tol_scale * fmax(1, sqrt(op_cases[i].sum_length / 1024));
         for (size_t k = 1; k < sizeof(lanes) / sizeof(lanes[0]); k++) {
-            if (lanes[k].is_cpu && lanes[k].isa > dt_cpu_isa_best()) {
+            if (skips(&lanes[k], op_cases[i].op)) {
                 continue;
             }
+            const double tol = is_bf16(&lanes[k]) ? BF16_TOL * tol_scale : fp32_tol;
             char what[128];
             const call forward = forward_call(&p, p.out);
             check(&lanes[k], &forward, tol, p.row->name);
@@ -248,7 +264,6 @@ typedef struct thread_run {
 static void *thread_main(void *user)
 {
     const thread_run *t = user;
-    dt_cpu_thread_init();
     run(t->l, t->c, t->what);
     return NULL;
 }
@@ -288,7 +303,7 @@ static void test_in_place(void **state)
     for (int i = 0; i < n_op_cases; i++) {
         problem p = problem_of(&op_cases[i], NULL, 0);
         for (size_t k = 1; k < sizeof(lanes) / sizeof(lanes[0]) && p.row->in_place; k++) {
-            if (lanes[k].is_cpu && lanes[k].isa > dt_cpu_isa_best()) {
+            if (skips(&lanes[k], op_cases[i].op)) {
                 continue;
             }
             const call forward = forward_call(&p, p.out);
@@ -313,7 +328,7 @@ static void test_rows_of_linear_do_not_depend_on_the_number_of_rows(void **state
     (void)state;
     static const int64_t counts[] = {1, 2, 5, 13, 14, 15, 28, 61};
     for (size_t k = 2; k < sizeof(lanes) / sizeof(lanes[0]); k++) {
-        if (lanes[k].isa > dt_cpu_isa_best()) {
+        if (skips(&lanes[k], DT_OP_LINEAR)) {
             continue;
         }
         op_draw = 0;
@@ -338,6 +353,86 @@ static void test_rows_of_linear_do_not_depend_on_the_number_of_rows(void **state
         tensor_free(&x);
         tensor_free(&w);
         tensor_free(&y);
+    }
+}
+
+/* Small whole numbers lose nothing in bf16 and their sums nothing in fp32: every lane has to find the same bits. */
+static void test_products_of_whole_numbers_are_exact(void **state)
+{
+    (void)state;
+    static const int64_t sizes[][3] = {{1, 1, 1},     {2, 33, 17},   {16, 32, 16},    {31, 31, 33},   {33, 65, 100},
+                                       {61, 513, 71}, {7, 1100, 40}, {203, 64, 1100}, {1031, 40, 48}, {97, 3, 5}};
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        char x_text[32], w_text[32], y_text[32];
+        snprintf(x_text, sizeof(x_text), "x %d %d", (int)sizes[i][0], (int)sizes[i][1]);
+        snprintf(w_text, sizeof(w_text), "x %d %d", (int)sizes[i][2], (int)sizes[i][1]);
+        snprintf(y_text, sizeof(y_text), "x %d %d", (int)sizes[i][0], (int)sizes[i][2]);
+        op_draw = i;
+        tensor x = tensor_of(x_text, NULL), w = tensor_of(w_text, NULL), g = tensor_of(y_text, NULL),
+               absent = {.kind = '-'};
+        tensor *const whole[] = {&x, &w, &g};
+        for (size_t j = 0; j < 3; j++) {
+            for (int64_t k = 0; k < whole[j]->n; k++) {
+                whole[j]->f[k] = round(8 * whole[j]->f[k]);
+            }
+        }
+        const dt_attr attr = {{0}, {0}};
+        for (int d = 0; d < 3; d++) {
+            tensor want = tensor_of(d == 0 ? y_text : d == 1 ? x_text : w_text, NULL), got = want;
+            got.f = zalloc((size_t)want.n * sizeof(double));
+            call c = {.op = d == 0   ? DT_OPX_LINEAR
+                            : d == 1 ? DT_OPX_LINEAR_DX
+                                     : DT_OPX_LINEAR_DW,
+                      .attr = &attr,
+                      .in = {d == 1 ? &g : &x, d == 2 ? &g : &w, &absent},
+                      .out = {&want},
+                      .n_in = d == 0 ? 3 : 2,
+                      .n_out = 1};
+            run(&lanes[0], &c, "product");
+            c.out[0] = &got;
+            for (size_t k = 1; k < sizeof(lanes) / sizeof(lanes[0]); k++) {
+                if (!skips(&lanes[k], c.op)) {
+                    run(&lanes[k], &c, "product");
+                    if (memcmp(got.f, want.f, (size_t)want.n * sizeof(double)) != 0) {
+                        fail_msg("%s x %s, product %d, lane %s", x_text, w_text, d, lanes[k].name);
+                    }
+                }
+            }
+            free(got.f);
+            tensor_free(&want);
+        }
+        tensor_free(&x);
+        tensor_free(&w);
+        tensor_free(&g);
+    }
+}
+
+/* To nearest, ties to even: a product with 1 shows what became of the other factor. */
+static void test_bf16_rounds_to_nearest_even(void **state)
+{
+    (void)state;
+    static const double rows[][2] = {
+        {1 + 0x1p-9, 1},          {1 + 0x1p-8, 1},    {1 + 0x3p-8, 1 + 0x2p-7}, {1 + 0x1p-8 + 0x1p-20, 1 + 0x1p-7},
+        {-3.14159274, -3.140625}, {1e38, 0x1.2cp126}, {INFINITY, INFINITY}};
+    for (size_t k = 0; k < sizeof(lanes) / sizeof(lanes[0]); k++) {
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]) && is_bf16(&lanes[k]); i++) {
+            if (skips(&lanes[k], DT_OP_LINEAR)) {
+                continue;
+            }
+            tensor x = tensor_of("x 1 1", NULL), w = tensor_of("x 1 1", NULL), y = tensor_of("f 1 1", NULL),
+                   absent = {.kind = '-'};
+            const dt_attr attr = {{0}, {0}};
+            call c = {.op = DT_OP_LINEAR, .attr = &attr, .in = {&x, &w, &absent}, .out = {&y}, .n_in = 3, .n_out = 1};
+            x.f[0] = rows[i][0];
+            w.f[0] = 1;
+            run(&lanes[k], &c, "linear");
+            if (y.f[0] != rows[i][1]) {
+                fail_msg("%.9g, lane %s: %.9g, wanted %.9g", rows[i][0], lanes[k].name, y.f[0], rows[i][1]);
+            }
+            tensor_free(&x);
+            tensor_free(&w);
+            tensor_free(&y);
+        }
     }
 }
 
@@ -384,7 +479,7 @@ static void test_known_values(void **state)
         {DT_FN_LOG, 10, 2.3025850929940457},
     };
     for (size_t k = 0; k < sizeof(lanes) / sizeof(lanes[0]); k++) {
-        if (lanes[k].is_cpu && lanes[k].isa > dt_cpu_isa_best()) {
+        if (skips(&lanes[k], DT_OP_UNARY)) {
             continue;
         }
         for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -430,6 +525,8 @@ int main(void)
         cmocka_unit_test(test_same_bits_again_and_on_any_thread),
         cmocka_unit_test(test_in_place),
         cmocka_unit_test(test_rows_of_linear_do_not_depend_on_the_number_of_rows),
+        cmocka_unit_test(test_products_of_whole_numbers_are_exact),
+        cmocka_unit_test(test_bf16_rounds_to_nearest_even),
         cmocka_unit_test(test_dropout_keeps_what_it_should),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

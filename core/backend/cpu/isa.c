@@ -7,16 +7,35 @@
 #include "backend/cpu/isa.h"
 #include "base/err.h"
 
-#include <dnnl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef DT_HAVE_CPU_AMX_BF16
+#    include <cpuid.h>
+#    include <sys/syscall.h>
+#    include <unistd.h>
+#endif
 
-static const char *const isa_name[DT_CPU_ISA_END] = {"base", "avx2", "avx512"};
+static const char *const isa_name[DT_CPU_ISA_END] = {"base", "avx2", "avx512", "avx512_bf16", "amx_bf16"};
 
 static pthread_once_t isa_once = PTHREAD_ONCE_INIT;
 static dt_cpu_isa_id isa_in_use;
 static dt_error isa_error; /* status DT_OK when DTRAIN_CPU_ISA was fine */
+
+/* The processor has tiles, and the system lets this process use them: it saves their 8 KB of state only for those that
+ * ask (Linux, Documentation/arch/x86/xstate.rst). */
+static bool can_use_amx(void)
+{
+#ifdef DT_HAVE_CPU_AMX_BF16
+    enum { LEAF_FEATURES = 7, EDX_AMX_BF16 = 1 << 22, EDX_AMX_TILE = 1 << 24 };
+    enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    return __get_cpuid_count(LEAF_FEATURES, 0, &a, &b, &c, &d) != 0 && (d & EDX_AMX_BF16) != 0 &&
+           (d & EDX_AMX_TILE) != 0 && syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
+#else
+    return false;
+#endif
+}
 
 dt_cpu_isa_id dt_cpu_isa_best(void)
 {
@@ -24,6 +43,11 @@ dt_cpu_isa_id dt_cpu_isa_best(void)
 #    ifdef DT_HAVE_CPU_AVX512
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma")) {
+#        ifdef DT_HAVE_CPU_BF16
+        if (__builtin_cpu_supports("avx512bf16")) {
+            return can_use_amx() ? DT_CPU_ISA_AMX_BF16 : DT_CPU_ISA_AVX512_BF16;
+        }
+#        endif
         return DT_CPU_ISA_AVX512;
     }
 #    endif
@@ -49,24 +73,17 @@ dt_status dt_cpu_isa_parse(const char *name, dt_cpu_isa_id *isa_p)
             return DT_OK;
         }
     }
-    return DT_FAIL(DT_ECONFIG, "DTRAIN_CPU_ISA is \"%s\"; known are base, avx2 and avx512", name);
+    return DT_FAIL(DT_ECONFIG, "DTRAIN_CPU_ISA is \"%s\"; known are base, avx2, avx512, avx512_bf16 and amx_bf16",
+                   name);
 }
 
-/* The matrix library must not choose better instructions than we do, or a run could not be repeated elsewhere. */
 static void isa_choose(void)
 {
     const char *name = getenv("DTRAIN_CPU_ISA");
     isa_in_use = dt_cpu_isa_best();
     if (name != NULL && *name != '\0') {
-        dt_status st = dt_cpu_isa_parse(name, &isa_in_use);
-        if (st != DT_OK) {
-            dt_error_take(&isa_error, st);
-            return;
-        }
+        dt_error_take(&isa_error, dt_cpu_isa_parse(name, &isa_in_use));
     }
-    static const dnnl_cpu_isa_t library_isa[DT_CPU_ISA_END] = {dnnl_cpu_isa_sse41, dnnl_cpu_isa_avx2,
-                                                               dnnl_cpu_isa_avx512_core};
-    (void)dnnl_set_max_cpu_isa(library_isa[isa_in_use]); /* refused when it already ran; then it keeps its own */
 }
 
 dt_status dt_cpu_check(void)
@@ -83,16 +100,22 @@ dt_cpu_isa_id dt_cpu_isa_index(void)
 
 const char *dt_cpu_isa(void)
 {
-    return isa_name[dt_cpu_isa_index()];
+    const dt_cpu_isa_id isa = dt_cpu_isa_index();
+    return isa_name[isa < DT_CPU_ISA_AVX512 ? isa : DT_CPU_ISA_AVX512];
 }
 
-/* oneDNN is built with OpenMP (weak: or with something else, then there is nothing to set). Each worker runs whole
- * plans by itself; with a team of one, no barrier is ever entered and none can spin. */
-void omp_set_num_threads(int n) __attribute__((weak));
-
-void dt_cpu_thread_init(void)
+const char *dt_cpu_bf16_isa(void)
 {
-    if (omp_set_num_threads != NULL) {
-        omp_set_num_threads(1);
+    return dt_cpu_isa_index() >= DT_CPU_ISA_AVX512_BF16 ? isa_name[dt_cpu_isa_index()] : "none";
+}
+
+dt_status dt_cpu_bf16_check(void)
+{
+    if (dt_cpu_isa_index() < DT_CPU_ISA_AVX512_BF16) {
+        const char *name = getenv("DTRAIN_CPU_ISA");
+        return DT_FAIL(DT_EUNSUPPORTED, "bf16 on the CPU needs AVX512-BF16 or AMX; %s %s",
+                       name != NULL && *name != '\0' ? "DTRAIN_CPU_ISA allows" : "this processor and build offer",
+                       isa_name[isa_in_use]);
     }
+    return DT_OK;
 }

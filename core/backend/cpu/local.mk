@@ -48,3 +48,29 @@ core_backend_cpu_libcpu_avx512_la_CPPFLAGS = $(AM_CPPFLAGS) -DDT_ISA=avx512 -DDT
 core_backend_cpu_libcpu_avx512_la_CFLAGS = $(cpu_isa_cflags) -mavx512f -mavx512dq -mavx512bw -mavx512vl -mfma
 core_libdtcore_la_LIBADD += core/backend/cpu/libcpu_avx512.la
 endif
+
+# The bf16 lane of the products: the same sources with another gemm, once with vectors and once with tiles.
+cpu_bf16_sources = \
+	core/backend/cpu/gemm_bf16.c \
+	core/backend/cpu/gru.c \
+	core/backend/cpu/linear.c \
+	core/backend/cpu/lstm.c \
+	core/backend/cpu/unary.c
+cpu_bf16_cflags = $(cpu_isa_cflags) -mavx512f -mavx512dq -mavx512bw -mavx512vl -mfma -mavx512bf16
+EXTRA_DIST += core/backend/cpu/gemm_bf16.c
+
+if DT_HAVE_BF16_FLAGS
+noinst_LTLIBRARIES += core/backend/cpu/libcpu_avx512_bf16.la
+core_backend_cpu_libcpu_avx512_bf16_la_SOURCES = $(cpu_bf16_sources)
+core_backend_cpu_libcpu_avx512_bf16_la_CPPFLAGS = $(AM_CPPFLAGS) -DDT_ISA=avx512_bf16 -DDT_ISA_AVX512
+core_backend_cpu_libcpu_avx512_bf16_la_CFLAGS = $(cpu_bf16_cflags)
+core_libdtcore_la_LIBADD += core/backend/cpu/libcpu_avx512_bf16.la
+endif
+
+if DT_HAVE_AMX_FLAGS
+noinst_LTLIBRARIES += core/backend/cpu/libcpu_amx_bf16.la
+core_backend_cpu_libcpu_amx_bf16_la_SOURCES = $(cpu_bf16_sources)
+core_backend_cpu_libcpu_amx_bf16_la_CPPFLAGS = $(AM_CPPFLAGS) -DDT_ISA=amx_bf16 -DDT_ISA_AVX512 -DDT_ISA_AMX
+core_backend_cpu_libcpu_amx_bf16_la_CFLAGS = $(cpu_bf16_cflags) -mamx-tile -mamx-bf16
+core_libdtcore_la_LIBADD += core/backend/cpu/libcpu_amx_bf16.la
+endif
