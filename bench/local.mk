@@ -7,10 +7,10 @@ bench_phase1_step_LDADD = core/libdtcore.la
 
 EXTRA_DIST += bench/run bench/phase1_step/batch.py bench/phase1_step/model.py bench/phase1_step/peer.py
 
-# make bench/kernels: speed of the CPU kernels
+# make bench/kernels: speed of the CPU kernels; wants oneDNN to compare with (Debian: libdnnl-dev)
 EXTRA_PROGRAMS = bench/kernels
 bench_kernels_SOURCES = bench/kernels.c
-bench_kernels_LDADD = core/libdtcore.la -lgomp
+bench_kernels_LDADD = core/libdtcore.la -ldnnl -lgomp
 
 EXTRA_DIST += \
 	bench/phase1_folds/folds.py \
