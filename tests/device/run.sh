@@ -1,0 +1,116 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Whole runs of phase 1 on a device: the CPU's losses, replay equal to launching kernel by kernel, any group of shards,
+# stopped and resumed, killed and resumed, evaluation. Without arguments the device is one of host memory (fake_cuda.c),
+# whose kernels are the CPU's, and bits must be equal; `run.sh gpu` takes the GPU, and then losses must be close.
+set -u
+
+dtrain=${DT_BUILDDIR:-.}/dtrain
+work=$(mktemp -d ./test-device-XXXXXX) || exit 1
+trap 'rm -rf "$work"' EXIT INT TERM
+failed=0
+cases=0
+steps=6
+unset DTRAIN__ENGINE__DEVICE || true
+if [ "${1:-}" = gpu ]; then
+    fake=false
+    "$dtrain" --plugin phase1_world_model --device cuda --dry-run -q >/dev/null 2>"$work/err" || {
+        echo "skipped: $(tail -n 1 "$work/err")"
+        exit 77
+    }
+else
+    fake=true
+    DTRAIN_PLUGIN_PATH=${DT_BUILDDIR:-.}/tests/device/.libs
+    export DTRAIN_PLUGIN_PATH
+fi
+
+# on the CPU a shard is one slice too, as on the device
+tiny="--plugin phase1_world_model --set risk_gnn.hidden=16 --set risk_gnn.heads=2 --set risk_gnn.layers=1
+      --set world_lstm.hidden=16 --set world_lstm.layers=1 --set data.batch=16 --set training.epochs=2
+      --set training.eval_interval=0 --set training.save_interval=0 --set checkpoint.every_seconds=0
+      --set engine.slice_rows=65536 --max-steps $steps --threads 2 -q"
+
+fail() {
+    echo "FAIL: $*"
+    sed 's/^/    /' "$work/err" | tail -n 5
+    failed=$((failed + 1))
+}
+
+run() { # DIR, arguments...
+    dir=$1
+    shift
+    # shellcheck disable=SC2086
+    "$dtrain" $tiny --run-dir "$dir" "$@" 2>"$work/err"
+    code=$?
+    [ $code -eq 0 ] || fail "exit code $code: $*"
+}
+
+state_hash() {
+    "$dtrain" ckpt inspect "$1" --json 2>/dev/null | sed -n 's/.*"state_hash":"\([0-9a-f]*\)".*/\1/p'
+}
+
+same() { # DIR DIR WHAT
+    cases=$((cases + 1))
+    a=$(state_hash "$1")
+    [ -n "$a" ] && [ "$a" = "$(state_hash "$2")" ] || fail "$3: other bits"
+}
+
+# numbers of two JSON texts, in order, within a share of each other
+close() { # FILE FILE SHARE WHAT
+    cases=$((cases + 1))
+    awk -v share="$3" '
+        { gsub(/[^-+0-9.eE]+/, " "); n = split($0, x, " "); for (i = 1; i <= n; i++) if (x[i] ~ /[0-9]/) v[FILENAME, ++c[FILENAME]] = x[i] }
+        END {
+            if (c[ARGV[1]] == 0 || c[ARGV[1]] != c[ARGV[2]]) { print "    " c[ARGV[1]] " and " c[ARGV[2]] " numbers"; exit 1 }
+            for (i = 1; i <= c[ARGV[1]]; i++) {
+                a = v[ARGV[1], i]; b = v[ARGV[2], i]; d = a > b ? a - b : b - a; m = a < 0 ? -a : a
+                if (d > share * (m + 1e-3)) { print "    number " i ": " a " and " b; bad = 1 }
+            }
+            exit bad
+        }' "$1" "$2" || fail "$4"
+}
+
+losses() { # DIR
+    sed -n 's/.*"loss":\([-+0-9.e]*\).*/\1/p' "$1/metrics.jsonl"
+}
+
+run "$work/cpu" --device cpu
+run "$work/sync" --device cuda --set engine.synchronous=true
+losses "$work/cpu" >"$work/cpu.loss"
+losses "$work/sync" >"$work/sync.loss"
+close "$work/cpu.loss" "$work/sync.loss" 1e-3 "losses of the CPU and of the device"
+if $fake; then
+    same "$work/cpu" "$work/sync" "the CPU and the device"
+fi
+grep -q '"device": *"cuda:0 ' "$work/sync/meta.json" || fail "meta.json does not name the device"
+
+run "$work/graphs" --device cuda:0
+same "$work/sync" "$work/graphs" "replayed steps and waited-for kernels"
+run "$work/plain" --device cuda --no-graphs
+same "$work/sync" "$work/plain" "without graphs"
+run "$work/micro" --device cuda --set engine.micro_shards=2
+same "$work/sync" "$work/micro" "two shards at a time"
+
+# stopped after three steps, and killed by the system at a later one
+run "$work/stopped" --device cuda --max-steps 3
+"$dtrain" run --resume "$work/stopped" --device cuda --max-steps $steps -q 2>"$work/err" || fail "the resumed run"
+same "$work/sync" "$work/stopped" "stopped and resumed"
+# shellcheck disable=SC2086
+DTRAIN_FAULT="fs.*:200!" "$dtrain" $tiny --run-dir "$work/killed" --device cuda --set checkpoint.every_steps=1 \
+    2>"$work/err"
+if [ $? -eq 137 ] && [ -n "$(state_hash "$work/killed")" ]; then
+    "$dtrain" run --resume "$work/killed" --device cuda --max-steps $steps -q 2>"$work/err" || fail "after a kill"
+    same "$work/sync" "$work/killed" "killed and resumed"
+else
+    fail "the run was not killed between two checkpoints"
+fi
+
+for device in cpu cuda; do
+    "$dtrain" eval --plugin phase1_world_model --checkpoint "$work/sync" --device $device --json -q \
+        >"$work/$device.json" 2>"$work/err" || fail "evaluation with --device $device"
+done
+close "$work/cpu.json" "$work/cuda.json" 1e-3 "evaluation on the CPU and on the device"
+
+echo "$cases comparisons, $failed failed"
+exit $((failed > 0))
