@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The CUDA module built for the emulated device (emulate/cuda_runtime.h), so that its kernels are tested where there is
 # no GPU and no toolkit. Wants a C++ compiler; not with ThreadSanitizer, which does not know coroutines.
-emulator_sources = tests/cuda/emulate/block.cc tests/cuda/emulate/runtime.cc
+emulator_sources = tests/cuda/emulate/blas.cc tests/cuda/emulate/block.cc tests/cuda/emulate/runtime.cc
 emulator_headers = tests/cuda/emulate/cublasLt.h tests/cuda/emulate/cuda_runtime.h
 EXTRA_DIST += $(emulator_sources) $(emulator_headers) tests/cuda/emulate/launch.sed
 

@@ -9,8 +9,10 @@ cuda_sources = \
 	core/backend/cuda/device.cu \
 	core/backend/cuda/dropout.cu \
 	core/backend/cuda/layernorm.cu \
+	core/backend/cuda/linear.cu \
 	core/backend/cuda/loss.cu \
 	core/backend/cuda/optim.cu \
+	core/backend/cuda/product.cu \
 	core/backend/cuda/reduce.cu \
 	core/backend/cuda/segment_mean.cu \
 	core/backend/cuda/softmax.cu \
@@ -21,6 +23,7 @@ cuda_own_headers = \
 	core/backend/cuda/cuda.h \
 	core/backend/cuda/pack.h \
 	core/backend/cuda/philox.h \
+	core/backend/cuda/product.h \
 	core/backend/cuda/referrer.h \
 	core/backend/cuda/table.h \
 	core/backend/cuda/warp.h

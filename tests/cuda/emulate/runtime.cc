@@ -84,7 +84,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int)
     snprintf(p->name, sizeof(p->name), "emulated GPU");
     memcpy(p->uuid.bytes, "emulated GPU 001", sizeof(p->uuid.bytes));
     p->totalGlobalMem = (size_t)1 << 30;
-    p->major = 9;
+    p->major = 8;
     p->minor = 0;
     p->multiProcessorCount = 4;
     return cudaSuccess;

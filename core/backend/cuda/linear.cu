@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * LINEAR and its two products backward, by cuBLASLt: bias and relu in its epilogue, other functions in a pass of their
+ * own. Products run at capacity: what lies beyond the live rows is finite forward and zero backward. See cuda.h;
+ * backend/ref/linear.c has the plain loops.
+ */
+#include "backend/cuda/product.h"
+
+namespace
+{
+
+enum { THREADS = 256 };
+
+bool in_epilogue(int64_t fn)
+{
+    return fn == 0 || fn == DT_FN_RELU;
+}
+
+dt_cuda_factor factor(const dt_device_view *v, bool is_transposed)
+{
+    return {v->data, v->leaf_stride, is_transposed};
+}
+
+/* ---- y = fn(x w^T + b)   x [R,K]  w [M,K]  b [M] or absent  y [R,M] ---------------------------------------------- */
+
+dt_status linear_prepare(const dt_device_args *a, void **state_p)
+{
+    const dt_device_view *x = &a->in[0], *w = &a->in[1], *y = &a->out[0];
+    dt_cuda_product_desc d = {};
+    d.k = w->dim[1];
+    d.m = w->dim[0];
+    d.n = dt_cuda_rows(a, x, 1).R;
+    d.a = factor(x, false);
+    d.b = factor(w, true);
+    d.c = factor(y, false);
+    d.has_bias = dt_cuda_in(a, 2)->data != nullptr;
+    d.has_relu = a->attr->i[0] == DT_FN_RELU;
+    return d.n == 0 ? DT_OK : dt_cuda_product_create(a, &d, (dt_cuda_product **)state_p);
+}
+
+/* y = fn(y); zero where not live, since not every function of any finite value is finite */
+__global__ void activate(dt_cuda_ptr<float> y, dt_cuda_span rows, int n, int M, int fn, float f0)
+{
+    const int i = (int)(blockIdx.x * THREADS + threadIdx.x), leaf = (int)blockIdx.y;
+    if (i < n) {
+        float *at = y.at(leaf) + i;
+        *at = rows.has(i / M, rows.extent(leaf)) ? dt_cuda_unary(fn, f0, *at) : 0.0f;
+    }
+}
+
+dt_status linear(const dt_device_args *a)
+{
+    if (a->state == nullptr) {
+        return DT_OK; /* no rows */
+    }
+    DT_CUDA_TRY(dt_cuda_product_run(a, (const dt_cuda_product *)a->state, a->in[0].data, a->in[1].data, a->out[0].data,
+                                    dt_cuda_in(a, 2)->data, a->scratch));
+    if (in_epilogue(a->attr->i[0])) {
+        return DT_OK;
+    }
+    const dt_cuda_span rows = dt_cuda_rows(a, &a->out[0], 1);
+    const int n = rows.R * rows.D;
+    const dim3 grid(dt_cuda_blocks(n, THREADS), a->leaves);
+    activate<<<grid, THREADS, 0, dt_cuda_stream(a)>>>(dt_cuda_dst<float>(a, 0), rows, n, rows.D, (int)a->attr->i[0],
+                                                      (float)a->attr->f[0]);
+    return DT_CUDA_LAUNCHED();
+}
+
+/* ---- dx = dy w   dy [R,M]  w [M,K]  dx [R,K] --------------------------------------------------------------------- */
+
+dt_status linear_dx_prepare(const dt_device_args *a, void **state_p)
+{
+    const dt_device_view *dy = &a->in[0], *w = &a->in[1], *dx = &a->out[0];
+    dt_cuda_product_desc d = {};
+    d.k = w->dim[0];
+    d.m = w->dim[1];
+    d.n = dt_cuda_rows(a, dy, 1).R;
+    d.a = factor(dy, false);
+    d.b = factor(w, false);
+    d.c = factor(dx, false);
+    return d.n == 0 ? DT_OK : dt_cuda_product_create(a, &d, (dt_cuda_product **)state_p);
+}
+
+dt_status linear_dx(const dt_device_args *a)
+{
+    return a->state == nullptr ? DT_OK
+                               : dt_cuda_product_run(a, (const dt_cuda_product *)a->state, a->in[0].data, a->in[1].data,
+                                                     a->out[0].data, nullptr, a->scratch);
+}
+
+/* ---- dw = dy^T x   x [R,K]  dy [R,M]  dw [M,K], one for each leaf ------------------------------------------------ */
+
+dt_status linear_dw_prepare(const dt_device_args *a, void **state_p)
+{
+    const dt_device_view *x = &a->in[0], *dy = &a->in[1], *dw = &a->out[0];
+    dt_cuda_product_desc d = {};
+    d.k = dt_cuda_rows(a, dy, 1).R;
+    d.n = dw->dim[0];
+    d.m = dw->dim[1];
+    d.a = factor(dy, true);
+    d.b = factor(x, false);
+    d.c = factor(dw, false);
+    d.adds = dw->accum != 0;
+    return d.k == 0 ? DT_OK : dt_cuda_product_create(a, &d, (dt_cuda_product **)state_p);
+}
+
+/* a sum of no rows */
+__global__ void zero_each(dt_cuda_ptr<float> y, int n)
+{
+    const int i = (int)(blockIdx.x * THREADS + threadIdx.x);
+    if (i < n) {
+        y.at((int)blockIdx.y)[i] = 0.0f;
+    }
+}
+
+dt_status linear_dw(const dt_device_args *a)
+{
+    if (a->state != nullptr) {
+        return dt_cuda_product_run(a, (const dt_cuda_product *)a->state, a->in[1].data, a->in[0].data, a->out[0].data,
+                                   nullptr, a->scratch);
+    }
+    if (a->out[0].accum != 0) {
+        return DT_OK;
+    }
+    const int n = (int)dt_cuda_count(&a->out[0]);
+    const dim3 grid(dt_cuda_blocks(n, THREADS), a->leaves);
+    zero_each<<<grid, THREADS, 0, dt_cuda_stream(a)>>>(dt_cuda_dst<float>(a, 0), n);
+    return DT_CUDA_LAUNCHED();
+}
+
+} // namespace
+
+extern "C" const dt_device_kernel dt_cuda_linear_rows[] = {
+    {DT_OPX_LINEAR, 0, "linear", linear, dt_cuda_product_scratch, linear_prepare, dt_cuda_product_destroy},
+    {DT_OPX_LINEAR_DX, 0, "linear_dx", linear_dx, dt_cuda_product_scratch, linear_dx_prepare, dt_cuda_product_destroy},
+    {DT_OPX_LINEAR_DW, 0, "linear_dw", linear_dw, dt_cuda_product_scratch, linear_dw_prepare, dt_cuda_product_destroy},
+    {},
+};

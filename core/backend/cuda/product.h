@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Matrix products of all leaves by cuBLASLt. The algorithm is chosen once, for the shape of one leaf among
+ * DT_CUDA_USUAL_LEAVES of them whatever their number really is, among those that add along k in one piece: so the bits
+ * of a leaf do not depend on how many leaves a launch holds. See cuda.h.
+ */
+#ifndef DTRAIN_CORE_BACKEND_CUDA_PRODUCT_H
+#define DTRAIN_CORE_BACKEND_CUDA_PRODUCT_H
+
+#include "backend/cuda/cuda.h"
+
+enum { DT_CUDA_USUAL_LEAVES = 8 };
+
+struct
+    dt_cuda_factor { /* one matrix in C order, rows packed; the same again leaf_stride elements further for each leaf */
+    const void *data;
+    int64_t leaf_stride;
+    bool is_transposed;
+};
+
+/* c [n,m] = a [n,k] b [k,m], each factor as it is or stored transposed; then bias and relu, where wanted */
+struct dt_cuda_product_desc {
+    int64_t n, m, k; /* none is 0 */
+    dt_cuda_factor a, b, c;
+    bool adds;     /* to what is in c */
+    bool has_bias; /* [m], the same for all leaves */
+    bool has_relu;
+};
+
+struct dt_cuda_product;
+
+/* Addresses in the desc only say how they are aligned. Errors: DT_ENOMEM, DT_ECUDA (cuBLASLt knows no algorithm). */
+dt_status dt_cuda_product_create(const dt_device_args *a, const dt_cuda_product_desc *d, dt_cuda_product **out_p);
+void dt_cuda_product_destroy(void *product);
+/* Bytes that dt_cuda_product_run takes from args.scratch. */
+size_t dt_cuda_product_scratch(const dt_device_args *a);
+dt_status dt_cuda_product_run(const dt_device_args *args, const dt_cuda_product *p, const void *a, const void *b,
+                              void *c, const void *bias, void *scratch);
+
+#endif

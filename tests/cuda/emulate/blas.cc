@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See cublasLt.h.
+ */
+#include "cublasLt.h"
+
+struct dt_emulated_blas {
+    int unused;
+};
+
+struct dt_emulated_op {
+    int32_t transpose_a, transpose_b;
+    uint32_t epilogue;
+    const float *bias;
+};
+
+struct dt_emulated_layout {
+    int64_t rows, columns, ld, stride;
+    int32_t batch;
+};
+
+struct dt_emulated_preference {
+    uint64_t workspace;
+    uint32_t reduction, alignment[4];
+};
+
+cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle)
+{
+    *handle = new dt_emulated_blas{0};
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle)
+{
+    delete handle;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+size_t cublasLtGetVersion()
+{
+    return 130000;
+}
+
+const char *cublasLtGetStatusString(cublasStatus_t e)
+{
+    return e == CUBLAS_STATUS_SUCCESS         ? "success"
+           : e == CUBLAS_STATUS_NOT_SUPPORTED ? "the functionality is not supported"
+                                              : "an unsupported value";
+}
+
+/* ---- descriptions ------------------------------------------------------------------------------------------------ */
+
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *op, cublasComputeType_t, cudaDataType_t)
+{
+    *op = new dt_emulated_op{CUBLAS_OP_N, CUBLAS_OP_N, CUBLASLT_EPILOGUE_DEFAULT, nullptr};
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t op)
+{
+    delete op;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+static cublasStatus_t set(void *field, size_t field_bytes, const void *value, size_t bytes)
+{
+    if (bytes != field_bytes) {
+        return CUBLAS_STATUS_INVALID_VALUE;
+    }
+    memcpy(field, value, bytes);
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t op, cublasLtMatmulDescAttributes_t which,
+                                              const void *value, size_t bytes)
+{
+    switch (which) {
+    case CUBLASLT_MATMUL_DESC_TRANSA:
+        return set(&op->transpose_a, sizeof(op->transpose_a), value, bytes);
+    case CUBLASLT_MATMUL_DESC_TRANSB:
+        return set(&op->transpose_b, sizeof(op->transpose_b), value, bytes);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE:
+        return set(&op->epilogue, sizeof(op->epilogue), value, bytes);
+    case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
+        return set(&op->bias, sizeof(op->bias), value, bytes);
+    default:
+        return CUBLAS_STATUS_INVALID_VALUE;
+    }
+}
+
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *m, cudaDataType_t, uint64_t rows, uint64_t columns,
+                                          int64_t ld)
+{
+    if (rows == 0 || columns == 0 || ld < (int64_t)rows) {
+        return CUBLAS_STATUS_INVALID_VALUE;
+    }
+    *m = new dt_emulated_layout{(int64_t)rows, (int64_t)columns, ld, 0, 1};
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t m)
+{
+    delete m;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t m, cublasLtMatrixLayoutAttribute_t which,
+                                                const void *value, size_t bytes)
+{
+    return which == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT ? set(&m->batch, sizeof(m->batch), value, bytes)
+                                                       : set(&m->stride, sizeof(m->stride), value, bytes);
+}
+
+cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *p)
+{
+    *p = new dt_emulated_preference{0, 7, {256, 256, 256, 256}};
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t p)
+{
+    delete p;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p,
+                                                    cublasLtMatmulPreferenceAttributes_t which, const void *value,
+                                                    size_t bytes)
+{
+    if (which == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES) {
+        return set(&p->workspace, sizeof(p->workspace), value, bytes);
+    }
+    if (which == CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK) {
+        return set(&p->reduction, sizeof(p->reduction), value, bytes);
+    }
+    return set(&p->alignment[which - CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES], sizeof(uint32_t), value, bytes);
+}
+
+/* ---- products ---------------------------------------------------------------------------------------------------- */
+
+static bool fit(const dt_emulated_op *op, const dt_emulated_layout *a, const dt_emulated_layout *b,
+                const dt_emulated_layout *d)
+{
+    const bool ta = op->transpose_a == CUBLAS_OP_T, tb = op->transpose_b == CUBLAS_OP_T;
+    const int64_t m = ta ? a->columns : a->rows, k = ta ? a->rows : a->columns;
+    const int64_t n = tb ? b->rows : b->columns, k_of_b = tb ? b->columns : b->rows;
+    return m == d->rows && n == d->columns && k == k_of_b && a->batch == d->batch && b->batch == d->batch;
+}
+
+/* Those that add up in pieces would be allowed unless they are ruled out, so this insists. */
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t op, cublasLtMatrixLayout_t a,
+                                              cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t,
+                                              cublasLtMatrixLayout_t d, cublasLtMatmulPreference_t p, int,
+                                              cublasLtMatmulHeuristicResult_t *found, int *n_found)
+{
+    *n_found = 0;
+    if (!fit(op, a, b, d) || p->reduction != CUBLASLT_REDUCTION_SCHEME_NONE) {
+        return CUBLAS_STATUS_INVALID_VALUE;
+    }
+    found->algo.workspace = p->workspace;
+    memcpy(found->algo.alignment, p->alignment, sizeof(p->alignment));
+    found->workspaceSize = p->workspace;
+    found->state = CUBLAS_STATUS_SUCCESS;
+    *n_found = 1;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+static float element(const dt_emulated_layout *m, const float *p, bool is_transposed, int64_t row, int64_t column)
+{
+    return is_transposed ? p[column + row * m->ld] : p[row + column * m->ld];
+}
+
+static void multiply(const dt_emulated_op &op, float alpha, const float *a, const dt_emulated_layout &at,
+                     const float *b, const dt_emulated_layout &bt, float beta, const float *c, float *d,
+                     const dt_emulated_layout &dt)
+{
+    const bool ta = op.transpose_a == CUBLAS_OP_T, tb = op.transpose_b == CUBLAS_OP_T;
+    const int64_t K = ta ? at.rows : at.columns;
+    for (int64_t column = 0; column < dt.columns; column++) {
+        for (int64_t row = 0; row < dt.rows; row++) {
+            float sum = 0;
+            for (int64_t k = 0; k < K; k++) {
+                sum += element(&at, a, ta, row, k) * element(&bt, b, tb, k, column);
+            }
+            sum = alpha * sum + (beta != 0 ? beta * c[row + column * dt.ld] : 0);
+            sum += (op.epilogue & CUBLASLT_EPILOGUE_BIAS) != 0 ? op.bias[row] : 0;
+            d[row + column * dt.ld] = (op.epilogue & CUBLASLT_EPILOGUE_RELU) != 0 && !(sum > 0) ? 0 : sum;
+        }
+    }
+}
+
+static bool is_aligned(const void *p, const dt_emulated_layout *m, uint32_t bytes)
+{
+    return (uintptr_t)p % bytes == 0 && (uint64_t)m->stride * sizeof(float) % bytes == 0;
+}
+
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t op, const void *alpha, const void *a,
+                              cublasLtMatrixLayout_t at, const void *b, cublasLtMatrixLayout_t bt, const void *beta,
+                              const void *c, cublasLtMatrixLayout_t ct, void *d, cublasLtMatrixLayout_t dt,
+                              const cublasLtMatmulAlgo_t *algo, void *workspace, size_t bytes, cudaStream_t s)
+{
+    if (!fit(op, at, bt, dt) || bytes < algo->workspace || (bytes > 0 && (uintptr_t)workspace % 16 != 0) ||
+        !is_aligned(a, at, algo->alignment[0]) || !is_aligned(b, bt, algo->alignment[1]) ||
+        !is_aligned(c, ct, algo->alignment[2]) || !is_aligned(d, dt, algo->alignment[3])) {
+        return CUBLAS_STATUS_INVALID_VALUE;
+    }
+    const dt_emulated_op o = *op; /* a graph keeps what the call said */
+    const dt_emulated_layout la = *at, lb = *bt, ld = *dt;
+    const float x = *(const float *)alpha, y = *(const float *)beta;
+    dt_emulate_enqueue(s, [=] {
+        for (int64_t i = 0; i < ld.batch; i++) {
+            multiply(o, x, (const float *)a + i * la.stride, la, (const float *)b + i * lb.stride, lb, y,
+                     (const float *)c + i * ld.stride, (float *)d + i * ld.stride, ld);
+        }
+    });
+    return CUBLAS_STATUS_SUCCESS;
+}
