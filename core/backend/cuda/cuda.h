@@ -164,6 +164,12 @@ static inline dt_cuda_span dt_cuda_rows(const dt_device_args *a, const dt_device
     return s;
 }
 
+/* Bytes of scratch for n floats, so that what follows is aligned as well. */
+static inline size_t dt_cuda_room(int64_t n)
+{
+    return ((size_t)n * sizeof(float) + 255) / 256 * 256;
+}
+
 /* Dynamic shared memory of a kernel, as many bytes as its launch asked for. */
 #ifndef DT_CUDA_SHARED
 #    define DT_CUDA_SHARED(T, name)                                                                                    \

@@ -104,28 +104,13 @@ dt_status linear_dw_prepare(const dt_device_args *a, void **state_p)
     return d.k == 0 ? DT_OK : dt_cuda_product_create(a, &d, (dt_cuda_product **)state_p);
 }
 
-/* a sum of no rows */
-__global__ void zero_each(dt_cuda_ptr<float> y, int n)
-{
-    const int i = (int)(blockIdx.x * THREADS + threadIdx.x);
-    if (i < n) {
-        y.at((int)blockIdx.y)[i] = 0.0f;
-    }
-}
-
 dt_status linear_dw(const dt_device_args *a)
 {
     if (a->state != nullptr) {
         return dt_cuda_product_run(a, (const dt_cuda_product *)a->state, a->in[1].data, a->in[0].data, a->out[0].data,
                                    nullptr, a->scratch);
     }
-    if (a->out[0].accum != 0) {
-        return DT_OK;
-    }
-    const int n = (int)dt_cuda_count(&a->out[0]);
-    const dim3 grid(dt_cuda_blocks(n, THREADS), a->leaves);
-    zero_each<<<grid, THREADS, 0, dt_cuda_stream(a)>>>(dt_cuda_dst<float>(a, 0), n);
-    return DT_CUDA_LAUNCHED();
+    return a->out[0].accum != 0 ? DT_OK : dt_cuda_zero(a, 0); /* a sum of no rows */
 }
 
 } // namespace

@@ -8,9 +8,11 @@ cuda_sources = \
 	core/backend/cuda/cumsum.cu \
 	core/backend/cuda/device.cu \
 	core/backend/cuda/dropout.cu \
+	core/backend/cuda/gru.cu \
 	core/backend/cuda/layernorm.cu \
 	core/backend/cuda/linear.cu \
 	core/backend/cuda/loss.cu \
+	core/backend/cuda/lstm.cu \
 	core/backend/cuda/optim.cu \
 	core/backend/cuda/product.cu \
 	core/backend/cuda/reduce.cu \
@@ -24,6 +26,7 @@ cuda_own_headers = \
 	core/backend/cuda/pack.h \
 	core/backend/cuda/philox.h \
 	core/backend/cuda/product.h \
+	core/backend/cuda/recurrent.h \
 	core/backend/cuda/referrer.h \
 	core/backend/cuda/table.h \
 	core/backend/cuda/warp.h

@@ -179,3 +179,42 @@ dt_status dt_cuda_product_run(const dt_device_args *args, const dt_cuda_product 
                              c, p->result, &p->algo, scratch, dt_cuda_product_scratch(args), dt_cuda_stream(args)));
     return DT_OK;
 }
+
+dt_status dt_cuda_zero(const dt_device_args *a, uint32_t i)
+{
+    const dt_device_view *v = dt_cuda_out(a, i);
+    const size_t bytes = (size_t)dt_cuda_count(v) * sizeof(float);
+    if (bytes > 0) {
+        const size_t pitch = a->leaves > 1 ? (size_t)v->leaf_stride * sizeof(float) : bytes;
+        DT_CUDA(cudaMemset2DAsync(v->data, pitch, 0, bytes, a->leaves, dt_cuda_stream(a)));
+    }
+    return DT_OK;
+}
+
+dt_status dt_cuda_recurrent_product(const dt_device_args *a, const dt_device_view *h, const float *dz,
+                                    int64_t dz_stride, const dt_device_view *dwh, void **state_p)
+{
+    const int64_t T = h->dim[0], S = h->dim[1];
+    if (dwh->data == nullptr || T < 2 || S == 0) {
+        return DT_OK;
+    }
+    dt_cuda_product_desc d = {};
+    d.k = (T - 1) * S;
+    d.n = dwh->dim[0];
+    d.m = dwh->dim[1];
+    d.a = {dz + S * d.n, dz_stride, true};
+    d.b = {h->data, h->leaf_stride, false};
+    d.c = {dwh->data, dwh->leaf_stride, false};
+    d.adds = dwh->accum != 0;
+    return dt_cuda_product_create(a, &d, (dt_cuda_product **)state_p);
+}
+
+dt_status dt_cuda_recurrent_product_run(const dt_device_args *a, const dt_device_view *h, const float *dz,
+                                        const dt_device_view *dwh)
+{
+    if (a->state != nullptr) {
+        return dt_cuda_product_run(a, (const dt_cuda_product *)a->state, dz + h->dim[1] * dwh->dim[0], h->data,
+                                   dwh->data, nullptr, a->scratch);
+    }
+    return dwh->data == nullptr || dwh->accum != 0 ? DT_OK : dt_cuda_zero(a, 1);
+}

@@ -37,4 +37,15 @@ size_t dt_cuda_product_scratch(const dt_device_args *a);
 dt_status dt_cuda_product_run(const dt_device_args *args, const dt_cuda_product *p, const void *a, const void *b,
                               void *c, const void *bias, void *scratch);
 
+/* Zeros the leaves of output i; for sums of nothing. */
+dt_status dt_cuda_zero(const dt_device_args *a, uint32_t i);
+
+/* dwh [M,H] = sum over t > 0 of dz_t^T h_{t-1}, one product for each leaf   dz [T,S,M]   h [T,S,H]
+ * The product goes to *state_p; none is made where dwh is absent or there is nothing to sum. */
+dt_status dt_cuda_recurrent_product(const dt_device_args *a, const dt_device_view *h, const float *dz,
+                                    int64_t dz_stride, const dt_device_view *dwh, void **state_p);
+/* With args.state as made there. dwh is output 1. */
+dt_status dt_cuda_recurrent_product_run(const dt_device_args *a, const dt_device_view *h, const float *dz,
+                                        const dt_device_view *dwh);
+
 #endif

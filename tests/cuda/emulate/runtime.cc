@@ -182,6 +182,19 @@ cudaError_t cudaMemsetAsync(void *p, int value, size_t bytes, cudaStream_t s)
     return cudaSuccess;
 }
 
+cudaError_t cudaMemset2DAsync(void *p, size_t pitch, int value, size_t width, size_t height, cudaStream_t s)
+{
+    if (width > pitch) {
+        return cudaErrorInvalidValue;
+    }
+    dt_emulate_enqueue(s, [=] {
+        for (size_t i = 0; i < height; i++) {
+            memset((char *)p + i * pitch, value, width);
+        }
+    });
+    return cudaSuccess;
+}
+
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind)
 {
     memcpy(to, from, bytes);

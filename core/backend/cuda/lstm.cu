@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * LSTM over a sequence: one launch a time step, in which the product with the state before and the cell are one kernel;
+ * backward the product with the gates' gradients of the step after and the cell's derivative, and at the end one
+ * product over all steps for dwh. See recurrent.h and cuda.h; backend/ref/lstm.c has the plain loops and the formulas.
+ */
+#include "backend/cuda/product.h"
+#include "backend/cuda/recurrent.h"
+
+namespace
+{
+
+enum { GATES = 4, ROWS = DT_CUDA_STEP_ROWS, COLUMNS = DT_CUDA_STEP_COLUMNS };
+
+using source = dt_cuda_ptr<const float>;
+using target = dt_cuda_ptr<float>;
+
+/* ---- forward ----------------------------------------------------------------------------------------------------- */
+
+struct forward {
+    source xw, wh, present;
+    target h, gates, c;
+    target state; /* [S,H] in scratch: the cell state when c is not kept */
+    dt_cuda_span rows;
+    int S, H;
+};
+
+/* sequence s, unit j, with the four products z; where nobody is, the state is held, beyond the live size it is zero */
+__device__ void cell(const forward &f, int leaf, int t, int s, int j, bool is_live, const float z[GATES])
+{
+    const int64_t H = f.H, row = (int64_t)t * f.S + s, at = row * H + j, before = at - f.S * H;
+    const float *present = f.present.at(leaf), *x = f.xw.at(leaf) + row * GATES * H + j;
+    float *h = f.h.at(leaf), *gates = f.gates.at(leaf), *c = f.c.at(leaf);
+    float *held = c != nullptr ? nullptr : f.state.at(leaf) + s * H + j;
+    const float c_before = t == 0 ? 0.0f : c != nullptr ? c[before] : *held;
+    float gate[GATES] = {}, c_now = c_before, h_now = t == 0 ? 0.0f : h[before];
+    if (is_live && (present == nullptr || present[row] != 0)) {
+        gate[0] = dt_cuda_sigmoid(x[0] + z[0]);
+        gate[1] = dt_cuda_sigmoid(x[H] + z[1]);
+        gate[2] = tanhf(x[2 * H] + z[2]);
+        gate[3] = dt_cuda_sigmoid(x[3 * H] + z[3]);
+        c_now = gate[1] * c_before + gate[0] * gate[2];
+        h_now = gate[3] * tanhf(c_now);
+    }
+    if (gates != nullptr) {
+        for (int q = 0; q < GATES; q++) {
+            gates[(row * GATES + q) * H + j] = gate[q];
+        }
+    }
+    *(c != nullptr ? c + at : held) = c_now;
+    h[at] = h_now;
+}
+
+template <int V> __global__ void __launch_bounds__(DT_CUDA_STEP_THREADS) step(forward f, int t)
+{
+    const int leaf = (int)blockIdx.z, extent = f.rows.extent(leaf);
+    const int first = (int)blockIdx.y * DT_CUDA_STEP_TILE, unit = (int)blockIdx.x * DT_CUDA_STEP_TILE;
+    float z[GATES][ROWS][COLUMNS] = {};
+    if (t > 0 && first < extent) { /* the same for the whole block */
+        const float *h_before = f.h.at(leaf) + ((int64_t)(t - 1) * f.S + first) * f.H;
+        dt_cuda_gate_products<GATES, V>(h_before, extent - first, f.wh.at(leaf), unit, f.H, z);
+    }
+#pragma unroll
+    for (int i = 0; i < ROWS; i++) {
+#pragma unroll
+        for (int k = 0; k < COLUMNS; k++) {
+            const int s = first + dt_cuda_step_row(i), j = unit + dt_cuda_step_lane() + 16 * k;
+            if (s < f.S && j < f.H) {
+                const float products[GATES] = {z[0][i][k], z[1][i][k], z[2][i][k], z[3][i][k]};
+                cell(f, leaf, t, s, j, s < extent, products);
+            }
+        }
+    }
+}
+
+size_t lstm_scratch(const dt_device_args *a)
+{
+    const int64_t S = a->in[0].dim[1], H = a->in[1].dim[1];
+    return dt_cuda_out(a, 2)->data != nullptr ? 0 : dt_cuda_room(a->leaves * S * H);
+}
+
+dt_status lstm(const dt_device_args *a)
+{
+    const int T = (int)a->in[0].dim[0], S = (int)a->in[0].dim[1], H = (int)a->in[1].dim[1];
+    const forward f = {dt_cuda_src<float>(a, 0),
+                       dt_cuda_src<float>(a, 1),
+                       dt_cuda_src<float>(a, 2),
+                       dt_cuda_dst<float>(a, 0),
+                       dt_cuda_dst<float>(a, 1),
+                       dt_cuda_dst<float>(a, 2),
+                       {(float *)a->scratch, (int64_t)S * H},
+                       dt_cuda_rows(a, &a->in[0], 1),
+                       S,
+                       H};
+    const bool is_wide = H % 4 == 0 && dt_cuda_is_wide(&a->in[1]) && dt_cuda_is_wide(&a->out[0]);
+    const dim3 grid = dt_cuda_step_grid(S, H, a->leaves);
+    for (int t = 0; t < T && S > 0; t++) {
+        if (is_wide) {
+            step<4><<<grid, DT_CUDA_STEP_THREADS, 0, dt_cuda_stream(a)>>>(f, t);
+        } else {
+            step<1><<<grid, DT_CUDA_STEP_THREADS, 0, dt_cuda_stream(a)>>>(f, t);
+        }
+        DT_CUDA_TRY(DT_CUDA_LAUNCHED());
+    }
+    return DT_OK;
+}
+
+/* ---- backward ---------------------------------------------------------------------------------------------------- */
+
+struct backward {
+    source dy, gates, c, wh, present;
+    target dz;       /* [T,S,4H]: dxw, or in scratch */
+    target dc, held; /* [S,H] in scratch: carried from the step after; held: dh where nobody was */
+    dt_cuda_span rows;
+    int T, S, H;
+};
+
+/* sequence s, unit j; dh_after: what comes through W_h from the step after */
+__device__ void cell_gradient(const backward &b, int leaf, int t, int s, int j, bool is_live, float dh_after)
+{
+    const int64_t H = b.H, row = (int64_t)t * b.S + s, at = row * H + j, gate = row * GATES * H + j;
+    const float *present = b.present.at(leaf), *gates = b.gates.at(leaf);
+    float *dz = b.dz.at(leaf) + gate, *held = b.held.at(leaf) + s * H + j, *dc = b.dc.at(leaf) + s * H + j;
+    const bool is_last = t == b.T - 1;
+    const float dh = is_live ? b.dy.at(leaf)[at] + dh_after + (is_last ? 0.0f : *held) : 0.0f;
+    const float dc_after = is_last ? 0.0f : *dc;
+    float d[GATES] = {}, dh_held = dh, dc_now = dc_after;
+    if (is_live && (present == nullptr || present[row] != 0)) {
+        const float i = gates[gate], f = gates[gate + H], g = gates[gate + 2 * H], o = gates[gate + 3 * H];
+        const float *c = b.c.at(leaf) + at;
+        const float tc = tanhf(*c), c_before = t > 0 ? c[-b.S * H] : 0.0f;
+        const float dcell = dc_after + dh * o * (1 - tc * tc);
+        d[0] = dcell * g * (i * (1 - i));
+        d[1] = dcell * c_before * (f * (1 - f));
+        d[2] = dcell * i * (1 - g * g);
+        d[3] = dh * tc * (o * (1 - o));
+        dc_now = dcell * f;
+        dh_held = 0;
+    }
+    for (int q = 0; q < GATES; q++) {
+        dz[q * H] = d[q];
+    }
+    *dc = dc_now;
+    *held = dh_held;
+}
+
+template <int V> __global__ void __launch_bounds__(DT_CUDA_STEP_THREADS) step_back(backward b, int t)
+{
+    const int leaf = (int)blockIdx.z, extent = b.rows.extent(leaf);
+    const int first = (int)blockIdx.y * DT_CUDA_STEP_TILE, unit = (int)blockIdx.x * DT_CUDA_STEP_TILE;
+    float dh[ROWS][COLUMNS] = {};
+    if (t < b.T - 1 && first < extent) {
+        const float *dz = b.dz.at(leaf) + ((int64_t)(t + 1) * b.S + first) * GATES * b.H;
+        dt_cuda_state_product<V>(dz, extent - first, b.wh.at(leaf), unit, GATES * b.H, b.H, dh);
+    }
+#pragma unroll
+    for (int i = 0; i < ROWS; i++) {
+#pragma unroll
+        for (int k = 0; k < COLUMNS; k++) {
+            const int s = first + dt_cuda_step_row(i), j = unit + 2 * dt_cuda_step_lane() + k;
+            if (s < b.S && j < b.H) {
+                cell_gradient(b, leaf, t, s, j, s < extent, dh[i][k]);
+            }
+        }
+    }
+}
+
+/* dc, held and, without dxw, dz behind the room of the product */
+size_t lstm_bwd_scratch(const dt_device_args *a)
+{
+    const int64_t T = a->in[0].dim[0], S = a->in[0].dim[1], H = a->in[0].dim[2], n = a->leaves * S * H;
+    const size_t dz = dt_cuda_out(a, 0)->data != nullptr ? 0 : dt_cuda_room(T * n * GATES);
+    return dt_cuda_product_scratch(a) + 2 * dt_cuda_room(n) + dz;
+}
+
+backward backward_of(const dt_device_args *a)
+{
+    const int64_t T = a->in[0].dim[0], S = a->in[0].dim[1], H = a->in[0].dim[2];
+    char *room = (char *)a->scratch + dt_cuda_product_scratch(a);
+    const size_t state_bytes = dt_cuda_room(a->leaves * S * H);
+    backward b = {};
+    b.dy = dt_cuda_src<float>(a, 0);
+    b.gates = dt_cuda_src<float>(a, 2);
+    b.c = dt_cuda_src<float>(a, 3);
+    b.wh = dt_cuda_src<float>(a, 4);
+    b.present = dt_cuda_src<float>(a, 5);
+    b.dc = {(float *)room, S * H};
+    b.held = {(float *)(room + state_bytes), S * H};
+    b.dz = dt_cuda_dst<float>(a, 0);
+    if (b.dz.data == nullptr) {
+        b.dz = {(float *)(room + 2 * state_bytes), T * S * GATES * H};
+    }
+    b.rows = dt_cuda_rows(a, &a->in[0], 1);
+    b.T = (int)T;
+    b.S = (int)S;
+    b.H = (int)H;
+    return b;
+}
+
+/* dwh = sum_t dz_t^T h_{t-1} */
+dt_status lstm_bwd_prepare(const dt_device_args *a, void **state_p)
+{
+    const backward b = backward_of(a);
+    return dt_cuda_recurrent_product(a, &a->in[1], b.dz.data, b.dz.stride, dt_cuda_out(a, 1), state_p);
+}
+
+dt_status lstm_bwd(const dt_device_args *a)
+{
+    const backward b = backward_of(a);
+    const bool is_wide = b.H % 4 == 0 && dt_cuda_is_wide(&a->in[4]) && (uintptr_t)b.dz.data % 16 == 0;
+    const dim3 grid = dt_cuda_step_grid(b.S, b.H, a->leaves);
+    for (int t = b.T - 1; t >= 0 && b.S > 0; t--) {
+        if (is_wide) {
+            step_back<4><<<grid, DT_CUDA_STEP_THREADS, 0, dt_cuda_stream(a)>>>(b, t);
+        } else {
+            step_back<1><<<grid, DT_CUDA_STEP_THREADS, 0, dt_cuda_stream(a)>>>(b, t);
+        }
+        DT_CUDA_TRY(DT_CUDA_LAUNCHED());
+    }
+    return dt_cuda_recurrent_product_run(a, &a->in[1], b.dz.data, dt_cuda_out(a, 1));
+}
+
+} // namespace
+
+extern "C" const dt_device_kernel dt_cuda_lstm_rows[] = {
+    {DT_OPX_LSTM, 0, "lstm", lstm, lstm_scratch, nullptr, nullptr},
+    {DT_OPX_LSTM_BWD, 0, "lstm_bwd", lstm_bwd, lstm_bwd_scratch, lstm_bwd_prepare, dt_cuda_product_destroy},
+    {},
+};
