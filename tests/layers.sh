@@ -22,7 +22,7 @@ checkpoint: base config tensor
 data: base config tensor
 rollout: base tensor backend
 metrics: base config
-train: base tensor device backend graph optim collective
+train: base tensor device backend graph amp optim collective
 loader: base config
 host: *
 '

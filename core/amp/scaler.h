@@ -20,14 +20,12 @@
 #ifndef DTRAIN_CORE_AMP_SCALER_H
 #define DTRAIN_CORE_AMP_SCALER_H
 
-#include "dtrain/status.h"
-
 #include <stdbool.h>
 #include <stdint.h>
 
 typedef enum dt_scaling { DT_SCALING_NONE, DT_SCALING_STATIC, DT_SCALING_DYNAMIC } dt_scaling;
 
-typedef struct dt_scaler_config {
+typedef struct dt_scaler_config { /* checked by config/schema.h */
     dt_scaling kind;
     bool refill;                  /* hysteresis: consecutive */
     double initial, min, max;     /* powers of two; initial is the scale of DT_SCALING_STATIC */
@@ -43,8 +41,6 @@ typedef struct dt_scaler { /* all of it goes into checkpoints */
     uint64_t overflows; /* since the phase began */
 } dt_scaler;
 
-/* DT_ECONFIG says which number is not a power of two or out of order. */
-dt_status dt_scaler_check(const dt_scaler_config *c) DT_NODISCARD;
 void dt_scaler_init(dt_scaler *s, const dt_scaler_config *c);
 /* After each step; without scaling the scale stays 1. */
 void dt_scaler_update(dt_scaler *s, const dt_scaler_config *c, bool is_finite);

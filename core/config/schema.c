@@ -22,6 +22,8 @@ static const char *const schedulers[] = {"constant", "cosine", "step", NULL};
 static const char *const reductions[] = {"exact", "fast", NULL};
 static const char *const backends[] = {"null", "sim", NULL};
 static const char *const amp_dtypes[] = {"bf16", "fp16", NULL};
+static const char *const amp_scalings[] = {"auto", "none", "static", "dynamic", NULL};
+static const char *const amp_hysteresis[] = {"consecutive", "until_growth", NULL};
 static const char *const isolations[] = {"auto", "threads", "processes", NULL};
 
 /* clang-format off */
@@ -90,8 +92,23 @@ static const dt_option training_table[] = {
     DT_OPTION_END};
 
 static const dt_option amp_table[] = {
-    ROW(dt_amp_opts, enabled, BOOL, 0, "false", NULL, 0, 0, NULL, "mixed precision"),
+    ROW(dt_amp_opts, enabled, BOOL, 0, "false", NULL, 0, 0, NULL,
+        "mixed precision: matrix products in half, sums and everything else in fp32"),
     ROW(dt_amp_opts, dtype, ENUM, 0, "bf16", NULL, 0, 0, amp_dtypes, "half type of mixed precision"),
+    ROW(dt_amp_opts, scaling, ENUM, 0, "auto", NULL, 0, 0, amp_scalings,
+        "loss scaling; auto = dynamic with fp16, none with bf16"),
+    ROW(dt_amp_opts, initial_scale, F64, 0, "65536", "1", 0, 1e300, NULL, "first loss scale; a power of two"),
+    ROW(dt_amp_opts, static_scale, F64, 0, "8192", "1", 0, 1e300, NULL, "loss scale of static; a power of two"),
+    ROW(dt_amp_opts, min_scale, F64, 0, "1", "1", 0, 1e300, NULL, "lowest loss scale; a power of two"),
+    ROW(dt_amp_opts, max_scale, F64, 0, "16777216", "1", 0, 1e300, NULL, "highest loss scale; a power of two"),
+    ROW(dt_amp_opts, growth_factor, F64, 0, "2", "1", 1, 65536, NULL, "raises the loss scale; a power of two"),
+    ROW(dt_amp_opts, backoff_factor, F64, 0, "0.5", "1", 0, 1, NULL, "lowers the loss scale; a power of two"),
+    ROW(dt_amp_opts, growth_interval, I64, 0, "2000", "steps", 1, 1e15, NULL,
+        "good steps in a row that raise the loss scale"),
+    ROW(dt_amp_opts, hysteresis, I64, 0, "2", "steps", 1, 1000000, NULL, "overflows before the loss scale is lowered"),
+    ROW(dt_amp_opts, hysteresis_mode, ENUM, 0, "consecutive", NULL, 0, 0, amp_hysteresis,
+        "which overflows count: those in a row (Apex), or all until the scale grows (Megatron)"),
+    ROW(dt_amp_opts, max_skips, I64, 0, "50", "steps", 1, 1e15, NULL, "skipped steps in a row that end the run"),
     DT_OPTION_END};
 
 static const dt_option checkpoint_table[] = {
@@ -226,8 +243,31 @@ dt_status dt_config_training(dt_config *c, int64_t phase, dt_training_opts *out_
 dt_status dt_config_amp(dt_config *c, int64_t phase, dt_amp_opts *out_p)
 {
     DT_TRY(dt_config_section(c, phase, "amp", NULL, 0, out_p, sizeof(*out_p)));
-    if (out_p->enabled) {
-        return refuse(c, phase, "amp", "enabled", "mixed precision is not built into this version; leave it false");
+    const dt_amp_opts *o = out_p;
+    const struct {
+        const char *key;
+        double value;
+    } power[] = {{"initial_scale", o->initial_scale}, {"static_scale", o->static_scale},
+                 {"min_scale", o->min_scale},         {"max_scale", o->max_scale},
+                 {"growth_factor", o->growth_factor}, {"backoff_factor", o->backoff_factor}};
+    for (size_t i = 0; i < sizeof(power) / sizeof(power[0]); i++) {
+        int exponent = 0;
+        if (frexp(power[i].value, &exponent) != 0.5) {
+            return refuse(c, phase, "amp", power[i].key,
+                          "expected a power of two (0.5, 2, 8192, ...): dividing by any other number loses bits");
+        }
+    }
+    if (o->initial_scale < o->min_scale || o->initial_scale > o->max_scale) {
+        return refuse(c, phase, "amp", "initial_scale", "lies outside amp.min_scale .. amp.max_scale");
+    }
+    if (o->growth_factor < 2) {
+        return refuse(c, phase, "amp", "growth_factor", "has to be above 1");
+    }
+    if (o->backoff_factor > 0.5) {
+        return refuse(c, phase, "amp", "backoff_factor", "has to be below 1");
+    }
+    if (o->scaling == DT_AMP_SCALING_AUTO) {
+        out_p->scaling = o->dtype == DT_AMP_FP16 ? DT_AMP_SCALING_DYNAMIC : DT_AMP_SCALING_NONE;
     }
     return DT_OK;
 }

@@ -13,6 +13,8 @@ enum { DT_SCHEDULE_CONSTANT, DT_SCHEDULE_COSINE, DT_SCHEDULE_STEP };
 enum { DT_REDUCTION_EXACT, DT_REDUCTION_FAST };
 enum { DT_COMM_NULL, DT_COMM_SIM };
 enum { DT_AMP_BF16, DT_AMP_FP16 };
+enum { DT_AMP_SCALING_AUTO, DT_AMP_SCALING_NONE, DT_AMP_SCALING_STATIC, DT_AMP_SCALING_DYNAMIC };
+enum { DT_AMP_CONSECUTIVE, DT_AMP_UNTIL_GROWTH };
 
 typedef struct dt_root_opts { /* keys outside any section */
     int64_t seed;
@@ -38,7 +40,12 @@ typedef struct dt_training_opts {
 
 typedef struct dt_amp_opts {
     uint8_t enabled;
-    uint32_t dtype; /* DT_AMP_* */
+    uint32_t dtype;   /* DT_AMP_* */
+    uint32_t scaling; /* DT_AMP_SCALING_*; auto is resolved: dynamic for fp16, none for bf16 */
+    double initial_scale, static_scale, min_scale, max_scale, growth_factor, backoff_factor;
+    int64_t growth_interval, hysteresis;
+    uint32_t hysteresis_mode; /* DT_AMP_CONSECUTIVE, DT_AMP_UNTIL_GROWTH */
+    int64_t max_skips;
 } dt_amp_opts;
 
 typedef struct dt_checkpoint_opts {

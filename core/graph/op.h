@@ -10,11 +10,12 @@
 #include "graph/infer.h"
 #include "graph/ir.h"
 
-/* What mixed precision may do with an op. */
+/* What mixed precision may do with an op. Values are stored in fp32: slices fit the cache, and half the bytes would buy
+ * little where every kernel but the products would have to convert. */
 typedef enum dt_precision {
     DT_PRECISION_FOLLOW, /* element-wise: computes in the type of its inputs */
-    DT_PRECISION_ALLOW,  /* matrix products: half precision in, fp32 accumulation */
-    DT_PRECISION_FP32    /* softmax, normalisation, losses, sums, recurrent cells */
+    DT_PRECISION_ALLOW,  /* matrix products: operands rounded to half, fp32 sums; of LSTM and GRU the products alone */
+    DT_PRECISION_FP32    /* softmax, normalisation, losses, sums, attention */
 } dt_precision;
 
 typedef struct dt_op_info {

@@ -56,14 +56,14 @@ const dt_op_info dt_op_lstm = {
     .check = check_cell,
     .vjp = vjp_lstm,
     .flops = flops_lstm,
-    .precision = DT_PRECISION_FP32,
+    .precision = DT_PRECISION_ALLOW,
     .grad_in = DT_BIT(0) | DT_BIT(1),
 };
 
 const dt_op_info dt_op_lstm_bwd = {
     .shape = "dy[T,S,H] h[T,S,H] gates[T,S,4H] c[T,S,H] wh[4H,H] present?[T,S] -> dxw[T,S,4H] dwh[4H,H]",
     .flops = flops_lstm_bwd,
-    .precision = DT_PRECISION_FP32,
+    .precision = DT_PRECISION_ALLOW,
     .accum = DT_BIT(1),
 };
 
@@ -81,13 +81,13 @@ const dt_op_info dt_op_gru = {
     .check = check_cell,
     .vjp = vjp_gru,
     .flops = flops_lstm,
-    .precision = DT_PRECISION_FP32,
+    .precision = DT_PRECISION_ALLOW,
     .grad_in = DT_BIT(0) | DT_BIT(1) | DT_BIT(2),
 };
 
 const dt_op_info dt_op_gru_bwd = {
     .shape = "dy[T,S,H] h[T,S,H] gates[T,S,4H] wh[3H,H] present?[T,S] -> dxw[T,S,3H] dwh[3H,H] dbh[3H]",
     .flops = flops_gru_bwd,
-    .precision = DT_PRECISION_FP32,
+    .precision = DT_PRECISION_ALLOW,
     .accum = DT_BIT(1) | DT_BIT(2),
 };

@@ -134,7 +134,8 @@ static void show(rank *k, const dt_progress *p, bool force)
                                 .grad_norm = p->grad_norm,
                                 .learning_rate = p->learning_rate,
                                 .data_wait = t.step > 0 ? t.data_wait / t.step : 0,
-                                .rss_bytes = dt_rss_bytes()};
+                                .rss_bytes = dt_rss_bytes(),
+                                .loss_scale = dt_trainer_scaler(k->stage->trainer)->scale};
     dt_screen_show(r->screen, &v, force);
     dt_metrics_scalar(r->metrics, "loss", p->loss);
     dt_metrics_scalar(r->metrics, "lr", p->learning_rate);
@@ -302,6 +303,12 @@ static void announce(const rank *k)
            k->stage->d.threads == 1 ? "" : "s", dt_comm_size(k->comm), dt_comm_size(k->comm) == 1 ? "" : "s",
            dt_cpu_isa(), (double)m.params / 1e6, (double)m.grads / 1e6, (double)m.moments / 1e6,
            (double)m.activations / 1e6);
+    if (dt_trainer_is_half(k->stage->trainer)) {
+        dt_log(DT_LOG_INFO, "mixed precision: products in half%s%s, loss scale %g, masters and sums in fp32",
+               k->r->d->session->device_ops == NULL ? " by " : "",
+               k->r->d->session->device_ops == NULL ? dt_cpu_bf16_isa() : "",
+               dt_trainer_scaler(k->stage->trainer)->scale);
+    }
 }
 
 static dt_status run_phase(rank *k, int64_t index)

@@ -127,6 +127,13 @@ static void write_state(const dt_stage *s, const dt_snapshot_desc *d, dt_str *ou
     dt_json_i64(&o, "phase_index", s->d.index);
     dt_json_i64(&o, "step", (int64_t)dt_trainer_step_number(s->trainer));
     dt_json_i64(&o, "base_step", (int64_t)d->base_step);
+    const dt_scaler *scaler = dt_trainer_scaler(s->trainer);
+    dt_json_i64(&o, "updates", (int64_t)dt_trainer_updates(s->trainer));
+    dt_json_f64(&o, "loss_scale", scaler->scale);
+    dt_json_i64(&o, "good_steps", scaler->good);
+    dt_json_i64(&o, "tolerance", scaler->tolerance);
+    dt_json_i64(&o, "skips", (int64_t)scaler->skips);
+    dt_json_i64(&o, "overflows", (int64_t)scaler->overflows);
     dt_json_i64(&o, "steps_per_epoch", (int64_t)dt_trainer_steps_per_epoch(s->trainer));
     dt_json_i64(&o, "seed", (int64_t)s->d.seed);
     dt_json_arr(&o, "models");
@@ -255,6 +262,37 @@ dt_status dt_snapshot_position(const dt_ckpt *c, int64_t *phase_index_p, uint64_
     return DT_OK;
 }
 
+/* The update count and the loss scaler; checkpoints from before there was one have no skipped steps. */
+static dt_status load_scaler(dt_stage *s, const dt_ckpt *c)
+{
+    size_t bytes = 0;
+    const char *text = dt_ckpt_state(c, &bytes);
+    dt_json *j = NULL;
+    dt_json_token t;
+    char key[32] = "";
+    int64_t updates = -1;
+    dt_scaler scaler = *dt_trainer_scaler(s->trainer);
+    dt_status st = dt_json_open_mem(text, bytes, "state.json", &j);
+    while (st == DT_OK && (st = dt_json_next(j, &t)) == DT_OK && t.kind != DT_JSON_END) {
+        if (t.kind == DT_JSON_KEY) {
+            snprintf(key, sizeof(key), "%s", t.text);
+        } else if (t.kind == DT_JSON_NUMBER) {
+            const int64_t i = t.is_integer ? t.integer : 0;
+            updates = strcmp(key, "updates") == 0 ? i : updates;
+            scaler.scale = strcmp(key, "loss_scale") == 0 ? t.number : scaler.scale;
+            scaler.good = strcmp(key, "good_steps") == 0 ? i : scaler.good;
+            scaler.tolerance = strcmp(key, "tolerance") == 0 ? i : scaler.tolerance;
+            scaler.skips = strcmp(key, "skips") == 0 ? (uint64_t)i : scaler.skips;
+            scaler.overflows = strcmp(key, "overflows") == 0 ? (uint64_t)i : scaler.overflows;
+        }
+    }
+    dt_json_close(j);
+    if (st == DT_OK && updates >= 0) {
+        dt_trainer_scaler_set(s->trainer, (uint64_t)updates, &scaler);
+    }
+    return st;
+}
+
 static dt_status load_phase_blob(dt_stage *s, const dt_ckpt *c)
 {
     dt_ckpt_blob blob;
@@ -296,6 +334,9 @@ dt_status dt_snapshot_load(dt_stage *s, const dt_ckpt *c)
     }
     if (st == DT_OK) {
         dt_trainer_step_set(s->trainer, step);
+        st = load_scaler(s, c);
+    }
+    if (st == DT_OK) {
         st = load_phase_blob(s, c);
     }
     list_fini(&model);

@@ -106,6 +106,45 @@ static int32_t schedule_kind(uint32_t option)
     }
 }
 
+/* Products in half precision where the machine can; what it cannot is refused before anything is allocated. */
+static dt_status precision(const dt_stage *s, dt_trainer_config *c)
+{
+    static const dt_scaling kind[] = {DT_SCALING_NONE, DT_SCALING_NONE, DT_SCALING_STATIC, DT_SCALING_DYNAMIC};
+    dt_amp_opts a;
+    DT_TRY(dt_config_amp(s->d.config, s->d.index, &a));
+    if (!a.enabled) {
+        return DT_OK;
+    }
+    const bool is_cpu = s->d.device_ops == NULL;
+    if (is_cpu && a.dtype == DT_AMP_FP16) {
+        return DT_FAIL(DT_EUNSUPPORTED,
+                       "amp.dtype = \"fp16\" needs a GPU; the CPU multiplies bf16 (amp.dtype = \"bf16\")");
+    }
+    if (is_cpu) {
+        const dt_status st = dt_cpu_bf16_check();
+        if (st < 0) {
+            return DT_CONTEXT(st, "amp.enabled = true; set it to false to train in fp32");
+        }
+    } else if (a.dtype == DT_AMP_BF16 && s->d.device_ops->info(s->d.device)->major < 8) {
+        const dt_device_info *d = s->d.device_ops->info(s->d.device);
+        return DT_FAIL(DT_EUNSUPPORTED,
+                       "amp.dtype = \"bf16\" needs compute capability 8.0, and %s has %u.%u; set amp.dtype = \"fp16\"",
+                       d->name, d->major, d->minor);
+    }
+    c->math = a.dtype == DT_AMP_FP16 ? DT_DEVICE_MATH_F16 : DT_DEVICE_MATH_BF16;
+    c->scaling = (dt_scaler_config){.kind = kind[a.scaling],
+                                    .refill = a.hysteresis_mode == DT_AMP_CONSECUTIVE,
+                                    .initial = a.scaling == DT_AMP_SCALING_STATIC ? a.static_scale : a.initial_scale,
+                                    .min = a.min_scale,
+                                    .max = a.max_scale,
+                                    .growth = a.growth_factor,
+                                    .backoff = a.backoff_factor,
+                                    .interval = a.growth_interval,
+                                    .hysteresis = a.hysteresis,
+                                    .max_skips = (uint64_t)a.max_skips};
+    return DT_OK;
+}
+
 static dt_status trainer_config(dt_stage *s, dt_trainer_config *c)
 {
     dt_training_opts t;
@@ -150,7 +189,7 @@ static dt_status trainer_config(dt_stage *s, dt_trainer_config *c)
                                 .t_max = t.t_max > 0 ? (double)t.t_max : (double)epochs,
                                 .step_size = (double)t.step_size,
                                 .gamma = t.step_gamma};
-    return DT_OK;
+    return precision(s, c);
 }
 
 static dt_status train_create(const dt_host *h, const dt_train_desc *desc, dt_train **out)
@@ -201,6 +240,10 @@ static dt_status train_step(dt_train *t, dt_step_report *out)
         char name[96];
         snprintf(name, sizeof(name), "losses/%s", out->loss_name[i]);
         dt_metrics_scalar(s->d.metrics, name, out->loss_value[i]);
+    }
+    if (st == DT_OK && dt_trainer_is_half(s->trainer)) {
+        dt_metrics_scalar(s->d.metrics, "amp/loss_scale", dt_trainer_scaler(s->trainer)->scale);
+        dt_metrics_scalar(s->d.metrics, "amp/overflow_rate", dt_trainer_overflow_rate(s->trainer));
     }
     return st;
 }

@@ -115,6 +115,10 @@ static void format(dt_screen *s, const dt_progress_view *v)
         snprintf(s->line + n, sizeof(s->line) - (size_t)n, "  grad %.3g  lr %.2e  mem %.0f MB  wait %.1f%%",
                  v->grad_norm, v->learning_rate, (double)v->rss_bytes / 1e6, 100.0 * v->data_wait);
     }
+    const size_t at = strlen(s->line);
+    if (v->loss_scale != 1) {
+        snprintf(s->line + at, sizeof(s->line) - at, "  scale %g", v->loss_scale);
+    }
 }
 
 void dt_screen_show(dt_screen *s, const dt_progress_view *v, bool force)

@@ -17,6 +17,7 @@ typedef struct dt_progress_view {
     double loss, grad_norm, learning_rate;
     double data_wait; /* share of the step, 0..1 */
     uint64_t rss_bytes;
+    double loss_scale; /* told when it is not 1 */
 } dt_progress_view;
 
 typedef struct dt_screen dt_screen;

@@ -339,6 +339,15 @@ static dt_status build(dt_trainer *t, dt_train_device *d)
     return DT_OK;
 }
 
+static dt_device_state state_of(const dt_trainer *t)
+{
+    return (dt_device_state){.updates = t->updates,
+                             .loss_scale = t->scaler.scale,
+                             .good_steps = t->scaler.good,
+                             .tolerance = t->scaler.tolerance,
+                             .skipped = t->scaler.skips};
+}
+
 dt_status dt_train_device_create(dt_trainer *t, dt_train_device **out_p)
 {
     dt_train_device *d = dt_alloc(sizeof(*d));
@@ -349,7 +358,7 @@ dt_status dt_train_device_create(dt_trainer *t, dt_train_device **out_p)
     d->device = t->d.device;
     d->source = *t->d.source;
     d->host_has_it = true;
-    d->host_state.loss_scale = 1;
+    d->host_state = state_of(t);
     const dt_status st = build(t, d);
     if (st < 0) {
         t->train.plan = NULL;
@@ -437,6 +446,11 @@ dt_status dt_train_device_pull(dt_trainer *t)
         }
         DT_TRY(d->ops->copy(d->device, &d->host_state, d->state, sizeof(d->host_state), DT_DEVICE_TO_HOST, d->compute));
         DT_TRY(d->ops->stream_sync(d->device, d->compute));
+        t->updates = d->host_state.updates;
+        t->scaler.scale = d->host_state.loss_scale;
+        t->scaler.good = d->host_state.good_steps;
+        t->scaler.tolerance = d->host_state.tolerance;
+        t->scaler.skips = d->host_state.skipped;
     }
     d->host_has_it = true;
     return DT_OK;
@@ -445,7 +459,7 @@ dt_status dt_train_device_pull(dt_trainer *t)
 void dt_train_device_restart(dt_trainer *t)
 {
     dt_train_device *d = t->device;
-    d->host_state = (dt_device_state){.updates = t->step, .loss_scale = 1};
+    d->host_state = state_of(t);
     d->host_has_it = true;
 }
 

@@ -164,6 +164,7 @@ static dt_status stage(dt_trainer *t, dt_device_class *k, dt_device_buffer *b)
 static dt_device_finish finish_of(const dt_trainer *t, const dt_device_buffer *b)
 {
     const dt_train_device *d = t->device;
+    const dt_scaler_config *k = &t->c.scaling;
     dt_device_finish f = {.grad = d->grad,
                           .param = d->params,
                           .moment = {d->moment[0], d->moment[1]},
@@ -173,6 +174,15 @@ static dt_device_finish finish_of(const dt_trainer *t, const dt_device_buffer *b
                           .control = (const dt_device_control *)(const void *)b->device,
                           .state = d->state,
                           .result = d->result,
+                          .scaler = {.enabled = k->kind != DT_SCALING_NONE,
+                                     .dynamic = k->kind == DT_SCALING_DYNAMIC,
+                                     .growth = k->growth,
+                                     .backoff = k->backoff,
+                                     .min = k->min,
+                                     .max = k->max,
+                                     .interval = k->interval,
+                                     .hysteresis = k->hysteresis,
+                                     .refill = k->refill},
                           .total = d->total,
                           .leaves = d->leaves};
     const dt_graph_loss *loss = NULL;
@@ -266,23 +276,6 @@ static dt_status launch(dt_trainer *t, dt_device_class *k, dt_device_buffer *b)
 
 /* ---- results ----------------------------------------------------------------------------------------------------- */
 
-static dt_status diverged(const dt_trainer *t, const dt_device_buffer *b, const dt_step_report *r)
-{
-    const dt_param_table *table = t->d.params;
-    const int64_t bad = b->result->bad;
-    for (uint32_t i = 0; i < table->n && bad >= 0; i++) {
-        const dt_param *p = &table->param[i];
-        if (bad >= p->offset && bad < p->offset + p->count) {
-            return DT_FAIL(DT_EDIVERGED,
-                           "training diverged at step %llu (loss %g): the gradient of %s is not finite, element %lld; "
-                           "lower training.learning_rate or training.gradient_clip, and check the data",
-                           (unsigned long long)b->step, r->loss, p->name, (long long)(bad - p->offset));
-        }
-    }
-    return DT_FAIL(DT_EDIVERGED, "training diverged at step %llu: loss %g, gradient norm %g",
-                   (unsigned long long)b->step, r->loss, r->grad_norm);
-}
-
 /* What step b->step found; waits for it. */
 static dt_status read_result(dt_trainer *t, const dt_device_buffer *b, dt_step_report *out)
 {
@@ -299,9 +292,15 @@ static dt_status read_result(dt_trainer *t, const dt_device_buffer *b, dt_step_r
     }
     out->grad_norm = r->norm;
     out->learning_rate = dt_trainer_rate(t, r->updates);
-    d->updates = r->updates;
+    d->updates = t->updates = r->updates;
+    if (b->step <= d->read) {
+        return DT_OK; /* told before */
+    }
     d->read = b->step;
-    return r->applied ? DT_OK : diverged(t, b, out);
+    t->scaler.scale = r->loss_scale;
+    t->scaler.skips = r->skipped;
+    t->scaler.overflows += r->applied ? 0 : 1;
+    return dt_trainer_judge(t, b->step, r->applied != 0, out, r->bad);
 }
 
 /* ---- the step ---------------------------------------------------------------------------------------------------- */

@@ -8,10 +8,12 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/log.h"
 #include "train/device.h"
 #include "train/device_internal.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- gradient buffers -------------------------------------------------------------------------------------------- */
@@ -209,29 +211,45 @@ static dt_status run_blocks(dt_trainer *t, dt_pool_job *job)
     return dt_pool_run(t->pool, job, t);
 }
 
-static dt_status diverged(const dt_trainer *t, const dt_step_report *r)
+/* Names the first parameter whose gradient is not finite; bad: its element of the arena, -1: none. */
+static dt_status diverged(const dt_trainer *t, uint64_t step, const dt_step_report *r, int64_t bad)
 {
+    char when[128];
+    snprintf(when, sizeof(when), "training diverged at step %llu", (unsigned long long)step);
+    if (t->c.scaling.kind != DT_SCALING_NONE) {
+        snprintf(when, sizeof(when),
+                 "training diverged: %llu steps in a row were skipped up to step %llu, the loss scale is %g",
+                 (unsigned long long)t->scaler.skips, (unsigned long long)step, t->scaler.scale);
+    }
     const dt_param_table *table = t->d.params;
-    for (uint32_t i = 0; i < table->n; i++) {
+    for (uint32_t i = 0; i < table->n && bad >= 0; i++) {
         const dt_param *p = &table->param[i];
-        for (int64_t k = 0; k < p->count; k++) {
-            if (!isfinite(t->gradient[p->offset + k])) {
-                return DT_FAIL(
-                    DT_EDIVERGED,
-                    "training diverged at step %llu (loss %g): the gradient of %s is not finite, element %lld; "
-                    "lower training.learning_rate or training.gradient_clip, and check the data",
-                    (unsigned long long)(t->step + 1), r->loss, p->name, (long long)k);
-            }
+        if (bad >= p->offset && bad < p->offset + p->count) {
+            return DT_FAIL(DT_EDIVERGED,
+                           "%s (loss %g): the gradient of %s is not finite, element %lld; lower "
+                           "training.learning_rate or training.gradient_clip, and check the data",
+                           when, r->loss, p->name, (long long)(bad - p->offset));
         }
     }
     for (uint32_t i = 0; i < r->n_losses; i++) {
         if (!isfinite(r->loss_value[i])) {
-            return DT_FAIL(DT_EDIVERGED, "training diverged at step %llu: loss %s is %g while all gradients are finite",
-                           (unsigned long long)(t->step + 1), r->loss_name[i], r->loss_value[i]);
+            return DT_FAIL(DT_EDIVERGED, "%s: loss %s is %g while all gradients are finite", when, r->loss_name[i],
+                           r->loss_value[i]);
         }
     }
-    return DT_FAIL(DT_EDIVERGED, "training diverged at step %llu: the gradient norm overflows",
-                   (unsigned long long)(t->step + 1));
+    return DT_FAIL(DT_EDIVERGED, "%s: the gradient norm overflows", when);
+}
+
+dt_status dt_trainer_judge(dt_trainer *t, uint64_t step, bool is_finite, const dt_step_report *r, int64_t bad)
+{
+    char text[512];
+    const dt_scaler_config *c = &t->c.scaling;
+    if (dt_trainer_is_half(t) &&
+        dt_amp_monitor_step(&t->monitor, c, t->scaler.scale, is_finite, r->grad_norm, text, sizeof(text)) &&
+        dt_comm_rank(t->d.comm) == 0) {
+        dt_log(DT_LOG_WARN, "mixed precision: %s", text);
+    }
+    return dt_scaler_gives_up(&t->scaler, c) ? diverged(t, step, r, bad) : DT_OK;
 }
 
 /* ---- the step ---------------------------------------------------------------------------------------------------- */
@@ -274,6 +292,17 @@ static dt_status reduce(dt_trainer *t, const double *norm, dt_step_report *out)
     return DT_OK;
 }
 
+static int64_t first_not_finite(const dt_trainer *t)
+{
+    for (int64_t i = 0; i < t->d.params->total; i++) {
+        if (!isfinite(t->gradient[i])) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+/* Every rank has the same sums, so all of them skip or none. */
 static dt_status clip_and_update(dt_trainer *t, dt_step_report *out)
 {
     DT_TRY(run_blocks(t, norm_job));
@@ -281,18 +310,23 @@ static dt_status clip_and_update(dt_trainer *t, dt_step_report *out)
     for (int64_t b = 0; b < t->n_blocks; b++) {
         sum += t->block_sum[b];
     }
-    out->grad_norm = sqrt(sum);
-    if (!isfinite(sum) || !isfinite(out->loss)) {
-        return diverged(t, out);
+    const double scale = t->scaler.scale;
+    const bool is_finite = isfinite(sum) && isfinite(out->loss);
+    out->grad_norm = sqrt(sum) / scale;
+    out->learning_rate = dt_trainer_rate(t, t->updates + 1);
+    dt_scaler_update(&t->scaler, &t->c.scaling, is_finite);
+    DT_TRY(dt_trainer_judge(t, t->step + 1, is_finite, out, is_finite ? -1 : first_not_finite(t)));
+    if (!is_finite) {
+        return DT_OK; /* skipped */
     }
+    t->updates++;
     t->update = t->c.optim;
-    t->update.lr = dt_trainer_rate(t, t->step + 1);
-    t->update.step = t->step + 1;
-    t->update.grad_scale = 1.0;
+    t->update.lr = out->learning_rate;
+    t->update.step = t->updates;
+    t->update.grad_scale = 1.0 / scale;
     if (t->c.gradient_clip > 0 && out->grad_norm > t->c.gradient_clip) {
-        t->update.grad_scale = t->c.gradient_clip / (out->grad_norm + 1e-6); /* PyTorch's clip_grad_norm_ */
+        t->update.grad_scale *= t->c.gradient_clip / (out->grad_norm + 1e-6); /* PyTorch's clip_grad_norm_ */
     }
-    out->learning_rate = t->update.lr;
     return run_blocks(t, update_job);
 }
 
@@ -301,6 +335,9 @@ static dt_status step_on_cpu(dt_trainer *t, dt_step_report *out)
     double norm[DT_GRAPH_MAX_LOSSES];
     int64_t largest[DT_SAMPLES_MAX_SYMBOLS + 1];
     DT_TRY(dt_batch_sizes(t, t->step, norm, largest));
+    for (uint32_t i = 0; i < DT_GRAPH_MAX_LOSSES; i++) {
+        t->loss_seed[i] *= t->scaler.scale;
+    }
     /* a rank that failed must say so before the others wait for its sums */
     DT_TRY(dt_comm_agree(t->d.comm, run_leaves(t)));
     DT_TRY(reduce(t, norm, out));

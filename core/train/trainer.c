@@ -43,7 +43,7 @@ dt_status dt_compile(dt_trainer *t, const dt_samples *source, bool training, dt_
         out->plan = (dt_plan *)(uintptr_t)dt_device_infer_plan(out->device);
         return DT_OK;
     }
-    const dt_plan_desc pd = {.lane = DT_LANE_CPU,
+    const dt_plan_desc pd = {.lane = t->c.math == DT_DEVICE_MATH_BF16 ? DT_LANE_CPU_BF16 : DT_LANE_CPU,
                              .training = training,
                              .reuse = t->c.reuse,
                              .poison = t->c.poison,
@@ -229,6 +229,7 @@ dt_status dt_trainer_create(const dt_trainer_desc *d, dt_trainer **out_p)
     }
     t->d = *d;
     t->c = *d->config;
+    dt_scaler_init(&t->scaler, &t->c.scaling);
     pthread_mutex_init(&t->lock, NULL);
     dt_status st = build(t);
     if (st < 0) {
@@ -300,7 +301,30 @@ void dt_trainer_step_set(dt_trainer *t, uint64_t step)
 {
     dt_feed_stop(t->feed); /* it may have read ahead of the old place */
     t->feed = NULL;
-    t->step = step;
+    t->step = t->updates = step;
+    dt_scaler_init(&t->scaler, &t->c.scaling);
+    if (t->device != NULL) {
+        dt_train_device_restart(t);
+    }
+}
+
+uint64_t dt_trainer_updates(const dt_trainer *t)
+{
+    return t->updates;
+}
+
+const dt_scaler *dt_trainer_scaler(const dt_trainer *t)
+{
+    return &t->scaler;
+}
+
+/* Static scaling and none keep to what is configured now. */
+void dt_trainer_scaler_set(dt_trainer *t, uint64_t updates, const dt_scaler *s)
+{
+    const double scale = t->c.scaling.kind == DT_SCALING_DYNAMIC ? s->scale : t->scaler.scale;
+    t->updates = updates;
+    t->scaler = *s;
+    t->scaler.scale = scale;
     if (t->device != NULL) {
         dt_train_device_restart(t);
     }
@@ -345,6 +369,16 @@ dt_plan_cost dt_trainer_cost(const dt_trainer *t)
     }
     size[s->n_symbols] = t->c.batch;
     return dt_plan_cost_get(t->train.plan, size);
+}
+
+bool dt_trainer_is_half(const dt_trainer *t)
+{
+    return t->c.math >= DT_DEVICE_MATH_BF16 || t->c.scaling.kind != DT_SCALING_NONE;
+}
+
+double dt_trainer_overflow_rate(const dt_trainer *t)
+{
+    return t->monitor.overflow_rate;
 }
 
 dt_trainer_times dt_trainer_times_get(const dt_trainer *t)

@@ -12,6 +12,7 @@
 #ifndef DTRAIN_CORE_TRAIN_TRAINER_H
 #define DTRAIN_CORE_TRAIN_TRAINER_H
 
+#include "amp/monitor.h"
 #include "collective/comm.h"
 #include "device/device.h"
 #include "dtrain/svc/train.h"
@@ -32,9 +33,10 @@ typedef struct dt_trainer_config {
     dt_schedule schedule; /* x in epochs */
     double gradient_clip; /* 0: none */
     bool reuse, poison, fuse, recompute;
+    uint32_t math;            /* dt_device_math; on the CPU F32 and BF16 */
+    dt_scaler_config scaling; /* of the loss */
     /* on a device: */
     bool graphs, synchronous; /* replay captured steps; wait for every kernel (for looking for faults) */
-    uint32_t math;            /* dt_device_math */
     uint32_t micro_leaves;    /* leaves of one launch; 0: as many as fit */
 } dt_trainer_config;
 
@@ -70,13 +72,16 @@ dt_status dt_trainer_evaluate(dt_trainer *t, const dt_samples *d, void *user,
 const void *dt_rows_get(const dt_rows *r, const char *name, int64_t dim[DT_MAX_DIMS], uint32_t *rank);
 const uint64_t *dt_rows_samples(const dt_rows *r, uint32_t *n);
 
-/* State: three arenas with the table's offsets, and the number of finished steps. Everything else follows from them.
- * Before the arenas are read or written, hold brings them to the host; the next step takes them back. */
+/* State: three arenas with the table's offsets, the number of finished steps, and how many of them were updates, with the
+ * loss scaler. Everything else follows from them. Before the arenas are read or written, hold brings them to the host; the next step takes them back. */
 dt_status dt_trainer_hold(dt_trainer *t) DT_NODISCARD;
 float *dt_trainer_params(dt_trainer *t);
 float *dt_trainer_moment(dt_trainer *t, uint32_t which); /* 0: first, 1: second; NULL when the optimizer has none */
 uint64_t dt_trainer_step_number(const dt_trainer *t);
-void dt_trainer_step_set(dt_trainer *t, uint64_t step); /* before the first step, after loading arenas */
+void dt_trainer_step_set(dt_trainer *t, uint64_t step); /* before the first step, after loading arenas; all updates */
+uint64_t dt_trainer_updates(const dt_trainer *t);       /* steps that were not skipped */
+const dt_scaler *dt_trainer_scaler(const dt_trainer *t);
+void dt_trainer_scaler_set(dt_trainer *t, uint64_t updates, const dt_scaler *s); /* after step_set */
 uint64_t dt_trainer_steps(const dt_trainer *t);
 uint64_t dt_trainer_steps_per_epoch(const dt_trainer *t);
 const dt_param_table *dt_trainer_table(const dt_trainer *t);
@@ -85,6 +90,8 @@ void dt_trainer_memory_get(const dt_trainer *t, dt_trainer_memory *out);
 /* Forward and backward of a whole batch of mean samples, as if it were one slice. */
 dt_plan_cost dt_trainer_cost(const dt_trainer *t);
 dt_trainer_times dt_trainer_times_get(const dt_trainer *t);
+bool dt_trainer_is_half(const dt_trainer *t);         /* mixed precision: products in half, or a scaled loss */
+double dt_trainer_overflow_rate(const dt_trainer *t); /* share of skipped steps, over a window of the last ones */
 const dt_plan *dt_trainer_plan(const dt_trainer *t);
 
 #endif

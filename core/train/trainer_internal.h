@@ -34,8 +34,10 @@ typedef struct dt_compiled { /* a plan with everything needed to run it */
 struct dt_trainer {
     dt_trainer_desc d;
     dt_trainer_config c;
-    uint64_t step, steps_per_epoch;
+    uint64_t step, updates, steps_per_epoch;
     uint32_t leaf_begin, leaf_end; /* of this rank */
+    dt_scaler scaler;
+    dt_amp_monitor monitor;
 
     dt_compiled train;
     dt_compiled *infer; /* one per data set evaluated so far */
@@ -91,6 +93,9 @@ void dt_compiled_fini(dt_trainer *t, dt_compiled *c);
  * what its losses are divided by, with t->loss_seed. */
 dt_status dt_batch_sizes(dt_trainer *t, uint64_t step, double *norm, int64_t *largest);
 double dt_trainer_rate(const dt_trainer *t, uint64_t update); /* learning rate of update number 1, 2, ... */
+/* Once for step number `step`, when t->scaler knows about it: warns, and gives up when it is time. bad: the first element
+ * of the gradient that is not finite, -1: none. */
+dt_status dt_trainer_judge(dt_trainer *t, uint64_t step, bool is_finite, const dt_step_report *r, int64_t bad);
 /* Step inputs as the plan wants them. DT_ECONFIG names one that was never set. */
 dt_status dt_bind_step_inputs(dt_trainer *t, dt_compiled *c);
 

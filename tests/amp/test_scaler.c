@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The loss scaler against the rules it was taken from: both readings of hysteresis, growth, bounds, static scale, giving
- * up, and what is refused.
+ * The loss scaler against the rules it was taken from: both readings of hysteresis, growth, bounds, static scale and
+ * giving up.
  */
 #include <config.h>
 
@@ -14,7 +14,6 @@
 #include <cmocka.h>
 
 #include "amp/scaler.h"
-#include "base/err.h"
 
 static dt_scaler_config dynamic(void)
 {
@@ -104,7 +103,6 @@ static void test_no_scaling(void **state)
     (void)state;
     dt_scaler_config c = {.kind = DT_SCALING_NONE, .initial = 3};
     dt_scaler s;
-    assert_int_equal(dt_scaler_check(&c), DT_OK);
     dt_scaler_init(&s, &c);
     dt_scaler_update(&s, &c, true);
     assert_false(dt_scaler_gives_up(&s, &c));
@@ -155,44 +153,6 @@ static void test_state_is_all_there_is(void **state)
     }
 }
 
-static void test_what_is_refused(void **state)
-{
-    (void)state;
-    static const struct {
-        double initial, min, max, growth, backoff;
-        const char *text;
-    } rows[] = {
-        {60000, 1, 16777216, 2, 0.5, "amp.initial_scale is 60000; loss scaling takes powers of two"},
-        {65536, 3, 16777216, 2, 0.5, "amp.min_scale is 3;"},
-        {65536, 1, 1e6, 2, 0.5, "amp.max_scale is 1e+06;"},
-        {65536, 1, 16777216, 1.5, 0.5, "amp.growth_factor is 1.5;"},
-        {65536, 1, 16777216, 2, 0.7, "amp.backoff_factor is 0.7;"},
-        {65536, 1, 16777216, 1, 0.5, "amp.growth_factor 1 has to be above 1"},
-        {65536, 1, 16777216, 2, 2, "amp.backoff_factor 2 below"},
-        {0.5, 1, 16777216, 2, 0.5, "amp.initial_scale 0.5 lies outside amp.min_scale 1 .. amp.max_scale 1.67772e+07"},
-        {65536, 1, 1024, 2, 0.5, "lies outside"},
-        {0, 1, 1024, 2, 0.5, "amp.initial_scale is 0;"},
-    };
-    dt_scaler_config c = dynamic();
-    assert_int_equal(dt_scaler_check(&c), DT_OK);
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        c.initial = rows[i].initial;
-        c.min = rows[i].min;
-        c.max = rows[i].max;
-        c.growth = rows[i].growth;
-        c.backoff = rows[i].backoff;
-        assert_int_equal(dt_scaler_check(&c), DT_ECONFIG);
-        if (strstr(dt_error_text(), rows[i].text) == NULL) {
-            fail_msg("row %zu: \"%s\" says nothing about \"%s\"", i, dt_error_text(), rows[i].text);
-        }
-    }
-    c = (dt_scaler_config){.kind = DT_SCALING_STATIC, .initial = 8191};
-    assert_int_equal(dt_scaler_check(&c), DT_ECONFIG);
-    assert_non_null(strstr(dt_error_text(), "amp.static_scale is 8191"));
-    c.initial = 8192;
-    assert_int_equal(dt_scaler_check(&c), DT_OK);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -204,7 +164,6 @@ int main(void)
         cmocka_unit_test(test_no_scaling),
         cmocka_unit_test(test_gives_up_after_so_many_in_a_row),
         cmocka_unit_test(test_state_is_all_there_is),
-        cmocka_unit_test(test_what_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -165,17 +165,30 @@ static void test_groups_against_values(void **state)
     dt_config_destroy(c);
 }
 
+static void test_loss_scaling(void **state)
+{
+    (void)state;
+    refuses("amp = { initial_scale = 60000.0; };", "expected a power of two");
+    refuses("amp = { growth_factor = 1.5; };", "dividing by any other number loses bits");
+    refuses("amp = { backoff_factor = 0.7; };", "amp.backoff_factor");
+    refuses("amp = { backoff_factor = 1.0; };", "has to be below 1");
+    refuses("amp = { growth_factor = 1.0; };", "has to be above 1");
+    refuses("amp = { static_scale = 0.0; };", "amp.static_scale");
+    refuses("amp = { max_scale = 1024.0; };", "lies outside amp.min_scale .. amp.max_scale");
+    refuses("amp = { hysteresis = 0; };", "amp.hysteresis");
+    refuses("amp = { scaling = \"sometimes\"; };", "dynamic");
+}
+
 static void test_later_work(void **state)
 {
     (void)state;
-    refuses("amp = { enabled = true; };", "mixed precision is not built into this version");
     refuses("env = { id = \"env_traffic\"; };", "environments are not built into this version");
     refuses("engine = { reduction = \"fast\"; };", "engine.reduction = \"fast\"");
     refuses("engine = { reduction = \"fast\"; };", "the fast mode is not built into this version");
     refuses("comm = { ranks = 2; };", "the communicator \"null\" has one rank");
     refuses("comm = { backend = \"sim\"; ranks = 3; };", "power of two");
     refuses("training = { eta_min = 0.5; };", "cosine cannot fall to more than");
-    refuses("phases = ( { plugin = \"p\"; amp = { enabled = true; }; } );", "mixed precision is not built");
+    refuses("phases = ( { plugin = \"p\"; amp = { min_scale = 3.0; }; } );", "expected a power of two");
     dt_config *c = from("amp = { enabled = false; dtype = \"fp16\"; }; comm = { backend = \"sim\"; ranks = 4; };\n"
                         "env = { id = \"\"; }; training = { learning_rate = 1e-9; };");
     assert_int_equal(dt_config_check(c, NULL), DT_OK);
@@ -371,6 +384,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_unknown, begin, end),
         cmocka_unit_test_setup_teardown(test_types_and_ranges, begin, end),
         cmocka_unit_test_setup_teardown(test_groups_against_values, begin, end),
+        cmocka_unit_test_setup_teardown(test_loss_scaling, begin, end),
         cmocka_unit_test_setup_teardown(test_later_work, begin, end),
         cmocka_unit_test_setup_teardown(test_all_errors, begin, end),
         cmocka_unit_test_setup_teardown(test_bad_assignments, begin, end),

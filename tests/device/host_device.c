@@ -6,6 +6,7 @@
 
 #include "device/host_device.h"
 
+#include "amp/scaler.h"
 #include "backend/kernel.h"
 #include "base/err.h"
 #include "optim/loops.h"
@@ -230,6 +231,25 @@ static void update(const dt_device_finish *f, const dt_device_result *r)
     }
 }
 
+/* what the device does by itself, in the words of core/amp */
+static void rescale(const dt_device_finish *f, bool is_finite)
+{
+    const dt_device_scaler *k = &f->scaler;
+    const dt_scaler_config c = {.kind = k->enabled && k->dynamic ? DT_SCALING_DYNAMIC : DT_SCALING_NONE,
+                                .refill = k->refill != 0,
+                                .min = k->min,
+                                .max = k->max,
+                                .growth = k->growth,
+                                .backoff = k->backoff,
+                                .interval = k->interval,
+                                .hysteresis = k->hysteresis};
+    dt_scaler s = {.scale = f->state->loss_scale, .good = f->state->good_steps, .tolerance = f->state->tolerance};
+    dt_scaler_update(&s, &c, is_finite);
+    f->state->loss_scale = s.scale;
+    f->state->good_steps = s.good;
+    f->state->tolerance = s.tolerance;
+}
+
 static void finish_now(const dt_device_finish *f)
 {
     dt_device_result r = {.loss_scale = f->state->loss_scale, .bad = -1};
@@ -253,6 +273,7 @@ static void finish_now(const dt_device_finish *f)
     r.applied = r.is_finite;
     f->state->updates += r.applied;
     f->state->skipped = r.applied ? 0 : f->state->skipped + 1;
+    rescale(f, r.applied);
     r.updates = f->state->updates;
     r.skipped = f->state->skipped;
     if (r.applied) {

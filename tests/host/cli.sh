@@ -74,6 +74,41 @@ cases=$((cases + 1))
 lines=$(wc -l <"$work/cut/metrics.jsonl")
 [ "$lines" -eq 6 ] || { echo "FAIL: $lines records of metrics after a resume, expected 6"; failed=$((failed + 1)); }
 
+# --- mixed precision: the same promises, near fp32, refused where it cannot be ---
+half="--set amp.enabled=true"
+loss_of() { sed -n '$s/.*"loss":\([0-9.e+-]*\).*/\1/p' "$1/metrics.jsonl"; }
+expect 5 "needs AVX512-BF16 or AMX; DTRAIN_CPU_ISA allows base" env DTRAIN_CPU_ISA=base \
+    "$dtrain" $phase $tiny $half --run-dir "$work/no_bf16" --max-steps 1
+expect 5 'needs a GPU; the CPU multiplies bf16' "$dtrain" $phase $tiny $half --set amp.dtype=fp16 --device cpu \
+    --run-dir "$work/no_fp16" --max-steps 1
+expect 2 "expected a power of two" "$dtrain" $phase $tiny --set amp.initial_scale=1000 --run-dir "$work/no_scale"
+if "$dtrain" $phase $tiny $half --device cpu --run-dir "$work/half" --max-steps 12 2>"$work/err"; then
+    expect 0 "" "$dtrain" $phase $tiny $half --device cpu --run-dir "$work/half1" --max-steps 12 --threads 1
+    same_state "$work/half" "$work/half1" "one thread against two in bf16"
+    expect 0 "" "$dtrain" $phase $tiny $half --run-dir "$work/half4" --max-steps 5 --set comm.backend=sim \
+        --set comm.ranks=4
+    expect 0 "" "$dtrain" run --resume "$work/half4" --max-steps 12 -q --set comm.ranks=2
+    same_state "$work/half" "$work/half4" "four virtual ranks, resumed on two, in bf16"
+    # an overflow that skips steps, across a resume: 2^200 is too much for any gradient
+    over="$half --set amp.scaling=dynamic --set amp.initial_scale=1.6069380442589903e60
+          --set amp.max_scale=1.6069380442589903e60 --set amp.backoff_factor=6.103515625e-5"
+    expect 0 "" "$dtrain" $phase $tiny $over --device cpu --run-dir "$work/over" --max-steps 8
+    expect 0 "" "$dtrain" $phase $tiny $over --device cpu --run-dir "$work/over2" --max-steps 1
+    expect 0 "" "$dtrain" run --resume "$work/over2" --max-steps 8 -q
+    same_state "$work/over" "$work/over2" "resumed amid skipped steps"
+    expect 7 "steps in a row were skipped" "$dtrain" $phase $tiny $over --device cpu --set amp.scaling=static \
+        --set amp.static_scale=1.6069380442589903e60 --set amp.max_skips=2 --run-dir "$work/over3"
+    expect 0 "" "$dtrain" $phase $tiny --device cpu --run-dir "$work/full" --max-steps 12
+    cases=$((cases + 1))
+    awk -v a="$(loss_of "$work/half")" -v b="$(loss_of "$work/full")" \
+        'BEGIN { d = a - b; exit !(a > 0 && b > 0 && a != b && d * d <= 0.0001 * b * b) }' ||
+        { echo "FAIL: loss $(loss_of "$work/half") in bf16, $(loss_of "$work/full") in fp32"; failed=$((failed + 1)); }
+elif ! grep -q "needs AVX512-BF16 or AMX" "$work/err"; then
+    echo "FAIL: bf16 is not to be had for another reason:"
+    cat "$work/err"
+    failed=$((failed + 1))
+fi
+
 # --- interrupted: the step is finished, the state saved, 75 ---
 expect 0 "" "$dtrain" $phase $tiny --run-dir "$work/long" --set training.epochs=40 --max-steps 40
 "$dtrain" $phase $tiny --run-dir "$work/term" --set training.epochs=40 2>"$work/err" &
@@ -172,7 +207,6 @@ expect 2 "did you mean" "$dtrain" $phase $tiny --set training.epocks=3
 expect 2 "run = { ... } from --set: neither a section nor the id of a component" "$dtrain" $phase $tiny --set run.threads=1 # once a crash
 expect 2 "training.epochs" "$dtrain" $phase $tiny --set training.epochs=ten
 expect 2 "training.epochs" "$dtrain" $phase $tiny --set training.epochs=-1
-expect 2 "amp" "$dtrain" $phase $tiny --set amp.enabled=true
 printf 'training = { epochs = "ten";\n optimizer = "adamv"; };\nrisk_gnn = { hiden = 3; };\n' >"$work/many.cfg"
 for text in "4 errors in the configuration" 'many.cfg:1: expected an integer in [1, 1000000]' 'did you mean "adamw"?' \
     'risk_gnn.hiden = 3 at' '--set data: expected section.key=value'; do

@@ -19,6 +19,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/err.h"
+#include "graph/op.h"
 #include "ops/harness.h"
 
 #define GRADIENT_STEP 1e-6
@@ -511,6 +513,21 @@ static void test_find(void **state)
     }
 }
 
+/* The policy of the op table and the kernels that there are say the same. */
+static void test_bf16_kernels_are_those_the_policy_allows(void **state)
+{
+    (void)state;
+    if (dt_cpu_bf16_check() != DT_OK) {
+        print_message("[  no bf16 ] %s\n", dt_error_text());
+        return;
+    }
+#define DT_OP(ID, number, name)                                                                                        \
+    assert_int_equal(dt_kernel_find(number, DT_LANE_CPU_BF16) != dt_kernel_find(number, DT_LANE_CPU),                  \
+                     dt_op_##name.precision == DT_PRECISION_ALLOW);
+#include "backend/ops.def"
+#undef DT_OP
+}
+
 int main(void)
 {
     const char *scale = getenv("DT_TOL_SCALE");
@@ -527,6 +544,7 @@ int main(void)
         cmocka_unit_test(test_rows_of_linear_do_not_depend_on_the_number_of_rows),
         cmocka_unit_test(test_products_of_whole_numbers_are_exact),
         cmocka_unit_test(test_bf16_rounds_to_nearest_even),
+        cmocka_unit_test(test_bf16_kernels_are_those_the_policy_allows),
         cmocka_unit_test(test_dropout_keeps_what_it_should),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
