@@ -306,30 +306,29 @@ static void run_edge(const corner *q, int64_t columns, float *edge)
     }
 }
 
+typedef struct places { /* in scratch */
+    uint32_t *strip;
+    float *start; /* what rows of C begin with: bias or zeros. Written well before tiles load it: they would wait. */
+    float *edge;  /* a corner of C */
+} places;
+
 /* A packed strip of rows from m against the panels of one block. */
-static void run_strip(const dt_gemm *g, const block *b, int64_t m, int64_t rows, const uint32_t *strip,
-                      const uint32_t *panels, float *edge)
+static void run_strip(const dt_gemm *g, const block *b, int64_t m, int64_t rows, const uint32_t *panels,
+                      const places *at)
 {
     const int64_t K = round_up(b->K);
-    float row[PAIR];
-    corner q = {.strip = strip, .start = row, .c_row = g->c_row, .rows = rows, .n_pairs = K / PAIR};
+    corner q = {.strip = at->strip, .c_row = g->c_row, .rows = rows, .n_pairs = K / PAIR};
     for (int64_t n = 0; n < b->N; n += PAIR) {
         const int64_t columns = smaller(b->N - n, PAIR);
         q.panel = panels + n * K / 2;
         q.c = g->c + m * g->c_row + b->n0 + n;
-        if (g->accum || b->k0 > 0) {
-            q.start = q.c;
-            q.start_row = q.c_row;
-        } else {
-            memset(row, 0, sizeof(row));
-            if (g->bias != NULL) {
-                memcpy(row, g->bias + b->n0 + n, (size_t)columns * sizeof(*row));
-            }
-        }
+        const bool is_sum = g->accum || b->k0 > 0;
+        q.start = is_sum ? q.c : at->start + n;
+        q.start_row = is_sum ? q.c_row : 0;
         if (columns == PAIR) {
             run_corner(&q);
         } else {
-            run_edge(&q, columns, edge);
+            run_edge(&q, columns, at->edge);
         }
     }
     if (g->fn != 0 && b->k0 + b->K == g->K) {
@@ -340,17 +339,23 @@ static void run_strip(const dt_gemm *g, const block *b, int64_t m, int64_t rows,
     }
 }
 
-/* All rows against the panels of one block. scratch: a strip, then a corner of C. */
+/* All rows against the panels of one block. */
 static void run_block(const dt_gemm *g, const block *b, const uint32_t *panels, uint32_t *scratch)
 {
-    float *edge = (float *)(scratch + PAIR * round_up(b->K) / 2);
+    places at = {.strip = scratch};
+    at.edge = (float *)(scratch + PAIR * round_up(b->K) / 2);
+    at.start = at.edge + PAIR * PAIR;
+    memset(at.start, 0, (size_t)round_up(b->N) * sizeof(*at.start));
+    if (g->bias != NULL) {
+        memcpy(at.start, g->bias + b->n0, (size_t)b->N * sizeof(*at.start));
+    }
     for (int64_t m = 0; m < g->M; m += PAIR) {
         const int64_t rows = smaller(g->M - m, PAIR);
         if (m == 0 || rows < PAIR) {
             begin_strip(rows);
         }
         pack_pair(g->a + m * g->a_row + b->k0 * g->a_k, g->a_row, g->a_k, rows, b->K, false, scratch);
-        run_strip(g, b, m, rows, scratch, panels, edge);
+        run_strip(g, b, m, rows, panels, &at);
     }
 }
 
