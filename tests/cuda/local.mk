@@ -2,7 +2,13 @@
 # The CUDA module built for the emulated device (emulate/cuda_runtime.h), so that its kernels are tested where there is
 # no GPU and no toolkit. Wants a C++ compiler; not with ThreadSanitizer, which does not know coroutines.
 emulator_sources = tests/cuda/emulate/blas.cc tests/cuda/emulate/block.cc tests/cuda/emulate/runtime.cc
-emulator_headers = tests/cuda/emulate/cublasLt.h tests/cuda/emulate/cuda_runtime.h
+emulator_headers = \
+	tests/cuda/emulate/cooperative_groups.h \
+	tests/cuda/emulate/cublasLt.h \
+	tests/cuda/emulate/cuda_bf16.h \
+	tests/cuda/emulate/cuda_fp16.h \
+	tests/cuda/emulate/cuda_runtime.h \
+	tests/cuda/emulate/mma.h
 EXTRA_DIST += $(emulator_sources) $(emulator_headers) tests/cuda/emulate/launch.sed
 
 if HAVE_EMULATION
@@ -11,7 +17,7 @@ tests_cuda_test_kernels_SOURCES = tests/cuda/test_kernels.c tests/ops/cases.c te
 tests_cuda_test_kernels_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
 EXTRA_tests_cuda_test_kernels_DEPENDENCIES = tests/cuda/emulated/backend_cuda.so
 
-EMULATED_FLAGS = -std=c++17 -O1 -g -fPIC -ffp-contract=off -fvisibility=hidden -fno-exceptions -fsanitize=alignment \
+EMULATED_FLAGS = -std=c++17 -O2 -g -fPIC -ffp-contract=off -fvisibility=hidden -fno-exceptions -fsanitize=alignment \
 	-fsanitize-undefined-trap-on-error -Wall -Wextra \
 	-Wno-unused-parameter -Wno-unused-function -Wno-unknown-pragmas \
 	-I$(top_srcdir)/tests/cuda/emulate -I$(top_srcdir)/include -I$(top_srcdir)/core

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A block of CUDA threads as coroutines. One coroutine runs thread after thread; only when its thread waits does
- * another one go on, so that kernels without barriers need no more than one. See cuda_runtime.h.
+ * A block of CUDA threads, or a cluster of blocks, as coroutines. One coroutine runs thread after thread; only when its
+ * thread waits does another one go on, so that kernels without barriers need no more than one. See cuda_runtime.h.
  */
+#include "cooperative_groups.h"
 #include "cuda_runtime.h"
 
 #include <cstdio>
 #include <cstdlib>
 #include <sys/mman.h>
-#include <ucontext.h>
+#if !defined(__x86_64__)
+#    include <ucontext.h>
+#endif
 
 uint3 threadIdx, blockIdx;
 dim3 blockDim, gridDim;
@@ -16,15 +19,62 @@ dim3 blockDim, gridDim;
 extern "C" char __start_dt_shared[] __attribute__((weak));
 extern "C" char __stop_dt_shared[] __attribute__((weak));
 
+#if defined(__x86_64__)
+/* swapcontext without its two system calls: what a call preserves goes to the stack, and the stack is changed */
+extern "C" __attribute__((visibility("hidden"))) void dt_emulate_switch(void **from, void **to);
+asm(".text\n"
+    ".type dt_emulate_switch, @function\n"
+    "dt_emulate_switch:\n"
+    "push %rbp\n push %rbx\n push %r12\n push %r13\n push %r14\n push %r15\n"
+    "mov %rsp, (%rdi)\n"
+    "mov (%rsi), %rsp\n"
+    "pop %r15\n pop %r14\n pop %r13\n pop %r12\n pop %rbx\n pop %rbp\n"
+    "ret\n"
+    ".size dt_emulate_switch, . - dt_emulate_switch\n");
+#endif
+
 namespace
 {
 
-enum { MAX_THREADS = 1024, SHARED_MAX = 227 * 1024, STACK = 128 * 1024, VALUE_BYTES = 16 };
-enum state { NEW, RUNNING, AT_BARRIER, IN_WARP, READY, DONE };
+enum { MAX_BLOCK = 1024, MAX_CLUSTER = 8, MAX_THREADS = 4096 };
+enum { SHARED_MAX = 227 * 1024, STACK = 128 * 1024, VALUE_BYTES = 16 };
+enum state { NEW, RUNNING, AT_BARRIER, AT_CLUSTER, IN_WARP, READY, DONE };
+
+#if defined(__x86_64__)
+typedef void *context; /* top of its stack */
+
+void switch_to(context *from, context *to)
+{
+    dt_emulate_switch(from, to);
+}
+
+/* entry() begins at the next switch to c, with a stack aligned as after a call */
+void prepare(context *c, char *stack, size_t bytes, void (*entry)())
+{
+    void **top = (void **)(void *)(stack + bytes) - 2;
+    *top = (void *)entry;
+    *c = top - 6;
+}
+#else
+typedef ucontext_t context;
+
+void switch_to(context *from, context *to)
+{
+    swapcontext(from, to);
+}
+
+void prepare(context *c, char *stack, size_t bytes, void (*entry)())
+{
+    getcontext(c);
+    c->uc_stack.ss_sp = stack;
+    c->uc_stack.ss_size = bytes;
+    c->uc_link = nullptr;
+    makecontext(c, entry, 0);
+}
+#endif
 
 struct coroutine {
-    ucontext_t at;
-    char *stack;
+    context at;
 };
 
 struct cuda_thread {
@@ -39,12 +89,17 @@ struct cuda_thread {
 coroutine all[MAX_THREADS], *idle[MAX_THREADS], *starting;
 int n_coroutines, n_idle;
 cuda_thread threads[MAX_THREADS];
-ucontext_t scheduler;
+context scheduler;
 const std::function<void()> *body;
 const char *kernel_name;
-int n_threads, next_thread, n_done, n_at_barrier, any, any_result, current;
+int n_threads, n_block; /* of all blocks of the cluster, of one */
+int next_thread, n_done, n_at_cluster, current;
+unsigned first_block; /* of the cluster, along x */
+struct barrier {
+    int n_done, n_waiting, any, any_result;
+} barriers[MAX_CLUSTER];
 bool is_reverse;
-alignas(1024) char shared_memory[SHARED_MAX];
+alignas(1024) char shared_memory[MAX_CLUSTER][SHARED_MAX];
 
 [[noreturn]] void give_up(const char *why)
 {
@@ -55,23 +110,36 @@ alignas(1024) char shared_memory[SHARED_MAX];
 
 void enter(int t)
 {
+    const unsigned i = (unsigned)(t % n_block);
     current = t;
     threads[t].is = RUNNING;
-    threadIdx.x = (unsigned)t % blockDim.x;
-    threadIdx.y = (unsigned)t / blockDim.x % blockDim.y;
-    threadIdx.z = (unsigned)t / (blockDim.x * blockDim.y);
+    blockIdx.x = first_block + (unsigned)(t / n_block);
+    threadIdx.x = i % blockDim.x;
+    threadIdx.y = i / blockDim.x % blockDim.y;
+    threadIdx.z = i / (blockDim.x * blockDim.y);
 }
 
 /* all threads that live have come: on they go */
-void open_barrier()
+void open_barrier(int block)
 {
-    if (n_at_barrier > 0 && n_at_barrier == n_threads - n_done) {
-        for (int t = 0; t < n_threads; t++) {
+    barrier *b = &barriers[block];
+    if (b->n_waiting > 0 && b->n_waiting == n_block - b->n_done) {
+        for (int t = block * n_block; t < (block + 1) * n_block; t++) {
             threads[t].is = threads[t].is == AT_BARRIER ? READY : threads[t].is;
         }
-        n_at_barrier = 0;
-        any_result = any;
-        any = 0;
+        b->n_waiting = 0;
+        b->any_result = b->any;
+        b->any = 0;
+    }
+}
+
+void open_cluster()
+{
+    if (n_at_cluster > 0 && n_at_cluster == n_threads - n_done) {
+        for (int t = 0; t < n_threads; t++) {
+            threads[t].is = threads[t].is == AT_CLUSTER ? READY : threads[t].is;
+        }
+        n_at_cluster = 0;
     }
 }
 
@@ -87,10 +155,12 @@ void run_threads()
             (*body)();
             threads[t].is = DONE;
             n_done++;
-            open_barrier();
+            barriers[t / n_block].n_done++;
+            open_barrier(t / n_block);
+            open_cluster();
         }
         idle[n_idle++] = me;
-        swapcontext(&me->at, &scheduler);
+        switch_to(&me->at, &scheduler);
     }
 }
 
@@ -98,22 +168,18 @@ void wait_as(state s)
 {
     const int t = current;
     threads[t].is = s;
-    swapcontext(&threads[t].by->at, &scheduler);
+    switch_to(&threads[t].by->at, &scheduler);
     enter(t);
 }
 
 coroutine *create()
 {
     coroutine *c = &all[n_coroutines++];
-    c->stack = (char *)mmap(nullptr, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (c->stack == MAP_FAILED) {
+    char *stack = (char *)mmap(nullptr, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (stack == MAP_FAILED) {
         give_up("no memory for its stack");
     }
-    getcontext(&c->at);
-    c->at.uc_stack.ss_sp = c->stack;
-    c->at.uc_stack.ss_size = STACK;
-    c->at.uc_link = nullptr;
-    makecontext(&c->at, run_threads, 0);
+    prepare(&c->at, stack, STACK, run_threads);
     return c;
 }
 
@@ -124,7 +190,7 @@ bool resume_ready()
         const int t = is_reverse ? n_threads - 1 - i : i;
         if (threads[t].is == READY) {
             found = true;
-            swapcontext(&scheduler, &threads[t].by->at);
+            switch_to(&scheduler, &threads[t].by->at);
         }
     }
     return found;
@@ -138,11 +204,12 @@ void run_block()
     for (int t = 0; t < n_threads; t++) {
         threads[t].is = NEW;
     }
-    next_thread = n_done = n_at_barrier = any = 0;
+    next_thread = n_done = n_at_cluster = 0;
+    memset(barriers, 0, sizeof(barriers));
     while (n_done < n_threads) {
         if (next_thread < n_threads) {
             starting = n_idle > 0 ? idle[--n_idle] : create();
-            swapcontext(&scheduler, &starting->at);
+            switch_to(&scheduler, &starting->at);
         } else if (!resume_ready()) {
             give_up("all threads wait and none can go on: not all of them reach the same barrier");
         }
@@ -152,7 +219,7 @@ void run_block()
 /* A warp operation is complete when all lanes of its mask wait in one of the same mask. */
 void warp_operation(unsigned mask)
 {
-    const int first = current / 32 * 32, lane = current % 32;
+    const int in_block = current % n_block, lane = in_block % 32, first = current - lane;
     if ((mask >> lane & 1) == 0) {
         give_up("a warp operation without the lane itself in its mask");
     }
@@ -161,7 +228,7 @@ void warp_operation(unsigned mask)
     bool complete = true;
     for (int i = 0; i < 32; i++) {
         if ((mask >> i & 1) != 0) {
-            if (first + i >= n_threads || threads[first + i].is == DONE) {
+            if (in_block - lane + i >= n_block || threads[first + i].is == DONE) {
                 give_up("a warp operation with a lane that is not there");
             }
             if (threads[first + i].is == IN_WARP && threads[first + i].mask != mask) {
@@ -198,31 +265,64 @@ void warp_operation(unsigned mask)
 
 void *dt_emulate_shared()
 {
-    return shared_memory;
+    return shared_memory[current / n_block];
 }
 
 int dt_emulate_lane()
 {
-    return current % 32;
+    return current % n_block % 32;
 }
 
-void __syncthreads()
+/* Wait, unless the barrier opened with this thread. */
+static void wait_if_closed(state s)
 {
-    n_at_barrier++;
-    threads[current].is = AT_BARRIER;
-    open_barrier();
-    if (threads[current].is == AT_BARRIER) {
-        wait_as(AT_BARRIER);
+    if (threads[current].is == s) {
+        wait_as(s);
     } else {
         threads[current].is = RUNNING;
     }
 }
 
+void __syncthreads()
+{
+    barriers[current / n_block].n_waiting++;
+    threads[current].is = AT_BARRIER;
+    open_barrier(current / n_block);
+    wait_if_closed(AT_BARRIER);
+}
+
 int __syncthreads_or(int predicate)
 {
-    any |= predicate != 0;
+    barriers[current / n_block].any |= predicate != 0;
     __syncthreads();
-    return any_result;
+    return barriers[current / n_block].any_result;
+}
+
+void cooperative_groups::cluster_group::sync() const
+{
+    n_at_cluster++;
+    threads[current].is = AT_CLUSTER;
+    open_cluster();
+    wait_if_closed(AT_CLUSTER);
+}
+
+unsigned cooperative_groups::cluster_group::block_rank() const
+{
+    return (unsigned)(current / n_block);
+}
+
+unsigned cooperative_groups::cluster_group::num_blocks() const
+{
+    return (unsigned)(n_threads / n_block);
+}
+
+char *cooperative_groups::cluster_group::address(const void *p, unsigned rank) const
+{
+    const ptrdiff_t at = (const char *)p - shared_memory[current / n_block];
+    if (at < 0 || at >= SHARED_MAX || rank >= num_blocks()) {
+        give_up("shared memory of another block by an address that is not in this one's");
+    }
+    return shared_memory[rank] + at;
 }
 
 void dt_emulate_shuffle(unsigned mask, const void *value, void *result, size_t bytes, int from)
@@ -241,7 +341,7 @@ void dt_emulate_shuffle(unsigned mask, const void *value, void *result, size_t b
 unsigned __ballot_sync(unsigned mask, int predicate)
 {
     cuda_thread *t = &threads[current];
-    t->from = current % 32;
+    t->from = dt_emulate_lane();
     t->predicate = predicate;
     warp_operation(mask);
     return t->votes;
@@ -252,7 +352,8 @@ void __syncwarp(unsigned mask)
     (void)__ballot_sync(mask, 0);
 }
 
-static void run_grid(const char *name, dim3 grid, dim3 block, size_t shared, const std::function<void()> &thread)
+static void run_grid(const char *name, dim3 grid, dim3 block, unsigned cluster, size_t shared,
+                     const std::function<void()> &thread)
 {
     const char *order = getenv("DT_EMULATE_ORDER");
     is_reverse = order != nullptr && strcmp(order, "reverse") == 0;
@@ -260,23 +361,28 @@ static void run_grid(const char *name, dim3 grid, dim3 block, size_t shared, con
     body = &thread;
     gridDim = grid;
     blockDim = block;
-    n_threads = (int)(block.x * block.y * block.z);
-    for (blockIdx.z = 0; blockIdx.z < grid.z; blockIdx.z++) {
-        for (blockIdx.y = 0; blockIdx.y < grid.y; blockIdx.y++) {
-            for (blockIdx.x = 0; blockIdx.x < grid.x; blockIdx.x++) {
-                memset(shared_memory, 0xff, shared);
+    n_block = (int)(block.x * block.y * block.z);
+    n_threads = n_block * (int)cluster;
+    for (unsigned z = 0; z < grid.z; z++) {
+        for (unsigned y = 0; y < grid.y; y++) {
+            for (first_block = 0; first_block < grid.x; first_block += cluster) {
+                blockIdx = {first_block, y, z};
+                for (unsigned i = 0; i < cluster; i++) {
+                    memset(shared_memory[i], 0xff, shared);
+                }
                 run_block();
             }
         }
     }
 }
 
-void dt_emulate_launch(const char *name, dim3 grid, dim3 block, size_t shared, cudaStream_t s,
+void dt_emulate_launch(const char *name, dim3 grid, dim3 block, unsigned cluster, size_t shared, cudaStream_t s,
                        std::function<void()> thread)
 {
     const size_t n = (size_t)block.x * block.y * block.z;
     if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535 ||
-        n == 0 || n > MAX_THREADS || block.z > 64) {
+        n == 0 || n > MAX_BLOCK || block.z > 64 || cluster == 0 || cluster > MAX_CLUSTER || grid.x % cluster != 0 ||
+        n * cluster > MAX_THREADS) {
         dt_emulate_refuse(cudaErrorInvalidConfiguration);
         return;
     }
@@ -284,5 +390,5 @@ void dt_emulate_launch(const char *name, dim3 grid, dim3 block, size_t shared, c
         dt_emulate_refuse(cudaErrorInvalidValue);
         return;
     }
-    dt_emulate_enqueue(s, [=] { run_grid(name, grid, block, shared, thread); });
+    dt_emulate_enqueue(s, [=] { run_grid(name, grid, block, cluster, shared, thread); });
 }

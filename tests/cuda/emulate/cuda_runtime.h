@@ -299,7 +299,7 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
 void dt_emulate_refuse(cudaError_t e);
 /* Run now, or record when s is being captured. */
 void dt_emulate_enqueue(cudaStream_t s, std::function<void()> work);
-void dt_emulate_launch(const char *name, dim3 grid, dim3 block, size_t shared, cudaStream_t s,
+void dt_emulate_launch(const char *name, dim3 grid, dim3 block, unsigned cluster, size_t shared, cudaStream_t s,
                        std::function<void()> thread);
 
 template <typename K> struct dt_emulate_call {
@@ -311,7 +311,7 @@ template <typename K> struct dt_emulate_call {
     template <typename... A> void operator()(A... a) const
     {
         const K k = kernel;
-        dt_emulate_launch(name, grid, block, shared, stream, [=] { k(a...); });
+        dt_emulate_launch(name, grid, block, 1, shared, stream, [=] { k(a...); });
     }
 };
 
@@ -326,5 +326,31 @@ static inline dt_emulate_call<K> dt_emulate_bind(const char *name, K kernel, dim
 #define DT_EMULATE(kernel, ...)                                                                                        \
     dt_emulate_bind(                                                                                                   \
         #kernel, [=](auto... a) { kernel(a...); }, __VA_ARGS__)
+
+enum cudaLaunchAttributeID { cudaLaunchAttributeClusterDimension = 4 };
+struct cudaLaunchAttribute {
+    cudaLaunchAttributeID id;
+    struct {
+        struct {
+            unsigned x, y, z;
+        } clusterDim;
+    } val;
+};
+struct cudaLaunchConfig_t {
+    dim3 gridDim, blockDim;
+    size_t dynamicSmemBytes;
+    cudaStream_t stream;
+    cudaLaunchAttribute *attrs;
+    unsigned numAttrs;
+};
+
+template <typename... P, typename... A>
+static inline cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *c, void (*kernel)(P...), A... a)
+{
+    const unsigned cluster = c->numAttrs > 0 ? c->attrs[0].val.clusterDim.x : 1;
+    dt_emulate_launch("of a cluster", c->gridDim, c->blockDim, cluster, c->dynamicSmemBytes, c->stream,
+                      [=] { kernel(a...); });
+    return cudaGetLastError();
+}
 
 #endif

@@ -84,8 +84,9 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int)
     snprintf(p->name, sizeof(p->name), "emulated GPU");
     memcpy(p->uuid.bytes, "emulated GPU 001", sizeof(p->uuid.bytes));
     p->totalGlobalMem = (size_t)1 << 30;
-    p->major = 8;
-    p->minor = 0;
+    const char *arch = getenv("DT_EMULATE_ARCH"); /* 90: compute capability 9.0 */
+    p->major = arch != nullptr ? atoi(arch) / 10 : 8;
+    p->minor = arch != nullptr ? atoi(arch) % 10 : 0;
     p->multiProcessorCount = 4;
     return cudaSuccess;
 }
