@@ -129,6 +129,8 @@ const op_case op_cases[] = {
      {"f 7 S13 64", "f 7 S13 256", "f 7 S13 64"}, "a", LSTM_D, 0, 0},
     {"lstm 37 sequences", DT_OP_LSTM, A0, {"x 3 S37 144", "x 144 36", "m 3 S37"},
      {"f 3 S37 36", "f 3 S37 144", "f 3 S37 36"}, "a", LSTM_D, 0, 0},
+    {"lstm 96", DT_OP_LSTM, A0, {"x 3 S35 384", "x 384 96", "m 3 S35"},
+     {"f 3 S35 96", "f 3 S35 384", "f 3 S35 96"}, "a", LSTM_D, 0, 0},
     {"lstm one step", DT_OP_LSTM, A0, {"x 1 S3 12", "x 12 3", "m 1 S3"},
      {"f 1 S3 3", "f 1 S3 12", "f 1 S3 3"}, "a", LSTM_D, 0, 0},
     {"lstm no sequences", DT_OP_LSTM, A0, {"x 4 S0 20", "x 20 5", "m 4 S0"},

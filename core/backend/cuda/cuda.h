@@ -173,7 +173,7 @@ static inline size_t dt_cuda_room(int64_t n)
 /* Dynamic shared memory of a kernel, as many bytes as its launch asked for. */
 #ifndef DT_CUDA_SHARED
 #    define DT_CUDA_SHARED(T, name)                                                                                    \
-        extern __shared__ __align__(16) unsigned char dt_cuda_shared_memory[];                                         \
+        extern __shared__ __align__(128) unsigned char dt_cuda_shared_memory[];                                        \
         T *const name = reinterpret_cast<T *>(dt_cuda_shared_memory)
 #endif
 

@@ -13,6 +13,7 @@ cuda_sources = \
 	core/backend/cuda/linear.cu \
 	core/backend/cuda/loss.cu \
 	core/backend/cuda/lstm.cu \
+	core/backend/cuda/lstm_cluster.cu \
 	core/backend/cuda/optim.cu \
 	core/backend/cuda/product.cu \
 	core/backend/cuda/reduce.cu \
@@ -23,6 +24,7 @@ cuda_sources = \
 cuda_own_headers = \
 	core/backend/cuda/columns.h \
 	core/backend/cuda/cuda.h \
+	core/backend/cuda/lstm.h \
 	core/backend/cuda/pack.h \
 	core/backend/cuda/philox.h \
 	core/backend/cuda/product.h \

@@ -4,26 +4,19 @@
  * backward the product with the gates' gradients of the step after and the cell's derivative, and at the end one
  * product over all steps for dwh. See recurrent.h and cuda.h; backend/ref/lstm.c has the plain loops and the formulas.
  */
+#include "backend/cuda/lstm.h"
 #include "backend/cuda/product.h"
 #include "backend/cuda/recurrent.h"
 
 namespace
 {
 
-enum { GATES = 4, ROWS = DT_CUDA_STEP_ROWS, COLUMNS = DT_CUDA_STEP_COLUMNS };
+enum { GATES = DT_CUDA_LSTM_GATES, ROWS = DT_CUDA_STEP_ROWS, COLUMNS = DT_CUDA_STEP_COLUMNS };
 
-using source = dt_cuda_ptr<const float>;
-using target = dt_cuda_ptr<float>;
+using forward = dt_cuda_lstm_forward;
+using backward = dt_cuda_lstm_backward;
 
 /* ---- forward ----------------------------------------------------------------------------------------------------- */
-
-struct forward {
-    source xw, wh, present;
-    target h, gates, c;
-    target state; /* [S,H] in scratch: the cell state when c is not kept */
-    dt_cuda_span rows;
-    int S, H;
-};
 
 /* sequence s, unit j, with the four products z; where nobody is, the state is held, beyond the live size it is zero */
 __device__ void cell(const forward &f, int leaf, int t, int s, int j, bool is_live, const float z[GATES])
@@ -35,12 +28,10 @@ __device__ void cell(const forward &f, int leaf, int t, int s, int j, bool is_li
     const float c_before = t == 0 ? 0.0f : c != nullptr ? c[before] : *held;
     float gate[GATES] = {}, c_now = c_before, h_now = t == 0 ? 0.0f : h[before];
     if (is_live && (present == nullptr || present[row] != 0)) {
-        gate[0] = dt_cuda_sigmoid(x[0] + z[0]);
-        gate[1] = dt_cuda_sigmoid(x[H] + z[1]);
-        gate[2] = tanhf(x[2 * H] + z[2]);
-        gate[3] = dt_cuda_sigmoid(x[3 * H] + z[3]);
-        c_now = gate[1] * c_before + gate[0] * gate[2];
-        h_now = gate[3] * tanhf(c_now);
+        for (int q = 0; q < GATES; q++) {
+            gate[q] = x[q * H] + z[q];
+        }
+        dt_cuda_lstm_cell(gate, c_before, &c_now, &h_now);
     }
     if (gates != nullptr) {
         for (int q = 0; q < GATES; q++) {
@@ -90,10 +81,14 @@ dt_status lstm(const dt_device_args *a)
                        dt_cuda_dst<float>(a, 2),
                        {(float *)a->scratch, (int64_t)S * H},
                        dt_cuda_rows(a, &a->in[0], 1),
+                       T,
                        S,
                        H};
     const bool is_wide = H % 4 == 0 && dt_cuda_is_wide(&a->in[1]) && dt_cuda_is_wide(&a->out[0]);
     const dim3 grid = dt_cuda_step_grid(S, H, a->leaves);
+    if (dt_cuda_lstm_fits_cluster(a, H)) {
+        return dt_cuda_lstm_cluster(a, &f);
+    }
     for (int t = 0; t < T && S > 0; t++) {
         if (is_wide) {
             step<4><<<grid, DT_CUDA_STEP_THREADS, 0, dt_cuda_stream(a)>>>(f, t);
@@ -107,14 +102,6 @@ dt_status lstm(const dt_device_args *a)
 
 /* ---- backward ---------------------------------------------------------------------------------------------------- */
 
-struct backward {
-    source dy, gates, c, wh, present;
-    target dz;       /* [T,S,4H]: dxw, or in scratch */
-    target dc, held; /* [S,H] in scratch: carried from the step after; held: dh where nobody was */
-    dt_cuda_span rows;
-    int T, S, H;
-};
-
 /* sequence s, unit j; dh_after: what comes through W_h from the step after */
 __device__ void cell_gradient(const backward &b, int leaf, int t, int s, int j, bool is_live, float dh_after)
 {
@@ -126,15 +113,11 @@ __device__ void cell_gradient(const backward &b, int leaf, int t, int s, int j, 
     const float dc_after = is_last ? 0.0f : *dc;
     float d[GATES] = {}, dh_held = dh, dc_now = dc_after;
     if (is_live && (present == nullptr || present[row] != 0)) {
-        const float i = gates[gate], f = gates[gate + H], g = gates[gate + 2 * H], o = gates[gate + 3 * H];
         const float *c = b.c.at(leaf) + at;
-        const float tc = tanhf(*c), c_before = t > 0 ? c[-b.S * H] : 0.0f;
-        const float dcell = dc_after + dh * o * (1 - tc * tc);
-        d[0] = dcell * g * (i * (1 - i));
-        d[1] = dcell * c_before * (f * (1 - f));
-        d[2] = dcell * i * (1 - g * g);
-        d[3] = dh * tc * (o * (1 - o));
-        dc_now = dcell * f;
+        for (int q = 0; q < GATES; q++) {
+            d[q] = gates[gate + q * H];
+        }
+        dc_now = dt_cuda_lstm_gradient(d, *c, t > 0 ? c[-b.S * H] : 0.0f, dh, dc_after);
         dh_held = 0;
     }
     for (int q = 0; q < GATES; q++) {
@@ -209,7 +192,11 @@ dt_status lstm_bwd(const dt_device_args *a)
     const backward b = backward_of(a);
     const bool is_wide = b.H % 4 == 0 && dt_cuda_is_wide(&a->in[4]) && (uintptr_t)b.dz.data % 16 == 0;
     const dim3 grid = dt_cuda_step_grid(b.S, b.H, a->leaves);
-    for (int t = b.T - 1; t >= 0 && b.S > 0; t--) {
+    const bool in_cluster = dt_cuda_lstm_fits_cluster(a, b.H);
+    if (in_cluster) {
+        DT_CUDA_TRY(dt_cuda_lstm_cluster_bwd(a, &b));
+    }
+    for (int t = b.T - 1; t >= 0 && b.S > 0 && !in_cluster; t--) {
         if (is_wide) {
             step_back<4><<<grid, DT_CUDA_STEP_THREADS, 0, dt_cuda_stream(a)>>>(b, t);
         } else {
