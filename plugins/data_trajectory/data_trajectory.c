@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * data_trajectory: windows over a trajectory store for phase 1. A sample is a scene at an anchor frame: the graphs of
- * the
- * T frames of history up to and including the anchor, and F steps of future for every vehicle seen at the anchor.
- * Fields,
- * shapes and order: dtrain/shapes.h. The store keeps the recording's rate; windows take every m-th frame of it.
+ * the T frames of history up to and including the anchor, and F steps of future for every vehicle seen at the anchor.
+ * Fields, shapes and order: dtrain/shapes.h. The store keeps the recording's rate; windows take every m-th frame.
  *
  * Nothing is invented: a vehicle absent at a step has seq_row -1, present 0 or target_weight 0. Inputs come from the
  * anchor and before alone; targets and risk labels are the only things that look ahead.
  *
- * Splits. Scenes whose names agree before '#' are one recording and stay together. Recordings are sorted by site and
- * name
- * and dealt to the folds in turn, so folds are balanced by site; "eval" is one fold and "train" the others. eval_site
- * instead holds out a whole site. Training anchors may have a short past or future (min_history_s, min_future_s), those
- * of "eval" and "all" have both whole.
+ * Splits: "eval" is one fold of the scenes (or a whole site, eval_site) and "train" the others; folds.h says how they
+ * are dealt. Training anchors may have a short past or future (min_history_s, min_future_s), those of "eval" and "all"
+ * have both whole.
  *
  * Node features are scaled by fixed constants and not by the statistics of a store, so that a model means the same on
  * every store. Augmentation (key not 0), on request: the scene turns as a whole about its anchor's centre by an angle
@@ -24,6 +20,7 @@
 #include "dtrain/helpers.h"
 #include "dtrain/svc/features.h"
 #include "dtrain/svc/store.h"
+#include "folds.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -113,78 +110,6 @@ static const float edge_scale[DT_EDGE_FEATURES] = {1 / 20.f, 1 / 4.f, 1 / 5.f, 1
 
 /* ---- which scenes ------------------------------------------------------------------------------------------------ */
 
-typedef struct recording {
-    const char *name;
-    int64_t scene;
-    int32_t site;
-} recording;
-
-static size_t group_bytes(const char *name)
-{
-    return strcspn(name, "#");
-}
-
-static int compare_recordings(const void *pa, const void *pb)
-{
-    const recording *a = pa, *b = pb;
-    if (a->site != b->site) {
-        return a->site < b->site ? -1 : 1;
-    }
-    int by_name = strcmp(a->name, b->name);
-    return by_name != 0 ? by_name : (a->scene > b->scene) - (a->scene < b->scene);
-}
-
-static int is_same_group(const recording *a, const recording *b)
-{
-    size_t n = group_bytes(a->name);
-    return a->site == b->site && n == group_bytes(b->name) && memcmp(a->name, b->name, n) == 0;
-}
-
-static dt_status check_site(const state *s, const char *name)
-{
-    for (uint32_t i = 0; i < s->v->n_sites; i++) {
-        if (strcmp(s->v->site[i], name) == 0) {
-            return DT_OK;
-        }
-    }
-    char list[512] = "";
-    size_t used = 0;
-    for (uint32_t i = 0; i < s->v->n_sites && used + 1 < sizeof(list); i++) {
-        int n = snprintf(list + used, sizeof(list) - used, "%s%s", i == 0 ? "" : ", ", s->v->site[i]);
-        used += n > 0 ? (size_t)n : 0;
-    }
-    return DT_FAIL_H(s->h, DT_ECONFIG, "data_trajectory.eval_site \"%s\" is not among the store's sites: %s", name,
-                     list);
-}
-
-/* is_held [n_scenes]: 1 where the scene belongs to the evaluation. */
-static dt_status choose_held(const state *s, const config *c, uint8_t *is_held)
-{
-    const dt_store_view *v = s->v;
-    if (c->eval_site[0] != '\0') {
-        DT_TRY_H(check_site(s, c->eval_site));
-        for (int64_t i = 0; i < v->n_scenes; i++) {
-            is_held[i] = strcmp(v->site[v->scene_site[i]], c->eval_site) == 0;
-        }
-        return DT_OK;
-    }
-    recording *r = s->h->alloc(s->h, (uint64_t)v->n_scenes * sizeof(*r));
-    if (r == NULL) {
-        return DT_FAIL_H(s->h, DT_ENOMEM, "no memory to deal %lld scenes", (long long)v->n_scenes);
-    }
-    for (int64_t i = 0; i < v->n_scenes; i++) {
-        r[i] = (recording){v->scene[i], i, v->scene_site[i]};
-    }
-    qsort(r, (size_t)v->n_scenes, sizeof(*r), compare_recordings);
-    int64_t group = 0;
-    for (int64_t i = 0; i < v->n_scenes; i++) {
-        group += i > 0 && !is_same_group(&r[i - 1], &r[i]);
-        is_held[r[i].scene] = group % c->folds == c->fold;
-    }
-    s->h->release(s->h, r);
-    return DT_OK;
-}
-
 /* Anchors of one scene; count alone where out is NULL. Strided from the first possible one. */
 static uint64_t list_anchors(const state *s, const config *c, int64_t scene, sample *out)
 {
@@ -220,7 +145,8 @@ static dt_status list_samples(state *s, const config *c)
         return DT_FAIL_H(s->h, DT_ENOMEM, "no memory for %lld scenes", (long long)v->n_scenes);
     }
     if (c->split != SPLIT_ALL) {
-        st = choose_held(s, c, is_held);
+        st = c->eval_site[0] != '\0' ? folds_of_site(s->h, v, c->eval_site, is_held)
+                                     : folds_deal(s->h, v, c->folds, c->fold, is_held);
     }
     for (int pass = 0; pass < 2 && st == DT_OK; pass++) { /* count, then list */
         uint64_t n = 0;
