@@ -40,9 +40,9 @@ static bool is_name(const char *s)
 
 static dt_status check_init(const char *role, const char *name, uint32_t n_dims, uint32_t init, double a)
 {
-    if (init > DT_INIT_FAN_IN) {
+    if (init > DT_INIT_EYE) {
         return DT_FAIL(DT_EINVAL, "parameter %s.%s: initialiser %u is not one of DT_INIT_* (0 to %d)", role, name, init,
-                       DT_INIT_FAN_IN);
+                       DT_INIT_EYE);
     }
     if (!isfinite(a)) {
         return DT_FAIL(DT_EINVAL, "parameter %s.%s: initialiser argument %g is not finite", role, name, a);
@@ -52,6 +52,9 @@ static dt_status check_init(const char *role, const char *name, uint32_t n_dims,
                        "parameter %s.%s: the fan-in of a vector is not known from its shape, use "
                        "DT_INIT_UNIFORM",
                        role, name);
+    }
+    if (init == DT_INIT_EYE && n_dims != 2) {
+        return DT_FAIL(DT_EINVAL, "parameter %s.%s: DT_INIT_EYE wants a matrix, not %u dimensions", role, name, n_dims);
     }
     return DT_OK;
 }
@@ -210,6 +213,9 @@ static void init_one(const dt_param *p, uint64_t seed, float *value)
             break;
         case DT_INIT_CONST:
             value[i] = (float)p->init_a;
+            break;
+        case DT_INIT_EYE:
+            value[i] = i / p->dim[1] == i % p->dim[1] ? (float)p->init_a : 0.0f;
             break;
         case DT_INIT_NORMAL:
             value[i] = (float)(p->init_a * normal(&s, i));

@@ -70,6 +70,7 @@ static void test_refusals(void **state)
     refused(&t, "world", "x", W, 2, DT_INIT_UNIFORM, NAN, DT_EINVAL, "not finite");
     refused(&t, "world", "x", V, 1, DT_INIT_FAN_IN, 1, DT_EINVAL, "DT_INIT_UNIFORM");
     refused(&t, "world", "x", V, 1, DT_INIT_XAVIER, 1, DT_EINVAL, "fan-in of a vector");
+    refused(&t, "world", "x", V, 1, DT_INIT_EYE, 1, DT_EINVAL, "wants a matrix");
     uint32_t n = 0;
     assert_int_equal(dt_param_table_freeze(&t, "", &n), DT_EINVAL);
     assert_non_null(strstr(dt_error_text(), "empty"));
@@ -100,13 +101,14 @@ static void test_freeze(void **state)
 static void test_initial_values(void **state)
 {
     (void)state;
-    static const int64_t big[2] = {200, 100};
+    static const int64_t big[2] = {200, 100}, wide[2] = {3, 5};
     dt_param_table a = {0}, b = {0};
     add(&a, "m", "c", V, 1, DT_INIT_CONST, 0.5);
     add(&a, "m", "u", big, 2, DT_INIT_UNIFORM, 0.3);
     add(&a, "m", "n", big, 2, DT_INIT_NORMAL, 2.0);
     add(&a, "m", "x", big, 2, DT_INIT_XAVIER, 1.0);
     add(&a, "m", "f", big, 2, DT_INIT_FAN_IN, 1.0);
+    add(&a, "m", "e", wide, 2, DT_INIT_EYE, 2.5);
     add(&b, "m", "n", big, 2, DT_INIT_NORMAL, 2.0);
     float *va = dt_alloc_n((size_t)a.total, sizeof(float)), *vb = dt_alloc_n((size_t)b.total, sizeof(float));
     assert_non_null(va);
@@ -136,6 +138,10 @@ static void test_initial_values(void **state)
         if (p != 2) {
             assert_true(largest <= (float)(deviation[p] * sqrt(3)) && largest > 0.99 * deviation[p] * sqrt(3));
         }
+    }
+    const float *eye = va + a.param[5].offset;
+    for (int i = 0; i < 3 * 5; i++) {
+        assert_true(eye[i] == (i / 5 == i % 5 ? 2.5f : 0.0f));
     }
     dt_param_table_init(&b, 8, vb);
     assert_memory_not_equal(va + a.param[2].offset, vb, 20000 * sizeof(float));
