@@ -81,7 +81,7 @@ static void write_store(const char *name, double rate_hz)
 
 /* ---- the component in its host ----------------------------------------------------------------------------------- */
 
-enum { MAX_FIELDS = 16, MAX_BYTES = 1 << 20 };
+enum { MAX_FIELDS = 24, MAX_BYTES = 1 << 20 };
 
 typedef struct bench {
     mock_host host;
@@ -273,7 +273,7 @@ static void check_vehicle(const bench *b, int s, int anchor, int c, int64_t seq,
         assert_int_equal(seq_row[k * S + seq], row);
         assert_int_equal(step[row], k);
         own_xy(o, p, &x, &y);
-        assert_true(is_near(m[0], x) && is_near(m[1], y));
+        assert_true(is_near(m[0], x + o->speed * (anchor - f) / 10.0) && is_near(m[1], y));
         assert_true(is_near(m[2], cos(p->heading - o->heading)) && is_near(m[3], sin(p->heading - o->heading)));
         assert_true(is_near(m[4], p->speed) && is_near(m[5], p->accel));
         const float *v = node + row * 9;
@@ -298,7 +298,7 @@ static int check_sample(const bench *b, int s, int anchor, int32_t number, int64
 {
     int64_t base[T];
     double mx = 0, my = 0;
-    int n = 0, complete = 0;
+    int n = 0, complete = 0, nth = 0;
     for (int k = 0; k < T; k++) {
         base[k] = *row_p;
         *row_p += rank_of(s, anchor - (T - 1 - k) * STRIDE, CARS);
@@ -313,6 +313,9 @@ static int check_sample(const bench *b, int s, int anchor, int32_t number, int64
     for (int c = 0; c < CARS; c++) {
         if (recorded[s][anchor][c].is_there) {
             assert_int_equal(((int32_t *)field_of(b, "sample_of_seq"))[*seq_p], number);
+            /* a sequence has the key that its sample's rows begin with */
+            assert_int_equal(((int64_t *)field_of(b, "seq_key"))[*seq_p],
+                             ((int64_t *)field_of(b, "row_key"))[base[0]] + nth++);
             complete += ((uint8_t *)field_of(b, "complete"))[*seq_p];
             check_vehicle(b, s, anchor, c, (*seq_p)++, base, mx / n, my / n);
         }
