@@ -6,7 +6,7 @@ plugin_LTLIBRARIES += \
 	models/world_gru.la \
 	models/world_lstm.la
 
-models_risk_gnn_la_SOURCES = models/risk_gnn/risk_gnn.c
+models_risk_gnn_la_SOURCES = models/risk_gnn/risk_gnn.c models/risk_gnn/slots.c models/risk_gnn/slots.h
 models_risk_gnn_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) -DDT_PLUGIN_NAME=risk_gnn
 models_risk_gnn_la_CFLAGS = $(PLUGIN_CFLAGS)
 models_risk_gnn_la_LDFLAGS = $(PLUGIN_LINK)

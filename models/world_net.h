@@ -20,8 +20,8 @@
 #include <math.h>
 #include <string.h>
 
-enum { WORLD_MOTION = 6, WORLD_AXES = 2, WORLD_TEXT = 48 };
-enum { WORLD_IN_HISTORY, WORLD_IN_MOTION, WORLD_IN_PRESENT, WORLD_N_IN };
+enum { WORLD_MOTION = 6, WORLD_AXES = 2, WORLD_TEXT = 48, WORLD_MAX_LAGS = 5 };
+enum { WORLD_IN_HISTORY, WORLD_IN_MOTION, WORLD_IN_PRESENT, WORLD_IN_SEQ_KEY, WORLD_N_IN };
 enum { WORLD_OUT_FUTURE, WORLD_OUT_SPREAD, WORLD_N_OUT };
 enum { WORLD_MOTION_SPEED = 4, WORLD_MOTION_ACCEL = 5 }; /* columns of motion */
 
@@ -75,6 +75,7 @@ static inline dt_status world_ports_init(world_ports *p, const dt_host *h, const
     p->in[WORLD_IN_HISTORY] = (dt_port){"history", p->text[0], DT_F32, 0};
     p->in[WORLD_IN_MOTION] = (dt_port){"motion", p->text[1], DT_F32, 0};
     p->in[WORLD_IN_PRESENT] = (dt_port){"present", p->text[2], DT_F32, 0};
+    p->in[WORLD_IN_SEQ_KEY] = (dt_port){"seq_key", "S", DT_I64, 0};
     p->out[WORLD_OUT_FUTURE] = (dt_port){"future", p->text[3], DT_F32, 0};
     p->out[WORLD_OUT_SPREAD] = (dt_port){"spread", p->text[4], DT_F32, 0};
     return DT_OK;
@@ -86,6 +87,8 @@ typedef struct world_config {
     uint32_t preset;
     uint8_t reserved[4];
     int64_t hidden, layers, head; /* 0: the preset's */
+    int64_t narrow;
+    double dropout;
 } world_config;
 
 static const char *const world_presets[] = {"guide", "15m", NULL};
@@ -99,11 +102,16 @@ static const char *const world_presets[] = {"guide", "15m", NULL};
         DT_OPTION(world_config, layers, DT_OPT_I64, "0", "1", 0, 8, NULL, "recurrent layers; 0 takes the preset's"),   \
         DT_OPTION(world_config, head, DT_OPT_I64, "0", "1", 0, 8192, NULL,                                             \
                   "width of the layer between state and future; 0 takes the preset's"),                                \
+        DT_OPTION(world_config, narrow, DT_OPT_I64, "0", "1", 0, 8192, NULL,                                           \
+                  "columns that embeddings are narrowed to before the recurrent layers; 0: they see motion alone"),    \
+        DT_OPTION(world_config, dropout, DT_OPT_F64, "0.4", "1", 0, 0.95, NULL,                                        \
+                  "share of the head's inputs and units left out while training"),                                     \
         DT_OPTION_END
 
 typedef struct world_net {
     world_ports ports;
-    int64_t hidden, layers, head;
+    int64_t hidden, layers, head, narrow;
+    double dropout;
 } world_net;
 
 static inline dt_status world_net_init(world_net *w, const dt_host *h, const world_config *c, const dt_dim *dims,
@@ -112,13 +120,26 @@ static inline dt_status world_net_init(world_net *w, const dt_host *h, const wor
     w->hidden = c->hidden > 0 ? c->hidden : (c->preset == 1 ? 640 : 256);
     w->layers = c->layers > 0 ? c->layers : 2;
     w->head = c->head > 0 ? c->head : 256;
+    w->narrow = c->narrow;
+    w->dropout = c->dropout;
     return world_ports_init(&w->ports, h, dims, n_dims);
+}
+
+/* The head also sees the motion of T-1, (T-1)/2, ... 1 steps ago: what a recurrent state learns slowly from few vehicles,
+ * how speed and path changed, stands there at once. Fills back[], returns how many. */
+static inline uint32_t world_lags(const world_net *w, int64_t back[WORLD_MAX_LAGS])
+{
+    uint32_t n = 0;
+    for (int64_t k = w->ports.T - 1; k > 0 && n < WORLD_MAX_LAGS; k /= 2) {
+        back[n++] = k;
+    }
+    return n;
 }
 
 /* Columns that enter recurrent layer i. */
 static inline int64_t world_net_width(const world_net *w, int64_t i)
 {
-    return i == 0 ? w->ports.H + WORLD_MOTION : w->hidden;
+    return i == 0 ? w->narrow + WORLD_MOTION : w->hidden;
 }
 
 /* One matrix [rows, cols] and, with bias, one vector [rows], both U(-a, a) with a = 1/sqrt(fan_in), the default of
@@ -141,7 +162,11 @@ static inline dt_status world_add(dt_params *reg, const char *name, int64_t rows
 
 static inline dt_status world_head_params(const world_net *w, dt_params *reg)
 {
-    const int64_t in = w->hidden + world_net_width(w, 0);
+    int64_t back[WORLD_MAX_LAGS];
+    const int64_t in = w->hidden + w->ports.H + WORLD_MOTION * (1 + (int64_t)world_lags(w, back));
+    if (w->narrow > 0) {
+        DT_TRY_H(world_add(reg, "narrow", w->narrow, w->ports.H, w->ports.H, 1));
+    }
     DT_TRY_H(world_add(reg, "head.0", w->head, in, in, 1));
     return world_add(reg, "head.1", 2 * WORLD_AXES * w->ports.F, w->head, 0, 1);
 }
@@ -155,13 +180,23 @@ static inline dt_tensor *world_linear(dt_graph *g, dt_tensor *x, const char *nam
     return dt_linear(g, x, g->api->param(g, w), g->api->param(g, b));
 }
 
-/* history [T,S,H], motion [T,S,6] -> [T,S,H+6]; scales bring everything to order 1, as gates want it */
-static inline dt_tensor *world_features(dt_graph *g, dt_tensor *history, dt_tensor *motion)
+/* motion [T,S,6] with everything brought to order 1, as gates want it */
+static inline dt_tensor *world_scale(dt_graph *g, dt_tensor *motion)
 {
-    dt_tensor *part[5] = {history, dt_affine(g, dt_slice(g, motion, 0, 2), 1.0 / 10.0, 0.0), dt_slice(g, motion, 2, 2),
+    dt_tensor *part[4] = {dt_affine(g, dt_slice(g, motion, 0, 2), 1.0 / 2.0, 0.0), dt_slice(g, motion, 2, 2),
                           dt_affine(g, dt_slice(g, motion, WORLD_MOTION_SPEED, 1), 1.0 / 5.0, 0.0),
                           dt_affine(g, dt_slice(g, motion, WORLD_MOTION_ACCEL, 1), 1.0 / 2.0, 0.0)};
-    return dt_concat(g, part, 5);
+    return dt_concat(g, part, 4);
+}
+
+/* What enters the first recurrent layer: [T,S,narrow+6] */
+static inline dt_tensor *world_sequence(const world_net *w, dt_graph *g, dt_tensor *history, dt_tensor *scaled)
+{
+    if (w->narrow == 0) {
+        return scaled;
+    }
+    dt_tensor *part[2] = {world_linear(g, history, "narrow"), scaled};
+    return dt_concat(g, part, 2);
 }
 
 /* x, y [S,F] -> [S,F,2] */
@@ -171,14 +206,27 @@ static inline dt_tensor *world_axes(dt_graph *g, dt_tensor *x, dt_tensor *y, int
     return dt_concat(g, part, 2);
 }
 
-/* State of every step [T,S,hidden] and its features [T,S,H+6] -> future and spread, both [S,F,2]. */
-static inline dt_status world_head(const world_net *w, dt_graph *g, dt_tensor *state, dt_tensor *features,
-                                   dt_tensor *motion, dt_tensor **out)
+static inline dt_tensor *world_drop(const world_net *w, dt_graph *g, dt_tensor *x, dt_tensor *key)
+{
+    return w->dropout > 0 ? dt_dropout(g, x, key, w->dropout) : x;
+}
+
+/* State of every step [T,S,hidden], inputs, scaled motion -> future and spread, both [S,F,2]. */
+static inline dt_status world_head(const world_net *w, dt_graph *g, dt_tensor *state, dt_tensor *const *in,
+                                   dt_tensor *scaled, dt_tensor **out)
 {
     const int64_t F = w->ports.F;
     const double dt_s = w->ports.dt_s;
-    dt_tensor *part[2] = {dt_step(g, state, -1), dt_step(g, features, -1)};
-    dt_tensor *z = dt_relu(g, world_linear(g, dt_concat(g, part, 2), "head.0"));
+    dt_tensor *motion = in[WORLD_IN_MOTION], *key = w->dropout > 0 ? in[WORLD_IN_SEQ_KEY] : NULL;
+    int64_t back[WORLD_MAX_LAGS];
+    const uint32_t n_lags = world_lags(w, back);
+    dt_tensor *part[3 + WORLD_MAX_LAGS] = {world_drop(w, g, dt_step(g, state, -1), key),
+                                           dt_step(g, in[WORLD_IN_HISTORY], -1), dt_step(g, scaled, -1)};
+    for (uint32_t i = 0; i < n_lags; i++) {
+        part[3 + i] = dt_step(g, scaled, -1 - back[i]);
+    }
+    dt_tensor *z = dt_relu(g, world_linear(g, dt_concat(g, part, 3 + n_lags), "head.0"));
+    z = world_drop(w, g, z, key);
     z = world_linear(g, z, "head.1"); /* [S, 4F]: dv_x, dv_y, u_x, u_y */
 
     dt_tensor *v = dt_slice(g, dt_step(g, motion, -1), WORLD_MOTION_SPEED, 1); /* [S,1] */

@@ -105,9 +105,9 @@ static dt_status bind_data(state *s, const char *split, dt_data **out_p)
     dt_data *d = NULL;
     DT_TRY_H(s->bind->data(s->h, set, 4, &d));
 
-    static const char *const names[] = {"nodes",       "rowptr",        "col",     "edges",   "risk_label",
-                                        "risk_weight", "risk_state",    "seq_row", "present", "motion",
-                                        "target",      "target_weight", "complete"};
+    static const char *const names[] = {"nodes",       "rowptr",        "col",      "edges",   "risk_label",
+                                        "risk_weight", "risk_state",    "seq_row",  "present", "motion",
+                                        "target",      "target_weight", "complete", "row_key", "seq_key"};
     for (uint32_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         if (s->bind->data_field(d, names[i]) == NULL) {
             return DT_FAIL_H(s->h, DT_ESHAPE,
@@ -138,12 +138,13 @@ static dt_status bind_perception(state *s)
     static const dt_port offers[] = {{"nodes", "N 9", DT_F32, 0},
                                      {"rowptr", "N+1", DT_I32, 0},
                                      {"col", "E", DT_I32, 0},
-                                     {"edges", "E 4", DT_F32, 0}};
+                                     {"edges", "E 4", DT_F32, 0},
+                                     {"row_key", "N", DT_I64, 0}};
     static const dt_port needs[] = {{"embedding", "N H", DT_F32, 0}, {"risk", "N", DT_F32, 0}};
     const dt_model_want want = {.struct_size = sizeof(want),
                                 .role = "perception",
                                 .offers = offers,
-                                .n_offers = 4,
+                                .n_offers = 5,
                                 .needs = needs,
                                 .n_needs = 2};
     return s->bind->model(s->h, &want, &s->model[0]);
@@ -158,8 +159,10 @@ static dt_status bind_world(state *s)
     snprintf(text[1], TEXT, "%lld S %d", (long long)s->T, MOTION);
     snprintf(text[2], TEXT, "%lld S", (long long)s->T);
     snprintf(text[3], TEXT, "S %lld %d", (long long)s->F, AXES);
-    const dt_port offers[] = {
-        {"history", text[0], DT_F32, 0}, {"motion", text[1], DT_F32, 0}, {"present", text[2], DT_F32, 0}};
+    const dt_port offers[] = {{"history", text[0], DT_F32, 0},
+                              {"motion", text[1], DT_F32, 0},
+                              {"present", text[2], DT_F32, 0},
+                              {"seq_key", "S", DT_I64, 0}};
     const dt_port needs[] = {{"future", text[3], DT_F32, 0}, {"spread", text[3], DT_F32, 0}};
     const dt_model_want want = {.struct_size = sizeof(want),
                                 .n_dims = 4,
@@ -167,7 +170,7 @@ static dt_status bind_world(state *s)
                                 .dims = dims,
                                 .offers = offers,
                                 .needs = needs,
-                                .n_offers = 3,
+                                .n_offers = 4,
                                 .n_needs = 2};
     return s->bind->model(s->h, &want, &s->model[1]);
 }
@@ -223,16 +226,18 @@ static dt_status record(void *self, dt_graph *g)
     const dt_named seen[] = {{"nodes", api->input(g, "nodes")},
                              {"rowptr", api->input(g, "rowptr")},
                              {"col", api->input(g, "col")},
-                             {"edges", api->input(g, "edges")}};
+                             {"edges", api->input(g, "edges")},
+                             {"row_key", api->input(g, "row_key")}};
     dt_named view[] = {{"embedding", NULL}, {"risk", NULL}};
-    DT_TRY_H(api->model(g, s->model[0], seen, 4, view, 2));
+    DT_TRY_H(api->model(g, s->model[0], seen, 5, view, 2));
 
     /* node rows [N,H] -> one sequence per vehicle [T,S,H] */
     const dt_named past[] = {{"history", dt_gather(g, view[0].tensor, api->input(g, "seq_row"))},
                              {"motion", api->input(g, "motion")},
-                             {"present", api->input(g, "present")}};
+                             {"present", api->input(g, "present")},
+                             {"seq_key", api->input(g, "seq_key")}};
     dt_named guess[] = {{"future", NULL}, {"spread", NULL}};
-    DT_TRY_H(api->model(g, s->model[1], past, 3, guess, 2));
+    DT_TRY_H(api->model(g, s->model[1], past, 4, guess, 2));
 
     dt_tensor *target = api->input(g, "target");
     dt_tensor *horizon = api->step_input(g, "horizon_weight", s->F);

@@ -6,6 +6,7 @@ dist_profile_DATA = \
 	profiles/max.cfg \
 	profiles/memory.cfg \
 	profiles/normal.cfg \
+	profiles/recordings.cfg \
 	profiles/test.cfg \
 	profiles/vram.cfg
 all-local: profiles-of-build

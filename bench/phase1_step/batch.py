@@ -61,6 +61,11 @@ def prepare(raw, cap, dt, pad):
     seq = np.take_along_axis(raw["seq_row"], order, 0)
     motion = np.take_along_axis(raw["motion"], order[..., None], 0)
     speed = raw["motion"][T - 1, :, 4]
+    back, k = [], T - 1
+    while k > 0:
+        back.append(raw["motion"][T - 1 - k])
+        k //= 2
+    lags = np.concatenate(back, 1) / np.tile(np.float32([2, 2, 1, 1, 5, 2]), len(back))
     last = T - 1 - first
     F = raw["target"].shape[1]
     target, target_weight = raw["target"], raw["target_weight"] / np.float32(F)  # the whole horizon, weights sum to 1
@@ -70,6 +75,7 @@ def prepare(raw, cap, dt, pad):
         wide = lambda a, axis, value=0: np.pad(a, [(0, more if i == axis else 0) for i in range(a.ndim)],
                                                constant_values=value)
         seq, motion, speed, last = wide(seq, 1, -1), wide(motion, 1), wide(speed, 0), wide(last, 0)
+        lags = wide(lags, 0)
         target, target_weight = wide(target, 0), wide(target_weight, 0)
     seq_dense = np.where(seq >= 0, place[np.maximum(seq, 0)], G * V)
     seq_row = np.where(seq >= 0, seq, N)
@@ -81,7 +87,7 @@ def prepare(raw, cap, dt, pad):
         "nodes_dense": t(nodes).view(G, V, 9), "edges_dense": t(edges).view(G, V, V, 4),
         "share": t(share).view(G, V, V), "degree": t(degree).view(-1, 1), "mask": t(mask).view(G, 1, V, V), "risk_label_dense": t(label).view(G, V),
         "risk_weight_dense": t(weight).view(G, V),
-        "seq_row": t(seq_row).long(), "seq_dense": t(seq_dense).long(), "motion": t(motion), "speed": t(speed),
+        "seq_row": t(seq_row).long(), "seq_dense": t(seq_dense).long(), "motion": t(motion), "speed": t(speed), "lags": t(lags),
         "last": t(last).long(), "target": t(target), "weight": t(target_weight),
         "n_seq": torch.tensor(float(S)), "n_rows": torch.tensor(float(N)),
         "zero_bias": torch.zeros(8192), "dt": torch.tensor(dt),

@@ -77,16 +77,43 @@ def qk_scatter(p, name, q, k, v, e, batch):
     return scatter_sum(message, row, n).reshape(n, c)
 
 
+def slot_logits(edges):
+    """[...,4] -> [...,8]: to which neighbour slot an edge belongs (models/risk_gnn/slots.h)."""
+    gap, side = edges[..., 0], edges[..., 1]
+    ramp = lambda x, scale, shift: (scale * x + shift).clamp(0, 1)
+    self = 4 * ramp(gap.abs() + side.abs(), -1000, 1)
+    pull = 12 * ramp(gap.abs(), -0.4, 1) + 6
+    ahead, behind = ramp(gap, 20, 0), ramp(gap, -20, 0)
+    lane = ramp(side.abs(), -10, 5.5)
+    left, right = ramp(side, 10, -4.5) * ramp(side, -10, 15), ramp(side, -10, -4.5) * ramp(side, 10, 15)
+    slots = [m * pull + self for m in (lane * ahead, lane * behind, left * ahead, right * ahead, left * behind,
+                                       right * behind)]
+    return torch.stack(slots + [6 * ahead + self, torch.zeros_like(self)], -1)
+
+
+def slot_values(edges):
+    """-> closeness and closing speed, zeros on a vehicle's edge to itself"""
+    gap, side = edges[..., 0].abs(), edges[..., 1].abs()
+    other = 1 - (1 - 1000 * (gap + side)).clamp(0, 1)
+    return (1 - 0.4 * gap).clamp(0, 1) * other, edges[..., 2]
+
+
 def perception(p, batch, dense):
     """-> embedding, risk over rows [N] (scatter) or padded frames [G,V] (dense)."""
-    e = fn.elu(linear(p, "perception.edge", batch["edges_dense" if dense else "edges"]))
+    edges = batch["edges_dense" if dense else "edges"]
+    e = fn.elu(linear(p, "perception.edge", edges))
+    logits = slot_logits(edges)
+    w = (logits[..., :7] - 18).exp()
     if dense:
         nodes = batch["nodes_dense"]
-        pooled = torch.einsum("gij,gijk->gik", batch["share"], e)
+        mean = lambda x: torch.einsum("gij,gijk->gik", batch["share"], x)
     else:
         nodes, row = batch["nodes"], batch["row"]
-        pooled = scatter_sum(e, row, nodes.shape[0]) / batch["degree"]
-    h = fn.elu(linear(p, "perception.in", torch.cat([nodes, pooled], -1)))
+        mean = lambda x: scatter_sum(x, row, nodes.shape[0]) / batch["degree"]
+    total = mean(w) + 1e-12
+    nearest = [mean(w * v.unsqueeze(-1)) / total for v in slot_values(edges)]
+    h = fn.elu(linear(p, "perception.in", torch.cat([nodes, mean(e)] + nearest, -1)))
+    e = torch.cat([logits, e], -1)
     layer = 0
     while f"perception.layer.{layer}.w_e" in p:
         name = f"perception.layer.{layer}"
@@ -110,7 +137,7 @@ def perception(p, batch, dense):
 def world(p, history, batch):
     """history [T,S,C], left-aligned like everything of the sequences here -> future, log sigma [S,F,2]"""
     motion = batch["motion"]
-    x = torch.cat([history, motion[..., :2] / 10, motion[..., 2:4], motion[..., 4:5] / 5, motion[..., 5:] / 2], -1)
+    x = torch.cat([motion[..., :2] / 2, motion[..., 2:4], motion[..., 4:5] / 5, motion[..., 5:] / 2], -1)
     width = p["world.lstm.0.h.w"].shape[1]
     flat, layers = [], 0
     while f"world.lstm.{layers}.x.w" in p:
@@ -122,7 +149,8 @@ def world(p, history, batch):
     out = torch.lstm(x, (zero, zero), flat, True, layers, 0.0, True, False, False)[0]
     at = batch["last"].view(1, -1, 1)  # the aligned step of the anchor
     pick = lambda y: y.gather(0, at.expand(1, -1, y.shape[2])).squeeze(0)
-    z = linear(p, "world.head.1", fn.relu(linear(p, "world.head.0", torch.cat([pick(out), pick(x)], 1))))
+    seen = torch.cat([pick(out), pick(history), pick(x), batch["lags"]], 1)
+    z = linear(p, "world.head.1", fn.relu(linear(p, "world.head.0", seen)))
     s, f = z.shape[0], z.shape[1] // 4
     z = z.view(s, 4, f)
     speed = batch["speed"].view(-1, 1)

@@ -37,7 +37,8 @@ def options(args, preset):
     sets = [f"data.batch={args.batch}", "training.scheduler=constant", "training.warmup_epochs=0",
             "training.epochs=100000", f"training.learning_rate={LEARNING_RATE}",
             f"training.weight_decay={WEIGHT_DECAY}", f"training.gradient_clip={CLIP}",
-            "phase1_world_model.horizon_epochs=0", f"risk_gnn.preset={preset}", f"world_lstm.preset={preset}"]
+            "phase1_world_model.horizon_epochs=0", f"risk_gnn.preset={preset}", f"world_lstm.preset={preset}",
+            "risk_gnn.dropout=0", "world_lstm.dropout=0"]  # masks of two generators would differ
     if args.dtype == "bf16":
         sets.append("amp.enabled=true")
     if args.store:

@@ -15,13 +15,16 @@
  *                   rowptr     "N+1"    i32  CSR by target: edges of target i are rowptr[i] .. rowptr[i+1]-1
  *                   col        "E"      i32  source node row of each edge; each target lists itself first
  *                   edges      "E 4"    f32  longitudinal gap, lateral offset, closing speed, inverse time to collision
+ *                   row_key    "N"      i64  key of dropout
  *              out  embedding  "N H"    f32
  *                   risk       "N"      f32  logit of the risk label
  *
  * world        in   history    "T S H"  f32  embeddings of each vehicle over time, zeros where absent
- *                   motion     "T S 6"  f32  x y cos sin speed accel in the vehicle's frame at the last history step
- *                                            (origin: its position, x axis: its heading), in metres and m/s, m/s^2
+ *                   motion     "T S 6"  f32  x y cos sin speed accel in the vehicle's own frame at the last history step
+ *                                            (origin: its position, x axis: its heading), in metres and m/s, m/s^2; x is
+ *                                            ahead of where the last step's speed, held all along, would have had it
  *                   present    "T S"    f32  1 where the vehicle was recorded, else 0
+ *                   seq_key    "S"      i64  key of dropout
  *              dims H, T, F, and the step "dt_ms" between two steps
  *              out  future     "S F 2"  f32  predicted positions in that frame, m
  *                   spread     "S F 2"  f32  log of the standard deviation, log m
@@ -46,6 +49,7 @@
  *   target_weight "S F"  f32  1 where recorded, else 0
  *   complete     "S"     u8   1: full history and full future, the windows that evaluation counts
  *   sample_of_seq "S"    i32  sample within the slice
+ *   seq_key      "S"     i64  names the sequence in the run (sample, epoch, vehicle): the key of dropout
  * Vehicles present at the anchor frame are the sequences, in the order of their rows.
  * Options that the phase sets when it binds the data: split ("train" or "eval"), history_s, horizon_s, rate_hz; T is
  * history_s * rate_hz with the anchor as the last step, F is horizon_s * rate_hz.

@@ -21,11 +21,12 @@
 #include "dtrain/helpers.h"
 #include "dtrain/svc/features.h"
 #include "dtrain/svc/graph.h"
+#include "slots.h"
 #include <math.h>
 
 enum { LAYER_PRESET, LAYER_GAT, LAYER_TRANSFORMER };
 enum { PRESET_GUIDE, PRESET_15M };
-enum { IN_NODES, IN_ROWPTR, IN_COL, IN_EDGES, N_IN };
+enum { IN_NODES, IN_ROWPTR, IN_COL, IN_EDGES, IN_ROW_KEY, N_IN };
 enum { OUT_EMBEDDING, OUT_RISK, N_OUT };
 enum {
     SPEED = 2,
@@ -39,12 +40,14 @@ typedef struct config {
     uint32_t preset, layer;
     int64_t hidden, heads, layers; /* 0: the preset's */
     int64_t edge_hidden;
+    double dropout;
     uint8_t pose, reserved[7];
 } config;
 
 typedef struct sizes {
     int64_t hidden, heads, layers, edge_hidden;
     uint32_t layer, pose;
+    double dropout;
 } sizes;
 
 typedef struct state {
@@ -53,20 +56,24 @@ typedef struct state {
     char embedding[TEXT];
 } state;
 
-static const dt_port in_ports[N_IN] = {
-    {"nodes", "N 9", DT_F32, 0}, {"rowptr", "N+1", DT_I32, 0}, {"col", "E", DT_I32, 0}, {"edges", "E 4", DT_F32, 0}};
+static const dt_port in_ports[N_IN] = {{"nodes", "N 9", DT_F32, 0},
+                                       {"rowptr", "N+1", DT_I32, 0},
+                                       {"col", "E", DT_I32, 0},
+                                       {"edges", "E 4", DT_F32, 0},
+                                       {"row_key", "N", DT_I64, 0}};
 
 /* Explicit options win over the preset. */
 static sizes resolve(const config *c)
 {
     static const sizes preset[] = {
-        [PRESET_GUIDE] = {256, 8, 3, 0, LAYER_GAT, 0}, [PRESET_15M] = {256, 8, 3, 0, LAYER_TRANSFORMER, 0}};
+        [PRESET_GUIDE] = {256, 8, 3, 0, LAYER_GAT, 0, 0}, [PRESET_15M] = {256, 8, 3, 0, LAYER_TRANSFORMER, 0, 0}};
     sizes z = preset[c->preset];
     z.hidden = c->hidden > 0 ? c->hidden : z.hidden;
     z.heads = c->heads > 0 ? c->heads : z.heads;
     z.layers = c->layers > 0 ? c->layers : z.layers;
     z.edge_hidden = c->edge_hidden;
     z.pose = c->pose;
+    z.dropout = c->dropout;
     z.layer = c->layer != LAYER_PRESET ? c->layer : z.layer;
     return z;
 }
@@ -96,8 +103,7 @@ static dt_status create(void *self, const dt_host *h, const void *cfg, const dt_
 
 static const dt_port *inputs(const void *self, uint32_t *n_p)
 {
-    (void)self;
-    *n_p = N_IN;
+    *n_p = ((const state *)self)->z.dropout > 0 ? N_IN : IN_ROW_KEY; /* the key is for dropout alone */
     return in_ports;
 }
 
@@ -145,14 +151,14 @@ static dt_status add_norm(dt_params *reg, const char *name, int64_t n)
 static dt_status add_gat(const sizes *z, dt_params *reg, int64_t i)
 {
     char text[TEXT];
-    const int64_t w_e[2] = {z->heads, z->edge_hidden};
+    const int64_t w_e[2] = {z->heads, N_SLOTS + z->edge_hidden};
     /* an attention vector maps the width of a head to one logit */
     const double a = sqrt(6.0 / (double)(z->hidden / z->heads + 1));
     snprintf(text, sizeof(text), "layer.%lld", (long long)i);
     DT_TRY_H(add_linear(reg, text, z->hidden, z->hidden));
     DT_TRY_H(add_vector(reg, path(text, i, "a_dst"), z->hidden, DT_INIT_UNIFORM, a));
     DT_TRY_H(add_vector(reg, path(text, i, "a_src"), z->hidden, DT_INIT_UNIFORM, a));
-    DT_TRY_H(reg->add(reg, path(text, i, "w_e"), w_e, 2, DT_INIT_XAVIER, 1.0));
+    DT_TRY_H(reg->add(reg, path(text, i, "w_e"), w_e, 2, DT_INIT_EYE, 1.0));
     snprintf(text, sizeof(text), "layer.%lld", (long long)i);
     return add_norm(reg, text, z->hidden);
 }
@@ -161,12 +167,12 @@ static dt_status add_transformer(const sizes *z, dt_params *reg, int64_t i)
 {
     static const char *const square[] = {"q", "k", "v", "o"};
     char text[TEXT];
-    const int64_t w_e[2] = {z->heads, z->edge_hidden};
+    const int64_t w_e[2] = {z->heads, N_SLOTS + z->edge_hidden};
     DT_TRY_H(add_norm(reg, path(text, i, "norm0"), z->hidden));
     for (uint32_t k = 0; k < 4; k++) {
         DT_TRY_H(add_linear(reg, path(text, i, square[k]), z->hidden, z->hidden));
     }
-    DT_TRY_H(reg->add(reg, path(text, i, "w_e"), w_e, 2, DT_INIT_XAVIER, 1.0));
+    DT_TRY_H(reg->add(reg, path(text, i, "w_e"), w_e, 2, DT_INIT_EYE, 1.0));
     DT_TRY_H(add_norm(reg, path(text, i, "norm1"), z->hidden));
     DT_TRY_H(add_linear(reg, path(text, i, "ffn0"), FFN_FACTOR * z->hidden, z->hidden));
     return add_linear(reg, path(text, i, "ffn1"), z->hidden, FFN_FACTOR * z->hidden);
@@ -176,7 +182,8 @@ static dt_status params(void *self, dt_params *reg)
 {
     const sizes *z = &((const state *)self)->z;
     DT_TRY_H(add_linear(reg, "edge", z->edge_hidden, DT_EDGE_FEATURES));
-    DT_TRY_H(add_linear(reg, "in", z->hidden, DT_NODE_FEATURES - (z->pose ? 0 : POSE_FEATURES) + z->edge_hidden));
+    DT_TRY_H(add_linear(reg, "in", z->hidden,
+                        DT_NODE_FEATURES - (z->pose ? 0 : POSE_FEATURES) + z->edge_hidden + SLOT_FEATURES));
     for (int64_t i = 0; i < z->layers; i++) {
         DT_TRY_H(z->layer == LAYER_GAT ? add_gat(z, reg, i) : add_transformer(z, reg, i));
     }
@@ -239,15 +246,20 @@ static dt_status forward(void *self, dt_graph *g, dt_tensor *const *in, dt_tenso
     const sizes *z = &((const state *)self)->z;
     dt_tensor *e = dt_elu(g, linear(g, in[IN_EDGES], "edge"));
     dt_tensor *near = dt_segment_mean(g, e, in[IN_ROWPTR]);
-    dt_tensor *all[] = {in[IN_NODES], near};
-    dt_tensor *own[] = {dt_slice(g, in[IN_NODES], SPEED, 2), dt_slice(g, in[IN_NODES], LENGTH, 3), near};
-    dt_tensor *h = dt_elu(g, linear(g, z->pose ? dt_concat(g, all, 2) : dt_concat(g, own, 3), "in"));
+    dt_tensor *logits = slot_logits(g, in[IN_EDGES]);
+    dt_tensor *slots = slot_nearest(g, in[IN_EDGES], logits, in[IN_ROWPTR]);
+    dt_tensor *all[] = {in[IN_NODES], near, slots};
+    dt_tensor *own[] = {dt_slice(g, in[IN_NODES], SPEED, 2), dt_slice(g, in[IN_NODES], LENGTH, 3), near, slots};
+    dt_tensor *h = dt_elu(g, linear(g, z->pose ? dt_concat(g, all, 3) : dt_concat(g, own, 4), "in"));
+    dt_tensor *attend[] = {logits, e};
+    e = dt_concat(g, attend, 2);
     for (int64_t i = 0; i < z->layers; i++) {
         h = z->layer == LAYER_GAT ? gat_layer(z, g, h, e, in, i) : transformer_layer(z, g, h, e, in, i);
     }
     if (z->layer == LAYER_TRANSFORMER) {
         h = norm(g, h, "norm");
     }
+    h = z->dropout > 0 ? dt_dropout(g, h, in[IN_ROW_KEY], z->dropout) : h;
     out[OUT_EMBEDDING] = h;
     out[OUT_RISK] = dt_merge(g, linear(g, dt_elu(g, linear(g, h, "risk.0")), "risk.1")); /* [N,1] -> [N] */
     return g->api->status(g);
@@ -275,6 +287,7 @@ static const dt_option options[] = {
     DT_OPTION(config, layers, DT_OPT_I64, "0", "1", 0, 32, NULL, "attention layers; 0 takes the preset's"),
     DT_OPTION(config, pose, DT_OPT_BOOL, "true", "1", 0, 1, NULL,
               "use position and heading of vehicles in the scene's frame; false: a scene may lie anyhow"),
+    DT_OPTION(config, dropout, DT_OPT_F64, "0.4", "1", 0, 0.95, NULL, "share of the embedding left out while training"),
     DT_OPTION(config, edge_hidden, DT_OPT_I64, "16", "1", 1, 1024, NULL,
               "width that the 4 edge features are widened to before attention"),
     DT_OPTION_END};

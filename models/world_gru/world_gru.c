@@ -18,7 +18,7 @@ static dt_status create(void *self, const dt_host *h, const void *config, const 
 
 static const dt_port *inputs(const void *self, uint32_t *n_p)
 {
-    *n_p = WORLD_N_IN;
+    *n_p = ((const world_net *)self)->dropout > 0 ? WORLD_N_IN : WORLD_IN_SEQ_KEY;
     return ((const world_net *)self)->ports.in;
 }
 
@@ -45,8 +45,8 @@ static dt_status forward(void *self, dt_graph *g, dt_tensor *const *in, dt_tenso
 {
     const world_net *w = self;
     char name[WORLD_TEXT];
-    dt_tensor *features = world_features(g, in[WORLD_IN_HISTORY], in[WORLD_IN_MOTION]);
-    dt_tensor *x = features;
+    dt_tensor *scaled = world_scale(g, in[WORLD_IN_MOTION]);
+    dt_tensor *x = world_sequence(w, g, in[WORLD_IN_HISTORY], scaled);
     for (int64_t i = 0; i < w->layers; i++) {
         snprintf(name, sizeof(name), "gru.%lld.x", (long long)i);
         dt_tensor *xw = world_linear(g, x, name); /* all steps in one product */
@@ -55,7 +55,7 @@ static dt_status forward(void *self, dt_graph *g, dt_tensor *const *in, dt_tenso
         snprintf(name, sizeof(name), "gru.%lld.h.b", (long long)i);
         x = dt_gru(g, xw, wh, g->api->param(g, name), in[WORLD_IN_PRESENT]);
     }
-    return world_head(w, g, x, features, in[WORLD_IN_MOTION], out);
+    return world_head(w, g, x, in, scaled, out);
 }
 
 static void destroy(void *self)

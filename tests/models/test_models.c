@@ -107,7 +107,8 @@ static void test_gnn_guide_is_graph_attention(void **test)
     assert_int_equal(bench_open(&b, "risk_gnn", NULL, NULL, 0), DT_OK);
     uint32_t n = 0;
     const dt_port *port = b.ops->inputs(b.self, &n);
-    assert_int_equal(n, 4);
+    assert_int_equal(n, 5);
+    assert_port(port, n, "row_key", "N", DT_I64); /* the key of dropout */
     assert_port(port, n, "nodes", "N 9", DT_F32);
     assert_port(port, n, "rowptr", "N+1", DT_I32);
     assert_port(port, n, "col", "E", DT_I32);
@@ -119,9 +120,10 @@ static void test_gnn_guide_is_graph_attention(void **test)
 
     bench_record(&b);
     assert_param(&b, "edge.w", 16, 4);
-    assert_param(&b, "in.w", 256, 9 + 16);
+    assert_param(&b, "in.w", 256, 9 + 16 + 14); /* node, mean of edges, nearest of 7 slots */
     assert_param(&b, "layer.0.w", 256, 256);
-    assert_param(&b, "layer.2.w_e", 8, 16);
+    assert_param(&b, "layer.2.w_e", 8, 8 + 16);                                      /* slots first */
+    assert_int_equal(mock_params_find(&b.params, "layer.2.w_e")->init, DT_INIT_EYE); /* head k starts from slot k */
     assert_param(&b, "layer.2.a_dst", 256, 0);
     assert_param(&b, "risk.0.w", 128, 256);
     assert_param(&b, "risk.1.w", 1, 128);
@@ -133,8 +135,8 @@ static void test_gnn_guide_is_graph_attention(void **test)
             assert_int_equal(b.graph.tensor[i].attr.i[0], 8);
         }
     }
-    /* edge 80, in 256*26, a layer 256*256 + 5*256 + 128, risk 128*256 + 128 + 129 */
-    assert_int_equal(mock_params_total(&b.params), 80 + 6656 + 3 * (65536 + 1280 + 128) + 32768 + 128 + 129);
+    /* edge 80, in 256*40, a layer 256*256 + 5*256 + 8*24, risk 128*256 + 128 + 129 */
+    assert_int_equal(mock_params_total(&b.params), 80 + 10240 + 3 * (65536 + 1280 + 192) + 32768 + 128 + 129);
     bench_close(&b);
 }
 
@@ -163,10 +165,35 @@ static void test_gnn_options_win_over_the_preset(void **test)
     assert_port(b.ops->outputs(b.self, &n), 2, "embedding", "N 96", DT_F32);
     bench_record(&b);
     assert_int_equal(mock_graph_count(&b.graph, DT_OP_GAT), 1);
-    assert_param(&b, "in.w", 96, 5 + 16); /* without x, y, sin, cos */
+    assert_param(&b, "in.w", 96, 5 + 16 + 14); /* without x, y, sin, cos */
     assert_param(&b, "layer.0.w", 96, 96);
-    assert_param(&b, "layer.0.w_e", 4, 16);
+    assert_param(&b, "layer.0.w_e", 4, 8 + 16);
     bench_close(&b);
+}
+
+/* No dropout, no key: the port is asked for only when it is used. */
+static void test_dropout_asks_for_a_key(void **test)
+{
+    (void)test;
+    static const char *const ids[] = {"risk_gnn", "world_lstm", "world_gru"};
+    static const char *const keys[] = {"row_key", "seq_key", "seq_key"};
+    const char *const none[] = {"dropout=0", NULL};
+    for (uint32_t i = 0; i < 3; i++) {
+        for (int with = 0; with < 2; with++) {
+            bench b;
+            assert_int_equal(bench_open(&b, ids[i], with ? NULL : none, world_dims, 4), DT_OK);
+            uint32_t n = 0;
+            const dt_port *port = b.ops->inputs(b.self, &n);
+            bool has_key = false;
+            for (uint32_t k = 0; k < n; k++) {
+                has_key = has_key || strcmp(port[k].name, keys[i]) == 0;
+            }
+            assert_int_equal(has_key, with);
+            bench_record(&b);
+            assert_int_equal(mock_graph_count(&b.graph, DT_OP_DROPOUT) > 0, with);
+            bench_close(&b);
+        }
+    }
 }
 
 static void test_gnn_refuses_heads_that_do_not_divide_hidden(void **test)
@@ -211,11 +238,11 @@ static void test_world_lstm_parameters(void **test)
     bench b;
     assert_int_equal(bench_open(&b, "world_lstm", NULL, world_dims, 4), DT_OK);
     bench_record(&b);
-    assert_param(&b, "lstm.0.x.w", 1024, 262);
+    assert_param(&b, "lstm.0.x.w", 1024, 6); /* motion alone */
     assert_param(&b, "lstm.0.x.b", 1024, 0);
     assert_param(&b, "lstm.0.h.w", 1024, 256);
     assert_param(&b, "lstm.1.x.w", 1024, 256);
-    assert_param(&b, "head.0.w", 256, 256 + 262);
+    assert_param(&b, "head.0.w", 256, 256 + 256 + 5 * 6); /* state, embedding, motion of 0, 14, 7, 3, 1 steps ago */
     assert_param(&b, "head.1.w", 100, 256);
     assert_int_equal(mock_graph_count(&b.graph, DT_OP_LSTM), 2);
     /* an untrained model is constant velocity: the last layer starts at zero */
@@ -223,10 +250,11 @@ static void test_world_lstm_parameters(void **test)
     assert_int_equal(mock_params_find(&b.params, "head.1.b")->init, DT_INIT_ZERO);
     bench_close(&b);
 
-    const char *const set[] = {"preset=15m", NULL};
+    const char *const set[] = {"preset=15m", "narrow=16", NULL};
     assert_int_equal(bench_open(&b, "world_lstm", set, world_dims, 4), DT_OK);
     bench_record(&b);
-    assert_param(&b, "lstm.0.x.w", 2560, 262);
+    assert_param(&b, "lstm.0.x.w", 2560, 16 + 6);
+    assert_param(&b, "narrow.w", 16, 256);
     assert_param(&b, "lstm.1.h.w", 2560, 640);
     bench_close(&b);
 
@@ -234,7 +262,7 @@ static void test_world_lstm_parameters(void **test)
     assert_int_equal(bench_open(&b, "world_lstm", own, world_dims, 4), DT_OK);
     bench_record(&b);
     assert_param(&b, "lstm.2.h.w", 128, 32);
-    assert_param(&b, "head.0.w", 16, 32 + 262);
+    assert_param(&b, "head.0.w", 16, 32 + 256 + 5 * 6);
     bench_close(&b);
 }
 
@@ -244,7 +272,7 @@ static void test_world_gru_parameters(void **test)
     bench b;
     assert_int_equal(bench_open(&b, "world_gru", NULL, world_dims, 4), DT_OK);
     bench_record(&b);
-    assert_param(&b, "gru.0.x.w", 768, 262);
+    assert_param(&b, "gru.0.x.w", 768, 6);
     assert_param(&b, "gru.1.h.w", 768, 256);
     assert_param(&b, "gru.1.h.b", 768, 0);
     assert_int_equal(mock_graph_count(&b.graph, DT_OP_GRU), 2);
@@ -281,6 +309,7 @@ int main(void)
         cmocka_unit_test(test_gnn_guide_is_graph_attention),
         cmocka_unit_test(test_gnn_15m_is_a_transformer_of_the_documented_size),
         cmocka_unit_test(test_gnn_options_win_over_the_preset),
+        cmocka_unit_test(test_dropout_asks_for_a_key),
         cmocka_unit_test(test_gnn_refuses_heads_that_do_not_divide_hidden),
         cmocka_unit_test(test_world_models_share_their_ports),
         cmocka_unit_test(test_world_lstm_parameters),
