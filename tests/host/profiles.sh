@@ -20,7 +20,7 @@ for file in "$DT_SRCDIR"/profiles/*.cfg; do
     grep -q parameters out || fail "$name plans nothing"
     n=$((n + 1))
 done
-test "$n" -eq 5 || fail "$n profiles, expected 5"
+test "$n" -eq 6 || fail "$n profiles, expected 6"
 
 show() { # profile, piece of what is shown
     "$DT_BUILDDIR/dtrain" show risk_gnn --profile "$1" >out 2>&1 || fail "show --profile $1"
@@ -37,4 +37,4 @@ show own.cfg 'heads = 2 .*own\.cfg:1'
 code=0
 "$DT_BUILDDIR/dtrain" run --plugin phase1_world_model --profile nromal >out 2>&1 || code=$?
 test $code -eq 2 || fail "exit code $code of an unknown profile, expected 2"
-grep -q 'no such profile in .*; expected max, memory, normal, test, vram, or a file' out || fail "says not which"
+grep -q 'no such profile in .*; expected max, memory, normal, recordings, test, vram, or a file' out || fail "says not which"

@@ -116,15 +116,17 @@ static void run_world(const char *id, float motion[STEPS][N_SEQ][6], float *futu
             (&history[0][0][0])[i * EMBEDDING + k] = (float)((i * 7 + k * 3) % 11) / 5 - 1;
         }
     }
-    void *field[3] = {motion, NULL, NULL};
-    if (n_in == 3) {
+    const int64_t key[N_SEQ] = {0};
+    const void *field[4] = {motion};
+    if (n_in == 4) { /* with dropout, which is the identity here */
         field[0] = history;
         field[1] = motion;
         field[2] = present;
+        field[3] = key;
     }
     const dt_plan_desc pd = {.lane = DT_LANE_REF32, .reuse = true, .cap = live};
     const dt_kernel_run run = {0};
-    const dt_exec_feed feed = {.size = live, .field = field, .params = params, .run = &run};
+    const dt_exec_feed feed = {.size = live, .field = (void *const *)field, .params = params, .run = &run};
     dt_plan *p = NULL;
     dt_exec *e = NULL;
     assert_int_equal(dt_plan_compile(g, &pd, &p), DT_OK);
