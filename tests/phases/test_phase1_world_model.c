@@ -314,8 +314,8 @@ static void test_binds_by_role_and_size(void **test)
                                       "split=eval history_s=2 horizon_s=5 rate_hz=1 ");
     assert_string_equal(w->wants,
                         "perception: nodes[N 9] rowptr[N+1] col[E] edges[E 4] row_key[N] ->embedding[N H] ->risk[N]\n"
-                        "world: H=64 T=2 F=5 dt_ms=1000 history[2 S 64] motion[2 S 6] present[2 S] seq_key[S] ->future[S 5 2] "
-                        "->spread[S 5 2]\n");
+                        "world: H=64 T=2 F=5 dt_ms=1000 history[2 S 64] motion[2 S 6] present[2 S] seq_key[S] "
+                        "->future[S 5 2] ->spread[S 5 2]\n");
     phase_close(&p);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The trainer in mixed precision: bf16 keeps the promises of fp32 (threads, ranks, memory plan, resume: the same bits), a
- * scaled loss changes no bit until it overflows, and an overflow skips the step, everywhere alike, until the scale fits
- * or the run gives up by name.
+ * The trainer in mixed precision: bf16 keeps the promises of fp32 (threads, ranks, memory plan, resume: the same bits),
+ * a scaled loss changes no bit until it overflows, and an overflow skips the step, everywhere alike, until the scale
+ * fits or the run gives up by name.
  */
 #include <config.h>
 
