@@ -9,6 +9,11 @@
  *   x_f     = sum_{k<=f} (v + s dv_xk) dt       y_f = sum_{k<=f} s dv_yk dt           s = 5 m/s
  *   sigma_f = floor + growth sum_{k<=f} softplus(u_k) dt                      per axis, the port carries its logarithm
  *
+ * What enters: x_t = motion_t, scaled, and the embedding only if narrow > 0 brings it in, narrowed to so many columns.
+ * Embeddings of the past let a net learn a recording by heart (NGSIM: error at 5 s 0.86 of constant velocity's with all
+ * of it, 0.82 with 8 columns, 0.75 without). The head sees the state, the embedding and motion of the last step, and
+ * motion some steps ago.
+ *
  * The last layer starts at zero, so an untrained model is constant velocity with an uncertainty that grows linearly;
  * sigma never shrinks with the horizon. Threads: as dt_model_ops.
  */
@@ -125,8 +130,8 @@ static inline dt_status world_net_init(world_net *w, const dt_host *h, const wor
     return world_ports_init(&w->ports, h, dims, n_dims);
 }
 
-/* The head also sees the motion of T-1, (T-1)/2, ... 1 steps ago: what a recurrent state learns slowly from few vehicles,
- * how speed and path changed, stands there at once. Fills back[], returns how many. */
+/* The head also sees the motion of T-1, (T-1)/2, ... 1 steps ago: what a recurrent state learns slowly from few
+ * vehicles, how speed and path changed, stands there at once. Fills back[], returns how many. */
 static inline uint32_t world_lags(const world_net *w, int64_t back[WORLD_MAX_LAGS])
 {
     uint32_t n = 0;

@@ -8,7 +8,9 @@
  *
  * e_ij = ELU(W_e0 edge_ij + b): which neighbour leads in the same lane is no linear function of gap and offset, so
  * edges pass a layer of their own before attention sees them. Their mean over a vehicle's edges joins its features,
- * because attention sums what neighbours are, not where they are: h_0 = ELU(W [node_i, mean_j e_ij] + b).
+ * because attention sums what neighbours are, not where they are: h_0 = ELU(W [node_i, mean_j e_ij, slots_i] + b), with
+ * the nearest vehicle of each neighbour slot as slots_i (slots.h). Attention reads the edge's logits by slot before
+ * e_ij; w_e starts as ones on the diagonal, so head k starts by looking at slot k.
  * With pose = false position and heading of the nodes are left out, so that a scene may lie anyhow; the edges are in
  * each vehicle's own frame in any case. On recordings of the same roads it costs much of the gain, so it is an option.
  * Attention weights sum to one, so the bias b of a gat layer passes through the sum unchanged: one product gives both.

@@ -3,7 +3,7 @@
  * world_lstm, role world: a stack of LSTM layers over each vehicle's own history, then a two-layer head that gives all
  * future steps at once. Ports: dtrain/shapes.h; how a future is composed: world_net.h.
  *
- *   x_t = [embedding_t, motion_t]    h_t = LSTM(h_{t-1}, x_t), held where the vehicle is absent    head([h_T, x_T])
+ *   h_t = LSTM(h_{t-1}, x_t), held where the vehicle is absent; x_t and what the head sees: world_net.h
  *
  * Source: Hochreiter & Schmidhuber 1997; one encoder per vehicle as in Alahi et al. 2016 and Deo & Trivedi 2018, with
  * the neighbourhood in the embedding instead of a pooling grid.

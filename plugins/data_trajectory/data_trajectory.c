@@ -12,9 +12,9 @@
  * have both whole.
  *
  * Node features are scaled by fixed constants and not by the statistics of a store, so that a model means the same on
- * every store. Augmentation (key not 0): the scene turns as a whole about its anchor's centre by an angle drawn from the
- * key, is mirrored in half of the cases, and its centre is moved. So a net learns traffic and not the one road it was
- * recorded on. On NGSIM, error at 5 s over constant velocity's: where evaluation is on the same roads 0.72 with all
+ * every store. Augmentation (key not 0): the scene turns as a whole about its anchor's centre by an angle drawn from
+ * the key, is mirrored in half of the cases, and its centre is moved. So a net learns traffic and not the one road it
+ * was recorded on. On NGSIM, error at 5 s over constant velocity's: where evaluation is on the same roads 0.72 with all
  * three and 0.67 without, on a site not seen in training 0.86 and 0.99 with, 0.90 and 1.70 without. So all are on.
  */
 #include "dtrain/helpers.h"

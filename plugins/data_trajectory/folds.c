@@ -61,7 +61,8 @@ static int compare_prints(const void *pa, const void *pb)
     return (a->scene > b->scene) - (a->scene < b->scene);
 }
 
-/* FNV-1a over the bits of the motion of STRETCH rows, finished by a multiply-shift; 0 where the vehicle hardly moves. */
+/* FNV-1a over the bits of the motion of STRETCH rows, mixed once more at the end; 0 where the vehicle hardly
+ * moves. */
 static uint64_t fingerprint(const dt_store_view *v, const int64_t *row)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
