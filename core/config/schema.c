@@ -132,7 +132,7 @@ static const dt_option engine_table[] = {
     ROW(dt_engine_opts, poison, BOOL, DT_OPT_NEUTRAL, "false", NULL, 0, 0, NULL,
         "fill dead memory with NaN, to find reads of it"),
     ROW(dt_engine_opts, recompute, BOOL, DT_OPT_NEUTRAL, "false", NULL, 0, 0, NULL,
-        "recompute marked parts in the backward pass to save memory"),
+        "recompute the marked parts of models in the backward pass: less memory, more time, the same bits"),
     ROW(dt_engine_opts, reduction, ENUM, 0, "exact", NULL, 0, 0, reductions,
         "exact: gradients are summed in one fixed tree for any number of threads and ranks"),
     ROW(dt_engine_opts, device, STR, DT_OPT_NEUTRAL, "auto", NULL, 0, 0, NULL,

@@ -256,7 +256,9 @@ static dt_status forward(void *self, dt_graph *g, dt_tensor *const *in, dt_tenso
     dt_tensor *attend[] = {logits, e};
     e = dt_concat(g, attend, 2);
     for (int64_t i = 0; i < z->layers; i++) {
+        g->api->recompute_begin(g); /* a layer is kept by its input alone where engine.recompute says so */
         h = z->layer == LAYER_GAT ? gat_layer(z, g, h, e, in, i) : transformer_layer(z, g, h, e, in, i);
+        g->api->recompute_end(g);
     }
     if (z->layer == LAYER_TRANSFORMER) {
         h = norm(g, h, "norm");

@@ -50,9 +50,11 @@ static dt_status forward(void *self, dt_graph *g, dt_tensor *const *in, dt_tenso
     dt_tensor *x = world_sequence(w, g, in[WORLD_IN_HISTORY], scaled);
     for (int64_t i = 0; i < w->layers; i++) {
         snprintf(name, sizeof(name), "lstm.%lld.x", (long long)i);
+        g->api->recompute_begin(g);
         dt_tensor *xw = world_linear(g, x, name); /* all steps in one product */
         snprintf(name, sizeof(name), "lstm.%lld.h.w", (long long)i);
         x = dt_lstm(g, xw, g->api->param(g, name), in[WORLD_IN_PRESENT]);
+        g->api->recompute_end(g);
     }
     return world_head(w, g, x, in, scaled, out);
 }

@@ -60,6 +60,8 @@ for f in config.cfg config.origin.json meta.json train.log error.log metrics.jso
 done
 expect 0 "" "$dtrain" $phase $tiny --run-dir "$work/one" --max-steps 6 --threads 1
 same_state "$work/whole" "$work/one" "one thread against two"
+expect 0 "" "$dtrain" $phase $tiny --run-dir "$work/again" --max-steps 6 --set engine.recompute=true
+same_state "$work/whole" "$work/again" "activations recomputed"
 for ranks in 2 4; do
     expect 0 "" "$dtrain" $phase $tiny --run-dir "$work/r$ranks" --max-steps 6 --set comm.backend=sim --set comm.ranks=$ranks
     same_state "$work/whole" "$work/r$ranks" "$ranks virtual ranks"

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The shipped models recorded in the host's real graph: every output has the shape its port promises,
- * and an untrained world model is constant velocity.
+ * The shipped models recorded in the host's real graph: every output has the shape its port promises, an untrained
+ * world model is constant velocity, and recomputing saves memory without a changed bit.
  */
 #include "mock/mock.h" /* before cmocka.h, which has a macro fail() */
 
 #include "base/err.h"
 #include "graph/plan.h"
+#include "tensor/dtype.h"
+#include "tensor/shape.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -28,48 +30,175 @@ static dt_status registry_add(dt_params *reg, const char *name, const int64_t *d
     return dt_param_table_add(&((registry *)reg)->table, "m", name, dim, n_dims, init, a);
 }
 
-static void check_model(const char *id, const char *const *set)
-{
-    static const dt_dim dims[] = {{"H", 24}, {"T", 3}, {"F", 5}, {"dt_ms", 200}};
-    static const char *const symbol[] = {"N", "E", "S", "B"};
+/* A model recorded in a graph of its own. */
+typedef struct recorded {
     mock_host host;
-    mock_host_init(&host);
+    const dt_model_ops *ops;
+    void *config, *self;
+    registry r;
+    const dt_port *in, *out;
+    uint32_t n_in, n_out;
+    dt_graph *g;
+    dt_tensor *to[8];
+} recorded;
+
+static const char *const symbol[] = {"N", "E", "S", "B"};
+enum { N_SYMBOLS = 4 };
+
+static void record(recorded *m, const char *id, const char *const *set, const dt_dim *dims)
+{
+    memset(m, 0, sizeof(*m));
+    mock_host_init(&m->host);
     const dt_component *c = mock_load("models", id, id);
     assert_non_null(c);
-    const dt_model_ops *ops = c->ops;
-    void *config = mock_config(c, set), *self = calloc(1, c->state_size);
-    assert_true(config != NULL && self != NULL);
-    assert_int_equal(ops->create(self, &host.host, config, dims, 4), DT_OK);
-
-    registry r = {.reg = {.struct_size = sizeof(dt_params), .add = registry_add}};
-    assert_int_equal(ops->params(self, &r.reg), DT_OK);
-    uint32_t n_in = 0, n_out = 0;
-    const dt_port *in = ops->inputs(self, &n_in), *out = ops->outputs(self, &n_out);
-    const dt_graph_desc d = {.symbol = symbol, .n_symbols = 4, .field = in, .n_fields = n_in, .params = &r.table};
-    dt_graph *g = NULL;
-    assert_int_equal(dt_graph_create(&d, &g), DT_OK);
-    dt_graph_scope(g, "m");
-    dt_tensor *from[8] = {NULL}, *to[8] = {NULL};
-    for (uint32_t i = 0; i < n_in; i++) {
-        from[i] = g->api->input(g, in[i].name);
+    m->ops = c->ops;
+    m->config = mock_config(c, set);
+    m->self = calloc(1, c->state_size);
+    assert_true(m->config != NULL && m->self != NULL);
+    assert_int_equal(m->ops->create(m->self, &m->host.host, m->config, dims, 4), DT_OK);
+    m->r = (registry){.reg = {.struct_size = sizeof(dt_params), .add = registry_add}};
+    assert_int_equal(m->ops->params(m->self, &m->r.reg), DT_OK);
+    m->in = m->ops->inputs(m->self, &m->n_in);
+    m->out = m->ops->outputs(m->self, &m->n_out);
+    const dt_graph_desc d = {
+        .symbol = symbol, .n_symbols = N_SYMBOLS, .field = m->in, .n_fields = m->n_in, .params = &m->r.table};
+    assert_int_equal(dt_graph_create(&d, &m->g), DT_OK);
+    dt_graph_scope(m->g, "m");
+    dt_tensor *from[8] = {NULL};
+    for (uint32_t i = 0; i < m->n_in; i++) {
+        from[i] = m->g->api->input(m->g, m->in[i].name);
     }
-    const dt_status st = ops->forward(self, g, from, to);
+    const dt_status st = m->ops->forward(m->self, m->g, from, m->to);
     if (st != DT_OK) {
         fail_msg("%s: %s", id, dt_error_text());
     }
-    for (uint32_t i = 0; i < n_out; i++) {
+    dt_graph_scope(m->g, "");
+}
+
+static void record_fini(recorded *m)
+{
+    dt_graph_destroy(m->g);
+    dt_param_table_fini(&m->r.table);
+    m->ops->destroy(m->self);
+    free(m->self);
+    free(m->config);
+}
+
+static void check_model(const char *id, const char *const *set)
+{
+    static const dt_dim dims[] = {{"H", 24}, {"T", 3}, {"F", 5}, {"dt_ms", 200}};
+    recorded m;
+    record(&m, id, set, dims);
+    for (uint32_t i = 0; i < m.n_out; i++) {
         char want[MOCK_TEXT];
         dt_str got = {0};
-        snprintf(want, sizeof(want), "%s f32", out[i].dims);
-        dt_graph_shape_text(to[i], &got);
+        snprintf(want, sizeof(want), "%s f32", m.out[i].dims);
+        dt_graph_shape_text(m.to[i], &got);
         assert_string_equal(dt_str_text(&got), want);
         dt_str_fini(&got);
     }
-    dt_graph_destroy(g);
-    dt_param_table_fini(&r.table);
-    ops->destroy(self);
-    free(self);
-    free(config);
+    record_fini(&m);
+}
+
+/* ---- recomputing ------------------------------------------------------------------------------------------------ */
+
+enum { LIVE = 24 };
+
+/* Numbers of all signs; row pointers count up by one, so that a row has one edge, and the edges go round. */
+static void *new_field(const dt_port *port)
+{
+    static const int64_t live[N_SYMBOLS] = {LIVE, LIVE, LIVE, LIVE};
+    dt_shape shape;
+    int64_t n = 0;
+    assert_int_equal(dt_shape_parse(port->dims, port->dtype, symbol, N_SYMBOLS, &shape), DT_OK);
+    assert_true(dt_shape_count(&shape, live, &n));
+    void *p = calloc((size_t)n, dt_dtype_bytes(port->dtype));
+    for (int64_t i = 0; i < n && port->dtype != DT_I64; i++) { /* keys of dropout stay 0 */
+        if (port->dtype == DT_I32) {
+            ((int32_t *)p)[i] = (int32_t)(n == LIVE ? (i + 1) % LIVE : i);
+        } else {
+            ((float *)p)[i] = strcmp(port->name, "present") == 0 ? 1 : (float)(i * 7 % 23) / 11 - 1;
+        }
+    }
+    return p;
+}
+
+/* The gradient of the sum of all outputs, and the bytes it took. */
+static float *gradient(const recorded *m, bool recompute, dt_plan_info *info_p)
+{
+    static const int64_t live[N_SYMBOLS] = {LIVE, LIVE, LIVE, LIVE};
+    void *field[8] = {NULL};
+    const size_t total = (size_t)m->r.table.total;
+    float *params = aligned_alloc(64, total * sizeof(float)), *grads = aligned_alloc(64, total * sizeof(float));
+    double seed[DT_GRAPH_MAX_LOSSES], loss[DT_GRAPH_MAX_LOSSES] = {0};
+    memset(grads, 0, total * sizeof(float));
+    dt_param_table_init(&m->r.table, 42, params);
+    for (uint32_t i = 0; i < m->n_in; i++) {
+        field[i] = new_field(&m->in[i]);
+    }
+    for (int i = 0; i < DT_GRAPH_MAX_LOSSES; i++) {
+        seed[i] = 1;
+    }
+    const dt_plan_desc pd = {.lane = DT_LANE_CPU,
+                             .training = true,
+                             .reuse = true,
+                             .poison = true,
+                             .fuse = true,
+                             .recompute = recompute,
+                             .cap = live};
+    const dt_kernel_run run = {.training = 1};
+    const dt_exec_feed feed = {
+        .size = live, .field = field, .params = params, .grads = grads, .loss_seed = seed, .loss = loss, .run = &run};
+    dt_plan *p = NULL;
+    dt_exec *e = NULL;
+    assert_int_equal(dt_plan_compile(m->g, &pd, &p), DT_OK);
+    *info_p = *dt_plan_info_get(p);
+    assert_int_equal(dt_exec_create(p, &e), DT_OK);
+    assert_int_equal(dt_exec_run(e, &feed), DT_OK);
+    dt_exec_destroy(e);
+    dt_plan_destroy(p);
+    for (uint32_t i = 0; i < m->n_in; i++) {
+        free(field[i]);
+    }
+    free(params);
+    return grads;
+}
+
+/* Recomputing takes at least `saved` of the memory away, and changes no bit. */
+static void check_recompute(const char *id, const char *const *set, double saved)
+{
+    static const dt_dim dims[] = {{"H", 24}, {"T", 6}, {"F", 5}, {"dt_ms", 200}};
+    recorded m;
+    dt_plan_info kept, again;
+    record(&m, id, set, dims);
+    for (uint32_t i = 0; i < m.n_out; i++) {
+        assert_int_equal(m.g->api->loss(m.g, m.out[i].name, dt_sum(m.g, m.to[i]), 1, "1"), DT_OK);
+    }
+    float *one = gradient(&m, false, &kept), *other = gradient(&m, true, &again);
+    assert_memory_equal(one, other, (size_t)m.r.table.total * sizeof(float));
+    double sum = 0;
+    for (int64_t i = 0; i < m.r.table.total; i++) {
+        sum += fabs((double)one[i]);
+    }
+    assert_true(sum > 0 && isfinite(sum));
+    assert_int_equal(kept.n_recomputed, 0);
+    assert_true(again.n_recomputed > 0);
+    if ((double)again.lower_bound_bytes > (1 - saved) * (double)kept.lower_bound_bytes) {
+        fail_msg("%s: %zu bytes with recomputing, %zu without", id, again.lower_bound_bytes, kept.lower_bound_bytes);
+    }
+    free(one);
+    free(other);
+    record_fini(&m);
+}
+
+static void test_recompute(void **state)
+{
+    (void)state;
+    check_recompute("risk_gnn", (const char *const[]){"hidden=32", "heads=4", "layers=4", NULL}, 0.3);
+    check_recompute("risk_gnn", (const char *const[]){"hidden=32", "heads=4", "layers=4", "layer=transformer", NULL},
+                    0.4);
+    check_recompute("world_lstm", (const char *const[]){"hidden=16", "layers=3", NULL}, 0.3);
+    check_recompute("world_gru", (const char *const[]){"hidden=16", "layers=3", NULL}, 0.3);
 }
 
 /* ---- untrained models compute ----------------------------------------------------------------------------------- */
@@ -80,35 +209,15 @@ enum { N_SEQ = 3, STEPS = 4, FUTURE = 5, EMBEDDING = 6 };
 static void run_world(const char *id, float motion[STEPS][N_SEQ][6], float *future, float *spread)
 {
     static const dt_dim dims[] = {{"H", EMBEDDING}, {"T", STEPS}, {"F", FUTURE}, {"dt_ms", 200}};
-    static const char *const symbol[] = {"S"};
-    static const int64_t live[] = {N_SEQ};
-    mock_host host;
-    mock_host_init(&host);
-    const dt_component *c = mock_load("models", id, id);
-    assert_non_null(c);
-    const dt_model_ops *ops = c->ops;
-    void *config = mock_config(c, NULL), *self = calloc(1, c->state_size);
-    assert_int_equal(ops->create(self, &host.host, config, dims, 4), DT_OK);
-    registry r = {.reg = {.struct_size = sizeof(dt_params), .add = registry_add}};
-    assert_int_equal(ops->params(self, &r.reg), DT_OK);
-    uint32_t n_in = 0, n_out = 0;
-    const dt_port *in = ops->inputs(self, &n_in);
-    assert_non_null(ops->outputs(self, &n_out));
-    const dt_graph_desc d = {.symbol = symbol, .n_symbols = 1, .field = in, .n_fields = n_in, .params = &r.table};
-    dt_graph *g = NULL;
-    assert_int_equal(dt_graph_create(&d, &g), DT_OK);
-    dt_graph_scope(g, "m");
-    dt_tensor *from[8] = {NULL}, *to[8] = {NULL};
-    for (uint32_t i = 0; i < n_in; i++) {
-        from[i] = g->api->input(g, in[i].name);
-    }
-    assert_int_equal(ops->forward(self, g, from, to), DT_OK);
-    assert_int_equal(g->api->output(g, "future", to[0]), DT_OK);
-    assert_int_equal(g->api->output(g, "spread", to[1]), DT_OK);
+    static const int64_t live[N_SYMBOLS] = {0, 0, N_SEQ, 0};
+    recorded m;
+    record(&m, id, NULL, dims);
+    assert_int_equal(m.g->api->output(m.g, "future", m.to[0]), DT_OK);
+    assert_int_equal(m.g->api->output(m.g, "spread", m.to[1]), DT_OK);
 
-    float *params = calloc((size_t)r.table.total + 64, sizeof(*params));
+    float *params = calloc((size_t)m.r.table.total + 64, sizeof(*params));
     assert_non_null(params);
-    dt_param_table_init(&r.table, 42, params);
+    dt_param_table_init(&m.r.table, 42, params);
     float history[STEPS][N_SEQ][EMBEDDING], present[STEPS][N_SEQ];
     for (int i = 0; i < STEPS * N_SEQ; i++) {
         (&present[0][0])[i] = 1;
@@ -118,7 +227,7 @@ static void run_world(const char *id, float motion[STEPS][N_SEQ][6], float *futu
     }
     const int64_t key[N_SEQ] = {0};
     const void *field[4] = {motion};
-    if (n_in == 4) { /* with dropout, which is the identity here */
+    if (m.n_in == 4) { /* with dropout, which is the identity here */
         field[0] = history;
         field[1] = motion;
         field[2] = present;
@@ -129,19 +238,15 @@ static void run_world(const char *id, float motion[STEPS][N_SEQ][6], float *futu
     const dt_exec_feed feed = {.size = live, .field = (void *const *)field, .params = params, .run = &run};
     dt_plan *p = NULL;
     dt_exec *e = NULL;
-    assert_int_equal(dt_plan_compile(g, &pd, &p), DT_OK);
+    assert_int_equal(dt_plan_compile(m.g, &pd, &p), DT_OK);
     assert_int_equal(dt_exec_create(p, &e), DT_OK);
     assert_int_equal(dt_exec_run(e, &feed), DT_OK);
     memcpy(future, dt_exec_output(e, "future")->data, N_SEQ * FUTURE * 2 * sizeof(*future));
     memcpy(spread, dt_exec_output(e, "spread")->data, N_SEQ * FUTURE * 2 * sizeof(*spread));
     dt_exec_destroy(e);
     dt_plan_destroy(p);
-    dt_graph_destroy(g);
-    dt_param_table_fini(&r.table);
-    ops->destroy(self);
     free(params);
-    free(self);
-    free(config);
+    record_fini(&m);
 }
 
 /* Every world model begins as constant velocity; its uncertainty grows with time. */
@@ -196,6 +301,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_risk_gnn),
         cmocka_unit_test(test_world_models),
+        cmocka_unit_test(test_recompute),
         cmocka_unit_test(test_untrained_worlds_are_constant_velocity),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
