@@ -516,22 +516,26 @@ static void test_kernels_agree_with_ref64(void **state)
     check_cases(PARITY_TOL, 0);
 }
 
-/* Products of inputs rounded to 8 or 11 bits; the sums and what is stored are f32. On 9.0 LSTM runs on clusters. */
-static void test_products_of_16_bits(void **state)
+/* Products of inputs rounded to 8 or 11 bits; the sums and what is stored are f32. From 9.0 on LSTM runs on clusters
+ * where it fits. The emulated cuBLASLt rounds nothing. */
+static void test_products_of_rounded_inputs(void **state)
 {
     (void)state;
-    static const struct {
+    const struct {
         uint32_t math;
         double tol;
-    } rows[] = {{DT_DEVICE_MATH_BF16, 1e-2}, {DT_DEVICE_MATH_F16, 2e-3}};
+    } rows[] = {{DT_DEVICE_MATH_TF32, is_emulated ? PARITY_TOL : 2e-3},
+                {DT_DEVICE_MATH_BF16, 1e-2},
+                {DT_DEVICE_MATH_F16, 2e-3}};
     dt_device *const usual = device;
     setenv("DT_EMULATE_ARCH", "90", 1);
     assert_int_equal(ops->open(0, &device), DT_OK);
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         math = rows[i].math;
         if (math == DT_DEVICE_MATH_F16 || ops->info(device)->major >= 8) {
             check_cases(rows[i].tol, DT_OP_LSTM);
-            if (!is_emulated) { /* the emulated cuBLASLt rounds nothing */
+            if (!is_emulated || math == DT_DEVICE_MATH_TF32) {
+                check_cases(rows[i].tol, DT_OP_GRU);
                 check_cases(rows[i].tol, DT_OP_LINEAR);
             }
         }
@@ -562,7 +566,7 @@ int main(void)
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_kernels_agree_with_ref64),
-        cmocka_unit_test(test_products_of_16_bits),
+        cmocka_unit_test(test_products_of_rounded_inputs),
     };
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     ops->release(device, scratch.dev);

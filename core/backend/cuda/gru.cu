@@ -4,13 +4,12 @@
  * formulas.
  */
 #include "backend/cuda/columns.h"
-#include "backend/cuda/product.h"
 #include "backend/cuda/recurrent.h"
 
 namespace
 {
 
-enum { GATES = 3, KEPT = 4, ROWS = DT_CUDA_STEP_ROWS, COLUMNS = DT_CUDA_STEP_COLUMNS };
+enum { GATES = 3, KEPT = 4, ROWS = DT_CUDA_STEP_ROWS, COLUMNS = DT_CUDA_STEP_COLUMNS, CELL_THREADS = 256 };
 
 using source = dt_cuda_ptr<const float>;
 using target = dt_cuda_ptr<float>;
@@ -68,6 +67,66 @@ template <int V> __global__ void __launch_bounds__(DT_CUDA_STEP_THREADS) step(fo
     }
 }
 
+/* The cells of step t alone, after the product z [S,3H]. */
+__global__ void cells(forward f, target z, int t)
+{
+    const int at = (int)(blockIdx.x * CELL_THREADS + threadIdx.x), s = at / f.H, j = at % f.H, leaf = (int)blockIdx.y;
+    if (s < f.S) {
+        const float *from = z.at(leaf) + (int64_t)s * GATES * f.H + j;
+        float products[GATES] = {};
+        for (int q = 0; q < GATES && t > 0; q++) {
+            products[q] = from[q * f.H];
+        }
+        cell(f, leaf, t, s, j, s < f.rows.extent(leaf), products);
+    }
+}
+
+/* Does each step want a product of its own? */
+bool by_product(const dt_device_args *a, int64_t H)
+{
+    (void)H;
+    return dt_cuda_steps_by_product(a);
+}
+
+/* Where steps go by product: its room, then u [S,3H]. */
+size_t gru_scratch(const dt_device_args *a)
+{
+    const int64_t S = a->in[0].dim[1], H = a->in[1].dim[1];
+    return by_product(a, H) ? dt_cuda_product_scratch(a) + dt_cuda_room(a->leaves * S * GATES * H) : 0;
+}
+
+target products_of(const dt_device_args *a)
+{
+    return {(float *)((char *)a->scratch + dt_cuda_product_scratch(a)), a->in[0].dim[1] * GATES * a->in[1].dim[1]};
+}
+
+dt_status gru_prepare(const dt_device_args *a, void **state_p)
+{
+    const dt_device_view *h = &a->out[0];
+    return !by_product(a, a->in[1].dim[1])
+               ? DT_OK
+               : dt_cuda_recurrent_forward(a, {(const float *)h->data, h->leaf_stride}, &a->in[1], h->dim[1],
+                                           products_of(a).data, state_p);
+}
+
+dt_status launch_step(const dt_device_args *a, const forward &f, int t)
+{
+    const dim3 grid = dt_cuda_step_grid(f.S, f.H, a->leaves);
+    if (by_product(a, f.H)) {
+        const target u = products_of(a);
+        if (t > 0) {
+            DT_CUDA_TRY(dt_cuda_recurrent_step(a, f.h.data + (int64_t)(t - 1) * f.S * f.H, &a->in[1], u.data));
+        }
+        const dim3 flat(dt_cuda_blocks((int64_t)f.S * f.H, CELL_THREADS), a->leaves);
+        cells<<<flat, CELL_THREADS, 0, dt_cuda_stream(a)>>>(f, u, t);
+    } else if (f.H % 4 == 0 && dt_cuda_is_wide(&a->in[1]) && dt_cuda_is_wide(&a->out[0])) {
+        step<4><<<grid, DT_CUDA_STEP_THREADS, 0, dt_cuda_stream(a)>>>(f, t);
+    } else {
+        step<1><<<grid, DT_CUDA_STEP_THREADS, 0, dt_cuda_stream(a)>>>(f, t);
+    }
+    return DT_CUDA_LAUNCHED();
+}
+
 dt_status gru(const dt_device_args *a)
 {
     const int T = (int)a->in[0].dim[0], S = (int)a->in[0].dim[1], H = (int)a->in[1].dim[1];
@@ -80,15 +139,8 @@ dt_status gru(const dt_device_args *a)
                        dt_cuda_rows(a, &a->in[0], 1),
                        S,
                        H};
-    const bool is_wide = H % 4 == 0 && dt_cuda_is_wide(&a->in[1]) && dt_cuda_is_wide(&a->out[0]);
-    const dim3 grid = dt_cuda_step_grid(S, H, a->leaves);
     for (int t = 0; t < T && S > 0; t++) {
-        if (is_wide) {
-            step<4><<<grid, DT_CUDA_STEP_THREADS, 0, dt_cuda_stream(a)>>>(f, t);
-        } else {
-            step<1><<<grid, DT_CUDA_STEP_THREADS, 0, dt_cuda_stream(a)>>>(f, t);
-        }
-        DT_CUDA_TRY(DT_CUDA_LAUNCHED());
+        DT_CUDA_TRY(launch_step(a, f, t));
     }
     return DT_OK;
 }
@@ -152,6 +204,15 @@ template <int V> __global__ void __launch_bounds__(DT_CUDA_STEP_THREADS) step_ba
     }
 }
 
+/* The cells of step t alone, after the product dh [S,H]. */
+__global__ void cells_back(backward b, target dh, int t)
+{
+    const int at = (int)(blockIdx.x * CELL_THREADS + threadIdx.x), s = at / b.H, leaf = (int)blockIdx.y;
+    if (s < b.S) {
+        cell_gradient(b, leaf, t, s, at % b.H, s < b.rows.extent(leaf), t < b.T - 1 ? dh.at(leaf)[at] : 0.0f);
+    }
+}
+
 /* dbh = sum over all steps and sequences of dv   [rows,M] -> [M] */
 __global__ void sum_bias(target dv, target dbh, int rows, int M, bool adds)
 {
@@ -164,10 +225,11 @@ __global__ void sum_bias(target dv, target dbh, int rows, int M, bool adds)
     }
 }
 
+/* Behind the room of the product: dh carried, dh of a product, dv. */
 size_t gru_bwd_scratch(const dt_device_args *a)
 {
     const int64_t T = a->in[0].dim[0], S = a->in[0].dim[1], H = a->in[0].dim[2], n = a->leaves * S * H;
-    return dt_cuda_product_scratch(a) + dt_cuda_room(n) + dt_cuda_room(T * n * GATES);
+    return dt_cuda_product_scratch(a) + 2 * dt_cuda_room(n) + dt_cuda_room(T * n * GATES);
 }
 
 backward backward_of(const dt_device_args *a)
@@ -182,7 +244,7 @@ backward backward_of(const dt_device_args *a)
     b.present = dt_cuda_src<float>(a, 4);
     b.dxw = dt_cuda_dst<float>(a, 0);
     b.dh = {(float *)room, S * H};
-    b.dv = {(float *)(room + dt_cuda_room(a->leaves * S * H)), T * S * GATES * H};
+    b.dv = {(float *)(room + 2 * dt_cuda_room(a->leaves * S * H)), T * S * GATES * H};
     b.rows = dt_cuda_rows(a, &a->in[0], 1);
     b.T = (int)T;
     b.S = (int)S;
@@ -190,26 +252,44 @@ backward backward_of(const dt_device_args *a)
     return b;
 }
 
-/* dwh = sum_t dv_t^T h_{t-1} */
+/* dh [S,H], the product of a step */
+target product_back_of(const dt_device_args *a, const backward &b)
+{
+    return {b.dh.data + dt_cuda_room(a->leaves * b.dh.stride) / sizeof(float), b.dh.stride};
+}
+
 dt_status gru_bwd_prepare(const dt_device_args *a, void **state_p)
 {
     const backward b = backward_of(a);
-    return dt_cuda_recurrent_product(a, &a->in[1], b.dv.data, b.dv.stride, dt_cuda_out(a, 1), state_p);
+    return dt_cuda_recurrent_backward(a, {b.dv.data, b.dv.stride}, &a->in[1], &a->in[3], dt_cuda_out(a, 1),
+                                      by_product(a, b.H) ? product_back_of(a, b).data : nullptr, state_p);
+}
+
+dt_status launch_step_back(const dt_device_args *a, const backward &b, int t)
+{
+    const dim3 grid = dt_cuda_step_grid(b.S, b.H, a->leaves);
+    if (by_product(a, b.H)) {
+        const target dh = product_back_of(a, b);
+        if (t < b.T - 1) {
+            const float *after = b.dv.data + (int64_t)(t + 1) * b.S * GATES * b.H;
+            DT_CUDA_TRY(dt_cuda_recurrent_step(a, after, &a->in[3], dh.data));
+        }
+        const dim3 flat(dt_cuda_blocks((int64_t)b.S * b.H, CELL_THREADS), a->leaves);
+        cells_back<<<flat, CELL_THREADS, 0, dt_cuda_stream(a)>>>(b, dh, t);
+    } else if (b.H % 4 == 0 && dt_cuda_is_wide(&a->in[3])) {
+        step_back<4><<<grid, DT_CUDA_STEP_THREADS, 0, dt_cuda_stream(a)>>>(b, t);
+    } else {
+        step_back<1><<<grid, DT_CUDA_STEP_THREADS, 0, dt_cuda_stream(a)>>>(b, t);
+    }
+    return DT_CUDA_LAUNCHED();
 }
 
 dt_status gru_bwd(const dt_device_args *a)
 {
     const backward b = backward_of(a);
     const dt_device_view *dbh = dt_cuda_out(a, 2);
-    const bool is_wide = b.H % 4 == 0 && dt_cuda_is_wide(&a->in[3]);
-    const dim3 grid = dt_cuda_step_grid(b.S, b.H, a->leaves);
     for (int t = b.T - 1; t >= 0 && b.S > 0; t--) {
-        if (is_wide) {
-            step_back<4><<<grid, DT_CUDA_STEP_THREADS, 0, dt_cuda_stream(a)>>>(b, t);
-        } else {
-            step_back<1><<<grid, DT_CUDA_STEP_THREADS, 0, dt_cuda_stream(a)>>>(b, t);
-        }
-        DT_CUDA_TRY(DT_CUDA_LAUNCHED());
+        DT_CUDA_TRY(launch_step_back(a, b, t));
     }
     if (dbh->data != nullptr) {
         const int M = GATES * b.H;
@@ -218,13 +298,13 @@ dt_status gru_bwd(const dt_device_args *a)
                                                            dbh->accum != 0);
         DT_CUDA_TRY(DT_CUDA_LAUNCHED());
     }
-    return dt_cuda_recurrent_product_run(a, &a->in[1], b.dv.data, dt_cuda_out(a, 1));
+    return dt_cuda_recurrent_sum(a, {b.dv.data, b.dv.stride}, &a->in[1]);
 }
 
 } // namespace
 
 extern "C" const dt_device_kernel dt_cuda_gru_rows[] = {
-    {DT_OPX_GRU, 0, "gru", gru, nullptr, nullptr, nullptr},
-    {DT_OPX_GRU_BWD, 0, "gru_bwd", gru_bwd, gru_bwd_scratch, gru_bwd_prepare, dt_cuda_product_destroy},
+    {DT_OPX_GRU, 0, "gru", gru, gru_scratch, gru_prepare, dt_cuda_recurrent_destroy},
+    {DT_OPX_GRU_BWD, 0, "gru_bwd", gru_bwd, gru_bwd_scratch, gru_bwd_prepare, dt_cuda_recurrent_destroy},
     {},
 };

@@ -33,7 +33,7 @@ dt_status linear_prepare(const dt_device_args *a, void **state_p)
     d.a = factor(x, false);
     d.b = factor(w, true);
     d.c = factor(y, false);
-    d.has_bias = dt_cuda_in(a, 2)->data != nullptr;
+    d.bias = dt_cuda_in(a, 2)->data;
     d.has_relu = a->attr->i[0] == DT_FN_RELU;
     return d.n == 0 ? DT_OK : dt_cuda_product_create(a, &d, (dt_cuda_product **)state_p);
 }

@@ -16,6 +16,7 @@ cuda_sources = \
 	core/backend/cuda/lstm_cluster.cu \
 	core/backend/cuda/optim.cu \
 	core/backend/cuda/product.cu \
+	core/backend/cuda/recurrent.cu \
 	core/backend/cuda/reduce.cu \
 	core/backend/cuda/segment_mean.cu \
 	core/backend/cuda/softmax.cu \

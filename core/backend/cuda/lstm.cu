@@ -5,14 +5,14 @@
  * product over all steps for dwh. See recurrent.h and cuda.h; backend/ref/lstm.c has the plain loops and the formulas.
  */
 #include "backend/cuda/lstm.h"
-#include "backend/cuda/product.h"
 #include "backend/cuda/recurrent.h"
 
 namespace
 {
 
-enum { GATES = DT_CUDA_LSTM_GATES, ROWS = DT_CUDA_STEP_ROWS, COLUMNS = DT_CUDA_STEP_COLUMNS };
+enum { GATES = DT_CUDA_LSTM_GATES, ROWS = DT_CUDA_STEP_ROWS, COLUMNS = DT_CUDA_STEP_COLUMNS, CELL_THREADS = 256 };
 
+using target = dt_cuda_ptr<float>;
 using forward = dt_cuda_lstm_forward;
 using backward = dt_cuda_lstm_backward;
 
@@ -64,10 +64,69 @@ template <int V> __global__ void __launch_bounds__(DT_CUDA_STEP_THREADS) step(fo
     }
 }
 
+/* The cells of step t alone, after the product z [S,4H]. */
+__global__ void cells(forward f, target z, int t)
+{
+    const int at = (int)(blockIdx.x * CELL_THREADS + threadIdx.x), s = at / f.H, j = at % f.H, leaf = (int)blockIdx.y;
+    if (s < f.S) {
+        const float *from = z.at(leaf) + (int64_t)s * GATES * f.H + j;
+        float products[GATES] = {};
+        for (int q = 0; q < GATES && t > 0; q++) {
+            products[q] = from[q * f.H];
+        }
+        cell(f, leaf, t, s, j, s < f.rows.extent(leaf), products);
+    }
+}
+
+/* Does each step want a product of its own? */
+bool by_product(const dt_device_args *a, int64_t H)
+{
+    return dt_cuda_steps_by_product(a) && !dt_cuda_lstm_fits_cluster(a, (int)H);
+}
+
+/* In scratch: room of the product and z [S,4H], where steps go by product; then c [S,H], where it is not kept. */
+size_t room_before_c(const dt_device_args *a)
+{
+    const int64_t S = a->in[0].dim[1], H = a->in[1].dim[1];
+    return by_product(a, H) ? dt_cuda_product_scratch(a) + dt_cuda_room(a->leaves * S * GATES * H) : 0;
+}
+
 size_t lstm_scratch(const dt_device_args *a)
 {
     const int64_t S = a->in[0].dim[1], H = a->in[1].dim[1];
-    return dt_cuda_out(a, 2)->data != nullptr ? 0 : dt_cuda_room(a->leaves * S * H);
+    return room_before_c(a) + (dt_cuda_out(a, 2)->data != nullptr ? 0 : dt_cuda_room(a->leaves * S * H));
+}
+
+target products_of(const dt_device_args *a)
+{
+    return {(float *)((char *)a->scratch + dt_cuda_product_scratch(a)), a->in[0].dim[1] * GATES * a->in[1].dim[1]};
+}
+
+dt_status lstm_prepare(const dt_device_args *a, void **state_p)
+{
+    const dt_device_view *h = &a->out[0];
+    return !by_product(a, a->in[1].dim[1])
+               ? DT_OK
+               : dt_cuda_recurrent_forward(a, {(const float *)h->data, h->leaf_stride}, &a->in[1], h->dim[1],
+                                           products_of(a).data, state_p);
+}
+
+dt_status launch_step(const dt_device_args *a, const forward &f, int t)
+{
+    const dim3 grid = dt_cuda_step_grid(f.S, f.H, a->leaves);
+    if (by_product(a, f.H)) {
+        const target z = products_of(a);
+        if (t > 0) {
+            DT_CUDA_TRY(dt_cuda_recurrent_step(a, f.h.data + (int64_t)(t - 1) * f.S * f.H, &a->in[1], z.data));
+        }
+        const dim3 flat(dt_cuda_blocks((int64_t)f.S * f.H, CELL_THREADS), a->leaves);
+        cells<<<flat, CELL_THREADS, 0, dt_cuda_stream(a)>>>(f, z, t);
+    } else if (f.H % 4 == 0 && dt_cuda_is_wide(&a->in[1]) && dt_cuda_is_wide(&a->out[0])) {
+        step<4><<<grid, DT_CUDA_STEP_THREADS, 0, dt_cuda_stream(a)>>>(f, t);
+    } else {
+        step<1><<<grid, DT_CUDA_STEP_THREADS, 0, dt_cuda_stream(a)>>>(f, t);
+    }
+    return DT_CUDA_LAUNCHED();
 }
 
 dt_status lstm(const dt_device_args *a)
@@ -79,23 +138,16 @@ dt_status lstm(const dt_device_args *a)
                        dt_cuda_dst<float>(a, 0),
                        dt_cuda_dst<float>(a, 1),
                        dt_cuda_dst<float>(a, 2),
-                       {(float *)a->scratch, (int64_t)S * H},
+                       {(float *)((char *)a->scratch + room_before_c(a)), (int64_t)S * H},
                        dt_cuda_rows(a, &a->in[0], 1),
                        T,
                        S,
                        H};
-    const bool is_wide = H % 4 == 0 && dt_cuda_is_wide(&a->in[1]) && dt_cuda_is_wide(&a->out[0]);
-    const dim3 grid = dt_cuda_step_grid(S, H, a->leaves);
     if (dt_cuda_lstm_fits_cluster(a, H)) {
         return dt_cuda_lstm_cluster(a, &f);
     }
     for (int t = 0; t < T && S > 0; t++) {
-        if (is_wide) {
-            step<4><<<grid, DT_CUDA_STEP_THREADS, 0, dt_cuda_stream(a)>>>(f, t);
-        } else {
-            step<1><<<grid, DT_CUDA_STEP_THREADS, 0, dt_cuda_stream(a)>>>(f, t);
-        }
-        DT_CUDA_TRY(DT_CUDA_LAUNCHED());
+        DT_CUDA_TRY(launch_step(a, f, t));
     }
     return DT_OK;
 }
@@ -148,12 +200,21 @@ template <int V> __global__ void __launch_bounds__(DT_CUDA_STEP_THREADS) step_ba
     }
 }
 
-/* dc, held and, without dxw, dz behind the room of the product */
+/* The cells of step t alone, after the product dh [S,H]. */
+__global__ void cells_back(backward b, target dh, int t)
+{
+    const int at = (int)(blockIdx.x * CELL_THREADS + threadIdx.x), s = at / b.H, leaf = (int)blockIdx.y;
+    if (s < b.S) {
+        cell_gradient(b, leaf, t, s, at % b.H, s < b.rows.extent(leaf), t < b.T - 1 ? dh.at(leaf)[at] : 0.0f);
+    }
+}
+
+/* Behind the room of the product: dc, held, dh of a product; dz where dxw is absent. */
 size_t lstm_bwd_scratch(const dt_device_args *a)
 {
     const int64_t T = a->in[0].dim[0], S = a->in[0].dim[1], H = a->in[0].dim[2], n = a->leaves * S * H;
     const size_t dz = dt_cuda_out(a, 0)->data != nullptr ? 0 : dt_cuda_room(T * n * GATES);
-    return dt_cuda_product_scratch(a) + 2 * dt_cuda_room(n) + dz;
+    return dt_cuda_product_scratch(a) + 3 * dt_cuda_room(n) + dz;
 }
 
 backward backward_of(const dt_device_args *a)
@@ -171,7 +232,7 @@ backward backward_of(const dt_device_args *a)
     b.held = {(float *)(room + state_bytes), S * H};
     b.dz = dt_cuda_dst<float>(a, 0);
     if (b.dz.data == nullptr) {
-        b.dz = {(float *)(room + 2 * state_bytes), T * S * GATES * H};
+        b.dz = {(float *)(room + 3 * state_bytes), T * S * GATES * H};
     }
     b.rows = dt_cuda_rows(a, &a->in[0], 1);
     b.T = (int)T;
@@ -180,37 +241,55 @@ backward backward_of(const dt_device_args *a)
     return b;
 }
 
-/* dwh = sum_t dz_t^T h_{t-1} */
+/* dh [S,H], the product of a step */
+target product_back_of(const dt_device_args *a, const backward &b)
+{
+    return {b.held.data + dt_cuda_room(a->leaves * b.held.stride) / sizeof(float), b.held.stride};
+}
+
 dt_status lstm_bwd_prepare(const dt_device_args *a, void **state_p)
 {
     const backward b = backward_of(a);
-    return dt_cuda_recurrent_product(a, &a->in[1], b.dz.data, b.dz.stride, dt_cuda_out(a, 1), state_p);
+    return dt_cuda_recurrent_backward(a, {b.dz.data, b.dz.stride}, &a->in[1], &a->in[4], dt_cuda_out(a, 1),
+                                      by_product(a, b.H) ? product_back_of(a, b).data : nullptr, state_p);
+}
+
+dt_status launch_step_back(const dt_device_args *a, const backward &b, int t)
+{
+    const dim3 grid = dt_cuda_step_grid(b.S, b.H, a->leaves);
+    if (by_product(a, b.H)) {
+        const target dh = product_back_of(a, b);
+        if (t < b.T - 1) {
+            const float *after = b.dz.data + (int64_t)(t + 1) * b.S * GATES * b.H;
+            DT_CUDA_TRY(dt_cuda_recurrent_step(a, after, &a->in[4], dh.data));
+        }
+        const dim3 flat(dt_cuda_blocks((int64_t)b.S * b.H, CELL_THREADS), a->leaves);
+        cells_back<<<flat, CELL_THREADS, 0, dt_cuda_stream(a)>>>(b, dh, t);
+    } else if (b.H % 4 == 0 && dt_cuda_is_wide(&a->in[4]) && (uintptr_t)b.dz.data % 16 == 0) {
+        step_back<4><<<grid, DT_CUDA_STEP_THREADS, 0, dt_cuda_stream(a)>>>(b, t);
+    } else {
+        step_back<1><<<grid, DT_CUDA_STEP_THREADS, 0, dt_cuda_stream(a)>>>(b, t);
+    }
+    return DT_CUDA_LAUNCHED();
 }
 
 dt_status lstm_bwd(const dt_device_args *a)
 {
     const backward b = backward_of(a);
-    const bool is_wide = b.H % 4 == 0 && dt_cuda_is_wide(&a->in[4]) && (uintptr_t)b.dz.data % 16 == 0;
-    const dim3 grid = dt_cuda_step_grid(b.S, b.H, a->leaves);
     const bool in_cluster = dt_cuda_lstm_fits_cluster(a, b.H);
     if (in_cluster) {
         DT_CUDA_TRY(dt_cuda_lstm_cluster_bwd(a, &b));
     }
     for (int t = b.T - 1; t >= 0 && b.S > 0 && !in_cluster; t--) {
-        if (is_wide) {
-            step_back<4><<<grid, DT_CUDA_STEP_THREADS, 0, dt_cuda_stream(a)>>>(b, t);
-        } else {
-            step_back<1><<<grid, DT_CUDA_STEP_THREADS, 0, dt_cuda_stream(a)>>>(b, t);
-        }
-        DT_CUDA_TRY(DT_CUDA_LAUNCHED());
+        DT_CUDA_TRY(launch_step_back(a, b, t));
     }
-    return dt_cuda_recurrent_product_run(a, &a->in[1], b.dz.data, dt_cuda_out(a, 1));
+    return dt_cuda_recurrent_sum(a, {b.dz.data, b.dz.stride}, &a->in[1]);
 }
 
 } // namespace
 
 extern "C" const dt_device_kernel dt_cuda_lstm_rows[] = {
-    {DT_OPX_LSTM, 0, "lstm", lstm, lstm_scratch, nullptr, nullptr},
-    {DT_OPX_LSTM_BWD, 0, "lstm_bwd", lstm_bwd, lstm_bwd_scratch, lstm_bwd_prepare, dt_cuda_product_destroy},
+    {DT_OPX_LSTM, 0, "lstm", lstm, lstm_scratch, lstm_prepare, dt_cuda_recurrent_destroy},
+    {DT_OPX_LSTM_BWD, 0, "lstm_bwd", lstm_bwd, lstm_bwd_scratch, lstm_bwd_prepare, dt_cuda_recurrent_destroy},
     {},
 };

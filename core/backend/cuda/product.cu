@@ -61,14 +61,17 @@ dt_status create_op(const dt_device_args *a, const dt_cuda_product_desc *d, cubl
 {
     const int32_t left = d->b.is_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
     const int32_t right = d->a.is_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
-    const uint32_t epilogue = d->has_bias && d->has_relu ? CUBLASLT_EPILOGUE_RELU_BIAS
-                              : d->has_bias              ? CUBLASLT_EPILOGUE_BIAS
-                              : d->has_relu              ? CUBLASLT_EPILOGUE_RELU
-                                                         : CUBLASLT_EPILOGUE_DEFAULT;
+    const uint32_t epilogue = d->bias != NULL && d->has_relu ? CUBLASLT_EPILOGUE_RELU_BIAS
+                              : d->bias != NULL              ? CUBLASLT_EPILOGUE_BIAS
+                              : d->has_relu                  ? CUBLASLT_EPILOGUE_RELU
+                                                             : CUBLASLT_EPILOGUE_DEFAULT;
     DT_CUBLAS(cublasLtMatmulDescCreate(out_p, compute_type(a->math), CUDA_R_32F));
     DT_CUBLAS(cublasLtMatmulDescSetAttribute(*out_p, CUBLASLT_MATMUL_DESC_TRANSA, &left, sizeof(left)));
     DT_CUBLAS(cublasLtMatmulDescSetAttribute(*out_p, CUBLASLT_MATMUL_DESC_TRANSB, &right, sizeof(right)));
     DT_CUBLAS(cublasLtMatmulDescSetAttribute(*out_p, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof(epilogue)));
+    if (d->bias != NULL) {
+        DT_CUBLAS(cublasLtMatmulDescSetAttribute(*out_p, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &d->bias, sizeof(d->bias)));
+    }
     return DT_OK;
 }
 
@@ -116,7 +119,7 @@ dt_status create(const dt_device_args *a, const dt_cuda_product_desc *d, dt_cuda
 {
     const int32_t leaves = (int32_t)a->leaves;
     p->beta = d->adds ? 1.0f : 0.0f;
-    p->has_bias = d->has_bias;
+    p->has_bias = d->bias != NULL;
     DT_CUDA_TRY(create_op(a, d, &p->op));
     DT_CUDA_TRY(create_layout(&d->b, d->k, d->m, &p->left));
     DT_CUDA_TRY(create_layout(&d->a, d->n, d->k, &p->right));
@@ -189,32 +192,4 @@ dt_status dt_cuda_zero(const dt_device_args *a, uint32_t i)
         DT_CUDA(cudaMemset2DAsync(v->data, pitch, 0, bytes, a->leaves, dt_cuda_stream(a)));
     }
     return DT_OK;
-}
-
-dt_status dt_cuda_recurrent_product(const dt_device_args *a, const dt_device_view *h, const float *dz,
-                                    int64_t dz_stride, const dt_device_view *dwh, void **state_p)
-{
-    const int64_t T = h->dim[0], S = h->dim[1];
-    if (dwh->data == nullptr || T < 2 || S == 0) {
-        return DT_OK;
-    }
-    dt_cuda_product_desc d = {};
-    d.k = (T - 1) * S;
-    d.n = dwh->dim[0];
-    d.m = dwh->dim[1];
-    d.a = {dz + S * d.n, dz_stride, true};
-    d.b = {h->data, h->leaf_stride, false};
-    d.c = {dwh->data, dwh->leaf_stride, false};
-    d.adds = dwh->accum != 0;
-    return dt_cuda_product_create(a, &d, (dt_cuda_product **)state_p);
-}
-
-dt_status dt_cuda_recurrent_product_run(const dt_device_args *a, const dt_device_view *h, const float *dz,
-                                        const dt_device_view *dwh)
-{
-    if (a->state != nullptr) {
-        return dt_cuda_product_run(a, (const dt_cuda_product *)a->state, dz + h->dim[1] * dwh->dim[0], h->data,
-                                   dwh->data, nullptr, a->scratch);
-    }
-    return dwh->data == nullptr || dwh->accum != 0 ? DT_OK : dt_cuda_zero(a, 1);
 }

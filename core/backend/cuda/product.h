@@ -22,9 +22,9 @@ struct
 struct dt_cuda_product_desc {
     int64_t n, m, k; /* none is 0 */
     dt_cuda_factor a, b, c;
-    bool adds;     /* to what is in c */
-    bool has_bias; /* [m], the same for all leaves */
-    bool has_relu;
+    bool adds;        /* to what is in c */
+    bool has_relu;    /* after the bias */
+    const void *bias; /* [m], the same for all leaves; NULL: none */
 };
 
 struct dt_cuda_product;
@@ -39,13 +39,5 @@ dt_status dt_cuda_product_run(const dt_device_args *args, const dt_cuda_product 
 
 /* Zeros the leaves of output i; for sums of nothing. */
 dt_status dt_cuda_zero(const dt_device_args *a, uint32_t i);
-
-/* dwh [M,H] = sum over t > 0 of dz_t^T h_{t-1}, one product for each leaf   dz [T,S,M]   h [T,S,H]
- * The product goes to *state_p; none is made where dwh is absent or there is nothing to sum. */
-dt_status dt_cuda_recurrent_product(const dt_device_args *a, const dt_device_view *h, const float *dz,
-                                    int64_t dz_stride, const dt_device_view *dwh, void **state_p);
-/* With args.state as made there. dwh is output 1. */
-dt_status dt_cuda_recurrent_product_run(const dt_device_args *a, const dt_device_view *h, const float *dz,
-                                        const dt_device_view *dwh);
 
 #endif

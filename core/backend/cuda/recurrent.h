@@ -12,6 +12,40 @@
 #define DTRAIN_CORE_BACKEND_CUDA_RECURRENT_H
 
 #include "backend/cuda/pack.h"
+#include "backend/cuda/product.h"
+
+/* ---- products by cuBLASLt (recurrent.cu) ------------------------------------------------------------------------- */
+
+/* What a prepared call keeps: the product of one time step, where that is not part of the step's own kernel, and the
+ * one for dwh over all steps. NULL: not needed. */
+struct dt_cuda_recurrent {
+    dt_cuda_product *step, *sum;
+};
+
+struct dt_cuda_sequence { /* [T,S,columns], leaf after leaf */
+    const float *data;
+    int64_t leaf_stride;
+};
+
+/* Tensor cores multiply faster than the kernel of a step, which is for f32 alone. */
+static inline bool dt_cuda_steps_by_product(const dt_device_args *a)
+{
+    return a->math != DT_DEVICE_MATH_F32;
+}
+
+void dt_cuda_recurrent_destroy(void *state);
+/* z [S,M] = h_t wh^T   wh [M,H] */
+dt_status dt_cuda_recurrent_forward(const dt_device_args *a, dt_cuda_sequence h, const dt_device_view *wh, int64_t S,
+                                    float *z, void **state_p);
+/* dh [S,H] = dz_t wh, where dh is given; dwh [M,H] = sum over t > 0 of dz_t^T h_{t-1}, where dwh is wanted */
+dt_status dt_cuda_recurrent_backward(const dt_device_args *a, dt_cuda_sequence dz, const dt_device_view *h,
+                                     const dt_device_view *wh, const dt_device_view *dwh, float *dh, void **state_p);
+/* The step's product as it was prepared: x is h_t or dz_t, out z or dh. */
+dt_status dt_cuda_recurrent_step(const dt_device_args *a, const float *x, const dt_device_view *wh, float *out);
+/* dwh, output 1; zero where there is nothing to sum. */
+dt_status dt_cuda_recurrent_sum(const dt_device_args *a, dt_cuda_sequence dz, const dt_device_view *h);
+
+/* ---- products inside the kernel of a step ------------------------------------------------------------------------ */
 
 enum {
     DT_CUDA_STEP_TILE = 32,
