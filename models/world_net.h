@@ -119,9 +119,12 @@ typedef struct world_net {
     double dropout;
 } world_net;
 
-static inline dt_status world_net_init(world_net *w, const dt_host *h, const world_config *c, const dt_dim *dims,
-                                       uint32_t n_dims)
+/* create, inputs, outputs and destroy of a recurrent model (dt_model_ops) */
+static inline dt_status world_net_create(void *self, const dt_host *h, const void *config, const dt_dim *dims,
+                                         uint32_t n_dims)
 {
+    const world_config *c = config;
+    world_net *w = self;
     w->hidden = c->hidden > 0 ? c->hidden : (c->preset == 1 ? 640 : 256);
     w->layers = c->layers > 0 ? c->layers : 2;
     w->head = c->head > 0 ? c->head : 256;
@@ -129,6 +132,50 @@ static inline dt_status world_net_init(world_net *w, const dt_host *h, const wor
     w->dropout = c->dropout;
     return world_ports_init(&w->ports, h, dims, n_dims);
 }
+
+static inline const dt_port *world_net_inputs(const void *self, uint32_t *n_p)
+{
+    *n_p = ((const world_net *)self)->dropout > 0 ? WORLD_N_IN : WORLD_IN_SEQ_KEY;
+    return ((const world_net *)self)->ports.in;
+}
+
+static inline const dt_port *world_net_outputs(const void *self, uint32_t *n_p)
+{
+    *n_p = WORLD_N_OUT;
+    return ((const world_net *)self)->ports.out;
+}
+
+static inline void world_net_destroy(void *self)
+{
+    (void)self;
+}
+
+/* The plugin of a recurrent model: the file that says this defines params and forward. */
+#define WORLD_NET_PLUGIN(ID, SUMMARY, REFERENCE)                                                                       \
+    static const dt_option options[] = {WORLD_OPTIONS};                                                                \
+    static const dt_model_ops ops = {.struct_size = sizeof(dt_model_ops),                                              \
+                                     .create = world_net_create,                                                       \
+                                     .inputs = world_net_inputs,                                                       \
+                                     .outputs = world_net_outputs,                                                     \
+                                     .params = params,                                                                 \
+                                     .forward = forward,                                                               \
+                                     .destroy = world_net_destroy};                                                    \
+    static const dt_component component = {.struct_size = sizeof(dt_component),                                        \
+                                           .kind = DT_KIND_MODEL,                                                      \
+                                           .id = ID,                                                                   \
+                                           .summary = SUMMARY,                                                         \
+                                           .reference = REFERENCE,                                                     \
+                                           .role = "world",                                                            \
+                                           .flags = DT_COMP_DETERMINISTIC,                                             \
+                                           .config_size = sizeof(world_config),                                        \
+                                           .state_size = sizeof(world_net),                                            \
+                                           .options = options,                                                         \
+                                           .ops = &ops};                                                               \
+    static const dt_component *const components[] = {&component};                                                      \
+    static const dt_plugin plugin = {                                                                                  \
+        DT_PLUGIN_PREFIX,        .name = ID,        .version = "1.0",        .vendor = "dtrain",                       \
+        .license = "Apache-2.0", .n_components = 1, .components = components};                                         \
+    DT_PLUGIN_DEFINE(plugin)
 
 /* The head also sees the motion of T-1, (T-1)/2, ... 1 steps ago: what a recurrent state learns slowly from few
  * vehicles, how speed and path changed, stands there at once. Fills back[], returns how many. */

@@ -12,23 +12,6 @@
  */
 #include "world_net.h"
 
-static dt_status create(void *self, const dt_host *h, const void *config, const dt_dim *dims, uint32_t n_dims)
-{
-    return world_net_init(self, h, config, dims, n_dims);
-}
-
-static const dt_port *inputs(const void *self, uint32_t *n_p)
-{
-    *n_p = ((const world_net *)self)->dropout > 0 ? WORLD_N_IN : WORLD_IN_SEQ_KEY;
-    return ((const world_net *)self)->ports.in;
-}
-
-static const dt_port *outputs(const void *self, uint32_t *n_p)
-{
-    *n_p = WORLD_N_OUT;
-    return ((const world_net *)self)->ports.out;
-}
-
 static dt_status params(void *self, dt_params *reg)
 {
     const world_net *w = self;
@@ -59,37 +42,5 @@ static dt_status forward(void *self, dt_graph *g, dt_tensor *const *in, dt_tenso
     return world_head(w, g, x, in, scaled, out);
 }
 
-static void destroy(void *self)
-{
-    (void)self;
-}
-
-static const dt_option options[] = {WORLD_OPTIONS};
-
-static const dt_model_ops ops = {.struct_size = sizeof(dt_model_ops),
-                                 .create = create,
-                                 .inputs = inputs,
-                                 .outputs = outputs,
-                                 .params = params,
-                                 .forward = forward,
-                                 .destroy = destroy};
-
-static const dt_component component = {.struct_size = sizeof(dt_component),
-                                       .kind = DT_KIND_MODEL,
-                                       .id = "world_lstm",
-                                       .summary = "future of each vehicle from its history by LSTM layers",
-                                       .reference = "Hochreiter & Schmidhuber 1997; Deo & Trivedi 2018",
-                                       .role = "world",
-                                       .flags = DT_COMP_DETERMINISTIC,
-                                       .config_size = sizeof(world_config),
-                                       .state_size = sizeof(world_net),
-                                       .options = options,
-                                       .ops = &ops};
-
-static const dt_component *const components[] = {&component};
-
-static const dt_plugin plugin = {DT_PLUGIN_PREFIX,        .name = "world_lstm",    .version = "1.0",
-                                 .vendor = "dtrain",      .license = "Apache-2.0", .n_components = 1,
-                                 .components = components};
-
-DT_PLUGIN_DEFINE(plugin);
+WORLD_NET_PLUGIN("world_lstm", "future of each vehicle from its history by LSTM layers",
+                 "Hochreiter & Schmidhuber 1997; Deo & Trivedi 2018");
