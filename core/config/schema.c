@@ -26,6 +26,9 @@ static const char *const amp_scalings[] = {"auto", "none", "static", "dynamic", 
 static const char *const amp_hysteresis[] = {"consecutive", "until_growth", NULL};
 static const char *const isolations[] = {"auto", "threads", "processes", NULL};
 
+/* 2^200: beyond any gradient in fp32, so that an overflow can be brought about */
+#define LARGEST_SCALE 0x1p200
+
 /* clang-format off */
 #define ROW(T, member, type, flags, dfl, unit, min, max, choices, help)                                               \
     { #member, dfl, unit, help, choices, min, max, DT_OPT_##type, flags, (uint32_t)offsetof(T, member),               \
@@ -97,10 +100,10 @@ static const dt_option amp_table[] = {
     ROW(dt_amp_opts, dtype, ENUM, 0, "bf16", NULL, 0, 0, amp_dtypes, "half type of mixed precision"),
     ROW(dt_amp_opts, scaling, ENUM, 0, "auto", NULL, 0, 0, amp_scalings,
         "loss scaling; auto = dynamic with fp16, none with bf16"),
-    ROW(dt_amp_opts, initial_scale, F64, 0, "65536", "1", 0, 1099511627776.0, NULL, "first loss scale; a power of two"),
-    ROW(dt_amp_opts, static_scale, F64, 0, "8192", "1", 0, 1099511627776.0, NULL, "loss scale of static; a power of two"),
-    ROW(dt_amp_opts, min_scale, F64, 0, "1", "1", 0, 1099511627776.0, NULL, "lowest loss scale; a power of two"),
-    ROW(dt_amp_opts, max_scale, F64, 0, "16777216", "1", 0, 1099511627776.0, NULL, "highest loss scale; a power of two"),
+    ROW(dt_amp_opts, initial_scale, F64, 0, "65536", "1", 0, LARGEST_SCALE, NULL, "first loss scale; a power of two"),
+    ROW(dt_amp_opts, static_scale, F64, 0, "8192", "1", 0, LARGEST_SCALE, NULL, "loss scale of static; a power of two"),
+    ROW(dt_amp_opts, min_scale, F64, 0, "1", "1", 0, LARGEST_SCALE, NULL, "lowest loss scale; a power of two"),
+    ROW(dt_amp_opts, max_scale, F64, 0, "16777216", "1", 0, LARGEST_SCALE, NULL, "highest loss scale; a power of two"),
     ROW(dt_amp_opts, growth_factor, F64, 0, "2", "1", 1, 65536, NULL, "raises the loss scale; a power of two"),
     ROW(dt_amp_opts, backoff_factor, F64, 0, "0.5", "1", 0, 1, NULL, "lowers the loss scale; a power of two"),
     ROW(dt_amp_opts, growth_interval, I64, 0, "2000", "steps", 1, 1e15, NULL,
