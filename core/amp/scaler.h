@@ -11,11 +11,11 @@
  * What refills the tolerance besides growth is the reading of hysteresis:
  *   consecutive   any good step (NVIDIA Apex, update_scale_hysteresis)
  *   until_growth  nothing (Megatron-LM, DynamicGradScaler)
- * With hysteresis 1 both are PyTorch's GradScaler. Scale and factors are powers of two, so dividing by them loses no bit
- * outside the subnormal range, and a run with a scale it never had to lower ends in the same bits as one without.
+ * With hysteresis 1 both are PyTorch's GradScaler. Scale and factors are powers of two, so dividing by them loses no
+ * bit outside the subnormal range, and a run with a scale it never had to lower ends in the same bits as one without.
  *
- * Whether a step overflowed is read from the sum over all leaves of all ranks: what one leaf cannot hold, no rank sees as
- * finite. So every rank decides alike without asking. Threads: one owner.
+ * Whether a step overflowed is read from the sum over all leaves of all ranks, which the communicator gives to every
+ * rank: what one leaf cannot hold, no rank sees as finite. So all decide alike without asking. Threads: one owner.
  */
 #ifndef DTRAIN_CORE_AMP_SCALER_H
 #define DTRAIN_CORE_AMP_SCALER_H

@@ -72,8 +72,9 @@ dt_status dt_trainer_evaluate(dt_trainer *t, const dt_samples *d, void *user,
 const void *dt_rows_get(const dt_rows *r, const char *name, int64_t dim[DT_MAX_DIMS], uint32_t *rank);
 const uint64_t *dt_rows_samples(const dt_rows *r, uint32_t *n);
 
-/* State: three arenas with the table's offsets, the number of finished steps, and how many of them were updates, with the
- * loss scaler. Everything else follows from them. Before the arenas are read or written, hold brings them to the host; the next step takes them back. */
+/* State: three arenas with the table's offsets, the number of finished steps, how many of them were updates, and the
+ * loss scaler. Everything else follows from them. Before they are read or written, hold brings them to the host; the
+ * next step takes them back. */
 dt_status dt_trainer_hold(dt_trainer *t) DT_NODISCARD;
 float *dt_trainer_params(dt_trainer *t);
 float *dt_trainer_moment(dt_trainer *t, uint32_t which); /* 0: first, 1: second; NULL when the optimizer has none */

@@ -93,8 +93,8 @@ void dt_compiled_fini(dt_trainer *t, dt_compiled *c);
  * what its losses are divided by, with t->loss_seed. */
 dt_status dt_batch_sizes(dt_trainer *t, uint64_t step, double *norm, int64_t *largest);
 double dt_trainer_rate(const dt_trainer *t, uint64_t update); /* learning rate of update number 1, 2, ... */
-/* Once for step number `step`, when t->scaler knows about it: warns, and gives up when it is time. bad: the first element
- * of the gradient that is not finite, -1: none. */
+/* Once for step number `step`, when t->scaler knows about it: warns, and gives up when it is time. bad: the first
+ * element of the gradient that is not finite, -1: none. */
 dt_status dt_trainer_judge(dt_trainer *t, uint64_t step, bool is_finite, const dt_step_report *r, int64_t bad);
 /* Step inputs as the plan wants them. DT_ECONFIG names one that was never set. */
 dt_status dt_bind_step_inputs(dt_trainer *t, dt_compiled *c);

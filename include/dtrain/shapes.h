@@ -20,9 +20,9 @@
  *                   risk       "N"      f32  logit of the risk label
  *
  * world        in   history    "T S H"  f32  embeddings of each vehicle over time, zeros where absent
- *                   motion     "T S 6"  f32  x y cos sin speed accel in the vehicle's own frame at the last history step
- *                                            (origin: its position, x axis: its heading), in metres and m/s, m/s^2; x is
- *                                            ahead of where the last step's speed, held all along, would have had it
+ *                   motion     "T S 6"  f32  x y cos sin speed accel in the vehicle's frame at the last history step
+ *                                            (origin: its position, x axis: its heading), m, m/s, m/s^2; x is ahead of
+ *                                            where the last step's speed, held all along, would have had it
  *                   present    "T S"    f32  1 where the vehicle was recorded, else 0
  *                   seq_key    "S"      i64  key of dropout
  *              dims H, T, F, and the step "dt_ms" between two steps

@@ -46,8 +46,8 @@ void CPU(gemm_pack)(const dt_gemm *g, float *packed);
 void CPU(gemm_packed)(const dt_gemm *g, const float *packed, float *scratch);
 
 /* Upper bounds for every build and every smaller shape. The fp32 builds pack panels of at most 32 columns and a tile of
- * DT_GEMM_TILE rows; the bf16 build packs half as much per element, but rounds K up to 32, and it needs 32 rows at once,
- * a place for 32 x 32 of C, and one for the bias. */
+ * DT_GEMM_TILE rows; the bf16 builds pack half as much per element, but round K up to 32, and need 32 rows at once, a
+ * place for 32 x 32 of C, and one for the bias. */
 static inline int64_t dt_gemm_round(int64_t n)
 {
     return (n + 31) / 32 * 32;

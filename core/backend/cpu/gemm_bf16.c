@@ -87,7 +87,7 @@ static ALWAYS_INLINE void transpose(__m512i r[TILE])
 
 /* One tile from n vectors (rows of A or columns of B; they may be fewer than 16) of n_k elements. to_words: word p of
  * vector i goes to dst[p][i] (a tile of B), else to dst[i][p] (a tile of A).
- *   stride_k 1: vector i is at src + i stride      otherwise (stride 1): element k of all vectors is at src + k stride_k */
+ *   stride_k 1: vector i is at src + i stride; otherwise (stride 1) element k of all vectors is at src + k stride_k */
 static ALWAYS_INLINE void pack_tile(const float *src, int64_t stride, int64_t stride_k, int64_t n, int64_t n_k,
                                     bool is_b, uint32_t *dst)
 {
@@ -136,7 +136,7 @@ static void pack_block(const dt_gemm *g, const block *b, uint32_t *panels)
     }
 }
 
-/* ---- a strip against a panel: a corner, up to 32 x 32 of C -------------------------------------------------------- */
+/* ---- a strip against a panel: a corner, up to 32 x 32 of C ------------------------------------------------------- */
 
 typedef struct corner {
     const uint32_t *strip, *panel;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See product.h. cuBLASLt counts in columns: what lies here as c [n,m] in C order is its matrix of m rows and n columns,
- * so it is asked for c^T = b^T a^T.
+ * See product.h. cuBLASLt counts in columns: what lies here as c [n,m] in C order is its matrix of m rows and n
+ * columns, so it is asked for c^T = b^T a^T.
  */
 #include "backend/cuda/product.h"
 

@@ -5,8 +5,8 @@
  * Blocks of DT_CUDA_STEP_THREADS, grid (units / 32, sequences / 32, leaves) rounded up.
  *
  * Along k, strips of 16 are fetched into registers while the strip before is multiplied out of shared memory (two
- * buffers, one barrier a strip). A thread has 4 sequences and 2 units; in a warp 16 threads lie along the units. Rows of
- * shared memory are padded so that pieces of four floats meet no bank twice. Sums run over k in order. See cuda.h.
+ * buffers, one barrier a strip). A thread has 4 sequences and 2 units; in a warp 16 threads lie along the units. Rows
+ * of shared memory are padded so that pieces of four floats meet no bank twice. Sums run over k in order. See cuda.h.
  */
 #ifndef DTRAIN_CORE_BACKEND_CUDA_RECURRENT_H
 #define DTRAIN_CORE_BACKEND_CUDA_RECURRENT_H
