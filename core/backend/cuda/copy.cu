@@ -9,7 +9,7 @@
 namespace
 {
 
-enum { THREADS = 256, MAX_PARTS = 8 };
+enum { THREADS = 256, MAX_PARTS = 8, AT_ONCE = 4 };
 
 using source = dt_cuda_ptr<const float>;
 
@@ -199,11 +199,16 @@ __global__ void add_up(dt_cuda_ptr<const float> dy, dt_cuda_ptr<const int32_t> i
     const float *from = dy.at(leaf) + d;
     const bool is_mine = d < D;
     dt_cuda_pack<V> sum = {};
-    dt_cuda_each_referrer(idx.at(leaf), range[(int64_t)leaf * R + r], n, r, [&](int at) {
-        if (is_mine) {
-            const dt_cuda_pack<V> x = dt_cuda_load<V>(from + (int64_t)at * D);
+    dt_cuda_each_referrer<AT_ONCE>(idx.at(leaf), range[(int64_t)leaf * R + r], n, r, [&](const int(&at)[AT_ONCE]) {
+        dt_cuda_pack<V> x[AT_ONCE];
+#pragma unroll
+        for (int u = 0; u < AT_ONCE; u++) {
+            x[u] = is_mine && at[u] >= 0 ? dt_cuda_load<V>(from + (int64_t)at[u] * D) : dt_cuda_pack<V>{};
+        }
+#pragma unroll
+        for (int u = 0; u < AT_ONCE; u++) {
             for (int k = 0; k < V; k++) {
-                sum.x[k] += x.x[k];
+                sum.x[k] += x[u].x[k];
             }
         }
     });

@@ -8,6 +8,8 @@ cuda_sources = \
 	core/backend/cuda/cumsum.cu \
 	core/backend/cuda/device.cu \
 	core/backend/cuda/dropout.cu \
+	core/backend/cuda/gat.cu \
+	core/backend/cuda/graph_qk.cu \
 	core/backend/cuda/gru.cu \
 	core/backend/cuda/layernorm.cu \
 	core/backend/cuda/linear.cu \
@@ -23,6 +25,7 @@ cuda_sources = \
 	core/backend/cuda/table.cu \
 	core/backend/cuda/unary.cu
 cuda_own_headers = \
+	core/backend/cuda/attention.h \
 	core/backend/cuda/columns.h \
 	core/backend/cuda/cuda.h \
 	core/backend/cuda/lstm.h \

@@ -8,11 +8,10 @@
 
 #include "backend/cuda/cuda.h"
 
-/* Positions of idx that hold a row lie in [first, last). Both are found with maxima of integers, whose order does not
- * matter; zeroed memory means nowhere. Rows refer to what is near, so the range is short; it is walked in order. */
+/* Positions of idx that hold a row lie in [n - before, last). Both are found with maxima of integers, whose order does
+ * not matter; zeroed memory means nowhere. Rows refer to what is near, so the range is short; it is walked in order. */
 struct dt_cuda_range {
-    int32_t before; /* n - first */
-    int32_t last;
+    int32_t before, last;
 };
 
 __device__ static inline void dt_cuda_range_add(dt_cuda_range *range, int at, int n)
@@ -21,16 +20,23 @@ __device__ static inline void dt_cuda_range_add(dt_cuda_range *range, int at, in
     atomicMax(&range->last, at + 1);
 }
 
-/* f(position) for each position that refers to `row`, in order. The whole warp calls; each lane gets every position. */
-template <typename F>
+/* f(at) for the positions that refer to `row`, in order and U at a time, so that their loads overlap; at[k] is -1 where
+ * there are no more. The whole warp calls, each lane gets every position. */
+template <int U, typename F>
 __device__ static inline void dt_cuda_each_referrer(const int32_t *idx, dt_cuda_range range, int n, int row, F f)
 {
     const int lane = (int)(threadIdx.x % 32);
     for (int from = n - range.before; from < range.last; from += 32) {
-        const int at = from + lane;
-        unsigned hits = __ballot_sync(0xffffffffu, at < range.last && idx[at] == row);
-        for (; hits != 0; hits &= hits - 1) {
-            f(from + __ffs((int)hits) - 1);
+        const int i = from + lane;
+        unsigned hits = __ballot_sync(0xffffffffu, i < range.last && idx[i] == row);
+        while (hits != 0) {
+            int at[U];
+#pragma unroll
+            for (int k = 0; k < U; k++) {
+                at[k] = hits != 0 ? from + __ffs((int)hits) - 1 : -1;
+                hits &= hits - 1;
+            }
+            f(at);
         }
     }
 }

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Scaled dot-product attention over edges. See attention.h; backend/ref/graph_qk.c has the plain loops and the formulas.
+ *
+ * Backward in two launches: by targets (dz of every edge, dq) and by sources (dk, dv).
+ */
+#include "backend/cuda/attention.h"
+
+namespace
+{
+
+template <typename T> using ptr = dt_cuda_ptr<T>;
+
+struct graph_qk {
+    ptr<const float> q, k, v, bias;
+    ptr<const int32_t> rowptr, col;
+    dt_cuda_span edges;
+    dt_cuda_heads s;
+    float scale; /* 1/sqrt(C) */
+};
+
+/* first is the number of inputs before q */
+dt_status graph_qk_of(const dt_device_args *a, uint32_t first, graph_qk *out_p)
+{
+    const dt_device_view *in = a->in + first;
+    graph_qk g = {dt_cuda_src<float>(a, first),
+                  dt_cuda_src<float>(a, first + 1),
+                  dt_cuda_src<float>(a, first + 2),
+                  dt_cuda_src<float>(a, first + 3),
+                  dt_cuda_src<int32_t>(a, first + 4),
+                  dt_cuda_src<int32_t>(a, first + 5),
+                  dt_cuda_rows(a, &in[5], 0),
+                  {},
+                  1.0f};
+    DT_CUDA_TRY(dt_cuda_heads_of(a, &in[0], &in[5], &g.s));
+    g.scale = (float)(1.0 / sqrt((double)g.s.C));
+    *out_p = g;
+    return DT_OK;
+}
+
+bool is_wide(const dt_device_args *a, uint32_t n_in)
+{
+    bool wide = true;
+    for (uint32_t i = 0; i < n_in; i++) {
+        wide = wide && dt_cuda_is_wide(&a->in[i]);
+    }
+    for (uint32_t i = 0; i < 3 && i < a->n_out; i++) {
+        wide = wide && dt_cuda_is_wide(&a->out[i]);
+    }
+    return wide;
+}
+
+/* z_ij = q_i.k_j / sqrt(C) + bias_ij */
+template <typename W> struct logit {
+    const dt_cuda_team<W> &t;
+    dt_cuda_share<W> q;
+    const float *k, *bias;
+    float scale;
+    __device__ float part(int, int j, const dt_cuda_share<W> &) const
+    {
+        return q.dot(t.get(k, j));
+    }
+    __device__ float value(int x, float sum) const
+    {
+        return sum * scale + (bias != nullptr ? bias[t.at(x)] : 0.0f);
+    }
+};
+
+template <typename W> DT_CUDA_HEADS_KERNEL forward(graph_qk g, ptr<float> out, ptr<float> prob)
+{
+    const dt_cuda_team<W> t(g.s);
+    const int leaf = (int)blockIdx.y;
+    const int32_t *rowptr = g.rowptr.at(leaf);
+    dt_cuda_zero_rest(prob.at(leaf), g.edges.extent(leaf), g.s.E, g.s.H);
+    if (t.row < g.s.N) {
+        const int first = rowptr[t.row], last = rowptr[t.row + 1];
+        const logit<W> z = {t, t.get(g.q.at(leaf), first < last ? t.row : -1), g.k.at(leaf), g.bias.at(leaf), g.scale};
+        dt_cuda_attend(t, first, last, g.col.at(leaf), g.v.at(leaf), out.at(leaf), prob.at(leaf), z);
+    }
+}
+
+dt_status run(const dt_device_args *a)
+{
+    graph_qk g;
+    DT_CUDA_TRY(graph_qk_of(a, 0, &g));
+    if (g.s.N == 0) {
+        return DT_OK;
+    }
+    const dim3 grid = dt_cuda_heads_grid(a, g.s);
+    const unsigned threads = dt_cuda_heads_threads(g.s);
+    return dt_cuda_by_width(g.s, is_wide(a, 3), [&](auto width) -> dt_status {
+        using W = decltype(width);
+        forward<W><<<grid, threads, 0, dt_cuda_stream(a)>>>(g, dt_cuda_dst<float>(a, 0), dt_cuda_dst<float>(a, 1));
+        return DT_CUDA_LAUNCHED();
+    });
+}
+
+/* ---- backward ---------------------------------------------------------------------------------------------------- */
+
+template <typename W> struct no_slope {
+    enum { IS_ONE = 1 };
+    __device__ float part(int, int, const dt_cuda_share<W> &) const
+    {
+        return 0;
+    }
+    __device__ float of(float) const
+    {
+        return 1;
+    }
+    __device__ void keep(int, float) const {}
+    __device__ float get(int) const
+    {
+        return 1;
+    }
+};
+
+/* dz [E,H] is dbias where that is wanted; dq_i = sum_j dz_ij k_j / sqrt(C), dq may be NULL */
+template <typename W>
+DT_CUDA_HEADS_KERNEL by_targets(graph_qk g, ptr<const float> dy, ptr<const float> prob, ptr<float> dz, ptr<float> dq,
+                                dt_cuda_reverse r)
+{
+    const dt_cuda_team<W> t(g.s);
+    const int leaf = (int)blockIdx.y;
+    const int32_t *rowptr = g.rowptr.at(leaf), *col = g.col.at(leaf);
+    float *d = dz.at(leaf);
+    dt_cuda_zero_rest(d, g.edges.extent(leaf), g.s.E, g.s.H);
+    if (t.row >= g.s.N) {
+        return;
+    }
+    const int first = rowptr[t.row], last = rowptr[t.row + 1];
+    dt_cuda_attend_bwd(t, first, last, col, dy.at(leaf), g.v.at(leaf), prob.at(leaf), d, no_slope<W>{});
+    dt_cuda_reverse_add(t, g.s, leaf, first, last, col, r);
+    if (dq.data == nullptr) {
+        return;
+    }
+    __syncwarp(); /* other lanes wrote some of dz */
+    dt_cuda_share<W> sum = {};
+    for (int x = first; x < last; x += W::U) {
+        dt_cuda_share<W> row[W::U];
+        float weight[W::U];
+#pragma unroll
+        for (int u = 0; u < W::U; u++) {
+            row[u] = t.get(g.k.at(leaf), x + u < last ? col[x + u] : -1);
+            weight[u] = t.is_on && x + u < last ? d[t.at(x + u)] : 0.0f;
+        }
+#pragma unroll
+        for (int u = 0; u < W::U; u++) {
+            sum.add(weight[u], row[u]);
+        }
+    }
+    sum.scale(g.scale);
+    t.put(dq.at(leaf), t.row, sum);
+}
+
+/* dk_j = sum over edges into i of dz_ij q_i / sqrt(C)    dv_j = sum of p_ij dy_i    both may be NULL */
+template <typename W>
+DT_CUDA_HEADS_KERNEL by_sources(graph_qk g, ptr<const float> dy, ptr<const float> prob, ptr<const float> dz,
+                                ptr<float> dk, ptr<float> dv, dt_cuda_reverse r)
+{
+    const dt_cuda_team<W> t(g.s);
+    const int leaf = (int)blockIdx.y;
+    const float *d = dz.at(leaf), *p = prob.at(leaf), *q = g.q.at(leaf), *up = dy.at(leaf);
+    dt_cuda_share<W> sum_k = {}, sum_v = {};
+    dt_cuda_each_edge_from(t, g.s, leaf, g.col.at(leaf), r, [&](const int(&x)[W::U], const int(&i)[W::U]) {
+#pragma unroll
+        for (int u = 0; u < W::U; u++) {
+            const bool is_edge = t.is_on && x[u] >= 0;
+            sum_k.add(is_edge ? d[t.at(x[u])] : 0.0f, t.get(q, i[u]));
+            sum_v.add(is_edge ? p[t.at(x[u])] : 0.0f, t.get(up, i[u]));
+        }
+    });
+    sum_k.scale(g.scale);
+    if (dk.data != nullptr) {
+        t.put(dk.at(leaf), t.row, sum_k);
+    }
+    if (dv.data != nullptr) {
+        t.put(dv.at(leaf), t.row, sum_v);
+    }
+}
+
+/* Ranges, targets, and dz where there is no dbias; behind one another. */
+size_t range_bytes(const dt_device_args *a, const dt_cuda_heads &s)
+{
+    return a->leaves * (size_t)s.N * sizeof(dt_cuda_range);
+}
+
+size_t target_bytes(const dt_device_args *a, const dt_cuda_heads &s)
+{
+    return a->leaves * (size_t)s.E * sizeof(int32_t);
+}
+
+size_t scratch_bwd(const dt_device_args *a)
+{
+    graph_qk g;
+    if (graph_qk_of(a, 1, &g) != DT_OK) {
+        return 0;
+    }
+    const size_t dz_bytes = a->leaves * (size_t)g.s.E * (size_t)g.s.H * sizeof(float);
+    return range_bytes(a, g.s) + target_bytes(a, g.s) + (dt_cuda_out(a, 3)->data != nullptr ? 0 : dz_bytes);
+}
+
+dt_status run_bwd(const dt_device_args *a)
+{
+    graph_qk g;
+    DT_CUDA_TRY(graph_qk_of(a, 1, &g));
+    if (g.s.N == 0) {
+        return DT_OK;
+    }
+    char *scratch = (char *)a->scratch;
+    const dt_cuda_reverse r = {(dt_cuda_range *)scratch, (int32_t *)(scratch + range_bytes(a, g.s))};
+    const ptr<const float> dy = dt_cuda_src<float>(a, 0), prob = dt_cuda_src<float>(a, 7);
+    ptr<float> dz = dt_cuda_dst<float>(a, 3);
+    if (dz.data == nullptr) {
+        dz = {(float *)(scratch + range_bytes(a, g.s) + target_bytes(a, g.s)), (int64_t)g.s.E * g.s.H};
+    }
+    const dim3 grid = dt_cuda_heads_grid(a, g.s);
+    const unsigned threads = dt_cuda_heads_threads(g.s);
+    DT_CUDA(cudaMemsetAsync(r.range, 0, range_bytes(a, g.s), dt_cuda_stream(a)));
+    return dt_cuda_by_width(g.s, is_wide(a, 4), [&](auto width) -> dt_status {
+        using W = decltype(width);
+        by_targets<W><<<grid, threads, 0, dt_cuda_stream(a)>>>(g, dy, prob, dz, dt_cuda_dst<float>(a, 0), r);
+        DT_CUDA_TRY(DT_CUDA_LAUNCHED());
+        const ptr<float> dk = dt_cuda_dst<float>(a, 1), dv = dt_cuda_dst<float>(a, 2);
+        if (dk.data == nullptr && dv.data == nullptr) {
+            return DT_OK;
+        }
+        const ptr<const float> from = {dz.data, dz.stride};
+        by_sources<W><<<grid, threads, 0, dt_cuda_stream(a)>>>(g, dy, prob, from, dk, dv, r);
+        return DT_CUDA_LAUNCHED();
+    });
+}
+
+} // namespace
+
+extern "C" const dt_device_kernel dt_cuda_graph_qk_rows[] = {
+    {DT_OPX_GRAPH_QK, 0, "graph_qk", run, nullptr, nullptr, nullptr},
+    {DT_OPX_GRAPH_QK_BWD, 0, "graph_qk_bwd", run_bwd, scratch_bwd, nullptr, nullptr},
+    {},
+};
