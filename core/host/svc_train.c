@@ -172,7 +172,7 @@ static dt_status trainer_config(dt_stage *s, dt_trainer_config *c)
                              .poison = e.poison != 0,
                              .fuse = true,
                              .recompute = e.recompute != 0,
-                             .graphs = e.graphs != 0,
+                             .graphs = e.graphs != 0 && e.synchronous == 0,
                              .synchronous = e.synchronous != 0,
                              .math = e.tf32 ? DT_DEVICE_MATH_TF32 : DT_DEVICE_MATH_F32,
                              .micro_leaves = (uint32_t)e.micro_shards};

@@ -110,7 +110,7 @@ static dt_status make_exec(dt_trainer *t, dt_train_device *d, dt_device_class *k
                                     .device = d->device,
                                     .leaves = d->group,
                                     .math = t->c.math,
-                                    .synchronous = t->c.synchronous};
+                                    .synchronous = t->c.synchronous && !t->c.graphs}; /* no waiting while capturing */
     return dt_device_exec_create(&ed, &k->exec);
 }
 

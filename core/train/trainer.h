@@ -36,8 +36,9 @@ typedef struct dt_trainer_config {
     uint32_t math;            /* dt_device_math; on the CPU F32 and BF16 */
     dt_scaler_config scaling; /* of the loss */
     /* on a device: */
-    bool graphs, synchronous; /* replay captured steps; wait for every kernel (for looking for faults) */
-    uint32_t micro_leaves;    /* leaves of one launch; 0: as many as fit */
+    bool graphs;           /* replay captured steps */
+    bool synchronous;      /* wait for every kernel, to find faults; for every step where there are graphs */
+    uint32_t micro_leaves; /* leaves of one launch; 0: as many as fit */
 } dt_trainer_config;
 
 typedef struct dt_trainer_desc {
