@@ -13,9 +13,14 @@ EXTRA_DIST += $(emulator_sources) $(emulator_headers) tests/cuda/emulate/launch.
 
 if HAVE_EMULATION
 dt_tests += tests/cuda/test_kernels
-tests_cuda_test_kernels_SOURCES = tests/cuda/test_kernels.c tests/ops/cases.c tests/ops/harness.c tests/ops/harness.h
+tests_cuda_test_kernels_SOURCES = tests/cuda/test_kernels.c tests/cuda/open.h \
+	tests/ops/cases.c tests/ops/harness.c tests/ops/harness.h
 tests_cuda_test_kernels_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
 EXTRA_tests_cuda_test_kernels_DEPENDENCIES = tests/cuda/emulated/backend_cuda.so
+dt_tests += tests/cuda/test_train
+tests_cuda_test_train_SOURCES = tests/cuda/test_train.c tests/cuda/open.h tests/train/toy.c tests/train/toy.h
+tests_cuda_test_train_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests -I$(top_srcdir)/tests/train
+EXTRA_tests_cuda_test_train_DEPENDENCIES = tests/cuda/emulated/backend_cuda.so
 
 EMULATED_FLAGS = -std=c++17 -O2 -g -fPIC -ffp-contract=off -fvisibility=hidden -fno-exceptions -fsanitize=alignment \
 	-fsanitize-undefined-trap-on-error -Wall -Wextra \

@@ -20,8 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/err.h"
-#include "device/open.h"
+#include "cuda/open.h"
 #include "ops/harness.h"
 
 #define PARITY_TOL 1e-5
@@ -547,20 +546,14 @@ static void test_products_of_rounded_inputs(void **state)
 
 int main(void)
 {
-    const char *scale = getenv("DT_TOL_SCALE"), *build = getenv("DT_BUILDDIR");
+    const char *scale = getenv("DT_TOL_SCALE");
     tol_scale = scale != NULL ? atof(scale) : 1;
-    is_emulated = getenv("DT_CHECK_GPU") == NULL;
-    if (is_emulated) {
-        char path[4096];
-        snprintf(path, sizeof(path), "%s/tests/cuda/emulated", build != NULL ? build : ".");
-        setenv("DTRAIN_PLUGIN_PATH", path, 1);
+    is_emulated = cuda_is_emulated();
+    const int status = cuda_open(&ops, &device);
+    if (status != 0) {
+        return status;
     }
-    uint32_t n = 0;
-    if (dt_device_module_open("cuda", &ops) != DT_OK || ops->count(&n) != DT_OK) {
-        printf("skipped: %s\n", dt_error_text());
-        return 77;
-    }
-    if (ops->open(0, &device) != DT_OK || ops->stream_create(device, &stream) != DT_OK) {
+    if (ops->stream_create(device, &stream) != DT_OK) {
         printf("%s\n", dt_error_text());
         return 1;
     }
