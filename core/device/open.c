@@ -7,6 +7,7 @@
 #include "device/open.h"
 
 #include "base/err.h"
+#include "base/fs.h"
 #include "base/log.h"
 
 #include <dlfcn.h>
@@ -40,19 +41,6 @@ dt_status dt_device_wish_parse(const char *text, dt_device_wish *out_p)
 /* ---- modules ----------------------------------------------------------------------------------------------------- */
 
 static const dt_device_host host_table = {.struct_size = sizeof(host_table), .fail = dt_fail, .log = dt_log};
-
-/* The folder of the running program; "" when the system does not say. */
-static void program_dir(char *dir, size_t bytes)
-{
-    const ssize_t n = readlink("/proc/self/exe", dir, bytes - 1);
-    dir[n > 0 ? n : 0] = '\0';
-    char *slash = strrchr(dir, '/');
-    dir[slash != NULL ? slash - dir : 0] = '\0';
-    const size_t used = strlen(dir);
-    if (used > 6 && strcmp(dir + used - 6, "/.libs") == 0) {
-        dir[used - 6] = '\0'; /* libtool's wrapper runs the real program from there */
-    }
-}
 
 static bool try_path(const char *path, dt_str *tried)
 {
@@ -88,9 +76,10 @@ static bool find_module(const char *name, char *path, size_t bytes, dt_str *trie
         }
         p += n + (p[n] == ':');
     }
-    char dir[PATH_BYTES / 2];
-    program_dir(dir, sizeof(dir));
-    if (dir[0] != '\0' && find_in_build(dir, name, path, bytes, tried)) {
+    dt_str dir = {0};
+    const bool is_near = dt_fs_program_dir(&dir) == DT_OK && find_in_build(dt_str_text(&dir), name, path, bytes, tried);
+    dt_str_fini(&dir);
+    if (is_near) {
         return true;
     }
     snprintf(path, bytes, "%s/backend_%s.so", DTRAIN_PLUGINDIR, name);

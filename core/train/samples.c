@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/rng.h"
 #include "base/str.h"
+#include "tensor/dtype.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -19,22 +20,6 @@ enum { STREAM_ORDER = 0x6f726472, STREAM_KEY = 0x6b657973 }; /* "ordr", "keys" *
 static size_t align_up(size_t n)
 {
     return (n + ALIGN - 1) / ALIGN * ALIGN;
-}
-
-static uint32_t dtype_bytes(uint32_t dtype)
-{
-    switch (dtype) {
-    case DT_F64:
-    case DT_I64:
-        return 8;
-    case DT_F32:
-    case DT_I32:
-        return 4;
-    case DT_U8:
-        return 1;
-    default:
-        return 0;
-    }
 }
 
 static int32_t find_symbol(const dt_samples *s, const char *name, size_t bytes)
@@ -49,7 +34,8 @@ static int32_t find_symbol(const dt_samples *s, const char *name, size_t bytes)
 
 static dt_status parse_port(const dt_samples *s, const dt_port *p, dt_field_shape *out)
 {
-    out->item_bytes = dtype_bytes(p->dtype);
+    const bool is_half = p->dtype == DT_F16 || p->dtype == DT_BF16; /* no graph takes fields of these */
+    out->item_bytes = is_half ? 0 : (uint32_t)dt_dtype_bytes(p->dtype);
     if (out->item_bytes == 0) {
         return DT_FAIL(DT_EPLUGIN, "data field %s has dtype %u, which data cannot have", p->name, p->dtype);
     }
