@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The trainer on the CUDA module: its losses are those of the CPU but for rounding, and its bits do not depend on graphs,
- * on how many leaves a launch holds, or on an interruption. Emulated, or on a GPU with DT_CHECK_GPU=1.
+ * The trainer on the CUDA module: its losses are those of the CPU but for rounding, and its bits do not depend on
+ * graphs, on how many leaves a launch holds, or on an interruption. Emulated, or on a GPU with DT_CHECK_GPU=1.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -259,8 +259,8 @@ __device__ static inline void dt_cuda_attend(const dt_cuda_team<W> &t, int first
 
 /* dz_ij = p_ij (dp_ij - sum_j p_ij dp_ij) slope_ij with dp_ij = dy_i.v_j; returns its sum over the edges of the target.
  * slope.part(x, j, v_j) is a lane's part of the logit, slope.of(sum) the slope, slope.keep(x, slope) and slope.get(x)
- * store and load it (by the same lane); IS_ONE: there is none. Without slopes the sum would be 0, so it is taken of what
- * they differ by from the first edge's: little is left of it, and it would drown in rounding. */
+ * store and load it (by the same lane); IS_ONE: there is none. Without slopes the sum would be 0, so it is taken of
+ * what they differ by from the first edge's: little is left of it, and it would drown in rounding. */
 template <typename W, typename S>
 __device__ static inline float dt_cuda_attend_bwd(const dt_cuda_team<W> &t, int first, int last, const int32_t *col,
                                                   const float *dy, const float *v, const float *prob, float *dz,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Scaled dot-product attention over edges. See attention.h; backend/ref/graph_qk.c has the plain loops and the formulas.
+ * Scaled dot-product attention over edges. See attention.h; backend/ref/graph_qk.c has the plain loops and formulas.
  *
  * Backward in two launches: by targets (dz of every edge, dq) and by sources (dk, dv).
  */
