@@ -160,6 +160,48 @@ static void test_sgd_and_frozen_tensors(void **state)
 }
 
 /* Results come one step late, but for the first step and the last of an epoch (4 steps each here). */
+/* The device decides by itself, a step before the host knows: schedule, update count and scale have to come out alike. */
+static void test_skipped_steps_equal_the_cpu(void **state)
+{
+    (void)state;
+    const dt_scaler_config scaling = {.kind = DT_SCALING_DYNAMIC,
+                                      .initial = 0x1p140,
+                                      .min = 1,
+                                      .max = 0x1p140,
+                                      .growth = 2,
+                                      .backoff = 0x1p-16,
+                                      .interval = 4,
+                                      .hysteresis = 2,
+                                      .max_skips = 5};
+    toy t;
+    outcome cpu, device;
+    init(&t, false);
+    t.config.scaling = scaling;
+    toy_start(&t);
+    run_steps(&t, &cpu, 0, STEPS);
+    keep(&t, &cpu);
+    const uint64_t updates = dt_trainer_updates(t.trainer);
+    const dt_scaler scaler = *dt_trainer_scaler(t.trainer);
+    assert_in_range(updates, 1, STEPS - 2);
+    toy_fini(&t);
+    for (int synchronous = 0; synchronous < 2; synchronous++) {
+        init(&t, true);
+        t.config.scaling = scaling;
+        t.config.synchronous = synchronous != 0;
+        toy_start(&t);
+        run_steps(&t, &device, 0, STEPS);
+        keep(&t, &device);
+        same_state(&cpu, &device);
+        assert_int_equal(dt_trainer_updates(t.trainer), updates);
+        const dt_scaler *s = dt_trainer_scaler(t.trainer);
+        assert_true(s->scale == scaler.scale && s->good == scaler.good && s->tolerance == scaler.tolerance);
+        assert_int_equal(s->skips, scaler.skips);
+        drop(&device);
+        toy_fini(&t);
+    }
+    drop(&cpu);
+}
+
 static void test_results_come_late(void **state)
 {
     (void)state;
@@ -444,6 +486,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_equals_the_cpu),
         cmocka_unit_test(test_sgd_and_frozen_tensors),
+        cmocka_unit_test(test_skipped_steps_equal_the_cpu),
         cmocka_unit_test(test_results_come_late),
         cmocka_unit_test(test_steady_step),
         cmocka_unit_test(test_resume_equals_no_interruption),
