@@ -373,7 +373,7 @@ static void test_out_of_memory(void **state)
 /* ---- evaluation -------------------------------------------------------------------------------------------------- */
 
 typedef struct seen {
-    float y[1024], x[2048];
+    float y[1024], x[4096];
     uint64_t sample[256];
     int64_t n_y, n_x, n_samples, n_calls;
 } seen;
