@@ -515,6 +515,32 @@ static void check_cases(double tol, uint32_t op)
     }
 }
 
+/* attr i0 heads of C channels; the op is refused before anything is launched */
+static void heads_are_refused(uint32_t op, int64_t heads, int64_t C, const char *limit)
+{
+    const dt_attr attr = {{heads}, {0.2}};
+    dt_device_view in[8] = {{0}}, out[2] = {{0}};
+    for (int i = 0; i < 8; i++) {
+        in[i] = (dt_device_view){.rank = 2, .dim = {4, heads * C}, .ragged = -1};
+    }
+    const dt_device_args args = {
+        .attr = &attr, .in = in, .out = out, .n_in = 7, .n_out = 2, .leaves = 1, .device = device, .stream = stream};
+    assert_int_equal(ops->kernel(op)->run(&args), DT_EUNSUPPORTED);
+    assert_non_null(strstr(dt_error_text(), limit));
+}
+
+static void test_too_many_heads_or_channels_are_refused(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        const uint32_t op = i == 0 ? DT_OP_GAT : DT_OP_GRAPH_QK;
+        heads_are_refused(op, 1, 1025, "1 heads of 1025 channels: on a GPU at most 1024 channels");
+        heads_are_refused(op, 513, 1,
+                          "513 heads of 1 channels: on a GPU at most 1024 channels of a head and 512 heads");
+        heads_are_refused(op, 17, 128, "and 16 heads of this width");
+    }
+}
+
 static void test_kernels_agree_with_ref64(void **state)
 {
     (void)state;
@@ -565,6 +591,7 @@ int main(void)
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_op_has_a_kernel),
+        cmocka_unit_test(test_too_many_heads_or_channels_are_refused),
         cmocka_unit_test(test_kernels_agree_with_ref64),
         cmocka_unit_test(test_products_of_rounded_inputs),
     };
