@@ -1,0 +1,28 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Phase 1 with tiny models on the emulated GPU: the losses of its steps are the CPU's. Results of a device come a step
+# late, so row 3 of its metrics is held against row 2 of the CPU's.
+set -u
+
+build=${DT_BUILDDIR:-.}
+work=$(mktemp -d ./test-cuda-phase1-XXXXXX) || exit 1
+trap 'rm -rf "$work"' EXIT INT TERM
+DTRAIN_PLUGIN_PATH=$build/tests/cuda/emulated:$build/phases/.libs:$build/models/.libs
+export DTRAIN_PLUGIN_PATH
+
+# loss DEVICE ROW
+loss() {
+    sed -n "$2s/.*\"loss\":\([0-9.e+-]*\).*/\1/p" "$work/$1/metrics.jsonl"
+}
+
+for device in cpu cuda; do
+    "$build/dtrain" --plugin phase1_world_model.so --device $device --run-dir "$work/$device" --max-steps 3 \
+        --set risk_gnn.hidden=16 --set risk_gnn.heads=2 --set risk_gnn.layers=1 --set world_lstm.hidden=16 \
+        --set world_lstm.layers=1 --set data.batch=16 --set training.eval_interval=0 --threads 2 -q || exit 1
+done
+for rows in "1 1" "2 3"; do
+    echo "$(loss cpu "${rows% *}") $(loss cuda "${rows#* }")" | awk '
+        { printf "loss %s on the CPU, %s on the emulated GPU\n", $1, $2 }
+        !($1 > 0 && ($1 - $2) / $1 < 1e-5 && ($2 - $1) / $1 < 1e-5) { exit 1 }' || exit 1
+done
