@@ -13,6 +13,7 @@ SLOPE = 0.2
 EPS = 1e-5
 SIGMA_FLOOR = 0.05
 CORRECTION = 5.0
+lstm = torch.lstm
 
 
 def linear(p, name, x):
@@ -146,7 +147,7 @@ def world(p, history, batch):
         flat += [p[name + ".x.w"], p[name + ".h.w"], b, batch["zero_bias"][: b.shape[0]]]
         layers += 1
     zero = torch.zeros(layers, x.shape[1], width)
-    out = torch.lstm(x, (zero, zero), flat, True, layers, 0.0, True, False, False)[0]
+    out = lstm(x, (zero, zero), flat, True, layers, 0.0, True, False, False)[0]
     at = batch["last"].view(1, -1, 1)  # the aligned step of the anchor
     pick = lambda y: y.gather(0, at.expand(1, -1, y.shape[2])).squeeze(0)
     seen = torch.cat([pick(out), pick(history), pick(x), batch["lags"]], 1)

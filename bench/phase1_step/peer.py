@@ -93,6 +93,9 @@ class Peer:
 
         self.loss = loss
         if name == "compile":
+            if dtype == "bf16":  # inductor (2.15) stumbles over the layer's several results under autocast
+                model.lstm = torch.compiler.disable(torch.lstm)
+                torch._dynamo.config.recompile_limit = 64
             self.loss = torch.compile(self.loss, dynamic=False)
 
     def step(self):
@@ -187,7 +190,7 @@ def bench(args, preset, folder):
         batches = [layout.prepare(r, cap, DT_S, pad=name == "compile") for r in raws]
         n_check = COMPARED[args.dtype]
         peer = Peer(name, weights, batches, args.dtype)
-        theirs = [peer.step() for _ in range(n_check)]
+        theirs = [peer.step() for _ in raws][:n_check]  # all of them: compiled code has seen every batch
         compare(f"{label}.{name}", ours, theirs, TOLERANCE[args.dtype])
         gf = calibrate(torch)
         busy = busy_share()
