@@ -3,7 +3,7 @@
 # Every shipped profile is found by its name from any folder, is accepted, plans a run on the embedded recording, and
 # its values are the ones in force, with their origin shown.
 set -eu
-work=$(mktemp -d ./test-profiles-XXXXXX)
+work=$(mktemp -d "$PWD/test-profiles-XXXXXX") # whole: the test goes there, and the trap runs there
 trap 'rm -rf "$work"' EXIT
 cd "$work"
 
