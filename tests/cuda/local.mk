@@ -23,6 +23,11 @@ tests_cuda_test_train_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests -I$(top_sr
 EXTRA_tests_cuda_test_train_DEPENDENCIES = tests/cuda/emulated/backend_cuda.so
 dt_scripts += tests/cuda/phase1.sh
 tests/cuda/phase1.log: dtrain $(plugin_LTLIBRARIES) share/demo.store/store.json tests/cuda/emulated/backend_cuda.so
+dt_tests += tests/cuda/test_finish
+tests_cuda_test_finish_SOURCES = tests/cuda/test_finish.c tests/cuda/open.h \
+	tests/device/host_device.c tests/device/host_device.h
+tests_cuda_test_finish_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
+EXTRA_tests_cuda_test_finish_DEPENDENCIES = tests/cuda/emulated/backend_cuda.so
 
 EMULATED_FLAGS = -std=c++17 -O2 -g -fPIC -ffp-contract=off -fvisibility=hidden -fno-exceptions -fsanitize=alignment \
 	-fsanitize-undefined-trap-on-error -Wall -Wextra \
