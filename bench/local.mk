@@ -5,7 +5,7 @@ noinst_PROGRAMS = bench_phase1_step
 bench_phase1_step_SOURCES = bench/phase1_step/driver.c
 bench_phase1_step_LDADD = core/libdtcore.la
 
-EXTRA_DIST += bench/run bench/phase1_step/batch.py bench/phase1_step/model.py bench/phase1_step/peer.py
+EXTRA_DIST += bench/run bench/phase1_step/batch.py bench/phase1_step/model.py bench/phase1_step/peer.py bench/gpu/peer.py
 
 # make bench/kernels: speed of the CPU kernels; wants oneDNN to compare with (Debian: libdnnl-dev)
 EXTRA_PROGRAMS = bench/kernels

@@ -27,6 +27,7 @@ AC_DEFUN([DT_CUDA], [
   AC_SUBST([CUDA_CFLAGS])
   AC_SUBST([CUDA_LIBS])
   AC_SUBST([CUDA_LIBDIR])
+  AC_SUBST([CUDA_VERSION], [$dt_cuda_version])
 ])
 
 # Where nvcc lies says where the rest does.

@@ -98,6 +98,7 @@ static dt_status write_batch(const dt_stage *s, const char *folder, uint64_t ste
 static dt_status write_weights(dt_stage *s, const char *folder)
 {
     char path[4096];
+    DT_TRY(dt_trainer_hold(s->trainer));
     dt_st_tensor *t = dt_alloc_n(s->params.n, sizeof(*t));
     if (t == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory");
@@ -165,6 +166,8 @@ static dt_status drive(dt_session *session, const char *folder, uint64_t n_steps
                              .demo_store = session->demo_store,
                              .seed = session->seed,
                              .threads = session->threads,
+                             .device_ops = session->device_ops,
+                             .device = session->device,
                              .config_lock = &lock};
     dt_status st = dt_stage_create(&d, &stage);
     if (st == DT_OK) {

@@ -146,7 +146,7 @@ def world(p, history, batch):
         b = p[name + ".x.b"]
         flat += [p[name + ".x.w"], p[name + ".h.w"], b, batch["zero_bias"][: b.shape[0]]]
         layers += 1
-    zero = torch.zeros(layers, x.shape[1], width)
+    zero = torch.zeros(layers, x.shape[1], width, device=x.device)
     out = lstm(x, (zero, zero), flat, True, layers, 0.0, True, False, False)[0]
     at = batch["last"].view(1, -1, 1)  # the aligned step of the anchor
     pick = lambda y: y.gather(0, at.expand(1, -1, y.shape[2])).squeeze(0)
@@ -164,7 +164,7 @@ def loss(p, batch, dense):
     """-> likelihood + squared distance + cross-entropy of the risk, with the weights that are dtrain's defaults"""
     h, risk = perception(p, batch, dense)
     rows = h.reshape(-1, h.shape[-1])
-    zero = torch.zeros(1, rows.shape[1])
+    zero = torch.zeros(1, rows.shape[1], device=rows.device)
     seq = batch["seq_dense" if dense else "seq_row"]
     future, spread = world(p, torch.cat([rows, zero])[seq], batch)
     error = batch["target"] - future

@@ -159,7 +159,6 @@ static void test_sgd_and_frozen_tensors(void **state)
     drop(&device);
 }
 
-/* Results come one step late, but for the first step and the last of an epoch (4 steps each here). */
 /* The device decides by itself, a step before the host knows: schedule, update count and scale must come out alike. */
 static void test_skipped_steps_equal_the_cpu(void **state)
 {
@@ -202,6 +201,7 @@ static void test_skipped_steps_equal_the_cpu(void **state)
     drop(&cpu);
 }
 
+/* Results come one step late, but for the first step and the last of an epoch (4 steps each here). */
 static void test_results_come_late(void **state)
 {
     (void)state;

@@ -1,0 +1,99 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# All tests that want a GPU (make check-gpu, or ./check-gpu of a bundle). Each stage passes, fails or is skipped with its
+# reason; the last line counts them. Nothing runs without a GPU: then every stage is skipped.
+#   doctor      driver, libraries, a round trip through every GPU
+#   kernels     every op and derivative against double precision, leaves, padding, bits (tests/cuda/test_kernels.c)
+#   finish      sum of leaves, norm, update (tests/cuda/test_finish.c)
+#   train       steps of a small problem against the CPU's (tests/cuda/test_train.c)
+#   runs        training of phase 1: the CPU's losses, graphs against kernel by kernel, groups, resume, kill, evaluation
+#   precision   bf16 and fp16 reach the loss of fp32 within 1 %
+#   memcheck, racecheck, initcheck   compute-sanitizer over the kernels and the end of a step
+set -u
+build=${DT_BUILDDIR:-.}
+dtrain=$build/dtrain
+DT_CHECK_GPU=1
+export DT_CHECK_GPU
+logs=$(mktemp -d "${TMPDIR:-/tmp}/check-gpu-XXXXXX") || exit 1
+passed=0 failed=0 skipped=0
+unset DTRAIN__ENGINE__DEVICE DTRAIN_PLUGIN_PATH || true
+
+stage() { # NAME COMMAND...
+    name=$1
+    shift
+    from=$(date +%s)
+    ("$@") >"$logs/$name.log" 2>&1 </dev/null
+    code=$?
+    case $code in
+        0) passed=$((passed + 1)) word=passed ;;
+        77) skipped=$((skipped + 1)) word=skipped ;;
+        *) failed=$((failed + 1)) word=FAILED ;;
+    esac
+    printf '%-10s %-8s %4d s  %s\n' "$name" "$word" $(($(date +%s) - from)) \
+        "$(tail -n 1 "$logs/$name.log" | cut -c 1-90)"
+    if [ $word = FAILED ]; then
+        tail -n 40 "$logs/$name.log" | sed 's/^/    /'
+    fi
+}
+
+doctor() {
+    "$dtrain" doctor | grep -iE 'gpu|cuda|driver' || { echo "doctor says nothing of GPUs"; return 1; }
+}
+
+# the loss after some steps in half precision, within 1 % of full precision's
+precision() {
+    work=$(mktemp -d "$logs/precision-XXXXXX") || return 1
+    for p in fp32 bf16 fp16; do
+        half=
+        test $p = fp32 || half="--set amp.enabled=true --set amp.dtype=$p"
+        # shellcheck disable=SC2086
+        "$dtrain" --plugin phase1_world_model --device cuda --set training.epochs=1000 --max-steps 200 --seed 3 $half \
+            --set engine.synchronous=true --run-dir "$work/$p" -q || {
+            case $(cat "$work/$p/error.log" 2>/dev/null) in
+                *sm_80* | *"compute capability"*) echo "$p is refused here"; continue ;;
+            esac
+            return 1
+        }
+        sed -n 's/.*"loss":\([-+0-9.e]*\).*/\1/p' "$work/$p/metrics.jsonl" | tail -n 20 |
+            awk '{ s += $1 } END { print s / NR }' >"$work/$p.loss"
+        echo "$p: mean loss of the last 20 of 200 steps $(cat "$work/$p.loss")"
+    done
+    for p in bf16 fp16; do
+        test -e "$work/$p.loss" || continue
+        paste "$work/fp32.loss" "$work/$p.loss" |
+            awk '{ d = $1 - $2; d = d < 0 ? -d : d; m = $1 < 0 ? -$1 : $1; exit !(d <= 0.01 * (m > 1 ? m : 1)) }' ||
+            { echo "$p is more than 1 % away"; return 1; }
+    done
+}
+
+sanitize() { # TOOL
+    tool=$(PATH=$PATH:/usr/local/cuda/bin:/usr/local/cuda/compute-sanitizer command -v compute-sanitizer) || {
+        echo "no compute-sanitizer on this machine"
+        return 77
+    }
+    for t in test_finish test_kernels; do
+        "$tool" --tool "$1" --error-exitcode 9 "$build/tests/cuda/$t" || return 1
+    done
+}
+
+"$dtrain" --plugin phase1_world_model --device cuda --dry-run -q >/dev/null 2>"$logs/why"
+if [ $? -eq 5 ]; then
+    echo "no GPU can be used: $(tail -n 1 "$logs/why")"
+    skipped=9
+else
+    stage doctor doctor
+    stage kernels "$build/tests/cuda/test_kernels"
+    stage finish "$build/tests/cuda/test_finish"
+    stage train "$build/tests/cuda/test_train"
+    stage runs sh "${DT_SRCDIR:-.}/tests/device/run.sh" gpu
+    stage precision precision
+    stage memcheck sanitize memcheck
+    stage racecheck sanitize racecheck
+    stage initcheck sanitize initcheck
+fi
+printf '%d passed, %d failed, %d skipped\n' $passed $failed $skipped
+if [ $failed -eq 0 ]; then
+    rm -rf "$logs"
+fi
+test $failed -eq 0
