@@ -4,7 +4,7 @@
 # one of them trains. A file of the same name is not mixed in.
 set -eu
 test "$DT_PREOPEN" = yes || { echo "skipped: built without --enable-force-preopen"; exit 77; }
-work=$(mktemp -d ./test-preopen-XXXXXX)
+work=$(mktemp -d "$PWD/test-preopen-XXXXXX") # whole: the test goes there, and the trap runs there
 trap 'rm -rf "$work"' EXIT
 cp "$DT_BUILDDIR/dtrain" "$work"
 cd "$work"
