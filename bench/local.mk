@@ -16,6 +16,7 @@ EXTRA_DIST += \
 	bench/phase1_folds/folds.py \
 	bench/results/2026-11-21-phase1_folds-ngsim.txt \
 	bench/results/2026-11-21-bf16.md \
+	bench/results/2026-11-21-phase1_step-15m.txt \
 	bench/results/2026-11-21-phase1_step-guide.txt \
 	bench/results/2026-11-21-phase1_step.md \
 	bench/results/2026-11-21-products.md
