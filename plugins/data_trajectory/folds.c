@@ -61,23 +61,25 @@ static int compare_prints(const void *pa, const void *pb)
     return (a->scene > b->scene) - (a->scene < b->scene);
 }
 
-/* FNV-1a over the bits of the motion of STRETCH rows, mixed once more at the end; 0 where the vehicle hardly
- * moves. */
-static uint64_t fingerprint(const dt_store_view *v, const int64_t *row)
+/* FNV-1a over the site and the bits of the motion of STRETCH rows, mixed once more at the end; 0 where the vehicle hardly
+ * moves or keeps its speed, because then it moves like any other. */
+static uint64_t fingerprint(const dt_store_view *v, int32_t site, const int64_t *row)
 {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    uint64_t hash = UINT64_C(0xcbf29ce484222325) ^ (uint64_t)site;
+    int changes = 0;
     for (int k = 0; k < STRETCH; k++) {
         const float *m = v->motion + 4 * row[k]; /* speed, acceleration, length */
         if (m[0] < MOVING_MPS) {
             return 0;
         }
+        changes += k > 0 && m[0] != v->motion[4 * row[k - 1]];
         for (int d = 0; d < 3; d++) {
             uint32_t bits;
             memcpy(&bits, &m[d], sizeof(bits));
             hash = (hash ^ bits) * UINT64_C(0x100000001b3);
         }
     }
-    return (hash ^ (hash >> 32)) * UINT64_C(0x9e3779b97f4a7c15);
+    return changes < STRETCH / 2 ? 0 : (hash ^ (hash >> 32)) * UINT64_C(0x9e3779b97f4a7c15);
 }
 
 /* Kept fingerprints of all tracks; count alone where out is NULL. */
@@ -97,7 +99,7 @@ static uint64_t list_prints(const dt_store_view *v, print *out)
         }
         for (int64_t t = first; t <= last; t++) {
             for (int64_t p = v->track_ptr[t]; p + STRETCH <= v->track_ptr[t + 1]; p++) {
-                const uint64_t hash = fingerprint(v, v->track_row + p);
+                const uint64_t hash = fingerprint(v, v->scene_site[s], v->track_row + p);
                 if (hash == 0 || (hash >> 32) % SAMPLE != 0) {
                     continue;
                 }
@@ -111,6 +113,23 @@ static uint64_t list_prints(const dt_store_view *v, print *out)
     return n;
 }
 
+/* Pairs of scenes with a kept fingerprint in common, once for each, into pair (hash: the first scene); returns how many.
+ * A fingerprint that one scene has twice proves nothing: simulated vehicles often start alike. */
+static uint64_t list_pairs(const print *list, uint64_t n, print *pair)
+{
+    uint64_t n_pairs = 0;
+    for (uint64_t begin = 0, end; begin < n; begin = end) {
+        int is_repeated = 0;
+        for (end = begin + 1; end < n && list[end].hash == list[begin].hash; end++) {
+            is_repeated |= list[end].scene == list[end - 1].scene;
+        }
+        for (uint64_t i = begin + 1; i < end && !is_repeated; i++) {
+            pair[n_pairs++] = (print){(uint64_t)list[i - 1].scene, list[i].scene};
+        }
+    }
+    return n_pairs;
+}
+
 /* Scenes of one site with SHARED_MIN or more fingerprints in common become one group. */
 static dt_status unite_overlaps(const dt_host *h, const dt_store_view *v, int64_t *parent)
 {
@@ -119,7 +138,7 @@ static dt_status unite_overlaps(const dt_host *h, const dt_store_view *v, int64_
         return DT_OK;
     }
     print *list = h->alloc(h, n * sizeof(*list));
-    print *pair = h->alloc(h, n * sizeof(*pair)); /* two scenes that share one: hash is the first */
+    print *pair = h->alloc(h, n * sizeof(*pair));
     if (list == NULL || pair == NULL) {
         h->release(h, list);
         h->release(h, pair);
@@ -127,13 +146,7 @@ static dt_status unite_overlaps(const dt_host *h, const dt_store_view *v, int64_
     }
     list_prints(v, list);
     qsort(list, n, sizeof(*list), compare_prints);
-    uint64_t n_pairs = 0;
-    for (uint64_t i = 1; i < n; i++) {
-        const print *a = &list[i - 1], *b = &list[i];
-        if (a->hash == b->hash && a->scene != b->scene && v->scene_site[a->scene] == v->scene_site[b->scene]) {
-            pair[n_pairs++] = (print){(uint64_t)a->scene, b->scene};
-        }
-    }
+    const uint64_t n_pairs = list_pairs(list, n, pair);
     qsort(pair, n_pairs, sizeof(*pair), compare_prints);
     for (uint64_t i = 0, run = 0; i < n_pairs; i++) {
         run = i > 0 && compare_prints(&pair[i - 1], &pair[i]) == 0 ? run + 1 : 1;
