@@ -61,8 +61,8 @@ static int compare_prints(const void *pa, const void *pb)
     return (a->scene > b->scene) - (a->scene < b->scene);
 }
 
-/* FNV-1a over the site and the bits of the motion of STRETCH rows, mixed once more at the end; 0 where the vehicle hardly
- * moves or keeps its speed, because then it moves like any other. */
+/* FNV-1a over the site and the bits of the motion of STRETCH rows, mixed once more at the end; 0 where the vehicle
+ * hardly moves or keeps its speed, because then it moves like any other. */
 static uint64_t fingerprint(const dt_store_view *v, int32_t site, const int64_t *row)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325) ^ (uint64_t)site;
@@ -113,8 +113,8 @@ static uint64_t list_prints(const dt_store_view *v, print *out)
     return n;
 }
 
-/* Pairs of scenes with a kept fingerprint in common, once for each, into pair (hash: the first scene); returns how many.
- * A fingerprint that one scene has twice proves nothing: simulated vehicles often start alike. */
+/* Pairs of scenes with a kept fingerprint in common, once for each, into pair (hash: the first scene); returns how
+ * many. A fingerprint that one scene has twice proves nothing: simulated vehicles often start alike. */
 static uint64_t list_pairs(const print *list, uint64_t n, print *pair)
 {
     uint64_t n_pairs = 0;

@@ -2,8 +2,8 @@
  *
  * Which scenes of a store are held out for evaluation. Scenes that show the same traffic stay on one side:
  *  - scenes whose names agree before '#' are parts of one recording;
- *  - scenes of one site that share stretches of recorded motion overlap in time, whatever they are called; motion that two
- *    vehicles of one scene share, or that is none, proves nothing.
+ *  - scenes of one site that share stretches of recorded motion overlap in time, whatever they are called; motion that
+ *    two vehicles of one scene share, or that is none, proves nothing.
  * Such groups are dealt to the folds site by site, the largest first, each to the fold with the fewest rows of that
  * site so far (Graham 1969), so that folds are balanced by site and by size. Threads: any, no state.
  */
