@@ -132,7 +132,7 @@ static const struct {
 } kinds[] = {
     [DT_KIND_PHASE] = {BYTES_TO(dt_phase_ops, load), sizeof(dt_phase_ops), phase_needs},
     [DT_KIND_MODEL] = {BYTES_TO(dt_model_ops, destroy), sizeof(dt_model_ops), model_needs},
-    [DT_KIND_ENV] = {BYTES_TO(dt_env_ops, load), sizeof(dt_env_ops), env_needs},
+    [DT_KIND_ENV] = {BYTES_TO(dt_env_ops, destroy), sizeof(dt_env_ops), env_needs},
     [DT_KIND_DATA] = {BYTES_TO(dt_data_ops, destroy), sizeof(dt_data_ops), data_needs},
 };
 
@@ -163,10 +163,9 @@ static dt_status check_ops(const dt_component *comp, const char *file, dt_loaded
                            need->name, dt_kind_name(comp->kind));
         }
     }
-    bool is_stateful = comp->kind == DT_KIND_PHASE || comp->kind == DT_KIND_ENV;
-    size_t save = comp->kind == DT_KIND_PHASE ? offsetof(dt_phase_ops, save) : offsetof(dt_env_ops, save);
-    size_t load = comp->kind == DT_KIND_PHASE ? offsetof(dt_phase_ops, load) : offsetof(dt_env_ops, load);
-    if (is_stateful && is_missing(&out_p->ops, save) != is_missing(&out_p->ops, load)) {
+    const bool is_phase = comp->kind == DT_KIND_PHASE;
+    if (is_phase && is_missing(&out_p->ops, offsetof(dt_phase_ops, save)) !=
+                        is_missing(&out_p->ops, offsetof(dt_phase_ops, load))) {
         return DT_FAIL(DT_EPLUGIN, "%s: component %s has only one of save and load, expected both or none", file,
                        comp->id);
     }

@@ -24,7 +24,7 @@ extern "C" {
 #endif
 
 #define DT_ABI_MAJOR    1 /* a member moved, shrank or changed meaning */
-#define DT_ABI_MINOR    0 /* members appended, service or extension ids added */
+#define DT_ABI_MINOR    1 /* members appended, service or extension ids added */
 #define DT_PLUGIN_MAGIC UINT32_C(0x4e525444)
 #define DT_MAX_DIMS     8
 #define DT_LAYOUT       "lp64le;dims8" /* what would break silently between builds */
@@ -41,6 +41,9 @@ typedef struct dt_port {
     uint32_t dtype, flags;
 } dt_port;
 enum { DT_PORT_OPTIONAL = 1u };
+/* Observations of environments: values that count rows of symbol k (0: "A", 1: the first of the spec) within the
+ * instance; the host adds the rows before it when it packs several. Example: col of CSR edges, "E", counts nodes. */
+#define DT_PORT_INDEX(k) ((uint32_t)((k) + 1) << 8)
 
 typedef struct dt_dim {
     const char *name;
@@ -190,46 +193,71 @@ typedef struct dt_data_ops {
     void (*destroy)(void *self);
 } dt_data_ops;
 
-/* ---- environments: provisional until the first environment ships ------------------------------------------------- */
+/* ---- environments ------------------------------------------------------------------------------------------------ */
 
-typedef struct dt_buffer {
-    void *data;
-    int64_t dim[DT_MAX_DIMS];
-    uint32_t n_dims, dtype;
-} dt_buffer;
-
-typedef struct dt_env_spec {
-    uint32_t struct_size, n_obs;
-    const dt_port *obs;
-    uint32_t n_agents, n_actions_i, n_actions_f, n_costs;
-    const char *const *cost_names;
+/* An environment is one simulated world with places for n_agents agents that act at the same time, once per step. It
+ * writes into buffers of the host and keeps no pointer to them; many instances live side by side, in threads or in
+ * worker processes of their own.
+ *
+ * An episode: reset writes the first observation; each step takes the actions of the agents that are alive, and writes
+ * what they earned and the next observation. A trajectory of an agent ends by `terminated` (nothing follows: the value
+ * of what comes after is 0) or by `truncated` (time is over, or the agent left: its last observation has a value).
+ * The observation written by the step that ended an agent is its true last one; the place is not alive in it. From the
+ * step after that the place may hold a new agent. step returns DT_DONE when it ended the whole episode; every agent
+ * still alive is then marked terminated or truncated, and the host resets before it steps again (the "next step"
+ * reset of Gymnasium 1.0, Towers et al. 2024).
+ *
+ * Same configuration, same seed of reset, same actions: same bits, whatever else the instance did before. A host that
+ * resumes a run repeats the episode from its seed by the actions it has kept. */
+typedef struct dt_env_spec {        /* what an instance has; pointers live as long as the instance */
+    uint32_t struct_size, n_agents; /* places, at least 1 */
+    const dt_port *obs;         /* dims begin with "A" (a row per place) or with a ragged symbol, also as SYMBOL+1 */
+    const dt_dim *symbols;      /* ragged symbols, not "A" or "B", and the most rows each may have; the host numbers
+                                 * them 1, 2, ..., "A" is 0 */
+    const int32_t *choices;     /* [n_heads] choices of each discrete action; several: multi-discrete */
+    const float *low, *high;    /* [n_continuous] bounds of continuous actions; infinite where open */
+    const char *const *costs;   /* [n_costs] names, [a-z][a-z0-9_]* */
+    const char *const *metrics; /* [n_metrics] names of what an episode is measured by, the same alphabet */
+    uint32_t n_obs, n_symbols, n_heads, n_continuous, n_costs, n_metrics;
+    uint32_t max_steps; /* steps of the longest episode, 0: open */
+    uint32_t reserved;
+    double step_s; /* simulated time of a step, s; 0: none */
 } dt_env_spec;
+enum {
+    DT_ENV_MAX_OBS = 16,
+    DT_ENV_MAX_SYMBOLS = 4,
+    DT_ENV_MAX_HEADS = 16,
+    DT_ENV_MAX_COSTS = 16,
+    DT_ENV_MAX_METRICS = 32
+};
 
-typedef struct dt_env_io { /* slices of host-owned contiguous batches, all [n_agents, ...] */
-    uint32_t struct_size, reserved;
-    const dt_buffer *obs;
-    uint32_t n_obs, reserved2;
-    const int32_t *act_i;
-    const float *act_f;
-    float *reward, *cost; /* cost: [n_agents, n_costs], the safety signal, never folded into reward */
-    uint8_t *terminated, *truncated, *act_mask;
+typedef struct dt_env_io { /* rows of host-owned arrays; "out" ones are zeroed before the call unless said */
+    uint32_t struct_size, n_obs;
+    void *const *obs;     /* out, per port; a ragged port has room for its capacity and only live rows are read */
+    int64_t *size;        /* out [n_symbols] live rows */
+    uint8_t *alive;       /* out [n_agents] 1: an agent here acts in the next step */
+    uint8_t *mask;        /* out [n_agents, sum of choices] 1: allowed in the next step; ones before the call */
+    const int32_t *act_i; /* in [n_agents, n_heads]; NULL in reset; rows of places not alive are 0 */
+    const float *act_f;   /* in [n_agents, n_continuous], within the bounds */
+    float *reward;        /* out [n_agents] */
+    float *cost;          /* out [n_agents, n_costs], the safety signal, at least 0, never folded into reward */
+    uint8_t *terminated, *truncated; /* out [n_agents] */
+    double *metric;                  /* out [n_metrics], read when step returns DT_DONE; NAN: none this time */
 } dt_env_io;
 
 typedef struct dt_env_ops {
     uint32_t struct_size, reserved;
-    dt_status (*spec)(const void *config, dt_env_spec *out);                              /* [any] */
-    dt_status (*create)(void *self, const dt_host *h, const void *config, uint64_t seed); /* [main] */
-    dt_status (*reset)(void *self, const dt_env_io *io);                                  /* [worker] */
-    dt_status (*step)(void *self, const dt_env_io *io);                                   /* [worker] */
-    void (*destroy)(void *self);
-    dt_status (*save)(void *self, dt_writer *w);
-    dt_status (*load)(void *self, dt_reader *r, uint32_t version);
+    dt_status (*create)(void *self, const dt_host *h, const void *config); /* [worker] services: rng, features */
+    dt_status (*spec)(const void *self, dt_env_spec *out);                 /* [worker] after create */
+    dt_status (*reset)(void *self, const dt_env_io *io, uint64_t seed);    /* [worker] */
+    dt_status (*step)(void *self, const dt_env_io *io);                    /* [worker] DT_DONE: the episode is over */
+    void (*destroy)(void *self);                                           /* [worker] once per create */
 } dt_env_ops;
 
 /* ---- descriptors ------------------------------------------------------------------------------------------------- */
 
 enum { DT_KIND_PHASE = 1, DT_KIND_MODEL, DT_KIND_ENV, DT_KIND_DATA };
-enum { DT_COMP_NEEDS_CUDA = 1u, DT_COMP_DETERMINISTIC = 2u };
+enum { DT_COMP_NEEDS_CUDA = 1u, DT_COMP_DETERMINISTIC = 2u, DT_COMP_PROCESS = 4u /* one instance per process */ };
 
 typedef struct dt_component {
     uint32_t struct_size, kind;

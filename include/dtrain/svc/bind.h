@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Service "dtrain.bind/1": the models and data that the configuration wires to this phase.
+ * Service "dtrain.bind/1": the models, data and environment that the configuration wires to this phase.
  *
  * A phase asks for a role ("perception") and says what it can feed and what it needs; the host creates the component
  * that models.<role> names, compares ports, and refuses a wrong swap here, by name and shape, before anything is
@@ -19,6 +19,7 @@ extern "C" {
 #define DT_SVC_BIND "dtrain.bind/1"
 
 typedef struct dt_data dt_data; /* bound data */
+typedef struct dt_env dt_env;   /* a bound environment: all its instances */
 
 typedef struct dt_model_want {
     uint32_t struct_size, n_dims;
@@ -43,6 +44,11 @@ typedef struct dt_bind_api {
     dt_status (*data)(const dt_host *h, const dt_setting *overrides, uint32_t n, dt_data **out);
     const dt_port *(*data_field)(const dt_data *d, const char *name);
     uint64_t (*data_count)(const dt_data *d);
+    /* since 1.1: the environment under env.id, with one instance made to know its spec. At most one per phase. Errors:
+     * DT_ECONFIG, DT_ENOTFOUND, what the environment says. */
+    dt_status (*env)(const dt_host *h, const dt_setting *overrides, uint32_t n, dt_env **out);
+    const dt_env_spec *(*env_spec)(const dt_env *e);
+    const char *(*env_id)(const dt_env *e);
 } dt_bind_api;
 
 #ifdef __cplusplus

@@ -30,6 +30,7 @@ typedef struct dt_train_desc {
     dt_status (*record)(void *user, dt_graph *g);
     dt_data *data;           /* what step reads */
     dt_model *const *models; /* whose parameters exist in this phase; frozen ones by configuration */
+    uint64_t epochs;         /* since 1.1: passes over the data in this phase; 0: as configured */
 } dt_train_desc;
 
 enum { DT_STEP_MAX_LOSSES = 8 };
@@ -60,6 +61,8 @@ typedef struct dt_train_api {
     const uint64_t *(*samples)(const dt_rows *r, uint32_t *n);
     /* Where training stands before the next step: samples per epoch, steps per epoch, steps planned, step. */
     dt_status (*position)(const dt_train *t, uint64_t *step, uint64_t *steps, uint64_t *steps_per_epoch);
+    /* since 1.1: go on at a later step, as if those between had been done; DT_EINVAL for an earlier one. */
+    dt_status (*seek)(dt_train *t, uint64_t step);
 } dt_train_api;
 
 #ifdef __cplusplus
