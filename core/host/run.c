@@ -180,7 +180,7 @@ static bool evaluation_due(const rank *k, const dt_progress *p)
 /* The phase's stop group; epochs are the trainer's business, time is rank 0's. */
 static bool stop_rule_met(rank *k, const dt_progress *p)
 {
-    k->iterations++;
+    k->iterations = p->iterations > 0 ? p->iterations : k->iterations + 1;
     return (k->stop.steps > 0 && p->step >= (uint64_t)k->stop.steps) ||
            (k->stop.iterations > 0 && k->iterations >= (uint64_t)k->stop.iterations);
 }
@@ -327,7 +327,7 @@ static dt_status run_phase(rank *k, int64_t index)
         dt_log(DT_LOG_INFO, "first step after %.2f s", dt_clock_s() - r->start_s);
     }
     k->last_save_s = k->begin_s = dt_clock_s();
-    k->iterations = begin; /* one iteration is one step of the trainer */
+    k->iterations = begin; /* where a phase does not count them, each is one step of the trainer */
     k->last_saved_step = begin > 0 ? global_step(k) : UINT64_MAX;
     /* a resumed run may have all the steps it was asked for */
     const uint64_t most = r->d->max_steps, steps = dt_trainer_steps(k->stage->trainer);

@@ -130,6 +130,7 @@ typedef struct dt_progress {
     uint8_t epoch_end;                     /* this call finished an epoch */
     uint8_t evaluated;                     /* this call evaluated */
     uint8_t reserved2[6];
+    uint64_t iterations; /* since 1.1: calls done in this phase, of all runs of it; 0: one per step */
 } dt_progress;
 
 typedef struct dt_phase_ops { /* the host owns the loop; the phase is stepped */

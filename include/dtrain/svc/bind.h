@@ -49,6 +49,7 @@ typedef struct dt_bind_api {
     dt_status (*env)(const dt_host *h, const dt_setting *overrides, uint32_t n, dt_env **out);
     const dt_env_spec *(*env_spec)(const dt_env *e);
     const char *(*env_id)(const dt_env *e);
+    uint32_t (*env_instances)(const dt_env *e); /* of all ranks together */
 } dt_bind_api;
 
 #ifdef __cplusplus
