@@ -18,7 +18,7 @@ typedef struct models_opts {
 } models_opts;
 
 static const char *const optimizers[] = {"adamw", "adam", "sgd", NULL};
-static const char *const schedulers[] = {"constant", "cosine", "step", NULL};
+static const char *const schedulers[] = {"constant", "cosine", "step", "linear", NULL};
 static const char *const reductions[] = {"exact", "fast", NULL};
 static const char *const backends[] = {"null", "sim", NULL};
 static const char *const amp_dtypes[] = {"bf16", "fp16", NULL};
@@ -86,8 +86,8 @@ static const dt_option training_table[] = {
     ROW(dt_training_opts, scheduler, ENUM, 0, "cosine", NULL, 0, 0, schedulers,
         "learning rate over time, after warm-up"),
     ROW(dt_training_opts, t_max, I64, 0, "0", "epochs", 0, 1000000, NULL,
-        "epoch at which cosine reaches eta_min; 0 = the last one"),
-    ROW(dt_training_opts, eta_min, F64, 0, "1e-6", "1", 0, 1000, NULL, "lowest learning rate of cosine"),
+        "epoch at which cosine and linear reach eta_min; 0 = the last one"),
+    ROW(dt_training_opts, eta_min, F64, 0, "1e-6", "1", 0, 1000, NULL, "lowest learning rate of cosine and linear"),
     ROW(dt_training_opts, step_size, I64, 0, "30", "epochs", 1, 1000000, NULL, "epochs between two drops of step"),
     ROW(dt_training_opts, step_gamma, F64, 0, "0.1", "1", 0, 1, NULL, "factor of each drop of step"),
     ROW(dt_training_opts, freeze, WORDS, 0, "", NULL, 0, 0, NULL,
@@ -122,7 +122,7 @@ static const dt_option checkpoint_table[] = {
     ROW(dt_checkpoint_opts, keep_last, I64, DT_OPT_NEUTRAL, "5", "1", 1, 1000000, NULL,
         "checkpoints kept, not counting the best and the ends of phases"),
     ROW(dt_checkpoint_opts, best_by, STR, DT_OPT_NEUTRAL, "", NULL, 0, 0, NULL,
-        "metric whose smallest value marks the best checkpoint; empty = none"),
+        "result of evaluation whose largest value marks the best checkpoint, smallest with min: in front; empty = none"),
     DT_OPTION_END};
 
 static const dt_option engine_table[] = {
@@ -236,9 +236,10 @@ dt_status dt_config_data(dt_config *c, int64_t phase, dt_data_opts *out_p)
 dt_status dt_config_training(dt_config *c, int64_t phase, dt_training_opts *out_p)
 {
     DT_TRY(dt_config_section(c, phase, "training", NULL, 0, out_p, sizeof(*out_p)));
+    const bool is_falling = out_p->scheduler == DT_SCHEDULE_COSINE || out_p->scheduler == DT_SCHEDULE_LINEAR;
     bool is_set = dt_config_effective(c, phase, "training", "eta_min")->origin.layer != DT_FROM_BUILTIN;
-    if (is_set && out_p->scheduler == DT_SCHEDULE_COSINE && out_p->eta_min > out_p->learning_rate) {
-        return refuse(c, phase, "training", "eta_min", "cosine cannot fall to more than training.learning_rate");
+    if (is_set && is_falling && out_p->eta_min > out_p->learning_rate) {
+        return refuse(c, phase, "training", "eta_min", "the rate cannot fall to more than training.learning_rate");
     }
     return DT_OK;
 }

@@ -11,7 +11,9 @@
 #include "host/stage.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
 void dt_report_print(const dt_stage *s)
 {
@@ -27,27 +29,63 @@ void dt_report_print(const dt_stage *s)
     }
 }
 
+static void write_one(dt_json_out *o, const char *key, const dt_report *r)
+{
+    if (!r->is_list) {
+        const double v = r->value[0];
+        if (v == floor(v) && fabs(v) < 9e15) {
+            dt_json_i64(o, key, (int64_t)v);
+        } else {
+            dt_json_f64(o, key, v);
+        }
+        return;
+    }
+    dt_json_arr(o, key);
+    for (uint32_t j = 0; j < r->n; j++) {
+        dt_json_f64(o, NULL, r->value[j]);
+    }
+    dt_json_end(o, ']');
+}
+
+/* Bytes of path that key shares with it: whole words with their '/'. */
+static size_t shared(const char *path, const char *key)
+{
+    size_t n = 0;
+    for (size_t i = 0; path[i] != '\0' && path[i] == key[i]; i++) {
+        n = path[i] == '/' ? i + 1 : n;
+    }
+    return n;
+}
+
+/* "costs/collisions/mean" is the member mean of collisions of costs: neighbours with the same beginning share it. */
 void dt_report_json(const dt_stage *s, dt_str *out)
 {
     const dt_report *r = NULL;
     const uint32_t n = dt_stage_reports(s, &r);
     dt_json_out o = {.s = out};
+    char open[128] = ""; /* objects that are open, each with its '/' */
     dt_json_obj(&o, NULL);
     for (uint32_t i = 0; i < n; i++) {
-        if (!r[i].is_list) {
-            const double v = r[i].value[0];
-            if (v == floor(v) && fabs(v) < 9e15) {
-                dt_json_i64(&o, r[i].key, (int64_t)v);
-            } else {
-                dt_json_f64(&o, r[i].key, v);
+        size_t at = shared(open, r[i].key);
+        for (const char *c = open + at; *c != '\0'; c++) {
+            if (*c == '/') {
+                dt_json_end(&o, '}');
             }
-            continue;
         }
-        dt_json_arr(&o, r[i].key);
-        for (uint32_t j = 0; j < r[i].n; j++) {
-            dt_json_f64(&o, NULL, r[i].value[j]);
+        const char *slash = NULL;
+        while ((slash = strchr(r[i].key + at, '/')) != NULL && (size_t)(slash - r[i].key) + 2 < sizeof(open)) {
+            char word[128];
+            snprintf(word, sizeof(word), "%.*s", (int)(slash - r[i].key - (ptrdiff_t)at), r[i].key + at);
+            dt_json_obj(&o, word);
+            at = (size_t)(slash - r[i].key) + 1;
         }
-        dt_json_end(&o, ']');
+        snprintf(open, sizeof(open), "%.*s", (int)at, r[i].key);
+        write_one(&o, r[i].key + at, &r[i]);
+    }
+    for (const char *c = open; *c != '\0'; c++) {
+        if (*c == '/') {
+            dt_json_end(&o, '}');
+        }
     }
     dt_json_end(&o, '}');
 }

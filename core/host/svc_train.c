@@ -101,6 +101,8 @@ static int32_t schedule_kind(uint32_t option)
         return DT_SCHED_COSINE;
     case DT_SCHEDULE_STEP:
         return DT_SCHED_STEP;
+    case DT_SCHEDULE_LINEAR:
+        return DT_SCHED_LINEAR;
     default:
         return DT_SCHED_CONSTANT;
     }

@@ -31,12 +31,12 @@ double dt_optim_sum_squares(const float *g, int64_t begin, int64_t end);
 /* dst += src over [begin, end): a merge of the fixed reduction tree. */
 void dt_optim_add(float *dst, const float *src, int64_t begin, int64_t end);
 
-enum { DT_SCHED_CONSTANT = 0, DT_SCHED_COSINE, DT_SCHED_STEP };
+enum { DT_SCHED_CONSTANT = 0, DT_SCHED_COSINE, DT_SCHED_STEP, DT_SCHED_LINEAR };
 typedef struct dt_schedule {
     int32_t kind, reserved;
-    double lr, eta_min;      /* base rate; end of the cosine */
+    double lr, eta_min;      /* base rate; end of the cosine and of the line */
     double warmup;           /* in units of x: linear from lr/warmup-step to lr */
-    double t_max;            /* cosine: x where eta_min is reached (warm-up included); later x stays there */
+    double t_max;            /* cosine, linear: x where eta_min is reached (warm-up included); later x stays there */
     double step_size, gamma; /* step: lr * gamma^floor(x / step_size) */
 } dt_schedule;
 /* Rate at x, measured in epochs as a real number (step / steps per epoch), first step at x > 0 during warm-up. */

@@ -50,6 +50,17 @@ static void test_warmup_is_linear_and_meets_the_cosine(void **state)
     assert_true(dt_schedule_rate(&constant, 4) == 0.4);
 }
 
+static void test_linear(void **state)
+{
+    (void)state;
+    const dt_schedule s = {.kind = DT_SCHED_LINEAR, .lr = 0.4, .eta_min = 0.1, .warmup = 2, .t_max = 8};
+    assert_true(fabs(dt_schedule_rate(&s, 1) - 0.2) < 1e-15);
+    assert_true(dt_schedule_rate(&s, 2) == 0.4);
+    assert_true(fabs(dt_schedule_rate(&s, 5) - 0.25) < 1e-15);
+    assert_true(dt_schedule_rate(&s, 8) == 0.1);
+    assert_true(dt_schedule_rate(&s, 9) == 0.1);
+}
+
 static void test_step(void **state)
 {
     (void)state;
@@ -66,6 +77,7 @@ int main(void)
         cmocka_unit_test(test_constant),
         cmocka_unit_test(test_cosine_is_pytorchs),
         cmocka_unit_test(test_warmup_is_linear_and_meets_the_cosine),
+        cmocka_unit_test(test_linear),
         cmocka_unit_test(test_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

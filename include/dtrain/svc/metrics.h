@@ -18,7 +18,8 @@ extern "C" {
 typedef struct dt_metrics_api {
     uint32_t struct_size, reserved;
     void (*scalar)(const dt_host *h, const char *name, double value);
-    /* Parts of an evaluation's result, in the order given: a list of numbers, or one number (n = 0 means one). */
+    /* Parts of an evaluation's result, in the order given: a list of numbers, or one number (n = 0 means one).
+     * Words of key separated by / make nested objects: "return/mean" is mean in return. */
     void (*report)(const dt_host *h, const char *key, const double *value, uint32_t n);
 } dt_metrics_api;
 

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tests of core/host/report.c: the JSON object that an evaluation ends with.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+
+#include "base/str.h"
+#include "host/run.h"
+#include "host/stage.h"
+
+static void expect(const dt_report *r, uint32_t n, const char *json)
+{
+    static dt_stage stage;
+    dt_str out = {0};
+    for (uint32_t i = 0; i < n; i++) {
+        stage.report[i] = r[i];
+    }
+    stage.n_reports = n;
+    dt_report_json(&stage, &out);
+    assert_int_equal(dt_str_status(&out), DT_OK);
+    dt_str flat = {0};
+    for (const char *c = dt_str_text(&out); *c != '\0'; c++) {
+        if (*c != ' ' && *c != '\n') {
+            dt_str_addf(&flat, "%c", *c);
+        }
+    }
+    assert_string_equal(dt_str_text(&flat), json);
+    dt_str_fini(&flat);
+    dt_str_fini(&out);
+}
+
+static void test_flat(void **state)
+{
+    (void)state;
+    double list[] = {1.5, 2}, one = 3, not = NAN;
+    const dt_report r[] = {{.key = "rmse", .value = list, .n = 2, .is_list = true},
+                           {.key = "samples", .value = &one, .n = 1},
+                           {.key = "auroc", .value = &not, .n = 1}};
+    expect(r, 3, "{\"rmse\":[1.5,2],\"samples\":3,\"auroc\":null}");
+    expect(NULL, 0, "{}");
+}
+
+static void test_words_of_a_key_nest(void **state)
+{
+    (void)state;
+    double a = 1, b = 0.5, list[] = {7};
+    const dt_report r[] = {{.key = "return/mean", .value = &a, .n = 1},
+                           {.key = "return/std", .value = &b, .n = 1},
+                           {.key = "costs/crash/mean", .value = &a, .n = 1},
+                           {.key = "costs/crash/std", .value = &b, .n = 1},
+                           {.key = "costs/crashes/mean", .value = &a, .n = 1},
+                           {.key = "cost", .value = &a, .n = 1},
+                           {.key = "shield/seeds", .value = list, .n = 1, .is_list = true}};
+    expect(
+        r, 7,
+        "{\"return\":{\"mean\":1,\"std\":0.5},\"costs\":{\"crash\":{\"mean\":1,\"std\":0.5},\"crashes\":{\"mean\":1}},"
+        "\"cost\":1,\"shield\":{\"seeds\":[7]}}");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_flat),
+        cmocka_unit_test(test_words_of_a_key_nest),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
