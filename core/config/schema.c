@@ -122,7 +122,7 @@ static const dt_option checkpoint_table[] = {
     ROW(dt_checkpoint_opts, keep_last, I64, DT_OPT_NEUTRAL, "5", "1", 1, 1000000, NULL,
         "checkpoints kept, not counting the best and the ends of phases"),
     ROW(dt_checkpoint_opts, best_by, STR, DT_OPT_NEUTRAL, "", NULL, 0, 0, NULL,
-        "result of evaluation whose largest value marks the best checkpoint, smallest with min: in front; empty = none"),
+        "result of evaluation that marks the best checkpoint: the largest, or with min: in front the smallest"),
     DT_OPTION_END};
 
 static const dt_option engine_table[] = {
