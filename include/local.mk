@@ -6,6 +6,7 @@ dtraininclude_HEADERS = \
 	include/dtrain/helpers.h \
 	include/dtrain/ops.def \
 	include/dtrain/plugin.h \
+	include/dtrain/random.h \
 	include/dtrain/shapes.h \
 	include/dtrain/status.h
 

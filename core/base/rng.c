@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Philox4x32-10. See rng.h. Constants: Salmon et al. 2011, table 2 and section 4.3.
+ * Names of streams and blocks over Philox4x32-10. See rng.h; the rounds are in dtrain/random.h.
  */
 #ifdef HAVE_CONFIG_H
 #    include "config.h"
 #endif
 
 #include "base/rng.h"
+#include "dtrain/random.h"
 
 #include <math.h>
-
-#define PHILOX_M0 0xD2511F53u
-#define PHILOX_M1 0xCD9E8D57u
-#define PHILOX_W0 0x9E3779B9u /* golden ratio */
-#define PHILOX_W1 0xBB67AE85u /* sqrt(3) - 1 */
 
 static uint32_t low(uint64_t v)
 {
@@ -25,36 +21,17 @@ static uint32_t high(uint64_t v)
     return (uint32_t)(v >> 32);
 }
 
-void dt_philox4x32(const uint32_t key[2], const uint32_t counter[4], uint32_t out[4])
-{
-    uint32_t k0 = key[0], k1 = key[1];
-    uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3];
-    for (int round = 0; round < 10; round++) {
-        uint64_t p0 = (uint64_t)PHILOX_M0 * c0, p1 = (uint64_t)PHILOX_M1 * c2;
-        c0 = high(p1) ^ c1 ^ k0;
-        c1 = low(p1);
-        c2 = high(p0) ^ c3 ^ k1;
-        c3 = low(p0);
-        k0 += PHILOX_W0;
-        k1 += PHILOX_W1;
-    }
-    out[0] = c0;
-    out[1] = c1;
-    out[2] = c2;
-    out[3] = c3;
-}
-
 void dt_rng_stream_init(dt_rng_stream *s, const dt_rng_key *key)
 {
     const uint32_t seed[2] = {low(key->seed), high(key->seed)};
     const uint32_t name[4] = {key->phase, key->op, low(key->step), high(key->step)};
-    dt_philox4x32(seed, name, s->k);
+    dt_random_philox(seed, name, s->k);
 }
 
 void dt_rng_stream_block(const dt_rng_stream *s, uint64_t sample, uint64_t i, uint32_t out[4])
 {
     const uint32_t counter[4] = {low(i), high(i), s->k[2] ^ low(sample), s->k[3] ^ high(sample)};
-    dt_philox4x32(s->k, counter, out);
+    dt_random_philox(s->k, counter, out);
 }
 
 void dt_philox(const dt_rng_key *key, uint64_t i, uint32_t out[4])
@@ -64,17 +41,11 @@ void dt_philox(const dt_rng_key *key, uint64_t i, uint32_t out[4])
     dt_rng_stream_block(&s, key->sample, i, out);
 }
 
-/* [0,1) from the upper 53 of 64 bits */
-static double unit(uint32_t a, uint32_t b)
-{
-    return (double)((((uint64_t)a << 32) | b) >> 11) * 0x1p-53;
-}
-
 double dt_rng_uniform(const dt_rng_key *key, uint64_t i)
 {
     uint32_t r[4];
     dt_philox(key, i, r);
-    return unit(r[0], r[1]);
+    return dt_random_unit(r[0], r[1]);
 }
 
 double dt_rng_normal(const dt_rng_key *key, uint64_t i)
@@ -83,7 +54,7 @@ double dt_rng_normal(const dt_rng_key *key, uint64_t i)
     static const double two_pi = 6.283185307179586;
     uint32_t r[4];
     dt_philox(key, i, r);
-    double u = 1.0 - unit(r[0], r[1]), v = unit(r[2], r[3]);
+    double u = 1.0 - dt_random_unit(r[0], r[1]), v = dt_random_unit(r[2], r[3]);
     return sqrt(-2.0 * log(u)) * cos(two_pi * v);
 }
 

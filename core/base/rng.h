@@ -29,8 +29,6 @@ typedef struct dt_rng_stream {
 void dt_rng_stream_init(dt_rng_stream *s, const dt_rng_key *key); /* key->sample is not used */
 void dt_rng_stream_block(const dt_rng_stream *s, uint64_t sample, uint64_t i, uint32_t out[4]);
 
-/* Raw round function, for tests against known answers. */
-void dt_philox4x32(const uint32_t key[2], const uint32_t counter[4], uint32_t out[4]);
 double dt_rng_uniform(const dt_rng_key *key, uint64_t i); /* [0,1), 53 bits */
 double dt_rng_normal(const dt_rng_key *key, uint64_t i);  /* mean 0, deviation 1: Box-Muller on block i */
 

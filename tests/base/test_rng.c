@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/rng.h"
+#include "dtrain/random.h"
 
 static void test_known_answers(void **state)
 {
@@ -29,7 +30,7 @@ static void test_known_answers(void **state)
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         uint32_t out[4];
-        dt_philox4x32(rows[i].key, rows[i].counter, out);
+        dt_random_philox(rows[i].key, rows[i].counter, out);
         assert_memory_equal(out, rows[i].want, sizeof(out));
     }
 }
@@ -40,8 +41,8 @@ static void test_block_is_what_the_header_says(void **state)
     const dt_rng_key key = {
         .seed = 0x1122334455667788, .phase = 3, .op = 9, .step = 0x500000006, .sample = 0x700000008};
     uint32_t k[4], want[4], got[4];
-    dt_philox4x32((const uint32_t[2]){0x55667788, 0x11223344}, (const uint32_t[4]){3, 9, 6, 5}, k);
-    dt_philox4x32(k, (const uint32_t[4]){2, 1, k[2] ^ 8, k[3] ^ 7}, want);
+    dt_random_philox((const uint32_t[2]){0x55667788, 0x11223344}, (const uint32_t[4]){3, 9, 6, 5}, k);
+    dt_random_philox(k, (const uint32_t[4]){2, 1, k[2] ^ 8, k[3] ^ 7}, want);
     dt_philox(&key, 0x100000002, got);
     assert_memory_equal(got, want, sizeof(got));
     dt_rng_stream s;
