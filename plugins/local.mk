@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Environments and data sources, one folder each; the built module lies in plugins/ itself.
-plugin_LTLIBRARIES += plugins/data_trajectory.la
+plugin_LTLIBRARIES += \
+	plugins/data_trajectory.la \
+	plugins/env_cartpole.la \
+	plugins/env_pendulum.la
 
 plugins_data_trajectory_la_SOURCES = plugins/data_trajectory/data_trajectory.c plugins/data_trajectory/folds.c \
     plugins/data_trajectory/folds.h
@@ -8,3 +11,15 @@ plugins_data_trajectory_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) -DDT_PLUGIN_NAME=data_t
 plugins_data_trajectory_la_CFLAGS = $(PLUGIN_CFLAGS)
 plugins_data_trajectory_la_LDFLAGS = $(PLUGIN_LINK)
 plugins_data_trajectory_la_LIBADD = -lm
+
+plugins_env_cartpole_la_SOURCES = plugins/env_cartpole/env_cartpole.c plugins/env_cartpole/cartpole.h
+plugins_env_cartpole_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) -DDT_PLUGIN_NAME=env_cartpole
+plugins_env_cartpole_la_CFLAGS = $(PLUGIN_CFLAGS)
+plugins_env_cartpole_la_LDFLAGS = $(PLUGIN_LINK)
+plugins_env_cartpole_la_LIBADD = -lm
+
+plugins_env_pendulum_la_SOURCES = plugins/env_pendulum/env_pendulum.c plugins/env_pendulum/pendulum.h
+plugins_env_pendulum_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) -DDT_PLUGIN_NAME=env_pendulum
+plugins_env_pendulum_la_CFLAGS = $(PLUGIN_CFLAGS)
+plugins_env_pendulum_la_LDFLAGS = $(PLUGIN_LINK)
+plugins_env_pendulum_la_LIBADD = -lm
