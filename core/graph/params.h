@@ -36,7 +36,8 @@ dt_status dt_param_table_add(dt_param_table *t, const char *role, const char *na
 const dt_param *dt_param_table_find(const dt_param_table *t, const char *full_name);
 /* Freeze every parameter whose role equals the pattern or whose full name matches it as a glob; count goes to n_p. */
 dt_status dt_param_table_freeze(dt_param_table *t, const char *pattern, uint32_t *n_p);
-/* Initial values of all tensors; each depends on (seed, name) alone. arena: [total]. */
-void dt_param_table_init(const dt_param_table *t, uint64_t seed, float *arena);
+/* Initial values of all tensors; each depends on (seed, name) alone. arena: [total]. DT_INIT_ORTHO of an r by c matrix
+ * costs r c min(r, c). Errors: DT_ENOMEM. */
+dt_status dt_param_table_init(const dt_param_table *t, uint64_t seed, float *arena) DT_NODISCARD;
 
 #endif

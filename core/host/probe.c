@@ -272,7 +272,9 @@ dt_status dt_probe_run(dt_probe *p)
     float *params = dt_alloc(bytes), *grads = dt_alloc(bytes);
     dt_status st = params != NULL && grads != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "no memory for %zu bytes", 2 * bytes);
     if (st == DT_OK) {
-        dt_param_table_init(&p->params, 1, params);
+        st = dt_param_table_init(&p->params, 1, params);
+    }
+    if (st == DT_OK) {
         st = run_plan(p, params, NULL);
     }
     if (st == DT_OK && p->params.n > 0) {

@@ -175,7 +175,7 @@ static dt_status make_arenas(dt_trainer *t)
     if (t->n_grads > 0) {
         DT_TRY(map_arena(t, &t->grad[DT_TREE_MAX_LEAVES]));
     }
-    dt_param_table_init(t->d.params, t->c.seed, t->params);
+    DT_TRY(dt_param_table_init(t->d.params, t->c.seed, t->params));
     t->n_blocks = (t->d.params->total + DT_OPTIM_BLOCK - 1) / DT_OPTIM_BLOCK;
     t->block_sum = dt_alloc_n((size_t)t->n_blocks + 1, sizeof(double));
     t->waited = dt_alloc_n(t->c.threads, sizeof(double));

@@ -167,7 +167,8 @@ enum {
     DT_INIT_NORMAL,  /* N(0, a^2) */
     DT_INIT_XAVIER,  /* U(-l, l), l = a * sqrt(6 / (fan_in + fan_out)), Glorot & Bengio 2010; shape [out, in] */
     DT_INIT_FAN_IN,  /* U(-l, l), l = a / sqrt(fan_in), PyTorch's Linear and LSTM default with a = 1; shape [out, in] */
-    DT_INIT_EYE      /* a where row and column agree, 0 elsewhere; a matrix, square or not */
+    DT_INIT_EYE,     /* a where row and column agree, 0 elsewhere; a matrix, square or not */
+    DT_INIT_ORTHO    /* a times a matrix whose shorter side is orthonormal, Saxe et al. 2014; since 1.1 */
 };
 /* fan_in of a vector (bias) is not known from its shape: use DT_INIT_UNIFORM. Values depend on (seed, name) alone. */
 struct dt_params {

@@ -170,7 +170,7 @@ static inline void bench_params(bench *b, const model *m)
     }
     float *start = dt_alloc_n((size_t)b->params.total, sizeof(*start));
     b->value = dt_alloc_n((size_t)b->params.total, sizeof(*b->value));
-    dt_param_table_init(&b->params, 5, start);
+    assert_int_equal(dt_param_table_init(&b->params, 5, start), DT_OK);
     for (int64_t i = 0; i < b->params.total; i++) {
         b->value[i] = start[i];
     }

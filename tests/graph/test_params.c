@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/err.h"
@@ -70,7 +71,8 @@ static void test_refusals(void **state)
     refused(&t, "world", "x", W, 2, DT_INIT_UNIFORM, NAN, DT_EINVAL, "not finite");
     refused(&t, "world", "x", V, 1, DT_INIT_FAN_IN, 1, DT_EINVAL, "DT_INIT_UNIFORM");
     refused(&t, "world", "x", V, 1, DT_INIT_XAVIER, 1, DT_EINVAL, "fan-in of a vector");
-    refused(&t, "world", "x", V, 1, DT_INIT_EYE, 1, DT_EINVAL, "wants a matrix");
+    refused(&t, "world", "x", V, 1, DT_INIT_EYE, 1, DT_EINVAL, "DT_INIT_EYE wants a matrix");
+    refused(&t, "world", "x", V, 1, DT_INIT_ORTHO, 1, DT_EINVAL, "DT_INIT_ORTHO wants a matrix");
     uint32_t n = 0;
     assert_int_equal(dt_param_table_freeze(&t, "", &n), DT_EINVAL);
     assert_non_null(strstr(dt_error_text(), "empty"));
@@ -114,8 +116,8 @@ static void test_initial_values(void **state)
     assert_non_null(va);
     assert_non_null(vb);
     memset(va, 0xff, (size_t)a.total * sizeof(float));
-    dt_param_table_init(&a, 7, va);
-    dt_param_table_init(&b, 7, vb);
+    assert_int_equal(dt_param_table_init(&a, 7, va), DT_OK);
+    assert_int_equal(dt_param_table_init(&b, 7, vb), DT_OK);
     assert_memory_equal(va + a.param[2].offset, vb, 20000 * sizeof(float));
     for (int i = 0; i < 100; i++) {
         assert_true(va[i] == 0.5f);
@@ -143,12 +145,74 @@ static void test_initial_values(void **state)
     for (int i = 0; i < 3 * 5; i++) {
         assert_true(eye[i] == (i / 5 == i % 5 ? 2.5f : 0.0f));
     }
-    dt_param_table_init(&b, 8, vb);
+    assert_int_equal(dt_param_table_init(&b, 8, vb), DT_OK);
     assert_memory_not_equal(va + a.param[2].offset, vb, 20000 * sizeof(float));
     dt_free(va);
     dt_free(vb);
     dt_param_table_fini(&a);
     dt_param_table_fini(&b);
+}
+
+/* Rows (columns of a tall matrix) are orthonormal times a; the value depends on (seed, name), and no direction is
+ * favoured. */
+static void test_orthogonal(void **state)
+{
+    (void)state;
+    static const int64_t shape[][2] = {{64, 64}, {3, 50}, {50, 3}, {1, 1}, {1, 7}, {257, 101}};
+    enum { N = sizeof(shape) / sizeof(shape[0]) };
+    dt_param_table t = {0}, other = {0};
+    char name[8];
+    for (int i = 0; i < N; i++) {
+        snprintf(name, sizeof(name), "w%d", i);
+        add(&t, "m", name, shape[i], 2, DT_INIT_ORTHO, sqrt(2.0));
+    }
+    add(&other, "m", "w1", shape[1], 2, DT_INIT_ORTHO, sqrt(2.0));
+    float *v = dt_alloc_n((size_t)t.total, sizeof(float)), *again = dt_alloc_n((size_t)other.total, sizeof(float));
+    assert_true(v != NULL && again != NULL);
+    assert_int_equal(dt_param_table_init(&t, 3, v), DT_OK);
+    assert_int_equal(dt_param_table_init(&other, 3, again), DT_OK);
+    assert_memory_equal(again, v + t.param[1].offset, 150 * sizeof(float));
+    assert_int_equal(dt_param_table_init(&other, 4, again), DT_OK);
+    assert_memory_not_equal(again, v + t.param[1].offset, 150 * sizeof(float));
+    for (int p = 0; p < N; p++) {
+        const float *w = v + t.param[p].offset;
+        const int64_t rows = shape[p][0], columns = shape[p][1];
+        const bool is_tall = rows > columns;
+        const int64_t n_v = is_tall ? columns : rows, n = is_tall ? rows : columns;
+        const int64_t along = is_tall ? columns : 1, between = is_tall ? 1 : columns; /* strides */
+        for (int64_t i = 0; i < n_v; i++) {
+            for (int64_t j = 0; j <= i; j++) {
+                double dot = 0;
+                for (int64_t k = 0; k < n; k++) {
+                    dot += (double)w[i * between + k * along] * (double)w[j * between + k * along];
+                }
+                assert_true(fabs(dot - (i == j ? 2.0 : 0.0)) < 2e-6);
+            }
+        }
+    }
+    /* a 1 by 2 matrix is a direction: over many seeds its mean is 0 and each part's square 1/2 */
+    dt_param_table turn = {0};
+    static const int64_t flat[2] = {1, 2};
+    double sum[2] = {0, 0}, square = 0;
+    float two[64];
+    add(&turn, "m", "w", flat, 2, DT_INIT_ORTHO, 1);
+    for (uint64_t seed = 0; seed < 4000; seed++) {
+        assert_int_equal(dt_param_table_init(&turn, seed, two), DT_OK);
+        sum[0] += (double)two[0];
+        sum[1] += (double)two[1];
+        square += (double)two[0] * (double)two[0];
+    }
+    assert_true(fabs(sum[0] / 4000) < 5 * 0.7071 / sqrt(4000) && fabs(sum[1] / 4000) < 5 * 0.7071 / sqrt(4000));
+    assert_true(fabs(square / 4000 - 0.5) < 5 * 0.3536 / sqrt(4000));
+    dt_fault_reset("alloc:1");
+    assert_int_equal(dt_param_table_init(&turn, 1, two), DT_ENOMEM);
+    assert_non_null(strstr(dt_error_text(), "out of memory for the initial value of m.w"));
+    dt_fault_reset(NULL);
+    dt_free(v);
+    dt_free(again);
+    dt_param_table_fini(&t);
+    dt_param_table_fini(&other);
+    dt_param_table_fini(&turn);
 }
 
 static void test_out_of_memory(void **state)
@@ -168,8 +232,8 @@ static void test_out_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_layout),         cmocka_unit_test(test_refusals),      cmocka_unit_test(test_freeze),
-        cmocka_unit_test(test_initial_values), cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_layout),         cmocka_unit_test(test_refusals),   cmocka_unit_test(test_freeze),
+        cmocka_unit_test(test_initial_values), cmocka_unit_test(test_orthogonal), cmocka_unit_test(test_out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -132,7 +132,7 @@ static float *gradient(const recorded *m, bool recompute, dt_plan_info *info_p)
     float *params = aligned_alloc(64, total * sizeof(float)), *grads = aligned_alloc(64, total * sizeof(float));
     double seed[DT_GRAPH_MAX_LOSSES], loss[DT_GRAPH_MAX_LOSSES] = {0};
     memset(grads, 0, total * sizeof(float));
-    dt_param_table_init(&m->r.table, 42, params);
+    assert_int_equal(dt_param_table_init(&m->r.table, 42, params), DT_OK);
     for (uint32_t i = 0; i < m->n_in; i++) {
         field[i] = new_field(&m->in[i]);
     }
@@ -217,7 +217,7 @@ static void run_world(const char *id, float motion[STEPS][N_SEQ][6], float *futu
 
     float *params = calloc((size_t)m.r.table.total + 64, sizeof(*params));
     assert_non_null(params);
-    dt_param_table_init(&m.r.table, 42, params);
+    assert_int_equal(dt_param_table_init(&m.r.table, 42, params), DT_OK);
     float history[STEPS][N_SEQ][EMBEDDING], present[STEPS][N_SEQ];
     for (int i = 0; i < STEPS * N_SEQ; i++) {
         (&present[0][0])[i] = 1;
