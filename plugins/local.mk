@@ -3,7 +3,8 @@
 plugin_LTLIBRARIES += \
 	plugins/data_trajectory.la \
 	plugins/env_cartpole.la \
-	plugins/env_pendulum.la
+	plugins/env_pendulum.la \
+	plugins/env_tmaze.la
 
 plugins_data_trajectory_la_SOURCES = plugins/data_trajectory/data_trajectory.c plugins/data_trajectory/folds.c \
     plugins/data_trajectory/folds.h
@@ -23,3 +24,9 @@ plugins_env_pendulum_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) -DDT_PLUGIN_NAME=env_pendu
 plugins_env_pendulum_la_CFLAGS = $(PLUGIN_CFLAGS)
 plugins_env_pendulum_la_LDFLAGS = $(PLUGIN_LINK)
 plugins_env_pendulum_la_LIBADD = -lm
+
+plugins_env_tmaze_la_SOURCES = plugins/env_tmaze/env_tmaze.c
+plugins_env_tmaze_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) -DDT_PLUGIN_NAME=env_tmaze
+plugins_env_tmaze_la_CFLAGS = $(PLUGIN_CFLAGS)
+plugins_env_tmaze_la_LDFLAGS = $(PLUGIN_LINK)
+plugins_env_tmaze_la_LIBADD = -lm

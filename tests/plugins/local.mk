@@ -16,3 +16,7 @@ dt_tests += tests/plugins/test_env_pendulum
 tests_plugins_test_env_pendulum_SOURCES = tests/plugins/test_env_pendulum.c tests/plugins/env_rig.h $(mock_sources)
 tests_plugins_test_env_pendulum_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
 tests_plugins_test_env_pendulum_LDADD = $(CMOCKA_LIBS) -ldl -lm
+dt_tests += tests/plugins/test_env_tmaze
+tests_plugins_test_env_tmaze_SOURCES = tests/plugins/test_env_tmaze.c tests/plugins/env_rig.h $(mock_sources)
+tests_plugins_test_env_tmaze_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
+tests_plugins_test_env_tmaze_LDADD = $(CMOCKA_LIBS) -ldl -lm
