@@ -1,10 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-# Model components, one folder each. The world models share a private header in this folder.
+# Model components, one folder each. The controllers and the world models share a private header in this folder.
 plugin_LTLIBRARIES += \
+	models/controller_lstm.la \
+	models/controller_mlp.la \
 	models/risk_gnn.la \
 	models/world_constant_velocity.la \
 	models/world_gru.la \
 	models/world_lstm.la
+
+controller_cppflags = $(PLUGIN_CPPFLAGS) -I$(top_srcdir)/models
+
+models_controller_lstm_la_SOURCES = models/controller_lstm/controller_lstm.c models/controller_net.h
+models_controller_lstm_la_CPPFLAGS = $(controller_cppflags) -DDT_PLUGIN_NAME=controller_lstm
+models_controller_lstm_la_CFLAGS = $(PLUGIN_CFLAGS)
+models_controller_lstm_la_LDFLAGS = $(PLUGIN_LINK)
+models_controller_lstm_la_LIBADD = -lm
+
+models_controller_mlp_la_SOURCES = models/controller_mlp/controller_mlp.c models/controller_net.h
+models_controller_mlp_la_CPPFLAGS = $(controller_cppflags) -DDT_PLUGIN_NAME=controller_mlp
+models_controller_mlp_la_CFLAGS = $(PLUGIN_CFLAGS)
+models_controller_mlp_la_LDFLAGS = $(PLUGIN_LINK)
+models_controller_mlp_la_LIBADD = -lm
 
 models_risk_gnn_la_SOURCES = models/risk_gnn/risk_gnn.c models/risk_gnn/slots.c models/risk_gnn/slots.h
 models_risk_gnn_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) -DDT_PLUGIN_NAME=risk_gnn

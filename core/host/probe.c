@@ -20,10 +20,11 @@
 enum { MAX_PORTS = 32 };
 
 /* What phases fix by name; small, all different where they can be, so that mixed-up sizes do not fit by chance. */
-static const dt_dim dims[] = {{"D", 9}, {"H", 16}, {"T", 3}, {"F", 4}, {"dt_ms", 200}, {"A", 5}, {"K", 2}};
+static const dt_dim dims[] = {{"D", 9}, {"H", 16},      {"T", 3},          {"F", 4},      {"W", 5},
+                              {"K", 2}, {"choices", 7}, {"continuous", 6}, {"dt_ms", 200}};
 enum { N_DIMS = sizeof(dims) / sizeof(dims[0]) };
 
-static const char *const letters[] = {"B", "N", "E", "S"}; /* ragged, shapes.h */
+static const char *const letters[] = {"B", "N", "E", "S", "A"}; /* ragged, shapes.h */
 enum { N_LETTERS = sizeof(letters) / sizeof(letters[0]) };
 
 /* ---- host ------------------------------------------------------------------------------------------------------ */
@@ -252,7 +253,7 @@ static dt_status run_slice(const dt_probe *p, dt_exec *exec, int64_t live, const
 static dt_status run_plan(const dt_probe *p, const float *params, float *grads)
 {
     enum { LARGE = 3 };
-    const int64_t cap[N_LETTERS] = {LARGE, LARGE, LARGE, LARGE};
+    const int64_t cap[N_LETTERS] = {LARGE, LARGE, LARGE, LARGE, LARGE};
     const dt_plan_desc desc = {
         .lane = DT_LANE_REF32, .training = grads != NULL, .reuse = true, .poison = true, .fuse = true, .cap = cap};
     dt_plan *plan = NULL;

@@ -3,9 +3,10 @@
  * The legend of shape letters used in every comment and port of dtrain, and the ports of the model roles.
  *
  *   B samples (scenes) in a slice   N node rows (vehicles of all frames)   E edges    S sequences (one per vehicle)
- *   T time steps of history         F steps of future                      D features H hidden     A actions  K costs
+ *   T time steps of history         F steps of future                      D features H hidden     K costs
+ *   A agents of an environment that act in a step                          W steps of observations kept
  *
- * Ragged letters (B, N, E, S) have a live size that changes from slice to slice; the others are numbers when a model
+ * Ragged letters (B, N, E, S, A) have a live size that changes from slice to slice; the others are numbers when a model
  * is wired. Everything is C order, last index fastest; sequences are time-major [T,S,...].
  *
  * Ports that phases offer and want, by role. A model declares the inputs it needs from these (by name) and all outputs.
@@ -28,6 +29,16 @@
  *              dims H, T, F, and the step "dt_ms" between two steps
  *              out  future     "S F 2"  f32  predicted positions in that frame, m
  *                   spread     "S F 2"  f32  log of the standard deviation, log m
+ *
+ * controller   in   obs        "A D"    f32  what each agent observes, normalised if the phase does so
+ *                   obs_history "W A D" f32  the last W observations of each agent, the present one last; zeros before
+ *                                            it came. Offered where W > 1
+ *                   present    "W A"    f32  1 where the agent was there, else 0. Offered where W > 1
+ *              dims D, W, "choices" of all discrete actions together, "continuous" actions, K; 0 where there are none
+ *              out  value      "A"      f32  of the reward from here on
+ *                   logits     "A choices"     f32  where there are choices: of every discrete action one after another
+ *                   mean, log_std "A continuous" f32  where there are continuous actions: independent Gaussians
+ *                   cost_value "A K"    f32  where there are costs
  *
  * Fields that the data component data_trajectory reads (symbols N, E, S; a sample is a scene at an anchor frame; node
  * rows of all T history frames of all samples are packed one after another, oldest frame first within a sample):

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * controller_mlp, role controller: fully connected layers over each agent's own observation, one net for all agents.
+ * Ports: dtrain/shapes.h; heads and first values: controller_net.h.
+ *
+ *   h_0 = obs,  h_{i+1} = act(W_i h_i + b_i);  p and c are the last h of two nets, or of one (trunk = "shared")
+ *
+ * Source: Schulman et al. 2017 (two layers of 64, tanh, nothing shared); Huang et al. 2022.
+ * Parameters: policy.<i>.{w,b}, critic.<i>.{w,b} (shared: trunk.<i>.{w,b}), head.*.
+ */
+#include "controller_net.h"
+
+enum { SEPARATE, SHARED };
+enum { TANH, RELU };
+static const char *const trunks[] = {"separate", "shared", NULL};
+static const char *const activations[] = {"tanh", "relu", NULL};
+
+typedef struct config {
+    int64_t hidden, layers;
+    uint32_t activation, trunk;
+    double policy_gain, log_std_init;
+} config;
+
+typedef struct state {
+    controller_net net;
+    config config;
+} state;
+
+static const dt_option options[] = {
+    DT_OPTION(config, hidden, DT_OPT_I64, "64", "1", 1, 8192, NULL, "width of the hidden layers"),
+    DT_OPTION(config, layers, DT_OPT_I64, "2", "1", 0, 16, NULL, "hidden layers; 0: linear in the observation"),
+    DT_OPTION(config, activation, DT_OPT_ENUM, "tanh", NULL, 0, 0, activations, "what follows every hidden layer"),
+    DT_OPTION(config, trunk, DT_OPT_ENUM, "separate", NULL, 0, 0, trunks,
+              "whether values have hidden layers of their own or share those of the policy"),
+    CONTROLLER_HEAD_OPTIONS(config),
+    DT_OPTION_END};
+
+static dt_status create(void *self, const dt_host *h, const void *cfg, const dt_dim *dims, uint32_t n_dims)
+{
+    state *s = self;
+    s->config = *(const config *)cfg;
+    DT_TRY_H(controller_net_init(&s->net, h, dims, n_dims, s->config.policy_gain, s->config.log_std_init));
+    controller_input(&s->net, "obs", "A %lld", (long long)s->net.D);
+    return DT_OK;
+}
+
+static const dt_port *inputs(const void *self, uint32_t *n_p)
+{
+    return controller_inputs(&((const state *)self)->net, n_p);
+}
+
+static const dt_port *outputs(const void *self, uint32_t *n_p)
+{
+    return controller_outputs(&((const state *)self)->net, n_p);
+}
+
+static int64_t width(const state *s, int64_t layer) /* of what enters it */
+{
+    return layer == 0 ? s->net.D : s->config.hidden;
+}
+
+static dt_status trunk_params(const state *s, dt_params *reg, const char *trunk)
+{
+    char name[CONTROLLER_TEXT];
+    for (int64_t i = 0; i < s->config.layers; i++) {
+        snprintf(name, sizeof(name), "%s.%lld", trunk, (long long)i);
+        DT_TRY_H(controller_add(reg, name, s->config.hidden, width(s, i), CONTROLLER_HIDDEN_GAIN));
+    }
+    return DT_OK;
+}
+
+static dt_status params(void *self, dt_params *reg)
+{
+    const state *s = self;
+    if (s->config.trunk == SHARED) {
+        DT_TRY_H(trunk_params(s, reg, "trunk"));
+    } else {
+        DT_TRY_H(trunk_params(s, reg, "policy"));
+        DT_TRY_H(trunk_params(s, reg, "critic"));
+    }
+    return controller_head_params(&s->net, reg, width(s, s->config.layers));
+}
+
+static dt_tensor *record_trunk(const state *s, dt_graph *g, dt_tensor *x, const char *trunk)
+{
+    char name[CONTROLLER_TEXT];
+    for (int64_t i = 0; i < s->config.layers; i++) {
+        snprintf(name, sizeof(name), "%s.%lld", trunk, (long long)i);
+        x = controller_linear(g, x, name);
+        x = s->config.activation == TANH ? dt_tanh(g, x) : dt_relu(g, x);
+    }
+    return x;
+}
+
+static dt_status forward(void *self, dt_graph *g, dt_tensor *const *in, dt_tensor **out)
+{
+    const state *s = self;
+    const bool is_shared = s->config.trunk == SHARED;
+    dt_tensor *act = record_trunk(s, g, in[0], is_shared ? "trunk" : "policy");
+    dt_tensor *judge = is_shared ? act : record_trunk(s, g, in[0], "critic");
+    return controller_heads(&s->net, g, act, judge, out);
+}
+
+static void destroy(void *self)
+{
+    (void)self;
+}
+
+static const dt_model_ops ops = {.struct_size = sizeof(dt_model_ops),
+                                 .create = create,
+                                 .inputs = inputs,
+                                 .outputs = outputs,
+                                 .params = params,
+                                 .forward = forward,
+                                 .destroy = destroy};
+
+static const dt_component component = {.struct_size = sizeof(dt_component),
+                                       .kind = DT_KIND_MODEL,
+                                       .id = "controller_mlp",
+                                       .summary = "actions and values from each agent's own observation",
+                                       .reference = "Schulman et al. 2017; Huang et al. 2022",
+                                       .role = "controller",
+                                       .flags = DT_COMP_DETERMINISTIC,
+                                       .config_size = sizeof(config),
+                                       .state_size = sizeof(state),
+                                       .options = options,
+                                       .ops = &ops};
+
+static const dt_component *const components[] = {&component};
+
+static const dt_plugin plugin = {DT_PLUGIN_PREFIX,        .name = "controller_mlp", .version = "1.0",
+                                 .vendor = "dtrain",      .license = "Apache-2.0",  .n_components = 1,
+                                 .components = components};
+
+DT_PLUGIN_DEFINE(plugin);

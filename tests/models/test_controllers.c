@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The shipped controllers in a fake host over the real graph: ports for every kind of action, first values, and what
+ * untrained ones compute against the same formulas written out in double.
+ */
+#include "mock/mock.h" /* before cmocka.h, which has a macro fail() */
+
+#include "base/err.h"
+#include "graph/plan.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+enum { D = 5, W = 6, CHOICES = 4, CONTINUOUS = 2, COSTS = 3, AGENTS = 3, HIDDEN = 8 };
+static const dt_dim all_dims[] = {{"D", D}, {"W", W}, {"choices", CHOICES}, {"continuous", CONTINUOUS}, {"K", COSTS}};
+enum { N_DIMS = sizeof(all_dims) / sizeof(all_dims[0]) };
+
+typedef struct registry {
+    dt_params reg; /* first */
+    dt_param_table table;
+} registry;
+
+static dt_status registry_add(dt_params *reg, const char *name, const int64_t *dim, uint32_t n_dims, uint32_t init,
+                              double a)
+{
+    return dt_param_table_add(&((registry *)reg)->table, "m", name, dim, n_dims, init, a);
+}
+
+typedef struct bench {
+    mock_host host;
+    const dt_component *c;
+    const dt_model_ops *ops;
+    void *config, *self;
+    registry r;
+    const dt_port *in, *out;
+    uint32_t n_in, n_out;
+    dt_graph *g;
+    dt_tensor *to[8];
+    float *params;
+} bench;
+
+static dt_status bench_create(bench *b, const char *id, const char *const *set, const dt_dim *dims, uint32_t n)
+{
+    memset(b, 0, sizeof(*b));
+    mock_host_init(&b->host);
+    b->c = mock_load("models", id, id);
+    assert_non_null(b->c);
+    assert_string_equal(b->c->role, "controller");
+    b->ops = b->c->ops;
+    b->config = mock_config(b->c, set);
+    b->self = calloc(1, b->c->state_size);
+    return b->ops->create(b->self, &b->host.host, b->config, dims, n);
+}
+
+/* created, recorded, with its first values */
+static void bench_open(bench *b, const char *id, const char *const *set, const dt_dim *dims, uint32_t n)
+{
+    static const char *const symbol[] = {"B", "A"};
+    assert_int_equal(bench_create(b, id, set, dims, n), DT_OK);
+    b->r = (registry){.reg = {.struct_size = sizeof(dt_params), .add = registry_add}};
+    assert_int_equal(b->ops->params(b->self, &b->r.reg), DT_OK);
+    b->in = b->ops->inputs(b->self, &b->n_in);
+    b->out = b->ops->outputs(b->self, &b->n_out);
+    const dt_graph_desc d = {
+        .symbol = symbol, .n_symbols = 2, .field = b->in, .n_fields = b->n_in, .params = &b->r.table};
+    assert_int_equal(dt_graph_create(&d, &b->g), DT_OK);
+    dt_graph_scope(b->g, "m");
+    dt_tensor *from[4] = {NULL};
+    for (uint32_t i = 0; i < b->n_in; i++) {
+        from[i] = b->g->api->input(b->g, b->in[i].name);
+    }
+    if (b->ops->forward(b->self, b->g, from, b->to) != DT_OK) {
+        fail_msg("%s: %s", id, dt_error_text());
+    }
+    dt_graph_scope(b->g, "");
+    for (uint32_t i = 0; i < b->n_out; i++) { /* every output has the shape its port promises */
+        char want[MOCK_TEXT];
+        dt_str got = {0};
+        snprintf(want, sizeof(want), "%s f32", b->out[i].dims);
+        dt_graph_shape_text(b->to[i], &got);
+        assert_string_equal(dt_str_text(&got), want);
+        dt_str_fini(&got);
+        assert_int_equal(b->g->api->output(b->g, b->out[i].name, b->to[i]), DT_OK);
+    }
+    b->params = aligned_alloc(64, (size_t)b->r.table.total * sizeof(float));
+    assert_int_equal(dt_param_table_init(&b->r.table, 11, b->params), DT_OK);
+}
+
+static void bench_close(bench *b)
+{
+    dt_graph_destroy(b->g);
+    dt_param_table_fini(&b->r.table);
+    b->ops->destroy(b->self);
+    assert_int_equal(b->host.n_live, 0);
+    free(b->self);
+    free(b->config);
+    free(b->params);
+}
+
+static const float *param(const bench *b, const char *name)
+{
+    char full[MOCK_NAME];
+    snprintf(full, sizeof(full), "m.%s", name);
+    const dt_param *p = dt_param_table_find(&b->r.table, full);
+    if (p == NULL) {
+        fail_msg("%s registers no %s", b->c->id, name);
+        return NULL;
+    }
+    return b->params + p->offset;
+}
+
+static void assert_port(const dt_port *p, const char *name, const char *dims)
+{
+    assert_string_equal(p->name, name);
+    assert_string_equal(p->dims, dims);
+    assert_int_equal(p->dtype, DT_F32);
+}
+
+typedef struct outputs {
+    float value[AGENTS], logits[AGENTS * CHOICES], mean[AGENTS * CONTINUOUS], log_std[AGENTS * CONTINUOUS],
+        cost_value[AGENTS * COSTS];
+} outputs;
+
+static void take(dt_exec *e, const char *name, float *out, size_t n)
+{
+    memcpy(out, dt_exec_output(e, name)->data, n * sizeof(*out));
+}
+
+static void run(const bench *b, const void *const *field, outputs *out)
+{
+    static const int64_t live[] = {1, AGENTS};
+    const dt_plan_desc pd = {.lane = DT_LANE_REF32, .reuse = true, .cap = live};
+    const dt_kernel_run kernel = {0};
+    const dt_exec_feed feed = {.size = live, .field = (void *const *)field, .params = b->params, .run = &kernel};
+    dt_plan *p = NULL;
+    dt_exec *e = NULL;
+    assert_int_equal(dt_plan_compile(b->g, &pd, &p), DT_OK);
+    assert_int_equal(dt_exec_create(p, &e), DT_OK);
+    assert_int_equal(dt_exec_run(e, &feed), DT_OK);
+    take(e, "value", out->value, AGENTS);
+    take(e, "logits", out->logits, AGENTS * CHOICES);
+    take(e, "mean", out->mean, AGENTS * CONTINUOUS);
+    take(e, "log_std", out->log_std, AGENTS * CONTINUOUS);
+    take(e, "cost_value", out->cost_value, AGENTS * COSTS);
+    dt_exec_destroy(e);
+    dt_plan_destroy(p);
+}
+
+/* y = W x + b with the parameters <name>.w and <name>.b */
+static void linear(const bench *b, const char *name, const double *x, int n_in, double *y, int n_out)
+{
+    char text[MOCK_NAME];
+    snprintf(text, sizeof(text), "%s.w", name);
+    const float *w = param(b, text);
+    snprintf(text, sizeof(text), "%s.b", name);
+    const float *bias = param(b, text);
+    for (int i = 0; i < n_out; i++) {
+        y[i] = (double)bias[i];
+        for (int k = 0; k < n_in; k++) {
+            y[i] += (double)w[i * n_in + k] * x[k];
+        }
+    }
+}
+
+static void near(const float *is, const double *want, int n)
+{
+    for (int i = 0; i < n; i++) {
+        if (fabs((double)is[i] - want[i]) > 1e-5 * (1 + fabs(want[i]))) {
+            print_error("%d: %g is not %g\n", i, (double)is[i], want[i]);
+        }
+        assert_true(fabs((double)is[i] - want[i]) <= 1e-5 * (1 + fabs(want[i])));
+    }
+}
+
+/* the heads of agent a over features for acting and for judging */
+static void check_heads(const bench *b, const outputs *o, int a, const double *act, const double *judge, double log_std)
+{
+    double y[8], s[CONTINUOUS] = {log_std, log_std};
+    linear(b, "head.value", judge, HIDDEN, y, 1);
+    near(&o->value[a], y, 1);
+    linear(b, "head.logits", act, HIDDEN, y, CHOICES);
+    near(&o->logits[(size_t)a * CHOICES], y, CHOICES);
+    linear(b, "head.mean", act, HIDDEN, y, CONTINUOUS);
+    near(&o->mean[(size_t)a * CONTINUOUS], y, CONTINUOUS);
+    near(&o->log_std[(size_t)a * CONTINUOUS], s, CONTINUOUS);
+    linear(b, "head.cost_value", judge, HIDDEN, y, COSTS);
+    near(&o->cost_value[(size_t)a * COSTS], y, COSTS);
+}
+
+static double draw(int i)
+{
+    return (double)(i * 37 % 101) / 50 - 1;
+}
+
+/* ---- mlp --------------------------------------------------------------------------------------------------------- */
+
+static void mlp_trunk(const bench *b, const char *trunk, const double *obs, bool is_relu, double *h)
+{
+    char name[MOCK_NAME];
+    double x[HIDDEN];
+    memcpy(x, obs, D * sizeof(*x));
+    for (int layer = 0; layer < 2; layer++) {
+        snprintf(name, sizeof(name), "%s.%d", trunk, layer);
+        linear(b, name, x, layer == 0 ? D : HIDDEN, h, HIDDEN);
+        for (int i = 0; i < HIDDEN; i++) {
+            h[i] = is_relu ? fmax(h[i], 0) : tanh(h[i]);
+        }
+        memcpy(x, h, HIDDEN * sizeof(*x));
+    }
+}
+
+static void check_mlp(const char *const *set, bool is_shared, bool is_relu, double log_std)
+{
+    bench b;
+    float obs[AGENTS][D];
+    outputs o;
+    bench_open(&b, "controller_mlp", set, all_dims, N_DIMS);
+    for (int i = 0; i < AGENTS * D; i++) {
+        (&obs[0][0])[i] = (float)draw(i);
+    }
+    for (uint32_t i = 0; i < b.r.table.n; i++) { /* biases start at 0 and would hide mistakes */
+        const dt_param *p = &b.r.table.param[i];
+        for (int64_t k = 0; p->init == DT_INIT_ZERO && k < p->count; k++) {
+            b.params[p->offset + k] = (float)draw((int)(k + i));
+        }
+    }
+    run(&b, (const void *const[]){obs}, &o);
+    for (int a = 0; a < AGENTS; a++) {
+        double x[D], act[HIDDEN], judge[HIDDEN];
+        for (int k = 0; k < D; k++) {
+            x[k] = (double)obs[a][k];
+        }
+        mlp_trunk(&b, is_shared ? "trunk" : "policy", x, is_relu, act);
+        mlp_trunk(&b, is_shared ? "trunk" : "critic", x, is_relu, judge);
+        check_heads(&b, &o, a, act, judge, log_std);
+    }
+    bench_close(&b);
+}
+
+static void test_mlp_computes(void **state)
+{
+    (void)state;
+    check_mlp((const char *const[]){"hidden=8", NULL}, false, false, 0);
+    check_mlp((const char *const[]){"hidden=8", "trunk=shared", "activation=relu", "log_std_init=-0.5", NULL}, true,
+              true, -0.5);
+}
+
+static void test_ports_follow_the_actions(void **state)
+{
+    (void)state;
+    static const dt_dim discrete[] = {{"D", 4}, {"choices", 2}, {"continuous", 0}, {"K", 0}, {"W", 1}};
+    static const dt_dim continuous[] = {{"D", 3}, {"continuous", 1}};
+    bench b;
+    bench_open(&b, "controller_mlp", NULL, all_dims, N_DIMS);
+    assert_int_equal(b.n_in, 1);
+    assert_port(&b.in[0], "obs", "A 5");
+    assert_int_equal(b.n_out, 5);
+    assert_port(&b.out[0], "value", "A");
+    assert_port(&b.out[1], "logits", "A 4");
+    assert_port(&b.out[2], "mean", "A 2");
+    assert_port(&b.out[3], "log_std", "A 2");
+    assert_port(&b.out[4], "cost_value", "A 3");
+    bench_close(&b);
+
+    bench_open(&b, "controller_mlp", NULL, discrete, 5);
+    assert_int_equal(b.n_out, 2);
+    assert_port(&b.out[1], "logits", "A 2");
+    assert_null(dt_param_table_find(&b.r.table, "m.head.log_std"));
+    bench_close(&b);
+
+    /* two layers of 64 for the policy, two for the values, as the papers have it */
+    bench_open(&b, "controller_mlp", NULL, continuous, 2);
+    assert_int_equal(b.n_out, 3);
+    assert_port(&b.out[1], "mean", "A 1");
+    assert_int_equal(b.r.table.trained_count, 2 * (64 * 3 + 64 + 64 * 64 + 64) + 64 + 1 + 1 + 64 + 1);
+    bench_close(&b);
+
+    bench_open(&b, "controller_mlp", (const char *const[]){"layers=0", NULL}, discrete, 5);
+    assert_int_equal(b.r.table.trained_count, 2 * 4 + 2 + 4 + 1);
+    bench_close(&b);
+}
+
+/* the size of orthonormal rows tells the gain; biases are 0 */
+static void test_first_values(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        int columns;
+        double gain;
+    } rows[] = {{"policy.1", 64, 1.41421356}, {"critic.1", 64, 1.41421356}, {"head.logits", 64, 0.01},
+                {"head.mean", 64, 0.01},      {"head.value", 64, 1},        {"head.cost_value", 64, 1}};
+    bench b;
+    bench_open(&b, "controller_mlp", NULL, all_dims, N_DIMS);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char name[MOCK_NAME];
+        double square = 0;
+        snprintf(name, sizeof(name), "%s.w", rows[i].name);
+        const float *w = param(&b, name);
+        for (int k = 0; k < rows[i].columns; k++) {
+            square += (double)w[k] * (double)w[k];
+        }
+        assert_true(fabs(sqrt(square) - rows[i].gain) < 1e-6);
+        snprintf(name, sizeof(name), "%s.b", rows[i].name);
+        assert_true(param(&b, name)[0] == 0.0F);
+    }
+    bench_close(&b);
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    static const dt_dim none[] = {{"D", 4}, {"choices", 0}, {"continuous", 0}};
+    static const dt_dim blind[] = {{"choices", 2}};
+    static const dt_dim now[] = {{"D", 4}, {"choices", 2}, {"W", 1}};
+    bench b;
+    assert_int_equal(bench_create(&b, "controller_mlp", NULL, none, 3), DT_ESHAPE);
+    assert_non_null(strstr(b.host.message, "D 4, choices 0, continuous 0"));
+    bench_close(&b);
+    assert_int_equal(bench_create(&b, "controller_lstm", NULL, blind, 1), DT_ESHAPE);
+    assert_non_null(strstr(b.host.message, "D 0, choices 2"));
+    bench_close(&b);
+    assert_int_equal(bench_create(&b, "controller_lstm", NULL, now, 3), DT_ESHAPE);
+    assert_non_null(strstr(b.host.message, "the phase gives W 1: set the option window"));
+    bench_close(&b);
+}
+
+/* ---- lstm -------------------------------------------------------------------------------------------------------- */
+
+static double sigmoid(double x)
+{
+    return 1 / (1 + exp(-x));
+}
+
+/* Agent a came at step `from`; its state after the last step. */
+static void lstm_state(const bench *b, const float *history, int a, int from, double forget_bias, bool has_encoder,
+                       double *h)
+{
+    enum { ENCODER = 7 };
+    double c[HIDDEN] = {0}, x[ENCODER + D], obs[D], gates[4 * HIDDEN];
+    const float *wh = param(b, "lstm.h.w");
+    memset(h, 0, HIDDEN * sizeof(*h));
+    for (int t = from; t < W; t++) {
+        for (int k = 0; k < D; k++) {
+            obs[k] = (double)history[(t * AGENTS + a) * D + k];
+        }
+        memcpy(x, obs, sizeof(obs));
+        if (has_encoder) {
+            linear(b, "encoder", obs, D, x, ENCODER);
+            for (int k = 0; k < ENCODER; k++) {
+                x[k] = tanh(x[k]);
+            }
+        }
+        linear(b, "lstm.x", x, has_encoder ? ENCODER : D, gates, 4 * HIDDEN);
+        for (int i = 0; i < 4 * HIDDEN; i++) {
+            for (int k = 0; k < HIDDEN; k++) {
+                gates[i] += (double)wh[i * HIDDEN + k] * h[k];
+            }
+        }
+        for (int i = 0; i < HIDDEN; i++) { /* i f g o */
+            c[i] = sigmoid(gates[HIDDEN + i] + forget_bias) * c[i] + sigmoid(gates[i]) * tanh(gates[2 * HIDDEN + i]);
+            h[i] = sigmoid(gates[3 * HIDDEN + i]) * tanh(c[i]);
+        }
+    }
+}
+
+static void check_lstm(const char *const *set, double forget_bias, bool has_encoder)
+{
+    bench b;
+    outputs o;
+    float history[W][AGENTS][D], present[W][AGENTS];
+    bench_open(&b, "controller_lstm", set, all_dims, N_DIMS);
+    assert_int_equal(b.n_in, 2);
+    assert_port(&b.in[0], "obs_history", "6 A 5");
+    assert_port(&b.in[1], "present", "6 A");
+    for (int t = 0; t < W; t++) {
+        for (int a = 0; a < AGENTS; a++) {
+            present[t][a] = t >= 2 * a; /* agent a came at step 2 a */
+            for (int k = 0; k < D; k++) {
+                history[t][a][k] = t >= 2 * a ? (float)draw((t * AGENTS + a) * D + k) : 0;
+            }
+        }
+    }
+    run(&b, (const void *const[]){history, present}, &o);
+    for (int a = 0; a < AGENTS; a++) {
+        double h[HIDDEN];
+        lstm_state(&b, &history[0][0][0], a, 2 * a, forget_bias, has_encoder, h);
+        check_heads(&b, &o, a, h, h, 0);
+    }
+    bench_close(&b);
+}
+
+static void test_lstm_computes(void **state)
+{
+    (void)state;
+    check_lstm((const char *const[]){"hidden=8", "encoder=7", NULL}, 1, true);
+    check_lstm((const char *const[]){"hidden=8", "encoder=0", "forget_bias=0", NULL}, 0, false);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_mlp_computes),  cmocka_unit_test(test_ports_follow_the_actions),
+        cmocka_unit_test(test_first_values),  cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_lstm_computes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
