@@ -34,6 +34,11 @@ bool dt_derive_wants(const dt_derive *d, const dt_node *n, uint32_t k)
     return n->in[k] >= 0 && d->needs[n->in[k]] && (dt_op_find(n->op)->grad_in & DT_BIT(k)) != 0;
 }
 
+int32_t dt_derive_grad(const dt_derive *d, const dt_node *n, uint32_t k)
+{
+    return d->grad[n->out[k]];
+}
+
 static void add_part(dt_derive *d, int32_t param, int32_t grad)
 {
     if (d->n_parts == d->cap_parts) {
@@ -102,8 +107,8 @@ static void mark_needs(dt_derive *d)
     for (int32_t i = 0; i < d->n_nodes; i++) {
         const dt_node *n = &ir->node[i];
         for (uint32_t k = 0; k < n->n_in; k++) {
-            if (dt_derive_wants(d, n, k)) {
-                d->needs[n->out[0]] = true;
+            for (uint32_t j = 0; dt_derive_wants(d, n, k) && j < dt_op_results(n->op); j++) {
+                d->needs[n->out[j]] = true;
             }
         }
     }
@@ -126,8 +131,11 @@ static void walk_back(dt_derive *d)
 {
     for (int32_t i = d->n_nodes - 1; i >= 0 && d->ir->status == DT_OK; i--) {
         const dt_node n = d->ir->node[i]; /* a copy: emitting moves the array */
-        int32_t dy = d->grad[n.out[0]];
-        if (dy < 0) {
+        bool is_reached = false;
+        for (uint32_t k = 0; k < dt_op_results(n.op); k++) {
+            is_reached = is_reached || d->grad[n.out[k]] >= 0;
+        }
+        if (!is_reached) {
             continue;
         }
         const dt_op_info *info = dt_op_find(n.op);
@@ -135,7 +143,7 @@ static void walk_back(dt_derive *d)
             dt_derive_fail(d, "an op without a derivative stands between a loss and a trained parameter");
             return;
         }
-        info->vjp(d, &n, dy);
+        info->vjp(d, &n, d->grad[n.out[0]]);
     }
 }
 

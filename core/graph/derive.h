@@ -16,6 +16,7 @@ dt_status dt_derive_run(dt_ir *ir) DT_NODISCARD;
 /* For derivatives. */
 typedef struct dt_derive dt_derive;
 bool dt_derive_wants(const dt_derive *d, const dt_node *n, uint32_t k);        /* is a gradient of input k needed? */
+int32_t dt_derive_grad(const dt_derive *d, const dt_node *n, uint32_t k);      /* of output k; -1: none reached it */
 void dt_derive_give(dt_derive *d, const dt_node *n, uint32_t k, int32_t grad); /* a summand of input k's gradient */
 /* Record one op; returns its node, see dt_derive_out. attr may be NULL. Sticky errors. */
 int32_t dt_derive_emit(dt_derive *d, uint32_t op, const int32_t *in, uint32_t n_in, const dt_attr *attr);

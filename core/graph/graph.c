@@ -96,6 +96,16 @@ static dt_tensor *add_external(dt_recorder *r, dt_value v, const char *name)
     return tensor_of(r, dt_ir_value(&r->ir, &v));
 }
 
+/* A tensor handed to output(), loss() or result(). */
+static dt_status check_tensor(dt_recorder *r, const char *what, const char *name, const dt_tensor *t)
+{
+    if (t == NULL || t->recorder != r) {
+        return DT_FAIL(DT_EINVAL, "%s %s: the tensor %s", what, name,
+                       t == NULL ? "is NULL" : "belongs to another graph");
+    }
+    return DT_OK;
+}
+
 /* ---- what a model calls ------------------------------------------------------------------------------------------ */
 
 static dt_tensor *graph_op(dt_graph *g, uint32_t op, dt_tensor *const *in, uint32_t n_in, const dt_attr *attr)
@@ -130,6 +140,28 @@ static dt_tensor *graph_op(dt_graph *g, uint32_t op, dt_tensor *const *in, uint3
     }
     int32_t node = dt_ir_emit(&r->ir, op, value, n_in, &a);
     return tensor_of(r, dt_ir_out(&r->ir, node, 0));
+}
+
+static dt_tensor *graph_result(dt_graph *g, dt_tensor *first, uint32_t k)
+{
+    dt_recorder *r = recorder_of(g);
+    if (has_failed(r)) {
+        return NULL;
+    }
+    dt_status st = check_tensor(r, "result of", "op", first);
+    if (st != DT_OK) {
+        return fail_tensor(r, st);
+    }
+    const dt_value *v = value_of(first);
+    const dt_node *n = v->kind == DT_VALUE_NODE ? &r->ir.node[v->producer] : NULL;
+    if (n == NULL || n->out[0] != first->value) {
+        return fail_tensor(r, DT_FAIL(DT_EINVAL, "result %u: the tensor given is not what an op handed back", k));
+    }
+    if (k >= dt_op_results(n->op)) {
+        return fail_tensor(r, DT_FAIL(DT_EINVAL, "result %u of %s: it has %u, counted from 0", k, dt_op_name(n->op),
+                                      dt_op_results(n->op)));
+    }
+    return tensor_of(r, n->out[k]);
 }
 
 static dt_tensor *graph_param(dt_graph *g, const char *name)
@@ -220,16 +252,6 @@ static dt_status graph_model(dt_graph *g, dt_model *m, const dt_named *in, uint3
     }
     dt_status st = r->desc.model(r->desc.user, g, m, in, n_in, out, n_out);
     return st < 0 ? fail(r, st) : r->error.status;
-}
-
-/* A tensor handed to output() or loss(). */
-static dt_status check_tensor(dt_recorder *r, const char *what, const char *name, const dt_tensor *t)
-{
-    if (t == NULL || t->recorder != r) {
-        return DT_FAIL(DT_EINVAL, "%s %s: the tensor %s", what, name,
-                       t == NULL ? "is NULL" : "belongs to another graph");
-    }
-    return DT_OK;
 }
 
 static dt_status graph_output(dt_graph *g, const char *name, dt_tensor *t)
@@ -372,6 +394,7 @@ static const dt_graph_api api = {
     .dim = graph_dim,
     .rank = graph_rank,
     .status = graph_status,
+    .result = graph_result,
 };
 
 const dt_graph_api *dt_graph_api_table(void)

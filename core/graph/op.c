@@ -34,6 +34,12 @@ const char *dt_op_name(uint32_t op)
     }
 }
 
+uint32_t dt_op_results(uint32_t op)
+{
+    const uint32_t n = dt_op_find(op)->results;
+    return n == 0 ? 1 : n;
+}
+
 double dt_flops_zero(const dt_view *in, const dt_view *out, const dt_attr *attr)
 {
     (void)in, (void)out, (void)attr;

@@ -243,6 +243,14 @@ static dt_tensor *graph_op(dt_graph *graph, uint32_t op, dt_tensor *const *in, u
     return t;
 }
 
+static dt_tensor *graph_result(dt_graph *graph, dt_tensor *first, uint32_t k)
+{
+    mock_graph *g = (mock_graph *)graph;
+    char name[MOCK_NAME];
+    snprintf(name, sizeof(name), "result %u", k);
+    return first != NULL ? mock_graph_tensor(g, name) : graph_error(g, "no op for", name);
+}
+
 static dt_tensor *graph_param(dt_graph *graph, const char *name)
 {
     mock_graph *g = (mock_graph *)graph;
@@ -317,7 +325,8 @@ static const dt_graph_api graph_api = {.struct_size = sizeof(dt_graph_api),
                                        .loss = graph_loss,
                                        .recompute_begin = graph_mark,
                                        .recompute_end = graph_mark,
-                                       .status = graph_status};
+                                       .status = graph_status,
+                                       .result = graph_result};
 
 void mock_graph_init(mock_graph *g, mock_params *params)
 {

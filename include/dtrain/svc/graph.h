@@ -74,6 +74,8 @@ typedef struct dt_graph_api {
     int64_t (*dim)(const dt_tensor *t, uint32_t i);
     uint32_t (*rank)(const dt_tensor *t);
     dt_status (*status)(const dt_graph *g);
+    /* Output k of the op that handed back `first`, which is its output 0; for ops with several (dtrain/ops.def). */
+    dt_tensor *(*result)(dt_graph *g, dt_tensor *first, uint32_t k);
 } dt_graph_api;
 
 struct dt_graph { /* the host's graph begins with this */
