@@ -71,6 +71,11 @@ dt_status dt_cpu_bf16_check(void) DT_NODISCARD;
 /* "amx_bf16", "avx512_bf16" or "none". */
 const char *dt_cpu_bf16_isa(void);
 
+/* Numbers of the contracts of CATEGORICAL, GAUSSIAN and PPO_CLIP (dtrain/ops.def), the same in every lane. */
+#define DT_KERNEL_FORBIDDEN (-1e30f)
+#define DT_KERNEL_EXPONENT  20.0f
+#define DT_KERNEL_LOG_2PI_2 0.91893853320467274178 /* log(2 pi) / 2 */
+
 static inline int64_t dt_view_count(const dt_view *v)
 {
     int64_t n = 1;

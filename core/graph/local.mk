@@ -16,6 +16,7 @@ core_libdtcore_la_SOURCES += \
 	core/graph/op_linear.c \
 	core/graph/op_loss.c \
 	core/graph/op_norm.c \
+	core/graph/op_policy.c \
 	core/graph/op_recurrent.c \
 	core/graph/params.c core/graph/params.h \
 	core/graph/passes.h \

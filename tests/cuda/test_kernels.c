@@ -308,10 +308,10 @@ static void check_values(const batch *b, const call *calls, uint32_t k, double t
         double diff = 0, norm = 0;
         for (int64_t i = 0; i < want->n; i++) {
             const int64_t where = place(&b->shape, want, i);
-            const double d = at(b, l, where) - want->f[i];
+            const double w = weight_of(want->f[i]), d = w * (at(b, l, where) - want->f[i]);
             is_live[where] = 1;
             diff += d * d;
-            norm += want->f[i] * want->f[i];
+            norm += w * want->f[i] * w * want->f[i];
         }
         const double residual = diff == 0 ? 0 : sqrt(diff) / fmax(sqrt(norm), 1e-3);
         if (tol == 0) {

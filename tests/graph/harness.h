@@ -39,6 +39,7 @@ enum {
     FIELD_TARGET,
     FIELD_WEIGHT,
     FIELD_PTR,
+    FIELD_ACTION,
     N_FIELDS
 };
 
@@ -48,6 +49,7 @@ static const dt_port fields[N_FIELDS] = {
     {"edges", "E 3", DT_F32, 0},      {"key", "N", DT_I64, 0},       {"label", "N", DT_F32, 0},
     {"label_weight", "N", DT_F32, 0}, {"seq_row", "4 S", DT_I32, 0}, {"present", "4 S", DT_F32, 0},
     {"target", "S 3 2", DT_F32, 0},   {"weight", "S 3", DT_F32, 0},  {"ptr", "B+1", DT_I32, 0},
+    {"action", "N 2", DT_I32, 0},
 };
 static const int64_t capacity[N_SYMBOLS] = {24, 80, 9, 3};
 
@@ -130,6 +132,11 @@ static inline void slice_init(slice *s, int64_t N, int64_t S, int64_t B, uint32_
     s->field[FIELD_TARGET] = draw_f32(stream + 6, S * FUTURE * 2, false);
     s->field[FIELD_WEIGHT] = draw_f32(stream + 7, S * FUTURE, true);
     s->field[FIELD_PTR] = ptr;
+    int32_t *action = dt_alloc_n((size_t)(2 * N), sizeof(*action));
+    for (int64_t i = 0; i < 2 * N; i++) {
+        action[i] = (int32_t)((i * i + (int64_t)stream) % 3);
+    }
+    s->field[FIELD_ACTION] = action;
 }
 
 static inline void slice_fini(slice *s)
@@ -408,11 +415,49 @@ static const param_spec params_mix[] = {{"wq", 4, 5}, {"wk", 4, 5}, {"we", 2, 3}
                                         {"c", 4, 0},  {"d", 4, 0},  {"e", 4, 0},  {"w2", 4, 4}, {NULL, 0, 0}};
 static const model model_mix = {params_mix, record_mix};
 
+/* A policy with two heads of choices, one of them masked, and two kinds of Gaussian; weights that change from step to
+ * step: a number of a step input over rows [N,1]. */
+static inline dt_tensor *weighted_sum(dt_graph *g, dt_tensor *row, int64_t k)
+{
+    dt_tensor *weight = dt_slice(g, g->api->step_input(g, "weights", 3), k, 1);
+    return dt_sum(g, dt_mul(g, dt_split(g, row, 0), weight));
+}
+
+static inline void record_policy(dt_graph *g)
+{
+    dt_tensor *x = I(g, "nodes"), *entropy[4], *kl, *clipped;
+    dt_tensor *h = dt_tanh(g, dt_linear(g, x, P(g, "w0"), NULL)), *logits = dt_linear(g, h, P(g, "wl"), NULL);
+    dt_tensor *log_prob =
+        dt_categorical(g, dt_slice(g, logits, 0, 3), I(g, "action"), 0, dt_relu(g, dt_slice(g, x, 0, 3)), &entropy[0]);
+    dt_tensor *mean = dt_linear(g, h, P(g, "wm"), NULL), *drawn = dt_slice(g, x, 3, 2);
+    log_prob = dt_add(g, log_prob, dt_categorical(g, dt_slice(g, logits, 3, 5), I(g, "action"), 1, NULL, &entropy[1]));
+    dt_tensor *other = dt_gaussian(g, mean, P(g, "log_std"), drawn, &entropy[2]);
+    other = dt_add(g, other, dt_gaussian(g, mean, dt_slice(g, h, 0, 2), drawn, NULL));
+    dt_tensor *advantage = dt_merge(g, dt_slice(g, x, 4, 1)), *old = dt_merge(g, dt_slice(g, x, 3, 1));
+    dt_tensor *loss = dt_ppo_clip(g, other, dt_affine(g, old, 1, -5), advantage, 0.5, 0.9, &kl, NULL);
+    (void)g->api->loss(g, "policy", dt_sum(g, loss), 1, "N");
+    (void)g->api->loss(g, "kl", weighted_sum(g, kl, 1), 1, "N");
+    (void)dt_ppo_clip(g, log_prob, dt_affine(g, old, 1, -2), advantage, 0.2, 0.3, &kl, &clipped);
+    (void)g->api->output(g, "clipped", clipped);
+    (void)g->api->loss(g, "kl alone", dt_sum(g, kl), 1, "N");
+    entropy[3] = dt_add(g, dt_add(g, entropy[0], entropy[1]), entropy[2]);
+    (void)g->api->loss(g, "entropy", weighted_sum(g, entropy[3], 0), 1, "N");
+    dt_tensor *value = dt_merge(g, dt_linear(g, h, P(g, "wv"), NULL));
+    dt_tensor *error = dt_value_loss(g, value, I(g, "label"), old, DT_VALUE_CLIP_STEP, 0.4);
+    error = dt_add(g, error, dt_value_loss(g, value, I(g, "label"), NULL, DT_VALUE_CLIP_ERROR, 0.6));
+    error = dt_add(g, error, dt_value_loss(g, value, I(g, "label"), NULL, DT_VALUE_PLAIN, 0));
+    (void)g->api->loss(g, "value", dt_sum(g, error), 1, "N");
+}
+
+static const param_spec params_policy[] = {{"w0", 4, 5}, {"wl", 8, 4},      {"wm", 2, 4},
+                                           {"wv", 1, 4}, {"log_std", 2, 0}, {NULL, 0, 0}};
+static const model model_policy = {params_policy, record_policy};
+
 static const struct {
     const char *name;
     const model *m;
-} models[] = {
-    {"mlp", &model_mlp}, {"gat", &model_gat}, {"lstm", &model_lstm}, {"gru", &model_gru}, {"mix", &model_mix}};
+} models[] = {{"mlp", &model_mlp}, {"gat", &model_gat}, {"lstm", &model_lstm},
+              {"gru", &model_gru}, {"mix", &model_mix}, {"policy", &model_policy}};
 enum { N_MODELS = sizeof(models) / sizeof(models[0]) };
 
 #endif

@@ -111,12 +111,59 @@ static void test_explicit_adds(void **state)
     bench_close(&b);
 }
 
+/* Of an op with several results each alone has a derivative; what has none, and what nobody reads, costs nothing. */
+static void record_results(dt_graph *g)
+{
+    dt_tensor *logits = dt_linear(g, I(g, "nodes"), P(g, "w"), NULL), *entropy, *clipped;
+    dt_tensor *log_prob = dt_categorical(g, logits, I(g, "action"), 1, NULL, &entropy);
+    (void)dt_ppo_clip(g, log_prob, I(g, "label"), I(g, "label_weight"), 0.2, 0.25, NULL, &clipped);
+    (void)g->api->loss(g, "entropy", dt_sum(g, entropy), 1, "N");
+    (void)g->api->loss(g, "clipped", dt_sum(g, clipped), 1, "N");
+    dt_tensor *mean = dt_slice(g, logits, 0, 2);
+    (void)g->api->loss(g, "log_prob", dt_sum(g, dt_gaussian(g, mean, P(g, "s"), mean, NULL)), 1, "N");
+}
+
+static void test_results(void **state)
+{
+    (void)state;
+    static const param_spec s[] = {{"w", 3, 5}, {"s", 2, 0}, {NULL, 0, 0}};
+    static const model m = {s, record_results};
+    bench b;
+    bench_open(&b, &m, 2, 1, 1);
+    dt_ir ir = {0};
+    bench_ir(&b, &ir);
+    assert_int_equal(dt_derive_run(&ir), DT_OK);
+    assert_int_equal(dt_pass_dead(&ir), DT_OK);
+    assert_ir(&ir, "%2 N 3 f32 = linear x=nodes w=m.w\n"
+                   "%4 N f32, %5 N f32 = categorical logits=%2 action=action i0=1\n"
+                   "%8 N f32, -, %10 N f32 = ppo_clip log_prob=%4 old=label advantage=label_weight f0=0.2 f1=0.25\n"
+                   "%11 1 f64 = sum x=%5\n"
+                   "%12 1 f64 = sum x=%10\n"
+                   "%13 N 2 f32 = slice x=%2 i1=2\n"
+                   "%15 N f32, - = gaussian mean=%13 log_std=m.s action=%13\n"
+                   "%17 1 f64 = sum x=%15\n"
+                   "%21 N f32 = sum_bwd ds=seed(log_prob) x=%15\n"
+                   "%22 N 2 f32, %23 N 2 f32 = gaussian_bwd dlog_prob=%21 mean=%13 log_std=m.s action=%13\n"
+                   "+grad(m.s) 2 f32 = colsum dy=%23\n"
+                   "%25 N 3 f32 = slice_bwd dy=%22 i1=2 i2=3\n"
+                   "%27 N f32 = sum_bwd ds=seed(entropy) x=%5\n"
+                   "%28 N 3 f32 = categorical_bwd dentropy=%27 logits=%2 action=action i0=1\n"
+                   "%29 N 3 f32 = binary a=%25 b=%28 i0=1\n"
+                   "+grad(m.w) 3 5 f32 = linear_dw x=nodes dy=%29\n"
+                   "loss entropy = 1 * %11 / N\n"
+                   "loss clipped = 1 * %12 / N\n"
+                   "loss log_prob = 1 * %17 / N\n");
+    dt_ir_fini(&ir);
+    bench_close(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nodes),
         cmocka_unit_test(test_frozen),
         cmocka_unit_test(test_explicit_adds),
+        cmocka_unit_test(test_results),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

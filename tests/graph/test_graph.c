@@ -24,7 +24,7 @@ static const dt_port FIELD[] = {
     {"edges", "E 4", DT_F32, 0},          {"key", "N", DT_I64, 0},       {"label", "N", DT_F32, 0},
     {"seq_row", "5 S", DT_I32, 0},        {"present", "5 S", DT_F32, 0}, {"target", "S 3 2", DT_F32, 0},
     {"weight", "S 3", DT_F32, 0},         {"ptr", "B+1", DT_I32, 0},     {"odd", "Q 3", DT_F32, 0},
-    {"ragged_steps", "N S 8", DT_F32, 0},
+    {"ragged_steps", "N S 8", DT_F32, 0}, {"action", "N 2", DT_I32, 0},
 };
 enum { N_FIELDS = sizeof(FIELD) / sizeof(FIELD[0]) };
 
@@ -57,6 +57,7 @@ static void setup(fixture *f)
     add_param(f, "wx", 16, 8);
     add_param(f, "wh", 16, 4);
     add_param(f, "w2", 6, 4);
+    add_param(f, "five", 5, 3);
     open_graph(f);
 }
 
@@ -134,6 +135,19 @@ static void test_shapes(void **state)
     assert_shape(dt_gaussian_nll(g, future, future, input(&f, "target"), input(&f, "weight")), "1 f64");
     assert_shape(dt_segment_mean(g, h, input(&f, "ptr")), "B 8 f32");
     assert_shape(dt_dropout(g, h, input(&f, "key"), 0.1), "N 8 f32");
+    dt_tensor *entropy = NULL, *kl = NULL, *clipped = NULL;
+    dt_tensor *log_prob = dt_categorical(g, h, input(&f, "action"), 1, h, &entropy);
+    assert_shape(log_prob, "N f32");
+    assert_shape(entropy, "N f32");
+    assert_ptr_equal(g->api->result(g, log_prob, 0), log_prob);
+    assert_ptr_equal(g->api->result(g, log_prob, 1), entropy);
+    assert_ptr_not_equal(log_prob, entropy);
+    assert_shape(dt_gaussian(g, h, param(&f, "b"), h, &entropy), "N f32");
+    assert_shape(dt_gaussian(g, future, future, future, NULL), "S 3 f32");
+    assert_shape(dt_ppo_clip(g, log_prob, log_prob, input(&f, "label"), 0.2, 0.2, &kl, &clipped), "N f32");
+    assert_shape(kl, "N f32");
+    assert_shape(clipped, "N f32");
+    assert_shape(dt_value_loss(g, future, future, future, DT_VALUE_CLIP_STEP, 1), "S 3 2 f32");
     assert_shape(g->api->step_input(g, "beta", 3), "3 f32");
     assert_ptr_equal(g->api->step_input(g, "beta", 3), g->api->step_input(g, "beta", 3));
     assert_int_equal(g->api->status(g), DT_OK);
@@ -203,6 +217,34 @@ static void test_shape_refusals(void **state)
     REFUSED(dt_huber(f.g, H(), H(), input(&f, "label"), 0), DT_EINVAL, "huber: delta 0 must be positive");
     REFUSED(dt_op_(f.g, DT_OP_LAYERNORM, (dt_tensor *[]){H(), param(&f, "b"), param(&f, "b")}, 3, 0, 0, 0, 0),
             DT_EINVAL, "layernorm: epsilon 0");
+    REFUSED(dt_categorical(f.g, H(), input(&f, "action"), 2, NULL, NULL), DT_EINVAL,
+            "categorical: action has no column 2, it has 2");
+    REFUSED(dt_categorical(f.g, H(), input(&f, "action"), -1, NULL, NULL), DT_EINVAL, "no column -1");
+    REFUSED(dt_categorical(f.g, H(), input(&f, "nodes"), 0, NULL, NULL), DT_ESHAPE,
+            "action is N 9 f32, wanted [...,K] i32");
+    REFUSED(dt_categorical(f.g, H(), input(&f, "action"), 0, input(&f, "nodes"), NULL), DT_ESHAPE, "mask is N 9 f32");
+    REFUSED(dt_categorical(f.g, input(&f, "present"), input(&f, "seq_row"), 0, NULL, NULL), DT_ESHAPE,
+            "logits is 5 S f32 but choices cannot be ragged");
+    REFUSED(dt_categorical(f.g, param(&f, "five"), input(&f, "seq_row"), 0, NULL, NULL), DT_ESHAPE,
+            "action is 5 S i32 but its columns cannot be ragged");
+    REFUSED(dt_gaussian(f.g, H(), param(&f, "w2"), H(), NULL), DT_ESHAPE, "log_std is 6 4 f32");
+    REFUSED(dt_gaussian(f.g, H(), param(&f, "w8"), H(), NULL), DT_ESHAPE,
+            "gaussian: log_std is 8 8 f32 but must have the shape of mean or be one row [P]");
+    REFUSED(dt_gaussian(f.g, input(&f, "label"), input(&f, "label"), input(&f, "label"), NULL), DT_ESHAPE,
+            "mean is N f32 but its last dimension cannot be ragged");
+    REFUSED(dt_ppo_clip(f.g, H(), H(), H(), 1, 0.2, NULL, NULL), DT_EINVAL, "ppo_clip: clip below 1 is outside [0,1)");
+    REFUSED(dt_ppo_clip(f.g, H(), H(), H(), 0.2, -1, NULL, NULL), DT_EINVAL,
+            "clip above -1 must be finite and not negative");
+    REFUSED(dt_value_loss(f.g, H(), H(), NULL, 3, 1), DT_EINVAL, "value_loss: 3 is not one of DT_VALUE_* (0 to 2)");
+    REFUSED(dt_value_loss(f.g, H(), H(), NULL, DT_VALUE_CLIP_STEP, 1), DT_EINVAL, "old is missing; CLIP_STEP needs it");
+    REFUSED(dt_value_loss(f.g, H(), H(), H(), DT_VALUE_PLAIN, 1), DT_EINVAL, "old is given; CLIP_STEP needs it");
+    REFUSED(dt_value_loss(f.g, H(), H(), NULL, DT_VALUE_CLIP_ERROR, 0), DT_EINVAL, "clip 0 must be positive");
+    REFUSED(f.g->api->result(f.g, dt_categorical(f.g, H(), input(&f, "action"), 0, NULL, NULL), 2), DT_EINVAL,
+            "result 2 of categorical: it has 2, counted from 0");
+    REFUSED(f.g->api->result(f.g, dt_layernorm(f.g, H(), param(&f, "b"), param(&f, "b"), NULL), 1), DT_EINVAL,
+            "result 1 of layernorm: it has 1");
+    REFUSED(f.g->api->result(f.g, input(&f, "nodes"), 0), DT_EINVAL, "result 0: the tensor given is not what an op");
+    REFUSED(f.g->api->result(f.g, NULL, 0), DT_EINVAL, "result of op: the tensor is NULL");
     REFUSED(dt_gather(f.g, H(), input(&f, "key")), DT_ESHAPE, "idx is N i64, wanted [...] i32");
     REFUSED(dt_segment_mean(f.g, H(), input(&f, "col")), DT_ESHAPE, "ptr is E i32, wanted [B+1] i32");
     REFUSED(dt_op_(f.g, DT_OP_SUM, (dt_tensor *[]){H(), H()}, 2, 0, 0, 0, 0), DT_EINVAL,

@@ -196,6 +196,7 @@ static void slice_join(slice *out, const slice *a, const slice *c)
         append(out->field[FIELD_EDGES], e0 * EDGE_FEATURES, s->field[FIELD_EDGES], E * EDGE_FEATURES, 4);
         append(out->field[FIELD_KEY], n0, s->field[FIELD_KEY], N, 8);
         append(out->field[FIELD_LABEL], n0, s->field[FIELD_LABEL], N, 4);
+        append(out->field[FIELD_ACTION], n0 * 2, s->field[FIELD_ACTION], N * 2, 4);
         append(out->field[FIELD_LABEL_WEIGHT], n0, s->field[FIELD_LABEL_WEIGHT], N, 4);
         append(out->field[FIELD_TARGET], s0 * FUTURE * 2, s->field[FIELD_TARGET], S * FUTURE * 2, 4);
         append(out->field[FIELD_WEIGHT], s0 * FUTURE, s->field[FIELD_WEIGHT], S * FUTURE, 4);

@@ -22,6 +22,15 @@
 #define LSTM_D {{DT_OPX_LSTM_BWD, "g o0 o1 o2 i1 i2", "f0 a1"}}
 #define GRU_D {{DT_OPX_GRU_BWD, "g o0 o1 i1 i3", "f0 a1 a2"}}
 #define NLL_D {{DT_OPX_GAUSSIAN_NLL_BWD, "g i0 i1 i2 i3", "f0 f1"}}
+#define CHOICE_D {{DT_OPX_CATEGORICAL_BWD, "g g1 i0 i1 i2", "f0"}, {DT_OPX_CATEGORICAL_BWD, "g - i0 i1 i2", "f0"}, \
+    {DT_OPX_CATEGORICAL_BWD, "- g1 i0 i1 i2", "f0"}}
+#define NORMAL_D {{DT_OPX_GAUSSIAN_BWD, "g g1 i0 i1 i2", "f0 f1"}, {DT_OPX_GAUSSIAN_BWD, "g - i0 i1 i2", "f0 f1"}, \
+    {DT_OPX_GAUSSIAN_BWD, "- g1 i0 i1 i2", "f0 f1"}}
+#define NORMAL_D1 {{DT_OPX_GAUSSIAN_BWD, "g g1 i0 i1 i2", "f0 s1"}, {DT_OPX_GAUSSIAN_BWD, "g - i0 i1 i2", "f0 s1"}}
+#define PPO_D {{DT_OPX_PPO_CLIP_BWD, "g g1 i0 i1 i2", "f0"}, {DT_OPX_PPO_CLIP_BWD, "g - i0 i1 i2", "f0"}, \
+    {DT_OPX_PPO_CLIP_BWD, "- g1 i0 i1 i2", "f0"}}
+#define VALUE_D {{DT_OPX_VALUE_LOSS_BWD, "g i0 i1 i2", "f0"}}
+#define HOW(how, clip) {{how}, {clip}}
 #define LOSS_D(op) {{op, "g i0 i1 i2", "f0"}}
 
 const op_case op_cases[] = {
@@ -65,6 +74,7 @@ const op_case op_cases[] = {
     {"min", DT_OP_BINARY, I2(DT_BIN_MIN, 0), {"x N17", "x N17"}, {"f N17"}, NULL, {{0}}, 0, 1},
     {"max row", DT_OP_BINARY, I2(DT_BIN_MAX, 0), {"x N9 3", "x 3"}, {"f N9 3"}, NULL, {{0}}, 0, 1},
     {"mul one column", DT_OP_BINARY, I2(DT_BIN_MUL, 0), {"x N9 1", "x N9 1"}, {"f N9 1"}, NULL, {{0}}, 0, 1},
+    {"mul one number", DT_OP_BINARY, I2(DT_BIN_MUL, 0), {"x N9 1", "x 1"}, {"f N9 1"}, NULL, {{0}}, 0, 1},
     {"add nothing", DT_OP_BINARY, I2(DT_BIN_ADD, 0), {"x N0 5", "x 5"}, {"f N0 5"}, NULL, {{0}}, 0, 1},
 
     {"concat", DT_OP_CONCAT, A0, {"x 2 N3 5", "x 2 N3 1", "x 2 N3 33"}, {"f 2 N3 39"}, NULL, {{0}}, 0, 0},
@@ -187,6 +197,37 @@ const op_case op_cases[] = {
     {"mse of many", DT_OP_MSE, A0, {"x N2003 4", "x N2003 4", "w N2003"}, {"d 1"}, "ab", LOSS_D(DT_OPX_MSE_BWD), 0, 0},
     {"huber", DT_OP_HUBER, F2(0.8, 0), {"x N5 3 9", "x N5 3 9", "w N5 3"},
      {"d 1"}, "ab", LOSS_D(DT_OPX_HUBER_BWD), 0, 0},
+
+    {"categorical", DT_OP_CATEGORICAL, A0, {"x N37 5", "c5 N37 1", "-"}, {"f N37", "f N37"}, NULL, CHOICE_D, 0, 0},
+    {"categorical masked", DT_OP_CATEGORICAL, I2(1, 0), {"x N41 5", "i6 N41 3", "m N41 5"},
+     {"f N41", "f N41"}, "a", CHOICE_D, 0, 0},
+    {"categorical of steps", DT_OP_CATEGORICAL, A0, {"x 3 N5 101", "c101 3 N5 1", "m 3 N5 101"},
+     {"f 3 N5", "f 3 N5"}, NULL, CHOICE_D, 0, 0},
+    {"categorical mostly forbidden", DT_OP_CATEGORICAL, A0, {"x N16 2", "c2 N16 1", "m N16 2"},
+     {"f N16", "f N16"}, "a", CHOICE_D, 0, 0},
+    {"categorical one choice", DT_OP_CATEGORICAL, A0, {"x N9 1", "c1 N9 1", "-"},
+     {"f N9", "f N9"}, NULL, CHOICE_D, 0, 0},
+    {"categorical nothing", DT_OP_CATEGORICAL, A0, {"x N0 5", "c5 N0 1", "m N0 5"},
+     {"f N0", "f N0"}, NULL, CHOICE_D, 0, 0},
+    {"gaussian", DT_OP_GAUSSIAN, A0, {"x N37 3", "x N37 3", "x N37 3"}, {"f N37", "f N37"}, NULL, NORMAL_D, 0, 0},
+    {"gaussian one width", DT_OP_GAUSSIAN, A0, {"x N37 3", "x 3", "x N37 3"},
+     {"f N37", "f N37"}, NULL, NORMAL_D1, 0, 0},
+    {"gaussian of steps", DT_OP_GAUSSIAN, A0, {"x 3 N5 1", "x 1", "x 3 N5 1"},
+     {"f 3 N5", "f 3 N5"}, NULL, NORMAL_D1, 0, 0},
+    {"gaussian nothing", DT_OP_GAUSSIAN, A0, {"x N0 3", "x 3", "x N0 3"}, {"f N0", "f N0"}, NULL, NORMAL_D1, 0, 0},
+    {"ppo clip", DT_OP_PPO_CLIP, F2(0.2, 0.3), {"x N67", "x N67", "x N67"},
+     {"f N67", "f N67", "f N67"}, NULL, PPO_D, 0, 0},
+    {"ppo clip of steps", DT_OP_PPO_CLIP, F2(0.9, 5), {"x 3 N5", "x 3 N5", "x 3 N5"},
+     {"f 3 N5", "f 3 N5", "f 3 N5"}, NULL, PPO_D, 0, 0},
+    {"ppo clip nothing", DT_OP_PPO_CLIP, F2(0.2, 0.2), {"x N0", "x N0", "x N0"},
+     {"f N0", "f N0", "f N0"}, NULL, PPO_D, 0, 0},
+    {"value loss", DT_OP_VALUE_LOSS, HOW(DT_VALUE_PLAIN, 0), {"x N67", "x N67", "-"}, {"f N67"}, NULL, VALUE_D, 0, 0},
+    {"value loss clip step", DT_OP_VALUE_LOSS, HOW(DT_VALUE_CLIP_STEP, 0.7), {"x 3 N17", "x 3 N17", "x 3 N17"},
+     {"f 3 N17"}, NULL, VALUE_D, 0, 0},
+    {"value loss clip error", DT_OP_VALUE_LOSS, HOW(DT_VALUE_CLIP_ERROR, 1.5), {"x N67", "x N67", "-"},
+     {"f N67"}, NULL, VALUE_D, 0, 0},
+    {"value loss nothing", DT_OP_VALUE_LOSS, HOW(DT_VALUE_CLIP_STEP, 1), {"x N0", "x N0", "x N0"},
+     {"f N0"}, NULL, VALUE_D, 0, 0},
 };
 /* clang-format on */
 const int n_op_cases = sizeof(op_cases) / sizeof(op_cases[0]);

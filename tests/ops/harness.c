@@ -296,11 +296,13 @@ problem problem_of(const op_case *row, const int64_t *live, int leaf)
     }
     const call c = forward_call(&p, p.out);
     run(&ref64, &c, row->name);
-    draw_for(row->out[0], DT_KERNEL_MAX_IN, leaf);
-    p.g = tensor_of(row->out[0], live);
-    p.g.kind = 'g';
-    for (int64_t i = 0; i < p.g.n; i++) {
-        p.g.f[i] = (float)normal();
+    for (uint32_t k = 0; k < p.n_out; k++) {
+        draw_for(row->out[k], DT_KERNEL_MAX_IN + k, leaf);
+        p.g[k] = tensor_of(row->out[k], live);
+        p.g[k].kind = 'g';
+        for (int64_t i = 0; i < p.g[k].n; i++) {
+            p.g[k].f[i] = (float)normal();
+        }
     }
     return p;
 }
@@ -312,8 +314,8 @@ void problem_free(problem *p)
     }
     for (uint32_t i = 0; i < p->n_out; i++) {
         tensor_free(&p->out[i]);
+        tensor_free(&p->g[i]);
     }
-    tensor_free(&p->g);
 }
 
 call derivative_call(problem *p, const op_derivative *d, tensor *out, uint32_t *of_p)
@@ -322,22 +324,39 @@ call derivative_call(problem *p, const op_derivative *d, tensor *out, uint32_t *
     char text[64], *save = NULL;
     snprintf(text, sizeof(text), "%s", d->args);
     for (char *word = strtok_r(text, " ", &save); word != NULL; word = strtok_r(NULL, " ", &save)) {
-        const int k = word[1] - '0';
+        static const tensor absent = {.kind = '-'};
+        const int k = word[1] == '\0' ? 0 : word[1] - '0';
         c.shape_only[c.n_in] = word[0] == 's';
-        c.in[c.n_in++] = word[0] == 'g' ? &p->g : word[0] == 'o' ? &p->out[k] : &p->in[k];
+        c.in[c.n_in++] = word[0] == '-' ? &absent : word[0] == 'g' ? &p->g[k] : word[0] == 'o' ? &p->out[k] : &p->in[k];
     }
     snprintf(text, sizeof(text), "%s", d->grads);
     for (char *word = strtok_r(text, " ", &save); word != NULL; word = strtok_r(NULL, " ", &save)) {
         const int k = word[1] - '0';
         of_p[c.n_out] = (uint32_t)k;
         tensor *t = &out[c.n_out];
-        *t = p->in[k];
-        t->kind = word[0];
+        *t = p->in[word[0] == 's' ? 0 : k];
+        t->kind = word[0] == 's' ? 'f' : word[0];
         t->f = zalloc((size_t)t->n * sizeof(double));
         t->raw = NULL;
         c.out[c.n_out++] = t;
     }
     return c;
+}
+
+uint32_t derivative_reads(const op_derivative *d)
+{
+    uint32_t bits = 0;
+    for (const char *c = d->args; *c != '\0'; c++) {
+        if (*c == 'g') {
+            bits |= 1u << (c[1] >= '0' && c[1] <= '9' ? c[1] - '0' : 0);
+        }
+    }
+    return bits;
+}
+
+double weight_of(double want)
+{
+    return fabs(want) > 1e20 ? 1 / fabs(want) : 1;
 }
 
 void clone_outputs(const call *from, call *to, tensor *copy)

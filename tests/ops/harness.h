@@ -19,8 +19,9 @@
 #include "backend/cpu/isa.h"
 #include "backend/kernel.h"
 
-/* One derivative op. args: g = gradient of output 0, iN = input N, oN = output N, sN = shape of input N alone.
- * grads: for each output the input whose gradient it is, with its kind: "f0 a1". */
+/* One derivative op. args: g = gradient of output 0, gN = of output N, iN = input N, oN = output N, sN = shape of
+ * input N alone, - = absent. grads: for each output the input whose gradient it is, with its kind: "f0 a1"; kind s is f
+ * in the shape of input 0, one gradient for each row that reads the same numbers. */
 typedef struct op_derivative {
     uint32_t op;
     const char *args, *grads;
@@ -70,7 +71,7 @@ typedef struct lane {
 
 typedef struct problem { /* a case with its values; out as ref64 has them */
     const op_case *row;
-    tensor in[DT_KERNEL_MAX_IN], out[3], g;
+    tensor in[DT_KERNEL_MAX_IN], out[3], g[3]; /* g: gradients of the outputs */
     uint32_t n_in, n_out;
 } problem;
 
@@ -93,6 +94,11 @@ void problem_free(problem *p);
 call forward_call(problem *p, tensor *out);
 /* The call of a derivative; its gradients go to out (made here), of_p says which input each belongs to. */
 call derivative_call(problem *p, const op_derivative *d, tensor *out, uint32_t *of_p);
+/* Outputs that the derivative takes a gradient of, as bits. */
+uint32_t derivative_reads(const op_derivative *d);
+/* How much an element counts when tensors are compared: numbers beyond 1e20 (what is forbidden has -1e30) by their
+ * relative error, or the others would drown. */
+double weight_of(double want);
 /* Copies of a call's outputs, to compare with. */
 void clone_outputs(const call *from, call *to, tensor *copy);
 

@@ -19,6 +19,7 @@ cpu_isa_sources = core/backend/cpu/attention.h core/backend/cpu/cpu.h core/backe
 	core/backend/cpu/linear.c \
 	core/backend/cpu/loss.c \
 	core/backend/cpu/lstm.c \
+	core/backend/cpu/policy.c \
 	core/backend/cpu/reduce.c \
 	core/backend/cpu/segment_mean.c \
 	core/backend/cpu/softmax.c \

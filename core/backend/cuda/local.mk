@@ -17,6 +17,7 @@ cuda_sources = \
 	core/backend/cuda/lstm.cu \
 	core/backend/cuda/lstm_cluster.cu \
 	core/backend/cuda/optim.cu \
+	core/backend/cuda/policy.cu \
 	core/backend/cuda/product.cu \
 	core/backend/cuda/recurrent.cu \
 	core/backend/cuda/reduce.cu \

@@ -7,7 +7,7 @@
 /* clang-format off */
 #define DT_CUDA_FILES(FILE)                                                                                            \
     FILE(binary) FILE(copy) FILE(cumsum) FILE(dropout) FILE(gat) FILE(graph_qk) FILE(gru) FILE(layernorm)              \
-    FILE(linear) FILE(loss) FILE(lstm) FILE(reduce) FILE(segment_mean) FILE(softmax) FILE(unary)
+    FILE(linear) FILE(loss) FILE(lstm) FILE(policy) FILE(reduce) FILE(segment_mean) FILE(softmax) FILE(unary)
 /* clang-format on */
 
 #define FILE(name) extern "C" const dt_device_kernel dt_cuda_##name##_rows[];

@@ -13,6 +13,7 @@ ref_sources = core/backend/ref/ref.h \
 	core/backend/ref/linear.c \
 	core/backend/ref/loss.c \
 	core/backend/ref/lstm.c \
+	core/backend/ref/policy.c \
 	core/backend/ref/reduce.c \
 	core/backend/ref/segment_mean.c \
 	core/backend/ref/softmax.c \

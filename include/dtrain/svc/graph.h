@@ -37,6 +37,7 @@ enum {
     DT_FN_LOG
 };
 enum { DT_BIN_ADD = 1, DT_BIN_SUB, DT_BIN_MUL, DT_BIN_MIN, DT_BIN_MAX };
+enum { DT_VALUE_PLAIN = 0, DT_VALUE_CLIP_STEP, DT_VALUE_CLIP_ERROR };
 
 typedef struct dt_attr {
     int64_t i[4];
@@ -241,6 +242,48 @@ static inline dt_tensor *dt_segment_mean(dt_graph *g, dt_tensor *x, dt_tensor *p
 {
     dt_tensor *in[2] = {x, ptr};
     return dt_op_(g, DT_OP_SEGMENT_MEAN, in, 2, 0, 0, 0, 0);
+}
+/* Result k of the op that gave first, where somebody wants it. */
+static inline void dt_result_(dt_graph *g, dt_tensor *first, uint32_t k, dt_tensor **out_p)
+{
+    if (out_p != NULL) {
+        *out_p = g->api->result(g, first, k);
+    }
+}
+/* Hands back log_prob. column: of action, one per head. mask, entropy_p may be NULL. */
+static inline dt_tensor *dt_categorical(dt_graph *g, dt_tensor *logits, dt_tensor *action, int64_t column,
+                                        dt_tensor *mask, dt_tensor **entropy_p)
+{
+    dt_tensor *in[3] = {logits, action, mask};
+    dt_tensor *log_prob = dt_op_(g, DT_OP_CATEGORICAL, in, 3, column, 0, 0, 0);
+    dt_result_(g, log_prob, 1, entropy_p);
+    return log_prob;
+}
+/* Hands back log_prob. entropy_p may be NULL. */
+static inline dt_tensor *dt_gaussian(dt_graph *g, dt_tensor *mean, dt_tensor *log_std, dt_tensor *action,
+                                     dt_tensor **entropy_p)
+{
+    dt_tensor *in[3] = {mean, log_std, action};
+    dt_tensor *log_prob = dt_op_(g, DT_OP_GAUSSIAN, in, 3, 0, 0, 0, 0);
+    dt_result_(g, log_prob, 1, entropy_p);
+    return log_prob;
+}
+/* Hands back the loss of each row. kl_p, clipped_p may be NULL. */
+static inline dt_tensor *dt_ppo_clip(dt_graph *g, dt_tensor *log_prob, dt_tensor *old, dt_tensor *advantage, double low,
+                                     double high, dt_tensor **kl_p, dt_tensor **clipped_p)
+{
+    dt_tensor *in[3] = {log_prob, old, advantage};
+    dt_tensor *loss = dt_op_(g, DT_OP_PPO_CLIP, in, 3, 0, 0, low, high);
+    dt_result_(g, loss, 1, kl_p);
+    dt_result_(g, loss, 2, clipped_p);
+    return loss;
+}
+/* how: DT_VALUE_*; old: NULL but for CLIP_STEP; clip: not used by PLAIN. */
+static inline dt_tensor *dt_value_loss(dt_graph *g, dt_tensor *value, dt_tensor *target, dt_tensor *old, int64_t how,
+                                       double clip)
+{
+    dt_tensor *in[3] = {value, target, old};
+    return dt_op_(g, DT_OP_VALUE_LOSS, in, 3, how, 0, clip, 0);
 }
 
 #ifdef __cplusplus
