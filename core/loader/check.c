@@ -93,7 +93,8 @@ dt_status dt_plugin_check(const dt_plugin *raw, const char *file, const char *na
                        file, raw->name, name, raw->name);
     }
     if (raw->n_components == 0 || raw->components == NULL) {
-        return DT_FAIL(DT_EPLUGIN, "%s: holds no components, expected at least one phase, model or data source", file);
+        return DT_FAIL(DT_EPLUGIN,
+                       "%s: holds no components, expected at least one phase, model, environment or data source", file);
     }
     copy_table(desc_p, sizeof(*desc_p), raw, raw->struct_size);
     return DT_OK;
@@ -127,13 +128,13 @@ static const needed_op data_needs[] = {
     NEED(dt_data_ops, sizes),  NEED(dt_data_ops, read),   NEED(dt_data_ops, destroy), {NULL, 0}};
 
 static const struct {
-    uint32_t bytes_1_0, bytes;
+    uint32_t bytes_first, bytes, since_minor; /* in the version that made the kind final, now; that version */
     const needed_op *needs;
 } kinds[] = {
-    [DT_KIND_PHASE] = {BYTES_TO(dt_phase_ops, load), sizeof(dt_phase_ops), phase_needs},
-    [DT_KIND_MODEL] = {BYTES_TO(dt_model_ops, destroy), sizeof(dt_model_ops), model_needs},
-    [DT_KIND_ENV] = {BYTES_TO(dt_env_ops, destroy), sizeof(dt_env_ops), env_needs},
-    [DT_KIND_DATA] = {BYTES_TO(dt_data_ops, destroy), sizeof(dt_data_ops), data_needs},
+    [DT_KIND_PHASE] = {BYTES_TO(dt_phase_ops, load), sizeof(dt_phase_ops), 0, phase_needs},
+    [DT_KIND_MODEL] = {BYTES_TO(dt_model_ops, destroy), sizeof(dt_model_ops), 0, model_needs},
+    [DT_KIND_ENV] = {BYTES_TO(dt_env_ops, destroy), sizeof(dt_env_ops), 1, env_needs},
+    [DT_KIND_DATA] = {BYTES_TO(dt_data_ops, destroy), sizeof(dt_data_ops), 0, data_needs},
 };
 
 static bool is_missing(const void *ops, size_t offset)
@@ -150,11 +151,12 @@ static dt_status check_ops(const dt_component *comp, const char *file, dt_loaded
                        dt_kind_name(comp->kind));
     }
     uint32_t bytes = *(const uint32_t *)comp->ops; /* struct_size comes first everywhere */
-    if (bytes < kinds[comp->kind].bytes_1_0) {
+    if (bytes < kinds[comp->kind].bytes_first) {
         return DT_FAIL(DT_EPLUGIN,
-                       "%s: the operations of component %s have struct_size %" PRIu32 ", version %d.0 has %" PRIu32
+                       "%s: the operations of component %s have struct_size %" PRIu32 ", version %d.%u has %" PRIu32
                        "; set it to sizeof the table and rebuild",
-                       file, comp->id, bytes, DT_ABI_MAJOR, kinds[comp->kind].bytes_1_0);
+                       file, comp->id, bytes, DT_ABI_MAJOR, kinds[comp->kind].since_minor,
+                       kinds[comp->kind].bytes_first);
     }
     copy_table(&out_p->ops, kinds[comp->kind].bytes, comp->ops, bytes);
     for (const needed_op *need = kinds[comp->kind].needs; need->name != NULL; need++) {
@@ -172,8 +174,9 @@ static dt_status check_ops(const dt_component *comp, const char *file, dt_loaded
     return DT_OK;
 }
 
-dt_status dt_component_check(const dt_component *raw, const char *file, dt_loaded *out_p)
+dt_status dt_component_check(const dt_component *raw, const dt_loaded_plugin *p, dt_loaded *out_p)
 {
+    const char *file = p->path;
     if (raw == NULL) {
         return DT_FAIL(DT_EPLUGIN, "%s: a component is NULL; n_components counts too many", file);
     }
@@ -198,6 +201,13 @@ dt_status dt_component_check(const dt_component *raw, const char *file, dt_loade
                        "%s: component %s has kind %" PRIu32 ", known are %d to %d (DT_KIND_*); update dtrain, "
                        "or set another kind",
                        file, comp->id, comp->kind, DT_KIND_PHASE, DT_KIND_DATA);
+    }
+    if (p->desc.abi_minor < kinds[comp->kind].since_minor) {
+        return DT_FAIL(DT_EABI,
+                       "%s: component %s is an %s built for plugin ABI %u.%u; %ss are final since %d.%u, rebuild it "
+                       "with the headers of this dtrain",
+                       file, comp->id, dt_kind_name(comp->kind), p->desc.abi_major, p->desc.abi_minor,
+                       dt_kind_name(comp->kind), DT_ABI_MAJOR, kinds[comp->kind].since_minor);
     }
     if (comp->kind == DT_KIND_MODEL && !legal_name(comp->role)) {
         return DT_FAIL(DT_EPLUGIN,

@@ -11,8 +11,9 @@
  * there is no file. desc_p gets a full-size copy. Errors: DT_EABI (rebuild it), DT_EPLUGIN (its author's mistake). */
 dt_status dt_plugin_check(const dt_plugin *raw, const char *file, const char *name, dt_plugin *desc_p) DT_NODISCARD;
 
-/* The rules of one component, except that its id is unique. out_p gets full-size copies. Errors: DT_EPLUGIN. */
-dt_status dt_component_check(const dt_component *raw, const char *file, dt_loaded *out_p) DT_NODISCARD;
+/* The rules of one component of plugin p, except that its id is unique. out_p gets full-size copies. Errors: DT_EABI
+ * (its kind was not final in the version it was built for), DT_EPLUGIN. */
+dt_status dt_component_check(const dt_component *raw, const dt_loaded_plugin *p, dt_loaded *out_p) DT_NODISCARD;
 
 /* Where plugins are looked for, in order; absolute or as given. */
 typedef struct dt_search {

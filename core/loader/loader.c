@@ -149,7 +149,7 @@ static dt_status register_plugin(dt_loader *l, dt_loaded_plugin *p)
     dt_status st = fresh != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for %u components", n);
     for (uint32_t i = 0; st == DT_OK && i < n; i++) {
         fresh[i] = dt_alloc(sizeof(*fresh[i]));
-        st = fresh[i] != NULL ? dt_component_check(p->desc.components[i], p->path, fresh[i])
+        st = fresh[i] != NULL ? dt_component_check(p->desc.components[i], p, fresh[i])
                               : DT_FAIL(DT_ENOMEM, "out of memory for a component");
         if (st != DT_OK) {
             break;

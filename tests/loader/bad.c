@@ -156,7 +156,33 @@ SPARE static const dt_component phase = {
 #endif
 };
 
-#ifdef TWO_PHASES
+#if defined(BAD_OLD_ENV) || defined(GOOD_ENV)
+static dt_status env_create(void *self, const dt_host *h, const void *c)
+{
+    return DT_OK;
+}
+static dt_status env_spec(const void *self, dt_env_spec *out)
+{
+    return DT_OK;
+}
+static dt_status env_reset(void *self, const dt_env_io *io, uint64_t seed)
+{
+    return DT_OK;
+}
+static dt_status env_step(void *self, const dt_env_io *io)
+{
+    return DT_DONE;
+}
+static const dt_env_ops env_ops = {.struct_size = sizeof(dt_env_ops),
+                                   .create = env_create,
+                                   .spec = env_spec,
+                                   .reset = env_reset,
+                                   .step = env_step,
+                                   .destroy = nothing};
+static const dt_component env = {
+    .struct_size = sizeof(dt_component), .kind = DT_KIND_ENV, .id = ID("_world"), .summary = "empty", .ops = &env_ops};
+static const dt_component *const components[] = {&env, &model};
+#elif defined(TWO_PHASES)
 static const dt_component second = {
     .struct_size = sizeof(dt_component), .kind = DT_KIND_PHASE, .id = "second_phase", .ops = &phase_ops};
 static const dt_component third = {
@@ -207,6 +233,8 @@ SPARE static const newer desc = {.plugin = {
 #endif
 #if defined(NEWER) || defined(BAD_MINOR)
                                      .abi_minor = DT_ABI_MINOR + 7,
+#elif defined(BAD_OLD_ENV) || defined(MODEL_ONLY)
+                                     .abi_minor = 0,
 #else
                                      .abi_minor = DT_ABI_MINOR,
 #endif

@@ -118,6 +118,8 @@ static const struct {
     {"bad_id", DT_EPLUGIN, "id is \"Bad Id\", expected a-z", "bad_id.so"},
     {"bad_reserved", DT_EPLUGIN, "the id \"training\" is a word of dtrain's own configuration", "choose another"},
     {"bad_role", DT_EPLUGIN, "model bad_role_model has the role \"\"", "expected perception, world"},
+    {"bad_old_env", DT_EABI, "component bad_old_env_world is an environment built for plugin ABI 1.0",
+     "environments are final since 1.1, rebuild it"},
     {"bad_init", DT_EPLUGIN, "its init failed with DT_EIO: the licence server is asleep", "bad_init.so"},
 };
 
@@ -236,6 +238,8 @@ static void test_find(void **state)
     assert_refused(dt_loader_find(l, DT_KIND_MODEL, "good", &c), DT_ENOTFOUND, "good is a phase (from ");
     assert_done(dt_loader_find(l, 0, "good_model", &c));                        /* in a file of another name */
     assert_done(dt_loader_find(l, DT_KIND_MODEL, "good_model_only_model", &c)); /* only a scan finds it */
+    assert_int_equal(c->plugin->desc.abi_minor, 0); /* what was final in 1.0 loads in every later minor */
+    assert_done(dt_loader_find(l, DT_KIND_ENV, "good_env_world", &c));
     assert_refused(dt_loader_find(l, DT_KIND_MODEL, "good_modle", &c), DT_ENOTFOUND, "did you mean \"good_model\"?");
     assert_refused(dt_loader_find(l, DT_KIND_MODEL, "bad_magic", &c), DT_EABI, "bad_magic.so");
     assert_refused(dt_loader_find(l, DT_KIND_DATA, "zzzzzzzzzzzzz", &c), DT_ENOTFOUND, "no data \"zzzzzzzzzzzzz\"");
