@@ -9,8 +9,10 @@
 #include "config/tree.h"
 #include "base/err.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct models_opts {
@@ -162,6 +164,14 @@ static const dt_option env_table[] = {
     ROW(dt_env_opts, isolation, ENUM, DT_OPT_NEUTRAL, "auto", NULL, 0, 0, isolations, "where environments run"),
     DT_OPTION_END};
 
+static const dt_option evaluation_table[] = {
+    ROW(dt_evaluation_opts, seeds, STR, DT_OPT_NEUTRAL, "1001,1002,1003,1004,1005", NULL, 0, 0, NULL,
+        "seeds of the episodes that a policy is evaluated on, with commas between"),
+    ROW(dt_evaluation_opts, episodes, I64, DT_OPT_NEUTRAL, "2", "episodes", 1, 1000000, NULL, "episodes per seed"),
+    ROW(dt_evaluation_opts, greedy, BOOL, DT_OPT_NEUTRAL, "true", NULL, 0, 0, NULL,
+        "the most likely action instead of a drawn one"),
+    DT_OPTION_END};
+
 const dt_option dt_schema_phase[] = {
     ROW(dt_phase_opts, plugin, STR, DT_OPT_REQUIRED, NULL, NULL, 0, 0, NULL, "file or id of the phase"),
     ROW(dt_phase_opts, init, STR, 0, "", NULL, 0, 0, NULL,
@@ -187,7 +197,7 @@ static const struct {
 } sections[] = {
     {"", root_table},   {"models", models_table},         {"data", data_table},     {"training", training_table},
     {"amp", amp_table}, {"checkpoint", checkpoint_table}, {"engine", engine_table}, {"comm", comm_table},
-    {"env", env_table},
+    {"env", env_table}, {"evaluation", evaluation_table},
 };
 
 dt_status dt_schema_declare(dt_config *c)
@@ -305,6 +315,37 @@ dt_status dt_config_comm(dt_config *c, int64_t phase, dt_comm_opts *out_p)
     return DT_OK;
 }
 
+/* "1, 2, 3" into seed; false where it is not that. */
+static bool read_seeds(const char *at, uint64_t *seed, uint32_t *n_p)
+{
+    for (*n_p = 0; *n_p < DT_EVALUATION_MAX_SEEDS; at++) {
+        char *end = NULL;
+        errno = 0;
+        seed[(*n_p)++] = strtoull(at, &end, 10);
+        const bool is_number = end != at && errno == 0 && memchr(at, '-', (size_t)(end - at)) == NULL;
+        at = end + strspn(end, " ");
+        if (!is_number || (*at != ',' && *at != '\0')) {
+            return false;
+        }
+        if (*at == '\0') {
+            return true;
+        }
+    }
+    return false;
+}
+
+dt_status dt_config_evaluation(dt_config *c, int64_t phase, dt_evaluation_opts *out_p)
+{
+    DT_TRY(dt_config_section(c, phase, "evaluation", NULL, 0, out_p, sizeof(*out_p)));
+    if (!read_seeds(out_p->seeds, out_p->seed, &out_p->n_seeds)) {
+        char text[96];
+        snprintf(text, sizeof(text), "expected up to %d whole numbers with commas between, such as \"1,2,3\"",
+                 DT_EVALUATION_MAX_SEEDS);
+        return refuse(c, phase, "evaluation", "seeds", text);
+    }
+    return DT_OK;
+}
+
 dt_status dt_config_env(dt_config *c, int64_t phase, dt_env_opts *out_p)
 {
     DT_TRY(dt_config_section(c, phase, "env", NULL, 0, out_p, sizeof(*out_p)));
@@ -334,11 +375,13 @@ dt_status dt_schema_check(dt_config *c, int64_t phase)
     dt_amp_opts amp;
     dt_engine_opts engine;
     dt_comm_opts comm;
+    dt_evaluation_opts evaluation;
     dt_env_opts env;
     DT_TRY(dt_config_keep(c, dt_config_data(c, phase, &data)));
     DT_TRY(dt_config_keep(c, dt_config_training(c, phase, &training)));
     DT_TRY(dt_config_keep(c, dt_config_amp(c, phase, &amp)));
     DT_TRY(dt_config_keep(c, dt_config_engine(c, phase, &engine)));
     DT_TRY(dt_config_keep(c, dt_config_comm(c, phase, &comm)));
+    DT_TRY(dt_config_keep(c, dt_config_evaluation(c, phase, &evaluation)));
     return dt_config_keep(c, dt_config_env(c, phase, &env));
 }

@@ -73,6 +73,15 @@ typedef struct dt_env_opts {
     uint32_t isolation;
 } dt_env_opts;
 
+enum { DT_EVALUATION_MAX_SEEDS = 64 };
+typedef struct dt_evaluation_opts { /* of a policy in its environment */
+    const char *seeds;              /* "1,2,3" */
+    int64_t episodes;               /* per seed */
+    uint8_t greedy;
+    uint32_t n_seeds; /* seeds, read */
+    uint64_t seed[DT_EVALUATION_MAX_SEEDS];
+} dt_evaluation_opts;
+
 /* One entry of phases. */
 typedef struct dt_phase_opts {
     const char *plugin; /* file or id */
@@ -93,6 +102,7 @@ dt_status dt_config_amp(dt_config *c, int64_t phase, dt_amp_opts *out_p) DT_NODI
 dt_status dt_config_checkpoint(dt_config *c, int64_t phase, dt_checkpoint_opts *out_p) DT_NODISCARD;
 dt_status dt_config_engine(dt_config *c, int64_t phase, dt_engine_opts *out_p) DT_NODISCARD;
 dt_status dt_config_comm(dt_config *c, int64_t phase, dt_comm_opts *out_p) DT_NODISCARD;
+dt_status dt_config_evaluation(dt_config *c, int64_t phase, dt_evaluation_opts *out_p) DT_NODISCARD;
 dt_status dt_config_env(dt_config *c, int64_t phase, dt_env_opts *out_p) DT_NODISCARD;
 dt_status dt_config_phase(dt_config *c, int64_t phase, dt_phase_opts *out_p, dt_stop_opts *stop_p) DT_NODISCARD;
 

@@ -6,6 +6,7 @@ core_libdtcore_la_SOURCES += \
 	core/host/exit.h \
 	core/host/report.c \
 	core/host/run.c core/host/run.h \
+	core/host/evaluation.c core/host/evaluation.h \
 	core/host/rundir.c core/host/rundir.h \
 	core/host/services.c \
 	core/host/session.c core/host/session.h \

@@ -102,9 +102,6 @@ static dt_status refuse_later(const dt_args *a)
                        "--set comm.ranks=%s runs virtual ranks in this process",
                        a->nproc, a->nproc);
     }
-    if (a->env != NULL || a->episodes != NULL || a->seeds != NULL) {
-        return DT_FAIL(DT_ECONFIG, "--env, --episodes and --seeds: environments are not built into this version");
-    }
     return DT_OK;
 }
 
@@ -135,6 +132,15 @@ static dt_status read_layers(const dt_args *a, const char *resumed, dt_config *c
     }
     if (a->seed != NULL) {
         DT_TRY(dt_config_keep(c, dt_config_set_option(c, "seed", a->seed, "--seed")));
+    }
+    if (a->env != NULL) {
+        DT_TRY(dt_config_keep(c, dt_config_set_option(c, "env.id", a->env, "--env")));
+    }
+    if (a->episodes != NULL) {
+        DT_TRY(dt_config_keep(c, dt_config_set_option(c, "evaluation.episodes", a->episodes, "--episodes")));
+    }
+    if (a->seeds != NULL) {
+        DT_TRY(dt_config_keep(c, dt_config_set_option(c, "evaluation.seeds", a->seeds, "--seeds")));
     }
     if (a->threads != NULL) {
         DT_TRY(dt_config_keep(c, dt_config_set_option(c, "engine.threads", a->threads, "--threads")));

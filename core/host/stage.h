@@ -17,7 +17,7 @@
 
 #include <pthread.h>
 
-enum { DT_STAGE_MAX_MODELS = 8, DT_STAGE_MAX_DATA = 8, DT_STAGE_MAX_REPORTS = 64 };
+enum { DT_STAGE_MAX_MODELS = 8, DT_STAGE_MAX_DATA = 8, DT_STAGE_MAX_REPORTS = 128 };
 
 struct dt_model { /* a bound model */
     const dt_loaded *comp;

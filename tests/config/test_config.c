@@ -187,7 +187,11 @@ static void test_later_work(void **state)
     refuses("engine = { reduction = \"fast\"; };", "the fast mode is not built into this version");
     refuses("comm = { ranks = 2; };", "the communicator \"null\" has one rank");
     refuses("comm = { backend = \"sim\"; ranks = 3; };", "power of two");
-    refuses("training = { eta_min = 0.5; };", "cosine cannot fall to more than");
+    refuses("training = { eta_min = 0.5; };", "the rate cannot fall to more than");
+    refuses("training = { scheduler = \"linear\"; eta_min = 0.5; };", "the rate cannot fall to more than");
+    refuses("evaluation = { seeds = \"1,-2\"; };", "evaluation.seeds = \"1,-2\"");
+    refuses("evaluation = { seeds = \"1,,2\"; };", "whole numbers with commas between");
+    refuses("evaluation = { seeds = \"\"; };", "whole numbers with commas between");
     refuses("phases = ( { plugin = \"p\"; amp = { min_scale = 3.0; }; } );", "expected a power of two");
     dt_config *c = from("amp = { enabled = false; dtype = \"fp16\"; }; comm = { backend = \"sim\"; ranks = 4; };\n"
                         "env = { id = \"\"; }; training = { learning_rate = 1e-9; };");

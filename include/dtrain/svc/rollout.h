@@ -86,6 +86,8 @@ typedef struct dt_rollout_api {
      * ones; leaves collected data and running statistics as they are. out[n_seeds]. */
     dt_status (*evaluate)(dt_rollout *r, dt_train *t, const uint64_t *seed, uint32_t n_seeds, uint32_t episodes,
                           uint8_t greedy, dt_rollout_report *out);
+    /* [collective] evaluate on the seeds and episodes of section evaluation, and report the result (svc/metrics.h). */
+    dt_status (*report)(dt_rollout *r, dt_train *t);
 } dt_rollout_api;
 
 #ifdef __cplusplus
