@@ -33,6 +33,7 @@ static dt_status run_passes(dt_plan *p, const dt_plan_desc *d)
         p->ir.n_outputs = 0; /* outputs are for evaluation */
         DT_TRY(dt_derive_run(&p->ir));
     } else {
+        p->ir.n_losses = d->outputs_only ? 0 : p->ir.n_losses;
         dt_ir_index(&p->ir);
     }
     DT_TRY(dt_pass_dead(&p->ir));

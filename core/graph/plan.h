@@ -25,6 +25,7 @@ typedef struct dt_plan_desc {
     bool reuse, poison; /* memory plan modes */
     bool fuse;
     bool recompute;     /* honour recompute_begin/end */
+    bool outputs_only;  /* not for training: losses, and what they alone need, are left out */
     const int64_t *cap; /* largest live size per symbol of the graph */
 } dt_plan_desc;
 

@@ -160,7 +160,8 @@ static dt_status trainer_config(dt_stage *s, dt_trainer_config *c)
     DT_TRY(dt_config_phase(s->d.config, s->d.index, &p, &stop));
     DT_TRY(freeze(s, t.freeze, "training.freeze"));
     DT_TRY(freeze(s, p.freeze, "freeze of the phase"));
-    const uint64_t epochs = (uint64_t)(stop.epochs > 0 ? stop.epochs : t.epochs);
+    const uint64_t configured = (uint64_t)(stop.epochs > 0 ? stop.epochs : t.epochs);
+    const uint64_t epochs = s->train.epochs > 0 ? s->train.epochs : configured;
     *c = (dt_trainer_config){.seed = s->d.seed,
                              .phase = (uint32_t)s->d.index,
                              .threads = s->d.threads,
@@ -200,7 +201,8 @@ static dt_status train_create(const dt_host *h, const dt_train_desc *desc, dt_tr
     if (s->trainer != NULL) {
         return DT_FAIL(DT_EPLUGIN, "%s creates a second trainer; one per phase is possible", s->d.phase->desc.id);
     }
-    s->train = *desc;
+    memset(&s->train, 0, sizeof(s->train)); /* what was compiled with an older header is shorter */
+    memcpy(&s->train, desc, desc->struct_size < sizeof(*desc) ? desc->struct_size : sizeof(*desc));
     DT_TRY(register_models(s, desc));
     dt_trainer_config c;
     pthread_mutex_lock(s->d.config_lock);
@@ -264,6 +266,11 @@ static dt_status train_position(const dt_train *t, uint64_t *step, uint64_t *ste
     return DT_OK;
 }
 
+static dt_status train_seek(dt_train *t, uint64_t step)
+{
+    return dt_trainer_seek(stage_of(t)->trainer, step);
+}
+
 const dt_train_api dt_train_service = {.struct_size = sizeof(dt_train_api),
                                        .create = train_create,
                                        .destroy = train_destroy,
@@ -272,4 +279,5 @@ const dt_train_api dt_train_service = {.struct_size = sizeof(dt_train_api),
                                        .evaluate = train_evaluate,
                                        .rows = dt_rows_get,
                                        .samples = dt_rows_samples,
-                                       .position = train_position};
+                                       .position = train_position,
+                                       .seek = train_seek};

@@ -35,12 +35,13 @@ static size_t output_bytes(const dt_device_infer *x, uint32_t o)
     return dt_device_align((size_t)dt_view_count(v) * dt_dtype_bytes((uint32_t)v->dtype));
 }
 
-static dt_status compile(dt_device_infer *x, const dt_graph *graph)
+static dt_status compile(dt_device_infer *x, const dt_graph *graph, bool outputs_only)
 {
     const dt_trainer *t = x->t;
     int64_t cap[DT_SAMPLES_MAX_SYMBOLS + 1];
     memcpy(cap, x->source.slice_cap, sizeof(cap));
-    const dt_plan_desc pd = {.lane = DT_LANE_DEVICE, .reuse = t->c.reuse, .fuse = t->c.fuse, .cap = cap};
+    const dt_plan_desc pd = {
+        .lane = DT_LANE_DEVICE, .reuse = t->c.reuse, .fuse = t->c.fuse, .outputs_only = outputs_only, .cap = cap};
     DT_TRY(dt_plan_compile(graph, &pd, &x->plan));
     DT_TRY(dt_device_lay_out(x->plan, &x->source, cap, x->slices, &x->input));
     const dt_device_exec_desc ed = {.plan = x->plan,
@@ -75,8 +76,8 @@ static dt_status take(dt_device_infer *x)
     return DT_OK;
 }
 
-dt_status dt_device_infer_create(dt_trainer *t, const dt_samples *source, const dt_graph *graph,
-                                 dt_device_infer **out_p)
+dt_status dt_device_infer_create(dt_trainer *t, const dt_samples *source, const dt_graph *graph, uint32_t slices,
+                                 bool outputs_only, dt_device_infer **out_p)
 {
     dt_device_infer *x = dt_alloc(sizeof(*x));
     if (x == NULL) {
@@ -85,8 +86,8 @@ dt_status dt_device_infer_create(dt_trainer *t, const dt_samples *source, const 
     x->t = t;
     x->d = t->device;
     x->source = *source;
-    x->slices = DT_DEVICE_INFER_SLICES;
-    dt_status st = compile(x, graph);
+    x->slices = slices;
+    dt_status st = compile(x, graph, outputs_only);
     if (st == DT_OK) {
         st = take(x);
     }

@@ -32,8 +32,9 @@ struct dt_feed {
     uint32_t leaf_samples; /* most samples in a leaf */
     pthread_t thread;
     pthread_mutex_t lock;
-    pthread_cond_t ready, freed;
-    bool started, quit;
+    pthread_cond_t ready, freed, rested;
+    uint64_t next; /* leaf to read */
+    bool started, quit, is_paused, is_resting;
 };
 
 static dt_status read_leaf(dt_feed *f, uint64_t number, slot *s)
@@ -70,30 +71,63 @@ static dt_status read_leaf(dt_feed *f, uint64_t number, slot *s)
     return DT_OK;
 }
 
+static bool may_read(const dt_feed *f)
+{
+    const uint64_t total = (f->d.last_step - f->d.first_step) * (f->d.leaf_end - f->d.leaf_begin);
+    return !f->is_paused && f->next < total && f->slot[f->next % f->d.slots].state == SLOT_FREE;
+}
+
 static void *feed_main(void *arg)
 {
     dt_feed *f = arg;
-    const uint64_t total = (f->d.last_step - f->d.first_step) * (f->d.leaf_end - f->d.leaf_begin);
-    for (uint64_t number = 0; number < total; number++) {
-        slot *s = &f->slot[number % f->d.slots];
-        pthread_mutex_lock(&f->lock);
-        while (s->state != SLOT_FREE && !f->quit) {
+    pthread_mutex_lock(&f->lock);
+    for (;;) {
+        while (!f->quit && !may_read(f)) {
+            f->is_resting = true;
+            pthread_cond_signal(&f->rested);
             pthread_cond_wait(&f->freed, &f->lock);
         }
-        const bool quit = f->quit;
-        pthread_mutex_unlock(&f->lock);
-        if (quit) {
+        if (f->quit) {
             break;
         }
+        f->is_resting = false;
+        const uint64_t number = f->next++;
+        slot *s = &f->slot[number % f->d.slots];
+        pthread_mutex_unlock(&f->lock);
         dt_error_clear();
         dt_error_take(&s->error, read_leaf(f, number, s));
         pthread_mutex_lock(&f->lock);
         s->number = number;
         s->state = SLOT_READY;
         pthread_cond_broadcast(&f->ready);
-        pthread_mutex_unlock(&f->lock);
     }
+    pthread_mutex_unlock(&f->lock);
     return NULL;
+}
+
+void dt_feed_pause(dt_feed *f)
+{
+    pthread_mutex_lock(&f->lock);
+    f->is_paused = true;
+    pthread_cond_broadcast(&f->freed);
+    while (!f->is_resting) {
+        pthread_cond_wait(&f->rested, &f->lock);
+    }
+    for (uint32_t i = 0; i < f->d.slots; i++) {
+        f->slot[i].state = SLOT_FREE;
+    }
+    pthread_mutex_unlock(&f->lock);
+}
+
+void dt_feed_resume(dt_feed *f, uint64_t first_step)
+{
+    pthread_mutex_lock(&f->lock);
+    f->d.first_step = first_step;
+    f->next = 0;
+    f->is_paused = false;
+    f->is_resting = false;
+    pthread_cond_broadcast(&f->freed);
+    pthread_mutex_unlock(&f->lock);
 }
 
 static dt_status make_slot(const dt_feed *f, slot *s)
@@ -122,6 +156,7 @@ dt_status dt_feed_start(const dt_feed_desc *d, dt_feed **out_p)
     pthread_mutex_init(&f->lock, NULL);
     pthread_cond_init(&f->ready, NULL);
     pthread_cond_init(&f->freed, NULL);
+    pthread_cond_init(&f->rested, NULL);
     dt_status st = DT_OK;
     f->slot = dt_alloc_n(d->slots, sizeof(*f->slot));
     if (f->slot == NULL) {
@@ -163,6 +198,7 @@ void dt_feed_stop(dt_feed *f)
     pthread_mutex_destroy(&f->lock);
     pthread_cond_destroy(&f->ready);
     pthread_cond_destroy(&f->freed);
+    pthread_cond_destroy(&f->rested);
     dt_free(f->slot);
     dt_free(f);
 }

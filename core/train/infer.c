@@ -78,7 +78,7 @@ static dt_status find_compiled(dt_trainer *t, const dt_samples *d, dt_compiled *
     dt_compiled *c = &t->infer[t->n_infer];
     dt_status st = dt_compile(t, d, false, c);
     if (st < 0) {
-        dt_compiled_fini(t, c);
+        dt_compiled_fini(c);
         return st;
     }
     t->n_infer++;

@@ -102,7 +102,8 @@ static dt_status scan(dt_samples *s, int64_t slice_rows)
     return DT_OK;
 }
 
-dt_status dt_samples_open(dt_samples *s, const dt_data_ops *ops, void *self, int64_t slice_rows)
+/* Which fields and symbols there are, and how many samples. */
+static dt_status read_faces(dt_samples *s, const dt_data_ops *ops, void *self)
 {
     memset(s, 0, sizeof(*s));
     s->ops = ops;
@@ -116,8 +117,33 @@ dt_status dt_samples_open(dt_samples *s, const dt_data_ops *ops, void *self, int
     for (uint32_t i = 0; i < s->n_fields; i++) {
         DT_TRY(parse_port(s, &s->field[i], &s->shape[i]));
     }
-    DT_TRY(ops->count(self, &s->count));
+    return ops->count(self, &s->count);
+}
+
+dt_status dt_samples_open(dt_samples *s, const dt_data_ops *ops, void *self, int64_t slice_rows)
+{
+    DT_TRY(read_faces(s, ops, self));
     return scan(s, slice_rows);
+}
+
+/* A slice has room for as many of the largest samples as give about slice_rows rows of any one of the first two
+ * symbols; of smaller samples it takes more. */
+dt_status dt_samples_open_live(dt_samples *s, const dt_data_ops *ops, void *self, const int64_t *largest,
+                               int64_t slice_rows)
+{
+    DT_TRY(read_faces(s, ops, self));
+    int64_t rows = 1;
+    for (uint32_t k = 0; k < s->n_symbols && k < 2; k++) {
+        rows = largest[k] > rows ? largest[k] : rows;
+    }
+    const int64_t n = slice_rows > rows ? slice_rows / rows : 1;
+    for (uint32_t k = 0; k < s->n_symbols; k++) {
+        s->sample_max[k] = largest[k];
+        s->sample_mean[k] = (double)largest[k];
+        s->slice_cap[k] = n * largest[k];
+    }
+    s->slice_cap[s->n_symbols] = 1 + slice_rows * 3 / 2;
+    return DT_OK;
 }
 
 void dt_samples_field_dims(const dt_samples *s, uint32_t f, const int64_t *size, int64_t dim[DT_MAX_DIMS])

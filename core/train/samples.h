@@ -38,6 +38,10 @@ typedef struct dt_samples {
  * first symbol. Errors: DT_EPLUGIN (a port that cannot be understood), DT_EDATA. */
 dt_status dt_samples_open(dt_samples *s, const dt_data_ops *ops, void *self, int64_t slice_rows) DT_NODISCARD;
 
+/* The same for a source whose samples change: they are not looked at, largest says how large one may be per symbol. */
+dt_status dt_samples_open_live(dt_samples *s, const dt_data_ops *ops, void *self, const int64_t *largest,
+                               int64_t slice_rows) DT_NODISCARD;
+
 /* Live dims of field f. */
 void dt_samples_field_dims(const dt_samples *s, uint32_t f, const int64_t *size, int64_t dim[DT_MAX_DIMS]);
 /* Bytes of field f for these live sizes. */

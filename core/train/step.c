@@ -96,10 +96,15 @@ static dt_status leaves_job(void *user, uint32_t worker)
 
 static dt_status start_feed(dt_trainer *t)
 {
-    if (t->feed != NULL) {
+    if (t->feed != NULL && !t->feed_is_paused) {
         return DT_OK;
     }
     t->feed_first = t->step;
+    t->feed_is_paused = false;
+    if (t->feed != NULL) {
+        dt_feed_resume(t->feed, t->step);
+        return DT_OK;
+    }
     const uint32_t own = t->leaf_end - t->leaf_begin;
     const dt_feed_desc d = {.source = t->device != NULL ? &t->device->source : t->d.source,
                             .seed = t->c.seed,
@@ -256,7 +261,7 @@ dt_status dt_trainer_judge(dt_trainer *t, uint64_t step, bool is_finite, const d
 
 double dt_trainer_rate(const dt_trainer *t, uint64_t update)
 {
-    return dt_schedule_rate(&t->c.schedule, (double)update / (double)t->steps_per_epoch);
+    return dt_schedule_rate(&t->c.schedule, (double)(update + t->passed) / (double)t->steps_per_epoch);
 }
 
 static dt_status run_leaves(dt_trainer *t)

@@ -35,35 +35,40 @@ dt_status dt_record(dt_trainer *t, const dt_samples *source, dt_compiled *out)
     return out->graph->api->status(out->graph);
 }
 
-dt_status dt_compile(dt_trainer *t, const dt_samples *source, bool training, dt_compiled *out)
+dt_status dt_compile_cpu(dt_trainer *t, const dt_plan_desc *d, uint32_t n, dt_compiled *out)
 {
-    DT_TRY(dt_record(t, source, out));
-    if (t->device != NULL && !training) {
-        DT_TRY(dt_device_infer_create(t, source, out->graph, &out->device));
-        out->plan = (dt_plan *)(uintptr_t)dt_device_infer_plan(out->device);
-        return DT_OK;
-    }
-    const dt_plan_desc pd = {.lane = t->c.math == DT_DEVICE_MATH_BF16 ? DT_LANE_CPU_BF16 : DT_LANE_CPU,
-                             .training = training,
-                             .reuse = t->c.reuse,
-                             .poison = t->c.poison,
-                             .fuse = t->c.fuse,
-                             .recompute = t->c.recompute,
-                             .cap = source->slice_cap};
+    dt_plan_desc pd = *d;
+    pd.lane = t->c.math == DT_DEVICE_MATH_BF16 ? DT_LANE_CPU_BF16 : DT_LANE_CPU;
+    pd.reuse = t->c.reuse;
+    pd.poison = t->c.poison;
+    pd.fuse = t->c.fuse;
     DT_TRY(dt_plan_compile(out->graph, &pd, &out->plan));
-    out->exec = dt_alloc_n(t->c.threads, sizeof(dt_exec *));
+    out->exec = dt_alloc_n(n, sizeof(dt_exec *));
     if (out->exec == NULL) {
-        return DT_FAIL(DT_ENOMEM, "out of memory for %u workers", t->c.threads);
+        return DT_FAIL(DT_ENOMEM, "out of memory for %u workers", n);
     }
-    for (uint32_t i = 0; i < t->c.threads; i++) {
+    out->n_exec = n;
+    for (uint32_t i = 0; i < n; i++) {
         DT_TRY(dt_exec_create(out->plan, &out->exec[i]));
     }
     return DT_OK;
 }
 
-void dt_compiled_fini(dt_trainer *t, dt_compiled *c)
+dt_status dt_compile(dt_trainer *t, const dt_samples *source, bool training, dt_compiled *out)
 {
-    for (uint32_t i = 0; c->exec != NULL && i < t->c.threads; i++) {
+    DT_TRY(dt_record(t, source, out));
+    if (t->device != NULL && !training) {
+        DT_TRY(dt_device_infer_create(t, source, out->graph, DT_DEVICE_INFER_SLICES, false, &out->device));
+        out->plan = (dt_plan *)(uintptr_t)dt_device_infer_plan(out->device);
+        return DT_OK;
+    }
+    const dt_plan_desc pd = {.training = training, .recompute = t->c.recompute, .cap = source->slice_cap};
+    return dt_compile_cpu(t, &pd, t->c.threads, out);
+}
+
+void dt_compiled_fini(dt_compiled *c)
+{
+    for (uint32_t i = 0; i < c->n_exec; i++) {
         dt_exec_destroy(c->exec[i]);
     }
     dt_free(c->exec);
@@ -248,14 +253,14 @@ void dt_trainer_destroy(dt_trainer *t)
     dt_feed_stop(t->feed);
     dt_pool_stop(t->pool);
     for (uint32_t i = 0; i < t->n_infer; i++) {
-        dt_compiled_fini(t, &t->infer[i]);
+        dt_compiled_fini(&t->infer[i]);
     }
     dt_free(t->infer);
     if (t->device != NULL) {
         t->train.plan = NULL; /* one of the device's */
         dt_train_device_destroy(t->device);
     }
-    dt_compiled_fini(t, &t->train);
+    dt_compiled_fini(&t->train);
     dt_tree_destroy(t->tree);
     dt_arena_unmap(t->params, t->arena_bytes);
     dt_arena_unmap(t->moment[0], t->arena_bytes);
@@ -301,16 +306,51 @@ void dt_trainer_step_set(dt_trainer *t, uint64_t step)
 {
     dt_feed_stop(t->feed); /* it may have read ahead of the old place */
     t->feed = NULL;
+    t->feed_is_paused = false;
     t->step = t->updates = step;
+    t->passed = 0;
     dt_scaler_init(&t->scaler, &t->c.scaling);
     if (t->device != NULL) {
         dt_train_device_restart(t);
     }
 }
 
+void dt_trainer_refill(dt_trainer *t)
+{
+    if (t->feed != NULL && !t->feed_is_paused) {
+        dt_feed_pause(t->feed);
+        t->feed_is_paused = true;
+    }
+}
+
+dt_status dt_trainer_seek(dt_trainer *t, uint64_t step)
+{
+    if (step < t->step || step > dt_trainer_steps(t)) {
+        return DT_FAIL(DT_EINVAL, "cannot go on at step %llu: it lies outside %llu (now) .. %llu (the last one)",
+                       (unsigned long long)step, (unsigned long long)t->step, (unsigned long long)dt_trainer_steps(t));
+    }
+    if (step > t->step) {
+        DT_TRY(dt_trainer_hold(t)); /* the device forgets which of its buffers held which step */
+        dt_trainer_refill(t);
+        t->passed += step - t->step;
+        t->step = step;
+    }
+    return DT_OK;
+}
+
 uint64_t dt_trainer_updates(const dt_trainer *t)
 {
     return t->updates;
+}
+
+uint64_t dt_trainer_passed(const dt_trainer *t)
+{
+    return t->passed;
+}
+
+void dt_trainer_passed_set(dt_trainer *t, uint64_t n)
+{
+    t->passed = n;
 }
 
 const dt_scaler *dt_trainer_scaler(const dt_trainer *t)

@@ -67,6 +67,10 @@ dt_status dt_trainer_create(const dt_trainer_desc *d, dt_trainer **out_p) DT_NOD
 void dt_trainer_destroy(dt_trainer *t);
 dt_status dt_trainer_set(dt_trainer *t, const char *name, const float *value, uint32_t n);
 dt_status dt_trainer_step(dt_trainer *t, dt_step_report *out);
+/* The source is about to change its samples: forgets what was read ahead, and reads nothing until the next step. */
+void dt_trainer_refill(dt_trainer *t);
+/* Go on at a later step, as if those between had been done. Errors: DT_EINVAL. */
+dt_status dt_trainer_seek(dt_trainer *t, uint64_t step) DT_NODISCARD;
 /* rows: what svc/train.h hands to each. */
 dt_status dt_trainer_evaluate(dt_trainer *t, const dt_samples *d, void *user,
                               dt_status (*each)(void *user, const dt_rows *r));
@@ -81,7 +85,9 @@ float *dt_trainer_params(dt_trainer *t);
 float *dt_trainer_moment(dt_trainer *t, uint32_t which); /* 0: first, 1: second; NULL when the optimizer has none */
 uint64_t dt_trainer_step_number(const dt_trainer *t);
 void dt_trainer_step_set(dt_trainer *t, uint64_t step); /* before the first step, after loading arenas; all updates */
-uint64_t dt_trainer_updates(const dt_trainer *t);       /* steps that were not skipped */
+uint64_t dt_trainer_updates(const dt_trainer *t);       /* steps that were neither skipped nor passed over */
+uint64_t dt_trainer_passed(const dt_trainer *t);        /* steps that seek passed over */
+void dt_trainer_passed_set(dt_trainer *t, uint64_t n);  /* after step_set */
 const dt_scaler *dt_trainer_scaler(const dt_trainer *t);
 void dt_trainer_scaler_set(dt_trainer *t, uint64_t updates, const dt_scaler *s); /* after step_set */
 uint64_t dt_trainer_steps(const dt_trainer *t);

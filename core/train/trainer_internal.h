@@ -25,7 +25,8 @@ typedef struct dt_compiled { /* a plan with everything needed to run it */
     const dt_samples *source;
     dt_graph *graph;
     dt_plan *plan;
-    dt_exec **exec;                 /* [threads]; NULL on a device */
+    dt_exec **exec; /* [n_exec], none on a device */
+    uint32_t n_exec;
     struct dt_device_infer *device; /* inference on a device: owns the plan */
     const float *step_input[DT_TRAIN_MAX_STEP_INPUTS];
     const char *symbol[DT_SAMPLES_MAX_SYMBOLS + 1];
@@ -35,6 +36,7 @@ struct dt_trainer {
     dt_trainer_desc d;
     dt_trainer_config c;
     uint64_t step, updates, steps_per_epoch;
+    uint64_t passed;               /* steps passed over by seek; the schedule counts them */
     uint32_t leaf_begin, leaf_end; /* of this rank */
     dt_scaler scaler;
     dt_amp_monitor monitor;
@@ -47,7 +49,8 @@ struct dt_trainer {
 
     dt_pool *pool;
     dt_feed *feed;
-    uint64_t feed_first; /* step at which the feed began */
+    uint64_t feed_first; /* step at which the feed began, or went on */
+    bool feed_is_paused;
     dt_tree *tree;
 
     /* arenas, [table total] floats each */
@@ -88,7 +91,9 @@ struct dt_rows {
 /* Record alone; then compile and make one exec per worker. training: with losses and derivative. */
 dt_status dt_record(dt_trainer *t, const dt_samples *source, dt_compiled *out);
 dt_status dt_compile(dt_trainer *t, const dt_samples *source, bool training, dt_compiled *out);
-void dt_compiled_fini(dt_trainer *t, dt_compiled *c);
+/* The CPU's plan of what was recorded, and n execs. */
+dt_status dt_compile_cpu(dt_trainer *t, const dt_plan_desc *d, uint32_t n, dt_compiled *out);
+void dt_compiled_fini(dt_compiled *c);
 /* Sizes of step's batch: the largest of its leaves per symbol ("B" last), over all ranks; and, when norm is not NULL,
  * what its losses are divided by, with t->loss_seed. */
 dt_status dt_batch_sizes(dt_trainer *t, uint64_t step, double *norm, int64_t *largest);
