@@ -348,11 +348,7 @@ dt_status dt_config_evaluation(dt_config *c, int64_t phase, dt_evaluation_opts *
 
 dt_status dt_config_env(dt_config *c, int64_t phase, dt_env_opts *out_p)
 {
-    DT_TRY(dt_config_section(c, phase, "env", NULL, 0, out_p, sizeof(*out_p)));
-    if (*out_p->id != '\0') {
-        return refuse(c, phase, "env", "id", "environments are not built into this version; leave it empty");
-    }
-    return DT_OK;
+    return dt_config_section(c, phase, "env", NULL, 0, out_p, sizeof(*out_p));
 }
 
 dt_status dt_config_phase(dt_config *c, int64_t phase, dt_phase_opts *out_p, dt_stop_opts *stop_p)

@@ -114,8 +114,8 @@ static dt_status check_ports(const dt_stage *s, const dt_model *m, const dt_mode
     return DT_OK;
 }
 
-static dt_status read_config(dt_stage *s, const dt_loaded *c, const dt_setting *over, uint32_t n_over, void **config,
-                             void **self)
+dt_status dt_bind_config(dt_stage *s, const dt_loaded *c, const dt_setting *over, uint32_t n_over, void **config,
+                         void **self)
 {
     *config = dt_alloc(c->desc.config_size > 0 ? c->desc.config_size : 1);
     *self = dt_alloc(c->desc.state_size > 0 ? c->desc.state_size : 1);
@@ -154,7 +154,7 @@ static dt_status bind_model(const dt_host *h, const dt_model_want *want, dt_mode
     }
     s->n_models++; /* from here on the stage frees it */
     m->role = m->comp->desc.role;
-    DT_TRY(read_config(s, m->comp, NULL, 0, &m->config, &m->self));
+    DT_TRY(dt_bind_config(s, m->comp, NULL, 0, &m->config, &m->self));
     m->created = true; /* destroy is called once per create, even a failed one */
     dt_status st = m->comp->ops.model.create(m->self, h, m->config, want->dims, want->n_dims);
     if (st < 0) {
@@ -252,7 +252,7 @@ static dt_status bind_data(const dt_host *h, const dt_setting *overrides, uint32
     for (uint32_t i = 0; i < n; i++) {
         over[n_over++] = overrides[i];
     }
-    DT_TRY(read_config(s, d->comp, over, n_over, &d->config, &d->self));
+    DT_TRY(dt_bind_config(s, d->comp, over, n_over, &d->config, &d->self));
     d->created = true;
     dt_status st = d->comp->ops.data.create(d->self, h, d->config);
     if (st >= 0) {
@@ -291,6 +291,7 @@ void dt_bind_fini(dt_stage *s)
         dt_free(s->data[i].self);
         dt_free(s->data[i].config);
     }
+    dt_bind_env_fini(s);
     s->n_models = 0;
     s->n_data = 0;
 }
@@ -302,4 +303,7 @@ const dt_bind_api dt_bind_service = {.struct_size = sizeof(dt_bind_api),
                                      .port_dim = bind_port_dim,
                                      .data = bind_data,
                                      .data_field = bind_data_field,
-                                     .data_count = bind_data_count};
+                                     .data_count = bind_data_count,
+                                     .env = dt_bind_env,
+                                     .env_spec = dt_bind_env_spec,
+                                     .env_id = dt_bind_env_id};

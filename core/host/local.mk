@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 core_libdtcore_la_SOURCES += \
-	core/host/bind.c \
+	core/host/bind.c core/host/bind_env.c \
 	core/host/cli.c core/host/cli.h \
 	core/host/doctor.h core/host/doctor_device.c core/host/doctor_machine.c \
 	core/host/exit.h \
@@ -13,6 +13,7 @@ core_libdtcore_la_SOURCES += \
 	core/host/signals.c core/host/signals.h \
 	core/host/snapshot.c core/host/snapshot.h \
 	core/host/stage.c core/host/stage.h \
+	core/host/svc_rollout.c \
 	core/host/svc_train.c \
 	core/host/probe.c core/host/probe.h \
 	core/host/probe_data.c core/host/probe_data.h \

@@ -16,6 +16,7 @@
 #include "dtrain/svc/features.h"
 #include "dtrain/svc/metrics.h"
 #include "dtrain/svc/rng.h"
+#include "dtrain/svc/rollout.h"
 #include "dtrain/svc/store.h"
 #include "graph/graph.h"
 
@@ -207,7 +208,7 @@ static const void *host_service(const dt_host *h, const char *id)
     } known[] = {
         {DT_SVC_BIND, &dt_bind_service},    {DT_SVC_TRAIN, &dt_train_service},    {DT_SVC_GRAPH, dt_graph_api_table()},
         {DT_SVC_METRICS, &metrics_service}, {DT_SVC_COMM, &comm_service},         {DT_SVC_RNG, &rng_service},
-        {DT_SVC_STORE, &store_service},     {DT_SVC_FEATURES, &features_service},
+        {DT_SVC_STORE, &store_service},     {DT_SVC_FEATURES, &features_service}, {DT_SVC_ROLLOUT, &dt_rollout_service},
     };
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         if (strcmp(known[i].id, id) == 0) {

@@ -231,6 +231,10 @@ static dt_status load_phases(dt_session *s)
         if (dt_config_get(s->config, i, "data.source", &source, &set_by) == DT_OK && *source != '\0') {
             DT_TRY(declare_wired(s, DT_KIND_DATA, source));
         }
+        const char *env = NULL;
+        if (dt_config_get(s->config, i, "env.id", &env, &set_by) == DT_OK && *env != '\0') {
+            DT_TRY(declare_wired(s, DT_KIND_ENV, env));
+        }
     }
     dt_error_clear();
     return DT_OK;

@@ -88,6 +88,7 @@ void dt_stage_destroy(dt_stage *s)
     if (s->created && s->d.phase->ops.phase.destroy != NULL) {
         s->d.phase->ops.phase.destroy(s->self);
     }
+    dt_rollout_destroy(s->rollout);
     dt_trainer_destroy(s->trainer);
     dt_bind_fini(s);
     dt_param_table_fini(&s->params);

@@ -13,6 +13,7 @@
 #include "graph/params.h"
 #include "loader/loader.h"
 #include "metrics/record.h"
+#include "rollout/layout.h"
 #include "train/trainer.h"
 
 #include <pthread.h>
@@ -31,6 +32,16 @@ struct dt_data { /* bound data */
     void *self, *config;
     dt_samples source;
     bool created;
+};
+
+struct dt_env { /* a bound environment */
+    struct dt_stage *stage;
+    const dt_loaded *comp;
+    void *config;
+    void *self; /* the first instance */
+    dt_layout layout;
+    dt_env_opts opts;
+    bool has_layout;
 };
 
 typedef struct dt_report { /* one part of an evaluation's result */
@@ -64,6 +75,8 @@ typedef struct dt_stage {
     uint32_t n_models;
     dt_data data[DT_STAGE_MAX_DATA];
     uint32_t n_data;
+    dt_env env;
+    struct dt_rollout *rollout;
     dt_store *store[DT_STAGE_MAX_DATA]; /* opened through svc/store.h */
     uint32_t n_stores;
     dt_param_table params;
@@ -94,7 +107,21 @@ extern const struct dt_bind_api dt_bind_service;
 void dt_bind_fini(dt_stage *s);
 dt_status dt_bind_forward(void *user, dt_graph *g, dt_model *m, const dt_named *in, uint32_t n_in, dt_named *out,
                           uint32_t n_out);
+/* Configuration section of a component, checked, and zeroed state of a first instance. */
+dt_status dt_bind_config(dt_stage *s, const dt_loaded *c, const dt_setting *over, uint32_t n_over, void **config,
+                         void **self) DT_NODISCARD;
+/* bind_env.c */
+dt_status dt_bind_env(const dt_host *h, const dt_setting *overrides, uint32_t n, dt_env **out);
+const dt_env_spec *dt_bind_env_spec(const dt_env *e);
+const char *dt_bind_env_id(const dt_env *e);
+/* One more instance, with state of its own. */
+dt_status dt_env_make(dt_env *e, void **self_p) DT_NODISCARD;
+void dt_env_drop(dt_env *e, void *self);
+void dt_bind_env_fini(dt_stage *s);
 /* svc_train.c */
 extern const struct dt_train_api dt_train_service;
+/* svc_rollout.c */
+extern const struct dt_rollout_api dt_rollout_service;
+void dt_rollout_destroy(struct dt_rollout *r);
 
 #endif

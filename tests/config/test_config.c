@@ -182,7 +182,6 @@ static void test_loss_scaling(void **state)
 static void test_later_work(void **state)
 {
     (void)state;
-    refuses("env = { id = \"env_traffic\"; };", "environments are not built into this version");
     refuses("engine = { reduction = \"fast\"; };", "engine.reduction = \"fast\"");
     refuses("engine = { reduction = \"fast\"; };", "the fast mode is not built into this version");
     refuses("comm = { ranks = 2; };", "the communicator \"null\" has one rank");

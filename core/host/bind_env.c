@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Service "dtrain.bind/1", environments: the component under env.id and its first instance, which says what there is.
+ */
+#include <config.h>
+
+#include "host/stage.h"
+
+#include "base/err.h"
+#include "base/mem.h"
+
+static dt_status create(dt_env *e, void *self)
+{
+    const dt_env_ops *ops = &e->comp->ops.env;
+    dt_status st = ops->create(self, &e->stage->host, e->config);
+    return st < 0 ? DT_CONTEXT(st, "creating %s", e->comp->desc.id) : DT_OK;
+}
+
+dt_status dt_env_make(dt_env *e, void **self_p)
+{
+    void *self = dt_alloc(e->comp->desc.state_size > 0 ? e->comp->desc.state_size : 1);
+    if (self == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for an instance of %s", e->comp->desc.id);
+    }
+    dt_status st = create(e, self);
+    dt_env_spec spec = {.struct_size = sizeof(spec)};
+    if (st == DT_OK) {
+        st = e->comp->ops.env.spec(self, &spec);
+    }
+    if (st == DT_OK && e->has_layout) {
+        st = dt_layout_compare(&e->layout, &spec);
+    } else if (st == DT_OK) {
+        e->has_layout = true;
+        st = dt_layout_init(&e->layout, e->comp->desc.id, &spec);
+    }
+    if (st < 0) {
+        dt_env_drop(e, self);
+        return st;
+    }
+    *self_p = self;
+    return DT_OK;
+}
+
+void dt_env_drop(dt_env *e, void *self)
+{
+    if (self != NULL) {
+        e->comp->ops.env.destroy(self);
+        dt_free(self);
+    }
+}
+
+dt_status dt_bind_env(const dt_host *h, const dt_setting *overrides, uint32_t n, dt_env **out)
+{
+    dt_stage *s = dt_stage_of(h);
+    dt_env *e = &s->env;
+    void *unused = NULL;
+    if (e->comp != NULL) {
+        return DT_FAIL(DT_EPLUGIN, "%s binds a second environment; one per phase is possible", s->d.phase->desc.id);
+    }
+    DT_TRY(dt_config_env(s->d.config, s->d.index, &e->opts));
+    if (e->opts.id[0] == '\0') {
+        return DT_FAIL(DT_ECONFIG, "%s needs an environment, but env.id is empty; set env.id, such as \"cartpole\"",
+                       s->d.phase->desc.id);
+    }
+    DT_TRY(dt_loader_find(s->d.loader, DT_KIND_ENV, e->opts.id, &e->comp));
+    e->stage = s;
+    dt_status st = dt_bind_config(s, e->comp, overrides, n, &e->config, &unused);
+    dt_free(unused);
+    DT_TRY(st);
+    if ((e->comp->desc.flags & DT_COMP_PROCESS) != 0 && e->opts.instances > 1) {
+        return DT_FAIL(DT_ECONFIG,
+                       "%s allows one instance per process, and worker processes are not built into this version; set "
+                       "env.instances = 1",
+                       e->comp->desc.id);
+    }
+    DT_TRY(dt_env_make(e, &e->self));
+    *out = e;
+    return DT_OK;
+}
+
+const dt_env_spec *dt_bind_env_spec(const dt_env *e)
+{
+    return &e->layout.spec;
+}
+
+const char *dt_bind_env_id(const dt_env *e)
+{
+    return e->comp->desc.id;
+}
+
+void dt_bind_env_fini(dt_stage *s)
+{
+    dt_env *e = &s->env;
+    if (e->comp != NULL) {
+        dt_env_drop(e, e->self);
+        dt_layout_fini(&e->layout);
+        dt_free(e->config);
+    }
+    e->comp = NULL;
+}

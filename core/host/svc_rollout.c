@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Service "dtrain.rollout/1": core/rollout wired to the stage's environment and trainer.
+ */
+#include <config.h>
+
+#include "host/stage.h"
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "dtrain/svc/rollout.h"
+#include "rollout/collect.h"
+#include "train/policy.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { STREAM_RESET = 0x72657374, STREAM_ACT = 0x61637431 }; /* "rest", "act1": names of random numbers */
+
+struct dt_rollout {
+    dt_stage *stage;
+    dt_env *env;
+    dt_rollout_desc d;
+    dt_data data;
+    dt_buffer buffer;
+    uint32_t instances;
+    void **self; /* [instances] created so far: the first one is the environment's */
+    dt_vector *vector;
+
+    dt_policy *policy;
+    dt_actor actor;
+    void *field[DT_BUFFER_MAX_FIELDS]; /* of one inference */
+    const dt_view *view[8];            /* the actor's outputs */
+    void *arena;
+    size_t arena_bytes;
+
+    uint64_t *index;
+    double *carry;
+    uint64_t collects;
+};
+
+static const char *const output_name[] = {"logits", "mean", "log_std", "value", "cost_value", "low", "high", "allow"};
+enum { OUT_LOGITS, OUT_MEAN, OUT_LOG_STD, OUT_VALUE, OUT_COST_VALUE, OUT_LOW, OUT_HIGH, OUT_ALLOW, OUT_N };
+
+/* ---- create ------------------------------------------------------------------------------------------------------ */
+
+static dt_status check_desc(const dt_rollout_desc *d)
+{
+    const struct {
+        const char *name;
+        double value;
+    } share[] = {
+        {"gamma", d->gamma}, {"lambda", d->lambda}, {"cost_gamma", d->cost_gamma}, {"cost_lambda", d->cost_lambda}};
+    for (size_t i = 0; i < sizeof(share) / sizeof(share[0]); i++) {
+        if (!(share[i].value >= 0 && share[i].value <= 1)) {
+            return DT_FAIL(DT_ECONFIG, "a rollout's %s is %g; expected 0 to 1", share[i].name, share[i].value);
+        }
+    }
+    if (d->steps < 1 || d->window > 4096) {
+        return DT_FAIL(DT_ECONFIG,
+                       "a rollout of %u steps with a window of %u; expected at least 1 step, at most 4096 of "
+                       "history",
+                       d->steps, d->window);
+    }
+    return DT_OK;
+}
+
+/* The buffer as the trainer sees it. */
+static dt_status open_data(dt_rollout *r)
+{
+    dt_engine_opts engine;
+    int64_t largest[1 + DT_ENV_MAX_SYMBOLS];
+    DT_TRY(dt_config_engine(r->stage->d.config, r->stage->d.index, &engine));
+    for (int32_t k = 0; k <= (int32_t)r->env->layout.spec.n_symbols; k++) {
+        largest[k] = dt_layout_cap(&r->env->layout, k);
+    }
+    r->data.self = &r->buffer;
+    return dt_samples_open_live(&r->data.source, &dt_buffer_data, &r->buffer, largest,
+                                engine.slice_rows > 0 ? engine.slice_rows : 512);
+}
+
+static dt_status build(dt_rollout *r)
+{
+    const dt_layout *l = &r->env->layout;
+    const dt_buffer_desc bd = {
+        .layout = l, .steps = r->d.steps, .instances = r->instances, .window = r->d.window > 1 ? r->d.window : 1};
+    DT_TRY(dt_buffer_init(&r->buffer, &bd));
+    DT_TRY(open_data(r));
+    r->self = dt_alloc_n(r->instances, sizeof(*r->self));
+    r->index = dt_alloc_n(r->instances, sizeof(*r->index));
+    r->carry = dt_alloc_n((size_t)r->instances * l->spec.n_agents, sizeof(*r->carry));
+    if (r->self == NULL || r->index == NULL || r->carry == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for a rollout of %u instances", r->instances);
+    }
+    return DT_OK;
+}
+
+static dt_status rollout_create(const dt_host *h, dt_env *env, const dt_rollout_desc *d, dt_rollout **out)
+{
+    dt_stage *s = dt_stage_of(h);
+    if (s->rollout != NULL) {
+        return DT_FAIL(DT_EPLUGIN, "%s creates a second rollout; one per phase is possible", s->d.phase->desc.id);
+    }
+    dt_rollout *r = dt_alloc(sizeof(*r));
+    if (r == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for a rollout");
+    }
+    r->stage = s;
+    r->env = env;
+    memcpy(&r->d, d, d->struct_size < sizeof(*d) ? d->struct_size : sizeof(*d));
+    r->instances = (uint32_t)env->opts.instances;
+    dt_status st = check_desc(&r->d);
+    if (st == DT_OK) {
+        st = build(r);
+    }
+    if (st < 0) {
+        dt_rollout_destroy(r);
+        return st;
+    }
+    s->rollout = r;
+    *out = r;
+    return DT_OK;
+}
+
+void dt_rollout_destroy(dt_rollout *r)
+{
+    if (r == NULL) {
+        return;
+    }
+    dt_vector_destroy(r->vector);
+    for (uint32_t i = 1; r->self != NULL && i < r->instances; i++) { /* the first one is the environment's */
+        dt_env_drop(r->env, r->self[i]);
+    }
+    dt_policy_destroy(r->policy);
+    dt_arena_unmap(r->arena, r->arena_bytes);
+    dt_buffer_fini(&r->buffer);
+    dt_free(r->self);
+    dt_free(r->index);
+    dt_free(r->carry);
+    dt_free(r);
+}
+
+static dt_data *rollout_data(dt_rollout *r)
+{
+    return &r->data;
+}
+
+/* ---- the policy -------------------------------------------------------------------------------------------------- */
+
+static dt_status check_output(const dt_rollout *r, uint32_t o, uint32_t items, bool needed)
+{
+    const dt_view *v = r->view[o];
+    if (v == NULL) {
+        return needed ? DT_FAIL(DT_EPLUGIN, "the phase records no output \"%s\", which acting in %s needs",
+                                output_name[o], r->env->comp->desc.id)
+                      : DT_OK;
+    }
+    const bool is_per_row = o == OUT_VALUE ? v->rank == 1 : v->rank == 2 && v->dim[1] == items;
+    const bool is_shared = o == OUT_LOG_STD && v->rank == 1 && v->dim[0] == items;
+    if (v->dtype != DT_F32 || (!is_per_row && !is_shared)) {
+        return DT_FAIL(DT_ESHAPE, "the phase's output \"%s\" has %d dimensions, the last of %lld; expected [A%s%u] f32",
+                       output_name[o], v->rank, v->rank > 0 ? (long long)v->dim[v->rank - 1] : 0,
+                       o == OUT_VALUE ? "] or 1 of " : " ", items);
+    }
+    return DT_OK;
+}
+
+static dt_status check_outputs(dt_rollout *r)
+{
+    const dt_layout *l = &r->env->layout;
+    const uint32_t C = l->spec.n_continuous, M = l->n_choices;
+    for (uint32_t o = 0; o < OUT_N; o++) {
+        r->view[o] = dt_policy_output(r->policy, output_name[o]);
+    }
+    DT_TRY(check_output(r, OUT_LOGITS, M, M > 0));
+    DT_TRY(check_output(r, OUT_MEAN, C, C > 0));
+    DT_TRY(check_output(r, OUT_LOG_STD, C, C > 0));
+    DT_TRY(check_output(r, OUT_VALUE, 1, false));
+    DT_TRY(check_output(r, OUT_COST_VALUE, l->spec.n_costs, false));
+    DT_TRY(check_output(r, OUT_LOW, C, false));
+    DT_TRY(check_output(r, OUT_HIGH, C, false));
+    DT_TRY(check_output(r, OUT_ALLOW, M, false));
+    r->actor.log_std_row = r->view[OUT_LOG_STD] != NULL && r->view[OUT_LOG_STD]->rank == 2 ? C : 0;
+    return DT_OK;
+}
+
+/* What is known only after acting cannot decide how to act. */
+static dt_status check_fields(dt_rollout *r)
+{
+    static const char *const later[] = {"action_i", "action_f",       "log_prob",   "value",      "advantage",
+                                        "target",   "cost_advantage", "cost_value", "cost_target"};
+    for (size_t i = 0; i < sizeof(later) / sizeof(later[0]); i++) {
+        if (dt_policy_reads(r->policy, later[i])) {
+            return DT_FAIL(DT_EPLUGIN,
+                           "an output of the phase that acting needs is computed from the field %s, which is "
+                           "not known yet when an action is chosen",
+                           later[i]);
+        }
+    }
+    for (uint32_t f = 0; f < r->buffer.n_fields; f++) {
+        r->actor.want |= dt_policy_reads(r->policy, r->buffer.field[f].name) ? 1u << f : 0;
+    }
+    return DT_OK;
+}
+
+static const float *data_of(const dt_view *v)
+{
+    return v != NULL ? v->data : NULL;
+}
+
+static dt_status run_policy(void *user, const int64_t *size, void *const *field)
+{
+    dt_rollout *r = user;
+    dt_actor *a = &r->actor;
+    DT_TRY(dt_policy_run(r->policy, size, field));
+    a->logits = data_of(r->view[OUT_LOGITS]);
+    a->mean = data_of(r->view[OUT_MEAN]);
+    a->log_std = data_of(r->view[OUT_LOG_STD]);
+    a->value = data_of(r->view[OUT_VALUE]);
+    a->cost_value = data_of(r->view[OUT_COST_VALUE]);
+    a->low = data_of(r->view[OUT_LOW]);
+    a->high = data_of(r->view[OUT_HIGH]);
+    a->allow = data_of(r->view[OUT_ALLOW]);
+    return DT_OK;
+}
+
+/* Room for what the policy reads of all instances at once. */
+static dt_status map_fields(dt_rollout *r, const int64_t *cap)
+{
+    const dt_samples *s = &r->data.source;
+    for (int pass = 0; pass < 2; pass++) {
+        size_t at = 0;
+        for (uint32_t f = 0; f < s->n_fields; f++) {
+            const bool is_read = (r->actor.want >> f & 1) != 0;
+            r->field[f] = is_read && r->arena != NULL ? (char *)r->arena + at : NULL;
+            at += is_read ? (dt_samples_field_bytes(s, f, cap) + 63) / 64 * 64 : 0;
+        }
+        if (pass == 0) {
+            r->arena_bytes = at;
+            DT_TRY(dt_arena_map(r->arena_bytes, &r->arena));
+        }
+    }
+    return DT_OK;
+}
+
+static dt_status make_policy(dt_rollout *r, dt_trainer *t)
+{
+    int64_t cap[2 + DT_ENV_MAX_SYMBOLS];
+    const int32_t n = (int32_t)r->env->layout.spec.n_symbols;
+    for (int32_t k = 0; k <= n; k++) {
+        cap[k] = dt_layout_cap(&r->env->layout, k) * r->instances;
+    }
+    cap[n + 1] = r->instances;
+    DT_TRY(dt_policy_create(t, &r->data.source, cap, &r->policy));
+    DT_TRY(check_outputs(r));
+    DT_TRY(check_fields(r));
+    DT_TRY(map_fields(r, cap));
+    r->actor.user = r;
+    r->actor.run = run_policy;
+    r->actor.field = r->field;
+    return DT_OK;
+}
+
+/* ---- instances --------------------------------------------------------------------------------------------------- */
+
+static uint64_t reset_seed(void *user, uint32_t number, uint64_t episode)
+{
+    const dt_rollout *r = user;
+    const dt_rng_key key = {.seed = r->stage->d.seed,
+                            .phase = (uint32_t)r->stage->d.index,
+                            .op = STREAM_RESET,
+                            .step = episode,
+                            .sample = number};
+    uint32_t w[4];
+    dt_philox(&key, 0, w);
+    return (uint64_t)w[0] << 32 | w[1];
+}
+
+static dt_status make_instances(dt_rollout *r)
+{
+    r->self[0] = r->env->self;
+    for (uint32_t i = 1; i < r->instances; i++) {
+        dt_status st = dt_env_make(r->env, &r->self[i]);
+        if (st < 0) {
+            return DT_CONTEXT(st, "instance %u", i);
+        }
+    }
+    const dt_vector_desc d = {.id = r->env->comp->desc.id,
+                              .layout = &r->env->layout,
+                              .ops = &r->env->comp->ops.env,
+                              .self = r->self,
+                              .n = r->instances,
+                              .user = r,
+                              .seed = reset_seed};
+    DT_TRY(dt_vector_create(&d, &r->vector));
+    return dt_vector_step(r->vector, 0, r->instances); /* the first resets */
+}
+
+/* ---- collect ----------------------------------------------------------------------------------------------------- */
+
+static void estimate(dt_rollout *r)
+{
+    dt_buffer *b = &r->buffer;
+    const size_t first = dt_buffer_slot(b, 0, 0) * b->l->spec.n_agents;
+    const size_t places = (size_t)b->d.instances * b->l->spec.n_agents, n = places * b->d.steps;
+    for (uint32_t k = 0; k <= b->l->spec.n_costs; k++) { /* the reward, then the costs */
+        const size_t plane = k > 0 ? (k - 1) * b->n_places + first : first;
+        const dt_gae g = {.reward = (k > 0 ? b->cost : b->reward) + plane,
+                          .value = (k > 0 ? b->cost_value : b->value) + plane,
+                          .flag = b->flag + first,
+                          .gamma = k > 0 ? r->d.cost_gamma : r->d.gamma,
+                          .lambda = k > 0 ? r->d.cost_lambda : r->d.lambda,
+                          .steps = b->d.steps,
+                          .places = places};
+        float *advantage = (k > 0 ? b->cost_advantage : b->advantage) + plane;
+        float *target = (k > 0 ? b->cost_target : b->target) + plane;
+        dt_gae_run(&g, r->carry, advantage);
+        for (size_t i = 0; i < n; i++) {
+            target[i] = advantage[i] + g.value[i];
+        }
+        if (r->d.normalise_advantage) {
+            dt_gae_normalise(g.flag, n, advantage);
+        }
+    }
+}
+
+/* Mean and deviation over finished episodes of one of their numbers; NAN ones do not count. */
+static void mean_of(const dt_buffer *b, uint32_t item, double *mean, double *std)
+{
+    const size_t first = dt_buffer_slot(b, 0, 0), end = first + (size_t)b->d.steps * b->d.instances;
+    double n = 0, sum = 0, squares = 0;
+    for (int pass = 0; pass < 2; pass++) {
+        for (size_t i = first; i < end; i++) {
+            const double x = b->episode[i * b->episode_items + item];
+            if (b->done[i] == 0 || isnan(x)) {
+                continue;
+            }
+            n += pass == 0 ? 1 : 0;
+            sum += pass == 0 ? x : 0;
+            squares += pass == 0 ? 0 : (x - sum / n) * (x - sum / n);
+        }
+    }
+    *mean = n > 0 ? sum / n : NAN;
+    *std = n > 1 ? sqrt(squares / (n - 1)) : n > 0 ? 0 : NAN;
+}
+
+static void report(const dt_rollout *r, dt_rollout_report *out)
+{
+    const dt_buffer *b = &r->buffer;
+    const dt_env_spec *s = &b->l->spec;
+    const size_t first = dt_buffer_slot(b, 0, 0), slots = (size_t)b->d.steps * b->d.instances;
+    const size_t at = first * s->n_agents, n = slots * s->n_agents;
+    double unused = 0, changed = 0, infeasible = 0;
+    dt_rollout_report all = {.struct_size = out->struct_size, .n_costs = s->n_costs, .n_metrics = s->n_metrics};
+    for (size_t i = first; i < first + slots; i++) {
+        all.env_steps += b->n_acts[i] > 0;
+        all.agent_steps += (uint64_t)b->n_acts[i];
+        all.episodes += b->done[i];
+    }
+    for (size_t i = at; i < at + n; i++) {
+        const bool acted = (b->flag[i] & DT_STEP_ACTED) != 0;
+        changed += acted && (b->report[i] & DT_REPORT_CHANGED) != 0;
+        infeasible += acted && (b->report[i] & DT_REPORT_INFEASIBLE) != 0;
+    }
+    const double rows = all.agent_steps > 0 ? (double)all.agent_steps : 1;
+    all.interventions = changed / rows;
+    all.infeasible = infeasible / rows;
+    mean_of(b, 0, &all.episode_return, &all.episode_return_std);
+    mean_of(b, 1, &all.episode_length, &unused);
+    for (uint32_t k = 0; k < s->n_costs; k++) {
+        mean_of(b, 2 + k, &all.episode_cost[k], &all.episode_cost_std[k]);
+    }
+    for (uint32_t m = 0; m < s->n_metrics; m++) {
+        mean_of(b, 2 + s->n_costs + m, &all.metric[m], &all.metric_std[m]);
+    }
+    all.explained_variance = dt_gae_explained(b->flag + at, n, b->target + at, b->value + at);
+    const uint32_t bytes = out->struct_size < sizeof(all) ? out->struct_size : sizeof(all);
+    memcpy(out, &all, bytes);
+}
+
+static dt_status collect(dt_rollout *r, dt_train *t, dt_rollout_report *out)
+{
+    dt_trainer *trainer = ((dt_stage *)(void *)t)->trainer;
+    const double from = dt_clock_s();
+    dt_trainer_refill(trainer);
+    if (r->policy == NULL) {
+        DT_TRY(make_policy(r, trainer));
+    }
+    if (r->vector == NULL) {
+        DT_TRY(make_instances(r));
+    }
+    DT_TRY(dt_policy_begin(r->policy));
+    dt_collector c = {.vector = r->vector, .buffer = &r->buffer, .actor = &r->actor, .index = r->index};
+    c.key = (dt_rng_key){.seed = r->stage->d.seed, .phase = (uint32_t)r->stage->d.index, .op = STREAM_ACT};
+    DT_TRY(dt_collect_run(&c, r->collects * r->d.steps));
+    r->collects++;
+    estimate(r);
+    report(r, out);
+    out->policy_s = c.policy_s;
+    out->wait_s = c.wait_s;
+    for (uint32_t i = 0; i < r->instances; i++) {
+        out->env_s += dt_vector_at(r->vector, i)->env_s;
+        dt_vector_at(r->vector, i)->env_s = 0;
+    }
+    out->total_s = dt_clock_s() - from;
+    return DT_OK;
+}
+
+static dt_status rollout_collect(dt_rollout *r, dt_train *t, dt_rollout_report *out)
+{
+    return dt_comm_agree(r->stage->d.comm, collect(r, t, out));
+}
+
+static dt_status rollout_evaluate(dt_rollout *r, dt_train *t, const uint64_t *seed, uint32_t n_seeds, uint32_t episodes,
+                                  uint8_t greedy, dt_rollout_report *out)
+{
+    (void)t, (void)seed, (void)n_seeds, (void)episodes, (void)greedy, (void)out;
+    return DT_FAIL(DT_EUNSUPPORTED, "evaluating in %s is not built into this version", r->env->comp->desc.id);
+}
+
+const dt_rollout_api dt_rollout_service = {.struct_size = sizeof(dt_rollout_api),
+                                           .create = rollout_create,
+                                           .data = rollout_data,
+                                           .collect = rollout_collect,
+                                           .evaluate = rollout_evaluate};

@@ -1,0 +1,647 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See buffer.h.
+ */
+#include <config.h>
+
+#include "rollout/buffer.h"
+
+#include "base/err.h"
+#include "base/mem.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { ALIGN = 64 };
+
+enum {
+    FIELD_OBS,
+    FIELD_HISTORY,
+    FIELD_PRESENT,
+    FIELD_ACTION_I,
+    FIELD_ACTION_F,
+    FIELD_MASK,
+    FIELD_LOG_PROB,
+    FIELD_VALUE,
+    FIELD_ADVANTAGE,
+    FIELD_TARGET,
+    FIELD_COST_VALUE,
+    FIELD_COST_ADVANTAGE,
+    FIELD_COST_TARGET,
+    FIELD_ROW_KEY
+};
+
+/* ---- life -------------------------------------------------------------------------------------------------------- */
+
+static dt_status add_field(dt_buffer *b, uint32_t kind, uint32_t port, uint32_t dtype, const char *name,
+                           const char *dims)
+{
+    if (b->n_fields == DT_BUFFER_MAX_FIELDS) {
+        return DT_FAIL(DT_EPLUGIN, "the environment's %u ports make more than %d fields", b->l->spec.n_obs,
+                       DT_BUFFER_MAX_FIELDS);
+    }
+    dt_buffer_field *f = &b->field[b->n_fields];
+    f->kind = kind;
+    f->port = port;
+    snprintf(f->name, sizeof(f->name), "%s", name);
+    snprintf(f->dims, sizeof(f->dims), "%s", dims);
+    b->port[b->n_fields++] = (dt_port){f->name, f->dims, dtype, 0};
+    return DT_OK;
+}
+
+static dt_status add_sized(dt_buffer *b, uint32_t kind, uint32_t dtype, const char *name, uint32_t n)
+{
+    char dims[64];
+    snprintf(dims, sizeof(dims), "A %u", n);
+    return n > 0 ? add_field(b, kind, 0, dtype, name, dims) : DT_OK;
+}
+
+static dt_status add_history(dt_buffer *b)
+{
+    char name[64], dims[64];
+    for (uint32_t i = 0; i < b->l->spec.n_obs; i++) {
+        const dt_obs_port *o = &b->l->obs[i];
+        if (o->is_plain) {
+            snprintf(name, sizeof(name), "%.40s_history", o->port->name);
+            snprintf(dims, sizeof(dims), "%u A %lld", b->d.window, (long long)o->row_items);
+            DT_TRY(add_field(b, FIELD_HISTORY, i, DT_F32, name, dims));
+        }
+    }
+    snprintf(dims, sizeof(dims), "%u A", b->d.window);
+    return add_field(b, FIELD_PRESENT, 0, DT_F32, "present", dims);
+}
+
+static dt_status add_fields(dt_buffer *b)
+{
+    const dt_env_spec *s = &b->l->spec;
+    for (uint32_t i = 0; i < s->n_obs; i++) {
+        DT_TRY(add_field(b, FIELD_OBS, i, s->obs[i].dtype, s->obs[i].name, s->obs[i].dims));
+    }
+    if (b->d.window > 1) {
+        DT_TRY(add_history(b));
+    }
+    DT_TRY(add_sized(b, FIELD_ACTION_I, DT_I32, "action_i", s->n_heads));
+    DT_TRY(add_sized(b, FIELD_MASK, DT_F32, "mask", b->l->n_choices));
+    DT_TRY(add_sized(b, FIELD_ACTION_F, DT_F32, "action_f", s->n_continuous));
+    DT_TRY(add_field(b, FIELD_LOG_PROB, 0, DT_F32, "log_prob", "A"));
+    DT_TRY(add_field(b, FIELD_VALUE, 0, DT_F32, "value", "A"));
+    DT_TRY(add_field(b, FIELD_ADVANTAGE, 0, DT_F32, "advantage", "A"));
+    DT_TRY(add_field(b, FIELD_TARGET, 0, DT_F32, "target", "A"));
+    DT_TRY(add_sized(b, FIELD_COST_VALUE, DT_F32, "cost_value", s->n_costs));
+    DT_TRY(add_sized(b, FIELD_COST_ADVANTAGE, DT_F32, "cost_advantage", s->n_costs));
+    DT_TRY(add_sized(b, FIELD_COST_TARGET, DT_F32, "cost_target", s->n_costs));
+    return add_field(b, FIELD_ROW_KEY, 0, DT_I64, "row_key", "A");
+}
+
+/* Called twice: without memory it counts. */
+static char *take(dt_buffer *b, size_t bytes)
+{
+    char *p = b->map != NULL ? (char *)b->map + b->map_bytes : NULL;
+    b->map_bytes += (bytes + ALIGN - 1) / ALIGN * ALIGN;
+    return p;
+}
+
+static void lay_out(dt_buffer *b)
+{
+    const dt_env_spec *s = &b->l->spec;
+    const size_t n = b->n_places, slots = b->n_slots;
+    b->map_bytes = 0;
+    b->row = (uint8_t *)take(b, n);
+    b->flag = (uint8_t *)take(b, n);
+    b->report = (uint8_t *)take(b, n);
+    b->done = (uint8_t *)take(b, slots);
+    b->age = (void *)take(b, n * sizeof(*b->age));
+    b->n_acts = (void *)take(b, slots * sizeof(*b->n_acts));
+    b->n_seen = (void *)take(b, slots * sizeof(*b->n_seen));
+    b->size = (void *)take(b, slots * s->n_symbols * sizeof(*b->size));
+    for (uint32_t i = 0; i < s->n_obs; i++) {
+        if (b->l->obs[i].symbol == 0) {
+            b->obs[i] = take(b, n * b->l->obs[i].row_bytes);
+        } else {
+            b->at[i] = (void *)take(b, slots * sizeof(*b->at[i]));
+        }
+    }
+    b->mask = (uint8_t *)take(b, n * b->l->n_choices);
+    b->act_i = (void *)take(b, n * s->n_heads * sizeof(int32_t));
+    b->act_f = (void *)take(b, n * s->n_continuous * sizeof(float));
+    b->executed_f = (void *)take(b, n * s->n_continuous * sizeof(float));
+    float **const one[] = {&b->log_prob, &b->value, &b->reward, &b->advantage, &b->target};
+    for (size_t i = 0; i < sizeof(one) / sizeof(one[0]); i++) {
+        *one[i] = (void *)take(b, n * sizeof(float));
+    }
+    float **const per_cost[] = {&b->cost_value, &b->cost, &b->cost_advantage, &b->cost_target};
+    for (size_t i = 0; i < sizeof(per_cost) / sizeof(per_cost[0]); i++) {
+        *per_cost[i] = (void *)take(b, n * s->n_costs * sizeof(float));
+    }
+    b->episode_items = 2 + s->n_costs + s->n_metrics;
+    b->episode = (void *)take(b, slots * b->episode_items * sizeof(double));
+}
+
+static dt_status map_all(dt_buffer *b)
+{
+    size_t bytes = 0;
+    void *map = NULL;
+    lay_out(b);
+    DT_TRY(dt_arena_map(b->map_bytes, &map));
+    b->map = map;
+    lay_out(b);
+    for (uint32_t i = 0; i < b->l->spec.n_obs; i++) {
+        const dt_obs_port *o = &b->l->obs[i];
+        if (o->symbol == 0) {
+            continue;
+        }
+        if (!dt_mul_size(b->n_slots, (size_t)o->cap * o->row_bytes, &bytes)) {
+            return DT_FAIL(DT_ENOMEM, "port %s of %zu steps of instances does not fit in memory", o->port->name,
+                           b->n_slots);
+        }
+        DT_TRY(dt_arena_map(bytes, &b->arena[i]));
+        b->arena_bytes[i] = bytes;
+        b->obs[i] = b->arena[i];
+    }
+    return DT_OK;
+}
+
+dt_status dt_buffer_init(dt_buffer *b, const dt_buffer_desc *d)
+{
+    memset(b, 0, sizeof(*b));
+    b->d = *d;
+    b->l = d->layout;
+    b->n_slots = (size_t)(d->steps + d->window) * d->instances;
+    if (!dt_mul_size(b->n_slots, b->l->spec.n_agents, &b->n_places) || b->n_places > INT32_MAX) {
+        return DT_FAIL(DT_ECONFIG, "%u steps of %u instances with %u places are more than 2^31 rows; take fewer steps",
+                       d->steps, d->instances, b->l->spec.n_agents);
+    }
+    for (int32_t k = 0; k <= (int32_t)b->l->spec.n_symbols; k++) {
+        b->symbol[k] = dt_layout_symbol(b->l, k);
+    }
+    DT_TRY(add_fields(b));
+    return map_all(b);
+}
+
+void dt_buffer_fini(dt_buffer *b)
+{
+    dt_arena_unmap(b->map, b->map_bytes);
+    for (uint32_t i = 0; i < DT_ENV_MAX_OBS; i++) {
+        dt_arena_unmap(b->arena[i], b->arena_bytes[i]);
+    }
+    memset(b, 0, sizeof(*b));
+}
+
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
+
+void dt_buffer_begin(dt_buffer *b)
+{
+    const size_t from = (size_t)b->d.steps * b->d.instances; /* slots */
+    const size_t n = (size_t)b->d.window * b->d.instances, A = b->l->spec.n_agents;
+    memmove(b->row, b->row + from * A, n * A);
+    memmove(b->age, b->age + from * A, n * A * sizeof(*b->age));
+    for (uint32_t i = 0; i < b->l->spec.n_obs; i++) {
+        const dt_obs_port *o = &b->l->obs[i];
+        if (o->symbol == 0) {
+            memmove(b->obs[i], b->obs[i] + from * A * o->row_bytes, n * A * o->row_bytes);
+        }
+        b->used[i] = 0;
+    }
+    b->key_base += from;
+}
+
+static void put_earned(dt_buffer *b, size_t slot, const char *record)
+{
+    const dt_layout *l = b->l;
+    const uint32_t A = l->spec.n_agents, K = l->spec.n_costs;
+    const uint8_t *terminated = (const uint8_t *)record + l->terminated;
+    const uint8_t *truncated = (const uint8_t *)record + l->truncated;
+    const float *reward = (const float *)(const void *)(record + l->reward);
+    const float *cost = (const float *)(const void *)(record + l->cost);
+    for (uint32_t a = 0; a < A; a++) {
+        const size_t at = slot * A + a;
+        const bool acted = (b->row[at] & DT_ROW_ACTS) != 0;
+        const uint8_t end = terminated[a] ? DT_STEP_TERMINATED : truncated[a] ? DT_STEP_TRUNCATED : 0;
+        b->flag[at] = acted ? (uint8_t)(DT_STEP_ACTED | end) : 0;
+        b->reward[at] = acted ? reward[a] : 0;
+        for (uint32_t k = 0; k < K; k++) {
+            b->cost[k * b->n_places + at] = acted ? cost[(size_t)a * K + k] : 0;
+        }
+    }
+}
+
+/* Who acts now, who is only seen, and since when they are there. */
+static void put_rows(dt_buffer *b, size_t slot, bool is_first, const uint8_t *alive)
+{
+    const uint32_t A = b->l->spec.n_agents;
+    int32_t acts = 0, seen = 0;
+    for (uint32_t a = 0; a < A; a++) {
+        const size_t at = slot * A + a, before = at - (size_t)b->d.instances * A;
+        const uint8_t flag = is_first ? 0 : b->flag[before];
+        const bool lives = alive[a] != 0;
+        const bool is_seen = lives || (flag & DT_STEP_TRUNCATED) != 0;
+        if (!is_first) {
+            const bool stays = (flag & DT_STEP_ACTED) != 0;
+            b->age[at] = (uint16_t)(stays ? b->age[before] + (b->age[before] < UINT16_MAX) : 0);
+        }
+        b->row[at] = (uint8_t)((lives ? DT_ROW_ACTS : 0) | (is_seen ? DT_ROW_SEEN : 0));
+        acts += lives;
+        seen += is_seen;
+    }
+    b->n_acts[slot] = acts;
+    b->n_seen[slot] = seen;
+}
+
+static void put_obs(dt_buffer *b, size_t slot, const char *record)
+{
+    const dt_layout *l = b->l;
+    const int64_t *size = (const int64_t *)(const void *)(record + l->size);
+    for (uint32_t k = 0; k < l->spec.n_symbols; k++) {
+        b->size[slot * l->spec.n_symbols + k] = (int32_t)size[k];
+    }
+    for (uint32_t i = 0; i < l->spec.n_obs; i++) {
+        const dt_obs_port *o = &l->obs[i];
+        int64_t rows = l->spec.n_agents, first = (int64_t)slot * l->spec.n_agents;
+        if (o->symbol > 0) {
+            rows = b->n_seen[slot] > 0 ? size[o->symbol - 1] + o->plus : 0;
+            first = b->used[i];
+            b->at[i][slot] = first;
+            b->used[i] += rows;
+        }
+        memcpy(b->obs[i] + (size_t)first * o->row_bytes, record + o->offset, (size_t)rows * o->row_bytes);
+    }
+}
+
+void dt_buffer_put(dt_buffer *b, uint32_t t, uint32_t i, const char *record)
+{
+    const dt_layout *l = b->l;
+    const size_t slot = dt_buffer_slot(b, t, i), choices = (size_t)l->spec.n_agents * l->n_choices;
+    if (t > 0) {
+        put_earned(b, slot - b->d.instances, record);
+    }
+    put_rows(b, slot, t == 0, (const uint8_t *)record + l->alive);
+    put_obs(b, slot, record);
+    memcpy(b->mask + slot * choices, record + l->mask, choices);
+}
+
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
+
+typedef struct reader { /* one pack */
+    const dt_buffer *b;
+    const uint64_t *index, *key;
+    uint32_t n, which;
+    size_t first; /* slot of sample 0 */
+} reader;
+
+static size_t slot_of(const reader *r, uint32_t j)
+{
+    return r->first + r->index[j];
+}
+
+static int32_t rows_of(const reader *r, size_t slot)
+{
+    return r->which == DT_ROW_ACTS ? r->b->n_acts[slot] : r->b->n_seen[slot];
+}
+
+void dt_buffer_sizes(const dt_buffer *b, uint32_t which, const uint64_t *index, uint32_t n, int64_t *size)
+{
+    const uint32_t S = b->l->spec.n_symbols;
+    const reader r = {.b = b, .index = index, .n = n, .which = which, .first = dt_buffer_slot(b, 0, 0)};
+    memset(size, 0, (S + 1) * sizeof(*size));
+    for (uint32_t j = 0; j < n; j++) {
+        const size_t slot = slot_of(&r, j);
+        const int32_t rows = rows_of(&r, slot);
+        size[0] += rows;
+        for (uint32_t k = 0; k < S && rows > 0; k++) {
+            size[k + 1] += b->size[slot * S + k];
+        }
+    }
+}
+
+/* Rows of places, row by row, into out. */
+static char *copy_places(const reader *r, size_t slot, const char *base, size_t bytes, char *out)
+{
+    const uint32_t A = r->b->l->spec.n_agents;
+    for (size_t at = slot * A; at < (slot + 1) * A; at++) {
+        if ((r->b->row[at] & r->which) != 0) {
+            memcpy(out, base + at * bytes, bytes);
+            out += bytes;
+        }
+    }
+    return out;
+}
+
+static void read_places(const reader *r, const void *base, size_t bytes, char *out)
+{
+    for (uint32_t j = 0; j < r->n; j++) {
+        out = copy_places(r, slot_of(r, j), base, bytes, out);
+    }
+}
+
+static void scale_rows(const dt_buffer_scale *s, float *x, int64_t rows, int64_t D)
+{
+    for (int64_t i = 0; i < rows && s->mean != NULL; i++) {
+        for (int64_t d = 0; d < D; d++) {
+            float v = (x[i * D + d] - s->mean[d]) * s->scale[d];
+            if (s->clip > 0) {
+                v = v < -s->clip ? -s->clip : v > s->clip ? s->clip : v;
+            }
+            x[i * D + d] = v;
+        }
+    }
+}
+
+/* Rows of places counted from the first of the slice; -1 for who has no row. */
+static void place_rows(const reader *r, size_t slot, int32_t before, int32_t *v, int64_t n)
+{
+    const uint32_t A = r->b->l->spec.n_agents;
+    for (int64_t i = 0; i < n; i++) {
+        const int32_t place = v[i];
+        int32_t row = before;
+        v[i] = -1;
+        for (uint32_t a = 0; place >= 0 && a < A; a++) {
+            if ((r->b->row[slot * A + a] & r->which) == 0) {
+                continue;
+            }
+            if ((int32_t)a == place) {
+                v[i] = row;
+                break;
+            }
+            row++;
+        }
+    }
+}
+
+/* Indices count rows within the instance; the slice holds those of the samples before, too. */
+static void shift_rows(const reader *r, size_t slot, int32_t symbol, const int64_t *before, void *rows, int64_t n)
+{
+    int32_t *v = rows;
+    if (symbol == 0) {
+        place_rows(r, slot, (int32_t)before[0], v, n);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        v[i] += v[i] >= 0 ? (int32_t)before[symbol] : 0;
+    }
+}
+
+static void read_obs(const reader *r, uint32_t port, char *out)
+{
+    const dt_buffer *b = r->b;
+    const dt_obs_port *o = &b->l->obs[port];
+    const uint32_t S = b->l->spec.n_symbols;
+    int64_t before[1 + DT_ENV_MAX_SYMBOLS] = {0};
+    char *const start = out;
+    for (uint32_t j = 0; j < r->n; j++) {
+        const size_t slot = slot_of(r, j);
+        const int32_t places = rows_of(r, slot);
+        if (places == 0) {
+            continue;
+        }
+        char *const begin = out;
+        if (o->symbol == 0) {
+            out = copy_places(r, slot, b->obs[port], o->row_bytes, out);
+        } else { /* of row pointers the last one is the next sample's first */
+            const size_t bytes = (size_t)b->size[slot * S + (uint32_t)o->symbol - 1] * o->row_bytes;
+            memcpy(out, b->obs[port] + (size_t)b->at[port][slot] * o->row_bytes, bytes);
+            out += bytes;
+        }
+        if (o->index_of >= 0) {
+            shift_rows(r, slot, o->index_of, before, begin, (out - begin) / (int64_t)sizeof(int32_t));
+        }
+        before[0] += places;
+        for (uint32_t k = 0; k < S; k++) {
+            before[k + 1] += b->size[slot * S + k];
+        }
+    }
+    if (o->plus) {
+        const int32_t end = (int32_t)before[o->index_of];
+        memcpy(out, &end, sizeof(end));
+    }
+    if (o->is_plain) {
+        scale_rows(&b->scale[port], (float *)(void *)start, before[0], o->row_items);
+    }
+}
+
+/* out[w][row]: the rows of w steps ago, oldest first; zeros before the agent came. */
+static void read_history(const reader *r, const dt_buffer_field *f, float *out)
+{
+    const dt_buffer *b = r->b;
+    const dt_obs_port *o = &b->l->obs[f->port];
+    const uint32_t W = b->d.window, A = b->l->spec.n_agents;
+    const size_t D = f->kind == FIELD_PRESENT ? 1 : (size_t)o->row_items;
+    int64_t rows = 0;
+    for (uint32_t j = 0; j < r->n; j++) {
+        rows += rows_of(r, slot_of(r, j));
+    }
+    for (uint32_t w = 0; w < W; w++) {
+        const size_t back = W - 1 - w;
+        for (uint32_t j = 0; j < r->n; j++) {
+            const size_t slot = slot_of(r, j);
+            for (size_t at = slot * A; at < (slot + 1) * A; at++) {
+                if ((b->row[at] & r->which) == 0) {
+                    continue;
+                }
+                const bool is_there = back <= b->age[at];
+                if (f->kind == FIELD_PRESENT) {
+                    *out = is_there;
+                } else if (is_there) {
+                    const size_t from = at - back * b->d.instances * A;
+                    memcpy(out, b->obs[f->port] + from * o->row_bytes, o->row_bytes);
+                    scale_rows(&b->scale[f->port], out, 1, (int64_t)D);
+                } else {
+                    memset(out, 0, D * sizeof(float));
+                }
+                out += D;
+            }
+        }
+    }
+}
+
+static void read_mask(const reader *r, float *out)
+{
+    const dt_buffer *b = r->b;
+    const uint32_t A = b->l->spec.n_agents, n = b->l->n_choices;
+    for (uint32_t j = 0; j < r->n; j++) {
+        const size_t slot = slot_of(r, j);
+        for (size_t at = slot * A; at < (slot + 1) * A; at++) {
+            if ((b->row[at] & r->which) != 0) {
+                for (uint32_t c = 0; c < n; c++) {
+                    *out++ = b->mask[at * n + c];
+                }
+            }
+        }
+    }
+}
+
+static void read_costs(const reader *r, const float *planes, float *out)
+{
+    const dt_buffer *b = r->b;
+    const uint32_t A = b->l->spec.n_agents, K = b->l->spec.n_costs;
+    for (uint32_t j = 0; j < r->n; j++) {
+        const size_t slot = slot_of(r, j);
+        for (size_t at = slot * A; at < (slot + 1) * A; at++) {
+            for (uint32_t k = 0; k < K && (b->row[at] & r->which) != 0; k++) {
+                *out++ = planes[k * b->n_places + at];
+            }
+        }
+    }
+}
+
+/* The sample's key names its use (epoch and position); without one, the row's place in the run does. */
+static void read_keys(const reader *r, int64_t *out)
+{
+    const dt_buffer *b = r->b;
+    const uint32_t A = b->l->spec.n_agents;
+    for (uint32_t j = 0; j < r->n; j++) {
+        const size_t slot = slot_of(r, j);
+        const bool is_used = r->key != NULL && r->key[j] != 0;
+        const uint64_t base = is_used ? r->key[j] : (b->key_base + slot) * A;
+        for (uint32_t a = 0; a < A; a++) {
+            if ((b->row[slot * A + a] & r->which) != 0) {
+                *out++ = (int64_t)((base + a) & INT64_MAX);
+            }
+        }
+    }
+}
+
+static void read_field(const reader *r, const dt_buffer_field *f, void *out)
+{
+    const dt_buffer *b = r->b;
+    const dt_env_spec *s = &b->l->spec;
+    switch (f->kind) {
+    case FIELD_OBS:
+        read_obs(r, f->port, out);
+        break;
+    case FIELD_HISTORY:
+    case FIELD_PRESENT:
+        read_history(r, f, out);
+        break;
+    case FIELD_ACTION_I:
+        read_places(r, b->act_i, s->n_heads * sizeof(int32_t), out);
+        break;
+    case FIELD_ACTION_F:
+        read_places(r, b->act_f, s->n_continuous * sizeof(float), out);
+        break;
+    case FIELD_MASK:
+        read_mask(r, out);
+        break;
+    case FIELD_LOG_PROB:
+        read_places(r, b->log_prob, sizeof(float), out);
+        break;
+    case FIELD_VALUE:
+        read_places(r, b->value, sizeof(float), out);
+        break;
+    case FIELD_ADVANTAGE:
+        read_places(r, b->advantage, sizeof(float), out);
+        break;
+    case FIELD_TARGET:
+        read_places(r, b->target, sizeof(float), out);
+        break;
+    case FIELD_COST_VALUE:
+        read_costs(r, b->cost_value, out);
+        break;
+    case FIELD_COST_ADVANTAGE:
+        read_costs(r, b->cost_advantage, out);
+        break;
+    case FIELD_COST_TARGET:
+        read_costs(r, b->cost_target, out);
+        break;
+    default:
+        read_keys(r, out);
+        break;
+    }
+}
+
+void dt_buffer_pack(const dt_buffer *b, uint32_t which, const uint64_t *index, const uint64_t *key, uint32_t n,
+                    uint32_t want, void *const *out)
+{
+    const reader r = {.b = b, .index = index, .key = key, .n = n, .which = which, .first = dt_buffer_slot(b, 0, 0)};
+    for (uint32_t f = 0; f < b->n_fields; f++) {
+        if ((want >> f & 1) != 0) {
+            read_field(&r, &b->field[f], out[f]);
+        }
+    }
+}
+
+/* ---- as data ----------------------------------------------------------------------------------------------------- */
+
+static const dt_port *data_fields(const void *self, uint32_t *n_p)
+{
+    const dt_buffer *b = self;
+    *n_p = b->n_fields;
+    return b->port;
+}
+
+static const char *const *data_symbols(const void *self, uint32_t *n_p)
+{
+    const dt_buffer *b = self;
+    *n_p = 1 + b->l->spec.n_symbols;
+    return b->symbol;
+}
+
+static dt_status data_count(const void *self, uint64_t *n_p)
+{
+    const dt_buffer *b = self;
+    *n_p = (uint64_t)b->d.steps * b->d.instances;
+    return DT_OK;
+}
+
+/* Before anything was collected a sample may turn out as large as it can be. */
+static dt_status data_sizes(const void *self, const uint64_t *index, uint32_t n, int64_t *size)
+{
+    const dt_buffer *b = self;
+    if (b->is_filled) {
+        dt_buffer_sizes(b, DT_ROW_ACTS, index, n, size);
+        return DT_OK;
+    }
+    for (int32_t k = 0; k <= (int32_t)b->l->spec.n_symbols; k++) {
+        size[k] = dt_layout_cap(b->l, k) * n;
+    }
+    return DT_OK;
+}
+
+static dt_status data_read(void *self, const uint64_t *index, const uint64_t *key, uint32_t n, void *const *out)
+{
+    const dt_buffer *b = self;
+    if (!b->is_filled) {
+        return DT_FAIL(DT_EPLUGIN, "the rollout's data is read before anything was collected");
+    }
+    dt_buffer_pack(b, DT_ROW_ACTS, index, key, n, UINT32_MAX, out);
+    return DT_OK;
+}
+
+const dt_data_ops dt_buffer_data = {.struct_size = sizeof(dt_data_ops),
+                                    .fields = data_fields,
+                                    .symbols = data_symbols,
+                                    .count = data_count,
+                                    .sizes = data_sizes,
+                                    .read = data_read};
+
+uint32_t dt_buffer_arrays(const dt_buffer *b, dt_buffer_array *out)
+{
+    const dt_env_spec *s = &b->l->spec;
+    const size_t A = s->n_agents, f = A * sizeof(float);
+    uint32_t n = 0;
+    out[n++] = (dt_buffer_array){b->row, A};
+    out[n++] = (dt_buffer_array){b->flag, A};
+    out[n++] = (dt_buffer_array){b->report, A};
+    out[n++] = (dt_buffer_array){b->done, 1};
+    out[n++] = (dt_buffer_array){b->age, A * sizeof(*b->age)};
+    out[n++] = (dt_buffer_array){b->n_acts, sizeof(*b->n_acts)};
+    out[n++] = (dt_buffer_array){b->n_seen, sizeof(*b->n_seen)};
+    out[n++] = (dt_buffer_array){b->size, s->n_symbols * sizeof(*b->size)};
+    out[n++] = (dt_buffer_array){b->mask, A * b->l->n_choices};
+    out[n++] = (dt_buffer_array){b->act_i, A * s->n_heads * sizeof(int32_t)};
+    out[n++] = (dt_buffer_array){b->act_f, f * s->n_continuous};
+    out[n++] = (dt_buffer_array){b->executed_f, f * s->n_continuous};
+    out[n++] = (dt_buffer_array){b->log_prob, f};
+    out[n++] = (dt_buffer_array){b->value, f};
+    out[n++] = (dt_buffer_array){b->reward, f};
+    out[n++] = (dt_buffer_array){b->episode, b->episode_items * sizeof(double)};
+    for (uint32_t k = 0; k < s->n_costs; k++) {
+        out[n++] = (dt_buffer_array){b->cost + k * b->n_places, f};
+        out[n++] = (dt_buffer_array){b->cost_value + k * b->n_places, f};
+    }
+    for (uint32_t i = 0; i < s->n_obs; i++) {
+        if (b->l->obs[i].symbol == 0) {
+            out[n++] = (dt_buffer_array){b->obs[i], A * b->l->obs[i].row_bytes};
+        }
+    }
+    return n;
+}

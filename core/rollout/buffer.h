@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a rollout keeps: rows of every instance at every step, first written while the policy acts, then read as samples
+ * of a data set (svc/rollout.h lists its fields). Rows of places ("A") have a fixed place; rows of ragged symbols lie
+ * packed one after another. Memory is mapped once at its bound and touched as it is used.
+ *
+ * A slot is one instance at one step: slot(t, i) = (t + window - 1) * instances + i, t from 1 - window (history) to
+ * steps (what the last step left behind). Sample n of the data is slot(0, 0) + n, n < steps * instances.
+ * Threads: written by [main]; read by [worker] while nobody writes.
+ */
+#ifndef DTRAIN_CORE_ROLLOUT_BUFFER_H
+#define DTRAIN_CORE_ROLLOUT_BUFFER_H
+
+#include "rollout/gae.h"
+#include "rollout/layout.h"
+
+enum { DT_BUFFER_MAX_FIELDS = 32 };
+enum { DT_ROW_ACTS = 1u, DT_ROW_SEEN = 2u }; /* an agent acts; it has a value (it acts, or was truncated just now) */
+
+typedef struct dt_buffer_desc {
+    const dt_layout *layout;                  /* outlives the buffer */
+    uint32_t steps, instances, first, window; /* first: number of its first instance; window at least 1 */
+} dt_buffer_desc;
+
+typedef struct dt_buffer_scale { /* of a plain port: (x - mean) * scale, within +- clip; NULL: as they are */
+    const float *mean, *scale;
+    float clip; /* 0: no bound */
+} dt_buffer_scale;
+
+typedef struct dt_buffer_field {
+    uint32_t kind, port; /* of the observations */
+    char name[48], dims[64];
+} dt_buffer_field;
+
+typedef struct dt_buffer_array { /* one array with a row per slot, for copying between ranks */
+    void *data;
+    size_t slot_bytes;
+} dt_buffer_array;
+
+typedef struct dt_buffer {
+    dt_buffer_desc d;
+    const dt_layout *l;
+    size_t n_slots, n_places; /* places: slots * agents */
+    bool is_filled;           /* before, every sample counts as large as it can be */
+
+    uint8_t *row;                                            /* [places] DT_ROW_* */
+    uint8_t *flag;                                           /* [places] DT_STEP_* of the step made at this slot */
+    uint16_t *age;                                           /* [places] steps since the agent came */
+    int32_t *n_acts, *n_seen;                                /* [slots] rows */
+    char *obs[DT_ENV_MAX_OBS];                               /* "A": [places, row]; ragged: packed rows */
+    int64_t *at[DT_ENV_MAX_OBS];                             /* ragged: [slots] first row */
+    int64_t used[DT_ENV_MAX_OBS];                            /* ragged: rows */
+    int32_t *size;                                           /* [slots, n_symbols] */
+    uint8_t *mask;                                           /* [places, n_choices] */
+    int32_t *act_i;                                          /* [places, n_heads] drawn */
+    float *act_f, *executed_f;                               /* [places, n_continuous] drawn, executed */
+    float *log_prob, *value, *reward, *advantage, *target;   /* [places] */
+    float *cost_value, *cost, *cost_advantage, *cost_target; /* [n_costs, places] */
+    uint8_t *report;                                         /* [places] what the shield did: DT_REPORT_* */
+    uint8_t *done;                                           /* [slots] the step made here ended the episode */
+    double *episode; /* [slots, 2 + n_costs + n_metrics] of the episode that ended: return, length, ... */
+    uint32_t episode_items;
+    uint64_t key_base; /* of row_key: slots collected before */
+
+    dt_buffer_scale scale[DT_ENV_MAX_OBS];
+    dt_buffer_field field[DT_BUFFER_MAX_FIELDS];
+    dt_port port[DT_BUFFER_MAX_FIELDS];
+    uint32_t n_fields;
+    const char *symbol[1 + DT_ENV_MAX_SYMBOLS];
+    void *map;
+    size_t map_bytes;
+    void *arena[DT_ENV_MAX_OBS];
+    size_t arena_bytes[DT_ENV_MAX_OBS];
+} dt_buffer;
+enum { DT_REPORT_CHANGED = 1u, DT_REPORT_INFEASIBLE = 2u };
+
+/* Errors: DT_ENOMEM, DT_EPLUGIN (more fields than a data set may have). */
+dt_status dt_buffer_init(dt_buffer *b, const dt_buffer_desc *d) DT_NODISCARD;
+void dt_buffer_fini(dt_buffer *b);
+
+/* A new round: what the last step left becomes the first, with its history. */
+void dt_buffer_begin(dt_buffer *b);
+/* Takes slot (t, i) from an instance's record: its observation, who acts, the mask; and, for t > 0, what the step
+ * before earned and whom it ended. */
+void dt_buffer_put(dt_buffer *b, uint32_t t, uint32_t i, const char *record);
+static inline size_t dt_buffer_slot(const dt_buffer *b, uint32_t t, uint32_t i)
+{
+    return (size_t)(t + b->d.window - 1) * b->d.instances + i;
+}
+
+/* As a data set: index n is sample n. which: DT_ROW_ACTS or DT_ROW_SEEN chooses the rows of "A". size: "A" and the
+ * spec's ragged symbols. want: fields to write (bit f); key may be NULL. */
+void dt_buffer_sizes(const dt_buffer *b, uint32_t which, const uint64_t *index, uint32_t n, int64_t *size);
+void dt_buffer_pack(const dt_buffer *b, uint32_t which, const uint64_t *index, const uint64_t *key, uint32_t n,
+                    uint32_t want, void *const *out);
+extern const dt_data_ops dt_buffer_data; /* self is the buffer */
+
+/* The arrays that ranks exchange; ragged ones are left out. */
+enum { DT_BUFFER_MAX_ARRAYS = 16 + DT_ENV_MAX_OBS + 2 * DT_ENV_MAX_COSTS };
+uint32_t dt_buffer_arrays(const dt_buffer *b, dt_buffer_array *out);
+
+#endif

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See collect.h.
+ */
+#include <config.h>
+
+#include "rollout/collect.h"
+
+#include "base/clock.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct draw { /* of one step */
+    dt_collector *c;
+    dt_dist dist;
+    dt_rng_stream stream;
+    uint32_t t;
+} draw;
+
+static uint32_t number_of(const dt_collector *c, uint32_t i)
+{
+    return dt_vector_at(c->vector, i)->number - c->buffer->d.first;
+}
+
+static const float *row_of(const float *p, size_t row, size_t items)
+{
+    return p != NULL ? p + row * items : NULL;
+}
+
+/* Draws for one agent and puts down what it does, for the data and for the environment. */
+static dt_status act(const draw *d, dt_instance *x, size_t at, uint32_t a, size_t row)
+{
+    const dt_collector *c = d->c;
+    const dt_actor *p = c->actor;
+    dt_buffer *b = c->buffer;
+    const dt_env_spec *s = &b->l->spec;
+    const uint32_t H = s->n_heads, C = s->n_continuous, M = b->l->n_choices;
+    const dt_dist_row r = {.logits = row_of(p->logits, row, M),
+                           .allow = row_of(p->allow, row, M),
+                           .mean = row_of(p->mean, row, C),
+                           .log_std = row_of(p->log_std, row, p->log_std_row),
+                           .low = row_of(p->low, row, C),
+                           .high = row_of(p->high, row, C),
+                           .mask = b->mask + at * M,
+                           .drawn_i = b->act_i + at * H,
+                           .drawn_f = b->act_f + at * C,
+                           .executed_f = b->executed_f + at * C};
+    const dt_dist_result out = dt_dist_draw(&d->dist, &d->stream, (uint64_t)x->number * s->n_agents + a, c->greedy, &r);
+    if (isnan(out.log_prob)) {
+        return DT_FAIL(DT_EDIVERGED,
+                       "the policy's outputs for agent %u of instance %u are not finite; lower training.learning_rate "
+                       "or training.gradient_clip",
+                       a, x->number);
+    }
+    b->log_prob[at] = out.log_prob;
+    b->report[at] =
+        (uint8_t)((out.is_changed ? DT_REPORT_CHANGED : 0) | (out.is_infeasible ? DT_REPORT_INFEASIBLE : 0));
+    memcpy(x->record + b->l->act_i + (size_t)a * H * sizeof(int32_t), r.drawn_i, H * sizeof(int32_t));
+    memcpy(x->record + b->l->act_f + (size_t)a * C * sizeof(float), r.executed_f, C * sizeof(float));
+    return DT_OK;
+}
+
+/* Values of the rows of one instance, and actions where it goes on. row_p: rows used so far. */
+static dt_status take_rows(const draw *d, uint32_t i, bool acts, size_t *row_p)
+{
+    const dt_actor *p = d->c->actor;
+    dt_buffer *b = d->c->buffer;
+    const dt_env_spec *s = &b->l->spec;
+    dt_instance *x = dt_vector_at(d->c->vector, i);
+    const size_t slot = dt_buffer_slot(b, d->t, number_of(d->c, i));
+    memset(x->record + b->l->act_i, 0, b->l->record_bytes - b->l->act_i); /* places without an agent */
+    for (uint32_t a = 0; a < s->n_agents; a++) {
+        const size_t at = slot * s->n_agents + a;
+        if ((b->row[at] & DT_ROW_SEEN) == 0) {
+            continue;
+        }
+        const size_t row = (*row_p)++;
+        b->value[at] = p->value != NULL ? p->value[row] : 0;
+        for (uint32_t k = 0; k < s->n_costs; k++) {
+            b->cost_value[k * b->n_places + at] = p->cost_value != NULL ? p->cost_value[row * s->n_costs + k] : 0;
+        }
+        if (acts && (b->row[at] & DT_ROW_ACTS) != 0) {
+            DT_TRY(act(d, x, at, a, row));
+        }
+    }
+    return DT_OK;
+}
+
+/* The policy on rows of instances [begin, end) at step d->t. */
+static dt_status infer(const draw *d, uint32_t begin, uint32_t end, bool acts)
+{
+    dt_collector *c = d->c;
+    const dt_buffer *b = c->buffer;
+    int64_t size[2 + DT_ENV_MAX_SYMBOLS] = {0};
+    const uint32_t n = end - begin;
+    for (uint32_t i = begin; i < end; i++) {
+        c->index[i - begin] = (uint64_t)d->t * b->d.instances + number_of(c, i);
+    }
+    dt_buffer_sizes(b, DT_ROW_SEEN, c->index, n, size);
+    size[1 + b->l->spec.n_symbols] = n;
+    if (size[0] > 0) {
+        dt_buffer_pack(b, DT_ROW_SEEN, c->index, NULL, n, c->actor->want, c->actor->field);
+        DT_TRY(c->actor->run(c->actor->user, size, c->actor->field));
+    }
+    size_t row = 0;
+    for (uint32_t i = begin; i < end; i++) {
+        DT_TRY(take_rows(d, i, acts, &row));
+    }
+    return DT_OK;
+}
+
+/* What the step just made left behind: slot t; and of t - 1 whether it ended an episode. */
+static void put(const dt_collector *c, uint32_t t, uint32_t begin, uint32_t end)
+{
+    dt_buffer *b = c->buffer;
+    for (uint32_t i = begin; i < end; i++) {
+        const dt_instance *x = dt_vector_at(c->vector, i);
+        const uint32_t number = number_of(c, i);
+        dt_buffer_put(b, t, number, x->record);
+        if (t > 0) {
+            const size_t before = dt_buffer_slot(b, t - 1, number);
+            b->done[before] = x->has_ended;
+            if (x->has_ended) {
+                memcpy(b->episode + before * b->episode_items, x->earned, b->episode_items * sizeof(double));
+            }
+        }
+    }
+}
+
+dt_status dt_collect_run(dt_collector *c, uint64_t first_step)
+{
+    dt_buffer *b = c->buffer;
+    const dt_env_spec *s = &b->l->spec;
+    const uint32_t n = dt_vector_size(c->vector);
+    draw d = {.c = c, .dist = {.choices = s->choices, .low = s->low, .high = s->high}};
+    d.dist.n_heads = s->n_heads;
+    d.dist.n_continuous = s->n_continuous;
+    c->policy_s = c->wait_s = 0;
+    dt_buffer_begin(b);
+    for (d.t = 0; d.t <= b->d.steps; d.t++) {
+        const double from = dt_clock_s();
+        put(c, d.t, 0, n);
+        c->key.step = first_step + d.t;
+        dt_rng_stream_init(&d.stream, &c->key);
+        DT_TRY(infer(&d, 0, n, d.t < b->d.steps));
+        const double to = dt_clock_s();
+        c->policy_s += to - from;
+        if (d.t < b->d.steps) {
+            DT_TRY(dt_vector_step(c->vector, 0, n));
+            c->wait_s += dt_clock_s() - to;
+        }
+    }
+    b->is_filled = true;
+    return DT_OK;
+}

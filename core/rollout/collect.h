@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Acting: instances of a vector are stepped under a policy, and a buffer keeps what happened. Threads: [main].
+ */
+#ifndef DTRAIN_CORE_ROLLOUT_COLLECT_H
+#define DTRAIN_CORE_ROLLOUT_COLLECT_H
+
+#include "base/rng.h"
+#include "rollout/buffer.h"
+#include "rollout/dist.h"
+#include "rollout/vector.h"
+
+typedef struct dt_actor { /* the policy; run fills the outputs, row by row, NULL where there is none */
+    void *user;
+    dt_status (*run)(void *user, const int64_t *size, void *const *field);
+    void *const *field; /* room for the rows of one group, per field of the buffer */
+    uint32_t want;      /* fields that it reads */
+    size_t log_std_row; /* 0: one for all rows */
+    const float *logits, *mean, *log_std, *value, *cost_value, *low, *high, *allow;
+} dt_actor;
+
+typedef struct dt_collector {
+    dt_vector *vector;
+    dt_buffer *buffer; /* its instances include those of the vector */
+    dt_actor *actor;
+    uint64_t *index; /* [instances] scratch */
+    dt_rng_key key;  /* of actions; step and sample are set here */
+    bool greedy;
+    double policy_s, wait_s;
+} dt_collector;
+
+/* buffer steps 0 .. steps of the vector's instances; first_step names the random numbers. Errors: what environments and
+ * the policy say, DT_EDIVERGED (outputs that are not finite). */
+dt_status dt_collect_run(dt_collector *c, uint64_t first_step) DT_NODISCARD;
+
+#endif

@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See layout.h.
+ */
+#include <config.h>
+
+#include "rollout/layout.h"
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "tensor/dtype.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { ALIGN = 64 };
+
+static size_t align_up(size_t n)
+{
+    return (n + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+/* ---- checks ------------------------------------------------------------------------------------------------------ */
+
+static bool is_name(const char *s)
+{
+    if (s == NULL || s[0] < 'a' || s[0] > 'z') {
+        return false;
+    }
+    return s[strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789_")] == '\0';
+}
+
+static dt_status check_names(const char *id, const char *what, const char *const *name, uint32_t n, uint32_t most)
+{
+    if (n > most || (n > 0 && name == NULL)) {
+        return DT_FAIL(DT_EPLUGIN, "%s has %u %ss; at most %u are possible", id, n, what, most);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        if (!is_name(name[i])) {
+            return DT_FAIL(DT_EPLUGIN, "%s: %s %u is called \"%s\"; expected [a-z][a-z0-9_]*", id, what, i,
+                           name[i] != NULL ? name[i] : "(null)");
+        }
+        for (uint32_t j = 0; j < i; j++) {
+            if (strcmp(name[i], name[j]) == 0) {
+                return DT_FAIL(DT_EPLUGIN, "%s has two %ss called \"%s\"", id, what, name[i]);
+            }
+        }
+    }
+    return DT_OK;
+}
+
+static dt_status check_counts(const char *id, const dt_env_spec *s)
+{
+    enum { MOST_AGENTS = 65536, MOST_CHOICES = 65536 };
+    if (s->n_agents < 1 || s->n_agents > MOST_AGENTS) {
+        return DT_FAIL(DT_EPLUGIN, "%s has places for %u agents; expected 1 to %d", id, s->n_agents, MOST_AGENTS);
+    }
+    if (s->n_obs < 1 || s->n_obs > DT_ENV_MAX_OBS || s->obs == NULL) {
+        return DT_FAIL(DT_EPLUGIN, "%s has %u observation ports; expected 1 to %d", id, s->n_obs, DT_ENV_MAX_OBS);
+    }
+    if (s->n_symbols > DT_ENV_MAX_SYMBOLS || (s->n_symbols > 0 && s->symbols == NULL)) {
+        return DT_FAIL(DT_EPLUGIN, "%s has %u ragged symbols; at most %d are possible", id, s->n_symbols,
+                       DT_ENV_MAX_SYMBOLS);
+    }
+    if (s->n_heads > DT_ENV_MAX_HEADS || (s->n_heads > 0 && s->choices == NULL)) {
+        return DT_FAIL(DT_EPLUGIN, "%s has %u discrete actions; at most %d are possible", id, s->n_heads,
+                       DT_ENV_MAX_HEADS);
+    }
+    if (s->n_heads + s->n_continuous == 0 || s->n_continuous > 1024) {
+        return DT_FAIL(DT_EPLUGIN, "%s has %u discrete and %u continuous actions; expected at least one, at most 1024",
+                       id, s->n_heads, s->n_continuous);
+    }
+    for (uint32_t h = 0; h < s->n_heads; h++) {
+        if (s->choices[h] < 1 || s->choices[h] > MOST_CHOICES) {
+            return DT_FAIL(DT_EPLUGIN, "%s: discrete action %u has %d choices; expected 1 to %d", id, h, s->choices[h],
+                           MOST_CHOICES);
+        }
+    }
+    if (s->n_continuous > 0 && (s->low == NULL || s->high == NULL)) {
+        return DT_FAIL(DT_EPLUGIN, "%s has continuous actions without bounds", id);
+    }
+    for (uint32_t i = 0; i < s->n_continuous; i++) {
+        if (!(s->low[i] < s->high[i])) { /* NaN too */
+            return DT_FAIL(DT_EPLUGIN, "%s: continuous action %u has the bounds %g and %g", id, i, (double)s->low[i],
+                           (double)s->high[i]);
+        }
+    }
+    DT_TRY(check_names(id, "cost", s->costs, s->n_costs, DT_ENV_MAX_COSTS));
+    return check_names(id, "metric", s->metrics, s->n_metrics, DT_ENV_MAX_METRICS);
+}
+
+static dt_status check_symbols(const char *id, const dt_env_spec *s)
+{
+    for (uint32_t k = 0; k < s->n_symbols; k++) {
+        const char *name = s->symbols[k].name;
+        const bool is_letter = name != NULL && name[0] >= 'A' && name[0] <= 'Z' && strlen(name) < 16 &&
+                               strchr(name, ' ') == NULL && strchr(name, '+') == NULL;
+        if (!is_letter || strcmp(name, "A") == 0 || strcmp(name, "B") == 0) {
+            return DT_FAIL(DT_EPLUGIN, "%s: ragged symbol %u is called \"%s\"; expected a capital other than A and B",
+                           id, k, name != NULL ? name : "(null)");
+        }
+        if (s->symbols[k].size < 1 || s->symbols[k].size > INT32_MAX) {
+            return DT_FAIL(DT_EPLUGIN, "%s: symbol %s may have %lld rows; expected 1 to 2^31 - 1", id, name,
+                           (long long)s->symbols[k].size);
+        }
+    }
+    return DT_OK;
+}
+
+/* ---- ports ------------------------------------------------------------------------------------------------------- */
+
+static int32_t find_symbol(const dt_layout *l, const char *name, size_t bytes)
+{
+    for (int32_t k = 0; k <= (int32_t)l->spec.n_symbols; k++) {
+        const char *s = dt_layout_symbol(l, k);
+        if (strlen(s) == bytes && memcmp(s, name, bytes) == 0) {
+            return k;
+        }
+    }
+    return -1;
+}
+
+static dt_status parse_rows(const dt_layout *l, const char *id, const dt_port *p, dt_obs_port *o)
+{
+    size_t n = strcspn(p->dims, " ");
+    o->plus = n > 2 && memcmp(p->dims + n - 2, "+1", 2) == 0;
+    o->symbol = find_symbol(l, p->dims, n - (o->plus ? 2 : 0));
+    if (o->symbol < 0 || (o->symbol == 0 && o->plus)) {
+        return DT_FAIL(DT_EPLUGIN,
+                       "%s: port %s has dims \"%s\"; the first one has to be A or one of its ragged symbols (row "
+                       "pointers: a ragged symbol, +1)",
+                       id, p->name, p->dims);
+    }
+    o->cap = dt_layout_cap(l, o->symbol) + o->plus;
+    o->row_items = 1;
+    uint32_t rank = 1;
+    for (const char *t = p->dims + n; *t != '\0'; t += n) {
+        t++; /* the blank */
+        n = strcspn(t, " ");
+        char number[24] = "";
+        int64_t size = 0;
+        memcpy(number, t, n < sizeof(number) ? n : 0);
+        if (!dt_parse_i64(number, &size) || size < 1 || size > INT32_MAX || ++rank > DT_MAX_DIMS - 1 ||
+            o->row_items > INT32_MAX / size) {
+            return DT_FAIL(DT_EPLUGIN,
+                           "%s: port %s has dims \"%s\"; after the first one they have to be numbers, at most %d", id,
+                           p->name, p->dims, DT_MAX_DIMS - 2);
+        }
+        o->row_items *= size;
+    }
+    o->is_plain = p->dtype == DT_F32 && o->symbol == 0 && rank == 2;
+    return DT_OK;
+}
+
+static dt_status parse_port(const dt_layout *l, const char *id, const dt_port *p, dt_obs_port *o)
+{
+    static const char *const taken[] = {"action_i",    "action_f",  "mask",    "log_prob",
+                                        "value",       "advantage", "target",  "cost_value",
+                                        "cost_target", "row_key",   "present", "cost_advantage"};
+    if (!is_name(p->name) || strlen(p->name) > 40 || p->dims == NULL) {
+        return DT_FAIL(DT_EPLUGIN, "%s: an observation port is called \"%s\"; expected [a-z][a-z0-9_]*", id,
+                       p->name != NULL ? p->name : "(null)");
+    }
+    for (size_t i = 0; i < sizeof(taken) / sizeof(taken[0]); i++) {
+        if (strcmp(taken[i], p->name) == 0) {
+            return DT_FAIL(DT_EPLUGIN, "%s: port %s has a name that the host gives to a field of its own", id, p->name);
+        }
+    }
+    o->port = p;
+    o->item_bytes = p->dtype == DT_F16 || p->dtype == DT_BF16 ? 0 : (uint32_t)dt_dtype_bytes(p->dtype);
+    if (o->item_bytes == 0) {
+        return DT_FAIL(DT_EPLUGIN, "%s: port %s has dtype %u, which observations cannot have", id, p->name, p->dtype);
+    }
+    DT_TRY(parse_rows(l, id, p, o));
+    o->row_bytes = (size_t)o->row_items * o->item_bytes;
+    o->index_of = (int32_t)((p->flags >> 8) & 0xff) - 1;
+    if (o->index_of > (int32_t)l->spec.n_symbols || (o->index_of >= 0 && p->dtype != DT_I32)) {
+        return DT_FAIL(DT_EPLUGIN, "%s: port %s counts rows of symbol %d; there are %u, and indices are i32", id,
+                       p->name, o->index_of, l->spec.n_symbols + 1);
+    }
+    if (o->plus && (o->index_of < 1 || o->row_items != 1)) {
+        return DT_FAIL(DT_EPLUGIN, "%s: port %s [%s] holds row pointers; say with DT_PORT_INDEX which rows they count",
+                       id, p->name, p->dims);
+    }
+    return DT_OK;
+}
+
+/* ---- a copy of the spec ------------------------------------------------------------------------------------------ */
+
+typedef struct copier { /* the first pass counts, the second writes */
+    char *at;
+    size_t used;
+} copier;
+
+static void *put(copier *c, const void *from, size_t bytes)
+{
+    void *to = c->at != NULL ? c->at + c->used : NULL;
+    if (to != NULL && bytes > 0) {
+        memcpy(to, from, bytes);
+    }
+    c->used += (bytes + 7) / 8 * 8;
+    return to;
+}
+
+static const char *put_text(copier *c, const char *s)
+{
+    return put(c, s, strlen(s) + 1);
+}
+
+static const char *const *put_names(copier *c, const char *const *name, uint32_t n)
+{
+    const char **to = put(c, name, n * sizeof(*to));
+    for (uint32_t i = 0; i < n; i++) {
+        const char *text = put_text(c, name[i]);
+        if (to != NULL) {
+            to[i] = text;
+        }
+    }
+    return to;
+}
+
+static void copy_spec(copier *c, const dt_env_spec *s, dt_env_spec *out)
+{
+    *out = *s;
+    dt_port *obs = put(c, s->obs, s->n_obs * sizeof(*obs));
+    for (uint32_t i = 0; i < s->n_obs; i++) {
+        const char *name = put_text(c, s->obs[i].name != NULL ? s->obs[i].name : "");
+        const char *dims = put_text(c, s->obs[i].dims != NULL ? s->obs[i].dims : "");
+        if (obs != NULL) {
+            obs[i].name = name;
+            obs[i].dims = dims;
+        }
+    }
+    out->obs = obs;
+    dt_dim *symbols = put(c, s->symbols, s->n_symbols * sizeof(*symbols));
+    for (uint32_t k = 0; k < s->n_symbols; k++) {
+        const char *name = put_text(c, s->symbols[k].name);
+        if (symbols != NULL) {
+            symbols[k].name = name;
+        }
+    }
+    out->symbols = symbols;
+    out->choices = put(c, s->choices, s->n_heads * sizeof(*s->choices));
+    out->low = put(c, s->low, s->n_continuous * sizeof(*s->low));
+    out->high = put(c, s->high, s->n_continuous * sizeof(*s->high));
+    out->costs = put_names(c, s->costs, s->n_costs);
+    out->metrics = put_names(c, s->metrics, s->n_metrics);
+}
+
+/* ---- life -------------------------------------------------------------------------------------------------------- */
+
+static size_t place(size_t *at, size_t bytes)
+{
+    const size_t offset = *at;
+    *at += align_up(bytes);
+    return offset;
+}
+
+static void place_all(dt_layout *l)
+{
+    const dt_env_spec *s = &l->spec;
+    size_t at = 0;
+    for (uint32_t i = 0; i < s->n_obs; i++) {
+        l->obs[i].offset = place(&at, (size_t)l->obs[i].cap * l->obs[i].row_bytes);
+    }
+    l->size = place(&at, s->n_symbols * sizeof(int64_t));
+    l->alive = place(&at, s->n_agents);
+    l->reward = place(&at, s->n_agents * sizeof(float));
+    l->cost = place(&at, (size_t)s->n_agents * s->n_costs * sizeof(float));
+    l->terminated = place(&at, s->n_agents);
+    l->truncated = place(&at, s->n_agents);
+    l->metric = place(&at, s->n_metrics * sizeof(double));
+    l->out_bytes = at;
+    l->mask = place(&at, (size_t)s->n_agents * l->n_choices);
+    l->act_i = place(&at, (size_t)s->n_agents * s->n_heads * sizeof(int32_t));
+    l->act_f = place(&at, (size_t)s->n_agents * s->n_continuous * sizeof(float));
+    l->record_bytes = at;
+}
+
+dt_status dt_layout_init(dt_layout *l, const char *id, const dt_env_spec *spec)
+{
+    memset(l, 0, sizeof(*l));
+    DT_TRY(check_counts(id, spec));
+    DT_TRY(check_symbols(id, spec));
+    copier c = {0};
+    copy_spec(&c, spec, &l->spec);
+    c = (copier){.at = dt_alloc(c.used)};
+    if (c.at == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for the spec of %s", id);
+    }
+    l->memory = c.at;
+    copy_spec(&c, spec, &l->spec);
+    for (uint32_t h = 0; h < spec->n_heads; h++) {
+        l->n_choices += (uint32_t)spec->choices[h];
+    }
+    for (uint32_t i = 0; i < spec->n_obs; i++) {
+        DT_TRY(parse_port(l, id, &l->spec.obs[i], &l->obs[i]));
+        for (uint32_t j = 0; j < i; j++) {
+            if (strcmp(l->spec.obs[i].name, l->spec.obs[j].name) == 0) {
+                return DT_FAIL(DT_EPLUGIN, "%s has two observation ports called \"%s\"", id, l->spec.obs[i].name);
+            }
+        }
+    }
+    place_all(l);
+    return DT_OK;
+}
+
+void dt_layout_fini(dt_layout *l)
+{
+    dt_free(l->memory);
+    memset(l, 0, sizeof(*l));
+}
+
+static bool names_differ(const char *const *a, const char *const *b, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (strcmp(a[i], b[i]) != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+dt_status dt_layout_compare(const dt_layout *l, const dt_env_spec *spec)
+{
+    const dt_env_spec *a = &l->spec;
+    const struct {
+        const char *what;
+        uint32_t was, is;
+    } count[] = {{"places for agents", a->n_agents, spec->n_agents},
+                 {"observation ports", a->n_obs, spec->n_obs},
+                 {"ragged symbols", a->n_symbols, spec->n_symbols},
+                 {"discrete actions", a->n_heads, spec->n_heads},
+                 {"continuous actions", a->n_continuous, spec->n_continuous},
+                 {"costs", a->n_costs, spec->n_costs},
+                 {"metrics", a->n_metrics, spec->n_metrics}};
+    for (size_t i = 0; i < sizeof(count) / sizeof(count[0]); i++) {
+        if (count[i].was != count[i].is) {
+            return DT_FAIL(DT_EPLUGIN, "its spec has changed: %u %s, and there were %u", count[i].is, count[i].what,
+                           count[i].was);
+        }
+    }
+    for (uint32_t i = 0; i < a->n_obs; i++) {
+        const dt_port *p = &a->obs[i], *q = &spec->obs[i];
+        if (strcmp(p->name, q->name) != 0 || strcmp(p->dims, q->dims) != 0 || p->dtype != q->dtype ||
+            p->flags != q->flags) {
+            return DT_FAIL(DT_EPLUGIN, "its spec has changed: port %u is %s [%s], and it was %s [%s]", i, q->name,
+                           q->dims, p->name, p->dims);
+        }
+    }
+    for (uint32_t k = 0; k < a->n_symbols; k++) {
+        if (strcmp(a->symbols[k].name, spec->symbols[k].name) != 0 || a->symbols[k].size != spec->symbols[k].size) {
+            return DT_FAIL(DT_EPLUGIN,
+                           "its spec has changed: symbol %u is %s of at most %lld rows, and it was %s of %lld", k,
+                           spec->symbols[k].name, (long long)spec->symbols[k].size, a->symbols[k].name,
+                           (long long)a->symbols[k].size);
+        }
+    }
+    const bool acts = (a->n_heads > 0 && memcmp(a->choices, spec->choices, a->n_heads * sizeof(int32_t)) != 0) ||
+                      (a->n_continuous > 0 && (memcmp(a->low, spec->low, a->n_continuous * sizeof(float)) != 0 ||
+                                               memcmp(a->high, spec->high, a->n_continuous * sizeof(float)) != 0));
+    const bool names =
+        names_differ(a->costs, spec->costs, a->n_costs) || names_differ(a->metrics, spec->metrics, a->n_metrics);
+    if (acts || names) {
+        return DT_FAIL(DT_EPLUGIN, "its spec has changed: %s",
+                       acts ? "choices or bounds of its actions differ" : "names of costs or metrics differ");
+    }
+    return DT_OK;
+}
+
+void dt_layout_io(const dt_layout *l, char *record, void **obs, dt_env_io *io)
+{
+    for (uint32_t i = 0; i < l->spec.n_obs; i++) {
+        obs[i] = record + l->obs[i].offset;
+    }
+    *io = (dt_env_io){.struct_size = sizeof(*io),
+                      .n_obs = l->spec.n_obs,
+                      .obs = obs,
+                      .size = (int64_t *)(void *)(record + l->size),
+                      .alive = (uint8_t *)(record + l->alive),
+                      .mask = (uint8_t *)(record + l->mask),
+                      .act_i = (const int32_t *)(const void *)(record + l->act_i),
+                      .act_f = (const float *)(const void *)(record + l->act_f),
+                      .reward = (float *)(void *)(record + l->reward),
+                      .cost = (float *)(void *)(record + l->cost),
+                      .terminated = (uint8_t *)(record + l->terminated),
+                      .truncated = (uint8_t *)(record + l->truncated),
+                      .metric = (double *)(void *)(record + l->metric)};
+}
+
+int64_t dt_layout_cap(const dt_layout *l, int32_t symbol)
+{
+    return symbol == 0 ? l->spec.n_agents : l->spec.symbols[symbol - 1].size;
+}
+
+const char *dt_layout_symbol(const dt_layout *l, int32_t symbol)
+{
+    return symbol == 0 ? "A" : l->spec.symbols[symbol - 1].name;
+}

@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0
+core_libdtcore_la_SOURCES += \
+	core/rollout/buffer.c core/rollout/buffer.h \
+	core/rollout/check.c core/rollout/check.h \
+	core/rollout/collect.c core/rollout/collect.h \
+	core/rollout/dist.c core/rollout/dist.h \
+	core/rollout/gae.c core/rollout/gae.h \
+	core/rollout/layout.c core/rollout/layout.h \
+	core/rollout/vector.c core/rollout/vector.h

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Rollouts through the service, as a phase sees them: what is collected is what happened, in tiny worlds whose every
+ * number is known.
+ */
+#include <config.h>
+
+#include "worlds.h"
+
+#include "base/err.h"
+#include "base/mem.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define assert_done(expr)                                                                                              \
+    do {                                                                                                               \
+        dt_status st_ = (expr);                                                                                        \
+        if (st_ < 0) {                                                                                                 \
+            print_error("%s\n", dt_error_text());                                                                      \
+        }                                                                                                              \
+        assert_true(st_ >= 0);                                                                                         \
+    } while (0)
+
+/* ---- all fields of all samples, read one sample at a time ------------------------------------------------------- */
+
+typedef struct sample {
+    int64_t size[8];
+    char *at[32]; /* by field */
+} sample;
+
+static const dt_samples *source_of(const world *w)
+{
+    return &w->phase->rollout->data(w->phase->r)->source;
+}
+
+static uint32_t field_of(const world *w, const char *name)
+{
+    const dt_samples *s = source_of(w);
+    for (uint32_t f = 0; f < s->n_fields; f++) {
+        if (strcmp(s->field[f].name, name) == 0) {
+            return f;
+        }
+    }
+    fail_msg("no field %s", name);
+    return 0;
+}
+
+static void read_samples(const world *w, const uint64_t *index, uint32_t n, sample *out)
+{
+    const dt_samples *s = source_of(w);
+    memset(out, 0, sizeof(*out));
+    assert_done(s->ops->sizes(s->self, index, n, out->size));
+    out->size[s->n_symbols] = n;
+    for (uint32_t f = 0; f < s->n_fields; f++) {
+        out->at[f] = calloc(1, dt_samples_field_bytes(s, f, out->size) + 1);
+    }
+    const uint64_t key[64] = {0};
+    assert_done(s->ops->read(s->self, index, key, n, (void *const *)out->at));
+}
+
+static void drop_sample(const world *w, sample *s)
+{
+    for (uint32_t f = 0; f < source_of(w)->n_fields; f++) {
+        free(s->at[f]);
+    }
+}
+
+static float f32(const world *w, const sample *s, const char *field, int64_t i)
+{
+    return ((const float *)(const void *)s->at[field_of(w, field)])[i];
+}
+
+static int32_t i32(const world *w, const sample *s, const char *field, int64_t i)
+{
+    return ((const int32_t *)(const void *)s->at[field_of(w, field)])[i];
+}
+
+static void begin(world *w, const char *env, const char *more)
+{
+    char id[64];
+    snprintf(id, sizeof(id), "env.id=%s", env);
+    const char *const settings[] = {id, more, NULL};
+    world_open(w, settings, NULL);
+    world_start(w);
+}
+
+static dt_status iterate(world *w)
+{
+    dt_progress p;
+    return dt_stage_iterate(w->stage, &p);
+}
+
+/* ---- what is collected ------------------------------------------------------------------------------------------- */
+
+/* Every observation follows from the one before and the action between them. */
+static void test_counter(void **state)
+{
+    (void)state;
+    world w;
+    begin(&w, "counter", "tiny.steps=20");
+    assert_done(iterate(&w));
+    const uint64_t M = 6;
+    uint64_t rows = 0, ends = 0;
+    double returns = 0;
+    assert_int_equal(source_of(&w)->count, 20 * M);
+    for (uint64_t i = 0; i < M; i++) {
+        float step = 0, seed = -1, last = -1, total = 0;
+        for (uint64_t t = 0; t < 20; t++) {
+            sample s;
+            const uint64_t index = t * M + i;
+            read_samples(&w, &index, 1, &s);
+            if (s.size[0] == 0) { /* a reset is an empty sample */
+                assert_true(step == 3 + fmodf(seed, 5));
+                returns += (double)total;
+                ends++;
+                step = total = 0;
+                seed = last = -1;
+                drop_sample(&w, &s);
+                continue;
+            }
+            rows++;
+            assert_true(f32(&w, &s, "state", 0) == step);
+            seed = seed < 0 ? f32(&w, &s, "state", 1) : seed;
+            assert_true(f32(&w, &s, "state", 1) == seed);
+            assert_true(f32(&w, &s, "state", 2) == last);
+            assert_true(f32(&w, &s, "mask", 1) == (step == 1 ? 0.0f : 1.0f));
+            last = (float)i32(&w, &s, "action_i", 0);
+            assert_true(last >= 0 && last <= 2 && !(step == 1 && last == 1));
+            assert_true(f32(&w, &s, "log_prob", 0) < 0);
+            const float target = f32(&w, &s, "advantage", 0) + f32(&w, &s, "value", 0);
+            assert_true(fabsf(f32(&w, &s, "target", 0) - target) < 1e-5f);
+            total += 1 + last;
+            step++;
+            drop_sample(&w, &s);
+        }
+    }
+    const dt_rollout_report *r = &w.phase->report;
+    assert_int_equal(r->agent_steps, rows);
+    assert_int_equal(r->env_steps, rows);
+    assert_true(ends > 10);
+    assert_true(r->episodes >= ends && r->episodes <= ends + M);
+    assert_true(r->episode_return >= r->episode_length && r->episode_return <= 3 * r->episode_length);
+    assert_true(fabs(r->episode_cost[0] - (r->episode_return - r->episode_length)) < 1e-9); /* the actions alone */
+    assert_true(r->metric[0] >= 0 && r->metric[0] <= 990);
+    assert_true(returns > 0);
+    world_close(&w);
+}
+
+/* Advantages by the textbook, from the fields: the chain stops at ends; behind what was truncated lies a value. */
+static void test_ends_bootstrap(void **state)
+{
+    (void)state;
+    world w;
+    begin(&w, "counter", "tiny.steps=20");
+    assert_done(iterate(&w));
+    const uint64_t M = 6;
+    uint64_t n_terminated = 0, n_truncated = 0;
+    for (uint64_t i = 0; i < M; i++) {
+        for (uint64_t t = 0; t + 1 < 20; t++) {
+            sample s, next;
+            const uint64_t index = t * M + i, after = index + M;
+            read_samples(&w, &index, 1, &s);
+            read_samples(&w, &after, 1, &next);
+            if (s.size[0] == 1 && next.size[0] == 0) { /* its last step: one reward, and maybe a value */
+                const float reward = 1 + (float)i32(&w, &s, "action_i", 0);
+                const float delta = f32(&w, &s, "advantage", 0) + f32(&w, &s, "value", 0) - reward;
+                /* lengths 3, 5, 7 come from even seeds mod 10 = 0, 2, 4 or odd ones 5, 7, 9 */
+                const int seed = (int)f32(&w, &s, "state", 1);
+                if (seed % 2 == 0) {
+                    assert_true(fabsf(delta) < 1e-5f);
+                    n_terminated++;
+                } else {
+                    assert_true(fabsf(delta) > 1e-5f); /* 0.9 V(last observation) */
+                    n_truncated++;
+                }
+            }
+            drop_sample(&w, &s);
+            drop_sample(&w, &next);
+        }
+    }
+    assert_true(n_terminated > 3 && n_truncated > 3);
+    world_close(&w);
+}
+
+/* Several samples packed are the samples one after another: rows, ragged rows, indices counted over the slice. */
+static void test_crowd_is_packed(void **state)
+{
+    (void)state;
+    world w;
+    begin(&w, "crowd", "tiny.steps=25");
+    assert_done(iterate(&w));
+    enum { N = 40 };
+    uint64_t index[N];
+    sample all;
+    int64_t row = 0, node = 0, edge = 0;
+    for (uint64_t i = 0; i < N; i++) {
+        index[i] = (i * 17) % source_of(&w)->count;
+    }
+    read_samples(&w, index, N, &all);
+    for (int i = 0; i < N; i++) {
+        sample s;
+        read_samples(&w, &index[i], 1, &s);
+        const int64_t A = s.size[0], n = s.size[1], e = s.size[2];
+        for (int64_t a = 0; a < A; a++) {
+            assert_true(f32(&w, &all, "own", 2 * (row + a)) == f32(&w, &s, "own", 2 * a));
+            assert_true(f32(&w, &s, "own", 2 * a) >= 0); /* only who is there */
+            assert_int_equal(i32(&w, &all, "node", row + a), i32(&w, &s, "node", a) + node);
+            assert_true(i32(&w, &s, "node", a) < n);
+            assert_int_equal(i32(&w, &all, "action_i", 2 * (row + a) + 1), i32(&w, &s, "action_i", 2 * a + 1));
+            assert_true(f32(&w, &all, "cost_target", 2 * (row + a) + 1) == f32(&w, &s, "cost_target", 2 * a + 1));
+        }
+        for (int64_t k = 0; k < n; k++) {
+            assert_true(f32(&w, &all, "nodes", 2 * (node + k) + 1) == f32(&w, &s, "nodes", 2 * k + 1));
+            assert_int_equal(i32(&w, &all, "rowptr", node + k), i32(&w, &s, "rowptr", k) + edge);
+            const int32_t driver = i32(&w, &s, "driver", k);
+            assert_int_equal(i32(&w, &all, "driver", node + k), driver < 0 ? -1 : driver + row);
+            assert_true(driver < A);
+        }
+        assert_int_equal(i32(&w, &s, "rowptr", n), e);
+        for (int64_t k = 0; k < e; k++) {
+            assert_int_equal(i32(&w, &all, "col", edge + k), i32(&w, &s, "col", k) + node);
+        }
+        row += A;
+        node += n;
+        edge += e;
+        drop_sample(&w, &s);
+    }
+    assert_int_equal(all.size[0], row);
+    assert_int_equal(i32(&w, &all, "rowptr", node), edge);
+    assert_true(row > N / 2 && node > row);
+    drop_sample(&w, &all);
+    world_close(&w);
+}
+
+/* The same run twice is the same bits; learning has changed the parameters. */
+static void test_runs_repeat(void **state)
+{
+    (void)state;
+    float *params[2];
+    size_t bytes = 0;
+    for (int k = 0; k < 2; k++) {
+        world w;
+        begin(&w, "crowd", "tiny.steps=12");
+        for (int i = 0; i < 3; i++) {
+            assert_done(iterate(&w));
+        }
+        bytes = (size_t)w.stage->params.total * sizeof(float);
+        params[k] = malloc(bytes);
+        memcpy(params[k], dt_trainer_params(w.stage->trainer), bytes);
+        world_close(&w);
+    }
+    assert_memory_equal(params[0], params[1], bytes);
+    free(params[0]);
+    free(params[1]);
+}
+
+/* Bounds of the environment and of the shield hold for what is executed; what was drawn is kept. */
+static void test_shield(void **state)
+{
+    (void)state;
+    world w;
+    begin(&w, "torque", "tiny.steps=30");
+    assert_done(iterate(&w));
+    assert_true(w.phase->report.interventions == 0);
+    assert_true(w.phase->report.episode_return <= 50 * 6);
+    world_close(&w);
+    const char *const settings[] = {"env.id=torque", "tiny.steps=30", "tiny.shield=true", NULL};
+    world_open(&w, settings, NULL);
+    world_start(&w);
+    assert_done(iterate(&w));
+    uint64_t beyond = 0;
+    for (uint64_t i = 0; i < source_of(&w)->count; i++) {
+        sample s;
+        read_samples(&w, &i, 1, &s);
+        const float a = s.size[0] > 0 ? f32(&w, &s, "action_f", 0) : 0;
+        beyond += a < -0.25f || a > 0.125f;
+        drop_sample(&w, &s);
+    }
+    const dt_rollout_report *r = &w.phase->report;
+    assert_true(beyond > 20);
+    assert_true(fabs(r->interventions - (double)beyond / (double)r->agent_steps) < 1e-9);
+    assert_true(r->episode_return >= 50 * 6 * -0.25 && r->episode_return <= 50 * 6 * 0.125);
+    assert_true(r->infeasible == 0);
+    world_close(&w);
+}
+
+/* ---- what is refused --------------------------------------------------------------------------------------------- */
+
+static void refused(const char *env, const char *more, dt_status code, const char *text)
+{
+    char id[64];
+    snprintf(id, sizeof(id), "env.id=%s", env);
+    const char *const settings[] = {id, "tiny.steps=20", more, NULL};
+    world w;
+    world_open(&w, settings, NULL);
+    dt_status st = world_create(&w);
+    if (st == DT_OK) {
+        st = iterate(&w);
+    }
+    if (st != code || strstr(dt_error_text(), text) == NULL) {
+        print_error("%s %s: %d, %s\n", env, more, (int)st, dt_error_text());
+    }
+    assert_int_equal(st, code);
+    assert_non_null(strstr(dt_error_text(), text));
+    world_close(&w);
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    refused("", "tiny.window=1", DT_ECONFIG, "env.id is empty");
+    refused("nowhere", "tiny.window=1", DT_ENOTFOUND, "nowhere");
+    refused("counter", "tiny.leak=true", DT_EPLUGIN, "computed from the field advantage");
+    refused("liar", "liar.lie=create", DT_ENOTFOUND, "the world is not installed");
+    refused("liar", "liar.lie=nan", DT_EPLUGIN,
+            "environment liar, instance 3, episode 1, step 2: observation state [A 3], row 0, item 1 is nan");
+    refused("liar", "liar.lie=reward", DT_EPLUGIN, "the reward of agent 0 is inf");
+    refused("liar", "liar.lie=cost", DT_EPLUGIN, "cost hits of agent 0 is -1; costs are at least 0");
+    refused("liar", "liar.lie=gone", DT_EPLUGIN, "agent 0 is gone, but is marked neither terminated nor truncated");
+    refused("liar", "liar.lie=undead", DT_EPLUGIN, "agent 0 was terminated by this step and is marked alive");
+    refused("liar", "liar.lie=mask", DT_EPLUGIN, "the mask of agent 0 forbids all 3 choices of action 0");
+    refused("liar", "liar.lie=endless", DT_EPLUGIN, "acted in the last step of the episode");
+    refused("liar", "liar.lie=fail", DT_EIO, "step 2: the disk of the world is full");
+    refused("liar", "liar.lie=code", DT_EPLUGIN, "step returned 5");
+    refused("liar", "liar.lie=spec", DT_EPLUGIN, "reset of episode 1: its spec has changed: 0 metrics");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_counter),         cmocka_unit_test(test_ends_bootstrap),
+        cmocka_unit_test(test_crowd_is_packed), cmocka_unit_test(test_runs_repeat),
+        cmocka_unit_test(test_shield),          cmocka_unit_test(test_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tiny worlds whose every number is known in advance, a small model that acts in them, and a phase around both: what
+ * the tests of rollouts run. All in one plugin, linked in.
+ *
+ *   counter  one agent; obs "state" "A 3": steps made, seed % 100, the last action (-1: none). Reward 1 + action, cost
+ *            "hits" the action, metric "score" ten times the seed % 100. An episode has 3 + seed % 5 steps; it is
+ *            terminated when seed % 2 is 0, truncated when it is 1
+ *   crowd    4 places; agents come and go by the seed; nodes N, edges E between them, masks that change
+ *   torque   one agent, one continuous action in [-1, 1], reward its value, 6 steps, then truncated
+ *   liar     counter until a step, then what its option `lie` says
+ */
+#ifndef DTRAIN_TESTS_ROLLOUT_WORLDS_H
+#define DTRAIN_TESTS_ROLLOUT_WORLDS_H
+
+#include "dtrain/svc/rollout.h"
+#include "host/stage.h"
+
+extern const dt_plugin worlds_plugin;
+
+typedef struct tiny { /* state of the phase "tiny", to look at */
+    const dt_host *h;
+    const dt_train_api *train;
+    const dt_rollout_api *rollout;
+    const dt_bind_api *bind;
+    const dt_graph_api *graph;
+    dt_env *env;
+    dt_rollout *r;
+    dt_train *t;
+    dt_model *net;
+    dt_rollout_report report;
+    uint64_t iterations;
+    dt_rollout_desc desc;
+    int64_t epochs, most;
+} tiny;
+
+typedef struct world { /* a stage with a tiny phase in it */
+    dt_config *config;
+    dt_loader *loader;
+    dt_host host;
+    dt_comm *comm;
+    pthread_mutex_t lock;
+    dt_stage *stage;
+    tiny *phase;
+} world;
+
+/* settings: "key=value", ..., NULL; comm NULL: one rank. Nothing is started; failing asserts. */
+void world_open(world *w, const char *const *settings, dt_comm *comm);
+dt_status world_create(world *w); /* stage create and start */
+void world_start(world *w);       /* the same, failing asserts */
+void world_close(world *w);
+
+#endif
