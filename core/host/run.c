@@ -323,6 +323,10 @@ static dt_status run_phase(rank *k, int64_t index)
     announce(k);
     const uint64_t begin = dt_trainer_step_number(k->stage->trainer);
     if (is_first(k)) {
+        if (!*r->d->begun_p) { /* a resume that was refused before this line leaves the run as it was */
+            DT_TRY(dt_run_record(r->d->session, r->d->dir));
+            *r->d->begun_p = true;
+        }
         DT_TRY(dt_metrics_rewind(r->metrics, k->stage->d.phase->desc.id, begin));
         dt_log(DT_LOG_INFO, "first step after %.2f s", dt_clock_s() - r->start_s);
     }
@@ -468,6 +472,12 @@ static dt_status open_resume(run *r)
     }
     dt_log(DT_LOG_INFO, "resuming %s at step %llu", info->path, (unsigned long long)step);
     return DT_OK;
+}
+
+dt_status dt_run_record(const dt_session *s, dt_rundir *dir)
+{
+    DT_TRY(dt_rundir_write_config(dir, s->config));
+    return dt_rundir_write_meta(dir, s->loader, (int64_t)s->seed, s->threads, s->ranks, s->device_text, -1);
 }
 
 dt_status dt_run(const dt_run_desc *d)

@@ -18,10 +18,14 @@ typedef struct dt_run_desc {
     uint64_t max_steps;    /* 0: open */
     double max_time_s;     /* 0: open */
     bool quiet;
+    bool *begun_p; /* set when the first phase stands, ready to step: from then on the run directory is this run's */
 } dt_run_desc;
 
 /* DT_OK, DT_EINTERRUPTED when it stopped early with its state saved, or what went wrong. */
 dt_status dt_run(const dt_run_desc *d);
+
+/* Write what a run directory says of a run that begins: the effective configuration, and meta.json without an end. */
+dt_status dt_run_record(const dt_session *s, dt_rundir *dir) DT_NODISCARD;
 
 /* An evaluation's result as people read it, and as scripts do. */
 struct dt_stage;

@@ -238,16 +238,15 @@ static dt_status run(const dt_args *a, dt_session *s, const char *run_dir, const
     dt_rundir *dir = NULL;
     DT_TRY(dt_rundir_open(&rd, &dir));
     dt_log(DT_LOG_INFO, "run directory %s", dt_rundir_path(dir));
-    dt_status st = dt_rundir_write_config(dir, s->config);
-    if (st == DT_OK) {
-        st = dt_rundir_write_meta(dir, s->loader, (int64_t)s->seed, s->threads, s->ranks, s->device_text, -1);
-    }
+    bool has_begun = resume == NULL;
+    dt_status st = has_begun ? dt_run_record(s, dir) : DT_OK;
     if (st == DT_OK) {
         d->session = s;
         d->dir = dir;
         d->resume = resume;
         d->init_from = a->init_from;
         d->quiet = a->quiet;
+        d->begun_p = &has_begun;
         dt_signals_install();
         st = dt_run(d);
     }
@@ -262,8 +261,10 @@ static dt_status run(const dt_args *a, dt_session *s, const char *run_dir, const
     } else {
         dt_log(DT_LOG_INFO, "Training completed");
     }
-    dt_status meta =
-        dt_rundir_write_meta(dir, s->loader, (int64_t)s->seed, s->threads, s->ranks, s->device_text, *code_p);
+    dt_status meta = DT_OK;
+    if (has_begun) {
+        meta = dt_rundir_write_meta(dir, s->loader, (int64_t)s->seed, s->threads, s->ranks, s->device_text, *code_p);
+    }
     dt_rundir_close(dir);
     return st < 0 ? st : meta;
 }

@@ -198,6 +198,9 @@ done
 expect 2 "role perception" "$dtrain" $phase $tiny --run-dir "$work/x" --set models.world=risk_gnn
 expect 2 "hidden" "$dtrain" $phase $tiny --run-dir "$work/x" --set risk_gnn.hidden=10 --set risk_gnn.heads=3
 expect 2 "perception" "$dtrain" run --resume "$work/whole" --set risk_gnn.hidden=32 -q
+# a resume that was refused leaves the run as it was: it can be resumed again
+expect 2 "another model" "$dtrain" run --resume "$work/whole" --set models.world=world_gru -q
+expect 0 "" "$dtrain" run --resume "$work/whole" --max-steps 6 -q
 
 # --- refusals: usage and configuration 2 ---
 expect 2 "no verb" "$dtrain" trian
