@@ -13,7 +13,9 @@
  *   us101_single vehicle_id,frame,epoch_ms,local_x_m,local_y_m,...: not a full scene, so each vehicle is its own scene
  *                without neighbours; heading along the road's +y; length 4.5 m (the table has none); site US101
  *   ngsim        Vehicle_ID,Frame_ID,Global_Time,Local_X,Local_Y,v_Length,v_Width,v_Vel,v_Acc[,Location]: feet to
- *                metres; the position is the front centre and becomes the vehicle's centre; first heading +y
+ *                metres; the position is the front centre and becomes the vehicle's centre; first heading +y. Both the
+ *                18 columns of the recordings' own files and the 25 of the portal's export, where Location names the
+ *                scene, numbers may have thousands separators, and rows that repeat another are left out
  *   dtrain       the roles themselves as column names; needs a frame rate
  * The JSON chunk layout is described in docs of the recording format; statistics.json is checked against the chunks.
  */

@@ -61,6 +61,7 @@ typedef struct preset {
     double axis_heading; /* rad, until a vehicle has moved a metre */
     bool is_front;       /* position is the front centre */
     bool is_heading_fixed;
+    bool is_portal; /* as data portals export: "1,118,846,980,200" is a number, and rows may come twice */
     const char *site;
     const char *needs[6]; /* the header has all of these, whatever their case; ends with NULL */
     column column[N_ROLES];
@@ -97,6 +98,7 @@ static const preset presets[] = {
      .rate_hz = 10,
      .axis_heading = M_PI_2,
      .is_front = true,
+     .is_portal = true,
      .needs = {"Vehicle_ID", "Frame_ID", "Local_X", "Local_Y", "v_Vel"},
      .column = {[SITE] = {"Location", 1},
                 [SCENE] = {"Location", 1},
@@ -152,7 +154,7 @@ typedef struct table {
     size_t n_buckets;
     dt_sort *sort;
     dt_store_writer *writer;
-    int64_t n_rows, n_no_length, n_no_heading;
+    int64_t n_rows, n_no_length, n_no_heading, n_repeats;
 } table;
 
 /* ---- columns ----------------------------------------------------------------------------------------------------- */
@@ -386,6 +388,29 @@ static dt_status scene_number(table *t, const char *name, const char *site, int3
 
 /* ---- cells ------------------------------------------------------------------------------------------------------- */
 
+/* Commas out of "-1,118,846.25": one to three digits, then groups of three. Other commas stay and are refused. */
+static void drop_thousands(char *text)
+{
+    const char *first = text + (*text == '-' || *text == '+');
+    size_t group = strspn(first, "0123456789");
+    if (group < 1 || group > 3 || first[group] != ',') {
+        return;
+    }
+    const char *p = first + group;
+    while (*p == ',' && strspn(p + 1, "0123456789") == 3) {
+        p += 4;
+    }
+    if (*p != '\0' && *p != '.') {
+        return;
+    }
+    char *to = text;
+    for (p = text; *p != '\0'; p++) {
+        *to = *p;
+        to += *p != ',';
+    }
+    *to = '\0';
+}
+
 /* A number of a role in SI units; NAN for an empty cell where that is allowed or a column that is not there. */
 static dt_status number_of(const table *t, char *const *cell, int role, double *out_p)
 {
@@ -393,9 +418,12 @@ static dt_status number_of(const table *t, char *const *cell, int role, double *
         *out_p = NAN;
         return DT_OK;
     }
-    const char *text = cell[t->at[role]];
+    char *text = cell[t->at[role]];
     const char *name = t->header[t->at[role]];
     double v = 0;
+    if (t->preset != NULL && t->preset->is_portal) {
+        drop_thousands(text);
+    }
     if (text[0] == '\0') {
         if (!roles[role].is_optional) {
             return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": %s is empty, but %s is needed", dt_csv_path(t->csv),
@@ -635,13 +663,25 @@ static dt_status add_vehicle(table *t, feed *f, const dt_table_row *row)
     return DT_OK;
 }
 
+static bool is_repeat(const dt_table_row *a, const dt_table_row *b)
+{
+    return a->scene == b->scene && a->frame == b->frame && a->id == b->id && a->x == b->x && a->y == b->y &&
+           a->speed == b->speed;
+}
+
 static dt_status feed_store(table *t)
 {
     feed f = {.scene = -1};
+    dt_table_row last = {.scene = -1};
     const dt_table_row *row = NULL;
     dt_live_init(&f.live, t->rate_hz);
     dt_status st;
     while ((st = dt_sort_next(t->sort, &row)) == DT_OK) {
+        if (t->preset != NULL && t->preset->is_portal && is_repeat(row, &last)) {
+            t->n_repeats++;
+            continue;
+        }
+        last = *row;
         if (row->scene != f.scene || row->frame != f.frame) {
             st = begin_frame(t, &f, row);
         }
@@ -704,6 +744,9 @@ static dt_status import_rows(table *t, const char *src, const char *out)
     dt_store_writer_counts(t->writer, &c);
     if (dt_sort_runs(t->sort) > 0) {
         dt_str_addf(t->report, "sorted on disk in %" PRId64 " runs\n", dt_sort_runs(t->sort));
+    }
+    if (t->n_repeats > 0) {
+        dt_str_addf(t->report, "%" PRId64 " rows that repeat another: left out\n", t->n_repeats);
     }
     if (t->n_no_length > 0) {
         dt_str_addf(t->report, "%" PRId64 " rows without a length: %g m assumed\n", t->n_no_length,

@@ -111,6 +111,67 @@ static void test_ngsim(void **state)
     dt_str_fini(&t);
 }
 
+/* The 18 columns as the recordings' own files have them, without a site. */
+static void test_ngsim_files(void **state)
+{
+    (void)state;
+    const dt_store_view *v = import_text(
+        "Vehicle_ID,Frame_ID,Total_Frames,Global_Time,Local_X,Local_Y,Global_X,Global_Y,v_Length,v_Width,v_Class,"
+        "v_Vel,v_Acc,Lane_ID,Preceding,Following,Space_Headway,Time_Headway\n"
+        "2,13,2,1118846980200,16.467,35.381,6451137.641,1873344.962,14.5,4.9,2,40.00,0.00,2,0,0,0.00,9999.99\n"
+        "2,14,2,1118846980300,16.447,39.381,6451140.329,1873342.000,14.5,4.9,2,40.00,0.00,2,0,0,0.00,9999.99\n",
+        &(dt_import_options){.site = "us-101"});
+    assert_int_equal(v->n_rows, 2);
+    assert_int_equal(v->scene_frame[1], 2);
+    assert_string_equal(v->site[0], "us-101");
+    assert_true(fabs(v->pose[0] - 16.467 * 0.3048) < 1e-9);
+    assert_true(fabs(v->pose[1] - (35.381 - 7.25) * 0.3048) < 1e-9);
+    assert_true(fabs(v->motion[0] - 40 * 0.3048) < 1e-5 && fabs(v->motion[2] - 14.5 * 0.3048) < 1e-5);
+    assert_non_null(strstr(dt_str_text(&report), "columns: ngsim, 10 Hz"));
+}
+
+#define PORTAL                                                                                                         \
+    "Vehicle_ID,Frame_ID,Total_Frames,Global_Time,Local_X,Local_Y,Global_X,Global_Y,v_length,v_Width,v_Class,v_Vel,"   \
+    "v_Acc,Lane_ID,O_Zone,D_Zone,Int_ID,Section_ID,Direction,Movement,Preceding,Following,Space_Headway,"              \
+    "Time_Headway,Location\n"
+
+/* The portal's 25 columns: several sites in one table, thousands separators in quotes, rows twice. */
+static void test_ngsim_portal(void **state)
+{
+    (void)state;
+    static const char row[] =
+        "515,\"2,331\",\"1,123\",\"1,118,848,075,000\",30.034,188.062,\"6,451,203.729\",\"1,873,252.549\",13,6.9,2,"
+        "23.31,-1.5,3,,,,,,,500,523,119.1,5.11,us-101\n";
+    dt_str t = {0};
+    dt_str_addf(&t,
+                PORTAL "%s%s"
+                       "515,2332,1123,1118848075100,30.034,\"1,188.062\",0,0,13.0,6.9,2,23.31,,3,,,,,,,500,523,119.10,"
+                       "5.11,us-101\n"
+                       "33,9,7,1113433135300,50,0,0,0,14,5,2,10,0,1,101,203,0,1,2,1,0,0,0,0,i-80\n",
+                row, row);
+    const dt_store_view *v = import_text(dt_str_text(&t), NULL);
+    assert_int_equal(v->n_rows, 3);
+    assert_int_equal(v->n_scenes, 2);
+    assert_string_equal(v->site[v->scene_site[0]], "us-101");
+    assert_string_equal(v->site[v->scene_site[1]], "i-80");
+    assert_true(fabs(v->pose[0] - 30.034 * 0.3048) < 1e-9);
+    assert_true(fabs(v->motion[0] - 23.31 * 0.3048) < 1e-5 && fabs(v->motion[1] + 1.5 * 0.3048) < 1e-6);
+    assert_true(fabs(v->pose[4] - v->pose[1] - 1000 * 0.3048) < 1e-6);
+    assert_non_null(strstr(dt_str_text(&report), "1 rows that repeat another: left out"));
+    dt_str_fini(&t);
+
+    /* the same vehicle at the same time elsewhere is no repeat, and commas elsewhere are no number */
+    refuse_text(PORTAL
+                "1,1,1,1000,1,1,0,0,9,6,2,1,0,1,,,,,,,0,0,0,0,x\n1,1,1,1000,2,1,0,0,9,6,2,1,0,1,,,,,,,0,0,0,0,x\n",
+                NULL, DT_EDATA, "vehicle 1 is in frame 0 of scene x twice");
+    refuse_text(PORTAL "1,1,1,1000,\"1,22\",1,0,0,9,6,2,1,0,1,,,,,,,0,0,0,0,x\n", NULL, DT_EDATA,
+                "Local_X is \"1,22\", not a finite number");
+    refuse_text(PORTAL "1,1,1,\"1000,000\",1,1,0,0,9,6,2,1,0,1,,,,,,,0,0,0,0,x\n", NULL, DT_EDATA,
+                "Global_Time is \"1000,000\", not a finite number");
+    refuse_text("id,frame,x,y,speed\n1,0,\"1,000\",0,0\n", &(dt_import_options){.frame_rate_hz = 10}, DT_EDATA,
+                "x is \"1,000\", not a finite number");
+}
+
 static void test_us101_single(void **state)
 {
     (void)state;
@@ -440,6 +501,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_commonroad, begin, finish),
         cmocka_unit_test_setup_teardown(test_ngsim, begin, finish),
+        cmocka_unit_test_setup_teardown(test_ngsim_files, begin, finish),
+        cmocka_unit_test_setup_teardown(test_ngsim_portal, begin, finish),
         cmocka_unit_test_setup_teardown(test_us101_single, begin, finish),
         cmocka_unit_test_setup_teardown(test_headings_from_motion, begin, finish),
         cmocka_unit_test_setup_teardown(test_column_map, begin, finish),
