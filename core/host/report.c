@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * An evaluation's result: a table for people on standard error, a JSON object for scripts.
+ * An evaluation's result: a table for people, a JSON object for scripts.
  */
 #include <config.h>
 
 #include "host/run.h"
 
 #include "base/json.h"
-#include "base/log.h"
 #include "host/stage.h"
 
 #include <math.h>
@@ -15,17 +14,16 @@
 #include <stdio.h>
 #include <string.h>
 
-void dt_report_print(const dt_stage *s)
+void dt_report_text(const dt_stage *s, dt_str *out)
 {
     const dt_report *r = NULL;
     const uint32_t n = dt_stage_reports(s, &r);
     for (uint32_t i = 0; i < n; i++) {
-        char line[512];
-        int at = snprintf(line, sizeof(line), "  %-18s", r[i].key);
-        for (uint32_t j = 0; j < r[i].n && at > 0 && (size_t)at < sizeof(line) - 24; j++) {
-            at += snprintf(line + at, sizeof(line) - (size_t)at, " %9.4g", r[i].value[j]);
+        dt_str_addf(out, "  %-18s", r[i].key);
+        for (uint32_t j = 0; j < r[i].n; j++) {
+            dt_str_addf(out, " %9.4g", r[i].value[j]);
         }
-        dt_log(DT_LOG_INFO, "%s", line);
+        dt_str_add(out, "\n");
     }
 }
 

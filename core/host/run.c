@@ -166,8 +166,15 @@ static dt_status evaluate(rank *k)
             dt_metrics_scalar(k->r->metrics, name, report[i].value[j]);
         }
     }
-    dt_report_print(k->stage);
-    return DT_OK;
+    dt_str table = {0};
+    dt_report_text(k->stage, &table);
+    const dt_status st = dt_str_status(&table);
+    char *rest = table.text, *line;
+    while (st == DT_OK && (line = strsep(&rest, "\n")) != NULL && line[0] != '\0') {
+        dt_log(DT_LOG_INFO, "%s", line);
+    }
+    dt_str_fini(&table);
+    return st;
 }
 
 static bool evaluation_due(const rank *k, const dt_progress *p)

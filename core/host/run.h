@@ -27,9 +27,9 @@ dt_status dt_run(const dt_run_desc *d);
 /* Write what a run directory says of a run that begins: the effective configuration, and meta.json without an end. */
 dt_status dt_run_record(const dt_session *s, dt_rundir *dir) DT_NODISCARD;
 
-/* An evaluation's result as people read it, and as scripts do. */
+/* An evaluation's result as people read it, a line each, and as scripts do. */
 struct dt_stage;
-void dt_report_print(const struct dt_stage *s);
+void dt_report_text(const struct dt_stage *s, dt_str *out);
 void dt_report_json(const struct dt_stage *s, dt_str *out);
 
 #endif

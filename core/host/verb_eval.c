@@ -46,12 +46,15 @@ static dt_status evaluate(const dt_args *a, dt_session *s)
     if (st == DT_OK) {
         st = dt_stage_evaluate(stage, &p);
     }
-    if (st == DT_OK && a->json) {
-        dt_report_json(stage, &text);
+    if (st == DT_OK) {
+        if (a->json) {
+            dt_report_json(stage, &text);
+            dt_str_add(&text, "\n");
+        } else {
+            dt_report_text(stage, &text);
+        }
         st = dt_str_status(&text);
-        puts(dt_str_text(&text));
-    } else if (st == DT_OK) {
-        dt_report_print(stage);
+        fputs(dt_str_text(&text), stdout);
     }
     dt_str_fini(&text);
     dt_stage_destroy(stage);

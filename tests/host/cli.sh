@@ -167,6 +167,9 @@ cases=$((cases + 1))
 expect 2 "nothing is before it" "$dtrain" $phase $tiny --run-dir "$work/prev" --set 'phases=({plugin="phase1_world_model";init="previous";})'
 
 # --- evaluation, plan, looking ---
+expect 0 "" "$dtrain" eval $phase --checkpoint "$work/whole" -q
+cases=$((cases + 1))
+grep -q '^  rmse_m  *[0-9.]* ' "$work/out" || { echo "FAIL: eval says no result on standard output"; failed=$((failed + 1)); }
 expect 0 '"rmse_m":[' "$dtrain" eval $phase --checkpoint "$work/whole" --json -q
 cp "$work/out" "$work/eval.json"
 for key in horizon_s displacement_m cv_rmse_m cv_displacement_m nll risk_auroc samples; do
