@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -348,6 +349,9 @@ void dt_format_f64(double v, char out[32])
         if (dt_parse_f64(out, &back) && back == v) {
             break;
         }
+    }
+    if (v == floor(v) && fabs(v) < 1e7) { /* 10, not 1e+01 */
+        snprintf(out, 32, "%.0f", v);
     }
     if (strcspn(out, ".eE") == strlen(out)) {
         strncat(out, ".0", 31 - strlen(out));

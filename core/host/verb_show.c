@@ -32,13 +32,16 @@ static void option_text(const dt_option_view *v, dt_str *out)
     dt_option_accepts(o, &accepts);
     const char *quote = o->type == DT_OPT_STR || o->type == DT_OPT_PATH || o->type == DT_OPT_ENUM ? "\"" : "";
     bool is_set = v->value != NULL;
+    bool has_unit = o->unit != NULL && o->unit[0] != '\0' && strcmp(o->unit, "1") != 0;
     dt_str_addf(out, "  %s = %s%s%s", o->name, is_set ? quote : "", is_set ? v->value : "(not set, required)",
                 is_set ? quote : "");
     dt_str_addf(out, "    from %s\n", is_set ? dt_str_text(&origin) : "nowhere");
-    dt_str_addf(out, "      %s; %s%s%s%s%s\n", or_empty(o->help), dt_str_text(&accepts),
-                o->unit != NULL && strcmp(o->unit, "1") != 0 ? ", unit " : "",
-                o->unit != NULL && strcmp(o->unit, "1") != 0 ? o->unit : "", o->dfl != NULL ? "; default " : "",
-                or_empty(o->dfl));
+    dt_str_addf(out, "      %s; %s%s%s", or_empty(o->help), dt_str_text(&accepts), has_unit ? ", unit " : "",
+                has_unit ? o->unit : "");
+    if (o->dfl != NULL) {
+        dt_str_addf(out, "; default %s", o->dfl[0] != '\0' ? o->dfl : "empty");
+    }
+    dt_str_add(out, "\n");
     dt_str_fini(&origin);
     dt_str_fini(&accepts);
 }

@@ -130,6 +130,11 @@ static void test_show(void **state)
     out_says("one of adamw, adam, sgd");
     out_says("freeze = ");
     dt_str_clear(&out);
+    assert_int_equal(dt_config_set(c, "training.gradient_clip=10"), DT_OK);
+    assert_int_equal(dt_tools_show(c, loader, -1, "training", false, &out), DT_OK);
+    out_says("gradient_clip = 10.0    from --set");
+    assert_null(strstr(dt_str_text(&out), "unit ;"));
+    dt_str_clear(&out);
     assert_int_equal(dt_tools_show(c, loader, -1, "training", true, &out), DT_OK);
     assert_true(n_keys("origin") >= 19);
     assert_int_equal(dt_tools_show(c, loader, -1, "good_modle", false, &out), DT_ENOTFOUND);
