@@ -252,7 +252,7 @@ static dt_status run(const dt_args *a, dt_session *s, const char *run_dir, const
     }
     *code_p = dt_exit_code(st);
     if (st == DT_EINTERRUPTED) {
-        dt_log(DT_LOG_INFO, "stopped, state saved; go on with: dtrain run --resume %s", dt_rundir_path(dir));
+        dt_log(DT_LOG_INFO, "stopped, state saved; go on with: %s run --resume %s", a->argv[0], dt_rundir_path(dir));
         dt_error_clear();
         st = DT_OK;
     } else if (st < 0) {
