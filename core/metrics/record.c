@@ -11,15 +11,25 @@
 #include "base/mem.h"
 
 #include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+typedef struct scalar { /* of the record being collected; names stay for the next ones */
+    char *name;
+    double sum;
+    uint64_t n; /* 0: not given in this record */
+} scalar;
+
 struct dt_metrics {
     FILE *file;
     char *path;
-    dt_str pending; /* ,"name":value ... of the record being collected */
+    scalar *list;
+    uint32_t n, cap, next; /* next: the name expected now, because every record has the same order */
+    bool is_short_of_memory;
     dt_str line;
 };
 
@@ -53,7 +63,10 @@ void dt_metrics_close(dt_metrics *m)
     if (m->file != NULL) {
         fclose(m->file);
     }
-    dt_str_fini(&m->pending);
+    for (uint32_t i = 0; i < m->n; i++) {
+        dt_free(m->list[i].name);
+    }
+    dt_free(m->list);
     dt_str_fini(&m->line);
     dt_free(m->path);
     dt_free(m);
@@ -102,13 +115,46 @@ dt_status dt_metrics_rewind(dt_metrics *m, const char *phase, uint64_t step)
     return DT_OK;
 }
 
+/* NULL when out of memory. */
+static scalar *find(dt_metrics *m, const char *name)
+{
+    for (uint32_t i = 0; i < m->n; i++) {
+        const uint32_t at = (m->next + i) % m->n;
+        if (strcmp(m->list[at].name, name) == 0) {
+            m->next = at + 1;
+            return &m->list[at];
+        }
+    }
+    if (m->n == m->cap) {
+        const uint32_t cap = m->cap > 0 ? 2 * m->cap : 32;
+        scalar *grown = dt_realloc(m->list, cap * sizeof(*grown));
+        if (grown == NULL) {
+            return NULL;
+        }
+        m->list = grown;
+        m->cap = cap;
+    }
+    char *copy = dt_strdup(name);
+    if (copy == NULL) {
+        return NULL;
+    }
+    m->list[m->n] = (scalar){.name = copy};
+    m->next = m->n + 1;
+    return &m->list[m->n++];
+}
+
 void dt_metrics_scalar(dt_metrics *m, const char *name, double value)
 {
     if (m == NULL) {
         return;
     }
-    dt_json_out o = {.s = &m->pending, .depth = 1, .need_comma = true};
-    dt_json_f64(&o, name, value);
+    scalar *s = find(m, name);
+    if (s == NULL) {
+        m->is_short_of_memory = true; /* said when the record is flushed */
+        return;
+    }
+    s->sum = s->n > 0 ? s->sum + value : value;
+    s->n++;
 }
 
 dt_status dt_metrics_flush(dt_metrics *m, const char *phase, uint64_t step, double wall_s)
@@ -122,9 +168,15 @@ dt_status dt_metrics_flush(dt_metrics *m, const char *phase, uint64_t step, doub
     dt_json_i64(&o, "step", (int64_t)step);
     dt_json_str(&o, "phase", phase);
     dt_json_f64(&o, "wall_s", wall_s);
-    dt_str_add(&m->line, dt_str_text(&m->pending));
+    for (uint32_t i = 0; i < m->n; i++) {
+        if (m->list[i].n > 0) {
+            dt_json_f64(&o, m->list[i].name, m->list[i].sum / (double)m->list[i].n);
+            m->list[i].n = 0;
+        }
+    }
     dt_str_add(&m->line, "}\n");
-    dt_str_clear(&m->pending);
+    m->next = 0;
+    DT_TRY(m->is_short_of_memory ? DT_FAIL(DT_ENOMEM, "out of memory for the metrics of a step") : DT_OK);
     DT_TRY(dt_str_status(&m->line));
     if (fputs(dt_str_text(&m->line), m->file) == EOF || fflush(m->file) != 0) {
         return io_error(m, "write");

@@ -1,2 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
-# dt_tests += tests/metrics/test_x
+dt_tests += tests/metrics/test_record
+tests_metrics_test_record_SOURCES = tests/metrics/test_record.c

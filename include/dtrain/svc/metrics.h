@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Service "dtrain.metrics/1": numbers for people and scripts. Rank 0 writes them; other ranks' calls are ignored.
- * scalar goes to metrics.jsonl with the current step; report* make the JSON object of `dtrain eval` and are also
- * logged. Names follow INTERFACES ("losses/nll", "eval/rmse_5s"). Threads: [main].
+ * scalar goes to metrics.jsonl with the current step, as the mean where a name is given several times in an iteration;
+ * report* make the JSON object of `dtrain eval` and are also logged. Names follow INTERFACES ("losses/nll",
+ * "eval/rmse_5s"). Threads: [main].
  */
 #ifndef DTRAIN_SVC_METRICS_H
 #define DTRAIN_SVC_METRICS_H

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tests of core/metrics/record.c: what a line of metrics.jsonl holds, means, and the cut after a resume.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/fs.h"
+#include "base/mem.h"
+#include "metrics/record.h"
+
+static char path[64];
+
+static int begin(void **state)
+{
+    (void)state;
+    snprintf(path, sizeof(path), "test_record.%ld.tmp", (long)getpid());
+    unlink(path);
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    return unlink(path);
+}
+
+static void expect(const char *want)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    assert_int_equal(dt_fs_read_all(path, 1 << 20, &text, &bytes), DT_OK);
+    assert_string_equal(text, want);
+    dt_free(text);
+}
+
+static void test_lines(void **state)
+{
+    (void)state;
+    dt_metrics *m = NULL;
+    assert_int_equal(dt_metrics_open(path, &m), DT_OK);
+    dt_metrics_scalar(m, "loss", 2);
+    dt_metrics_scalar(m, "lr", 0.5);
+    dt_metrics_scalar(m, "loss", 4); /* the mean */
+    assert_int_equal(dt_metrics_flush(m, "p", 1, 0.25), DT_OK);
+    dt_metrics_scalar(m, "lr", 1); /* another order, one less, one more, nothing left over */
+    dt_metrics_scalar(m, "bad", NAN);
+    assert_int_equal(dt_metrics_flush(m, "p", 2, 0.5), DT_OK);
+    assert_int_equal(dt_metrics_flush(m, "p", 3, 0.75), DT_OK);
+    dt_metrics_close(m);
+    expect("{\"step\":1,\"phase\":\"p\",\"wall_s\":0.25,\"loss\":3,\"lr\":0.5}\n"
+           "{\"step\":2,\"phase\":\"p\",\"wall_s\":0.5,\"lr\":1,\"bad\":null}\n"
+           "{\"step\":3,\"phase\":\"p\",\"wall_s\":0.75}\n");
+}
+
+static void test_rewind(void **state)
+{
+    (void)state;
+    dt_metrics *m = NULL;
+    assert_int_equal(dt_metrics_open(path, &m), DT_OK);
+    for (uint64_t i = 1; i <= 3; i++) {
+        assert_int_equal(dt_metrics_flush(m, "p", i, 0), DT_OK);
+    }
+    assert_int_equal(dt_metrics_rewind(m, "p", 1), DT_OK);
+    assert_int_equal(dt_metrics_flush(m, "p", 2, 9), DT_OK);
+    dt_metrics_close(m);
+    expect("{\"step\":1,\"phase\":\"p\",\"wall_s\":0}\n{\"step\":2,\"phase\":\"p\",\"wall_s\":9}\n");
+}
+
+static void test_no_place(void **state)
+{
+    (void)state;
+    dt_metrics *m = NULL;
+    assert_int_equal(dt_metrics_open("no/such/folder/metrics.jsonl", &m), DT_EIO);
+    assert_non_null(strstr(dt_error_text(), "no/such/folder/metrics.jsonl"));
+    assert_null(m);
+    dt_metrics_scalar(NULL, "x", 1); /* ranks that record nothing */
+    assert_int_equal(dt_metrics_flush(NULL, "p", 1, 0), DT_OK);
+}
+
+static void test_steady_records_allocate_nothing(void **state)
+{
+    (void)state;
+    dt_metrics *m = NULL;
+    assert_int_equal(dt_metrics_open(path, &m), DT_OK);
+    uint64_t before = 0;
+    for (uint64_t i = 0; i < 3; i++) {
+        before = i == 2 ? dt_alloc_count() : 0;
+        dt_metrics_scalar(m, "a", 1);
+        dt_metrics_scalar(m, "b", 1);
+        assert_int_equal(dt_metrics_flush(m, "p", i + 1, 1), DT_OK);
+    }
+    assert_int_equal(dt_alloc_count(), before);
+    dt_metrics_close(m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_lines, begin, end),
+        cmocka_unit_test_setup_teardown(test_rewind, begin, end),
+        cmocka_unit_test(test_no_place),
+        cmocka_unit_test_setup_teardown(test_steady_records_allocate_nothing, begin, end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
