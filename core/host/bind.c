@@ -306,4 +306,5 @@ const dt_bind_api dt_bind_service = {.struct_size = sizeof(dt_bind_api),
                                      .data_count = bind_data_count,
                                      .env = dt_bind_env,
                                      .env_spec = dt_bind_env_spec,
-                                     .env_id = dt_bind_env_id};
+                                     .env_id = dt_bind_env_id,
+                                     .env_instances = dt_bind_env_instances};

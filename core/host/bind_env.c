@@ -88,6 +88,11 @@ const char *dt_bind_env_id(const dt_env *e)
     return e->comp->desc.id;
 }
 
+uint32_t dt_bind_env_instances(const dt_env *e)
+{
+    return (uint32_t)e->opts.instances;
+}
+
 void dt_bind_env_fini(dt_stage *s)
 {
     dt_env *e = &s->env;

@@ -114,6 +114,7 @@ dt_status dt_bind_config(dt_stage *s, const dt_loaded *c, const dt_setting *over
 dt_status dt_bind_env(const dt_host *h, const dt_setting *overrides, uint32_t n, dt_env **out);
 const dt_env_spec *dt_bind_env_spec(const dt_env *e);
 const char *dt_bind_env_id(const dt_env *e);
+uint32_t dt_bind_env_instances(const dt_env *e);
 /* One more instance, with state of its own. */
 dt_status dt_env_make(dt_env *e, void **self_p) DT_NODISCARD;
 void dt_env_drop(dt_env *e, void *self);

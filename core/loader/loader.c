@@ -533,6 +533,19 @@ static dt_status no_component(const dt_loader *l, uint32_t kind, const char *id)
     return st;
 }
 
+/* "cartpole" is env_cartpole; NULL where there is no such file. */
+static const dt_loaded *short_env(dt_loader *l, const char *id)
+{
+    char full[128];
+    const dt_loaded_plugin *p = NULL;
+    const int n = snprintf(full, sizeof(full), "env_%s", id);
+    if (n < 0 || (size_t)n >= sizeof(full) || strchr(id, '/') != NULL || dt_loader_open(l, full, &p) != DT_OK) {
+        dt_error_clear();
+        return NULL;
+    }
+    return component_by_id(l, full);
+}
+
 dt_status dt_loader_find(dt_loader *l, uint32_t kind, const char *id, const dt_loaded **out_p)
 {
     const dt_loaded *comp = component_by_id(l, id);
@@ -546,6 +559,9 @@ dt_status dt_loader_find(dt_loader *l, uint32_t kind, const char *id, const dt_l
         return st;
     }
     comp = component_by_id(l, id);
+    if (comp == NULL && kind == DT_KIND_ENV) {
+        comp = short_env(l, id);
+    }
     if (comp == NULL) {
         DT_TRY(scan(l));
         comp = component_by_id(l, id);

@@ -54,7 +54,8 @@ dt_status dt_loader_add(dt_loader *l, const dt_plugin *desc) DT_NODISCARD;
  * Errors: DT_ENOTFOUND (every path tried is listed), DT_EABI, DT_EPLUGIN, DT_EIO. */
 dt_status dt_loader_open(dt_loader *l, const char *file, const dt_loaded_plugin **out_p) DT_NODISCARD;
 
-/* A component by id, opening the file that holds it: the one named like it, else all files on the search path once.
+/* A component by id, opening the file that holds it: the one named like it (an environment's also with env_ in front
+ * of the id), else all files on the search path once.
  * kind 0 = any. A component of another kind under this id is named in the error. Errors: as open. */
 dt_status dt_loader_find(dt_loader *l, uint32_t kind, const char *id, const dt_loaded **out_p) DT_NODISCARD;
 
