@@ -17,6 +17,7 @@ core_libdtcore_la_SOURCES += \
 	core/host/svc_train.c \
 	core/host/probe.c core/host/probe.h \
 	core/host/probe_data.c core/host/probe_data.h \
+	core/host/probe_env.c core/host/probe_env.h \
 	core/host/template_text.h core/host/tools.h \
 	core/host/verb_check.c core/host/verb_ckpt.c core/host/verb_data.c \
 	core/host/verb_doctor.c core/host/verb_eval.c \
@@ -24,8 +25,8 @@ core_libdtcore_la_SOURCES += \
 
 # the files that `dtrain new` writes, as C strings
 template_files = \
-	plugins/template/phase.c plugins/template/model.c plugins/template/project.mk \
-	plugins/template/README.phase.md plugins/template/README.model.md
+	plugins/template/phase.c plugins/template/model.c plugins/template/env.c plugins/template/project.mk \
+	plugins/template/README.phase.md plugins/template/README.model.md plugins/template/README.env.md
 EXTRA_DIST += $(template_files)
 nodist_core_libdtcore_la_SOURCES = core/host/template_text.c
 CLEANFILES += core/host/template_text.c
@@ -34,7 +35,7 @@ core/host/template_text.c: $(template_files)
 	  echo '/* SPDX-License-Identifier: Apache-2.0'; \
 	  echo ' * Made from plugins/template by core/host/local.mk. */'; \
 	  echo '#include "host/template_text.h"'; \
-	  for f in phase.c model.c project.mk README.phase.md README.model.md; do \
+	  for f in $(notdir $(template_files)); do \
 	    echo "const char dt_template_`echo $$f | tr . _`[] ="; \
 	    sed -e 's/[\\"]/\\&/g' -e 's/	/\\t/g' -e 's/^/    "/' -e 's/$$/\\n"/' $(srcdir)/plugins/template/$$f; \
 	    echo '    ;'; \

@@ -5,7 +5,7 @@
 #ifndef DTRAIN_CORE_HOST_TEMPLATE_TEXT_H
 #define DTRAIN_CORE_HOST_TEMPLATE_TEXT_H
 
-extern const char dt_template_phase_c[], dt_template_model_c[], dt_template_project_mk[];
-extern const char dt_template_README_phase_md[], dt_template_README_model_md[];
+extern const char dt_template_phase_c[], dt_template_model_c[], dt_template_env_c[], dt_template_project_mk[];
+extern const char dt_template_README_phase_md[], dt_template_README_model_md[], dt_template_README_env_md[];
 
 #endif

@@ -13,7 +13,7 @@
 dt_status dt_tools_list(dt_loader *l, bool json, dt_str *out) DT_NODISCARD;
 
 /* `dtrain show ID [--json]`: a component, or a section of the host: options with value, origin, range, unit and help;
- * ports of a model. phase: whose overrides count, -1 for none. DT_ENOTFOUND. */
+ * ports of a model, what an environment offers. phase: whose overrides count, -1 for none. DT_ENOTFOUND. */
 dt_status dt_tools_show(dt_config *c, dt_loader *l, int64_t phase, const char *id, bool json, dt_str *out) DT_NODISCARD;
 
 /* `dtrain check FILE`: one PASS, SKIP or FAIL line per promise of the contract. DT_EPLUGIN when one is broken (out is
@@ -28,7 +28,7 @@ typedef struct dt_check_desc {
 } dt_check_desc;
 dt_status dt_tools_check(const dt_check_desc *d, const char *file, dt_str *out) DT_NODISCARD;
 
-/* `dtrain new phase|model NAME DIR`: a project that builds with pkg-config alone. DT_ECONFIG: DIR exists, NAME is
+/* `dtrain new phase|model|env NAME DIR`: a project that builds with pkg-config alone. DT_ECONFIG: DIR exists, NAME is
  * no legal name, unknown kind. */
 dt_status dt_tools_new(const char *kind, const char *name, const char *dir, dt_str *out) DT_NODISCARD;
 

@@ -6,8 +6,8 @@
  * options (the component's check at the default and at both ends of every range), and a life: a model is created twice,
  * its ports and parameters read, its graph recorded, run forward and backward on zeros in the reference lane with
  * poisoned memory, and destroyed; a data source reads samples of the configured store, else of the embedded recording,
- * twice into guarded buffers; a phase runs two iterations. After the first broken promise of a component the rest of it
- * is left out.
+ * twice into guarded buffers; an environment is played under random actions, and again in another instance; a phase
+ * runs two iterations. After the first broken promise of a component the rest of it is left out.
  */
 #include <config.h>
 
@@ -16,6 +16,7 @@
 #include "host/stage.h"
 #include "host/tools.h"
 #include "host/probe_data.h"
+#include "host/probe_env.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "config/schema.h"
@@ -293,6 +294,82 @@ static void check_data(checker *k, const dt_loaded *d, const filled *f)
     }
 }
 
+/* ---- environments ---------------------------------------------------------------------------------------------- */
+
+static void pass_spec(checker *k, const dt_component *c, const dt_env_spec *s)
+{
+    pass(k, c, "its spec is legal: %u place%s for agents, %u observation%s, %u discrete and %u continuous actions",
+         s->n_agents, s->n_agents == 1 ? "" : "s", s->n_obs, s->n_obs == 1 ? "" : "s", s->n_heads, s->n_continuous);
+}
+
+/* The same game in a second instance, beside the first one where the process may hold two. */
+static bool replay(checker *k, const dt_loaded *e, const filled *f, dt_probe_env *first, const dt_probe_trace *trace,
+                   int64_t *n_live_p)
+{
+    const dt_component *c = &e->desc;
+    dt_probe_env second;
+    if ((c->flags & DT_COMP_PROCESS) != 0) {
+        dt_probe_env_destroy(first);
+    }
+    const char *step = "a second instance";
+    dt_status st = dt_probe_env_create(&second, e, f->config);
+    st = st == DT_OK ? dt_probe_env_spec(&second) : st;
+    if (st == DT_OK) {
+        step = "playing again";
+        st = dt_probe_env_replay(&second, trace);
+    }
+    dt_probe_env_destroy(&second);
+    *n_live_p = second.host.n_live;
+    if (st < 0) {
+        return fail_status(k, c, step, st);
+    }
+    pass(k, c, "the same seeds and actions give the same bits in another instance");
+    return true;
+}
+
+static bool probe_env(checker *k, const dt_loaded *e, const filled *f, dt_probe_env *p, int64_t *n_live_p)
+{
+    const dt_component *c = &e->desc;
+    dt_status st = dt_probe_env_spec(p);
+    if (st < 0) {
+        return fail_status(k, c, "spec", st);
+    }
+    pass_spec(k, c, &p->layout.spec);
+    dt_probe_trace *trace = dt_alloc(sizeof(*trace));
+    st = trace != NULL ? dt_probe_env_play(p, trace) : DT_FAIL(DT_ENOMEM, "no memory for a trial");
+    bool is_good = st >= 0 || fail_status(k, c, "playing", st);
+    if (is_good) {
+        pass(k, c, "%u steps under random actions, episodes: %u begun, %u over; sizes, numbers and ends are legal",
+             trace->n_steps, trace->n_episodes, trace->n_ended);
+        is_good = replay(k, e, f, p, trace, n_live_p);
+    }
+    dt_free(trace);
+    return is_good;
+}
+
+static void check_env(checker *k, const dt_loaded *e, const filled *f)
+{
+    const dt_component *c = &e->desc;
+    dt_probe_env p;
+    bool is_good = false;
+    int64_t n_live = 0;
+    dt_status st = dt_probe_env_create(&p, e, f->config);
+    if (st >= 0) {
+        is_good = probe_env(k, e, f, &p, &n_live);
+    } else if (is_for_want(st) && *dt_error_text() != '\0') {
+        skip(k, c, "create: %s", dt_error_text());
+    } else {
+        (void)fail_status(k, c, "create", st);
+    }
+    dt_probe_env_destroy(&p);
+    n_live += p.host.n_live;
+    if (is_good && n_live != 0) {
+        (void)fail(k, c, "destroy leaves %" PRId64 " blocks of host memory", n_live);
+    } else if (is_good) {
+        pass(k, c, "destroyed twice, nothing is left");
+    }
+}
+
 /* ---- phases ---------------------------------------------------------------------------------------------------- */
 
 static const char *const *known_ids(void *user)
@@ -385,7 +462,7 @@ static void check_component(checker *k, const dt_loaded *comp)
         } else if (c->kind == DT_KIND_PHASE) {
             check_phase(k, comp);
         } else {
-            skip(k, c, "life cycle: environments are not built into this version");
+            check_env(k, comp, &f);
         }
     }
     filled_fini(&f);

@@ -66,20 +66,25 @@ static dt_status write_file(const new_file *f, const char *name, const char *dir
 
 dt_status dt_tools_new(const char *kind, const char *name, const char *dir, dt_str *out)
 {
-    static const char *const kinds[] = {"phase", "model", NULL};
-    const new_file phase[] = {{".c", NULL, dt_template_phase_c},
-                              {NULL, "Makefile", dt_template_project_mk},
-                              {NULL, "README.md", dt_template_README_phase_md}};
-    const new_file model[] = {{".c", NULL, dt_template_model_c},
-                              {NULL, "Makefile", dt_template_project_mk},
-                              {NULL, "README.md", dt_template_README_model_md}};
-    bool is_phase = strcmp(kind, "phase") == 0;
-    if (strcmp(kind, "env") == 0) {
-        return DT_FAIL(DT_ECONFIG, "environments are not built into this version; expected phase or model");
+    static const char *const kinds[] = {"phase", "model", "env", NULL};
+    const new_file files[][3] = {
+        {{".c", NULL, dt_template_phase_c},
+         {NULL, "Makefile", dt_template_project_mk},
+         {NULL, "README.md", dt_template_README_phase_md}},
+        {{".c", NULL, dt_template_model_c},
+         {NULL, "Makefile", dt_template_project_mk},
+         {NULL, "README.md", dt_template_README_model_md}},
+        {{".c", NULL, dt_template_env_c},
+         {NULL, "Makefile", dt_template_project_mk},
+         {NULL, "README.md", dt_template_README_env_md}},
+    };
+    size_t k = 0;
+    while (kinds[k] != NULL && strcmp(kinds[k], kind) != 0) {
+        k++;
     }
-    if (!is_phase && strcmp(kind, "model") != 0) {
+    if (kinds[k] == NULL) {
         const char *near = dt_did_you_mean(kind, kinds);
-        return DT_FAIL(DT_ECONFIG, "cannot make a new \"%s\": expected phase or model%s%s%s", kind,
+        return DT_FAIL(DT_ECONFIG, "cannot make a new \"%s\": expected phase, model or env%s%s%s", kind,
                        near != NULL ? "; did you mean \"" : "", near != NULL ? near : "", near != NULL ? "\"?" : "");
     }
     DT_TRY(check_name(name));
@@ -87,8 +92,8 @@ dt_status dt_tools_new(const char *kind, const char *name, const char *dir, dt_s
         return DT_FAIL(DT_ECONFIG, "%s exists; name a new folder, nothing was written", *dir != '\0' ? dir : "\"\"");
     }
     DT_TRY(dt_fs_mkdirs(dir));
-    for (size_t i = 0; i < sizeof(phase) / sizeof(phase[0]); i++) {
-        DT_TRY(write_file(is_phase ? &phase[i] : &model[i], name, dir));
+    for (size_t i = 0; i < sizeof(files[k]) / sizeof(files[k][0]); i++) {
+        DT_TRY(write_file(&files[k][i], name, dir));
     }
     dt_str_addf(out, "%s/%s.c, Makefile, README.md\nNow: cd %s && make && dtrain check ./%s.so\n", dir, name, dir,
                 name);
@@ -98,7 +103,7 @@ dt_status dt_tools_new(const char *kind, const char *name, const char *dir, dt_s
 dt_status dt_verb_new(const dt_args *a)
 {
     if (a->n_words != 3) {
-        return DT_FAIL(DT_ECONFIG, "expected dtrain new phase|model NAME DIR, got %u words behind new", a->n_words);
+        return DT_FAIL(DT_ECONFIG, "expected dtrain new phase|model|env NAME DIR, got %u words behind new", a->n_words);
     }
     dt_str out = {0};
     dt_status st = dt_tools_new(a->word[0], a->word[1], a->word[2], &out);

@@ -7,7 +7,7 @@
 #include "host/cli.h"
 #include "host/session.h"
 #include "host/tools.h"
-#include "host/probe.h"
+#include "host/probe_env.h"
 #include "base/err.h"
 #include "base/json.h"
 #include "base/mem.h"
@@ -150,6 +150,75 @@ static void show_ports(const dt_loaded *comp, const void *config, dt_json_out *j
     dt_probe_destroy(&probe);
 }
 
+/* ---- environments ---------------------------------------------------------------------------------------------- */
+
+static void show_names(const char *key, const char *const *name, uint32_t n, dt_json_out *json, dt_str *out)
+{
+    if (json != NULL) {
+        dt_json_arr(json, key);
+        for (uint32_t i = 0; i < n; i++) {
+            dt_json_str(json, NULL, name[i]);
+        }
+        dt_json_end(json, ']');
+        return;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        dt_str_addf(out, "%s%s", i == 0 ? (strcmp(key, "costs") == 0 ? "  costs    " : "  metrics  ") : ", ", name[i]);
+    }
+    dt_str_add(out, n > 0 ? "\n" : "");
+}
+
+static void show_actions(const dt_env_spec *s, dt_json_out *json, dt_str *out)
+{
+    if (json != NULL) {
+        dt_json_arr(json, "choices");
+        for (uint32_t i = 0; i < s->n_heads; i++) {
+            dt_json_i64(json, NULL, s->choices[i]);
+        }
+        dt_json_end(json, ']');
+        dt_json_arr(json, "continuous");
+        for (uint32_t i = 0; i < s->n_continuous; i++) {
+            dt_json_obj(json, NULL);
+            dt_json_f64(json, "low", (double)s->low[i]);
+            dt_json_f64(json, "high", (double)s->high[i]);
+            dt_json_end(json, '}');
+        }
+        dt_json_end(json, ']');
+        return;
+    }
+    for (uint32_t i = 0; i < s->n_heads; i++) {
+        dt_str_addf(out, "  action   one of %d choices\n", s->choices[i]);
+    }
+    for (uint32_t i = 0; i < s->n_continuous; i++) {
+        dt_str_addf(out, "  action   a number in [%g, %g]\n", (double)s->low[i], (double)s->high[i]);
+    }
+}
+
+/* What there is depends on options and files, so a trial instance tells. One that cannot be made shows nothing. */
+static void show_spec(const dt_loaded *comp, const void *config, dt_json_out *json, dt_str *out)
+{
+    dt_probe_env probe;
+    if (dt_probe_env_create(&probe, comp, config) == DT_OK && dt_probe_env_spec(&probe) == DT_OK) {
+        const dt_env_spec *s = &probe.layout.spec;
+        if (json != NULL) {
+            dt_json_i64(json, "agents", s->n_agents);
+            dt_json_i64(json, "max_steps", s->max_steps);
+        } else {
+            dt_str_addf(out, "world (with these options): %u place%s for agents", s->n_agents,
+                        s->n_agents == 1 ? "" : "s");
+            if (s->max_steps > 0) {
+                dt_str_addf(out, ", episodes of at most %u steps", s->max_steps);
+            }
+            dt_str_add(out, "\n");
+        }
+        show_port_list(json != NULL ? "observations" : "sees", s->obs, s->n_obs, json, out);
+        show_actions(s, json, out);
+        show_names("costs", s->costs, s->n_costs, json, out);
+        show_names("metrics", s->metrics, s->n_metrics, json, out);
+    }
+    dt_probe_env_destroy(&probe);
+}
+
 /* ---- the verb -------------------------------------------------------------------------------------------------- */
 
 static void head_text(const dt_loaded *comp, dt_str *out)
@@ -216,6 +285,9 @@ static dt_status show_component(dt_config *c, int64_t phase, const dt_loaded *co
     }
     if (comp->desc.kind == DT_KIND_MODEL && config != NULL) {
         show_ports(comp, config, json, out);
+    }
+    if (comp->desc.kind == DT_KIND_ENV && config != NULL) {
+        show_spec(comp, config, json, out);
     }
     show_options(c, phase, comp->desc.id, json, out);
     dt_free(config);

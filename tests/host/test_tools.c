@@ -194,8 +194,8 @@ static void test_new(void **state)
     error_says("a word of dtrain's own configuration");
     assert_int_equal(dt_tools_new("phas", "x", dir, &out), DT_ECONFIG);
     error_says("did you mean \"phase\"?");
-    assert_int_equal(dt_tools_new("env", "x", dir, &out), DT_ECONFIG);
-    error_says("environments are not built into this version");
+    assert_int_equal(dt_tools_new("data", "x", dir, &out), DT_ECONFIG);
+    error_says("cannot make a new \"data\": expected phase, model or env");
     assert_false(dt_fs_is_dir(dir));
 }
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# A third party's first hour: `dtrain new` writes a phase and a model, they build with pkg-config dtrain alone, pass
+# A third party's first hour: `dtrain new` writes a phase, a model and an environment, they build with pkg-config dtrain alone, pass
 # `dtrain check`, train, and swap into a shipped phase. Then the template is broken in one way at a time, and `dtrain
 # check` must say so.
 set -u
@@ -29,17 +29,23 @@ build() { make_in "$1" CFLAGS="-O1 -Wall -Wextra -Werror"; }
 
 expect 0 "make && dtrain check ./fit.so" "$dtrain" new phase fit "$work/fit"
 expect 0 "drive.c, Makefile, README.md" "$dtrain" new model drive "$work/drive"
+expect 0 "robot.c, Makefile, README.md" "$dtrain" new env robot "$work/robot"
 expect 2 "exists; name a new folder" "$dtrain" new model drive "$work/drive"
-expect 2 "expected dtrain new phase|model NAME DIR" "$dtrain" new phase fit
+expect 2 "expected dtrain new phase|model|env NAME DIR" "$dtrain" new phase fit
 build "$work/fit" || { echo "FAIL: the phase does not build"; exit 1; }
 build "$work/drive" || { echo "FAIL: the model does not build"; exit 1; }
 
+build "$work/robot" || { echo "FAIL: the environment does not build"; exit 1; }
+
 expect 0 "PASS fit: 18 passed, 0 failed, 0 skipped" "$dtrain" check "$work/fit/fit.so"
 expect 0 "PASS drive: 9 passed, 0 failed, 0 skipped" "$dtrain" check "$work/drive/drive.so"
-DTRAIN_PLUGIN_PATH=$work/fit:$work/drive
+expect 0 "PASS robot: 7 passed, 0 failed, 0 skipped" "$dtrain" check "$work/robot/robot.so"
+DTRAIN_PLUGIN_PATH=$work/fit:$work/drive:$work/robot
 export DTRAIN_PLUGIN_PATH
 expect 0 "fit_model" "$dtrain" list
 expect 0 "frequency = 3.0" "$dtrain" show fit_data
+expect 0 "world (with these options): 1 place for agents, episodes of at most 60 steps" "$dtrain" show robot
+expect 0 '"choices":[3],"continuous":[],"costs":["worn"],"metrics":["charged"]' "$dtrain" show robot --json
 
 # it learns: the curve's own root mean square is 0.74
 expect 0 "Training completed" "$dtrain" --plugin "$work/fit/fit.so" --run-dir "$work/run" --threads 2 \
@@ -52,10 +58,10 @@ expect 0 "drive" "$dtrain" --plugin phase1_world_model --set models.world=drive 
 ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0 # one of the broken ones leaks, and check says so itself
 export ASAN_OPTIONS
 
-# break_it KIND NAME TEXT SED-SCRIPT...: the template with one change, and what check says of it
-break_it() {
-    kind=$1 name=$2 text=$3
-    shift 3
+# change CODE KIND NAME TEXT SED-SCRIPT...: the template with one change, and what check says of it
+change() {
+    code=$1 kind=$2 name=$3 text=$4
+    shift 4
     rm -rf "$work/b"
     "$dtrain" new "$kind" "$name" "$work/b" >/dev/null || exit 1
     sed "$@" "$work/b/$name.c" >"$work/b/changed" || exit 1
@@ -65,8 +71,9 @@ break_it() {
     fi
     mv "$work/b/changed" "$work/b/$name.c"
     make_in "$work/b" CFLAGS="-O1 -w" || { echo "FAIL: does not build for \"$text\""; failed=1; }
-    expect 3 "$text" "$dtrain" check "$work/b/$name.so"
+    expect "$code" "$text" "$dtrain" check "$work/b/$name.so"
 }
+break_it() { change 3 "$@"; }
 break_it model m1 "forward: output future is [S 4 2 f32], its port says [S 4 3 f32]" 's/"S %lld 2"/"S %lld 3"/'
 break_it model m2 "running on zeros: output spread is -inf" 's/SIGMA_FLOOR_M), 0.0)/0.0), 0.0)/; s/dt_unary(g, DT_FN_SOFTPLUS, grow, 0.0)/grow/'
 break_it model m3 "destroy leaves 2 blocks of host memory" 's/s->config = \*(const config \*)cfg;/&\n    h->alloc(h, 8);/'
@@ -87,6 +94,28 @@ break_it phase p8 "sizes says that 3 samples have 4 of N together, and 6 one by 
     -e 's/^    \*n_p = 0;/    static const char *const letter[] = {"N"};\n    *n_p = 1;/; s/^    return NULL;/    return letter;/' \
     -e 's/^    (void)size;/    size[0] = (int64_t)n * (n + 1) \/ (n > 1 ? 3 : 1);/'
 break_it phase p6 "fields, symbols, count: field x: " 's/{"x", "B 1", DT_F32, 0}, {"y"/{"x", "Q 1", DT_F32, 0}, {"y"/'
+
+break_it env e1 "spec: e1: port obs has dims \"B 3\"" 's/"A 3", DT_F32/"B 3", DT_F32/'
+break_it env e2 "seed 1, step 0: reset writes behind the end of obs" 's/    obs\[2\] = /    obs[3] = /'
+break_it env e3 "writes into a buffer of an earlier call" \
+    's/^    float \*obs = io->obs\[0\];/    static float *obs;\n    obs = obs != 0 ? obs : io->obs[0];/'
+break_it env e4 "is marked alive" 's/^    io->alive\[0\] = !.*/    io->alive[0] = 1;/'
+break_it env e5 "marked neither terminated nor truncated" 's/io->truncated\[0\] = .*/io->truncated[0] = 0;/; s/io->alive\[0\] ? DT_OK/s->battery > 0 ? DT_OK/'
+break_it env e6 "obs [A 3], row 0, item 2 is inf" 's/    obs\[2\] = /    obs[2] = s->battery < 50 ? 1.0F \/ 0.0F : /'
+break_it env e7 "at most 60 steps (max_steps)" 's/&& s->battery == 0 ?/\&\& s->battery == -5 ?/'
+break_it env e8 "reset, step 0: obs differs from what another instance gave" \
+    's/dt_random_init(&r, seed, 0);/static int turn;\n    dt_random_init(\&r, seed + turn++, 0);/'
+break_it env e9 "destroy leaves 2 blocks of host memory" 's/^    s->h = h;/&\n    h->alloc(h, 8);/'
+break_it env e10 "cost worn of agent 0 is -1" 's/io->cost\[0\] = .*/io->cost[0] = -1;/'
+break_it env e11 "forbids all 3 choices" 's/io->mask\[LEFT\] = .*/io->mask[LEFT] = io->mask[STAY] = io->mask[RIGHT] = 0;/; s/    io->mask\[RIGHT\] = .*//'
+break_it env e12 "step returns DT_AGAIN, expected DT_OK or DT_DONE" 's/io->alive\[0\] ? DT_OK/io->alive[0] ? DT_AGAIN/'
+break_it env e13 "step 0: the world is closed" 's/^    s->battery = s->config.battery;/    return DT_FAIL_H(s->h, DT_EIO, "the world is closed");/'
+# not here, and says so; and one that may be in a process once
+change 0 env e14 "SKIP environment e14: create: no simulator" 's/^    s->h = h;/&\n    return DT_FAIL_H(h, DT_ENOTFOUND, "no simulator");/'
+once='s/^    s->h = h;/&\n    if (n_alive++ > 0) { return DT_FAIL_H(h, DT_EIO, "two of us"); }/
+    s/^static dt_status create/static int n_alive;\n&/; s/^    (void)self;/&\n    n_alive--;/'
+break_it env e15 "a second instance: two of us" "$once"
+change 0 env e16 "PASS e16: 7 passed" "$once; s/= DT_COMP_DETERMINISTIC/&|DT_COMP_PROCESS/"
 
 [ $failed -eq 0 ] && echo "template: all is well"
 exit $failed
