@@ -121,7 +121,7 @@ static void put_padding(const tensor *live, char *to)
     memset(to, 0, element_bytes(live->dtype));
     if (live->kind == 'r' || live->kind == 's') {
         memcpy(to, (int32_t *)live->raw + live->n - 1, 4);
-    } else if (strchr("xkp", live->kind) != NULL) {
+    } else if (strchr("xkpb", live->kind) != NULL) {
         const float x = 7.5f;
         memcpy(to, &x, 4);
     }

@@ -59,6 +59,9 @@ static void fill(tensor *t, int64_t bound)
             }
             t->f[i] = (float)x;
             break;
+        case 'b':
+            t->f[i] = (float)(15 * x);
+            break;
         case 'p':
             t->f[i] = (float)(0.2 + 2.8 * uniform());
             break;

@@ -7,7 +7,8 @@
  * a dimension whose live size differs by leaf on a device: "x N5 7", and "+1" after it belongs to the size but not to
  * the symbol: "rE17 N6+1". What has no symbol is shared by all leaves. Letters:
  *   x normal numbers             k the same, at least 0.05 away from kinks (0, -0.5, 0.5)    p positive, 0.2 to 3
- *   w weights, a third of them 0 m present, 0 or 1, some sequences all absent                z all zeros
+ *   b normal numbers times 15    m present, 0 or 1, some sequences all absent                z all zeros
+ *   w weights, a third of them 0
  *   rE rowptr with E edges, some targets without any      cN columns below N     iR row indices below R, some -1
  *   sR segment pointers over R rows, some empty           K dropout keys (i64)   d [1] f64
  *   - absent                     f f32 output             a f32 output that may add to what is there
