@@ -30,3 +30,5 @@ plugins_env_tmaze_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) -DDT_PLUGIN_NAME=env_tmaze
 plugins_env_tmaze_la_CFLAGS = $(PLUGIN_CFLAGS)
 plugins_env_tmaze_la_LDFLAGS = $(PLUGIN_LINK)
 plugins_env_tmaze_la_LIBADD = -lm
+
+include plugins/env_traffic/local.mk

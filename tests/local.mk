@@ -26,6 +26,7 @@ include tests/loader/local.mk
 include tests/host/local.mk
 include tests/abi/local.mk
 include tests/docs/local.mk
+include tests/env_traffic/local.mk
 include tests/models/local.mk
 include tests/ops/local.mk
 include tests/phases/local.mk

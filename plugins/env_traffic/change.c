@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See change.h.
+ */
+#include "change.h"
+
+#define EVERY_S     1.0   /* between two decisions of a driver */
+#define REST_S      3.0   /* between two changes of a driver who could stay */
+#define UNKNOWN_M   20.0  /* after a junction nobody changes: who comes behind on the other lane is not seen */
+#define COOPERATE_M 150.0 /* before the end of a lane */
+
+/* What a vehicle would have around it in another lane. */
+typedef struct gap {
+    int32_t q;                       /* the slot it would get */
+    int32_t follower, follower_lane; /* slot, NET_NONE: nobody */
+    double ahead, ahead_v, behind;
+} gap;
+
+/* Where vehicle w gets from lane, as vehicle.next. */
+static int32_t way_from(const sim *s, const vehicle *w, int32_t lane)
+{
+    if (w->target == NET_EXIT) {
+        return NET_EXIT;
+    }
+    const net_lane *l = &s->net.lane[lane];
+    for (int32_t k = l->link; k < l->link + l->n_links; k++) {
+        if (s->net.link[k].edge == w->target) {
+            return s->net.link[k].via == NET_NONE ? s->net.link[k].to : s->net.link[k].via;
+        }
+    }
+    return NET_NONE;
+}
+
+/* j: vehicles of lane `to` that are ahead of x. 0 when what is behind cannot be seen. */
+static int look_aside(const sim *s, const vehicle *w, int32_t to, int32_t j, double x, double length, gap *g)
+{
+    const lane_state *l = &s->lane[to];
+    const double rest = s->net.lane[to].length - x;
+    g->q = slot_front(l) + j;
+    if (j > 0) {
+        g->ahead = s->x[g->q - 1] - s->length[g->q - 1] - x;
+        g->ahead_v = s->v[g->q - 1];
+    } else {
+        const int32_t way = way_from(s, w, to);
+        g->ahead = move_look(s, to, way, rest, &g->ahead_v);
+        if (way == NET_NONE && rest < g->ahead) {
+            g->ahead = rest;
+            g->ahead_v = 0;
+        }
+    }
+    g->follower = NET_NONE;
+    g->behind = FREE_GAP;
+    if (j < l->n) {
+        g->follower = g->q;
+        g->follower_lane = to;
+        g->behind = x - length - s->x[g->q];
+        return 1;
+    }
+    const int32_t before = s->net.lane[to].before;
+    if (before == NET_NONE) {
+        return x > UNKNOWN_M;
+    }
+    if (s->lane[before].n > 0) {
+        g->follower = slot_front(&s->lane[before]);
+        g->follower_lane = before;
+        g->behind = x - length + s->net.lane[before].length - s->x[g->follower];
+    }
+    return 1;
+}
+
+static double follow_slot(const sim *s, int32_t p, double gap_m, double leader)
+{
+    return follow(&s->driver, s->v[p], s->want[p], gap_m, leader);
+}
+
+/* Is it safe, and is it worth it or needed? */
+static int wants(const sim *s, int32_t lane, int32_t p, const gap *g, int must)
+{
+    const double safe = -s->c->safe_decel_mps2;
+    if (g->ahead < 0.5 * s->driver.s0 || g->behind < 0.5 * s->driver.s0) {
+        return 0;
+    }
+    const double a_new = follow_slot(s, p, g->ahead, g->ahead_v);
+    const double n_new = g->follower == NET_NONE ? 0 : follow_slot(s, g->follower, g->behind, s->v[p]);
+    if (a_new < safe || n_new < safe) {
+        return 0;
+    }
+    if (must) {
+        return 1;
+    }
+    double ahead_v;
+    const double ahead = sim_ahead(s, lane, p, &ahead_v), a_old = follow_slot(s, p, ahead, ahead_v);
+    double others = 0;
+    if (g->follower != NET_NONE) {
+        const double whole = g->behind + s->length[p] + g->ahead;
+        others += n_new - follow_slot(s, g->follower, whole, g->ahead_v);
+    }
+    if (p < slot_back(&s->lane[lane])) {
+        const double own = s->x[p] - s->length[p] - s->x[p + 1];
+        others += follow_slot(s, p + 1, own + s->length[p] + ahead, ahead_v) - follow_slot(s, p + 1, own, s->v[p]);
+    }
+    return a_new - a_old + s->c->politeness * others > s->c->change_threshold;
+}
+
+/* The vehicle in slot p looks at one lane beside it; 1 when it is there now. j_p: vehicles of that lane ahead of it. */
+static int try_side(sim *s, int32_t lane, int32_t p, int32_t to, int32_t *j_p)
+{
+    const lane_state *l = &s->lane[to];
+    const vehicle *w = &s->vehicle[s->who[p]];
+    while (*j_p < l->n && s->x[slot_front(l) + *j_p] > s->x[p]) {
+        ++*j_p;
+    }
+    const int32_t side = to - lane;
+    const int must = w->need * side > 0;
+    const double rested = s->time - w->last;
+    if ((!must && (w->need != 0 || rested < REST_S || way_from(s, w, to) == NET_NONE)) || rested < EVERY_S) {
+        return 0;
+    }
+    gap g;
+    if (!look_aside(s, w, to, *j_p, s->x[p], s->length[p], &g) || !wants(s, lane, p, &g, must)) {
+        return 0;
+    }
+    const int32_t vid = s->who[p];
+    if (!place_shift(s, lane, p, to, g.q)) {
+        return 0;
+    }
+    s->vehicle[vid].last = s->time;
+    ++*j_p;
+    return 1;
+}
+
+static void change_lane(sim *s, int32_t lane)
+{
+    const net_lane *n = &s->net.lane[lane];
+    int32_t left = 0, right = 0;
+    for (int32_t i = 0; i < s->lane[lane].n;) {
+        const int32_t p = slot_front(&s->lane[lane]) + i;
+        if (n->left != NET_NONE && try_side(s, lane, p, n->left, &left)) {
+            continue;
+        }
+        if (n->right != NET_NONE && try_side(s, lane, p, n->right, &right)) {
+            continue;
+        }
+        i++;
+    }
+}
+
+void change_step(sim *s)
+{
+    const uint64_t every = (uint64_t)most(1, round(EVERY_S / s->c->dt_s));
+    for (int32_t e = 0; e < s->net.n_edges; e++) {
+        const net_edge *edge = &s->net.edge[e];
+        if (edge->n_lanes == 1 || (s->step + (uint64_t)e) % every != 0) {
+            continue;
+        }
+        for (int32_t lane = edge->lane; lane < edge->lane + edge->n_lanes; lane++) {
+            change_lane(s, lane);
+        }
+    }
+}
+
+static void yield_by(sim *s, int32_t p, double gap_m, double leader)
+{
+    s->a[p] = least(s->a[p], most(follow_slot(s, p, gap_m, leader), -s->driver.b));
+}
+
+void change_cooperate(sim *s)
+{
+    for (int32_t lane = 0; lane < s->net.n_lanes; lane++) {
+        const lane_state *l = &s->lane[lane];
+        if (l->n == 0 || s->net.lane[lane].edge == NET_NONE) {
+            continue;
+        }
+        const int32_t p = slot_front(l);
+        const vehicle *w = &s->vehicle[s->who[p]];
+        if (w->need == 0 || s->net.lane[lane].length - s->x[p] > COOPERATE_M) {
+            continue;
+        }
+        const int32_t to = w->need > 0 ? s->net.lane[lane].left : s->net.lane[lane].right;
+        const lane_state *aside = &s->lane[to];
+        int32_t j = 0;
+        while (j < aside->n && s->x[slot_front(aside) + j] > s->x[p]) {
+            j++;
+        }
+        gap g;
+        if (!look_aside(s, w, to, j, s->x[p], s->length[p], &g)) {
+            continue;
+        }
+        if (j > 0 && g.ahead > -s->length[p]) {
+            yield_by(s, p, g.ahead, g.ahead_v);
+        }
+        if (g.follower != NET_NONE && g.follower_lane == to && g.behind > 0) {
+            yield_by(s, g.follower, g.behind, s->v[p]);
+        }
+    }
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Lane changes: MOBIL (Kesting, Treiber & Helbing 2007, "General lane-changing model MOBIL for car-following models"),
+ * symmetric, eqs. 3 and 5: a change needs
+ *   safety      the new follower brakes by at most b_safe, and so does who changes
+ *   incentive   a_c' - a_c + p (a_n' - a_n + a_o' - a_o) > threshold
+ * (c who changes, n its new and o its old follower, primes after the change). Where a lane does not lead to where the
+ * vehicle goes, safety alone decides, and nobody changes away from lanes that do. Vehicles decide about once a second.
+ *
+ * Who must leave its lane and comes near its end looks for a gap: it follows the leader of the lane beside it as well,
+ * and the first behind the gap brakes a little for it, both by b at most. Threads: one at a time.
+ */
+#ifndef DTRAIN_ENV_TRAFFIC_CHANGE_H
+#define DTRAIN_ENV_TRAFFIC_CHANGE_H
+
+#include "sim.h"
+
+void change_step(sim *s);
+/* After the accelerations of the models: gaps are made. */
+void change_cooperate(sim *s);
+
+#endif

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * env_traffic: a microscopic traffic simulation as an environment. Vehicles follow each other, change lanes, obey
+ * signals and right of way; agents are vehicles (acceleration) or the signals of junctions (next green phase). The
+ * simulation is in sim.h, what agents see in observe.h; here are the options, the agents' step, and the sums.
+ *
+ * Reward, control = vehicles: mean over all vehicles, those that wait to enter included, of speed over wanted speed, in
+ * [0,1] and the same for every agent. Control = signals: -0.1 * vehicles lost, that is the mean over the step of
+ * sum (1 - speed / wanted speed) over the vehicles on the lanes that lead to the junction, and those that wait to enter
+ * them; summed over agents and time it is proportional to the delay of all.
+ *
+ * Costs, of an agent in a step: collisions (it was in), time_to_collision (simulation steps, as a share of the step, in
+ * which it was below ttc_s), hard_braking (the same, braking harder than hard_mps2), conflicting_greens (pairs shown at
+ * once), starvation (lanes whose first vehicle has been standing longer than starvation_s). A signal's agent gets those
+ * of the vehicles on its lanes.
+ *
+ * An episode lasts episode_s and is then truncated. An agent's vehicle that leaves the network is truncated too; one
+ * that collides is terminated, and the episode ends unless end_at_collision is off.
+ */
+#include "observe.h"
+#include "sim.h"
+
+#include <string.h>
+
+#define STEPS_TOL   1e-6 /* action_s as a multiple of dt_s */
+#define AGENTS_MAX  4096
+#define REWARD_LOST (-0.1)
+
+static const char *const scenarios[] = {"ring", "merge", "bottleneck", NULL};
+static const char *const controls[] = {"vehicles", NULL};
+static const char *const models[] = {"idm", "krauss", NULL};
+static const char *const arrivals[] = {"poisson", "uniform", NULL};
+
+typedef traffic_config config;
+
+static const dt_option options[] = {
+    DT_OPTION(config, scenario, DT_OPT_ENUM, "ring", "", 0, 0, scenarios, "the network and its demand"),
+    DT_OPTION(config, control, DT_OPT_ENUM, "vehicles", "", 0, 0, controls, "what agents are"),
+    DT_OPTION(config, model, DT_OPT_ENUM, "idm", "", 0, 0, models, "car following: Treiber 2000 or Krauss 1998"),
+    DT_OPTION(config, arrivals, DT_OPT_ENUM, "poisson", "", 0, 0, arrivals, "times at which vehicles are due"),
+    DT_OPTION(config, vehicles, DT_OPT_I64, "22", "1", 1, 10000, NULL, "on the ring"),
+    DT_OPTION(config, length_m, DT_OPT_F64, "0", "m", 0, 1e5, NULL,
+              "of the ring, of a road elsewhere; 0: 230 ring, 400 merge and bottleneck"),
+    DT_OPTION(config, ramp_m, DT_OPT_F64, "250", "m", 50, 5000, NULL, "merge: stretch for changing from the ramp"),
+    DT_OPTION(config, lanes, DT_OPT_I64, "0", "1", 0, NET_MAX_LANES, NULL,
+              "of a road; 0: 1 ring, 2 merge, 3 bottleneck"),
+    DT_OPTION(config, flow_vph, DT_OPT_F64, "0", "1/h", 0, 20000, NULL,
+              "vehicles due on each road into the network; 0: 2400 merge, 3600 bottleneck"),
+    DT_OPTION(config, ramp_vph, DT_OPT_F64, "600", "1/h", 0, 5000, NULL, "merge: vehicles due on the ramp"),
+    DT_OPTION(config, limit_mps, DT_OPT_F64, "13.89", "m/s", 1, 60, NULL, "speed limit"),
+    DT_OPTION(config, jitter_m, DT_OPT_F64, "1", "m", 0, 100, NULL, "spread of the first positions on the ring"),
+    DT_OPTION(config, max_vehicles, DT_OPT_I64, "1000", "1", 1, 100000, NULL, "on the road at once; more wait outside"),
+    DT_OPTION(config, agents, DT_OPT_I64, "1", "1", 1, AGENTS_MAX, NULL, "most vehicles that are agents at once"),
+    DT_OPTION(config, penetration, DT_OPT_F64, "0.05", "1", 0, 1, NULL, "share of vehicles that are agents"),
+    DT_OPTION(config, low_mps2, DT_OPT_F64, "-3", "m/s^2", -9, 0, NULL, "least acceleration an agent may ask for"),
+    DT_OPTION(config, high_mps2, DT_OPT_F64, "1.5", "m/s^2", 0, 5, NULL, "most acceleration an agent may ask for"),
+    DT_OPTION(config, baseline, DT_OPT_BOOL, "false", "", 0, 0, NULL,
+              "actions are ignored: the car-following model drives and signals run their fixed program"),
+    DT_OPTION(config, end_at_collision, DT_OPT_BOOL, "true", "", 0, 0, NULL,
+              "a collision of an agent ends the episode"),
+    DT_OPTION(config, dt_s, DT_OPT_F64, "0.5", "s", 0.01, 2, NULL, "step of the simulation"),
+    DT_OPTION(config, action_s, DT_OPT_F64, "0", "s", 0, 60, NULL, "between actions, a multiple of dt_s; 0: one step"),
+    DT_OPTION(config, episode_s, DT_OPT_F64, "500", "s", 1, 1e6, NULL, "length of an episode"),
+    DT_OPTION(config, headway_s, DT_OPT_F64, "1", "s", 0, 10, NULL, "time gap T (Krauss: reaction time)"),
+    DT_OPTION(config, accel_mps2, DT_OPT_F64, "1", "m/s^2", 0.1, 9, NULL, "acceleration a"),
+    DT_OPTION(config, decel_mps2, DT_OPT_F64, "1.5", "m/s^2", 0.1, 9, NULL, "comfortable deceleration b"),
+    DT_OPTION(config, gap_m, DT_OPT_F64, "2", "m", 0, 20, NULL, "gap between standing vehicles s0"),
+    DT_OPTION(config, vehicle_m, DT_OPT_F64, "5", "m", 1, 30, NULL, "length of vehicles"),
+    DT_OPTION(config, speed_dev, DT_OPT_F64, "0", "1", 0, 0.5, NULL, "deviation of wanted speed over the limit"),
+    DT_OPTION(config, sigma, DT_OPT_F64, "0.5", "1", 0, 1, NULL, "Krauss: imperfection of drivers"),
+    DT_OPTION(config, politeness, DT_OPT_F64, "0.2", "1", 0, 1, NULL, "MOBIL: weight of others' accelerations"),
+    DT_OPTION(config, change_threshold, DT_OPT_F64, "0.1", "m/s^2", 0, 5, NULL, "MOBIL: gain that is worth a change"),
+    DT_OPTION(config, safe_decel_mps2, DT_OPT_F64, "4", "m/s^2", 0.1, 9, NULL, "MOBIL: most braking of others"),
+    DT_OPTION(config, ttc_s, DT_OPT_F64, "1.5", "s", 0, 10, NULL, "time to collision that costs when below"),
+    DT_OPTION(config, hard_mps2, DT_OPT_F64, "3", "m/s^2", 0, 9, NULL, "braking that costs when harder"),
+    DT_OPTION(config, radius_m, DT_OPT_F64, "50", "m", 1, 1000, NULL, "neighbourhood in the graph"),
+    DT_OPTION_END};
+
+enum { PORT_NODES, PORT_ROWPTR, PORT_COL, PORT_EDGES, PORT_AGENT_NODE, PORT_EGO, N_VEHICLE_PORTS };
+
+static const dt_port vehicle_ports[N_VEHICLE_PORTS] = {{"nodes", "N 9", DT_F32, 0},
+                                                       {"rowptr", "N+1", DT_I32, 0},
+                                                       {"col", "E", DT_I32, DT_PORT_INDEX(1)},
+                                                       {"edges", "E 4", DT_F32, 0},
+                                                       {"agent_node", "A", DT_I32, DT_PORT_INDEX(1)},
+                                                       {"ego", "A 9", DT_F32, 0}};
+
+static const char *const cost_names[SIM_COSTS] = {"collisions", "time_to_collision", "hard_braking",
+                                                  "conflicting_greens", "starvation"};
+
+enum {
+    METRIC_STRICT_DELAY,
+    METRIC_TRIP_TIME,
+    METRIC_WAITING,
+    METRIC_QUEUE,
+    METRIC_SPEED,
+    METRIC_FLOW,
+    METRIC_DEMAND,
+    METRIC_FINISHED,
+    METRIC_NEVER_INSERTED,
+    METRIC_COLLISIONS,
+    METRIC_EMERGENCY_BRAKES,
+    METRIC_CONFLICTING_GREENS,
+    N_METRICS
+};
+static const char *const metric_names[N_METRICS] = {
+    "strict_delay_s", "trip_time_s", "waiting_s",      "queue",      "mean_speed_mps",   "flow_vph",
+    "demand",         "finished",    "never_inserted", "collisions", "emergency_brakes", "conflicting_greens"};
+
+typedef struct state {
+    const dt_host *h;
+    config config; /* resolved */
+    const dt_features_api *features;
+    sim sim;
+    dt_vehicle *frame; /* [max_vehicles + n_places] */
+    dt_dim symbol[2];
+    float low, high;
+    uint32_t n_agents, substeps;
+} state;
+
+static dt_status check(const dt_host *h, const void *cfg)
+{
+    const config resolved = scenario_resolve(cfg), *c = &resolved;
+    if (c->length_m < 20) {
+        return DT_FAIL_H(h, DT_ECONFIG, "env_traffic.length_m = %g m is shorter than 20 m", c->length_m);
+    }
+    const double ratio = c->action_s / c->dt_s;
+    if (ratio < 1 - STEPS_TOL || fabs(ratio - round(ratio)) > STEPS_TOL) {
+        return DT_FAIL_H(h, DT_ECONFIG, "env_traffic.action_s = %g s is not a multiple of dt_s = %g s", c->action_s,
+                         c->dt_s);
+    }
+    if (c->episode_s < c->action_s) {
+        return DT_FAIL_H(h, DT_ECONFIG, "env_traffic.episode_s = %g s is shorter than one action of %g s", c->episode_s,
+                         c->action_s);
+    }
+    return DT_OK;
+}
+
+static dt_status create(void *self, const dt_host *h, const void *cfg)
+{
+    state *s = self;
+    const config *c = &s->config;
+    s->h = h;
+    s->config = scenario_resolve(cfg);
+    DT_TRY_H(check(h, cfg));
+    DT_TRY_H(sim_create(&s->sim, h, c));
+    s->substeps = (uint32_t)lround(c->action_s / c->dt_s);
+    s->low = (float)c->low_mps2;
+    s->high = (float)c->high_mps2;
+    s->n_agents = (uint32_t)s->sim.n_places;
+    s->features = h->service(h, DT_SVC_FEATURES);
+    if (!DT_HAS(s->features, frame)) {
+        return DT_FAIL_H(h, DT_EUNSUPPORTED, "env_traffic: this host lacks the service " DT_SVC_FEATURES);
+    }
+    const uint64_t rows = (uint64_t)s->sim.max_vehicles + s->n_agents;
+    s->frame = h->alloc(h, rows * sizeof(*s->frame));
+    if (s->frame == NULL) {
+        return DT_FAIL_H(h, DT_ENOMEM, "no memory to look at %llu vehicles", (unsigned long long)rows);
+    }
+    s->symbol[0] = (dt_dim){"N", (int64_t)rows};
+    s->symbol[1] = (dt_dim){"E", (int64_t)rows * DT_NEIGHBOURS};
+    return DT_OK;
+}
+
+static dt_status spec(const void *self, dt_env_spec *out)
+{
+    const state *s = self;
+    const config *c = s->sim.c;
+    *out = (dt_env_spec){.struct_size = sizeof(*out),
+                         .n_agents = s->n_agents,
+                         .obs = vehicle_ports,
+                         .n_obs = N_VEHICLE_PORTS,
+                         .symbols = s->symbol,
+                         .n_symbols = 2,
+                         .low = &s->low,
+                         .high = &s->high,
+                         .n_continuous = 1,
+                         .costs = cost_names,
+                         .n_costs = SIM_COSTS,
+                         .metrics = metric_names,
+                         .n_metrics = N_METRICS,
+                         .max_steps = (uint32_t)ceil(c->episode_s / c->action_s - STEPS_TOL),
+                         .step_s = c->action_s};
+    return DT_OK;
+}
+
+/* Who acts next, and what all see. */
+static dt_status observe(state *s, const dt_env_io *io)
+{
+    sim *m = &s->sim;
+    const graph_view view = {.node = io->obs[PORT_NODES],
+                             .edge = io->obs[PORT_EDGES],
+                             .rowptr = io->obs[PORT_ROWPTR],
+                             .col = io->obs[PORT_COL],
+                             .agent_node = io->obs[PORT_AGENT_NODE],
+                             .size = io->size};
+    DT_TRY_H(observe_graph(m, s->features, s->frame, &view));
+    observe_ego(m, io->obs[PORT_EGO]);
+    for (int32_t k = 0; k < m->n_places; k++) {
+        io->alive[k] = m->place[k].state == PLACE_NEW || m->place[k].state == PLACE_ACTING;
+    }
+    return DT_OK;
+}
+
+static dt_status reset(void *self, const dt_env_io *io, uint64_t seed)
+{
+    state *s = self;
+    sim_reset(&s->sim, seed);
+    return observe(s, io);
+}
+
+/* Places that ended are free again, those that came act from now on. */
+static void take_actions(sim *m, const float *act)
+{
+    for (int32_t k = 0; k < m->n_places; k++) {
+        place *w = &m->place[k];
+        if (w->state == PLACE_ENDED) {
+            *w = (place){.vehicle = NET_NONE, .state = PLACE_FREE};
+        }
+        if (w->state == PLACE_NEW) {
+            w->state = PLACE_ACTING;
+        }
+        w->accel = act[k];
+        w->collided = 0;
+    }
+}
+
+/* Danger of the vehicles that act, in one step of the simulation, before they move. */
+static void add_danger(const sim *m, double share, float *cost)
+{
+    for (int32_t k = 0; k < m->n_places; k++) {
+        const place *w = &m->place[k];
+        if (w->state != PLACE_ACTING) {
+            continue;
+        }
+        const int32_t lane = m->vehicle[w->vehicle].lane, p = sim_slot_of(m, w->vehicle);
+        double ahead;
+        const double gap = sim_ahead(m, lane, p, &ahead);
+        float *row = cost + (size_t)k * SIM_COSTS;
+        row[COST_TTC] += gap < m->c->ttc_s * (m->v[p] - ahead) ? (float)share : 0;
+        row[COST_HARD_BRAKING] += m->a[p] < -m->c->hard_mps2 ? (float)share : 0;
+    }
+}
+
+static void write_metrics(const sim *m, double *out)
+{
+    const tally *t = &m->sum;
+    const double waiting = (double)sim_waiting(m), due = (double)t->inserted + waiting;
+    out[METRIC_STRICT_DELAY] = due > 0 ? t->loss_s / due : NAN;
+    out[METRIC_TRIP_TIME] = t->finished > 0 ? t->trip_s / (double)t->finished : NAN;
+    out[METRIC_WAITING] = t->inserted > 0 ? t->waiting_s / (double)t->inserted : NAN;
+    out[METRIC_QUEUE] = t->waiting_s / m->time;
+    out[METRIC_SPEED] = t->present_s > 0 ? t->speed_s / t->present_s : NAN;
+    out[METRIC_FLOW] = 3600 * (double)t->finished / m->time;
+    out[METRIC_DEMAND] = due;
+    out[METRIC_FINISHED] = (double)t->finished;
+    out[METRIC_NEVER_INSERTED] = waiting;
+    out[METRIC_COLLISIONS] = (double)t->collisions;
+    out[METRIC_EMERGENCY_BRAKES] = (double)t->emergencies;
+    out[METRIC_CONFLICTING_GREENS] = (double)t->conflicting;
+}
+
+static dt_status step(void *self, const dt_env_io *io)
+{
+    state *s = self;
+    sim *m = &s->sim;
+    take_actions(m, io->act_f);
+    double reward = 0;
+    for (uint32_t i = 0; i < s->substeps; i++) {
+        sim_step(m);
+        reward += m->wish_n > 0 ? m->wish / (double)m->wish_n : 1;
+        add_danger(m, 1.0 / s->substeps, io->cost);
+    }
+    reward /= s->substeps;
+    int crashed = 0;
+    for (int32_t k = 0; k < m->n_places; k++) {
+        crashed |= m->place[k].collided > 0;
+    }
+    const int over = (crashed && m->c->end_at_collision) || m->time >= m->c->episode_s - STEPS_TOL;
+    for (int32_t k = 0; k < m->n_places; k++) {
+        place *w = &m->place[k];
+        if (w->state != PLACE_ACTING && w->state != PLACE_ENDED) {
+            continue; /* nobody, or one that comes: it acts from the next step on */
+        }
+        io->reward[k] = (float)reward;
+        io->cost[(size_t)k * SIM_COSTS + COST_COLLISIONS] = (float)w->collided;
+        io->terminated[k] = w->collided > 0 && m->c->end_at_collision;
+        io->truncated[k] = !io->terminated[k] && (over || w->state == PLACE_ENDED);
+    }
+    DT_TRY_H(observe(s, io));
+    if (!over) {
+        return DT_OK;
+    }
+    memset(io->alive, 0, s->n_agents);
+    write_metrics(m, io->metric);
+    return DT_DONE;
+}
+
+static void destroy(void *self)
+{
+    state *s = self;
+    if (s->h != NULL) {
+        s->h->release(s->h, s->frame);
+        sim_destroy(&s->sim);
+    }
+}
+
+static const dt_env_ops ops = {.struct_size = sizeof(dt_env_ops),
+                               .create = create,
+                               .spec = spec,
+                               .reset = reset,
+                               .step = step,
+                               .destroy = destroy};
+
+static const dt_component component = {.struct_size = sizeof(dt_component),
+                                       .kind = DT_KIND_ENV,
+                                       .id = "env_traffic",
+                                       .summary = "microscopic traffic: vehicles or signals as agents",
+                                       .reference = "Treiber & Kesting 2013, Traffic Flow Dynamics",
+                                       .flags = DT_COMP_DETERMINISTIC,
+                                       .state_version = 1,
+                                       .config_size = sizeof(config),
+                                       .state_size = sizeof(state),
+                                       .options = options,
+                                       .check = check,
+                                       .ops = &ops};
+
+static const dt_component *const components[] = {&component};
+
+static const dt_plugin plugin = {DT_PLUGIN_PREFIX,        .name = "env_traffic",   .version = "1.0",
+                                 .vendor = "dtrain",      .license = "Apache-2.0", .n_components = 1,
+                                 .components = components};
+
+DT_PLUGIN_DEFINE(plugin);

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See junction.h. Gap acceptance over conflict areas follows the usual model of unsignalised junctions (HCM 2010, ch.
+ * 19; Treiber & Kesting 2013, ch. 14.5), with the gap derived from the two vehicles' own travel times.
+ */
+#include "junction.h"
+
+#define GAP_S        1.5 /* s, between leaving an area and the arrival of who goes first */
+#define CLEAR_S      0.5 /* s, between who leaves an area and the arrival of the next one */
+#define YELLOW_BRAKE 3.5 /* m/s^2, who would have to brake harder passes at yellow (ITE: 3.05, with reaction time) */
+#define COMMITTED    5.0 /* m/s^2, who would have to brake harder does not stop any more */
+#define MOVING_MPS   3.0 /* a queue behind the junction that moves at least so makes room */
+#define PATIENCE_S   5.0 /* who stood so long at its line in spite of its right does not count */
+#define CRAWL_MPS    1.0 /* least speed assumed of who clears an area */
+
+/* Time for d metres from speed v, accelerating by a up to want. */
+static double travel_s(double d, double v, double a, double want)
+{
+    if (d <= 0) {
+        return 0;
+    }
+    const double top = most(v, want), ramp = (top * top - v * v) / (2 * a);
+    if (d <= ramp) {
+        return (sqrt(v * v + 2 * a * d) - v) / a;
+    }
+    return (top - v) / a + (d - ramp) / top;
+}
+
+typedef struct crossing {
+    const net_junction *j;
+    const net_link *link;
+    double rest, v, want, length; /* of the vehicle that asks */
+} crossing;
+
+static double arrival_s(const sim *s, const crossing *c, double at)
+{
+    return travel_s(c->rest + at, c->v, s->driver.a, c->want);
+}
+
+/* Is somebody on the path of link f where it meets c's, and still when c gets there? */
+static int is_occupied(const sim *s, const crossing *c, int32_t f)
+{
+    const net_link *other = &s->net.link[c->j->link + f];
+    const lane_state *via = &s->lane[other->via], *after = &s->lane[other->to];
+    const double out = c->j->area[f][c->link->bit].out, mine = c->j->area[c->link->bit][f].in;
+    for (int32_t p = slot_front(via); p <= slot_back(via); p++) {
+        const double rear = s->x[p] - s->length[p];
+        if (rear < out && (out - rear) / most(s->v[p], CRAWL_MPS) + CLEAR_S > arrival_s(s, c, mine)) {
+            return 1;
+        }
+    }
+    if (after->n > 0) { /* one that has left the path, but for its rear */
+        const int32_t p = slot_back(after);
+        const double rear = s->net.lane[other->via].length + s->x[p] - s->length[p];
+        return rear < out && (out - rear) / most(s->v[p], CRAWL_MPS) + CLEAR_S > arrival_s(s, c, mine);
+    }
+    return 0;
+}
+
+/* Does somebody with the right of way on link f come before c is through? */
+static int must_yield(const sim *s, const crossing *c, int32_t f)
+{
+    const net_link *other = &s->net.link[c->j->link + f];
+    const lane_state *from = &s->lane[other->from];
+    if (from->n == 0) {
+        return 0;
+    }
+    const int32_t p = slot_front(from);
+    const double rest = s->net.lane[other->from].length - s->x[p];
+    if (s->vehicle[s->who[p]].next != other->via || rest > SIGHT_M || from->stood_s > PATIENCE_S) {
+        return 0;
+    }
+    const double comes = travel_s(rest + c->j->area[f][c->link->bit].in, s->v[p], s->driver.a, s->want[p]);
+    return arrival_s(s, c, c->j->area[c->link->bit][f].out + c->length) + GAP_S > comes;
+}
+
+/* Room behind the junction, less what those on the way there will take. */
+static int is_clear_behind(const sim *s, const crossing *c)
+{
+    const lane_state *to = &s->lane[c->link->to];
+    if (to->n == 0) {
+        return 1;
+    }
+    const int32_t q = slot_back(to);
+    if (s->v[q] > MOVING_MPS) {
+        return 1;
+    }
+    double room = s->x[q] - s->length[q];
+    for (int32_t k = 0; k < c->j->n_links; k++) {
+        const net_link *other = &s->net.link[c->j->link + k];
+        if (other->to == c->link->to) {
+            room -= s->lane[other->via].n * (c->length + s->driver.s0);
+        }
+    }
+    return room >= c->length + s->driver.s0;
+}
+
+int junction_may_pass(const sim *s, int32_t lane, int32_t p)
+{
+    const int32_t next = s->vehicle[s->who[p]].next;
+    if (next < 0 || s->net.lane[next].via_of == NET_NONE) {
+        return 1;
+    }
+    const net_link *link = &s->net.link[s->net.lane[next].via_of];
+    const net_junction *j = &s->net.junction[link->junction];
+    const crossing c = {.j = j,
+                        .link = link,
+                        .rest = s->net.lane[lane].length - s->x[p],
+                        .v = s->v[p],
+                        .want = s->want[p],
+                        .length = s->length[p]};
+    const double need = c.v * c.v / (2 * most(c.rest, GAP_LEAST));
+    uint32_t open = UINT32_MAX; /* links that others may use */
+    if (j->n_phases > 0) {
+        const signal_state *g = &s->signal[link->junction];
+        const uint32_t bit = UINT32_C(1) << link->bit;
+        open = g->green | g->yellow;
+        if ((g->yellow & bit) != 0 && need < YELLOW_BRAKE) {
+            return 0;
+        }
+        if ((open & bit) == 0) {
+            return need > BRAKE_MAX;
+        }
+    }
+    if (need > COMMITTED) {
+        return 1;
+    }
+    const uint32_t crosses = j->crosses[link->bit], yields = j->yields[link->bit] & open;
+    for (int32_t f = 0; f < j->n_links; f++) {
+        const uint32_t bit = UINT32_C(1) << f;
+        if (((crosses & bit) != 0 && is_occupied(s, &c, f)) || ((yields & bit) != 0 && must_yield(s, &c, f))) {
+            return 0;
+        }
+    }
+    return is_clear_behind(s, &c);
+}
+
+/* Is a vehicle on the path of link a where it meets link b's? */
+static int is_inside(const sim *s, const net_junction *j, int32_t a, int32_t b)
+{
+    const net_area *area = &j->area[a][b];
+    const lane_state *l = &s->lane[s->net.link[j->link + a].via];
+    for (int32_t p = slot_front(l); p <= slot_back(l); p++) {
+        if (s->x[p] > area->in && s->x[p] - s->length[p] < area->out) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+void junction_check(sim *s)
+{
+    for (int32_t k = 0; k < s->net.n_junctions; k++) {
+        const net_junction *j = &s->net.junction[k];
+        for (int32_t a = 0; a < j->n_links; a++) {
+            uint32_t *met = &s->meets[k * NET_MAX_LINKS + a];
+            const int32_t via = s->net.link[j->link + a].via;
+            if (s->lane[via].n == 0) {
+                *met = 0;
+                continue;
+            }
+            uint32_t now = 0;
+            for (int32_t b = a + 1; b < j->n_links; b++) {
+                if ((j->crosses[a] >> b & 1) != 0 && s->lane[s->net.link[j->link + b].via].n > 0 &&
+                    is_inside(s, j, a, b) && is_inside(s, j, b, a)) {
+                    now |= UINT32_C(1) << b;
+                }
+            }
+            const int fresh = __builtin_popcount(now & ~*met);
+            s->sum.collisions += fresh;
+            s->lane[via].n_collisions += fresh;
+            *met = now;
+        }
+    }
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Right of way: may the first vehicle of a lane enter the junction now? It may when its light allows it, when nobody is
+ * or will be in a place where its path meets another one, when those who go first come late enough (gap acceptance by
+ * time: it must be through GAP_S before they arrive), and when there is room behind the junction. Who can no longer
+ * stop goes on. Threads: one at a time.
+ */
+#ifndef DTRAIN_ENV_TRAFFIC_JUNCTION_H
+#define DTRAIN_ENV_TRAFFIC_JUNCTION_H
+
+#include "sim.h"
+
+/* p: the first slot of the lane. 1 also where its way leads over no junction. */
+int junction_may_pass(const sim *s, int32_t lane, int32_t p);
+/* Vehicles whose paths cross and that overlap: counts each meeting once, as a collision. */
+void junction_check(sim *s);
+
+#endif

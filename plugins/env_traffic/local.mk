@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+plugin_LTLIBRARIES += plugins/env_traffic.la
+
+# everything but the face to the host: tests and benchmarks compile it in
+traffic_sources = \
+	plugins/env_traffic/change.c plugins/env_traffic/change.h \
+	plugins/env_traffic/demand.c plugins/env_traffic/demand.h \
+	plugins/env_traffic/follow.h \
+	plugins/env_traffic/junction.c plugins/env_traffic/junction.h \
+	plugins/env_traffic/move.c \
+	plugins/env_traffic/net.c plugins/env_traffic/net.h \
+	plugins/env_traffic/place.c \
+	plugins/env_traffic/scenario.c \
+	plugins/env_traffic/signal.c plugins/env_traffic/signal.h \
+	plugins/env_traffic/sim.c plugins/env_traffic/sim.h
+# the loops over lanes are written to be vectorised
+traffic_cflags = -O3
+
+plugins_env_traffic_la_SOURCES = $(traffic_sources) plugins/env_traffic/env_traffic.c \
+	plugins/env_traffic/observe.c plugins/env_traffic/observe.h
+plugins_env_traffic_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) -DDT_PLUGIN_NAME=env_traffic
+plugins_env_traffic_la_CFLAGS = $(PLUGIN_CFLAGS) $(traffic_cflags)
+plugins_env_traffic_la_LDFLAGS = $(PLUGIN_LINK)
+plugins_env_traffic_la_LIBADD = -lm

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Car following and motion. The loops over a lane have no branches and no calls, so that compilers vectorise them; the
+ * first vehicle of a lane looks over the end of it by scalar code.
+ *
+ * Motion is ballistic for the IDM (Treiber & Kanagaraj 2015, "Comparing numerical integration schemes for
+ * time-continuous car-following models": x += (v + v') dt / 2, exact for constant acceleration) and by Euler's rule for
+ * Krauss (x += v' dt), whose safe speed is derived for it.
+ */
+#include "change.h"
+#include "junction.h"
+#include "sim.h"
+
+#define STOP_MARGIN_M 1.0 /* bumper of who waits to the line; drivers keep s0 from vehicles, not from lines */
+#define PARTING_M     1.0 /* past the start of its path over a junction a rear no longer stands in the way */
+
+/* ---- looking ahead ----------------------------------------------------------------------------------------------- */
+
+double move_look(const sim *s, int32_t from, int32_t next, double rest, double *speed_p)
+{
+    double gap = FREE_GAP;
+    *speed_p = 0;
+    for (int32_t lane = next; lane >= 0 && rest < SIGHT_M;) {
+        const lane_state *l = &s->lane[lane];
+        if (l->n > 0) {
+            const int32_t p = slot_back(l);
+            gap = rest + s->x[p] - s->length[p];
+            *speed_p = s->v[p];
+            break;
+        }
+        rest += s->net.lane[lane].length;
+        const net_lane *n = &s->net.lane[lane];
+        lane = n->via_of != NET_NONE ? s->net.link[n->via_of].to
+               : n->n_links == 1     ? s->net.link[n->link].via == NET_NONE ? s->net.link[n->link].to : NET_NONE
+                                     : NET_NONE;
+    }
+    /* somebody who turns off elsewhere, whose rear is still on this lane */
+    const net_lane *n = &s->net.lane[from];
+    for (int32_t k = n->link; k < n->link + n->n_links; k++) {
+        const int32_t via = s->net.link[k].via;
+        if (via == NET_NONE || via == next || s->lane[via].n == 0) {
+            continue;
+        }
+        const int32_t p = slot_back(&s->lane[via]);
+        const double rear = s->x[p] - s->length[p];
+        if (rear < PARTING_M && rest + rear < gap) {
+            gap = rest + rear;
+            *speed_p = s->v[p];
+        }
+    }
+    return gap;
+}
+
+static double ahead_of_first(const sim *s, int32_t lane, int32_t p, double *speed_p)
+{
+    return move_look(s, lane, s->vehicle[s->who[p]].next, s->net.lane[lane].length - s->x[p], speed_p);
+}
+
+double sim_ahead(const sim *s, int32_t lane, int32_t p, double *speed_p)
+{
+    if (p > slot_front(&s->lane[lane])) {
+        *speed_p = s->v[p - 1];
+        return s->x[p - 1] - s->length[p - 1] - s->x[p];
+    }
+    return ahead_of_first(s, lane, p, speed_p);
+}
+
+double sim_behind(const sim *s, int32_t lane, int32_t p, double *speed_p)
+{
+    const double rear = s->x[p] - s->length[p];
+    if (p < slot_back(&s->lane[lane])) {
+        *speed_p = s->v[p + 1];
+        return rear - s->x[p + 1];
+    }
+    const int32_t before = s->net.lane[lane].before;
+    *speed_p = 0;
+    if (before == NET_NONE || s->lane[before].n == 0) {
+        return FREE_GAP;
+    }
+    const int32_t q = slot_front(&s->lane[before]);
+    *speed_p = s->v[q];
+    return rear + s->net.lane[before].length - s->x[q];
+}
+
+/* ---- accelerations ----------------------------------------------------------------------------------------------- */
+
+/* What the end of the lane allows the first vehicle: a line, or a slower lane after it. */
+static double limit_of_end(const sim *s, int32_t lane, int32_t p)
+{
+    const int32_t next = s->vehicle[s->who[p]].next;
+    const double rest = s->net.lane[lane].length - s->x[p], v = s->v[p];
+    if (next == NET_EXIT || rest > SIGHT_M) {
+        return FREE_GAP;
+    }
+    const driver *d = &s->driver;
+    if (next == NET_NONE || !junction_may_pass(s, lane, p)) {
+        /* a line does not come closer: no harder than stops in time, no harder than b while that is enough */
+        const double room = rest - STOP_MARGIN_M, need = v * v / (2 * most(room, GAP_LEAST));
+        return most(follow(d, v, s->want[p], room + d->s0, 0), -most(need, d->b));
+    }
+    const double slower = s->net.lane[next].limit;
+    if (v <= slower) {
+        return FREE_GAP;
+    }
+    const double brake = (v * v - slower * slower) / (2 * most(rest, v * d->dt));
+    return brake > 0.5 * d->b ? -brake : FREE_GAP;
+}
+
+/* The first vehicle of a lane. */
+static double accelerate_first(const sim *s, int32_t lane, int32_t p)
+{
+    double leader;
+    const double gap = ahead_of_first(s, lane, p, &leader);
+    return least(follow(&s->driver, s->v[p], s->want[p], gap, leader), limit_of_end(s, lane, p));
+}
+
+double move_model(const sim *s, int32_t lane, int32_t p)
+{
+    if (p == slot_front(&s->lane[lane])) {
+        return accelerate_first(s, lane, p);
+    }
+    double leader;
+    const double gap = sim_ahead(s, lane, p, &leader);
+    return follow(&s->driver, s->v[p], s->want[p], gap, leader);
+}
+
+static void follow_lane(const driver *d, int32_t n, const double *restrict x, const double *restrict v,
+                        const double *restrict length, const double *restrict want, double *restrict a)
+{
+    if (d->model == MODEL_IDM) {
+        for (int32_t i = 1; i < n; i++) {
+            a[i] = idm(d, v[i], want[i], x[i - 1] - length[i - 1] - x[i], v[i - 1]);
+        }
+    } else {
+        for (int32_t i = 1; i < n; i++) {
+            a[i] = krauss(d, v[i], want[i], x[i - 1] - length[i - 1] - x[i], v[i - 1]);
+        }
+    }
+}
+
+static void dawdle(sim *s, const lane_state *l)
+{
+    const double most_of_it = s->driver.a * s->c->sigma;
+    for (int32_t p = slot_front(l); p <= slot_back(l); p++) {
+        const uint64_t i = s->vehicle[s->who[p]].key << 24 | (s->step & 0xffffff);
+        s->a[p] = most(s->a[p] - most_of_it * draw(s, DRAW_DAWDLE, i), -BRAKE_MAX);
+    }
+}
+
+/* Agents' actions instead of the model's; the ends of lanes hold for them too. */
+static void steer(sim *s)
+{
+    for (int32_t k = 0; k < s->n_places; k++) {
+        const place *w = &s->place[k];
+        if (w->state != PLACE_ACTING || s->c->baseline) {
+            continue;
+        }
+        const int32_t lane = s->vehicle[w->vehicle].lane, p = sim_slot_of(s, w->vehicle);
+        double a = w->accel;
+        if (p == slot_front(&s->lane[lane])) {
+            a = least(a, limit_of_end(s, lane, p));
+        }
+        s->a[p] = least(a, (s->want[p] - s->v[p]) / s->c->dt_s);
+    }
+}
+
+void move_accelerate(sim *s)
+{
+    for (int32_t lane = 0; lane < s->net.n_lanes; lane++) {
+        lane_state *l = &s->lane[lane];
+        if (l->n == 0) {
+            continue;
+        }
+        const int32_t p = slot_front(l);
+        follow_lane(&s->driver, l->n, s->x + p, s->v + p, s->length + p, s->want + p, s->a + p);
+        s->a[p] = accelerate_first(s, lane, p);
+    }
+    change_cooperate(s);
+    for (int32_t lane = 0; s->c->model == MODEL_KRAUSS && s->c->sigma > 0 && lane < s->net.n_lanes; lane++) {
+        dawdle(s, &s->lane[lane]);
+    }
+    steer(s);
+}
+
+/* ---- motion ------------------------------------------------------------------------------------------------------ */
+
+typedef struct lane_sums {
+    double speed, wish, standing, hard, emergency, close;
+} lane_sums;
+
+/* Time to collision of those behind another one, before they move. */
+static double count_close(int32_t n, double limit_s, const double *restrict x, const double *restrict v,
+                          const double *restrict length)
+{
+    double close = 0;
+    for (int32_t i = 1; i < n; i++) {
+        const double gap = x[i - 1] - length[i - 1] - x[i], closing = v[i] - v[i - 1];
+        close += gap < limit_s * closing ? 1 : 0;
+    }
+    return close;
+}
+
+/* a becomes the acceleration that came true. */
+static lane_sums advance_lane(int32_t n, double dt, double half, double hard_mps2, double *restrict x,
+                              double *restrict v, double *restrict a, const double *restrict want)
+{
+    lane_sums sum = {0};
+    for (int32_t i = 0; i < n; i++) {
+        const double v0 = v[i], to = v0 + a[i] * dt, v1 = most(to, 0);
+        /* who stops within the step stops where its brakes bring it, not where the step ends */
+        const double brake = least(a[i], -GAP_LEAST);
+        const double whole = (v1 + half * (v0 - v1)) * dt, stop = 2 * half * v0 * v0 / (-2 * brake);
+        x[i] += to < 0 ? stop : whole;
+        v[i] = v1;
+        a[i] = (v1 - v0) / dt;
+        sum.speed += v1;
+        sum.wish += v1 / want[i];
+        sum.standing += v1 < HALTING_MPS ? 1 : 0;
+        sum.hard += a[i] < -hard_mps2 ? 1 : 0;
+        sum.emergency += a[i] < -EMERGENCY_MPS ? 1 : 0;
+    }
+    return sum;
+}
+
+/* A bumper past a bumper: counted, and the follower is put where they touch. */
+static void touch(sim *s, int32_t lane, int32_t p, double overlap, double leader, int32_t other)
+{
+    s->sum.collisions++;
+    s->lane[lane].n_collisions++;
+    const int32_t pair[2] = {s->who[p], other};
+    for (int k = 0; k < 2; k++) {
+        const int32_t at = pair[k] == NET_NONE ? NET_NONE : s->vehicle[pair[k]].place;
+        if (at != NET_NONE) {
+            s->place[at].collided++;
+        }
+    }
+    s->x[p] = most(0, s->x[p] - overlap);
+    s->v[p] = least(s->v[p], leader);
+}
+
+static void check_lane(sim *s, int32_t lane)
+{
+    const lane_state *l = &s->lane[lane];
+    const int32_t front = slot_front(l);
+    double leader;
+    const double gap = ahead_of_first(s, lane, front, &leader);
+    if (gap < 0 && s->v[front] > 0) {
+        touch(s, lane, front, -gap, leader, NET_NONE);
+    }
+    double worst = 0;
+    for (int32_t p = front + 1; p < front + l->n; p++) {
+        worst = least(worst, s->x[p - 1] - s->length[p - 1] - s->x[p]);
+    }
+    for (int32_t p = front + 1; worst < 0 && p < front + l->n; p++) {
+        const double apart = s->x[p - 1] - s->length[p - 1] - s->x[p];
+        if (apart < 0) {
+            touch(s, lane, p, -apart, s->v[p - 1], s->who[p - 1]);
+        }
+    }
+}
+
+void move_advance(sim *s)
+{
+    const double dt = s->c->dt_s, half = s->c->model == MODEL_IDM ? 0.5 : 0;
+    lane_sums all = {0};
+    for (int32_t lane = 0; lane < s->net.n_lanes; lane++) {
+        lane_state *l = &s->lane[lane];
+        l->n_hard = l->n_close = l->n_collisions = 0;
+        if (l->n == 0) {
+            continue;
+        }
+        const int32_t p = slot_front(l);
+        l->n_close = (int32_t)count_close(l->n, s->c->ttc_s, s->x + p, s->v + p, s->length + p);
+        const lane_sums sum = advance_lane(l->n, dt, half, s->c->hard_mps2, s->x + p, s->v + p, s->a + p, s->want + p);
+        l->n_hard = (int32_t)sum.hard;
+        all.speed += sum.speed;
+        all.wish += sum.wish;
+        all.standing += sum.standing;
+        all.emergency += sum.emergency;
+    }
+    for (int32_t lane = 0; lane < s->net.n_lanes; lane++) {
+        if (s->lane[lane].n > 0) {
+            check_lane(s, lane);
+        }
+    }
+    const int64_t waiting = sim_waiting(s);
+    s->wish = all.wish;
+    s->wish_n = s->n_vehicles + waiting;
+    s->sum.updates += s->n_vehicles;
+    s->sum.emergencies += (int64_t)all.emergency;
+    s->sum.speed_s += all.speed * dt;
+    s->sum.present_s += s->n_vehicles * dt;
+    s->sum.waiting_s += all.standing * dt;
+    s->sum.loss_s += ((double)s->wish_n - all.wish) * dt;
+}

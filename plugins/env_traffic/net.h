@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A road network as data: edges of parallel lanes, links from lane to lane, junctions whose links run over lanes of
+ * their own ("via") and may cross. It is built once, by scenario.c, and does not change. Lane 0 of an edge is the
+ * rightmost one; traffic keeps to the right. Threads: any, after it is built.
+ */
+#ifndef DTRAIN_ENV_TRAFFIC_NET_H
+#define DTRAIN_ENV_TRAFFIC_NET_H
+
+#include "dtrain/helpers.h"
+
+#define NET_LANE_M 3.2 /* width of a lane */
+
+enum {
+    NET_NONE = -1, /* no lane, edge, link, junction; as the way of a vehicle: its lane does not lead there */
+    NET_EXIT = -2, /* as the way of a vehicle: out of the network */
+    NET_MAX_OUT = 3,
+    NET_MAX_LINKS = 32, /* of a junction, one bit each */
+    NET_MAX_PHASES = 4,
+    NET_MAX_ARMS = 4,
+    NET_MAX_LANES = 3 /* of an edge */
+};
+
+/* A centre line is an arc: start, heading there, curvature (left positive, 0: straight). */
+typedef struct net_lane {
+    double length, limit; /* m, m/s */
+    double x0, y0, heading, bend;
+    int32_t edge, left, right; /* neighbours in the edge; a via has no edge */
+    int32_t link, n_links;     /* ways out of it, a range of net.link; none for a via, which leads to its target */
+    int32_t via_of;            /* the link that runs over this lane */
+    int32_t before;            /* the one lane that leads here without a junction, or NET_NONE */
+} net_lane;
+
+typedef struct net_edge {
+    int32_t lane, n_lanes;    /* a range of net.lane */
+    int32_t out[NET_MAX_OUT]; /* edges that follow; none: traffic leaves the network at its end */
+    double share[NET_MAX_OUT];
+    int32_t n_out;
+    int32_t junction; /* at its end, or NET_NONE */
+} net_edge;
+
+typedef struct net_link {
+    int32_t from, via, to; /* lanes; via NET_NONE: joined end to end */
+    int32_t edge;          /* of to */
+    int32_t junction, bit; /* NET_NONE without a junction */
+    int32_t rank;          /* who yields where two paths cross: the lower one */
+} net_link;
+
+typedef struct net_area {
+    double in, out; /* m along the via: where its path is closer to the other one than vehicles are wide */
+} net_area;
+
+typedef struct net_junction {
+    int32_t link, n_links;           /* a range of net.link; bit k is link + k */
+    uint32_t crosses[NET_MAX_LINKS]; /* links whose paths meet this one's, without those from the same lane */
+    uint32_t yields[NET_MAX_LINKS];  /* those of them that go first */
+    net_area area[NET_MAX_LINKS][NET_MAX_LINKS];
+    uint32_t phase[NET_MAX_PHASES]; /* links that have green */
+    double green_s[NET_MAX_PHASES]; /* of the fixed program */
+    int32_t n_phases;               /* 0: no signals, ranks alone decide */
+    int32_t arm[NET_MAX_ARMS];      /* edges that lead in, NET_NONE where there is none */
+    int32_t neighbour[NET_MAX_ARMS];
+    double offset_s; /* of the fixed program */
+} net_junction;
+
+typedef struct net {
+    net_lane *lane;
+    net_edge *edge;
+    net_link *link;
+    net_junction *junction;
+    int32_t n_lanes, n_edges, n_links, n_junctions;
+    int32_t max_lanes, max_edges, max_links, max_junctions;
+} net;
+
+/* Room for so many of each. The arrays belong to the net; net_fini frees them. Errors: DT_ENOMEM. */
+dt_status net_init(net *n, const dt_host *h, int32_t lanes, int32_t edges, int32_t links, int32_t junctions);
+void net_fini(net *n, const dt_host *h);
+
+/* An edge of n_lanes straight lanes, length m long; x, y, heading: start of the rightmost one. Returns its number.
+ * bend: curvature of all of its lanes. */
+int32_t net_add_edge(net *n, int32_t n_lanes, double length, double limit, double x, double y, double heading,
+                     double bend);
+/* Traffic of `from` goes to `to` with this share of all. */
+void net_add_way(net *n, int32_t from, int32_t to, double share);
+/* Joins two lanes end to end; links of a lane are added one after another, lane by lane. */
+void net_join(net *n, int32_t from, int32_t to);
+int32_t net_add_junction(net *n);
+/* A link over the junction: a via from the end of one lane to the start of another, as an arc or a straight line. */
+void net_cross(net *n, int32_t junction, int32_t from, int32_t to, double limit, int32_t rank);
+/* Once all links of the junction are there: where their paths meet, and who yields. */
+void net_find_conflicts(net *n, int32_t junction);
+
+/* Point of a lane's centre line at s (outside [0, length]: straight on). */
+void net_point(const net_lane *l, double s, double *x_p, double *y_p, double *heading_p);
+
+#endif

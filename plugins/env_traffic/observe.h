@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What agents see. Ports, in SI units, not normalised:
+ *
+ * control = vehicles (an agent is a vehicle; symbols N vehicles, E edges between them)
+ *   nodes, rowptr, col, edges   the graph of all vehicles, INTERFACES "Recordings": "N 9", "N+1", "E", "E 4"
+ *   agent_node  "A"    i32  the node that the agent is
+ *   ego         "A 9"  f32  0 speed, 1 gap ahead, 2 speed ahead, 3 gap behind, 4 speed behind, 5 speed it wants,
+ *                           6 way to the stop line or lane end, 7 acceleration of the last step, 8 acceleration that
+ *                           the car-following model would choose now. Gaps and ways are at most 200, and 200 where
+ *                           nobody is or nothing is known; the speed of nobody is the agent's own.
+ *
+ * control = signals (an agent is a junction with signals)
+ *   signal      "A 59" f32  0..3 green phase, one-hot (in a transition: the one before), 4 1 in a transition, 5 s since
+ *                           this stage began, 6..9 s since each phase was green, 10 yellow + all red, s;
+ *                           11 + 4 (3 arm + lane): vehicles within detector_m of the line, those that stand, distance
+ *                           of the first to the line (detector_m where there is none), s that the first has been
+ *                           standing. Arms: 0 from west, 1 from south, 2 from east, 3 from north; lane 0 on the right
+ *   phases      "A P 5" f32 for every phase: 0 vehicles within detector_m on lanes it gives green, 1 those that stand,
+ *                           2 pressure (standing before the junction less standing on the lanes they go to, Varaiya
+ *                           2013), 3 1 where the fixed program is now, 4 1 where it may be asked for now
+ *   neighbour   "A 4"  i32  the junction at the other end of each arm, the agent itself where there is none
+ */
+#ifndef DTRAIN_ENV_TRAFFIC_OBSERVE_H
+#define DTRAIN_ENV_TRAFFIC_OBSERVE_H
+
+#include "sim.h"
+#include "dtrain/svc/features.h"
+
+enum { EGO_FEATURES = 9 };
+
+typedef struct graph_view { /* where the graph goes; size: live N and E */
+    float *node, *edge;
+    int32_t *rowptr, *col, *agent_node;
+    int64_t *size;
+} graph_view;
+
+/* frame [max_vehicles + n_places]: scratch. Errors: what dtrain.features/1 says. */
+dt_status observe_graph(const sim *s, const dt_features_api *f, dt_vehicle *frame, const graph_view *out);
+void observe_ego(const sim *s, float *ego);
+
+#endif

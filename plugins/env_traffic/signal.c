@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See signal.h.
+ */
+#include "signal.h"
+
+#define TIME_TOL 1e-9 /* s, sums of steps against whole seconds */
+
+static void show(sim *s, int32_t junction)
+{
+    const net_junction *j = &s->net.junction[junction];
+    signal_state *g = &s->signal[junction];
+    const uint32_t now = j->phase[g->phase], then = j->phase[g->next];
+    g->green = g->stage == STAGE_GREEN ? now : now & then;
+    g->yellow = g->stage == STAGE_YELLOW ? now & ~then : 0;
+}
+
+void signal_reset(sim *s)
+{
+    for (int32_t k = 0; k < s->net.n_junctions; k++) {
+        s->signal[k] = (signal_state){.stage = STAGE_GREEN};
+        if (s->net.junction[k].n_phases > 0) {
+            s->signal[k].phase = s->signal[k].next = signal_program(s, k);
+            show(s, k);
+        }
+    }
+}
+
+int signal_is_legal(const sim *s, int32_t junction, int32_t p)
+{
+    const signal_state *g = &s->signal[junction];
+    if (p < 0 || p >= s->net.junction[junction].n_phases) {
+        return 0;
+    }
+    if (g->stage != STAGE_GREEN) {
+        return p == g->next;
+    }
+    const double max = s->c->max_green_s;
+    if (p == g->phase) {
+        return max == 0 || g->stage_s < max - TIME_TOL || s->net.junction[junction].n_phases == 1;
+    }
+    return g->stage_s >= s->c->min_green_s - TIME_TOL;
+}
+
+static void start_green(sim *s, signal_state *g)
+{
+    g->phase = g->next;
+    g->stage = STAGE_GREEN;
+    g->stage_s = 0;
+    g->served_s[g->phase] = 0;
+}
+
+int signal_ask(sim *s, int32_t junction, int32_t p)
+{
+    signal_state *g = &s->signal[junction];
+    if (!signal_is_legal(s, junction, p)) {
+        return 0;
+    }
+    if (g->stage == STAGE_GREEN && p != g->phase) {
+        g->next = p;
+        g->stage_s = 0;
+        g->stage = STAGE_YELLOW;
+        if (s->c->yellow_s + s->c->all_red_s <= 0) {
+            start_green(s, g);
+        }
+        show(s, junction);
+    }
+    return 1;
+}
+
+int32_t signal_program(const sim *s, int32_t junction)
+{
+    const net_junction *j = &s->net.junction[junction];
+    const double between = s->c->yellow_s + s->c->all_red_s;
+    double cycle = 0;
+    for (int32_t p = 0; p < j->n_phases; p++) {
+        cycle += j->green_s[p] + between;
+    }
+    double t = fmod(s->time + j->offset_s + TIME_TOL, cycle);
+    int32_t p = 0;
+    for (; p + 1 < j->n_phases && t >= j->green_s[p] + between; p++) {
+        t -= j->green_s[p] + between;
+    }
+    return p;
+}
+
+/* Pairs of links that cross, that are shown green or yellow at once, and of which one phase does not say who yields. */
+static int64_t count_conflicts(const net_junction *j, const signal_state *g)
+{
+    const uint32_t open = g->green | g->yellow;
+    int64_t n = 0;
+    for (int32_t a = 0; a < j->n_links; a++) {
+        if ((open >> a & 1) == 0) {
+            continue;
+        }
+        for (int32_t b = a + 1; b < j->n_links; b++) {
+            if ((open >> b & 1) == 0 || (j->crosses[a] >> b & 1) == 0) {
+                continue;
+            }
+            int together = 0; /* permitted: a turn that yields to oncoming traffic of its own phase */
+            for (int32_t p = 0; p < j->n_phases; p++) {
+                together |= (j->phase[p] >> a & 1) != 0 && (j->phase[p] >> b & 1) != 0;
+            }
+            n += !together;
+        }
+    }
+    return n;
+}
+
+void signal_step(sim *s)
+{
+    const double dt = s->c->dt_s;
+    for (int32_t k = 0; k < s->net.n_junctions; k++) {
+        const net_junction *j = &s->net.junction[k];
+        signal_state *g = &s->signal[k];
+        if (j->n_phases == 0) {
+            continue;
+        }
+        s->sum.conflicting += count_conflicts(j, g);
+        g->stage_s += dt;
+        for (int32_t p = 0; p < j->n_phases; p++) {
+            g->served_s[p] = g->stage == STAGE_GREEN && p == g->phase ? 0 : g->served_s[p] + dt;
+        }
+        if (g->stage == STAGE_YELLOW && g->stage_s >= s->c->yellow_s - TIME_TOL) {
+            g->stage = STAGE_ALL_RED;
+            g->stage_s = 0;
+        }
+        if (g->stage == STAGE_ALL_RED && g->stage_s >= s->c->all_red_s - TIME_TOL) {
+            start_green(s, g);
+        }
+        show(s, k);
+    }
+    for (int32_t lane = 0; lane < s->net.n_lanes; lane++) {
+        lane_state *l = &s->lane[lane];
+        const int32_t first = l->n > 0 ? s->who[slot_front(l)] : NET_NONE;
+        const int stands = first != NET_NONE && first == l->front && s->v[slot_front(l)] < HALTING_MPS;
+        l->stood_s = stands ? l->stood_s + dt : 0;
+        l->front = first;
+    }
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Memory, episodes and the order of a step. See sim.h.
+ */
+#include "sim.h"
+#include "change.h"
+#include "demand.h"
+#include "junction.h"
+#include "signal.h"
+
+#include <string.h>
+
+#define SLACK_SLOTS 8 /* of a lane, above what stands on it bumper to bumper */
+
+static void *room(sim *s, int64_t n, size_t bytes)
+{
+    return s->h->alloc(s->h, (uint64_t)(n < 1 ? 1 : n) * bytes);
+}
+
+/* Twice the vehicles that fit, so that a lane is moved to its start once for as many vehicles as it has room for. */
+static void lay_out(sim *s)
+{
+    int32_t base = 0;
+    for (int32_t k = 0; k < s->net.n_lanes; k++) {
+        const int32_t fit = (int32_t)ceil(s->net.lane[k].length / s->c->vehicle_m) + SLACK_SLOTS;
+        s->lane[k] = (lane_state){.base = base, .cap = 2 * fit, .front = NET_NONE};
+        base += 2 * fit;
+    }
+    s->n_slots = base;
+}
+
+dt_status sim_create(sim *s, const dt_host *h, const traffic_config *c)
+{
+    s->h = h;
+    s->c = c;
+    s->driver = (driver){.T = c->headway_s,
+                         .a = c->accel_mps2,
+                         .b = c->decel_mps2,
+                         .s0 = c->gap_m,
+                         .over_2_ab = 0.5 / sqrt(c->accel_mps2 * c->decel_mps2),
+                         .dt = c->dt_s,
+                         .model = c->model};
+    DT_TRY_H(scenario_build(s));
+    s->lane = room(s, s->net.n_lanes, sizeof(*s->lane));
+    if (s->lane == NULL) {
+        return DT_FAIL_H(h, DT_ENOMEM, "no memory for %d lanes", (int)s->net.n_lanes);
+    }
+    lay_out(s);
+    s->max_vehicles = (int32_t)(c->max_vehicles < s->n_slots ? c->max_vehicles : s->n_slots);
+    s->n_places = c->control == CONTROL_VEHICLES ? (int32_t)c->agents : 0;
+    s->x = room(s, s->n_slots, sizeof(*s->x));
+    s->v = room(s, s->n_slots, sizeof(*s->v));
+    s->a = room(s, s->n_slots, sizeof(*s->a));
+    s->length = room(s, s->n_slots, sizeof(*s->length));
+    s->want = room(s, s->n_slots, sizeof(*s->want));
+    s->who = room(s, s->n_slots, sizeof(*s->who));
+    s->vehicle = room(s, s->max_vehicles, sizeof(*s->vehicle));
+    s->spare = room(s, s->max_vehicles, sizeof(*s->spare));
+    s->place = room(s, s->n_places, sizeof(*s->place));
+    s->signal = room(s, s->net.n_junctions, sizeof(*s->signal));
+    s->meets = room(s, (int64_t)s->net.n_junctions * NET_MAX_LINKS, sizeof(*s->meets));
+    if (s->x == NULL || s->v == NULL || s->a == NULL || s->length == NULL || s->want == NULL || s->who == NULL ||
+        s->vehicle == NULL || s->spare == NULL || s->place == NULL || s->signal == NULL || s->meets == NULL) {
+        return DT_FAIL_H(h, DT_ENOMEM, "no memory for %d vehicles on %d lanes", (int)s->max_vehicles,
+                         (int)s->net.n_lanes);
+    }
+    return demand_create(s);
+}
+
+void sim_destroy(sim *s)
+{
+    const dt_host *h = s->h;
+    if (h == NULL) {
+        return;
+    }
+    demand_destroy(s);
+    void *const owned[] = {s->lane,    s->x,     s->v,     s->a,      s->length, s->want, s->who,
+                           s->vehicle, s->spare, s->place, s->source, s->signal, s->meets};
+    for (size_t k = 0; k < sizeof(owned) / sizeof(owned[0]); k++) {
+        h->release(h, owned[k]);
+    }
+    net_fini(&s->net, h);
+    memset(s, 0, sizeof(*s));
+}
+
+void sim_reset(sim *s, uint64_t seed)
+{
+    s->seed = seed;
+    s->step = s->next_key = 0;
+    s->time = s->wish = 0;
+    s->wish_n = 0;
+    s->n_vehicles = 0;
+    s->sum = (tally){0};
+    for (int32_t k = 0; k < s->net.n_lanes; k++) {
+        s->lane[k] = (lane_state){.base = s->lane[k].base, .cap = s->lane[k].cap, .front = NET_NONE};
+    }
+    for (int32_t k = 0; k < s->max_vehicles; k++) {
+        s->vehicle[k] = (vehicle){.lane = NET_NONE, .place = NET_NONE};
+        s->spare[k] = s->max_vehicles - 1 - k;
+    }
+    s->n_spare = s->max_vehicles;
+    for (int32_t k = 0; k < s->n_places; k++) {
+        s->place[k] = (place){.vehicle = NET_NONE};
+    }
+    memset(s->meets, 0, (size_t)s->net.n_junctions * NET_MAX_LINKS * sizeof(*s->meets));
+    signal_reset(s);
+    demand_reset(s);
+    scenario_populate(s);
+}
+
+void sim_step(sim *s)
+{
+    signal_step(s);
+    demand_step(s);
+    change_step(s);
+    move_accelerate(s);
+    move_advance(s);
+    place_move_on(s);
+    junction_check(s);
+    s->step++;
+    s->time = (double)s->step * s->c->dt_s;
+}
+
+int32_t sim_slot_of(const sim *s, int32_t vid)
+{
+    const lane_state *l = &s->lane[s->vehicle[vid].lane];
+    int32_t p = slot_front(l);
+    while (s->who[p] != vid) {
+        p++;
+    }
+    return p;
+}
+
+int64_t sim_waiting(const sim *s)
+{
+    int64_t n = 0;
+    for (int32_t k = 0; k < s->n_sources; k++) {
+        n += s->source[k].arrived - s->source[k].taken;
+    }
+    return n;
+}

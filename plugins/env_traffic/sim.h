@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The simulation: vehicles on the lanes of a network, moved in steps of fixed length. It knows nothing of agents'
+ * observations or of dtrain's environments (env_traffic.c does), except that some vehicles and all signals may be
+ * steered from outside.
+ *
+ * State is a structure of arrays: a lane owns a range of slots, its vehicles lie there sorted from front to back, so
+ * that the leader of slot p is slot p - 1 and car following is one loop without branches. A vehicle that leaves a lane
+ * moves the lane's head, one that comes is appended. What the loops do not touch lies in a table by vehicle.
+ *
+ * A step (sim_step): signals, arrivals, lane changes, accelerations, motion, collisions, moves from lane to lane. All
+ * in the order of lanes and slots, so that equal seeds give equal bits. All memory comes from sim_create; a step
+ * allocates nothing. Threads: one at a time.
+ */
+#ifndef DTRAIN_ENV_TRAFFIC_SIM_H
+#define DTRAIN_ENV_TRAFFIC_SIM_H
+
+#include "follow.h"
+#include "net.h"
+#include "dtrain/random.h"
+
+#define HALTING_MPS   0.1   /* slower is standing; SUMO's waitingTime uses the same */
+#define EMERGENCY_MPS 4.5   /* m/s^2, braking harder is an emergency; SUMO's default emergency threshold */
+#define SIGHT_M       200.0 /* how far drivers look ahead */
+
+enum { SCENARIO_RING, SCENARIO_MERGE, SCENARIO_BOTTLENECK, SCENARIO_INTERSECTION, SCENARIO_GRID };
+enum { CONTROL_VEHICLES, CONTROL_SIGNALS };
+enum { ARRIVALS_POISSON, ARRIVALS_UNIFORM };
+enum { SIM_COSTS = 5 };
+enum { COST_COLLISIONS, COST_TTC, COST_HARD_BRAKING, COST_CONFLICTING_GREENS, COST_STARVATION };
+
+/* The configuration of the component; options and their units are listed in env_traffic.c. */
+typedef struct traffic_config {
+    uint32_t scenario, control, model, arrivals;
+    int64_t vehicles, lanes, rows, cols, max_vehicles, agents;
+    double length_m, ramp_m, limit_mps;
+    double flow_vph, ramp_vph, left_share, right_share;
+    double jitter_m;
+    double dt_s, action_s, episode_s;
+    double headway_s, accel_mps2, decel_mps2, gap_m, vehicle_m, speed_dev, sigma;
+    double politeness, change_threshold, safe_decel_mps2;
+    double green_s, left_green_s, yellow_s, all_red_s, min_green_s, max_green_s, detector_m;
+    double penetration, low_mps2, high_mps2;
+    double ttc_s, hard_mps2, starvation_s, radius_m;
+    uint8_t signals, baseline, end_at_collision;
+} traffic_config;
+
+/* Slots of a lane. */
+typedef struct lane_state {
+    int32_t base, cap;                     /* its range */
+    int32_t head, n;                       /* slots base + head ... + n hold vehicles, from front to back */
+    int32_t front;                         /* vehicle that stood first in the last step, NET_NONE */
+    int32_t n_hard, n_close, n_collisions; /* in this step: hard braking, time to collision below the limit */
+    double stood_s;                        /* how long the front one has been standing */
+} lane_state;
+
+typedef struct vehicle {
+    uint64_t key;           /* its number in the demand: names its random numbers */
+    int32_t lane;           /* NET_NONE: this entry is free */
+    int32_t target;         /* edge after this one, or NET_EXIT */
+    int32_t next;           /* lane after this one, NET_NONE where the lane does not lead to target, NET_EXIT */
+    int32_t need;           /* lanes to move to the left (positive) until one leads there */
+    int32_t place;          /* of the agent that steers it, NET_NONE */
+    uint32_t hop;           /* edges driven */
+    double factor;          /* of the limit: the speed it wants */
+    double due, born, last; /* s: scheduled departure, insertion, last lane change */
+} vehicle;
+
+/* Places of vehicles' agents. A place that ended shows its true last state until the next action. */
+enum { PLACE_FREE, PLACE_NEW, PLACE_ACTING, PLACE_ENDED };
+typedef struct place {
+    int32_t vehicle, state;
+    double accel;      /* the action, m/s^2 */
+    uint32_t collided; /* in this action step */
+    uint32_t reserved;
+    double x, y, heading, speed, done_accel; /* where it left the network */
+} place;
+
+enum { STAGE_GREEN, STAGE_YELLOW, STAGE_ALL_RED };
+typedef struct signal_state {
+    int32_t phase, next; /* shown, or shown before; what follows a transition */
+    int32_t stage, reserved;
+    double stage_s;                  /* since the stage began */
+    double served_s[NET_MAX_PHASES]; /* since it last was green, 0 while it is */
+    uint32_t green, yellow;          /* links */
+} signal_state;
+
+typedef struct source {
+    int32_t edge, reserved;
+    double rate; /* 1/s */
+    double *due; /* [n] s, sorted */
+    int32_t n, cap;
+    int32_t arrived, taken; /* due[0..arrived) are past, due[0..taken) were inserted */
+} source;
+
+/* Sums of an episode. */
+typedef struct tally {
+    double loss_s;    /* of all vehicles, on the road and before it */
+    double waiting_s; /* standing on the road */
+    double trip_s;    /* of those that finished */
+    double speed_s;   /* sum of speed * dt */
+    double present_s; /* vehicle seconds on the road */
+    int64_t updates, inserted, finished, collisions, emergencies, conflicting;
+} tally;
+
+typedef struct sim {
+    const dt_host *h;
+    const traffic_config *c;
+    driver driver;
+    net net;
+    lane_state *lane;      /* [n_lanes] */
+    double *x, *v, *a;     /* by slot: front bumper along the lane, speed, acceleration of the last step */
+    double *length, *want; /* by slot */
+    int32_t *who;          /* by slot: vehicle */
+    vehicle *vehicle;      /* [max_vehicles] */
+    int32_t *spare;        /* free entries of vehicle, a stack */
+    int32_t n_spare, n_slots, max_vehicles, n_vehicles;
+    place *place;
+    int32_t n_places, n_sources;
+    source *source;
+    signal_state *signal; /* [n_junctions] */
+    uint32_t *meets;      /* [n_junctions, NET_MAX_LINKS] pairs of links whose vehicles overlap now */
+    uint64_t seed, step, next_key;
+    double time;
+    double wish; /* sum over vehicles, waiting ones included, of speed over wanted speed, in the last step */
+    int64_t wish_n;
+    tally sum;
+} sim;
+
+/* Streams of random numbers of an episode. */
+enum { DRAW_DEMAND, DRAW_FACTOR, DRAW_ROUTE, DRAW_CONTROL, DRAW_JITTER, DRAW_DAWDLE, DRAW_STREAMS };
+
+/* A number in [0,1) that depends on its arguments alone. */
+static inline double draw(const sim *s, uint32_t stream, uint64_t i)
+{
+    const uint32_t key[2] = {(uint32_t)s->seed, (uint32_t)(s->seed >> 32)};
+    const uint32_t counter[4] = {(uint32_t)i, (uint32_t)(i >> 32), stream, 0};
+    uint32_t out[4];
+    dt_random_philox(key, counter, out);
+    return dt_random_unit(out[0], out[1]);
+}
+
+static inline int32_t slot_front(const lane_state *l)
+{
+    return l->base + l->head;
+}
+
+static inline int32_t slot_back(const lane_state *l)
+{
+    return l->base + l->head + l->n - 1;
+}
+
+/* sim.c: the whole. create builds the network of the resolved configuration, which must live on; the caller calls
+ * destroy after any result. Errors of create: DT_ECONFIG (named), DT_ENOMEM. */
+dt_status sim_create(sim *s, const dt_host *h, const traffic_config *c);
+void sim_destroy(sim *s);
+void sim_reset(sim *s, uint64_t seed);
+void sim_step(sim *s);
+int32_t sim_slot_of(const sim *s, int32_t vehicle);
+/* Gap and speed of what is ahead of slot p on its way, FREE_GAP where nothing is in sight. */
+double sim_ahead(const sim *s, int32_t lane, int32_t p, double *speed_p);
+double sim_behind(const sim *s, int32_t lane, int32_t p, double *speed_p);
+int64_t sim_waiting(const sim *s); /* vehicles that are due and could not be inserted */
+
+/* place.c: vehicles come to lanes and leave them */
+int32_t place_insert(sim *s, int32_t lane, double x, double v, double due); /* NET_NONE: no room */
+void place_choose_way(sim *s, int32_t vehicle); /* next and need, from its lane and target */
+void place_move_on(sim *s);                     /* who passed the end of a lane */
+/* Takes slot p out of a lane, puts a vehicle into another one before slot q; keeps the order. */
+int place_shift(sim *s, int32_t from, int32_t p, int32_t to, int32_t q);
+
+/* move.c: car following and motion */
+void move_accelerate(sim *s);
+void move_advance(sim *s);
+/* Nearest vehicle after lane `from` on the way `next`, rest m before its end. */
+double move_look(const sim *s, int32_t from, int32_t next, double rest, double *speed_p);
+/* The acceleration of the model alone in slot p, without its agent. */
+double move_model(const sim *s, int32_t lane, int32_t p);
+
+/* scenario.c */
+/* The configuration with what was left to the scenario (0) filled in. */
+traffic_config scenario_resolve(const traffic_config *given);
+dt_status scenario_build(sim *s);
+void scenario_populate(sim *s); /* vehicles on the road at the start of an episode */
+
+#endif

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+# The simulation of plugins/env_traffic against theory (test_env: its face to the host).
+dt_tests += tests/env_traffic/test_ring
+tests_env_traffic_test_ring_SOURCES = tests/env_traffic/test_ring.c tests/env_traffic/rig.h $(traffic_sources) \
+	$(mock_sources)
+tests_env_traffic_test_ring_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
+tests_env_traffic_test_ring_CFLAGS = $(AM_CFLAGS) $(traffic_cflags)
+tests_env_traffic_test_ring_LDADD = $(CMOCKA_LIBS) -ldl -lm
+dt_tests += tests/env_traffic/test_env
+tests_env_traffic_test_env_SOURCES = tests/env_traffic/test_env.c $(mock_sources)
+tests_env_traffic_test_env_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
+tests_env_traffic_test_env_LDADD = core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
+dt_tests += tests/env_traffic/test_roads
+tests_env_traffic_test_roads_SOURCES = tests/env_traffic/test_roads.c tests/env_traffic/rig.h $(traffic_sources) \
+	$(mock_sources)
+tests_env_traffic_test_roads_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
+tests_env_traffic_test_roads_CFLAGS = $(AM_CFLAGS) $(traffic_cflags)
+tests_env_traffic_test_roads_LDADD = $(CMOCKA_LIBS) -ldl -lm

@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * env_traffic as an environment: its contract with the host, what agents see, determinism, refusals.
+ */
+#include "mock/mock.h" /* before cmocka.h, which has a macro fail() */
+#include "../../plugins/env_traffic/sim.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "data/features.h"
+#include "dtrain/svc/features.h"
+
+enum { COSTS = 5, METRICS = 12 };
+
+typedef struct rig {
+    mock_host host;
+    const dt_env_ops *ops;
+    void *config, *self;
+    dt_env_spec spec;
+    dt_env_io io;
+    size_t obs_bytes[DT_ENV_MAX_OBS];
+    uint32_t n_choices;
+    int32_t *act_i;
+    float *act_f;
+} rig;
+
+static dt_status features_frame(const dt_host *h, const dt_vehicle *v, uint32_t n, double radius_m, uint32_t k_max,
+                                float *node, int32_t *rowptr, int32_t *col, float *edge)
+{
+    return dt_features_frame(NULL, v, n, radius_m, k_max, node, rowptr, col, edge, NULL);
+}
+
+static const dt_features_api features = {.struct_size = sizeof(features), .frame = features_frame};
+
+static dt_status rig_create(rig *r, const char *const *set)
+{
+    memset(r, 0, sizeof(*r));
+    mock_host_init(&r->host);
+    mock_host_serve(&r->host, DT_SVC_FEATURES, &features);
+    const dt_component *c = mock_load("plugins", "env_traffic", "env_traffic");
+    assert_non_null(c);
+    r->ops = c->ops;
+    r->config = mock_config(c, set);
+    r->self = calloc(1, c->state_size);
+    return r->ops->create(r->self, &r->host.host, r->config);
+}
+
+/* Rows of a port, from its dims. */
+static int64_t rows_of(const rig *r, const dt_port *p, int64_t *per_row_p)
+{
+    char dims[64];
+    snprintf(dims, sizeof(dims), "%s", p->dims);
+    int64_t rows = r->spec.n_agents;
+    *per_row_p = 1;
+    char *save = NULL, *token = strtok_r(dims, " ", &save);
+    for (uint32_t k = 0; k < r->spec.n_symbols; k++) {
+        if (token[0] == r->spec.symbols[k].name[0]) {
+            rows = r->spec.symbols[k].size + (token[1] == '+');
+        }
+    }
+    while ((token = strtok_r(NULL, " ", &save)) != NULL) {
+        *per_row_p *= strtol(token, NULL, 10);
+    }
+    return rows;
+}
+
+static void rig_open(rig *r, const char *const *set)
+{
+    if (rig_create(r, set) != DT_OK) {
+        print_error("%s\n", r->host.message);
+        fail();
+    }
+    r->spec.struct_size = sizeof(r->spec);
+    assert_int_equal(r->ops->spec(r->self, &r->spec), DT_OK);
+    void **obs = calloc(r->spec.n_obs, sizeof(*obs));
+    for (uint32_t k = 0; k < r->spec.n_obs; k++) {
+        int64_t per_row;
+        const int64_t rows = rows_of(r, &r->spec.obs[k], &per_row);
+        r->obs_bytes[k] = (size_t)(rows * per_row) * 4;
+        obs[k] = calloc(1, r->obs_bytes[k]);
+    }
+    const uint32_t n = r->spec.n_agents;
+    for (uint32_t k = 0; k < r->spec.n_heads; k++) {
+        r->n_choices += (uint32_t)r->spec.choices[k];
+    }
+    assert_int_equal(r->spec.n_costs, COSTS);
+    assert_int_equal(r->spec.n_metrics, METRICS);
+    r->act_i = calloc(n * (r->spec.n_heads + 1), sizeof(*r->act_i));
+    r->act_f = calloc(n * (r->spec.n_continuous + 1), sizeof(*r->act_f));
+    r->io = (dt_env_io){.struct_size = sizeof(r->io),
+                        .n_obs = r->spec.n_obs,
+                        .obs = obs,
+                        .size = calloc(4, sizeof(int64_t)),
+                        .alive = calloc(n, 1),
+                        .mask = calloc(n * (r->n_choices + 1), 1),
+                        .reward = calloc(n, sizeof(float)),
+                        .cost = calloc(n * COSTS, sizeof(float)),
+                        .terminated = calloc(n, 1),
+                        .truncated = calloc(n, 1),
+                        .metric = calloc(METRICS, sizeof(double))};
+}
+
+static void rig_close(rig *r)
+{
+    r->ops->destroy(r->self);
+    for (uint32_t k = 0; k < r->spec.n_obs; k++) {
+        free(r->io.obs[k]);
+    }
+    void *const owned[] = {(void *)r->io.obs, r->io.size,   r->io.alive,      r->io.mask,      r->io.reward,
+                           r->io.cost,        r->io.metric, r->io.terminated, r->io.truncated, r->act_i,
+                           r->act_f,          r->self,      r->config};
+    for (size_t k = 0; k < sizeof(owned) / sizeof(owned[0]); k++) {
+        free(owned[k]);
+    }
+    assert_int_equal(r->host.n_live, 0);
+}
+
+static void rig_clear(rig *r)
+{
+    const uint32_t n = r->spec.n_agents;
+    for (uint32_t k = 0; k < r->spec.n_obs; k++) {
+        memset(r->io.obs[k], 0, r->obs_bytes[k]);
+    }
+    memset(r->io.alive, 0, n);
+    memset(r->io.mask, 1, n * r->n_choices);
+    memset(r->io.reward, 0, n * sizeof(float));
+    memset(r->io.cost, 0, n * COSTS * sizeof(float));
+    memset(r->io.terminated, 0, n);
+    memset(r->io.truncated, 0, n);
+}
+
+static void rig_reset(rig *r, uint64_t seed)
+{
+    rig_clear(r);
+    r->io.act_i = NULL;
+    r->io.act_f = NULL;
+    assert_int_equal(r->ops->reset(r->self, &r->io, seed), DT_OK);
+}
+
+/* What holds after every step of every scenario. */
+static int rig_step(rig *r)
+{
+    const uint32_t n = r->spec.n_agents;
+    uint8_t acted[256];
+    assert_true(n <= sizeof(acted));
+    memcpy(acted, r->io.alive, n);
+    rig_clear(r);
+    r->io.act_i = r->act_i;
+    r->io.act_f = r->act_f;
+    const dt_status st = r->ops->step(r->self, &r->io);
+    assert_true(st == DT_OK || st == DT_DONE);
+    for (uint32_t k = 0; k < n; k++) {
+        const int ended = r->io.terminated[k] + r->io.truncated[k];
+        assert_true(ended <= acted[k]);
+        assert_true(!ended || !r->io.alive[k]);
+        assert_true(!acted[k] || ended || r->io.alive[k]);
+        assert_true(acted[k] || r->io.reward[k] == 0);
+        for (int c = 0; c < COSTS; c++) {
+            assert_true(r->io.cost[k * COSTS + (uint32_t)c] >= 0);
+        }
+    }
+    return st == DT_DONE;
+}
+
+/* FNV-1a over all that was written. */
+static uint64_t rig_hash(const rig *r, uint64_t hash)
+{
+    const uint32_t n = r->spec.n_agents;
+    const struct {
+        const void *p;
+        size_t bytes;
+    } part[] = {{r->io.alive, n}, {r->io.reward, n * 4}, {r->io.cost, n * COSTS * 4}, {r->io.mask, n * r->n_choices}};
+    for (size_t k = 0; k < sizeof(part) / sizeof(part[0]) + r->spec.n_obs; k++) {
+        const int is_obs = k < r->spec.n_obs;
+        const uint8_t *p = is_obs ? r->io.obs[k] : part[k - r->spec.n_obs].p;
+        const size_t bytes = is_obs ? r->obs_bytes[k] : part[k - r->spec.n_obs].bytes;
+        for (size_t i = 0; i < bytes; i++) {
+            hash = (hash ^ p[i]) * UINT64_C(0x100000001b3);
+        }
+    }
+    return hash;
+}
+
+/* Random actions within the bounds; hash of the whole episode. */
+static uint64_t play(rig *r, uint64_t seed)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325), x = 88172645463325252;
+    rig_reset(r, seed);
+    for (int over = 0; !over;) {
+        hash = rig_hash(r, hash);
+        for (uint32_t k = 0; k < r->spec.n_agents; k++) {
+            x ^= x << 13, x ^= x >> 7, x ^= x << 17;
+            const float u = (float)(x >> 40) / (float)(1 << 24);
+            for (uint32_t c = 0; c < r->spec.n_continuous; c++) {
+                r->act_f[k * r->spec.n_continuous + c] = r->spec.low[c] + u * (r->spec.high[c] - r->spec.low[c]);
+            }
+            for (uint32_t c = 0; c < r->spec.n_heads; c++) {
+                r->act_i[k] = (int32_t)(x >> 33) % r->spec.choices[c];
+                while (r->spec.n_heads == 1 && !r->io.mask[k * r->n_choices + (uint32_t)r->act_i[k]]) {
+                    r->act_i[k] = (r->act_i[k] + 1) % r->spec.choices[c];
+                }
+            }
+        }
+        over = rig_step(r);
+    }
+    return rig_hash(r, hash);
+}
+
+static const char *const *const worlds[] = {
+    (const char *const[]){"scenario=ring", "agents=8", "penetration=0.3", "episode_s=300", "end_at_collision=false",
+                          NULL},
+};
+
+static void test_same_seed_same_bits(void **test)
+{
+    (void)test;
+    for (size_t k = 0; k < sizeof(worlds) / sizeof(worlds[0]); k++) {
+        rig a, b;
+        rig_open(&a, worlds[k]);
+        const uint64_t first = play(&a, 5), other = play(&a, 6);
+        assert_true(first != other);
+        assert_true(play(&a, 5) == first); /* whatever the instance did before */
+        rig_open(&b, worlds[k]);
+        assert_true(play(&b, 5) == first);
+        rig_close(&b);
+        rig_close(&a);
+    }
+}
+
+static void test_ring_is_seen_as_it_is(void **test)
+{
+    (void)test;
+    static const char *const set[] = {"vehicles=10", "length_m=200", "jitter_m=0", "penetration=0.1", NULL};
+    rig r;
+    rig_open(&r, set);
+    assert_int_equal(r.spec.n_agents, 1);
+    assert_int_equal(r.spec.max_steps, 1000);
+    rig_reset(&r, 1);
+    assert_int_equal(r.io.alive[0], 1);
+    assert_int_equal(r.io.size[0], 10);
+    const float *node = r.io.obs[0], *ego = r.io.obs[5];
+    const int32_t me = *(const int32_t *)r.io.obs[4];
+    assert_true(node[9 * me + 8] == 1);
+    float controlled = 0;
+    for (int k = 0; k < 10; k++) {
+        controlled += node[9 * k + 8];
+        assert_true(fabs(hypot(node[9 * k], node[9 * k + 1]) - 200 / 6.283185307) < 1e-3);
+    }
+    assert_true(controlled == 1);
+    assert_true(fabsf(ego[1] - 15) < 1e-4f && fabsf(ego[3] - 15) < 1e-4f);
+    assert_true(fabsf(ego[8] - (1.f - 4.f / 225.f)) < 1e-5f); /* a [1 - (s0 / s)^2] from rest */
+    r.act_f[0] = 1;
+    rig_step(&r);
+    ego = r.io.obs[5];
+    assert_true(fabsf(ego[0] - 0.5f) < 1e-6f && fabsf(ego[7] - 1) < 1e-6f);
+    assert_true(r.io.reward[0] > 0.03f && r.io.reward[0] < 0.05f); /* 0.5 of 13.89 m/s, all alike */
+    rig_close(&r);
+}
+
+static void test_a_collision_terminates(void **test)
+{
+    (void)test;
+    static const char *const set[] = {"vehicles=5", "length_m=150", "penetration=0.4", "agents=2", NULL};
+    rig r;
+    rig_open(&r, set);
+    rig_reset(&r, 1);
+    int over = 0;
+    for (int k = 0; !over; k++) {
+        assert_true(k < 1000);
+        r.act_f[0] = 1.5f; /* one drives on, the other brakes: somebody is hit */
+        r.act_f[1] = -3;
+        over = rig_step(&r);
+    }
+    assert_int_equal(r.io.terminated[0] + r.io.terminated[1], r.io.cost[0] + r.io.cost[COSTS]);
+    assert_true(r.io.terminated[0]);
+    assert_true(r.io.truncated[0] + r.io.terminated[0] == 1 && r.io.truncated[1] + r.io.terminated[1] == 1);
+    assert_true(r.io.metric[9] >= 1);
+    rig_close(&r);
+    static const char *const lasting[] = {"vehicles=5", "length_m=150", "episode_s=50", NULL};
+    rig_open(&r, lasting); /* without a collision the end is a truncation */
+    rig_reset(&r, 1);
+    int steps = 1;
+    for (; !rig_step(&r); steps++) {
+    }
+    assert_int_equal(steps, 100);
+    assert_true(isnan(r.io.metric[1]) && r.io.metric[6] == 5 && r.io.metric[9] == 0);
+    rig_close(&r);
+}
+
+static void test_who_leaves_is_truncated(void **test)
+{
+    (void)test;
+    static const char *const set[] = {"scenario=merge", "agents=40",    "penetration=1", "baseline=true",
+                                      "flow_vph=600",   "ramp_vph=100", "episode_s=400", NULL};
+    rig r;
+    rig_open(&r, set);
+    rig_reset(&r, 3);
+    int left = 0, over = 0;
+    while (!over) {
+        over = rig_step(&r);
+        for (uint32_t k = 0; k < r.spec.n_agents && !over; k++) {
+            assert_int_equal(r.io.terminated[k], 0);
+            if (!r.io.truncated[k]) {
+                continue;
+            }
+            left++; /* its last observation is true: past the end of the road */
+            const float *node = (const float *)r.io.obs[0] + (ptrdiff_t)9 * ((const int32_t *)r.io.obs[4])[k];
+            assert_true(node[0] > 400 + 250 - 5 && node[8] == 1 && node[2] > 5);
+        }
+    }
+    assert_int_equal(left, r.io.metric[7]); /* finished */
+    assert_true(left > 50);
+    rig_close(&r);
+}
+
+static void refuse(const char *const *set, dt_status st, const char *text)
+{
+    rig r;
+    assert_int_equal(rig_create(&r, set), st);
+    if (strstr(r.host.message, text) == NULL) {
+        print_error("\"%s\" lacks \"%s\"\n", r.host.message, text);
+        fail();
+    }
+    r.ops->destroy(r.self);
+    assert_int_equal(r.host.n_live, 0);
+    free(r.self);
+    free(r.config);
+}
+
+static void test_refusals(void **test)
+{
+    (void)test;
+    refuse((const char *const[]){"action_s=0.7", NULL}, DT_ECONFIG, "not a multiple of dt_s = 0.5");
+    refuse((const char *const[]){"episode_s=1", "action_s=5", NULL}, DT_ECONFIG, "shorter than one action of 5 s");
+    refuse((const char *const[]){"vehicles=100", NULL}, DT_ECONFIG,
+           "100 vehicles of 5 m do not fit on a ring of 230 m");
+    refuse((const char *const[]){"length_m=10", NULL}, DT_ECONFIG, "length_m = 10 m is shorter than 20 m");
+    refuse((const char *const[]){"scenario=merge", "lanes=3", NULL}, DT_ECONFIG,
+           "at most 2 lanes before the ramp, not 3");
+    refuse((const char *const[]){"scenario=bottleneck", "lanes=1", NULL}, DT_ECONFIG, "at least 2 lanes, not 1");
+    refuse((const char *const[]){"lanes=2", NULL}, DT_ECONFIG, "a ring has 1 lane, not 2");
+}
+
+static void test_out_of_memory_anywhere(void **test)
+{
+    (void)test;
+    const dt_component *c = mock_load("plugins", "env_traffic", "env_traffic");
+    static const char *const set[] = {"scenario=merge", NULL};
+    void *config = mock_config(c, set), *self = calloc(1, c->state_size);
+    const dt_env_ops *ops = c->ops;
+    dt_status st = DT_ENOMEM;
+    for (int64_t k = 1; st != DT_OK; k++) {
+        mock_host h;
+        mock_host_init(&h);
+        mock_host_serve(&h, DT_SVC_FEATURES, &features);
+        h.fail_alloc = k;
+        memset(self, 0, c->state_size);
+        st = ops->create(self, &h.host, config);
+        ops->destroy(self);
+        assert_int_equal(h.n_live, 0);
+        assert_true(st == DT_OK || (st == DT_ENOMEM && strstr(h.message, "no memory") != NULL));
+    }
+    mock_host h;
+    mock_host_init(&h);
+    memset(self, 0, c->state_size);
+    assert_int_equal(ops->create(self, &h.host, config), DT_EUNSUPPORTED);
+    assert_non_null(strstr(h.message, "lacks the service dtrain.features/1"));
+    ops->destroy(self);
+    free(self);
+    free(config);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_same_seed_same_bits),
+        cmocka_unit_test(test_ring_is_seen_as_it_is),
+        cmocka_unit_test(test_a_collision_terminates),
+        cmocka_unit_test(test_who_leaves_is_truncated),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_out_of_memory_anywhere),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Car following on a ring, against theory: the equilibrium of the IDM and with it the fundamental diagram (Treiber &
+ * Kesting 2013, ch. 11), growth and decay of waves by linear stability of the same equations (Wilson & Ward 2011), and
+ * the experiments with one controlled vehicle (Stern et al. 2018).
+ */
+#include "rig.h"
+
+#include <complex.h>
+
+static double speed_spread(const sim *s)
+{
+    const lane_state *l = &s->lane[0];
+    double mean = 0, squares = 0;
+    for (int32_t p = slot_front(l); p <= slot_back(l); p++) {
+        mean += s->v[p] / l->n;
+    }
+    for (int32_t p = slot_front(l); p <= slot_back(l); p++) {
+        squares += (s->v[p] - mean) * (s->v[p] - mean);
+    }
+    return sqrt(squares / l->n);
+}
+
+/* s_e(v) = (s0 + v T) / sqrt(1 - (v / v0)^4) = gap, solved for v */
+static double equilibrium(const driver *d, double want, double gap)
+{
+    double low = 0, high = want;
+    for (int i = 0; i < 200; i++) {
+        const double v = 0.5 * (low + high), r = v / want;
+        *((d->s0 + v * d->T) / sqrt(1 - r * r * r * r) < gap ? &low : &high) = v;
+    }
+    return low;
+}
+
+static void test_equilibrium_and_fundamental_diagram(void **test)
+{
+    (void)test;
+    static const char *const counts[] = {"vehicles=4", "vehicles=10", "vehicles=20", "vehicles=40", "vehicles=60"};
+    for (size_t k = 0; k < sizeof(counts) / sizeof(counts[0]); k++) {
+        const char *set[] = {counts[k],        "length_m=500",   "limit_mps=15", "jitter_m=0",    "headway_s=1.6",
+                             "accel_mps2=1.5", "decel_mps2=1.5", "dt_s=0.25",    "action_s=0.25", NULL};
+        sim_rig r;
+        rig_open(&r, set);
+        rig_run(&r, 2000);
+        const sim *s = &r.sim;
+        const lane_state *l = &s->lane[0];
+        const double apart = 500.0 / l->n, v = equilibrium(&s->driver, 15, apart - 5);
+        const int64_t before = s->sum.updates;
+        const double speed_s = s->sum.speed_s;
+        for (int32_t p = slot_front(l) + 1; p <= slot_back(l); p++) {
+            rig_near(s->x[p - 1] - s->x[p], apart, 1e-6);
+            rig_near(s->v[p], v, 1e-6);
+        }
+        rig_run(&r, 100); /* flow = density * speed */
+        const double flow = (s->sum.speed_s - speed_s) / 100 / 500;
+        rig_near(flow, v / apart, 1e-6);
+        assert_int_equal(s->sum.updates - before, 400 * (int64_t)l->n);
+        rig_close(&r);
+    }
+}
+
+/* Largest real part of l in l^2 = f_s (e - 1) + l (f_v + f_l e), e = exp(-2 pi i n / N), over the waves n that fit. */
+static double growth_rate(const driver *d, double want, double gap, double v, int n)
+{
+    const double h = 1e-5;
+    const double f_s = (idm(d, v, want, gap + h, v) - idm(d, v, want, gap - h, v)) / (2 * h);
+    const double f_v = (idm(d, v + h, want, gap, v) - idm(d, v - h, want, gap, v)) / (2 * h);
+    const double f_l = (idm(d, v, want, gap, v + h) - idm(d, v, want, gap, v - h)) / (2 * h);
+    double worst = -INFINITY;
+    for (int k = 1; k <= n / 2; k++) {
+        const double complex e = cexp(-2 * I * 3.14159265358979323846 * k / n);
+        const double complex b = f_v + f_l * e, root = csqrt(b * b + 4 * f_s * (e - 1));
+        worst = fmax(worst, fmax(creal(0.5 * (b + root)), creal(0.5 * (b - root))));
+    }
+    return worst;
+}
+
+/* Growth of a small disturbance of the equilibrium, measured from `after` seconds on over 100 s. */
+static double measured_rate(sim_rig *r, double v, double after)
+{
+    sim *s = &r->sim;
+    for (int32_t p = slot_front(&s->lane[0]); p <= slot_back(&s->lane[0]); p++) {
+        s->v[p] = v;
+    }
+    s->x[slot_front(&s->lane[0]) + 3] += 1e-4;
+    rig_run(r, after);
+    const double first = speed_spread(s);
+    rig_run(r, 100);
+    return log(speed_spread(s) / first) / 100;
+}
+
+static void test_waves_grow_where_theory_says_so(void **test)
+{
+    (void)test;
+    /* the same traffic with sluggish and with quick drivers */
+    static const char *const accel[] = {"accel_mps2=0.6", "accel_mps2=2.5"};
+    for (int k = 0; k < 2; k++) {
+        const char *set[] = {accel[k],      "vehicles=40",    "length_m=600", "limit_mps=20",  "jitter_m=0",
+                             "headway_s=1", "decel_mps2=1.5", "dt_s=0.05",    "action_s=0.05", NULL};
+        sim_rig r;
+        rig_open(&r, set);
+        const double v = equilibrium(&r.sim.driver, 20, 10);
+        const double theory = growth_rate(&r.sim.driver, 20, 10, v, 40);
+        assert_true(k == 0 ? theory > 0.01 : theory < -0.005);
+        const double measured = measured_rate(&r, v, 150);
+        rig_near(measured, theory, 0.1 * fabs(theory));
+        rig_close(&r);
+    }
+}
+
+/* The agent holds speed v where its gap allows it. */
+static void drive_steadily(sim_rig *r, double seconds, double v)
+{
+    sim *s = &r->sim;
+    for (const double end = s->time + seconds; s->time < end;) {
+        const int32_t p = sim_slot_of(s, s->place[0].vehicle);
+        s->place[0].accel = fmin(0.5 * (v - s->v[p]), move_model(s, 0, p));
+        sim_step(s);
+    }
+}
+
+static double mean_speed(const tally *from, const tally *to)
+{
+    return (to->speed_s - from->speed_s) / (to->present_s - from->present_s);
+}
+
+static void test_one_vehicle_damps_waves(void **test)
+{
+    (void)test;
+    const char *set[] = {"vehicles=22",  "length_m=260", "limit_mps=30",   "penetration=0.0455", "dt_s=0.1",
+                         "action_s=0.1", "accel_mps2=1", "decel_mps2=1.5", "headway_s=1",        NULL};
+    sim_rig r;
+    rig_open(&r, set);
+    sim *s = &r.sim;
+    rig_run(&r, 600);
+    const tally start = s->sum;
+    rig_run(&r, 600);
+    const tally waves = s->sum;
+    const double speed = mean_speed(&start, &waves), spread = speed_spread(s);
+    assert_true(spread > 1); /* stop and go */
+    assert_int_equal(s->place[0].state, PLACE_NEW);
+    s->place[0].state = PLACE_ACTING;
+    drive_steadily(&r, 600, 0.9 * speed); /* lets the waves run into its gap */
+    const double best = equilibrium(&s->driver, 30, 260.0 / 22 - 5);
+    for (double v = 0.9 * speed; v < 0.97 * best; v += 0.05) {
+        drive_steadily(&r, 100, v);
+    }
+    const tally calm = s->sum;
+    drive_steadily(&r, 600, 0.97 * best);
+    assert_true(speed_spread(s) < 0.1 * spread);
+    assert_true(mean_speed(&calm, &s->sum) > 1.05 * speed); /* and all are faster */
+    assert_int_equal(s->sum.collisions, 0);
+    rig_close(&r);
+}
+
+static void test_no_collisions_of_pure_idm(void **test)
+{
+    (void)test;
+    /* waves all along, coarse steps, two seeds; 10 h of traffic */
+    const char *set[] = {"vehicles=22", "length_m=200", "limit_mps=30", "accel_mps2=0.7", "dt_s=0.5", NULL};
+    sim_rig r;
+    rig_open(&r, set);
+    for (uint64_t seed = 0; seed < 2; seed++) {
+        sim_reset(&r.sim, seed);
+        rig_run(&r, 18000);
+        assert_int_equal(r.sim.sum.collisions, 0);
+        assert_int_equal(r.sim.lane[0].n, 22);
+        assert_true(speed_spread(&r.sim) > 0.3);
+    }
+    rig_close(&r);
+}
+
+static void test_a_collision_is_counted(void **test)
+{
+    (void)test;
+    const char *set[] = {"vehicles=5", "length_m=200", "penetration=0.2", NULL};
+    sim_rig r;
+    rig_open(&r, set);
+    sim *s = &r.sim;
+    s->place[0].state = PLACE_ACTING;
+    s->place[0].accel = 5;
+    while (s->sum.collisions == 0 && s->time < 60) {
+        sim_step(s);
+    }
+    assert_int_equal(s->sum.collisions, 1);
+    assert_int_equal(s->place[0].collided, 1);
+    const int32_t p = sim_slot_of(s, s->place[0].vehicle);
+    double ahead;
+    assert_true(sim_ahead(s, 0, p, &ahead) >= -1e-9); /* they touch, no more */
+    assert_true(s->v[p] <= ahead);
+    rig_close(&r);
+}
+
+static void test_krauss_keeps_its_distance(void **test)
+{
+    (void)test;
+    const char *set[] = {"model=krauss", "vehicles=20", "length_m=400", "sigma=0", "jitter_m=0", "dt_s=0.5", NULL};
+    sim_rig r;
+    rig_open(&r, set);
+    rig_run(&r, 1000);
+    /* equal speeds v: v_safe = v where gap - s0 = v T */
+    const double gap = 400.0 / 20 - 5, v = fmin(13.89, (gap - 2) / 1);
+    for (int32_t p = slot_front(&r.sim.lane[0]); p <= slot_back(&r.sim.lane[0]); p++) {
+        rig_near(r.sim.v[p], v, 1e-6);
+    }
+    rig_close(&r);
+    const char *dawdling[] = {"model=krauss", "vehicles=22", "length_m=230", "sigma=0.5", "dt_s=1", "action_s=1", NULL};
+    rig_open(&r, dawdling);
+    rig_run(&r, 10000);
+    assert_int_equal(r.sim.sum.collisions, 0);
+    assert_true(speed_spread(&r.sim) > 0.3); /* jams out of nothing */
+    rig_close(&r);
+}
+
+static void test_steps_allocate_nothing(void **test)
+{
+    (void)test;
+    sim_rig r;
+    rig_open(&r, NULL);
+    r.host.fail_alloc = 1; /* would be NULL, and used */
+    rig_run(&r, 100);
+    sim_reset(&r.sim, 2);
+    rig_run(&r, 100);
+    assert_int_equal(r.host.fail_alloc, 1);
+    r.host.fail_alloc = 0;
+    rig_close(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_equilibrium_and_fundamental_diagram),
+        cmocka_unit_test(test_waves_grow_where_theory_says_so),
+        cmocka_unit_test(test_one_vehicle_damps_waves),
+        cmocka_unit_test(test_no_collisions_of_pure_idm),
+        cmocka_unit_test(test_a_collision_is_counted),
+        cmocka_unit_test(test_krauss_keeps_its_distance),
+        cmocka_unit_test(test_steps_allocate_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
