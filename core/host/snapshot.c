@@ -16,6 +16,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#define BLOB_ROLLOUT    "rollout"
+#define BLOB_NORMALISER "normaliser"
+
 /* ---- tensors of a stage ------------------------------------------------------------------------------------------ */
 
 typedef struct tensor_list {
@@ -129,6 +132,7 @@ static void write_state(const dt_stage *s, const dt_snapshot_desc *d, dt_str *ou
     dt_json_i64(&o, "base_step", (int64_t)d->base_step);
     const dt_scaler *scaler = dt_trainer_scaler(s->trainer);
     dt_json_i64(&o, "updates", (int64_t)dt_trainer_updates(s->trainer));
+    dt_json_i64(&o, "passed", (int64_t)dt_trainer_passed(s->trainer));
     dt_json_f64(&o, "loss_scale", scaler->scale);
     dt_json_i64(&o, "good_steps", scaler->good);
     dt_json_i64(&o, "tolerance", scaler->tolerance);
@@ -152,7 +156,10 @@ dt_status dt_snapshot_save(dt_stage *s, const dt_snapshot_desc *d, dt_ckpt_info 
     dt_str config = {0};
     memory_writer blob = {0};
     dt_ckpt_save_desc *save = dt_alloc(sizeof(*save)); /* info is large */
-    dt_ckpt_blob phase_blob = {.name = s->d.phase->desc.id, .version = s->d.phase->desc.state_version};
+    dt_str rollout = {0};
+    dt_str normaliser = {0};
+    dt_ckpt_blob blobs[3];
+    uint32_t n_blobs = 0;
     dt_status st = save != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for a checkpoint");
     if (s->trainer == NULL && st == DT_OK) {
         st = DT_FAIL(DT_EUNSUPPORTED, "phase %s has no trainer, so there is nothing to save", s->d.phase->desc.id);
@@ -176,10 +183,18 @@ dt_status dt_snapshot_save(dt_stage *s, const dt_snapshot_desc *d, dt_ckpt_info 
     if (st == DT_OK && s->d.phase->ops.phase.save != NULL) {
         blob.face = (dt_writer){.struct_size = sizeof(dt_writer), .priv = &blob, .write = write_bytes};
         st = s->d.phase->ops.phase.save(s->self, &blob.face);
-        phase_blob.data = dt_str_text(&blob.bytes);
-        phase_blob.bytes = blob.bytes.bytes;
-        save->blobs = &phase_blob;
-        save->n_blobs = 1;
+        blobs[n_blobs++] = (dt_ckpt_blob){.name = s->d.phase->desc.id,
+                                          .version = s->d.phase->desc.state_version,
+                                          .data = dt_str_text(&blob.bytes),
+                                          .bytes = blob.bytes.bytes};
+    }
+    if (st == DT_OK && s->rollout != NULL) {
+        st = dt_rollout_save(s->rollout, &rollout);
+        st = st == DT_OK ? dt_rollout_save_normaliser(s->rollout, &normaliser) : st;
+        blobs[n_blobs++] =
+            (dt_ckpt_blob){.name = BLOB_ROLLOUT, .version = 1, .data = dt_str_text(&rollout), .bytes = rollout.bytes};
+        blobs[n_blobs++] = (dt_ckpt_blob){
+            .name = BLOB_NORMALISER, .version = 1, .data = dt_str_text(&normaliser), .bytes = normaliser.bytes};
     }
     if (st == DT_OK) {
         save->run_dir = d->run_dir;
@@ -189,6 +204,8 @@ dt_status dt_snapshot_save(dt_stage *s, const dt_snapshot_desc *d, dt_ckpt_info 
         save->n_optim = optim.n;
         save->state_json = dt_str_text(&state);
         save->config = dt_str_text(&config);
+        save->blobs = blobs;
+        save->n_blobs = n_blobs;
         st = dt_ckpt_save(save, info_p);
     }
     list_fini(&model);
@@ -196,6 +213,8 @@ dt_status dt_snapshot_save(dt_stage *s, const dt_snapshot_desc *d, dt_ckpt_info 
     dt_str_fini(&state);
     dt_str_fini(&config);
     dt_str_fini(&blob.bytes);
+    dt_str_fini(&rollout);
+    dt_str_fini(&normaliser);
     dt_free(save);
     return st;
 }
@@ -270,7 +289,7 @@ static dt_status load_scaler(dt_stage *s, const dt_ckpt *c)
     dt_json *j = NULL;
     dt_json_token t;
     char key[32] = "";
-    int64_t updates = -1;
+    int64_t updates = -1, passed = 0;
     dt_scaler scaler = *dt_trainer_scaler(s->trainer);
     dt_status st = dt_json_open_mem(text, bytes, "state.json", &j);
     while (st == DT_OK && (st = dt_json_next(j, &t)) == DT_OK && t.kind != DT_JSON_END) {
@@ -279,6 +298,7 @@ static dt_status load_scaler(dt_stage *s, const dt_ckpt *c)
         } else if (t.kind == DT_JSON_NUMBER) {
             const int64_t i = t.is_integer ? t.integer : 0;
             updates = strcmp(key, "updates") == 0 ? i : updates;
+            passed = strcmp(key, "passed") == 0 ? i : passed;
             scaler.scale = strcmp(key, "loss_scale") == 0 ? t.number : scaler.scale;
             scaler.good = strcmp(key, "good_steps") == 0 ? i : scaler.good;
             scaler.tolerance = strcmp(key, "tolerance") == 0 ? i : scaler.tolerance;
@@ -289,6 +309,7 @@ static dt_status load_scaler(dt_stage *s, const dt_ckpt *c)
     dt_json_close(j);
     if (st == DT_OK && updates >= 0) {
         dt_trainer_scaler_set(s->trainer, (uint64_t)updates, &scaler);
+        dt_trainer_passed_set(s->trainer, (uint64_t)passed);
     }
     return st;
 }
@@ -302,6 +323,25 @@ static dt_status load_phase_blob(dt_stage *s, const dt_ckpt *c)
     memory_reader m = {.at = blob.data};
     m.face = (dt_reader){.struct_size = sizeof(dt_reader), .priv = &m, .bytes_left = blob.bytes, .read = read_bytes};
     return s->d.phase->ops.phase.load(s->self, &m.face, blob.version);
+}
+
+static dt_status load_normaliser(dt_stage *s, const dt_ckpt *c)
+{
+    dt_ckpt_blob blob;
+    if (s->rollout == NULL || !dt_ckpt_blob_find(c, BLOB_NORMALISER, &blob)) {
+        return DT_OK;
+    }
+    return dt_rollout_load_normaliser(s->rollout, blob.data, blob.bytes);
+}
+
+static dt_status load_rollout(dt_stage *s, const dt_ckpt *c)
+{
+    dt_ckpt_blob blob;
+    DT_TRY(load_normaliser(s, c));
+    if (s->rollout == NULL || !dt_ckpt_blob_find(c, BLOB_ROLLOUT, &blob)) {
+        return DT_OK;
+    }
+    return dt_rollout_load(s->rollout, blob.data, blob.bytes);
 }
 
 dt_status dt_snapshot_load(dt_stage *s, const dt_ckpt *c)
@@ -339,6 +379,9 @@ dt_status dt_snapshot_load(dt_stage *s, const dt_ckpt *c)
     if (st == DT_OK) {
         st = load_phase_blob(s, c);
     }
+    if (st == DT_OK) {
+        st = load_rollout(s, c);
+    }
     list_fini(&model);
     list_fini(&optim);
     return st < 0 ? DT_CONTEXT(st, "loading %s", info->path) : st;
@@ -365,6 +408,9 @@ dt_status dt_snapshot_load_weights(dt_stage *s, const char *path, uint32_t flags
     if (st == DT_OK && n == 0 && model.n > 0) {
         st = DT_FAIL(DT_ESHAPE, "%s holds none of this phase's %u parameters, such as %s", path, model.n,
                      model.t[0].name);
+    }
+    if (st == DT_OK && c != NULL) {
+        st = load_normaliser(s, c);
     }
     if (st == DT_OK) {
         dt_log(DT_LOG_INFO, "%u of %u tensors from %s", n, model.n, path);

@@ -4,44 +4,19 @@
  */
 #include <config.h>
 
-#include "host/stage.h"
+#include "host/rollout_impl.h"
 
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "dtrain/svc/rollout.h"
-#include "rollout/collect.h"
-#include "train/policy.h"
 
 #include <math.h>
 #include <string.h>
 
 enum { STREAM_RESET = 0x72657374, STREAM_ACT = 0x61637431 }; /* "rest", "act1": names of random numbers */
 
-struct dt_rollout {
-    dt_stage *stage;
-    dt_env *env;
-    dt_rollout_desc d;
-    dt_data data;
-    dt_buffer buffer;
-    uint32_t instances;
-    void **self; /* [instances] created so far: the first one is the environment's */
-    dt_vector *vector;
-
-    dt_policy *policy;
-    dt_actor actor;
-    void *field[DT_BUFFER_MAX_FIELDS]; /* of one inference */
-    const dt_view *view[8];            /* the actor's outputs */
-    void *arena;
-    size_t arena_bytes;
-
-    uint64_t *index;
-    double *carry;
-    uint64_t collects;
-};
-
 static const char *const output_name[] = {"logits", "mean", "log_std", "value", "cost_value", "low", "high", "allow"};
-enum { OUT_LOGITS, OUT_MEAN, OUT_LOG_STD, OUT_VALUE, OUT_COST_VALUE, OUT_LOW, OUT_HIGH, OUT_ALLOW, OUT_N };
+enum { OUT_LOGITS, OUT_MEAN, OUT_LOG_STD, OUT_VALUE, OUT_COST_VALUE, OUT_LOW, OUT_HIGH, OUT_ALLOW };
 
 /* ---- create ------------------------------------------------------------------------------------------------------ */
 
@@ -87,13 +62,22 @@ static dt_status build(dt_rollout *r)
         .layout = l, .steps = r->d.steps, .instances = r->instances, .window = r->d.window > 1 ? r->d.window : 1};
     DT_TRY(dt_buffer_init(&r->buffer, &bd));
     DT_TRY(open_data(r));
-    r->self = dt_alloc_n(r->instances, sizeof(*r->self));
+    const size_t places = (size_t)r->instances * l->spec.n_agents;
+    r->self = dt_alloc_n(r->last - r->first, sizeof(*r->self));
     r->index = dt_alloc_n(r->instances, sizeof(*r->index));
-    r->carry = dt_alloc_n((size_t)r->instances * l->spec.n_agents, sizeof(*r->carry));
-    if (r->self == NULL || r->index == NULL || r->carry == NULL) {
+    r->carry = dt_alloc_n(places, sizeof(*r->carry));
+    r->ret = dt_alloc_n(places, sizeof(*r->ret));
+    r->log = dt_alloc_n(r->instances, sizeof(*r->log));
+    r->action_bytes = l->spec.n_agents * (l->spec.n_heads * sizeof(int32_t) + l->spec.n_continuous * sizeof(float));
+    if (r->self == NULL || r->index == NULL || r->carry == NULL || r->ret == NULL || r->log == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for a rollout of %u instances", r->instances);
     }
-    return DT_OK;
+    for (uint32_t i = 0; i < l->spec.n_obs && r->d.normalise_obs; i++) {
+        if (l->obs[i].is_plain) {
+            DT_TRY(dt_moments_init(&r->obs[i], (size_t)l->obs[i].row_items));
+        }
+    }
+    return dt_moments_init(&r->returns, 1);
 }
 
 static dt_status rollout_create(const dt_host *h, dt_env *env, const dt_rollout_desc *d, dt_rollout **out)
@@ -110,6 +94,8 @@ static dt_status rollout_create(const dt_host *h, dt_env *env, const dt_rollout_
     r->env = env;
     memcpy(&r->d, d, d->struct_size < sizeof(*d) ? d->struct_size : sizeof(*d));
     r->instances = (uint32_t)env->opts.instances;
+    r->first = 0;
+    r->last = r->instances;
     dt_status st = check_desc(&r->d);
     if (st == DT_OK) {
         st = build(r);
@@ -129,15 +115,24 @@ void dt_rollout_destroy(dt_rollout *r)
         return;
     }
     dt_vector_destroy(r->vector);
-    for (uint32_t i = 1; r->self != NULL && i < r->instances; i++) { /* the first one is the environment's */
+    for (uint32_t i = 1; r->self != NULL && i < r->last - r->first; i++) { /* the first one is the environment's */
         dt_env_drop(r->env, r->self[i]);
     }
+    for (uint32_t i = 0; i < DT_ENV_MAX_OBS; i++) {
+        dt_moments_fini(&r->obs[i]);
+    }
+    for (uint32_t i = 0; r->log != NULL && i < r->instances; i++) {
+        dt_free(r->log[i].action);
+    }
+    dt_moments_fini(&r->returns);
     dt_policy_destroy(r->policy);
     dt_arena_unmap(r->arena, r->arena_bytes);
     dt_buffer_fini(&r->buffer);
     dt_free(r->self);
     dt_free(r->index);
     dt_free(r->carry);
+    dt_free(r->ret);
+    dt_free(r->log);
     dt_free(r);
 }
 
@@ -170,7 +165,7 @@ static dt_status check_outputs(dt_rollout *r)
 {
     const dt_layout *l = &r->env->layout;
     const uint32_t C = l->spec.n_continuous, M = l->n_choices;
-    for (uint32_t o = 0; o < OUT_N; o++) {
+    for (uint32_t o = 0; o < DT_ROLLOUT_OUTPUTS; o++) {
         r->view[o] = dt_policy_output(r->policy, output_name[o]);
     }
     DT_TRY(check_output(r, OUT_LOGITS, M, M > 0));
@@ -264,7 +259,7 @@ static dt_status make_policy(dt_rollout *r, dt_trainer *t)
 
 /* ---- instances --------------------------------------------------------------------------------------------------- */
 
-static uint64_t reset_seed(void *user, uint32_t number, uint64_t episode)
+uint64_t dt_rollout_seed(void *user, uint32_t number, uint64_t episode)
 {
     const dt_rollout *r = user;
     const dt_rng_key key = {.seed = r->stage->d.seed,
@@ -280,24 +275,72 @@ static uint64_t reset_seed(void *user, uint32_t number, uint64_t episode)
 static dt_status make_instances(dt_rollout *r)
 {
     r->self[0] = r->env->self;
-    for (uint32_t i = 1; i < r->instances; i++) {
+    for (uint32_t i = 1; i < r->last - r->first; i++) {
         dt_status st = dt_env_make(r->env, &r->self[i]);
         if (st < 0) {
-            return DT_CONTEXT(st, "instance %u", i);
+            return DT_CONTEXT(st, "instance %u", r->first + i);
         }
     }
     const dt_vector_desc d = {.id = r->env->comp->desc.id,
                               .layout = &r->env->layout,
                               .ops = &r->env->comp->ops.env,
                               .self = r->self,
-                              .n = r->instances,
+                              .n = r->last - r->first,
+                              .first = r->first,
                               .user = r,
-                              .seed = reset_seed};
+                              .seed = dt_rollout_seed};
     DT_TRY(dt_vector_create(&d, &r->vector));
-    return dt_vector_step(r->vector, 0, r->instances); /* the first resets */
+    return r->is_restored ? dt_rollout_replay(r) : dt_vector_step(r->vector, 0, r->last - r->first);
 }
 
 /* ---- collect ----------------------------------------------------------------------------------------------------- */
+
+void dt_rollout_scale(dt_rollout *r, dt_buffer *b)
+{
+    for (uint32_t i = 0; i < DT_ENV_MAX_OBS; i++) {
+        dt_moments *m = &r->obs[i];
+        if (m->n > 0) {
+            b->scale[i] = (dt_buffer_scale){.mean = m->shift, .scale = m->scale, .clip = (float)r->d.clip_obs};
+        }
+    }
+}
+
+/* What was seen joins the statistics; they hold from the next collect on. */
+static void learn_observations(dt_rollout *r)
+{
+    const dt_buffer *b = &r->buffer;
+    const size_t A = b->l->spec.n_agents, first = dt_buffer_slot(b, 0, 0) * A;
+    for (uint32_t i = 0; i < b->l->spec.n_obs; i++) {
+        if (r->obs[i].columns > 0) {
+            const float *x = (const float *)(const void *)b->obs[i];
+            dt_moments_add(&r->obs[i], x + first * r->obs[i].columns, b->row + first,
+                           (size_t)b->d.steps * b->d.instances * A);
+        }
+    }
+}
+
+/* Rewards divided by the deviation of what they add up to, discounted, since the agent came. */
+static void normalise_rewards(dt_rollout *r)
+{
+    const dt_buffer *b = &r->buffer;
+    const size_t places = (size_t)b->d.instances * b->l->spec.n_agents, n = places * b->d.steps;
+    const size_t first = dt_buffer_slot(b, 0, 0) * b->l->spec.n_agents;
+    float *reward = b->reward + first, *sum = b->advantage + first; /* not needed yet */
+    const uint8_t *flag = b->flag + first;
+    for (size_t i = 0; i < n; i++) {
+        double *ret = &r->ret[i % places];
+        *ret = (flag[i] & DT_STEP_ACTED) != 0 ? *ret * r->d.gamma + (double)reward[i] : 0;
+        sum[i] = (float)*ret;
+        *ret = (flag[i] & (DT_STEP_TERMINATED | DT_STEP_TRUNCATED)) != 0 ? 0 : *ret;
+    }
+    dt_moments_add(&r->returns, sum, flag, n);
+    dt_moments_apply(&r->returns);
+    const float clip = r->d.clip_reward > 0 ? (float)r->d.clip_reward : INFINITY;
+    for (size_t i = 0; i < n; i++) {
+        const float x = reward[i] * r->returns.scale[0];
+        reward[i] = x < -clip ? -clip : x > clip ? clip : x;
+    }
+}
 
 static void estimate(dt_rollout *r)
 {
@@ -379,27 +422,48 @@ static void report(const dt_rollout *r, dt_rollout_report *out)
     memcpy(out, &all, bytes);
 }
 
+dt_status dt_rollout_policy(dt_rollout *r, dt_trainer *t)
+{
+    if (r->policy == NULL) {
+        DT_TRY(make_policy(r, t));
+    }
+    for (uint32_t i = 0; i < DT_ENV_MAX_OBS; i++) {
+        dt_moments_apply(&r->obs[i]);
+    }
+    return dt_policy_begin(r->policy);
+}
+
+static dt_status act(dt_rollout *r, dt_trainer *t, dt_collector *c)
+{
+    dt_trainer_refill(t); /* nobody reads while we write */
+    DT_TRY(dt_rollout_policy(r, t));
+    if (r->vector == NULL) {
+        DT_TRY(make_instances(r));
+    }
+    dt_rollout_scale(r, &r->buffer);
+    *c = (dt_collector){.vector = r->vector, .buffer = &r->buffer, .actor = &r->actor, .index = r->index};
+    c->key = (dt_rng_key){.seed = r->stage->d.seed, .phase = (uint32_t)r->stage->d.index, .op = STREAM_ACT};
+    c->bootstraps = true;
+    return dt_collect_run(c, r->collects * r->d.steps);
+}
+
 static dt_status collect(dt_rollout *r, dt_train *t, dt_rollout_report *out)
 {
     dt_trainer *trainer = ((dt_stage *)(void *)t)->trainer;
     const double from = dt_clock_s();
-    dt_trainer_refill(trainer);
-    if (r->policy == NULL) {
-        DT_TRY(make_policy(r, trainer));
-    }
-    if (r->vector == NULL) {
-        DT_TRY(make_instances(r));
-    }
-    DT_TRY(dt_policy_begin(r->policy));
-    dt_collector c = {.vector = r->vector, .buffer = &r->buffer, .actor = &r->actor, .index = r->index};
-    c.key = (dt_rng_key){.seed = r->stage->d.seed, .phase = (uint32_t)r->stage->d.index, .op = STREAM_ACT};
-    DT_TRY(dt_collect_run(&c, r->collects * r->d.steps));
+    dt_collector c = {0};
+    DT_TRY(dt_comm_agree(r->stage->d.comm, act(r, trainer, &c)));
     r->collects++;
+    DT_TRY(dt_rollout_log(r));
+    learn_observations(r);
+    if (r->d.normalise_reward) {
+        normalise_rewards(r);
+    }
     estimate(r);
     report(r, out);
     out->policy_s = c.policy_s;
     out->wait_s = c.wait_s;
-    for (uint32_t i = 0; i < r->instances; i++) {
+    for (uint32_t i = 0; i < r->last - r->first; i++) {
         out->env_s += dt_vector_at(r->vector, i)->env_s;
         dt_vector_at(r->vector, i)->env_s = 0;
     }
@@ -412,15 +476,8 @@ static dt_status rollout_collect(dt_rollout *r, dt_train *t, dt_rollout_report *
     return dt_comm_agree(r->stage->d.comm, collect(r, t, out));
 }
 
-static dt_status rollout_evaluate(dt_rollout *r, dt_train *t, const uint64_t *seed, uint32_t n_seeds, uint32_t episodes,
-                                  uint8_t greedy, dt_rollout_report *out)
-{
-    (void)t, (void)seed, (void)n_seeds, (void)episodes, (void)greedy, (void)out;
-    return DT_FAIL(DT_EUNSUPPORTED, "evaluating in %s is not built into this version", r->env->comp->desc.id);
-}
-
 const dt_rollout_api dt_rollout_service = {.struct_size = sizeof(dt_rollout_api),
                                            .create = rollout_create,
                                            .data = rollout_data,
                                            .collect = rollout_collect,
-                                           .evaluate = rollout_evaluate};
+                                           .evaluate = dt_rollout_evaluate};

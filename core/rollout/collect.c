@@ -15,6 +15,7 @@ typedef struct draw { /* of one step */
     dt_collector *c;
     dt_dist dist;
     dt_rng_stream stream;
+    uint64_t sample; /* of the instance being drawn for */
     uint32_t t;
 } draw;
 
@@ -46,7 +47,7 @@ static dt_status act(const draw *d, dt_instance *x, size_t at, uint32_t a, size_
                            .drawn_i = b->act_i + at * H,
                            .drawn_f = b->act_f + at * C,
                            .executed_f = b->executed_f + at * C};
-    const dt_dist_result out = dt_dist_draw(&d->dist, &d->stream, (uint64_t)x->number * s->n_agents + a, c->greedy, &r);
+    const dt_dist_result out = dt_dist_draw(&d->dist, &d->stream, d->sample * s->n_agents + a, c->greedy, &r);
     if (isnan(out.log_prob)) {
         return DT_FAIL(DT_EDIVERGED,
                        "the policy's outputs for agent %u of instance %u are not finite; lower training.learning_rate "
@@ -62,7 +63,7 @@ static dt_status act(const draw *d, dt_instance *x, size_t at, uint32_t a, size_
 }
 
 /* Values of the rows of one instance, and actions where it goes on. row_p: rows used so far. */
-static dt_status take_rows(const draw *d, uint32_t i, bool acts, size_t *row_p)
+static dt_status take_rows(draw *d, uint32_t i, bool acts, size_t *row_p)
 {
     const dt_actor *p = d->c->actor;
     dt_buffer *b = d->c->buffer;
@@ -70,6 +71,13 @@ static dt_status take_rows(const draw *d, uint32_t i, bool acts, size_t *row_p)
     dt_instance *x = dt_vector_at(d->c->vector, i);
     const size_t slot = dt_buffer_slot(b, d->t, number_of(d->c, i));
     memset(x->record + b->l->act_i, 0, b->l->record_bytes - b->l->act_i); /* places without an agent */
+    d->sample = x->number;
+    if (d->c->key_of != NULL && b->n_acts[slot] > 0) {
+        dt_rng_key key = d->c->key;
+        d->c->key_of(d->c->user, x, &key);
+        d->sample = key.sample;
+        dt_rng_stream_init(&d->stream, &key);
+    }
     for (uint32_t a = 0; a < s->n_agents; a++) {
         const size_t at = slot * s->n_agents + a;
         if ((b->row[at] & DT_ROW_SEEN) == 0) {
@@ -88,7 +96,7 @@ static dt_status take_rows(const draw *d, uint32_t i, bool acts, size_t *row_p)
 }
 
 /* The policy on rows of instances [begin, end) at step d->t. */
-static dt_status infer(const draw *d, uint32_t begin, uint32_t end, bool acts)
+static dt_status infer(draw *d, uint32_t begin, uint32_t end, bool acts)
 {
     dt_collector *c = d->c;
     const dt_buffer *b = c->buffer;
@@ -143,7 +151,9 @@ dt_status dt_collect_run(dt_collector *c, uint64_t first_step)
         put(c, d.t, 0, n);
         c->key.step = first_step + d.t;
         dt_rng_stream_init(&d.stream, &c->key);
-        DT_TRY(infer(&d, 0, n, d.t < b->d.steps));
+        if (d.t < b->d.steps || c->bootstraps) {
+            DT_TRY(infer(&d, 0, n, d.t < b->d.steps));
+        }
         const double to = dt_clock_s();
         c->policy_s += to - from;
         if (d.t < b->d.steps) {

@@ -25,7 +25,11 @@ typedef struct dt_collector {
     dt_actor *actor;
     uint64_t *index; /* [instances] scratch */
     dt_rng_key key;  /* of actions; step and sample are set here */
+    /* of one instance's actions in the step to come, sample included; NULL: from the numbers of step and instance */
+    void (*key_of)(void *user, const dt_instance *x, dt_rng_key *key);
+    void *user;
     bool greedy;
+    bool bootstraps; /* infer the values of what the last step left behind, too */
     double policy_s, wait_s;
 } dt_collector;
 

@@ -149,11 +149,14 @@ static dt_status step(dt_vector *v, dt_instance *x, uint8_t *acted)
     return DT_OK;
 }
 
-static dt_status advance(dt_vector *v, uint32_t i)
+dt_status dt_vector_advance(dt_vector *v, uint32_t i)
 {
     dt_instance *x = &v->instance[i];
     const bool is_reset = x->is_over;
     x->has_ended = false;
+    if (x->is_idle) {
+        return DT_OK;
+    }
     const dt_status st = is_reset ? reset(v, x) : step(v, x, v->acted + (size_t)i * v->d.layout->spec.n_agents);
     if (st >= 0) {
         return DT_OK;
@@ -170,7 +173,7 @@ dt_status dt_vector_step(dt_vector *v, uint32_t begin, uint32_t end)
 {
     const double from = dt_clock_s();
     for (uint32_t i = begin; i < end; i++) {
-        DT_TRY(advance(v, i));
+        DT_TRY(dt_vector_advance(v, i));
     }
     if (end > begin) {
         v->instance[begin].env_s += dt_clock_s() - from;

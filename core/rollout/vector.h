@@ -17,6 +17,7 @@ typedef struct dt_instance {
     dt_env_io io;
     void *obs[DT_ENV_MAX_OBS];
     uint32_t number;       /* in the run */
+    bool is_idle;          /* left out of steps */
     bool is_over;          /* the next step is a reset */
     bool has_ended;        /* the last step ended an episode: episode_* are its */
     uint64_t episode;      /* number of the one being played, from 0; 0 before the first reset, too */
@@ -47,5 +48,7 @@ dt_instance *dt_vector_at(dt_vector *v, uint32_t i);
 /* Step instances [begin, end); wait for them. Errors: what an environment says, or DT_EPLUGIN what is wrong with what
  * it wrote, with environment, instance, episode and step; the first in the order of instances. */
 dt_status dt_vector_step(dt_vector *v, uint32_t begin, uint32_t end) DT_NODISCARD;
+/* One instance alone, on the calling thread. */
+dt_status dt_vector_advance(dt_vector *v, uint32_t i) DT_NODISCARD;
 
 #endif

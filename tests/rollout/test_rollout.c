@@ -8,7 +8,9 @@
 #include "worlds.h"
 
 #include "base/err.h"
+#include "base/fs.h"
 #include "base/mem.h"
+#include "host/snapshot.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -16,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -291,6 +294,170 @@ static void test_shield(void **state)
     world_close(&w);
 }
 
+/* ---- normalisation ----------------------------------------------------------------------------------------------- */
+
+/* What the first round saw scales the second; a constant becomes 0; rewards lose their unit. */
+static void test_normalised(void **state)
+{
+    (void)state;
+    const char *const settings[] = {"env.id=torque", "tiny.steps=35", "tiny.normalise_obs=true",
+                                    "tiny.normalise_reward=true", NULL};
+    world w;
+    world_open(&w, settings, NULL);
+    world_start(&w);
+    assert_done(iterate(&w));
+    assert_done(iterate(&w));
+    double n = 0, sum = 0, squares = 0, target = 0;
+    for (uint64_t i = 0; i < source_of(&w)->count; i++) {
+        sample s;
+        read_samples(&w, &i, 1, &s);
+        if (s.size[0] > 0) {
+            const double x = (double)f32(&w, &s, "state", 0);
+            n++;
+            sum += x;
+            squares += x * x;
+            assert_true(f32(&w, &s, "state", 2) == 0);
+            target = fmax(target, fabs((double)f32(&w, &s, "target", 0)));
+        }
+        drop_sample(&w, &s);
+    }
+    assert_true(n > 100);
+    assert_true(fabs(sum / n) < 0.1 && fabs(squares / n - 1) < 0.15);
+    assert_true(target < 20);                              /* they were up to 50 a step */
+    assert_true(fabs(w.phase->report.episode_return) > 5); /* told as they are */
+    world_close(&w);
+}
+
+/* The window holds what the place saw in the steps before, and nothing from before its agent came. */
+static void test_history(void **state)
+{
+    (void)state;
+    const char *const settings[] = {"env.id=counter", "tiny.steps=6", "tiny.window=4", NULL};
+    world w;
+    world_open(&w, settings, NULL);
+    world_start(&w);
+    for (int k = 0; k < 3; k++) { /* windows reach back into the round before */
+        assert_done(iterate(&w));
+        for (uint64_t i = 0; i < source_of(&w)->count; i++) {
+            sample s;
+            read_samples(&w, &i, 1, &s);
+            for (int64_t back = 0; back < 4 && s.size[0] > 0; back++) {
+                const float step = f32(&w, &s, "state", 0);
+                const bool is_there = (float)back <= step;
+                const int64_t at = (3 - back) * 3;
+                assert_true(f32(&w, &s, "present", 3 - back) == (float)is_there);
+                assert_true(f32(&w, &s, "state_history", at) == (is_there ? step - (float)back : 0));
+                assert_true(f32(&w, &s, "state_history", at + 1) == (is_there ? f32(&w, &s, "state", 1) : 0));
+            }
+            drop_sample(&w, &s);
+        }
+    }
+    world_close(&w);
+}
+
+/* ---- evaluation -------------------------------------------------------------------------------------------------- */
+
+static void test_evaluate(void **state)
+{
+    (void)state;
+    world w;
+    float after[2][2048];
+    dt_rollout_report r[3], alone;
+    const uint64_t seed[] = {4, 11, 107};
+    for (int k = 0; k < 2; k++) {
+        begin(&w, "counter", "tiny.steps=10");
+        assert_done(iterate(&w));
+        if (k == 1) {
+            for (int i = 0; i < 3; i++) {
+                r[i].struct_size = alone.struct_size = sizeof(r[i]);
+            }
+            assert_done(w.phase->rollout->evaluate(w.phase->r, w.phase->t, seed, 3, 5, 0, r));
+            assert_done(w.phase->rollout->evaluate(w.phase->r, w.phase->t, seed + 1, 1, 5, 0, &alone));
+            for (int i = 0; i < 3; i++) {
+                assert_int_equal(r[i].episodes, 5);
+                assert_true(r[i].episode_length >= 3 && r[i].episode_length <= 7);
+                assert_true(r[i].env_steps == (uint64_t)(5 * r[i].episode_length + 0.5));
+                assert_true(r[i].episode_return_std > 0);
+            }
+            /* a seed's result does not depend on what else is evaluated */
+            assert_true(alone.episode_return == r[1].episode_return && alone.metric[0] == r[1].metric[0]);
+            /* the first episode of a seed has that seed, and the most likely action leaves nothing to chance */
+            assert_done(w.phase->rollout->evaluate(w.phase->r, w.phase->t, seed, 3, 1, 1, r));
+            assert_true(r[0].metric[0] == 40 && r[1].metric[0] == 110 && r[2].metric[0] == 70);
+            assert_true(r[0].episode_length == 7 && r[1].episode_length == 4 && r[2].episode_length == 5);
+        }
+        assert_done(iterate(&w));
+        assert_true(w.stage->params.total <= 2048);
+        memcpy(after[k], dt_trainer_params(w.stage->trainer), (size_t)w.stage->params.total * sizeof(float));
+        if (k == 1) { /* looking changes nothing */
+            assert_memory_equal(after[0], after[1], (size_t)w.stage->params.total * sizeof(float));
+        }
+        world_close(&w);
+    }
+}
+
+/* ---- checkpoints ------------------------------------------------------------------------------------------------- */
+
+static void keep(const world *w, float *params, dt_rollout_report *r)
+{
+    assert_true(w->stage->params.total <= 2048);
+    memcpy(params, dt_trainer_params(w->stage->trainer), (size_t)w->stage->params.total * sizeof(float));
+    *r = w->phase->report;
+    r->env_s = r->policy_s = r->wait_s = r->total_s = 0;
+}
+
+/* Stopped after two of four rounds and gone on from the checkpoint: the same bits as without a stop. */
+static void resumed_equals_uninterrupted(const char *const *settings)
+{
+    char dir[64];
+    static float whole[2048], resumed[2048];
+    dt_rollout_report a, b;
+    world w;
+    snprintf(dir, sizeof(dir), "test_rollout.%ld.tmp", (long)getpid());
+    world_open(&w, settings, NULL);
+    world_start(&w);
+    for (int k = 0; k < 4; k++) {
+        assert_done(iterate(&w));
+        if (k == 1) {
+            const dt_snapshot_desc d = {.run_dir = dir, .ranks = 1};
+            assert_done(dt_fs_mkdirs(dir));
+            assert_done(dt_snapshot_save(w.stage, &d, NULL));
+        }
+    }
+    keep(&w, whole, &a);
+    world_close(&w);
+    dt_ckpt *c = NULL;
+    assert_done(dt_ckpt_open(dir, true, NULL, &c));
+    world_open(&w, settings, NULL);
+    world_start(&w);
+    assert_done(dt_snapshot_load(w.stage, c));
+    assert_done(iterate(&w));
+    assert_done(iterate(&w));
+    assert_int_equal(iterate(&w), DT_DONE);
+    keep(&w, resumed, &b);
+    assert_memory_equal(whole, resumed, (size_t)w.stage->params.total * sizeof(float));
+    assert_memory_equal(&a, &b, sizeof(a));
+    world_close(&w);
+    dt_ckpt_close(c);
+    assert_done(dt_fs_remove_tree(dir));
+}
+
+static void test_resume(void **state)
+{
+    (void)state;
+    static const char *const counter[] = {"env.id=counter", "tiny.steps=9", NULL};
+    static const char *const history[] = {"env.id=counter", "tiny.steps=4", "tiny.window=5", "tiny.normalise_obs=true",
+                                          NULL};
+    static const char *const crowd[] = {"env.id=crowd", "tiny.steps=9", "tiny.normalise_advantage=true", NULL};
+    static const char *const torque[] = {"env.id=torque",           "tiny.steps=9",
+                                         "tiny.normalise_obs=true", "tiny.normalise_reward=true",
+                                         "tiny.shield=true",        NULL};
+    resumed_equals_uninterrupted(counter);
+    resumed_equals_uninterrupted(history);
+    resumed_equals_uninterrupted(crowd);
+    resumed_equals_uninterrupted(torque);
+}
+
 /* ---- what is refused --------------------------------------------------------------------------------------------- */
 
 static void refused(const char *env, const char *more, dt_status code, const char *text)
@@ -338,6 +505,8 @@ int main(void)
         cmocka_unit_test(test_counter),         cmocka_unit_test(test_ends_bootstrap),
         cmocka_unit_test(test_crowd_is_packed), cmocka_unit_test(test_runs_repeat),
         cmocka_unit_test(test_shield),          cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_normalised),      cmocka_unit_test(test_history),
+        cmocka_unit_test(test_evaluate),        cmocka_unit_test(test_resume),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

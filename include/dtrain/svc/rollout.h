@@ -27,6 +27,9 @@
  *                         to it, the phase keeps the drawn one (its probability is the policy's)
  *   allow         "A choices"     optional: > 0 where a shield permits; joined to the mask before drawing. Where it
  *                         forbids everything the mask alone counts, and the row is reported as infeasible
+ * Observations are normalised by the statistics of the rounds before, held still during a round and the learning from
+ * it; the first round sees them as they are. Rewards are normalised after a round, by all rounds with it.
+ * A checkpoint keeps the statistics and what it takes to go on with the episodes being played; save between rounds.
  * Results depend on seed, configuration and parameters, not on workers, threads or ranks. Threads: [main].
  */
 #ifndef DTRAIN_SVC_ROLLOUT_H
@@ -82,8 +85,9 @@ typedef struct dt_rollout_api {
     /* [collective] One round of experience with the trainer's parameters; the trainer's next step reads it. Errors:
      * DT_EPLUGIN (an environment answered nonsense), what environments say. */
     dt_status (*collect)(dt_rollout *r, dt_train *t, dt_rollout_report *out);
-    /* [collective] `episodes` whole episodes per seed, on instances of their own, actions drawn or the most likely
-     * ones; leaves collected data and running statistics as they are. out[n_seeds]. */
+    /* [collective] `episodes` whole episodes per seed, the first one reset with the seed itself, on instances of their
+     * own, actions drawn or the most likely ones; leaves collected data and running statistics as they are.
+     * out[n_seeds]. */
     dt_status (*evaluate)(dt_rollout *r, dt_train *t, const uint64_t *seed, uint32_t n_seeds, uint32_t episodes,
                           uint8_t greedy, dt_rollout_report *out);
     /* [collective] evaluate on the seeds and episodes of section evaluation, and report the result (svc/metrics.h). */

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the files behind service "dtrain.rollout/1" share: svc_rollout.c (life, collect), rollout_eval.c (evaluate),
+ * rollout_state.c (what a checkpoint keeps), rollout_ranks.c (what ranks exchange).
+ */
+#ifndef DTRAIN_CORE_HOST_ROLLOUT_IMPL_H
+#define DTRAIN_CORE_HOST_ROLLOUT_IMPL_H
+
+#include "dtrain/svc/rollout.h"
+#include "host/stage.h"
+#include "rollout/collect.h"
+#include "rollout/normaliser.h"
+#include "train/policy.h"
+
+enum { DT_ROLLOUT_OUTPUTS = 8 };
+
+/* The episode that an instance plays: enough to play it again. */
+typedef struct dt_episode_log {
+    uint64_t episode, steps;
+    bool is_over;
+    char *action; /* [steps, action_bytes] as executed */
+    uint64_t cap; /* steps */
+} dt_episode_log;
+
+struct dt_rollout {
+    dt_stage *stage;
+    dt_env *env;
+    dt_rollout_desc d;
+    dt_data data;
+    dt_buffer buffer;
+    uint32_t instances;   /* of all ranks */
+    uint32_t first, last; /* of this rank: [first, last) */
+    void **self;          /* [last - first] created so far */
+    dt_vector *vector;
+
+    dt_policy *policy;
+    dt_actor actor;
+    void *field[DT_BUFFER_MAX_FIELDS];       /* of one inference */
+    const dt_view *view[DT_ROLLOUT_OUTPUTS]; /* the actor's outputs */
+    void *arena;
+    size_t arena_bytes;
+
+    dt_moments obs[DT_ENV_MAX_OBS]; /* of plain ports, where they are normalised */
+    dt_moments returns;             /* of discounted returns */
+    double *ret;                    /* [instances, places] running discounted return */
+    uint64_t *index;
+    double *carry;
+    uint64_t collects;
+    dt_episode_log *log; /* [instances] */
+    size_t action_bytes; /* of all places of an instance */
+    bool is_restored;    /* the logs come from a checkpoint: play them before going on */
+};
+
+/* svc_rollout.c */
+dt_status dt_rollout_policy(dt_rollout *r, dt_trainer *t) DT_NODISCARD; /* ready to act with the trainer's parameters */
+void dt_rollout_scale(dt_rollout *r, dt_buffer *b); /* rows read from now on are normalised as the statistics say now */
+uint64_t dt_rollout_seed(void *user, uint32_t number, uint64_t episode);
+/* rollout_eval.c */
+dt_status dt_rollout_evaluate(dt_rollout *r, dt_train *t, const uint64_t *seed, uint32_t n_seeds, uint32_t episodes,
+                              uint8_t greedy, dt_rollout_report *out);
+/* rollout_state.c */
+/* After a collect: the actions of the episodes that go on. Errors: DT_ENOMEM. */
+dt_status dt_rollout_log(dt_rollout *r) DT_NODISCARD;
+dt_status dt_rollout_replay(dt_rollout *r) DT_NODISCARD; /* instances go on where the logs end */
+
+#endif
