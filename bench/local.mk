@@ -5,6 +5,12 @@ noinst_PROGRAMS = bench_phase1_step
 bench_phase1_step_SOURCES = bench/phase1_step/driver.c
 bench_phase1_step_LDADD = core/libdtcore.la
 
+# env_sumo under simple rules: speed, and what they reach
+noinst_PROGRAMS += bench_sumo
+bench_sumo_SOURCES = bench/sumo/driver.c $(mock_sources)
+bench_sumo_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
+bench_sumo_LDADD = core/libdtcore.la -ldl -lm
+
 EXTRA_DIST += bench/run bench/phase1_step/batch.py bench/phase1_step/model.py bench/phase1_step/peer.py bench/gpu/peer.py
 
 # make bench/kernels: speed of the CPU kernels; wants oneDNN to compare with (Debian: libdnnl-dev)

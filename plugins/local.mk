@@ -4,6 +4,7 @@ plugin_LTLIBRARIES += \
 	plugins/data_trajectory.la \
 	plugins/env_cartpole.la \
 	plugins/env_pendulum.la \
+	plugins/env_sumo.la \
 	plugins/env_tmaze.la
 
 plugins_data_trajectory_la_SOURCES = plugins/data_trajectory/data_trajectory.c plugins/data_trajectory/folds.c \
@@ -31,4 +32,5 @@ plugins_env_tmaze_la_CFLAGS = $(PLUGIN_CFLAGS)
 plugins_env_tmaze_la_LDFLAGS = $(PLUGIN_LINK)
 plugins_env_tmaze_la_LIBADD = -lm
 
+include plugins/env_sumo/local.mk
 include plugins/env_traffic/local.mk

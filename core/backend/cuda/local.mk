@@ -62,5 +62,5 @@ $(cuda_objects): %.lo: %.cu $(cuda_headers)
 
 cuda-mostlyclean:
 	$(LIBTOOL) --silent --mode=clean rm -f $(cuda_objects)
-mostlyclean-local: cuda-mostlyclean
+mostlyclean_hooks += cuda-mostlyclean
 endif

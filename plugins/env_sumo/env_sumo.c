@@ -1,0 +1,737 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * env_sumo: any scenario of SUMO (Alvarez Lopez et al. 2018), its traffic signals as agents.
+ *
+ *   agent    a signal whose program has at least two green phases; the others keep their program
+ *   action   the green phase to show next, signal.h. SUMO's own timer is held off. Where a green ends, yellow comes
+ *            between, yellow_s within the step; the mask forbids phases that the signal lacks and, before min_green_s,
+ *            leaving the one shown
+ *   obs      observe.h
+ *   reward   reward_scale times minus the vehicle-seconds that traffic heading for the agent lost in the step:
+ *            delay     time lost on the road since the step before, and vehicles due but not let in yet: their sum over
+ *                      an episode is what strict_delay_s averages, but for what is lost behind the last signal
+ *            queue     vehicles standing on its lanes at the end of the step (times its length)
+ *            pressure  the same, less the vehicles standing on the lanes that lead away (Varaiya 2013)
+ *            reward_shared of it is the mean of all agents
+ *   cost     conflicting_greens: s of the step with two links of G whose ways meet; starvation: lanes that somebody has
+ *            waited in without green for longer than starve_s; collisions and emergency_braking: how many, where they
+ *            happened (elsewhere: an equal share for every agent)
+ *   end      truncated at end_s, never terminated
+ *   metrics  measure.h, and queue: vehicles standing per signal, mean over steps; conflicting_greens, s; longest_red_s:
+ *            the longest that a lane with somebody standing went without green; most_vehicles on the road at once
+ *
+ * control = program lets the file's programs run and ignores actions: the baseline. SUMO's seed is the seed of reset
+ * (below 2^31 as it is). libsumo has one simulation per process, and so is there one instance.
+ */
+#include "env_sumo.h"
+#include "measure.h"
+#include "module.h"
+#include "observe.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const controls[] = {"signals", "program", NULL};
+static const char *const features[] = {"signals", "graph", NULL};
+static const char *const rewards[] = {"delay", "queue", "pressure", NULL};
+
+static const dt_option options[] = {
+    {"sumocfg", NULL, "1", "SUMO's configuration of the scenario: net, routes, begin, end", NULL, 0, 0, DT_OPT_PATH,
+     DT_OPT_REQUIRED, (uint32_t)offsetof(config, sumocfg), (uint32_t)sizeof(((config *)0)->sumocfg)},
+    DT_OPTION(config, control, DT_OPT_ENUM, "signals", "1", 0, 0, controls,
+              "signals: actions choose the green phases; program: the file's own programs run, actions do nothing"),
+    DT_OPTION(config, features, DT_OPT_ENUM, "signals", "1", 0, 0, features,
+              "signals: numbers per signal, phase and lane; graph: the graph of signals and vehicles too"),
+    DT_OPTION(config, reward, DT_OPT_ENUM, "delay", "1", 0, 0, rewards,
+              "minus vehicle-seconds lost: delay (time lost and waiting outside), queue (standing), pressure"),
+    DT_OPTION(config, reward_scale, DT_OPT_F64, "0.01", "1", 0, 1e6, NULL, "factor of the reward"),
+    DT_OPTION(config, reward_shared, DT_OPT_F64, "0", "1", 0, 1, NULL,
+              "part of the reward that is the mean of all agents; 0: each its own, 1: a team"),
+    DT_OPTION(config, decision_s, DT_OPT_F64, "10", "s", 0.1, 3600, NULL, "simulated time of a step (RESCO: 10)"),
+    DT_OPTION(config, yellow_s, DT_OPT_F64, "3", "s", 0, 60, NULL, "yellow where a green ends (RESCO: 3)"),
+    DT_OPTION(config, min_green_s, DT_OPT_F64, "5", "s", 0, 3600, NULL, "a phase is shown for at least so long"),
+    DT_OPTION(config, begin_s, DT_OPT_F64, "-1", "s", -1, 1e9, NULL, "begin of the episode; -1: what sumocfg says"),
+    DT_OPTION(config, end_s, DT_OPT_F64, "-1", "s", -1, 1e9, NULL, "end of the episode; -1: what sumocfg says"),
+    DT_OPTION(config, step_s, DT_OPT_F64, "0", "s", 0, 10, NULL, "SUMO's time step; 0: what sumocfg says, or 1"),
+    DT_OPTION(config, teleport_s, DT_OPT_F64, "-1", "s", -1, 1e9, NULL,
+              "vehicles stuck for so long are moved on by SUMO; -1: never"),
+    DT_OPTION(config, detection_m, DT_OPT_F64, "200", "m", 1, 1e4, NULL, "signals see so far (RESCO: 200)"),
+    DT_OPTION(config, near_m, DT_OPT_F64, "50", "m", 1, 1e4, NULL, "range of the counts of near vehicles"),
+    DT_OPTION(config, starve_s, DT_OPT_F64, "180", "s", 1, 1e6, NULL, "longest wait for green that costs nothing"),
+    DT_OPTION(config, radius_m, DT_OPT_F64, "50", "m", 0.1, 1e4, NULL, "neighbourhood in the graph"),
+    DT_OPTION(config, max_phases, DT_OPT_I64, "0", "1", 0, 256, NULL,
+              "choices of every agent, to share a model between nets; 0: the most that a signal of this net has"),
+    DT_OPTION(config, max_lanes, DT_OPT_I64, "0", "1", 0, 256, NULL,
+              "lanes in a row of `signal`, more are left out; 0: the most that a signal of this net has"),
+    DT_OPTION(config, max_vehicles, DT_OPT_I64, "1000", "1", 1, 100000, NULL,
+              "room for vehicles in the graph; of more, those nearest to their stop lines are seen"),
+    DT_OPTION(config, sumo_options, DT_OPT_STR, "", "1", 0, 0, NULL,
+              "more options for SUMO, separated by blanks, e.g. \"--scale 1.2\""),
+    DT_OPTION(config, module, DT_OPT_STR, "", "1", 0, 0, NULL, "file of the SUMO module; empty: the installed one"),
+    DT_OPTION_END};
+
+static dt_status sumo_fail(const state *s, const char *what)
+{
+    return DT_FAIL_H(s->h, DT_EIO, "%s: %s: %s", s->config.sumocfg, what, s->api->error());
+}
+
+static dt_status check(const dt_host *h, const void *cfg)
+{
+    const config *c = cfg;
+    if (c->yellow_s >= c->decision_s) {
+        return DT_FAIL_H(h, DT_ECONFIG, "yellow_s %g leaves no green in decision_s %g", c->yellow_s, c->decision_s);
+    }
+    if (c->end_s >= 0 && c->begin_s >= 0 && c->end_s <= c->begin_s) {
+        return DT_FAIL_H(h, DT_ECONFIG, "end_s %g is not after begin_s %g", c->end_s, c->begin_s);
+    }
+    if (c->near_m > c->detection_m) {
+        return DT_FAIL_H(h, DT_ECONFIG, "near_m %g is beyond detection_m %g", c->near_m, c->detection_m);
+    }
+    static const char *const ours[] = {"--seed", "--random", "--tripinfo-output", "--begin", "--end", "--step-length"};
+    for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++) {
+        if (strstr(c->sumo_options, ours[i]) != NULL) {
+            return DT_FAIL_H(h, DT_ECONFIG, "sumo_options: %s is set by dtrain itself", ours[i]);
+        }
+    }
+    return DT_OK;
+}
+
+/* ---- create ------------------------------------------------------------------------------------------------------ */
+
+static dt_status reserve(const state *s, void *out_p, uint64_t n, uint64_t bytes)
+{
+    void *p = s->h->alloc(s->h, (n > 0 ? n : 1) * bytes);
+    if (p == NULL) {
+        return DT_FAIL_H(s->h, DT_ENOMEM, "no memory for %llu items of a scenario", (unsigned long long)n);
+    }
+    *(void **)out_p = p;
+    return DT_OK;
+}
+
+static void add_argument(state *s, const char *name, const char *value)
+{
+    s->arg[s->n_args++] = name;
+    s->arg[s->n_args++] = value;
+}
+
+static dt_status make_arguments(state *s)
+{
+    const config *c = &s->config;
+    add_argument(s, "-c", c->sumocfg);
+    add_argument(s, "--xml-validation", "never"); /* without SUMO_HOME the schemas would come from the web */
+    add_argument(s, "--xml-validation.net", "never");
+    add_argument(s, "--xml-validation.routes", "never");
+    add_argument(s, "--random", "false");
+    add_argument(s, "--no-step-log", "true");
+    add_argument(s, "--duration-log.disable", "true");
+    add_argument(s, "--time-to-teleport", s->teleport_text);
+    snprintf(s->teleport_text, sizeof(s->teleport_text), "%.17g", c->teleport_s);
+    if (c->begin_s >= 0) {
+        snprintf(s->begin_text, sizeof(s->begin_text), "%.17g", c->begin_s);
+        add_argument(s, "--begin", s->begin_text);
+    }
+    if (c->end_s >= 0) {
+        snprintf(s->end_text, sizeof(s->end_text), "%.17g", c->end_s);
+        add_argument(s, "--end", s->end_text);
+    }
+    if (c->step_s > 0) {
+        snprintf(s->step_text, sizeof(s->step_text), "%.17g", c->step_s);
+        add_argument(s, "--step-length", s->step_text);
+    }
+    const size_t n = strlen(c->sumo_options) + 1, room = sizeof(s->arg) / sizeof(s->arg[0]);
+    DT_TRY_H(reserve(s, &s->extra, n, 1));
+    memcpy(s->extra, c->sumo_options, n);
+    char *rest = NULL;
+    for (char *word = strtok_r(s->extra, " \t", &rest); word != NULL; word = strtok_r(NULL, " \t", &rest)) {
+        if (s->n_args == room) {
+            return DT_FAIL_H(s->h, DT_ECONFIG, "sumo_options has more than %zu words", room);
+        }
+        s->arg[s->n_args++] = word;
+    }
+    return DT_OK;
+}
+
+/* index of x in a list that it joins when it is not there */
+static uint32_t join(uint32_t *list, uint32_t *n, uint32_t x)
+{
+    uint32_t i = 0;
+    while (i < *n && list[i] != x) {
+        i++;
+    }
+    if (i == *n) {
+        list[(*n)++] = x;
+    }
+    return i;
+}
+
+static dt_status make_agent(state *s, agent *a, uint32_t signal)
+{
+    const sumo_signal *g = &s->net->signal[signal];
+    const uint32_t n = g->n_links;
+    a->signal = signal;
+    a->n_links = n;
+    DT_TRY_H(reserve(s, &a->lane, n, sizeof(*a->lane)));
+    DT_TRY_H(reserve(s, &a->lane_of_link, n, sizeof(*a->lane_of_link)));
+    DT_TRY_H(reserve(s, &a->out, n, sizeof(*a->out)));
+    for (uint32_t i = 0; i < n; i++) {
+        a->lane_of_link[i] = g->from[i] != SUMO_NONE ? join(a->lane, &a->n_lanes, g->from[i]) : SUMO_NONE;
+        if (g->to[i] != SUMO_NONE) {
+            (void)join(a->out, &a->n_out, g->to[i]);
+        }
+    }
+    DT_TRY_H(reserve(s, &a->green, (uint64_t)a->n_phases * n, 1));
+    DT_TRY_H(reserve(s, &a->green_lane, (uint64_t)a->n_phases * a->n_lanes, 1));
+    DT_TRY_H(reserve(s, &a->out_lane, (uint64_t)a->n_phases * a->n_out, 1));
+    DT_TRY_H(reserve(s, &a->phase_end_s, a->n_phases, sizeof(*a->phase_end_s)));
+    DT_TRY_H(reserve(s, &a->served_s, a->n_lanes, sizeof(*a->served_s)));
+    DT_TRY_H(reserve(s, &a->shown, n + 1, 1));
+    DT_TRY_H(reserve(s, &a->wanted, n + 1, 1));
+    for (uint32_t p = 0; p < a->n_phases; p++) {
+        const char *letters = g->state[a->state_of_phase[p]];
+        for (uint32_t i = 0; i < n; i++) {
+            if (signal_is_green(letters[i]) && a->lane_of_link[i] != SUMO_NONE) {
+                uint32_t n_out = a->n_out;
+                a->green[p * n + i] = 1;
+                a->green_lane[p * a->n_lanes + a->lane_of_link[i]] = 1;
+                a->out_lane[p * a->n_out + join(a->out, &n_out, g->to[i])] = 1;
+            }
+        }
+    }
+    return DT_OK;
+}
+
+/* does traffic of one signal come to another next? */
+static bool feeds(const state *s, const agent *from, const agent *to)
+{
+    for (uint32_t i = 0; i < from->n_out; i++) {
+        if (s->net->lane[from->out[i]].next == to->signal) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void find_neighbours(state *s, uint32_t k)
+{
+    agent *a = &s->agent[k];
+    const sumo_signal *here = &s->net->signal[a->signal];
+    double far[N_NEIGHBOURS];
+    for (int i = 0; i < N_NEIGHBOURS; i++) {
+        a->neighbour[i] = (int32_t)k;
+        far[i] = INFINITY;
+    }
+    for (uint32_t j = 0; j < s->n_agents; j++) {
+        const sumo_signal *there = &s->net->signal[s->agent[j].signal];
+        if (j == k || !feeds(s, &s->agent[j], a)) {
+            continue;
+        }
+        double d = hypot(there->x - here->x, there->y - here->y);
+        int32_t who = (int32_t)j;
+        for (int i = 0; i < N_NEIGHBOURS; i++) { /* the list stays sorted */
+            if (d < far[i]) {
+                const double d_then = far[i];
+                const int32_t then = a->neighbour[i];
+                far[i] = d;
+                a->neighbour[i] = who;
+                d = d_then;
+                who = then;
+            }
+        }
+    }
+}
+
+static dt_status find_agents(state *s)
+{
+    const sumo_net *net = s->net;
+    DT_TRY_H(reserve(s, &s->agent, net->n_signals, sizeof(*s->agent)));
+    DT_TRY_H(reserve(s, &s->agent_of_signal, net->n_signals, sizeof(*s->agent_of_signal)));
+    for (uint32_t i = 0; i < net->n_signals; i++) {
+        agent *a = &s->agent[s->n_agents];
+        const sumo_signal *g = &net->signal[i];
+        s->agent_of_signal[i] = SUMO_NONE;
+        DT_TRY_H(reserve(s, &a->state_of_phase, g->n_states, sizeof(*a->state_of_phase)));
+        DT_TRY_H(reserve(s, &a->phase_of_state, g->n_states, sizeof(*a->phase_of_state)));
+        a->n_phases = signal_phases(g, a->state_of_phase, a->phase_of_state);
+        if (a->n_phases < 2) {
+            dt_logf(s->h, 2, "signal %s has %u green phases and keeps its program", g->id, a->n_phases);
+            s->h->release(s->h, a->state_of_phase);
+            s->h->release(s->h, a->phase_of_state);
+            memset(a, 0, sizeof(*a));
+            continue;
+        }
+        s->agent_of_signal[i] = s->n_agents++;
+        DT_TRY_H(make_agent(s, a, i));
+        s->n_phases = a->n_phases > s->n_phases ? a->n_phases : s->n_phases;
+        s->n_lanes = a->n_lanes > s->n_lanes ? a->n_lanes : s->n_lanes;
+        if (s->config.max_phases > 0 && a->n_phases > s->config.max_phases) {
+            return DT_FAIL_H(s->h, DT_ECONFIG, "signal %s has %u green phases, above max_phases = %lld", g->id,
+                             a->n_phases, (long long)s->config.max_phases);
+        }
+    }
+    if (s->n_agents == 0) {
+        return DT_FAIL_H(s->h, DT_ECONFIG,
+                         "%s: none of the %u traffic signals of the net has two green phases, so there is nothing to "
+                         "control",
+                         s->config.sumocfg, net->n_signals);
+    }
+    s->n_phases = s->config.max_phases > 0 ? (uint32_t)s->config.max_phases : s->n_phases;
+    s->n_lanes = s->config.max_lanes > 0 ? (uint32_t)s->config.max_lanes : s->n_lanes;
+    for (uint32_t k = 0; k < s->n_agents; k++) {
+        find_neighbours(s, k);
+    }
+    return DT_OK;
+}
+
+static dt_status make_room(state *s)
+{
+    const uint32_t n = s->n_agents;
+    size_t n_links = 0;
+    for (uint32_t k = 0; k < n; k++) {
+        n_links += s->agent[k].n_links;
+    }
+    DT_TRY_H(reserve(s, &s->link, n_links, sizeof(*s->link)));
+    DT_TRY_H(reserve(s, &s->lane, (uint64_t)n * s->n_lanes, sizeof(*s->lane)));
+    DT_TRY_H(reserve(s, &s->halting, s->net->n_lanes, sizeof(*s->halting)));
+    DT_TRY_H(reserve(s, &s->pending, s->net->n_signals + 1, sizeof(*s->pending)));
+    DT_TRY_H(reserve(s, &s->lost_s, n, sizeof(*s->lost_s)));
+    DT_TRY_H(reserve(s, &s->in, n, sizeof(*s->in)));
+    DT_TRY_H(reserve(s, &s->away, n, sizeof(*s->away)));
+    if (s->config.features == FEATURES_GRAPH) {
+        DT_TRY_H(reserve(s, &s->frame, (uint64_t)s->config.max_vehicles + n, sizeof(*s->frame)));
+    }
+    return DT_OK;
+}
+
+static void make_ports(state *s)
+{
+    s->n_row = 2 * s->n_phases + 1 + LANE_FEATURES * s->n_lanes;
+    snprintf(s->dims[0], sizeof(s->dims[0]), "A %u", s->n_row);
+    snprintf(s->dims[1], sizeof(s->dims[1]), "A %u %d", s->n_phases, PHASE_FEATURES);
+    snprintf(s->dims[2], sizeof(s->dims[2]), "A %d", N_NEIGHBOURS);
+    s->port[s->n_ports++] = (dt_port){"signal", s->dims[0], DT_F32, 0};
+    s->port[s->n_ports++] = (dt_port){"phases", s->dims[1], DT_F32, 0};
+    s->port[s->n_ports++] = (dt_port){"neighbour", s->dims[2], DT_I32, DT_PORT_INDEX(0)};
+    if (s->config.features == FEATURES_GRAPH) {
+        s->port[s->n_ports++] = (dt_port){"nodes", "N 9", DT_F32, 0};
+        s->port[s->n_ports++] = (dt_port){"rowptr", "N+1", DT_I32, DT_PORT_INDEX(2)};
+        s->port[s->n_ports++] = (dt_port){"col", "E", DT_I32, DT_PORT_INDEX(1)};
+        s->port[s->n_ports++] = (dt_port){"edges", "E 4", DT_F32, 0};
+        s->port[s->n_ports++] = (dt_port){"agent_node", "A", DT_I32, DT_PORT_INDEX(1)};
+        const int64_t n = s->config.max_vehicles + s->n_agents;
+        s->symbol[0] = (dt_dim){"N", n};
+        s->symbol[1] = (dt_dim){"E", n * DT_NEIGHBOURS};
+    }
+}
+
+static dt_status check_times(state *s)
+{
+    const config *c = &s->config;
+    const sumo_net *net = s->net;
+    s->begin_s = net->begin_s;
+    s->end_s = net->end_s;
+    if (s->end_s < 0) {
+        return DT_FAIL_H(s->h, DT_ECONFIG, "%s names no end of the simulation; set end_s", c->sumocfg);
+    }
+    if (s->end_s <= s->begin_s) {
+        return DT_FAIL_H(s->h, DT_ECONFIG, "%s: the end, %g s, is not after the begin, %g s", c->sumocfg, s->end_s,
+                         s->begin_s);
+    }
+    const double times[] = {c->decision_s, c->yellow_s};
+    for (int i = 0; i < 2; i++) {
+        const double steps = times[i] / net->step_s;
+        if (fabs(steps - round(steps)) > 1e-6) {
+            return DT_FAIL_H(s->h, DT_ECONFIG, "%s %g s is not a whole number of SUMO's steps of %g s",
+                             i == 0 ? "decision_s" : "yellow_s", times[i], net->step_s);
+        }
+    }
+    return DT_OK;
+}
+
+static dt_status create(void *self, const dt_host *h, const void *cfg)
+{
+    state *s = self;
+    s->h = h;
+    s->config = *(const config *)cfg;
+    if (s->config.features == FEATURES_GRAPH) {
+        s->features = h->service(h, DT_SVC_FEATURES);
+        if (s->features == NULL) {
+            return DT_FAIL_H(h, DT_ENOTFOUND, "the host has no service " DT_SVC_FEATURES);
+        }
+    }
+    const sumo_api *api = NULL;
+    DT_TRY_H(module_open(h, s->config.module, &api));
+    if (api->acquire() != 0) {
+        return DT_FAIL_H(h, DT_EUNSUPPORTED,
+                         "%s: libsumo has one simulation per process; run every instance of env_sumo in a worker "
+                         "process of its own (isolation = \"process\")",
+                         api->error());
+    }
+    s->api = api;
+    DT_TRY_H(make_arguments(s));
+    if (api->open(s->arg, s->n_args, 1, &s->net) != 0) {
+        return sumo_fail(s, "SUMO cannot load it");
+    }
+    DT_TRY_H(check_times(s));
+    DT_TRY_H(find_agents(s));
+    DT_TRY_H(make_room(s));
+    make_ports(s);
+    s->api->close(); /* an instance that is only asked for its spec needs no memory */
+    return DT_OK;
+}
+
+static dt_status spec(const void *self, dt_env_spec *out)
+{
+    static const char *const costs[] = {"conflicting_greens", "starvation", "collisions", "emergency_braking"};
+    static const char *const metrics[] = {
+        "strict_delay_s",  "resco_delay_s", "trip_time_s",        "waiting_s",      "time_loss_s",  "depart_delay_s",
+        "queue",           "demand",        "finished",           "never_inserted", "collisions",   "emergency_braking",
+        "emergency_stops", "teleported",    "conflicting_greens", "longest_red_s",  "most_vehicles"};
+    state *s = (state *)(uintptr_t)self;
+    s->choices = (int32_t)s->n_phases;
+    out->n_agents = s->n_agents;
+    out->obs = s->port;
+    out->n_obs = s->n_ports;
+    out->symbols = s->symbol;
+    out->n_symbols = s->config.features == FEATURES_GRAPH ? 2 : 0;
+    out->choices = &s->choices;
+    out->n_heads = 1;
+    out->costs = costs;
+    out->n_costs = N_COSTS;
+    out->metrics = metrics;
+    out->n_metrics = sizeof(metrics) / sizeof(metrics[0]);
+    out->max_steps = (uint32_t)ceil((s->end_s - s->begin_s) / s->config.decision_s - 1e-9);
+    out->step_s = s->config.decision_s;
+    return DT_OK;
+}
+
+/* ---- signals ----------------------------------------------------------------------------------------------------- */
+
+static const char *letters_of(const state *s, const agent *a, uint32_t phase)
+{
+    return s->net->signal[a->signal].state[a->state_of_phase[phase]];
+}
+
+static dt_status show(state *s, agent *a, const char *letters)
+{
+    if (letters != a->shown) {
+        memcpy(a->shown, letters, a->n_links + 1);
+    }
+    if (s->api->set_state(a->signal, a->shown) != 0) {
+        return sumo_fail(s, "a signal was not set");
+    }
+    return DT_OK;
+}
+
+/* After a stretch of time: who was served, and did everything stay as it was shown? */
+static dt_status review(state *s, double stretch_s)
+{
+    for (uint32_t k = 0; k < s->n_agents; k++) {
+        agent *a = &s->agent[k];
+        const sumo_signal *g = &s->net->signal[a->signal];
+        if (s->api->get_state(a->signal, a->wanted) != 0) {
+            return sumo_fail(s, "a signal was not read");
+        }
+        if (s->config.control == CONTROL_PROGRAM) {
+            memcpy(a->shown, a->wanted, a->n_links + 1);
+        } else if (strcmp(a->wanted, a->shown) != 0) {
+            return DT_FAIL_H(s->h, DT_EPLUGIN, "signal %s shows %s by itself at %g s; it was set to %s", g->id,
+                             a->wanted, s->time_s, a->shown);
+        }
+        a->conflict_s += signal_conflicts(g, a->shown) ? stretch_s : 0;
+        for (uint32_t i = 0; i < a->n_links; i++) {
+            if (a->lane_of_link[i] != SUMO_NONE && (signal_is_green(a->shown[i]) || a->shown[i] == 's')) {
+                a->served_s[a->lane_of_link[i]] = s->time_s;
+            }
+        }
+    }
+    return DT_OK;
+}
+
+/* In the program's own time phases begin at any second. */
+static void follow_program(state *s)
+{
+    for (uint32_t k = 0; k < s->n_agents; k++) {
+        agent *a = &s->agent[k];
+        for (uint32_t p = 0; p < a->n_phases; p++) {
+            if (strcmp(a->shown, letters_of(s, a, p)) == 0) {
+                a->since_s = p != a->phase ? s->time_s : a->since_s;
+                a->phase = p;
+                a->phase_end_s[p] = s->time_s;
+            }
+        }
+    }
+}
+
+static dt_status advance(state *s, double stretch_s)
+{
+    const double from_s = s->time_s, step_s = s->net->step_s;
+    const int64_t n = llround(stretch_s / step_s);
+    for (int64_t i = 0; i < n; i++) {
+        if (s->api->step(&s->time_s) != 0) {
+            return sumo_fail(s, "SUMO stopped");
+        }
+        if (s->config.control == CONTROL_PROGRAM) {
+            DT_TRY_H(review(s, step_s));
+            follow_program(s);
+        }
+    }
+    return s->config.control == CONTROL_PROGRAM ? DT_OK : review(s, s->time_s - from_s);
+}
+
+static void write_masks(const state *s, const dt_env_io *io)
+{
+    for (uint32_t k = 0; k < s->n_agents; k++) {
+        const agent *a = &s->agent[k];
+        const bool may_leave =
+            s->config.control == CONTROL_SIGNALS && s->time_s - a->since_s >= s->config.min_green_s - 1e-6;
+        uint8_t *mask = io->mask + (size_t)k * s->n_phases;
+        for (uint32_t p = 0; p < s->n_phases; p++) {
+            mask[p] = p < a->n_phases && (may_leave || p == a->phase);
+        }
+    }
+}
+
+static dt_status check_action(const state *s, uint32_t k, int32_t action)
+{
+    const agent *a = &s->agent[k];
+    const char *id = s->net->signal[a->signal].id;
+    if (action < 0 || (uint32_t)action >= a->n_phases) {
+        return DT_FAIL_H(s->h, DT_EINVAL, "agent %u (signal %s): phase %d, expected 0 to %u", k, id, action,
+                         a->n_phases - 1);
+    }
+    if ((uint32_t)action != a->phase && s->time_s - a->since_s < s->config.min_green_s - 1e-6) {
+        return DT_FAIL_H(s->h, DT_EINVAL, "agent %u (signal %s): phase %d after %g s of phase %u, min_green_s is %g", k,
+                         id, action, s->time_s - a->since_s, a->phase, s->config.min_green_s);
+    }
+    return DT_OK;
+}
+
+/* Shows what was asked for, with yellow where a green ends; every agent's step takes the same time. */
+static dt_status control_signals(state *s, const int32_t *action, double step_s)
+{
+    bool has_yellow = false;
+    for (uint32_t k = 0; k < s->n_agents; k++) {
+        DT_TRY_H(check_action(s, k, action[k]));
+    }
+    for (uint32_t k = 0; k < s->n_agents; k++) {
+        agent *a = &s->agent[k];
+        const uint32_t next = (uint32_t)action[k];
+        if (next == a->phase) {
+            continue;
+        }
+        a->phase_end_s[a->phase] = s->time_s;
+        const bool ends = s->config.yellow_s > 0 && signal_yellow(a->shown, letters_of(s, a, next), a->wanted);
+        DT_TRY_H(show(s, a, ends ? a->wanted : letters_of(s, a, next)));
+        a->since_s = ends ? s->time_s + s->config.yellow_s : s->time_s;
+        a->phase = next;
+        has_yellow |= ends;
+    }
+    if (!has_yellow || step_s <= s->config.yellow_s) {
+        return advance(s, step_s);
+    }
+    DT_TRY_H(advance(s, s->config.yellow_s));
+    for (uint32_t k = 0; k < s->n_agents; k++) {
+        agent *a = &s->agent[k];
+        if (strcmp(a->shown, letters_of(s, a, a->phase)) != 0) {
+            DT_TRY_H(show(s, a, letters_of(s, a, a->phase)));
+        }
+    }
+    return advance(s, step_s - s->config.yellow_s);
+}
+
+/* ---- episodes ---------------------------------------------------------------------------------------------------- */
+
+/* SUMO takes 31 bits; larger seeds are mixed down (the finaliser of Steele et al. 2014, SplitMix). */
+static uint32_t sumo_seed(uint64_t seed)
+{
+    if (seed >> 31 != 0) {
+        seed = (seed ^ (seed >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+        seed = (seed ^ (seed >> 27)) * UINT64_C(0x94d049bb133111eb);
+        seed = (seed ^ (seed >> 31)) >> 33;
+    }
+    return (uint32_t)seed;
+}
+
+static dt_status reset(void *self, const dt_env_io *io, uint64_t seed)
+{
+    state *s = self;
+    if (s->api->open(s->arg, s->n_args, sumo_seed(seed), &s->net) != 0) {
+        return sumo_fail(s, "SUMO cannot load it");
+    }
+    dt_logf(s->h, 3, "%s from %g s with --seed %u", s->config.sumocfg, s->net->begin_s, sumo_seed(seed));
+    s->time_s = s->begin_s;
+    s->has_episode = true;
+    s->totals = (totals){0};
+    for (int64_t i = 0; i < s->past_cap; i++) {
+        s->past[i] = (past){.agent = SUMO_NONE};
+    }
+    for (uint32_t k = 0; k < s->n_agents; k++) {
+        agent *a = &s->agent[k];
+        a->phase = a->phase_of_state[s->net->signal[a->signal].first_state];
+        a->since_s = s->begin_s;
+        a->conflict_s = 0;
+        for (uint32_t p = 0; p < a->n_phases; p++) {
+            a->phase_end_s[p] = s->begin_s;
+        }
+        for (uint32_t i = 0; i < a->n_lanes; i++) {
+            a->served_s[i] = s->begin_s;
+        }
+        if (s->config.control == CONTROL_SIGNALS) {
+            DT_TRY_H(show(s, a, letters_of(s, a, a->phase)));
+        }
+        io->alive[k] = 1;
+    }
+    DT_TRY_H(look(s));
+    write_masks(s, io);
+    return observe(s, io);
+}
+
+static dt_status write_costs(state *s, const dt_env_io *io)
+{
+    sumo_events e;
+    if (s->api->events(&e) != 0) {
+        return sumo_fail(s, "SUMO's events were not read");
+    }
+    if (e.warnings[0] != '\0') {
+        dt_logf(s->h, 3, "SUMO at %g s: %s", s->time_s, e.warnings);
+    }
+    const double share = 1.0 / s->n_agents;
+    double collisions = 0, braking = 0; /* where no agent is */
+    for (uint32_t i = 0; i <= s->net->n_signals; i++) {
+        s->totals.collisions += e.collision[i];
+        s->totals.braking += e.braking[i];
+        if (i == s->net->n_signals || s->agent_of_signal[i] == SUMO_NONE) {
+            collisions += e.collision[i];
+            braking += e.braking[i];
+        }
+    }
+    s->totals.emergency_stops += e.emergency_stops;
+    s->totals.teleported += e.teleported;
+    for (uint32_t k = 0; k < s->n_agents; k++) {
+        agent *a = &s->agent[k];
+        float *cost = io->cost + (size_t)k * N_COSTS;
+        cost[COST_CONFLICT] = (float)a->conflict_s;
+        cost[COST_STARVATION] = (float)starving_lanes(s, a);
+        cost[COST_COLLISION] = (float)(e.collision[a->signal] + share * collisions);
+        cost[COST_BRAKING] = (float)(e.braking[a->signal] + share * braking);
+        s->totals.conflict_s += a->conflict_s;
+        a->conflict_s = 0;
+    }
+    return DT_OK;
+}
+
+static dt_status write_metrics(state *s, const dt_env_io *io)
+{
+    sumo_result r;
+    measures m;
+    s->has_episode = false;
+    if (s->api->finish(&r) != 0) {
+        return sumo_fail(s, "the results were not read");
+    }
+    measure(&r, s->end_s, &m);
+    if (m.demand == 0) {
+        return DT_FAIL_H(s->h, DT_EDATA,
+                         "%s: no vehicle was due from %g s to %g s; check begin, end and the route files",
+                         s->config.sumocfg, s->begin_s, s->end_s);
+    }
+    const totals *t = &s->totals;
+    const double all[] = {m.strict_delay_s,
+                          m.resco_delay_s,
+                          m.trip_time_s,
+                          m.waiting_s,
+                          m.time_loss_s,
+                          m.depart_delay_s,
+                          t->queue / t->steps / s->n_agents,
+                          m.demand,
+                          m.finished,
+                          m.never_inserted,
+                          t->collisions,
+                          t->braking,
+                          t->emergency_stops,
+                          t->teleported,
+                          t->conflict_s,
+                          t->longest_s,
+                          t->most_vehicles};
+    memcpy(io->metric, all, sizeof(all));
+    return DT_OK;
+}
+
+static dt_status step(void *self, const dt_env_io *io)
+{
+    state *s = self;
+    if (!s->has_episode) {
+        return DT_FAIL_H(s->h, DT_EINVAL, "step without an episode; reset first");
+    }
+    const double step_s = fmin(s->config.decision_s, s->end_s - s->time_s);
+    DT_TRY_H(s->config.control == CONTROL_PROGRAM ? advance(s, step_s) : control_signals(s, io->act_i, step_s));
+    DT_TRY_H(look(s));
+    s->totals.steps++;
+    reward_agents(s, step_s, io->reward);
+    DT_TRY_H(write_costs(s, io));
+    write_masks(s, io);
+    DT_TRY_H(observe(s, io));
+    const bool is_over = s->time_s >= s->end_s - 1e-6;
+    for (uint32_t k = 0; k < s->n_agents; k++) {
+        io->alive[k] = !is_over;
+        io->truncated[k] = is_over;
+    }
+    if (!is_over) {
+        return DT_OK;
+    }
+    DT_TRY_H(write_metrics(s, io));
+    return DT_DONE;
+}
+
+static void destroy(void *self)
+{
+    state *s = self;
+    if (s->h == NULL) {
+        return;
+    }
+    for (uint32_t k = 0; s->agent != NULL && s->net != NULL && k < s->net->n_signals; k++) {
+        agent *a = &s->agent[k];
+        void *const parts[] = {a->state_of_phase, a->phase_of_state, a->lane,     a->lane_of_link,
+                               a->green,          a->green_lane,     a->out_lane, a->out,
+                               a->phase_end_s,    a->served_s,       a->shown,    a->wanted};
+        for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+            s->h->release(s->h, parts[i]);
+        }
+    }
+    void *const parts[] = {
+        s->agent, s->agent_of_signal, s->link, s->lane, s->halting, s->pending, s->lost_s, s->in, s->away,
+        s->past,  s->frame,           s->extra};
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        s->h->release(s->h, parts[i]);
+    }
+    if (s->api != NULL) {
+        s->api->release();
+    }
+}
+
+static const dt_env_ops ops = {.struct_size = sizeof(dt_env_ops),
+                               .create = create,
+                               .spec = spec,
+                               .reset = reset,
+                               .step = step,
+                               .destroy = destroy};
+
+static const dt_component component = {.struct_size = sizeof(dt_component),
+                                       .kind = DT_KIND_ENV,
+                                       .id = "env_sumo",
+                                       .summary = "a SUMO scenario: signals choose their green phases",
+                                       .reference = "Alvarez Lopez et al. 2018 (SUMO); Ault & Sharon 2021 (RESCO)",
+                                       .flags = DT_COMP_DETERMINISTIC | DT_COMP_PROCESS,
+                                       .config_size = sizeof(config),
+                                       .state_size = sizeof(state),
+                                       .options = options,
+                                       .check = check,
+                                       .ops = &ops};
+
+static const dt_component *const components[] = {&component};
+
+static const dt_plugin plugin = {DT_PLUGIN_PREFIX,        .name = "env_sumo",      .version = "1.0",
+                                 .vendor = "dtrain",      .license = "Apache-2.0", .n_components = 1,
+                                 .components = components};
+
+DT_PLUGIN_DEFINE(plugin);

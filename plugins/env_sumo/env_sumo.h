@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One instance of env_sumo: configuration, what is known of the net, what is kept over an episode.
+ */
+#ifndef DTRAIN_ENV_SUMO_ENV_SUMO_H
+#define DTRAIN_ENV_SUMO_ENV_SUMO_H
+
+#include "dtrain/helpers.h"
+#include "dtrain/svc/features.h"
+#include "signal.h"
+#include "sumo.h"
+
+#include <stdbool.h>
+
+enum { CONTROL_SIGNALS, CONTROL_PROGRAM };
+enum { FEATURES_SIGNALS, FEATURES_GRAPH };
+enum { REWARD_DELAY, REWARD_QUEUE, REWARD_PRESSURE };
+enum { COST_CONFLICT, COST_STARVATION, COST_COLLISION, COST_BRAKING, N_COSTS };
+enum { N_NEIGHBOURS = 4, PHASE_FEATURES = 8, LANE_FEATURES = 8 };
+
+typedef struct config {
+    const char *sumocfg, *sumo_options, *module;
+    uint32_t control, features, reward, reserved;
+    double reward_scale, reward_shared;
+    double decision_s, yellow_s, min_green_s, begin_s, end_s, step_s, teleport_s;
+    double detection_m, near_m, starve_s, radius_m;
+    int64_t max_phases, max_lanes, max_vehicles;
+} config;
+
+typedef struct agent { /* a signal with at least two phases */
+    uint32_t signal, n_links, n_phases, n_lanes;
+    uint32_t *state_of_phase, *phase_of_state; /* signal.h */
+    uint32_t *lane;                            /* [n_lanes] numbers of the lanes it controls */
+    uint32_t *lane_of_link;                    /* [n_links] index into lane, SUMO_NONE */
+    uint8_t *green;                            /* [n_phases, n_links] */
+    uint8_t *green_lane;                       /* [n_phases, n_lanes] */
+    uint8_t *out_lane;                         /* [n_phases, n_out] */
+    uint32_t *out, n_out;                      /* lanes that lead away */
+    uint32_t phase;                            /* shown, or shown last */
+    double since_s;                            /* simulated time at which it was shown whole */
+    double *phase_end_s;                       /* [n_phases] when each was green last, NAN: not yet */
+    double *served_s;                          /* [n_lanes] when it had green last, or nobody waited */
+    char *shown, *wanted;                      /* [n_links + 1] states */
+    int32_t neighbour[N_NEIGHBOURS];
+    double conflict_s; /* in this step */
+} agent;
+
+typedef struct link_view { /* vehicles heading for a link, within the detection range */
+    uint32_t n, near, standing;
+    double longest_s;
+} link_view;
+
+typedef struct lane_view {
+    uint32_t n, near, standing;
+    double speed, longest_s, first_m;
+} lane_view;
+
+typedef struct past { /* of a vehicle, at the decision before */
+    double loss_s;
+    uint32_t agent, reserved;
+} past;
+
+typedef struct totals { /* of an episode */
+    double queue, conflict_s, collisions, braking, emergency_stops, teleported, longest_s, most_vehicles;
+    uint32_t steps, reserved;
+} totals;
+
+typedef struct state {
+    const dt_host *h;
+    config config;
+    const sumo_api *api;
+    const dt_features_api *features;
+    const sumo_net *net;
+    agent *agent;
+    uint32_t *agent_of_signal;
+    uint32_t n_agents, n_phases, n_lanes, n_row; /* widths: choices, lanes of a row, numbers of a row */
+    bool has_episode;
+    double begin_s, end_s, time_s; /* simulated */
+    const sumo_vehicle *vehicle;
+    uint32_t n_vehicles;
+    link_view *link; /* of all agents, one after another */
+    lane_view *lane;
+    uint32_t *halting;          /* [n_lanes of the net] */
+    uint32_t *pending;          /* [n_signals + 1] */
+    double *lost_s, *in, *away; /* [n_agents] this step: time lost; now: standing before, after */
+    past *past;                 /* [past_cap] by number */
+    int64_t past_cap;
+    dt_vehicle *frame; /* [max_vehicles + n_agents] */
+    totals totals;
+    int32_t choices;
+    char dims[3][32];
+    dt_port port[8];
+    dt_dim symbol[2];
+    uint32_t n_ports;
+    char begin_text[32], end_text[32], step_text[32], teleport_text[32]; /* arguments */
+    char *extra;                                                         /* a copy of sumo_options, cut into words */
+    const char *arg[96];
+    uint32_t n_args;
+} state;
+
+#endif

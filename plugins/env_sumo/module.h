@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Opens env_sumo_shim.so, which alone is linked with SUMO. Looked for beside the code that asks, then where dtrain's
+ * modules are installed. It stays open: SUMO's threads and tables do not survive otherwise. Threads: [worker].
+ */
+#ifndef DTRAIN_ENV_SUMO_MODULE_H
+#define DTRAIN_ENV_SUMO_MODULE_H
+
+#include "dtrain/plugin.h"
+#include "sumo.h"
+
+/* path: another file to open, "" for the usual one. DT_EUNSUPPORTED: it is not there (built without SUMO), SUMO's
+ * library is missing, or it was built with another dtrain; the text names the package to install. */
+dt_status module_open(const dt_host *h, const char *path, const sumo_api **out);
+
+#endif

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See observe.h.
+ */
+#include "observe.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STANDING_MPS 0.1 /* SUMO's own limit of halting */
+
+/* ---- looking ----------------------------------------------------------------------------------------------------- */
+
+/* What is kept of vehicles has room for all of this frame. */
+static dt_status grow_past(state *s)
+{
+    int64_t most = -1;
+    for (uint32_t i = 0; i < s->n_vehicles; i++) {
+        most = s->vehicle[i].number > most ? s->vehicle[i].number : most;
+    }
+    if (most < s->past_cap) {
+        return DT_OK;
+    }
+    const int64_t cap = 2 * (most + 512);
+    past *larger = s->h->alloc(s->h, (uint64_t)cap * sizeof(*larger));
+    if (larger == NULL) {
+        return DT_FAIL_H(s->h, DT_ENOMEM, "no memory for %lld vehicles", (long long)cap);
+    }
+    if (s->past != NULL) {
+        memcpy(larger, s->past, (size_t)s->past_cap * sizeof(*larger));
+        s->h->release(s->h, s->past);
+    }
+    for (int64_t i = s->past_cap; i < cap; i++) {
+        larger[i] = (past){.agent = SUMO_NONE};
+    }
+    s->past = larger;
+    s->past_cap = cap;
+    return DT_OK;
+}
+
+static void note_vehicle(const state *s, const sumo_vehicle *v, link_view *link, lane_view *lane)
+{
+    const uint32_t is_near = v->stop_distance <= s->config.near_m, stands = v->speed < STANDING_MPS;
+    link->n++;
+    link->near += is_near;
+    link->standing += stands;
+    link->longest_s = v->waiting_s > link->longest_s ? v->waiting_s : link->longest_s;
+    if (lane != NULL) {
+        lane->first_m = lane->n == 0 || v->stop_distance < lane->first_m ? v->stop_distance : lane->first_m;
+        lane->n++;
+        lane->near += is_near;
+        lane->standing += stands;
+        lane->speed += v->speed;
+        lane->longest_s = v->waiting_s > lane->longest_s ? v->waiting_s : lane->longest_s;
+    }
+}
+
+/* Time lost since the decision before counts for the agent that the vehicle was heading for then. */
+static void note_loss(state *s, const sumo_vehicle *v, uint32_t heading_for)
+{
+    past *p = &s->past[v->number];
+    const uint32_t blamed = p->agent != SUMO_NONE ? p->agent : heading_for;
+    if (blamed != SUMO_NONE) {
+        s->lost_s[blamed] += v->time_loss_s - p->loss_s;
+    }
+    p->loss_s = v->time_loss_s;
+    p->agent = heading_for;
+}
+
+static link_view *links_of(const state *s, const agent *a)
+{
+    size_t before = 0;
+    for (const agent *b = s->agent; b < a; b++) {
+        before += b->n_links;
+    }
+    return s->link + before;
+}
+
+dt_status look(state *s)
+{
+    if (s->api->vehicles(&s->vehicle, &s->n_vehicles) != 0 || s->api->pending(s->pending) != 0) {
+        return DT_FAIL_H(s->h, DT_EIO, "SUMO: %s", s->api->error());
+    }
+    for (uint32_t i = 0; i < s->net->n_lanes; i++) {
+        if (s->api->halting(i, &s->halting[i]) != 0) {
+            return DT_FAIL_H(s->h, DT_EIO, "SUMO: %s", s->api->error());
+        }
+    }
+    DT_TRY_H(grow_past(s));
+    size_t n_links = 0;
+    for (uint32_t k = 0; k < s->n_agents; k++) {
+        n_links += s->agent[k].n_links;
+        s->lost_s[k] = s->in[k] = s->away[k] = 0;
+    }
+    memset(s->link, 0, n_links * sizeof(*s->link));
+    memset(s->lane, 0, (size_t)s->n_agents * s->n_lanes * sizeof(*s->lane));
+    for (uint32_t i = 0; i < s->n_vehicles; i++) {
+        const sumo_vehicle *v = &s->vehicle[i];
+        const uint32_t k = v->signal != SUMO_NONE ? s->agent_of_signal[v->signal] : SUMO_NONE;
+        note_loss(s, v, k);
+        if (k != SUMO_NONE && v->stop_distance <= s->config.detection_m && v->link < s->agent[k].n_links) {
+            const agent *a = &s->agent[k];
+            const uint32_t lane = a->lane_of_link[v->link];
+            note_vehicle(s, v, links_of(s, a) + v->link,
+                         lane < s->n_lanes ? s->lane + (size_t)k * s->n_lanes + lane : NULL);
+        }
+    }
+    for (uint32_t k = 0; k < s->n_agents; k++) {
+        agent *a = &s->agent[k];
+        for (uint32_t i = 0; i < a->n_lanes; i++) {
+            s->in[k] += s->halting[a->lane[i]];
+            s->totals.queue += s->halting[a->lane[i]];
+            if (s->halting[a->lane[i]] == 0) {
+                a->served_s[i] = s->time_s; /* nobody waits there */
+            }
+            s->totals.longest_s = fmax(s->totals.longest_s, s->time_s - a->served_s[i]);
+        }
+        for (uint32_t i = 0; i < a->n_out; i++) {
+            s->away[k] += s->halting[a->out[i]];
+        }
+    }
+    s->totals.most_vehicles = fmax(s->totals.most_vehicles, s->n_vehicles);
+    return DT_OK;
+}
+
+void reward_agents(state *s, double step_s, float *reward)
+{
+    double mean = 0;
+    for (uint32_t k = 0; k < s->n_agents; k++) {
+        switch (s->config.reward) {
+        case REWARD_QUEUE:
+            s->lost_s[k] = s->in[k] * step_s;
+            break;
+        case REWARD_PRESSURE:
+            s->lost_s[k] = (s->in[k] - s->away[k]) * step_s;
+            break;
+        default:
+            s->lost_s[k] += s->pending[s->agent[k].signal] * step_s;
+        }
+        mean += s->lost_s[k] / s->n_agents;
+    }
+    const double shared = s->config.reward_shared;
+    for (uint32_t k = 0; k < s->n_agents; k++) {
+        reward[k] = (float)(-s->config.reward_scale * ((1 - shared) * s->lost_s[k] + shared * mean));
+    }
+}
+
+uint32_t starving_lanes(state *s, const agent *a)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < a->n_lanes; i++) {
+        n += s->time_s - a->served_s[i] > s->config.starve_s;
+    }
+    return n;
+}
+
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
+
+static void write_row(const state *s, const agent *a, const lane_view *lane, float *row)
+{
+    float *since = row + s->n_phases + 1;
+    row[a->phase] = 1;
+    row[s->n_phases] = (float)(s->time_s - a->since_s);
+    for (uint32_t p = 0; p < a->n_phases; p++) {
+        since[p] = p == a->phase ? 0.0F : (float)(s->time_s - a->phase_end_s[p]);
+    }
+    float *out = since + s->n_phases;
+    for (uint32_t i = 0; i < s->n_lanes && i < a->n_lanes; i++, out += LANE_FEATURES) {
+        const lane_view *l = &lane[i];
+        out[0] = (float)l->near;
+        out[1] = (float)l->n;
+        out[2] = (float)l->standing;
+        out[3] = l->n > 0 ? (float)(l->speed / l->n) : 0.0F;
+        out[4] = (float)l->longest_s;
+        out[5] = (float)(l->n > 0 ? l->first_m : s->config.detection_m);
+        out[6] = a->green_lane[a->phase * a->n_lanes + i];
+        out[7] = (float)(s->time_s - a->served_s[i]);
+    }
+}
+
+static void write_phases(const state *s, const agent *a, const link_view *link, const uint8_t *mask, float *out)
+{
+    const uint32_t program =
+        s->config.control == CONTROL_PROGRAM
+            ? a->phase
+            : signal_program_phase(&s->net->signal[a->signal], a->phase_of_state, s->time_s - s->begin_s);
+    for (uint32_t p = 0; p < a->n_phases; p++, out += PHASE_FEATURES) {
+        double pressure = 0, longest_s = 0;
+        for (uint32_t i = 0; i < a->n_links; i++) {
+            if (a->green[p * a->n_links + i] != 0) {
+                out[0] += (float)link[i].n;
+                out[1] += (float)link[i].standing;
+                out[5] += (float)link[i].near;
+                longest_s = fmax(longest_s, link[i].longest_s);
+            }
+        }
+        for (uint32_t i = 0; i < a->n_lanes; i++) {
+            pressure += a->green_lane[p * a->n_lanes + i] != 0 ? s->halting[a->lane[i]] : 0;
+        }
+        for (uint32_t i = 0; i < a->n_out; i++) {
+            pressure -= a->out_lane[p * a->n_out + i] != 0 ? s->halting[a->out[i]] : 0;
+        }
+        out[2] = (float)pressure;
+        out[3] = p == program;
+        out[4] = mask[p];
+        out[6] = (float)longest_s;
+        out[7] = p == a->phase;
+    }
+}
+
+static int by_distance(const void *a, const void *b, void *vehicles)
+{
+    const sumo_vehicle *v = vehicles;
+    const uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
+    const double d = v[i].stop_distance - v[j].stop_distance;
+    return d != 0 ? (d > 0) - (d < 0) : (i > j) - (i < j);
+}
+
+/* The vehicles that have room, in the order of the frame. */
+static uint32_t choose_vehicles(state *s, uint32_t *chosen)
+{
+    const uint32_t room = (uint32_t)s->config.max_vehicles;
+    for (uint32_t i = 0; i < s->n_vehicles; i++) {
+        chosen[i] = i;
+    }
+    if (s->n_vehicles <= room) {
+        return s->n_vehicles;
+    }
+    qsort_r(chosen, s->n_vehicles, sizeof(*chosen), by_distance, (void *)(uintptr_t)s->vehicle);
+    return room;
+}
+
+static dt_status write_graph(state *s, const dt_env_io *io, uint32_t port)
+{
+    uint32_t n = 0;
+    for (; n < s->n_agents; n++) {
+        const sumo_signal *g = &s->net->signal[s->agent[n].signal];
+        s->frame[n] = (dt_vehicle){.x = g->x - s->net->x,
+                                   .y = g->y - s->net->y,
+                                   .width = NAN,
+                                   .stop_distance = 0,
+                                   .id = -1 - (int64_t)n,
+                                   .controlled = 1};
+        ((int32_t *)io->obs[port + 4])[n] = (int32_t)n;
+    }
+    uint32_t *chosen = s->h->alloc(s->h, ((uint64_t)s->n_vehicles + 1) * sizeof(*chosen));
+    if (chosen == NULL) {
+        return DT_FAIL_H(s->h, DT_ENOMEM, "no memory for %u vehicles", s->n_vehicles);
+    }
+    const uint32_t n_chosen = choose_vehicles(s, chosen);
+    for (uint32_t i = 0; i < n_chosen; i++, n++) {
+        const sumo_vehicle *v = &s->vehicle[chosen[i]];
+        s->frame[n] = (dt_vehicle){.x = v->x - s->net->x - 0.5 * v->length * cos(v->heading),
+                                   .y = v->y - s->net->y - 0.5 * v->length * sin(v->heading),
+                                   .heading = v->heading,
+                                   .speed = v->speed,
+                                   .accel = v->accel,
+                                   .length = v->length,
+                                   .width = v->width,
+                                   .stop_distance = v->stop_distance,
+                                   .id = v->number};
+    }
+    s->h->release(s->h, chosen);
+    int32_t *rowptr = io->obs[port + 1];
+    DT_TRY_H(s->features->frame(s->h, s->frame, n, s->config.radius_m, DT_NEIGHBOURS, io->obs[port], rowptr,
+                                io->obs[port + 2], io->obs[port + 3]));
+    io->size[0] = n;
+    io->size[1] = rowptr[n];
+    return DT_OK;
+}
+
+dt_status observe(state *s, const dt_env_io *io)
+{
+    float *row = io->obs[0], *phases = io->obs[1];
+    int32_t *neighbour = io->obs[2];
+    for (uint32_t k = 0; k < s->n_agents; k++) {
+        const agent *a = &s->agent[k];
+        write_row(s, a, s->lane + (size_t)k * s->n_lanes, row + (size_t)k * s->n_row);
+        write_phases(s, a, links_of(s, a), io->mask + (size_t)k * s->n_phases,
+                     phases + (size_t)k * s->n_phases * PHASE_FEATURES);
+        memcpy(neighbour + (size_t)k * N_NEIGHBOURS, a->neighbour, sizeof(a->neighbour));
+    }
+    return s->config.features == FEATURES_GRAPH ? write_graph(s, io, 3) : DT_OK;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What agents see, in SI units, not normalised. P: the most phases a signal has (max_phases), L: lanes (max_lanes).
+ *
+ *   signal     "A D"   f32  P numbers: the phase shown, one-hot; 1: s since it is shown; P: s since each was green
+ *                           (since the episode began, where it was not yet); then for each of L lanes, in the order of
+ *                           the signal's links: 0 vehicles within near_m of the line, 1 within detection_m, 2 of these
+ *                           standing, 3 their mean speed, 4 s that the one standing longest stands, 5 distance of the
+ *                           first (detection_m where there is none), 6 1 where the lane has green, 7 s that somebody
+ *                           has waited for green there. D = 2 P + 1 + 8 L
+ *   phases     "A P 8" f32  for each phase: 0 vehicles within detection_m that it gives green, 1 of these standing,
+ *                           2 pressure (standing on the lanes it lets go, less standing on the lanes they lead to;
+ *                           Varaiya 2013), 3 1 where the file's program is now, 4 1 where it may be asked for now,
+ *                           5 vehicles within near_m that it gives green, 6 s that the one standing longest of them
+ *                           stands, 7 1 where it is shown
+ *   neighbour  "A 4"   i32  the nearest agents whose traffic comes here next, the agent itself where there are fewer
+ *
+ * A vehicle counts for the link it takes at the next signal, on whatever lane it is now; standing is slower than
+ * 0.1 m/s. With features = graph also the graph of INTERFACES ("Recordings"), nodes "N 9", rowptr, col, edges, where
+ * the first nodes are the agents (speed and length 0, controlled), the others the vehicles on the road; x and y count
+ * from the middle of the net; agent_node "A" is the node of each agent. Of more than max_vehicles vehicles the ones
+ * nearest to their stop lines are kept.
+ */
+#ifndef DTRAIN_ENV_SUMO_OBSERVE_H
+#define DTRAIN_ENV_SUMO_OBSERVE_H
+
+#include "env_sumo.h"
+
+/* Looks at the simulation; what it finds stays in s until the next look. Errors: DT_EIO (SUMO), DT_ENOMEM. */
+dt_status look(state *s);
+/* What each agent's traffic has suffered in the step that ends here, in vehicle-seconds: reward.  */
+void reward_agents(state *s, double step_s, float *reward);
+/* Lanes whose traffic waits for green for longer than starve_s. */
+uint32_t starving_lanes(state *s, const agent *a);
+/* Writes all ports; allowed [n_phases] of each agent comes from mask. */
+dt_status observe(state *s, const dt_env_io *io);
+
+#endif

@@ -1,0 +1,721 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * libsumo behind the C face of sumo.h. SUMO's tables are copied once per open; a step touches few of them. Files that
+ * SUMO can only write (trip information, the saved state) go to memory and not to a disk. Source of calls and meanings:
+ * the headers of libsumo and SUMO's manual, TraCI.
+ */
+#include "sumo.h"
+
+#include <libsumo/libsumo.h>
+
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <fstream>
+#include <iostream>
+#include <set>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+namespace
+{
+
+using libsumo::Simulation;
+using std::string;
+using std::vector;
+
+constexpr double pi = 3.141592653589793;
+constexpr size_t max_warnings = 2000; /* letters kept between two calls of events */
+
+/* A file without a name. */
+struct memory_file {
+    int fd = -1;
+    string path;
+
+    void open(const char *name)
+    {
+        if (fd < 0) {
+            fd = memfd_create(name, MFD_CLOEXEC);
+            if (fd < 0) {
+                throw std::runtime_error(string("no memory file: ") + strerror(errno));
+            }
+            path = "/proc/self/fd/" + std::to_string(fd);
+        }
+    }
+
+    string text() const
+    {
+        struct stat st = {};
+        if (fstat(fd, &st) != 0) {
+            throw std::runtime_error(string("a memory file cannot be read: ") + strerror(errno));
+        }
+        string all(static_cast<size_t>(st.st_size), '\0');
+        size_t done = 0;
+        while (done < all.size()) {
+            const ssize_t n = pread(fd, &all[done], all.size() - done, static_cast<off_t>(done));
+            if (n <= 0) {
+                throw std::runtime_error("a memory file ended early");
+            }
+            done += static_cast<size_t>(n);
+        }
+        return all;
+    }
+};
+
+struct signal_table { /* what a sumo_signal points at */
+    string id;
+    vector<string> state;
+    vector<const char *> state_text;
+    vector<double> duration_s;
+    vector<uint32_t> from, to;
+    vector<uint8_t> foe;
+};
+
+struct vehicle_table { /* what does not change while a vehicle drives */
+    int64_t number;
+    double length, width;
+};
+
+struct simulation {
+    string error, warnings, version;
+    memory_file tripinfo_file, state_file;
+    bool is_taken = false, is_open = false;
+    vector<string> args; /* that the net was read with */
+
+    sumo_net net = {};
+    vector<signal_table> tables;
+    vector<sumo_signal> signals;
+    vector<sumo_lane> lanes;
+    std::deque<string> lane_ids; /* does not move what it holds */
+    std::unordered_map<string, uint32_t> signal_of_id, lane_of_id;
+    std::unordered_map<string, uint32_t> place;      /* lane, also of a junction: the signal it belongs to */
+    std::unordered_map<string, uint32_t> next_of;    /* lane: the first signal from there on */
+    std::unordered_map<string, double> length_of;    /* lane */
+    std::unordered_map<string, uint32_t> first_of;   /* edge: the first signal from there on */
+    std::unordered_map<string, vehicle_table> known; /* vehicles on the road */
+    int64_t n_departed = 0;
+
+    vector<sumo_vehicle> frame;
+    vector<uint32_t> collision, braking;
+    sumo_events events = {};
+    string events_warnings;
+
+    string route_files; /* what vehicle_elements was read from */
+    std::unordered_set<string> vehicle_elements;
+    string tripinfo;
+    vector<sumo_late> late;
+};
+
+simulation &sim()
+{
+    static simulation s;
+    return s;
+}
+
+/* Catches what SUMO prints while it lives. */
+class quiet
+{
+  public:
+    quiet() : cerr_(std::cerr.rdbuf(&words())), cout_(std::cout.rdbuf(&nothing()))
+    {
+    }
+    ~quiet()
+    {
+        std::cerr.rdbuf(cerr_);
+        std::cout.rdbuf(cout_);
+        words().clear();
+    }
+    quiet(const quiet &) = delete;
+    quiet &operator=(const quiet &) = delete;
+    static const string &text()
+    {
+        return words().text;
+    }
+
+  private:
+    struct buffer : std::streambuf {
+        string text;
+        bool is_kept = true;
+        void clear()
+        {
+            text.clear();
+        }
+
+      protected:
+        int overflow(int c) override
+        {
+            if (is_kept && c != EOF) {
+                text.push_back(static_cast<char>(c));
+            }
+            return c == EOF ? 0 : c;
+        }
+        std::streamsize xsputn(const char *p, std::streamsize n) override
+        {
+            if (is_kept) {
+                text.append(p, static_cast<size_t>(n));
+            }
+            return n;
+        }
+    };
+    static buffer &words()
+    {
+        static buffer b;
+        return b;
+    }
+    static buffer &nothing()
+    {
+        static buffer b;
+        b.is_kept = false;
+        return b;
+    }
+    std::streambuf *cerr_, *cout_;
+};
+
+/* Lines of SUMO's, joined, without what they begin with in vain. */
+string one_line(const string &text)
+{
+    string out;
+    std::istringstream lines(text);
+    for (string line; std::getline(lines, line);) {
+        while (!line.empty() && std::isspace(static_cast<unsigned char>(line.back())) != 0) {
+            line.pop_back();
+        }
+        if (!line.empty() && line != "Quitting (on error).") {
+            out += (out.empty() ? "" : "; ") + line;
+        }
+    }
+    return out;
+}
+
+void note_warnings(simulation &s, const string &text)
+{
+    static const string braking = "performs emergency braking on lane '";
+    std::istringstream lines(text);
+    for (string line; std::getline(lines, line);) {
+        const size_t at = line.find(braking);
+        if (at != string::npos && !s.braking.empty()) {
+            const size_t from = at + braking.size();
+            const auto p = s.place.find(line.substr(from, line.find('\'', from) - from));
+            s.braking[p != s.place.end() ? p->second : s.signals.size()]++;
+        }
+    }
+    if (s.warnings.size() < max_warnings) {
+        s.warnings += text.substr(0, max_warnings - s.warnings.size());
+    }
+}
+
+/* Runs f; what it throws becomes error(), together with what SUMO printed. */
+template <typename F> int guarded(F f)
+{
+    simulation &s = sim();
+    const quiet hush;
+    try {
+        f(s);
+        if (!quiet::text().empty()) {
+            note_warnings(s, quiet::text());
+        }
+        return 0;
+    } catch (const std::exception &e) {
+        const string printed = one_line(quiet::text()), thrown = one_line(e.what());
+        s.error = thrown;
+        if (!printed.empty() && printed.find(thrown) == string::npos) {
+            s.error = thrown.empty() || thrown == "Process Error" ? printed : thrown + "; " + printed;
+        } else if (!printed.empty()) {
+            s.error = printed;
+        }
+    } catch (...) {
+        s.error = "SUMO failed and gave no reason";
+    }
+    return -1;
+}
+
+/* ---- the net ----------------------------------------------------------------------------------------------------- */
+
+uint32_t lane_number(simulation &s, const string &id)
+{
+    const auto found = s.lane_of_id.find(id);
+    if (found != s.lane_of_id.end()) {
+        return found->second;
+    }
+    const auto number = static_cast<uint32_t>(s.lanes.size());
+    s.lane_ids.push_back(id);
+    s.lanes.push_back({s.lane_ids.back().c_str(), libsumo::Lane::getLength(id), SUMO_NONE, SUMO_NONE});
+    s.lane_of_id[id] = number;
+    return number;
+}
+
+/* The first signal that traffic on a lane meets, by the fewest lanes. */
+uint32_t next_signal(simulation &s, const string &lane)
+{
+    const auto known = s.next_of.find(lane);
+    if (known != s.next_of.end()) {
+        return known->second;
+    }
+    uint32_t found = SUMO_NONE;
+    std::deque<string> open = {lane};
+    std::set<string> seen = {lane};
+    while (!open.empty() && found == SUMO_NONE) {
+        const string here = open.front();
+        open.pop_front();
+        const auto at = s.lane_of_id.find(here);
+        if (at != s.lane_of_id.end() && s.lanes[at->second].signal != SUMO_NONE) {
+            found = s.lanes[at->second].signal;
+        }
+        for (const auto &link : libsumo::Lane::getLinks(here)) {
+            if (seen.insert(link.approachedLane).second) {
+                open.push_back(link.approachedLane);
+            }
+        }
+    }
+    s.next_of[lane] = found;
+    return found;
+}
+
+/* the lanes of a junction that a link goes over */
+vector<string> way_across(const string &via)
+{
+    vector<string> way;
+    for (string here = via; !here.empty() && way.size() < 8;) {
+        way.push_back(here);
+        const auto links = libsumo::Lane::getLinks(here);
+        here = links.empty() ? "" : links[0].approachedInternal;
+    }
+    return way;
+}
+
+void read_links(simulation &s, uint32_t number)
+{
+    signal_table &t = s.tables[number];
+    const auto links = libsumo::TrafficLight::getControlledLinks(t.id);
+    const size_t n = links.size();
+    std::unordered_map<string, size_t> link_of; /* lanes of the junction */
+    t.from.assign(n, SUMO_NONE);
+    t.to.assign(n, SUMO_NONE);
+    t.foe.assign(n * n, 0);
+    for (size_t i = 0; i < n; i++) {
+        for (const auto &link : links[i]) {
+            const uint32_t from = lane_number(s, link.fromLane), to = lane_number(s, link.toLane);
+            t.from[i] = t.from[i] == SUMO_NONE ? from : t.from[i];
+            t.to[i] = t.to[i] == SUMO_NONE ? to : t.to[i];
+            s.lanes[from].signal = number;
+            s.place[link.fromLane] = number;
+            for (const string &lane : way_across(link.viaLane)) {
+                link_of[lane] = i;
+                s.place[lane] = number;
+            }
+        }
+    }
+    for (const auto &own : link_of) {
+        for (const string &other : libsumo::Lane::getInternalFoes(own.first)) {
+            const auto foe = link_of.find(other);
+            if (foe != link_of.end() && foe->second != own.second) {
+                t.foe[own.second * n + foe->second] = t.foe[foe->second * n + own.second] = 1;
+            }
+        }
+    }
+}
+
+void read_program(simulation &s, uint32_t number, sumo_signal &out)
+{
+    signal_table &t = s.tables[number];
+    const string program = libsumo::TrafficLight::getProgram(t.id);
+    for (const auto &logic : libsumo::TrafficLight::getAllProgramLogics(t.id)) {
+        if (logic.programID == program) {
+            for (const auto &phase : logic.phases) {
+                t.state.push_back(phase->state);
+                t.duration_s.push_back(phase->duration);
+            }
+        }
+    }
+    for (const string &state : t.state) {
+        t.state_text.push_back(state.c_str());
+    }
+    out.first_state = static_cast<uint32_t>(std::max(0, libsumo::TrafficLight::getPhase(t.id)));
+    out.first_s = libsumo::TrafficLight::getNextSwitch(t.id) - Simulation::getTime();
+}
+
+void find_middle(const simulation &s, const signal_table &t, sumo_signal &out)
+{
+    double x = 0, y = 0, n = 0;
+    for (const uint32_t lane : t.from) {
+        if (lane != SUMO_NONE) {
+            const auto end = libsumo::Lane::getShape(s.lanes[lane].id).value.back();
+            x += end.x;
+            y += end.y;
+            n += 1;
+        }
+    }
+    out.x = n > 0 ? x / n : 0;
+    out.y = n > 0 ? y / n : 0;
+}
+
+void read_net(simulation &s)
+{
+    const auto ids = libsumo::TrafficLight::getIDList();
+    const size_t n = ids.size();
+    s.tables.assign(n, {});
+    s.signals.assign(n, {});
+    s.lanes.clear();
+    s.lane_ids.clear();
+    s.signal_of_id.clear();
+    s.lane_of_id.clear();
+    s.place.clear();
+    s.next_of.clear();
+    s.first_of.clear();
+    s.length_of.clear();
+    for (uint32_t i = 0; i < n; i++) {
+        s.tables[i].id = ids[i];
+        s.signal_of_id[ids[i]] = i;
+        read_links(s, i);
+        read_program(s, i, s.signals[i]);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        signal_table &t = s.tables[i];
+        sumo_signal &out = s.signals[i];
+        find_middle(s, t, out);
+        out.id = t.id.c_str();
+        out.n_links = static_cast<uint32_t>(t.from.size());
+        out.n_states = static_cast<uint32_t>(t.state.size());
+        out.state = t.state_text.data();
+        out.duration_s = t.duration_s.data();
+        out.from = t.from.data();
+        out.to = t.to.data();
+        out.foe = t.foe.data();
+    }
+    for (sumo_lane &lane : s.lanes) {
+        lane.next = next_signal(s, lane.id);
+    }
+    const auto corners = Simulation::getNetBoundary().value;
+    s.net.signal = s.signals.data();
+    s.net.lane = s.lanes.data();
+    s.net.n_signals = static_cast<uint32_t>(n);
+    s.net.n_lanes = static_cast<uint32_t>(s.lanes.size());
+    s.net.begin_s = Simulation::getTime();
+    s.net.end_s = Simulation::getEndTime();
+    s.net.step_s = Simulation::getDeltaT();
+    s.net.x = (corners.front().x + corners.back().x) / 2;
+    s.net.y = (corners.front().y + corners.back().y) / 2;
+}
+
+/* ---- the demand -------------------------------------------------------------------------------------------------- */
+
+/* The value of an attribute within an XML element, "" where it has none. */
+string attribute(const string &element, const char *name)
+{
+    const string key = string(" ") + name + "=\"";
+    const size_t at = element.find(key);
+    if (at == string::npos) {
+        return "";
+    }
+    const size_t from = at + key.size();
+    return element.substr(from, element.find('"', from) - from);
+}
+
+/* f(element) for every <name ...> in text */
+template <typename F> void for_each_element(const string &text, const string &name, F f)
+{
+    const string open = "<" + name + " ";
+    for (size_t at = text.find(open); at != string::npos; at = text.find(open, at + 1)) {
+        f(text.substr(at, text.find('>', at) - at));
+    }
+}
+
+/* Which vehicles of the demand stand in the route files as <vehicle>. */
+void read_route_files(simulation &s)
+{
+    const string files = Simulation::getOption("route-files");
+    if (files == s.route_files) {
+        return;
+    }
+    s.vehicle_elements.clear();
+    std::istringstream list(files);
+    for (string name; std::getline(list, name, ',');) {
+        std::ifstream in(name, std::ios::binary);
+        std::ostringstream text;
+        text << in.rdbuf();
+        for_each_element(text.str(), "vehicle", [&](const string &e) { s.vehicle_elements.insert(attribute(e, "id")); });
+    }
+    s.route_files = files;
+}
+
+void list_late(simulation &s)
+{
+    const auto pending = Simulation::getPendingVehicles();
+    s.late.clear();
+    if (pending.empty()) {
+        return;
+    }
+    const std::unordered_set<string> wanted(pending.begin(), pending.end());
+    read_route_files(s);
+    Simulation::saveState(s.state_file.path); /* libsumo does not tell when a vehicle is due; its saved state does */
+    for_each_element(s.state_file.text(), "vehicle", [&](const string &e) {
+        const string id = attribute(e, "id");
+        if (wanted.count(id) != 0) {
+            s.late.push_back({strtod(attribute(e, "depart").c_str(), nullptr),
+                              static_cast<uint32_t>(s.vehicle_elements.count(id)), 0});
+        }
+    });
+    if (s.late.size() != wanted.size()) {
+        throw std::runtime_error("of " + std::to_string(wanted.size()) + " vehicles that wait outside, " +
+                                 std::to_string(s.late.size()) + " are in SUMO's saved state");
+    }
+}
+
+uint32_t first_signal_of(simulation &s, const string &vehicle)
+{
+    const auto route = libsumo::Vehicle::getRoute(vehicle);
+    if (route.empty()) {
+        return SUMO_NONE;
+    }
+    const auto known = s.first_of.find(route[0]);
+    if (known != s.first_of.end()) {
+        return known->second;
+    }
+    uint32_t found = SUMO_NONE;
+    for (int i = 0; i < libsumo::Edge::getLaneNumber(route[0]) && found == SUMO_NONE; i++) {
+        found = next_signal(s, route[0] + "_" + std::to_string(i));
+    }
+    s.first_of[route[0]] = found;
+    return found;
+}
+
+/* ---- vehicles ---------------------------------------------------------------------------------------------------- */
+
+double lane_length(simulation &s, const string &lane)
+{
+    const auto found = s.length_of.find(lane);
+    if (found != s.length_of.end()) {
+        return found->second;
+    }
+    return s.length_of[lane] = libsumo::Lane::getLength(lane);
+}
+
+/* false for one that is not on the road now, as while it is teleported */
+bool read_vehicle(simulation &s, const string &id, sumo_vehicle &v)
+{
+    using libsumo::Vehicle;
+    const auto at = Vehicle::getPosition(id);
+    const auto known = s.known.find(id);
+    if (at.x == libsumo::INVALID_DOUBLE_VALUE || known == s.known.end()) {
+        return false;
+    }
+    v.number = known->second.number;
+    v.length = known->second.length;
+    v.width = known->second.width;
+    v.x = at.x;
+    v.y = at.y;
+    v.heading = std::remainder((90.0 - Vehicle::getAngle(id)) * pi / 180.0, 2 * pi);
+    v.speed = Vehicle::getSpeed(id);
+    v.accel = Vehicle::getAcceleration(id);
+    v.time_loss_s = Vehicle::getTimeLoss(id);
+    v.waiting_s = Vehicle::getWaitingTime(id);
+    v.signal = v.link = SUMO_NONE;
+    const auto next = Vehicle::getNextTLS(id);
+    if (!next.empty()) {
+        const auto signal = s.signal_of_id.find(next[0].id);
+        v.signal = signal != s.signal_of_id.end() ? signal->second : SUMO_NONE;
+        v.link = static_cast<uint32_t>(next[0].tlIndex);
+        v.stop_distance = next[0].dist;
+    } else {
+        v.stop_distance = lane_length(s, Vehicle::getLaneID(id)) - Vehicle::getLanePosition(id);
+    }
+    return true;
+}
+
+/* ---- the face ---------------------------------------------------------------------------------------------------- */
+
+const char *shim_error()
+{
+    return sim().error.c_str();
+}
+
+const char *shim_version()
+{
+    return sim().version.c_str();
+}
+
+int shim_acquire()
+{
+    return guarded([](simulation &s) {
+        if (s.is_taken) {
+            throw std::runtime_error("this process has a SUMO simulation already");
+        }
+        s.is_taken = true;
+    });
+}
+
+int shim_open(const char *const *args, uint32_t n, uint32_t seed, const sumo_net **out)
+{
+    return guarded([&](simulation &s) {
+        s.tripinfo_file.open("tripinfo");
+        s.state_file.open("state");
+        const vector<string> given(args, args + n);
+        vector<string> all = given;
+        all.insert(all.end(), {"--seed", std::to_string(seed), "--tripinfo-output", s.tripinfo_file.path,
+                               "--tripinfo-output.write-unfinished", "true"});
+        s.is_open = false;
+        s.known.clear();
+        s.n_departed = 0;
+        s.warnings.clear();
+        s.collision.clear();
+        s.braking.clear();
+        Simulation::load(all);
+        s.is_open = true;
+        if (given != s.args) {
+            s.args.clear();
+            s.version = Simulation::getVersion().second;
+            read_net(s);
+            s.args = given;
+        }
+        s.collision.assign(s.signals.size() + 1, 0);
+        s.braking.assign(s.signals.size() + 1, 0);
+        s.events = {};
+        *out = &s.net;
+    });
+}
+
+void shim_close()
+{
+    (void)guarded([](simulation &s) {
+        if (s.is_open) {
+            s.is_open = false;
+            Simulation::close();
+        }
+    });
+}
+
+void shim_release()
+{
+    shim_close();
+    sim().is_taken = false;
+}
+
+int shim_step(double *time_s)
+{
+    return guarded([&](simulation &s) {
+        using libsumo::Vehicle;
+        Simulation::step();
+        for (const string &id : Simulation::getDepartedIDList()) {
+            s.known[id] = {s.n_departed++, Vehicle::getLength(id), Vehicle::getWidth(id)};
+            s.events.departed++;
+        }
+        for (const string &id : Simulation::getArrivedIDList()) {
+            s.known.erase(id);
+            s.events.arrived++;
+        }
+        for (const auto &c : Simulation::getCollisions()) {
+            const auto p = s.place.find(c.lane);
+            s.collision[p != s.place.end() ? p->second : s.signals.size()]++;
+        }
+        s.events.teleported += static_cast<uint32_t>(Simulation::getStartingTeleportNumber());
+        s.events.emergency_stops += static_cast<uint32_t>(Simulation::getEmergencyStoppingVehiclesNumber());
+        *time_s = Simulation::getTime();
+    });
+}
+
+int shim_set_state(uint32_t signal, const char *state)
+{
+    return guarded(
+        [&](simulation &s) { libsumo::TrafficLight::setRedYellowGreenState(s.tables[signal].id, state); });
+}
+
+int shim_get_state(uint32_t signal, char *state)
+{
+    return guarded([&](simulation &s) {
+        const string is = libsumo::TrafficLight::getRedYellowGreenState(s.tables[signal].id);
+        const size_t n = s.tables[signal].from.size();
+        if (is.size() != n) {
+            throw std::runtime_error("signal " + s.tables[signal].id + " shows " + std::to_string(is.size()) +
+                                     " letters for " + std::to_string(n) + " links");
+        }
+        memcpy(state, is.c_str(), n + 1);
+    });
+}
+
+int shim_halting(uint32_t lane, uint32_t *n)
+{
+    return guarded([&](simulation &s) {
+        *n = static_cast<uint32_t>(libsumo::Lane::getLastStepHaltingNumber(s.lanes[lane].id));
+    });
+}
+
+int shim_vehicles(const sumo_vehicle **out, uint32_t *n)
+{
+    return guarded([&](simulation &s) {
+        const auto ids = libsumo::Vehicle::getIDList();
+        s.frame.resize(ids.size());
+        uint32_t count = 0;
+        for (const string &id : ids) {
+            count += read_vehicle(s, id, s.frame[count]) ? 1 : 0;
+        }
+        s.frame.resize(count);
+        *out = s.frame.data();
+        *n = count;
+    });
+}
+
+int shim_pending(uint32_t *n)
+{
+    return guarded([&](simulation &s) {
+        std::fill(n, n + s.signals.size() + 1, 0u);
+        for (const string &id : Simulation::getPendingVehicles()) {
+            const uint32_t signal = first_signal_of(s, id);
+            n[signal != SUMO_NONE ? signal : s.signals.size()]++;
+        }
+    });
+}
+
+int shim_events(sumo_events *out)
+{
+    static vector<uint32_t> collision, braking; /* what is handed out */
+    return guarded([&](simulation &s) {
+        collision = s.collision;
+        braking = s.braking;
+        s.events_warnings = one_line(s.warnings);
+        *out = s.events;
+        out->collision = collision.data();
+        out->braking = braking.data();
+        out->warnings = s.events_warnings.c_str();
+        s.events = {};
+        s.warnings.clear();
+        std::fill(s.collision.begin(), s.collision.end(), 0u);
+        std::fill(s.braking.begin(), s.braking.end(), 0u);
+    });
+}
+
+int shim_finish(sumo_result *out)
+{
+    return guarded([&](simulation &s) {
+        list_late(s);
+        s.is_open = false;
+        Simulation::close();
+        s.tripinfo = s.tripinfo_file.text();
+        *out = {};
+        out->tripinfo = s.tripinfo.c_str();
+        out->late = s.late.data();
+        out->n_late = static_cast<uint32_t>(s.late.size());
+    });
+}
+
+const sumo_api api = {sizeof(sumo_api), 0,           shim_error,     shim_version,   shim_acquire,
+                      shim_release,     shim_open,   shim_close,     shim_step,      shim_set_state,
+                      shim_get_state,   shim_halting, shim_vehicles, shim_pending,   shim_events,
+                      shim_finish};
+
+} // namespace
+
+extern "C" __attribute__((visibility("default"))) const sumo_api *dt_sumo_shim(void);
+extern "C" const sumo_api *dt_sumo_shim(void)
+{
+    return &api;
+}
