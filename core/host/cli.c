@@ -5,6 +5,7 @@
 #include <config.h>
 
 #include "host/cli.h"
+#include "host/cli_table.h"
 
 #include "base/err.h"
 #include "base/str.h"
@@ -12,122 +13,6 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-
-/* ---- tables ------------------------------------------------------------------------------------------------------ */
-
-enum {
-    V_RUN = 1,
-    V_EVAL = 2,
-    V_LIST = 4,
-    V_SHOW = 8,
-    V_CHECK = 16,
-    V_NEW = 32,
-    V_DATA = 64,
-    V_CKPT = 128,
-    V_DOCTOR = 256,
-    V_ALL = 511
-};
-enum { A_FLAG, A_VALUE, A_REPEAT, A_OPTIONAL };
-
-typedef struct verb {
-    const char *name;
-    uint32_t bit;
-    const char *words, *summary, *examples;
-} verb;
-
-static const verb verbs[] = {
-    {"run", V_RUN, "", "train the phases of a configuration, or one plugin",
-     "  dtrain --plugin phase1_world_model.so\n"
-     "  dtrain --plugin phase1_world_model --set data.store=stores/ngsim --set training.epochs=20\n"
-     "  dtrain --config hybrid.cfg --run-dir runs/first\n"
-     "  dtrain run --resume runs/first\n"
-     "  dtrain --plugin phase1_world_model --set models.world=world_gru --dry-run\n"},
-    {"eval", V_EVAL, "", "evaluate a checkpoint on held-out data",
-     "  dtrain eval --plugin phase1_world_model --checkpoint runs/first --json\n"
-     "  dtrain eval --plugin phase1_world_model --checkpoint runs/first --set data.store=stores/other\n"},
-    {"list", V_LIST, "", "the plugins that can be found", "  dtrain list\n  dtrain list --json\n"},
-    {"show", V_SHOW, "ID", "a component: options with value, origin, range and unit; ports; source",
-     "  dtrain show risk_gnn\n  dtrain show phase1_world_model --set training.epochs=5\n"},
-    {"check", V_CHECK, "FILE", "check a plugin: descriptor, options, a life cycle on zero or embedded data",
-     "  dtrain check ./my_phase.so\n"},
-    {"new", V_NEW, "phase|model NAME DIR", "write a plugin project that builds with pkg-config dtrain alone",
-     "  dtrain new model my_world ./my_world && make -C my_world\n"},
-    {"data", V_DATA, "import SRC | inspect STORE", "recordings into stores, and what a store holds",
-     "  dtrain data import recording/ --out stores/mine\n"
-     "  dtrain data import states.csv.xz --out stores/ngsim\n"
-     "  dtrain data inspect stores/ngsim --json\n"},
-    {"ckpt", V_CKPT, "list RUN | inspect CHECKPOINT | verify CHECKPOINT", "the checkpoints of a run",
-     "  dtrain ckpt list runs/first\n  dtrain ckpt inspect runs/first --json\n"},
-    {"doctor", V_DOCTOR, "", "is this machine fit to train on: PASS, WARN or FAIL a line, and what to do",
-     "  dtrain doctor\n  dtrain doctor --run-dir /scratch/runs --json\n"},
-};
-
-typedef struct later {
-    const char *verb, *text;
-} later;
-
-static const later later_verbs[] = {
-    {"export", "exporting deployable models is not built into this version; model.safetensors of a checkpoint opens in "
-               "any safetensors reader"},
-    {"report", "reports are not built into this version; metrics.jsonl of the run directory holds every number"},
-    {"watch", "watching a run is not built into this version; follow train.log and metrics.jsonl of the run directory"},
-    {"render", "rendering is not built into this version"},
-    {"runs", "the list of runs is not built into this version; runs are the folders below runs/"},
-    {"bench", "built-in benchmarks are not in this version; bench/run in the source tree measures"},
-    {"launch", "starting several processes is not built into this version"},
-};
-
-typedef struct option {
-    const char *name;
-    char letter;
-    int kind;
-    uint32_t verbs;
-    size_t member, count; /* offsets in dt_args */
-    const char *value, *help;
-} option;
-
-#define MEMBER(m) offsetof(dt_args, m)
-static const option options[] = {
-    {"plugin", 0, A_VALUE, V_RUN | V_EVAL, MEMBER(plugin), 0, "FILE_OR_ID",
-     "the phase to run: phase2_ppo.so, ./x/y.so or an id"},
-    {"config", 'c', A_REPEAT, V_ALL, MEMBER(config), MEMBER(n_config), "FILE",
-     "configuration (libconfig); repeatable, later wins"},
-    {"set", 's', A_REPEAT, V_ALL, MEMBER(set), MEMBER(n_set), "KEY=VALUE",
-     "one value, e.g. models.world=world_gru; repeatable"},
-    {"profile", 0, A_VALUE, V_RUN | V_EVAL | V_SHOW, MEMBER(profile), 0, "NAME|FILE",
-     "a shipped profile below the files"},
-    {"phase", 0, A_VALUE, V_RUN | V_EVAL, MEMBER(phase), 0, "all|N|NAME", "only this phase of the configuration"},
-    {"run-dir", 0, A_VALUE, V_RUN | V_DOCTOR, MEMBER(run_dir), 0, "DIR",
-     "use DIR itself instead of runs/<name>-<time>"},
-    {"name", 0, A_VALUE, V_RUN, MEMBER(name), 0, "NAME", "name of the run"},
-    {"resume", 0, A_OPTIONAL, V_RUN, MEMBER(resume), MEMBER(has_resume), "[RUN|CHECKPOINT]",
-     "go on where a run stopped; without a name, the newest"},
-    {"init-from", 0, A_VALUE, V_RUN, MEMBER(init_from), 0, "FILE",
-     "start from the weights of a checkpoint or safetensors file"},
-    {"checkpoint", 0, A_VALUE, V_EVAL, MEMBER(checkpoint), 0, "RUN|CHECKPOINT", "what to evaluate"},
-    {"device", 0, A_VALUE, V_RUN | V_EVAL, MEMBER(device), 0, "auto|cpu|cuda[:i]", "where to compute"},
-    {"no-graphs", 0, A_FLAG, V_RUN, MEMBER(no_graphs), 0, NULL,
-     "GPU: launch every kernel of a step instead of replaying it"},
-    {"nproc", 0, A_VALUE, V_RUN, MEMBER(nproc), 0, "N", "processes to start"},
-    {"threads", 't', A_VALUE, V_RUN | V_EVAL, MEMBER(threads), 0, "N",
-     "worker threads; the result does not depend on it"},
-    {"seed", 0, A_VALUE, V_RUN, MEMBER(seed), 0, "N", "seed of everything random"},
-    {"max-steps", 0, A_VALUE, V_RUN, MEMBER(max_steps), 0, "N", "stop after N steps of this phase, exit code 0"},
-    {"max-time", 0, A_VALUE, V_RUN, MEMBER(max_time), 0, "S|5m|2h", "save and leave with 75 after this time"},
-    {"dry-run", 0, A_FLAG, V_RUN, MEMBER(dry_run), 0, NULL,
-     "print the plan (parameters, memory, steps), touch nothing"},
-    {"print-graph", 0, A_VALUE, V_RUN, MEMBER(print_graph), 0, "plan",
-     "with --dry-run: the compiled plan, call by call"},
-    {"env", 0, A_VALUE, V_EVAL, MEMBER(env), 0, "ID", "evaluate on an environment"},
-    {"episodes", 0, A_VALUE, V_EVAL, MEMBER(episodes), 0, "N", "episodes per seed"},
-    {"seeds", 0, A_VALUE, V_EVAL, MEMBER(seeds), 0, "1,2,3", "seeds of the environment"},
-    {"out", 'o', A_VALUE, V_DATA, MEMBER(out), 0, "STORE", "folder of the store to make"},
-    {"json", 0, A_FLAG, V_ALL, MEMBER(json), 0, NULL, "answer in JSON on standard output"},
-    {"quiet", 'q', A_FLAG, V_ALL, MEMBER(quiet), 0, NULL, "warnings and errors only"},
-    {"verbose", 'v', A_FLAG, V_ALL, MEMBER(verbose), 0, NULL, "more"},
-    {"help", 'h', A_FLAG, V_ALL, MEMBER(help), 0, NULL, "this text"},
-};
-enum { N_VERBS = sizeof(verbs) / sizeof(verbs[0]), N_OPTIONS = sizeof(options) / sizeof(options[0]) };
 
 /* ---- help -------------------------------------------------------------------------------------------------------- */
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 core_libdtcore_la_SOURCES += \
 	core/host/bind.c core/host/bind_env.c \
-	core/host/cli.c core/host/cli.h \
+	core/host/cli.c core/host/cli.h core/host/cli_table.h \
 	core/host/doctor.h core/host/doctor_device.c core/host/doctor_machine.c \
 	core/host/exit.h \
 	core/host/report.c \
@@ -41,3 +41,21 @@ core/host/template_text.c: $(template_files)
 	    sed -e 's/[\\"]/\\&/g' -e 's/	/\\t/g' -e 's/^/    "/' -e 's/$$/\\n"/' $(srcdir)/plugins/template/$$f; \
 	    echo '    ;'; \
 	  done; } >$@.tmp && mv $@.tmp $@
+
+# the manual page and the completion, written by a program of the build machine from the tables of the command line
+EXTRA_DIST += core/host/cli_doc.c
+CLEANFILES += core/host/cli_doc core/host/dtrain.1 core/host/dtrain.bash
+core/host/cli_doc: core/host/cli_doc.c core/host/cli_table.h core/host/cli.h
+	$(AM_V_GEN)$(MKDIR_P) core/host && $(CC_FOR_BUILD) -std=c11 -I. -I$(srcdir)/include -I$(srcdir)/core \
+	  -o $@ $(srcdir)/core/host/cli_doc.c
+core/host/dtrain.1: core/host/cli_doc
+	$(AM_V_GEN)core/host/cli_doc man >$@.tmp && mv $@.tmp $@
+core/host/dtrain.bash: core/host/cli_doc
+	$(AM_V_GEN)core/host/cli_doc bash >$@.tmp && mv $@.tmp $@
+nodist_man1_MANS = core/host/dtrain.1
+noinst_DATA = core/host/dtrain.bash
+install-data-local:
+	$(MKDIR_P) '$(DESTDIR)$(bashcompletiondir)'
+	$(INSTALL_DATA) core/host/dtrain.bash '$(DESTDIR)$(bashcompletiondir)/dtrain'
+uninstall-local:
+	rm -f '$(DESTDIR)$(bashcompletiondir)/dtrain'
