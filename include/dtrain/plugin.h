@@ -42,7 +42,8 @@ typedef struct dt_port {
 } dt_port;
 enum { DT_PORT_OPTIONAL = 1u };
 /* Observations of environments: values that count rows of symbol k (0: "A", 1: the first of the spec) within the
- * instance; the host adds the rows before it when it packs several. Example: col of CSR edges, "E", counts nodes. */
+ * instance; the host adds the rows before it when it packs several. Example: of CSR edges, col [E] counts nodes and
+ * rowptr [N+1] counts edges. */
 #define DT_PORT_INDEX(k) ((uint32_t)((k) + 1) << 8)
 
 typedef struct dt_dim {

@@ -78,12 +78,9 @@ static const dt_option options[] = {
 
 enum { PORT_NODES, PORT_ROWPTR, PORT_COL, PORT_EDGES, PORT_AGENT_NODE, PORT_EGO, N_VEHICLE_PORTS };
 
-static const dt_port vehicle_ports[N_VEHICLE_PORTS] = {{"nodes", "N 9", DT_F32, 0},
-                                                       {"rowptr", "N+1", DT_I32, 0},
-                                                       {"col", "E", DT_I32, DT_PORT_INDEX(1)},
-                                                       {"edges", "E 4", DT_F32, 0},
-                                                       {"agent_node", "A", DT_I32, DT_PORT_INDEX(1)},
-                                                       {"ego", "A 9", DT_F32, 0}};
+static const dt_port vehicle_ports[N_VEHICLE_PORTS] = {
+    {"nodes", "N 9", DT_F32, 0}, {"rowptr", "N+1", DT_I32, DT_PORT_INDEX(2)},   {"col", "E", DT_I32, DT_PORT_INDEX(1)},
+    {"edges", "E 4", DT_F32, 0}, {"agent_node", "A", DT_I32, DT_PORT_INDEX(1)}, {"ego", "A 9", DT_F32, 0}};
 
 static const char *const cost_names[SIM_COSTS] = {"collisions", "time_to_collision", "hard_braking",
                                                   "conflicting_greens", "starvation"};
