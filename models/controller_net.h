@@ -23,9 +23,10 @@
 #include <stdbool.h>
 #include <string.h>
 
-enum { CONTROLLER_TEXT = 48, CONTROLLER_MAX_IN = 2, CONTROLLER_MAX_OUT = 5 };
+enum { CONTROLLER_TEXT = 48, CONTROLLER_MAX_IN = 4, CONTROLLER_MAX_OUT = 5 };
 #define CONTROLLER_HIDDEN_GAIN 1.4142135623730951
 #define CONTROLLER_VALUE_GAIN  1.0
+#define CONTROLLER_SURE        (-10.0) /* log_std of a rule: what is drawn is what it says */
 
 typedef struct controller_net {
     int64_t D, choices, continuous, K, W; /* sizes that the phase fixes */
@@ -53,7 +54,7 @@ static inline int64_t controller_dim(const dt_dim *dims, uint32_t n_dims, const 
 }
 
 /* Sizes and outputs; the inputs are the model's own to add (controller_input). n must not move afterwards. Errors:
- * DT_ESHAPE when the phase gives no observation or nothing to choose. */
+ * DT_ESHAPE when the phase gives nothing to choose. */
 static inline dt_status controller_net_init(controller_net *n, const dt_host *h, const dt_dim *dims, uint32_t n_dims,
                                             double policy_gain, double log_std)
 {
@@ -64,11 +65,10 @@ static inline dt_status controller_net_init(controller_net *n, const dt_host *h,
     n->W = controller_dim(dims, n_dims, "W", 1);
     n->policy_gain = policy_gain;
     n->log_std = log_std;
-    if (n->D < 1 || n->choices < 0 || n->continuous < 0 || n->choices + n->continuous < 1 || n->K < 0 || n->W < 1) {
+    if (n->D < 0 || n->choices < 0 || n->continuous < 0 || n->choices + n->continuous < 1 || n->K < 0 || n->W < 1) {
         return DT_FAIL_H(h, DT_ESHAPE,
-                         "the phase gives D %lld, choices %lld, continuous %lld, K %lld, W %lld: a controller needs D "
-                         "(observation columns) and W (steps of history) of 1 or more, and choices or continuous "
-                         "actions",
+                         "the phase gives D %lld, choices %lld, continuous %lld, K %lld, W %lld: a controller needs W "
+                         "(steps of history) of 1 or more, and choices or continuous actions",
                          (long long)n->D, (long long)n->choices, (long long)n->continuous, (long long)n->K,
                          (long long)n->W);
     }
@@ -94,6 +94,15 @@ static inline dt_status controller_net_init(controller_net *n, const dt_host *h,
         }
     }
     return DT_OK;
+}
+
+/* The columns of port obs. Errors: DT_ESHAPE. */
+static inline dt_status controller_need_obs(const controller_net *n, const dt_host *h)
+{
+    return n->D > 0 ? DT_OK
+                    : DT_FAIL_H(h, DT_ESHAPE,
+                                "the phase gives D 0: the environment has no observation \"obs\" [A D], "
+                                "which this controller reads");
 }
 
 /* Adds an input: dims is printed from the sizes given. */
@@ -139,6 +148,22 @@ static inline dt_tensor *controller_linear(dt_graph *g, dt_tensor *x, const char
     snprintf(w, sizeof(w), "%s.w", name);
     snprintf(b, sizeof(b), "%s.b", name);
     return dt_linear(g, x, g->api->param(g, w), g->api->param(g, b));
+}
+
+/* column [A, 1] n times beside itself: [A, n] */
+static inline dt_tensor *controller_columns(dt_graph *g, dt_tensor *column, int64_t n)
+{
+    enum { MOST = 8 }; /* that one concat takes */
+    dt_tensor *sum = column;
+    for (int64_t k = 1; k < n;) {
+        dt_tensor *part[MOST] = {sum};
+        uint32_t m = 1;
+        for (; m < MOST && k < n; k++) {
+            part[m++] = column;
+        }
+        sum = dt_concat(g, part, m);
+    }
+    return sum;
 }
 
 /* ---- heads ------------------------------------------------------------------------------------------------------- */

@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # Model components, one folder each. The controllers and the world models share a private header in this folder.
 plugin_LTLIBRARIES += \
+	models/controller_fixed.la \
+	models/controller_greedy.la \
+	models/controller_idm.la \
 	models/controller_lstm.la \
+	models/controller_max_pressure.la \
 	models/controller_mlp.la \
 	models/risk_gnn.la \
 	models/world_constant_velocity.la \
@@ -9,6 +13,33 @@ plugin_LTLIBRARIES += \
 	models/world_lstm.la
 
 controller_cppflags = $(PLUGIN_CPPFLAGS) -I$(top_srcdir)/models
+
+models_controller_fixed_la_SOURCES = models/controller_fixed/controller_fixed.c \
+	models/controller_net.h models/controller_rule.h
+models_controller_fixed_la_CPPFLAGS = $(controller_cppflags) -DDT_PLUGIN_NAME=controller_fixed
+models_controller_fixed_la_CFLAGS = $(PLUGIN_CFLAGS)
+models_controller_fixed_la_LDFLAGS = $(PLUGIN_LINK)
+models_controller_fixed_la_LIBADD = -lm
+
+models_controller_greedy_la_SOURCES = models/controller_greedy/controller_greedy.c \
+	models/controller_net.h models/controller_rule.h
+models_controller_greedy_la_CPPFLAGS = $(controller_cppflags) -DDT_PLUGIN_NAME=controller_greedy
+models_controller_greedy_la_CFLAGS = $(PLUGIN_CFLAGS)
+models_controller_greedy_la_LDFLAGS = $(PLUGIN_LINK)
+models_controller_greedy_la_LIBADD = -lm
+
+models_controller_max_pressure_la_SOURCES = models/controller_max_pressure/controller_max_pressure.c \
+	models/controller_net.h models/controller_rule.h
+models_controller_max_pressure_la_CPPFLAGS = $(controller_cppflags) -DDT_PLUGIN_NAME=controller_max_pressure
+models_controller_max_pressure_la_CFLAGS = $(PLUGIN_CFLAGS)
+models_controller_max_pressure_la_LDFLAGS = $(PLUGIN_LINK)
+models_controller_max_pressure_la_LIBADD = -lm
+
+models_controller_idm_la_SOURCES = models/controller_idm/controller_idm.c models/controller_net.h
+models_controller_idm_la_CPPFLAGS = $(controller_cppflags) -DDT_PLUGIN_NAME=controller_idm
+models_controller_idm_la_CFLAGS = $(PLUGIN_CFLAGS)
+models_controller_idm_la_LDFLAGS = $(PLUGIN_LINK)
+models_controller_idm_la_LIBADD = -lm
 
 models_controller_lstm_la_SOURCES = models/controller_lstm/controller_lstm.c models/controller_net.h
 models_controller_lstm_la_CPPFLAGS = $(controller_cppflags) -DDT_PLUGIN_NAME=controller_lstm

@@ -34,11 +34,18 @@
  *                   obs_history "W A D" f32  the last W observations of each agent, the present one last; zeros before
  *                                            it came. Offered where W > 1
  *                   present    "W A"    f32  1 where the agent was there, else 0. Offered where W > 1
- *              dims D, W, "choices" of all discrete actions together, "continuous" actions, K; 0 where there are none
+ *                   and the other observations of the environment under their own names and dims
+ *              dims D, W, "choices" of all discrete actions together, "continuous" actions, K; 0 where there are none;
+ *                   and the columns (last number of dims) of each other observation under its name
  *              out  value      "A"      f32  of the reward from here on
  *                   logits     "A choices"     f32  where there are choices: of every discrete action one after another
  *                   mean, log_std "A continuous" f32  where there are continuous actions: independent Gaussians
  *                   cost_value "A K"    f32  where there are costs
+ *
+ *              What controllers by rule read: of environments with signals "phases" "A choices F" f32, columns
+ *              0 vehicles that the phase gives green, 1 those that stand, 2 pressure, 3 1 where the fixed program is
+ *              now, 4 1 where it may be asked for, 5 (where there is one) vehicles near the stop line; of environments
+ *              with vehicles "ego" "A F" f32, column 8 the acceleration that the car-following model would choose
  *
  * Fields that the data component data_trajectory reads (symbols N, E, S; a sample is a scene at an anchor frame; node
  * rows of all T history frames of all samples are packed one after another, oldest frame first within a sample):

@@ -40,6 +40,7 @@ static dt_status create(void *self, const dt_host *h, const void *cfg, const dt_
     state *s = self;
     s->config = *(const config *)cfg;
     DT_TRY_H(controller_net_init(&s->net, h, dims, n_dims, s->config.policy_gain, s->config.log_std_init));
+    DT_TRY_H(controller_need_obs(&s->net, h));
     controller_input(&s->net, "obs", "A %lld", (long long)s->net.D);
     return DT_OK;
 }

@@ -88,7 +88,7 @@ static void bench_open(bench *b, const char *id, const char *const *set, const d
         dt_str_fini(&got);
         assert_int_equal(b->g->api->output(b->g, b->out[i].name, b->to[i]), DT_OK);
     }
-    b->params = aligned_alloc(64, (size_t)b->r.table.total * sizeof(float));
+    b->params = aligned_alloc(64, (size_t)b->r.table.total * sizeof(float) + 64);
     assert_int_equal(dt_param_table_init(&b->r.table, 11, b->params), DT_OK);
 }
 
@@ -324,7 +324,7 @@ static void test_refusals(void **state)
     assert_non_null(strstr(b.host.message, "D 4, choices 0, continuous 0"));
     bench_close(&b);
     assert_int_equal(bench_create(&b, "controller_lstm", NULL, blind, 1), DT_ESHAPE);
-    assert_non_null(strstr(b.host.message, "D 0, choices 2"));
+    assert_non_null(strstr(b.host.message, "the environment has no observation \"obs\" [A D]"));
     bench_close(&b);
     assert_int_equal(bench_create(&b, "controller_lstm", NULL, now, 3), DT_ESHAPE);
     assert_non_null(strstr(b.host.message, "the phase gives W 1: set the option window"));
@@ -403,12 +403,108 @@ static void test_lstm_computes(void **state)
     check_lstm((const char *const[]){"hidden=8", "encoder=0", "forget_bias=0", NULL}, 0, false);
 }
 
+/* ---- rules ------------------------------------------------------------------------------------------------------- */
+
+/* Runs a rule on one observation of AGENTS rows; choices, continuous and costs as given. */
+static void run_rule(const char *id, const char *const *set, const dt_dim *dims, const float *field, bench *b,
+                     float *action, size_t n_actions)
+{
+    static const int64_t live[] = {1, AGENTS};
+    bench_open(b, id, set, dims, 5);
+    assert_int_equal(b->r.table.n, 0); /* nothing to train */
+    const dt_plan_desc pd = {.lane = DT_LANE_REF32, .reuse = true, .cap = live};
+    const dt_kernel_run kernel = {0};
+    const dt_exec_feed feed = {
+        .size = live, .field = (void *const[]){(void *)(uintptr_t)field}, .params = b->params, .run = &kernel};
+    dt_plan *p = NULL;
+    dt_exec *e = NULL;
+    float value[AGENTS], cost_value[AGENTS * 11];
+    assert_int_equal(dt_plan_compile(b->g, &pd, &p), DT_OK);
+    assert_int_equal(dt_exec_create(p, &e), DT_OK);
+    assert_int_equal(dt_exec_run(e, &feed), DT_OK);
+    take(e, b->out[1].name, action, n_actions);
+    take(e, "value", value, AGENTS);
+    take(e, "cost_value", cost_value, AGENTS * 11);
+    for (int i = 0; i < AGENTS * 11; i++) {
+        assert_true(cost_value[i] == 0 && value[i % AGENTS] == 0);
+    }
+    dt_exec_destroy(e);
+    dt_plan_destroy(p);
+}
+
+static void check_rule(const char *id, const char *const *set, int columns, int column)
+{
+    const dt_dim dims[] = {{"D", 0}, {"choices", CHOICES}, {"continuous", 0}, {"K", 11}, {"phases", columns}};
+    float phases[AGENTS * CHOICES * 8], logits[AGENTS * CHOICES];
+    bench b;
+    for (int i = 0; i < AGENTS * CHOICES * columns; i++) {
+        phases[i] = (float)(i * 37 % 101);
+    }
+    run_rule(id, set, dims, phases, &b, logits, AGENTS * CHOICES);
+    char want[MOCK_TEXT];
+    snprintf(want, sizeof(want), "A 4 %d", columns);
+    assert_port(&b.in[0], "phases", want);
+    assert_string_equal(b.out[1].name, "logits");
+    for (int i = 0; i < AGENTS * CHOICES; i++) {
+        assert_true(logits[i] == 1000 * phases[i * columns + column]);
+    }
+    bench_close(&b);
+}
+
+static void test_rules_of_signals(void **state)
+{
+    (void)state;
+    check_rule("controller_fixed", NULL, 5, 3);
+    check_rule("controller_max_pressure", NULL, 8, 2);
+    check_rule("controller_greedy", NULL, 8, 5);
+    check_rule("controller_greedy", NULL, 5, 0); /* nobody counts who is near */
+    check_rule("controller_greedy", (const char *const[]){"column=1", NULL}, 5, 1);
+}
+
+static void test_idm(void **state)
+{
+    (void)state;
+    static const dt_dim dims[] = {{"D", 0}, {"choices", 0}, {"continuous", 2}, {"K", 11}, {"ego", 9}};
+    float ego[AGENTS * 9], mean[AGENTS * 2];
+    bench b;
+    for (int i = 0; i < AGENTS * 9; i++) {
+        ego[i] = (float)draw(i);
+    }
+    run_rule("controller_idm", NULL, dims, ego, &b, mean, AGENTS * 2);
+    assert_port(&b.in[0], "ego", "A 9");
+    assert_string_equal(b.out[1].name, "mean");
+    assert_port(&b.out[2], "log_std", "A 2");
+    for (int a = 0; a < AGENTS; a++) {
+        assert_true(mean[2 * a] == ego[9 * a + 8] && mean[2 * a + 1] == 0);
+    }
+    bench_close(&b);
+}
+
+static void test_rules_refuse_other_worlds(void **state)
+{
+    (void)state;
+    static const dt_dim cartpole[] = {{"D", 4}, {"choices", 2}};
+    static const dt_dim narrow[] = {{"choices", 4}, {"phases", 2}};
+    static const dt_dim slow[] = {{"continuous", 1}, {"ego", 8}};
+    bench b;
+    assert_int_equal(bench_create(&b, "controller_greedy", NULL, cartpole, 2), DT_ESHAPE);
+    assert_non_null(strstr(b.host.message, "this one has choices 2 and 0 columns of phases"));
+    bench_close(&b);
+    assert_int_equal(bench_create(&b, "controller_max_pressure", NULL, narrow, 2), DT_ESHAPE);
+    assert_non_null(strstr(b.host.message, "column 2 of the observation phases, which has 2"));
+    bench_close(&b);
+    assert_int_equal(bench_create(&b, "controller_idm", NULL, slow, 2), DT_ESHAPE);
+    assert_non_null(strstr(b.host.message, "with more than 8 columns; this one has continuous 1 and 8"));
+    bench_close(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_mlp_computes),  cmocka_unit_test(test_ports_follow_the_actions),
         cmocka_unit_test(test_first_values),  cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_lstm_computes),
+        cmocka_unit_test(test_lstm_computes), cmocka_unit_test(test_rules_of_signals),
+        cmocka_unit_test(test_idm),           cmocka_unit_test(test_rules_refuse_other_worlds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

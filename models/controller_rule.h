@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Controllers of signals by a rule, without parameters: the phase with the most of something is the most likely one.
+ * Included by the models beside it; not installed, not part of the contract.
+ *
+ *   logits = sharpness * phases[:, :, column]        value, cost_value and continuous actions 0
+ *
+ * Where two phases have as much, they are as likely; the most likely action of a tie is the first. What may not be
+ * asked for is masked by the host. Columns of the observation phases: dtrain/shapes.h. Threads: as dt_model_ops.
+ */
+#ifndef DTRAIN_MODELS_CONTROLLER_RULE_H
+#define DTRAIN_MODELS_CONTROLLER_RULE_H
+
+#include "controller_net.h"
+
+enum { RULE_VEHICLES, RULE_STANDING, RULE_PRESSURE, RULE_PROGRAM, RULE_ALLOWED, RULE_NEAR };
+
+typedef struct rule_config {
+    int64_t column;
+    double sharpness;
+} rule_config;
+
+typedef struct rule_state {
+    controller_net net;
+    rule_config config;
+    int64_t columns;
+} rule_state;
+
+/* The rows of the option table; COLUMN as text. */
+#define RULE_OPTIONS(COLUMN)                                                                                           \
+    DT_OPTION(rule_config, column, DT_OPT_I64, COLUMN, "1", 0, 63, NULL,                                               \
+              "column of the observation phases that is compared; 5 is read as 0 where there are fewer"),              \
+        DT_OPTION(rule_config, sharpness, DT_OPT_F64, "1000", "1", 0, 1e6, NULL,                                       \
+                  "how much likelier a phase is that has one more; actions drawn follow the rule when it is large"),   \
+        DT_OPTION_END
+
+static inline dt_status rule_create(void *self, const dt_host *h, const void *cfg, const dt_dim *dims, uint32_t n_dims)
+{
+    rule_state *s = self;
+    s->config = *(const rule_config *)cfg;
+    s->columns = controller_dim(dims, n_dims, "phases", 0);
+    DT_TRY_H(controller_net_init(&s->net, h, dims, n_dims, 0.0, 0.0));
+    if (s->net.choices < 1 || s->columns < 1) {
+        return DT_FAIL_H(h, DT_ESHAPE,
+                         "a rule for signals needs an environment whose agents choose a phase and observe \"phases\" "
+                         "[A choices F]; this one has choices %lld and %lld columns of phases",
+                         (long long)s->net.choices, (long long)s->columns);
+    }
+    if (s->config.column == RULE_NEAR && s->columns <= RULE_NEAR) {
+        s->config.column = RULE_VEHICLES;
+    }
+    if (s->config.column >= s->columns) {
+        return DT_FAIL_H(h, DT_ESHAPE, "column %lld of the observation phases, which has %lld",
+                         (long long)s->config.column, (long long)s->columns);
+    }
+    controller_input(&s->net, "phases", "A %lld %lld", (long long)s->net.choices, (long long)s->columns);
+    return DT_OK;
+}
+
+static inline const dt_port *rule_inputs(const void *self, uint32_t *n_p)
+{
+    return controller_inputs(&((const rule_state *)self)->net, n_p);
+}
+
+static inline const dt_port *rule_outputs(const void *self, uint32_t *n_p)
+{
+    return controller_outputs(&((const rule_state *)self)->net, n_p);
+}
+
+static inline dt_status rule_params(void *self, dt_params *reg)
+{
+    (void)self;
+    (void)reg;
+    return DT_OK;
+}
+
+static inline dt_status rule_forward(void *self, dt_graph *g, dt_tensor *const *in, dt_tensor **out)
+{
+    const rule_state *s = self;
+    dt_tensor *what = dt_merge(g, dt_slice(g, in[0], s->config.column, 1)); /* [A, choices] */
+    dt_tensor *none = dt_affine(g, dt_slice(g, what, 0, 1), 0.0, 0.0);      /* [A, 1] */
+    uint32_t i = 0;
+    out[i++] = dt_merge(g, none);
+    out[i++] = dt_affine(g, what, s->config.sharpness, 0.0);
+    if (s->net.continuous > 0) {
+        out[i++] = controller_columns(g, none, s->net.continuous);
+        out[i] = dt_affine(g, out[i - 1], 0.0, CONTROLLER_SURE);
+        i++;
+    }
+    if (s->net.K > 0) {
+        out[i++] = controller_columns(g, none, s->net.K);
+    }
+    return g->api->status(g);
+}
+
+static inline void rule_destroy(void *self)
+{
+    (void)self;
+}
+
+/* The plugin of a rule. */
+#define RULE_PLUGIN(ID, COLUMN, SUMMARY, REFERENCE)                                                                    \
+    static const dt_option options[] = {RULE_OPTIONS(COLUMN)};                                                         \
+    static const dt_model_ops ops = {.struct_size = sizeof(dt_model_ops),                                              \
+                                     .create = rule_create,                                                            \
+                                     .inputs = rule_inputs,                                                            \
+                                     .outputs = rule_outputs,                                                          \
+                                     .params = rule_params,                                                            \
+                                     .forward = rule_forward,                                                          \
+                                     .destroy = rule_destroy};                                                         \
+    static const dt_component component = {.struct_size = sizeof(dt_component),                                        \
+                                           .kind = DT_KIND_MODEL,                                                      \
+                                           .id = ID,                                                                   \
+                                           .summary = SUMMARY,                                                         \
+                                           .reference = REFERENCE,                                                     \
+                                           .role = "controller",                                                       \
+                                           .flags = DT_COMP_DETERMINISTIC,                                             \
+                                           .config_size = sizeof(rule_config),                                         \
+                                           .state_size = sizeof(rule_state),                                           \
+                                           .options = options,                                                         \
+                                           .ops = &ops};                                                               \
+    static const dt_component *const components[] = {&component};                                                      \
+    static const dt_plugin plugin = {                                                                                  \
+        DT_PLUGIN_PREFIX,        .name = ID,        .version = "1.0",        .vendor = "dtrain",                       \
+        .license = "Apache-2.0", .n_components = 1, .components = components};                                         \
+    DT_PLUGIN_DEFINE(plugin)
+
+#endif
