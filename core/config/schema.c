@@ -162,6 +162,8 @@ static const dt_option env_table[] = {
     ROW(dt_env_opts, id, STR, 0, "", NULL, 0, 0, NULL, "id of an environment"),
     ROW(dt_env_opts, instances, I64, 0, "12", "1", 1, 65536, NULL, "environments stepped together"),
     ROW(dt_env_opts, isolation, ENUM, DT_OPT_NEUTRAL, "auto", NULL, 0, 0, isolations, "where environments run"),
+    ROW(dt_env_opts, workers, I64, DT_OPT_NEUTRAL, "0", "threads", 0, 1024, NULL,
+        "threads that step environments while the policy acts; 0 = the training thread steps them"),
     DT_OPTION_END};
 
 static const dt_option evaluation_table[] = {

@@ -71,6 +71,7 @@ typedef struct dt_env_opts {
     const char *id;
     int64_t instances;
     uint32_t isolation;
+    int64_t workers; /* threads that step environments, 0: the training thread does */
 } dt_env_opts;
 
 enum { DT_EVALUATION_MAX_SEEDS = 64 };

@@ -13,7 +13,8 @@ core_libdtcore_la_SOURCES += \
 	core/host/signals.c core/host/signals.h \
 	core/host/snapshot.c core/host/snapshot.h \
 	core/host/stage.c core/host/stage.h \
-	core/host/rollout_eval.c core/host/rollout_impl.h core/host/rollout_state.c \
+	core/host/rollout_eval.c core/host/rollout_impl.h core/host/rollout_ranks.c \
+	core/host/rollout_state.c \
 	core/host/svc_rollout.c \
 	core/host/svc_train.c \
 	core/host/probe.c core/host/probe.h \

@@ -91,7 +91,7 @@ static dt_status play(evaluation *e, bool greedy)
                       .key_of = key_of,
                       .user = e,
                       .greedy = greedy};
-    DT_TRY(dt_vector_step(e->vector, 0, e->n)); /* the first resets */
+    DT_TRY(dt_vector_step(e->vector)); /* the first resets */
     for (uint32_t left = e->n; left > 0;) {
         DT_TRY(dt_collect_run(&c, 0));
         for (uint32_t i = 0; i < e->n; i++) {
@@ -123,6 +123,7 @@ static dt_status prepare(evaluation *e)
                               .ops = &r->env->comp->ops.env,
                               .self = e->self,
                               .n = e->n,
+                              .workers = r->workers,
                               .user = e,
                               .seed = episode_seed};
     return dt_vector_create(&d, &e->vector);

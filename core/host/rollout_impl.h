@@ -30,6 +30,7 @@ struct dt_rollout {
     dt_buffer buffer;
     uint32_t instances;   /* of all ranks */
     uint32_t first, last; /* of this rank: [first, last) */
+    uint32_t workers;     /* threads that step environments */
     void **self;          /* [last - first] created so far */
     dt_vector *vector;
 
@@ -58,6 +59,8 @@ uint64_t dt_rollout_seed(void *user, uint32_t number, uint64_t episode);
 /* rollout_eval.c */
 dt_status dt_rollout_evaluate(dt_rollout *r, dt_train *t, const uint64_t *seed, uint32_t n_seeds, uint32_t episodes,
                               uint8_t greedy, dt_rollout_report *out);
+/* rollout_ranks.c */
+dt_status dt_rollout_gather(dt_rollout *r) DT_NODISCARD; /* [collective] every rank gets the slots of all instances */
 /* rollout_state.c */
 /* After a collect: the actions of the episodes that go on. Errors: DT_ENOMEM. */
 dt_status dt_rollout_log(dt_rollout *r) DT_NODISCARD;

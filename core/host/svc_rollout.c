@@ -55,6 +55,19 @@ static dt_status open_data(dt_rollout *r)
                                 engine.slice_rows > 0 ? engine.slice_rows : 512);
 }
 
+/* A rank has instances next to each other, all ranks about as many. */
+static dt_status share(dt_rollout *r)
+{
+    const uint64_t ranks = dt_comm_size(r->stage->d.comm), rank = dt_comm_rank(r->stage->d.comm);
+    if (r->instances < ranks) {
+        return DT_FAIL(DT_ECONFIG, "env.instances = %u is less than the %u ranks; every rank needs at least one",
+                       r->instances, (unsigned)ranks);
+    }
+    r->first = (uint32_t)(r->instances * rank / ranks);
+    r->last = (uint32_t)(r->instances * (rank + 1) / ranks);
+    return DT_OK;
+}
+
 static dt_status build(dt_rollout *r)
 {
     const dt_layout *l = &r->env->layout;
@@ -94,9 +107,11 @@ static dt_status rollout_create(const dt_host *h, dt_env *env, const dt_rollout_
     r->env = env;
     memcpy(&r->d, d, d->struct_size < sizeof(*d) ? d->struct_size : sizeof(*d));
     r->instances = (uint32_t)env->opts.instances;
-    r->first = 0;
-    r->last = r->instances;
+    r->workers = (uint32_t)env->opts.workers;
     dt_status st = check_desc(&r->d);
+    if (st == DT_OK) {
+        st = share(r);
+    }
     if (st == DT_OK) {
         st = build(r);
     }
@@ -287,10 +302,11 @@ static dt_status make_instances(dt_rollout *r)
                               .self = r->self,
                               .n = r->last - r->first,
                               .first = r->first,
+                              .workers = r->workers,
                               .user = r,
                               .seed = dt_rollout_seed};
     DT_TRY(dt_vector_create(&d, &r->vector));
-    return r->is_restored ? dt_rollout_replay(r) : dt_vector_step(r->vector, 0, r->last - r->first);
+    return r->is_restored ? dt_rollout_replay(r) : dt_vector_step(r->vector);
 }
 
 /* ---- collect ----------------------------------------------------------------------------------------------------- */
@@ -454,6 +470,7 @@ static dt_status collect(dt_rollout *r, dt_train *t, dt_rollout_report *out)
     dt_collector c = {0};
     DT_TRY(dt_comm_agree(r->stage->d.comm, act(r, trainer, &c)));
     r->collects++;
+    DT_TRY(dt_rollout_gather(r));
     DT_TRY(dt_rollout_log(r));
     learn_observations(r);
     if (r->d.normalise_reward) {

@@ -136,29 +136,51 @@ static void put(const dt_collector *c, uint32_t t, uint32_t begin, uint32_t end)
     }
 }
 
+/* Looks at what the last round of a group left, acts on it, and begins the next one. */
+static dt_status turn(draw *d, uint32_t g)
+{
+    dt_collector *c = d->c;
+    const bool is_last = d->t == c->buffer->d.steps;
+    uint32_t begin = 0, end = 0;
+    dt_vector_range(c->vector, g, &begin, &end);
+    if (d->t > 0) {
+        const double from = dt_clock_s();
+        DT_TRY(dt_vector_wait(c->vector, g));
+        c->wait_s += dt_clock_s() - from;
+    }
+    const double from = dt_clock_s();
+    put(c, d->t, begin, end);
+    if (!is_last || c->bootstraps) {
+        DT_TRY(infer(d, begin, end, !is_last));
+    }
+    c->policy_s += dt_clock_s() - from;
+    if (!is_last) {
+        dt_vector_post(c->vector, g);
+    }
+    return DT_OK;
+}
+
 dt_status dt_collect_run(dt_collector *c, uint64_t first_step)
 {
     dt_buffer *b = c->buffer;
     const dt_env_spec *s = &b->l->spec;
-    const uint32_t n = dt_vector_size(c->vector);
+    const uint32_t groups = dt_vector_groups(c->vector);
     draw d = {.c = c, .dist = {.choices = s->choices, .low = s->low, .high = s->high}};
     d.dist.n_heads = s->n_heads;
     d.dist.n_continuous = s->n_continuous;
     c->policy_s = c->wait_s = 0;
     dt_buffer_begin(b);
     for (d.t = 0; d.t <= b->d.steps; d.t++) {
-        const double from = dt_clock_s();
-        put(c, d.t, 0, n);
         c->key.step = first_step + d.t;
         dt_rng_stream_init(&d.stream, &c->key);
-        if (d.t < b->d.steps || c->bootstraps) {
-            DT_TRY(infer(&d, 0, n, d.t < b->d.steps));
-        }
-        const double to = dt_clock_s();
-        c->policy_s += to - from;
-        if (d.t < b->d.steps) {
-            DT_TRY(dt_vector_step(c->vector, 0, n));
-            c->wait_s += dt_clock_s() - to;
+        for (uint32_t g = 0; g < groups; g++) {
+            const dt_status st = turn(&d, g);
+            if (st < 0) { /* nothing may be under way when we leave */
+                dt_error reason;
+                dt_error_take(&reason, st);
+                dt_vector_drain(c->vector);
+                return dt_error_put(&reason);
+            }
         }
     }
     b->is_filled = true;

@@ -3,7 +3,11 @@
  * Many instances of one environment. A round steps every instance of a group once (an instance whose episode is over is
  * reset instead) and checks all it wrote. Instances depend on their number, the seed and their actions alone: not on
  * groups, workers, or who stepped them.
- * Threads: [main]; instances are stepped by workers.
+ *
+ * With workers there are two groups, so that one is stepped while the policy looks at the other; without, the thread
+ * that waits does the work. A worker without work spins for a few microseconds and then sleeps: a busy neighbour on the
+ * machine costs its share, never a barrier's time.
+ * Threads: [main]; instances are stepped by workers and by who waits for them.
  */
 #ifndef DTRAIN_CORE_ROLLOUT_VECTOR_H
 #define DTRAIN_CORE_ROLLOUT_VECTOR_H
@@ -25,7 +29,6 @@ typedef struct dt_instance {
     uint64_t episodes;     /* begun */
     double *earned;        /* [2 + n_costs + n_metrics] of the episode so far: return, length, costs, metrics */
     double env_s;          /* spent in it since it was last asked */
-    dt_error *error;       /* of the last step */
 } dt_instance;
 
 typedef struct dt_vector dt_vector;
@@ -36,18 +39,29 @@ typedef struct dt_vector_desc {
     const dt_env_ops *ops;
     void *const *self; /* [n] created instances, owned by the caller */
     uint32_t n, first; /* number of the first in the run */
+    uint32_t workers;  /* threads; 0: who waits */
     void *user;
     uint64_t (*seed)(void *user, uint32_t number, uint64_t episode); /* of a reset [worker] */
 } dt_vector_desc;
 
-/* Errors: DT_ENOMEM. */
+/* Errors: DT_ENOMEM, DT_EUNSUPPORTED (no thread could be started). */
 dt_status dt_vector_create(const dt_vector_desc *d, dt_vector **out_p) DT_NODISCARD;
-void dt_vector_destroy(dt_vector *v);
+void dt_vector_destroy(dt_vector *v); /* nothing may be posted */
 uint32_t dt_vector_size(const dt_vector *v);
 dt_instance *dt_vector_at(dt_vector *v, uint32_t i);
-/* Step instances [begin, end); wait for them. Errors: what an environment says, or DT_EPLUGIN what is wrong with what
- * it wrote, with environment, instance, episode and step; the first in the order of instances. */
-dt_status dt_vector_step(dt_vector *v, uint32_t begin, uint32_t end) DT_NODISCARD;
+/* Group g holds instances [begin, end). */
+uint32_t dt_vector_groups(const dt_vector *v);
+void dt_vector_range(const dt_vector *v, uint32_t g, uint32_t *begin_p, uint32_t *end_p);
+
+/* Begin a round of a group; from here to wait its instances are not touched by anybody else. */
+void dt_vector_post(dt_vector *v, uint32_t g);
+/* Errors: what an environment says, or DT_EPLUGIN what is wrong with what it wrote, with environment, instance, episode
+ * and step; the first in the order of instances. */
+dt_status dt_vector_wait(dt_vector *v, uint32_t g) DT_NODISCARD;
+/* Wait for whatever is under way, however it ends. */
+void dt_vector_drain(dt_vector *v);
+/* A round of all groups. */
+dt_status dt_vector_step(dt_vector *v) DT_NODISCARD;
 /* One instance alone, on the calling thread. */
 dt_status dt_vector_advance(dt_vector *v, uint32_t i) DT_NODISCARD;
 

@@ -13,6 +13,7 @@
 #include "host/snapshot.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -458,6 +459,191 @@ static void test_resume(void **state)
     resumed_equals_uninterrupted(torque);
 }
 
+/* ---- who does the work changes nothing --------------------------------------------------------------------------- */
+
+typedef struct outcome {
+    float params[2048];
+    dt_rollout_report report, evaluated[2];
+    char *field[32]; /* of all samples of the last round */
+    size_t bytes[32];
+} outcome;
+
+static void look(const world *w, outcome *o)
+{
+    const dt_samples *s = source_of(w);
+    uint64_t index[512], key[512] = {0};
+    int64_t size[8] = {0};
+    assert_true(s->count <= 512);
+    for (uint64_t i = 0; i < s->count; i++) {
+        index[i] = i;
+    }
+    keep(w, o->params, &o->report);
+    assert_done(s->ops->sizes(s->self, index, (uint32_t)s->count, size));
+    size[s->n_symbols] = (int64_t)s->count;
+    for (uint32_t f = 0; f < s->n_fields; f++) {
+        o->bytes[f] = dt_samples_field_bytes(s, f, size);
+        o->field[f] = calloc(1, o->bytes[f] + 1);
+    }
+    assert_done(s->ops->read(s->self, index, key, (uint32_t)s->count, (void *const *)o->field));
+}
+
+static void play(world *w, outcome *o)
+{
+    const uint64_t seed[] = {3, 8};
+    memset(o, 0, sizeof(*o));
+    world_start(w);
+    for (int k = 0; k < 3; k++) {
+        assert_done(iterate(w));
+    }
+    look(w, o);
+    for (int i = 0; i < 2; i++) {
+        o->evaluated[i].struct_size = sizeof(o->evaluated[i]);
+    }
+    assert_done(w->phase->rollout->evaluate(w->phase->r, w->phase->t, seed, 2, 3, 0, o->evaluated));
+    for (int i = 0; i < 2; i++) {
+        o->evaluated[i].env_s = o->evaluated[i].total_s = 0;
+    }
+}
+
+static void assert_same(const outcome *a, const outcome *b)
+{
+    assert_memory_equal(a->params, b->params, sizeof(a->params));
+    assert_memory_equal(&a->report, &b->report, sizeof(a->report));
+    assert_memory_equal(a->evaluated, b->evaluated, sizeof(a->evaluated));
+    for (int f = 0; f < 32; f++) {
+        assert_int_equal(a->bytes[f], b->bytes[f]);
+        assert_true(a->bytes[f] == 0 || memcmp(a->field[f], b->field[f], a->bytes[f]) == 0);
+    }
+}
+
+static void drop(outcome *o)
+{
+    for (int f = 0; f < 32; f++) {
+        free(o->field[f]);
+    }
+}
+
+static const char *const every_kind[][6] = {
+    {"env.id=crowd", "tiny.steps=11", "tiny.normalise_obs=true", "tiny.normalise_reward=true", "env.instances=7", NULL},
+    {"env.id=counter", "tiny.steps=5", "tiny.window=4", "tiny.normalise_obs=true", "env.instances=9", NULL},
+    {"env.id=torque", "tiny.steps=11", "tiny.normalise_advantage=true", "tiny.shield=true", "env.instances=5", NULL}};
+enum { KINDS = sizeof(every_kind) / sizeof(every_kind[0]) };
+
+static void test_workers(void **state)
+{
+    (void)state;
+    static const char *const workers[] = {"env.workers=1", "env.workers=2", "env.workers=5"};
+    for (int kind = 0; kind < KINDS; kind++) {
+        outcome alone, shared;
+        world w;
+        world_open(&w, every_kind[kind], NULL);
+        play(&w, &alone);
+        world_close(&w);
+        for (int k = 0; k < 3; k++) {
+            world_open(&w, every_kind[kind], NULL);
+            assert_done(dt_config_set(w.config, workers[k]));
+            play(&w, &shared);
+            world_close(&w);
+            assert_same(&alone, &shared);
+            drop(&shared);
+        }
+        drop(&alone);
+    }
+}
+
+typedef struct rank {
+    world w;
+    outcome o;
+    pthread_t thread;
+} rank;
+
+static void *rank_main(void *arg)
+{
+    rank *k = arg;
+    play(&k->w, &k->o);
+    return NULL;
+}
+
+static void test_ranks(void **state)
+{
+    (void)state;
+    static rank k[4];
+    for (int kind = 0; kind < KINDS; kind++) {
+        outcome alone;
+        world w;
+        world_open(&w, every_kind[kind], NULL);
+        play(&w, &alone);
+        world_close(&w);
+        for (uint32_t ranks = 2; ranks <= 4; ranks *= 2) {
+            dt_comm *comm[4];
+            assert_done(dt_comm_sim(ranks, 60, comm));
+            for (uint32_t i = 0; i < ranks; i++) {
+                world_open(&k[i].w, every_kind[kind], comm[i]);
+            }
+            for (uint32_t i = 0; i < ranks; i++) {
+                assert_int_equal(pthread_create(&k[i].thread, NULL, rank_main, &k[i]), 0);
+            }
+            for (uint32_t i = 0; i < ranks; i++) {
+                pthread_join(k[i].thread, NULL);
+                assert_same(&alone, &k[i].o);
+                drop(&k[i].o);
+            }
+            for (uint32_t i = 0; i < ranks; i++) {
+                world_close(&k[i].w);
+            }
+        }
+        drop(&alone);
+    }
+}
+
+/* A row of an output does not depend on how many rows run beside it: what makes all of the above true. */
+static void test_rows_are_alone(void **state)
+{
+    (void)state;
+    static const char *const one[] = {"env.id=torque", "tiny.steps=40", "env.instances=1", "data.batch=8", NULL};
+    static const char *const many[] = {"env.id=torque", "tiny.steps=40", "env.instances=33", "data.batch=8", NULL};
+    world a, b;
+    world_open(&a, one, NULL);
+    world_open(&b, many, NULL);
+    world_start(&a);
+    world_start(&b);
+    dt_rollout_report r = {.struct_size = sizeof(r)};
+    assert_done(a.phase->rollout->collect(a.phase->r, a.phase->t, &r));
+    assert_done(b.phase->rollout->collect(b.phase->r, b.phase->t, &r));
+    for (uint64_t t = 0; t < 40; t++) {
+        sample x, y;
+        const uint64_t index = t * 33;
+        read_samples(&a, &t, 1, &x);
+        read_samples(&b, &index, 1, &y);
+        assert_int_equal(x.size[0], y.size[0]);
+        for (uint32_t f = 0; f < source_of(&a)->n_fields && x.size[0] > 0; f++) {
+            if (strcmp(source_of(&a)->field[f].name, "row_key") != 0) {
+                assert_memory_equal(x.at[f], y.at[f], dt_samples_field_bytes(source_of(&a), f, x.size));
+            }
+        }
+        drop_sample(&a, &x);
+        drop_sample(&b, &y);
+    }
+    world_close(&a);
+    world_close(&b);
+}
+
+/* After the first round nothing is allocated but what an episode's actions need, in ever fewer steps. */
+static void test_no_allocation(void **state)
+{
+    (void)state;
+    world w;
+    begin(&w, "crowd", "env.workers=1");
+    dt_rollout_report r = {.struct_size = sizeof(r)};
+    for (int k = 0; k < 4; k++) {
+        assert_done(w.phase->rollout->collect(w.phase->r, w.phase->t, &r));
+    }
+    const uint64_t before = dt_alloc_count();
+    assert_done(w.phase->rollout->collect(w.phase->r, w.phase->t, &r));
+    assert_int_equal(dt_alloc_count(), before);
+    world_close(&w);
+}
+
 /* ---- what is refused --------------------------------------------------------------------------------------------- */
 
 static void refused(const char *env, const char *more, dt_status code, const char *text)
@@ -504,7 +690,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_counter),         cmocka_unit_test(test_ends_bootstrap),
         cmocka_unit_test(test_crowd_is_packed), cmocka_unit_test(test_runs_repeat),
-        cmocka_unit_test(test_shield),          cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_shield),          cmocka_unit_test(test_workers),
+        cmocka_unit_test(test_ranks),           cmocka_unit_test(test_rows_are_alone),
+        cmocka_unit_test(test_no_allocation),   cmocka_unit_test(test_refused),
         cmocka_unit_test(test_normalised),      cmocka_unit_test(test_history),
         cmocka_unit_test(test_evaluate),        cmocka_unit_test(test_resume),
     };
