@@ -11,14 +11,14 @@
  *
  * Costs, of an agent in a step: collisions (it was in), time_to_collision (simulation steps, as a share of the step, in
  * which it was below ttc_s), hard_braking (the same, braking harder than hard_mps2), conflicting_greens (pairs shown at
- * once), starvation (lanes whose first vehicle has been standing longer than starvation_s). A signal's agent gets those
- * of the vehicles on its lanes.
+ * once, times steps), starvation (lanes whose first vehicle has been standing longer than starvation_s). A signal's
+ * agent gets the sums over the vehicles on the lanes of its junction.
  *
  * An episode lasts episode_s and is then truncated. An agent's vehicle that leaves the network is truncated too; one
  * that collides is terminated, and the episode ends unless end_at_collision is off.
  */
 #include "observe.h"
-#include "sim.h"
+#include "signal.h"
 
 #include <string.h>
 
@@ -26,8 +26,8 @@
 #define AGENTS_MAX  4096
 #define REWARD_LOST (-0.1)
 
-static const char *const scenarios[] = {"ring", "merge", "bottleneck", NULL};
-static const char *const controls[] = {"vehicles", NULL};
+static const char *const scenarios[] = {"ring", "merge", "bottleneck", "intersection", "grid", NULL};
+static const char *const controls[] = {"vehicles", "signals", NULL};
 static const char *const models[] = {"idm", "krauss", NULL};
 static const char *const arrivals[] = {"poisson", "uniform", NULL};
 
@@ -40,14 +40,27 @@ static const dt_option options[] = {
     DT_OPTION(config, arrivals, DT_OPT_ENUM, "poisson", "", 0, 0, arrivals, "times at which vehicles are due"),
     DT_OPTION(config, vehicles, DT_OPT_I64, "22", "1", 1, 10000, NULL, "on the ring"),
     DT_OPTION(config, length_m, DT_OPT_F64, "0", "m", 0, 1e5, NULL,
-              "of the ring, of a road elsewhere; 0: 230 ring, 400 merge and bottleneck"),
+              "of the ring, of a road elsewhere; 0: 230 ring, 400 merge and bottleneck, 200 junctions"),
     DT_OPTION(config, ramp_m, DT_OPT_F64, "250", "m", 50, 5000, NULL, "merge: stretch for changing from the ramp"),
     DT_OPTION(config, lanes, DT_OPT_I64, "0", "1", 0, NET_MAX_LANES, NULL,
-              "of a road; 0: 1 ring, 2 merge, 3 bottleneck"),
+              "of a road; 0: 1 ring, 3 bottleneck, 2 elsewhere"),
     DT_OPTION(config, flow_vph, DT_OPT_F64, "0", "1/h", 0, 20000, NULL,
-              "vehicles due on each road into the network; 0: 2400 merge, 3600 bottleneck"),
+              "vehicles due on each road into the network; 0: 2400 merge, 3600 bottleneck, 400 intersection, 300 grid"),
     DT_OPTION(config, ramp_vph, DT_OPT_F64, "600", "1/h", 0, 5000, NULL, "merge: vehicles due on the ramp"),
     DT_OPTION(config, limit_mps, DT_OPT_F64, "13.89", "m/s", 1, 60, NULL, "speed limit"),
+    DT_OPTION(config, rows, DT_OPT_I64, "2", "1", 1, 16, NULL, "grid: junctions from south to north"),
+    DT_OPTION(config, cols, DT_OPT_I64, "2", "1", 1, 16, NULL, "grid: junctions from west to east"),
+    DT_OPTION(config, left_share, DT_OPT_F64, "0.2", "1", 0, 1, NULL, "of traffic at a junction turns left"),
+    DT_OPTION(config, right_share, DT_OPT_F64, "0.2", "1", 0, 1, NULL, "of traffic at a junction turns right"),
+    DT_OPTION(config, signals, DT_OPT_BOOL, "true", "", 0, 0, NULL,
+              "junctions have signals; without them streets from west to east go first"),
+    DT_OPTION(config, green_s, DT_OPT_F64, "25", "s", 1, 600, NULL, "fixed program: green of a street"),
+    DT_OPTION(config, left_green_s, DT_OPT_F64, "10", "s", 1, 600, NULL, "fixed program: green of left turns"),
+    DT_OPTION(config, yellow_s, DT_OPT_F64, "3", "s", 0, 10, NULL, "yellow of links that lose green"),
+    DT_OPTION(config, all_red_s, DT_OPT_F64, "1", "s", 0, 10, NULL, "between yellow and the next green"),
+    DT_OPTION(config, min_green_s, DT_OPT_F64, "5", "s", 0, 120, NULL, "a phase stays at least this long"),
+    DT_OPTION(config, max_green_s, DT_OPT_F64, "0", "s", 0, 600, NULL, "a phase stays at most this long; 0: open"),
+    DT_OPTION(config, detector_m, DT_OPT_F64, "50", "m", 5, 500, NULL, "how far signals see vehicles"),
     DT_OPTION(config, jitter_m, DT_OPT_F64, "1", "m", 0, 100, NULL, "spread of the first positions on the ring"),
     DT_OPTION(config, max_vehicles, DT_OPT_I64, "1000", "1", 1, 100000, NULL, "on the road at once; more wait outside"),
     DT_OPTION(config, agents, DT_OPT_I64, "1", "1", 1, AGENTS_MAX, NULL, "most vehicles that are agents at once"),
@@ -59,7 +72,8 @@ static const dt_option options[] = {
     DT_OPTION(config, end_at_collision, DT_OPT_BOOL, "true", "", 0, 0, NULL,
               "a collision of an agent ends the episode"),
     DT_OPTION(config, dt_s, DT_OPT_F64, "0.5", "s", 0.01, 2, NULL, "step of the simulation"),
-    DT_OPTION(config, action_s, DT_OPT_F64, "0", "s", 0, 60, NULL, "between actions, a multiple of dt_s; 0: one step"),
+    DT_OPTION(config, action_s, DT_OPT_F64, "0", "s", 0, 60, NULL,
+              "between actions, a multiple of dt_s; 0: one step, signals 5"),
     DT_OPTION(config, episode_s, DT_OPT_F64, "500", "s", 1, 1e6, NULL, "length of an episode"),
     DT_OPTION(config, headway_s, DT_OPT_F64, "1", "s", 0, 10, NULL, "time gap T (Krauss: reaction time)"),
     DT_OPTION(config, accel_mps2, DT_OPT_F64, "1", "m/s^2", 0.1, 9, NULL, "acceleration a"),
@@ -73,6 +87,7 @@ static const dt_option options[] = {
     DT_OPTION(config, safe_decel_mps2, DT_OPT_F64, "4", "m/s^2", 0.1, 9, NULL, "MOBIL: most braking of others"),
     DT_OPTION(config, ttc_s, DT_OPT_F64, "1.5", "s", 0, 10, NULL, "time to collision that costs when below"),
     DT_OPTION(config, hard_mps2, DT_OPT_F64, "3", "m/s^2", 0, 9, NULL, "braking that costs when harder"),
+    DT_OPTION(config, starvation_s, DT_OPT_F64, "120", "s", 1, 3600, NULL, "standing first at a line that costs"),
     DT_OPTION(config, radius_m, DT_OPT_F64, "50", "m", 1, 1000, NULL, "neighbourhood in the graph"),
     DT_OPTION_END};
 
@@ -81,6 +96,9 @@ enum { PORT_NODES, PORT_ROWPTR, PORT_COL, PORT_EDGES, PORT_AGENT_NODE, PORT_EGO,
 static const dt_port vehicle_ports[N_VEHICLE_PORTS] = {
     {"nodes", "N 9", DT_F32, 0}, {"rowptr", "N+1", DT_I32, DT_PORT_INDEX(2)},   {"col", "E", DT_I32, DT_PORT_INDEX(1)},
     {"edges", "E 4", DT_F32, 0}, {"agent_node", "A", DT_I32, DT_PORT_INDEX(1)}, {"ego", "A 9", DT_F32, 0}};
+
+enum { PORT_SIGNAL, PORT_PHASES, PORT_NEIGHBOUR, N_SIGNAL_PORTS };
+enum { DIMS_BYTES = 16 };
 
 static const char *const cost_names[SIM_COSTS] = {"collisions", "time_to_collision", "hard_braking",
                                                   "conflicting_greens", "starvation"};
@@ -111,6 +129,9 @@ typedef struct state {
     sim sim;
     dt_vehicle *frame; /* [max_vehicles + n_places] */
     dt_dim symbol[2];
+    dt_port signal_port[N_SIGNAL_PORTS];
+    char phases_dims[DIMS_BYTES];
+    int32_t n_phases; /* of the signals that agents choose from; 0: agents are vehicles */
     float low, high;
     uint32_t n_agents, substeps;
 } state;
@@ -126,6 +147,19 @@ static dt_status check(const dt_host *h, const void *cfg)
         return DT_FAIL_H(h, DT_ECONFIG, "env_traffic.action_s = %g s is not a multiple of dt_s = %g s", c->action_s,
                          c->dt_s);
     }
+    if (c->left_share + c->right_share > 1) {
+        return DT_FAIL_H(h, DT_ECONFIG, "env_traffic: left_share %g and right_share %g are more than all traffic",
+                         c->left_share, c->right_share);
+    }
+    if (c->control == CONTROL_SIGNALS && (c->scenario < SCENARIO_INTERSECTION || !c->signals)) {
+        return DT_FAIL_H(h, DT_ECONFIG,
+                         "env_traffic.control = \"signals\" needs them: scenario \"intersection\" or \"grid\", and "
+                         "signals = true");
+    }
+    if (c->max_green_s > 0 && c->max_green_s < c->min_green_s) {
+        return DT_FAIL_H(h, DT_ECONFIG, "env_traffic.max_green_s = %g s is below min_green_s = %g s", c->max_green_s,
+                         c->min_green_s);
+    }
     if (c->episode_s < c->action_s) {
         return DT_FAIL_H(h, DT_ECONFIG, "env_traffic.episode_s = %g s is shorter than one action of %g s", c->episode_s,
                          c->action_s);
@@ -133,17 +167,12 @@ static dt_status check(const dt_host *h, const void *cfg)
     return DT_OK;
 }
 
-static dt_status create(void *self, const dt_host *h, const void *cfg)
+/* Rooms and ports of agents that are vehicles. */
+static dt_status create_for_vehicles(state *s)
 {
-    state *s = self;
-    const config *c = &s->config;
-    s->h = h;
-    s->config = scenario_resolve(cfg);
-    DT_TRY_H(check(h, cfg));
-    DT_TRY_H(sim_create(&s->sim, h, c));
-    s->substeps = (uint32_t)lround(c->action_s / c->dt_s);
-    s->low = (float)c->low_mps2;
-    s->high = (float)c->high_mps2;
+    const dt_host *h = s->h;
+    s->low = (float)s->config.low_mps2;
+    s->high = (float)s->config.high_mps2;
     s->n_agents = (uint32_t)s->sim.n_places;
     s->features = h->service(h, DT_SVC_FEATURES);
     if (!DT_HAS(s->features, frame)) {
@@ -159,32 +188,80 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     return DT_OK;
 }
 
+static void create_for_signals(state *s)
+{
+    s->n_agents = (uint32_t)s->sim.net.n_junctions;
+    s->n_phases = s->sim.net.junction[0].n_phases;
+    snprintf(s->phases_dims, sizeof(s->phases_dims), "A %d %d", (int)s->n_phases, PHASE_FEATURES);
+    s->signal_port[PORT_SIGNAL] = (dt_port){"signal", "A 59", DT_F32, 0};
+    s->signal_port[PORT_PHASES] = (dt_port){"phases", s->phases_dims, DT_F32, 0};
+    s->signal_port[PORT_NEIGHBOUR] = (dt_port){"neighbour", "A 4", DT_I32, DT_PORT_INDEX(0)};
+}
+
+static dt_status create(void *self, const dt_host *h, const void *cfg)
+{
+    state *s = self;
+    s->h = h;
+    s->config = scenario_resolve(cfg);
+    DT_TRY_H(check(h, cfg));
+    DT_TRY_H(sim_create(&s->sim, h, &s->config));
+    s->substeps = (uint32_t)lround(s->config.action_s / s->config.dt_s);
+    if (s->config.control == CONTROL_VEHICLES) {
+        return create_for_vehicles(s);
+    }
+    create_for_signals(s);
+    return DT_OK;
+}
+
 static dt_status spec(const void *self, dt_env_spec *out)
 {
     const state *s = self;
-    const config *c = s->sim.c;
+    const config *c = &s->config;
     *out = (dt_env_spec){.struct_size = sizeof(*out),
                          .n_agents = s->n_agents,
-                         .obs = vehicle_ports,
-                         .n_obs = N_VEHICLE_PORTS,
-                         .symbols = s->symbol,
-                         .n_symbols = 2,
-                         .low = &s->low,
-                         .high = &s->high,
-                         .n_continuous = 1,
                          .costs = cost_names,
                          .n_costs = SIM_COSTS,
                          .metrics = metric_names,
                          .n_metrics = N_METRICS,
                          .max_steps = (uint32_t)ceil(c->episode_s / c->action_s - STEPS_TOL),
                          .step_s = c->action_s};
+    if (c->control == CONTROL_VEHICLES) {
+        out->obs = vehicle_ports;
+        out->n_obs = N_VEHICLE_PORTS;
+        out->symbols = s->symbol;
+        out->n_symbols = 2;
+        out->low = &s->low;
+        out->high = &s->high;
+        out->n_continuous = 1;
+    } else {
+        out->obs = s->signal_port;
+        out->n_obs = N_SIGNAL_PORTS;
+        out->choices = &s->n_phases;
+        out->n_heads = 1;
+    }
     return DT_OK;
+}
+
+static void observe_junctions(const sim *m, const dt_env_io *io)
+{
+    observe_signals(m, io->obs[PORT_SIGNAL], io->obs[PORT_PHASES], io->obs[PORT_NEIGHBOUR]);
+    for (int32_t k = 0; k < m->net.n_junctions; k++) {
+        const int32_t n = m->net.junction[k].n_phases;
+        io->alive[k] = 1;
+        for (int32_t p = 0; p < n; p++) {
+            io->mask[k * n + p] = (uint8_t)signal_is_legal(m, k, p);
+        }
+    }
 }
 
 /* Who acts next, and what all see. */
 static dt_status observe(state *s, const dt_env_io *io)
 {
     sim *m = &s->sim;
+    if (m->c->control == CONTROL_SIGNALS) {
+        observe_junctions(m, io);
+        return DT_OK;
+    }
     const graph_view view = {.node = io->obs[PORT_NODES],
                              .edge = io->obs[PORT_EDGES],
                              .rowptr = io->obs[PORT_ROWPTR],
@@ -257,9 +334,9 @@ static void write_metrics(const sim *m, double *out)
     out[METRIC_CONFLICTING_GREENS] = (double)t->conflicting;
 }
 
-static dt_status step(void *self, const dt_env_io *io)
+/* One action of the agents that are vehicles; 1 when the episode is over. */
+static int step_vehicles(state *s, const dt_env_io *io)
 {
-    state *s = self;
     sim *m = &s->sim;
     take_actions(m, io->act_f);
     double reward = 0;
@@ -268,7 +345,6 @@ static dt_status step(void *self, const dt_env_io *io)
         reward += m->wish_n > 0 ? m->wish / (double)m->wish_n : 1;
         add_danger(m, 1.0 / s->substeps, io->cost);
     }
-    reward /= s->substeps;
     int crashed = 0;
     for (int32_t k = 0; k < m->n_places; k++) {
         crashed |= m->place[k].collided > 0;
@@ -279,17 +355,86 @@ static dt_status step(void *self, const dt_env_io *io)
         if (w->state != PLACE_ACTING && w->state != PLACE_ENDED) {
             continue; /* nobody, or one that comes: it acts from the next step on */
         }
-        io->reward[k] = (float)reward;
+        io->reward[k] = (float)(reward / s->substeps);
         io->cost[(size_t)k * SIM_COSTS + COST_COLLISIONS] = (float)w->collided;
         io->terminated[k] = w->collided > 0 && m->c->end_at_collision;
         io->truncated[k] = !io->terminated[k] && (over || w->state == PLACE_ENDED);
     }
+    return over;
+}
+
+/* Reward and costs of the lane of a junction in one step of the simulation. */
+static void add_lane(const sim *m, int32_t lane, double share, float *reward, float *cost)
+{
+    const lane_state *l = &m->lane[lane];
+    *reward += (float)(REWARD_LOST * share * l->lost);
+    cost[COST_COLLISIONS] += (float)l->n_collisions;
+    cost[COST_TTC] += (float)(share * l->n_close);
+    cost[COST_HARD_BRAKING] += (float)(share * l->n_hard);
+}
+
+static void add_junction(const sim *m, int32_t k, double share, float *reward, float *cost)
+{
+    const net_junction *j = &m->net.junction[k];
+    for (int32_t i = 0; i < j->n_links; i++) {
+        add_lane(m, m->net.link[j->link + i].via, share, reward, cost);
+    }
+    for (int a = 0; a < NET_MAX_ARMS; a++) {
+        const net_edge *e = &m->net.edge[j->arm[a]];
+        for (int32_t lane = e->lane; lane < e->lane + e->n_lanes; lane++) {
+            add_lane(m, lane, share, reward, cost);
+        }
+        for (int32_t i = 0; i < m->n_sources; i++) {
+            const source *q = &m->source[i];
+            *reward += q->edge == j->arm[a] ? (float)(REWARD_LOST * share * (q->arrived - q->taken)) : 0;
+        }
+    }
+    cost[COST_CONFLICTING_GREENS] += (float)m->signal[k].n_conflicts;
+}
+
+static float count_starved(const sim *m, int32_t k)
+{
+    const net_junction *j = &m->net.junction[k];
+    float n = 0;
+    for (int a = 0; a < NET_MAX_ARMS; a++) {
+        const net_edge *e = &m->net.edge[j->arm[a]];
+        for (int32_t lane = e->lane; lane < e->lane + e->n_lanes; lane++) {
+            n += m->lane[lane].stood_s > m->c->starvation_s ? 1 : 0;
+        }
+    }
+    return n;
+}
+
+static int step_signals(state *s, const dt_env_io *io)
+{
+    sim *m = &s->sim;
+    for (int32_t k = 0; k < m->net.n_junctions && !m->c->baseline; k++) {
+        (void)signal_ask(m, k, io->act_i[k]); /* what the mask forbids changes nothing */
+    }
+    for (uint32_t i = 0; i < s->substeps; i++) {
+        sim_step(m);
+        for (int32_t k = 0; k < m->net.n_junctions; k++) {
+            add_junction(m, k, 1.0 / s->substeps, &io->reward[k], io->cost + (size_t)k * SIM_COSTS);
+        }
+    }
+    const int over = m->time >= m->c->episode_s - STEPS_TOL;
+    for (int32_t k = 0; k < m->net.n_junctions; k++) {
+        io->cost[(size_t)k * SIM_COSTS + COST_STARVATION] = count_starved(m, k);
+        io->truncated[k] = (uint8_t)over;
+    }
+    return over;
+}
+
+static dt_status step(void *self, const dt_env_io *io)
+{
+    state *s = self;
+    const int over = s->config.control == CONTROL_VEHICLES ? step_vehicles(s, io) : step_signals(s, io);
     DT_TRY_H(observe(s, io));
     if (!over) {
         return DT_OK;
     }
     memset(io->alive, 0, s->n_agents);
-    write_metrics(m, io->metric);
+    write_metrics(&s->sim, io->metric);
     return DT_DONE;
 }
 

@@ -55,7 +55,8 @@ static inline double idm(const driver *d, double v, double want, double gap, dou
 static inline double krauss(const driver *d, double v, double want, double gap, double leader)
 {
     const double safe = leader + (gap - d->s0 - leader * d->T) / ((v + leader) / (2 * d->b) + d->T);
-    const double next = most(0, least(least(want, v + d->a * d->dt), safe));
+    const double top = most(want, v - d->b * d->dt); /* a lower limit is no reason to brake harder than b */
+    const double next = most(0, least(least(top, v + d->a * d->dt), safe));
     return most((next - v) / d->dt, -BRAKE_MAX);
 }
 

@@ -10,7 +10,6 @@
 #define YELLOW_BRAKE 3.5 /* m/s^2, who would have to brake harder passes at yellow (ITE: 3.05, with reaction time) */
 #define COMMITTED    5.0 /* m/s^2, who would have to brake harder does not stop any more */
 #define MOVING_MPS   3.0 /* a queue behind the junction that moves at least so makes room */
-#define PATIENCE_S   5.0 /* who stood so long at its line in spite of its right does not count */
 #define CRAWL_MPS    1.0 /* least speed assumed of who clears an area */
 
 /* Time for d metres from speed v, accelerating by a up to want. */
@@ -57,23 +56,6 @@ static int is_occupied(const sim *s, const crossing *c, int32_t f)
     return 0;
 }
 
-/* Does somebody with the right of way on link f come before c is through? */
-static int must_yield(const sim *s, const crossing *c, int32_t f)
-{
-    const net_link *other = &s->net.link[c->j->link + f];
-    const lane_state *from = &s->lane[other->from];
-    if (from->n == 0) {
-        return 0;
-    }
-    const int32_t p = slot_front(from);
-    const double rest = s->net.lane[other->from].length - s->x[p];
-    if (s->vehicle[s->who[p]].next != other->via || rest > SIGHT_M || from->stood_s > PATIENCE_S) {
-        return 0;
-    }
-    const double comes = travel_s(rest + c->j->area[f][c->link->bit].in, s->v[p], s->driver.a, s->want[p]);
-    return arrival_s(s, c, c->j->area[c->link->bit][f].out + c->length) + GAP_S > comes;
-}
-
 /* Room behind the junction, less what those on the way there will take. */
 static int is_clear_behind(const sim *s, const crossing *c)
 {
@@ -93,6 +75,27 @@ static int is_clear_behind(const sim *s, const crossing *c)
         }
     }
     return room >= c->length + s->driver.s0;
+}
+
+/* Does somebody with the right of way on link f come before c is through? The first that goes that way counts, also
+ * behind others that turn off, but not where it cannot go on. */
+static int must_yield(const sim *s, const crossing *c, int32_t f)
+{
+    const net_link *other = &s->net.link[c->j->link + f];
+    const lane_state *from = &s->lane[other->from];
+    const double end = s->net.lane[other->from].length, area = c->j->area[f][c->link->bit].in;
+    for (int32_t p = slot_front(from); p <= slot_back(from) && end - s->x[p] < SIGHT_M; p++) {
+        if (s->vehicle[s->who[p]].next != other->via) {
+            if (s->v[p] < HALTING_MPS) {
+                break; /* nobody passes who stands, and who starts behind it will see c */
+            }
+            continue;
+        }
+        const crossing its = {.j = c->j, .link = other, .length = s->length[p]};
+        const double comes = travel_s(end - s->x[p] + area, s->v[p], s->driver.a, s->want[p]);
+        return arrival_s(s, c, c->j->area[c->link->bit][f].out + c->length) + GAP_S > comes && is_clear_behind(s, &its);
+    }
+    return 0;
 }
 
 int junction_may_pass(const sim *s, int32_t lane, int32_t p)

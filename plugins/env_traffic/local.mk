@@ -10,7 +10,7 @@ traffic_sources = \
 	plugins/env_traffic/move.c \
 	plugins/env_traffic/net.c plugins/env_traffic/net.h \
 	plugins/env_traffic/place.c \
-	plugins/env_traffic/scenario.c \
+	plugins/env_traffic/scenario.c plugins/env_traffic/scenario_grid.c \
 	plugins/env_traffic/signal.c plugins/env_traffic/signal.h \
 	plugins/env_traffic/sim.c plugins/env_traffic/sim.h
 # the loops over lanes are written to be vectorised

@@ -201,8 +201,8 @@ static double count_close(int32_t n, double limit_s, const double *restrict x, c
 }
 
 /* a becomes the acceleration that came true. */
-static lane_sums advance_lane(int32_t n, double dt, double half, double hard_mps2, double *restrict x,
-                              double *restrict v, double *restrict a, const double *restrict want)
+static lane_sums advance_lane(int32_t n, double dt, double half, double hard_mps2, double emergency_mps2,
+                              double *restrict x, double *restrict v, double *restrict a, const double *restrict want)
 {
     lane_sums sum = {0};
     for (int32_t i = 0; i < n; i++) {
@@ -217,7 +217,7 @@ static lane_sums advance_lane(int32_t n, double dt, double half, double hard_mps
         sum.wish += v1 / want[i];
         sum.standing += v1 < HALTING_MPS ? 1 : 0;
         sum.hard += a[i] < -hard_mps2 ? 1 : 0;
-        sum.emergency += a[i] < -EMERGENCY_MPS ? 1 : 0;
+        sum.emergency += a[i] < -emergency_mps2 ? 1 : 0;
     }
     return sum;
 }
@@ -262,17 +262,21 @@ static void check_lane(sim *s, int32_t lane)
 void move_advance(sim *s)
 {
     const double dt = s->c->dt_s, half = s->c->model == MODEL_IDM ? 0.5 : 0;
+    const double emergency = most(EMERGENCY_MPS2, EMERGENCY_SHARE * s->driver.b);
     lane_sums all = {0};
     for (int32_t lane = 0; lane < s->net.n_lanes; lane++) {
         lane_state *l = &s->lane[lane];
         l->n_hard = l->n_close = l->n_collisions = 0;
+        l->lost = 0;
         if (l->n == 0) {
             continue;
         }
         const int32_t p = slot_front(l);
         l->n_close = (int32_t)count_close(l->n, s->c->ttc_s, s->x + p, s->v + p, s->length + p);
-        const lane_sums sum = advance_lane(l->n, dt, half, s->c->hard_mps2, s->x + p, s->v + p, s->a + p, s->want + p);
+        const lane_sums sum =
+            advance_lane(l->n, dt, half, s->c->hard_mps2, emergency, s->x + p, s->v + p, s->a + p, s->want + p);
         l->n_hard = (int32_t)sum.hard;
+        l->lost = l->n - sum.wish;
         all.speed += sum.speed;
         all.wish += sum.wish;
         all.standing += sum.standing;

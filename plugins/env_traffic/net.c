@@ -10,6 +10,7 @@
 
 #define CLEARANCE_M  2.2  /* between two centre lines that do not meet: a vehicle's width and a margin */
 #define WALK_M       0.25 /* step along a path when areas are sought */
+#define LATERAL_MPS2 5.5  /* the limit that SUMO's networks are built with */
 #define STRAIGHT_RAD 1e-3
 #define POINTS_MAX   512
 
@@ -139,6 +140,9 @@ void net_cross(net *n, int32_t junction, int32_t from, int32_t to, double limit,
     } else {
         heading = atan2(dy, dx);
     }
+    if (bend != 0) { /* turning no faster than is comfortable */
+        limit = fmin(limit, sqrt(LATERAL_MPS2 / fabs(bend)));
+    }
     const int32_t k = n->n_links;
     net_link *l = add_link(n, from, to);
     l->junction = junction;
@@ -165,7 +169,8 @@ static net_area area_of(const net_lane *a, const net_lane *b)
         double x, y;
         net_point(a, s, &x, &y, &turned);
         for (int k = 0; k < n_b; k++) {
-            if (hypot(x - bx[k], y - by[k]) < CLEARANCE_M) {
+            const double dx = x - bx[k], dy = y - by[k];
+            if (dx * dx + dy * dy < CLEARANCE_M * CLEARANCE_M) {
                 area.in = fmin(area.in, s);
                 area.out = fmax(area.out, s);
                 break;

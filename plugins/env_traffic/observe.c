@@ -3,7 +3,7 @@
  * See observe.h.
  */
 #include "observe.h"
-#include "junction.h"
+#include "signal.h"
 
 #define FAR_M 200.0 /* INTERFACES: clamp of distances */
 
@@ -98,6 +98,101 @@ void observe_ego(const sim *s, float *ego)
                                            move_model(s, lane, p)};
         for (int d = 0; d < EGO_FEATURES; d++) {
             e[d] = (float)seen[d];
+        }
+    }
+}
+
+/* ---- signals ----------------------------------------------------------------------------------------------------- */
+
+typedef struct detected {
+    double n, standing, first;
+} detected;
+
+/* Vehicles within detector_m of the end of a lane. */
+static detected detect(const sim *s, int32_t lane)
+{
+    const lane_state *l = &s->lane[lane];
+    const double from = s->net.lane[lane].length - s->c->detector_m;
+    detected d = {.first = s->c->detector_m};
+    for (int32_t p = slot_front(l); p <= slot_back(l) && s->x[p] >= from; p++) {
+        d.n++;
+        d.standing += s->v[p] < HALTING_MPS;
+    }
+    if (d.n > 0) {
+        d.first = most(0, s->net.lane[lane].length - s->x[slot_front(l)]);
+    }
+    return d;
+}
+
+static double standing_on(const sim *s, int32_t lane)
+{
+    const lane_state *l = &s->lane[lane];
+    double n = 0;
+    for (int32_t p = slot_front(l); p <= slot_back(l); p++) {
+        n += s->v[p] < HALTING_MPS;
+    }
+    return n;
+}
+
+/* Where a light is, into out [11]. */
+static void observe_light(const sim *s, int32_t junction, float *out)
+{
+    const signal_state *g = &s->signal[junction];
+    out[g->phase] = 1;
+    out[4] = g->stage != STAGE_GREEN;
+    out[5] = (float)g->stage_s;
+    for (int32_t p = 0; p < s->net.junction[junction].n_phases; p++) {
+        out[6 + p] = (float)g->served_s[p];
+    }
+    out[10] = (float)(s->c->yellow_s + s->c->all_red_s);
+}
+
+/* out [PHASE_FEATURES] */
+static void observe_phase(const sim *s, int32_t junction, int32_t phase, float *out)
+{
+    const net_junction *j = &s->net.junction[junction];
+    int32_t lane = NET_NONE;
+    double sum[3] = {0};
+    for (int32_t k = 0; k < j->n_links; k++) {
+        const net_link *link = &s->net.link[j->link + k];
+        if ((j->phase[phase] >> k & 1) == 0) {
+            continue;
+        }
+        if (link->from != lane) { /* links of a lane lie together: every lane once */
+            const detected d = detect(s, lane = link->from);
+            sum[0] += d.n;
+            sum[1] += d.standing;
+            sum[2] += d.standing;
+        }
+        sum[2] -= standing_on(s, link->to) / s->net.lane[link->from].n_links;
+    }
+    for (int d = 0; d < 3; d++) {
+        out[d] = (float)sum[d];
+    }
+    out[3] = signal_program(s, junction) == phase;
+    out[4] = (float)signal_is_legal(s, junction, phase);
+}
+
+void observe_signals(const sim *s, float *signal, float *phases, int32_t *neighbour)
+{
+    for (int32_t k = 0; k < s->net.n_junctions; k++) {
+        const net_junction *j = &s->net.junction[k];
+        float *out = signal + (size_t)k * SIGNAL_FEATURES;
+        observe_light(s, k, out);
+        for (int a = 0; a < NET_MAX_ARMS; a++) {
+            neighbour[k * NET_MAX_ARMS + a] = j->neighbour[a] == NET_NONE ? k : j->neighbour[a];
+            const net_edge *e = &s->net.edge[j->arm[a]];
+            for (int32_t i = 0; i < e->n_lanes; i++) {
+                const detected d = detect(s, e->lane + i);
+                float *row = out + 11 + 4 * (NET_MAX_LANES * a + i);
+                row[0] = (float)d.n;
+                row[1] = (float)d.standing;
+                row[2] = (float)d.first;
+                row[3] = (float)s->lane[e->lane + i].stood_s;
+            }
+        }
+        for (int32_t p = 0; p < j->n_phases; p++) {
+            observe_phase(s, k, p, phases + ((size_t)k * (size_t)j->n_phases + (size_t)p) * PHASE_FEATURES);
         }
     }
 }

@@ -27,7 +27,7 @@
 #include "sim.h"
 #include "dtrain/svc/features.h"
 
-enum { EGO_FEATURES = 9 };
+enum { EGO_FEATURES = 9, SIGNAL_FEATURES = 59, PHASE_FEATURES = 5 };
 
 typedef struct graph_view { /* where the graph goes; size: live N and E */
     float *node, *edge;
@@ -38,5 +38,6 @@ typedef struct graph_view { /* where the graph goes; size: live N and E */
 /* frame [max_vehicles + n_places]: scratch. Errors: what dtrain.features/1 says. */
 dt_status observe_graph(const sim *s, const dt_features_api *f, dt_vehicle *frame, const graph_view *out);
 void observe_ego(const sim *s, float *ego);
+void observe_signals(const sim *s, float *signal, float *phases, int32_t *neighbour);
 
 #endif

@@ -8,6 +8,7 @@
 
 #define FACTOR_LEAST 0.5 /* of the limit; nobody wants to drive slower or faster than this */
 #define FACTOR_MOST  1.5
+#define GIVE_UP_S    15.0 /* standing at the end of a lane that leads elsewhere: then elsewhere it is */
 #define HOPS_MAX     1024 /* edges of one trip that have random numbers of their own */
 
 static void slots_move(sim *s, int32_t to, int32_t from, int32_t n)
@@ -223,6 +224,21 @@ static void leave(sim *s, int32_t lane, const mover *m)
     s->n_vehicles--;
     w->lane = NET_NONE;
     s->spare[s->n_spare++] = m->who;
+}
+
+void place_give_up(sim *s)
+{
+    for (int32_t k = 0; k < s->net.n_lanes; k++) {
+        const lane_state *l = &s->lane[k];
+        if (l->n == 0 || l->stood_s < GIVE_UP_S || s->net.lane[k].n_links == 0) {
+            continue;
+        }
+        const int32_t vid = s->who[slot_front(l)];
+        if (s->vehicle[vid].next == NET_NONE) {
+            s->vehicle[vid].target = s->net.link[s->net.lane[k].link].edge;
+            place_choose_way(s, vid);
+        }
+    }
 }
 
 void place_move_on(sim *s)

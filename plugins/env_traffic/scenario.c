@@ -6,24 +6,30 @@
  *   merge         a road of `lanes`, an on-ramp of one lane, a stretch of ramp_m where they run side by side, and on;
  *                 every road is `length_m` long. Demand flow_vph and ramp_vph
  *   bottleneck    a road of `lanes` that goes on with one lane less: the leftmost ends
+ *   intersection  one junction of scenario_grid.c
+ *   grid          rows by cols of them
  */
 #include "sim.h"
 
-#define TURN_FULL 6.283185307179586
-#define RAMP_RAD  0.15 /* between the on-ramp and the road */
+#define TURN_FULL       6.283185307179586
+#define SIGNAL_ACTION_S 5.0  /* between two choices of a phase */
+#define RAMP_RAD        0.15 /* between the on-ramp and the road */
 
 traffic_config scenario_resolve(const traffic_config *given)
 {
     static const struct {
         double length_m, flow_vph;
         int64_t lanes;
-    } own[] = {
-        [SCENARIO_RING] = {230, 0, 1}, [SCENARIO_MERGE] = {400, 2400, 2}, [SCENARIO_BOTTLENECK] = {400, 3600, 3}};
+    } own[] = {[SCENARIO_RING] = {230, 0, 1},
+               [SCENARIO_MERGE] = {400, 2400, 2},
+               [SCENARIO_BOTTLENECK] = {400, 3600, 3},
+               [SCENARIO_INTERSECTION] = {200, 400, 2},
+               [SCENARIO_GRID] = {200, 300, 2}};
     traffic_config c = *given;
     c.length_m = c.length_m > 0 ? c.length_m : own[c.scenario].length_m;
     c.flow_vph = c.flow_vph > 0 ? c.flow_vph : own[c.scenario].flow_vph;
     c.lanes = c.lanes > 0 ? c.lanes : own[c.scenario].lanes;
-    c.action_s = c.action_s > 0 ? c.action_s : c.dt_s;
+    c.action_s = c.action_s > 0 ? c.action_s : c.control == CONTROL_SIGNALS ? SIGNAL_ACTION_S : c.dt_s;
     return c;
 }
 
@@ -114,8 +120,12 @@ dt_status scenario_build(sim *s)
         return build_ring(s);
     case SCENARIO_MERGE:
         return build_merge(s);
-    default:
+    case SCENARIO_BOTTLENECK:
         return build_bottleneck(s);
+    case SCENARIO_INTERSECTION:
+        return scenario_build_grid(s, 1, 1);
+    default:
+        return scenario_build_grid(s, (int32_t)s->c->rows, (int32_t)s->c->cols);
     }
 }
 

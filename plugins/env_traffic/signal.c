@@ -116,7 +116,11 @@ void signal_step(sim *s)
         if (j->n_phases == 0) {
             continue;
         }
-        s->sum.conflicting += count_conflicts(j, g);
+        if (s->c->control != CONTROL_SIGNALS || s->c->baseline) {
+            (void)signal_ask(s, k, signal_program(s, k));
+        }
+        g->n_conflicts = (int32_t)count_conflicts(j, g);
+        s->sum.conflicting += g->n_conflicts;
         g->stage_s += dt;
         for (int32_t p = 0; p < j->n_phases; p++) {
             g->served_s[p] = g->stage == STAGE_GREEN && p == g->phase ? 0 : g->served_s[p] + dt;

@@ -110,15 +110,16 @@ void sim_reset(sim *s, uint64_t seed)
 
 void sim_step(sim *s)
 {
-    signal_step(s);
     demand_step(s);
     change_step(s);
+    place_give_up(s);
     move_accelerate(s);
     move_advance(s);
     place_move_on(s);
     junction_check(s);
     s->step++;
     s->time = (double)s->step * s->c->dt_s;
+    signal_step(s);
 }
 
 int32_t sim_slot_of(const sim *s, int32_t vid)

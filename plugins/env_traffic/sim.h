@@ -8,7 +8,7 @@
  * that the leader of slot p is slot p - 1 and car following is one loop without branches. A vehicle that leaves a lane
  * moves the lane's head, one that comes is appended. What the loops do not touch lies in a table by vehicle.
  *
- * A step (sim_step): signals, arrivals, lane changes, accelerations, motion, collisions, moves from lane to lane. All
+ * A step (sim_step): arrivals, lane changes, accelerations, motion, collisions, moves from lane to lane, signals. All
  * in the order of lanes and slots, so that equal seeds give equal bits. All memory comes from sim_create; a step
  * allocates nothing. Threads: one at a time.
  */
@@ -19,9 +19,10 @@
 #include "net.h"
 #include "dtrain/random.h"
 
-#define HALTING_MPS   0.1   /* slower is standing; SUMO's waitingTime uses the same */
-#define EMERGENCY_MPS 4.5   /* m/s^2, braking harder is an emergency; SUMO's default emergency threshold */
-#define SIGHT_M       200.0 /* how far drivers look ahead */
+#define HALTING_MPS     0.1 /* slower is standing; SUMO's waitingTime uses the same */
+#define EMERGENCY_MPS2  4.5 /* braking harder than this, and than EMERGENCY_SHARE times b, is an emergency */
+#define EMERGENCY_SHARE 1.5
+#define SIGHT_M         200.0 /* how far drivers look ahead */
 
 enum { SCENARIO_RING, SCENARIO_MERGE, SCENARIO_BOTTLENECK, SCENARIO_INTERSECTION, SCENARIO_GRID };
 enum { CONTROL_VEHICLES, CONTROL_SIGNALS };
@@ -52,6 +53,7 @@ typedef struct lane_state {
     int32_t front;                         /* vehicle that stood first in the last step, NET_NONE */
     int32_t n_hard, n_close, n_collisions; /* in this step: hard braking, time to collision below the limit */
     double stood_s;                        /* how long the front one has been standing */
+    double lost;                           /* in the last step: sum of 1 - speed / wanted speed */
 } lane_state;
 
 typedef struct vehicle {
@@ -78,8 +80,8 @@ typedef struct place {
 
 enum { STAGE_GREEN, STAGE_YELLOW, STAGE_ALL_RED };
 typedef struct signal_state {
-    int32_t phase, next; /* shown, or shown before; what follows a transition */
-    int32_t stage, reserved;
+    int32_t phase, next;             /* shown, or shown before; what follows a transition */
+    int32_t stage, n_conflicts;      /* pairs of greens that conflict now */
     double stage_s;                  /* since the stage began */
     double served_s[NET_MAX_PHASES]; /* since it last was green, 0 while it is */
     uint32_t green, yellow;          /* links */
@@ -165,6 +167,7 @@ int64_t sim_waiting(const sim *s); /* vehicles that are due and could not be ins
 /* place.c: vehicles come to lanes and leave them */
 int32_t place_insert(sim *s, int32_t lane, double x, double v, double due); /* NET_NONE: no room */
 void place_choose_way(sim *s, int32_t vehicle); /* next and need, from its lane and target */
+void place_give_up(sim *s);                     /* who cannot get to its lane turns elsewhere */
 void place_move_on(sim *s);                     /* who passed the end of a lane */
 /* Takes slot p out of a lane, puts a vehicle into another one before slot q; keeps the order. */
 int place_shift(sim *s, int32_t from, int32_t p, int32_t to, int32_t q);
@@ -181,6 +184,7 @@ double move_model(const sim *s, int32_t lane, int32_t p);
 /* The configuration with what was left to the scenario (0) filled in. */
 traffic_config scenario_resolve(const traffic_config *given);
 dt_status scenario_build(sim *s);
-void scenario_populate(sim *s); /* vehicles on the road at the start of an episode */
+dt_status scenario_build_grid(sim *s, int32_t rows, int32_t cols); /* scenario_grid.c */
+void scenario_populate(sim *s);                                    /* vehicles on the road at the start of an episode */
 
 #endif

@@ -16,3 +16,9 @@ tests_env_traffic_test_roads_SOURCES = tests/env_traffic/test_roads.c tests/env_
 tests_env_traffic_test_roads_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
 tests_env_traffic_test_roads_CFLAGS = $(AM_CFLAGS) $(traffic_cflags)
 tests_env_traffic_test_roads_LDADD = $(CMOCKA_LIBS) -ldl -lm
+dt_tests += tests/env_traffic/test_junctions
+tests_env_traffic_test_junctions_SOURCES = tests/env_traffic/test_junctions.c tests/env_traffic/rig.h \
+	$(traffic_sources) $(mock_sources)
+tests_env_traffic_test_junctions_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
+tests_env_traffic_test_junctions_CFLAGS = $(AM_CFLAGS) $(traffic_cflags)
+tests_env_traffic_test_junctions_LDADD = $(CMOCKA_LIBS) -ldl -lm

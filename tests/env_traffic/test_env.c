@@ -296,6 +296,68 @@ static void test_a_collision_terminates(void **test)
     rig_close(&r);
 }
 
+static void test_signals_as_agents(void **test)
+{
+    (void)test;
+    static const char *const set[] = {
+        "scenario=grid", "control=signals", "rows=2",     "cols=3",          "episode_s=300",
+        "flow_vph=600",  "starvation_s=30", "action_s=5", "max_green_s=600", NULL};
+    rig r;
+    rig_open(&r, set);
+    assert_int_equal(r.spec.n_agents, 6);
+    assert_int_equal(r.spec.n_heads, 1);
+    assert_int_equal(r.spec.choices[0], 4);
+    assert_string_equal(r.spec.obs[1].dims, "A 4 5");
+    assert_int_equal(r.spec.max_steps, 60);
+    rig_reset(&r, 1);
+    const int32_t *neighbour = r.io.obs[2]; /* arms from west, south, east, north; junctions in rows from the south */
+    static const int32_t first[4] = {0, 0, 1, 3}, last[4] = {4, 2, 5, 5};
+    assert_memory_equal(neighbour, first, sizeof(first));
+    assert_memory_equal(neighbour + 20, last, sizeof(last));
+    int over = 0, steps = 0;
+    float starved = 0;
+    for (; !over; steps++) { /* all stay in the first phase */
+        for (uint32_t k = 0; k < 6; k++) {
+            const float *signal = (const float *)r.io.obs[0] + (size_t)59 * k;
+            const uint8_t *mask = r.io.mask + (size_t)4 * k;
+            assert_true(signal[0] == 1 && signal[4] == 0 && signal[10] == 4);
+            assert_true(fabsf(signal[5] - 5 * (float)steps) < 1e-4f);
+            assert_int_equal(mask[0], 1); /* the others after min_green_s */
+            assert_int_equal(mask[1] + mask[2] + mask[3], steps == 0 ? 0 : 3);
+            assert_true(r.io.reward[k] <= 0);
+        }
+        over = rig_step(&r);
+        for (uint32_t k = 0; k < 6; k++) {
+            starved += r.io.cost[k * COSTS + 4];
+            assert_true(r.io.cost[k * COSTS + 3] == 0);
+            assert_int_equal(r.io.truncated[k], over);
+        }
+    }
+    assert_int_equal(steps, 60);
+    assert_true(starved > 100);
+    rig_close(&r);
+}
+
+/* Rewards of all signals together are the delay, apart from what is lost on the way out of the network. */
+static void test_reward_is_delay(void **test)
+{
+    (void)test;
+    static const char *const set[] = {"scenario=intersection", "control=signals", "episode_s=600", "baseline=true",
+                                      NULL};
+    rig r;
+    rig_open(&r, set);
+    rig_reset(&r, 1);
+    double lost = 0;
+    for (int over = 0; !over;) {
+        over = rig_step(&r);
+        lost += -10 * 5 * (double)r.io.reward[0];
+    }
+    const double delay = r.io.metric[0] * r.io.metric[6];
+    assert_true(lost <= delay * 1.0001 && lost > 0.8 * delay);
+    assert_true(r.io.metric[11] == 0 && r.io.metric[9] == 0);
+    rig_close(&r);
+}
+
 static void test_who_leaves_is_truncated(void **test)
 {
     (void)test;
@@ -343,6 +405,11 @@ static void test_refusals(void **test)
     refuse((const char *const[]){"episode_s=1", "action_s=5", NULL}, DT_ECONFIG, "shorter than one action of 5 s");
     refuse((const char *const[]){"vehicles=100", NULL}, DT_ECONFIG,
            "100 vehicles of 5 m do not fit on a ring of 230 m");
+    refuse((const char *const[]){"control=signals", NULL}, DT_ECONFIG, "needs them: scenario \"intersection\"");
+    refuse((const char *const[]){"control=signals", "scenario=grid", "signals=false", NULL}, DT_ECONFIG,
+           "signals = true");
+    refuse((const char *const[]){"left_share=0.6", "right_share=0.5", NULL}, DT_ECONFIG, "more than all traffic");
+    refuse((const char *const[]){"max_green_s=4", NULL}, DT_ECONFIG, "max_green_s = 4 s is below min_green_s = 5 s");
     refuse((const char *const[]){"length_m=10", NULL}, DT_ECONFIG, "length_m = 10 m is shorter than 20 m");
     refuse((const char *const[]){"scenario=merge", "lanes=3", NULL}, DT_ECONFIG,
            "at most 2 lanes before the ramp, not 3");
@@ -385,6 +452,8 @@ int main(void)
         cmocka_unit_test(test_same_seed_same_bits),
         cmocka_unit_test(test_ring_is_seen_as_it_is),
         cmocka_unit_test(test_a_collision_terminates),
+        cmocka_unit_test(test_signals_as_agents),
+        cmocka_unit_test(test_reward_is_delay),
         cmocka_unit_test(test_who_leaves_is_truncated),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_out_of_memory_anywhere),
