@@ -33,10 +33,10 @@ typedef struct checker {
     dt_probe_host quiet; /* serves nothing, for check() of components */
 } checker;
 
-/* A component's config struct; its texts live in tree. */
+/* A component's config struct; its texts live in tree, or in the configuration given. */
 typedef struct filled {
     void *config;
-    dt_config *tree;
+    dt_config *tree; /* owned, NULL when there is a given one */
 } filled;
 
 /* ---- lines ----------------------------------------------------------------------------------------------------- */
@@ -125,15 +125,20 @@ static void filled_fini(filled *f)
     *f = (filled){NULL, NULL};
 }
 
-/* All defaults, and one option set to a text when key is not NULL. DT_ECONFIG when a required one has no value. */
-static dt_status filled_init(filled *f, const dt_component *c, const char *key, const char *value)
+/* All options as configured, else their defaults, and one set to a text when key is not NULL. DT_ECONFIG when a
+ * required one has no value. */
+static dt_status filled_init(filled *f, const checker *k, const dt_component *c, const char *key, const char *value)
 {
     *f = (filled){dt_alloc(c->config_size), NULL};
-    dt_status st = f->config != NULL ? dt_config_create(&f->tree) : DT_FAIL(DT_ENOMEM, "no memory for options");
-    st = st == DT_OK ? dt_config_declare(f->tree, c->id, c->options, "check") : st;
+    dt_status st = f->config != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "no memory for options");
+    if (st == DT_OK && k->desc->config == NULL) {
+        st = dt_config_create(&f->tree);
+    }
+    dt_config *tree = f->tree != NULL ? f->tree : k->desc->config;
+    st = st == DT_OK ? dt_config_declare(tree, c->id, c->options, "check") : st;
     if (st == DT_OK) {
         const dt_setting one = {key, value};
-        st = dt_config_section(f->tree, -1, c->id, &one, key != NULL, f->config, c->config_size);
+        st = dt_config_section(tree, -1, c->id, &one, key != NULL, f->config, c->config_size);
     }
     if (st != DT_OK) {
         filled_fini(f);
@@ -145,7 +150,7 @@ static dt_status filled_init(filled *f, const dt_component *c, const char *key, 
 static bool accepts_or_explains(checker *k, const dt_component *c, const dt_option *o, const char *value)
 {
     filled f;
-    if (filled_init(&f, c, o->name, value) != DT_OK) {
+    if (filled_init(&f, k, c, o->name, value) != DT_OK) {
         return fail(k, c, "option %s: %s", o->name, dt_error_text());
     }
     dt_error_clear();
@@ -231,7 +236,7 @@ static void check_model(checker *k, const dt_loaded *m, const filled *f)
         dt_probe_destroy(&first);
         return;
     }
-    pass(k, c, "created with H 16, T 3, F 4 and its default options");
+    pass(k, c, "created with H 16, T 3, F 4 and its options");
     st = dt_probe_create(&second, m, f->config); /* two at once, as in two phases */
     bool is_good = st == DT_OK ? probe_model(k, m, &first) : fail_status(k, c, "a second instance", st);
     dt_probe_destroy(&second);
@@ -445,7 +450,7 @@ static void check_component(checker *k, const dt_loaded *comp)
     }
     /* as in a run, data.store reaches a source as its option "store" */
     const bool has_store = c->kind == DT_KIND_DATA && k->desc->store != NULL && has_option(c, "store");
-    dt_status st = filled_init(&f, c, has_store ? "store" : NULL, k->desc->store);
+    dt_status st = filled_init(&f, k, c, has_store ? "store" : NULL, k->desc->store);
     if (st == DT_ECONFIG) {
         skip(k, c, "life cycle: %s", dt_error_text()); /* a required option */
         return;
@@ -572,6 +577,7 @@ dt_status dt_verb_check(const dt_args *a)
         return st;
     }
     const dt_check_desc d = {.loader = s.loader,
+                             .config = s.config,
                              .store = *data.store != '\0' ? data.store : s.demo_store,
                              .run_phase = run_phase,
                              .user = (void *)a};

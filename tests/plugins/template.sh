@@ -40,6 +40,8 @@ build "$work/robot" || { echo "FAIL: the environment does not build"; exit 1; }
 expect 0 "PASS fit: 18 passed, 0 failed, 0 skipped" "$dtrain" check "$work/fit/fit.so"
 expect 0 "PASS drive: 9 passed, 0 failed, 0 skipped" "$dtrain" check "$work/drive/drive.so"
 expect 0 "PASS robot: 7 passed, 0 failed, 0 skipped" "$dtrain" check "$work/robot/robot.so"
+expect 0 "steps under random actions, episodes: 32 begun" "$dtrain" check "$work/robot/robot.so" --set robot.battery=9 \
+    --set robot.cells=999
 DTRAIN_PLUGIN_PATH=$work/fit:$work/drive:$work/robot
 export DTRAIN_PLUGIN_PATH
 expect 0 "fit_model" "$dtrain" list
