@@ -71,9 +71,9 @@ static const dt_option options[] = {
     DT_OPTION(config, module, DT_OPT_STR, "", "1", 0, 0, NULL, "file of the SUMO module; empty: the installed one"),
     DT_OPTION_END};
 
-static dt_status sumo_fail(const state *s, const char *what)
+static dt_status sumo_fail(const state *s, dt_status st, const char *what)
 {
-    return DT_FAIL_H(s->h, DT_EIO, "%s: %s: %s", s->config.sumocfg, what, s->api->error());
+    return DT_FAIL_H(s->h, st, "%s: %s: %s", s->config.sumocfg, what, s->api->error());
 }
 
 static dt_status check(const dt_host *h, const void *cfg)
@@ -370,7 +370,7 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     s->api = api;
     DT_TRY_H(make_arguments(s));
     if (api->open(s->arg, s->n_args, 1, &s->net) != 0) {
-        return sumo_fail(s, "SUMO cannot load it");
+        return sumo_fail(s, DT_EDATA, "SUMO cannot load it");
     }
     DT_TRY_H(check_times(s));
     DT_TRY_H(find_agents(s));
@@ -418,7 +418,7 @@ static dt_status show(state *s, agent *a, const char *letters)
         memcpy(a->shown, letters, a->n_links + 1);
     }
     if (s->api->set_state(a->signal, a->shown) != 0) {
-        return sumo_fail(s, "a signal was not set");
+        return sumo_fail(s, DT_EIO, "a signal was not set");
     }
     return DT_OK;
 }
@@ -430,7 +430,7 @@ static dt_status review(state *s, double stretch_s)
         agent *a = &s->agent[k];
         const sumo_signal *g = &s->net->signal[a->signal];
         if (s->api->get_state(a->signal, a->wanted) != 0) {
-            return sumo_fail(s, "a signal was not read");
+            return sumo_fail(s, DT_EIO, "a signal was not read");
         }
         if (s->config.control == CONTROL_PROGRAM) {
             memcpy(a->shown, a->wanted, a->n_links + 1);
@@ -469,7 +469,7 @@ static dt_status advance(state *s, double stretch_s)
     const int64_t n = llround(stretch_s / step_s);
     for (int64_t i = 0; i < n; i++) {
         if (s->api->step(&s->time_s) != 0) {
-            return sumo_fail(s, "SUMO stopped");
+            return sumo_fail(s, DT_EIO, "SUMO stopped");
         }
         if (s->config.control == CONTROL_PROGRAM) {
             DT_TRY_H(review(s, step_s));
@@ -479,15 +479,21 @@ static dt_status advance(state *s, double stretch_s)
     return s->config.control == CONTROL_PROGRAM ? DT_OK : review(s, s->time_s - from_s);
 }
 
+/* May the phase be left? The one that an episode begins with may at once. */
+static bool may_leave(const state *s, const agent *a)
+{
+    return s->config.control == CONTROL_SIGNALS &&
+           (s->time_s <= s->begin_s || s->time_s - a->since_s >= s->config.min_green_s - 1e-6);
+}
+
 static void write_masks(const state *s, const dt_env_io *io)
 {
     for (uint32_t k = 0; k < s->n_agents; k++) {
         const agent *a = &s->agent[k];
-        const bool may_leave =
-            s->config.control == CONTROL_SIGNALS && s->time_s - a->since_s >= s->config.min_green_s - 1e-6;
+        const bool is_free = may_leave(s, a);
         uint8_t *mask = io->mask + (size_t)k * s->n_phases;
         for (uint32_t p = 0; p < s->n_phases; p++) {
-            mask[p] = p < a->n_phases && (may_leave || p == a->phase);
+            mask[p] = p < a->n_phases && (is_free || p == a->phase);
         }
     }
 }
@@ -500,7 +506,7 @@ static dt_status check_action(const state *s, uint32_t k, int32_t action)
         return DT_FAIL_H(s->h, DT_EINVAL, "agent %u (signal %s): phase %d, expected 0 to %u", k, id, action,
                          a->n_phases - 1);
     }
-    if ((uint32_t)action != a->phase && s->time_s - a->since_s < s->config.min_green_s - 1e-6) {
+    if ((uint32_t)action != a->phase && !may_leave(s, a)) {
         return DT_FAIL_H(s->h, DT_EINVAL, "agent %u (signal %s): phase %d after %g s of phase %u, min_green_s is %g", k,
                          id, action, s->time_s - a->since_s, a->phase, s->config.min_green_s);
     }
@@ -557,7 +563,7 @@ static dt_status reset(void *self, const dt_env_io *io, uint64_t seed)
 {
     state *s = self;
     if (s->api->open(s->arg, s->n_args, sumo_seed(seed), &s->net) != 0) {
-        return sumo_fail(s, "SUMO cannot load it");
+        return sumo_fail(s, DT_EDATA, "SUMO cannot load it");
     }
     dt_logf(s->h, 3, "%s from %g s with --seed %u", s->config.sumocfg, s->net->begin_s, sumo_seed(seed));
     s->time_s = s->begin_s;
@@ -591,7 +597,7 @@ static dt_status write_costs(state *s, const dt_env_io *io)
 {
     sumo_events e;
     if (s->api->events(&e) != 0) {
-        return sumo_fail(s, "SUMO's events were not read");
+        return sumo_fail(s, DT_EIO, "SUMO's events were not read");
     }
     if (e.warnings[0] != '\0') {
         dt_logf(s->h, 3, "SUMO at %g s: %s", s->time_s, e.warnings);
@@ -627,7 +633,7 @@ static dt_status write_metrics(state *s, const dt_env_io *io)
     measures m;
     s->has_episode = false;
     if (s->api->finish(&r) != 0) {
-        return sumo_fail(s, "the results were not read");
+        return sumo_fail(s, DT_EIO, "the results were not read");
     }
     measure(&r, s->end_s, &m);
     if (m.demand == 0) {

@@ -20,3 +20,13 @@ dt_tests += tests/plugins/test_env_tmaze
 tests_plugins_test_env_tmaze_SOURCES = tests/plugins/test_env_tmaze.c tests/plugins/env_rig.h $(mock_sources)
 tests_plugins_test_env_tmaze_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
 tests_plugins_test_env_tmaze_LDADD = $(CMOCKA_LIBS) -ldl -lm
+dt_tests += tests/plugins/test_sumo_signal
+tests_plugins_test_sumo_signal_SOURCES = tests/plugins/test_sumo_signal.c plugins/env_sumo/signal.c \
+    plugins/env_sumo/measure.c
+tests_plugins_test_sumo_signal_LDADD = $(CMOCKA_LIBS) -lm
+dt_tests += tests/plugins/test_env_sumo
+tests_plugins_test_env_sumo_SOURCES = tests/plugins/test_env_sumo.c $(mock_sources)
+tests_plugins_test_env_sumo_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
+tests_plugins_test_env_sumo_LDADD = core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
+EXTRA_DIST += tests/fixtures/sumo/pair.edg.xml tests/fixtures/sumo/pair.nod.xml tests/fixtures/sumo/pair.rou.xml \
+    tests/fixtures/sumo/pair.sumocfg
