@@ -19,7 +19,7 @@ void dt_report_text(const dt_stage *s, dt_str *out)
     const dt_report *r = NULL;
     const uint32_t n = dt_stage_reports(s, &r);
     for (uint32_t i = 0; i < n; i++) {
-        dt_str_addf(out, "  %-18s", r[i].key);
+        dt_str_addf(out, "  %-26s", r[i].key);
         for (uint32_t j = 0; j < r[i].n; j++) {
             dt_str_addf(out, " %9.4g", r[i].value[j]);
         }
@@ -63,6 +63,9 @@ void dt_report_json(const dt_stage *s, dt_str *out)
     dt_json_out o = {.s = out};
     char open[128] = ""; /* objects that are open, each with its '/' */
     dt_json_obj(&o, NULL);
+    if (s->env.comp != NULL) {
+        dt_json_str(&o, "env", s->env.comp->desc.id);
+    }
     for (uint32_t i = 0; i < n; i++) {
         size_t at = shared(open, r[i].key);
         for (const char *c = open + at; *c != '\0'; c++) {
