@@ -1,0 +1,76 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# phase2_ppo through the program: it learns CartPole, a stopped and resumed run has the bits of one that nobody stopped,
+# threads and virtual ranks change none, evaluation answers in the JSON that scripts read, and bad input is refused.
+set -u
+
+dtrain=${DT_BUILDDIR:-.}/dtrain
+work=$(mktemp -d ./test-ppo-XXXXXX) || exit 1
+trap 'rm -rf "$work"' EXIT INT TERM
+failed=0
+cases=0
+
+tiny="--plugin phase2_ppo -q --set env.id=cartpole --set env.instances=8 --set phase2_ppo.fragment=32
+      --set phase2_ppo.train_batch=256 --set data.batch=64 --set training.learning_rate=1e-3
+      --set phase2_ppo.iterations=30 --set training.eval_interval=0 --set checkpoint.every_seconds=0"
+
+fail() {
+    echo "FAIL: $*"
+    tail -n 5 "$work/err" | sed 's/^/    /'
+    failed=$((failed + 1))
+}
+
+state_hash() {
+    "$dtrain" ckpt inspect "$1" --json 2>/dev/null | sed -n 's/.*"state_hash":"\([0-9a-f]*\)".*/\1/p'
+}
+
+# train DIR [more]
+train() {
+    dir=$1
+    shift
+    # shellcheck disable=SC2086
+    "$dtrain" $tiny --run-dir "$work/$dir" "$@" >/dev/null 2>"$work/err" || fail "training $dir left with $?"
+}
+
+# same DIR WHAT: the bits of the first run
+same() {
+    cases=$((cases + 1))
+    [ -n "$(state_hash "$work/$1")" ] || fail "$2: no checkpoint"
+    [ "$(state_hash "$work/$1")" = "$(state_hash "$work/whole")" ] || fail "$2: other bits"
+}
+
+# refused PIECE [options]: code 2 and these words
+refused() {
+    piece=$1
+    shift
+    cases=$((cases + 1))
+    # shellcheck disable=SC2086
+    "$dtrain" $tiny --run-dir "$work/refused" "$@" >/dev/null 2>"$work/err"
+    code=$?
+    [ "$code" -eq 2 ] || fail "$*: left with $code, expected 2"
+    grep -q "$piece" "$work/err" || fail "$*: nothing of '$piece' was said"
+    rm -rf "$work/refused"
+}
+
+train whole --threads 1
+cases=$((cases + 1))
+value=$("$dtrain" eval --checkpoint "$work/whole" --seeds 7,8 --episodes 5 --json 2>"$work/err" |
+    sed -n 's/^{"env":"env_cartpole","seeds":\[7,8\],"return":{"mean":\([0-9]*\)[.,].*"shield":{.*/\1/p')
+[ "${value:-0}" -ge 100 ] || fail "after 30 iterations the return is '$value', a random policy has 22"
+
+train stopped --threads 1 --max-steps 500
+"$dtrain" --resume "$work/stopped" -q >/dev/null 2>"$work/err" || fail "resuming left with $?"
+same stopped "stopped and resumed"
+train threads --threads 3
+same threads "3 threads instead of 1"
+train ranks --set comm.backend=sim --set comm.ranks=2
+same ranks "2 virtual ranks instead of 1"
+
+refused "no environment \"nowhere\"" --set env.id=nowhere
+refused "needs an environment, but env.id is empty" --set env.id=
+refused "fragment 300 is above train_batch = 256" --set phase2_ppo.fragment=300
+refused "evaluation.seeds" --set evaluation.seeds=1,two
+
+echo "$cases cases, $failed failed"
+[ "$failed" -eq 0 ]
