@@ -13,7 +13,10 @@ AC_DEFUN([DT_SUMO], [
     [SUMO_CPPFLAGS="-isystem $with_sumo/include"; SUMO_LIBS="-L$with_sumo/lib -Wl,-rpath,$with_sumo/lib -lsumocpp"])
   AS_IF([test "$with_sumo" != no], [
     AC_MSG_CHECKING([for libsumo])
-    AS_IF([test -z "$CXX_CHECK"], [dt_sumo_why="no C++ compiler found"], [
+    AS_CASE([$with_sumo], [yes|guess], [dt_sumo_there=yes],
+      [AS_IF([test -e "$with_sumo/include/libsumo/libsumo.h"], [dt_sumo_there=yes], [dt_sumo_there=no])])
+    AS_IF([test -z "$CXX_CHECK"], [dt_sumo_why="no C++ compiler found"],
+      [test "$dt_sumo_there" = no], [dt_sumo_why="$with_sumo/include/libsumo/libsumo.h is not there"], [
       cat >conftest.cpp <<DT_END
 #include <libsumo/libsumo.h>
 int main() { return libsumo::Simulation::isLoaded() ? 1 : 0; }

@@ -263,7 +263,7 @@ static dt_status find_agents(state *s)
         s->agent_of_signal[i] = s->n_agents++;
         DT_TRY_H(make_agent(s, a, i));
         s->n_phases = a->n_phases > s->n_phases ? a->n_phases : s->n_phases;
-        s->n_lanes = a->n_lanes > s->n_lanes ? a->n_lanes : s->n_lanes;
+        s->most_lanes = a->n_lanes > s->most_lanes ? a->n_lanes : s->most_lanes;
         if (s->config.max_phases > 0 && a->n_phases > s->config.max_phases) {
             return DT_FAIL_H(s->h, DT_ECONFIG, "signal %s has %u green phases, above max_phases = %lld", g->id,
                              a->n_phases, (long long)s->config.max_phases);
@@ -276,7 +276,7 @@ static dt_status find_agents(state *s)
                          s->config.sumocfg, net->n_signals);
     }
     s->n_phases = s->config.max_phases > 0 ? (uint32_t)s->config.max_phases : s->n_phases;
-    s->n_lanes = s->config.max_lanes > 0 ? (uint32_t)s->config.max_lanes : s->n_lanes;
+    s->n_lanes = s->config.max_lanes > 0 ? (uint32_t)s->config.max_lanes : s->most_lanes;
     for (uint32_t k = 0; k < s->n_agents; k++) {
         find_neighbours(s, k);
     }
@@ -291,7 +291,7 @@ static dt_status make_room(state *s)
         n_links += s->agent[k].n_links;
     }
     DT_TRY_H(reserve(s, &s->link, n_links, sizeof(*s->link)));
-    DT_TRY_H(reserve(s, &s->lane, (uint64_t)n * s->n_lanes, sizeof(*s->lane)));
+    DT_TRY_H(reserve(s, &s->lane, (uint64_t)n * s->most_lanes, sizeof(*s->lane)));
     DT_TRY_H(reserve(s, &s->halting, s->net->n_lanes, sizeof(*s->halting)));
     DT_TRY_H(reserve(s, &s->pending, s->net->n_signals + 1, sizeof(*s->pending)));
     DT_TRY_H(reserve(s, &s->lost_s, n, sizeof(*s->lost_s)));
@@ -362,10 +362,11 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     const sumo_api *api = NULL;
     DT_TRY_H(module_open(h, s->config.module, &api));
     if (api->acquire() != 0) {
-        return DT_FAIL_H(h, DT_EUNSUPPORTED,
-                         "%s: libsumo has one simulation per process; run every instance of env_sumo in a worker "
-                         "process of its own (isolation = \"process\")",
-                         api->error());
+        return DT_FAIL_H(
+            h, DT_EUNSUPPORTED,
+            "%s: libsumo has one simulation per process; give every instance of env_sumo a process of its own "
+            "(env.isolation = \"processes\")",
+            api->error());
     }
     s->api = api;
     DT_TRY_H(make_arguments(s));

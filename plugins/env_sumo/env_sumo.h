@@ -16,7 +16,7 @@ enum { CONTROL_SIGNALS, CONTROL_PROGRAM };
 enum { FEATURES_SIGNALS, FEATURES_GRAPH };
 enum { REWARD_DELAY, REWARD_QUEUE, REWARD_PRESSURE };
 enum { COST_CONFLICT, COST_STARVATION, COST_COLLISION, COST_BRAKING, N_COSTS };
-enum { N_NEIGHBOURS = 4, PHASE_FEATURES = 8, LANE_FEATURES = 8 };
+enum { N_NEIGHBOURS = 4, PHASE_FEATURES = 10, LANE_FEATURES = 8 };
 
 typedef struct config {
     const char *sumocfg, *sumo_options, *module;
@@ -46,8 +46,7 @@ typedef struct agent { /* a signal with at least two phases */
 } agent;
 
 typedef struct link_view { /* vehicles heading for a link, within the detection range */
-    uint32_t n, near, standing;
-    double longest_s;
+    uint32_t n, near;
 } link_view;
 
 typedef struct lane_view {
@@ -74,6 +73,7 @@ typedef struct state {
     agent *agent;
     uint32_t *agent_of_signal;
     uint32_t n_agents, n_phases, n_lanes, n_row; /* widths: choices, lanes of a row, numbers of a row */
+    uint32_t most_lanes;                         /* that a signal has */
     bool has_episode;
     double begin_s, end_s, time_s; /* simulated */
     const sumo_vehicle *vehicle;

@@ -44,8 +44,6 @@ static void note_vehicle(const state *s, const sumo_vehicle *v, link_view *link,
     const uint32_t is_near = v->stop_distance <= s->config.near_m, stands = v->speed < STANDING_MPS;
     link->n++;
     link->near += is_near;
-    link->standing += stands;
-    link->longest_s = v->waiting_s > link->longest_s ? v->waiting_s : link->longest_s;
     if (lane != NULL) {
         lane->first_m = lane->n == 0 || v->stop_distance < lane->first_m ? v->stop_distance : lane->first_m;
         lane->n++;
@@ -77,6 +75,11 @@ static link_view *links_of(const state *s, const agent *a)
     return s->link + before;
 }
 
+static lane_view *lanes_of(const state *s, const agent *a)
+{
+    return s->lane + (size_t)(a - s->agent) * s->most_lanes;
+}
+
 dt_status look(state *s)
 {
     if (s->api->vehicles(&s->vehicle, &s->n_vehicles) != 0 || s->api->pending(s->pending) != 0) {
@@ -94,7 +97,7 @@ dt_status look(state *s)
         s->lost_s[k] = s->in[k] = s->away[k] = 0;
     }
     memset(s->link, 0, n_links * sizeof(*s->link));
-    memset(s->lane, 0, (size_t)s->n_agents * s->n_lanes * sizeof(*s->lane));
+    memset(s->lane, 0, (size_t)s->n_agents * s->most_lanes * sizeof(*s->lane));
     for (uint32_t i = 0; i < s->n_vehicles; i++) {
         const sumo_vehicle *v = &s->vehicle[i];
         const uint32_t k = v->signal != SUMO_NONE ? s->agent_of_signal[v->signal] : SUMO_NONE;
@@ -102,8 +105,7 @@ dt_status look(state *s)
         if (k != SUMO_NONE && v->stop_distance <= s->config.detection_m && v->link < s->agent[k].n_links) {
             const agent *a = &s->agent[k];
             const uint32_t lane = a->lane_of_link[v->link];
-            note_vehicle(s, v, links_of(s, a) + v->link,
-                         lane < s->n_lanes ? s->lane + (size_t)k * s->n_lanes + lane : NULL);
+            note_vehicle(s, v, links_of(s, a) + v->link, lane != SUMO_NONE ? lanes_of(s, a) + lane : NULL);
         }
     }
     for (uint32_t k = 0; k < s->n_agents; k++) {
@@ -179,27 +181,33 @@ static void write_row(const state *s, const agent *a, const lane_view *lane, flo
     }
 }
 
-static void write_phases(const state *s, const agent *a, const link_view *link, const uint8_t *mask, float *out)
+static void write_phases(const state *s, const agent *a, const uint8_t *mask, float *out)
 {
+    const link_view *link = links_of(s, a);
+    const lane_view *lane = lanes_of(s, a);
     const uint32_t program =
         s->config.control == CONTROL_PROGRAM
             ? a->phase
             : signal_program_phase(&s->net->signal[a->signal], a->phase_of_state, s->time_s - s->begin_s);
     for (uint32_t p = 0; p < a->n_phases; p++, out += PHASE_FEATURES) {
         double pressure = 0, longest_s = 0;
-        for (uint32_t i = 0; i < a->n_links; i++) {
-            if (a->green[p * a->n_links + i] != 0) {
-                out[0] += (float)link[i].n;
-                out[1] += (float)link[i].standing;
-                out[5] += (float)link[i].near;
-                longest_s = fmax(longest_s, link[i].longest_s);
-            }
-        }
         for (uint32_t i = 0; i < a->n_lanes; i++) {
-            pressure += a->green_lane[p * a->n_lanes + i] != 0 ? s->halting[a->lane[i]] : 0;
+            if (a->green_lane[p * a->n_lanes + i] != 0) {
+                out[0] += (float)lane[i].n;
+                out[1] += (float)lane[i].standing;
+                out[5] += (float)lane[i].near;
+                longest_s = fmax(longest_s, lane[i].longest_s);
+                pressure += s->halting[a->lane[i]];
+            }
         }
         for (uint32_t i = 0; i < a->n_out; i++) {
             pressure -= a->out_lane[p * a->n_out + i] != 0 ? s->halting[a->out[i]] : 0;
+        }
+        for (uint32_t i = 0; i < a->n_links; i++) {
+            if (a->green[p * a->n_links + i] != 0) {
+                out[8] += (float)link[i].n;
+                out[9] += (float)link[i].near;
+            }
         }
         out[2] = (float)pressure;
         out[3] = p == program;
@@ -276,9 +284,8 @@ dt_status observe(state *s, const dt_env_io *io)
     int32_t *neighbour = io->obs[2];
     for (uint32_t k = 0; k < s->n_agents; k++) {
         const agent *a = &s->agent[k];
-        write_row(s, a, s->lane + (size_t)k * s->n_lanes, row + (size_t)k * s->n_row);
-        write_phases(s, a, links_of(s, a), io->mask + (size_t)k * s->n_phases,
-                     phases + (size_t)k * s->n_phases * PHASE_FEATURES);
+        write_row(s, a, lanes_of(s, a), row + (size_t)k * s->n_row);
+        write_phases(s, a, io->mask + (size_t)k * s->n_phases, phases + (size_t)k * s->n_phases * PHASE_FEATURES);
         memcpy(neighbour + (size_t)k * N_NEIGHBOURS, a->neighbour, sizeof(a->neighbour));
     }
     return s->config.features == FEATURES_GRAPH ? write_graph(s, io, 3) : DT_OK;

@@ -21,7 +21,7 @@
 #include "dtrain/random.h"
 #include "dtrain/svc/features.h"
 
-enum { AGENTS = 2, PHASES = 2, TEXT = 512, MAX_ROW = 256, MAX_NODES = 300, BEGIN = 100, END = 400 };
+enum { AGENTS = 2, PHASES = 2, ROW = 10, TEXT = 512, MAX_ROW = 256, MAX_NODES = 300, BEGIN = 100, END = 400 };
 enum { SIGNAL, PHASE_TABLE, NEIGHBOUR, NODES, ROWPTR, COL, EDGES, AGENT_NODE };
 enum { STRICT, RESCO, TRIP, WAITING, LOSS, DEPART, QUEUE, DEMAND, FINISHED, NEVER, CONFLICT = 14, LONGEST = 15 };
 
@@ -35,7 +35,7 @@ typedef struct rig {
     dt_env_spec spec;
     dt_env_io io;
     void *obs[8];
-    float signal[AGENTS * MAX_ROW], phases[AGENTS * PHASES * 8], node[MAX_NODES * 9], edge[MAX_NODES * 16 * 4];
+    float signal[AGENTS * MAX_ROW], phases[AGENTS * PHASES * ROW], node[MAX_NODES * 9], edge[MAX_NODES * 16 * 4];
     int32_t neighbour[AGENTS * 4], rowptr[MAX_NODES + 1], col[MAX_NODES * 16], agent_node[AGENTS], action[AGENTS];
     int64_t size[2];
     uint8_t alive[AGENTS], mask[AGENTS * PHASES], terminated[AGENTS], truncated[AGENTS];
@@ -260,7 +260,7 @@ static void test_spec(void **state)
     assert_int_equal(r.spec.n_obs, 3);
     assert_string_equal(r.spec.obs[SIGNAL].name, "signal");
     assert_string_equal(r.spec.obs[SIGNAL].dims, "A 53"); /* 2 * 2 + 1 + 8 * 6 lanes */
-    assert_string_equal(r.spec.obs[PHASE_TABLE].dims, "A 2 8");
+    assert_string_equal(r.spec.obs[PHASE_TABLE].dims, "A 2 10");
     assert_int_equal(r.spec.max_steps, 30);
     assert_true(r.spec.step_s == 10.0);
     assert_int_equal(r.spec.n_costs, 4);
@@ -468,7 +468,7 @@ static void test_minimum_green(void **state)
     for (int i = 0; i < 2; i++) {
         (void)rig_step(&r, 0, 0);
         assert_memory_equal(r.mask, held, sizeof(held));
-        assert_true(r.phases[4] == 1 && r.phases[8 + 4] == 0);
+        assert_true(r.phases[4] == 1 && r.phases[ROW + 4] == 0);
     }
     (void)rig_step(&r, 0, 0);
     assert_memory_equal(r.mask, freed, sizeof(freed));
@@ -510,7 +510,8 @@ static void test_observations(void **state)
     assert_true(a[1] > 20 && a[0] >= a[1]); /* the queue of the main road stands */
     assert_true(a[5] > 4 && a[5] < a[0]);   /* and its head is near */
     assert_true(a[6] > 100 && a[2] > 20);
-    assert_true(a[7] == 0 && a[8 + 7] == 1);
+    assert_true(a[8] == a[0] && a[9] == a[5]); /* all of them go straight on */
+    assert_true(a[7] == 0 && a[ROW + 7] == 1);
     rig_close(&r);
 }
 
