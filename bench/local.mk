@@ -11,6 +11,13 @@ bench_sumo_SOURCES = bench/sumo/driver.c $(mock_sources)
 bench_sumo_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
 bench_sumo_LDADD = core/libdtcore.la -ldl -lm
 
+# env_traffic: vehicle updates per second, and numbers to compare with SUMO's
+noinst_PROGRAMS += bench_env_traffic
+bench_env_traffic_SOURCES = bench/env_traffic/driver.c $(traffic_sources)
+bench_env_traffic_CFLAGS = $(AM_CFLAGS) $(traffic_cflags)
+bench_env_traffic_LDADD = -lm
+EXTRA_DIST += bench/env_traffic/sumo.py
+
 EXTRA_DIST += bench/run bench/phase1_step/batch.py bench/phase1_step/model.py bench/phase1_step/peer.py bench/gpu/peer.py
 
 # make bench/kernels: speed of the CPU kernels; wants oneDNN to compare with (Debian: libdnnl-dev)
@@ -23,6 +30,7 @@ EXTRA_DIST += \
 	bench/phase2_classic/classic.py \
 	bench/results/2026-11-21-phase1_folds-ngsim.txt \
 	bench/results/2026-11-21-bf16.md \
+	bench/results/2026-11-21-env_traffic.txt \
 	bench/results/2026-11-21-phase1_step-15m.txt \
 	bench/results/2026-11-21-phase1_step-guide.txt \
 	bench/results/2026-11-21-phase1_step.md \

@@ -320,7 +320,7 @@ static void write_metrics(const sim *m, double *out)
 {
     const tally *t = &m->sum;
     const double waiting = (double)sim_waiting(m), due = (double)t->inserted + waiting;
-    out[METRIC_STRICT_DELAY] = due > 0 ? t->loss_s / due : NAN;
+    out[METRIC_STRICT_DELAY] = due > 0 ? sim_delay(m) / due : NAN;
     out[METRIC_TRIP_TIME] = t->finished > 0 ? t->trip_s / (double)t->finished : NAN;
     out[METRIC_WAITING] = t->inserted > 0 ? t->waiting_s / (double)t->inserted : NAN;
     out[METRIC_QUEUE] = t->waiting_s / m->time;

@@ -7,7 +7,7 @@
 
 #define GAP_S        1.5 /* s, between leaving an area and the arrival of who goes first */
 #define CLEAR_S      0.5 /* s, between who leaves an area and the arrival of the next one */
-#define YELLOW_BRAKE 3.5 /* m/s^2, who would have to brake harder passes at yellow (ITE: 3.05, with reaction time) */
+#define YELLOW_BRAKE 3.5 /* m/s^2, who would have to brake harder than this and b passes at yellow (ITE: 3.05) */
 #define COMMITTED    5.0 /* m/s^2, who would have to brake harder does not stop any more */
 #define MOVING_MPS   3.0 /* a queue behind the junction that moves at least so makes room */
 #define CRAWL_MPS    1.0 /* least speed assumed of who clears an area */
@@ -118,7 +118,7 @@ int junction_may_pass(const sim *s, int32_t lane, int32_t p)
         const signal_state *g = &s->signal[link->junction];
         const uint32_t bit = UINT32_C(1) << link->bit;
         open = g->green | g->yellow;
-        if ((g->yellow & bit) != 0 && need < YELLOW_BRAKE) {
+        if ((g->yellow & bit) != 0 && need < most(YELLOW_BRAKE, s->driver.b)) {
             return 0;
         }
         if ((open & bit) == 0) {

@@ -295,5 +295,5 @@ void move_advance(sim *s)
     s->sum.speed_s += all.speed * dt;
     s->sum.present_s += s->n_vehicles * dt;
     s->sum.waiting_s += all.standing * dt;
-    s->sum.loss_s += ((double)s->wish_n - all.wish) * dt;
+    s->sum.loss_s += (s->n_vehicles - all.wish) * dt;
 }

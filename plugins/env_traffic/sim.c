@@ -140,3 +140,15 @@ int64_t sim_waiting(const sim *s)
     }
     return n;
 }
+
+double sim_delay(const sim *s)
+{
+    double sum = s->sum.loss_s;
+    for (int32_t k = 0; k < s->n_sources; k++) {
+        const source *q = &s->source[k];
+        for (int32_t i = q->taken; i < q->arrived; i++) {
+            sum += s->time - q->due[i];
+        }
+    }
+    return sum;
+}

@@ -97,7 +97,7 @@ typedef struct source {
 
 /* Sums of an episode. */
 typedef struct tally {
-    double loss_s;    /* of all vehicles, on the road and before it */
+    double loss_s;    /* of vehicles that entered: before they did, and on the road */
     double waiting_s; /* standing on the road */
     double trip_s;    /* of those that finished */
     double speed_s;   /* sum of speed * dt */
@@ -163,6 +163,8 @@ int32_t sim_slot_of(const sim *s, int32_t vehicle);
 double sim_ahead(const sim *s, int32_t lane, int32_t p, double *speed_p);
 double sim_behind(const sim *s, int32_t lane, int32_t p, double *speed_p);
 int64_t sim_waiting(const sim *s); /* vehicles that are due and could not be inserted */
+/* Delay of the whole demand up to now, s: time loss, depart delay, and the wait of those who never entered. */
+double sim_delay(const sim *s);
 
 /* place.c: vehicles come to lanes and leave them */
 int32_t place_insert(sim *s, int32_t lane, double x, double v, double due); /* NET_NONE: no room */

@@ -64,7 +64,7 @@ static void test_delay_at_a_fixed_signal(void **test)
         } else {
             const double q = due / run / 4;
             const double theory = webster(60, 26. / 60, q, q / capacity);
-            rig_near(t->loss_s / due, 1.1 * theory, 0.1 * theory);
+            rig_near(sim_delay(&r.sim) / due, 1.1 * theory, 0.1 * theory);
         }
         assert_int_equal(t->collisions, 0);
         rig_close(&r);
