@@ -49,6 +49,7 @@ typedef struct state {
     dt_env *env;
     const dt_env_spec *spec;
     uint32_t n_choices; /* of all heads together */
+    const dt_port *own; /* each agent's observation of itself */
     dt_rollout *experience;
     dt_model *controller;
     dt_train *trainer;
@@ -76,42 +77,70 @@ static dt_status need_service(const dt_host *h, const char *id, const void **out
     return DT_OK;
 }
 
-/* The agents' own observation: the port "obs" of dims "A D". */
-static dt_status observation(const state *s, int64_t *width_p)
+/* What each agent observes of itself: the port "obs", else the first of dims "A D". It is offered as "obs", and like all
+ * others under its own name. */
+static dt_status find_observation(state *s)
 {
     for (uint32_t i = 0; i < s->spec->n_obs; i++) {
         const dt_port *p = &s->spec->obs[i];
-        if (strcmp(p->name, "obs") == 0 && p->dtype == DT_F32 && strncmp(p->dims, "A ", 2) == 0) {
-            *width_p = s->bind->port_dim(p, 1);
-            return DT_OK;
+        const bool is_row = p->dtype == DT_F32 && strncmp(p->dims, "A ", 2) == 0 && s->bind->port_dim(p, 1) > 0 &&
+                            s->bind->port_dim(p, 2) < 0;
+        if (is_row && (s->own == NULL || strcmp(p->name, "obs") == 0)) {
+            s->own = p;
         }
     }
-    return DT_FAIL_H(s->h, DT_ESHAPE,
-                     "environment %s shows its agents no port obs of dims \"A D\" (f32), which phase2_ppo reads",
-                     s->bind->env_id(s->env));
+    if (s->own == NULL) {
+        return DT_FAIL_H(s->h, DT_ESHAPE,
+                         "environment %s shows its agents no row of their own, a port of dims \"A D\" (f32), which "
+                         "phase2_ppo reads",
+                         s->bind->env_id(s->env));
+    }
+    return DT_OK;
 }
+
+/* Last number of dims, 0 where there is none. */
+static int64_t columns(const state *s, const dt_port *p)
+{
+    int64_t last = 0;
+    for (uint32_t i = 0, n = 0; p->dims[n] != '\0'; i++) {
+        const int64_t d = s->bind->port_dim(p, i);
+        last = d > 0 ? d : 0;
+        n += (uint32_t)strcspn(p->dims + n, " ");
+        n += (uint32_t)strspn(p->dims + n, " ");
+    }
+    return last;
+}
+
+enum { MAX_INPUTS = DT_ENV_MAX_OBS + 3 };
 
 static dt_status bind_controller(state *s)
 {
     const dt_env_spec *e = s->spec;
-    int64_t width = 0;
-    DT_TRY_H(observation(s, &width));
-    const dt_dim dims[] = {{"D", width},
-                           {"choices", s->n_choices},
-                           {"continuous", e->n_continuous},
-                           {"K", e->n_costs},
-                           {"W", s->config.window}};
-    char obs[TEXT], history[TEXT], present[TEXT], logits[TEXT], gauss[TEXT], costs[TEXT];
-    snprintf(obs, TEXT, "A %lld", (long long)width);
-    snprintf(history, TEXT, "%lld A %lld", (long long)s->config.window, (long long)width);
+    const int64_t D = columns(s, s->own);
+    dt_dim dims[5 + DT_ENV_MAX_OBS] = {{"D", D},
+                                       {"choices", s->n_choices},
+                                       {"continuous", e->n_continuous},
+                                       {"K", e->n_costs},
+                                       {"W", s->config.window}};
+    char history[TEXT], present[TEXT], logits[TEXT], gauss[TEXT], costs[TEXT];
+    snprintf(history, TEXT, "%lld A %lld", (long long)s->config.window, (long long)D);
     snprintf(present, TEXT, "%lld A", (long long)s->config.window);
     snprintf(logits, TEXT, "A %u", s->n_choices);
     snprintf(gauss, TEXT, "A %u", e->n_continuous);
     snprintf(costs, TEXT, "A %u", e->n_costs);
-    const dt_port offers[] = {
-        {"obs", obs, DT_F32, 0}, {"obs_history", history, DT_F32, 0}, {"present", present, DT_F32, 0}};
-    dt_port needs[5];
-    uint32_t n = 0;
+    dt_port offers[MAX_INPUTS], needs[5];
+    uint32_t n_offers = 0, n_dims = 5, n = 0;
+    offers[n_offers++] = (dt_port){"obs", s->own->dims, DT_F32, 0};
+    if (s->config.window > 1) {
+        offers[n_offers++] = (dt_port){"obs_history", history, DT_F32, 0};
+        offers[n_offers++] = (dt_port){"present", present, DT_F32, 0};
+    }
+    for (uint32_t i = 0; i < e->n_obs; i++) {
+        if (strcmp(e->obs[i].name, "obs") != 0) {
+            offers[n_offers++] = (dt_port){e->obs[i].name, e->obs[i].dims, e->obs[i].dtype, 0};
+            dims[n_dims++] = (dt_dim){e->obs[i].name, columns(s, &e->obs[i])};
+        }
+    }
     needs[n++] = (dt_port){"value", "A", DT_F32, 0};
     if (s->n_choices > 0) {
         needs[n++] = (dt_port){"logits", logits, DT_F32, 0};
@@ -124,12 +153,12 @@ static dt_status bind_controller(state *s)
         needs[n++] = (dt_port){"cost_value", costs, DT_F32, 0};
     }
     const dt_model_want want = {.struct_size = sizeof(want),
-                                .n_dims = 5,
+                                .n_dims = n_dims,
                                 .role = "controller",
                                 .dims = dims,
                                 .offers = offers,
                                 .needs = needs,
-                                .n_offers = s->config.window > 1 ? 3 : 1,
+                                .n_offers = n_offers,
                                 .n_needs = n};
     return s->bind->model(s->h, &want, &s->controller);
 }
@@ -171,6 +200,7 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     for (uint32_t i = 0; i < s->spec->n_heads; i++) {
         s->n_choices += (uint32_t)s->spec->choices[i];
     }
+    DT_TRY_H(find_observation(s));
     DT_TRY_H(bind_controller(s));
     return create_experience(s);
 }
@@ -184,11 +214,19 @@ typedef struct policy { /* of the recorded graph */
 static dt_status record_controller(state *s, dt_graph *g, policy *p)
 {
     const dt_graph_api *api = g->api;
-    dt_named in[3] = {{"obs", api->input(g, "obs")}};
+    dt_named in[MAX_INPUTS] = {{"obs", api->input(g, s->own->name)}};
     uint32_t n_in = 1, n = 0;
     if (s->config.window > 1) {
-        in[n_in++] = (dt_named){"obs_history", api->input(g, "obs_history")};
+        char history[TEXT];
+        snprintf(history, TEXT, "%s_history", s->own->name);
+        in[n_in++] = (dt_named){"obs_history", api->input(g, history)};
         in[n_in++] = (dt_named){"present", api->input(g, "present")};
+    }
+    for (uint32_t i = 0; i < s->spec->n_obs; i++) {
+        const char *name = s->spec->obs[i].name;
+        if (strcmp(name, "obs") != 0) {
+            in[n_in++] = (dt_named){name, api->input(g, name)};
+        }
     }
     dt_named out[5];
     out[n++] = (dt_named){"value", NULL};

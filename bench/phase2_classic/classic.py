@@ -16,6 +16,9 @@ import time
 
 EPISODES = 100
 
+TMAZE = ["env.id=env_tmaze", "env.instances=16", "phase2_ppo.fragment=250", "phase2_ppo.train_batch=4000",
+         "training.scheduler=linear", "training.eta_min=0"]
+
 # steps of the environment, settings, target and what it is: TARGETS of the project, optima where they are known
 PROBLEMS = {
     "cartpole": {
@@ -28,8 +31,16 @@ PROBLEMS = {
     "pendulum": {
         "steps": 100_000, "target": -172.0, "best": -138.1,
         "set": ["env.id=env_pendulum", "env.instances=4", "phase2_ppo.fragment=1024", "phase2_ppo.train_batch=4096",
-                "data.batch=64", "phase2_ppo.sgd_epochs=10", "phase2_ppo.gamma=0.9", "phase2_ppo.lambda=0.95",
-                "phase2_ppo.entropy_coef=0", "phase2_ppo.entropy_coef_end=0", "training.learning_rate=1e-3"],
+                "data.batch=64", "phase2_ppo.sgd_epochs=10", "phase2_ppo.gamma=0.95", "phase2_ppo.lambda=0.95",
+                "phase2_ppo.entropy_coef=0", "phase2_ppo.entropy_coef_end=0", "training.learning_rate=1e-3",
+                "training.scheduler=linear", "training.eta_min=0", "phase2_ppo.normalise_reward=true"],
+    },
+    "tmaze": {
+        "steps": 160_000, "target": 0.95, "best": 1.0, "measure": "solved", "set": TMAZE + [
+            "phase2_ppo.window=24", "models.controller=controller_lstm"],
+    },
+    "tmaze_without_memory": {
+        "steps": 160_000, "target": 0.60, "best": 0.5, "measure": "solved", "set": TMAZE, "at_most": True,
     },
 }
 
@@ -54,9 +65,10 @@ def play(a, extra, name, problem, seed):
     took = time.time() - begin
     r = json.loads(call([a.dtrain, "eval"] + common + ["--checkpoint", run, "--json", "--episodes", str(EPISODES),
                                                        "--seeds", str(100_000 + seed)] + extra))
-    print("%-10s seed %d  return %8.2f  in %.1f s, %.0f steps/s" % (
-        name, seed, r["return"]["mean"], took, problem["steps"] / took), flush=True)
-    return r["return"]["mean"]
+    got = r["metrics"][problem["measure"]]["mean"] if "measure" in problem else r["return"]["mean"]
+    print("%-20s seed %d  %s %8.2f  in %.1f s, %.0f steps/s" % (
+        name, seed, problem.get("measure", "return"), got, took, problem["steps"] / took), flush=True)
+    return got
 
 
 def main():
@@ -71,8 +83,10 @@ def main():
     for name, problem in PROBLEMS.items():
         if a.only in (None, name):
             got = [play(a, extra, name, problem, seed) for seed in seeds]
-            print("value phase2_classic.%s %.1f return target %.1f  (worst seed %.1f, best possible %.1f)" % (
-                name, statistics.fmean(got), problem["target"], min(got), problem["best"]), flush=True)
+            at_most = problem.get("at_most", False)
+            print("value phase2_classic.%s %.4g %s target %s%g  (worst seed %.4g, best possible %g)" % (
+                name, statistics.fmean(got), problem.get("measure", "return"), "at most " if at_most else "",
+                problem["target"], (max if at_most else min)(got), problem["best"]), flush=True)
 
 
 if __name__ == "__main__":

@@ -253,13 +253,16 @@ static void fill(double *w)
 
 static void check_mode(uint32_t mode, double clip)
 {
+    static const dt_port own = {"obs", "A 3", DT_F32, 0};
     static const dt_env_spec spec = {.struct_size = sizeof(spec),
+                                     .obs = &own,
+                                     .n_obs = 1,
                                      .n_agents = 1,
                                      .choices = choices,
                                      .n_heads = HEADS,
                                      .n_continuous = P,
                                      .n_costs = K};
-    state s = {.spec = &spec, .n_choices = CHOICES};
+    state s = {.spec = &spec, .n_choices = CHOICES, .own = &own};
     s.config = (config){.window = 1,
                         .clip = 0.2,
                         .value_clip_mode = mode,
