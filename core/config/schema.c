@@ -26,7 +26,7 @@ static const char *const backends[] = {"null", "sim", NULL};
 static const char *const amp_dtypes[] = {"bf16", "fp16", NULL};
 static const char *const amp_scalings[] = {"auto", "none", "static", "dynamic", NULL};
 static const char *const amp_hysteresis[] = {"consecutive", "until_growth", NULL};
-static const char *const isolations[] = {"auto", "threads", "processes", NULL};
+static const char *const isolations[] = {"auto", "thread", "process", NULL};
 
 /* 2^200: beyond any gradient in fp32, so that an overflow can be brought about */
 #define LARGEST_SCALE 0x1p200
@@ -161,9 +161,14 @@ static const dt_option comm_table[] = {
 static const dt_option env_table[] = {
     ROW(dt_env_opts, id, STR, 0, "", NULL, 0, 0, NULL, "id of an environment"),
     ROW(dt_env_opts, instances, I64, 0, "12", "1", 1, 65536, NULL, "environments stepped together"),
-    ROW(dt_env_opts, isolation, ENUM, DT_OPT_NEUTRAL, "auto", NULL, 0, 0, isolations, "where environments run"),
+    ROW(dt_env_opts, isolation, ENUM, DT_OPT_NEUTRAL, "auto", NULL, 0, 0, isolations,
+        "where environments run; auto = threads for those that come with dtrain, processes for others"),
     ROW(dt_env_opts, workers, I64, DT_OPT_NEUTRAL, "0", "threads", 0, 1024, NULL,
         "threads that step environments while the policy acts; 0 = the training thread steps them"),
+    ROW(dt_env_opts, timeout_s, F64, DT_OPT_NEUTRAL, "300", "s", 0.01, 1e6, NULL,
+        "time for an answer of an environment in a process, before the process is started again"),
+    ROW(dt_env_opts, restarts, I64, DT_OPT_NEUTRAL, "3", "1", 0, 1000000, NULL,
+        "times that an instance's process may be started again, before the run stops"),
     DT_OPTION_END};
 
 static const dt_option evaluation_table[] = {

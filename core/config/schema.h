@@ -12,6 +12,7 @@ enum { DT_OPTIMIZER_ADAMW, DT_OPTIMIZER_ADAM, DT_OPTIMIZER_SGD };
 enum { DT_SCHEDULE_CONSTANT, DT_SCHEDULE_COSINE, DT_SCHEDULE_STEP, DT_SCHEDULE_LINEAR };
 enum { DT_REDUCTION_EXACT, DT_REDUCTION_FAST };
 enum { DT_COMM_NULL, DT_COMM_SIM };
+enum { DT_ISOLATION_AUTO, DT_ISOLATION_THREAD, DT_ISOLATION_PROCESS };
 enum { DT_AMP_BF16, DT_AMP_FP16 };
 enum { DT_AMP_SCALING_AUTO, DT_AMP_SCALING_NONE, DT_AMP_SCALING_STATIC, DT_AMP_SCALING_DYNAMIC };
 enum { DT_AMP_CONSECUTIVE, DT_AMP_UNTIL_GROWTH };
@@ -72,6 +73,8 @@ typedef struct dt_env_opts {
     int64_t instances;
     uint32_t isolation;
     int64_t workers; /* threads that step environments, 0: the training thread does */
+    double timeout_s;
+    int64_t restarts;
 } dt_env_opts;
 
 enum { DT_EVALUATION_MAX_SEEDS = 64 };

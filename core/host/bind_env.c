@@ -4,34 +4,53 @@
  */
 #include <config.h>
 
-#include "host/stage.h"
+#include "host/env_worker.h"
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "rollout/process.h"
 
-static dt_status create(dt_env *e, void *self)
+#include <string.h>
+
+static dt_status create(dt_env *e, void **self_p)
 {
-    const dt_env_ops *ops = &e->comp->ops.env;
-    dt_status st = ops->create(self, &e->stage->host, e->config);
+    if (e->in_process) {
+        const dt_process_desc d = {.id = e->comp->desc.id,
+                                   .request = dt_str_text(&e->request),
+                                   .request_bytes = e->request.bytes,
+                                   .timeout_s = e->opts.timeout_s,
+                                   .restarts = (uint32_t)e->opts.restarts,
+                                   .n_restarts = &e->n_restarts};
+        dt_process *p = NULL;
+        DT_TRY(dt_process_create(&d, &p));
+        *self_p = p;
+        return DT_OK;
+    }
+    void *self = dt_alloc(e->comp->desc.state_size > 0 ? e->comp->desc.state_size : 1);
+    if (self == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for an instance of %s", e->comp->desc.id);
+    }
+    *self_p = self; /* destroy is called once per create, even a failed one */
+    const dt_status st = e->ops->create(self, &e->stage->host, e->config);
     return st < 0 ? DT_CONTEXT(st, "creating %s", e->comp->desc.id) : DT_OK;
 }
 
 dt_status dt_env_make(dt_env *e, void **self_p)
 {
-    void *self = dt_alloc(e->comp->desc.state_size > 0 ? e->comp->desc.state_size : 1);
-    if (self == NULL) {
-        return DT_FAIL(DT_ENOMEM, "out of memory for an instance of %s", e->comp->desc.id);
-    }
-    dt_status st = create(e, self);
+    void *self = NULL;
     dt_env_spec spec = {.struct_size = sizeof(spec)};
+    dt_status st = create(e, &self);
     if (st == DT_OK) {
-        st = e->comp->ops.env.spec(self, &spec);
+        st = e->ops->spec(self, &spec);
     }
     if (st == DT_OK && e->has_layout) {
         st = dt_layout_compare(&e->layout, &spec);
     } else if (st == DT_OK) {
         e->has_layout = true;
         st = dt_layout_init(&e->layout, e->comp->desc.id, &spec);
+    }
+    if (st == DT_OK && e->in_process) {
+        st = dt_process_attach(self, &e->layout);
     }
     if (st < 0) {
         dt_env_drop(e, self);
@@ -44,9 +63,27 @@ dt_status dt_env_make(dt_env *e, void **self_p)
 void dt_env_drop(dt_env *e, void *self)
 {
     if (self != NULL) {
-        e->comp->ops.env.destroy(self);
-        dt_free(self);
+        e->ops->destroy(self);
+        if (!e->in_process) {
+            dt_free(self);
+        }
     }
+}
+
+/* What comes with dtrain is trusted not to bring the run down, unless it says itself that it needs a process. */
+static dt_status choose_isolation(dt_env *e)
+{
+    const bool needs = (e->comp->desc.flags & DT_COMP_PROCESS) != 0;
+    const bool is_ours = e->comp->plugin->desc.vendor != NULL && strcmp(e->comp->plugin->desc.vendor, "dtrain") == 0;
+    e->in_process =
+        e->opts.isolation == DT_ISOLATION_PROCESS || (e->opts.isolation == DT_ISOLATION_AUTO && (needs || !is_ours));
+    e->ops = e->in_process ? &dt_process_ops : &e->comp->ops.env;
+    if (needs && !e->in_process && e->opts.instances > 1) {
+        return DT_FAIL(DT_ECONFIG,
+                       "%s allows one instance per process: leave env.isolation = \"auto\", or set env.instances = 1",
+                       e->comp->desc.id);
+    }
+    return DT_OK;
 }
 
 dt_status dt_bind_env(const dt_host *h, const dt_setting *overrides, uint32_t n, dt_env **out)
@@ -67,11 +104,9 @@ dt_status dt_bind_env(const dt_host *h, const dt_setting *overrides, uint32_t n,
     dt_status st = dt_bind_config(s, e->comp, overrides, n, &e->config, &unused);
     dt_free(unused);
     DT_TRY(st);
-    if ((e->comp->desc.flags & DT_COMP_PROCESS) != 0 && e->opts.instances > 1) {
-        return DT_FAIL(DT_ECONFIG,
-                       "%s allows one instance per process, and worker processes are not built into this version; set "
-                       "env.instances = 1",
-                       e->comp->desc.id);
+    DT_TRY(choose_isolation(e));
+    if (e->in_process) {
+        DT_TRY(dt_env_request(e, overrides, n, &e->request));
     }
     DT_TRY(dt_env_make(e, &e->self));
     *out = e;
@@ -99,6 +134,7 @@ void dt_bind_env_fini(dt_stage *s)
     if (e->comp != NULL) {
         dt_env_drop(e, e->self);
         dt_layout_fini(&e->layout);
+        dt_str_fini(&e->request);
         dt_free(e->config);
     }
     e->comp = NULL;

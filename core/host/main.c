@@ -9,7 +9,9 @@
 #include "backend/kernel.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "host/env_worker.h"
 #include "host/exit.h"
+#include "rollout/process.h"
 
 #include <locale.h>
 #include <stdio.h>
@@ -51,6 +53,9 @@ int main(int argc, char **argv)
     dt_args a;
     int code = 0;
     setlocale(LC_ALL, "C");
+    if (argc == 2 && strcmp(argv[1], DT_PROCESS_VERB) == 0) {
+        return dt_env_worker(NULL);
+    }
     if (argc == 2 && strcmp(argv[1], "--version") == 0) {
         printf("dtrain %s\n", PACKAGE_VERSION);
         return 0;

@@ -120,7 +120,7 @@ static dt_status prepare(evaluation *e)
     }
     const dt_vector_desc d = {.id = r->env->comp->desc.id,
                               .layout = &r->env->layout,
-                              .ops = &r->env->comp->ops.env,
+                              .ops = r->env->ops,
                               .self = e->self,
                               .n = e->n,
                               .workers = r->workers,

@@ -104,7 +104,10 @@ static dt_status replay(dt_rollout *r, uint32_t i)
     const dt_episode_log *l = &r->log[r->first + i];
     dt_instance *x = dt_vector_at(r->vector, i);
     const size_t H = s->n_agents * s->n_heads * sizeof(int32_t);
-    x->episodes = l->episode;
+    x->episodes = l->episode + (l->is_over ? 1 : 0);
+    if (l->is_over) {
+        return DT_OK; /* the next step is a reset */
+    }
     for (uint64_t t = 0; t <= l->steps; t++) {
         if (t > 0) {
             const char *action = l->action + (t - 1) * r->action_bytes;
@@ -112,7 +115,7 @@ static dt_status replay(dt_rollout *r, uint32_t i)
             memcpy(x->record + r->env->layout.act_f, action + H, r->action_bytes - H);
         }
         DT_TRY(dt_vector_advance(r->vector, i));
-        if (x->is_over != (l->is_over && t == l->steps)) {
+        if (x->is_over) {
             return DT_FAIL(DT_EPLUGIN,
                            "environment %s, instance %u: episode %llu ended at step %llu when it was played again, and "
                            "had not before; the same seed and actions have to give the same episode",

@@ -17,6 +17,7 @@
 #include "train/trainer.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 enum { DT_STAGE_MAX_MODELS = 8, DT_STAGE_MAX_DATA = 8, DT_STAGE_MAX_REPORTS = 128 };
 
@@ -39,6 +40,10 @@ struct dt_env { /* a bound environment */
     const dt_loaded *comp;
     void *config;
     void *self; /* the first instance */
+    const dt_env_ops *ops;
+    bool in_process;        /* instances run in worker processes */
+    dt_str request;         /* what a worker needs to make one */
+    atomic_uint n_restarts; /* of workers */
     dt_layout layout;
     dt_env_opts opts;
     bool has_layout;

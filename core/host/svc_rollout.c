@@ -109,6 +109,9 @@ static dt_status rollout_create(const dt_host *h, dt_env *env, const dt_rollout_
     memcpy(&r->d, d, d->struct_size < sizeof(*d) ? d->struct_size : sizeof(*d));
     r->instances = (uint32_t)env->opts.instances;
     r->workers = (uint32_t)env->opts.workers;
+    if (r->workers == 0 && env->in_process) { /* as many processes at work as there are cores */
+        r->workers = s->d.threads < r->instances ? s->d.threads : r->instances - 1;
+    }
     dt_status st = check_desc(&r->d);
     if (st == DT_OK) {
         st = share(r);
@@ -299,7 +302,7 @@ static dt_status make_instances(dt_rollout *r)
     }
     const dt_vector_desc d = {.id = r->env->comp->desc.id,
                               .layout = &r->env->layout,
-                              .ops = &r->env->comp->ops.env,
+                              .ops = r->env->ops,
                               .self = r->self,
                               .n = r->last - r->first,
                               .first = r->first,

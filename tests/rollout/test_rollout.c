@@ -10,7 +10,10 @@
 #include "base/err.h"
 #include "base/fs.h"
 #include "base/mem.h"
+#include "base/log.h"
+#include "host/env_worker.h"
 #include "host/snapshot.h"
+#include "rollout/process.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -596,6 +599,54 @@ static void test_ranks(void **state)
     }
 }
 
+/* ---- processes --------------------------------------------------------------------------------------------------- */
+
+static void test_processes_give_the_same(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < KINDS; kind++) {
+        outcome inside, outside;
+        world w;
+        world_open(&w, every_kind[kind], NULL);
+        play(&w, &inside);
+        world_close(&w);
+        world_open(&w, every_kind[kind], NULL);
+        assert_done(dt_config_set(w.config, "env.isolation=process"));
+        play(&w, &outside);
+        assert_int_equal(atomic_load(&w.stage->env.n_restarts), 0);
+        world_close(&w);
+        assert_same(&inside, &outside);
+        drop(&inside);
+        drop(&outside);
+    }
+}
+
+/* A worker that dies, hangs, or answers nonsense costs its episode and nothing else, while restarts are left. */
+static void survives(const char *lie, const char *timeout)
+{
+    const char *const settings[] = {"env.id=liar",     "env.isolation=process", "env.restarts=100", timeout, lie,
+                                    "env.instances=2", "data.batch=4",          "tiny.steps=12",    NULL};
+    world w;
+    world_open(&w, settings, NULL);
+    world_start(&w);
+    dt_log_level_set(DT_LOG_ERROR); /* it warns each time */
+    assert_done(iterate(&w));
+    assert_done(iterate(&w));
+    dt_log_level_set(DT_LOG_INFO);
+    assert_true(atomic_load(&w.stage->env.n_restarts) >= 2);
+    assert_true(w.phase->report.episodes >= 2);
+    assert_true(w.phase->report.agent_steps > 12);
+    world_close(&w);
+}
+
+static void test_restarts(void **state)
+{
+    (void)state;
+    survives("liar.lie=crash", "env.timeout_s=60");
+    survives("liar.lie=nan", "env.timeout_s=60");
+    survives("liar.lie=hang", "env.timeout_s=0.1");
+}
+
 /* A row of an output does not depend on how many rows run beside it: what makes all of the above true. */
 static void test_rows_are_alone(void **state)
 {
@@ -646,11 +697,8 @@ static void test_no_allocation(void **state)
 
 /* ---- what is refused --------------------------------------------------------------------------------------------- */
 
-static void refused(const char *env, const char *more, dt_status code, const char *text)
+static void refused_with(const char *const *settings, dt_status code, const char *text)
 {
-    char id[64];
-    snprintf(id, sizeof(id), "env.id=%s", env);
-    const char *const settings[] = {id, "tiny.steps=20", more, NULL};
     world w;
     world_open(&w, settings, NULL);
     dt_status st = world_create(&w);
@@ -658,11 +706,26 @@ static void refused(const char *env, const char *more, dt_status code, const cha
         st = iterate(&w);
     }
     if (st != code || strstr(dt_error_text(), text) == NULL) {
-        print_error("%s %s: %d, %s\n", env, more, (int)st, dt_error_text());
+        print_error("%s: %d, %s\n", settings[2], (int)st, dt_error_text());
     }
     assert_int_equal(st, code);
     assert_non_null(strstr(dt_error_text(), text));
     world_close(&w);
+}
+
+static void refused(const char *env, const char *more, dt_status code, const char *text)
+{
+    char id[64];
+    snprintf(id, sizeof(id), "env.id=%s", env);
+    const char *const settings[] = {id, "tiny.steps=20", more, NULL};
+    refused_with(settings, code, text);
+}
+
+static void refused_in_process(const char *lie, dt_status code, const char *text)
+{
+    const char *const settings[] = {"env.id=liar",    "tiny.steps=20",     lie, "env.isolation=process",
+                                    "env.restarts=0", "env.timeout_s=0.2", NULL};
+    refused_with(settings, code, text);
 }
 
 static void test_refused(void **state)
@@ -682,19 +745,38 @@ static void test_refused(void **state)
     refused("liar", "liar.lie=endless", DT_EPLUGIN, "acted in the last step of the episode");
     refused("liar", "liar.lie=fail", DT_EIO, "step 2: the disk of the world is full");
     refused("liar", "liar.lie=code", DT_EPLUGIN, "step returned 5");
+    refused_in_process("liar.lie=create", DT_ENOTFOUND, "the world is not installed");
+    refused_in_process("liar.lie=crash", DT_EIO, "was killed by signal 11");
+    refused_in_process("liar.lie=crash", DT_EIO, "it wrote: the world ends with a bang");
+    refused_in_process("liar.lie=hang", DT_EIO,
+                       "did not answer within 0.2 s (env.timeout_s); it wrote: the world ends");
+    refused_in_process("liar.lie=nan", DT_EIO, "item 1 is nan; it was started again 0 times before");
+    refused_in_process("liar.lie=spec", DT_EPLUGIN, "its spec has changed: 0 metrics");
     refused("liar", "liar.lie=spec", DT_EPLUGIN, "reset of episode 1: its spec has changed: 0 metrics");
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    if (argc == 2 && strcmp(argv[1], DT_PROCESS_VERB) == 0) { /* a worker of these tests */
+        return dt_env_worker(&worlds_plugin);
+    }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_counter),         cmocka_unit_test(test_ends_bootstrap),
-        cmocka_unit_test(test_crowd_is_packed), cmocka_unit_test(test_runs_repeat),
-        cmocka_unit_test(test_shield),          cmocka_unit_test(test_workers),
-        cmocka_unit_test(test_ranks),           cmocka_unit_test(test_rows_are_alone),
-        cmocka_unit_test(test_no_allocation),   cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_normalised),      cmocka_unit_test(test_history),
-        cmocka_unit_test(test_evaluate),        cmocka_unit_test(test_resume),
+        cmocka_unit_test(test_counter),
+        cmocka_unit_test(test_ends_bootstrap),
+        cmocka_unit_test(test_crowd_is_packed),
+        cmocka_unit_test(test_runs_repeat),
+        cmocka_unit_test(test_shield),
+        cmocka_unit_test(test_workers),
+        cmocka_unit_test(test_processes_give_the_same),
+        cmocka_unit_test(test_restarts),
+        cmocka_unit_test(test_ranks),
+        cmocka_unit_test(test_rows_are_alone),
+        cmocka_unit_test(test_no_allocation),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_normalised),
+        cmocka_unit_test(test_history),
+        cmocka_unit_test(test_evaluate),
+        cmocka_unit_test(test_resume),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * An instance in a process of its own. To the host it is an environment like any other (dt_process_ops); what it calls
+ * happens in a worker, this program started again with the verb "env-worker", over memory that both share. A worker
+ * that dies, or does not answer in time, or answers nonsense, costs its episode: the step is told as the episode's last
+ * one, its agents truncated with what they saw before, and a new worker begins the next episode. What the worker wrote
+ * to its standard output and error goes into the warning.
+ *
+ * Wake-ups are futexes on a control page after a short spin. The worker ends itself when its parent is gone.
+ * Threads: one at a time.
+ */
+#ifndef DTRAIN_CORE_ROLLOUT_PROCESS_H
+#define DTRAIN_CORE_ROLLOUT_PROCESS_H
+
+#include "base/str.h"
+#include "rollout/layout.h"
+
+#include <stdatomic.h>
+
+#define DT_PROCESS_VERB "env-worker"
+
+typedef struct dt_process_desc {
+    const char *id;      /* of the environment, for messages */
+    const char *request; /* what the worker needs to know to make the environment, handed to it as it is */
+    size_t request_bytes;
+    double timeout_s;        /* for an answer */
+    uint32_t restarts;       /* of this instance, before the run stops */
+    atomic_uint *n_restarts; /* of all instances: added to */
+} dt_process_desc;
+
+typedef struct dt_process dt_process;
+
+/* Starts a worker and waits for its environment's spec. request outlives the process. Errors: what creating the
+ * environment says there, DT_EIO (the worker died), DT_EUNSUPPORTED (no process could be started). */
+dt_status dt_process_create(const dt_process_desc *d, dt_process **out_p) DT_NODISCARD;
+/* The layout made from its spec; before the first reset. */
+dt_status dt_process_attach(dt_process *p, const dt_layout *l) DT_NODISCARD;
+extern const dt_env_ops dt_process_ops; /* self: a dt_process; no create. Gives up with DT_EIO */
+
+/* The worker's side: what main does with the verb. make creates the environment that request describes. */
+typedef struct dt_process_worker {
+    void *user;
+    dt_status (*make)(void *user, const char *request, size_t bytes, const dt_env_ops **ops_p, void **self_p);
+} dt_process_worker;
+int dt_process_serve(const dt_process_worker *w);
+
+#endif
