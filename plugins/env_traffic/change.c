@@ -73,11 +73,16 @@ static double follow_slot(const sim *s, int32_t p, double gap_m, double leader)
     return follow(&s->driver, s->v[p], s->want[p], gap_m, leader);
 }
 
+static int has_room(const sim *s, const gap *g)
+{
+    return g->ahead >= 0.5 * s->driver.s0 && g->behind >= 0.5 * s->driver.s0;
+}
+
 /* Is it safe, and is it worth it or needed? */
 static int wants(const sim *s, int32_t lane, int32_t p, const gap *g, int must)
 {
     const double safe = -s->c->safe_decel_mps2;
-    if (g->ahead < 0.5 * s->driver.s0 || g->behind < 0.5 * s->driver.s0) {
+    if (!has_room(s, g)) {
         return 0;
     }
     const double a_new = follow_slot(s, p, g->ahead, g->ahead_v);
@@ -102,6 +107,12 @@ static int wants(const sim *s, int32_t lane, int32_t p, const gap *g, int must)
     return a_new - a_old + s->c->politeness * others > s->c->change_threshold;
 }
 
+/* Does its agent decide, and not MOBIL? */
+static int is_steered(const sim *s, const vehicle *w)
+{
+    return s->c->lane_actions && !s->c->baseline && w->place != NET_NONE && s->place[w->place].state == PLACE_ACTING;
+}
+
 /* The vehicle in slot p looks at one lane beside it; 1 when it is there now. j_p: vehicles of that lane ahead of it. */
 static int try_side(sim *s, int32_t lane, int32_t p, int32_t to, int32_t *j_p)
 {
@@ -113,6 +124,9 @@ static int try_side(sim *s, int32_t lane, int32_t p, int32_t to, int32_t *j_p)
     const int32_t side = to - lane;
     const int must = w->need * side > 0;
     const double rested = s->time - w->last;
+    if (is_steered(s, w)) {
+        return 0;
+    }
     if ((!must && (w->need != 0 || rested < REST_S || way_from(s, w, to) == NET_NONE)) || rested < EVERY_S) {
         return 0;
     }
@@ -157,6 +171,41 @@ void change_step(sim *s)
             change_lane(s, lane);
         }
     }
+}
+
+/* The gap beside a vehicle, 0 where there is no lane or no room. to_p: the lane. */
+static int find_gap(const sim *s, int32_t vid, int side, int32_t *to_p, gap *g)
+{
+    const vehicle *w = &s->vehicle[vid];
+    const int32_t p = sim_slot_of(s, vid), to = side > 0 ? s->net.lane[w->lane].left : s->net.lane[w->lane].right;
+    if (to == NET_NONE) {
+        return 0;
+    }
+    const lane_state *l = &s->lane[to];
+    int32_t j = 0;
+    while (j < l->n && s->x[slot_front(l) + j] > s->x[p]) {
+        j++;
+    }
+    *to_p = to;
+    return look_aside(s, w, to, j, s->x[p], s->length[p], g) && has_room(s, g);
+}
+
+int change_is_possible(const sim *s, int32_t vid, int side)
+{
+    gap g;
+    int32_t to;
+    return find_gap(s, vid, side, &to, &g);
+}
+
+int change_to(sim *s, int32_t vid, int side)
+{
+    gap g;
+    int32_t to;
+    if (!find_gap(s, vid, side, &to, &g) || !place_shift(s, s->vehicle[vid].lane, sim_slot_of(s, vid), to, g.q)) {
+        return 0;
+    }
+    s->vehicle[vid].last = s->time;
+    return 1;
 }
 
 static void yield_by(sim *s, int32_t p, double gap_m, double leader)

@@ -16,6 +16,11 @@
 #include "sim.h"
 
 void change_step(sim *s);
+/* May a vehicle be put one lane to the left (side 1) or right (-1) now: there is one, with half of s0 free before and
+ * behind. What happens then is up to who asks. */
+int change_is_possible(const sim *s, int32_t vehicle, int side);
+/* Does it; 0 where it is not possible. Not while lanes are walked. */
+int change_to(sim *s, int32_t vehicle, int side);
 /* After the accelerations of the models: gaps are made. */
 void change_cooperate(sim *s);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * env_traffic: a microscopic traffic simulation as an environment. Vehicles follow each other, change lanes, obey
- * signals and right of way; agents are vehicles (acceleration) or the signals of junctions (next green phase). The
- * simulation is in sim.h, what agents see in observe.h; here are the options, the agents' step, and the sums.
+ * signals and right of way; agents are vehicles (acceleration, with lane_actions lanes too) or the signals of junctions
+ * (next green phase). The simulation is in sim.h, what agents see in observe.h; here are the options, the agents' step,
+ * and the sums.
  *
  * Reward, control = vehicles: mean over all vehicles, those that wait to enter included, of speed over wanted speed, in
  * [0,1] and the same for every agent. Control = signals: -0.1 * vehicles lost, that is the mean over the step of
@@ -18,6 +19,7 @@
  * that collides is terminated, and the episode ends unless end_at_collision is off.
  */
 #include "observe.h"
+#include "change.h"
 #include "signal.h"
 
 #include <string.h>
@@ -60,13 +62,16 @@ static const dt_option options[] = {
     DT_OPTION(config, all_red_s, DT_OPT_F64, "1", "s", 0, 10, NULL, "between yellow and the next green"),
     DT_OPTION(config, min_green_s, DT_OPT_F64, "5", "s", 0, 120, NULL, "a phase stays at least this long"),
     DT_OPTION(config, max_green_s, DT_OPT_F64, "0", "s", 0, 600, NULL, "a phase stays at most this long; 0: open"),
-    DT_OPTION(config, detector_m, DT_OPT_F64, "50", "m", 5, 500, NULL, "how far signals see vehicles"),
+    DT_OPTION(config, detector_m, DT_OPT_F64, "200", "m", 5, 500, NULL, "how far signals see vehicles"),
+    DT_OPTION(config, near_m, DT_OPT_F64, "50", "m", 5, 500, NULL, "what is near a stop line, for column 5 of phases"),
     DT_OPTION(config, jitter_m, DT_OPT_F64, "1", "m", 0, 100, NULL, "spread of the first positions on the ring"),
     DT_OPTION(config, max_vehicles, DT_OPT_I64, "1000", "1", 1, 100000, NULL, "on the road at once; more wait outside"),
     DT_OPTION(config, agents, DT_OPT_I64, "1", "1", 1, AGENTS_MAX, NULL, "most vehicles that are agents at once"),
     DT_OPTION(config, penetration, DT_OPT_F64, "0.05", "1", 0, 1, NULL, "share of vehicles that are agents"),
     DT_OPTION(config, low_mps2, DT_OPT_F64, "-3", "m/s^2", -9, 0, NULL, "least acceleration an agent may ask for"),
     DT_OPTION(config, high_mps2, DT_OPT_F64, "1.5", "m/s^2", 0, 5, NULL, "most acceleration an agent may ask for"),
+    DT_OPTION(config, lane_actions, DT_OPT_BOOL, "false", "", 0, 0, NULL,
+              "agents also choose lanes (0 keep, 1 left, 2 right); else MOBIL does"),
     DT_OPTION(config, baseline, DT_OPT_BOOL, "false", "", 0, 0, NULL,
               "actions are ignored: the car-following model drives and signals run their fixed program"),
     DT_OPTION(config, end_at_collision, DT_OPT_BOOL, "true", "", 0, 0, NULL,
@@ -167,6 +172,9 @@ static dt_status check(const dt_host *h, const void *cfg)
     return DT_OK;
 }
 
+enum { KEEP, LEFT, RIGHT, N_SIDES };
+static const int32_t sides = N_SIDES;
+
 /* Rooms and ports of agents that are vehicles. */
 static dt_status create_for_vehicles(state *s)
 {
@@ -233,6 +241,8 @@ static dt_status spec(const void *self, dt_env_spec *out)
         out->low = &s->low;
         out->high = &s->high;
         out->n_continuous = 1;
+        out->choices = &sides;
+        out->n_heads = c->lane_actions;
     } else {
         out->obs = s->signal_port;
         out->n_obs = N_SIGNAL_PORTS;
@@ -272,6 +282,10 @@ static dt_status observe(state *s, const dt_env_io *io)
     observe_ego(m, io->obs[PORT_EGO]);
     for (int32_t k = 0; k < m->n_places; k++) {
         io->alive[k] = m->place[k].state == PLACE_NEW || m->place[k].state == PLACE_ACTING;
+        if (io->alive[k] && m->c->lane_actions) {
+            io->mask[k * N_SIDES + LEFT] = (uint8_t)change_is_possible(m, m->place[k].vehicle, 1);
+            io->mask[k * N_SIDES + RIGHT] = (uint8_t)change_is_possible(m, m->place[k].vehicle, -1);
+        }
     }
     return DT_OK;
 }
@@ -284,7 +298,7 @@ static dt_status reset(void *self, const dt_env_io *io, uint64_t seed)
 }
 
 /* Places that ended are free again, those that came act from now on. */
-static void take_actions(sim *m, const float *act)
+static void take_actions(sim *m, const float *act, const int32_t *side)
 {
     for (int32_t k = 0; k < m->n_places; k++) {
         place *w = &m->place[k];
@@ -296,6 +310,9 @@ static void take_actions(sim *m, const float *act)
         }
         w->accel = act[k];
         w->collided = 0;
+        if (w->state == PLACE_ACTING && m->c->lane_actions && !m->c->baseline && side[k] != KEEP) {
+            (void)change_to(m, w->vehicle, side[k] == LEFT ? 1 : -1); /* not where another was quicker */
+        }
     }
 }
 
@@ -338,7 +355,7 @@ static void write_metrics(const sim *m, double *out)
 static int step_vehicles(state *s, const dt_env_io *io)
 {
     sim *m = &s->sim;
-    take_actions(m, io->act_f);
+    take_actions(m, io->act_f, io->act_i);
     double reward = 0;
     for (uint32_t i = 0; i < s->substeps; i++) {
         sim_step(m);

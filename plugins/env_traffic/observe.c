@@ -105,7 +105,7 @@ void observe_ego(const sim *s, float *ego)
 /* ---- signals ----------------------------------------------------------------------------------------------------- */
 
 typedef struct detected {
-    double n, standing, first;
+    double n, near, standing, first;
 } detected;
 
 /* Vehicles within detector_m of the end of a lane. */
@@ -116,6 +116,7 @@ static detected detect(const sim *s, int32_t lane)
     detected d = {.first = s->c->detector_m};
     for (int32_t p = slot_front(l); p <= slot_back(l) && s->x[p] >= from; p++) {
         d.n++;
+        d.near += s->net.lane[lane].length - s->x[p] <= s->c->near_m;
         d.standing += s->v[p] < HALTING_MPS;
     }
     if (d.n > 0) {
@@ -152,7 +153,7 @@ static void observe_phase(const sim *s, int32_t junction, int32_t phase, float *
 {
     const net_junction *j = &s->net.junction[junction];
     int32_t lane = NET_NONE;
-    double sum[3] = {0};
+    double sum[3] = {0}, near = 0, longest = 0;
     for (int32_t k = 0; k < j->n_links; k++) {
         const net_link *link = &s->net.link[j->link + k];
         if ((j->phase[phase] >> k & 1) == 0) {
@@ -163,6 +164,8 @@ static void observe_phase(const sim *s, int32_t junction, int32_t phase, float *
             sum[0] += d.n;
             sum[1] += d.standing;
             sum[2] += d.standing;
+            near += d.near;
+            longest = most(longest, s->lane[lane].stood_s);
         }
         sum[2] -= standing_on(s, link->to) / s->net.lane[link->from].n_links;
     }
@@ -171,6 +174,9 @@ static void observe_phase(const sim *s, int32_t junction, int32_t phase, float *
     }
     out[3] = signal_program(s, junction) == phase;
     out[4] = (float)signal_is_legal(s, junction, phase);
+    out[5] = (float)near;
+    out[6] = (float)longest;
+    out[7] = s->signal[junction].phase == phase;
 }
 
 void observe_signals(const sim *s, float *signal, float *phases, int32_t *neighbour)

@@ -16,9 +16,11 @@
  *                           11 + 4 (3 arm + lane): vehicles within detector_m of the line, those that stand, distance
  *                           of the first to the line (detector_m where there is none), s that the first has been
  *                           standing. Arms: 0 from west, 1 from south, 2 from east, 3 from north; lane 0 on the right
- *   phases      "A P 5" f32 for every phase: 0 vehicles within detector_m on lanes it gives green, 1 those that stand,
+ *   phases      "A P 8" f32 for every phase: 0 vehicles within detector_m on lanes it gives green, 1 those that stand,
  *                           2 pressure (standing before the junction less standing on the lanes they go to, Varaiya
- *                           2013), 3 1 where the fixed program is now, 4 1 where it may be asked for now
+ *                           2013), 3 1 where the fixed program is now, 4 1 where it may be asked for now, 5 vehicles
+ *                           within near_m on lanes it gives green, 6 s that the first on them stands, the longest,
+ *                           7 1 where it is shown, or was before a transition
  *   neighbour   "A 4"  i32  the junction at the other end of each arm, the agent itself where there is none
  */
 #ifndef DTRAIN_ENV_TRAFFIC_OBSERVE_H
@@ -27,7 +29,7 @@
 #include "sim.h"
 #include "dtrain/svc/features.h"
 
-enum { EGO_FEATURES = 9, SIGNAL_FEATURES = 59, PHASE_FEATURES = 5 };
+enum { EGO_FEATURES = 9, SIGNAL_FEATURES = 59, PHASE_FEATURES = 8 };
 
 typedef struct graph_view { /* where the graph goes; size: live N and E */
     float *node, *edge;

@@ -40,10 +40,10 @@ typedef struct traffic_config {
     double dt_s, action_s, episode_s;
     double headway_s, accel_mps2, decel_mps2, gap_m, vehicle_m, speed_dev, sigma;
     double politeness, change_threshold, safe_decel_mps2;
-    double green_s, left_green_s, yellow_s, all_red_s, min_green_s, max_green_s, detector_m;
+    double green_s, left_green_s, yellow_s, all_red_s, min_green_s, max_green_s, detector_m, near_m;
     double penetration, low_mps2, high_mps2;
     double ttc_s, hard_mps2, starvation_s, radius_m;
-    uint8_t signals, baseline, end_at_collision;
+    uint8_t signals, baseline, end_at_collision, lane_actions;
 } traffic_config;
 
 /* Slots of a lane. */

@@ -296,6 +296,41 @@ static void test_a_collision_terminates(void **test)
     rig_close(&r);
 }
 
+/* An agent moves between lanes as it says, where the mask lets it, and not otherwise. */
+static void test_lanes_as_actions(void **test)
+{
+    (void)test;
+    static const char *const set[] = {"scenario=bottleneck", "agents=4", "penetration=1",    "lane_actions=true",
+                                      "flow_vph=60",         "lanes=3",  "arrivals=uniform", NULL};
+    rig r;
+    rig_open(&r, set);
+    assert_int_equal(r.spec.n_heads, 1);
+    assert_int_equal(r.spec.choices[0], 3);
+    rig_reset(&r, 1);
+    while (!r.io.alive[0]) {
+        rig_step(&r);
+    }
+    assert_int_equal(r.io.mask[1], 0); /* where roads begin, who comes behind is not seen */
+    while (((const float *)r.io.obs[0])[0] < -370) {
+        rig_step(&r);
+    }
+    static const int32_t plan[] = {0, 1, 1, 1, 0, 2, 2, 2};
+    const float *node = r.io.obs[0];
+    const int lane = (int)lroundf(node[1] / 3.2f);
+    assert_int_equal(lane, 0); /* an empty road is entered on the right */
+    int at = lane;
+    for (size_t k = 0; k < 8; k++) {
+        r.act_f[0] = 0;
+        r.act_i[0] = r.io.mask[plan[k]] ? plan[k] : 0;
+        assert_int_equal(r.io.mask[1], at < 2);
+        assert_int_equal(r.io.mask[2], at > 0);
+        at += r.act_i[0] == 1 ? 1 : r.act_i[0] == 2 ? -1 : 0;
+        rig_step(&r);
+        assert_true(fabsf(node[1] - 3.2f * (float)at) < 1e-4f);
+    }
+    rig_close(&r);
+}
+
 static void test_signals_as_agents(void **test)
 {
     (void)test;
@@ -307,7 +342,7 @@ static void test_signals_as_agents(void **test)
     assert_int_equal(r.spec.n_agents, 6);
     assert_int_equal(r.spec.n_heads, 1);
     assert_int_equal(r.spec.choices[0], 4);
-    assert_string_equal(r.spec.obs[1].dims, "A 4 5");
+    assert_string_equal(r.spec.obs[1].dims, "A 4 8");
     assert_int_equal(r.spec.max_steps, 60);
     rig_reset(&r, 1);
     const int32_t *neighbour = r.io.obs[2]; /* arms from west, south, east, north; junctions in rows from the south */
@@ -325,6 +360,12 @@ static void test_signals_as_agents(void **test)
             assert_int_equal(mask[0], 1); /* the others after min_green_s */
             assert_int_equal(mask[1] + mask[2] + mask[3], steps == 0 ? 0 : 3);
             assert_true(r.io.reward[k] <= 0);
+            const float *phase = (const float *)r.io.obs[1] + (size_t)4 * 8 * k;
+            for (int p = 0; p < 4; p++, phase += 8) {
+                assert_true(phase[0] >= phase[1] && phase[0] >= phase[5] && phase[1] >= phase[2]);
+                assert_true(phase[4] == mask[p] && phase[7] == (p == 0));
+                assert_true(phase[3] == (p == (int)fmod(steps * 5. / 43, 2) * 2 + (fmod(steps * 5., 43) >= 29)));
+            }
         }
         over = rig_step(&r);
         for (uint32_t k = 0; k < 6; k++) {
@@ -449,13 +490,10 @@ static void test_out_of_memory_anywhere(void **test)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_seed_same_bits),
-        cmocka_unit_test(test_ring_is_seen_as_it_is),
-        cmocka_unit_test(test_a_collision_terminates),
-        cmocka_unit_test(test_signals_as_agents),
-        cmocka_unit_test(test_reward_is_delay),
-        cmocka_unit_test(test_who_leaves_is_truncated),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_same_seed_same_bits),     cmocka_unit_test(test_ring_is_seen_as_it_is),
+        cmocka_unit_test(test_a_collision_terminates),  cmocka_unit_test(test_lanes_as_actions),
+        cmocka_unit_test(test_signals_as_agents),       cmocka_unit_test(test_reward_is_delay),
+        cmocka_unit_test(test_who_leaves_is_truncated), cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_out_of_memory_anywhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
