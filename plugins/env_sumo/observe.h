@@ -17,10 +17,10 @@
  *   neighbour  "A 4"   i32  the nearest agents whose traffic comes here next, the agent itself where there are fewer
  *
  * A vehicle counts for the link that it takes at the next signal and for the lane of that link, on whatever lane it is
- * now; standing is slower than 0.1 m/s. With features = graph also the graph of INTERFACES ("Recordings"), nodes "N 9", rowptr, col, edges, where
- * the first nodes are the agents (speed and length 0, controlled), the others the vehicles on the road; x and y count
- * from the middle of the net; agent_node "A" is the node of each agent. Of more than max_vehicles vehicles the ones
- * nearest to their stop lines are kept.
+ * now; standing is slower than 0.1 m/s. With features = graph also the graph of INTERFACES ("Recordings"): nodes "N 9",
+ * rowptr, col, edges, where the first nodes are the agents (speed and length 0, controlled), the others the vehicles on
+ * the road; x and y count from the middle of the net; agent_node "A" is the node of each agent. Of more than
+ * max_vehicles vehicles the ones nearest to their stop lines are kept.
  */
 #ifndef DTRAIN_ENV_SUMO_OBSERVE_H
 #define DTRAIN_ENV_SUMO_OBSERVE_H
@@ -29,11 +29,11 @@
 
 /* Looks at the simulation; what it finds stays in s until the next look. Errors: DT_EIO (SUMO), DT_ENOMEM. */
 dt_status look(state *s);
-/* What each agent's traffic has suffered in the step that ends here, in vehicle-seconds: reward.  */
+/* What each agent's traffic has suffered in the step that ends here, in vehicle-seconds, as rewards. */
 void reward_agents(state *s, double step_s, float *reward);
 /* Lanes whose traffic waits for green for longer than starve_s. */
 uint32_t starving_lanes(state *s, const agent *a);
-/* Writes all ports; allowed [n_phases] of each agent comes from mask. */
+/* Writes all ports; io->mask is written already. Errors: DT_ENOMEM, what dtrain.features/1 says. */
 dt_status observe(state *s, const dt_env_io *io);
 
 #endif
