@@ -77,8 +77,8 @@ static dt_status need_service(const dt_host *h, const char *id, const void **out
     return DT_OK;
 }
 
-/* What each agent observes of itself: the port "obs", else the first of dims "A D". It is offered as "obs", and like all
- * others under its own name. */
+/* What each agent observes of itself: the port "obs", else the first of dims "A D". It is offered as "obs", and like
+ * all others under its own name. */
 static dt_status find_observation(state *s)
 {
     for (uint32_t i = 0; i < s->spec->n_obs; i++) {
