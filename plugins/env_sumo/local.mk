@@ -7,19 +7,21 @@ plugins_env_sumo_la_SOURCES = \
 	plugins/env_sumo/observe.c plugins/env_sumo/observe.h \
 	plugins/env_sumo/signal.c plugins/env_sumo/signal.h \
 	plugins/env_sumo/sumo.h
-plugins_env_sumo_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) -D_GNU_SOURCE -DDT_PLUGIN_NAME=env_sumo -DMODULEDIR='"$(moduledir)"'
+plugins_env_sumo_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) -D_GNU_SOURCE -DDT_PLUGIN_NAME=env_sumo -DMODULEDIR='"$(moduledir)/sumo"'
 plugins_env_sumo_la_CFLAGS = $(PLUGIN_CFLAGS)
 plugins_env_sumo_la_LDFLAGS = $(PLUGIN_LINK)
 plugins_env_sumo_la_LIBADD = -ldl -lm
 EXTRA_DIST += plugins/env_sumo/sumo.cpp
 
 if HAVE_SUMO
-module_LTLIBRARIES += plugins/env_sumo_shim.la
-plugins_env_sumo_shim_la_SOURCES =
-plugins_env_sumo_shim_la_LDFLAGS = -module -avoid-version -shared -no-undefined -Wl,-z,defs \
+# in a folder of its own: the host opens everything beside plugins, and SUMO is large
+sumodir = $(moduledir)/sumo
+sumo_LTLIBRARIES = plugins/env_sumo/env_sumo_shim.la
+plugins_env_sumo_env_sumo_shim_la_SOURCES =
+plugins_env_sumo_env_sumo_shim_la_LDFLAGS = -module -avoid-version -shared -no-undefined -Wl,-z,defs \
 	-export-symbols-regex '^dt_sumo_shim$$'
-plugins_env_sumo_shim_la_LIBADD = plugins/env_sumo/sumo.lo $(SUMO_LIBS) -lstdc++
-plugins_env_sumo_shim_la_DEPENDENCIES = plugins/env_sumo/sumo.lo
+plugins_env_sumo_env_sumo_shim_la_LIBADD = plugins/env_sumo/sumo.lo $(SUMO_LIBS) -lstdc++
+plugins_env_sumo_env_sumo_shim_la_DEPENDENCIES = plugins/env_sumo/sumo.lo
 plugins/env_sumo/sumo.lo: plugins/env_sumo/sumo.cpp plugins/env_sumo/sumo.h
 	@$(MKDIR_P) $(@D)
 	$(AM_V_GEN)$(LIBTOOL) $(AM_LIBTOOLFLAGS) --silent --tag=CC --mode=compile $(CXX_CHECK) -std=c++17 -O2 -g \

@@ -29,7 +29,9 @@ static void own_folder(char *out, size_t bytes)
 
 dt_status module_open(const dt_host *h, const char *path, const sumo_api **out)
 {
-    static const char *const up[] = {"", "/plugins/.libs", "/../plugins/.libs"}; /* installed, and a build folder's */
+    /* installed; in a build folder, from the plugin's file, from the program and from where libtool hides it */
+    static const char *const up[] = {"/sumo", "/../env_sumo/.libs", "/plugins/env_sumo/.libs",
+                                     "/../plugins/env_sumo/.libs"};
     char folder[MAX_PATH], file[MAX_PATH + 64];
     if (path[0] != '\0') {
         snprintf(file, sizeof(file), "%s", path);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Opens env_sumo_shim.so, which alone is linked with SUMO. Looked for beside the code that asks, then where dtrain's
- * modules are installed. It stays open: SUMO's threads and tables do not survive otherwise. Threads: [worker].
+ * Opens env_sumo_shim.so, which alone is linked with SUMO. Looked for in the folder sumo beside the code that asks, in
+ * a build folder, then where dtrain's modules are installed. It stays open: SUMO's tables live as long as the process.
+ * Threads: [worker].
  */
 #ifndef DTRAIN_ENV_SUMO_MODULE_H
 #define DTRAIN_ENV_SUMO_MODULE_H

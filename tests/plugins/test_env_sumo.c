@@ -646,7 +646,7 @@ int main(void)
     const char *build = getenv("DT_BUILDDIR");
     char module[TEXT];
     build = build != NULL ? build : ".";
-    snprintf(module, sizeof(module), "%s/plugins/.libs/env_sumo_shim.so", build);
+    snprintf(module, sizeof(module), "%s/plugins/env_sumo/.libs/env_sumo_shim.so", build);
     if (access(module, R_OK) != 0) {
         puts("skipped: built without SUMO (Debian: apt-get install sumo)");
         return 77;
