@@ -34,5 +34,6 @@ EXTRA_DIST += \
 	bench/results/2026-11-21-phase1_step-15m.txt \
 	bench/results/2026-11-21-phase1_step-guide.txt \
 	bench/results/2026-11-21-phase1_step.md \
+	bench/results/2026-11-21-phase2_classic.txt \
 	bench/results/2026-11-21-products.md \
 	bench/results/2026-11-21-sumo.md
