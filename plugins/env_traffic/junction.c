@@ -10,7 +10,7 @@
 #define YELLOW_BRAKE 3.5 /* m/s^2, who would have to brake harder than this and b passes at yellow (ITE: 3.05) */
 #define COMMITTED    5.0 /* m/s^2, who would have to brake harder does not stop any more */
 #define MOVING_MPS   3.0 /* a queue behind the junction that moves at least so makes room */
-#define CRAWL_MPS    1.0 /* least speed assumed of who clears an area */
+#define CRAWL_MPS    2.0 /* who is slower in an area may have to wait there */
 
 /* Time for d metres from speed v, accelerating by a up to want. */
 static double travel_s(double d, double v, double a, double want)
@@ -36,6 +36,12 @@ static double arrival_s(const sim *s, const crossing *c, double at)
     return travel_s(c->rest + at, c->v, s->driver.a, c->want);
 }
 
+/* Will a vehicle with this much of its way out of an area left be gone when c is there? */
+static int clears(const sim *s, const crossing *c, double left, double v, double mine)
+{
+    return left <= 0 || (v > CRAWL_MPS && left / v + CLEAR_S <= arrival_s(s, c, mine));
+}
+
 /* Is somebody on the path of link f where it meets c's, and still when c gets there? */
 static int is_occupied(const sim *s, const crossing *c, int32_t f)
 {
@@ -43,15 +49,14 @@ static int is_occupied(const sim *s, const crossing *c, int32_t f)
     const lane_state *via = &s->lane[other->via], *after = &s->lane[other->to];
     const double out = c->j->area[f][c->link->bit].out, mine = c->j->area[c->link->bit][f].in;
     for (int32_t p = slot_front(via); p <= slot_back(via); p++) {
-        const double rear = s->x[p] - s->length[p];
-        if (rear < out && (out - rear) / most(s->v[p], CRAWL_MPS) + CLEAR_S > arrival_s(s, c, mine)) {
+        if (!clears(s, c, out - (s->x[p] - s->length[p]), s->v[p], mine)) {
             return 1;
         }
     }
     if (after->n > 0) { /* one that has left the path, but for its rear */
         const int32_t p = slot_back(after);
         const double rear = s->net.lane[other->via].length + s->x[p] - s->length[p];
-        return rear < out && (out - rear) / most(s->v[p], CRAWL_MPS) + CLEAR_S > arrival_s(s, c, mine);
+        return !clears(s, c, out - rear, s->v[p], mine);
     }
     return 0;
 }

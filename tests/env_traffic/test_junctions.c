@@ -11,6 +11,8 @@ static const char *const *const busy[] = {
     (const char *const[]){"scenario=intersection", "episode_s=3600", "lanes=3", "flow_vph=900", NULL},
     (const char *const[]){"scenario=intersection", "episode_s=3600", "lanes=1", "signals=false", "flow_vph=250", NULL},
     (const char *const[]){"scenario=grid", "episode_s=3600", "rows=2", "cols=3", NULL},
+    /* queues reach back into the junctions */
+    (const char *const[]){"scenario=grid", "episode_s=3600", "lanes=3", "flow_vph=750", "speed_dev=0.1", NULL},
     (const char *const[]){"scenario=grid", "episode_s=3600", "lanes=1", "flow_vph=250", "dt_s=0.5", "model=krauss",
                           "accel_mps2=2.6", "decel_mps2=4.5", "gap_m=2.5", NULL},
 };
