@@ -42,6 +42,9 @@ static uint32_t list_lane(const sim *s, int32_t lane, dt_vehicle *frame, uint32_
 dt_status observe_graph(const sim *s, const dt_features_api *f, dt_vehicle *frame, const graph_view *out)
 {
     uint32_t n = 0;
+    for (int32_t k = 0; k < s->n_places; k++) {
+        out->agent_node[k] = NET_NONE;
+    }
     for (int32_t lane = 0; lane < s->net.n_lanes; lane++) {
         n = list_lane(s, lane, frame, n, out->agent_node);
     }

@@ -4,7 +4,7 @@
  *
  * control = vehicles (an agent is a vehicle; symbols N vehicles, E edges between them)
  *   nodes, rowptr, col, edges   the graph of all vehicles, INTERFACES "Recordings": "N 9", "N+1", "E", "E 4"
- *   agent_node  "A"    i32  the node that the agent is
+ *   agent_node  "A"    i32  the node that the agent is, -1 where nobody is
  *   ego         "A 9"  f32  0 speed, 1 gap ahead, 2 speed ahead, 3 gap behind, 4 speed behind, 5 speed it wants,
  *                           6 way to the stop line or lane end, 7 acceleration of the last step, 8 acceleration that
  *                           the car-following model would choose now. Gaps and ways are at most 200, and 200 where

@@ -138,12 +138,24 @@ static void rig_clear(rig *r)
     memset(r->io.truncated, 0, n);
 }
 
+/* Agents that are there are nodes of the graph, the others are none. */
+static void rig_check_nodes(const rig *r)
+{
+    for (uint32_t k = 0; r->spec.n_symbols == 2 && k < r->spec.n_agents; k++) {
+        const int32_t node = ((const int32_t *)r->io.obs[4])[k];
+        const int is_there = r->io.alive[k] || r->io.terminated[k] || r->io.truncated[k];
+        assert_true(node >= -1 && node < r->io.size[0]);
+        assert_true(!is_there || node >= 0);
+    }
+}
+
 static void rig_reset(rig *r, uint64_t seed)
 {
     rig_clear(r);
     r->io.act_i = NULL;
     r->io.act_f = NULL;
     assert_int_equal(r->ops->reset(r->self, &r->io, seed), DT_OK);
+    rig_check_nodes(r);
 }
 
 /* What holds after every step of every scenario. */
@@ -158,6 +170,7 @@ static int rig_step(rig *r)
     r->io.act_f = r->act_f;
     const dt_status st = r->ops->step(r->self, &r->io);
     assert_true(st == DT_OK || st == DT_DONE);
+    rig_check_nodes(r);
     for (uint32_t k = 0; k < n; k++) {
         const int ended = r->io.terminated[k] + r->io.truncated[k];
         assert_true(ended <= acted[k]);
