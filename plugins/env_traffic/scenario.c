@@ -12,7 +12,9 @@
 #include "sim.h"
 
 #define TURN_FULL       6.283185307179586
-#define SIGNAL_ACTION_S 5.0  /* between two choices of a phase */
+#define ACCEL_ROADS     1.0  /* m/s^2 */
+#define ACCEL_JUNCTIONS 2.6  /* SUMO's passenger car */
+#define SIGNAL_ACTION_S 10.0 /* between two choices of a phase */
 #define RAMP_RAD        0.15 /* between the on-ramp and the road */
 
 traffic_config scenario_resolve(const traffic_config *given)
@@ -28,6 +30,7 @@ traffic_config scenario_resolve(const traffic_config *given)
     traffic_config c = *given;
     c.length_m = c.length_m > 0 ? c.length_m : own[c.scenario].length_m;
     c.flow_vph = c.flow_vph > 0 ? c.flow_vph : own[c.scenario].flow_vph;
+    c.accel_mps2 = c.accel_mps2 > 0 ? c.accel_mps2 : c.scenario < SCENARIO_INTERSECTION ? ACCEL_ROADS : ACCEL_JUNCTIONS;
     c.lanes = c.lanes > 0 ? c.lanes : own[c.scenario].lanes;
     c.action_s = c.action_s > 0 ? c.action_s : c.control == CONTROL_SIGNALS ? SIGNAL_ACTION_S : c.dt_s;
     return c;

@@ -404,7 +404,7 @@ static void test_reward_is_delay(void **test)
     double lost = 0;
     for (int over = 0; !over;) {
         over = rig_step(&r);
-        lost += -10 * 5 * (double)r.io.reward[0];
+        lost += -10 * r.spec.step_s * (double)r.io.reward[0];
     }
     const double delay = r.io.metric[0] * r.io.metric[6];
     assert_true(lost <= delay * 1.0001 && lost > 0.8 * delay);
