@@ -69,29 +69,40 @@ static uint32_t mix(uint32_t x, uint32_t key)
     return x ^ (x >> 16);
 }
 
-uint64_t dt_permute(uint64_t position, uint64_t n, const dt_rng_key *key)
+void dt_permutation_init(dt_permutation *p, uint64_t n, const dt_rng_key *key)
 {
-    if (n <= 1) {
+    p->n = n;
+    dt_philox(key, 0, p->keys);
+    dt_philox(key, 1, p->keys + 4);
+    p->half = 1; /* bits of each half: the smallest even width that holds n - 1 */
+    while (n > 1 && ((n - 1) >> (2 * p->half)) != 0) {
+        p->half++;
+    }
+}
+
+uint64_t dt_permutation_at(const dt_permutation *p, uint64_t position)
+{
+    if (p->n <= 1) {
         return 0;
     }
-    uint32_t keys[FEISTEL_ROUNDS];
-    dt_philox(key, 0, keys);
-    dt_philox(key, 1, keys + 4);
-    int half = 1; /* bits of each half: the smallest even width that holds n - 1 */
-    while (((n - 1) >> (2 * half)) != 0) {
-        half++;
-    }
-    const uint32_t mask = (uint32_t)(((uint64_t)1 << half) - 1);
+    const uint32_t mask = (uint32_t)(((uint64_t)1 << p->half) - 1);
     /* the cipher permutes 0..4^half-1; walking its cycle until it falls below n permutes 0..n-1 */
     uint64_t x = position;
     do {
-        uint32_t left = (uint32_t)(x >> half) & mask, right = (uint32_t)x & mask;
+        uint32_t left = (uint32_t)(x >> p->half) & mask, right = (uint32_t)x & mask;
         for (int round = 0; round < FEISTEL_ROUNDS; round++) {
-            uint32_t next = left ^ (mix(right, keys[round]) & mask);
+            uint32_t next = left ^ (mix(right, p->keys[round]) & mask);
             left = right;
             right = next;
         }
-        x = ((uint64_t)left << half) | right;
-    } while (x >= n);
+        x = ((uint64_t)left << p->half) | right;
+    } while (x >= p->n);
     return x;
+}
+
+uint64_t dt_permute(uint64_t position, uint64_t n, const dt_rng_key *key)
+{
+    dt_permutation p;
+    dt_permutation_init(&p, n, key);
+    return dt_permutation_at(&p, position);
 }

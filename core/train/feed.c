@@ -48,9 +48,11 @@ static dt_status read_leaf(dt_feed *f, uint64_t number, slot *s)
     const uint64_t begin = base + dt_leaf_begin(d->batch, d->leaves, leaf);
     const uint64_t end = base + dt_leaf_begin(d->batch, d->leaves, leaf + 1);
     const uint32_t n = (uint32_t)(end - begin);
+    dt_samples_order order;
+    dt_samples_order_init(&order, d->source, d->seed, d->phase, epoch);
     for (uint32_t i = 0; i < n; i++) {
-        s->index[i] = dt_samples_at(d->source, d->seed, d->phase, epoch, begin + i);
-        s->key[i] = d->augment ? dt_samples_key(d->seed, d->phase, epoch, begin + i) : 0;
+        s->index[i] = dt_samples_order_at(&order, begin + i);
+        s->key[i] = d->augment ? dt_samples_order_key(&order, begin + i) : 0;
     }
     size_t at = 0;
     uint32_t n_slices = 0;

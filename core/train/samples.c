@@ -7,7 +7,6 @@
 #include "train/samples.h"
 
 #include "base/err.h"
-#include "base/rng.h"
 #include "base/str.h"
 #include "tensor/dtype.h"
 
@@ -223,8 +222,9 @@ size_t dt_samples_bytes_max(const dt_samples *s, uint64_t n_samples)
 
 uint64_t dt_samples_at(const dt_samples *s, uint64_t seed, uint32_t phase, uint64_t epoch, uint64_t position)
 {
-    const dt_rng_key key = {.seed = seed, .phase = phase, .op = STREAM_ORDER, .step = epoch};
-    return dt_permute(position, s->count, &key);
+    dt_samples_order o;
+    dt_samples_order_init(&o, s, seed, phase, epoch);
+    return dt_samples_order_at(&o, position);
 }
 
 uint64_t dt_samples_key(uint64_t seed, uint32_t phase, uint64_t epoch, uint64_t position)
@@ -232,5 +232,25 @@ uint64_t dt_samples_key(uint64_t seed, uint32_t phase, uint64_t epoch, uint64_t 
     const dt_rng_key key = {.seed = seed, .phase = phase, .op = STREAM_KEY, .step = epoch, .sample = position};
     uint32_t r[4];
     dt_philox(&key, 0, r);
+    return ((uint64_t)r[0] << 32 | r[1]) | 1u;
+}
+
+void dt_samples_order_init(dt_samples_order *o, const dt_samples *s, uint64_t seed, uint32_t phase, uint64_t epoch)
+{
+    const dt_rng_key order = {.seed = seed, .phase = phase, .op = STREAM_ORDER, .step = epoch};
+    const dt_rng_key keys = {.seed = seed, .phase = phase, .op = STREAM_KEY, .step = epoch};
+    dt_permutation_init(&o->sample, s->count, &order);
+    dt_rng_stream_init(&o->key, &keys);
+}
+
+uint64_t dt_samples_order_at(const dt_samples_order *o, uint64_t position)
+{
+    return dt_permutation_at(&o->sample, position);
+}
+
+uint64_t dt_samples_order_key(const dt_samples_order *o, uint64_t position)
+{
+    uint32_t r[4];
+    dt_rng_stream_block(&o->key, position, 0, r);
     return ((uint64_t)r[0] << 32 | r[1]) | 1u;
 }

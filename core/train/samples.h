@@ -11,6 +11,7 @@
 #ifndef DTRAIN_CORE_TRAIN_SAMPLES_H
 #define DTRAIN_CORE_TRAIN_SAMPLES_H
 
+#include "base/rng.h"
 #include "dtrain/plugin.h"
 
 enum { DT_SAMPLES_MAX_SYMBOLS = 7, DT_SAMPLES_MAX_FIELDS = 32 };
@@ -60,5 +61,13 @@ size_t dt_samples_bytes_max(const dt_samples *s, uint64_t n_samples);
 /* Sample at a position of an epoch, and its key for augmentation (never 0). */
 uint64_t dt_samples_at(const dt_samples *s, uint64_t seed, uint32_t phase, uint64_t epoch, uint64_t position);
 uint64_t dt_samples_key(uint64_t seed, uint32_t phase, uint64_t epoch, uint64_t position);
+/* The same for position after position of one epoch. */
+typedef struct dt_samples_order {
+    dt_permutation sample;
+    dt_rng_stream key;
+} dt_samples_order;
+void dt_samples_order_init(dt_samples_order *o, const dt_samples *s, uint64_t seed, uint32_t phase, uint64_t epoch);
+uint64_t dt_samples_order_at(const dt_samples_order *o, uint64_t position);
+uint64_t dt_samples_order_key(const dt_samples_order *o, uint64_t position);
 
 #endif

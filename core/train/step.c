@@ -145,12 +145,14 @@ dt_status dt_batch_sizes(dt_trainer *t, uint64_t step, double *norm, int64_t *la
     const uint64_t base = step % t->steps_per_epoch * t->c.batch;
     int64_t total[DT_SAMPLES_MAX_SYMBOLS + 1] = {0};
     memset(largest, 0, (s->n_symbols + 1) * sizeof(*largest));
+    dt_samples_order order;
+    dt_samples_order_init(&order, s, t->c.seed, t->c.phase, epoch);
     for (uint32_t leaf = 0; leaf < t->c.leaves; leaf++) {
         const uint64_t begin = dt_leaf_begin(t->c.batch, t->c.leaves, leaf);
         const uint64_t end = dt_leaf_begin(t->c.batch, t->c.leaves, leaf + 1);
         int64_t size[DT_SAMPLES_MAX_SYMBOLS + 1] = {0};
         for (uint64_t i = begin; i < end; i++) {
-            t->batch_index[i] = dt_samples_at(s, t->c.seed, t->c.phase, epoch, base + i);
+            t->batch_index[i] = dt_samples_order_at(&order, base + i);
         }
         DT_TRY(s->ops->sizes(s->self, t->batch_index + begin, (uint32_t)(end - begin), size));
         size[s->n_symbols] = (int64_t)(end - begin);
