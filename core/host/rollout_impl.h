@@ -49,6 +49,7 @@ struct dt_rollout {
     uint64_t collects;
     dt_episode_log *log; /* [instances] */
     size_t action_bytes; /* of all places of an instance */
+    bool is_lost;        /* environments failed while they were stepped */
     bool is_restored;    /* the logs come from a checkpoint: play them before going on */
 };
 

@@ -318,6 +318,20 @@ static void announce(const rank *k)
     }
 }
 
+/* The environments failed for good while they were stepped: what was learnt up to there is kept. */
+static dt_status save_before_loss(rank *k, dt_status st)
+{
+    dt_error *reason = dt_alloc(sizeof(*reason));
+    if (reason == NULL) {
+        return st;
+    }
+    dt_error_take(reason, st);
+    const dt_status saved = save(k, false, false);
+    dt_error_put(reason);
+    dt_free(reason);
+    return saved < 0 ? st : DT_CONTEXT(st, "what was learnt before is saved, --resume goes on from there");
+}
+
 static dt_status run_phase(rank *k, int64_t index)
 {
     run *r = k->r;
@@ -346,6 +360,8 @@ static dt_status run_phase(rank *k, int64_t index)
     const dt_status st = is_there ? DT_OK : rank_loop(k, most);
     if (st >= 0) {
         DT_TRY(save(k, st == DT_DONE, true));
+    } else if (dt_rollout_is_lost(k->stage->rollout)) {
+        return save_before_loss(k, st);
     }
     return st;
 }

@@ -129,6 +129,8 @@ extern const struct dt_train_api dt_train_service;
 /* svc_rollout.c */
 extern const struct dt_rollout_api dt_rollout_service;
 void dt_rollout_destroy(struct dt_rollout *r);
+/* Did environments fail while they were stepped? Then everything else is as it was after the round before. */
+bool dt_rollout_is_lost(const struct dt_rollout *r);
 /* What a checkpoint keeps of it, as bytes appended to out; loaded before the first collect. */
 dt_status dt_rollout_save(const struct dt_rollout *r, dt_str *out) DT_NODISCARD;
 dt_status dt_rollout_save_normaliser(const struct dt_rollout *r, dt_str *out) DT_NODISCARD;

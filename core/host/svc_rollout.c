@@ -472,7 +472,9 @@ static dt_status collect(dt_rollout *r, dt_train *t, dt_rollout_report *out)
     dt_trainer *trainer = ((dt_stage *)(void *)t)->trainer;
     const double from = dt_clock_s();
     dt_collector c = {0};
-    DT_TRY(dt_comm_agree(r->stage->d.comm, act(r, trainer, &c)));
+    const dt_status st = dt_comm_agree(r->stage->d.comm, act(r, trainer, &c));
+    r->is_lost = st < 0 && st != DT_EDIVERGED && r->collects > 0;
+    DT_TRY(st);
     r->collects++;
     DT_TRY(dt_rollout_gather(r));
     DT_TRY(dt_rollout_log(r));
@@ -489,7 +491,15 @@ static dt_status collect(dt_rollout *r, dt_train *t, dt_rollout_report *out)
         dt_vector_at(r->vector, i)->env_s = 0;
     }
     out->total_s = dt_clock_s() - from;
+    if (r->env->in_process) {
+        dt_metrics_scalar(r->stage->d.metrics, "env/restarts", atomic_load(&r->env->n_restarts));
+    }
     return DT_OK;
+}
+
+bool dt_rollout_is_lost(const dt_rollout *r)
+{
+    return r != NULL && r->is_lost;
 }
 
 static dt_status rollout_collect(dt_rollout *r, dt_train *t, dt_rollout_report *out)
