@@ -42,6 +42,7 @@ struct dt_rollout {
     size_t arena_bytes;
 
     dt_moments obs[DT_ENV_MAX_OBS]; /* of plain ports, where they are normalised */
+    float *held[DT_ENV_MAX_OBS];    /* shift and scale of the round being learnt from */
     dt_moments returns;             /* of discounted returns */
     double *ret;                    /* [instances, places] running discounted return */
     uint64_t *index;

@@ -89,6 +89,10 @@ static dt_status build(dt_rollout *r)
     for (uint32_t i = 0; i < l->spec.n_obs && r->d.normalise_obs; i++) {
         if (l->obs[i].is_plain) {
             DT_TRY(dt_moments_init(&r->obs[i], (size_t)l->obs[i].row_items));
+            r->held[i] = dt_alloc_n(2 * (size_t)l->obs[i].row_items, sizeof(float));
+            if (r->held[i] == NULL) {
+                return DT_FAIL(DT_ENOMEM, "out of memory for the statistics of %s", l->obs[i].port->name);
+            }
         }
     }
     return dt_moments_init(&r->returns, 1);
@@ -139,6 +143,7 @@ void dt_rollout_destroy(dt_rollout *r)
     }
     for (uint32_t i = 0; i < DT_ENV_MAX_OBS; i++) {
         dt_moments_fini(&r->obs[i]);
+        dt_free(r->held[i]);
     }
     for (uint32_t i = 0; r->log != NULL && i < r->instances; i++) {
         dt_free(r->log[i].action);
@@ -453,6 +458,22 @@ dt_status dt_rollout_policy(dt_rollout *r, dt_trainer *t)
     return dt_policy_begin(r->policy);
 }
 
+/* What holds for a round is kept apart: evaluations look at newer statistics while the round is still learnt from. */
+static void hold_scale(dt_rollout *r)
+{
+    dt_rollout_scale(r, &r->buffer);
+    for (uint32_t i = 0; i < DT_ENV_MAX_OBS; i++) {
+        dt_buffer_scale *s = &r->buffer.scale[i];
+        const size_t D = r->obs[i].columns;
+        if (s->mean != NULL) {
+            memcpy(r->held[i], s->mean, D * sizeof(float));
+            memcpy(r->held[i] + D, s->scale, D * sizeof(float));
+            s->mean = r->held[i];
+            s->scale = r->held[i] + D;
+        }
+    }
+}
+
 static dt_status act(dt_rollout *r, dt_trainer *t, dt_collector *c)
 {
     dt_trainer_refill(t); /* nobody reads while we write */
@@ -460,7 +481,7 @@ static dt_status act(dt_rollout *r, dt_trainer *t, dt_collector *c)
     if (r->vector == NULL) {
         DT_TRY(make_instances(r));
     }
-    dt_rollout_scale(r, &r->buffer);
+    hold_scale(r);
     *c = (dt_collector){.vector = r->vector, .buffer = &r->buffer, .actor = &r->actor, .index = r->index};
     c->key = (dt_rng_key){.seed = r->stage->d.seed, .phase = (uint32_t)r->stage->d.index, .op = STREAM_ACT};
     c->bootstraps = true;

@@ -746,7 +746,7 @@ static void test_refused(void **state)
     refused("liar", "liar.lie=fail", DT_EIO, "step 2: the disk of the world is full");
     refused("liar", "liar.lie=code", DT_EPLUGIN, "step returned 5");
     refused_in_process("liar.lie=create", DT_ENOTFOUND, "the world is not installed");
-    refused_in_process("liar.lie=crash", DT_EIO, "was killed by signal 11");
+    refused_in_process("liar.lie=crash", DT_EIO, "was killed by signal 6");
     refused_in_process("liar.lie=crash", DT_EIO, "it wrote: the world ends with a bang");
     refused_in_process("liar.lie=hang", DT_EIO,
                        "did not answer within 0.2 s (env.timeout_s); it wrote: the world ends");

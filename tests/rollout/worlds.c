@@ -131,7 +131,7 @@ static dt_status lie(counter *s, const dt_env_io *io)
         return (dt_status)5;
     } else if (lies(s, "crash")) {
         fprintf(stderr, "the world ends with a bang\n");
-        raise(SIGSEGV);
+        raise(SIGABRT); /* sanitizers have a handler of their own for SIGSEGV */
     } else if (lies(s, "hang")) {
         fprintf(stderr, "the world ends with a whimper\n");
         sleep(1000);
