@@ -357,10 +357,63 @@ static void test_frozen_parameters_stay(void **state)
     toy_fini(&t);
 }
 
+/* Forgetting what was read ahead changes nothing while the data stays as it is. */
+static void test_refill(void **state)
+{
+    (void)state;
+    outcome plain, refilled;
+    train(2, true, false, true, &plain);
+    toy t;
+    toy_init(&t);
+    toy_start(&t);
+    for (int i = 0; i < STEPS; i++) {
+        dt_trainer_refill(t.trainer);
+        run_steps(&t, &refilled, i, i + 1);
+    }
+    keep(&t, &refilled);
+    toy_fini(&t);
+    assert_same(&plain, &refilled);
+    drop(&plain);
+    drop(&refilled);
+}
+
+/* Passed steps count for the schedule and for where training stands, not as updates. */
+static void test_seek(void **state)
+{
+    (void)state;
+    dt_step_report r = {.struct_size = sizeof(r)};
+    toy whole, t;
+    toy_init(&whole);
+    toy_start(&whole);
+    for (int i = 0; i < 11; i++) {
+        assert_int_equal(toy_step(&whole, &r), DT_OK);
+    }
+    const double rate = r.learning_rate;
+    toy_fini(&whole);
+    toy_init(&t);
+    toy_start(&t);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(toy_step(&t, &r), DT_OK);
+    }
+    assert_int_equal(dt_trainer_seek(t.trainer, 2), DT_EINVAL);
+    assert_non_null(strstr(dt_error_text(), "cannot go on at step 2: it lies outside 3 (now)"));
+    assert_int_equal(dt_trainer_seek(t.trainer, 10), DT_OK);
+    assert_int_equal(toy_step(&t, &r), DT_OK);
+    assert_int_equal(r.step, 11);
+    assert_true(r.learning_rate == rate);
+    assert_int_equal(dt_trainer_updates(t.trainer), 4);
+    assert_int_equal(dt_trainer_passed(t.trainer), 7);
+    assert_int_equal(dt_trainer_seek(t.trainer, dt_trainer_steps(t.trainer)), DT_OK);
+    assert_int_equal(toy_step(&t, &r), DT_DONE);
+    toy_fini(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_threads_change_no_bit),
+        cmocka_unit_test(test_refill),
+        cmocka_unit_test(test_seek),
         cmocka_unit_test(test_memory_plan_changes_no_bit),
         cmocka_unit_test(test_ranks_change_no_bit),
         cmocka_unit_test(test_resume_equals_no_interruption),
