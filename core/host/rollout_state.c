@@ -201,9 +201,11 @@ static dt_status take(cursor *c, void *to, size_t bytes)
     if (bytes > c->left) {
         return DT_FAIL(DT_EDATA, "the checkpoint's state of the rollout ends %zu bytes early", bytes - c->left);
     }
-    memcpy(to, c->at, bytes);
-    c->at += bytes;
-    c->left -= bytes;
+    if (bytes > 0) { /* an episode without steps has no place for actions */
+        memcpy(to, c->at, bytes);
+        c->at += bytes;
+        c->left -= bytes;
+    }
     return DT_OK;
 }
 

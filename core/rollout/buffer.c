@@ -425,10 +425,6 @@ static void read_history(const reader *r, const dt_buffer_field *f, float *out)
     const dt_obs_port *o = &b->l->obs[f->port];
     const uint32_t W = b->d.window, A = b->l->spec.n_agents;
     const size_t D = f->kind == FIELD_PRESENT ? 1 : (size_t)o->row_items;
-    int64_t rows = 0;
-    for (uint32_t j = 0; j < r->n; j++) {
-        rows += rows_of(r, slot_of(r, j));
-    }
     for (uint32_t w = 0; w < W; w++) {
         const size_t back = W - 1 - w;
         for (uint32_t j = 0; j < r->n; j++) {
