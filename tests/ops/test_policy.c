@@ -247,7 +247,7 @@ static void test_ppo_clip_bounds(void **state)
     for (int lane = 0; lane < n_lanes(); lane++) {
         for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
             const float log_prob = (float)rows[i].difference, old = 0, A = (float)rows[i].A;
-            float loss, kl, clipped, slope;
+            float loss = NAN, kl = NAN, clipped = NAN, slope = NAN;
             op o = {.attr = {{0}, {rows[i].low, rows[i].high}},
                     .in = {view(&log_prob, 1, 0, DT_F32), view(&old, 1, 0, DT_F32), view(&A, 1, 0, DT_F32)},
                     .out = {view(&loss, 1, 0, DT_F32), view(&kl, 1, 0, DT_F32), view(&clipped, 1, 0, DT_F32)},
@@ -290,7 +290,7 @@ static void test_value_loss(void **state)
     for (int lane = 0; lane < n_lanes(); lane++) {
         for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
             const float value = (float)rows[i].value, target = (float)rows[i].target, old = (float)rows[i].old, dy = 2;
-            float loss, slope;
+            float loss = NAN, slope = NAN;
             op o = {.attr = {{rows[i].how}, {rows[i].clip}},
                     .in = {view(&value, 1, 0, DT_F32), view(&target, 1, 0, DT_F32), view(&old, 1, 0, DT_F32)},
                     .out = {view(&loss, 1, 0, DT_F32)},
