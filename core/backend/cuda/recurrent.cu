@@ -51,18 +51,19 @@ dt_status create_sum(const dt_device_args *a, dt_cuda_sequence dz, const dt_devi
 
 } // namespace
 
-dt_status dt_cuda_recurrent_forward(const dt_device_args *a, dt_cuda_sequence h, const dt_device_view *wh, int64_t S,
-                                    float *z, void **state_p)
+dt_status dt_cuda_recurrent_forward(const dt_device_args *a, void **state_p)
 {
+    const dt_device_view *wh = &a->in[1], *h = &a->out[0];
+    const dt_cuda_ptr<float> z = dt_cuda_step_products(a);
     dt_cuda_recurrent *r;
     DT_CUDA_TRY(create(&r));
     dt_cuda_product_desc d = {};
-    d.n = S;
+    d.n = h->dim[1];
     d.m = wh->dim[0];
     d.k = wh->dim[1];
-    d.a = {h.data + S * d.k, h.leaf_stride, false};
+    d.a = {(const float *)h->data + d.n * d.k, h->leaf_stride, false};
     d.b = {wh->data, 0, true};
-    d.c = {z, S * d.m, false};
+    d.c = {z.data, z.stride, false};
     const dt_status st = create_step(a, &d, r);
     if (st < 0) {
         dt_cuda_recurrent_destroy(r);

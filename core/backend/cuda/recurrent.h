@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The product inside one time step of LSTM and GRU, for a tile of 32 sequences by 32 units: the kernel of a step goes
- * on from it in registers, so that neither the products nor the state pass through memory between product and cell.
+ * The time steps of LSTM and GRU, whose files have the cells. The product inside a step is made for a tile of 32
+ * sequences by 32 units, and the kernel of the step goes on from it in registers, so that neither the products nor the
+ * state pass through memory between product and cell.
  * Blocks of DT_CUDA_STEP_THREADS, grid (units / 32, sequences / 32, leaves) rounded up.
  *
  * Along k, strips of 16 are fetched into registers while the strip before is multiplied out of shared memory (two
@@ -13,6 +14,8 @@
 
 #include "backend/cuda/pack.h"
 #include "backend/cuda/product.h"
+
+#include <utility>
 
 /* ---- products by cuBLASLt (recurrent.cu) ------------------------------------------------------------------------- */
 
@@ -34,9 +37,8 @@ static inline bool dt_cuda_steps_by_product(const dt_device_args *a)
 }
 
 void dt_cuda_recurrent_destroy(void *state);
-/* z [S,M] = h_t wh^T   wh [M,H] */
-dt_status dt_cuda_recurrent_forward(const dt_device_args *a, dt_cuda_sequence h, const dt_device_view *wh, int64_t S,
-                                    float *z, void **state_p);
+/* z = h_t wh^T   wh [M,H], input 1   h [T,S,H], output 0   z: dt_cuda_step_products */
+dt_status dt_cuda_recurrent_forward(const dt_device_args *a, void **state_p);
 /* dh [S,H] = dz_t wh, where dh is given; dwh [M,H] = sum over t > 0 of dz_t^T h_{t-1}, where dwh is wanted */
 dt_status dt_cuda_recurrent_backward(const dt_device_args *a, dt_cuda_sequence dz, const dt_device_view *h,
                                      const dt_device_view *wh, const dt_device_view *dwh, float *dh, void **state_p);
@@ -50,7 +52,8 @@ dt_status dt_cuda_recurrent_sum(const dt_device_args *a, dt_cuda_sequence dz, co
 enum {
     DT_CUDA_STEP_TILE = 32,
     DT_CUDA_STEP_THREADS = 128,
-    DT_CUDA_STEP_ROWS = 4, /* of a thread */
+    DT_CUDA_CELL_THREADS = 256, /* of a block that has cells alone */
+    DT_CUDA_STEP_ROWS = 4,      /* of a thread */
     DT_CUDA_STEP_COLUMNS = 2,
     DT_CUDA_STRIP = 16,
     DT_CUDA_STRIP_PITCH = DT_CUDA_STRIP + 4
@@ -208,6 +211,165 @@ __device__ static inline void dt_cuda_state_product(const float *x, int rows, co
             }
         }
     }
+}
+
+/* ---- steps of any cell ------------------------------------------------------------------------------------------- */
+
+/* LSTM and GRU differ in their cells. F and B are what the kernels of a step take by value, forward and backward; G is
+ * the number of gates. Beside the type, in its namespace:
+ *   F: wh [G H, H], h [T,S,H], rows, S, H    cell(f, leaf, t, s, j, is_live, u) of sequence s, unit j; u[G]: products
+ *      of the state before
+ *   B: wh, dz [T,S,G H] (what goes through wh), rows, T, S, H    cell(b, leaf, t, s, j, is_live, dh_after) with what
+ *      comes through wh from the step after */
+
+/* cell(), given what gate_products summed for row i, column c of this thread. A pack and not a loop: nvcc then makes
+ * code of its own for the first step, which has no products. */
+template <typename F, int G, int... Q>
+__device__ static inline void dt_cuda_cell_of(const F &f, int leaf, int t, int s, int j, bool is_live,
+                                              const float (&sum)[G][DT_CUDA_STEP_ROWS][DT_CUDA_STEP_COLUMNS], int i,
+                                              int c, std::integer_sequence<int, Q...>)
+{
+    const float u[G] = {sum[Q][i][c]...};
+    cell(f, leaf, t, s, j, is_live, u);
+}
+
+template <int G, int V, typename F>
+static __global__ void __launch_bounds__(DT_CUDA_STEP_THREADS) dt_cuda_step_forward(F f, int t)
+{
+    const int leaf = (int)blockIdx.z, extent = f.rows.extent(leaf);
+    const int first = (int)blockIdx.y * DT_CUDA_STEP_TILE, unit = (int)blockIdx.x * DT_CUDA_STEP_TILE;
+    float sum[G][DT_CUDA_STEP_ROWS][DT_CUDA_STEP_COLUMNS] = {};
+    if (t > 0 && first < extent) { /* the same for the whole block */
+        const float *h_before = f.h.at(leaf) + ((int64_t)(t - 1) * f.S + first) * f.H;
+        dt_cuda_gate_products<G, V>(h_before, extent - first, f.wh.at(leaf), unit, f.H, sum);
+    }
+#pragma unroll
+    for (int i = 0; i < DT_CUDA_STEP_ROWS; i++) {
+#pragma unroll
+        for (int c = 0; c < DT_CUDA_STEP_COLUMNS; c++) {
+            const int s = first + dt_cuda_step_row(i), j = unit + dt_cuda_step_lane() + 16 * c;
+            if (s < f.S && j < f.H) {
+                dt_cuda_cell_of(f, leaf, t, s, j, s < extent, sum, i, c, std::make_integer_sequence<int, G>());
+            }
+        }
+    }
+}
+
+/* The cells of step t alone, after the product z [S,G H]. */
+template <int G, typename F> static __global__ void dt_cuda_cells_forward(F f, dt_cuda_ptr<float> z, int t)
+{
+    const int at = (int)(blockIdx.x * DT_CUDA_CELL_THREADS + threadIdx.x), s = at / f.H, j = at % f.H;
+    const int leaf = (int)blockIdx.y;
+    if (s < f.S) {
+        const float *from = z.at(leaf) + (int64_t)s * G * f.H + j;
+        float u[G] = {};
+        for (int q = 0; q < G && t > 0; q++) {
+            u[q] = from[q * f.H];
+        }
+        cell(f, leaf, t, s, j, s < f.rows.extent(leaf), u);
+    }
+}
+
+template <int G, int V, typename B>
+static __global__ void __launch_bounds__(DT_CUDA_STEP_THREADS) dt_cuda_step_backward(B b, int t)
+{
+    const int leaf = (int)blockIdx.z, extent = b.rows.extent(leaf);
+    const int first = (int)blockIdx.y * DT_CUDA_STEP_TILE, unit = (int)blockIdx.x * DT_CUDA_STEP_TILE;
+    float dh[DT_CUDA_STEP_ROWS][DT_CUDA_STEP_COLUMNS] = {};
+    if (t < b.T - 1 && first < extent) {
+        const float *dz = b.dz.at(leaf) + ((int64_t)(t + 1) * b.S + first) * G * b.H;
+        dt_cuda_state_product<V>(dz, extent - first, b.wh.at(leaf), unit, G * b.H, b.H, dh);
+    }
+#pragma unroll
+    for (int i = 0; i < DT_CUDA_STEP_ROWS; i++) {
+#pragma unroll
+        for (int c = 0; c < DT_CUDA_STEP_COLUMNS; c++) {
+            const int s = first + dt_cuda_step_row(i), j = unit + 2 * dt_cuda_step_lane() + c;
+            if (s < b.S && j < b.H) {
+                cell(b, leaf, t, s, j, s < extent, dh[i][c]);
+            }
+        }
+    }
+}
+
+/* The cells of step t alone, after the product dh [S,H]. */
+template <typename B> static __global__ void dt_cuda_cells_backward(B b, dt_cuda_ptr<float> dh, int t)
+{
+    const int at = (int)(blockIdx.x * DT_CUDA_CELL_THREADS + threadIdx.x), s = at / b.H, leaf = (int)blockIdx.y;
+    if (s < b.S) {
+        cell(b, leaf, t, s, at % b.H, s < b.rows.extent(leaf), t < b.T - 1 ? dh.at(leaf)[at] : 0.0f);
+    }
+}
+
+template <typename... P, typename... A>
+static inline dt_status dt_cuda_step_launch(const dt_device_args *a, void (*kernel)(P...), dim3 grid, int threads,
+                                            const A &...args)
+{
+    cudaLaunchConfig_t config = {};
+    config.gridDim = grid;
+    config.blockDim = dim3((unsigned)threads);
+    config.stream = dt_cuda_stream(a);
+    DT_CUDA(cudaLaunchKernelEx(&config, kernel, args...));
+    return DT_OK;
+}
+
+static inline dim3 dt_cuda_cell_grid(int64_t S, int64_t H, uint32_t leaves)
+{
+    return dim3(dt_cuda_blocks(S * H, DT_CUDA_CELL_THREADS), leaves);
+}
+
+/* In scratch, where steps go by product: the room of the product, then z [S,M], M the rows of wh, input 1. */
+static inline dt_cuda_ptr<float> dt_cuda_step_products(const dt_device_args *a)
+{
+    return {(float *)((char *)a->scratch + dt_cuda_product_scratch(a)), a->in[0].dim[1] * a->in[1].dim[0]};
+}
+
+static inline size_t dt_cuda_step_products_scratch(const dt_device_args *a)
+{
+    return dt_cuda_product_scratch(a) + dt_cuda_room(a->leaves * a->in[0].dim[1] * a->in[1].dim[0]);
+}
+
+/* Steps 0 to T - 1; by_product: dt_cuda_recurrent_forward was prepared. */
+template <int G, typename F>
+static inline dt_status dt_cuda_steps_forward(const dt_device_args *a, const F &f, bool by_product)
+{
+    const bool is_wide = f.H % 4 == 0 && dt_cuda_is_wide(&a->in[1]) && dt_cuda_is_wide(&a->out[0]);
+    const auto step = is_wide ? dt_cuda_step_forward<G, 4, F> : dt_cuda_step_forward<G, 1, F>;
+    const dim3 grid = dt_cuda_step_grid(f.S, f.H, a->leaves), cells = dt_cuda_cell_grid(f.S, f.H, a->leaves);
+    const dt_cuda_ptr<float> z = dt_cuda_step_products(a);
+    for (int t = 0; t < (int)a->in[0].dim[0] && f.S > 0; t++) {
+        if (!by_product) {
+            DT_CUDA_TRY(dt_cuda_step_launch(a, step, grid, DT_CUDA_STEP_THREADS, f, t));
+            continue;
+        }
+        if (t > 0) {
+            DT_CUDA_TRY(dt_cuda_recurrent_step(a, f.h.data + (int64_t)(t - 1) * f.S * f.H, &a->in[1], z.data));
+        }
+        DT_CUDA_TRY(dt_cuda_step_launch(a, dt_cuda_cells_forward<G, F>, cells, DT_CUDA_CELL_THREADS, f, z, t));
+    }
+    return DT_OK;
+}
+
+/* Steps T - 1 to 0; by_product: dt_cuda_recurrent_backward was prepared with this dh [S,H]. */
+template <int G, typename B>
+static inline dt_status dt_cuda_steps_backward(const dt_device_args *a, const B &b, const dt_device_view *wh,
+                                               dt_cuda_ptr<float> dh, bool by_product)
+{
+    const bool is_wide = b.H % 4 == 0 && dt_cuda_is_wide(wh) && (uintptr_t)b.dz.data % 16 == 0;
+    const auto step = is_wide ? dt_cuda_step_backward<G, 4, B> : dt_cuda_step_backward<G, 1, B>;
+    const dim3 grid = dt_cuda_step_grid(b.S, b.H, a->leaves), cells = dt_cuda_cell_grid(b.S, b.H, a->leaves);
+    for (int t = b.T - 1; t >= 0 && b.S > 0; t--) {
+        if (!by_product) {
+            DT_CUDA_TRY(dt_cuda_step_launch(a, step, grid, DT_CUDA_STEP_THREADS, b, t));
+            continue;
+        }
+        if (t < b.T - 1) {
+            const float *after = b.dz.data + (int64_t)(t + 1) * b.S * G * b.H;
+            DT_CUDA_TRY(dt_cuda_recurrent_step(a, after, wh, dh.data));
+        }
+        DT_CUDA_TRY(dt_cuda_step_launch(a, dt_cuda_cells_backward<B>, cells, DT_CUDA_CELL_THREADS, b, dh, t));
+    }
+    return DT_OK;
 }
 
 #endif
