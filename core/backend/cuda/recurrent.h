@@ -110,87 +110,25 @@ template <int V, int N> struct dt_cuda_strip_rows {
     }
 };
 
-/* sum[q][i][c] += sum_k x[row i, k] w[q H + unit c, k]   for G gates
- * x [rows,H]: sequences of the tile, `rows` of them live   w [G H, H]   unit c: first_unit + lane + 16 c */
-template <int G, int V>
-__device__ static inline void dt_cuda_gate_products(const float *x, int rows, const float *w, int first_unit, int H,
-                                                    float (*sum)[DT_CUDA_STEP_ROWS][DT_CUDA_STEP_COLUMNS])
+/* Strips of x [rows,K] and of what it is multiplied with, along K. fetch(first) brings a strip of the latter into
+ * registers, keep(buffer) puts it into shared memory, multiply(buffer, k, a) takes columns k to k + 3 of a strip, a[i]
+ * those of x in row i of this thread. */
+template <int V, typename FETCH, typename KEEP, typename MULTIPLY>
+__device__ static inline void dt_cuda_each_strip(const float *x, int rows, int K, FETCH fetch, KEEP keep,
+                                                 MULTIPLY multiply)
 {
-    enum { TILE = DT_CUDA_STEP_TILE };
-    __shared__ __align__(16) float x_tile[2][TILE][DT_CUDA_STRIP_PITCH];
-    __shared__ __align__(16) float w_tile[2][G * TILE][DT_CUDA_STRIP_PITCH];
-    const auto x_row = [&](int r) { return r < rows ? x + (int64_t)r * H : nullptr; };
-    const auto w_row = [&](int r) {
-        const int unit = first_unit + r % TILE;
-        return unit < H ? w + ((int64_t)(r / TILE) * H + unit) * H : nullptr;
-    };
-    dt_cuda_strip_rows<V, TILE> x_next;
-    dt_cuda_strip_rows<V, G * TILE> w_next;
-    x_next.fetch(0, H, x_row);
-    w_next.fetch(0, H, w_row);
-    int buffer = 0;
-    for (int first = 0; first < H; first += DT_CUDA_STRIP, buffer ^= 1) {
-        x_next.keep(x_tile[buffer]);
-        w_next.keep(w_tile[buffer]);
-        __syncthreads();
-        if (first + DT_CUDA_STRIP < H) {
-            x_next.fetch(first + DT_CUDA_STRIP, H, x_row);
-            w_next.fetch(first + DT_CUDA_STRIP, H, w_row);
-        }
-#pragma unroll
-        for (int k = 0; k < DT_CUDA_STRIP; k += 4) {
-            dt_cuda_pack<4> a[DT_CUDA_STEP_ROWS];
-#pragma unroll
-            for (int i = 0; i < DT_CUDA_STEP_ROWS; i++) {
-                a[i] = dt_cuda_load<4>(&x_tile[buffer][dt_cuda_step_row(i)][k]);
-            }
-#pragma unroll
-            for (int q = 0; q < G; q++) {
-#pragma unroll
-                for (int c = 0; c < DT_CUDA_STEP_COLUMNS; c++) {
-                    const dt_cuda_pack<4> b =
-                        dt_cuda_load<4>(&w_tile[buffer][q * TILE + dt_cuda_step_lane() + 16 * c][k]);
-#pragma unroll
-                    for (int n = 0; n < 4 * DT_CUDA_STEP_ROWS; n++) {
-                        sum[q][n / 4][c] += a[n / 4].x[n % 4] * b.x[n % 4];
-                    }
-                }
-            }
-        }
-    }
-}
-
-/* sum[i][c] += sum_k x[row i, k] w[k, unit c]   x [rows,K]   w [K,H]   unit c: first_unit + 2 lane + c */
-template <int V>
-__device__ static inline void dt_cuda_state_product(const float *x, int rows, const float *w, int first_unit, int K,
-                                                    int H, float (*sum)[DT_CUDA_STEP_COLUMNS])
-{
-    enum { TILE = DT_CUDA_STEP_TILE, EACH = TILE * DT_CUDA_STRIP / DT_CUDA_STEP_THREADS };
-    __shared__ __align__(16) float x_tile[2][TILE][DT_CUDA_STRIP_PITCH];
-    __shared__ __align__(16) float w_tile[2][DT_CUDA_STRIP][TILE];
+    __shared__ __align__(16) float x_tile[2][DT_CUDA_STEP_TILE][DT_CUDA_STRIP_PITCH];
     const auto x_row = [&](int r) { return r < rows ? x + (int64_t)r * K : nullptr; };
-    dt_cuda_strip_rows<V, TILE> x_next;
-    dt_cuda_pack<V> w_next[EACH / V];
-    const auto fetch = [&](int first) {
-        x_next.fetch(first, K, x_row);
-#pragma unroll
-        for (int i = 0; i < EACH / V; i++) {
-            const int at = (i * DT_CUDA_STEP_THREADS + (int)threadIdx.x) * V;
-            const int k = first + at / TILE, unit = first_unit + at % TILE;
-            w_next[i] = k < K && unit < H ? dt_cuda_load<V>(w + (int64_t)k * H + unit) : dt_cuda_pack<V>{};
-        }
-    };
+    dt_cuda_strip_rows<V, DT_CUDA_STEP_TILE> x_next;
+    x_next.fetch(0, K, x_row);
     fetch(0);
     int buffer = 0;
     for (int first = 0; first < K; first += DT_CUDA_STRIP, buffer ^= 1) {
         x_next.keep(x_tile[buffer]);
-#pragma unroll
-        for (int i = 0; i < EACH / V; i++) {
-            const int at = (i * DT_CUDA_STEP_THREADS + (int)threadIdx.x) * V;
-            dt_cuda_store<V>(&w_tile[buffer][at / TILE][at % TILE], w_next[i]);
-        }
+        keep(buffer);
         __syncthreads();
         if (first + DT_CUDA_STRIP < K) {
+            x_next.fetch(first + DT_CUDA_STRIP, K, x_row);
             fetch(first + DT_CUDA_STRIP);
         }
 #pragma unroll
@@ -200,17 +138,75 @@ __device__ static inline void dt_cuda_state_product(const float *x, int rows, co
             for (int i = 0; i < DT_CUDA_STEP_ROWS; i++) {
                 a[i] = dt_cuda_load<4>(&x_tile[buffer][dt_cuda_step_row(i)][k]);
             }
+            multiply(buffer, k, a);
+        }
+    }
+}
+
+/* sum[q][i][c] += sum_k x[row i, k] w[q H + unit c, k]   for G gates
+ * x [rows,H]: sequences of the tile, `rows` of them live   w [G H, H]   unit c: first_unit + lane + 16 c */
+template <int G, int V>
+__device__ static inline void dt_cuda_gate_products(const float *x, int rows, const float *w, int first_unit, int H,
+                                                    float (*sum)[DT_CUDA_STEP_ROWS][DT_CUDA_STEP_COLUMNS])
+{
+    enum { TILE = DT_CUDA_STEP_TILE };
+    __shared__ __align__(16) float w_tile[2][G * TILE][DT_CUDA_STRIP_PITCH];
+    const auto w_row = [&](int r) {
+        const int unit = first_unit + r % TILE;
+        return unit < H ? w + ((int64_t)(r / TILE) * H + unit) * H : nullptr;
+    };
+    dt_cuda_strip_rows<V, G * TILE> w_next;
+    const auto fetch = [&](int first) { w_next.fetch(first, H, w_row); };
+    const auto keep = [&](int buffer) { w_next.keep(w_tile[buffer]); };
+    dt_cuda_each_strip<V>(x, rows, H, fetch, keep, [&](int buffer, int k, const dt_cuda_pack<4> *a) {
 #pragma unroll
-            for (int n = 0; n < 4; n++) {
-                const dt_cuda_pack<2> b = dt_cuda_load<2>(&w_tile[buffer][k + n][2 * dt_cuda_step_lane()]);
+        for (int q = 0; q < G; q++) {
 #pragma unroll
-                for (int i = 0; i < DT_CUDA_STEP_ROWS; i++) {
-                    sum[i][0] += a[i].x[n] * b.x[0];
-                    sum[i][1] += a[i].x[n] * b.x[1];
+            for (int c = 0; c < DT_CUDA_STEP_COLUMNS; c++) {
+                const dt_cuda_pack<4> b = dt_cuda_load<4>(&w_tile[buffer][q * TILE + dt_cuda_step_lane() + 16 * c][k]);
+#pragma unroll
+                for (int n = 0; n < 4 * DT_CUDA_STEP_ROWS; n++) {
+                    sum[q][n / 4][c] += a[n / 4].x[n % 4] * b.x[n % 4];
                 }
             }
         }
-    }
+    });
+}
+
+/* sum[i][c] += sum_k x[row i, k] w[k, unit c]   x [rows,K]   w [K,H]   unit c: first_unit + 2 lane + c */
+template <int V>
+__device__ static inline void dt_cuda_state_product(const float *x, int rows, const float *w, int first_unit, int K,
+                                                    int H, float (*sum)[DT_CUDA_STEP_COLUMNS])
+{
+    enum { TILE = DT_CUDA_STEP_TILE, EACH = TILE * DT_CUDA_STRIP / DT_CUDA_STEP_THREADS };
+    __shared__ __align__(16) float w_tile[2][DT_CUDA_STRIP][TILE];
+    dt_cuda_pack<V> w_next[EACH / V];
+    const auto fetch = [&](int first) {
+#pragma unroll
+        for (int i = 0; i < EACH / V; i++) {
+            const int at = (i * DT_CUDA_STEP_THREADS + (int)threadIdx.x) * V;
+            const int k = first + at / TILE, unit = first_unit + at % TILE;
+            w_next[i] = k < K && unit < H ? dt_cuda_load<V>(w + (int64_t)k * H + unit) : dt_cuda_pack<V>{};
+        }
+    };
+    const auto keep = [&](int buffer) {
+#pragma unroll
+        for (int i = 0; i < EACH / V; i++) {
+            const int at = (i * DT_CUDA_STEP_THREADS + (int)threadIdx.x) * V;
+            dt_cuda_store<V>(&w_tile[buffer][at / TILE][at % TILE], w_next[i]);
+        }
+    };
+    dt_cuda_each_strip<V>(x, rows, K, fetch, keep, [&](int buffer, int k, const dt_cuda_pack<4> *a) {
+#pragma unroll
+        for (int n = 0; n < 4; n++) {
+            const dt_cuda_pack<2> b = dt_cuda_load<2>(&w_tile[buffer][k + n][2 * dt_cuda_step_lane()]);
+#pragma unroll
+            for (int i = 0; i < DT_CUDA_STEP_ROWS; i++) {
+                sum[i][0] += a[i].x[n] * b.x[0];
+                sum[i][1] += a[i].x[n] * b.x[1];
+            }
+        }
+    });
 }
 
 /* ---- steps of any cell ------------------------------------------------------------------------------------------- */
