@@ -21,18 +21,25 @@ dt_cuda_factor factor(const dt_device_view *v, bool is_transposed)
     return {v->data, v->leaf_stride, is_transposed};
 }
 
+/* out [R,m] = in [R,k] w, or w^T; w is input 1 */
+dt_cuda_product_desc by_rows(const dt_device_args *a, bool is_transposed)
+{
+    const dt_device_view *in = &a->in[0], *w = &a->in[1];
+    dt_cuda_product_desc d = {};
+    d.k = w->dim[is_transposed ? 1 : 0];
+    d.m = w->dim[is_transposed ? 0 : 1];
+    d.n = dt_cuda_rows(a, in, 1).R;
+    d.a = factor(in, false);
+    d.b = factor(w, is_transposed);
+    d.c = factor(&a->out[0], false);
+    return d;
+}
+
 /* ---- y = fn(x w^T + b)   x [R,K]  w [M,K]  b [M] or absent  y [R,M] ---------------------------------------------- */
 
 dt_status linear_prepare(const dt_device_args *a, void **state_p)
 {
-    const dt_device_view *x = &a->in[0], *w = &a->in[1], *y = &a->out[0];
-    dt_cuda_product_desc d = {};
-    d.k = w->dim[1];
-    d.m = w->dim[0];
-    d.n = dt_cuda_rows(a, x, 1).R;
-    d.a = factor(x, false);
-    d.b = factor(w, true);
-    d.c = factor(y, false);
+    dt_cuda_product_desc d = by_rows(a, true);
     d.bias = dt_cuda_in(a, 2)->data;
     d.has_relu = a->attr->i[0] == DT_FN_RELU;
     return d.n == 0 ? DT_OK : dt_cuda_product_create(a, &d, (dt_cuda_product **)state_p);
@@ -70,14 +77,7 @@ dt_status linear(const dt_device_args *a)
 
 dt_status linear_dx_prepare(const dt_device_args *a, void **state_p)
 {
-    const dt_device_view *dy = &a->in[0], *w = &a->in[1], *dx = &a->out[0];
-    dt_cuda_product_desc d = {};
-    d.k = w->dim[0];
-    d.m = w->dim[1];
-    d.n = dt_cuda_rows(a, dy, 1).R;
-    d.a = factor(dy, false);
-    d.b = factor(w, false);
-    d.c = factor(dx, false);
+    const dt_cuda_product_desc d = by_rows(a, false);
     return d.n == 0 ? DT_OK : dt_cuda_product_create(a, &d, (dt_cuda_product **)state_p);
 }
 
