@@ -181,24 +181,28 @@ __device__ dt_device_consts consts_of(const dt_device_finish &f, const dt_device
     return f.control->consts[r.updates == f.control->first ? 0 : 1];
 }
 
-__global__ void adam(dt_device_finish f)
-{
-    const dt_device_result r = *f.result;
-    const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
-    if (!r.applied || i >= f.total || f.trained[i / DT_DEVICE_GRANULE] == 0) {
-        return;
+struct adam {
+    __device__ static void update(const dt_device_finish &f, const dt_device_consts &k, int64_t i, float grad)
+    {
+        const float m = k.beta1 * f.moment[0][i] + k.one_minus_beta1 * grad;
+        const float v = k.beta2 * f.moment[1][i] + k.one_minus_beta2 * (grad * grad);
+        f.moment[0][i] = m;
+        f.moment[1][i] = v;
+        f.param[i] = k.keep * f.param[i] - k.rate * m / (sqrtf(v) * k.inv_root + k.eps);
     }
-    float factor;
-    const dt_device_consts k = consts_of(f, r, &factor);
-    const float grad = f.grad[i] * factor + k.l2 * f.param[i];
-    const float m = k.beta1 * f.moment[0][i] + k.one_minus_beta1 * grad;
-    const float v = k.beta2 * f.moment[1][i] + k.one_minus_beta2 * (grad * grad);
-    f.moment[0][i] = m;
-    f.moment[1][i] = v;
-    f.param[i] = k.keep * f.param[i] - k.rate * m / (sqrtf(v) * k.inv_root + k.eps);
-}
+};
 
-__global__ void sgd(dt_device_finish f)
+struct sgd {
+    __device__ static void update(const dt_device_finish &f, const dt_device_consts &k, int64_t i, float grad)
+    {
+        const float m = k.beta1 * f.moment[0][i] + grad;
+        f.moment[0][i] = m;
+        f.param[i] = f.param[i] - k.rate * m;
+    }
+};
+
+/* An element a thread; grad is unscaled, clipped, and has its part of l2. */
+template <typename RULE> __global__ void update(dt_device_finish f)
 {
     const dt_device_result r = *f.result;
     const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
@@ -207,9 +211,7 @@ __global__ void sgd(dt_device_finish f)
     }
     float factor;
     const dt_device_consts k = consts_of(f, r, &factor);
-    const float m = k.beta1 * f.moment[0][i] + (f.grad[i] * factor + k.l2 * f.param[i]);
-    f.moment[0][i] = m;
-    f.param[i] = f.param[i] - k.rate * m;
+    RULE::update(f, k, i, f.grad[i] * factor + k.l2 * f.param[i]);
 }
 
 dt_status sum(const dt_device_finish *f, unsigned n_blocks, cudaStream_t s)
@@ -261,9 +263,9 @@ dt_status dt_cuda_finish(dt_device *d, const dt_device_finish *f, dt_device_stre
     if (n_blocks > 0) {
         const unsigned grid = dt_cuda_blocks(f->total, THREADS);
         if (f->moment[1] != NULL) {
-            adam<<<grid, THREADS, 0, stream>>>(*f);
+            update<adam><<<grid, THREADS, 0, stream>>>(*f);
         } else {
-            sgd<<<grid, THREADS, 0, stream>>>(*f);
+            update<sgd><<<grid, THREADS, 0, stream>>>(*f);
         }
     }
     return DT_CUDA_LAUNCHED();
