@@ -126,24 +126,9 @@ dt_status sum(const dt_device_args *a)
     return total(a, value_of{dt_cuda_src<float>(a, 0)});
 }
 
-dt_status gaussian_nll(const dt_device_args *a)
+template <uint32_t OP> dt_status loss_total(const dt_device_args *a)
 {
-    return total(a, term_of<DT_OPX_GAUSSIAN_NLL>{loss_of(a, 0, true)});
-}
-
-dt_status bce_logits(const dt_device_args *a)
-{
-    return total(a, term_of<DT_OPX_BCE_LOGITS>{loss_of(a, 0, false)});
-}
-
-dt_status mse(const dt_device_args *a)
-{
-    return total(a, term_of<DT_OPX_MSE>{loss_of(a, 0, false)});
-}
-
-dt_status huber(const dt_device_args *a)
-{
-    return total(a, term_of<DT_OPX_HUBER>{loss_of(a, 0, false)});
+    return total(a, term_of<OP>{loss_of(a, 0, OP == DT_OPX_GAUSSIAN_NLL)});
 }
 
 /* ---- gradients --------------------------------------------------------------------------------------------------- */
@@ -221,24 +206,9 @@ dt_status sum_bwd(const dt_device_args *a)
     return spread(a, value_bwd_of{dt_cuda_src<double>(a, 0)});
 }
 
-dt_status gaussian_nll_bwd(const dt_device_args *a)
+template <uint32_t OP> dt_status loss_bwd(const dt_device_args *a)
 {
-    return spread(a, term_bwd_of<DT_OPX_GAUSSIAN_NLL>{loss_of(a, 1, true)});
-}
-
-dt_status bce_logits_bwd(const dt_device_args *a)
-{
-    return spread(a, term_bwd_of<DT_OPX_BCE_LOGITS>{loss_of(a, 1, false)});
-}
-
-dt_status mse_bwd(const dt_device_args *a)
-{
-    return spread(a, term_bwd_of<DT_OPX_MSE>{loss_of(a, 1, false)});
-}
-
-dt_status huber_bwd(const dt_device_args *a)
-{
-    return spread(a, term_bwd_of<DT_OPX_HUBER>{loss_of(a, 1, false)});
+    return spread(a, term_bwd_of<OP>{loss_of(a, 1, OP == DT_OPX_GAUSSIAN_NLL)});
 }
 
 } // namespace
@@ -246,13 +216,13 @@ dt_status huber_bwd(const dt_device_args *a)
 extern "C" const dt_device_kernel dt_cuda_loss_rows[] = {
     {DT_OPX_SUM, 0, "sum", sum, total_scratch, nullptr, nullptr},
     {DT_OPX_SUM_BWD, 0, "sum_bwd", sum_bwd, nullptr, nullptr, nullptr},
-    {DT_OPX_GAUSSIAN_NLL, 0, "gaussian_nll", gaussian_nll, total_scratch, nullptr, nullptr},
-    {DT_OPX_GAUSSIAN_NLL_BWD, 0, "gaussian_nll_bwd", gaussian_nll_bwd, nullptr, nullptr, nullptr},
-    {DT_OPX_BCE_LOGITS, 0, "bce_logits", bce_logits, total_scratch, nullptr, nullptr},
-    {DT_OPX_BCE_LOGITS_BWD, 0, "bce_logits_bwd", bce_logits_bwd, nullptr, nullptr, nullptr},
-    {DT_OPX_MSE, 0, "mse", mse, total_scratch, nullptr, nullptr},
-    {DT_OPX_MSE_BWD, 0, "mse_bwd", mse_bwd, nullptr, nullptr, nullptr},
-    {DT_OPX_HUBER, 0, "huber", huber, total_scratch, nullptr, nullptr},
-    {DT_OPX_HUBER_BWD, 0, "huber_bwd", huber_bwd, nullptr, nullptr, nullptr},
+    {DT_OPX_GAUSSIAN_NLL, 0, "gaussian_nll", loss_total<DT_OPX_GAUSSIAN_NLL>, total_scratch, nullptr, nullptr},
+    {DT_OPX_GAUSSIAN_NLL_BWD, 0, "gaussian_nll_bwd", loss_bwd<DT_OPX_GAUSSIAN_NLL>, nullptr, nullptr, nullptr},
+    {DT_OPX_BCE_LOGITS, 0, "bce_logits", loss_total<DT_OPX_BCE_LOGITS>, total_scratch, nullptr, nullptr},
+    {DT_OPX_BCE_LOGITS_BWD, 0, "bce_logits_bwd", loss_bwd<DT_OPX_BCE_LOGITS>, nullptr, nullptr, nullptr},
+    {DT_OPX_MSE, 0, "mse", loss_total<DT_OPX_MSE>, total_scratch, nullptr, nullptr},
+    {DT_OPX_MSE_BWD, 0, "mse_bwd", loss_bwd<DT_OPX_MSE>, nullptr, nullptr, nullptr},
+    {DT_OPX_HUBER, 0, "huber", loss_total<DT_OPX_HUBER>, total_scratch, nullptr, nullptr},
+    {DT_OPX_HUBER_BWD, 0, "huber_bwd", loss_bwd<DT_OPX_HUBER>, nullptr, nullptr, nullptr},
     {},
 };
