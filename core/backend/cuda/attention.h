@@ -348,4 +348,39 @@ __device__ static inline void dt_cuda_zero_rest(float *a, int live, int rows, in
     }
 }
 
+/* ---- forward ----------------------------------------------------------------------------------------------------- */
+
+/* GRAPH is what a kernel takes by value: rowptr, col, s, and edges, their span. Beside the type, in its namespace:
+ * values_of(g) [N,H*C], what is summed, and logit_of(g, team, leaf, row), the z of dt_cuda_attend. */
+template <typename W, typename GRAPH>
+static DT_CUDA_HEADS_KERNEL dt_cuda_attend_rows(GRAPH g, dt_cuda_ptr<float> out, dt_cuda_ptr<float> prob)
+{
+    const dt_cuda_team<W> t(g.s);
+    const int leaf = (int)blockIdx.y;
+    const int32_t *rowptr = g.rowptr.at(leaf);
+    dt_cuda_zero_rest(prob.at(leaf), g.edges.extent(leaf), g.s.E, g.s.H);
+    if (t.row < g.s.N) {
+        const int first = rowptr[t.row], last = rowptr[t.row + 1];
+        const auto z = logit_of(g, t, leaf, first < last ? t.row : -1);
+        dt_cuda_attend(t, first, last, g.col.at(leaf), values_of(g).at(leaf), out.at(leaf), prob.at(leaf), z);
+    }
+}
+
+template <typename GRAPH>
+static inline dt_status dt_cuda_attend_run(const dt_device_args *a, const GRAPH &g, bool is_wide)
+{
+    if (g.s.N == 0) {
+        return DT_OK;
+    }
+    return dt_cuda_by_width(g.s, is_wide, [&](auto width) -> dt_status {
+        cudaLaunchConfig_t config = {};
+        config.gridDim = dt_cuda_heads_grid(a, g.s);
+        config.blockDim = dim3(dt_cuda_heads_threads(g.s));
+        config.stream = dt_cuda_stream(a);
+        DT_CUDA(cudaLaunchKernelEx(&config, dt_cuda_attend_rows<decltype(width), GRAPH>, g, dt_cuda_dst<float>(a, 0),
+                                   dt_cuda_dst<float>(a, 1)));
+        return DT_OK;
+    });
+}
+
 #endif

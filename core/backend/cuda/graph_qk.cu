@@ -66,33 +66,21 @@ template <typename W> struct logit {
     }
 };
 
-template <typename W> DT_CUDA_HEADS_KERNEL forward(graph_qk g, ptr<float> out, ptr<float> prob)
+template <typename W> __device__ logit<W> logit_of(const graph_qk &g, const dt_cuda_team<W> &t, int leaf, int row)
 {
-    const dt_cuda_team<W> t(g.s);
-    const int leaf = (int)blockIdx.y;
-    const int32_t *rowptr = g.rowptr.at(leaf);
-    dt_cuda_zero_rest(prob.at(leaf), g.edges.extent(leaf), g.s.E, g.s.H);
-    if (t.row < g.s.N) {
-        const int first = rowptr[t.row], last = rowptr[t.row + 1];
-        const logit<W> z = {t, t.get(g.q.at(leaf), first < last ? t.row : -1), g.k.at(leaf), g.bias.at(leaf), g.scale};
-        dt_cuda_attend(t, first, last, g.col.at(leaf), g.v.at(leaf), out.at(leaf), prob.at(leaf), z);
-    }
+    return {t, t.get(g.q.at(leaf), row), g.k.at(leaf), g.bias.at(leaf), g.scale};
+}
+
+__device__ ptr<const float> values_of(const graph_qk &g)
+{
+    return g.v;
 }
 
 dt_status run(const dt_device_args *a)
 {
     graph_qk g;
     DT_CUDA_TRY(graph_qk_of(a, 0, &g));
-    if (g.s.N == 0) {
-        return DT_OK;
-    }
-    const dim3 grid = dt_cuda_heads_grid(a, g.s);
-    const unsigned threads = dt_cuda_heads_threads(g.s);
-    return dt_cuda_by_width(g.s, is_wide(a, 3), [&](auto width) -> dt_status {
-        using W = decltype(width);
-        forward<W><<<grid, threads, 0, dt_cuda_stream(a)>>>(g, dt_cuda_dst<float>(a, 0), dt_cuda_dst<float>(a, 1));
-        return DT_CUDA_LAUNCHED();
-    });
+    return dt_cuda_attend_run(a, g, is_wide(a, 3));
 }
 
 /* ---- backward ---------------------------------------------------------------------------------------------------- */
