@@ -13,3 +13,6 @@ dt_tests += tests/models/test_controllers
 tests_models_test_controllers_SOURCES = tests/models/test_controllers.c $(mock_sources)
 tests_models_test_controllers_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
 tests_models_test_controllers_LDADD = core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
+
+dt_tests += tests/models/test_slots
+tests_models_test_slots_SOURCES = tests/models/test_slots.c
