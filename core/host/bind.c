@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "dtrain/svc/bind.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* ---- ports ------------------------------------------------------------------------------------------------------- */
@@ -81,6 +82,17 @@ static int64_t bind_port_dim(const dt_port *p, uint32_t i)
 
 /* ---- models ------------------------------------------------------------------------------------------------------ */
 
+/* "nodes, rowptr, ..." */
+static const char *list_ports(const dt_port *p, uint32_t n, char text[256])
+{
+    size_t at = 0;
+    text[0] = '\0';
+    for (uint32_t i = 0; i < n && at < 256; i++) {
+        at += (size_t)snprintf(text + at, 256 - at, "%s%s", i > 0 ? ", " : "", p[i].name);
+    }
+    return text;
+}
+
 static dt_status check_ports(const dt_stage *s, const dt_model *m, const dt_model_want *want)
 {
     const char *phase = s->d.phase->desc.id;
@@ -90,8 +102,9 @@ static dt_status check_ports(const dt_stage *s, const dt_model *m, const dt_mode
     for (uint32_t i = 0; i < n; i++) {
         const dt_port *o = find_port(want->offers, want->n_offers, in[i].name);
         if (o == NULL && (in[i].flags & DT_PORT_OPTIONAL) == 0) {
-            return DT_FAIL(DT_ESHAPE, "%s %s needs input %s [%s], which %s does not offer", want->role, id, in[i].name,
-                           in[i].dims, phase);
+            char offered[256];
+            return DT_FAIL(DT_ESHAPE, "%s %s needs input %s [%s], which %s does not offer: it has %s", want->role, id,
+                           in[i].name, in[i].dims, phase, list_ports(want->offers, want->n_offers, offered));
         }
         if (o != NULL && (!dims_fit(o->dims, in[i].dims, false) || o->dtype != in[i].dtype)) {
             return DT_FAIL(DT_ESHAPE, "%s %s expects input %s [%s], %s offers [%s]", want->role, id, in[i].name,
@@ -138,7 +151,12 @@ static dt_status bind_model(const dt_host *h, const dt_model_want *want, dt_mode
 {
     dt_stage *s = dt_stage_of(h);
     const char *id = dt_config_model(s->d.config, s->d.index, want->role);
+    const bool is_1_0 = want->struct_size < sizeof(*want); /* before flags */
+    *out = NULL;
     if (id == NULL || id[0] == '\0') {
+        if (!is_1_0 && (want->flags & DT_WANT_OPTIONAL) != 0) {
+            return DT_OK;
+        }
         return DT_FAIL(DT_ECONFIG, "%s needs a model in the role %s, but models.%s is empty", s->d.phase->desc.id,
                        want->role, want->role);
     }

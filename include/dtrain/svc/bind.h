@@ -21,6 +21,9 @@ extern "C" {
 typedef struct dt_data dt_data; /* bound data */
 typedef struct dt_env dt_env;   /* a bound environment: all its instances */
 
+/* Of dt_model_want: a role without a model under models.<role> is no error, *out is then NULL. Since 1.1. */
+enum { DT_WANT_OPTIONAL = 1u };
+
 typedef struct dt_model_want {
     uint32_t struct_size, n_dims;
     const char *role;
@@ -28,6 +31,7 @@ typedef struct dt_model_want {
     const dt_port *offers; /* inputs the phase can feed */
     const dt_port *needs;  /* outputs the phase must get; a number in dims must match, a letter matches anything */
     uint32_t n_offers, n_needs;
+    uint32_t flags, reserved; /* since 1.1: DT_WANT_* */
 } dt_model_want;
 
 typedef struct dt_bind_api {
