@@ -94,6 +94,8 @@ static const dt_option training_table[] = {
     ROW(dt_training_opts, step_gamma, F64, 0, "0.1", "1", 0, 1, NULL, "factor of each drop of step"),
     ROW(dt_training_opts, freeze, WORDS, 0, "", NULL, 0, 0, NULL,
         "roles or patterns over <role>.<parameter> that are not trained"),
+    ROW(dt_training_opts, freeze_loaded, WORDS, 0, "", NULL, 0, 0, NULL,
+        "roles that are not trained where the weights that the phase begins with hold them"),
     DT_OPTION_END};
 
 static const dt_option amp_table[] = {

@@ -36,7 +36,8 @@ typedef struct dt_training_opts {
     double eta_min;
     int64_t step_size; /* epochs */
     double step_gamma;
-    const char *const *freeze; /* patterns over <role>.<parameter>, or a role alone */
+    const char *const *freeze;        /* patterns over <role>.<parameter>, or a role alone */
+    const char *const *freeze_loaded; /* roles */
 } dt_training_opts;
 
 typedef struct dt_amp_opts {

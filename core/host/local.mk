@@ -6,6 +6,7 @@ core_libdtcore_la_SOURCES += \
 	core/host/doctor.h core/host/doctor_device.c core/host/doctor_machine.c \
 	core/host/exit.h \
 	core/host/report.c \
+	core/host/roles.c core/host/roles.h \
 	core/host/run.c core/host/run.h \
 	core/host/evaluation.c core/host/evaluation.h \
 	core/host/rundir.c core/host/rundir.h \

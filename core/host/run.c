@@ -230,7 +230,7 @@ static dt_status rank_loop(rank *k, uint64_t stop_step)
 
 /* ---- one phase on one rank --------------------------------------------------------------------------------------- */
 
-static dt_status create_stage(rank *k, int64_t index)
+static dt_status create_stage(rank *k, int64_t index, uint32_t loaded)
 {
     run *r = k->r;
     const dt_session *s = r->d->session;
@@ -244,6 +244,7 @@ static dt_status create_stage(rank *k, int64_t index)
                              .index = index,
                              .seed = s->seed,
                              .threads = s->threads > ranks ? s->threads / ranks : 1,
+                             .loaded = loaded,
                              .device_ops = s->device_ops,
                              .device = s->device,
                              .config_lock = &r->create_lock};
@@ -263,33 +264,55 @@ static dt_status create_stage(rank *k, int64_t index)
     return st;
 }
 
-static dt_status initialise(rank *k, int64_t index)
+static bool is_resumed(const rank *k, int64_t index)
 {
-    run *r = k->r;
+    return k->r->resume != NULL && index == k->r->resume_phase;
+}
+
+/* Where a phase's first weights come from: a path, or NULL for random ones and for a resumed phase. */
+static dt_status find_weights(rank *k, int64_t index, const char **path_p)
+{
+    const run *r = k->r;
+    const int64_t first = r->d->session->first;
     dt_phase_opts p;
     dt_stop_opts stop;
-    pthread_mutex_lock(&r->create_lock);
+    *path_p = NULL;
+    pthread_mutex_lock(&k->r->create_lock);
     dt_status st = dt_config_phase(r->d->session->config, index, &p, &stop);
-    pthread_mutex_unlock(&r->create_lock);
+    pthread_mutex_unlock(&k->r->create_lock);
     DT_TRY(st);
-    if (r->resume != NULL && index == r->resume_phase) {
-        return dt_snapshot_load(k->stage, r->resume);
+    const bool wants_previous = strcmp(p.init, "previous") == 0 || (p.init[0] == '\0' && index > first);
+    if (is_resumed(k, index)) {
+        return DT_OK;
     }
-    if (r->d->init_from != NULL && index == r->d->session->first) {
-        return dt_snapshot_load_weights(k->stage, r->d->init_from, DT_LOAD_EXTRA_OK | DT_LOAD_MISSING_OK);
-    }
-    if (strcmp(p.init, "previous") == 0 || (p.init[0] == '\0' && index > r->d->session->first)) {
-        return index == r->d->session->first
-                   ? DT_FAIL(DT_ECONFIG,
-                             "init = \"previous\" in the first phase of this run: nothing is before it; use "
-                             "\"random\" or a checkpoint")
-                   : dt_snapshot_load_weights(k->stage, dt_rundir_path(r->d->dir),
-                                              DT_LOAD_EXTRA_OK | DT_LOAD_MISSING_OK);
-    }
-    if (strcmp(p.init, "random") != 0 && p.init[0] != '\0') {
-        return dt_snapshot_load_weights(k->stage, p.init, DT_LOAD_EXTRA_OK | DT_LOAD_MISSING_OK);
+    if (r->d->init_from != NULL && index == first) {
+        *path_p = r->d->init_from;
+    } else if (wants_previous && index == first) {
+        return DT_FAIL(DT_ECONFIG, "init = \"previous\" in the first phase of this run: nothing is before it; use "
+                                   "\"random\" or a checkpoint");
+    } else if (wants_previous) {
+        *path_p = dt_rundir_path(r->d->dir);
+    } else if (strcmp(p.init, "random") != 0 && p.init[0] != '\0') {
+        *path_p = p.init;
     }
     return DT_OK;
+}
+
+static dt_status find_loaded(const rank *k, int64_t index, const char *weights, uint32_t *roles_p)
+{
+    *roles_p = 0;
+    if (is_resumed(k, index)) {
+        return dt_snapshot_loaded(k->r->resume, roles_p);
+    }
+    return weights != NULL ? dt_snapshot_weights_roles(weights, roles_p) : DT_OK;
+}
+
+static dt_status initialise(rank *k, int64_t index, const char *weights)
+{
+    if (is_resumed(k, index)) {
+        return dt_snapshot_load(k->stage, k->r->resume);
+    }
+    return weights == NULL ? DT_OK : dt_snapshot_load_weights(k->stage, weights, DT_LOAD_EXTRA_OK | DT_LOAD_MISSING_OK);
 }
 
 static void announce(const rank *k)
@@ -335,9 +358,13 @@ static dt_status save_before_loss(rank *k, dt_status st)
 static dt_status run_phase(rank *k, int64_t index)
 {
     run *r = k->r;
-    DT_TRY(dt_comm_agree(k->comm, create_stage(k, index)));
+    const char *weights = NULL;
+    uint32_t loaded = 0;
+    DT_TRY(dt_comm_agree(k->comm, find_weights(k, index, &weights)));
+    DT_TRY(dt_comm_agree(k->comm, find_loaded(k, index, weights, &loaded)));
+    DT_TRY(dt_comm_agree(k->comm, create_stage(k, index, loaded)));
     DT_TRY(dt_comm_agree(k->comm, dt_stage_start(k->stage)));
-    DT_TRY(dt_comm_agree(k->comm, initialise(k, index)));
+    DT_TRY(dt_comm_agree(k->comm, initialise(k, index, weights)));
     if (k->stage->trainer == NULL) {
         return DT_FAIL(DT_EPLUGIN, "phase %s made no trainer when it was started", k->stage->d.phase->desc.id);
     }

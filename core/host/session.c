@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "device/open.h"
+#include "host/roles.h"
 #include "host/stage.h"
 
 #include <sched.h>
@@ -196,7 +197,6 @@ static dt_status declare_wired(dt_session *s, uint32_t kind, const char *id)
 
 static dt_status load_phases(dt_session *s)
 {
-    static const char *const roles[] = {"perception", "world", "controller", "shield"};
     s->n_phases = dt_config_n_phases(s->config);
     if (s->n_phases > DT_SESSION_MAX_PHASES) {
         return DT_FAIL(DT_ECONFIG, "phases has %lld entries, at most %d are possible", (long long)s->n_phases,
@@ -220,8 +220,8 @@ static dt_status load_phases(dt_session *s)
     }
     /* components that are wired but have no section of their own still need their tables */
     for (int64_t i = 0; i < s->n_phases; i++) {
-        for (size_t r = 0; r < sizeof(roles) / sizeof(roles[0]); r++) {
-            const char *id = dt_config_model(s->config, i, roles[r]);
+        for (int r = 0; r < DT_ROLES; r++) {
+            const char *id = dt_config_model(s->config, i, dt_role_name[r]);
             if (id != NULL && id[0] != '\0') {
                 DT_TRY(declare_wired(s, DT_KIND_MODEL, id));
             }

@@ -4,6 +4,7 @@
  */
 #include <config.h>
 
+#include "host/roles.h"
 #include "host/snapshot.h"
 
 #include "base/err.h"
@@ -18,6 +19,7 @@
 
 #define BLOB_ROLLOUT    "rollout"
 #define BLOB_NORMALISER "normaliser"
+#define KEY_LOADED      "loaded_roles"
 
 /* ---- tensors of a stage ------------------------------------------------------------------------------------------ */
 
@@ -143,6 +145,13 @@ static void write_state(const dt_stage *s, const dt_snapshot_desc *d, dt_str *ou
     dt_json_arr(&o, "models");
     for (uint32_t i = 0; i < s->n_models; i++) {
         dt_json_str(&o, NULL, s->model[i].comp->desc.id);
+    }
+    dt_json_end(&o, ']');
+    dt_json_arr(&o, KEY_LOADED);
+    for (int r = 0; r < DT_ROLES; r++) {
+        if ((s->d.loaded & 1u << r) != 0) {
+            dt_json_str(&o, NULL, dt_role_name[r]);
+        }
     }
     dt_json_end(&o, ']');
     dt_json_end(&o, '}');
@@ -281,6 +290,27 @@ dt_status dt_snapshot_position(const dt_ckpt *c, int64_t *phase_index_p, uint64_
     return DT_OK;
 }
 
+dt_status dt_snapshot_loaded(const dt_ckpt *c, uint32_t *roles_p)
+{
+    size_t bytes = 0;
+    const char *text = dt_ckpt_state(c, &bytes);
+    dt_json *j = NULL;
+    dt_json_token t;
+    bool is_here = false;
+    *roles_p = 0;
+    dt_status st = dt_json_open_mem(text, bytes, "state.json", &j);
+    while (st == DT_OK && (st = dt_json_next(j, &t)) == DT_OK && t.kind != DT_JSON_END) {
+        if (t.kind == DT_JSON_KEY) {
+            is_here = strcmp(t.text, KEY_LOADED) == 0;
+        } else if (t.kind == DT_JSON_STRING && is_here) {
+            const int r = dt_role_find(t.text, strlen(t.text));
+            *roles_p |= r >= 0 ? 1u << r : 0;
+        }
+    }
+    dt_json_close(j);
+    return st;
+}
+
 /* The update count and the loss scaler; checkpoints from before there was one have no skipped steps. */
 static dt_status load_scaler(dt_stage *s, const dt_ckpt *c)
 {
@@ -387,36 +417,69 @@ dt_status dt_snapshot_load(dt_stage *s, const dt_ckpt *c)
     return st < 0 ? DT_CONTEXT(st, "loading %s", info->path) : st;
 }
 
+/* Weights of a checkpoint, of a run's newest one, or a file of their own. */
+typedef struct weights {
+    dt_ckpt *ckpt;
+    dt_safetensors *file;
+} weights;
+
+static dt_status open_weights(const char *path, weights *w)
+{
+    *w = (weights){NULL, NULL};
+    return dt_fs_is_dir(path) ? dt_ckpt_open(path, false, NULL, &w->ckpt) : dt_safetensors_open(path, &w->file);
+}
+
+static const dt_safetensors *tensors_of(const weights *w)
+{
+    return w->ckpt != NULL ? dt_ckpt_model(w->ckpt) : w->file;
+}
+
+static void close_weights(weights *w)
+{
+    dt_ckpt_close(w->ckpt);
+    dt_safetensors_close(w->file);
+}
+
+dt_status dt_snapshot_weights_roles(const char *path, uint32_t *roles_p)
+{
+    weights w;
+    *roles_p = 0;
+    const dt_status st = open_weights(path, &w);
+    for (uint32_t i = 0; st == DT_OK && i < dt_safetensors_count(tensors_of(&w)); i++) {
+        const char *name = dt_safetensors_at(tensors_of(&w), i)->name;
+        const int r = dt_role_find(name, strcspn(name, "."));
+        *roles_p |= r >= 0 ? 1u << r : 0;
+    }
+    close_weights(&w);
+    return st < 0 ? DT_CONTEXT(st, "initialising from %s", path) : st;
+}
+
 dt_status dt_snapshot_load_weights(dt_stage *s, const char *path, uint32_t flags)
 {
     tensor_list model = {0};
-    dt_ckpt *c = NULL;
-    dt_safetensors *file = NULL;
+    weights w = {NULL, NULL};
     uint32_t n = 0;
     if (s->trainer == NULL) {
         return DT_FAIL(DT_EUNSUPPORTED, "phase %s has no trainer to load %s into", s->d.phase->desc.id, path);
     }
     dt_status st = list_model(s, &model);
-    if (st == DT_OK && dt_fs_is_dir(path)) {
-        st = dt_ckpt_open(path, false, NULL, &c);
-    } else if (st == DT_OK) {
-        st = dt_safetensors_open(path, &file);
+    if (st == DT_OK) {
+        st = open_weights(path, &w);
     }
     if (st == DT_OK) {
-        st = dt_safetensors_load(c != NULL ? dt_ckpt_model(c) : file, model.t, model.n, flags, &n);
+        st = dt_safetensors_load(tensors_of(&w), model.t, model.n, flags, &n);
     }
     if (st == DT_OK && n == 0 && model.n > 0) {
         st = DT_FAIL(DT_ESHAPE, "%s holds none of this phase's %u parameters, such as %s", path, model.n,
                      model.t[0].name);
     }
-    if (st == DT_OK && c != NULL) {
-        st = load_normaliser(s, c);
+    if (st == DT_OK && w.ckpt != NULL) {
+        st = load_normaliser(s, w.ckpt);
     }
     if (st == DT_OK) {
         dt_log(DT_LOG_INFO, "%u of %u tensors from %s", n, model.n, path);
     }
-    dt_ckpt_close(c);
-    dt_safetensors_close(file);
+    close_weights(&w);
     list_fini(&model);
     return st < 0 ? DT_CONTEXT(st, "initialising from %s", path) : st;
 }

@@ -24,6 +24,10 @@ dt_status dt_snapshot_prune(dt_stage *s, const char *run_dir) DT_NODISCARD;
 dt_status dt_snapshot_load(dt_stage *s, const dt_ckpt *c) DT_NODISCARD;
 /* Weights only: what both sides have, by name and shape; from a checkpoint, a run, or a .safetensors file. */
 dt_status dt_snapshot_load_weights(dt_stage *s, const char *path, uint32_t flags) DT_NODISCARD;
+/* Roles that such weights hold, as bits (roles.h). */
+dt_status dt_snapshot_weights_roles(const char *path, uint32_t *roles_p) DT_NODISCARD;
+/* Roles that a checkpoint's phase had from elsewhere when it began (dt_stage_desc.loaded). */
+dt_status dt_snapshot_loaded(const dt_ckpt *c, uint32_t *roles_p) DT_NODISCARD;
 /* Where a checkpoint's phase stands. */
 dt_status dt_snapshot_position(const dt_ckpt *c, int64_t *phase_index_p, uint64_t *step_p, uint64_t *base_step_p,
                                bool *phase_end_p) DT_NODISCARD;

@@ -4,6 +4,7 @@
  */
 #include <config.h>
 
+#include "host/roles.h"
 #include "host/stage.h"
 
 #include "base/err.h"
@@ -53,13 +54,7 @@ static dt_status register_models(dt_stage *s, const dt_train_desc *d)
 
 static bool is_role(const char *name)
 {
-    static const char *const roles[] = {"perception", "world", "controller", "shield"};
-    for (size_t i = 0; i < sizeof(roles) / sizeof(roles[0]); i++) {
-        if (strcmp(roles[i], name) == 0) {
-            return true;
-        }
-    }
-    return false;
+    return dt_role_find(name, strlen(name)) >= 0;
 }
 
 /* A pattern that freezes nothing is a mistake, unless it names a role this phase does not use. */
@@ -77,6 +72,24 @@ static dt_status freeze(dt_stage *s, const char *const *pattern, const char *key
         }
         if (n > 0) {
             dt_log(DT_LOG_INFO, "frozen: %s (%u tensors)", *pattern, n);
+        }
+    }
+    return DT_OK;
+}
+
+/* What came trained from elsewhere, where the phase wants it to stay as it is. */
+static dt_status freeze_loaded(dt_stage *s, const char *const *role)
+{
+    for (; role != NULL && *role != NULL; role++) {
+        const int r = dt_role_find(*role, strlen(*role));
+        if (r < 0) {
+            return DT_FAIL(DT_ECONFIG,
+                           "training.freeze_loaded holds \"%s\", which is no role (perception, world, controller, "
+                           "shield)",
+                           *role);
+        }
+        if ((s->d.loaded & 1u << r) != 0) {
+            DT_TRY(freeze(s, (const char *const[]){*role, NULL}, "training.freeze_loaded"));
         }
     }
     return DT_OK;
@@ -160,6 +173,7 @@ static dt_status trainer_config(dt_stage *s, dt_trainer_config *c)
     DT_TRY(dt_config_phase(s->d.config, s->d.index, &p, &stop));
     DT_TRY(freeze(s, t.freeze, "training.freeze"));
     DT_TRY(freeze(s, p.freeze, "freeze of the phase"));
+    DT_TRY(freeze_loaded(s, t.freeze_loaded));
     const uint64_t configured = (uint64_t)(stop.epochs > 0 ? stop.epochs : t.epochs);
     const uint64_t epochs = s->train.epochs > 0 ? s->train.epochs : configured;
     *c = (dt_trainer_config){.seed = s->d.seed,

@@ -39,7 +39,7 @@ static void test_round_trip(void **state)
     for (int64_t phase = -1; phase < 2; phase++) {
         assert_int_equal(dt_config_training(c, phase, &a), DT_OK);
         assert_int_equal(dt_config_training(again, phase, &b), DT_OK);
-        a.freeze = b.freeze = NULL;
+        a.freeze = b.freeze = a.freeze_loaded = b.freeze_loaded = NULL;
         assert_memory_equal(&a, &b, sizeof(a));
         assert_true(a.beta1 == 0.75);
         assert_int_equal(a.epochs, phase == 0 ? 9 : phase == 1 ? 77 : 50);
