@@ -16,7 +16,8 @@
  *                   rowptr     "N+1"    i32  CSR by target: edges of target i are rowptr[i] .. rowptr[i+1]-1
  *                   col        "E"      i32  source node row of each edge; each target lists itself first
  *                   edges      "E 4"    f32  longitudinal gap, lateral offset, closing speed, inverse time to collision
- *                   row_key    "N"      i64  key of dropout
+ *                   row_key    "N"      i64  key of dropout; without it, as in phases of a policy, whose
+                                            probabilities dropout would blur, nothing is left out
  *              out  embedding  "N H"    f32
  *                   risk       "N"      f32  logit of the risk label
  *

@@ -62,7 +62,7 @@ static const dt_port in_ports[N_IN] = {{"nodes", "N 9", DT_F32, 0},
                                        {"rowptr", "N+1", DT_I32, 0},
                                        {"col", "E", DT_I32, 0},
                                        {"edges", "E 4", DT_F32, 0},
-                                       {"row_key", "N", DT_I64, 0}};
+                                       {"row_key", "N", DT_I64, DT_PORT_OPTIONAL}};
 
 /* Explicit options win over the preset. */
 static sizes resolve(const config *c)
@@ -105,7 +105,8 @@ static dt_status create(void *self, const dt_host *h, const void *cfg, const dt_
 
 static const dt_port *inputs(const void *self, uint32_t *n_p)
 {
-    *n_p = ((const state *)self)->z.dropout > 0 ? N_IN : IN_ROW_KEY; /* the key is for dropout alone */
+    /* the key is for dropout alone, which a phase leaves out by not giving it */
+    *n_p = ((const state *)self)->z.dropout > 0 ? N_IN : IN_ROW_KEY;
     return in_ports;
 }
 
@@ -263,7 +264,7 @@ static dt_status forward(void *self, dt_graph *g, dt_tensor *const *in, dt_tenso
     if (z->layer == LAYER_TRANSFORMER) {
         h = norm(g, h, "norm");
     }
-    h = z->dropout > 0 ? dt_dropout(g, h, in[IN_ROW_KEY], z->dropout) : h;
+    h = z->dropout > 0 && in[IN_ROW_KEY] != NULL ? dt_dropout(g, h, in[IN_ROW_KEY], z->dropout) : h;
     out[OUT_EMBEDDING] = h;
     out[OUT_RISK] = dt_merge(g, linear(g, dt_elu(g, linear(g, h, "risk.0")), "risk.1")); /* [N,1] -> [N] */
     return g->api->status(g);

@@ -67,6 +67,27 @@ same threads "3 threads instead of 1"
 train ranks --set comm.backend=sim --set comm.ranks=2
 same ranks "2 virtual ranks instead of 1"
 
+# What perception learnt elsewhere stays as it is: frozen when it is loaded, also after a resume; trained when not.
+grown="--set env.id=env_traffic --set models.perception=risk_gnn --set risk_gnn.hidden=16 --set risk_gnn.heads=2
+       --set risk_gnn.layers=1 --set phase2_ppo.iterations=2 --set env.instances=4"
+frozen() { # DIR: roles that its log calls frozen
+    grep -c "frozen: perception" "$work/$1/train.log"
+}
+# shellcheck disable=SC2086
+train seeing $grown
+[ "$(frozen seeing)" -eq 0 ] || fail "perception is frozen from scratch"
+# shellcheck disable=SC2086
+train whole_seeing $grown --init-from "$work/seeing"
+[ "$(frozen whole_seeing)" -eq 1 ] || fail "perception from a checkpoint is not frozen"
+# shellcheck disable=SC2086
+train part_seeing $grown --init-from "$work/seeing" --max-steps 40
+"$dtrain" --resume "$work/part_seeing" -q >/dev/null 2>"$work/err" || fail "resuming a frozen one left with $?"
+[ "$(frozen part_seeing)" -eq 2 ] || fail "perception thaws when a run is resumed"
+[ "$(state_hash "$work/part_seeing")" = "$(state_hash "$work/whole_seeing")" ] || fail "frozen and resumed: other bits"
+cases=$((cases + 4))
+
+refused "perception risk_gnn needs input nodes .*it has obs" --set models.perception=risk_gnn
+refused "freeze_loaded holds \"eyes\"" --set training.freeze_loaded=eyes --set training.freeze=
 refused "no environment \"nowhere\"" --set env.id=nowhere
 refused "needs an environment, but env.id is empty" --set env.id=
 refused "fragment 300 is above train_batch = 256" --set phase2_ppo.fragment=300

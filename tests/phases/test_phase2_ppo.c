@@ -4,7 +4,10 @@
  * graph: formulas of the papers row by row, and central differences of them. Two discrete heads with masks, two
  * continuous actions, two costs, every kind of value clipping, entropy and KL terms.
  */
-#include "../../phases/phase2_ppo.c"
+#include "../../phases/phase2_ppo/loss.h"
+
+#include <math.h>
+#include <string.h>
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -89,7 +92,7 @@ static double value_row(uint32_t mode, double clip, double v, double v_old, doub
     return mode == 2 ? fmin(e, clip) : e;
 }
 
-static double loss_of_rows(const config *c, const double *w, sums *s)
+static double loss_of_rows(const ppo_loss_config *c, const double *w, sums *s)
 {
     memset(s, 0, sizeof(*s));
     for (int i = 0; i < ROWS; i++) {
@@ -132,7 +135,8 @@ static dt_status forward(void *user, dt_graph *g, dt_model *m, const dt_named *i
     return g->api->status(g);
 }
 
-static double run_graph(state *s, const double *w, dt_lane lane, double *grad, sums *sum)
+static double run_graph(const ppo_wiring *wiring, const ppo_loss_config *c, const double *w, dt_lane lane, double *grad,
+                        sums *sum)
 {
     static const char *const symbol[] = {"A", "B"};
     static const int64_t cap[] = {ROWS, ROWS};
@@ -147,7 +151,8 @@ static double run_graph(state *s, const double *w, dt_lane lane, double *grad, s
         .symbol = symbol, .n_symbols = 2, .field = fields, .n_fields = N_FIELDS, .params = &table, .model = forward};
     assert_int_equal(dt_graph_create(&d, &g), DT_OK);
     dt_graph_scope(g, "controller");
-    if (record(s, g) != DT_OK) {
+    ppo_policy policy;
+    if (ppo_record_policy(wiring, g, &policy) != DT_OK || ppo_record_losses(wiring, c, g, &policy) != DT_OK) {
         fail_msg("%s", dt_error_text());
     }
     const dt_plan_desc pd = {.lane = lane, .training = true, .reuse = true, .poison = true, .fuse = true, .cap = cap};
@@ -262,35 +267,35 @@ static void check_mode(uint32_t mode, double clip)
                                      .n_heads = HEADS,
                                      .n_continuous = P,
                                      .n_costs = K};
-    state s = {.spec = &spec, .n_choices = CHOICES, .own = &own};
-    s.config = (config){.window = 1,
-                        .clip = 0.2,
-                        .value_clip_mode = mode,
-                        .value_clip = clip,
-                        .value_coef = value_coef,
-                        .cost_value_coef = cost_coef,
-                        .entropy_coef = 0.1,
-                        .kl_target = 0.01};
+    const ppo_wiring wiring = {.spec = &spec, .n_choices = CHOICES, .own = &own, .window = 1};
+    const ppo_loss_config c = {.clip = 0.2,
+                               .value_clip_mode = mode,
+                               .value_clip = clip,
+                               .value_coef = value_coef,
+                               .cost_value_coef = cost_coef,
+                               .has_entropy = true,
+                               .has_kl = true};
     double w[PARAMS], grad[PARAMS], single[PARAMS];
     fill(w);
     sums want, got, rough;
-    const double total = loss_of_rows(&s.config, w, &want);
-    assert_true(want.clipped > 3 && want.clipped < ROWS - 3);                      /* both branches are taken */
-    assert_true(fabs(run_graph(&s, w, DT_LANE_REF64, grad, &got) - total) < 1e-7); /* coefficients are floats */
+    const double total = loss_of_rows(&c, w, &want);
+    assert_true(want.clipped > 3 && want.clipped < ROWS - 3); /* both branches are taken */
+    assert_true(fabs(run_graph(&wiring, &c, w, DT_LANE_REF64, grad, &got) - total) <
+                1e-7); /* coefficients are floats */
     assert_true(fabs(got.policy - want.policy) < 1e-12 * ROWS);
     assert_true(fabs(got.value - want.value) < 1e-12 * ROWS);
     assert_true(fabs(got.cost_value - want.cost_value) < 1e-12 * ROWS);
     assert_true(fabs(got.entropy - want.entropy) < 1e-12 * ROWS);
     assert_true(fabs(got.kl - want.kl) < 1e-12 * ROWS);
     assert_true(got.clipped == want.clipped);
-    assert_true(fabs(run_graph(&s, w, DT_LANE_CPU, single, &rough) - total) < 1e-5);
+    assert_true(fabs(run_graph(&wiring, &c, w, DT_LANE_CPU, single, &rough) - total) < 1e-5);
     for (int i = 0; i < PARAMS; i++) {
         const double h = 1e-5, at = w[i];
         sums unused;
         w[i] = at + h;
-        const double up = loss_of_rows(&s.config, w, &unused);
+        const double up = loss_of_rows(&c, w, &unused);
         w[i] = at - h;
-        const double down = loss_of_rows(&s.config, w, &unused);
+        const double down = loss_of_rows(&c, w, &unused);
         w[i] = at;
         const double slope = (up - down) / (2 * h);
         if (fabs(grad[i] - slope) > 1e-7) {

@@ -16,8 +16,9 @@
  * What the shield permits (outputs low, high, allow of its model) is part of the environment for continuous actions,
  * of the policy for discrete ones: see svc/rollout.h. An iteration depends on parameters, seed and configuration alone.
  */
-#include "dtrain/helpers.h"
-#include "dtrain/svc/bind.h"
+#include "loss.h"
+#include "wiring.h"
+
 #include "dtrain/svc/metrics.h"
 #include "dtrain/svc/rollout.h"
 #include "dtrain/svc/train.h"
@@ -25,8 +26,6 @@
 #include <stdbool.h>
 #include <string.h>
 #include <time.h>
-
-enum { TEXT = 64 };
 
 typedef struct config {
     int64_t iterations, train_batch, fragment, sgd_epochs, window;
@@ -47,11 +46,8 @@ typedef struct state {
     const dt_rollout_api *rollout;
     config config;
     dt_env *env;
-    const dt_env_spec *spec;
-    uint32_t n_choices; /* of all heads together */
-    const dt_port *own; /* each agent's observation of itself */
+    ppo_wiring wiring;
     dt_rollout *experience;
-    dt_model *controller;
     dt_train *trainer;
     double kl_coef;
 } state;
@@ -75,92 +71,6 @@ static dt_status need_service(const dt_host *h, const char *id, const void **out
         return DT_FAIL_H(h, DT_EUNSUPPORTED, "this host has no service %s, which phase2_ppo needs", id);
     }
     return DT_OK;
-}
-
-/* What each agent observes of itself: the port "obs", else the first of dims "A D". It is offered as "obs", and like
- * all others under its own name. */
-static dt_status find_observation(state *s)
-{
-    for (uint32_t i = 0; i < s->spec->n_obs; i++) {
-        const dt_port *p = &s->spec->obs[i];
-        const bool is_row = p->dtype == DT_F32 && strncmp(p->dims, "A ", 2) == 0 && s->bind->port_dim(p, 1) > 0 &&
-                            s->bind->port_dim(p, 2) < 0;
-        if (is_row && (s->own == NULL || strcmp(p->name, "obs") == 0)) {
-            s->own = p;
-        }
-    }
-    if (s->own == NULL) {
-        return DT_FAIL_H(s->h, DT_ESHAPE,
-                         "environment %s shows its agents no row of their own, a port of dims \"A D\" (f32), which "
-                         "phase2_ppo reads",
-                         s->bind->env_id(s->env));
-    }
-    return DT_OK;
-}
-
-/* Last number of dims, 0 where there is none. */
-static int64_t columns(const state *s, const dt_port *p)
-{
-    int64_t last = 0;
-    for (uint32_t i = 0, n = 0; p->dims[n] != '\0'; i++) {
-        const int64_t d = s->bind->port_dim(p, i);
-        last = d > 0 ? d : 0;
-        n += (uint32_t)strcspn(p->dims + n, " ");
-        n += (uint32_t)strspn(p->dims + n, " ");
-    }
-    return last;
-}
-
-enum { MAX_INPUTS = DT_ENV_MAX_OBS + 3 };
-
-static dt_status bind_controller(state *s)
-{
-    const dt_env_spec *e = s->spec;
-    const int64_t D = columns(s, s->own);
-    dt_dim dims[5 + DT_ENV_MAX_OBS] = {{"D", D},
-                                       {"choices", s->n_choices},
-                                       {"continuous", e->n_continuous},
-                                       {"K", e->n_costs},
-                                       {"W", s->config.window}};
-    char history[TEXT], present[TEXT], logits[TEXT], gauss[TEXT], costs[TEXT];
-    snprintf(history, TEXT, "%lld A %lld", (long long)s->config.window, (long long)D);
-    snprintf(present, TEXT, "%lld A", (long long)s->config.window);
-    snprintf(logits, TEXT, "A %u", s->n_choices);
-    snprintf(gauss, TEXT, "A %u", e->n_continuous);
-    snprintf(costs, TEXT, "A %u", e->n_costs);
-    dt_port offers[MAX_INPUTS], needs[5];
-    uint32_t n_offers = 0, n_dims = 5, n = 0;
-    offers[n_offers++] = (dt_port){"obs", s->own->dims, DT_F32, 0};
-    if (s->config.window > 1) {
-        offers[n_offers++] = (dt_port){"obs_history", history, DT_F32, 0};
-        offers[n_offers++] = (dt_port){"present", present, DT_F32, 0};
-    }
-    for (uint32_t i = 0; i < e->n_obs; i++) {
-        if (strcmp(e->obs[i].name, "obs") != 0) {
-            offers[n_offers++] = (dt_port){e->obs[i].name, e->obs[i].dims, e->obs[i].dtype, 0};
-            dims[n_dims++] = (dt_dim){e->obs[i].name, columns(s, &e->obs[i])};
-        }
-    }
-    needs[n++] = (dt_port){"value", "A", DT_F32, 0};
-    if (s->n_choices > 0) {
-        needs[n++] = (dt_port){"logits", logits, DT_F32, 0};
-    }
-    if (e->n_continuous > 0) {
-        needs[n++] = (dt_port){"mean", gauss, DT_F32, 0};
-        needs[n++] = (dt_port){"log_std", gauss, DT_F32, 0};
-    }
-    if (e->n_costs > 0) {
-        needs[n++] = (dt_port){"cost_value", costs, DT_F32, 0};
-    }
-    const dt_model_want want = {.struct_size = sizeof(want),
-                                .n_dims = n_dims,
-                                .role = "controller",
-                                .dims = dims,
-                                .offers = offers,
-                                .needs = needs,
-                                .n_offers = n_offers,
-                                .n_needs = n};
-    return s->bind->model(s->h, &want, &s->controller);
 }
 
 /* Steps of every instance per iteration: train_batch over all instances, in whole fragments. */
@@ -196,140 +106,38 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     DT_TRY_H(need_service(h, DT_SVC_METRICS, (const void **)&s->metrics));
     DT_TRY_H(need_service(h, DT_SVC_ROLLOUT, (const void **)&s->rollout));
     DT_TRY_H(s->bind->env(h, NULL, 0, &s->env));
-    s->spec = s->bind->env_spec(s->env);
-    for (uint32_t i = 0; i < s->spec->n_heads; i++) {
-        s->n_choices += (uint32_t)s->spec->choices[i];
-    }
-    DT_TRY_H(find_observation(s));
-    DT_TRY_H(bind_controller(s));
+    DT_TRY_H(ppo_wire(&s->wiring, h, s->bind, s->env, s->config.window));
     return create_experience(s);
 }
 
 /* ---- the graph --------------------------------------------------------------------------------------------------- */
 
-typedef struct policy { /* of the recorded graph */
-    dt_tensor *logits, *mean, *log_std, *value, *cost_value;
-} policy;
-
-static dt_status record_controller(state *s, dt_graph *g, policy *p)
+static bool has_entropy_bonus(const config *c)
 {
-    const dt_graph_api *api = g->api;
-    dt_named in[MAX_INPUTS] = {{"obs", api->input(g, s->own->name)}};
-    uint32_t n_in = 1, n = 0;
-    if (s->config.window > 1) {
-        char history[TEXT];
-        snprintf(history, TEXT, "%s_history", s->own->name);
-        in[n_in++] = (dt_named){"obs_history", api->input(g, history)};
-        in[n_in++] = (dt_named){"present", api->input(g, "present")};
-    }
-    for (uint32_t i = 0; i < s->spec->n_obs; i++) {
-        const char *name = s->spec->obs[i].name;
-        if (strcmp(name, "obs") != 0) {
-            in[n_in++] = (dt_named){name, api->input(g, name)};
-        }
-    }
-    dt_named out[5];
-    out[n++] = (dt_named){"value", NULL};
-    if (s->n_choices > 0) {
-        out[n++] = (dt_named){"logits", NULL};
-    }
-    if (s->spec->n_continuous > 0) {
-        out[n++] = (dt_named){"mean", NULL};
-        out[n++] = (dt_named){"log_std", NULL};
-    }
-    if (s->spec->n_costs > 0) {
-        out[n++] = (dt_named){"cost_value", NULL};
-    }
-    DT_TRY_H(api->model(g, s->controller, in, n_in, out, n));
-    for (uint32_t i = 0; i < n; i++) {
-        dt_tensor **place = strcmp(out[i].name, "value") == 0     ? &p->value
-                            : strcmp(out[i].name, "logits") == 0  ? &p->logits
-                            : strcmp(out[i].name, "mean") == 0    ? &p->mean
-                            : strcmp(out[i].name, "log_std") == 0 ? &p->log_std
-                                                                  : &p->cost_value;
-        *place = out[i].tensor;
-        DT_TRY_H(api->output(g, out[i].name, out[i].tensor));
-    }
-    return DT_OK;
+    return c->entropy_coef > 0 || c->entropy_coef_end > 0;
 }
 
-static void add(dt_graph *g, dt_tensor **sum, dt_tensor *x)
-{
-    *sum = *sum == NULL ? x : dt_add(g, *sum, x);
-}
-
-/* log p(a|s) of the drawn action and the entropy of p(.|s), sums over its independent parts, [A] each. */
-static void record_action(state *s, dt_graph *g, const policy *p, dt_tensor **log_prob, dt_tensor **entropy)
-{
-    const dt_graph_api *api = g->api;
-    *log_prob = *entropy = NULL;
-    int64_t at = 0;
-    for (uint32_t i = 0; i < s->spec->n_heads; i++) {
-        const int64_t n = s->spec->choices[i];
-        const bool is_only = s->spec->n_heads == 1;
-        dt_tensor *logits = is_only ? p->logits : dt_slice(g, p->logits, at, n);
-        dt_tensor *mask = is_only ? api->input(g, "mask") : dt_slice(g, api->input(g, "mask"), at, n);
-        dt_tensor *h = NULL;
-        add(g, log_prob, dt_categorical(g, logits, api->input(g, "action_i"), i, mask, &h));
-        add(g, entropy, h);
-        at += n;
-    }
-    if (s->spec->n_continuous > 0) {
-        dt_tensor *h = NULL;
-        add(g, log_prob, dt_gaussian(g, p->mean, p->log_std, api->input(g, "action_f"), &h));
-        add(g, entropy, h);
-    }
-}
-
-static dt_status record_value(state *s, dt_graph *g, const char *name, const char *field, dt_tensor *value,
-                              double weight)
-{
-    const dt_graph_api *api = g->api;
-    const config *c = &s->config;
-    char target[TEXT], before[TEXT];
-    snprintf(target, TEXT, "%starget", field);
-    snprintf(before, TEXT, "%svalue", field);
-    dt_tensor *old = c->value_clip_mode == DT_VALUE_CLIP_STEP ? api->input(g, before) : NULL;
-    dt_tensor *row = dt_value_loss(g, value, api->input(g, target), old, c->value_clip_mode, c->value_clip);
-    return api->loss(g, name, dt_sum(g, row), weight, "A");
-}
-
-/* Losses of weight 0 are reported, not trained on. */
 static dt_status record(void *self, dt_graph *g)
 {
-    state *s = self;
-    const dt_graph_api *api = g->api;
+    const state *s = self;
     const config *c = &s->config;
-    policy p = {0};
-    DT_TRY_H(record_controller(s, g, &p));
-    dt_tensor *log_prob = NULL, *entropy = NULL, *kl = NULL, *clipped = NULL;
-    record_action(s, g, &p, &log_prob, &entropy);
-    dt_tensor *surrogate = dt_ppo_clip(g, log_prob, api->input(g, "log_prob"), api->input(g, "advantage"), c->clip,
-                                       c->clip, &kl, &clipped);
-    DT_TRY_H(api->loss(g, "policy_loss", dt_sum(g, surrogate), 1.0, "A"));
-    DT_TRY_H(record_value(s, g, "value_loss", "", p.value, c->value_coef));
-    if (p.cost_value != NULL) {
-        DT_TRY_H(record_value(s, g, "cost_value_loss", "cost_", p.cost_value, c->cost_value_coef));
-    }
-    DT_TRY_H(api->loss(g, "entropy", dt_sum(g, entropy), 0.0, "A"));
-    DT_TRY_H(api->loss(g, "approx_kl", dt_sum(g, kl), 0.0, "A"));
-    DT_TRY_H(api->loss(g, "clipfrac", dt_sum(g, clipped), 0.0, "A"));
-    if (c->entropy_coef > 0 || c->entropy_coef_end > 0) {
-        dt_tensor *bonus = dt_mul(g, dt_split(g, entropy, 0), api->step_input(g, "entropy_coef", 1));
-        DT_TRY_H(api->loss(g, "entropy_bonus", dt_sum(g, bonus), -1.0, "A"));
-    }
-    if (c->kl_target > 0) {
-        dt_tensor *penalty = dt_mul(g, dt_split(g, kl, 0), api->step_input(g, "kl_coef", 1));
-        DT_TRY_H(api->loss(g, "kl_penalty", dt_sum(g, penalty), 1.0, "A"));
-    }
-    return api->status(g);
+    const ppo_loss_config loss = {.clip = c->clip,
+                                  .value_clip = c->value_clip,
+                                  .value_coef = c->value_coef,
+                                  .cost_value_coef = c->cost_value_coef,
+                                  .value_clip_mode = c->value_clip_mode,
+                                  .has_entropy = has_entropy_bonus(c),
+                                  .has_kl = c->kl_target > 0};
+    ppo_policy policy;
+    DT_TRY_H(ppo_record_policy(&s->wiring, g, &policy));
+    return ppo_record_losses(&s->wiring, &loss, g, &policy);
 }
 
 static dt_status set_coefficients(state *s, uint64_t iteration)
 {
     const config *c = &s->config;
     const double x = c->iterations > 1 ? (double)iteration / (double)(c->iterations - 1) : 0;
-    if (c->entropy_coef > 0 || c->entropy_coef_end > 0) {
+    if (has_entropy_bonus(c)) {
         const float entropy = (float)(c->entropy_coef + (c->entropy_coef_end - c->entropy_coef) * x);
         DT_TRY_H(s->train->set(s->trainer, "entropy_coef", &entropy, 1));
     }
@@ -343,12 +151,13 @@ static dt_status set_coefficients(state *s, uint64_t iteration)
 static dt_status start(void *self)
 {
     state *s = self;
+    dt_model *models[PPO_ROLES];
     const dt_train_desc desc = {.struct_size = sizeof(desc),
-                                .n_models = 1,
+                                .n_models = ppo_models(&s->wiring, models),
                                 .user = s,
                                 .record = record,
                                 .data = s->rollout->data(s->experience),
-                                .models = &s->controller,
+                                .models = models,
                                 .epochs = (uint64_t)(s->config.iterations * s->config.sgd_epochs)};
     DT_TRY_H(s->train->create(s->h, &desc, &s->trainer));
     return set_coefficients(s, 0); /* evaluation alone wants them too */
@@ -402,14 +211,14 @@ static void report_collect(const state *s, const dt_rollout_report *r, double le
     if (r->episodes > 0) {
         m->scalar(s->h, "charts/episodic_return", r->episode_return);
         m->scalar(s->h, "charts/episodic_length", r->episode_length);
-        for (uint32_t i = 0; i < s->spec->n_costs; i++) {
+        for (uint32_t i = 0; i < s->wiring.spec->n_costs; i++) {
             char name[96];
-            snprintf(name, sizeof(name), "costs/%s", s->spec->costs[i]);
+            snprintf(name, sizeof(name), "costs/%s", s->wiring.spec->costs[i]);
             m->scalar(s->h, name, r->episode_cost[i]);
         }
-        for (uint32_t i = 0; i < s->spec->n_metrics; i++) {
+        for (uint32_t i = 0; i < s->wiring.spec->n_metrics; i++) {
             char name[96];
-            snprintf(name, sizeof(name), "env/%s", s->spec->metrics[i]);
+            snprintf(name, sizeof(name), "env/%s", s->wiring.spec->metrics[i]);
             m->scalar(s->h, name, r->metric[i]);
         }
     }
@@ -536,12 +345,14 @@ static const dt_option options[] = {
     ROW(clip_reward, DT_OPT_F64, "10", "1", 0, 1e9, "bound of normalised rewards; 0: none"),
     DT_OPTION_END};
 
-static const char *const defaults[] = {"models.controller=controller_mlp",
+static const char *const defaults[] = {"models.perception=",
+                                       "models.controller=controller_mlp",
                                        "env.id=cartpole",
                                        "data.batch=128",
                                        "data.shards=4",
                                        "training.learning_rate=3e-4",
                                        "training.weight_decay=0",
+                                       "training.freeze_loaded=perception,shield",
                                        "training.optimizer=adam",
                                        "training.eps=1e-5",
                                        "training.gradient_clip=0.5",

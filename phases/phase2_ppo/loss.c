@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The losses of phase 2; see loss.h. Those of weight 0 are reported, not trained on.
+ */
+#include "loss.h"
+
+#include "dtrain/svc/graph.h"
+
+static void add(dt_graph *g, dt_tensor **sum, dt_tensor *x)
+{
+    *sum = *sum == NULL ? x : dt_add(g, *sum, x);
+}
+
+/* log p(a|s) of the drawn action and the entropy of p(.|s), sums over its independent parts, [A] each. */
+static void record_action(const ppo_wiring *w, dt_graph *g, const ppo_policy *p, dt_tensor **log_prob,
+                          dt_tensor **entropy)
+{
+    const dt_graph_api *api = g->api;
+    *log_prob = *entropy = NULL;
+    int64_t at = 0;
+    for (uint32_t i = 0; i < w->spec->n_heads; i++) {
+        const int64_t n = w->spec->choices[i];
+        const bool is_only = w->spec->n_heads == 1;
+        dt_tensor *logits = is_only ? p->logits : dt_slice(g, p->logits, at, n);
+        dt_tensor *mask = is_only ? api->input(g, "mask") : dt_slice(g, api->input(g, "mask"), at, n);
+        dt_tensor *h = NULL;
+        add(g, log_prob, dt_categorical(g, logits, api->input(g, "action_i"), i, mask, &h));
+        add(g, entropy, h);
+        at += n;
+    }
+    if (w->spec->n_continuous > 0) {
+        dt_tensor *h = NULL;
+        add(g, log_prob, dt_gaussian(g, p->mean, p->log_std, api->input(g, "action_f"), &h));
+        add(g, entropy, h);
+    }
+}
+
+static dt_status record_value(const ppo_loss_config *c, dt_graph *g, const char *name, const char *field,
+                              dt_tensor *value, double weight)
+{
+    const dt_graph_api *api = g->api;
+    char target[PPO_TEXT], before[PPO_TEXT];
+    snprintf(target, PPO_TEXT, "%starget", field);
+    snprintf(before, PPO_TEXT, "%svalue", field);
+    dt_tensor *old = c->value_clip_mode == DT_VALUE_CLIP_STEP ? api->input(g, before) : NULL;
+    dt_tensor *row = dt_value_loss(g, value, api->input(g, target), old, c->value_clip_mode, c->value_clip);
+    return api->loss(g, name, dt_sum(g, row), weight, "A");
+}
+
+dt_status ppo_record_losses(const ppo_wiring *w, const ppo_loss_config *c, dt_graph *g, const ppo_policy *p)
+{
+    const dt_graph_api *api = g->api;
+    dt_tensor *log_prob = NULL, *entropy = NULL, *kl = NULL, *clipped = NULL;
+    record_action(w, g, p, &log_prob, &entropy);
+    dt_tensor *surrogate = dt_ppo_clip(g, log_prob, api->input(g, "log_prob"), api->input(g, "advantage"), c->clip,
+                                       c->clip, &kl, &clipped);
+    DT_TRY_H(api->loss(g, "policy_loss", dt_sum(g, surrogate), 1.0, "A"));
+    DT_TRY_H(record_value(c, g, "value_loss", "", p->value, c->value_coef));
+    if (p->cost_value != NULL) {
+        DT_TRY_H(record_value(c, g, "cost_value_loss", "cost_", p->cost_value, c->cost_value_coef));
+    }
+    DT_TRY_H(api->loss(g, "entropy", dt_sum(g, entropy), 0.0, "A"));
+    DT_TRY_H(api->loss(g, "approx_kl", dt_sum(g, kl), 0.0, "A"));
+    DT_TRY_H(api->loss(g, "clipfrac", dt_sum(g, clipped), 0.0, "A"));
+    if (c->has_entropy) {
+        dt_tensor *bonus = dt_mul(g, dt_split(g, entropy, 0), api->step_input(g, "entropy_coef", 1));
+        DT_TRY_H(api->loss(g, "entropy_bonus", dt_sum(g, bonus), -1.0, "A"));
+    }
+    if (c->has_kl) {
+        dt_tensor *penalty = dt_mul(g, dt_split(g, kl, 0), api->step_input(g, "kl_coef", 1));
+        DT_TRY_H(api->loss(g, "kl_penalty", dt_sum(g, penalty), 1.0, "A"));
+    }
+    return api->status(g);
+}
