@@ -14,12 +14,33 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { KEY_COLUMNS = 26 };
+
+/* Bytes of what "what/mean" and "what/std" are of, where r and the report after it are such a pair; else 0. */
+static size_t spread_of(const dt_report *r, const dt_report *end)
+{
+    const char *slash = strrchr(r->key, '/');
+    const size_t n = slash != NULL ? (size_t)(slash - r->key) : 0;
+    const bool is_pair = slash != NULL && strcmp(slash, "/mean") == 0 && r + 1 < end &&
+                         strncmp(r[1].key, r->key, n) == 0 && strcmp(r[1].key + n, "/std") == 0;
+    return is_pair ? n : 0;
+}
+
 void dt_report_text(const dt_stage *s, dt_str *out)
 {
     const dt_report *r = NULL;
     const uint32_t n = dt_stage_reports(s, &r);
     for (uint32_t i = 0; i < n; i++) {
-        dt_str_addf(out, "  %-26s", r[i].key);
+        const size_t what = spread_of(&r[i], r + n);
+        if (what > 0) { /* one line for both, none for what nobody measured */
+            if (!isnan(r[i].value[0])) {
+                dt_str_addf(out, "  %-*.*s %9.4g +- %.3g\n", KEY_COLUMNS, (int)what, r[i].key, r[i].value[0],
+                            r[i + 1].value[0]);
+            }
+            i++;
+            continue;
+        }
+        dt_str_addf(out, "  %-*s", KEY_COLUMNS, r[i].key);
         for (uint32_t j = 0; j < r[i].n; j++) {
             dt_str_addf(out, " %9.4g", r[i].value[j]);
         }

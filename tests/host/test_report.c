@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tests of core/host/report.c: the JSON object that an evaluation ends with.
+ * Tests of core/host/report.c: the JSON object and the table that an evaluation ends with.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <string.h>
 
 #include "base/str.h"
 #include "host/run.h"
@@ -46,6 +47,29 @@ static void test_flat(void **state)
     expect(NULL, 0, "{}");
 }
 
+static void test_table(void **state)
+{
+    (void)state;
+    static dt_stage stage;
+    double a = 194.25, b = 3.5, not = NAN, list[] = {7, 8};
+    const dt_report r[] = {{.key = "seeds", .value = list, .n = 2, .is_list = true},
+                           {.key = "return/mean", .value = &a, .n = 1},
+                           {.key = "return/std", .value = &b, .n = 1},
+                           {.key = "trip/mean", .value = &not, .n = 1},
+                           {.key = "trip/std", .value = &not, .n = 1},
+                           {.key = "odd/mean", .value = &a, .n = 1},
+                           {.key = "oddity/std", .value = &b, .n = 1}};
+    dt_str out = {0};
+    memcpy(stage.report, r, sizeof(r));
+    stage.n_reports = sizeof(r) / sizeof(r[0]);
+    dt_report_text(&stage, &out);
+    assert_string_equal(dt_str_text(&out), "  seeds                              7         8\n"
+                                           "  return                         194.2 +- 3.5\n"
+                                           "  odd/mean                       194.2\n"
+                                           "  oddity/std                       3.5\n");
+    dt_str_fini(&out);
+}
+
 static void test_words_of_a_key_nest(void **state)
 {
     (void)state;
@@ -67,6 +91,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_flat),
+        cmocka_unit_test(test_table),
         cmocka_unit_test(test_words_of_a_key_nest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
