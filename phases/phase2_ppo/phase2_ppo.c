@@ -187,12 +187,14 @@ static dt_status learn_once(state *s, uint64_t steps, dt_step_report *r, double 
     return DT_OK;
 }
 
-static dt_status learn(state *s, uint64_t iteration, uint64_t steps_per_epoch, dt_step_report *r)
+/* passes_p: how many there were. */
+static dt_status learn(state *s, uint64_t iteration, uint64_t steps_per_epoch, dt_step_report *r, uint64_t *passes_p)
 {
     const config *c = &s->config;
     double kl = 0;
     for (int64_t e = 0; e < c->sgd_epochs; e++) {
         DT_TRY_H(learn_once(s, steps_per_epoch, r, &kl));
+        *passes_p = (uint64_t)e + 1;
         if (c->target_kl > 0 && kl > 1.5 * c->target_kl) {
             DT_TRY_H(s->train->seek(s->trainer, (iteration + 1) * (uint64_t)c->sgd_epochs * steps_per_epoch));
             break;
@@ -205,7 +207,7 @@ static dt_status learn(state *s, uint64_t iteration, uint64_t steps_per_epoch, d
     return DT_OK;
 }
 
-static void report_collect(const state *s, const dt_rollout_report *r, double learn_s)
+static void report_collect(const state *s, const dt_rollout_report *r, uint64_t passes, double learn_s)
 {
     const dt_metrics_api *m = s->metrics;
     if (r->episodes > 0) {
@@ -230,6 +232,7 @@ static void report_collect(const state *s, const dt_rollout_report *r, double le
     m->scalar(s->h, "time/policy", r->policy_s);
     m->scalar(s->h, "time/env_wait", r->wait_s);
     m->scalar(s->h, "time/learn", learn_s);
+    m->scalar(s->h, "charts/learn_samples_per_s", learn_s > 0 ? (double)(r->env_steps * passes) / learn_s : 0);
     m->scalar(s->h, "charts/env_steps_per_s", r->total_s > 0 ? (double)r->env_steps / r->total_s : 0);
 }
 
@@ -255,8 +258,9 @@ static dt_status iterate(void *self, dt_progress *out)
 
     dt_step_report r = {.struct_size = sizeof(r)};
     const double begin = seconds();
-    DT_TRY_H(learn(s, iteration, steps_per_epoch, &r));
-    report_collect(s, &collected, seconds() - begin);
+    uint64_t passes = 0;
+    DT_TRY_H(learn(s, iteration, steps_per_epoch, &r, &passes));
+    report_collect(s, &collected, passes, seconds() - begin);
     DT_TRY_H(s->train->position(s->trainer, &step, &steps, &steps_per_epoch));
     out->step = step;
     out->steps = steps;
