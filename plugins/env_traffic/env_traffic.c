@@ -44,7 +44,7 @@ static const dt_option options[] = {
     DT_OPTION(config, length_m, DT_OPT_F64, "0", "m", 0, 1e5, NULL,
               "of the ring, of a road elsewhere; 0: 230 ring, 400 merge and bottleneck, 200 junctions"),
     DT_OPTION(config, ramp_m, DT_OPT_F64, "250", "m", 50, 5000, NULL, "merge: stretch for changing from the ramp"),
-    DT_OPTION(config, lanes, DT_OPT_I64, "0", "1", 0, NET_MAX_LANES, NULL,
+    DT_OPTION(config, lanes, DT_OPT_I64, "0", "1", 0, SCENARIO_MAX_LANES, NULL,
               "of a road; 0: 1 ring, 3 bottleneck, 2 elsewhere"),
     DT_OPTION(config, flow_vph, DT_OPT_F64, "0", "1/h", 0, 20000, NULL,
               "vehicles due on each road into the network; 0: 2400 merge, 3600 bottleneck, 400 intersection, 300 grid"),
@@ -136,7 +136,7 @@ typedef struct state {
     dt_vehicle *frame; /* [max_vehicles + n_places] */
     dt_dim symbol[2];
     dt_port signal_port[N_SIGNAL_PORTS];
-    char phases_dims[DIMS_BYTES];
+    char signal_dims[DIMS_BYTES], phases_dims[DIMS_BYTES], neighbour_dims[DIMS_BYTES];
     int32_t n_phases; /* of the signals that agents choose from; 0: agents are vehicles */
     float low, high;
     uint32_t n_agents, substeps;
@@ -199,12 +199,15 @@ static dt_status create_for_vehicles(state *s)
 
 static void create_for_signals(state *s)
 {
-    s->n_agents = (uint32_t)s->sim.net.n_junctions;
-    s->n_phases = s->sim.net.junction[0].n_phases;
+    const net *n = &s->sim.net;
+    s->n_agents = (uint32_t)n->n_signals;
+    s->n_phases = n->most_phases;
     snprintf(s->phases_dims, sizeof(s->phases_dims), "A %d %d", (int)s->n_phases, PHASE_FEATURES);
-    s->signal_port[PORT_SIGNAL] = (dt_port){"signal", "A 59", DT_F32, 0};
+    snprintf(s->signal_dims, sizeof(s->signal_dims), "A %d", (int)observe_signal_width(n));
+    snprintf(s->neighbour_dims, sizeof(s->neighbour_dims), "A %d", (int)n->most_arms);
+    s->signal_port[PORT_SIGNAL] = (dt_port){"signal", s->signal_dims, DT_F32, 0};
     s->signal_port[PORT_PHASES] = (dt_port){"phases", s->phases_dims, DT_F32, 0};
-    s->signal_port[PORT_NEIGHBOUR] = (dt_port){"neighbour", "A 4", DT_I32, DT_PORT_INDEX(0)};
+    s->signal_port[PORT_NEIGHBOUR] = (dt_port){"neighbour", s->neighbour_dims, DT_I32, DT_PORT_INDEX(0)};
 }
 
 static dt_status create(void *self, const dt_host *h, const void *cfg)
@@ -256,11 +259,10 @@ static dt_status spec(const void *self, dt_env_spec *out)
 static void observe_junctions(const sim *m, const dt_env_io *io)
 {
     observe_signals(m, io->obs[PORT_SIGNAL], io->obs[PORT_PHASES], io->obs[PORT_NEIGHBOUR]);
-    for (int32_t k = 0; k < m->net.n_junctions; k++) {
-        const int32_t n = m->net.junction[k].n_phases;
+    for (int32_t k = 0; k < m->net.n_signals; k++) {
         io->alive[k] = 1;
-        for (int32_t p = 0; p < n; p++) {
-            io->mask[k * n + p] = (uint8_t)signal_is_legal(m, k, p);
+        for (int32_t p = 0; p < m->net.most_phases; p++) {
+            io->mask[k * m->net.most_phases + p] = (uint8_t)signal_is_legal(m, k, p);
         }
     }
 }
@@ -397,7 +399,7 @@ static void add_junction(const sim *m, int32_t k, double share, float *reward, f
     for (int32_t i = 0; i < j->n_links; i++) {
         add_lane(m, m->net.link[j->link + i].via, share, reward, cost);
     }
-    for (int a = 0; a < NET_MAX_ARMS; a++) {
+    for (int a = 0; a < j->n_arms; a++) {
         const net_edge *e = &m->net.edge[j->arm[a]];
         for (int32_t lane = e->lane; lane < e->lane + e->n_lanes; lane++) {
             add_lane(m, lane, share, reward, cost);
@@ -414,7 +416,7 @@ static float count_starved(const sim *m, int32_t k)
 {
     const net_junction *j = &m->net.junction[k];
     float n = 0;
-    for (int a = 0; a < NET_MAX_ARMS; a++) {
+    for (int a = 0; a < j->n_arms; a++) {
         const net_edge *e = &m->net.edge[j->arm[a]];
         for (int32_t lane = e->lane; lane < e->lane + e->n_lanes; lane++) {
             n += m->lane[lane].stood_s > m->c->starvation_s ? 1 : 0;
@@ -426,17 +428,17 @@ static float count_starved(const sim *m, int32_t k)
 static int step_signals(state *s, const dt_env_io *io)
 {
     sim *m = &s->sim;
-    for (int32_t k = 0; k < m->net.n_junctions && !m->c->baseline; k++) {
+    for (int32_t k = 0; k < m->net.n_signals && !m->c->baseline; k++) {
         (void)signal_ask(m, k, io->act_i[k]); /* what the mask forbids changes nothing */
     }
     for (uint32_t i = 0; i < s->substeps; i++) {
         sim_step(m);
-        for (int32_t k = 0; k < m->net.n_junctions; k++) {
+        for (int32_t k = 0; k < m->net.n_signals; k++) {
             add_junction(m, k, 1.0 / s->substeps, &io->reward[k], io->cost + (size_t)k * SIM_COSTS);
         }
     }
     const int over = m->time >= m->c->episode_s - STEPS_TOL;
-    for (int32_t k = 0; k < m->net.n_junctions; k++) {
+    for (int32_t k = 0; k < m->net.n_signals; k++) {
         io->cost[(size_t)k * SIM_COSTS + COST_STARVATION] = count_starved(m, k);
         io->truncated[k] = (uint8_t)over;
     }

@@ -47,7 +47,7 @@ static int is_occupied(const sim *s, const crossing *c, int32_t f)
 {
     const net_link *other = &s->net.link[c->j->link + f];
     const lane_state *via = &s->lane[other->via], *after = &s->lane[other->to];
-    const double out = c->j->area[f][c->link->bit].out, mine = c->j->area[c->link->bit][f].in;
+    const double out = net_area_of(c->j, f, c->link->bit)->out, mine = net_area_of(c->j, c->link->bit, f)->in;
     for (int32_t p = slot_front(via); p <= slot_back(via); p++) {
         if (!clears(s, c, out - (s->x[p] - s->length[p]), s->v[p], mine)) {
             return 1;
@@ -88,7 +88,7 @@ static int must_yield(const sim *s, const crossing *c, int32_t f)
 {
     const net_link *other = &s->net.link[c->j->link + f];
     const lane_state *from = &s->lane[other->from];
-    const double end = s->net.lane[other->from].length, area = c->j->area[f][c->link->bit].in;
+    const double end = s->net.lane[other->from].length, area = net_area_of(c->j, f, c->link->bit)->in;
     for (int32_t p = slot_front(from); p <= slot_back(from) && end - s->x[p] < SIGHT_M; p++) {
         if (s->vehicle[s->who[p]].next != other->via) {
             if (s->v[p] < HALTING_MPS) {
@@ -98,7 +98,8 @@ static int must_yield(const sim *s, const crossing *c, int32_t f)
         }
         const crossing its = {.j = c->j, .link = other, .length = s->length[p]};
         const double comes = travel_s(end - s->x[p] + area, s->v[p], s->driver.a, s->want[p]);
-        return arrival_s(s, c, c->j->area[c->link->bit][f].out + c->length) + GAP_S > comes && is_clear_behind(s, &its);
+        return arrival_s(s, c, net_area_of(c->j, c->link->bit, f)->out + c->length) + GAP_S > comes &&
+               is_clear_behind(s, &its);
     }
     return 0;
 }
@@ -118,10 +119,10 @@ int junction_may_pass(const sim *s, int32_t lane, int32_t p)
                         .want = s->want[p],
                         .length = s->length[p]};
     const double need = c.v * c.v / (2 * most(c.rest, GAP_LEAST));
-    uint32_t open = UINT32_MAX; /* links that others may use */
+    net_links open = ~(net_links)0; /* links that others may use */
     if (j->n_phases > 0) {
         const signal_state *g = &s->signal[link->junction];
-        const uint32_t bit = UINT32_C(1) << link->bit;
+        const net_links bit = net_bit(link->bit);
         open = g->green | g->yellow;
         if ((g->yellow & bit) != 0 && need < most(YELLOW_BRAKE, s->driver.b)) {
             return 0;
@@ -133,9 +134,9 @@ int junction_may_pass(const sim *s, int32_t lane, int32_t p)
     if (need > COMMITTED) {
         return 1;
     }
-    const uint32_t crosses = j->crosses[link->bit], yields = j->yields[link->bit] & open;
+    const net_links crosses = j->crosses[link->bit], yields = j->yields[link->bit] & open;
     for (int32_t f = 0; f < j->n_links; f++) {
-        const uint32_t bit = UINT32_C(1) << f;
+        const net_links bit = net_bit(f);
         if (((crosses & bit) != 0 && is_occupied(s, &c, f)) || ((yields & bit) != 0 && must_yield(s, &c, f))) {
             return 0;
         }
@@ -146,7 +147,7 @@ int junction_may_pass(const sim *s, int32_t lane, int32_t p)
 /* Is a vehicle on the path of link a where it meets link b's? */
 static int is_inside(const sim *s, const net_junction *j, int32_t a, int32_t b)
 {
-    const net_area *area = &j->area[a][b];
+    const net_area *area = net_area_of(j, a, b);
     const lane_state *l = &s->lane[s->net.link[j->link + a].via];
     for (int32_t p = slot_front(l); p <= slot_back(l); p++) {
         if (s->x[p] > area->in && s->x[p] - s->length[p] < area->out) {
@@ -161,20 +162,20 @@ void junction_check(sim *s)
     for (int32_t k = 0; k < s->net.n_junctions; k++) {
         const net_junction *j = &s->net.junction[k];
         for (int32_t a = 0; a < j->n_links; a++) {
-            uint32_t *met = &s->meets[k * NET_MAX_LINKS + a];
+            net_links *met = &s->meets[j->link + a];
             const int32_t via = s->net.link[j->link + a].via;
             if (s->lane[via].n == 0) {
                 *met = 0;
                 continue;
             }
-            uint32_t now = 0;
+            net_links now = 0;
             for (int32_t b = a + 1; b < j->n_links; b++) {
                 if ((j->crosses[a] >> b & 1) != 0 && s->lane[s->net.link[j->link + b].via].n > 0 &&
                     is_inside(s, j, a, b) && is_inside(s, j, b, a)) {
-                    now |= UINT32_C(1) << b;
+                    now |= net_bit(b);
                 }
             }
-            const int fresh = __builtin_popcount(now & ~*met);
+            const int fresh = __builtin_popcountll(now & ~*met);
             s->sum.collisions += fresh;
             s->lane[via].n_collisions += fresh;
             *met = now;

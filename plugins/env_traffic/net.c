@@ -14,19 +14,16 @@
 #define STRAIGHT_RAD 1e-3
 #define POINTS_MAX   512
 
-dt_status net_init(net *n, const dt_host *h, int32_t lanes, int32_t edges, int32_t links, int32_t junctions)
+dt_status net_init(net *n, const dt_host *h, net_size size)
 {
-    n->lane = h->alloc(h, (uint64_t)lanes * sizeof(*n->lane));
-    n->edge = h->alloc(h, (uint64_t)edges * sizeof(*n->edge));
-    n->link = h->alloc(h, (uint64_t)(links + 1) * sizeof(*n->link));
-    n->junction = h->alloc(h, (uint64_t)(junctions + 1) * sizeof(*n->junction));
-    if (n->lane == NULL || n->edge == NULL || n->link == NULL || n->junction == NULL) {
-        return DT_FAIL_H(h, DT_ENOMEM, "no memory for a network of %d lanes", (int)lanes);
+    n->lane = h->alloc(h, (uint64_t)size.lanes * sizeof(*n->lane));
+    n->edge = h->alloc(h, (uint64_t)size.edges * sizeof(*n->edge));
+    n->link = h->alloc(h, (uint64_t)(size.links + 1) * sizeof(*n->link));
+    n->junction = h->alloc(h, (uint64_t)(size.junctions + 1) * sizeof(*n->junction));
+    n->area = h->alloc(h, (uint64_t)(size.areas + 1) * sizeof(*n->area));
+    if (n->lane == NULL || n->edge == NULL || n->link == NULL || n->junction == NULL || n->area == NULL) {
+        return DT_FAIL_H(h, DT_ENOMEM, "no memory for a network of %d lanes", (int)size.lanes);
     }
-    n->max_lanes = lanes;
-    n->max_edges = edges;
-    n->max_links = links;
-    n->max_junctions = junctions;
     return DT_OK;
 }
 
@@ -36,6 +33,7 @@ void net_fini(net *n, const dt_host *h)
     h->release(h, n->edge);
     h->release(h, n->link);
     h->release(h, n->junction);
+    h->release(h, n->area);
     memset(n, 0, sizeof(*n));
 }
 
@@ -118,9 +116,6 @@ int32_t net_add_junction(net *n)
 {
     net_junction *j = &n->junction[n->n_junctions];
     memset(j, 0, sizeof(*j));
-    for (int a = 0; a < NET_MAX_ARMS; a++) {
-        j->arm[a] = j->neighbour[a] = NET_NONE;
-    }
     j->link = n->n_links;
     return n->n_junctions++;
 }
@@ -183,6 +178,8 @@ static net_area area_of(const net_lane *a, const net_lane *b)
 void net_find_conflicts(net *n, int32_t junction)
 {
     net_junction *j = &n->junction[junction];
+    j->area = n->area + n->n_areas;
+    n->n_areas += j->n_links * j->n_links;
     for (int32_t a = 0; a < j->n_links; a++) {
         for (int32_t b = 0; b < j->n_links; b++) {
             const net_link *la = &n->link[j->link + a], *lb = &n->link[j->link + b];
@@ -194,10 +191,10 @@ void net_find_conflicts(net *n, int32_t junction)
             if (area.in > area.out || other.in > other.out) {
                 continue;
             }
-            j->area[a][b] = area;
-            j->crosses[a] |= UINT32_C(1) << b;
+            j->area[a * j->n_links + b] = area;
+            j->crosses[a] |= net_bit(b);
             if (la->rank < lb->rank || (la->rank == lb->rank && a > b)) {
-                j->yields[a] |= UINT32_C(1) << b;
+                j->yields[a] |= net_bit(b);
             }
         }
     }

@@ -15,11 +15,17 @@ enum {
     NET_NONE = -1, /* no lane, edge, link, junction; as the way of a vehicle: its lane does not lead there */
     NET_EXIT = -2, /* as the way of a vehicle: out of the network */
     NET_MAX_OUT = 3,
-    NET_MAX_LINKS = 32, /* of a junction, one bit each */
-    NET_MAX_PHASES = 4,
-    NET_MAX_ARMS = 4,
-    NET_MAX_LANES = 3 /* of an edge */
+    NET_MAX_LINKS = 64, /* of a junction, one bit each */
+    NET_MAX_PHASES = 16,
+    NET_MAX_ARMS = 16 /* of a junction */
 };
+
+typedef uint64_t net_links; /* of a junction: bit k is its link k */
+
+static inline net_links net_bit(int32_t k)
+{
+    return (net_links)1 << k;
+}
 
 /* A centre line is an arc: start, heading there, curvature (left positive, 0: straight). */
 typedef struct net_lane {
@@ -51,29 +57,37 @@ typedef struct net_area {
 } net_area;
 
 typedef struct net_junction {
-    int32_t link, n_links;           /* a range of net.link; bit k is link + k */
-    uint32_t crosses[NET_MAX_LINKS]; /* links whose paths meet this one's, without those from the same lane */
-    uint32_t yields[NET_MAX_LINKS];  /* those of them that go first */
-    net_area area[NET_MAX_LINKS][NET_MAX_LINKS];
-    uint32_t phase[NET_MAX_PHASES]; /* links that have green */
-    double green_s[NET_MAX_PHASES]; /* of the fixed program */
-    int32_t n_phases;               /* 0: no signals, ranks alone decide */
-    int32_t arm[NET_MAX_ARMS];      /* edges that lead in, NET_NONE where there is none */
-    int32_t neighbour[NET_MAX_ARMS];
-    double offset_s; /* of the fixed program */
+    int32_t link, n_links;            /* a range of net.link; bit k is link + k */
+    net_links crosses[NET_MAX_LINKS]; /* links whose paths meet this one's, without those from the same lane */
+    net_links yields[NET_MAX_LINKS];  /* those of them that go first */
+    net_area *area;                   /* [n_links, n_links] */
+    net_links phase[NET_MAX_PHASES];  /* links that have green */
+    double green_s[NET_MAX_PHASES];   /* of the fixed program */
+    int32_t n_phases;                 /* 0: no signals, ranks alone decide */
+    int32_t n_arms;
+    int32_t arm[NET_MAX_ARMS];       /* edges that lead in */
+    int32_t slot[NET_MAX_ARMS];      /* of the arm's rightmost lane in what signals observe */
+    int32_t neighbour[NET_MAX_ARMS]; /* junction with signals at the other end of an arm, or NET_NONE */
+    double offset_s;                 /* of the fixed program */
 } net_junction;
 
 typedef struct net {
     net_lane *lane;
     net_edge *edge;
     net_link *link;
-    net_junction *junction;
-    int32_t n_lanes, n_edges, n_links, n_junctions;
-    int32_t max_lanes, max_edges, max_links, max_junctions;
+    net_junction *junction; /* those with signals first */
+    net_area *area;
+    int32_t n_lanes, n_edges, n_links, n_junctions, n_areas;
+    int32_t n_signals;
+    int32_t most_phases, most_arms, most_slots; /* of a signal */
 } net;
 
+typedef struct net_size {
+    int32_t lanes, edges, links, junctions, areas; /* areas: the sum of n_links^2 of all junctions */
+} net_size;
+
 /* Room for so many of each. The arrays belong to the net; net_fini frees them. Errors: DT_ENOMEM. */
-dt_status net_init(net *n, const dt_host *h, int32_t lanes, int32_t edges, int32_t links, int32_t junctions);
+dt_status net_init(net *n, const dt_host *h, net_size size);
 void net_fini(net *n, const dt_host *h);
 
 /* An edge of n_lanes straight lanes, length m long; x, y, heading: start of the rightmost one. Returns its number.
@@ -89,6 +103,12 @@ int32_t net_add_junction(net *n);
 void net_cross(net *n, int32_t junction, int32_t from, int32_t to, double limit, int32_t rank);
 /* Once all links of the junction are there: where their paths meet, and who yields. */
 void net_find_conflicts(net *n, int32_t junction);
+
+/* Where the path of link a of a junction meets that of link b. */
+static inline const net_area *net_area_of(const net_junction *j, int32_t a, int32_t b)
+{
+    return &j->area[a * j->n_links + b];
+}
 
 /* Point of a lane's centre line at s (outside [0, length]: straight on). */
 void net_point(const net_lane *l, double s, double *x_p, double *y_p, double *heading_p);

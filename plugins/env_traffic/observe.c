@@ -138,17 +138,36 @@ static double standing_on(const sim *s, int32_t lane)
     return n;
 }
 
-/* Where a light is, into out [11]. */
+enum { LIGHT_PHASES = 4, LANE_FEATURES = 4 };
+
+/* Q of observe.h */
+static int32_t light_phases(const net *n)
+{
+    return n->most_phases < LIGHT_PHASES ? LIGHT_PHASES : n->most_phases;
+}
+
+static int32_t light_width(const net *n)
+{
+    return 2 * light_phases(n) + 3;
+}
+
+int32_t observe_signal_width(const net *n)
+{
+    return light_width(n) + LANE_FEATURES * n->most_slots;
+}
+
+/* Where a light is, into out [light_width]. */
 static void observe_light(const sim *s, int32_t junction, float *out)
 {
+    const int32_t Q = light_phases(&s->net);
     const signal_state *g = &s->signal[junction];
     out[g->phase] = 1;
-    out[4] = g->stage != STAGE_GREEN;
-    out[5] = (float)g->stage_s;
+    out[Q] = g->stage != STAGE_GREEN;
+    out[Q + 1] = (float)g->stage_s;
     for (int32_t p = 0; p < s->net.junction[junction].n_phases; p++) {
-        out[6 + p] = (float)g->served_s[p];
+        out[Q + 2 + p] = (float)g->served_s[p];
     }
-    out[10] = (float)(s->c->yellow_s + s->c->all_red_s);
+    out[2 * Q + 2] = (float)(s->c->yellow_s + s->c->all_red_s);
 }
 
 /* out [PHASE_FEATURES] */
@@ -184,16 +203,19 @@ static void observe_phase(const sim *s, int32_t junction, int32_t phase, float *
 
 void observe_signals(const sim *s, float *signal, float *phases, int32_t *neighbour)
 {
-    for (int32_t k = 0; k < s->net.n_junctions; k++) {
-        const net_junction *j = &s->net.junction[k];
-        float *out = signal + (size_t)k * SIGNAL_FEATURES;
+    const net *n = &s->net;
+    for (int32_t k = 0; k < n->n_signals; k++) {
+        const net_junction *j = &n->junction[k];
+        float *out = signal + (size_t)k * (size_t)observe_signal_width(n);
         observe_light(s, k, out);
-        for (int a = 0; a < NET_MAX_ARMS; a++) {
-            neighbour[k * NET_MAX_ARMS + a] = j->neighbour[a] == NET_NONE ? k : j->neighbour[a];
+        for (int a = 0; a < n->most_arms; a++) {
+            neighbour[k * n->most_arms + a] = a >= j->n_arms || j->neighbour[a] == NET_NONE ? k : j->neighbour[a];
+        }
+        for (int a = 0; a < j->n_arms; a++) {
             const net_edge *e = &s->net.edge[j->arm[a]];
             for (int32_t i = 0; i < e->n_lanes; i++) {
                 const detected d = detect(s, e->lane + i);
-                float *row = out + 11 + 4 * (NET_MAX_LANES * a + i);
+                float *row = out + light_width(n) + LANE_FEATURES * (j->slot[a] + i);
                 row[0] = (float)d.n;
                 row[1] = (float)d.standing;
                 row[2] = (float)d.first;
@@ -201,7 +223,7 @@ void observe_signals(const sim *s, float *signal, float *phases, int32_t *neighb
             }
         }
         for (int32_t p = 0; p < j->n_phases; p++) {
-            observe_phase(s, k, p, phases + ((size_t)k * (size_t)j->n_phases + (size_t)p) * PHASE_FEATURES);
+            observe_phase(s, k, p, phases + ((size_t)k * (size_t)n->most_phases + (size_t)p) * PHASE_FEATURES);
         }
     }
 }

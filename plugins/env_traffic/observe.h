@@ -11,17 +11,21 @@
  *                           nobody is or nothing is known; the speed of nobody is the agent's own.
  *
  * control = signals (an agent is a junction with signals)
- *   signal      "A 59" f32  0..3 green phase, one-hot (in a transition: the one before), 4 1 in a transition, 5 s since
- *                           this stage began, 6..9 s since each phase was green, 10 yellow + all red, s;
- *                           11 + 4 (3 arm + lane): vehicles within detector_m of the line, those that stand, distance
- *                           of the first to the line (detector_m where there is none), s that the first has been
- *                           standing. Arms: 0 from west, 1 from south, 2 from east, 3 from north; lane 0 on the right
- *   phases      "A P 8" f32 for every phase: 0 vehicles within detector_m on lanes it gives green, 1 those that stand,
+ *   signal      "A D"  f32  Q columns: green phase, one-hot (in a transition: the one before); 1 in a transition; s
+ *                           since this stage began; Q columns: s since each phase was green; yellow + all red, s; for
+ *                           every lane that leads in 4 columns: vehicles within detector_m of the line, those that
+ *                           stand, distance of the first to the line (detector_m where there is none), s that the
+ *                           first has been standing. Q is the most phases of a signal, at least 4. Lanes arm by arm,
+ *                           from the right; intersection and grid have 3 for each of 4 arms (from west, south, east,
+ *                           north), so that D is 59
+ *   phases      "A P 8" f32 for every phase, zeros where a signal has less: 0 vehicles within detector_m on lanes
+ *                           it gives green, 1 those that stand,
  *                           2 pressure (standing before the junction less standing on the lanes they go to, Varaiya
  *                           2013), 3 1 where the fixed program is now, 4 1 where it may be asked for now, 5 vehicles
  *                           within near_m on lanes it gives green, 6 s that the first on them stands, the longest,
  *                           7 1 where it is shown, or was before a transition
- *   neighbour   "A 4"  i32  the junction at the other end of each arm, the agent itself where there is none
+ *   neighbour   "A K"  i32  the signal at the other end of each arm, the agent itself where there is none; K is 4 in
+ *                           intersection and grid, else the most arms of a signal
  */
 #ifndef DTRAIN_ENV_TRAFFIC_OBSERVE_H
 #define DTRAIN_ENV_TRAFFIC_OBSERVE_H
@@ -29,7 +33,7 @@
 #include "sim.h"
 #include "dtrain/svc/features.h"
 
-enum { EGO_FEATURES = 9, SIGNAL_FEATURES = 59, PHASE_FEATURES = 8 };
+enum { EGO_FEATURES = 9, PHASE_FEATURES = 8 };
 
 typedef struct graph_view { /* where the graph goes; size: live N and E */
     float *node, *edge;
@@ -40,6 +44,7 @@ typedef struct graph_view { /* where the graph goes; size: live N and E */
 /* frame [max_vehicles + n_places]: scratch. Errors: what dtrain.features/1 says. */
 dt_status observe_graph(const sim *s, const dt_features_api *f, dt_vehicle *frame, const graph_view *out);
 void observe_ego(const sim *s, float *ego);
+int32_t observe_signal_width(const net *n); /* D */
 void observe_signals(const sim *s, float *signal, float *phases, int32_t *neighbour);
 
 #endif

@@ -107,7 +107,7 @@ void place_choose_way(sim *s, int32_t vid)
     }
     w->next = NET_NONE;
     const net_edge *e = &s->net.edge[l->edge];
-    int32_t nearest = NET_MAX_LANES + 1;
+    int32_t nearest = INT32_MAX;
     for (int32_t lane = e->lane; lane < e->lane + e->n_lanes; lane++) {
         const net_lane *side = &s->net.lane[lane];
         for (int32_t k = side->link; k < side->link + side->n_links; k++) {

@@ -48,7 +48,7 @@ static dt_status build_ring(sim *s)
                          "length_m",
                          (long long)c->vehicles, c->vehicle_m, c->length_m);
     }
-    DT_TRY_H(net_init(&s->net, s->h, 1, 1, 1, 0));
+    DT_TRY_H(net_init(&s->net, s->h, (net_size){.lanes = 1, .edges = 1, .links = 1}));
     const int32_t e =
         net_add_edge(&s->net, 1, c->length_m, c->limit_mps, 0, -c->length_m / TURN_FULL, 0, TURN_FULL / c->length_m);
     net_add_way(&s->net, e, e, 1);
@@ -71,11 +71,11 @@ static dt_status build_merge(sim *s)
 {
     const traffic_config *c = s->c;
     const int32_t n = (int32_t)c->lanes;
-    if (n + 1 > NET_MAX_LANES) {
+    if (n + 1 > SCENARIO_MAX_LANES) {
         return DT_FAIL_H(s->h, DT_ECONFIG, "env_traffic: a merge has at most %d lanes before the ramp, not %d",
-                         NET_MAX_LANES - 1, (int)n);
+                         SCENARIO_MAX_LANES - 1, (int)n);
     }
-    DT_TRY_H(net_init(&s->net, s->h, 3 * n + 2, 4, 3 * n + 2, 0));
+    DT_TRY_H(net_init(&s->net, s->h, (net_size){.lanes = 3 * n + 2, .edges = 4, .links = 3 * n + 2}));
     net *w = &s->net;
     const double d = c->length_m, r = c->ramp_m, v = c->limit_mps;
     const int32_t before = net_add_edge(w, n, d, v, -d, 0, 0, 0);
@@ -103,7 +103,7 @@ static dt_status build_bottleneck(sim *s)
     if (n < 2) {
         return DT_FAIL_H(s->h, DT_ECONFIG, "env_traffic: a bottleneck has at least 2 lanes, not %d", (int)n);
     }
-    DT_TRY_H(net_init(&s->net, s->h, 2 * n - 1, 2, n - 1, 0));
+    DT_TRY_H(net_init(&s->net, s->h, (net_size){.lanes = 2 * n - 1, .edges = 2, .links = n - 1}));
     net *w = &s->net;
     const int32_t wide = net_add_edge(w, n, c->length_m, c->limit_mps, -c->length_m, 0, 0, 0);
     const int32_t narrow = net_add_edge(w, n - 1, c->length_m, c->limit_mps, 0, 0, 0, 0);

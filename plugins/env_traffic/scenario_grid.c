@@ -17,7 +17,7 @@
 #define RANK_LEFT     0
 #define RANK_MAJOR    10 /* without signals streets from west to east go first */
 
-enum { ARMS = NET_MAX_ARMS };
+enum { ARMS = 4 };
 
 typedef struct grid {
     net *n;
@@ -67,15 +67,15 @@ static void link_lane(const grid *g, int32_t junction, int k, int32_t i, const i
     const int straight = g->lanes == 1 || i < last, left = i == last, right = i == 0;
     const int street = k % 2, phase = g->lanes == 1 ? street : 2 * street;
     if (straight) {
-        j->phase[phase] |= UINT32_C(1) << j->n_links;
+        j->phase[phase] |= net_bit(j->n_links);
         net_cross(n, junction, from, n->edge[out[k]].lane + i, g->c->limit_mps, RANK_STRAIGHT + major);
     }
     if (right) {
-        j->phase[phase] |= UINT32_C(1) << j->n_links;
+        j->phase[phase] |= net_bit(j->n_links);
         net_cross(n, junction, from, n->edge[out[(k + 3) % ARMS]].lane, g->c->limit_mps, RANK_RIGHT + major);
     }
     if (left) {
-        j->phase[g->lanes == 1 ? phase : phase + 1] |= UINT32_C(1) << j->n_links;
+        j->phase[g->lanes == 1 ? phase : phase + 1] |= net_bit(j->n_links);
         net_cross(n, junction, from, n->edge[out[(k + 1) % ARMS]].lane + last, g->c->limit_mps, RANK_LEFT + major);
     }
 }
@@ -85,8 +85,10 @@ static void add_junction(const grid *g, int32_t junction, const int32_t out[ARMS
     net *n = g->n;
     net_add_junction(n);
     net_junction *j = &n->junction[junction];
+    j->n_arms = ARMS;
     for (int k = 0; k < ARMS; k++) {
         const int32_t e = j->arm[k] = in_edge(junction, k);
+        j->slot[k] = k * SCENARIO_MAX_LANES;
         j->neighbour[k] = beside(g, junction, k, 1);
         net_add_way(n, e, out[k], 1 - g->c->left_share - g->c->right_share);
         net_add_way(n, e, out[(k + 1) % ARMS], g->c->left_share);
@@ -95,7 +97,7 @@ static void add_junction(const grid *g, int32_t junction, const int32_t out[ARMS
             link_lane(g, junction, k, i, out);
         }
     }
-    j->n_phases = !g->c->signals ? 0 : g->lanes == 1 ? 2 : 4;
+    j->n_phases = g->c->signals ? n->most_phases : 0;
     for (int32_t p = 0; p < j->n_phases; p++) {
         j->green_s[p] = g->lanes > 1 && p % 2 == 1 ? g->c->left_green_s : g->c->green_s;
     }
@@ -104,7 +106,7 @@ static void add_junction(const grid *g, int32_t junction, const int32_t out[ARMS
     } else { /* all have the same shape */
         memcpy(j->crosses, n->junction[0].crosses, sizeof(j->crosses));
         memcpy(j->yields, n->junction[0].yields, sizeof(j->yields));
-        memcpy(j->area, n->junction[0].area, sizeof(j->area));
+        j->area = n->junction[0].area;
     }
 }
 
@@ -115,7 +117,16 @@ dt_status scenario_build_grid(sim *s, int32_t rows, int32_t cols)
     const grid g = {
         .n = &s->net, .c = c, .rows = rows, .cols = cols, .lanes = lanes, .half = lanes * NET_LANE_M + CORNER_M};
     const int32_t links = n * ARMS * (lanes + 2);
-    DT_TRY_H(net_init(&s->net, s->h, (n * ARMS + rim) * lanes + links, n * ARMS + rim, links, n));
+    DT_TRY_H(net_init(&s->net, s->h,
+                      (net_size){.lanes = (n * ARMS + rim) * lanes + links,
+                                 .edges = n * ARMS + rim,
+                                 .links = links,
+                                 .junctions = n,
+                                 .areas = links / n * links / n}));
+    s->net.n_signals = c->signals ? n : 0;
+    s->net.most_phases = lanes == 1 ? 2 : 4;
+    s->net.most_arms = ARMS;
+    s->net.most_slots = ARMS * SCENARIO_MAX_LANES;
     s->source = s->h->alloc(s->h, (uint64_t)rim * sizeof(*s->source));
     if (s->source == NULL) {
         return DT_FAIL_H(s->h, DT_ENOMEM, "no memory for %d sources", (int)rim);

@@ -10,19 +10,17 @@ static void show(sim *s, int32_t junction)
 {
     const net_junction *j = &s->net.junction[junction];
     signal_state *g = &s->signal[junction];
-    const uint32_t now = j->phase[g->phase], then = j->phase[g->next];
+    const net_links now = j->phase[g->phase], then = j->phase[g->next];
     g->green = g->stage == STAGE_GREEN ? now : now & then;
     g->yellow = g->stage == STAGE_YELLOW ? now & ~then : 0;
 }
 
 void signal_reset(sim *s)
 {
-    for (int32_t k = 0; k < s->net.n_junctions; k++) {
+    for (int32_t k = 0; k < s->net.n_signals; k++) {
         s->signal[k] = (signal_state){.stage = STAGE_GREEN};
-        if (s->net.junction[k].n_phases > 0) {
-            s->signal[k].phase = s->signal[k].next = signal_program(s, k);
-            show(s, k);
-        }
+        s->signal[k].phase = s->signal[k].next = signal_program(s, k);
+        show(s, k);
     }
 }
 
@@ -87,7 +85,7 @@ int32_t signal_program(const sim *s, int32_t junction)
 /* Pairs of links that cross, that are shown green or yellow at once, and of which one phase does not say who yields. */
 static int64_t count_conflicts(const net_junction *j, const signal_state *g)
 {
-    const uint32_t open = g->green | g->yellow;
+    const net_links open = g->green | g->yellow;
     int64_t n = 0;
     for (int32_t a = 0; a < j->n_links; a++) {
         if ((open >> a & 1) == 0) {
@@ -110,12 +108,9 @@ static int64_t count_conflicts(const net_junction *j, const signal_state *g)
 void signal_step(sim *s)
 {
     const double dt = s->c->dt_s;
-    for (int32_t k = 0; k < s->net.n_junctions; k++) {
+    for (int32_t k = 0; k < s->net.n_signals; k++) {
         const net_junction *j = &s->net.junction[k];
         signal_state *g = &s->signal[k];
-        if (j->n_phases == 0) {
-            continue;
-        }
         if (s->c->control != CONTROL_SIGNALS || s->c->baseline) {
             (void)signal_ask(s, k, signal_program(s, k));
         }

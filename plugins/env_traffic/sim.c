@@ -57,8 +57,8 @@ dt_status sim_create(sim *s, const dt_host *h, const traffic_config *c)
     s->vehicle = room(s, s->max_vehicles, sizeof(*s->vehicle));
     s->spare = room(s, s->max_vehicles, sizeof(*s->spare));
     s->place = room(s, s->n_places, sizeof(*s->place));
-    s->signal = room(s, s->net.n_junctions, sizeof(*s->signal));
-    s->meets = room(s, (int64_t)s->net.n_junctions * NET_MAX_LINKS, sizeof(*s->meets));
+    s->signal = room(s, s->net.n_signals, sizeof(*s->signal));
+    s->meets = room(s, s->net.n_links, sizeof(*s->meets));
     if (s->x == NULL || s->v == NULL || s->a == NULL || s->length == NULL || s->want == NULL || s->who == NULL ||
         s->vehicle == NULL || s->spare == NULL || s->place == NULL || s->signal == NULL || s->meets == NULL) {
         return DT_FAIL_H(h, DT_ENOMEM, "no memory for %d vehicles on %d lanes", (int)s->max_vehicles,
@@ -102,7 +102,7 @@ void sim_reset(sim *s, uint64_t seed)
     for (int32_t k = 0; k < s->n_places; k++) {
         s->place[k] = (place){.vehicle = NET_NONE};
     }
-    memset(s->meets, 0, (size_t)s->net.n_junctions * NET_MAX_LINKS * sizeof(*s->meets));
+    memset(s->meets, 0, (size_t)s->net.n_links * sizeof(*s->meets));
     signal_reset(s);
     demand_reset(s);
     scenario_populate(s);

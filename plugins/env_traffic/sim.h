@@ -84,7 +84,7 @@ typedef struct signal_state {
     int32_t stage, n_conflicts;      /* pairs of greens that conflict now */
     double stage_s;                  /* since the stage began */
     double served_s[NET_MAX_PHASES]; /* since it last was green, 0 while it is */
-    uint32_t green, yellow;          /* links */
+    net_links green, yellow;
 } signal_state;
 
 typedef struct source {
@@ -120,8 +120,8 @@ typedef struct sim {
     place *place;
     int32_t n_places, n_sources;
     source *source;
-    signal_state *signal; /* [n_junctions] */
-    uint32_t *meets;      /* [n_junctions, NET_MAX_LINKS] pairs of links whose vehicles overlap now */
+    signal_state *signal; /* [n_signals] */
+    net_links *meets;     /* [n_links] links of its junction on which vehicles overlap with those of this one */
     uint64_t seed, step, next_key;
     double time;
     double wish; /* sum over vehicles, waiting ones included, of speed over wanted speed, in the last step */
@@ -183,6 +183,7 @@ double move_look(const sim *s, int32_t from, int32_t next, double rest, double *
 double move_model(const sim *s, int32_t lane, int32_t p);
 
 /* scenario.c */
+enum { SCENARIO_MAX_LANES = 3 }; /* of an edge of the scenarios built by code */
 /* The configuration with what was left to the scenario (0) filled in. */
 traffic_config scenario_resolve(const traffic_config *given);
 dt_status scenario_build(sim *s);

@@ -86,7 +86,7 @@ static void test_signals_by_construction(void **test)
         const net_junction *j = &s->net.junction[0];
         const signal_state *g = &s->signal[0];
         double green_since[NET_MAX_LINKS] = {0}, yellow_since[NET_MAX_LINKS] = {0}, closed_since = 0;
-        uint32_t green = g->green, yellow = 0;
+        net_links green = g->green, yellow = 0;
         uint64_t x = 88172645463325252;
         for (int i = 0; i < 40000; i++) {
             x ^= x << 13, x ^= x >> 7, x ^= x << 17;
@@ -98,7 +98,7 @@ static void test_signals_by_construction(void **test)
             assert_int_equal(g->n_conflicts, 0);
             assert_int_equal(g->green & g->yellow, 0);
             for (int32_t b = 0; b < j->n_links; b++) {
-                const uint32_t bit = UINT32_C(1) << b;
+                const net_links bit = net_bit(b);
                 const int was = (green & bit) != 0, is = (g->green & bit) != 0;
                 const int was_yellow = (yellow & bit) != 0, is_yellow = (g->yellow & bit) != 0;
                 assert_int_equal(was && !is, !was_yellow && is_yellow); /* green goes to yellow, nothing else does */
