@@ -18,7 +18,12 @@
  *            happened (elsewhere: an equal share for every agent)
  *   end      truncated at end_s, never terminated
  *   metrics  measure.h, and queue: vehicles standing per signal, mean over steps; conflicting_greens, s; longest_red_s:
- *            the longest that a lane with somebody standing went without green; most_vehicles on the road at once
+ *            the longest that a lane with somebody standing went without green; most_vehicles on the road at once; stuck:
+ *            the most that had been standing for more than 300 s at once
+ *
+ * An episode with many stuck is a gridlock. SUMO has two that no signal ends while teleporting is off: vehicles inside
+ * a junction that stand across each other's way (sumo_options = "--ignore-junction-blocker 30" ends these), and two
+ * side by side at the end of a short edge that each need the other's lane (teleport_s ends them).
  *
  * control = program lets the file's programs run and ignores actions: the baseline. SUMO's seed is the seed of reset
  * (below 2^31 as it is). libsumo has one simulation per process, and so is there one instance.
@@ -384,10 +389,12 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
 static dt_status spec(const void *self, dt_env_spec *out)
 {
     static const char *const costs[] = {"conflicting_greens", "starvation", "collisions", "emergency_braking"};
-    static const char *const metrics[] = {
-        "strict_delay_s",  "resco_delay_s", "trip_time_s",        "waiting_s",      "time_loss_s",  "depart_delay_s",
-        "queue",           "demand",        "finished",           "never_inserted", "collisions",   "emergency_braking",
-        "emergency_stops", "teleported",    "conflicting_greens", "longest_red_s",  "most_vehicles"};
+    static const char *const metrics[] = {"strict_delay_s",  "resco_delay_s", "trip_time_s",
+                                          "waiting_s",       "time_loss_s",   "depart_delay_s",
+                                          "queue",           "demand",        "finished",
+                                          "never_inserted",  "collisions",    "emergency_braking",
+                                          "emergency_stops", "teleported",    "conflicting_greens",
+                                          "longest_red_s",   "most_vehicles", "stuck"};
     state *s = (state *)(uintptr_t)self;
     s->choices = (int32_t)s->n_phases;
     out->n_agents = s->n_agents;
@@ -659,7 +666,8 @@ static dt_status write_metrics(state *s, const dt_env_io *io)
                           t->teleported,
                           t->conflict_s,
                           t->longest_s,
-                          t->most_vehicles};
+                          t->most_vehicles,
+                          t->stuck};
     memcpy(io->metric, all, sizeof(all));
     return DT_OK;
 }

@@ -60,7 +60,7 @@ typedef struct past { /* of a vehicle, at the decision before */
 } past;
 
 typedef struct totals { /* of an episode */
-    double queue, conflict_s, collisions, braking, emergency_stops, teleported, longest_s, most_vehicles;
+    double queue, conflict_s, collisions, braking, emergency_stops, teleported, longest_s, most_vehicles, stuck;
     uint32_t steps, reserved;
 } totals;
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define STANDING_MPS 0.1 /* SUMO's own limit of halting */
+#define STUCK_S      300 /* SUMO's own limit: then it would move a vehicle on, if teleport_s let it */
 
 /* ---- looking ----------------------------------------------------------------------------------------------------- */
 
@@ -98,8 +99,10 @@ dt_status look(state *s)
     }
     memset(s->link, 0, n_links * sizeof(*s->link));
     memset(s->lane, 0, (size_t)s->n_agents * s->most_lanes * sizeof(*s->lane));
+    uint32_t n_stuck = 0;
     for (uint32_t i = 0; i < s->n_vehicles; i++) {
         const sumo_vehicle *v = &s->vehicle[i];
+        n_stuck += v->waiting_s > STUCK_S;
         const uint32_t k = v->signal != SUMO_NONE ? s->agent_of_signal[v->signal] : SUMO_NONE;
         note_loss(s, v, k);
         if (k != SUMO_NONE && v->stop_distance <= s->config.detection_m && v->link < s->agent[k].n_links) {
@@ -123,6 +126,7 @@ dt_status look(state *s)
         }
     }
     s->totals.most_vehicles = fmax(s->totals.most_vehicles, s->n_vehicles);
+    s->totals.stuck = fmax(s->totals.stuck, n_stuck);
     return DT_OK;
 }
 

@@ -23,7 +23,21 @@
 
 enum { AGENTS = 2, PHASES = 2, ROW = 10, TEXT = 512, MAX_ROW = 256, MAX_NODES = 300, BEGIN = 100, END = 400 };
 enum { SIGNAL, PHASE_TABLE, NEIGHBOUR, NODES, ROWPTR, COL, EDGES, AGENT_NODE };
-enum { STRICT, RESCO, TRIP, WAITING, LOSS, DEPART, QUEUE, DEMAND, FINISHED, NEVER, CONFLICT = 14, LONGEST = 15 };
+enum {
+    STRICT,
+    RESCO,
+    TRIP,
+    WAITING,
+    LOSS,
+    DEPART,
+    QUEUE,
+    DEMAND,
+    FINISHED,
+    NEVER,
+    CONFLICT = 14,
+    LONGEST = 15,
+    STUCK = 17
+};
 
 static char folder[TEXT]; /* of the net */
 
@@ -269,6 +283,7 @@ static void test_spec(void **state)
     assert_string_equal(r.spec.metrics[NEVER], "never_inserted");
     assert_string_equal(r.spec.metrics[CONFLICT], "conflicting_greens");
     assert_string_equal(r.spec.metrics[LONGEST], "longest_red_s");
+    assert_string_equal(r.spec.metrics[STUCK], "stuck");
     rig_reset(&r, 1);
     assert_int_equal(r.neighbour[0], 1); /* each other's only one */
     assert_int_equal(r.neighbour[1], 0);
@@ -439,7 +454,7 @@ static void test_program_is_sumo(void **state)
 static void test_starved_street(void **state)
 {
     (void)state;
-    static const char *const strict[] = {"starve_s=100", NULL};
+    static const char *const strict[] = {"starve_s=100", NULL}, *const longer[] = {"end_s=600", NULL};
     rig r;
     rig_open(&r, strict);
     rig_reset(&r, 2);
@@ -453,6 +468,13 @@ static void test_starved_street(void **state)
     /* minus the reward is the delay, but for what is lost behind the last signal and after the last look */
     const double seen_s = -r.episode_return * 100, lost_s = r.metric[STRICT] * r.metric[DEMAND];
     assert_true(seen_s > 0.9 * lost_s && seen_s < 1.1 * lost_s);
+    assert_true(r.metric[STUCK] == 0); /* nobody can have stood for more than 300 s */
+    rig_close(&r);
+    rig_open(&r, longer);
+    rig_reset(&r, 2);
+    while (!rig_step(&r, 0, 0)) {
+    }
+    assert_true(r.metric[STUCK] > 10);
     rig_close(&r);
 }
 
