@@ -18,8 +18,8 @@
  *            happened (elsewhere: an equal share for every agent)
  *   end      truncated at end_s, never terminated
  *   metrics  measure.h, and queue: vehicles standing per signal, mean over steps; conflicting_greens, s; longest_red_s:
- *            the longest that a lane with somebody standing went without green; most_vehicles on the road at once; stuck:
- *            the most that had been standing for more than 300 s at once
+ *            the longest that a lane with somebody standing went without green; most_vehicles on the road at once;
+ *            stuck: the most that had been standing for more than 300 s at once
  *
  * An episode with many stuck is a gridlock. SUMO has two that no signal ends while teleporting is off: vehicles inside
  * a junction that stand across each other's way (sumo_options = "--ignore-junction-blocker 30" ends these), and two
