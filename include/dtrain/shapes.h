@@ -43,10 +43,22 @@
  *                   mean, log_std "A continuous" f32  where there are continuous actions: independent Gaussians
  *                   cost_value "A K"    f32  where there are costs
  *
+ * shield       in   what it reads of the environment's observations, see below
+ *              dims "choices", "continuous", and the columns of each observation under its name, as for controllers
+ *              out  low, high  "A continuous" f32  what may be executed; low is never above high, and where nothing is
+ *                                            safe both are below what the environment takes: hardest braking
+ *                   allow      "A choices" f32  > 0 where a choice is permitted
+ *                   barrier    "A"    f32  learned, > 0 where the state is safe
+ *
  *              What controllers by rule read: of environments with signals "phases" "A choices F" f32, columns
  *              0 vehicles that the phase gives green, 1 those that stand, 2 pressure, 3 1 where the fixed program is
  *              now, 4 1 where it may be asked for, 5 (where there is one) vehicles near the stop line; of environments
  *              with vehicles "ego" "A F" f32, column 8 the acceleration that the car-following model would choose
+ *
+ *              What shields read: of environments with signals more columns of "phases", 8 and 9 columns 0 and 5 without
+ *              the vehicles that take another link of the same lane, 10 s that somebody whom the phase would give green
+ *              waits for it, the longest, 11 pairs of its greens that conflict, 12 s that it is green by now, -1 where
+ *              it is not (phases that a signal does not have: all 0, -1 here)
  *
  * Fields that the data component data_trajectory reads (symbols N, E, S; a sample is a scene at an anchor frame; node
  * rows of all T history frames of all samples are packed one after another, oldest frame first within a sample):

@@ -188,12 +188,14 @@ static dt_status make_agent(state *s, agent *a, uint32_t signal)
     DT_TRY_H(reserve(s, &a->green, (uint64_t)a->n_phases * n, 1));
     DT_TRY_H(reserve(s, &a->green_lane, (uint64_t)a->n_phases * a->n_lanes, 1));
     DT_TRY_H(reserve(s, &a->out_lane, (uint64_t)a->n_phases * a->n_out, 1));
+    DT_TRY_H(reserve(s, &a->conflicts, a->n_phases, sizeof(*a->conflicts)));
     DT_TRY_H(reserve(s, &a->phase_end_s, a->n_phases, sizeof(*a->phase_end_s)));
     DT_TRY_H(reserve(s, &a->served_s, a->n_lanes, sizeof(*a->served_s)));
     DT_TRY_H(reserve(s, &a->shown, n + 1, 1));
     DT_TRY_H(reserve(s, &a->wanted, n + 1, 1));
     for (uint32_t p = 0; p < a->n_phases; p++) {
         const char *letters = g->state[a->state_of_phase[p]];
+        a->conflicts[p] = signal_conflicts(g, letters);
         for (uint32_t i = 0; i < n; i++) {
             if (signal_is_green(letters[i]) && a->lane_of_link[i] != SUMO_NONE) {
                 uint32_t n_out = a->n_out;
@@ -446,7 +448,7 @@ static dt_status review(state *s, double stretch_s)
             return DT_FAIL_H(s->h, DT_EPLUGIN, "signal %s shows %s by itself at %g s; it was set to %s", g->id,
                              a->wanted, s->time_s, a->shown);
         }
-        a->conflict_s += signal_conflicts(g, a->shown) ? stretch_s : 0;
+        a->conflict_s += signal_conflicts(g, a->shown) > 0 ? stretch_s : 0;
         for (uint32_t i = 0; i < a->n_links; i++) {
             if (a->lane_of_link[i] != SUMO_NONE && (signal_is_green(a->shown[i]) || a->shown[i] == 's')) {
                 a->served_s[a->lane_of_link[i]] = s->time_s;
@@ -706,9 +708,9 @@ static void destroy(void *self)
     }
     for (uint32_t k = 0; s->agent != NULL && s->net != NULL && k < s->net->n_signals; k++) {
         agent *a = &s->agent[k];
-        void *const parts[] = {a->state_of_phase, a->phase_of_state, a->lane,     a->lane_of_link,
-                               a->green,          a->green_lane,     a->out_lane, a->out,
-                               a->phase_end_s,    a->served_s,       a->shown,    a->wanted};
+        void *const parts[] = {a->state_of_phase, a->phase_of_state, a->lane,  a->lane_of_link, a->green,
+                               a->green_lane,     a->out_lane,       a->out,   a->conflicts,    a->phase_end_s,
+                               a->served_s,       a->shown,          a->wanted};
         for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
             s->h->release(s->h, parts[i]);
         }

@@ -16,7 +16,7 @@ enum { CONTROL_SIGNALS, CONTROL_PROGRAM };
 enum { FEATURES_SIGNALS, FEATURES_GRAPH };
 enum { REWARD_DELAY, REWARD_QUEUE, REWARD_PRESSURE };
 enum { COST_CONFLICT, COST_STARVATION, COST_COLLISION, COST_BRAKING, N_COSTS };
-enum { N_NEIGHBOURS = 4, PHASE_FEATURES = 10, LANE_FEATURES = 8 };
+enum { N_NEIGHBOURS = 4, PHASE_FEATURES = 13, LANE_FEATURES = 8 };
 
 typedef struct config {
     const char *sumocfg, *sumo_options, *module;
@@ -35,6 +35,7 @@ typedef struct agent { /* a signal with at least two phases */
     uint8_t *green;                            /* [n_phases, n_links] */
     uint8_t *green_lane;                       /* [n_phases, n_lanes] */
     uint8_t *out_lane;                         /* [n_phases, n_out] */
+    uint32_t *conflicts;                       /* [n_phases] pairs of greens */
     uint32_t *out, n_out;                      /* lanes that lead away */
     uint32_t phase;                            /* shown, or shown last */
     double since_s;                            /* simulated time at which it was shown whole */

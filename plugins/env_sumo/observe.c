@@ -185,6 +185,12 @@ static void write_row(const state *s, const agent *a, const lane_view *lane, flo
     }
 }
 
+/* Is the phase shown, and not the yellow after it? */
+static bool is_green(const state *s, const agent *a, uint32_t phase)
+{
+    return phase == a->phase && strcmp(a->shown, s->net->signal[a->signal].state[a->state_of_phase[phase]]) == 0;
+}
+
 static void write_phases(const state *s, const agent *a, const uint8_t *mask, float *out)
 {
     const link_view *link = links_of(s, a);
@@ -194,13 +200,14 @@ static void write_phases(const state *s, const agent *a, const uint8_t *mask, fl
             ? a->phase
             : signal_program_phase(&s->net->signal[a->signal], a->phase_of_state, s->time_s - s->begin_s);
     for (uint32_t p = 0; p < a->n_phases; p++, out += PHASE_FEATURES) {
-        double pressure = 0, longest_s = 0;
+        double pressure = 0, longest_s = 0, waited_s = 0;
         for (uint32_t i = 0; i < a->n_lanes; i++) {
             if (a->green_lane[p * a->n_lanes + i] != 0) {
                 out[0] += (float)lane[i].n;
                 out[1] += (float)lane[i].standing;
                 out[5] += (float)lane[i].near;
                 longest_s = fmax(longest_s, lane[i].longest_s);
+                waited_s = fmax(waited_s, s->time_s - a->served_s[i]);
                 pressure += s->halting[a->lane[i]];
             }
         }
@@ -218,6 +225,12 @@ static void write_phases(const state *s, const agent *a, const uint8_t *mask, fl
         out[4] = mask[p];
         out[6] = (float)longest_s;
         out[7] = p == a->phase;
+        out[10] = (float)waited_s;
+        out[11] = (float)a->conflicts[p];
+        out[12] = is_green(s, a, p) ? (float)(s->time_s - a->since_s) : -1.0F;
+    }
+    for (uint32_t p = a->n_phases; p < s->n_phases; p++, out += PHASE_FEATURES) {
+        out[12] = -1;
     }
 }
 

@@ -55,16 +55,15 @@ bool signal_yellow(const char *from, const char *to, char *out)
     return ends;
 }
 
-bool signal_conflicts(const sumo_signal *s, const char *state)
+uint32_t signal_conflicts(const sumo_signal *s, const char *state)
 {
+    uint32_t n = 0;
     for (uint32_t i = 0; i < s->n_links; i++) {
         for (uint32_t j = 0; j < i && state[i] == 'G'; j++) {
-            if (state[j] == 'G' && s->foe[(size_t)i * s->n_links + j] != 0 && s->from[i] != s->from[j]) {
-                return true;
-            }
+            n += state[j] == 'G' && s->foe[(size_t)i * s->n_links + j] != 0 && s->from[i] != s->from[j];
         }
     }
-    return false;
+    return n;
 }
 
 uint32_t signal_program_phase(const sumo_signal *s, const uint32_t *phase_of_state, double since_s)

@@ -27,8 +27,8 @@ uint32_t signal_phases(const sumo_signal *s, uint32_t *state_of_phase, uint32_t 
 /* What is shown between two states: yellow where a green ends, else what was there before; green that goes on stays.
  * out [n_links + 1]. Returns false where nothing ends: no yellow is needed. */
 bool signal_yellow(const char *from, const char *to, char *out);
-/* Do two links have G although their ways meet? (g yields, so it may.) Links from one lane never conflict. */
-bool signal_conflicts(const sumo_signal *s, const char *state);
+/* Pairs of links that have G although their ways meet. (g yields, so it may.) Links from one lane never conflict. */
+uint32_t signal_conflicts(const sumo_signal *s, const char *state);
 /* The phase that the file's own program shows, or leads to, `since_s` after the simulation began. */
 uint32_t signal_program_phase(const sumo_signal *s, const uint32_t *phase_of_state, double since_s);
 

@@ -111,21 +111,41 @@ typedef struct detected {
     double n, near, standing, first;
 } detected;
 
-/* Vehicles within detector_m of the end of a lane. */
-static detected detect(const sim *s, int32_t lane)
+/* Vehicles within detector_m of the end of a lane; via: of these the ones that go that way, NET_NONE for all. */
+static detected detect(const sim *s, int32_t lane, int32_t via)
 {
     const lane_state *l = &s->lane[lane];
-    const double from = s->net.lane[lane].length - s->c->detector_m;
+    const double end = s->net.lane[lane].length, from = end - s->c->detector_m;
     detected d = {.first = s->c->detector_m};
     for (int32_t p = slot_front(l); p <= slot_back(l) && s->x[p] >= from; p++) {
-        d.n++;
-        d.near += s->net.lane[lane].length - s->x[p] <= s->c->near_m;
-        d.standing += s->v[p] < HALTING_MPS;
-    }
-    if (d.n > 0) {
-        d.first = most(0, s->net.lane[lane].length - s->x[slot_front(l)]);
+        if (via == NET_NONE || s->vehicle[s->who[p]].next == via) {
+            d.first = d.n == 0 ? most(0, end - s->x[p]) : d.first;
+            d.n++;
+            d.near += end - s->x[p] <= s->c->near_m;
+            d.standing += s->v[p] < HALTING_MPS;
+        }
     }
     return d;
+}
+
+/* How long the first of a lane stands already, if it goes that way. */
+static double waits_for(const sim *s, int32_t lane, int32_t via)
+{
+    const lane_state *l = &s->lane[lane];
+    return l->n > 0 && s->vehicle[s->who[slot_front(l)]].next == via ? l->stood_s : 0;
+}
+
+/* Pairs of links that have green together and cross, and of which neither yields to the other by its rank. */
+static int count_conflicts(const sim *s, const net_junction *j, net_links green)
+{
+    int n = 0;
+    for (int32_t a = 0; a < j->n_links; a++) {
+        for (int32_t b = a + 1; b < j->n_links && (green >> a & 1) != 0; b++) {
+            n += (green >> b & 1) != 0 && (j->crosses[a] >> b & 1) != 0 &&
+                 s->net.link[j->link + a].rank == s->net.link[j->link + b].rank;
+        }
+    }
+    return n;
 }
 
 static double standing_on(const sim *s, int32_t lane)
@@ -174,21 +194,27 @@ static void observe_light(const sim *s, int32_t junction, float *out)
 static void observe_phase(const sim *s, int32_t junction, int32_t phase, float *out)
 {
     const net_junction *j = &s->net.junction[junction];
+    const signal_state *g = &s->signal[junction];
+    const int is_green = g->phase == phase && g->stage == STAGE_GREEN;
     int32_t lane = NET_NONE;
-    double sum[3] = {0}, near = 0, longest = 0;
+    double sum[3] = {0}, near = 0, longest = 0, going[2] = {0}, waits = 0;
     for (int32_t k = 0; k < j->n_links; k++) {
         const net_link *link = &s->net.link[j->link + k];
         if ((j->phase[phase] >> k & 1) == 0) {
             continue;
         }
         if (link->from != lane) { /* links of a lane lie together: every lane once */
-            const detected d = detect(s, lane = link->from);
+            const detected d = detect(s, lane = link->from, NET_NONE);
             sum[0] += d.n;
             sum[1] += d.standing;
             sum[2] += d.standing;
             near += d.near;
             longest = most(longest, s->lane[lane].stood_s);
         }
+        const detected d = detect(s, link->from, link->via);
+        going[0] += d.n;
+        going[1] += d.near;
+        waits = most(waits, waits_for(s, link->from, link->via));
         sum[2] -= standing_on(s, link->to) / s->net.lane[link->from].n_links;
     }
     for (int d = 0; d < 3; d++) {
@@ -198,7 +224,12 @@ static void observe_phase(const sim *s, int32_t junction, int32_t phase, float *
     out[4] = (float)signal_is_legal(s, junction, phase);
     out[5] = (float)near;
     out[6] = (float)longest;
-    out[7] = s->signal[junction].phase == phase;
+    out[7] = g->phase == phase;
+    out[8] = (float)going[0];
+    out[9] = (float)going[1];
+    out[10] = is_green ? 0 : (float)waits;
+    out[11] = (float)count_conflicts(s, j, j->phase[phase]);
+    out[12] = is_green ? (float)g->stage_s : -1;
 }
 
 void observe_signals(const sim *s, float *signal, float *phases, int32_t *neighbour)
@@ -214,7 +245,7 @@ void observe_signals(const sim *s, float *signal, float *phases, int32_t *neighb
         for (int a = 0; a < j->n_arms; a++) {
             const net_edge *e = &s->net.edge[j->arm[a]];
             for (int32_t i = 0; i < e->n_lanes; i++) {
-                const detected d = detect(s, e->lane + i);
+                const detected d = detect(s, e->lane + i, NET_NONE);
                 float *row = out + light_width(n) + LANE_FEATURES * (j->slot[a] + i);
                 row[0] = (float)d.n;
                 row[1] = (float)d.standing;
@@ -222,8 +253,12 @@ void observe_signals(const sim *s, float *signal, float *phases, int32_t *neighb
                 row[3] = (float)s->lane[e->lane + i].stood_s;
             }
         }
-        for (int32_t p = 0; p < j->n_phases; p++) {
-            observe_phase(s, k, p, phases + ((size_t)k * (size_t)n->most_phases + (size_t)p) * PHASE_FEATURES);
+        float *row = phases + (size_t)k * (size_t)n->most_phases * PHASE_FEATURES;
+        for (int32_t p = 0; p < n->most_phases; p++, row += PHASE_FEATURES) {
+            row[12] = -1;
+            if (p < j->n_phases) {
+                observe_phase(s, k, p, row);
+            }
         }
     }
 }

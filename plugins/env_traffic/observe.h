@@ -18,12 +18,15 @@
  *                           first has been standing. Q is the most phases of a signal, at least 4. Lanes arm by arm,
  *                           from the right; intersection and grid have 3 for each of 4 arms (from west, south, east,
  *                           north), so that D is 59
- *   phases      "A P 8" f32 for every phase, zeros where a signal has less: 0 vehicles within detector_m on lanes
- *                           it gives green, 1 those that stand,
- *                           2 pressure (standing before the junction less standing on the lanes they go to, Varaiya
- *                           2013), 3 1 where the fixed program is now, 4 1 where it may be asked for now, 5 vehicles
- *                           within near_m on lanes it gives green, 6 s that the first on them stands, the longest,
- *                           7 1 where it is shown, or was before a transition
+ *   phases      "A P 13" f32 for every phase (where a signal has less: zeros, column 12 -1): 0 vehicles within
+ *                           detector_m on lanes it gives green, 1 those that stand, 2 pressure (standing before the
+ *                           junction less standing on the lanes they go to, Varaiya 2013), 3 1 where the fixed program
+ *                           is now, 4 1 where it may be asked for now, 5 vehicles within near_m on lanes it gives green,
+ *                           6 s that the first on them stands, the longest, 7 1 where it is shown, or was before a
+ *                           transition, 8 and 9 columns 0 and 5 without the vehicles that take another link of the same
+ *                           lane, 10 s that who stands first at a line and wants a link that it gives green stands, the
+ *                           longest (0 where it is green), 11 pairs of its greens that cross and of which neither
+ *                           yields, 12 s that it is green by now, -1 where it is not
  *   neighbour   "A K"  i32  the signal at the other end of each arm, the agent itself where there is none; K is 4 in
  *                           intersection and grid, else the most arms of a signal
  */
@@ -33,7 +36,7 @@
 #include "sim.h"
 #include "dtrain/svc/features.h"
 
-enum { EGO_FEATURES = 9, PHASE_FEATURES = 8 };
+enum { EGO_FEATURES = 9, PHASE_FEATURES = 13 };
 
 typedef struct graph_view { /* where the graph goes; size: live N and E */
     float *node, *edge;

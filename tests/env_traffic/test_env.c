@@ -355,7 +355,7 @@ static void test_signals_as_agents(void **test)
     assert_int_equal(r.spec.n_agents, 6);
     assert_int_equal(r.spec.n_heads, 1);
     assert_int_equal(r.spec.choices[0], 4);
-    assert_string_equal(r.spec.obs[1].dims, "A 4 8");
+    assert_string_equal(r.spec.obs[1].dims, "A 4 13");
     assert_int_equal(r.spec.max_steps, 60);
     rig_reset(&r, 1);
     const int32_t *neighbour = r.io.obs[2]; /* arms from west, south, east, north; junctions in rows from the south */
@@ -363,7 +363,7 @@ static void test_signals_as_agents(void **test)
     assert_memory_equal(neighbour, first, sizeof(first));
     assert_memory_equal(neighbour + 20, last, sizeof(last));
     int over = 0, steps = 0;
-    float starved = 0;
+    float starved = 0, waited = 0;
     for (; !over; steps++) { /* all stay in the first phase */
         for (uint32_t k = 0; k < 6; k++) {
             const float *signal = (const float *)r.io.obs[0] + (size_t)59 * k;
@@ -373,10 +373,13 @@ static void test_signals_as_agents(void **test)
             assert_int_equal(mask[0], 1); /* the others after min_green_s */
             assert_int_equal(mask[1] + mask[2] + mask[3], steps == 0 ? 0 : 3);
             assert_true(r.io.reward[k] <= 0);
-            const float *phase = (const float *)r.io.obs[1] + (size_t)4 * 8 * k;
-            for (int p = 0; p < 4; p++, phase += 8) {
+            const float *phase = (const float *)r.io.obs[1] + (size_t)4 * 13 * k;
+            for (int p = 0; p < 4; p++, phase += 13) {
                 assert_true(phase[0] >= phase[1] && phase[0] >= phase[5] && phase[1] >= phase[2]);
                 assert_true(phase[4] == mask[p] && phase[7] == (p == 0));
+                assert_true(phase[8] <= phase[0] && phase[9] <= phase[5] && phase[10] <= phase[6]);
+                assert_true(phase[11] == 0 && phase[12] == (p == 0 ? signal[5] : -1));
+                waited = phase[10] > waited ? phase[10] : waited;
                 assert_true(phase[3] == (p == (int)fmod(steps * 5. / 43, 2) * 2 + (fmod(steps * 5., 43) >= 29)));
             }
         }
@@ -388,7 +391,7 @@ static void test_signals_as_agents(void **test)
         }
     }
     assert_int_equal(steps, 60);
-    assert_true(starved > 100);
+    assert_true(starved > 100 && waited > 100);
     rig_close(&r);
 }
 

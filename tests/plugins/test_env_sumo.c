@@ -21,7 +21,7 @@
 #include "dtrain/random.h"
 #include "dtrain/svc/features.h"
 
-enum { AGENTS = 2, PHASES = 2, ROW = 10, TEXT = 512, MAX_ROW = 256, MAX_NODES = 300, BEGIN = 100, END = 400 };
+enum { AGENTS = 2, PHASES = 2, ROW = 13, TEXT = 512, MAX_ROW = 256, MAX_NODES = 300, BEGIN = 100, END = 400 };
 enum { SIGNAL, PHASE_TABLE, NEIGHBOUR, NODES, ROWPTR, COL, EDGES, AGENT_NODE };
 enum {
     STRICT,
@@ -274,7 +274,7 @@ static void test_spec(void **state)
     assert_int_equal(r.spec.n_obs, 3);
     assert_string_equal(r.spec.obs[SIGNAL].name, "signal");
     assert_string_equal(r.spec.obs[SIGNAL].dims, "A 53"); /* 2 * 2 + 1 + 8 * 6 lanes */
-    assert_string_equal(r.spec.obs[PHASE_TABLE].dims, "A 2 10");
+    assert_string_equal(r.spec.obs[PHASE_TABLE].dims, "A 2 13");
     assert_int_equal(r.spec.max_steps, 30);
     assert_true(r.spec.step_s == 10.0);
     assert_int_equal(r.spec.n_costs, 4);
@@ -491,6 +491,7 @@ static void test_minimum_green(void **state)
         (void)rig_step(&r, 0, 0);
         assert_memory_equal(r.mask, held, sizeof(held));
         assert_true(r.phases[4] == 1 && r.phases[ROW + 4] == 0);
+        assert_true(r.phases[12] == (float)(10 * (i + 1)) && r.phases[ROW + 12] == -1);
     }
     (void)rig_step(&r, 0, 0);
     assert_memory_equal(r.mask, freed, sizeof(freed));
@@ -534,6 +535,8 @@ static void test_observations(void **state)
     assert_true(a[6] > 100 && a[2] > 20);
     assert_true(a[8] == a[0] && a[9] == a[5]); /* all of them go straight on */
     assert_true(a[7] == 0 && a[ROW + 7] == 1);
+    assert_true(a[10] > 100 && a[ROW + 10] == 0); /* red all the while; the side street has green */
+    assert_true(a[11] == 0 && a[ROW + 11] == 0 && a[12] == -1 && a[ROW + 12] > 100);
     rig_close(&r);
 }
 

@@ -59,12 +59,12 @@ static void test_yellow(void **state)
 static void test_conflicts(void **state)
 {
     (void)state;
-    assert_false(signal_conflicts(&cross, "GGrr"));
-    assert_true(signal_conflicts(&cross, "GrGr"));
-    assert_true(signal_conflicts(&cross, "rGrG"));
-    assert_false(signal_conflicts(&cross, "GrgG")); /* g yields */
-    assert_false(signal_conflicts(&cross, "yrGr"));
-    assert_false(signal_conflicts(&cross, "rrGG")); /* from one lane */
+    assert_int_equal(signal_conflicts(&cross, "GGrr"), 0);
+    assert_int_equal(signal_conflicts(&cross, "GrGr"), 1);
+    assert_int_equal(signal_conflicts(&cross, "rGrG"), 1);
+    assert_int_equal(signal_conflicts(&cross, "GrgG"), 0); /* g yields */
+    assert_int_equal(signal_conflicts(&cross, "yrGr"), 0);
+    assert_int_equal(signal_conflicts(&cross, "rrGG"), 0); /* from one lane */
 }
 
 static void test_clock(void **state)
