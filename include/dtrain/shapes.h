@@ -55,10 +55,20 @@
  *              now, 4 1 where it may be asked for, 5 (where there is one) vehicles near the stop line; of environments
  *              with vehicles "ego" "A F" f32, column 8 the acceleration that the car-following model would choose
  *
- *              What shields read: of environments with signals more columns of "phases", 8 and 9 columns 0 and 5 without
- *              the vehicles that take another link of the same lane, 10 s that somebody whom the phase would give green
- *              waits for it, the longest, 11 pairs of its greens that conflict, 12 s that it is green by now, -1 where
- *              it is not (phases that a signal does not have: all 0, -1 here)
+ *              What shields read: of environments with signals more columns of "phases", 8 and 9 columns 0 and 5
+ *              without the vehicles that take another link of the same lane, 10 s that somebody whom the phase would
+ *              give green waits for it, the longest, 11 pairs of its greens that conflict, 12 s that it is green by
+ *              now, -1 where it is not (phases that a signal does not have: all 0, -1 here)
+ *              Of environments with vehicles pairs of a follower and what it must not run into, in columns 0 gap
+ *              between them, m, 1000 where nothing is, 1 speed of the one ahead, m/s, 2 the hardest it may brake,
+ *              m/s^2, 3 speed of the follower, 4 the hardest it can brake, 5 s between two actions of the agent, 6 s,
+ *              step of Euler's rule (x += v' dt, v' the speed after the step) by which they move, 0 where the motion is
+ *              that of constant acceleration:
+ *                   ahead      "A 3 7" f32  the agent follows: 0 the vehicle ahead on its way, 1 the line or the end of
+ *                                           the lane where it must stop, 2 a place in a junction that another one holds
+ *                   beside     "A 4 7" f32  after a change of lane (choices 0 keep, 1 left, 2 right; where there are
+ *                                           such): 0 the agent behind the next one on the left, 1 the next one on the
+ *                                           left behind the agent, 2 and 3 the same on the right
  *
  * Fields that the data component data_trajectory reads (symbols N, E, S; a sample is a scene at an anchor frame; node
  * rows of all T history frames of all samples are packed one after another, oldest frame first within a sample):

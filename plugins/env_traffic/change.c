@@ -197,11 +197,33 @@ int change_is_possible(const sim *s, int32_t vid, int side)
     return find_gap(s, vid, side, &to, &g);
 }
 
+int change_look(const sim *s, int32_t vid, int side, change_view *out)
+{
+    gap g;
+    int32_t to;
+    if (!find_gap(s, vid, side, &to, &g)) {
+        return 0;
+    }
+    *out = (change_view){g.ahead, g.ahead_v, g.behind, g.follower == NET_NONE ? 0 : s->v[g.follower]};
+    return 1;
+}
+
+/* Did somebody come to the gap since it was looked at? */
+static int is_taken(const sim *s, int32_t to, const gap *g)
+{
+    const lane_state *l = &s->lane[to];
+    const int32_t ahead = g->q > slot_front(l) ? s->who[g->q - 1] : NET_NONE;
+    const int32_t behind = g->follower != NET_NONE ? s->who[g->follower] : NET_NONE;
+    return (ahead != NET_NONE && s->vehicle[ahead].last == s->time) ||
+           (behind != NET_NONE && s->vehicle[behind].last == s->time);
+}
+
 int change_to(sim *s, int32_t vid, int side)
 {
     gap g;
     int32_t to;
-    if (!find_gap(s, vid, side, &to, &g) || !place_shift(s, s->vehicle[vid].lane, sim_slot_of(s, vid), to, g.q)) {
+    if (!find_gap(s, vid, side, &to, &g) || is_taken(s, to, &g) ||
+        !place_shift(s, s->vehicle[vid].lane, sim_slot_of(s, vid), to, g.q)) {
         return 0;
     }
     s->vehicle[vid].last = s->time;

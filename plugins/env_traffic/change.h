@@ -19,7 +19,12 @@ void change_step(sim *s);
 /* May a vehicle be put one lane to the left (side 1) or right (-1) now: there is one, with half of s0 free before and
  * behind. What happens then is up to who asks. */
 int change_is_possible(const sim *s, int32_t vehicle, int side);
-/* Does it; 0 where it is not possible. Not while lanes are walked. */
+/* What it would have around it then, FREE_GAP where nobody is; 0 where it is not possible. */
+typedef struct change_view {
+    double ahead, ahead_v, behind, behind_v;
+} change_view;
+int change_look(const sim *s, int32_t vehicle, int side, change_view *out);
+/* Does it; 0 where it is not possible, or where another one came beside it in this step. Not while lanes are walked. */
 int change_to(sim *s, int32_t vehicle, int side);
 /* After the accelerations of the models: gaps are made. */
 void change_cooperate(sim *s);

@@ -97,11 +97,26 @@ static const dt_option options[] = {
     DT_OPTION(config, radius_m, DT_OPT_F64, "50", "m", 1, 1000, NULL, "neighbourhood in the graph"),
     DT_OPTION_END};
 
-enum { PORT_NODES, PORT_ROWPTR, PORT_COL, PORT_EDGES, PORT_AGENT_NODE, PORT_EGO, N_VEHICLE_PORTS };
+enum {
+    PORT_NODES,
+    PORT_ROWPTR,
+    PORT_COL,
+    PORT_EDGES,
+    PORT_AGENT_NODE,
+    PORT_EGO,
+    PORT_AHEAD,
+    PORT_BESIDE,
+    N_VEHICLE_PORTS
+};
 
-static const dt_port vehicle_ports[N_VEHICLE_PORTS] = {
-    {"nodes", "N 9", DT_F32, 0}, {"rowptr", "N+1", DT_I32, DT_PORT_INDEX(2)},   {"col", "E", DT_I32, DT_PORT_INDEX(1)},
-    {"edges", "E 4", DT_F32, 0}, {"agent_node", "A", DT_I32, DT_PORT_INDEX(1)}, {"ego", "A 9", DT_F32, 0}};
+static const dt_port vehicle_ports[N_VEHICLE_PORTS] = {{"nodes", "N 9", DT_F32, 0},
+                                                       {"rowptr", "N+1", DT_I32, DT_PORT_INDEX(2)},
+                                                       {"col", "E", DT_I32, DT_PORT_INDEX(1)},
+                                                       {"edges", "E 4", DT_F32, 0},
+                                                       {"agent_node", "A", DT_I32, DT_PORT_INDEX(1)},
+                                                       {"ego", "A 9", DT_F32, 0},
+                                                       {"ahead", "A 3 7", DT_F32, 0},
+                                                       {"beside", "A 4 7", DT_F32, 0}}; /* with lane_actions */
 
 enum { PORT_SIGNAL, PORT_PHASES, PORT_NEIGHBOUR, N_SIGNAL_PORTS };
 enum { DIMS_BYTES = 16 };
@@ -239,7 +254,7 @@ static dt_status spec(const void *self, dt_env_spec *out)
                          .step_s = c->action_s};
     if (c->control == CONTROL_VEHICLES) {
         out->obs = vehicle_ports;
-        out->n_obs = N_VEHICLE_PORTS;
+        out->n_obs = c->lane_actions ? N_VEHICLE_PORTS : PORT_BESIDE;
         out->symbols = s->symbol;
         out->n_symbols = 2;
         out->low = &s->low;
@@ -283,6 +298,10 @@ static dt_status observe(state *s, const dt_env_io *io)
                              .size = io->size};
     DT_TRY_H(observe_graph(m, s->features, s->frame, &view));
     observe_ego(m, io->obs[PORT_EGO]);
+    observe_ahead(m, io->obs[PORT_AHEAD]);
+    if (m->c->lane_actions) {
+        observe_beside(m, io->obs[PORT_BESIDE]);
+    }
     for (int32_t k = 0; k < m->n_places; k++) {
         io->alive[k] = m->place[k].state == PLACE_NEW || m->place[k].state == PLACE_ACTING;
         if (io->alive[k] && m->c->lane_actions) {

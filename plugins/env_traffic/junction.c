@@ -157,6 +157,28 @@ static int is_inside(const sim *s, const net_junction *j, int32_t a, int32_t b)
     return 0;
 }
 
+double junction_held(const sim *s, int32_t lane, int32_t p)
+{
+    const net_lane *here = &s->net.lane[lane];
+    const int32_t next = s->vehicle[s->who[p]].next;
+    const int32_t via = here->via_of != NET_NONE ? lane : next;
+    if (via < 0 || s->net.lane[via].via_of == NET_NONE || s->net.link[s->net.lane[via].via_of].junction == NET_NONE) {
+        return FREE_GAP;
+    }
+    const net_link *link = &s->net.link[s->net.lane[via].via_of];
+    const net_junction *j = &s->net.junction[link->junction];
+    const double start = via == lane ? -s->x[p] : here->length - s->x[p];
+    double nearest = FREE_GAP;
+    for (int32_t f = 0; f < j->n_links; f++) {
+        const double gap = start + net_area_of(j, link->bit, f)->in;
+        if ((j->crosses[link->bit] >> f & 1) != 0 && gap >= 0 && gap < nearest && gap < SIGHT_M &&
+            is_inside(s, j, f, link->bit)) {
+            nearest = gap;
+        }
+    }
+    return nearest;
+}
+
 void junction_check(sim *s)
 {
     for (int32_t k = 0; k < s->net.n_junctions; k++) {

@@ -3,9 +3,12 @@
  * See observe.h.
  */
 #include "observe.h"
+#include "change.h"
+#include "junction.h"
 #include "signal.h"
 
-#define FAR_M 200.0 /* INTERFACES: clamp of distances */
+#define FAR_M     200.0  /* INTERFACES: clamp of distances */
+#define NOTHING_M 1000.0 /* gap where nothing is */
 
 /* ---- vehicles ---------------------------------------------------------------------------------------------------- */
 
@@ -101,6 +104,75 @@ void observe_ego(const sim *s, float *ego)
                                            move_model(s, lane, p)};
         for (int d = 0; d < EGO_FEATURES; d++) {
             e[d] = (float)seen[d];
+        }
+    }
+}
+
+typedef struct pair { /* a follower and what it must not run into */
+    double gap, speed, brake, follower, follower_brake;
+} pair;
+
+static void write_pair(const sim *s, const pair *x, float *out)
+{
+    const double euler = s->c->model == MODEL_KRAUSS ? s->c->dt_s : 0;
+    const double seen[PAIR_FEATURES] = {least(x->gap, NOTHING_M), x->speed,       x->brake, x->follower,
+                                        x->follower_brake,        s->c->action_s, euler};
+    for (int d = 0; d < PAIR_FEATURES; d++) {
+        out[d] = (float)seen[d];
+    }
+}
+
+/* To the line or the end of the lane, where the vehicle must stop; FREE_GAP where it need not. */
+static double way_to_stop(const sim *s, int32_t lane, int32_t p)
+{
+    const double rest = s->net.lane[lane].length - s->x[p];
+    const int must =
+        s->vehicle[s->who[p]].next == NET_NONE || (p == slot_front(&s->lane[lane]) && !junction_may_pass(s, lane, p));
+    return must && rest < SIGHT_M ? rest : FREE_GAP;
+}
+
+void observe_ahead(const sim *s, float *ahead)
+{
+    const double own = -s->c->low_mps2;
+    for (int32_t k = 0; k < s->n_places; k++) {
+        const place *w = &s->place[k];
+        if (w->state == PLACE_FREE) {
+            continue;
+        }
+        pair row[AHEAD_ROWS];
+        for (int i = 0; i < AHEAD_ROWS; i++) {
+            row[i] = (pair){NOTHING_M, 0, BRAKE_MAX, w->speed, own};
+        }
+        if (w->vehicle != NET_NONE) {
+            const int32_t lane = s->vehicle[w->vehicle].lane, p = sim_slot_of(s, w->vehicle);
+            row[0].gap = sim_ahead(s, lane, p, &row[0].speed);
+            row[1].gap = way_to_stop(s, lane, p);
+            row[2].gap = p == slot_front(&s->lane[lane]) ? junction_held(s, lane, p) : NOTHING_M;
+            row[0].follower = row[1].follower = row[2].follower = s->v[p];
+        }
+        for (int i = 0; i < AHEAD_ROWS; i++) {
+            write_pair(s, &row[i], ahead + ((size_t)k * AHEAD_ROWS + (size_t)i) * PAIR_FEATURES);
+        }
+    }
+}
+
+void observe_beside(const sim *s, float *beside)
+{
+    const double own = -s->c->low_mps2;
+    for (int32_t k = 0; k < s->n_places; k++) {
+        const place *w = &s->place[k];
+        if (w->state == PLACE_FREE) {
+            continue;
+        }
+        const double v = w->vehicle == NET_NONE ? w->speed : s->v[sim_slot_of(s, w->vehicle)];
+        for (int side = 0; side < 2; side++) {
+            change_view c = {0}; /* where it cannot be done there is no gap */
+            const int is_possible = w->vehicle != NET_NONE && change_look(s, w->vehicle, side == 0 ? 1 : -1, &c);
+            const pair before = {c.ahead, c.ahead_v, BRAKE_MAX, v, own};
+            const pair after = {c.behind, v, own, is_possible ? c.behind_v : 0, BRAKE_MAX};
+            float *out = beside + ((size_t)k * BESIDE_ROWS + (size_t)(2 * side)) * PAIR_FEATURES;
+            write_pair(s, &before, out);
+            write_pair(s, &after, out + PAIR_FEATURES);
         }
     }
 }

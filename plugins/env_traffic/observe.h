@@ -10,6 +10,9 @@
  *                           the car-following model would choose now. Gaps and ways are at most 200, and 200 where
  *                           nobody is or nothing is known; the speed of nobody is the agent's own.
  *
+ *   ahead       "A 3 7" f32  what the agent must not run into, and with lane_actions
+ *   beside      "A 4 7" f32  who it must not run into after a change of lane, who must not run into it: dtrain/shapes.h
+ *
  * control = signals (an agent is a junction with signals)
  *   signal      "A D"  f32  Q columns: green phase, one-hot (in a transition: the one before); 1 in a transition; s
  *                           since this stage began; Q columns: s since each phase was green; yellow + all red, s; for
@@ -21,10 +24,10 @@
  *   phases      "A P 13" f32 for every phase (where a signal has less: zeros, column 12 -1): 0 vehicles within
  *                           detector_m on lanes it gives green, 1 those that stand, 2 pressure (standing before the
  *                           junction less standing on the lanes they go to, Varaiya 2013), 3 1 where the fixed program
- *                           is now, 4 1 where it may be asked for now, 5 vehicles within near_m on lanes it gives green,
- *                           6 s that the first on them stands, the longest, 7 1 where it is shown, or was before a
- *                           transition, 8 and 9 columns 0 and 5 without the vehicles that take another link of the same
- *                           lane, 10 s that who stands first at a line and wants a link that it gives green stands, the
+ *                           is now, 4 1 where it may be asked for now, 5 vehicles within near_m on lanes it gives
+ *                           green, 6 s that the first on them stands, the longest, 7 1 where it is shown or was
+ *                           before a transition, 8 and 9 columns 0 and 5 without the vehicles that take another link
+ *                           of the same lane, 10 s that who stands first at a line and wants a link that it gives green stands, the
  *                           longest (0 where it is green), 11 pairs of its greens that cross and of which neither
  *                           yields, 12 s that it is green by now, -1 where it is not
  *   neighbour   "A K"  i32  the signal at the other end of each arm, the agent itself where there is none; K is 4 in
@@ -37,6 +40,7 @@
 #include "dtrain/svc/features.h"
 
 enum { EGO_FEATURES = 9, PHASE_FEATURES = 13 };
+enum { AHEAD_ROWS = 3, BESIDE_ROWS = 4, PAIR_FEATURES = 7 };
 
 typedef struct graph_view { /* where the graph goes; size: live N and E */
     float *node, *edge;
@@ -47,6 +51,8 @@ typedef struct graph_view { /* where the graph goes; size: live N and E */
 /* frame [max_vehicles + n_places]: scratch. Errors: what dtrain.features/1 says. */
 dt_status observe_graph(const sim *s, const dt_features_api *f, dt_vehicle *frame, const graph_view *out);
 void observe_ego(const sim *s, float *ego);
+void observe_ahead(const sim *s, float *ahead);
+void observe_beside(const sim *s, float *beside);
 int32_t observe_signal_width(const net *n); /* D */
 void observe_signals(const sim *s, float *signal, float *phases, int32_t *neighbour);
 

@@ -271,10 +271,18 @@ static void test_ring_is_seen_as_it_is(void **test)
     assert_true(controlled == 1);
     assert_true(fabsf(ego[1] - 15) < 1e-4f && fabsf(ego[3] - 15) < 1e-4f);
     assert_true(fabsf(ego[8] - (1.f - 4.f / 225.f)) < 1e-5f); /* a [1 - (s0 / s)^2] from rest */
+    assert_int_equal(r.spec.n_obs, 7);
+    assert_string_equal(r.spec.obs[6].name, "ahead");
+    static const float ahead[21] = {15,   0, 9, 0, 3, 0.5F, 0, /* the one ahead; then neither a line nor a junction */
+                                    1000, 0, 9, 0, 3, 0.5F, 0, 1000, 0, 9, 0, 3, 0.5F, 0};
+    for (int d = 0; d < 21; d++) {
+        assert_true(fabsf(((const float *)r.io.obs[6])[d] - ahead[d]) < 1e-4F);
+    }
     r.act_f[0] = 1;
     rig_step(&r);
     ego = r.io.obs[5];
     assert_true(fabsf(ego[0] - 0.5f) < 1e-6f && fabsf(ego[7] - 1) < 1e-6f);
+    assert_true(((const float *)r.io.obs[6])[3] == ego[0] && ((const float *)r.io.obs[6])[0] == ego[1]);
     assert_true(r.io.reward[0] > 0.03f && r.io.reward[0] < 0.05f); /* 0.5 of 13.89 m/s, all alike */
     rig_close(&r);
 }
@@ -341,6 +349,124 @@ static void test_lanes_as_actions(void **test)
         rig_step(&r);
         assert_true(fabsf(node[1] - 3.2f * (float)at) < 1e-4f);
     }
+    rig_close(&r);
+}
+
+/* Of the vehicles on a lane of a straight road, the nearest before (sign 1) or behind a place; its node, -1. */
+static int nearest(const rig *r, float x, int lane, float sign)
+{
+    const float *node = r->io.obs[0];
+    int best = -1;
+    for (int k = 0; k < (int)r->io.size[0]; k++) {
+        const float away = sign * (node[9 * k] - x);
+        if ((int)lroundf(node[9 * k + 1] / 3.2f) == lane && away > 0 &&
+            (best < 0 || away < sign * (node[9 * best] - x))) {
+            best = k;
+        }
+    }
+    return best;
+}
+
+/* one row of ahead or beside against the vehicles that are there */
+static void check_pair(const rig *r, const float *row, int leader, int follower)
+{
+    const float *node = r->io.obs[0];
+    const float gap = leader < 0 || follower < 0 ? 1000 : node[9 * leader] - node[9 * follower] - 5;
+    assert_true(fabsf(row[0] - gap) < 1e-2f);
+    assert_true(leader < 0 || follower < 0 || fabsf(row[1] - node[9 * leader + 2]) < 1e-4f);
+    assert_true(follower < 0 || fabsf(row[3] - node[9 * follower + 2]) < 1e-4f);
+    assert_true(row[5] == 0.5F && row[6] == 0);
+}
+
+/* Into one gap at most one agent moves in a step: what beside said holds. lane: of each agent before, -1 unknown. */
+static int check_gaps(const rig *r, const int *lane)
+{
+    const float *node = r->io.obs[0];
+    const int32_t *at = r->io.obs[4];
+    int n_moved = 0;
+    for (uint32_t k = 0; k < r->spec.n_agents; k++) {
+        const int now = r->io.alive[k] ? (int)lroundf(node[9 * at[k] + 1] / 3.2f) : -1;
+        if (now < 0 || lane[k] < 0 || now == lane[k]) {
+            continue;
+        }
+        n_moved++;
+        const int before = nearest(r, node[9 * at[k]], now, 1);
+        for (uint32_t i = 0; i < r->spec.n_agents; i++) {
+            assert_true(at[i] < 0 || at[i] != before || lane[i] < 0 || lane[i] == now);
+        }
+    }
+    return n_moved;
+}
+
+/* Two lanes of which the left one ends: what is ahead and beside, against the positions of all. */
+static void test_what_shields_read(void **test)
+{
+    (void)test;
+    static const char *const set[] = {"scenario=bottleneck",
+                                      "agents=40",
+                                      "penetration=0.5",
+                                      "lane_actions=true",
+                                      "flow_vph=1500",
+                                      "lanes=2",
+                                      "episode_s=200",
+                                      "end_at_collision=false",
+                                      "speed_dev=0.1",
+                                      "low_mps2=-6.5",
+                                      NULL};
+    rig r;
+    rig_open(&r, set);
+    assert_int_equal(r.spec.n_obs, 8);
+    assert_string_equal(r.spec.obs[7].name, "beside");
+    assert_string_equal(r.spec.obs[7].dims, "A 4 7");
+    int n_ends = 0, n_sides = 0, n_moved = 0, was[40];
+    memset(was, -1, sizeof(was));
+    rig_reset(&r, 1);
+    for (int over = 0, n_steps = 0; !over; over = rig_step(&r), n_steps++) {
+        n_moved += check_gaps(&r, was);
+        memset(was, -1, sizeof(was));
+        const float *node = r.io.obs[0];
+        for (uint32_t k = 0; k < r.spec.n_agents; k++) {
+            const int me = ((const int32_t *)r.io.obs[4])[k];
+            const float *ahead = (const float *)r.io.obs[6] + (size_t)21 * k;
+            const float *beside = (const float *)r.io.obs[7] + (size_t)28 * k;
+            const uint8_t *mask = r.io.mask + (size_t)3 * k;
+            r.act_f[k] = 0.2F;
+            r.act_i[k] = 0;
+            if (!r.io.alive[k] || node[9 * me] > -20) { /* who is near sees past the end of the lane */
+                continue;
+            }
+            const float x = node[9 * me];
+            const int lane = (int)lroundf(node[9 * me + 1] / 3.2f), leader = nearest(&r, x, lane, 1);
+            was[k] = lane;
+            assert_true(ahead[4] == 6.5F && ahead[2] == 9 && ahead[14] == 1000);
+            if (leader >= 0 && node[9 * leader] - x < 100) {
+                check_pair(&r, ahead, leader, me);
+            }
+            if (lane == 1 && x > -100) { /* the end of the lane */
+                assert_true(fabsf(ahead[7] - (-x - 2.5F)) < 1e-2f && ahead[8] == 0);
+                n_ends++;
+            } else if (lane == 0) {
+                assert_true(ahead[7] == 1000);
+            }
+            for (int side = 0; side < 2; side++) { /* 0 left, 1 right */
+                const float *row = beside + (size_t)14 * (size_t)side;
+                const int there = side == 0 ? lane + 1 : lane - 1;
+                if (!mask[1 + side]) {
+                    assert_true(row[0] == 0 && row[7] == 0);
+                    continue;
+                }
+                const int before = nearest(&r, x, there, 1), after = nearest(&r, x, there, -1);
+                if (before >= 0 && node[9 * before] - x < 100) {
+                    check_pair(&r, row, before, me);
+                    n_sides++;
+                }
+                check_pair(&r, row + 7, me, after);
+                assert_true(row[11] == 9 && row[9] == 6.5F);
+                r.act_i[k] = side == 1 && n_steps % 40 == 0 ? 2 : 0; /* all who can at once, even into one gap */
+            }
+        }
+    }
+    assert_true(n_ends > 100 && n_sides > 100 && n_moved > 10);
     rig_close(&r);
 }
 
@@ -506,10 +632,15 @@ static void test_out_of_memory_anywhere(void **test)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_seed_same_bits),     cmocka_unit_test(test_ring_is_seen_as_it_is),
-        cmocka_unit_test(test_a_collision_terminates),  cmocka_unit_test(test_lanes_as_actions),
-        cmocka_unit_test(test_signals_as_agents),       cmocka_unit_test(test_reward_is_delay),
-        cmocka_unit_test(test_who_leaves_is_truncated), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_same_seed_same_bits),
+        cmocka_unit_test(test_ring_is_seen_as_it_is),
+        cmocka_unit_test(test_a_collision_terminates),
+        cmocka_unit_test(test_lanes_as_actions),
+        cmocka_unit_test(test_what_shields_read),
+        cmocka_unit_test(test_signals_as_agents),
+        cmocka_unit_test(test_reward_is_delay),
+        cmocka_unit_test(test_who_leaves_is_truncated),
+        cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_out_of_memory_anywhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
