@@ -43,6 +43,7 @@ typedef struct rank {
     dt_stop_opts stop;
     double begin_s;      /* of the phase in this process */
     uint64_t iterations; /* the same */
+    uint64_t epoch;      /* epochs of the phase that are done */
     dt_error error;
 } rank;
 
@@ -90,6 +91,7 @@ static dt_status save(rank *k, bool phase_end, bool must)
     if (is_first(k) && (phase_end || k->last_saved_step != step)) {
         const dt_snapshot_desc d = {.run_dir = dt_rundir_path(k->r->d->dir),
                                     .base_step = k->r->base_step,
+                                    .epoch = k->epoch,
                                     .ranks = dt_comm_size(k->comm),
                                     .phase_end = phase_end};
         st = dt_snapshot_save(k->stage, &d, NULL);
@@ -204,6 +206,7 @@ static dt_status rank_loop(rank *k, uint64_t stop_step)
         if (st == DT_DONE && p.step == 0) {
             return DT_DONE; /* nothing was left to do */
         }
+        k->epoch = p.epoch + p.epoch_end;
         if (evaluation_due(k, &p)) {
             DT_TRY(evaluate(k));
         }
@@ -379,6 +382,9 @@ static dt_status run_phase(rank *k, int64_t index)
         dt_log(DT_LOG_INFO, "first step after %.2f s", dt_clock_s() - r->start_s);
     }
     k->last_save_s = k->begin_s = dt_clock_s();
+    k->epoch = begin / dt_trainer_steps_per_epoch(k->stage->trainer);
+    k->rate_s = k->rate = 0;
+    k->rate_samples = 0;
     k->iterations = begin; /* where a phase does not count them, each is one step of the trainer */
     k->last_saved_step = begin > 0 ? global_step(k) : UINT64_MAX;
     /* a resumed run may have all the steps it was asked for */

@@ -101,7 +101,7 @@ static dt_status fill_info(dt_stage *s, const dt_snapshot_desc *d, dt_ckpt_info 
     DT_TRY(dt_config_hash(s->d.config, info->config_hash));
     const uint64_t step = dt_trainer_step_number(s->trainer);
     info->step = d->base_step + step;
-    info->epoch = step / dt_trainer_steps_per_epoch(s->trainer);
+    info->epoch = d->epoch;
     info->phase_index = (uint32_t)s->d.index;
     info->leaves = (uint32_t)data.shards;
     info->ranks = d->ranks;

@@ -13,6 +13,7 @@
 typedef struct dt_snapshot_desc {
     const char *run_dir;
     uint64_t base_step; /* steps of the phases before this one */
+    uint64_t epoch;     /* epochs of this one that are done, as the phase counts them */
     uint32_t ranks;
     bool phase_end;
 } dt_snapshot_desc;
