@@ -27,9 +27,9 @@
  *                           is now, 4 1 where it may be asked for now, 5 vehicles within near_m on lanes it gives
  *                           green, 6 s that the first on them stands, the longest, 7 1 where it is shown or was
  *                           before a transition, 8 and 9 columns 0 and 5 without the vehicles that take another link
- *                           of the same lane, 10 s that who stands first at a line and wants a link that it gives green stands, the
- *                           longest (0 where it is green), 11 pairs of its greens that cross and of which neither
- *                           yields, 12 s that it is green by now, -1 where it is not
+ *                           of the same lane, 10 s that who stands first at a line and wants a link that it gives green
+ *                           stands, the longest (0 where it is green), 11 pairs of its greens that cross and of which
+ *                           neither yields, 12 s that it is green by now, -1 where it is not
  *   neighbour   "A K"  i32  the signal at the other end of each arm, the agent itself where there is none; K is 4 in
  *                           intersection and grid, else the most arms of a signal
  */
