@@ -29,9 +29,9 @@
  * (below 2^31 as it is). libsumo has one simulation per process, and so is there one instance.
  */
 #include "env_sumo.h"
+#include "lights.h"
 #include "measure.h"
 #include "module.h"
-#include "observe.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -76,7 +76,7 @@ static const dt_option options[] = {
     DT_OPTION(config, module, DT_OPT_STR, "", "1", 0, 0, NULL, "file of the SUMO module; empty: the installed one"),
     DT_OPTION_END};
 
-static dt_status sumo_fail(const state *s, dt_status st, const char *what)
+dt_status env_fail(const state *s, dt_status st, const char *what)
 {
     return DT_FAIL_H(s->h, st, "%s: %s: %s", s->config.sumocfg, what, s->api->error());
 }
@@ -104,7 +104,7 @@ static dt_status check(const dt_host *h, const void *cfg)
 
 /* ---- create ------------------------------------------------------------------------------------------------------ */
 
-static dt_status reserve(const state *s, void *out_p, uint64_t n, uint64_t bytes)
+dt_status env_reserve(const state *s, void *out_p, uint64_t n, uint64_t bytes)
 {
     void *p = s->h->alloc(s->h, (n > 0 ? n : 1) * bytes);
     if (p == NULL) {
@@ -145,7 +145,7 @@ static dt_status make_arguments(state *s)
         add_argument(s, "--step-length", s->step_text);
     }
     const size_t n = strlen(c->sumo_options) + 1, room = sizeof(s->arg) / sizeof(s->arg[0]);
-    DT_TRY_H(reserve(s, &s->extra, n, 1));
+    DT_TRY_H(env_reserve(s, &s->extra, n, 1));
     memcpy(s->extra, c->sumo_options, n);
     char *rest = NULL;
     for (char *word = strtok_r(s->extra, " \t", &rest); word != NULL; word = strtok_r(NULL, " \t", &rest)) {
@@ -155,180 +155,6 @@ static dt_status make_arguments(state *s)
         s->arg[s->n_args++] = word;
     }
     return DT_OK;
-}
-
-/* index of x in a list that it joins when it is not there */
-static uint32_t join(uint32_t *list, uint32_t *n, uint32_t x)
-{
-    uint32_t i = 0;
-    while (i < *n && list[i] != x) {
-        i++;
-    }
-    if (i == *n) {
-        list[(*n)++] = x;
-    }
-    return i;
-}
-
-static dt_status make_agent(state *s, agent *a, uint32_t signal)
-{
-    const sumo_signal *g = &s->net->signal[signal];
-    const uint32_t n = g->n_links;
-    a->signal = signal;
-    a->n_links = n;
-    DT_TRY_H(reserve(s, &a->lane, n, sizeof(*a->lane)));
-    DT_TRY_H(reserve(s, &a->lane_of_link, n, sizeof(*a->lane_of_link)));
-    DT_TRY_H(reserve(s, &a->out, n, sizeof(*a->out)));
-    for (uint32_t i = 0; i < n; i++) {
-        a->lane_of_link[i] = g->from[i] != SUMO_NONE ? join(a->lane, &a->n_lanes, g->from[i]) : SUMO_NONE;
-        if (g->to[i] != SUMO_NONE) {
-            (void)join(a->out, &a->n_out, g->to[i]);
-        }
-    }
-    DT_TRY_H(reserve(s, &a->green, (uint64_t)a->n_phases * n, 1));
-    DT_TRY_H(reserve(s, &a->green_lane, (uint64_t)a->n_phases * a->n_lanes, 1));
-    DT_TRY_H(reserve(s, &a->out_lane, (uint64_t)a->n_phases * a->n_out, 1));
-    DT_TRY_H(reserve(s, &a->conflicts, a->n_phases, sizeof(*a->conflicts)));
-    DT_TRY_H(reserve(s, &a->phase_end_s, a->n_phases, sizeof(*a->phase_end_s)));
-    DT_TRY_H(reserve(s, &a->served_s, a->n_lanes, sizeof(*a->served_s)));
-    DT_TRY_H(reserve(s, &a->shown, n + 1, 1));
-    DT_TRY_H(reserve(s, &a->wanted, n + 1, 1));
-    for (uint32_t p = 0; p < a->n_phases; p++) {
-        const char *letters = g->state[a->state_of_phase[p]];
-        a->conflicts[p] = signal_conflicts(g, letters);
-        for (uint32_t i = 0; i < n; i++) {
-            if (signal_is_green(letters[i]) && a->lane_of_link[i] != SUMO_NONE) {
-                uint32_t n_out = a->n_out;
-                a->green[p * n + i] = 1;
-                a->green_lane[p * a->n_lanes + a->lane_of_link[i]] = 1;
-                a->out_lane[p * a->n_out + join(a->out, &n_out, g->to[i])] = 1;
-            }
-        }
-    }
-    return DT_OK;
-}
-
-/* does traffic of one signal come to another next? */
-static bool feeds(const state *s, const agent *from, const agent *to)
-{
-    for (uint32_t i = 0; i < from->n_out; i++) {
-        if (s->net->lane[from->out[i]].next == to->signal) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static void find_neighbours(state *s, uint32_t k)
-{
-    agent *a = &s->agent[k];
-    const sumo_signal *here = &s->net->signal[a->signal];
-    double far[N_NEIGHBOURS];
-    for (int i = 0; i < N_NEIGHBOURS; i++) {
-        a->neighbour[i] = (int32_t)k;
-        far[i] = INFINITY;
-    }
-    for (uint32_t j = 0; j < s->n_agents; j++) {
-        const sumo_signal *there = &s->net->signal[s->agent[j].signal];
-        if (j == k || !feeds(s, &s->agent[j], a)) {
-            continue;
-        }
-        double d = hypot(there->x - here->x, there->y - here->y);
-        int32_t who = (int32_t)j;
-        for (int i = 0; i < N_NEIGHBOURS; i++) { /* the list stays sorted */
-            if (d < far[i]) {
-                const double d_then = far[i];
-                const int32_t then = a->neighbour[i];
-                far[i] = d;
-                a->neighbour[i] = who;
-                d = d_then;
-                who = then;
-            }
-        }
-    }
-}
-
-static dt_status find_agents(state *s)
-{
-    const sumo_net *net = s->net;
-    DT_TRY_H(reserve(s, &s->agent, net->n_signals, sizeof(*s->agent)));
-    DT_TRY_H(reserve(s, &s->agent_of_signal, net->n_signals, sizeof(*s->agent_of_signal)));
-    for (uint32_t i = 0; i < net->n_signals; i++) {
-        agent *a = &s->agent[s->n_agents];
-        const sumo_signal *g = &net->signal[i];
-        s->agent_of_signal[i] = SUMO_NONE;
-        DT_TRY_H(reserve(s, &a->state_of_phase, g->n_states, sizeof(*a->state_of_phase)));
-        DT_TRY_H(reserve(s, &a->phase_of_state, g->n_states, sizeof(*a->phase_of_state)));
-        a->n_phases = signal_phases(g, a->state_of_phase, a->phase_of_state);
-        if (a->n_phases < 2) {
-            dt_logf(s->h, 2, "signal %s has %u green phases and keeps its program", g->id, a->n_phases);
-            s->h->release(s->h, a->state_of_phase);
-            s->h->release(s->h, a->phase_of_state);
-            memset(a, 0, sizeof(*a));
-            continue;
-        }
-        s->agent_of_signal[i] = s->n_agents++;
-        DT_TRY_H(make_agent(s, a, i));
-        s->n_phases = a->n_phases > s->n_phases ? a->n_phases : s->n_phases;
-        s->most_lanes = a->n_lanes > s->most_lanes ? a->n_lanes : s->most_lanes;
-        if (s->config.max_phases > 0 && a->n_phases > s->config.max_phases) {
-            return DT_FAIL_H(s->h, DT_ECONFIG, "signal %s has %u green phases, above max_phases = %lld", g->id,
-                             a->n_phases, (long long)s->config.max_phases);
-        }
-    }
-    if (s->n_agents == 0) {
-        return DT_FAIL_H(s->h, DT_ECONFIG,
-                         "%s: none of the %u traffic signals of the net has two green phases, so there is nothing to "
-                         "control",
-                         s->config.sumocfg, net->n_signals);
-    }
-    s->n_phases = s->config.max_phases > 0 ? (uint32_t)s->config.max_phases : s->n_phases;
-    s->n_lanes = s->config.max_lanes > 0 ? (uint32_t)s->config.max_lanes : s->most_lanes;
-    for (uint32_t k = 0; k < s->n_agents; k++) {
-        find_neighbours(s, k);
-    }
-    return DT_OK;
-}
-
-static dt_status make_room(state *s)
-{
-    const uint32_t n = s->n_agents;
-    size_t n_links = 0;
-    for (uint32_t k = 0; k < n; k++) {
-        n_links += s->agent[k].n_links;
-    }
-    DT_TRY_H(reserve(s, &s->link, n_links, sizeof(*s->link)));
-    DT_TRY_H(reserve(s, &s->lane, (uint64_t)n * s->most_lanes, sizeof(*s->lane)));
-    DT_TRY_H(reserve(s, &s->halting, s->net->n_lanes, sizeof(*s->halting)));
-    DT_TRY_H(reserve(s, &s->pending, s->net->n_signals + 1, sizeof(*s->pending)));
-    DT_TRY_H(reserve(s, &s->lost_s, n, sizeof(*s->lost_s)));
-    DT_TRY_H(reserve(s, &s->in, n, sizeof(*s->in)));
-    DT_TRY_H(reserve(s, &s->away, n, sizeof(*s->away)));
-    if (s->config.features == FEATURES_GRAPH) {
-        DT_TRY_H(reserve(s, &s->frame, (uint64_t)s->config.max_vehicles + n, sizeof(*s->frame)));
-    }
-    return DT_OK;
-}
-
-static void make_ports(state *s)
-{
-    s->n_row = 2 * s->n_phases + 1 + LANE_FEATURES * s->n_lanes;
-    snprintf(s->dims[0], sizeof(s->dims[0]), "A %u", s->n_row);
-    snprintf(s->dims[1], sizeof(s->dims[1]), "A %u %d", s->n_phases, PHASE_FEATURES);
-    snprintf(s->dims[2], sizeof(s->dims[2]), "A %d", N_NEIGHBOURS);
-    s->port[s->n_ports++] = (dt_port){"signal", s->dims[0], DT_F32, 0};
-    s->port[s->n_ports++] = (dt_port){"phases", s->dims[1], DT_F32, 0};
-    s->port[s->n_ports++] = (dt_port){"neighbour", s->dims[2], DT_I32, DT_PORT_INDEX(0)};
-    if (s->config.features == FEATURES_GRAPH) {
-        s->port[s->n_ports++] = (dt_port){"nodes", "N 9", DT_F32, 0};
-        s->port[s->n_ports++] = (dt_port){"rowptr", "N+1", DT_I32, DT_PORT_INDEX(2)};
-        s->port[s->n_ports++] = (dt_port){"col", "E", DT_I32, DT_PORT_INDEX(1)};
-        s->port[s->n_ports++] = (dt_port){"edges", "E 4", DT_F32, 0};
-        s->port[s->n_ports++] = (dt_port){"agent_node", "A", DT_I32, DT_PORT_INDEX(1)};
-        const int64_t n = s->config.max_vehicles + s->n_agents;
-        s->symbol[0] = (dt_dim){"N", n};
-        s->symbol[1] = (dt_dim){"E", n * DT_NEIGHBOURS};
-    }
 }
 
 static dt_status check_times(state *s)
@@ -378,19 +204,16 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     s->api = api;
     DT_TRY_H(make_arguments(s));
     if (api->open(s->arg, s->n_args, 1, &s->net) != 0) {
-        return sumo_fail(s, DT_EDATA, "SUMO cannot load it");
+        return env_fail(s, DT_EDATA, "SUMO cannot load it");
     }
     DT_TRY_H(check_times(s));
-    DT_TRY_H(find_agents(s));
-    DT_TRY_H(make_room(s));
-    make_ports(s);
+    DT_TRY_H(lights_create(s));
     s->api->close(); /* an instance that is only asked for its spec needs no memory */
     return DT_OK;
 }
 
 static dt_status spec(const void *self, dt_env_spec *out)
 {
-    static const char *const costs[] = {"conflicting_greens", "starvation", "collisions", "emergency_braking"};
     static const char *const metrics[] = {"strict_delay_s",  "resco_delay_s", "trip_time_s",
                                           "waiting_s",       "time_loss_s",   "depart_delay_s",
                                           "queue",           "demand",        "finished",
@@ -398,162 +221,15 @@ static dt_status spec(const void *self, dt_env_spec *out)
                                           "emergency_stops", "teleported",    "conflicting_greens",
                                           "longest_red_s",   "most_vehicles", "stuck"};
     state *s = (state *)(uintptr_t)self;
-    s->choices = (int32_t)s->n_phases;
-    out->n_agents = s->n_agents;
     out->obs = s->port;
     out->n_obs = s->n_ports;
     out->symbols = s->symbol;
-    out->n_symbols = s->config.features == FEATURES_GRAPH ? 2 : 0;
-    out->choices = &s->choices;
-    out->n_heads = 1;
-    out->costs = costs;
-    out->n_costs = N_COSTS;
     out->metrics = metrics;
     out->n_metrics = sizeof(metrics) / sizeof(metrics[0]);
     out->max_steps = (uint32_t)ceil((s->end_s - s->begin_s) / s->config.decision_s - 1e-9);
     out->step_s = s->config.decision_s;
+    lights_spec(s, out);
     return DT_OK;
-}
-
-/* ---- signals ----------------------------------------------------------------------------------------------------- */
-
-static const char *letters_of(const state *s, const agent *a, uint32_t phase)
-{
-    return s->net->signal[a->signal].state[a->state_of_phase[phase]];
-}
-
-static dt_status show(state *s, agent *a, const char *letters)
-{
-    if (letters != a->shown) {
-        memcpy(a->shown, letters, a->n_links + 1);
-    }
-    if (s->api->set_state(a->signal, a->shown) != 0) {
-        return sumo_fail(s, DT_EIO, "a signal was not set");
-    }
-    return DT_OK;
-}
-
-/* After a stretch of time: who was served, and did everything stay as it was shown? */
-static dt_status review(state *s, double stretch_s)
-{
-    for (uint32_t k = 0; k < s->n_agents; k++) {
-        agent *a = &s->agent[k];
-        const sumo_signal *g = &s->net->signal[a->signal];
-        if (s->api->get_state(a->signal, a->wanted) != 0) {
-            return sumo_fail(s, DT_EIO, "a signal was not read");
-        }
-        if (s->config.control == CONTROL_PROGRAM) {
-            memcpy(a->shown, a->wanted, a->n_links + 1);
-        } else if (strcmp(a->wanted, a->shown) != 0) {
-            return DT_FAIL_H(s->h, DT_EPLUGIN, "signal %s shows %s by itself at %g s; it was set to %s", g->id,
-                             a->wanted, s->time_s, a->shown);
-        }
-        a->conflict_s += signal_conflicts(g, a->shown) > 0 ? stretch_s : 0;
-        for (uint32_t i = 0; i < a->n_links; i++) {
-            if (a->lane_of_link[i] != SUMO_NONE && (signal_is_green(a->shown[i]) || a->shown[i] == 's')) {
-                a->served_s[a->lane_of_link[i]] = s->time_s;
-            }
-        }
-    }
-    return DT_OK;
-}
-
-/* In the program's own time phases begin at any second. */
-static void follow_program(state *s)
-{
-    for (uint32_t k = 0; k < s->n_agents; k++) {
-        agent *a = &s->agent[k];
-        for (uint32_t p = 0; p < a->n_phases; p++) {
-            if (strcmp(a->shown, letters_of(s, a, p)) == 0) {
-                a->since_s = p != a->phase ? s->time_s : a->since_s;
-                a->phase = p;
-                a->phase_end_s[p] = s->time_s;
-            }
-        }
-    }
-}
-
-static dt_status advance(state *s, double stretch_s)
-{
-    const double from_s = s->time_s, step_s = s->net->step_s;
-    const int64_t n = llround(stretch_s / step_s);
-    for (int64_t i = 0; i < n; i++) {
-        if (s->api->step(&s->time_s) != 0) {
-            return sumo_fail(s, DT_EIO, "SUMO stopped");
-        }
-        if (s->config.control == CONTROL_PROGRAM) {
-            DT_TRY_H(review(s, step_s));
-            follow_program(s);
-        }
-    }
-    return s->config.control == CONTROL_PROGRAM ? DT_OK : review(s, s->time_s - from_s);
-}
-
-/* May the phase be left? The one that an episode begins with may at once. */
-static bool may_leave(const state *s, const agent *a)
-{
-    return s->config.control == CONTROL_SIGNALS &&
-           (s->time_s <= s->begin_s || s->time_s - a->since_s >= s->config.min_green_s - 1e-6);
-}
-
-static void write_masks(const state *s, const dt_env_io *io)
-{
-    for (uint32_t k = 0; k < s->n_agents; k++) {
-        const agent *a = &s->agent[k];
-        const bool is_free = may_leave(s, a);
-        uint8_t *mask = io->mask + (size_t)k * s->n_phases;
-        for (uint32_t p = 0; p < s->n_phases; p++) {
-            mask[p] = p < a->n_phases && (is_free || p == a->phase);
-        }
-    }
-}
-
-static dt_status check_action(const state *s, uint32_t k, int32_t action)
-{
-    const agent *a = &s->agent[k];
-    const char *id = s->net->signal[a->signal].id;
-    if (action < 0 || (uint32_t)action >= a->n_phases) {
-        return DT_FAIL_H(s->h, DT_EINVAL, "agent %u (signal %s): phase %d, expected 0 to %u", k, id, action,
-                         a->n_phases - 1);
-    }
-    if ((uint32_t)action != a->phase && !may_leave(s, a)) {
-        return DT_FAIL_H(s->h, DT_EINVAL, "agent %u (signal %s): phase %d after %g s of phase %u, min_green_s is %g", k,
-                         id, action, s->time_s - a->since_s, a->phase, s->config.min_green_s);
-    }
-    return DT_OK;
-}
-
-/* Shows what was asked for, with yellow where a green ends; every agent's step takes the same time. */
-static dt_status control_signals(state *s, const int32_t *action, double step_s)
-{
-    bool has_yellow = false;
-    for (uint32_t k = 0; k < s->n_agents; k++) {
-        DT_TRY_H(check_action(s, k, action[k]));
-    }
-    for (uint32_t k = 0; k < s->n_agents; k++) {
-        agent *a = &s->agent[k];
-        const uint32_t next = (uint32_t)action[k];
-        if (next == a->phase) {
-            continue;
-        }
-        a->phase_end_s[a->phase] = s->time_s;
-        const bool ends = s->config.yellow_s > 0 && signal_yellow(a->shown, letters_of(s, a, next), a->wanted);
-        DT_TRY_H(show(s, a, ends ? a->wanted : letters_of(s, a, next)));
-        a->since_s = ends ? s->time_s + s->config.yellow_s : s->time_s;
-        a->phase = next;
-        has_yellow |= ends;
-    }
-    if (!has_yellow || step_s <= s->config.yellow_s) {
-        return advance(s, step_s);
-    }
-    DT_TRY_H(advance(s, s->config.yellow_s));
-    for (uint32_t k = 0; k < s->n_agents; k++) {
-        agent *a = &s->agent[k];
-        if (strcmp(a->shown, letters_of(s, a, a->phase)) != 0) {
-            DT_TRY_H(show(s, a, letters_of(s, a, a->phase)));
-        }
-    }
-    return advance(s, step_s - s->config.yellow_s);
 }
 
 /* ---- episodes ---------------------------------------------------------------------------------------------------- */
@@ -573,68 +249,35 @@ static dt_status reset(void *self, const dt_env_io *io, uint64_t seed)
 {
     state *s = self;
     if (s->api->open(s->arg, s->n_args, sumo_seed(seed), &s->net) != 0) {
-        return sumo_fail(s, DT_EDATA, "SUMO cannot load it");
+        return env_fail(s, DT_EDATA, "SUMO cannot load it");
     }
     dt_logf(s->h, 3, "%s from %g s with --seed %u", s->config.sumocfg, s->net->begin_s, sumo_seed(seed));
     s->time_s = s->begin_s;
     s->has_episode = true;
     s->totals = (totals){0};
-    for (int64_t i = 0; i < s->past_cap; i++) {
-        s->past[i] = (past){.agent = SUMO_NONE};
-    }
-    for (uint32_t k = 0; k < s->n_agents; k++) {
-        agent *a = &s->agent[k];
-        a->phase = a->phase_of_state[s->net->signal[a->signal].first_state];
-        a->since_s = s->begin_s;
-        a->conflict_s = 0;
-        for (uint32_t p = 0; p < a->n_phases; p++) {
-            a->phase_end_s[p] = s->begin_s;
-        }
-        for (uint32_t i = 0; i < a->n_lanes; i++) {
-            a->served_s[i] = s->begin_s;
-        }
-        if (s->config.control == CONTROL_SIGNALS) {
-            DT_TRY_H(show(s, a, letters_of(s, a, a->phase)));
-        }
-        io->alive[k] = 1;
-    }
-    DT_TRY_H(look(s));
-    write_masks(s, io);
-    return observe(s, io);
+    return lights_reset(s, io);
 }
 
-static dt_status write_costs(state *s, const dt_env_io *io)
+dt_status env_events(state *s, sumo_events *e)
 {
-    sumo_events e;
-    if (s->api->events(&e) != 0) {
-        return sumo_fail(s, DT_EIO, "SUMO's events were not read");
+    if (s->api->events(e) != 0) {
+        return env_fail(s, DT_EIO, "SUMO's events were not read");
     }
-    if (e.warnings[0] != '\0') {
-        dt_logf(s->h, 3, "SUMO at %g s: %s", s->time_s, e.warnings);
+    if (e->warnings[0] != '\0') {
+        dt_logf(s->h, 3, "SUMO at %g s: %s", s->time_s, e->warnings);
     }
-    const double share = 1.0 / s->n_agents;
-    double collisions = 0, braking = 0; /* where no agent is */
     for (uint32_t i = 0; i <= s->net->n_signals; i++) {
-        s->totals.collisions += e.collision[i];
-        s->totals.braking += e.braking[i];
-        if (i == s->net->n_signals || s->agent_of_signal[i] == SUMO_NONE) {
-            collisions += e.collision[i];
-            braking += e.braking[i];
-        }
+        s->totals.collisions += e->collision[i];
+        s->totals.braking += e->braking[i];
     }
-    s->totals.emergency_stops += e.emergency_stops;
-    s->totals.teleported += e.teleported;
-    for (uint32_t k = 0; k < s->n_agents; k++) {
-        agent *a = &s->agent[k];
-        float *cost = io->cost + (size_t)k * N_COSTS;
-        cost[COST_CONFLICT] = (float)a->conflict_s;
-        cost[COST_STARVATION] = (float)starving_lanes(s, a);
-        cost[COST_COLLISION] = (float)(e.collision[a->signal] + share * collisions);
-        cost[COST_BRAKING] = (float)(e.braking[a->signal] + share * braking);
-        s->totals.conflict_s += a->conflict_s;
-        a->conflict_s = 0;
-    }
+    s->totals.emergency_stops += e->emergency_stops;
+    s->totals.teleported += e->teleported;
     return DT_OK;
+}
+
+bool env_is_over(const state *s)
+{
+    return s->time_s >= s->end_s - 1e-6;
 }
 
 static dt_status write_metrics(state *s, const dt_env_io *io)
@@ -643,7 +286,7 @@ static dt_status write_metrics(state *s, const dt_env_io *io)
     measures m;
     s->has_episode = false;
     if (s->api->finish(&r) != 0) {
-        return sumo_fail(s, DT_EIO, "the results were not read");
+        return env_fail(s, DT_EIO, "the results were not read");
     }
     measure(&r, s->end_s, &m);
     if (m.demand == 0) {
@@ -681,20 +324,10 @@ static dt_status step(void *self, const dt_env_io *io)
         return DT_FAIL_H(s->h, DT_EINVAL, "step without an episode; reset first");
     }
     const double step_s = fmin(s->config.decision_s, s->end_s - s->time_s);
-    DT_TRY_H(s->config.control == CONTROL_PROGRAM ? advance(s, step_s) : control_signals(s, io->act_i, step_s));
-    DT_TRY_H(look(s));
     s->totals.steps++;
-    reward_agents(s, step_s, io->reward);
-    DT_TRY_H(write_costs(s, io));
-    write_masks(s, io);
-    DT_TRY_H(observe(s, io));
-    const bool is_over = s->time_s >= s->end_s - 1e-6;
-    for (uint32_t k = 0; k < s->n_agents; k++) {
-        io->alive[k] = !is_over;
-        io->truncated[k] = is_over;
-    }
-    if (!is_over) {
-        return DT_OK;
+    const dt_status st = lights_step(s, io, step_s);
+    if (st != DT_DONE) {
+        return st;
     }
     DT_TRY_H(write_metrics(s, io));
     return DT_DONE;
@@ -706,21 +339,10 @@ static void destroy(void *self)
     if (s->h == NULL) {
         return;
     }
-    for (uint32_t k = 0; s->agent != NULL && s->net != NULL && k < s->net->n_signals; k++) {
-        agent *a = &s->agent[k];
-        void *const parts[] = {a->state_of_phase, a->phase_of_state, a->lane,  a->lane_of_link, a->green,
-                               a->green_lane,     a->out_lane,       a->out,   a->conflicts,    a->phase_end_s,
-                               a->served_s,       a->shown,          a->wanted};
-        for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-            s->h->release(s->h, parts[i]);
-        }
-    }
-    void *const parts[] = {
-        s->agent, s->agent_of_signal, s->link, s->lane, s->halting, s->pending, s->lost_s, s->in, s->away,
-        s->past,  s->frame,           s->extra};
-    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-        s->h->release(s->h, parts[i]);
-    }
+    lights_destroy(s);
+    s->h->release(s->h, s->pending);
+    s->h->release(s->h, s->frame);
+    s->h->release(s->h, s->extra);
     if (s->api != NULL) {
         s->api->release();
     }

@@ -99,4 +99,12 @@ typedef struct state {
     uint32_t n_args;
 } state;
 
+/* Memory, kept in *out_p. DT_ENOMEM. */
+dt_status env_reserve(const state *s, void *out_p, uint64_t n, uint64_t bytes);
+/* Records what SUMO says; returns st. */
+dt_status env_fail(const state *s, dt_status st, const char *what);
+/* What happened since the last call, added to the totals too. */
+dt_status env_events(state *s, sumo_events *e);
+bool env_is_over(const state *s);
+
 #endif
