@@ -42,6 +42,7 @@ typedef struct rank {
     dt_checkpoint_opts checkpoint;
     dt_stop_opts stop;
     double begin_s;      /* of the phase in this process */
+    uint64_t begin_step; /* the same */
     uint64_t iterations; /* the same */
     uint64_t epoch;      /* epochs of the phase that are done */
     dt_error error;
@@ -115,16 +116,14 @@ static void show(rank *k, const dt_progress *p, bool force)
     const dt_trainer_times t = dt_trainer_times_get(k->stage->trainer);
     const double now = dt_clock_s();
     k->rate_samples += p->samples;
-    if (k->rate_s == 0 || now - k->rate_s > 0.5) { /* a rate over half a second is steady enough to read */
-        if (k->rate_s > 0) {
-            k->rate = (double)k->rate_samples / (now - k->rate_s);
-        } else if (t.step > 0) {
-            k->rate = (double)p->samples / t.step;
-        }
+    if (k->rate_s == 0 || now - k->rate_s > 0.5) { /* over half a second it is steady enough to read */
+        const double since = k->rate_s > 0 ? k->rate_s : k->begin_s;
+        k->rate = now > since ? (double)k->rate_samples / (now - since) : 0;
         k->rate_s = now;
         k->rate_samples = 0;
     }
-    const double left = p->samples > 0 ? (double)(p->steps - p->step) * (double)p->samples / k->rate : -1;
+    const uint64_t made = p->step - k->begin_step;
+    const double left = made > 0 ? (double)(p->steps - p->step) * (now - k->begin_s) / (double)made : -1;
     const dt_progress_view v = {.phase = k->stage->d.phase->desc.id,
                                 .step = p->step,
                                 .steps = p->steps,
@@ -382,6 +381,7 @@ static dt_status run_phase(rank *k, int64_t index)
         dt_log(DT_LOG_INFO, "first step after %.2f s", dt_clock_s() - r->start_s);
     }
     k->last_save_s = k->begin_s = dt_clock_s();
+    k->begin_step = begin;
     k->epoch = begin / dt_trainer_steps_per_epoch(k->stage->trainer);
     k->rate_s = k->rate = 0;
     k->rate_samples = 0;
