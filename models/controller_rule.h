@@ -119,10 +119,6 @@ static inline void rule_destroy(void *self)
                                            .state_size = sizeof(rule_state),                                           \
                                            .options = options,                                                         \
                                            .ops = &ops};                                                               \
-    static const dt_component *const components[] = {&component};                                                      \
-    static const dt_plugin plugin = {                                                                                  \
-        DT_PLUGIN_PREFIX,        .name = ID,        .version = "1.0",        .vendor = "dtrain",                       \
-        .license = "Apache-2.0", .n_components = 1, .components = components};                                         \
-    DT_PLUGIN_DEFINE(plugin)
+    DT_PLUGIN_DEFINE_ONE(component, ID, "1.0", "dtrain", "Apache-2.0")
 
 #endif

@@ -171,11 +171,7 @@ static inline void world_net_destroy(void *self)
                                            .state_size = sizeof(world_net),                                            \
                                            .options = options,                                                         \
                                            .ops = &ops};                                                               \
-    static const dt_component *const components[] = {&component};                                                      \
-    static const dt_plugin plugin = {                                                                                  \
-        DT_PLUGIN_PREFIX,        .name = ID,        .version = "1.0",        .vendor = "dtrain",                       \
-        .license = "Apache-2.0", .n_components = 1, .components = components};                                         \
-    DT_PLUGIN_DEFINE(plugin)
+    DT_PLUGIN_DEFINE_ONE(component, ID, "1.0", "dtrain", "Apache-2.0")
 
 /* The head also sees the motion of T-1, (T-1)/2, ... 1 steps ago: what a recurrent state learns slowly from few
  * vehicles, how speed and path changed, stands there at once. Fills back[], returns how many. */

@@ -309,6 +309,17 @@ typedef struct dt_plugin {
         return &(desc);                                                                                                \
     }                                                                                                                  \
     struct dt_plugin_define_needs_a_semicolon
+/* The usual plugin, of one component: DT_PLUGIN_DEFINE_ONE(component, "mine", "1.0", "who", "licence"); */
+#define DT_PLUGIN_DEFINE_ONE(component, NAME, VERSION, VENDOR, LICENSE)                                                \
+    static const dt_component *const dt_plugin_components_[] = {&(component)};                                         \
+    static const dt_plugin dt_plugin_one_ = {DT_PLUGIN_PREFIX,                                                         \
+                                             .name = NAME,                                                             \
+                                             .version = VERSION,                                                       \
+                                             .vendor = VENDOR,                                                         \
+                                             .license = LICENSE,                                                       \
+                                             .n_components = 1,                                                        \
+                                             .components = dt_plugin_components_};                                     \
+    DT_PLUGIN_DEFINE(dt_plugin_one_)
 
 #ifdef __cplusplus
 }

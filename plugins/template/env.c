@@ -138,11 +138,4 @@ static const dt_component env = {
     .ops = &ops,
 };
 
-static const dt_component *const components[] = {&env};
-
-static const dt_plugin plugin = {
-    DT_PLUGIN_PREFIX,        .name = "template", .version = "0.1",         .vendor = "you",
-    .license = "Apache-2.0", .n_components = 1,  .components = components,
-};
-
-DT_PLUGIN_DEFINE(plugin);
+DT_PLUGIN_DEFINE_ONE(env, "template", "0.1", "you", "Apache-2.0");
