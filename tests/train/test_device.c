@@ -6,7 +6,7 @@
  */
 #include <config.h>
 
-#include "toy.h"
+#include "outcome.h"
 
 #include "base/err.h"
 #include "base/mem.h"
@@ -21,12 +21,6 @@
 #include <cmocka.h>
 
 enum { STEPS = 11 };
-
-typedef struct outcome {
-    float *state[3];
-    size_t bytes;
-    double loss[STEPS], norm[STEPS], rate[STEPS];
-} outcome;
 
 static void says(const char *part)
 {
@@ -47,66 +41,10 @@ static void init(toy *t, bool on_device)
     }
 }
 
-static void run_steps(toy *t, outcome *o, int from, int to)
-{
-    for (int i = from; i < to; i++) {
-        dt_step_report r = {.struct_size = sizeof(r)};
-        const dt_status st = toy_step(t, &r);
-        if (st != DT_OK) {
-            print_message("%s\n", dt_error_text());
-        }
-        assert_int_equal(st, DT_OK);
-        assert_int_equal(r.step, i + 1);
-        o->loss[i] = r.loss;
-        o->norm[i] = r.grad_norm;
-        o->rate[i] = r.learning_rate;
-    }
-}
-
-static float *arena(toy *t, int i)
-{
-    return i == 0 ? dt_trainer_params(t->trainer) : dt_trainer_moment(t->trainer, (uint32_t)i - 1);
-}
-
-static void keep(toy *t, outcome *o)
-{
-    o->bytes = (size_t)t->params.total * sizeof(float);
-    assert_int_equal(dt_trainer_hold(t->trainer), DT_OK);
-    for (int i = 0; i < 3; i++) {
-        o->state[i] = malloc(o->bytes);
-        memset(o->state[i], 0, o->bytes);
-        if (arena(t, i) != NULL) {
-            memcpy(o->state[i], arena(t, i), o->bytes);
-        }
-    }
-}
-
-static void drop(outcome *o)
-{
-    for (int i = 0; i < 3; i++) {
-        free(o->state[i]);
-    }
-}
-
-static void same_state(const outcome *a, const outcome *b)
-{
-    assert_int_equal(a->bytes, b->bytes);
-    for (int i = 0; i < 3; i++) {
-        assert_memory_equal(a->state[i], b->state[i], a->bytes);
-    }
-}
-
-static void same_reports(const outcome *a, const outcome *b)
-{
-    assert_memory_equal(a->loss, b->loss, sizeof(a->loss));
-    assert_memory_equal(a->norm, b->norm, sizeof(a->norm));
-    assert_memory_equal(a->rate, b->rate, sizeof(a->rate));
-}
-
 static void finish(toy *t, outcome *o)
 {
-    run_steps(t, o, 0, STEPS);
-    keep(t, o);
+    outcome_run(t, o, 0, STEPS);
+    outcome_keep(t, o);
     toy_fini(t);
 }
 
@@ -132,12 +70,12 @@ static void test_equals_the_cpu(void **state)
             t.config.micro_leaves = group;
             toy_start(&t);
             finish(&t, &device);
-            same_state(&cpu, &device);
-            same_reports(&cpu, &device);
-            drop(&device);
+            outcome_same_state(&cpu, &device);
+            outcome_same_reports(&cpu, &device);
+            outcome_drop(&device);
         }
     }
-    drop(&cpu);
+    outcome_drop(&cpu);
 }
 
 static void test_sgd_and_frozen_tensors(void **state)
@@ -153,10 +91,10 @@ static void test_sgd_and_frozen_tensors(void **state)
         toy_start(&t);
         finish(&t, on_device ? &device : &cpu);
     }
-    same_state(&cpu, &device);
-    same_reports(&cpu, &device);
-    drop(&cpu);
-    drop(&device);
+    outcome_same_state(&cpu, &device);
+    outcome_same_reports(&cpu, &device);
+    outcome_drop(&cpu);
+    outcome_drop(&device);
 }
 
 /* The device decides by itself, a step before the host knows: schedule, update count and scale must come out alike. */
@@ -177,8 +115,8 @@ static void test_skipped_steps_equal_the_cpu(void **state)
     init(&t, false);
     t.config.scaling = scaling;
     toy_start(&t);
-    run_steps(&t, &cpu, 0, STEPS);
-    keep(&t, &cpu);
+    outcome_run(&t, &cpu, 0, STEPS);
+    outcome_keep(&t, &cpu);
     const uint64_t updates = dt_trainer_updates(t.trainer);
     const dt_scaler scaler = *dt_trainer_scaler(t.trainer);
     assert_in_range(updates, 1, STEPS - 2);
@@ -188,17 +126,17 @@ static void test_skipped_steps_equal_the_cpu(void **state)
         t.config.scaling = scaling;
         t.config.synchronous = synchronous != 0;
         toy_start(&t);
-        run_steps(&t, &device, 0, STEPS);
-        keep(&t, &device);
-        same_state(&cpu, &device);
+        outcome_run(&t, &device, 0, STEPS);
+        outcome_keep(&t, &device);
+        outcome_same_state(&cpu, &device);
         assert_int_equal(dt_trainer_updates(t.trainer), updates);
         const dt_scaler *s = dt_trainer_scaler(t.trainer);
         assert_true(s->scale == scaler.scale && s->good == scaler.good && s->tolerance == scaler.tolerance);
         assert_int_equal(s->skips, scaler.skips);
-        drop(&device);
+        outcome_drop(&device);
         toy_fini(&t);
     }
-    drop(&cpu);
+    outcome_drop(&cpu);
 }
 
 /* Results come one step late, but for the first step and the last of an epoch (4 steps each here). */
@@ -211,15 +149,15 @@ static void test_results_come_late(void **state)
     init(&t, true);
     toy_start(&t);
     finish(&t, &device);
-    same_state(&cpu, &device);
+    outcome_same_state(&cpu, &device);
     for (int i = 0; i < STEPS; i++) {
         const int told = i == 0 || (i + 1) % 4 == 0 ? i : i - 1;
         assert_true(device.loss[i] == cpu.loss[told]);
         assert_true(device.norm[i] == cpu.norm[told]);
         assert_true(device.rate[i] == cpu.rate[told]);
     }
-    drop(&cpu);
-    drop(&device);
+    outcome_drop(&cpu);
+    outcome_drop(&device);
 }
 
 /* Once warm, a step is one launch of a graph and one wait for the step before; it allocates nothing. */
@@ -260,29 +198,26 @@ static void test_resume_equals_no_interruption(void **state)
         outcome half;
         init(&a, true);
         toy_start(&a);
-        run_steps(&a, &device, 0, cut);
-        keep(&a, &half);
-        run_steps(&a, &device, cut, STEPS); /* looking at the state does not disturb it */
-        keep(&a, &device);
-        same_state(&cpu, &device);
-        drop(&device);
+        outcome_run(&a, &half, 0, cut);
+        outcome_keep(&a, &half);
+        device = half;
+        outcome_run(&a, &device, cut, STEPS); /* looking at the state does not disturb it */
+        outcome_keep(&a, &device);
+        outcome_same_state(&cpu, &device);
+        outcome_drop(&device);
         toy_fini(&a);
 
         init(&b, true);
         toy_start(&b);
-        assert_int_equal(dt_trainer_hold(b.trainer), DT_OK);
-        for (int i = 0; i < 3; i++) {
-            memcpy(arena(&b, i), half.state[i], half.bytes);
-        }
-        dt_trainer_step_set(b.trainer, (uint64_t)cut);
-        run_steps(&b, &device, cut, STEPS);
-        keep(&b, &device);
-        same_state(&cpu, &device);
-        drop(&device);
-        drop(&half);
+        outcome_restore(&b, &half, cut);
+        outcome_run(&b, &device, cut, STEPS);
+        outcome_keep(&b, &device);
+        outcome_same_state(&cpu, &device);
+        outcome_drop(&device);
+        outcome_drop(&half);
         toy_fini(&b);
     }
-    drop(&cpu);
+    outcome_drop(&cpu);
 }
 
 /* A later epoch may hold a larger leaf than any of the first: memory grows, graphs are captured anew. */
@@ -300,10 +235,10 @@ static void test_memory_grows(void **state)
         toy_start(&t);
         finish(&t, on_device ? &device : &cpu);
     }
-    same_state(&cpu, &device);
-    same_reports(&cpu, &device);
-    drop(&cpu);
-    drop(&device);
+    outcome_same_state(&cpu, &device);
+    outcome_same_reports(&cpu, &device);
+    outcome_drop(&cpu);
+    outcome_drop(&device);
 }
 
 static void test_micro_batch_follows_memory(void **state)
@@ -324,14 +259,14 @@ static void test_micro_batch_follows_memory(void **state)
     toy_start(&t);
     finish(&t, &device);
     assert_true(host_device_read().peak_bytes < peak);
-    same_state(&cpu, &device);
-    drop(&device);
+    outcome_same_state(&cpu, &device);
+    outcome_drop(&device);
 
     init(&t, true);
     host_device_reset(40000);
     assert_int_equal(toy_try_start(&t), DT_ENOMEM);
     toy_fini(&t);
-    drop(&cpu);
+    outcome_drop(&cpu);
     assert_int_equal(host_device_read().live_bytes, 0);
 }
 
@@ -353,8 +288,8 @@ static void test_out_of_memory(void **state)
             host_device_fail_alloc(0);
             assert_int_equal(dt_trainer_set(t.trainer, "scale", scale, 2), DT_OK);
             finish(&t, &device);
-            same_state(&cpu, &device);
-            drop(&device);
+            outcome_same_state(&cpu, &device);
+            outcome_drop(&device);
             was_smaller = true;
             if (host_device_read().allocations < n) {
                 break;
@@ -367,7 +302,7 @@ static void test_out_of_memory(void **state)
         assert_int_equal(host_device_read().live_bytes, 0);
     }
     assert_true(was_smaller);
-    drop(&cpu);
+    outcome_drop(&cpu);
 }
 
 /* ---- evaluation -------------------------------------------------------------------------------------------------- */
@@ -413,10 +348,10 @@ static void test_evaluation(void **state)
         init(&t, on_device != 0);
         toy_start(&t);
         assert_int_equal(dt_trainer_evaluate(t.trainer, &t.source, &o[0], look), DT_OK); /* before any step */
-        run_steps(&t, &unused, 0, 6);
+        outcome_run(&t, &unused, 0, 6);
         assert_int_equal(dt_trainer_evaluate(t.trainer, &t.source, &o[1], look), DT_OK); /* a step is in flight */
         assert_int_equal(dt_trainer_hold(t.trainer), DT_OK);
-        run_steps(&t, &unused, 6, STEPS);
+        outcome_run(&t, &unused, 6, STEPS);
         assert_int_equal(dt_trainer_hold(t.trainer), DT_OK);
         assert_int_equal(dt_trainer_evaluate(t.trainer, &t.source, &o[2], look), DT_OK); /* after a checkpoint */
         toy_fini(&t);

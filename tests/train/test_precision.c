@@ -6,13 +6,12 @@
  */
 #include <config.h>
 
-#include "toy.h"
+#include "outcome.h"
 
 #include "base/err.h"
 #include "base/mem.h"
 
 #include <math.h>
-#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -22,111 +21,36 @@
 
 enum { STEPS = 12 };
 
-typedef struct outcome {
-    float *state[3]; /* parameters, moments */
-    size_t bytes;
-    double loss[STEPS], norm[STEPS], rate[STEPS], scale[STEPS];
-    uint64_t updates;
-    dt_scaler scaler;
-} outcome;
-
-typedef void change_fn(dt_trainer_config *c);
-
-static void keep(const toy *t, outcome *o)
-{
-    const float *const from[3] = {dt_trainer_params(t->trainer), dt_trainer_moment(t->trainer, 0),
-                                  dt_trainer_moment(t->trainer, 1)};
-    o->bytes = (size_t)t->params.total * sizeof(float);
-    for (int i = 0; i < 3; i++) {
-        o->state[i] = malloc(o->bytes);
-        memcpy(o->state[i], from[i], o->bytes);
-    }
-    o->updates = dt_trainer_updates(t->trainer);
-    o->scaler = *dt_trainer_scaler(t->trainer);
-}
-
-static void drop(outcome *o)
-{
-    for (int i = 0; i < 3; i++) {
-        free(o->state[i]);
-    }
-}
-
-static void run_steps(toy *t, outcome *o, int from, int to)
-{
-    for (int i = from; i < to; i++) {
-        dt_step_report r = {.struct_size = sizeof(r)};
-        const dt_status st = toy_step(t, &r);
-        if (st != DT_OK) {
-            print_message("%s\n", dt_error_text());
-        }
-        assert_int_equal(st, DT_OK);
-        o->loss[i] = r.loss;
-        o->norm[i] = r.grad_norm;
-        o->rate[i] = r.learning_rate;
-        o->scale[i] = dt_trainer_scaler(t->trainer)->scale;
-    }
-}
-
-static void train(change_fn *change, outcome *o)
-{
-    toy t;
-    toy_init(&t);
-    change(&t.config);
-    toy_start(&t);
-    run_steps(&t, o, 0, STEPS);
-    keep(&t, o);
-    toy_fini(&t);
-}
-
-static void assert_same_state(const outcome *a, const outcome *b)
-{
-    assert_int_equal(a->bytes, b->bytes);
-    for (int i = 0; i < 3; i++) {
-        assert_memory_equal(a->state[i], b->state[i], a->bytes);
-    }
-    assert_int_equal(a->updates, b->updates);
-}
-
-static void assert_same(const outcome *a, const outcome *b)
-{
-    assert_same_state(a, b);
-    assert_memory_equal(a->loss, b->loss, sizeof(a->loss));
-    assert_memory_equal(a->rate, b->rate, sizeof(a->rate));
-    assert_memory_equal(a->scale, b->scale, sizeof(a->scale));
-    assert_true(memcmp(&a->scaler, &b->scaler, sizeof(a->scaler)) == 0);
-}
-
 /* ---- configurations ---------------------------------------------------------------------------------------------- */
 
-static void plain(dt_trainer_config *c)
+static void plain(toy *t)
 {
-    (void)c;
+    (void)t;
 }
 
-static void in_bf16(dt_trainer_config *c)
+static void in_bf16(toy *t)
 {
-    c->math = DT_DEVICE_MATH_BF16;
+    t->config.math = DT_DEVICE_MATH_BF16;
 }
 
 /* so large that it overflows until it was lowered twice */
-static void overflowing(dt_trainer_config *c)
+static void overflowing(toy *t)
 {
-    c->scaling = (dt_scaler_config){.kind = DT_SCALING_DYNAMIC,
-                                    .initial = 0x1p140,
-                                    .min = 1,
-                                    .max = 0x1p140,
-                                    .growth = 2,
-                                    .backoff = 0x1p-16,
-                                    .interval = 4,
-                                    .hysteresis = 2,
-                                    .max_skips = 5};
+    t->config.scaling = (dt_scaler_config){.kind = DT_SCALING_DYNAMIC,
+                                           .initial = 0x1p140,
+                                           .min = 1,
+                                           .max = 0x1p140,
+                                           .growth = 2,
+                                           .backoff = 0x1p-16,
+                                           .interval = 4,
+                                           .hysteresis = 2,
+                                           .max_skips = 5};
 }
 
-static void overflowing_in_bf16(dt_trainer_config *c)
+static void overflowing_in_bf16(toy *t)
 {
-    in_bf16(c);
-    overflowing(c);
+    in_bf16(t);
+    overflowing(t);
 }
 
 static bool has_bf16(void)
@@ -141,74 +65,7 @@ static bool has_bf16(void)
 
 /* ---- exactness --------------------------------------------------------------------------------------------------- */
 
-typedef struct rank_run {
-    toy t;
-    outcome o;
-    pthread_t thread;
-} rank_run;
-
-static void *rank_main(void *arg)
-{
-    rank_run *r = arg;
-    toy_start(&r->t);
-    run_steps(&r->t, &r->o, 0, STEPS);
-    keep(&r->t, &r->o);
-    return NULL;
-}
-
-static void on_ranks(change_fn *change, uint32_t n, const outcome *one)
-{
-    rank_run *r = calloc(n, sizeof(*r));
-    dt_comm *comm[8];
-    assert_int_equal(dt_comm_sim(n, 30, comm), DT_OK);
-    for (uint32_t i = 0; i < n; i++) {
-        toy_init(&r[i].t);
-        change(&r[i].t.config);
-        r[i].t.comm = comm[i];
-        r[i].t.config.threads = 1 + i % 2;
-        assert_int_equal(pthread_create(&r[i].thread, NULL, rank_main, &r[i]), 0);
-    }
-    for (uint32_t i = 0; i < n; i++) {
-        pthread_join(r[i].thread, NULL);
-    }
-    for (uint32_t i = 0; i < n; i++) {
-        assert_same(one, &r[i].o);
-        drop(&r[i].o);
-        toy_fini(&r[i].t);
-    }
-    free(r);
-}
-
-static void cut_and_resumed(change_fn *change, const outcome *whole)
-{
-    for (int cut = 1; cut < STEPS; cut++) {
-        toy a, b;
-        outcome half, resumed;
-        toy_init(&a);
-        change(&a.config);
-        toy_start(&a);
-        run_steps(&a, &resumed, 0, cut);
-        keep(&a, &half);
-        toy_fini(&a);
-        toy_init(&b);
-        change(&b.config);
-        b.config.threads = 1;
-        toy_start(&b);
-        memcpy(dt_trainer_params(b.trainer), half.state[0], half.bytes);
-        memcpy(dt_trainer_moment(b.trainer, 0), half.state[1], half.bytes);
-        memcpy(dt_trainer_moment(b.trainer, 1), half.state[2], half.bytes);
-        dt_trainer_step_set(b.trainer, (uint64_t)cut);
-        dt_trainer_scaler_set(b.trainer, half.updates, &half.scaler);
-        run_steps(&b, &resumed, cut, STEPS);
-        keep(&b, &resumed);
-        assert_same(whole, &resumed);
-        drop(&half);
-        drop(&resumed);
-        toy_fini(&b);
-    }
-}
-
-static void threads_and_plans(change_fn *change, const outcome *whole)
+static void threads_and_plans(toy_change *change, const outcome *whole)
 {
     static const struct {
         uint32_t threads;
@@ -218,28 +75,30 @@ static void threads_and_plans(change_fn *change, const outcome *whole)
         toy t;
         outcome o;
         toy_init(&t);
-        change(&t.config);
+        change(&t);
         t.config.threads = rows[i].threads;
         t.config.reuse = rows[i].reuse;
         t.config.poison = rows[i].poison;
         toy_start(&t);
-        run_steps(&t, &o, 0, STEPS);
-        keep(&t, &o);
-        assert_same(whole, &o);
-        drop(&o);
+        outcome_run(&t, &o, 0, STEPS);
+        outcome_keep(&t, &o);
+        outcome_same(whole, &o);
+        outcome_drop(&o);
         toy_fini(&t);
     }
 }
 
-static void promises(change_fn *change)
+static void promises(toy_change *change)
 {
     outcome whole;
-    train(change, &whole);
+    outcome_train(change, STEPS, &whole);
     threads_and_plans(change, &whole);
-    cut_and_resumed(change, &whole);
-    on_ranks(change, 2, &whole);
-    on_ranks(change, 8, &whole);
-    drop(&whole);
+    for (int cut = 1; cut < STEPS; cut++) {
+        outcome_resumed(change, STEPS, cut, &whole);
+    }
+    outcome_on_ranks(change, STEPS, 2, &whole);
+    outcome_on_ranks(change, STEPS, 8, &whole);
+    outcome_drop(&whole);
 }
 
 static void test_bf16_keeps_the_promises(void **state)
@@ -266,37 +125,37 @@ static void test_bf16_is_near_fp32_but_not_the_same(void **state)
     if (!has_bf16()) {
         return;
     }
-    train(plain, &full);
-    train(in_bf16, &half);
+    outcome_train(plain, STEPS, &full);
+    outcome_train(in_bf16, STEPS, &half);
     assert_true(memcmp(full.loss, half.loss, sizeof(full.loss)) != 0);
     for (int i = 0; i < STEPS; i++) {
         if (!(fabs(half.loss[i] - full.loss[i]) <= 0.01 * full.loss[i])) {
             fail_msg("step %d: loss %g in bf16, %g in fp32", i + 1, half.loss[i], full.loss[i]);
         }
     }
-    drop(&full);
-    drop(&half);
+    outcome_drop(&full);
+    outcome_drop(&half);
 }
 
 /* ---- scaling ----------------------------------------------------------------------------------------------------- */
 
-static void scaled(dt_trainer_config *c)
+static void scaled(toy *t)
 {
-    c->scaling = (dt_scaler_config){.kind = DT_SCALING_STATIC, .initial = 8192, .max_skips = 1};
+    t->config.scaling = (dt_scaler_config){.kind = DT_SCALING_STATIC, .initial = 8192, .max_skips = 1};
 }
 
 static void test_a_scale_that_fits_changes_no_bit(void **state)
 {
     (void)state;
     outcome one, scale;
-    train(plain, &one);
-    train(scaled, &scale);
-    assert_same_state(&one, &scale);
+    outcome_train(plain, STEPS, &one);
+    outcome_train(scaled, STEPS, &scale);
+    outcome_same_state(&one, &scale);
     assert_memory_equal(one.loss, scale.loss, sizeof(one.loss));
     assert_memory_equal(one.norm, scale.norm, sizeof(one.norm));
     assert_true(scale.scale[0] == 8192 && one.scale[0] == 1);
-    drop(&one);
-    drop(&scale);
+    outcome_drop(&one);
+    outcome_drop(&scale);
 }
 
 /* hysteresis 2: the first overflow is let pass, each one in a row after it lowers the scale */
@@ -305,9 +164,9 @@ static void test_skipped_steps_advance_nothing(void **state)
     (void)state;
     toy t;
     outcome one;
-    train(plain, &one);
+    outcome_train(plain, STEPS, &one);
     toy_init(&t);
-    overflowing(&t.config);
+    overflowing(&t);
     toy_start(&t);
     const size_t bytes = (size_t)t.params.total * sizeof(float);
     float *before = malloc(bytes);
@@ -337,7 +196,7 @@ static void test_skipped_steps_advance_nothing(void **state)
     assert_int_equal(toy_step(&t, &r), DT_OK);
     assert_true(r.learning_rate == one.rate[1]);
     free(before);
-    drop(&one);
+    outcome_drop(&one);
     toy_fini(&t);
 }
 
@@ -347,7 +206,7 @@ static void test_gives_up_by_name(void **state)
     toy t;
     dt_step_report r = {.struct_size = sizeof(r)};
     toy_init(&t);
-    overflowing(&t.config);
+    overflowing(&t);
     t.config.scaling.kind = DT_SCALING_STATIC;
     t.config.scaling.max_skips = 3;
     toy_start(&t);
@@ -366,7 +225,7 @@ static void test_one_bad_batch_is_survived(void **state)
     toy t;
     dt_step_report r = {.struct_size = sizeof(r)};
     toy_init(&t);
-    scaled(&t.config);
+    scaled(&t);
     t.config.scaling.max_skips = 2;
     t.poison_sample = 40;
     toy_start(&t);
@@ -388,11 +247,11 @@ static void test_a_steady_step_allocates_nothing(void **state)
     toy t;
     outcome o;
     toy_init(&t);
-    has_bf16() ? overflowing_in_bf16(&t.config) : overflowing(&t.config);
+    has_bf16() ? overflowing_in_bf16(&t) : overflowing(&t);
     toy_start(&t);
-    run_steps(&t, &o, 0, 2);
+    outcome_run(&t, &o, 0, 2);
     const uint64_t before = dt_alloc_count();
-    run_steps(&t, &o, 2, STEPS);
+    outcome_run(&t, &o, 2, STEPS);
     assert_int_equal(dt_alloc_count() - before, 0);
     toy_fini(&t);
 }

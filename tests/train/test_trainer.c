@@ -5,13 +5,12 @@
  */
 #include <config.h>
 
-#include "toy.h"
+#include "outcome.h"
 
 #include "base/err.h"
 #include "base/mem.h"
 
 #include <math.h>
-#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -20,45 +19,6 @@
 #include <cmocka.h>
 
 enum { STEPS = 12 };
-
-typedef struct outcome {
-    float *params, *m, *v;
-    size_t bytes;
-    double loss[STEPS];
-    double norm[STEPS];
-} outcome;
-
-static void keep(const toy *t, outcome *o)
-{
-    o->bytes = (size_t)t->params.total * sizeof(float);
-    o->params = malloc(o->bytes);
-    o->m = malloc(o->bytes);
-    o->v = malloc(o->bytes);
-    memcpy(o->params, dt_trainer_params(t->trainer), o->bytes);
-    memcpy(o->m, dt_trainer_moment(t->trainer, 0), o->bytes);
-    memcpy(o->v, dt_trainer_moment(t->trainer, 1), o->bytes);
-}
-
-static void drop(outcome *o)
-{
-    free(o->params);
-    free(o->m);
-    free(o->v);
-}
-
-static void run_steps(toy *t, outcome *o, int from, int to)
-{
-    for (int i = from; i < to; i++) {
-        dt_step_report r = {.struct_size = sizeof(r)};
-        const dt_status st = toy_step(t, &r);
-        if (st != DT_OK) {
-            print_message("%s\n", dt_error_text());
-        }
-        assert_int_equal(st, DT_OK);
-        o->loss[i] = r.loss;
-        o->norm[i] = r.grad_norm;
-    }
-}
 
 static void train(uint32_t threads, bool reuse, bool poison, bool fuse, outcome *o)
 {
@@ -69,19 +29,9 @@ static void train(uint32_t threads, bool reuse, bool poison, bool fuse, outcome 
     t.config.poison = poison;
     t.config.fuse = fuse;
     toy_start(&t);
-    run_steps(&t, o, 0, STEPS);
-    keep(&t, o);
+    outcome_run(&t, o, 0, STEPS);
+    outcome_keep(&t, o);
     toy_fini(&t);
-}
-
-static void assert_same(const outcome *a, const outcome *b)
-{
-    assert_int_equal(a->bytes, b->bytes);
-    assert_memory_equal(a->loss, b->loss, sizeof(a->loss));
-    assert_memory_equal(a->norm, b->norm, sizeof(a->norm));
-    assert_memory_equal(a->params, b->params, a->bytes);
-    assert_memory_equal(a->m, b->m, a->bytes);
-    assert_memory_equal(a->v, b->v, a->bytes);
 }
 
 static void test_threads_change_no_bit(void **state)
@@ -92,10 +42,10 @@ static void test_threads_change_no_bit(void **state)
     for (uint32_t threads = 2; threads <= 4; threads++) {
         outcome many;
         train(threads, true, false, true, &many);
-        assert_same(&one, &many);
-        drop(&many);
+        outcome_same(&one, &many);
+        outcome_drop(&many);
     }
-    drop(&one);
+    outcome_drop(&one);
 }
 
 static void test_memory_plan_changes_no_bit(void **state)
@@ -105,90 +55,41 @@ static void test_memory_plan_changes_no_bit(void **state)
     train(2, true, false, true, &reuse);
     train(2, false, false, true, &separate);
     train(2, true, true, true, &poisoned);
-    assert_same(&reuse, &separate);
-    assert_same(&reuse, &poisoned);
-    drop(&reuse);
-    drop(&separate);
-    drop(&poisoned);
+    outcome_same(&reuse, &separate);
+    outcome_same(&reuse, &poisoned);
+    outcome_drop(&reuse);
+    outcome_drop(&separate);
+    outcome_drop(&poisoned);
 }
 
-/* ---- virtual ranks ----------------------------------------------------------------------------------------------- */
+/* ---- virtual ranks, resume, allocation, learning ------------------------------------------------------------------ */
 
-typedef struct rank_run {
-    toy t;
-    outcome o;
-    pthread_t thread;
-} rank_run;
-
-static void *rank_main(void *arg)
+static void on_two_threads(toy *t)
 {
-    rank_run *r = arg;
-    toy_start(&r->t);
-    run_steps(&r->t, &r->o, 0, STEPS);
-    keep(&r->t, &r->o);
-    return NULL;
+    t->config.threads = 2;
 }
 
 static void test_ranks_change_no_bit(void **state)
 {
     (void)state;
     outcome one;
-    train(2, true, false, true, &one);
+    outcome_train(on_two_threads, STEPS, &one);
     static const uint32_t counts[] = {2, 3, 4, 8};
     for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++) {
-        const uint32_t n = counts[c];
-        rank_run *r = calloc(n, sizeof(*r));
-        dt_comm *comm[8];
-        assert_int_equal(dt_comm_sim(n, 30, comm), DT_OK);
-        for (uint32_t i = 0; i < n; i++) {
-            toy_init(&r[i].t);
-            r[i].t.comm = comm[i];
-            r[i].t.config.threads = 1 + i % 2;
-            assert_int_equal(pthread_create(&r[i].thread, NULL, rank_main, &r[i]), 0);
-        }
-        for (uint32_t i = 0; i < n; i++) {
-            pthread_join(r[i].thread, NULL);
-        }
-        for (uint32_t i = 0; i < n; i++) {
-            assert_same(&one, &r[i].o);
-            drop(&r[i].o);
-            toy_fini(&r[i].t);
-        }
-        free(r);
+        outcome_on_ranks(NULL, STEPS, counts[c], &one);
     }
-    drop(&one);
+    outcome_drop(&one);
 }
-
-/* ---- resume, allocation, learning -------------------------------------------------------------------------------- */
 
 static void test_resume_equals_no_interruption(void **state)
 {
     (void)state;
     outcome whole;
-    train(2, true, false, true, &whole);
+    outcome_train(on_two_threads, STEPS, &whole);
     for (int cut = 1; cut < STEPS; cut += 4) { /* also across the end of an epoch of 4 steps */
-        toy a, b;
-        outcome resumed, half;
-        toy_init(&a);
-        toy_start(&a);
-        run_steps(&a, &resumed, 0, cut);
-        keep(&a, &half);
-        toy_fini(&a);
-        toy_init(&b);
-        b.config.threads = 1;
-        toy_start(&b);
-        memcpy(dt_trainer_params(b.trainer), half.params, half.bytes);
-        memcpy(dt_trainer_moment(b.trainer, 0), half.m, half.bytes);
-        memcpy(dt_trainer_moment(b.trainer, 1), half.v, half.bytes);
-        dt_trainer_step_set(b.trainer, (uint64_t)cut);
-        run_steps(&b, &resumed, cut, STEPS);
-        keep(&b, &resumed);
-        assert_same(&whole, &resumed);
-        drop(&half);
-        drop(&resumed);
-        toy_fini(&b);
+        outcome_resumed(on_two_threads, STEPS, cut, &whole);
     }
-    drop(&whole);
+    outcome_drop(&whole);
 }
 
 static void test_a_steady_step_allocates_nothing(void **state)
@@ -198,9 +99,9 @@ static void test_a_steady_step_allocates_nothing(void **state)
     outcome o;
     toy_init(&t);
     toy_start(&t);
-    run_steps(&t, &o, 0, 4);
+    outcome_run(&t, &o, 0, 4);
     const uint64_t before = dt_alloc_count();
-    run_steps(&t, &o, 4, STEPS);
+    outcome_run(&t, &o, 4, STEPS);
     assert_int_equal(dt_alloc_count() - before, 0);
     toy_fini(&t);
 }
@@ -350,7 +251,7 @@ static void test_frozen_parameters_stay(void **state)
     assert_int_equal(dt_param_table_freeze(&t.params, "net.w1", &n), DT_OK);
     assert_int_equal(n, 1);
     memcpy(before, dt_trainer_params(t.trainer) + w1->offset, sizeof(before));
-    run_steps(&t, &o, 0, 3);
+    outcome_run(&t, &o, 0, 3);
     assert_memory_equal(before, dt_trainer_params(t.trainer) + w1->offset, sizeof(before));
     const dt_param *w2 = dt_param_table_find(&t.params, "net.w2");
     assert_true(dt_trainer_moment(t.trainer, 0)[w2->offset] != 0);
@@ -368,13 +269,13 @@ static void test_refill(void **state)
     toy_start(&t);
     for (int i = 0; i < STEPS; i++) {
         dt_trainer_refill(t.trainer);
-        run_steps(&t, &refilled, i, i + 1);
+        outcome_run(&t, &refilled, i, i + 1);
     }
-    keep(&t, &refilled);
+    outcome_keep(&t, &refilled);
     toy_fini(&t);
-    assert_same(&plain, &refilled);
-    drop(&plain);
-    drop(&refilled);
+    outcome_same(&plain, &refilled);
+    outcome_drop(&plain);
+    outcome_drop(&refilled);
 }
 
 /* Passed steps count for the schedule and for where training stands, not as updates. */

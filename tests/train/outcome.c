@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See outcome.h.
+ */
+#include <config.h>
+
+#include "outcome.h"
+
+#include "base/err.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { MAX_RANKS = 8, RANK_TIMEOUT_S = 30 };
+
+static float *arena(toy *t, int i)
+{
+    return i == 0 ? dt_trainer_params(t->trainer) : dt_trainer_moment(t->trainer, (uint32_t)i - 1);
+}
+
+void outcome_run(toy *t, outcome *o, int from, int to)
+{
+    if (from == 0) {
+        memset(o, 0, sizeof(*o));
+    }
+    for (int i = from; i < to; i++) {
+        dt_step_report r = {.struct_size = sizeof(r)};
+        const dt_status st = toy_step(t, &r);
+        if (st != DT_OK) {
+            print_message("%s\n", dt_error_text());
+        }
+        assert_int_equal(st, DT_OK);
+        assert_int_equal(r.step, i + 1);
+        o->loss[i] = r.loss;
+        o->norm[i] = r.grad_norm;
+        o->rate[i] = r.learning_rate;
+        o->scale[i] = dt_trainer_scaler(t->trainer)->scale;
+    }
+}
+
+void outcome_keep(toy *t, outcome *o)
+{
+    assert_int_equal(dt_trainer_hold(t->trainer), DT_OK);
+    o->bytes = (size_t)t->params.total * sizeof(float);
+    for (int i = 0; i < 3; i++) {
+        o->state[i] = calloc(1, o->bytes);
+        if (arena(t, i) != NULL) {
+            memcpy(o->state[i], arena(t, i), o->bytes);
+        }
+    }
+    o->updates = dt_trainer_updates(t->trainer);
+    o->scaler = *dt_trainer_scaler(t->trainer);
+}
+
+void outcome_drop(outcome *o)
+{
+    for (int i = 0; i < 3; i++) {
+        free(o->state[i]);
+    }
+}
+
+void outcome_restore(toy *t, const outcome *half, int step)
+{
+    assert_int_equal(dt_trainer_hold(t->trainer), DT_OK);
+    for (int i = 0; i < 3; i++) {
+        if (arena(t, i) != NULL) {
+            memcpy(arena(t, i), half->state[i], half->bytes);
+        }
+    }
+    dt_trainer_step_set(t->trainer, (uint64_t)step);
+    dt_trainer_scaler_set(t->trainer, half->updates, &half->scaler);
+}
+
+void outcome_same_state(const outcome *a, const outcome *b)
+{
+    assert_int_equal(a->bytes, b->bytes);
+    for (int i = 0; i < 3; i++) {
+        assert_memory_equal(a->state[i], b->state[i], a->bytes);
+    }
+    assert_int_equal(a->updates, b->updates);
+}
+
+void outcome_same_reports(const outcome *a, const outcome *b)
+{
+    assert_memory_equal(a->loss, b->loss, sizeof(a->loss));
+    assert_memory_equal(a->norm, b->norm, sizeof(a->norm));
+    assert_memory_equal(a->rate, b->rate, sizeof(a->rate));
+    assert_memory_equal(a->scale, b->scale, sizeof(a->scale));
+}
+
+void outcome_same(const outcome *a, const outcome *b)
+{
+    outcome_same_state(a, b);
+    outcome_same_reports(a, b);
+    assert_memory_equal(&a->scaler, &b->scaler, sizeof(a->scaler));
+}
+
+static void change_toy(toy_change *change, toy *t)
+{
+    toy_init(t);
+    if (change != NULL) {
+        change(t);
+    }
+}
+
+void outcome_train(toy_change *change, int steps, outcome *o)
+{
+    toy t;
+    change_toy(change, &t);
+    toy_start(&t);
+    outcome_run(&t, o, 0, steps);
+    outcome_keep(&t, o);
+    toy_fini(&t);
+}
+
+/* ---- ranks ------------------------------------------------------------------------------------------------------- */
+
+typedef struct rank_run {
+    toy t;
+    outcome o;
+    int steps;
+    pthread_t thread;
+} rank_run;
+
+static void *rank_main(void *arg)
+{
+    rank_run *r = arg;
+    toy_start(&r->t);
+    outcome_run(&r->t, &r->o, 0, r->steps);
+    outcome_keep(&r->t, &r->o);
+    return NULL;
+}
+
+void outcome_on_ranks(toy_change *change, int steps, uint32_t n, const outcome *one)
+{
+    rank_run *r = calloc(n, sizeof(*r));
+    dt_comm *comm[MAX_RANKS];
+    assert_in_range(n, 1, MAX_RANKS);
+    assert_int_equal(dt_comm_sim(n, RANK_TIMEOUT_S, comm), DT_OK);
+    for (uint32_t i = 0; i < n; i++) {
+        change_toy(change, &r[i].t);
+        r[i].steps = steps;
+        r[i].t.comm = comm[i];
+        r[i].t.config.threads = 1 + i % 2;
+        assert_int_equal(pthread_create(&r[i].thread, NULL, rank_main, &r[i]), 0);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        pthread_join(r[i].thread, NULL);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        outcome_same(one, &r[i].o);
+        outcome_drop(&r[i].o);
+        toy_fini(&r[i].t);
+    }
+    free(r);
+}
+
+/* ---- resume ------------------------------------------------------------------------------------------------------ */
+
+void outcome_resumed(toy_change *change, int steps, int cut, const outcome *whole)
+{
+    toy a, b;
+    outcome half, resumed;
+    change_toy(change, &a);
+    toy_start(&a);
+    outcome_run(&a, &half, 0, cut);
+    outcome_keep(&a, &half);
+    toy_fini(&a);
+    change_toy(change, &b);
+    b.config.threads = 1;
+    toy_start(&b);
+    outcome_restore(&b, &half, cut);
+    resumed = half; /* the reports up to here */
+    outcome_run(&b, &resumed, cut, steps);
+    outcome_keep(&b, &resumed);
+    outcome_same(whole, &resumed);
+    outcome_drop(&half);
+    outcome_drop(&resumed);
+    toy_fini(&b);
+}
