@@ -62,7 +62,7 @@ static void test_memory_plan_changes_no_bit(void **state)
     outcome_drop(&poisoned);
 }
 
-/* ---- virtual ranks, resume, allocation, learning ------------------------------------------------------------------ */
+/* ---- virtual ranks, resume, allocation, learning ----------------------------------------------------------------- */
 
 static void on_two_threads(toy *t)
 {
