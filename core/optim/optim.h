@@ -24,7 +24,8 @@ typedef struct dt_optim_step {
     uint64_t step;     /* number of this update, from 1: bias correction */
 } dt_optim_step;
 
-/* Update [begin, end) of the arenas. m, v: moments (v unused by SGD, may be NULL). g is read only. */
+/* Update [begin, end) of the arenas. m, v: moments (v unused by SGD, may be NULL). g is read only. On x86-64 numbers
+ * below the smallest normal float are taken, and left behind, as 0. */
 void dt_optim_update(const dt_optim_step *s, float *p, const float *g, float *m, float *v, int64_t begin, int64_t end);
 /* Sum of squares of one block [begin, end) in double, fixed order. */
 double dt_optim_sum_squares(const float *g, int64_t begin, int64_t end);
