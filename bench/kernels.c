@@ -102,7 +102,7 @@ static double time_lane(uint32_t op, dt_lane lane, bench *b)
 {
     static const dt_kernel_run run = {.seed = 1, .training = 1};
     dt_kernel *kernel = dt_kernel_find(op, lane);
-    dt_kernel_args a = {&b->attr, &run, b->in, b->out, b->n_in, b->n_out, NULL};
+    dt_kernel_args a = {&b->attr, &run, b->in, b->out, b->n_in, b->n_out, NULL, NULL};
     a.scratch = dt_alloc(dt_kernel_scratch(op, DT_LANE_CPU, &b->attr, b->in, b->n_in, b->out, b->n_out) + 64);
     double t[REPEATS], one = 0;
     int64_t n = 1;

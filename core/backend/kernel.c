@@ -165,3 +165,14 @@ size_t dt_kernel_scratch(uint32_t op, dt_lane lane, const dt_attr *attr, const d
         return 0;
     }
 }
+
+/* A packed weight pays for itself where it is small and rows are few; large ones would take memory in every worker. */
+size_t dt_kernel_kept(uint32_t op, dt_lane lane, const dt_view *in, uint32_t params)
+{
+    enum { W = 1, LARGEST = 1 << 16 };
+    const bool is_cpu = lane == DT_LANE_CPU || lane == DT_LANE_CPU_BF16;
+    if (!is_cpu || op != DT_OPX_LINEAR || (params >> W & 1) == 0 || dt_view_count(&in[W]) > LARGEST) {
+        return 0;
+    }
+    return dt_gemm_packed_floats(in[W].dim[0], in[W].dim[1]) * sizeof(float);
+}

@@ -2,7 +2,8 @@
  *
  * What a kernel is: the face between the graph (which knows ops, shapes and memory) and the lanes (which compute).
  *
- * A kernel reads views, writes views, and touches nothing else: no allocation, no locks, no state. It runs on one
+ * A kernel reads views, writes views, and touches nothing else: no allocation, no locks, no state (but for what it is
+ * given to keep). It runs on one
  * thread; workers run whole plans beside each other. Live sizes come in the views and change from call to call.
  * Output 0 may lie on input 0 in UNARY, UNARY_BWD, AFFINE, CLAMP, CLAMP_BWD, DROPOUT, SOFTMAX, CUMSUM and BINARY (there
  * on input 1 as well when it has the same shape); nowhere else may an output overlap an input.
@@ -39,6 +40,7 @@ typedef struct dt_kernel_run { /* the same for a whole slice */
     uint64_t seed, step;       /* keys of dropout */
     uint32_t phase;
     uint32_t training; /* 0: dropout is the identity */
+    uint32_t is_kept;  /* 1: what kernels keep of parameters (dt_kernel_args.kept) is still theirs */
 } dt_kernel_run;
 
 typedef struct dt_kernel_args {
@@ -48,6 +50,8 @@ typedef struct dt_kernel_args {
     dt_view *out;
     uint32_t n_in, n_out;
     void *scratch; /* 64-byte aligned, as large as dt_kernel_scratch said for these capacities */
+    void *kept;    /* the same, as large as dt_kernel_kept said, and this call's alone: it stays from run to run, for a
+                    * form of the parameters that is made once and used until they change. NULL: nothing is kept */
 } dt_kernel_args;
 
 typedef void dt_kernel(const dt_kernel_args *a);
@@ -61,6 +65,8 @@ dt_kernel *dt_kernel_find(uint32_t op, dt_lane lane);
 /* Scratch bytes for one call, an upper bound for every live size up to the dims given (same order as in args). */
 size_t dt_kernel_scratch(uint32_t op, dt_lane lane, const dt_attr *attr, const dt_view *in, uint32_t n_in,
                          const dt_view *out, uint32_t n_out);
+/* Bytes that a call may keep whose inputs marked in `params` (bit i: input i) are parameters; 0: it keeps nothing. */
+size_t dt_kernel_kept(uint32_t op, dt_lane lane, const dt_view *in, uint32_t params);
 /* Is DTRAIN_CPU_ISA fine? DT_ECONFIG when it names nothing known, DT_EUNSUPPORTED when the machine lacks it. The host
  * asks once at start; kernels of the CPU lane are those of the best set otherwise. [any] */
 dt_status dt_cpu_check(void) DT_NODISCARD;

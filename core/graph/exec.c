@@ -24,6 +24,8 @@ struct dt_exec {
     void **field;         /* per field: the same, by the index of the field */
     void **step;          /* per step input */
     dt_kernel_run run;
+    char *kept; /* forms of the parameters that calls keep */
+    uint64_t kept_version;
 };
 
 static const double nothing; /* what an empty field without an address points to */
@@ -44,6 +46,9 @@ static dt_status create(dt_exec *e)
     void *arena = NULL;
     DT_TRY(dt_arena_map(p->info.arena_bytes, &arena));
     e->arena = arena;
+    void *kept = NULL;
+    DT_TRY(dt_arena_map(p->kept_bytes, &kept));
+    e->kept = kept;
 
     memcpy(e->view, p->view, p->n_views * sizeof(*e->view));
     for (uint32_t i = 0; i < p->n_views; i++) {
@@ -59,6 +64,7 @@ static dt_status create(dt_exec *e)
             .n_in = call->n_in,
             .n_out = call->n_out,
             .scratch = e->arena + p->memory.bytes,
+            .kept = call->kept != SIZE_MAX ? e->kept + call->kept : NULL,
         };
     }
     return DT_OK;
@@ -86,6 +92,7 @@ void dt_exec_destroy(dt_exec *e)
         return;
     }
     dt_arena_unmap(e->arena, e->plan->info.arena_bytes);
+    dt_arena_unmap(e->kept, e->plan->kept_bytes);
     dt_free(e->copy);
     dt_free(e->step);
     dt_free(e->field);
@@ -214,6 +221,8 @@ dt_status dt_exec_run(dt_exec *e, const dt_exec_feed *feed)
     DT_TRY(take_sources(e, feed));
     DT_TRY(patch_views(e, feed));
     e->run = *feed->run;
+    e->run.is_kept = feed->params_version != 0 && feed->params_version == e->kept_version;
+    e->kept_version = feed->params_version;
     if (p->poison) {
         run_poisoned(e);
     } else {

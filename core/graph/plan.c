@@ -137,6 +137,19 @@ static void size_scratch(dt_plan *p, const dt_plan_call *c)
     p->scratch_bytes = bytes > p->scratch_bytes ? bytes : p->scratch_bytes;
 }
 
+/* What the call keeps of its parameters from run to run. */
+static void place_kept(dt_plan *p, dt_plan_call *c)
+{
+    const dt_node *n = &p->ir.node[c->node];
+    uint32_t params = 0;
+    for (uint32_t k = 0; k < n->n_in; k++) {
+        params |= n->in[k] >= 0 && p->ir.value[n->in[k]].kind == DT_VALUE_PARAM ? 1u << k : 0;
+    }
+    const size_t bytes = dt_kernel_kept(n->op, p->lane, &p->view[c->view], params);
+    c->kept = bytes > 0 ? p->kept_bytes : SIZE_MAX;
+    p->kept_bytes += (bytes + 255) / 256 * 256;
+}
+
 /* ---- lowering ---------------------------------------------------------------------------------------------------- */
 
 static dt_status allocate(dt_plan *p)
@@ -215,6 +228,7 @@ static dt_status lower(dt_plan *p)
         } else {
             DT_TRY(add_call(p, i));
             size_scratch(p, &p->call[p->n_calls - 1]);
+            place_kept(p, &p->call[p->n_calls - 1]);
         }
     }
     p->output_view = p->n_views;
@@ -248,6 +262,7 @@ static dt_status compile(dt_plan *p, const dt_recorder *r, const dt_plan_desc *d
     DT_TRY(lower(p));
     p->info.n_calls = p->n_calls;
     p->info.arena_bytes = p->memory.bytes + p->scratch_bytes;
+    p->info.kept_bytes = p->kept_bytes;
     p->info.lower_bound_bytes = p->memory.lower_bound_bytes;
     return DT_OK;
 }

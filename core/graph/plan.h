@@ -31,6 +31,7 @@ typedef struct dt_plan_desc {
 
 typedef struct dt_plan_info {
     size_t arena_bytes;       /* activations and scratch of one exec */
+    size_t kept_bytes;        /* of parameters, in another form, by one exec */
     size_t lower_bound_bytes; /* largest sum of live values at any node: what no plan can beat */
     uint32_t n_calls, n_views, n_fused, n_recomputed;
 } dt_plan_info;
@@ -59,7 +60,8 @@ typedef struct dt_exec_feed {
     void *grads;                    /* gradient arena, added to; NULL when the plan is not for training */
     const double *loss_seed;        /* per loss: weight / normaliser; the derivative starts from it */
     double *loss;                   /* per loss: the slice's sum is ADDED here */
-    const dt_kernel_run *run;
+    const dt_kernel_run *run;       /* is_kept is dt_exec_run's affair */
+    uint64_t params_version;        /* as long as it stays the same, so do the parameters' values; 0: nobody knows */
 } dt_exec_feed;
 
 dt_status dt_exec_create(const dt_plan *p, dt_exec **out_p) DT_NODISCARD;

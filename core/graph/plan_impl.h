@@ -15,6 +15,7 @@ typedef struct dt_plan_call {
     dt_kernel *kernel;
     int32_t node;
     uint32_t view, n_in, n_out; /* first view */
+    size_t kept;                /* bytes into what calls keep, SIZE_MAX = keeps nothing */
 } dt_plan_call;
 
 typedef struct dt_plan_dim { /* dimension of a view = live size of symbol + plus */
@@ -48,7 +49,7 @@ struct dt_plan {
     dt_plan_info info;
     dt_ir ir;
     dt_memory memory;
-    size_t scratch_bytes, copy_bytes;
+    size_t scratch_bytes, copy_bytes, kept_bytes;
     dt_plan_call *call;
     dt_view *view;  /* templates, data is NULL */
     size_t *offset; /* per view: bytes into the arena, SIZE_MAX = not there */

@@ -58,7 +58,8 @@ static dt_status infer_job(void *user, uint32_t worker)
                                .params = r->t->params,
                                .loss_seed = seed,
                                .loss = loss,
-                               .run = &run};
+                               .run = &run,
+                               .params_version = r->t->params_version};
     return dt_exec_run(r->c->exec[worker], &feed);
 }
 
@@ -132,6 +133,7 @@ dt_status dt_trainer_evaluate(dt_trainer *t, const dt_samples *d, void *user,
                               dt_status (*each)(void *user, const dt_rows *r))
 {
     dt_compiled *c = NULL;
+    t->params_version++;
     DT_TRY(find_compiled(t, d, &c));
     DT_TRY(dt_bind_step_inputs(t, c));
     const uint32_t n = c->device != NULL ? dt_device_infer_slices(c->device) : t->c.threads;

@@ -70,6 +70,7 @@ const dt_view *dt_policy_output(const dt_policy *p, const char *name)
 
 dt_status dt_policy_begin(dt_policy *p)
 {
+    p->t->params_version++;
     return dt_bind_step_inputs(p->t, &p->c);
 }
 
@@ -82,7 +83,11 @@ dt_status dt_policy_run(dt_policy *p, const int64_t *size, void *const *field)
         return dt_device_infer_run(p->c.device, &s, 1, p->c.step_input);
     }
     const dt_kernel_run run = {.seed = p->t->c.seed, .step = p->t->step, .phase = p->t->c.phase, .training = 0};
-    const dt_exec_feed feed = {
-        .size = size, .field = field, .step_input = p->c.step_input, .params = p->t->params, .run = &run};
+    const dt_exec_feed feed = {.size = size,
+                               .field = field,
+                               .step_input = p->c.step_input,
+                               .params = p->t->params,
+                               .run = &run,
+                               .params_version = p->t->params_version};
     return dt_exec_run(p->c.exec[0], &feed);
 }

@@ -49,7 +49,8 @@ static dt_status run_leaf(dt_trainer *t, uint32_t worker, uint32_t leaf, const d
                                    .grads = grad,
                                    .loss_seed = t->loss_seed,
                                    .loss = loss,
-                                   .run = &run};
+                                   .run = &run,
+                                   .params_version = t->params_version};
         DT_TRY(dt_exec_run(t->train.exec[worker], &feed));
     }
     return DT_OK;
@@ -359,9 +360,11 @@ dt_status dt_trainer_step(dt_trainer *t, dt_step_report *out)
     if (t->step >= dt_trainer_steps(t)) {
         return DT_DONE;
     }
+    t->params_version++; /* somebody may have set them since */
     DT_TRY(dt_bind_step_inputs(t, &t->train));
     DT_TRY(start_feed(t));
     DT_TRY(t->device != NULL ? dt_train_device_step(t, out) : step_on_cpu(t, out));
+    t->params_version++;
     out->step = t->step;
     out->steps = dt_trainer_steps(t);
     out->epoch = (t->step - 1) / t->steps_per_epoch;

@@ -395,7 +395,7 @@ void dt_trainer_memory_get(const dt_trainer *t, dt_trainer_memory *out)
     out->params = t->arena_bytes;
     out->grads = t->arena_bytes * t->n_grads;
     out->moments = t->arena_bytes * (t->moment[1] != NULL ? 2 : 1);
-    out->activations = (uint64_t)info->arena_bytes * t->c.threads;
+    out->activations = (uint64_t)(info->arena_bytes + info->kept_bytes) * t->c.threads;
     const uint32_t leaf = (uint32_t)((t->c.batch + t->c.leaves - 1) / t->c.leaves);
     out->feed = dt_samples_bytes_max(t->d.source, leaf) * (t->c.threads + t->c.prefetch);
 }

@@ -37,6 +37,7 @@ struct dt_trainer {
     dt_trainer_config c;
     uint64_t step, updates, steps_per_epoch;
     uint64_t passed;               /* steps passed over by seek; the schedule counts them */
+    uint64_t params_version;       /* of the values of params, between steps and other uses */
     uint32_t leaf_begin, leaf_end; /* of this rank */
     dt_scaler scaler;
     dt_amp_monitor monitor;

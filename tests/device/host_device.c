@@ -151,7 +151,7 @@ static void run_leaf(const order *o, uint32_t leaf)
     void *scratch = aligned_alloc(64, (bytes + 127) / 64 * 64);
     const dt_kernel_run run = {
         .seed = a->run->seed, .step = a->run->step, .phase = a->run->phase, .training = a->run->training};
-    const dt_kernel_args args = {a->attr, &run, view, view + a->n_in, a->n_in, a->n_out, scratch};
+    const dt_kernel_args args = {a->attr, &run, view, view + a->n_in, a->n_in, a->n_out, scratch, NULL};
     dt_kernel_find(o->op, DT_LANE_CPU)(&args);
     for (uint32_t i = 0; i < n; i++) {
         if (i >= a->n_in && part[i].data != NULL) {

@@ -352,6 +352,61 @@ static void test_outputs_of_inputs(void **state)
     bench_close(&b);
 }
 
+/* ---- what calls keep -------------------------------------------------------------------------------------------- */
+
+static void record_wide(dt_graph *g)
+{
+    (void)g->api->output(g, "y", dt_linear(g, I(g, "nodes"), P(g, "w"), NULL));
+}
+
+static void wide(dt_exec *e, const slice *s, const float *params, uint64_t version, float y[5 * 6])
+{
+    const dt_kernel_run run = {0};
+    const dt_exec_feed feed = {
+        .size = s->size, .field = s->field, .params = params, .run = &run, .params_version = version};
+    assert_int_equal(dt_exec_run(e, &feed), DT_OK);
+    memcpy(y, dt_exec_output(e, "y")->data, 5 * 6 * sizeof(float));
+}
+
+/* Parameters are looked at again when their version changes, or is not known, and only then. */
+static void test_versions_of_parameters(void **state)
+{
+    (void)state;
+    static const param_spec spec[] = {{"w", 6, 5}, {NULL, 0, 0}};
+    static const model m = {spec, record_wide};
+    bench b;
+    bench_open(&b, &m, 5, 1, 1);
+    dt_plan_desc d = plain;
+    d.training = false;
+    d.lane = DT_LANE_CPU;
+    dt_plan *p = NULL;
+    dt_exec *e = NULL;
+    assert_int_equal(dt_plan_compile(b.g, &d, &p), DT_OK);
+    assert_int_equal(dt_exec_create(p, &e), DT_OK);
+    assert_true(dt_plan_info_get(p)->kept_bytes >= 6 * 5 * sizeof(float));
+    float one[30], two[30], y[30], want_one[30], want_two[30];
+    for (int i = 0; i < 30; i++) {
+        one[i] = (float)b.value[i];
+        two[i] = 2 - one[i];
+    }
+    wide(e, &b.s, one, 0, want_one);
+    wide(e, &b.s, two, 0, want_two);
+    assert_memory_not_equal(want_one, want_two, sizeof(y));
+    wide(e, &b.s, one, 7, y);
+    assert_memory_equal(y, want_one, sizeof(y));
+    wide(e, &b.s, two, 7, y); /* a lie, to see that what was kept is used */
+    assert_memory_equal(y, want_one, sizeof(y));
+    wide(e, &b.s, two, 8, y);
+    assert_memory_equal(y, want_two, sizeof(y));
+    wide(e, &b.s, one, 0, y);
+    assert_memory_equal(y, want_one, sizeof(y));
+    wide(e, &b.s, two, 8, y);
+    assert_memory_equal(y, want_two, sizeof(y));
+    dt_exec_destroy(e);
+    dt_plan_destroy(p);
+    bench_close(&b);
+}
+
 /* ---- refusals ---------------------------------------------------------------------------------------------------- */
 
 static void record_no_loss(dt_graph *g)
@@ -523,12 +578,19 @@ static void test_out_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gradients),        cmocka_unit_test(test_modes),
-        cmocka_unit_test(test_recompute_saves),  cmocka_unit_test(test_frozen),
-        cmocka_unit_test(test_slices_add_up),    cmocka_unit_test(test_empty_slice),
-        cmocka_unit_test(test_outputs),          cmocka_unit_test(test_outputs_of_inputs),
-        cmocka_unit_test(test_compile_refusals), cmocka_unit_test(test_run_refusals),
-        cmocka_unit_test(test_cost_and_print),   cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_gradients),
+        cmocka_unit_test(test_modes),
+        cmocka_unit_test(test_recompute_saves),
+        cmocka_unit_test(test_frozen),
+        cmocka_unit_test(test_slices_add_up),
+        cmocka_unit_test(test_empty_slice),
+        cmocka_unit_test(test_outputs),
+        cmocka_unit_test(test_outputs_of_inputs),
+        cmocka_unit_test(test_versions_of_parameters),
+        cmocka_unit_test(test_compile_refusals),
+        cmocka_unit_test(test_run_refusals),
+        cmocka_unit_test(test_cost_and_print),
+        cmocka_unit_test(test_out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

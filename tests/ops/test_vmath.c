@@ -26,7 +26,7 @@ static void run(dt_cpu_isa_id isa, int64_t fn, float *x, float *y, int64_t n)
     const dt_view in = {.data = x, .rank = 1, .dim = {n}, .dtype = DT_F32};
     dt_view out = in;
     out.data = y;
-    const dt_kernel_args args = {&attr, NULL, &in, &out, 1, 1, NULL};
+    const dt_kernel_args args = {&attr, NULL, &in, &out, 1, 1, NULL, NULL};
     dt_kernel_find_cpu(DT_OPX_UNARY, isa)(&args);
 }
 

@@ -392,6 +392,11 @@ static void thin(const dt_gemm *g)
 
 enum { THIN_COLUMNS = 4, PACK_ROWS = 7 };
 
+static bool is_thin(const dt_gemm *g)
+{
+    return g->N <= THIN_COLUMNS && g->a_k == 1 && g->b_k == 1;
+}
+
 void CPU(gemm)(const dt_gemm *g, float *scratch)
 {
     if (g->M == 0 || g->N == 0) {
@@ -401,7 +406,7 @@ void CPU(gemm)(const dt_gemm *g, float *scratch)
         no_terms(g);
         return;
     }
-    if (g->N <= THIN_COLUMNS && g->a_k == 1 && g->b_k == 1) {
+    if (is_thin(g)) {
         thin(g);
         return;
     }
@@ -440,4 +445,16 @@ void CPU(gemm_packed)(const dt_gemm *g, const float *packed, float *scratch)
         run_block(g, &b, packed, scratch);
         packed += block_floats(&b);
     }
+}
+
+void CPU(gemm_kept)(const dt_gemm *g, float *kept, bool is_kept, float *scratch)
+{
+    if (is_thin(g)) {
+        CPU(gemm)(g, scratch);
+        return;
+    }
+    if (!is_kept) {
+        CPU(gemm_pack)(g, kept);
+    }
+    CPU(gemm_packed)(g, kept, scratch);
 }

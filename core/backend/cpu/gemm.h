@@ -44,6 +44,8 @@ void CPU(gemm)(const dt_gemm *g, float *scratch);
  * dt_gemm_tile_floats. */
 void CPU(gemm_pack)(const dt_gemm *g, float *packed);
 void CPU(gemm_packed)(const dt_gemm *g, const float *packed, float *scratch);
+/* CPU(gemm) with a place to keep the packed B (dt_gemm_packed_floats) for later calls; is_kept: it is there already. */
+void CPU(gemm_kept)(const dt_gemm *g, float *kept, bool is_kept, float *scratch);
 
 /* Upper bounds for every build and every smaller shape. The fp32 builds pack panels of at most 32 columns and a tile of
  * DT_GEMM_TILE rows; the bf16 builds pack half as much per element, but round K up to 32, and need 32 rows at once, a

@@ -411,3 +411,11 @@ void CPU(gemm_packed)(const dt_gemm *g, const float *packed, float *scratch)
 {
     run(g, (const uint32_t *)packed, (uint32_t *)scratch);
 }
+
+void CPU(gemm_kept)(const dt_gemm *g, float *kept, bool is_kept, float *scratch)
+{
+    if (!is_kept) {
+        CPU(gemm_pack)(g, kept);
+    }
+    CPU(gemm_packed)(g, kept, scratch);
+}

@@ -21,7 +21,11 @@ void CPU(linear)(const dt_kernel_args *a)
                        .bias = f32_in(a, 2),
                        .fn = a->attr->i[0],
                        .f0 = a->attr->f[0]};
-    CPU(gemm)(&g, a->scratch);
+    if (a->kept != NULL) {
+        CPU(gemm_kept)(&g, a->kept, a->run->is_kept != 0, a->scratch);
+    } else {
+        CPU(gemm)(&g, a->scratch);
+    }
 }
 
 void CPU(linear_dx)(const dt_kernel_args *a)
