@@ -3,134 +3,16 @@
  * The shipped controllers in a fake host over the real graph: ports for every kind of action, first values, and what
  * untrained ones compute against the same formulas written out in double.
  */
-#include "mock/mock.h" /* before cmocka.h, which has a macro fail() */
-
-#include "base/err.h"
-#include "graph/plan.h"
-
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
+#include "models/bench.h"
 
 enum { D = 5, W = 6, CHOICES = 4, CONTINUOUS = 2, COSTS = 3, AGENTS = 3, HIDDEN = 8 };
 static const dt_dim all_dims[] = {{"D", D}, {"W", W}, {"choices", CHOICES}, {"continuous", CONTINUOUS}, {"K", COSTS}};
 enum { N_DIMS = sizeof(all_dims) / sizeof(all_dims[0]) };
 
-typedef struct registry {
-    dt_params reg; /* first */
-    dt_param_table table;
-} registry;
-
-static dt_status registry_add(dt_params *reg, const char *name, const int64_t *dim, uint32_t n_dims, uint32_t init,
-                              double a)
-{
-    return dt_param_table_add(&((registry *)reg)->table, "m", name, dim, n_dims, init, a);
-}
-
-typedef struct bench {
-    mock_host host;
-    const dt_component *c;
-    const dt_model_ops *ops;
-    void *config, *self;
-    registry r;
-    const dt_port *in, *out;
-    uint32_t n_in, n_out;
-    dt_graph *g;
-    dt_tensor *to[8];
-    float *params;
-} bench;
-
-static dt_status bench_create(bench *b, const char *id, const char *const *set, const dt_dim *dims, uint32_t n)
-{
-    memset(b, 0, sizeof(*b));
-    mock_host_init(&b->host);
-    b->c = mock_load("models", id, id);
-    assert_non_null(b->c);
-    assert_string_equal(b->c->role, "controller");
-    b->ops = b->c->ops;
-    b->config = mock_config(b->c, set);
-    b->self = calloc(1, b->c->state_size);
-    return b->ops->create(b->self, &b->host.host, b->config, dims, n);
-}
-
-/* created, recorded, with its first values */
-static void bench_open(bench *b, const char *id, const char *const *set, const dt_dim *dims, uint32_t n)
-{
-    static const char *const symbol[] = {"B", "A"};
-    assert_int_equal(bench_create(b, id, set, dims, n), DT_OK);
-    b->r = (registry){.reg = {.struct_size = sizeof(dt_params), .add = registry_add}};
-    assert_int_equal(b->ops->params(b->self, &b->r.reg), DT_OK);
-    b->in = b->ops->inputs(b->self, &b->n_in);
-    b->out = b->ops->outputs(b->self, &b->n_out);
-    const dt_graph_desc d = {
-        .symbol = symbol, .n_symbols = 2, .field = b->in, .n_fields = b->n_in, .params = &b->r.table};
-    assert_int_equal(dt_graph_create(&d, &b->g), DT_OK);
-    dt_graph_scope(b->g, "m");
-    dt_tensor *from[4] = {NULL};
-    for (uint32_t i = 0; i < b->n_in; i++) {
-        from[i] = b->g->api->input(b->g, b->in[i].name);
-    }
-    if (b->ops->forward(b->self, b->g, from, b->to) != DT_OK) {
-        fail_msg("%s: %s", id, dt_error_text());
-    }
-    dt_graph_scope(b->g, "");
-    for (uint32_t i = 0; i < b->n_out; i++) { /* every output has the shape its port promises */
-        char want[MOCK_TEXT];
-        dt_str got = {0};
-        snprintf(want, sizeof(want), "%s f32", b->out[i].dims);
-        dt_graph_shape_text(b->to[i], &got);
-        assert_string_equal(dt_str_text(&got), want);
-        dt_str_fini(&got);
-        assert_int_equal(b->g->api->output(b->g, b->out[i].name, b->to[i]), DT_OK);
-    }
-    b->params = aligned_alloc(64, (size_t)b->r.table.total * sizeof(float) + 64);
-    assert_int_equal(dt_param_table_init(&b->r.table, 11, b->params), DT_OK);
-}
-
-static void bench_close(bench *b)
-{
-    dt_graph_destroy(b->g);
-    dt_param_table_fini(&b->r.table);
-    b->ops->destroy(b->self);
-    assert_int_equal(b->host.n_live, 0);
-    free(b->self);
-    free(b->config);
-    free(b->params);
-}
-
-static const float *param(const bench *b, const char *name)
-{
-    char full[MOCK_NAME];
-    snprintf(full, sizeof(full), "m.%s", name);
-    const dt_param *p = dt_param_table_find(&b->r.table, full);
-    if (p == NULL) {
-        fail_msg("%s registers no %s", b->c->id, name);
-        return NULL;
-    }
-    return b->params + p->offset;
-}
-
-static void assert_port(const dt_port *p, const char *name, const char *dims)
-{
-    assert_string_equal(p->name, name);
-    assert_string_equal(p->dims, dims);
-    assert_int_equal(p->dtype, DT_F32);
-}
-
 typedef struct outputs {
     float value[AGENTS], logits[AGENTS * CHOICES], mean[AGENTS * CONTINUOUS], log_std[AGENTS * CONTINUOUS],
         cost_value[AGENTS * COSTS];
 } outputs;
-
-static void take(dt_exec *e, const char *name, float *out, size_t n)
-{
-    memcpy(out, dt_exec_output(e, name)->data, n * sizeof(*out));
-}
 
 static void run(const bench *b, const void *const *field, outputs *out)
 {
