@@ -8,6 +8,7 @@ plugin_LTLIBRARIES += \
 	models/controller_max_pressure.la \
 	models/controller_mlp.la \
 	models/risk_gnn.la \
+	models/shield_barrier.la \
 	models/world_constant_velocity.la \
 	models/world_gru.la \
 	models/world_lstm.la
@@ -58,6 +59,12 @@ models_risk_gnn_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) -DDT_PLUGIN_NAME=risk_gnn
 models_risk_gnn_la_CFLAGS = $(PLUGIN_CFLAGS)
 models_risk_gnn_la_LDFLAGS = $(PLUGIN_LINK)
 models_risk_gnn_la_LIBADD = -lm
+
+models_shield_barrier_la_SOURCES = models/shield_barrier/shield_barrier.c models/controller_net.h
+models_shield_barrier_la_CPPFLAGS = $(controller_cppflags) -DDT_PLUGIN_NAME=shield_barrier
+models_shield_barrier_la_CFLAGS = $(PLUGIN_CFLAGS)
+models_shield_barrier_la_LDFLAGS = $(PLUGIN_LINK)
+models_shield_barrier_la_LIBADD = -lm
 
 world_cppflags = $(PLUGIN_CPPFLAGS) -I$(top_srcdir)/models
 

@@ -14,5 +14,10 @@ tests_models_test_controllers_SOURCES = tests/models/test_controllers.c tests/mo
 tests_models_test_controllers_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
 tests_models_test_controllers_LDADD = core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
 
+dt_tests += tests/models/test_shield_barrier
+tests_models_test_shield_barrier_SOURCES = tests/models/test_shield_barrier.c tests/models/bench.h $(mock_sources)
+tests_models_test_shield_barrier_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
+tests_models_test_shield_barrier_LDADD = core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
+
 dt_tests += tests/models/test_slots
 tests_models_test_slots_SOURCES = tests/models/test_slots.c

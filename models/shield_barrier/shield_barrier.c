@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * shield_barrier, role shield: what agents may do without danger, in closed form from known dynamics. It reads what
+ * environments tell shields (dtrain/shapes.h), in SI units.
+ *
+ * Vehicles. A follower of speed v, that can brake at b, is gap behind something of speed u that may brake at B. Let
+ *     D = gap - gap_m + u^2 / (2 B)             way until it must stand, when the one ahead brakes its hardest
+ *     h = D - v^2 / (2 b)                       barrier: >= 0 where braking now is early enough
+ * with b the lesser of b and B: then the gap is least at the end, and never before. (RSS, Shalev-Shwartz et al. 2017,
+ * Definition 1, with the response time the time tau between two actions.) The action a holds for tau, after it the
+ * follower can brake at b; the discrete barrier condition h(x') >= (1 - alpha) h(x) (Agrawal & Sreenath 2017;
+ * in continuous time Ames et al. 2017), against the hardest braking ahead, is
+ *     v1^2 / (2 b) + (v + v1) tau / 2 <= D - (1 - alpha) max(h, 0) =: R,   v1 = v + a tau >= 0
+ * and its largest a, also where the vehicle comes to stand within tau (v1 = 0, and v^2 / (2 -a) <= R),
+ *     a = max(0, sqrt((b tau / 2)^2 + b (2 R - v tau)) - b tau / 2) / tau - v^2 / (2 min(R, v tau / 2))
+ * Motion by Euler's rule of step e needs (v - u) e / 2 less way, and at most b e^2 / 8 more of it. high is the least of
+ * these over all that is ahead. From h >= 0 braking at b keeps it so: the set is invariant, and safe as long as the one
+ * ahead brakes by at most B and nobody is put in between. Where high is below -b nothing is safe: hardest braking.
+ *   Lanes: a change is allowed where the agent behind its new leader keeps an a of at least change_mps2, and who would
+ * be behind it one of at least rear_mps2; high then holds for whichever allowed lane is drawn.
+ *
+ * Signals. allow: phases without conflicting greens; while a green is younger than min_green_s only that; not one
+ * older than max_green_s; and where somebody has waited longer than starvation_s, only phases that serve such. Of P
+ * phases that starve at once the last is served P actions later.
+ *
+ * Learned barrier: a layer of `hidden` and one number per agent, > 0 where safe, for a phase to train. Where learned is
+ * on, relu(-barrier) is added to gap_m, and to the time waited: it tightens the analytic bounds and never loosens them.
+ *
+ * Policy gradient. Continuous actions: the host executes the drawn action clamped to [low, high], and the phase learns
+ * from the probability of the drawn one. The clamp is then part of the environment, P'(s' | s, a) = P(s' | s, clamp a),
+ * and the gradient of the return in that environment is unbiased; the density of the clamped action would have atoms at
+ * its bounds (Krasowski et al. 2023, "Provably safe reinforcement learning", action projection; Fujita & Maeda 2018,
+ * "Clipped action policy gradient" for the estimator). Discrete ones: allow joins the mask before drawing, so that the
+ * policy itself is the softmax over what is permitted, whose gradient is that of the masked logits (Huang & Ontanon
+ * 2022, "A closer look at invalid action masking"). Threads: as dt_model_ops.
+ */
+#include "controller_net.h"
+
+enum { GAP, LEADER, LEADER_BRAKE, FOLLOWER, FOLLOWER_BRAKE, ACTION_S, EULER_S, PAIR_COLUMNS };
+enum { AHEAD_ROWS = 3, BESIDE_ROWS = 4, LANE_CHOICES = 3 };
+enum { ASKABLE = 4, WAITED_S = 10, CONFLICTS, GREEN_S, PHASE_COLUMNS };
+enum { MAX_PORTS = 4, TEXT = 32 };
+
+#define LEAST_MPS2 0.1  /* braking, so that nothing is divided by 0 */
+#define LEAST_M    1e-6 /* way, the same */
+#define SHARP      1e6  /* slope of a step from 0 to 1 */
+#define MOST_MPS2  1e3  /* of a bound, either way */
+
+typedef struct config {
+    double gap_m, alpha, change_mps2, rear_mps2;
+    double starvation_s, min_green_s, max_green_s;
+    int64_t hidden;
+    uint8_t learned;
+} config;
+
+typedef struct state {
+    config config;
+    int64_t choices, n_features;
+    bool has_vehicles, has_lanes, has_signals;
+    dt_port in[MAX_PORTS], out[MAX_PORTS];
+    uint32_t n_in, n_out;
+    char phases_dims[TEXT], allow_dims[TEXT];
+} state;
+
+static const dt_option options[] = {
+    DT_OPTION(config, gap_m, DT_OPT_F64, "1", "m", 0, 100, NULL, "gap that is left when both stand"),
+    DT_OPTION(config, alpha, DT_OPT_F64, "1", "1", 0.01, 1, NULL,
+              "share of the barrier that one action may use up; 1: as much as is safe, less: a softer approach"),
+    DT_OPTION(config, change_mps2, DT_OPT_F64, "0", "m/s^2", -9, 9, NULL,
+              "a change of lane leaves the agent at least this acceleration"),
+    DT_OPTION(config, rear_mps2, DT_OPT_F64, "0", "m/s^2", -9, 9, NULL,
+              "a change of lane leaves who comes behind at least this acceleration"),
+    DT_OPTION(config, starvation_s, DT_OPT_F64, "90", "s", 1, 1e6, NULL,
+              "who has waited longer than this for green is served next"),
+    DT_OPTION(config, min_green_s, DT_OPT_F64, "5", "s", 0, 600, NULL, "a phase stays green at least this long"),
+    DT_OPTION(config, max_green_s, DT_OPT_F64, "0", "s", 0, 3600, NULL, "and at most this long; 0: open"),
+    DT_OPTION(config, hidden, DT_OPT_I64, "128", "1", 1, 8192, NULL, "width of the learned barrier"),
+    DT_OPTION(config, learned, DT_OPT_BOOL, "false", NULL, 0, 0, NULL,
+              "the learned barrier tightens the analytic one; it must have been trained"),
+    DT_OPTION_END};
+
+/* ---- ports ------------------------------------------------------------------------------------------------------- */
+
+static dt_status check(const dt_host *h, const void *cfg)
+{
+    const config *c = cfg;
+    if (c->max_green_s > 0 && c->max_green_s < c->min_green_s) {
+        return DT_FAIL_H(h, DT_ECONFIG, "shield_barrier.max_green_s = %g s is below min_green_s = %g s", c->max_green_s,
+                         c->min_green_s);
+    }
+    return DT_OK;
+}
+
+static void add_input(state *s, const char *name, const char *dims, int64_t n_features)
+{
+    s->in[s->n_in++] = (dt_port){name, dims, DT_F32, 0};
+    s->n_features += n_features;
+}
+
+static void add_output(state *s, const char *name, const char *dims)
+{
+    s->out[s->n_out++] = (dt_port){name, dims, DT_F32, 0};
+}
+
+static dt_status create(void *self, const dt_host *h, const void *cfg, const dt_dim *dims, uint32_t n_dims)
+{
+    state *s = self;
+    s->config = *(const config *)cfg;
+    s->choices = controller_dim(dims, n_dims, "choices", 0);
+    const int64_t continuous = controller_dim(dims, n_dims, "continuous", 0);
+    const int64_t ahead = controller_dim(dims, n_dims, "ahead", 0), beside = controller_dim(dims, n_dims, "beside", 0);
+    const int64_t phases = controller_dim(dims, n_dims, "phases", 0);
+    s->has_vehicles = continuous == 1 && ahead == PAIR_COLUMNS;
+    s->has_lanes = s->has_vehicles && s->choices == LANE_CHOICES && beside == PAIR_COLUMNS;
+    s->has_signals = !s->has_vehicles && s->choices > 0 && phases >= PHASE_COLUMNS;
+    if (!s->has_vehicles && !s->has_signals) {
+        return DT_FAIL_H(h, DT_ESHAPE,
+                         "shield_barrier needs an environment of vehicles, 1 continuous action and \"ahead\" [A 3 7], "
+                         "or of signals, choices and \"phases\" [A choices %d]; this one has continuous %lld and %lld "
+                         "columns of ahead, choices %lld and %lld columns of phases",
+                         PHASE_COLUMNS, (long long)continuous, (long long)ahead, (long long)s->choices,
+                         (long long)phases);
+    }
+    snprintf(s->phases_dims, TEXT, "A %lld %lld", (long long)s->choices, (long long)phases);
+    snprintf(s->allow_dims, TEXT, "A %lld", (long long)s->choices);
+    if (s->has_vehicles) {
+        add_input(s, "ahead", "A 3 7", AHEAD_ROWS * PAIR_COLUMNS);
+        add_output(s, "low", "A 1");
+        add_output(s, "high", "A 1");
+    }
+    if (s->has_lanes) {
+        add_input(s, "beside", "A 4 7", BESIDE_ROWS * PAIR_COLUMNS);
+    }
+    if (s->has_signals) {
+        add_input(s, "phases", s->phases_dims, s->choices * phases);
+    }
+    if (s->has_lanes || s->has_signals) {
+        add_output(s, "allow", s->allow_dims);
+    }
+    add_output(s, "barrier", "A");
+    return DT_OK;
+}
+
+static const dt_port *inputs(const void *self, uint32_t *n_p)
+{
+    const state *s = self;
+    *n_p = s->n_in;
+    return s->in;
+}
+
+static const dt_port *outputs(const void *self, uint32_t *n_p)
+{
+    const state *s = self;
+    *n_p = s->n_out;
+    return s->out;
+}
+
+static dt_status params(void *self, dt_params *reg)
+{
+    const state *s = self;
+    DT_TRY_H(controller_add(reg, "barrier.hidden", s->config.hidden, s->n_features, CONTROLLER_HIDDEN_GAIN));
+    return controller_add(reg, "barrier.out", 1, s->config.hidden, 0.01);
+}
+
+/* ---- arithmetic -------------------------------------------------------------------------------------------------- */
+
+static dt_tensor *scaled(dt_graph *g, dt_tensor *x, double factor)
+{
+    return dt_affine(g, x, factor, 0.0);
+}
+
+static dt_tensor *lesser(dt_graph *g, dt_tensor *a, dt_tensor *b)
+{
+    return dt_binary(g, DT_BIN_MIN, a, b);
+}
+
+static dt_tensor *at_least(dt_graph *g, dt_tensor *x, double bound)
+{
+    return dt_clamp(g, x, bound, INFINITY);
+}
+
+static dt_tensor *square_root(dt_graph *g, dt_tensor *x) /* x > 0 */
+{
+    return dt_unary(g, DT_FN_EXP, scaled(g, dt_unary(g, DT_FN_LOG, x, 0), 0.5), 0);
+}
+
+static dt_tensor *inverse(dt_graph *g, dt_tensor *x) /* x > 0 */
+{
+    return dt_unary(g, DT_FN_EXP, scaled(g, dt_unary(g, DT_FN_LOG, x, 0), -1.0), 0);
+}
+
+/* 1 where x >= 1 / SHARP, 0 where x <= 0 */
+static dt_tensor *is_positive(dt_graph *g, dt_tensor *x)
+{
+    return dt_clamp(g, scaled(g, x, SHARP), 0.0, 1.0);
+}
+
+static dt_tensor *inverted(dt_graph *g, dt_tensor *x)
+{
+    return dt_affine(g, x, -1.0, 1.0);
+}
+
+/* [A, n] to [A, 1] by BIN_MIN or BIN_MAX */
+static dt_tensor *fold(dt_graph *g, uint32_t fn, dt_tensor *x, int64_t n)
+{
+    for (; n > 1; n -= n / 2) {
+        dt_tensor *pairs = dt_binary(g, fn, dt_slice(g, x, 0, n / 2), dt_slice(g, x, n - n / 2, n / 2));
+        if (n % 2 == 0) {
+            x = pairs;
+        } else {
+            dt_tensor *all[2] = {pairs, dt_slice(g, x, n / 2, 1)};
+            x = dt_concat(g, all, 2);
+        }
+    }
+    return x;
+}
+
+/* column k of x [A, n, columns]: [A, n] */
+static dt_tensor *column(dt_graph *g, dt_tensor *x, int64_t k)
+{
+    return dt_merge(g, dt_slice(g, x, k, 1));
+}
+
+/* ---- vehicles ---------------------------------------------------------------------------------------------------- */
+
+/* pairs [A, n, 7] to the largest safe acceleration of each follower, [A, n]. more: [A, 1] m added to gap_m, or NULL.
+ * Formula and symbols: at the top. */
+static dt_tensor *safe_acceleration(const config *c, dt_graph *g, dt_tensor *pairs, dt_tensor *more)
+{
+    dt_tensor *gap = dt_affine(g, column(g, pairs, GAP), 1.0, -c->gap_m);
+    dt_tensor *u = column(g, pairs, LEADER), *v = column(g, pairs, FOLLOWER);
+    dt_tensor *B = at_least(g, column(g, pairs, LEADER_BRAKE), LEAST_MPS2);
+    dt_tensor *b = lesser(g, at_least(g, column(g, pairs, FOLLOWER_BRAKE), LEAST_MPS2), B);
+    dt_tensor *tau = column(g, pairs, ACTION_S), *e = column(g, pairs, EULER_S);
+    gap = more != NULL ? dt_sub(g, gap, more) : gap;
+
+    /* D, then R */
+    dt_tensor *leader_way = scaled(g, dt_mul(g, dt_mul(g, u, u), inverse(g, B)), 0.5);
+    dt_tensor *own_way = scaled(g, dt_mul(g, dt_mul(g, v, v), inverse(g, b)), 0.5);
+    dt_tensor *euler =
+        dt_sub(g, scaled(g, dt_mul(g, dt_sub(g, v, u), e), 0.5), scaled(g, dt_mul(g, b, dt_mul(g, e, e)), 0.125));
+    dt_tensor *way = dt_add(g, dt_add(g, gap, leader_way), euler);
+    if (c->alpha < 1) {
+        way = dt_sub(g, way, scaled(g, dt_relu(g, dt_sub(g, way, own_way)), 1 - c->alpha));
+    }
+
+    /* the speed after the step that still stops in R, and the braking that stops within the step */
+    dt_tensor *half = scaled(g, dt_mul(g, b, tau), 0.5), *step = dt_mul(g, v, tau);
+    dt_tensor *under = dt_add(g, dt_mul(g, half, half), dt_mul(g, b, dt_sub(g, scaled(g, way, 2.0), step)));
+    dt_tensor *speed = dt_relu(g, dt_sub(g, square_root(g, at_least(g, under, LEAST_M * LEAST_M)), half));
+    dt_tensor *short_way = at_least(g, lesser(g, way, scaled(g, step, 0.5)), LEAST_M);
+    dt_tensor *stop = scaled(g, dt_mul(g, dt_mul(g, v, v), inverse(g, short_way)), 0.5);
+    return dt_clamp(g, dt_sub(g, dt_mul(g, speed, inverse(g, tau)), stop), -MOST_MPS2, MOST_MPS2);
+}
+
+/* Adds choices to allow and bounds high so that it holds for all that are allowed; NULL: lanes are not chosen. */
+static dt_tensor *guard_lanes(const config *c, dt_graph *g, dt_tensor *beside, dt_tensor *more, dt_tensor **high)
+{
+    dt_tensor *safe = safe_acceleration(c, g, beside, more); /* [A, 4] */
+    dt_tensor *allow[LANE_CHOICES] = {dt_affine(g, *high, 0.0, 1.0)};
+    for (int side = 0; side < 2; side++) {
+        dt_tensor *own = dt_slice(g, safe, 2 * side, 1), *other = dt_slice(g, safe, 2 * side + 1, 1);
+        dt_tensor *spare = lesser(g, dt_affine(g, own, 1.0, -c->change_mps2), dt_affine(g, other, 1.0, -c->rear_mps2));
+        dt_tensor *bound = dt_add(g, own, scaled(g, inverted(g, is_positive(g, spare)), 2 * MOST_MPS2));
+        *high = lesser(g, *high, bound);
+        allow[1 + side] = dt_relu(g, dt_affine(g, spare, SHARP, -1.0)); /* only where the bound holds whole */
+    }
+    return dt_concat(g, allow, LANE_CHOICES);
+}
+
+/* ---- signals ----------------------------------------------------------------------------------------------------- */
+
+/* phases [A, P, F] to what may be asked for, [A, P]. more: [A, 1] s added to the time waited, or NULL. */
+static dt_tensor *guard_signals(const state *s, dt_graph *g, dt_tensor *phases, dt_tensor *more)
+{
+    const config *c = &s->config;
+    dt_tensor *waited = column(g, phases, WAITED_S), *green = column(g, phases, GREEN_S);
+    waited = more != NULL ? dt_add(g, waited, more) : waited;
+    dt_tensor *is_sound = inverted(g, is_positive(g, column(g, phases, CONFLICTS)));
+    dt_tensor *is_green = is_positive(g, dt_affine(g, green, 1.0, 0.5)); /* -1 where it is not */
+    dt_tensor *is_young = dt_mul(g, is_green, is_positive(g, dt_affine(g, green, -1.0, c->min_green_s)));
+    dt_tensor *has_young = fold(g, DT_BIN_MAX, is_young, s->choices);
+
+    /* who starves and can be helped now, and whether there is such */
+    dt_tensor *starves = dt_mul(g, is_sound, is_positive(g, dt_affine(g, waited, 1.0, -c->starvation_s)));
+    starves = dt_mul(g, starves, is_positive(g, column(g, phases, ASKABLE)));
+    starves = dt_mul(g, dt_mul(g, starves, inverted(g, is_green)), inverted(g, has_young));
+    dt_tensor *has_starving = fold(g, DT_BIN_MAX, starves, s->choices);
+
+    dt_tensor *allow = dt_mul(g, is_sound, dt_add(g, is_young, inverted(g, has_young)));
+    allow = dt_mul(g, allow, dt_add(g, starves, inverted(g, has_starving)));
+    if (c->max_green_s > 0) {
+        allow = dt_mul(g, allow, is_positive(g, dt_affine(g, green, -1.0, c->max_green_s)));
+    }
+    return dt_relu(g, dt_affine(g, allow, 1.0, -0.5));
+}
+
+/* ---- the graph --------------------------------------------------------------------------------------------------- */
+
+/* [A, 1] */
+static dt_tensor *learned_barrier(const state *s, dt_graph *g, dt_tensor *const *in)
+{
+    static const double scale = 0.1, most = 10; /* of metres, seconds, m/s alike */
+    dt_tensor *part[MAX_PORTS];
+    for (uint32_t i = 0; i < s->n_in; i++) {
+        part[i] = dt_clamp(g, scaled(g, dt_merge(g, in[i]), scale), -most, most);
+    }
+    dt_tensor *x = s->n_in > 1 ? dt_concat(g, part, s->n_in) : part[0];
+    return controller_linear(g, dt_relu(g, controller_linear(g, x, "barrier.hidden")), "barrier.out");
+}
+
+static dt_status forward(void *self, dt_graph *g, dt_tensor *const *in, dt_tensor **out)
+{
+    const state *s = self;
+    dt_tensor *barrier = learned_barrier(s, g, in);
+    dt_tensor *more = s->config.learned ? dt_relu(g, scaled(g, barrier, -1.0)) : NULL;
+    dt_tensor *allow = NULL;
+    uint32_t n = 0;
+    if (s->has_vehicles) {
+        dt_tensor *high = fold(g, DT_BIN_MIN, safe_acceleration(&s->config, g, in[0], more), AHEAD_ROWS);
+        if (s->has_lanes) {
+            allow = guard_lanes(&s->config, g, in[1], more, &high);
+        }
+        dt_tensor *brake = dt_slice(g, column(g, in[0], FOLLOWER_BRAKE), 0, 1);
+        out[n++] = lesser(g, high, scaled(g, brake, -1.0));
+        out[n++] = high;
+    } else {
+        allow = guard_signals(s, g, in[0], more);
+    }
+    if (allow != NULL) {
+        out[n++] = allow;
+    }
+    out[n++] = dt_merge(g, barrier);
+    return g->api->status(g);
+}
+
+static void destroy(void *self)
+{
+    (void)self;
+}
+
+static const dt_model_ops ops = {.struct_size = sizeof(dt_model_ops),
+                                 .create = create,
+                                 .inputs = inputs,
+                                 .outputs = outputs,
+                                 .params = params,
+                                 .forward = forward,
+                                 .destroy = destroy};
+
+static const dt_component component = {.struct_size = sizeof(dt_component),
+                                       .kind = DT_KIND_MODEL,
+                                       .id = "shield_barrier",
+                                       .summary = "safe accelerations, lanes and phases in closed form",
+                                       .reference = "Ames et al. 2017; Agrawal & Sreenath 2017; Shalev-Shwartz et al. "
+                                                    "2017 (RSS)",
+                                       .role = "shield",
+                                       .flags = DT_COMP_DETERMINISTIC,
+                                       .config_size = sizeof(config),
+                                       .state_size = sizeof(state),
+                                       .options = options,
+                                       .check = check,
+                                       .ops = &ops};
+
+static const dt_component *const components[] = {&component};
+
+static const dt_plugin plugin = {DT_PLUGIN_PREFIX,        .name = "shield_barrier", .version = "1.0",
+                                 .vendor = "dtrain",      .license = "Apache-2.0",  .n_components = 1,
+                                 .components = components};
+
+DT_PLUGIN_DEFINE(plugin);
