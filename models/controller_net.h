@@ -23,7 +23,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-enum { CONTROLLER_TEXT = 48, CONTROLLER_MAX_IN = 4, CONTROLLER_MAX_OUT = 5 };
+enum { CONTROLLER_TEXT = 48, CONTROLLER_MAX_IN = 6, CONTROLLER_MAX_OUT = 5 };
 #define CONTROLLER_HIDDEN_GAIN 1.4142135623730951
 #define CONTROLLER_VALUE_GAIN  1.0
 #define CONTROLLER_SURE        (-10.0) /* log_std of a rule: what is drawn is what it says */
@@ -117,6 +117,13 @@ static inline void controller_input(controller_net *n, const char *name, const c
     n->n_in++;
 }
 
+/* The same of indices. */
+static inline void controller_index(controller_net *n, const char *name, const char *dims)
+{
+    controller_input(n, name, "%s", dims);
+    n->in[n->n_in - 1].dtype = DT_I32;
+}
+
 static inline const dt_port *controller_inputs(const controller_net *n, uint32_t *n_p)
 {
     *n_p = n->n_in;
@@ -150,7 +157,7 @@ static inline dt_tensor *controller_linear(dt_graph *g, dt_tensor *x, const char
     return dt_linear(g, x, g->api->param(g, w), g->api->param(g, b));
 }
 
-/* column [A, 1] n times beside itself: [A, n] */
+/* column [A, m] n times beside itself: [A, n m] */
 static inline dt_tensor *controller_columns(dt_graph *g, dt_tensor *column, int64_t n)
 {
     enum { MOST = 8 }; /* that one concat takes */
@@ -183,6 +190,13 @@ static inline dt_status controller_head_params(const controller_net *n, dt_param
     return controller_add(reg, "head.value", 1, width, CONTROLLER_VALUE_GAIN);
 }
 
+/* A row per agent of each; act [A, width]. */
+static inline void controller_gaussian(dt_graph *g, dt_tensor *act, dt_tensor **mean_p, dt_tensor **log_std_p)
+{
+    *mean_p = controller_linear(g, act, "head.mean");
+    *log_std_p = dt_add(g, dt_affine(g, *mean_p, 0.0, 0.0), g->api->param(g, "head.log_std"));
+}
+
 /* act, judge: [A, width]; out follows the output ports. */
 static inline dt_status controller_heads(const controller_net *n, dt_graph *g, dt_tensor *act, dt_tensor *judge,
                                          dt_tensor **out)
@@ -193,9 +207,8 @@ static inline dt_status controller_heads(const controller_net *n, dt_graph *g, d
         out[i++] = controller_linear(g, act, "head.logits");
     }
     if (n->continuous > 0) {
-        dt_tensor *mean = controller_linear(g, act, "head.mean");
-        out[i++] = mean;
-        out[i++] = dt_add(g, dt_affine(g, mean, 0.0, 0.0), g->api->param(g, "head.log_std")); /* a row per agent */
+        controller_gaussian(g, act, &out[i], &out[i + 1]);
+        i += 2;
     }
     if (n->K > 0) {
         out[i++] = controller_linear(g, judge, "head.cost_value");

@@ -4,6 +4,7 @@ plugin_LTLIBRARIES += \
 	models/controller_fixed.la \
 	models/controller_greedy.la \
 	models/controller_idm.la \
+	models/controller_influence.la \
 	models/controller_lstm.la \
 	models/controller_max_pressure.la \
 	models/controller_mlp.la \
@@ -41,6 +42,14 @@ models_controller_idm_la_CPPFLAGS = $(controller_cppflags) -DDT_PLUGIN_NAME=cont
 models_controller_idm_la_CFLAGS = $(PLUGIN_CFLAGS)
 models_controller_idm_la_LDFLAGS = $(PLUGIN_LINK)
 models_controller_idm_la_LIBADD = -lm
+
+models_controller_influence_la_SOURCES = models/controller_influence/controller_influence.c \
+	models/controller_influence/influence.h models/controller_influence/signals.c \
+	models/controller_influence/vehicles.c models/controller_net.h
+models_controller_influence_la_CPPFLAGS = $(controller_cppflags) -DDT_PLUGIN_NAME=controller_influence
+models_controller_influence_la_CFLAGS = $(PLUGIN_CFLAGS)
+models_controller_influence_la_LDFLAGS = $(PLUGIN_LINK)
+models_controller_influence_la_LIBADD = -lm
 
 models_controller_lstm_la_SOURCES = models/controller_lstm/controller_lstm.c models/controller_net.h
 models_controller_lstm_la_CPPFLAGS = $(controller_cppflags) -DDT_PLUGIN_NAME=controller_lstm

@@ -19,5 +19,10 @@ tests_models_test_shield_barrier_SOURCES = tests/models/test_shield_barrier.c te
 tests_models_test_shield_barrier_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
 tests_models_test_shield_barrier_LDADD = core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
 
+dt_tests += tests/models/test_influence
+tests_models_test_influence_SOURCES = tests/models/test_influence.c $(mock_sources)
+tests_models_test_influence_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
+tests_models_test_influence_LDADD = core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
+
 dt_tests += tests/models/test_slots
 tests_models_test_slots_SOURCES = tests/models/test_slots.c
