@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * env_sumo: any scenario of SUMO (Alvarez Lopez et al. 2018), its traffic signals as agents.
+ * env_sumo: any scenario of SUMO (Alvarez Lopez et al. 2018), its traffic signals or some of its vehicles as agents.
  *
+ * control = signals (lights.h)
  *   agent    a signal whose program has at least two green phases; the others keep their program
  *   action   the green phase to show next, signal.h. SUMO's own timer is held off. Where a green ends, yellow comes
  *            between, yellow_s within the step; the mask forbids phases that the signal lacks and, before min_green_s,
@@ -17,18 +18,34 @@
  *            waited in without green for longer than starve_s; collisions and emergency_braking: how many, where they
  *            happened (elsewhere: an equal share for every agent)
  *   end      truncated at end_s, never terminated
- *   metrics  measure.h, and queue: vehicles standing per signal, mean over steps; conflicting_greens, s; longest_red_s:
- *            the longest that a lane with somebody standing went without green; most_vehicles on the road at once;
- *            stuck: the most that had been standing for more than 300 s at once
+ * control = program lets the file's programs run and ignores actions: the baseline.
+ *
+ * control = vehicles (drivers.h)
+ *   agent    a vehicle of agent_type and agent_route, drawn with probability penetration as it departs, when one of
+ *            `agents` places is free
+ *   action   acceleration, m/s^2, held over the step; with lane_actions also the lane: 0 keep, 1 left, 2 right. What
+ *            SUMO lets come of it is a matter of speed_mode
+ *   reward   mean over all vehicles, those that wait to enter included, of speed over wanted speed, in [0,1] and the
+ *            same for every agent
+ *   cost     collisions it was in; time_to_collision and hard_braking: share of the step below ttc_s, and braking
+ *            harder than hard_mps2; conflicting_greens and starvation: 0, as in env_traffic
+ *   end      who leaves the road is truncated; who collides is taken off the road and terminated, and the episode
+ *            ends unless end_at_collision is off
+ *
+ * metrics    measure.h, and queue: vehicles standing per signal (vehicles: in all), mean over steps;
+ *            conflicting_greens, s, and longest_red_s, the longest that a lane with somebody standing had no green
+ *            (vehicles: neither); most_vehicles on the road at once; stuck: the most that had been standing for more
+ *            than 300 s at once; mean_speed_mps on the road; flow_vph: vehicles that finished
  *
  * An episode with many stuck is a gridlock. SUMO has two that no signal ends while teleporting is off: vehicles inside
  * a junction that stand across each other's way (sumo_options = "--ignore-junction-blocker 30" ends these), and two
  * side by side at the end of a short edge that each need the other's lane (teleport_s ends them).
  *
- * control = program lets the file's programs run and ignores actions: the baseline. SUMO's seed is the seed of reset
- * (below 2^31 as it is). libsumo has one simulation per process, and so is there one instance.
+ * SUMO's seed is the seed of reset (below 2^31 as it is). libsumo has one simulation per process, and so is there one
+ * instance.
  */
 #include "env_sumo.h"
+#include "drivers.h"
 #include "lights.h"
 #include "measure.h"
 #include "module.h"
@@ -37,7 +54,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const controls[] = {"signals", "program", NULL};
+#define SIGNALS_DECISION_S 10.0
+
+static const char *const controls[] = {"signals", "program", "vehicles", NULL};
 static const char *const features[] = {"signals", "graph", NULL};
 static const char *const rewards[] = {"delay", "queue", "pressure", NULL};
 
@@ -45,7 +64,8 @@ static const dt_option options[] = {
     {"sumocfg", NULL, "1", "SUMO's configuration of the scenario: net, routes, begin, end", NULL, 0, 0, DT_OPT_PATH,
      DT_OPT_REQUIRED, (uint32_t)offsetof(config, sumocfg), (uint32_t)sizeof(((config *)0)->sumocfg)},
     DT_OPTION(config, control, DT_OPT_ENUM, "signals", "1", 0, 0, controls,
-              "signals: actions choose the green phases; program: the file's own programs run, actions do nothing"),
+              "signals: actions choose the green phases; program: the file's own programs run, actions do nothing; "
+              "vehicles: actions drive some vehicles, the file's programs run"),
     DT_OPTION(config, features, DT_OPT_ENUM, "signals", "1", 0, 0, features,
               "signals: numbers per signal, phase and lane; graph: the graph of signals and vehicles too"),
     DT_OPTION(config, reward, DT_OPT_ENUM, "delay", "1", 0, 0, rewards,
@@ -53,7 +73,8 @@ static const dt_option options[] = {
     DT_OPTION(config, reward_scale, DT_OPT_F64, "0.01", "1", 0, 1e6, NULL, "factor of the reward"),
     DT_OPTION(config, reward_shared, DT_OPT_F64, "0", "1", 0, 1, NULL,
               "part of the reward that is the mean of all agents; 0: each its own, 1: a team"),
-    DT_OPTION(config, decision_s, DT_OPT_F64, "10", "s", 0.1, 3600, NULL, "simulated time of a step (RESCO: 10)"),
+    DT_OPTION(config, decision_s, DT_OPT_F64, "0", "s", 0, 3600, NULL,
+              "simulated time of a step; 0: signals 10 (RESCO), vehicles one step of SUMO"),
     DT_OPTION(config, yellow_s, DT_OPT_F64, "3", "s", 0, 60, NULL, "yellow where a green ends (RESCO: 3)"),
     DT_OPTION(config, min_green_s, DT_OPT_F64, "5", "s", 0, 3600, NULL, "a phase is shown for at least so long"),
     DT_OPTION(config, begin_s, DT_OPT_F64, "-1", "s", -1, 1e9, NULL, "begin of the episode; -1: what sumocfg says"),
@@ -71,6 +92,23 @@ static const dt_option options[] = {
               "lanes in a row of `signal`, more are left out; 0: the most that a signal of this net has"),
     DT_OPTION(config, max_vehicles, DT_OPT_I64, "1000", "1", 1, 100000, NULL,
               "room for vehicles in the graph; of more, those nearest to their stop lines are seen"),
+    DT_OPTION(config, agents, DT_OPT_I64, "1", "1", 1, 4096, NULL, "most vehicles that are agents at once"),
+    DT_OPTION(config, penetration, DT_OPT_F64, "0.05", "1", 0, 1, NULL, "share of vehicles that are agents"),
+    DT_OPTION(config, agent_type, DT_OPT_STR, "", "1", 0, 0, NULL,
+              "agents are of this vType only, penetration is a share of them; empty: of any"),
+    DT_OPTION(config, agent_route, DT_OPT_STR, "", "1", 0, 0, NULL, "the same by the id of the route"),
+    DT_OPTION(config, low_mps2, DT_OPT_F64, "-3", "m/s^2", -9, 0, NULL, "least acceleration an agent may ask for"),
+    DT_OPTION(config, high_mps2, DT_OPT_F64, "1.5", "m/s^2", 0, 5, NULL, "most acceleration an agent may ask for"),
+    DT_OPTION(config, speed_mode, DT_OPT_I64, "31", "1", 0, 127, NULL,
+              "SUMO's speed mode of agents (manual, TraCI): 31 all its safety checks, 0 what was asked for, red lights "
+              "and right of way included"),
+    DT_OPTION(config, lane_actions, DT_OPT_BOOL, "false", "", 0, 0, NULL,
+              "agents also choose lanes (0 keep, 1 left, 2 right), SUMO changes where the route must; else SUMO does"),
+    DT_OPTION(config, baseline, DT_OPT_BOOL, "false", "", 0, 0, NULL, "vehicles: actions are ignored, SUMO drives"),
+    DT_OPTION(config, end_at_collision, DT_OPT_BOOL, "true", "", 0, 0, NULL,
+              "a collision of an agent ends the episode"),
+    DT_OPTION(config, ttc_s, DT_OPT_F64, "1.5", "s", 0, 10, NULL, "time to collision that costs when below"),
+    DT_OPTION(config, hard_mps2, DT_OPT_F64, "3", "m/s^2", 0, 9, NULL, "braking that costs when harder"),
     DT_OPTION(config, sumo_options, DT_OPT_STR, "", "1", 0, 0, NULL,
               "more options for SUMO, separated by blanks, e.g. \"--scale 1.2\""),
     DT_OPTION(config, module, DT_OPT_STR, "", "1", 0, 0, NULL, "file of the SUMO module; empty: the installed one"),
@@ -84,8 +122,13 @@ dt_status env_fail(const state *s, dt_status st, const char *what)
 static dt_status check(const dt_host *h, const void *cfg)
 {
     const config *c = cfg;
-    if (c->yellow_s >= c->decision_s) {
-        return DT_FAIL_H(h, DT_ECONFIG, "yellow_s %g leaves no green in decision_s %g", c->yellow_s, c->decision_s);
+    const double decision_s = c->decision_s > 0 ? c->decision_s : SIGNALS_DECISION_S;
+    if (c->control != CONTROL_VEHICLES && c->yellow_s >= decision_s) {
+        return DT_FAIL_H(h, DT_ECONFIG, "yellow_s %g leaves no green in decision_s %g", c->yellow_s, decision_s);
+    }
+    if (c->control == CONTROL_VEHICLES && c->max_vehicles < c->agents) {
+        return DT_FAIL_H(h, DT_ECONFIG, "max_vehicles %lld has no room for %lld agents", (long long)c->max_vehicles,
+                         (long long)c->agents);
     }
     if (c->end_s >= 0 && c->begin_s >= 0 && c->end_s <= c->begin_s) {
         return DT_FAIL_H(h, DT_ECONFIG, "end_s %g is not after begin_s %g", c->end_s, c->begin_s);
@@ -93,8 +136,10 @@ static dt_status check(const dt_host *h, const void *cfg)
     if (c->near_m > c->detection_m) {
         return DT_FAIL_H(h, DT_ECONFIG, "near_m %g is beyond detection_m %g", c->near_m, c->detection_m);
     }
-    static const char *const ours[] = {"--seed", "--random", "--tripinfo-output", "--begin", "--end", "--step-length"};
-    for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++) {
+    static const char *const ours[] = {"--seed", "--random",      "--tripinfo-output",  "--begin",
+                                       "--end",  "--step-length", "--collision.action", "--collision.check-junctions"};
+    const size_t n = sizeof(ours) / sizeof(ours[0]) - (c->control == CONTROL_VEHICLES ? 0 : 2);
+    for (size_t i = 0; i < n; i++) {
         if (strstr(c->sumo_options, ours[i]) != NULL) {
             return DT_FAIL_H(h, DT_ECONFIG, "sumo_options: %s is set by dtrain itself", ours[i]);
         }
@@ -132,6 +177,10 @@ static dt_status make_arguments(state *s)
     add_argument(s, "--duration-log.disable", "true");
     add_argument(s, "--time-to-teleport", s->teleport_text);
     snprintf(s->teleport_text, sizeof(s->teleport_text), "%.17g", c->teleport_s);
+    if (c->control == CONTROL_VEHICLES) {
+        add_argument(s, "--collision.action", "remove"); /* else SUMO would lift a vehicle to a place further on */
+        add_argument(s, "--collision.check-junctions", "true");
+    }
     if (c->begin_s >= 0) {
         snprintf(s->begin_text, sizeof(s->begin_text), "%.17g", c->begin_s);
         add_argument(s, "--begin", s->begin_text);
@@ -159,8 +208,12 @@ static dt_status make_arguments(state *s)
 
 static dt_status check_times(state *s)
 {
-    const config *c = &s->config;
+    config *c = &s->config;
     const sumo_net *net = s->net;
+    const bool is_vehicles = c->control == CONTROL_VEHICLES;
+    if (c->decision_s == 0) {
+        c->decision_s = is_vehicles ? net->step_s : SIGNALS_DECISION_S;
+    }
     s->begin_s = net->begin_s;
     s->end_s = net->end_s;
     if (s->end_s < 0) {
@@ -170,7 +223,7 @@ static dt_status check_times(state *s)
         return DT_FAIL_H(s->h, DT_ECONFIG, "%s: the end, %g s, is not after the begin, %g s", c->sumocfg, s->end_s,
                          s->begin_s);
     }
-    const double times[] = {c->decision_s, c->yellow_s};
+    const double times[] = {c->decision_s, is_vehicles ? 0 : c->yellow_s};
     for (int i = 0; i < 2; i++) {
         const double steps = times[i] / net->step_s;
         if (fabs(steps - round(steps)) > 1e-6) {
@@ -186,7 +239,8 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     state *s = self;
     s->h = h;
     s->config = *(const config *)cfg;
-    if (s->config.features == FEATURES_GRAPH) {
+    const bool is_vehicles = s->config.control == CONTROL_VEHICLES;
+    if (is_vehicles || s->config.features == FEATURES_GRAPH) {
         s->features = h->service(h, DT_SVC_FEATURES);
         if (s->features == NULL) {
             return DT_FAIL_H(h, DT_ENOTFOUND, "the host has no service " DT_SVC_FEATURES);
@@ -207,7 +261,7 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
         return env_fail(s, DT_EDATA, "SUMO cannot load it");
     }
     DT_TRY_H(check_times(s));
-    DT_TRY_H(lights_create(s));
+    DT_TRY_H(is_vehicles ? drivers_create(s) : lights_create(s));
     s->api->close(); /* an instance that is only asked for its spec needs no memory */
     return DT_OK;
 }
@@ -219,7 +273,8 @@ static dt_status spec(const void *self, dt_env_spec *out)
                                           "queue",           "demand",        "finished",
                                           "never_inserted",  "collisions",    "emergency_braking",
                                           "emergency_stops", "teleported",    "conflicting_greens",
-                                          "longest_red_s",   "most_vehicles", "stuck"};
+                                          "longest_red_s",   "most_vehicles", "stuck",
+                                          "mean_speed_mps",  "flow_vph"};
     state *s = (state *)(uintptr_t)self;
     out->obs = s->port;
     out->n_obs = s->n_ports;
@@ -228,7 +283,11 @@ static dt_status spec(const void *self, dt_env_spec *out)
     out->n_metrics = sizeof(metrics) / sizeof(metrics[0]);
     out->max_steps = (uint32_t)ceil((s->end_s - s->begin_s) / s->config.decision_s - 1e-9);
     out->step_s = s->config.decision_s;
-    lights_spec(s, out);
+    if (s->config.control == CONTROL_VEHICLES) {
+        drivers_spec(s, out);
+    } else {
+        lights_spec(s, out);
+    }
     return DT_OK;
 }
 
@@ -255,7 +314,7 @@ static dt_status reset(void *self, const dt_env_io *io, uint64_t seed)
     s->time_s = s->begin_s;
     s->has_episode = true;
     s->totals = (totals){0};
-    return lights_reset(s, io);
+    return s->config.control == CONTROL_VEHICLES ? drivers_reset(s, io, seed) : lights_reset(s, io);
 }
 
 dt_status env_events(state *s, sumo_events *e)
@@ -288,11 +347,11 @@ static dt_status write_metrics(state *s, const dt_env_io *io)
     if (s->api->finish(&r) != 0) {
         return env_fail(s, DT_EIO, "the results were not read");
     }
-    measure(&r, s->end_s, &m);
+    measure(&r, s->time_s, &m);
     if (m.demand == 0) {
         return DT_FAIL_H(s->h, DT_EDATA,
                          "%s: no vehicle was due from %g s to %g s; check begin, end and the route files",
-                         s->config.sumocfg, s->begin_s, s->end_s);
+                         s->config.sumocfg, s->begin_s, s->time_s);
     }
     const totals *t = &s->totals;
     const double all[] = {m.strict_delay_s,
@@ -301,7 +360,7 @@ static dt_status write_metrics(state *s, const dt_env_io *io)
                           m.waiting_s,
                           m.time_loss_s,
                           m.depart_delay_s,
-                          t->queue / t->steps / s->n_agents,
+                          t->queue / t->steps / (s->n_agents > 0 ? s->n_agents : 1),
                           m.demand,
                           m.finished,
                           m.never_inserted,
@@ -312,7 +371,9 @@ static dt_status write_metrics(state *s, const dt_env_io *io)
                           t->conflict_s,
                           t->longest_s,
                           t->most_vehicles,
-                          t->stuck};
+                          t->stuck,
+                          m.speed_mps,
+                          3600 * m.finished / (s->time_s - s->begin_s)};
     memcpy(io->metric, all, sizeof(all));
     return DT_OK;
 }
@@ -325,7 +386,8 @@ static dt_status step(void *self, const dt_env_io *io)
     }
     const double step_s = fmin(s->config.decision_s, s->end_s - s->time_s);
     s->totals.steps++;
-    const dt_status st = lights_step(s, io, step_s);
+    const dt_status st =
+        s->config.control == CONTROL_VEHICLES ? drivers_step(s, io, step_s) : lights_step(s, io, step_s);
     if (st != DT_DONE) {
         return st;
     }
@@ -340,6 +402,7 @@ static void destroy(void *self)
         return;
     }
     lights_destroy(s);
+    drivers_destroy(s);
     s->h->release(s->h, s->pending);
     s->h->release(s->h, s->frame);
     s->h->release(s->h, s->extra);
@@ -358,7 +421,7 @@ static const dt_env_ops ops = {.struct_size = sizeof(dt_env_ops),
 static const dt_component component = {.struct_size = sizeof(dt_component),
                                        .kind = DT_KIND_ENV,
                                        .id = "env_sumo",
-                                       .summary = "a SUMO scenario: signals choose their green phases",
+                                       .summary = "a SUMO scenario: signals choose phases, or vehicles are driven",
                                        .reference = "Alvarez Lopez et al. 2018 (SUMO); Ault & Sharon 2021 (RESCO)",
                                        .flags = DT_COMP_DETERMINISTIC | DT_COMP_PROCESS,
                                        .config_size = sizeof(config),

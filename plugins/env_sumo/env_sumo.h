@@ -12,19 +12,21 @@
 
 #include <stdbool.h>
 
-enum { CONTROL_SIGNALS, CONTROL_PROGRAM };
+enum { CONTROL_SIGNALS, CONTROL_PROGRAM, CONTROL_VEHICLES };
 enum { FEATURES_SIGNALS, FEATURES_GRAPH };
 enum { REWARD_DELAY, REWARD_QUEUE, REWARD_PRESSURE };
 enum { COST_CONFLICT, COST_STARVATION, COST_COLLISION, COST_BRAKING, N_COSTS };
 enum { N_NEIGHBOURS = 4, PHASE_FEATURES = 13, LANE_FEATURES = 8 };
 
 typedef struct config {
-    const char *sumocfg, *sumo_options, *module;
+    const char *sumocfg, *sumo_options, *module, *agent_type, *agent_route;
     uint32_t control, features, reward, reserved;
     double reward_scale, reward_shared;
     double decision_s, yellow_s, min_green_s, begin_s, end_s, step_s, teleport_s;
     double detection_m, near_m, starve_s, radius_m;
-    int64_t max_phases, max_lanes, max_vehicles;
+    double penetration, low_mps2, high_mps2, ttc_s, hard_mps2;
+    int64_t max_phases, max_lanes, max_vehicles, agents, speed_mode;
+    uint8_t lane_actions, baseline, end_at_collision;
 } config;
 
 typedef struct agent { /* a signal with at least two phases */
@@ -60,6 +62,24 @@ typedef struct past { /* of a vehicle, at the decision before */
     uint32_t agent, reserved;
 } past;
 
+enum { PLACE_FREE, PLACE_NEW, PLACE_ACTING, PLACE_ENDED };
+
+typedef struct place { /* of an agent that is a vehicle */
+    uint32_t state, collided;
+    bool is_here;      /* on the road now */
+    sumo_vehicle last; /* as it is, or was when it was seen last */
+    sumo_driver seen;
+} place;
+
+typedef struct drivers { /* agents that are vehicles */
+    place *place;        /* [n] */
+    uint32_t n;
+    float low, high;
+    uint64_t seed;                         /* of the episode */
+    uint32_t *place_of;                    /* [place_of_cap] by number of a vehicle: its place + 1, 0: none */
+    int64_t place_of_cap, frame_cap, next; /* next: number of the next vehicle to come */
+} drivers;
+
 typedef struct totals { /* of an episode */
     double queue, conflict_s, collisions, braking, emergency_stops, teleported, longest_s, most_vehicles, stuck;
     uint32_t steps, reserved;
@@ -86,7 +106,8 @@ typedef struct state {
     double *lost_s, *in, *away; /* [n_agents] this step: time lost; now: standing before, after */
     past *past;                 /* [past_cap] by number */
     int64_t past_cap;
-    dt_vehicle *frame; /* [max_vehicles + n_agents] */
+    dt_vehicle *frame; /* [max_vehicles + n_agents]; of drivers [frame_cap] */
+    drivers drivers;
     totals totals;
     int32_t choices;
     char dims[3][32];

@@ -23,7 +23,7 @@ static double attribute(const char *element, const char *end, const char *name)
 void measure(const sumo_result *r, double end_s, measures *out)
 {
     static const char open[] = "<tripinfo ";
-    double n = 0, lost = 0, late = 0, resco = 0, n_resco = 0;
+    double n = 0, way = 0, lost = 0, late = 0, resco = 0, n_resco = 0;
     double last_entry = -INFINITY, last_due = -INFINITY; /* of the vehicle that entered last */
     memset(out, 0, sizeof(*out));
     for (const char *e = strstr(r->tripinfo, open); e != NULL; e = strstr(e + 1, open)) {
@@ -31,6 +31,7 @@ void measure(const sumo_result *r, double end_s, measures *out)
         end = end != NULL ? end : e + strlen(e);
         const double depart = attribute(e, end, "depart"), delay = attribute(e, end, "departDelay");
         out->trip_time_s += attribute(e, end, "duration");
+        way += attribute(e, end, "routeLength");
         out->waiting_s += attribute(e, end, "waitingTime");
         out->finished += attribute(e, end, "arrival") >= 0;
         lost += attribute(e, end, "timeLoss");
@@ -54,6 +55,7 @@ void measure(const sumo_result *r, double end_s, measures *out)
     out->demand = n + out->never_inserted;
     out->strict_delay_s = (lost + late + outside) / out->demand;
     out->resco_delay_s = (lost + late + resco) / (n + n_resco);
+    out->speed_mps = way / out->trip_time_s;
     out->trip_time_s /= n; /* NAN without vehicles */
     out->waiting_s /= n;
     out->time_loss_s = lost / n;

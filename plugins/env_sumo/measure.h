@@ -17,7 +17,7 @@
 
 typedef struct measures {
     double strict_delay_s, resco_delay_s, trip_time_s, waiting_s, time_loss_s, depart_delay_s; /* NAN: no vehicle */
-    double demand, finished, never_inserted;
+    double demand, finished, never_inserted, speed_mps; /* speed: way of all vehicles over their time */
 } measures;
 
 /* end_s: of the episode, simulated time */

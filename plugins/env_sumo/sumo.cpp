@@ -35,6 +35,7 @@ using std::string;
 using std::vector;
 
 constexpr double pi = 3.141592653589793;
+constexpr double line_gap = 1;        /* m that SUMO's drivers keep from a line */
 constexpr size_t max_warnings = 2000; /* letters kept between two calls of events */
 
 /* A file without a name. */
@@ -84,6 +85,7 @@ struct signal_table { /* what a sumo_signal points at */
 struct vehicle_table { /* what does not change while a vehicle drives */
     int64_t number;
     double length, width;
+    string type, route;
 };
 
 struct simulation {
@@ -103,10 +105,12 @@ struct simulation {
     std::unordered_map<string, double> length_of;    /* lane */
     std::unordered_map<string, uint32_t> first_of;   /* edge: the first signal from there on */
     std::unordered_map<string, vehicle_table> known; /* vehicles on the road */
+    std::unordered_map<int64_t, string> id_of;       /* the same by number */
     int64_t n_departed = 0;
 
     vector<sumo_vehicle> frame;
     vector<uint32_t> collision, braking;
+    vector<int64_t> collided;
     sumo_events events = {};
     string events_warnings;
 
@@ -126,9 +130,7 @@ simulation &sim()
 class quiet
 {
   public:
-    quiet() : cerr_(std::cerr.rdbuf(&words())), cout_(std::cout.rdbuf(&nothing()))
-    {
-    }
+    quiet() : cerr_(std::cerr.rdbuf(&words())), cout_(std::cout.rdbuf(&nothing())) {}
     ~quiet()
     {
         std::cerr.rdbuf(cerr_);
@@ -403,6 +405,7 @@ void read_net(simulation &s)
     s.net.begin_s = Simulation::getTime();
     s.net.end_s = Simulation::getEndTime();
     s.net.step_s = Simulation::getDeltaT();
+    s.net.is_ballistic = Simulation::getOption("step-method.ballistic") == "true" ? 1 : 0;
     s.net.x = (corners.front().x + corners.back().x) / 2;
     s.net.y = (corners.front().y + corners.back().y) / 2;
 }
@@ -443,7 +446,8 @@ void read_route_files(simulation &s)
         std::ifstream in(name, std::ios::binary);
         std::ostringstream text;
         text << in.rdbuf();
-        for_each_element(text.str(), "vehicle", [&](const string &e) { s.vehicle_elements.insert(attribute(e, "id")); });
+        for_each_element(text.str(), "vehicle",
+                         [&](const string &e) { s.vehicle_elements.insert(attribute(e, "id")); });
     }
     s.route_files = files;
 }
@@ -510,12 +514,15 @@ bool read_vehicle(simulation &s, const string &id, sumo_vehicle &v)
         return false;
     }
     v.number = known->second.number;
+    v.type = known->second.type.c_str();
+    v.route = known->second.route.c_str();
     v.length = known->second.length;
     v.width = known->second.width;
     v.x = at.x;
     v.y = at.y;
     v.heading = std::remainder((90.0 - Vehicle::getAngle(id)) * pi / 180.0, 2 * pi);
     v.speed = Vehicle::getSpeed(id);
+    v.wanted = Vehicle::getAllowedSpeed(id);
     v.accel = Vehicle::getAcceleration(id);
     v.time_loss_s = Vehicle::getTimeLoss(id);
     v.waiting_s = Vehicle::getWaitingTime(id);
@@ -530,6 +537,93 @@ bool read_vehicle(simulation &s, const string &id, sumo_vehicle &v)
         v.stop_distance = lane_length(s, Vehicle::getLaneID(id)) - Vehicle::getLanePosition(id);
     }
     return true;
+}
+
+/* Gaps of libsumo end min_gap before the vehicle ahead; ours at its bumper. */
+sumo_near near_of(const string &id, double gap, double min_gap)
+{
+    if (id.empty()) {
+        return {INFINITY, 0, 0};
+    }
+    return {gap + min_gap, libsumo::Vehicle::getSpeed(id), libsumo::Vehicle::getEmergencyDecel(id)};
+}
+
+bool may_drive_on(const string &lane, const string &vehicle_class)
+{
+    const auto allowed = libsumo::Lane::getAllowed(lane); /* empty: everybody */
+    return allowed.empty() || std::find(allowed.begin(), allowed.end(), vehicle_class) != allowed.end();
+}
+
+void look_aside(const string &id, sumo_driver &out)
+{
+    using libsumo::Vehicle;
+    const string edge = Vehicle::getRoadID(id), vehicle_class = Vehicle::getVehicleClass(id);
+    const int here = Vehicle::getLaneIndex(id), n = edge[0] == ':' ? 0 : libsumo::Edge::getLaneNumber(edge);
+    for (int side = 0; side < 2; side++) {
+        auto &o = out.side[side];
+        const int there = side == 0 ? here + 1 : here - 1;
+        o.ahead = o.behind = near_of("", 0, 0);
+        o.exists = there >= 0 && there < n && may_drive_on(edge + "_" + std::to_string(there), vehicle_class) ? 1 : 0;
+        if (o.exists != 0) {
+            for (const auto &who : Vehicle::getNeighbors(id, 2 + side)) { /* bit 0: right, bit 1: those ahead */
+                o.ahead = near_of(who.first, who.second, Vehicle::getMinGap(id));
+            }
+            for (const auto &who : Vehicle::getNeighbors(id, side)) {
+                o.behind = near_of(who.first, who.second, Vehicle::getMinGap(who.first));
+            }
+        }
+    }
+}
+
+/* Where it must stop: a red light, a yellow one that it can stop at, the end of a lane that is not on its route. */
+double way_to_stop(simulation &s, const string &id, double speed, double sight_m)
+{
+    using libsumo::Vehicle;
+    double way = INFINITY;
+    const auto next = Vehicle::getNextTLS(id);
+    if (!next.empty()) {
+        const char is = next[0].state;
+        const bool must = is == 'r' || is == 'u';
+        const bool should = is == 'y' && next[0].dist >= 0.5 * speed * speed / Vehicle::getDecel(id);
+        way = must || should ? next[0].dist : way;
+    }
+    const string lane = Vehicle::getLaneID(id);
+    for (const auto &l : Vehicle::getBestLanes(id)) {
+        if (l.laneID == lane && !l.allowsContinuation) {
+            way = std::min(way, lane_length(s, lane) - Vehicle::getLanePosition(id));
+        }
+    }
+    return way < sight_m ? way : INFINITY;
+}
+
+void look_around(simulation &s, const string &id, double sight_m, sumo_driver &out)
+{
+    using libsumo::Vehicle;
+    const double speed = Vehicle::getSpeed(id), dt = Simulation::getDeltaT();
+    const auto leader = Vehicle::getLeader(id, sight_m), follower = Vehicle::getFollower(id, sight_m);
+    out.ahead = near_of(leader.first, leader.second, Vehicle::getMinGap(id));
+    out.behind =
+        near_of(follower.first, follower.second, follower.first.empty() ? 0 : Vehicle::getMinGap(follower.first));
+    look_aside(id, out);
+    out.stop_gap = way_to_stop(s, id, speed, sight_m);
+    double next = std::min(Vehicle::getAllowedSpeed(id), speed + Vehicle::getAccel(id) * dt);
+    if (!leader.first.empty()) {
+        next = std::min(next, Vehicle::getFollowSpeed(id, speed, leader.second, out.ahead.speed,
+                                                      Vehicle::getDecel(leader.first), leader.first));
+    }
+    if (out.stop_gap < INFINITY) {
+        next = std::min(next, Vehicle::getStopSpeed(id, speed, std::max(0.0, out.stop_gap - line_gap)));
+    }
+    out.model_accel = (next - speed) / dt;
+}
+
+const string &id_of(simulation &s, int64_t number)
+{
+    const auto found = s.id_of.find(number);
+    if (found == s.id_of.end()) {
+        throw std::runtime_error("vehicle number " + std::to_string(number) + " is not on the road");
+    }
+    return found->second;
 }
 
 /* ---- the face ---------------------------------------------------------------------------------------------------- */
@@ -565,6 +659,8 @@ int shim_open(const char *const *args, uint32_t n, uint32_t seed, const sumo_net
                                "--tripinfo-output.write-unfinished", "true"});
         s.is_open = false;
         s.known.clear();
+        s.id_of.clear();
+        s.collided.clear();
         s.n_departed = 0;
         s.warnings.clear();
         s.collision.clear();
@@ -606,16 +702,28 @@ int shim_step(double *time_s)
         using libsumo::Vehicle;
         Simulation::step();
         for (const string &id : Simulation::getDepartedIDList()) {
-            s.known[id] = {s.n_departed++, Vehicle::getLength(id), Vehicle::getWidth(id)};
+            s.id_of[s.n_departed] = id;
+            s.known[id] = {s.n_departed++, Vehicle::getLength(id), Vehicle::getWidth(id), Vehicle::getTypeID(id),
+                           Vehicle::getRouteID(id)};
             s.events.departed++;
-        }
-        for (const string &id : Simulation::getArrivedIDList()) {
-            s.known.erase(id);
-            s.events.arrived++;
         }
         for (const auto &c : Simulation::getCollisions()) {
             const auto p = s.place.find(c.lane);
             s.collision[p != s.place.end() ? p->second : s.signals.size()]++;
+            for (const string &id : {c.collider, c.victim}) {
+                const auto who = s.known.find(id);
+                if (who != s.known.end()) {
+                    s.collided.push_back(who->second.number);
+                }
+            }
+        }
+        for (const string &id : Simulation::getArrivedIDList()) {
+            const auto who = s.known.find(id);
+            if (who != s.known.end()) {
+                s.id_of.erase(who->second.number);
+                s.known.erase(who);
+            }
+            s.events.arrived++;
         }
         s.events.teleported += static_cast<uint32_t>(Simulation::getStartingTeleportNumber());
         s.events.emergency_stops += static_cast<uint32_t>(Simulation::getEmergencyStoppingVehiclesNumber());
@@ -625,8 +733,7 @@ int shim_step(double *time_s)
 
 int shim_set_state(uint32_t signal, const char *state)
 {
-    return guarded(
-        [&](simulation &s) { libsumo::TrafficLight::setRedYellowGreenState(s.tables[signal].id, state); });
+    return guarded([&](simulation &s) { libsumo::TrafficLight::setRedYellowGreenState(s.tables[signal].id, state); });
 }
 
 int shim_get_state(uint32_t signal, char *state)
@@ -644,9 +751,8 @@ int shim_get_state(uint32_t signal, char *state)
 
 int shim_halting(uint32_t lane, uint32_t *n)
 {
-    return guarded([&](simulation &s) {
-        *n = static_cast<uint32_t>(libsumo::Lane::getLastStepHaltingNumber(s.lanes[lane].id));
-    });
+    return guarded(
+        [&](simulation &s) { *n = static_cast<uint32_t>(libsumo::Lane::getLastStepHaltingNumber(s.lanes[lane].id)); });
 }
 
 int shim_vehicles(const sumo_vehicle **out, uint32_t *n)
@@ -664,6 +770,33 @@ int shim_vehicles(const sumo_vehicle **out, uint32_t *n)
     });
 }
 
+int shim_driver(int64_t number, double sight_m, sumo_driver *out)
+{
+    return guarded([&](simulation &s) { look_around(s, id_of(s, number), sight_m, *out); });
+}
+
+int shim_take(int64_t number, int32_t speed_mode, int32_t lane_mode)
+{
+    return guarded([&](simulation &s) {
+        const string &id = id_of(s, number);
+        libsumo::Vehicle::setSpeedMode(id, speed_mode);
+        if (lane_mode >= 0) {
+            libsumo::Vehicle::setLaneChangeMode(id, lane_mode);
+        }
+    });
+}
+
+int shim_drive(int64_t number, double speed, int32_t change)
+{
+    return guarded([&](simulation &s) {
+        const string &id = id_of(s, number);
+        libsumo::Vehicle::setSpeed(id, speed);
+        if (change != 0) {
+            libsumo::Vehicle::changeLaneRelative(id, change, Simulation::getDeltaT());
+        }
+    });
+}
+
 int shim_pending(uint32_t *n)
 {
     return guarded([&](simulation &s) {
@@ -678,13 +811,18 @@ int shim_pending(uint32_t *n)
 int shim_events(sumo_events *out)
 {
     static vector<uint32_t> collision, braking; /* what is handed out */
+    static vector<int64_t> collided;
     return guarded([&](simulation &s) {
         collision = s.collision;
         braking = s.braking;
+        collided = s.collided;
+        s.collided.clear();
         s.events_warnings = one_line(s.warnings);
         *out = s.events;
         out->collision = collision.data();
         out->braking = braking.data();
+        out->collided = collided.data();
+        out->n_collided = static_cast<uint32_t>(collided.size());
         out->warnings = s.events_warnings.c_str();
         s.events = {};
         s.warnings.clear();
@@ -707,9 +845,9 @@ int shim_finish(sumo_result *out)
     });
 }
 
-const sumo_api api = {sizeof(sumo_api), 0,           shim_error,     shim_version,   shim_acquire,
-                      shim_release,     shim_open,   shim_close,     shim_step,      shim_set_state,
-                      shim_get_state,   shim_halting, shim_vehicles, shim_pending,   shim_events,
+const sumo_api api = {sizeof(sumo_api), 0,           shim_error, shim_version,   shim_acquire,   shim_release,
+                      shim_open,        shim_close,  shim_step,  shim_set_state, shim_get_state, shim_halting,
+                      shim_vehicles,    shim_driver, shim_take,  shim_drive,     shim_pending,   shim_events,
                       shim_finish};
 
 } // namespace

@@ -44,6 +44,8 @@ typedef struct sumo_net {
     uint32_t n_signals, n_lanes;
     double begin_s, end_s, step_s; /* end_s < 0: the scenario names no end */
     double x, y;                   /* m, middle of the net */
+    uint32_t is_ballistic;         /* motion is that of constant acceleration, not Euler's rule */
+    uint32_t reserved;
 } sumo_net;
 
 typedef struct sumo_vehicle {
@@ -52,16 +54,35 @@ typedef struct sumo_vehicle {
     double heading;      /* rad, counter-clockwise from east */
     double speed, accel; /* m/s, m/s^2 */
     double length, width;
-    double time_loss_s;    /* since it departed */
-    double waiting_s;      /* standing without a break */
-    double stop_distance;  /* m to the next stop line, or else to the end of its lane */
-    uint32_t signal, link; /* the next it meets, SUMO_NONE */
+    double time_loss_s;       /* since it departed */
+    double waiting_s;         /* standing without a break */
+    double stop_distance;     /* m to the next stop line, or else to the end of its lane */
+    double wanted;            /* m/s, what it would drive on this lane */
+    uint32_t signal, link;    /* the next it meets, SUMO_NONE */
+    const char *type, *route; /* ids, until it has left */
 } sumo_vehicle;
+
+typedef struct sumo_near { /* another vehicle */
+    double gap;            /* m between bumpers, INFINITY: nobody */
+    double speed, brake;   /* m/s; m/s^2, the hardest it can brake */
+} sumo_near;
+
+typedef struct sumo_driver { /* what one vehicle has around it */
+    sumo_near ahead, behind; /* on its way, also across a junction; who crosses its way there is ahead too */
+    struct {
+        uint32_t exists, reserved; /* is there a lane on this side that it may drive on? */
+        sumo_near ahead, behind;
+    } side[2];          /* left, right */
+    double stop_gap;    /* m to a red light or the end of a lane that does not lead on, INFINITY: drive on */
+    double model_accel; /* what SUMO's car following would choose now, perfectly; rules of right of way left aside */
+} sumo_driver;
 
 typedef struct sumo_events {             /* since the last call of events */
     const uint32_t *collision, *braking; /* [n_signals + 1] by the signal where it happened; the last: elsewhere */
     uint32_t departed, arrived, teleported, emergency_stops;
-    const char *warnings; /* what SUMO printed, shortened; "" */
+    const char *warnings;    /* what SUMO printed, shortened; "" */
+    const int64_t *collided; /* [n_collided] numbers of vehicles, one each time */
+    uint32_t n_collided, reserved;
 } sumo_events;
 
 typedef struct sumo_late { /* due before the end, never let in */
@@ -91,6 +112,12 @@ typedef struct sumo_api {
     int (*get_state)(uint32_t signal, char *state);       /* [n_links + 1] */
     int (*halting)(uint32_t lane, uint32_t *n);           /* vehicles slower than 0.1 m/s */
     int (*vehicles)(const sumo_vehicle **out, uint32_t *n);
+    /* Looks sight_m far. */
+    int (*driver)(int64_t number, double sight_m, sumo_driver *out);
+    /* From now on the caller drives it; SUMO's speed mode and lane change mode (TraCI), lane_mode -1: its own */
+    int (*take)(int64_t number, int32_t speed_mode, int32_t lane_mode);
+    /* In the next step: the speed, m/s, and a change of lane, 1 to the left, -1 to the right, 0 none */
+    int (*drive)(int64_t number, double speed, int32_t change);
     int (*pending)(uint32_t *n); /* [n_signals + 1] due and not let in, by the first signal of their way */
     int (*events)(sumo_events *out);
     int (*finish)(sumo_result *out); /* closes the simulation */

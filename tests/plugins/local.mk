@@ -28,5 +28,10 @@ dt_tests += tests/plugins/test_env_sumo
 tests_plugins_test_env_sumo_SOURCES = tests/plugins/test_env_sumo.c $(mock_sources)
 tests_plugins_test_env_sumo_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
 tests_plugins_test_env_sumo_LDADD = core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
+dt_tests += tests/plugins/test_env_sumo_vehicles
+tests_plugins_test_env_sumo_vehicles_SOURCES = tests/plugins/test_env_sumo_vehicles.c $(mock_sources)
+tests_plugins_test_env_sumo_vehicles_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
+tests_plugins_test_env_sumo_vehicles_LDADD = core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
 EXTRA_DIST += tests/fixtures/sumo/pair.edg.xml tests/fixtures/sumo/pair.nod.xml tests/fixtures/sumo/pair.rou.xml \
-    tests/fixtures/sumo/pair.sumocfg
+    tests/fixtures/sumo/pair.sumocfg tests/fixtures/sumo/road.edg.xml tests/fixtures/sumo/road.nod.xml \
+    tests/fixtures/sumo/road.rou.xml tests/fixtures/sumo/road.sumocfg

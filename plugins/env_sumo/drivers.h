@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Agents that are vehicles: who becomes one, how it is driven, what it sees and earns. Names and meanings are those of
+ * env_traffic, so that a controller goes from one to the other. Ports, in SI units, not normalised:
+ *
+ *   nodes, rowptr, col, edges   the graph of all vehicles, INTERFACES "Recordings": "N 9", "N+1", "E", "E 4"; of more
+ *                       than max_vehicles the agents and those nearest to their stop lines are kept; x and y count from
+ *                       the middle of the net
+ *   agent_node  "A"    i32  the node that the agent is, -1 where nobody is
+ *   ego         "A 9"  f32  0 speed, 1 gap ahead, 2 speed ahead, 3 gap behind, 4 speed behind, 5 speed it wants, 6 way
+ *                       to the next signal or lane end, 7 acceleration of the last step, 8 acceleration that SUMO's car
+ *                       following would choose now without its driver's imperfection. Gaps and ways are at most 200,
+ *                       and 200 where nobody is; the speed of nobody is the agent's own
+ *   ahead       "A 3 7" f32 what the agent must not run into, and with lane_actions
+ *   beside      "A 4 7" f32 who it must not run into after a change of lane, who must not run into it: dtrain/shapes.h.
+ *                       SUMO counts a vehicle that crosses the agent's way as the one ahead: row 2 of ahead is empty
+ *
+ * A vehicle that leaves is seen a last time where it was. Errors: DT_EIO (SUMO), DT_ENOMEM, what dtrain.features/1
+ * says. Threads: [worker].
+ */
+#ifndef DTRAIN_ENV_SUMO_DRIVERS_H
+#define DTRAIN_ENV_SUMO_DRIVERS_H
+
+#include "env_sumo.h"
+
+dt_status drivers_create(state *s);
+void drivers_spec(state *s, dt_env_spec *out);
+dt_status drivers_reset(state *s, const dt_env_io *io, uint64_t seed);
+/* DT_DONE: the episode is over */
+dt_status drivers_step(state *s, const dt_env_io *io, double step_s);
+void drivers_destroy(state *s);
+
+#endif

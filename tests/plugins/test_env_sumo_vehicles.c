@@ -1,0 +1,614 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tests of vehicles as agents of plugins/env_sumo, on the net of test_env_sumo and on a road without signals. What
+ * agents see is compared with the graph of all vehicles; what they do with how the vehicle moves in it. Skipped where
+ * SUMO or the module for it is missing.
+ */
+#include "mock/mock.h" /* before cmocka.h, which has a macro fail() */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "data/features.h"
+#include "dtrain/random.h"
+#include "dtrain/svc/features.h"
+
+enum { MOST = 40, TEXT = 512, NODES = 200, EGO = 9, PAIR = 7, COSTS = 5 };
+enum {
+    DEMAND = 7,
+    FINISHED = 8,
+    NEVER = 9,
+    COLLISIONS = 10,
+    CONFLICT = 14,
+    STUCK = 17,
+    SPEED = 18,
+    FLOW = 19,
+    N_METRICS = 20
+};
+enum { V, GAP, V_AHEAD, GAP_BEHIND, V_BEHIND, WANTED, WAY, ACCEL, MODEL };
+
+static char folder[TEXT]; /* of the net */
+
+typedef struct rig {
+    mock_host host;
+    const dt_component *component;
+    const dt_env_ops *ops;
+    void *config, *self, *obs[8];
+    dt_env_spec spec;
+    dt_env_io io;
+    float node[NODES * 9], edge[NODES * 16 * 4], ego[MOST * EGO], ahead[MOST * 3 * PAIR], beside[MOST * 4 * PAIR];
+    int32_t rowptr[NODES + 1], col[NODES * 16], agent_node[MOST], side[MOST];
+    int64_t size[2];
+    uint8_t alive[MOST], acted[MOST], mask[MOST * 3], terminated[MOST], truncated[MOST];
+    float accel[MOST], reward[MOST], cost[MOST * COSTS];
+    double metric[DT_ENV_MAX_METRICS];
+} rig;
+
+static dt_status features_frame(const dt_host *h, const dt_vehicle *v, uint32_t n, double radius_m, uint32_t k_max,
+                                float *node, int32_t *rowptr, int32_t *col, float *edge)
+{
+    (void)h;
+    return dt_features_frame(NULL, v, n, radius_m, k_max, node, rowptr, col, edge, NULL);
+}
+
+static const dt_features_api features = {.struct_size = sizeof(features), .frame = features_frame};
+
+static dt_status rig_try(rig *r, const char *const *set, int64_t fail_alloc)
+{
+    static char cfg[2 * TEXT];
+    const char *all[20] = {"control=vehicles", cfg};
+    const char *scenario = "calm.sumocfg";
+    memset(r, 0, sizeof(*r));
+    mock_host_init(&r->host);
+    mock_host_serve(&r->host, DT_SVC_FEATURES, &features);
+    r->component = mock_load("plugins", "env_sumo", "env_sumo");
+    assert_non_null(r->component);
+    int n = 2;
+    for (int i = 0; set != NULL && set[i] != NULL; i++) {
+        if (strncmp(set[i], "scenario=", 9) == 0) {
+            scenario = set[i] + 9;
+        } else {
+            all[n++] = set[i];
+        }
+    }
+    snprintf(cfg, sizeof(cfg), "sumocfg=%s/%s", folder, scenario);
+    r->ops = r->component->ops;
+    r->config = mock_config(r->component, all);
+    r->self = calloc(1, r->component->state_size);
+    r->host.fail_alloc = fail_alloc;
+    const dt_status st = r->component->check(&r->host.host, r->config);
+    return st != DT_OK ? st : r->ops->create(r->self, &r->host.host, r->config);
+}
+
+static void rig_close(rig *r)
+{
+    r->ops->destroy(r->self);
+    free(r->self);
+    free(r->config);
+    assert_int_equal(r->host.n_live, 0);
+}
+
+static void rig_open(rig *r, const char *const *set)
+{
+    if (rig_try(r, set, 0) != DT_OK) {
+        print_error("%s\n", r->host.message);
+    }
+    assert_int_equal(r->host.status, DT_OK);
+    r->spec.struct_size = sizeof(r->spec);
+    assert_int_equal(r->ops->spec(r->self, &r->spec), DT_OK);
+    assert_true(r->spec.n_agents <= MOST && r->spec.symbols[0].size <= NODES);
+    void *const obs[8] = {r->node, r->rowptr, r->col, r->edge, r->agent_node, r->ego, r->ahead, r->beside};
+    memcpy(r->obs, obs, sizeof(obs));
+    r->io = (dt_env_io){.struct_size = sizeof(r->io),
+                        .n_obs = r->spec.n_obs,
+                        .obs = r->obs,
+                        .size = r->size,
+                        .alive = r->alive,
+                        .mask = r->mask,
+                        .act_f = r->accel,
+                        .reward = r->reward,
+                        .cost = r->cost,
+                        .terminated = r->terminated,
+                        .truncated = r->truncated,
+                        .metric = r->metric};
+}
+
+static void rig_clear(rig *r)
+{
+    memset(r->node, 0, sizeof(r->node));
+    memset(r->ego, 0, sizeof(r->ego));
+    memset(r->ahead, 0, sizeof(r->ahead));
+    memset(r->beside, 0, sizeof(r->beside));
+    memset(r->agent_node, 0, sizeof(r->agent_node));
+    memset(r->reward, 0, sizeof(r->reward));
+    memset(r->cost, 0, sizeof(r->cost));
+    memset(r->mask, 1, sizeof(r->mask));
+    memset(r->alive, 0, sizeof(r->alive));
+    memset(r->terminated, 0, sizeof(r->terminated));
+    memset(r->truncated, 0, sizeof(r->truncated));
+}
+
+static void rig_reset(rig *r, uint64_t seed)
+{
+    rig_clear(r);
+    r->io.act_i = NULL;
+    memset(r->accel, 0, sizeof(r->accel));
+    memset(r->side, 0, sizeof(r->side));
+    if (r->ops->reset(r->self, &r->io, seed) != DT_OK) {
+        print_error("%s\n", r->host.message);
+        assert_true(false);
+    }
+    r->io.act_i = r->side;
+}
+
+/* The actions are in accel and side. */
+static bool rig_step(rig *r)
+{
+    memcpy(r->acted, r->alive, sizeof(r->acted));
+    rig_clear(r);
+    const dt_status st = r->ops->step(r->self, &r->io);
+    if (st < 0) {
+        print_error("%s\n", r->host.message);
+    }
+    assert_true(st == DT_OK || st == DT_DONE);
+    for (uint32_t k = 0; k < r->spec.n_agents; k++) {
+        const int ended = r->terminated[k] + r->truncated[k];
+        assert_true(ended == 0 || (ended == 1 && r->acted[k] == 1 && r->alive[k] == 0));
+        assert_true(st == DT_OK || r->acted[k] == 0 || ended == 1);
+        assert_true(r->acted[k] == 0 || ended == 1 || r->alive[k] == 1);
+        assert_true(r->reward[k] >= 0 && r->reward[k] <= 1);
+        if (r->alive[k] != 0) {
+            const int32_t n = r->agent_node[k];
+            assert_true(n >= 0 && n < r->size[0] && r->node[n * 9 + 8] == 1.0F);
+        }
+    }
+    return st == DT_DONE;
+}
+
+/* ---- the nets ---------------------------------------------------------------------------------------------------- */
+
+static int shell(const char *format, ...) DT_PRINTF(1, 2);
+static int shell(const char *format, ...)
+{
+    char command[4 * TEXT];
+    va_list ap;
+    va_start(ap, format);
+    vsnprintf(command, sizeof(command), format, ap);
+    va_end(ap);
+    return system(command);
+}
+
+/* pair: two signals. calm: the same with perfect drivers that change no lanes without need. road: one edge of two
+ * lanes and nothing else; a slow car in front of a quick one. */
+static int make_nets(void **state)
+{
+    (void)state;
+    const char *source = getenv("DT_SRCDIR");
+    source = source != NULL ? source : ".";
+    return shell(
+        "cp %s/tests/fixtures/sumo/pair.* %s/tests/fixtures/sumo/road.* '%s' && chmod u+w '%s'/* && cd '%s' && "
+        "netconvert -n pair.nod.xml -e pair.edg.xml -o pair.net.xml --no-turnarounds --xml-validation never "
+        ">netconvert.log 2>&1 && netconvert -n road.nod.xml -e road.edg.xml -o road.net.xml --xml-validation "
+        "never >>netconvert.log 2>&1 && sed 's/speedDev=\"0.1\"/speedDev=\"0\" sigma=\"0\" lcSpeedGain=\"0\" "
+        "lcKeepRight=\"0\"/' pair.rou.xml >calm.rou.xml && sed s/pair.rou/calm.rou/ pair.sumocfg >calm.sumocfg",
+        source, source, folder, folder, folder);
+}
+
+static int remove_nets(void **state)
+{
+    (void)state;
+    return shell("rm -r '%s'", folder);
+}
+
+/* ---- tests ------------------------------------------------------------------------------------------------------- */
+
+static void test_spec(void **state)
+{
+    (void)state;
+    static const char *const lanes[] = {"lane_actions=true", "agents=3", "max_vehicles=100", NULL};
+    static const char *const names[] = {"nodes", "rowptr", "col", "edges", "agent_node", "ego", "ahead", "beside"};
+    static const char *const costs[] = {"collisions", "time_to_collision", "hard_braking", "conflicting_greens",
+                                        "starvation"};
+    rig r;
+    rig_open(&r, lanes + 1);
+    assert_int_equal(r.spec.n_agents, 3);
+    assert_int_equal(r.spec.n_obs, 7);
+    for (int i = 0; i < 7; i++) {
+        assert_string_equal(r.spec.obs[i].name, names[i]);
+    }
+    assert_string_equal(r.spec.obs[5].dims, "A 9");
+    assert_int_equal(r.spec.n_heads, 0);
+    assert_int_equal(r.spec.n_continuous, 1);
+    assert_true(r.spec.low[0] == -3.0F && r.spec.high[0] == 1.5F);
+    assert_int_equal(r.spec.n_costs, COSTS);
+    for (int i = 0; i < COSTS; i++) {
+        assert_string_equal(r.spec.costs[i], costs[i]);
+    }
+    assert_int_equal(r.spec.max_steps, 300); /* one step of SUMO each */
+    assert_int_equal(r.spec.n_metrics, N_METRICS);
+    assert_string_equal(r.spec.metrics[SPEED], "mean_speed_mps");
+    assert_string_equal(r.spec.metrics[FLOW], "flow_vph");
+    rig_close(&r);
+    rig_open(&r, lanes);
+    assert_int_equal(r.spec.n_obs, 8);
+    assert_string_equal(r.spec.obs[7].name, names[7]);
+    assert_string_equal(r.spec.obs[7].dims, "A 4 7");
+    assert_int_equal(r.spec.n_heads, 1);
+    assert_int_equal(r.spec.choices[0], 3);
+    rig_close(&r);
+}
+
+/* Along x, of straight roads: the gap to the next vehicle in the same row of the graph, 1e9: nobody. */
+static double gap_in_graph(const rig *r, int32_t i, double *speed)
+{
+    const float *me = &r->node[i * 9];
+    const double way = (double)me[5] > 0 ? 1 : -1; /* cos of the heading */
+    double best = 1e9;
+    for (int32_t j = 0; j < r->size[0]; j++) {
+        const float *other = &r->node[j * 9];
+        const double far = way * (double)(other[0] - me[0]);
+        if (j != i && fabs((double)(other[1] - me[1])) < 1 && (double)(other[5] * me[5]) > 0.9 && far > 0 &&
+            far - (double)(other[6] + me[6]) / 2 < best) {
+            best = far - (double)(other[6] + me[6]) / 2;
+            *speed = (double)other[2];
+        }
+    }
+    return best;
+}
+
+/* Every vehicle is an agent and drives as SUMO likes: what they see is what the graph shows, and the model's choice is
+ * what SUMO does next. */
+static void test_sight(void **state)
+{
+    (void)state;
+    static const char *const all[] = {"penetration=1",    "agents=40",         "baseline=true",
+                                      "max_vehicles=150", "lane_actions=true", NULL};
+    rig r;
+    rig_open(&r, all);
+    rig_reset(&r, 3);
+    double model[MOST] = {0}, off = 0;
+    int n_gaps = 0, n_model = 0, n_red = 0, n_far_off = 0, n_ended = 0;
+    bool is_over = false;
+    while (!is_over) {
+        is_over = rig_step(&r);
+        for (int k = 0; k < 40; k++) {
+            const float *e = &r.ego[k * EGO], *ahead = &r.ahead[k * 3 * PAIR];
+            n_ended += r.truncated[k] && !is_over;
+            assert_int_equal(r.terminated[k], 0);
+            if (r.alive[k] == 0) {
+                continue;
+            }
+            const int32_t i = r.agent_node[k];
+            assert_true(fabs((double)(e[V] - r.node[i * 9 + 2])) < 1e-4);
+            double speed = 0;
+            const double gap = fabs((double)r.node[i * 9 + 5]) > 0.99 ? gap_in_graph(&r, i, &speed) : 1e9;
+            if (gap < 60 && (double)e[GAP] < 60 && fabs((double)e[V_AHEAD] - speed) < 1e-4) {
+                assert_true(fabs((double)e[GAP] - gap) < 0.05);
+                assert_true(ahead[0] == e[GAP] && ahead[1] == e[V_AHEAD] && ahead[2] == 9.0F && ahead[3] == e[V]);
+                n_gaps++;
+            }
+            assert_true(ahead[4] == 3.0F && ahead[5] == 1.0F && ahead[6] == 1.0F);
+            assert_true(ahead[2 * PAIR] == 1000.0F);
+            if (ahead[PAIR] < 1000.0F) { /* a red light or the end of a lane */
+                assert_true(ahead[PAIR] <= e[WAY] + 1e-3F || e[WAY] == 200.0F);
+                n_red++;
+            }
+            if (r.acted[k] && model[k] < 100) {
+                off += fabs((double)e[ACCEL] - model[k]);
+                n_far_off += fabs((double)e[ACCEL] - model[k]) > 0.5;
+                n_model++;
+            }
+            model[k] = (double)e[MODEL];
+        }
+        for (int k = 0; k < 40; k++) {
+            model[k] = r.alive[k] ? model[k] : 1000;
+        }
+    }
+    assert_true(n_gaps > 500 && n_red > 500 && n_ended > 30);
+    assert_true(off / n_model < 0.05 && n_far_off < n_model / 50);
+    assert_true(r.metric[FINISHED] > 50 && r.metric[COLLISIONS] == 0 && isnan(r.metric[CONFLICT]));
+    assert_true(r.metric[SPEED] > 2 && r.metric[SPEED] < 13.9);
+    assert_true(fabs(r.metric[FLOW] - r.metric[FINISHED] * 12) < 1e-9); /* 300 s */
+    rig_close(&r);
+}
+
+/* The road: car "slow" at 5 m/s is ahead of car "quick"; the agent is quick. */
+static void open_road(rig *r, const char *const *more)
+{
+    const char *set[16] = {"scenario=road.sumocfg", "agent_type=quick", "penetration=1", "max_vehicles=100"};
+    for (int i = 0; more != NULL && more[i] != NULL; i++) {
+        set[4 + i] = more[i];
+    }
+    rig_open(r, set);
+    rig_reset(r, 1);
+    assert_int_equal(r->alive[0], 0); /* nobody is on the road before the first step */
+    while (r->alive[0] == 0) {
+        assert_false(rig_step(r));
+    }
+}
+
+static void test_acceleration_as_asked(void **state)
+{
+    (void)state;
+    static const char *const free[] = {"speed_mode=0", NULL}, *const two[] = {"speed_mode=0", "decision_s=2", NULL};
+    static const float ask[] = {1.5F, 1.0F, -0.5F, 0, -3, -3, -3, -3, -3, 0.25F, 1};
+    rig r;
+    for (int pass = 0; pass < 2; pass++) {
+        open_road(&r, pass == 0 ? free : two);
+        const double step_s = pass + 1;
+        assert_true((double)r.ahead[5] == step_s && r.ahead[6] == 1.0F);
+        for (size_t i = 0; i < sizeof(ask) / sizeof(ask[0]); i++) {
+            const double v = (double)r.ego[V], x = (double)r.node[r.agent_node[0] * 9];
+            double then = v, way = 0;
+            for (int t = 0; t <= pass; t++) {
+                then = fmax(0, then + (double)ask[i]);
+                way += then;
+            }
+            r.accel[0] = ask[i];
+            assert_false(rig_step(&r));
+            assert_true(fabs((double)r.ego[V] - then) < 1e-4);
+            assert_true(fabs((double)r.node[r.agent_node[0] * 9] - x - way) < 1e-2);
+            assert_true((r.cost[2] > 0) == (v - then > 3.0001 * step_s)); /* braking at the limit is not hard */
+        }
+        rig_close(&r);
+    }
+}
+
+static void test_collision(void **state)
+{
+    (void)state;
+    static const char *const rash[] = {"speed_mode=0", NULL},
+                             *const on[] = {"speed_mode=0", "end_at_collision=false", NULL},
+                             *const safe[] = {"speed_mode=31", NULL};
+    rig r;
+    open_road(&r, rash);
+    bool is_over = false, was_close = false;
+    while (!is_over) {
+        was_close |= r.cost[1] > 0;
+        r.accel[0] = 1.5F;
+        is_over = rig_step(&r);
+    }
+    assert_true(was_close);
+    assert_true(r.terminated[0] == 1 && r.truncated[0] == 0 && r.cost[0] == 1.0F);
+    assert_true(r.metric[COLLISIONS] == 1);
+    rig_close(&r);
+    open_road(&r, on);
+    int n_terminated = 0, n_steps = 0;
+    for (is_over = false; !is_over; n_steps++) {
+        r.accel[0] = 1.5F;
+        is_over = rig_step(&r);
+        n_terminated += r.terminated[0];
+    }
+    assert_true(n_terminated == 1 && n_steps > 60 && r.metric[COLLISIONS] == 1);
+    rig_close(&r);
+    open_road(&r, safe);
+    int n_truncated = 0;
+    for (is_over = false; !is_over;) {
+        r.accel[0] = 1.5F;
+        is_over = rig_step(&r);
+        assert_int_equal(r.terminated[0], 0);
+        n_truncated += r.truncated[0];
+    }
+    assert_true(n_truncated == 1 && r.metric[COLLISIONS] == 0 && r.metric[FINISHED] == 2); /* it arrived */
+    rig_close(&r);
+}
+
+static void test_lanes(void **state)
+{
+    (void)state;
+    static const char *const lanes[] = {"lane_actions=true", NULL};
+    rig r;
+    open_road(&r, lanes);
+    assert_true(r.mask[0] == 1 && r.mask[1] == 1 && r.mask[2] == 0); /* it drives on the right */
+    assert_true(r.beside[0] == 1000.0F && r.beside[PAIR] == 1000.0F && r.beside[2 * PAIR] == 0.0F);
+    const double y = (double)r.node[r.agent_node[0] * 9 + 1];
+    r.side[0] = 1;
+    assert_false(rig_step(&r));
+    assert_true(fabs((double)r.node[r.agent_node[0] * 9 + 1] - y - 3.2) < 0.01);
+    assert_true(r.mask[1] == 0 && r.mask[2] == 1);
+    /* the slow one is now ahead on the right; its speed is known, and the gap to it */
+    double speed = 0;
+    for (int32_t j = 0; j < r.size[0]; j++) {
+        if (j != r.agent_node[0]) {
+            const float *other = &r.node[j * 9], *me = &r.node[r.agent_node[0] * 9];
+            const double gap = (double)(other[0] - me[0]) - (double)(other[6] + me[6]) / 2;
+            speed = (double)other[2];
+            assert_true(fabs((double)r.beside[2 * PAIR] - gap) < 0.02);
+        }
+    }
+    assert_true(speed > 4 && fabs((double)r.beside[2 * PAIR + 1] - speed) < 1e-4);
+    r.side[0] = 0;
+    for (int i = 0; i < 5; i++) { /* and it stays there */
+        assert_false(rig_step(&r));
+        assert_true(fabs((double)r.node[r.agent_node[0] * 9 + 1] - y - 3.2) < 0.01);
+    }
+    r.side[0] = 2;
+    assert_false(rig_step(&r));
+    assert_true(fabs((double)r.node[r.agent_node[0] * 9 + 1] - y) < 0.01);
+    rig_close(&r);
+}
+
+/* Numbers of agent-steps and of vehicles that came to be agents. */
+static void count(rig *r, const char *const *set, int *n_steps, int *n_agents)
+{
+    rig_open(r, set);
+    rig_reset(r, 5);
+    *n_steps = *n_agents = 0;
+    bool is_over = false;
+    while (!is_over) {
+        is_over = rig_step(r);
+        for (uint32_t k = 0; k < r->spec.n_agents; k++) {
+            *n_steps += r->acted[k];
+            *n_agents += r->acted[k] != 0 && r->alive[k] == 0;
+        }
+    }
+    rig_close(r);
+}
+
+static void test_who_is_chosen(void **state)
+{
+    (void)state;
+    static const char *const all[] = {"penetration=1", "agents=40", "max_vehicles=150", "baseline=true", NULL},
+                             *const some[] = {"penetration=0.25", "agents=40", "max_vehicles=150", "baseline=true",
+                                              NULL},
+                             *const route[] = {"penetration=1", "agents=40",           "max_vehicles=150",
+                                               "baseline=true", "agent_route=through", NULL},
+                             *const none[] = {"penetration=1", "agent_type=lorry", "max_vehicles=150", NULL},
+                             *const one[] = {"penetration=1", "agents=1", "max_vehicles=150", "baseline=true", NULL};
+    rig r;
+    int n, of_all, of_some, of_route, of_none, of_one;
+    count(&r, all, &n, &of_all);
+    const double demand = r.metric[DEMAND];
+    assert_true(of_all > 80 && of_all <= demand);
+    count(&r, some, &n, &of_some);
+    const double entered = demand - r.metric[NEVER];
+    assert_true(of_some > 0.15 * entered && of_some < 0.35 * entered);
+    count(&r, route, &n, &of_route);
+    assert_true(of_route > 30 && of_route <= 50);
+    count(&r, none, &n, &of_none);
+    assert_true(n == 0 && of_none == 0);
+    assert_true(r.metric[DEMAND] == demand);
+    count(&r, one, &n, &of_one);
+    assert_true(of_one > 2 && of_one < 20); /* one after the other */
+}
+
+static uint64_t play(rig *r, uint64_t seed)
+{
+    dt_random random;
+    uint64_t hash = UINT64_C(14695981039346656037); /* FNV-1a */
+    dt_random_init(&random, 9, 0);
+    rig_reset(r, seed);
+    for (bool is_over = false; !is_over;) {
+        for (int k = 0; k < 8; k++) {
+            r->accel[k] = (float)(4.5 * dt_random_uniform(&random) - 3);
+            r->side[k] = (int32_t)dt_random_below(&random, 3);
+            r->side[k] = r->mask[k * 3 + r->side[k]] != 0 ? r->side[k] : 0;
+        }
+        is_over = rig_step(r);
+        const struct {
+            const void *p;
+            size_t n;
+        } seen[] = {{r->ego, sizeof(r->ego)},       {r->ahead, sizeof(r->ahead)}, {r->beside, sizeof(r->beside)},
+                    {r->reward, sizeof(r->reward)}, {r->cost, sizeof(r->cost)},   {r->node, (size_t)r->size[0] * 36},
+                    {r->mask, sizeof(r->mask)}};
+        for (size_t i = 0; i < sizeof(seen) / sizeof(seen[0]); i++) {
+            for (size_t b = 0; b < seen[i].n; b++) {
+                hash = (hash ^ ((const uint8_t *)seen[i].p)[b]) * UINT64_C(1099511628211);
+            }
+        }
+    }
+    return hash;
+}
+
+static void test_same_seed_same_bytes(void **state)
+{
+    (void)state;
+    static const char *const some[] = {"scenario=pair.sumocfg", "penetration=0.3", "agents=8", "max_vehicles=30",
+                                       "lane_actions=true",     "end_s=250",       NULL};
+    rig r;
+    rig_open(&r, some);
+    const uint64_t first = play(&r, 11), other = play(&r, 12), again = play(&r, 11);
+    assert_true(first == again && first != other);
+    rig_reset(&r, 4); /* an episode that is given up leaves nothing behind */
+    (void)rig_step(&r);
+    assert_true(play(&r, 11) == first);
+    rig_close(&r);
+    rig_open(&r, some);
+    assert_true(play(&r, 11) == first);
+    rig_close(&r);
+}
+
+/* Of many vehicles the agents are kept. */
+static void test_little_room(void **state)
+{
+    (void)state;
+    static const char *const few[] = {"penetration=0.2", "agents=3", "max_vehicles=4", "baseline=true", NULL};
+    rig r;
+    rig_open(&r, few);
+    rig_reset(&r, 2);
+    bool is_over = false, was_full = false;
+    while (!is_over) {
+        is_over = rig_step(&r); /* checks the node of everybody who is alive */
+        assert_true(r.size[0] <= 4);
+        was_full |= r.size[0] == 4;
+    }
+    assert_true(was_full);
+    rig_close(&r);
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *set[2];
+        dt_status st;
+        const char *words;
+    } row[] = {
+        {{"sumo_options=--collision.action warn"}, DT_ECONFIG, "--collision.action is set by dtrain itself"},
+        {{"decision_s=1.5"}, DT_ECONFIG, "decision_s 1.5 s is not a whole number of SUMO's steps of 1 s"},
+        {{"max_vehicles=2", "agents=3"}, DT_ECONFIG, "max_vehicles 2 has no room for 3 agents"},
+    };
+    for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+        const char *const set[] = {row[i].set[0], row[i].set[1], NULL};
+        rig r;
+        const dt_status is = rig_try(&r, set, 0);
+        if (is != row[i].st || strstr(r.host.message, row[i].words) == NULL) {
+            print_error("%d '%s', expected '%s'\n", is, r.host.message, row[i].words);
+            assert_true(false);
+        }
+        rig_close(&r);
+    }
+}
+
+static void test_memory(void **state)
+{
+    (void)state;
+    for (int64_t n = 1;; n++) {
+        rig r;
+        const dt_status st = rig_try(&r, NULL, n);
+        rig_close(&r);
+        if (st == DT_OK) {
+            assert_true(n > 3);
+            return;
+        }
+        assert_int_equal(st, DT_ENOMEM);
+        assert_non_null(strstr(r.host.message, "no memory"));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_spec),        cmocka_unit_test(test_sight),
+        cmocka_unit_test(test_collision),   cmocka_unit_test(test_acceleration_as_asked),
+        cmocka_unit_test(test_lanes),       cmocka_unit_test(test_who_is_chosen),
+        cmocka_unit_test(test_little_room), cmocka_unit_test(test_same_seed_same_bytes),
+        cmocka_unit_test(test_refusals),    cmocka_unit_test(test_memory),
+    };
+    const char *build = getenv("DT_BUILDDIR");
+    char module[TEXT];
+    build = build != NULL ? build : ".";
+    snprintf(module, sizeof(module), "%s/plugins/env_sumo/.libs/env_sumo_shim.so", build);
+    if (access(module, R_OK) != 0) {
+        puts("skipped: built without SUMO (Debian: apt-get install sumo)");
+        return 77;
+    }
+    if (shell("command -v netconvert >/dev/null") != 0) {
+        puts("skipped: no netconvert to make a net with (Debian: apt-get install sumo)");
+        return 77;
+    }
+    snprintf(folder, sizeof(folder), "%s/tests/plugins/sumo-XXXXXX", build);
+    if (mkdtemp(folder) == NULL) {
+        perror(folder);
+        return 1;
+    }
+    return cmocka_run_group_tests(tests, make_nets, remove_nets);
+}
