@@ -41,8 +41,9 @@ enum { AHEAD_ROWS = 3, BESIDE_ROWS = 4, LANE_CHOICES = 3 };
 enum { ASKABLE = 4, WAITED_S = 10, CONFLICTS, GREEN_S, PHASE_COLUMNS };
 enum { MAX_PORTS = 4, TEXT = 32 };
 
+#define COUNTED_ON 0.99 /* of the hardest braking; the rest is for rounding */
 #define LEAST_MPS2 0.1  /* braking, so that nothing is divided by 0 */
-#define LEAST_M    1e-6 /* way, the same */
+#define LEAST_M    1e-3 /* way, the same */
 #define SHARP      1e6  /* slope of a step from 0 to 1 */
 #define MOST_MPS2  1e3  /* of a bound, either way */
 
@@ -230,7 +231,7 @@ static dt_tensor *safe_acceleration(const config *c, dt_graph *g, dt_tensor *pai
     dt_tensor *gap = dt_affine(g, column(g, pairs, GAP), 1.0, -c->gap_m);
     dt_tensor *u = column(g, pairs, LEADER), *v = column(g, pairs, FOLLOWER);
     dt_tensor *B = at_least(g, column(g, pairs, LEADER_BRAKE), LEAST_MPS2);
-    dt_tensor *b = lesser(g, at_least(g, column(g, pairs, FOLLOWER_BRAKE), LEAST_MPS2), B);
+    dt_tensor *b = lesser(g, at_least(g, scaled(g, column(g, pairs, FOLLOWER_BRAKE), COUNTED_ON), LEAST_MPS2), B);
     dt_tensor *tau = column(g, pairs, ACTION_S), *e = column(g, pairs, EULER_S);
     gap = more != NULL ? dt_sub(g, gap, more) : gap;
 
