@@ -209,20 +209,20 @@ int change_look(const sim *s, int32_t vid, int side, change_view *out)
 }
 
 /* Did somebody come to the gap since it was looked at? */
-static int is_taken(const sim *s, int32_t to, const gap *g)
+static int is_taken(const sim *s, int32_t vid, int32_t to, const gap *g)
 {
-    const lane_state *l = &s->lane[to];
-    const int32_t ahead = g->q > slot_front(l) ? s->who[g->q - 1] : NET_NONE;
-    const int32_t behind = g->follower != NET_NONE ? s->who[g->follower] : NET_NONE;
-    return (ahead != NET_NONE && s->vehicle[ahead].last == s->time) ||
-           (behind != NET_NONE && s->vehicle[behind].last == s->time);
+    double rest = s->net.lane[to].length - s->x[sim_slot_of(s, vid)];
+    const int is_first = g->q == slot_front(&s->lane[to]);
+    const int32_t ahead = is_first ? move_first(s, way_from(s, &s->vehicle[vid], to), &rest) : g->q - 1;
+    return (ahead != NET_NONE && s->vehicle[s->who[ahead]].last == s->time) ||
+           (g->follower != NET_NONE && s->vehicle[s->who[g->follower]].last == s->time);
 }
 
 int change_to(sim *s, int32_t vid, int side)
 {
     gap g;
     int32_t to;
-    if (!find_gap(s, vid, side, &to, &g) || is_taken(s, to, &g) ||
+    if (!find_gap(s, vid, side, &to, &g) || is_taken(s, vid, to, &g) ||
         !place_shift(s, s->vehicle[vid].lane, sim_slot_of(s, vid), to, g.q)) {
         return 0;
     }

@@ -16,23 +16,30 @@
 
 /* ---- looking ahead ----------------------------------------------------------------------------------------------- */
 
-double move_look(const sim *s, int32_t from, int32_t next, double rest, double *speed_p)
+int32_t move_first(const sim *s, int32_t next, double *rest_p)
 {
-    double gap = FREE_GAP;
-    *speed_p = 0;
-    for (int32_t lane = next; lane >= 0 && rest < SIGHT_M;) {
+    for (int32_t lane = next; lane >= 0 && *rest_p < SIGHT_M;) {
         const lane_state *l = &s->lane[lane];
         if (l->n > 0) {
-            const int32_t p = slot_back(l);
-            gap = rest + s->x[p] - s->length[p];
-            *speed_p = s->v[p];
-            break;
+            return slot_back(l);
         }
-        rest += s->net.lane[lane].length;
+        *rest_p += s->net.lane[lane].length;
         const net_lane *n = &s->net.lane[lane];
         lane = n->via_of != NET_NONE ? s->net.link[n->via_of].to
                : n->n_links == 1     ? s->net.link[n->link].via == NET_NONE ? s->net.link[n->link].to : NET_NONE
                                      : NET_NONE;
+    }
+    return NET_NONE;
+}
+
+double move_look(const sim *s, int32_t from, int32_t next, double rest, double *speed_p)
+{
+    double gap = FREE_GAP, way = rest;
+    const int32_t first = move_first(s, next, &way);
+    *speed_p = 0;
+    if (first != NET_NONE) {
+        gap = way + s->x[first] - s->length[first];
+        *speed_p = s->v[first];
     }
     /* somebody who turns off elsewhere, whose rear is still on this lane */
     const net_lane *n = &s->net.lane[from];

@@ -177,6 +177,9 @@ int place_shift(sim *s, int32_t from, int32_t p, int32_t to, int32_t q);
 /* move.c: car following and motion */
 void move_accelerate(sim *s);
 void move_advance(sim *s);
+/* Slot of the nearest vehicle on the way that begins with lane `next`, NET_NONE where none is in sight; *rest_p, the
+ * way to the start of that lane, grows to that of its lane. */
+int32_t move_first(const sim *s, int32_t next, double *rest_p);
 /* Nearest vehicle after lane `from` on the way `next`, rest m before its end. */
 double move_look(const sim *s, int32_t from, int32_t next, double rest, double *speed_p);
 /* The acceleration of the model alone in slot p, without its agent. */
