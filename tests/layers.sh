@@ -22,6 +22,7 @@ checkpoint: base config tensor
 data: base config tensor
 rollout: base tensor backend
 metrics: base config
+report: base
 train: base tensor device backend graph amp optim collective
 loader: base config
 host: *

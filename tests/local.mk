@@ -31,6 +31,7 @@ include tests/models/local.mk
 include tests/ops/local.mk
 include tests/phases/local.mk
 include tests/plugins/local.mk
+include tests/report/local.mk
 include tests/rollout/local.mk
 include tests/train/local.mk
 

@@ -7,6 +7,7 @@ core_libdtcore_la_SOURCES += \
 	core/base/hash.c core/base/hash.h \
 	core/base/json.h core/base/json_number.c core/base/json_number.h \
 	core/base/json_read.c core/base/json_write.c \
+	core/base/lock.c core/base/lock.h \
 	core/base/log.c core/base/log.h \
 	core/base/mem.c core/base/mem.h \
 	core/base/rng.c core/base/rng.h \

@@ -21,7 +21,8 @@ enum {
     V_DATA = 64,
     V_CKPT = 128,
     V_DOCTOR = 256,
-    V_ALL = 511
+    V_RUNS = 512,
+    V_ALL = 1023
 };
 enum { A_FLAG, A_VALUE, A_REPEAT, A_OPTIONAL };
 
@@ -56,6 +57,8 @@ static const verb verbs[] = {
      "  dtrain ckpt list runs/first\n  dtrain ckpt inspect runs/first --json\n"},
     {"doctor", V_DOCTOR, "", "is this machine fit to train on: PASS, WARN or FAIL a line, and what to do",
      "  dtrain doctor\n  dtrain doctor --run-dir /scratch/runs --json\n"},
+    {"runs", V_RUNS, "[DIR]", "the runs below a folder: running, interrupted, finished or failed, how far, how good",
+     "  dtrain runs\n  dtrain runs /scratch/runs --json\n"},
 };
 
 typedef struct later {
@@ -68,7 +71,6 @@ static const later later_verbs[] = {
     {"report", "reports are not built into this version; metrics.jsonl of the run directory holds every number"},
     {"watch", "watching a run is not built into this version; follow train.log and metrics.jsonl of the run directory"},
     {"render", "rendering is not built into this version"},
-    {"runs", "the list of runs is not built into this version; runs are the folders below runs/"},
     {"bench", "built-in benchmarks are not in this version; bench/run in the source tree measures"},
     {"launch", "starting several processes is not built into this version"},
 };
@@ -148,7 +150,8 @@ static const later variables[] = {
 };
 
 static const later files[] = {
-    {"runs/NAME-TIME-ID/", "a run: config.cfg, config.origin.json, meta.json, metrics.jsonl, train.log, error.log"},
+    {"runs/NAME-TIME-ID/",
+     "a run: config.cfg, config.origin.json, meta.json, progress.json, metrics.jsonl, train.log, error.log"},
     {"runs/NAME-TIME-ID/checkpoints/", "checkpoints; model.safetensors of each opens in any safetensors reader"},
 };
 

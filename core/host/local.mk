@@ -25,7 +25,8 @@ core_libdtcore_la_SOURCES += \
 	core/host/template_text.h core/host/tools.h \
 	core/host/verb_check.c core/host/verb_ckpt.c core/host/verb_data.c \
 	core/host/verb_doctor.c core/host/verb_eval.c \
-	core/host/verb_list.c core/host/verb_new.c core/host/verb_run.c core/host/verb_show.c
+	core/host/verb_list.c core/host/verb_new.c core/host/verb_run.c core/host/verb_runs.c \
+	core/host/verb_show.c
 
 # the files that `dtrain new` writes, as C strings
 template_files = \

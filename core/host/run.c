@@ -357,6 +357,23 @@ static dt_status save_before_loss(rank *k, dt_status st)
     return saved < 0 ? st : DT_CONTEXT(st, "what was learnt before is saved, --resume goes on from there");
 }
 
+static dt_status tell_progress(const rank *k, int64_t index)
+{
+    const run *r = k->r;
+    uint64_t steps = dt_trainer_steps(k->stage->trainer);
+    const uint64_t limit[] = {(uint64_t)k->stop.steps, r->d->max_steps};
+    for (size_t i = 0; i < sizeof(limit) / sizeof(limit[0]); i++) {
+        steps = limit[i] > 0 && (steps == 0 || limit[i] < steps) ? limit[i] : steps;
+    }
+    const dt_rundir_phase p = {.id = k->stage->d.phase->desc.id,
+                               .index = index - r->d->session->first,
+                               .n_phases = r->d->session->last - r->d->session->first,
+                               .base_step = r->base_step,
+                               .steps = steps,
+                               .steps_per_epoch = dt_trainer_steps_per_epoch(k->stage->trainer)};
+    return dt_rundir_write_progress(r->d->dir, &p);
+}
+
 static dt_status run_phase(rank *k, int64_t index)
 {
     run *r = k->r;
@@ -377,6 +394,7 @@ static dt_status run_phase(rank *k, int64_t index)
             DT_TRY(dt_run_record(r->d->session, r->d->dir));
             *r->d->begun_p = true;
         }
+        DT_TRY(tell_progress(k, index));
         DT_TRY(dt_metrics_rewind(r->metrics, k->stage->d.phase->desc.id, begin));
         dt_log(DT_LOG_INFO, "first step after %.2f s", dt_clock_s() - r->start_s);
     }

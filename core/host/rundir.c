@@ -11,11 +11,13 @@
 #include "base/err.h"
 #include "base/fs.h"
 #include "base/json.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/mem.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -26,6 +28,7 @@
 struct dt_rundir {
     char *path;
     FILE *train_log, *error_log;
+    int lock; /* of run.lock, -1: none */
     char start[32];
     int argc;
     char *const *argv;
@@ -99,6 +102,25 @@ static dt_status refuse_mixing(const dt_rundir_desc *d, const char *path)
     return DT_OK;
 }
 
+/* Two processes that train into one folder would spoil it; and while it is held, the run is known to be alive. */
+static dt_status lock(dt_rundir *r)
+{
+    dt_str path = {0};
+    dt_str_addf(&path, "%s/run.lock", r->path);
+    dt_status st = dt_str_status(&path);
+    if (st == DT_OK) {
+        st = dt_lock_acquire(dt_str_text(&path), &r->lock);
+    }
+    if (st == DT_AGAIN) {
+        st = DT_CONTEXT(DT_ECONFIG, "%s is being trained right now, wait for its end or name another folder", r->path);
+    } else if (st == DT_EUNSUPPORTED) {
+        dt_log(DT_LOG_WARN, "%s; `dtrain runs` will not know whether this run is alive", dt_error_text());
+        st = DT_OK;
+    }
+    dt_str_fini(&path);
+    return st;
+}
+
 dt_status dt_rundir_open(const dt_rundir_desc *d, dt_rundir **out_p)
 {
     dt_rundir *r = dt_alloc(sizeof(*r));
@@ -115,10 +137,14 @@ dt_status dt_rundir_open(const dt_rundir_desc *d, dt_rundir **out_p)
     }
     if (st == DT_OK) {
         r->path = dt_strdup(dt_str_text(&path));
+        r->lock = -1;
         r->argc = d->argc;
         r->argv = d->argv;
         dt_clock_utc(r->start, sizeof(r->start));
         st = r->path != NULL ? dt_fs_mkdirs(r->path) : DT_FAIL(DT_ENOMEM, "out of memory for the run directory");
+    }
+    if (st == DT_OK) {
+        st = lock(r);
     }
     if (st == DT_OK) {
         st = open_log(r, "train.log", &r->train_log);
@@ -221,6 +247,24 @@ dt_status dt_rundir_write_meta(dt_rundir *r, const dt_loader *l, int64_t seed, u
     return st;
 }
 
+dt_status dt_rundir_write_progress(dt_rundir *r, const dt_rundir_phase *p)
+{
+    dt_str text = {0};
+    dt_json_out o = {.s = &text};
+    dt_json_obj(&o, NULL);
+    dt_json_str(&o, "phase", p->id);
+    dt_json_i64(&o, "phase_index", p->index);
+    dt_json_i64(&o, "phases", p->n_phases);
+    dt_json_i64(&o, "base_step", (int64_t)p->base_step);
+    dt_json_i64(&o, "steps", (int64_t)p->steps);
+    dt_json_i64(&o, "steps_per_epoch", (int64_t)p->steps_per_epoch);
+    dt_json_end(&o, '}');
+    dt_str_add(&text, "\n");
+    dt_status st = write_file(r, "progress.json", &text);
+    dt_str_fini(&text);
+    return st;
+}
+
 void dt_rundir_close(dt_rundir *r)
 {
     if (r == NULL) {
@@ -233,8 +277,15 @@ void dt_rundir_close(dt_rundir *r)
     if (r->error_log != NULL) {
         fclose(r->error_log);
     }
+    dt_lock_release(r->lock);
     dt_free(r->path);
     dt_free(r);
+}
+
+const char *dt_rundir_base(void)
+{
+    const char *base = getenv("DTRAIN_RUN_DIR");
+    return base != NULL && base[0] != '\0' ? base : "runs";
 }
 
 dt_status dt_rundir_latest(const char *base, char **out_p)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A run directory (INTERFACES): runs/<name>-<UTC time>-<4 hex>/ or the folder given by --run-dir. Holds config.cfg,
- * config.origin.json, meta.json, train.log, error.log, metrics.jsonl, checkpoints/. Threads: [main] of rank 0.
+ * config.origin.json, meta.json, progress.json, train.log, error.log, metrics.jsonl, checkpoints/, and run.lock, which
+ * the process that trains holds. Threads: [main] of rank 0.
  */
 #ifndef DTRAIN_CORE_HOST_RUNDIR_H
 #define DTRAIN_CORE_HOST_RUNDIR_H
@@ -20,8 +21,16 @@ typedef struct dt_rundir_desc {
     char *const *argv;
 } dt_rundir_desc;
 
+typedef struct dt_rundir_phase { /* the phase that is being trained */
+    const char *id;
+    int64_t index, n_phases; /* of those that this run trains */
+    uint64_t base_step;      /* steps of the phases before */
+    uint64_t steps;          /* planned, 0: open */
+    uint64_t steps_per_epoch;
+} dt_rundir_phase;
+
 /* Makes or continues the folder and sends log lines to its files. Errors: DT_EIO; DT_ECONFIG when a fresh run would
- * mix with an older one in the same folder. */
+ * mix with an older one in the same folder, or another process trains there. */
 dt_status dt_rundir_open(const dt_rundir_desc *d, dt_rundir **out_p) DT_NODISCARD;
 const char *dt_rundir_path(const dt_rundir *r);
 /* config.cfg and config.origin.json. */
@@ -30,8 +39,12 @@ dt_status dt_rundir_write_config(dt_rundir *r, const dt_config *c) DT_NODISCARD;
  * (>= 0). */
 dt_status dt_rundir_write_meta(dt_rundir *r, const dt_loader *l, int64_t seed, uint32_t threads, uint32_t ranks,
                                const char *device, int exit_code) DT_NODISCARD;
+/* progress.json, when a phase begins: with the last record of metrics.jsonl it tells how far the run is. */
+dt_status dt_rundir_write_progress(dt_rundir *r, const dt_rundir_phase *p) DT_NODISCARD;
 void dt_rundir_close(dt_rundir *r);
 
+/* Where runs are made: DTRAIN_RUN_DIR, or "runs". */
+const char *dt_rundir_base(void);
 /* The newest run below base that holds a checkpoint; caller frees with dt_free. DT_ECONFIG when there is none. */
 dt_status dt_rundir_latest(const char *base, char **out_p) DT_NODISCARD;
 

@@ -205,18 +205,12 @@ static dt_status run_of(const char *resume, char **out)
     return DT_FAIL(DT_ECONFIG, "--resume %s: no run is there (a run directory holds meta.json)", resume);
 }
 
-static const char *base_dir(void)
-{
-    const char *base = getenv("DTRAIN_RUN_DIR");
-    return base != NULL && base[0] != '\0' ? base : "runs";
-}
-
 static dt_status find_resumed(const dt_args *a, char **run_p, char **resume_p)
 {
     char *latest = NULL;
     const char *what = a->resume != NULL ? a->resume : a->run_dir;
     if (what == NULL) {
-        DT_TRY(dt_rundir_latest(base_dir(), &latest));
+        DT_TRY(dt_rundir_latest(dt_rundir_base(), &latest));
         what = latest;
     }
     dt_status st = run_of(what, run_p);
@@ -230,7 +224,7 @@ static dt_status run(const dt_args *a, dt_session *s, const char *run_dir, const
 {
     const char *id = s->phase[s->first]->desc.id;
     const dt_rundir_desc rd = {.dir = a->run_dir != NULL ? a->run_dir : run_dir,
-                               .base = base_dir(),
+                               .base = dt_rundir_base(),
                                .name = a->name != NULL ? a->name : id,
                                .resume = resume != NULL,
                                .argc = a->argc,

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See lock.h.
+ */
+#include <config.h>
+
+#include "base/lock.h"
+#include "base/err.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+enum { HOLDER_BYTES = 160 };
+
+static struct flock whole_file(void)
+{
+    return (struct flock){.l_type = F_WRLCK, .l_whence = SEEK_SET}; /* l_pid must be 0 */
+}
+
+static dt_status fail_held(int fd, const char *path)
+{
+    char holder[HOLDER_BYTES] = "";
+    const ssize_t n = pread(fd, holder, sizeof(holder) - 1, 0);
+    holder[n > 0 ? n : 0] = '\0';
+    holder[strcspn(holder, "\n")] = '\0';
+    (void)DT_FAIL(DT_EINVAL, "%s is held by %s", path, holder[0] != '\0' ? holder : "another process");
+    return DT_AGAIN;
+}
+
+dt_status dt_lock_acquire(const char *path, int *fd_p)
+{
+    struct flock lock = whole_file();
+    const int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (fd < 0) {
+        return DT_FAIL(DT_EIO, "cannot open %s: %s", path, strerror(errno));
+    }
+    if (fcntl(fd, F_OFD_SETLK, &lock) != 0) {
+        const int reason = errno;
+        const bool is_held = reason == EAGAIN || reason == EACCES;
+        const dt_status st =
+            is_held ? fail_held(fd, path) : DT_FAIL(DT_EUNSUPPORTED, "cannot lock %s: %s", path, strerror(reason));
+        close(fd);
+        return st;
+    }
+    char holder[HOLDER_BYTES];
+    struct utsname host = {0};
+    uname(&host);
+    const int n = snprintf(holder, sizeof(holder), "process %ld on %.100s\n", (long)getpid(), host.nodename);
+    if (ftruncate(fd, 0) != 0 || pwrite(fd, holder, (size_t)n, 0) != n) {
+        const dt_status st = DT_FAIL(DT_EIO, "cannot write %s: %s", path, strerror(errno));
+        close(fd);
+        return st;
+    }
+    *fd_p = fd;
+    return DT_OK;
+}
+
+void dt_lock_release(int fd)
+{
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
+bool dt_lock_is_held(const char *path)
+{
+    struct flock lock = whole_file();
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return false;
+    }
+    const bool is_held = fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+    close(fd);
+    return is_held;
+}

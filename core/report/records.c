@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See records.h.
+ */
+#include <config.h>
+
+#include "report/records.h"
+
+#include "base/err.h"
+#include "base/json.h"
+#include "base/mem.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { MAX_PHASE_BYTES = 256 };
+
+struct dt_records_reader {
+    dt_records r;
+    char *path;
+    FILE *file;
+    ino_t inode;
+    char *line; /* of getline */
+    size_t line_cap;
+    uint64_t n_lines;
+    off_t end;       /* of the last whole line */
+    double raw_wall; /* of the last record, as written */
+    double offset_s; /* of the processes before */
+    uint32_t next;   /* the series expected now: every record has the same order */
+};
+
+static dt_status no_memory(const dt_records_reader *r)
+{
+    return DT_FAIL(DT_ENOMEM, "out of memory for the %u records of %s", r->r.n, r->path);
+}
+
+static void forget(dt_records *r)
+{
+    for (uint32_t i = 0; i < r->n_phases; i++) {
+        dt_free(r->phase[i].id);
+    }
+    for (uint32_t i = 0; i < r->n_series; i++) {
+        dt_free(r->series[i].name);
+        dt_free(r->series[i].at);
+        dt_free(r->series[i].value);
+    }
+    dt_free(r->phase);
+    dt_free(r->series);
+    dt_free(r->step);
+    dt_free(r->wall_s);
+    *r = (dt_records){0};
+}
+
+static dt_status open_file(dt_records_reader *r)
+{
+    struct stat s;
+    r->file = fopen(r->path, "r");
+    if (r->file == NULL) {
+        const dt_status st = errno == ENOENT || errno == ENOTDIR ? DT_ENOTFOUND : DT_EIO;
+        return DT_FAIL(st, "cannot open %s: %s", r->path, strerror(errno));
+    }
+    r->inode = fstat(fileno(r->file), &s) == 0 ? s.st_ino : 0;
+    return DT_OK;
+}
+
+dt_status dt_records_open(const char *path, dt_records_reader **out_p)
+{
+    dt_records_reader *r = dt_alloc(sizeof(*r));
+    if (r == NULL || (r->path = dt_strdup(path)) == NULL) {
+        dt_free(r);
+        return DT_FAIL(DT_ENOMEM, "out of memory for the records of %s", path);
+    }
+    const dt_status st = open_file(r);
+    if (st < 0) {
+        dt_records_close(r);
+        return st;
+    }
+    *out_p = r;
+    return DT_OK;
+}
+
+void dt_records_close(dt_records_reader *r)
+{
+    if (r == NULL) {
+        return;
+    }
+    if (r->file != NULL) {
+        fclose(r->file);
+    }
+    forget(&r->r);
+    free(r->line);
+    dt_free(r->path);
+    dt_free(r);
+}
+
+const dt_records *dt_records_get(const dt_records_reader *r)
+{
+    return &r->r;
+}
+
+/* ---- one record -------------------------------------------------------------------------------------------------- */
+
+/* Room for one more of n elements. */
+static bool grow(void **list, uint32_t n, uint32_t *cap, size_t bytes)
+{
+    if (n < *cap) {
+        return true;
+    }
+    const uint32_t wanted = *cap > 0 ? 2 * *cap : 32;
+    void *grown = dt_realloc(*list, wanted * bytes);
+    if (grown == NULL) {
+        return false;
+    }
+    *list = grown;
+    *cap = wanted;
+    return true;
+}
+
+static dt_series *series_of(dt_records_reader *r, uint32_t phase, const char *name)
+{
+    dt_records *d = &r->r;
+    for (uint32_t i = 0; i < d->n_series; i++) {
+        const uint32_t at = (r->next + i) % d->n_series;
+        if (d->series[at].phase == phase && strcmp(d->series[at].name, name) == 0) {
+            r->next = at + 1;
+            return &d->series[at];
+        }
+    }
+    char *copy = dt_strdup(name);
+    if (copy == NULL || !grow((void **)&d->series, d->n_series, &d->cap_series, sizeof(*d->series))) {
+        dt_free(copy);
+        return NULL;
+    }
+    d->series[d->n_series] = (dt_series){.name = copy, .phase = phase};
+    r->next = d->n_series + 1;
+    return &d->series[d->n_series++];
+}
+
+static bool add_value(dt_records_reader *r, const char *name, double value)
+{
+    dt_series *s = series_of(r, r->r.n_phases - 1, name);
+    if (s == NULL) {
+        return false;
+    }
+    if (s->n == s->cap) {
+        const uint32_t cap = s->cap > 0 ? 2 * s->cap : 32;
+        uint32_t *at = dt_realloc(s->at, cap * sizeof(*at));
+        s->at = at != NULL ? at : s->at;
+        double *v = at != NULL ? dt_realloc(s->value, cap * sizeof(*v)) : NULL;
+        if (v == NULL) {
+            return false;
+        }
+        s->value = v;
+        s->cap = cap;
+    }
+    s->at[s->n] = r->r.n - 1;
+    s->value[s->n++] = value;
+    return true;
+}
+
+/* A new record; a phase begins where the id changes, or where steps do not rise. */
+static bool add_record(dt_records_reader *r, const char *phase, uint64_t step, double wall_s)
+{
+    dt_records *d = &r->r;
+    const dt_phase_records *last = d->n_phases > 0 ? &d->phase[d->n_phases - 1] : NULL;
+    if (last == NULL || strcmp(last->id, phase) != 0 || step <= d->step[d->n - 1]) {
+        char *id = dt_strdup(phase);
+        if (id == NULL || !grow((void **)&d->phase, d->n_phases, &d->cap_phases, sizeof(*d->phase))) {
+            dt_free(id);
+            return false;
+        }
+        d->phase[d->n_phases++] = (dt_phase_records){.id = id, .first = d->n};
+    }
+    if (d->n == d->cap) {
+        const uint32_t cap = d->cap > 0 ? 2 * d->cap : 256;
+        uint64_t *steps = dt_realloc(d->step, cap * sizeof(*steps));
+        d->step = steps != NULL ? steps : d->step;
+        double *wall = steps != NULL ? dt_realloc(d->wall_s, cap * sizeof(*wall)) : NULL;
+        if (wall == NULL) {
+            return false;
+        }
+        d->wall_s = wall;
+        d->cap = cap;
+    }
+    if (wall_s < r->raw_wall) {
+        r->offset_s += r->raw_wall;
+    }
+    r->raw_wall = wall_s;
+    d->step[d->n] = step;
+    d->wall_s[d->n++] = r->offset_s + wall_s;
+    d->phase[d->n_phases - 1].n++;
+    return true;
+}
+
+/* {"step":n,"phase":"...","wall_s":x, then names and numbers}: the three in front of the others, as record.c writes. */
+static dt_status take_line(dt_records_reader *r, dt_json *j)
+{
+    dt_json_token t;
+    char *key = NULL;
+    char phase[MAX_PHASE_BYTES] = "";
+    int64_t step = -1;
+    bool is_record = false; /* its head is complete */
+    dt_status st = DT_OK;
+    while (st == DT_OK && (st = dt_json_next(j, &t)) == DT_OK && t.kind != DT_JSON_END) {
+        if (t.kind == DT_JSON_KEY) {
+            dt_free(key);
+            key = dt_strdup(t.text);
+            st = key != NULL ? DT_OK : no_memory(r);
+        } else if (t.kind == DT_JSON_OBJECT || t.kind == DT_JSON_OBJECT_END) {
+            st = dt_json_depth(j) <= 1 ? DT_OK : dt_json_fail(j, "a record has no objects inside");
+        } else if (key == NULL) {
+            st = dt_json_fail(j, "expected a record");
+        } else if (is_record) {
+            const bool is_number = t.kind == DT_JSON_NUMBER;
+            if ((is_number || t.kind == DT_JSON_NULL) && !add_value(r, key, is_number ? t.number : (double)NAN)) {
+                st = no_memory(r);
+            }
+        } else if (strcmp(key, "step") == 0 && t.kind == DT_JSON_NUMBER && t.is_integer && t.integer >= 0) {
+            step = t.integer;
+        } else if (strcmp(key, "phase") == 0 && t.kind == DT_JSON_STRING) {
+            snprintf(phase, sizeof(phase), "%s", t.text);
+        } else if (strcmp(key, "wall_s") == 0 && t.kind == DT_JSON_NUMBER && step >= 0) {
+            is_record = true;
+            st = add_record(r, phase, (uint64_t)step, t.number) ? DT_OK : no_memory(r);
+        }
+    }
+    dt_free(key);
+    return st == DT_OK && !is_record ? dt_json_fail(j, "expected step, phase and wall_s") : st;
+}
+
+/* ---- the file ---------------------------------------------------------------------------------------------------- */
+
+static dt_status parse(dt_records_reader *r, size_t bytes)
+{
+    dt_json *j = NULL;
+    r->n_lines++;
+    DT_TRY(dt_json_open_mem(r->line, bytes, r->path, &j));
+    const dt_status st = take_line(r, j);
+    dt_json_close(j);
+    if (st == DT_EDATA) { /* one damaged line does not take the others with it */
+        r->r.first_bad = r->r.n_bad++ == 0 ? r->n_lines : r->r.first_bad;
+        dt_error_clear();
+        return DT_OK;
+    }
+    return st;
+}
+
+static dt_status start_anew(dt_records_reader *r)
+{
+    forget(&r->r);
+    fclose(r->file);
+    r->file = NULL;
+    r->end = 0;
+    r->n_lines = 0;
+    r->raw_wall = r->offset_s = 0;
+    return open_file(r);
+}
+
+dt_status dt_records_poll(dt_records_reader *r)
+{
+    struct stat s;
+    ssize_t n = 0;
+    bool is_new = false;
+    if (r->file == NULL || stat(r->path, &s) != 0 || s.st_ino != r->inode || s.st_size < r->end) {
+        is_new = true;
+        if (r->file == NULL) {
+            DT_TRY(open_file(r));
+        } else {
+            DT_TRY(start_anew(r));
+        }
+    }
+    clearerr(r->file);
+    if (fseeko(r->file, r->end, SEEK_SET) != 0) {
+        return DT_FAIL(DT_EIO, "cannot read %s: %s", r->path, strerror(errno));
+    }
+    r->r.is_cut = false;
+    while ((n = getline(&r->line, &r->line_cap, r->file)) > 0) {
+        if (r->line[n - 1] != '\n') {
+            r->r.is_cut = true;
+            break;
+        }
+        r->end += n;
+        is_new = true;
+        DT_TRY(parse(r, (size_t)n));
+    }
+    if (n < 0 && ferror(r->file)) {
+        return DT_FAIL(DT_EIO, "cannot read %s: %s", r->path, strerror(errno));
+    }
+    return is_new ? DT_OK : DT_DONE;
+}
+
+const dt_series *dt_records_find(const dt_records *r, uint32_t phase, const char *name)
+{
+    for (uint32_t i = 0; i < r->n_series; i++) {
+        if (r->series[i].phase == phase && strcmp(r->series[i].name, name) == 0) {
+            return &r->series[i];
+        }
+    }
+    return NULL;
+}
+
+double dt_series_last(const dt_series *s)
+{
+    for (uint32_t i = s != NULL ? s->n : 0; i > 0; i--) {
+        if (isfinite(s->value[i - 1])) {
+            return s->value[i - 1];
+        }
+    }
+    return NAN;
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See state.h.
+ */
+#include <config.h>
+
+#include "report/state.h"
+
+#include "base/lock.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { EXIT_INTERRUPTED = 75 }; /* INTERFACES, exit codes */
+
+const char *dt_run_condition_text(dt_run_condition c)
+{
+    static const char *const text[] = {"running", "interrupted", "finished", "failed", "damaged"};
+    return text[c];
+}
+
+/* A run that was killed has neither an end nor a living holder of its lock. */
+static dt_run_condition condition_of(const char *dir, int exit_code)
+{
+    dt_str lock = {0};
+    if (exit_code >= 0) {
+        return exit_code == 0 ? DT_RUN_FINISHED : exit_code == EXIT_INTERRUPTED ? DT_RUN_INTERRUPTED : DT_RUN_FAILED;
+    }
+    dt_str_addf(&lock, "%s/run.lock", dir);
+    const bool is_alive = dt_lock_is_held(dt_str_text(&lock));
+    dt_str_fini(&lock);
+    return is_alive ? DT_RUN_RUNNING : DT_RUN_INTERRUPTED;
+}
+
+/* The series that a run is judged by: checkpoint.best_by; without one the return of evaluations, the error at the
+ * longest horizon, the loss. The last phase that has it counts. */
+static const dt_series *judged_by(const dt_flat *config, const dt_records *r, bool *is_min_p)
+{
+    const char *best_by = dt_flat_text(config, "checkpoint.best_by/value");
+    const bool is_min = strncmp(best_by, "min:", 4) == 0;
+    for (uint32_t p = r->n_phases; p-- > 0;) {
+        const dt_series *s = NULL;
+        char name[160];
+        if (best_by[0] != '\0') {
+            snprintf(name, sizeof(name), "eval/%s", best_by + (is_min ? 4 : 0));
+            s = dt_records_find(r, p, name);
+            *is_min_p = is_min;
+        }
+        if (s == NULL && (s = dt_records_find(r, p, "eval/return/mean")) != NULL) {
+            *is_min_p = false;
+        }
+        for (uint32_t i = 0; s == NULL && i < r->n_series; i++) { /* horizons rise: the last one stays */
+            if (r->series[i].phase == p && strncmp(r->series[i].name, "eval/rmse_m/", 12) == 0) {
+                for (uint32_t k = i; k < r->n_series; k++) {
+                    const bool is_one = r->series[k].phase == p && strncmp(r->series[k].name, "eval/rmse_m/", 12) == 0;
+                    s = is_one ? &r->series[k] : s;
+                }
+                *is_min_p = true;
+            }
+        }
+        if (s == NULL && (s = dt_records_find(r, p, "charts/episodic_return")) != NULL) {
+            *is_min_p = false;
+        }
+        if (s == NULL && (s = dt_records_find(r, p, "loss")) != NULL) {
+            *is_min_p = true;
+        }
+        if (s != NULL) {
+            return s;
+        }
+    }
+    return NULL;
+}
+
+static void judge(const dt_flat *config, const dt_records *r, dt_run_state *out)
+{
+    const dt_series *s = judged_by(config, r, &out->best_is_min);
+    out->best = out->last = NAN;
+    if (s == NULL) {
+        return;
+    }
+    snprintf(out->best_name, sizeof(out->best_name), "%s", s->name);
+    out->last = dt_series_last(s);
+    for (uint32_t i = 0; i < s->n; i++) {
+        const double v = s->value[i];
+        if (isfinite(v) && (isnan(out->best) || (out->best_is_min ? v < out->best : v > out->best))) {
+            out->best = v;
+            out->best_step = r->step[s->at[i]];
+        }
+    }
+}
+
+void dt_run_state_get(const char *dir, const dt_flat *meta, const dt_flat *config, const dt_flat *progress,
+                      const dt_records *records, dt_run_state *out)
+{
+    *out = (dt_run_state){.exit_code = (int)dt_flat_number(meta, "exit_code", -1), .progress = NAN};
+    out->condition = condition_of(dir, out->exit_code);
+    snprintf(out->start, sizeof(out->start), "%s", dt_flat_text(meta, "start"));
+    snprintf(out->end, sizeof(out->end), "%s", dt_flat_text(meta, "end"));
+    const char *planned = dt_flat_text(progress, "phase");
+    const dt_phase_records *last = records->n_phases > 0 ? &records->phase[records->n_phases - 1] : NULL;
+    out->has_phase = planned[0] != '\0' || last != NULL;
+    snprintf(out->phase, sizeof(out->phase), "%s", planned[0] != '\0' ? planned : last != NULL ? last->id : "");
+    if (last != NULL && strcmp(last->id, out->phase) == 0) {
+        out->step = records->step[records->n - 1];
+    }
+    out->wall_s = records->n > 0 ? records->wall_s[records->n - 1] : 0;
+    if (planned[0] != '\0') {
+        out->phase_index = (int64_t)dt_flat_number(progress, "phase_index", 0);
+        out->n_phases = (int64_t)dt_flat_number(progress, "phases", 1);
+        out->steps = (uint64_t)dt_flat_number(progress, "steps", 0);
+    }
+    if (out->condition == DT_RUN_FINISHED) {
+        out->progress = 1;
+    } else if (out->steps > 0 && out->n_phases > 0) {
+        const double part = fmin(1, (double)out->step / (double)out->steps);
+        out->progress = ((double)out->phase_index + part) / (double)out->n_phases;
+    }
+    judge(config, records, out);
+}

@@ -1,0 +1,64 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# `dtrain runs` on real runs: one that goes on, one killed, one finished, one failed, one damaged; and nobody trains into
+# the folder of a run that is alive.
+set -u
+
+dtrain=${DT_BUILDDIR:-.}/dtrain
+work=$(mktemp -d ./test-runs-XXXXXX) || exit 1
+trap 'rm -rf "$work"' EXIT INT TERM
+failed=0
+mkdir "$work/runs"
+run="$dtrain --plugin phase1_world_model --set risk_gnn.hidden=8 --set risk_gnn.heads=1 --set risk_gnn.layers=1
+     --set world_lstm.hidden=8 --set world_lstm.layers=1 --set data.batch=8 --set training.eval_interval=0
+     --set checkpoint.every_seconds=0 --set training.save_interval=0 --threads 1 -q"
+
+fail() {
+    echo "FAIL: $*"
+    failed=$((failed + 1))
+}
+# says NAME STATE: the line of the table, and the object of the JSON
+says() {
+    "$dtrain" runs "$work/runs" >"$work/table" 2>"$work/err" || fail "runs: $(cat "$work/err")"
+    grep -q "^$1 .*$2" "$work/table" || fail "$1 is not \"$2\" in: $(cat "$work/table")"
+    "$dtrain" runs "$work/runs" --json | tr '{' '\n' | grep -q "\"name\":\"$1\",\"state\":\"$2\"" || fail "$1 is not $2 in JSON"
+}
+
+"$dtrain" runs "$work/runs" | grep -qx "no runs in $work/runs" || fail "an empty folder"
+test "$(DTRAIN_RUN_DIR=$work/none "$dtrain" runs --json)" = "[]" || fail "no folder yet"
+
+$run --run-dir "$work/runs/done" --max-steps 4 2>"$work/err" || fail "the run: $(cat "$work/err")"
+says "done" finished
+"$dtrain" runs "$work/runs/done" --json | grep -q '"step":4,"steps":4,"progress":1,' || fail "how far: $("$dtrain" runs "$work/runs/done" --json)"
+"$dtrain" runs "$work/runs/done" --json | grep -q '"best":{"name":"loss","is":"min","value":[0-9.]*,"step":[1-4]}' || fail "how good"
+
+$run --run-dir "$work/runs/alive" --set training.epochs=100000 2>"$work/err" &
+pid=$!
+tries=0
+until [ -s "$work/runs/alive/metrics.jsonl" ] || [ $tries -gt 400 ]; do
+    tries=$((tries + 1))
+    sleep 0.05
+done
+says alive running
+$run --run-dir "$work/runs/alive" --resume "$work/runs/alive" 2>"$work/err"
+code=$?
+[ $code -eq 2 ] || fail "a second process trains into it: exit code $code"
+grep -q "alive is being trained right now.*held by process $pid on " "$work/err" || fail "who trains: $(cat "$work/err")"
+kill -KILL $pid
+wait $pid 2>/dev/null
+says alive interrupted
+"$dtrain" runs "$work/runs/alive" --json | grep -q '"exit_code":null' || fail "a killed run has no exit code"
+
+$run --run-dir "$work/runs/bad" --set training.learning_rate=1000 --set training.gradient_clip=0 \
+    --set training.warmup_epochs=0 --set training.optimizer=sgd --max-steps 400 >/dev/null 2>&1
+says bad failed
+mkdir "$work/runs/broken"
+echo '{' >"$work/runs/broken/meta.json"
+says broken damaged
+grep -q "broken/meta.json:" "$work/table" || fail "why it is damaged: $(cat "$work/table")"
+
+"$dtrain" runs "$work/nowhere" 2>"$work/err"
+code=$?
+[ $code -eq 2 ] && grep -q nowhere "$work/err" || fail "no such folder: exit code $code, $(cat "$work/err")"
+[ $failed -eq 0 ]

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tests of core/report/{flat,state,logbook}.c: what a run directory says of a run.
+ */
+#include "report/folder.h"
+
+#include <math.h>
+
+#include "base/err.h"
+#include "base/lock.h"
+#include "report/logbook.h"
+
+static dt_run_state look(void)
+{
+    dt_logbook s;
+    assert_int_equal(dt_logbook_open(folder, &s), DT_OK);
+    const dt_run_state state = s.state;
+    dt_logbook_close(&s);
+    return state;
+}
+
+static void test_flat(void **state)
+{
+    (void)state;
+    dt_flat f;
+    put("x.json", "w",
+        "{\"a\":{\"b\":[1,\"two\",[true]],\"c\":{}},\"data.batch\":{\"value\":64,\"origin\":\"--set\"},\"n\":null}");
+    assert_int_equal(dt_flat_read(in_folder("x.json"), &f), DT_OK);
+    assert_int_equal(f.n, 6);
+    assert_string_equal(dt_flat_text(&f, "a/b/1"), "two");
+    assert_string_equal(dt_flat_text(&f, "a/b/2/0"), "true");
+    assert_string_equal(dt_flat_text(&f, "data.batch/value"), "64");
+    assert_true(dt_flat_number(&f, "data.batch/value", 0) == 64);
+    assert_true(dt_flat_number(&f, "data.batch/origin", -7) == -7);
+    assert_int_equal(dt_flat_find(&f, "n")->kind, DT_JSON_NULL);
+    assert_null(dt_flat_find(&f, "a/c"));
+    assert_string_equal(dt_flat_text(&f, "nowhere"), "");
+    dt_flat_fini(&f);
+    put("x.json", "w", "{\"a\":\n nope}");
+    assert_int_equal(dt_flat_read(in_folder("x.json"), &f), DT_EDATA);
+    assert_non_null(strstr(dt_error_text(), "x.json:2:"));
+    assert_int_equal(f.n, 0);
+    put("x.json", "w", "");
+    for (int i = 0; i < 40; i++) {
+        put("x.json", "a", "[");
+    }
+    assert_int_equal(dt_flat_read(in_folder("x.json"), &f), DT_EDATA);
+    assert_non_null(strstr(dt_error_text(), "levels"));
+    assert_int_equal(dt_flat_read(in_folder("none.json"), &f), DT_ENOTFOUND);
+    assert_non_null(strstr(dt_error_text(), "none.json"));
+}
+
+static void test_conditions(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *end;
+        dt_run_condition is;
+    } of[] = {{",\"end\":\"x\",\"exit_code\":0", DT_RUN_FINISHED},
+              {",\"end\":\"x\",\"exit_code\":75", DT_RUN_INTERRUPTED},
+              {",\"end\":\"x\",\"exit_code\":7", DT_RUN_FAILED},
+              {"", DT_RUN_INTERRUPTED}};
+    for (size_t i = 0; i < sizeof(of) / sizeof(of[0]); i++) {
+        char meta[128];
+        snprintf(meta, sizeof(meta), "{\"start\":\"2026-11-21T08:00:00Z\"%s}\n", of[i].end);
+        put("meta.json", "w", meta);
+        assert_int_equal(look().condition, of[i].is);
+    }
+    int fd = -1;
+    assert_int_equal(dt_lock_acquire(in_folder("run.lock"), &fd), DT_OK);
+    assert_int_equal(look().condition, DT_RUN_RUNNING);
+    assert_string_equal(dt_run_condition_text(DT_RUN_RUNNING), "running");
+    dt_lock_release(fd);
+    assert_int_equal(look().condition, DT_RUN_INTERRUPTED); /* the file stays, nobody holds it */
+}
+
+static void test_progress_and_best(void **state)
+{
+    (void)state;
+    put("meta.json", "w", "{\"start\":\"2026-11-21T08:00:00Z\"}\n");
+    dt_run_state s = look();
+    assert_false(s.has_phase); /* it never came to a phase */
+    assert_true(isnan(s.progress) && s.best_name[0] == '\0');
+
+    put("progress.json", "w", "{\"phase\":\"p2\",\"phase_index\":1,\"phases\":3,\"base_step\":9,\"steps\":40}\n");
+    put("metrics.jsonl", "w", "{\"step\":9,\"phase\":\"p1\",\"wall_s\":4,\"loss\":1}\n");
+    s = look();
+    assert_string_equal(s.phase, "p2");
+    assert_int_equal(s.step, 0); /* the record is of the phase before */
+    assert_true(fabs(s.progress - 1.0 / 3) < 1e-12);
+    assert_string_equal(s.best_name, "loss");
+
+    put("metrics.jsonl", "a",
+        "{\"step\":10,\"phase\":\"p2\",\"wall_s\":5,\"loss\":3,\"eval/return/mean\":-4,\"eval/x\":3}\n"
+        "{\"step\":20,\"phase\":\"p2\",\"wall_s\":6,\"loss\":2,\"eval/return/mean\":-5,\"eval/x\":2}\n");
+    s = look();
+    assert_true(fabs(s.progress - 0.5) < 1e-12);
+    assert_int_equal(s.step, 20);
+    assert_string_equal(s.best_name, "eval/return/mean");
+    assert_true(s.best == -4 && s.best_step == 10 && s.last == -5 && !s.best_is_min);
+
+    put("config.origin.json", "w", "{\"checkpoint.best_by\":{\"value\":\"min:x\",\"origin\":\"--set\"}}");
+    s = look();
+    assert_string_equal(s.best_name, "eval/x");
+    assert_true(s.best == 2 && s.best_is_min);
+
+    put("metrics.jsonl", "w",
+        "{\"step\":10,\"phase\":\"p2\",\"wall_s\":5,\"eval/rmse_m/1\":1,\"eval/rmse_m/2\":2.5,\"eval/nll\":0}\n");
+    s = look();
+    assert_string_equal(s.best_name, "eval/rmse_m/2");
+    assert_true(s.best == 2.5 && s.best_is_min);
+}
+
+static void test_no_run(void **state)
+{
+    (void)state;
+    dt_logbook s;
+    assert_int_equal(dt_logbook_open("no-such-run", &s), DT_ENOTFOUND);
+    assert_non_null(strstr(dt_error_text(), "no-such-run: no such run directory"));
+    assert_int_equal(dt_logbook_open(folder, &s), DT_ENOTFOUND);
+    assert_non_null(strstr(dt_error_text(), "has no meta.json"));
+    put("meta.json", "w", "{");
+    assert_int_equal(dt_logbook_open(folder, &s), DT_EDATA);
+    assert_non_null(strstr(dt_error_text(), "meta.json:1:"));
+}
+
+static void test_poll(void **state)
+{
+    (void)state;
+    dt_logbook s;
+    put("meta.json", "w", "{\"start\":\"2026-11-21T08:00:00Z\"}\n");
+    assert_int_equal(dt_logbook_open(folder, &s), DT_OK);
+    assert_int_equal(dt_logbook_poll(&s), DT_DONE);
+    put("metrics.jsonl", "w", "{\"step\":9,\"phase\":\"p1\",\"wall_s\":4,\"loss\":1}\n");
+    assert_int_equal(dt_logbook_poll(&s), DT_OK);
+    assert_int_equal(s.records->n, 1);
+    assert_int_equal(s.state.step, 9);
+    assert_int_equal(dt_logbook_poll(&s), DT_DONE);
+    put("meta.json", "w", "{\"start\":\"2026-11-21T08:00:00Z\",\"exit_code\":0}\n");
+    assert_int_equal(dt_logbook_poll(&s), DT_OK);
+    assert_int_equal(s.state.condition, DT_RUN_FINISHED);
+    dt_logbook_close(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_flat, folder_begin, folder_end),
+        cmocka_unit_test_setup_teardown(test_conditions, folder_begin, folder_end),
+        cmocka_unit_test_setup_teardown(test_progress_and_best, folder_begin, folder_end),
+        cmocka_unit_test_setup_teardown(test_no_run, folder_begin, folder_end),
+        cmocka_unit_test_setup_teardown(test_poll, folder_begin, folder_end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
