@@ -145,9 +145,11 @@ typedef struct tile {
     bool accum;
 } tile;
 
-/* acc[i][v] += a[i] b[v] for one k */
-static ALWAYS_INLINE void add_product(vf acc[MR][NV], const float *a, const float *b, const int mr, const int nv,
-                                      const int64_t a_row)
+enum { GROUP = 4, GROUPS = (MR + GROUP - 1) / GROUP }; /* rows of A addressed from one pointer */
+
+/* acc[i][v] += a(i) b[v] for the k-th k from where the pointers are */
+static ALWAYS_INLINE void add_product(vf acc[MR][NV], const float *const a[GROUPS], const int64_t k, const float *b,
+                                      const int mr, const int nv, const int64_t a_row)
 {
     vf right[NV];
 #pragma GCC unroll 16
@@ -156,11 +158,19 @@ static ALWAYS_INLINE void add_product(vf acc[MR][NV], const float *a, const floa
     }
 #pragma GCC unroll 16
     for (int i = 0; i < mr; i++) {
-        const vf left = vf_set(a[i * a_row]);
+        const vf left = vf_set(a[i / GROUP][i % GROUP * a_row + k]);
 #pragma GCC unroll 16
         for (int v = 0; v < nv; v++) {
             acc[i][v] = vf_fma(left, right[v], acc[i][v]);
         }
+    }
+}
+
+static ALWAYS_INLINE void move(const float *a[GROUPS], int64_t by)
+{
+#pragma GCC unroll 16
+    for (int i = 0; i < GROUPS; i++) {
+        a[i] += by;
     }
 }
 
@@ -183,8 +193,15 @@ static ALWAYS_INLINE void run_tile(const tile *t, const int mr, const int nv, co
 {
     vf acc[MR][NV];
     const int64_t last = t->n - (nv - 1) * VL;
-    const float *a = t->a, *b = t->b;
+    const float *a[GROUPS], *b = t->b;
     int64_t k = 0;
+#pragma GCC unroll 16
+    for (int i = 0; i < GROUPS; i++) {
+        a[i] = t->a + i * GROUP * a_row;
+        if (!__builtin_constant_p(a_row)) {
+            __asm__("" : "+r"(a[i])); /* or all rows are addressed from one pointer, with offsets in memory */
+        }
+    }
 #pragma GCC unroll 16
     for (int v = 0; v < nv; v++) {
         const int64_t n = v == nv - 1 ? last : VL;
@@ -200,14 +217,14 @@ static ALWAYS_INLINE void run_tile(const tile *t, const int mr, const int nv, co
     for (; k + unroll <= t->K; k += unroll) {
 #pragma GCC unroll 16
         for (int u = 0; u < unroll; u++) {
-            add_product(acc, a + u * a_k, b + u * b_k, mr, nv, a_row);
+            add_product(acc, a, u * a_k, b + u * b_k, mr, nv, a_row);
         }
-        a += unroll * a_k;
+        move(a, unroll * a_k);
         b += unroll * b_k;
     }
     for (; k < t->K; k++) {
-        add_product(acc, a, b, mr, nv, a_row);
-        a += a_k;
+        add_product(acc, a, 0, b, mr, nv, a_row);
+        move(a, a_k);
         b += b_k;
     }
 #pragma GCC unroll 16
@@ -220,8 +237,8 @@ static ALWAYS_INLINE void run_tile(const tile *t, const int mr, const int nv, co
     }
 }
 
-/* Where a tile finds its operands: A copied or in rows, B in panels or in place. */
-enum { TILE_COPIED, TILE_ROWS, TILE_PLACE };
+/* Where a tile finds its operands: A copied, in rows or in columns, B in panels or in place. */
+enum { TILE_COPIED, TILE_ROWS, TILE_COLUMNS, TILE_PLACE };
 
 static ALWAYS_INLINE void place_tile(const tile *t, const int mr, const int nv)
 {
@@ -229,6 +246,8 @@ static ALWAYS_INLINE void place_tile(const tile *t, const int mr, const int nv)
         run_tile(t, mr, nv, 1, DT_GEMM_TILE, NR, 4);
     } else if (t->place == TILE_ROWS) {
         run_tile(t, mr, nv, t->a_row, 1, NR, 1);
+    } else if (t->place == TILE_COLUMNS) {
+        run_tile(t, mr, nv, 1, t->a_k, t->b_k, 1);
     } else {
         run_tile(t, mr, nv, t->a_row, t->a_k, t->b_k, 1);
     }
@@ -289,6 +308,18 @@ static void copy_tile(const dt_gemm *g, const block *b, int64_t m, int64_t mr, f
     }
 }
 
+static void apply_rows(const dt_gemm *g, const block *b, int64_t m, int64_t mr)
+{
+    float *c = g->c + m * g->c_row + b->n0;
+    if (b->N == g->c_row) { /* without gaps */
+        CPU(apply)(g->fn, g->f0, c, c, mr * b->N);
+        return;
+    }
+    for (int64_t r = 0; r < mr; r++) {
+        CPU(apply)(g->fn, g->f0, c + r * g->c_row, c + r * g->c_row, b->N);
+    }
+}
+
 /* All rows against the panels of one block; they lie at b, or where B is when b is NULL. Rows are dealt evenly: a tile
  * of two rows would wait for its own sums. */
 static void run_block(const dt_gemm *g, const block *b, const float *panels, float *tile_copy)
@@ -312,16 +343,16 @@ static void run_block(const dt_gemm *g, const block *b, const float *panels, flo
                             .c = g->c + m * g->c_row + n0,
                             .c_row = g->c_row,
                             .K = b->K,
-                            .place = panels == NULL ? TILE_PLACE
-                                     : is_copied    ? TILE_COPIED
-                                     : g->a_k == 1  ? TILE_ROWS
-                                                    : TILE_PLACE,
+                            .place = is_copied && panels != NULL     ? TILE_COPIED
+                                     : !is_copied && g->a_row == 1    ? TILE_COLUMNS
+                                     : panels != NULL && g->a_k == 1 ? TILE_ROWS
+                                                                     : TILE_PLACE,
                             .n = n,
                             .accum = g->accum || b->k0 > 0};
             dispatch_tile(&t, mr, (n + VL - 1) / VL);
-            for (int64_t r = 0; r < mr && b->k0 + b->K == g->K && g->fn != 0; r++) {
-                CPU(apply)(g->fn, g->f0, t.c + r * g->c_row, t.c + r * g->c_row, n);
-            }
+        }
+        if (g->fn != 0 && b->k0 + b->K == g->K) {
+            apply_rows(g, b, m, mr);
         }
         m += mr;
     }
@@ -390,7 +421,71 @@ static void thin(const dt_gemm *g)
     }
 }
 
-enum { THIN_COLUMNS = 4, PACK_ROWS = 7 };
+enum { THIN_COLUMNS = 4, THIN_VECTORS = 4, PACK_ROWS = 7 };
+
+/* nv vectors of rows of C from row m on, N columns; the last vector has `last` rows. */
+static ALWAYS_INLINE void sum_columns(const dt_gemm *g, int64_t m, const int nv, int64_t last, const int N)
+{
+    vf acc[THIN_VECTORS][THIN_COLUMNS];
+    float c[VL];
+    for (int v = 0; v < nv; v++) {
+        for (int n = 0; n < N; n++) {
+            for (int64_t i = 0; i < VL; i++) {
+                const bool is_there = v < nv - 1 || i < last;
+                c[i] = g->accum && is_there ? g->c[(m + v * VL + i) * g->c_row + n] : 0;
+            }
+            acc[v][n] = vf_load(c);
+        }
+    }
+    for (int64_t k = 0; k < g->K; k++) {
+        const float *a = g->a + k * g->a_k + m, *b = g->b + k * g->b_k;
+        for (int v = 0; v < nv; v++) {
+            const vf left = vf_get(a + v * VL, v == nv - 1 ? last : VL);
+            for (int n = 0; n < N; n++) {
+                acc[v][n] = vf_fma(left, vf_set(b[n]), acc[v][n]);
+            }
+        }
+    }
+    for (int v = 0; v < nv; v++) {
+        for (int n = 0; n < N; n++) {
+            vf_store(c, acc[v][n]);
+            for (int64_t i = 0; i < (v == nv - 1 ? last : VL); i++) {
+                g->c[(m + v * VL + i) * g->c_row + n] = c[i];
+            }
+        }
+    }
+}
+
+static ALWAYS_INLINE void sum_all_columns(const dt_gemm *g, const int N)
+{
+    int64_t m = 0;
+    for (; m + THIN_VECTORS * VL <= g->M; m += THIN_VECTORS * VL) {
+        sum_columns(g, m, THIN_VECTORS, VL, N);
+    }
+    for (; m < g->M; m += VL) {
+        sum_columns(g, m, 1, g->M - m < VL ? g->M - m : VL, N);
+    }
+}
+
+/* Few columns, A in columns: the gradient of a layer with few inputs. Vectors run along the rows of C; every element is
+ * one chain over k, as in tiles. */
+static void thin_columns(const dt_gemm *g)
+{
+    switch (g->N) {
+    case 1:
+        sum_all_columns(g, 1);
+        break;
+    case 2:
+        sum_all_columns(g, 2);
+        break;
+    case 3:
+        sum_all_columns(g, 3);
+        break;
+    default:
+        sum_all_columns(g, THIN_COLUMNS);
+        break;
+    }
+}
 
 static bool is_thin(const dt_gemm *g)
 {
@@ -408,6 +503,10 @@ void CPU(gemm)(const dt_gemm *g, float *scratch)
     }
     if (is_thin(g)) {
         thin(g);
+        return;
+    }
+    if (g->N <= THIN_COLUMNS && g->a_row == 1 && g->b_col == 1 && g->bias == NULL && g->fn == 0) {
+        thin_columns(g);
         return;
     }
     float *tile_copy = scratch, *panels = scratch + DT_GEMM_TILE * (g->K < DT_GEMM_BLOCK ? g->K : DT_GEMM_BLOCK);
