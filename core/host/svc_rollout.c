@@ -53,7 +53,7 @@ static dt_status open_data(dt_rollout *r)
     }
     r->data.self = &r->buffer;
     return dt_samples_open_live(&r->data.source, &dt_buffer_data, &r->buffer, largest,
-                                engine.slice_rows > 0 ? engine.slice_rows : 512);
+                                engine.slice_rows > 0 ? engine.slice_rows : 512, "row_key");
 }
 
 /* A rank has instances next to each other, all ranks about as many. */

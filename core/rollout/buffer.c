@@ -598,7 +598,11 @@ static dt_status data_read(void *self, const uint64_t *index, const uint64_t *ke
     if (!b->is_filled) {
         return DT_FAIL(DT_EPLUGIN, "the rollout's data is read before anything was collected");
     }
-    dt_buffer_pack(b, DT_ROW_ACTS, index, key, n, UINT32_MAX, out);
+    uint32_t want = 0;
+    for (uint32_t f = 0; f < b->n_fields; f++) {
+        want |= out[f] != NULL ? 1u << f : 0;
+    }
+    dt_buffer_pack(b, DT_ROW_ACTS, index, key, n, want, out);
     return DT_OK;
 }
 

@@ -15,21 +15,27 @@
 
 typedef enum slot_state { SLOT_FREE, SLOT_READY } slot_state;
 
+struct dt_feed_reader {
+    const dt_feed_desc *d;
+    dt_feed_desc own;
+    dt_feed_leaf leaf;
+    dt_feed_slice *slice; /* [samples] at most one slice per sample */
+    uint64_t *index, *key;
+    uint32_t samples; /* most in a leaf */
+    size_t arena_bytes;
+    void *arena;
+};
+
 typedef struct slot {
     slot_state state;
     uint64_t number;
-    dt_feed_leaf leaf;
-    dt_feed_slice *slice; /* [samples per leaf] at most one slice per sample */
-    uint64_t *index, *key;
-    char *arena;
+    dt_feed_reader reader;
     dt_error error;
 } slot;
 
 struct dt_feed {
     dt_feed_desc d;
     slot *slot;
-    size_t arena_bytes;
-    uint32_t leaf_samples; /* most samples in a leaf */
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t ready, freed, rested;
@@ -37,40 +43,105 @@ struct dt_feed {
     bool started, quit, is_paused, is_resting;
 };
 
-static dt_status read_leaf(dt_feed *f, uint64_t number, slot *s)
+/* ---- one leaf ---------------------------------------------------------------------------------------------------- */
+
+static void reader_fini(dt_feed_reader *r)
 {
-    const dt_feed_desc *d = &f->d;
-    const uint32_t per_step = d->leaf_end - d->leaf_begin;
-    const uint64_t step = d->first_step + number / per_step;
-    const uint32_t leaf = d->leaf_begin + (uint32_t)(number % per_step);
+    dt_free(r->slice);
+    dt_free(r->index);
+    dt_free(r->key);
+    dt_arena_unmap(r->arena, r->arena_bytes);
+}
+
+static dt_status reader_init(dt_feed_reader *r, const dt_feed_desc *d)
+{
+    r->d = d;
+    r->samples = (uint32_t)((d->batch + d->leaves - 1) / d->leaves);
+    r->arena_bytes = dt_samples_bytes_max(d->source, r->samples) + 4096;
+    r->slice = dt_alloc_n(r->samples, sizeof(*r->slice));
+    r->index = dt_alloc_n(r->samples, sizeof(*r->index));
+    r->key = dt_alloc_n(r->samples, sizeof(*r->key));
+    if (r->slice == NULL || r->index == NULL || r->key == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for a leaf of a batch");
+    }
+    return dt_arena_map(r->arena_bytes, &r->arena);
+}
+
+/* Which samples the leaf has, and their keys. */
+static uint32_t find_samples(dt_feed_reader *r, uint64_t step, uint32_t leaf, const uint64_t *sample)
+{
+    const dt_feed_desc *d = r->d;
     const uint64_t epoch = step / d->steps_per_epoch;
     const uint64_t base = step % d->steps_per_epoch * d->batch;
-    const uint64_t begin = base + dt_leaf_begin(d->batch, d->leaves, leaf);
-    const uint64_t end = base + dt_leaf_begin(d->batch, d->leaves, leaf + 1);
-    const uint32_t n = (uint32_t)(end - begin);
+    const uint64_t begin = dt_leaf_begin(d->batch, d->leaves, leaf);
+    const uint32_t n = (uint32_t)(dt_leaf_begin(d->batch, d->leaves, leaf + 1) - begin);
     dt_samples_order order;
     dt_samples_order_init(&order, d->source, d->seed, d->phase, epoch);
     for (uint32_t i = 0; i < n; i++) {
-        s->index[i] = dt_samples_order_at(&order, begin + i);
-        s->key[i] = d->augment ? dt_samples_order_key(&order, begin + i) : 0;
+        r->index[i] = sample != NULL ? sample[begin + i] : dt_samples_order_at(&order, base + begin + i);
+        r->key[i] = d->augment ? dt_samples_order_key(&order, base + begin + i) : 0;
     }
+    return n;
+}
+
+dt_status dt_feed_read(dt_feed_reader *r, uint64_t step, uint32_t leaf, const uint64_t *sample,
+                       const dt_feed_leaf **out_p)
+{
+    const dt_samples *source = r->d->source;
+    const uint32_t n = find_samples(r, step, leaf, sample);
     size_t at = 0;
     uint32_t n_slices = 0;
     for (uint32_t i = 0; i < n;) {
-        dt_feed_slice *sl = &s->slice[n_slices];
+        dt_feed_slice *sl = &r->slice[n_slices];
         uint32_t take = 0;
         size_t used = 0;
-        DT_TRY(dt_samples_cut(d->source, s->index + i, n - i, &take, sl->size));
-        DT_TRY(dt_samples_read(d->source, s->index + i, s->key + i, take, sl->size, s->arena + at, f->arena_bytes - at,
-                               sl->field, &used));
-        sl->index = s->index + i;
+        DT_TRY(dt_samples_cut(source, r->index + i, n - i, &take, sl->size));
+        DT_TRY(dt_samples_read(source, r->index + i, r->key + i, take, sl->size, (char *)r->arena + at,
+                               r->arena_bytes - at, sl->field, &used));
+        sl->index = r->index + i;
         at += used;
         i += take;
         n_slices++;
     }
-    s->leaf.slice = s->slice;
-    s->leaf.n_slices = n_slices;
+    r->leaf.slice = r->slice;
+    r->leaf.n_slices = n_slices;
+    *out_p = &r->leaf;
     return DT_OK;
+}
+
+dt_status dt_feed_reader_create(const dt_feed_desc *d, dt_feed_reader **out_p)
+{
+    dt_feed_reader *r = dt_alloc(sizeof(*r));
+    if (r == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for a leaf of a batch");
+    }
+    r->own = *d;
+    const dt_status st = reader_init(r, &r->own);
+    if (st < 0) {
+        dt_feed_reader_destroy(r);
+        return st;
+    }
+    *out_p = r;
+    return DT_OK;
+}
+
+void dt_feed_reader_destroy(dt_feed_reader *r)
+{
+    if (r != NULL) {
+        reader_fini(r);
+        dt_free(r);
+    }
+}
+
+/* ---- the thread -------------------------------------------------------------------------------------------------- */
+
+static dt_status read_number(dt_feed *f, uint64_t number, slot *s)
+{
+    const uint32_t per_step = f->d.leaf_end - f->d.leaf_begin;
+    const uint64_t step = f->d.first_step + number / per_step;
+    const uint32_t leaf = f->d.leaf_begin + (uint32_t)(number % per_step);
+    const dt_feed_leaf *unused = NULL;
+    return dt_feed_read(&s->reader, step, leaf, NULL, &unused);
 }
 
 static bool may_read(const dt_feed *f)
@@ -97,7 +168,7 @@ static void *feed_main(void *arg)
         slot *s = &f->slot[number % f->d.slots];
         pthread_mutex_unlock(&f->lock);
         dt_error_clear();
-        dt_error_take(&s->error, read_leaf(f, number, s));
+        dt_error_take(&s->error, read_number(f, number, s));
         pthread_mutex_lock(&f->lock);
         s->number = number;
         s->state = SLOT_READY;
@@ -132,20 +203,6 @@ void dt_feed_resume(dt_feed *f, uint64_t first_step)
     pthread_mutex_unlock(&f->lock);
 }
 
-static dt_status make_slot(const dt_feed *f, slot *s)
-{
-    s->slice = dt_alloc_n(f->leaf_samples, sizeof(*s->slice));
-    s->index = dt_alloc_n(f->leaf_samples, sizeof(*s->index));
-    s->key = dt_alloc_n(f->leaf_samples, sizeof(*s->key));
-    if (s->slice == NULL || s->index == NULL || s->key == NULL) {
-        return DT_FAIL(DT_ENOMEM, "out of memory for the batches read ahead");
-    }
-    void *arena = NULL;
-    DT_TRY(dt_arena_map(f->arena_bytes, &arena));
-    s->arena = arena;
-    return DT_OK;
-}
-
 dt_status dt_feed_start(const dt_feed_desc *d, dt_feed **out_p)
 {
     dt_feed *f = dt_alloc(sizeof(*f));
@@ -153,8 +210,6 @@ dt_status dt_feed_start(const dt_feed_desc *d, dt_feed **out_p)
         return DT_FAIL(DT_ENOMEM, "out of memory for the data feed");
     }
     f->d = *d;
-    f->leaf_samples = (uint32_t)((d->batch + d->leaves - 1) / d->leaves);
-    f->arena_bytes = dt_samples_bytes_max(d->source, f->leaf_samples) + 4096;
     pthread_mutex_init(&f->lock, NULL);
     pthread_cond_init(&f->ready, NULL);
     pthread_cond_init(&f->freed, NULL);
@@ -165,7 +220,7 @@ dt_status dt_feed_start(const dt_feed_desc *d, dt_feed **out_p)
         st = DT_FAIL(DT_ENOMEM, "out of memory for the data feed");
     }
     for (uint32_t i = 0; i < d->slots && st == DT_OK; i++) {
-        st = make_slot(f, &f->slot[i]);
+        st = reader_init(&f->slot[i].reader, &f->d);
     }
     if (st == DT_OK && pthread_create(&f->thread, NULL, feed_main, f) != 0) {
         st = DT_FAIL(DT_EUNSUPPORTED, "the system refused to start the data thread");
@@ -192,10 +247,7 @@ void dt_feed_stop(dt_feed *f)
         pthread_join(f->thread, NULL);
     }
     for (uint32_t i = 0; f->slot != NULL && i < f->d.slots; i++) {
-        dt_free(f->slot[i].slice);
-        dt_free(f->slot[i].index);
-        dt_free(f->slot[i].key);
-        dt_arena_unmap(f->slot[i].arena, f->arena_bytes);
+        reader_fini(&f->slot[i].reader);
     }
     pthread_mutex_destroy(&f->lock);
     pthread_cond_destroy(&f->ready);
@@ -218,7 +270,7 @@ dt_status dt_feed_wait(dt_feed *f, uint64_t n, const dt_feed_leaf **out_p, doubl
     if (s->error.status < 0) {
         return dt_error_put(&s->error);
     }
-    *out_p = &s->leaf;
+    *out_p = &s->reader.leaf;
     return DT_OK;
 }
 

@@ -44,6 +44,15 @@ void dt_feed_resume(dt_feed *f, uint64_t first_step);
 dt_status dt_feed_wait(dt_feed *f, uint64_t n, const dt_feed_leaf **out_p, double *waited_s);
 void dt_feed_release(dt_feed *f, uint64_t n);
 
+/* Reading without a thread, for data that costs less than handing it over: one leaf at a time, by who will run it.
+ * Nothing is ahead, so nothing has to be forgotten when the data changes. Threads: one per reader. */
+typedef struct dt_feed_reader dt_feed_reader;
+dt_status dt_feed_reader_create(const dt_feed_desc *d, dt_feed_reader **out) DT_NODISCARD;
+void dt_feed_reader_destroy(dt_feed_reader *r);
+/* sample: the whole batch of this step, in order; NULL: it is looked up. The leaf is good until the next read. */
+dt_status dt_feed_read(dt_feed_reader *r, uint64_t step, uint32_t leaf, const uint64_t *sample,
+                       const dt_feed_leaf **out) DT_NODISCARD;
+
 /* Positions of leaf s in a batch of b samples cut into S. */
 static inline uint64_t dt_leaf_begin(uint64_t b, uint32_t leaves, uint32_t s)
 {

@@ -128,10 +128,15 @@ dt_status dt_samples_open(dt_samples *s, const dt_data_ops *ops, void *self, int
 /* A slice has room for as many of the largest samples as give about slice_rows rows of any one of the first two
  * symbols; of smaller samples it takes more. */
 dt_status dt_samples_open_live(dt_samples *s, const dt_data_ops *ops, void *self, const int64_t *largest,
-                               int64_t slice_rows)
+                               int64_t slice_rows, const char *keyed)
 {
     DT_TRY(read_faces(s, ops, self));
     int64_t rows = 1;
+    s->is_live = true;
+    s->keyed = -1;
+    for (uint32_t f = 0; f < s->n_fields; f++) {
+        s->keyed = strcmp(s->field[f].name, keyed) == 0 ? (int32_t)f : s->keyed;
+    }
     for (uint32_t k = 0; k < s->n_symbols && k < 2; k++) {
         rows = largest[k] > rows ? largest[k] : rows;
     }
@@ -164,10 +169,24 @@ size_t dt_samples_field_bytes(const dt_samples *s, uint32_t f, const int64_t *si
     return n;
 }
 
+/* All n at once, when even the largest samples would fit. */
+static bool surely_fit(const dt_samples *s, uint32_t n)
+{
+    bool fit = n <= s->slice_cap[s->n_symbols];
+    for (uint32_t k = 0; k < s->n_symbols; k++) {
+        fit = fit && s->sample_max[k] <= s->slice_cap[k] / n;
+    }
+    return fit;
+}
+
 dt_status dt_samples_cut(const dt_samples *s, const uint64_t *index, uint32_t n, uint32_t *take_p, int64_t *size)
 {
     uint32_t take = 0;
     memset(size, 0, (s->n_symbols + 1) * sizeof(*size));
+    if (n > 0 && surely_fit(s, n)) {
+        take = n;
+        DT_TRY(s->ops->sizes(s->self, index, n, size));
+    }
     while (take < n) {
         int64_t one[DT_SAMPLES_MAX_SYMBOLS] = {0};
         DT_TRY(s->ops->sizes(s->self, &index[take], 1, one));
@@ -193,12 +212,13 @@ dt_status dt_samples_read(const dt_samples *s, const uint64_t *index, const uint
 {
     size_t at = 0;
     for (uint32_t f = 0; f < s->n_fields; f++) {
-        const size_t bytes = align_up(dt_samples_field_bytes(s, f, size));
+        const bool is_read = (s->skipped >> f & 1) == 0;
+        const size_t bytes = is_read ? align_up(dt_samples_field_bytes(s, f, size)) : 0;
         if (bytes > arena_bytes - at) {
             return DT_FAIL(DT_EPLUGIN, "data field %s needs %zu bytes, more than its largest sample allows (%zu)",
                            s->field[f].name, bytes, arena_bytes - at);
         }
-        field[f] = arena + at;
+        field[f] = is_read ? arena + at : NULL;
         at += bytes;
     }
     *used_p = at;

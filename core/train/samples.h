@@ -13,6 +13,7 @@
 
 #include "base/rng.h"
 #include "dtrain/plugin.h"
+#include <stdbool.h>
 
 enum { DT_SAMPLES_MAX_SYMBOLS = 7, DT_SAMPLES_MAX_FIELDS = 32 };
 
@@ -33,15 +34,19 @@ typedef struct dt_samples {
     double sample_mean[DT_SAMPLES_MAX_SYMBOLS];
     int64_t slice_cap[DT_SAMPLES_MAX_SYMBOLS + 1]; /* capacity of a slice per symbol, "B" last */
     dt_field_shape shape[DT_SAMPLES_MAX_FIELDS];
+    bool is_live;     /* samples change, and are read from memory: not ahead, and no field in vain */
+    int32_t keyed;    /* live: the one field that depends on keys, -1: none */
+    uint32_t skipped; /* live: bit f: field f is not read, its address is NULL */
 } dt_samples;
 
 /* Reads the component's faces, scans all samples' sizes, and sets capacities for slices of about slice_rows of the
  * first symbol. Errors: DT_EPLUGIN (a port that cannot be understood), DT_EDATA. */
 dt_status dt_samples_open(dt_samples *s, const dt_data_ops *ops, void *self, int64_t slice_rows) DT_NODISCARD;
 
-/* The same for a source whose samples change: they are not looked at, largest says how large one may be per symbol. */
+/* The same for a source whose samples change: they are not looked at, largest says how large one may be per symbol. Its
+ * read leaves out fields whose address is NULL; only the field named keyed depends on keys. */
 dt_status dt_samples_open_live(dt_samples *s, const dt_data_ops *ops, void *self, const int64_t *largest,
-                               int64_t slice_rows) DT_NODISCARD;
+                               int64_t slice_rows, const char *keyed) DT_NODISCARD;
 
 /* Live dims of field f. */
 void dt_samples_field_dims(const dt_samples *s, uint32_t f, const int64_t *size, int64_t dim[DT_MAX_DIMS]);

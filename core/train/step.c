@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "train/device.h"
 #include "train/device_internal.h"
 
@@ -81,11 +82,15 @@ static dt_status leaves_job(void *user, uint32_t worker)
         float *grad = take_grad(t); /* grads_needed made enough of them for every schedule */
         const uint64_t number = (t->step - t->feed_first) * own + i;
         const dt_feed_leaf *in = NULL;
-        dt_status st = dt_feed_wait(t->feed, number, &in, &t->waited[worker]);
+        dt_status st = t->reader != NULL
+                           ? dt_feed_read(t->reader[worker], t->step, t->leaf_begin + i, t->batch_index, &in)
+                           : dt_feed_wait(t->feed, number, &in, &t->waited[worker]);
         if (st == DT_OK) {
             st = run_leaf(t, worker, t->leaf_begin + i, in, grad);
         }
-        dt_feed_release(t->feed, number);
+        if (t->reader == NULL) {
+            dt_feed_release(t->feed, number);
+        }
         if (st < 0) {
             atomic_store(&t->failed, true);
             give_grad(t, grad);
@@ -95,9 +100,45 @@ static dt_status leaves_job(void *user, uint32_t worker)
     }
 }
 
+static dt_feed_desc feed_desc(const dt_trainer *t)
+{
+    const uint32_t own = t->leaf_end - t->leaf_begin;
+    return (dt_feed_desc){.source = t->device != NULL ? &t->device->source : t->d.source,
+                          .seed = t->c.seed,
+                          .first_step = t->step,
+                          .steps_per_epoch = t->steps_per_epoch,
+                          .last_step = dt_trainer_steps(t),
+                          .batch = t->c.batch,
+                          .phase = t->c.phase,
+                          .leaves = t->c.leaves,
+                          .leaf_begin = t->leaf_begin,
+                          .leaf_end = t->leaf_end,
+                          .slots = t->device != NULL ? 2 * own : t->c.threads + t->c.prefetch,
+                          .augment = 1};
+}
+
+dt_status dt_make_readers(dt_trainer *t)
+{
+    dt_feed_desc d = feed_desc(t);
+    t->live = *t->d.source;
+    for (uint32_t f = 0; f < t->live.n_fields; f++) {
+        t->live.skipped |= dt_plan_field(t->train.plan, t->live.field[f].name) < 0 ? 1u << f : 0;
+    }
+    d.source = &t->live;
+    d.augment = t->live.keyed >= 0 && (t->live.skipped >> t->live.keyed & 1) == 0;
+    t->reader = dt_alloc_n(t->c.threads, sizeof(dt_feed_reader *));
+    if (t->reader == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for %u readers", t->c.threads);
+    }
+    for (uint32_t i = 0; i < t->c.threads; i++) {
+        DT_TRY(dt_feed_reader_create(&d, &t->reader[i]));
+    }
+    return DT_OK;
+}
+
 static dt_status start_feed(dt_trainer *t)
 {
-    if (t->feed != NULL && !t->feed_is_paused) {
+    if (t->reader != NULL || (t->feed != NULL && !t->feed_is_paused)) {
         return DT_OK;
     }
     t->feed_first = t->step;
@@ -106,19 +147,7 @@ static dt_status start_feed(dt_trainer *t)
         dt_feed_resume(t->feed, t->step);
         return DT_OK;
     }
-    const uint32_t own = t->leaf_end - t->leaf_begin;
-    const dt_feed_desc d = {.source = t->device != NULL ? &t->device->source : t->d.source,
-                            .seed = t->c.seed,
-                            .first_step = t->step,
-                            .steps_per_epoch = t->steps_per_epoch,
-                            .last_step = dt_trainer_steps(t),
-                            .batch = t->c.batch,
-                            .phase = t->c.phase,
-                            .leaves = t->c.leaves,
-                            .leaf_begin = t->leaf_begin,
-                            .leaf_end = t->leaf_end,
-                            .slots = t->device != NULL ? 2 * own : t->c.threads + t->c.prefetch,
-                            .augment = 1};
+    const dt_feed_desc d = feed_desc(t);
     return dt_feed_start(&d, &t->feed);
 }
 
@@ -216,7 +245,7 @@ static dt_status update_job(void *user, uint32_t worker)
 static dt_status run_blocks(dt_trainer *t, dt_pool_job *job)
 {
     atomic_store(&t->next_block, 0);
-    return dt_pool_run(t->pool, job, t);
+    return t->n_blocks > 1 ? dt_pool_run(t->pool, job, t) : job(t, 0);
 }
 
 /* Names the first parameter whose gradient is not finite; bad: its element of the arena, -1: none. */

@@ -222,6 +222,9 @@ static dt_status build(dt_trainer *t)
         DT_TRY(dt_train_device_create(t, &t->device));
     } else {
         DT_TRY(dt_compile(t, t->d.source, true, &t->train));
+        if (t->d.source->is_live) {
+            DT_TRY(dt_make_readers(t));
+        }
     }
     return dt_pool_start(t->c.threads, &t->pool);
 }
@@ -252,6 +255,10 @@ void dt_trainer_destroy(dt_trainer *t)
     }
     dt_feed_stop(t->feed);
     dt_pool_stop(t->pool);
+    for (uint32_t i = 0; t->reader != NULL && i < t->c.threads; i++) {
+        dt_feed_reader_destroy(t->reader[i]);
+    }
+    dt_free(t->reader);
     for (uint32_t i = 0; i < t->n_infer; i++) {
         dt_compiled_fini(&t->infer[i]);
     }

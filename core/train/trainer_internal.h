@@ -50,7 +50,9 @@ struct dt_trainer {
 
     dt_pool *pool;
     dt_feed *feed;
-    uint64_t feed_first; /* step at which the feed began, or went on */
+    uint64_t feed_first;     /* step at which the feed began, or went on */
+    dt_feed_reader **reader; /* [threads] instead of the feed, when the source is live and the CPU computes */
+    dt_samples live;         /* the source as they see it */
     bool feed_is_paused;
     dt_tree *tree;
 
@@ -102,6 +104,8 @@ double dt_trainer_rate(const dt_trainer *t, uint64_t update); /* learning rate o
 /* Once for step number `step`, when t->scaler knows about it: warns, and gives up when it is time. bad: the first
  * element of the gradient that is not finite, -1: none. */
 dt_status dt_trainer_judge(dt_trainer *t, uint64_t step, bool is_finite, const dt_step_report *r, int64_t bad);
+/* What start_feed does once for a live source. */
+dt_status dt_make_readers(dt_trainer *t);
 /* Step inputs as the plan wants them. DT_ECONFIG names one that was never set. */
 dt_status dt_bind_step_inputs(dt_trainer *t, dt_compiled *c);
 

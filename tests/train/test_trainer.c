@@ -48,6 +48,37 @@ static void test_threads_change_no_bit(void **state)
     outcome_drop(&one);
 }
 
+static void train_live(uint32_t threads, bool is_live, double dropout, outcome *o)
+{
+    toy t;
+    toy_init(&t);
+    t.config.threads = threads;
+    t.is_live = is_live;
+    t.dropout = dropout;
+    toy_start(&t);
+    outcome_run(&t, o, 0, STEPS);
+    assert_int_equal(t.is_keyless, is_live && dropout == 0);
+    outcome_keep(&t, o);
+    toy_fini(&t);
+}
+
+/* Read by the workers themselves instead of ahead, with or without the field that nothing looks at. */
+static void test_a_live_source_changes_no_bit(void **state)
+{
+    (void)state;
+    for (int with = 0; with < 2; with++) {
+        outcome ahead;
+        train_live(2, false, 0.1 * with, &ahead);
+        for (uint32_t threads = 1; threads <= 4; threads++) {
+            outcome live;
+            train_live(threads, true, 0.1 * with, &live);
+            outcome_same(&ahead, &live);
+            outcome_drop(&live);
+        }
+        outcome_drop(&ahead);
+    }
+}
+
 static void test_memory_plan_changes_no_bit(void **state)
 {
     (void)state;
@@ -192,18 +223,21 @@ static void test_divergence_names_the_parameter(void **state)
 static void test_unreadable_data_stops_the_step(void **state)
 {
     (void)state;
-    toy t;
-    dt_step_report r = {.struct_size = sizeof(r)};
-    toy_init(&t);
-    t.broken_sample = 77;
-    toy_start(&t);
-    dt_status st = DT_OK;
-    for (int i = 0; i < 8 && st == DT_OK; i++) {
-        st = toy_step(&t, &r);
+    for (int is_live = 0; is_live < 2; is_live++) {
+        toy t;
+        dt_step_report r = {.struct_size = sizeof(r)};
+        toy_init(&t);
+        t.is_live = is_live != 0;
+        t.broken_sample = 77;
+        toy_start(&t);
+        dt_status st = DT_OK;
+        for (int i = 0; i < 8 && st == DT_OK; i++) {
+            st = toy_step(&t, &r);
+        }
+        assert_int_equal(st, DT_EDATA);
+        assert_non_null(strstr(dt_error_text(), "sample 77"));
+        toy_fini(&t);
     }
-    assert_int_equal(st, DT_EDATA);
-    assert_non_null(strstr(dt_error_text(), "sample 77"));
-    toy_fini(&t);
 }
 
 static void test_wrong_sizes_are_refused(void **state)
@@ -313,6 +347,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_threads_change_no_bit),
+        cmocka_unit_test(test_a_live_source_changes_no_bit),
         cmocka_unit_test(test_refill),
         cmocka_unit_test(test_seek),
         cmocka_unit_test(test_memory_plan_changes_no_bit),

@@ -58,12 +58,13 @@ static dt_status toy_sizes(const void *self, const uint64_t *index, uint32_t n, 
 
 static dt_status toy_read(void *self, const uint64_t *index, const uint64_t *key, uint32_t n, void *const *out)
 {
-    const toy *t = self;
+    toy *t = self;
     float *x = out[0];
     float *y = out[1];
     float *w = out[2];
     int64_t *k = out[3];
     int64_t row = 0;
+    t->is_keyless = k == NULL;
     for (uint32_t i = 0; i < n; i++) {
         if ((int64_t)index[i] == t->broken_sample) {
             return DT_FAIL(DT_EDATA, "sample %d cannot be read", (int)index[i]);
@@ -79,7 +80,9 @@ static dt_status toy_read(void *self, const uint64_t *index, const uint64_t *key
             y[row * OUT] = x[row * IN + 1] * x[row * IN + 2];
             y[row * OUT + 1] = sinf(2 * x[row * IN + 3]) + 0.5f * x[row * IN + 4];
             w[row] = 1;
-            k[row] = (int64_t)(key[i] * 16 + (uint64_t)r);
+            if (k != NULL) {
+                k[row] = (int64_t)(key[i] * 16 + (uint64_t)r);
+            }
         }
     }
     return DT_OK;
@@ -147,6 +150,8 @@ dt_status toy_try_start(toy *t)
         assert_int_equal(dt_comm_null(&t->comm), DT_OK);
     }
     assert_int_equal(dt_samples_open(&t->source, &t->ops, t, t->config.slice_rows), DT_OK);
+    t->source.is_live = t->is_live;
+    t->source.keyed = 3;
     assert_int_equal(dt_param_table_add(&t->params, "net", "w1", w1, 2, DT_INIT_FAN_IN, 1), DT_OK);
     assert_int_equal(dt_param_table_add(&t->params, "net", "b1", b1, 1, DT_INIT_ZERO, 0), DT_OK);
     assert_int_equal(dt_param_table_add(&t->params, "net", "w2", w2, 2, DT_INIT_FAN_IN, 1), DT_OK);

@@ -8,6 +8,8 @@
 
 #include "train/trainer.h"
 
+#include <stdatomic.h>
+
 typedef struct toy {
     dt_data_ops ops;
     dt_samples source;
@@ -19,6 +21,8 @@ typedef struct toy {
     int64_t poison_sample; /* its x is NAN; -1: none */
     int64_t broken_sample; /* reading it fails; -1: none */
     double dropout;
+    bool is_live;                    /* the source is read by who runs a leaf, and only what is needed of it */
+    atomic_bool is_keyless;          /* the last read was not asked for keys */
     const char *freeze;              /* pattern; NULL: nothing */
     const dt_device_ops *device_ops; /* NULL: the CPU */
     dt_device *device;

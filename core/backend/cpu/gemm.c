@@ -344,7 +344,7 @@ static void run_block(const dt_gemm *g, const block *b, const float *panels, flo
                             .c_row = g->c_row,
                             .K = b->K,
                             .place = is_copied && panels != NULL     ? TILE_COPIED
-                                     : !is_copied && g->a_row == 1    ? TILE_COLUMNS
+                                     : !is_copied && g->a_row == 1   ? TILE_COLUMNS
                                      : panels != NULL && g->a_k == 1 ? TILE_ROWS
                                                                      : TILE_PLACE,
                             .n = n,
