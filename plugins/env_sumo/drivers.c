@@ -69,6 +69,7 @@ void drivers_destroy(state *s)
 {
     s->h->release(s->h, s->drivers.place);
     s->h->release(s->h, s->drivers.place_of);
+    s->drivers = (drivers){0};
 }
 
 /* ---- who is there ------------------------------------------------------------------------------------------------ */

@@ -18,6 +18,10 @@
  *            waited in without green for longer than starve_s; collisions and emergency_braking: how many, where they
  *            happened (elsewhere: an equal share for every agent)
  *   end      truncated at end_s, never terminated
+ *
+ * Several scenarios (also) take turns, so that one policy learns all of them; choices and rows are as wide as the
+ * widest needs, and places that a scenario has no signal for are empty.
+ *
  * control = program lets the file's programs run and ignores actions: the baseline.
  *
  * control = vehicles (drivers.h)
@@ -63,6 +67,9 @@ static const char *const rewards[] = {"delay", "queue", "pressure", NULL};
 static const dt_option options[] = {
     {"sumocfg", NULL, "1", "SUMO's configuration of the scenario: net, routes, begin, end", NULL, 0, 0, DT_OPT_PATH,
      DT_OPT_REQUIRED, (uint32_t)offsetof(config, sumocfg), (uint32_t)sizeof(((config *)0)->sumocfg)},
+    DT_OPTION(config, also, DT_OPT_STR, "", "1", 0, 0, NULL,
+              "more scenarios, separated by commas: an episode is of the one that its seed, divided by their number, "
+              "leaves over"),
     DT_OPTION(config, control, DT_OPT_ENUM, "signals", "1", 0, 0, controls,
               "signals: actions choose the green phases; program: the file's own programs run, actions do nothing; "
               "vehicles: actions drive some vehicles, the file's programs run"),
@@ -206,6 +213,23 @@ static dt_status make_arguments(state *s)
     return DT_OK;
 }
 
+/* sumocfg, then those of also */
+static dt_status name_scenarios(state *s)
+{
+    const size_t n = strlen(s->config.also) + 1;
+    s->scenario[s->n_scenarios++] = s->config.sumocfg;
+    DT_TRY_H(env_reserve(s, &s->names, n, 1));
+    memcpy(s->names, s->config.also, n);
+    char *rest = NULL;
+    for (char *name = strtok_r(s->names, ", \t", &rest); name != NULL; name = strtok_r(NULL, ", \t", &rest)) {
+        if (s->n_scenarios == MAX_SCENARIOS) {
+            return DT_FAIL_H(s->h, DT_ECONFIG, "also names more than %d scenarios", MAX_SCENARIOS - 1);
+        }
+        s->scenario[s->n_scenarios++] = name;
+    }
+    return DT_OK;
+}
+
 static dt_status check_times(state *s)
 {
     config *c = &s->config;
@@ -234,6 +258,51 @@ static dt_status check_times(state *s)
     return DT_OK;
 }
 
+/* The scenario takes the place of none. */
+static dt_status load(state *s, uint32_t k, uint32_t seed)
+{
+    s->now = k;
+    s->config.sumocfg = s->arg[1] = s->scenario[k];
+    if (s->api->open(s->arg, s->n_args, seed, &s->net) != 0) {
+        return env_fail(s, DT_EDATA, "SUMO cannot load it");
+    }
+    DT_TRY_H(check_times(s));
+    return s->config.control == CONTROL_VEHICLES ? drivers_create(s) : lights_create(s);
+}
+
+static void unload(state *s)
+{
+    lights_destroy(s);
+    drivers_destroy(s);
+    s->h->release(s->h, s->pending);
+    s->h->release(s->h, s->frame);
+    s->pending = NULL;
+    s->frame = NULL;
+    s->n_ports = 0;
+}
+
+static uint32_t steps_of(const state *s)
+{
+    return (uint32_t)ceil((s->end_s - s->begin_s) / s->config.decision_s - 1e-9);
+}
+
+/* Sizes that all scenarios have in common. */
+static dt_status make_room_for_all(state *s)
+{
+    uint32_t most_phases = 0, most_lanes = 0;
+    for (uint32_t k = 0; k < s->n_scenarios && s->n_scenarios > 1; k++) {
+        DT_TRY_H(load(s, k, 1));
+        most_phases = s->n_phases > most_phases ? s->n_phases : most_phases;
+        most_lanes = s->n_lanes > most_lanes ? s->n_lanes : most_lanes;
+        s->n_places = s->n_agents > s->n_places ? s->n_agents : s->n_places;
+        s->most_steps = steps_of(s) > s->most_steps ? steps_of(s) : s->most_steps;
+        unload(s);
+    }
+    s->config.max_phases = s->n_scenarios > 1 ? most_phases : s->config.max_phases;
+    s->config.max_lanes = s->n_scenarios > 1 ? most_lanes : s->config.max_lanes;
+    return DT_OK;
+}
+
 static dt_status create(void *self, const dt_host *h, const void *cfg)
 {
     state *s = self;
@@ -257,11 +326,9 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     }
     s->api = api;
     DT_TRY_H(make_arguments(s));
-    if (api->open(s->arg, s->n_args, 1, &s->net) != 0) {
-        return env_fail(s, DT_EDATA, "SUMO cannot load it");
-    }
-    DT_TRY_H(check_times(s));
-    DT_TRY_H(is_vehicles ? drivers_create(s) : lights_create(s));
+    DT_TRY_H(name_scenarios(s));
+    DT_TRY_H(make_room_for_all(s));
+    DT_TRY_H(load(s, 0, 1));
     s->api->close(); /* an instance that is only asked for its spec needs no memory */
     return DT_OK;
 }
@@ -281,7 +348,7 @@ static dt_status spec(const void *self, dt_env_spec *out)
     out->symbols = s->symbol;
     out->metrics = metrics;
     out->n_metrics = sizeof(metrics) / sizeof(metrics[0]);
-    out->max_steps = (uint32_t)ceil((s->end_s - s->begin_s) / s->config.decision_s - 1e-9);
+    out->max_steps = s->most_steps > 0 ? s->most_steps : steps_of(s);
     out->step_s = s->config.decision_s;
     if (s->config.control == CONTROL_VEHICLES) {
         drivers_spec(s, out);
@@ -307,7 +374,11 @@ static uint32_t sumo_seed(uint64_t seed)
 static dt_status reset(void *self, const dt_env_io *io, uint64_t seed)
 {
     state *s = self;
-    if (s->api->open(s->arg, s->n_args, sumo_seed(seed), &s->net) != 0) {
+    const uint32_t next = (uint32_t)(seed % s->n_scenarios);
+    if (next != s->now) {
+        unload(s);
+        DT_TRY_H(load(s, next, sumo_seed(seed)));
+    } else if (s->api->open(s->arg, s->n_args, sumo_seed(seed), &s->net) != 0) {
         return env_fail(s, DT_EDATA, "SUMO cannot load it");
     }
     dt_logf(s->h, 3, "%s from %g s with --seed %u", s->config.sumocfg, s->net->begin_s, sumo_seed(seed));
@@ -401,11 +472,9 @@ static void destroy(void *self)
     if (s->h == NULL) {
         return;
     }
-    lights_destroy(s);
-    drivers_destroy(s);
-    s->h->release(s->h, s->pending);
-    s->h->release(s->h, s->frame);
+    unload(s);
     s->h->release(s->h, s->extra);
+    s->h->release(s->h, s->names);
     if (s->api != NULL) {
         s->api->release();
     }

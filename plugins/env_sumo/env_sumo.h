@@ -16,10 +16,10 @@ enum { CONTROL_SIGNALS, CONTROL_PROGRAM, CONTROL_VEHICLES };
 enum { FEATURES_SIGNALS, FEATURES_GRAPH };
 enum { REWARD_DELAY, REWARD_QUEUE, REWARD_PRESSURE };
 enum { COST_CONFLICT, COST_STARVATION, COST_COLLISION, COST_BRAKING, N_COSTS };
-enum { N_NEIGHBOURS = 4, PHASE_FEATURES = 13, LANE_FEATURES = 8 };
+enum { N_NEIGHBOURS = 4, PHASE_FEATURES = 13, LANE_FEATURES = 8, MAX_SCENARIOS = 32 };
 
 typedef struct config {
-    const char *sumocfg, *sumo_options, *module, *agent_type, *agent_route;
+    const char *sumocfg, *also, *sumo_options, *module, *agent_type, *agent_route;
     uint32_t control, features, reward, reserved;
     double reward_scale, reward_shared;
     double decision_s, yellow_s, min_green_s, begin_s, end_s, step_s, teleport_s;
@@ -87,9 +87,13 @@ typedef struct totals { /* of an episode */
 
 typedef struct state {
     const dt_host *h;
-    config config;
+    config config; /* sumocfg: of the scenario that is loaded */
     const sumo_api *api;
     const dt_features_api *features;
+    const char *scenario[MAX_SCENARIOS];
+    uint32_t n_scenarios, now;     /* now: the one loaded */
+    uint32_t n_places, most_steps; /* for agents; the most of all scenarios */
+    char *names;                   /* a copy of also, cut at its commas */
     const sumo_net *net;
     agent *agent;
     uint32_t *agent_of_signal;

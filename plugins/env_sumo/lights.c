@@ -164,6 +164,12 @@ static dt_status make_room(state *s)
     return DT_OK;
 }
 
+/* for agents, in this scenario and the others */
+static uint32_t places(const state *s)
+{
+    return s->n_places > s->n_agents ? s->n_places : s->n_agents;
+}
+
 static void make_ports(state *s)
 {
     s->n_row = 2 * s->n_phases + 1 + LANE_FEATURES * s->n_lanes;
@@ -179,7 +185,7 @@ static void make_ports(state *s)
         s->port[s->n_ports++] = (dt_port){"col", "E", DT_I32, DT_PORT_INDEX(1)};
         s->port[s->n_ports++] = (dt_port){"edges", "E 4", DT_F32, 0};
         s->port[s->n_ports++] = (dt_port){"agent_node", "A", DT_I32, DT_PORT_INDEX(1)};
-        const int64_t n = s->config.max_vehicles + s->n_agents;
+        const int64_t n = s->config.max_vehicles + places(s);
         s->symbol[0] = (dt_dim){"N", n};
         s->symbol[1] = (dt_dim){"E", n * DT_NEIGHBOURS};
     }
@@ -197,7 +203,7 @@ void lights_spec(state *s, dt_env_spec *out)
 {
     static const char *const costs[] = {"conflicting_greens", "starvation", "collisions", "emergency_braking"};
     s->choices = (int32_t)s->n_phases;
-    out->n_agents = s->n_agents;
+    out->n_agents = places(s);
     out->n_symbols = s->config.features == FEATURES_GRAPH ? 2 : 0;
     out->choices = &s->choices;
     out->n_heads = 1;
@@ -221,6 +227,14 @@ void lights_destroy(state *s)
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         s->h->release(s->h, parts[i]);
     }
+    s->agent = NULL;
+    s->agent_of_signal = s->halting = NULL;
+    s->link = NULL;
+    s->lane = NULL;
+    s->lost_s = s->in = s->away = NULL;
+    s->past = NULL;
+    s->past_cap = 0;
+    s->n_agents = s->n_phases = s->n_lanes = s->most_lanes = 0;
 }
 
 /* ---- what is shown ----------------------------------------------------------------------------------------------- */
@@ -386,6 +400,9 @@ dt_status lights_reset(state *s, const dt_env_io *io)
             DT_TRY_H(show(s, a, letters_of(s, a, a->phase)));
         }
         io->alive[k] = 1;
+    }
+    for (uint32_t k = s->n_agents; k < places(s); k++) {
+        io->alive[k] = 0;
     }
     DT_TRY_H(look(s));
     write_masks(s, io);

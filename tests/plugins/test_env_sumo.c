@@ -95,17 +95,12 @@ static void rig_close(rig *r)
     assert_int_equal(r->host.n_live, 0);
 }
 
-static void rig_open(rig *r, const char *const *more)
+/* what it gives has places to go to */
+static void rig_lend(rig *r)
 {
-    if (rig_try(r, "pair.sumocfg", more) != DT_OK) {
-        print_error("%s\n", r->host.message);
-    }
-    assert_int_equal(r->host.status, DT_OK);
+    void *const obs[8] = {r->signal, r->phases, r->neighbour, r->node, r->rowptr, r->col, r->edge, r->agent_node};
     r->spec.struct_size = sizeof(r->spec);
     assert_int_equal(r->ops->spec(r->self, &r->spec), DT_OK);
-    assert_int_equal(r->spec.n_agents, AGENTS);
-    assert_int_equal(r->spec.choices[0], PHASES);
-    void *const obs[8] = {r->signal, r->phases, r->neighbour, r->node, r->rowptr, r->col, r->edge, r->agent_node};
     memcpy(r->obs, obs, sizeof(obs));
     r->io = (dt_env_io){.struct_size = sizeof(r->io),
                         .n_obs = r->spec.n_obs,
@@ -118,6 +113,17 @@ static void rig_open(rig *r, const char *const *more)
                         .terminated = r->terminated,
                         .truncated = r->truncated,
                         .metric = r->metric};
+}
+
+static void rig_open(rig *r, const char *const *more)
+{
+    if (rig_try(r, "pair.sumocfg", more) != DT_OK) {
+        print_error("%s\n", r->host.message);
+    }
+    assert_int_equal(r->host.status, DT_OK);
+    rig_lend(r);
+    assert_int_equal(r->spec.n_agents, AGENTS);
+    assert_int_equal(r->spec.choices[0], PHASES);
 }
 
 static void rig_clear(rig *r)
@@ -540,6 +546,70 @@ static void test_observations(void **state)
     rig_close(&r);
 }
 
+/* the pair, of whose signals only a has lights, until 250 s */
+static void make_single(void)
+{
+    assert_int_equal(shell("cd '%s' && sed '/id=\"b\"/s/ type=\"traffic_light\"//' pair.nod.xml >single.nod.xml && "
+                           "netconvert -n single.nod.xml -e pair.edg.xml -o single.net.xml --no-turnarounds "
+                           "--xml-validation never >single.log 2>&1",
+                           folder),
+                     0);
+    write_text("single.sumocfg", "<configuration><input><net-file value=\"single.net.xml\"/><route-files "
+                                 "value=\"pair.rou.xml\"/></input><time><begin value=\"100\"/><end value=\"250\"/>"
+                                 "</time></configuration>");
+}
+
+/* an episode of signal a alone under fixed actions: rewards and what it sees */
+static double play_single(rig *r, uint64_t seed, int *n_steps)
+{
+    double sum = 0;
+    dt_status st = DT_OK;
+    rig_clear(r);
+    r->alive[1] = 1; /* as an episode of two left it */
+    r->io.act_i = NULL;
+    assert_int_equal(r->ops->reset(r->self, &r->io, seed), DT_OK);
+    assert_true(r->alive[0] == 1 && (r->spec.n_agents == 1 || r->alive[1] == 0));
+    for (*n_steps = 0; st == DT_OK; ++*n_steps) {
+        st = rig_act(r, *n_steps / 2 % 2, 7); /* nobody reads the action of an empty place */
+        assert_true(st == DT_OK || st == DT_DONE);
+        assert_true(r->spec.n_agents == 1 || (r->alive[1] == 0 && r->truncated[1] == 0 && r->reward[1] == 0));
+        for (int i = 0; i < PHASES * ROW; i++) {
+            sum += (double)r->reward[0] * (i + 1) + (double)r->phases[i];
+        }
+    }
+    return sum + r->metric[STRICT];
+}
+
+/* Episodes of several scenarios are those of each alone, in places and rows that all have room in. */
+static void test_several_scenarios(void **state)
+{
+    (void)state;
+    static char also[2 * TEXT];
+    const char *const several[] = {"features=graph", "max_vehicles=200", also, NULL};
+    rig r;
+    int n = 0;
+    make_single();
+    snprintf(also, sizeof(also), "also=%s/single.sumocfg", folder);
+    rig_open(&r, several);
+    assert_int_equal(r.spec.max_steps, 30);
+    const uint64_t pair = play(&r, 12, 5, &n);
+    assert_int_equal(n, 30);
+    const double single = play_single(&r, 7, &n);
+    assert_int_equal(n, 15);
+    assert_true(play(&r, 12, 5, &n) == pair); /* nothing is left of the other net */
+    assert_true(play_single(&r, 7, &n) == single);
+    rig_close(&r);
+
+    rig_open(&r, (const char *const[]){"features=graph", "max_vehicles=200", NULL});
+    assert_true(play(&r, 12, 5, &n) == pair);
+    rig_close(&r);
+    assert_int_equal(rig_try(&r, "single.sumocfg", NULL), DT_OK);
+    rig_lend(&r);
+    assert_int_equal(r.spec.n_agents, 1);
+    assert_true(play_single(&r, 7, &n) == single);
+    rig_close(&r);
+}
+
 static void refused(const char *scenario, const char *const *set, dt_status st, const char *words)
 {
     rig r;
@@ -587,6 +657,10 @@ static void test_refusals(void **state)
         {{"near_m=300"}, DT_ECONFIG, "near_m 300 is beyond detection_m 200"},
         {{"sumo_options=--random"}, DT_ECONFIG, "--random is set by dtrain itself"},
         {{"sumo_options=--no-such-thing 1"}, DT_EDATA, "no-such-thing"},
+        {{"also=no.sumocfg"}, DT_EDATA, "no.sumocfg: SUMO cannot load it"},
+        {{"also=,a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q,r,s,t,u,v,w,x,y,z,A,B,C,D,E,F"},
+         DT_ECONFIG,
+         "also names more than 31 scenarios"},
     };
     for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
         const char *const set[] = {row[i].set[0], NULL};
@@ -659,6 +733,7 @@ int main(void)
         cmocka_unit_test(test_spec),
         cmocka_unit_test(test_signals_as_sumo_shows_them),
         cmocka_unit_test(test_same_seed_same_bytes),
+        cmocka_unit_test(test_several_scenarios),
         cmocka_unit_test(test_program_is_sumo),
         cmocka_unit_test(test_starved_street),
         cmocka_unit_test(test_minimum_green),
