@@ -46,7 +46,8 @@
  * side by side at the end of a short edge that each need the other's lane (teleport_s ends them).
  *
  * SUMO's seed is the seed of reset (below 2^31 as it is). libsumo has one simulation per process, and so is there one
- * instance.
+ * instance. SUMO's saved states (1.15) do not go on as the simulation did that was saved, so nothing is built on them:
+ * an episode begins by loading.
  */
 #include "env_sumo.h"
 #include "drivers.h"
