@@ -12,7 +12,8 @@
 
 #include <string.h>
 
-static dt_status create(dt_env *e, void **self_p)
+/* An instance; one in a process is under way. */
+static dt_status begin(dt_env *e, void **self_p)
 {
     if (e->in_process) {
         const dt_process_desc d = {.id = e->comp->desc.id,
@@ -22,7 +23,7 @@ static dt_status create(dt_env *e, void **self_p)
                                    .restarts = (uint32_t)e->opts.restarts,
                                    .n_restarts = &e->n_restarts};
         dt_process *p = NULL;
-        DT_TRY(dt_process_create(&d, &p));
+        DT_TRY(dt_process_start(&d, &p));
         *self_p = p;
         return DT_OK;
     }
@@ -35,29 +36,35 @@ static dt_status create(dt_env *e, void **self_p)
     return st < 0 ? DT_CONTEXT(st, "creating %s", e->comp->desc.id) : DT_OK;
 }
 
-dt_status dt_env_make(dt_env *e, void **self_p)
+/* It is what the others are. */
+static dt_status finish(dt_env *e, void *self)
 {
-    void *self = NULL;
     dt_env_spec spec = {.struct_size = sizeof(spec)};
-    dt_status st = create(e, &self);
-    if (st == DT_OK) {
-        st = e->ops->spec(self, &spec);
+    if (e->in_process) {
+        DT_TRY(dt_process_meet(self));
     }
-    if (st == DT_OK && e->has_layout) {
-        st = dt_layout_compare(&e->layout, &spec);
-    } else if (st == DT_OK) {
+    DT_TRY(e->ops->spec(self, &spec));
+    if (e->has_layout) {
+        DT_TRY(dt_layout_compare(&e->layout, &spec));
+    } else {
         e->has_layout = true;
-        st = dt_layout_init(&e->layout, e->comp->desc.id, &spec);
+        DT_TRY(dt_layout_init(&e->layout, e->comp->desc.id, &spec));
     }
-    if (st == DT_OK && e->in_process) {
-        st = dt_process_attach(self, &e->layout);
+    return e->in_process ? dt_process_attach(self, &e->layout) : DT_OK;
+}
+
+dt_status dt_env_make(dt_env *e, uint32_t first, uint32_t n, void **self)
+{
+    dt_status st = DT_OK;
+    uint32_t i = 0;
+    for (; i < n && st == DT_OK; i++) {
+        st = begin(e, &self[i]);
     }
-    if (st < 0) {
-        dt_env_drop(e, self);
-        return st;
+    for (uint32_t k = 0; k < n && st == DT_OK; k++) {
+        st = finish(e, self[k]);
+        i = k + 1;
     }
-    *self_p = self;
-    return DT_OK;
+    return st < 0 && first + n > 1 ? DT_CONTEXT(st, "instance %u", first + i - 1) : st;
 }
 
 void dt_env_drop(dt_env *e, void *self)
@@ -108,7 +115,7 @@ dt_status dt_bind_env(const dt_host *h, const dt_setting *overrides, uint32_t n,
     if (e->in_process) {
         DT_TRY(dt_env_request(e, overrides, n, &e->request));
     }
-    DT_TRY(dt_env_make(e, &e->self));
+    DT_TRY(dt_env_make(e, 0, 1, &e->self));
     *out = e;
     return DT_OK;
 }

@@ -115,9 +115,7 @@ static dt_status prepare(evaluation *e)
     const dt_buffer_desc bd = {.layout = &r->env->layout, .steps = 1, .instances = e->n, .window = r->buffer.d.window};
     DT_TRY(dt_buffer_init(&e->buffer, &bd));
     dt_rollout_scale(r, &e->buffer);
-    for (uint32_t i = 0; i < e->n; i++) {
-        DT_TRY(dt_env_make(r->env, &e->self[i]));
-    }
+    DT_TRY(dt_env_make(r->env, 0, e->n, e->self));
     const dt_vector_desc d = {.id = r->env->comp->desc.id,
                               .layout = &r->env->layout,
                               .ops = r->env->ops,

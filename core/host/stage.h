@@ -121,8 +121,9 @@ dt_status dt_bind_env(const dt_host *h, const dt_setting *overrides, uint32_t n,
 const dt_env_spec *dt_bind_env_spec(const dt_env *e);
 const char *dt_bind_env_id(const dt_env *e);
 uint32_t dt_bind_env_instances(const dt_env *e);
-/* One more instance, with state of its own. */
-dt_status dt_env_make(dt_env *e, void **self_p) DT_NODISCARD;
+/* n more instances, each with state of its own; those in processes begin side by side. On failure those that were made
+ * stay in self [n, zeroed before], for dt_env_drop; the reason names the instance, counted from first. */
+dt_status dt_env_make(dt_env *e, uint32_t first, uint32_t n, void **self) DT_NODISCARD;
 void dt_env_drop(dt_env *e, void *self);
 void dt_bind_env_fini(dt_stage *s);
 /* svc_train.c */

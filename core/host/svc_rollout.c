@@ -299,12 +299,7 @@ uint64_t dt_rollout_seed(void *user, uint32_t number, uint64_t episode)
 static dt_status make_instances(dt_rollout *r)
 {
     r->self[0] = r->env->self;
-    for (uint32_t i = 1; i < r->last - r->first; i++) {
-        dt_status st = dt_env_make(r->env, &r->self[i]);
-        if (st < 0) {
-            return DT_CONTEXT(st, "instance %u", r->first + i);
-        }
-    }
+    DT_TRY(dt_env_make(r->env, r->first + 1, r->last - r->first - 1, r->self + 1));
     const dt_vector_desc d = {.id = r->env->comp->desc.id,
                               .layout = &r->env->layout,
                               .ops = r->env->ops,

@@ -334,6 +334,11 @@ static dt_status worker_died(dt_process *p)
     return DT_FAIL(DT_EIO, "its process %s%s%s", how, p->tail_bytes > 0 ? "; it wrote: " : "", p->tail);
 }
 
+static dt_status send_request(dt_process *p)
+{
+    return send_message(p->socket, p->d.request, p->d.request_bytes) ? DT_OK : worker_died(p);
+}
+
 /* The answer to the request: a spec, or why there is none. */
 static dt_status receive_spec(dt_process *p)
 {
@@ -342,8 +347,7 @@ static dt_status receive_spec(dt_process *p)
     const struct timeval t = {.tv_sec = (time_t)p->d.timeout_s + 1};
     errno = 0;
     (void)setsockopt(p->socket, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof(t));
-    if (!send_message(p->socket, p->d.request, p->d.request_bytes) ||
-        !receive_all(p->socket, &status, sizeof(status)) || (p->spec = receive_message(p->socket, &bytes)) == NULL) {
+    if (!receive_all(p->socket, &status, sizeof(status)) || (p->spec = receive_message(p->socket, &bytes)) == NULL) {
         if (errno == EAGAIN) {
             read_output(p);
             return DT_FAIL(DT_EIO, "its process did not say within %g s what there is (env.timeout_s)%s%s",
@@ -358,7 +362,7 @@ static dt_status receive_spec(dt_process *p)
     return get_spec(p, p->spec);
 }
 
-dt_status dt_process_create(const dt_process_desc *d, dt_process **out_p)
+dt_status dt_process_start(const dt_process_desc *d, dt_process **out_p)
 {
     dt_process *p = dt_alloc(sizeof(*p));
     if (p == NULL) {
@@ -368,7 +372,7 @@ dt_status dt_process_create(const dt_process_desc *d, dt_process **out_p)
     p->socket = p->memory = p->output = -1;
     dt_status st = open_worker(p);
     if (st == DT_OK) {
-        st = receive_spec(p);
+        st = send_request(p);
     }
     if (st < 0) {
         end_worker(p);
@@ -377,6 +381,12 @@ dt_status dt_process_create(const dt_process_desc *d, dt_process **out_p)
     }
     *out_p = p;
     return DT_OK;
+}
+
+dt_status dt_process_meet(dt_process *p)
+{
+    const dt_status st = receive_spec(p);
+    return st < 0 ? DT_CONTEXT(st, "creating %s in a process", p->d.id) : DT_OK;
 }
 
 dt_status dt_process_attach(dt_process *p, const dt_layout *l)
@@ -457,6 +467,7 @@ static dt_status restart(dt_process *p)
     p->tail_bytes = 0;
     p->tail[0] = '\0';
     DT_TRY(open_worker(p));
+    DT_TRY(send_request(p));
     DT_TRY(receive_spec(p));
     DT_TRY(dt_layout_compare(l, &p->env_spec));
     return dt_process_attach(p, l);

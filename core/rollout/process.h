@@ -30,9 +30,12 @@ typedef struct dt_process_desc {
 
 typedef struct dt_process dt_process;
 
-/* Starts a worker and waits for its environment's spec. request outlives the process. Errors: what creating the
- * environment says there, DT_EIO (the worker died), DT_EUNSUPPORTED (no process could be started). */
-dt_status dt_process_create(const dt_process_desc *d, dt_process **out_p) DT_NODISCARD;
+/* Starts a worker; several make their environments side by side. request outlives the process. Errors: DT_EUNSUPPORTED
+ * (no process could be started), DT_EIO (it died at once), DT_ENOMEM. */
+dt_status dt_process_start(const dt_process_desc *d, dt_process **out_p) DT_NODISCARD;
+/* Waits for its environment's spec; timeout_s counts from here. Errors: what creating the environment says there,
+ * DT_EIO (the worker died, or said nothing in time). */
+dt_status dt_process_meet(dt_process *p) DT_NODISCARD;
 /* The layout made from its spec; before the first reset. */
 dt_status dt_process_attach(dt_process *p, const dt_layout *l) DT_NODISCARD;
 extern const dt_env_ops dt_process_ops; /* self: a dt_process; no create. Gives up with DT_EIO */

@@ -188,7 +188,7 @@ static dt_status make_arguments(state *s)
     snprintf(s->teleport_text, sizeof(s->teleport_text), "%.17g", c->teleport_s);
     if (c->control == CONTROL_VEHICLES) {
         add_argument(s, "--collision.action", "remove"); /* else SUMO would lift a vehicle to a place further on */
-        /* SUMO's own drivers overlap inside large junctions now and then, and mean no harm; who may ignore others does */
+        /* inside large junctions SUMO's own drivers overlap now and then: only for agents that need not yield */
         add_argument(s, "--collision.check-junctions", (c->speed_mode & RIGHT_OF_WAY) != 0 ? "false" : "true");
     }
     if (c->begin_s >= 0) {

@@ -647,6 +647,24 @@ static void test_restarts(void **state)
     survives("liar.lie=hang", "env.timeout_s=0.1");
 }
 
+static void test_workers_begin_side_by_side(void **state)
+{
+    (void)state;
+    char path[] = "meeting-XXXXXX", lie[64];
+    const int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    close(fd);
+    snprintf(lie, sizeof(lie), "liar.lie=meet %s", path);
+    const char *const settings[] = {"env.id=liar", "env.isolation=process", lie, NULL};
+    world w;
+    world_open(&w, settings, NULL);
+    world_start(&w);
+    const dt_status st = iterate(&w); /* makes the others */
+    unlink(path);
+    assert_done(st);
+    world_close(&w);
+}
+
 /* A row of an output does not depend on how many rows run beside it: what makes all of the above true. */
 static void test_rows_are_alone(void **state)
 {
@@ -768,6 +786,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_shield),
         cmocka_unit_test(test_workers),
         cmocka_unit_test(test_processes_give_the_same),
+        cmocka_unit_test(test_workers_begin_side_by_side),
         cmocka_unit_test(test_restarts),
         cmocka_unit_test(test_ranks),
         cmocka_unit_test(test_rows_are_alone),

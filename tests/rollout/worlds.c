@@ -11,6 +11,7 @@
 #include "base/rng.h"
 #include "dtrain/helpers.h"
 
+#include <fcntl.h>
 #include <math.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -18,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -48,11 +50,28 @@ static dt_status counter_create(void *self, const dt_host *h, const void *config
     return DT_OK;
 }
 
+/* Each instance adds a byte to a file; all but the first wait for the sixth, so they must be made side by side. */
+static dt_status meet(const dt_host *h, const char *path)
+{
+    const int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+    struct stat file = {0};
+    const bool is_told = fd >= 0 && write(fd, "x", 1) == 1 && fstat(fd, &file) == 0;
+    for (int ms = 0; is_told && file.st_size > 1 && file.st_size < 6 && ms < 20000; ms++) {
+        usleep(1000);
+        (void)fstat(fd, &file);
+    }
+    close(fd);
+    return file.st_size == 1 || file.st_size >= 6 ? DT_OK : (h->fail)(h, DT_EIO, NULL, "nobody else came");
+}
+
 static dt_status liar_create(void *self, const dt_host *h, const void *config)
 {
     ((counter *)self)->is_liar = true;
     if (strcmp(((const counter_config *)config)->lie, "create") == 0) {
         return (h->fail)(h, DT_ENOTFOUND, NULL, "the world is not installed");
+    }
+    if (strncmp(((const counter_config *)config)->lie, "meet ", 5) == 0) {
+        DT_TRY(meet(h, ((const counter_config *)config)->lie + 5));
     }
     return counter_create(self, h, config);
 }
