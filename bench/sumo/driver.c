@@ -17,7 +17,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { MAX_SETTINGS = 32, PHASE_FEATURES = 13, NEAR = 5, PRESSURE = 2, SHOWN = 7 };
+enum { MAX_SETTINGS = 32, PHASE_FEATURES = 17, NEAR = 5, PRESSURE = 2, SHOWN = 7 };
 
 static dt_status features_frame(const dt_host *h, const dt_vehicle *v, uint32_t n, double radius_m, uint32_t k_max,
                                 float *node, int32_t *rowptr, int32_t *col, float *edge)

@@ -183,10 +183,4 @@ static const dt_component component = {.struct_size = sizeof(dt_component),
                                        .check = check,
                                        .ops = &ops};
 
-static const dt_component *const components[] = {&component};
-
-static const dt_plugin plugin = {DT_PLUGIN_PREFIX,        .name = "controller_influence", .version = "1.0",
-                                 .vendor = "dtrain",      .license = "Apache-2.0",        .n_components = 1,
-                                 .components = components};
-
-DT_PLUGIN_DEFINE(plugin);
+DT_PLUGIN_DEFINE_ONE(component, "controller_influence", "1.0", "dtrain", "Apache-2.0");

@@ -23,9 +23,10 @@
 enum { IN_PHASES, IN_NEIGHBOUR };
 enum { VEHICLES = 0, ALLOWED = 4, NEAR = 5, SHOWN = 7, N_NEIGHBOURS = 4, N_SOURCES = N_NEIGHBOURS + 1 };
 
-/* columns of phases (dtrain/shapes.h) to order 1: vehicles / 10, those near the line / 5, s / 60 */
-static const influence_run scales[] = {{3, 0.1}, {2, 1.0},      {1, 0.2}, {1, 1.0 / 60}, {1, 1.0}, {1, 0.1},
-                                       {1, 0.2}, {1, 1.0 / 60}, {1, 1.0}, {1, 1.0 / 30}, {0, 0.1}};
+/* columns of phases (dtrain/shapes.h, more in env_sumo) to order 1: vehicles / 10, those near the line / 5, s / 60 */
+static const influence_run scales[] = {{3, 0.1}, {2, 1.0}, {1, 0.2},      {1, 1.0 / 60}, {1, 1.0},
+                                       {1, 0.1}, {1, 0.2}, {1, 1.0 / 60}, {1, 1.0},      {1, 1.0 / 30},
+                                       {1, 0.1}, {1, 0.2}, {1, 1.0 / 15}, {0, 0.01}};
 
 /* ---- parameters -------------------------------------------------------------------------------------------------- */
 

@@ -16,7 +16,7 @@ enum { CONTROL_SIGNALS, CONTROL_PROGRAM, CONTROL_VEHICLES };
 enum { FEATURES_SIGNALS, FEATURES_GRAPH };
 enum { REWARD_DELAY, REWARD_QUEUE, REWARD_PRESSURE };
 enum { COST_CONFLICT, COST_STARVATION, COST_COLLISION, COST_BRAKING, N_COSTS };
-enum { N_NEIGHBOURS = 4, PHASE_FEATURES = 13, LANE_FEATURES = 8, MAX_SCENARIOS = 32 };
+enum { N_NEIGHBOURS = 4, PHASE_FEATURES = 17, LANE_FEATURES = 8, MAX_SCENARIOS = 32 };
 
 typedef struct config {
     const char *sumocfg, *also, *sumo_options, *module, *agent_type, *agent_route;
@@ -53,7 +53,7 @@ typedef struct link_view { /* vehicles heading for a link, within the detection 
 } link_view;
 
 typedef struct lane_view {
-    uint32_t n, near, standing;
+    uint32_t n, near, standing, due; /* due: at their speed at the line within a step */
     double speed, longest_s, first_m;
 } lane_view;
 

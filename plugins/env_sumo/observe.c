@@ -50,6 +50,7 @@ static void note_vehicle(const state *s, const sumo_vehicle *v, link_view *link,
         lane->n++;
         lane->near += is_near;
         lane->standing += stands;
+        lane->due += !stands && v->stop_distance <= v->speed * s->config.decision_s;
         lane->speed += v->speed;
         lane->longest_s = v->waiting_s > lane->longest_s ? v->waiting_s : lane->longest_s;
     }
@@ -200,7 +201,8 @@ static void write_phases(const state *s, const agent *a, const uint8_t *mask, fl
             ? a->phase
             : signal_program_phase(&s->net->signal[a->signal], a->phase_of_state, s->time_s - s->begin_s);
     for (uint32_t p = 0; p < a->n_phases; p++, out += PHASE_FEATURES) {
-        double pressure = 0, longest_s = 0, waited_s = 0;
+        double pressure = 0, longest_s = 0, waited_s = 0, speed = 0, first_m = s->config.detection_m;
+        uint32_t queue = 0;
         for (uint32_t i = 0; i < a->n_lanes; i++) {
             if (a->green_lane[p * a->n_lanes + i] != 0) {
                 out[0] += (float)lane[i].n;
@@ -208,6 +210,10 @@ static void write_phases(const state *s, const agent *a, const uint8_t *mask, fl
                 out[5] += (float)lane[i].near;
                 longest_s = fmax(longest_s, lane[i].longest_s);
                 waited_s = fmax(waited_s, s->time_s - a->served_s[i]);
+                queue = lane[i].standing > queue ? lane[i].standing : queue;
+                out[14] += (float)lane[i].due;
+                speed += lane[i].speed;
+                first_m = lane[i].n > 0 ? fmin(first_m, lane[i].first_m) : first_m;
                 pressure += s->halting[a->lane[i]];
             }
         }
@@ -228,6 +234,9 @@ static void write_phases(const state *s, const agent *a, const uint8_t *mask, fl
         out[10] = (float)waited_s;
         out[11] = (float)a->conflicts[p];
         out[12] = is_green(s, a, p) ? (float)(s->time_s - a->since_s) : -1.0F;
+        out[13] = (float)queue;
+        out[15] = out[0] > 0 ? (float)(speed / (double)out[0]) : 0.0F;
+        out[16] = (float)first_m;
     }
     for (uint32_t p = a->n_phases; p < s->n_phases; p++, out += PHASE_FEATURES) {
         out[12] = -1;

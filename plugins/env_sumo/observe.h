@@ -8,14 +8,17 @@
  *                           standing, 3 their mean speed, 4 s that the one standing longest stands, 5 distance of the
  *                           first (detection_m where there is none), 6 1 where the lane has green, 7 s that somebody
  *                           has waited for green there. D = 2 P + 1 + 8 L
- *   phases     "A P 13" f32 for each phase: 0 vehicles within detection_m on lanes it gives green, 1 of these standing,
+ *   phases     "A P 17" f32 for each phase: 0 vehicles within detection_m on lanes it gives green, 1 of these standing,
  *                           2 pressure (all that stand on lanes it gives green, less all that stand on the lanes they
  *                           lead to; Varaiya 2013), 3 1 where the file's program is now, 4 1 where it may be asked for
  *                           now, 5 vehicles within near_m on lanes it gives green, 6 s that the one standing longest
  *                           of column 0 stands, 7 1 where it is shown, 8 and 9 columns 0 and 5 without the vehicles
  *                           that take another link of the same lane, 10 s that somebody has waited for green on a
  *                           lane that it gives green, the longest (0 where it is green), 11 pairs of its greens that
- *                           conflict, 12 s that it is green by now, -1 where it is not or the signal has no such phase
+ *                           conflict, 12 s that it is green by now, -1 where it is not or the signal has no such phase;
+ *                           of lanes it gives green 13 the most vehicles standing on one, 14 those that at their speed
+ *                           reach the line within a step, 15 mean speed, 16 distance of the first (detection_m where
+ *                           there is none)
  *   neighbour  "A 4"   i32  the nearest agents whose traffic comes here next, the agent itself where there are fewer
  *
  * A vehicle counts for the link that it takes at the next signal and for the lane of that link, on whatever lane it is

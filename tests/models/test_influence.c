@@ -17,7 +17,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-enum { H = 6, HEADS = 2, C = H / HEADS, K = 2, F = 13, ROW = 5, MOST = 64 };
+enum { H = 6, HEADS = 2, C = H / HEADS, K = 2, F = 17, ROW = 5, MOST = 64 };
 enum { A, N, E, N_SYMBOLS };
 
 typedef struct registry {
@@ -324,7 +324,8 @@ static double run_signals(const bench *b, const junctions *j, outputs *o)
 static void signals_trunk(const bench *b, junctions *j, const char *trunk, bool has_row, double (*h)[P][H],
                           double (*u)[H])
 {
-    static const double scale[F] = {0.1, 0.1, 0.1, 1, 1, 0.2, 1.0 / 60, 1, 0.1, 0.2, 1.0 / 60, 1, 1.0 / 30};
+    static const double scale[F] = {0.1, 0.1,      0.1, 1,        1,   0.2, 1.0 / 60, 1,   0.1,
+                                    0.2, 1.0 / 60, 1,   1.0 / 30, 0.1, 0.2, 1.0 / 15, 0.01};
     double z[SIGNALS][H], query[SIGNALS][H], key[SIGNALS][H], from[SIGNALS][H];
     char name[MOCK_NAME];
 #define NAME(text) (snprintf(name, sizeof(name), "%s.%s", trunk, text), name)
@@ -435,7 +436,7 @@ static void test_signals_ports(void **state)
     bench b;
     open_signals(&b, (const char *const[]){"row=true", NULL}, P);
     assert_int_equal(b.n_in, 3);
-    assert_port(&b.in[0], "phases", "A 4 13", DT_F32);
+    assert_port(&b.in[0], "phases", "A 4 17", DT_F32);
     assert_port(&b.in[1], "neighbour", "A 4", DT_I32);
     assert_port(&b.in[2], "obs", "A 5", DT_F32);
     assert_int_equal(b.n_out, 3);

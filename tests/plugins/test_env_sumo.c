@@ -21,7 +21,7 @@
 #include "dtrain/random.h"
 #include "dtrain/svc/features.h"
 
-enum { AGENTS = 2, PHASES = 2, ROW = 13, TEXT = 512, MAX_ROW = 256, MAX_NODES = 300, BEGIN = 100, END = 400 };
+enum { AGENTS = 2, PHASES = 2, ROW = 17, TEXT = 512, MAX_ROW = 256, MAX_NODES = 300, BEGIN = 100, END = 400 };
 enum { SIGNAL, PHASE_TABLE, NEIGHBOUR, NODES, ROWPTR, COL, EDGES, AGENT_NODE };
 enum {
     STRICT,
@@ -280,7 +280,7 @@ static void test_spec(void **state)
     assert_int_equal(r.spec.n_obs, 3);
     assert_string_equal(r.spec.obs[SIGNAL].name, "signal");
     assert_string_equal(r.spec.obs[SIGNAL].dims, "A 53"); /* 2 * 2 + 1 + 8 * 6 lanes */
-    assert_string_equal(r.spec.obs[PHASE_TABLE].dims, "A 2 13");
+    assert_string_equal(r.spec.obs[PHASE_TABLE].dims, "A 2 17");
     assert_int_equal(r.spec.max_steps, 30);
     assert_true(r.spec.step_s == 10.0);
     assert_int_equal(r.spec.n_costs, 4);
@@ -521,7 +521,12 @@ static void test_observations(void **state)
     rig_open(&r, few);
     rig_reset(&r, 1);
     bool had_more = false;
+    double due = 0;
     while (!rig_step(&r, 1, 1)) { /* green for the side streets: the main road queues */
+        const float *side = r.phases + ROW;
+        due += (double)side[14];
+        assert_true(side[14] <= side[0] - side[1] && (side[14] == 0 || side[15] > 0));
+        assert_true((side[0] > 0) == (side[16] < 200));
         assert_true(r.size[0] >= AGENTS && r.size[0] <= AGENTS + 6);
         had_more |= r.size[0] == AGENTS + 6;
         assert_int_equal(r.rowptr[0], 0);
@@ -543,6 +548,9 @@ static void test_observations(void **state)
     assert_true(a[7] == 0 && a[ROW + 7] == 1);
     assert_true(a[10] > 100 && a[ROW + 10] == 0); /* red all the while; the side street has green */
     assert_true(a[11] == 0 && a[ROW + 11] == 0 && a[12] == -1 && a[ROW + 12] > 100);
+    assert_true(a[13] > 10 && a[13] <= a[1]); /* it stands on two lanes */
+    assert_true(a[14] == 0 && a[15] < 1 && a[16] < 5);
+    assert_true(due > 2);
     rig_close(&r);
 }
 
