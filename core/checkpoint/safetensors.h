@@ -65,9 +65,10 @@ typedef struct dt_ckpt_tensor {
 } dt_ckpt_tensor;
 
 enum {
-    DT_LOAD_EXACT = 0,     /* the names on both sides are the same */
-    DT_LOAD_EXTRA_OK = 1,  /* the file may hold more than is wanted */
-    DT_LOAD_MISSING_OK = 2 /* what the file lacks keeps its value */
+    DT_LOAD_EXACT = 0,      /* the names on both sides are the same */
+    DT_LOAD_EXTRA_OK = 1,   /* the file may hold more than is wanted */
+    DT_LOAD_MISSING_OK = 2, /* what the file lacks keeps its value */
+    DT_LOAD_NONE_OK = 4     /* also when it lacks everything */
 };
 /* Copy tensors by name into place. All or nothing: names, shapes and dtype F32 are checked before the first byte moves.
  * n_loaded_p (may be NULL): how many were there. Error: DT_ESHAPE listing what is missing, unexpected or of another

@@ -271,14 +271,19 @@ static bool is_resumed(const rank *k, int64_t index)
     return k->r->resume != NULL && index == k->r->resume_phase;
 }
 
-/* Where a phase's first weights come from: a path, or NULL for random ones and for a resumed phase. */
-static dt_status find_weights(rank *k, int64_t index, const char **path_p)
+typedef struct weights {
+    const char *path; /* where a phase's first ones come from; NULL: random ones, and a resumed phase */
+    uint32_t flags;   /* DT_LOAD_* */
+} weights;
+
+/* A phase goes on from the one before where it says nothing else; then they may have nothing in common. */
+static dt_status find_weights(rank *k, int64_t index, weights *w)
 {
     const run *r = k->r;
     const int64_t first = r->d->session->first;
     dt_phase_opts p;
     dt_stop_opts stop;
-    *path_p = NULL;
+    *w = (weights){NULL, DT_LOAD_EXTRA_OK | DT_LOAD_MISSING_OK};
     pthread_mutex_lock(&k->r->create_lock);
     dt_status st = dt_config_phase(r->d->session->config, index, &p, &stop);
     pthread_mutex_unlock(&k->r->create_lock);
@@ -288,33 +293,34 @@ static dt_status find_weights(rank *k, int64_t index, const char **path_p)
         return DT_OK;
     }
     if (r->d->init_from != NULL && index == first) {
-        *path_p = r->d->init_from;
+        w->path = r->d->init_from;
     } else if (wants_previous && index == first) {
         return DT_FAIL(DT_ECONFIG, "init = \"previous\" in the first phase of this run: nothing is before it; use "
                                    "\"random\" or a checkpoint");
     } else if (wants_previous) {
-        *path_p = dt_rundir_path(r->d->dir);
+        w->path = dt_rundir_path(r->d->dir);
+        w->flags |= p.init[0] == '\0' ? DT_LOAD_NONE_OK : 0;
     } else if (strcmp(p.init, "random") != 0 && p.init[0] != '\0') {
-        *path_p = p.init;
+        w->path = p.init;
     }
     return DT_OK;
 }
 
-static dt_status find_loaded(const rank *k, int64_t index, const char *weights, uint32_t *roles_p)
+static dt_status find_loaded(const rank *k, int64_t index, const weights *w, uint32_t *roles_p)
 {
     *roles_p = 0;
     if (is_resumed(k, index)) {
         return dt_snapshot_loaded(k->r->resume, roles_p);
     }
-    return weights != NULL ? dt_snapshot_weights_roles(weights, roles_p) : DT_OK;
+    return w->path != NULL ? dt_snapshot_weights_roles(w->path, roles_p) : DT_OK;
 }
 
-static dt_status initialise(rank *k, int64_t index, const char *weights)
+static dt_status initialise(rank *k, int64_t index, const weights *w)
 {
     if (is_resumed(k, index)) {
         return dt_snapshot_load(k->stage, k->r->resume);
     }
-    return weights == NULL ? DT_OK : dt_snapshot_load_weights(k->stage, weights, DT_LOAD_EXTRA_OK | DT_LOAD_MISSING_OK);
+    return w->path == NULL ? DT_OK : dt_snapshot_load_weights(k->stage, w->path, w->flags);
 }
 
 static void announce(const rank *k)
@@ -377,13 +383,13 @@ static dt_status tell_progress(const rank *k, int64_t index)
 static dt_status run_phase(rank *k, int64_t index)
 {
     run *r = k->r;
-    const char *weights = NULL;
+    weights w = {NULL, 0};
     uint32_t loaded = 0;
-    DT_TRY(dt_comm_agree(k->comm, find_weights(k, index, &weights)));
-    DT_TRY(dt_comm_agree(k->comm, find_loaded(k, index, weights, &loaded)));
+    DT_TRY(dt_comm_agree(k->comm, find_weights(k, index, &w)));
+    DT_TRY(dt_comm_agree(k->comm, find_loaded(k, index, &w, &loaded)));
     DT_TRY(dt_comm_agree(k->comm, create_stage(k, index, loaded)));
     DT_TRY(dt_comm_agree(k->comm, dt_stage_start(k->stage)));
-    DT_TRY(dt_comm_agree(k->comm, initialise(k, index, weights)));
+    DT_TRY(dt_comm_agree(k->comm, initialise(k, index, &w)));
     if (k->stage->trainer == NULL) {
         return DT_FAIL(DT_EPLUGIN, "phase %s made no trainer when it was started", k->stage->d.phase->desc.id);
     }

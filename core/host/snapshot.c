@@ -469,7 +469,7 @@ dt_status dt_snapshot_load_weights(dt_stage *s, const char *path, uint32_t flags
     if (st == DT_OK) {
         st = dt_safetensors_load(tensors_of(&w), model.t, model.n, flags, &n);
     }
-    if (st == DT_OK && n == 0 && model.n > 0) {
+    if (st == DT_OK && n == 0 && model.n > 0 && (flags & DT_LOAD_NONE_OK) == 0) {
         st = DT_FAIL(DT_ESHAPE, "%s holds none of this phase's %u parameters, such as %s", path, model.n,
                      model.t[0].name);
     }

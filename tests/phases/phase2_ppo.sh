@@ -87,6 +87,21 @@ train part_seeing $grown --init-from "$work/seeing" --max-steps 40
 [ "$(state_hash "$work/part_seeing")" = "$(state_hash "$work/whole_seeing")" ] || fail "frozen and resumed: other bits"
 cases=$((cases + 4))
 
+# After a phase that shares no model a policy begins at random where nothing is said, and is refused where it is.
+pair() { # DIR INIT
+    printf 'phases=({plugin="phase1_world_model";stop={steps=2;};},{plugin="phase2_ppo";%s stop={iterations=1;};});
+        risk_gnn={hidden=16;heads=2;}; world_lstm={hidden=16;}; data={batch=16;}; training={eval_interval=0;};
+        phase2_ppo={train_batch=256;fragment=32;};\n' "$2" >"$work/$1.cfg"
+    "$dtrain" --config "$work/$1.cfg" -q --run-dir "$work/$1" >/dev/null 2>"$work/err"
+    pair_code=$?
+    cases=$((cases + 1))
+}
+pair silent ''
+[ "$pair_code" -eq 0 ] || fail "a policy after a world model left with $pair_code"
+pair asked 'init="previous";'
+[ "$pair_code" -eq 2 ] || fail "the previous phase as a beginning that it is not left with $pair_code"
+grep -q "holds none of this phase's" "$work/err" || fail "why the previous phase is no beginning was not said"
+
 refused "perception risk_gnn needs input nodes .*it has obs" --set models.perception=risk_gnn
 refused "freeze_loaded holds \"eyes\"" --set training.freeze_loaded=eyes --set training.freeze=
 refused "no environment \"nowhere\"" --set env.id=nowhere
