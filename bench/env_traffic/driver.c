@@ -4,6 +4,8 @@
  *
  *   bench_env_traffic                              vehicle updates per second and core, observations not included
  *   bench_env_traffic signal FLOW_VPH HOURS SEEDS  a fixed-time signal, Krauss: the numbers that sumo.py compares
+ *   bench_env_traffic net NET ROUTES BEGIN_S END_S STEP_S SEEDS
+ *                                                  files of SUMO under their own programs: the same numbers and more
  *
  * An update is one vehicle moved by one step of the simulation, with all that the step does.
  */
@@ -139,6 +141,46 @@ static void measure(const char *name, traffic_config c)
     sim_destroy(&s);
 }
 
+/* One line per seed. */
+static int run_seeds(traffic_config c, int seeds)
+{
+    sim s = {0};
+    c = scenario_resolve(&c);
+    if (sim_create(&s, &host, &c) != DT_OK) {
+        sim_destroy(&s);
+        return 1;
+    }
+    for (int k = 0; k < seeds; k++) {
+        const double start = now_s();
+        sim_reset(&s, (uint64_t)k + 1);
+        while (s.time < c.episode_s - 1e-9) {
+            sim_step(&s);
+        }
+        const tally *t = &s.sum;
+        const double due = (double)(t->inserted + sim_waiting(&s)), hours = c.episode_s / 3600;
+        printf("{\"due\": %.0f, \"flow_vph\": %.6g, \"speed_mps\": %.6g, \"delay_s\": %.6g, \"collisions\": %lld, "
+               "\"trip_s\": %.6g, \"finished\": %lld, \"waiting\": %lld, \"emergencies\": %lld, \"updates_per_s\": "
+               "%.4g}\n",
+               due, (double)t->finished / hours, t->speed_s / t->present_s, sim_delay(&s) / due,
+               (long long)t->collisions, t->trip_s / (double)t->finished, (long long)t->finished,
+               (long long)sim_waiting(&s), (long long)t->emergencies, (double)t->updates / (now_s() - start));
+    }
+    sim_destroy(&s);
+    return 0;
+}
+
+static int net_numbers(char **argv)
+{
+    traffic_config c = base;
+    c.scenario = SCENARIO_NET;
+    c.net_file = argv[0];
+    c.routes_file = argv[1];
+    c.begin_s = strtod(argv[2], NULL);
+    c.episode_s = strtod(argv[3], NULL) - c.begin_s;
+    c.dt_s = strtod(argv[4], NULL);
+    return run_seeds(c, (int)strtol(argv[5], NULL, 10));
+}
+
 static int signal_numbers(double flow_vph, double hours, int seeds)
 {
     traffic_config c = base;
@@ -154,28 +196,14 @@ static int signal_numbers(double flow_vph, double hours, int seeds)
     c.decel_mps2 = 4.5;
     c.gap_m = 2.5;
     c.green_s = 26;
-    sim s = {0};
-    c = scenario_resolve(&c);
-    if (sim_create(&s, &host, &c) != DT_OK) {
-        return 1;
-    }
-    for (int k = 0; k < seeds; k++) {
-        sim_reset(&s, (uint64_t)k + 1);
-        while (s.time < c.episode_s - 1e-9) {
-            sim_step(&s);
-        }
-        const tally *t = &s.sum;
-        const double due = (double)(t->inserted + sim_waiting(&s));
-        printf("{\"due\": %.0f, \"flow_vph\": %.6g, \"speed_mps\": %.6g, \"delay_s\": %.6g, \"collisions\": %lld}\n",
-               due, (double)t->finished / hours, t->speed_s / t->present_s, sim_delay(&s) / due,
-               (long long)t->collisions);
-    }
-    sim_destroy(&s);
-    return 0;
+    return run_seeds(c, seeds);
 }
 
 int main(int argc, char **argv)
 {
+    if (argc == 8 && strcmp(argv[1], "net") == 0) {
+        return net_numbers(argv + 2);
+    }
     if (argc == 5 && strcmp(argv[1], "signal") == 0) {
         return signal_numbers(strtod(argv[2], NULL), strtod(argv[3], NULL), (int)strtol(argv[4], NULL, 10));
     }

@@ -16,19 +16,29 @@ typedef struct gap {
     double ahead, ahead_v, behind;
 } gap;
 
-/* Where vehicle w gets from lane, as vehicle.next. */
-static int32_t way_from(const sim *s, const vehicle *w, int32_t lane)
+/* Who comes to the start of a lane over a junction, in a network from a file: the nearest one. x: of a rear on it. */
+static void look_upstream(const sim *s, int32_t to, double x, gap *g)
 {
-    if (w->target == NET_EXIT) {
-        return NET_EXIT;
-    }
-    const net_lane *l = &s->net.lane[lane];
-    for (int32_t k = l->link; k < l->link + l->n_links; k++) {
-        if (s->net.link[k].edge == w->target) {
-            return s->net.link[k].via == NET_NONE ? s->net.link[k].to : s->net.link[k].via;
+    const int32_t edge = s->net.lane[to].edge;
+    for (int32_t i = s->search.first[edge]; i < s->search.first[edge + 1]; i++) {
+        const net_link *l = &s->net.link[s->search.into[i]];
+        if (l->to != to) {
+            continue;
+        }
+        const int32_t way[2] = {l->via, l->from};
+        double between = x;
+        for (int k = 0; k < 2; k++) {
+            const lane_state *a = &s->lane[way[k]];
+            const double end = s->net.lane[way[k]].length;
+            if (a->n > 0 && (k == 0 || s->vehicle[s->who[slot_front(a)]].next == l->via) &&
+                between + end - s->x[slot_front(a)] < g->behind) {
+                g->follower = slot_front(a);
+                g->follower_lane = way[k];
+                g->behind = between + end - s->x[g->follower];
+            }
+            between += end;
         }
     }
-    return NET_NONE;
 }
 
 /* j: vehicles of lane `to` that are ahead of x. 0 when what is behind cannot be seen. */
@@ -41,8 +51,8 @@ static int look_aside(const sim *s, const vehicle *w, int32_t to, int32_t j, dou
         g->ahead = s->x[g->q - 1] - s->length[g->q - 1] - x;
         g->ahead_v = s->v[g->q - 1];
     } else {
-        const int32_t way = way_from(s, w, to);
-        g->ahead = move_look(s, to, way, rest, &g->ahead_v);
+        const int32_t way = place_way(s, w, to, 0);
+        g->ahead = move_look(s, w, to, way, rest, &g->ahead_v);
         if (way == NET_NONE && rest < g->ahead) {
             g->ahead = rest;
             g->ahead_v = 0;
@@ -57,6 +67,10 @@ static int look_aside(const sim *s, const vehicle *w, int32_t to, int32_t j, dou
         return 1;
     }
     const int32_t before = s->net.lane[to].before;
+    if (before == NET_NONE && s->search.first != NULL) {
+        look_upstream(s, to, x - length, g);
+        return 1;
+    }
     if (before == NET_NONE) {
         return x > UNKNOWN_M;
     }
@@ -127,7 +141,7 @@ static int try_side(sim *s, int32_t lane, int32_t p, int32_t to, int32_t *j_p)
     if (is_steered(s, w)) {
         return 0;
     }
-    if ((!must && (w->need != 0 || rested < REST_S || way_from(s, w, to) == NET_NONE)) || rested < EVERY_S) {
+    if ((!must && (w->need != 0 || rested < REST_S || place_way(s, w, to, 0) == NET_NONE)) || rested < EVERY_S) {
         return 0;
     }
     gap g;
@@ -213,7 +227,8 @@ static int is_taken(const sim *s, int32_t vid, int32_t to, const gap *g)
 {
     double rest = s->net.lane[to].length - s->x[sim_slot_of(s, vid)];
     const int is_first = g->q == slot_front(&s->lane[to]);
-    const int32_t ahead = is_first ? move_first(s, way_from(s, &s->vehicle[vid], to), &rest) : g->q - 1;
+    const vehicle *w = &s->vehicle[vid];
+    const int32_t ahead = is_first ? move_first(s, w, place_way(s, w, to, 0), &rest) : g->q - 1;
     return (ahead != NET_NONE && s->vehicle[s->who[ahead]].last == s->time) ||
            (g->follower != NET_NONE && s->vehicle[s->who[g->follower]].last == s->time);
 }
@@ -244,7 +259,7 @@ void change_cooperate(sim *s)
         }
         const int32_t p = slot_front(l);
         const vehicle *w = &s->vehicle[s->who[p]];
-        if (w->need == 0 || s->net.lane[lane].length - s->x[p] > COOPERATE_M) {
+        if (!w->is_pressed || s->net.lane[lane].length - s->x[p] > COOPERATE_M) {
             continue;
         }
         const int32_t to = w->need > 0 ? s->net.lane[lane].left : s->net.lane[lane].right;
@@ -260,7 +275,9 @@ void change_cooperate(sim *s)
         if (j > 0 && g.ahead > -s->length[p]) {
             yield_by(s, p, g.ahead, g.ahead_v);
         }
-        if (g.follower != NET_NONE && g.follower_lane == to && g.behind > 0) {
+        /* not one that stands so close that it is in the way */
+        if (g.follower != NET_NONE && g.follower_lane == to && g.behind > 0 &&
+            (g.behind >= 0.5 * s->driver.s0 || s->v[g.follower] > HALTING_MPS)) {
             yield_by(s, g.follower, g.behind, s->v[p]);
         }
     }

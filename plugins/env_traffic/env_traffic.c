@@ -28,7 +28,7 @@
 #define AGENTS_MAX  4096
 #define REWARD_LOST (-0.1)
 
-static const char *const scenarios[] = {"ring", "merge", "bottleneck", "intersection", "grid", NULL};
+static const char *const scenarios[] = {"ring", "merge", "bottleneck", "intersection", "grid", "net", NULL};
 static const char *const controls[] = {"vehicles", "signals", NULL};
 static const char *const models[] = {"idm", "krauss", NULL};
 static const char *const arrivals[] = {"poisson", "uniform", NULL};
@@ -40,6 +40,11 @@ static const dt_option options[] = {
     DT_OPTION(config, control, DT_OPT_ENUM, "vehicles", "", 0, 0, controls, "what agents are"),
     DT_OPTION(config, model, DT_OPT_ENUM, "idm", "", 0, 0, models, "car following: Treiber 2000 or Krauss 1998"),
     DT_OPTION(config, arrivals, DT_OPT_ENUM, "poisson", "", 0, 0, arrivals, "times at which vehicles are due"),
+    DT_OPTION(config, net_file, DT_OPT_PATH, "", "", 0, 0, NULL,
+              "net: the network, a .net.xml of SUMO, plain or by gzip"),
+    DT_OPTION(config, routes_file, DT_OPT_PATH, "", "", 0, 0, NULL,
+              "net: who drives where and how, a .rou.xml of SUMO, plain or by gzip"),
+    DT_OPTION(config, begin_s, DT_OPT_F64, "0", "s", 0, 1e9, NULL, "net: time in routes_file at which episodes begin"),
     DT_OPTION(config, vehicles, DT_OPT_I64, "22", "1", 1, 10000, NULL, "on the ring"),
     DT_OPTION(config, length_m, DT_OPT_F64, "0", "m", 0, 1e5, NULL,
               "of the ring, of a road elsewhere; 0: 230 ring, 400 merge and bottleneck, 200 junctions"),
@@ -174,8 +179,12 @@ static dt_status check(const dt_host *h, const void *cfg)
     }
     if (c->control == CONTROL_SIGNALS && (c->scenario < SCENARIO_INTERSECTION || !c->signals)) {
         return DT_FAIL_H(h, DT_ECONFIG,
-                         "env_traffic.control = \"signals\" needs them: scenario \"intersection\" or \"grid\", and "
-                         "signals = true");
+                         "env_traffic.control = \"signals\" needs them: scenario \"intersection\", \"grid\" or "
+                         "\"net\", and signals = true");
+    }
+    if (c->scenario == SCENARIO_NET && (c->net_file[0] == '\0' || c->routes_file[0] == '\0')) {
+        return DT_FAIL_H(h, DT_ECONFIG, "env_traffic.%s: scenario \"net\" needs one, a file of SUMO",
+                         c->net_file[0] == '\0' ? "net_file" : "routes_file");
     }
     if (c->max_green_s > 0 && c->max_green_s < c->min_green_s) {
         return DT_FAIL_H(h, DT_ECONFIG, "env_traffic.max_green_s = %g s is below min_green_s = %g s", c->max_green_s,
@@ -235,6 +244,9 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     s->substeps = (uint32_t)lround(s->config.action_s / s->config.dt_s);
     if (s->config.control == CONTROL_VEHICLES) {
         return create_for_vehicles(s);
+    }
+    if (s->sim.net.n_signals == 0) {
+        return DT_FAIL_H(h, DT_ECONFIG, "env_traffic: %s has no signals for control = \"signals\"", s->config.net_file);
     }
     create_for_signals(s);
     return DT_OK;

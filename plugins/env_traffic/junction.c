@@ -10,7 +10,9 @@
 #define YELLOW_BRAKE 3.5 /* m/s^2, who would have to brake harder than this and b passes at yellow (ITE: 3.05) */
 #define COMMITTED    5.0 /* m/s^2, who would have to brake harder does not stop any more */
 #define MOVING_MPS   3.0 /* a queue behind the junction that moves at least so makes room */
-#define CRAWL_MPS    2.0 /* who is slower in an area may have to wait there */
+#define CRAWL_MPS    2.0 /* who is slower in an area may have to wait there; and has stopped, where one must */
+#define AT_LINE_M    3.0 /* who stands no further from a line is the next to pass it */
+#define PATIENCE_S   2.0 /* without a light, who stands longer gives way to who has stood even longer */
 
 /* Time for d metres from speed v, accelerating by a up to want. */
 static double travel_s(double d, double v, double a, double want)
@@ -28,12 +30,14 @@ static double travel_s(double d, double v, double a, double want)
 typedef struct crossing {
     const net_junction *j;
     const net_link *link;
-    double rest, v, want, length; /* of the vehicle that asks */
+    comer by; /* the vehicle that asks */
 } crossing;
 
 static double arrival_s(const sim *s, const crossing *c, double at)
 {
-    return travel_s(c->rest + at, c->v, s->driver.a, c->want);
+    const double a =
+        s->driver.model == MODEL_KRAUSS ? s->driver.a * (1 - 0.5 * s->sigma) : s->driver.a; /* on average */
+    return travel_s(c->by.rest + at, c->by.v, a, c->by.want);
 }
 
 /* Will a vehicle with this much of its way out of an area left be gone when c is there? */
@@ -76,10 +80,19 @@ static int is_clear_behind(const sim *s, const crossing *c)
     for (int32_t k = 0; k < c->j->n_links; k++) {
         const net_link *other = &s->net.link[c->j->link + k];
         if (other->to == c->link->to) {
-            room -= s->lane[other->via].n * (c->length + s->driver.s0);
+            room -= s->lane[other->via].n * (c->by.length + s->driver.s0);
         }
     }
-    return room >= c->length + s->driver.s0;
+    return room >= c->by.length + s->driver.s0;
+}
+
+/* Without a light: does the first one on lane `other` stand at its line for no longer than the first one on lane
+ * `mine`? Somebody has to begin where all yield to each other (right before left, stop signs all around). */
+static int has_waited_longer(const sim *s, int32_t mine, int32_t other)
+{
+    const lane_state *a = &s->lane[mine], *b = &s->lane[other];
+    return b->n > 0 && b->stood_s >= PATIENCE_S && s->net.lane[other].length - s->x[slot_front(b)] < AT_LINE_M &&
+           (a->stood_s > b->stood_s || (a->stood_s == b->stood_s && mine < other));
 }
 
 /* Does somebody with the right of way on link f come before c is through? The first that goes that way counts, also
@@ -89,6 +102,9 @@ static int must_yield(const sim *s, const crossing *c, int32_t f)
     const net_link *other = &s->net.link[c->j->link + f];
     const lane_state *from = &s->lane[other->from];
     const double end = s->net.lane[other->from].length, area = net_area_of(c->j, f, c->link->bit)->in;
+    if (c->j->n_phases == 0 && has_waited_longer(s, c->link->from, other->from)) {
+        return 0;
+    }
     for (int32_t p = slot_front(from); p <= slot_back(from) && end - s->x[p] < SIGHT_M; p++) {
         if (s->vehicle[s->who[p]].next != other->via) {
             if (s->v[p] < HALTING_MPS) {
@@ -96,52 +112,83 @@ static int must_yield(const sim *s, const crossing *c, int32_t f)
             }
             continue;
         }
-        const crossing its = {.j = c->j, .link = other, .length = s->length[p]};
-        const double comes = travel_s(end - s->x[p] + area, s->v[p], s->driver.a, s->want[p]);
-        return arrival_s(s, c, net_area_of(c->j, c->link->bit, f)->out + c->length) + GAP_S > comes &&
-               is_clear_behind(s, &its);
+        const double rest = end - s->x[p], v = s->v[p], own = net_area_of(c->j, c->link->bit, f)->out + c->by.length;
+        const crossing its = {.j = c->j, .link = other, .by = {.rest = rest, .v = v, .length = s->length[p]}};
+        const double comes = travel_s(rest + area, v, s->driver.a, s->want[p]);
+        double gap = GAP_S;
+        if (other->to == c->link->to) { /* one behind the other after that: it has to become as slow as c is */
+            const double then = least(c->by.want, sqrt(c->by.v * c->by.v + 2 * s->driver.a * (c->by.rest + own)));
+            gap += most(0, v - then) / (2 * s->driver.b);
+        }
+        const int may_stop = v * v < 2 * s->driver.b * rest;
+        return arrival_s(s, c, own) + gap > comes && (!may_stop || is_clear_behind(s, &its));
     }
     return 0;
 }
 
-int junction_may_pass(const sim *s, int32_t lane, int32_t p)
+/* What a light says to link c: 1 go on and look, 0 stop, -1 pass. others_p: links that may be used now; first_p: those
+ * of them that go first, because the light says so. */
+static int obey(const sim *s, const crossing *c, double need, net_links *others_p, net_links *first_p)
 {
-    const int32_t next = s->vehicle[s->who[p]].next;
-    if (next < 0 || s->net.lane[next].via_of == NET_NONE) {
+    const net_show *g = &s->signal[c->link->junction].show;
+    const net_links bit = net_bit(c->link->bit), yields = c->j->yields[c->link->bit];
+    const net_links crosses = c->j->crosses[c->link->bit];
+    *others_p = g->green | g->yellow | g->stop;
+    if ((g->yellow & bit) != 0 && need < most(YELLOW_BRAKE, s->driver.b)) {
+        return 0;
+    }
+    if ((*others_p & bit) == 0) {
+        return need > BRAKE_MAX ? -1 : 0;
+    }
+    if ((g->stop & bit) != 0 && (c->by.rest > AT_LINE_M || c->by.v > CRAWL_MPS)) {
+        return need > BRAKE_MAX ? -1 : 0;
+    }
+    if (((g->minor | g->stop) & bit) != 0) {
+        *first_p = (yields | (crosses & ~g->minor & ~g->stop)) & *others_p;
+    } else {
+        *first_p = yields & *others_p & ~g->minor & ~g->stop;
+    }
+    return 1;
+}
+
+int junction_may_pass(const sim *s, const net_link *link, const comer *by)
+{
+    if (link->junction == NET_NONE) {
         return 1;
     }
-    const net_link *link = &s->net.link[s->net.lane[next].via_of];
     const net_junction *j = &s->net.junction[link->junction];
-    const crossing c = {.j = j,
-                        .link = link,
-                        .rest = s->net.lane[lane].length - s->x[p],
-                        .v = s->v[p],
-                        .want = s->want[p],
-                        .length = s->length[p]};
-    const double need = c.v * c.v / (2 * most(c.rest, GAP_LEAST));
-    net_links open = ~(net_links)0; /* links that others may use */
+    crossing c = {.j = j, .link = link, .by = *by};
+    c.by.want = least(by->want, s->net.lane[link->via].limit);
+    const double need = by->v * by->v / (2 * most(by->rest, GAP_LEAST));
+    net_links others = ~(net_links)0, first = j->yields[link->bit];
     if (j->n_phases > 0) {
-        const signal_state *g = &s->signal[link->junction];
-        const net_links bit = net_bit(link->bit);
-        open = g->green | g->yellow;
-        if ((g->yellow & bit) != 0 && need < most(YELLOW_BRAKE, s->driver.b)) {
-            return 0;
-        }
-        if ((open & bit) == 0) {
-            return need > BRAKE_MAX;
+        const int go = obey(s, &c, need, &others, &first);
+        if (go <= 0) {
+            return go != 0;
         }
     }
     if (need > COMMITTED) {
         return 1;
     }
-    const net_links crosses = j->crosses[link->bit], yields = j->yields[link->bit] & open;
+    const net_links crosses = j->crosses[link->bit];
     for (int32_t f = 0; f < j->n_links; f++) {
         const net_links bit = net_bit(f);
-        if (((crosses & bit) != 0 && is_occupied(s, &c, f)) || ((yields & bit) != 0 && must_yield(s, &c, f))) {
+        if (((crosses & bit) != 0 && is_occupied(s, &c, f)) || ((first & bit) != 0 && must_yield(s, &c, f))) {
             return 0;
         }
     }
     return is_clear_behind(s, &c);
+}
+
+int junction_lets_pass(const sim *s, int32_t lane, int32_t p)
+{
+    const int32_t next = s->vehicle[s->who[p]].next;
+    if (next < 0 || s->net.lane[next].via_of == NET_NONE) {
+        return 1;
+    }
+    const comer by = {
+        .rest = s->net.lane[lane].length - s->x[p], .v = s->v[p], .want = s->want[p], .length = s->length[p]};
+    return junction_may_pass(s, &s->net.link[s->net.lane[next].via_of], &by);
 }
 
 /* Is a vehicle on the path of link a where it meets link b's? */

@@ -9,16 +9,22 @@ traffic_sources = \
 	plugins/env_traffic/junction.c plugins/env_traffic/junction.h \
 	plugins/env_traffic/move.c \
 	plugins/env_traffic/net.c plugins/env_traffic/net.h \
+	plugins/env_traffic/netfile.c plugins/env_traffic/netfile.h \
 	plugins/env_traffic/place.c \
-	plugins/env_traffic/scenario.c plugins/env_traffic/scenario_grid.c \
+	plugins/env_traffic/plan.c plugins/env_traffic/plan.h \
+	plugins/env_traffic/route.c plugins/env_traffic/route.h \
+	plugins/env_traffic/scenario.c plugins/env_traffic/scenario_grid.c plugins/env_traffic/scenario_net.c \
 	plugins/env_traffic/signal.c plugins/env_traffic/signal.h \
-	plugins/env_traffic/sim.c plugins/env_traffic/sim.h
+	plugins/env_traffic/sim.c plugins/env_traffic/sim.h \
+	plugins/env_traffic/xml.c plugins/env_traffic/xml.h
+traffic_cppflags = $(EXPAT_CFLAGS) $(ZLIB_CFLAGS)
+traffic_libs = $(EXPAT_LIBS) $(ZLIB_LIBS) -lm
 # the loops over lanes are written to be vectorised
 traffic_cflags = -O3
 
 plugins_env_traffic_la_SOURCES = $(traffic_sources) plugins/env_traffic/env_traffic.c \
 	plugins/env_traffic/observe.c plugins/env_traffic/observe.h
-plugins_env_traffic_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) -DDT_PLUGIN_NAME=env_traffic
+plugins_env_traffic_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) $(traffic_cppflags) -DDT_PLUGIN_NAME=env_traffic
 plugins_env_traffic_la_CFLAGS = $(PLUGIN_CFLAGS) $(traffic_cflags)
 plugins_env_traffic_la_LDFLAGS = $(PLUGIN_LINK)
-plugins_env_traffic_la_LIBADD = -lm
+plugins_env_traffic_la_LIBADD = $(traffic_libs)

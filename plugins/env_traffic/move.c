@@ -16,8 +16,9 @@
 
 /* ---- looking ahead ----------------------------------------------------------------------------------------------- */
 
-int32_t move_first(const sim *s, int32_t next, double *rest_p)
+int32_t move_first(const sim *s, const vehicle *w, int32_t next, double *rest_p)
 {
+    int32_t edges = 0;
     for (int32_t lane = next; lane >= 0 && *rest_p < SIGHT_M;) {
         const lane_state *l = &s->lane[lane];
         if (l->n > 0) {
@@ -25,21 +26,29 @@ int32_t move_first(const sim *s, int32_t next, double *rest_p)
         }
         *rest_p += s->net.lane[lane].length;
         const net_lane *n = &s->net.lane[lane];
-        lane = n->via_of != NET_NONE ? s->net.link[n->via_of].to
-               : n->n_links == 1     ? s->net.link[n->link].via == NET_NONE ? s->net.link[n->link].to : NET_NONE
-                                     : NET_NONE;
+        if (w->trip != NET_NONE) {
+            edges += n->via_of == NET_NONE;
+            lane = place_way(s, w, lane, edges);
+        } else {
+            lane = n->via_of != NET_NONE ? s->net.link[n->via_of].to
+                   : n->n_links == 1     ? s->net.link[n->link].via == NET_NONE ? s->net.link[n->link].to : NET_NONE
+                                         : NET_NONE;
+        }
     }
     return NET_NONE;
 }
 
-double move_look(const sim *s, int32_t from, int32_t next, double rest, double *speed_p)
+double move_look(const sim *s, const vehicle *w, int32_t from, int32_t next, double rest, double *speed_p)
 {
     double gap = FREE_GAP, way = rest;
-    const int32_t first = move_first(s, next, &way);
+    const int32_t first = move_first(s, w, next, &way);
     *speed_p = 0;
     if (first != NET_NONE) {
         gap = way + s->x[first] - s->length[first];
         *speed_p = s->v[first];
+    }
+    if (next == NET_EXIT) {
+        return gap;
     }
     /* somebody who turns off elsewhere, whose rear is still on this lane */
     const net_lane *n = &s->net.lane[from];
@@ -58,9 +67,37 @@ double move_look(const sim *s, int32_t from, int32_t next, double rest, double *
     return gap;
 }
 
+/* On its way over a junction a vehicle follows those on other paths into the same lane that are nearer to it. */
+static double look_at_merge(const sim *s, int32_t lane, double rest, double gap, double *speed_p)
+{
+    const net_link *own = &s->net.link[s->net.lane[lane].via_of];
+    if (own->junction == NET_NONE) {
+        return gap;
+    }
+    const net_junction *j = &s->net.junction[own->junction];
+    for (net_links left = j->crosses[own->bit]; left != 0; left &= left - 1) {
+        const net_link *other = &s->net.link[j->link + __builtin_ctzll(left)];
+        if (other->to != own->to) {
+            continue;
+        }
+        const lane_state *l = &s->lane[other->via];
+        const double end = s->net.lane[other->via].length;
+        for (int32_t p = slot_front(l); p <= slot_back(l); p++) {
+            const double its = end - s->x[p], room = rest - its - s->length[p];
+            if ((its < rest || (its == rest && other->bit < own->bit)) && room < gap) {
+                gap = room;
+                *speed_p = s->v[p];
+            }
+        }
+    }
+    return gap;
+}
+
 static double ahead_of_first(const sim *s, int32_t lane, int32_t p, double *speed_p)
 {
-    return move_look(s, lane, s->vehicle[s->who[p]].next, s->net.lane[lane].length - s->x[p], speed_p);
+    const vehicle *w = &s->vehicle[s->who[p]];
+    const double rest = s->net.lane[lane].length - s->x[p];
+    return move_look(s, w, lane, w->next, rest, speed_p);
 }
 
 double sim_ahead(const sim *s, int32_t lane, int32_t p, double *speed_p)
@@ -91,33 +128,47 @@ double sim_behind(const sim *s, int32_t lane, int32_t p, double *speed_p)
 
 /* ---- accelerations ----------------------------------------------------------------------------------------------- */
 
-/* What the end of the lane allows the first vehicle: a line, or a slower lane after it. */
+/* What lines and slower lanes on its way allow the first vehicle of a lane, as far as it needs to stop. */
 static double limit_of_end(const sim *s, int32_t lane, int32_t p)
 {
-    const int32_t next = s->vehicle[s->who[p]].next;
-    const double rest = s->net.lane[lane].length - s->x[p], v = s->v[p];
-    if (next == NET_EXIT || rest > SIGHT_M) {
-        return FREE_GAP;
-    }
     const driver *d = &s->driver;
-    if (next == NET_NONE || !junction_may_pass(s, lane, p)) {
-        /* a line does not come closer: no harder than stops in time, no harder than b while that is enough */
-        const double room = rest - STOP_MARGIN_M, need = v * v / (2 * most(room, GAP_LEAST));
-        return most(follow(d, v, s->want[p], room + d->s0, 0), -most(need, d->b));
-    }
-    const double slower = s->net.lane[next].limit;
-    if (v <= slower) {
+    const vehicle *w = &s->vehicle[s->who[p]];
+    const double v = s->v[p], far = w->trip == NET_NONE ? 0 : v * v / (2 * d->b) + v * d->dt + d->s0;
+    comer by = {.rest = s->net.lane[lane].length - s->x[p], .v = v, .want = s->want[p], .length = s->length[p]};
+    double limit = FREE_GAP;
+    int32_t next = w->next;
+    if (by.rest > SIGHT_M) {
         return FREE_GAP;
     }
-    const double brake = (v * v - slower * slower) / (2 * most(rest, v * d->dt));
-    return brake > 0.5 * d->b ? -brake : FREE_GAP;
+    for (int32_t edges = 0; next != NET_EXIT; by.rest += s->net.lane[lane].length) {
+        const int is_line = next != NET_NONE && s->net.lane[next].via_of != NET_NONE;
+        if (next == NET_NONE || (is_line && !junction_may_pass(s, &s->net.link[s->net.lane[next].via_of], &by))) {
+            /* a line does not come closer: no harder than stops in time, no harder than b while that is enough */
+            const double room = by.rest - STOP_MARGIN_M, need = v * v / (2 * most(room, GAP_LEAST));
+            return least(limit, most(follow(d, v, s->want[p], room + d->s0, 0), -most(need, d->b)));
+        }
+        const double slower = s->net.lane[next].limit;
+        const double brake = v <= slower ? 0 : (v * v - slower * slower) / (2 * most(by.rest, v * d->dt));
+        limit = brake > 0.5 * d->b ? least(limit, -brake) : limit;
+        if (by.rest + s->net.lane[next].length > far) {
+            break;
+        }
+        lane = next;
+        edges += s->net.lane[lane].via_of == NET_NONE;
+        next = place_way(s, w, lane, edges);
+        next = next == NET_NONE ? NET_EXIT : next; /* where to change there is seen there */
+    }
+    return limit;
 }
 
 /* The first vehicle of a lane. */
 static double accelerate_first(const sim *s, int32_t lane, int32_t p)
 {
     double leader;
-    const double gap = ahead_of_first(s, lane, p, &leader);
+    double gap = ahead_of_first(s, lane, p, &leader);
+    if (s->net.lane[lane].via_of != NET_NONE) {
+        gap = look_at_merge(s, lane, s->net.lane[lane].length - s->x[p], gap, &leader);
+    }
     return least(follow(&s->driver, s->v[p], s->want[p], gap, leader), limit_of_end(s, lane, p));
 }
 
@@ -147,7 +198,7 @@ static void follow_lane(const driver *d, int32_t n, const double *restrict x, co
 
 static void dawdle(sim *s, const lane_state *l)
 {
-    const double most_of_it = s->driver.a * s->c->sigma;
+    const double most_of_it = s->driver.a * s->sigma;
     for (int32_t p = slot_front(l); p <= slot_back(l); p++) {
         const uint64_t i = s->vehicle[s->who[p]].key << 24 | (s->step & 0xffffff);
         s->a[p] = most(s->a[p] - most_of_it * draw(s, DRAW_DAWDLE, i), -BRAKE_MAX);
@@ -183,7 +234,7 @@ void move_accelerate(sim *s)
         s->a[p] = accelerate_first(s, lane, p);
     }
     change_cooperate(s);
-    for (int32_t lane = 0; s->c->model == MODEL_KRAUSS && s->c->sigma > 0 && lane < s->net.n_lanes; lane++) {
+    for (int32_t lane = 0; s->driver.model == MODEL_KRAUSS && s->sigma > 0 && lane < s->net.n_lanes; lane++) {
         dawdle(s, &s->lane[lane]);
     }
     steer(s);
@@ -260,7 +311,7 @@ static void check_lane(sim *s, int32_t lane)
     }
     for (int32_t p = front + 1; worst < 0 && p < front + l->n; p++) {
         const double apart = s->x[p - 1] - s->length[p - 1] - s->x[p];
-        if (apart < 0) {
+        if (apart < 0 && s->v[p] > 0) {
             touch(s, lane, p, -apart, s->v[p - 1], s->who[p - 1]);
         }
     }
@@ -268,7 +319,7 @@ static void check_lane(sim *s, int32_t lane)
 
 void move_advance(sim *s)
 {
-    const double dt = s->c->dt_s, half = s->c->model == MODEL_IDM ? 0.5 : 0;
+    const double dt = s->c->dt_s, half = s->driver.model == MODEL_IDM ? 0.5 : 0;
     const double emergency = most(EMERGENCY_MPS2, EMERGENCY_SHARE * s->driver.b);
     lane_sums all = {0};
     for (int32_t lane = 0; lane < s->net.n_lanes; lane++) {

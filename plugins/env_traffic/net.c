@@ -20,8 +20,11 @@ dt_status net_init(net *n, const dt_host *h, net_size size)
     n->edge = h->alloc(h, (uint64_t)size.edges * sizeof(*n->edge));
     n->link = h->alloc(h, (uint64_t)(size.links + 1) * sizeof(*n->link));
     n->junction = h->alloc(h, (uint64_t)(size.junctions + 1) * sizeof(*n->junction));
-    n->area = h->alloc(h, (uint64_t)(size.areas + 1) * sizeof(*n->area));
-    if (n->lane == NULL || n->edge == NULL || n->link == NULL || n->junction == NULL || n->area == NULL) {
+    n->area = size.areas > 0 ? h->alloc(h, (uint64_t)size.areas * sizeof(*n->area)) : NULL;
+    n->piece = h->alloc(h, (uint64_t)(size.pieces + 1) * sizeof(*n->piece));
+    n->step = h->alloc(h, (uint64_t)(size.steps + 1) * sizeof(*n->step));
+    if (n->lane == NULL || n->edge == NULL || n->link == NULL || n->junction == NULL ||
+        (n->area == NULL && size.areas > 0) || n->piece == NULL || n->step == NULL) {
         return DT_FAIL_H(h, DT_ENOMEM, "no memory for a network of %d lanes", (int)size.lanes);
     }
     return DT_OK;
@@ -34,11 +37,23 @@ void net_fini(net *n, const dt_host *h)
     h->release(h, n->link);
     h->release(h, n->junction);
     h->release(h, n->area);
+    h->release(h, n->piece);
+    h->release(h, n->step);
     memset(n, 0, sizeof(*n));
 }
 
 void net_point(const net_lane *l, double s, double *x_p, double *y_p, double *heading_p)
 {
+    if (l->n_pieces > 0) {
+        const net_piece *p = l->piece;
+        while (p + 1 < l->piece + l->n_pieces && p[1].s <= s) {
+            p++;
+        }
+        *x_p = p->x + (s - p->s) * p->dx;
+        *y_p = p->y + (s - p->s) * p->dy;
+        *heading_p = p->heading;
+        return;
+    }
     const double on = s < 0 ? 0 : s > l->length ? l->length : s, past = s - on;
     const double turned = l->heading + l->bend * on;
     double x = l->x0, y = l->y0;
@@ -175,23 +190,39 @@ static net_area area_of(const net_lane *a, const net_lane *b)
     return area;
 }
 
-void net_find_conflicts(net *n, int32_t junction)
+void net_make_areas(net *n, int32_t junction)
 {
     net_junction *j = &n->junction[junction];
     j->area = n->area + n->n_areas;
     n->n_areas += j->n_links * j->n_links;
+}
+
+int net_meets(net *n, int32_t junction, int32_t a, int32_t b)
+{
+    const net_junction *j = &n->junction[junction];
+    const net_link *la = &n->link[j->link + a], *lb = &n->link[j->link + b];
+    if (la->from == lb->from) {
+        return 0; /* one behind the other until they part */
+    }
+    const net_area area = area_of(&n->lane[la->via], &n->lane[lb->via]);
+    const net_area other = area_of(&n->lane[lb->via], &n->lane[la->via]);
+    if (area.in > area.out || other.in > other.out) {
+        return 0;
+    }
+    j->area[a * j->n_links + b] = area;
+    return 1;
+}
+
+void net_find_conflicts(net *n, int32_t junction)
+{
+    net_junction *j = &n->junction[junction];
+    net_make_areas(n, junction);
     for (int32_t a = 0; a < j->n_links; a++) {
         for (int32_t b = 0; b < j->n_links; b++) {
-            const net_link *la = &n->link[j->link + a], *lb = &n->link[j->link + b];
-            if (la->from == lb->from) {
-                continue; /* one behind the other until they part */
-            }
-            const net_area area = area_of(&n->lane[la->via], &n->lane[lb->via]);
-            const net_area other = area_of(&n->lane[lb->via], &n->lane[la->via]);
-            if (area.in > area.out || other.in > other.out) {
+            if (!net_meets(n, junction, a, b)) {
                 continue;
             }
-            j->area[a * j->n_links + b] = area;
+            const net_link *la = &n->link[j->link + a], *lb = &n->link[j->link + b];
             j->crosses[a] |= net_bit(b);
             if (la->rank < lb->rank || (la->rank == lb->rank && a > b)) {
                 j->yields[a] |= net_bit(b);

@@ -27,10 +27,17 @@ static inline net_links net_bit(int32_t k)
     return (net_links)1 << k;
 }
 
-/* A centre line is an arc: start, heading there, curvature (left positive, 0: straight). */
+/* A straight piece of a centre line: from s on, a metre along the lane is (dx, dy). */
+typedef struct net_piece {
+    double s, x, y, dx, dy, heading;
+} net_piece;
+
+/* A centre line is an arc: start, heading there, curvature (left positive, 0: straight); or it is made of pieces. */
 typedef struct net_lane {
     double length, limit; /* m, m/s */
     double x0, y0, heading, bend;
+    const net_piece *piece;
+    int32_t n_pieces;
     int32_t edge, left, right; /* neighbours in the edge; a via has no edge */
     int32_t link, n_links;     /* ways out of it, a range of net.link; none for a via, which leads to its target */
     int32_t via_of;            /* the link that runs over this lane */
@@ -56,14 +63,27 @@ typedef struct net_area {
     double in, out; /* m along the via: where its path is closer to the other one than vehicles are wide */
 } net_area;
 
+/* What a signal shows: green, among them those that yield to all other green (minor); red to pass after a stop. */
+typedef struct net_show {
+    net_links green, minor, stop, yellow;
+} net_show;
+
+typedef struct net_step { /* of a program from a file */
+    double duration_s;
+    net_show show;
+    int32_t phase; /* that it is, or leads to */
+} net_step;
+
 typedef struct net_junction {
     int32_t link, n_links;            /* a range of net.link; bit k is link + k */
     net_links crosses[NET_MAX_LINKS]; /* links whose paths meet this one's, without those from the same lane */
     net_links yields[NET_MAX_LINKS];  /* those of them that go first */
     net_area *area;                   /* [n_links, n_links] */
-    net_links phase[NET_MAX_PHASES];  /* links that have green */
-    double green_s[NET_MAX_PHASES];   /* of the fixed program */
-    int32_t n_phases;                 /* 0: no signals, ranks alone decide */
+    net_show phase[NET_MAX_PHASES];   /* without yellow */
+    double green_s[NET_MAX_PHASES];   /* of the fixed program, where it has no steps */
+    const net_step *step;             /* of the fixed program from a file, or NULL */
+    int32_t n_steps;
+    int32_t n_phases; /* 0: no signals, ranks alone decide */
     int32_t n_arms;
     int32_t arm[NET_MAX_ARMS];       /* edges that lead in */
     int32_t slot[NET_MAX_ARMS];      /* of the arm's rightmost lane in what signals observe */
@@ -77,13 +97,17 @@ typedef struct net {
     net_link *link;
     net_junction *junction; /* those with signals first */
     net_area *area;
-    int32_t n_lanes, n_edges, n_links, n_junctions, n_areas;
+    net_piece *piece;
+    net_step *step;
+    int32_t n_lanes, n_edges, n_links, n_junctions, n_areas, n_pieces, n_steps;
     int32_t n_signals;
     int32_t most_phases, most_arms, most_slots; /* of a signal */
 } net;
 
 typedef struct net_size {
-    int32_t lanes, edges, links, junctions, areas; /* areas: the sum of n_links^2 of all junctions */
+    int32_t lanes, edges, links, junctions, areas; /* areas: the sum of n_links^2 of all junctions, or 0: made
+                                                    * by the caller once that is known */
+    int32_t pieces, steps;
 } net_size;
 
 /* Room for so many of each. The arrays belong to the net; net_fini frees them. Errors: DT_ENOMEM. */
@@ -101,7 +125,11 @@ void net_join(net *n, int32_t from, int32_t to);
 int32_t net_add_junction(net *n);
 /* A link over the junction: a via from the end of one lane to the start of another, as an arc or a straight line. */
 void net_cross(net *n, int32_t junction, int32_t from, int32_t to, double limit, int32_t rank);
-/* Once all links of the junction are there: where their paths meet, and who yields. */
+/* Once all links of the junction are there: room for the areas where their paths meet. */
+void net_make_areas(net *n, int32_t junction);
+/* Do the paths of two links of a junction meet? Then the area of a is kept. */
+int net_meets(net *n, int32_t junction, int32_t a, int32_t b);
+/* Where all paths of a junction meet, and who yields. */
 void net_find_conflicts(net *n, int32_t junction);
 
 /* Where the path of link a of a junction meets that of link b. */

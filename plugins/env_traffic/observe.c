@@ -114,7 +114,7 @@ typedef struct pair { /* a follower and what it must not run into */
 
 static void write_pair(const sim *s, const pair *x, float *out)
 {
-    const double euler = s->c->model == MODEL_KRAUSS ? s->c->dt_s : 0;
+    const double euler = s->driver.model == MODEL_KRAUSS ? s->c->dt_s : 0;
     const double seen[PAIR_FEATURES] = {least(x->gap, NOTHING_M), x->speed,       x->brake, x->follower,
                                         x->follower_brake,        s->c->action_s, euler};
     for (int d = 0; d < PAIR_FEATURES; d++) {
@@ -127,7 +127,7 @@ static double way_to_stop(const sim *s, int32_t lane, int32_t p)
 {
     const double rest = s->net.lane[lane].length - s->x[p];
     const int must =
-        s->vehicle[s->who[p]].next == NET_NONE || (p == slot_front(&s->lane[lane]) && !junction_may_pass(s, lane, p));
+        s->vehicle[s->who[p]].next == NET_NONE || (p == slot_front(&s->lane[lane]) && !junction_lets_pass(s, lane, p));
     return must && rest < SIGHT_M ? rest : FREE_GAP;
 }
 
@@ -272,7 +272,7 @@ static void observe_phase(const sim *s, int32_t junction, int32_t phase, float *
     double sum[3] = {0}, near = 0, longest = 0, going[2] = {0}, waits = 0;
     for (int32_t k = 0; k < j->n_links; k++) {
         const net_link *link = &s->net.link[j->link + k];
-        if ((j->phase[phase] >> k & 1) == 0) {
+        if ((j->phase[phase].green >> k & 1) == 0) {
             continue;
         }
         if (link->from != lane) { /* links of a lane lie together: every lane once */
@@ -300,7 +300,7 @@ static void observe_phase(const sim *s, int32_t junction, int32_t phase, float *
     out[8] = (float)going[0];
     out[9] = (float)going[1];
     out[10] = is_green ? 0 : (float)waits;
-    out[11] = (float)count_conflicts(s, j, j->phase[phase]);
+    out[11] = (float)count_conflicts(s, j, j->phase[phase].green & ~j->phase[phase].minor);
     out[12] = is_green ? (float)g->stage_s : -1;
 }
 

@@ -8,8 +8,14 @@
 
 #define FACTOR_LEAST 0.5 /* of the limit; nobody wants to drive slower or faster than this */
 #define FACTOR_MOST  1.5
-#define GIVE_UP_S    15.0 /* standing at the end of a lane that leads elsewhere: then elsewhere it is */
-#define HOPS_MAX     1024 /* edges of one trip that have random numbers of their own */
+#define SWAP_S       5.0 /* the same, beside one who wants to change places */
+#define SWAP_GAP_M   0.5
+#define GIVE_UP_S    15.0  /* standing at the end of a lane that leads elsewhere: then elsewhere it is */
+#define SHORT_M      60.0  /* an edge on which there is hardly time to change lanes */
+#define PRICE_SHORT  4.0   /* of a change on a short edge, in changes on another one */
+#define LONG_M       150.0 /* an edge on which all can be put right */
+#define DEEP         4     /* edges that drivers look ahead for their lane */
+#define HOPS_MAX     1024  /* edges of one trip that have random numbers of their own */
 
 static void slots_move(sim *s, int32_t to, int32_t from, int32_t n)
 {
@@ -72,6 +78,13 @@ static int append(sim *s, int32_t lane, const mover *m)
     return 1;
 }
 
+/* The speed that a vehicle wants on a lane. */
+static double wish(const sim *s, int32_t vid, int32_t lane)
+{
+    const vehicle *w = &s->vehicle[vid];
+    return least(s->net.lane[lane].limit * w->factor, w->top);
+}
+
 int place_shift(sim *s, int32_t from, int32_t p, int32_t to, int32_t q)
 {
     lane_state *lf = &s->lane[from], *lt = &s->lane[to];
@@ -80,7 +93,7 @@ int place_shift(sim *s, int32_t from, int32_t p, int32_t to, int32_t q)
     if (!make_room(s, lt)) {
         return 0;
     }
-    m.want = m.want / s->net.lane[from].limit * s->net.lane[to].limit;
+    m.want = wish(s, m.who, to);
     q = slot_front(lt) + at;
     slots_move(s, q + 1, q, lt->n - at);
     put_slot(s, q, &m);
@@ -92,37 +105,134 @@ int place_shift(sim *s, int32_t from, int32_t p, int32_t to, int32_t q)
     return 1;
 }
 
+int32_t place_target(const sim *s, const vehicle *w, int32_t k)
+{
+    if (k == 0 || w->target == NET_EXIT) {
+        return w->target;
+    }
+    if (w->trip == NET_NONE || w->is_lost) {
+        return NET_NONE;
+    }
+    const plan_trip *t = PLAN_TRIP(&s->plan, w->trip);
+    const int32_t at = (int32_t)w->hop + k;
+    return at < t->n_edges ? PLAN_EDGE(&s->plan, t->edge + at) : NET_EXIT;
+}
+
+static double price_of_change(const net_lane *l)
+{
+    return l->length < SHORT_M ? PRICE_SHORT : 1;
+}
+
+/* What changing lanes costs w from this lane of its k-th edge from now on: changes here, and on the edges after it,
+ * `deep` of them, of which the last is the first long one. */
+static double cost_of_lane(const sim *s, const vehicle *w, int32_t lane, int32_t k, int32_t deep)
+{
+    const int32_t target = place_target(s, w, k);
+    if (target < 0 || deep == 0) {
+        return 0;
+    }
+    const net_edge *e = &s->net.edge[s->net.lane[lane].edge];
+    const double price = price_of_change(&s->net.lane[lane]);
+    double least_cost = price * e->n_lanes;
+    for (int32_t side = e->lane; side < e->lane + e->n_lanes; side++) {
+        const net_lane *l = &s->net.lane[side];
+        const double here = price * (side < lane ? lane - side : side - lane);
+        for (int32_t i = l->link; i < l->link + l->n_links && here < least_cost; i++) {
+            if (s->net.link[i].edge == target) {
+                const int32_t to = s->net.link[i].to;
+                const int32_t more = s->net.lane[to].length < LONG_M ? deep - 1 : deep > 1;
+                least_cost = least(least_cost, here + cost_of_lane(s, w, to, k + 1, more));
+            }
+        }
+    }
+    return least_cost;
+}
+
+/* The link of a lane that w takes, the k-th edge from now, NET_NONE where it leads elsewhere: of several the one that
+ * costs least after it. */
+static int32_t best_link(const sim *s, const vehicle *w, int32_t lane, int32_t k)
+{
+    const net_lane *l = &s->net.lane[lane];
+    const int32_t target = place_target(s, w, k);
+    int32_t best = NET_NONE;
+    double least_cost = -1; /* of the best, where that is known */
+    for (int32_t i = l->link; i < l->link + l->n_links; i++) {
+        if (s->net.link[i].edge != target) {
+            continue;
+        }
+        if (best == NET_NONE) {
+            best = i;
+            continue;
+        }
+        least_cost = least_cost < 0 ? cost_of_lane(s, w, s->net.link[best].to, k + 1, DEEP) : least_cost;
+        const double cost = cost_of_lane(s, w, s->net.link[i].to, k + 1, DEEP);
+        if (cost < least_cost) {
+            best = i;
+            least_cost = cost;
+        }
+    }
+    return best;
+}
+
+int32_t place_way(const sim *s, const vehicle *w, int32_t lane, int32_t k)
+{
+    if (s->net.lane[lane].via_of != NET_NONE) {
+        return s->net.link[s->net.lane[lane].via_of].to;
+    }
+    if (place_target(s, w, k) == NET_EXIT) {
+        return NET_EXIT;
+    }
+    const int32_t link = best_link(s, w, lane, k);
+    return link == NET_NONE                    ? NET_NONE
+           : s->net.link[link].via == NET_NONE ? s->net.link[link].to
+                                               : s->net.link[link].via;
+}
+
+/* The lane from which it costs least to get where w goes; of equal ones the one with the least to do later. */
 void place_choose_way(sim *s, int32_t vid)
 {
     vehicle *w = &s->vehicle[vid];
     const net_lane *l = &s->net.lane[w->lane];
-    w->need = 0;
-    if (l->via_of != NET_NONE) {
-        w->next = s->net.link[l->via_of].to;
+    w->need = w->is_pressed = 0;
+    w->next = place_way(s, w, w->lane, 0);
+    if (l->via_of != NET_NONE || w->target == NET_EXIT) {
         return;
     }
-    if (w->target == NET_EXIT) {
-        w->next = NET_EXIT;
-        return;
-    }
-    w->next = NET_NONE;
     const net_edge *e = &s->net.edge[l->edge];
-    int32_t nearest = INT32_MAX;
+    const double price = price_of_change(l);
+    double least_all = INFINITY, least_after = INFINITY, own_after = INFINITY;
     for (int32_t lane = e->lane; lane < e->lane + e->n_lanes; lane++) {
-        const net_lane *side = &s->net.lane[lane];
-        for (int32_t k = side->link; k < side->link + side->n_links; k++) {
-            const net_link *link = &s->net.link[k];
-            const int32_t away = lane - w->lane, far = away < 0 ? -away : away;
-            if (link->edge != w->target || far >= nearest) {
-                continue;
-            }
-            nearest = far;
+        const int32_t link = best_link(s, w, lane, 0), away = lane - w->lane;
+        if (link == NET_NONE) {
+            continue;
+        }
+        const double after = cost_of_lane(s, w, s->net.link[link].to, 1, DEEP);
+        const double all = price * (away < 0 ? -away : away) + after;
+        own_after = away == 0 ? after : own_after;
+        if (all < least_all || (all == least_all && after < least_after)) {
+            least_all = all;
+            least_after = after;
             w->need = away;
-            if (away == 0) {
-                w->next = link->via == NET_NONE ? link->to : link->via;
-            }
         }
     }
+    w->is_pressed = w->need != 0 && own_after - least_after >= PRICE_SHORT;
+}
+
+static int32_t last_edge(const sim *s, const plan_trip *t)
+{
+    return PLAN_EDGE(&s->plan, t->edge + t->n_edges - 1);
+}
+
+/* The next edge of a trip; who has left its route takes the quickest way to the last one. */
+static void follow_trip(sim *s, vehicle *w, int32_t edge)
+{
+    const plan_trip *t = PLAN_TRIP(&s->plan, w->trip);
+    if (!w->is_lost) {
+        w->target = (int32_t)w->hop < t->n_edges ? PLAN_EDGE(&s->plan, t->edge + (int32_t)w->hop) : NET_EXIT;
+        return;
+    }
+    route_find(&s->search, &s->net, last_edge(s, t));
+    w->target = s->search.after[edge] == NET_NONE ? NET_EXIT : s->search.after[edge];
 }
 
 /* On a new edge: where to go after it. */
@@ -130,25 +240,29 @@ static void enter_edge(sim *s, int32_t vid, int32_t edge)
 {
     vehicle *w = &s->vehicle[vid];
     const net_edge *e = &s->net.edge[edge];
+    w->hop++;
+    if (w->trip != NET_NONE) {
+        follow_trip(s, w, edge);
+        return;
+    }
     w->target = NET_EXIT;
     if (e->n_out == 1) {
         w->target = e->out[0];
     } else if (e->n_out > 1) {
-        double u = draw(s, DRAW_ROUTE, w->key * HOPS_MAX + w->hop % HOPS_MAX);
+        double u = draw(s, DRAW_ROUTE, w->key * HOPS_MAX + (w->hop - 1) % HOPS_MAX);
         int32_t k = 0;
         for (; k + 1 < e->n_out && u >= e->share[k]; k++) {
             u -= e->share[k];
         }
         w->target = e->out[k];
     }
-    w->hop++;
 }
 
 static void set_lane(sim *s, mover *m, int32_t lane)
 {
     vehicle *w = &s->vehicle[m->who];
     const net_lane *l = &s->net.lane[lane];
-    m->want = l->limit * w->factor;
+    m->want = wish(s, m->who, lane);
     w->lane = lane;
     if (l->edge != NET_NONE) {
         enter_edge(s, m->who, l->edge);
@@ -156,14 +270,15 @@ static void set_lane(sim *s, mover *m, int32_t lane)
     place_choose_way(s, m->who);
 }
 
-static double speed_factor(const sim *s, uint64_t key)
+static double speed_factor(const sim *s, uint64_t key, const plan_type *t)
 {
-    if (s->c->speed_dev == 0) {
-        return 1;
+    const double mean = t != NULL ? t->factor : 1, dev = t != NULL ? t->dev : s->c->speed_dev;
+    if (dev == 0) {
+        return mean;
     }
     const double u = 1 - draw(s, DRAW_FACTOR, 2 * key), w = draw(s, DRAW_FACTOR, 2 * key + 1);
     const double normal = sqrt(-2 * log(u)) * cos(6.283185307179586 * w); /* Box & Muller 1958 */
-    return most(FACTOR_LEAST, least(FACTOR_MOST, 1 + s->c->speed_dev * normal));
+    return most(FACTOR_LEAST, least(FACTOR_MOST, mean + dev * normal));
 }
 
 static void find_place(sim *s, int32_t vid)
@@ -177,21 +292,24 @@ static void find_place(sim *s, int32_t vid)
     }
 }
 
-int32_t place_insert(sim *s, int32_t lane, double x, double v, double due)
+int32_t place_insert(sim *s, int32_t lane, double x, double v, double due, int32_t trip)
 {
     if (s->n_spare == 0 || !make_room(s, &s->lane[lane])) {
         return NET_NONE;
     }
     const int32_t vid = s->spare[--s->n_spare];
     const uint64_t key = s->next_key++;
+    const plan_type *type = trip == NET_NONE ? NULL : PLAN_TYPE(&s->plan, PLAN_TRIP(&s->plan, trip)->type);
     s->vehicle[vid] = (vehicle){.key = key,
                                 .lane = lane,
                                 .place = NET_NONE,
-                                .factor = speed_factor(s, key),
+                                .trip = trip,
+                                .factor = speed_factor(s, key, type),
+                                .top = type != NULL ? type->top : INFINITY,
                                 .due = due,
                                 .born = s->time,
                                 .last = s->time};
-    mover m = {.x = x, .v = v, .length = s->c->vehicle_m, .who = vid};
+    mover m = {.x = x, .v = v, .length = type != NULL ? type->length : s->c->vehicle_m, .who = vid};
     set_lane(s, &m, lane);
     m.v = least(v, m.want);
     append(s, lane, &m);
@@ -227,16 +345,75 @@ static void leave(sim *s, int32_t lane, const mover *m)
     s->spare[s->n_spare++] = m->who;
 }
 
+/* A new target that lane k leads to: of a trip the one from where its last edge is nearest, if it is reached at all. */
+static void turn_elsewhere(sim *s, int32_t k, int32_t vid)
+{
+    vehicle *w = &s->vehicle[vid];
+    const net_lane *l = &s->net.lane[k];
+    if (w->trip == NET_NONE) {
+        w->target = s->net.link[l->link].edge;
+        return;
+    }
+    route_find(&s->search, &s->net, last_edge(s, PLAN_TRIP(&s->plan, w->trip)));
+    double least_s = INFINITY;
+    for (int32_t i = l->link; i < l->link + l->n_links; i++) {
+        const int32_t edge = s->net.link[i].edge;
+        if (s->search.cost[edge] < least_s) {
+            least_s = s->search.cost[edge];
+            w->target = edge;
+            w->is_lost = 1;
+        }
+    }
+}
+
+/* Does a vehicle of another length fit where slot p stands? */
+static int fits(const sim *s, int32_t lane, int32_t p, double length)
+{
+    return length <= s->length[p] || p == slot_back(&s->lane[lane]) || s->x[p] - length >= s->x[p + 1] + SWAP_GAP_M;
+}
+
+/* Two that stand first on lanes beside each other, each on the other's, would stand there for ever: they take each
+ * other's place. */
+static void swap_stuck(sim *s, int32_t lane)
+{
+    const int32_t left = s->net.lane[lane].left;
+    if (left == NET_NONE || s->lane[lane].stood_s < SWAP_S || s->lane[left].stood_s < SWAP_S || s->lane[left].n == 0) {
+        return;
+    }
+    const int32_t p = slot_front(&s->lane[lane]), q = slot_front(&s->lane[left]);
+    vehicle *a = &s->vehicle[s->who[p]], *b = &s->vehicle[s->who[q]];
+    if (a->next != NET_NONE || b->next != NET_NONE || a->need <= 0 || b->need >= 0 || !fits(s, lane, p, s->length[q]) ||
+        !fits(s, left, q, s->length[p])) {
+        return;
+    }
+    mover m = take_slot(s, p), n = take_slot(s, q);
+    const double x = m.x;
+    m.x = n.x;
+    n.x = x;
+    m.want = wish(s, m.who, left);
+    n.want = wish(s, n.who, lane);
+    put_slot(s, p, &n);
+    put_slot(s, q, &m);
+    a->lane = left;
+    b->lane = lane;
+    place_choose_way(s, m.who);
+    place_choose_way(s, n.who);
+}
+
 void place_give_up(sim *s)
 {
     for (int32_t k = 0; k < s->net.n_lanes; k++) {
         const lane_state *l = &s->lane[k];
-        if (l->n == 0 || l->stood_s < GIVE_UP_S || s->net.lane[k].n_links == 0) {
+        if (l->n == 0 || l->stood_s < SWAP_S) {
+            continue;
+        }
+        swap_stuck(s, k);
+        if (l->stood_s < GIVE_UP_S || s->net.lane[k].n_links == 0) {
             continue;
         }
         const int32_t vid = s->who[slot_front(l)];
         if (s->vehicle[vid].next == NET_NONE) {
-            s->vehicle[vid].target = s->net.link[s->net.lane[k].link].edge;
+            turn_elsewhere(s, k, vid);
             place_choose_way(s, vid);
         }
     }

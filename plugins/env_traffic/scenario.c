@@ -8,6 +8,7 @@
  *   bottleneck    a road of `lanes` that goes on with one lane less: the leftmost ends
  *   intersection  one junction of scenario_grid.c
  *   grid          rows by cols of them
+ *   net           from SUMO's files: scenario_net.c
  */
 #include "sim.h"
 
@@ -22,11 +23,9 @@ traffic_config scenario_resolve(const traffic_config *given)
     static const struct {
         double length_m, flow_vph;
         int64_t lanes;
-    } own[] = {[SCENARIO_RING] = {230, 0, 1},
-               [SCENARIO_MERGE] = {400, 2400, 2},
-               [SCENARIO_BOTTLENECK] = {400, 3600, 3},
-               [SCENARIO_INTERSECTION] = {200, 400, 2},
-               [SCENARIO_GRID] = {200, 300, 2}};
+    } own[] = {[SCENARIO_RING] = {230, 0, 1},          [SCENARIO_MERGE] = {400, 2400, 2},
+               [SCENARIO_BOTTLENECK] = {400, 3600, 3}, [SCENARIO_INTERSECTION] = {200, 400, 2},
+               [SCENARIO_GRID] = {200, 300, 2},        [SCENARIO_NET] = {200, 0, 0}};
     traffic_config c = *given;
     c.length_m = c.length_m > 0 ? c.length_m : own[c.scenario].length_m;
     c.flow_vph = c.flow_vph > 0 ? c.flow_vph : own[c.scenario].flow_vph;
@@ -127,6 +126,8 @@ dt_status scenario_build(sim *s)
         return build_bottleneck(s);
     case SCENARIO_INTERSECTION:
         return scenario_build_grid(s, 1, 1);
+    case SCENARIO_NET:
+        return scenario_build_net(s);
     default:
         return scenario_build_grid(s, (int32_t)s->c->rows, (int32_t)s->c->cols);
     }
@@ -142,6 +143,6 @@ void scenario_populate(sim *s)
     const double apart = c->length_m / n;
     const double shift = least(c->jitter_m, 0.5 * (apart - c->vehicle_m));
     for (int32_t i = n - 1; i >= 0; i--) { /* evenly, and each moved a little */
-        place_insert(s, 0, (i + 0.5) * apart + shift * (draw(s, DRAW_JITTER, (uint32_t)i) - 0.5), 0, 0);
+        place_insert(s, 0, (i + 0.5) * apart + shift * (draw(s, DRAW_JITTER, (uint32_t)i) - 0.5), 0, 0, NET_NONE);
     }
 }

@@ -10,9 +10,14 @@ static void show(sim *s, int32_t junction)
 {
     const net_junction *j = &s->net.junction[junction];
     signal_state *g = &s->signal[junction];
-    const net_links now = j->phase[g->phase], then = j->phase[g->next];
-    g->green = g->stage == STAGE_GREEN ? now : now & then;
-    g->yellow = g->stage == STAGE_YELLOW ? now & ~then : 0;
+    const net_show *now = &j->phase[g->phase], *then = &j->phase[g->next];
+    g->show = *now;
+    if (g->stage != STAGE_GREEN) { /* what goes on is shown on */
+        g->show.green &= then->green;
+        g->show.minor &= then->green;
+        g->show.stop &= then->stop | then->green;
+        g->show.yellow = g->stage == STAGE_YELLOW ? now->green & ~then->green : 0;
+    }
 }
 
 void signal_reset(sim *s)
@@ -66,9 +71,28 @@ int signal_ask(sim *s, int32_t junction, int32_t p)
     return 1;
 }
 
+/* The step of a program from a file that is due. */
+static const net_step *step_now(const sim *s, const net_junction *j)
+{
+    double cycle = 0;
+    for (int32_t k = 0; k < j->n_steps; k++) {
+        cycle += j->step[k].duration_s;
+    }
+    double t = fmod(s->time - j->offset_s + TIME_TOL, cycle);
+    t += t < 0 ? cycle : 0;
+    const net_step *step = j->step;
+    for (; step + 1 < j->step + j->n_steps && t >= step->duration_s; step++) {
+        t -= step->duration_s;
+    }
+    return step;
+}
+
 int32_t signal_program(const sim *s, int32_t junction)
 {
     const net_junction *j = &s->net.junction[junction];
+    if (j->n_steps > 0) {
+        return step_now(s, j)->phase;
+    }
     const double between = s->c->yellow_s + s->c->all_red_s;
     double cycle = 0;
     for (int32_t p = 0; p < j->n_phases; p++) {
@@ -85,7 +109,7 @@ int32_t signal_program(const sim *s, int32_t junction)
 /* Pairs of links that cross, that are shown green or yellow at once, and of which one phase does not say who yields. */
 static int64_t count_conflicts(const net_junction *j, const signal_state *g)
 {
-    const net_links open = g->green | g->yellow;
+    const net_links open = g->show.green | g->show.yellow;
     int64_t n = 0;
     for (int32_t a = 0; a < j->n_links; a++) {
         if ((open >> a & 1) == 0) {
@@ -97,12 +121,28 @@ static int64_t count_conflicts(const net_junction *j, const signal_state *g)
             }
             int together = 0; /* permitted: a turn that yields to oncoming traffic of its own phase */
             for (int32_t p = 0; p < j->n_phases; p++) {
-                together |= (j->phase[p] >> a & 1) != 0 && (j->phase[p] >> b & 1) != 0;
+                together |= (j->phase[p].green >> a & 1) != 0 && (j->phase[p].green >> b & 1) != 0;
             }
             n += !together;
         }
     }
     return n;
+}
+
+/* The program of a file, letter by letter. */
+static void show_step(sim *s, int32_t junction)
+{
+    const net_step *now = step_now(s, &s->net.junction[junction]);
+    signal_state *g = &s->signal[junction];
+    const int is_phase = now->show.yellow == 0 && now->show.green == s->net.junction[junction].phase[now->phase].green;
+    const int32_t stage = is_phase ? STAGE_GREEN : now->show.yellow != 0 ? STAGE_YELLOW : STAGE_ALL_RED;
+    if (stage != g->stage || (is_phase && now->phase != g->phase)) {
+        g->stage_s = 0;
+    }
+    g->stage = stage;
+    g->next = now->phase;
+    g->phase = is_phase ? now->phase : g->phase;
+    g->show = now->show;
 }
 
 void signal_step(sim *s)
@@ -111,7 +151,8 @@ void signal_step(sim *s)
     for (int32_t k = 0; k < s->net.n_signals; k++) {
         const net_junction *j = &s->net.junction[k];
         signal_state *g = &s->signal[k];
-        if (s->c->control != CONTROL_SIGNALS || s->c->baseline) {
+        const int is_fixed = s->c->control != CONTROL_SIGNALS || s->c->baseline;
+        if (is_fixed && j->n_steps == 0) {
             (void)signal_ask(s, k, signal_program(s, k));
         }
         g->n_conflicts = (int32_t)count_conflicts(j, g);
@@ -119,6 +160,10 @@ void signal_step(sim *s)
         g->stage_s += dt;
         for (int32_t p = 0; p < j->n_phases; p++) {
             g->served_s[p] = g->stage == STAGE_GREEN && p == g->phase ? 0 : g->served_s[p] + dt;
+        }
+        if (is_fixed && j->n_steps > 0) {
+            show_step(s, k);
+            continue;
         }
         if (g->stage == STAGE_YELLOW && g->stage_s >= s->c->yellow_s - TIME_TOL) {
             g->stage = STAGE_ALL_RED;

@@ -22,7 +22,7 @@ static void lay_out(sim *s)
 {
     int32_t base = 0;
     for (int32_t k = 0; k < s->net.n_lanes; k++) {
-        const int32_t fit = (int32_t)ceil(s->net.lane[k].length / s->c->vehicle_m) + SLACK_SLOTS;
+        const int32_t fit = (int32_t)ceil(s->net.lane[k].length / s->least_m) + SLACK_SLOTS;
         s->lane[k] = (lane_state){.base = base, .cap = 2 * fit, .front = NET_NONE};
         base += 2 * fit;
     }
@@ -40,6 +40,8 @@ dt_status sim_create(sim *s, const dt_host *h, const traffic_config *c)
                          .over_2_ab = 0.5 / sqrt(c->accel_mps2 * c->decel_mps2),
                          .dt = c->dt_s,
                          .model = c->model};
+    s->sigma = c->sigma;
+    s->least_m = c->vehicle_m;
     DT_TRY_H(scenario_build(s));
     s->lane = room(s, s->net.n_lanes, sizeof(*s->lane));
     if (s->lane == NULL) {
@@ -79,6 +81,8 @@ void sim_destroy(sim *s)
     for (size_t k = 0; k < sizeof(owned) / sizeof(owned[0]); k++) {
         h->release(h, owned[k]);
     }
+    plan_fini(&s->plan, h);
+    route_fini(&s->search, h);
     net_fini(&s->net, h);
     memset(s, 0, sizeof(*s));
 }
@@ -147,7 +151,7 @@ double sim_delay(const sim *s)
     for (int32_t k = 0; k < s->n_sources; k++) {
         const source *q = &s->source[k];
         for (int32_t i = q->taken; i < q->arrived; i++) {
-            sum += s->time - q->due[i];
+            sum += s->time - q->due[i].due;
         }
     }
     return sum;

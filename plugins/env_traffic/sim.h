@@ -16,7 +16,8 @@
 #define DTRAIN_ENV_TRAFFIC_SIM_H
 
 #include "follow.h"
-#include "net.h"
+#include "plan.h"
+#include "route.h"
 #include "dtrain/random.h"
 
 #define HALTING_MPS     0.1 /* slower is standing; SUMO's waitingTime uses the same */
@@ -24,7 +25,7 @@
 #define EMERGENCY_SHARE 1.5
 #define SIGHT_M         200.0 /* how far drivers look ahead */
 
-enum { SCENARIO_RING, SCENARIO_MERGE, SCENARIO_BOTTLENECK, SCENARIO_INTERSECTION, SCENARIO_GRID };
+enum { SCENARIO_RING, SCENARIO_MERGE, SCENARIO_BOTTLENECK, SCENARIO_INTERSECTION, SCENARIO_GRID, SCENARIO_NET };
 enum { CONTROL_VEHICLES, CONTROL_SIGNALS };
 enum { ARRIVALS_POISSON, ARRIVALS_UNIFORM };
 enum { SIM_COSTS = 5 };
@@ -43,6 +44,8 @@ typedef struct traffic_config {
     double green_s, left_green_s, yellow_s, all_red_s, min_green_s, max_green_s, detector_m, near_m;
     double penetration, low_mps2, high_mps2;
     double ttc_s, hard_mps2, starvation_s, radius_m;
+    double begin_s;
+    const char *net_file, *routes_file;
     uint8_t signals, baseline, end_at_collision, lane_actions;
 } traffic_config;
 
@@ -64,6 +67,10 @@ typedef struct vehicle {
     int32_t need;           /* lanes to move to the left (positive) until one leads there */
     int32_t place;          /* of the agent that steers it, NET_NONE */
     uint32_t hop;           /* edges driven */
+    int32_t trip;           /* of the plan, or NET_NONE: it turns by chance */
+    int32_t is_pressed;     /* it must change here: its lane does not lead to target, or there is no time to later */
+    int32_t is_lost;        /* it left its route and looks for a way to its last edge */
+    double top;             /* m/s, what it can */
     double factor;          /* of the limit: the speed it wants */
     double due, born, last; /* s: scheduled departure, insertion, last lane change */
 } vehicle;
@@ -84,13 +91,18 @@ typedef struct signal_state {
     int32_t stage, n_conflicts;      /* pairs of greens that conflict now */
     double stage_s;                  /* since the stage began */
     double served_s[NET_MAX_PHASES]; /* since it last was green, 0 while it is */
-    net_links green, yellow;
+    net_show show;
 } signal_state;
+
+typedef struct arrival {
+    double due;           /* s */
+    int32_t trip, number; /* of the plan, or NET_NONE; in the order of the file */
+} arrival;
 
 typedef struct source {
     int32_t edge, reserved;
-    double rate; /* 1/s */
-    double *due; /* [n] s, sorted */
+    double rate;  /* 1/s */
+    arrival *due; /* [n], sorted */
     int32_t n, cap;
     int32_t arrived, taken; /* due[0..arrived) are past, due[0..taken) were inserted */
 } source;
@@ -109,6 +121,8 @@ typedef struct sim {
     const dt_host *h;
     const traffic_config *c;
     driver driver;
+    double sigma;   /* Krauss: imperfection */
+    double least_m; /* length of the shortest vehicle */
     net net;
     lane_state *lane;      /* [n_lanes] */
     double *x, *v, *a;     /* by slot: front bumper along the lane, speed, acceleration of the last step */
@@ -120,6 +134,8 @@ typedef struct sim {
     place *place;
     int32_t n_places, n_sources;
     source *source;
+    trip_plan plan;
+    route_search search;
     signal_state *signal; /* [n_signals] */
     net_links *meets;     /* [n_links] links of its junction on which vehicles overlap with those of this one */
     uint64_t seed, step, next_key;
@@ -167,21 +183,26 @@ int64_t sim_waiting(const sim *s); /* vehicles that are due and could not be ins
 double sim_delay(const sim *s);
 
 /* place.c: vehicles come to lanes and leave them */
-int32_t place_insert(sim *s, int32_t lane, double x, double v, double due); /* NET_NONE: no room */
+/* trip: of the plan, or NET_NONE. The front bumper is at x. NET_NONE: no room. */
+int32_t place_insert(sim *s, int32_t lane, double x, double v, double due, int32_t trip);
 void place_choose_way(sim *s, int32_t vehicle); /* next and need, from its lane and target */
-void place_give_up(sim *s);                     /* who cannot get to its lane turns elsewhere */
-void place_move_on(sim *s);                     /* who passed the end of a lane */
+/* The edge that w goes to k edges after this one: 0 is its target; NET_EXIT, NET_NONE where that is not known yet. */
+int32_t place_target(const sim *s, const vehicle *w, int32_t k);
+/* Where w gets from a lane, of the edge that it is on (k 0) or of the k-th after it: as vehicle.next. */
+int32_t place_way(const sim *s, const vehicle *w, int32_t lane, int32_t k);
+void place_give_up(sim *s); /* who cannot get to its lane turns elsewhere */
+void place_move_on(sim *s); /* who passed the end of a lane */
 /* Takes slot p out of a lane, puts a vehicle into another one before slot q; keeps the order. */
 int place_shift(sim *s, int32_t from, int32_t p, int32_t to, int32_t q);
 
 /* move.c: car following and motion */
 void move_accelerate(sim *s);
 void move_advance(sim *s);
-/* Slot of the nearest vehicle on the way that begins with lane `next`, NET_NONE where none is in sight; *rest_p, the
- * way to the start of that lane, grows to that of its lane. */
-int32_t move_first(const sim *s, int32_t next, double *rest_p);
-/* Nearest vehicle after lane `from` on the way `next`, rest m before its end. */
-double move_look(const sim *s, int32_t from, int32_t next, double rest, double *speed_p);
+/* Slot of the nearest vehicle on the way of w that begins with lane `next`, NET_NONE where none is in sight; *rest_p,
+ * the way to the start of that lane, grows to that of its lane. */
+int32_t move_first(const sim *s, const vehicle *w, int32_t next, double *rest_p);
+/* Nearest vehicle after lane `from` on the way `next` of w, rest m before its end. */
+double move_look(const sim *s, const vehicle *w, int32_t from, int32_t next, double rest, double *speed_p);
 /* The acceleration of the model alone in slot p, without its agent. */
 double move_model(const sim *s, int32_t lane, int32_t p);
 
@@ -191,6 +212,7 @@ enum { SCENARIO_MAX_LANES = 3 }; /* of an edge of the scenarios built by code */
 traffic_config scenario_resolve(const traffic_config *given);
 dt_status scenario_build(sim *s);
 dt_status scenario_build_grid(sim *s, int32_t rows, int32_t cols); /* scenario_grid.c */
+dt_status scenario_build_net(sim *s);                              /* scenario_net.c */
 void scenario_populate(sim *s);                                    /* vehicles on the road at the start of an episode */
 
 #endif

@@ -3,9 +3,9 @@
 dt_tests += tests/env_traffic/test_ring
 tests_env_traffic_test_ring_SOURCES = tests/env_traffic/test_ring.c tests/env_traffic/rig.h $(traffic_sources) \
 	$(mock_sources)
-tests_env_traffic_test_ring_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
+tests_env_traffic_test_ring_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests $(traffic_cppflags)
 tests_env_traffic_test_ring_CFLAGS = $(AM_CFLAGS) $(traffic_cflags)
-tests_env_traffic_test_ring_LDADD = $(CMOCKA_LIBS) -ldl -lm
+tests_env_traffic_test_ring_LDADD = $(CMOCKA_LIBS) $(traffic_libs) -ldl
 dt_tests += tests/env_traffic/test_env
 tests_env_traffic_test_env_SOURCES = tests/env_traffic/test_env.c $(mock_sources)
 tests_env_traffic_test_env_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
@@ -13,12 +13,19 @@ tests_env_traffic_test_env_LDADD = core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
 dt_tests += tests/env_traffic/test_roads
 tests_env_traffic_test_roads_SOURCES = tests/env_traffic/test_roads.c tests/env_traffic/rig.h $(traffic_sources) \
 	$(mock_sources)
-tests_env_traffic_test_roads_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
+tests_env_traffic_test_roads_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests $(traffic_cppflags)
 tests_env_traffic_test_roads_CFLAGS = $(AM_CFLAGS) $(traffic_cflags)
-tests_env_traffic_test_roads_LDADD = $(CMOCKA_LIBS) -ldl -lm
+tests_env_traffic_test_roads_LDADD = $(CMOCKA_LIBS) $(traffic_libs) -ldl
 dt_tests += tests/env_traffic/test_junctions
 tests_env_traffic_test_junctions_SOURCES = tests/env_traffic/test_junctions.c tests/env_traffic/rig.h \
 	$(traffic_sources) $(mock_sources)
-tests_env_traffic_test_junctions_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
+tests_env_traffic_test_junctions_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests $(traffic_cppflags)
 tests_env_traffic_test_junctions_CFLAGS = $(AM_CFLAGS) $(traffic_cflags)
-tests_env_traffic_test_junctions_LDADD = $(CMOCKA_LIBS) -ldl -lm
+tests_env_traffic_test_junctions_LDADD = $(CMOCKA_LIBS) $(traffic_libs) -ldl
+dt_tests += tests/env_traffic/test_net
+tests_env_traffic_test_net_SOURCES = tests/env_traffic/test_net.c tests/env_traffic/rig.h $(traffic_sources) \
+	$(mock_sources)
+tests_env_traffic_test_net_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests $(traffic_cppflags)
+tests_env_traffic_test_net_CFLAGS = $(AM_CFLAGS) $(traffic_cflags)
+tests_env_traffic_test_net_LDADD = $(CMOCKA_LIBS) $(traffic_libs) -ldl
+EXTRA_DIST += tests/fixtures/sumo/corner.net.xml tests/fixtures/sumo/corner.rou.xml

@@ -86,7 +86,7 @@ static void test_signals_by_construction(void **test)
         const net_junction *j = &s->net.junction[0];
         const signal_state *g = &s->signal[0];
         double green_since[NET_MAX_LINKS] = {0}, yellow_since[NET_MAX_LINKS] = {0}, closed_since = 0;
-        net_links green = g->green, yellow = 0;
+        net_links green = g->show.green, yellow = 0;
         uint64_t x = 88172645463325252;
         for (int i = 0; i < 40000; i++) {
             x ^= x << 13, x ^= x >> 7, x ^= x << 17;
@@ -96,11 +96,11 @@ static void test_signals_by_construction(void **test)
             assert_true(p >= 0 && p < j->n_phases ? 1 : !legal);
             sim_step(s);
             assert_int_equal(g->n_conflicts, 0);
-            assert_int_equal(g->green & g->yellow, 0);
+            assert_int_equal(g->show.green & g->show.yellow, 0);
             for (int32_t b = 0; b < j->n_links; b++) {
                 const net_links bit = net_bit(b);
-                const int was = (green & bit) != 0, is = (g->green & bit) != 0;
-                const int was_yellow = (yellow & bit) != 0, is_yellow = (g->yellow & bit) != 0;
+                const int was = (green & bit) != 0, is = (g->show.green & bit) != 0;
+                const int was_yellow = (yellow & bit) != 0, is_yellow = (g->show.yellow & bit) != 0;
                 assert_int_equal(was && !is, !was_yellow && is_yellow); /* green goes to yellow, nothing else does */
                 if (was && !is) {
                     const double asked = s->time - 0.5; /* before this step */
@@ -116,8 +116,8 @@ static void test_signals_by_construction(void **test)
                     green_since[b] = s->time;
                 }
             }
-            green = g->green;
-            yellow = g->yellow;
+            green = g->show.green;
+            yellow = g->show.yellow;
         }
         assert_int_equal(s->sum.conflicting, 0);
         rig_close(&r);
@@ -132,7 +132,7 @@ static void test_conflicting_greens_are_seen(void **test)
     sim_rig r;
     rig_open(&r, set);
     net_junction *j = &r.sim.net.junction[0];
-    r.sim.signal[0].green = j->phase[0] | j->phase[2];
+    r.sim.signal[0].show.green = j->phase[0].green | j->phase[2].green;
     r.sim.signal[0].stage = STAGE_GREEN;
     signal_step(&r.sim);
     assert_true(r.sim.sum.conflicting >= 4);

@@ -76,7 +76,7 @@ static void test_demand_has_its_rate(void **test)
         rig_near(q->n, 9000, k == 0 ? 4 * sqrt(9000) : 1);
         double squares = 0;
         for (int32_t i = 1; i < q->n; i++) {
-            squares += pow(q->due[i] - q->due[i - 1] - 4, 2) / q->n;
+            squares += pow(q->due[i].due - q->due[i - 1].due - 4, 2) / q->n;
         }
         rig_near(sqrt(squares), k == 0 ? 4 : 0, k == 0 ? 0.2 : 1e-9); /* an exponential's deviation is its mean */
         rig_run(&r, 3600);
@@ -117,7 +117,7 @@ static void test_who_is_slow_is_overtaken(void **test)
     for (int32_t k = 0; k < s->n_sources; k++) {
         s->source[k].n = 0;
     }
-    const int32_t slow = place_insert(s, 0, 100, 5, 0), quick = place_insert(s, 0, 20, 13, 0);
+    const int32_t slow = place_insert(s, 0, 100, 5, 0, NET_NONE), quick = place_insert(s, 0, 20, 13, 0, NET_NONE);
     s->vehicle[slow].factor = 0.4;
     s->want[sim_slot_of(s, slow)] *= 0.4;
     rig_run(&r, 60);
@@ -129,9 +129,9 @@ static void test_who_is_slow_is_overtaken(void **test)
     for (int32_t k = 0; k < s->n_sources; k++) {
         s->source[k].n = 0;
     }
-    place_insert(s, 1, 60, 13.89, 0);
-    place_insert(s, 0, 80, 3, 0);
-    const int32_t stuck = place_insert(s, 0, 70, 3, 0);
+    place_insert(s, 1, 60, 13.89, 0, NET_NONE);
+    place_insert(s, 0, 80, 3, 0, NET_NONE);
+    const int32_t stuck = place_insert(s, 0, 70, 3, 0, NET_NONE);
     s->vehicle[stuck].last = -10;
     rig_run(&r, 1);
     assert_int_equal(s->vehicle[stuck].lane, 0);

@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See netfile.h.
+ */
+#include "netfile.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LENGTH_MOST 1e6 /* m */
+#define SPEED_MOST  200 /* m/s */
+#define LANES_MOST  64  /* of an edge */
+
+/* ---- what is left out -------------------------------------------------------------------------------------------- */
+
+dt_status file_leave_out(list *notes, const xml *x, const char *what)
+{
+    file_note *all = notes->items;
+    for (int32_t k = 0; k < notes->n; k++) {
+        if (strcmp(all[k].what, what) == 0 && strncmp(all[k].element, x->element, sizeof(all[k].element) - 1) == 0) {
+            all[k].n++;
+            return DT_OK;
+        }
+    }
+    file_note *note;
+    DT_TRY_H(list_add(x->h, notes, sizeof(*note), &note));
+    *note = (file_note){.what = what, .line = x->line, .n = 1};
+    snprintf(note->element, sizeof(note->element), "%s", x->element);
+    return DT_OK;
+}
+
+void file_say_notes(const dt_host *h, const char *path, const list *notes)
+{
+    const file_note *all = notes->items;
+    for (int32_t k = 0; k < notes->n; k++) {
+        char more[32] = "";
+        if (all[k].n > 1) {
+            snprintf(more, sizeof(more), " (and %d more)", (int)all[k].n - 1);
+        }
+        dt_logf(h, 1, XML_AT "%s%s", path, (int)all[k].line, all[k].element, all[k].what, more);
+    }
+}
+
+static int has_word(const char *text, const char *word)
+{
+    const char *at = text, *w;
+    for (size_t n; (n = xml_word(&at, &w)) > 0;) {
+        if (n == strlen(word) && strncmp(w, word, n) == 0) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+int file_is_for_cars(const xml *x)
+{
+    const char *allow = xml_get(x, "allow"), *disallow = xml_get(x, "disallow");
+    if (allow != NULL && allow[0] != '\0') {
+        return has_word(allow, "passenger") || has_word(allow, "all");
+    }
+    return disallow == NULL || !(has_word(disallow, "passenger") || has_word(disallow, "all"));
+}
+
+/* ---- elements ---------------------------------------------------------------------------------------------------- */
+
+static dt_status keep_text(netfile *f, const char *text, int32_t *at_p)
+{
+    *at_p = f->text.n;
+    for (;; text++) {
+        char *c;
+        DT_TRY_H(list_add(f->h, &f->text, 1, &c));
+        *c = *text;
+        if (*text == '\0') {
+            return DT_OK;
+        }
+    }
+}
+
+/* The number of a junction that may come later in the file. */
+static dt_status junction_number(netfile *f, const char *name, int32_t *number_p)
+{
+    DT_TRY_H(names_add(f->h, &f->junction_names, name, number_p));
+    while (f->junctions.n <= *number_p) {
+        file_junction *j;
+        DT_TRY_H(list_add(f->h, &f->junctions, sizeof(*j), &j));
+        j->group = j->signal = NET_NONE;
+    }
+    return DT_OK;
+}
+
+static dt_status open_edge(netfile *f, xml *x)
+{
+    const char *id, *from = NULL, *to = NULL, *function = xml_get(x, "function");
+    DT_TRY_H(xml_need(x, "id", &id));
+    int32_t number;
+    if (names_find(&f->edge_names, id) >= 0) {
+        return DT_FAIL_H(f->h, DT_EDATA, XML_AT "\"%s\" is there twice", XML_HERE(x), id);
+    }
+    DT_TRY_H(names_add(f->h, &f->edge_names, id, &number));
+    file_edge *e;
+    DT_TRY_H(list_add(f->h, &f->edges, sizeof(*e), &e));
+    *e = (file_edge){.line = x->line, .lane = f->lanes.n, .edge = NET_NONE, .from = NET_NONE, .to = NET_NONE};
+    e->is_inside = function != NULL && strcmp(function, "normal") != 0 && strcmp(function, "connector") != 0;
+    if (function != NULL && (strcmp(function, "crossing") == 0 || strcmp(function, "walkingarea") == 0)) {
+        return file_leave_out(&f->notes, x, "is left out: nobody walks here");
+    }
+    if (e->is_inside) {
+        return DT_OK;
+    }
+    DT_TRY_H(xml_need(x, "from", &from));
+    DT_TRY_H(xml_need(x, "to", &to));
+    int32_t a, b;
+    DT_TRY_H(junction_number(f, from, &a));
+    DT_TRY_H(junction_number(f, to, &b));
+    e->from = a;
+    e->to = b;
+    return DT_OK;
+}
+
+/* "x,y x,y ..." or with a height, which is dropped. */
+static dt_status read_shape(netfile *f, xml *x, file_lane *l)
+{
+    const char *shape;
+    DT_TRY_H(xml_need(x, "shape", &shape));
+    l->point = f->points.n / 2;
+    const char *at = shape;
+    for (const char *word; xml_word(&at, &word) > 0; l->n_points++) {
+        char *rest;
+        const double px = strtod(word, &rest);
+        const double py = *rest == ',' ? strtod(rest + 1, &rest) : NAN;
+        if (!isfinite(px) || !isfinite(py) || (*rest != ',' && *rest != ' ' && *rest != '\0')) {
+            return DT_FAIL_H(f->h, DT_EDATA, XML_AT "its shape has no point x,y at \"%.20s\"", XML_HERE(x), word);
+        }
+        double *p;
+        DT_TRY_H(list_add(f->h, &f->points, sizeof(*p), &p));
+        *p = px;
+        DT_TRY_H(list_add(f->h, &f->points, sizeof(*p), &p));
+        *p = py;
+    }
+    return l->n_points >= 2 ? DT_OK : DT_FAIL_H(f->h, DT_EDATA, XML_AT "its shape has less than 2 points", XML_HERE(x));
+}
+
+static dt_status open_lane(netfile *f, xml *x)
+{
+    const char *id;
+    DT_TRY_H(xml_need(x, "id", &id));
+    if (f->edges.n == 0) {
+        return DT_FAIL_H(f->h, DT_EDATA, XML_AT "\"%s\" is in no edge", XML_HERE(x), id);
+    }
+    file_edge *e = FILE_ITEM(f, edge, f->edges.n - 1);
+    int32_t number, index;
+    if (names_find(&f->lane_names, id) >= 0) {
+        return DT_FAIL_H(f->h, DT_EDATA, XML_AT "\"%s\" is there twice", XML_HERE(x), id);
+    }
+    DT_TRY_H(xml_count(x, "index", e->n_lanes, 0, LANES_MOST - 1, &index));
+    if (index != e->n_lanes) {
+        return DT_FAIL_H(f->h, DT_EDATA, XML_AT "index %d, where %d is the next one of its edge", XML_HERE(x),
+                         (int)index, (int)e->n_lanes);
+    }
+    DT_TRY_H(names_add(f->h, &f->lane_names, id, &number));
+    file_lane l = {.line = x->line, .edge = f->edges.n - 1, .after = NET_NONE, .lane = NET_NONE};
+    const char *text;
+    DT_TRY_H(xml_need(x, "length", &text));
+    DT_TRY_H(xml_need(x, "speed", &text));
+    DT_TRY_H(xml_number(x, "length", 0, 0, LENGTH_MOST, &l.length));
+    DT_TRY_H(xml_number(x, "speed", 0, 0, SPEED_MOST, &l.speed));
+    DT_TRY_H(read_shape(f, x, &l));
+    l.is_open = file_is_for_cars(x) && l.speed > 0;
+    e->n_lanes++;
+    file_lane *kept;
+    DT_TRY_H(list_add(f->h, &f->lanes, sizeof(*kept), &kept));
+    *kept = l;
+    return l.is_open || e->is_inside ? DT_OK : file_leave_out(&f->notes, x, "is left out: not for cars");
+}
+
+static dt_status open_junction(netfile *f, xml *x)
+{
+    const char *id, *type = xml_get(x, "type"), *inside = xml_get(x, "intLanes");
+    DT_TRY_H(xml_need(x, "id", &id));
+    f->junction = NET_NONE;
+    if (type != NULL && strcmp(type, "internal") == 0) {
+        return DT_OK;
+    }
+    if (type != NULL && strncmp(type, "rail", 4) == 0) {
+        return DT_FAIL_H(f->h, DT_EDATA, XML_AT "\"%s\" is a %s: rails are not simulated", XML_HERE(x), id, type);
+    }
+    DT_TRY_H(junction_number(f, id, &f->junction));
+    file_junction *j = FILE_ITEM(f, junction, f->junction);
+    if (j->is_there) {
+        return DT_FAIL_H(f->h, DT_EDATA, XML_AT "\"%s\" is there twice", XML_HERE(x), id);
+    }
+    j->is_there = 1;
+    j->line = x->line;
+    j->inside = f->inside.n;
+    j->request = f->requests.n;
+    const char *at = inside != NULL ? inside : "", *word;
+    for (size_t n; (n = xml_word(&at, &word)) > 0; j->n_inside++) {
+        char name[512];
+        snprintf(name, sizeof(name), "%.*s", (int)n, word);
+        int32_t *lane;
+        DT_TRY_H(list_add(f->h, &f->inside, sizeof(*lane), &lane));
+        *lane = names_find(&f->lane_names, name);
+    }
+    if (type != NULL && (strcmp(type, "allway_stop") == 0 || strcmp(type, "priority_stop") == 0 ||
+                         strcmp(type, "zipper") == 0 || strcmp(type, "left_before_right") == 0)) {
+        return file_leave_out(&f->notes, x, "is kept with its right of way, without its stop or zipper rule");
+    }
+    return DT_OK;
+}
+
+/* Bits of a request: the rightmost letter is link 0. */
+static dt_status read_bits(netfile *f, xml *x, const char *attribute, net_links *bits_p)
+{
+    const char *text;
+    DT_TRY_H(xml_need(x, attribute, &text));
+    const size_t n = strlen(text);
+    if (n > NET_MAX_LINKS) {
+        return DT_FAIL_H(f->h, DT_EDATA, XML_AT "its junction \"%s\" has %zu links; at most %d are simulated",
+                         XML_HERE(x), names_get(&f->junction_names, f->junction), n, NET_MAX_LINKS);
+    }
+    *bits_p = 0;
+    for (size_t k = 0; k < n; k++) {
+        if (text[k] != '0' && text[k] != '1') {
+            return DT_FAIL_H(f->h, DT_EDATA, XML_AT "%s \"%s\" is not made of 0 and 1", XML_HERE(x), attribute, text);
+        }
+        *bits_p |= text[k] == '1' ? net_bit((int32_t)(n - 1 - k)) : 0;
+    }
+    return DT_OK;
+}
+
+static dt_status open_request(netfile *f, xml *x)
+{
+    if (f->junction == NET_NONE) {
+        return DT_OK;
+    }
+    file_junction *j = FILE_ITEM(f, junction, f->junction);
+    int32_t index;
+    file_request request, *kept;
+    DT_TRY_H(xml_count(x, "index", j->n_requests, 0, INT32_MAX, &index));
+    if (index != j->n_requests) {
+        return DT_FAIL_H(f->h, DT_EDATA, XML_AT "index %d, where %d is the next one", XML_HERE(x), (int)index,
+                         (int)j->n_requests);
+    }
+    DT_TRY_H(read_bits(f, x, "response", &request.yields));
+    DT_TRY_H(read_bits(f, x, "foes", &request.meets));
+    DT_TRY_H(list_add(f->h, &f->requests, sizeof(*kept), &kept));
+    *kept = request;
+    j->n_requests++;
+    return DT_OK;
+}
+
+static dt_status open_signal(netfile *f, xml *x)
+{
+    const char *id, *type = xml_get(x, "type");
+    int32_t number;
+    DT_TRY_H(xml_need(x, "id", &id));
+    DT_TRY_H(names_add(f->h, &f->signal_names, id, &number));
+    file_signal *g;
+    if (number == f->signals.n) {
+        DT_TRY_H(list_add(f->h, &f->signals, sizeof(*g), &g));
+    } else { /* several programs: the last one counts */
+        DT_TRY_H(file_leave_out(&f->notes, x, "is another program of its signal: the last one in the file counts"));
+    }
+    g = FILE_ITEM(f, signal, number);
+    *g = (file_signal){.line = x->line, .step = f->steps.n, .junction = NET_NONE};
+    DT_TRY_H(xml_number(x, "offset", 0, -1e6, 1e6, &g->offset_s));
+    f->program = number;
+    if (type != NULL && strncmp(type, "rail", 4) == 0) {
+        return DT_FAIL_H(f->h, DT_EDATA, XML_AT "\"%s\" is a %s: rails are not simulated", XML_HERE(x), id, type);
+    }
+    return type == NULL || strcmp(type, "static") == 0
+               ? DT_OK
+               : file_leave_out(&f->notes, x, "is run as a fixed program: detectors are not simulated");
+}
+
+static dt_status open_phase(netfile *f, xml *x)
+{
+    if (f->program == NET_NONE) {
+        return DT_FAIL_H(f->h, DT_EDATA, XML_AT "is in no tlLogic", XML_HERE(x));
+    }
+    const char *state, *duration;
+    file_step step, *kept;
+    DT_TRY_H(xml_need(x, "state", &state));
+    DT_TRY_H(xml_need(x, "duration", &duration));
+    DT_TRY_H(xml_number(x, "duration", 0, 0, 1e6, &step.duration_s));
+    const size_t good = strspn(state, "GgyYrRsuoO");
+    if (state[good] != '\0' || good == 0) {
+        return DT_FAIL_H(f->h, DT_EDATA, XML_AT "state \"%s\" has the letter '%c'", XML_HERE(x), state, state[good]);
+    }
+    DT_TRY_H(keep_text(f, state, &step.state));
+    DT_TRY_H(list_add(f->h, &f->steps, sizeof(*kept), &kept));
+    *kept = step;
+    FILE_ITEM(f, signal, f->program)->n_steps++;
+    return xml_get(x, "next") == NULL ? DT_OK : file_leave_out(&f->notes, x, "is followed by the one after it");
+}
+
+/* The lane `index` of an edge that was there before. */
+static dt_status lane_of(netfile *f, xml *x, const char *edge, const char *index, int32_t *lane_p)
+{
+    const char *id;
+    int32_t k;
+    DT_TRY_H(xml_need(x, edge, &id));
+    DT_TRY_H(xml_count(x, index, 0, 0, LANES_MOST, &k));
+    const int32_t e = names_find(&f->edge_names, id);
+    if (e < 0) {
+        return DT_FAIL_H(f->h, DT_EDATA, XML_AT "%s=\"%s\" is no edge of this net", XML_HERE(x), edge, id);
+    }
+    if (k >= FILE_ITEM(f, edge, e)->n_lanes) {
+        return DT_FAIL_H(f->h, DT_EDATA, XML_AT "%s=\"%s\" has %d lanes, and no lane %d", XML_HERE(x), edge, id,
+                         (int)FILE_ITEM(f, edge, e)->n_lanes, (int)k);
+    }
+    *lane_p = FILE_ITEM(f, edge, e)->lane + k;
+    return DT_OK;
+}
+
+static dt_status open_connection(netfile *f, xml *x)
+{
+    file_connection c = {.line = x->line, .via = NET_NONE, .signal = NET_NONE, .group = NET_NONE};
+    DT_TRY_H(lane_of(f, x, "from", "fromLane", &c.from));
+    DT_TRY_H(lane_of(f, x, "to", "toLane", &c.to));
+    const char *via = xml_get(x, "via"), *signal = xml_get(x, "tl"), *pass = xml_get(x, "pass");
+    if (via != NULL && (c.via = names_find(&f->lane_names, via)) < 0) {
+        return DT_FAIL_H(f->h, DT_EDATA, XML_AT "via=\"%s\" is no lane of this net", XML_HERE(x), via);
+    }
+    file_lane *from = FILE_ITEM(f, lane, c.from);
+    if (FILE_ITEM(f, edge, from->edge)->is_inside) { /* it goes on inside the junction */
+        from->after = c.via;
+        return DT_OK;
+    }
+    if (!from->is_open || !FILE_ITEM(f, lane, c.to)->is_open || !file_is_for_cars(x)) {
+        return DT_OK;
+    }
+    if (c.via == NET_NONE) {
+        return DT_FAIL_H(f->h, DT_EDATA,
+                         XML_AT "has no via: the net has no lanes inside junctions; make it without "
+                                "--no-internal-links",
+                         XML_HERE(x));
+    }
+    if (signal != NULL) {
+        c.signal = names_find(&f->signal_names, signal);
+        if (c.signal < 0) {
+            return DT_FAIL_H(f->h, DT_EDATA, XML_AT "tl=\"%s\" has no tlLogic in this net", XML_HERE(x), signal);
+        }
+        DT_TRY_H(xml_count(x, "linkIndex", 0, 0, INT32_MAX, &c.index));
+    }
+    c.is_first = pass != NULL && (strcmp(pass, "true") == 0 || strcmp(pass, "1") == 0);
+    file_connection *kept;
+    DT_TRY_H(list_add(f->h, &f->connections, sizeof(*kept), &kept));
+    *kept = c;
+    return DT_OK;
+}
+
+typedef dt_status (*element_reader)(netfile *f, xml *x);
+
+static dt_status skip(netfile *f, xml *x)
+{
+    return DT_OK;
+}
+
+static dt_status begin(xml *x)
+{
+    static const struct {
+        const char *element;
+        element_reader read;
+    } known[] = {{"edge", open_edge},
+                 {"lane", open_lane},
+                 {"junction", open_junction},
+                 {"request", open_request},
+                 {"phase", open_phase},
+                 {"tlLogic", open_signal},
+                 {"connection", open_connection},
+                 {"location", skip},
+                 {"type", skip},
+                 {"param", skip},
+                 {"roundabout", skip},
+                 {"restriction", skip}};
+    netfile *f = x->user;
+    if (x->depth == 0) {
+        const char *left = xml_get(x, "lefthand");
+        if (!xml_is(x, "net")) {
+            return DT_FAIL_H(f->h, DT_EDATA, XML_AT "is not the <net> of a SUMO network", XML_HERE(x));
+        }
+        return left == NULL || strcmp(left, "true") != 0
+                   ? DT_OK
+                   : DT_FAIL_H(f->h, DT_EDATA, XML_AT "lefthand: traffic keeps to the right here", XML_HERE(x));
+    }
+    for (size_t k = 0; k < sizeof(known) / sizeof(known[0]); k++) {
+        if (xml_is(x, known[k].element)) {
+            return known[k].read(f, x);
+        }
+    }
+    return file_leave_out(&f->notes, x, "is left out: not simulated");
+}
+
+static dt_status end(xml *x)
+{
+    netfile *f = x->user;
+    if (xml_is(x, "tlLogic")) {
+        f->program = NET_NONE;
+    } else if (xml_is(x, "junction")) {
+        f->junction = NET_NONE;
+    }
+    return DT_OK;
+}
+
+dt_status netfile_read(netfile *f, const dt_host *h, const char *path)
+{
+    static const xml_calls calls = {.begin = begin, .end = end};
+    *f = (netfile){.h = h, .path = path, .program = NET_NONE, .junction = NET_NONE};
+    DT_TRY_H(xml_read(h, path, &calls, f));
+    file_say_notes(h, path, &f->notes);
+    return DT_OK;
+}
+
+void netfile_fini(netfile *f)
+{
+    const dt_host *h = f->h;
+    if (h == NULL) {
+        return;
+    }
+    names *const all[] = {&f->edge_names, &f->lane_names, &f->junction_names, &f->signal_names};
+    for (size_t k = 0; k < sizeof(all) / sizeof(all[0]); k++) {
+        names_fini(h, all[k]);
+    }
+    list *const lists[] = {&f->edges,    &f->lanes, &f->junctions,   &f->signals, &f->points, &f->inside,
+                           &f->requests, &f->steps, &f->connections, &f->notes,   &f->text};
+    for (size_t k = 0; k < sizeof(lists) / sizeof(lists[0]); k++) {
+        list_fini(h, lists[k]);
+    }
+}

@@ -1,0 +1,539 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A network and its demand from files of SUMO. Kept: edges and lanes for cars with their lengths, limits and shapes;
+ * connections with the lanes that run over junctions; who meets whom and who yields (<request>), letters of signals
+ * and the steps of their programs. Where two paths meet is found from their shapes. Signals that SUMO steers together
+ * are one junction here. A junction without a light on which no paths meet is none: traffic just goes on.
+ */
+#include "netfile.h"
+#include "sim.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define LENGTH_LEAST 0.1 /* m, of a lane */
+
+typedef struct builder {
+    sim *s;
+    net *n;
+    netfile *f;
+    file_connection **order; /* [connections] by junction, lane and link */
+} builder;
+
+/* ---- lanes ------------------------------------------------------------------------------------------------------- */
+
+/* The lane of the file is added to the end of a lane of the network. */
+static void add_pieces(net *n, net_lane *l, const netfile *f, const file_lane *from)
+{
+    const double *p = (const double *)f->points.items + 2 * (size_t)from->point;
+    double drawn = 0;
+    for (int32_t k = 0; k + 1 < from->n_points; k++) {
+        drawn += hypot(p[2 * k + 2] - p[2 * k], p[2 * k + 3] - p[2 * k + 1]);
+    }
+    const double length = most(from->length, LENGTH_LEAST), scale = drawn > 0 ? drawn / length : 0;
+    if (l->n_pieces == 0) {
+        l->piece = n->piece + n->n_pieces;
+    }
+    double s = l->length;
+    for (int32_t k = 0; k + 1 < from->n_points; k++) {
+        const double dx = p[2 * k + 2] - p[2 * k], dy = p[2 * k + 3] - p[2 * k + 1], d = hypot(dx, dy);
+        if (d > 0) {
+            n->piece[n->n_pieces++] =
+                (net_piece){s, p[2 * k], p[2 * k + 1], dx / d * scale, dy / d * scale, atan2(dy, dx)};
+            l->n_pieces++;
+            s += d / scale;
+        }
+    }
+    if (l->n_pieces == 0) { /* a point */
+        n->piece[n->n_pieces++] = (net_piece){0, p[0], p[1], 0, 0, 0};
+        l->n_pieces++;
+    }
+    l->length += length;
+    l->x0 = l->piece[0].x;
+    l->y0 = l->piece[0].y;
+    l->heading = l->piece[0].heading;
+}
+
+static net_lane *new_lane(net *n, double limit)
+{
+    net_lane *l = &n->lane[n->n_lanes++];
+    *l = (net_lane){
+        .limit = limit, .edge = NET_NONE, .left = NET_NONE, .right = NET_NONE, .via_of = NET_NONE, .before = NET_NONE};
+    return l;
+}
+
+static void add_edges(const builder *b)
+{
+    net *n = b->n;
+    for (int32_t k = 0; k < b->f->edges.n; k++) {
+        file_edge *e = FILE_ITEM(b->f, edge, k);
+        const int32_t first = n->n_lanes;
+        for (int32_t i = e->lane; i < e->lane + e->n_lanes && !e->is_inside; i++) {
+            file_lane *l = FILE_ITEM(b->f, lane, i);
+            if (l->is_open) {
+                l->lane = n->n_lanes;
+                add_pieces(n, new_lane(n, l->speed), b->f, l);
+            }
+        }
+        const int32_t n_lanes = n->n_lanes - first;
+        if (n_lanes == 0) {
+            continue;
+        }
+        e->edge = n->n_edges++;
+        n->edge[e->edge] = (net_edge){.lane = first, .n_lanes = n_lanes, .junction = NET_NONE};
+        for (int32_t i = 0; i < n_lanes; i++) {
+            net_lane *l = &n->lane[first + i];
+            l->edge = e->edge;
+            l->right = i > 0 ? first + i - 1 : NET_NONE;
+            l->left = i + 1 < n_lanes ? first + i + 1 : NET_NONE;
+        }
+    }
+}
+
+/* ---- junctions --------------------------------------------------------------------------------------------------- */
+
+static file_junction *junction_of(const netfile *f, const file_connection *c)
+{
+    return FILE_ITEM(f, junction, FILE_ITEM(f, edge, FILE_ITEM(f, lane, c->from)->edge)->to);
+}
+
+/* The link of the file's junction: the place of one of the connection's lanes inside. */
+static dt_status find_request(const builder *b, file_connection *c)
+{
+    const netfile *f = b->f;
+    const file_junction *j = junction_of(f, c);
+    const int32_t *inside = f->inside.items;
+    for (int32_t via = c->via, i = 0; via != NET_NONE && i < NET_MAX_LINKS; i++) {
+        for (int32_t k = 0; k < j->n_inside; k++) {
+            if (inside[j->inside + k] == via) {
+                c->request = k;
+                return k < j->n_requests ? DT_OK
+                                         : DT_FAIL_H(f->h, DT_EDATA, "%s:%d: <junction> has no <request> of index %d",
+                                                     f->path, (int)j->line, (int)k);
+            }
+        }
+        via = FILE_ITEM(f, lane, via)->after;
+    }
+    return DT_FAIL_H(f->h, DT_EDATA, "%s:%d: <connection> its via is in no intLanes of its junction", f->path,
+                     (int)c->line);
+}
+
+static const file_request *request_of(const netfile *f, const file_connection *c)
+{
+    return FILE_ITEM(f, request, junction_of(f, c)->request + c->request);
+}
+
+/* Signals come first, in the order of the file; then junctions where somebody meets somebody. */
+static dt_status number_junctions(const builder *b)
+{
+    const netfile *f = b->f;
+    net *n = b->n;
+    file_connection *all = f->connections.items;
+    for (int32_t k = 0; k < f->connections.n; k++) {
+        file_junction *j = junction_of(f, &all[k]);
+        DT_TRY_H(find_request(b, &all[k]));
+        if (all[k].signal == NET_NONE) {
+            continue;
+        }
+        if (j->signal != NET_NONE && j->signal != all[k].signal) {
+            return DT_FAIL_H(f->h, DT_EDATA, "%s:%d: <connection> two signals steer its junction, \"%s\" and \"%s\"",
+                             f->path, (int)all[k].line, names_get(&f->signal_names, j->signal),
+                             names_get(&f->signal_names, all[k].signal));
+        }
+        j->signal = all[k].signal;
+    }
+    for (int32_t g = 0; g < f->signals.n; g++) {
+        for (int32_t k = 0; k < f->connections.n; k++) {
+            file_signal *signal = FILE_ITEM(f, signal, g);
+            if (all[k].signal == g && signal->junction == NET_NONE) {
+                signal->junction = net_add_junction(n);
+            }
+        }
+    }
+    n->n_signals = n->n_junctions;
+    for (int32_t k = 0; k < f->connections.n; k++) {
+        file_junction *j = junction_of(f, &all[k]);
+        if (j->signal != NET_NONE) {
+            j->group = FILE_ITEM(f, signal, j->signal)->junction;
+        } else if (j->group == NET_NONE && request_of(f, &all[k])->meets != 0) {
+            j->group = net_add_junction(n);
+        }
+    }
+    for (int32_t k = 0; k < f->connections.n; k++) {
+        all[k].group = junction_of(f, &all[k])->group;
+    }
+    return DT_OK;
+}
+
+static int by_junction(const void *x, const void *y)
+{
+    const file_connection *a = *(file_connection *const *)x, *b = *(file_connection *const *)y;
+    const int64_t ka[3] = {a->group, a->from, a->request}, kb[3] = {b->group, b->from, b->request};
+    for (int k = 0; k < 3; k++) {
+        if (ka[k] != kb[k]) {
+            return ka[k] < kb[k] ? -1 : 1;
+        }
+    }
+    return a->line < b->line ? -1 : a->line > b->line;
+}
+
+/* The edge that leads into a junction becomes one of its arms. */
+static dt_status add_arm(const builder *b, net_junction *j, const file_connection *c)
+{
+    net *n = b->n;
+    const int32_t edge = n->lane[FILE_ITEM(b->f, lane, c->from)->lane].edge;
+    for (int32_t a = 0; a < j->n_arms; a++) {
+        if (j->arm[a] == edge) {
+            return DT_OK;
+        }
+    }
+    if (j->n_arms == NET_MAX_ARMS) {
+        return DT_FAIL_H(b->f->h, DT_EDATA, "%s:%d: <connection> its junction has more than %d roads that lead in",
+                         b->f->path, (int)c->line, NET_MAX_ARMS);
+    }
+    j->slot[j->n_arms] = j->n_arms == 0 ? 0 : j->slot[j->n_arms - 1] + n->edge[j->arm[j->n_arms - 1]].n_lanes;
+    j->neighbour[j->n_arms] = NET_NONE;
+    j->arm[j->n_arms++] = edge;
+    return DT_OK;
+}
+
+static dt_status add_link(const builder *b, file_connection *c)
+{
+    net *n = b->n;
+    const netfile *f = b->f;
+    const int32_t from = FILE_ITEM(f, lane, c->from)->lane, to = FILE_ITEM(f, lane, c->to)->lane, number = n->n_links++;
+    if (n->lane[from].n_links++ == 0) {
+        n->lane[from].link = number;
+    }
+    n->link[number] = (net_link){
+        .from = from, .via = n->n_lanes, .to = to, .edge = n->lane[to].edge, .junction = c->group, .bit = NET_NONE};
+    net_edge *e = &n->edge[n->lane[from].edge];
+    if (e->n_out < NET_MAX_OUT) {
+        net_add_way(n, n->lane[from].edge, n->lane[to].edge, 0);
+    }
+    const file_lane *inside = FILE_ITEM(f, lane, c->via);
+    net_lane *via = new_lane(n, inside->speed > 0 ? inside->speed : n->lane[to].limit);
+    via->via_of = number;
+    for (int32_t k = c->via, i = 0; k != NET_NONE && i < NET_MAX_LINKS; k = FILE_ITEM(f, lane, k)->after, i++) {
+        add_pieces(n, via, f, FILE_ITEM(f, lane, k));
+    }
+    if (c->group == NET_NONE) {
+        return DT_OK;
+    }
+    net_junction *j = &n->junction[c->group];
+    if (j->n_links == NET_MAX_LINKS) {
+        return DT_FAIL_H(f->h, DT_EDATA, "%s:%d: <connection> its junction has more than %d links", f->path,
+                         (int)c->line, NET_MAX_LINKS);
+    }
+    if (j->n_links == 0) {
+        j->link = number;
+    }
+    n->link[number].bit = c->bit = j->n_links++;
+    e->junction = c->group;
+    return add_arm(b, j, c);
+}
+
+/* Who meets whom and who yields, from the requests of the file. from, to: connections of one junction. */
+static void add_conflicts(const builder *b, int32_t group, file_connection *const *from, file_connection *const *to)
+{
+    net *n = b->n;
+    net_junction *j = &n->junction[group];
+    net_make_areas(n, group);
+    for (file_connection *const *x = from; x < to; x++) {
+        const file_request *mine = request_of(b->f, *x);
+        for (file_connection *const *y = from; y < to; y++) {
+            const file_request *other = request_of(b->f, *y);
+            if (junction_of(b->f, *x) != junction_of(b->f, *y) ||
+                ((mine->meets >> (*y)->request & 1) == 0 && (other->meets >> (*x)->request & 1) == 0) ||
+                !net_meets(n, group, (*x)->bit, (*y)->bit)) {
+                continue;
+            }
+            j->crosses[(*x)->bit] |= net_bit((*y)->bit);
+            if ((mine->yields >> (*y)->request & 1) != 0 && !(*x)->is_first) {
+                j->yields[(*x)->bit] |= net_bit((*y)->bit);
+            }
+        }
+    }
+}
+
+static dt_status add_links(const builder *b)
+{
+    const int32_t n = b->f->connections.n;
+    for (int32_t k = 0; k < n; k++) {
+        DT_TRY_H(add_link(b, b->order[k]));
+    }
+    int64_t areas = 0;
+    for (int32_t k = 0; k < b->n->n_junctions; k++) {
+        areas += (int64_t)b->n->junction[k].n_links * b->n->junction[k].n_links;
+    }
+    b->n->area = b->f->h->alloc(b->f->h, (uint64_t)(areas + 1) * sizeof(*b->n->area));
+    if (b->n->area == NULL) {
+        return DT_FAIL_H(b->f->h, DT_ENOMEM, "no memory for what meets at %d junctions", (int)b->n->n_junctions);
+    }
+    for (int32_t k = 0, last; k < n; k = last) {
+        for (last = k + 1; last < n && b->order[last]->group == b->order[k]->group; last++) {
+        }
+        if (b->order[k]->group != NET_NONE) {
+            add_conflicts(b, b->order[k]->group, b->order + k, b->order + last);
+        }
+    }
+    return DT_OK;
+}
+
+/* ---- signals ----------------------------------------------------------------------------------------------------- */
+
+/* The letters of a state, for the links of a signal's junction. */
+static dt_status read_state(const builder *b, int32_t signal, const char *state, net_show *out)
+{
+    const netfile *f = b->f;
+    const file_connection *all = f->connections.items;
+    *out = (net_show){0};
+    for (int32_t k = 0; k < f->connections.n; k++) {
+        const file_connection *c = &all[k];
+        if (c->group == NET_NONE || c->group != FILE_ITEM(f, signal, signal)->junction) {
+            continue;
+        }
+        if (c->signal != NET_NONE && c->index >= (int32_t)strlen(state)) {
+            return DT_FAIL_H(f->h, DT_EDATA, "%s:%d: <connection> linkIndex %d is outside state \"%s\" of \"%s\"",
+                             f->path, (int)c->line, (int)c->index, state, names_get(&f->signal_names, signal));
+        }
+        const char letter = c->signal == NET_NONE ? 'o' : state[c->index]; /* without a light it yields */
+        const net_links bit = net_bit(c->bit);
+        out->green |= strchr("GgOo", letter) != NULL ? bit : 0;
+        out->minor |= strchr("go", letter) != NULL ? bit : 0;
+        out->stop |= letter == 's' ? bit : 0;
+        out->yellow |= strchr("yY", letter) != NULL ? bit : 0;
+    }
+    return DT_OK;
+}
+
+/* Links that have no light of their own are no reason to call a state a phase. */
+static net_links without_light(const builder *b, int32_t signal)
+{
+    const file_connection *all = b->f->connections.items;
+    net_links links = 0;
+    for (int32_t k = 0; k < b->f->connections.n; k++) {
+        if (all[k].signal == NET_NONE && all[k].group == FILE_ITEM(b->f, signal, signal)->junction) {
+            links |= net_bit(all[k].bit);
+        }
+    }
+    return links;
+}
+
+static dt_status find_phase(const builder *b, int32_t signal, const net_show *show, int32_t *phase_p)
+{
+    const file_signal *g = FILE_ITEM(b->f, signal, signal);
+    net_junction *j = &b->n->junction[g->junction];
+    for (int32_t p = 0; p < j->n_phases; p++) {
+        if (j->phase[p].green == show->green && j->phase[p].minor == show->minor && j->phase[p].stop == show->stop) {
+            *phase_p = p;
+            return DT_OK;
+        }
+    }
+    if (j->n_phases == NET_MAX_PHASES) {
+        return DT_FAIL_H(b->f->h, DT_EDATA, "%s:%d: <tlLogic> \"%s\" has more than %d green phases", b->f->path,
+                         (int)g->line, names_get(&b->f->signal_names, signal), NET_MAX_PHASES);
+    }
+    *phase_p = j->n_phases;
+    j->phase[j->n_phases++] = *show;
+    return DT_OK;
+}
+
+/* A state with green and without yellow is a phase; others lead to the next one. */
+static dt_status add_program(const builder *b, int32_t signal)
+{
+    const netfile *f = b->f;
+    net *n = b->n;
+    const file_signal *g = FILE_ITEM(f, signal, signal);
+    net_junction *j = &n->junction[g->junction];
+    net_step *step = n->step + n->n_steps;
+    const net_links free = without_light(b, signal);
+    double cycle = 0;
+    for (int32_t k = 0; k < g->n_steps; k++, n->n_steps++) {
+        const file_step *from = FILE_ITEM(f, step, g->step + k);
+        step[k] = (net_step){.duration_s = from->duration_s, .phase = NET_NONE};
+        DT_TRY_H(read_state(b, signal, (const char *)f->text.items + from->state, &step[k].show));
+        cycle += from->duration_s;
+        if ((step[k].show.green & ~free) != 0 && step[k].show.yellow == 0) {
+            DT_TRY_H(find_phase(b, signal, &step[k].show, &step[k].phase));
+        }
+    }
+    if (j->n_phases == 0 || cycle <= 0) {
+        return DT_FAIL_H(f->h, DT_EDATA, "%s:%d: <tlLogic> \"%s\" never shows green", f->path, (int)g->line,
+                         names_get(&f->signal_names, signal));
+    }
+    for (int32_t k = 2 * g->n_steps - 2; k >= 0; k--) {
+        net_step *x = &step[k % g->n_steps];
+        x->phase = x->phase != NET_NONE ? x->phase : step[(k + 1) % g->n_steps].phase;
+    }
+    j->step = step;
+    j->n_steps = g->n_steps;
+    j->offset_s = g->offset_s;
+    return DT_OK;
+}
+
+/* The nearest signal up the road that leads in: over junctions without lights, the way that has the most lanes. */
+static int32_t signal_before(const builder *b, int32_t edge)
+{
+    enum { HOPS = 8 };
+    const net *n = b->n;
+    for (int i = 0; i < HOPS; i++) {
+        int32_t before = NET_NONE;
+        for (int32_t k = 0; k < n->n_links; k++) {
+            const int32_t from = n->lane[n->link[k].from].edge;
+            if (n->link[k].edge != edge) {
+                continue;
+            }
+            if (n->link[k].junction != NET_NONE && n->link[k].junction < n->n_signals) {
+                return n->link[k].junction;
+            }
+            before = before == NET_NONE || n->edge[from].n_lanes > n->edge[before].n_lanes ? from : before;
+        }
+        if (before == NET_NONE) {
+            return NET_NONE;
+        }
+        edge = before;
+    }
+    return NET_NONE;
+}
+
+static dt_status add_signals(const builder *b)
+{
+    net *n = b->n;
+    for (int32_t g = 0; g < b->f->signals.n; g++) {
+        if (FILE_ITEM(b->f, signal, g)->junction != NET_NONE) {
+            DT_TRY_H(add_program(b, g));
+        }
+    }
+    for (int32_t k = 0; k < n->n_signals; k++) {
+        net_junction *j = &n->junction[k];
+        const int32_t last = j->n_arms - 1, slots = j->slot[last] + n->edge[j->arm[last]].n_lanes;
+        n->most_phases = n->most_phases > j->n_phases ? n->most_phases : j->n_phases;
+        n->most_arms = n->most_arms > j->n_arms ? n->most_arms : j->n_arms;
+        n->most_slots = n->most_slots > slots ? n->most_slots : slots;
+        for (int32_t a = 0; a < j->n_arms; a++) {
+            j->neighbour[a] = signal_before(b, j->arm[a]);
+        }
+    }
+    return DT_OK;
+}
+
+/* ---- the whole --------------------------------------------------------------------------------------------------- */
+
+static dt_status make_room(const builder *b)
+{
+    const netfile *f = b->f;
+    int32_t lanes = f->connections.n, pieces = f->points.n / 2 + f->lanes.n;
+    for (int32_t k = 0; k < f->lanes.n; k++) {
+        lanes += FILE_ITEM(f, lane, k)->is_open;
+    }
+    for (int32_t k = 0; k < f->connections.n; k++) { /* several may run over one lane */
+        const file_connection *c = FILE_ITEM(f, connection, k);
+        for (int32_t via = c->via, i = 0; via != NET_NONE && i < NET_MAX_LINKS; i++) {
+            pieces += FILE_ITEM(f, lane, via)->n_points;
+            via = FILE_ITEM(f, lane, via)->after;
+        }
+    }
+    return net_init(b->n, f->h,
+                    (net_size){.lanes = lanes,
+                               .edges = f->edges.n,
+                               .links = f->connections.n,
+                               .junctions = f->junctions.n + f->signals.n,
+                               .pieces = pieces,
+                               .steps = f->steps.n});
+}
+
+static dt_status build(builder *b)
+{
+    netfile *f = b->f;
+    DT_TRY_H(make_room(b));
+    add_edges(b);
+    if (b->n->n_edges == 0) {
+        return DT_FAIL_H(f->h, DT_EDATA, "%s: the net has no lane for cars", f->path);
+    }
+    DT_TRY_H(number_junctions(b));
+    b->order = f->h->alloc(f->h, ((uint64_t)f->connections.n + 1) * sizeof(*b->order));
+    if (b->order == NULL) {
+        return DT_FAIL_H(f->h, DT_ENOMEM, "no memory for %d connections", (int)f->connections.n);
+    }
+    for (int32_t k = 0; k < f->connections.n; k++) {
+        b->order[k] = FILE_ITEM(f, connection, k);
+    }
+    qsort(b->order, (size_t)f->connections.n, sizeof(*b->order), by_junction);
+    DT_TRY_H(add_links(b));
+    return add_signals(b);
+}
+
+/* A source for every edge on which somebody begins. */
+static dt_status add_sources(sim *s)
+{
+    const net *n = &s->net;
+    const trip_plan *p = &s->plan;
+    s->source = s->h->alloc(s->h, ((uint64_t)n->n_edges + 1) * sizeof(*s->source));
+    int32_t *of_edge = s->h->alloc(s->h, ((uint64_t)n->n_edges + 1) * sizeof(*of_edge));
+    if (s->source == NULL || of_edge == NULL) {
+        s->h->release(s->h, of_edge);
+        return DT_FAIL_H(s->h, DT_ENOMEM, "no memory for sources on %d edges", (int)n->n_edges);
+    }
+    for (int32_t k = 0; k < p->trips.n; k++) {
+        const int32_t e = PLAN_EDGE(p, PLAN_TRIP(p, k)->edge);
+        if (of_edge[e] == 0) {
+            s->source[s->n_sources++] = (source){.edge = e};
+            of_edge[e] = s->n_sources;
+        }
+    }
+    s->h->release(s->h, of_edge);
+    return DT_OK;
+}
+
+/* All drive as the most common type does. */
+static void set_drivers(sim *s)
+{
+    const trip_plan *p = &s->plan;
+    const plan_type *t = plan_common_type(p);
+    int32_t others = 0;
+    s->least_m = t->length;
+    for (int32_t k = 0; k < p->types.n; k++) {
+        const plan_type *x = PLAN_TYPE(p, k);
+        const int same = x->accel == t->accel && x->decel == t->decel && x->gap == t->gap && x->tau == t->tau &&
+                         x->sigma == t->sigma && x->model == t->model;
+        others += same ? 0 : x->n_vehicles;
+        s->least_m = x->n_vehicles > 0 ? least(s->least_m, x->length) : s->least_m;
+    }
+    if (others > 0) {
+        dt_logf(s->h, 1,
+                "%s: %d vehicles have another accel, decel, minGap, tau, sigma or carFollowModel than the most common "
+                "vType: they drive as it does",
+                s->c->routes_file, (int)others);
+    }
+    s->driver = (driver){.T = t->tau,
+                         .a = t->accel,
+                         .b = t->decel,
+                         .s0 = t->gap,
+                         .over_2_ab = 0.5 / sqrt(t->accel * t->decel),
+                         .dt = s->c->dt_s,
+                         .model = t->model};
+    s->sigma = t->sigma;
+}
+
+dt_status scenario_build_net(sim *s)
+{
+    const traffic_config *c = s->c;
+    netfile f = {0};
+    builder b = {.s = s, .n = &s->net, .f = &f};
+    dt_status st = netfile_read(&f, s->h, c->net_file);
+    if (st == DT_OK) {
+        st = build(&b);
+    }
+    if (st == DT_OK) {
+        st = route_init(&s->search, &s->net, s->h);
+    }
+    if (st == DT_OK) {
+        st = plan_read(&s->plan, s->h, c->routes_file, &f, &s->net, &s->search, c->begin_s, c->begin_s + c->episode_s);
+    }
+    s->h->release(s->h, b.order);
+    netfile_fini(&f);
+    DT_TRY_H(st);
+    set_drivers(s);
+    return add_sources(s);
+}

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See xml.h.
+ */
+#include "xml.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <expat.h>
+#include <zlib.h>
+
+/* ---- lists and names --------------------------------------------------------------------------------------------- */
+
+enum { LIST_LEAST = 16, READ_BYTES = 65536 };
+
+dt_status list_add(const dt_host *h, list *l, size_t bytes, void *item_p)
+{
+    if (l->n == l->cap) {
+        const int32_t cap = l->cap < LIST_LEAST ? LIST_LEAST : 2 * l->cap;
+        void *more = h->alloc(h, (uint64_t)cap * bytes);
+        if (more == NULL) {
+            return DT_FAIL_H(h, DT_ENOMEM, "no memory for a list of %d", (int)cap);
+        }
+        if (l->n > 0) {
+            memcpy(more, l->items, (size_t)l->n * bytes);
+        }
+        h->release(h, l->items);
+        l->items = more;
+        l->cap = cap;
+    }
+    *(void **)item_p = (char *)l->items + (size_t)l->n++ * bytes;
+    return DT_OK;
+}
+
+void list_fini(const dt_host *h, list *l)
+{
+    h->release(h, l->items);
+    *l = (list){0};
+}
+
+/* FNV-1a */
+static uint32_t hash(const char *s)
+{
+    uint32_t x = 2166136261u;
+    for (; *s != '\0'; s++) {
+        x = (x ^ (uint8_t)*s) * 16777619u;
+    }
+    return x;
+}
+
+const char *names_get(const names *n, int32_t number)
+{
+    return (const char *)n->text.items + ((const int32_t *)n->start.items)[number];
+}
+
+/* The bucket of a name: one that holds number + 1, or an empty one. */
+static int32_t *bucket_of(const names *n, const char *name)
+{
+    int32_t *bucket = n->bucket.items;
+    const uint32_t last = (uint32_t)n->bucket.cap - 1;
+    uint32_t k = hash(name) & last;
+    while (bucket[k] != 0 && strcmp(names_get(n, bucket[k] - 1), name) != 0) {
+        k = (k + 1) & last;
+    }
+    return &bucket[k];
+}
+
+int32_t names_find(const names *n, const char *name)
+{
+    return n->bucket.cap == 0 ? -1 : *bucket_of(n, name) - 1;
+}
+
+/* At least half of the buckets are empty. */
+static dt_status make_buckets(const dt_host *h, names *n)
+{
+    if (2 * (n->start.n + 1) <= n->bucket.cap) {
+        return DT_OK;
+    }
+    const int32_t cap = n->bucket.cap < LIST_LEAST ? LIST_LEAST : 2 * n->bucket.cap;
+    int32_t *bucket = h->alloc(h, (uint64_t)cap * sizeof(*bucket));
+    if (bucket == NULL) {
+        return DT_FAIL_H(h, DT_ENOMEM, "no memory for %d names", (int)cap);
+    }
+    h->release(h, n->bucket.items);
+    n->bucket = (list){.items = bucket, .cap = cap};
+    for (int32_t k = 0; k < n->start.n; k++) {
+        *bucket_of(n, names_get(n, k)) = k + 1;
+    }
+    return DT_OK;
+}
+
+dt_status names_add(const dt_host *h, names *n, const char *name, int32_t *number_p)
+{
+    DT_TRY_H(make_buckets(h, n));
+    int32_t *bucket = bucket_of(n, name);
+    if (*bucket == 0) {
+        const int32_t at = n->text.n;
+        for (const char *s = name;; s++) {
+            char *c;
+            DT_TRY_H(list_add(h, &n->text, 1, &c));
+            *c = *s;
+            if (*s == '\0') {
+                break;
+            }
+        }
+        int32_t *start;
+        DT_TRY_H(list_add(h, &n->start, sizeof(*start), &start));
+        *start = at;
+        *bucket = n->start.n;
+    }
+    *number_p = *bucket - 1;
+    return DT_OK;
+}
+
+void names_fini(const dt_host *h, names *n)
+{
+    list_fini(h, &n->text);
+    list_fini(h, &n->start);
+    list_fini(h, &n->bucket);
+}
+
+/* ---- files ------------------------------------------------------------------------------------------------------- */
+
+typedef struct reader {
+    xml x; /* first: what calls see */
+    XML_Parser parser;
+    const xml_calls *calls;
+    dt_status status;
+} reader;
+
+static void stop_at(reader *r, dt_status st)
+{
+    if (st != DT_OK) {
+        r->status = st;
+        XML_StopParser(r->parser, XML_FALSE);
+    }
+}
+
+static void XMLCALL begin(void *data, const XML_Char *name, const XML_Char **attributes)
+{
+    reader *r = data;
+    if (r->status == DT_OK) {
+        r->x.line = (int32_t)XML_GetCurrentLineNumber(r->parser);
+        r->x.element = name;
+        r->x.attributes = attributes;
+        stop_at(r, r->calls->begin(&r->x));
+        r->x.depth++;
+    }
+}
+
+static void XMLCALL end(void *data, const XML_Char *name)
+{
+    static const char *const none[] = {NULL};
+    reader *r = data;
+    if (r->status == DT_OK) {
+        r->x.line = (int32_t)XML_GetCurrentLineNumber(r->parser);
+        r->x.element = name;
+        r->x.attributes = none;
+        r->x.depth--;
+        stop_at(r, r->calls->end(&r->x));
+    }
+}
+
+static dt_status parse(reader *r, gzFile file)
+{
+    const dt_host *h = r->x.h;
+    for (int is_last = 0; !is_last;) {
+        void *room = XML_GetBuffer(r->parser, READ_BYTES);
+        if (room == NULL) {
+            return DT_FAIL_H(h, DT_ENOMEM, "%s: no memory to read it", r->x.path);
+        }
+        const int n = gzread(file, room, READ_BYTES);
+        if (n < 0) {
+            int code;
+            return DT_FAIL_H(h, DT_EDATA, "%s: cannot be read: %s", r->x.path, gzerror(file, &code));
+        }
+        is_last = n == 0;
+        if (XML_ParseBuffer(r->parser, n, is_last) != XML_STATUS_OK) {
+            return r->status != DT_OK ? r->status
+                                      : DT_FAIL_H(h, DT_EDATA, "%s:%d: not well-formed XML: %s", r->x.path,
+                                                  (int)XML_GetCurrentLineNumber(r->parser),
+                                                  XML_ErrorString(XML_GetErrorCode(r->parser)));
+        }
+    }
+    return DT_OK;
+}
+
+dt_status xml_read(const dt_host *h, const char *path, const xml_calls *calls, void *user)
+{
+    errno = 0;
+    gzFile file = gzopen(path, "rb");
+    if (file == NULL) {
+        return DT_FAIL_H(h, errno == ENOENT ? DT_ENOTFOUND : DT_EIO, "%s: %s", path,
+                         errno != 0 ? strerror(errno) : "cannot be opened");
+    }
+    reader r = {.x = {.h = h, .path = path, .user = user}, .parser = XML_ParserCreate(NULL), .calls = calls};
+    dt_status st = DT_OK;
+    if (r.parser == NULL) {
+        st = DT_FAIL_H(h, DT_ENOMEM, "%s: no memory to read it", path);
+    } else {
+        XML_SetUserData(r.parser, &r);
+        XML_SetElementHandler(r.parser, begin, end);
+        st = parse(&r, file);
+        XML_ParserFree(r.parser);
+    }
+    gzclose(file);
+    return st;
+}
+
+int xml_is(const xml *x, const char *element)
+{
+    return strcmp(x->element, element) == 0;
+}
+
+const char *xml_get(const xml *x, const char *attribute)
+{
+    for (const char *const *a = x->attributes; *a != NULL; a += 2) {
+        if (strcmp(*a, attribute) == 0) {
+            return a[1];
+        }
+    }
+    return NULL;
+}
+
+dt_status xml_need(const xml *x, const char *attribute, const char **text_p)
+{
+    *text_p = xml_get(x, attribute);
+    return *text_p != NULL ? DT_OK : DT_FAIL_H(x->h, DT_EDATA, XML_AT "has no %s", XML_HERE(x), attribute);
+}
+
+dt_status xml_number(const xml *x, const char *attribute, double other, double low, double high, double *value_p)
+{
+    const char *text = xml_get(x, attribute);
+    *value_p = other;
+    if (text == NULL) {
+        return DT_OK;
+    }
+    char *rest;
+    const double value = strtod(text, &rest);
+    if (rest == text || *rest != '\0' || !isfinite(value)) {
+        return DT_FAIL_H(x->h, DT_EDATA, XML_AT "%s \"%s\" is no number", XML_HERE(x), attribute, text);
+    }
+    if (value < low || value > high) {
+        return DT_FAIL_H(x->h, DT_EDATA, XML_AT "%s %s is outside %g ... %g", XML_HERE(x), attribute, text, low, high);
+    }
+    *value_p = value;
+    return DT_OK;
+}
+
+dt_status xml_count(const xml *x, const char *attribute, int32_t other, int32_t low, int32_t high, int32_t *value_p)
+{
+    double value;
+    DT_TRY_H(xml_number(x, attribute, other, low, high, &value));
+    if (value != floor(value)) {
+        return DT_FAIL_H(x->h, DT_EDATA, XML_AT "%s %g is no whole number", XML_HERE(x), attribute, value);
+    }
+    *value_p = (int32_t)value;
+    return DT_OK;
+}
+
+size_t xml_word(const char **at, const char **word_p)
+{
+    const char *s = *at + strspn(*at, " \t\r\n");
+    const size_t n = strcspn(s, " \t\r\n");
+    *word_p = s;
+    *at = s + n;
+    return n;
+}

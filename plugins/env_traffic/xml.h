@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Reads an XML file, plain or compressed by gzip, element by element, with messages that name file, line and element.
+ * And what readers need on the way: names that become numbers, lists that grow. Parsing itself is expat's. Threads: one
+ * per reader.
+ */
+#ifndef DTRAIN_ENV_TRAFFIC_XML_H
+#define DTRAIN_ENV_TRAFFIC_XML_H
+
+#include "dtrain/helpers.h"
+
+/* ---- lists and names --------------------------------------------------------------------------------------------- */
+
+typedef struct list {
+    void *items; /* n of them, the caller knows their type */
+    int32_t n, cap;
+} list;
+
+/* A new zeroed item of so many bytes at the end; the ones before it may move. Errors: DT_ENOMEM. */
+dt_status list_add(const dt_host *h, list *l, size_t bytes, void *item_p);
+void list_fini(const dt_host *h, list *l);
+
+/* Names, numbered 0, 1, ... in the order in which they came. */
+typedef struct names {
+    list text, start, bucket;
+} names;
+
+/* The number of a name, a new one if it was not there. Errors: DT_ENOMEM. */
+dt_status names_add(const dt_host *h, names *n, const char *name, int32_t *number_p);
+int32_t names_find(const names *n, const char *name); /* -1: not there */
+const char *names_get(const names *n, int32_t number);
+void names_fini(const dt_host *h, names *n);
+
+/* ---- files ------------------------------------------------------------------------------------------------------- */
+
+typedef struct xml xml;
+struct xml {
+    const dt_host *h;
+    const char *path;
+    int32_t line, depth; /* of the element; the root has depth 0 */
+    const char *element;
+    const char *const *attributes;
+    void *user;
+};
+
+/* Called for every element when it begins, and when it ends. */
+typedef struct xml_calls {
+    dt_status (*begin)(xml *x);
+    dt_status (*end)(xml *x); /* without attributes */
+} xml_calls;
+
+/* Errors: DT_ENOTFOUND (no such file), DT_EIO, DT_EDATA (not XML), DT_ENOMEM, what the calls say. */
+dt_status xml_read(const dt_host *h, const char *path, const xml_calls *calls, void *user);
+
+int xml_is(const xml *x, const char *element);
+const char *xml_get(const xml *x, const char *attribute); /* NULL: not there */
+/* The same, but it must be there. Errors: DT_EDATA. */
+dt_status xml_need(const xml *x, const char *attribute, const char **text_p);
+/* A finite number within [low, high]; `other` where the attribute is not there. Errors: DT_EDATA. */
+dt_status xml_number(const xml *x, const char *attribute, double other, double low, double high, double *value_p);
+dt_status xml_count(const xml *x, const char *attribute, int32_t other, int32_t low, int32_t high, int32_t *value_p);
+/* "file:line: <element> ...": for DT_FAIL_H and logs alike. */
+#define XML_AT      "%s:%d: <%s> "
+#define XML_HERE(x) (x)->path, (int)(x)->line, (x)->element
+
+/* The next word of a list of words, separated by spaces: its length, 0 at the end; *at moves behind it. */
+size_t xml_word(const char **at, const char **word_p);
+
+#endif

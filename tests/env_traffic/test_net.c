@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Networks and demand from files of SUMO (scenario net): what is kept of them, who yields, programs of signals, and
+ * what is refused, each with file and line.
+ */
+#include "rig.h"
+#include "../../plugins/env_traffic/signal.h"
+
+#include <unistd.h>
+#include <zlib.h>
+
+enum { TEXT = 512, FILE_MAX = 32768 };
+
+static char folder[TEXT]; /* scratch, in the build folder */
+static char net_text[FILE_MAX], routes_text[FILE_MAX];
+
+static void load(const char *name, char *text)
+{
+    char path[TEXT];
+    const char *tree = getenv("DT_SRCDIR");
+    snprintf(path, sizeof(path), "%s/tests/fixtures/sumo/%s", tree != NULL ? tree : ".", name);
+    FILE *in = fopen(path, "rb");
+    assert_non_null(in);
+    text[fread(text, 1, FILE_MAX - 1, in)] = '\0';
+    fclose(in);
+}
+
+static void store(const char *name, const char *text)
+{
+    char path[2 * TEXT];
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    FILE *out = fopen(path, "wb");
+    assert_non_null(out);
+    fputs(text, out);
+    fclose(out);
+}
+
+static int make_folder(void **test)
+{
+    (void)test;
+    const char *build = getenv("DT_BUILDDIR");
+    snprintf(folder, sizeof(folder), "%s/tests/env_traffic/net-XXXXXX", build != NULL ? build : ".");
+    load("corner.net.xml", net_text);
+    load("corner.rou.xml", routes_text);
+    return mkdtemp(folder) == NULL;
+}
+
+static int remove_folder(void **test)
+{
+    (void)test;
+    char command[2 * TEXT];
+    snprintf(command, sizeof(command), "rm -r '%s'", folder);
+    return system(command);
+}
+
+static char setting[2][2 * TEXT];
+
+/* Settings of the files in the folder, and more; NULL ends. */
+static const char *const *settings(const char *const *more)
+{
+    static const char *set[16];
+    int n = 0;
+    snprintf(setting[0], sizeof(setting[0]), "net_file=%s/corner.net.xml", folder);
+    snprintf(setting[1], sizeof(setting[1]), "routes_file=%s/corner.rou.xml", folder);
+    set[n++] = "scenario=net";
+    set[n++] = setting[0];
+    set[n++] = setting[1];
+    set[n++] = "begin_s=100";
+    set[n++] = "episode_s=600";
+    for (; more != NULL && *more != NULL; more++) {
+        set[n++] = *more;
+    }
+    set[n] = NULL;
+    return set;
+}
+
+static void open_corner(sim_rig *r, const char *const *more)
+{
+    store("corner.net.xml", net_text);
+    store("corner.rou.xml", routes_text);
+    rig_open(r, settings(more));
+}
+
+/* The link between two points of the drawing, by where its path begins and ends. */
+static int32_t link_between(const net *n, double x0, double y0, double x1, double y1)
+{
+    for (int32_t k = 0; k < n->n_links; k++) {
+        const net_lane *via = &n->lane[n->link[k].via], *to = &n->lane[n->link[k].to];
+        if (hypot(via->x0 - x0, via->y0 - y0) < 0.1 && hypot(to->x0 - x1, to->y0 - y1) < 0.1) {
+            return k;
+        }
+    }
+    fail();
+    return NET_NONE;
+}
+
+static void test_net_is_kept(void **test)
+{
+    (void)test;
+    sim_rig r;
+    open_corner(&r, NULL);
+    const net *n = &r.sim.net;
+    assert_int_equal(n->n_edges, 6);
+    assert_int_equal(n->n_links, 7);
+    assert_int_equal(n->n_lanes, 8 + 7);
+    assert_int_equal(n->n_junctions, 2);
+    assert_int_equal(n->n_signals, 1);
+    assert_int_equal(n->most_phases, 2);
+    assert_int_equal(n->most_arms, 2);
+    assert_int_equal(n->most_slots, 3);
+    double total = 0, fastest = 0;
+    for (int32_t k = 0; k < n->n_lanes; k++) {
+        total += n->lane[k].length;
+        fastest = fmax(fastest, n->lane[k].limit);
+        double x, y, heading; /* shapes end where the file says: those of paths where the next lane begins */
+        net_point(&n->lane[k], n->lane[k].length, &x, &y, &heading);
+        if (n->lane[k].via_of != NET_NONE) {
+            const net_lane *to = &n->lane[n->link[n->lane[k].via_of].to];
+            rig_near(hypot(x - to->x0, y - to->y0), 0, 0.05);
+        }
+    }
+    rig_near(total, 192.8 + 196 + 2 * 88.8 + 139.6 + 189.6 + 2 * 196 + 11.73 + 14.4 + 11.77 + 9.03 + 9.03 + 2 * 11.2,
+             1e-6);
+    rig_near(fastest, 13.9, 1e-9);
+
+    /* the side street yields to the lane it joins, and not the other way round */
+    const net_link *side = &n->link[link_between(n, 201.6, 189.6, 207.2, 195.2)];
+    const net_link *main_right = &n->link[link_between(n, 196, 195.2, 207.2, 195.2)];
+    const net_junction *m = &n->junction[side->junction];
+    assert_int_equal(main_right->junction, side->junction);
+    assert_int_equal(m->n_phases, 0);
+    assert_true(m->yields[side->bit] >> main_right->bit & 1);
+    assert_int_equal(m->yields[main_right->bit], 0);
+    assert_true(m->crosses[main_right->bit] >> side->bit & 1);
+    const net_area *area = net_area_of(m, side->bit, main_right->bit);
+    assert_true(area->in > 1 && area->in < area->out && area->out > 9); /* they meet at the end */
+
+    /* lanes of one edge are neighbours */
+    const int32_t right = main_right->from;
+    assert_int_equal(n->lane[right].left, right + 1);
+    assert_int_equal(n->lane[right + 1].right, right);
+    rig_close(&r);
+}
+
+static void test_program_of_the_file(void **test)
+{
+    (void)test;
+    sim_rig r;
+    open_corner(&r, (const char *const[]){"dt_s=1", NULL});
+    sim *s = &r.sim;
+    const net_junction *j = &s->net.junction[0];
+    const net_link *up = &s->net.link[link_between(&s->net, 301.6, 189.6, 301.6, 204)];
+    const net_link *across = &s->net.link[link_between(&s->net, 296, 195.2, 307.2, 198.4)];
+    assert_int_equal(up->junction, 0);
+    assert_int_equal(j->n_steps, 4);
+    for (int t = 0; t < 180; t++) {
+        const net_show *g = &s->signal[0].show;
+        const int in = t % 90;
+        if (t > 0) { /* what is shown during step t was decided at its end of the step before */
+            assert_int_equal(g->green >> up->bit & 1, in < 42);
+            assert_int_equal(g->yellow >> up->bit & 1, in >= 42 && in < 45);
+            assert_int_equal(g->green >> across->bit & 1, in >= 45 && in < 87);
+            assert_int_equal(g->yellow >> across->bit & 1, in >= 87);
+        }
+        assert_int_equal(signal_program(s, 0), in < 42 || in >= 87 ? 0 : 1);
+        sim_step(s);
+    }
+    assert_int_equal(s->sum.conflicting, 0);
+    rig_close(&r);
+}
+
+/* All of the demand is there, drives its way, and nobody is hurt. */
+static void test_demand_of_the_file(void **test)
+{
+    (void)test;
+    sim_rig r;
+    open_corner(&r, (const char *const[]){"episode_s=1000", NULL});
+    sim *s = &r.sim;
+    assert_non_null(strstr(r.host.log, "corner.rou.xml"));
+    int64_t regular = 0, chance = 0, lorries = 0;
+    for (int32_t k = 0; k < s->n_sources; k++) {
+        for (int32_t i = 0; i < s->source[k].n; i++) {
+            const arrival *a = &s->source[k].due[i];
+            const plan_trip *t = PLAN_TRIP(&s->plan, a->trip);
+            assert_true(a->due >= 0 && a->due < 1000);
+            assert_true(i == 0 || s->source[k].due[i - 1].due <= a->due);
+            assert_int_equal(PLAN_EDGE(&s->plan, t->edge), s->source[k].edge);
+            lorries += PLAN_TYPE(&s->plan, t->type)->length == 7.1;
+            chance += t->lane == PLAN_LANE_WIDEST;
+            regular += t->lane != PLAN_LANE_WIDEST && PLAN_TYPE(&s->plan, t->type)->length == 4.5;
+        }
+    }
+    assert_int_equal(regular, 120 + 20 + 30 + 2 + 1); /* "late" drives: the episode is longer */
+    assert_true(chance > 15 && chance < 50);          /* 30 */
+    assert_true(lorries > 3 && lorries < 25);         /* 12 */
+    rig_run(&r, 1000);
+    assert_int_equal(sim_waiting(s), 0);
+    assert_int_equal(s->sum.inserted, regular + chance + lorries);
+    assert_int_equal(s->sum.finished, s->sum.inserted);
+    assert_int_equal(s->sum.collisions, 0);
+    assert_true(s->driver.a == 2.6 && s->driver.b == 4.5 && s->driver.s0 == 2.5 && s->sigma == 0.5);
+    const double delay = sim_delay(s);
+    sim_reset(s, 1); /* the same seed: the same */
+    rig_run(&r, 1000);
+    assert_true(delay == sim_delay(s));
+    sim_reset(s, 2);
+    rig_run(&r, 1000);
+    assert_true(delay != sim_delay(s));
+    rig_close(&r);
+}
+
+/* Compressed files are the same files. */
+static void test_compressed(void **test)
+{
+    (void)test;
+    sim_rig r;
+    open_corner(&r, NULL);
+    rig_run(&r, 600);
+    const double delay = sim_delay(&r.sim);
+    rig_close(&r);
+    const char *const files[] = {"corner.net.xml", "corner.rou.xml"}, *const texts[] = {net_text, routes_text};
+    for (int k = 0; k < 2; k++) {
+        char path[2 * TEXT];
+        snprintf(path, sizeof(path), "%s/%s", folder, files[k]);
+        gzFile out = gzopen(path, "wb");
+        assert_non_null(out);
+        assert_int_equal(gzputs(out, texts[k]), (int)strlen(texts[k]));
+        assert_int_equal(gzclose(out), Z_OK);
+    }
+    rig_open(&r, settings(NULL));
+    rig_run(&r, 600);
+    assert_true(delay == sim_delay(&r.sim));
+    rig_close(&r);
+}
+
+/* ---- what is refused --------------------------------------------------------------------------------------------- */
+
+static dt_status try_files(const char *net_xml, const char *routes_xml, char *message)
+{
+    mock_host host;
+    sim s = {0};
+    store("corner.net.xml", net_xml);
+    store("corner.rou.xml", routes_xml);
+    mock_host_init(&host);
+    const dt_component *c = mock_load("plugins", "env_traffic", "env_traffic");
+    traffic_config *config = mock_config(c, settings(NULL));
+    *config = scenario_resolve(config);
+    const dt_status st = sim_create(&s, &host.host, config);
+    snprintf(message, MOCK_TEXT, "%s", st != DT_OK ? host.message : host.log);
+    sim_destroy(&s);
+    free(config);
+    assert_int_equal(host.n_live, 0);
+    return st;
+}
+
+/* The line on which a text begins. */
+static int line_of(const char *text, const char *at)
+{
+    int line = 1;
+    for (; text < at; text++) {
+        line += *text == '\n';
+    }
+    return line;
+}
+
+/* Replaces one piece of a file; returns its line. */
+static int replace(const char *text, const char *from, const char *to, char *out)
+{
+    const char *at = strstr(text, from);
+    assert_non_null(at);
+    snprintf(out, FILE_MAX, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from));
+    return line_of(text, at);
+}
+
+typedef struct bad_file {
+    const char *from, *to, *says;
+    dt_status status;
+} bad_file;
+
+static void refuse_all(const bad_file *bad, size_t n, int is_net)
+{
+    static char changed[FILE_MAX];
+    for (size_t k = 0; k < n; k++) {
+        char message[MOCK_TEXT], where[64];
+        const int line = replace(is_net ? net_text : routes_text, bad[k].from, bad[k].to, changed);
+        const dt_status st = try_files(is_net ? changed : net_text, is_net ? routes_text : changed, message);
+        snprintf(where, sizeof(where), "corner.%s.xml:%d: ", is_net ? "net" : "rou", line);
+        if (st != bad[k].status || strstr(message, bad[k].says) == NULL || strstr(message, where) == NULL) {
+            print_error("%s: \"%s\", not \"%s%s\"\n", bad[k].to, message, where, bad[k].says);
+        }
+        assert_int_equal(st, bad[k].status);
+        assert_non_null(strstr(message, bad[k].says));
+        assert_non_null(strstr(message, where));
+    }
+}
+
+static void test_bad_nets(void **test)
+{
+    (void)test;
+    static const bad_file bad[] = {
+        {"<location ", "<location <", "not well-formed XML", DT_EDATA},
+        {"<net ", "<network ", "is not the <net> of a SUMO network", DT_EDATA},
+        {"<net ", "<net lefthand=\"true\" ", "traffic keeps to the right", DT_EDATA},
+        {"edge id=\"c_north\" from", "edge id=\"c_north\" off", "has no from", DT_EDATA},
+        {"edge id=\"c_north\"", "edge id=\"c_east\"", "is there twice", DT_EDATA},
+        {"length=\"192.80\"", "length=\"far\"", "length \"far\" is no number", DT_EDATA},
+        {"length=\"192.80\"", "length=\"-1\"", "length -1 is outside 0", DT_EDATA},
+        {"id=\"c_east_0\" index=\"0\"", "id=\"c_east_0\" index=\"3\"", "index 3, where 0", DT_EDATA},
+        {"shape=\"307.20,198.40 500.00,198.40\"", "shape=\"307.20,198.40 500.00\"", "no point x,y at \"500.00\"",
+         DT_EDATA},
+        {"shape=\"307.20,198.40 500.00,198.40\"", "shape=\"307.20,198.40\"", "less than 2 points", DT_EDATA},
+        {"state=\"GGrr\"", "state=\"GGxr\"", "has the letter 'x'", DT_EDATA},
+        {"linkIndex=\"2\" dir", "linkIndex=\"9\" dir", "linkIndex 9 is outside state", DT_EDATA},
+        {"type=\"static\"", "type=\"rail_signal\"", "rails are not simulated", DT_EDATA},
+        {"id=\"east\" type=\"dead_end\"", "id=\"east\" type=\"rail_crossing\"", "rails are not simulated", DT_EDATA},
+        {"response=\"0100\"", "response=\"01x0\"", "is not made of 0 and 1", DT_EDATA},
+        {"response=\"0100\"", "response=\"00000000000000000000000000000000000000000000000000000000000000001\"",
+         "has 65 links", DT_EDATA},
+        {"request index=\"1\"", "request index=\"2\"", "index 2, where 1", DT_EDATA},
+        {"from=\"m_c\" to=\"c_east\"", "from=\"m_x\" to=\"c_east\"", "from=\"m_x\" is no edge", DT_EDATA},
+        {"fromLane=\"1\" toLane=\"0\"", "fromLane=\"2\" toLane=\"0\"", "has 2 lanes, and no lane 2", DT_EDATA},
+        {"via=\":c_3_0\"", "via=\":c_9_0\"", "is no lane of this net", DT_EDATA},
+        {"via=\":c_3_0\"", "", "no lanes inside junctions", DT_EDATA},
+        {"via=\":c_3_0\"", "via=\":m_0_0\"", "is in no intLanes", DT_EDATA},
+        {"tl=\"c\" linkIndex=\"2\"", "tl=\"d\" linkIndex=\"2\"", "has no tlLogic", DT_EDATA},
+        {"fromLane=\"0\" toLane=\"0\"", "fromLane=\"0.5\" toLane=\"0\"", "is no whole number", DT_EDATA},
+    };
+    refuse_all(bad, sizeof(bad) / sizeof(bad[0]), 1);
+}
+
+static void test_bad_routes(void **test)
+{
+    (void)test;
+    static const bad_file bad[] = {
+        {"edges=\"south_c c_north\"", "edges=\"south_c c_norht\"", "edge \"c_norht\" is not in", DT_EDATA},
+        {"edges=\"south_c c_north\"", "edges=\"south_c west_m\"", "edge \"south_c\" does not lead to \"west_m\"",
+         DT_EDATA},
+        {"edges=\"south_c c_north\"", "edges=\"\"", "has no edges", DT_EDATA},
+        {"from=\"west_m\" to=\"c_east\"", "from=\"west_m\" to=\"side_m\"", "no way for cars from \"west_m\"", DT_EDATA},
+        {"from=\"side_m\" to=\"c_north\"", "fromTaz=\"side_m\" to=\"c_north\"", "neither a route nor edges", DT_EDATA},
+        {"route=\"up\" depart", "route=\"down\" depart", "route \"down\" is not known", DT_EDATA},
+        {"type=\"lorry\"", "type=\"ship\"", "type \"ship\" is not known", DT_EDATA},
+        {"vehsPerHour=\"180\"", "", "has no period", DT_EDATA},
+        {"exp(0.02)", "exp(fast)", "neither a number nor exp(rate)", DT_EDATA},
+        {"depart=\"110.5\"", "depart=\"triggered\"", "depart \"triggered\" is no number", DT_EDATA},
+        {"speedFactor=\"norm(0.9,0.05)\"", "speedFactor=\"about 1\"", "is neither a number nor norm", DT_EDATA},
+        {"<route id=\"up\"", "<routeDistribution id=\"any\"/><route id=\"up\"", "name one route", DT_EDATA},
+        {"departLane=\"free\"", "departLane=\"7\"", "departLane 7 is none of its edge", DT_EDATA},
+        {"<routes>", "<demand>", "is not the <routes> of SUMO", DT_EDATA},
+    };
+    refuse_all(bad, sizeof(bad) / sizeof(bad[0]), 0);
+}
+
+static void test_nobody_drives(void **test)
+{
+    (void)test;
+    char message[MOCK_TEXT];
+    static char closed[FILE_MAX];
+    assert_int_equal(try_files(net_text, "<routes><vType id=\"car\"/></routes>", message), DT_ECONFIG);
+    assert_non_null(strstr(message, "corner.rou.xml: no vehicle is due from 100 s"));
+    assert_int_equal(try_files("<net></net>", routes_text, message), DT_EDATA);
+    assert_non_null(strstr(message, "corner.net.xml: the net has no lane for cars"));
+    replace(net_text, "id=\"side_m_0\" index", "id=\"side_m_0\" allow=\"pedestrian bus\" index", closed);
+    assert_int_equal(try_files(closed, routes_text, message), DT_EDATA);
+    assert_non_null(strstr(message, "edge \"side_m\" of "));
+    assert_non_null(strstr(message, "has no lane for cars"));
+    replace(net_text, "rrGG", "rrrr", closed);
+    static char never[FILE_MAX];
+    replace(closed, "GGrr", "rrrr", never);
+    assert_int_equal(try_files(never, routes_text, message), DT_EDATA);
+    assert_non_null(strstr(message, "never shows green"));
+}
+
+/* What is left out is said, with its line. */
+static void test_what_is_left_out(void **test)
+{
+    (void)test;
+    char message[MOCK_TEXT], where[64];
+    static char changed[FILE_MAX];
+    static char cars[FILE_MAX]; /* the last line of the log is seen here: nothing about lorries */
+    replace(routes_text, "vClass=\"truck\"", "", cars);
+    const int line = replace(cars, "<trip id=\"turn\"", "<person id=\"p\"/><trip id=\"turn\"", changed);
+    assert_int_equal(try_files(net_text, changed, message), DT_OK);
+    snprintf(where, sizeof(where), "corner.rou.xml:%d: <person> is left out", line);
+    assert_non_null(strstr(message, where));
+}
+
+/* Files and settings that are not there. */
+static void test_settings(void **test)
+{
+    (void)test;
+    static const struct {
+        const char *set[6];
+        const char *says;
+        dt_status status;
+    } bad[] = {
+        {{"scenario=net", NULL}, "env_traffic.net_file: scenario \"net\" needs one", DT_ECONFIG},
+        {{"scenario=net", "net_file=/nowhere/a.net.xml", NULL}, "env_traffic.routes_file: scenario", DT_ECONFIG},
+        {{"scenario=net", "net_file=/nowhere/a.net.xml", "routes_file=b", NULL},
+         "/nowhere/a.net.xml: No such file",
+         DT_ENOTFOUND},
+    };
+    const dt_component *c = mock_load("plugins", "env_traffic", "env_traffic");
+    for (size_t k = 0; k < sizeof(bad) / sizeof(bad[0]); k++) {
+        mock_host host;
+        mock_host_init(&host);
+        void *config = mock_config(c, bad[k].set), *self = calloc(1, c->state_size);
+        const dt_env_ops *ops = c->ops;
+        assert_int_equal(ops->create(self, &host.host, config), bad[k].status);
+        assert_non_null(strstr(host.message, bad[k].says));
+        ops->destroy(self);
+        free(self);
+        free(config);
+        assert_int_equal(host.n_live, 0);
+    }
+}
+
+static void test_memory(void **test)
+{
+    (void)test;
+    store("corner.net.xml", net_text);
+    store("corner.rou.xml", routes_text);
+    const dt_component *c = mock_load("plugins", "env_traffic", "env_traffic");
+    traffic_config *config = mock_config(c, settings(NULL));
+    *config = scenario_resolve(config);
+    for (int64_t n = 1;; n++) {
+        mock_host host;
+        sim s = {0};
+        mock_host_init(&host);
+        host.fail_alloc = n;
+        const dt_status st = sim_create(&s, &host.host, config);
+        sim_destroy(&s);
+        assert_int_equal(host.n_live, 0);
+        if (st == DT_OK) {
+            assert_true(n > 50);
+            break;
+        }
+        assert_int_equal(st, DT_ENOMEM);
+        assert_non_null(strstr(host.message, "no memory"));
+    }
+    free(config);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_net_is_kept),        cmocka_unit_test(test_program_of_the_file),
+        cmocka_unit_test(test_demand_of_the_file), cmocka_unit_test(test_compressed),
+        cmocka_unit_test(test_bad_nets),           cmocka_unit_test(test_bad_routes),
+        cmocka_unit_test(test_nobody_drives),      cmocka_unit_test(test_what_is_left_out),
+        cmocka_unit_test(test_settings),           cmocka_unit_test(test_memory),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
