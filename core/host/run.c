@@ -45,6 +45,7 @@ typedef struct rank {
     uint64_t begin_step; /* the same */
     uint64_t iterations; /* the same */
     uint64_t epoch;      /* epochs of the phase that are done */
+    uint32_t restarts;   /* of workers of this rank's environments, as far as they are known */
     dt_error error;
 } rank;
 
@@ -193,6 +194,32 @@ static bool stop_rule_met(rank *k, const dt_progress *p)
            (k->stop.iterations > 0 && k->iterations >= (uint64_t)k->stop.iterations);
 }
 
+/* Workers of environments that were lost on any rank since the last call, in what began at `step`. */
+static dt_status note_lost_workers(rank *k, uint64_t step)
+{
+    const uint32_t restarts = atomic_load(&k->stage->env.n_restarts), ranks = dt_comm_size(k->comm);
+    uint32_t lost = restarts - k->restarts;
+    k->restarts = restarts;
+    if (!k->stage->env.in_process) {
+        return DT_OK;
+    }
+    if (ranks > 1) {
+        uint32_t *all = dt_alloc_n(ranks, sizeof(*all));
+        dt_status st = dt_comm_agree(k->comm, all != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory"));
+        st = st == DT_OK ? dt_comm_all_gather(k->comm, &lost, sizeof(lost), all) : st;
+        for (uint32_t i = 0; i < ranks && st == DT_OK; i++) {
+            lost |= all[i];
+        }
+        dt_free(all);
+        DT_TRY(st);
+    }
+    if (lost > 0 && is_first(k)) {
+        dt_rundir_mark(k->r->d->dir, step);
+        return dt_run_note(k->r->d->session, k->r->d->dir, -1);
+    }
+    return DT_OK;
+}
+
 /* ---- the loop ---------------------------------------------------------------------------------------------------- */
 
 static dt_status rank_loop(rank *k, uint64_t stop_step)
@@ -200,8 +227,10 @@ static dt_status rank_loop(rank *k, uint64_t stop_step)
     run *r = k->r;
     for (;;) {
         dt_progress p;
+        const uint64_t before = global_step(k);
         const dt_status st = dt_stage_iterate(k->stage, &p);
         DT_TRY(dt_comm_agree(k->comm, st));
+        DT_TRY(note_lost_workers(k, before));
         if (st == DT_DONE && p.step == 0) {
             return DT_DONE; /* nothing was left to do */
         }
@@ -396,6 +425,7 @@ static dt_status run_phase(rank *k, int64_t index)
     announce(k);
     const uint64_t begin = dt_trainer_step_number(k->stage->trainer);
     if (is_first(k)) {
+        dt_rundir_rewind(r->d->dir, r->base_step + begin);
         if (!*r->d->begun_p) { /* a resume that was refused before this line leaves the run as it was */
             DT_TRY(dt_run_record(r->d->session, r->d->dir));
             *r->d->begun_p = true;
@@ -408,6 +438,7 @@ static dt_status run_phase(rank *k, int64_t index)
     k->begin_step = begin;
     k->epoch = begin / dt_trainer_steps_per_epoch(k->stage->trainer);
     k->rate_s = k->rate = 0;
+    k->restarts = 0;
     k->rate_samples = 0;
     k->iterations = begin; /* where a phase does not count them, each is one step of the trainer */
     k->last_saved_step = begin > 0 ? global_step(k) : UINT64_MAX;
@@ -557,7 +588,12 @@ static dt_status open_resume(run *r)
 dt_status dt_run_record(const dt_session *s, dt_rundir *dir)
 {
     DT_TRY(dt_rundir_write_config(dir, s->config));
-    return dt_rundir_write_meta(dir, s->loader, (int64_t)s->seed, s->threads, s->ranks, s->device_text, -1);
+    return dt_run_note(s, dir, -1);
+}
+
+dt_status dt_run_note(const dt_session *s, dt_rundir *dir, int exit_code)
+{
+    return dt_rundir_write_meta(dir, s->loader, (int64_t)s->seed, s->threads, s->ranks, s->device_text, exit_code);
 }
 
 dt_status dt_run(const dt_run_desc *d)

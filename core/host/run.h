@@ -26,6 +26,8 @@ dt_status dt_run(const dt_run_desc *d);
 
 /* Write what a run directory says of a run that begins: the effective configuration, and meta.json without an end. */
 dt_status dt_run_record(const dt_session *s, dt_rundir *dir) DT_NODISCARD;
+/* meta.json alone. */
+dt_status dt_run_note(const dt_session *s, dt_rundir *dir, int exit_code) DT_NODISCARD;
 
 /* An evaluation's result as people read it, a line each, and as scripts do. */
 struct dt_stage;

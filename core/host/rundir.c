@@ -14,6 +14,7 @@
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "report/flat.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -25,11 +26,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#define MARK "not_reproducible_from_step"
+
 struct dt_rundir {
     char *path;
     FILE *train_log, *error_log;
     int lock; /* of run.lock, -1: none */
     char start[32];
+    int64_t mark; /* step from which on the run cannot be repeated, -1: all of it can */
     int argc;
     char *const *argv;
 };
@@ -121,6 +125,33 @@ static dt_status lock(dt_rundir *r)
     return st;
 }
 
+/* A folder without meta.json, or with one that is broken, has no mark. */
+static int64_t read_mark(const char *folder)
+{
+    dt_str path = {0};
+    dt_flat meta = {0};
+    int64_t mark = -1;
+    dt_str_addf(&path, "%s/meta.json", folder);
+    if (dt_str_status(&path) == DT_OK && dt_flat_read(dt_str_text(&path), &meta) == DT_OK) {
+        mark = (int64_t)dt_flat_number(&meta, MARK, -1);
+    } else {
+        dt_error_clear();
+    }
+    dt_flat_fini(&meta);
+    dt_str_fini(&path);
+    return mark;
+}
+
+void dt_rundir_mark(dt_rundir *r, uint64_t step)
+{
+    r->mark = r->mark < 0 ? (int64_t)step : r->mark;
+}
+
+void dt_rundir_rewind(dt_rundir *r, uint64_t step)
+{
+    r->mark = r->mark >= (int64_t)step ? -1 : r->mark;
+}
+
 dt_status dt_rundir_open(const dt_rundir_desc *d, dt_rundir **out_p)
 {
     dt_rundir *r = dt_alloc(sizeof(*r));
@@ -147,6 +178,7 @@ dt_status dt_rundir_open(const dt_rundir_desc *d, dt_rundir **out_p)
         st = lock(r);
     }
     if (st == DT_OK) {
+        r->mark = d->resume ? read_mark(r->path) : -1;
         st = open_log(r, "train.log", &r->train_log);
     }
     if (st == DT_OK) {
@@ -234,6 +266,9 @@ dt_status dt_rundir_write_meta(dt_rundir *r, const dt_loader *l, int64_t seed, u
     }
     dt_json_end(&o, ']');
     dt_json_str(&o, "start", r->start);
+    if (r->mark >= 0) {
+        dt_json_i64(&o, MARK, r->mark);
+    }
     if (exit_code >= 0) {
         char now[32];
         dt_clock_utc(now, sizeof(now));

@@ -35,10 +35,15 @@ dt_status dt_rundir_open(const dt_rundir_desc *d, dt_rundir **out_p) DT_NODISCAR
 const char *dt_rundir_path(const dt_rundir *r);
 /* config.cfg and config.origin.json. */
 dt_status dt_rundir_write_config(dt_rundir *r, const dt_config *c) DT_NODISCARD;
-/* meta.json: version, plugins with hashes, host, device, threads, seed, argv, start; end and exit code once known
- * (>= 0). */
+/* meta.json: version, plugins with hashes, host, device, threads, seed, argv, start; not_reproducible_from_step where
+ * the run is marked; end and exit code once known (>= 0). */
 dt_status dt_rundir_write_meta(dt_rundir *r, const dt_loader *l, int64_t seed, uint32_t threads, uint32_t ranks,
                                const char *device, int exit_code) DT_NODISCARD;
+/* From this step of the run on it cannot be repeated bit by bit, as after a lost worker: meta.json says so from the
+ * next time it is written. The first mark counts; one that lies in a resumed run's folder stays. */
+void dt_rundir_mark(dt_rundir *r, uint64_t step);
+/* The run goes on from a checkpoint of this step: marks of what came after it are gone. */
+void dt_rundir_rewind(dt_rundir *r, uint64_t step);
 /* progress.json, when a phase begins: with the last record of metrics.jsonl it tells how far the run is. */
 dt_status dt_rundir_write_progress(dt_rundir *r, const dt_rundir_phase *p) DT_NODISCARD;
 void dt_rundir_close(dt_rundir *r);

@@ -257,7 +257,7 @@ static dt_status run(const dt_args *a, dt_session *s, const char *run_dir, const
     }
     dt_status meta = DT_OK;
     if (has_begun) {
-        meta = dt_rundir_write_meta(dir, s->loader, (int64_t)s->seed, s->threads, s->ranks, s->device_text, *code_p);
+        meta = dt_run_note(s, dir, *code_p);
     }
     dt_rundir_close(dir);
     return st < 0 ? st : meta;

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/fault.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "rollout/check.h"
@@ -614,7 +615,7 @@ static dt_status answer(server *s, const control *c)
     memset(record, 0, s->l.out_bytes);
     memset(record + s->l.mask, 1, (size_t)s->l.spec.n_agents * s->l.n_choices);
     if (c->call == CALL_STEP) {
-        return s->ops->step(s->self, &io);
+        return dt_fault("env.step") ? DT_FAIL(DT_EPLUGIN, "the step failed on purpose") : s->ops->step(s->self, &io);
     }
     io.act_i = NULL;
     io.act_f = NULL;

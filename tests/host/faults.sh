@@ -40,6 +40,26 @@ for point in fs.write:12 fs.fsync:6 fs.rename:4; do
     fi
 done
 
+# --- a worker process of an environment dies: the run goes on, and says from where on it cannot be repeated ---
+ppo="$dtrain --plugin phase2_ppo --set env.id=cartpole --set env.isolation=process --set env.instances=2
+     --set env.restarts=100 --set phase2_ppo.fragment=100 --set phase2_ppo.train_batch=200 --set data.batch=100
+     --set phase2_ppo.sgd_epochs=1 --set phase2_ppo.iterations=4 --set training.eval_interval=0 --threads 2 -q"
+mark='"not_reproducible_from_step":'
+points=$((points + 2))
+$ppo --run-dir "$work/alive" 2>"$work/err" || bad "PPO in worker processes"
+! grep -q "$mark" "$work/alive/meta.json" || bad "a run that lost nothing is marked"
+DTRAIN_FAULT=env.step:150! $ppo --run-dir "$work/lost" 2>"$work/err" || bad "PPO with lost workers"
+grep -q "${mark}2" "$work/lost/meta.json" || bad "the run is not marked from step 2 on: $(cat "$work/lost/meta.json")"
+grep -q '"exit_code":0' "$work/lost/meta.json" || bad "no exit code beside the mark"
+# a run that goes on behind the loss stays marked; one that goes on before it is whole again
+$ppo --run-dir "$work/two" --max-steps 2 2>"$work/err" || bad "PPO, two steps"
+DTRAIN_FAULT=env.step:150! $ppo --max-steps 6 --resume "$work/two" 2>"$work/err" || bad "PPO resumed, with lost workers"
+grep -q "$mark" "$work/two/meta.json" || bad "a resumed run that lost workers is not marked"
+$ppo --max-steps 8 --resume "$work/two" 2>"$work/err" || bad "PPO resumed"
+grep -q "$mark" "$work/two/meta.json" || bad "the mark did not outlive a resume"
+$ppo --max-steps 4 --resume "$work/two/checkpoints/step-000000000002" 2>"$work/err" || bad "PPO resumed before it"
+! grep -q "$mark" "$work/two/meta.json" || bad "the mark outlived what was lost"
+
 # --- out of memory at the n-th allocation: a code and a message, never a crash ---
 n=1
 while [ $n -lt 4000 ]; do
