@@ -17,7 +17,7 @@ typedef struct comer {
 
 /* 1 also for a link over no junction. */
 int junction_may_pass(const sim *s, const net_link *link, const comer *c);
-/* The same for the vehicle in the first slot of a lane, and its way. */
+/* The same for the vehicle in slot p of a lane, and its way. */
 int junction_lets_pass(const sim *s, int32_t lane, int32_t p);
 /* Way of the first vehicle of a lane to the next place, within SIGHT_M, where another one is on a path that crosses its
  * own; FREE_GAP where there is none. Places that it has reached itself do not count. */

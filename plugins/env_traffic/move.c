@@ -11,8 +11,9 @@
 #include "junction.h"
 #include "sim.h"
 
-#define STOP_MARGIN_M 1.0 /* bumper of who waits to the line; drivers keep s0 from vehicles, not from lines */
-#define PARTING_M     1.0 /* past the start of its path over a junction a rear no longer stands in the way */
+#define STOP_MARGIN_M 1.0   /* bumper of who waits to the line; drivers keep s0 from vehicles, not from lines */
+#define HEED_M        100.0 /* before a junction followers, too, see whether they must yield */
+#define PARTING_M     1.0   /* past the start of its path over a junction a rear no longer stands in the way */
 
 /* ---- looking ahead ----------------------------------------------------------------------------------------------- */
 
@@ -128,7 +129,7 @@ double sim_behind(const sim *s, int32_t lane, int32_t p, double *speed_p)
 
 /* ---- accelerations ----------------------------------------------------------------------------------------------- */
 
-/* What lines and slower lanes on its way allow the first vehicle of a lane, as far as it needs to stop. */
+/* What lines and slower lanes on its way allow a vehicle, as far as it needs to stop. */
 static double limit_of_end(const sim *s, int32_t lane, int32_t p)
 {
     const driver *d = &s->driver;
@@ -172,14 +173,35 @@ static double accelerate_first(const sim *s, int32_t lane, int32_t p)
     return least(follow(&s->driver, s->v[p], s->want[p], gap, leader), limit_of_end(s, lane, p));
 }
 
+static int nears_junction(const sim *s, int32_t lane, int32_t p)
+{
+    const net_lane *l = &s->net.lane[lane];
+    return l->edge != NET_NONE && s->net.edge[l->edge].junction != NET_NONE && l->length - s->x[p] < HEED_M;
+}
+
+/* Does a follower look at the junction, too? Behind one that goes on it may have to yield itself, and as the first it
+ * would find out too late. */
+static int heeds(const sim *s, int32_t lane, int32_t p)
+{
+    return s->vehicle[s->who[p]].next >= 0 && nears_junction(s, lane, p);
+}
+
+static void heed_junction(sim *s, int32_t lane)
+{
+    for (int32_t p = slot_front(&s->lane[lane]) + 1; p <= slot_back(&s->lane[lane]) && nears_junction(s, lane, p);
+         p++) {
+        s->a[p] = heeds(s, lane, p) ? least(s->a[p], limit_of_end(s, lane, p)) : s->a[p];
+    }
+}
+
 double move_model(const sim *s, int32_t lane, int32_t p)
 {
     if (p == slot_front(&s->lane[lane])) {
         return accelerate_first(s, lane, p);
     }
     double leader;
-    const double gap = sim_ahead(s, lane, p, &leader);
-    return follow(&s->driver, s->v[p], s->want[p], gap, leader);
+    const double gap = sim_ahead(s, lane, p, &leader), a = follow(&s->driver, s->v[p], s->want[p], gap, leader);
+    return heeds(s, lane, p) ? least(a, limit_of_end(s, lane, p)) : a;
 }
 
 static void follow_lane(const driver *d, int32_t n, const double *restrict x, const double *restrict v,
@@ -215,7 +237,7 @@ static void steer(sim *s)
         }
         const int32_t lane = s->vehicle[w->vehicle].lane, p = sim_slot_of(s, w->vehicle);
         double a = w->accel;
-        if (p == slot_front(&s->lane[lane])) {
+        if (p == slot_front(&s->lane[lane]) || heeds(s, lane, p)) {
             a = least(a, limit_of_end(s, lane, p));
         }
         s->a[p] = least(a, (s->want[p] - s->v[p]) / s->c->dt_s);
@@ -232,6 +254,7 @@ void move_accelerate(sim *s)
         const int32_t p = slot_front(l);
         follow_lane(&s->driver, l->n, s->x + p, s->v + p, s->length + p, s->want + p, s->a + p);
         s->a[p] = accelerate_first(s, lane, p);
+        heed_junction(s, lane);
     }
     change_cooperate(s);
     for (int32_t lane = 0; s->driver.model == MODEL_KRAUSS && s->sigma > 0 && lane < s->net.n_lanes; lane++) {

@@ -126,8 +126,7 @@ static void write_pair(const sim *s, const pair *x, float *out)
 static double way_to_stop(const sim *s, int32_t lane, int32_t p)
 {
     const double rest = s->net.lane[lane].length - s->x[p];
-    const int must =
-        s->vehicle[s->who[p]].next == NET_NONE || (p == slot_front(&s->lane[lane]) && !junction_lets_pass(s, lane, p));
+    const int must = s->vehicle[s->who[p]].next == NET_NONE || !junction_lets_pass(s, lane, p);
     return must && rest < SIGHT_M ? rest : FREE_GAP;
 }
 

@@ -15,6 +15,13 @@ static const char *const *const busy[] = {
     (const char *const[]){"scenario=grid", "episode_s=3600", "lanes=3", "flow_vph=750", "speed_dev=0.1", NULL},
     (const char *const[]){"scenario=grid", "episode_s=3600", "lanes=1", "flow_vph=250", "dt_s=0.5", "model=krauss",
                           "accel_mps2=2.6", "decel_mps2=4.5", "gap_m=2.5", NULL},
+    /* drivers who follow another one up to the line, closely, and then have to yield */
+    (const char *const[]){"scenario=intersection", "episode_s=3600", "lanes=1", "dt_s=0.5", "model=krauss", "sigma=0",
+                          "accel_mps2=2.6", "decel_mps2=4.5", "gap_m=2.5", NULL},
+    (const char *const[]){"scenario=intersection", "episode_s=3600", "lanes=1", "signals=false", "flow_vph=250",
+                          "model=krauss", "sigma=0", "accel_mps2=2.6", "decel_mps2=4.5", "gap_m=2.5", NULL},
+    (const char *const[]){"scenario=grid", "episode_s=3600", "lanes=1", "flow_vph=250", "dt_s=0.25", "model=krauss",
+                          "sigma=0", "accel_mps2=2.6", "decel_mps2=4.5", "gap_m=2.5", NULL},
 };
 
 static void test_nobody_is_lost_or_hurt(void **test)
