@@ -86,8 +86,8 @@ static dt_status play(evaluation *e, bool greedy)
     dt_rollout *r = e->r;
     dt_collector c = {.vector = e->vector,
                       .buffer = &e->buffer,
-                      .actor = &r->actor,
-                      .index = r->index,
+                      .actor = &r->track[0].actor,
+                      .index = r->track[0].index,
                       .key_of = key_of,
                       .user = e,
                       .greedy = greedy};

@@ -22,6 +22,19 @@ typedef struct dt_episode_log {
     uint64_t cap; /* steps */
 } dt_episode_log;
 
+/* A thread that acts: instances of its own, the policy on them, and the room for it. */
+typedef struct dt_track {
+    dt_rollout *r;
+    uint32_t number;
+    dt_actor actor;
+    const dt_view *view[DT_ROLLOUT_OUTPUTS]; /* the actor's outputs */
+    void *field[DT_BUFFER_MAX_FIELDS];       /* of one inference */
+    void *arena;                             /* where they are */
+    uint64_t *index;                         /* [instances] scratch */
+    dt_collector collector;
+    dt_error error; /* of the last collect */
+} dt_track;
+
 struct dt_rollout {
     dt_stage *stage;
     dt_env *env;
@@ -35,17 +48,14 @@ struct dt_rollout {
     dt_vector *vector;
 
     dt_policy *policy;
-    dt_actor actor;
-    void *field[DT_BUFFER_MAX_FIELDS];       /* of one inference */
-    const dt_view *view[DT_ROLLOUT_OUTPUTS]; /* the actor's outputs */
-    void *arena;
-    size_t arena_bytes;
+    dt_track *track; /* [n_tracks] the first one also evaluates */
+    uint32_t n_tracks;
+    size_t arena_bytes; /* of a track */
 
     dt_moments obs[DT_ENV_MAX_OBS]; /* of plain ports, where they are normalised */
     float *held[DT_ENV_MAX_OBS];    /* shift and scale of the round being learnt from */
     dt_moments returns;             /* of discounted returns */
     double *ret;                    /* [instances, places] running discounted return */
-    uint64_t *index;
     double *carry;
     uint64_t collects;
     dt_episode_log *log; /* [instances] */

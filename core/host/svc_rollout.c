@@ -78,12 +78,11 @@ static dt_status build(dt_rollout *r)
     DT_TRY(open_data(r));
     const size_t places = (size_t)r->instances * l->spec.n_agents;
     r->self = dt_alloc_n(r->last - r->first, sizeof(*r->self));
-    r->index = dt_alloc_n(r->instances, sizeof(*r->index));
     r->carry = dt_alloc_n(places, sizeof(*r->carry));
     r->ret = dt_alloc_n(places, sizeof(*r->ret));
     r->log = dt_alloc_n(r->instances, sizeof(*r->log));
     r->action_bytes = l->spec.n_agents * (l->spec.n_heads * sizeof(int32_t) + l->spec.n_continuous * sizeof(float));
-    if (r->self == NULL || r->index == NULL || r->carry == NULL || r->ret == NULL || r->log == NULL) {
+    if (r->self == NULL || r->carry == NULL || r->ret == NULL || r->log == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for a rollout of %u instances", r->instances);
     }
     for (uint32_t i = 0; i < l->spec.n_obs && r->d.normalise_obs; i++) {
@@ -150,10 +149,13 @@ void dt_rollout_destroy(dt_rollout *r)
     }
     dt_moments_fini(&r->returns);
     dt_policy_destroy(r->policy);
-    dt_arena_unmap(r->arena, r->arena_bytes);
+    for (uint32_t i = 0; i < r->n_tracks; i++) {
+        dt_arena_unmap(r->track[i].arena, r->arena_bytes);
+        dt_free(r->track[i].index);
+    }
+    dt_free(r->track);
     dt_buffer_fini(&r->buffer);
     dt_free(r->self);
-    dt_free(r->index);
     dt_free(r->carry);
     dt_free(r->ret);
     dt_free(r->log);
@@ -169,7 +171,7 @@ static dt_data *rollout_data(dt_rollout *r)
 
 static dt_status check_output(const dt_rollout *r, uint32_t o, uint32_t items, bool needed)
 {
-    const dt_view *v = r->view[o];
+    const dt_view *v = r->track[0].view[o];
     if (v == NULL) {
         return needed ? DT_FAIL(DT_EPLUGIN, "the phase records no output \"%s\", which acting in %s needs",
                                 output_name[o], r->env->comp->desc.id)
@@ -189,9 +191,6 @@ static dt_status check_outputs(dt_rollout *r)
 {
     const dt_layout *l = &r->env->layout;
     const uint32_t C = l->spec.n_continuous, M = l->n_choices;
-    for (uint32_t o = 0; o < DT_ROLLOUT_OUTPUTS; o++) {
-        r->view[o] = dt_policy_output(r->policy, output_name[o]);
-    }
     DT_TRY(check_output(r, OUT_LOGITS, M, M > 0));
     DT_TRY(check_output(r, OUT_MEAN, C, C > 0));
     DT_TRY(check_output(r, OUT_LOG_STD, C, C > 0));
@@ -199,13 +198,11 @@ static dt_status check_outputs(dt_rollout *r)
     DT_TRY(check_output(r, OUT_COST_VALUE, l->spec.n_costs, false));
     DT_TRY(check_output(r, OUT_LOW, C, false));
     DT_TRY(check_output(r, OUT_HIGH, C, false));
-    DT_TRY(check_output(r, OUT_ALLOW, M, false));
-    r->actor.log_std_row = r->view[OUT_LOG_STD] != NULL && r->view[OUT_LOG_STD]->rank == 2 ? C : 0;
-    return DT_OK;
+    return check_output(r, OUT_ALLOW, M, false);
 }
 
 /* What is known only after acting cannot decide how to act. */
-static dt_status check_fields(dt_rollout *r)
+static dt_status check_fields(const dt_rollout *r, uint32_t *want_p)
 {
     static const char *const later[] = {"action_i", "action_f",       "log_prob",   "value",      "advantage",
                                         "target",   "cost_advantage", "cost_value", "cost_target"};
@@ -218,7 +215,7 @@ static dt_status check_fields(dt_rollout *r)
         }
     }
     for (uint32_t f = 0; f < r->buffer.n_fields; f++) {
-        r->actor.want |= dt_policy_reads(r->policy, r->buffer.field[f].name) ? 1u << f : 0;
+        *want_p |= dt_policy_reads(r->policy, r->buffer.field[f].name) ? 1u << f : 0;
     }
     return DT_OK;
 }
@@ -230,54 +227,89 @@ static const float *data_of(const dt_view *v)
 
 static dt_status run_policy(void *user, const int64_t *size, void *const *field)
 {
-    dt_rollout *r = user;
-    dt_actor *a = &r->actor;
-    DT_TRY(dt_policy_run(r->policy, size, field));
-    a->logits = data_of(r->view[OUT_LOGITS]);
-    a->mean = data_of(r->view[OUT_MEAN]);
-    a->log_std = data_of(r->view[OUT_LOG_STD]);
-    a->value = data_of(r->view[OUT_VALUE]);
-    a->cost_value = data_of(r->view[OUT_COST_VALUE]);
-    a->low = data_of(r->view[OUT_LOW]);
-    a->high = data_of(r->view[OUT_HIGH]);
-    a->allow = data_of(r->view[OUT_ALLOW]);
+    dt_track *t = user;
+    dt_actor *a = &t->actor;
+    DT_TRY(dt_policy_run(t->r->policy, t->number, size, field));
+    a->logits = data_of(t->view[OUT_LOGITS]);
+    a->mean = data_of(t->view[OUT_MEAN]);
+    a->log_std = data_of(t->view[OUT_LOG_STD]);
+    a->value = data_of(t->view[OUT_VALUE]);
+    a->cost_value = data_of(t->view[OUT_COST_VALUE]);
+    a->low = data_of(t->view[OUT_LOW]);
+    a->high = data_of(t->view[OUT_HIGH]);
+    a->allow = data_of(t->view[OUT_ALLOW]);
     return DT_OK;
 }
 
 /* Room for what the policy reads of all instances at once. */
-static dt_status map_fields(dt_rollout *r, const int64_t *cap)
+static dt_status map_fields(const dt_rollout *r, const int64_t *cap, dt_track *t, size_t *bytes_p)
 {
     const dt_samples *s = &r->data.source;
     for (int pass = 0; pass < 2; pass++) {
         size_t at = 0;
         for (uint32_t f = 0; f < s->n_fields; f++) {
-            const bool is_read = (r->actor.want >> f & 1) != 0;
-            r->field[f] = is_read && r->arena != NULL ? (char *)r->arena + at : NULL;
+            const bool is_read = (t->actor.want >> f & 1) != 0;
+            t->field[f] = is_read && t->arena != NULL ? (char *)t->arena + at : NULL;
             at += is_read ? (dt_samples_field_bytes(s, f, cap) + 63) / 64 * 64 : 0;
         }
         if (pass == 0) {
-            r->arena_bytes = at;
-            DT_TRY(dt_arena_map(r->arena_bytes, &r->arena));
+            *bytes_p = at;
+            DT_TRY(dt_arena_map(at, &t->arena));
         }
     }
     return DT_OK;
 }
 
+static dt_status make_track(dt_rollout *r, const int64_t *cap, uint32_t want, uint32_t number)
+{
+    dt_track *t = &r->track[number];
+    t->r = r;
+    t->number = number;
+    t->index = dt_alloc_n(r->instances, sizeof(*t->index));
+    if (t->index == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for a rollout of %u instances", r->instances);
+    }
+    t->actor = (dt_actor){.user = t, .run = run_policy, .field = t->field, .want = want};
+    const dt_view *log_std = t->view[OUT_LOG_STD];
+    t->actor.log_std_row = log_std != NULL && log_std->rank == 2 ? r->env->layout.spec.n_continuous : 0;
+    return map_fields(r, cap, t, &r->arena_bytes);
+}
+
+/* Threads that act, each with its own instances from the first step to the last: no step waits for another thread.
+ * Where that cannot be - one place for the rows of all instances, processes or threads of their own for environments -
+ * one thread acts for all. */
+static uint32_t tracks_of(const dt_rollout *r)
+{
+    const uint32_t own = r->last - r->first, threads = r->stage->d.threads;
+    const bool is_apart = r->env->layout.spec.n_symbols == 0 && r->workers == 0 && !r->env->in_process;
+    return !is_apart || threads < 1 ? 1 : threads < own ? threads : own;
+}
+
 static dt_status make_policy(dt_rollout *r, dt_trainer *t)
 {
     int64_t cap[2 + DT_ENV_MAX_SYMBOLS];
+    uint32_t want = 0;
     const int32_t n = (int32_t)r->env->layout.spec.n_symbols;
     for (int32_t k = 0; k <= n; k++) {
         cap[k] = dt_layout_cap(&r->env->layout, k) * r->instances;
     }
     cap[n + 1] = r->instances;
-    DT_TRY(dt_policy_create(t, &r->data.source, cap, &r->policy));
+    DT_TRY(dt_policy_create(t, &r->data.source, cap, tracks_of(r), &r->policy));
+    r->track = dt_alloc_n(dt_policy_places(r->policy), sizeof(*r->track));
+    if (r->track == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for a rollout of %u instances", r->instances);
+    }
+    r->n_tracks = dt_policy_places(r->policy);
+    for (uint32_t i = 0; i < r->n_tracks; i++) {
+        for (uint32_t o = 0; o < DT_ROLLOUT_OUTPUTS; o++) {
+            r->track[i].view[o] = dt_policy_output(r->policy, i, output_name[o]);
+        }
+    }
     DT_TRY(check_outputs(r));
-    DT_TRY(check_fields(r));
-    DT_TRY(map_fields(r, cap));
-    r->actor.user = r;
-    r->actor.run = run_policy;
-    r->actor.field = r->field;
+    DT_TRY(check_fields(r, &want));
+    for (uint32_t i = 0; i < r->n_tracks; i++) {
+        DT_TRY(make_track(r, cap, want, i));
+    }
     return DT_OK;
 }
 
@@ -307,6 +339,7 @@ static dt_status make_instances(dt_rollout *r)
                               .n = r->last - r->first,
                               .first = r->first,
                               .workers = r->workers,
+                              .groups = r->n_tracks,
                               .user = r,
                               .seed = dt_rollout_seed};
     DT_TRY(dt_vector_create(&d, &r->vector));
@@ -469,7 +502,36 @@ static void hold_scale(dt_rollout *r)
     }
 }
 
-static dt_status act(dt_rollout *r, dt_trainer *t, dt_collector *c)
+static dt_status track_job(void *user, uint32_t worker)
+{
+    dt_rollout *r = user;
+    if (worker < r->n_tracks) {
+        dt_track *t = &r->track[worker];
+        dt_error_take(&t->error, dt_collect_groups(&t->collector, r->collects * r->d.steps, worker, worker + 1));
+    }
+    return DT_OK;
+}
+
+/* All tracks at once. Of several failures the one of the earliest step is told, as one track would. */
+static dt_status run_tracks(dt_rollout *r, dt_trainer *t)
+{
+    dt_track *failed = NULL;
+    dt_buffer_begin(&r->buffer);
+    DT_TRY(dt_trainer_share(t, track_job, r));
+    for (uint32_t i = 0; i < r->n_tracks; i++) {
+        dt_track *k = &r->track[i];
+        if (k->error.status < 0 && (failed == NULL || k->collector.step < failed->collector.step)) {
+            failed = k;
+        }
+    }
+    if (failed != NULL) {
+        return dt_error_put(&failed->error);
+    }
+    r->buffer.is_filled = true;
+    return DT_OK;
+}
+
+static dt_status act(dt_rollout *r, dt_trainer *t)
 {
     dt_trainer_refill(t); /* nobody reads while we write */
     DT_TRY(dt_rollout_policy(r, t));
@@ -477,18 +539,24 @@ static dt_status act(dt_rollout *r, dt_trainer *t, dt_collector *c)
         DT_TRY(make_instances(r));
     }
     hold_scale(r);
-    *c = (dt_collector){.vector = r->vector, .buffer = &r->buffer, .actor = &r->actor, .index = r->index};
-    c->key = (dt_rng_key){.seed = r->stage->d.seed, .phase = (uint32_t)r->stage->d.index, .op = STREAM_ACT};
-    c->bootstraps = true;
-    return dt_collect_run(c, r->collects * r->d.steps);
+    for (uint32_t i = 0; i < r->n_tracks; i++) {
+        dt_track *k = &r->track[i];
+        dt_collector *c = &k->collector;
+        *c = (dt_collector){.vector = r->vector, .buffer = &r->buffer, .actor = &k->actor, .index = k->index};
+        c->key = (dt_rng_key){.seed = r->stage->d.seed, .phase = (uint32_t)r->stage->d.index, .op = STREAM_ACT};
+        c->bootstraps = true;
+    }
+    if (r->n_tracks == 1) {
+        return dt_collect_run(&r->track[0].collector, r->collects * r->d.steps);
+    }
+    return run_tracks(r, t);
 }
 
 static dt_status collect(dt_rollout *r, dt_train *t, dt_rollout_report *out)
 {
     dt_trainer *trainer = ((dt_stage *)(void *)t)->trainer;
     const double from = dt_clock_s();
-    dt_collector c = {0};
-    const dt_status st = dt_comm_agree(r->stage->d.comm, act(r, trainer, &c));
+    const dt_status st = dt_comm_agree(r->stage->d.comm, act(r, trainer));
     r->is_lost = st < 0 && st != DT_EDIVERGED && r->collects > 0;
     DT_TRY(st);
     r->collects++;
@@ -500,8 +568,10 @@ static dt_status collect(dt_rollout *r, dt_train *t, dt_rollout_report *out)
     }
     estimate(r);
     report(r, out);
-    out->policy_s = c.policy_s;
-    out->wait_s = c.wait_s;
+    for (uint32_t i = 0; i < r->n_tracks; i++) { /* side by side */
+        out->policy_s += r->track[i].collector.policy_s / r->n_tracks;
+        out->wait_s += r->track[i].collector.wait_s / r->n_tracks;
+    }
     for (uint32_t i = 0; i < r->last - r->first; i++) {
         out->env_s += dt_vector_at(r->vector, i)->env_s;
         dt_vector_at(r->vector, i)->env_s = 0;

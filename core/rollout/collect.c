@@ -17,6 +17,7 @@ typedef struct draw { /* of one step */
     dt_rng_stream stream;
     uint64_t sample; /* of the instance being drawn for */
     uint32_t t;
+    double now; /* when the last turn ended */
 } draw;
 
 static uint32_t number_of(const dt_collector *c, uint32_t i)
@@ -136,6 +137,14 @@ static void put(const dt_collector *c, uint32_t t, uint32_t begin, uint32_t end)
     }
 }
 
+/* Seconds since the last lap. */
+static double lap(draw *d)
+{
+    const double before = d->now;
+    d->now = dt_clock_s();
+    return d->now - before;
+}
+
 /* Looks at what the last round of a group left, acts on it, and begins the next one. */
 static dt_status turn(draw *d, uint32_t g)
 {
@@ -144,45 +153,50 @@ static dt_status turn(draw *d, uint32_t g)
     uint32_t begin = 0, end = 0;
     dt_vector_range(c->vector, g, &begin, &end);
     if (d->t > 0) {
-        const double from = dt_clock_s();
         DT_TRY(dt_vector_wait(c->vector, g));
-        c->wait_s += dt_clock_s() - from;
+        c->wait_s += lap(d);
     }
-    const double from = dt_clock_s();
     put(c, d->t, begin, end);
     if (!is_last || c->bootstraps) {
         DT_TRY(infer(d, begin, end, !is_last));
     }
-    c->policy_s += dt_clock_s() - from;
+    c->policy_s += lap(d);
     if (!is_last) {
         dt_vector_post(c->vector, g);
     }
     return DT_OK;
 }
 
-dt_status dt_collect_run(dt_collector *c, uint64_t first_step)
+dt_status dt_collect_groups(dt_collector *c, uint64_t first_step, uint32_t begin, uint32_t end)
 {
-    dt_buffer *b = c->buffer;
+    const dt_buffer *b = c->buffer;
     const dt_env_spec *s = &b->l->spec;
-    const uint32_t groups = dt_vector_groups(c->vector);
     draw d = {.c = c, .dist = {.choices = s->choices, .low = s->low, .high = s->high}};
     d.dist.n_heads = s->n_heads;
     d.dist.n_continuous = s->n_continuous;
     c->policy_s = c->wait_s = 0;
-    dt_buffer_begin(b);
+    d.now = dt_clock_s();
     for (d.t = 0; d.t <= b->d.steps; d.t++) {
+        c->step = d.t;
         c->key.step = first_step + d.t;
         dt_rng_stream_init(&d.stream, &c->key);
-        for (uint32_t g = 0; g < groups; g++) {
+        for (uint32_t g = begin; g < end; g++) {
             const dt_status st = turn(&d, g);
             if (st < 0) { /* nothing may be under way when we leave */
                 dt_error reason;
                 dt_error_take(&reason, st);
-                dt_vector_drain(c->vector);
+                dt_vector_drain(c->vector, begin, end);
                 return dt_error_put(&reason);
             }
         }
     }
-    b->is_filled = true;
+    return DT_OK;
+}
+
+dt_status dt_collect_run(dt_collector *c, uint64_t first_step)
+{
+    dt_buffer_begin(c->buffer);
+    DT_TRY(dt_collect_groups(c, first_step, 0, dt_vector_groups(c->vector)));
+    c->buffer->is_filled = true;
     return DT_OK;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Acting: instances of a vector are stepped under a policy, and a buffer keeps what happened. Threads: [main].
+ * Acting: instances of a vector are stepped under a policy, and a buffer keeps what happened. Threads: [main]; groups of
+ * a vector without workers may be collected by a thread each, with a collector each, when no observation is ragged.
  */
 #ifndef DTRAIN_CORE_ROLLOUT_COLLECT_H
 #define DTRAIN_CORE_ROLLOUT_COLLECT_H
@@ -31,10 +32,13 @@ typedef struct dt_collector {
     bool greedy;
     bool bootstraps; /* infer the values of what the last step left behind, too */
     double policy_s, wait_s;
+    uint32_t step; /* the one it is at, or failed at */
 } dt_collector;
 
 /* buffer steps 0 .. steps of the vector's instances; first_step names the random numbers. Errors: what environments and
  * the policy say, DT_EDIVERGED (outputs that are not finite). */
 dt_status dt_collect_run(dt_collector *c, uint64_t first_step) DT_NODISCARD;
+/* The same for groups [begin, end) alone; the caller calls dt_buffer_begin before, and sets is_filled afterwards. */
+dt_status dt_collect_groups(dt_collector *c, uint64_t first_step, uint32_t begin, uint32_t end) DT_NODISCARD;
 
 #endif

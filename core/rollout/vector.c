@@ -14,7 +14,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-enum { SPINS = 2000, MAX_GROUPS = 2 }; /* spins: about 5 us, shorter than a wake-up */
+enum { SPINS = 2000, GROUPS = 2 }; /* spins: about 5 us, shorter than a wake-up */
 
 typedef struct group {
     uint32_t begin, end, chunk; /* instances taken at once */
@@ -54,7 +54,7 @@ static dt_status allocate(dt_vector *v)
     v->instance = dt_alloc_n(n, sizeof(*v->instance));
     v->acted = dt_alloc_n(n, s->n_agents);
     v->earned = dt_alloc_n(n, (2 + s->n_costs + s->n_metrics) * sizeof(double));
-    v->group = dt_alloc_n(MAX_GROUPS, sizeof(*v->group));
+    v->group = dt_alloc_n(v->d.groups > GROUPS ? v->d.groups : GROUPS, sizeof(*v->group));
     v->thread = dt_alloc_n(v->d.workers + 1, sizeof(*v->thread));
     if (v->instance == NULL || v->acted == NULL || v->earned == NULL || v->group == NULL || v->thread == NULL ||
         !dt_mul_size(n, v->d.layout->record_bytes, &v->record_bytes)) {
@@ -68,7 +68,8 @@ static dt_status allocate(dt_vector *v)
 static void make_groups(dt_vector *v)
 {
     const uint32_t n = v->d.n, threads = v->d.workers + 1;
-    v->n_groups = v->d.workers > 0 && n > 1 ? MAX_GROUPS : 1;
+    v->n_groups = v->d.workers > 0 && n > 1 ? GROUPS : 1;
+    v->n_groups = v->d.workers == 0 && v->d.groups > 0 ? v->d.groups : v->n_groups;
     for (uint32_t g = 0; g < v->n_groups; g++) {
         group *p = &v->group[g];
         p->begin = n * g / v->n_groups;
@@ -286,7 +287,7 @@ static bool work(dt_vector *v, group *g)
         }
     }
     v->instance[begin].env_s += dt_clock_s() - from;
-    if (atomic_fetch_sub(&g->left, end - begin) == end - begin) {
+    if (atomic_fetch_sub(&g->left, end - begin) == end - begin && v->n_threads > 0) {
         pthread_mutex_lock(&v->lock);
         pthread_cond_signal(&v->done);
         pthread_mutex_unlock(&v->lock);
@@ -368,9 +369,9 @@ dt_status dt_vector_wait(dt_vector *v, uint32_t g)
     return p->failed_at < p->end ? dt_error_put(&p->error) : DT_OK;
 }
 
-void dt_vector_drain(dt_vector *v)
+void dt_vector_drain(dt_vector *v, uint32_t begin, uint32_t end)
 {
-    for (uint32_t g = 0; g < v->n_groups; g++) {
+    for (uint32_t g = begin; g < end; g++) {
         const dt_status st = dt_vector_wait(v, g);
         (void)st; /* somebody else's is told */
     }

@@ -7,7 +7,8 @@
  * With workers there are two groups, so that one is stepped while the policy looks at the other; without, the thread
  * that waits does the work. A worker without work spins for a few microseconds and then sleeps: a busy neighbour on the
  * machine costs its share, never a barrier's time.
- * Threads: [main]; instances are stepped by workers and by who waits for them.
+ * Threads: [main]; instances are stepped by workers and by who waits for them. Without workers every group may be
+ * posted and waited for by a thread of its own.
  */
 #ifndef DTRAIN_CORE_ROLLOUT_VECTOR_H
 #define DTRAIN_CORE_ROLLOUT_VECTOR_H
@@ -40,6 +41,7 @@ typedef struct dt_vector_desc {
     void *const *self; /* [n] created instances, owned by the caller */
     uint32_t n, first; /* number of the first in the run */
     uint32_t workers;  /* threads; 0: who waits */
+    uint32_t groups;   /* without workers: how many, at most n; threads may go through one each on their own */
     void *user;
     uint64_t (*seed)(void *user, uint32_t number, uint64_t episode); /* of a reset [worker] */
 } dt_vector_desc;
@@ -58,8 +60,8 @@ void dt_vector_post(dt_vector *v, uint32_t g);
 /* Errors: what an environment says, or DT_EPLUGIN what is wrong with what it wrote, with environment, instance, episode
  * and step; the first in the order of instances. */
 dt_status dt_vector_wait(dt_vector *v, uint32_t g) DT_NODISCARD;
-/* Wait for whatever is under way, however it ends. */
-void dt_vector_drain(dt_vector *v);
+/* Wait for whatever is under way in groups [begin, end), however it ends. */
+void dt_vector_drain(dt_vector *v, uint32_t begin, uint32_t end);
 /* A round of all groups. */
 dt_status dt_vector_step(dt_vector *v) DT_NODISCARD;
 /* One instance alone, on the calling thread. */

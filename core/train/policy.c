@@ -19,7 +19,7 @@ struct dt_policy {
     dt_compiled c;
 };
 
-static dt_status compile(dt_policy *p)
+static dt_status compile(dt_policy *p, uint32_t places)
 {
     dt_trainer *t = p->t;
     DT_TRY(dt_record(t, &p->source, &p->c));
@@ -29,10 +29,11 @@ static dt_status compile(dt_policy *p)
         return DT_OK;
     }
     const dt_plan_desc d = {.outputs_only = true, .cap = p->source.slice_cap};
-    return dt_compile_cpu(t, &d, 1, &p->c);
+    return dt_compile_cpu(t, &d, places, &p->c);
 }
 
-dt_status dt_policy_create(dt_trainer *t, const dt_samples *source, const int64_t *cap, dt_policy **out_p)
+dt_status dt_policy_create(dt_trainer *t, const dt_samples *source, const int64_t *cap, uint32_t places,
+                           dt_policy **out_p)
 {
     dt_policy *p = dt_alloc(sizeof(*p));
     if (p == NULL) {
@@ -41,7 +42,7 @@ dt_status dt_policy_create(dt_trainer *t, const dt_samples *source, const int64_
     p->t = t;
     p->source = *source;
     memcpy(p->source.slice_cap, cap, (source->n_symbols + 1) * sizeof(*cap));
-    const dt_status st = compile(p);
+    const dt_status st = compile(p, places);
     if (st < 0) {
         dt_policy_destroy(p);
         return DT_CONTEXT(st, "recording the policy");
@@ -58,14 +59,19 @@ void dt_policy_destroy(dt_policy *p)
     }
 }
 
+uint32_t dt_policy_places(const dt_policy *p)
+{
+    return p->c.device != NULL ? 1 : p->c.n_exec;
+}
+
 bool dt_policy_reads(const dt_policy *p, const char *field)
 {
     return dt_plan_field(p->c.plan, field) >= 0;
 }
 
-const dt_view *dt_policy_output(const dt_policy *p, const char *name)
+const dt_view *dt_policy_output(const dt_policy *p, uint32_t place, const char *name)
 {
-    return p->c.device != NULL ? dt_device_infer_output(p->c.device, 0, name) : dt_exec_output(p->c.exec[0], name);
+    return p->c.device != NULL ? dt_device_infer_output(p->c.device, 0, name) : dt_exec_output(p->c.exec[place], name);
 }
 
 dt_status dt_policy_begin(dt_policy *p)
@@ -74,7 +80,7 @@ dt_status dt_policy_begin(dt_policy *p)
     return dt_bind_step_inputs(p->t, &p->c);
 }
 
-dt_status dt_policy_run(dt_policy *p, const int64_t *size, void *const *field)
+dt_status dt_policy_run(dt_policy *p, uint32_t place, const int64_t *size, void *const *field)
 {
     if (p->c.device != NULL) {
         dt_feed_slice s;
@@ -89,5 +95,5 @@ dt_status dt_policy_run(dt_policy *p, const int64_t *size, void *const *field)
                                .params = p->t->params,
                                .run = &run,
                                .params_version = p->t->params_version};
-    return dt_exec_run(p->c.exec[0], &feed);
+    return dt_exec_run(p->c.exec[place], &feed);
 }

@@ -6,13 +6,40 @@
 
 #include "train/pool.h"
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { SPINS = 2000 }; /* about 5 us: shorter than a futex wake-up, too short to hurt a neighbour */
+/* Steps of small models are tens of microseconds, and so is what lies between their rounds; to sleep and to be woken
+ * takes as long again. Longer than this nobody waits awake: a busy neighbour on the machine needs the core. */
+#define AWAKE_S 200e-6
+
+static void rest(void)
+{
+#if defined(__SSE2__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("isb");
+#endif
+}
+
+/* Waits awake, for a while, until *value is `target`, or is not. */
+static void watch(atomic_uint *value, unsigned target, bool is_equal)
+{
+    enum { LOOKS = 32 };
+    const double begin = dt_clock_s();
+    do {
+        for (int i = 0; i < LOOKS; i++) {
+            if ((atomic_load_explicit(value, memory_order_acquire) == target) == is_equal) {
+                return;
+            }
+            rest();
+        }
+    } while (dt_clock_s() - begin < AWAKE_S);
+}
 
 typedef struct worker {
     dt_pool *pool;
@@ -45,8 +72,7 @@ static void *worker_main(void *arg)
     dt_pool *p = w->pool;
     unsigned seen = 0;
     for (;;) {
-        for (int i = 0; i < SPINS && atomic_load_explicit(&p->round, memory_order_acquire) == seen; i++) {
-        }
+        watch(&p->round, seen, false);
         if (atomic_load_explicit(&p->round, memory_order_acquire) == seen) {
             pthread_mutex_lock(&p->lock);
             while (atomic_load(&p->round) == seen) {
@@ -136,8 +162,7 @@ dt_status dt_pool_run(dt_pool *p, dt_pool_job *job, void *user)
         start_round(p);
     }
     run_one(&p->w[0]);
-    for (int i = 0; i < SPINS && atomic_load_explicit(&p->running, memory_order_acquire) > 0; i++) {
-    }
+    watch(&p->running, 0, true);
     if (atomic_load(&p->running) > 0) {
         pthread_mutex_lock(&p->lock);
         while (atomic_load(&p->running) > 0) {

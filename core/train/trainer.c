@@ -287,6 +287,11 @@ void dt_trainer_destroy(dt_trainer *t)
     dt_free(t);
 }
 
+dt_status dt_trainer_share(dt_trainer *t, dt_status (*job)(void *user, uint32_t worker), void *user)
+{
+    return dt_pool_run(t->pool, job, user);
+}
+
 /* ---- state ------------------------------------------------------------------------------------------------------- */
 
 dt_status dt_trainer_hold(dt_trainer *t)

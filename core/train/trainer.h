@@ -72,6 +72,8 @@ void dt_trainer_refill(dt_trainer *t);
 /* Go on at a later step, as if those between had been done. Errors: DT_EINVAL. */
 dt_status dt_trainer_seek(dt_trainer *t, uint64_t step) DT_NODISCARD;
 /* rows: what svc/train.h hands to each. */
+/* Runs job once on every worker, 0 being the caller; the first worker's failure is told. */
+dt_status dt_trainer_share(dt_trainer *t, dt_status (*job)(void *user, uint32_t worker), void *user) DT_NODISCARD;
 dt_status dt_trainer_evaluate(dt_trainer *t, const dt_samples *d, void *user,
                               dt_status (*each)(void *user, const dt_rows *r));
 const void *dt_rows_get(const dt_rows *r, const char *name, int64_t dim[DT_MAX_DIMS], uint32_t *rank);
