@@ -13,6 +13,7 @@
 
 #define STOP_MARGIN_M 1.0   /* bumper of who waits to the line; drivers keep s0 from vehicles, not from lines */
 #define HEED_M        100.0 /* before a junction followers, too, see whether they must yield */
+#define PATIENCE_S    15.0  /* at the end of a lane, for one who should have changed before it */
 #define PARTING_M     1.0   /* past the start of its path over a junction a rear no longer stands in the way */
 
 /* ---- looking ahead ----------------------------------------------------------------------------------------------- */
@@ -143,7 +144,9 @@ static double limit_of_end(const sim *s, int32_t lane, int32_t p)
     }
     for (int32_t edges = 0; next != NET_EXIT; by.rest += s->net.lane[lane].length) {
         const int is_line = next != NET_NONE && s->net.lane[next].via_of != NET_NONE;
-        if (next == NET_NONE || (is_line && !junction_may_pass(s, &s->net.link[s->net.lane[next].via_of], &by))) {
+        const int must_change = edges == 0 && w->is_pressed && lane == w->lane && s->lane[lane].stood_s < PATIENCE_S;
+        if (next == NET_NONE || must_change ||
+            (is_line && !junction_may_pass(s, &s->net.link[s->net.lane[next].via_of], &by))) {
             /* a line does not come closer: no harder than stops in time, no harder than b while that is enough */
             const double room = by.rest - STOP_MARGIN_M, need = v * v / (2 * most(room, GAP_LEAST));
             return least(limit, most(follow(d, v, s->want[p], room + d->s0, 0), -most(need, d->b)));

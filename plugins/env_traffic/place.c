@@ -11,6 +11,7 @@
 #define SWAP_S       5.0 /* the same, beside one who wants to change places */
 #define SWAP_GAP_M   0.5
 #define GIVE_UP_S    15.0  /* standing at the end of a lane that leads elsewhere: then elsewhere it is */
+#define DETOUR_S     120.0 /* the same for who has a trip: a cycle of a signal may bring the gap */
 #define SHORT_M      60.0  /* an edge on which there is hardly time to change lanes */
 #define PRICE_SHORT  4.0   /* of a change on a short edge, in changes on another one */
 #define LONG_M       150.0 /* an edge on which all can be put right */
@@ -123,8 +124,14 @@ static double price_of_change(const net_lane *l)
     return l->length < SHORT_M ? PRICE_SHORT : 1;
 }
 
+/* Edges to look at from this lane on: on a long one all can be put right. */
+static int32_t deep_from(const sim *s, int32_t lane, int32_t deep)
+{
+    return deep > 1 && s->net.lane[lane].length >= LONG_M ? 1 : deep;
+}
+
 /* What changing lanes costs w from this lane of its k-th edge from now on: changes here, and on the edges after it,
- * `deep` of them, of which the last is the first long one. */
+ * `deep` of them with this one. */
 static double cost_of_lane(const sim *s, const vehicle *w, int32_t lane, int32_t k, int32_t deep)
 {
     const int32_t target = place_target(s, w, k);
@@ -140,12 +147,17 @@ static double cost_of_lane(const sim *s, const vehicle *w, int32_t lane, int32_t
         for (int32_t i = l->link; i < l->link + l->n_links && here < least_cost; i++) {
             if (s->net.link[i].edge == target) {
                 const int32_t to = s->net.link[i].to;
-                const int32_t more = s->net.lane[to].length < LONG_M ? deep - 1 : deep > 1;
-                least_cost = least(least_cost, here + cost_of_lane(s, w, to, k + 1, more));
+                least_cost = least(least_cost, here + cost_of_lane(s, w, to, k + 1, deep_from(s, to, deep - 1)));
             }
         }
     }
     return least_cost;
+}
+
+static double cost_of_link(const sim *s, const vehicle *w, int32_t link, int32_t k)
+{
+    const int32_t to = s->net.link[link].to;
+    return cost_of_lane(s, w, to, k, deep_from(s, to, DEEP));
 }
 
 /* The link of a lane that w takes, the k-th edge from now, NET_NONE where it leads elsewhere: of several the one that
@@ -164,8 +176,8 @@ static int32_t best_link(const sim *s, const vehicle *w, int32_t lane, int32_t k
             best = i;
             continue;
         }
-        least_cost = least_cost < 0 ? cost_of_lane(s, w, s->net.link[best].to, k + 1, DEEP) : least_cost;
-        const double cost = cost_of_lane(s, w, s->net.link[i].to, k + 1, DEEP);
+        least_cost = least_cost < 0 ? cost_of_link(s, w, best, k + 1) : least_cost;
+        const double cost = cost_of_link(s, w, i, k + 1);
         if (cost < least_cost) {
             best = i;
             least_cost = cost;
@@ -206,7 +218,7 @@ void place_choose_way(sim *s, int32_t vid)
         if (link == NET_NONE) {
             continue;
         }
-        const double after = cost_of_lane(s, w, s->net.link[link].to, 1, DEEP);
+        const double after = cost_of_link(s, w, link, 1);
         const double all = price * (away < 0 ? -away : away) + after;
         own_after = away == 0 ? after : own_after;
         if (all < least_all || (all == least_all && after < least_after)) {
@@ -408,11 +420,9 @@ void place_give_up(sim *s)
             continue;
         }
         swap_stuck(s, k);
-        if (l->stood_s < GIVE_UP_S || s->net.lane[k].n_links == 0) {
-            continue;
-        }
         const int32_t vid = s->who[slot_front(l)];
-        if (s->vehicle[vid].next == NET_NONE) {
+        const double patience = s->vehicle[vid].trip == NET_NONE ? GIVE_UP_S : DETOUR_S;
+        if (l->stood_s >= patience && s->net.lane[k].n_links > 0 && s->vehicle[vid].next == NET_NONE) {
             turn_elsewhere(s, k, vid);
             place_choose_way(s, vid);
         }

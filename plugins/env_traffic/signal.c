@@ -155,7 +155,10 @@ void signal_step(sim *s)
         if (is_fixed && j->n_steps == 0) {
             (void)signal_ask(s, k, signal_program(s, k));
         }
-        g->n_conflicts = (int32_t)count_conflicts(j, g);
+        if (g->counted != (g->show.green | g->show.yellow)) {
+            g->counted = g->show.green | g->show.yellow;
+            g->n_conflicts = (int32_t)count_conflicts(j, g);
+        }
         s->sum.conflicting += g->n_conflicts;
         g->stage_s += dt;
         for (int32_t p = 0; p < j->n_phases; p++) {

@@ -92,6 +92,7 @@ typedef struct signal_state {
     double stage_s;                  /* since the stage began */
     double served_s[NET_MAX_PHASES]; /* since it last was green, 0 while it is */
     net_show show;
+    net_links counted; /* for which n_conflicts is known */
 } signal_state;
 
 typedef struct arrival {
