@@ -181,6 +181,11 @@ static const dt_option evaluation_table[] = {
         "the most likely action instead of a drawn one"),
     DT_OPTION_END};
 
+static const dt_option report_table[] = {
+    ROW(dt_report_opts, enabled, BOOL, DT_OPT_NEUTRAL, "true", NULL, 0, 0, NULL,
+        "write report.html into the run directory when the run ends"),
+    DT_OPTION_END};
+
 const dt_option dt_schema_phase[] = {
     ROW(dt_phase_opts, plugin, STR, DT_OPT_REQUIRED, NULL, NULL, 0, 0, NULL, "file or id of the phase"),
     ROW(dt_phase_opts, init, STR, 0, "", NULL, 0, 0, NULL,
@@ -206,7 +211,7 @@ static const struct {
 } sections[] = {
     {"", root_table},   {"models", models_table},         {"data", data_table},     {"training", training_table},
     {"amp", amp_table}, {"checkpoint", checkpoint_table}, {"engine", engine_table}, {"comm", comm_table},
-    {"env", env_table}, {"evaluation", evaluation_table},
+    {"env", env_table}, {"evaluation", evaluation_table}, {"report", report_table},
 };
 
 dt_status dt_schema_declare(dt_config *c)
@@ -353,6 +358,11 @@ dt_status dt_config_evaluation(dt_config *c, int64_t phase, dt_evaluation_opts *
         return refuse(c, phase, "evaluation", "seeds", text);
     }
     return DT_OK;
+}
+
+dt_status dt_config_report(dt_config *c, dt_report_opts *out_p)
+{
+    return dt_config_section(c, -1, "report", NULL, 0, out_p, sizeof(*out_p));
 }
 
 dt_status dt_config_env(dt_config *c, int64_t phase, dt_env_opts *out_p)

@@ -43,5 +43,6 @@ dt_status dt_verb_data(const dt_args *a);
 dt_status dt_verb_ckpt(const dt_args *a);
 dt_status dt_verb_doctor(const dt_args *a);
 dt_status dt_verb_runs(const dt_args *a);
+dt_status dt_verb_report(const dt_args *a);
 
 #endif

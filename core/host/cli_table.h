@@ -22,7 +22,8 @@ enum {
     V_CKPT = 128,
     V_DOCTOR = 256,
     V_RUNS = 512,
-    V_ALL = 1023
+    V_REPORT = 1024,
+    V_ALL = 2047
 };
 enum { A_FLAG, A_VALUE, A_REPEAT, A_OPTIONAL };
 
@@ -59,6 +60,8 @@ static const verb verbs[] = {
      "  dtrain doctor\n  dtrain doctor --run-dir /scratch/runs --json\n"},
     {"runs", V_RUNS, "[DIR]", "the runs below a folder: running, interrupted, finished or failed, how far, how good",
      "  dtrain runs\n  dtrain runs /scratch/runs --json\n"},
+    {"report", V_REPORT, "RUN...", "one HTML file of a run, or of several side by side",
+     "  dtrain report runs/first\n  dtrain report runs/first runs/second --out compared.html\n"},
 };
 
 typedef struct later {
@@ -68,7 +71,6 @@ typedef struct later {
 static const later later_verbs[] = {
     {"export", "exporting deployable models is not built into this version; model.safetensors of a checkpoint opens in "
                "any safetensors reader"},
-    {"report", "reports are not built into this version; metrics.jsonl of the run directory holds every number"},
     {"watch", "watching a run is not built into this version; follow train.log and metrics.jsonl of the run directory"},
     {"render", "rendering is not built into this version"},
     {"bench", "built-in benchmarks are not in this version; bench/run in the source tree measures"},
@@ -119,7 +121,8 @@ static const option options[] = {
     {"env", 0, A_VALUE, V_EVAL, MEMBER(env), 0, "ID", "evaluate on an environment"},
     {"episodes", 0, A_VALUE, V_EVAL, MEMBER(episodes), 0, "N", "episodes per seed"},
     {"seeds", 0, A_VALUE, V_EVAL, MEMBER(seeds), 0, "1,2,3", "seeds of the environment"},
-    {"out", 'o', A_VALUE, V_DATA, MEMBER(out), 0, "STORE", "folder of the store to make"},
+    {"out", 'o', A_VALUE, V_DATA | V_REPORT, MEMBER(out), 0, "PATH",
+     "data: folder of the store to make; report: the file"},
     {"json", 0, A_FLAG, V_ALL, MEMBER(json), 0, NULL, "answer in JSON on standard output"},
     {"quiet", 'q', A_FLAG, V_ALL, MEMBER(quiet), 0, NULL, "warnings and errors only"},
     {"verbose", 'v', A_FLAG, V_ALL, MEMBER(verbose), 0, NULL, "more"},

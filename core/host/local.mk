@@ -25,7 +25,7 @@ core_libdtcore_la_SOURCES += \
 	core/host/template_text.h core/host/tools.h \
 	core/host/verb_check.c core/host/verb_ckpt.c core/host/verb_data.c \
 	core/host/verb_doctor.c core/host/verb_eval.c \
-	core/host/verb_list.c core/host/verb_new.c core/host/verb_run.c core/host/verb_runs.c \
+	core/host/verb_list.c core/host/verb_new.c core/host/verb_report.c core/host/verb_run.c core/host/verb_runs.c \
 	core/host/verb_show.c
 
 # the files that `dtrain new` writes, as C strings
@@ -33,7 +33,7 @@ template_files = \
 	plugins/template/phase.c plugins/template/model.c plugins/template/env.c plugins/template/project.mk \
 	plugins/template/README.phase.md plugins/template/README.model.md plugins/template/README.env.md
 EXTRA_DIST += $(template_files)
-nodist_core_libdtcore_la_SOURCES = core/host/template_text.c
+nodist_core_libdtcore_la_SOURCES += core/host/template_text.c
 CLEANFILES += core/host/template_text.c
 core/host/template_text.c: $(template_files)
 	$(AM_V_GEN)$(MKDIR_P) core/host && { \

@@ -15,10 +15,12 @@
 #include "host/run.h"
 #include "host/signals.h"
 #include "host/stage.h"
+#include "report/page.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static dt_status parse_count(const char *option, const char *text, uint64_t *out)
 {
@@ -219,6 +221,32 @@ static dt_status find_resumed(const dt_args *a, char **run_p, char **resume_p)
     return st;
 }
 
+/* A run that ends leaves a picture of itself; one without a step has nothing to show. What goes wrong here costs no
+ * result and is a warning. */
+static void leave_report(dt_session *s, const char *run)
+{
+    dt_report_opts o;
+    dt_str path = {0};
+    dt_str records = {0};
+    struct stat file;
+    dt_str_addf(&path, "%s/report.html", run);
+    dt_str_addf(&records, "%s/metrics.jsonl", run);
+    dt_status st = dt_config_report(s->config, &o);
+    const bool has_records = stat(dt_str_text(&records), &file) == 0 && file.st_size > 0;
+    if (st == DT_OK && o.enabled && has_records) {
+        st = dt_page_write(&run, 1, dt_str_text(&path));
+        if (st == DT_OK) {
+            dt_log(DT_LOG_INFO, "report %s", dt_str_text(&path));
+        }
+    }
+    if (st < 0) {
+        dt_log(DT_LOG_WARN, "no report: %s", dt_error_text());
+        dt_error_clear();
+    }
+    dt_str_fini(&records);
+    dt_str_fini(&path);
+}
+
 static dt_status run(const dt_args *a, dt_session *s, const char *run_dir, const char *resume, dt_run_desc *d,
                      int *code_p)
 {
@@ -258,6 +286,7 @@ static dt_status run(const dt_args *a, dt_session *s, const char *run_dir, const
     dt_status meta = DT_OK;
     if (has_begun) {
         meta = dt_run_note(s, dir, *code_p);
+        leave_report(s, dt_rundir_path(dir));
     }
     dt_rundir_close(dir);
     return st < 0 ? st : meta;

@@ -1,6 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
 core_libdtcore_la_SOURCES += \
+	core/report/chart.c core/report/chart.h \
+	core/report/curve.c core/report/curve.h \
 	core/report/flat.c core/report/flat.h \
+	core/report/html.c core/report/html.h \
 	core/report/logbook.c core/report/logbook.h \
+	core/report/page.c core/report/page.h \
+	core/report/panel.h \
+	core/report/panel_config.c core/report/panel_costs.c core/report/panel_curves.c \
+	core/report/panel_evaluation.c core/report/panel_head.c core/report/panel_horizon.c \
+	core/report/panel_machine.c core/report/panel_time.c \
 	core/report/records.c core/report/records.h \
+	core/report/scale.c core/report/scale.h \
 	core/report/state.c core/report/state.h
+
+# style and script of a page, as C strings
+page_files = core/report/style.css core/report/hover.js
+EXTRA_DIST += $(page_files)
+nodist_core_libdtcore_la_SOURCES += core/report/page_text.c
+CLEANFILES += core/report/page_text.c
+core/report/page_text.c: $(page_files)
+	$(AM_V_GEN)$(MKDIR_P) core/report && { \
+	  echo '/* SPDX-License-Identifier: Apache-2.0'; \
+	  echo ' * Made from style.css and hover.js by core/report/local.mk. */'; \
+	  echo '#include "report/page.h"'; \
+	  for f in style.css hover.js; do \
+	    case $$f in *.css) echo 'const char dt_page_style[] =';; *) echo 'const char dt_page_script[] =';; esac; \
+	    sed -e 's/[\\"]/\\&/g' -e 's/^/    "/' -e 's/$$/\\n"/' $(srcdir)/core/report/$$f; \
+	    echo '    ;'; \
+	  done; } >$@.tmp && mv $@.tmp $@

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See chart.h.
+ */
+#include <config.h>
+
+#include "report/chart.h"
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "report/html.h"
+#include "report/scale.h"
+
+#include <math.h>
+#include <stdio.h>
+
+/* places in the picture's own units, which are pixels of CSS on a wide screen and a little less on a phone */
+enum {
+    WIDTH = 340,
+    HEIGHT = 176,
+    LEFT = 40,
+    RIGHT = 334,
+    TOP = 8,
+    BOTTOM = 152,
+    X_LABEL = 168,
+    LABEL_GAP = 13, /* between the texts at two curves' ends */
+    FEW = 12        /* points that are shown as such */
+};
+
+typedef struct frame {
+    dt_scale x, y;
+    size_t n_outside;
+} frame;
+
+static dt_status fit(const dt_chart *c, frame *f, bool *is_empty_p)
+{
+    size_t n = 0;
+    double low = INFINITY, high = -INFINITY;
+    for (uint32_t i = 0; i < c->n_curves; i++) {
+        n += c->curve[i].n;
+        if (c->curve[i].n > 0) {
+            low = fmin(low, c->curve[i].x[0]);
+            high = fmax(high, c->curve[i].x[c->curve[i].n - 1]);
+        }
+    }
+    *is_empty_p = n == 0;
+    if (n == 0) {
+        return DT_OK;
+    }
+    double *all = dt_alloc_n(n, sizeof(*all));
+    if (all == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for a chart of %zu points", n);
+    }
+    n = 0;
+    for (uint32_t i = 0; i < c->n_curves; i++) {
+        for (uint32_t k = 0; k < c->curve[i].n; k++) {
+            all[n++] = c->curve[i].y[k];
+        }
+    }
+    f->y = dt_scale_fit(all, n, c->may_log, &f->n_outside);
+    f->y.from = BOTTOM;
+    f->y.to = TOP;
+    f->x = (dt_scale){.low = low, .high = high > low ? high : low + 1, .from = LEFT, .to = RIGHT};
+    dt_free(all);
+    return DT_OK;
+}
+
+static void write_axes(const frame *f, dt_str *out)
+{
+    dt_tick tick[DT_SCALE_MAX_TICKS];
+    uint32_t n = dt_scale_ticks(&f->y, 5, tick);
+    dt_str_add(out, "<path class=\"grid\" d=\"");
+    for (uint32_t i = 0; i < n; i++) {
+        dt_str_addf(out, "M%d %.1fH%d", LEFT, dt_scale_place(&f->y, tick[i].value), RIGHT);
+    }
+    dt_str_add(out, "\"/>");
+    for (uint32_t i = 0; i < n; i++) {
+        dt_str_addf(out, "<text class=\"y\" x=\"%d\" y=\"%.1f\">%s</text>", LEFT - 6,
+                    dt_scale_place(&f->y, tick[i].value) + 3.5, tick[i].text);
+    }
+    n = dt_scale_ticks(&f->x, 5, tick);
+    for (uint32_t i = 0; i < n; i++) {
+        const double at = dt_scale_place(&f->x, tick[i].value);
+        const char *side = at < LEFT + 8 ? " start" : at > RIGHT - 12 ? " end" : "";
+        dt_str_addf(out, "<text class=\"x%s\" x=\"%.1f\" y=\"%d\">%s</text>", side, at, X_LABEL, tick[i].text);
+    }
+}
+
+static void write_line(const frame *f, const char *class, const double *x, const double *y, uint32_t n, dt_str *out)
+{
+    dt_str_addf(out, "<polyline class=\"%s\" points=\"", class);
+    for (uint32_t i = 0; i < n; i++) {
+        dt_str_addf(out, "%s%.1f,%.1f", i > 0 ? " " : "", dt_scale_place(&f->x, x[i]), dt_scale_place(&f->y, y[i]));
+    }
+    dt_str_add(out, "\"/>");
+}
+
+static void write_curve(const frame *f, const dt_curve *c, dt_str *out)
+{
+    dt_str_addf(out, "<g class=\"curve %s%u\" data-x=\"", c->is_reference ? "ref c" : "c", c->color);
+    for (uint32_t i = 0; i < c->n; i++) {
+        dt_str_addf(out, "%s%.10g", i > 0 ? " " : "", c->x[i]);
+    }
+    dt_str_add(out, "\" data-y=\"");
+    for (uint32_t i = 0; i < c->n; i++) {
+        dt_str_addf(out, "%s%.7g", i > 0 ? " " : "", c->y[i]);
+    }
+    dt_str_add(out, "\">");
+    const bool is_smoothed = c->n_smooth > 1;
+    write_line(f, is_smoothed ? "raw" : "line", c->x, c->y, c->n, out);
+    if (is_smoothed) {
+        write_line(f, "line", c->smooth_x, c->smooth_y, c->n_smooth, out);
+    }
+    for (uint32_t i = 0; c->n <= FEW && i < c->n; i++) {
+        dt_str_addf(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"2.5\"/>", dt_scale_place(&f->x, c->x[i]),
+                    dt_scale_place(&f->y, c->y[i]));
+    }
+    dt_str_add(out, "</g>");
+}
+
+/* Names at the ends of curves: above the highest, below the others, and never on each other. */
+static void write_labels(const dt_chart *c, const frame *f, dt_str *out)
+{
+    double highest = INFINITY, taken = -INFINITY; /* places grow downwards */
+    for (uint32_t i = 0; i < c->n_curves; i++) {
+        const dt_curve *u = &c->curve[i];
+        if (u->label != NULL && u->n > 0) {
+            highest = fmin(highest, dt_scale_place(&f->y, u->y[u->n - 1]));
+        }
+    }
+    for (uint32_t i = 0; i < c->n_curves; i++) {
+        const dt_curve *u = &c->curve[i];
+        if (u->label == NULL || u->n == 0) {
+            continue;
+        }
+        const double end = dt_scale_place(&f->y, u->y[u->n - 1]);
+        double at = end <= highest ? end - 8 : end + 18;
+        at = fabs(at - taken) < LABEL_GAP ? taken + LABEL_GAP : at;
+        taken = at;
+        dt_str_addf(out, "<text class=\"label %s%u\" x=\"%.1f\" y=\"%.1f\">", u->is_reference ? "ref c" : "c", u->color,
+                    dt_scale_place(&f->x, u->x[u->n - 1]), at);
+        dt_html_text(out, u->label);
+        dt_str_add(out, "</text>");
+    }
+}
+
+/* Title, and the last value of every curve where the pointer later tells others. */
+static void write_caption(const dt_chart *c, const frame *f, dt_str *out)
+{
+    dt_str_add(out, "<figcaption><b><i>");
+    dt_html_text(out, c->prefix);
+    dt_str_add(out, "</i>");
+    dt_html_text(out, c->name);
+    dt_str_add(out, f->y.is_log        ? "</b><small>log</small>"
+                    : f->n_outside > 0 ? "</b><small>wildest 2 % outside</small>"
+                                       : "</b>");
+    dt_str_add(out, "<span class=\"now\">");
+    for (uint32_t i = 0; i < c->n_curves; i++) {
+        const dt_curve *u = &c->curve[i];
+        if (u->n > 0 && !u->is_reference) {
+            char text[DT_NUMBER_BYTES];
+            const double last = u->n_smooth > 1 ? u->smooth_y[u->n_smooth - 1] : u->y[u->n - 1];
+            dt_str_addf(out, "<em class=\"c%u\">%s</em> ", u->color, dt_short_text(last, text));
+        }
+    }
+    dt_str_add(out, "</span></figcaption>");
+}
+
+dt_status dt_chart_write(const dt_chart *c, dt_str *out)
+{
+    frame f;
+    bool is_empty = false;
+    DT_TRY(fit(c, &f, &is_empty));
+    if (is_empty) {
+        return DT_OK;
+    }
+    dt_str_add(out, "<figure>");
+    write_caption(c, &f, out);
+    dt_str_addf(out, "<svg class=\"chart\" viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"", WIDTH, HEIGHT);
+    dt_html_text(out, c->prefix);
+    dt_html_text(out, c->name);
+    dt_str_addf(out, "\" data-scale=\"%.10g %.10g %d %d\" data-name=\"", f.x.low, f.x.high, LEFT, RIGHT);
+    dt_html_text(out, c->prefix);
+    dt_html_text(out, c->name);
+    dt_str_add(out, "\" data-x-name=\"");
+    dt_html_text(out, c->x_name);
+    dt_str_add(out, "\">");
+    write_axes(&f, out);
+    /* an inner picture cuts off what lies outside */
+    dt_str_addf(out, "<svg x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" viewBox=\"%d %d %d %d\">", LEFT - 3, TOP - 3,
+                RIGHT - LEFT + 6, BOTTOM - TOP + 6, LEFT - 3, TOP - 3, RIGHT - LEFT + 6, BOTTOM - TOP + 6);
+    for (uint32_t i = 0; i < c->n_curves; i++) {
+        if (c->curve[i].n > 0) {
+            write_curve(&f, &c->curve[i], out);
+        }
+    }
+    dt_str_add(out, "</svg>");
+    write_labels(c, &f, out);
+    dt_str_addf(out, "<path class=\"at\" d=\"M0 %dV%d\"/></svg></figure>\n", TOP, BOTTOM);
+    return DT_OK;
+}
+
+void dt_spark_write(const double *value, uint32_t n, uint32_t color, dt_str *out)
+{
+    enum { W = 72, H = 18, ROOM = 3 };
+    double low = INFINITY, high = -INFINITY;
+    uint32_t last = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        if (isfinite(value[i])) {
+            low = fmin(low, value[i]);
+            high = fmax(high, value[i]);
+            last = i;
+        }
+    }
+    if (n < 2 || !(low <= high)) {
+        return;
+    }
+    const dt_scale x = {.low = 0, .high = n - 1, .from = ROOM, .to = W - ROOM};
+    const dt_scale y = {.low = low, .high = high > low ? high : low + 1, .from = H - ROOM, .to = ROOM};
+    dt_str_addf(
+        out, "<svg class=\"spark c%u\" viewBox=\"0 0 %d %d\" aria-hidden=\"true\"><polyline class=\"line\" points=\"",
+        color, W, H);
+    for (uint32_t i = 0; i < n; i++) {
+        if (isfinite(value[i])) {
+            dt_str_addf(out, "%.1f,%.1f ", dt_scale_place(&x, i), dt_scale_place(&y, value[i]));
+        }
+    }
+    dt_str_addf(out, "\"/><circle cx=\"%.1f\" cy=\"%.1f\" r=\"2\"/></svg>", dt_scale_place(&x, last),
+                dt_scale_place(&y, value[last]));
+}

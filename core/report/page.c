@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See page.h.
+ */
+#include <config.h>
+
+#include "report/page.h"
+
+#include "base/err.h"
+#include "base/fs.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "report/chart.h"
+#include "report/html.h"
+#include "report/panel.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static dt_phase_panel *const phase_panels[] = {dt_panel_horizon, dt_panel_evaluation, dt_panel_costs, dt_panel_curves,
+                                               dt_panel_time};
+enum { N_PHASE_PANELS = sizeof(phase_panels) / sizeof(phase_panels[0]), MAX_PHASES = 64 };
+
+/* ---- what panels share ------------------------------------------------------------------------------------------- */
+
+const dt_series *dt_page_series(const dt_page *p, const dt_page_phase *phase, uint32_t run, const char *name)
+{
+    const int32_t at = phase->at[run];
+    return at >= 0 ? dt_records_find(p->run[run].records, (uint32_t)at, name) : NULL;
+}
+
+dt_status dt_page_names(const dt_page *p, const dt_page_phase *phase, const char ***out_p, uint32_t *n_p)
+{
+    uint32_t most = 1, n = 0;
+    for (uint32_t i = 0; i < p->n_runs; i++) {
+        most += p->run[i].records->n_series;
+    }
+    const char **name = dt_alloc_n(most, sizeof(*name));
+    if (name == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for %u names", most);
+    }
+    for (uint32_t i = 0; i < p->n_runs; i++) {
+        const dt_records *r = p->run[i].records;
+        for (uint32_t k = 0; k < r->n_series; k++) {
+            bool is_known = phase->at[i] < 0 || r->series[k].phase != (uint32_t)phase->at[i];
+            for (uint32_t j = 0; j < n && !is_known; j++) {
+                is_known = strcmp(name[j], r->series[k].name) == 0;
+            }
+            if (!is_known) {
+                name[n++] = r->series[k].name;
+            }
+        }
+    }
+    *out_p = name;
+    *n_p = n;
+    return DT_OK;
+}
+
+bool dt_page_is_constant(const dt_page *p, const dt_page_phase *phase, const char *name, double *value_p)
+{
+    *value_p = NAN;
+    for (uint32_t i = 0; i < p->n_runs; i++) {
+        const dt_series *s = dt_page_series(p, phase, i, name);
+        for (uint32_t k = 0; s != NULL && k < s->n; k++) {
+            if (isfinite(s->value[k]) && isfinite(*value_p) && s->value[k] != *value_p) {
+                return false;
+            }
+            *value_p = isfinite(s->value[k]) ? s->value[k] : *value_p;
+        }
+    }
+    return true;
+}
+
+dt_status dt_page_chart(const dt_page *p, const dt_page_phase *phase, const char *name)
+{
+    const char *slash = strrchr(name, '/');
+    char prefix[160] = "";
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < p->n_runs; i++) {
+        const dt_series *s = dt_page_series(p, phase, i, name);
+        if (s != NULL) {
+            dt_curve *c = &p->curve[n++];
+            *c = (dt_curve){.color = i % DT_PAGE_COLORS};
+            dt_curve_of(p->run[i].records, s, c);
+        }
+    }
+    if (slash != NULL) {
+        snprintf(prefix, sizeof(prefix), "%.*s", (int)(slash + 1 - name), name);
+    }
+    const dt_chart chart = {.prefix = prefix,
+                            .name = slash != NULL ? slash + 1 : name,
+                            .x_name = "step",
+                            .curve = p->curve,
+                            .n_curves = n,
+                            .may_log = true};
+    return dt_chart_write(&chart, p->out);
+}
+
+void dt_page_dot(const dt_page *p, uint32_t run)
+{
+    if (p->n_runs > 1) {
+        dt_str_addf(p->out, "<span class=\"dot c%u\"></span>", run % DT_PAGE_COLORS);
+    }
+}
+
+void dt_page_run(const dt_page *p, uint32_t run)
+{
+    if (p->n_runs > 1) {
+        dt_page_dot(p, run);
+        dt_html_text(p->out, p->run[run].name);
+    }
+}
+
+/* ---- the page ---------------------------------------------------------------------------------------------------- */
+
+/* Phases of all runs: those with the same id, and the same number among such, are one. */
+static uint32_t find_phases(const dt_page *p, dt_page_phase phase[MAX_PHASES])
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < p->n_runs; i++) {
+        const dt_records *r = p->run[i].records;
+        for (uint32_t k = 0; k < r->n_phases; k++) {
+            uint32_t j = 0;
+            while (j < n && (strcmp(phase[j].id, r->phase[k].id) != 0 || phase[j].at[i] >= 0)) {
+                j++;
+            }
+            if (j == n && n < MAX_PHASES) {
+                phase[n].id = r->phase[k].id;
+                memset(phase[n++].at, -1, sizeof(phase->at));
+            }
+            if (j < n) {
+                phase[j].at[i] = (int32_t)k;
+            }
+        }
+    }
+    return n;
+}
+
+static dt_status write_phase(const dt_page *p, const dt_page_phase *phase, uint32_t number, uint32_t n)
+{
+    uint64_t steps = 0, records = 0;
+    for (uint32_t i = 0; i < p->n_runs; i++) {
+        if (phase->at[i] >= 0) {
+            const dt_phase_records *r = &p->run[i].records->phase[phase->at[i]];
+            const uint64_t last = p->run[i].records->step[r->first + r->n - 1];
+            steps = last > steps ? last : steps;
+            records += r->n;
+        }
+    }
+    dt_str_add(p->out, "<section><h2>");
+    dt_html_text(p->out, phase->id);
+    dt_str_addf(p->out, "<small>%llu steps, %llu records", (unsigned long long)steps, (unsigned long long)records);
+    if (n > 1) {
+        dt_str_addf(p->out, ", phase %u of %u", number + 1, n);
+    }
+    dt_str_add(p->out, "</small></h2>\n");
+    for (size_t i = 0; i < N_PHASE_PANELS; i++) {
+        DT_TRY(phase_panels[i](p, phase));
+    }
+    dt_str_add(p->out, "</section>\n");
+    return DT_OK;
+}
+
+static dt_status write_page(const dt_page *p)
+{
+    dt_page_phase phase[MAX_PHASES];
+    const uint32_t n = find_phases(p, phase);
+    dt_str_add(p->out, "<!DOCTYPE html>\n<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"en\"><head>"
+                       "<meta charset=\"utf-8\"/>"
+                       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>"
+                       "<meta name=\"generator\" content=\"dtrain " PACKAGE_VERSION "\"/><title>");
+    for (uint32_t i = 0; i < p->n_runs; i++) {
+        dt_str_add(p->out, i > 0 ? ", " : "");
+        dt_html_text(p->out, p->run[i].name);
+    }
+    dt_str_addf(p->out, "</title>\n<style>\n%s</style></head><body><main>\n", dt_page_style);
+    DT_TRY(dt_panel_head(p));
+    for (uint32_t i = 0; i < n; i++) {
+        DT_TRY(write_phase(p, &phase[i], i, n));
+    }
+    DT_TRY(dt_panel_config(p));
+    DT_TRY(dt_panel_machine(p));
+    dt_str_addf(p->out, "</main>\n<script>\n%s</script></body></html>\n", dt_page_script);
+    return dt_str_status(p->out);
+}
+
+static dt_status open_runs(const char *const *dir, uint32_t n, dt_logbook *run, uint32_t *n_open_p)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        DT_TRY(dt_logbook_open(dir[i], &run[i]));
+        ++*n_open_p;
+        if (run[i].records->n == 0) {
+            return DT_FAIL(DT_EDATA, "%s has nothing to report: no step of it is in metrics.jsonl", dir[i]);
+        }
+        if (run[i].records->n_bad > 0) {
+            dt_log(DT_LOG_WARN, "%s/metrics.jsonl: %llu lines are no records and left out, the first is line %llu",
+                   dir[i], (unsigned long long)run[i].records->n_bad, (unsigned long long)run[i].records->first_bad);
+        }
+    }
+    return DT_OK;
+}
+
+dt_status dt_page_build(const char *const *dir, uint32_t n, dt_str *out)
+{
+    uint32_t n_open = 0;
+    if (n < 1 || n > DT_PAGE_MAX_RUNS) {
+        return DT_FAIL(DT_EINVAL, "a report is of 1 to %d runs, not of %u", DT_PAGE_MAX_RUNS, n);
+    }
+    dt_logbook *run = dt_alloc_n(n, sizeof(*run));
+    dt_curve *curve = dt_alloc_n(DT_CHART_MAX_CURVES, sizeof(*curve));
+    const dt_page p = {.run = run, .n_runs = n, .curve = curve, .out = out};
+    dt_status st =
+        run != NULL && curve != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for a report of %u runs", n);
+    if (st == DT_OK) {
+        st = open_runs(dir, n, run, &n_open);
+    }
+    if (st == DT_OK) {
+        st = write_page(&p);
+    }
+    for (uint32_t i = 0; i < n_open; i++) {
+        dt_logbook_close(&run[i]);
+    }
+    dt_free(curve);
+    dt_free(run);
+    return st;
+}
+
+dt_status dt_page_write(const char *const *dir, uint32_t n, const char *path)
+{
+    dt_str page = {0};
+    dt_status st = dt_page_build(dir, n, &page);
+    if (st == DT_OK) {
+        st = dt_fs_write_atomic(path, dt_str_text(&page), page.bytes);
+    }
+    dt_str_fini(&page);
+    return st;
+}

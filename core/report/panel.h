@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Panels: the pieces a report is put together from (page.c has the list). Each writes what it has to show of all runs
+ * side by side, or nothing. A new picture is one more function here and one more line there. Threads: any.
+ */
+#ifndef DTRAIN_CORE_REPORT_PANEL_H
+#define DTRAIN_CORE_REPORT_PANEL_H
+
+#include "base/str.h"
+#include "report/curve.h"
+#include "report/logbook.h"
+
+enum { DT_PAGE_MAX_RUNS = 16, DT_PAGE_COLORS = 8 };
+
+typedef struct dt_page {
+    const dt_logbook *run;
+    uint32_t n_runs;
+    dt_curve *curve; /* room for DT_CHART_MAX_CURVES of them */
+    dt_str *out;
+} dt_page;
+
+typedef struct dt_page_phase { /* one phase, in every run that has it */
+    const char *id;
+    int32_t at[DT_PAGE_MAX_RUNS]; /* index of the run's phase, -1: it has none such */
+} dt_page_phase;
+
+typedef dt_status dt_panel(const dt_page *p);
+typedef dt_status dt_phase_panel(const dt_page *p, const dt_page_phase *phase);
+
+dt_panel dt_panel_head;    /* title, runs, how they stand */
+dt_panel dt_panel_config;  /* values and where they came from */
+dt_panel dt_panel_machine; /* version, plugins, host */
+
+dt_phase_panel dt_panel_horizon;    /* error of predictions by horizon, beside constant velocity */
+dt_phase_panel dt_panel_evaluation; /* results of evaluations, with their history */
+dt_phase_panel dt_panel_costs;      /* costs beside their limits */
+dt_phase_panel dt_panel_curves;     /* everything else that was recorded */
+dt_phase_panel dt_panel_time;       /* what the time went into */
+
+/* A run's series of this phase; NULL where it has none. */
+const dt_series *dt_page_series(const dt_page *p, const dt_page_phase *phase, uint32_t run, const char *name);
+/* The names of all runs in this phase, each once, in order of appearance. Free the list with dt_free. */
+dt_status dt_page_names(const dt_page *p, const dt_page_phase *phase, const char ***out_p, uint32_t *n_p) DT_NODISCARD;
+/* Has it one value everywhere, or none that is a number? */
+bool dt_page_is_constant(const dt_page *p, const dt_page_phase *phase, const char *name, double *value_p);
+/* A chart of one name, a curve for each run that has it. */
+dt_status dt_page_chart(const dt_page *p, const dt_page_phase *phase, const char *name) DT_NODISCARD;
+/* The dot in a run's colour, and its name; nothing where there is one run only. */
+void dt_page_dot(const dt_page *p, uint32_t run);
+void dt_page_run(const dt_page *p, uint32_t run);
+
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Costs of episodes beside what they may be: costs/NAME, its limit from limits/NAME as a dashed line, its multiplier
+ * from multipliers/NAME in a chart of its own.
+ */
+#include <config.h>
+
+#include "report/panel.h"
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "report/chart.h"
+#include "report/html.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static dt_status write_cost(const dt_page *p, const dt_page_phase *phase, const char *cost)
+{
+    char name[192];
+    uint32_t n = 0;
+    double value = 0;
+    for (uint32_t i = 0; i < p->n_runs; i++) {
+        snprintf(name, sizeof(name), "costs/%s", cost);
+        const dt_series *s = dt_page_series(p, phase, i, name);
+        if (s == NULL) {
+            continue;
+        }
+        p->curve[n] = (dt_curve){.color = i % DT_PAGE_COLORS};
+        dt_curve_of(p->run[i].records, s, &p->curve[n++]);
+        snprintf(name, sizeof(name), "limits/%s", cost);
+        const dt_series *limit = dt_page_series(p, phase, i, name);
+        if (limit != NULL) {
+            p->curve[n] = (dt_curve){.color = i % DT_PAGE_COLORS, .is_reference = true, .label = "limit"};
+            dt_curve_of(p->run[i].records, limit, &p->curve[n]);
+            p->curve[n++].n_smooth = 0;
+        }
+    }
+    const dt_chart chart = {.prefix = "costs/", .name = cost, .x_name = "step", .curve = p->curve, .n_curves = n};
+    DT_TRY(dt_chart_write(&chart, p->out));
+    snprintf(name, sizeof(name), "multipliers/%s", cost);
+    return dt_page_is_constant(p, phase, name, &value) ? DT_OK : dt_page_chart(p, phase, name);
+}
+
+dt_status dt_panel_costs(const dt_page *p, const dt_page_phase *phase)
+{
+    const char **name = NULL;
+    uint32_t n = 0;
+    bool is_open = false;
+    DT_TRY(dt_page_names(p, phase, &name, &n));
+    dt_status st = DT_OK;
+    for (uint32_t i = 0; i < n && st == DT_OK; i++) {
+        char limit[192];
+        double value = 0;
+        if (strncmp(name[i], "costs/", 6) != 0) {
+            continue;
+        }
+        snprintf(limit, sizeof(limit), "limits/%s", name[i] + 6);
+        bool has_limit = false;
+        for (uint32_t k = 0; k < p->n_runs; k++) {
+            has_limit = has_limit || dt_page_series(p, phase, k, limit) != NULL;
+        }
+        if (!has_limit && dt_page_is_constant(p, phase, name[i], &value)) {
+            continue; /* told among what never changed */
+        }
+        if (!is_open) {
+            dt_str_add(p->out, "<h3>Costs</h3>\n<div class=\"charts\">\n");
+            is_open = true;
+        }
+        st = write_cost(p, phase, name[i] + 6);
+    }
+    dt_str_add(p->out, is_open ? "</div>\n" : "");
+    dt_free(name);
+    return st;
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Everything that was recorded, a small chart each, in groups; what never changes is told in a line instead.
+ */
+#include <config.h>
+
+#include "report/panel.h"
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "report/html.h"
+
+#include <string.h>
+
+typedef struct group {
+    const char *title;
+    const char *begins[5]; /* names that belong here, by how they begin */
+} group;
+
+static const group groups[] = {
+    {"Learning", {"loss", "lr", "losses/", "grad/", "charts/"}},
+    {"Episodes", {"charts/episod", "env/", "shield/"}},
+    {"Other", {""}},
+    {"Speed and memory", {"charts/SPS", "charts/env_steps_", "charts/learn_samples_", "time/", "mem/"}},
+};
+enum { N_GROUPS = sizeof(groups) / sizeof(groups[0]), MAX_BEGINS = 5 };
+
+/* Panels of their own show these. */
+static bool is_elsewhere(const char *name)
+{
+    static const char *const begins[] = {"eval/", "costs/", "limits/", "multipliers/"};
+    for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++) {
+        if (strncmp(name, begins[i], strlen(begins[i])) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The group whose beginning fits best, and which of its beginnings. */
+static size_t group_of(const char *name, size_t *begin_p)
+{
+    size_t best = 0, bytes = 0;
+    *begin_p = 0;
+    for (size_t i = 0; i < N_GROUPS; i++) {
+        for (size_t k = 0; k < MAX_BEGINS && groups[i].begins[k] != NULL; k++) {
+            const size_t n = strlen(groups[i].begins[k]);
+            if (strncmp(name, groups[i].begins[k], n) == 0 && (n > bytes || (bytes == 0 && n == 0))) {
+                best = i;
+                bytes = n;
+                *begin_p = k;
+            }
+        }
+    }
+    return best;
+}
+
+/* One group, its names in the order of its beginnings. */
+static dt_status write_group(const dt_page *p, const dt_page_phase *phase, size_t g, const char **name, uint32_t n)
+{
+    bool is_open = false;
+    for (size_t k = 0; k < MAX_BEGINS; k++) {
+        for (uint32_t i = 0; i < n; i++) {
+            double value = 0;
+            size_t begin = 0;
+            if (is_elsewhere(name[i]) || group_of(name[i], &begin) != g || begin != k ||
+                dt_page_is_constant(p, phase, name[i], &value)) {
+                continue;
+            }
+            if (!is_open) {
+                dt_str_addf(p->out, "<h3>%s</h3>\n<div class=\"charts\">\n", groups[g].title);
+                is_open = true;
+            }
+            DT_TRY(dt_page_chart(p, phase, name[i]));
+        }
+    }
+    dt_str_add(p->out, is_open ? "</div>\n" : "");
+    return DT_OK;
+}
+
+static void write_constants(const dt_page *p, const dt_page_phase *phase, const char **name, uint32_t n)
+{
+    bool is_open = false;
+    double value = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        if (strncmp(name[i], "eval/", 5) == 0 || !dt_page_is_constant(p, phase, name[i], &value)) {
+            continue;
+        }
+        if (!is_open) {
+            dt_str_add(p->out, "<h3>Never changed</h3>\n<ul class=\"constants\">");
+            is_open = true;
+        }
+        dt_str_add(p->out, "<li>");
+        dt_html_text(p->out, name[i]);
+        dt_str_add(p->out, " <b>");
+        dt_html_number(p->out, value);
+        dt_str_add(p->out, "</b></li>\n");
+    }
+    dt_str_add(p->out, is_open ? "</ul>\n" : "");
+}
+
+dt_status dt_panel_curves(const dt_page *p, const dt_page_phase *phase)
+{
+    const char **name = NULL;
+    uint32_t n = 0;
+    DT_TRY(dt_page_names(p, phase, &name, &n));
+    dt_status st = DT_OK;
+    for (size_t g = 0; g < N_GROUPS && st == DT_OK; g++) {
+        st = write_group(p, phase, g, name, n);
+    }
+    if (st == DT_OK) {
+        write_constants(p, phase, name, n);
+    }
+    dt_free(name);
+    return st;
+}

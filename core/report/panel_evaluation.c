@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Results of evaluations: a line for each number, its course, and what it was at some of them up to the last; mean and
+ * deviation over seeds are one line.
+ */
+#include <config.h>
+
+#include "report/panel.h"
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "report/chart.h"
+#include "report/html.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MAX_COLUMNS = 6 };
+
+typedef struct columns { /* records of the first run's evaluations */
+    uint32_t at[MAX_COLUMNS];
+    uint32_t n;
+} columns;
+
+static bool ends_with(const char *text, const char *end)
+{
+    const size_t n = strlen(text), m = strlen(end);
+    return n >= m && strcmp(text + n - m, end) == 0;
+}
+
+/* Deviations go with their means, seeds and horizons are no results, comparisons have a panel of their own. */
+static bool is_result(const char *name)
+{
+    static const char *const others[] = {"eval/seeds/", "eval/horizon_s/", "eval/cv_", "eval/rmse_over_cv/"};
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        if (strncmp(name, others[i], strlen(others[i])) == 0) {
+            return false;
+        }
+    }
+    return strncmp(name, "eval/", 5) == 0 && !ends_with(name, "/std");
+}
+
+/* The evaluations of the run that has results first: all, or the first, the last, and some evenly between. */
+static void choose_columns(const dt_page *p, const dt_page_phase *phase, const char **name, uint32_t n, columns *c)
+{
+    const dt_series *longest = NULL;
+    for (uint32_t i = 0; i < n; i++) {
+        const dt_series *s = is_result(name[i]) ? dt_page_series(p, phase, 0, name[i]) : NULL;
+        longest = s != NULL && (longest == NULL || s->n > longest->n) ? s : longest;
+    }
+    c->n = 0;
+    if (longest == NULL || p->n_runs > 1) {
+        return;
+    }
+    const uint32_t most = longest->n < MAX_COLUMNS ? longest->n : MAX_COLUMNS;
+    for (uint32_t i = 0; i < most; i++) {
+        const uint32_t k = most > 1 ? (uint32_t)((uint64_t)i * (longest->n - 1) / (most - 1)) : 0;
+        c->at[c->n++] = longest->at[k];
+    }
+}
+
+static double value_at(const dt_series *s, uint32_t record)
+{
+    for (uint32_t i = 0; i < s->n; i++) {
+        if (s->at[i] == record) {
+            return s->value[i];
+        }
+    }
+    return NAN;
+}
+
+static void write_name(const char *name, dt_str *out)
+{
+    char text[192];
+    snprintf(text, sizeof(text), "%s", name + strlen("eval/"));
+    if (ends_with(text, "/mean")) {
+        text[strlen(text) - strlen("/mean")] = '\0';
+    }
+    const char *slash = strrchr(text, '/');
+    dt_str_add(out, "<i>");
+    if (slash != NULL) {
+        char prefix[192];
+        snprintf(prefix, sizeof(prefix), "%.*s", (int)(slash + 1 - text), text);
+        dt_html_text(out, prefix);
+    }
+    dt_str_add(out, "</i>");
+    dt_html_text(out, slash != NULL ? slash + 1 : text);
+}
+
+static const dt_series *deviation_of(const dt_page *p, const dt_page_phase *phase, uint32_t run, const char *name)
+{
+    char std[192];
+    if (!ends_with(name, "/mean")) {
+        return NULL;
+    }
+    snprintf(std, sizeof(std), "%.*s/std", (int)(strlen(name) - strlen("/mean")), name);
+    return dt_page_series(p, phase, run, std);
+}
+
+static void write_row(const dt_page *p, const dt_page_phase *phase, uint32_t run, const char *name, bool is_first,
+                      const columns *c)
+{
+    const dt_series *s = dt_page_series(p, phase, run, name);
+    if (s == NULL) {
+        return;
+    }
+    double shown[MAX_COLUMNS + 1];
+    char text[DT_NUMBER_BYTES];
+    double constant = 0;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i + 1 < c->n; i++) {
+        shown[n++] = value_at(s, c->at[i]);
+    }
+    if (p->n_runs > 1) {
+        shown[n++] = s->value[0];
+    }
+    shown[n++] = s->value[s->n - 1];
+    const int decimals = dt_decimals_for(shown, n);
+    dt_str_add(p->out, is_first ? "<tr class=\"first\"><th>" : "<tr><th>");
+    if (is_first) {
+        write_name(name, p->out);
+    }
+    dt_str_add(p->out, "</th><td class=\"l\">");
+    dt_page_run(p, run);
+    dt_str_add(p->out, "</td><td class=\"l\">");
+    if (!dt_page_is_constant(p, phase, name, &constant)) {
+        dt_spark_write(s->value, s->n, run % DT_PAGE_COLORS, p->out);
+    }
+    dt_str_add(p->out, "</td>");
+    for (uint32_t i = 0; i + 1 < n; i++) {
+        dt_str_addf(p->out, "<td>%s</td>", dt_aligned_text(shown[i], decimals, text));
+    }
+    dt_str_addf(p->out, "<td><b>%s</b></td><td class=\"l soft\">", dt_aligned_text(shown[n - 1], decimals, text));
+    const dt_series *deviation = deviation_of(p, phase, run, name);
+    if (deviation != NULL && isfinite(s->value[s->n - 1])) {
+        dt_str_addf(p->out, "\xc2\xb1 %s", dt_short_text(deviation->value[deviation->n - 1], text));
+    }
+    dt_str_add(p->out, "</td></tr>\n");
+}
+
+static void write_head(const dt_page *p, const columns *c)
+{
+    const dt_records *r = p->run[0].records;
+    dt_str_add(p->out, "<div class=\"scroll\"><table class=\"evaluation\"><thead><tr><th></th><th></th>"
+                       "<th></th>");
+    for (uint32_t i = 0; i + 1 < c->n; i++) {
+        dt_str_addf(p->out, "<th>step %llu</th>", (unsigned long long)r->step[c->at[i]]);
+    }
+    if (p->n_runs > 1) {
+        dt_str_add(p->out, "<th>first</th><th>last</th>");
+    } else {
+        dt_str_addf(p->out, "<th>step %llu</th>", (unsigned long long)(c->n > 0 ? r->step[c->at[c->n - 1]] : 0));
+    }
+    dt_str_add(p->out, "<th></th></tr></thead><tbody>\n");
+}
+
+/* Seeds that the last evaluation had. */
+static void write_seeds(const dt_page *p, const dt_page_phase *phase)
+{
+    for (uint32_t i = 0, n = 0; i < p->n_runs; i++, n = 0) {
+        char name[64], text[DT_NUMBER_BYTES];
+        const dt_series *s = NULL;
+        while (snprintf(name, sizeof(name), "eval/seeds/%u", n + 1) > 0 &&
+               (s = dt_page_series(p, phase, i, name)) != NULL) {
+            dt_str_add(p->out, n == 0 ? "<p class=\"note\">" : ", ");
+            if (n++ == 0) {
+                dt_page_run(p, i);
+                dt_str_add(p->out, p->n_runs > 1 ? ": mean \xc2\xb1 deviation over seeds "
+                                                 : "Mean \xc2\xb1 deviation over seeds ");
+            }
+            dt_str_add(p->out, dt_number_text(dt_series_last(s), text));
+        }
+        dt_str_add(p->out, n > 0 ? "</p>\n" : "");
+    }
+}
+
+/* The course of what runs are judged by, as a chart, where there are evaluations enough for one. */
+static dt_status write_judged(const dt_page *p, const dt_page_phase *phase)
+{
+    double value = 0;
+    for (uint32_t i = 0; i < p->n_runs; i++) {
+        const char *name = p->run[i].state.best_name;
+        const dt_series *s = dt_page_series(p, phase, i, name);
+        if (s != NULL && s->n > 2 && is_result(name) && !dt_page_is_constant(p, phase, name, &value)) {
+            dt_str_add(p->out, "<div class=\"charts\">\n");
+            DT_TRY(dt_page_chart(p, phase, name));
+            dt_str_add(p->out, "</div>\n");
+            break;
+        }
+    }
+    return DT_OK;
+}
+
+dt_status dt_panel_evaluation(const dt_page *p, const dt_page_phase *phase)
+{
+    const char **name = NULL;
+    uint32_t n = 0;
+    columns c;
+    bool is_open = false;
+    DT_TRY(dt_page_names(p, phase, &name, &n));
+    dt_status st = DT_OK;
+    choose_columns(p, phase, name, n, &c);
+    for (uint32_t i = 0; i < n; i++) {
+        bool is_first = true;
+        if (!is_result(name[i])) {
+            continue;
+        }
+        if (!is_open) {
+            dt_str_add(p->out, "<h3>Evaluation</h3>\n");
+            st = write_judged(p, phase);
+            write_head(p, &c);
+            is_open = true;
+        }
+        for (uint32_t k = 0; k < p->n_runs; k++) {
+            if (dt_page_series(p, phase, k, name[i]) != NULL) {
+                write_row(p, phase, k, name[i], is_first, &c);
+                is_first = false;
+            }
+        }
+    }
+    dt_str_add(p->out, is_open ? "</tbody></table></div>\n" : "");
+    write_seeds(p, phase);
+    dt_free(name);
+    return st;
+}

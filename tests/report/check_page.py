@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads a report as XML and holds it against the runs it is of: check_page.py PAGE RUN...
+
+Well-formed, self-contained, no markup out of a run's own words, and every number of a curve is the one of metrics.jsonl
+at that step.
+"""
+import json
+import math
+import os
+import sys
+import xml.etree.ElementTree as ElementTree
+
+HTML = "{http://www.w3.org/1999/xhtml}"
+ALLOWED = set("html head meta title style body main header section p h1 h2 h3 small dl div dt dd span table thead tbody tr th "
+              "td i b em ul li details summary figure figcaption svg path text polyline circle g code script".split())
+
+
+def records(run):
+    """{(phase id, name): {step: value}}, of whole lines."""
+    series = {}
+    with open(os.path.join(run, "metrics.jsonl"), encoding="utf-8") as file:
+        for line in file:
+            try:
+                record = json.loads(line)
+            except ValueError:
+                continue
+            for name, value in record.items():
+                if name not in ("step", "phase", "wall_s"):
+                    series.setdefault((record["phase"], name), {})[record["step"]] = value
+    return series
+
+
+def near(a, b):
+    return a == b or math.isclose(a, b, rel_tol=1e-6)
+
+
+def curve_numbers(group):
+    x = [float(v) for v in group.get("data-x").split()]
+    y = [float(v) for v in group.get("data-y").split()]
+    assert len(x) == len(y) > 0
+    assert x == sorted(x)
+    line = group.find(HTML + "polyline")
+    assert len(line.get("points").split()) == len(x), "as many places as numbers"
+    for point in line.get("points").split():
+        assert all(math.isfinite(float(v)) for v in point.split(","))
+    return x, y
+
+
+def check_curves(root, runs):
+    n_curves = n_points = 0
+    drawn = set()
+    for chart in root.iter(HTML + "svg"):
+        if chart.get("class") != "chart":
+            continue
+        name = chart.get("data-name")
+        for group in chart.iter(HTML + "g"):
+            x, y = curve_numbers(group)
+            n_curves += 1
+            n_points += len(x)
+            if chart.get("data-x-name") != "step":
+                assert name == "RMSE, m"
+                continue
+            names = [name] if "ref" not in group.get("class") else ["limits/" + name.split("/", 1)[1]]
+            fits = [key for run in runs for key, values in run.items() if key[1] in names and
+                    all(values.get(int(step)) is not None and near(values[int(step)], v) for step, v in zip(x, y))]
+            assert fits, f"{name}: these numbers are in no run"
+            drawn.update(fits)
+            values = [v for run in runs for key in fits for v in run.get(key, {}).values() if v is not None]
+            if len(runs) == 1:
+                assert near(max(y), max(values)) and near(min(y), min(values)), f"{name}: an extreme is lost"
+    return n_curves, n_points, drawn
+
+
+def check_complete(runs, drawn):
+    """What changes has a curve, evaluations apart."""
+    for run in runs:
+        for key, values in run.items():
+            finite = {v for v in values.values() if v is not None and math.isfinite(v)}
+            if len(finite) > 1 and not key[1].startswith(("eval/", "limits/")):
+                assert key in drawn, f"{key} has no curve"
+
+
+def main(path, *folders):
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    assert text.startswith("<!DOCTYPE html>")
+    root = ElementTree.fromstring(text)
+    for element in root.iter():
+        tag = element.tag.replace(HTML, "")
+        assert tag in ALLOWED, f"an element <{tag}>"
+        for name in element.attrib:
+            assert not name.startswith("on") and name not in ("src", "href", "action"), f"an attribute {name}"
+    assert len(list(root.iter(HTML + "script"))) == 1 and len(list(root.iter(HTML + "style"))) == 1
+    for outside in ("http://", "https://", "url(", "@import"):
+        assert outside not in text.replace("http://www.w3.org/1999/xhtml", ""), f"{outside} in a self-contained page"
+    words = "".join(root.itertext())
+    runs = []
+    for folder in folders:
+        assert os.path.basename(folder) in words, "the name of a run"
+        runs.append(records(folder))
+        for key in runs[-1]:
+            assert key[0] in words and (key[1].split("/")[-1] in words or key[1].endswith("/std") or
+                                        key[1].split("/")[-1].isdigit() or key[1].endswith("/mean")), key
+    n_curves, n_points, drawn = check_curves(root, runs)
+    check_complete(runs, drawn)
+    assert n_curves > 0
+    print(f"{path}: {len(text)} bytes, {n_curves} curves, {n_points} points")
+
+
+main(*sys.argv[1:])

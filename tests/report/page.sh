@@ -1,0 +1,85 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Reports of real runs, of made-up ones with hostile names, and of what is no run: check_page.py reads the pages.
+set -u
+
+dtrain=${DT_BUILDDIR:-.}/dtrain
+here=${DT_SRCDIR:-.}/tests/report
+command -v python3 >/dev/null 2>&1 || { echo "no python3"; exit 77; }
+work=$(mktemp -d ./test-page-XXXXXX) || exit 1
+trap 'rm -rf "$work"' EXIT INT TERM
+failed=0
+tiny="--set risk_gnn.hidden=8 --set risk_gnn.heads=1 --set risk_gnn.layers=1 --set world_lstm.hidden=8
+      --set world_lstm.layers=1 --set data.batch=16 --set checkpoint.every_seconds=0 --threads 1 -q"
+
+fail() {
+    echo "FAIL: $*"
+    failed=$((failed + 1))
+}
+check() { python3 "$here/check_page.py" "$@" || fail "the page of $*"; }
+# refuses CODE TEXT ARGUMENTS...: and leaves nothing behind
+refuses() {
+    code=$1 text=$2
+    shift 2
+    "$dtrain" report "$@" --out "$work/none.html" >"$work/out" 2>&1
+    got=$?
+    [ $got -eq "$code" ] || fail "exit code $got instead of $code: report $*"
+    grep -qF -- "$text" "$work/out" || fail "nothing said about \"$text\": $(cat "$work/out")"
+    for f in "$work"/none.html*; do
+        [ ! -e "$f" ] || fail "$f was left behind"
+    done
+}
+
+# --- a run writes its own report, unless it is told not to ---
+"$dtrain" --plugin phase1_world_model $tiny --set training.epochs=4 --set training.eval_interval=1 \
+    --run-dir "$work/a" 2>"$work/err" || fail "the run: $(cat "$work/err")"
+check "$work/a/report.html" "$work/a"
+"$dtrain" --plugin phase1_world_model $tiny --max-steps 2 --set report.enabled=false --run-dir "$work/quiet" 2>"$work/err" ||
+    fail "the run: $(cat "$work/err")"
+[ ! -e "$work/quiet/report.html" ] || fail "report.enabled=false"
+"$dtrain" --plugin phase2_ppo --set env.id=cartpole --set phase2_ppo.iterations=40 -q --threads 1 \
+    --run-dir "$work/b" 2>"$work/err" || fail "the run: $(cat "$work/err")"
+check "$work/b/report.html" "$work/b"
+grep -q '<td>finished</td>\|<dd class="word">finished</dd>' "$work/b/report.html" || fail "a finished run is told as such"
+
+# --- several side by side, in any place, its path said ---
+test "$("$dtrain" report "$work/a" "$work/quiet" "$work/b" --out "$work/all.html")" = "$work/all.html" || fail "the path"
+check "$work/all.html" "$work/a" "$work/quiet" "$work/b"
+"$dtrain" report "$work/a" "$work/b" --out "$work" --json | grep -qF "{\"report\":\"$work/report.html\"}" || fail "--json"
+
+# --- whatever a run says stays text ---
+evil='<script>alert(1)</script>&amp;"'"'"'</style>'
+mkdir -p "$work/x<i>&\"y"
+printf '%s\n' '{"start":"</td><b>","version":"&lt;","argv":["<img src=x onerror=alert(1)>","\u0007\ufffe"]}' >"$work/x<i>&\"y/meta.json"
+printf '%s\n' '{"a<b>":{"value":"</table>","origin":"<o>"}}' >"$work/x<i>&\"y/config.origin.json"
+python3 - "$evil" >"$work/x<i>&\"y/metrics.jsonl" <<'END'
+import json, random, sys
+evil = sys.argv[1]
+for step in range(1, 2001):
+    print(json.dumps({"step": step, "phase": evil, "wall_s": step / 10, evil: random.gauss(0, 1), "losses/" + evil: 1 / step,
+                      "eval/" + evil: step, "costs/" + evil: step, "limits/" + evil: 5, "none": None,
+                      "huge": 1e300 if step % 2 else -1e300, "tiny": 1e-300 * step, "spike": 1e9 if step == 7 else step % 5}))
+print('{"step":2001,"phase":"cut off in the mid')
+print('{"step":2001,"pha', end="")
+END
+"$dtrain" report "$work/x<i>&\"y" --out "$work/evil.html" >"$work/out" 2>&1 || fail "hostile names: $(cat "$work/out")"
+grep -q "metrics.jsonl: 1 lines are no records and left out, the first is line 2001" "$work/out" || fail "bad lines: $(cat "$work/out")"
+check "$work/evil.html" "$work/x<i>&\"y"
+
+# --- what is no run, or has nothing to show, is refused in words, and nothing is left half-written ---
+mkdir "$work/empty"
+refuses 2 "$work/nowhere: no such run directory" "$work/nowhere"
+refuses 2 "$work/empty is no run directory" "$work/empty"
+refuses 2 "$work/nowhere" "$work/a" "$work/nowhere"
+echo '{"start":"x"}' >"$work/empty/meta.json"
+refuses 4 "has nothing to report" "$work/empty"
+printf '{"step":1,"phase":"p","wall_s":1,"loss":2' >"$work/empty/metrics.jsonl"
+refuses 4 "has nothing to report" "$work/empty"
+"$dtrain" report >"$work/out" 2>&1
+[ $? -eq 2 ] && grep -q "usage: dtrain report RUN" "$work/out" || fail "no word at all: $(cat "$work/out")"
+DTRAIN_FAULT=fs.write:1 "$dtrain" report "$work/a" --out "$work/full.html" >"$work/out" 2>&1
+[ $? -eq 1 ] || fail "a full disk: $(cat "$work/out")"
+[ ! -e "$work/full.html" ] || fail "half a page was left"
+
+[ $failed -eq 0 ]
