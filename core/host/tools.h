@@ -21,6 +21,7 @@ dt_status dt_tools_show(dt_config *c, dt_loader *l, int64_t phase, const char *i
 typedef struct dt_check_desc {
     dt_loader *loader;
     dt_config *config; /* options of components as set by the user; NULL = their defaults */
+    double timeout_s;  /* an environment has so long for an answer; 0: any time */
     const char *store; /* what a data source's option "store" is set to; NULL = left at its default */
     /* Bind, start, run two steps, stop and destroy a phase; note_p says what was done. NULL = phases are not run. A
      * failure for want of data, DT_ENOTFOUND or DT_ECONFIG, counts as skipped. */

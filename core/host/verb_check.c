@@ -6,11 +6,13 @@
  * options (the component's check at the default and at both ends of every range), and a life: a model is created twice,
  * its ports and parameters read, its graph recorded, run forward and backward on zeros in the reference lane with
  * poisoned memory, and destroyed; a data source reads samples of the configured store, else of the embedded recording,
- * twice into guarded buffers; an environment is played under random actions, and again in another instance; a phase
- * runs two iterations. After the first broken promise of a component the rest of it is left out.
+ * twice into guarded buffers; an environment is played under random actions, and again in another instance, both in a
+ * process of their own that may crash or hang; a phase runs two iterations. After the first broken promise of a
+ * component the rest of it is left out.
  */
 #include <config.h>
 
+#include "host/apart.h"
 #include "host/cli.h"
 #include "host/session.h"
 #include "host/stage.h"
@@ -31,6 +33,7 @@ typedef struct checker {
     dt_str *out;
     uint32_t n_pass, n_skip, n_fail;
     dt_probe_host quiet; /* serves nothing, for check() of components */
+    dt_apart *apart;     /* where this one is on trial in a process of its own */
 } checker;
 
 /* A component's config struct; its texts live in tree, or in the configuration given. */
@@ -46,26 +49,32 @@ static void line(checker *k, const char *verdict, const dt_component *c, const c
     dt_str_addf(k->out, "%s %s %s: ", verdict, dt_kind_name(c->kind), c->id);
     dt_str_addv(k->out, fmt, ap);
     dt_str_add(k->out, "\n");
+    if (k->apart != NULL) { /* at once: it may be the last */
+        dt_apart_say(k->apart, dt_str_text(k->out), k->out->bytes);
+        dt_str_clear(k->out);
+        const uint32_t count[] = {k->n_pass, k->n_skip, k->n_fail};
+        memcpy(k->apart->count, count, sizeof(count));
+    }
 }
 
 static void pass(checker *k, const dt_component *c, const char *fmt, ...) DT_PRINTF(3, 4);
 static void pass(checker *k, const dt_component *c, const char *fmt, ...)
 {
     va_list ap;
+    k->n_pass++;
     va_start(ap, fmt);
     line(k, "PASS", c, fmt, ap);
     va_end(ap);
-    k->n_pass++;
 }
 
 static void skip(checker *k, const dt_component *c, const char *fmt, ...) DT_PRINTF(3, 4);
 static void skip(checker *k, const dt_component *c, const char *fmt, ...)
 {
     va_list ap;
+    k->n_skip++;
     va_start(ap, fmt);
     line(k, "SKIP", c, fmt, ap);
     va_end(ap);
-    k->n_skip++;
 }
 
 /* Returns false, for the caller to return. */
@@ -73,10 +82,10 @@ static bool fail(checker *k, const dt_component *c, const char *fmt, ...) DT_PRI
 static bool fail(checker *k, const dt_component *c, const char *fmt, ...)
 {
     va_list ap;
+    k->n_fail++;
     va_start(ap, fmt);
     line(k, "FAIL", c, fmt, ap);
     va_end(ap);
-    k->n_fail++;
     return false;
 }
 
@@ -321,6 +330,7 @@ static bool replay(checker *k, const dt_loaded *e, const filled *f, dt_probe_env
     st = st == DT_OK ? dt_probe_env_spec(&second) : st;
     if (st == DT_OK) {
         step = "playing again";
+        second.beat = first->beat;
         st = dt_probe_env_replay(&second, trace);
     }
     dt_probe_env_destroy(&second);
@@ -352,13 +362,14 @@ static bool probe_env(checker *k, const dt_loaded *e, const filled *f, dt_probe_
     return is_good;
 }
 
-static void check_env(checker *k, const dt_loaded *e, const filled *f)
+static void try_env(checker *k, const dt_loaded *e, const filled *f)
 {
     const dt_component *c = &e->desc;
     dt_probe_env p;
     bool is_good = false;
     int64_t n_live = 0;
     dt_status st = dt_probe_env_create(&p, e, f->config);
+    p.beat = &k->apart->beat;
     if (st >= 0) {
         is_good = probe_env(k, e, f, &p, &n_live);
     } else if (is_for_want(st) && *dt_error_text() != '\0') {
@@ -372,6 +383,36 @@ static void check_env(checker *k, const dt_loaded *e, const filled *f)
         (void)fail(k, c, "destroy leaves %" PRId64 " blocks of host memory", n_live);
     } else if (is_good) {
         pass(k, c, "destroyed twice, nothing is left");
+    }
+}
+
+typedef struct env_trial {
+    checker *k;
+    const dt_loaded *env;
+    const filled *f;
+} env_trial;
+
+static void try_apart(void *user, dt_apart *a)
+{
+    const env_trial *t = user;
+    dt_str line = {0};
+    checker k = {.desc = t->k->desc, .out = &line, .apart = a};
+    try_env(&k, t->env, t->f);
+    dt_str_fini(&line);
+}
+
+static void check_env(checker *k, const dt_loaded *e, const filled *f)
+{
+    env_trial t = {k, e, f};
+    uint32_t count[4] = {0};
+    const double timeout_s = k->desc->timeout_s > 0 ? k->desc->timeout_s : INFINITY;
+    const dt_status st = dt_apart_do(try_apart, &t, timeout_s, k->out, count);
+    k->n_pass += count[0];
+    k->n_skip += count[1];
+    k->n_fail += count[2];
+    if (st < 0) {
+        (void)fail(k, &e->desc, "what comes next: %s%s", dt_error_text(),
+                   k->desc->timeout_s > 0 ? "; env.timeout_s is the time for an answer" : "");
     }
 }
 
@@ -570,14 +611,19 @@ dt_status dt_verb_check(const dt_args *a)
     dt_session s;
     dt_str out = {0};
     dt_data_opts data = {0};
+    dt_env_opts env = {0};
     DT_TRY(dt_session_config(a, &s));
     dt_status st = dt_config_data(s.config, -1, &data);
+    if (st == DT_OK) {
+        st = dt_config_env(s.config, -1, &env);
+    }
     if (st < 0) {
         dt_session_close(&s);
         return st;
     }
     const dt_check_desc d = {.loader = s.loader,
                              .config = s.config,
+                             .timeout_s = env.timeout_s,
                              .store = *data.store != '\0' ? data.store : s.demo_store,
                              .run_phase = run_phase,
                              .user = (void *)a};

@@ -112,6 +112,13 @@ break_it env e10 "cost worn of agent 0 is -1" 's/io->cost\[0\] = .*/io->cost[0] 
 break_it env e11 "forbids all 3 choices" 's/io->mask\[LEFT\] = .*/io->mask[LEFT] = io->mask[STAY] = io->mask[RIGHT] = 0;/; s/    io->mask\[RIGHT\] = .*//'
 break_it env e12 "step returns DT_AGAIN, expected DT_OK or DT_DONE" 's/io->alive\[0\] ? DT_OK/io->alive[0] ? DT_AGAIN/'
 break_it env e13 "step 0: the world is closed" 's/^    s->battery = s->config.battery;/    return DT_FAIL_H(s->h, DT_EIO, "the world is closed");/'
+break_it env e17 "what comes next: it was killed by signal 6" -e 's/^    s->battery--;/    abort();/' -e 's/^#include <dtrain.random.h>/&\n#include <stdlib.h>/'
+break_it env e18 "what comes next: it ended the process with code 9" -e 's/^    s->battery--;/    exit(9);/' -e 's/^#include <dtrain.random.h>/&\n#include <stdlib.h>/'
+"$dtrain" new env e19 "$work/hang" >/dev/null || exit 1
+sed 's/^    s->battery--;/    for (volatile int i = 1; i != 0;) {}/' "$work/hang/e19.c" >"$work/e19.c" && mv "$work/e19.c" "$work/hang/e19.c"
+make_in "$work/hang" CFLAGS="-O1 -w" || { echo "FAIL: e19 does not build"; failed=1; }
+expect 3 "what comes next: it did not return within 0.3 s; env.timeout_s" "$dtrain" check "$work/hang/e19.so" \
+    --set env.timeout_s=0.3
 # not here, and says so; and one that may be in a process once
 change 0 env e14 "SKIP environment e14: create: no simulator" 's/^    s->h = h;/&\n    return DT_FAIL_H(h, DT_ENOTFOUND, "no simulator");/'
 once='s/^    s->h = h;/&\n    if (n_alive++ > 0) { return DT_FAIL_H(h, DT_EIO, "two of us"); }/
