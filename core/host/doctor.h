@@ -28,8 +28,10 @@ void dt_doctor_say(dt_doctor *d, dt_verdict v, const char *check, const char *re
 void dt_doctor_machine(dt_doctor *d);
 /* Can a run write below path (which need not exist yet), and how fast? A file of 1 MiB comes and goes. */
 void dt_doctor_disk(dt_doctor *d, const char *path);
-/* Programs that some runs start: SUMO, MPI. */
+/* Programs that some runs start: MPI. */
 void dt_doctor_tools(dt_doctor *d);
+/* What the environment env_sumo needs. plugin: its file, NULL where there is none. */
+void dt_doctor_sumo(dt_doctor *d, const char *plugin);
 /* Kernels of the CPU lane against the reference, and their speed. */
 void dt_doctor_cpu(dt_doctor *d);
 /* The module for NVIDIA GPUs, and what it finds. */

@@ -87,6 +87,10 @@ static void examine(dt_doctor *d, dt_session *s, const char *run_dir)
     dt_doctor_disk(d, run_dir != NULL ? run_dir : base != NULL && *base != '\0' ? base : "runs");
     dt_doctor_cpu(d);
     dt_doctor_cuda(d);
+    const dt_loaded *sumo = NULL;
+    const bool is_there = dt_loader_find(s->loader, DT_KIND_ENV, "env_sumo", &sumo) == DT_OK;
+    dt_error_clear();
+    dt_doctor_sumo(d, is_there ? sumo->plugin->path : NULL);
     dt_doctor_tools(d);
 }
 

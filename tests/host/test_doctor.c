@@ -152,24 +152,30 @@ static void test_tools(void **state)
     snprintf(path, sizeof(path), "%s/bin", top);
     setenv("PATH", path, 1);
     dt_doctor_tools(&doctor);
-    says("WARN  SUMO           no sumo in PATH\n                     -> apt-get install sumo");
     says("WARN  MPI            no mpirun in PATH; one process trains without it\n");
-    put("bin/sumo", "#!/bin/sh\necho 'SUMO Version 9'\necho more\n");
     put("bin/mpirun", "#!/bin/sh\necho 'mpirun 8'\n");
-    snprintf(path, sizeof(path), "%s/bin/sumo", top);
-    assert_int_equal(chmod(path, 0755), 0);
     snprintf(path, sizeof(path), "%s/bin/mpirun", top);
     assert_int_equal(chmod(path, 0755), 0);
-    unsetenv("SUMO_HOME");
     dt_doctor_tools(&doctor);
-    says("WARN  SUMO           SUMO Version 9, but SUMO_HOME is not set\n");
     says("PASS  MPI            mpirun 8\n");
-    setenv("SUMO_HOME", top, 1);
-    dt_doctor_tools(&doctor);
-    says("PASS  SUMO           SUMO Version 9, SUMO_HOME ");
-    unsetenv("SUMO_HOME");
     setenv("PATH", before, 1);
     free(before);
+}
+
+static void test_sumo(void **state)
+{
+    (void)state;
+    char plugin[128];
+    snprintf(plugin, sizeof(plugin), "%s/lib/env_sumo.so", top);
+    dt_doctor_sumo(&doctor, NULL);
+    says("WARN  SUMO           the plugin env_sumo is not here\n");
+    dt_doctor_sumo(&doctor, plugin);
+    says("WARN  SUMO           dtrain was built without it: env_sumo has no ");
+    says("-> apt-get install sumo g++, then configure and build dtrain again");
+    put("lib/sumo/env_sumo_shim.so", "no library");
+    dt_doctor_sumo(&doctor, plugin);
+    says("WARN  SUMO           its library cannot be loaded: ");
+    says("-> apt-get install sumo, when");
 }
 
 /* ---- devices ----------------------------------------------------------------------------------------------------- */
@@ -257,6 +263,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_variables, begin, end),
         cmocka_unit_test_setup_teardown(test_disk, begin, end),
         cmocka_unit_test_setup_teardown(test_tools, begin, end),
+        cmocka_unit_test_setup_teardown(test_sumo, begin, end),
         cmocka_unit_test_setup_teardown(test_cpu, begin, end),
         cmocka_unit_test_setup_teardown(test_devices, begin, end),
         cmocka_unit_test_setup_teardown(test_no_gpu, begin, end),
