@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * env_traffic: a microscopic traffic simulation as an environment. Vehicles follow each other, change lanes, obey
- * signals and right of way; agents are vehicles (acceleration, with lane_actions lanes too) or the signals of junctions
- * (next green phase). The simulation is in sim.h, what agents see in observe.h; here are the options, the agents' step,
- * and the sums.
+ * signals and right of way; agents are vehicles (acceleration, with lane_actions lanes too), the signals of junctions
+ * (next green phase), or both. The simulation is in sim.h, what agents see in observe.h; here are the options, the
+ * agents' step, and the sums.
+ *
+ * control = both: signals first, then places of vehicles. All have the same heads: the phase, the acceleration as one of
+ * `levels` from low_mps2 to high_mps2, with lane_actions the lane. What an agent has not is masked but for choice 0, so
+ * that it has the probability 1 and no part in anything that is learnt (which a continuous acceleration would have).
  *
  * Reward, control = vehicles: mean over all vehicles, those that wait to enter included, of speed over wanted speed, in
  * [0,1] and the same for every agent. Control = signals: -0.1 * vehicles lost, that is the mean over the step of
@@ -29,7 +33,7 @@
 #define REWARD_LOST (-0.1)
 
 static const char *const scenarios[] = {"ring", "merge", "bottleneck", "intersection", "grid", "net", NULL};
-static const char *const controls[] = {"vehicles", "signals", NULL};
+static const char *const controls[] = {"vehicles", "signals", "both", NULL};
 static const char *const models[] = {"idm", "krauss", NULL};
 static const char *const arrivals[] = {"poisson", "uniform", NULL};
 
@@ -75,6 +79,8 @@ static const dt_option options[] = {
     DT_OPTION(config, penetration, DT_OPT_F64, "0.05", "1", 0, 1, NULL, "share of vehicles that are agents"),
     DT_OPTION(config, low_mps2, DT_OPT_F64, "-3", "m/s^2", -9, 0, NULL, "least acceleration an agent may ask for"),
     DT_OPTION(config, high_mps2, DT_OPT_F64, "1.5", "m/s^2", 0, 5, NULL, "most acceleration an agent may ask for"),
+    DT_OPTION(config, levels, DT_OPT_I64, "7", "1", 2, 63, NULL,
+              "control both: accelerations that an agent chooses from"),
     DT_OPTION(config, lane_actions, DT_OPT_BOOL, "false", "", 0, 0, NULL,
               "agents also choose lanes (0 keep, 1 left, 2 right); else MOBIL does"),
     DT_OPTION(config, baseline, DT_OPT_BOOL, "false", "", 0, 0, NULL,
@@ -124,6 +130,7 @@ static const dt_port vehicle_ports[N_VEHICLE_PORTS] = {{"nodes", "N 9", DT_F32, 
                                                        {"beside", "A 4 7", DT_F32, 0}}; /* with lane_actions */
 
 enum { PORT_SIGNAL, PORT_PHASES, PORT_NEIGHBOUR, N_SIGNAL_PORTS };
+enum { HEAD_PHASE, HEAD_LEVEL, HEAD_SIDE, N_HEADS };
 enum { DIMS_BYTES = 16 };
 
 static const char *const cost_names[SIM_COSTS] = {"collisions", "time_to_collision", "hard_braking",
@@ -155,11 +162,13 @@ typedef struct state {
     sim sim;
     dt_vehicle *frame; /* [max_vehicles + n_places] */
     dt_dim symbol[2];
-    dt_port signal_port[N_SIGNAL_PORTS];
+    dt_port port[N_VEHICLE_PORTS + N_SIGNAL_PORTS]; /* of vehicles, then of signals */
+    uint32_t n_ports, signal_port;                  /* the first one of signals */
     char signal_dims[DIMS_BYTES], phases_dims[DIMS_BYTES], neighbour_dims[DIMS_BYTES];
-    int32_t n_phases; /* of the signals that agents choose from; 0: agents are vehicles */
+    int32_t choices[N_HEADS], n_choices; /* of the heads there are, and their sum */
+    int32_t head[N_HEADS], at[N_HEADS];  /* number of a head and its place in a mask, NET_NONE: not there */
     float low, high;
-    uint32_t n_agents, substeps;
+    uint32_t n_heads, n_agents, n_signals, substeps; /* agents are n_signals signals, then places of vehicles */
 } state;
 
 static dt_status check(const dt_host *h, const void *cfg)
@@ -177,10 +186,11 @@ static dt_status check(const dt_host *h, const void *cfg)
         return DT_FAIL_H(h, DT_ECONFIG, "env_traffic: left_share %g and right_share %g are more than all traffic",
                          c->left_share, c->right_share);
     }
-    if (c->control == CONTROL_SIGNALS && (c->scenario < SCENARIO_INTERSECTION || !c->signals)) {
+    if (c->control != CONTROL_VEHICLES && (c->scenario < SCENARIO_INTERSECTION || !c->signals)) {
         return DT_FAIL_H(h, DT_ECONFIG,
-                         "env_traffic.control = \"signals\" needs them: scenario \"intersection\", \"grid\" or "
-                         "\"net\", and signals = true");
+                         "env_traffic.control = \"%s\" needs signals: scenario \"intersection\", \"grid\" or "
+                         "\"net\", and signals = true",
+                         controls[c->control]);
     }
     if (c->scenario == SCENARIO_NET && (c->net_file[0] == '\0' || c->routes_file[0] == '\0')) {
         return DT_FAIL_H(h, DT_ECONFIG, "env_traffic.%s: scenario \"net\" needs one, a file of SUMO",
@@ -198,40 +208,68 @@ static dt_status check(const dt_host *h, const void *cfg)
 }
 
 enum { KEEP, LEFT, RIGHT, N_SIDES };
-static const int32_t sides = N_SIDES;
+
+static int has_signals(const state *s)
+{
+    return s->config.control != CONTROL_VEHICLES;
+}
+
+static int has_vehicles(const state *s)
+{
+    return s->config.control != CONTROL_SIGNALS;
+}
+
+static void add_head(state *s, int which, int32_t choices)
+{
+    s->head[which] = (int32_t)s->n_heads;
+    s->at[which] = s->n_choices;
+    s->choices[s->n_heads++] = choices;
+    s->n_choices += choices;
+}
 
 /* Rooms and ports of agents that are vehicles. */
 static dt_status create_for_vehicles(state *s)
 {
     const dt_host *h = s->h;
+    const uint32_t n = s->config.lane_actions ? N_VEHICLE_PORTS : PORT_BESIDE;
     s->low = (float)s->config.low_mps2;
     s->high = (float)s->config.high_mps2;
-    s->n_agents = (uint32_t)s->sim.n_places;
+    s->n_agents += (uint32_t)s->sim.n_places;
     s->features = h->service(h, DT_SVC_FEATURES);
     if (!DT_HAS(s->features, frame)) {
         return DT_FAIL_H(h, DT_EUNSUPPORTED, "env_traffic: this host lacks the service " DT_SVC_FEATURES);
     }
-    const uint64_t rows = (uint64_t)s->sim.max_vehicles + s->n_agents;
+    const uint64_t rows = (uint64_t)s->sim.max_vehicles + (uint64_t)s->sim.n_places;
     s->frame = h->alloc(h, rows * sizeof(*s->frame));
     if (s->frame == NULL) {
         return DT_FAIL_H(h, DT_ENOMEM, "no memory to look at %llu vehicles", (unsigned long long)rows);
     }
     s->symbol[0] = (dt_dim){"N", (int64_t)rows};
     s->symbol[1] = (dt_dim){"E", (int64_t)rows * DT_NEIGHBOURS};
+    memcpy(s->port, vehicle_ports, n * sizeof(*s->port));
+    s->n_ports = n;
     return DT_OK;
 }
 
-static void create_for_signals(state *s)
+static dt_status create_for_signals(state *s)
 {
     const net *n = &s->sim.net;
-    s->n_agents = (uint32_t)n->n_signals;
-    s->n_phases = n->most_phases;
-    snprintf(s->phases_dims, sizeof(s->phases_dims), "A %d %d", (int)s->n_phases, PHASE_FEATURES);
+    if (n->n_signals == 0) {
+        return DT_FAIL_H(s->h, DT_ECONFIG, "env_traffic: %s has no signals for control = \"%s\"", s->config.net_file,
+                         controls[s->config.control]);
+    }
+    s->n_signals = (uint32_t)n->n_signals;
+    s->n_agents += s->n_signals;
+    snprintf(s->phases_dims, sizeof(s->phases_dims), "A %d %d", (int)n->most_phases, PHASE_FEATURES);
     snprintf(s->signal_dims, sizeof(s->signal_dims), "A %d", (int)observe_signal_width(n));
     snprintf(s->neighbour_dims, sizeof(s->neighbour_dims), "A %d", (int)n->most_arms);
-    s->signal_port[PORT_SIGNAL] = (dt_port){"signal", s->signal_dims, DT_F32, 0};
-    s->signal_port[PORT_PHASES] = (dt_port){"phases", s->phases_dims, DT_F32, 0};
-    s->signal_port[PORT_NEIGHBOUR] = (dt_port){"neighbour", s->neighbour_dims, DT_I32, DT_PORT_INDEX(0)};
+    s->signal_port = s->n_ports;
+    dt_port *port = s->port + s->n_ports;
+    port[PORT_SIGNAL] = (dt_port){"signal", s->signal_dims, DT_F32, 0};
+    port[PORT_PHASES] = (dt_port){"phases", s->phases_dims, DT_F32, 0};
+    port[PORT_NEIGHBOUR] = (dt_port){"neighbour", s->neighbour_dims, DT_I32, DT_PORT_INDEX(0)};
+    s->n_ports += N_SIGNAL_PORTS;
+    return DT_OK;
 }
 
 static dt_status create(void *self, const dt_host *h, const void *cfg)
@@ -242,13 +280,22 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     DT_TRY_H(check(h, cfg));
     DT_TRY_H(sim_create(&s->sim, h, &s->config));
     s->substeps = (uint32_t)lround(s->config.action_s / s->config.dt_s);
-    if (s->config.control == CONTROL_VEHICLES) {
-        return create_for_vehicles(s);
+    for (int k = 0; k < N_HEADS; k++) {
+        s->head[k] = s->at[k] = NET_NONE;
     }
-    if (s->sim.net.n_signals == 0) {
-        return DT_FAIL_H(h, DT_ECONFIG, "env_traffic: %s has no signals for control = \"signals\"", s->config.net_file);
+    if (has_vehicles(s)) {
+        DT_TRY_H(create_for_vehicles(s));
     }
-    create_for_signals(s);
+    if (has_signals(s)) {
+        DT_TRY_H(create_for_signals(s));
+        add_head(s, HEAD_PHASE, s->sim.net.most_phases);
+    }
+    if (has_signals(s) && has_vehicles(s)) {
+        add_head(s, HEAD_LEVEL, (int32_t)s->config.levels);
+    }
+    if (has_vehicles(s) && s->config.lane_actions) {
+        add_head(s, HEAD_SIDE, N_SIDES);
+    }
     return DT_OK;
 }
 
@@ -258,70 +305,102 @@ static dt_status spec(const void *self, dt_env_spec *out)
     const config *c = &s->config;
     *out = (dt_env_spec){.struct_size = sizeof(*out),
                          .n_agents = s->n_agents,
+                         .obs = s->port,
+                         .n_obs = s->n_ports,
+                         .choices = s->choices,
+                         .n_heads = s->n_heads,
                          .costs = cost_names,
                          .n_costs = SIM_COSTS,
                          .metrics = metric_names,
                          .n_metrics = N_METRICS,
                          .max_steps = (uint32_t)ceil(c->episode_s / c->action_s - STEPS_TOL),
                          .step_s = c->action_s};
-    if (c->control == CONTROL_VEHICLES) {
-        out->obs = vehicle_ports;
-        out->n_obs = c->lane_actions ? N_VEHICLE_PORTS : PORT_BESIDE;
+    if (has_vehicles(s)) {
         out->symbols = s->symbol;
         out->n_symbols = 2;
+    }
+    if (!has_signals(s)) {
         out->low = &s->low;
         out->high = &s->high;
         out->n_continuous = 1;
-        out->choices = &sides;
-        out->n_heads = c->lane_actions;
-    } else {
-        out->obs = s->signal_port;
-        out->n_obs = N_SIGNAL_PORTS;
-        out->choices = &s->n_phases;
-        out->n_heads = 1;
     }
     return DT_OK;
 }
 
-static void observe_junctions(const sim *m, const dt_env_io *io)
+/* Of a head that an agent has not, choice 0 alone is allowed. */
+static void mask_head(const state *s, uint8_t *mask, int head)
 {
-    observe_signals(m, io->obs[PORT_SIGNAL], io->obs[PORT_PHASES], io->obs[PORT_NEIGHBOUR]);
+    if (s->head[head] != NET_NONE) {
+        memset(mask + s->at[head] + 1, 0, (size_t)s->choices[s->head[head]] - 1);
+    }
+}
+
+static void observe_junctions(const state *s, const dt_env_io *io)
+{
+    const sim *m = &s->sim;
+    void *const *obs = io->obs + s->signal_port;
+    observe_signals(m, obs[PORT_SIGNAL], obs[PORT_PHASES], obs[PORT_NEIGHBOUR]);
     for (int32_t k = 0; k < m->net.n_signals; k++) {
+        uint8_t *mask = io->mask + (ptrdiff_t)k * s->n_choices;
         io->alive[k] = 1;
         for (int32_t p = 0; p < m->net.most_phases; p++) {
-            io->mask[k * m->net.most_phases + p] = (uint8_t)signal_is_legal(m, k, p);
+            mask[s->at[HEAD_PHASE] + p] = (uint8_t)signal_is_legal(m, k, p);
+        }
+        mask_head(s, mask, HEAD_LEVEL);
+        mask_head(s, mask, HEAD_SIDE);
+    }
+    int32_t *neighbour = obs[PORT_NEIGHBOUR];
+    for (uint32_t k = s->n_signals; k < s->n_agents; k++) { /* a vehicle is no signal's neighbour */
+        for (int32_t a = 0; a < m->net.most_arms; a++) {
+            neighbour[(ptrdiff_t)k * m->net.most_arms + a] = (int32_t)k;
         }
     }
+}
+
+/* Rows of vehicles begin after those of signals. */
+static dt_status observe_places(state *s, const dt_env_io *io)
+{
+    sim *m = &s->sim;
+    const size_t first = s->n_signals;
+    int32_t *agent_node = io->obs[PORT_AGENT_NODE];
+    const graph_view view = {.node = io->obs[PORT_NODES],
+                             .edge = io->obs[PORT_EDGES],
+                             .rowptr = io->obs[PORT_ROWPTR],
+                             .col = io->obs[PORT_COL],
+                             .agent_node = agent_node + first,
+                             .size = io->size};
+    for (size_t k = 0; k < first; k++) {
+        agent_node[k] = NET_NONE;
+    }
+    DT_TRY_H(observe_graph(m, s->features, s->frame, &view));
+    observe_ego(m, (float *)io->obs[PORT_EGO] + first * EGO_FEATURES);
+    observe_ahead(m, (float *)io->obs[PORT_AHEAD] + first * AHEAD_ROWS * PAIR_FEATURES);
+    if (m->c->lane_actions) {
+        observe_beside(m, (float *)io->obs[PORT_BESIDE] + first * BESIDE_ROWS * PAIR_FEATURES);
+    }
+    for (int32_t k = 0; k < m->n_places; k++) {
+        const place *w = &m->place[k];
+        uint8_t *mask = io->mask + ((ptrdiff_t)first + k) * s->n_choices;
+        io->alive[first + (size_t)k] = w->state == PLACE_NEW || w->state == PLACE_ACTING;
+        if (!io->alive[first + (size_t)k]) {
+            continue;
+        }
+        mask_head(s, mask, HEAD_PHASE);
+        if (m->c->lane_actions) {
+            mask[s->at[HEAD_SIDE] + LEFT] = (uint8_t)change_is_possible(m, w->vehicle, 1);
+            mask[s->at[HEAD_SIDE] + RIGHT] = (uint8_t)change_is_possible(m, w->vehicle, -1);
+        }
+    }
+    return DT_OK;
 }
 
 /* Who acts next, and what all see. */
 static dt_status observe(state *s, const dt_env_io *io)
 {
-    sim *m = &s->sim;
-    if (m->c->control == CONTROL_SIGNALS) {
-        observe_junctions(m, io);
-        return DT_OK;
+    if (has_signals(s)) {
+        observe_junctions(s, io);
     }
-    const graph_view view = {.node = io->obs[PORT_NODES],
-                             .edge = io->obs[PORT_EDGES],
-                             .rowptr = io->obs[PORT_ROWPTR],
-                             .col = io->obs[PORT_COL],
-                             .agent_node = io->obs[PORT_AGENT_NODE],
-                             .size = io->size};
-    DT_TRY_H(observe_graph(m, s->features, s->frame, &view));
-    observe_ego(m, io->obs[PORT_EGO]);
-    observe_ahead(m, io->obs[PORT_AHEAD]);
-    if (m->c->lane_actions) {
-        observe_beside(m, io->obs[PORT_BESIDE]);
-    }
-    for (int32_t k = 0; k < m->n_places; k++) {
-        io->alive[k] = m->place[k].state == PLACE_NEW || m->place[k].state == PLACE_ACTING;
-        if (io->alive[k] && m->c->lane_actions) {
-            io->mask[k * N_SIDES + LEFT] = (uint8_t)change_is_possible(m, m->place[k].vehicle, 1);
-            io->mask[k * N_SIDES + RIGHT] = (uint8_t)change_is_possible(m, m->place[k].vehicle, -1);
-        }
-    }
-    return DT_OK;
+    return has_vehicles(s) ? observe_places(s, io) : DT_OK;
 }
 
 static dt_status reset(void *self, const dt_env_io *io, uint64_t seed)
@@ -331,9 +410,20 @@ static dt_status reset(void *self, const dt_env_io *io, uint64_t seed)
     return observe(s, io);
 }
 
-/* Places that ended are free again, those that came act from now on. */
-static void take_actions(sim *m, const float *act, const int32_t *side)
+/* The acceleration that the agent of place k asks for. */
+static double asked_for(const state *s, const dt_env_io *io, int32_t k)
 {
+    if (!has_signals(s)) {
+        return io->act_f[k];
+    }
+    const int32_t level = io->act_i[(s->n_signals + (size_t)k) * s->n_heads + (size_t)s->head[HEAD_LEVEL]];
+    return s->config.low_mps2 + level * (s->config.high_mps2 - s->config.low_mps2) / (double)(s->config.levels - 1);
+}
+
+/* Places that ended are free again, those that came act from now on. */
+static void take_actions(state *s, const dt_env_io *io)
+{
+    sim *m = &s->sim;
     for (int32_t k = 0; k < m->n_places; k++) {
         place *w = &m->place[k];
         if (w->state == PLACE_ENDED) {
@@ -342,11 +432,19 @@ static void take_actions(sim *m, const float *act, const int32_t *side)
         if (w->state == PLACE_NEW) {
             w->state = PLACE_ACTING;
         }
-        w->accel = act[k];
+        w->accel = asked_for(s, io, k);
         w->collided = 0;
-        if (w->state == PLACE_ACTING && m->c->lane_actions && !m->c->baseline && side[k] != KEEP) {
-            (void)change_to(m, w->vehicle, side[k] == LEFT ? 1 : -1); /* not where another was quicker */
+        if (w->state != PLACE_ACTING || !m->c->lane_actions || m->c->baseline) {
+            continue;
         }
+        const int32_t side = io->act_i[(s->n_signals + (size_t)k) * s->n_heads + (size_t)s->head[HEAD_SIDE]];
+        if (side != KEEP) {
+            (void)change_to(m, w->vehicle, side == LEFT ? 1 : -1); /* not where another was quicker */
+        }
+    }
+    for (uint32_t k = 0; k < s->n_signals && !m->c->baseline; k++) {
+        const int32_t phase = io->act_i[(size_t)k * s->n_heads + (size_t)s->head[HEAD_PHASE]];
+        (void)signal_ask(m, (int32_t)k, phase); /* what the mask forbids changes nothing */
     }
 }
 
@@ -383,35 +481,6 @@ static void write_metrics(const sim *m, double *out)
     out[METRIC_COLLISIONS] = (double)t->collisions;
     out[METRIC_EMERGENCY_BRAKES] = (double)t->emergencies;
     out[METRIC_CONFLICTING_GREENS] = (double)t->conflicting;
-}
-
-/* One action of the agents that are vehicles; 1 when the episode is over. */
-static int step_vehicles(state *s, const dt_env_io *io)
-{
-    sim *m = &s->sim;
-    take_actions(m, io->act_f, io->act_i);
-    double reward = 0;
-    for (uint32_t i = 0; i < s->substeps; i++) {
-        sim_step(m);
-        reward += m->wish_n > 0 ? m->wish / (double)m->wish_n : 1;
-        add_danger(m, 1.0 / s->substeps, io->cost);
-    }
-    int crashed = 0;
-    for (int32_t k = 0; k < m->n_places; k++) {
-        crashed |= m->place[k].collided > 0;
-    }
-    const int over = (crashed && m->c->end_at_collision) || m->time >= m->c->episode_s - STEPS_TOL;
-    for (int32_t k = 0; k < m->n_places; k++) {
-        place *w = &m->place[k];
-        if (w->state != PLACE_ACTING && w->state != PLACE_ENDED) {
-            continue; /* nobody, or one that comes: it acts from the next step on */
-        }
-        io->reward[k] = (float)(reward / s->substeps);
-        io->cost[(size_t)k * SIM_COSTS + COST_COLLISIONS] = (float)w->collided;
-        io->terminated[k] = w->collided > 0 && m->c->end_at_collision;
-        io->truncated[k] = !io->terminated[k] && (over || w->state == PLACE_ENDED);
-    }
-    return over;
 }
 
 /* Reward and costs of the lane of a junction in one step of the simulation. */
@@ -456,22 +525,29 @@ static float count_starved(const sim *m, int32_t k)
     return n;
 }
 
-static int step_signals(state *s, const dt_env_io *io)
+/* What one action of the agents brought; 1 when the episode is over. */
+static int end_step(const state *s, const dt_env_io *io, double reward)
 {
-    sim *m = &s->sim;
-    for (int32_t k = 0; k < m->net.n_signals && !m->c->baseline; k++) {
-        (void)signal_ask(m, k, io->act_i[k]); /* what the mask forbids changes nothing */
+    const sim *m = &s->sim;
+    int crashed = 0;
+    for (int32_t k = 0; k < m->n_places; k++) {
+        crashed |= m->place[k].collided > 0;
     }
-    for (uint32_t i = 0; i < s->substeps; i++) {
-        sim_step(m);
-        for (int32_t k = 0; k < m->net.n_signals; k++) {
-            add_junction(m, k, 1.0 / s->substeps, &io->reward[k], io->cost + (size_t)k * SIM_COSTS);
-        }
-    }
-    const int over = m->time >= m->c->episode_s - STEPS_TOL;
-    for (int32_t k = 0; k < m->net.n_signals; k++) {
-        io->cost[(size_t)k * SIM_COSTS + COST_STARVATION] = count_starved(m, k);
+    const int over = (crashed && m->c->end_at_collision) || m->time >= m->c->episode_s - STEPS_TOL;
+    for (uint32_t k = 0; k < s->n_signals; k++) {
+        io->cost[(size_t)k * SIM_COSTS + COST_STARVATION] = count_starved(m, (int32_t)k);
         io->truncated[k] = (uint8_t)over;
+    }
+    for (int32_t k = 0; k < m->n_places; k++) {
+        const place *w = &m->place[k];
+        const size_t row = s->n_signals + (size_t)k;
+        if (w->state != PLACE_ACTING && w->state != PLACE_ENDED) {
+            continue; /* nobody, or one that comes: it acts from the next step on */
+        }
+        io->reward[row] = (float)reward;
+        io->cost[row * SIM_COSTS + COST_COLLISIONS] = (float)w->collided;
+        io->terminated[row] = w->collided > 0 && m->c->end_at_collision;
+        io->truncated[row] = !io->terminated[row] && (over || w->state == PLACE_ENDED);
     }
     return over;
 }
@@ -479,13 +555,25 @@ static int step_signals(state *s, const dt_env_io *io)
 static dt_status step(void *self, const dt_env_io *io)
 {
     state *s = self;
-    const int over = s->config.control == CONTROL_VEHICLES ? step_vehicles(s, io) : step_signals(s, io);
+    sim *m = &s->sim;
+    const double share = 1.0 / s->substeps;
+    double reward = 0;
+    take_actions(s, io);
+    for (uint32_t i = 0; i < s->substeps; i++) {
+        sim_step(m);
+        reward += share * (m->wish_n > 0 ? m->wish / (double)m->wish_n : 1);
+        add_danger(m, share, io->cost + (size_t)s->n_signals * SIM_COSTS);
+        for (uint32_t k = 0; k < s->n_signals; k++) {
+            add_junction(m, (int32_t)k, share, &io->reward[k], io->cost + (size_t)k * SIM_COSTS);
+        }
+    }
+    const int over = end_step(s, io, reward);
     DT_TRY_H(observe(s, io));
     if (!over) {
         return DT_OK;
     }
     memset(io->alive, 0, s->n_agents);
-    write_metrics(&s->sim, io->metric);
+    write_metrics(m, io->metric);
     return DT_DONE;
 }
 
@@ -508,7 +596,7 @@ static const dt_env_ops ops = {.struct_size = sizeof(dt_env_ops),
 static const dt_component component = {.struct_size = sizeof(dt_component),
                                        .kind = DT_KIND_ENV,
                                        .id = "env_traffic",
-                                       .summary = "microscopic traffic: vehicles or signals as agents",
+                                       .summary = "microscopic traffic: vehicles, signals or both as agents",
                                        .reference = "Treiber & Kesting 2013, Traffic Flow Dynamics",
                                        .flags = DT_COMP_DETERMINISTIC,
                                        .state_version = 1,

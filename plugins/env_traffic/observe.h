@@ -32,6 +32,9 @@
  *                           neither yields, 12 s that it is green by now, -1 where it is not
  *   neighbour   "A K"  i32  the signal at the other end of each arm, the agent itself where there is none; K is 4 in
  *                           intersection and grid, else the most arms of a signal
+ *
+ * control = both: all of these. Rows of signals come first; of what an agent has not its row holds zeros, agent_node -1
+ * and neighbour the agent itself.
  */
 #ifndef DTRAIN_ENV_TRAFFIC_OBSERVE_H
 #define DTRAIN_ENV_TRAFFIC_OBSERVE_H

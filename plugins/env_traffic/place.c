@@ -332,7 +332,7 @@ int32_t place_insert(sim *s, int32_t lane, double x, double v, double due, int32
     const double p = s->c->penetration, i = (double)key;
     const int is_agent = s->c->scenario == SCENARIO_RING ? floor((i + 1) * p + 1e-9) > floor(i * p + 1e-9)
                                                          : draw(s, DRAW_CONTROL, key) < p;
-    if (s->c->control == CONTROL_VEHICLES && is_agent) {
+    if (s->c->control != CONTROL_SIGNALS && is_agent) {
         find_place(s, vid);
     }
     return vid;

@@ -151,7 +151,7 @@ void signal_step(sim *s)
     for (int32_t k = 0; k < s->net.n_signals; k++) {
         const net_junction *j = &s->net.junction[k];
         signal_state *g = &s->signal[k];
-        const int is_fixed = s->c->control != CONTROL_SIGNALS || s->c->baseline;
+        const int is_fixed = s->c->control == CONTROL_VEHICLES || s->c->baseline;
         if (is_fixed && j->n_steps == 0) {
             (void)signal_ask(s, k, signal_program(s, k));
         }

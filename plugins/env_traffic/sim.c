@@ -49,7 +49,7 @@ dt_status sim_create(sim *s, const dt_host *h, const traffic_config *c)
     }
     lay_out(s);
     s->max_vehicles = (int32_t)(c->max_vehicles < s->n_slots ? c->max_vehicles : s->n_slots);
-    s->n_places = c->control == CONTROL_VEHICLES ? (int32_t)c->agents : 0;
+    s->n_places = c->control != CONTROL_SIGNALS ? (int32_t)c->agents : 0;
     s->x = room(s, s->n_slots, sizeof(*s->x));
     s->v = room(s, s->n_slots, sizeof(*s->v));
     s->a = room(s, s->n_slots, sizeof(*s->a));

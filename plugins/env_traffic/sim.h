@@ -26,7 +26,7 @@
 #define SIGHT_M         200.0 /* how far drivers look ahead */
 
 enum { SCENARIO_RING, SCENARIO_MERGE, SCENARIO_BOTTLENECK, SCENARIO_INTERSECTION, SCENARIO_GRID, SCENARIO_NET };
-enum { CONTROL_VEHICLES, CONTROL_SIGNALS };
+enum { CONTROL_VEHICLES, CONTROL_SIGNALS, CONTROL_BOTH };
 enum { ARRIVALS_POISSON, ARRIVALS_UNIFORM };
 enum { SIM_COSTS = 5 };
 enum { COST_COLLISIONS, COST_TTC, COST_HARD_BRAKING, COST_CONFLICTING_GREENS, COST_STARVATION };
@@ -34,7 +34,7 @@ enum { COST_COLLISIONS, COST_TTC, COST_HARD_BRAKING, COST_CONFLICTING_GREENS, CO
 /* The configuration of the component; options and their units are listed in env_traffic.c. */
 typedef struct traffic_config {
     uint32_t scenario, control, model, arrivals;
-    int64_t vehicles, lanes, rows, cols, max_vehicles, agents;
+    int64_t vehicles, lanes, rows, cols, max_vehicles, agents, levels;
     double length_m, ramp_m, limit_mps;
     double flow_vph, ramp_vph, left_share, right_share;
     double jitter_m;

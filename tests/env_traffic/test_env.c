@@ -28,7 +28,7 @@ typedef struct rig {
     dt_env_spec spec;
     dt_env_io io;
     size_t obs_bytes[DT_ENV_MAX_OBS];
-    uint32_t n_choices;
+    uint32_t n_choices, n_signals; /* control = both: the first agents */
     int32_t *act_i;
     float *act_f;
 } rig;
@@ -143,7 +143,7 @@ static void rig_check_nodes(const rig *r)
 {
     for (uint32_t k = 0; r->spec.n_symbols == 2 && k < r->spec.n_agents; k++) {
         const int32_t node = ((const int32_t *)r->io.obs[4])[k];
-        const int is_there = r->io.alive[k] || r->io.terminated[k] || r->io.truncated[k];
+        const int is_there = k >= r->n_signals && (r->io.alive[k] || r->io.terminated[k] || r->io.truncated[k]);
         assert_true(node >= -1 && node < r->io.size[0]);
         assert_true(!is_there || node >= 0);
     }
@@ -216,10 +216,12 @@ static uint64_t play(rig *r, uint64_t seed)
             for (uint32_t c = 0; c < r->spec.n_continuous; c++) {
                 r->act_f[k * r->spec.n_continuous + c] = r->spec.low[c] + u * (r->spec.high[c] - r->spec.low[c]);
             }
-            for (uint32_t c = 0; c < r->spec.n_heads; c++) {
-                r->act_i[k] = (int32_t)(x >> 33) % r->spec.choices[c];
-                while (r->spec.n_heads == 1 && !r->io.mask[k * r->n_choices + (uint32_t)r->act_i[k]]) {
-                    r->act_i[k] = (r->act_i[k] + 1) % r->spec.choices[c];
+            const uint8_t *mask = r->io.mask + k * r->n_choices;
+            for (uint32_t c = 0; c < r->spec.n_heads; mask += r->spec.choices[c++]) {
+                int32_t *act = &r->act_i[k * r->spec.n_heads + c];
+                *act = (int32_t)(x >> (33 + c)) % r->spec.choices[c];
+                while (!mask[*act]) {
+                    *act = (*act + 1) % r->spec.choices[c];
                 }
             }
         }
@@ -231,6 +233,8 @@ static uint64_t play(rig *r, uint64_t seed)
 static const char *const *const worlds[] = {
     (const char *const[]){"scenario=ring", "agents=8", "penetration=0.3", "episode_s=300", "end_at_collision=false",
                           NULL},
+    (const char *const[]){"scenario=grid", "control=both", "agents=30", "penetration=0.3", "episode_s=100",
+                          "lane_actions=true", "end_at_collision=false", NULL},
 };
 
 static void test_same_seed_same_bits(void **test)
@@ -239,10 +243,12 @@ static void test_same_seed_same_bits(void **test)
     for (size_t k = 0; k < sizeof(worlds) / sizeof(worlds[0]); k++) {
         rig a, b;
         rig_open(&a, worlds[k]);
+        a.n_signals = a.spec.n_heads > 1 ? 4 : 0;
         const uint64_t first = play(&a, 5), other = play(&a, 6);
         assert_true(first != other);
         assert_true(play(&a, 5) == first); /* whatever the instance did before */
         rig_open(&b, worlds[k]);
+        b.n_signals = a.n_signals;
         assert_true(play(&b, 5) == first);
         rig_close(&b);
         rig_close(&a);
@@ -541,6 +547,86 @@ static void test_reward_is_delay(void **test)
     rig_close(&r);
 }
 
+/* Signals and vehicles at once: each has its own choices, and of the others one alone. */
+static void test_both_as_agents(void **test)
+{
+    (void)test;
+    enum { AGENTS = 40, LEVELS = 7, EGO = 5, SIGNAL = 7, NEIGHBOUR = 9, PHASES = 4 };
+    static const char *const set[] = {"scenario=intersection",
+                                      "end_at_collision=false",
+                                      "control=both",
+                                      "agents=40",
+                                      "penetration=0.5",
+                                      "action_s=1",
+                                      "episode_s=300",
+                                      "flow_vph=300",
+                                      NULL};
+    rig r;
+    rig_open(&r, set);
+    r.n_signals = 1;
+    assert_int_equal(r.spec.n_agents, 1 + AGENTS);
+    assert_int_equal(r.spec.n_continuous, 0);
+    assert_int_equal(r.spec.n_heads, 2);
+    assert_int_equal(r.spec.choices[0], PHASES);
+    assert_int_equal(r.spec.choices[1], LEVELS);
+    assert_string_equal(r.spec.obs[EGO].name, "ego");
+    assert_string_equal(r.spec.obs[SIGNAL].name, "signal");
+    assert_string_equal(r.spec.obs[NEIGHBOUR].name, "neighbour");
+    rig_reset(&r, 1);
+    int braked = 0, went_on = 0, changed = 0, over = 0;
+    for (int step = 0; !over; step++) {
+        float asked[1 + AGENTS] = {0};
+        const uint8_t *mask = r.io.mask;
+        int n_legal = 0;
+        assert_int_equal(r.io.alive[0], 1);
+        for (int c = 0; c < PHASES; c++) {
+            n_legal += mask[c];
+            r.act_i[0] = mask[c] && (step / 20) % PHASES == c ? c : r.act_i[0];
+        }
+        assert_true(n_legal > 0 && mask[r.act_i[0]]);
+        for (int c = 0; c < LEVELS; c++) {
+            assert_int_equal(mask[PHASES + c], c == 0);
+        }
+        r.act_i[1] = 0;
+        for (int k = 1; k <= AGENTS; k++) {
+            mask = r.io.mask + (ptrdiff_t)k * (PHASES + LEVELS);
+            for (int c = 0; r.io.alive[k] && c < PHASES + LEVELS; c++) {
+                assert_int_equal(mask[c], c == 0 || c >= PHASES);
+            }
+            const int level = r.io.alive[k] ? ((step + k) % 4 == 0 ? (step + k) / 4 % LEVELS : 6) : 0;
+            r.act_i[2 * k] = 0;
+            r.act_i[2 * k + 1] = level;
+            asked[k] = -3 + 0.75f * (float)level;
+            assert_int_equal(((const int32_t *)r.io.obs[NEIGHBOUR])[4 * k], k);
+            assert_true(((const float *)r.io.obs[SIGNAL])[59 * k + 2] == 0);
+        }
+        uint8_t acted[1 + AGENTS];
+        memcpy(acted, r.io.alive, sizeof(acted));
+        const float *before = r.io.obs[SIGNAL];
+        const int shown = before[0] > 0 ? 0 : before[1] > 0 ? 1 : before[2] > 0 ? 2 : 3;
+        over = rig_step(&r);
+        assert_int_equal(((const int32_t *)r.io.obs[4])[0], -1);
+        const float *light = r.io.obs[SIGNAL];
+        changed += light[shown] == 0;
+        assert_true(r.io.reward[0] <= 0);
+        for (int k = 1; k <= AGENTS && !over; k++) {
+            const float *ego = (const float *)r.io.obs[EGO] + (ptrdiff_t)9 * k;
+            if (!acted[k] || r.io.truncated[k]) {
+                continue;
+            }
+            assert_true(r.io.reward[k] > 0 && r.io.reward[k] <= 1);
+            /* its acceleration, unless a line or the speed it wants came first */
+            assert_true(ego[7] <= asked[k] + 1e-4f || (ego[0] == 0 && asked[k] < 0));
+            braked += asked[k] < 0 && fabsf(ego[7] - asked[k]) < 1e-4f;
+            went_on += asked[k] > 0 && fabsf(ego[7] - asked[k]) < 1e-4f;
+        }
+    }
+                  r.io.metric[9]);
+                  assert_true(braked > 100 && went_on > 100 && changed > 5);
+                  assert_int_equal(r.io.truncated[0] + r.io.terminated[0], 1);
+                  rig_close(&r);
+}
+
 static void test_who_leaves_is_truncated(void **test)
 {
     (void)test;
@@ -588,7 +674,9 @@ static void test_refusals(void **test)
     refuse((const char *const[]){"episode_s=1", "action_s=5", NULL}, DT_ECONFIG, "shorter than one action of 5 s");
     refuse((const char *const[]){"vehicles=100", NULL}, DT_ECONFIG,
            "100 vehicles of 5 m do not fit on a ring of 230 m");
-    refuse((const char *const[]){"control=signals", NULL}, DT_ECONFIG, "needs them: scenario \"intersection\"");
+    refuse((const char *const[]){"control=signals", NULL}, DT_ECONFIG,
+           "control = \"signals\" needs signals: scenario \"intersection\"");
+    refuse((const char *const[]){"control=both", NULL}, DT_ECONFIG, "control = \"both\" needs signals");
     refuse((const char *const[]){"control=signals", "scenario=grid", "signals=false", NULL}, DT_ECONFIG,
            "signals = true");
     refuse((const char *const[]){"left_share=0.6", "right_share=0.5", NULL}, DT_ECONFIG, "more than all traffic");
@@ -632,15 +720,11 @@ static void test_out_of_memory_anywhere(void **test)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_seed_same_bits),
-        cmocka_unit_test(test_ring_is_seen_as_it_is),
-        cmocka_unit_test(test_a_collision_terminates),
-        cmocka_unit_test(test_lanes_as_actions),
-        cmocka_unit_test(test_what_shields_read),
-        cmocka_unit_test(test_signals_as_agents),
-        cmocka_unit_test(test_reward_is_delay),
-        cmocka_unit_test(test_who_leaves_is_truncated),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_same_seed_same_bits),     cmocka_unit_test(test_ring_is_seen_as_it_is),
+        cmocka_unit_test(test_a_collision_terminates),  cmocka_unit_test(test_lanes_as_actions),
+        cmocka_unit_test(test_what_shields_read),       cmocka_unit_test(test_signals_as_agents),
+        cmocka_unit_test(test_both_as_agents),          cmocka_unit_test(test_reward_is_delay),
+        cmocka_unit_test(test_who_leaves_is_truncated), cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_out_of_memory_anywhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
