@@ -5,9 +5,9 @@
  * (next green phase), or both. The simulation is in sim.h, what agents see in observe.h; here are the options, the
  * agents' step, and the sums.
  *
- * control = both: signals first, then places of vehicles. All have the same heads: the phase, the acceleration as one of
- * `levels` from low_mps2 to high_mps2, with lane_actions the lane. What an agent has not is masked but for choice 0, so
- * that it has the probability 1 and no part in anything that is learnt (which a continuous acceleration would have).
+ * control = both: signals first, then places of vehicles. All have the same heads: the phase, the acceleration as one
+ * of `levels` from low_mps2 to high_mps2, with lane_actions the lane. What an agent has not is masked but for choice 0,
+ * so that it has the probability 1 and no part in anything that is learnt (a continuous acceleration would have one).
  *
  * Reward, control = vehicles: mean over all vehicles, those that wait to enter included, of speed over wanted speed, in
  * [0,1] and the same for every agent. Control = signals: -0.1 * vehicles lost, that is the mean over the step of

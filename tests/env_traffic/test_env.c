@@ -621,10 +621,9 @@ static void test_both_as_agents(void **test)
             went_on += asked[k] > 0 && fabsf(ego[7] - asked[k]) < 1e-4f;
         }
     }
-                  r.io.metric[9]);
-                  assert_true(braked > 100 && went_on > 100 && changed > 5);
-                  assert_int_equal(r.io.truncated[0] + r.io.terminated[0], 1);
-                  rig_close(&r);
+    assert_true(braked > 100 && went_on > 100 && changed > 5);
+    assert_int_equal(r.io.truncated[0] + r.io.terminated[0], 1);
+    rig_close(&r);
 }
 
 static void test_who_leaves_is_truncated(void **test)
