@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
+dist_pkgdata_DATA = share/hybrid.cfg
+
 # The recording that comes with dtrain, and what made it (python3 and SUMO, at authoring time alone).
 demodir = $(pkgdatadir)/demo
 demochunksdir = $(demodir)/chunks
