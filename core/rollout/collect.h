@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Acting: instances of a vector are stepped under a policy, and a buffer keeps what happened. Threads: [main]; groups of
- * a vector without workers may be collected by a thread each, with a collector each, when no observation is ragged.
+ * Acting: instances of a vector are stepped under a policy, and a buffer keeps what happened. Threads: [main]; groups
+ * of a vector without workers may be collected by a thread each, with a collector each, when no observation is ragged.
  */
 #ifndef DTRAIN_CORE_ROLLOUT_COLLECT_H
 #define DTRAIN_CORE_ROLLOUT_COLLECT_H
