@@ -29,6 +29,9 @@ bench_kernels_LDADD = core/libdtcore.la -ldnnl -lgomp
 EXTRA_DIST += \
 	bench/phase1_folds/folds.py \
 	bench/phase2_classic/classic.py \
+	bench/rl_speed/rl_speed.py \
+	bench/rl_speed/rltools.cpp \
+	bench/rl_speed/sb3.py \
 	bench/results/2026-11-21-phase1_folds-ngsim.txt \
 	bench/results/2026-11-21-bf16.md \
 	bench/results/2026-11-21-env_traffic.txt \

@@ -166,7 +166,7 @@ static const dt_option env_table[] = {
     ROW(dt_env_opts, isolation, ENUM, DT_OPT_NEUTRAL, "auto", NULL, 0, 0, isolations,
         "where environments run; auto = threads for those that come with dtrain, processes for others"),
     ROW(dt_env_opts, workers, I64, DT_OPT_NEUTRAL, "0", "threads", 0, 1024, NULL,
-        "threads that step environments while the policy acts; 0 = the training thread steps them"),
+        "threads that step environments while the policy acts; 0 = the training's threads do, each its own"),
     ROW(dt_env_opts, timeout_s, F64, DT_OPT_NEUTRAL, "300", "s", 0.01, 1e6, NULL,
         "time for an answer of an environment in a process, before the process is started again"),
     ROW(dt_env_opts, restarts, I64, DT_OPT_NEUTRAL, "3", "1", 0, 1000000, NULL,
