@@ -8,9 +8,13 @@ phases_phase1_world_model_la_CFLAGS = $(PLUGIN_CFLAGS)
 phases_phase1_world_model_la_LDFLAGS = $(PLUGIN_LINK)
 phases_phase1_world_model_la_LIBADD = -lm
 
-phases_phase2_ppo_la_SOURCES = phases/phase2_ppo/phase2_ppo.c phases/phase2_ppo/loss.c phases/phase2_ppo/loss.h \
-	phases/phase2_ppo/wiring.c phases/phase2_ppo/wiring.h
-phases_phase2_ppo_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) -DDT_PLUGIN_NAME=phase2_ppo
+# What phases of policies are made of, in each of them.
+policy_sources = phases/policy/learner.c phases/policy/learner.h phases/policy/loss.c phases/policy/loss.h \
+	phases/policy/wiring.c phases/policy/wiring.h
+policy_cppflags = $(PLUGIN_CPPFLAGS) -I$(top_srcdir)/phases/policy
+
+phases_phase2_ppo_la_SOURCES = phases/phase2_ppo/phase2_ppo.c $(policy_sources)
+phases_phase2_ppo_la_CPPFLAGS = $(policy_cppflags) -DDT_PLUGIN_NAME=phase2_ppo
 phases_phase2_ppo_la_CFLAGS = $(PLUGIN_CFLAGS)
 phases_phase2_ppo_la_LDFLAGS = $(PLUGIN_LINK)
 phases_phase2_ppo_la_LIBADD = -lm

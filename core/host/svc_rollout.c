@@ -400,6 +400,7 @@ static void estimate(dt_rollout *r)
     dt_buffer *b = &r->buffer;
     const size_t first = dt_buffer_slot(b, 0, 0) * b->l->spec.n_agents;
     const size_t places = (size_t)b->d.instances * b->l->spec.n_agents, n = places * b->d.steps;
+    double scale = 0;                                    /* of the reward's advantages */
     for (uint32_t k = 0; k <= b->l->spec.n_costs; k++) { /* the reward, then the costs */
         const size_t plane = k > 0 ? (k - 1) * b->n_places + first : first;
         const dt_gae g = {.reward = (k > 0 ? b->cost : b->reward) + plane,
@@ -415,8 +416,10 @@ static void estimate(dt_rollout *r)
         for (size_t i = 0; i < n; i++) {
             target[i] = advantage[i] + g.value[i];
         }
-        if (r->d.normalise_advantage) {
-            dt_gae_normalise(g.flag, n, advantage);
+        if (r->d.normalise_advantage != DT_NORMALISE_NONE) {
+            const bool is_alike = k > 0 && r->d.normalise_advantage == DT_NORMALISE_ALIKE;
+            const double used = dt_gae_normalise(g.flag, n, is_alike ? scale : 0, advantage);
+            scale = k > 0 ? scale : used;
         }
     }
 }

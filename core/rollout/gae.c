@@ -29,7 +29,7 @@ void dt_gae_run(const dt_gae *g, double *carry, float *advantage)
     }
 }
 
-void dt_gae_normalise(const uint8_t *flag, size_t n, float *advantage)
+double dt_gae_normalise(const uint8_t *flag, size_t n, double given, float *advantage)
 {
     static const double eps = 1e-8; /* as PPO's authors add to the deviation */
     double rows = 0, sum = 0, squares = 0;
@@ -43,10 +43,11 @@ void dt_gae_normalise(const uint8_t *flag, size_t n, float *advantage)
         const double d = advantage[i] - mean;
         squares += (flag[i] & DT_STEP_ACTED) * d * d;
     }
-    const double scale = rows > 1 ? 1 / (sqrt(squares / (rows - 1)) + eps) : 0;
+    const double scale = given > 0 ? given : rows > 1 ? 1 / (sqrt(squares / (rows - 1)) + eps) : 0;
     for (size_t i = 0; i < n; i++) {
         advantage[i] = (float)((flag[i] & DT_STEP_ACTED) * scale * (advantage[i] - mean));
     }
+    return scale;
 }
 
 double dt_gae_explained(const uint8_t *flag, size_t n, const float *target, const float *value)

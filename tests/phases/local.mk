@@ -5,7 +5,7 @@ tests_phases_test_phase1_world_model_CPPFLAGS = $(mock_cppflags)
 tests_phases_test_phase1_world_model_LDADD = $(mock_libs)
 
 dt_tests += tests/phases/test_phase2_ppo
-tests_phases_test_phase2_ppo_SOURCES = tests/phases/test_phase2_ppo.c phases/phase2_ppo/loss.c \
-	phases/phase2_ppo/wiring.c
+tests_phases_test_phase2_ppo_SOURCES = tests/phases/test_phase2_ppo.c phases/policy/loss.c \
+	phases/policy/wiring.c
 dt_scripts += tests/phases/phase2_ppo.sh
 tests/phases/phase2_ppo.log: dtrain $(plugin_LTLIBRARIES)

@@ -4,7 +4,7 @@
  * graph: formulas of the papers row by row, and central differences of them. Two discrete heads with masks, two
  * continuous actions, two costs, every kind of value clipping, entropy and KL terms.
  */
-#include "../../phases/phase2_ppo/loss.h"
+#include "../../phases/policy/loss.h"
 
 #include <math.h>
 #include <string.h>

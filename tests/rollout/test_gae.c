@@ -86,7 +86,8 @@ static void test_normalise(void **state)
     (void)state;
     const uint8_t f[] = {1, 0, 1, 1, 0, 1};
     float a[] = {3, 1000, 5, 7, -50, 9};
-    dt_gae_normalise(f, 6, a);
+    const float raw[] = {3, 1000, 5, 7, -50, 9};
+    const double scale = dt_gae_normalise(f, 6, 0, a);
     double sum = 0, squares = 0;
     for (int i = 0; i < 6; i++) {
         sum += f[i] ? (double)a[i] : 0;
@@ -95,9 +96,13 @@ static void test_normalise(void **state)
     assert_true(fabs(sum) < 1e-6);
     assert_true(fabs(squares / 3 - 1) < 1e-6);
     assert_true(a[1] == 0 && a[4] == 0);
+    assert_true(fabs(scale * ((double)raw[0] - 6) - (double)a[0]) < 1e-6);
     float one[] = {4};
-    dt_gae_normalise(f, 1, one);
+    dt_gae_normalise(f, 1, 0, one);
     assert_true(one[0] == 0);
+    float given[] = {3, 1000, 5, 7, -50, 9}; /* mean 6 */
+    assert_true(dt_gae_normalise(f, 6, 0.5, given) == 0.5);
+    assert_true(given[0] == -1.5F && given[1] == 0 && given[5] == 1.5F);
 }
 
 static void test_explained_variance(void **state)

@@ -47,11 +47,15 @@ extern "C" {
 
 typedef struct dt_rollout dt_rollout;
 
+/* Advantages to mean 0 and deviation 1: reward and costs each for itself, or (since 1.2) those of costs by the reward's
+ * deviation, so that weights between them keep their meaning; a single row is nothing to measure by: all 0. */
+enum { DT_NORMALISE_NONE = 0, DT_NORMALISE_EACH, DT_NORMALISE_ALIKE };
+
 typedef struct dt_rollout_desc {
     uint32_t struct_size;
     uint32_t steps;              /* of every instance per collect */
     uint32_t window;             /* steps of history; 0 or 1: none */
-    uint8_t normalise_advantage; /* to mean 0 and deviation 1 over all rows of a collect */
+    uint8_t normalise_advantage; /* DT_NORMALISE_*, over all rows of a collect */
     uint8_t normalise_obs;       /* f32 ports of dims "A D": running mean and deviation per column, clipped */
     uint8_t normalise_reward;    /* by the running deviation of the discounted return, clipped */
     uint8_t reserved;

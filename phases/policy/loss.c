@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The losses of phase 2; see loss.h. Those of weight 0 are reported, not trained on.
+ * The losses of the clipped objective; see loss.h. Those of weight 0 are reported, not trained on.
  */
 #include "loss.h"
 
@@ -35,6 +35,24 @@ static void record_action(const ppo_wiring *w, dt_graph *g, const ppo_policy *p,
     }
 }
 
+/* What the policy is to follow, [A]: the reward's advantage, or a weighted sum of it and those of the costs. */
+static dt_tensor *record_advantage(const ppo_wiring *w, const ppo_loss_config *c, dt_graph *g)
+{
+    const dt_graph_api *api = g->api;
+    dt_tensor *reward = api->input(g, "advantage");
+    if (!c->has_mix) {
+        return reward;
+    }
+    dt_tensor *both[] = {dt_split(g, reward, 0), api->input(g, "cost_advantage")};
+    const int64_t n = 1 + (int64_t)w->spec->n_costs;
+    dt_tensor *weighted = dt_mul(g, dt_concat(g, both, 2), api->step_input(g, "advantage_mix", n));
+    dt_tensor *sum = NULL;
+    for (int64_t i = 0; i < n; i++) {
+        add(g, &sum, dt_slice(g, weighted, i, 1));
+    }
+    return dt_merge(g, sum);
+}
+
 static dt_status record_value(const ppo_loss_config *c, dt_graph *g, const char *name, const char *field,
                               dt_tensor *value, double weight)
 {
@@ -52,8 +70,8 @@ dt_status ppo_record_losses(const ppo_wiring *w, const ppo_loss_config *c, dt_gr
     const dt_graph_api *api = g->api;
     dt_tensor *log_prob = NULL, *entropy = NULL, *kl = NULL, *clipped = NULL;
     record_action(w, g, p, &log_prob, &entropy);
-    dt_tensor *surrogate = dt_ppo_clip(g, log_prob, api->input(g, "log_prob"), api->input(g, "advantage"), c->clip,
-                                       c->clip, &kl, &clipped);
+    dt_tensor *surrogate =
+        dt_ppo_clip(g, log_prob, api->input(g, "log_prob"), record_advantage(w, c, g), c->clip, c->clip, &kl, &clipped);
     DT_TRY_H(api->loss(g, "policy_loss", dt_sum(g, surrogate), 1.0, "A"));
     DT_TRY_H(record_value(c, g, "value_loss", "", p->value, c->value_coef));
     if (p->cost_value != NULL) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What phase 2 trains, wired: the environment's observations through the models of the roles perception (optional),
- * controller and shield (optional). It knows ports and names; what is learnt from them is in loss.h.
+ * What a phase trains as a policy, wired: the environment's observations through the models of the roles perception
+ * (optional), controller and shield (optional). It knows ports and names; what is learnt from them is in loss.h.
  *
  *   observations -> perception -> embedding [N,H], risk [N]      where models.perception is set
  *   observations, embedding, risk -> controller -> policy        ports: dtrain/shapes.h
@@ -9,8 +9,8 @@
  *
  * Threads: [main].
  */
-#ifndef DTRAIN_PHASES_PHASE2_WIRING_H
-#define DTRAIN_PHASES_PHASE2_WIRING_H
+#ifndef DTRAIN_PHASES_POLICY_WIRING_H
+#define DTRAIN_PHASES_POLICY_WIRING_H
 
 #include "dtrain/helpers.h"
 #include "dtrain/svc/bind.h"

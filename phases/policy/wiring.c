@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The roles of phase 2 and what flows between them; see wiring.h.
+ * The roles of a policy and what flows between them; see wiring.h.
  */
 #include "wiring.h"
 
@@ -28,7 +28,7 @@ static dt_status find_own(ppo_wiring *w)
     if (w->own == NULL) {
         return DT_FAIL_H(w->h, DT_ESHAPE,
                          "environment %s shows its agents no row of their own, a port of dims \"A D\" (f32), which "
-                         "phase2_ppo reads",
+                         "a controller reads",
                          w->env);
     }
     return DT_OK;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What phase 2 minimises: the losses of phase2_ppo.c's header note, recorded from a policy and the fields of a rollout
+ * The clipped objective: the losses of phase2_ppo.c's header note, recorded from a policy and the fields of a rollout
  * (svc/rollout.h). Step inputs: entropy_coef where there is an entropy bonus, kl_coef where kl_target is set.
  * Threads: [main].
  */
-#ifndef DTRAIN_PHASES_PHASE2_LOSS_H
-#define DTRAIN_PHASES_PHASE2_LOSS_H
+#ifndef DTRAIN_PHASES_POLICY_LOSS_H
+#define DTRAIN_PHASES_POLICY_LOSS_H
 
 #include "wiring.h"
 
@@ -15,6 +15,7 @@ typedef struct ppo_loss_config {
     double clip, value_clip, value_coef, cost_value_coef;
     uint32_t value_clip_mode; /* DT_VALUE_* */
     bool has_entropy, has_kl;
+    bool has_mix; /* advantages weighted by step input advantage_mix [1 + costs]: the reward's, then every cost's */
 } ppo_loss_config;
 
 dt_status ppo_record_losses(const ppo_wiring *w, const ppo_loss_config *c, dt_graph *g, const ppo_policy *p);
