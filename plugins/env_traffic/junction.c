@@ -126,6 +126,11 @@ static int must_yield(const sim *s, const crossing *c, int32_t f)
     return 0;
 }
 
+static int has_stopped(const crossing *c)
+{
+    return c->by.rest <= AT_LINE_M && c->by.v <= CRAWL_MPS;
+}
+
 /* What a light says to link c: 1 go on and look, 0 stop, -1 pass. others_p: links that may be used now; first_p: those
  * of them that go first, because the light says so. */
 static int obey(const sim *s, const crossing *c, double need, net_links *others_p, net_links *first_p)
@@ -140,7 +145,7 @@ static int obey(const sim *s, const crossing *c, double need, net_links *others_
     if ((*others_p & bit) == 0) {
         return need > BRAKE_MAX ? -1 : 0;
     }
-    if ((g->stop & bit) != 0 && (c->by.rest > AT_LINE_M || c->by.v > CRAWL_MPS)) {
+    if ((g->stop & bit) != 0 && !has_stopped(c)) {
         return need > BRAKE_MAX ? -1 : 0;
     }
     if (((g->minor | g->stop) & bit) != 0) {
@@ -161,6 +166,9 @@ int junction_may_pass(const sim *s, const net_link *link, const comer *by)
     c.by.want = least(by->want, s->net.lane[link->via].limit);
     const double need = by->v * by->v / (2 * most(by->rest, GAP_LEAST));
     net_links others = ~(net_links)0, first = j->yields[link->bit];
+    if (j->n_phases == 0 && (j->stops & net_bit(link->bit)) != 0 && !has_stopped(&c)) {
+        return need > BRAKE_MAX;
+    }
     if (j->n_phases > 0) {
         const int go = obey(s, &c, need, &others, &first);
         if (go <= 0) {

@@ -78,6 +78,7 @@ typedef struct net_junction {
     int32_t link, n_links;            /* a range of net.link; bit k is link + k */
     net_links crosses[NET_MAX_LINKS]; /* links whose paths meet this one's, without those from the same lane */
     net_links yields[NET_MAX_LINKS];  /* those of them that go first */
+    net_links stops;                  /* links at which all stop first, without a light */
     net_area *area;                   /* [n_links, n_links] */
     net_show phase[NET_MAX_PHASES];   /* without yellow */
     double green_s[NET_MAX_PHASES];   /* of the fixed program, where it has no steps */

@@ -202,9 +202,12 @@ static dt_status open_junction(netfile *f, xml *x)
         DT_TRY_H(list_add(f->h, &f->inside, sizeof(*lane), &lane));
         *lane = names_find(&f->lane_names, name);
     }
-    if (type != NULL && (strcmp(type, "allway_stop") == 0 || strcmp(type, "priority_stop") == 0 ||
-                         strcmp(type, "zipper") == 0 || strcmp(type, "left_before_right") == 0)) {
-        return file_leave_out(&f->notes, x, "is kept with its right of way, without its stop or zipper rule");
+    j->is_unregulated = type != NULL && strcmp(type, "unregulated") == 0;
+    if (j->is_unregulated) {
+        return file_leave_out(&f->notes, x, "has no right of way: all drive over it as if nobody else did");
+    }
+    if (type != NULL && (strcmp(type, "zipper") == 0 || strcmp(type, "left_before_right") == 0)) {
+        return file_leave_out(&f->notes, x, "is kept with its right of way alone");
     }
     return DT_OK;
 }
@@ -320,6 +323,7 @@ static dt_status open_connection(netfile *f, xml *x)
     DT_TRY_H(lane_of(f, x, "from", "fromLane", &c.from));
     DT_TRY_H(lane_of(f, x, "to", "toLane", &c.to));
     const char *via = xml_get(x, "via"), *signal = xml_get(x, "tl"), *pass = xml_get(x, "pass");
+    const char *state = xml_get(x, "state");
     if (via != NULL && (c.via = names_find(&f->lane_names, via)) < 0) {
         return DT_FAIL_H(f->h, DT_EDATA, XML_AT "via=\"%s\" is no lane of this net", XML_HERE(x), via);
     }
@@ -345,6 +349,7 @@ static dt_status open_connection(netfile *f, xml *x)
         DT_TRY_H(xml_count(x, "linkIndex", 0, 0, INT32_MAX, &c.index));
     }
     c.is_first = pass != NULL && (strcmp(pass, "true") == 0 || strcmp(pass, "1") == 0);
+    c.is_stop = state != NULL && (strcmp(state, "s") == 0 || strcmp(state, "w") == 0);
     file_connection *kept;
     DT_TRY_H(list_add(f->h, &f->connections, sizeof(*kept), &kept));
     *kept = c;

@@ -28,6 +28,7 @@ typedef struct file_edge {
 
 typedef struct file_junction {
     int32_t line, is_there;
+    int32_t is_unregulated;      /* nobody looks */
     int32_t inside, n_inside;    /* a range of netfile.inside: lanes, one for every link */
     int32_t request, n_requests; /* a range of netfile.requests */
     int32_t group, signal;       /* junction and signal of the network; scenario_net.c fills them in */
@@ -52,6 +53,7 @@ typedef struct file_connection {
     int32_t line, from, to, via; /* lanes of the file */
     int32_t signal, index;       /* NET_NONE without one */
     int32_t is_first;            /* it never yields ("pass") */
+    int32_t is_stop;             /* a stop sign (state s or w) */
     int32_t group, request;      /* junction of the network, link of the file's junction; scenario_net.c */
     int32_t bit;
 } file_connection;

@@ -107,9 +107,10 @@ static dt_status find_request(const builder *b, file_connection *c)
         for (int32_t k = 0; k < j->n_inside; k++) {
             if (inside[j->inside + k] == via) {
                 c->request = k;
-                return k < j->n_requests ? DT_OK
-                                         : DT_FAIL_H(f->h, DT_EDATA, "%s:%d: <junction> has no <request> of index %d",
-                                                     f->path, (int)j->line, (int)k);
+                return k < j->n_requests || (j->is_unregulated && c->signal == NET_NONE)
+                           ? DT_OK
+                           : DT_FAIL_H(f->h, DT_EDATA, "%s:%d: <junction> has no <request> of index %d", f->path,
+                                       (int)j->line, (int)k);
             }
         }
         via = FILE_ITEM(f, lane, via)->after;
@@ -155,7 +156,7 @@ static dt_status number_junctions(const builder *b)
         file_junction *j = junction_of(f, &all[k]);
         if (j->signal != NET_NONE) {
             j->group = FILE_ITEM(f, signal, j->signal)->junction;
-        } else if (j->group == NET_NONE && request_of(f, &all[k])->meets != 0) {
+        } else if (j->group == NET_NONE && !j->is_unregulated && request_of(f, &all[k])->meets != 0) {
             j->group = net_add_junction(n);
         }
     }
@@ -229,6 +230,7 @@ static dt_status add_link(const builder *b, file_connection *c)
         j->link = number;
     }
     n->link[number].bit = c->bit = j->n_links++;
+    j->stops |= c->is_stop && c->signal == NET_NONE ? net_bit(c->bit) : 0;
     e->junction = c->group;
     return add_arm(b, j, c);
 }

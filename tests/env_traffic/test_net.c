@@ -53,6 +53,25 @@ static int remove_folder(void **test)
     return system(command);
 }
 
+/* The line on which a text begins. */
+static int line_of(const char *text, const char *at)
+{
+    int line = 1;
+    for (; text < at; text++) {
+        line += *text == '\n';
+    }
+    return line;
+}
+
+/* Replaces one piece of a file; returns its line. */
+static int replace(const char *text, const char *from, const char *to, char *out)
+{
+    const char *at = strstr(text, from);
+    assert_non_null(at);
+    snprintf(out, FILE_MAX, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from));
+    return line_of(text, at);
+}
+
 static char setting[2][2 * TEXT];
 
 /* Settings of the files in the folder, and more; NULL ends. */
@@ -209,6 +228,40 @@ static void test_demand_of_the_file(void **test)
     rig_close(&r);
 }
 
+/* At a stop sign all stop; at a junction without any rule nobody looks. */
+static void test_stop_signs(void **test)
+{
+    (void)test;
+    static char changed[FILE_MAX];
+    replace(net_text, "dir=\"r\" state=\"m\"", "dir=\"r\" state=\"s\"", changed);
+    store("corner.net.xml", changed);
+    store("corner.rou.xml", routes_text);
+    sim_rig r;
+    rig_open(&r, settings(NULL));
+    sim *s = &r.sim;
+    const net_link *side = &s->net.link[link_between(&s->net, 201.6, 189.6, 207.2, 195.2)];
+    assert_true(s->net.junction[side->junction].stops == net_bit(side->bit));
+    const lane_state *l = &s->lane[side->from];
+    int passed = 0;
+    for (int i = 0; i < 1200; i++) {
+        const int32_t first = l->n > 0 ? s->who[slot_front(l)] : NET_NONE;
+        const double v = l->n > 0 ? s->v[slot_front(l)] : 0;
+        sim_step(s);
+        if (first != NET_NONE && s->vehicle[first].lane == side->via) {
+            assert_true(v <= 2);
+            passed++;
+        }
+    }
+    assert_true(passed > 15);
+    rig_close(&r);
+
+    replace(net_text, "id=\"m\" type=\"priority\"", "id=\"m\" type=\"unregulated\"", changed);
+    store("corner.net.xml", changed);
+    rig_open(&r, settings(NULL));
+    assert_int_equal(r.sim.net.n_junctions, 1);
+    rig_close(&r);
+}
+
 /* Compressed files are the same files. */
 static void test_compressed(void **test)
 {
@@ -251,25 +304,6 @@ static dt_status try_files(const char *net_xml, const char *routes_xml, char *me
     free(config);
     assert_int_equal(host.n_live, 0);
     return st;
-}
-
-/* The line on which a text begins. */
-static int line_of(const char *text, const char *at)
-{
-    int line = 1;
-    for (; text < at; text++) {
-        line += *text == '\n';
-    }
-    return line;
-}
-
-/* Replaces one piece of a file; returns its line. */
-static int replace(const char *text, const char *from, const char *to, char *out)
-{
-    const char *at = strstr(text, from);
-    assert_non_null(at);
-    snprintf(out, FILE_MAX, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from));
-    return line_of(text, at);
 }
 
 typedef struct bad_file {
@@ -444,11 +478,17 @@ static void test_memory(void **test)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_net_is_kept),        cmocka_unit_test(test_program_of_the_file),
-        cmocka_unit_test(test_demand_of_the_file), cmocka_unit_test(test_compressed),
-        cmocka_unit_test(test_bad_nets),           cmocka_unit_test(test_bad_routes),
-        cmocka_unit_test(test_nobody_drives),      cmocka_unit_test(test_what_is_left_out),
-        cmocka_unit_test(test_settings),           cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_net_is_kept),
+        cmocka_unit_test(test_program_of_the_file),
+        cmocka_unit_test(test_demand_of_the_file),
+        cmocka_unit_test(test_compressed),
+        cmocka_unit_test(test_bad_nets),
+        cmocka_unit_test(test_bad_routes),
+        cmocka_unit_test(test_nobody_drives),
+        cmocka_unit_test(test_what_is_left_out),
+        cmocka_unit_test(test_stop_signs),
+        cmocka_unit_test(test_settings),
+        cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
