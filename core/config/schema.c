@@ -181,6 +181,11 @@ static const dt_option evaluation_table[] = {
         "the most likely action instead of a drawn one"),
     DT_OPTION_END};
 
+static const dt_option metrics_table[] = {
+    ROW(dt_metrics_opts, tensorboard, BOOL, DT_OPT_NEUTRAL, "true", NULL, 0, 0, NULL,
+        "write event files for TensorBoard into tensorboard/ of the run directory"),
+    DT_OPTION_END};
+
 static const dt_option report_table[] = {
     ROW(dt_report_opts, enabled, BOOL, DT_OPT_NEUTRAL, "true", NULL, 0, 0, NULL,
         "write report.html into the run directory when the run ends"),
@@ -209,9 +214,9 @@ static const struct {
     const char *name;
     const dt_option *table;
 } sections[] = {
-    {"", root_table},   {"models", models_table},         {"data", data_table},     {"training", training_table},
-    {"amp", amp_table}, {"checkpoint", checkpoint_table}, {"engine", engine_table}, {"comm", comm_table},
-    {"env", env_table}, {"evaluation", evaluation_table}, {"report", report_table},
+    {"", root_table},   {"models", models_table},         {"data", data_table},       {"training", training_table},
+    {"amp", amp_table}, {"checkpoint", checkpoint_table}, {"engine", engine_table},   {"comm", comm_table},
+    {"env", env_table}, {"evaluation", evaluation_table}, {"metrics", metrics_table}, {"report", report_table},
 };
 
 dt_status dt_schema_declare(dt_config *c)
@@ -358,6 +363,11 @@ dt_status dt_config_evaluation(dt_config *c, int64_t phase, dt_evaluation_opts *
         return refuse(c, phase, "evaluation", "seeds", text);
     }
     return DT_OK;
+}
+
+dt_status dt_config_metrics(dt_config *c, dt_metrics_opts *out_p)
+{
+    return dt_config_section(c, -1, "metrics", NULL, 0, out_p, sizeof(*out_p));
 }
 
 dt_status dt_config_report(dt_config *c, dt_report_opts *out_p)

@@ -78,6 +78,10 @@ typedef struct dt_env_opts {
     int64_t restarts;
 } dt_env_opts;
 
+typedef struct dt_metrics_opts {
+    uint8_t tensorboard;
+} dt_metrics_opts;
+
 typedef struct dt_report_opts {
     uint8_t enabled;
 } dt_report_opts;
@@ -112,7 +116,9 @@ dt_status dt_config_checkpoint(dt_config *c, int64_t phase, dt_checkpoint_opts *
 dt_status dt_config_engine(dt_config *c, int64_t phase, dt_engine_opts *out_p) DT_NODISCARD;
 dt_status dt_config_comm(dt_config *c, int64_t phase, dt_comm_opts *out_p) DT_NODISCARD;
 dt_status dt_config_evaluation(dt_config *c, int64_t phase, dt_evaluation_opts *out_p) DT_NODISCARD;
-dt_status dt_config_report(dt_config *c, dt_report_opts *out_p) DT_NODISCARD; /* of the run: no phase has its own */
+/* Of the run: no phase has its own. */
+dt_status dt_config_metrics(dt_config *c, dt_metrics_opts *out_p) DT_NODISCARD;
+dt_status dt_config_report(dt_config *c, dt_report_opts *out_p) DT_NODISCARD;
 dt_status dt_config_env(dt_config *c, int64_t phase, dt_env_opts *out_p) DT_NODISCARD;
 dt_status dt_config_phase(dt_config *c, int64_t phase, dt_phase_opts *out_p, dt_stop_opts *stop_p) DT_NODISCARD;
 

@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "host/event_files.h"
 #include "host/signals.h"
 #include "host/snapshot.h"
 #include "metrics/record.h"
@@ -409,6 +410,24 @@ static dt_status tell_progress(const rank *k, int64_t index)
     return dt_rundir_write_progress(r->d->dir, &p);
 }
 
+static dt_status begin_event_files(rank *k, int64_t index, uint64_t begin)
+{
+    run *r = k->r;
+    dt_metrics_opts o;
+    const dt_event_files_desc d = {.run_dir = dt_rundir_path(r->d->dir),
+                                   .config = r->d->session->config,
+                                   .phase = k->stage->d.phase->desc.id,
+                                   .index = index,
+                                   .first_step = begin + 1};
+    pthread_mutex_lock(&r->create_lock);
+    const dt_status st = dt_config_metrics(r->d->session->config, &o);
+    if (st == DT_OK && o.tensorboard) {
+        dt_event_files_begin(&d, r->metrics);
+    }
+    pthread_mutex_unlock(&r->create_lock);
+    return st;
+}
+
 static dt_status run_phase(rank *k, int64_t index)
 {
     run *r = k->r;
@@ -432,6 +451,7 @@ static dt_status run_phase(rank *k, int64_t index)
         }
         DT_TRY(tell_progress(k, index));
         DT_TRY(dt_metrics_rewind(r->metrics, k->stage->d.phase->desc.id, begin));
+        DT_TRY(begin_event_files(k, index, begin));
         dt_log(DT_LOG_INFO, "first step after %.2f s", dt_clock_s() - r->start_s);
     }
     k->last_save_s = k->begin_s = dt_clock_s();

@@ -8,7 +8,9 @@
 
 #include "base/err.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "base/mem.h"
+#include "metrics/events.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -31,6 +33,7 @@ struct dt_metrics {
     uint32_t n, cap, next; /* next: the name expected now, because every record has the same order */
     bool is_short_of_memory;
     dt_str line;
+    dt_events *events; /* NULL: none */
 };
 
 static dt_status io_error(const dt_metrics *m, const char *verb)
@@ -66,6 +69,7 @@ void dt_metrics_close(dt_metrics *m)
     for (uint32_t i = 0; i < m->n; i++) {
         dt_free(m->list[i].name);
     }
+    dt_events_close(m->events);
     dt_free(m->list);
     dt_str_fini(&m->line);
     dt_free(m->path);
@@ -157,6 +161,31 @@ void dt_metrics_scalar(dt_metrics *m, const char *name, double value)
     s->n++;
 }
 
+void dt_metrics_events_set(dt_metrics *m, dt_events *events)
+{
+    dt_events_close(m->events);
+    m->events = events;
+}
+
+/* The same numbers, for TensorBoard. Where they cannot be written, training goes on without. */
+static void add_events(dt_metrics *m, uint64_t step)
+{
+    if (m->events == NULL) {
+        return;
+    }
+    dt_events_begin(m->events, step);
+    for (uint32_t i = 0; i < m->n; i++) {
+        if (m->list[i].n > 0) {
+            dt_events_scalar(m->events, m->list[i].name, m->list[i].sum / (double)m->list[i].n);
+        }
+    }
+    if (dt_events_end(m->events) < 0) {
+        dt_log(DT_LOG_WARN, "no more records for TensorBoard: %s", dt_error_text());
+        dt_error_clear();
+        dt_metrics_events_set(m, NULL);
+    }
+}
+
 dt_status dt_metrics_flush(dt_metrics *m, const char *phase, uint64_t step, double wall_s)
 {
     if (m == NULL) {
@@ -168,6 +197,7 @@ dt_status dt_metrics_flush(dt_metrics *m, const char *phase, uint64_t step, doub
     dt_json_i64(&o, "step", (int64_t)step);
     dt_json_str(&o, "phase", phase);
     dt_json_f64(&o, "wall_s", wall_s);
+    add_events(m, step);
     for (uint32_t i = 0; i < m->n; i++) {
         if (m->list[i].n > 0) {
             dt_json_f64(&o, m->list[i].name, m->list[i].sum / (double)m->list[i].n);

@@ -17,6 +17,9 @@ void dt_metrics_close(dt_metrics *m);
 /* Drop records of phase after step, and everything behind them. */
 dt_status dt_metrics_rewind(dt_metrics *m, const char *phase, uint64_t step) DT_NODISCARD;
 void dt_metrics_scalar(dt_metrics *m, const char *name, double value); /* m may be NULL: nothing is kept */
+/* Records go to this event file too (events.h) until another is set; NULL: to none. It is closed with m. */
+struct dt_events;
+void dt_metrics_events_set(dt_metrics *m, struct dt_events *events);
 dt_status dt_metrics_flush(dt_metrics *m, const char *phase, uint64_t step, double wall_s);
 
 #endif

@@ -16,6 +16,7 @@
 #include "base/err.h"
 #include "base/fs.h"
 #include "base/mem.h"
+#include "metrics/events.h"
 #include "metrics/record.h"
 
 static char path[64];
@@ -87,6 +88,47 @@ static void test_no_place(void **state)
     assert_int_equal(dt_metrics_flush(NULL, "p", 1, 0), DT_OK);
 }
 
+static void test_event_files(void **state)
+{
+    (void)state;
+    dt_metrics *m = NULL;
+    dt_events *e = NULL;
+    char dir[80], file[400];
+    snprintf(dir, sizeof(dir), "%s.events", path);
+    assert_int_equal(dt_events_open("/dev/null/x", 1, &e), DT_EIO);
+    assert_non_null(strstr(dt_error_text(), "/dev/null"));
+    assert_null(e);
+    assert_int_equal(dt_metrics_open(path, &m), DT_OK);
+    assert_int_equal(dt_events_open(dir, 1, &e), DT_OK);
+    dt_metrics_events_set(m, e);
+    uint64_t before = 0;
+    for (uint64_t i = 0; i < 4; i++) {
+        before = i == 3 ? dt_alloc_count() : 0;
+        dt_metrics_scalar(m, "a", 1);
+        dt_metrics_scalar(m, "b/c", NAN);
+        assert_int_equal(dt_metrics_flush(m, "p", i + 1, 1), DT_OK);
+    }
+    assert_int_equal(dt_alloc_count(), before); /* a steady record allocates nothing */
+    dt_metrics_close(m);
+    /* the file begins with a record whose every byte but the time is known: length 24, its checksum */
+    char **name = NULL, *text = NULL;
+    size_t n = 0, bytes = 0;
+    assert_int_equal(dt_fs_list(dir, &name, &n), DT_OK);
+    assert_int_equal(n, 1);
+    assert_int_equal(strncmp(name[0], "events.out.tfevents.", 20), 0);
+    snprintf(file, sizeof(file), "%s/%.200s", dir, name[0]);
+    dt_fs_list_free(name, n);
+    assert_int_equal(dt_fs_read_all(file, 1 << 20, &text, &bytes), DT_OK);
+    static const unsigned char head[] = {26, 0, 0, 0, 0, 0, 0, 0};
+    assert_memory_equal(text, head, sizeof(head));
+    assert_memory_equal(text + 12 + 13 - 2,
+                        "\x1a\x0d"
+                        "brain.Event:2",
+                        15);
+    dt_free(text);
+    assert_int_equal(dt_fs_remove_tree(dir), DT_OK);
+}
+
 static void test_steady_records_allocate_nothing(void **state)
 {
     (void)state;
@@ -109,6 +151,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_lines, begin, end),
         cmocka_unit_test_setup_teardown(test_rewind, begin, end),
         cmocka_unit_test(test_no_place),
+        cmocka_unit_test_setup_teardown(test_event_files, begin, end),
         cmocka_unit_test_setup_teardown(test_steady_records_allocate_nothing, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See events.h.
+ */
+#include <config.h>
+
+#include "metrics/events.h"
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/fs.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+static const double FLUSH_EVERY_S = 5;
+
+/* numbers of fields; the comment names the message */
+enum {
+    EVENT_WALL_TIME = 1, /* Event */
+    EVENT_STEP = 2,
+    EVENT_FILE_VERSION = 3,
+    EVENT_SUMMARY = 5,
+    EVENT_SESSION_LOG = 7,
+    SUMMARY_VALUE = 1, /* Summary */
+    VALUE_TAG = 1,     /* Summary.Value */
+    VALUE_SIMPLE = 2,
+    VALUE_TENSOR = 8,
+    VALUE_METADATA = 9,
+    METADATA_PLUGIN = 1, /* SummaryMetadata */
+    PLUGIN_NAME = 1,     /* SummaryMetadata.PluginData */
+    TENSOR_DTYPE = 1,    /* TensorProto */
+    TENSOR_SHAPE = 2,
+    TENSOR_STRING = 8,
+    SHAPE_DIM = 2,      /* TensorShapeProto */
+    DIM_SIZE = 1,       /* TensorShapeProto.Dim */
+    SESSION_STATUS = 1, /* SessionLog */
+    SESSION_START = 1,  /* SessionLog.SessionStatus */
+    DTYPE_STRING = 7,   /* DataType */
+    WIRE_VARINT = 0,    /* ways of writing a field */
+    WIRE_FIXED64 = 1,
+    WIRE_BYTES = 2,
+    WIRE_FIXED32 = 5
+};
+
+struct dt_events {
+    FILE *file;
+    char *path;
+    double flushed_s;
+    dt_str event, summary, value; /* messages under way, inner ones in front of those that hold them */
+    uint64_t step;
+};
+
+/* ---- wire format ------------------------------------------------------------------------------------------------- */
+
+static void put_varint(dt_str *s, uint64_t v)
+{
+    char byte[10];
+    size_t n = 0;
+    do {
+        byte[n++] = (char)((v & 0x7f) | (v > 0x7f ? 0x80 : 0));
+        v >>= 7;
+    } while (v > 0);
+    dt_str_add_n(s, byte, n);
+}
+
+static void put_key(dt_str *s, uint32_t field, uint32_t wire)
+{
+    put_varint(s, field << 3 | wire);
+}
+
+/* Little-endian, whatever the machine. */
+static void put_fixed(dt_str *s, uint64_t v, size_t bytes)
+{
+    char byte[8];
+    for (size_t i = 0; i < bytes; i++) {
+        byte[i] = (char)(v >> (8 * i) & 0xff);
+    }
+    dt_str_add_n(s, byte, bytes);
+}
+
+static void put_int(dt_str *s, uint32_t field, uint64_t v)
+{
+    put_key(s, field, WIRE_VARINT);
+    put_varint(s, v);
+}
+
+static void put_double(dt_str *s, uint32_t field, double v)
+{
+    uint64_t bits = 0;
+    memcpy(&bits, &v, sizeof(bits));
+    put_key(s, field, WIRE_FIXED64);
+    put_fixed(s, bits, sizeof(bits));
+}
+
+static void put_float(dt_str *s, uint32_t field, float v)
+{
+    uint32_t bits = 0;
+    memcpy(&bits, &v, sizeof(bits));
+    put_key(s, field, WIRE_FIXED32);
+    put_fixed(s, bits, sizeof(bits));
+}
+
+static void put_bytes(dt_str *s, uint32_t field, const char *p, size_t n)
+{
+    put_key(s, field, WIRE_BYTES);
+    put_varint(s, n);
+    dt_str_add_n(s, p, n);
+}
+
+/* A message into the one that holds it; what ran out of memory inside is remembered outside. */
+static void put_message(dt_str *s, uint32_t field, const dt_str *inner)
+{
+    put_bytes(s, field, dt_str_text(inner), inner->bytes);
+    s->failed = s->failed || inner->failed;
+}
+
+/* ---- records ----------------------------------------------------------------------------------------------------- */
+
+static uint32_t masked(const void *p, size_t bytes)
+{
+    const uint32_t crc = dt_crc32c(0, p, bytes);
+    return (crc >> 15 | crc << 17) + 0xa282ead8u;
+}
+
+static dt_status write_event(dt_events *e)
+{
+    dt_str *head = &e->value; /* free by now */
+    DT_TRY(dt_str_status(&e->event));
+    dt_str_clear(head);
+    put_fixed(head, e->event.bytes, 8);
+    put_fixed(head, masked(head->text, 8), 4);
+    char tail[4];
+    const uint32_t crc = masked(dt_str_text(&e->event), e->event.bytes);
+    for (size_t i = 0; i < sizeof(tail); i++) {
+        tail[i] = (char)(crc >> (8 * i) & 0xff);
+    }
+    DT_TRY(dt_str_status(head));
+    bool ok = fwrite(head->text, 1, head->bytes, e->file) == head->bytes &&
+              fwrite(dt_str_text(&e->event), 1, e->event.bytes, e->file) == e->event.bytes &&
+              fwrite(tail, 1, sizeof(tail), e->file) == sizeof(tail);
+    const double now = dt_clock_s();
+    if (ok && now - e->flushed_s > FLUSH_EVERY_S) {
+        e->flushed_s = now;
+        ok = fflush(e->file) == 0;
+    }
+    return ok ? DT_OK : DT_FAIL(DT_EIO, "cannot write %s: %s", e->path, strerror(errno));
+}
+
+static void begin_event(dt_events *e, uint64_t step)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    dt_str_clear(&e->event);
+    put_double(&e->event, EVENT_WALL_TIME, (double)now.tv_sec + 1e-9 * (double)now.tv_nsec);
+    put_int(&e->event, EVENT_STEP, step);
+}
+
+static dt_status write_head(dt_events *e, uint64_t first_step)
+{
+    static const char version[] = "brain.Event:2";
+    begin_event(e, 0);
+    put_bytes(&e->event, EVENT_FILE_VERSION, version, sizeof(version) - 1);
+    DT_TRY(write_event(e));
+    dt_str_clear(&e->value);
+    put_int(&e->value, SESSION_STATUS, SESSION_START);
+    begin_event(e, first_step);
+    put_message(&e->event, EVENT_SESSION_LOG, &e->value);
+    return write_event(e);
+}
+
+dt_status dt_events_open(const char *dir, uint64_t first_step, dt_events **out_p)
+{
+    struct utsname host = {0};
+    dt_str path = {0};
+    dt_events *e = dt_alloc(sizeof(*e));
+    if (e == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for event files");
+    }
+    uname(&host);
+    dt_status st = dt_fs_mkdirs(dir);
+    for (uint32_t n = 0; st == DT_OK && e->file == NULL; n++) { /* phases may begin within one second */
+        dt_str_clear(&path);
+        dt_str_addf(&path, "%s/events.out.tfevents.%lld.%s.%ld.%u", dir, (long long)time(NULL), host.nodename,
+                    (long)getpid(), n);
+        st = dt_str_status(&path);
+        e->file = st == DT_OK ? fopen(dt_str_text(&path), "wbx") : NULL;
+        if (st == DT_OK && e->file == NULL && errno != EEXIST) {
+            st = DT_FAIL(DT_EIO, "cannot create %s: %s", dt_str_text(&path), strerror(errno));
+        }
+    }
+    if (st == DT_OK && (e->path = dt_strdup(dt_str_text(&path))) == NULL) {
+        st = DT_FAIL(DT_ENOMEM, "out of memory for event files");
+    }
+    dt_str_fini(&path);
+    if (st == DT_OK) {
+        e->flushed_s = dt_clock_s();
+        st = write_head(e, first_step);
+    }
+    if (st < 0) {
+        dt_events_close(e);
+        return st;
+    }
+    *out_p = e;
+    return DT_OK;
+}
+
+void dt_events_close(dt_events *e)
+{
+    if (e == NULL) {
+        return;
+    }
+    if (e->file != NULL && fclose(e->file) != 0) {
+        dt_log(DT_LOG_WARN, "cannot write the end of %s: %s", e->path != NULL ? e->path : "", strerror(errno));
+    }
+    dt_str_fini(&e->event);
+    dt_str_fini(&e->summary);
+    dt_str_fini(&e->value);
+    dt_free(e->path);
+    dt_free(e);
+}
+
+void dt_events_begin(dt_events *e, uint64_t step)
+{
+    e->step = step;
+    dt_str_clear(&e->summary);
+}
+
+void dt_events_scalar(dt_events *e, const char *tag, double value)
+{
+    dt_str_clear(&e->value);
+    put_bytes(&e->value, VALUE_TAG, tag, strlen(tag));
+    put_float(&e->value, VALUE_SIMPLE, (float)value);
+    put_message(&e->summary, SUMMARY_VALUE, &e->value);
+}
+
+dt_status dt_events_end(dt_events *e)
+{
+    begin_event(e, e->step);
+    put_message(&e->event, EVENT_SUMMARY, &e->summary);
+    return write_event(e);
+}
+
+/* TensorBoard shows Markdown: lines that are indented by four spaces stay as they are. */
+static void put_indented(dt_str *out, const char *text)
+{
+    while (*text != '\0') {
+        const size_t n = strcspn(text, "\n");
+        dt_str_add(out, "    ");
+        dt_str_add_n(out, text, n);
+        dt_str_add(out, "\n");
+        text += n + (text[n] == '\n');
+    }
+}
+
+dt_status dt_events_text(dt_events *e, uint64_t step, const char *tag, const char *text)
+{
+    dt_str plugin = {0}, metadata = {0}, dim = {0}, shape = {0}, words = {0}, tensor = {0};
+    put_bytes(&plugin, PLUGIN_NAME, "text", 4);
+    put_message(&metadata, METADATA_PLUGIN, &plugin);
+    put_int(&dim, DIM_SIZE, 1);
+    put_message(&shape, SHAPE_DIM, &dim);
+    put_indented(&words, text);
+    put_int(&tensor, TENSOR_DTYPE, DTYPE_STRING);
+    put_message(&tensor, TENSOR_SHAPE, &shape);
+    put_message(&tensor, TENSOR_STRING, &words);
+    dt_str_clear(&e->value);
+    dt_str_clear(&e->summary);
+    put_bytes(&e->value, VALUE_TAG, tag, strlen(tag));
+    put_message(&e->value, VALUE_METADATA, &metadata);
+    put_message(&e->value, VALUE_TENSOR, &tensor);
+    put_message(&e->summary, SUMMARY_VALUE, &e->value);
+    e->step = step;
+    const dt_status st = dt_events_end(e);
+    dt_str *const used[] = {&plugin, &metadata, &dim, &shape, &words, &tensor};
+    for (size_t i = 0; i < sizeof(used) / sizeof(used[0]); i++) {
+        dt_str_fini(used[i]);
+    }
+    return st;
+}

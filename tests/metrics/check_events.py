@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Decodes TensorBoard event files by hand and holds them against a run: check_events.py RUN
+
+Every checksum is right; after what a resume undid is dropped, as TensorBoard does, each phase's folder has exactly the
+numbers of its records in metrics.jsonl, as floats; and the configuration is there as a text.
+"""
+import glob
+import json
+import math
+import os
+import struct
+import sys
+
+TABLE = []
+for i in range(256):
+    for _ in range(8):
+        i = i >> 1 ^ (0x82F63B78 if i & 1 else 0)
+    TABLE.append(i)
+
+
+def masked_crc(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc = TABLE[(crc ^ byte) & 255] ^ crc >> 8
+    crc ^= 0xFFFFFFFF
+    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+def records(path):
+    with open(path, "rb") as file:
+        data = file.read()
+    at = 0
+    while at < len(data):
+        (length,) = struct.unpack_from("<Q", data, at)
+        (crc,) = struct.unpack_from("<I", data, at + 8)
+        assert crc == masked_crc(data[at:at + 8]), f"{path}: checksum of a length at byte {at}"
+        body = data[at + 12:at + 12 + length]
+        (crc,) = struct.unpack_from("<I", data, at + 12 + length)
+        assert crc == masked_crc(body), f"{path}: checksum of a record at byte {at}"
+        yield body
+        at += 16 + length
+
+
+def varint(data, at):
+    value = shift = 0
+    while True:
+        value |= (data[at] & 127) << shift
+        shift += 7
+        at += 1
+        if data[at - 1] < 128:
+            return value, at
+
+
+def fields(data):
+    at = 0
+    while at < len(data):
+        key, at = varint(data, at)
+        wire = key & 7
+        if wire == 0:
+            value, at = varint(data, at)
+        elif wire == 1:
+            value, at = struct.unpack_from("<d", data, at)[0], at + 8
+        elif wire == 2:
+            size, at = varint(data, at)
+            value, at = data[at:at + size], at + size
+            assert len(value) == size
+        else:
+            assert wire == 5, f"wire type {wire}"
+            value, at = struct.unpack_from("<f", data, at)[0], at + 4
+        yield key >> 3, value
+
+
+def read_file(path, scalars, texts):
+    for number, body in enumerate(records(path)):
+        event = dict(fields(body))
+        assert 1.6e9 < event[1] < 1e10, "a time of this century"
+        step = event.get(2, 0)
+        if number == 0:
+            assert event[3] == b"brain.Event:2"
+        elif 7 in event:
+            assert dict(fields(event[7])) == {1: 1}
+            for values in scalars.values():
+                for old in [s for s in values if s >= step]:
+                    del values[old]
+        else:
+            for _, value in fields(event[5]):
+                value = dict(fields(value))
+                tag = value[1].decode()
+                if 2 in value:
+                    scalars.setdefault(tag, {})[step] = value[2]
+                    continue
+                assert dict(fields(dict(fields(value[9]))[1])) == {1: b"text"}
+                tensor = dict(fields(value[8]))
+                assert tensor[1] == 7 and dict(fields(dict(fields(tensor[2]))[2])) == {1: 1}
+                texts[tag] = tensor[8].decode()
+
+
+def same(a, b):
+    return (b is None and not math.isfinite(a)) or (b is not None and a == struct.unpack("f", struct.pack("f", b))[0])
+
+
+def main(run):
+    phases = []
+    with open(os.path.join(run, "metrics.jsonl"), encoding="utf-8") as file:
+        for line in file:
+            record = json.loads(line)
+            if not phases or phases[-1][0] != record["phase"]:
+                phases.append((record["phase"], {}))
+            for name, value in record.items():
+                if name not in ("step", "phase", "wall_s"):
+                    phases[-1][1].setdefault(name, {})[record["step"]] = value
+    folders = sorted(os.listdir(os.path.join(run, "tensorboard")))
+    assert folders == [f"{i + 1}-{phase}" for i, (phase, _) in enumerate(phases)], folders
+    for folder, (_, wanted) in zip(folders, phases):
+        scalars, texts = {}, {}
+        for path in sorted(glob.glob(os.path.join(run, "tensorboard", folder, "events.out.tfevents.*")), key=os.path.getmtime):
+            read_file(path, scalars, texts)
+        assert set(scalars) == set(wanted), set(scalars) ^ set(wanted)
+        for tag, values in wanted.items():
+            assert set(scalars[tag]) == set(values), f"{tag}: steps {set(scalars[tag]) ^ set(values)}"
+            assert all(same(scalars[tag][step], v) for step, v in values.items()), tag
+        with open(os.path.join(run, "config.cfg"), encoding="utf-8") as file:
+            assert texts["configuration"] == "".join("    " + line for line in file)
+        print(f"{folder}: {len(scalars)} tags, {sum(map(len, scalars.values()))} scalars")
+
+
+main(sys.argv[1])
