@@ -32,6 +32,7 @@ EXTRA_DIST += \
 	bench/rl_speed/rl_speed.py \
 	bench/rl_speed/rltools.cpp \
 	bench/rl_speed/sb3.py \
+	bench/phase2_shield/shield.py \
 	bench/results/2026-11-21-phase1_folds-ngsim.txt \
 	bench/results/2026-11-21-bf16.md \
 	bench/results/2026-11-21-env_traffic.txt \
@@ -40,4 +41,5 @@ EXTRA_DIST += \
 	bench/results/2026-11-21-phase1_step.md \
 	bench/results/2026-11-21-phase2_classic.txt \
 	bench/results/2026-11-21-products.md \
+	bench/results/2026-11-21-shield.md \
 	bench/results/2026-11-21-sumo.md

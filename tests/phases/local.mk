@@ -9,3 +9,5 @@ tests_phases_test_phase2_ppo_SOURCES = tests/phases/test_phase2_ppo.c phases/pol
 	phases/policy/wiring.c
 dt_scripts += tests/phases/phase2_ppo.sh
 tests/phases/phase2_ppo.log: dtrain $(plugin_LTLIBRARIES)
+dt_scripts += tests/phases/shield.sh
+tests/phases/shield.log: dtrain $(plugin_LTLIBRARIES)

@@ -1,0 +1,77 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# shield_barrier through the program: random drivers that collide at once do not behind it, signals that starve a
+# street do not either, a stopped and resumed run has the bits of a whole one, and it refuses worlds it does not know.
+set -u
+
+dtrain=${DT_BUILDDIR:-.}/dtrain
+work=$(mktemp -d ./test-shield-XXXXXX) || exit 1
+trap 'rm -rf "$work"' EXIT INT TERM
+failed=0
+cases=0
+
+ring="--plugin phase2_ppo -q --set env.id=env_traffic --set env.instances=4 --set env_traffic.penetration=0.5
+      --set env_traffic.agents=11 --set env_traffic.episode_s=200 --set env_traffic.low_mps2=-9
+      --set evaluation.greedy=false --set phase2_ppo.iterations=4 --set phase2_ppo.fragment=32
+      --set phase2_ppo.train_batch=256 --set data.batch=64 --set training.eval_interval=0
+      --set checkpoint.every_seconds=0"
+
+fail() {
+    echo "FAIL: $*"
+    tail -n 5 "$work/err" | sed 's/^/    /'
+    failed=$((failed + 1))
+}
+
+# mean GROUP NAME: of a table in JSON on standard input
+mean() {
+    sed -n "s/.*\"$1\":{.*\"$2\":{\"mean\":\\([0-9.e+-]*\\),.*/\\1/p"
+}
+
+# is TEXT: an expression of numbers holds
+is() {
+    cases=$((cases + 1))
+    awk "BEGIN { exit !($1) }" || fail "$2: $1"
+}
+
+drive() { # more
+    # shellcheck disable=SC2086
+    "$dtrain" eval $ring --checkpoint "$work/whole" --episodes 4 --seeds 7,8 --json "$@" 2>"$work/err" ||
+        fail "eval left with $?"
+}
+
+state_hash() {
+    "$dtrain" ckpt inspect "$1" --json 2>/dev/null | sed -n 's/.*"state_hash":"\([0-9a-f]*\)".*/\1/p'
+}
+
+# shellcheck disable=SC2086
+"$dtrain" run $ring --set models.shield=shield_barrier --run-dir "$work/whole" >/dev/null 2>"$work/err" ||
+    fail "training left with $?"
+guarded=$(drive)
+bare=$(drive --set models.shield=)
+is "$(echo "$guarded" | mean costs collisions) == 0" "collisions behind the shield"
+is "$(echo "$guarded" | sed -n 's/.*"interventions":\([0-9.e+]*\).*/\1/p') > 100" "interventions"
+is "$(echo "$bare" | mean costs collisions) > 0.5" "collisions without it"
+
+# shellcheck disable=SC2086
+"$dtrain" run $ring --set models.shield=shield_barrier --run-dir "$work/part" --max-steps 10 >/dev/null 2>"$work/err"
+"$dtrain" --resume "$work/part" -q >/dev/null 2>"$work/err" || fail "resuming left with $?"
+[ "$(state_hash "$work/part")" = "$(state_hash "$work/whole")" ] || fail "stopped and resumed: other bits"
+cases=$((cases + 1))
+
+grid() { # more
+    "$dtrain" eval --plugin phase2_ppo -q --env env_traffic --set env_traffic.scenario=grid \
+        --set env_traffic.control=signals --set env_traffic.episode_s=3600 --set models.controller=controller_greedy \
+        --seeds 1 --episodes 1 --json "$@" 2>"$work/err" || fail "eval left with $?"
+}
+is "$(grid | mean costs starvation) > 0" "starvation by the greedy rule"
+is "$(grid --set models.shield=shield_barrier | mean costs starvation) == 0" "starvation behind the shield"
+
+"$dtrain" run --plugin phase2_ppo -q --set env.id=cartpole --set models.shield=shield_barrier --run-dir "$work/no" \
+    >/dev/null 2>"$work/err"
+[ $? -eq 2 ] || fail "cartpole has a shield"
+grep -q "shield_barrier needs an environment of vehicles" "$work/err" || fail "why cartpole has none was not said"
+cases=$((cases + 1))
+
+echo "$cases cases, $failed failed"
+[ "$failed" -eq 0 ]
