@@ -33,6 +33,7 @@ EXTRA_DIST += \
 	bench/rl_speed/rltools.cpp \
 	bench/rl_speed/sb3.py \
 	bench/phase2_shield/shield.py \
+	bench/phase2_sumo_cost/cost.py \
 	bench/results/2026-11-21-phase1_folds-ngsim.txt \
 	bench/results/2026-11-21-bf16.md \
 	bench/results/2026-11-21-env_traffic.txt \
