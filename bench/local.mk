@@ -34,6 +34,7 @@ EXTRA_DIST += \
 	bench/rl_speed/sb3.py \
 	bench/phase2_shield/shield.py \
 	bench/phase2_sumo_cost/cost.py \
+	bench/phase2_sumo/sumo.py \
 	bench/results/2026-11-21-phase1_folds-ngsim.txt \
 	bench/results/2026-11-21-bf16.md \
 	bench/results/2026-11-21-env_traffic.txt \
@@ -43,4 +44,5 @@ EXTRA_DIST += \
 	bench/results/2026-11-21-phase2_classic.txt \
 	bench/results/2026-11-21-products.md \
 	bench/results/2026-11-21-shield.md \
+	bench/results/2026-11-21-sumo-maps.md \
 	bench/results/2026-11-21-sumo.md
