@@ -5,6 +5,9 @@
  * (next green phase), or both. The simulation is in sim.h, what agents see in observe.h; here are the options, the
  * agents' step, and the sums.
  *
+ * scenario = net: roads, limits, signals, drivers and demand are those of the files (scenario_net.c, plan.h); options
+ * for them, from lanes and flow_vph to headway_s, model and sigma, are not used.
+ *
  * control = both: signals first, then places of vehicles. All have the same heads: the phase, the acceleration as one
  * of `levels` from low_mps2 to high_mps2, with lane_actions the lane. What an agent has not is masked but for choice 0,
  * so that it has the probability 1 and no part in anything that is learnt (a continuous acceleration would have one).
