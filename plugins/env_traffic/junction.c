@@ -120,8 +120,7 @@ static int must_yield(const sim *s, const crossing *c, int32_t f)
             const double then = least(c->by.want, sqrt(c->by.v * c->by.v + 2 * s->driver.a * (c->by.rest + own)));
             gap += most(0, v - then) / (2 * s->driver.b);
         }
-        const int may_stop = v * v < 2 * s->driver.b * rest;
-        return arrival_s(s, c, own) + gap > comes && (!may_stop || is_clear_behind(s, &its));
+        return arrival_s(s, c, own) + gap > comes && (v > MOVING_MPS || is_clear_behind(s, &its));
     }
     return 0;
 }
