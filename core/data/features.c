@@ -19,7 +19,7 @@ const char *const dt_node_feature_name[DT_NODE_FEATURES] = {
 const char *const dt_edge_feature_name[DT_EDGE_FEATURES] = {"longitudinal_gap", "lateral_offset", "closing_speed",
                                                             "inverse_ttc"};
 
-enum { K_LIMIT = 256 };
+enum { K_LIMIT = 256, SMALLEST = 64, ON_STACK = 1024 }; /* vehicles: a grid of SMALLEST at least; ON_STACK at most */
 
 typedef struct near {
     double d2;
@@ -92,16 +92,22 @@ static uint32_t bucket_of(const dt_features_work *w, int64_t cx, int64_t cy)
     return (uint32_t)(h >> 32) & (w->n_buckets - 1);
 }
 
+static uint32_t capacity_for(uint32_t n)
+{
+    uint32_t cap = SMALLEST;
+    while (cap < n) {
+        cap *= 2;
+    }
+    return cap;
+}
+
 static dt_status work_reserve(dt_features_work *w, uint32_t n)
 {
     if (n <= w->n_cap) {
         return DT_OK;
     }
     dt_features_work_fini(w);
-    uint32_t cap = 64;
-    while (cap < n) {
-        cap *= 2;
-    }
+    const uint32_t cap = capacity_for(n);
     w->cell = dt_alloc_n(cap, 2 * sizeof(*w->cell));
     w->next = dt_alloc_n(cap, sizeof(*w->next));
     w->bucket = dt_alloc_n(cap, sizeof(*w->bucket));
@@ -199,6 +205,17 @@ static void frame_features(dt_features_work *w, const dt_vehicle *v, uint32_t n,
     rowptr[n] = e;
 }
 
+/* Callers without a work, plugins that observe every step, pay for no memory. */
+static void small_frame(const dt_vehicle *v, uint32_t n, double radius_m, uint32_t k_max, float *node, int32_t *rowptr,
+                        int32_t *col, float *edge, float *path_ittc)
+{
+    int64_t cell[2 * ON_STACK];
+    int32_t next[ON_STACK], bucket[ON_STACK];
+    const uint32_t cap = capacity_for(n);
+    dt_features_work w = {.cell = cell, .next = next, .bucket = bucket, .n_cap = cap, .n_buckets = cap};
+    frame_features(&w, v, n, radius_m, k_max, node, rowptr, col, edge, path_ittc);
+}
+
 dt_status dt_features_frame(dt_features_work *work, const dt_vehicle *v, uint32_t n, double radius_m, uint32_t k_max,
                             float *node, int32_t *rowptr, int32_t *col, float *edge, float *path_ittc)
 {
@@ -214,6 +231,10 @@ dt_status dt_features_frame(dt_features_work *work, const dt_vehicle *v, uint32_
     }
     for (uint32_t i = 0; i < n; i++) {
         DT_TRY(check_vehicle(&v[i]));
+    }
+    if (work == NULL && n <= ON_STACK) {
+        small_frame(v, n, radius_m, k_max, node, rowptr, col, edge, path_ittc);
+        return DT_OK;
     }
     dt_features_work own = {0};
     dt_features_work *w = work == NULL ? &own : work;

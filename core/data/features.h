@@ -60,7 +60,8 @@ typedef struct dt_features_work {
 /* Features of one frame.
  *   v [n]   node [n,9] f32   rowptr [n+1] i32   col [<= n*k_max] i32 index into v   edge [<= n*k_max, 4] f32
  *   path_ittc [n] f32, 1/s, NULL when not wanted       radius_m > 0, k_max >= 1, width and stop_distance may be NAN
- * work: NULL allocates and frees inside. Vehicles on a grid of cells of one radius: cost O(n * vehicles around).
+ * work: NULL allocates and frees inside, but for frames of at most 1024 vehicles. Vehicles on a grid of cells of one
+ * radius: cost O(n * vehicles around).
  * DT_EINVAL (a value out of range, with the vehicle's id), DT_ENOMEM. */
 dt_status dt_features_frame(dt_features_work *work, const dt_vehicle *v, uint32_t n, double radius_m, uint32_t k_max,
                             float *node, int32_t *rowptr, int32_t *col, float *edge, float *path_ittc) DT_NODISCARD;

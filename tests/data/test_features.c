@@ -249,6 +249,8 @@ static void test_workspace(void **state)
     }
     assert_int_equal(dt_alloc_count(), before);
     dt_features_work_fini(&w);
+    assert_ok(dt_features_frame(NULL, v, 3, 50, 16, got.node, got.rowptr, got.col, got.edge, NULL));
+    assert_int_equal(dt_alloc_count(), before);
     dt_fault_reset("alloc:2");
     assert_fails(dt_features_frame(&w, v, 3, 50, 16, got.node, got.rowptr, got.col, got.edge, NULL), DT_ENOMEM,
                  "no memory for a frame of 3");
