@@ -44,5 +44,6 @@ dt_status dt_verb_ckpt(const dt_args *a);
 dt_status dt_verb_doctor(const dt_args *a);
 dt_status dt_verb_runs(const dt_args *a);
 dt_status dt_verb_report(const dt_args *a);
+dt_status dt_verb_watch(const dt_args *a);
 
 #endif

@@ -23,7 +23,8 @@ enum {
     V_DOCTOR = 256,
     V_RUNS = 512,
     V_REPORT = 1024,
-    V_ALL = 2047
+    V_WATCH = 2048,
+    V_ALL = 4095
 };
 enum { A_FLAG, A_VALUE, A_REPEAT, A_OPTIONAL };
 
@@ -62,6 +63,8 @@ static const verb verbs[] = {
      "  dtrain runs\n  dtrain runs /scratch/runs --json\n"},
     {"report", V_REPORT, "RUN...", "one HTML file of a run, or of several side by side",
      "  dtrain report runs/first\n  dtrain report runs/first runs/second --out compared.html\n"},
+    {"watch", V_WATCH, "RUN", "a run live on the terminal: progress, and every number with its course",
+     "  dtrain watch runs/first\n  dtrain watch runs/first --json\n"},
 };
 
 typedef struct later {
@@ -71,7 +74,6 @@ typedef struct later {
 static const later later_verbs[] = {
     {"export", "exporting deployable models is not built into this version; model.safetensors of a checkpoint opens in "
                "any safetensors reader"},
-    {"watch", "watching a run is not built into this version; follow train.log and metrics.jsonl of the run directory"},
     {"render", "rendering is not built into this version"},
     {"bench", "built-in benchmarks are not in this version; bench/run in the source tree measures"},
     {"launch", "starting several processes is not built into this version"},

@@ -28,7 +28,7 @@ core_libdtcore_la_SOURCES += \
 	core/host/verb_check.c core/host/verb_ckpt.c core/host/verb_data.c \
 	core/host/verb_doctor.c core/host/verb_eval.c \
 	core/host/verb_list.c core/host/verb_new.c core/host/verb_report.c core/host/verb_run.c core/host/verb_runs.c \
-	core/host/verb_show.c
+	core/host/verb_show.c core/host/verb_watch.c
 
 # the files that `dtrain new` writes, as C strings
 template_files = \

@@ -12,7 +12,8 @@ core_libdtcore_la_SOURCES += \
 	core/report/panel_machine.c core/report/panel_time.c \
 	core/report/records.c core/report/records.h \
 	core/report/scale.c core/report/scale.h \
-	core/report/state.c core/report/state.h
+	core/report/state.c core/report/state.h \
+	core/report/watch.c core/report/watch.h
 
 # style and script of a page, as C strings
 page_files = core/report/style.css core/report/hover.js

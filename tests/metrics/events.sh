@@ -33,7 +33,7 @@ python3 "$check" "$work/two" || fail "two phases"
     --run-dir "$work/cut" 2>"$work/err" &
 pid=$!
 tries=0
-until [ "$(cat "$work/cut/metrics.jsonl" 2>/dev/null | wc -l)" -ge 9 ] || [ $tries -gt 400 ]; do
+until [ "$(sed -n '$=' "$work/cut/metrics.jsonl" 2>/dev/null)0" -ge 90 ] || [ $tries -gt 400 ]; do
     tries=$((tries + 1))
     sleep 0.05
 done
@@ -43,7 +43,8 @@ wait $pid
 step=$("$dtrain" ckpt list "$work/cut" | awk 'NR == 1 { print $1 }')
 "$dtrain" run --resume "$work/cut/checkpoints/step-$(printf %012d "$step")" --max-steps $((step + 3)) -q 2>"$work/err" ||
     fail "resumed at $step: $(cat "$work/err")"
-[ "$(ls "$work/cut/tensorboard/1-phase1_world_model" | wc -l)" -eq 2 ] || fail "a file of each process: $(ls "$work/cut/tensorboard"/*)"
+set -- "$work/cut/tensorboard/1-phase1_world_model"/events.out.tfevents.*
+[ $# -eq 2 ] || fail "a file of each process: $*"
 python3 "$check" "$work/cut" || fail "resumed"
 
 # none wanted, none to be had: training does not mind

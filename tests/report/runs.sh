@@ -41,6 +41,8 @@ until [ -s "$work/runs/alive/metrics.jsonl" ] || [ $tries -gt 400 ]; do
     sleep 0.05
 done
 says alive running
+"$dtrain" watch "$work/runs/alive" >"$work/out" 2>&1 || fail "watch: $(cat "$work/out")"
+grep -q "^alive  running$" "$work/out" && grep -q "^loss " "$work/out" || fail "what watch shows: $(cat "$work/out")"
 $run --run-dir "$work/runs/alive" --resume "$work/runs/alive" 2>"$work/err"
 code=$?
 [ $code -eq 2 ] || fail "a second process trains into it: exit code $code"
@@ -58,6 +60,10 @@ echo '{' >"$work/runs/broken/meta.json"
 says broken damaged
 grep -q "broken/meta.json:" "$work/table" || fail "why it is damaged: $(cat "$work/table")"
 
+for words in "" "$work/nowhere"; do
+    "$dtrain" watch $words >"$work/out" 2>&1
+    [ $? -eq 2 ] || fail "watch $words: $(cat "$work/out")"
+done
 "$dtrain" runs "$work/nowhere" 2>"$work/err"
 code=$?
 [ $code -eq 2 ] && grep -q nowhere "$work/err" || fail "no such folder: exit code $code, $(cat "$work/err")"
