@@ -5,14 +5,15 @@
  */
 #include "junction.h"
 
-#define GAP_S        1.5 /* s, between leaving an area and the arrival of who goes first */
-#define CLEAR_S      0.5 /* s, between who leaves an area and the arrival of the next one */
-#define YELLOW_BRAKE 3.5 /* m/s^2, who would have to brake harder than this and b passes at yellow (ITE: 3.05) */
-#define COMMITTED    5.0 /* m/s^2, who would have to brake harder does not stop any more */
-#define MOVING_MPS   3.0 /* a queue behind the junction that moves at least so makes room */
-#define CRAWL_MPS    2.0 /* who is slower in an area may have to wait there; and has stopped, where one must */
-#define AT_LINE_M    3.0 /* who stands no further from a line is the next to pass it */
-#define PATIENCE_S   2.0 /* without a light, who stands longer gives way to who has stood even longer */
+#define GAP_S        1.5   /* s, between leaving an area and the arrival of who goes first */
+#define CLEAR_S      0.5   /* s, between who leaves an area and the arrival of the next one */
+#define YELLOW_BRAKE 3.5   /* m/s^2, who would have to brake harder than this and b passes at yellow (ITE: 3.05) */
+#define COMMITTED    5.0   /* m/s^2, who would have to brake harder does not stop any more */
+#define MOVING_MPS   3.0   /* a queue behind the junction that moves at least so makes room */
+#define CRAWL_MPS    2.0   /* who is slower in an area may have to wait there; and has stopped, where one must */
+#define SHORT_M      100.0 /* a lane from whose start somebody may be at its line too soon */
+#define AT_LINE_M    3.0   /* who stands no further from a line is the next to pass it */
+#define PATIENCE_S   2.0   /* without a light, who stands longer gives way to who has stood even longer */
 
 /* Time for d metres from speed v, accelerating by a up to want. */
 static double travel_s(double d, double v, double a, double want)
@@ -95,34 +96,83 @@ static int has_waited_longer(const sim *s, int32_t mine, int32_t other)
            (a->stood_s > b->stood_s || (a->stood_s == b->stood_s && mine < other));
 }
 
+/* Does the vehicle in slot p, rest m before the line of link f, come before c is through? Not where it is held up. */
+static int comes_first(const sim *s, const crossing *c, int32_t f, int32_t p, double rest)
+{
+    const net_link *other = &s->net.link[c->j->link + f];
+    const double v = s->v[p], own = net_area_of(c->j, c->link->bit, f)->out + c->by.length;
+    const crossing its = {.j = c->j, .link = other, .by = {.rest = rest, .v = v, .length = s->length[p]}};
+    const double comes = travel_s(rest + net_area_of(c->j, f, c->link->bit)->in, v, s->driver.a, s->want[p]);
+    double gap = GAP_S;
+    if (other->to == c->link->to) { /* one behind the other after that: it has to become as slow as c is */
+        const double then = least(c->by.want, sqrt(c->by.v * c->by.v + 2 * s->driver.a * (c->by.rest + own)));
+        gap += most(0, v - then) / (2 * s->driver.b);
+    }
+    return arrival_s(s, c, own) + gap > comes && (v > MOVING_MPS || is_clear_behind(s, &its));
+}
+
+/* Is a link closed by its light? */
+static int is_closed(const sim *s, const net_link *l)
+{
+    if (l->junction == NET_NONE || l->junction >= s->net.n_signals) {
+        return 0;
+    }
+    const net_show *g = &s->signal[l->junction].show;
+    return ((g->green | g->yellow | g->stop) >> l->bit & 1) == 0;
+}
+
+/* The same as must_yield for those who are still before the lane from which link f begins, where that is short. */
+static int must_yield_further(const sim *s, const crossing *c, int32_t f)
+{
+    const net_link *other = &s->net.link[c->j->link + f];
+    const int32_t edge = s->net.lane[other->from].edge;
+    for (int32_t i = s->search.first[edge]; i < s->search.first[edge + 1]; i++) {
+        const net_link *l = &s->net.link[s->search.into[i]];
+        if (l->to != other->from) {
+            continue;
+        }
+        const int32_t way[2] = {l->via, l->from};
+        double rest = s->net.lane[other->from].length;
+        for (int k = 0; k < 2 && (k == 0 || !is_closed(s, l)); k++) {
+            const lane_state *a = &s->lane[way[k]];
+            const double end = rest + s->net.lane[way[k]].length;
+            for (int32_t p = slot_front(a); p <= slot_back(a) && end - s->x[p] < SIGHT_M; p++) {
+                const vehicle *w = &s->vehicle[s->who[p]];
+                if (s->v[p] < MOVING_MPS) {
+                    break; /* who starts there will see c */
+                }
+                if ((k == 0 || w->next == l->via) && place_way(s, w, other->from, 1) == other->via) {
+                    if (comes_first(s, c, f, p, end - s->x[p])) {
+                        return 1;
+                    }
+                    break; /* who is behind it comes later */
+                }
+            }
+            rest = end;
+        }
+    }
+    return 0;
+}
+
 /* Does somebody with the right of way on link f come before c is through? The first that goes that way counts, also
- * behind others that turn off, but not where it cannot go on. */
+ * behind others that turn off. */
 static int must_yield(const sim *s, const crossing *c, int32_t f)
 {
     const net_link *other = &s->net.link[c->j->link + f];
     const lane_state *from = &s->lane[other->from];
-    const double end = s->net.lane[other->from].length, area = net_area_of(c->j, f, c->link->bit)->in;
+    const double end = s->net.lane[other->from].length;
     if (c->j->n_phases == 0 && has_waited_longer(s, c->link->from, other->from)) {
         return 0;
     }
     for (int32_t p = slot_front(from); p <= slot_back(from) && end - s->x[p] < SIGHT_M; p++) {
-        if (s->vehicle[s->who[p]].next != other->via) {
-            if (s->v[p] < HALTING_MPS) {
-                break; /* nobody passes who stands, and who starts behind it will see c */
-            }
-            continue;
+        if (s->vehicle[s->who[p]].next == other->via) {
+            return comes_first(s, c, f, p, end - s->x[p]);
         }
-        const double rest = end - s->x[p], v = s->v[p], own = net_area_of(c->j, c->link->bit, f)->out + c->by.length;
-        const crossing its = {.j = c->j, .link = other, .by = {.rest = rest, .v = v, .length = s->length[p]}};
-        const double comes = travel_s(rest + area, v, s->driver.a, s->want[p]);
-        double gap = GAP_S;
-        if (other->to == c->link->to) { /* one behind the other after that: it has to become as slow as c is */
-            const double then = least(c->by.want, sqrt(c->by.v * c->by.v + 2 * s->driver.a * (c->by.rest + own)));
-            gap += most(0, v - then) / (2 * s->driver.b);
+        if (s->v[p] < HALTING_MPS) {
+            return 0; /* nobody passes who stands, and who starts behind it will see c */
         }
-        return arrival_s(s, c, own) + gap > comes && (v > MOVING_MPS || is_clear_behind(s, &its));
     }
-    return 0;
+    return end < SHORT_M && s->search.first != NULL && must_yield_further(s, c, f);
 }
 
 static int has_stopped(const crossing *c)
