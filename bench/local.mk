@@ -43,6 +43,7 @@ EXTRA_DIST += \
 	bench/results/2026-11-21-phase1_step.md \
 	bench/results/2026-11-21-phase2_classic.txt \
 	bench/results/2026-11-21-products.md \
+	bench/results/2026-11-21-rl-speed.txt \
 	bench/results/2026-11-21-shield.md \
 	bench/results/2026-11-21-sumo-maps.md \
 	bench/results/2026-11-21-sumo.md
