@@ -16,7 +16,7 @@ typedef struct comer {
 } comer;
 
 /* 1 also for a link over no junction. */
-int junction_may_pass(const sim *s, const net_link *link, const comer *c);
+int junction_may_pass(const sim *s, const net_link *link, const comer *by);
 /* The same for the vehicle in slot p of a lane, and its way. */
 int junction_lets_pass(const sim *s, int32_t lane, int32_t p);
 /* Way of the first vehicle of a lane to the next place, within SIGHT_M, where another one is on a path that crosses its

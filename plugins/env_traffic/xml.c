@@ -31,7 +31,8 @@ dt_status list_add(const dt_host *h, list *l, size_t bytes, void *item_p)
         l->items = more;
         l->cap = cap;
     }
-    *(void **)item_p = (char *)l->items + (size_t)l->n++ * bytes;
+    const void *item = (char *)l->items + (size_t)l->n++ * bytes;
+    memcpy(item_p, &item, sizeof(item)); /* a pointer of any type */
     return DT_OK;
 }
 
