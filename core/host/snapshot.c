@@ -25,13 +25,13 @@
 
 typedef struct tensor_list {
     dt_ckpt_tensor *t;
-    dt_str *name; /* owns the names with a prefix */
-    uint32_t n;
+    dt_str *name; /* [cap] owns the names with a prefix */
+    uint32_t n, cap;
 } tensor_list;
 
 static void list_fini(tensor_list *l)
 {
-    for (uint32_t i = 0; l->name != NULL && i < l->n; i++) {
+    for (uint32_t i = 0; l->name != NULL && i < l->cap; i++) {
         dt_str_fini(&l->name[i]);
     }
     dt_free(l->name);
@@ -54,6 +54,7 @@ static dt_status add_arena(tensor_list *l, const dt_param_table *table, const ch
 static dt_status list_init(tensor_list *l, uint32_t cap)
 {
     memset(l, 0, sizeof(*l));
+    l->cap = cap;
     l->t = dt_alloc_n(cap > 0 ? cap : 1, sizeof(*l->t));
     l->name = dt_alloc_n(cap > 0 ? cap : 1, sizeof(*l->name));
     return l->t != NULL && l->name != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for a checkpoint's tensors");
@@ -440,15 +441,44 @@ static void close_weights(weights *w)
     dt_safetensors_close(w->file);
 }
 
+static uint32_t roles_of(const dt_safetensors *file)
+{
+    uint32_t roles = 0;
+    for (uint32_t i = 0; i < dt_safetensors_count(file); i++) {
+        const char *name = dt_safetensors_at(file, i)->name;
+        const int r = dt_role_find(name, strcspn(name, "."));
+        roles |= r >= 0 ? 1u << r : 0;
+    }
+    return roles;
+}
+
+/* A shield guards by what is known without training: it may be put before a policy that learnt without one, and begins
+ * with its first weights. Takes its tensors out of what is loaded. */
+static void spare_new_shield(tensor_list *l, const dt_safetensors *file)
+{
+    uint32_t n = 0;
+    if ((roles_of(file) & 1u << DT_ROLE_SHIELD) != 0) {
+        return;
+    }
+    for (uint32_t i = 0; i < l->n; i++) {
+        const char *name = l->t[i].name;
+        if (dt_role_find(name, strcspn(name, ".")) != DT_ROLE_SHIELD) {
+            l->t[n++] = l->t[i];
+        }
+    }
+    if (n < l->n) {
+        dt_log(DT_LOG_INFO, "the weights are from before there was a shield: it has its first ones");
+    }
+    l->n = n;
+}
+
 dt_status dt_snapshot_weights_roles(const char *path, uint32_t *roles_p)
 {
     weights w;
     *roles_p = 0;
     const dt_status st = open_weights(path, &w);
-    for (uint32_t i = 0; st == DT_OK && i < dt_safetensors_count(tensors_of(&w)); i++) {
-        const char *name = dt_safetensors_at(tensors_of(&w), i)->name;
-        const int r = dt_role_find(name, strcspn(name, "."));
-        *roles_p |= r >= 0 ? 1u << r : 0;
+    if (st == DT_OK) {
+        *roles_p = roles_of(tensors_of(&w));
     }
     close_weights(&w);
     return st < 0 ? DT_CONTEXT(st, "initialising from %s", path) : st;
@@ -467,6 +497,7 @@ dt_status dt_snapshot_load_weights(dt_stage *s, const char *path, uint32_t flags
         st = open_weights(path, &w);
     }
     if (st == DT_OK) {
+        spare_new_shield(&model, tensors_of(&w));
         st = dt_safetensors_load(tensors_of(&w), model.t, model.n, flags, &n);
     }
     if (st == DT_OK && n == 0 && model.n > 0 && (flags & DT_LOAD_NONE_OK) == 0) {

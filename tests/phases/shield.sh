@@ -53,6 +53,14 @@ is "$(echo "$guarded" | mean costs collisions) == 0" "collisions behind the shie
 is "$(echo "$guarded" | sed -n 's/.*"interventions":\([0-9.e+]*\).*/\1/p') > 100" "interventions"
 is "$(echo "$bare" | mean costs collisions) > 0.5" "collisions without it"
 
+# a policy that learnt without a shield can be put behind one
+# shellcheck disable=SC2086
+"$dtrain" run $ring --set phase2_ppo.iterations=1 --run-dir "$work/bare" >/dev/null 2>"$work/err" || fail "no shield: $?"
+put=$("$dtrain" eval --checkpoint "$work/bare" --seeds 7 --json --set models.shield=shield_barrier 2>"$work/err") ||
+    fail "a shield before weights without one: $?"
+is "$(echo "$put" | mean costs collisions) == 0" "collisions behind a shield that came later"
+grep -q "from before there was a shield" "$work/err" || fail "nothing was said of the shield's weights"
+
 # shellcheck disable=SC2086
 "$dtrain" run $ring --set models.shield=shield_barrier --run-dir "$work/part" --max-steps 10 >/dev/null 2>"$work/err"
 "$dtrain" --resume "$work/part" -q >/dev/null 2>"$work/err" || fail "resuming left with $?"
