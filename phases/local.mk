@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Training phases. A phase is one source file, or a folder when it outgrows it.
-plugin_LTLIBRARIES += phases/phase1_world_model.la phases/phase2_ppo.la
+plugin_LTLIBRARIES += phases/phase1_world_model.la phases/phase2_ppo.la \
+	phases/phase3_constrained.la
 
 phases_phase1_world_model_la_SOURCES = phases/phase1_world_model.c
 phases_phase1_world_model_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) -DDT_PLUGIN_NAME=phase1_world_model
@@ -18,3 +19,10 @@ phases_phase2_ppo_la_CPPFLAGS = $(policy_cppflags) -DDT_PLUGIN_NAME=phase2_ppo
 phases_phase2_ppo_la_CFLAGS = $(PLUGIN_CFLAGS)
 phases_phase2_ppo_la_LDFLAGS = $(PLUGIN_LINK)
 phases_phase2_ppo_la_LIBADD = -lm
+
+phases_phase3_constrained_la_SOURCES = phases/phase3_constrained/phase3_constrained.c \
+	phases/phase3_constrained/multiplier.c phases/phase3_constrained/multiplier.h $(policy_sources)
+phases_phase3_constrained_la_CPPFLAGS = $(policy_cppflags) -DDT_PLUGIN_NAME=phase3_constrained
+phases_phase3_constrained_la_CFLAGS = $(PLUGIN_CFLAGS)
+phases_phase3_constrained_la_LDFLAGS = $(PLUGIN_LINK)
+phases_phase3_constrained_la_LIBADD = -lm

@@ -11,3 +11,8 @@ dt_scripts += tests/phases/phase2_ppo.sh
 tests/phases/phase2_ppo.log: dtrain $(plugin_LTLIBRARIES)
 dt_scripts += tests/phases/shield.sh
 tests/phases/shield.log: dtrain $(plugin_LTLIBRARIES)
+
+dt_tests += tests/phases/test_multiplier
+tests_phases_test_multiplier_SOURCES = tests/phases/test_multiplier.c phases/phase3_constrained/multiplier.c
+dt_scripts += tests/phases/phase3_constrained.sh
+tests/phases/phase3_constrained.log: dtrain $(plugin_LTLIBRARIES)

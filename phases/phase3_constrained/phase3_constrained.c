@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * phase3_constrained: the most reward whose costs stay under their limits, by rounds of the clipped objective (its
+ * terms: phases/phase2_ppo) whose policy follows
+ *
+ *   A = (A_reward - sum_k lambda_k A_k) / (1 + sum_k lambda_k)
+ *
+ * The divisor keeps the size of A, and so the learning rate that suits it, whatever the multipliers are. After a round
+ * lambda_k follows from J_k, the mean cost of the episodes that ended in it, and its limit d_k, as `algorithm` says:
+ *
+ *   pid_lagrangian  a controller of J_k - d_k (Stooke et al. 2020, arXiv 2007.03964)
+ *   lagrangian      lambda_k + rate (J_k - d_k): ascent on the dual problem
+ *   penalty         penalty while J_k > d_k, else 0: the exact penalty of P3O (Zhang et al. 2022, arXiv 2205.11814),
+ *                   its slope held for a round; exact where penalty is above the multiplier of the solution
+ *   log_barrier     1 / (t (d_k - J_k)): the slope of the barrier log(d_k - J_k) / t (IPO, Liu et al. 2020, arXiv
+ *                   1910.09615), multiplier_max at and beyond the limit
+ *
+ * A round in which no episode ended leaves multipliers as they are. Costs without a limit are reported alone.
+ */
+#include "learner.h"
+#include "multiplier.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ON_NOTHING, ON_ALARM, ON_STOP };
+enum { NAME_MAX_BYTES = 64 };
+
+typedef struct config {
+    ppo_config policy; /* first */
+    const char *limits;
+    int64_t max_violations, pid_delay;
+    double start, multiplier_max, rate, kp, ki, kd, error_ema, cost_ema, penalty, barrier_t;
+    uint32_t algorithm, on_violations;
+} config;
+
+typedef struct state {
+    ppo_learner learner; /* first */
+    multiplier_rule rule;
+    int64_t max_violations;
+    uint32_t on_violations;
+    uint8_t has_limit[DT_ENV_MAX_COSTS];
+    double limit[DT_ENV_MAX_COSTS];
+    struct kept { /* by a checkpoint */
+        multiplier multiplier[DT_ENV_MAX_COSTS];
+        uint64_t violations[DT_ENV_MAX_COSTS]; /* rounds in a row above the limit */
+    } kept;
+} state;
+
+/* ---- limits ------------------------------------------------------------------------------------------------------ */
+
+static dt_status refuse_limits(const state *s, const char *why, const char *word)
+{
+    const dt_env_spec *e = s->learner.wiring.spec;
+    char names[512] = "";
+    for (uint32_t k = 0, at = 0; k < e->n_costs && at < sizeof(names); k++) {
+        at += (uint32_t)snprintf(names + at, sizeof(names) - at, "%s%s", k > 0 ? ", " : "", e->costs[k]);
+    }
+    return DT_FAIL_H(s->learner.h, DT_ECONFIG,
+                     "phase3_constrained.limits: %s \"%s\"; write cost:limit,..., limits at least 0, with the costs of "
+                     "%s: %s",
+                     why, word, s->learner.wiring.env, names[0] != '\0' ? names : "it has none");
+}
+
+static dt_status read_limit(state *s, const char *word)
+{
+    const dt_env_spec *e = s->learner.wiring.spec;
+    const char *colon = strchr(word, ':');
+    char *end = NULL;
+    const double limit = colon != NULL ? strtod(colon + 1, &end) : 0;
+    if (colon == NULL || end == colon + 1 || *end != '\0' || !(limit >= 0 && limit < INFINITY)) {
+        return refuse_limits(s, "cannot read", word);
+    }
+    for (uint32_t k = 0; k < e->n_costs; k++) {
+        if (strlen(e->costs[k]) == (size_t)(colon - word) && strncmp(e->costs[k], word, (size_t)(colon - word)) == 0) {
+            if (s->has_limit[k]) {
+                return refuse_limits(s, "a second limit in", word);
+            }
+            s->has_limit[k] = 1;
+            s->limit[k] = limit;
+            return DT_OK;
+        }
+    }
+    return refuse_limits(s, "no such cost as in", word);
+}
+
+static dt_status read_limits(state *s, const char *text)
+{
+    if (text[strspn(text, " ,")] == '\0') {
+        return refuse_limits(s, "nothing is limited by", text);
+    }
+    while (*(text += strspn(text, " ,")) != '\0') {
+        char word[NAME_MAX_BYTES];
+        const size_t n = strcspn(text, " ,");
+        snprintf(word, sizeof(word), "%.*s", (int)n, text);
+        if (n >= sizeof(word)) {
+            return refuse_limits(s, "too long a word", word);
+        }
+        DT_TRY_H(read_limit(s, word));
+        text += n;
+    }
+    return DT_OK;
+}
+
+/* ---- life -------------------------------------------------------------------------------------------------------- */
+
+static dt_status check(const dt_host *h, const void *cfg)
+{
+    return ppo_check(h, "phase3_constrained", &((const config *)cfg)->policy);
+}
+
+static dt_status create(void *self, const dt_host *h, const void *cfg)
+{
+    state *s = self;
+    const config *c = cfg;
+    s->max_violations = c->max_violations;
+    s->on_violations = c->on_violations;
+    s->rule = (multiplier_rule){.algorithm = c->algorithm,
+                                .start = c->start,
+                                .max = c->multiplier_max,
+                                .rate = c->rate,
+                                .kp = c->kp,
+                                .ki = c->ki,
+                                .kd = c->kd,
+                                .error_ema = c->error_ema,
+                                .cost_ema = c->cost_ema,
+                                .delay = c->pid_delay,
+                                .penalty = c->penalty,
+                                .sharpness = c->barrier_t};
+    for (uint32_t k = 0; k < DT_ENV_MAX_COSTS; k++) {
+        multiplier_init(&s->kept.multiplier[k], &s->rule);
+    }
+    DT_TRY_H(ppo_create(&s->learner, h, "phase3_constrained", &c->policy, true));
+    s->learner.has_mix = true;
+    return read_limits(s, c->limits);
+}
+
+static dt_status set_mix(state *s)
+{
+    const uint32_t n = s->learner.wiring.spec->n_costs;
+    float mix[1 + DT_ENV_MAX_COSTS] = {0};
+    double sum = 1;
+    for (uint32_t k = 0; k < n; k++) {
+        sum += s->has_limit[k] ? s->kept.multiplier[k].value : 0;
+    }
+    mix[0] = (float)(1 / sum);
+    for (uint32_t k = 0; k < n; k++) {
+        mix[1 + k] = s->has_limit[k] ? (float)(-s->kept.multiplier[k].value / sum) : 0;
+    }
+    return s->learner.train->set(s->learner.trainer, "advantage_mix", mix, 1 + n);
+}
+
+static dt_status start(void *self)
+{
+    DT_TRY_H(ppo_start(self));
+    return set_mix(self); /* evaluation alone wants it too */
+}
+
+/* ---- a round ----------------------------------------------------------------------------------------------------- */
+
+static dt_status count_violation(state *s, uint32_t k, double cost)
+{
+    const char *name = s->learner.wiring.spec->costs[k];
+    uint64_t *rounds = &s->kept.violations[k];
+    *rounds = cost > s->limit[k] ? *rounds + 1 : 0;
+    if (s->on_violations == ON_NOTHING || *rounds < (uint64_t)s->max_violations) {
+        return DT_OK;
+    }
+    if (s->on_violations == ON_STOP) {
+        return DT_FAIL_H(
+            s->learner.h, DT_EDIVERGED,
+            "cost %s is %g, above its limit %g for %llu rounds in a row, as many as max_violations allows; "
+            "raise the limit or max_violations, or set phase3_constrained.on_violations=alarm",
+            name, cost, s->limit[k], (unsigned long long)*rounds);
+    }
+    if (*rounds == (uint64_t)s->max_violations) {
+        dt_logf(s->learner.h, 1, "cost %s is %g, above its limit %g for %llu rounds in a row", name, cost, s->limit[k],
+                (unsigned long long)*rounds);
+    }
+    return DT_OK;
+}
+
+static void report(const state *s, const char *what, uint32_t k, double value)
+{
+    char name[96];
+    snprintf(name, sizeof(name), "%s/%s", what, s->learner.wiring.spec->costs[k]);
+    s->learner.metrics->scalar(s->learner.h, name, value);
+}
+
+static dt_status update_multipliers(state *s, const dt_rollout_report *r)
+{
+    for (uint32_t k = 0; k < s->learner.wiring.spec->n_costs; k++) {
+        const double cost = r->episode_cost[k];
+        if (!s->has_limit[k]) {
+            continue;
+        }
+        if (isfinite(cost)) {
+            multiplier_update(&s->kept.multiplier[k], &s->rule, cost, s->limit[k]);
+            report(s, "cost", k, cost);
+            DT_TRY_H(count_violation(s, k, cost));
+        }
+        report(s, "limit", k, s->limit[k]);
+        report(s, "lagrange", k, s->kept.multiplier[k].value);
+    }
+    return set_mix(s);
+}
+
+static dt_status iterate(void *self, dt_progress *out)
+{
+    state *s = self;
+    dt_rollout_report collected;
+    uint64_t iteration = 0;
+    const dt_status st = ppo_collect(&s->learner, &iteration, &collected);
+    if (st != DT_OK) {
+        return st;
+    }
+    DT_TRY_H(update_multipliers(s, &collected));
+    return ppo_learn(&s->learner, iteration, &collected, out);
+}
+
+static dt_status evaluate(void *self, dt_progress *out)
+{
+    return ppo_evaluate(self, out);
+}
+
+static void stop(void *self)
+{
+    (void)self;
+}
+
+static void destroy(void *self)
+{
+    ppo_destroy(self);
+}
+
+static dt_status save(void *self, dt_writer *w)
+{
+    const state *s = self;
+    DT_TRY_H(ppo_save(&s->learner, w));
+    return w->write(w, &s->kept, sizeof(s->kept));
+}
+
+static dt_status load(void *self, dt_reader *r, uint32_t version)
+{
+    state *s = self;
+    (void)version;
+    DT_TRY_H(ppo_load(&s->learner, r));
+    return r->read(r, &s->kept, sizeof(s->kept));
+}
+
+/* ---- descriptor -------------------------------------------------------------------------------------------------- */
+
+#define ROW(member, type, dfl, unit, min, max, help) DT_OPTION(config, member, type, dfl, unit, min, max, NULL, help)
+
+static const char *const algorithms[] = {"pid_lagrangian", "lagrangian", "penalty", "log_barrier", NULL};
+static const char *const reactions[] = {"none", "alarm", "stop", NULL};
+
+static const dt_option options[] = {
+    PPO_OPTIONS("100"),
+    DT_OPTION(config, algorithm, DT_OPT_ENUM, "pid_lagrangian", NULL, 0, 0, algorithms,
+              "how the multipliers of costs follow from their limits"),
+    ROW(limits, DT_OPT_STR, "collisions:0.1", NULL, 0, 0,
+        "cost:limit,... of the mean of an episode, all agents together"),
+    ROW(max_violations, DT_OPT_I64, "5", "rounds", 1, 1e9, "rounds in a row above a limit that on_violations answers"),
+    DT_OPTION(config, on_violations, DT_OPT_ENUM, "alarm", NULL, 0, 0, reactions,
+              "none; alarm: a warning in the log; stop: the phase fails"),
+    ROW(start, DT_OPT_F64, "0.1", "1", 0, 1e9, "first multiplier of pid_lagrangian and lagrangian"),
+    ROW(multiplier_max, DT_OPT_F64, "100", "1", 0, 1e9, "multipliers are at most this"),
+    ROW(rate, DT_OPT_F64, "0.035", "1", 0, 1e9, "lagrangian: step per unit of violation"),
+    ROW(kp, DT_OPT_F64, "0.1", "1", 0, 1e9, "pid_lagrangian: proportional gain"),
+    ROW(ki, DT_OPT_F64, "0.01", "1", 0, 1e9, "pid_lagrangian: integral gain"),
+    ROW(kd, DT_OPT_F64, "0.01", "1", 0, 1e9, "pid_lagrangian: derivative gain, for rising costs alone"),
+    ROW(error_ema, DT_OPT_F64, "0.95", "1", 0, 1, "pid_lagrangian: what the proportional part keeps of the past"),
+    ROW(cost_ema, DT_OPT_F64, "0.95", "1", 0, 1, "pid_lagrangian: what the derivative part keeps of the past"),
+    ROW(pid_delay, DT_OPT_I64, "10", "rounds", 1, MULTIPLIER_MAX_DELAY, "pid_lagrangian: over which costs rise"),
+    ROW(penalty, DT_OPT_F64, "20", "1", 0, 1e9, "penalty: its weight"),
+    ROW(barrier_t, DT_OPT_F64, "20", "1", 1e-9, 1e9, "log_barrier: sharpness; the cost stays about 1/(t lambda) away"),
+    DT_OPTION_END};
+
+static const char *const defaults[] = {"models.perception=",
+                                       "models.controller=controller_mlp",
+                                       "env.id=env_traffic",
+                                       "data.batch=96",
+                                       "data.shards=4",
+                                       "training.learning_rate=1e-4",
+                                       "training.weight_decay=1e-4",
+                                       "training.freeze_loaded=perception,shield",
+                                       "training.optimizer=adam",
+                                       "training.eps=1e-8",
+                                       "training.gradient_clip=0.5",
+                                       "training.scheduler=cosine",
+                                       "training.warmup_epochs=100", /* 10 rounds of 10 passes */
+                                       "training.eval_interval=20",
+                                       "training.save_interval=10",
+                                       "checkpoint.best_by=return/mean",
+                                       NULL};
+
+static const void *extension(const char *id)
+{
+    return strcmp(id, "dtrain.defaults/1") == 0 ? defaults : NULL;
+}
+
+static const dt_phase_ops ops = {.struct_size = sizeof(dt_phase_ops),
+                                 .create = create,
+                                 .start = start,
+                                 .iterate = iterate,
+                                 .evaluate = evaluate,
+                                 .stop = stop,
+                                 .destroy = destroy,
+                                 .save = save,
+                                 .load = load};
+
+static const dt_component component = {.struct_size = sizeof(dt_component),
+                                       .kind = DT_KIND_PHASE,
+                                       .id = "phase3_constrained",
+                                       .summary = "the most reward whose costs stay under their limits",
+                                       .reference = "Stooke, Achiam & Abbeel 2020, arXiv 2007.03964",
+                                       .flags = DT_COMP_DETERMINISTIC,
+                                       .state_version = 1,
+                                       .config_size = sizeof(config),
+                                       .state_size = sizeof(state),
+                                       .options = options,
+                                       .check = check,
+                                       .ops = &ops,
+                                       .extension = extension};
+
+DT_PLUGIN_DEFINE_ONE(component, "phase3_constrained", "1.0", "dtrain", "Apache-2.0");

@@ -1,0 +1,96 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# phase3_constrained through the program: multipliers answer to limits, a stopped and resumed run has the bits of one
+# that nobody stopped, threads and virtual ranks change none, and bad input is refused.
+set -u
+
+dtrain=${DT_BUILDDIR:-.}/dtrain
+work=$(mktemp -d ./test-constrained-XXXXXX) || exit 1
+trap 'rm -rf "$work"' EXIT INT TERM
+failed=0
+cases=0
+
+tiny="--plugin phase3_constrained -q --set env.id=env_traffic --set env_traffic.episode_s=60 --set env_traffic.action_s=5 --set env.instances=4
+      --set phase3_constrained.fragment=16 --set phase3_constrained.train_batch=64 --set data.batch=32
+      --set phase3_constrained.sgd_epochs=2 --set phase3_constrained.iterations=6 --set training.warmup_epochs=0
+      --set training.eval_interval=0 --set checkpoint.every_seconds=0 --set phase3_constrained.max_violations=2
+      --set phase3_constrained.pid_delay=2"
+limits=phase3_constrained.limits
+
+fail() {
+    echo "FAIL: $*"
+    tail -n 5 "$work/err" | sed 's/^/    /'
+    failed=$((failed + 1))
+}
+
+state_hash() {
+    "$dtrain" ckpt inspect "$1" --json 2>/dev/null | sed -n 's/.*"state_hash":"\([0-9a-f]*\)".*/\1/p'
+}
+
+# train DIR [more]
+train() {
+    dir=$1
+    shift
+    # shellcheck disable=SC2086
+    "$dtrain" $tiny --set $limits=starvation:0,collisions:1000 --run-dir "$work/$dir" "$@" >/dev/null 2>"$work/err" ||
+        fail "training $dir left with $?"
+}
+
+# same DIR WHAT: the bits of the first run
+same() {
+    cases=$((cases + 1))
+    [ -n "$(state_hash "$work/$1")" ] || fail "$2: no checkpoint"
+    [ "$(state_hash "$work/$1")" = "$(state_hash "$work/whole")" ] || fail "$2: other bits"
+}
+
+# refused CODE PIECE [options]: this code and these words
+refused() {
+    want=$1
+    piece=$2
+    shift 2
+    cases=$((cases + 1))
+    # shellcheck disable=SC2086
+    "$dtrain" $tiny --run-dir "$work/refused" "$@" >/dev/null 2>"$work/err"
+    code=$?
+    [ "$code" -eq "$want" ] || fail "$*: left with $code, expected $want"
+    grep -q "$piece" "$work/err" || fail "$*: nothing of '$piece' was said"
+    rm -rf "$work/refused"
+}
+
+# last DIR NAME: the last value of a metric
+last() {
+    sed -n "s|.*\"$2\":\([0-9.e+-]*\).*|\1|p" "$work/$1/metrics.jsonl" | tail -n 1
+}
+
+train whole --threads 1
+train stopped --threads 1 --max-steps 6
+"$dtrain" --resume "$work/stopped" -q >/dev/null 2>"$work/err" || fail "resuming left with $?"
+same stopped "stopped and resumed"
+train threads --threads 3
+same threads "3 threads instead of 1"
+train ranks --set comm.backend=sim --set comm.ranks=2
+same ranks "2 virtual ranks instead of 1"
+
+# A limit that is met lets the first multiplier fall to 0.
+cases=$((cases + 1))
+[ "$(last whole lagrange/collisions)" = 0 ] || fail "1000 collisions are far away: '$(last whole lagrange/collisions)'"
+[ "$(last whole limit/collisions)" = 1000 ] || fail "the limit is reported as '$(last whole limit/collisions)'"
+[ -n "$(last whole cost/starvation)" ] || fail "no cost is reported"
+
+for algorithm in lagrangian penalty log_barrier; do
+    cases=$((cases + 1))
+    train $algorithm --set phase3_constrained.algorithm=$algorithm
+    [ "$(state_hash "$work/$algorithm")" != "$(state_hash "$work/whole")" ] || fail "$algorithm does as the default"
+done
+
+refused 2 "no such cost as in \"speeding:1\".*collisions, time_to_collision" --set $limits=speeding:1
+refused 2 "cannot read \"collisions\"" --set $limits=collisions
+refused 2 "cannot read \"collisions:-1\"" --set $limits=collisions:-1
+refused 2 "a second limit in \"collisions:2\"" --set $limits=collisions:1,collisions:2
+refused 2 "nothing is limited" --set $limits=
+refused 2 "it has none" --set env.id=cartpole
+refused 2 "pid_lagrangian" --set phase3_constrained.algorithm=hope
+
+echo "$cases cases, $failed failed"
+[ "$failed" -eq 0 ]
