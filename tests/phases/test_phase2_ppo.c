@@ -2,7 +2,7 @@
  *
  * The loss of phase2_ppo and its gradient against a second computation of both, in double, that shares nothing with the
  * graph: formulas of the papers row by row, and central differences of them. Two discrete heads with masks, two
- * continuous actions, two costs, every kind of value clipping, entropy and KL terms.
+ * continuous actions, two costs, every kind of value clipping, entropy and KL terms, advantages alone and mixed.
  */
 #include "../../phases/policy/loss.h"
 
@@ -24,6 +24,7 @@ enum { ROWS = 23, D = 3, HEADS = 2, CHOICES = 5, P = 2, K = 2 };
 enum { OUT = CHOICES + 2 * P + 1 + K, PARAMS = OUT * (D + 1) }; /* one linear layer gives everything */
 static const int32_t choices[HEADS] = {3, 2};
 static const double value_coef = 0.7, cost_coef = 0.4, entropy_now = 0.03, kl_now = 0.6;
+static const float mix[1 + K] = {0.5f, -0.375f, -0.125f};
 
 static float obs[ROWS][D], mask[ROWS][CHOICES], action_f[ROWS][P], old[ROWS], value[ROWS], advantage[ROWS];
 static float target[ROWS], cost_value[ROWS][K], cost_advantage[ROWS][K], cost_target[ROWS][K];
@@ -92,13 +93,22 @@ static double value_row(uint32_t mode, double clip, double v, double v_old, doub
     return mode == 2 ? fmin(e, clip) : e;
 }
 
+static double advantage_of(const ppo_loss_config *c, int row)
+{
+    double a = (c->has_mix ? (double)mix[0] : 1) * (double)advantage[row];
+    for (int k = 0; k < K; k++) {
+        a += c->has_mix ? (double)mix[1 + k] * (double)cost_advantage[row][k] : 0;
+    }
+    return a;
+}
+
 static double loss_of_rows(const ppo_loss_config *c, const double *w, sums *s)
 {
     memset(s, 0, sizeof(*s));
     for (int i = 0; i < ROWS; i++) {
         double log_prob, entropy;
         log_prob_of(w, i, &log_prob, &entropy);
-        const double r = exp(log_prob - (double)old[i]), a = (double)advantage[i];
+        const double r = exp(log_prob - (double)old[i]), a = advantage_of(c, i);
         s->policy -= fmin(r * a, fmin(fmax(r, 1 - c->clip), 1 + c->clip) * a);
         s->kl += r - 1 - log(r);
         s->clipped += fabs(r - 1) > c->clip;
@@ -163,10 +173,12 @@ static double run_graph(const ppo_wiring *wiring, const ppo_loss_config *c, cons
     const char *const *name = NULL;
     const int64_t *count = NULL;
     const float now[2] = {(float)entropy_now, (float)kl_now};
-    const float *step_input[2];
-    assert_int_equal(dt_plan_step_inputs(plan, &name, &count), 2);
-    for (int i = 0; i < 2; i++) {
-        step_input[i] = strcmp(name[i], "entropy_coef") == 0 ? &now[0] : &now[1];
+    const float *step_input[3];
+    const uint32_t n_inputs = c->has_mix ? 3 : 2;
+    assert_int_equal(dt_plan_step_inputs(plan, &name, &count), n_inputs);
+    for (uint32_t i = 0; i < n_inputs; i++) {
+        const bool is_mix = strcmp(name[i], "advantage_mix") == 0;
+        step_input[i] = is_mix ? mix : strcmp(name[i], "entropy_coef") == 0 ? &now[0] : &now[1];
     }
     const dt_graph_loss *loss = NULL;
     const uint32_t n = dt_graph_losses(g, &loss);
@@ -251,12 +263,13 @@ static void fill(double *w)
         target[i] = (float)(1.5 * draw(9, (uint64_t)i));
         for (int k = 0; k < K; k++) {
             cost_value[i][k] = (float)draw(10, (uint64_t)(i * K + k));
+            cost_advantage[i][k] = (float)draw(12, (uint64_t)(i * K + k));
             cost_target[i][k] = (float)(1.5 * draw(11, (uint64_t)(i * K + k)));
         }
     }
 }
 
-static void check_mode(uint32_t mode, double clip)
+static void check_mode(uint32_t mode, double clip, bool has_mix)
 {
     static const dt_port own = {"obs", "A 3", DT_F32, 0};
     static const dt_env_spec spec = {.struct_size = sizeof(spec),
@@ -274,7 +287,8 @@ static void check_mode(uint32_t mode, double clip)
                                .value_coef = value_coef,
                                .cost_value_coef = cost_coef,
                                .has_entropy = true,
-                               .has_kl = true};
+                               .has_kl = true,
+                               .has_mix = has_mix};
     double w[PARAMS], grad[PARAMS], single[PARAMS];
     fill(w);
     sums want, got, rough;
@@ -308,19 +322,25 @@ static void check_mode(uint32_t mode, double clip)
 static void test_plain_values(void **unused)
 {
     (void)unused;
-    check_mode(DT_VALUE_PLAIN, 0.3);
+    check_mode(DT_VALUE_PLAIN, 0.3, false);
 }
 
 static void test_values_clipped_by_their_step(void **unused)
 {
     (void)unused;
-    check_mode(DT_VALUE_CLIP_STEP, 0.3);
+    check_mode(DT_VALUE_CLIP_STEP, 0.3, false);
 }
 
 static void test_values_clipped_by_their_error(void **unused)
 {
     (void)unused;
-    check_mode(DT_VALUE_CLIP_ERROR, 0.3);
+    check_mode(DT_VALUE_CLIP_ERROR, 0.3, false);
+}
+
+static void test_mixed_advantages(void **unused)
+{
+    (void)unused;
+    check_mode(DT_VALUE_PLAIN, 0.3, true);
 }
 
 int main(void)
@@ -329,6 +349,7 @@ int main(void)
         cmocka_unit_test(test_plain_values),
         cmocka_unit_test(test_values_clipped_by_their_step),
         cmocka_unit_test(test_values_clipped_by_their_error),
+        cmocka_unit_test(test_mixed_advantages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
