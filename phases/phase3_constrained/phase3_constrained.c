@@ -197,11 +197,10 @@ static dt_status update_multipliers(state *s, const dt_rollout_report *r)
         }
         if (isfinite(cost)) {
             multiplier_update(&s->kept.multiplier[k], &s->rule, cost, s->limit[k]);
-            report(s, "cost", k, cost);
             DT_TRY_H(count_violation(s, k, cost));
         }
-        report(s, "limit", k, s->limit[k]);
-        report(s, "lagrange", k, s->kept.multiplier[k].value);
+        report(s, "limits", k, s->limit[k]);
+        report(s, "multipliers", k, s->kept.multiplier[k].value);
     }
     return set_mix(s);
 }

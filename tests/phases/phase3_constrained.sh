@@ -74,9 +74,9 @@ same ranks "2 virtual ranks instead of 1"
 
 # A limit that is met lets the first multiplier fall to 0.
 cases=$((cases + 1))
-[ "$(last whole lagrange/collisions)" = 0 ] || fail "1000 collisions are far away: '$(last whole lagrange/collisions)'"
-[ "$(last whole limit/collisions)" = 1000 ] || fail "the limit is reported as '$(last whole limit/collisions)'"
-[ -n "$(last whole cost/starvation)" ] || fail "no cost is reported"
+[ "$(last whole multipliers/collisions)" = 0 ] || fail "1000 collisions are far away: '$(last whole multipliers/collisions)'"
+[ "$(last whole limits/collisions)" = 1000 ] || fail "the limit is reported as '$(last whole limits/collisions)'"
+[ -n "$(last whole costs/starvation)" ] || fail "no cost is reported"
 
 for algorithm in lagrangian penalty log_barrier; do
     cases=$((cases + 1))
