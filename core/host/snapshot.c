@@ -497,7 +497,9 @@ dt_status dt_snapshot_load_weights(dt_stage *s, const char *path, uint32_t flags
         st = open_weights(path, &w);
     }
     if (st == DT_OK) {
-        spare_new_shield(&model, tensors_of(&w));
+        if ((flags & DT_LOAD_MISSING_OK) == 0) {
+            spare_new_shield(&model, tensors_of(&w));
+        }
         st = dt_safetensors_load(tensors_of(&w), model.t, model.n, flags, &n);
     }
     if (st == DT_OK && n == 0 && model.n > 0 && (flags & DT_LOAD_NONE_OK) == 0) {
@@ -508,7 +510,8 @@ dt_status dt_snapshot_load_weights(dt_stage *s, const char *path, uint32_t flags
         st = load_normaliser(s, w.ckpt);
     }
     if (st == DT_OK) {
-        dt_log(DT_LOG_INFO, "%u of %u tensors from %s", n, model.n, path);
+        dt_log(DT_LOG_INFO, n > 0 ? "%u of %u tensors from %s" : "begins at random: %u of %u tensors are in %s", n,
+               model.n, path);
     }
     close_weights(&w);
     list_fini(&model);
