@@ -42,6 +42,7 @@ typedef struct bench {
     dt_graph *g;
     dt_tensor *to[8];
     float *params;
+    double *wide, *grads; /* where a test computes in double: the same parameters, and gradients */
 } bench;
 
 static inline dt_status bench_create(bench *b, const char *id, const char *const *set, const dt_dim *dims, uint32_t n)
@@ -50,32 +51,29 @@ static inline dt_status bench_create(bench *b, const char *id, const char *const
     mock_host_init(&b->host);
     b->c = mock_load("models", id, id);
     assert_non_null(b->c);
-    assert_memory_equal(id, b->c->role, strlen(b->c->role)); /* a model is named after its role */
     b->ops = b->c->ops;
     b->config = mock_config(b->c, set);
     b->self = calloc(1, b->c->state_size);
     return b->ops->create(b->self, &b->host.host, b->config, dims, n);
 }
 
-/* created, recorded, with its first values */
-static inline void bench_open(bench *b, const char *id, const char *const *set, const dt_dim *dims, uint32_t n)
+/* After create: recorded in a graph of its own, over the symbols given. */
+static inline void bench_record(bench *b, const char *const *symbol, uint32_t n_symbols)
 {
-    static const char *const symbol[] = {"B", "A"};
-    assert_int_equal(bench_create(b, id, set, dims, n), DT_OK);
     b->r = (registry){.reg = {.struct_size = sizeof(dt_params), .add = registry_add}};
     assert_int_equal(b->ops->params(b->self, &b->r.reg), DT_OK);
     b->in = b->ops->inputs(b->self, &b->n_in);
     b->out = b->ops->outputs(b->self, &b->n_out);
     const dt_graph_desc d = {
-        .symbol = symbol, .n_symbols = 2, .field = b->in, .n_fields = b->n_in, .params = &b->r.table};
+        .symbol = symbol, .n_symbols = n_symbols, .field = b->in, .n_fields = b->n_in, .params = &b->r.table};
     assert_int_equal(dt_graph_create(&d, &b->g), DT_OK);
     dt_graph_scope(b->g, "m");
-    dt_tensor *from[4] = {NULL};
+    dt_tensor *from[8] = {NULL};
     for (uint32_t i = 0; i < b->n_in; i++) {
         from[i] = b->g->api->input(b->g, b->in[i].name);
     }
     if (b->ops->forward(b->self, b->g, from, b->to) != DT_OK) {
-        fail_msg("%s: %s", id, dt_error_text());
+        fail_msg("%s: %s", b->c->id, dt_error_text());
     }
     dt_graph_scope(b->g, "");
     for (uint32_t i = 0; i < b->n_out; i++) { /* every output has the shape its port promises */
@@ -87,6 +85,15 @@ static inline void bench_open(bench *b, const char *id, const char *const *set, 
         dt_str_fini(&got);
         assert_int_equal(b->g->api->output(b->g, b->out[i].name, b->to[i]), DT_OK);
     }
+}
+
+/* a model of agents alone: created, recorded, with its first values */
+static inline void bench_open(bench *b, const char *id, const char *const *set, const dt_dim *dims, uint32_t n)
+{
+    static const char *const symbol[] = {"B", "A"};
+    assert_int_equal(bench_create(b, id, set, dims, n), DT_OK);
+    assert_memory_equal(id, b->c->role, strlen(b->c->role)); /* it is named after its role */
+    bench_record(b, symbol, 2);
     b->params = aligned_alloc(64, (size_t)b->r.table.total * sizeof(float) + 64);
     assert_int_equal(dt_param_table_init(&b->r.table, 11, b->params), DT_OK);
 }
@@ -100,6 +107,8 @@ static inline void bench_close(bench *b)
     free(b->self);
     free(b->config);
     free(b->params);
+    free(b->wide);
+    free(b->grads);
 }
 
 static inline const float *param(const bench *b, const char *name)

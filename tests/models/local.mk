@@ -5,7 +5,7 @@ tests_models_test_models_CPPFLAGS = $(mock_cppflags)
 tests_models_test_models_LDADD = $(mock_libs)
 
 dt_tests += tests/models/test_model_graphs
-tests_models_test_model_graphs_SOURCES = tests/models/test_model_graphs.c $(mock_sources)
+tests_models_test_model_graphs_SOURCES = tests/models/test_model_graphs.c tests/models/bench.h $(mock_sources)
 tests_models_test_model_graphs_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
 tests_models_test_model_graphs_LDADD = core/libdtcore.la $(CMOCKA_LIBS) -ldl
 
@@ -20,7 +20,7 @@ tests_models_test_shield_barrier_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
 tests_models_test_shield_barrier_LDADD = core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
 
 dt_tests += tests/models/test_influence
-tests_models_test_influence_SOURCES = tests/models/test_influence.c $(mock_sources)
+tests_models_test_influence_SOURCES = tests/models/test_influence.c tests/models/bench.h $(mock_sources)
 tests_models_test_influence_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
 tests_models_test_influence_LDADD = core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
 

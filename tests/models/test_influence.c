@@ -3,61 +3,14 @@
  * controller_influence in a fake host over the real graph, in double: both nets against their formulas written out,
  * and what the formulas promise: one set of weights for any number of phases, signals and vehicles.
  */
-#include "mock/mock.h" /* before cmocka.h, which has a macro fail() */
-
-#include "base/err.h"
-#include "graph/plan.h"
-
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
+#include "bench.h"
 
 enum { H = 6, HEADS = 2, C = H / HEADS, K = 2, F = 17, ROW = 5, MOST = 64 };
 enum { A, N, E, N_SYMBOLS };
 
-typedef struct registry {
-    dt_params reg; /* first */
-    dt_param_table table;
-} registry;
-
-static dt_status registry_add(dt_params *reg, const char *name, const int64_t *dim, uint32_t n_dims, uint32_t init,
-                              double a)
-{
-    return dt_param_table_add(&((registry *)reg)->table, "m", name, dim, n_dims, init, a);
-}
-
-typedef struct bench {
-    mock_host host;
-    const dt_component *c;
-    const dt_model_ops *ops;
-    void *config, *self;
-    registry r;
-    const dt_port *in, *out;
-    uint32_t n_in, n_out;
-    dt_graph *g;
-    double *params, *grads;
-} bench;
-
 typedef struct outputs {
     double value[MOST], logits[MOST], mean[MOST], log_std[MOST], cost_value[MOST];
 } outputs;
-
-static dt_status bench_create(bench *b, const char *const *set, const dt_dim *dims, uint32_t n)
-{
-    memset(b, 0, sizeof(*b));
-    mock_host_init(&b->host);
-    b->c = mock_load("models", "controller_influence", "controller_influence");
-    assert_non_null(b->c);
-    b->ops = b->c->ops;
-    b->config = mock_config(b->c, set);
-    b->self = calloc(1, b->c->state_size);
-    return b->ops->create(b->self, &b->host.host, b->config, dims, n);
-}
 
 /* -1 .. 1, never the same twice in a row */
 static double draw(int i)
@@ -66,69 +19,35 @@ static double draw(int i)
 }
 
 /* Created and recorded; parameters are their first values, biases not 0, which would hide mistakes. */
-static void bench_open(bench *b, const char *const *set, const dt_dim *dims, uint32_t n)
+static void open_wide(bench *b, const char *const *set, const dt_dim *dims, uint32_t n)
 {
     static const char *const symbol[N_SYMBOLS] = {"A", "N", "E"};
-    dt_tensor *from[8] = {NULL}, *to[8] = {NULL};
-    if (bench_create(b, set, dims, n) != DT_OK) {
+    if (bench_create(b, "controller_influence", set, dims, n) != DT_OK) {
         fail_msg("%s", b->host.message);
     }
-    b->r = (registry){.reg = {.struct_size = sizeof(dt_params), .add = registry_add}};
-    assert_int_equal(b->ops->params(b->self, &b->r.reg), DT_OK);
-    b->in = b->ops->inputs(b->self, &b->n_in);
-    b->out = b->ops->outputs(b->self, &b->n_out);
-    const dt_graph_desc d = {
-        .symbol = symbol, .n_symbols = N_SYMBOLS, .field = b->in, .n_fields = b->n_in, .params = &b->r.table};
-    assert_int_equal(dt_graph_create(&d, &b->g), DT_OK);
-    dt_graph_scope(b->g, "m");
-    for (uint32_t i = 0; i < b->n_in; i++) {
-        from[i] = b->g->api->input(b->g, b->in[i].name);
-    }
-    if (b->ops->forward(b->self, b->g, from, to) != DT_OK) {
-        fail_msg("%s", dt_error_text());
-    }
-    dt_graph_scope(b->g, "");
-    for (uint32_t i = 0; i < b->n_out; i++) { /* every output has the shape its port promises */
-        char want[MOCK_TEXT];
-        dt_str got = {0};
-        snprintf(want, sizeof(want), "%s f32", b->out[i].dims);
-        dt_graph_shape_text(to[i], &got);
-        assert_string_equal(dt_str_text(&got), want);
-        dt_str_fini(&got);
-        assert_int_equal(b->g->api->output(b->g, b->out[i].name, to[i]), DT_OK);
-        dt_tensor *sum = dt_sum(b->g, dt_mul(b->g, to[i], to[i])); /* the derivative of all that comes out */
+    bench_record(b, symbol, N_SYMBOLS);
+    for (uint32_t i = 0; i < b->n_out; i++) { /* the derivative of all that comes out */
+        dt_tensor *sum = dt_sum(b->g, dt_mul(b->g, b->to[i], b->to[i]));
         assert_int_equal(b->g->api->loss(b->g, b->out[i].name, sum, 1, "1"), DT_OK);
     }
     const size_t total = (size_t)b->r.table.total;
     float *first = aligned_alloc(64, total * sizeof(*first) + 64);
-    b->params = aligned_alloc(64, total * sizeof(double) + 64);
+    b->wide = aligned_alloc(64, total * sizeof(double) + 64);
     b->grads = aligned_alloc(64, total * sizeof(double) + 64);
     assert_int_equal(dt_param_table_init(&b->r.table, 11, first), DT_OK);
     for (size_t i = 0; i < total; i++) {
-        b->params[i] = (double)first[i];
+        b->wide[i] = (double)first[i];
     }
     for (uint32_t i = 0; i < b->r.table.n; i++) {
         const dt_param *p = &b->r.table.param[i];
         for (int64_t k = 0; p->init == DT_INIT_ZERO && k < p->count; k++) {
-            b->params[p->offset + k] = 0.3 * draw((int)(k + i));
+            b->wide[p->offset + k] = 0.3 * draw((int)(k + i));
         }
     }
     free(first);
 }
 
-static void bench_close(bench *b)
-{
-    dt_graph_destroy(b->g);
-    dt_param_table_fini(&b->r.table);
-    b->ops->destroy(b->self);
-    assert_int_equal(b->host.n_live, 0);
-    free(b->self);
-    free(b->config);
-    free(b->params);
-    free(b->grads);
-}
-
-static double *param(const bench *b, const char *name)
+static double *wide_param(const bench *b, const char *name)
 {
     char full[MOCK_NAME];
     snprintf(full, sizeof(full), "m.%s", name);
@@ -137,10 +56,10 @@ static double *param(const bench *b, const char *name)
         fail_msg("no parameter %s", name);
         return NULL;
     }
-    return b->params + p->offset;
+    return b->wide + p->offset;
 }
 
-static void take(const bench *b, const dt_exec *e, const char *name, double *out, const int64_t *live)
+static void take_wide(const bench *b, const dt_exec *e, const char *name, double *out, const int64_t *live)
 {
     for (uint32_t i = 0; i < b->n_out; i++) {
         if (strcmp(b->out[i].name, name) == 0) {
@@ -167,7 +86,7 @@ static double run(const bench *b, const void *const *field, const int64_t *live,
     memset(b->grads, 0, (size_t)b->r.table.total * sizeof(*b->grads));
     const dt_exec_feed feed = {.size = live,
                                .field = (void *const *)(uintptr_t)field,
-                               .params = b->params,
+                               .params = b->wide,
                                .grads = b->grads,
                                .loss_seed = seed,
                                .loss = loss,
@@ -179,11 +98,11 @@ static double run(const bench *b, const void *const *field, const int64_t *live,
     }
     if (!learns) {
         memset(out, 0, sizeof(*out));
-        take(b, e, "value", out->value, live);
-        take(b, e, "logits", out->logits, live);
-        take(b, e, "mean", out->mean, live);
-        take(b, e, "log_std", out->log_std, live);
-        take(b, e, "cost_value", out->cost_value, live);
+        take_wide(b, e, "value", out->value, live);
+        take_wide(b, e, "logits", out->logits, live);
+        take_wide(b, e, "mean", out->mean, live);
+        take_wide(b, e, "log_std", out->log_std, live);
+        take_wide(b, e, "cost_value", out->cost_value, live);
     }
     dt_exec_destroy(e);
     dt_plan_destroy(p);
@@ -209,7 +128,7 @@ static void check_gradient(const bench *b, const void *const *field, const int64
     for (uint32_t i = 0; i < b->r.table.n; i++) {
         const dt_param *p = &b->r.table.param[i];
         for (int64_t k = 0; k < p->count; k += 1 + p->count / 3) {
-            double *w = &b->params[p->offset + k];
+            double *w = &b->wide[p->offset + k];
             const double before = *w, step = 1e-5;
             *w = before + step;
             const double above = run(b, field, live, NULL);
@@ -227,10 +146,10 @@ static void linear(const bench *b, const char *name, bool has_bias, const double
 {
     char text[MOCK_NAME];
     snprintf(text, sizeof(text), has_bias ? "%s.w" : "%s", name);
-    const double *w = param(b, text), *bias = NULL;
+    const double *w = wide_param(b, text), *bias = NULL;
     if (has_bias) {
         snprintf(text, sizeof(text), "%s.b", name);
-        bias = param(b, text);
+        bias = wide_param(b, text);
     }
     for (int i = 0; i < n_out; i++) {
         y[i] = has_bias ? bias[i] : 0;
@@ -258,7 +177,7 @@ static void softmax(double *x, int n)
     }
 }
 
-static void assert_port(const dt_port *p, const char *name, const char *dims, uint32_t dtype)
+static void assert_typed_port(const dt_port *p, const char *name, const char *dims, uint32_t dtype)
 {
     assert_string_equal(p->name, name);
     assert_string_equal(p->dims, dims);
@@ -311,7 +230,7 @@ static void open_signals(bench *b, const char *const *set, int phases)
 {
     const dt_dim dims[] = {{"D", ROW}, {"choices", phases}, {"continuous", 0}, {"K", K},
                            {"W", 1},   {"phases", F},       {"neighbour", 4}};
-    bench_open(b, set, dims, 7);
+    open_wide(b, set, dims, 7);
 }
 
 static double run_signals(const bench *b, const junctions *j, outputs *o)
@@ -397,7 +316,7 @@ static void check_signals(const char *const *set, bool is_shared, bool has_row, 
     (void)run_signals(&b, &j, &o);
     signals_trunk(&b, &j, "policy", has_row, h, u);
     signals_trunk(&b, &j, is_shared ? "policy" : "critic", has_row, unused, judge);
-    near("head.rule", param(&b, "head.rule")[0], rule, 0);
+    near("head.rule", wide_param(&b, "head.rule")[0], rule, 0);
     for (int a = 0; a < SIGNALS; a++) {
         double y[K], both[H], agent[H];
         linear(&b, "head.value", true, judge[a], H, y, 1);
@@ -436,24 +355,24 @@ static void test_signals_ports(void **state)
     bench b;
     open_signals(&b, (const char *const[]){"row=true", NULL}, P);
     assert_int_equal(b.n_in, 3);
-    assert_port(&b.in[0], "phases", "A 4 17", DT_F32);
-    assert_port(&b.in[1], "neighbour", "A 4", DT_I32);
-    assert_port(&b.in[2], "obs", "A 5", DT_F32);
+    assert_typed_port(&b.in[0], "phases", "A 4 17", DT_F32);
+    assert_typed_port(&b.in[1], "neighbour", "A 4", DT_I32);
+    assert_typed_port(&b.in[2], "obs", "A 5", DT_F32);
     assert_int_equal(b.n_out, 3);
-    assert_port(&b.out[0], "value", "A", DT_F32);
-    assert_port(&b.out[1], "logits", "A 4", DT_F32);
-    assert_port(&b.out[2], "cost_value", "A 2", DT_F32);
+    assert_typed_port(&b.out[0], "value", "A", DT_F32);
+    assert_typed_port(&b.out[1], "logits", "A 4", DT_F32);
+    assert_typed_port(&b.out[2], "cost_value", "A 2", DT_F32);
     bench_close(&b);
-    bench_open(&b, NULL, alone, 3); /* no neighbours that it knows, no costs */
+    open_wide(&b, NULL, alone, 3); /* no neighbours that it knows, no costs */
     assert_int_equal(b.n_in, 1);
-    assert_port(&b.in[0], "phases", "A 4 5", DT_F32);
+    assert_typed_port(&b.in[0], "phases", "A 4 5", DT_F32);
     assert_int_equal(b.n_out, 2);
     assert_null(dt_param_table_find(&b.r.table, "m.policy.query"));
     bench_close(&b);
-    bench_open(&b, NULL, mixed, 3);
+    open_wide(&b, NULL, mixed, 3);
     assert_int_equal(b.n_out, 4);
-    assert_port(&b.out[2], "mean", "A 2", DT_F32);
-    assert_port(&b.out[3], "log_std", "A 2", DT_F32);
+    assert_typed_port(&b.out[2], "mean", "A 2", DT_F32);
+    assert_typed_port(&b.out[3], "log_std", "A 2", DT_F32);
     bench_close(&b);
 }
 
@@ -718,7 +637,7 @@ static void check_vehicles(bool is_seeing)
     outputs o;
     road r = new_road();
     double x[VEHICLES][H], p[3][H], unused[VEHICLES][H], judge[3][H], share[VEHICLES];
-    bench_open(&b, vehicle_set, vehicle_dims, is_seeing ? N_SEEING : N_BLIND);
+    open_wide(&b, vehicle_set, vehicle_dims, is_seeing ? N_SEEING : N_BLIND);
     (void)run_road(&b, &r, is_seeing, &o);
     vehicles_trunk(&b, &r, "policy", is_seeing, x, p);
     vehicles_trunk(&b, &r, "critic", is_seeing, unused, judge);
@@ -758,19 +677,19 @@ static void test_vehicles_ports(void **state)
     (void)state;
     static const dt_dim flat[] = {{"D", EGO}, {"continuous", 1}, {"ego", EGO}, {"nodes", NODE}};
     bench b;
-    bench_open(&b, NULL, flat, 4);
+    open_wide(&b, NULL, flat, 4);
     assert_int_equal(b.n_in, 6);
-    assert_port(&b.in[0], "ego", "A 9", DT_F32);
-    assert_port(&b.in[1], "nodes", "N 9", DT_F32);
-    assert_port(&b.in[2], "rowptr", "N+1", DT_I32);
-    assert_port(&b.in[3], "col", "E", DT_I32);
-    assert_port(&b.in[4], "edges", "E 4", DT_F32);
-    assert_port(&b.in[5], "agent_node", "A", DT_I32);
+    assert_typed_port(&b.in[0], "ego", "A 9", DT_F32);
+    assert_typed_port(&b.in[1], "nodes", "N 9", DT_F32);
+    assert_typed_port(&b.in[2], "rowptr", "N+1", DT_I32);
+    assert_typed_port(&b.in[3], "col", "E", DT_I32);
+    assert_typed_port(&b.in[4], "edges", "E 4", DT_F32);
+    assert_typed_port(&b.in[5], "agent_node", "A", DT_I32);
     assert_int_equal(b.n_out, 3);
-    assert_port(&b.out[1], "mean", "A 1", DT_F32);
+    assert_typed_port(&b.out[1], "mean", "A 1", DT_F32);
     bench_close(&b);
-    bench_open(&b, vehicle_set, vehicle_dims, N_SEEING);
-    assert_port(&b.in[1], "embedding", "N 7", DT_F32);
+    open_wide(&b, vehicle_set, vehicle_dims, N_SEEING);
+    assert_typed_port(&b.in[1], "embedding", "N 7", DT_F32);
     bench_close(&b);
 }
 
@@ -782,10 +701,10 @@ static void test_influence_is_a_share(void **state)
     bench b;
     outputs o;
     road r = new_road();
-    bench_open(&b, set, vehicle_dims, N_BLIND);
-    memset(param(&b, "influence.pair"), 0, 16 * sizeof(double));
-    memset(param(&b, "influence.source"), 0, H * sizeof(double));
-    param(&b, "head.mean.b")[0] = 1; /* learned = follow + 1: mean - follow is the influence */
+    open_wide(&b, set, vehicle_dims, N_BLIND);
+    memset(wide_param(&b, "influence.pair"), 0, 16 * sizeof(double));
+    memset(wide_param(&b, "influence.source"), 0, H * sizeof(double));
+    wide_param(&b, "head.mean.b")[0] = 1; /* learned = follow + 1: mean - follow is the influence */
     (void)run_road(&b, &r, false, &o);
     near("2", o.mean[0] - (double)r.ego[0][8], 1 - exp(-2.0 / 3), 1e-9);
     near("0", o.mean[2] - (double)r.ego[1][8], 1 - exp(-2.0 / 3), 1e-9);
@@ -794,7 +713,7 @@ static void test_influence_is_a_share(void **state)
     double x[VEHICLES][H], p[3][H];
     vehicles_trunk(&b, &r, "policy", false, x, p);
     for (int k = 0; k < H; k++) { /* s = 4 tanh(w x): as much as there is for 0, as little for 2 */
-        param(&b, "influence.source")[k] = 100 * (x[0][k] - x[2][k]);
+        wide_param(&b, "influence.source")[k] = 100 * (x[0][k] - x[2][k]);
     }
     (void)run_road(&b, &r, false, &o);
     assert_true(o.mean[0] - (double)r.ego[0][8] < 0.01);
@@ -812,19 +731,21 @@ static void test_refusals(void **state)
     static const dt_dim narrow[] = {{"choices", 4}, {"phases", 4}};
     static const dt_dim rowless[] = {{"choices", 4}, {"phases", 13}};
     bench b;
-    assert_int_equal(bench_create(&b, NULL, cartpole, 2), DT_ESHAPE);
+    assert_int_equal(bench_create(&b, "controller_influence", NULL, cartpole, 2), DT_ESHAPE);
     assert_non_null(strstr(b.host.message, "choices 2, continuous 0, 0 columns of phases, 0 of ego, 0 of nodes"));
     bench_close(&b);
-    assert_int_equal(bench_create(&b, NULL, blind, 3), DT_ESHAPE);
+    assert_int_equal(bench_create(&b, "controller_influence", NULL, blind, 3), DT_ESHAPE);
     assert_non_null(strstr(b.host.message, "0 columns of phases, 9 of ego, 0 of nodes"));
     bench_close(&b);
-    assert_int_equal(bench_create(&b, NULL, narrow, 2), DT_ESHAPE);
+    assert_int_equal(bench_create(&b, "controller_influence", NULL, narrow, 2), DT_ESHAPE);
     assert_non_null(strstr(b.host.message, "choices 4, continuous 0, 4 columns of phases"));
     bench_close(&b);
-    assert_int_equal(bench_create(&b, (const char *const[]){"row=true", NULL}, rowless, 2), DT_ESHAPE);
+    assert_int_equal(bench_create(&b, "controller_influence", (const char *const[]){"row=true", NULL}, rowless, 2),
+                     DT_ESHAPE);
     assert_non_null(strstr(b.host.message, "the environment has no observation \"obs\" [A D]"));
     bench_close(&b);
-    assert_int_equal(bench_create(&b, (const char *const[]){"heads=5", NULL}, rowless, 2), DT_OK);
+    assert_int_equal(bench_create(&b, "controller_influence", (const char *const[]){"heads=5", NULL}, rowless, 2),
+                     DT_OK);
     assert_int_equal(b.c->check(&b.host.host, b.config), DT_ECONFIG);
     assert_non_null(strstr(b.host.message, "controller_influence.heads 5 does not divide hidden = 64"));
     bench_close(&b);

@@ -1,103 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The shipped models recorded in the host's real graph: every output has the shape its port promises, an untrained
+ * The shipped models bench in the host's real graph: every output has the shape its port promises, an untrained
  * world model is constant velocity, and recomputing saves memory without a changed bit.
  */
-#include "mock/mock.h" /* before cmocka.h, which has a macro fail() */
+#include "bench.h"
 
-#include "base/err.h"
-#include "graph/plan.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
-
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
-
-typedef struct registry {
-    dt_params reg; /* first */
-    dt_param_table table;
-} registry;
-
-static dt_status registry_add(dt_params *reg, const char *name, const int64_t *dim, uint32_t n_dims, uint32_t init,
-                              double a)
-{
-    return dt_param_table_add(&((registry *)reg)->table, "m", name, dim, n_dims, init, a);
-}
-
-/* A model recorded in a graph of its own. */
-typedef struct recorded {
-    mock_host host;
-    const dt_model_ops *ops;
-    void *config, *self;
-    registry r;
-    const dt_port *in, *out;
-    uint32_t n_in, n_out;
-    dt_graph *g;
-    dt_tensor *to[8];
-} recorded;
 
 static const char *const symbol[] = {"N", "E", "S", "B"};
 enum { N_SYMBOLS = 4 };
 
-static void record(recorded *m, const char *id, const char *const *set, const dt_dim *dims)
+static void record(bench *m, const char *id, const char *const *set, const dt_dim *dims)
 {
-    memset(m, 0, sizeof(*m));
-    mock_host_init(&m->host);
-    const dt_component *c = mock_load("models", id, id);
-    assert_non_null(c);
-    m->ops = c->ops;
-    m->config = mock_config(c, set);
-    m->self = calloc(1, c->state_size);
-    assert_true(m->config != NULL && m->self != NULL);
-    assert_int_equal(m->ops->create(m->self, &m->host.host, m->config, dims, 4), DT_OK);
-    m->r = (registry){.reg = {.struct_size = sizeof(dt_params), .add = registry_add}};
-    assert_int_equal(m->ops->params(m->self, &m->r.reg), DT_OK);
-    m->in = m->ops->inputs(m->self, &m->n_in);
-    m->out = m->ops->outputs(m->self, &m->n_out);
-    const dt_graph_desc d = {
-        .symbol = symbol, .n_symbols = N_SYMBOLS, .field = m->in, .n_fields = m->n_in, .params = &m->r.table};
-    assert_int_equal(dt_graph_create(&d, &m->g), DT_OK);
-    dt_graph_scope(m->g, "m");
-    dt_tensor *from[8] = {NULL};
-    for (uint32_t i = 0; i < m->n_in; i++) {
-        from[i] = m->g->api->input(m->g, m->in[i].name);
-    }
-    const dt_status st = m->ops->forward(m->self, m->g, from, m->to);
-    if (st != DT_OK) {
-        fail_msg("%s: %s", id, dt_error_text());
-    }
-    dt_graph_scope(m->g, "");
-}
-
-static void record_fini(recorded *m)
-{
-    dt_graph_destroy(m->g);
-    dt_param_table_fini(&m->r.table);
-    m->ops->destroy(m->self);
-    free(m->self);
-    free(m->config);
+    assert_int_equal(bench_create(m, id, set, dims, 4), DT_OK);
+    bench_record(m, symbol, N_SYMBOLS);
 }
 
 static void check_model(const char *id, const char *const *set)
 {
     static const dt_dim dims[] = {{"H", 24}, {"T", 3}, {"F", 5}, {"dt_ms", 200}};
-    recorded m;
+    bench m;
     record(&m, id, set, dims);
-    for (uint32_t i = 0; i < m.n_out; i++) {
-        char want[MOCK_TEXT];
-        dt_str got = {0};
-        snprintf(want, sizeof(want), "%s f32", m.out[i].dims);
-        dt_graph_shape_text(m.to[i], &got);
-        assert_string_equal(dt_str_text(&got), want);
-        dt_str_fini(&got);
-    }
-    record_fini(&m);
+    bench_close(&m);
 }
 
 /* ---- recomputing ------------------------------------------------------------------------------------------------ */
@@ -124,7 +49,7 @@ static void *new_field(const dt_port *port)
 }
 
 /* The gradient of the sum of all outputs, and the bytes it took. */
-static float *gradient(const recorded *m, bool recompute, dt_plan_info *info_p)
+static float *gradient(const bench *m, bool recompute, dt_plan_info *info_p)
 {
     static const int64_t live[N_SYMBOLS] = {LIVE, LIVE, LIVE, LIVE};
     void *field[8] = {NULL};
@@ -168,7 +93,7 @@ static float *gradient(const recorded *m, bool recompute, dt_plan_info *info_p)
 static void check_recompute(const char *id, const char *const *set, double saved)
 {
     static const dt_dim dims[] = {{"H", 24}, {"T", 6}, {"F", 5}, {"dt_ms", 200}};
-    recorded m;
+    bench m;
     dt_plan_info kept, again;
     record(&m, id, set, dims);
     for (uint32_t i = 0; i < m.n_out; i++) {
@@ -188,7 +113,7 @@ static void check_recompute(const char *id, const char *const *set, double saved
     }
     free(one);
     free(other);
-    record_fini(&m);
+    bench_close(&m);
 }
 
 static void test_recompute(void **state)
@@ -210,10 +135,8 @@ static void run_world(const char *id, float motion[STEPS][N_SEQ][6], float *futu
 {
     static const dt_dim dims[] = {{"H", EMBEDDING}, {"T", STEPS}, {"F", FUTURE}, {"dt_ms", 200}};
     static const int64_t live[N_SYMBOLS] = {0, 0, N_SEQ, 0};
-    recorded m;
+    bench m;
     record(&m, id, NULL, dims);
-    assert_int_equal(m.g->api->output(m.g, "future", m.to[0]), DT_OK);
-    assert_int_equal(m.g->api->output(m.g, "spread", m.to[1]), DT_OK);
 
     float *params = calloc((size_t)m.r.table.total + 64, sizeof(*params));
     assert_non_null(params);
@@ -246,7 +169,7 @@ static void run_world(const char *id, float motion[STEPS][N_SEQ][6], float *futu
     dt_exec_destroy(e);
     dt_plan_destroy(p);
     free(params);
-    record_fini(&m);
+    bench_close(&m);
 }
 
 /* Every world model begins as constant velocity; its uncertainty grows with time. */
