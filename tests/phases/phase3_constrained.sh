@@ -84,6 +84,14 @@ for algorithm in lagrangian penalty log_barrier; do
     [ "$(state_hash "$work/$algorithm")" != "$(state_hash "$work/whole")" ] || fail "$algorithm does as the default"
 done
 
+# A cost that stays above its limit: a warning, once, or the end of the run.
+cases=$((cases + 1))
+train alarmed --set $limits=hard_braking:0 --set env_traffic.hard_mps2=0
+[ "$(grep -c "cost hard_braking is .* above its limit 0 for 2 rounds in a row" "$work/alarmed/train.log")" -eq 1 ] ||
+    fail "hard braking above its limit was not said once"
+refused 7 "above its limit 0 for 2 rounds in a row, as many as max_violations allows" --set $limits=hard_braking:0 \
+    --set env_traffic.hard_mps2=0 --set phase3_constrained.on_violations=stop
+
 refused 2 "no such cost as in \"speeding:1\".*collisions, time_to_collision" --set $limits=speeding:1
 refused 2 "cannot read \"collisions\"" --set $limits=collisions
 refused 2 "cannot read \"collisions:-1\"" --set $limits=collisions:-1
