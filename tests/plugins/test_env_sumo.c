@@ -4,24 +4,9 @@
  * log of signal states and not from the environment, delays are those that the program sumo reports. Skipped where
  * SUMO or the module for it is missing.
  */
-#include "mock/mock.h" /* before cmocka.h, which has a macro fail() */
+#include "sumo_folder.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "data/features.h"
-#include "dtrain/random.h"
-#include "dtrain/svc/features.h"
-
-enum { AGENTS = 2, PHASES = 2, ROW = 17, TEXT = 512, MAX_ROW = 256, MAX_NODES = 300, BEGIN = 100, END = 400 };
+enum { AGENTS = 2, PHASES = 2, ROW = 17, MAX_ROW = 256, MAX_NODES = 300, BEGIN = 100, END = 400 };
 enum { SIGNAL, PHASE_TABLE, NEIGHBOUR, NODES, ROWPTR, COL, EDGES, AGENT_NODE };
 enum {
     STRICT,
@@ -39,8 +24,6 @@ enum {
     STUCK = 17
 };
 
-static char folder[TEXT]; /* of the net */
-
 typedef struct rig {
     mock_host host;
     const dt_component *component;
@@ -56,15 +39,6 @@ typedef struct rig {
     float reward[AGENTS], cost[AGENTS * 4];
     double metric[DT_ENV_MAX_METRICS], episode_return, costs[4];
 } rig;
-
-static dt_status features_frame(const dt_host *h, const dt_vehicle *v, uint32_t n, double radius_m, uint32_t k_max,
-                                float *node, int32_t *rowptr, int32_t *col, float *edge)
-{
-    (void)h;
-    return dt_features_frame(NULL, v, n, radius_m, k_max, node, rowptr, col, edge, NULL);
-}
-
-static const dt_features_api features = {.struct_size = sizeof(features), .frame = features_frame};
 
 /* DT_OK or what create said; settings follow sumocfg=<scenario> */
 static dt_status rig_try(rig *r, const char *scenario, const char *const *more)
@@ -241,17 +215,6 @@ static void write_text(const char *name, const char *text)
     fclose(f);
 }
 
-static int shell(const char *format, ...) DT_PRINTF(1, 2);
-static int shell(const char *format, ...)
-{
-    char command[4 * TEXT];
-    va_list ap;
-    va_start(ap, format);
-    vsnprintf(command, sizeof(command), format, ap);
-    va_end(ap);
-    return system(command);
-}
-
 static int make_net(void **state)
 {
     (void)state;
@@ -260,12 +223,6 @@ static int make_net(void **state)
     return shell("cp %s/tests/fixtures/sumo/pair.* '%s' && chmod u+w '%s'/* && cd '%s' && netconvert -n pair.nod.xml "
                  "-e pair.edg.xml -o pair.net.xml --no-turnarounds --xml-validation never >netconvert.log 2>&1",
                  source, folder, folder, folder);
-}
-
-static int remove_net(void **state)
-{
-    (void)state;
-    return shell("rm -r '%s'", folder);
 }
 
 /* ---- tests ------------------------------------------------------------------------------------------------------- */
@@ -751,22 +708,6 @@ int main(void)
         cmocka_unit_test(test_one_per_process),
         cmocka_unit_test(test_memory),
     };
-    const char *build = getenv("DT_BUILDDIR");
-    char module[TEXT];
-    build = build != NULL ? build : ".";
-    snprintf(module, sizeof(module), "%s/plugins/env_sumo/.libs/env_sumo_shim.so", build);
-    if (access(module, R_OK) != 0) {
-        puts("skipped: built without SUMO (Debian: apt-get install sumo)");
-        return 77;
-    }
-    if (shell("command -v netconvert >/dev/null && command -v sumo >/dev/null") != 0) {
-        puts("skipped: no netconvert to make a net with (Debian: apt-get install sumo)");
-        return 77;
-    }
-    snprintf(folder, sizeof(folder), "%s/tests/plugins/sumo-XXXXXX", build);
-    if (mkdtemp(folder) == NULL) {
-        perror(folder);
-        return 1;
-    }
-    return cmocka_run_group_tests(tests, make_net, remove_net);
+    const int code = make_folder();
+    return code != 0 ? code : cmocka_run_group_tests(tests, make_net, remove_folder);
 }

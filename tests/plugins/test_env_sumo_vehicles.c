@@ -4,24 +4,9 @@
  * agents see is compared with the graph of all vehicles; what they do with how the vehicle moves in it. Skipped where
  * SUMO or the module for it is missing.
  */
-#include "mock/mock.h" /* before cmocka.h, which has a macro fail() */
+#include "sumo_folder.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "data/features.h"
-#include "dtrain/random.h"
-#include "dtrain/svc/features.h"
-
-enum { MOST = 40, TEXT = 512, NODES = 200, EGO = 9, PAIR = 7, COSTS = 5 };
+enum { MOST = 40, NODES = 200, EGO = 9, PAIR = 7, COSTS = 5 };
 enum {
     DEMAND = 7,
     FINISHED = 8,
@@ -34,8 +19,6 @@ enum {
     N_METRICS = 20
 };
 enum { V, GAP, V_AHEAD, GAP_BEHIND, V_BEHIND, WANTED, WAY, ACCEL, MODEL };
-
-static char folder[TEXT]; /* of the net */
 
 typedef struct rig {
     mock_host host;
@@ -51,15 +34,6 @@ typedef struct rig {
     float accel[MOST], reward[MOST], cost[MOST * COSTS];
     double metric[DT_ENV_MAX_METRICS];
 } rig;
-
-static dt_status features_frame(const dt_host *h, const dt_vehicle *v, uint32_t n, double radius_m, uint32_t k_max,
-                                float *node, int32_t *rowptr, int32_t *col, float *edge)
-{
-    (void)h;
-    return dt_features_frame(NULL, v, n, radius_m, k_max, node, rowptr, col, edge, NULL);
-}
-
-static const dt_features_api features = {.struct_size = sizeof(features), .frame = features_frame};
 
 static dt_status rig_try(rig *r, const char *const *set, int64_t fail_alloc)
 {
@@ -175,17 +149,6 @@ static bool rig_step(rig *r)
 
 /* ---- the nets ---------------------------------------------------------------------------------------------------- */
 
-static int shell(const char *format, ...) DT_PRINTF(1, 2);
-static int shell(const char *format, ...)
-{
-    char command[4 * TEXT];
-    va_list ap;
-    va_start(ap, format);
-    vsnprintf(command, sizeof(command), format, ap);
-    va_end(ap);
-    return system(command);
-}
-
 /* pair: two signals. calm: the same with perfect drivers that change no lanes without need. road: one edge of two
  * lanes and nothing else; a slow car in front of a quick one. */
 static int make_nets(void **state)
@@ -200,12 +163,6 @@ static int make_nets(void **state)
         "never >>netconvert.log 2>&1 && sed 's/speedDev=\"0.1\"/speedDev=\"0\" sigma=\"0\" lcSpeedGain=\"0\" "
         "lcKeepRight=\"0\"/' pair.rou.xml >calm.rou.xml && sed s/pair.rou/calm.rou/ pair.sumocfg >calm.sumocfg",
         source, source, folder, folder, folder);
-}
-
-static int remove_nets(void **state)
-{
-    (void)state;
-    return shell("rm -r '%s'", folder);
 }
 
 /* ---- tests ------------------------------------------------------------------------------------------------------- */
@@ -593,22 +550,6 @@ int main(void)
         cmocka_unit_test(test_little_room), cmocka_unit_test(test_same_seed_same_bytes),
         cmocka_unit_test(test_refusals),    cmocka_unit_test(test_memory),
     };
-    const char *build = getenv("DT_BUILDDIR");
-    char module[TEXT];
-    build = build != NULL ? build : ".";
-    snprintf(module, sizeof(module), "%s/plugins/env_sumo/.libs/env_sumo_shim.so", build);
-    if (access(module, R_OK) != 0) {
-        puts("skipped: built without SUMO (Debian: apt-get install sumo)");
-        return 77;
-    }
-    if (shell("command -v netconvert >/dev/null") != 0) {
-        puts("skipped: no netconvert to make a net with (Debian: apt-get install sumo)");
-        return 77;
-    }
-    snprintf(folder, sizeof(folder), "%s/tests/plugins/sumo-XXXXXX", build);
-    if (mkdtemp(folder) == NULL) {
-        perror(folder);
-        return 1;
-    }
-    return cmocka_run_group_tests(tests, make_nets, remove_nets);
+    const int code = make_folder();
+    return code != 0 ? code : cmocka_run_group_tests(tests, make_nets, remove_folder);
 }
