@@ -5,5 +5,6 @@ core_libdtcore_la_SOURCES += \
 	core/config/options.c core/config/options.h \
 	core/config/reader.c \
 	core/config/schema.c core/config/schema.h \
+	core/config/syntax.c core/config/syntax.h \
 	core/config/tree.c core/config/tree.h \
 	core/config/writer.c

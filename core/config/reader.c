@@ -10,6 +10,7 @@
  */
 #include <config.h>
 
+#include "config/syntax.h"
 #include "config/tree.h"
 #include "base/err.h"
 #include "base/fs.h"
@@ -300,6 +301,32 @@ static dt_status from_setting(const reader *r, const dt_origin *fixed, config_se
     return DT_OK;
 }
 
+/* What libconfig refused, with the reason and the line itself. */
+static dt_status refused(const reader *r, const config_t *lib)
+{
+    enum { SHOWN = 120 };
+    dt_str why = {0};
+    int line = config_error_line(lib);
+    const char *text = config_error_text(lib), *begin = dt_str_text(&r->text);
+    if (strcmp(text, "duplicate setting name") == 0) {
+        text = "duplicate setting name: the group has this key already";
+    } else if (dt_syntax_explain(begin, &line, &why) && !why.failed) {
+        text = dt_str_text(&why);
+    }
+    for (int i = 1; i < line; i++) {
+        begin += strcspn(begin, "\n");
+        begin += *begin != '\0';
+    }
+    begin += strspn(begin, " \t");
+    const source_line at = line_at(r, (unsigned)line);
+    const int bytes = (int)strcspn(begin, "\r\n");
+    const dt_status st =
+        DT_FAIL(DT_ECONFIG, "%s:%d: %s%s; the line: %.*s%s", at.file, at.line, why.bytes > 0 ? "syntax error: " : "",
+                text, bytes < SHOWN ? bytes : SHOWN, begin, bytes < SHOWN ? "" : "...");
+    dt_str_fini(&why);
+    return st;
+}
+
 dt_status dt_reader_file(dt_config *c, dt_layer layer, const char *path, dt_node *into)
 {
     reader r = {.c = c, .layer = layer};
@@ -310,8 +337,7 @@ dt_status dt_reader_file(dt_config *c, dt_layer layer, const char *path, dt_node
         st = dt_str_status(&r.text);
     }
     if (st == DT_OK && !config_read_string(&lib, dt_str_text(&r.text))) {
-        source_line at = line_at(&r, (unsigned)config_error_line(&lib));
-        st = DT_FAIL(DT_ECONFIG, "%s:%d: %s", at.file, at.line, config_error_text(&lib));
+        st = refused(&r, &lib);
     }
     if (st == DT_OK) {
         st = from_setting(&r, NULL, config_root_setting(&lib), into);
@@ -331,8 +357,12 @@ dt_status dt_reader_value(dt_config *c, const char *text, const char *path, cons
     dt_str_addf(&line, "v = %s;", text);
     dt_status st = dt_str_status(&line);
     if (st == DT_OK && !config_read_string(&lib, dt_str_text(&line))) {
+        dt_str why = {0};
+        int where = 0;
+        const bool is_known = dt_syntax_explain(dt_str_text(&line), &where, &why);
         st = DT_FAIL(DT_ECONFIG, "%s = %.80s from %s: %s; a list is ( 1, 2 ) or [ \"a\", \"b\" ], a group { key = 1; }",
-                     path, text, origin->name, config_error_text(&lib));
+                     path, text, origin->name, is_known ? dt_str_text(&why) : config_error_text(&lib));
+        dt_str_fini(&why);
     }
     if (st == DT_OK) {
         st = new_node(&r, origin, config_lookup(&lib, "v"), out_p);

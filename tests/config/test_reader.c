@@ -49,7 +49,10 @@ static void test_syntax(void **state)
 {
     (void)state;
     unreadable("seed = 1;\ntraining = { epochs = ; };\n", DT_ECONFIG, "run.cfg:2: syntax error");
+    assert_says("a value is missing behind epochs =, before ;");
+    assert_says("the line: training = { epochs = ; };");
     unreadable("seed = 1;\nseed = 2;\n", DT_ECONFIG, "run.cfg:2: duplicate setting name");
+    assert_says("the line: seed = 2;");
     unreadable("seed = 1; /* never\nclosed", DT_ECONFIG, "run.cfg:2: the file ends inside a comment");
     unreadable("data = { store = \"never closed; };\n", DT_ECONFIG, "the file ends inside a string");
     dt_config *c = from(""); /* an empty file sets nothing */
@@ -61,6 +64,46 @@ static void test_syntax(void **state)
     assert_int_equal(dt_fs_write(fd, at("zero.cfg"), "seed\0=1;", 8), DT_OK);
     assert_int_equal(dt_fs_sync_close(fd, at("zero.cfg")), DT_OK);
     assert_refused(dt_config_read_file(c, DT_FROM_FILE, at("zero.cfg")), DT_ECONFIG, "byte 4 is zero");
+    dt_config_destroy(c);
+}
+
+/* The line that is to blame, and what to do, for the mistakes that people make. */
+static void test_what_is_missing(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *at, *says;
+    } of[] = {
+        {"env = {\n  id = cartpole;\n};", ":2:", "text stands in double quotes: \"cartpole\""},
+        {"env = { id = 'cartpole'; };", ":1:", "double quotes, not in single ones: 'cartpole'"},
+        {"env = { id = 3cart; };", ":1:", "3cart is no number; text stands in double quotes"},
+        {"seed = 1.2.3;", ":1:", "1.2.3 is no number"},
+        {"seed = 1;\ntraining = {\n  epochs = 3;\n\nseed2 = 2;\n", ":2:", "is never closed: } is missing"},
+        {"training = { epochs = 3; };\n};\n", ":2:", "this } closes nothing"},
+        {"seed 3;", ":1:", "= is missing behind seed"},
+        {"training {\n epochs = 3; };", ":1:", "= is missing behind training"},
+        {"training.epochs = 3;", ":1:", "training = { epochs = ...; }; dots are for --set"},
+        {"seed = 3;;", ":1:", "nothing stands before this ;"},
+        {"seed = 3 4;", ":1:", "found 4; several values of one key stand in [ ]"},
+        {"\"seed\" = 3;", ":1:", "a key has no quotes"},
+        {"a = [ 1, 2.5 ];", ":1:", "all of one kind, and 2.5 is of another"},
+        {"a = [ 1,\n { b = 1; } ];", ":2:", "[ ] holds plain values"},
+        {"a = ( 1,\n 2;\nb = 1;", ":1:", "the ( is not closed before ;: ) is missing"},
+        {"a = ( 1, 2", ":1:", "the ( is not closed before the file's end"},
+        {"phases = ( { plugin = \"a\"; }\n{ plugin = \"b\"; } );", ":2:", "a comma is missing before {"},
+        {"phases = ( { plugin = \"a\";\n stop = { steps = 1; ) );", ":2:", "is not closed before ): } is missing"},
+        {"# a comment = {\n/* two\nlines */ a = \"x\"\n \"y\"; b = ;", ":4:", "a value is missing behind b ="},
+    };
+    for (size_t i = 0; i < sizeof(of) / sizeof(of[0]); i++) {
+        unreadable(of[i].text, DT_ECONFIG, of[i].says);
+        assert_says(of[i].at);
+        assert_says("; the line: ");
+    }
+    dt_config *c =
+        from("seed = 0x1F; a : -1.5e-3 b = \"x\" \"y\", c = [ true, FALSE ]; d = ( 1, ( ), { e = 2L; } ); f = [ ];");
+    dt_config_destroy(c);
+    c = fresh();
+    assert_refused(dt_config_set(c, "training.freeze=[ a ]"), DT_ECONFIG, "text stands in double quotes: \"a\"");
     dt_config_destroy(c);
 }
 
@@ -97,6 +140,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_every_type, begin, end),
         cmocka_unit_test_setup_teardown(test_wide_integers, begin, end),
         cmocka_unit_test_setup_teardown(test_syntax, begin, end),
+        cmocka_unit_test_setup_teardown(test_what_is_missing, begin, end),
         cmocka_unit_test_setup_teardown(test_includes, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See syntax.h. One function a rule of the grammar; each returns false once something is wrong, which was then told.
+ */
+#include <config.h>
+
+#include "config/syntax.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum { MAX_DEPTH = 64, SHOWN = 40 };
+
+typedef enum kind { AT_END, WORD, STRING, SIGN } kind;
+typedef enum scalar { IS_BOOL, IS_INT, IS_FLOAT, IS_STRING, IS_NONE } scalar;
+
+typedef struct token {
+    kind kind;
+    const char *at;
+    int bytes, line;
+} token;
+
+typedef struct parser {
+    const char *p; /* behind the token */
+    int line, depth;
+    token now;
+    int *line_p;
+    dt_str *why;
+    int comma_line; /* of a comma before a closing bracket, which some versions of libconfig allow; 0: none */
+} parser;
+
+static bool parse_settings(parser *q, const token *opener);
+
+/* ---- tokens ------------------------------------------------------------------------------------------------------ */
+
+static void skip_blank(parser *q)
+{
+    for (;;) {
+        if (*q->p == '\n') {
+            q->line++;
+            q->p++;
+        } else if (isspace((unsigned char)*q->p)) {
+            q->p++;
+        } else if (*q->p == '#' || strncmp(q->p, "//", 2) == 0) {
+            q->p += strcspn(q->p, "\n");
+        } else if (strncmp(q->p, "/*", 2) == 0) {
+            for (q->p += 2; *q->p != '\0' && strncmp(q->p, "*/", 2) != 0; q->p++) {
+                q->line += *q->p == '\n';
+            }
+            q->p += *q->p != '\0' ? 2 : 0;
+        } else {
+            return;
+        }
+    }
+}
+
+static size_t string_bytes(const char *p)
+{
+    size_t n = 1;
+    while (p[n] != '\0' && p[n] != '"') {
+        n += p[n] == '\\' && p[n + 1] != '\0' ? 2 : 1;
+    }
+    return n + (p[n] == '"');
+}
+
+static void next(parser *q)
+{
+    skip_blank(q);
+    size_t n = strcspn(q->p, " \t\r\n=:;,{}()[]\"#");
+    q->now = (token){.kind = WORD, .at = q->p, .line = q->line};
+    if (*q->p == '\0') {
+        q->now.kind = AT_END;
+        n = 0;
+    } else if (*q->p == '"') {
+        q->now.kind = STRING;
+        n = string_bytes(q->p);
+    } else if (n == 0) {
+        q->now.kind = SIGN;
+        n = 1;
+    }
+    for (size_t i = 0; i < n; i++) { /* a string may go over several lines */
+        q->line += q->p[i] == '\n';
+    }
+    q->now.bytes = (int)n;
+    q->p += n;
+}
+
+static bool is_sign(const parser *q, const char *signs)
+{
+    return q->now.kind == SIGN && strchr(signs, *q->now.at) != NULL;
+}
+
+static bool fail(parser *q, int line, const char *fmt, ...) DT_PRINTF(3, 4);
+static bool fail(parser *q, int line, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    dt_str_addv(q->why, fmt, ap);
+    va_end(ap);
+    *q->line_p = line;
+    return false;
+}
+
+static int shown(const token *t)
+{
+    const int line = (int)strcspn(t->at, "\n");
+    const int n = t->bytes < line ? t->bytes : line;
+    return n < SHOWN ? n : SHOWN;
+}
+
+/* What stands at the token, for a message. */
+#define FOUND(q)                                                                                                       \
+    (q)->now.kind == AT_END ? 15 : shown(&(q)->now), (q)->now.kind == AT_END ? "the file's end" : (q)->now.at
+
+/* ---- the grammar ------------------------------------------------------------------------------------------------- */
+
+static bool is_name(const token *t)
+{
+    if (t->kind != WORD || (!isalpha((unsigned char)*t->at) && *t->at != '*')) {
+        return false;
+    }
+    for (int i = 1; i < t->bytes; i++) {
+        if (!isalnum((unsigned char)t->at[i]) && strchr("-_*", t->at[i]) == NULL) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static scalar scalar_of(const token *t)
+{
+    char text[64];
+    char *end = NULL;
+    if (t->kind == STRING) {
+        return IS_STRING;
+    }
+    if (t->kind != WORD || t->bytes >= (int)sizeof(text)) {
+        return IS_NONE;
+    }
+    memcpy(text, t->at, (size_t)t->bytes);
+    text[t->bytes] = '\0';
+    if (strcasecmp(text, "true") == 0 || strcasecmp(text, "false") == 0) {
+        return IS_BOOL;
+    }
+    const bool is_number = isdigit((unsigned char)text[0]) || (text[0] != '\0' && strchr("+-.", text[0]) != NULL);
+    if (!is_number) {
+        return IS_NONE;
+    }
+    (void)strtoll(text, &end, strncasecmp(text, "0x", 2) == 0 ? 16 : 10);
+    end += *end == 'L' ? 1 + (end[1] == 'L') : 0;
+    if (*end == '\0' && end != text) {
+        return IS_INT;
+    }
+    (void)strtod(text, &end);
+    return *end == '\0' && end != text ? IS_FLOAT : IS_NONE;
+}
+
+static bool no_value(parser *q, const char *behind, int behind_bytes)
+{
+    if (q->now.kind == WORD && *q->now.at == '\'') {
+        return fail(q, q->now.line, "text stands in double quotes, not in single ones: %.*s", FOUND(q));
+    }
+    if (q->now.kind == WORD && (isdigit((unsigned char)*q->now.at) || strchr("+-.", *q->now.at) != NULL)) {
+        return fail(q, q->now.line, "%.*s is no number; text stands in double quotes: \"%.*s\"", FOUND(q), FOUND(q));
+    }
+    if (q->now.kind == WORD) {
+        return fail(q, q->now.line, "text stands in double quotes: \"%.*s\"", FOUND(q));
+    }
+    return fail(q, q->now.line, "a value is missing behind %.*s, before %.*s", behind_bytes, behind, FOUND(q));
+}
+
+static bool parse_value(parser *q, const char *behind, int behind_bytes);
+
+/* What stands between brackets: [ ] plain values of one kind, ( ) anything. The opening one is the token. */
+static bool parse_values(parser *q)
+{
+    const token opener = q->now;
+    const bool is_array = *opener.at == '[';
+    const char *close = is_array ? "]" : ")";
+    scalar first = IS_NONE;
+    next(q);
+    while (!is_sign(q, close)) {
+        const scalar is = scalar_of(&q->now);
+        if (q->now.kind == AT_END) {
+            return fail(q, opener.line, "the %.1s is never closed: %s is missing", opener.at, close);
+        }
+        if (is_array && is_sign(q, "{([")) {
+            return fail(q, q->now.line, "[ ] holds plain values; groups, lists and arrays stand in ( )");
+        }
+        if (is_array && first != IS_NONE && is != IS_NONE && is != first) {
+            return fail(q, q->now.line, "the values of [ ] are all of one kind, and %.*s is of another; ( ) mixes them",
+                        FOUND(q));
+        }
+        first = is;
+        if (!parse_value(q, opener.at, 1)) {
+            return false;
+        }
+        if (is_sign(q, close)) {
+            break;
+        }
+        if (!is_sign(q, ",")) {
+            if (q->now.kind == AT_END || is_sign(q, ";}])")) {
+                return fail(q, opener.line, "the %.1s is not closed before %.*s: %s is missing", opener.at, FOUND(q),
+                            close);
+            }
+            return fail(q, q->now.line, "a comma is missing before %.*s, or %s before it", FOUND(q), close);
+        }
+        const int line = q->now.line;
+        next(q);
+        q->comma_line = is_sign(q, close) && q->comma_line == 0 ? line : q->comma_line;
+    }
+    next(q);
+    return true;
+}
+
+/* The token begins a value; afterwards it is the one behind. */
+static bool parse_value(parser *q, const char *behind, int behind_bytes)
+{
+    if (scalar_of(&q->now) == IS_STRING) {
+        while (q->now.kind == STRING) { /* pieces of one text */
+            next(q);
+        }
+        return true;
+    }
+    if (scalar_of(&q->now) != IS_NONE) {
+        next(q);
+        return true;
+    }
+    if (!is_sign(q, "{([")) {
+        return no_value(q, behind, behind_bytes);
+    }
+    if (q->depth == MAX_DEPTH) {
+        return fail(q, q->now.line, "groups and lists nest deeper than %d", MAX_DEPTH);
+    }
+    q->depth++;
+    const token opener = q->now;
+    bool ok = true;
+    if (*opener.at == '{') {
+        next(q);
+        ok = parse_settings(q, &opener);
+    } else {
+        ok = parse_values(q);
+    }
+    q->depth--;
+    return ok;
+}
+
+static bool parse_setting(parser *q)
+{
+    const token key = q->now;
+    if (!is_name(&key)) {
+        if (key.kind == STRING) {
+            return fail(q, key.line, "expected a key = value, found %.*s; a key has no quotes", FOUND(q));
+        }
+        if (key.kind == WORD && memchr(key.at, '.', (size_t)key.bytes) != NULL && isalpha((unsigned char)*key.at)) {
+            const int section = (int)strcspn(key.at, ".");
+            return fail(q, key.line, "%.*s: in a file a section is a group, %.*s = { %.*s = ...; }; dots are for --set",
+                        FOUND(q), section, key.at, key.bytes - section - 1, key.at + section + 1);
+        }
+        return fail(q, key.line,
+                    "expected a key = value, found %.*s; several values of one key stand in [ ], a key begins with a "
+                    "letter",
+                    FOUND(q));
+    }
+    next(q);
+    if (!is_sign(q, "=:")) {
+        return fail(q, key.line, "= is missing behind %.*s", shown(&key), key.at);
+    }
+    const int bytes = (int)(q->p - key.at);
+    next(q);
+    if (!parse_value(q, key.at, bytes < SHOWN ? bytes : SHOWN)) {
+        return false;
+    }
+    if (is_sign(q, ";,")) {
+        next(q);
+    }
+    return true;
+}
+
+static bool parse_settings(parser *q, const token *opener)
+{
+    for (;;) {
+        if (q->now.kind == AT_END) {
+            return opener == NULL || fail(q, opener->line, "the group that begins here is never closed: } is missing");
+        }
+        if (is_sign(q, "}")) {
+            if (opener == NULL) {
+                return fail(q, q->now.line, "this } closes nothing: its { is missing, or it is one too many");
+            }
+            next(q);
+            return true;
+        }
+        if (is_sign(q, ";,")) {
+            return fail(q, q->now.line, "nothing stands before this %.*s", FOUND(q));
+        }
+        if (is_sign(q, ")]") && opener != NULL) {
+            return fail(q, opener->line, "the group that begins here is not closed before %.*s: } is missing",
+                        FOUND(q));
+        }
+        if (!parse_setting(q)) {
+            return false;
+        }
+    }
+}
+
+bool dt_syntax_explain(const char *text, int *line_p, dt_str *why)
+{
+    parser q = {.p = text, .line = 1, .line_p = line_p, .why = why};
+    next(&q);
+    if (parse_settings(&q, NULL) && q.comma_line > 0) {
+        fail(&q, q.comma_line, "no comma stands behind the last value");
+    }
+    return why->bytes > 0;
+}
