@@ -9,6 +9,7 @@ core_libdtcore_la_SOURCES += \
 	core/base/json_read.c core/base/json_write.c \
 	core/base/lock.c core/base/lock.h \
 	core/base/log.c core/base/log.h \
+	core/base/logfile.c core/base/logfile.h \
 	core/base/mem.c core/base/mem.h \
 	core/base/rng.c core/base/rng.h \
 	core/base/str.c core/base/str.h

@@ -186,6 +186,13 @@ static const dt_option metrics_table[] = {
         "write event files for TensorBoard into tensorboard/ of the run directory"),
     DT_OPTION_END};
 
+static const dt_option log_table[] = {
+    ROW(dt_log_opts, max_mb, F64, DT_OPT_NEUTRAL, "64", "MB", 0, 1e6, NULL,
+        "train.log and error.log begin anew when they are this large; 0 = never"),
+    ROW(dt_log_opts, keep, I64, DT_OPT_NEUTRAL, "3", "files", 0, 1000, NULL,
+        "older logs kept: train.log.1 is the youngest of them"),
+    DT_OPTION_END};
+
 static const dt_option report_table[] = {
     ROW(dt_report_opts, enabled, BOOL, DT_OPT_NEUTRAL, "true", NULL, 0, 0, NULL,
         "write report.html into the run directory when the run ends"),
@@ -217,6 +224,7 @@ static const struct {
     {"", root_table},   {"models", models_table},         {"data", data_table},       {"training", training_table},
     {"amp", amp_table}, {"checkpoint", checkpoint_table}, {"engine", engine_table},   {"comm", comm_table},
     {"env", env_table}, {"evaluation", evaluation_table}, {"metrics", metrics_table}, {"report", report_table},
+    {"log", log_table},
 };
 
 dt_status dt_schema_declare(dt_config *c)
@@ -368,6 +376,11 @@ dt_status dt_config_evaluation(dt_config *c, int64_t phase, dt_evaluation_opts *
 dt_status dt_config_metrics(dt_config *c, dt_metrics_opts *out_p)
 {
     return dt_config_section(c, -1, "metrics", NULL, 0, out_p, sizeof(*out_p));
+}
+
+dt_status dt_config_log(dt_config *c, dt_log_opts *out_p)
+{
+    return dt_config_section(c, -1, "log", NULL, 0, out_p, sizeof(*out_p));
 }
 
 dt_status dt_config_report(dt_config *c, dt_report_opts *out_p)

@@ -82,6 +82,11 @@ typedef struct dt_metrics_opts {
     uint8_t tensorboard;
 } dt_metrics_opts;
 
+typedef struct dt_log_opts { /* of train.log and error.log */
+    double max_mb;
+    int64_t keep;
+} dt_log_opts;
+
 typedef struct dt_report_opts {
     uint8_t enabled;
 } dt_report_opts;
@@ -118,6 +123,7 @@ dt_status dt_config_comm(dt_config *c, int64_t phase, dt_comm_opts *out_p) DT_NO
 dt_status dt_config_evaluation(dt_config *c, int64_t phase, dt_evaluation_opts *out_p) DT_NODISCARD;
 /* Of the run: no phase has its own. */
 dt_status dt_config_metrics(dt_config *c, dt_metrics_opts *out_p) DT_NODISCARD;
+dt_status dt_config_log(dt_config *c, dt_log_opts *out_p) DT_NODISCARD;
 dt_status dt_config_report(dt_config *c, dt_report_opts *out_p) DT_NODISCARD;
 dt_status dt_config_env(dt_config *c, int64_t phase, dt_env_opts *out_p) DT_NODISCARD;
 dt_status dt_config_phase(dt_config *c, int64_t phase, dt_phase_opts *out_p, dt_stop_opts *stop_p) DT_NODISCARD;

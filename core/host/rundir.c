@@ -9,6 +9,7 @@
 #include "backend/kernel.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/fault.h"
 #include "base/fs.h"
 #include "base/json.h"
 #include "base/lock.h"
@@ -30,7 +31,7 @@
 
 struct dt_rundir {
     char *path;
-    FILE *train_log, *error_log;
+    dt_logfile *train_log, *error_log;
     int lock; /* of run.lock, -1: none */
     char start[32];
     int64_t mark; /* step from which on the run cannot be repeated, -1: all of it can */
@@ -40,16 +41,10 @@ struct dt_rundir {
 
 static void sink(void *user, int level, const char *line)
 {
-    dt_rundir *r = user;
-    char now[32];
-    dt_clock_utc(now, sizeof(now));
-    if (r->train_log != NULL) {
-        fprintf(r->train_log, "%s %s\n", now, line);
-        fflush(r->train_log);
-    }
-    if (r->error_log != NULL && level <= DT_LOG_WARN) {
-        fprintf(r->error_log, "%s %s\n", now, line);
-        fflush(r->error_log);
+    const dt_rundir *r = user;
+    dt_logfile_line(r->train_log, line);
+    if (level <= DT_LOG_WARN) {
+        dt_logfile_line(r->error_log, line);
     }
 }
 
@@ -67,19 +62,41 @@ static dt_status fresh_path(const dt_rundir_desc *d, dt_str *out)
         }
     }
     compact[n] = '\0';
-    if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random)) {
-        random = (uint16_t)getpid();
+    if (dt_fault("rundir.random")) {
+        random = 0;
+    } else if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random)) {
+        random = (uint16_t)(getpid() + (int)(dt_clock_s() * 1e6));
     }
     dt_str_addf(out, "%s/%s-%s-%04x", d->base, d->name, compact, random);
     return dt_str_status(out);
 }
 
-static dt_status open_log(const dt_rundir *r, const char *name, FILE **out)
+/* A folder that was not there before: of runs that begin in the same second only one gets a name. */
+static dt_status make_fresh(const dt_rundir_desc *d, dt_str *out)
+{
+    enum { TRIES = 100 };
+    DT_TRY(dt_fs_mkdirs(d->base));
+    for (int i = 0; i < TRIES; i++) {
+        dt_str_clear(out);
+        DT_TRY(fresh_path(d, out));
+        if (mkdir(dt_str_text(out), 0777) == 0) {
+            return DT_OK;
+        }
+        if (errno != EEXIST) {
+            return DT_FAIL(DT_EIO, "cannot make %s: %s", dt_str_text(out), strerror(errno));
+        }
+    }
+    return DT_FAIL(DT_EIO, "%d names of run directories like %s are taken", TRIES, dt_str_text(out));
+}
+
+static dt_status open_log(const dt_rundir *r, const char *name, const dt_logfile_opts *o, dt_logfile **out)
 {
     dt_str path = {0};
     dt_str_addf(&path, "%s/%s", r->path, name);
-    *out = fopen(dt_str_text(&path), "a");
-    dt_status st = *out != NULL ? DT_OK : DT_FAIL(DT_EIO, "cannot open %s: %s", dt_str_text(&path), strerror(errno));
+    dt_status st = dt_str_status(&path);
+    if (st == DT_OK) {
+        st = dt_logfile_open(dt_str_text(&path), o, out);
+    }
     dt_str_fini(&path);
     return st;
 }
@@ -161,7 +178,7 @@ dt_status dt_rundir_open(const dt_rundir_desc *d, dt_rundir **out_p)
         dt_str_add(&path, d->dir);
         st = dt_str_status(&path);
     } else if (st == DT_OK) {
-        st = fresh_path(d, &path);
+        st = make_fresh(d, &path);
     }
     if (st == DT_OK) {
         st = refuse_mixing(d, dt_str_text(&path));
@@ -179,10 +196,10 @@ dt_status dt_rundir_open(const dt_rundir_desc *d, dt_rundir **out_p)
     }
     if (st == DT_OK) {
         r->mark = d->resume ? read_mark(r->path) : -1;
-        st = open_log(r, "train.log", &r->train_log);
+        st = open_log(r, "train.log", &d->log, &r->train_log);
     }
     if (st == DT_OK) {
-        st = open_log(r, "error.log", &r->error_log);
+        st = open_log(r, "error.log", &d->log, &r->error_log);
     }
     dt_str_fini(&path);
     if (st < 0) {
@@ -306,12 +323,8 @@ void dt_rundir_close(dt_rundir *r)
         return;
     }
     dt_log_sink_set(NULL, NULL);
-    if (r->train_log != NULL) {
-        fclose(r->train_log);
-    }
-    if (r->error_log != NULL) {
-        fclose(r->error_log);
-    }
+    dt_logfile_close(r->train_log);
+    dt_logfile_close(r->error_log);
     dt_lock_release(r->lock);
     dt_free(r->path);
     dt_free(r);

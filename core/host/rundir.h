@@ -7,6 +7,7 @@
 #ifndef DTRAIN_CORE_HOST_RUNDIR_H
 #define DTRAIN_CORE_HOST_RUNDIR_H
 
+#include "base/logfile.h"
 #include "config/config.h"
 #include "loader/loader.h"
 
@@ -17,6 +18,7 @@ typedef struct dt_rundir_desc {
     const char *base; /* "runs" or DTRAIN_RUN_DIR */
     const char *name; /* --name or the plugin's id */
     bool resume;      /* the folder must exist, and is continued */
+    dt_logfile_opts log;
     int argc;
     char *const *argv;
 } dt_rundir_desc;

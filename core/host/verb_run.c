@@ -251,10 +251,13 @@ static dt_status run(const dt_args *a, dt_session *s, const char *run_dir, const
                      int *code_p)
 {
     const char *id = s->phase[s->first]->desc.id;
+    dt_log_opts log;
+    DT_TRY(dt_config_log(s->config, &log));
     const dt_rundir_desc rd = {.dir = a->run_dir != NULL ? a->run_dir : run_dir,
                                .base = dt_rundir_base(),
                                .name = a->name != NULL ? a->name : id,
                                .resume = resume != NULL,
+                               .log = {.max_bytes = (uint64_t)(log.max_mb * 1e6), .keep = (uint32_t)log.keep},
                                .argc = a->argc,
                                .argv = a->argv};
     dt_rundir *dir = NULL;

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See logfile.h.
+ */
+#include <config.h>
+
+#include "base/logfile.h"
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/mem.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+struct dt_logfile {
+    FILE *file; /* NULL: it could not be opened again */
+    dt_logfile_opts o;
+    uint64_t bytes;
+    char *path;        /* and behind it in the same block: */
+    char *from, *to;   /* names of older files, made without allocating */
+    size_t name_bytes; /* of from and to */
+};
+
+enum { NUMBER_BYTES = 16 }; /* ".4294967295" and its end */
+
+dt_status dt_logfile_open(const char *path, const dt_logfile_opts *o, dt_logfile **out_p)
+{
+    const size_t bytes = strlen(path) + 1;
+    dt_logfile *f = dt_alloc(sizeof(*f));
+    char *names = dt_alloc(3 * (bytes + NUMBER_BYTES));
+    if (f == NULL || names == NULL) {
+        dt_free(f);
+        dt_free(names);
+        return DT_FAIL(DT_ENOMEM, "out of memory for the log %s", path);
+    }
+    struct stat s;
+    f->o = *o;
+    f->name_bytes = bytes + NUMBER_BYTES;
+    f->path = names;
+    f->from = names + f->name_bytes;
+    f->to = f->from + f->name_bytes;
+    memcpy(f->path, path, bytes);
+    f->file = fopen(path, "a");
+    if (f->file == NULL) {
+        const dt_status st = DT_FAIL(DT_EIO, "cannot open %s: %s", path, strerror(errno));
+        dt_logfile_close(f);
+        return st;
+    }
+    f->bytes = fstat(fileno(f->file), &s) == 0 ? (uint64_t)s.st_size : 0;
+    *out_p = f;
+    return DT_OK;
+}
+
+void dt_logfile_close(dt_logfile *f)
+{
+    if (f == NULL) {
+        return;
+    }
+    if (f->file != NULL) {
+        fclose(f->file);
+    }
+    dt_free(f->path);
+    dt_free(f);
+}
+
+/* "FILE.i"; FILE itself for 0. */
+static const char *name_of(const dt_logfile *f, uint32_t i, char *out)
+{
+    snprintf(out, f->name_bytes, i > 0 ? "%s.%u" : "%s", f->path, i);
+    return out;
+}
+
+static void turn_over(dt_logfile *f)
+{
+    if (f->file != NULL) {
+        fclose(f->file);
+    }
+    for (uint32_t i = f->o.keep; i > 0; i--) { /* the oldest is written over */
+        (void)rename(name_of(f, i - 1, f->from), name_of(f, i, f->to));
+    }
+    struct stat s;
+    f->file = fopen(f->path, f->o.keep > 0 ? "a" : "w");
+    f->bytes = f->file != NULL && fstat(fileno(f->file), &s) == 0 ? (uint64_t)s.st_size : 0;
+    if (f->bytes > 0) { /* it could not be renamed: not at every line again */
+        f->o.max_bytes = 0;
+    }
+}
+
+void dt_logfile_line(dt_logfile *f, const char *line)
+{
+    char now[32];
+    if (f == NULL) {
+        return;
+    }
+    dt_clock_utc(now, sizeof(now));
+    const size_t bytes = strlen(now) + 1 + strlen(line) + 1;
+    if (f->o.max_bytes > 0 && f->bytes > 0 && f->bytes + bytes > f->o.max_bytes) {
+        turn_over(f);
+    }
+    if (f->file != NULL) {
+        fprintf(f->file, "%s %s\n", now, line);
+        fflush(f->file);
+        f->bytes += bytes;
+    }
+}
