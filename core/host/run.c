@@ -45,6 +45,7 @@ typedef struct rank {
     double begin_s;      /* of the phase in this process */
     uint64_t begin_step; /* the same */
     uint64_t iterations; /* the same */
+    bool has_stepped;    /* the same: a step was made */
     uint64_t epoch;      /* epochs of the phase that are done */
     uint32_t restarts;   /* of workers of this rank's environments, as far as they are known */
     dt_error error;
@@ -223,6 +224,15 @@ static dt_status note_lost_workers(rank *k, uint64_t step)
 
 /* ---- the loop ---------------------------------------------------------------------------------------------------- */
 
+/* How long a start takes, with all that a first step has to make. */
+static void tell_first_step(rank *k)
+{
+    if (!k->has_stepped) {
+        dt_log(DT_LOG_INFO, "first step done after %.2f s", dt_clock_s() - k->r->start_s);
+        k->has_stepped = true;
+    }
+}
+
 static dt_status rank_loop(rank *k, uint64_t stop_step)
 {
     run *r = k->r;
@@ -240,6 +250,7 @@ static dt_status rank_loop(rank *k, uint64_t stop_step)
             DT_TRY(evaluate(k));
         }
         if (is_first(k)) {
+            tell_first_step(k);
             show(k, &p, p.step == p.steps);
             DT_TRY(dt_metrics_flush(r->metrics, k->stage->d.phase->desc.id, p.step, dt_clock_s() - r->start_s));
         }
@@ -452,10 +463,10 @@ static dt_status run_phase(rank *k, int64_t index)
         DT_TRY(tell_progress(k, index));
         DT_TRY(dt_metrics_rewind(r->metrics, k->stage->d.phase->desc.id, begin));
         DT_TRY(begin_event_files(k, index, begin));
-        dt_log(DT_LOG_INFO, "first step after %.2f s", dt_clock_s() - r->start_s);
     }
     k->last_save_s = k->begin_s = dt_clock_s();
     k->begin_step = begin;
+    k->has_stepped = false;
     k->epoch = begin / dt_trainer_steps_per_epoch(k->stage->trainer);
     k->rate_s = k->rate = 0;
     k->restarts = 0;
