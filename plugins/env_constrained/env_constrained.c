@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * env_constrained: four small problems whose best policy under a limit is known exactly, one agent. They show whether an
- * algorithm for constrained problems finds the optimum and its multiplier, or only something under the limit. Each is
- * the classic of its kind (Altman 1999, Constrained Markov Decision Processes).
+ * env_constrained: four small problems whose best policy under a limit is known exactly, one agent. They show whether
+ * an algorithm for constrained problems finds the optimum and its multiplier, or only something under the limit. Each
+ * is the classic of its kind (Altman 1999, Constrained Markov Decision Processes).
  *
  *   problem   cost       limit    the most reward under it    multiplier    best policy
  *   bandit    price      0.6      0.84                        0.4           0, 0.8, 0.2 for the three arms
@@ -14,9 +14,9 @@
  * step, so that their limits are 1 and 0.2 times `steps`, and so is the reward. The multiplier is the same either way.
  *
  *   bandit  Arms 0, 1, 2 earn 0, 0.8, 1 and cost 0, 0.5, 1. An episode is one pull.          obs "A 1": 1
- *   detour  Action 0 is the shortcut: reward 1 and cost 1 at once. Action 1 begins the detour, which earns 1 three steps
- *           later, without choices (the mask is of action 1 alone) and costs. The reward is judged discounted by gamma
- *           = 0.9: p + (1 - p) 0.9^3.                                                        obs "A 4": where, one-hot
+ *   detour  Action 0 is the shortcut: reward 1 and cost 1 at once. Action 1 begins the detour, which earns 1 three
+ *           steps later, without choices (the mask is of action 1 alone) and costs. The reward is judged discounted by
+ *           gamma = 0.9: p + (1 - p) 0.9^3.                                                  obs "A 4": where, one-hot
  *   queue   Up to 5 customers. In a step the first one is done with probability 0.4; then with probability 0.5 another
  *           comes, who enters (reward 1) if action 1, decided on the queue before the step, admits; a full queue admits
  *           none (mask). The cost is the length after the step.                             obs "A 6": length, one-hot
