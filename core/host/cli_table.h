@@ -59,7 +59,7 @@ static const verb verbs[] = {
      "  dtrain ckpt list runs/first\n  dtrain ckpt inspect runs/first --json\n"},
     {"doctor", V_DOCTOR, "", "is this machine fit to train on: PASS, WARN or FAIL a line, and what to do",
      "  dtrain doctor\n  dtrain doctor --run-dir /scratch/runs --json\n"},
-    {"runs", V_RUNS, "[DIR]", "the runs below a folder: running, interrupted, finished or failed, how far, how good",
+    {"runs", V_RUNS, "[DIR]", "the runs below a folder: running, interrupted, done or failed, how far, how good",
      "  dtrain runs\n  dtrain runs /scratch/runs --json\n"},
     {"report", V_REPORT, "RUN...", "one HTML file of a run, or of several side by side",
      "  dtrain report runs/first\n  dtrain report runs/first runs/second --out compared.html\n"},

@@ -42,12 +42,13 @@ typedef struct rank {
     dt_training_opts training;
     dt_checkpoint_opts checkpoint;
     dt_stop_opts stop;
-    double begin_s;      /* of the phase in this process */
-    uint64_t begin_step; /* the same */
-    uint64_t iterations; /* the same */
-    bool has_stepped;    /* the same: a step was made */
-    uint64_t epoch;      /* epochs of the phase that are done */
-    uint32_t restarts;   /* of workers of this rank's environments, as far as they are known */
+    double begin_s;           /* of the phase in this process */
+    uint64_t begin_step;      /* the same */
+    double from_s, from_part; /* since when the pace is measured, and how much was done then; NAN: not yet */
+    uint64_t iterations;      /* the same */
+    bool has_stepped;         /* the same: a step was made */
+    uint64_t epoch;           /* epochs of the phase that are done */
+    uint32_t restarts;        /* of workers of this rank's environments, as far as they are known */
     dt_error error;
 } rank;
 
@@ -58,6 +59,12 @@ enum { WANT_STOP = 1u, WANT_SAVE = 2u, WANT_END = 4u };
 static bool is_first(const rank *k)
 {
     return dt_comm_rank(k->comm) == 0;
+}
+
+/* Where a phase does not count them, each call is one. */
+static uint64_t iterations_done(const rank *k, const dt_progress *p)
+{
+    return p->iterations > 0 ? p->iterations : k->iterations + 1;
 }
 
 static uint64_t global_step(const rank *k)
@@ -113,6 +120,23 @@ static dt_status save(rank *k, bool phase_end, bool must)
     return dt_comm_agree(k->comm, st);
 }
 
+/* How much of the phase is done, 0..1, by the rule that will end it first; NAN where nothing is known to. */
+static double part_done(const rank *k, const dt_progress *p, double now)
+{
+    const struct {
+        double done, limit;
+    } rule[] = {{(double)p->step, (double)p->steps},
+                {(double)p->step, (double)k->stop.steps},
+                {(double)p->step, (double)k->r->d->max_steps},
+                {(double)iterations_done(k, p), (double)k->stop.iterations},
+                {now - k->begin_s, k->stop.time}};
+    double part = NAN;
+    for (size_t i = 0; i < sizeof(rule) / sizeof(rule[0]); i++) {
+        part = rule[i].limit > 0 ? fmax(part, fmin(1, rule[i].done / rule[i].limit)) : part; /* fmax passes NAN over */
+    }
+    return part;
+}
+
 static void show(rank *k, const dt_progress *p, bool force)
 {
     run *r = k->r;
@@ -125,15 +149,19 @@ static void show(rank *k, const dt_progress *p, bool force)
         k->rate_s = now;
         k->rate_samples = 0;
     }
-    const uint64_t made = p->step - k->begin_step;
-    const double left = made > 0 ? (double)(p->steps - p->step) * (now - k->begin_s) / (double)made : -1;
+    const double part = part_done(k, p, now), made = part - k->from_part;
+    const double left = made > 0 ? (1 - part) * (now - k->from_s) / made : -1; /* made may be NAN */
+    if (isnan(k->from_part)) { /* resumed: this process knows from here on */
+        k->from_part = part;
+        k->from_s = now;
+    }
     const dt_progress_view v = {.phase = k->stage->d.phase->desc.id,
                                 .step = p->step,
                                 .steps = p->steps,
                                 .epoch = p->epoch,
                                 .epochs = p->epochs,
                                 .samples_per_s = k->rate,
-                                .left_s = p->steps > 0 ? left : -1,
+                                .left_s = left,
                                 .loss = p->loss,
                                 .grad_norm = p->grad_norm,
                                 .learning_rate = p->learning_rate,
@@ -148,6 +176,9 @@ static void show(rank *k, const dt_progress *p, bool force)
     dt_metrics_scalar(r->metrics, "time/step", t.step);
     dt_metrics_scalar(r->metrics, "time/data_wait", t.data_wait);
     dt_metrics_scalar(r->metrics, "mem/rss", (double)v.rss_bytes);
+    if (!isnan(part)) {
+        dt_metrics_scalar(r->metrics, "progress", part);
+    }
 }
 
 static dt_status evaluate(rank *k)
@@ -191,7 +222,7 @@ static bool evaluation_due(const rank *k, const dt_progress *p)
 /* The phase's stop group; epochs are the trainer's business, time is rank 0's. */
 static bool stop_rule_met(rank *k, const dt_progress *p)
 {
-    k->iterations = p->iterations > 0 ? p->iterations : k->iterations + 1;
+    k->iterations = iterations_done(k, p);
     return (k->stop.steps > 0 && p->step >= (uint64_t)k->stop.steps) ||
            (k->stop.iterations > 0 && k->iterations >= (uint64_t)k->stop.iterations);
 }
@@ -417,6 +448,8 @@ static dt_status tell_progress(const rank *k, int64_t index)
                                .n_phases = r->d->session->last - r->d->session->first,
                                .base_step = r->base_step,
                                .steps = steps,
+                               .iterations = (uint64_t)k->stop.iterations,
+                               .time_s = k->stop.time,
                                .steps_per_epoch = dt_trainer_steps_per_epoch(k->stage->trainer)};
     return dt_rundir_write_progress(r->d->dir, &p);
 }
@@ -464,7 +497,8 @@ static dt_status run_phase(rank *k, int64_t index)
         DT_TRY(dt_metrics_rewind(r->metrics, k->stage->d.phase->desc.id, begin));
         DT_TRY(begin_event_files(k, index, begin));
     }
-    k->last_save_s = k->begin_s = dt_clock_s();
+    k->last_save_s = k->begin_s = k->from_s = dt_clock_s();
+    k->from_part = begin > 0 ? NAN : 0;
     k->begin_step = begin;
     k->has_stepped = false;
     k->epoch = begin / dt_trainer_steps_per_epoch(k->stage->trainer);

@@ -134,6 +134,7 @@ static void write_json(const list *l, dt_json_out *o)
             dt_json_i64(o, "phases", s->n_phases);
             dt_json_i64(o, "step", (int64_t)s->step);
             dt_json_i64(o, "steps", (int64_t)s->steps);
+            dt_json_f64(o, "phase_progress", s->part);
             dt_json_f64(o, "progress", s->progress);
             dt_json_f64(o, "wall_s", s->wall_s);
             if (s->best_name[0] != '\0') {
@@ -149,10 +150,24 @@ static void write_json(const list *l, dt_json_out *o)
             }
             dt_json_str(o, "start", s->start);
             dt_json_str(o, "end", s->end);
+            if (s->error[0] != '\0') {
+                dt_json_str(o, "error", s->error);
+            }
         }
         dt_json_end(o, '}');
     }
     dt_json_end(o, ']');
+}
+
+/* "failed (7)": the code says why, and scripts decide by it. */
+static void describe_state(const dt_run_state *s, char *out, size_t bytes)
+{
+    const char *text = dt_run_condition_text(s->condition);
+    if (s->condition == DT_RUN_FAILED) {
+        snprintf(out, bytes, "%s (%d)", text, s->exit_code);
+    } else {
+        snprintf(out, bytes, "%s", text);
+    }
 }
 
 static void describe_step(const dt_run_state *s, char *out, size_t bytes)
@@ -192,7 +207,8 @@ static void print_table(const list *l)
     for (uint32_t i = 0; i < l->n; i++) {
         const row *r = &l->row[i];
         const dt_run_state *s = &r->state;
-        printf("%-*s  %-11s", name, r->name, dt_run_condition_text(s->condition));
+        describe_state(s, text, sizeof(text));
+        printf("%-*s  %-11s", name, r->name, text);
         if (r->why != NULL) {
             printf("  %s\n", r->why);
             continue;
@@ -208,6 +224,9 @@ static void print_table(const list *l)
         if (s->best_name[0] != '\0' && !isnan(s->best)) {
             const char *bare = strncmp(s->best_name, "eval/", 5) == 0 ? s->best_name + 5 : s->best_name;
             printf("  %s %.4g at step %llu", bare, s->best, (unsigned long long)s->best_step);
+        }
+        if (s->error[0] != '\0') {
+            printf("  %.120s", s->error);
         }
         printf("\n");
     }

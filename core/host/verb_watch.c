@@ -47,6 +47,9 @@ static dt_status print_json(const dt_logbook *l)
     dt_json_str(&o, "phase", s->phase);
     dt_json_i64(&o, "step", (int64_t)s->step);
     dt_json_i64(&o, "steps", (int64_t)s->steps);
+    dt_json_i64(&o, "phase_index", s->phase_index);
+    dt_json_i64(&o, "phases", s->n_phases);
+    dt_json_f64(&o, "phase_progress", s->part);
     dt_json_f64(&o, "progress", s->progress);
     dt_json_f64(&o, "left_s", dt_watch_left_s(l));
     dt_json_obj(&o, "last");

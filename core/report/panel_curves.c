@@ -34,7 +34,7 @@ static bool is_elsewhere(const char *name)
             return true;
         }
     }
-    return false;
+    return strcmp(name, "progress") == 0;
 }
 
 /* The group whose beginning fits best, and which of its beginnings. */

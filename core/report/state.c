@@ -16,7 +16,7 @@ enum { EXIT_INTERRUPTED = 75 }; /* INTERFACES, exit codes */
 
 const char *dt_run_condition_text(dt_run_condition c)
 {
-    static const char *const text[] = {"running", "interrupted", "finished", "failed", "damaged"};
+    static const char *const text[] = {"running", "interrupted", "done", "failed", "damaged"};
     return text[c];
 }
 
@@ -25,7 +25,7 @@ static dt_run_condition condition_of(const char *dir, int exit_code)
 {
     dt_str lock = {0};
     if (exit_code >= 0) {
-        return exit_code == 0 ? DT_RUN_FINISHED : exit_code == EXIT_INTERRUPTED ? DT_RUN_INTERRUPTED : DT_RUN_FAILED;
+        return exit_code == 0 ? DT_RUN_DONE : exit_code == EXIT_INTERRUPTED ? DT_RUN_INTERRUPTED : DT_RUN_FAILED;
     }
     dt_str_addf(&lock, "%s/run.lock", dir);
     const bool is_alive = dt_lock_is_held(dt_str_text(&lock));
@@ -90,10 +90,55 @@ static void judge(const dt_flat *config, const dt_records *r, dt_run_state *out)
     }
 }
 
+/* Planned, and what the records say of it: a phase that iterations end has as many steps as each of them makes. */
+static void measure(const dt_flat *progress, const dt_records *r, dt_run_state *out)
+{
+    const dt_series *s = r->n_phases > 0 ? dt_records_find(r, r->n_phases - 1, "progress") : NULL;
+    const bool is_of_phase = r->n_phases > 0 && strcmp(r->phase[r->n_phases - 1].id, out->phase) == 0;
+    out->steps = (uint64_t)dt_flat_number(progress, "steps", 0);
+    out->part = out->steps > 0 ? fmin(1, (double)out->step / (double)out->steps) : NAN;
+    if (s == NULL || !is_of_phase || isnan(dt_series_last(s))) {
+        return;
+    }
+    out->part = dt_series_last(s);
+    if (dt_flat_number(progress, "stop_time_s", 0) > 0) {
+        out->steps = 0;
+    } else if (dt_flat_number(progress, "stop_iterations", 0) > 0 && out->part > 0) {
+        out->steps = (uint64_t)llround((double)out->step / out->part);
+    }
+}
+
+/* The last line of a log, without its time and level. */
+static void last_line(const char *dir, const char *file, char *out, size_t bytes)
+{
+    enum { END = 4096 };
+    char text[END + 1];
+    dt_str path = {0};
+    dt_str_addf(&path, "%s/%s", dir, file);
+    FILE *f = fopen(dt_str_text(&path), "r");
+    dt_str_fini(&path);
+    if (f == NULL) {
+        return;
+    }
+    if (fseek(f, -END, SEEK_END) != 0) {
+        rewind(f);
+    }
+    size_t n = fread(text, 1, END, f);
+    fclose(f);
+    while (n > 0 && text[n - 1] == '\n') {
+        n--;
+    }
+    text[n] = '\0';
+    const char *line = strrchr(text, '\n');
+    line = line != NULL ? line + 1 : text;
+    const char *error = strstr(line, " error ");
+    snprintf(out, bytes, "%.*s", (int)bytes - 1, error != NULL ? error + strlen(" error ") : line);
+}
+
 void dt_run_state_get(const char *dir, const dt_flat *meta, const dt_flat *config, const dt_flat *progress,
                       const dt_records *records, dt_run_state *out)
 {
-    *out = (dt_run_state){.exit_code = (int)dt_flat_number(meta, "exit_code", -1), .progress = NAN};
+    *out = (dt_run_state){.exit_code = (int)dt_flat_number(meta, "exit_code", -1), .progress = NAN, .part = NAN};
     out->condition = condition_of(dir, out->exit_code);
     snprintf(out->start, sizeof(out->start), "%s", dt_flat_text(meta, "start"));
     snprintf(out->end, sizeof(out->end), "%s", dt_flat_text(meta, "end"));
@@ -108,13 +153,15 @@ void dt_run_state_get(const char *dir, const dt_flat *meta, const dt_flat *confi
     if (planned[0] != '\0') {
         out->phase_index = (int64_t)dt_flat_number(progress, "phase_index", 0);
         out->n_phases = (int64_t)dt_flat_number(progress, "phases", 1);
-        out->steps = (uint64_t)dt_flat_number(progress, "steps", 0);
+        measure(progress, records, out);
     }
-    if (out->condition == DT_RUN_FINISHED) {
+    if (out->condition == DT_RUN_DONE) {
         out->progress = 1;
-    } else if (out->steps > 0 && out->n_phases > 0) {
-        const double part = fmin(1, (double)out->step / (double)out->steps);
-        out->progress = ((double)out->phase_index + part) / (double)out->n_phases;
+    } else if (out->n_phases > 0) {
+        out->progress = ((double)out->phase_index + out->part) / (double)out->n_phases;
+    }
+    if (out->condition == DT_RUN_FAILED) {
+        last_line(dir, "error.log", out->error, sizeof(out->error));
     }
     judge(config, records, out);
 }

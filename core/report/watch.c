@@ -41,16 +41,20 @@ double dt_watch_left_s(const dt_logbook *l)
 {
     const dt_records *r = l->records;
     const dt_run_state *s = &l->state;
-    if (r->n_phases == 0 || s->steps == 0 || s->condition != DT_RUN_RUNNING) {
+    const dt_series *done = r->n_phases > 0 ? dt_records_find(r, r->n_phases - 1, "progress") : NULL;
+    if (r->n_phases == 0 || s->condition != DT_RUN_RUNNING || strcmp(r->phase[r->n_phases - 1].id, s->phase) != 0) {
         return NAN;
     }
     const dt_phase_records *p = &r->phase[r->n_phases - 1];
     const uint32_t last = p->first + p->n - 1;
     const uint32_t first = p->n > PACE_RECORDS ? last - PACE_RECORDS : p->first;
     const double passed = r->wall_s[last] - r->wall_s[first];
-    const uint64_t made = r->step[last] - r->step[first];
-    const bool is_known = made > 0 && passed > 0 && strcmp(p->id, s->phase) == 0 && s->step <= s->steps;
-    return is_known ? passed / (double)made * (double)(s->steps - s->step) : NAN;
+    double made = s->steps > 0 ? (double)(r->step[last] - r->step[first]) / (double)s->steps : NAN;
+    if (done != NULL && done->n > 0) {
+        const uint32_t n = done->n < PACE_RECORDS + 1 ? done->n : PACE_RECORDS + 1;
+        made = done->value[done->n - 1] - done->value[done->n - n];
+    }
+    return made > 0 && passed > 0 && s->part <= 1 ? passed * (1 - s->part) / made : NAN;
 }
 
 /* Means of equal pieces of a series, as blocks between its least and its greatest. */
@@ -93,7 +97,10 @@ static void add_head(const dt_logbook *l, const dt_watch_opts *o, dt_str *out)
     const dt_run_state *s = &l->state;
     char line[MAX_LINE], time[DT_NUMBER_BYTES], left[DT_NUMBER_BYTES], best[DT_NUMBER_BYTES];
     const char *strong = o->color ? "\033[1m" : "", *plain = o->color ? "\033[0m" : "";
-    snprintf(line, sizeof(line), "%.120s  %s", l->name, dt_run_condition_text(s->condition));
+    const int n_name = snprintf(line, sizeof(line), "%.120s  %s", l->name, dt_run_condition_text(s->condition));
+    if (s->condition == DT_RUN_FAILED) {
+        snprintf(line + n_name, sizeof(line) - (size_t)n_name, " (%d)  %.200s", s->exit_code, s->error);
+    }
     dt_str_add(out, strong);
     add_clipped(out, line, o->columns);
     dt_str_addf(out, "%s\n", plain);
@@ -128,6 +135,37 @@ static void add_head(const dt_logbook *l, const dt_watch_opts *o, dt_str *out)
     }
 }
 
+/* Every cost that has a limit, beside it: what a constrained phase is about. */
+static uint32_t add_costs(const dt_logbook *l, const dt_watch_opts *o, uint32_t room, dt_str *out)
+{
+    const dt_records *r = l->records;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < r->n_series && n < room; i++) {
+        const dt_series *limit = &r->series[i];
+        char name[160], cost[DT_NUMBER_BYTES], most[DT_NUMBER_BYTES], factor[DT_NUMBER_BYTES], line[MAX_LINE];
+        if (limit->phase + 1 != r->n_phases || strncmp(limit->name, "limits/", 7) != 0) {
+            continue;
+        }
+        snprintf(name, sizeof(name), "costs/%.140s", limit->name + 7);
+        const dt_series *s = dt_records_find(r, limit->phase, name);
+        snprintf(name, sizeof(name), "multipliers/%.140s", limit->name + 7);
+        const dt_series *m = dt_records_find(r, limit->phase, name);
+        const double is = s != NULL ? dt_series_last(s) : NAN, may_be = dt_series_last(limit);
+        const bool is_over = is > may_be;
+        int bytes = snprintf(line, sizeof(line), "cost %.*s  %s of at most %s%s", NAME, limit->name + 7,
+                             dt_short_text(is, cost), dt_short_text(may_be, most), is_over ? "  OVER" : "");
+        if (m != NULL) {
+            snprintf(line + bytes, sizeof(line) - (size_t)bytes, "  multiplier %s",
+                     dt_short_text(dt_series_last(m), factor));
+        }
+        dt_str_add(out, o->color ? (is_over ? "\033[31m" : "\033[32m") : "");
+        add_clipped(out, line, o->columns);
+        dt_str_add(out, o->color ? "\033[0m\n" : "\n");
+        n++;
+    }
+    return n;
+}
+
 static void add_series(const dt_series *s, const dt_watch_opts *o, dt_str *out)
 {
     char last[DT_NUMBER_BYTES];
@@ -147,12 +185,17 @@ void dt_watch_text(const dt_logbook *l, const dt_watch_opts *o, dt_str *out)
 {
     const dt_records *r = l->records;
     add_head(l, o, out);
-    uint32_t n = 0;
+    uint32_t n = add_costs(l, o,
+                           o->rows == 0               ? UINT32_MAX
+                           : o->rows > HEAD_LINES + 1 ? o->rows - HEAD_LINES - 1
+                                                      : 0,
+                           out);
     for (uint32_t i = 0; i < 2 * r->n_series; i++) { /* what is judged and the loss before the others */
         const dt_series *s = &r->series[i % r->n_series];
         const bool is_first = strcmp(s->name, "loss") == 0 || strcmp(s->name, l->state.best_name) == 0;
         if (s->phase + 1 == r->n_phases && is_first == (i < r->n_series) && (is_first || !is_constant(s)) &&
-            strncmp(s->name, "eval/seeds/", 11) != 0 && (o->rows == 0 || HEAD_LINES + n + 1 < o->rows)) {
+            strcmp(s->name, "progress") != 0 && strncmp(s->name, "eval/seeds/", 11) != 0 &&
+            (o->rows == 0 || HEAD_LINES + n + 1 < o->rows)) {
             add_series(s, o, out);
             n++;
         }

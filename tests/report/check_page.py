@@ -25,7 +25,7 @@ def records(run):
             except ValueError:
                 continue
             for name, value in record.items():
-                if name not in ("step", "phase", "wall_s"):
+                if name not in ("step", "phase", "wall_s", "progress"):
                     series.setdefault((record["phase"], name), {})[record["step"]] = value
     return series
 

@@ -41,7 +41,7 @@ check "$work/a/report.html" "$work/a"
 "$dtrain" --plugin phase2_ppo --set env.id=cartpole --set phase2_ppo.iterations=40 -q --threads 1 \
     --run-dir "$work/b" 2>"$work/err" || fail "the run: $(cat "$work/err")"
 check "$work/b/report.html" "$work/b"
-grep -q '<td>finished</td>\|<dd class="word">finished</dd>' "$work/b/report.html" || fail "a finished run is told as such"
+grep -q '<td>done</td>\|<dd class="word">done</dd>' "$work/b/report.html" || fail "a run that is done is told as such"
 
 # --- several side by side, in any place, its path said ---
 test "$("$dtrain" report "$work/a" "$work/quiet" "$work/b" --out "$work/all.html")" = "$work/all.html" || fail "the path"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# `dtrain runs` on real runs: one that goes on, one killed, one finished, one failed, one damaged; and nobody trains into
+# `dtrain runs` on real runs: one that goes on, one killed, one done, one failed, one damaged; and nobody trains into
 # the folder of a run that is alive.
 set -u
 
@@ -29,8 +29,8 @@ says() {
 test "$(DTRAIN_RUN_DIR=$work/none "$dtrain" runs --json)" = "[]" || fail "no folder yet"
 
 $run --run-dir "$work/runs/done" --max-steps 4 2>"$work/err" || fail "the run: $(cat "$work/err")"
-says "done" finished
-"$dtrain" runs "$work/runs/done" --json | grep -q '"step":4,"steps":4,"progress":1,' || fail "how far: $("$dtrain" runs "$work/runs/done" --json)"
+says "done" "done"
+"$dtrain" runs "$work/runs/done" --json | grep -q '"step":4,"steps":4,"phase_progress":1,"progress":1,' || fail "how far: $("$dtrain" runs "$work/runs/done" --json)"
 "$dtrain" runs "$work/runs/done" --json | grep -q '"best":{"name":"loss","is":"min","value":[0-9.]*,"step":[1-4]}' || fail "how good"
 
 $run --run-dir "$work/runs/alive" --set training.epochs=100000 2>"$work/err" &
@@ -55,6 +55,28 @@ says alive interrupted
 $run --run-dir "$work/runs/bad" --set training.learning_rate=1000 --set training.gradient_clip=0 \
     --set training.warmup_epochs=0 --set training.optimizer=sgd --max-steps 400 >/dev/null 2>&1
 says bad failed
+grep -q "^bad .*failed (7) .*training diverged" "$work/table" || fail "why it failed: $(cat "$work/table")"
+"$dtrain" runs "$work/runs/bad" --json | grep -q '"exit_code":7,.*"error":"training diverged' || fail "why, in JSON"
+
+# how far, by whatever ends a phase
+progress() { # RUN: of the run, and steps
+    "$dtrain" runs "$1" --json | sed 's/.*"steps":\([0-9]*\).*"phase_progress":\([0-9.]*\),.*/\2 \1/'
+}
+stops() { # name rule steps: what is planned where --max-steps 5 ends it
+    "$dtrain" $tiny --run-dir "$work/stop-$1" --max-steps 5 2>"$work/err" \
+        --set "phases=({plugin=\"phase1_world_model\"; stop={$2};})" || fail "$1: $(cat "$work/err")"
+    # shellcheck disable=SC2046
+    set -- "$1" "$3" $(progress "$work/stop-$1")
+    [ "$4" = "$2" ] || fail "$1: $4 steps are planned, expected $2"
+}
+tiny="$(echo "$run" | sed 's/.*--plugin phase1_world_model//')"
+stops steps "steps=10" 5
+stops iterations "iterations=10" 5
+stops time "time=1000.0" 0
+"$dtrain" --plugin phase2_ppo --set env.id=cartpole --set phase2_ppo.train_batch=128 --set phase2_ppo.fragment=16 \
+    --set env.instances=8 --set phase2_ppo.iterations=8 --set phase2_ppo.sgd_epochs=2 --set data.batch=64 --threads 1 -q \
+    --run-dir "$work/ppo" --max-steps 8 --set report.enabled=false 2>"$work/err" || fail "phase 2: $(cat "$work/err")"
+[ "$(progress "$work/ppo")" = "1 8" ] || fail "phase 2 to --max-steps: $(progress "$work/ppo")"
 mkdir "$work/runs/broken"
 echo '{' >"$work/runs/broken/meta.json"
 says broken damaged

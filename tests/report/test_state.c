@@ -56,7 +56,7 @@ static void test_conditions(void **state)
     static const struct {
         const char *end;
         dt_run_condition is;
-    } of[] = {{",\"end\":\"x\",\"exit_code\":0", DT_RUN_FINISHED},
+    } of[] = {{",\"end\":\"x\",\"exit_code\":0", DT_RUN_DONE},
               {",\"end\":\"x\",\"exit_code\":75", DT_RUN_INTERRUPTED},
               {",\"end\":\"x\",\"exit_code\":7", DT_RUN_FAILED},
               {"", DT_RUN_INTERRUPTED}};
@@ -111,6 +111,45 @@ static void test_progress_and_best(void **state)
     assert_true(s.best == 2.5 && s.best_is_min);
 }
 
+/* The rule that ends a phase is the one its progress is told by. */
+static void test_stop_rules(void **state)
+{
+    (void)state;
+    put("meta.json", "w", "{\"start\":\"2026-11-21T08:00:00Z\"}\n");
+    put("metrics.jsonl", "w", "{\"step\":30,\"phase\":\"p\",\"wall_s\":5,\"progress\":0.25}\n");
+    static const struct {
+        const char *stop;
+        uint64_t steps;
+    } of[] = {{"\"steps\":400", 400}, /* planned, whatever share the record says */
+              {"\"steps\":400,\"stop_iterations\":8", 120},
+              {"\"steps\":0,\"stop_iterations\":8", 120},
+              {"\"steps\":400,\"stop_time_s\":60", 0}};
+    for (size_t i = 0; i < sizeof(of) / sizeof(of[0]); i++) {
+        char text[160];
+        snprintf(text, sizeof(text), "{\"phase\":\"p\",\"phase_index\":1,\"phases\":2,%s}\n", of[i].stop);
+        put("progress.json", "w", text);
+        const dt_run_state s = look();
+        assert_int_equal(s.steps, of[i].steps);
+        assert_true(s.part == 0.25 && fabs(s.progress - 0.625) < 1e-12);
+    }
+    put("progress.json", "w", "{\"phase\":\"q\",\"phase_index\":1,\"phases\":2,\"steps\":0,\"stop_time_s\":60}\n");
+    assert_true(isnan(look().part) && isnan(look().progress)); /* the record is of the phase before */
+}
+
+static void test_why_it_failed(void **state)
+{
+    (void)state;
+    put("meta.json", "w", "{\"start\":\"x\",\"exit_code\":7}\n");
+    assert_string_equal(look().error, "");
+    for (int i = 0; i < 200; i++) {
+        put("error.log", "a", "2026-11-21T08:00:00Z warn  a line of no interest, of which there are many\n");
+    }
+    put("error.log", "a", "2026-11-21T08:00:00Z error it diverged at step 3\n");
+    assert_string_equal(look().error, "it diverged at step 3");
+    put("meta.json", "w", "{\"start\":\"x\",\"exit_code\":0}\n"); /* resumed, and done */
+    assert_string_equal(look().error, "");
+}
+
 static void test_no_run(void **state)
 {
     (void)state;
@@ -138,7 +177,7 @@ static void test_poll(void **state)
     assert_int_equal(dt_logbook_poll(&s), DT_DONE);
     put("meta.json", "w", "{\"start\":\"2026-11-21T08:00:00Z\",\"exit_code\":0}\n");
     assert_int_equal(dt_logbook_poll(&s), DT_OK);
-    assert_int_equal(s.state.condition, DT_RUN_FINISHED);
+    assert_int_equal(s.state.condition, DT_RUN_DONE);
     dt_logbook_close(&s);
 }
 
@@ -148,6 +187,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_flat, folder_begin, folder_end),
         cmocka_unit_test_setup_teardown(test_conditions, folder_begin, folder_end),
         cmocka_unit_test_setup_teardown(test_progress_and_best, folder_begin, folder_end),
+        cmocka_unit_test_setup_teardown(test_stop_rules, folder_begin, folder_end),
+        cmocka_unit_test_setup_teardown(test_why_it_failed, folder_begin, folder_end),
         cmocka_unit_test_setup_teardown(test_no_run, folder_begin, folder_end),
         cmocka_unit_test_setup_teardown(test_poll, folder_begin, folder_end),
     };

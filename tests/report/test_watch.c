@@ -77,6 +77,41 @@ static void test_view(void **state)
     dt_logbook_close(&l);
 }
 
+static void test_costs_beside_their_limits(void **state)
+{
+    (void)state;
+    dt_logbook l;
+    dt_str out = {0};
+    int fd = -1;
+    put("meta.json", "w", "{}\n");
+    put("progress.json", "w", "{\"phase\":\"p\",\"phase_index\":0,\"phases\":1,\"steps\":0,\"stop_time_s\":100}\n");
+    put("metrics.jsonl", "w",
+        "{\"step\":1,\"phase\":\"p\",\"wall_s\":1,\"progress\":0.1,\"costs/crash\":9,\"limits/crash\":5}\n"
+        "{\"step\":2,\"phase\":\"p\",\"wall_s\":3,\"progress\":0.2,\"costs/crash\":6,\"limits/crash\":5,"
+        "\"multipliers/crash\":1.5,\"costs/jerk\":1,\"limits/jerk\":2,\"costs/free\":3}\n");
+    assert_int_equal(dt_lock_acquire(in_folder("run.lock"), &fd), DT_OK);
+    assert_int_equal(dt_logbook_open(folder, &l), DT_OK);
+    assert_true(fabs(dt_watch_left_s(&l) - 16) < 1e-9); /* 0.1 in 2 s */
+    const dt_watch_opts o = {.columns = 100};
+    dt_watch_text(&l, &o, &out);
+    expect_line(dt_str_text(&out), "cost crash  6 of at most 5  OVER  multiplier 1.5\n");
+    expect_line(dt_str_text(&out), "cost jerk  1 of at most 2\n");
+    expect_line(dt_str_text(&out), " 20 %\n");
+    assert_null(strstr(dt_str_text(&out), "cost free"));
+    assert_null(strstr(dt_str_text(&out), "progress"));
+    dt_lock_release(fd);
+    dt_logbook_close(&l);
+
+    put("meta.json", "w", "{\"exit_code\":7}\n");
+    put("error.log", "w", "2026-11-21T08:00:00Z error it diverged\n");
+    assert_int_equal(dt_logbook_open(folder, &l), DT_OK);
+    dt_str_clear(&out);
+    dt_watch_text(&l, &o, &out);
+    expect_line(dt_str_text(&out), ".tmp  failed (7)  it diverged\n");
+    dt_str_fini(&out);
+    dt_logbook_close(&l);
+}
+
 static void test_nothing_yet(void **state)
 {
     (void)state;
@@ -97,6 +132,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_view, folder_begin, folder_end),
+        cmocka_unit_test_setup_teardown(test_costs_beside_their_limits, folder_begin, folder_end),
         cmocka_unit_test_setup_teardown(test_nothing_yet, folder_begin, folder_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
