@@ -179,6 +179,8 @@ static const dt_option evaluation_table[] = {
     ROW(dt_evaluation_opts, episodes, I64, DT_OPT_NEUTRAL, "2", "episodes", 1, 1000000, NULL, "episodes per seed"),
     ROW(dt_evaluation_opts, greedy, BOOL, DT_OPT_NEUTRAL, "true", NULL, 0, 0, NULL,
         "the most likely action instead of a drawn one"),
+    ROW(dt_evaluation_opts, baselines, STR, DT_OPT_NEUTRAL, "auto", NULL, 0, 0, NULL,
+        "controllers to compare with at the end of a phase, with commas between; auto = those its environment names"),
     DT_OPTION_END};
 
 static const dt_option metrics_table[] = {

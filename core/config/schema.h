@@ -96,7 +96,8 @@ typedef struct dt_evaluation_opts { /* of a policy in its environment */
     const char *seeds;              /* "1,2,3" */
     int64_t episodes;               /* per seed */
     uint8_t greedy;
-    uint32_t n_seeds; /* seeds, read */
+    const char *baselines; /* "auto", or ids with commas between */
+    uint32_t n_seeds;      /* seeds, read */
     uint64_t seed[DT_EVALUATION_MAX_SEEDS];
 } dt_evaluation_opts;
 

@@ -147,10 +147,18 @@ dt_status dt_bind_config(dt_stage *s, const dt_loaded *c, const dt_setting *over
     return DT_OK;
 }
 
+static const char *wired(const dt_stage *s, const char *role)
+{
+    if (s->d.controller == NULL) {
+        return dt_config_model(s->d.config, s->d.index, role);
+    }
+    return strcmp(role, "controller") == 0 ? s->d.controller : NULL;
+}
+
 static dt_status bind_model(const dt_host *h, const dt_model_want *want, dt_model **out)
 {
     dt_stage *s = dt_stage_of(h);
-    const char *id = dt_config_model(s->d.config, s->d.index, want->role);
+    const char *id = wired(s, want->role);
     const bool is_1_0 = want->struct_size < sizeof(*want); /* before flags */
     *out = NULL;
     if (id == NULL || id[0] == '\0') {

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 core_libdtcore_la_SOURCES += \
 	core/host/apart.c core/host/apart.h \
+	core/host/baselines.c core/host/baselines.h \
 	core/host/bind.c core/host/bind_env.c \
 	core/host/env_worker.c core/host/env_worker.h \
 	core/host/cli.c core/host/cli.h core/host/cli_table.h \

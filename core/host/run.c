@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "host/baselines.h"
 #include "host/event_files.h"
 #include "host/signals.h"
 #include "host/snapshot.h"
@@ -304,24 +305,31 @@ static dt_status rank_loop(rank *k, uint64_t stop_step)
 
 /* ---- one phase on one rank --------------------------------------------------------------------------------------- */
 
-static dt_status create_stage(rank *k, int64_t index, uint32_t loaded)
+static dt_stage_desc describe_stage(const rank *k, int64_t index, uint32_t loaded)
 {
     run *r = k->r;
     const dt_session *s = r->d->session;
     const uint32_t ranks = dt_comm_size(k->comm);
-    const dt_stage_desc d = {.config = s->config,
-                             .loader = s->loader,
-                             .comm = k->comm,
-                             .metrics = is_first(k) ? r->metrics : NULL,
-                             .phase = s->phase[index],
-                             .demo_store = s->demo_store,
-                             .index = index,
-                             .seed = s->seed,
-                             .threads = s->threads > ranks ? s->threads / ranks : 1,
-                             .loaded = loaded,
-                             .device_ops = s->device_ops,
-                             .device = s->device,
-                             .config_lock = &r->create_lock};
+    return (dt_stage_desc){.config = s->config,
+                           .loader = s->loader,
+                           .comm = k->comm,
+                           .metrics = is_first(k) ? r->metrics : NULL,
+                           .phase = s->phase[index],
+                           .demo_store = s->demo_store,
+                           .index = index,
+                           .seed = s->seed,
+                           .threads = s->threads > ranks ? s->threads / ranks : 1,
+                           .loaded = loaded,
+                           .device_ops = s->device_ops,
+                           .device = s->device,
+                           .config_lock = &r->create_lock};
+}
+
+static dt_status create_stage(rank *k, int64_t index, uint32_t loaded)
+{
+    run *r = k->r;
+    const dt_session *s = r->d->session;
+    const dt_stage_desc d = describe_stage(k, index, loaded);
     pthread_mutex_lock(&r->create_lock);
     dt_status st = dt_stage_create(&d, &k->stage);
     if (st == DT_OK) {
@@ -519,6 +527,13 @@ static dt_status run_phase(rank *k, int64_t index)
     return st;
 }
 
+/* The policy of a phase that is over beside controllers that learn nothing. */
+static dt_status compare(rank *k, int64_t index, const dt_policy_result *policy)
+{
+    const dt_stage_desc d = describe_stage(k, index, 0);
+    return policy == NULL ? DT_OK : dt_baselines_run(&d, policy, is_first(k) ? dt_rundir_path(k->r->d->dir) : NULL);
+}
+
 static dt_status run_phases(rank *k)
 {
     run *r = k->r;
@@ -526,9 +541,14 @@ static dt_status run_phases(rank *k)
     for (int64_t i = r->resume != NULL ? r->resume_phase : s->first; i < s->last; i++) {
         const dt_status st = run_phase(k, i);
         const uint64_t steps = st >= 0 ? dt_trainer_step_number(k->stage->trainer) : 0;
+        dt_policy_result *policy = NULL;
+        const dt_status kept = st == DT_DONE ? dt_policy_result_take(k->stage, &policy) : DT_OK;
         dt_stage_destroy(k->stage);
         k->stage = NULL;
+        const dt_status compared = kept == DT_OK ? compare(k, i, policy) : kept;
+        dt_policy_result_free(policy);
         DT_TRY(st);
+        DT_TRY(compared);
         if (st != DT_DONE) {
             return DT_OK; /* --max-steps */
         }

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "device/open.h"
+#include "host/baselines.h"
 #include "host/roles.h"
 #include "host/stage.h"
 
@@ -235,6 +236,9 @@ static dt_status load_phases(dt_session *s)
         if (dt_config_get(s->config, i, "env.id", &env, &set_by) == DT_OK && *env != '\0') {
             DT_TRY(declare_wired(s, DT_KIND_ENV, env));
         }
+        dt_baseline_names baselines;
+        DT_TRY(dt_baseline_names_get(s->config, s->loader, i, &baselines));
+        dt_baseline_names_fini(&baselines);
     }
     dt_error_clear();
     return DT_OK;

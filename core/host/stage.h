@@ -66,6 +66,7 @@ typedef struct dt_stage_desc {
     int64_t index;          /* of the phase in the configuration */
     uint64_t seed;
     uint32_t threads;                /* workers of this rank */
+    const char *controller;          /* in place of models.controller and without other models; NULL: as configured */
     uint32_t loaded;                 /* roles whose first weights come from a checkpoint: bits, roles.h */
     const dt_device_ops *device_ops; /* NULL: the CPU computes */
     dt_device *device;

@@ -115,6 +115,67 @@ dt_status dt_logbook_poll(dt_logbook *s)
     return s->state.condition != before ? DT_OK : st;
 }
 
+/* The number in front of "-<id><end>", which is the whole rest of the name; -1: it is of something else. */
+static long number_of(const char *name, const char *id, const char *end)
+{
+    char *rest = NULL;
+    const long n = strtol(name, &rest, 10);
+    const size_t bytes = strlen(id);
+    const bool is_it =
+        rest != name && *rest == '-' && strncmp(rest + 1, id, bytes) == 0 && strcmp(rest + 1 + bytes, end) == 0;
+    return is_it ? n : -1;
+}
+
+/* Phases with the same id are told apart by their order: in the records, and by the numbers of the files. */
+static dt_status find_left(const dt_logbook *s, const char *folder, uint32_t phase, const char *end, dt_str *path)
+{
+    const char *id = s->records->phase[phase].id;
+    uint32_t before = 0;
+    char **file = NULL;
+    size_t n = 0;
+    for (uint32_t i = 0; i < phase; i++) {
+        before += strcmp(s->records->phase[i].id, id) == 0;
+    }
+    DT_TRY(dt_fs_list(folder, &file, &n));
+    for (long least = 0;; before--) {
+        const char *found = NULL;
+        long lowest = -1;
+        for (size_t i = 0; i < n; i++) {
+            const long number = number_of(file[i], id, end);
+            if (number >= least && (lowest < 0 || number < lowest)) {
+                lowest = number;
+                found = file[i];
+            }
+        }
+        if (found == NULL || before == 0) {
+            if (found != NULL) {
+                dt_str_addf(path, "%s/%s", folder, found);
+            }
+            break;
+        }
+        least = lowest + 1;
+    }
+    dt_fs_list_free(file, n);
+    return dt_str_status(path);
+}
+
+dt_status dt_logbook_left(const dt_logbook *s, uint32_t phase, const char *end, dt_flat *out)
+{
+    dt_str folder = {0}, path = {0};
+    *out = (dt_flat){0};
+    dt_str_addf(&folder, "%s/evaluation", s->path);
+    dt_status st = dt_str_status(&folder);
+    if (st == DT_OK && dt_fs_is_dir(dt_str_text(&folder))) {
+        st = find_left(s, dt_str_text(&folder), phase, end, &path);
+    }
+    if (st == DT_OK && path.bytes > 0) {
+        st = dt_flat_read(dt_str_text(&path), out);
+    }
+    dt_str_fini(&folder);
+    dt_str_fini(&path);
+    return st;
+}
+
 void dt_logbook_close(dt_logbook *s)
 {
     dt_records_close(s->reader);

@@ -33,6 +33,7 @@ dt_panel dt_panel_machine; /* version, plugins, host */
 
 dt_phase_panel dt_panel_horizon;    /* error of predictions by horizon, beside constant velocity */
 dt_phase_panel dt_panel_evaluation; /* results of evaluations, with their history */
+dt_phase_panel dt_panel_baselines;  /* the policy beside controllers that learnt nothing */
 dt_phase_panel dt_panel_costs;      /* costs beside their limits */
 dt_phase_panel dt_panel_curves;     /* everything else that was recorded */
 dt_phase_panel dt_panel_time;       /* what the time went into */
@@ -45,6 +46,10 @@ dt_status dt_page_names(const dt_page *p, const dt_page_phase *phase, const char
 bool dt_page_is_constant(const dt_page *p, const dt_page_phase *phase, const char *name, double *value_p);
 /* A chart of one name, a curve for each run that has it. */
 dt_status dt_page_chart(const dt_page *p, const dt_page_phase *phase, const char *name) DT_NODISCARD;
+/* Baselines of a run in this phase (panel_baselines.c): how many, and a number of one of them, NAN if it has none. */
+uint32_t dt_page_baselines(const dt_flat *f);
+double dt_page_baseline(const dt_flat *f, uint32_t i, const char *name);
+const char *dt_page_baseline_name(const dt_flat *f, uint32_t i); /* "fixed" of controller_fixed */
 /* The dot in a run's colour, and its name; nothing where there is one run only. */
 void dt_page_dot(const dt_page *p, uint32_t run);
 void dt_page_run(const dt_page *p, uint32_t run);

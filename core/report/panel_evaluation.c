@@ -175,20 +175,79 @@ static void write_seeds(const dt_page *p, const dt_page_phase *phase)
     }
 }
 
-/* The course of what runs are judged by, as a chart, where there are evaluations enough for one. */
-static dt_status write_judged(const dt_page *p, const dt_page_phase *phase)
+/* The course of a result, and as dashed lines what the baselines of the first run come to. */
+static dt_status chart_with_baselines(const dt_page *p, const dt_page_phase *phase, const char *name)
 {
-    double value = 0;
+    dt_flat f = {0};
+    uint32_t n = 0;
+    double first = INFINITY, last = -INFINITY;
     for (uint32_t i = 0; i < p->n_runs; i++) {
-        const char *name = p->run[i].state.best_name;
         const dt_series *s = dt_page_series(p, phase, i, name);
-        if (s != NULL && s->n > 2 && is_result(name) && !dt_page_is_constant(p, phase, name, &value)) {
-            dt_str_add(p->out, "<div class=\"charts\">\n");
-            DT_TRY(dt_page_chart(p, phase, name));
-            dt_str_add(p->out, "</div>\n");
-            break;
+        if (s != NULL) {
+            dt_curve *c = &p->curve[n++];
+            *c = (dt_curve){.color = i % DT_PAGE_COLORS};
+            dt_curve_of(p->run[i].records, s, c);
+            first = c->n > 0 ? fmin(first, c->x[0]) : first;
+            last = c->n > 0 ? fmax(last, c->x[c->n - 1]) : last;
         }
     }
+    if (phase->at[0] >= 0) {
+        DT_TRY(dt_logbook_left(&p->run[0], (uint32_t)phase->at[0], ".baselines.json", &f));
+    }
+    const uint32_t n_others = dt_page_baselines(&f);
+    for (uint32_t i = 0; i < n_others && n < DT_CHART_MAX_CURVES; i++) {
+        const double value = dt_page_baseline(&f, i, name + strlen("eval/"));
+        if (isfinite(value) && last > first) {
+            dt_curve *c = &p->curve[n++];
+            *c = (dt_curve){.is_reference = true, .label = dt_page_baseline_name(&f, i), .n = 2};
+            c->x[0] = first;
+            c->x[1] = last;
+            c->y[0] = c->y[1] = value;
+        }
+    }
+    const dt_chart chart = {
+        .prefix = "eval/", .name = name + strlen("eval/"), .x_name = "step", .curve = p->curve, .n_curves = n};
+    const dt_status st = dt_chart_write(&chart, p->out);
+    dt_flat_fini(&f);
+    return st;
+}
+
+static bool has_course(const dt_page *p, const dt_page_phase *phase, const char *name)
+{
+    double value = 0;
+    bool is_long = false;
+    for (uint32_t i = 0; i < p->n_runs; i++) {
+        const dt_series *s = dt_page_series(p, phase, i, name);
+        is_long = is_long || (s != NULL && s->n > 2);
+    }
+    return is_long && !dt_page_is_constant(p, phase, name, &value);
+}
+
+/* As charts, where there are evaluations enough for one: what runs are judged by, and the first of what the environment
+ * measures itself. */
+static dt_status write_courses(const dt_page *p, const dt_page_phase *phase, const char **name, uint32_t n)
+{
+    const char *chosen[2] = {NULL, NULL};
+    for (uint32_t i = 0; i < n; i++) {
+        for (uint32_t k = 0; k < p->n_runs && chosen[0] == NULL; k++) {
+            const bool is_it = strcmp(p->run[k].state.best_name, name[i]) == 0;
+            chosen[0] = is_it && is_result(name[i]) && has_course(p, phase, name[i]) ? name[i] : NULL;
+        }
+        const bool is_measured = strncmp(name[i], "eval/metrics/", 13) == 0 && ends_with(name[i], "/mean");
+        if (chosen[1] == NULL && is_measured && has_course(p, phase, name[i])) {
+            chosen[1] = name[i];
+        }
+    }
+    if (chosen[0] == NULL && chosen[1] == NULL) {
+        return DT_OK;
+    }
+    dt_str_add(p->out, "<div class=\"charts\">\n");
+    for (int i = 0; i < 2; i++) {
+        if (chosen[i] != NULL && (i == 0 || chosen[0] == NULL || strcmp(chosen[0], chosen[1]) != 0)) {
+            DT_TRY(chart_with_baselines(p, phase, chosen[i]));
+        }
+    }
+    dt_str_add(p->out, "</div>\n");
     return DT_OK;
 }
 
@@ -208,7 +267,7 @@ dt_status dt_panel_evaluation(const dt_page *p, const dt_page_phase *phase)
         }
         if (!is_open) {
             dt_str_add(p->out, "<h3>Evaluation</h3>\n");
-            st = write_judged(p, phase);
+            st = write_courses(p, phase, name, n);
             write_head(p, &c);
             is_open = true;
         }

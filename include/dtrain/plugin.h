@@ -286,7 +286,10 @@ typedef struct dt_plugin {
 } dt_plugin;
 
 /* Extension "dtrain.defaults/1" of a phase: const char *const *, "section.key=value" ..., NULL. Its defaults for host
- * sections (training, data, checkpoint); they rank above the built-in ones and below every file and option. */
+ * sections (training, data, checkpoint); they rank above the built-in ones and below every file and option.
+ *
+ * Extension "dtrain.baselines/1" of an environment, since 1.1: const char *const *, ids of controllers that need no
+ * learning, NULL. A policy learnt in it is compared with those of them whose ports fit (evaluation.baselines). */
 
 /* Fills the prefix: { DT_PLUGIN_PREFIX, .name = "mine", ... } */
 #define DT_PLUGIN_PREFIX                                                                                               \

@@ -483,6 +483,12 @@ static void destroy(void *self)
     }
 }
 
+static const void *extension(const char *id)
+{
+    static const char *const baselines[] = {"controller_fixed", "controller_greedy", "controller_idm", NULL};
+    return strcmp(id, "dtrain.baselines/1") == 0 ? baselines : NULL;
+}
+
 static const dt_env_ops ops = {.struct_size = sizeof(dt_env_ops),
                                .create = create,
                                .spec = spec,
@@ -500,6 +506,7 @@ static const dt_component component = {.struct_size = sizeof(dt_component),
                                        .state_size = sizeof(state),
                                        .options = options,
                                        .check = check,
-                                       .ops = &ops};
+                                       .ops = &ops,
+                                       .extension = extension};
 
 DT_PLUGIN_DEFINE_ONE(component, "env_sumo", "1.0", "dtrain", "Apache-2.0");

@@ -30,6 +30,29 @@ def records(run):
     return series
 
 
+def baselines(run):
+    """{name of a result: its values}, of controllers that learnt nothing."""
+    found = {}
+    folder = os.path.join(run, "evaluation")
+    for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
+        if not name.endswith(".baselines.json"):
+            continue
+        with open(os.path.join(folder, name), encoding="utf-8") as file:
+            for result in json.load(file)["results"]:
+                for key, value in flat(result["result"]):
+                    if not result["learnt"]:
+                        found.setdefault("eval/" + key, []).append(value)
+    return found
+
+
+def flat(node, path=""):
+    if isinstance(node, dict):
+        for key, value in node.items():
+            yield from flat(value, path + key + "/")
+    elif isinstance(node, (int, float)):
+        yield path[:-1], node
+
+
 def near(a, b):
     return a == b or math.isclose(a, b, rel_tol=1e-6)
 
@@ -46,7 +69,7 @@ def curve_numbers(group):
     return x, y
 
 
-def check_curves(root, runs):
+def check_curves(root, runs, others):
     n_curves = n_points = 0
     drawn = set()
     for chart in root.iter(HTML + "svg"):
@@ -59,6 +82,9 @@ def check_curves(root, runs):
             n_points += len(x)
             if chart.get("data-x-name") != "step":
                 assert name == "RMSE, m"
+                continue
+            if "ref" in group.get("class") and name.startswith("eval/"):
+                assert any(near(y[0], v) for run in others for v in run.get(name, [])), f"{name}: no baseline has {y[0]}"
                 continue
             names = [name] if "ref" not in group.get("class") else ["limits/" + name.split("/", 1)[1]]
             fits = [key for run in runs for key, values in run.items() if key[1] in names and
@@ -101,7 +127,7 @@ def main(path, *folders):
         for key in runs[-1]:
             assert key[0] in words and (key[1].split("/")[-1] in words or key[1].endswith("/std") or
                                         key[1].split("/")[-1].isdigit() or key[1].endswith("/mean")), key
-    n_curves, n_points, drawn = check_curves(root, runs)
+    n_curves, n_points, drawn = check_curves(root, runs, [baselines(folder) for folder in folders])
     check_complete(runs, drawn)
     assert n_curves > 0
     print(f"{path}: {len(text)} bytes, {n_curves} curves, {n_points} points")

@@ -1,0 +1,61 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# A policy beside controllers that learnt nothing: the run evaluates them at the end of a phase on the same seeds, and
+# says so on the console, in evaluation/ and in the report; what was asked for wrongly is refused before anything runs.
+set -u
+
+dtrain=${DT_BUILDDIR:-.}/dtrain
+work=$(mktemp -d ./test-baselines-XXXXXX) || exit 1
+trap 'rm -rf "$work"' EXIT INT TERM
+failed=0
+tiny="--plugin phase2_ppo --threads 1 --set env.id=env_traffic --set env_traffic.scenario=intersection --set env.instances=2
+      --set env_traffic.control=signals --set env_traffic.episode_s=120 --set phase2_ppo.iterations=2
+      --set phase2_ppo.fragment=12 --set phase2_ppo.train_batch=24 --set data.batch=24 --set training.eval_interval=1
+      --set evaluation.seeds=3,4 --set evaluation.episodes=1 --set metrics.tensorboard=false"
+
+fail() {
+    echo "FAIL: $*"
+    tail -n 5 "$work/err" | sed 's/^/    /'
+    failed=$((failed + 1))
+}
+# train DIR [more]
+train() {
+    dir=$1
+    shift
+    # shellcheck disable=SC2086
+    "$dtrain" $tiny --run-dir "$work/$dir" "$@" >/dev/null 2>"$work/err"
+}
+# --- those that the environment names, of which the ones that fit: a driver model steers no signals ---
+train a || fail "the run left with $?"
+file=$work/a/evaluation/1-phase2_ppo.baselines.json
+grep -q 'info *learnt *fixed *greedy$' "$work/err" || fail "no table"
+grep -q '"controller":"controller_mlp","learnt":true' "$file" || fail "the policy is not in the file"
+grep -q 'controller_idm' "$file" && fail "a driver model among signals"
+grep -q 'left out' "$work/err" && fail "what does not fit is no matter for a warning"
+for id in fixed greedy; do
+    mine=$(sed 's/,{"controller"/\n{"controller"/g' "$file" | grep "controller_$id" | sed 's/.*strict_delay_s":{"mean":\([0-9.]*\).*/\1/')
+    # shellcheck disable=SC2086
+    other=$("$dtrain" eval ${tiny%--set metrics*} --set models.controller=controller_$id --json 2>"$work/err" |
+        sed 's/.*strict_delay_s":{"mean":\([0-9.]*\).*/\1/')
+    [ -n "$mine" ] && [ "$mine" = "$other" ] || fail "controller_$id: '$mine' in the run, '$other' by eval"
+done
+grep -q '<th>fixed</th>' "$work/a/report.html" || fail "no column in the report"
+
+# --- virtual ranks share the episodes and find the same ---
+train ranks --set comm.backend=sim --set comm.ranks=2 || fail "two ranks left with $?"
+cmp -s "$file" "$work/ranks/evaluation/1-phase2_ppo.baselines.json" || fail "two ranks see other baselines"
+
+# --- none, some, and those that there are not ---
+train none --set evaluation.baselines= || fail "none left with $?"
+[ ! -e "$work/none/evaluation" ] || fail "baselines although there were to be none"
+train some --set evaluation.baselines=controller_greedy,controller_idm || fail "some left with $?"
+grep -q 'baseline controller_idm left out: .*accelerations' "$work/err" || fail "a misfit that was asked for"
+grep -q 'controller_greedy' "$work/some/evaluation/1-phase2_ppo.baselines.json" || fail "the one that fits"
+train bad --set evaluation.baselines=controller_nowhere && fail "an unknown controller"
+grep -q 'evaluation.baselines' "$work/err" || fail "an unknown controller is not named"
+train bad --set evaluation.baselines=risk_gnn && fail "a model for another role"
+grep -q 'risk_gnn is a model for the role perception' "$work/err" || fail "another role is not named"
+[ ! -e "$work/bad" ] || fail "a run that was refused left a folder"
+
+[ $failed -eq 0 ]
