@@ -210,6 +210,46 @@ dt_status dt_config_use_plugin(dt_config *c, const char *plugin, const char *opt
     return DT_OK;
 }
 
+/* A copy of what stands below `from`, where `into` has nothing of its layer or a stronger one. */
+static dt_status spread(dt_config *c, const dt_node *from, dt_node *into)
+{
+    for (const dt_node *n = from->first; n != NULL; n = n->next) {
+        dt_node *old = n->key != NULL ? dt_node_find(into, n->key) : NULL, *copy = NULL;
+        if (old != NULL && n->kind == DT_NODE_GROUP && old->kind == DT_NODE_GROUP) {
+            DT_TRY(spread(c, n, old));
+            continue;
+        }
+        if (old != NULL && old->origin.layer >= n->origin.layer) {
+            continue;
+        }
+        DT_TRY(dt_node_new(c, n->kind, n->key, n->text, &n->origin, &copy));
+        DT_TRY(spread(c, n, copy));
+        if (old != NULL) {
+            dt_node_remove(into, old);
+        }
+        dt_node_append(into, copy);
+    }
+    return DT_OK;
+}
+
+dt_status dt_config_spread(dt_config *c, int64_t phase, const char *id)
+{
+    dt_node *own = dt_config_phase_node(c, phase), *group = dt_node_find(&c->root, id);
+    dt_section *s = dt_section_find(c, id);
+    if (s == NULL || !s->is_phase || own == NULL) {
+        return DT_FAIL(DT_EINVAL, "%s is no declared plugin of phase %lld", id, (long long)phase);
+    }
+    s->is_spread = true;
+    for (const dt_node *n = group != NULL ? group->first : NULL; n != NULL; n = n->next) {
+        if (n->kind == DT_NODE_GROUP) {
+            dt_node only = *n;
+            only.next = NULL;
+            DT_TRY(spread(c, &(dt_node){.kind = DT_NODE_GROUP, .first = &only}, own));
+        }
+    }
+    return DT_OK;
+}
+
 /* ---- looking --------------------------------------------------------------------------------------------------- */
 
 int64_t dt_config_n_phases(const dt_config *c)
@@ -324,11 +364,40 @@ static dt_status unknown_section(dt_config *c, const dt_config_lookup *lookup, c
     return st;
 }
 
+static dt_status check_section(dt_config *c, const dt_config_lookup *lookup, dt_node *n, const char *path);
+static dt_status check_values(dt_config *c, const dt_section *s, dt_node *group, const char *path);
+
+static dt_status check_stop(dt_config *c, dt_node *n, const char *path)
+{
+    static const dt_section stop = {.name = "stop", .table = dt_schema_stop};
+    return n->kind == DT_NODE_GROUP
+               ? check_values(c, &stop, n, path)
+               : dt_config_keep(c, dt_node_fail(n, path, "expected a group: stop = { epochs = 50; }"));
+}
+
+/* The groups below a phase's plugin; those of a phase that runs are checked there. */
+static dt_status check_groups(dt_config *c, const dt_config_lookup *lookup, const dt_section *s, dt_node *group)
+{
+    for (dt_node *n = group->first; n != NULL && !s->is_spread; n = n->next) {
+        char path[PATH_BYTES];
+        snprintf(path, sizeof(path), "%s.%s", s->name, n->key);
+        if (n->kind == DT_NODE_GROUP && strcmp(n->key, "stop") == 0) {
+            DT_TRY(check_stop(c, n, path));
+        } else if (n->kind == DT_NODE_GROUP) {
+            DT_TRY(dt_config_keep(c, check_section(c, lookup, n, path)));
+        }
+    }
+    return DT_OK;
+}
+
 /* Every value of a group, whatever is wrong with the one before. */
 static dt_status check_values(dt_config *c, const dt_section *s, dt_node *group, const char *path)
 {
     for (dt_node *n = group->first; n != NULL; n = n->next) {
-        DT_TRY(dt_config_keep(c, dt_section_settle_one(c, s, n, path)));
+        const bool is_apart = s->is_phase && n->kind == DT_NODE_GROUP && strcmp(path, s->name) == 0;
+        if (!is_apart) {
+            DT_TRY(dt_config_keep(c, dt_section_settle_one(c, s, n, path)));
+        }
     }
     return DT_OK;
 }
@@ -373,6 +442,9 @@ static dt_status check_section(dt_config *c, const dt_config_lookup *lookup, dt_
     if (n->kind != DT_NODE_GROUP) {
         return dt_node_fail(n, path, "%s is a section: expected %s = { key = value; ... }", n->key, n->key);
     }
+    if (s->is_phase && strcmp(path, s->name) == 0) {
+        DT_TRY(check_groups(c, lookup, s, n));
+    }
     if (strcmp(n->key, "models") != 0) {
         return check_values(c, s, n, path);
     }
@@ -385,7 +457,6 @@ static dt_status check_section(dt_config *c, const dt_config_lookup *lookup, dt_
 static dt_status check_phase(dt_config *c, const dt_config_lookup *lookup, dt_node *phase, int64_t i)
 {
     static const dt_section keys = {.name = "a phase", .table = dt_schema_phase};
-    static const dt_section stop = {.name = "stop", .table = dt_schema_stop};
     char path[PATH_BYTES];
     snprintf(path, sizeof(path), "phases.%lld", (long long)i);
     if (phase->kind != DT_NODE_GROUP) {
@@ -403,13 +474,7 @@ static dt_status check_phase(dt_config *c, const dt_config_lookup *lookup, dt_no
             continue;
         }
         snprintf(path, sizeof(path), "phases.%lld.%s", (long long)i, n->key);
-        if (!is_stop) {
-            DT_TRY(dt_config_keep(c, check_section(c, lookup, n, path)));
-        } else if (n->kind == DT_NODE_GROUP) {
-            DT_TRY(check_values(c, &stop, n, path));
-        } else {
-            DT_TRY(dt_config_keep(c, dt_node_fail(n, path, "expected a group: stop = { epochs = 50; }")));
-        }
+        DT_TRY(is_stop ? check_stop(c, n, path) : dt_config_keep(c, check_section(c, lookup, n, path)));
     }
     return DT_OK;
 }
@@ -423,6 +488,20 @@ static void prune(const dt_config *c, dt_node *phase)
             next = n->next;
             dt_node *for_all = dt_node_find(common, n->key);
             if (stronger(for_all, n) == for_all) {
+                dt_node_remove(group, n);
+            }
+        }
+    }
+}
+
+/* Groups below phases' plugins have become the phases' own, or speak of phases that do not run. */
+static void drop_groups(dt_config *c)
+{
+    for (const dt_section *s = c->sections; s != NULL; s = s->next) {
+        dt_node *group = s->is_phase ? dt_node_find(&c->root, s->name) : NULL;
+        for (dt_node *n = group != NULL ? group->first : NULL, *next = NULL; n != NULL; n = next) {
+            next = n->next;
+            if (n->kind == DT_NODE_GROUP) {
                 dt_node_remove(group, n);
             }
         }
@@ -450,5 +529,6 @@ dt_status dt_config_check(dt_config *c, const dt_config_lookup *lookup)
         prune(c, phase);
         DT_TRY(dt_schema_check(c, i));
     }
+    drop_groups(c);
     return dt_config_verdict(c);
 }

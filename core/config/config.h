@@ -11,6 +11,11 @@
  * phase; there the stronger layer wins and, between equals, the phase's own value: `--set training.epochs=3` beats
  * an override in a file.
  *
+ * Under the id of a phase's plugin stand the plugin's own options and, as groups, sections as they hold in every phase
+ * of that plugin: phase2_ppo = { iterations = 200; data = { batch = 128; }; stop = { time = 60.0; }; }. Between equals
+ * they rank above the section for all phases and below the phase's own entry. So one file, a profile, speaks of every
+ * phase there is, whichever of them run.
+ *
  * Life: create, read the layers, then read sections (options.h) as components become known, then check, which refuses
  * everything that no table knows. Reading a section checks that section alone. Strings handed out live as long as the
  * configuration. Only config.c's reader knows libconfig. Threads: [main].
@@ -68,6 +73,10 @@ dt_status dt_config_add_defaults(dt_config *c, int64_t phase, const char *plugin
 /* `--plugin X`: run one phase. The entry of phases that names X is kept (paths and .so do not matter for the
  * comparison) and the others go; without one, phases becomes ( { plugin = X } ). */
 dt_status dt_config_use_plugin(dt_config *c, const char *plugin, const char *option) DT_NODISCARD;
+
+/* The groups below a phase's plugin become that phase's own sections, where it has no stronger value; id: of the
+ * plugin, declared (options.h). Once per phase, after the layers that hold them. */
+dt_status dt_config_spread(dt_config *c, int64_t phase, const char *id) DT_NODISCARD;
 
 /* ---- checking -------------------------------------------------------------------------------------------------- */
 

@@ -304,7 +304,9 @@ dt_status dt_section_settle_one(dt_config *c, const dt_section *s, dt_node *valu
 dt_status dt_section_settle(dt_config *c, const dt_section *s, dt_node *group, const char *path)
 {
     for (dt_node *n = group != NULL ? group->first : NULL; n != NULL; n = n->next) {
-        DT_TRY(dt_section_settle_one(c, s, n, path));
+        if (!s->is_phase || n->kind != DT_NODE_GROUP) {
+            DT_TRY(dt_section_settle_one(c, s, n, path));
+        }
     }
     return DT_OK;
 }
@@ -396,7 +398,7 @@ dt_status dt_config_declare(dt_config *c, const char *section, const dt_option *
 {
     const dt_section *known = dt_section_find(c, section);
     if (known != NULL) {
-        return known->table == table
+        return known->table == table || (known->is_phase && table == NULL)
                    ? DT_OK
                    : DT_FAIL(DT_EINVAL, "section %s is declared by %s already; give the component another id", section,
                              known->plugin != NULL ? known->plugin : "dtrain");
@@ -424,6 +426,14 @@ dt_status dt_config_declare(dt_config *c, const char *section, const dt_option *
             DT_TRY(dt_config_place(c, path, value));
         }
     }
+    return DT_OK;
+}
+
+dt_status dt_config_declare_phase(dt_config *c, const char *section, const dt_option *table, const char *plugin)
+{
+    static const dt_option none[] = {DT_OPTION_END};
+    DT_TRY(dt_config_declare(c, section, table != NULL ? table : none, plugin));
+    dt_section_find(c, section)->is_phase = true;
     return DT_OK;
 }
 

@@ -27,6 +27,10 @@ dt_status dt_option_table_check(const dt_option *table, uint64_t config_bytes) D
  * Declaring the same table twice is fine; another table under the same name is DT_EINVAL. The table must outlive c. */
 dt_status dt_config_declare(dt_config *c, const char *section, const dt_option *table, const char *plugin) DT_NODISCARD;
 
+/* The same for the section of a phase's plugin: it may hold groups (config.h). table may be NULL. */
+dt_status dt_config_declare_phase(dt_config *c, const char *section, const dt_option *table, const char *plugin)
+    DT_NODISCARD;
+
 /* Read a declared section as a phase sees it (-1 = outside any phase) into out, zeroed first. over: values that rank
  * above everything else, or NULL. Required options must have been set. Checks this section's keys, types, ranges. */
 dt_status dt_config_section(dt_config *c, int64_t phase, const char *section, const dt_setting *over, uint32_t n_over,

@@ -248,6 +248,12 @@ bool dt_config_is_host_section(const char *name)
            dt_option_find(dt_schema_phase, name) != NULL || strcmp(name, "stop") == 0;
 }
 
+const char *dt_config_host_section(uint32_t i)
+{
+    const size_t n = sizeof(sections) / sizeof(sections[0]) - 1; /* the first one has no name */
+    return i < n ? sections[i + 1].name : NULL;
+}
+
 /* Refuse the value of a key for a reason that its range cannot tell. */
 static dt_status refuse(const dt_config *c, int64_t phase, const char *section, const char *key, const char *why)
 {

@@ -114,6 +114,8 @@ typedef struct dt_stop_opts { /* its stop group; 0 = no limit */
 
 bool dt_config_is_host_section(const char *name); /* also "phases" and keys outside any section: no id of a component */
 
+const char *dt_config_host_section(uint32_t i); /* its name, in the order of schema.c; NULL after the last one */
+
 dt_status dt_config_root(dt_config *c, dt_root_opts *out_p) DT_NODISCARD;
 dt_status dt_config_data(dt_config *c, int64_t phase, dt_data_opts *out_p) DT_NODISCARD;
 dt_status dt_config_training(dt_config *c, int64_t phase, dt_training_opts *out_p) DT_NODISCARD;

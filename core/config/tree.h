@@ -33,6 +33,8 @@ typedef struct dt_section dt_section;
 struct dt_section { /* a declared section; name "" holds the keys outside any section */
     const char *name, *plugin;
     const dt_option *table;
+    bool is_phase;  /* of a phase's plugin: holds groups too */
+    bool is_spread; /* they are in its phases, and are checked there */
     dt_section *next;
 };
 

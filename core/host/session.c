@@ -159,6 +159,9 @@ static dt_status read_layers(const dt_args *a, const char *resumed, dt_config *c
 /* Sections named after components are declared when the checker meets them. */
 static dt_status declare(dt_config *c, const dt_loaded *l)
 {
+    if (l->desc.kind == DT_KIND_PHASE) {
+        return dt_config_declare_phase(c, l->desc.id, l->desc.options, l->plugin->desc.name);
+    }
     return l->desc.options != NULL ? dt_config_declare(c, l->desc.id, l->desc.options, l->plugin->desc.name) : DT_OK;
 }
 
@@ -218,6 +221,7 @@ static dt_status load_phases(dt_session *s)
         if (defaults != NULL) {
             DT_TRY(dt_config_add_defaults(s->config, i, desc->id, defaults));
         }
+        DT_TRY(dt_config_spread(s->config, i, desc->id));
     }
     /* components that are wired but have no section of their own still need their tables */
     for (int64_t i = 0; i < s->n_phases; i++) {

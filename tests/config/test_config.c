@@ -349,6 +349,95 @@ static void test_components(void **state)
     dt_config_destroy(c);
 }
 
+/* a phase's plugin may hold sections, for every phase of that plugin */
+typedef struct solver_config {
+    int64_t rounds;
+} solver_config;
+static const dt_option solver_table[] = {
+    DT_OPTION(solver_config, rounds, DT_OPT_I64, "10", NULL, 1, 100, NULL, "rounds"), DT_OPTION_END};
+static dt_status find_solver(void *user, dt_config *c, const char *id, const char **role_p)
+{
+    (void)user;
+    *role_p = NULL;
+    return strcmp(id, "solver") == 0 ? dt_config_declare_phase(c, id, solver_table, "libsolver") : DT_ENOTFOUND;
+}
+
+static void test_groups_of_a_phase(void **state)
+{
+    (void)state;
+    const dt_config_lookup lookup = {.component = find_solver};
+    dt_config *c = fresh();
+    put("profile.cfg", "training = { epochs = 5; };\n"
+                       "solver = { rounds = 20; data = { batch = 8; shards = 2; }; training = { epochs = 7; };\n"
+                       "           stop = { iterations = 3; }; };\n");
+    put("run.cfg", "phases = ( { plugin = \"solver\"; data = { batch = 4; }; }, { plugin = \"x/solver.so\"; }, "
+                   "{ plugin = \"other\"; } );\n");
+    assert_int_equal(dt_config_read_file(c, DT_FROM_PROFILE, at("profile.cfg")), DT_OK);
+    assert_int_equal(dt_config_read_file(c, DT_FROM_FILE, at("run.cfg")), DT_OK);
+    assert_int_equal(dt_config_set(c, "solver.training.warmup_epochs=1"), DT_OK);
+    assert_refused(dt_config_spread(c, 0, "solver"), DT_EINVAL, "solver is no declared plugin of phase 0");
+    assert_int_equal(dt_config_declare_phase(c, "solver", solver_table, "libsolver"), DT_OK);
+    const char *const defaults[] = {"data.batch=64", "data.shards=16", "training.epochs=70", NULL};
+    for (int64_t i = 0; i < 2; i++) {
+        assert_int_equal(dt_config_add_defaults(c, i, "solver", defaults), DT_OK);
+        assert_int_equal(dt_config_spread(c, i, "solver"), DT_OK);
+    }
+    assert_int_equal(dt_config_check(c, &lookup), DT_OK);
+    char where[600];
+    snprintf(where, sizeof(where), "%s:2", at("profile.cfg"));
+    origin_is(c, 0, "training.epochs", "7", where); /* below the plugin before common, and before its defaults */
+    origin_is(c, 0, "data.shards", "2", where);
+    origin_is(c, 1, "data.batch", "8", where);
+    origin_is(c, 1, "training.warmup_epochs", "1", "--set");
+    dt_data_opts data;
+    dt_training_opts training;
+    dt_phase_opts phase;
+    dt_stop_opts stop;
+    solver_config own;
+    assert_int_equal(dt_config_data(c, 0, &data), DT_OK);
+    assert_int_equal(data.batch, 4); /* the phase's own */
+    assert_int_equal(dt_config_phase(c, 1, &phase, &stop), DT_OK);
+    assert_int_equal(stop.iterations, 3);
+    assert_int_equal(dt_config_training(c, 2, &training), DT_OK);
+    assert_int_equal(training.epochs, 5); /* another plugin's phase */
+    assert_int_equal(dt_config_section(c, 1, "solver", NULL, 0, &own, sizeof(own)), DT_OK);
+    assert_int_equal(own.rounds, 20);
+    /* written out and read again it is the same */
+    dt_str text = {0};
+    char hash[65], again[65];
+    assert_int_equal(dt_config_write(c, &text), DT_OK);
+    assert_int_equal(dt_config_hash(c, hash), DT_OK);
+    put("effective.cfg", text.text);
+    dt_str_fini(&text);
+    dt_config_destroy(c);
+    c = fresh();
+    assert_int_equal(dt_config_read_file(c, DT_FROM_FILE, at("effective.cfg")), DT_OK);
+    assert_int_equal(dt_config_check(c, &lookup), DT_OK);
+    assert_int_equal(dt_config_hash(c, again), DT_OK);
+    assert_string_equal(hash, again);
+    dt_config_destroy(c);
+
+    /* what is wrong is told once, whether such a phase runs or not; other components hold no groups */
+    const char *const wrong[] = {
+        "solver = { data = { btach = 8; }; };", "unknown key; did you mean \"batch\"?",
+        "solver = { nowhere = { a = 1; }; };",  "neither a section nor the id of a component",
+        "solver = { stop = { epoch = 1; }; };", "did you mean \"epochs\"?",
+        "data = { stop = { epochs = 1; }; };",  "data.stop = { ... }"};
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i += 2) {
+        c = from(wrong[i]);
+        assert_refused(dt_config_check(c, &lookup), DT_ECONFIG, wrong[i + 1]);
+        dt_config_destroy(c);
+        char running[256];
+        snprintf(running, sizeof(running), "%s phases = ( { plugin = \"solver\"; } );", wrong[i]);
+        c = from(running);
+        assert_int_equal(dt_config_declare_phase(c, "solver", solver_table, "libsolver"), DT_OK);
+        assert_int_equal(dt_config_spread(c, 0, "solver"), DT_OK);
+        assert_refused(dt_config_check(c, &lookup), DT_ECONFIG, wrong[i + 1]);
+        assert_null(strchr(dt_error_text(), '\n'));
+        dt_config_destroy(c);
+    }
+}
+
 /* running out of memory at any call is reported, never fatal, and leaks nothing */
 #include "base/fault.h"
 static void test_memory(void **state)
@@ -392,6 +481,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_all_errors, begin, end),
         cmocka_unit_test_setup_teardown(test_bad_assignments, begin, end),
         cmocka_unit_test_setup_teardown(test_components, begin, end),
+        cmocka_unit_test_setup_teardown(test_groups_of_a_phase, begin, end),
         cmocka_unit_test_setup_teardown(test_memory, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
