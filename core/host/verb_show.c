@@ -110,6 +110,43 @@ static void show_options(const dt_config *c, int64_t phase, const char *section,
     }
 }
 
+/* What a plugin's defaults, profiles and files make of dtrain's own sections in a phase; without what is built in. */
+static void show_sections(const dt_config *c, int64_t phase, dt_json_out *json, dt_str *out)
+{
+    dt_option_view v;
+    const char *section = NULL;
+    if (json != NULL) {
+        dt_json_obj(json, "sections");
+    } else {
+        dt_str_add(out, "sections, as they hold in a phase of this plugin where they are not built in\n");
+    }
+    for (uint32_t s = 0; (section = dt_config_host_section(s)) != NULL; s++) {
+        if (json != NULL) {
+            dt_json_arr(json, section);
+        }
+        for (uint32_t i = 0; dt_config_option_at(c, phase, section, i, &v) == DT_OK; i++) {
+            if (v.value == NULL || v.origin.layer == DT_FROM_BUILTIN) {
+                continue;
+            }
+            if (json != NULL) {
+                option_json(&v, json);
+                continue;
+            }
+            dt_str origin = {0};
+            dt_origin_text(&v.origin, &origin);
+            dt_str_addf(out, "  %s.%s = %s    from %s\n", section, v.option->name, v.value, dt_str_text(&origin));
+            out->failed = out->failed || origin.failed;
+            dt_str_fini(&origin);
+        }
+        if (json != NULL) {
+            dt_json_end(json, ']');
+        }
+    }
+    if (json != NULL) {
+        dt_json_end(json, '}');
+    }
+}
+
 /* ---- ports ----------------------------------------------------------------------------------------------------- */
 
 static void show_port_list(const char *side, const dt_port *port, uint32_t n, dt_json_out *json, dt_str *out)
@@ -273,9 +310,25 @@ static dt_status read_section(dt_config *c, int64_t phase, const char *section, 
     return DT_OK;
 }
 
+/* The configuration with one phase, of this plugin. */
+static dt_status enter_phase(dt_config *c, const dt_loaded *comp)
+{
+    const dt_component *d = &comp->desc;
+    const char *const *defaults = d->extension != NULL ? d->extension("dtrain.defaults/1") : NULL;
+    DT_TRY(dt_config_declare_phase(c, d->id, d->options, comp->plugin->desc.name));
+    DT_TRY(dt_config_use_plugin(c, d->id, "dtrain show"));
+    DT_TRY(dt_config_add_defaults(c, 0, d->id, defaults));
+    return dt_config_spread(c, 0, d->id);
+}
+
 static dt_status show_component(dt_config *c, int64_t phase, const dt_loaded *comp, dt_json_out *json, dt_str *out)
 {
     void *config = NULL;
+    const bool is_phase = comp->desc.kind == DT_KIND_PHASE;
+    if (is_phase) {
+        DT_TRY(enter_phase(c, comp));
+        phase = 0;
+    }
     DT_TRY(dt_config_declare(c, comp->desc.id, comp->desc.options, comp->plugin->desc.name));
     DT_TRY(read_section(c, phase, comp->desc.id, comp->desc.config_size, &config));
     if (json != NULL) {
@@ -290,6 +343,9 @@ static dt_status show_component(dt_config *c, int64_t phase, const dt_loaded *co
         show_spec(comp, config, json, out);
     }
     show_options(c, phase, comp->desc.id, json, out);
+    if (is_phase) {
+        show_sections(c, phase, json, out);
+    }
     dt_free(config);
     return DT_OK;
 }
