@@ -19,7 +19,7 @@
 
 #include "checkpoint/safetensors.h"
 
-enum { DT_CKPT_MAX_PLUGINS = 32, DT_CKPT_NAME_BYTES = 64, DT_CKPT_PATH_BYTES = 4096 };
+enum { DT_CKPT_MAX_PLUGINS = 32, DT_CKPT_MAX_PHASES = 16, DT_CKPT_NAME_BYTES = 64, DT_CKPT_PATH_BYTES = 4096 };
 
 /* State of a plugin that is no tensor: opaque, with the plugin's own version. */
 typedef struct dt_ckpt_blob {
@@ -76,8 +76,8 @@ dt_status dt_ckpt_save(const dt_ckpt_save_desc *d, dt_ckpt_info *info_p) DT_NODI
 
 typedef struct dt_ckpt_keep {
     uint32_t last; /* newest ones to keep, at least 1 */
-    uint32_t best; /* best ones by info.metric, 0 = none */
-    bool best_is_max;
+    uint32_t best; /* best ones of each phase by info.metric, 0 = none */
+    uint32_t min;  /* bit i: in phase i the smallest metric is the best, else the largest */
 } dt_ckpt_keep;
 /* Delete what neither list keeps, except ends of phases and damaged ones; and what crashed saves left. */
 dt_status dt_ckpt_prune(const char *run_dir, const dt_ckpt_keep *keep) DT_NODISCARD;

@@ -437,7 +437,8 @@ dt_status dt_ckpt_save(const dt_ckpt_save_desc *d, dt_ckpt_info *info_p)
 
 /* ---- pruning ---- */
 
-/* True when fewer than keep->best valid checkpoints are better; of equals the newer is. */
+/* True when fewer than keep->best valid checkpoints of its phase are better by the same metric; of equals the newer
+ * is. */
 static bool is_among_best(const dt_ckpt_info *list, uint32_t n, uint32_t i, const dt_ckpt_keep *keep)
 {
     if (!list[i].valid || isnan(list[i].metric)) {
@@ -445,10 +446,12 @@ static bool is_among_best(const dt_ckpt_info *list, uint32_t n, uint32_t i, cons
     }
     uint32_t n_better = 0;
     for (uint32_t k = 0; k < n; k++) {
-        if (!list[k].valid || isnan(list[k].metric) || k == i) {
+        if (!list[k].valid || isnan(list[k].metric) || k == i || list[k].phase_index != list[i].phase_index ||
+            strcmp(list[k].metric_name, list[i].metric_name) != 0) {
             continue;
         }
-        double gain = keep->best_is_max ? list[k].metric - list[i].metric : list[i].metric - list[k].metric;
+        const bool is_min = (keep->min >> (list[i].phase_index % 32) & 1) != 0;
+        double gain = is_min ? list[i].metric - list[k].metric : list[k].metric - list[i].metric;
         n_better += gain > 0 || (gain == 0 && k > i);
     }
     return n_better < keep->best;

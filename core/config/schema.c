@@ -26,6 +26,7 @@ static const char *const backends[] = {"null", "sim", NULL};
 static const char *const amp_dtypes[] = {"bf16", "fp16", NULL};
 static const char *const amp_scalings[] = {"auto", "none", "static", "dynamic", NULL};
 static const char *const amp_hysteresis[] = {"consecutive", "until_growth", NULL};
+static const char *const handed_on[] = {"last", "best", NULL};
 static const char *const isolations[] = {"auto", "thread", "process", NULL};
 
 /* 2^200: beyond any gradient in fp32, so that an overflow can be brought about */
@@ -127,6 +128,8 @@ static const dt_option checkpoint_table[] = {
         "checkpoints kept, not counting the best and the ends of phases"),
     ROW(dt_checkpoint_opts, best_by, STR, DT_OPT_NEUTRAL, "", NULL, 0, 0, NULL,
         "result of evaluation that marks the best checkpoint: the largest, or with min: in front the smallest"),
+    ROW(dt_checkpoint_opts, hand_on, ENUM, 0, "last", NULL, 0, 0, handed_on,
+        "what later phases begin with where they go on from this one: its last checkpoint or the best by best_by"),
     DT_OPTION_END};
 
 static const dt_option engine_table[] = {
@@ -203,9 +206,12 @@ static const dt_option report_table[] = {
 const dt_option dt_schema_phase[] = {
     ROW(dt_phase_opts, plugin, STR, DT_OPT_REQUIRED, NULL, NULL, 0, 0, NULL, "file or id of the phase"),
     ROW(dt_phase_opts, init, STR, 0, "", NULL, 0, 0, NULL,
-        "random, previous (the phase before) or a checkpoint; empty = previous, random in the first"),
+        "random, previous (each role from the newest earlier phase that has it), a run, a checkpoint or a .safetensors "
+        "file; empty = previous, random where that has nothing"),
     ROW(dt_phase_opts, freeze, WORDS, 0, "", NULL, 0, 0, NULL,
         "roles or patterns over <role>.<parameter> that are not trained"),
+    ROW(dt_phase_opts, fresh, WORDS, 0, "", NULL, 0, 0, NULL,
+        "roles that begin with their first weights, whatever init says"),
     DT_OPTION_END};
 
 const dt_option dt_schema_stop[] = {
@@ -323,7 +329,11 @@ dt_status dt_config_amp(dt_config *c, int64_t phase, dt_amp_opts *out_p)
 
 dt_status dt_config_checkpoint(dt_config *c, int64_t phase, dt_checkpoint_opts *out_p)
 {
-    return dt_config_section(c, phase, "checkpoint", NULL, 0, out_p, sizeof(*out_p));
+    DT_TRY(dt_config_section(c, phase, "checkpoint", NULL, 0, out_p, sizeof(*out_p)));
+    if (out_p->hand_on == DT_HAND_ON_BEST && out_p->best_by[0] == '\0') {
+        return refuse(c, phase, "checkpoint", "hand_on", "checkpoint.best_by says which one is the best; set it");
+    }
+    return DT_OK;
 }
 
 dt_status dt_config_engine(dt_config *c, int64_t phase, dt_engine_opts *out_p)
@@ -421,6 +431,7 @@ dt_status dt_schema_check(dt_config *c, int64_t phase)
     dt_amp_opts amp;
     dt_engine_opts engine;
     dt_comm_opts comm;
+    dt_checkpoint_opts checkpoint;
     dt_evaluation_opts evaluation;
     dt_env_opts env;
     DT_TRY(dt_config_keep(c, dt_config_data(c, phase, &data)));
@@ -428,6 +439,7 @@ dt_status dt_schema_check(dt_config *c, int64_t phase)
     DT_TRY(dt_config_keep(c, dt_config_amp(c, phase, &amp)));
     DT_TRY(dt_config_keep(c, dt_config_engine(c, phase, &engine)));
     DT_TRY(dt_config_keep(c, dt_config_comm(c, phase, &comm)));
+    DT_TRY(dt_config_keep(c, dt_config_checkpoint(c, phase, &checkpoint)));
     DT_TRY(dt_config_keep(c, dt_config_evaluation(c, phase, &evaluation)));
     return dt_config_keep(c, dt_config_env(c, phase, &env));
 }

@@ -16,6 +16,7 @@ enum { DT_ISOLATION_AUTO, DT_ISOLATION_THREAD, DT_ISOLATION_PROCESS };
 enum { DT_AMP_BF16, DT_AMP_FP16 };
 enum { DT_AMP_SCALING_AUTO, DT_AMP_SCALING_NONE, DT_AMP_SCALING_STATIC, DT_AMP_SCALING_DYNAMIC };
 enum { DT_AMP_CONSECUTIVE, DT_AMP_UNTIL_GROWTH };
+enum { DT_HAND_ON_LAST, DT_HAND_ON_BEST };
 
 typedef struct dt_root_opts { /* keys outside any section */
     int64_t seed;
@@ -52,7 +53,8 @@ typedef struct dt_amp_opts {
 
 typedef struct dt_checkpoint_opts {
     int64_t every_steps, every_seconds, keep_last;
-    const char *best_by;
+    const char *best_by; /* "", a result of evaluation, or min: and one */
+    uint32_t hand_on;    /* DT_HAND_ON_* */
 } dt_checkpoint_opts;
 
 typedef struct dt_engine_opts {
@@ -106,6 +108,7 @@ typedef struct dt_phase_opts {
     const char *plugin; /* file or id */
     const char *init;   /* "random", "previous", a checkpoint, or "": previous, random in the first phase of a run */
     const char *const *freeze; /* roles or patterns, in addition to training.freeze */
+    const char *const *fresh;  /* roles */
 } dt_phase_opts;
 typedef struct dt_stop_opts { /* its stop group; 0 = no limit */
     int64_t epochs, iterations, steps;

@@ -8,6 +8,7 @@ core_libdtcore_la_SOURCES += \
 	core/host/event_files.c core/host/event_files.h \
 	core/host/doctor.h core/host/doctor_device.c core/host/doctor_machine.c \
 	core/host/exit.h \
+	core/host/handover.c core/host/handover.h \
 	core/host/report.c \
 	core/host/roles.c core/host/roles.h \
 	core/host/run.c core/host/run.h \

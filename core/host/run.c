@@ -12,6 +12,8 @@
 #include "base/mem.h"
 #include "host/baselines.h"
 #include "host/event_files.h"
+#include "host/handover.h"
+#include "host/roles.h"
 #include "host/signals.h"
 #include "host/snapshot.h"
 #include "metrics/record.h"
@@ -351,48 +353,56 @@ static bool is_resumed(const rank *k, int64_t index)
     return k->r->resume != NULL && index == k->r->resume_phase;
 }
 
-typedef struct weights {
-    const char *path; /* where a phase's first ones come from; NULL: random ones, and a resumed phase */
-    uint32_t flags;   /* DT_LOAD_* */
+typedef struct weights {      /* where a phase's first ones come from */
+    dt_handover *from;        /* NULL: random ones, and a resumed phase */
+    uint32_t want;            /* DT_HANDOVER_* */
+    const char *const *fresh; /* roles that do not come from there */
 } weights;
 
-/* A phase goes on from the one before where it says nothing else; then they may have nothing in common. */
-static dt_status find_weights(rank *k, int64_t index, weights *w)
+/* A phase goes on from those before it where it says nothing else; then they may have nothing in common. */
+static dt_status open_weights(const rank *k, int64_t index, weights *w)
 {
     const run *r = k->r;
-    const int64_t first = r->d->session->first;
+    dt_config *c = r->d->session->config;
     dt_phase_opts p;
     dt_stop_opts stop;
-    *w = (weights){NULL, DT_LOAD_EXTRA_OK | DT_LOAD_MISSING_OK};
-    pthread_mutex_lock(&k->r->create_lock);
-    dt_status st = dt_config_phase(r->d->session->config, index, &p, &stop);
-    pthread_mutex_unlock(&k->r->create_lock);
-    DT_TRY(st);
-    const bool wants_previous = strcmp(p.init, "previous") == 0 || (p.init[0] == '\0' && index > first);
-    if (is_resumed(k, index)) {
+    DT_TRY(dt_config_phase(c, index, &p, &stop));
+    *w = (weights){.want = DT_HANDOVER_SOME, .fresh = p.fresh};
+    if (r->d->init_from != NULL && index == r->d->session->first) {
+        return dt_handover_open(r->d->init_from, NULL, &w->from);
+    }
+    if (strcmp(p.init, "random") == 0) {
         return DT_OK;
     }
-    if (r->d->init_from != NULL && index == first) {
-        w->path = r->d->init_from;
-    } else if (wants_previous && index == first) {
+    if (p.init[0] != '\0' && strcmp(p.init, "previous") != 0) {
+        return dt_handover_open(p.init, NULL, &w->from);
+    }
+    w->want = p.init[0] == '\0' ? DT_HANDOVER_ANY : DT_HANDOVER_SOME;
+    DT_TRY(dt_handover_previous(dt_rundir_path(r->d->dir), c, index, &w->from));
+    if (dt_handover_is_empty(w->from) && p.init[0] != '\0') {
         return DT_FAIL(DT_ECONFIG, "init = \"previous\" in the first phase of this run: nothing is before it; use "
                                    "\"random\" or a checkpoint");
-    } else if (wants_previous) {
-        w->path = dt_rundir_path(r->d->dir);
-        w->flags |= p.init[0] == '\0' ? DT_LOAD_NONE_OK : 0;
-    } else if (strcmp(p.init, "random") != 0 && p.init[0] != '\0') {
-        w->path = p.init;
     }
     return DT_OK;
 }
 
-static dt_status find_loaded(const rank *k, int64_t index, const weights *w, uint32_t *roles_p)
+/* Before a phase is made: what it will begin with, and which roles that holds. */
+static dt_status find_weights(rank *k, int64_t index, weights *w, uint32_t *roles_p)
 {
+    *w = (weights){NULL};
     *roles_p = 0;
     if (is_resumed(k, index)) {
         return dt_snapshot_loaded(k->r->resume, roles_p);
     }
-    return w->path != NULL ? dt_snapshot_weights_roles(w->path, roles_p) : DT_OK;
+    pthread_mutex_lock(&k->r->create_lock);
+    const dt_status st = open_weights(k, index, w);
+    pthread_mutex_unlock(&k->r->create_lock);
+    *roles_p = dt_handover_roles(w->from);
+    for (const char *const *role = w->fresh; role != NULL && *role != NULL; role++) {
+        const int bit = dt_role_find(*role, strlen(*role));
+        *roles_p &= bit >= 0 ? ~(1u << bit) : UINT32_MAX;
+    }
+    return st;
 }
 
 static dt_status initialise(rank *k, int64_t index, const weights *w)
@@ -400,7 +410,7 @@ static dt_status initialise(rank *k, int64_t index, const weights *w)
     if (is_resumed(k, index)) {
         return dt_snapshot_load(k->stage, k->r->resume);
     }
-    return w->path == NULL ? DT_OK : dt_snapshot_load_weights(k->stage, w->path, w->flags);
+    return dt_handover_is_empty(w->from) ? DT_OK : dt_handover_load(w->from, k->stage, w->fresh, w->want);
 }
 
 static void announce(const rank *k)
@@ -480,16 +490,23 @@ static dt_status begin_event_files(rank *k, int64_t index, uint64_t begin)
     return st;
 }
 
+/* The phase's instance, started and with its first weights or those it stopped with. */
+static dt_status set_up(rank *k, int64_t index)
+{
+    weights w;
+    uint32_t loaded = 0;
+    dt_status st = dt_comm_agree(k->comm, find_weights(k, index, &w, &loaded));
+    st = st == DT_OK ? dt_comm_agree(k->comm, create_stage(k, index, loaded)) : st;
+    st = st == DT_OK ? dt_comm_agree(k->comm, dt_stage_start(k->stage)) : st;
+    st = st == DT_OK ? dt_comm_agree(k->comm, initialise(k, index, &w)) : st;
+    dt_handover_close(w.from);
+    return st;
+}
+
 static dt_status run_phase(rank *k, int64_t index)
 {
     run *r = k->r;
-    weights w = {NULL, 0};
-    uint32_t loaded = 0;
-    DT_TRY(dt_comm_agree(k->comm, find_weights(k, index, &w)));
-    DT_TRY(dt_comm_agree(k->comm, find_loaded(k, index, &w, &loaded)));
-    DT_TRY(dt_comm_agree(k->comm, create_stage(k, index, loaded)));
-    DT_TRY(dt_comm_agree(k->comm, dt_stage_start(k->stage)));
-    DT_TRY(dt_comm_agree(k->comm, initialise(k, index, &w)));
+    DT_TRY(set_up(k, index));
     if (k->stage->trainer == NULL) {
         return DT_FAIL(DT_EPLUGIN, "phase %s made no trainer when it was started", k->stage->d.phase->desc.id);
     }

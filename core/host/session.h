@@ -6,12 +6,13 @@
 #ifndef DTRAIN_CORE_HOST_SESSION_H
 #define DTRAIN_CORE_HOST_SESSION_H
 
+#include "checkpoint/checkpoint.h"
 #include "config/schema.h"
 #include "device/device.h"
 #include "host/cli.h"
 #include "loader/loader.h"
 
-enum { DT_SESSION_MAX_PHASES = 16 };
+enum { DT_SESSION_MAX_PHASES = DT_CKPT_MAX_PHASES };
 
 typedef struct dt_session {
     dt_config *config;

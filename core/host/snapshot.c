@@ -8,9 +8,7 @@
 #include "host/snapshot.h"
 
 #include "base/err.h"
-#include "base/fs.h"
 #include "base/json.h"
-#include "base/log.h"
 #include "base/mem.h"
 
 #include <math.h>
@@ -232,10 +230,15 @@ dt_status dt_snapshot_save(dt_stage *s, const dt_snapshot_desc *d, dt_ckpt_info 
 dt_status dt_snapshot_prune(dt_stage *s, const char *run_dir)
 {
     dt_checkpoint_opts opts;
+    uint32_t min = 0;
+    for (int64_t i = 0; i < dt_config_n_phases(s->d.config) && i < DT_CKPT_MAX_PHASES; i++) {
+        DT_TRY(dt_config_checkpoint(s->d.config, i, &opts));
+        min |= strncmp(opts.best_by, "min:", 4) == 0 ? 1u << i : 0;
+    }
     DT_TRY(dt_config_checkpoint(s->d.config, s->d.index, &opts));
     const dt_ckpt_keep keep = {.last = opts.keep_last > 0 ? (uint32_t)opts.keep_last : 1,
-                               .best = opts.best_by[0] != '\0' ? 1 : 0,
-                               .best_is_max = strncmp(opts.best_by, "min:", 4) != 0};
+                               .best = 1, /* where there is a metric */
+                               .min = min};
     return dt_ckpt_prune(run_dir, &keep);
 }
 
@@ -356,19 +359,18 @@ static dt_status load_phase_blob(dt_stage *s, const dt_ckpt *c)
     return s->d.phase->ops.phase.load(s->self, &m.face, blob.version);
 }
 
-static dt_status load_normaliser(dt_stage *s, const dt_ckpt *c)
+dt_status dt_snapshot_load_normaliser(dt_stage *s, const dt_ckpt *c, bool *is_there_p)
 {
     dt_ckpt_blob blob;
-    if (s->rollout == NULL || !dt_ckpt_blob_find(c, BLOB_NORMALISER, &blob)) {
-        return DT_OK;
-    }
-    return dt_rollout_load_normaliser(s->rollout, blob.data, blob.bytes);
+    *is_there_p = s->rollout != NULL && dt_ckpt_blob_find(c, BLOB_NORMALISER, &blob);
+    return *is_there_p ? dt_rollout_load_normaliser(s->rollout, blob.data, blob.bytes) : DT_OK;
 }
 
 static dt_status load_rollout(dt_stage *s, const dt_ckpt *c)
 {
     dt_ckpt_blob blob;
-    DT_TRY(load_normaliser(s, c));
+    bool is_there = false;
+    DT_TRY(dt_snapshot_load_normaliser(s, c, &is_there));
     if (s->rollout == NULL || !dt_ckpt_blob_find(c, BLOB_ROLLOUT, &blob)) {
         return DT_OK;
     }
@@ -416,104 +418,4 @@ dt_status dt_snapshot_load(dt_stage *s, const dt_ckpt *c)
     list_fini(&model);
     list_fini(&optim);
     return st < 0 ? DT_CONTEXT(st, "loading %s", info->path) : st;
-}
-
-/* Weights of a checkpoint, of a run's newest one, or a file of their own. */
-typedef struct weights {
-    dt_ckpt *ckpt;
-    dt_safetensors *file;
-} weights;
-
-static dt_status open_weights(const char *path, weights *w)
-{
-    *w = (weights){NULL, NULL};
-    return dt_fs_is_dir(path) ? dt_ckpt_open(path, false, NULL, &w->ckpt) : dt_safetensors_open(path, &w->file);
-}
-
-static const dt_safetensors *tensors_of(const weights *w)
-{
-    return w->ckpt != NULL ? dt_ckpt_model(w->ckpt) : w->file;
-}
-
-static void close_weights(weights *w)
-{
-    dt_ckpt_close(w->ckpt);
-    dt_safetensors_close(w->file);
-}
-
-static uint32_t roles_of(const dt_safetensors *file)
-{
-    uint32_t roles = 0;
-    for (uint32_t i = 0; i < dt_safetensors_count(file); i++) {
-        const char *name = dt_safetensors_at(file, i)->name;
-        const int r = dt_role_find(name, strcspn(name, "."));
-        roles |= r >= 0 ? 1u << r : 0;
-    }
-    return roles;
-}
-
-/* A shield guards by what is known without training: it may be put before a policy that learnt without one, and begins
- * with its first weights. Takes its tensors out of what is loaded. */
-static void spare_new_shield(tensor_list *l, const dt_safetensors *file)
-{
-    uint32_t n = 0;
-    if ((roles_of(file) & 1u << DT_ROLE_SHIELD) != 0) {
-        return;
-    }
-    for (uint32_t i = 0; i < l->n; i++) {
-        const char *name = l->t[i].name;
-        if (dt_role_find(name, strcspn(name, ".")) != DT_ROLE_SHIELD) {
-            l->t[n++] = l->t[i];
-        }
-    }
-    if (n < l->n) {
-        dt_log(DT_LOG_INFO, "the weights are from before there was a shield: it has its first ones");
-    }
-    l->n = n;
-}
-
-dt_status dt_snapshot_weights_roles(const char *path, uint32_t *roles_p)
-{
-    weights w;
-    *roles_p = 0;
-    const dt_status st = open_weights(path, &w);
-    if (st == DT_OK) {
-        *roles_p = roles_of(tensors_of(&w));
-    }
-    close_weights(&w);
-    return st < 0 ? DT_CONTEXT(st, "initialising from %s", path) : st;
-}
-
-dt_status dt_snapshot_load_weights(dt_stage *s, const char *path, uint32_t flags)
-{
-    tensor_list model = {0};
-    weights w = {NULL, NULL};
-    uint32_t n = 0;
-    if (s->trainer == NULL) {
-        return DT_FAIL(DT_EUNSUPPORTED, "phase %s has no trainer to load %s into", s->d.phase->desc.id, path);
-    }
-    dt_status st = list_model(s, &model);
-    if (st == DT_OK) {
-        st = open_weights(path, &w);
-    }
-    if (st == DT_OK) {
-        if ((flags & DT_LOAD_MISSING_OK) == 0) {
-            spare_new_shield(&model, tensors_of(&w));
-        }
-        st = dt_safetensors_load(tensors_of(&w), model.t, model.n, flags, &n);
-    }
-    if (st == DT_OK && n == 0 && model.n > 0 && (flags & DT_LOAD_NONE_OK) == 0) {
-        st = DT_FAIL(DT_ESHAPE, "%s holds none of this phase's %u parameters, such as %s", path, model.n,
-                     model.t[0].name);
-    }
-    if (st == DT_OK && w.ckpt != NULL) {
-        st = load_normaliser(s, w.ckpt);
-    }
-    if (st == DT_OK) {
-        dt_log(DT_LOG_INFO, n > 0 ? "%u of %u tensors from %s" : "begins at random: %u of %u tensors are in %s", n,
-               model.n, path);
-    }
-    close_weights(&w);
-    list_fini(&model);
-    return st < 0 ? DT_CONTEXT(st, "initialising from %s", path) : st;
 }

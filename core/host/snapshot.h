@@ -23,10 +23,8 @@ dt_status dt_snapshot_save(dt_stage *s, const dt_snapshot_desc *d, dt_ckpt_info 
 dt_status dt_snapshot_prune(dt_stage *s, const char *run_dir) DT_NODISCARD;
 /* Full state into a started stage of the same phase. Errors: DT_ESHAPE (another model), DT_EDATA. */
 dt_status dt_snapshot_load(dt_stage *s, const dt_ckpt *c) DT_NODISCARD;
-/* Weights only: what both sides have, by name and shape; from a checkpoint, a run, or a .safetensors file. */
-dt_status dt_snapshot_load_weights(dt_stage *s, const char *path, uint32_t flags) DT_NODISCARD;
-/* Roles that such weights hold, as bits (roles.h). */
-dt_status dt_snapshot_weights_roles(const char *path, uint32_t *roles_p) DT_NODISCARD;
+/* What observations are normalised by, alone. is_there_p: whether both sides have it. */
+dt_status dt_snapshot_load_normaliser(dt_stage *s, const dt_ckpt *c, bool *is_there_p) DT_NODISCARD;
 /* Roles that a checkpoint's phase had from elsewhere when it began (dt_stage_desc.loaded). */
 dt_status dt_snapshot_loaded(const dt_ckpt *c, uint32_t *roles_p) DT_NODISCARD;
 /* Where a checkpoint's phase stands. */

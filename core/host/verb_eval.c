@@ -10,12 +10,24 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "host/handover.h"
 #include "host/run.h"
 #include "host/session.h"
-#include "host/snapshot.h"
 
 #include <stdio.h>
 #include <string.h>
+
+/* Every role of the phase as its newest checkpoint has it, where what is named has one of this phase. */
+static dt_status load_weights(dt_stage *stage, const char *path)
+{
+    dt_handover *from = NULL;
+    dt_status st = dt_handover_open(path, stage->d.phase->desc.id, &from);
+    if (st == DT_OK) {
+        st = dt_handover_load(from, stage, NULL, DT_HANDOVER_WHOLE);
+    }
+    dt_handover_close(from);
+    return st;
+}
 
 static dt_status evaluate(const dt_args *a, dt_session *s)
 {
@@ -41,7 +53,7 @@ static dt_status evaluate(const dt_args *a, dt_session *s)
         st = dt_stage_start(stage);
     }
     if (st == DT_OK && a->checkpoint != NULL && stage->params.n > 0) {
-        st = dt_snapshot_load_weights(stage, a->checkpoint, DT_LOAD_EXTRA_OK);
+        st = load_weights(stage, a->checkpoint);
     }
     if (st == DT_OK) {
         st = dt_stage_evaluate(stage, &p);

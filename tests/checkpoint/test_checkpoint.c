@@ -55,6 +55,7 @@ static void state_at(uint64_t step, run_state *r)
 
 static char run_dir[256];
 static double metric = 1;
+static uint32_t phase_index = 1;
 static bool is_phase_end;
 
 static dt_status save_step(uint64_t step, dt_ckpt_info *info_p)
@@ -81,7 +82,7 @@ static dt_status save_step(uint64_t step, dt_ckpt_info *info_p)
                             .metric = metric,
                             .step = step,
                             .epoch = step / 10,
-                            .phase_index = 1,
+                            .phase_index = phase_index,
                             .leaves = 8,
                             .ranks = 2,
                             .phase_end = is_phase_end,
@@ -470,7 +471,7 @@ static void test_pruning(void **state)
     assert_int_equal(unlink(in_run("step-000000000005/COMMIT")), 0);        /* damaged: for the loader to move */
     assert_int_equal(mkdir(in_run("step-000000000003.tmp.12-3"), 0777), 0); /* crashed saves and prunings */
     assert_int_equal(mkdir(in_run("trash.step-000000000001.5"), 0777), 0);
-    const dt_ckpt_keep keep = {.last = 2, .best = 2, .best_is_max = false};
+    const dt_ckpt_keep keep = {.last = 2, .best = 2, .min = 2};
     assert_int_equal(dt_ckpt_prune(run_dir, &keep), DT_OK);
     static const char *const want[] = {"LATEST",
                                        "step-000000000002",
@@ -487,10 +488,17 @@ static void test_pruning(void **state)
         assert_string_equal(names[i], want[i]);
     }
     dt_fs_list_free(names, n);
-    const dt_ckpt_keep most = {.last = 1, .best = 1, .best_is_max = true};
+    const dt_ckpt_keep most = {.last = 1, .best = 1};
     assert_int_equal(dt_ckpt_prune(run_dir, &most), DT_OK);
     assert_int_equal(count_names("step-*"), 3); /* 4 as an end, 5 damaged, 9 newest and largest */
     assert_int_equal(loads(), 9);
+    phase_index = 2; /* of another phase: measured by itself */
+    metric = 100;
+    assert_int_equal(save_step(10, NULL), DT_OK);
+    assert_int_equal(save_step(11, NULL), DT_OK);
+    phase_index = 1;
+    assert_int_equal(dt_ckpt_prune(run_dir, &most), DT_OK);
+    assert_int_equal(count_names("step-*"), 4); /* 4, 5, and the best of each: 9, and 11, the newer of equals */
 }
 
 /* ---- faults ---- */
