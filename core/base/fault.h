@@ -2,8 +2,8 @@
  *
  * Fault points, for tests only: DTRAIN_FAULT="name:N[,name:N...]" makes the N-th visit (1-based) of the named
  * point fail; "name:N+" makes it fail from then on; "name:N!" kills the process (SIGKILL) there. Points are
- * named <room>.<what>, e.g. alloc, fs.open, fs.write, fs.fsync, fs.rename, ckpt.commit, data.read, and env.step in
- * the worker processes of environments; a name in the
+ * named <room>.<what>, e.g. alloc, fs.open, fs.write, fs.fsync, fs.rename, ckpt.commit, data.read, run.stop (a
+ * wish to stop), and env.step in the worker processes of environments; a name in the
  * specification may be a pattern ("fs.*" counts the visits of every file system point together).
  * Without the variable a visit is one predictable branch. Threads: any.
  */

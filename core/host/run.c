@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/fault.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "host/baselines.h"
@@ -75,6 +76,17 @@ static uint64_t global_step(const rank *k)
     return k->r->base_step + dt_trainer_step_number(k->stage->trainer);
 }
 
+static bool is_late(const run *r)
+{
+    return r->d->max_time_s > 0 && dt_clock_s() - r->start_s >= r->d->max_time_s;
+}
+
+/* Any thread of any rank may ask. */
+static bool stops(void *user)
+{
+    return dt_signals_stop() != 0 || is_late(user) || dt_fault("run.stop");
+}
+
 /* Signals, time and the wish to save are known to rank 0 alone; all ranks do the same thing. */
 static dt_status agree_wishes(rank *k, const dt_progress *p, uint32_t *want_p)
 {
@@ -82,13 +94,11 @@ static dt_status agree_wishes(rank *k, const dt_progress *p, uint32_t *want_p)
     if (is_first(k)) {
         const dt_checkpoint_opts *c = &k->checkpoint;
         const int64_t save_interval = k->training.save_interval;
-        const run *r = k->r;
         const double now = dt_clock_s();
-        const bool late = r->d->max_time_s > 0 && now - r->start_s >= r->d->max_time_s;
         const bool steps = c->every_steps > 0 && p->step % (uint64_t)c->every_steps == 0;
         const bool seconds = c->every_seconds > 0 && now - k->last_save_s >= (double)c->every_seconds;
         const bool epochs = p->epoch_end && save_interval > 0 && (p->epoch + 1) % (uint64_t)save_interval == 0;
-        want |= dt_signals_stop() != 0 || late ? WANT_STOP : 0;
+        want |= stops(k->r) ? WANT_STOP : 0;
         want |= steps || seconds || epochs || dt_signals_save() ? WANT_SAVE : 0;
         want |= k->stop.time > 0 && now - k->begin_s >= k->stop.time ? WANT_END : 0;
     }
@@ -324,6 +334,8 @@ static dt_stage_desc describe_stage(const rank *k, int64_t index, uint32_t loade
                            .loaded = loaded,
                            .device_ops = s->device_ops,
                            .device = s->device,
+                           .stops = stops,
+                           .stops_user = r,
                            .config_lock = &r->create_lock};
 }
 
@@ -453,6 +465,14 @@ static dt_status save_before_loss(rank *k, dt_status st)
     return saved < 0 ? st : DT_CONTEXT(st, "what was learnt before is saved, --resume goes on from there");
 }
 
+/* Asked to stop while experience was collected: the round is left out, a resume collects it again. Before the first
+ * step of a later phase the end of the one before says the same. */
+static dt_status save_before_round(rank *k)
+{
+    const bool is_saved = k->r->base_step > 0 && global_step(k) == k->r->base_step;
+    return is_saved ? DT_OK : save(k, false, true);
+}
+
 static dt_status tell_progress(const rank *k, int64_t index)
 {
     const run *r = k->r;
@@ -538,6 +558,8 @@ static dt_status run_phase(rank *k, int64_t index)
     const dt_status st = is_there ? DT_OK : rank_loop(k, most);
     if (st >= 0) {
         DT_TRY(save(k, st == DT_DONE, true));
+    } else if (st == DT_EINTERRUPTED) {
+        DT_TRY(save_before_round(k));
     } else if (dt_rollout_is_lost(k->stage->rollout)) {
         return save_before_loss(k, st);
     }

@@ -70,6 +70,8 @@ typedef struct dt_stage_desc {
     uint32_t loaded;                 /* roles whose first weights come from a checkpoint: bits, roles.h */
     const dt_device_ops *device_ops; /* NULL: the CPU computes */
     dt_device *device;
+    bool (*stops)(void *user); /* [any] should what takes long and can be done again stop now? NULL: never */
+    void *stops_user;
     pthread_mutex_t *config_lock; /* the configuration is used by one rank at a time; held during create */
 } dt_stage_desc;
 

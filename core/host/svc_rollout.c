@@ -548,6 +548,8 @@ static dt_status act(dt_rollout *r, dt_trainer *t)
         *c = (dt_collector){.vector = r->vector, .buffer = &r->buffer, .actor = &k->actor, .index = k->index};
         c->key = (dt_rng_key){.seed = r->stage->d.seed, .phase = (uint32_t)r->stage->d.index, .op = STREAM_ACT};
         c->bootstraps = true;
+        c->stops = r->stage->d.stops;
+        c->stops_user = r->stage->d.stops_user;
     }
     if (r->n_tracks == 1) {
         return dt_collect_run(&r->track[0].collector, r->collects * r->d.steps);
@@ -560,7 +562,7 @@ static dt_status collect(dt_rollout *r, dt_train *t, dt_rollout_report *out)
     dt_trainer *trainer = ((dt_stage *)(void *)t)->trainer;
     const double from = dt_clock_s();
     const dt_status st = dt_comm_agree(r->stage->d.comm, act(r, trainer));
-    r->is_lost = st < 0 && st != DT_EDIVERGED && r->collects > 0;
+    r->is_lost = st < 0 && st != DT_EDIVERGED && st != DT_EINTERRUPTED && r->collects > 0;
     DT_TRY(st);
     r->collects++;
     DT_TRY(dt_rollout_gather(r));

@@ -145,6 +145,13 @@ static double lap(draw *d)
     return d->now - before;
 }
 
+static dt_status ask(const dt_collector *c)
+{
+    return c->stops != NULL && c->stops(c->stops_user)
+               ? DT_FAIL(DT_EINTERRUPTED, "asked to stop at step %u of a round", c->step)
+               : DT_OK;
+}
+
 /* Looks at what the last round of a group left, acts on it, and begins the next one. */
 static dt_status turn(draw *d, uint32_t g)
 {
@@ -180,8 +187,9 @@ dt_status dt_collect_groups(dt_collector *c, uint64_t first_step, uint32_t begin
         c->step = d.t;
         c->key.step = first_step + d.t;
         dt_rng_stream_init(&d.stream, &c->key);
+        dt_status st = ask(c);
         for (uint32_t g = begin; g < end; g++) {
-            const dt_status st = turn(&d, g);
+            st = st == DT_OK ? turn(&d, g) : st;
             if (st < 0) { /* nothing may be under way when we leave */
                 dt_error reason;
                 dt_error_take(&reason, st);

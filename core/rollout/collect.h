@@ -31,12 +31,15 @@ typedef struct dt_collector {
     void *user;
     bool greedy;
     bool bootstraps; /* infer the values of what the last step left behind, too */
+    bool (*stops)(
+        void *user); /* asked before every step: true ends the round with DT_EINTERRUPTED; NULL: nobody asks */
+    void *stops_user;
     double policy_s, wait_s;
     uint32_t step; /* the one it is at, or failed at */
 } dt_collector;
 
 /* buffer steps 0 .. steps of the vector's instances; first_step names the random numbers. Errors: what environments and
- * the policy say, DT_EDIVERGED (outputs that are not finite). */
+ * the policy say, DT_EDIVERGED (outputs that are not finite), DT_EINTERRUPTED (stops said so). */
 dt_status dt_collect_run(dt_collector *c, uint64_t first_step) DT_NODISCARD;
 /* The same for groups [begin, end) alone; the caller calls dt_buffer_begin before, and sets is_filled afterwards. */
 dt_status dt_collect_groups(dt_collector *c, uint64_t first_step, uint32_t begin, uint32_t end) DT_NODISCARD;

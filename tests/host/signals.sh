@@ -1,0 +1,123 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# A wish to stop answers promptly in every phase, in the middle of a round of environments too: what is saved is the
+# state before that round, and a resume ends in the bits of a run that nobody stopped. Exit codes of the first and the
+# second signal, --max-time, --max-steps; SIGUSR1 saves and goes on.
+set -u
+
+dtrain=${DT_BUILDDIR:-.}/dtrain
+work=$(mktemp -d ./test-signals-XXXXXX) || exit 1
+trap 'rm -rf "$work"' EXIT INT TERM
+failed=0
+common="--set training.eval_interval=0 --set checkpoint.every_seconds=0 --set report.enabled=false -q"
+ring="--set env.id=env_traffic --set env_traffic.scenario=ring --set env.instances=4"
+
+fail() {
+    echo "FAIL: $*"
+    tail -n 5 "$work/err" | sed 's/^/    /'
+    failed=$((failed + 1))
+}
+state_hash() {
+    "$dtrain" ckpt inspect "$1" --json 2>/dev/null | sed -n 's/.*"state_hash":"\([0-9a-f]*\)".*/\1/p'
+}
+milliseconds() {
+    echo $(($(date +%s%N) / 1000000))
+}
+
+# --- stopped again and again by the same wish, at steps of rounds and between them ---
+stopped() { # name N: from run $name; the wish comes at the N-th question, until the run is done
+    dir=$work/$1-$2
+    times=0
+    DTRAIN_FAULT=run.stop:$2 "$dtrain" $what --run-dir "$dir" 2>"$work/err"
+    code=$?
+    while [ $code -eq 75 ] && [ $times -lt 40 ]; do
+        times=$((times + 1))
+        DTRAIN_FAULT=run.stop:$(($2 + 9 * times)) "$dtrain" run --resume "$dir" -q 2>"$work/err"
+        code=$?
+    done
+    [ $code -eq 0 ] || fail "$1, stopped $times times: exit code $code"
+    [ $times -gt 0 ] || fail "$1: nobody stopped at $2"
+    [ "$(state_hash "$dir")" = "$(state_hash "$work/$1")" ] || fail "$1, stopped $times times: other bits"
+    [ "$(grep -c '"step":' "$dir/metrics.jsonl")" -eq "$(grep -c '"step":' "$work/$1/metrics.jsonl")" ] || fail "$1: other records"
+}
+for phase in phase2_ppo phase3_constrained; do
+    what="--plugin $phase $common $ring --threads 2 --set $phase.train_batch=64 --set $phase.fragment=16 --set $phase.iterations=3
+          --set $phase.sgd_epochs=2 --set data.batch=32"
+    "$dtrain" $what --run-dir "$work/$phase" 2>"$work/err" || fail "$phase: exit code $?"
+    stopped $phase 1  # before the first step of all
+    stopped $phase 24 # in the middle of the second round of 17 steps
+done
+what="--plugin phase2_ppo $common $ring --threads 2 --set comm.backend=sim --set comm.ranks=2 --set phase2_ppo.train_batch=64
+      --set phase2_ppo.fragment=16 --set phase2_ppo.iterations=3 --set phase2_ppo.sgd_epochs=2 --set data.batch=32"
+mv "$work/phase2_ppo" "$work/ranks" # the same bits on two ranks
+stopped ranks 50
+cat >"$work/two.cfg" <<END
+phases = ( { plugin = "phase2_ppo"; }, { plugin = "phase3_constrained"; } );
+phase2_ppo = { train_batch = 64; fragment = 16; iterations = 2; sgd_epochs = 1; };
+phase3_constrained = { train_batch = 64; fragment = 16; iterations = 2; sgd_epochs = 1; };
+END
+what="--config $work/two.cfg $common $ring --threads 1 --set data.batch=32"
+"$dtrain" $what --run-dir "$work/two" 2>"$work/err" || fail "two phases: exit code $?"
+stopped two 40 # in the first round of the second phase
+
+# --- a round of half a minute answers at once ---
+long="--plugin phase2_ppo $common $ring --threads 1 --set phase2_ppo.train_batch=400000 --set phase2_ppo.fragment=1000
+      --set phase2_ppo.sgd_epochs=1"
+begin() { # DIR [options]: starts it, and waits until a round is under way
+    dir=$1
+    shift
+    "$dtrain" "$@" --run-dir "$dir" 2>"$work/err" &
+    pid=$!
+    tries=0
+    until grep -q "parameters (" "$dir/train.log" 2>/dev/null || [ $tries -gt 200 ]; do
+        tries=$((tries + 1))
+        sleep 0.05
+    done
+    sleep 0.3
+}
+ends() { # CODE WHAT: the process that was begun
+    at=$(milliseconds)
+    wait $pid
+    code=$?
+    late=$(($(milliseconds) - at))
+    [ $code -eq "$1" ] || fail "$2: exit code $code, expected $1"
+    [ $late -lt 5000 ] || fail "$2: answered after $late ms"
+    echo "$2: exit code $code after $late ms"
+}
+for signal in TERM:75 INT:75; do
+    begin "$work/long-$signal" $long
+    kill -${signal%:*} $pid 2>/dev/null || fail "it is gone"
+    ends ${signal#*:} "SIG${signal%:*} in a long round"
+    "$dtrain" ckpt verify "$work/long-$signal" >/dev/null 2>"$work/err" || fail "what SIG${signal%:*} left"
+done
+at=$(milliseconds)
+"$dtrain" $long --max-time 1 --run-dir "$work/long-time" 2>"$work/err"
+code=$?
+late=$(($(milliseconds) - at - 1000))
+[ $code -eq 75 ] && [ $late -lt 5000 ] || fail "--max-time in a long round: exit code $code, $late ms late"
+"$dtrain" $long --set phase2_ppo.train_batch=4000 --max-steps 40 --run-dir "$work/long-steps" 2>"$work/err" || fail "--max-steps: $?"
+
+# --- the second signal does not wait for what the first one has to: learning from a round, some minutes of it ---
+for signal in TERM:143 INT:130; do
+    begin "$work/twice-$signal" $long --set phase2_ppo.fragment=100 --set phase2_ppo.train_batch=400 \
+        --set phase2_ppo.sgd_epochs=1000 --set data.batch=1 --set data.shards=1
+    sleep 0.7
+    kill -${signal%:*} $pid 2>/dev/null || fail "it is gone"
+    sleep 0.1
+    kill -${signal%:*} $pid 2>/dev/null || fail "SIG${signal%:*} once ended it while it learnt"
+    ends ${signal#*:} "SIG${signal%:*} twice"
+done
+
+# --- SIGUSR1 saves at the end of the round and goes on ---
+begin "$work/usr1" $long --set phase2_ppo.train_batch=20000 --set phase2_ppo.iterations=1000
+kill -USR1 $pid 2>/dev/null || fail "it is gone"
+tries=0
+until [ -e "$work/usr1/checkpoints/LATEST" ] || [ $tries -gt 400 ]; do
+    tries=$((tries + 1))
+    sleep 0.05
+done
+[ -e "$work/usr1/checkpoints/LATEST" ] || fail "SIGUSR1 saved nothing"
+kill -TERM $pid 2>/dev/null || fail "SIGUSR1 ended the run"
+ends 75 "SIGTERM after SIGUSR1"
+[ $failed -eq 0 ]
