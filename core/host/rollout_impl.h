@@ -57,6 +57,7 @@ struct dt_rollout {
     dt_moments returns;             /* of discounted returns */
     double *ret;                    /* [instances, places] running discounted return */
     double *carry;
+    double deviation[1 + DT_ENV_MAX_COSTS]; /* of the last round's advantages, before they were normalised */
     uint64_t collects;
     dt_episode_log *log; /* [instances] */
     size_t action_bytes; /* of all places of an instance */

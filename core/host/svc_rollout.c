@@ -412,10 +412,15 @@ static void estimate(dt_rollout *r)
                           .places = places};
         float *advantage = (k > 0 ? b->cost_advantage : b->advantage) + plane;
         float *target = (k > 0 ? b->cost_target : b->target) + plane;
+        if (r->d.centre) {
+            dt_gae_centre(g.flag, n, (k > 0 ? b->cost : b->reward) + plane);
+        }
         dt_gae_run(&g, r->carry, advantage);
         for (size_t i = 0; i < n; i++) {
             target[i] = advantage[i] + g.value[i];
         }
+        double mean = 0;
+        r->deviation[k] = dt_gae_deviation(g.flag, n, advantage, &mean);
         if (r->d.normalise_advantage != DT_NORMALISE_NONE) {
             const bool is_alike = k > 0 && r->d.normalise_advantage == DT_NORMALISE_ALIKE;
             const double used = dt_gae_normalise(g.flag, n, is_alike ? scale : 0, advantage);
@@ -469,10 +474,12 @@ static void report(const dt_rollout *r, dt_rollout_report *out)
     mean_of(b, 1, &all.episode_length, &unused);
     for (uint32_t k = 0; k < s->n_costs; k++) {
         mean_of(b, 2 + k, &all.episode_cost[k], &all.episode_cost_std[k]);
+        all.cost_advantage_std[k] = r->deviation[1 + k];
     }
     for (uint32_t m = 0; m < s->n_metrics; m++) {
         mean_of(b, 2 + s->n_costs + m, &all.metric[m], &all.metric_std[m]);
     }
+    all.advantage_std = r->deviation[0];
     all.explained_variance = dt_gae_explained(b->flag + at, n, b->target + at, b->value + at);
     const uint32_t bytes = out->struct_size < sizeof(all) ? out->struct_size : sizeof(all);
     memcpy(out, &all, bytes);

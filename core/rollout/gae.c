@@ -29,25 +29,41 @@ void dt_gae_run(const dt_gae *g, double *carry, float *advantage)
     }
 }
 
-double dt_gae_normalise(const uint8_t *flag, size_t n, double given, float *advantage)
+double dt_gae_deviation(const uint8_t *flag, size_t n, const float *advantage, double *mean_p)
 {
-    static const double eps = 1e-8; /* as PPO's authors add to the deviation */
     double rows = 0, sum = 0, squares = 0;
     for (size_t i = 0; i < n; i++) {
         const double acted = flag[i] & DT_STEP_ACTED;
         rows += acted;
         sum += acted * advantage[i];
     }
-    const double mean = rows > 0 ? sum / rows : 0;
+    *mean_p = rows > 0 ? sum / rows : 0;
     for (size_t i = 0; i < n; i++) {
-        const double d = advantage[i] - mean;
+        const double d = advantage[i] - *mean_p;
         squares += (flag[i] & DT_STEP_ACTED) * d * d;
     }
-    const double scale = given > 0 ? given : rows > 1 ? 1 / (sqrt(squares / (rows - 1)) + eps) : 0;
+    return rows > 1 ? sqrt(squares / (rows - 1)) : 0;
+}
+
+double dt_gae_normalise(const uint8_t *flag, size_t n, double given, float *advantage)
+{
+    static const double eps = 1e-8; /* as PPO's authors add to the deviation */
+    double mean = 0;
+    const double deviation = dt_gae_deviation(flag, n, advantage, &mean);
+    const double scale = given > 0 ? given : deviation > 0 ? 1 / (deviation + eps) : 0;
     for (size_t i = 0; i < n; i++) {
         advantage[i] = (float)((flag[i] & DT_STEP_ACTED) * scale * (advantage[i] - mean));
     }
     return scale;
+}
+
+void dt_gae_centre(const uint8_t *flag, size_t n, float *reward)
+{
+    double mean = 0;
+    (void)dt_gae_deviation(flag, n, reward, &mean);
+    for (size_t i = 0; i < n; i++) {
+        reward[i] = (flag[i] & DT_STEP_ACTED) != 0 ? (float)(reward[i] - mean) : 0;
+    }
 }
 
 double dt_gae_explained(const uint8_t *flag, size_t n, const float *target, const float *value)

@@ -28,9 +28,15 @@ typedef struct dt_gae {
  *   delta_t = r_t + gamma V_{t+1} (not terminated) - V_t,   A_t = delta_t + gamma lambda A_{t+1} (not ended) */
 void dt_gae_run(const dt_gae *g, double *carry, float *advantage);
 
+/* Mean and deviation over the rows where somebody acted; one row: deviation 0. */
+double dt_gae_deviation(const uint8_t *flag, size_t n, const float *advantage, double *mean_p);
+
 /* To mean 0 and deviation 1 over the rows where somebody acted; one row or equal rows: to 0. given > 0: the factor
  * instead of 1 / deviation. Hands back the factor. */
 double dt_gae_normalise(const uint8_t *flag, size_t n, double given, float *advantage);
+
+/* Less their mean over the rows where somebody acted. */
+void dt_gae_centre(const uint8_t *flag, size_t n, float *reward);
 
 /* 1 - var(target - value) / var(target) over the rows where somebody acted; NAN when targets do not vary. */
 double dt_gae_explained(const uint8_t *flag, size_t n, const float *target, const float *value);

@@ -44,6 +44,7 @@ static dt_status create_experience(ppo_learner *l, bool costs_alike)
                                .normalise_advantage = c->normalise_advantage ? how : DT_NORMALISE_NONE,
                                .normalise_obs = c->normalise_obs,
                                .normalise_reward = c->normalise_reward,
+                               .centre = c->centre,
                                .gamma = c->gamma,
                                .lambda = c->lambda,
                                .cost_gamma = c->cost_gamma,

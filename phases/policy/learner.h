@@ -22,7 +22,7 @@ typedef struct ppo_config {
     double kl_target, kl_coef, target_kl;
     double clip_obs, clip_reward;
     uint32_t value_clip_mode;
-    uint8_t normalise_advantage, normalise_obs, normalise_reward;
+    uint8_t normalise_advantage, normalise_obs, normalise_reward, centre;
 } ppo_config;
 
 typedef struct ppo_learner {
@@ -96,6 +96,8 @@ extern const char *const ppo_clip_modes[]; /* DT_VALUE_* */
     PPO_OPTION(normalise_obs, DT_OPT_BOOL, "false", NULL, 0, 0, "observations by their running mean and deviation"),   \
     PPO_OPTION(normalise_reward, DT_OPT_BOOL, "false", NULL, 0, 0,                                                     \
         "rewards by the running deviation of the discounted return"),                                                  \
+    PPO_OPTION(centre, DT_OPT_BOOL, "false", NULL, 0, 0,                                                               \
+        "rewards and costs less their mean per step: for tasks that never end, with gamma up to 1"),                   \
     PPO_OPTION(clip_obs, DT_OPT_F64, "10", "1", 0, 1e9, "bound of normalised observations; 0: none"),                  \
     PPO_OPTION(clip_reward, DT_OPT_F64, "10", "1", 0, 1e9, "bound of normalised rewards; 0: none")
 /* clang-format on */

@@ -105,6 +105,21 @@ static void test_normalise(void **state)
     assert_true(given[0] == -1.5F && given[1] == 0 && given[5] == 1.5F);
 }
 
+static void test_centre(void **state)
+{
+    (void)state;
+    const uint8_t f[] = {1, 0, 1, 1, 0, 1};
+    float a[] = {3, 1000, 5, 7, -50, 9};
+    const float want[] = {-3, 0, -1, 1, 0, 3};
+    double mean = 0;
+    assert_true(fabs(dt_gae_deviation(f, 6, a, &mean) - sqrt(20.0 / 3)) < 1e-12);
+    assert_true(mean == 6);
+    assert_true(dt_gae_deviation(f, 1, a, &mean) == 0 && mean == 3);
+    assert_true(dt_gae_deviation(f + 1, 1, a, &mean) == 0 && mean == 0); /* nobody acted */
+    dt_gae_centre(f, 6, a);
+    assert_memory_equal(a, want, sizeof(a));
+}
+
 static void test_explained_variance(void **state)
 {
     (void)state;
@@ -118,9 +133,9 @@ static void test_explained_variance(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_advantages),         cmocka_unit_test(test_truncation_is_not_termination),
-        cmocka_unit_test(test_places_are_apart),   cmocka_unit_test(test_normalise),
-        cmocka_unit_test(test_explained_variance),
+        cmocka_unit_test(test_advantages),       cmocka_unit_test(test_truncation_is_not_termination),
+        cmocka_unit_test(test_places_are_apart), cmocka_unit_test(test_normalise),
+        cmocka_unit_test(test_centre),           cmocka_unit_test(test_explained_variance),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -58,7 +58,8 @@ typedef struct dt_rollout_desc {
     uint8_t normalise_advantage; /* DT_NORMALISE_*, over all rows of a collect */
     uint8_t normalise_obs;       /* f32 ports of dims "A D": running mean and deviation per column, clipped */
     uint8_t normalise_reward;    /* by the running deviation of the discounted return, clipped */
-    uint8_t reserved;
+    uint8_t centre;       /* rewards and costs less their mean over all rows of a collect: what counts is the mean
+                                  * per step of a task that goes on for ever, and gamma may be 1 */
     double gamma, lambda; /* of the reward */
     double cost_gamma, cost_lambda;
     double clip_obs, clip_reward; /* after normalisation; 0: none */
@@ -78,6 +79,8 @@ typedef struct
     double interventions;      /* share of rows whose action the shield changed, or whose drawn choices it cut */
     double infeasible;         /* share of rows for which the shield permitted nothing */
     double env_s, policy_s, wait_s, total_s; /* where the time went: environments (worker time), policy, waiting */
+    /* of collect: deviation of the advantages of all rows before they were normalised, of the reward and every cost */
+    double advantage_std, cost_advantage_std[DT_ENV_MAX_COSTS];
 } dt_rollout_report;
 
 typedef struct dt_rollout_api {
