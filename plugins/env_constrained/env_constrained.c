@@ -20,8 +20,7 @@
  *   queue   Up to 5 customers. In a step the first one is done with probability 0.4; then with probability 0.5 another
  *           comes, who enters (reward 1) if action 1, decided on the queue before the step, admits; a full queue admits
  *           none (mask). The cost is the length after the step.                             obs "A 6": length, one-hot
- *   lqr     x' = 0.95 x + u + w, w normal(0, 1); reward -x'^2, cost u^2, u without bounds.  obs "A 2": x, x^2 (what a
- *           linear critic needs)
+ *   lqr     x' = 0.95 x + u + w, w normal(0, 1); reward -x'^2, cost u^2, u without bounds.  obs "A 1": x
  *
  * Episodes of queue and lqr are truncated after `steps` and start as the best policy's long run is distributed: 12, 23
  * and 12 of 47 for lengths 0, 1, 2; normal(0, 1.52953953). So the mean of an episode under it is that of its long run.
@@ -77,7 +76,7 @@ static dt_status spec(const void *self, dt_env_spec *out)
     static const dt_port obs[][1] = {{{"obs", "A 1", DT_F32, 0}},
                                      {{"obs", "A 4", DT_F32, 0}},
                                      {{"obs", "A 6", DT_F32, 0}},
-                                     {{"obs", "A 2", DT_F32, 0}}};
+                                     {{"obs", "A 1", DT_F32, 0}}};
     static const int32_t choices[][1] = {{3}, {2}, {2}};
     static const float low[] = {-INFINITY}, high[] = {INFINITY};
     static const char *const costs[][1] = {{"price"}, {"shortcuts"}, {"waiting"}, {"effort"}};
@@ -110,7 +109,6 @@ static void observe(const state *s, const dt_env_io *io)
     float *obs = io->obs[0];
     if (s->config.problem == LQR) {
         obs[0] = (float)s->x;
-        obs[1] = (float)(s->x * s->x);
     } else {
         obs[s->place] = 1.0F;
     }

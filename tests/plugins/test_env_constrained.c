@@ -189,7 +189,6 @@ static void act_queue(env_rig *r, dt_random *dice)
 static void act_lqr(env_rig *r, dt_random *dice)
 {
     (void)dice;
-    rig_near((double)r->obs[1], (double)r->obs[0] * (double)r->obs[0], 1e-5);
     r->act_f[0] = -0.36160518F * r->obs[0];
 }
 
