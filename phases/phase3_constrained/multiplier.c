@@ -7,11 +7,11 @@
 #include <math.h>
 #include <string.h>
 
-void multiplier_init(multiplier *m, const multiplier_rule *r)
+#define UNIT_EMA 0.9 /* what the unit and the size of costs keep of the past */
+
+void multiplier_init(multiplier *m)
 {
-    const int is_integrated = r->algorithm == MULTIPLIER_PID || r->algorithm == MULTIPLIER_LAGRANGIAN;
     memset(m, 0, sizeof(*m));
-    m->value = m->integral = is_integrated ? fmin(r->start, r->max) : 0;
 }
 
 static double smooth(double keep, double before, double now, uint64_t rounds)
@@ -20,34 +20,39 @@ static double smooth(double keep, double before, double now, uint64_t rounds)
 }
 
 /* Stooke et al. 2020, algorithm 2, with smoothed proportional and derivative parts. */
-static double pid(multiplier *m, const multiplier_rule *r, double cost, double limit)
+static double pid(multiplier *m, const multiplier_rule *r, double error)
 {
-    const double error = cost - limit;
     double *past = &m->past[m->rounds % (uint64_t)r->delay];
-    m->integral = fmin(fmax(0, m->integral + r->ki * error), r->max);
+    m->integral = fmin(fmax(0, m->integral + r->ki * error * m->unit), r->max * m->unit);
     m->error = smooth(r->error_ema, m->error, error, m->rounds);
-    m->cost = smooth(r->cost_ema, m->cost, cost, m->rounds);
+    m->cost = smooth(r->cost_ema, m->cost, error, m->rounds);
     const double rise = m->rounds < (uint64_t)r->delay ? 0 : fmax(0, m->cost - *past);
     *past = m->cost;
-    return r->kp * m->error + m->integral + r->kd * rise;
+    return m->integral + (r->kp * m->error + r->kd * rise) * m->unit;
 }
 
-void multiplier_update(multiplier *m, const multiplier_rule *r, double cost, double limit)
+void multiplier_update(multiplier *m, const multiplier_rule *r, double cost, double limit, double unit)
 {
+    m->size = smooth(UNIT_EMA, m->size, cost, m->rounds);
+    m->unit = unit > 0 ? smooth(UNIT_EMA, m->unit, unit, m->unit > 0 ? m->rounds : 0) : m->unit;
+    const double size = fmax(limit, m->size), error = size > 0 ? (cost - limit) / size : 0;
     double next = 0;
+    if (m->rounds == 0) { /* before it there was no unit */
+        m->value = m->integral = fmin(r->start, r->max) * m->unit;
+    }
     switch (r->algorithm) {
     case MULTIPLIER_PID:
-        next = pid(m, r, cost, limit);
+        next = pid(m, r, error);
         break;
     case MULTIPLIER_LAGRANGIAN:
-        next = m->value + r->rate * (cost - limit);
+        next = m->value + r->rate * error * m->unit;
         break;
     case MULTIPLIER_PENALTY: /* slope of penalty * max(0, cost - limit) */
-        next = cost > limit ? r->penalty : 0;
+        next = error > 0 ? r->penalty * m->unit : 0;
         break;
     default: /* minus the slope of log(limit - cost) / t; none outside: as hard as it may be */
-        next = cost < limit ? 1 / (r->sharpness * (limit - cost)) : r->max;
+        next = error < 0 ? m->unit / (r->sharpness * -error) : INFINITY;
     }
-    m->value = fmin(fmax(0, next), r->max);
+    m->value = fmin(fmax(0, next), r->max * m->unit);
     m->rounds++;
 }

@@ -1,7 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The weight that the advantage of a cost gets against that of the reward, from how the cost of episodes compares with
- * its limit. Plain numbers that a checkpoint keeps as they are. Threads: any.
+ * its limit. Plain numbers that a checkpoint keeps as they are.
+ *
+ * Gains know no units. Costs are compared by the share of their limit d that they are off,
+ *
+ *   e = (J - d) / max(d, J)
+ *
+ * where J is smoothed in the divisor alone, and multipliers move in units of deviation(reward's advantages) /
+ * deviation(cost's advantages), by which a cost weighs about as much as the reward: an environment that counts
+ * its costs in other units, or pays ten times as much, learns the same. Threads: any.
  */
 #ifndef DTRAIN_PHASES_PHASE3_MULTIPLIER_H
 #define DTRAIN_PHASES_PHASE3_MULTIPLIER_H
@@ -12,8 +20,8 @@ enum { MULTIPLIER_PID, MULTIPLIER_LAGRANGIAN, MULTIPLIER_PENALTY, MULTIPLIER_LOG
 enum { MULTIPLIER_MAX_DELAY = 64 };
 
 typedef struct multiplier_rule {
-    uint32_t algorithm; /* MULTIPLIER_* */
-    double start, max;
+    uint32_t algorithm;         /* MULTIPLIER_* */
+    double start, max;          /* units; so are the gains, per e */
     double rate;                /* lagrangian */
     double kp, ki, kd;          /* pid */
     double error_ema, cost_ema; /* pid: what is kept of the past */
@@ -23,13 +31,16 @@ typedef struct multiplier_rule {
 } multiplier_rule;
 
 typedef struct multiplier {
-    double value, integral, error, cost;
-    double past[MULTIPLIER_MAX_DELAY]; /* smoothed costs, a ring */
+    double value;                      /* reward per cost */
+    double unit;                       /* smoothed */
+    double size;                       /* smoothed cost */
+    double integral, error, cost;      /* pid: cost is e under cost_ema */
+    double past[MULTIPLIER_MAX_DELAY]; /* pid: such costs, a ring */
     uint64_t rounds;                   /* so far */
 } multiplier;
 
-void multiplier_init(multiplier *m, const multiplier_rule *r);
-/* After a round whose episodes had this mean cost. */
-void multiplier_update(multiplier *m, const multiplier_rule *r, double cost, double limit);
+void multiplier_init(multiplier *m);
+/* After a round whose episodes had this mean cost. unit: of the round's advantages; 0: there are none to tell by. */
+void multiplier_update(multiplier *m, const multiplier_rule *r, double cost, double limit, double unit);
 
 #endif

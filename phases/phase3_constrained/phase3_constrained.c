@@ -3,17 +3,20 @@
  * phase3_constrained: the most reward whose costs stay under their limits, by rounds of the clipped objective (its
  * terms: phases/phase2_ppo) whose policy follows
  *
- *   A = (A_reward - sum_k lambda_k A_k) / (1 + sum_k lambda_k)
+ *   A = (A_reward - sum_k lambda_k A_k) / (sigma_reward + sum_k lambda_k sigma_k)
  *
- * The divisor keeps the size of A, and so the learning rate that suits it, whatever the multipliers are. After a round
- * lambda_k follows from J_k, the mean cost of the episodes that ended in it, and its limit d_k, as `algorithm` says:
+ * The divisor, sigma being deviations of advantages, keeps the size of A, and so the learning rate that suits it,
+ * whatever the multipliers and units are; it is not that of A itself, which at an optimum that leaves a choice to
+ * chance is noise alone. After a round lambda_k follows from J_k, the mean cost of the episodes that ended in it, and
+ * its limit d_k, as `algorithm` says; e_k = (J_k - d_k) / max(d_k, J_k), u_k = sigma_reward / sigma_k (multiplier.h):
  *
- *   pid_lagrangian  a controller of J_k - d_k (Stooke et al. 2020, arXiv 2007.03964)
- *   lagrangian      lambda_k + rate (J_k - d_k): ascent on the dual problem
- *   penalty         penalty while J_k > d_k, else 0: the exact penalty of P3O (Zhang et al. 2022, arXiv 2205.11814),
- *                   its slope held for a round; exact where penalty is above the multiplier of the solution
- *   log_barrier     1 / (t (d_k - J_k)): the slope of the barrier log(d_k - J_k) / t (IPO, Liu et al. 2020, arXiv
- *                   1910.09615), multiplier_max at and beyond the limit
+ *   pid_lagrangian  a controller of e_k, gains in u_k (Stooke et al. 2020, arXiv 2007.03964)
+ *   lagrangian      lambda_k + rate u_k e_k: ascent on the dual problem; its mean over rounds tends to the multiplier
+ *   penalty         penalty u_k while J_k > d_k, else 0: the exact penalty of P3O (Zhang et al. 2022, arXiv
+ *                   2205.11814), its slope held for a round; exact where it is above the multiplier of the solution
+ *   log_barrier     u_k / (-t e_k): the slope of the barrier u_k d_k log(d_k - J_k) / t (IPO, Liu et al. 2020, arXiv
+ *                   1910.09615), multiplier_max u_k at and beyond the limit; J_k stays d_k / t off where u_k is the
+ *                   multiplier
  *
  * A round in which no episode ended leaves multipliers as they are. Costs without a limit are reported alone.
  */
@@ -26,6 +29,7 @@
 
 enum { ON_NOTHING, ON_ALARM, ON_STOP };
 enum { NAME_MAX_BYTES = 64 };
+#define SPREAD_MIN 1e-3 /* of a limit: advantages of a cost that vary less are noise of their estimate */
 
 typedef struct config {
     ppo_config policy; /* first */
@@ -129,7 +133,7 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
                                 .penalty = c->penalty,
                                 .sharpness = c->barrier_t};
     for (uint32_t k = 0; k < DT_ENV_MAX_COSTS; k++) {
-        multiplier_init(&s->kept.multiplier[k], &s->rule);
+        multiplier_init(&s->kept.multiplier[k]);
     }
     DT_TRY_H(ppo_create(&s->learner, h, "phase3_constrained", &c->policy, true));
     s->learner.has_mix = true;
@@ -142,7 +146,8 @@ static dt_status set_mix(state *s)
     float mix[1 + DT_ENV_MAX_COSTS] = {0};
     double sum = 1;
     for (uint32_t k = 0; k < n; k++) {
-        sum += s->has_limit[k] ? s->kept.multiplier[k].value : 0;
+        const multiplier *m = &s->kept.multiplier[k];
+        sum += s->has_limit[k] && m->unit > 0 ? m->value / m->unit : 0;
     }
     mix[0] = (float)(1 / sum);
     for (uint32_t k = 0; k < n; k++) {
@@ -196,7 +201,9 @@ static dt_status update_multipliers(state *s, const dt_rollout_report *r)
             continue;
         }
         if (isfinite(cost)) {
-            multiplier_update(&s->kept.multiplier[k], &s->rule, cost, s->limit[k]);
+            const double spread = fmax(r->cost_advantage_std[k], SPREAD_MIN * s->limit[k]);
+            const double unit = spread > 0 ? r->advantage_std / spread : 0;
+            multiplier_update(&s->kept.multiplier[k], &s->rule, cost, s->limit[k], unit);
             DT_TRY_H(count_violation(s, k, cost));
         }
         report(s, "limits", k, s->limit[k]);
@@ -264,17 +271,18 @@ static const dt_option options[] = {
     ROW(max_violations, DT_OPT_I64, "5", "rounds", 1, 1e9, "rounds in a row above a limit that on_violations answers"),
     DT_OPTION(config, on_violations, DT_OPT_ENUM, "alarm", NULL, 0, 0, reactions,
               "none; alarm: a warning in the log; stop: the phase fails"),
-    ROW(start, DT_OPT_F64, "0.1", "1", 0, 1e9, "first multiplier of pid_lagrangian and lagrangian"),
-    ROW(multiplier_max, DT_OPT_F64, "100", "1", 0, 1e9, "multipliers are at most this"),
-    ROW(rate, DT_OPT_F64, "0.035", "1", 0, 1e9, "lagrangian: step per unit of violation"),
-    ROW(kp, DT_OPT_F64, "0.1", "1", 0, 1e9, "pid_lagrangian: proportional gain"),
-    ROW(ki, DT_OPT_F64, "0.01", "1", 0, 1e9, "pid_lagrangian: integral gain"),
-    ROW(kd, DT_OPT_F64, "0.01", "1", 0, 1e9, "pid_lagrangian: derivative gain, for rising costs alone"),
-    ROW(error_ema, DT_OPT_F64, "0.95", "1", 0, 1, "pid_lagrangian: what the proportional part keeps of the past"),
-    ROW(cost_ema, DT_OPT_F64, "0.95", "1", 0, 1, "pid_lagrangian: what the derivative part keeps of the past"),
+    ROW(start, DT_OPT_F64, "0.1", "u", 0, 1e9,
+        "first multiplier of pid_lagrangian and lagrangian; u is where cost and reward weigh alike"),
+    ROW(multiplier_max, DT_OPT_F64, "20", "u", 0, 1e9, "multipliers are at most this"),
+    ROW(rate, DT_OPT_F64, "0.1", "u", 0, 1e9, "lagrangian: step for a cost that is all above its limit"),
+    ROW(kp, DT_OPT_F64, "1", "u", 0, 1e9, "pid_lagrangian: proportional gain"),
+    ROW(ki, DT_OPT_F64, "0.1", "u", 0, 1e9, "pid_lagrangian: integral gain"),
+    ROW(kd, DT_OPT_F64, "0.1", "u", 0, 1e9, "pid_lagrangian: derivative gain, for rising costs alone"),
+    ROW(error_ema, DT_OPT_F64, "0.5", "1", 0, 1, "pid_lagrangian: what the proportional part keeps of the past"),
+    ROW(cost_ema, DT_OPT_F64, "0.5", "1", 0, 1, "pid_lagrangian: what the derivative part keeps of the past"),
     ROW(pid_delay, DT_OPT_I64, "10", "rounds", 1, MULTIPLIER_MAX_DELAY, "pid_lagrangian: over which costs rise"),
-    ROW(penalty, DT_OPT_F64, "20", "1", 0, 1e9, "penalty: its weight"),
-    ROW(barrier_t, DT_OPT_F64, "20", "1", 1e-9, 1e9, "log_barrier: sharpness; the cost stays about 1/(t lambda) away"),
+    ROW(penalty, DT_OPT_F64, "5", "u", 0, 1e9, "penalty: its weight"),
+    ROW(barrier_t, DT_OPT_F64, "400", "1", 1e-9, 1e9, "log_barrier: sharpness; the cost stays about limit/t away"),
     DT_OPTION_END};
 
 static const char *const defaults[] = {"models.perception=",

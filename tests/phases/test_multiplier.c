@@ -20,19 +20,21 @@ typedef struct result {
     double p, multiplier; /* means of the last tenth */
 } result;
 
-static result solve(const multiplier_rule *r, double rate, int rounds)
+/* scale: what the same cost is counted in. */
+static result solve(const multiplier_rule *r, double rate, int rounds, double scale)
 {
     multiplier m;
     result out = {0, 0};
     double x = 0;
-    multiplier_init(&m, r);
+    multiplier_init(&m);
     for (int i = 0; i < rounds; i++) {
         const double p = 1 / (1 + exp(-x));
-        multiplier_update(&m, r, p, limit);
-        x += rate * p * (1 - p) * (1 - m.value) / (1 + m.value);
+        multiplier_update(&m, r, scale * p, scale * limit, 1 / scale);
+        const double lambda = scale * m.value;
+        x += rate * p * (1 - p) * (1 - lambda) / (1 + lambda);
         if (i >= rounds - rounds / 10) {
             out.p += p / (rounds / 10);
-            out.multiplier += m.value / (rounds / 10);
+            out.multiplier += lambda / (rounds / 10);
         }
     }
     return out;
@@ -43,9 +45,17 @@ static void test_pid_settles(void **unused)
     (void)unused;
     const multiplier_rule r = {
         .algorithm = MULTIPLIER_PID, .start = 0.1, .max = 100, .kp = 1, .ki = 0.05, .kd = 0, .delay = 1};
-    const result got = solve(&r, 0.1, 20000);
+    const result got = solve(&r, 0.1, 20000, 1), pence = solve(&r, 0.1, 20000, 100);
     assert_true(fabs(got.p - 0.3) < 1e-3);
     assert_true(fabs(got.multiplier - 1) < 1e-3);
+    assert_true(fabs(pence.p - got.p) < 1e-9 && fabs(pence.multiplier - got.multiplier) < 1e-9);
+}
+
+static void test_mean_of_plain_ascent(void **unused)
+{
+    (void)unused;
+    const multiplier_rule r = {.algorithm = MULTIPLIER_LAGRANGIAN, .start = 0.1, .max = 100, .rate = 0.01};
+    assert_true(fabs(solve(&r, 0.1, 20000, 1).multiplier - 1) < 0.05);
 }
 
 static void test_penalty_is_exact_when_large_enough(void **unused)
@@ -53,16 +63,17 @@ static void test_penalty_is_exact_when_large_enough(void **unused)
     (void)unused;
     const multiplier_rule enough = {.algorithm = MULTIPLIER_PENALTY, .max = 100, .penalty = 2};
     const multiplier_rule little = {.algorithm = MULTIPLIER_PENALTY, .max = 100, .penalty = 0.5};
-    assert_true(fabs(solve(&enough, 0.01, 20000).p - 0.3) < 3e-3);
-    assert_true(solve(&little, 0.1, 20000).p > 0.9);
+    assert_true(fabs(solve(&enough, 0.01, 20000, 1).p - 0.3) < 3e-3);
+    assert_true(fabs(solve(&enough, 0.01, 20000, 100).p - 0.3) < 3e-3);
+    assert_true(solve(&little, 0.1, 20000, 1).p > 0.9);
 }
 
 static void test_log_barrier_stays_inside(void **unused)
 {
     (void)unused;
-    for (double t = 10; t <= 400; t *= 2) { /* 1 = 1 / (t (d - p)) */
+    for (double t = 10; t <= 400; t *= 2) { /* 1 = d / (t (d - p)) */
         const multiplier_rule r = {.algorithm = MULTIPLIER_LOG_BARRIER, .max = 100, .sharpness = t};
-        assert_true(fabs(solve(&r, 0.01, 40000).p - (0.3 - 1 / t)) < 3e-3);
+        assert_true(fabs(solve(&r, 0.01, 40000, 1).p - 0.3 * (1 - 1 / t)) < 3e-3);
     }
 }
 
@@ -71,13 +82,19 @@ static void test_by_hand(void **unused)
     (void)unused;
     multiplier m;
     const multiplier_rule plain = {.algorithm = MULTIPLIER_LAGRANGIAN, .start = 0.1, .max = 1, .rate = 0.5};
-    multiplier_init(&m, &plain);
-    assert_true(m.value == 0.1);
-    multiplier_update(&m, &plain, 1.3, 0.3);
-    assert_true(fabs(m.value - 0.6) < 1e-12);
-    multiplier_update(&m, &plain, 9, 0.3);
-    assert_true(m.value == 1);
-    multiplier_update(&m, &plain, 0, 3);
+    multiplier_init(&m);
+    assert_true(m.value == 0);
+    multiplier_update(&m, &plain, 0.6, 0.3, 2); /* 2 (0.1 + 0.5 * 0.3 / 0.6) */
+    assert_true(fabs(m.value - 0.7) < 1e-12);
+    for (int i = 0; i < 10; i++) {
+        multiplier_update(&m, &plain, 9, 0.3, 2);
+    }
+    assert_true(fabs(m.value - 2) < 1e-12);   /* max in units */
+    multiplier_update(&m, &plain, 9, 0.3, 0); /* a round that tells of no unit */
+    assert_true(fabs(m.unit - 2) < 1e-12);
+    for (int i = 0; i < 10; i++) {
+        multiplier_update(&m, &plain, 0, 30, 2);
+    }
     assert_true(m.value == 0);
 
     const multiplier_rule pid = {.algorithm = MULTIPLIER_PID,
@@ -89,13 +106,20 @@ static void test_by_hand(void **unused)
                                  .error_ema = 0.5,
                                  .cost_ema = 0,
                                  .delay = 2};
-    multiplier_init(&m, &pid);
-    multiplier_update(&m, &pid, 1, 0.5); /* 0.5 * 0.5 + (0.1 + 0.1) */
+    multiplier_init(&m);
+    multiplier_update(&m, &pid, 1, 0.5, 1); /* e 0.5: 0.5 * 0.5 + (0.1 + 0.2 * 0.5) */
     assert_true(fabs(m.value - 0.45) < 1e-12);
-    multiplier_update(&m, &pid, 1, 0.5); /* nothing rose two rounds ago: there was no such round */
+    multiplier_update(&m, &pid, 1, 0.5, 1); /* nothing rose two rounds ago: there was no such round */
     assert_true(fabs(m.value - 0.55) < 1e-12);
-    multiplier_update(&m, &pid, 2, 0.5); /* error 0.5 * 0.5 + 0.5 * 1.5, sum 0.3 + 0.3, rise 1 */
-    assert_true(fabs(m.value - (0.5 + 0.6 + 2)) < 1e-12);
+    multiplier_update(&m, &pid, 1.5, 0.5, 1); /* size 1.05: e 0.95238, smoothed 0.72619, rise 0.45238 */
+    assert_true(fabs(m.value - (0.3 + (0.5 * 0.726190476 + 0.2 * 0.952380952 + 2 * 0.452380952))) < 1e-8);
+
+    const multiplier_rule penalty = {.algorithm = MULTIPLIER_PENALTY, .max = 20, .penalty = 5};
+    multiplier_init(&m);
+    multiplier_update(&m, &penalty, 1, 0, 3); /* a limit of 0: any cost is above it */
+    assert_true(m.value == 15);
+    multiplier_update(&m, &penalty, 0, 0, 3);
+    assert_true(m.value == 0);
 }
 
 int main(void)
@@ -103,6 +127,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_by_hand),
         cmocka_unit_test(test_pid_settles),
+        cmocka_unit_test(test_mean_of_plain_ascent),
         cmocka_unit_test(test_penalty_is_exact_when_large_enough),
         cmocka_unit_test(test_log_barrier_stays_inside),
     };
