@@ -19,6 +19,7 @@ core_libdtcore_la_SOURCES += \
 	core/graph/op_policy.c \
 	core/graph/op_recurrent.c \
 	core/graph/params.c core/graph/params.h \
+	core/graph/part.c core/graph/part.h \
 	core/graph/passes.h \
 	core/graph/plan.c core/graph/plan.h core/graph/plan_impl.h \
 	core/graph/print.c \

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A recorded graph cut down before it is compiled: to some of its losses, or to some of its parameters.
+ * Threads: [main].
+ */
+#ifndef DTRAIN_CORE_GRAPH_PART_H
+#define DTRAIN_CORE_GRAPH_PART_H
+
+#include "graph/graph.h"
+
+/* Keeps the losses named, in this order, and nothing else to compute: no output. Errors: DT_EINVAL names one that was
+ * not recorded, or was named twice. */
+dt_status dt_graph_pick(dt_graph *g, const char *const *loss, uint32_t n) DT_NODISCARD;
+/* Which trained parameters a loss depends on. param_p: [parameters of the table], of this graph's desc. Errors:
+ * DT_EINVAL (no such loss), DT_ENOMEM. */
+dt_status dt_graph_reach(const dt_graph *g, const char *loss, bool *param_p) DT_NODISCARD;
+/* In what is compiled of this graph those with param[i] get no gradient, as if they were frozen. */
+void dt_graph_hold(dt_graph *g, const bool *param);
+
+#endif
