@@ -231,7 +231,8 @@ static dt_status train_create(const dt_host *h, const dt_train_desc *desc, dt_tr
                                 .device = s->d.device,
                                 .user = desc->user,
                                 .record = desc->record,
-                                .model = dt_bind_forward};
+                                .model = dt_bind_forward,
+                                .apart = s->train.apart};
     DT_TRY(dt_trainer_create(&td, &s->trainer));
     *out = (dt_train *)(void *)s;
     return DT_OK;
@@ -285,6 +286,31 @@ static dt_status train_seek(dt_train *t, uint64_t step)
     return dt_trainer_seek(stage_of(t)->trainer, step);
 }
 
+static uint64_t train_vector_size(const dt_train *t)
+{
+    return dt_trainer_vector_size(stage_of(t)->trainer);
+}
+
+static dt_status train_vector_get(dt_train *t, float *out)
+{
+    return dt_trainer_vector_get(stage_of(t)->trainer, out);
+}
+
+static dt_status train_vector_set(dt_train *t, const float *in)
+{
+    return dt_trainer_vector_set(stage_of(t)->trainer, in);
+}
+
+static dt_status train_gradient(dt_train *t, const char *loss, float *out, double *value)
+{
+    return dt_trainer_gradient(stage_of(t)->trainer, loss, out, value);
+}
+
+static dt_status train_losses(dt_train *t, const char *const *loss, uint32_t n, double *out)
+{
+    return dt_trainer_losses(stage_of(t)->trainer, loss, n, out);
+}
+
 const dt_train_api dt_train_service = {.struct_size = sizeof(dt_train_api),
                                        .create = train_create,
                                        .destroy = train_destroy,
@@ -294,4 +320,9 @@ const dt_train_api dt_train_service = {.struct_size = sizeof(dt_train_api),
                                        .rows = dt_rows_get,
                                        .samples = dt_rows_samples,
                                        .position = train_position,
-                                       .seek = train_seek};
+                                       .seek = train_seek,
+                                       .vector_size = train_vector_size,
+                                       .vector_get = train_vector_get,
+                                       .vector_set = train_vector_set,
+                                       .gradient = train_gradient,
+                                       .losses = train_losses};

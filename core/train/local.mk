@@ -9,4 +9,5 @@ core_libdtcore_la_SOURCES += \
 	core/train/pool.c core/train/pool.h \
 	core/train/samples.c core/train/samples.h \
 	core/train/step.c \
-	core/train/trainer.c core/train/trainer.h core/train/trainer_internal.h
+	core/train/trainer.c core/train/trainer.h core/train/trainer_internal.h \
+	core/train/vector.c

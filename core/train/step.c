@@ -19,7 +19,7 @@
 
 /* ---- gradient buffers -------------------------------------------------------------------------------------------- */
 
-static float *take_grad(dt_trainer *t)
+float *dt_grad_take(dt_trainer *t)
 {
     pthread_mutex_lock(&t->lock);
     float *g = t->n_grad_free > 0 ? t->grad_free[--t->n_grad_free] : NULL;
@@ -32,6 +32,21 @@ static void give_grad(dt_trainer *t, float *g)
     pthread_mutex_lock(&t->lock);
     t->grad_free[t->n_grad_free++] = g;
     pthread_mutex_unlock(&t->lock);
+}
+
+dt_status dt_grads_begin(dt_trainer *t, bool has_gradient)
+{
+    if (has_gradient) {
+        DT_TRY(dt_grads_make(t));
+    }
+    t->n_grad_free = 0;
+    for (uint32_t i = 0; i < t->n_grads; i++) {
+        t->grad_free[t->n_grad_free++] = t->grad[i];
+    }
+    dt_tree_reset(t->tree);
+    atomic_store(&t->next_leaf, 0);
+    atomic_store(&t->failed, false);
+    return DT_OK;
 }
 
 /* ---- leaves ------------------------------------------------------------------------------------------------------ */
@@ -57,8 +72,7 @@ static dt_status run_leaf(dt_trainer *t, uint32_t worker, uint32_t leaf, const d
     return DT_OK;
 }
 
-/* Offer the leaf to the tree and do every addition that becomes due. */
-static void sum_leaf(dt_trainer *t, uint32_t leaf, float *grad)
+void dt_grad_sum(dt_trainer *t, uint32_t leaf, float *grad)
 {
     dt_tree_node node = {.height = 0, .index = leaf, .value = grad};
     dt_tree_merge m;
@@ -79,7 +93,7 @@ static dt_status leaves_job(void *user, uint32_t worker)
         if (i >= own || atomic_load(&t->failed)) {
             return DT_OK;
         }
-        float *grad = take_grad(t); /* grads_needed made enough of them for every schedule */
+        float *grad = dt_grad_take(t); /* grads_needed made enough of them for every schedule */
         const uint64_t number = (t->step - t->feed_first) * own + i;
         const dt_feed_leaf *in = NULL;
         dt_status st = t->reader != NULL
@@ -96,7 +110,7 @@ static dt_status leaves_job(void *user, uint32_t worker)
             give_grad(t, grad);
             return st;
         }
-        sum_leaf(t, t->leaf_begin + i, grad);
+        dt_grad_sum(t, t->leaf_begin + i, grad);
     }
 }
 
@@ -151,19 +165,27 @@ static dt_status start_feed(dt_trainer *t)
     return dt_feed_start(&d, &t->feed);
 }
 
-/* loss = sum_i weight_i * sum / (live size of its symbol in the whole global batch) */
-static void set_normalisers(dt_trainer *t, const int64_t *size, double *norm)
+void dt_loss_norms(const dt_samples *s, const dt_compiled *c, const int64_t *size, double *norm)
 {
-    const dt_samples *s = t->d.source;
     const dt_graph_loss *loss = NULL;
-    const uint32_t n = dt_graph_losses(t->train.graph, &loss);
+    const uint32_t n = dt_graph_losses(c->graph, &loss);
     for (uint32_t i = 0; i < n; i++) {
         norm[i] = 1.0;
         for (uint32_t k = 0; k <= s->n_symbols; k++) {
-            if (strcmp(loss[i].symbol, t->train.symbol[k]) == 0) {
+            if (strcmp(loss[i].symbol, c->symbol[k]) == 0) {
                 norm[i] = size[k] > 0 ? (double)size[k] : 1.0;
             }
         }
+    }
+}
+
+/* loss = sum_i weight_i * sum / (live size of its symbol in the whole global batch) */
+static void set_normalisers(dt_trainer *t, const int64_t *size, double *norm)
+{
+    const dt_graph_loss *loss = NULL;
+    const uint32_t n = dt_graph_losses(t->train.graph, &loss);
+    dt_loss_norms(t->d.source, &t->train, size, norm);
+    for (uint32_t i = 0; i < n; i++) {
         t->loss_seed[i] = loss[i].weight / norm[i];
     }
 }
@@ -235,7 +257,7 @@ static dt_status update_job(void *user, uint32_t worker)
             const dt_param *p = &table->param[i];
             const int64_t from = p->offset > begin ? p->offset : begin;
             const int64_t to = p->offset + p->count < end ? p->offset + p->count : end;
-            if (!p->frozen && from < to) {
+            if (!p->frozen && !dt_is_held(t, i) && from < to) {
                 dt_optim_update(&t->update, t->params, t->gradient, t->moment[0], t->moment[1], from, to);
             }
         }
@@ -298,13 +320,7 @@ double dt_trainer_rate(const dt_trainer *t, uint64_t update)
 
 static dt_status run_leaves(dt_trainer *t)
 {
-    t->n_grad_free = 0;
-    for (uint32_t i = 0; i < t->n_grads; i++) {
-        t->grad_free[t->n_grad_free++] = t->grad[i];
-    }
-    dt_tree_reset(t->tree);
-    atomic_store(&t->next_leaf, 0);
-    atomic_store(&t->failed, false);
+    DT_TRY(dt_grads_begin(t, true));
     return dt_pool_run(t->pool, leaves_job, t);
 }
 

@@ -42,7 +42,12 @@ dt_status dt_compile_cpu(dt_trainer *t, const dt_plan_desc *d, uint32_t n, dt_co
     pd.reuse = t->c.reuse;
     pd.poison = t->c.poison;
     pd.fuse = t->c.fuse;
-    DT_TRY(dt_plan_compile(out->graph, &pd, &out->plan));
+    return dt_compile_lane(&pd, n, out);
+}
+
+dt_status dt_compile_lane(const dt_plan_desc *d, uint32_t n, dt_compiled *out)
+{
+    DT_TRY(dt_plan_compile(out->graph, d, &out->plan));
     out->exec = dt_alloc_n(n, sizeof(dt_exec *));
     if (out->exec == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for %u workers", n);
@@ -57,6 +62,9 @@ dt_status dt_compile_cpu(dt_trainer *t, const dt_plan_desc *d, uint32_t n, dt_co
 dt_status dt_compile(dt_trainer *t, const dt_samples *source, bool training, dt_compiled *out)
 {
     DT_TRY(dt_record(t, source, out));
+    if (training && t->d.apart != NULL) {
+        DT_TRY(dt_trainer_hold_apart(t, t->d.apart));
+    }
     if (t->device != NULL && !training) {
         DT_TRY(dt_device_infer_create(t, source, out->graph, DT_DEVICE_INFER_SLICES, false, &out->device));
         out->plan = (dt_plan *)(uintptr_t)dt_device_infer_plan(out->device);
@@ -165,6 +173,20 @@ static uint32_t grads_needed(const dt_trainer *t)
     return n < own ? n : own;
 }
 
+dt_status dt_grads_make(dt_trainer *t)
+{
+    if (t->n_grads > 0) {
+        return DT_OK;
+    }
+    const uint32_t n = grads_needed(t);
+    for (uint32_t i = 0; i < n; i++) {
+        DT_TRY(map_arena(t, &t->grad[i]));
+    }
+    DT_TRY(map_arena(t, &t->grad[DT_TREE_MAX_LEAVES]));
+    t->n_grads = n;
+    return DT_OK;
+}
+
 static dt_status make_arenas(dt_trainer *t)
 {
     t->arena_bytes = (size_t)(t->d.params->total > 0 ? t->d.params->total : 1) * sizeof(float);
@@ -173,12 +195,8 @@ static dt_status make_arenas(dt_trainer *t)
     if (t->c.optim.kind != DT_OPTIM_SGD) {
         DT_TRY(map_arena(t, &t->moment[1]));
     }
-    t->n_grads = t->d.device_ops != NULL ? 0 : grads_needed(t); /* a device keeps its own */
-    for (uint32_t i = 0; i < t->n_grads; i++) {
-        DT_TRY(map_arena(t, &t->grad[i]));
-    }
-    if (t->n_grads > 0) {
-        DT_TRY(map_arena(t, &t->grad[DT_TREE_MAX_LEAVES]));
+    if (t->d.device_ops == NULL) { /* a device keeps its own */
+        DT_TRY(dt_grads_make(t));
     }
     DT_TRY(dt_param_table_init(t->d.params, t->c.seed, t->params));
     t->n_blocks = (t->d.params->total + DT_OPTIM_BLOCK - 1) / DT_OPTIM_BLOCK;
@@ -219,6 +237,9 @@ static dt_status build(dt_trainer *t)
     DT_TRY(make_arenas(t));
     if (t->d.device_ops != NULL) {
         DT_TRY(dt_record(t, t->d.source, &t->train));
+        if (t->d.apart != NULL) {
+            DT_TRY(dt_trainer_hold_apart(t, t->d.apart));
+        }
         DT_TRY(dt_train_device_create(t, &t->device));
     } else {
         DT_TRY(dt_compile(t, t->d.source, true, &t->train));
@@ -263,6 +284,8 @@ void dt_trainer_destroy(dt_trainer *t)
         dt_compiled_fini(&t->infer[i]);
     }
     dt_free(t->infer);
+    dt_passes_destroy(t->passes);
+    dt_free(t->held);
     if (t->device != NULL) {
         t->train.plan = NULL; /* one of the device's */
         dt_train_device_destroy(t->device);

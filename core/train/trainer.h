@@ -48,6 +48,7 @@ typedef struct dt_trainer_desc {
     dt_comm *comm;
     const dt_device_ops *device_ops; /* NULL: the CPU computes */
     dt_device *device;               /* outlives the trainer */
+    const char *apart; /* a loss: step leaves the parameters alone that it depends on; NULL: all are step's */
     void *user;
     dt_status (*record)(void *user, dt_graph *g);
     dt_status (*model)(void *user, dt_graph *g, dt_model *m, const dt_named *in, uint32_t n_in, dt_named *out,
@@ -76,6 +77,13 @@ dt_status dt_trainer_seek(dt_trainer *t, uint64_t step) DT_NODISCARD;
 dt_status dt_trainer_share(dt_trainer *t, dt_status (*job)(void *user, uint32_t worker), void *user) DT_NODISCARD;
 dt_status dt_trainer_evaluate(dt_trainer *t, const dt_samples *d, void *user,
                               dt_status (*each)(void *user, const dt_rows *r));
+/* Parameters as one vector, and losses over all samples; see svc/train.h. Threads and ranks change no bit. Errors:
+ * DT_EINVAL (no such loss), what reading the samples reports. */
+uint64_t dt_trainer_vector_size(const dt_trainer *t);
+dt_status dt_trainer_vector_get(dt_trainer *t, float *out);
+dt_status dt_trainer_vector_set(dt_trainer *t, const float *in);
+dt_status dt_trainer_gradient(dt_trainer *t, const char *loss, float *out, double *value_p);
+dt_status dt_trainer_losses(dt_trainer *t, const char *const *loss, uint32_t n, double *out);
 const void *dt_rows_get(const dt_rows *r, const char *name, int64_t dim[DT_MAX_DIMS], uint32_t *rank);
 const uint64_t *dt_rows_samples(const dt_rows *r, uint32_t *n);
 

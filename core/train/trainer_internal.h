@@ -62,7 +62,9 @@ struct dt_trainer {
                 1]; /* gradient buffers, mapped once, touched as used; the last is scratch of reduce */
     float *grad_free[DT_TREE_MAX_LEAVES];
     uint32_t n_grads, n_grad_free;
-    pthread_mutex_t lock; /* grad_free */
+    bool *held;               /* per parameter: step leaves it alone; NULL: none of those that are not frozen */
+    struct dt_passes *passes; /* vector.c: runs over all samples; NULL: none so far */
+    pthread_mutex_t lock;     /* grad_free */
     size_t arena_bytes;
 
     /* one step */
@@ -96,6 +98,7 @@ dt_status dt_record(dt_trainer *t, const dt_samples *source, dt_compiled *out);
 dt_status dt_compile(dt_trainer *t, const dt_samples *source, bool training, dt_compiled *out);
 /* The CPU's plan of what was recorded, and n execs. */
 dt_status dt_compile_cpu(dt_trainer *t, const dt_plan_desc *d, uint32_t n, dt_compiled *out);
+dt_status dt_compile_lane(const dt_plan_desc *d, uint32_t n, dt_compiled *out); /* in the lane and modes of d */
 void dt_compiled_fini(dt_compiled *c);
 /* Sizes of step's batch: the largest of its leaves per symbol ("B" last), over all ranks; and, when norm is not NULL,
  * what its losses are divided by, with t->loss_seed. */
@@ -106,6 +109,22 @@ double dt_trainer_rate(const dt_trainer *t, uint64_t update); /* learning rate o
 dt_status dt_trainer_judge(dt_trainer *t, uint64_t step, bool is_finite, const dt_step_report *r, int64_t bad);
 /* What start_feed does once for a live source. */
 dt_status dt_make_readers(dt_trainer *t);
+/* Gradient buffers, where there are none yet. */
+dt_status dt_grads_make(dt_trainer *t);
+/* Before leaves are run: all of their buffers are free, the tree is empty. has_gradient: there must be buffers. */
+dt_status dt_grads_begin(dt_trainer *t, bool has_gradient);
+float *dt_grad_take(dt_trainer *t);
+/* Offers the leaf to the tree and does every addition that becomes due. */
+void dt_grad_sum(dt_trainer *t, uint32_t leaf, float *grad);
+/* What each loss of the graph is divided by, for these live sizes ("B" last). */
+void dt_loss_norms(const dt_samples *s, const dt_compiled *c, const int64_t *size, double *norm);
+/* vector.c */
+dt_status dt_trainer_hold_apart(dt_trainer *t, const char *loss); /* between recording and compiling */
+void dt_passes_destroy(struct dt_passes *p);
+static inline bool dt_is_held(const dt_trainer *t, uint32_t param)
+{
+    return t->held != NULL && t->held[param];
+}
 /* Step inputs as the plan wants them. DT_ECONFIG names one that was never set. */
 dt_status dt_bind_step_inputs(dt_trainer *t, dt_compiled *c);
 

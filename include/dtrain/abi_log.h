@@ -8,9 +8,10 @@
  * 1.1  2026-11  environments final: spec after create (what a world offers may depend on the files it read), episodes
  *               seeded by reset, ragged observations with live sizes, alive, metrics; no save and load (the host
  *               repeats an episode by its actions). bind: env, env_spec, env_id, env_instances. train: epochs of a
- *               phase, seek. dt_progress: iterations. Service dtrain.rollout/1. DT_COMP_PROCESS, DT_PORT_INDEX,
- *               DT_INIT_ORTHO. Header random.h. graph: result; ops categorical, gaussian, ppo_clip,
- *               value_loss. Extension dtrain.baselines/1.
+ *               phase, seek; parameters as a vector that a phase moves itself, gradients and values of losses over
+ *               all samples. dt_progress: iterations. Service dtrain.rollout/1. DT_COMP_PROCESS, DT_PORT_INDEX,
+ *               DT_INIT_ORTHO. Header random.h. graph: result; ops categorical, gaussian, ppo_clip, value_loss.
+ *               Extension dtrain.baselines/1.
  */
 #ifndef DTRAIN_ABI_LOG_H
 #define DTRAIN_ABI_LOG_H

@@ -102,6 +102,9 @@ static dt_status toy_record(void *user, dt_graph *g)
     dt_tensor *scale = api->step_input(g, "scale", OUT);
     dt_tensor *loss = dt_mse(g, dt_mul(g, y, scale), api->input(g, "y"), api->input(g, "w"));
     api->loss(g, "mse", loss, 1.0, "N");
+    if (t->apart != NULL) {
+        api->loss(g, "hidden", dt_sum(g, h), 0.0, "N");
+    }
     api->output(g, "y_hat", y);
     return api->status(g);
 }
@@ -169,6 +172,7 @@ dt_status toy_try_start(toy *t)
                                .device = t->device,
                                .user = t,
                                .record = toy_record,
+                               .apart = t->apart,
                                .model = no_model};
     return dt_trainer_create(&d, &t->trainer);
 }

@@ -24,6 +24,7 @@ typedef struct toy {
     bool is_live;                    /* the source is read by who runs a leaf, and only what is needed of it */
     atomic_bool is_keyless;          /* the last read was not asked for keys */
     const char *freeze;              /* pattern; NULL: nothing */
+    const char *apart;               /* "hidden", a second loss, the mean of the hidden layer; NULL: there is none */
     const dt_device_ops *device_ops; /* NULL: the CPU */
     dt_device *device;
 } toy;

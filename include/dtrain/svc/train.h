@@ -31,6 +31,9 @@ typedef struct dt_train_desc {
     dt_data *data;           /* what step reads */
     dt_model *const *models; /* whose parameters exist in this phase; frozen ones by configuration */
     uint64_t epochs;         /* since 1.1: passes over the data in this phase; 0: as configured */
+    /* since 1.1: the name of a recorded loss, or NULL. What it depends on is the phase's to move: step leaves those
+     * parameters alone, as if they were frozen. */
+    const char *apart;
 } dt_train_desc;
 
 enum { DT_STEP_MAX_LOSSES = 8 };
@@ -63,6 +66,18 @@ typedef struct dt_train_api {
     dt_status (*position)(const dt_train *t, uint64_t *step, uint64_t *steps, uint64_t *steps_per_epoch);
     /* since 1.1: go on at a later step, as if those between had been done; DT_EINVAL for an earlier one. */
     dt_status (*seek)(dt_train *t, uint64_t step);
+    /* since 1.1: parameters as one vector, for phases that move them themselves: those that desc.apart depends on, all
+     * trained ones where it is NULL, in the order of their registration, each in C order. */
+    uint64_t (*vector_size)(const dt_train *t);
+    dt_status (*vector_get)(dt_train *t, float *out);
+    dt_status (*vector_set)(dt_train *t, const float *in);
+    /* since 1.1: losses as functions of the parameters: means over all samples of the data, unweighted, in f32 on the
+     * CPU, nothing augmented or dropped out; no step is made. Sums are those of step's leaves and tree: threads and
+     * ranks change no bit. gradient: of one loss by the vector, [vector_size]. A Hessian times v, where the gradient is
+     * 0 as that of a KL divergence from here, is (g(x + e v) - g(x - e v)) / 2e to about 3 digits, if e v changes log
+     * probabilities by 0.01 to 0.1. Errors: DT_EINVAL (no such loss). */
+    dt_status (*gradient)(dt_train *t, const char *loss, float *out, double *value);
+    dt_status (*losses)(dt_train *t, const char *const *loss, uint32_t n, double *out);
 } dt_train_api;
 
 #ifdef __cplusplus

@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Parameters as one vector, and losses over all samples: what a phase needs that moves parameters itself. The samples
+ * are cut into the leaves of a batch that holds all of them, in their order, and summed in the same tree as a step's.
+ * On the CPU in f32, also where steps run on a device or in half precision: differences of gradients want the digits.
+ */
+#include <config.h>
+
+#include "train/trainer_internal.h"
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "graph/part.h"
+
+#include <math.h>
+#include <string.h>
+
+/* One kind of run over all samples: some losses, with the gradient of their sum or without. */
+struct dt_pass {
+    char *names; /* separated by spaces */
+    dt_compiled c;
+    dt_samples source; /* without the fields that nobody reads */
+    bool has_gradient;
+};
+
+typedef struct place { /* where a worker reads a slice */
+    uint64_t *index, *key;
+    char *arena;
+} place;
+
+struct dt_passes {
+    struct dt_pass *pass;
+    uint32_t n;
+    place *place; /* [threads] */
+    uint32_t n_places;
+    size_t arena_bytes;
+};
+
+/* ---- the vector -------------------------------------------------------------------------------------------------- */
+
+static bool is_in_vector(const dt_trainer *t, uint32_t i)
+{
+    return t->held != NULL ? t->held[i] : !t->d.params->param[i].frozen;
+}
+
+dt_status dt_trainer_hold_apart(dt_trainer *t, const char *loss)
+{
+    uint32_t n = 0;
+    t->held = dt_alloc_n(t->d.params->n, sizeof(*t->held));
+    if (t->held == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for the trainer");
+    }
+    DT_TRY(dt_graph_reach(t->train.graph, loss, t->held));
+    for (uint32_t i = 0; i < t->d.params->n; i++) {
+        n += t->held[i];
+    }
+    if (n == 0) {
+        return DT_FAIL(DT_ECONFIG, "loss %s depends on no parameter that is trained; freeze less", loss);
+    }
+    dt_graph_hold(t->train.graph, t->held);
+    return DT_OK;
+}
+
+uint64_t dt_trainer_vector_size(const dt_trainer *t)
+{
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < t->d.params->n; i++) {
+        n += is_in_vector(t, i) ? (uint64_t)t->d.params->param[i].count : 0;
+    }
+    return n;
+}
+
+static void gather(const dt_trainer *t, const float *arena, float *out)
+{
+    for (uint32_t i = 0; i < t->d.params->n; i++) {
+        const dt_param *p = &t->d.params->param[i];
+        if (is_in_vector(t, i)) {
+            memcpy(out, arena + p->offset, (size_t)p->count * sizeof(*out));
+            out += p->count;
+        }
+    }
+}
+
+dt_status dt_trainer_vector_get(dt_trainer *t, float *out)
+{
+    DT_TRY(dt_trainer_hold(t));
+    gather(t, t->params, out);
+    return DT_OK;
+}
+
+dt_status dt_trainer_vector_set(dt_trainer *t, const float *in)
+{
+    DT_TRY(dt_trainer_hold(t));
+    for (uint32_t i = 0; i < t->d.params->n; i++) {
+        const dt_param *p = &t->d.params->param[i];
+        if (is_in_vector(t, i)) {
+            memcpy(t->params + p->offset, in, (size_t)p->count * sizeof(*in));
+            in += p->count;
+        }
+    }
+    t->params_version++;
+    return DT_OK;
+}
+
+/* ---- what is run ------------------------------------------------------------------------------------------------- */
+
+static void pass_fini(struct dt_pass *p)
+{
+    dt_compiled_fini(&p->c);
+    dt_free(p->names);
+}
+
+void dt_passes_destroy(struct dt_passes *p)
+{
+    if (p == NULL) {
+        return;
+    }
+    for (uint32_t i = 0; i < p->n; i++) {
+        pass_fini(&p->pass[i]);
+    }
+    for (uint32_t i = 0; i < p->n_places && p->place != NULL; i++) {
+        dt_free(p->place[i].index);
+        dt_free(p->place[i].key);
+        dt_arena_unmap(p->place[i].arena, p->arena_bytes);
+    }
+    dt_free(p->place);
+    dt_free(p->pass);
+    dt_free(p);
+}
+
+static dt_status make_places(const dt_trainer *t, struct dt_passes *p)
+{
+    const dt_samples *s = t->d.source;
+    const uint64_t cap = (uint64_t)s->slice_cap[s->n_symbols];
+    p->arena_bytes = dt_samples_bytes_max(s, cap);
+    p->place = dt_alloc_n(t->c.threads, sizeof(*p->place));
+    if (p->place == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for %u readers", t->c.threads);
+    }
+    p->n_places = t->c.threads;
+    for (uint32_t i = 0; i < p->n_places; i++) {
+        void *arena = NULL;
+        p->place[i].index = dt_alloc_n(cap, sizeof(uint64_t));
+        p->place[i].key = dt_alloc_n(cap, sizeof(uint64_t)); /* zeros: nothing is augmented */
+        if (p->place[i].index == NULL || p->place[i].key == NULL) {
+            return DT_FAIL(DT_ENOMEM, "out of memory for %u readers", t->c.threads);
+        }
+        DT_TRY(dt_arena_map(p->arena_bytes, &arena));
+        p->place[i].arena = arena;
+    }
+    return DT_OK;
+}
+
+static dt_status passes_of(dt_trainer *t, struct dt_passes **out_p)
+{
+    if (t->passes == NULL) {
+        struct dt_passes *p = dt_alloc(sizeof(*p));
+        if (p == NULL) {
+            return DT_FAIL(DT_ENOMEM, "out of memory for runs over all samples");
+        }
+        const dt_status st = make_places(t, p);
+        if (st < 0) {
+            dt_passes_destroy(p);
+            return st;
+        }
+        t->passes = p;
+    }
+    *out_p = t->passes;
+    return DT_OK;
+}
+
+static dt_status compile(dt_trainer *t, const char *const *loss, uint32_t n, struct dt_pass *p)
+{
+    p->source = *t->d.source;
+    DT_TRY(dt_record(t, &p->source, &p->c));
+    DT_TRY(dt_graph_pick(p->c.graph, loss, n));
+    const dt_plan_desc d = {.lane = DT_LANE_CPU,
+                            .training = p->has_gradient,
+                            .reuse = t->c.reuse,
+                            .poison = t->c.poison,
+                            .fuse = t->c.fuse,
+                            .recompute = t->c.recompute,
+                            .cap = p->source.slice_cap};
+    DT_TRY(dt_compile_lane(&d, t->c.threads, &p->c));
+    for (uint32_t f = 0; p->source.is_live && f < p->source.n_fields; f++) {
+        p->source.skipped |= dt_plan_field(p->c.plan, p->source.field[f].name) < 0 ? 1u << f : 0;
+    }
+    return DT_OK;
+}
+
+static char *join(const char *const *loss, uint32_t n)
+{
+    dt_str s = {0};
+    for (uint32_t i = 0; i < n; i++) {
+        dt_str_addf(&s, "%s%s", i > 0 ? " " : "", loss[i]);
+    }
+    char *text = dt_strdup(dt_str_text(&s));
+    dt_str_fini(&s);
+    return text;
+}
+
+static dt_status find_pass(dt_trainer *t, const char *const *loss, uint32_t n, bool has_gradient, struct dt_pass **out)
+{
+    struct dt_passes *all = NULL;
+    DT_TRY(passes_of(t, &all));
+    char *names = join(loss, n);
+    if (names == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for runs over all samples");
+    }
+    for (uint32_t i = 0; i < all->n; i++) {
+        if (all->pass[i].has_gradient == has_gradient && strcmp(all->pass[i].names, names) == 0) {
+            dt_free(names);
+            *out = &all->pass[i];
+            return DT_OK;
+        }
+    }
+    struct dt_pass *grown = dt_realloc(all->pass, (all->n + 1) * sizeof(*grown));
+    if (grown == NULL) {
+        dt_free(names);
+        return DT_FAIL(DT_ENOMEM, "out of memory for runs over all samples");
+    }
+    all->pass = grown;
+    *out = &all->pass[all->n];
+    memset(*out, 0, sizeof(**out));
+    (*out)->names = names;
+    (*out)->has_gradient = has_gradient;
+    const dt_status st = compile(t, loss, n, *out);
+    if (st < 0) {
+        pass_fini(*out);
+        return st;
+    }
+    all->n++;
+    return DT_OK;
+}
+
+/* ---- a run ------------------------------------------------------------------------------------------------------- */
+
+typedef struct run {
+    dt_trainer *t;
+    struct dt_pass *pass;
+    double seed[DT_GRAPH_MAX_LOSSES];
+    uint32_t n_losses;
+} run;
+
+static dt_status run_leaf(const run *r, uint32_t worker, uint32_t leaf, float *grad)
+{
+    dt_trainer *t = r->t;
+    const struct dt_pass *p = r->pass;
+    const place *at = &t->passes->place[worker];
+    const uint64_t end = dt_leaf_begin(p->source.count, t->c.leaves, leaf + 1);
+    const dt_kernel_run how = {.seed = t->c.seed, .step = t->step, .phase = t->c.phase, .training = 0};
+    double *loss = t->leaf_loss[leaf - t->leaf_begin];
+    memset(loss, 0, sizeof(t->leaf_loss[0]));
+    if (grad != NULL) {
+        memset(grad, 0, t->arena_bytes);
+    }
+    for (uint64_t i = dt_leaf_begin(p->source.count, t->c.leaves, leaf); i < end;) {
+        dt_feed_slice s = {.index = at->index};
+        const uint64_t cap = (uint64_t)p->source.slice_cap[p->source.n_symbols];
+        const uint32_t most = (uint32_t)(end - i < cap ? end - i : cap);
+        uint32_t take = 0;
+        size_t used = 0;
+        for (uint32_t k = 0; k < most; k++) {
+            at->index[k] = i + k;
+        }
+        DT_TRY(dt_samples_cut(&p->source, s.index, most, &take, s.size));
+        DT_TRY(dt_samples_read(&p->source, s.index, at->key, take, s.size, at->arena, t->passes->arena_bytes, s.field,
+                               &used));
+        const dt_exec_feed feed = {.size = s.size,
+                                   .field = s.field,
+                                   .step_input = p->c.step_input,
+                                   .params = t->params,
+                                   .grads = grad,
+                                   .loss_seed = r->seed,
+                                   .loss = loss,
+                                   .run = &how,
+                                   .params_version = t->params_version};
+        DT_TRY(dt_exec_run(p->c.exec[worker], &feed));
+        i += take;
+    }
+    return DT_OK;
+}
+
+static dt_status leaves_job(void *user, uint32_t worker)
+{
+    const run *r = user;
+    dt_trainer *t = r->t;
+    for (;;) {
+        const uint32_t i = atomic_fetch_add(&t->next_leaf, 1);
+        if (i >= t->leaf_end - t->leaf_begin || atomic_load(&t->failed)) {
+            return DT_OK;
+        }
+        float *grad = r->pass->has_gradient ? dt_grad_take(t) : NULL;
+        const dt_status st = run_leaf(r, worker, t->leaf_begin + i, grad);
+        if (st < 0) {
+            atomic_store(&t->failed, true);
+            return st;
+        }
+        if (grad != NULL) {
+            dt_grad_sum(t, t->leaf_begin + i, grad);
+        }
+    }
+}
+
+/* What each loss is divided by: the live size of its symbol in all samples together. */
+static dt_status normalisers(const dt_trainer *t, const struct dt_pass *p, double *norm)
+{
+    const dt_samples *s = &p->source;
+    const uint64_t cap = (uint64_t)s->slice_cap[s->n_symbols];
+    uint64_t *index = t->passes->place[0].index;
+    int64_t total[DT_SAMPLES_MAX_SYMBOLS + 1] = {0};
+    for (uint64_t i = 0; i < s->count; i += cap) {
+        const uint32_t n = (uint32_t)(s->count - i < cap ? s->count - i : cap);
+        int64_t size[DT_SAMPLES_MAX_SYMBOLS + 1] = {0};
+        for (uint32_t k = 0; k < n; k++) {
+            index[k] = i + k;
+        }
+        DT_TRY(s->ops->sizes(s->self, index, n, size));
+        for (uint32_t k = 0; k < s->n_symbols; k++) {
+            total[k] += size[k];
+        }
+    }
+    total[s->n_symbols] = (int64_t)s->count;
+    dt_loss_norms(s, &p->c, total, norm);
+    return DT_OK;
+}
+
+/* Sums losses, and gradients where the pass has them, over all samples; values go to value[n_losses]. */
+static dt_status run_pass(dt_trainer *t, struct dt_pass *p, double *value)
+{
+    const dt_graph_loss *loss = NULL;
+    run r = {.t = t, .pass = p};
+    double norm[DT_GRAPH_MAX_LOSSES], packed[DT_TREE_MAX_LEAVES * DT_GRAPH_MAX_LOSSES];
+    r.n_losses = dt_graph_losses(p->c.graph, &loss);
+    DT_TRY(dt_trainer_hold(t));
+    DT_TRY(dt_bind_step_inputs(t, &p->c));
+    DT_TRY(normalisers(t, p, norm));
+    for (uint32_t i = 0; i < r.n_losses; i++) {
+        r.seed[i] = 1 / norm[i];
+    }
+    t->params_version++; /* somebody may have set them since */
+    DT_TRY(dt_grads_begin(t, p->has_gradient));
+    /* a rank that failed must say so before the others wait for its sums */
+    DT_TRY(dt_comm_agree(t->d.comm, dt_pool_run(t->pool, leaves_job, &r)));
+    const uint32_t own = t->leaf_end - t->leaf_begin;
+    for (uint32_t i = 0; i < own; i++) {
+        memcpy(&packed[i * r.n_losses], t->leaf_loss[i], r.n_losses * sizeof(double));
+    }
+    DT_TRY(dt_tree_reduce_f64(t->tree, t->d.comm, packed, r.n_losses, value));
+    for (uint32_t i = 0; i < r.n_losses; i++) {
+        value[i] /= norm[i];
+    }
+    return !p->has_gradient
+               ? DT_OK
+               : dt_tree_reduce(t->tree, t->d.comm, t->d.params->total, t->grad[DT_TREE_MAX_LEAVES], &t->gradient);
+}
+
+dt_status dt_trainer_gradient(dt_trainer *t, const char *loss, float *out, double *value_p)
+{
+    struct dt_pass *p = NULL;
+    double value[DT_GRAPH_MAX_LOSSES];
+    DT_TRY(find_pass(t, &loss, 1, true, &p));
+    DT_TRY(run_pass(t, p, value));
+    gather(t, t->gradient, out);
+    *value_p = value[0];
+    return DT_OK;
+}
+
+dt_status dt_trainer_losses(dt_trainer *t, const char *const *loss, uint32_t n, double *out)
+{
+    struct dt_pass *p = NULL;
+    double value[DT_GRAPH_MAX_LOSSES];
+    if (n == 0 || n > DT_GRAPH_MAX_LOSSES) {
+        return DT_FAIL(DT_EINVAL, "%u losses are asked for; 1 to %d are possible", n, DT_GRAPH_MAX_LOSSES);
+    }
+    DT_TRY(find_pass(t, loss, n, false, &p));
+    DT_TRY(run_pass(t, p, value));
+    memcpy(out, value, n * sizeof(*out));
+    return DT_OK;
+}
