@@ -423,7 +423,8 @@ static void estimate(dt_rollout *r)
         r->deviation[k] = dt_gae_deviation(g.flag, n, advantage, &mean);
         if (r->d.normalise_advantage != DT_NORMALISE_NONE) {
             const bool is_alike = k > 0 && r->d.normalise_advantage == DT_NORMALISE_ALIKE;
-            const double used = dt_gae_normalise(g.flag, n, is_alike ? scale : 0, advantage);
+            const double given = r->d.normalise_advantage == DT_NORMALISE_MEAN ? 1 : is_alike ? scale : 0;
+            const double used = dt_gae_normalise(g.flag, n, given, advantage);
             scale = k > 0 ? scale : used;
         }
     }

@@ -48,8 +48,9 @@ extern "C" {
 typedef struct dt_rollout dt_rollout;
 
 /* Advantages to mean 0 and deviation 1: reward and costs each for itself, or (since 1.1) those of costs by the reward's
- * deviation, so that weights between them keep their meaning; a single row is nothing to measure by: all 0. */
-enum { DT_NORMALISE_NONE = 0, DT_NORMALISE_EACH, DT_NORMALISE_ALIKE };
+ * deviation, so that weights between them keep their meaning; a single row is nothing to measure by: all 0. Since 1.1
+ * also to mean 0 alone, in their own units. */
+enum { DT_NORMALISE_NONE = 0, DT_NORMALISE_EACH, DT_NORMALISE_ALIKE, DT_NORMALISE_MEAN };
 
 typedef struct dt_rollout_desc {
     uint32_t struct_size;
