@@ -21,7 +21,9 @@ phases_phase2_ppo_la_LDFLAGS = $(PLUGIN_LINK)
 phases_phase2_ppo_la_LIBADD = -lm
 
 phases_phase3_constrained_la_SOURCES = phases/phase3_constrained/phase3_constrained.c \
-	phases/phase3_constrained/multiplier.c phases/phase3_constrained/multiplier.h $(policy_sources)
+	phases/phase3_constrained/multiplier.c phases/phase3_constrained/multiplier.h \
+	phases/phase3_constrained/trust_region.c phases/phase3_constrained/trust_region.h \
+	phases/phase3_constrained/trust_region_dual.c phases/phase3_constrained/trust_region_dual.h $(policy_sources)
 phases_phase3_constrained_la_CPPFLAGS = $(policy_cppflags) -DDT_PLUGIN_NAME=phase3_constrained
 phases_phase3_constrained_la_CFLAGS = $(PLUGIN_CFLAGS)
 phases_phase3_constrained_la_LDFLAGS = $(PLUGIN_LINK)

@@ -30,7 +30,7 @@ static dt_status check(const dt_host *h, const void *cfg)
 
 static dt_status create(void *self, const dt_host *h, const void *cfg)
 {
-    return ppo_create(self, h, "phase2_ppo", cfg, false);
+    return ppo_create(self, h, "phase2_ppo", cfg, DT_NORMALISE_EACH);
 }
 
 static dt_status start(void *self)

@@ -18,10 +18,21 @@
  *                   1910.09615), multiplier_max u_k at and beyond the limit; J_k stays d_k / t off where u_k is the
  *                   multiplier
  *
- * A round in which no episode ended leaves multipliers as they are. Costs without a limit are reported alone.
+ * or, without this sum, by one step a round that the limits bound themselves (trust_region.h); values are learnt by
+ * minibatches that leave every parameter alone on which the policy depends (a shared trunk moves with the policy):
+ *
+ *   cpo             constrained policy optimisation (Achiam et al. 2017, arXiv 1705.10528). A step is bounded by one
+ *                   cost, the one that is the most above its limit, (J_k - d_k) / max(J_k, d_k); the others only stop
+ *                   the line search. J_k - d_k is spread over the rows of an episode, whose advantages add up to it.
+ *                   Entropy, clip and KL options of the clipped objective do nothing. lambda_k: the multiplier of the
+ *                   linearised constraint, of the last step that was no recovery
+ *
+ * A round in which no episode ended leaves multipliers, and the costs that a step is bounded by, as they are. Costs
+ * without a limit are reported alone.
  */
 #include "learner.h"
 #include "multiplier.h"
+#include "trust_region.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -29,6 +40,7 @@
 
 enum { ON_NOTHING, ON_ALARM, ON_STOP };
 enum { NAME_MAX_BYTES = 64 };
+enum { ALGORITHM_CPO = MULTIPLIER_LOG_BARRIER + 1 };
 #define SPREAD_MIN 1e-3 /* of a limit: advantages of a cost that vary less are noise of their estimate */
 
 typedef struct config {
@@ -36,12 +48,17 @@ typedef struct config {
     const char *limits;
     int64_t max_violations, pid_delay;
     double start, multiplier_max, rate, kp, ki, kd, error_ema, cost_ema, penalty, barrier_t;
+    double max_kl, cg_damping, backtrack;
+    int64_t cg_iterations, line_search_steps;
     uint32_t algorithm, on_violations;
 } config;
 
 typedef struct state {
     ppo_learner learner; /* first */
     multiplier_rule rule;
+    bool is_cpo;
+    trust_region_config region_config;
+    trust_region region;
     int64_t max_violations;
     uint32_t on_violations;
     uint8_t has_limit[DT_ENV_MAX_COSTS];
@@ -50,6 +67,9 @@ typedef struct state {
         multiplier multiplier[DT_ENV_MAX_COSTS];
         uint64_t violations[DT_ENV_MAX_COSTS]; /* rounds in a row above the limit */
     } kept;
+    struct seen {                            /* of the last round with episodes, cpo; kept too */
+        double cost[DT_ENV_MAX_COSTS], rows; /* means over episodes; NAN: no episode so far */
+    } seen;
 } state;
 
 /* ---- limits ------------------------------------------------------------------------------------------------------ */
@@ -111,7 +131,14 @@ static dt_status read_limits(state *s, const char *text)
 
 static dt_status check(const dt_host *h, const void *cfg)
 {
-    return ppo_check(h, "phase3_constrained", &((const config *)cfg)->policy);
+    const config *c = cfg;
+    if (c->algorithm == ALGORITHM_CPO && (c->policy.kl_target > 0 || c->policy.target_kl > 0)) {
+        return DT_FAIL_H(h, DT_ECONFIG,
+                         "phase3_constrained.%s is of the clipped objective, and algorithm = \"cpo\" bounds the "
+                         "divergence by max_kl; set it to 0",
+                         c->policy.kl_target > 0 ? "kl_target" : "target_kl");
+    }
+    return ppo_check(h, "phase3_constrained", &c->policy);
 }
 
 static dt_status create(void *self, const dt_host *h, const void *cfg)
@@ -135,8 +162,17 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     for (uint32_t k = 0; k < DT_ENV_MAX_COSTS; k++) {
         multiplier_init(&s->kept.multiplier[k]);
     }
-    DT_TRY_H(ppo_create(&s->learner, h, "phase3_constrained", &c->policy, true));
+    s->is_cpo = c->algorithm == ALGORITHM_CPO;
+    s->region_config = (trust_region_config){.max_kl = c->max_kl,
+                                             .damping = c->cg_damping,
+                                             .backtrack = c->backtrack,
+                                             .cg_iterations = c->cg_iterations,
+                                             .line_search_steps = c->line_search_steps};
+    s->seen.rows = NAN;
     s->learner.has_mix = true;
+    s->learner.is_apart = s->is_cpo;
+    DT_TRY_H(ppo_create(&s->learner, h, "phase3_constrained", &c->policy,
+                        s->is_cpo ? DT_NORMALISE_MEAN : DT_NORMALISE_ALIKE));
     return read_limits(s, c->limits);
 }
 
@@ -147,19 +183,23 @@ static dt_status set_mix(state *s)
     double sum = 1;
     for (uint32_t k = 0; k < n; k++) {
         const multiplier *m = &s->kept.multiplier[k];
-        sum += s->has_limit[k] && m->unit > 0 ? m->value / m->unit : 0;
+        sum += s->has_limit[k] && !s->is_cpo && m->unit > 0 ? m->value / m->unit : 0;
     }
     mix[0] = (float)(1 / sum);
     for (uint32_t k = 0; k < n; k++) {
-        mix[1 + k] = s->has_limit[k] ? (float)(-s->kept.multiplier[k].value / sum) : 0;
+        mix[1 + k] = s->has_limit[k] && !s->is_cpo ? (float)(-s->kept.multiplier[k].value / sum) : 0;
     }
     return s->learner.train->set(s->learner.trainer, "advantage_mix", mix, 1 + n);
 }
 
 static dt_status start(void *self)
 {
-    DT_TRY_H(ppo_start(self));
-    return set_mix(self); /* evaluation alone wants it too */
+    state *s = self;
+    DT_TRY_H(ppo_start(&s->learner));
+    DT_TRY_H(set_mix(s)); /* evaluation alone wants it too */
+    return s->is_cpo ? trust_region_init(&s->region, s->learner.h, s->learner.train, s->learner.trainer,
+                                         &s->region_config, s->learner.wiring.spec->n_costs)
+                     : DT_OK;
 }
 
 /* ---- a round ----------------------------------------------------------------------------------------------------- */
@@ -201,15 +241,59 @@ static dt_status update_multipliers(state *s, const dt_rollout_report *r)
             continue;
         }
         if (isfinite(cost)) {
-            const double spread = fmax(r->cost_advantage_std[k], SPREAD_MIN * s->limit[k]);
-            const double unit = spread > 0 ? r->advantage_std / spread : 0;
-            multiplier_update(&s->kept.multiplier[k], &s->rule, cost, s->limit[k], unit);
+            if (!s->is_cpo) {
+                const double spread = fmax(r->cost_advantage_std[k], SPREAD_MIN * s->limit[k]);
+                const double unit = spread > 0 ? r->advantage_std / spread : 0;
+                multiplier_update(&s->kept.multiplier[k], &s->rule, cost, s->limit[k], unit);
+            }
             DT_TRY_H(count_violation(s, k, cost));
         }
         report(s, "limits", k, s->limit[k]);
         report(s, "multipliers", k, s->kept.multiplier[k].value);
     }
     return set_mix(s);
+}
+
+/* How far each cost is above its limit, per row; the worst one, -1 before there were episodes. */
+static int64_t excesses(state *s, const dt_rollout_report *r, double *excess)
+{
+    int64_t worst = -1;
+    double most = -INFINITY;
+    if (r->episodes > 0 && r->env_steps > 0) {
+        memcpy(s->seen.cost, r->episode_cost, sizeof(s->seen.cost));
+        s->seen.rows = (double)r->agent_steps / (double)r->env_steps * r->episode_length;
+    }
+    for (uint32_t k = 0; k < s->learner.wiring.spec->n_costs; k++) {
+        const double over = s->seen.cost[k] - s->limit[k], scale = fmax(s->seen.cost[k], s->limit[k]);
+        const double share = scale > 0 ? over / scale : 0;
+        excess[k] = NAN;
+        if (!s->has_limit[k] || !(s->seen.rows > 0)) {
+            continue;
+        }
+        excess[k] = over / s->seen.rows;
+        if (share > most) {
+            most = share;
+            worst = k;
+        }
+    }
+    return worst;
+}
+
+static dt_status move_policy(state *s, const dt_rollout_report *r)
+{
+    double excess[DT_ENV_MAX_COSTS];
+    trust_region_report moved;
+    const ppo_learner *l = &s->learner;
+    const int64_t k = excesses(s, r, excess);
+    DT_TRY_H(trust_region_step(&s->region, excess, k, &moved));
+    for (uint32_t j = 0; j < l->wiring.spec->n_costs && isfinite(moved.solution.nu); j++) {
+        s->kept.multiplier[j].value = j == k ? moved.solution.nu : 0;
+    }
+    l->metrics->scalar(l->h, "trust_region/kl", moved.kl);
+    l->metrics->scalar(l->h, "trust_region/share", moved.share);
+    l->metrics->scalar(l->h, "trust_region/gain", moved.gain);
+    l->metrics->scalar(l->h, "trust_region/recovering", moved.solution.kind == TRUST_REGION_RECOVER);
+    return DT_OK;
 }
 
 static dt_status iterate(void *self, dt_progress *out)
@@ -220,6 +304,9 @@ static dt_status iterate(void *self, dt_progress *out)
     const dt_status st = ppo_collect(&s->learner, &iteration, &collected);
     if (st != DT_OK) {
         return st;
+    }
+    if (s->is_cpo) {
+        DT_TRY_H(move_policy(s, &collected));
     }
     DT_TRY_H(update_multipliers(s, &collected));
     return ppo_learn(&s->learner, iteration, &collected, out);
@@ -237,35 +324,38 @@ static void stop(void *self)
 
 static void destroy(void *self)
 {
-    ppo_destroy(self);
+    state *s = self;
+    trust_region_fini(&s->region);
+    ppo_destroy(&s->learner);
 }
 
 static dt_status save(void *self, dt_writer *w)
 {
     const state *s = self;
     DT_TRY_H(ppo_save(&s->learner, w));
-    return w->write(w, &s->kept, sizeof(s->kept));
+    DT_TRY_H(w->write(w, &s->kept, sizeof(s->kept)));
+    return w->write(w, &s->seen, sizeof(s->seen));
 }
 
 static dt_status load(void *self, dt_reader *r, uint32_t version)
 {
     state *s = self;
-    (void)version;
     DT_TRY_H(ppo_load(&s->learner, r));
-    return r->read(r, &s->kept, sizeof(s->kept));
+    DT_TRY_H(r->read(r, &s->kept, sizeof(s->kept)));
+    return version < 2 ? DT_OK : r->read(r, &s->seen, sizeof(s->seen));
 }
 
 /* ---- descriptor -------------------------------------------------------------------------------------------------- */
 
 #define ROW(member, type, dfl, unit, min, max, help) DT_OPTION(config, member, type, dfl, unit, min, max, NULL, help)
 
-static const char *const algorithms[] = {"pid_lagrangian", "lagrangian", "penalty", "log_barrier", NULL};
+static const char *const algorithms[] = {"pid_lagrangian", "lagrangian", "penalty", "log_barrier", "cpo", NULL};
 static const char *const reactions[] = {"none", "alarm", "stop", NULL};
 
 static const dt_option options[] = {
     PPO_OPTIONS("100"),
     DT_OPTION(config, algorithm, DT_OPT_ENUM, "pid_lagrangian", NULL, 0, 0, algorithms,
-              "how the multipliers of costs follow from their limits"),
+              "how the multipliers of costs follow from their limits, or cpo: steps within a trust region"),
     ROW(limits, DT_OPT_STR, "collisions:0.1", NULL, 0, 0,
         "cost:limit,... of the mean of an episode, all agents together"),
     ROW(max_violations, DT_OPT_I64, "5", "rounds", 1, 1e9, "rounds in a row above a limit that on_violations answers"),
@@ -283,6 +373,11 @@ static const dt_option options[] = {
     ROW(pid_delay, DT_OPT_I64, "10", "rounds", 1, MULTIPLIER_MAX_DELAY, "pid_lagrangian: over which costs rise"),
     ROW(penalty, DT_OPT_F64, "5", "u", 0, 1e9, "penalty: its weight"),
     ROW(barrier_t, DT_OPT_F64, "400", "1", 1e-9, 1e9, "log_barrier: sharpness; the cost stays about limit/t away"),
+    ROW(max_kl, DT_OPT_F64, "0.01", "nats", 1e-9, 1e3, "cpo: bound of a step's mean KL divergence"),
+    ROW(cg_iterations, DT_OPT_I64, "10", "1", 1, 1e4, "cpo: of conjugate gradients, for reward and cost each"),
+    ROW(cg_damping, DT_OPT_F64, "0.1", "1", 0, 1e9, "cpo: added to the diagonal of the Hessian of the divergence"),
+    ROW(line_search_steps, DT_OPT_I64, "10", "1", 1, 1000, "cpo: lengths that are tried"),
+    ROW(backtrack, DT_OPT_F64, "0.8", "1", 0.01, 0.99, "cpo: of a length to the one before"),
     DT_OPTION_END};
 
 static const char *const defaults[] = {"models.perception=",
@@ -324,7 +419,7 @@ static const dt_component component = {.struct_size = sizeof(dt_component),
                                        .summary = "the most reward whose costs stay under their limits",
                                        .reference = "Stooke, Achiam & Abbeel 2020, arXiv 2007.03964",
                                        .flags = DT_COMP_DETERMINISTIC,
-                                       .state_version = 1,
+                                       .state_version = 2,
                                        .config_size = sizeof(config),
                                        .state_size = sizeof(state),
                                        .options = options,

@@ -31,17 +31,16 @@ static dt_status need_service(const ppo_learner *l, const char *id, const void *
 }
 
 /* Steps of every instance per iteration: train_batch over all instances, in whole fragments. */
-static dt_status create_experience(ppo_learner *l, bool costs_alike)
+static dt_status create_experience(ppo_learner *l, uint8_t normalise)
 {
     const ppo_config *c = &l->config;
     const int64_t instances = (int64_t)l->bind->env_instances(l->env);
-    const uint8_t how = costs_alike ? DT_NORMALISE_ALIKE : DT_NORMALISE_EACH;
     const int64_t round = instances * c->fragment;
     const int64_t steps = (c->train_batch + round - 1) / round * c->fragment;
     const dt_rollout_desc d = {.struct_size = sizeof(d),
                                .steps = (uint32_t)steps,
                                .window = (uint32_t)c->window,
-                               .normalise_advantage = c->normalise_advantage ? how : DT_NORMALISE_NONE,
+                               .normalise_advantage = c->normalise_advantage ? normalise : DT_NORMALISE_NONE,
                                .normalise_obs = c->normalise_obs,
                                .normalise_reward = c->normalise_reward,
                                .centre = c->centre,
@@ -54,7 +53,7 @@ static dt_status create_experience(ppo_learner *l, bool costs_alike)
     return l->rollout->create(l->h, l->env, &d, &l->experience);
 }
 
-dt_status ppo_create(ppo_learner *l, const dt_host *h, const char *phase, const ppo_config *c, bool costs_alike)
+dt_status ppo_create(ppo_learner *l, const dt_host *h, const char *phase, const ppo_config *c, uint8_t normalise)
 {
     l->h = h;
     l->phase = phase;
@@ -66,14 +65,14 @@ dt_status ppo_create(ppo_learner *l, const dt_host *h, const char *phase, const 
     DT_TRY_H(need_service(l, DT_SVC_ROLLOUT, (const void **)&l->rollout));
     DT_TRY_H(l->bind->env(h, NULL, 0, &l->env));
     DT_TRY_H(ppo_wire(&l->wiring, h, l->bind, l->env, c->window));
-    return create_experience(l, costs_alike);
+    return create_experience(l, normalise);
 }
 
 /* ---- the graph --------------------------------------------------------------------------------------------------- */
 
-static bool has_entropy_bonus(const ppo_config *c)
+static bool has_entropy_bonus(const ppo_learner *l)
 {
-    return c->entropy_coef > 0 || c->entropy_coef_end > 0;
+    return !l->is_apart && (l->config.entropy_coef > 0 || l->config.entropy_coef_end > 0);
 }
 
 static dt_status record(void *self, dt_graph *g)
@@ -85,8 +84,9 @@ static dt_status record(void *self, dt_graph *g)
                                   .value_coef = c->value_coef,
                                   .cost_value_coef = c->cost_value_coef,
                                   .value_clip_mode = c->value_clip_mode,
-                                  .has_entropy = has_entropy_bonus(c),
+                                  .has_entropy = has_entropy_bonus(l),
                                   .has_kl = c->kl_target > 0,
+                                  .is_apart = l->is_apart,
                                   .has_mix = l->has_mix};
     ppo_policy policy;
     DT_TRY_H(ppo_record_policy(&l->wiring, g, &policy));
@@ -97,7 +97,7 @@ static dt_status set_coefficients(ppo_learner *l, uint64_t iteration)
 {
     const ppo_config *c = &l->config;
     const double x = c->iterations > 1 ? (double)iteration / (double)(c->iterations - 1) : 0;
-    if (has_entropy_bonus(c)) {
+    if (has_entropy_bonus(l)) {
         const float entropy = (float)(c->entropy_coef + (c->entropy_coef_end - c->entropy_coef) * x);
         DT_TRY_H(l->train->set(l->trainer, "entropy_coef", &entropy, 1));
     }
@@ -117,7 +117,8 @@ dt_status ppo_start(ppo_learner *l)
                                 .record = record,
                                 .data = l->rollout->data(l->experience),
                                 .models = models,
-                                .epochs = (uint64_t)(l->config.iterations * l->config.sgd_epochs)};
+                                .epochs = (uint64_t)(l->config.iterations * l->config.sgd_epochs),
+                                .apart = l->is_apart ? "policy_loss" : NULL};
     DT_TRY_H(l->train->create(l->h, &desc, &l->trainer));
     return set_coefficients(l, 0); /* evaluation alone wants them too */
 }

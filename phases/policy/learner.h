@@ -33,7 +33,8 @@ typedef struct ppo_learner {
     const dt_metrics_api *metrics;
     const dt_rollout_api *rollout;
     ppo_config config;
-    bool has_mix; /* learns from advantages of reward and costs together (loss.h): set before start */
+    bool has_mix;  /* learns from advantages of reward and costs together (loss.h): set before start */
+    bool is_apart; /* the phase moves the policy itself, values alone are learnt here: the same */
     dt_env *env;
     ppo_wiring wiring;
     dt_rollout *experience;
@@ -43,9 +44,9 @@ typedef struct ppo_learner {
 
 /* Errors: DT_ECONFIG. */
 dt_status ppo_check(const dt_host *h, const char *phase, const ppo_config *c);
-/* Binds environment and models. costs_alike: normalised advantages of costs keep their size beside the reward's.
+/* Binds environment and models. normalise: DT_NORMALISE_*, where advantages are to be normalised.
  * Errors: those of bind and rollout; DT_EUNSUPPORTED where the host lacks a service. */
-dt_status ppo_create(ppo_learner *l, const dt_host *h, const char *phase, const ppo_config *c, bool costs_alike);
+dt_status ppo_create(ppo_learner *l, const dt_host *h, const char *phase, const ppo_config *c, uint8_t normalise);
 dt_status ppo_start(ppo_learner *l);
 void ppo_destroy(ppo_learner *l);
 

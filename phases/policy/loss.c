@@ -6,6 +6,10 @@
 
 #include "dtrain/svc/graph.h"
 
+/* Of ratios that are not clipped: those below 1e-6 are 0 to a mean of f32. */
+#define NO_CLIP_LOW  0.999999
+#define NO_CLIP_HIGH 1e30
+
 static void add(dt_graph *g, dt_tensor **sum, dt_tensor *x)
 {
     *sum = *sum == NULL ? x : dt_add(g, *sum, x);
@@ -70,9 +74,10 @@ dt_status ppo_record_losses(const ppo_wiring *w, const ppo_loss_config *c, dt_gr
     const dt_graph_api *api = g->api;
     dt_tensor *log_prob = NULL, *entropy = NULL, *kl = NULL, *clipped = NULL;
     record_action(w, g, p, &log_prob, &entropy);
+    const double low = c->is_apart ? NO_CLIP_LOW : c->clip, high = c->is_apart ? NO_CLIP_HIGH : c->clip;
     dt_tensor *surrogate =
-        dt_ppo_clip(g, log_prob, api->input(g, "log_prob"), record_advantage(w, c, g), c->clip, c->clip, &kl, &clipped);
-    DT_TRY_H(api->loss(g, "policy_loss", dt_sum(g, surrogate), 1.0, "A"));
+        dt_ppo_clip(g, log_prob, api->input(g, "log_prob"), record_advantage(w, c, g), low, high, &kl, &clipped);
+    DT_TRY_H(api->loss(g, "policy_loss", dt_sum(g, surrogate), c->is_apart ? 0.0 : 1.0, "A"));
     DT_TRY_H(record_value(c, g, "value_loss", "", p->value, c->value_coef));
     if (p->cost_value != NULL) {
         DT_TRY_H(record_value(c, g, "cost_value_loss", "cost_", p->cost_value, c->cost_value_coef));

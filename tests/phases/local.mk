@@ -16,3 +16,12 @@ dt_tests += tests/phases/test_multiplier
 tests_phases_test_multiplier_SOURCES = tests/phases/test_multiplier.c phases/phase3_constrained/multiplier.c
 dt_scripts += tests/phases/phase3_constrained.sh
 tests/phases/phase3_constrained.log: dtrain $(plugin_LTLIBRARIES)
+
+dt_tests += tests/phases/test_trust_region_dual
+tests_phases_test_trust_region_dual_SOURCES = tests/phases/test_trust_region_dual.c \
+	phases/phase3_constrained/trust_region_dual.c
+dt_tests += tests/phases/test_trust_region
+tests_phases_test_trust_region_SOURCES = tests/phases/test_trust_region.c \
+	phases/phase3_constrained/trust_region.c phases/phase3_constrained/trust_region_dual.c
+dt_scripts += tests/phases/cpo.sh
+tests/phases/cpo.log: dtrain $(plugin_LTLIBRARIES)

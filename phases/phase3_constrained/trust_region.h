@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A step of constrained policy optimisation (Achiam et al. 2017, arXiv 1705.10528) over the parameters that the loss
+ * policy_loss depends on: the vector of svc/train.h. From the samples of a round, x = 0 being where they were drawn:
+ *
+ *   g, b    gradients of the surrogates, the means of ratio A and ratio A_k for one cost k
+ *   H       Hessian of the mean KL divergence, from its samples (ratio - 1) - log ratio, plus damping: a product with
+ *           it is a difference of two gradients; H^-1 g and H^-1 b by conjugate gradients
+ *   x       trust_region_dual.h
+ *   search  the longest of x, backtrack x, backtrack^2 x, ... whose divergence is at most max_kl, which gains where the
+ *           limit is met, and which brings neither cost k above what the limit leaves, nor another cost that is under
+ *           its limit; if there is none nothing moves
+ *
+ * The order of summation is that of the host's leaves: threads and ranks change no bit. Threads: [main][collective].
+ */
+#ifndef DTRAIN_PHASES_PHASE3_TRUST_REGION_H
+#define DTRAIN_PHASES_PHASE3_TRUST_REGION_H
+
+#include "dtrain/helpers.h"
+#include "dtrain/svc/train.h"
+#include "trust_region_dual.h"
+
+typedef struct trust_region_config {
+    double max_kl, damping, backtrack;
+    int64_t cg_iterations, line_search_steps;
+} trust_region_config;
+
+typedef struct trust_region { /* zeroed before init */
+    const dt_host *h;
+    const dt_train_api *train;
+    dt_train *trainer;
+    trust_region_config config;
+    uint32_t n_costs;
+    uint64_t n;                           /* parameters */
+    float *origin, *point, *plus, *minus; /* [n] */
+    double *g, *b, *u, *w, *x;            /* [n], the names of the formulas; u, w: H^-1 g, H^-1 b */
+    double *residual, *direction, *image;
+    double move; /* length of the next difference */
+} trust_region;
+
+typedef struct trust_region_report {
+    trust_region_solution solution;
+    double share; /* of x that was taken; 0: nothing moved */
+    double kl;    /* of what was taken */
+    double gain;  /* of the surrogate of the reward */
+} trust_region_report;
+
+/* trainer: records policy_loss (step input advantage_mix [1 + n_costs]) and approx_kl. Errors: DT_ENOMEM. */
+dt_status trust_region_init(trust_region *t, const dt_host *h, const dt_train_api *train, dt_train *trainer,
+                            const trust_region_config *c, uint32_t n_costs);
+void trust_region_fini(trust_region *t);
+/* excess [n_costs]: how far each cost is above its limit, as a mean over rows; NAN: it has no limit. k: the cost that
+ * bounds the step, -1: none. Leaves advantage_mix at the reward alone. Errors: those of the trainer. */
+dt_status trust_region_step(trust_region *t, const double *excess, int64_t k, trust_region_report *out);
+/* out = (H + damping) v at the parameters that the trainer has in origin. [n] each. */
+dt_status trust_region_product(trust_region *t, const double *v, double *out);
+
+#endif
