@@ -3,7 +3,7 @@
 plugin_LTLIBRARIES += phases/phase1_world_model.la phases/phase2_ppo.la \
 	phases/phase3_constrained.la
 
-phases_phase1_world_model_la_SOURCES = phases/phase1_world_model.c
+phases_phase1_world_model_la_SOURCES = phases/phase1_world_model.c phases/phase1_scenes.c phases/phase1_scenes.h
 phases_phase1_world_model_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) -DDT_PLUGIN_NAME=phase1_world_model
 phases_phase1_world_model_la_CFLAGS = $(PLUGIN_CFLAGS)
 phases_phase1_world_model_la_LDFLAGS = $(PLUGIN_LINK)

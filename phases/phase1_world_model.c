@@ -17,11 +17,13 @@
  *   auroc           = P(score of a positive > score of a negative), ties count half (Mann & Whitney 1947), at anchor
  *                     frames, without vehicles that are positive already
  */
-#include "dtrain/helpers.h"
+#include "phase1_scenes.h"
+
 #include "dtrain/svc/bind.h"
 #include "dtrain/svc/metrics.h"
 #include "dtrain/svc/train.h"
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,6 +66,8 @@ typedef struct state {
     dt_train *trainer;
     float *horizon_weight; /* [F], owned */
     tally tally;
+    bool has_scenes;
+    scenes scenes;
 } state;
 
 /* ---- binding ----------------------------------------------------------------------------------------------------- */
@@ -395,6 +399,19 @@ static void add_window(state *s, const slice *z, int64_t v)
     t->n_windows++;
 }
 
+/* Of a source that says where vehicles are: scenes for pictures. */
+static dt_status take_scenes(state *s, const dt_rows *r, const slice *z)
+{
+    int64_t dim[DT_MAX_DIMS] = {0};
+    uint32_t rank = 0;
+    scenes_slice k = {.motion = z->motion, .target = z->target, .future = z->future, .spread = z->spread, .S = z->S};
+    k.complete = z->complete;
+    k.pose = s->train->rows(r, "pose", dim, &rank);
+    k.sample_of_seq = s->train->rows(r, "sample_of_seq", dim, &rank);
+    k.sample = s->train->samples(r, &k.n_samples);
+    return scenes_take(&s->scenes, &k);
+}
+
 static dt_status each(void *self, const dt_rows *r)
 {
     state *s = self;
@@ -412,7 +429,7 @@ static dt_status each(void *self, const dt_rows *r)
             DT_TRY_H(push_score(s, z.risk[row], z.risk_state[row] == RISK_POSITIVE));
         }
     }
-    return DT_OK;
+    return s->has_scenes ? take_scenes(s, r, &z) : DT_OK;
 }
 
 static int by_value(const void *a, const void *b)
@@ -498,8 +515,15 @@ static dt_status evaluate(void *self, dt_progress *out)
     t->nll = 0;
     t->n_windows = t->n_risk = 0;
     DT_TRY_H(set_horizon(s, INFINITY, &seconds)); /* the graph reads it, the figures do not depend on it */
+    s->has_scenes = DT_HAS(s->metrics, picture) && s->bind->data_field(s->eval_data, "pose") != NULL &&
+                    s->bind->data_field(s->eval_data, "sample_of_seq") != NULL;
+    scenes_begin(&s->scenes, s->h, s->T, s->F, 1.0 / s->config.rate_hz, s->bind->data_count(s->eval_data));
     DT_TRY_H(s->train->evaluate(s->trainer, s->eval_data, s, each));
     DT_TRY_H(report(s));
+    if (s->has_scenes) {
+        scenes_tell(&s->scenes, s->metrics, t->step, t->n_horizons);
+    }
+    scenes_free(&s->scenes);
     out->evaluated = 1;
     return DT_OK;
 }
@@ -522,6 +546,7 @@ static void destroy(void *self)
     stop(s);
     s->h->release(s->h, s->horizon_weight);
     s->h->release(s->h, s->tally.risk);
+    scenes_free(&s->scenes);
 }
 
 /* ---- descriptor -------------------------------------------------------------------------------------------------- */

@@ -6,6 +6,7 @@
 
 #include "host/run.h"
 
+#include "base/fs.h"
 #include "base/json.h"
 #include "host/stage.h"
 
@@ -61,7 +62,13 @@ static void write_one(dt_json_out *o, const char *key, const dt_report *r)
     }
     dt_json_arr(o, key);
     for (uint32_t j = 0; j < r->n; j++) {
+        if (r->columns > 0 && j % r->columns == 0) {
+            dt_json_arr(o, NULL);
+        }
         dt_json_f64(o, NULL, r->value[j]);
+        if (r->columns > 0 && (j + 1) % r->columns == 0) {
+            dt_json_end(o, ']');
+        }
     }
     dt_json_end(o, ']');
 }
@@ -77,37 +84,68 @@ static size_t shared(const char *path, const char *key)
 }
 
 /* "costs/collisions/mean" is the member mean of collisions of costs: neighbours with the same beginning share it. */
-void dt_report_json(const dt_stage *s, dt_str *out)
+static void write_nested(dt_json_out *o, const dt_report *r, uint32_t n)
 {
-    const dt_report *r = NULL;
-    const uint32_t n = dt_stage_reports(s, &r);
-    dt_json_out o = {.s = out};
     char open[128] = ""; /* objects that are open, each with its '/' */
-    dt_json_obj(&o, NULL);
-    if (s->env.comp != NULL) {
-        dt_json_str(&o, "env", s->env.comp->desc.id);
-    }
     for (uint32_t i = 0; i < n; i++) {
         size_t at = shared(open, r[i].key);
         for (const char *c = open + at; *c != '\0'; c++) {
             if (*c == '/') {
-                dt_json_end(&o, '}');
+                dt_json_end(o, '}');
             }
         }
         const char *slash = NULL;
         while ((slash = strchr(r[i].key + at, '/')) != NULL && (size_t)(slash - r[i].key) + 2 < sizeof(open)) {
             char word[128];
             snprintf(word, sizeof(word), "%.*s", (int)(slash - r[i].key - (ptrdiff_t)at), r[i].key + at);
-            dt_json_obj(&o, word);
+            dt_json_obj(o, word);
             at = (size_t)(slash - r[i].key) + 1;
         }
         snprintf(open, sizeof(open), "%.*s", (int)at, r[i].key);
-        write_one(&o, r[i].key + at, &r[i]);
+        write_one(o, r[i].key + at, &r[i]);
     }
     for (const char *c = open; *c != '\0'; c++) {
         if (*c == '/') {
-            dt_json_end(&o, '}');
+            dt_json_end(o, '}');
         }
     }
+}
+
+void dt_report_json(const dt_stage *s, dt_str *out)
+{
+    const dt_report *r = NULL;
+    const uint32_t n = dt_stage_reports(s, &r);
+    dt_json_out o = {.s = out};
+    dt_json_obj(&o, NULL);
+    if (s->env.comp != NULL) {
+        dt_json_str(&o, "env", s->env.comp->desc.id);
+    }
+    write_nested(&o, r, n);
     dt_json_end(&o, '}');
+}
+
+dt_status dt_report_pictures(const dt_stage *s, const char *run_dir)
+{
+    dt_str text = {0}, path = {0};
+    dt_json_out o = {.s = &text};
+    if (s->n_pictures == 0) {
+        return DT_OK;
+    }
+    dt_str_addf(&path, "%s/evaluation", run_dir);
+    dt_status st = dt_fs_mkdirs(dt_str_text(&path));
+    dt_str_addf(&path, "/%lld-%s.pictures.json", (long long)s->d.index + 1, s->d.phase->desc.id);
+    dt_json_obj(&o, NULL);
+    dt_json_str(&o, "phase", s->d.phase->desc.id);
+    dt_json_i64(&o, "number", s->d.index + 1);
+    dt_json_i64(&o, "step", (int64_t)dt_trainer_step_number(s->trainer));
+    write_nested(&o, s->picture, s->n_pictures);
+    dt_json_end(&o, '}');
+    st = st == DT_OK ? dt_str_status(&text) : st;
+    st = st == DT_OK ? dt_str_status(&path) : st;
+    if (st == DT_OK) {
+        st = dt_fs_write_atomic(dt_str_text(&path), dt_str_text(&text), text.bytes);
+    }
+    dt_str_fini(&text);
+    dt_str_fini(&path);
+    return st;
 }

@@ -214,6 +214,10 @@ static dt_status evaluate(rank *k)
             dt_metrics_scalar(k->r->metrics, name, report[i].value[j]);
         }
     }
+    if (dt_report_pictures(k->stage, dt_rundir_path(k->r->d->dir)) < 0) {
+        dt_log(DT_LOG_WARN, "no pictures of this evaluation: %s", dt_error_text());
+        dt_error_clear();
+    }
     dt_str table = {0};
     dt_report_text(k->stage, &table);
     const dt_status st = dt_str_status(&table);

@@ -33,5 +33,7 @@ dt_status dt_run_note(const dt_session *s, dt_rundir *dir, int exit_code) DT_NOD
 struct dt_stage;
 void dt_report_text(const struct dt_stage *s, dt_str *out);
 void dt_report_json(const struct dt_stage *s, dt_str *out);
+/* What it left for pictures, as evaluation/<n>-<phase>.pictures.json of the run; nothing where it left nothing. */
+dt_status dt_report_pictures(const struct dt_stage *s, const char *run_dir) DT_NODISCARD;
 
 #endif

@@ -20,6 +20,8 @@
 #include "dtrain/svc/store.h"
 #include "graph/graph.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 dt_stage *dt_stage_of(const dt_host *h)
@@ -95,8 +97,55 @@ static void metrics_report(const dt_host *h, const char *key, const double *valu
     s->n_reports++;
 }
 
-static const dt_metrics_api metrics_service = {
-    .struct_size = sizeof(dt_metrics_api), .scalar = metrics_scalar, .report = metrics_report};
+static bool grow_pictures(dt_stage *s)
+{
+    if (s->n_pictures < s->cap_pictures) {
+        return true;
+    }
+    const uint32_t cap = s->cap_pictures > 0 ? 2 * s->cap_pictures : 64;
+    dt_report *grown = dt_realloc(s->picture, cap * sizeof(*grown));
+    if (grown == NULL) {
+        return false;
+    }
+    s->picture = grown;
+    s->cap_pictures = cap;
+    return true;
+}
+
+/* What there is no room for is left out: pictures are never worth a run. */
+static void metrics_picture(const dt_host *h, const char *key, const float *value, uint32_t rows, uint32_t columns)
+{
+    dt_stage *s = dt_stage_of(h);
+    const uint64_t n = (uint64_t)columns * (rows > 0 ? rows : 1);
+    if (s->n_pictures == DT_STAGE_MAX_PICTURES || n > DT_STAGE_MAX_PICTURE_VALUES) {
+        dt_log(DT_LOG_WARN, "%s leaves more for pictures than %d tables of %d numbers; %s is left out",
+               s->d.phase->desc.id, DT_STAGE_MAX_PICTURES, DT_STAGE_MAX_PICTURE_VALUES, key);
+        return;
+    }
+    if (dt_comm_rank(s->d.comm) != 0 || n == 0 || !grow_pictures(s)) {
+        return;
+    }
+    dt_report r = {.key = dt_strdup(key), .value = dt_alloc_n(n, sizeof(double)), .n = (uint32_t)n};
+    if (r.key == NULL || r.value == NULL) {
+        dt_free(r.key);
+        dt_free(r.value);
+        return;
+    }
+    for (uint64_t i = 0; i < n; i++) { /* digits that a picture can show, and no more in the file */
+        char text[32];
+        snprintf(text, sizeof(text), "%.6g", (double)value[i]);
+        r.value[i] = dt_parse_f64(text, &r.value[i]) ? r.value[i] : (double)NAN;
+        r.value[i] = fabs(r.value[i]) < 1e-6 ? 0 : r.value[i];
+    }
+    r.is_list = true;
+    r.columns = rows > 0 ? columns : 0;
+    s->picture[s->n_pictures++] = r;
+}
+
+static const dt_metrics_api metrics_service = {.struct_size = sizeof(dt_metrics_api),
+                                               .scalar = metrics_scalar,
+                                               .report = metrics_report,
+                                               .picture = metrics_picture};
 
 /* ---- comm -------------------------------------------------------------------------------------------------------- */
 

@@ -120,5 +120,11 @@ void dt_stage_reports_clear(dt_stage *s)
         dt_free(s->report[i].key);
         dt_free(s->report[i].value);
     }
-    s->n_reports = 0;
+    for (uint32_t i = 0; i < s->n_pictures; i++) {
+        dt_free(s->picture[i].key);
+        dt_free(s->picture[i].value);
+    }
+    dt_free(s->picture);
+    s->picture = NULL;
+    s->n_reports = s->n_pictures = s->cap_pictures = 0;
 }

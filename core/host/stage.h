@@ -20,6 +20,7 @@
 #include <stdatomic.h>
 
 enum { DT_STAGE_MAX_MODELS = 8, DT_STAGE_MAX_DATA = 8, DT_STAGE_MAX_REPORTS = 128 };
+enum { DT_STAGE_MAX_PICTURES = 8192, DT_STAGE_MAX_PICTURE_VALUES = 65536 };
 
 struct dt_model { /* a bound model */
     const dt_loaded *comp;
@@ -52,7 +53,7 @@ struct dt_env { /* a bound environment */
 typedef struct dt_report { /* one part of an evaluation's result */
     char *key;
     double *value;
-    uint32_t n;
+    uint32_t n, columns; /* columns > 0: a table of n / columns rows */
     bool is_list;
 } dt_report;
 
@@ -93,6 +94,8 @@ typedef struct dt_stage {
     dt_train_desc train;
     dt_report report[DT_STAGE_MAX_REPORTS];
     uint32_t n_reports;
+    dt_report *picture; /* [n_pictures] what the last evaluation left for pictures */
+    uint32_t n_pictures, cap_pictures;
 } dt_stage;
 
 dt_status dt_stage_create(const dt_stage_desc *d, dt_stage **out_p)

@@ -31,12 +31,13 @@ dt_panel dt_panel_head;    /* title, runs, how they stand */
 dt_panel dt_panel_config;  /* values and where they came from */
 dt_panel dt_panel_machine; /* version, plugins, host */
 
-dt_phase_panel dt_panel_horizon;    /* error of predictions by horizon, beside constant velocity */
-dt_phase_panel dt_panel_evaluation; /* results of evaluations, with their history */
-dt_phase_panel dt_panel_baselines;  /* the policy beside controllers that learnt nothing */
-dt_phase_panel dt_panel_costs;      /* costs beside their limits */
-dt_phase_panel dt_panel_curves;     /* everything else that was recorded */
-dt_phase_panel dt_panel_time;       /* what the time went into */
+dt_phase_panel dt_panel_horizon;      /* error of predictions by horizon, beside constant velocity */
+dt_phase_panel dt_panel_trajectories; /* predicted and real ways, from above */
+dt_phase_panel dt_panel_evaluation;   /* results of evaluations, with their history */
+dt_phase_panel dt_panel_baselines;    /* the policy beside controllers that learnt nothing */
+dt_phase_panel dt_panel_costs;        /* costs beside their limits */
+dt_phase_panel dt_panel_curves;       /* everything else that was recorded */
+dt_phase_panel dt_panel_time;         /* what the time went into */
 
 /* A run's series of this phase; NULL where it has none. */
 const dt_series *dt_page_series(const dt_page *p, const dt_page_phase *phase, uint32_t run, const char *name);

@@ -91,6 +91,7 @@
  *   complete     "S"     u8   1: full history and full future, the windows that evaluation counts
  *   sample_of_seq "S"    i32  sample within the slice
  *   seq_key      "S"     i64  names the sequence in the run (sample, epoch, vehicle): the key of dropout
+ *   pose         "S 4"   f32  x, y relative to the scene's first vehicle, heading as recorded, length, for pictures
  * Vehicles present at the anchor frame are the sequences, in the order of their rows.
  * Options that the phase sets when it binds the data: split ("train" or "eval"), history_s, horizon_s, rate_hz; T is
  * history_s * rate_hz with the anchor as the last step, F is horizon_s * rate_hz.

@@ -81,6 +81,7 @@ enum {
     COMPLETE,
     SAMPLE_OF_SEQ,
     SEQ_KEY,
+    POSE,
     N_FIELDS
 };
 
@@ -212,7 +213,8 @@ static void make_fields(state *s)
                                      [TARGET_WEIGHT] = {"target_weight", s->dims[3], DT_F32, 0},
                                      [COMPLETE] = {"complete", "S", DT_U8, 0},
                                      [SAMPLE_OF_SEQ] = {"sample_of_seq", "S", DT_I32, 0},
-                                     [SEQ_KEY] = {"seq_key", "S", DT_I64, 0}};
+                                     [SEQ_KEY] = {"seq_key", "S", DT_I64, 0},
+                                     [POSE] = {"pose", "S 4", DT_F32, 0}};
     memcpy(s->field, field, sizeof(field));
 }
 
@@ -506,6 +508,11 @@ static void read_vehicles(const state *s, const sample *w, const turn *t, uint64
         ((uint8_t *)out[COMPLETE])[c->seq] = past == s->T && future == s->F;
         ((int32_t *)out[SAMPLE_OF_SEQ])[c->seq] = (int32_t)i;
         ((int64_t *)out[SEQ_KEY])[c->seq] = (int64_t)(name << 20 | (uint64_t)(c->seq - first));
+        float *at = (float *)out[POSE] + 4 * c->seq;
+        at[0] = (float)(pose[0] - v->pose[3 * v->frame_row[w->anchor]]);
+        at[1] = (float)(pose[1] - v->pose[3 * v->frame_row[w->anchor] + 1]);
+        at[2] = (float)pose[2];
+        at[3] = v->motion[4 * r + 2];
     }
 }
 

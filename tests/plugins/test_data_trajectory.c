@@ -282,6 +282,14 @@ static void check_vehicle(const bench *b, int s, int anchor, int c, int64_t seq,
         assert_true(is_near(v[4], sin(p->heading)) && is_near(v[5], cos(p->heading)));
         assert_true(is_near(v[6] * 4 + 5, 4 + c) && is_near(200 - v[7] * 100, 10 * c) && v[8] == 0);
     }
+    const float *pose = (const float *)field_of(b, "pose") + 4 * seq;
+    int first = 0;
+    while (!recorded[s][anchor][first].is_there) {
+        first++;
+    }
+    assert_true(is_near(pose[0], o->x - recorded[s][anchor][first].x));
+    assert_true(is_near(pose[1], o->y - recorded[s][anchor][first].y));
+    assert_true(is_near(pose[2], o->heading) && is_near(pose[3], 4 + c));
     for (int k = 0; k < F; k++) {
         const seen *p = &recorded[s][anchor + (k + 1) * STRIDE][c];
         is_complete = is_complete && p->is_there;

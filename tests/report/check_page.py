@@ -12,7 +12,7 @@ import xml.etree.ElementTree as ElementTree
 
 HTML = "{http://www.w3.org/1999/xhtml}"
 ALLOWED = set("html head meta title style body main header section p h1 h2 h3 small dl div dt dd span table thead tbody tr th "
-              "td i b em ul li details summary figure figcaption svg path text polyline circle g code script".split())
+              "td i b em ul li details summary figure figcaption svg path text polyline circle ellipse rect g code script".split())
 
 
 def records(run):
@@ -97,6 +97,40 @@ def check_curves(root, runs, others):
     return n_curves, n_points, drawn
 
 
+def pictures(run):
+    folder = os.path.join(run, "evaluation")
+    for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
+        if name.endswith(".pictures.json"):
+            with open(os.path.join(folder, name), encoding="utf-8") as file:
+                yield json.load(file)
+
+
+def check_trajectories(root, folders):
+    """Scenes say what they hold, and every vehicle of theirs is drawn."""
+    n_vehicles = n_scenes = 0
+    for left in (p["trajectories"] for folder in folders for p in pictures(folder) if "trajectories" in p):
+        last = left.pop("horizon")[-1]
+        shares = [scene["share"][0] for scene in left.values()]
+        assert shares == sorted(shares) and len(set(shares)) == len(shares)
+        for scene in left.values():
+            squares = []
+            for v in scene["vehicle"].values():
+                assert len(v["future"]) == len(v["predicted"]) == len(v["spread"]) == last + 1
+                assert math.dist(v["history"][-1], v["pose"][:2]) < 0.01, "history ends where the vehicle is"
+                squares.append(math.dist(v["future"][last], v["predicted"][last]) ** 2)
+                ahead = math.atan2(v["constant"][0][1] - v["pose"][1], v["constant"][0][0] - v["pose"][0])
+                if math.dist(v["constant"][0], v["pose"][:2]) > 1:
+                    assert abs(math.remainder(ahead - v["pose"][2], 2 * math.pi)) < 0.05, "constant velocity is straight ahead"
+                assert all(s > 0 for row in v["spread"] for s in row)
+            assert abs(math.sqrt(sum(squares) / len(squares)) - scene["rmse_m"][0]) < 0.01
+            n_vehicles += len(scene["vehicle"])
+            n_scenes += 1
+    drawn = [g for g in root.iter(HTML + "g") if g.get("class") == "vehicle"]
+    assert len(drawn) == n_vehicles, f"{len(drawn)} vehicles are drawn, {n_vehicles} were left"
+    assert len([f for f in root.iter(HTML + "figure") if (f.get("class") or "").startswith("scene ways")]) == n_scenes
+    return n_scenes
+
+
 def check_complete(runs, drawn):
     """What changes has a curve, evaluations apart."""
     for run in runs:
@@ -129,8 +163,9 @@ def main(path, *folders):
                                         key[1].split("/")[-1].isdigit() or key[1].endswith("/mean")), key
     n_curves, n_points, drawn = check_curves(root, runs, [baselines(folder) for folder in folders])
     check_complete(runs, drawn)
+    n_scenes = check_trajectories(root, folders)
     assert n_curves > 0
-    print(f"{path}: {len(text)} bytes, {n_curves} curves, {n_points} points")
+    print(f"{path}: {len(text)} bytes, {n_curves} curves, {n_points} points, {n_scenes} scenes")
 
 
 main(*sys.argv[1:])

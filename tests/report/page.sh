@@ -35,6 +35,7 @@ refuses() {
 "$dtrain" --plugin phase1_world_model $tiny --set training.epochs=4 --set training.eval_interval=1 \
     --run-dir "$work/a" 2>"$work/err" || fail "the run: $(cat "$work/err")"
 check "$work/a/report.html" "$work/a"
+grep -q 'The worst scene' "$work/a/report.html" || fail "no pictures of predictions"
 "$dtrain" --plugin phase1_world_model $tiny --max-steps 2 --set report.enabled=false --run-dir "$work/quiet" 2>"$work/err" ||
     fail "the run: $(cat "$work/err")"
 [ ! -e "$work/quiet/report.html" ] || fail "report.enabled=false"

@@ -22,7 +22,22 @@ typedef struct dt_metrics_api {
     /* Parts of an evaluation's result, in the order given: a list of numbers, or one number (n = 0 means one).
      * Words of key separated by / make nested objects: "return/mean" is mean in return. */
     void (*report)(const dt_host *h, const char *key, const double *value, uint32_t n);
+    /* since 1.1: of an evaluation, [rows, columns] numbers that a picture is drawn from; rows 0: one list of `columns`.
+     * Keys nest as above. The last evaluation's are kept in the run directory, evaluation/<n>-<phase>.pictures.json; a
+     * report draws what it knows (svc/metrics.h, end) and leaves the rest to whoever reads the file. */
+    void (*picture)(const dt_host *h, const char *key, const float *value, uint32_t rows, uint32_t columns);
 } dt_metrics_api;
+
+/* Pictures that a report draws, lengths in m:
+ *   trajectories/<i>/...          scenes of predicted traffic, i from 0
+ *     rmse_m                      of the scene, at the last horizon
+ *     share                       of scenes that are better than this one, 0 to 1
+ *     vehicle/<j>/pose            x, y, heading (rad) and length when the prediction is made
+ *     vehicle/<j>/history, future, predicted, constant   rows of x, y: recorded before and after, predicted, at
+ *                                 constant velocity; future and what follows it begin after the pose
+ *     vehicle/<j>/spread          rows of a standard deviation along and across the vehicle's heading, for `predicted`
+ *     horizon                     rows of `predicted` that are marked, counted from 0
+ */
 
 #ifdef __cplusplus
 }
