@@ -5,6 +5,11 @@ noinst_PROGRAMS = bench_phase1_step
 bench_phase1_step_SOURCES = bench/phase1_step/driver.c
 bench_phase1_step_LDADD = core/libdtcore.la
 
+# spans of --profile-steps, off and on
+noinst_PROGRAMS += bench_trace
+bench_trace_SOURCES = bench/trace.c
+bench_trace_LDADD = core/libdtcore.la
+
 # env_sumo under simple rules: speed, and what they reach
 noinst_PROGRAMS += bench_sumo
 bench_sumo_SOURCES = bench/sumo/driver.c $(mock_sources)

@@ -10,6 +10,8 @@
 #include "graph/plan_impl.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/trace.h"
+#include "graph/op.h"
 
 #include <string.h>
 
@@ -194,6 +196,26 @@ static void run_calls(dt_exec *e)
     }
 }
 
+static uint32_t run_half(dt_exec *e, uint32_t c)
+{
+    const dt_plan *p = e->plan;
+    const bool is_backward = p->ir.node[p->call[c].node].is_backward;
+    DT_TRACE("graph", is_backward ? "backward" : "forward");
+    for (; c < p->n_calls && p->ir.node[p->call[c].node].is_backward == is_backward; c++) {
+        DT_TRACE("op", dt_op_name(p->ir.node[p->call[c].node].op));
+        p->call[c].kernel(&e->args[c]);
+    }
+    return c;
+}
+
+/* The same, with a span for each call. */
+static void run_traced(dt_exec *e)
+{
+    for (uint32_t c = 0; c < e->plan->n_calls;) {
+        c = run_half(e, c);
+    }
+}
+
 /* The same, with NaN wherever nothing should be read: what was freed, what was never written, scratch. */
 static void run_poisoned(dt_exec *e)
 {
@@ -225,6 +247,8 @@ dt_status dt_exec_run(dt_exec *e, const dt_exec_feed *feed)
     e->kept_version = feed->params_version;
     if (p->poison) {
         run_poisoned(e);
+    } else if (dt_trace_is_on()) {
+        run_traced(e);
     } else {
         run_calls(e);
     }

@@ -17,7 +17,7 @@ typedef struct dt_args {
     const char *word[DT_CLI_MAX_WORDS]; /* positional, after the verb */
     const char *config[DT_CLI_MAX_REPEAT], *set[DT_CLI_MAX_REPEAT];
     const char *plugin, *phase, *profile, *run_dir, *name, *resume, *init_from, *device, *nproc, *threads, *seed;
-    const char *max_steps, *max_time, *checkpoint, *env, *episodes, *seeds, *out, *store, *print_graph;
+    const char *max_steps, *max_time, *profile_steps, *checkpoint, *env, *episodes, *seeds, *out, *store, *print_graph;
     uint32_t n_words, n_config, n_set;
     bool has_resume, dry_run, no_graphs, json, quiet, verbose, help;
     int argc;

@@ -116,6 +116,8 @@ static const option options[] = {
     {"seed", 0, A_VALUE, V_RUN, MEMBER(seed), 0, "N", "seed of everything random"},
     {"max-steps", 0, A_VALUE, V_RUN, MEMBER(max_steps), 0, "N", "stop after N steps of this phase, exit code 0"},
     {"max-time", 0, A_VALUE, V_RUN, MEMBER(max_time), 0, "S|5m|2h", "save and leave with 75 after this time"},
+    {"profile-steps", 0, A_VALUE, V_RUN, MEMBER(profile_steps), 0, "A:B",
+     "where the time of steps A to B goes: trace.json in the run directory, for Perfetto"},
     {"dry-run", 0, A_FLAG, V_RUN, MEMBER(dry_run), 0, NULL,
      "print the plan (parameters, memory, steps), touch nothing"},
     {"print-graph", 0, A_VALUE, V_RUN, MEMBER(print_graph), 0, "plan",

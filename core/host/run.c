@@ -11,6 +11,7 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/trace.h"
 #include "host/baselines.h"
 #include "host/event_files.h"
 #include "host/handover.h"
@@ -33,6 +34,7 @@ typedef struct run { /* what all ranks share */
     dt_ckpt *resume;
     int64_t resume_phase;
     uint64_t base_step; /* steps of finished phases, the same on every rank */
+    dt_profile_steps profile;
 } run;
 
 typedef struct rank {
@@ -118,6 +120,7 @@ static dt_status save(rank *k, bool phase_end, bool must)
                                     .epoch = k->epoch,
                                     .ranks = dt_comm_size(k->comm),
                                     .phase_end = phase_end};
+        DT_TRACE_N("run", "checkpoint", "step", step);
         st = dt_snapshot_save(k->stage, &d, NULL);
         if (st == DT_OK) {
             st = dt_snapshot_prune(k->stage, d.run_dir);
@@ -197,6 +200,7 @@ static void show(rank *k, const dt_progress *p, bool force)
 static dt_status evaluate(rank *k)
 {
     dt_progress p;
+    DT_TRACE("run", "evaluation");
     DT_TRY(dt_comm_agree(k->comm, dt_stage_evaluate(k->stage, &p)));
     if (!is_first(k)) {
         return DT_OK;
@@ -281,13 +285,32 @@ static void tell_first_step(rank *k)
     }
 }
 
+static dt_status iterate(rank *k, dt_progress *p)
+{
+    const uint64_t before = dt_trainer_step_number(k->stage->trainer);
+    if (is_first(k)) {
+        dt_profile_steps_before(&k->r->profile, before);
+    }
+    DT_TRACE_N("run", "iteration", "first step", before + 1);
+    return dt_stage_iterate(k->stage, p);
+}
+
+/* After all that an iteration brings with it: evaluation, records, checkpoint. */
+static void end_iteration(rank *k, uint64_t before)
+{
+    const uint64_t now = global_step(k);
+    if (is_first(k)) {
+        dt_profile_steps_after(&k->r->profile, now - k->r->base_step, now - before);
+    }
+}
+
 static dt_status rank_loop(rank *k, uint64_t stop_step)
 {
     run *r = k->r;
     for (;;) {
         dt_progress p;
         const uint64_t before = global_step(k);
-        const dt_status st = dt_stage_iterate(k->stage, &p);
+        const dt_status st = iterate(k, &p);
         DT_TRY(dt_comm_agree(k->comm, st));
         DT_TRY(note_lost_workers(k, before));
         if (st == DT_DONE && p.step == 0) {
@@ -316,6 +339,7 @@ static dt_status rank_loop(rank *k, uint64_t stop_step)
         if ((want & WANT_STOP) != 0) {
             return DT_EINTERRUPTED;
         }
+        end_iteration(k, before);
     }
 }
 
@@ -608,6 +632,7 @@ static void *rank_main(void *arg)
 {
     rank *k = arg;
     char prefix[32] = "";
+    dt_trace_thread("rank", dt_comm_rank(k->comm));
     if (dt_comm_size(k->comm) > 1) {
         snprintf(prefix, sizeof(prefix), "rank %u", dt_comm_rank(k->comm));
         dt_log_prefix_set(prefix);
@@ -726,7 +751,8 @@ dt_status dt_run_note(const dt_session *s, dt_rundir *dir, int exit_code)
 
 dt_status dt_run(const dt_run_desc *d)
 {
-    run r = {.d = d, .start_s = dt_clock_s()};
+    run r = {.d = d, .start_s = dt_clock_s(), .profile = d->profile};
+    r.profile.run_dir = dt_rundir_path(d->dir);
     dt_str path = {0};
     pthread_mutex_init(&r.create_lock, NULL);
     dt_str_addf(&path, "%s/metrics.jsonl", dt_rundir_path(d->dir));
@@ -741,7 +767,11 @@ dt_status dt_run(const dt_run_desc *d)
         st = open_resume(&r);
     }
     if (st == DT_OK) {
-        st = run_ranks(&r);
+        dt_error reason;
+        dt_error_take(&reason, run_ranks(&r));
+        dt_profile_steps_end(&r.profile);
+        dt_trace_fini();
+        st = dt_error_put(&reason);
     }
     dt_ckpt_close(r.resume);
     dt_metrics_close(r.metrics);

@@ -6,6 +6,7 @@
 #ifndef DTRAIN_CORE_HOST_RUN_H
 #define DTRAIN_CORE_HOST_RUN_H
 
+#include "host/profile_steps.h"
 #include "host/rundir.h"
 #include "host/session.h"
 #include "metrics/progress.h"
@@ -17,6 +18,7 @@ typedef struct dt_run_desc {
     const char *init_from; /* weights to begin with; NULL */
     uint64_t max_steps;    /* 0: open */
     double max_time_s;     /* 0: open */
+    dt_profile_steps profile;
     bool quiet;
     bool *begun_p; /* set when the first phase stands, ready to step: from then on the run directory is this run's */
 } dt_run_desc;

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/trace.h"
 #include "host/evaluation.h"
 
 #include <math.h>
@@ -397,6 +398,7 @@ static void normalise_rewards(dt_rollout *r)
 
 static void estimate(dt_rollout *r)
 {
+    DT_TRACE("rollout", "advantages");
     dt_buffer *b = &r->buffer;
     const size_t first = dt_buffer_slot(b, 0, 0) * b->l->spec.n_agents;
     const size_t places = (size_t)b->d.instances * b->l->spec.n_agents, n = places * b->d.steps;
@@ -569,6 +571,7 @@ static dt_status collect(dt_rollout *r, dt_train *t, dt_rollout_report *out)
 {
     dt_trainer *trainer = ((dt_stage *)(void *)t)->trainer;
     const double from = dt_clock_s();
+    DT_TRACE_N("rollout", "collect", "round", r->collects + 1);
     const dt_status st = dt_comm_agree(r->stage->d.comm, act(r, trainer));
     r->is_lost = st < 0 && st != DT_EDIVERGED && st != DT_EINTERRUPTED && r->collects > 0;
     DT_TRY(st);

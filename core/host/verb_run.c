@@ -303,6 +303,7 @@ dt_status dt_verb_run(const dt_args *a, int *code_p)
     char *resume = NULL;
     dt_str config = {0};
     DT_TRY(parse_count("--max-steps", a->max_steps, &d.max_steps));
+    DT_TRY(dt_profile_steps_parse(a->profile_steps, &d.profile));
     DT_TRY(parse_time(a->max_time, &d.max_time_s));
     if (a->has_resume) {
         DT_TRY(find_resumed(a, &run_dir, &resume));

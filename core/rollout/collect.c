@@ -7,6 +7,7 @@
 #include "rollout/collect.h"
 
 #include "base/clock.h"
+#include "base/trace.h"
 
 #include <math.h>
 #include <string.h>
@@ -101,6 +102,7 @@ static dt_status infer(draw *d, uint32_t begin, uint32_t end, bool acts)
 {
     dt_collector *c = d->c;
     const dt_buffer *b = c->buffer;
+    DT_TRACE("policy", "act");
     int64_t size[2 + DT_ENV_MAX_SYMBOLS] = {0};
     const uint32_t n = end - begin;
     for (uint32_t i = begin; i < end; i++) {
@@ -152,6 +154,12 @@ static dt_status ask(const dt_collector *c)
                : DT_OK;
 }
 
+static dt_status wait_for(const dt_collector *c, uint32_t g)
+{
+    DT_TRACE_N("env", "wait for environments", "group", g);
+    return dt_vector_wait(c->vector, g);
+}
+
 /* Looks at what the last round of a group left, acts on it, and begins the next one. */
 static dt_status turn(draw *d, uint32_t g)
 {
@@ -160,7 +168,7 @@ static dt_status turn(draw *d, uint32_t g)
     uint32_t begin = 0, end = 0;
     dt_vector_range(c->vector, g, &begin, &end);
     if (d->t > 0) {
-        DT_TRY(dt_vector_wait(c->vector, g));
+        DT_TRY(wait_for(c, g));
         c->wait_s += lap(d);
     }
     put(c, d->t, begin, end);

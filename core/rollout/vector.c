@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/trace.h"
 #include "rollout/check.h"
 
 #include <pthread.h>
@@ -279,6 +280,7 @@ static bool work(dt_vector *v, group *g)
         return false;
     }
     const uint32_t end = g->end - begin < g->chunk ? g->end : begin + g->chunk;
+    DT_TRACE_N("env", "environments", "instances", end - begin);
     const double from = dt_clock_s();
     for (uint32_t i = begin; i < end; i++) {
         const dt_status st = dt_vector_advance(v, i);
@@ -318,6 +320,7 @@ static bool is_work_there(const dt_vector *v)
 static void *worker_main(void *arg)
 {
     dt_vector *v = arg;
+    dt_trace_thread("environments", 0);
     while (!atomic_load(&v->quit)) {
         bool found = work_on_any(v);
         for (int i = 0; i < SPINS && !found; i++) {

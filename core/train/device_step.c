@@ -7,6 +7,7 @@
 #include "train/device_internal.h"
 
 #include "base/err.h"
+#include "base/trace.h"
 #include "optim/loops.h"
 
 #include <string.h>
@@ -136,6 +137,7 @@ static void write_control(const dt_trainer *t, dt_device_control *c)
 static dt_status stage(dt_trainer *t, dt_device_class *k, dt_device_buffer *b)
 {
     dt_train_device *d = t->device;
+    DT_TRACE("device", "inputs");
     if (b->step != 0) { /* the copy out of it has long been made */
         DT_TRY(d->ops->event_sync(d->device, b->copied));
     }
@@ -242,6 +244,7 @@ static dt_status capture(const dt_trainer *t, dt_device_class *k, dt_device_buff
 {
     const dt_train_device *d = t->device;
     dt_device_graph *g = NULL;
+    DT_TRACE("device", "capture");
     DT_TRY(d->ops->capture_begin(d->device, d->compute));
     const dt_status st = run_all(t, k, b);
     dt_error reason;
@@ -261,6 +264,7 @@ static dt_status capture(const dt_trainer *t, dt_device_class *k, dt_device_buff
 static dt_status launch(dt_trainer *t, dt_device_class *k, dt_device_buffer *b)
 {
     const dt_train_device *d = t->device;
+    DT_TRACE("device", "launch");
     dt_device_graph **graph = &k->graph[b - d->buffer];
     if (!t->c.graphs || !k->is_warm) {
         DT_TRY(run_all(t, k, b));
@@ -281,6 +285,7 @@ static dt_status read_result(dt_trainer *t, const dt_device_buffer *b, dt_step_r
 {
     dt_train_device *d = t->device;
     const dt_graph_loss *loss = NULL;
+    DT_TRACE("device", "wait for result");
     DT_TRY(d->ops->event_sync(d->device, b->done));
     const dt_device_result *r = b->result;
     out->n_losses = dt_graph_losses(t->train.graph, &loss);

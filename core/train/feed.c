@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/trace.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -141,6 +142,7 @@ static dt_status read_number(dt_feed *f, uint64_t number, slot *s)
     const uint64_t step = f->d.first_step + number / per_step;
     const uint32_t leaf = f->d.leaf_begin + (uint32_t)(number % per_step);
     const dt_feed_leaf *unused = NULL;
+    DT_TRACE_N("data", "read leaf", "step", step + 1);
     return dt_feed_read(&s->reader, step, leaf, NULL, &unused);
 }
 
@@ -153,6 +155,7 @@ static bool may_read(const dt_feed *f)
 static void *feed_main(void *arg)
 {
     dt_feed *f = arg;
+    dt_trace_thread("reader", 0);
     pthread_mutex_lock(&f->lock);
     for (;;) {
         while (!f->quit && !may_read(f)) {

@@ -9,6 +9,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/trace.h"
 #include "train/device_infer.h"
 
 #include <string.h>
@@ -89,6 +90,7 @@ static dt_status find_compiled(dt_trainer *t, const dt_samples *d, dt_compiled *
 
 static dt_status run_round(infer_round *r)
 {
+    DT_TRACE("evaluation", "samples");
     if (r->c->device == NULL) {
         return dt_pool_run(r->t->pool, infer_job, r);
     }

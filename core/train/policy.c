@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/trace.h"
 #include "train/device_infer.h"
 #include "train/trainer_internal.h"
 
@@ -82,6 +83,7 @@ dt_status dt_policy_begin(dt_policy *p)
 
 dt_status dt_policy_run(dt_policy *p, uint32_t place, const int64_t *size, void *const *field)
 {
+    DT_TRACE_N("policy", "policy", "rows", size[0]);
     if (p->c.device != NULL) {
         dt_feed_slice s;
         memcpy(s.size, size, (p->source.n_symbols + 1) * sizeof(*size));

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/trace.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -71,6 +72,7 @@ static void *worker_main(void *arg)
     worker *w = arg;
     dt_pool *p = w->pool;
     unsigned seen = 0;
+    dt_trace_thread("worker", w->id);
     for (;;) {
         watch(&p->round, seen, false);
         if (atomic_load_explicit(&p->round, memory_order_acquire) == seen) {

@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/trace.h"
 #include "train/device.h"
 #include "train/device_internal.h"
 
@@ -55,6 +56,7 @@ static dt_status run_leaf(dt_trainer *t, uint32_t worker, uint32_t leaf, const d
 {
     const dt_kernel_run run = {.seed = t->c.seed, .step = t->step, .phase = t->c.phase, .training = 1};
     double *loss = t->leaf_loss[leaf - t->leaf_begin];
+    DT_TRACE_N("step", "leaf", "leaf", leaf);
     memset(loss, 0, sizeof(t->leaf_loss[0]));
     memset(grad, 0, t->arena_bytes);
     for (uint32_t i = 0; i < in->n_slices; i++) {
@@ -76,11 +78,19 @@ void dt_grad_sum(dt_trainer *t, uint32_t leaf, float *grad)
 {
     dt_tree_node node = {.height = 0, .index = leaf, .value = grad};
     dt_tree_merge m;
+    DT_TRACE("step", "sum gradients");
     while (dt_tree_offer(t->tree, &node, &m)) {
         dt_optim_add(m.left, m.right, 0, t->d.params->total);
         give_grad(t, m.right);
         node = m.parent;
     }
+}
+
+static dt_status get_leaf(dt_trainer *t, uint32_t worker, uint32_t i, uint64_t number, const dt_feed_leaf **out_p)
+{
+    DT_TRACE_N("data", t->reader != NULL ? "read leaf" : "data wait", "leaf", t->leaf_begin + i);
+    return t->reader != NULL ? dt_feed_read(t->reader[worker], t->step, t->leaf_begin + i, t->batch_index, out_p)
+                             : dt_feed_wait(t->feed, number, out_p, &t->waited[worker]);
 }
 
 static dt_status leaves_job(void *user, uint32_t worker)
@@ -96,9 +106,7 @@ static dt_status leaves_job(void *user, uint32_t worker)
         float *grad = dt_grad_take(t); /* grads_needed made enough of them for every schedule */
         const uint64_t number = (t->step - t->feed_first) * own + i;
         const dt_feed_leaf *in = NULL;
-        dt_status st = t->reader != NULL
-                           ? dt_feed_read(t->reader[worker], t->step, t->leaf_begin + i, t->batch_index, &in)
-                           : dt_feed_wait(t->feed, number, &in, &t->waited[worker]);
+        dt_status st = get_leaf(t, worker, i, number, &in);
         if (st == DT_OK) {
             st = run_leaf(t, worker, t->leaf_begin + i, in, grad);
         }
@@ -193,6 +201,7 @@ static void set_normalisers(dt_trainer *t, const int64_t *size, double *norm)
 dt_status dt_batch_sizes(dt_trainer *t, uint64_t step, double *norm, int64_t *largest)
 {
     const dt_samples *s = t->d.source;
+    DT_TRACE("data", "batch sizes");
     const uint64_t epoch = step / t->steps_per_epoch;
     const uint64_t base = step % t->steps_per_epoch * t->c.batch;
     int64_t total[DT_SAMPLES_MAX_SYMBOLS + 1] = {0};
@@ -231,6 +240,7 @@ static dt_status norm_job(void *user, uint32_t worker)
 {
     (void)worker;
     dt_trainer *t = user;
+    DT_TRACE("step", "norm");
     for (;;) {
         const int64_t b = atomic_fetch_add(&t->next_block, 1);
         if (b >= t->n_blocks) {
@@ -246,6 +256,7 @@ static dt_status update_job(void *user, uint32_t worker)
     (void)worker;
     dt_trainer *t = user;
     const dt_param_table *table = t->d.params;
+    DT_TRACE("step", "update");
     for (;;) {
         const int64_t b = atomic_fetch_add(&t->next_block, 1);
         if (b >= t->n_blocks) {
@@ -320,6 +331,7 @@ double dt_trainer_rate(const dt_trainer *t, uint64_t update)
 
 static dt_status run_leaves(dt_trainer *t)
 {
+    DT_TRACE("step", "leaves");
     DT_TRY(dt_grads_begin(t, true));
     return dt_pool_run(t->pool, leaves_job, t);
 }
@@ -327,6 +339,7 @@ static dt_status run_leaves(dt_trainer *t)
 static dt_status reduce(dt_trainer *t, const double *norm, dt_step_report *out)
 {
     const dt_graph_loss *loss = NULL;
+    DT_TRACE("step", "reduce");
     const uint32_t n = dt_graph_losses(t->train.graph, &loss);
     double packed[DT_TREE_MAX_LEAVES * DT_GRAPH_MAX_LOSSES];
     double total[DT_GRAPH_MAX_LOSSES];
@@ -358,6 +371,7 @@ static int64_t first_not_finite(const dt_trainer *t)
 /* Every rank has the same sums, so all of them skip or none. */
 static dt_status clip_and_update(dt_trainer *t, dt_step_report *out)
 {
+    DT_TRACE("step", "optimizer");
     DT_TRY(run_blocks(t, norm_job));
     double sum = 0;
     for (int64_t b = 0; b < t->n_blocks; b++) {
@@ -402,6 +416,7 @@ static dt_status step_on_cpu(dt_trainer *t, dt_step_report *out)
 dt_status dt_trainer_step(dt_trainer *t, dt_step_report *out)
 {
     const double begin = dt_clock_s();
+    DT_TRACE_N("step", "training step", "step", t->step + 1);
     if (t->step >= dt_trainer_steps(t)) {
         return DT_DONE;
     }
