@@ -16,6 +16,7 @@ enum { ALIGN = 64 };
 
 enum {
     FIELD_OBS,
+    FIELD_STEPS,
     FIELD_HISTORY,
     FIELD_PRESENT,
     FIELD_ACTION_I,
@@ -71,11 +72,25 @@ static dt_status add_history(dt_buffer *b)
     return add_field(b, FIELD_PRESENT, 0, DT_F32, "present", dims);
 }
 
+/* Of rows with steps the steps come first: "S 15 6" is "15 S 6". */
+static dt_status add_obs(dt_buffer *b, uint32_t i)
+{
+    const dt_port *p = &b->l->spec.obs[i];
+    char dims[64];
+    if (b->l->obs[i].steps == 0) {
+        return add_field(b, FIELD_OBS, i, p->dtype, p->name, p->dims);
+    }
+    const size_t rows = strcspn(p->dims, " "), steps = strcspn(p->dims + rows + 1, " ");
+    snprintf(dims, sizeof(dims), "%.*s %.*s%s", (int)steps, p->dims + rows + 1, (int)rows, p->dims,
+             p->dims + rows + 1 + steps);
+    return add_field(b, FIELD_STEPS, i, p->dtype, p->name, dims);
+}
+
 static dt_status add_fields(dt_buffer *b)
 {
     const dt_env_spec *s = &b->l->spec;
     for (uint32_t i = 0; i < s->n_obs; i++) {
-        DT_TRY(add_field(b, FIELD_OBS, i, s->obs[i].dtype, s->obs[i].name, s->obs[i].dims));
+        DT_TRY(add_obs(b, i));
     }
     if (b->d.window > 1) {
         DT_TRY(add_history(b));
@@ -418,6 +433,33 @@ static void read_obs(const reader *r, uint32_t port, char *out)
     }
 }
 
+/* out[step][row] of rows that are [step] */
+static void read_steps(const reader *r, uint32_t port, char *out)
+{
+    const dt_buffer *b = r->b;
+    const dt_obs_port *o = &b->l->obs[port];
+    const uint32_t A = b->l->spec.n_agents;
+    int64_t size[1 + DT_ENV_MAX_SYMBOLS];
+    dt_buffer_sizes(b, r->which, r->index, r->n, size);
+    const size_t bytes = o->row_bytes / (size_t)o->steps, stride = (size_t)size[o->symbol] * bytes;
+    for (uint32_t j = 0; j < r->n; j++) {
+        const size_t slot = slot_of(r, j);
+        const size_t first = o->symbol == 0 ? slot * A : (size_t)b->at[port][slot];
+        const int64_t rows = o->symbol == 0         ? (int64_t)A
+                             : rows_of(r, slot) > 0 ? b->size[slot * b->l->spec.n_symbols + (uint32_t)o->symbol - 1]
+                                                    : 0;
+        for (size_t at = first; at < first + (size_t)rows; at++) {
+            if (o->symbol == 0 && (b->row[at] & r->which) == 0) {
+                continue;
+            }
+            for (size_t t = 0; t < (size_t)o->steps; t++) {
+                memcpy(out + t * stride, b->obs[port] + at * o->row_bytes + t * bytes, bytes);
+            }
+            out += bytes;
+        }
+    }
+}
+
 /* out[w][row]: the rows of w steps ago, oldest first; zeros before the agent came. */
 static void read_history(const reader *r, const dt_buffer_field *f, float *out)
 {
@@ -503,6 +545,9 @@ static void read_field(const reader *r, const dt_buffer_field *f, void *out)
     switch (f->kind) {
     case FIELD_OBS:
         read_obs(r, f->port, out);
+        break;
+    case FIELD_STEPS:
+        read_steps(r, f->port, out);
         break;
     case FIELD_HISTORY:
     case FIELD_PRESENT:

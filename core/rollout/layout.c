@@ -148,8 +148,9 @@ static dt_status parse_rows(const dt_layout *l, const char *id, const dt_port *p
                            p->name, p->dims, DT_MAX_DIMS - 2);
         }
         o->row_items *= size;
+        o->steps = rank == 2 && (p->flags & DT_PORT_STEPS) != 0 ? size : o->steps;
     }
-    o->is_plain = p->dtype == DT_F32 && o->symbol == 0 && rank == 2;
+    o->is_plain = p->dtype == DT_F32 && o->symbol == 0 && rank == 2 && o->steps == 0;
     return DT_OK;
 }
 
@@ -178,6 +179,13 @@ static dt_status parse_port(const dt_layout *l, const char *id, const dt_port *p
     if (o->index_of > (int32_t)l->spec.n_symbols || (o->index_of >= 0 && p->dtype != DT_I32)) {
         return DT_FAIL(DT_EPLUGIN, "%s: port %s counts rows of symbol %d; there are %u, and indices are i32", id,
                        p->name, o->index_of, l->spec.n_symbols + 1);
+    }
+    if ((p->flags & DT_PORT_STEPS) != 0 && (o->steps == 0 || o->plus || o->index_of >= 0)) {
+        return DT_FAIL(
+            DT_EPLUGIN,
+            "%s: port %s has dims \"%s\" and the flag DT_PORT_STEPS; steps are the first number after the rows, "
+            "of values that count nothing",
+            id, p->name, p->dims);
     }
     if (o->plus && (o->index_of < 1 || o->row_items != 1)) {
         return DT_FAIL(DT_EPLUGIN, "%s: port %s [%s] holds row pointers; say with DT_PORT_INDEX which rows they count",

@@ -17,6 +17,7 @@ typedef struct dt_obs_port {
     int32_t index_of; /* values count rows of this symbol, -1: plain values */
     uint32_t item_bytes;
     int64_t row_items, cap; /* of a row; most rows, plus included */
+    int64_t steps;          /* DT_PORT_STEPS: of a row, each of row_items / steps; else 0 */
     size_t row_bytes, offset;
     bool is_plain; /* f32 of dims "A D": may be normalised, may have a history */
 } dt_obs_port;

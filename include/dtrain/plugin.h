@@ -41,6 +41,9 @@ typedef struct dt_port {
     uint32_t dtype, flags;
 } dt_port;
 enum { DT_PORT_OPTIONAL = 1u };
+/* Observations of environments whose rows are sequences: the first number of dims counts steps, and a phase gets them
+ * step by step, "S 15 6" as "15 S 6". Since 1.1. */
+enum { DT_PORT_STEPS = 2u };
 /* Observations of environments: values that count rows of symbol k (0: "A", 1: the first of the spec) within the
  * instance; the host adds the rows before it when it packs several. Example: of CSR edges, col [E] counts nodes and
  * rowptr [N+1] counts edges. */

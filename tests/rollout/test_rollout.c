@@ -218,12 +218,19 @@ static void test_crowd_is_packed(void **state)
         for (int64_t a = 0; a < A; a++) {
             assert_true(f32(&w, &all, "own", 2 * (row + a)) == f32(&w, &s, "own", 2 * a));
             assert_true(f32(&w, &s, "own", 2 * a) >= 0); /* only who is there */
+            for (int64_t t = 0; t < 3; t++) {            /* steps come first */
+                const float want = f32(&w, &s, "own", 2 * a + 1) + 10 * (float)(t + 1);
+                assert_true(f32(&w, &s, "own_steps", 2 * (t * A + a) + 1) == want);
+                assert_true(f32(&w, &all, "own_steps", 2 * (t * all.size[0] + row + a) + 1) == want);
+            }
             assert_int_equal(i32(&w, &all, "node", row + a), i32(&w, &s, "node", a) + node);
             assert_true(i32(&w, &s, "node", a) < n);
             assert_int_equal(i32(&w, &all, "action_i", 2 * (row + a) + 1), i32(&w, &s, "action_i", 2 * a + 1));
             assert_true(f32(&w, &all, "cost_target", 2 * (row + a) + 1) == f32(&w, &s, "cost_target", 2 * a + 1));
         }
         for (int64_t k = 0; k < n; k++) {
+            assert_true(f32(&w, &s, "node_steps", n + k) == f32(&w, &s, "nodes", 2 * k + 1) + 2);
+            assert_true(f32(&w, &all, "node_steps", all.size[1] + node + k) == f32(&w, &s, "nodes", 2 * k + 1) + 2);
             assert_true(f32(&w, &all, "nodes", 2 * (node + k) + 1) == f32(&w, &s, "nodes", 2 * k + 1));
             assert_int_equal(i32(&w, &all, "rowptr", node + k), i32(&w, &s, "rowptr", k) + edge);
             const int32_t driver = i32(&w, &s, "driver", k);

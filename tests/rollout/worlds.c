@@ -302,14 +302,16 @@ static dt_status crowd_spec(const void *self, dt_env_spec *out)
                                   {"nodes", "N 2", DT_F32, 0},
                                   {"rowptr", "N+1", DT_I32, DT_PORT_INDEX(2)},
                                   {"col", "E", DT_I32, DT_PORT_INDEX(1)},
-                                  {"driver", "N", DT_I32, DT_PORT_INDEX(0)}};
+                                  {"driver", "N", DT_I32, DT_PORT_INDEX(0)},
+                                  {"own_steps", "A 3 2", DT_F32, DT_PORT_STEPS},
+                                  {"node_steps", "N 2", DT_F32, DT_PORT_STEPS}};
     static const int32_t choices[] = {3, 2};
     static const float low[] = {-2}, high[] = {0.5f};
     static const char *const costs[] = {"near", "far"};
     (void)self;
     out->n_agents = PLACES;
     out->obs = obs;
-    out->n_obs = 6;
+    out->n_obs = 8;
     out->symbols = symbols;
     out->n_symbols = 2;
     out->choices = choices;
@@ -335,11 +337,14 @@ static void crowd_look(const crowd *s, const dt_env_io *io)
 {
     const int32_t n = 2 + (int32_t)(chance(s, 100) % (NODES - 1));
     float *own = io->obs[0], *nodes = io->obs[2];
+    float *own_steps = io->obs[6], *node_steps = io->obs[7];
     int32_t *node = io->obs[1], *rowptr = io->obs[3], *col = io->obs[4], *driver = io->obs[5];
     int32_t e = 0;
     for (int32_t i = 0; i < n; i++) {
         nodes[2 * i] = (float)i;
         nodes[2 * i + 1] = (float)(chance(s, 200 + (uint64_t)i) % 1000) * 0.001f;
+        node_steps[2 * i] = nodes[2 * i] + 1;
+        node_steps[2 * i + 1] = nodes[2 * i + 1] + 2;
         const int32_t degree = 1 + (int32_t)(chance(s, 300 + (uint64_t)i) % 3);
         rowptr[i] = e;
         driver[i] = -1;
@@ -353,6 +358,9 @@ static void crowd_look(const crowd *s, const dt_env_io *io)
     for (int32_t a = 0; a < PLACES; a++) {
         own[2 * a] = (float)s->age[a];
         own[2 * a + 1] = (float)a * 0.25f;
+        for (int32_t k = 0; k < 6; k++) { /* [step, column] */
+            own_steps[6 * a + k] = own[2 * a + k % 2] + 10 * (float)(k / 2 + 1);
+        }
         node[a] = (a + 1) % n;
         driver[node[a]] = a;
         io->alive[a] = s->age[a] >= 0 && io->terminated[a] + io->truncated[a] == 0;

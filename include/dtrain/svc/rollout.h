@@ -5,7 +5,8 @@
  *
  * A sample is one instance at one step; its agents that were alive are its rows of symbol "A", so that a step without
  * agents is an empty sample. There are instances * steps samples, in the order step * instances + instance. Fields:
- *   the environment's observation ports, ragged symbols packed, indices counted over the slice
+ *   the environment's observation ports, ragged symbols packed, indices counted over the slice,
+ *   rows with steps (DT_PORT_STEPS) step by step
  *   action_i      "A heads"       i32  as drawn            (where the environment has discrete actions)
  *   mask          "A choices"     f32  1 where allowed, of all heads one after another                  (the same)
  *   action_f      "A continuous"  f32  as drawn, before bounds and shield           (where it has continuous ones)
