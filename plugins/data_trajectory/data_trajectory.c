@@ -104,11 +104,9 @@ typedef struct state {
 
 static const char *const symbols[N_SYMBOLS] = {"N", "E", "S"};
 
-/* Scales of nodes and edges, of order 1 in traffic: x y speed accel sin cos length stop controlled. */
-static const float node_scale[DT_NODE_FEATURES] = {1 / 30.f, 1 / 30.f, 1 / 10.f, 1 / 2.f, 1, 1, 1 / 4.f, -1 / 100.f, 1};
-static const float node_shift[DT_NODE_FEATURES] = {0, 0, 0, 0, 0, 0, -5, -200, 0}; /* stop line unknown or far: 0 */
 /* lateral offset in lane widths, so that a small net can tell lanes apart: an eighth off the error at 5 s */
-static const float edge_scale[DT_EDGE_FEATURES] = {1 / 20.f, 1 / 4.f, 1 / 5.f, 1};
+static const float node_scale[DT_NODE_FEATURES] = DT_NODE_SCALE, node_shift[DT_NODE_FEATURES] = DT_NODE_SHIFT;
+static const float edge_scale[DT_EDGE_FEATURES] = DT_EDGE_SCALE;
 
 /* ---- which scenes ------------------------------------------------------------------------------------------------ */
 

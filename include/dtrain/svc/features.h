@@ -17,6 +17,14 @@ extern "C" {
 
 enum { DT_NODE_FEATURES = 9, DT_EDGE_FEATURES = 4, DT_NEIGHBOURS = 16 };
 
+/* What brings features to order 1 for models, x and y after the mean position of the frame was taken off: (f + shift)
+ * scale, the same for every source of vehicles. Lateral offsets come in lane widths. Since 1.1. */
+/* clang-format off */
+#define DT_NODE_SHIFT {0, 0, 0, 0, 0, 0, -5, -200, 0} /* stop line unknown or far: 0 */
+#define DT_NODE_SCALE {1 / 30.f, 1 / 30.f, 1 / 10.f, 1 / 2.f, 1, 1, 1 / 4.f, -1 / 100.f, 1}
+#define DT_EDGE_SCALE {1 / 20.f, 1 / 4.f, 1 / 5.f, 1}
+/* clang-format on */
+
 typedef struct dt_vehicle {
     double x, y;          /* m, centre, relative to the scene's origin */
     double heading;       /* rad, counter-clockwise from +x */
