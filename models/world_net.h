@@ -26,7 +26,7 @@
 #include <string.h>
 
 enum { WORLD_MOTION = 6, WORLD_AXES = 2, WORLD_TEXT = 48, WORLD_MAX_LAGS = 5 };
-enum { WORLD_IN_HISTORY, WORLD_IN_MOTION, WORLD_IN_PRESENT, WORLD_IN_SEQ_KEY, WORLD_N_IN };
+enum { WORLD_IN_HISTORY, WORLD_IN_MOTION, WORLD_IN_PRESENT, WORLD_IN_SEQ_KEY, WORLD_N_IN }; /* history or latest */
 enum { WORLD_OUT_FUTURE, WORLD_OUT_SPREAD, WORLD_N_OUT };
 enum { WORLD_MOTION_SPEED = 4, WORLD_MOTION_ACCEL = 5 }; /* columns of motion */
 
@@ -35,7 +35,7 @@ enum { WORLD_MOTION_SPEED = 4, WORLD_MOTION_ACCEL = 5 }; /* columns of motion */
 #define WORLD_SIGMA_GROWTH_MPS 1.0  /* times softplus(0) = 0.69 m of standard deviation per second before training */
 
 typedef struct world_ports {
-    int64_t H, T, F; /* embedding width, history and future steps */
+    int64_t H, T, F; /* embedding width (0: nobody embeds), history and future steps */
     double dt_s;
     dt_port in[WORLD_N_IN], out[WORLD_N_OUT];
     char text[WORLD_N_IN + WORLD_N_OUT][WORLD_TEXT];
@@ -49,24 +49,28 @@ static inline dt_status world_dim(const dt_host *h, const dt_dim *dims, uint32_t
         if (strcmp(dims[i].name, name) == 0) {
             if (dims[i].size < 1) {
                 return DT_FAIL_H(h, DT_ESHAPE,
-                                 "the phase gives dimension %s the size %lld, a world model needs 1 or more", name,
-                                 (long long)dims[i].size);
+                                 "the phase gives dimension %s the size %lld, a world model needs 1 or more%s", name,
+                                 (long long)dims[i].size,
+                                 strcmp(name, "H") == 0 ? ": embeddings come from models.perception, set it" : "");
             }
             *size_p = dims[i].size;
             return DT_OK;
         }
     }
-    return DT_FAIL_H(h, DT_ESHAPE,
-                     "the phase does not fix dimension %s: a world model needs H (embedding width), T (history steps), "
-                     "F (future steps) and dt_ms (step in ms)",
-                     name);
+    return DT_FAIL_H(
+        h, DT_ESHAPE,
+        "the phase does not fix dimension %s: a world model needs T (history steps), F (future steps), dt_ms "
+        "(step in ms) and, where it reads embeddings, H (their width: set models.perception)",
+        name);
 }
 
 /* Ports of role world (dtrain/shapes.h) with the phase's sizes. p must not move afterwards. */
 static inline dt_status world_ports_init(world_ports *p, const dt_host *h, const dt_dim *dims, uint32_t n_dims)
 {
     int64_t dt_ms = 0;
-    DT_TRY_H(world_dim(h, dims, n_dims, "H", &p->H));
+    for (uint32_t i = 0; i < n_dims; i++) {
+        p->H = strcmp(dims[i].name, "H") == 0 ? dims[i].size : p->H;
+    }
     DT_TRY_H(world_dim(h, dims, n_dims, "T", &p->T));
     DT_TRY_H(world_dim(h, dims, n_dims, "F", &p->F));
     DT_TRY_H(world_dim(h, dims, n_dims, "dt_ms", &dt_ms));
@@ -80,7 +84,7 @@ static inline dt_status world_ports_init(world_ports *p, const dt_host *h, const
     p->in[WORLD_IN_HISTORY] = (dt_port){"history", p->text[0], DT_F32, 0};
     p->in[WORLD_IN_MOTION] = (dt_port){"motion", p->text[1], DT_F32, 0};
     p->in[WORLD_IN_PRESENT] = (dt_port){"present", p->text[2], DT_F32, 0};
-    p->in[WORLD_IN_SEQ_KEY] = (dt_port){"seq_key", "S", DT_I64, 0};
+    p->in[WORLD_IN_SEQ_KEY] = (dt_port){"seq_key", "S", DT_I64, DT_PORT_OPTIONAL};
     p->out[WORLD_OUT_FUTURE] = (dt_port){"future", p->text[3], DT_F32, 0};
     p->out[WORLD_OUT_SPREAD] = (dt_port){"spread", p->text[4], DT_F32, 0};
     return DT_OK;
@@ -130,7 +134,14 @@ static inline dt_status world_net_create(void *self, const dt_host *h, const voi
     w->head = c->head > 0 ? c->head : 256;
     w->narrow = c->narrow;
     w->dropout = c->dropout;
-    return world_ports_init(&w->ports, h, dims, n_dims);
+    int64_t H = 0;
+    DT_TRY_H(world_dim(h, dims, n_dims, "H", &H));
+    DT_TRY_H(world_ports_init(&w->ports, h, dims, n_dims));
+    if (w->narrow == 0) { /* of embeddings the last one is enough */
+        snprintf(w->ports.text[0], WORLD_TEXT, "S %lld", (long long)H);
+        w->ports.in[WORLD_IN_HISTORY].name = "latest";
+    }
+    return DT_OK;
 }
 
 static inline const dt_port *world_net_inputs(const void *self, uint32_t *n_p)
@@ -256,7 +267,7 @@ static inline dt_tensor *world_axes(dt_graph *g, dt_tensor *x, dt_tensor *y, int
 
 static inline dt_tensor *world_drop(const world_net *w, dt_graph *g, dt_tensor *x, dt_tensor *key)
 {
-    return w->dropout > 0 ? dt_dropout(g, x, key, w->dropout) : x;
+    return w->dropout > 0 && key != NULL ? dt_dropout(g, x, key, w->dropout) : x;
 }
 
 /* State of every step [T,S,hidden], inputs, scaled motion -> future and spread, both [S,F,2]. */
@@ -268,8 +279,10 @@ static inline dt_status world_head(const world_net *w, dt_graph *g, dt_tensor *s
     dt_tensor *motion = in[WORLD_IN_MOTION], *key = w->dropout > 0 ? in[WORLD_IN_SEQ_KEY] : NULL;
     int64_t back[WORLD_MAX_LAGS];
     const uint32_t n_lags = world_lags(w, back);
-    dt_tensor *part[3 + WORLD_MAX_LAGS] = {world_drop(w, g, dt_step(g, state, -1), key),
-                                           dt_step(g, in[WORLD_IN_HISTORY], -1), dt_step(g, scaled, -1)};
+    dt_tensor *embedding = in[WORLD_IN_HISTORY];
+    embedding = w->narrow > 0 ? dt_step(g, embedding, -1) : embedding;
+    dt_tensor *part[3 + WORLD_MAX_LAGS] = {world_drop(w, g, dt_step(g, state, -1), key), embedding,
+                                           dt_step(g, scaled, -1)};
     for (uint32_t i = 0; i < n_lags; i++) {
         part[3 + i] = dt_step(g, scaled, -1 - back[i]);
     }

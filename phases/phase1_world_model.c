@@ -158,12 +158,14 @@ static dt_status bind_world(state *s)
 {
     const int64_t H = s->bind->port_dim(s->bind->model_output(s->model[0], "embedding"), 1);
     const dt_dim dims[] = {{"H", H}, {"T", s->T}, {"F", s->F}, {"dt_ms", llround(1000.0 / s->config.rate_hz)}};
-    char text[4][TEXT];
+    char text[5][TEXT];
     snprintf(text[0], TEXT, "%lld S %lld", (long long)s->T, (long long)H);
     snprintf(text[1], TEXT, "%lld S %d", (long long)s->T, MOTION);
     snprintf(text[2], TEXT, "%lld S", (long long)s->T);
     snprintf(text[3], TEXT, "S %lld %d", (long long)s->F, AXES);
+    snprintf(text[4], TEXT, "S %lld", (long long)H);
     const dt_port offers[] = {{"history", text[0], DT_F32, 0},
+                              {"latest", text[4], DT_F32, 0},
                               {"motion", text[1], DT_F32, 0},
                               {"present", text[2], DT_F32, 0},
                               {"seq_key", "S", DT_I64, 0}};
@@ -174,7 +176,7 @@ static dt_status bind_world(state *s)
                                 .dims = dims,
                                 .offers = offers,
                                 .needs = needs,
-                                .n_offers = 4,
+                                .n_offers = 5,
                                 .n_needs = 2};
     return s->bind->model(s->h, &want, &s->model[1]);
 }
@@ -236,12 +238,14 @@ static dt_status record(void *self, dt_graph *g)
     DT_TRY_H(api->model(g, s->model[0], seen, 5, view, 2));
 
     /* node rows [N,H] -> one sequence per vehicle [T,S,H] */
-    const dt_named past[] = {{"history", dt_gather(g, view[0].tensor, api->input(g, "seq_row"))},
+    dt_tensor *history = dt_gather(g, view[0].tensor, api->input(g, "seq_row"));
+    const dt_named past[] = {{"history", history},
+                             {"latest", dt_step(g, history, -1)},
                              {"motion", api->input(g, "motion")},
                              {"present", api->input(g, "present")},
                              {"seq_key", api->input(g, "seq_key")}};
     dt_named guess[] = {{"future", NULL}, {"spread", NULL}};
-    DT_TRY_H(api->model(g, s->model[1], past, 4, guess, 2));
+    DT_TRY_H(api->model(g, s->model[1], past, 5, guess, 2));
 
     dt_tensor *target = api->input(g, "target");
     dt_tensor *horizon = api->step_input(g, "horizon_weight", s->F);

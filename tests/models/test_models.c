@@ -220,7 +220,7 @@ static void test_world_models_share_their_ports(void **test)
         const dt_port *port = b.ops->inputs(b.self, &n);
         assert_port(port, n, "motion", "15 S 6", DT_F32);
         if (n > 1) {
-            assert_port(port, n, "history", "15 S 256", DT_F32);
+            assert_port(port, n, "latest", "S 256", DT_F32);
             assert_port(port, n, "present", "15 S", DT_F32);
         }
         port = b.ops->outputs(b.self, &n);
@@ -253,6 +253,9 @@ static void test_world_lstm_parameters(void **test)
     const char *const set[] = {"preset=15m", "narrow=16", NULL};
     assert_int_equal(bench_open(&b, "world_lstm", set, world_dims, 4), DT_OK);
     bench_record(&b);
+    uint32_t n = 0;
+    const dt_port *port = b.ops->inputs(b.self, &n);
+    assert_port(port, n, "history", "15 S 256", DT_F32); /* all embeddings, where they enter the recurrent layers */
     assert_param(&b, "lstm.0.x.w", 2560, 16 + 6);
     assert_param(&b, "narrow.w", 16, 256);
     assert_param(&b, "lstm.1.h.w", 2560, 640);

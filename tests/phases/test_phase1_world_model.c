@@ -312,10 +312,10 @@ static void test_binds_by_role_and_size(void **test)
     assert_int_equal(phase_open(&p, at_1_hz), DT_OK);
     assert_string_equal(w->overrides, "split=train history_s=2 horizon_s=5 rate_hz=1 "
                                       "split=eval history_s=2 horizon_s=5 rate_hz=1 ");
-    assert_string_equal(w->wants,
-                        "perception: nodes[N 9] rowptr[N+1] col[E] edges[E 4] row_key[N] ->embedding[N H] ->risk[N]\n"
-                        "world: H=64 T=2 F=5 dt_ms=1000 history[2 S 64] motion[2 S 6] present[2 S] seq_key[S] "
-                        "->future[S 5 2] ->spread[S 5 2]\n");
+    assert_string_equal(
+        w->wants, "perception: nodes[N 9] rowptr[N+1] col[E] edges[E 4] row_key[N] ->embedding[N H] ->risk[N]\n"
+                  "world: H=64 T=2 F=5 dt_ms=1000 history[2 S 64] latest[S 64] motion[2 S 6] present[2 S] seq_key[S] "
+                  "->future[S 5 2] ->spread[S 5 2]\n");
     phase_close(&p);
 }
 
