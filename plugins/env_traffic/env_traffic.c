@@ -27,6 +27,7 @@
  */
 #include "observe.h"
 #include "change.h"
+#include "past.h"
 #include "signal.h"
 
 #include <string.h>
@@ -109,6 +110,9 @@ static const dt_option options[] = {
     DT_OPTION(config, hard_mps2, DT_OPT_F64, "3", "m/s^2", 0, 9, NULL, "braking that costs when harder"),
     DT_OPTION(config, starvation_s, DT_OPT_F64, "120", "s", 1, 3600, NULL, "standing first at a line that costs"),
     DT_OPTION(config, radius_m, DT_OPT_F64, "50", "m", 1, 1000, NULL, "neighbourhood in the graph"),
+    DT_OPTION(config, history_s, DT_OPT_F64, "0", "s", 0, 60, NULL,
+              "past that agents and the vehicles ahead of them show to a world model; phases set it; 0: none"),
+    DT_OPTION(config, history_hz, DT_OPT_F64, "5", "1/s", 0.1, 100, NULL, "steps of that past"),
     DT_OPTION_END};
 
 enum {
@@ -132,6 +136,7 @@ static const dt_port vehicle_ports[N_VEHICLE_PORTS] = {{"nodes", "N 9", DT_F32, 
                                                        {"ahead", "A 3 7", DT_F32, 0},
                                                        {"beside", "A 4 7", DT_F32, 0}}; /* with lane_actions */
 
+enum { PORT_PAST, PORT_SEQ_NODE, PORT_AGENT_SEQ, N_PAST_PORTS }; /* with history_s */
 enum { PORT_SIGNAL, PORT_PHASES, PORT_NEIGHBOUR, N_SIGNAL_PORTS };
 enum { HEAD_PHASE, HEAD_LEVEL, HEAD_SIDE, N_HEADS };
 enum { DIMS_BYTES = 16 };
@@ -164,10 +169,13 @@ typedef struct state {
     const dt_features_api *features;
     sim sim;
     dt_vehicle *frame; /* [max_vehicles + n_places] */
-    dt_dim symbol[2];
-    dt_port port[N_VEHICLE_PORTS + N_SIGNAL_PORTS]; /* of vehicles, then of signals */
-    uint32_t n_ports, signal_port;                  /* the first one of signals */
-    char signal_dims[DIMS_BYTES], phases_dims[DIMS_BYTES], neighbour_dims[DIMS_BYTES];
+    past past;         /* with history_s */
+    int32_t *node_of;  /* [max_vehicles], with history_s */
+    dt_dim symbol[3];
+    uint32_t n_symbols;
+    dt_port port[N_VEHICLE_PORTS + 1 + N_PAST_PORTS + N_SIGNAL_PORTS]; /* of vehicles, centre, past, then of signals */
+    uint32_t n_ports, centre_port, past_port, signal_port;             /* the first ones of each */
+    char past_dims[DIMS_BYTES], signal_dims[DIMS_BYTES], phases_dims[DIMS_BYTES], neighbour_dims[DIMS_BYTES];
     int32_t choices[N_HEADS], n_choices; /* of the heads there are, and their sum */
     int32_t head[N_HEADS], at[N_HEADS];  /* number of a head and its place in a mask, NET_NONE: not there */
     float low, high;
@@ -203,6 +211,19 @@ static dt_status check(const dt_host *h, const void *cfg)
         return DT_FAIL_H(h, DT_ECONFIG, "env_traffic.max_green_s = %g s is below min_green_s = %g s", c->max_green_s,
                          c->min_green_s);
     }
+    const double T = c->history_s * c->history_hz;
+    if (c->history_s > 0 && (T < 1 - STEPS_TOL || fabs(T - round(T)) > STEPS_TOL)) {
+        return DT_FAIL_H(h, DT_ECONFIG,
+                         "env_traffic.history_s = %g s at history_hz = %g is %g steps; a whole number is needed",
+                         c->history_s, c->history_hz, T);
+    }
+    if (c->history_s > 0 && c->control == CONTROL_SIGNALS) {
+        return DT_FAIL_H(
+            h, DT_ECONFIG,
+            "env_traffic.history_s = %g s: with control = \"signals\" no vehicle is an agent, and there is "
+            "no past to show; set control = \"vehicles\" or \"both\"",
+            c->history_s);
+    }
     if (c->episode_s < c->action_s) {
         return DT_FAIL_H(h, DT_ECONFIG, "env_traffic.episode_s = %g s is shorter than one action of %g s", c->episode_s,
                          c->action_s);
@@ -230,6 +251,27 @@ static void add_head(state *s, int which, int32_t choices)
     s->n_choices += choices;
 }
 
+/* What world models read. */
+static dt_status create_past(state *s)
+{
+    const int64_t T = lround(s->config.history_s * s->config.history_hz);
+    const int64_t most = PAST_WHO * (int64_t)s->sim.n_places;
+    DT_TRY_H(past_init(&s->past, &s->sim, T, 1 / s->config.history_hz));
+    s->node_of = s->h->alloc(s->h, (uint64_t)s->sim.max_vehicles * sizeof(*s->node_of));
+    if (s->node_of == NULL) {
+        return DT_FAIL_H(s->h, DT_ENOMEM, "no memory to find %d vehicles", (int)s->sim.max_vehicles);
+    }
+    snprintf(s->past_dims, sizeof(s->past_dims), "S %lld %d", (long long)T, PAST_COLUMNS);
+    s->symbol[s->n_symbols++] = (dt_dim){"S", most};
+    s->past_port = s->n_ports;
+    dt_port *port = s->port + s->n_ports;
+    port[PORT_PAST] = (dt_port){"past", s->past_dims, DT_F32, DT_PORT_STEPS};
+    port[PORT_SEQ_NODE] = (dt_port){"seq_node", "S", DT_I32, DT_PORT_INDEX(1)};
+    port[PORT_AGENT_SEQ] = (dt_port){"agent_seq", "A 2", DT_I32, DT_PORT_INDEX(3)};
+    s->n_ports += N_PAST_PORTS;
+    return DT_OK;
+}
+
 /* Rooms and ports of agents that are vehicles. */
 static dt_status create_for_vehicles(state *s)
 {
@@ -249,9 +291,12 @@ static dt_status create_for_vehicles(state *s)
     }
     s->symbol[0] = (dt_dim){"N", (int64_t)rows};
     s->symbol[1] = (dt_dim){"E", (int64_t)rows * DT_NEIGHBOURS};
+    s->n_symbols = 2;
     memcpy(s->port, vehicle_ports, n * sizeof(*s->port));
-    s->n_ports = n;
-    return DT_OK;
+    s->centre_port = n;
+    s->port[n] = (dt_port){"centre", "N 2", DT_F32, 0};
+    s->n_ports = n + 1;
+    return s->config.history_s > 0 ? create_past(s) : DT_OK;
 }
 
 static dt_status create_for_signals(state *s)
@@ -320,7 +365,7 @@ static dt_status spec(const void *self, dt_env_spec *out)
                          .step_s = c->action_s};
     if (has_vehicles(s)) {
         out->symbols = s->symbol;
-        out->n_symbols = 2;
+        out->n_symbols = s->n_symbols;
     }
     if (!has_signals(s)) {
         out->low = &s->low;
@@ -360,6 +405,18 @@ static void observe_junctions(const state *s, const dt_env_io *io)
     }
 }
 
+static void observe_past(state *s, const dt_env_io *io)
+{
+    void *const *obs = io->obs + s->past_port;
+    int32_t *who = obs[PORT_AGENT_SEQ];
+    for (size_t k = 0; k < PAST_WHO * (size_t)s->n_signals; k++) {
+        who[k] = NET_NONE;
+    }
+    const past_view view = {
+        .row = obs[PORT_PAST], .node = obs[PORT_SEQ_NODE], .who = who + PAST_WHO * (size_t)s->n_signals};
+    io->size[2] = past_show(&s->past, &s->sim, s->node_of, &view);
+}
+
 /* Rows of vehicles begin after those of signals. */
 static dt_status observe_places(state *s, const dt_env_io *io)
 {
@@ -368,6 +425,8 @@ static dt_status observe_places(state *s, const dt_env_io *io)
     int32_t *agent_node = io->obs[PORT_AGENT_NODE];
     const graph_view view = {.node = io->obs[PORT_NODES],
                              .edge = io->obs[PORT_EDGES],
+                             .centre = io->obs[s->centre_port],
+                             .node_of = s->node_of,
                              .rowptr = io->obs[PORT_ROWPTR],
                              .col = io->obs[PORT_COL],
                              .agent_node = agent_node + first,
@@ -376,6 +435,9 @@ static dt_status observe_places(state *s, const dt_env_io *io)
         agent_node[k] = NET_NONE;
     }
     DT_TRY_H(observe_graph(m, s->features, s->frame, &view));
+    if (s->config.history_s > 0) {
+        observe_past(s, io);
+    }
     observe_ego(m, (float *)io->obs[PORT_EGO] + first * EGO_FEATURES);
     observe_ahead(m, (float *)io->obs[PORT_AHEAD] + first * AHEAD_ROWS * PAIR_FEATURES);
     if (m->c->lane_actions) {
@@ -410,6 +472,10 @@ static dt_status reset(void *self, const dt_env_io *io, uint64_t seed)
 {
     state *s = self;
     sim_reset(&s->sim, seed);
+    if (s->config.history_s > 0) {
+        past_reset(&s->past);
+        past_keep(&s->past, &s->sim);
+    }
     return observe(s, io);
 }
 
@@ -564,6 +630,9 @@ static dt_status step(void *self, const dt_env_io *io)
     take_actions(s, io);
     for (uint32_t i = 0; i < s->substeps; i++) {
         sim_step(m);
+        if (s->config.history_s > 0) {
+            past_keep(&s->past, m);
+        }
         reward += share * (m->wish_n > 0 ? m->wish / (double)m->wish_n : 1);
         add_danger(m, share, io->cost + (size_t)s->n_signals * SIM_COSTS);
         for (uint32_t k = 0; k < s->n_signals; k++) {
@@ -585,6 +654,8 @@ static void destroy(void *self)
     state *s = self;
     if (s->h != NULL) {
         s->h->release(s->h, s->frame);
+        s->h->release(s->h, s->node_of);
+        past_fini(&s->past);
         sim_destroy(&s->sim);
     }
 }

@@ -21,7 +21,7 @@ static double way_to_line(const sim *s, int32_t lane, double x)
     return has_line || ends ? most(0, l->length - x) : NAN;
 }
 
-static uint32_t list_lane(const sim *s, int32_t lane, dt_vehicle *frame, uint32_t n, int32_t *agent_node)
+static uint32_t list_lane(const sim *s, int32_t lane, dt_vehicle *frame, uint32_t n, const graph_view *out)
 {
     const lane_state *l = &s->lane[lane];
     for (int32_t p = slot_front(l); p < slot_front(l) + l->n; p++, n++) {
@@ -36,10 +36,26 @@ static uint32_t list_lane(const sim *s, int32_t lane, dt_vehicle *frame, uint32_
                                 .controlled = (uint32_t)is_agent};
         net_point(&s->net.lane[lane], s->x[p] - 0.5 * s->length[p], &frame[n].x, &frame[n].y, &frame[n].heading);
         if (is_agent) {
-            agent_node[w->place] = (int32_t)n;
+            out->agent_node[w->place] = (int32_t)n;
+        }
+        if (out->node_of != NULL) {
+            out->node_of[s->who[p]] = (int32_t)n;
         }
     }
     return n;
+}
+
+static void write_centre(const dt_vehicle *frame, uint32_t n, float *centre)
+{
+    double x = 0, y = 0;
+    for (uint32_t k = 0; k < n; k++) {
+        x += frame[k].x / n;
+        y += frame[k].y / n;
+    }
+    for (uint32_t k = 0; k < n; k++) {
+        centre[2 * (size_t)k] = (float)x;
+        centre[2 * (size_t)k + 1] = (float)y;
+    }
 }
 
 dt_status observe_graph(const sim *s, const dt_features_api *f, dt_vehicle *frame, const graph_view *out)
@@ -49,7 +65,7 @@ dt_status observe_graph(const sim *s, const dt_features_api *f, dt_vehicle *fram
         out->agent_node[k] = NET_NONE;
     }
     for (int32_t lane = 0; lane < s->net.n_lanes; lane++) {
-        n = list_lane(s, lane, frame, n, out->agent_node);
+        n = list_lane(s, lane, frame, n, out);
     }
     for (int32_t k = 0; k < s->n_places; k++) { /* agents that left in this step are seen a last time */
         const place *w = &s->place[k];
@@ -67,6 +83,7 @@ dt_status observe_graph(const sim *s, const dt_features_api *f, dt_vehicle *fram
             out->agent_node[k] = (int32_t)n++;
         }
     }
+    write_centre(frame, n, out->centre);
     DT_TRY_H(f->frame(s->h, frame, n, s->c->radius_m, DT_NEIGHBOURS, out->node, out->rowptr, out->col, out->edge));
     out->size[0] = n;
     out->size[1] = out->rowptr[n];

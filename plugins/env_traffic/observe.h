@@ -5,10 +5,17 @@
  * control = vehicles (an agent is a vehicle; symbols N vehicles, E edges between them)
  *   nodes, rowptr, col, edges   the graph of all vehicles, INTERFACES "Recordings": "N 9", "N+1", "E", "E 4"
  *   agent_node  "A"    i32  the node that the agent is, -1 where nobody is
+ *   centre      "N 2"  f32  mean position of all nodes, the same in every row: where positions of perception begin
  *   ego         "A 9"  f32  0 speed, 1 gap ahead, 2 speed ahead, 3 gap behind, 4 speed behind, 5 speed it wants,
  *                           6 way to the stop line or lane end, 7 acceleration of the last step, 8 acceleration that
  *                           the car-following model would choose now. Gaps and ways are at most 200, and 200 where
  *                           nobody is or nothing is known; the speed of nobody is the agent's own.
+ *
+ *   with history_s > 0 (symbol S sequences: the agents' and those of the vehicles ahead of them)
+ *   past        "S T 7" f32 motion of role world (dtrain/shapes.h) at the last T = history_s * history_hz steps, and 1
+ *                           where the vehicle was there
+ *   seq_node    "S"    i32  its node
+ *   agent_seq   "A 2"  i32  the agent's own sequence, and that of the vehicle ahead; -1: none
  *
  *   ahead       "A 3 7" f32  what the agent must not run into, and with lane_actions
  *   beside      "A 4 7" f32  who it must not run into after a change of lane, who must not run into it: dtrain/shapes.h
@@ -47,8 +54,10 @@ enum { AHEAD_ROWS = 3, BESIDE_ROWS = 4, PAIR_FEATURES = 7 };
 
 typedef struct graph_view { /* where the graph goes; size: live N and E */
     float *node, *edge;
+    float *centre;
     int32_t *rowptr, *col, *agent_node;
     int64_t *size;
+    int32_t *node_of; /* [max_vehicles] node of each vehicle, or NULL */
 } graph_view;
 
 /* frame [max_vehicles + n_places]: scratch. Errors: what dtrain.features/1 says. */

@@ -45,6 +45,7 @@ typedef struct traffic_config {
     double penetration, low_mps2, high_mps2;
     double ttc_s, hard_mps2, starvation_s, radius_m;
     double begin_s;
+    double history_s, history_hz;
     const char *net_file, *routes_file;
     uint8_t signals, baseline, end_at_collision, lane_actions;
 } traffic_config;

@@ -277,7 +277,9 @@ static void test_ring_is_seen_as_it_is(void **test)
     assert_true(controlled == 1);
     assert_true(fabsf(ego[1] - 15) < 1e-4f && fabsf(ego[3] - 15) < 1e-4f);
     assert_true(fabsf(ego[8] - (1.f - 4.f / 225.f)) < 1e-5f); /* a [1 - (s0 / s)^2] from rest */
-    assert_int_equal(r.spec.n_obs, 7);
+    assert_int_equal(r.spec.n_obs, 8);
+    assert_string_equal(r.spec.obs[7].name, "centre"); /* of the ring */
+    assert_true(fabsf(((const float *)r.io.obs[7])[0]) < 1e-3F && fabsf(((const float *)r.io.obs[7])[19]) < 1e-3F);
     assert_string_equal(r.spec.obs[6].name, "ahead");
     static const float ahead[21] = {15,   0, 9, 0, 3, 0.5F, 0, /* the one ahead; then neither a line nor a junction */
                                     1000, 0, 9, 0, 3, 0.5F, 0, 1000, 0, 9, 0, 3, 0.5F, 0};
@@ -421,7 +423,7 @@ static void test_what_shields_read(void **test)
                                       NULL};
     rig r;
     rig_open(&r, set);
-    assert_int_equal(r.spec.n_obs, 8);
+    assert_int_equal(r.spec.n_obs, 9);
     assert_string_equal(r.spec.obs[7].name, "beside");
     assert_string_equal(r.spec.obs[7].dims, "A 4 7");
     int n_ends = 0, n_sides = 0, n_moved = 0, was[40];
@@ -551,7 +553,7 @@ static void test_reward_is_delay(void **test)
 static void test_both_as_agents(void **test)
 {
     (void)test;
-    enum { AGENTS = 40, LEVELS = 7, EGO = 5, SIGNAL = 7, NEIGHBOUR = 9, PHASES = 4 };
+    enum { AGENTS = 40, LEVELS = 7, EGO = 5, SIGNAL = 8, NEIGHBOUR = 10, PHASES = 4 };
     static const char *const set[] = {"scenario=intersection",
                                       "end_at_collision=false",
                                       "control=both",

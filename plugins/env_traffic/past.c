@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See past.h.
+ */
+#include "past.h"
+
+#include <math.h>
+#include <string.h>
+
+#define WHOLE_TOL 1e-6 /* of a step */
+
+typedef struct pose {
+    double x, y, heading, v, a;
+} pose;
+
+dt_status past_init(past *p, const sim *s, int64_t T, double every_s)
+{
+    *p = (past){.h = s->h, .T = T, .n = s->max_vehicles, .every_s = every_s, .dt_s = s->c->dt_s};
+    p->frames = (int64_t)ceil((double)(T - 1) * every_s / p->dt_s - WHOLE_TOL) + 1;
+    p->state = s->h->alloc(s->h, (uint64_t)(p->frames * p->n) * sizeof(*p->state));
+    p->sequence = s->h->alloc(s->h, (uint64_t)p->n * sizeof(*p->sequence));
+    if (p->state == NULL || p->sequence == NULL) {
+        return DT_FAIL_H(s->h, DT_ENOMEM, "no memory for %lld steps of %lld vehicles", (long long)p->frames,
+                         (long long)p->n);
+    }
+    return DT_OK;
+}
+
+void past_fini(past *p)
+{
+    if (p->h != NULL) {
+        p->h->release(p->h, p->state);
+        p->h->release(p->h, p->sequence);
+    }
+}
+
+void past_reset(past *p)
+{
+    p->first = p->now + 1; /* steps are numbered on over all episodes, so that nothing old is taken for new */
+}
+
+void past_keep(past *p, const sim *s)
+{
+    p->now++;
+    past_state *frame = p->state + (int64_t)(p->now % (uint64_t)p->frames) * p->n;
+    for (int32_t lane = 0; lane < s->net.n_lanes; lane++) {
+        const lane_state *l = &s->lane[lane];
+        for (int32_t q = slot_front(l); q <= slot_back(l); q++) {
+            const int32_t w = s->who[q];
+            frame[w] = (past_state){.step = p->now,
+                                    .key = s->vehicle[w].key,
+                                    .x = s->x[q] - 0.5 * s->length[q],
+                                    .v = s->v[q],
+                                    .a = s->a[q],
+                                    .lane = lane};
+        }
+    }
+}
+
+/* ---- sequences --------------------------------------------------------------------------------------------------- */
+
+/* Of vehicle w `back` steps of the simulation ago; 0: it was not there. */
+static int state_of(const past *p, const sim *s, int32_t w, uint64_t back, pose *out)
+{
+    if (back >= (uint64_t)p->frames || p->now < p->first + back) {
+        return 0;
+    }
+    const past_state *q = p->state + (int64_t)((p->now - back) % (uint64_t)p->frames) * p->n + w;
+    if (q->step != p->now - back || q->key != s->vehicle[w].key) {
+        return 0;
+    }
+    net_point(&s->net.lane[q->lane], q->x, &out->x, &out->y, &out->heading);
+    out->v = q->v;
+    out->a = q->a;
+    return 1;
+}
+
+/* The same at any time. */
+static int pose_at(const past *p, const sim *s, int32_t w, double ago_s, pose *out)
+{
+    const double steps = ago_s / p->dt_s, whole = floor(steps + WHOLE_TOL), share = most(0, steps - whole);
+    pose older;
+    if (!state_of(p, s, w, (uint64_t)whole, out)) {
+        return 0;
+    }
+    if (share <= WHOLE_TOL) {
+        return 1;
+    }
+    if (!state_of(p, s, w, (uint64_t)whole + 1, &older)) {
+        return 0;
+    }
+    out->x += share * (older.x - out->x);
+    out->y += share * (older.y - out->y);
+    out->v += share * (older.v - out->v);
+    out->heading += share * remainder(older.heading - out->heading, 2 * M_PI);
+    return 1;
+}
+
+/* row [T, PAST_COLUMNS], zeros where it was absent */
+static void write_sequence(const past *p, const sim *s, int32_t w, float *row)
+{
+    pose now, then;
+    memset(row, 0, (size_t)p->T * PAST_COLUMNS * sizeof(*row));
+    if (!pose_at(p, s, w, 0, &now)) {
+        return;
+    }
+    const double cos_h = cos(now.heading), sin_h = sin(now.heading);
+    for (int64_t k = 0; k < p->T; k++, row += PAST_COLUMNS) {
+        const double ago_s = (double)(p->T - 1 - k) * p->every_s;
+        if (!pose_at(p, s, w, ago_s, &then)) {
+            continue;
+        }
+        const double dx = then.x - now.x, dy = then.y - now.y, turned = then.heading - now.heading;
+        row[0] = (float)(dx * cos_h + dy * sin_h + now.v * ago_s);
+        row[1] = (float)(dy * cos_h - dx * sin_h);
+        row[2] = (float)cos(turned);
+        row[3] = (float)sin(turned);
+        row[4] = (float)then.v;
+        row[5] = (float)then.a;
+        row[6] = 1;
+    }
+}
+
+static int32_t vehicle_ahead(const sim *s, int32_t w)
+{
+    const int32_t lane = s->vehicle[w].lane, p = sim_slot_of(s, w);
+    if (p > slot_front(&s->lane[lane])) {
+        return s->who[p - 1];
+    }
+    double rest = s->net.lane[lane].length - s->x[p];
+    const int32_t q = move_first(s, &s->vehicle[w], s->vehicle[w].next, &rest);
+    return q == NET_NONE || s->who[q] == w ? NET_NONE : s->who[q];
+}
+
+int64_t past_show(past *p, const sim *s, const int32_t *node_of, const past_view *out)
+{
+    int64_t n = 0;
+    for (int64_t w = 0; w < p->n; w++) {
+        p->sequence[w] = NET_NONE;
+    }
+    for (int32_t k = 0; k < s->n_places; k++) {
+        const int32_t own = s->place[k].state == PLACE_FREE ? NET_NONE : s->place[k].vehicle;
+        const int32_t who[PAST_WHO] = {own, own == NET_NONE ? NET_NONE : vehicle_ahead(s, own)};
+        for (int i = 0; i < PAST_WHO; i++) {
+            const int32_t w = who[i];
+            out->who[k * PAST_WHO + i] = NET_NONE;
+            if (w == NET_NONE) {
+                continue;
+            }
+            if (p->sequence[w] == NET_NONE) {
+                p->sequence[w] = (int32_t)n;
+                out->node[n] = node_of[w];
+                write_sequence(p, s, w, out->row + n * p->T * PAST_COLUMNS);
+                n++;
+            }
+            out->who[k * PAST_WHO + i] = p->sequence[w];
+        }
+    }
+    return n;
+}
