@@ -23,7 +23,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-enum { CONTROLLER_TEXT = 48, CONTROLLER_MAX_IN = 6, CONTROLLER_MAX_OUT = 5 };
+enum { CONTROLLER_TEXT = 48, CONTROLLER_MAX_IN = 7, CONTROLLER_MAX_OUT = 5 };
 #define CONTROLLER_HIDDEN_GAIN 1.4142135623730951
 #define CONTROLLER_VALUE_GAIN  1.0
 #define CONTROLLER_SURE        (-10.0) /* log_std of a rule: what is drawn is what it says */

@@ -21,13 +21,16 @@
  *              out  embedding  "N H"    f32
  *                   risk       "N"      f32  logit of the risk label
  *
- * world        in   history    "T S H"  f32  embeddings of each vehicle over time, zeros where absent
+ *                   Phases of a policy feed nodes and edges scaled as the data component scales them (svc/features.h)
+ *
+ * world        in   history    "T S H"  f32  embeddings of each vehicle over time, zeros where absent; of recordings
+ *                   latest     "S H"    f32  of the last step alone
  *                   motion     "T S 6"  f32  x y cos sin speed accel in the vehicle's frame at the last history step
  *                                            (origin: its position, x axis: its heading), m, m/s, m/s^2; x is ahead of
  *                                            where the last step's speed, held all along, would have had it
  *                   present    "T S"    f32  1 where the vehicle was recorded, else 0
- *                   seq_key    "S"      i64  key of dropout
- *              dims H, T, F, and the step "dt_ms" between two steps
+ *                   seq_key    "S"      i64  key of dropout; without it nothing is left out
+ *              dims H (0: there is no perception), T, F, and the step "dt_ms" between two steps
  *              out  future     "S F 2"  f32  predicted positions in that frame, m
  *                   spread     "S F 2"  f32  log of the standard deviation, log m
  *
@@ -36,6 +39,11 @@
  *                                            it came. Offered where W > 1
  *                   present    "W A"    f32  1 where the agent was there, else 0. Offered where W > 1
  *                   and the other observations of the environment under their own names and dims
+ *                   foresight  "A Z"    f32  what the world model predicts of the agent and the vehicle ahead, scaled
+ *                                            to order 1: of each its risk in 0..1, then for every whole second of the
+ *                                            horizon the way ahead of constant speed / 10 m, that to the left / 4 m and
+ *                                            the logarithm of the deviation along; at last the way by which the gap
+ *                                            grows / 50 m. Zeros where there is nobody. Offered with foresight
  *              dims D, W, "choices" of all discrete actions together, "continuous" actions, K; 0 where there are none;
  *                   and the columns (last number of dims) of each other observation under its name
  *              out  value      "A"      f32  of the reward from here on
@@ -44,7 +52,11 @@
  *                   cost_value "A K"    f32  where there are costs
  *
  * shield       in   what it reads of the environment's observations, see below
- *              dims "choices", "continuous", and the columns of each observation under its name, as for controllers
+ *                   foreseen   "A 2F"   f32  of the vehicle ahead of the agent, at every step of the future: its
+ *                                            predicted way along, m, then the logarithms of its deviation; zeros where
+ *                                            there is none. Offered with foresight
+ *              dims "choices", "continuous", and the columns of each observation under its name, as for controllers;
+ *                   with foreseen also F and the step "dt_ms"
  *              out  low, high  "A continuous" f32  what may be executed; low is never above high, and where nothing is
  *                                            safe both are below what the environment takes: hardest braking
  *                   allow      "A choices" f32  > 0 where a choice is permitted
@@ -59,6 +71,11 @@
  *              without the vehicles that take another link of the same lane, 10 s that somebody whom the phase would
  *              give green waits for it, the longest, 11 pairs of its greens that conflict, 12 s that it is green by
  *              now, -1 where it is not (phases that a signal does not have: all 0, -1 here)
+ *              What a world model is fed from, of environments with vehicles: past "T S 7" f32, motion and a column
+ *              that is 1 where the vehicle was there (sequences S; by the flag DT_PORT_STEPS), seq_node "S" i32 its
+ *              node, agent_seq "A 2" i32 the sequences of the agent and of the vehicle ahead of it, -1 where there is
+ *              none; and with nodes, edges: centre "N 2" f32, the mean position of the frame
+ *
  *              Of environments with vehicles pairs of a follower and what it must not run into, in columns 0 gap
  *              between them, m, 1000 where nothing is, 1 speed of the one ahead, m/s, 2 the hardest it may brake,
  *              m/s^2, 3 speed of the follower, 4 the hardest it can brake, 5 s between two actions of the agent, 6 s,

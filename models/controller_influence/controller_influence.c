@@ -30,6 +30,8 @@ static const dt_option options[] = {
     DT_OPTION(influence_config, rule, DT_OPT_F64, "1", "1", 0, 1000, NULL,
               "signals: first weight of vehicles near the line in the score of a phase (learned from there on); 0: an "
               "untrained controller knows nothing"),
+    DT_OPTION(influence_config, foresight, DT_OPT_BOOL, "true", "", 0, 0, NULL,
+              "vehicles: read what a world model predicts, in phases that offer it"),
     CONTROLLER_HEAD_OPTIONS(influence_config),
     DT_OPTION_END};
 
@@ -91,6 +93,9 @@ static void need_vehicles(influence *s)
     controller_index(n, "col", "E");
     controller_input(n, "edges", "E 4");
     controller_index(n, "agent_node", "A");
+    if (s->Z > 0) {
+        controller_input(n, "foresight", "A %lld", (long long)s->Z);
+    }
 }
 
 static dt_status create(void *self, const dt_host *h, const void *cfg, const dt_dim *dims, uint32_t n_dims)
@@ -105,6 +110,7 @@ static dt_status create(void *self, const dt_host *h, const void *cfg, const dt_
     s->source = s->has_embedding ? controller_dim(dims, n_dims, "H", 0) : controller_dim(dims, n_dims, "nodes", 0);
     s->has_vehicles = phases == 0;
     s->columns = s->has_vehicles ? ego : phases;
+    s->Z = s->has_vehicles && s->config.foresight ? controller_dim(dims, n_dims, "foresight", 0) : 0;
     if (phases >= PHASE && s->net.choices > 0) {
         if (s->config.row) {
             DT_TRY_H(controller_need_obs(&s->net, h));

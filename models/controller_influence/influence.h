@@ -13,7 +13,7 @@ enum { INFLUENCE_SEPARATE, INFLUENCE_SHARED };
 typedef struct influence_config {
     int64_t hidden, layers, heads;
     uint32_t trunk;
-    uint8_t row, reserved[3];
+    uint8_t row, foresight, reserved[2];
     double rule, policy_gain, log_std_init;
 } influence_config;
 
@@ -22,6 +22,7 @@ typedef struct influence {
     influence_config config;
     int64_t columns; /* of phases, or of ego */
     int64_t source;  /* columns of what nodes are known by: an embedding, or nodes themselves */
+    int64_t Z;       /* columns of foresight that are read, or 0 */
     bool has_vehicles, has_neighbours, has_embedding;
 } influence;
 

@@ -6,7 +6,7 @@
  *   a_ji = exp(s_i + c(e_ji)) / sum_k exp(s_k + c(e_jk))       the share of j's attention that falls on i; s = 4 tanh(
  *                                                              w_s . x), c = 4 tanh(w_c . tanh(W_e e + b))
  *   influence_i = 1 - exp(-sum of a_ji over all j but i)       0..1
- *   p = tanh(W_p [ego, x_agent] + b_p)
+ *   p = tanh(W_p [ego, x_agent, foresight] + b_p)              foresight where it is offered
  *   mean = influence * learned + (1 - influence) * follow,     follow = ego[8], what the car-following model would do
  *                                                              (0 for other actions), learned = follow + W_m p + b_m
  *   logits = influence * (W_l p + b_l) + (1 - influence) * 4 on the first choice, which is to keep the lane
@@ -23,7 +23,7 @@
  */
 #include "influence.h"
 
-enum { IN_EGO, IN_SOURCE, IN_ROWPTR, IN_COL, IN_EDGES, IN_AGENT_NODE };
+enum { IN_EGO, IN_SOURCE, IN_ROWPTR, IN_COL, IN_EDGES, IN_AGENT_NODE, IN_FORESIGHT };
 enum { EGO_FOLLOW = 8, NODE_SPEED = 2, NODE_LENGTH = 6, NODE_USED = 5, EDGES = 4, EDGE_HIDDEN = 16 };
 #define SCORE_MOST 4.0
 #define KEEP_LOGIT 4.0
@@ -57,7 +57,8 @@ static dt_status trunk_params(const influence *s, dt_params *reg, const char *tr
         DT_TRY_H(add_weight(reg, trunk, "out", i, H, H));
         DT_TRY_H(add_weight(reg, trunk, "bias", i, s->config.heads, EDGE_HIDDEN));
     }
-    return controller_add(reg, influence_name(text, trunk, "agent", -1), H, s->columns + H, CONTROLLER_HIDDEN_GAIN);
+    return controller_add(reg, influence_name(text, trunk, "agent", -1), H, s->columns + H + s->Z,
+                          CONTROLLER_HIDDEN_GAIN);
 }
 
 dt_status vehicles_params(const influence *s, dt_params *reg)
@@ -100,9 +101,11 @@ static void record_trunk(const influence *s, dt_graph *g, dt_tensor *const *in, 
                         weigh(g, e, trunk, "bias", i), in[IN_ROWPTR], in[IN_COL], s->config.heads);
         x = dt_add(g, x, weigh(g, seen, trunk, "out", i));
     }
-    dt_tensor *all[2] = {influence_scaled(g, in[IN_EGO], ego_scales, s->columns), dt_gather(g, x, in[IN_AGENT_NODE])};
+    dt_tensor *all[3] = {influence_scaled(g, in[IN_EGO], ego_scales, s->columns), dt_gather(g, x, in[IN_AGENT_NODE]),
+                         s->Z > 0 ? in[IN_FORESIGHT] : NULL};
     *x_p = x;
-    *p_p = dt_tanh(g, controller_linear(g, dt_concat(g, all, 2), influence_name(text, trunk, "agent", -1)));
+    *p_p =
+        dt_tanh(g, controller_linear(g, dt_concat(g, all, s->Z > 0 ? 3 : 2), influence_name(text, trunk, "agent", -1)));
 }
 
 static dt_tensor *exp_of(dt_graph *g, dt_tensor *x)

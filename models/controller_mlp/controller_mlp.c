@@ -3,7 +3,8 @@
  * controller_mlp, role controller: fully connected layers over each agent's own observation, one net for all agents.
  * Ports: dtrain/shapes.h; heads and first values: controller_net.h.
  *
- *   h_0 = obs,  h_{i+1} = act(W_i h_i + b_i);  p and c are the last h of two nets, or of one (trunk = "shared")
+ *   h_0 = obs, and foresight where it is offered,  h_{i+1} = act(W_i h_i + b_i)
+ *   p and c are the last h of two nets, or of one (trunk = "shared")
  *
  * Source: Schulman et al. 2017 (two layers of 64, tanh, nothing shared); Huang et al. 2022.
  * Parameters: policy.<i>.{w,b}, critic.<i>.{w,b} (shared: trunk.<i>.{w,b}), head.*.
@@ -18,12 +19,14 @@ static const char *const activations[] = {"tanh", "relu", NULL};
 typedef struct config {
     int64_t hidden, layers;
     uint32_t activation, trunk;
+    uint8_t foresight, reserved[7];
     double policy_gain, log_std_init;
 } config;
 
 typedef struct state {
     controller_net net;
     config config;
+    int64_t Z; /* columns of foresight that are read, or 0 */
 } state;
 
 static const dt_option options[] = {
@@ -32,6 +35,8 @@ static const dt_option options[] = {
     DT_OPTION(config, activation, DT_OPT_ENUM, "tanh", NULL, 0, 0, activations, "what follows every hidden layer"),
     DT_OPTION(config, trunk, DT_OPT_ENUM, "separate", NULL, 0, 0, trunks,
               "whether values have hidden layers of their own or share those of the policy"),
+    DT_OPTION(config, foresight, DT_OPT_BOOL, "true", "", 0, 0, NULL,
+              "read what a world model predicts, in phases that offer it"),
     CONTROLLER_HEAD_OPTIONS(config),
     DT_OPTION_END};
 
@@ -42,6 +47,10 @@ static dt_status create(void *self, const dt_host *h, const void *cfg, const dt_
     DT_TRY_H(controller_net_init(&s->net, h, dims, n_dims, s->config.policy_gain, s->config.log_std_init));
     DT_TRY_H(controller_need_obs(&s->net, h));
     controller_input(&s->net, "obs", "A %lld", (long long)s->net.D);
+    s->Z = s->config.foresight ? controller_dim(dims, n_dims, "foresight", 0) : 0;
+    if (s->Z > 0) {
+        controller_input(&s->net, "foresight", "A %lld", (long long)s->Z);
+    }
     return DT_OK;
 }
 
@@ -57,7 +66,7 @@ static const dt_port *outputs(const void *self, uint32_t *n_p)
 
 static int64_t width(const state *s, int64_t layer) /* of what enters it */
 {
-    return layer == 0 ? s->net.D : s->config.hidden;
+    return layer == 0 ? s->net.D + s->Z : s->config.hidden;
 }
 
 static dt_status trunk_params(const state *s, dt_params *reg, const char *trunk)
@@ -97,8 +106,9 @@ static dt_status forward(void *self, dt_graph *g, dt_tensor *const *in, dt_tenso
 {
     const state *s = self;
     const bool is_shared = s->config.trunk == SHARED;
-    dt_tensor *act = record_trunk(s, g, in[0], is_shared ? "trunk" : "policy");
-    dt_tensor *judge = is_shared ? act : record_trunk(s, g, in[0], "critic");
+    dt_tensor *x = s->Z > 0 ? dt_concat(g, in, 2) : in[0];
+    dt_tensor *act = record_trunk(s, g, x, is_shared ? "trunk" : "policy");
+    dt_tensor *judge = is_shared ? act : record_trunk(s, g, x, "critic");
     return controller_heads(&s->net, g, act, judge, out);
 }
 

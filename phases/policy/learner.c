@@ -12,13 +12,20 @@ const char *const ppo_clip_modes[] = {"none", "step", "error", NULL};
 
 /* ---- binding ----------------------------------------------------------------------------------------------------- */
 
+static foresight_config foresight_of(const ppo_config *c)
+{
+    return (foresight_config){
+        .history_s = c->history_s, .horizon_s = c->horizon_s, .rate_hz = c->rate_hz, .on = c->foresight};
+}
+
 dt_status ppo_check(const dt_host *h, const char *phase, const ppo_config *c)
 {
     if (c->fragment > c->train_batch) {
         return DT_FAIL_H(h, DT_ECONFIG, "%s.fragment %lld is above train_batch = %lld", phase, (long long)c->fragment,
                          (long long)c->train_batch);
     }
-    return DT_OK;
+    const foresight_config see = foresight_of(c);
+    return foresight_check(h, phase, &see);
 }
 
 static dt_status need_service(const ppo_learner *l, const char *id, const void **out_p)
@@ -63,8 +70,17 @@ dt_status ppo_create(ppo_learner *l, const dt_host *h, const char *phase, const 
     DT_TRY_H(need_service(l, DT_SVC_TRAIN, (const void **)&l->train));
     DT_TRY_H(need_service(l, DT_SVC_METRICS, (const void **)&l->metrics));
     DT_TRY_H(need_service(l, DT_SVC_ROLLOUT, (const void **)&l->rollout));
-    DT_TRY_H(l->bind->env(h, NULL, 0, &l->env));
-    DT_TRY_H(ppo_wire(&l->wiring, h, l->bind, l->env, c->window));
+    const foresight_config see = foresight_of(c);
+    char text[2][FORESIGHT_TEXT];
+    dt_setting set[2];
+    foresight_settings(&see, text, set);
+    const dt_status st = l->bind->env(h, set, see.on ? 2 : 0, &l->env);
+    if (st < 0 && see.on) {
+        dt_logf(h, 1, "%s.foresight asks the environment for the past of its vehicles; turn it off where there is none",
+                phase);
+    }
+    DT_TRY_H(st);
+    DT_TRY_H(ppo_wire(&l->wiring, h, l->bind, l->env, c->window, &see));
     return create_experience(l, normalise);
 }
 

@@ -22,7 +22,8 @@ typedef struct ppo_config {
     double kl_target, kl_coef, target_kl;
     double clip_obs, clip_reward;
     uint32_t value_clip_mode;
-    uint8_t normalise_advantage, normalise_obs, normalise_reward, centre;
+    uint8_t normalise_advantage, normalise_obs, normalise_reward, centre, foresight;
+    double history_s, horizon_s, rate_hz;
 } ppo_config;
 
 typedef struct ppo_learner {
@@ -100,7 +101,12 @@ extern const char *const ppo_clip_modes[]; /* DT_VALUE_* */
     PPO_OPTION(centre, DT_OPT_BOOL, "false", NULL, 0, 0,                                                               \
         "rewards and costs less their mean per step: for tasks that never end, with gamma up to 1"),                   \
     PPO_OPTION(clip_obs, DT_OPT_F64, "10", "1", 0, 1e9, "bound of normalised observations; 0: none"),                  \
-    PPO_OPTION(clip_reward, DT_OPT_F64, "10", "1", 0, 1e9, "bound of normalised rewards; 0: none")
+    PPO_OPTION(clip_reward, DT_OPT_F64, "10", "1", 0, 1e9, "bound of normalised rewards; 0: none"),                    \
+    PPO_OPTION(foresight, DT_OPT_BOOL, "false", NULL, 0, 0,                                                            \
+        "what models.world predicts of vehicles is shown to controller and shield"),                                   \
+    PPO_OPTION(history_s, DT_OPT_F64, "3", "s", 0, 60, "foresight: past that the world model sees, as in phase 1"),    \
+    PPO_OPTION(horizon_s, DT_OPT_F64, "5", "s", 0, 60, "foresight: how far it looks, as in phase 1"),                  \
+    PPO_OPTION(rate_hz, DT_OPT_F64, "5", "1/s", 0.1, 100, "foresight: steps of both, as in phase 1")
 /* clang-format on */
 
 #endif

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-enum { MAX_OFFERS = DT_ENV_MAX_OBS + 5, MAX_DIMS = DT_ENV_MAX_OBS + 6, MAX_OUTPUTS = 5 };
+enum { MAX_OFFERS = DT_ENV_MAX_OBS + 7, MAX_DIMS = DT_ENV_MAX_OBS + 10, MAX_OUTPUTS = 5 };
 
 /* ---- what can be fed --------------------------------------------------------------------------------------------- */
 
@@ -88,6 +88,19 @@ static void offer_world(const ppo_wiring *w, offer *o)
     }
 }
 
+/* What the world model says to controllers, and to shields. */
+static void offer_foresight(const ppo_wiring *w, offer *o, const char *name)
+{
+    const foresight *f = &w->foresight;
+    if (w->has_foresight) {
+        const bool is_whole = strcmp(name, "foreseen") == 0;
+        offer_port(o, name, is_whole ? f->foreseen_dims : f->dims, DT_F32);
+        offer_dim(o, name, is_whole ? 2 * f->F : f->columns);
+        offer_dim(o, "F", f->F);
+        offer_dim(o, "dt_ms", f->dt_ms);
+    }
+}
+
 static void offer_history(const ppo_wiring *w, offer *o)
 {
     offer_dim(o, "W", w->window);
@@ -147,6 +160,7 @@ static dt_status bind_controller(ppo_wiring *w)
     offer o = {.n_ports = 0};
     offer_world(w, &o);
     offer_history(w, &o);
+    offer_foresight(w, &o, "foresight");
     return bind_role(w, "controller", &o, needs, n, 0, &w->controller);
 }
 
@@ -160,6 +174,7 @@ static dt_status bind_shield(ppo_wiring *w)
                              {"allow", allow, DT_F32, DT_PORT_OPTIONAL}};
     offer o = {.n_ports = 0};
     offer_world(w, &o);
+    offer_foresight(w, &o, "foreseen");
     DT_TRY_H(bind_role(w, "shield", &o, needs, 3, DT_WANT_OPTIONAL, &w->shield));
     if (w->shield == NULL) {
         return DT_OK;
@@ -176,21 +191,32 @@ static dt_status bind_shield(ppo_wiring *w)
     return DT_OK;
 }
 
-dt_status ppo_wire(ppo_wiring *w, const dt_host *h, const dt_bind_api *bind, const dt_env *e, int64_t window)
+static dt_status bind_foresight(ppo_wiring *w, const dt_env *e)
+{
+    const int64_t H =
+        w->perception == NULL ? 0 : w->bind->port_dim(w->bind->model_output(w->perception, "embedding"), 1);
+    return w->has_foresight ? foresight_bind(&w->foresight, w->h, w->bind, e, H) : DT_OK;
+}
+
+dt_status ppo_wire(ppo_wiring *w, const dt_host *h, const dt_bind_api *bind, const dt_env *e, int64_t window,
+                   const foresight_config *see)
 {
     *w = (ppo_wiring){.h = h, .bind = bind, .env = bind->env_id(e), .spec = bind->env_spec(e), .window = window};
     for (uint32_t i = 0; i < w->spec->n_heads; i++) {
         w->n_choices += (uint32_t)w->spec->choices[i];
     }
+    w->has_foresight = see->on;
+    foresight_init(&w->foresight, see);
     DT_TRY_H(find_own(w));
     DT_TRY_H(bind_perception(w));
+    DT_TRY_H(bind_foresight(w, e));
     DT_TRY_H(bind_controller(w));
     return bind_shield(w);
 }
 
 uint32_t ppo_models(const ppo_wiring *w, dt_model *out[PPO_ROLES])
 {
-    dt_model *const all[PPO_ROLES] = {w->perception, w->controller, w->shield};
+    dt_model *const all[PPO_ROLES] = {w->perception, w->foresight.world, w->controller, w->shield};
     uint32_t n = 0;
     for (int i = 0; i < PPO_ROLES; i++) {
         if (all[i] != NULL) {
@@ -223,10 +249,35 @@ static void feed_observations(const ppo_wiring *w, dt_graph *g, inputs *x)
     }
 }
 
+static dt_tensor *fed(const inputs *x, const char *name)
+{
+    for (uint32_t i = 0; i < x->n; i++) {
+        if (strcmp(x->in[i].name, name) == 0) {
+            return x->in[i].tensor;
+        }
+    }
+    return NULL;
+}
+
+/* The graph of vehicles as in recordings, all else as it is. */
+static void scale_graph(const ppo_wiring *w, dt_graph *g, inputs *x)
+{
+    for (uint32_t i = 0; i < x->n && foresight_has_graph(w->spec); i++) {
+        dt_named *p = &x->in[i];
+        if (strcmp(p->name, "nodes") == 0) {
+            p->tensor = foresight_nodes(g, p->tensor, fed(x, "centre"));
+        } else if (strcmp(p->name, "edges") == 0) {
+            p->tensor = foresight_edges(g, p->tensor);
+        }
+    }
+}
+
 static dt_status record_perception(const ppo_wiring *w, dt_graph *g, inputs *x)
 {
     dt_named out[] = {{"embedding", NULL}, {"risk", NULL}};
-    DT_TRY_H(g->api->model(g, w->perception, x->in, x->n, out, 2));
+    inputs seen = *x;
+    scale_graph(w, g, &seen);
+    DT_TRY_H(g->api->model(g, w->perception, seen.in, seen.n, out, 2));
     feed(x, "embedding", out[0].tensor);
     feed(x, "risk", out[1].tensor);
     return DT_OK;
@@ -294,6 +345,12 @@ dt_status ppo_record_policy(const ppo_wiring *w, dt_graph *g, ppo_policy *out)
     feed_observations(w, g, &x);
     if (w->perception != NULL) {
         DT_TRY_H(record_perception(w, g, &x));
+    }
+    if (w->has_foresight) {
+        dt_tensor *near = NULL, *far = NULL;
+        DT_TRY_H(foresight_record(&w->foresight, g, fed(&x, "embedding"), fed(&x, "risk"), &near, &far));
+        feed(&x, "foresight", near);
+        feed(&x, "foreseen", far);
     }
     DT_TRY_H(record_controller(w, g, &x, out));
     return w->shield != NULL ? record_shield(w, g, &x) : DT_OK;

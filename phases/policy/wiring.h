@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What a phase trains as a policy, wired: the environment's observations through the models of the roles perception
- * (optional), controller and shield (optional). It knows ports and names; what is learnt from them is in loss.h.
+ * (optional), world (where foresight is on), controller and shield (optional). It knows ports and names; what is learnt
+ * from them is in loss.h.
  *
  *   observations -> perception -> embedding [N,H], risk [N]      where models.perception is set
- *   observations, embedding, risk -> controller -> policy        ports: dtrain/shapes.h
- *   observations -> shield -> low, high, allow                   where models.shield is set: outputs for the host alone
+ *   embedding, risk, past -> world -> foresight, foreseen        where foresight is on: foresight.h
+ *   observations, embedding, risk, foresight -> controller -> policy         ports: dtrain/shapes.h
+ *   observations, foreseen -> shield -> low, high, allow         where models.shield is set: outputs for the host alone
  *
  * Threads: [main].
  */
 #ifndef DTRAIN_PHASES_POLICY_WIRING_H
 #define DTRAIN_PHASES_POLICY_WIRING_H
 
-#include "dtrain/helpers.h"
-#include "dtrain/svc/bind.h"
+#include "foresight.h"
 
-enum { PPO_ROLES = 3, PPO_TEXT = 64 };
+enum { PPO_ROLES = 4, PPO_TEXT = 64 };
 
 typedef struct ppo_wiring {
     const dt_host *h;
@@ -26,14 +27,18 @@ typedef struct ppo_wiring {
     int64_t window;                             /* steps of observations that the controller may see, at least 1 */
     const dt_port *own;                         /* each agent's observation of itself */
     dt_model *perception, *controller, *shield; /* NULL where the configuration names none */
+    bool has_foresight;
+    foresight foresight;
 } ppo_wiring;
 
 typedef struct ppo_policy { /* in a graph; NULL where the environment has no such thing */
     dt_tensor *logits, *mean, *log_std, *value, *cost_value;
 } ppo_policy;
 
-/* Binds the three roles to the environment that w->bind knows under e. Errors: those of bind, DT_ESHAPE. */
-dt_status ppo_wire(ppo_wiring *w, const dt_host *h, const dt_bind_api *bind, const dt_env *e, int64_t window);
+/* Binds the roles to the environment that bind knows under e, which was bound with foresight_settings where see is on.
+ * Errors: those of bind, DT_ESHAPE. */
+dt_status ppo_wire(ppo_wiring *w, const dt_host *h, const dt_bind_api *bind, const dt_env *e, int64_t window,
+                   const foresight_config *see);
 /* The bound models, for dt_train_desc: their number. */
 uint32_t ppo_models(const ppo_wiring *w, dt_model *out[PPO_ROLES]);
 /* Records all of them, with the outputs that the host acts by. Errors: those of the models. */

@@ -6,9 +6,11 @@ tests_phases_test_phase1_world_model_LDADD = $(mock_libs)
 
 dt_tests += tests/phases/test_phase2_ppo
 tests_phases_test_phase2_ppo_SOURCES = tests/phases/test_phase2_ppo.c phases/policy/loss.c \
-	phases/policy/wiring.c
+	phases/policy/wiring.c phases/policy/foresight.c
 dt_scripts += tests/phases/phase2_ppo.sh
 tests/phases/phase2_ppo.log: dtrain $(plugin_LTLIBRARIES)
+dt_scripts += tests/phases/foresight.sh
+tests/phases/foresight.log: dtrain $(plugin_LTLIBRARIES)
 dt_scripts += tests/phases/shield.sh
 tests/phases/shield.log: dtrain $(plugin_LTLIBRARIES)
 

@@ -1,0 +1,112 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# The world model at work in phases 2 and 3, through the program: weights of phase 1 are taken as they are and stay
+# frozen, one line swaps the model, a stopped and resumed run has the bits of a whole one, threads, processes and
+# virtual ranks change none, nothing is built where nobody asks, and wrong combinations are refused in clear words.
+set -u
+
+dtrain=${DT_BUILDDIR:-.}/dtrain
+work=$(mktemp -d ./test-foresight-XXXXXX) || exit 1
+trap 'rm -rf "$work"' EXIT INT TERM
+failed=0
+cases=0
+
+small="--set risk_gnn.hidden=16 --set risk_gnn.heads=2 --set risk_gnn.layers=1 --set world_lstm.hidden=16
+       --set world_lstm.head=16 --set world_gru.hidden=16 --set world_gru.head=16 --set training.eval_interval=0
+       --set checkpoint.every_seconds=0"
+merge="--plugin phase2_ppo -q --set env.id=env_traffic --set env.instances=4 --set env_traffic.scenario=merge
+       --set env_traffic.episode_s=60 --set env_traffic.agents=6 --set env_traffic.penetration=0.3
+       --set phase2_ppo.iterations=2 --set phase2_ppo.fragment=50 --set phase2_ppo.train_batch=200 --set data.batch=100
+       --set phase2_ppo.foresight=true --set models.shield=shield_barrier"
+
+fail() {
+    echo "FAIL: $*"
+    tail -n 5 "$work/err" | sed 's/^/    /'
+    failed=$((failed + 1))
+}
+
+state_hash() {
+    "$dtrain" ckpt inspect "$1" --json 2>/dev/null | sed -n 's/.*"state_hash":"\([0-9a-f]*\)".*/\1/p'
+}
+
+# train DIR [more]
+train() {
+    dir=$1
+    shift
+    cases=$((cases + 1))
+    # shellcheck disable=SC2086
+    "$dtrain" $merge $small --run-dir "$work/$dir" "$@" >/dev/null 2>"$work/err" || fail "training $dir left with $?"
+}
+
+# same DIR WHAT: the bits of the run before
+same() {
+    cases=$((cases + 1))
+    [ -n "$(state_hash "$work/$1")" ] || fail "$2: no checkpoint"
+    [ "$(state_hash "$work/$1")" = "$(state_hash "$work/whole")" ] || fail "$2: other bits"
+}
+
+# refused PIECE [options]: code 2 and these words
+refused() {
+    piece=$1
+    shift
+    cases=$((cases + 1))
+    # shellcheck disable=SC2086
+    "$dtrain" $merge $small --run-dir "$work/refused" "$@" >/dev/null 2>"$work/err"
+    code=$?
+    [ "$code" -eq 2 ] || fail "$*: left with $code, expected 2"
+    grep -q "$piece" "$work/err" || fail "$*: nothing of '$piece' was said"
+    rm -rf "$work/refused"
+}
+
+# shellcheck disable=SC2086
+"$dtrain" --plugin phase1_world_model -q $small --set data.batch=16 --max-steps 3 --run-dir "$work/first" \
+    >/dev/null 2>"$work/err" || fail "phase 1 left with $?"
+
+# perception and world of phase 1
+both="--set models.perception=risk_gnn --set models.world=world_lstm --init-from $work/first"
+# shellcheck disable=SC2086
+train whole $both --threads 1
+[ "$(grep -c "frozen: perception\|frozen: world" "$work/whole/train.log")" -eq 2 ] || fail "what phase 1 learnt is not frozen"
+# shellcheck disable=SC2086
+train part $both --max-steps 10
+"$dtrain" --resume "$work/part" -q >/dev/null 2>"$work/err" || fail "resuming left with $?"
+same part "stopped and resumed"
+# shellcheck disable=SC2086
+train threads $both --threads 3
+same threads "3 threads instead of 1"
+# shellcheck disable=SC2086
+train ranks $both --set comm.backend=sim --set comm.ranks=2
+same ranks "2 virtual ranks instead of 1"
+# shellcheck disable=SC2086
+train apart $both --set env.isolation=process
+same apart "environments in processes"
+
+# one line swaps the model; one that learns nothing needs no perception
+train gru --set models.perception=risk_gnn --set models.world=world_gru
+train constant --set models.world=world_constant_velocity
+train influence --set models.world=world_constant_velocity --set models.controller=controller_influence
+cases=$((cases + 1))
+"$dtrain" eval --checkpoint "$work/constant" --seeds 7 --episodes 1 --json 2>"$work/err" | grep -q '"env":"env_traffic"' ||
+    fail "evaluation with foresight"
+
+# phase 3 has the same
+cases=$((cases + 1))
+# shellcheck disable=SC2086
+"$dtrain" $merge $small --plugin phase3_constrained --set models.world=world_constant_velocity \
+    --set phase3_constrained.foresight=true --set phase3_constrained.iterations=1 \
+    --set phase3_constrained.train_batch=200 --set phase3_constrained.fragment=50 --run-dir "$work/third" \
+    >/dev/null 2>"$work/err" || fail "phase 3 left with $?"
+
+refused "set models.perception\|come from models.perception" --set models.world=world_lstm --set models.perception=
+refused "needs a model in the role world" --set models.world=
+refused "needs input history .* does not offer" --set models.perception=risk_gnn --set models.world=world_lstm \
+    --set world_lstm.narrow=8
+refused "no option history_s" --set env.id=cartpole --set models.shield= --set models.world=world_constant_velocity
+refused "no vehicle is an agent" --set env_traffic.scenario=grid --set env_traffic.control=signals \
+    --set models.shield= --set models.world=world_constant_velocity
+refused "all must be whole numbers" --set phase2_ppo.rate_hz=3 --set phase2_ppo.history_s=0.5 \
+    --set models.world=world_constant_velocity
+
+echo "$cases cases, $failed failed"
+[ "$failed" -eq 0 ]
