@@ -19,6 +19,14 @@
  *   Lanes: a change is allowed where the agent behind its new leader keeps an a of at least change_mps2, and who would
  * be behind it one of at least rear_mps2; high then holds for whichever allowed lane is drawn.
  *
+ *   Look-ahead, with look_ahead_mps2 = c: what a world model foresees of the vehicle ahead, its way x_t at future times t
+ * with deviation sigma_t, tightens high once more. R_t = gap - gap_m + x_t - look_ahead_z sigma_t is the way the agent
+ * may make by t; m = min(t, tau). Holding a for tau and braking at c then it makes
+ *     v t + a m (t - m / 2) - c (t - m)^2 / 2        while it moves at t: v + a tau >= c (t - m)
+ *     (v + v1) tau / 2 + v1^2 / (2 c)                where it stands by then
+ * The least over t of the a that make it R_t, but at least -c: a driver who sees far brakes early and softly; what must
+ * be harder is the analytic bound's business, which is never loosened.
+ *
  * Signals. allow: phases without conflicting greens; while a green is younger than min_green_s only that; not one
  * older than max_green_s; and where somebody has waited longer than starvation_s, only phases that serve such. Of P
  * phases that starve at once the last is served P actions later.
@@ -50,6 +58,7 @@ enum { MAX_PORTS = 4, TEXT = 32 };
 typedef struct config {
     double gap_m, alpha, change_mps2, rear_mps2;
     double starvation_s, min_green_s, max_green_s;
+    double look_ahead_mps2, look_ahead_z;
     int64_t hidden;
     uint8_t learned;
 } config;
@@ -57,10 +66,12 @@ typedef struct config {
 typedef struct state {
     config config;
     int64_t choices, n_features;
+    int64_t F; /* steps of the future that are looked at, or 0 */
+    double dt_s;
     bool has_vehicles, has_lanes, has_signals;
     dt_port in[MAX_PORTS], out[MAX_PORTS];
-    uint32_t n_in, n_out;
-    char phases_dims[TEXT], allow_dims[TEXT];
+    uint32_t n_in, n_out; /* the foreseen comes last */
+    char phases_dims[TEXT], allow_dims[TEXT], foreseen_dims[TEXT];
 } state;
 
 static const dt_option options[] = {
@@ -75,6 +86,11 @@ static const dt_option options[] = {
               "who has waited longer than this for green is served next"),
     DT_OPTION(config, min_green_s, DT_OPT_F64, "5", "s", 0, 600, NULL, "a phase stays green at least this long"),
     DT_OPTION(config, max_green_s, DT_OPT_F64, "0", "s", 0, 3600, NULL, "and at most this long; 0: open"),
+    DT_OPTION(config, look_ahead_mps2, DT_OPT_F64, "0", "m/s^2", 0, 9, NULL,
+              "braking that is to be enough behind the vehicle ahead if it does what the world model predicts; 0: not "
+              "looked at"),
+    DT_OPTION(config, look_ahead_z, DT_OPT_F64, "1", "1", 0, 10, NULL,
+              "deviations that it may stay behind the prediction"),
     DT_OPTION(config, hidden, DT_OPT_I64, "128", "1", 1, 8192, NULL, "width of the learned barrier"),
     DT_OPTION(config, learned, DT_OPT_BOOL, "false", NULL, 0, 0, NULL,
               "the learned barrier tightens the analytic one; it must have been trained"),
@@ -101,6 +117,23 @@ static void add_input(state *s, const char *name, const char *dims, int64_t n_fe
 static void add_output(state *s, const char *name, const char *dims)
 {
     s->out[s->n_out++] = (dt_port){name, dims, DT_F32, 0};
+}
+
+/* Errors: DT_ESHAPE where no world model is at work. */
+static dt_status look_ahead(state *s, const dt_host *h, const dt_dim *dims, uint32_t n_dims)
+{
+    s->F = controller_dim(dims, n_dims, "F", 0);
+    s->dt_s = (double)controller_dim(dims, n_dims, "dt_ms", 0) / 1000;
+    if (controller_dim(dims, n_dims, "foreseen", 0) != 2 * s->F || s->F < 1 || s->dt_s <= 0) {
+        return DT_FAIL_H(
+            h, DT_ESHAPE,
+            "shield_barrier.look_ahead_mps2 = %g m/s^2 needs what a world model foresees: turn on foresight "
+            "of the phase and set models.world, or set look_ahead_mps2 = 0",
+            s->config.look_ahead_mps2);
+    }
+    snprintf(s->foreseen_dims, TEXT, "A %lld", (long long)(2 * s->F));
+    add_input(s, "foreseen", s->foreseen_dims, 0);
+    return DT_OK;
 }
 
 static dt_status create(void *self, const dt_host *h, const void *cfg, const dt_dim *dims, uint32_t n_dims)
@@ -139,7 +172,7 @@ static dt_status create(void *self, const dt_host *h, const void *cfg, const dt_
         add_output(s, "allow", s->allow_dims);
     }
     add_output(s, "barrier", "A");
-    return DT_OK;
+    return s->has_vehicles && s->config.look_ahead_mps2 > 0 ? look_ahead(s, h, dims, n_dims) : DT_OK;
 }
 
 static const dt_port *inputs(const void *self, uint32_t *n_p)
@@ -254,6 +287,33 @@ static dt_tensor *safe_acceleration(const config *c, dt_graph *g, dt_tensor *pai
     return dt_clamp(g, dt_sub(g, dt_mul(g, speed, inverse(g, tau)), stop), -MOST_MPS2, MOST_MPS2);
 }
 
+/* foreseen [A, 2F], pairs [A, n, 7] whose first row is the vehicle ahead: the bound of look-ahead, [A, 1]. */
+static dt_tensor *foreseen_acceleration(const state *s, dt_graph *g, dt_tensor *pairs, dt_tensor *foreseen)
+{
+    const double c = s->config.look_ahead_mps2;
+    dt_tensor *gap = dt_affine(g, dt_slice(g, column(g, pairs, GAP), 0, 1), 1.0, -s->config.gap_m);
+    dt_tensor *v = dt_slice(g, column(g, pairs, FOLLOWER), 0, 1), *tau = dt_slice(g, column(g, pairs, ACTION_S), 0, 1);
+    dt_tensor *along = dt_slice(g, foreseen, 0, s->F);
+    dt_tensor *sigma = dt_unary(g, DT_FN_EXP, dt_slice(g, foreseen, s->F, s->F), 0);
+    dt_tensor *way = dt_add(g, dt_sub(g, along, scaled(g, sigma, s->config.look_ahead_z)), gap); /* R_t */
+
+    /* t, m and t - m, [A, F] */
+    dt_tensor *t = dt_merge(g, dt_cumsum(g, dt_split(g, dt_affine(g, along, 0.0, s->dt_s), 0)));
+    dt_tensor *m = lesser(g, t, tau), *rest = dt_sub(g, t, m);
+
+    /* while it moves; where it stands by then */
+    dt_tensor *spare = dt_sub(g, way, dt_mul(g, t, v));
+    spare = dt_add(g, spare, scaled(g, dt_mul(g, rest, rest), 0.5 * c));
+    dt_tensor *a = dt_mul(g, spare, inverse(g, dt_mul(g, m, dt_sub(g, t, scaled(g, m, 0.5)))));
+    dt_tensor *moves = is_positive(g, dt_sub(g, dt_add(g, dt_mul(g, a, tau), v), scaled(g, rest, c)));
+    dt_tensor *half = scaled(g, tau, 0.5 * c), *step = dt_mul(g, v, tau);
+    dt_tensor *under = dt_add(g, dt_sub(g, scaled(g, way, 2 * c), scaled(g, step, c)), dt_mul(g, half, half));
+    dt_tensor *speed = dt_relu(g, dt_sub(g, square_root(g, at_least(g, under, LEAST_M * LEAST_M)), half));
+    dt_tensor *stops = dt_mul(g, dt_sub(g, speed, v), inverse(g, tau));
+    dt_tensor *both = dt_add(g, dt_mul(g, a, moves), dt_mul(g, stops, inverted(g, moves)));
+    return dt_clamp(g, fold(g, DT_BIN_MIN, both, s->F), -c, MOST_MPS2);
+}
+
 /* Adds choices to allow and bounds high so that it holds for all that are allowed; NULL: lanes are not chosen. */
 static dt_tensor *guard_lanes(const config *c, dt_graph *g, dt_tensor *beside, dt_tensor *more, dt_tensor **high)
 {
@@ -303,10 +363,11 @@ static dt_tensor *learned_barrier(const state *s, dt_graph *g, dt_tensor *const 
 {
     static const double scale = 0.1, most = 10; /* of metres, seconds, m/s alike */
     dt_tensor *part[MAX_PORTS];
-    for (uint32_t i = 0; i < s->n_in; i++) {
+    const uint32_t n = s->F > 0 ? s->n_in - 1 : s->n_in;
+    for (uint32_t i = 0; i < n; i++) {
         part[i] = dt_clamp(g, scaled(g, dt_merge(g, in[i]), scale), -most, most);
     }
-    dt_tensor *x = s->n_in > 1 ? dt_concat(g, part, s->n_in) : part[0];
+    dt_tensor *x = n > 1 ? dt_concat(g, part, n) : part[0];
     return controller_linear(g, dt_relu(g, controller_linear(g, x, "barrier.hidden")), "barrier.out");
 }
 
@@ -319,6 +380,9 @@ static dt_status forward(void *self, dt_graph *g, dt_tensor *const *in, dt_tenso
     uint32_t n = 0;
     if (s->has_vehicles) {
         dt_tensor *high = fold(g, DT_BIN_MIN, safe_acceleration(&s->config, g, in[0], more), AHEAD_ROWS);
+        if (s->F > 0) {
+            high = lesser(g, high, foreseen_acceleration(s, g, in[0], in[s->n_in - 1]));
+        }
         if (s->has_lanes) {
             allow = guard_lanes(&s->config, g, in[1], more, &high);
         }

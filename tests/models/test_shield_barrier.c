@@ -531,6 +531,82 @@ static void test_learned_barrier_tightens(void **state)
     shield_close(&s);
 }
 
+/* ---- look-ahead -------------------------------------------------------------------------------------------------- */
+
+enum { F = 10 };
+static const dt_dim seers[] = {{"continuous", 1}, {"ahead", PAIR}, {"foreseen", 2 * F}, {"F", F}, {"dt_ms", 400}};
+
+/* Does the follower that holds a for its action and brakes at c then keep gap_m to where the other is foreseen? */
+static bool keeps_away(const float *p, const float *foreseen, double a, double c, double gap_m, double z)
+{
+    car ego = {0, (double)p[FOLLOWER]};
+    const int n = 400; /* steps of 1 ms between two times */
+    for (int i = 0; i < F * n; i++) {
+        drive(&ego, i < lround((double)p[ACTION_S] * 1000) ? a : -c, 0.001, false);
+        if ((i + 1) % n == 0) {
+            const int f = i / n;
+            const double way = (double)p[GAP] - gap_m + (double)foreseen[f] - z * exp((double)foreseen[F + f]);
+            if (ego.x > way) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+/* The bound is the largest such a, but at least -c. */
+static void test_look_ahead(void **state)
+{
+    (void)state;
+    static float ahead[AGENTS][ROWS][PAIR], foreseen[AGENTS][2 * F];
+    static const char *const on[] = {"look_ahead_mps2=0.5", "look_ahead_z=0.5", NULL};
+    shield s;
+    answers plain, seen;
+    dt_random r = random_from(23);
+    int n_same = 0, n_least = 0, n_between = 0;
+    for (int a = 0; a < AGENTS; a++) {
+        float p[PAIR];
+        random_pair(&r, p, 0);
+        p[FOLLOWER_BRAKE] = 9;
+        p[LEADER_BRAKE] = 9; /* the other may brake as hard as we can, and will not */
+        p[ACTION_S] = 0.001F * (float)lround((double)p[ACTION_S] * 1000);
+        nothing_ahead(ahead[a], p);
+        memcpy(ahead[a][0], p, sizeof(p));
+        double x = 0, v = (double)p[LEADER];
+        const double slows = dt_random_between(&r, -2, 1);
+        for (int f = 0; f < F; f++) {
+            v = fmax(0, v + slows * 0.4);
+            x += v * 0.4;
+            foreseen[a][f] = (float)x;
+            foreseen[a][F + f] = (float)log(0.1 + 0.2 * f);
+        }
+    }
+    shield_open(&s, NULL, vehicles, 3);
+    shield_ask(&s, ahead, NULL, &plain);
+    shield_close(&s);
+    shield_open(&s, on, seers, 5);
+    assert_int_equal(s.b.r.table.trained_count, 128 * ROWS * PAIR + 128 + 128 + 1); /* the barrier reads what it did */
+    shield_ask(&s, ahead, foreseen, &seen);
+    for (int a = 0; a < AGENTS; a++) {
+        double low = -0.5, high = 400;
+        for (int i = 0; i < 50; i++) {
+            const double m = 0.5 * (low + high);
+            *(keeps_away(ahead[a][0], foreseen[a], m, 0.5, 1, 0.5) ? &low : &high) = m;
+        }
+        const double want = fmin((double)plain.high[a], low), is = (double)seen.high[a];
+        assert_true(seen.high[a] <= plain.high[a] && seen.low[a] <= plain.low[a]); /* never looser */
+        if (!(fabs(is - want) < 0.02 + 0.005 * fabs(want))) {
+            print_error("%d: %g is not %g\n", a, is, want);
+            fail();
+        }
+        n_same += seen.high[a] == plain.high[a];
+        n_least += is == -0.5;
+        n_between += is > -0.5 && is < (double)plain.high[a];
+    }
+    assert_true(n_same > 5 && n_least > 3 && n_between > 10);
+    shield_close(&s);
+}
+
 static void test_ports_and_refusals(void **state)
 {
     (void)state;
@@ -562,6 +638,10 @@ static void test_ports_and_refusals(void **state)
         assert_non_null(strstr(b.host.message, bad[i].words));
         bench_close(&b);
     }
+    assert_int_equal(bench_create(&b, "shield_barrier", (const char *const[]){"look_ahead_mps2=2", NULL}, vehicles, 3),
+                     DT_ESHAPE);
+    assert_non_null(strstr(b.host.message, "look_ahead_mps2 = 2 m/s^2 needs what a world model foresees"));
+    bench_close(&b);
     assert_int_equal(bench_create(&b, "shield_barrier", NULL, vehicles, 3), DT_OK);
     void *wrong = mock_config(b.c, (const char *const[]){"min_green_s=30", "max_green_s=20", NULL});
     assert_int_equal(b.c->check(&b.host.host, wrong), DT_ECONFIG);
@@ -581,6 +661,7 @@ int main(void)
         cmocka_unit_test(test_signals),
         cmocka_unit_test(test_nobody_starves),
         cmocka_unit_test(test_learned_barrier_tightens),
+        cmocka_unit_test(test_look_ahead),
         cmocka_unit_test(test_ports_and_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

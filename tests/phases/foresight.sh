@@ -90,6 +90,9 @@ cases=$((cases + 1))
 "$dtrain" eval --checkpoint "$work/constant" --seeds 7 --episodes 1 --json 2>"$work/err" | grep -q '"env":"env_traffic"' ||
     fail "evaluation with foresight"
 
+train ahead --set models.world=world_constant_velocity --set shield_barrier.look_ahead_mps2=1.5
+refused "needs what a world model foresees" --set phase2_ppo.foresight=false --set shield_barrier.look_ahead_mps2=1.5
+
 # phase 3 has the same
 cases=$((cases + 1))
 # shellcheck disable=SC2086
