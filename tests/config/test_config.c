@@ -418,11 +418,10 @@ static void test_groups_of_a_phase(void **state)
     dt_config_destroy(c);
 
     /* what is wrong is told once, whether such a phase runs or not; other components hold no groups */
-    const char *const wrong[] = {
-        "solver = { data = { btach = 8; }; };", "unknown key; did you mean \"batch\"?",
-        "solver = { nowhere = { a = 1; }; };",  "neither a section nor the id of a component",
-        "solver = { stop = { epoch = 1; }; };", "did you mean \"epochs\"?",
-        "data = { stop = { epochs = 1; }; };",  "data.stop = { ... }"};
+    const char *const wrong[] = {"solver = { data = { btach = 8; }; };", "unknown key; did you mean \"batch\"?",
+                                 "solver = { nowhere = { a = 1; }; };",  "neither a section nor the id of a component",
+                                 "solver = { stop = { epoch = 1; }; };", "did you mean \"epochs\"?",
+                                 "data = { stop = { epochs = 1; }; };",  "data.stop = { ... }"};
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i += 2) {
         c = from(wrong[i]);
         assert_refused(dt_config_check(c, &lookup), DT_ECONFIG, wrong[i + 1]);
