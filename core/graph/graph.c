@@ -458,6 +458,11 @@ void dt_graph_print(const dt_graph *g, dt_str *out)
     dt_ir_print(&recorder_of(g)->ir, out);
 }
 
+const dt_ir *dt_ir_of(const dt_graph *g)
+{
+    return &recorder_of(g)->ir;
+}
+
 uint32_t dt_graph_losses(const dt_graph *g, const dt_graph_loss **out_p)
 {
     const dt_recorder *r = recorder_of(g);

@@ -77,6 +77,7 @@ typedef struct dt_ir {
 void dt_ir_fini(dt_ir *ir);
 /* A deep copy, independent of src. On failure dst is empty. */
 dt_status dt_ir_copy(const dt_ir *src, dt_ir *dst) DT_NODISCARD;
+const dt_ir *dt_ir_of(const dt_graph *g);              /* what was recorded, until more is */
 const char *dt_ir_string(dt_ir *ir, const char *text); /* owned copy; "" after an error */
 
 int32_t dt_ir_value(dt_ir *ir, const dt_value *v); /* -1 after an error */
