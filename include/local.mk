@@ -6,6 +6,7 @@ dtraininclude_HEADERS = \
 	include/dtrain/helpers.h \
 	include/dtrain/ops.def \
 	include/dtrain/plugin.h \
+	include/dtrain/policy.h \
 	include/dtrain/random.h \
 	include/dtrain/shapes.h \
 	include/dtrain/status.h
@@ -24,4 +25,4 @@ dtrainsvc_HEADERS = \
 	include/dtrain/svc/train.h
 
 # dtrain.pc is all a third party needs; dtrain-uninstalled.pc serves PKG_CONFIG_PATH=<build folder>
-pkgconfig_DATA = dtrain.pc
+pkgconfig_DATA = dtrain.pc dtrain-policy.pc

@@ -21,6 +21,7 @@ collective: base tensor backend
 checkpoint: base config tensor
 data: base config tensor
 rollout: base tensor backend
+export: base tensor backend graph checkpoint data rollout
 metrics: base config
 report: base
 train: base tensor device backend graph amp optim collective

@@ -465,3 +465,13 @@ const dt_plan *dt_trainer_plan(const dt_trainer *t)
 {
     return t->train.plan;
 }
+
+const dt_graph *dt_trainer_graph(const dt_trainer *t)
+{
+    return t->train.graph;
+}
+
+const dt_samples *dt_trainer_source(const dt_trainer *t)
+{
+    return t->d.source;
+}

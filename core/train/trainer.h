@@ -111,5 +111,7 @@ dt_trainer_times dt_trainer_times_get(const dt_trainer *t);
 bool dt_trainer_is_half(const dt_trainer *t);         /* mixed precision: products in half, or a scaled loss */
 double dt_trainer_overflow_rate(const dt_trainer *t); /* share of skipped steps, over a window of the last ones */
 const dt_plan *dt_trainer_plan(const dt_trainer *t);
+const dt_graph *dt_trainer_graph(const dt_trainer *t);    /* what was recorded for training */
+const dt_samples *dt_trainer_source(const dt_trainer *t); /* its fields and symbols; "B" comes after these */
 
 #endif

@@ -5,6 +5,9 @@
 
 core_libdtcore_la_SOURCES += core/backend/cpu/isa.c core/backend/cpu/isa.h
 
+# all builds of the kernels, for whoever links them
+cpu_kernel_libs =
+
 cpu_isa_sources = core/backend/cpu/attention.h core/backend/cpu/cpu.h core/backend/cpu/gemm.h \
 	core/backend/cpu/scratch.h core/backend/cpu/simd.h core/backend/cpu/vmath.h \
 	core/backend/cpu/binary.c \
@@ -32,14 +35,14 @@ noinst_LTLIBRARIES += core/backend/cpu/libcpu_base.la
 core_backend_cpu_libcpu_base_la_SOURCES = $(cpu_isa_sources)
 core_backend_cpu_libcpu_base_la_CPPFLAGS = $(AM_CPPFLAGS) -DDT_ISA=base
 core_backend_cpu_libcpu_base_la_CFLAGS = $(cpu_isa_cflags)
-core_libdtcore_la_LIBADD += core/backend/cpu/libcpu_base.la
+cpu_kernel_libs += core/backend/cpu/libcpu_base.la
 
 if DT_HAVE_AVX2_FLAGS
 noinst_LTLIBRARIES += core/backend/cpu/libcpu_avx2.la
 core_backend_cpu_libcpu_avx2_la_SOURCES = $(cpu_isa_sources)
 core_backend_cpu_libcpu_avx2_la_CPPFLAGS = $(AM_CPPFLAGS) -DDT_ISA=avx2 -DDT_ISA_AVX2
 core_backend_cpu_libcpu_avx2_la_CFLAGS = $(cpu_isa_cflags) -mavx2 -mfma
-core_libdtcore_la_LIBADD += core/backend/cpu/libcpu_avx2.la
+cpu_kernel_libs += core/backend/cpu/libcpu_avx2.la
 endif
 
 if DT_HAVE_AVX512_FLAGS
@@ -47,7 +50,7 @@ noinst_LTLIBRARIES += core/backend/cpu/libcpu_avx512.la
 core_backend_cpu_libcpu_avx512_la_SOURCES = $(cpu_isa_sources)
 core_backend_cpu_libcpu_avx512_la_CPPFLAGS = $(AM_CPPFLAGS) -DDT_ISA=avx512 -DDT_ISA_AVX512
 core_backend_cpu_libcpu_avx512_la_CFLAGS = $(cpu_isa_cflags) -mavx512f -mavx512dq -mavx512bw -mavx512vl -mfma
-core_libdtcore_la_LIBADD += core/backend/cpu/libcpu_avx512.la
+cpu_kernel_libs += core/backend/cpu/libcpu_avx512.la
 endif
 
 # The bf16 lane of the products: the same sources with another gemm, once with vectors and once with tiles.
@@ -65,7 +68,7 @@ noinst_LTLIBRARIES += core/backend/cpu/libcpu_avx512_bf16.la
 core_backend_cpu_libcpu_avx512_bf16_la_SOURCES = $(cpu_bf16_sources)
 core_backend_cpu_libcpu_avx512_bf16_la_CPPFLAGS = $(AM_CPPFLAGS) -DDT_ISA=avx512_bf16 -DDT_ISA_AVX512
 core_backend_cpu_libcpu_avx512_bf16_la_CFLAGS = $(cpu_bf16_cflags)
-core_libdtcore_la_LIBADD += core/backend/cpu/libcpu_avx512_bf16.la
+cpu_kernel_libs += core/backend/cpu/libcpu_avx512_bf16.la
 endif
 
 if DT_HAVE_AMX_FLAGS
@@ -73,5 +76,6 @@ noinst_LTLIBRARIES += core/backend/cpu/libcpu_amx_bf16.la
 core_backend_cpu_libcpu_amx_bf16_la_SOURCES = $(cpu_bf16_sources)
 core_backend_cpu_libcpu_amx_bf16_la_CPPFLAGS = $(AM_CPPFLAGS) -DDT_ISA=amx_bf16 -DDT_ISA_AVX512 -DDT_ISA_AMX
 core_backend_cpu_libcpu_amx_bf16_la_CFLAGS = $(cpu_bf16_cflags) -mamx-tile -mamx-bf16
-core_libdtcore_la_LIBADD += core/backend/cpu/libcpu_amx_bf16.la
+cpu_kernel_libs += core/backend/cpu/libcpu_amx_bf16.la
 endif
+core_libdtcore_la_LIBADD += $(cpu_kernel_libs)

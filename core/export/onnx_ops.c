@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How each op of dtrain/ops.def is said in ONNX. The contracts stand there; here are their spellings.
+ */
+#include <config.h>
+
+#include "export/onnx_graph.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct speller {
+    dt_onnx *o;
+    const dt_ir *ir;
+    const dt_node *n;
+    const char *const *in; /* NULL where an optional input is absent */
+} speller;
+
+static const dt_shape *shape(const speller *s, uint32_t k)
+{
+    return &s->ir->value[s->n->in[k]].shape;
+}
+
+static int64_t extent(const dt_shape *x, uint32_t i) /* a number, -1 where it is ragged */
+{
+    return x->dim[i].symbol < 0 ? x->dim[i].size : -1;
+}
+
+static const char *one(const speller *s, const char *op, const char *x)
+{
+    return dt_onnx_call(s->o, op, x, NULL, NULL);
+}
+
+static const char *two(const speller *s, const char *op, const char *x, const char *y)
+{
+    return dt_onnx_call(s->o, op, x, y, NULL);
+}
+
+static const char *cast(const speller *s, const char *x, int64_t type)
+{
+    dt_onnx_int(s->o, "to", type);
+    return one(s, "Cast", x);
+}
+
+/* x[..., from : end] along an axis */
+static const char *cut(const speller *s, const char *x, int64_t axis, int64_t from, int64_t end)
+{
+    const char *const in[] = {x, dt_onnx_one(s->o, from), dt_onnx_one(s->o, end), dt_onnx_one(s->o, axis)};
+    const char *y = NULL;
+    dt_onnx_node(s->o, "Slice", in, 4, &y, 1);
+    return y;
+}
+
+/* x[t] of the first dimension */
+static const char *at(const speller *s, const char *x, int64_t t)
+{
+    dt_onnx_int(s->o, "axis", 0);
+    return two(s, "Gather", x, dt_onnx_index(s->o, t));
+}
+
+static const char *rows(const speller *s, const char *x, const char *index)
+{
+    dt_onnx_int(s->o, "axis", 0);
+    return two(s, "Gather", x, index);
+}
+
+static const char *concat(const speller *s, const char *const *x, uint32_t n, int64_t axis)
+{
+    const char *y = NULL;
+    dt_onnx_int(s->o, "axis", axis);
+    dt_onnx_node(s->o, "Concat", x, n, &y, 1);
+    return y;
+}
+
+static const char *first_dim(const speller *s, const char *x) /* [1] i64 */
+{
+    dt_onnx_int(s->o, "start", 0);
+    dt_onnx_int(s->o, "end", 1);
+    return one(s, "Shape", x);
+}
+
+/* [rows, columns] of this value; rows [1] i64 */
+static const char *filled(const speller *s, const char *n, int64_t columns, double value)
+{
+    const char *const dims[] = {n, dt_onnx_one(s->o, columns)};
+    return two(s, "Expand", dt_onnx_number(s->o, value), concat(s, dims, 2, 0));
+}
+
+/* ---- arithmetic -------------------------------------------------------------------------------------------------- */
+
+static const char *product(const speller *s, const char *x, uint32_t rank, const char *w, const char *b)
+{
+    if (rank == 2) {
+        dt_onnx_int(s->o, "transB", 1);
+        return dt_onnx_call(s->o, "Gemm", x, w, b);
+    }
+    const char *y = two(s, "MatMul", x, one(s, "Transpose", w));
+    return b != NULL ? two(s, "Add", y, b) : y;
+}
+
+static const char *spell_linear(const speller *s)
+{
+    return product(s, s->in[0], shape(s, 0)->rank, s->in[1], s->n->n_in > 2 ? s->in[2] : NULL);
+}
+
+/* x Phi(x), the exact one */
+static const char *gelu(const speller *s, const char *x)
+{
+    const char *z = one(s, "Erf", two(s, "Mul", x, dt_onnx_number(s->o, M_SQRT1_2)));
+    const char *phi = two(s, "Add", z, dt_onnx_number(s->o, 1));
+    return two(s, "Mul", two(s, "Mul", x, dt_onnx_number(s->o, 0.5)), phi);
+}
+
+static const char *spell_unary(const speller *s)
+{
+    static const char *const name[] = {
+        [DT_FN_RELU] = "Relu",       [DT_FN_LEAKY] = "LeakyRelu",   [DT_FN_ELU] = "Elu", [DT_FN_TANH] = "Tanh",
+        [DT_FN_SIGMOID] = "Sigmoid", [DT_FN_SOFTPLUS] = "Softplus", [DT_FN_EXP] = "Exp", [DT_FN_LOG] = "Log"};
+    const int64_t fn = s->n->attr.i[0];
+    if (fn == DT_FN_GELU) {
+        return gelu(s, s->in[0]);
+    }
+    if (fn == DT_FN_LEAKY || fn == DT_FN_ELU) {
+        dt_onnx_float(s->o, "alpha", (float)s->n->attr.f[0]);
+    }
+    return one(s, name[fn], s->in[0]);
+}
+
+static const char *spell_binary(const speller *s)
+{
+    static const char *const name[] = {
+        [DT_BIN_ADD] = "Add", [DT_BIN_SUB] = "Sub", [DT_BIN_MUL] = "Mul", [DT_BIN_MIN] = "Min", [DT_BIN_MAX] = "Max"};
+    return two(s, name[s->n->attr.i[0]], s->in[0], s->in[1]);
+}
+
+static const char *spell_affine(const speller *s)
+{
+    const char *y = two(s, "Mul", s->in[0], dt_onnx_number(s->o, s->n->attr.f[0]));
+    return s->n->attr.f[1] != 0 ? two(s, "Add", y, dt_onnx_number(s->o, s->n->attr.f[1])) : y;
+}
+
+static const char *spell_clamp(const speller *s)
+{
+    const double low = s->n->attr.f[0], high = s->n->attr.f[1];
+    return dt_onnx_call(s->o, "Clip", s->in[0], isfinite(low) ? dt_onnx_number(s->o, low) : "",
+                        isfinite(high) ? dt_onnx_number(s->o, high) : "");
+}
+
+static const char *spell_softmax(const speller *s)
+{
+    dt_onnx_int(s->o, "axis", -1);
+    return one(s, "Softmax", s->in[0]);
+}
+
+static const char *spell_layernorm(const speller *s)
+{
+    const char *r = s->n->n_in > 3 ? s->in[3] : NULL;
+    const char *v = r != NULL ? two(s, "Add", s->in[0], r) : s->in[0];
+    dt_onnx_int(s->o, "axis", -1);
+    dt_onnx_float(s->o, "epsilon", (float)s->n->attr.f[0]);
+    return dt_onnx_call(s->o, "LayerNormalization", v, s->in[1], s->in[2]);
+}
+
+static const char *spell_cumsum(const speller *s)
+{
+    return two(s, "CumSum", s->in[0], dt_onnx_index(s->o, (int64_t)shape(s, 0)->rank - 2));
+}
+
+/* ---- layout ------------------------------------------------------------------------------------------------------ */
+
+/* The last dims of x replaced by these; those before stay. */
+static const char *reshaped(const speller *s, const char *x, uint32_t keeps, const int64_t *dim, uint32_t n)
+{
+    int64_t all[DT_MAX_DIMS] = {0}; /* 0: as it was */
+    memcpy(all + keeps, dim, n * sizeof(*dim));
+    return two(s, "Reshape", x, dt_onnx_ints(s->o, all, keeps + n));
+}
+
+static const char *spell_split(const speller *s)
+{
+    const dt_shape *x = shape(s, 0);
+    const int64_t A = s->n->attr.i[0], last = (int64_t)x->rank - 1;
+    if (A == 0 || A == 1) {
+        return two(s, "Unsqueeze", s->in[0], dt_onnx_one(s->o, A == 0 ? last + 1 : last));
+    }
+    const int64_t dim[] = {A, extent(x, (uint32_t)last) / A};
+    return reshaped(s, s->in[0], (uint32_t)last, dim, 2);
+}
+
+static const char *spell_merge(const speller *s)
+{
+    const dt_shape *x = shape(s, 0);
+    const int64_t A = extent(x, x->rank - 2), B = extent(x, x->rank - 1), merged = A * B;
+    if (A == 1 || B == 1) {
+        return two(s, "Squeeze", s->in[0], dt_onnx_one(s->o, (int64_t)x->rank - (B == 1 ? 1 : 2)));
+    }
+    return reshaped(s, s->in[0], x->rank - 2, &merged, 1);
+}
+
+static const char *spell_concat(const speller *s)
+{
+    return concat(s, s->in, s->n->n_in, -1);
+}
+
+static const char *spell_slice(const speller *s)
+{
+    return cut(s, s->in[0], (int64_t)shape(s, 0)->rank - 1, s->n->attr.i[0], s->n->attr.i[0] + s->n->attr.i[1]);
+}
+
+static const char *spell_step(const speller *s)
+{
+    return at(s, s->in[0], s->n->attr.i[0]);
+}
+
+/* -1 counts from the end: there is a row of zeros */
+static const char *spell_gather(const speller *s)
+{
+    const char *const x[] = {s->in[0], filled(s, dt_onnx_one(s->o, 1), extent(shape(s, 0), 1), 0)};
+    return rows(s, concat(s, x, 2, 0), s->in[1]);
+}
+
+/* ---- segments ---------------------------------------------------------------------------------------------------- */
+
+/* For each of n places ([1] i64) how many of the pointers are at most its number: of rowptr without its first, the row
+ * that an edge belongs to. */
+static const char *count_up(const speller *s, const char *pointers, const char *n)
+{
+    const char *more = two(s, "Add", n, dt_onnx_one(s->o, 1));
+    const char *mark = two(s, "Expand", dt_onnx_one(s->o, 0), more);
+    const char *ones = two(s, "Expand", dt_onnx_one(s->o, 1), one(s, "Shape", pointers));
+    dt_onnx_int(s->o, "axis", 0);
+    dt_onnx_text(s->o, "reduction", "add");
+    mark = dt_onnx_call(s->o, "ScatterElements", mark, pointers, ones);
+    return cut(s, two(s, "CumSum", mark, dt_onnx_index(s->o, 0)), 0, 0, -1);
+}
+
+/* rows of x [E,M] into those of base [N,M] that to [E] names, by "add" or "max" */
+static const char *scatter(const speller *s, const char *base, const char *to, const char *x, const char *how)
+{
+    const char *index = two(s, "Expand", two(s, "Unsqueeze", to, dt_onnx_one(s->o, 1)), one(s, "Shape", x));
+    dt_onnx_int(s->o, "axis", 0);
+    dt_onnx_text(s->o, "reduction", how);
+    return dt_onnx_call(s->o, "ScatterElements", base, index, x);
+}
+
+static const char *spell_segment_mean(const speller *s)
+{
+    const int64_t D = extent(shape(s, 0), 1);
+    const char *pointers = cast(s, s->in[1], DT_ONNX_INT64);
+    const char *n = first_dim(s, pointers); /* B + 1: one before the first and one after the last are cut off again */
+    const char *segment = count_up(s, pointers, first_dim(s, s->in[0]));
+    const char *base = filled(s, two(s, "Add", n, dt_onnx_one(s->o, 1)), D, 0);
+    const char *sum = cut(s, scatter(s, base, segment, s->in[0], "add"), 0, 1, -1);
+    const char *count = two(s, "Sub", cut(s, pointers, 0, 1, INT64_MAX), cut(s, pointers, 0, 0, -1));
+    count = two(s, "Max", cast(s, count, DT_ONNX_FLOAT), dt_onnx_number(s->o, 1));
+    return two(s, "Div", sum, two(s, "Unsqueeze", count, dt_onnx_one(s->o, 1)));
+}
+
+typedef struct edges {
+    const char *n, *row, *col; /* [1] rows; [E] target and source of each edge */
+} edges;
+
+static edges edges_of(const speller *s, const char *x, const char *rowptr, const char *col)
+{
+    const char *ends = cut(s, cast(s, rowptr, DT_ONNX_INT64), 0, 1, INT64_MAX);
+    edges e = {.n = first_dim(s, x), .col = cast(s, col, DT_ONNX_INT64)};
+    e.row = count_up(s, ends, first_dim(s, col));
+    return e;
+}
+
+/* logits [E,H], v [N,H,C] -> [N,H*C]: per target and head softmax over its edges, and the sum of p v_j */
+static const char *attend(const speller *s, const edges *e, const char *logits, const char *v, int64_t H, int64_t C)
+{
+    const int64_t flat = H * C;
+    const char *top = scatter(s, filled(s, e->n, H, -3e38), e->row, logits, "max");
+    const char *p = one(s, "Exp", two(s, "Sub", logits, rows(s, top, e->row)));
+    const char *sum = scatter(s, filled(s, e->n, H, 0), e->row, p, "add");
+    p = two(s, "Div", p, rows(s, sum, e->row));
+    const char *part = two(s, "Mul", two(s, "Unsqueeze", p, dt_onnx_one(s->o, 2)), rows(s, v, e->col));
+    return scatter(s, filled(s, e->n, flat, 0), e->row, reshaped(s, part, 1, &flat, 1), "add");
+}
+
+/* x [R,H,C], a [H,C] -> [R,H] */
+static const char *dots(const speller *s, const char *x, const char *a)
+{
+    dt_onnx_int(s->o, "keepdims", 0);
+    return two(s, "ReduceSum", two(s, "Mul", x, a), dt_onnx_one(s->o, 2));
+}
+
+static const char *spell_gat(const speller *s)
+{
+    const int64_t H = s->n->attr.i[0], C = extent(shape(s, 0), 1) / H, heads[] = {H, C};
+    const edges e = edges_of(s, s->in[0], s->in[5], s->in[6]);
+    const char *h = reshaped(s, s->in[0], 1, heads, 2);
+    const char *dst = dots(s, h, reshaped(s, s->in[1], 0, heads, 2));
+    const char *src = dots(s, h, reshaped(s, s->in[2], 0, heads, 2));
+    const char *z = two(s, "Add", rows(s, dst, e.row), rows(s, src, e.col));
+    if (s->in[3] != NULL) {
+        z = two(s, "Add", z, product(s, s->in[3], 2, s->in[4], NULL));
+    }
+    dt_onnx_float(s->o, "alpha", (float)s->n->attr.f[0]);
+    return attend(s, &e, one(s, "LeakyRelu", z), h, H, C);
+}
+
+static const char *spell_graph_qk(const speller *s)
+{
+    const int64_t H = s->n->attr.i[0], C = extent(shape(s, 0), 1) / H, heads[] = {H, C};
+    const edges e = edges_of(s, s->in[0], s->in[4], s->in[5]);
+    const char *q = reshaped(s, s->in[0], 1, heads, 2), *k = reshaped(s, s->in[1], 1, heads, 2);
+    const char *z = dots(s, rows(s, q, e.row), rows(s, k, e.col));
+    z = two(s, "Mul", z, dt_onnx_number(s->o, 1 / sqrt((double)C)));
+    if (s->in[3] != NULL) {
+        z = two(s, "Add", z, s->in[3]);
+    }
+    return attend(s, &e, z, reshaped(s, s->in[2], 1, heads, 2), H, C);
+}
+
+/* ---- recurrent layers -------------------------------------------------------------------------------------------- */
+
+/* x [S, n H] into n parts */
+static void parts(const speller *s, const char *x, uint32_t n, const char **out)
+{
+    dt_onnx_int(s->o, "axis", -1);
+    dt_onnx_int(s->o, "num_outputs", n);
+    dt_onnx_node(s->o, "Split", &x, 1, out, n);
+}
+
+/* where somebody is present [S,1] the new state, else the old one, NULL: zero */
+static const char *held(const speller *s, const char *present, const char *now, const char *before)
+{
+    return present == NULL
+               ? now
+               : dt_onnx_call(s->o, "Where", present, now, before != NULL ? before : dt_onnx_number(s->o, 0));
+}
+
+static const char *present_at(const speller *s, const char *present, int64_t t)
+{
+    return present == NULL ? NULL : two(s, "Unsqueeze", cast(s, at(s, present, t), DT_ONNX_BOOL), dt_onnx_one(s->o, 1));
+}
+
+/* h_t of all steps [S,H] to [T,S,H]; sum: those before */
+static const char *stacked(const speller *s, const char *sum, const char *h)
+{
+    const char *const both[] = {sum, two(s, "Unsqueeze", h, dt_onnx_one(s->o, 0))};
+    return sum != NULL ? concat(s, both, 2, 0) : both[1];
+}
+
+/* h wh^T + x */
+static const char *recur(const speller *s, const char *h, const char *wh, const char *x)
+{
+    dt_onnx_int(s->o, "transB", 1);
+    return dt_onnx_call(s->o, "Gemm", h, wh, x);
+}
+
+static const char *spell_lstm(const speller *s)
+{
+    enum { I, F, G, O, GATES };
+    const char *h = NULL, *c = NULL, *all = NULL;
+    for (int64_t t = 0; t < extent(shape(s, 0), 0); t++) {
+        const char *gate[GATES], *x = at(s, s->in[0], t);
+        const char *present = present_at(s, s->n->n_in > 2 ? s->in[2] : NULL, t);
+        parts(s, h != NULL ? recur(s, h, s->in[1], x) : x, GATES, gate);
+        const char *now = two(s, "Mul", one(s, "Sigmoid", gate[I]), one(s, "Tanh", gate[G]));
+        if (c != NULL) {
+            now = two(s, "Add", now, two(s, "Mul", one(s, "Sigmoid", gate[F]), c));
+        }
+        const char *out = two(s, "Mul", one(s, "Sigmoid", gate[O]), one(s, "Tanh", now));
+        c = held(s, present, now, c);
+        h = held(s, present, out, h);
+        all = stacked(s, all, h);
+    }
+    return all;
+}
+
+static const char *spell_gru(const speller *s)
+{
+    enum { R, Z, N, GATES };
+    const char *h = NULL, *all = NULL;
+    for (int64_t t = 0; t < extent(shape(s, 0), 0); t++) {
+        const char *x[GATES], *u[GATES];
+        const char *present = present_at(s, s->n->n_in > 3 ? s->in[3] : NULL, t);
+        parts(s, at(s, s->in[0], t), GATES, x);
+        parts(s, h != NULL ? recur(s, h, s->in[1], s->in[2]) : s->in[2], GATES, u);
+        const char *r = one(s, "Sigmoid", two(s, "Add", x[R], u[R]));
+        const char *z = one(s, "Sigmoid", two(s, "Add", x[Z], u[Z]));
+        const char *n = one(s, "Tanh", two(s, "Add", x[N], two(s, "Mul", r, u[N])));
+        const char *now = two(s, "Mul", two(s, "Sub", dt_onnx_number(s->o, 1), z), n);
+        if (h != NULL) {
+            now = two(s, "Add", now, two(s, "Mul", z, h));
+        }
+        h = held(s, present, now, h);
+        all = stacked(s, all, h);
+    }
+    return all;
+}
+
+/* ---- table ------------------------------------------------------------------------------------------------------- */
+
+const char *dt_onnx_spell(dt_onnx *o, const dt_ir *ir, const dt_node *n, const char *const *in)
+{
+    static const char *(*const spell[DT_OP_PUBLIC_END])(const speller *s) = {
+        [DT_OP_LINEAR] = spell_linear,
+        [DT_OP_UNARY] = spell_unary,
+        [DT_OP_BINARY] = spell_binary,
+        [DT_OP_AFFINE] = spell_affine,
+        [DT_OP_CLAMP] = spell_clamp,
+        [DT_OP_SPLIT] = spell_split,
+        [DT_OP_MERGE] = spell_merge,
+        [DT_OP_CONCAT] = spell_concat,
+        [DT_OP_SLICE] = spell_slice,
+        [DT_OP_STEP] = spell_step,
+        [DT_OP_GATHER] = spell_gather,
+        [DT_OP_LAYERNORM] = spell_layernorm,
+        [DT_OP_GAT] = spell_gat,
+        [DT_OP_GRAPH_QK] = spell_graph_qk,
+        [DT_OP_LSTM] = spell_lstm,
+        [DT_OP_GRU] = spell_gru,
+        [DT_OP_CUMSUM] = spell_cumsum,
+        [DT_OP_SOFTMAX] = spell_softmax,
+        [DT_OP_SEGMENT_MEAN] = spell_segment_mean,
+    };
+    const speller s = {.o = o, .ir = ir, .n = n, .in = in};
+    return n->op < DT_OP_PUBLIC_END && spell[n->op] != NULL ? spell[n->op](&s) : NULL;
+}
