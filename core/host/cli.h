@@ -17,7 +17,8 @@ typedef struct dt_args {
     const char *word[DT_CLI_MAX_WORDS]; /* positional, after the verb */
     const char *config[DT_CLI_MAX_REPEAT], *set[DT_CLI_MAX_REPEAT];
     const char *plugin, *phase, *profile, *run_dir, *name, *resume, *init_from, *device, *nproc, *threads, *seed;
-    const char *max_steps, *max_time, *profile_steps, *checkpoint, *env, *episodes, *seeds, *out, *store, *print_graph;
+    const char *max_steps, *max_time, *profile_steps, *checkpoint, *env, *episodes, *seeds, *out, *format, *store;
+    const char *print_graph;
     uint32_t n_words, n_config, n_set;
     bool has_resume, dry_run, no_graphs, json, quiet, verbose, help;
     int argc;
@@ -35,6 +36,7 @@ bool dt_cli_is_verb(const char *word);
 /* The verbs; each returns the status of the whole command, results on standard output. */
 dt_status dt_verb_run(const dt_args *a, int *exit_code_p);
 dt_status dt_verb_eval(const dt_args *a);
+dt_status dt_verb_export(const dt_args *a);
 dt_status dt_verb_list(const dt_args *a);
 dt_status dt_verb_show(const dt_args *a);
 dt_status dt_verb_check(const dt_args *a);

@@ -24,7 +24,8 @@ enum {
     V_RUNS = 512,
     V_REPORT = 1024,
     V_WATCH = 2048,
-    V_ALL = 4095
+    V_EXPORT = 4096,
+    V_ALL = 8191
 };
 enum { A_FLAG, A_VALUE, A_REPEAT, A_OPTIONAL };
 
@@ -44,6 +45,10 @@ static const verb verbs[] = {
     {"eval", V_EVAL, "", "evaluate a checkpoint on held-out data",
      "  dtrain eval --plugin phase1_world_model --checkpoint runs/first --json\n"
      "  dtrain eval --plugin phase1_world_model --checkpoint runs/first --set data.store=stores/other\n"},
+    {"export", V_EXPORT, "", "the trained models of a checkpoint as one file, for programs without dtrain",
+     "  dtrain export --checkpoint runs/first --out policy.safetensors\n"
+     "  dtrain export --checkpoint runs/first --format onnx --out policy.onnx\n"
+     "  dtrain export --checkpoint runs/hybrid --phase 2 --json\n"},
     {"list", V_LIST, "", "the plugins that can be found", "  dtrain list\n  dtrain list --json\n"},
     {"show", V_SHOW, "ID", "a component: options with value, origin, range and unit; ports; source",
      "  dtrain show risk_gnn\n  dtrain show phase1_world_model --set training.epochs=5\n"},
@@ -72,8 +77,6 @@ typedef struct later {
 } later;
 
 static const later later_verbs[] = {
-    {"export", "exporting deployable models is not built into this version; model.safetensors of a checkpoint opens in "
-               "any safetensors reader"},
     {"render", "rendering is not built into this version"},
     {"bench", "built-in benchmarks are not in this version; bench/run in the source tree measures"},
     {"launch", "starting several processes is not built into this version"},
@@ -90,15 +93,16 @@ typedef struct option {
 
 #define MEMBER(m) offsetof(dt_args, m)
 static const option options[] = {
-    {"plugin", 0, A_VALUE, V_RUN | V_EVAL, MEMBER(plugin), 0, "FILE_OR_ID",
+    {"plugin", 0, A_VALUE, V_RUN | V_EVAL | V_EXPORT, MEMBER(plugin), 0, "FILE_OR_ID",
      "the phase to run: phase2_ppo.so, ./x/y.so or an id"},
     {"config", 'c', A_REPEAT, V_ALL, MEMBER(config), MEMBER(n_config), "FILE",
      "configuration (libconfig); repeatable, later wins"},
     {"set", 's', A_REPEAT, V_ALL, MEMBER(set), MEMBER(n_set), "KEY=VALUE",
      "one value, e.g. models.world=world_gru; repeatable"},
-    {"profile", 0, A_VALUE, V_RUN | V_EVAL | V_SHOW, MEMBER(profile), 0, "NAME|FILE",
+    {"profile", 0, A_VALUE, V_RUN | V_EVAL | V_SHOW | V_EXPORT, MEMBER(profile), 0, "NAME|FILE",
      "a shipped profile below the files"},
-    {"phase", 0, A_VALUE, V_RUN | V_EVAL, MEMBER(phase), 0, "all|N|NAME", "only this phase of the configuration"},
+    {"phase", 0, A_VALUE, V_RUN | V_EVAL | V_EXPORT, MEMBER(phase), 0, "all|N|NAME",
+     "only this phase of the configuration"},
     {"run-dir", 0, A_VALUE, V_RUN | V_DOCTOR, MEMBER(run_dir), 0, "DIR",
      "use DIR itself instead of runs/<name>-<time>"},
     {"name", 0, A_VALUE, V_RUN, MEMBER(name), 0, "NAME", "name of the run"},
@@ -106,7 +110,10 @@ static const option options[] = {
      "go on where a run stopped; without a name, the newest"},
     {"init-from", 0, A_VALUE, V_RUN, MEMBER(init_from), 0, "FILE",
      "start from the weights of a checkpoint or safetensors file"},
-    {"checkpoint", 0, A_VALUE, V_EVAL, MEMBER(checkpoint), 0, "RUN|CHECKPOINT", "what to evaluate"},
+    {"checkpoint", 0, A_VALUE, V_EVAL | V_EXPORT, MEMBER(checkpoint), 0, "RUN|CHECKPOINT",
+     "what to evaluate or export"},
+    {"format", 0, A_VALUE, V_EXPORT, MEMBER(format), 0, "safetensors|onnx",
+     "safetensors: for libdtrain-policy and any safetensors reader; onnx: for runtimes of ONNX"},
     {"device", 0, A_VALUE, V_RUN | V_EVAL, MEMBER(device), 0, "auto|cpu|cuda[:i]", "where to compute"},
     {"no-graphs", 0, A_FLAG, V_RUN, MEMBER(no_graphs), 0, NULL,
      "GPU: launch every kernel of a step instead of replaying it"},
@@ -125,8 +132,8 @@ static const option options[] = {
     {"env", 0, A_VALUE, V_EVAL, MEMBER(env), 0, "ID", "evaluate on an environment"},
     {"episodes", 0, A_VALUE, V_EVAL, MEMBER(episodes), 0, "N", "episodes per seed"},
     {"seeds", 0, A_VALUE, V_EVAL, MEMBER(seeds), 0, "1,2,3", "seeds of the environment"},
-    {"out", 'o', A_VALUE, V_DATA | V_REPORT, MEMBER(out), 0, "PATH",
-     "data: folder of the store to make; report: the file"},
+    {"out", 'o', A_VALUE, V_DATA | V_REPORT | V_EXPORT, MEMBER(out), 0, "PATH",
+     "data: folder of the store to make; report, export: the file"},
     {"json", 0, A_FLAG, V_ALL, MEMBER(json), 0, NULL, "answer in JSON on standard output"},
     {"quiet", 'q', A_FLAG, V_ALL, MEMBER(quiet), 0, NULL, "warnings and errors only"},
     {"verbose", 'v', A_FLAG, V_ALL, MEMBER(verbose), 0, NULL, "more"},

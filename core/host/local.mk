@@ -27,9 +27,10 @@ core_libdtcore_la_SOURCES += \
 	core/host/probe.c core/host/probe.h \
 	core/host/probe_data.c core/host/probe_data.h \
 	core/host/probe_env.c core/host/probe_env.h \
+	core/host/take_out.c core/host/take_out.h \
 	core/host/template_text.h core/host/tools.h \
 	core/host/verb_check.c core/host/verb_ckpt.c core/host/verb_data.c \
-	core/host/verb_doctor.c core/host/verb_eval.c \
+	core/host/verb_doctor.c core/host/verb_eval.c core/host/verb_export.c \
 	core/host/verb_list.c core/host/verb_new.c core/host/verb_report.c core/host/verb_run.c core/host/verb_runs.c \
 	core/host/verb_show.c core/host/verb_watch.c
 

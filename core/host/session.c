@@ -390,6 +390,19 @@ dt_status dt_session_open(const dt_args *a, const char *resumed_config, dt_sessi
     return st;
 }
 
+void dt_session_config_beside(const char *checkpoint, dt_str *out)
+{
+    static const char *const places[] = {"config.cfg", "../../config.cfg", "../config.cfg"};
+    for (size_t i = 0; checkpoint != NULL && i < sizeof(places) / sizeof(places[0]); i++) {
+        dt_str_clear(out);
+        dt_str_addf(out, "%s/%s", checkpoint, places[i]);
+        if (dt_fs_is_file(dt_str_text(out))) {
+            return;
+        }
+    }
+    dt_str_clear(out);
+}
+
 void dt_session_close(dt_session *s)
 {
     if (s->device != NULL) {

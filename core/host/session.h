@@ -35,5 +35,8 @@ void dt_session_close(dt_session *s);
 dt_status dt_session_config(const dt_args *a, dt_session *out) DT_NODISCARD;
 /* Loader and embedded recording without configuration, for list and doctor; to be closed even when it fails. */
 dt_status dt_session_loader(dt_session *s) DT_NODISCARD;
+/* The configuration of the run that a checkpoint belongs to, so that its models are found again; "" when there is none.
+ */
+void dt_session_config_beside(const char *checkpoint, dt_str *out);
 
 #endif

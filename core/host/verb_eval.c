@@ -74,26 +74,11 @@ static dt_status evaluate(const dt_args *a, dt_session *s)
     return st;
 }
 
-/* The configuration of the run that a checkpoint belongs to, so that its models are found again; ""
- * when there is none. */
-static void config_beside(const char *checkpoint, dt_str *out)
-{
-    static const char *const places[] = {"config.cfg", "../../config.cfg", "../config.cfg"};
-    for (size_t i = 0; checkpoint != NULL && i < sizeof(places) / sizeof(places[0]); i++) {
-        dt_str_clear(out);
-        dt_str_addf(out, "%s/%s", checkpoint, places[i]);
-        if (dt_fs_is_file(dt_str_text(out))) {
-            return;
-        }
-    }
-    dt_str_clear(out);
-}
-
 dt_status dt_verb_eval(const dt_args *a)
 {
     dt_session s;
     dt_str config = {0};
-    config_beside(a->checkpoint, &config);
+    dt_session_config_beside(a->checkpoint, &config);
     dt_status st = dt_session_open(a, config.bytes > 0 ? dt_str_text(&config) : NULL, &s);
     dt_str_fini(&config);
     DT_TRY(st);

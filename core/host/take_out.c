@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See take_out.h.
+ */
+#include <config.h>
+
+#include "host/take_out.h"
+
+#include "base/err.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "export/policy_file.h"
+#include "host/rollout_impl.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- what goes in ------------------------------------------------------------------------------------------------ */
+
+/* Rows of the data as they are. */
+static void feed_data(const dt_samples *d, dt_bundle_field *how)
+{
+    for (uint32_t f = 0; f < d->n_fields; f++) {
+        how[f] = (dt_bundle_field){.kind = DT_BUNDLE_GIVEN, .index_of = (int32_t)(d->field[f].flags >> 8) - 1};
+    }
+}
+
+/* The fields of a rollout: first the observations, then what is made of them (core/rollout/buffer.c). */
+static void feed_rollout(dt_rollout *r, dt_bundle_field *how)
+{
+    const dt_buffer *b = &r->buffer;
+    for (uint32_t f = 0; f < b->n_fields; f++) {
+        const dt_buffer_field *x = &b->field[f];
+        how[f] = (dt_bundle_field){.kind = DT_BUNDLE_GIVEN, .index_of = -1};
+        if (f < b->l->spec.n_obs) {
+            dt_moments *m = &r->obs[f];
+            how[f].index_of = b->l->obs[f].index_of;
+            how[f].kind = b->l->obs[f].steps > 0 ? DT_BUNDLE_STEPS : DT_BUNDLE_GIVEN;
+            if (m->n > 0) {
+                dt_moments_apply(m);
+                how[f].mean = m->shift;
+                how[f].scale = m->scale;
+                how[f].clip = (float)r->d.clip_obs;
+            }
+        } else if (strcmp(x->name, "present") == 0) {
+            how[f].kind = DT_BUNDLE_PRESENT;
+        } else if (strcmp(x->name, "mask") == 0) {
+            how[f].kind = DT_BUNDLE_MASK;
+        } else if (strstr(x->name, "_history") != NULL) {
+            how[f].kind = DT_BUNDLE_HISTORY;
+            how[f].of = (int32_t)x->port;
+        }
+    }
+}
+
+static dt_status make_bundle(dt_stage *s, dt_take_out *t)
+{
+    const dt_samples *source = dt_trainer_source(s->trainer);
+    dt_rollout *r = s->rollout;
+    int64_t most[DT_GRAPH_MAX_SYMBOLS];
+    dt_bundle_desc d = {.graph = dt_trainer_graph(s->trainer),
+                        .field = source->field,
+                        .how = t->how,
+                        .n_fields = source->n_fields,
+                        .params = &s->params,
+                        .values = dt_trainer_params(s->trainer),
+                        .most = most,
+                        .actions = {.window = 1}};
+    memcpy(most, source->slice_cap, (source->n_symbols + 1) * sizeof(*most));
+    if (r == NULL) {
+        feed_data(source, t->how);
+        return dt_bundle_make(&d, &t->bundle);
+    }
+    const dt_layout *l = &r->env->layout;
+    feed_rollout(r, t->how);
+    for (int32_t k = 0; k <= (int32_t)l->spec.n_symbols; k++) {
+        most[k] = dt_layout_cap(l, k);
+    }
+    most[source->n_symbols] = 1; /* worlds */
+    d.actions = (dt_bundle_actions){.n_heads = l->spec.n_heads,
+                                    .n_continuous = l->spec.n_continuous,
+                                    .window = r->buffer.d.window,
+                                    .choices = l->spec.choices,
+                                    .low = l->spec.low,
+                                    .high = l->spec.high};
+    return dt_bundle_make(&d, &t->bundle);
+}
+
+/* ---- what is said of it ------------------------------------------------------------------------------------------ */
+
+static void write_models(const dt_stage *s, dt_str *out)
+{
+    dt_json_out o = {.s = out};
+    dt_json_obj(&o, NULL);
+    for (uint32_t i = 0; i < s->n_models; i++) {
+        dt_json_obj(&o, s->model[i].role);
+        dt_json_str(&o, "id", s->model[i].comp->desc.id);
+        dt_json_str(&o, "plugin", s->model[i].comp->plugin->desc.name);
+        dt_json_str(&o, "version", s->model[i].comp->plugin->desc.version);
+        dt_json_end(&o, '}');
+    }
+    dt_json_end(&o, '}');
+}
+
+/* Options of a component as the phase sees them: "<id>.<option>" and its text. */
+static void write_options(const dt_stage *s, const dt_loaded *c, dt_json_out *o)
+{
+    dt_option_view v;
+    char key[160];
+    for (uint32_t i = 0; c->desc.options != NULL; i++) {
+        if (dt_config_option_at(s->d.config, s->d.index, c->desc.id, i, &v) != DT_OK) {
+            break;
+        }
+        if (v.value != NULL) {
+            snprintf(key, sizeof(key), "%s.%s", c->desc.id, v.option->name);
+            dt_json_str(o, key, v.value);
+        }
+    }
+    dt_error_clear(); /* the end of the table is told as an error */
+}
+
+static void write_settings(const dt_stage *s, dt_str *out)
+{
+    dt_json_out o = {.s = out};
+    dt_json_obj(&o, NULL);
+    if (s->env.comp != NULL) {
+        write_options(s, s->env.comp, &o);
+    }
+    for (uint32_t i = 0; i < s->n_models; i++) {
+        write_options(s, s->model[i].comp, &o);
+    }
+    dt_json_end(&o, '}');
+}
+
+static void say(dt_take_out *t, const char *key, const char *text)
+{
+    if (text[0] != '\0') {
+        t->pair[t->n_pairs][0] = key;
+        t->pair[t->n_pairs++][1] = text;
+    }
+}
+
+dt_status dt_take_out_make(dt_stage *s, const dt_ckpt_info *info, dt_take_out *out_p)
+{
+    dt_take_out t = {.n_pairs = 0};
+    if (s->trainer == NULL) {
+        return DT_FAIL(DT_EINVAL, "phase %s has no trainer, and so nothing to export", s->d.phase->desc.id);
+    }
+    t.how = dt_alloc_n(dt_trainer_source(s->trainer)->n_fields, sizeof(*t.how));
+    dt_status st = t.how != NULL ? make_bundle(s, &t) : DT_FAIL(DT_ENOMEM, "out of memory to export a phase");
+    if (st == DT_OK && t.bundle.ir.n_outputs == 0) {
+        st = DT_FAIL(DT_EINVAL, "phase %s records no output, and so nothing to export", s->d.phase->desc.id);
+    }
+    write_models(s, &t.models);
+    write_settings(s, &t.settings);
+    st = st == DT_OK ? dt_str_status(&t.models) : st;
+    st = st == DT_OK ? dt_str_status(&t.settings) : st;
+    if (st < 0) {
+        dt_take_out_fini(&t);
+        return st;
+    }
+    *out_p = t;
+    say(out_p, "producer", "dtrain " PACKAGE_VERSION);
+    say(out_p, DT_POLICY_FILE_PHASE, s->d.phase->desc.id);
+    say(out_p, DT_POLICY_FILE_ENVIRONMENT, s->env.comp != NULL ? s->env.comp->desc.id : "");
+    say(out_p, "models", dt_str_text(&out_p->models));
+    say(out_p, DT_POLICY_FILE_SETTINGS, dt_str_text(&out_p->settings));
+    if (info != NULL) {
+        snprintf(out_p->step, sizeof(out_p->step), "%llu", (unsigned long long)info->step);
+        say(out_p, "step", out_p->step);
+        say(out_p, "weights_hash", info->weights_hash);
+    }
+    out_p->bundle.metadata = (const char *const(*)[2])out_p->pair;
+    out_p->bundle.n_metadata = out_p->n_pairs;
+    return DT_OK;
+}
+
+void dt_take_out_fini(dt_take_out *t)
+{
+    dt_bundle_fini(&t->bundle);
+    dt_free(t->how);
+    dt_str_fini(&t->models);
+    dt_str_fini(&t->settings);
+    *t = (dt_take_out){.n_pairs = 0};
+}
