@@ -3,7 +3,7 @@
 # What an installed dtrain must do without its source tree: say its version, find its plugins, and serve a third party
 # who has nothing but pkg-config dtrain. Called by make installcheck (and so by make distcheck) with the folders below.
 set -eu
-: "${DT_SRCDIR:?}" "${bindir:?}" "${includedir:?}" "${libdir:?}" "${plugindir:?}" "${plugins?}"
+: "${DT_SRCDIR:?}" "${bindir:?}" "${includedir:?}" "${libdir:?}" "${plugindir:?}" "${docdir:?}" "${plugins?}"
 PKG_CONFIG_PATH=$libdir/pkgconfig
 PATH=$bindir:$PATH
 export PKG_CONFIG_PATH PATH
@@ -56,4 +56,20 @@ step "training steps: the shipped phase on the installed recording, the third pa
 (cd "$work" && DTRAIN_PLUGIN_PATH=$work/third_phase dtrain run --plugin third_phase.so --max-steps 2 -q \
     --run-dir run_third) || fail "dtrain run --plugin third_phase"
 grep -q '"step"' "$work/run_third/metrics.jsonl" || fail "no metrics of third_phase"
+step "a program of one's own drives an environment by an exported policy: pkg-config dtrain-policy alone"
+test "$(pkg-config --variable=plugindir dtrain-policy)" = "$plugindir" || fail "plugindir of dtrain-policy differs"
+(cd "$work" && dtrain run --plugin phase2_ppo --set env.id=env_traffic --set env_traffic.control=signals \
+    --set env_traffic.scenario=intersection --set env_traffic.episode_s=60 --set env.instances=2 \
+    --set phase2_ppo.fragment=8 --set phase2_ppo.train_batch=16 --set data.batch=16 --set phase2_ppo.iterations=1 \
+    --threads 1 -q --run-dir run_policy && dtrain export --checkpoint run_policy -q --out policy.safetensors) ||
+    fail "dtrain export"
+# shellcheck disable=SC2046
+(cd "$work" && ${CC:-cc} -o drive "$docdir/examples/drive_env_traffic.c" $(pkg-config --cflags --libs dtrain-policy) -ldl) ||
+    fail "building the example"
+(cd "$work" && LD_LIBRARY_PATH=$libdir ./drive "$plugindir/env_traffic.so" policy.safetensors 3 >drive.txt) ||
+    fail "running the example"
+dtrain eval --checkpoint "$work/run_policy" --seeds 3 --episodes 1 --json -q >"$work/eval.json" || fail "dtrain eval"
+ours=$(awk '$1 == "return" { printf "%.12g", $2 }' "$work/drive.txt")
+theirs=$(sed -n 's/.*"return":{"mean":\([-0-9.e]*\),.*/\1/p' "$work/eval.json" | awk '{ printf "%.12g", $1 }')
+test -n "$ours" && test "$ours" = "$theirs" || fail "the example's return is $ours, that of dtrain eval $theirs"
 step "all is well"

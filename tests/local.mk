@@ -27,6 +27,7 @@ include tests/host/local.mk
 include tests/abi/local.mk
 include tests/docs/local.mk
 include tests/env_traffic/local.mk
+include tests/export/local.mk
 include tests/models/local.mk
 include tests/ops/local.mk
 include tests/phases/local.mk
@@ -58,5 +59,5 @@ AM_TESTS_ENVIRONMENT = \
 EXTRA_DIST += tests/installcheck.sh
 installcheck-local:
 	DT_SRCDIR='$(abs_top_srcdir)' CC='$(CC)' CXX='$(CXX_CHECK)' \
-	bindir='$(bindir)' includedir='$(includedir)' libdir='$(libdir)' plugindir='$(plugindir)' \
+	bindir='$(bindir)' includedir='$(includedir)' libdir='$(libdir)' plugindir='$(plugindir)' docdir='$(docdir)' \
 	plugins='$(notdir $(plugin_LTLIBRARIES:.la=))' $(SHELL) $(srcdir)/tests/installcheck.sh

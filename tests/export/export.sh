@@ -1,0 +1,112 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# dtrain export through the programs: what it writes drives an environment exactly as dtrain eval does with most likely
+# actions - plain, with memory, with a graph, with a shield -; and bad input is refused.
+set -u
+
+dtrain=${DT_BUILDDIR:-.}/dtrain
+drive=${DT_BUILDDIR:-.}/examples/drive_env_traffic
+plugins=${DT_BUILDDIR:-.}/plugins/.libs
+work=$(mktemp -d ./test-export-XXXXXX) || exit 1
+trap 'rm -rf "$work"' EXIT INT TERM
+failed=0
+cases=0
+
+fail() {
+    echo "FAIL: $*"
+    tail -n 5 "$work/err" | sed 's/^/    /'
+    failed=$((failed + 1))
+}
+
+train() { # DIR OPTIONS
+    dir=$1
+    shift
+    "$dtrain" -q --threads 1 --run-dir "$work/$dir" --set training.eval_interval=0 --set checkpoint.every_seconds=0 \
+        "$@" >/dev/null 2>"$work/err" || fail "training $dir left with $?"
+}
+
+policy() { # DIR OPTIONS: a phase 2 of two short rounds
+    dir=$1
+    shift
+    train "$dir" --plugin phase2_ppo --set env.instances=2 --set phase2_ppo.fragment=8 --set phase2_ppo.train_batch=16 \
+        --set data.batch=16 --set phase2_ppo.iterations=2 --set phase2_ppo.normalise_obs=true "$@"
+}
+
+number() { # KEY: of the JSON on standard input, its mean
+    sed -n "s/.*\"$1\":{\"mean\":\([-0-9.e]*\),.*/\1/p"
+}
+
+# the same episode by both: return and another number to the last digit
+same() { # DIR PLUGIN [METRIC]
+    cases=$((cases + 1))
+    "$dtrain" export --checkpoint "$work/$1" --out "$work/$1.safetensors" -q >"$work/out" 2>"$work/err" ||
+        fail "exporting $1 left with $?"
+    "$drive" "$plugins/$2.so" "$work/$1.safetensors" 5 >"$work/drive" 2>"$work/err" || fail "driving $1 left with $?"
+    "$dtrain" eval --checkpoint "$work/$1" --seeds 5 --episodes 1 --json -q >"$work/eval" 2>"$work/err" ||
+        fail "evaluating $1 left with $?"
+    for key in return ${3:-}; do
+        a=$(awk -v key="$key" '$1 == key { printf "%.12g", $2 }' "$work/drive")
+        b=$(number "$key" <"$work/eval" | awk '{ printf "%.12g", $1 }')
+        [ -n "$a" ] && [ "$a" = "$b" ] || fail "$1: $key is $a in the example, $b in dtrain eval"
+    done
+}
+
+refused() { # CODE PIECE ARGUMENTS
+    code=$1 piece=$2
+    shift 2
+    cases=$((cases + 1))
+    "$dtrain" export "$@" >"$work/out" 2>"$work/err"
+    got=$?
+    [ "$got" -eq "$code" ] || fail "export $*: left with $got, expected $code"
+    grep -q "$piece" "$work/err" || fail "export $*: nothing of '$piece' was said"
+}
+
+if [ "${DT_PREOPEN:-no}" = yes ]; then
+    echo "the plugins are linked in: there is no file to drive"
+    exit 77
+fi
+
+traffic="--set env.id=env_traffic --set env_traffic.episode_s=60 --set models.shield=shield_barrier
+    --set models.controller=controller_influence --set controller_influence.hidden=16"
+merge="--set env_traffic.scenario=merge --set env_traffic.agents=6 --set env_traffic.penetration=0.5
+    --set env_traffic.lane_actions=true"
+policy mlp --set env.id=cartpole
+same mlp env_cartpole
+policy lstm --set env.id=tmaze --set models.controller=controller_lstm --set phase2_ppo.window=4
+same lstm env_tmaze
+# shellcheck disable=SC2086
+policy signals $traffic --set env_traffic.scenario=grid --set env_traffic.control=signals
+same signals env_traffic strict_delay_s
+# shellcheck disable=SC2086
+policy vehicles $traffic $merge --set models.perception=risk_gnn --set risk_gnn.hidden=16 --set risk_gnn.heads=2 \
+    --set risk_gnn.layers=1
+same vehicles env_traffic strict_delay_s
+# shellcheck disable=SC2086
+policy memory $traffic $merge --set models.controller=controller_lstm --set phase2_ppo.window=3
+same memory env_traffic strict_delay_s
+
+# both formats of everything, phase 1 too; the phase that is asked for
+cases=$((cases + 1))
+printf 'phases=({plugin="phase1_world_model";stop={steps=2;};},{plugin="phase2_ppo";stop={iterations=1;};});
+    risk_gnn={hidden=16;heads=2;layers=1;}; world_lstm={hidden=16;}; data={batch=16;};
+    env={id="env_cartpole";instances=2;}; phase2_ppo={train_batch=16;fragment=8;};\n' >"$work/both.cfg"
+train both --config "$work/both.cfg"
+"$dtrain" export --checkpoint "$work/both" --json -q --out "$work/two.safetensors" >"$work/out" 2>"$work/err" &&
+    grep -q '"phase":"phase2_ppo".*"inputs":\["obs"\],"outputs":\["value","logits"\]' "$work/out" ||
+    fail "the newest phase's checkpoint is not what is exported: $(cat "$work/out")"
+for format in safetensors onnx; do
+    "$dtrain" export --checkpoint "$work/both" --phase 1 --json -q --format $format --out "$work/one" >"$work/out" \
+        2>"$work/err" && grep -q '"phase":"phase1_world_model".*"outputs":\["risk","future","spread"\]' "$work/out" ||
+        fail "phase 1 as $format: $(cat "$work/out")"
+done
+"$drive" "$plugins/env_cartpole.so" "$work/one" >"$work/out" 2>"$work/err" && fail "a model without actions drives"
+
+refused 2 "usage: dtrain export"
+refused 2 "expected safetensors or onnx" --checkpoint "$work/mlp" --format pickle
+refused 2 "no checkpoint" --checkpoint "$work" --plugin phase2_ppo --set env.id=cartpole
+refused 1 "nowhere" --checkpoint "$work/mlp" --out "$work/nowhere/policy.safetensors"
+refused 2 "cannot\|no checkpoint\|nowhere" --checkpoint "$work/nowhere" --plugin phase2_ppo --set env.id=cartpole
+
+echo "$cases cases, $failed failed"
+[ "$failed" -eq 0 ]
