@@ -32,11 +32,11 @@ void dt_clock_utc(char *out, size_t bytes)
     }
 }
 
-/* "Name:  123 kB" of /proc/self/status in bytes, 0 when there is none. Allocates nothing. */
-static uint64_t status_bytes(const char *name)
+/* "Name:  123 kB" of a status file below /proc in bytes, 0 when there is none. Allocates nothing. */
+static uint64_t status_bytes(const char *path, const char *name)
 {
     char text[4096];
-    int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
         return 0;
     }
@@ -52,10 +52,18 @@ static uint64_t status_bytes(const char *name)
 
 uint64_t dt_rss_bytes(void)
 {
-    return status_bytes("\nVmRSS:");
+    return status_bytes("/proc/self/status", "\nVmRSS:");
+}
+
+uint64_t dt_rss_bytes_of(int pid)
+{
+    char path[48];
+    snprintf(path, sizeof(path), "/proc/%d/status", pid);
+    return status_bytes(path, "\nVmRSS:");
 }
 
 uint64_t dt_rss_peak_bytes(void)
 {
-    return status_bytes("\nVmHWM:"); /* not getrusage: that keeps the peak of what ran before exec */
+    return status_bytes("/proc/self/status",
+                        "\nVmHWM:"); /* not getrusage: that keeps the peak of what ran before exec */
 }

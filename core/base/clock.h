@@ -11,6 +11,7 @@
 double dt_clock_s(void);                    /* monotonic seconds */
 void dt_clock_utc(char *out, size_t bytes); /* "2026-11-20T23:59:59Z", at least 21 bytes */
 uint64_t dt_rss_bytes(void);                /* resident memory of this process now, 0 when unknown */
+uint64_t dt_rss_bytes_of(int pid);          /* the same of another process */
 uint64_t dt_rss_peak_bytes(void);
 
 #endif

@@ -12,6 +12,7 @@
 #include "base/fault.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,7 @@
 
 enum {
     ALIGN = 64,
+    HUGE_BYTES = 2 * 1024 * 1024,
     LAZY_BYTES = 256 * 1024 /* from here on zeroing is left to the kernel, which does it page by page on first touch */
 };
 
@@ -30,6 +32,7 @@ typedef struct block_head {
 
 static _Atomic uint64_t n_calls;
 static _Atomic uint64_t live_bytes;
+static _Atomic uint64_t arena_bytes, arena_peak;
 
 static block_head *head_of(void *user)
 {
@@ -155,6 +158,54 @@ static bool round_to_pages(size_t bytes, size_t *out_p)
     return true;
 }
 
+size_t dt_arena_bytes(size_t bytes)
+{
+    size_t mapped = 0;
+    return round_to_pages(bytes, &mapped) ? mapped : SIZE_MAX;
+}
+
+/* Huge pages come to who asked for them, unless the system never gives any. */
+static bool has_huge_pages(void)
+{
+    char text[64] = "";
+    int fd = open("/sys/kernel/mm/transparent_hugepage/enabled", O_RDONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        (void)!read(fd, text, sizeof(text) - 1);
+        close(fd);
+    }
+    return text[0] != '\0' && strstr(text, "[never]") == NULL;
+}
+
+size_t dt_arena_granule(size_t bytes)
+{
+    return bytes >= HUGE_BYTES && has_huge_pages() ? HUGE_BYTES : (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static void count_arena(uint64_t mapped)
+{
+    const uint64_t now = atomic_fetch_add_explicit(&arena_bytes, mapped, memory_order_relaxed) + mapped;
+    uint64_t peak = atomic_load_explicit(&arena_peak, memory_order_relaxed);
+    while (now > peak && !atomic_compare_exchange_weak_explicit(&arena_peak, &peak, now, memory_order_relaxed,
+                                                                memory_order_relaxed)) {
+    }
+    atomic_fetch_add_explicit(&live_bytes, mapped, memory_order_relaxed);
+}
+
+uint64_t dt_arena_live_bytes(void)
+{
+    return atomic_load_explicit(&arena_bytes, memory_order_relaxed);
+}
+
+uint64_t dt_arena_peak_bytes(void)
+{
+    return atomic_load_explicit(&arena_peak, memory_order_relaxed);
+}
+
+void dt_arena_peak_reset(void)
+{
+    atomic_store_explicit(&arena_peak, dt_arena_live_bytes(), memory_order_relaxed);
+}
+
 dt_status dt_arena_map(size_t bytes, void **out_p)
 {
     size_t mapped = 0;
@@ -168,11 +219,11 @@ dt_status dt_arena_map(size_t bytes, void **out_p)
         return DT_FAIL(DT_ENOMEM, "cannot map an arena of %zu bytes: %s", bytes, strerror(reason));
     }
 #ifdef MADV_HUGEPAGE
-    if (mapped >= ((size_t)2 << 20)) {
+    if (mapped >= HUGE_BYTES) {
         (void)madvise(p, mapped, MADV_HUGEPAGE); /* a hint: small pages work too */
     }
 #endif
-    atomic_fetch_add_explicit(&live_bytes, mapped, memory_order_relaxed);
+    count_arena(mapped);
     *out_p = p;
     return DT_OK;
 }
@@ -184,5 +235,6 @@ void dt_arena_unmap(void *p, size_t bytes)
         return;
     }
     atomic_fetch_sub_explicit(&live_bytes, mapped, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&arena_bytes, mapped, memory_order_relaxed);
     munmap(p, mapped);
 }

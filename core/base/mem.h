@@ -23,5 +23,10 @@ uint64_t dt_alloc_live_bytes(void);                  /* bytes requested and not 
 /* Large arenas: anonymous mmap, huge pages asked for, zeroed, touched lazily. bytes is rounded up to pages. */
 dt_status dt_arena_map(size_t bytes, void **out_p) DT_NODISCARD;
 void dt_arena_unmap(void *p, size_t bytes);
+size_t dt_arena_bytes(size_t bytes);   /* what mapping so many takes: whole pages */
+size_t dt_arena_granule(size_t bytes); /* of an arena of so many: the piece that becomes resident at a first touch */
+uint64_t dt_arena_live_bytes(void);    /* mapped now, all threads */
+uint64_t dt_arena_peak_bytes(void);    /* most at once since the last reset */
+void dt_arena_peak_reset(void);
 
 #endif

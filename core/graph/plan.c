@@ -321,6 +321,44 @@ static int passes_over(const dt_plan *p, const dt_node *n, uint32_t k, const dt_
     return !is_written ? 0 : view->accum ? 2 : 1;
 }
 
+/* Mark the granules of [from, from + bytes). */
+static void touch(bool *mark, size_t granule, size_t n, size_t from, size_t bytes)
+{
+    for (size_t i = from / granule; bytes > 0 && i <= (from + bytes - 1) / granule && i < n; i++) {
+        mark[i] = true;
+    }
+}
+
+size_t dt_plan_touched_bytes(const dt_plan *p, const int64_t *size)
+{
+    const size_t granule = dt_arena_granule(p->info.arena_bytes), n = p->info.arena_bytes / granule + 1;
+    bool *mark = dt_alloc(n);
+    if (mark == NULL) {
+        return p->info.arena_bytes + p->kept_bytes;
+    }
+    for (uint32_t c = 0; c < p->n_calls; c++) {
+        const dt_node *node = &p->ir.node[p->call[c].node];
+        for (uint32_t k = 0; k < node->n_out; k++) {
+            const uint32_t at = p->call[c].view + node->n_in + k;
+            dt_view v = p->view[at];
+            for (int32_t i = 0; node->out[k] >= 0 && i < v.rank; i++) {
+                v.dim[i] = dt_extent_live(p->ir.value[node->out[k]].shape.dim[i], size);
+            }
+            if (p->offset[at] != SIZE_MAX) {
+                const size_t bytes = (size_t)dt_view_count(&v) * dt_plan_element_bytes(p, (uint32_t)v.dtype);
+                touch(mark, granule, n, p->offset[at], bytes);
+            }
+        }
+    }
+    touch(mark, granule, n, p->memory.bytes, p->scratch_bytes);
+    size_t touched = 0;
+    for (size_t i = 0; i < n; i++) {
+        touched += mark[i] ? granule : 0;
+    }
+    dt_free(mark);
+    return (touched < p->info.arena_bytes ? touched : p->info.arena_bytes) + p->kept_bytes;
+}
+
 dt_plan_cost dt_plan_cost_get(const dt_plan *p, const int64_t *size)
 {
     dt_plan_cost cost = {0};

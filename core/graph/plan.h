@@ -46,6 +46,8 @@ void dt_plan_destroy(dt_plan *p);
 const dt_plan_info *dt_plan_info_get(const dt_plan *p);
 /* What one run of the whole plan costs at these live sizes. */
 dt_plan_cost dt_plan_cost_get(const dt_plan *p, const int64_t *size);
+/* How much of an exec's arenas becomes resident by runs at these live sizes. */
+size_t dt_plan_touched_bytes(const dt_plan *p, const int64_t *size);
 void dt_plan_print(const dt_plan *p, dt_str *out); /* calls with shapes, offsets, lifetimes */
 
 /* Indices of what the feed must supply, by name; -1 when the plan does not use it. */

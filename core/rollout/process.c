@@ -56,6 +56,11 @@ struct dt_process {
     size_t tail_bytes;
 };
 
+uint64_t dt_process_rss_bytes(const dt_process *p)
+{
+    return p->pid > 0 ? dt_rss_bytes_of(p->pid) : 0;
+}
+
 /* ---- waiting ----------------------------------------------------------------------------------------------------- */
 
 /* Until *word is no longer old, or slice_s is over. */

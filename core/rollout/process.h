@@ -38,7 +38,8 @@ dt_status dt_process_start(const dt_process_desc *d, dt_process **out_p) DT_NODI
 dt_status dt_process_meet(dt_process *p) DT_NODISCARD;
 /* The layout made from its spec; before the first reset. */
 dt_status dt_process_attach(dt_process *p, const dt_layout *l) DT_NODISCARD;
-extern const dt_env_ops dt_process_ops; /* self: a dt_process; no create. Gives up with DT_EIO */
+uint64_t dt_process_rss_bytes(const dt_process *p); /* resident memory of the worker now, 0 when unknown */
+extern const dt_env_ops dt_process_ops;             /* self: a dt_process; no create. Gives up with DT_EIO */
 
 /* The worker's side: what main does with the verb. make creates the environment that request describes. */
 typedef struct dt_process_worker {

@@ -106,10 +106,18 @@ static void test_arena_is_zeroed_and_given_back(void **state)
     (void)state;
     uint64_t live = dt_alloc_live_bytes();
     void *p = NULL;
+    const uint64_t mapped = dt_arena_live_bytes();
+    dt_arena_peak_reset();
     assert_int_equal(dt_arena_map(5000001, &p), DT_OK);
+    assert_int_equal(dt_arena_live_bytes() - mapped, dt_arena_bytes(5000001)); /* counted apart, in whole pages */
+    assert_true(dt_arena_bytes(5000001) >= 5000001 && dt_arena_bytes(5000001) % dt_arena_granule(1) == 0);
     check_zero(p, 5000001);
     assert_true(dt_alloc_live_bytes() - live >= 5000001);
     dt_arena_unmap(p, 5000001);
+    assert_int_equal(dt_arena_live_bytes(), mapped);
+    assert_int_equal(dt_arena_peak_bytes(), mapped + dt_arena_bytes(5000001));
+    dt_arena_peak_reset();
+    assert_int_equal(dt_arena_peak_bytes(), mapped);
     assert_int_equal(dt_alloc_live_bytes(), live);
     dt_fault_reset("alloc:1");
     assert_int_equal(dt_arena_map(100, &p), DT_ENOMEM);
