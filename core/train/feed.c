@@ -54,11 +54,16 @@ static void reader_fini(dt_feed_reader *r)
     dt_arena_unmap(r->arena, r->arena_bytes);
 }
 
+size_t dt_feed_arena_bytes(const dt_samples *s, uint64_t leaf_samples)
+{
+    return dt_samples_bytes_max(s, leaf_samples) + 4096;
+}
+
 static dt_status reader_init(dt_feed_reader *r, const dt_feed_desc *d)
 {
     r->d = d;
     r->samples = (uint32_t)((d->batch + d->leaves - 1) / d->leaves);
-    r->arena_bytes = dt_samples_bytes_max(d->source, r->samples) + 4096;
+    r->arena_bytes = dt_feed_arena_bytes(d->source, r->samples);
     r->slice = dt_alloc_n(r->samples, sizeof(*r->slice));
     r->index = dt_alloc_n(r->samples, sizeof(*r->index));
     r->key = dt_alloc_n(r->samples, sizeof(*r->key));

@@ -33,6 +33,8 @@ typedef struct dt_feed_desc {
     uint32_t augment;              /* 0: keys are 0 */
 } dt_feed_desc;
 
+/* Of one slot or reader. */
+size_t dt_feed_arena_bytes(const dt_samples *s, uint64_t leaf_samples);
 dt_status dt_feed_start(const dt_feed_desc *d, dt_feed **out_p) DT_NODISCARD;
 void dt_feed_stop(dt_feed *f);
 /* The data is about to change: forgets what was read ahead and reads nothing until it is told to go on, with leaf 0 of

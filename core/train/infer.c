@@ -131,6 +131,12 @@ static dt_status run_rounds(infer_round *r, uint32_t slots, uint32_t cap, void *
     return DT_OK;
 }
 
+dt_status dt_trainer_prepare(dt_trainer *t, const dt_samples *d)
+{
+    dt_compiled *c = NULL;
+    return find_compiled(t, d, &c);
+}
+
 dt_status dt_trainer_evaluate(dt_trainer *t, const dt_samples *d, void *user,
                               dt_status (*each)(void *user, const dt_rows *r))
 {

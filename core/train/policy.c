@@ -65,6 +65,18 @@ uint32_t dt_policy_places(const dt_policy *p)
     return p->c.device != NULL ? 1 : p->c.n_exec;
 }
 
+void dt_policy_arenas_get(const dt_policy *p, const double *mean, uint64_t n, uint64_t *mapped, uint64_t *resident)
+{
+    int64_t size[DT_SAMPLES_MAX_SYMBOLS + 1];
+    *mapped = *resident = 0;
+    if (p->c.device == NULL) {
+        const dt_plan_info *info = dt_plan_info_get(p->c.plan);
+        dt_trainer_slice(&p->source, mean, n, size);
+        *mapped = (dt_arena_bytes(info->arena_bytes) + dt_arena_bytes(info->kept_bytes)) * p->c.n_exec;
+        *resident = dt_plan_touched_bytes(p->c.plan, size) * p->c.n_exec;
+    }
+}
+
 bool dt_policy_reads(const dt_policy *p, const char *field)
 {
     return dt_plan_field(p->c.plan, field) >= 0;

@@ -16,6 +16,8 @@ typedef struct dt_policy dt_policy;
  * DT_ENOMEM, what recording reports. */
 dt_status dt_policy_create(dt_trainer *t, const dt_samples *source, const int64_t *cap, uint32_t places,
                            dt_policy **out_p) DT_NODISCARD;
+/* The host's arenas of all places: mapped, and what runs of n samples of this mean make resident. */
+void dt_policy_arenas_get(const dt_policy *p, const double *mean, uint64_t n, uint64_t *mapped, uint64_t *resident);
 void dt_policy_destroy(dt_policy *p);
 uint32_t dt_policy_places(const dt_policy *p); /* 1 on a device */
 /* Does it read this field of the source? */

@@ -122,9 +122,16 @@ static dt_status leaves_job(void *user, uint32_t worker)
     }
 }
 
+uint32_t dt_trainer_slots(const dt_trainer *t)
+{
+    if (t->device != NULL) {
+        return 2 * (t->leaf_end - t->leaf_begin);
+    }
+    return t->d.source->is_live ? t->c.threads : t->c.threads + t->c.prefetch;
+}
+
 static dt_feed_desc feed_desc(const dt_trainer *t)
 {
-    const uint32_t own = t->leaf_end - t->leaf_begin;
     return (dt_feed_desc){.source = t->device != NULL ? &t->device->source : t->d.source,
                           .seed = t->c.seed,
                           .first_step = t->step,
@@ -135,7 +142,7 @@ static dt_feed_desc feed_desc(const dt_trainer *t)
                           .leaves = t->c.leaves,
                           .leaf_begin = t->leaf_begin,
                           .leaf_end = t->leaf_end,
-                          .slots = t->device != NULL ? 2 * own : t->c.threads + t->c.prefetch,
+                          .slots = dt_trainer_slots(t),
                           .augment = 1};
 }
 

@@ -11,6 +11,7 @@
 #include "train/device.h"
 #include "train/device_infer.h"
 
+#include <math.h>
 #include <string.h>
 
 /* ---- recording and compiling ------------------------------------------------------------------------------------- */
@@ -415,6 +416,11 @@ uint64_t dt_trainer_steps_per_epoch(const dt_trainer *t)
     return t->steps_per_epoch;
 }
 
+const dt_samples *dt_trainer_source(const dt_trainer *t)
+{
+    return t->d.source;
+}
+
 const dt_param_table *dt_trainer_table(const dt_trainer *t)
 {
     return t->d.params;
@@ -426,13 +432,93 @@ void dt_trainer_memory_get(const dt_trainer *t, dt_trainer_memory *out)
         dt_train_device_memory(t->device, out);
         return;
     }
-    const dt_plan_info *info = dt_plan_info_get(t->train.plan);
-    out->params = t->arena_bytes;
-    out->grads = t->arena_bytes * t->n_grads;
-    out->moments = t->arena_bytes * (t->moment[1] != NULL ? 2 : 1);
-    out->activations = (uint64_t)(info->arena_bytes + info->kept_bytes) * t->c.threads;
-    const uint32_t leaf = (uint32_t)((t->c.batch + t->c.leaves - 1) / t->c.leaves);
-    out->feed = dt_samples_bytes_max(t->d.source, leaf) * (t->c.threads + t->c.prefetch);
+    dt_trainer_memory resident;
+    dt_trainer_arenas_get(t, NULL, out, &resident);
+}
+
+void dt_trainer_slice(const dt_samples *s, const double *mean, uint64_t most, int64_t *size)
+{
+    double n = (double)most < (double)s->slice_cap[s->n_symbols] ? (double)most : (double)s->slice_cap[s->n_symbols];
+    for (uint32_t k = 0; k < s->n_symbols; k++) {
+        n = mean[k] * n > (double)s->slice_cap[k] ? (double)s->slice_cap[k] / mean[k] : n;
+    }
+    for (uint32_t k = 0; k < s->n_symbols; k++) {
+        size[k] = (int64_t)ceil(mean[k] * n);
+    }
+    size[s->n_symbols] = (int64_t)n;
+}
+
+/* Inputs of so many samples of this mean. */
+static uint64_t input_bytes(const dt_samples *s, const double *mean, uint64_t n)
+{
+    uint64_t bytes = 0;
+    int64_t size[DT_SAMPLES_MAX_SYMBOLS + 1];
+    for (uint32_t k = 0; k < s->n_symbols; k++) {
+        size[k] = (int64_t)(mean[k] * (double)n);
+    }
+    size[s->n_symbols] = (int64_t)n;
+    for (uint32_t f = 0; f < s->n_fields; f++) {
+        bytes += (s->skipped >> f & 1) != 0 ? 0 : dt_samples_field_bytes(s, f, size);
+    }
+    return bytes;
+}
+
+static void activations_of(const dt_compiled *c, const double *mean, uint64_t most, uint64_t *mapped,
+                           uint64_t *resident)
+{
+    const dt_plan_info *info = dt_plan_info_get(c->plan);
+    int64_t size[DT_SAMPLES_MAX_SYMBOLS + 1];
+    dt_trainer_slice(c->source, mean, most, size);
+    *mapped = dt_arena_bytes(info->arena_bytes) + dt_arena_bytes(info->kept_bytes);
+    *resident = dt_plan_touched_bytes(c->plan, size);
+}
+
+void dt_trainer_arenas_get(const dt_trainer *t, const double *mean, dt_trainer_memory *mapped,
+                           dt_trainer_memory *resident)
+{
+    const dt_samples *s = t->reader != NULL ? &t->live : t->d.source;
+    const uint32_t own = t->leaf_end - t->leaf_begin;
+    const uint64_t leaf = (t->c.batch + t->c.leaves - 1) / t->c.leaves, arena = dt_arena_bytes(t->arena_bytes);
+    uint64_t most = 0, likely = 0;
+    mean = mean != NULL ? mean : s->sample_mean;
+    memset(mapped, 0, sizeof(*mapped));
+    memset(resident, 0, sizeof(*resident));
+    mapped->params = resident->params = arena;
+    mapped->moments = resident->moments = arena * (t->moment[1] != NULL ? 2 : 1);
+    if (t->n_grads > 0) {
+        /* buffers are taken again in the order in which they come back, so the last ones are rarely needed */
+        uint32_t levels = 0;
+        while ((1u << levels) < own) {
+            levels++;
+        }
+        const uint32_t used = t->c.threads + levels;
+        mapped->grads = arena * (t->n_grads + 1);
+        resident->grads = arena * ((used < t->n_grads ? used : t->n_grads) + (dt_comm_size(t->d.comm) > 1));
+    }
+    if (t->device == NULL) {
+        const uint32_t workers = t->c.threads < own ? t->c.threads : own;
+        activations_of(&t->train, mean, leaf, &most, &likely);
+        mapped->activations = most * t->c.threads;
+        resident->activations = likely * workers;
+    }
+    const uint32_t slots = dt_trainer_slots(t);
+    mapped->feed = dt_arena_bytes(dt_feed_arena_bytes(s, leaf)) * slots;
+    resident->feed = input_bytes(s, mean, leaf) * slots;
+    for (uint32_t i = 0; i < t->n_infer; i++) {
+        const dt_compiled *c = &t->infer[i];
+        const uint64_t cap = (uint64_t)c->source->slice_cap[c->source->n_symbols];
+        const uint32_t n = c->device != NULL ? dt_device_infer_slices(c->device) : t->c.threads;
+        const uint64_t bytes = dt_arena_bytes(dt_samples_bytes_max(c->source, cap)) * n;
+        int64_t size[DT_SAMPLES_MAX_SYMBOLS + 1];
+        dt_trainer_slice(c->source, c->source->sample_mean, c->source->count, size);
+        mapped->inputs = bytes > mapped->inputs ? bytes : mapped->inputs; /* one after another */
+        resident->inputs = input_bytes(c->source, c->source->sample_mean, (uint64_t)size[c->source->n_symbols]) * n;
+        if (c->device == NULL) {
+            activations_of(c, c->source->sample_mean, c->source->count, &most, &likely);
+            mapped->evaluation += most * t->c.threads;
+            resident->evaluation += likely * t->c.threads;
+        }
+    }
 }
 
 dt_plan_cost dt_trainer_cost(const dt_trainer *t)

@@ -57,6 +57,7 @@ typedef struct dt_trainer_desc {
 
 typedef struct dt_trainer_memory { /* bytes on this rank */
     uint64_t params, grads, moments, activations, feed;
+    uint64_t evaluation, inputs; /* inference over data sets that are prepared, and what it reads */
 } dt_trainer_memory;
 
 typedef struct dt_trainer_times { /* of the last step, s */
@@ -102,9 +103,19 @@ const dt_scaler *dt_trainer_scaler(const dt_trainer *t);
 void dt_trainer_scaler_set(dt_trainer *t, uint64_t updates, const dt_scaler *s); /* after step_set */
 uint64_t dt_trainer_steps(const dt_trainer *t);
 uint64_t dt_trainer_steps_per_epoch(const dt_trainer *t);
+const dt_samples *dt_trainer_source(const dt_trainer *t);
 const dt_param_table *dt_trainer_table(const dt_trainer *t);
 
+/* Where the trainer computes: all that it maps at most, on a device or in the host's arenas. */
 void dt_trainer_memory_get(const dt_trainer *t, dt_trainer_memory *out);
+/* The host's arenas alone: mapped, which no run exceeds, and what is likely to become resident of it. mean: live size
+ * of a sample per symbol, NULL = as the source says. */
+void dt_trainer_arenas_get(const dt_trainer *t, const double *mean, dt_trainer_memory *mapped,
+                           dt_trainer_memory *resident);
+/* Compiles inference over d, which evaluate would do at its first call, so that its memory is known. */
+dt_status dt_trainer_prepare(dt_trainer *t, const dt_samples *d) DT_NODISCARD;
+/* A slice of typical samples: as many of this mean as fit, at most `most`. */
+void dt_trainer_slice(const dt_samples *s, const double *mean, uint64_t most, int64_t *size);
 /* Forward and backward of a whole batch of mean samples, as if it were one slice. */
 dt_plan_cost dt_trainer_cost(const dt_trainer *t);
 dt_trainer_times dt_trainer_times_get(const dt_trainer *t);

@@ -125,6 +125,8 @@ static inline bool dt_is_held(const dt_trainer *t, uint32_t param)
 {
     return t->held != NULL && t->held[param];
 }
+/* Leaves of input that are held at once. */
+uint32_t dt_trainer_slots(const dt_trainer *t);
 /* Step inputs as the plan wants them. DT_ECONFIG names one that was never set. */
 dt_status dt_bind_step_inputs(dt_trainer *t, dt_compiled *c);
 
