@@ -8,6 +8,7 @@ core_libdtcore_la_SOURCES += \
 	core/host/event_files.c core/host/event_files.h \
 	core/host/doctor.h core/host/doctor_device.c core/host/doctor_machine.c \
 	core/host/exit.h \
+	core/host/forecast.c core/host/forecast.h \
 	core/host/handover.c core/host/handover.h \
 	core/host/profile_steps.c core/host/profile_steps.h \
 	core/host/report.c \
@@ -20,7 +21,8 @@ core_libdtcore_la_SOURCES += \
 	core/host/signals.c core/host/signals.h \
 	core/host/snapshot.c core/host/snapshot.h \
 	core/host/stage.c core/host/stage.h \
-	core/host/rollout_eval.c core/host/rollout_impl.h core/host/rollout_ranks.c \
+	core/host/rollout_eval.c core/host/rollout_impl.h core/host/rollout_need.c \
+	core/host/rollout_ranks.c \
 	core/host/rollout_state.c \
 	core/host/svc_rollout.c \
 	core/host/svc_train.c \

@@ -66,6 +66,7 @@ struct dt_rollout {
 };
 
 /* svc_rollout.c */
+dt_status dt_rollout_prepare(dt_rollout *r, dt_trainer *t) DT_NODISCARD; /* records the policy */
 dt_status dt_rollout_policy(dt_rollout *r, dt_trainer *t) DT_NODISCARD; /* ready to act with the trainer's parameters */
 void dt_rollout_scale(dt_rollout *r, dt_buffer *b); /* rows read from now on are normalised as the statistics say now */
 uint64_t dt_rollout_seed(void *user, uint32_t number, uint64_t episode);

@@ -14,6 +14,7 @@
 #include "base/trace.h"
 #include "host/baselines.h"
 #include "host/event_files.h"
+#include "host/forecast.h"
 #include "host/handover.h"
 #include "host/roles.h"
 #include "host/signals.h"
@@ -55,6 +56,7 @@ typedef struct rank {
     bool has_stepped;         /* the same: a step was made */
     uint64_t epoch;           /* epochs of the phase that are done */
     uint32_t restarts;        /* of workers of this rank's environments, as far as they are known */
+    dt_forecast forecast;     /* rank 0 */
     dt_error error;
 } rank;
 
@@ -192,6 +194,9 @@ static void show(rank *k, const dt_progress *p, bool force)
     dt_metrics_scalar(r->metrics, "time/step", t.step);
     dt_metrics_scalar(r->metrics, "time/data_wait", t.data_wait);
     dt_metrics_scalar(r->metrics, "mem/rss", (double)v.rss_bytes);
+    dt_metrics_scalar(r->metrics, "mem/planned", (double)k->forecast.resident);
+    dt_metrics_scalar(r->metrics, "mem/arenas", (double)dt_arena_peak_bytes());
+    dt_metrics_scalar(r->metrics, "mem/arenas_planned", (double)k->forecast.arenas);
     if (!isnan(part)) {
         dt_metrics_scalar(r->metrics, "progress", part);
     }
@@ -453,30 +458,28 @@ static dt_status initialise(rank *k, int64_t index, const weights *w)
     return dt_handover_is_empty(w->from) ? DT_OK : dt_handover_load(w->from, k->stage, w->fresh, w->want);
 }
 
-static void announce(const rank *k)
+static dt_status announce(rank *k)
 {
-    dt_trainer_memory m;
-    if (!is_first(k) || k->stage->trainer == NULL) {
-        return;
+    const dt_trainer *t = k->stage->trainer;
+    if (!is_first(k)) {
+        return DT_OK;
     }
-    dt_trainer_memory_get(k->stage->trainer, &m);
     for (uint32_t i = 0; i < k->stage->n_models; i++) {
         dt_log(DT_LOG_INFO, "%-10s %s", k->stage->model[i].role, k->stage->model[i].comp->desc.id);
     }
-    dt_log(DT_LOG_INFO,
-           "%lld parameters (%lld trained), %llu steps; %u worker%s on %u rank%s, %s; planned MB: parameters %.1f, "
-           "gradients %.1f at most, moments %.1f, activations %.1f",
+    dt_log(DT_LOG_INFO, "%lld parameters (%lld trained), %llu steps; %u worker%s on %u rank%s, %s",
            (long long)k->stage->params.total, (long long)k->stage->params.trained_count,
-           (unsigned long long)dt_trainer_steps(k->stage->trainer), k->stage->d.threads,
-           k->stage->d.threads == 1 ? "" : "s", dt_comm_size(k->comm), dt_comm_size(k->comm) == 1 ? "" : "s",
-           dt_cpu_isa(), (double)m.params / 1e6, (double)m.grads / 1e6, (double)m.moments / 1e6,
-           (double)m.activations / 1e6);
-    if (dt_trainer_is_half(k->stage->trainer)) {
+           (unsigned long long)dt_trainer_steps(t), k->stage->d.threads, k->stage->d.threads == 1 ? "" : "s",
+           dt_comm_size(k->comm), dt_comm_size(k->comm) == 1 ? "" : "s", dt_cpu_isa());
+    DT_TRY(dt_forecast_make(k->stage, &k->forecast));
+    dt_forecast_log(&k->forecast);
+    dt_arena_peak_reset();
+    if (dt_trainer_is_half(t)) {
         dt_log(DT_LOG_INFO, "mixed precision: products in half%s%s, loss scale %g, masters and sums in fp32",
                k->r->d->session->device_ops == NULL ? " by " : "",
-               k->r->d->session->device_ops == NULL ? dt_cpu_bf16_isa() : "",
-               dt_trainer_scaler(k->stage->trainer)->scale);
+               k->r->d->session->device_ops == NULL ? dt_cpu_bf16_isa() : "", dt_trainer_scaler(t)->scale);
     }
+    return DT_OK;
 }
 
 /* The environments failed for good while they were stepped: what was learnt up to there is kept. */
@@ -558,7 +561,7 @@ static dt_status run_phase(rank *k, int64_t index)
     if (k->stage->trainer == NULL) {
         return DT_FAIL(DT_EPLUGIN, "phase %s made no trainer when it was started", k->stage->d.phase->desc.id);
     }
-    announce(k);
+    DT_TRY(announce(k));
     const uint64_t begin = dt_trainer_step_number(k->stage->trainer);
     if (is_first(k)) {
         dt_rundir_rewind(r->d->dir, r->base_step + begin);

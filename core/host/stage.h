@@ -137,6 +137,18 @@ extern const struct dt_train_api dt_train_service;
 /* svc_rollout.c */
 extern const struct dt_rollout_api dt_rollout_service;
 void dt_rollout_destroy(struct dt_rollout *r);
+/* rollout_need.c: what it takes besides the trainer, bytes of this rank; resident: what is likely to be touched. Makes
+ * the policy, and tries an instance of an environment that runs in threads, to see how much it holds and shows. */
+typedef struct dt_rollout_need {
+    uint64_t policy, policy_resident; /* acting: its plans and inputs */
+    uint64_t buffer, buffer_resident; /* what a round keeps, and the records of the instances */
+    uint64_t evaluation, evaluation_resident;
+    uint64_t instance;                        /* of one environment, in this process or in its own; 0: unknown */
+    uint32_t instances, evaluated, processes; /* those that collect, those that evaluate beside them */
+    uint32_t threads;                         /* that step environments and do nothing else */
+    double mean[1 + DT_ENV_MAX_SYMBOLS];      /* live size of a sample: agents that act, then ragged symbols */
+} dt_rollout_need;
+dt_status dt_rollout_need_get(struct dt_rollout *r, dt_trainer *t, dt_rollout_need *out) DT_NODISCARD;
 /* Did environments fail while they were stepped? Then everything else is as it was after the round before. */
 bool dt_rollout_is_lost(const struct dt_rollout *r);
 /* What a checkpoint keeps of it, as bytes appended to out; loaded before the first collect. */

@@ -488,11 +488,14 @@ static void report(const dt_rollout *r, dt_rollout_report *out)
     memcpy(out, &all, bytes);
 }
 
+dt_status dt_rollout_prepare(dt_rollout *r, dt_trainer *t)
+{
+    return r->policy == NULL ? make_policy(r, t) : DT_OK;
+}
+
 dt_status dt_rollout_policy(dt_rollout *r, dt_trainer *t)
 {
-    if (r->policy == NULL) {
-        DT_TRY(make_policy(r, t));
-    }
+    DT_TRY(dt_rollout_prepare(r, t));
     for (uint32_t i = 0; i < DT_ENV_MAX_OBS; i++) {
         dt_moments_apply(&r->obs[i]);
     }

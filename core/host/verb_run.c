@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "host/exit.h"
+#include "host/forecast.h"
 #include "host/run.h"
 #include "host/signals.h"
 #include "host/stage.h"
@@ -61,61 +62,56 @@ static dt_status parse_time(const char *text, double *out)
     return DT_OK;
 }
 
+static const char *const run_files[] = {"config.cfg",   "config.origin.json", "meta.json",
+                                        "train.log",    "error.log",          "metrics.jsonl",
+                                        "tensorboard/", "checkpoints/",       "report.html"};
+
 /* ---- dry run --------------------------------------------------------------------------------------------------- */
 
-static void plan_json(const dt_stage *s, const dt_trainer_memory *m, dt_json_out *o)
+/* What a run would write, and where. */
+static void files_text(const dt_args *a, const dt_session *s)
 {
-    dt_json_obj(o, NULL);
-    dt_json_str(o, "phase", s->d.phase->desc.id);
-    dt_json_obj(o, "models");
-    for (uint32_t i = 0; i < s->n_models; i++) {
-        int64_t count = 0;
-        for (uint32_t k = 0; k < s->params.n; k++) {
-            const size_t role = strlen(s->model[i].role);
-            const char *name = s->params.param[k].name;
-            count += strncmp(name, s->model[i].role, role) == 0 && name[role] == '.' ? s->params.param[k].count : 0;
-        }
-        dt_json_obj(o, s->model[i].role);
-        dt_json_str(o, "id", s->model[i].comp->desc.id);
-        dt_json_i64(o, "parameters", count);
-        dt_json_end(o, '}');
+    const char *name = a->name != NULL ? a->name : s->phase[s->first]->desc.id;
+    if (a->run_dir != NULL) {
+        printf("files below %s:\n", a->run_dir);
+    } else {
+        printf("files below %s/%s-<UTC time>-<4 hex>:\n", dt_rundir_base(), name);
     }
-    dt_json_end(o, '}');
-    dt_json_i64(o, "parameters_trained", s->params.trained_count);
-    dt_json_i64(o, "steps", (int64_t)dt_trainer_steps(s->trainer));
-    dt_json_i64(o, "steps_per_epoch", (int64_t)dt_trainer_steps_per_epoch(s->trainer));
-    dt_json_obj(o, "bytes");
-    dt_json_i64(o, "parameters", (int64_t)m->params);
-    dt_json_i64(o, "gradients", (int64_t)m->grads);
-    dt_json_i64(o, "moments", (int64_t)m->moments);
-    dt_json_i64(o, "activations", (int64_t)m->activations);
-    dt_json_i64(o, "batches", (int64_t)m->feed);
-    dt_json_end(o, '}');
-    dt_json_i64(o, "planned_peak", (int64_t)(m->params + m->grads + m->moments + m->activations + m->feed));
-    const dt_plan_cost cost = dt_trainer_cost(s->trainer);
-    dt_json_obj(o, "step");
-    dt_json_f64(o, "flops", cost.flops);
-    dt_json_f64(o, "bytes", cost.bytes);
-    dt_json_end(o, '}');
-    dt_json_end(o, '}');
+    for (size_t i = 0; i < sizeof(run_files) / sizeof(run_files[0]); i++) {
+        printf("  %s\n", run_files[i]);
+    }
 }
 
-static void plan_text(const dt_stage *s, const dt_trainer_memory *m)
+static void files_json(const dt_args *a, const dt_session *s, dt_json_out *o)
 {
-    printf("phase %s: %llu steps (%llu a pass over the data)\n", s->d.phase->desc.id,
-           (unsigned long long)dt_trainer_steps(s->trainer),
-           (unsigned long long)dt_trainer_steps_per_epoch(s->trainer));
-    for (uint32_t i = 0; i < s->n_models; i++) {
-        printf("  %-12s %s\n", s->model[i].role, s->model[i].comp->desc.id);
+    dt_str dir = {0};
+    dt_str_addf(&dir, "%s", a->run_dir != NULL ? a->run_dir : dt_rundir_base());
+    dt_json_str(o, a->run_dir != NULL ? "run_dir" : "run_dir_below", dt_str_text(&dir));
+    dt_json_str(o, "name", a->name != NULL ? a->name : s->phase[s->first]->desc.id);
+    dt_json_arr(o, "files");
+    for (size_t i = 0; i < sizeof(run_files) / sizeof(run_files[0]); i++) {
+        dt_json_str(o, NULL, run_files[i]);
     }
-    printf("  parameters   %lld, of which trained %lld\n", (long long)s->params.total,
-           (long long)s->params.trained_count);
-    printf("  memory, MB   parameters %.1f  gradients at most %.1f  moments %.1f  activations %.1f  batches at most "
-           "%.1f\n",
-           (double)m->params / 1e6, (double)m->grads / 1e6, (double)m->moments / 1e6, (double)m->activations / 1e6,
-           (double)m->feed / 1e6);
-    const dt_plan_cost cost = dt_trainer_cost(s->trainer);
-    printf("  a step       %.3g GFLOP, %.3g GB between ops\n", cost.flops / 1e9, cost.bytes / 1e9);
+    dt_json_end(o, ']');
+    dt_str_fini(&dir);
+}
+
+static dt_status tell_plan(dt_stage *stage, dt_json_out *json)
+{
+    dt_forecast f;
+    dt_str text = {0};
+    DT_TRY(dt_forecast_make(stage, &f));
+    if (json != NULL) {
+        dt_json_obj(json, NULL);
+        dt_forecast_json(stage, &f, json);
+        dt_json_end(json, '}');
+        return DT_OK;
+    }
+    dt_forecast_text(stage, &f, &text);
+    const dt_status st = dt_str_status(&text);
+    fputs(dt_str_text(&text), stdout);
+    dt_str_fini(&text);
+    return st;
 }
 
 static dt_status dry_run_phase(dt_session *s, int64_t index, const dt_args *a, dt_json_out *json)
@@ -123,7 +119,6 @@ static dt_status dry_run_phase(dt_session *s, int64_t index, const dt_args *a, d
     pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     dt_comm *comm = NULL;
     dt_stage *stage = NULL;
-    dt_trainer_memory m;
     DT_TRY(dt_comm_null(&comm));
     const dt_stage_desc d = {.config = s->config,
                              .loader = s->loader,
@@ -141,13 +136,8 @@ static dt_status dry_run_phase(dt_session *s, int64_t index, const dt_args *a, d
         st = dt_stage_start(stage);
     }
     if (st == DT_OK && stage->trainer != NULL) {
-        dt_trainer_memory_get(stage->trainer, &m);
-        if (json != NULL) {
-            plan_json(stage, &m, json);
-        } else {
-            plan_text(stage, &m);
-        }
-        if (a->print_graph != NULL) {
+        st = tell_plan(stage, json);
+        if (st == DT_OK && a->print_graph != NULL) {
             dt_str text = {0};
             dt_plan_print(dt_trainer_plan(stage->trainer), &text);
             st = dt_str_status(&text);
@@ -172,8 +162,12 @@ static dt_status dry_run(dt_session *s, const dt_args *a)
     for (int64_t i = s->first; i < s->last && st == DT_OK; i++) {
         st = dry_run_phase(s, i, a, a->json ? &o : NULL);
     }
+    if (!a->json && st == DT_OK) {
+        files_text(a, s);
+    }
     if (a->json && st == DT_OK) {
         dt_json_end(&o, ']');
+        files_json(a, s, &o);
         dt_json_end(&o, '}');
         st = dt_str_status(&text);
         puts(dt_str_text(&text));

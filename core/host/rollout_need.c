@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a rollout takes besides the trainer, before its first round: dt_rollout_need of stage.h.
+ */
+#include <config.h>
+
+#include "host/rollout_impl.h"
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "rollout/process.h"
+
+#include <malloc.h>
+#include <string.h>
+
+/* Steps of the instance on trial; sizes are looked at in the second half, when the world is no longer empty. */
+enum { TRIAL_STEPS = 256 };
+
+/* What the C library has given out, arenas included. */
+static uint64_t heap_bytes(void)
+{
+#if defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 33)
+    const struct mallinfo2 m = mallinfo2();
+    return m.uordblks + m.hblkhd + dt_arena_live_bytes();
+#else
+    return dt_alloc_live_bytes();
+#endif
+}
+
+static uint64_t trial_seed(void *user, uint32_t number, uint64_t episode)
+{
+    (void)user;
+    return number + episode + 1;
+}
+
+/* The first action of each head that is allowed, and rest where there is a choice of numbers. */
+static void act(const dt_layout *l, char *record)
+{
+    const uint8_t *mask = (const uint8_t *)record + l->mask;
+    int32_t *act_i = (int32_t *)(void *)(record + l->act_i);
+    float *act_f = (float *)(void *)(record + l->act_f);
+    for (uint32_t a = 0; a < l->spec.n_agents; a++) {
+        for (uint32_t h = 0; h < l->spec.n_heads; mask += l->spec.choices[h], h++) {
+            int32_t c = 0;
+            while (c + 1 < l->spec.choices[h] && mask[c] == 0) {
+                c++;
+            }
+            *act_i++ = c;
+        }
+        for (uint32_t k = 0; k < l->spec.n_continuous; k++) {
+            const float low = l->spec.low[k], high = l->spec.high[k];
+            *act_f++ = low > 0 ? low : high < 0 ? high : 0;
+        }
+    }
+}
+
+static dt_status play(dt_rollout *r, void **self, dt_rollout_need *out)
+{
+    const dt_layout *l = &r->env->layout;
+    const dt_vector_desc d = {
+        .id = r->env->comp->desc.id, .layout = l, .ops = r->env->ops, .self = self, .n = 1, .seed = trial_seed};
+    dt_vector *v = NULL;
+    double sum[1 + DT_ENV_MAX_SYMBOLS] = {0};
+    uint32_t seen = 0;
+    DT_TRY(dt_vector_create(&d, &v));
+    dt_status st = DT_OK;
+    for (uint32_t t = 0; t < TRIAL_STEPS && st == DT_OK; t++) {
+        st = dt_vector_step(v);
+        const char *record = dt_vector_at(v, 0)->record;
+        if (st == DT_OK && t >= TRIAL_STEPS / 2) {
+            seen++;
+            for (uint32_t a = 0; a < l->spec.n_agents; a++) {
+                sum[0] += record[l->alive + a] != 0;
+            }
+            for (uint32_t k = 0; k < l->spec.n_symbols; k++) {
+                int64_t size = 0;
+                memcpy(&size, record + l->size + k * sizeof(size), sizeof(size));
+                sum[1 + k] += (double)size;
+            }
+        }
+        act(l, dt_vector_at(v, 0)->record);
+    }
+    for (uint32_t k = 0; k <= l->spec.n_symbols && seen > 0; k++) {
+        out->mean[k] = sum[k] / seen;
+    }
+    dt_vector_destroy(v);
+    return st;
+}
+
+/* An instance of its own, so that those of the run begin untouched. One that fails says nothing here: where it matters
+ * it fails again. */
+static void try_instance(dt_rollout *r, dt_rollout_need *out)
+{
+    void *self = NULL;
+    const uint64_t before = heap_bytes();
+    dt_status st = dt_env_make(r->env, 0, 1, &self);
+    if (st == DT_OK) {
+        st = play(r, &self, out);
+    }
+    const uint64_t after = heap_bytes();
+    out->instance = st == DT_OK && after > before ? after - before : 0;
+    dt_env_drop(r->env, self);
+    dt_error_clear();
+}
+
+static uint64_t buffer_bytes(const dt_buffer *b, const double *mean, uint64_t *resident)
+{
+    uint64_t mapped = dt_arena_bytes(b->map_bytes);
+    *resident = b->map_bytes;
+    for (uint32_t i = 0; i < b->l->spec.n_obs; i++) {
+        const dt_obs_port *o = &b->l->obs[i];
+        if (o->symbol > 0) {
+            mapped += dt_arena_bytes(b->arena_bytes[i]);
+            const double rows = (mean[o->symbol] + o->plus) * (double)b->n_slots;
+            *resident += (uint64_t)(rows * (double)o->row_bytes);
+        }
+    }
+    return mapped;
+}
+
+static dt_status evaluation(dt_rollout *r, dt_rollout_need *out)
+{
+    dt_evaluation_opts o;
+    DT_TRY(dt_config_evaluation(r->stage->d.config, r->stage->d.index, &o));
+    const uint64_t jobs = (uint64_t)o.n_seeds * (uint64_t)o.episodes, own = r->last - r->first;
+    out->evaluated = (uint32_t)(jobs < own ? jobs : own);
+    const dt_buffer_desc bd = {.layout = &r->env->layout,
+                               .steps = 1,
+                               .instances = out->evaluated > 0 ? out->evaluated : 1,
+                               .window = r->buffer.d.window};
+    dt_buffer b;
+    const dt_status st = dt_buffer_init(&b, &bd);
+    if (st == DT_OK) {
+        out->evaluation = buffer_bytes(&b, out->mean, &out->evaluation_resident);
+        out->evaluation += dt_arena_bytes(out->evaluated * r->env->layout.record_bytes);
+        out->evaluation_resident += out->evaluated * r->env->layout.record_bytes;
+    }
+    dt_buffer_fini(&b);
+    return st;
+}
+
+dt_status dt_rollout_need_get(dt_rollout *r, dt_trainer *t, dt_rollout_need *out)
+{
+    const dt_layout *l = &r->env->layout;
+    const uint32_t own = r->last - r->first;
+    memset(out, 0, sizeof(*out));
+    for (uint32_t k = 0; k <= l->spec.n_symbols; k++) {
+        out->mean[k] = (double)dt_layout_cap(l, (int32_t)k);
+    }
+    if (r->env->in_process) {
+        out->instance = dt_process_rss_bytes(r->env->self);
+        out->processes = own;
+    } else {
+        try_instance(r, out);
+    }
+    DT_TRY(dt_rollout_prepare(r, t));
+    out->instances = own;
+    out->threads = r->workers;
+    dt_policy_arenas_get(r->policy, out->mean, (own + r->n_tracks - 1) / r->n_tracks, &out->policy,
+                         &out->policy_resident);
+    out->policy += dt_arena_bytes(r->arena_bytes) * r->n_tracks;
+    out->policy_resident += r->arena_bytes; /* all tracks together see all instances */
+    out->buffer = buffer_bytes(&r->buffer, out->mean, &out->buffer_resident);
+    out->buffer += dt_arena_bytes(own * l->record_bytes);
+    out->buffer_resident += own * l->record_bytes;
+    return evaluation(r, out);
+}
