@@ -14,7 +14,7 @@ fail() {
 
 # the largest value of a metric in a run's records
 most() {
-    tr ',{}' '\n\n\n' <"run/metrics.jsonl" | sed -n "s|^\"$1\":||p" | sort -g | tail -n 1
+    tr ',' '\n' <run/metrics.jsonl | tr -d '{}' | sed -n "s|^\"$1\":||p" | sort -g | tail -n 1
 }
 
 # a run, and whether it kept to its plan
