@@ -27,8 +27,8 @@
  *                   Entropy, clip and KL options of the clipped objective do nothing. lambda_k: the multiplier of the
  *                   linearised constraint, of the last step that was no recovery
  *
- * A round in which no episode ended leaves multipliers, and the costs that a step is bounded by, as they are. Costs
- * without a limit are reported alone.
+ * d_k is the limit less its margin. A round in which no episode ended leaves multipliers, and the costs that a step is
+ * bounded by, as they are. Costs without a limit are reported alone.
  */
 #include "learner.h"
 #include "multiplier.h"
@@ -47,7 +47,7 @@ typedef struct config {
     ppo_config policy; /* first */
     const char *limits;
     int64_t max_violations, pid_delay;
-    double start, multiplier_max, rate, kp, ki, kd, error_ema, cost_ema, penalty, barrier_t;
+    double margin, start, multiplier_max, rate, kp, ki, kd, error_ema, cost_ema, penalty, barrier_t;
     double max_kl, cg_damping, backtrack;
     int64_t cg_iterations, line_search_steps;
     uint32_t algorithm, on_violations;
@@ -63,6 +63,7 @@ typedef struct state {
     uint32_t on_violations;
     uint8_t has_limit[DT_ENV_MAX_COSTS];
     double limit[DT_ENV_MAX_COSTS];
+    double aim;   /* share of a limit that is used */
     struct kept { /* by a checkpoint */
         multiplier multiplier[DT_ENV_MAX_COSTS];
         uint64_t violations[DT_ENV_MAX_COSTS]; /* rounds in a row above the limit */
@@ -146,6 +147,7 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     state *s = self;
     const config *c = cfg;
     s->max_violations = c->max_violations;
+    s->aim = 1 - c->margin;
     s->on_violations = c->on_violations;
     s->rule = (multiplier_rule){.algorithm = c->algorithm,
                                 .start = c->start,
@@ -244,7 +246,7 @@ static dt_status update_multipliers(state *s, const dt_rollout_report *r)
             if (!s->is_cpo) {
                 const double spread = fmax(r->cost_advantage_std[k], SPREAD_MIN * s->limit[k]);
                 const double unit = spread > 0 ? r->advantage_std / spread : 0;
-                multiplier_update(&s->kept.multiplier[k], &s->rule, cost, s->limit[k], unit);
+                multiplier_update(&s->kept.multiplier[k], &s->rule, cost, s->aim * s->limit[k], unit);
             }
             DT_TRY_H(count_violation(s, k, cost));
         }
@@ -264,7 +266,8 @@ static int64_t excesses(state *s, const dt_rollout_report *r, double *excess)
         s->seen.rows = (double)r->agent_steps / (double)r->env_steps * r->episode_length;
     }
     for (uint32_t k = 0; k < s->learner.wiring.spec->n_costs; k++) {
-        const double over = s->seen.cost[k] - s->limit[k], scale = fmax(s->seen.cost[k], s->limit[k]);
+        const double limit = s->aim * s->limit[k];
+        const double over = s->seen.cost[k] - limit, scale = fmax(s->seen.cost[k], limit);
         const double share = scale > 0 ? over / scale : 0;
         excess[k] = NAN;
         if (!s->has_limit[k] || !(s->seen.rows > 0)) {
@@ -358,6 +361,8 @@ static const dt_option options[] = {
               "how the multipliers of costs follow from their limits, or cpo: steps within a trust region"),
     ROW(limits, DT_OPT_STR, "collisions:0.1", NULL, 0, 0,
         "cost:limit,... of the mean of an episode, all agents together"),
+    ROW(margin, DT_OPT_F64, "0", "1", 0, 1,
+        "share of every limit that is kept in hand, because costs swing about what they are steered to"),
     ROW(max_violations, DT_OPT_I64, "5", "rounds", 1, 1e9, "rounds in a row above a limit that on_violations answers"),
     DT_OPTION(config, on_violations, DT_OPT_ENUM, "alarm", NULL, 0, 0, reactions,
               "none; alarm: a warning in the log; stop: the phase fails"),
@@ -365,8 +370,8 @@ static const dt_option options[] = {
         "first multiplier of pid_lagrangian and lagrangian; u is where cost and reward weigh alike"),
     ROW(multiplier_max, DT_OPT_F64, "20", "u", 0, 1e9, "multipliers are at most this"),
     ROW(rate, DT_OPT_F64, "0.1", "u", 0, 1e9, "lagrangian: step for a cost that is all above its limit"),
-    ROW(kp, DT_OPT_F64, "1", "u", 0, 1e9, "pid_lagrangian: proportional gain"),
-    ROW(ki, DT_OPT_F64, "0.1", "u", 0, 1e9, "pid_lagrangian: integral gain"),
+    ROW(kp, DT_OPT_F64, "2", "u", 0, 1e9, "pid_lagrangian: proportional gain"),
+    ROW(ki, DT_OPT_F64, "0.2", "u", 0, 1e9, "pid_lagrangian: integral gain"),
     ROW(kd, DT_OPT_F64, "0.1", "u", 0, 1e9, "pid_lagrangian: derivative gain, for rising costs alone"),
     ROW(error_ema, DT_OPT_F64, "0.5", "1", 0, 1, "pid_lagrangian: what the proportional part keeps of the past"),
     ROW(cost_ema, DT_OPT_F64, "0.5", "1", 0, 1, "pid_lagrangian: what the derivative part keeps of the past"),

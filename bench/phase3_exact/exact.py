@@ -1,0 +1,221 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Does phase 3 find optima? Problems whose best policy under a limit is known (env_constrained), every algorithm.
+
+    exact.py --dtrain build/dtrain [--only queue] [--algorithms pid_lagrangian,penalty] [--seeds 1,2,3,4,5] [--work DIR]
+             [dtrain options...]
+
+Every seed trains from scratch. The policy it leaves behind is evaluated exactly: its probabilities (its gain) come from
+the parameters in the checkpoint, what it earns and costs from the closed form of the problem, no episode is played. The
+means over seeds are compared with the optimum:
+
+    |J - J*| / |J*|                                  below 1 %
+    (cost - limit) / limit                           at most 1 %
+    |multiplier - multiplier*| / multiplier*         below 5 %   pid_lagrangian: the last one; lagrangian: mean of all
+                                                                 rounds after the first tenth
+    the cost that the phase itself measured, mean over the last tenth of training, relative to the limit: at most 1 %
+"""
+import argparse
+import json
+import math
+import statistics
+import struct
+import subprocess
+import tempfile
+import time
+
+STEPS = 200  # of an episode of queue and lqr
+PHASE = "phase3_constrained."
+ALGORITHMS = ["pid_lagrangian", "lagrangian", "penalty", "log_barrier", "cpo"]
+
+COMMON = ["training.eval_interval=0", "checkpoint.every_seconds=0", "training.save_interval=0",
+          PHASE + "entropy_coef=0", PHASE + "entropy_coef_end=0", PHASE + "on_violations=none",
+          "controller_mlp.layers=0", "training.weight_decay=0", "training.warmup_epochs=0", "training.eta_min=0",
+          "env.id=env_constrained", "env.instances=20"]
+
+ENDLESS = [PHASE + "centre=true", PHASE + "gamma=1", PHASE + "cost_gamma=1"]
+
+# limit: of an episode. scale: what J, cost and limit of an episode are divided by
+PROBLEMS = {
+    "bandit": {
+        "value": 0.84, "limit": 0.6, "multiplier": 0.4, "cost": "price", "scale": 1,
+        "set": [PHASE + "train_batch=8000", PHASE + "fragment=400", "data.batch=4000",
+                "training.learning_rate=3e-2", PHASE + "sgd_epochs=5"],
+    },
+    "detour": {
+        "value": 0.79675, "limit": 0.25, "multiplier": 0.271, "cost": "shortcuts", "scale": 1,
+        "set": [PHASE + "train_batch=20000", PHASE + "fragment=1000", "data.batch=10000",
+                "training.learning_rate=3e-2", PHASE + "sgd_epochs=5", PHASE + "gamma=0.9", PHASE + "cost_gamma=0.9"],
+    },
+    "queue": {
+        "value": 14 / 47, "limit": 1.0, "multiplier": 8 / 47, "cost": "waiting", "scale": STEPS,
+        "set": [PHASE + "train_batch=40000", PHASE + "fragment=1000", "data.batch=20000",
+                "training.learning_rate=3e-2", PHASE + "sgd_epochs=5"] + ENDLESS,
+    },
+    "lqr": {
+        "value": -1.52953953, "limit": 0.2, "multiplier": 3.68953013, "cost": "effort", "scale": STEPS,
+        "set": [PHASE + "train_batch=40000", PHASE + "fragment=1000", "data.batch=20000",
+                "training.learning_rate=1e-2", PHASE + "sgd_epochs=5", "controller_mlp.layers=1",
+                "controller_mlp.hidden=16", "controller_mlp.log_std_init=-1"] + ENDLESS,
+    },
+}
+
+
+def call(words):
+    p = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if p.returncode != 0:
+        raise SystemExit("%s\nfailed with exit code %d:\n%s" % (" ".join(words), p.returncode, p.stderr[-2000:]))
+    return p.stdout
+
+
+# ---- the policy in a checkpoint, and what it is worth ---------------------------------------------------------------
+
+def read_weights(path):
+    """A safetensors file of f32: {name: (shape, flat list)}, names as the controller has them, less "head."."""
+    with open(path, "rb") as f:
+        header = json.loads(f.read(struct.unpack("<Q", f.read(8))[0]))
+        body = f.read()
+    weights = {}
+    for name, t in header.items():
+        if name != "__metadata__":
+            begin, end = t["data_offsets"]
+            weights[name.replace("controller.", "").replace("head.", "")] = (t["shape"], struct.unpack("<%df" % ((end - begin) // 4),
+                                                                          body[begin:end]))
+    return weights
+
+
+def softmax(x):
+    e = [math.exp(v - max(x)) for v in x]
+    return [v / sum(e) for v in e]
+
+
+def rows_of(w):
+    """Probabilities of the choices for every one-hot observation."""
+    (n, d), flat = w["logits.w"]
+    bias = w["logits.b"][1]
+    return [softmax([flat[i * d + s] + bias[i] for i in range(n)]) for s in range(d)]
+
+
+def bandit(w):
+    p = rows_of(w)[0]
+    return 0.8 * p[1] + p[2], 0.5 * p[1] + p[2]
+
+
+def detour(w):
+    p = rows_of(w)[0][0]
+    return p + (1 - p) * 0.9 ** 3, p
+
+
+def queue(w):
+    admit = [row[1] for row in rows_of(w)][:5] + [0]
+    share = [1.0] + [0.0] * 5
+    for _ in range(3000):
+        after, earns, waits = [0.0] * 6, 0.0, 0.0
+        for q in range(6):
+            for left, p in ((max(q - 1, 0), 0.4), (q, 0.6)):
+                enters = 0.5 * admit[q]
+                p *= share[q]
+                after[left] += p * (1 - enters)
+                if enters > 0:
+                    after[left + 1] += p * enters
+                earns += p * enters
+                waits += p * (left + enters)
+        share = after
+    return earns, waits
+
+
+def lqr(w):
+    """u = b + v tanh(w x + c), without noise: the density of x on a grid, iterated until it stands."""
+    n, top = 161, 6.0
+    h = 2 * top / (n - 1)
+    xs = [-top + i * h for i in range(n)]
+    hidden = list(zip(w["policy.0.w"][1], w["policy.0.b"][1], w["mean.w"][1]))
+    us = [w["mean.b"][1][0] + sum(v * math.tanh(a * x + c) for a, c, v in hidden) for x in xs]
+    kernel = []
+    for x, u in zip(xs, us):
+        row = [math.exp(-0.5 * (y - 0.95 * x - u) ** 2) for y in xs]
+        total = sum(row)
+        kernel.append([v / total for v in row])
+    share = [1.0 / n] * n
+    for _ in range(60):
+        after = [0.0] * n
+        for p, row in zip(share, kernel):
+            if p > 1e-12:
+                after = [s + p * v for s, v in zip(after, row)]
+        share = after
+    return (-sum(p * x * x for p, x in zip(share, xs)), sum(p * u * u for p, u in zip(share, us)))
+
+
+EXACT = {"bandit": bandit, "detour": detour, "queue": queue, "lqr": lqr}
+
+
+# ---- runs -----------------------------------------------------------------------------------------------------------
+
+def curve(run, name):
+    values = []
+    with open(run + "/metrics.jsonl") as f:
+        for line in f:
+            record = json.loads(line)
+            if name in record:
+                values.append(record[name])
+    return values
+
+
+def train(a, extra, name, algorithm, seed):
+    p = PROBLEMS[name]
+    run = "%s/%s-%s-%d" % (a.work, name, algorithm, seed)
+    words = [a.dtrain, "run", "--plugin", "phase3_constrained", "-q", "--threads", "1", "--seed", str(seed),
+             "--run-dir", run]
+    for s in COMMON + p["set"] + ["env_constrained.problem=" + name, "env_constrained.steps=%d" % STEPS,
+                                  PHASE + "limits=%s:%.9g" % (p["cost"], p["limit"] * p["scale"]),
+                                  PHASE + "algorithm=" + algorithm]:
+        words += ["--set", s]
+    begin = time.time()
+    call(words + extra)
+    took = time.time() - begin
+    with open(run + "/checkpoints/LATEST") as f:
+        latest = f.read().strip()
+    w = read_weights("%s/checkpoints/%s/model.safetensors" % (run, latest))
+    value, cost = EXACT[name](w)
+    multipliers = curve(run, "multipliers/" + p["cost"])
+    costs = [c / p["scale"] for c in curve(run, "costs/" + p["cost"])]
+    late = costs[-max(1, len(costs) // 10):]
+    got = {"value": value, "cost": cost, "took": took, "late": statistics.fmean(late),
+           "last": multipliers[-1] if multipliers else math.nan,
+           "mean": statistics.fmean(multipliers[len(multipliers) // 10:]) if multipliers else math.nan}
+    std = " std %.3f" % math.exp(w["log_std"][1][0]) if "log_std" in w else ""
+    print("%-7s %-15s seed %d  J %.5f  cost %.5f  late %.5f  multiplier %.4f, mean %.4f%s  %.1f s" % (
+        name, algorithm, seed, value, cost, got["late"], got["last"], got["mean"], std, took), flush=True)
+    return got
+
+
+def judge(name, algorithm, all_of):
+    p = PROBLEMS[name]
+    mean = {k: statistics.fmean(g[k] for g in all_of) for k in all_of[0]}
+    lines = [("value", 100 * abs(mean["value"] - p["value"]) / abs(p["value"]), 1),
+             ("violation", 100 * (mean["cost"] / p["limit"] - 1), 1),
+             ("late_violation", 100 * (mean["late"] / p["limit"] - 1), 1)]
+    which = {"pid_lagrangian": "last", "lagrangian": "mean"}.get(algorithm)
+    if which is not None:
+        lines.append(("multiplier", 100 * abs(mean[which] / p["multiplier"] - 1), 5))
+    for what, got, most in lines:
+        print("value phase3_exact.%s.%s.%s %.3f %% target at most %g%s" % (
+            name, algorithm, what, got, most, "" if got <= most else "  MISSED"), flush=True)
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--dtrain", default="build/dtrain")
+    p.add_argument("--only", default=",".join(PROBLEMS))
+    p.add_argument("--algorithms", default=",".join(ALGORITHMS))
+    p.add_argument("--seeds", default="1,2,3,4,5")
+    p.add_argument("--work", default=None)
+    a, extra = p.parse_known_args()
+    a.work = a.work or tempfile.mkdtemp(prefix="exact-")
+    for name in a.only.split(","):
+        for algorithm in a.algorithms.split(","):
+            judge(name, algorithm, [train(a, extra, name, algorithm, int(s)) for s in a.seeds.split(",")])
+
+
+if __name__ == "__main__":
+    main()
