@@ -40,6 +40,7 @@ EXTRA_DIST += \
 	bench/phase2_shield/shield.py \
 	bench/phase2_sumo_cost/cost.py \
 	bench/phase2_sumo/sumo.py \
+	bench/phase3_exact/exact.py \
 	bench/results/2026-11-21-phase1_folds-ngsim.txt \
 	bench/results/2026-11-21-bf16.md \
 	bench/results/2026-11-21-env_traffic.txt \
