@@ -556,8 +556,3 @@ const dt_graph *dt_trainer_graph(const dt_trainer *t)
 {
     return t->train.graph;
 }
-
-const dt_samples *dt_trainer_source(const dt_trainer *t)
-{
-    return t->d.source;
-}

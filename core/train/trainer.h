@@ -103,7 +103,6 @@ const dt_scaler *dt_trainer_scaler(const dt_trainer *t);
 void dt_trainer_scaler_set(dt_trainer *t, uint64_t updates, const dt_scaler *s); /* after step_set */
 uint64_t dt_trainer_steps(const dt_trainer *t);
 uint64_t dt_trainer_steps_per_epoch(const dt_trainer *t);
-const dt_samples *dt_trainer_source(const dt_trainer *t);
 const dt_param_table *dt_trainer_table(const dt_trainer *t);
 
 /* Where the trainer computes: all that it maps at most, on a device or in the host's arenas. */
