@@ -11,6 +11,10 @@ dtraininclude_HEADERS = \
 	include/dtrain/shapes.h \
 	include/dtrain/status.h
 
+# optional interfaces of plugins, by id
+dtrainextdir = $(dtrainincludedir)/ext
+dtrainext_HEADERS = include/dtrain/ext/scene.h
+
 # one table per host service
 dtrainsvcdir = $(dtrainincludedir)/svc
 dtrainsvc_HEADERS = \

@@ -9,6 +9,7 @@ core_libdtcore_la_SOURCES += \
 	core/host/doctor.h core/host/doctor_device.c core/host/doctor_machine.c \
 	core/host/exit.h \
 	core/host/forecast.c core/host/forecast.h \
+	core/host/film.c core/host/film.h \
 	core/host/handover.c core/host/handover.h \
 	core/host/profile_steps.c core/host/profile_steps.h \
 	core/host/report.c \

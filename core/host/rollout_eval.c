@@ -5,6 +5,7 @@
  */
 #include <config.h>
 
+#include "host/film.h"
 #include "host/rollout_impl.h"
 
 #include "base/clock.h"
@@ -28,6 +29,8 @@ typedef struct evaluation {
     void **self;         /* [n] */
     dt_vector *vector;
     dt_buffer buffer;
+    dt_film *film;  /* of the very first episode; NULL: nobody looks */
+    bool is_filmed; /* it is over */
 } evaluation;
 
 static uint32_t job_of(const evaluation *e, const dt_instance *x)
@@ -81,6 +84,17 @@ static bool rests(const evaluation *e, const dt_instance *x)
     return x->is_over && x->has_ended && job_of(e, x) + e->n >= e->end;
 }
 
+static dt_status film(evaluation *e)
+{
+    const dt_instance *x = dt_vector_at(e->vector, 0);
+    if (e->film == NULL || e->is_filmed) {
+        return DT_OK;
+    }
+    e->is_filmed = x->is_over;
+    DT_TRY(dt_film_step(e->film));
+    return e->is_filmed ? dt_film_end(e->film, &e->r->stage->host) : DT_OK;
+}
+
 static dt_status play(evaluation *e, bool greedy)
 {
     dt_rollout *r = e->r;
@@ -92,8 +106,12 @@ static dt_status play(evaluation *e, bool greedy)
                       .user = e,
                       .greedy = greedy};
     DT_TRY(dt_vector_step(e->vector)); /* the first resets */
+    if (e->film != NULL) {
+        DT_TRY(dt_film_begin(e->film, e->self[0], &e->buffer, 0));
+    }
     for (uint32_t left = e->n; left > 0;) {
         DT_TRY(dt_collect_run(&c, 0));
+        DT_TRY(film(e));
         for (uint32_t i = 0; i < e->n; i++) {
             dt_instance *x = dt_vector_at(e->vector, i);
             if (x->is_idle) {
@@ -197,6 +215,9 @@ static dt_status run(evaluation *e, uint32_t jobs, bool greedy, dt_train *t)
         return DT_FAIL(DT_ENOMEM, "out of memory for %u episodes", jobs);
     }
     DT_TRY(prepare(e));
+    if (r->wants_film && e->begin == 0) {
+        DT_TRY(dt_film_open(r->env, r->stage->d.film_every_s, &e->film));
+    }
     return play(e, greedy);
 }
 
@@ -225,6 +246,7 @@ dt_status dt_rollout_evaluate(dt_rollout *r, dt_train *t, const uint64_t *seed, 
         report_seed(&e, all + (size_t)i * episodes * e.items, &out[i]);
         out[i].total_s = dt_clock_s() - from;
     }
+    dt_film_close(e.film);
     dt_vector_destroy(e.vector);
     for (uint32_t i = 0; e.self != NULL && i < e.n; i++) {
         dt_env_drop(r->env, e.self[i]);

@@ -133,6 +133,10 @@ static void metrics_picture(const dt_host *h, const char *key, const float *valu
     }
     for (uint64_t i = 0; i < n; i++) { /* digits that a picture can show, and no more in the file */
         char text[32];
+        r.value[i] = value[i];
+        if (r.value[i] == floor(r.value[i])) {
+            continue;
+        }
         snprintf(text, sizeof(text), "%.6g", (double)value[i]);
         r.value[i] = dt_parse_f64(text, &r.value[i]) ? r.value[i] : (double)NAN;
         r.value[i] = fabs(r.value[i]) < 1e-6 ? 0 : r.value[i];

@@ -68,6 +68,7 @@ typedef struct dt_stage_desc {
     uint64_t seed;
     uint32_t threads;                /* workers of this rank */
     const char *controller;          /* in place of models.controller and without other models; NULL: as configured */
+    double film_every_s;             /* pictures of an evaluated episode; 0: a few of it */
     uint32_t loaded;                 /* roles whose first weights come from a checkpoint: bits, roles.h */
     const dt_device_ops *device_ops; /* NULL: the CPU computes */
     dt_device *device;

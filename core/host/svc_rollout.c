@@ -624,7 +624,9 @@ static dt_status rollout_report(dt_rollout *r, dt_train *t)
     for (uint32_t i = 0; i < o.n_seeds; i++) {
         report_of_seed[i].struct_size = sizeof(*report_of_seed);
     }
+    r->wants_film = s->d.controller == NULL;
     const dt_status st = dt_rollout_evaluate(r, t, o.seed, o.n_seeds, (uint32_t)o.episodes, o.greedy, report_of_seed);
+    r->wants_film = false;
     if (st == DT_OK) {
         dt_evaluation_report(&s->host, s->host.service(&s->host, DT_SVC_METRICS), &r->env->layout.spec, o.seed,
                              report_of_seed, o.n_seeds);

@@ -9,24 +9,26 @@ core_libdtcore_la_SOURCES += \
 	core/report/panel.h \
 	core/report/panel_baselines.c core/report/panel_config.c core/report/panel_costs.c core/report/panel_curves.c \
 	core/report/panel_evaluation.c core/report/panel_head.c core/report/panel_horizon.c \
-	core/report/panel_machine.c core/report/panel_time.c core/report/panel_trajectories.c \
+	core/report/panel_machine.c core/report/panel_time.c core/report/panel_traffic.c core/report/panel_trajectories.c \
 	core/report/records.c core/report/records.h \
 	core/report/scale.c core/report/scale.h \
 	core/report/state.c core/report/state.h \
+	core/report/street.c core/report/street.h \
 	core/report/watch.c core/report/watch.h
 
 # style and script of a page, as C strings
-page_files = core/report/style.css core/report/hover.js
+page_files = core/report/style.css core/report/street.css core/report/hover.js
 EXTRA_DIST += $(page_files)
 nodist_core_libdtcore_la_SOURCES += core/report/page_text.c
 CLEANFILES += core/report/page_text.c
 core/report/page_text.c: $(page_files)
 	$(AM_V_GEN)$(MKDIR_P) core/report && { \
 	  echo '/* SPDX-License-Identifier: Apache-2.0'; \
-	  echo ' * Made from style.css and hover.js by core/report/local.mk. */'; \
+	  echo ' * Made from the files beside it by core/report/local.mk. */'; \
 	  echo '#include "report/page.h"'; \
-	  for f in style.css hover.js; do \
-	    case $$f in *.css) echo 'const char dt_page_style[] =';; *) echo 'const char dt_page_script[] =';; esac; \
+	  for f in style.css street.css hover.js; do \
+	    case $$f in style.css) n=style;; street.css) n=street;; *) n=script;; esac; \
+	    echo "const char dt_page_$$n[] ="; \
 	    sed -e 's/[\\"]/\\&/g' -e 's/^/    "/' -e 's/$$/\\n"/' $(srcdir)/core/report/$$f; \
 	    echo '    ;'; \
 	  done; } >$@.tmp && mv $@.tmp $@

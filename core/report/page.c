@@ -18,9 +18,9 @@
 #include <stdio.h>
 #include <string.h>
 
-static dt_phase_panel *const phase_panels[] = {dt_panel_horizon,   dt_panel_trajectories, dt_panel_evaluation,
-                                               dt_panel_baselines, dt_panel_costs,        dt_panel_curves,
-                                               dt_panel_time};
+static dt_phase_panel *const phase_panels[] = {dt_panel_horizon,    dt_panel_trajectories, dt_panel_traffic,
+                                               dt_panel_evaluation, dt_panel_baselines,    dt_panel_costs,
+                                               dt_panel_curves,     dt_panel_time};
 enum { N_PHASE_PANELS = sizeof(phase_panels) / sizeof(phase_panels[0]), MAX_PHASES = 64 };
 
 /* ---- what panels share ------------------------------------------------------------------------------------------- */
@@ -175,7 +175,7 @@ static dt_status write_page(const dt_page *p)
         dt_str_add(p->out, i > 0 ? ", " : "");
         dt_html_text(p->out, p->run[i].name);
     }
-    dt_str_addf(p->out, "</title>\n<style>\n%s</style></head><body><main>\n", dt_page_style);
+    dt_str_addf(p->out, "</title>\n<style>\n%s%s</style></head><body><main>\n", dt_page_style, dt_page_street);
     DT_TRY(dt_panel_head(p));
     for (uint32_t i = 0; i < n; i++) {
         DT_TRY(write_phase(p, &phase[i], i, n));

@@ -33,6 +33,7 @@ dt_panel dt_panel_machine; /* version, plugins, host */
 
 dt_phase_panel dt_panel_horizon;      /* error of predictions by horizon, beside constant velocity */
 dt_phase_panel dt_panel_trajectories; /* predicted and real ways, from above */
+dt_phase_panel dt_panel_traffic;      /* moments of an evaluated episode, from above */
 dt_phase_panel dt_panel_evaluation;   /* results of evaluations, with their history */
 dt_phase_panel dt_panel_baselines;    /* the policy beside controllers that learnt nothing */
 dt_phase_panel dt_panel_costs;        /* costs beside their limits */

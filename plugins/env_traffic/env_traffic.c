@@ -25,6 +25,7 @@
  * An episode lasts episode_s and is then truncated. An agent's vehicle that leaves the network is truncated too; one
  * that collides is terminated, and the episode ends unless end_at_collision is off.
  */
+#include "look.h"
 #include "observe.h"
 #include "change.h"
 #include "past.h"
@@ -179,6 +180,8 @@ typedef struct state {
     int32_t choices[N_HEADS], n_choices; /* of the heads there are, and their sum */
     int32_t head[N_HEADS], at[N_HEADS];  /* number of a head and its place in a mask, NET_NONE: not there */
     float low, high;
+    void (*each)(void *user); /* who watches, NULL: nobody */
+    void *each_user;
     uint32_t n_heads, n_agents, n_signals, substeps; /* agents are n_signals signals, then places of vehicles */
 } state;
 
@@ -638,6 +641,9 @@ static dt_status step(void *self, const dt_env_io *io)
         for (uint32_t k = 0; k < s->n_signals; k++) {
             add_junction(m, (int32_t)k, share, &io->reward[k], io->cost + (size_t)k * SIM_COSTS);
         }
+        if (s->each != NULL) {
+            s->each(s->each_user);
+        }
     }
     const int over = end_step(s, io, reward);
     DT_TRY_H(observe(s, io));
@@ -660,9 +666,32 @@ static void destroy(void *self)
     }
 }
 
+static void roads(const void *self, dt_scene_roads *out)
+{
+    look_roads(&((const state *)self)->sim, out);
+}
+
+static void look(const void *self, dt_scene *out)
+{
+    const state *s = self;
+    look_now(&s->sim, (int32_t)s->n_signals, out);
+}
+
+static void watch(void *self, void (*each)(void *user), void *user)
+{
+    state *s = self;
+    s->each = each;
+    s->each_user = user;
+}
+
+static const dt_scene_api scene = {.struct_size = sizeof(dt_scene_api), .roads = roads, .look = look, .watch = watch};
+
 static const void *extension(const char *id)
 {
     static const char *const baselines[] = {"controller_fixed", "controller_greedy", "controller_idm", NULL};
+    if (strcmp(id, DT_EXT_SCENE) == 0) {
+        return &scene;
+    }
     return strcmp(id, "dtrain.baselines/1") == 0 ? baselines : NULL;
 }
 

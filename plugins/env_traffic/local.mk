@@ -24,6 +24,7 @@ traffic_libs = $(EXPAT_LIBS) $(ZLIB_LIBS) -lm
 traffic_cflags = -O3
 
 plugins_env_traffic_la_SOURCES = $(traffic_sources) plugins/env_traffic/env_traffic.c \
+	plugins/env_traffic/look.c plugins/env_traffic/look.h \
 	plugins/env_traffic/observe.c plugins/env_traffic/observe.h
 plugins_env_traffic_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) $(traffic_cppflags) -DDT_PLUGIN_NAME=env_traffic
 plugins_env_traffic_la_CFLAGS = $(PLUGIN_CFLAGS) $(traffic_cflags)

@@ -5,7 +5,7 @@
 for h in $headers; do
     padded=
     case $h in
-        dtrain/plugin.h | dtrain/svc/*) padded=-Wpadded ;;
+        dtrain/plugin.h | dtrain/ext/* | dtrain/svc/*) padded=-Wpadded ;;
     esac
     printf '#include "%s"\n#include "%s"\nextern int dt_unit;\n' "$h" "$h" >"$tmp/unit.c"
     echo "$h $padded"

@@ -21,6 +21,7 @@
 #include "base/fs.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "dtrain/ext/scene.h"
 #include "dtrain/plugin.h"
 #include "dtrain/svc/bind.h"
 #include "dtrain/svc/comm.h"
@@ -60,6 +61,7 @@ static void list(dt_str *out)
     C(DT_FN_RELU) C(DT_FN_LEAKY) C(DT_FN_ELU) C(DT_FN_GELU) C(DT_FN_TANH) C(DT_FN_SIGMOID) C(DT_FN_SOFTPLUS)
     C(DT_FN_EXP) C(DT_FN_LOG) C(DT_BIN_ADD) C(DT_BIN_SUB) C(DT_BIN_MUL) C(DT_BIN_MIN) C(DT_BIN_MAX)
     C(DT_VALUE_PLAIN) C(DT_VALUE_CLIP_STEP) C(DT_VALUE_CLIP_ERROR)
+    C(DT_SCENE_RED) C(DT_SCENE_YELLOW) C(DT_SCENE_GREEN) C(DT_SCENE_YIELD)
     C(DT_NODE_FEATURES) C(DT_EDGE_FEATURES) C(DT_NEIGHBOURS) C(DT_STEP_MAX_LOSSES)
 #undef C
 #define DT_OP(ID, number, name) dt_str_addf(out, "DT_OP_%s = %d\n", #ID, (number));
@@ -68,7 +70,7 @@ static void list(dt_str *out)
 #define T(name) dt_str_addf(out, "%s = \"%s\"\n", #name, name);
     T(DT_LAYOUT)
     T(DT_SVC_BIND) T(DT_SVC_COMM) T(DT_SVC_FEATURES) T(DT_SVC_GRAPH) T(DT_SVC_METRICS) T(DT_SVC_RNG) T(DT_SVC_ROLLOUT)
-    T(DT_SVC_STORE) T(DT_SVC_TRAIN)
+    T(DT_SVC_STORE) T(DT_SVC_TRAIN) T(DT_EXT_SCENE)
 #undef T
 }
 /* clang-format on */

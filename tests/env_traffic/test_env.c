@@ -17,6 +17,7 @@
 
 #include "base/err.h"
 #include "data/features.h"
+#include "dtrain/ext/scene.h"
 #include "dtrain/svc/features.h"
 
 enum { COSTS = 5, METRICS = 12 };
@@ -689,6 +690,73 @@ static void test_refusals(void **test)
     refuse((const char *const[]){"lanes=2", NULL}, DT_ECONFIG, "a ring has 1 lane, not 2");
 }
 
+static void count_call(void *user)
+{
+    ++*(int *)user;
+}
+
+/* 22 vehicles at rest on a circle, 10 of them agents; what is told about them changes nothing. */
+static void test_how_it_looks(void **state)
+{
+    (void)state;
+    static const char *const set[] = {"scenario=ring", "control=vehicles", "vehicles=22", "length_m=230",
+                                      "agents=10",     "action_s=1",       "dt_s=0.25",   "jitter_m=0",
+                                      "episode_s=60",  "penetration=1",    NULL};
+    rig r;
+    rig_open(&r, set);
+    rig_reset(&r, 3);
+    const dt_component *c = mock_load("plugins", "env_traffic", "env_traffic");
+    const dt_scene_api *api = c->extension(DT_EXT_SCENE);
+    assert_true(DT_HAS(api, roads) && DT_HAS(api, look) && DT_HAS(api, watch));
+    assert_null(c->extension("dtrain.nothing/1"));
+
+    dt_scene_point point[512];
+    dt_scene_roads roads = {.struct_size = sizeof(roads), .cap = 2, .point = point};
+    api->roads(r.self, &roads);
+    const uint32_t n = roads.n; /* there are more than fit */
+    assert_in_range(n, 10, 512);
+    roads.cap = 512;
+    api->roads(r.self, &roads);
+    assert_int_equal(roads.n, n);
+    double cx = 0, cy = 0;
+    const double radius = 230 / (2 * acos(-1));
+    for (uint32_t i = 0; i < n; i++) { /* half a circle and its other half: the middle is that of opposite points */
+        cx = fmax(cx, fabs((double)point[i].x - point[0].x));
+        cy = fmax(cy, fabs((double)point[i].y - point[0].y));
+    }
+    assert_true(fabs(fmax(cx, cy) - 2 * radius) < 0.2);
+
+    dt_scene_vehicle seen[32];
+    dt_scene now = {.struct_size = sizeof(now), .cap_vehicles = 1, .vehicle = seen};
+    api->look(r.self, &now);
+    assert_int_equal(now.n_vehicles, 22);
+    now.cap_vehicles = 32;
+    api->look(r.self, &now);
+    assert_int_equal(now.n_vehicles, 22);
+    assert_int_equal(now.n_signals, 0);
+    assert_true(now.time_s == 0);
+    int n_agents = 0;
+    for (uint32_t i = 0; i < 22; i++) {
+        n_agents += seen[i].agent >= 0;
+        assert_true(seen[i].risk == 0 && seen[i].length == 5 && seen[i].agent < 10);
+        for (uint32_t k = 0; k < i; k++) {
+            assert_true(seen[i].id != seen[k].id);
+        }
+    }
+    assert_int_equal(n_agents, 10);
+
+    int calls = 0;
+    api->watch(r.self, count_call, &calls);
+    rig_step(&r);
+    assert_int_equal(calls, 4); /* action_s / dt_s */
+    api->watch(r.self, NULL, NULL);
+    rig_step(&r);
+    assert_int_equal(calls, 4);
+    api->look(r.self, &now);
+    assert_true(now.time_s == 2);
+    rig_close(&r);
+}
+
 static void test_out_of_memory_anywhere(void **test)
 {
     (void)test;
@@ -726,7 +794,7 @@ int main(void)
         cmocka_unit_test(test_what_shields_read),       cmocka_unit_test(test_signals_as_agents),
         cmocka_unit_test(test_both_as_agents),          cmocka_unit_test(test_reward_is_delay),
         cmocka_unit_test(test_who_leaves_is_truncated), cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_out_of_memory_anywhere),
+        cmocka_unit_test(test_out_of_memory_anywhere),  cmocka_unit_test(test_how_it_looks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,6 +41,14 @@ for id in fixed greedy; do
     [ -n "$mine" ] && [ "$mine" = "$other" ] || fail "controller_$id: '$mine' in the run, '$other' by eval"
 done
 grep -q '<th>fixed</th>' "$work/a/report.html" || fail "no column in the report"
+check() { python3 "${DT_SRCDIR:-.}/tests/report/check_page.py" "$@" >"$work/err" 2>&1 || fail "the page of $*"; }
+check "$work/a/report.html" "$work/a"
+
+# --- vehicles as agents behind a shield, seen from above ---
+train cars --set env_traffic.scenario=ring --set env_traffic.control=vehicles --set models.shield=shield_barrier \
+    --set env_traffic.episode_s=60 || fail "vehicles left with $?"
+check "$work/cars/report.html" "$work/cars"
+grep -q ", [1-9][0-9]*, [1-9][0-9]*, 0)" "$work/err" || fail "no agents, or the shield did nothing: $(cat "$work/err")"
 
 # --- virtual ranks share the episodes and find the same ---
 train ranks --set comm.backend=sim --set comm.ranks=2 || fail "two ranks left with $?"
@@ -48,7 +56,7 @@ cmp -s "$file" "$work/ranks/evaluation/1-phase2_ppo.baselines.json" || fail "two
 
 # --- none, some, and those that there are not ---
 train none --set evaluation.baselines= || fail "none left with $?"
-[ ! -e "$work/none/evaluation" ] || fail "baselines although there were to be none"
+[ ! -e "$work/none/evaluation/1-phase2_ppo.baselines.json" ] || fail "baselines although there were to be none"
 train some --set evaluation.baselines=controller_greedy,controller_idm || fail "some left with $?"
 grep -q 'baseline controller_idm left out: .*accelerations' "$work/err" || fail "a misfit that was asked for"
 grep -q 'controller_greedy' "$work/some/evaluation/1-phase2_ppo.baselines.json" || fail "the one that fits"

@@ -131,6 +131,43 @@ def check_trajectories(root, folders):
     return n_scenes
 
 
+def near_road(x, y, roads):
+    best = math.inf
+    for (ax, ay), (bx, by) in roads:
+        long = (bx - ax) ** 2 + (by - ay) ** 2
+        t = 0 if long == 0 else min(1, max(0, ((x - ax) * (bx - ax) + (y - ay) * (by - ay)) / long))
+        best = min(best, math.hypot(x - ax - t * (bx - ax), y - ay - t * (by - ay)))
+    return best
+
+
+def check_traffic(root, folders):
+    """Vehicles drive on roads, and all of them, every light and every change of the shield is drawn."""
+    moments = []
+    for left in (p["traffic"] for folder in folders for p in pictures(folder) if "traffic" in p):
+        points = left["road"]
+        roads = [(a[1:3], b[1:3]) for a, b in zip(points, points[1:]) if a[0] == b[0]]
+        times = [m["time"][0] for m in left["moment"].values()]
+        assert times == sorted(set(times)) and 1 <= len(times) <= 6
+        for m in left["moment"].values():
+            vehicles, lights = m.get("vehicle", []), m.get("signal", [])
+            assert len({v[0] for v in vehicles}) == len(vehicles), "a vehicle is there twice"
+            for v in vehicles:
+                assert near_road(v[1], v[2], roads) < 0.5, "a vehicle beside the road"
+                assert v[4] > 0 and v[5] > 0 and v[6] >= 0 and (v[7] is None or 0 <= v[7] <= 1) and v[8] in (0, 1, 2)
+            for s in lights:
+                assert near_road(s[0], s[1], roads) < 0.5 and s[4] in (0, 1, 2, 3) and s[5] in (0, 1, 2)
+            changed = sum(v[8] == 2 for v in vehicles) + len({s[6] for s in lights if s[5] == 2})
+            moments.append((len(vehicles), sum(v[8] > 0 for v in vehicles), changed, len(lights)))
+    drawn = [s for s in root.iter(HTML + "svg") if s.get("class") == "street"]
+    assert len(drawn) == len(moments), f"{len(drawn)} moments are drawn, {len(moments)} were left"
+    for svg, (n, agents, changed, lights) in zip(drawn, moments):
+        classes = [(e.get("class") or "").split() for e in svg.iter()]
+        assert sum("car" in c for c in classes) == n and sum("agent" in c for c in classes) == agents
+        assert sum("changed" in c for c in classes) == changed
+        assert sum(e.get("d").count("M") for e in svg.iter() if (e.get("class") or "").startswith("light")) == lights
+    return moments
+
+
 def check_complete(runs, drawn):
     """What changes has a curve, evaluations apart."""
     for run in runs:
@@ -164,8 +201,10 @@ def main(path, *folders):
     n_curves, n_points, drawn = check_curves(root, runs, [baselines(folder) for folder in folders])
     check_complete(runs, drawn)
     n_scenes = check_trajectories(root, folders)
+    moments = check_traffic(root, folders)
     assert n_curves > 0
-    print(f"{path}: {len(text)} bytes, {n_curves} curves, {n_points} points, {n_scenes} scenes")
+    print(f"{path}: {len(text)} bytes, {n_curves} curves, {n_points} points, {n_scenes} scenes, "
+          f"moments (vehicles, agents, changed, lights) {moments}")
 
 
 main(*sys.argv[1:])

@@ -28,7 +28,7 @@ typedef struct dt_metrics_api {
     void (*picture)(const dt_host *h, const char *key, const float *value, uint32_t rows, uint32_t columns);
 } dt_metrics_api;
 
-/* Pictures that a report draws, lengths in m:
+/* Pictures that a report draws, in m, s and rad:
  *   trajectories/<i>/...          scenes of predicted traffic, i from 0
  *     rmse_m                      of the scene, at the last horizon
  *     share                       of scenes that are better than this one, 0 to 1
@@ -37,6 +37,12 @@ typedef struct dt_metrics_api {
  *                                 constant velocity; future and what follows it begin after the pose
  *     vehicle/<j>/spread          rows of a standard deviation along and across the vehicle's heading, for `predicted`
  *     horizon                     rows of `predicted` that are marked, counted from 0
+ *   traffic/...                   an episode from above; the host leaves it where the environment has ext/scene.h
+ *     road                        rows of lane, x, y, width: neighbours of one lane are joined
+ *     moment/<i>/time             since the episode began
+ *     moment/<i>/vehicle          rows of id, x, y, heading, length, width, speed, risk, mark (0, 1: an agent, 2: one
+ *                                 whose action the shield changed); x, y: the middle of its front
+ *     moment/<i>/signal           rows of x, y, heading, width, state (DT_SCENE_*), mark, agent (-1: none)
  */
 
 #ifdef __cplusplus

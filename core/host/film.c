@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See film.h.
+ */
+#include <config.h>
+
+#include "host/film.h"
+
+#include "base/err.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "dtrain/ext/scene.h"
+#include "dtrain/helpers.h"
+#include "dtrain/svc/metrics.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { ROAD_COLUMNS = 4, VEHICLE_COLUMNS = 9, SIGNAL_COLUMNS = 7, SLOTS = 2 * DT_FILM_MOMENTS };
+enum { MARK_NONE, MARK_AGENT, MARK_CHANGED };
+static const double CHANGE_WEIGHT = 2; /* of an action that the shield changed, beside one vehicle of risk 1 */
+
+typedef struct frame {
+    double time_s, score;
+    float *vehicle, *signal; /* rows */
+    uint32_t n_vehicles, n_signals;
+} frame;
+
+struct dt_film {
+    const dt_scene_api *api;
+    void *self;
+    const dt_buffer *buffer;
+    uint32_t number;
+    double every_s, next_s;
+    dt_scene now;
+    frame *frame; /* [n_frames] every so many seconds; else [SLOTS], of `span` steps each */
+    uint32_t n_frames, cap;
+    uint64_t span, n_steps;
+    dt_status status; /* of what happened in a call of the environment */
+};
+
+static const dt_scene_api *api_of(const dt_env *e)
+{
+    const void *(*extension)(const char *id) = e->comp->desc.extension;
+    const dt_scene_api *api = extension != NULL && !e->in_process ? extension(DT_EXT_SCENE) : NULL;
+    return DT_HAS(api, roads) && DT_HAS(api, look) ? api : NULL;
+}
+
+static dt_status no_memory(void)
+{
+    return DT_FAIL(DT_ENOMEM, "out of memory for pictures of an episode");
+}
+
+dt_status dt_film_open(const dt_env *e, double every_s, dt_film **out_p)
+{
+    const dt_scene_api *api = api_of(e);
+    *out_p = NULL;
+    if (api == NULL) {
+        return DT_OK;
+    }
+    dt_film *f = dt_alloc(sizeof(*f));
+    if (f == NULL) {
+        return no_memory();
+    }
+    f->api = api;
+    f->every_s = every_s;
+    f->span = 1;
+    f->now.struct_size = sizeof(f->now);
+    *out_p = f;
+    return DT_OK;
+}
+
+static void free_frame(frame *m)
+{
+    dt_free(m->vehicle);
+    dt_free(m->signal);
+    *m = (frame){0};
+}
+
+void dt_film_close(dt_film *f)
+{
+    if (f == NULL) {
+        return;
+    }
+    if (f->self != NULL && DT_HAS(f->api, watch)) {
+        f->api->watch(f->self, NULL, NULL);
+    }
+    for (uint32_t i = 0; i < f->n_frames; i++) {
+        free_frame(&f->frame[i]);
+    }
+    dt_free(f->frame);
+    dt_free(f->now.vehicle);
+    dt_free(f->now.signal);
+    dt_free(f);
+}
+
+/* ---- a moment ---------------------------------------------------------------------------------------------------- */
+
+static dt_status look(dt_film *f)
+{
+    dt_scene *s = &f->now;
+    for (;;) {
+        f->api->look(f->self, s);
+        if (s->n_vehicles <= s->cap_vehicles && s->n_signals <= s->cap_signals) {
+            return DT_OK;
+        }
+        const uint32_t vehicles = 2 * s->n_vehicles + 16, signals = 2 * s->n_signals + 16;
+        void *grown = dt_realloc(s->vehicle, vehicles * sizeof(*s->vehicle));
+        s->vehicle = grown != NULL ? grown : s->vehicle;
+        void *more = grown != NULL ? dt_realloc(s->signal, signals * sizeof(*s->signal)) : NULL;
+        if (more == NULL) {
+            return no_memory();
+        }
+        s->signal = more;
+        s->cap_vehicles = vehicles;
+        s->cap_signals = signals;
+    }
+}
+
+static int mark_of(const dt_film *f, int32_t agent)
+{
+    const dt_buffer *b = f->buffer;
+    const uint32_t n = b->l->spec.n_agents;
+    if (agent < 0 || (uint32_t)agent >= n) {
+        return MARK_NONE;
+    }
+    const size_t at = dt_buffer_slot(b, 0, f->number) * n + (uint32_t)agent;
+    const bool acts = (b->row[at] & DT_ROW_ACTS) != 0;
+    return acts && (b->report[at] & DT_REPORT_CHANGED) != 0 ? MARK_CHANGED : MARK_AGENT;
+}
+
+static double score_of(const dt_film *f)
+{
+    double score = 0;
+    for (uint32_t i = 0; i < f->now.n_vehicles; i++) {
+        const dt_scene_vehicle *v = &f->now.vehicle[i];
+        score += isfinite(v->risk) ? v->risk : 0;
+        score += mark_of(f, v->agent) == MARK_CHANGED ? CHANGE_WEIGHT : 0;
+    }
+    int32_t last = -1; /* a signal has a row for every lane, one after another */
+    for (uint32_t i = 0; i < f->now.n_signals; i++) {
+        const int32_t agent = f->now.signal[i].agent;
+        score += agent != last && mark_of(f, agent) == MARK_CHANGED ? CHANGE_WEIGHT : 0;
+        last = agent;
+    }
+    return score;
+}
+
+static dt_status keep(const dt_film *f, double score, frame *m)
+{
+    const dt_scene *s = &f->now;
+    const frame copy = {.time_s = s->time_s,
+                        .score = score,
+                        .vehicle = dt_alloc_n((size_t)s->n_vehicles * VEHICLE_COLUMNS + 1, sizeof(float)),
+                        .signal = dt_alloc_n((size_t)s->n_signals * SIGNAL_COLUMNS + 1, sizeof(float)),
+                        .n_vehicles = s->n_vehicles,
+                        .n_signals = s->n_signals};
+    free_frame(m);
+    *m = copy;
+    if (copy.vehicle == NULL || copy.signal == NULL) {
+        return no_memory();
+    }
+    for (uint32_t i = 0; i < s->n_vehicles; i++) {
+        const dt_scene_vehicle *v = &s->vehicle[i];
+        const float row[VEHICLE_COLUMNS] = {
+            (float)v->id, v->x, v->y, v->heading, v->length, v->width, v->speed, v->risk, (float)mark_of(f, v->agent)};
+        memcpy(m->vehicle + (size_t)i * VEHICLE_COLUMNS, row, sizeof(row));
+    }
+    for (uint32_t i = 0; i < s->n_signals; i++) {
+        const dt_scene_signal *v = &s->signal[i];
+        const float row[SIGNAL_COLUMNS] = {
+            v->x, v->y, v->heading, v->width, (float)v->state, (float)mark_of(f, v->agent), (float)v->agent};
+        memcpy(m->signal + (size_t)i * SIGNAL_COLUMNS, row, sizeof(row));
+    }
+    return DT_OK;
+}
+
+/* ---- an episode -------------------------------------------------------------------------------------------------- */
+
+static dt_status add_frame(dt_film *f)
+{
+    if (f->n_frames == DT_FILM_MAX_FRAMES) {
+        return DT_OK;
+    }
+    if (f->n_frames == f->cap) {
+        const uint32_t cap = f->cap > 0 ? 2 * f->cap : 64;
+        frame *grown = dt_realloc(f->frame, cap * sizeof(*grown));
+        if (grown == NULL) {
+            return no_memory();
+        }
+        f->frame = grown;
+        f->cap = cap;
+    }
+    f->frame[f->n_frames] = (frame){0};
+    return keep(f, 0, &f->frame[f->n_frames++]);
+}
+
+/* The better one of each pair, so that slots are of twice as many steps. */
+static void merge(dt_film *f)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < f->n_frames; i += 2, n++) {
+        uint32_t best = i;
+        if (i + 1 < f->n_frames) {
+            best = f->frame[i + 1].score > f->frame[i].score ? i + 1 : i;
+            free_frame(&f->frame[best == i ? i + 1 : i]);
+        }
+        const frame moved = f->frame[best];
+        f->frame[best] = (frame){0};
+        f->frame[n] = moved;
+    }
+    f->n_frames = n;
+    f->span *= 2;
+}
+
+static dt_status add_moment(dt_film *f)
+{
+    const double score = score_of(f);
+    if (f->frame == NULL) {
+        f->frame = dt_alloc_n(SLOTS, sizeof(*f->frame));
+        if (f->frame == NULL) {
+            return no_memory();
+        }
+    }
+    if (f->n_steps / f->span == SLOTS) {
+        merge(f);
+    }
+    const uint32_t slot = (uint32_t)(f->n_steps++ / f->span);
+    const bool is_new = slot == f->n_frames;
+    f->n_frames += is_new;
+    return is_new || score > f->frame[slot].score ? keep(f, score, &f->frame[slot]) : DT_OK;
+}
+
+/* Called by the environment while it steps, or by us. */
+static void each(void *user)
+{
+    dt_film *f = user;
+    if (f->status < 0) {
+        return;
+    }
+    f->status = look(f);
+    if (f->status == DT_OK && f->now.time_s >= f->next_s - 1e-6) {
+        f->next_s += f->every_s * (1 + floor((f->now.time_s - f->next_s + 1e-6) / f->every_s));
+        f->status = add_frame(f);
+    }
+}
+
+dt_status dt_film_begin(dt_film *f, void *self, const dt_buffer *b, uint32_t number)
+{
+    f->self = self;
+    f->buffer = b;
+    f->number = number;
+    if (f->every_s > 0 && DT_HAS(f->api, watch)) {
+        f->api->watch(self, each, f);
+    }
+    if (f->every_s > 0) {
+        each(f);
+    }
+    return f->status;
+}
+
+dt_status dt_film_step(dt_film *f)
+{
+    if (f->every_s > 0) {
+        each(f); /* where the environment does not call itself, or not at the very end */
+        return f->status;
+    }
+    DT_TRY(look(f));
+    return add_moment(f);
+}
+
+static dt_status tell_roads(const dt_film *f, const dt_host *h, const dt_metrics_api *m)
+{
+    dt_scene_roads r = {.struct_size = sizeof(r)};
+    f->api->roads(f->self, &r);
+    const uint32_t cap = r.n;
+    r.cap = cap;
+    r.point = dt_alloc_n(cap + 1, sizeof(*r.point));
+    float *row = dt_alloc_n((size_t)cap * ROAD_COLUMNS + 1, sizeof(*row));
+    dt_status st = r.point != NULL && row != NULL ? DT_OK : no_memory();
+    if (st == DT_OK) {
+        f->api->roads(f->self, &r);
+        for (uint32_t i = 0; i < cap; i++) {
+            const float values[ROAD_COLUMNS] = {(float)r.point[i].lane, r.point[i].x, r.point[i].y, r.point[i].width};
+            memcpy(row + (size_t)i * ROAD_COLUMNS, values, sizeof(values));
+        }
+        m->picture(h, "traffic/road", row, cap, ROAD_COLUMNS);
+    }
+    dt_free(r.point);
+    dt_free(row);
+    return st;
+}
+
+static void tell_frame(const dt_host *h, const dt_metrics_api *m, uint32_t i, const frame *k)
+{
+    const float time_s = (float)k->time_s;
+    char key[64];
+    snprintf(key, sizeof(key), "traffic/moment/%u/time", i);
+    m->picture(h, key, &time_s, 0, 1);
+    if (k->n_vehicles > 0) {
+        snprintf(key, sizeof(key), "traffic/moment/%u/vehicle", i);
+        m->picture(h, key, k->vehicle, k->n_vehicles, VEHICLE_COLUMNS);
+    }
+    if (k->n_signals > 0) {
+        snprintf(key, sizeof(key), "traffic/moment/%u/signal", i);
+        m->picture(h, key, k->signal, k->n_signals, SIGNAL_COLUMNS);
+    }
+}
+
+dt_status dt_film_end(dt_film *f, const dt_host *h)
+{
+    const dt_metrics_api *m = h->service(h, DT_SVC_METRICS);
+    DT_TRY(f->status);
+    if (f->n_frames == DT_FILM_MAX_FRAMES) {
+        dt_log(DT_LOG_WARN, "the film ends at %g s, after %d pictures; take one in more seconds", f->now.time_s,
+               DT_FILM_MAX_FRAMES);
+    }
+    DT_TRY(tell_roads(f, h, m));
+    const bool is_few = f->every_s <= 0 && f->n_frames > DT_FILM_MOMENTS;
+    const uint32_t n = is_few ? DT_FILM_MOMENTS : f->n_frames;
+    for (uint32_t i = 0; i < n; i++) {
+        tell_frame(h, m, i, &f->frame[is_few ? i * (f->n_frames - 1) / (n - 1) : i]);
+    }
+    return DT_OK;
+}

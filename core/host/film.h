@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * An evaluated episode as it looks (dtrain/ext/scene.h), left as pictures (svc/metrics.h, "traffic"): at moments every
+ * so many seconds, or at a few that are spread over the episode, each the one of its part where the shield changed most
+ * and where it was most dangerous. Threads: the one that steps the environment.
+ */
+#ifndef DTRAIN_CORE_HOST_FILM_H
+#define DTRAIN_CORE_HOST_FILM_H
+
+#include "host/stage.h"
+#include "rollout/buffer.h"
+
+enum { DT_FILM_MOMENTS = 6, DT_FILM_MAX_FRAMES = 2400 };
+
+typedef struct dt_film dt_film;
+
+/* every_s 0: a few moments. NULL in out_p where the environment does not show itself, or does so in another process.
+ * Errors: DT_ENOMEM. */
+dt_status dt_film_open(const dt_env *e, double every_s, dt_film **out_p) DT_NODISCARD;
+void dt_film_close(dt_film *f);
+/* The instance to record, just reset, and where what its agents do is kept: instance `number` of step 0 of b. */
+dt_status dt_film_begin(dt_film *f, void *self, const dt_buffer *b, uint32_t number) DT_NODISCARD;
+/* After each of its steps. */
+dt_status dt_film_step(dt_film *f) DT_NODISCARD;
+/* The episode is over: leaves the pictures. */
+dt_status dt_film_end(dt_film *f, const dt_host *h) DT_NODISCARD;
+
+#endif

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See street.h.
+ */
+#include <config.h>
+
+#include "report/street.h"
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "report/html.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MAX_ROWS = 1 << 20, MAX_MOMENTS = 4096 };
+enum { ID, X, Y, HEADING, LENGTH, WIDTH, SPEED, RISK, MARK };                         /* columns of vehicles */
+enum { SIGNAL_X, SIGNAL_Y, SIGNAL_HEADING, SIGNAL_WIDTH, STATE, SIGNAL_MARK, AGENT }; /* of signals */
+enum { MARK_AGENT = 1, MARK_CHANGED };
+static const double MARGIN_M = 8, LEAST_PX = 7, LARGEST = 5; /* of a vehicle's length; times that it is enlarged */
+static const double RISK_STEP[3] = {0.05, 0.35, 0.7};        /* from where a vehicle has the next colour */
+
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
+
+static dt_status put(dt_rows *r, uint32_t columns, uint32_t row, uint32_t column, double value)
+{
+    if (row >= MAX_ROWS) {
+        return DT_FAIL(DT_EDATA, "a picture of traffic has more than %d rows", MAX_ROWS);
+    }
+    if (row >= r->cap) {
+        const uint32_t cap = row < 32 ? 64 : 2 * row;
+        double *grown = dt_realloc(r->value, (size_t)cap * columns * sizeof(*grown));
+        if (grown == NULL) {
+            return DT_FAIL(DT_ENOMEM, "out of memory for a picture of %u rows", row);
+        }
+        r->value = grown;
+        r->cap = cap;
+    }
+    while (r->n <= row) {
+        for (uint32_t i = 0; i < columns; i++) {
+            r->value[(size_t)r->n * columns + i] = 0;
+        }
+        r->n++;
+    }
+    if (column < columns) {
+        r->value[(size_t)row * columns + column] = value;
+    }
+    return DT_OK;
+}
+
+static dt_status moment_of(dt_street *s, uint32_t i, dt_moment **out_p)
+{
+    if (i >= MAX_MOMENTS) {
+        return DT_FAIL(DT_EDATA, "more than %d pictures of traffic", MAX_MOMENTS);
+    }
+    if (i >= s->cap_moments) {
+        const uint32_t cap = i < 8 ? 16 : 2 * i;
+        dt_moment *grown = dt_realloc(s->moment, cap * sizeof(*grown));
+        if (grown == NULL) {
+            return DT_FAIL(DT_ENOMEM, "out of memory for %u pictures of traffic", cap);
+        }
+        s->moment = grown;
+        s->cap_moments = cap;
+    }
+    while (s->n_moments <= i) {
+        s->moment[s->n_moments++] = (dt_moment){.time_s = NAN};
+    }
+    *out_p = &s->moment[i];
+    return DT_OK;
+}
+
+/* "traffic/moment/3/vehicle/12/1" and the like. */
+static dt_status take(dt_street *s, const char *path, double value)
+{
+    uint32_t i = 0, row = 0, column = 0;
+    int bytes = 0;
+    dt_moment *m = NULL;
+    if (sscanf(path, "traffic/road/%u/%u", &row, &column) == 2) {
+        return put(&s->road, DT_STREET_ROAD, row, column, value);
+    }
+    if (sscanf(path, "traffic/moment/%u/%n", &i, &bytes) != 1 || bytes == 0) {
+        return DT_OK;
+    }
+    DT_TRY(moment_of(s, i, &m));
+    if (sscanf(path + bytes, "vehicle/%u/%u", &row, &column) == 2) {
+        return put(&m->vehicle, DT_STREET_VEHICLE, row, column, value);
+    }
+    if (sscanf(path + bytes, "signal/%u/%u", &row, &column) == 2) {
+        return put(&m->signal, DT_STREET_SIGNAL, row, column, value);
+    }
+    m->time_s = strncmp(path + bytes, "time/", 5) == 0 ? value : m->time_s;
+    return DT_OK;
+}
+
+dt_status dt_street_read(const dt_flat *f, dt_street *out)
+{
+    *out = (dt_street){.low = {INFINITY, INFINITY}, .high = {-INFINITY, -INFINITY}};
+    for (uint32_t i = 0; i < f->n; i++) {
+        if (strncmp(f->item[i].path, "traffic/", 8) == 0) {
+            const dt_status st = take(out, f->item[i].path, f->item[i].number);
+            if (st < 0) {
+                dt_street_fini(out);
+                return st;
+            }
+        }
+    }
+    for (uint32_t i = 0; i < out->road.n; i++) {
+        const double *row = out->road.value + (size_t)i * DT_STREET_ROAD;
+        for (int a = 0; a < 2; a++) {
+            out->low[a] = fmin(out->low[a], row[1 + a] - MARGIN_M);
+            out->high[a] = fmax(out->high[a], row[1 + a] + MARGIN_M);
+        }
+    }
+    out->n_moments = out->road.n > 0 ? out->n_moments : 0;
+    out->is_wide = out->road.n > 0 && out->high[0] - out->low[0] > 2.4 * (out->high[1] - out->low[1]);
+    return DT_OK;
+}
+
+void dt_street_fini(dt_street *s)
+{
+    for (uint32_t i = 0; i < s->n_moments; i++) {
+        dt_free(s->moment[i].vehicle.value);
+        dt_free(s->moment[i].signal.value);
+    }
+    dt_free(s->moment);
+    dt_free(s->road.value);
+    *s = (dt_street){0};
+}
+
+/* ---- drawing ----------------------------------------------------------------------------------------------------- */
+
+static void write_roads(const dt_street *s, dt_str *out)
+{
+    double lane = NAN;
+    for (int k = 0; k < 2; k++) { /* as wide as it is, and never thinner than a hair */
+        dt_str_addf(out, "<path class=\"%s\" stroke-width=\"%.1f\" d=\"", k == 0 ? "hair" : "road",
+                    k == 0 ? 1.0 : s->road.value[3]);
+        for (uint32_t i = 0; i < s->road.n; i++) {
+            const double *row = s->road.value + (size_t)i * DT_STREET_ROAD;
+            dt_str_addf(out, "%c%.1f %.1f", i == 0 || row[0] != lane ? 'M' : 'L', row[1] - s->low[0],
+                        s->high[1] - row[2]);
+            lane = row[0];
+        }
+        dt_str_add(out, "\"/>");
+    }
+}
+
+static void write_signals(const dt_street *s, const dt_rows *signal, dt_str *out)
+{
+    static const char *const states[] = {"red", "yellow", "green", "yield"};
+    for (int state = 0; state < 4; state++) {
+        bool is_open = false;
+        for (uint32_t i = 0; i < signal->n; i++) {
+            const double *v = signal->value + (size_t)i * DT_STREET_SIGNAL, half = 0.5 * v[SIGNAL_WIDTH];
+            if (!(v[STATE] == state)) {
+                continue;
+            }
+            if (!is_open) {
+                dt_str_addf(out, "<path class=\"light %s\" d=\"", states[state]);
+                is_open = true;
+            }
+            const double nx = -sin(v[SIGNAL_HEADING]) * half, ny = cos(v[SIGNAL_HEADING]) * half;
+            dt_str_addf(out, "M%.1f %.1fL%.1f %.1f", v[SIGNAL_X] - nx - s->low[0], s->high[1] - v[SIGNAL_Y] + ny,
+                        v[SIGNAL_X] + nx - s->low[0], s->high[1] - v[SIGNAL_Y] - ny);
+        }
+        dt_str_add(out, is_open ? "\"/>" : "");
+    }
+}
+
+static int color_of(double risk)
+{
+    int color = 0;
+    while (color < 3 && risk > RISK_STEP[color]) {
+        color++;
+    }
+    return color;
+}
+
+static void write_vehicle(const dt_street *s, const double *v, double larger, dt_str *out)
+{
+    const double length = v[LENGTH] * larger, width = v[WIDTH] * larger;
+    dt_str_addf(out,
+                "<rect class=\"car r%d%s\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" rx=\"%.1f\" "
+                "transform=\"translate(%.1f %.1f) rotate(%.0f)\"/>",
+                color_of(v[RISK]), v[MARK] >= MARK_AGENT ? " agent" : "", -length, -width / 2, length, width, width / 4,
+                v[X] - s->low[0], s->high[1] - v[Y], -v[HEADING] * 180 / acos(-1));
+}
+
+static void write_ring(const dt_street *s, double x, double y, double radius, dt_str *out)
+{
+    dt_str_addf(out, "<circle class=\"changed\" cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\"/>", x - s->low[0], s->high[1] - y,
+                radius);
+}
+
+/* Around all lanes of a light that the shield kept from what it was asked for. */
+static void write_rings(const dt_street *s, const dt_moment *m, double larger, dt_str *out)
+{
+    for (uint32_t i = 0; i < m->vehicle.n; i++) {
+        const double *v = m->vehicle.value + (size_t)i * DT_STREET_VEHICLE, back = 0.5 * v[LENGTH] * larger;
+        if (v[MARK] >= MARK_CHANGED) {
+            write_ring(s, v[X] - back * cos(v[HEADING]), v[Y] - back * sin(v[HEADING]), 5 * larger, out);
+        }
+    }
+    for (uint32_t i = 0; i < m->signal.n;) {
+        const double *first = m->signal.value + (size_t)i * DT_STREET_SIGNAL;
+        double x = 0, y = 0, radius = 0;
+        uint32_t end = i;
+        for (; end < m->signal.n && m->signal.value[(size_t)end * DT_STREET_SIGNAL + AGENT] == first[AGENT]; end++) {
+            x += m->signal.value[(size_t)end * DT_STREET_SIGNAL + SIGNAL_X];
+            y += m->signal.value[(size_t)end * DT_STREET_SIGNAL + SIGNAL_Y];
+        }
+        x /= end - i;
+        y /= end - i;
+        for (uint32_t k = i; k < end; k++) {
+            const double *v = m->signal.value + (size_t)k * DT_STREET_SIGNAL;
+            radius = fmax(radius, hypot(v[SIGNAL_X] - x, v[SIGNAL_Y] - y));
+        }
+        if (first[SIGNAL_MARK] >= MARK_CHANGED) {
+            write_ring(s, x, y, radius + 4 * larger, out);
+        }
+        i = end > i ? end : i + 1;
+    }
+}
+
+void dt_street_svg(const dt_street *s, uint32_t moment, double wide_px, const char *style, dt_str *out)
+{
+    const dt_moment *m = &s->moment[moment];
+    const double w = s->high[0] - s->low[0], h = s->high[1] - s->low[1];
+    const double larger = fmin(LARGEST, fmax(1, LEAST_PX / 5 * w / wide_px));
+    dt_str_add(out, "<svg");
+    if (style != NULL) {
+        dt_str_addf(out, " xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\"", wide_px,
+                    wide_px * h / w);
+    }
+    dt_str_addf(out, " class=\"street\" viewBox=\"0 0 %.1f %.1f\" role=\"img\" aria-label=\"traffic\">", w, h);
+    if (style != NULL) {
+        dt_str_addf(out, "<style>%s</style>", style);
+    }
+    write_roads(s, out);
+    write_signals(s, &m->signal, out);
+    for (int dangerous = 0; dangerous < 2; dangerous++) { /* those in danger over the others */
+        for (uint32_t i = 0; i < m->vehicle.n; i++) {
+            const double *v = m->vehicle.value + (size_t)i * DT_STREET_VEHICLE;
+            if ((color_of(v[RISK]) > 0) == (dangerous != 0)) {
+                write_vehicle(s, v, larger, out);
+            }
+        }
+    }
+    write_rings(s, m, larger, out);
+    dt_str_add(out, "</svg>");
+}
+
+void dt_street_caption(const dt_street *s, uint32_t moment, dt_str *out)
+{
+    const dt_moment *m = &s->moment[moment];
+    uint32_t n_danger = 0, n_changed = 0;
+    double last = -1;
+    char text[DT_NUMBER_BYTES];
+    for (uint32_t i = 0; i < m->vehicle.n; i++) {
+        const double *v = m->vehicle.value + (size_t)i * DT_STREET_VEHICLE;
+        n_danger += v[RISK] > RISK_STEP[1];
+        n_changed += v[MARK] >= MARK_CHANGED;
+    }
+    for (uint32_t i = 0; i < m->signal.n; i++) {
+        const double *v = m->signal.value + (size_t)i * DT_STREET_SIGNAL;
+        n_changed += v[SIGNAL_MARK] >= MARK_CHANGED && v[AGENT] != last;
+        last = v[AGENT];
+    }
+    dt_str_addf(out, "<b>%s</b><span>%u vehicles", dt_duration_text(m->time_s, text), m->vehicle.n);
+    if (n_danger > 0) {
+        dt_str_addf(out, ", <b>%u at risk</b>", n_danger);
+    }
+    dt_str_add(out, "</span>");
+    if (n_changed > 0) {
+        dt_str_addf(out, "<span>shield changed <b>%u</b></span>", n_changed);
+    }
+}
+
+void dt_street_legend(dt_str *out)
+{
+    static const struct {
+        const char *class, *text;
+    } key[] = {{"car r0", "calm"}, {"car r1", "closing in"}, {"car r2", "at risk"}, {"car r3", "in danger"}};
+    dt_str_add(out, "<p class=\"legend\">");
+    for (size_t i = 0; i < sizeof(key) / sizeof(key[0]); i++) {
+        dt_str_addf(out,
+                    "<span><svg class=\"street key\" viewBox=\"0 0 26 8\"><rect class=\"%s\" x=\"5\" y=\"0.5\" "
+                    "width=\"18\" height=\"7\" rx=\"2\"/></svg>%s</span> ",
+                    key[i].class, key[i].text);
+    }
+    dt_str_add(out,
+               "<span><svg class=\"street key\" viewBox=\"0 0 26 8\"><rect class=\"car agent r0\" x=\"5\" y=\"0.5\" "
+               "width=\"18\" height=\"7\" rx=\"2\"/></svg>steered by the policy</span> "
+               "<span><svg class=\"street key\" viewBox=\"0 0 26 8\"><circle class=\"changed\" cx=\"14\" cy=\"4\" "
+               "r=\"3.2\"/></svg>the shield changed what it does</span></p>\n");
+}

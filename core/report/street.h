@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Traffic from above ("traffic" of svc/metrics.h) as SVG: lanes, vehicles coloured by their risk, lights, and a ring
+ * around whatever the shield changed. Colours come from the page's style (street.css). Threads: any (no state).
+ */
+#ifndef DTRAIN_CORE_REPORT_STREET_H
+#define DTRAIN_CORE_REPORT_STREET_H
+
+#include "base/str.h"
+#include "report/flat.h"
+
+enum { DT_STREET_VEHICLE = 9, DT_STREET_SIGNAL = 7, DT_STREET_ROAD = 4 }; /* columns */
+
+typedef struct dt_rows { /* [n, columns] */
+    double *value;
+    uint32_t n, cap;
+} dt_rows;
+
+typedef struct dt_moment {
+    double time_s;
+    dt_rows vehicle, signal;
+} dt_moment;
+
+typedef struct dt_street {
+    dt_rows road;
+    dt_moment *moment;
+    uint32_t n_moments, cap_moments;
+    double low[2], high[2]; /* of the roads with a margin */
+    bool is_wide;           /* wants a row of its own */
+} dt_street;
+
+/* Empty where the file has no roads. Errors: DT_ENOMEM, DT_EDATA (more moments or rows than a page can show). */
+dt_status dt_street_read(const dt_flat *f, dt_street *out) DT_NODISCARD;
+void dt_street_fini(dt_street *s);
+/* A moment as a whole <svg>; wide_px: how wide it will be shown, so that vehicles are large enough to see. style: of a
+ * file of its own; NULL: within a page. */
+void dt_street_svg(const dt_street *s, uint32_t moment, double wide_px, const char *style, dt_str *out);
+/* "after 2 min 20 s", "51 vehicles, 3 at risk", "the shield changed 2 actions". */
+void dt_street_caption(const dt_street *s, uint32_t moment, dt_str *out);
+void dt_street_legend(dt_str *out);
+
+#endif

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See look.h.
+ */
+#include "look.h"
+
+static const double BEND_RAD = 0.12, RISKY_S = 3.0, CERTAIN_S = 1.0, VEHICLE_WIDTH_M = 1.9;
+
+static void add_point(const net_lane *l, int32_t lane, double at, dt_scene_roads *out)
+{
+    double x, y, heading;
+    if (out->n < out->cap) {
+        net_point(l, at, &x, &y, &heading);
+        out->point[out->n] =
+            (dt_scene_point){.x = (float)x, .y = (float)y, .width = (float)NET_LANE_M, .lane = (uint32_t)lane};
+    }
+    out->n++;
+}
+
+void look_roads(const sim *s, dt_scene_roads *out)
+{
+    out->n = 0;
+    for (int32_t lane = 0; lane < s->net.n_lanes; lane++) {
+        const net_lane *l = &s->net.lane[lane];
+        const int n = (int)ceil(fabs(l->bend) * l->length / BEND_RAD);
+        for (int32_t k = 0; k < l->n_pieces; k++) {
+            add_point(l, lane, l->piece[k].s, out);
+        }
+        for (int k = 0; l->n_pieces == 0 && k < (n > 1 ? n : 1); k++) {
+            add_point(l, lane, l->length * k / (n > 1 ? n : 1), out);
+        }
+        add_point(l, lane, l->length, out);
+    }
+}
+
+static double risk_of(const sim *s, int32_t lane, int32_t p)
+{
+    double ahead = 0;
+    const double gap = sim_ahead(s, lane, p, &ahead), closing = s->v[p] - ahead;
+    if (gap >= FREE_GAP || closing <= 0) {
+        return 0;
+    }
+    const double risk = (RISKY_S - gap / closing) / (RISKY_S - CERTAIN_S);
+    return risk < 0 ? 0 : risk > 1 ? 1 : risk;
+}
+
+static void look_at_lane(const sim *s, int32_t lane, int32_t first_place, dt_scene *out)
+{
+    const lane_state *l = &s->lane[lane];
+    for (int32_t p = slot_front(l); p < slot_front(l) + l->n; p++, out->n_vehicles++) {
+        const vehicle *w = &s->vehicle[s->who[p]];
+        double x, y, heading;
+        if (out->n_vehicles >= out->cap_vehicles) {
+            continue;
+        }
+        net_point(&s->net.lane[lane], s->x[p], &x, &y, &heading);
+        out->vehicle[out->n_vehicles] = (dt_scene_vehicle){.x = (float)x,
+                                                           .y = (float)y,
+                                                           .heading = (float)heading,
+                                                           .length = (float)s->length[p],
+                                                           .width = (float)VEHICLE_WIDTH_M,
+                                                           .speed = (float)s->v[p],
+                                                           .risk = (float)risk_of(s, lane, p),
+                                                           .id = (int32_t)w->key,
+                                                           .agent = w->place == NET_NONE ? -1 : first_place + w->place};
+    }
+}
+
+/* What a lane that leads into a junction with lights is shown: the best of what its links are. */
+static uint32_t state_of(const net *n, const signal_state *k, const net_lane *l)
+{
+    uint32_t state = DT_SCENE_RED;
+    for (int32_t i = l->link; i < l->link + l->n_links; i++) {
+        const net_links bit = n->link[i].bit >= 0 ? net_bit(n->link[i].bit) : 0;
+        if ((k->show.green & bit & ~k->show.minor) != 0) {
+            return DT_SCENE_GREEN;
+        }
+        if ((k->show.green & bit) != 0) {
+            state = DT_SCENE_YIELD;
+        } else if ((k->show.yellow & bit) != 0 && state == DT_SCENE_RED) {
+            state = DT_SCENE_YELLOW;
+        }
+    }
+    return state;
+}
+
+static void look_at_signal(const sim *s, int32_t k, int is_agent, dt_scene *out)
+{
+    const net_junction *j = &s->net.junction[k];
+    for (int32_t a = 0; a < j->n_arms; a++) {
+        const net_edge *e = &s->net.edge[j->arm[a]];
+        for (int32_t lane = e->lane; lane < e->lane + e->n_lanes; lane++, out->n_signals++) {
+            const net_lane *l = &s->net.lane[lane];
+            double x, y, heading;
+            if (out->n_signals >= out->cap_signals) {
+                continue;
+            }
+            net_point(l, l->length, &x, &y, &heading);
+            out->signal[out->n_signals] = (dt_scene_signal){.x = (float)x,
+                                                            .y = (float)y,
+                                                            .heading = (float)heading,
+                                                            .width = (float)NET_LANE_M,
+                                                            .state = state_of(&s->net, &s->signal[k], l),
+                                                            .agent = is_agent ? k : -1};
+        }
+    }
+}
+
+void look_now(const sim *s, int32_t first_place, dt_scene *out)
+{
+    out->time_s = s->time;
+    out->n_vehicles = out->n_signals = 0;
+    for (int32_t lane = 0; lane < s->net.n_lanes; lane++) {
+        look_at_lane(s, lane, first_place, out);
+    }
+    for (int32_t k = 0; k < s->net.n_signals; k++) {
+        look_at_signal(s, k, first_place > 0, out);
+    }
+}

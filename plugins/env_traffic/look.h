@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How the simulation looks from above (dtrain/ext/scene.h). Risk of a vehicle, from its time to collision with what is
+ * ahead, ttc = gap / closing speed: (3 s - ttc) / 2 s, within 0 and 1; 1 from 1 s on, 0 where it does not close in.
+ */
+#ifndef DTRAIN_ENV_TRAFFIC_LOOK_H
+#define DTRAIN_ENV_TRAFFIC_LOOK_H
+
+#include "sim.h"
+#include "dtrain/ext/scene.h"
+
+void look_roads(const sim *s, dt_scene_roads *out);
+/* Agents are first_place signals, then places of vehicles. */
+void look_now(const sim *s, int32_t first_place, dt_scene *out);
+
+#endif
