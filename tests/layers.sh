@@ -33,7 +33,7 @@ foreign='
 libconfig.h core/config/
 ltdl.h core/loader/
 dnnl core/backend/cpu/
-zlib.h core/data/|plugins/env_traffic/xml
+zlib.h core/data/|core/metrics/png|plugins/env_traffic/xml
 expat.h plugins/env_traffic/xml
 lzma.h core/data/
 mpi.h core/collective/mpi

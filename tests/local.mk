@@ -40,7 +40,7 @@ if HAVE_CMOCKA
 check_PROGRAMS += $(dt_tests)
 endif
 TESTS += $(check_PROGRAMS) $(dt_scripts)
-EXTRA_DIST += $(dt_scripts) tests/lsan.supp
+EXTRA_DIST += $(dt_scripts) tests/lsan.supp tests/peers/run.sh tests/peers/read_tensorboard.py
 
 TEST_EXTENSIONS = .sh
 SH_LOG_COMPILER = $(SHELL)

@@ -189,6 +189,8 @@ static const dt_option evaluation_table[] = {
 static const dt_option metrics_table[] = {
     ROW(dt_metrics_opts, tensorboard, BOOL, DT_OPT_NEUTRAL, "true", NULL, 0, 0, NULL,
         "write event files for TensorBoard into tensorboard/ of the run directory"),
+    ROW(dt_metrics_opts, histogram_every, I64, DT_OPT_NEUTRAL, "10", "epochs", 0, 1000000, NULL,
+        "epochs between histograms of parameters and gradients in event files; 0 = none"),
     DT_OPTION_END};
 
 static const dt_option log_table[] = {

@@ -82,6 +82,7 @@ typedef struct dt_env_opts {
 
 typedef struct dt_metrics_opts {
     uint8_t tensorboard;
+    int64_t histogram_every;
 } dt_metrics_opts;
 
 typedef struct dt_log_opts { /* of train.log and error.log */

@@ -51,6 +51,7 @@ typedef struct rank {
     dt_stop_opts stop;
     double begin_s;           /* of the phase in this process */
     uint64_t begin_step;      /* the same */
+    uint64_t histogram_every; /* epochs, 0: none */
     double from_s, from_part; /* since when the pace is measured, and how much was done then; NAN: not yet */
     uint64_t iterations;      /* the same */
     bool has_stepped;         /* the same: a step was made */
@@ -230,6 +231,7 @@ static dt_status evaluate(rank *k)
     dt_str table = {0};
     dt_report_text(k->stage, &table);
     const dt_status st = dt_str_status(&table);
+    dt_event_files_evaluation(k->stage, k->r->metrics, dt_trainer_step_number(k->stage->trainer), dt_str_text(&table));
     char *rest = table.text, *line;
     while (st == DT_OK && (line = strsep(&rest, "\n")) != NULL && line[0] != '\0') {
         dt_log(DT_LOG_INFO, "%s", line);
@@ -243,6 +245,15 @@ static bool evaluation_due(const rank *k, const dt_progress *p)
     const int64_t every = k->training.eval_interval;
     return k->stage->d.phase->ops.phase.evaluate != NULL && p->epoch_end && every > 0 &&
            ((p->epoch + 1) % (uint64_t)every == 0 || p->step == p->steps);
+}
+
+/* The first epoch, every so many, and the last one. */
+static void show_models(const rank *k, const dt_progress *p)
+{
+    const uint64_t every = k->histogram_every;
+    if (every > 0 && p->epoch_end && (p->epoch == 0 || (p->epoch + 1) % every == 0 || p->step == p->steps)) {
+        dt_event_files_models(k->stage, k->r->metrics, p->step);
+    }
 }
 
 /* The phase's stop group; epochs are the trainer's business, time is rank 0's. */
@@ -328,6 +339,7 @@ static dt_status rank_loop(rank *k, uint64_t stop_step)
         if (is_first(k)) {
             tell_first_step(k);
             show(k, &p, p.step == p.steps);
+            show_models(k, &p);
             DT_TRY(dt_metrics_flush(r->metrics, k->stage->d.phase->desc.id, p.step, dt_clock_s() - r->start_s));
         }
         uint32_t want = 0;
@@ -529,14 +541,14 @@ static dt_status begin_event_files(rank *k, int64_t index, uint64_t begin)
     dt_metrics_opts o;
     const dt_event_files_desc d = {.run_dir = dt_rundir_path(r->d->dir),
                                    .config = r->d->session->config,
-                                   .phase = k->stage->d.phase->desc.id,
-                                   .index = index,
+                                   .stage = k->stage,
                                    .first_step = begin + 1};
     pthread_mutex_lock(&r->create_lock);
     const dt_status st = dt_config_metrics(r->d->session->config, &o);
     if (st == DT_OK && o.tensorboard) {
         dt_event_files_begin(&d, r->metrics);
     }
+    k->histogram_every = st == DT_OK ? (uint64_t)o.histogram_every : 0;
     pthread_mutex_unlock(&r->create_lock);
     return st;
 }
@@ -587,6 +599,12 @@ static dt_status run_phase(rank *k, int64_t index)
     const uint64_t most = r->d->max_steps, steps = dt_trainer_steps(k->stage->trainer);
     const bool is_there = most > 0 && begin >= most && (steps == 0 || begin < steps);
     const dt_status st = is_there ? DT_OK : rank_loop(k, most);
+    if (is_first(k) && st != DT_OK && st != DT_EINTERRUPTED) {
+        dt_error reason;
+        dt_error_take(&reason, st);
+        dt_event_files_end(r->metrics, st == DT_DONE);
+        dt_error_put(&reason);
+    }
     if (st >= 0) {
         DT_TRY(save(k, st == DT_DONE, true));
     } else if (st == DT_EINTERRUPTED) {

@@ -14,6 +14,7 @@
 #include "base/mem.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -32,19 +33,48 @@ enum {
     SUMMARY_VALUE = 1, /* Summary */
     VALUE_TAG = 1,     /* Summary.Value */
     VALUE_SIMPLE = 2,
+    VALUE_IMAGE = 4,
+    VALUE_HISTOGRAM = 5,
     VALUE_TENSOR = 8,
     VALUE_METADATA = 9,
     METADATA_PLUGIN = 1, /* SummaryMetadata */
     PLUGIN_NAME = 1,     /* SummaryMetadata.PluginData */
-    TENSOR_DTYPE = 1,    /* TensorProto */
+    PLUGIN_CONTENT = 2,
+    TENSOR_DTYPE = 1, /* TensorProto */
     TENSOR_SHAPE = 2,
     TENSOR_STRING = 8,
     SHAPE_DIM = 2,      /* TensorShapeProto */
     DIM_SIZE = 1,       /* TensorShapeProto.Dim */
     SESSION_STATUS = 1, /* SessionLog */
     SESSION_START = 1,  /* SessionLog.SessionStatus */
-    DTYPE_STRING = 7,   /* DataType */
-    WIRE_VARINT = 0,    /* ways of writing a field */
+    DTYPE_FLOAT = 1,    /* DataType */
+    DTYPE_STRING = 7,
+    IMAGE_HEIGHT = 1, /* Summary.Image */
+    IMAGE_WIDTH = 2,
+    IMAGE_COLORS = 3, /* 3: RGB */
+    IMAGE_FILE = 4,
+    HISTOGRAM_MIN = 1, /* HistogramProto */
+    HISTOGRAM_MAX = 2,
+    HISTOGRAM_NUM = 3,
+    HISTOGRAM_SUM = 4,
+    HISTOGRAM_SQUARES = 5,
+    HISTOGRAM_LIMITS = 6,
+    HISTOGRAM_COUNTS = 7,
+    HPARAMS_START = 3, /* HParamsPluginData */
+    HPARAMS_END = 4,
+    START_HPARAM = 1, /* SessionStartInfo */
+    START_GROUP = 4,
+    START_TIME = 5,
+    END_STATUS = 1, /* SessionEndInfo */
+    END_TIME = 2,
+    END_SUCCESS = 1,
+    END_FAILURE = 2,
+    ENTRY_KEY = 1, /* of a map */
+    ENTRY_VALUE = 2,
+    ANY_NUMBER = 2, /* google.protobuf.Value */
+    ANY_TEXT = 3,
+    ANY_BOOL = 4,
+    WIRE_VARINT = 0, /* ways of writing a field */
     WIRE_FIXED64 = 1,
     WIRE_BYTES = 2,
     WIRE_FIXED32 = 5
@@ -55,6 +85,7 @@ struct dt_events {
     char *path;
     double flushed_s;
     dt_str event, summary, value; /* messages under way, inner ones in front of those that hold them */
+    dt_str session;               /* hyper-parameters so far */
     uint64_t step;
 };
 
@@ -154,12 +185,17 @@ static dt_status write_event(dt_events *e)
     return ok ? DT_OK : DT_FAIL(DT_EIO, "cannot write %s: %s", e->path, strerror(errno));
 }
 
-static void begin_event(dt_events *e, uint64_t step)
+static double wall_time(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void begin_event(dt_events *e, uint64_t step)
+{
     dt_str_clear(&e->event);
-    put_double(&e->event, EVENT_WALL_TIME, (double)now.tv_sec + 1e-9 * (double)now.tv_nsec);
+    put_double(&e->event, EVENT_WALL_TIME, wall_time());
     put_int(&e->event, EVENT_STEP, step);
 }
 
@@ -223,6 +259,7 @@ void dt_events_close(dt_events *e)
     dt_str_fini(&e->event);
     dt_str_fini(&e->summary);
     dt_str_fini(&e->value);
+    dt_str_fini(&e->session);
     dt_free(e->path);
     dt_free(e);
 }
@@ -260,28 +297,197 @@ static void put_indented(dt_str *out, const char *text)
     }
 }
 
+/* One value alone in a record; what says it is in field of it. */
+static dt_status put_alone(dt_events *e, uint64_t step, const char *tag, uint32_t field, const dt_str *what)
+{
+    dt_str_clear(&e->value);
+    dt_str_clear(&e->summary);
+    put_bytes(&e->value, VALUE_TAG, tag, strlen(tag));
+    put_message(&e->value, field, what);
+    put_message(&e->summary, SUMMARY_VALUE, &e->value);
+    e->step = step;
+    return dt_events_end(e);
+}
+
+/* A tensor, and which plugin shows it. */
+static dt_status put_tensor(dt_events *e, uint64_t step, const char *tag, const char *plugin, const dt_str *content,
+                            const dt_str *tensor)
+{
+    dt_str data = {0}, metadata = {0};
+    put_bytes(&data, PLUGIN_NAME, plugin, strlen(plugin));
+    if (content != NULL) {
+        put_message(&data, PLUGIN_CONTENT, content);
+    }
+    put_message(&metadata, METADATA_PLUGIN, &data);
+    dt_str_clear(&e->value);
+    dt_str_clear(&e->summary);
+    put_bytes(&e->value, VALUE_TAG, tag, strlen(tag));
+    put_message(&e->value, VALUE_METADATA, &metadata);
+    put_message(&e->value, VALUE_TENSOR, tensor);
+    put_message(&e->summary, SUMMARY_VALUE, &e->value);
+    e->step = step;
+    const dt_status st = dt_events_end(e);
+    dt_str_fini(&data);
+    dt_str_fini(&metadata);
+    return st;
+}
+
 dt_status dt_events_text(dt_events *e, uint64_t step, const char *tag, const char *text)
 {
-    dt_str plugin = {0}, metadata = {0}, dim = {0}, shape = {0}, words = {0}, tensor = {0};
-    put_bytes(&plugin, PLUGIN_NAME, "text", 4);
-    put_message(&metadata, METADATA_PLUGIN, &plugin);
+    dt_str dim = {0}, shape = {0}, words = {0}, tensor = {0};
     put_int(&dim, DIM_SIZE, 1);
     put_message(&shape, SHAPE_DIM, &dim);
     put_indented(&words, text);
     put_int(&tensor, TENSOR_DTYPE, DTYPE_STRING);
     put_message(&tensor, TENSOR_SHAPE, &shape);
     put_message(&tensor, TENSOR_STRING, &words);
-    dt_str_clear(&e->value);
-    dt_str_clear(&e->summary);
-    put_bytes(&e->value, VALUE_TAG, tag, strlen(tag));
-    put_message(&e->value, VALUE_METADATA, &metadata);
-    put_message(&e->value, VALUE_TENSOR, &tensor);
-    put_message(&e->summary, SUMMARY_VALUE, &e->value);
-    e->step = step;
-    const dt_status st = dt_events_end(e);
-    dt_str *const used[] = {&plugin, &metadata, &dim, &shape, &words, &tensor};
+    const dt_status st = put_tensor(e, step, tag, "text", NULL, &tensor);
+    dt_str *const used[] = {&dim, &shape, &words, &tensor};
     for (size_t i = 0; i < sizeof(used) / sizeof(used[0]); i++) {
         dt_str_fini(used[i]);
     }
+    return st;
+}
+
+/* ---- histograms and pictures ------------------------------------------------------------------------------------- */
+
+void dt_histogram_begin(dt_histogram *h)
+{
+    *h = (dt_histogram){.low = INFINITY, .high = -INFINITY};
+}
+
+void dt_histogram_range(dt_histogram *h, const float *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        if (isfinite(x[i])) {
+            h->low = x[i] < h->low ? x[i] : h->low;
+            h->high = x[i] > h->high ? x[i] : h->high;
+        }
+    }
+}
+
+void dt_histogram_count(dt_histogram *h, const float *x, int64_t n)
+{
+    const double scale = h->high > h->low ? DT_HISTOGRAM_PARTS / (h->high - h->low) : 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (isfinite(x[i])) {
+            const int part = (int)((x[i] - h->low) * scale);
+            h->count[part < DT_HISTOGRAM_PARTS ? part : DT_HISTOGRAM_PARTS - 1]++;
+            h->sum += x[i];
+            h->squares += (double)x[i] * x[i];
+            h->n++;
+        }
+    }
+}
+
+dt_status dt_events_histogram(dt_events *e, uint64_t step, const char *tag, const dt_histogram *h)
+{
+    dt_str message = {0}, limits = {0}, counts = {0};
+    const double width = (h->high - h->low) / DT_HISTOGRAM_PARTS;
+    if (h->n == 0) {
+        return DT_OK;
+    }
+    for (int i = 0; i < DT_HISTOGRAM_PARTS; i++) { /* packed doubles; the last limit is the greatest value itself */
+        const double limit[] = {i + 1 < DT_HISTOGRAM_PARTS ? h->low + (i + 1) * width : h->high, h->count[i]};
+        uint64_t bits[2];
+        memcpy(bits, limit, sizeof(bits));
+        put_fixed(&limits, bits[0], 8);
+        put_fixed(&counts, bits[1], 8);
+    }
+    put_double(&message, HISTOGRAM_MIN, h->low);
+    put_double(&message, HISTOGRAM_MAX, h->high);
+    put_double(&message, HISTOGRAM_NUM, (double)h->n);
+    put_double(&message, HISTOGRAM_SUM, h->sum);
+    put_double(&message, HISTOGRAM_SQUARES, h->squares);
+    put_message(&message, HISTOGRAM_LIMITS, &limits);
+    put_message(&message, HISTOGRAM_COUNTS, &counts);
+    const dt_status st = put_alone(e, step, tag, VALUE_HISTOGRAM, &message);
+    dt_str_fini(&message);
+    dt_str_fini(&limits);
+    dt_str_fini(&counts);
+    return st;
+}
+
+dt_status dt_events_image(dt_events *e, uint64_t step, const char *tag, uint32_t width, uint32_t height,
+                          const dt_str *png)
+{
+    dt_str message = {0};
+    put_int(&message, IMAGE_HEIGHT, height);
+    put_int(&message, IMAGE_WIDTH, width);
+    put_int(&message, IMAGE_COLORS, 3);
+    put_message(&message, IMAGE_FILE, png);
+    const dt_status st = put_alone(e, step, tag, VALUE_IMAGE, &message);
+    dt_str_fini(&message);
+    return st;
+}
+
+/* ---- hyper-parameters -------------------------------------------------------------------------------------------- */
+
+static void put_hparam(dt_events *e, const char *name, const dt_str *any)
+{
+    dt_str entry = {0};
+    put_bytes(&entry, ENTRY_KEY, name, strlen(name));
+    put_message(&entry, ENTRY_VALUE, any);
+    put_message(&e->session, START_HPARAM, &entry);
+    dt_str_fini(&entry);
+}
+
+void dt_events_hparam_number(dt_events *e, const char *name, double value)
+{
+    dt_str any = {0};
+    put_double(&any, ANY_NUMBER, value);
+    put_hparam(e, name, &any);
+    dt_str_fini(&any);
+}
+
+void dt_events_hparam_bool(dt_events *e, const char *name, bool value)
+{
+    dt_str any = {0};
+    put_int(&any, ANY_BOOL, value);
+    put_hparam(e, name, &any);
+    dt_str_fini(&any);
+}
+
+void dt_events_hparam_text(dt_events *e, const char *name, const char *value)
+{
+    dt_str any = {0};
+    put_bytes(&any, ANY_TEXT, value, strlen(value));
+    put_hparam(e, name, &any);
+    dt_str_fini(&any);
+}
+
+/* As the plugin's own writer does: an empty tensor that carries the message as its metadata. */
+static dt_status put_session(dt_events *e, const char *tag, uint32_t field, const dt_str *info)
+{
+    dt_str content = {0}, dim = {0}, shape = {0}, tensor = {0};
+    put_message(&content, field, info);
+    put_int(&dim, DIM_SIZE, 0);
+    put_message(&shape, SHAPE_DIM, &dim);
+    put_int(&tensor, TENSOR_DTYPE, DTYPE_FLOAT);
+    put_message(&tensor, TENSOR_SHAPE, &shape);
+    const dt_status st = put_tensor(e, 0, tag, "hparams", &content, &tensor);
+    dt_str *const used[] = {&content, &dim, &shape, &tensor};
+    for (size_t i = 0; i < sizeof(used) / sizeof(used[0]); i++) {
+        dt_str_fini(used[i]);
+    }
+    return st;
+}
+
+dt_status dt_events_hparams(dt_events *e, const char *group)
+{
+    put_bytes(&e->session, START_GROUP, group, strlen(group));
+    put_double(&e->session, START_TIME, wall_time());
+    const dt_status st = put_session(e, "_hparams_/session_start_info", HPARAMS_START, &e->session);
+    dt_str_clear(&e->session);
+    return st;
+}
+
+dt_status dt_events_session_end(dt_events *e, bool is_success)
+{
+    dt_str info = {0};
+    put_int(&info, END_STATUS, is_success ? END_SUCCESS : END_FAILURE);
+    put_double(&info, END_TIME, wall_time());
+    const dt_status st = put_session(e, "_hparams_/session_end_info", HPARAMS_END, &info);
+    dt_str_fini(&info);
     return st;
 }

@@ -167,6 +167,11 @@ void dt_metrics_events_set(dt_metrics *m, dt_events *events)
     m->events = events;
 }
 
+dt_events *dt_metrics_events(const dt_metrics *m)
+{
+    return m->events;
+}
+
 /* The same numbers, for TensorBoard. Where they cannot be written, training goes on without. */
 static void add_events(dt_metrics *m, uint64_t step)
 {

@@ -20,6 +20,7 @@ void dt_metrics_scalar(dt_metrics *m, const char *name, double value); /* m may 
 /* Records go to this event file too (events.h) until another is set; NULL: to none. It is closed with m. */
 struct dt_events;
 void dt_metrics_events_set(dt_metrics *m, struct dt_events *events);
+struct dt_events *dt_metrics_events(const dt_metrics *m); /* NULL: none */
 dt_status dt_metrics_flush(dt_metrics *m, const char *phase, uint64_t step, double wall_s);
 
 #endif

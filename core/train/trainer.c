@@ -328,6 +328,11 @@ float *dt_trainer_params(dt_trainer *t)
     return t->params;
 }
 
+const float *dt_trainer_last_gradient(const dt_trainer *t)
+{
+    return t->device == NULL ? t->gradient : NULL;
+}
+
 float *dt_trainer_moment(dt_trainer *t, uint32_t which)
 {
     return which < 2 ? t->moment[which] : NULL;

@@ -93,6 +93,8 @@ const uint64_t *dt_rows_samples(const dt_rows *r, uint32_t *n);
  * next step takes them back. */
 dt_status dt_trainer_hold(dt_trainer *t) DT_NODISCARD;
 float *dt_trainer_params(dt_trainer *t);
+const float *
+dt_trainer_last_gradient(const dt_trainer *t);           /* of the last step, summed; NULL: none yet, or a device's */
 float *dt_trainer_moment(dt_trainer *t, uint32_t which); /* 0: first, 1: second; NULL when the optimizer has none */
 uint64_t dt_trainer_step_number(const dt_trainer *t);
 void dt_trainer_step_set(dt_trainer *t, uint64_t step); /* before the first step, after loading arenas; all updates */
