@@ -8,6 +8,7 @@
  *       COMMIT             the 32 bytes sha256(MANIFEST.json): the last thing written
  *   <run>/checkpoints/LATEST                a hint for people; never trusted
  *   <run>/checkpoints/quarantine/           damaged checkpoints that a loader met
+ *   <run>/checkpoints/superseded/           those behind an older one that the run went on from
  *
  * A checkpoint is written aside (step-*.tmp.*), every file and folder is flushed, then renamed into place: a crash at
  * any moment leaves the checkpoints that were there, or those and the new one. Nothing of a checkpoint is used before
@@ -35,12 +36,14 @@ typedef struct dt_ckpt_plugin {
 
 /* What a checkpoint says about itself. Given by the saver up to `plugins`, the rest is computed. */
 typedef struct dt_ckpt_info {
-    char run[128];                  /* run id */
-    char phase[DT_CKPT_NAME_BYTES]; /* plugin id of the phase */
-    char config_hash[72], build[64];
+    char run[128];                        /* run id */
+    char phase[DT_CKPT_NAME_BYTES];       /* plugin id of the phase */
+    char config_hash[72], phase_hash[72]; /* of the whole configuration, of what the phase sees of it */
+    char build[64];
     char metric_name[DT_CKPT_NAME_BYTES]; /* "" when there is none */
     double metric;                        /* for keeping the best; NAN when there is none */
     uint64_t step, epoch;
+    uint64_t phase_ms; /* spent on the phase until then */
     uint32_t phase_index;
     uint32_t leaves, ranks; /* S, and how many ranks saved */
     bool phase_end;         /* the last of its phase: always kept */
@@ -106,6 +109,10 @@ dt_status dt_ckpt_load_optim(const dt_ckpt *c, const dt_ckpt_tensor *want, uint3
 const char *dt_ckpt_state(const dt_ckpt *c, size_t *bytes_p);  /* not NUL-terminated */
 const char *dt_ckpt_config(const dt_ckpt *c, size_t *bytes_p); /* the same; NULL when it has none */
 bool dt_ckpt_blob_find(const dt_ckpt *c, const char *name, dt_ckpt_blob *out_p);
+
+/* The run goes on from this step: later checkpoints are of another course of it and move to superseded/. n_p: how many.
+ * Errors: DT_EIO, DT_ENOMEM. */
+dt_status dt_ckpt_supersede(const char *run_dir, uint64_t step, uint32_t *n_p) DT_NODISCARD;
 
 /* ---- looking ---- */
 

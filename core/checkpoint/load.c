@@ -15,6 +15,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -281,18 +282,18 @@ static dt_status list_steps(const char *folder, char ***names_p, size_t *n_p)
     return DT_OK;
 }
 
-/* Out of the way, under a name of its own. */
-static dt_status move_to_quarantine(const char *folder, const char *name)
+/* Out of the way into a folder below, under a name of its own. */
+static dt_status move_aside(const char *folder, const char *name, const char *below)
 {
-    char from[DT_CKPT_PATH_BYTES], to[DT_CKPT_PATH_BYTES], quarantine[DT_CKPT_PATH_BYTES];
+    char from[DT_CKPT_PATH_BYTES], to[DT_CKPT_PATH_BYTES], aside[DT_CKPT_PATH_BYTES];
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    if (!join(folder, name, from) || !join(folder, "quarantine", quarantine) ||
-        snprintf(to, sizeof(to), "%s/%s.%lld", quarantine, name,
-                 (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000) >= (int)sizeof(to)) {
+    if (!join(folder, name, from) || !join(folder, below, aside) ||
+        snprintf(to, sizeof(to), "%s/%s.%lld", aside, name, (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000) >=
+            (int)sizeof(to)) {
         return too_long(folder);
     }
-    DT_TRY(dt_fs_mkdirs(quarantine));
+    DT_TRY(dt_fs_mkdirs(aside));
     DT_TRY(dt_fs_rename(from, to));
     return dt_fs_sync_dir(folder);
 }
@@ -316,7 +317,8 @@ static dt_status open_newest(const char *folder, bool quarantine, dt_str *report
         }
         const char *fate = "";
         if (quarantine && st == DT_EDATA) { /* a read error may pass; damage does not */
-            fate = move_to_quarantine(folder, names[i]) == DT_OK ? "; moved to quarantine" : "; could not be moved";
+            fate =
+                move_aside(folder, names[i], "quarantine") == DT_OK ? "; moved to quarantine" : "; could not be moved";
         }
         if (report != NULL) {
             dt_str_addf(report, "%s skipped: %s%s\n", names[i], why, fate);
@@ -338,6 +340,29 @@ dt_status dt_ckpt_open(const char *path, bool quarantine, dt_str *report, dt_ckp
     char folder[DT_CKPT_PATH_BYTES];
     DT_TRY(resolve(path, &is_step, folder));
     return is_step ? open_step(folder, out_p) : open_newest(folder, quarantine, report, out_p);
+}
+
+dt_status dt_ckpt_supersede(const char *run_dir, uint64_t step, uint32_t *n_p)
+{
+    char folder[DT_CKPT_PATH_BYTES], **names = NULL;
+    size_t n = 0;
+    *n_p = 0;
+    if (!join(run_dir, "checkpoints", folder)) {
+        return too_long(run_dir);
+    }
+    if (!dt_fs_is_dir(folder)) {
+        return DT_OK;
+    }
+    DT_TRY(list_steps(folder, &names, &n));
+    dt_status st = DT_OK;
+    for (size_t i = 0; i < n && st == DT_OK; i++) {
+        if (strtoull(names[i] + strlen("step-"), NULL, 10) > step) {
+            st = move_aside(folder, names[i], "superseded");
+            *n_p += st == DT_OK;
+        }
+    }
+    dt_fs_list_free(names, n);
+    return st;
 }
 
 /* ---- what is inside ---- */

@@ -30,6 +30,7 @@ static const text_field text_fields[] = {
     TEXT("run", run),
     TEXT("phase", phase),
     TEXT("config_hash", config_hash),
+    TEXT("phase_hash", phase_hash),
     TEXT("build", build),
     TEXT("metric_name", metric_name),
     TEXT("wall_time", wall_time),
@@ -45,11 +46,9 @@ typedef struct number_field {
 } number_field;
 
 static const number_field number_fields[] = {
-    {"step", offsetof(dt_ckpt_info, step), true},
-    {"epoch", offsetof(dt_ckpt_info, epoch), true},
-    {"phase_index", offsetof(dt_ckpt_info, phase_index), false},
-    {"leaves", offsetof(dt_ckpt_info, leaves), false},
-    {"ranks", offsetof(dt_ckpt_info, ranks), false},
+    {"step", offsetof(dt_ckpt_info, step), true},         {"epoch", offsetof(dt_ckpt_info, epoch), true},
+    {"phase_ms", offsetof(dt_ckpt_info, phase_ms), true}, {"phase_index", offsetof(dt_ckpt_info, phase_index), false},
+    {"leaves", offsetof(dt_ckpt_info, leaves), false},    {"ranks", offsetof(dt_ckpt_info, ranks), false},
 };
 enum { N_NUMBERS = sizeof(number_fields) / sizeof(number_fields[0]) };
 

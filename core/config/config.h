@@ -127,5 +127,7 @@ dt_status dt_config_write_origin(const dt_config *c, dt_str *out) DT_NODISCARD;
 /* SHA-256 over the effective values that influence results: not threads, communicator, checkpoints, nor paths (what
  * they point at has hashes of its own). 64 hexadecimal digits and NUL. */
 dt_status dt_config_hash(const dt_config *c, char out[65]) DT_NODISCARD;
+/* Of what one phase sees: other phases' groups, and the sections of their plugins, are left out. */
+dt_status dt_config_hash_phase(const dt_config *c, int64_t phase, char out[65]) DT_NODISCARD;
 
 #endif

@@ -192,7 +192,42 @@ dt_status dt_config_write_origin(const dt_config *c, dt_str *out)
 typedef struct hash_lines {
     dt_str text; /* one NUL-terminated "path=value" after the other */
     size_t n;
+    const dt_config *c;
+    int64_t phase; /* -1: all */
 } hash_lines;
+
+static bool is_below(const char *path, const char *section)
+{
+    const size_t n = strlen(section);
+    return n > 0 && strncmp(path, section, n) == 0 && path[n] == '.';
+}
+
+/* The id in "x/phase2_ppo.so". */
+static dt_str plugin_id(const char *plugin)
+{
+    dt_str id = {0};
+    const char *slash = strrchr(plugin, '/'), *name = slash != NULL ? slash + 1 : plugin;
+    const size_t bytes = strlen(name);
+    dt_str_add_n(&id, name, bytes > 3 && strcmp(name + bytes - 3, ".so") == 0 ? bytes - 3 : bytes);
+    return id;
+}
+
+/* Does a value belong to another phase alone? */
+static bool is_of_another(const hash_lines *l, const char *path)
+{
+    bool is_other = false;
+    dt_str own = plugin_id(dt_config_plugin(l->c, l->phase));
+    for (int64_t i = 0; i < dt_config_n_phases(l->c) && l->phase >= 0 && !is_other; i++) {
+        char group[32];
+        dt_str id = plugin_id(dt_config_plugin(l->c, i));
+        snprintf(group, sizeof(group), "phases.%lld", (long long)i);
+        is_other = i != l->phase && (is_below(path, group) || (is_below(path, dt_str_text(&id)) &&
+                                                               strcmp(dt_str_text(&id), dt_str_text(&own)) != 0));
+        dt_str_fini(&id);
+    }
+    dt_str_fini(&own);
+    return is_other;
+}
 
 static void add_hash_line(void *user, const char *path, const dt_node *n, const dt_option *o)
 {
@@ -200,12 +235,14 @@ static void add_hash_line(void *user, const char *path, const dt_node *n, const 
     if (o != NULL && (o->type == DT_OPT_PATH || (o->flags & (DT_OPT_NEUTRAL | DT_OPT_PER_RANK)) != 0)) {
         return;
     }
+    if (is_of_another(lines, path)) {
+        return;
+    }
     dt_str_addf(&lines->text, "%s=", path);
     if (o == &dt_schema_phase[0]) { /* where the plugin's file lies is no matter */
-        const char *slash = strrchr(n->text, '/'), *name = slash != NULL ? slash + 1 : n->text;
-        size_t bytes = strlen(name);
-        bytes -= bytes > 3 && strcmp(name + bytes - 3, ".so") == 0 ? 3 : 0;
-        dt_str_add_n(&lines->text, name, bytes);
+        dt_str id = plugin_id(n->text);
+        dt_str_add(&lines->text, dt_str_text(&id));
+        dt_str_fini(&id);
     } else {
         write_node(n, 0, &lines->text);
     }
@@ -220,7 +257,12 @@ static int compare_lines(const void *a, const void *b)
 
 dt_status dt_config_hash(const dt_config *c, char out[65])
 {
-    hash_lines lines = {{0}, 0};
+    return dt_config_hash_phase(c, -1, out);
+}
+
+dt_status dt_config_hash_phase(const dt_config *c, int64_t phase, char out[65])
+{
+    hash_lines lines = {.c = c, .phase = phase};
     walk(c, add_hash_line, &lines);
     dt_status st = dt_str_status(&lines.text);
     const char **line = st == DT_OK ? dt_alloc_n(lines.n + 1, sizeof(*line)) : NULL;
