@@ -75,6 +75,9 @@ static const dt_option training_table[] = {
         "evaluate every so many epochs; 0 = only at the end"),
     ROW(dt_training_opts, save_interval, I64, DT_OPT_NEUTRAL, "5", "epochs", 0, 1000000, NULL,
         "save every so many epochs; 0 = only at the end"),
+    ROW(dt_training_opts, retries, I64, DT_OPT_NEUTRAL, "1", "1", 0, 1000, NULL,
+        "times that a phase goes on from its last checkpoint after it failed: a lost worker or peer, memory, files, a "
+        "plugin's error, or divergence"),
     ROW(dt_training_opts, accumulation, I64, 0, "1", "batches", 1, 65536, NULL,
         "batches whose gradients are added up before one update"),
     ROW(dt_training_opts, optimizer, ENUM, 0, "adamw", NULL, 0, 0, optimizers,

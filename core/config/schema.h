@@ -29,7 +29,7 @@ typedef struct dt_data_opts {
 } dt_data_opts;
 
 typedef struct dt_training_opts {
-    int64_t epochs, warmup_epochs, eval_interval, save_interval, accumulation;
+    int64_t epochs, warmup_epochs, eval_interval, save_interval, accumulation, retries;
     double learning_rate, weight_decay, gradient_clip;
     uint32_t optimizer, scheduler; /* DT_OPTIMIZER_*, DT_SCHEDULE_* */
     double beta1, beta2, eps, momentum;

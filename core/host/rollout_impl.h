@@ -61,7 +61,6 @@ struct dt_rollout {
     uint64_t collects;
     dt_episode_log *log; /* [instances] */
     size_t action_bytes; /* of all places of an instance */
-    bool is_lost;        /* environments failed while they were stepped */
     bool wants_film;     /* the evaluation under way leaves pictures */
     bool is_restored;    /* the logs come from a checkpoint: play them before going on */
 };

@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "base/trace.h"
 #include "host/baselines.h"
+#include "host/course.h"
 #include "host/event_files.h"
 #include "host/forecast.h"
 #include "host/handover.h"
@@ -32,9 +33,11 @@ typedef struct run { /* what all ranks share */
     dt_screen *screen;
     double start_s;
     pthread_mutex_t create_lock; /* configuration and loader are used by one rank at a time */
-    dt_ckpt *resume;
-    int64_t resume_phase;
-    uint64_t base_step; /* steps of finished phases, the same on every rank */
+    dt_course course;            /* where it begins, in this process or after the last failure */
+    uint64_t base_step;          /* steps of finished phases, the same on every rank */
+    int64_t phase;               /* that runs */
+    bool stands;                 /* the phase is ready to step, or has stepped */
+    uint32_t retries;            /* of the phase so far */
     dt_profile_steps profile;
 } run;
 
@@ -45,6 +48,8 @@ typedef struct rank {
     dt_stage *stage;
     double last_save_s, rate_s;
     uint64_t rate_samples, last_saved_step;
+    uint64_t good_step, evaluated_step; /* of the run: where the last iteration began, where it was evaluated */
+    dt_snapshot_held held;              /* of the first rank: besides the arenas, before this iteration */
     double rate;
     dt_training_opts training;
     dt_checkpoint_opts checkpoint;
@@ -92,6 +97,14 @@ static bool stops(void *user)
     return dt_signals_stop() != 0 || is_late(user) || dt_fault("run.stop");
 }
 
+/* Spent on the phase, in earlier processes too. */
+static double phase_s(const rank *k)
+{
+    const run *r = k->r;
+    const bool is_here = r->course.resume != NULL && k->stage->d.index == r->course.begin;
+    return dt_clock_s() - k->begin_s + (is_here ? (double)r->course.spent_ms / 1e3 : 0);
+}
+
 /* Signals, time and the wish to save are known to rank 0 alone; all ranks do the same thing. */
 static dt_status agree_wishes(rank *k, const dt_progress *p, uint32_t *want_p)
 {
@@ -105,31 +118,43 @@ static dt_status agree_wishes(rank *k, const dt_progress *p, uint32_t *want_p)
         const bool epochs = p->epoch_end && save_interval > 0 && (p->epoch + 1) % (uint64_t)save_interval == 0;
         want |= stops(k->r) ? WANT_STOP : 0;
         want |= steps || seconds || epochs || dt_signals_save() ? WANT_SAVE : 0;
-        want |= k->stop.time > 0 && now - k->begin_s >= k->stop.time ? WANT_END : 0;
+        want |= k->stop.time > 0 && phase_s(k) >= k->stop.time ? WANT_END : 0;
     }
     DT_TRY(dt_comm_broadcast(k->comm, 0, &want, sizeof(want)));
     *want_p = want;
     return DT_OK;
 }
 
-/* Rank 0 writes; the others wait for its word. A failed save is an error only where nothing else would be left. */
+static dt_snapshot_desc describe_snapshot(const rank *k)
+{
+    const run *r = k->r;
+    return (dt_snapshot_desc){.run_dir = dt_rundir_path(r->d->dir),
+                              .base_step = r->base_step,
+                              .epoch = k->epoch,
+                              .phase_ms = (uint64_t)(phase_s(k) * 1e3),
+                              .ranks = dt_comm_size(k->comm),
+                              .is_evaluated = k->evaluated_step == global_step(k)};
+}
+
+static dt_status write_checkpoint(rank *k, const dt_snapshot_desc *d)
+{
+    DT_TRY(dt_snapshot_save(k->stage, d, NULL));
+    k->last_saved_step = global_step(k);
+    return dt_snapshot_prune(k->stage, d->run_dir);
+}
+
+/* Rank 0 writes; the others wait for its word. A failed save is an error only where nothing else would be left, and
+ * where what should be saved is not finite. */
 static dt_status save(rank *k, bool phase_end, bool must)
 {
     dt_status st = DT_OK;
     const uint64_t step = global_step(k);
     if (is_first(k) && (phase_end || k->last_saved_step != step)) {
-        const dt_snapshot_desc d = {.run_dir = dt_rundir_path(k->r->d->dir),
-                                    .base_step = k->r->base_step,
-                                    .epoch = k->epoch,
-                                    .ranks = dt_comm_size(k->comm),
-                                    .phase_end = phase_end};
         DT_TRACE_N("run", "checkpoint", "step", step);
-        st = dt_snapshot_save(k->stage, &d, NULL);
-        if (st == DT_OK) {
-            st = dt_snapshot_prune(k->stage, d.run_dir);
-            k->last_saved_step = step;
-        }
-        if (st < 0 && !must) {
+        dt_snapshot_desc d = describe_snapshot(k);
+        d.phase_end = phase_end;
+        st = write_checkpoint(k, &d);
+        if (st < 0 && !must && st != DT_EDIVERGED) {
             dt_log(DT_LOG_ERROR, "checkpoint of step %llu failed, training goes on: %s", (unsigned long long)step,
                    dt_error_text());
             st = DT_OK;
@@ -139,8 +164,36 @@ static dt_status save(rank *k, bool phase_end, bool must)
     return dt_comm_agree(k->comm, st);
 }
 
+/* The phase fails with st, which all ranks know. Where nothing was learnt since the last good iteration its state is
+ * saved, so that no more is lost than what failed. held: what that iteration left besides the arenas; NULL: the stage
+ * as it is. On a device steps are under way that nobody has looked at: there the last checkpoint has to do. */
+static dt_status rescue(rank *k, dt_status st, const dt_snapshot_held *held)
+{
+    const uint64_t step = global_step(k);
+    const bool is_news = step > k->r->base_step && step == k->good_step && step != k->last_saved_step;
+    if (!is_first(k) || st == DT_EINTERRUPTED || k->stage->d.device_ops != NULL || !is_news ||
+        (held != NULL && !held->is_there)) {
+        return st;
+    }
+    dt_error *reason = dt_alloc(sizeof(*reason));
+    if (reason == NULL) {
+        return st;
+    }
+    dt_error_take(reason, st);
+    dt_snapshot_desc d = describe_snapshot(k);
+    d.held = held;
+    if (write_checkpoint(k, &d) < 0) {
+        dt_log(DT_LOG_WARN, "what was learnt before the failure is not saved: %s", dt_error_text());
+    } else {
+        dt_log(DT_LOG_WARN, "what was learnt before the failure is saved at step %llu", (unsigned long long)step);
+    }
+    dt_error_put(reason);
+    dt_free(reason);
+    return st;
+}
+
 /* How much of the phase is done, 0..1, by the rule that will end it first; NAN where nothing is known to. */
-static double part_done(const rank *k, const dt_progress *p, double now)
+static double part_done(const rank *k, const dt_progress *p)
 {
     const struct {
         double done, limit;
@@ -148,7 +201,7 @@ static double part_done(const rank *k, const dt_progress *p, double now)
                 {(double)p->step, (double)k->stop.steps},
                 {(double)p->step, (double)k->r->d->max_steps},
                 {(double)iterations_done(k, p), (double)k->stop.iterations},
-                {now - k->begin_s, k->stop.time}};
+                {phase_s(k), k->stop.time}};
     double part = NAN;
     for (size_t i = 0; i < sizeof(rule) / sizeof(rule[0]); i++) {
         part = rule[i].limit > 0 ? fmax(part, fmin(1, rule[i].done / rule[i].limit)) : part; /* fmax passes NAN over */
@@ -168,7 +221,7 @@ static void show(rank *k, const dt_progress *p, bool force)
         k->rate_s = now;
         k->rate_samples = 0;
     }
-    const double part = part_done(k, p, now), made = part - k->from_part;
+    const double part = part_done(k, p), made = part - k->from_part;
     const double left = made > 0 ? (1 - part) * (now - k->from_s) / made : -1; /* made may be NAN */
     if (isnan(k->from_part)) { /* resumed: this process knows from here on */
         k->from_part = part;
@@ -208,6 +261,7 @@ static dt_status evaluate(rank *k)
     dt_progress p;
     DT_TRACE("run", "evaluation");
     DT_TRY(dt_comm_agree(k->comm, dt_stage_evaluate(k->stage, &p)));
+    k->evaluated_step = global_step(k);
     if (!is_first(k)) {
         return DT_OK;
     }
@@ -301,11 +355,19 @@ static void tell_first_step(rank *k)
     }
 }
 
+/* Tests make it fail as a plugin does, or diverge. */
 static dt_status iterate(rank *k, dt_progress *p)
 {
     const uint64_t before = dt_trainer_step_number(k->stage->trainer);
     if (is_first(k)) {
         dt_profile_steps_before(&k->r->profile, before);
+        dt_snapshot_hold(k->stage, &k->held);
+    }
+    if (dt_fault("run.iterate")) {
+        return DT_FAIL(DT_EPLUGIN, "the iteration failed on purpose");
+    }
+    if (dt_fault("run.diverge")) {
+        return DT_FAIL(DT_EDIVERGED, "the iteration diverged on purpose");
     }
     DT_TRACE_N("run", "iteration", "first step", before + 1);
     return dt_stage_iterate(k->stage, p);
@@ -325,9 +387,11 @@ static dt_status rank_loop(rank *k, uint64_t stop_step)
     run *r = k->r;
     for (;;) {
         dt_progress p;
-        const uint64_t before = global_step(k);
-        const dt_status st = iterate(k, &p);
-        DT_TRY(dt_comm_agree(k->comm, st));
+        const uint64_t before = k->good_step = global_step(k);
+        const dt_status st = iterate(k, &p), worst = dt_comm_agree(k->comm, st);
+        if (worst < 0) {
+            return rescue(k, worst, &k->held);
+        }
         DT_TRY(note_lost_workers(k, before));
         if (st == DT_DONE && p.step == 0) {
             return DT_DONE; /* nothing was left to do */
@@ -407,7 +471,7 @@ static dt_status create_stage(rank *k, int64_t index, uint32_t loaded)
 
 static bool is_resumed(const rank *k, int64_t index)
 {
-    return k->r->resume != NULL && index == k->r->resume_phase;
+    return k->r->course.resume != NULL && index == k->r->course.begin;
 }
 
 typedef struct weights {      /* where a phase's first ones come from */
@@ -449,7 +513,7 @@ static dt_status find_weights(rank *k, int64_t index, weights *w, uint32_t *role
     *w = (weights){NULL};
     *roles_p = 0;
     if (is_resumed(k, index)) {
-        return dt_snapshot_loaded(k->r->resume, roles_p);
+        return dt_snapshot_loaded(k->r->course.resume, roles_p);
     }
     pthread_mutex_lock(&k->r->create_lock);
     const dt_status st = open_weights(k, index, w);
@@ -465,7 +529,7 @@ static dt_status find_weights(rank *k, int64_t index, weights *w, uint32_t *role
 static dt_status initialise(rank *k, int64_t index, const weights *w)
 {
     if (is_resumed(k, index)) {
-        return dt_snapshot_load(k->stage, k->r->resume);
+        return dt_snapshot_load(k->stage, k->r->course.resume);
     }
     return dt_handover_is_empty(w->from) ? DT_OK : dt_handover_load(w->from, k->stage, w->fresh, w->want);
 }
@@ -492,20 +556,6 @@ static dt_status announce(rank *k)
                k->r->d->session->device_ops == NULL ? dt_cpu_bf16_isa() : "", dt_trainer_scaler(t)->scale);
     }
     return DT_OK;
-}
-
-/* The environments failed for good while they were stepped: what was learnt up to there is kept. */
-static dt_status save_before_loss(rank *k, dt_status st)
-{
-    dt_error *reason = dt_alloc(sizeof(*reason));
-    if (reason == NULL) {
-        return st;
-    }
-    dt_error_take(reason, st);
-    const dt_status saved = save(k, false, false);
-    dt_error_put(reason);
-    dt_free(reason);
-    return saved < 0 ? st : DT_CONTEXT(st, "what was learnt before is saved, --resume goes on from there");
 }
 
 /* Asked to stop while experience was collected: the round is left out, a resume collects it again. Before the first
@@ -566,9 +616,38 @@ static dt_status set_up(rank *k, int64_t index)
     return st;
 }
 
+/* What the run did behind this step, in a course that it leaves now, does not count any more. */
+static dt_status rewind_run(rank *k, uint64_t begin)
+{
+    run *r = k->r;
+    uint32_t n = 0;
+    dt_rundir_rewind(r->d->dir, r->base_step + begin);
+    DT_TRY(dt_ckpt_supersede(dt_rundir_path(r->d->dir), r->base_step + begin, &n));
+    if (n > 0) {
+        dt_log(DT_LOG_WARN,
+               "%u checkpoint%s behind step %llu moved to checkpoints/superseded: the run takes another course", n,
+               n == 1 ? "" : "s", (unsigned long long)(r->base_step + begin));
+    }
+    return DT_OK;
+}
+
+/* Phases of the same plugin before this one. */
+static uint32_t namesakes(const run *r, int64_t index)
+{
+    uint32_t n = 0;
+    for (int64_t i = 0; i < index; i++) {
+        n += r->d->session->phase[i] == r->d->session->phase[index];
+    }
+    return n;
+}
+
 static dt_status run_phase(rank *k, int64_t index)
 {
     run *r = k->r;
+    if (is_first(k)) {
+        r->stands = false;
+        (void)dt_fault("run.begin"); /* tests kill here */
+    }
     DT_TRY(set_up(k, index));
     if (k->stage->trainer == NULL) {
         return DT_FAIL(DT_EPLUGIN, "phase %s made no trainer when it was started", k->stage->d.phase->desc.id);
@@ -576,14 +655,19 @@ static dt_status run_phase(rank *k, int64_t index)
     DT_TRY(announce(k));
     const uint64_t begin = dt_trainer_step_number(k->stage->trainer);
     if (is_first(k)) {
-        dt_rundir_rewind(r->d->dir, r->base_step + begin);
+        DT_TRY(rewind_run(k, begin));
         if (!*r->d->begun_p) { /* a resume that was refused before this line leaves the run as it was */
             DT_TRY(dt_run_record(r->d->session, r->d->dir));
             *r->d->begun_p = true;
         }
         DT_TRY(tell_progress(k, index));
-        DT_TRY(dt_metrics_rewind(r->metrics, k->stage->d.phase->desc.id, begin));
+        DT_TRY(dt_metrics_rewind(r->metrics, k->stage->d.phase->desc.id, namesakes(r, index), begin));
         DT_TRY(begin_event_files(k, index, begin));
+    }
+    if (is_first(k)) {
+        r->retries = index == r->phase ? r->retries : 0;
+        r->phase = index;
+        r->stands = true;
     }
     k->last_save_s = k->begin_s = k->from_s = dt_clock_s();
     k->from_part = begin > 0 ? NAN : 0;
@@ -595,10 +679,12 @@ static dt_status run_phase(rank *k, int64_t index)
     k->rate_samples = 0;
     k->iterations = begin; /* where a phase does not count them, each is one step of the trainer */
     k->last_saved_step = begin > 0 ? global_step(k) : UINT64_MAX;
+    k->evaluated_step = UINT64_MAX;
     /* a resumed run may have all the steps it was asked for */
     const uint64_t most = r->d->max_steps, steps = dt_trainer_steps(k->stage->trainer);
     const bool is_there = most > 0 && begin >= most && (steps == 0 || begin < steps);
-    const dt_status st = is_there ? DT_OK : rank_loop(k, most);
+    const bool is_over = k->stop.steps > 0 && begin >= (uint64_t)k->stop.steps;
+    const dt_status st = is_over ? DT_DONE : is_there ? DT_OK : rank_loop(k, most);
     if (is_first(k) && st != DT_OK && st != DT_EINTERRUPTED) {
         dt_error reason;
         dt_error_take(&reason, st);
@@ -607,10 +693,9 @@ static dt_status run_phase(rank *k, int64_t index)
     }
     if (st >= 0) {
         DT_TRY(save(k, st == DT_DONE, true));
+        (void)(is_first(k) && dt_fault("run.end"));
     } else if (st == DT_EINTERRUPTED) {
         DT_TRY(save_before_round(k));
-    } else if (dt_rollout_is_lost(k->stage->rollout)) {
-        return save_before_loss(k, st);
     }
     return st;
 }
@@ -626,12 +711,13 @@ static dt_status run_phases(rank *k)
 {
     run *r = k->r;
     const dt_session *s = r->d->session;
-    for (int64_t i = r->resume != NULL ? r->resume_phase : s->first; i < s->last; i++) {
+    for (int64_t i = r->course.begin; i < s->last; i++) {
         const dt_status st = run_phase(k, i);
         const uint64_t steps = st >= 0 ? dt_trainer_step_number(k->stage->trainer) : 0;
         dt_policy_result *policy = NULL;
         const dt_status kept = st == DT_DONE ? dt_policy_result_take(k->stage, &policy) : DT_OK;
         dt_stage_destroy(k->stage);
+        dt_snapshot_held_fini(&k->held);
         k->stage = NULL;
         const dt_status compared = kept == DT_OK ? compare(k, i, policy) : kept;
         dt_policy_result_free(policy);
@@ -725,38 +811,65 @@ static dt_status run_ranks(run *r)
     return st;
 }
 
-static dt_status open_resume(run *r)
+static dt_status set_course(run *r)
 {
-    dt_str report = {0};
-    bool phase_end = false;
-    uint64_t step = 0;
-    dt_status st = dt_ckpt_open(r->d->resume, true, &report, &r->resume);
-    if (report.bytes > 0) {
-        dt_log(DT_LOG_WARN, "%s", dt_str_text(&report));
+    const dt_run_desc *d = r->d;
+    if (d->resume == NULL) {
+        dt_course_fresh(d->session, &r->course);
+        return DT_OK;
     }
-    dt_str_fini(&report);
-    if (st == DT_ENOTFOUND) {
-        return DT_CONTEXT(DT_ECONFIG, "--resume"); /* exit code 2; none that is valid is DT_EDATA, 4 */
+    const dt_status st = dt_course_resume(d->session, d->resume, &r->course);
+    /* exit code 2; none that is valid is DT_EDATA, 4 */
+    return st == DT_ENOTFOUND ? DT_CONTEXT(DT_ECONFIG, "--resume") : st;
+}
+
+/* Back to the newest checkpoint of the run; without one, to where it began. */
+static dt_status go_back(run *r)
+{
+    dt_course_fini(&r->course);
+    const dt_status st = dt_course_resume(r->d->session, dt_rundir_path(r->d->dir), &r->course);
+    return st == DT_ENOTFOUND ? set_course(r) : st;
+}
+
+/* May the phase that failed with st be tried again? */
+static bool is_worth_it(run *r, dt_status st, uint32_t *retries_p)
+{
+    dt_training_opts o;
+    if (!r->stands || !dt_course_may_retry(st) || dt_signals_stop() != 0) {
+        return false;
     }
-    DT_TRY(st);
-    DT_TRY(dt_snapshot_position(r->resume, &r->resume_phase, &step, &r->base_step, &phase_end));
-    const dt_ckpt_info *info = dt_ckpt_info_get(r->resume);
-    const dt_session *s = r->d->session;
-    char hash[65];
-    DT_TRY(dt_config_hash(s->config, hash));
-    if (strcmp(hash, info->config_hash) != 0) {
-        dt_log(DT_LOG_WARN,
-               "the configuration differs from the one that saved %s: results will differ from an "
-               "uninterrupted run",
-               info->path);
+    dt_error *reason = dt_alloc(sizeof(*reason));
+    if (reason == NULL) {
+        return false;
     }
-    if (r->resume_phase >= s->n_phases || strcmp(s->phase[r->resume_phase]->desc.id, info->phase) != 0) {
-        return DT_FAIL(DT_ECONFIG,
-                       "%s was saved in phase %s (number %lld), which this configuration does not have there",
-                       info->path, info->phase, (long long)r->resume_phase + 1);
+    dt_error_take(reason, st);
+    *retries_p = dt_config_training(r->d->session->config, r->phase, &o) == DT_OK ? (uint32_t)o.retries : 0;
+    dt_error_put(reason);
+    dt_free(reason);
+    return r->retries < *retries_p;
+}
+
+/* A phase that fails goes on from the run's last checkpoint, as often as training.retries allows. */
+static dt_status run_with_retries(run *r)
+{
+    for (;;) {
+        uint32_t retries = 0;
+        r->base_step = r->course.base_step;
+        r->stands = false;
+        const dt_status st = run_ranks(r);
+        if (st >= 0 || !is_worth_it(r, st, &retries)) {
+            if (st < 0 && r->retries > 0) {
+                dt_log(DT_LOG_WARN, "phase %lld (%s) failed %u times, the run ends", (long long)r->phase + 1,
+                       r->d->session->phase[r->phase]->desc.id, r->retries + 1);
+            }
+            return st;
+        }
+        r->retries++;
+        dt_log(DT_LOG_WARN, "phase %lld (%s) failed and goes on from the last checkpoint, retry %u of %u: %s",
+               (long long)r->phase + 1, r->d->session->phase[r->phase]->desc.id, r->retries, retries, dt_error_text());
+        dt_error_clear();
+        DT_TRY(go_back(r));
     }
-    dt_log(DT_LOG_INFO, "resuming %s at step %llu", info->path, (unsigned long long)step);
-    return DT_OK;
 }
 
 dt_status dt_run_record(const dt_session *s, dt_rundir *dir)
@@ -784,17 +897,17 @@ dt_status dt_run(const dt_run_desc *d)
     if (st == DT_OK) {
         st = dt_metrics_open(dt_str_text(&path), &r.metrics);
     }
-    if (st == DT_OK && d->resume != NULL) {
-        st = open_resume(&r);
+    if (st == DT_OK) {
+        st = set_course(&r);
     }
     if (st == DT_OK) {
         dt_error reason;
-        dt_error_take(&reason, run_ranks(&r));
+        dt_error_take(&reason, run_with_retries(&r));
         dt_profile_steps_end(&r.profile);
         dt_trace_fini();
         st = dt_error_put(&reason);
     }
-    dt_ckpt_close(r.resume);
+    dt_course_fini(&r.course);
     dt_metrics_close(r.metrics);
     dt_screen_close(r.screen);
     dt_str_fini(&path);

@@ -248,10 +248,25 @@ static dt_status load_phases(dt_session *s)
     return DT_OK;
 }
 
-/* --phase all|N|NAME; N counts from 1. */
-static dt_status choose_phases(dt_session *s, const char *wanted)
+/* A phase by its number, from 1, or by its id; -1: none. */
+static int64_t find_phase(const dt_session *s, const char *word)
 {
     int64_t number = 0;
+    if (dt_parse_i64(word, &number)) {
+        return number >= 1 && number <= s->n_phases ? number - 1 : -1;
+    }
+    for (int64_t i = 0; i < s->n_phases; i++) {
+        if (strcmp(s->phase[i]->desc.id, word) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+/* --phase all, one phase, or a range: A-B, A-, -B. */
+static dt_status choose_phases(dt_session *s, const char *wanted)
+{
+    char word[64];
     if (s->n_phases == 0) {
         return DT_FAIL(DT_ECONFIG, "nothing to run: give --plugin FILE_OR_ID, or --config FILE with phases = ( ... )");
     }
@@ -260,15 +275,19 @@ static dt_status choose_phases(dt_session *s, const char *wanted)
     if (wanted == NULL || strcmp(wanted, "all") == 0) {
         return DT_OK;
     }
-    for (int64_t i = 0; i < s->n_phases; i++) {
-        if (strcmp(s->phase[i]->desc.id, wanted) == 0 || (dt_parse_i64(wanted, &number) && number == i + 1)) {
-            s->first = i;
-            s->last = i + 1;
-            return DT_OK;
-        }
+    const char *dash = strchr(wanted, '-'); /* no id has one */
+    const char *end = dash != NULL ? dash + 1 : wanted;
+    snprintf(word, sizeof(word), "%.*s", dash != NULL ? (int)(dash - wanted) : (int)sizeof(word) - 1, wanted);
+    const int64_t first = word[0] != '\0' ? find_phase(s, word) : 0;
+    const int64_t last = end[0] != '\0' ? find_phase(s, end) : s->n_phases - 1;
+    if (first >= 0 && last >= first && strcmp(wanted, "-") != 0 && wanted[0] != '\0') {
+        s->first = first;
+        s->last = last + 1;
+        return DT_OK;
     }
     return DT_FAIL(DT_ECONFIG,
-                   "--phase %s: the configuration has %lld phase%s, numbered from 1; expected all, a number or an id",
+                   "--phase %s: the configuration has %lld phase%s, numbered from 1; expected all, a number, an id, or "
+                   "a range such as 2-3 or 2-",
                    wanted, (long long)s->n_phases, s->n_phases == 1 ? "" : "s");
 }
 

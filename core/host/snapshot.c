@@ -75,16 +75,64 @@ static dt_status list_optim(dt_stage *s, tensor_list *l)
 
 /* ---- saving ------------------------------------------------------------------------------------------------------ */
 
-typedef struct memory_writer {
-    dt_writer face;
-    dt_str bytes;
-} memory_writer;
-
 static dt_status write_bytes(dt_writer *w, const void *p, uint64_t bytes)
 {
-    memory_writer *m = w->priv;
-    dt_str_add_n(&m->bytes, p, bytes);
-    return dt_str_status(&m->bytes);
+    dt_str *out = w->priv;
+    dt_str_add_n(out, p, bytes);
+    return dt_str_status(out);
+}
+
+/* What no arena holds: the phase's own state, and that of its rollout. */
+static dt_status write_blobs(dt_stage *s, dt_snapshot_held *h)
+{
+    dt_str_clear(&h->phase);
+    dt_str_clear(&h->rollout);
+    dt_str_clear(&h->normaliser);
+    h->scaler = *dt_trainer_scaler(s->trainer);
+    if (s->d.phase->ops.phase.save != NULL) {
+        dt_writer face = {.struct_size = sizeof(face), .priv = &h->phase, .write = write_bytes};
+        DT_TRY(s->d.phase->ops.phase.save(s->self, &face));
+    }
+    if (s->rollout != NULL) {
+        DT_TRY(dt_rollout_save(s->rollout, &h->rollout));
+        DT_TRY(dt_rollout_save_normaliser(s->rollout, &h->normaliser));
+    }
+    return DT_OK;
+}
+
+void dt_snapshot_hold(dt_stage *s, dt_snapshot_held *h)
+{
+    enum { MAX_PHASE_BYTES = 64 * 1024 }; /* copied in microseconds */
+    h->is_there = !h->is_too_large && write_blobs(s, h) == DT_OK;
+    h->is_too_large = h->is_too_large || h->phase.bytes > MAX_PHASE_BYTES;
+    if (!h->is_there) {
+        dt_error_clear();
+    }
+}
+
+void dt_snapshot_held_fini(dt_snapshot_held *h)
+{
+    dt_str_fini(&h->phase);
+    dt_str_fini(&h->rollout);
+    dt_str_fini(&h->normaliser);
+    *h = (dt_snapshot_held){.is_there = false};
+}
+
+static dt_status check_finite(const tensor_list *l)
+{
+    for (uint32_t i = 0; i < l->n; i++) {
+        int64_t count = 1;
+        for (uint32_t k = 0; k < l->t[i].n_dims; k++) {
+            count *= l->t[i].dim[k];
+        }
+        for (int64_t k = 0; k < count; k++) {
+            if (!isfinite(l->t[i].data[k])) {
+                return DT_FAIL(DT_EDIVERGED, "%s is %g at element %lld: nothing of it is saved", l->t[i].name,
+                               (double)l->t[i].data[k], (long long)k);
+            }
+        }
+    }
+    return DT_OK;
 }
 
 static dt_status fill_info(dt_stage *s, const dt_snapshot_desc *d, dt_ckpt_info *info)
@@ -98,6 +146,7 @@ static dt_status fill_info(dt_stage *s, const dt_snapshot_desc *d, dt_ckpt_info 
     snprintf(info->phase, sizeof(info->phase), "%.60s", s->d.phase->desc.id);
     snprintf(info->build, sizeof(info->build), "%s", PACKAGE_VERSION);
     DT_TRY(dt_config_hash(s->d.config, info->config_hash));
+    DT_TRY(dt_config_hash_phase(s->d.config, s->d.index, info->phase_hash));
     const uint64_t step = dt_trainer_step_number(s->trainer);
     info->step = d->base_step + step;
     info->epoch = d->epoch;
@@ -105,10 +154,11 @@ static dt_status fill_info(dt_stage *s, const dt_snapshot_desc *d, dt_ckpt_info 
     info->leaves = (uint32_t)data.shards;
     info->ranks = d->ranks;
     info->phase_end = d->phase_end;
+    info->phase_ms = d->phase_ms;
     info->metric = NAN;
     const char *key = strchr(opts.best_by, ':');
     key = key != NULL ? key + 1 : opts.best_by;
-    const double *metric = key[0] != '\0' ? dt_stage_report(s, key) : NULL;
+    const double *metric = key[0] != '\0' && d->is_evaluated ? dt_stage_report(s, key) : NULL;
     if (metric != NULL) {
         snprintf(info->metric_name, sizeof(info->metric_name), "%.60s", key);
         info->metric = *metric;
@@ -123,7 +173,7 @@ static dt_status fill_info(dt_stage *s, const dt_snapshot_desc *d, dt_ckpt_info 
     return DT_OK;
 }
 
-static void write_state(const dt_stage *s, const dt_snapshot_desc *d, dt_str *out)
+static void write_state(const dt_stage *s, const dt_snapshot_desc *d, const dt_scaler *scaler, dt_str *out)
 {
     dt_json_out o = {.s = out};
     dt_json_obj(&o, NULL);
@@ -131,7 +181,6 @@ static void write_state(const dt_stage *s, const dt_snapshot_desc *d, dt_str *ou
     dt_json_i64(&o, "phase_index", s->d.index);
     dt_json_i64(&o, "step", (int64_t)dt_trainer_step_number(s->trainer));
     dt_json_i64(&o, "base_step", (int64_t)d->base_step);
-    const dt_scaler *scaler = dt_trainer_scaler(s->trainer);
     dt_json_i64(&o, "updates", (int64_t)dt_trainer_updates(s->trainer));
     dt_json_i64(&o, "passed", (int64_t)dt_trainer_passed(s->trainer));
     dt_json_f64(&o, "loss_scale", scaler->scale);
@@ -156,55 +205,38 @@ static void write_state(const dt_stage *s, const dt_snapshot_desc *d, dt_str *ou
     dt_json_end(&o, '}');
 }
 
-dt_status dt_snapshot_save(dt_stage *s, const dt_snapshot_desc *d, dt_ckpt_info *info_p)
+static void add_blob(dt_ckpt_save_desc *save, dt_ckpt_blob *blobs, const char *name, uint32_t version,
+                     const dt_str *bytes)
 {
-    tensor_list model = {0};
-    tensor_list optim = {0};
-    dt_str state = {0};
-    dt_str config = {0};
-    memory_writer blob = {0};
-    dt_ckpt_save_desc *save = dt_alloc(sizeof(*save)); /* info is large */
-    dt_str rollout = {0};
-    dt_str normaliser = {0};
+    blobs[save->n_blobs++] =
+        (dt_ckpt_blob){.name = name, .version = version, .data = dt_str_text(bytes), .bytes = bytes->bytes};
+}
+
+static dt_status save_all(dt_stage *s, const dt_snapshot_desc *d, const dt_snapshot_held *held, dt_ckpt_save_desc *save,
+                          dt_ckpt_info *info_p)
+{
+    const dt_component *phase = &s->d.phase->desc;
+    tensor_list model = {0}, optim = {0};
+    dt_str state = {0}, config = {0};
     dt_ckpt_blob blobs[3];
-    uint32_t n_blobs = 0;
-    dt_status st = save != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for a checkpoint");
-    if (s->trainer == NULL && st == DT_OK) {
-        st = DT_FAIL(DT_EUNSUPPORTED, "phase %s has no trainer, so there is nothing to save", s->d.phase->desc.id);
-    }
+    dt_status st = fill_info(s, d, &save->info);
+    st = st == DT_OK ? list_model(s, &model) : st;
+    st = st == DT_OK ? list_optim(s, &optim) : st;
+    st = st == DT_OK ? check_finite(&model) : st;
+    st = st == DT_OK ? check_finite(&optim) : st;
+    st = st == DT_OK ? dt_config_write(s->d.config, &config) : st;
     if (st == DT_OK) {
-        st = fill_info(s, d, &save->info);
-    }
-    if (st == DT_OK) {
-        st = list_model(s, &model);
-    }
-    if (st == DT_OK) {
-        st = list_optim(s, &optim);
-    }
-    if (st == DT_OK) {
-        write_state(s, d, &state);
+        write_state(s, d, &held->scaler, &state);
         st = dt_str_status(&state);
     }
     if (st == DT_OK) {
-        st = dt_config_write(s->d.config, &config);
-    }
-    if (st == DT_OK && s->d.phase->ops.phase.save != NULL) {
-        blob.face = (dt_writer){.struct_size = sizeof(dt_writer), .priv = &blob, .write = write_bytes};
-        st = s->d.phase->ops.phase.save(s->self, &blob.face);
-        blobs[n_blobs++] = (dt_ckpt_blob){.name = s->d.phase->desc.id,
-                                          .version = s->d.phase->desc.state_version,
-                                          .data = dt_str_text(&blob.bytes),
-                                          .bytes = blob.bytes.bytes};
-    }
-    if (st == DT_OK && s->rollout != NULL) {
-        st = dt_rollout_save(s->rollout, &rollout);
-        st = st == DT_OK ? dt_rollout_save_normaliser(s->rollout, &normaliser) : st;
-        blobs[n_blobs++] =
-            (dt_ckpt_blob){.name = BLOB_ROLLOUT, .version = 1, .data = dt_str_text(&rollout), .bytes = rollout.bytes};
-        blobs[n_blobs++] = (dt_ckpt_blob){
-            .name = BLOB_NORMALISER, .version = 1, .data = dt_str_text(&normaliser), .bytes = normaliser.bytes};
-    }
-    if (st == DT_OK) {
+        if (s->d.phase->ops.phase.save != NULL) {
+            add_blob(save, blobs, phase->id, phase->state_version, &held->phase);
+        }
+        if (s->rollout != NULL) {
+            add_blob(save, blobs, BLOB_ROLLOUT, 1, &held->rollout);
+            add_blob(save, blobs, BLOB_NORMALISER, 1, &held->normaliser);
+        }
         save->run_dir = d->run_dir;
         save->model = model.t;
         save->n_model = model.n;
@@ -213,16 +245,30 @@ dt_status dt_snapshot_save(dt_stage *s, const dt_snapshot_desc *d, dt_ckpt_info 
         save->state_json = dt_str_text(&state);
         save->config = dt_str_text(&config);
         save->blobs = blobs;
-        save->n_blobs = n_blobs;
         st = dt_ckpt_save(save, info_p);
     }
     list_fini(&model);
     list_fini(&optim);
     dt_str_fini(&state);
     dt_str_fini(&config);
-    dt_str_fini(&blob.bytes);
-    dt_str_fini(&rollout);
-    dt_str_fini(&normaliser);
+    return st;
+}
+
+dt_status dt_snapshot_save(dt_stage *s, const dt_snapshot_desc *d, dt_ckpt_info *info_p)
+{
+    dt_snapshot_held now = {.is_there = false};
+    if (s->trainer == NULL) {
+        return DT_FAIL(DT_EUNSUPPORTED, "phase %s has no trainer, so there is nothing to save", s->d.phase->desc.id);
+    }
+    dt_ckpt_save_desc *save = dt_alloc(sizeof(*save)); /* info is large */
+    dt_status st = save != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for a checkpoint");
+    if (st == DT_OK && d->held == NULL) {
+        st = write_blobs(s, &now);
+    }
+    if (st == DT_OK) {
+        st = save_all(s, d, d->held != NULL ? d->held : &now, save, info_p);
+    }
+    dt_snapshot_held_fini(&now);
     dt_free(save);
     return st;
 }

@@ -10,14 +10,31 @@
 #include "checkpoint/checkpoint.h"
 #include "host/stage.h"
 
+/* What an iteration changes before it may fail, and no arena holds: kept aside before it, so that the state of the last
+ * good one can still be saved. */
+typedef struct dt_snapshot_held {
+    dt_str phase, rollout, normaliser; /* blobs */
+    dt_scaler scaler;
+    bool is_there;
+    bool is_too_large; /* a phase's own state that costs too much to keep aside each time */
+} dt_snapshot_held;
+
 typedef struct dt_snapshot_desc {
     const char *run_dir;
     uint64_t base_step; /* steps of the phases before this one */
     uint64_t epoch;     /* epochs of this one that are done, as the phase counts them */
+    uint64_t phase_ms;  /* spent on it */
     uint32_t ranks;
     bool phase_end;
+    bool is_evaluated;            /* what the stage reports is of this very step */
+    const dt_snapshot_held *held; /* NULL: the stage as it is */
 } dt_snapshot_desc;
 
+/* Never fails: what cannot be kept is not there. */
+void dt_snapshot_hold(dt_stage *s, dt_snapshot_held *h);
+void dt_snapshot_held_fini(dt_snapshot_held *h);
+
+/* Errors: those of dt_ckpt_save, the phase's, and DT_EDIVERGED: a number that is not finite is never saved. */
 dt_status dt_snapshot_save(dt_stage *s, const dt_snapshot_desc *d, dt_ckpt_info *info_p) DT_NODISCARD;
 /* Old ones beyond checkpoint.keep_last go, the best by checkpoint.best_by stay. */
 dt_status dt_snapshot_prune(dt_stage *s, const char *run_dir) DT_NODISCARD;

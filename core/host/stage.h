@@ -150,8 +150,6 @@ typedef struct dt_rollout_need {
     double mean[1 + DT_ENV_MAX_SYMBOLS];      /* live size of a sample: agents that act, then ragged symbols */
 } dt_rollout_need;
 dt_status dt_rollout_need_get(struct dt_rollout *r, dt_trainer *t, dt_rollout_need *out) DT_NODISCARD;
-/* Did environments fail while they were stepped? Then everything else is as it was after the round before. */
-bool dt_rollout_is_lost(const struct dt_rollout *r);
 /* What a checkpoint keeps of it, as bytes appended to out; loaded before the first collect. */
 dt_status dt_rollout_save(const struct dt_rollout *r, dt_str *out) DT_NODISCARD;
 dt_status dt_rollout_save_normaliser(const struct dt_rollout *r, dt_str *out) DT_NODISCARD;

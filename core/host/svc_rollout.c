@@ -575,9 +575,7 @@ static dt_status collect(dt_rollout *r, dt_train *t, dt_rollout_report *out)
     dt_trainer *trainer = ((dt_stage *)(void *)t)->trainer;
     const double from = dt_clock_s();
     DT_TRACE_N("rollout", "collect", "round", r->collects + 1);
-    const dt_status st = dt_comm_agree(r->stage->d.comm, act(r, trainer));
-    r->is_lost = st < 0 && st != DT_EDIVERGED && st != DT_EINTERRUPTED && r->collects > 0;
-    DT_TRY(st);
+    DT_TRY(dt_comm_agree(r->stage->d.comm, act(r, trainer)));
     r->collects++;
     DT_TRY(dt_rollout_gather(r));
     DT_TRY(dt_rollout_log(r));
@@ -600,11 +598,6 @@ static dt_status collect(dt_rollout *r, dt_train *t, dt_rollout_report *out)
         dt_metrics_scalar(r->stage->d.metrics, "env/restarts", atomic_load(&r->env->n_restarts));
     }
     return DT_OK;
-}
-
-bool dt_rollout_is_lost(const dt_rollout *r)
-{
-    return r != NULL && r->is_lost;
 }
 
 static dt_status rollout_collect(dt_rollout *r, dt_train *t, dt_rollout_report *out)

@@ -76,43 +76,68 @@ void dt_metrics_close(dt_metrics *m)
     dt_free(m);
 }
 
-/* Is this record (a line of ours) one of phase after step? */
-static bool is_after(const char *line, size_t bytes, const char *phase, uint64_t step)
+typedef struct place { /* while records are read: in which of the phases of one name */
+    const char *phase;
+    bool is_inside;
+    int64_t step;
+    uint32_t n; /* of them so far */
+} place;
+
+/* Step and phase of a record (a line of ours); false where it is none, as one that was cut by a crash. */
+static bool read_record(const char *line, size_t bytes, const char *phase, int64_t *step_p, bool *is_same_p)
 {
     dt_json *j = NULL;
     dt_json_token t;
-    bool same_phase = false;
-    int64_t found = -1;
     char key[32] = "";
+    *step_p = -1;
+    *is_same_p = false;
     if (dt_json_open_mem(line, bytes, "record", &j) < 0) {
-        return true; /* a line cut by a crash: whatever follows is not ours */
+        return false;
     }
     dt_status st = DT_OK;
     while ((st = dt_json_next(j, &t)) == DT_OK && t.kind != DT_JSON_END) {
         if (t.kind == DT_JSON_KEY) {
             snprintf(key, sizeof(key), "%s", t.text);
         } else if (t.kind == DT_JSON_NUMBER && strcmp(key, "step") == 0) {
-            found = t.integer;
+            *step_p = t.integer;
         } else if (t.kind == DT_JSON_STRING && strcmp(key, "phase") == 0) {
-            same_phase = strcmp(t.text, phase) == 0;
+            *is_same_p = strcmp(t.text, phase) == 0;
         }
     }
     dt_json_close(j);
-    return st < 0 || (same_phase && found > (int64_t)step);
+    return st == DT_OK;
 }
 
-dt_status dt_metrics_rewind(dt_metrics *m, const char *phase, uint64_t step)
+/* Steps of a phase grow: where they do not, the next one of its name began. */
+static bool is_kept(const char *line, size_t bytes, place *at, uint32_t nth, uint64_t step)
+{
+    int64_t found = -1;
+    bool is_same = false;
+    if (!read_record(line, bytes, at->phase, &found, &is_same)) {
+        return false;
+    }
+    at->n += is_same && (!at->is_inside || found <= at->step) ? 1 : 0;
+    at->is_inside = is_same;
+    at->step = found;
+    return !is_same || at->n <= nth || (at->n == nth + 1 && found <= (int64_t)step);
+}
+
+dt_status dt_metrics_rewind(dt_metrics *m, const char *phase, uint32_t nth, uint64_t step)
 {
     char *line = NULL;
     size_t cap = 0;
     ssize_t n = 0;
     long keep = 0;
+    place at = {.phase = phase};
     rewind(m->file);
-    while ((n = getline(&line, &cap, m->file)) > 0 && line[n - 1] == '\n' && !is_after(line, (size_t)n, phase, step)) {
+    while ((n = getline(&line, &cap, m->file)) > 0 && line[n - 1] == '\n' && is_kept(line, (size_t)n, &at, nth, step)) {
         keep += (long)n;
     }
     free(line);
     dt_error_clear();
+    for (uint32_t i = 0; i < m->n; i++) {
+        m->list[i].n = 0;
+    }
     if (ftruncate(fileno(m->file), keep) != 0 || fseek(m->file, 0, SEEK_END) != 0) {
         return io_error(m, "truncate");
     }

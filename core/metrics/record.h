@@ -14,8 +14,9 @@ typedef struct dt_metrics dt_metrics;
 /* Opens for appending; creates it. Errors: DT_EIO. */
 dt_status dt_metrics_open(const char *path, dt_metrics **out_p) DT_NODISCARD;
 void dt_metrics_close(dt_metrics *m);
-/* Drop records of phase after step, and everything behind them. */
-dt_status dt_metrics_rewind(dt_metrics *m, const char *phase, uint64_t step) DT_NODISCARD;
+/* Drop records of phase after step, everything behind them, and what was collected for the next one. A run may hold
+ * several phases of this name: nth counts them from 0. */
+dt_status dt_metrics_rewind(dt_metrics *m, const char *phase, uint32_t nth, uint64_t step) DT_NODISCARD;
 void dt_metrics_scalar(dt_metrics *m, const char *name, double value); /* m may be NULL: nothing is kept */
 /* Records go to this event file too (events.h) until another is set; NULL: to none. It is closed with m. */
 struct dt_events;

@@ -83,5 +83,82 @@ says 'fresh of the phase holds "eyes"'
 train 2 freeze "{ $one freeze = [ \"perzeption\" ]; }"
 says 'freeze of the phase holds "perzeption", which is neither a role (perception, world, controller, shield)'
 
+# --- killed in the middle of each phase and between phases, resumed: the bits of a run that nobody disturbed ---
+all="{ $one }, { $two }, { $three }"
+often="--set checkpoint.every_steps=1"
+train 0 whole "$all"
+whole=$(state_hash "$work/whole")
+[ "$(state_hash "$work/three")" = "$whole" ] || fail "the same run twice: other bits"
+
+# finish DIR WHAT: go on until the end, and compare
+finish() {
+    cases=$((cases + 1))
+    if [ -n "$(state_hash "$work/$1")" ]; then
+        "$dtrain" run --resume "$work/$1" -q >"$work/out" 2>"$work/err" || fail "$2: resuming left with $?"
+    else
+        rm -rf "${work:?}/$1"
+        train 0 "$1" "$all"
+    fi
+    [ "$(state_hash "$work/$1")" = "$whole" ] || fail "$2: other bits"
+    [ "$("$dtrain" ckpt list "$work/$1" | grep -c "end$")" -eq 3 ] || fail "$2: not the ends of three phases"
+    records=$(cut -d, -f1,2 "$work/$1/metrics.jsonl" | tr '\n' ' ')
+    [ "$records" = "$(cut -d, -f1,2 "$work/whole/metrics.jsonl" | tr '\n' ' ')" ] || fail "$2: other records: $records"
+    rm -rf "${work:?}/$1"
+}
+for point in run.begin:1 run.iterate:1 run.iterate:3 run.end:1 run.begin:2 run.iterate:5 run.iterate:7 run.end:2 \
+    run.begin:3 run.iterate:8 run.iterate:9 run.end:3; do
+    # shellcheck disable=SC2086
+    DTRAIN_FAULT="$point!" train 137 killed "$all" $often
+    finish killed "killed at $point"
+done
+DTRAIN_FAULT="run.iterate:6!" train 137 seldom "$all"
+finish seldom "killed at run.iterate:6, without checkpoints inside phases"
+for delay in 0.05 0.12 0.2; do
+    { cat "$work/tiny.cfg"; echo "phases = ( $all );"; } >"$work/term.cfg"
+    "$dtrain" --config "$work/term.cfg" --run-dir "$work/term" -q >"$work/out" 2>"$work/err" &
+    pid=$!
+    sleep $delay
+    kill -TERM $pid 2>/dev/null
+    wait $pid
+    finish term "told to stop after $delay s"
+done
+
+# --- --phase: some of the phases, and what --resume makes of it ---
+train 0 part "$all" --phase 1
+go_on() { # CODE TEXT [options]
+    want=$1 text=$2
+    shift 2
+    cases=$((cases + 1))
+    "$dtrain" run --resume "$work/part" -q "$@" >"$work/out" 2>"$work/err"
+    code=$?
+    [ $code -eq "$want" ] || fail "--resume $*: exit code $code, expected $want"
+    grep -qsF -- "$text" "$work/err" "$work/part/train.log" || fail "--resume $*: nothing said about \"$text\""
+}
+go_on 0 "nothing is left to do" --phase 1
+go_on 0 "going on with phase 2 (phase2_ppo)" --phase phase2_ppo
+go_on 2 "behind what --phase asks for" --phase 1
+go_on 2 "expected all, a number, an id, or a range" --phase 3-2
+go_on 0 "going on with phase 3 (phase3_constrained)" --phase 2-
+[ "$(state_hash "$work/part")" = "$whole" ] || fail "phase by phase: other bits"
+go_on 75 "2 checkpoints behind step 4 moved to checkpoints/superseded" --resume "$work/part/checkpoints/step-000000000004" --set phases.1.stop.iterations=40 --max-time 0.05
+go_on 0 "Training completed" --phase 1-2
+train 0 half "$all" --max-steps 2
+"$dtrain" run --resume "$work/half" --phase 3 -q >"$work/out" 2>"$work/err"
+[ $? -eq 2 ] && grep -q "which is not over yet" "$work/err" || fail "phase 3 went on in the middle of phase 1"
+
+# --- a phase that fails goes on from its last checkpoint, to the same bits; then the run stops, all before it intact ---
+for fault in run.iterate:3 run.iterate:6 run.diverge:9; do
+    DTRAIN_FAULT=$fault train 0 retried "$all"
+    says "failed and goes on from the last checkpoint, retry 1 of 1" "on purpose"
+    finish retried "$fault failed once"
+done
+DTRAIN_FAULT=run.diverge:6,run.diverge:7 train 7 gave_up "$all"
+says "phase 2 (phase2_ppo) failed 2 times" "what was learnt before the failure is saved at step 6"
+[ "$("$dtrain" ckpt inspect "$work/gave_up" | grep -c "step *6")" -eq 1 ] || fail "the last good step is not the newest"
+grep -q '"exit_code":7' "$work/gave_up/meta.json" || fail "meta.json does not tell the exit code"
+finish gave_up "failed twice, then resumed"
+DTRAIN_FAULT=run.iterate:2 train 3 never "$all" --set training.retries=0
+says "the iteration failed on purpose"
+
 echo "$cases cases, $failed failed"
 [ "$failed" -eq 0 ] && [ "$cases" -gt 20 ]

@@ -71,10 +71,37 @@ static void test_rewind(void **state)
     for (uint64_t i = 1; i <= 3; i++) {
         assert_int_equal(dt_metrics_flush(m, "p", i, 0), DT_OK);
     }
-    assert_int_equal(dt_metrics_rewind(m, "p", 1), DT_OK);
+    assert_int_equal(dt_metrics_rewind(m, "p", 0, 1), DT_OK);
     assert_int_equal(dt_metrics_flush(m, "p", 2, 9), DT_OK);
     dt_metrics_close(m);
     expect("{\"step\":1,\"phase\":\"p\",\"wall_s\":0}\n{\"step\":2,\"phase\":\"p\",\"wall_s\":9}\n");
+}
+
+/* Two phases of one plugin, one of another between or not: each has its own records. */
+static void test_rewind_of_equal_names(void **state)
+{
+    (void)state;
+    dt_metrics *m = NULL;
+    static const char *const name[] = {"p", "p", "q", "p"};
+    assert_int_equal(dt_metrics_open(path, &m), DT_OK);
+    for (uint32_t i = 0; i < 4; i++) {
+        assert_int_equal(dt_metrics_flush(m, name[i], 1, i), DT_OK);
+        assert_int_equal(dt_metrics_flush(m, name[i], 2, i), DT_OK);
+    }
+    dt_metrics_scalar(m, "half", 1); /* of an iteration that failed */
+    assert_int_equal(dt_metrics_rewind(m, "p", 2, 1), DT_OK);
+    assert_int_equal(dt_metrics_flush(m, "p", 2, 9), DT_OK);
+    const char *const before = "{\"step\":1,\"phase\":\"p\",\"wall_s\":0}\n{\"step\":2,\"phase\":\"p\",\"wall_s\":0}\n"
+                               "{\"step\":1,\"phase\":\"p\",\"wall_s\":1}\n";
+    char text[600];
+    snprintf(text, sizeof(text), "%s%s", before,
+             "{\"step\":2,\"phase\":\"p\",\"wall_s\":1}\n{\"step\":1,\"phase\":\"q\",\"wall_s\":2}\n"
+             "{\"step\":2,\"phase\":\"q\",\"wall_s\":2}\n{\"step\":1,\"phase\":\"p\",\"wall_s\":3}\n"
+             "{\"step\":2,\"phase\":\"p\",\"wall_s\":9}\n");
+    expect(text);
+    assert_int_equal(dt_metrics_rewind(m, "p", 1, 1), DT_OK);
+    expect(before);
+    dt_metrics_close(m);
 }
 
 static void test_no_place(void **state)
@@ -150,6 +177,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_lines, begin, end),
         cmocka_unit_test_setup_teardown(test_rewind, begin, end),
+        cmocka_unit_test_setup_teardown(test_rewind_of_equal_names, begin, end),
         cmocka_unit_test(test_no_place),
         cmocka_unit_test_setup_teardown(test_event_files, begin, end),
         cmocka_unit_test_setup_teardown(test_steady_records_allocate_nothing, begin, end),
