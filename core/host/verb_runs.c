@@ -150,6 +150,10 @@ static void write_json(const list *l, dt_json_out *o)
             }
             dt_json_str(o, "start", s->start);
             dt_json_str(o, "end", s->end);
+            if (s->process > 0) {
+                dt_json_i64(o, "process", s->process);
+                dt_json_str(o, "host", s->host);
+            }
             if (s->error[0] != '\0') {
                 dt_json_str(o, "error", s->error);
             }

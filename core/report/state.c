@@ -108,6 +108,22 @@ static void measure(const dt_flat *progress, const dt_records *r, dt_run_state *
     }
 }
 
+/* Who holds the lock: what base/lock.h leaves in it. */
+static void find_process(const char *dir, dt_run_state *out)
+{
+    dt_str path = {0};
+    dt_str_addf(&path, "%s/run.lock", dir);
+    FILE *f = fopen(dt_str_text(&path), "r");
+    if (f != NULL) {
+        if (fscanf(f, "process %ld on %63s", &out->process, out->host) != 2) {
+            out->process = 0;
+            out->host[0] = '\0';
+        }
+        fclose(f);
+    }
+    dt_str_fini(&path);
+}
+
 /* The last line of a log, without its time and level. */
 static void last_line(const char *dir, const char *file, char *out, size_t bytes)
 {
@@ -159,6 +175,9 @@ void dt_run_state_get(const char *dir, const dt_flat *meta, const dt_flat *confi
         out->progress = 1;
     } else if (out->n_phases > 0) {
         out->progress = ((double)out->phase_index + out->part) / (double)out->n_phases;
+    }
+    if (out->condition == DT_RUN_RUNNING) {
+        find_process(dir, out);
     }
     if (out->condition == DT_RUN_FAILED) {
         last_line(dir, "error.log", out->error, sizeof(out->error));

@@ -70,7 +70,10 @@ static void test_conditions(void **state)
     assert_int_equal(dt_lock_acquire(in_folder("run.lock"), &fd), DT_OK);
     assert_int_equal(look().condition, DT_RUN_RUNNING);
     assert_string_equal(dt_run_condition_text(DT_RUN_RUNNING), "running");
+    assert_int_equal(look().process, getpid());
+    assert_true(look().host[0] != '\0');
     dt_lock_release(fd);
+    assert_int_equal(look().process, 0);
     assert_int_equal(look().condition, DT_RUN_INTERRUPTED); /* the file stays, nobody holds it */
 }
 

@@ -1,0 +1,112 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# The recipes of docs/: commands behind a "tested" mark run; the Slurm script goes through the life of a job against a
+# scheduler made up here; systemd reads its unit where it is installed; files that a text names are there.
+set -u
+
+dtrain=${DT_BUILDDIR:-.}/dtrain
+docs=${DT_SRCDIR:-.}/docs
+work=$(mktemp -d "$PWD/test-recipes-XXXXXX") || exit 1
+trap 'rm -rf "$work"' EXIT INT TERM
+failed=0
+PATH=$(cd "$(dirname "$dtrain")" && pwd):$PATH
+export PATH
+
+fail() {
+    echo "FAIL: $*"
+    failed=$((failed + 1))
+}
+
+# --- every command that a text says is tested ---
+for text in running troubleshooting; do
+    mkdir "$work/$text"
+    awk '/^<!-- tested -->$/ { want = 1; next }
+        want && /^```sh$/ { on = 1; want = 0; next }
+        /^```$/ { on = 0 }
+        on' "$docs/$text.md" >"$work/$text/commands.sh"
+    [ "$(grep -c dtrain "$work/$text/commands.sh")" -ge 3 ] || fail "$text.md has hardly a tested command"
+    (cd "$work/$text" && sh -eux commands.sh) >"$work/out" 2>&1 || fail "a command of $text.md: $(tail -n 20 "$work/out")"
+done
+
+# --- what texts and recipes name is there ---
+for text in "$docs"/*.md; do
+    for file in $(grep -o '](\([a-z@.-]*\))' "$text" | tr -d '()]' | sort -u); do
+        [ -e "$docs/$file" ] || fail "$(basename "$text") names $file"
+    done
+    for key in $(grep -o '`[a-z0-9_]*\.[a-z_]*\(=[^`]*\)\{0,1\}`' "$text" | tr -d '`' | sed 's/=.*//' | sort -u); do
+        case $key in
+            train.log | error.log | meta.json | trace.json | metrics.jsonl | config.cfg | slurm.sh | .sumocfg) continue ;;
+        esac
+        grep -q "$(echo "${key#*.}" | sed 's/.*/\\b&\\b/')" "$DT_SRCDIR"/core/config/schema.c "$DT_SRCDIR"/phases/policy/learner.h ||
+            fail "$(basename "$text") names the key $key, which is not known"
+    done
+done
+
+# --- Slurm: the limit comes twice, then the run ends ---
+if command -v bash >/dev/null 2>&1; then
+    bash -n "$docs/slurm.sh" || fail "slurm.sh is no script"
+    grep -q '^#SBATCH --signal=B:TERM@120$' "$docs/slurm.sh" && grep -q '^#SBATCH --requeue$' "$docs/slurm.sh" || fail "what Slurm is asked"
+    mkdir "$work/bin"
+    printf '#!/bin/sh\necho "$@" >>"%s"\n' "$work/requeued" >"$work/bin/scontrol"
+    chmod +x "$work/bin/scontrol"
+    : >"$work/requeued"
+    cd "$work" || exit 1
+    job() { # options of dtrain; its process is $pid
+        PATH=$work/bin:$PATH SLURM_JOB_ID=4711 SLURM_CPUS_PER_TASK=1 RUN=$work/job bash "$docs/slurm.sh" --plugin phase1_world_model \
+            --set data.batch=16 --set risk_gnn.hidden=8 --set world_lstm.hidden=8 --set training.eval_interval=0 "$@" 2>"$work/err" &
+        pid=$!
+    }
+    lines() { sed -n '$=' "$work/job/metrics.jsonl" 2>/dev/null || true; }
+    for life in 1 2; do
+        from=$(lines)
+        job --set training.epochs=100000
+        tries=0
+        until [ "$(lines)0" -gt "${from}0" ] || [ $tries -gt 400 ]; do
+            tries=$((tries + 1))
+            sleep 0.05
+        done
+        sleep 0.2
+        kill -TERM $pid
+        wait $pid
+        code=$?
+        [ $code -eq 75 ] || fail "life $life of the job left with $code: $(tail -n 3 "$work/err")"
+        [ "$(grep -c '^requeue 4711$' "$work/requeued")" -eq $life ] || fail "life $life was not put back: $(cat "$work/requeued")"
+    done
+    grep -q "resuming" "$work/job/train.log" || fail "the second life does not go on"
+    step=$(dtrain ckpt inspect "$work/job" --json | sed -n 's/^{"step":\([0-9]*\).*/\1/p')
+    printf '#!/bin/sh\nexec "%s" "$@" --max-steps %d\n' "$(command -v dtrain)" $((step + 2)) >"$work/bin/dtrain"
+    chmod +x "$work/bin/dtrain"
+    job
+    wait $pid || fail "the last life left with $?: $(tail -n 3 "$work/err")"
+    printf '#!/bin/sh\nexit 7\n' >"$work/bin/dtrain" # a failure stays one
+    job
+    wait $pid
+    code=$?
+    [ $code -eq 7 ] || fail "a training that fails left the job with $code"
+    [ "$(wc -l <"$work/requeued")" -eq 2 ] || fail "put back too often: $(cat "$work/requeued")"
+fi
+
+# --- systemd ---
+if command -v systemd-analyze >/dev/null 2>&1; then
+    cp "$docs/dtrain@.service" "$work/dtrain@hybrid.service"
+    if SYSTEMD_LOG_LEVEL=warning systemd-analyze verify --man=no "$work/dtrain@hybrid.service" >"$work/out" 2>&1; then
+        grep "dtrain@" "$work/out" && fail "systemd complains of the unit"
+    else
+        grep -q "dtrain@" "$work/out" && fail "systemd refuses the unit: $(cat "$work/out")"
+        echo "systemd-analyze cannot verify here: $(head -n 1 "$work/out")"
+    fi
+fi
+grep -qx 'RestartForceExitStatus=75' "$docs/dtrain@.service" && grep -qx 'Restart=no' "$docs/dtrain@.service" || fail "restart after 75 alone"
+command=$(sed -n "s/^ExecStart=.*-c '\(.*\)'$/\1/p" "$docs/dtrain@.service" | sed 's/%i/hybrid/g')
+sh -n -c "$command" || fail "what the unit starts is no command"
+
+# --- Kubernetes: read where python3 has YAML ---
+for file in "$docs"/kubernetes-*.yaml; do
+    grep -q "UNTESTED" "$file" || fail "$file does not say that it is untested"
+    if python3 -c 'import yaml' 2>/dev/null; then
+        python3 -c 'import sys, yaml; d = yaml.safe_load(open(sys.argv[1])); assert d["kind"] in ("Job", "MPIJob") and d["spec"]' "$file" ||
+            fail "$file is no YAML"
+    fi
+done
+[ $failed -eq 0 ]
