@@ -194,11 +194,13 @@ static const char *cast(dt_onnx *o, const char *x, int64_t type)
 static const char *choose(dt_onnx *o, const char *logits, const char *mask, const char *allow)
 {
     const char *may = is_above_0(o, mask);
-    if (allow != NULL) {
-        const char *both = dt_onnx_call(o, "And", may, is_above_0(o, allow), NULL);
+    if (allow != NULL) { /* where both together leave nothing, the mask alone counts */
+        const char *permitted = is_above_0(o, allow);
+        const char *count = cast(o, dt_onnx_call(o, "And", may, permitted, NULL), DT_ONNX_FLOAT);
         dt_onnx_int(o, "keepdims", 1);
-        const char *any = dt_onnx_call(o, "ReduceMax", cast(o, both, DT_ONNX_FLOAT), dt_onnx_one(o, 1), NULL);
-        may = dt_onnx_call(o, "Where", is_above_0(o, any), both, may);
+        const char *any = is_above_0(o, dt_onnx_call(o, "ReduceMax", count, dt_onnx_one(o, 1), NULL));
+        const char *none = dt_onnx_call(o, "Not", any, NULL, NULL);
+        may = dt_onnx_call(o, "And", may, dt_onnx_call(o, "Or", permitted, none, NULL), NULL);
     }
     const char *x = dt_onnx_call(o, "Where", may, logits, dt_onnx_number(o, -INFINITY));
     dt_onnx_int(o, "axis", 1);

@@ -283,8 +283,9 @@ static const char *attend(const speller *s, const edges *e, const char *logits, 
 /* x [R,H,C], a [H,C] -> [R,H] */
 static const char *dots(const speller *s, const char *x, const char *a)
 {
+    const char *products = two(s, "Mul", x, a);
     dt_onnx_int(s->o, "keepdims", 0);
-    return two(s, "ReduceSum", two(s, "Mul", x, a), dt_onnx_one(s->o, 2));
+    return two(s, "ReduceSum", products, dt_onnx_one(s->o, 2));
 }
 
 static const char *spell_gat(const speller *s)
