@@ -40,7 +40,8 @@ if HAVE_CMOCKA
 check_PROGRAMS += $(dt_tests)
 endif
 TESTS += $(check_PROGRAMS) $(dt_scripts)
-EXTRA_DIST += $(dt_scripts) tests/lsan.supp tests/peers/run.sh tests/peers/read_tensorboard.py
+EXTRA_DIST += $(dt_scripts) tests/lsan.supp tests/peers/run.sh tests/peers/read_tensorboard.py \
+	tests/peers/export_onnx.py
 
 TEST_EXTENSIONS = .sh
 SH_LOG_COMPILER = $(SHELL)

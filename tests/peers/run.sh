@@ -10,7 +10,8 @@ build=${1:?usage: tests/peers/run.sh BUILD [NAME...]}
 shift
 src=$(cd "$(dirname "$0")" && pwd)
 build=$(cd "$build" && pwd)
-checks='read_tensorboard tensorboard'
+checks='read_tensorboard tensorboard
+export_onnx onnx onnxruntime numpy'
 
 cd "$build"
 if [ ! -x peers/bin/pip ]; then
