@@ -13,6 +13,7 @@
 #include "host/rollout_impl.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- what goes in ------------------------------------------------------------------------------------------------ */
@@ -102,21 +103,37 @@ static void write_models(const dt_stage *s, dt_str *out)
     dt_json_end(&o, '}');
 }
 
-/* Options of a component as the phase sees them: "<id>.<option>" and its text. */
-static void write_options(const dt_stage *s, const dt_loaded *c, dt_json_out *o)
+/* An option's member as text that reads back equal. */
+static const char *option_text(const dt_option *o, const void *config, char number[32])
 {
-    dt_option_view v;
-    char key[160];
-    for (uint32_t i = 0; c->desc.options != NULL; i++) {
-        if (dt_config_option_at(s->d.config, s->d.index, c->desc.id, i, &v) != DT_OK) {
-            break;
+    const void *member = (const char *)config + o->offset;
+    switch (o->type) {
+    case DT_OPT_BOOL:
+        return *(const uint8_t *)member != 0 ? "true" : "false";
+    case DT_OPT_I64:
+        snprintf(number, 32, "%lld", (long long)*(const int64_t *)member);
+        return number;
+    case DT_OPT_F64:
+        snprintf(number, 32, "%.15g", *(const double *)member);
+        if (strtod(number, NULL) != *(const double *)member) {
+            snprintf(number, 32, "%.17g", *(const double *)member);
         }
-        if (v.value != NULL) {
-            snprintf(key, sizeof(key), "%s.%s", c->desc.id, v.option->name);
-            dt_json_str(o, key, v.value);
-        }
+        return number;
+    case DT_OPT_ENUM:
+        return o->choices[*(const uint32_t *)member];
+    default:
+        return *(const char *const *)member;
     }
-    dt_error_clear(); /* the end of the table is told as an error */
+}
+
+/* Options of a component as it was made, with what the phase sets itself: "<id>.<option>" and its text. */
+static void write_options(const dt_loaded *c, const void *config, dt_json_out *o)
+{
+    char key[160], number[32];
+    for (const dt_option *x = c->desc.options; x != NULL && x->name != NULL; x++) {
+        snprintf(key, sizeof(key), "%s.%s", c->desc.id, x->name);
+        dt_json_str(o, key, option_text(x, config, number));
+    }
 }
 
 static void write_settings(const dt_stage *s, dt_str *out)
@@ -124,10 +141,10 @@ static void write_settings(const dt_stage *s, dt_str *out)
     dt_json_out o = {.s = out};
     dt_json_obj(&o, NULL);
     if (s->env.comp != NULL) {
-        write_options(s, s->env.comp, &o);
+        write_options(s->env.comp, s->env.config, &o);
     }
     for (uint32_t i = 0; i < s->n_models; i++) {
-        write_options(s, s->model[i].comp, &o);
+        write_options(s->model[i].comp, s->model[i].config, &o);
     }
     dt_json_end(&o, '}');
 }

@@ -83,6 +83,10 @@ policy vehicles $traffic $merge --set models.perception=risk_gnn --set risk_gnn.
     --set risk_gnn.layers=1
 same vehicles env_traffic strict_delay_s
 # shellcheck disable=SC2086
+policy foresight $traffic $merge --set models.perception=risk_gnn --set risk_gnn.hidden=16 --set risk_gnn.heads=2 \
+    --set risk_gnn.layers=1 --set models.world=world_lstm --set world_lstm.hidden=16 --set phase2_ppo.foresight=true
+same foresight env_traffic strict_delay_s
+# shellcheck disable=SC2086
 policy memory $traffic $merge --set models.controller=controller_lstm --set phase2_ppo.window=3
 same memory env_traffic strict_delay_s
 

@@ -40,6 +40,7 @@ POLICIES = {
     "risk_gat": VEHICLES + INFLUENCE + SMALL + ["models.perception=risk_gnn"],
     "risk_transformer": VEHICLES + INFLUENCE + SMALL + ["models.perception=risk_gnn", "risk_gnn.layer=transformer"],
 }
+POLICIES["foresight"] = POLICIES["risk_gat"] + ["models.world=world_lstm", "phase2_ppo.foresight=true"]
 PHASE1 = {"lstm": ["models.world=world_lstm"], "gru": ["models.world=world_gru"]}
 
 
