@@ -11,7 +11,8 @@ phases_phase1_world_model_la_LIBADD = -lm
 
 # What phases of policies are made of, in each of them.
 policy_sources = phases/policy/learner.c phases/policy/learner.h phases/policy/loss.c phases/policy/loss.h \
-	phases/policy/wiring.c phases/policy/wiring.h phases/policy/foresight.c phases/policy/foresight.h
+	phases/policy/wiring.c phases/policy/wiring.h phases/policy/foresight.c phases/policy/foresight.h \
+	phases/policy/imagine.c phases/policy/imagine.h
 policy_cppflags = $(PLUGIN_CPPFLAGS) -I$(top_srcdir)/phases/policy
 
 phases_phase2_ppo_la_SOURCES = phases/phase2_ppo/phase2_ppo.c $(policy_sources)

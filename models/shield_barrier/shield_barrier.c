@@ -19,7 +19,7 @@
  *   Lanes: a change is allowed where the agent behind its new leader keeps an a of at least change_mps2, and who would
  * be behind it one of at least rear_mps2; high then holds for whichever allowed lane is drawn.
  *
- *   Look-ahead, with look_ahead_mps2 = c: what a world model foresees of the vehicle ahead, its way x_t at future times t
+ *   Look-ahead, with look_ahead_mps2 = c: what a world model foresees of the vehicle ahead, its way x_t at times t
  * with deviation sigma_t, tightens high once more. R_t = gap - gap_m + x_t - look_ahead_z sigma_t is the way the agent
  * may make by t; m = min(t, tau). Holding a for tau and braking at c then it makes
  *     v t + a m (t - m / 2) - c (t - m)^2 / 2        while it moves at t: v + a tau >= c (t - m)

@@ -21,6 +21,7 @@ enum { FORESIGHT_TEXT = 32, FORESIGHT_MAX_SECONDS = 8 };
 typedef struct foresight_config {
     double history_s, horizon_s, rate_hz; /* as in phase 1, where the weights come from */
     uint8_t on;
+    uint8_t imagines; /* the controller is shown only what an imagined branch has (imagine.h) */
 } foresight_config;
 
 typedef struct foresight {

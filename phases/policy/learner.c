@@ -14,8 +14,17 @@ const char *const ppo_clip_modes[] = {"none", "step", "error", NULL};
 
 static foresight_config foresight_of(const ppo_config *c)
 {
-    return (foresight_config){
-        .history_s = c->history_s, .horizon_s = c->horizon_s, .rate_hz = c->rate_hz, .on = c->foresight};
+    return (foresight_config){.history_s = c->history_s,
+                              .horizon_s = c->horizon_s,
+                              .rate_hz = c->rate_hz,
+                              .on = c->foresight,
+                              .imagines = c->imagine_weight > 0};
+}
+
+static imagine_config imagine_of(const ppo_config *c)
+{
+    return (imagine_config){
+        .weight = c->imagine_weight, .gamma = c->gamma, .steps = c->imagine_steps, .is_scaled = c->normalise_obs};
 }
 
 dt_status ppo_check(const dt_host *h, const char *phase, const ppo_config *c)
@@ -81,6 +90,8 @@ dt_status ppo_create(ppo_learner *l, const dt_host *h, const char *phase, const 
     }
     DT_TRY_H(st);
     DT_TRY_H(ppo_wire(&l->wiring, h, l->bind, l->env, c->window, &see));
+    const imagine_config imagine = imagine_of(c);
+    DT_TRY_H(imagine_check(&imagine, &l->wiring, phase));
     return create_experience(l, normalise);
 }
 
@@ -102,6 +113,7 @@ static dt_status record(void *self, dt_graph *g)
                                   .value_clip_mode = c->value_clip_mode,
                                   .has_entropy = has_entropy_bonus(l),
                                   .has_kl = c->kl_target > 0,
+                                  .imagine = imagine_of(c),
                                   .is_apart = l->is_apart,
                                   .has_mix = l->has_mix};
     ppo_policy policy;
@@ -124,6 +136,14 @@ static dt_status set_coefficients(ppo_learner *l, uint64_t iteration)
     return DT_OK;
 }
 
+/* What one unit of the advantages learnt from is worth in units of the values. */
+static dt_status set_unit(ppo_learner *l, double deviation)
+{
+    const bool is_one = !l->config.normalise_advantage || !(deviation > 0);
+    const float unit = is_one ? 1 : (float)(1 / deviation);
+    return l->config.imagine_weight > 0 ? l->train->set(l->trainer, "advantage_unit", &unit, 1) : DT_OK;
+}
+
 dt_status ppo_start(ppo_learner *l)
 {
     dt_model *models[PPO_ROLES];
@@ -136,6 +156,7 @@ dt_status ppo_start(ppo_learner *l)
                                 .epochs = (uint64_t)(l->config.iterations * l->config.sgd_epochs),
                                 .apart = l->is_apart ? "policy_loss" : NULL};
     DT_TRY_H(l->train->create(l->h, &desc, &l->trainer));
+    DT_TRY_H(set_unit(l, 1));
     return set_coefficients(l, 0); /* evaluation alone wants them too */
 }
 
@@ -238,6 +259,7 @@ dt_status ppo_learn(ppo_learner *l, uint64_t iteration, const dt_rollout_report 
     uint64_t step = 0, steps = 0, steps_per_epoch = 0, passes = 0;
     dt_step_report r = {.struct_size = sizeof(r)};
     const double begin = seconds();
+    DT_TRY_H(set_unit(l, collected->advantage_std));
     DT_TRY_H(l->train->position(l->trainer, &step, &steps, &steps_per_epoch));
     DT_TRY_H(learn(l, iteration, steps_per_epoch, &r, &passes));
     report_collect(l, collected, passes, seconds() - begin);

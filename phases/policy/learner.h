@@ -24,6 +24,8 @@ typedef struct ppo_config {
     uint32_t value_clip_mode;
     uint8_t normalise_advantage, normalise_obs, normalise_reward, centre, foresight;
     double history_s, horizon_s, rate_hz;
+    double imagine_weight;
+    int64_t imagine_steps;
 } ppo_config;
 
 typedef struct ppo_learner {
@@ -106,7 +108,10 @@ extern const char *const ppo_clip_modes[]; /* DT_VALUE_* */
         "what models.world predicts of vehicles is shown to controller and shield"),                                   \
     PPO_OPTION(history_s, DT_OPT_F64, "3", "s", 0, 60, "foresight: past that the world model sees, as in phase 1"),    \
     PPO_OPTION(horizon_s, DT_OPT_F64, "5", "s", 0, 60, "foresight: how far it looks, as in phase 1"),                  \
-    PPO_OPTION(rate_hz, DT_OPT_F64, "5", "1/s", 0.1, 100, "foresight: steps of both, as in phase 1")
+    PPO_OPTION(rate_hz, DT_OPT_F64, "5", "1/s", 0.1, 100, "foresight: steps of both, as in phase 1"),          \
+    PPO_OPTION(imagine_weight, DT_OPT_F64, "0", "1", 0, 1,                                                             \
+        "share of imagined branches in the advantage that the policy follows, which then reads obs alone; 0: none"),   \
+    PPO_OPTION(imagine_steps, DT_OPT_I64, "1", "steps", 1, 64, "actions of an imagined branch")
 /* clang-format on */
 
 #endif

@@ -40,12 +40,17 @@ static void record_action(const ppo_wiring *w, dt_graph *g, const ppo_policy *p,
 }
 
 /* What the policy is to follow, [A]: the reward's advantage, or a weighted sum of it and those of the costs. */
-static dt_tensor *record_advantage(const ppo_wiring *w, const ppo_loss_config *c, dt_graph *g)
+static dt_status record_advantage(const ppo_wiring *w, const ppo_loss_config *c, dt_graph *g, const ppo_policy *p,
+                                  dt_tensor **out_p)
 {
     const dt_graph_api *api = g->api;
     dt_tensor *reward = api->input(g, "advantage");
+    if (c->imagine.weight > 0) {
+        DT_TRY_H(imagine_record(&c->imagine, w, g, p, reward, &reward));
+    }
+    *out_p = reward;
     if (!c->has_mix) {
-        return reward;
+        return DT_OK;
     }
     dt_tensor *both[] = {dt_split(g, reward, 0), api->input(g, "cost_advantage")};
     const int64_t n = 1 + (int64_t)w->spec->n_costs;
@@ -54,7 +59,8 @@ static dt_tensor *record_advantage(const ppo_wiring *w, const ppo_loss_config *c
     for (int64_t i = 0; i < n; i++) {
         add(g, &sum, dt_slice(g, weighted, i, 1));
     }
-    return dt_merge(g, sum);
+    *out_p = dt_merge(g, sum);
+    return DT_OK;
 }
 
 static dt_status record_value(const ppo_loss_config *c, dt_graph *g, const char *name, const char *field,
@@ -75,8 +81,9 @@ dt_status ppo_record_losses(const ppo_wiring *w, const ppo_loss_config *c, dt_gr
     dt_tensor *log_prob = NULL, *entropy = NULL, *kl = NULL, *clipped = NULL;
     record_action(w, g, p, &log_prob, &entropy);
     const double low = c->is_apart ? NO_CLIP_LOW : c->clip, high = c->is_apart ? NO_CLIP_HIGH : c->clip;
-    dt_tensor *surrogate =
-        dt_ppo_clip(g, log_prob, api->input(g, "log_prob"), record_advantage(w, c, g), low, high, &kl, &clipped);
+    dt_tensor *advantage = NULL;
+    DT_TRY_H(record_advantage(w, c, g, p, &advantage));
+    dt_tensor *surrogate = dt_ppo_clip(g, log_prob, api->input(g, "log_prob"), advantage, low, high, &kl, &clipped);
     DT_TRY_H(api->loss(g, "policy_loss", dt_sum(g, surrogate), c->is_apart ? 0.0 : 1.0, "A"));
     DT_TRY_H(record_value(c, g, "value_loss", "", p->value, c->value_coef));
     if (p->cost_value != NULL) {

@@ -7,7 +7,7 @@
 #ifndef DTRAIN_PHASES_POLICY_LOSS_H
 #define DTRAIN_PHASES_POLICY_LOSS_H
 
-#include "wiring.h"
+#include "imagine.h"
 
 #include <stdbool.h>
 
@@ -15,8 +15,9 @@ typedef struct ppo_loss_config {
     double clip, value_clip, value_coef, cost_value_coef;
     uint32_t value_clip_mode; /* DT_VALUE_* */
     bool has_entropy, has_kl;
-    bool is_apart; /* the policy is moved by the phase: policy_loss is not clipped, and a report of weight 0 */
-    bool has_mix;  /* advantages weighted by step input advantage_mix [1 + costs]: the reward's, then every cost's */
+    imagine_config imagine; /* step input advantage_unit where it is on */
+    bool is_apart;          /* the policy is moved by the phase: policy_loss is not clipped, and a report of weight 0 */
+    bool has_mix; /* advantages weighted by step input advantage_mix [1 + costs]: the reward's, then every cost's */
 } ppo_loss_config;
 
 dt_status ppo_record_losses(const ppo_wiring *w, const ppo_loss_config *c, dt_graph *g, const ppo_policy *p);

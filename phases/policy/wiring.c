@@ -112,6 +112,15 @@ static void offer_history(const ppo_wiring *w, offer *o)
     }
 }
 
+/* What an imagined branch has: what the agent sees of itself. */
+static void offer_branch(const ppo_wiring *w, offer *o)
+{
+    offer_world(w, o); /* for the sizes */
+    o->n_ports = 0;
+    offer_port(o, "obs", w->own->dims, DT_F32);
+    offer_port(o, w->own->name, w->own->dims, DT_F32);
+}
+
 /* ---- binding ----------------------------------------------------------------------------------------------------- */
 
 static dt_status bind_role(const ppo_wiring *w, const char *role, const offer *o, const dt_port *needs,
@@ -158,9 +167,13 @@ static dt_status bind_controller(ppo_wiring *w)
         needs[n++] = (dt_port){"cost_value", costs, DT_F32, 0};
     }
     offer o = {.n_ports = 0};
-    offer_world(w, &o);
-    offer_history(w, &o);
-    offer_foresight(w, &o, "foresight");
+    if (w->imagines) {
+        offer_branch(w, &o);
+    } else {
+        offer_world(w, &o);
+        offer_history(w, &o);
+        offer_foresight(w, &o, "foresight");
+    }
     return bind_role(w, "controller", &o, needs, n, 0, &w->controller);
 }
 
@@ -206,6 +219,7 @@ dt_status ppo_wire(ppo_wiring *w, const dt_host *h, const dt_bind_api *bind, con
         w->n_choices += (uint32_t)w->spec->choices[i];
     }
     w->has_foresight = see->on;
+    w->imagines = see->imagines;
     foresight_init(&w->foresight, see);
     DT_TRY_H(find_own(w));
     DT_TRY_H(bind_perception(w));
@@ -341,7 +355,7 @@ static dt_status record_shield(const ppo_wiring *w, dt_graph *g, const inputs *x
 dt_status ppo_record_policy(const ppo_wiring *w, dt_graph *g, ppo_policy *out)
 {
     inputs x = {.n = 0};
-    *out = (ppo_policy){NULL, NULL, NULL, NULL, NULL};
+    *out = (ppo_policy){.foreseen = NULL};
     feed_observations(w, g, &x);
     if (w->perception != NULL) {
         DT_TRY_H(record_perception(w, g, &x));
@@ -351,6 +365,7 @@ dt_status ppo_record_policy(const ppo_wiring *w, dt_graph *g, ppo_policy *out)
         DT_TRY_H(foresight_record(&w->foresight, g, fed(&x, "embedding"), fed(&x, "risk"), &near, &far));
         feed(&x, "foresight", near);
         feed(&x, "foreseen", far);
+        out->foreseen = far;
     }
     DT_TRY_H(record_controller(w, g, &x, out));
     return w->shield != NULL ? record_shield(w, g, &x) : DT_OK;

@@ -27,12 +27,13 @@ typedef struct ppo_wiring {
     int64_t window;                             /* steps of observations that the controller may see, at least 1 */
     const dt_port *own;                         /* each agent's observation of itself */
     dt_model *perception, *controller, *shield; /* NULL where the configuration names none */
-    bool has_foresight;
+    bool has_foresight, imagines;
     foresight foresight;
 } ppo_wiring;
 
 typedef struct ppo_policy { /* in a graph; NULL where the environment has no such thing */
     dt_tensor *logits, *mean, *log_std, *value, *cost_value;
+    dt_tensor *foreseen; /* with foresight: of the vehicle ahead, [A,2F] */
 } ppo_policy;
 
 /* Binds the roles to the environment that bind knows under e, which was bound with foresight_settings where see is on.

@@ -16,7 +16,7 @@ small="--set risk_gnn.hidden=16 --set risk_gnn.heads=2 --set risk_gnn.layers=1 -
        --set world_lstm.head=16 --set world_gru.hidden=16 --set world_gru.head=16 --set training.eval_interval=0
        --set checkpoint.every_seconds=0"
 merge="--plugin phase2_ppo -q --set env.id=env_traffic --set env.instances=4 --set env_traffic.scenario=merge
-       --set env_traffic.episode_s=60 --set env_traffic.agents=6 --set env_traffic.penetration=0.3
+       --set env_traffic.episode_s=60 --set env_traffic.action_s=1 --set env_traffic.agents=6 --set env_traffic.penetration=0.3
        --set phase2_ppo.iterations=2 --set phase2_ppo.fragment=50 --set phase2_ppo.train_batch=200 --set data.batch=100
        --set phase2_ppo.foresight=true --set models.shield=shield_barrier"
 
@@ -91,6 +91,18 @@ cases=$((cases + 1))
     fail "evaluation with foresight"
 
 train ahead --set models.world=world_constant_velocity --set shield_barrier.look_ahead_mps2=1.5
+train imagines --set models.world=world_constant_velocity --set phase2_ppo.imagine_weight=0.5 --threads 1
+train imagines3 --set models.world=world_constant_velocity --set phase2_ppo.imagine_weight=0.5 --threads 3
+[ "$(state_hash "$work/imagines3")" = "$(state_hash "$work/imagines")" ] || fail "imagined on 3 threads: other bits"
+train imagined --set models.world=world_constant_velocity --set phase2_ppo.imagine_weight=0.5 --max-steps 10
+"$dtrain" --resume "$work/imagined" -q >/dev/null 2>"$work/err" || fail "resuming branches left with $?"
+[ "$(state_hash "$work/imagined")" = "$(state_hash "$work/imagines")" ] || fail "imagined, stopped, resumed: other bits"
+refused "needs input .* does not offer: it has obs, ego" --set models.controller=controller_influence \
+    --set models.world=world_constant_velocity --set phase2_ppo.imagine_weight=0.5
+refused "branches are driven by what a world model foresees" --set phase2_ppo.foresight=false \
+    --set phase2_ppo.imagine_weight=0.5
+refused "1 actions of 0.5 s must end within" --set env_traffic.action_s=0.5 --set phase2_ppo.imagine_weight=0.5 \
+    --set models.world=world_constant_velocity
 refused "needs what a world model foresees" --set phase2_ppo.foresight=false --set shield_barrier.look_ahead_mps2=1.5
 
 # phase 3 has the same

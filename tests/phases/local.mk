@@ -6,13 +6,18 @@ tests_phases_test_phase1_world_model_LDADD = $(mock_libs)
 
 dt_tests += tests/phases/test_phase2_ppo
 tests_phases_test_phase2_ppo_SOURCES = tests/phases/test_phase2_ppo.c phases/policy/loss.c \
-	phases/policy/wiring.c phases/policy/foresight.c
+	phases/policy/wiring.c phases/policy/foresight.c phases/policy/imagine.c
 dt_scripts += tests/phases/phase2_ppo.sh
 tests/phases/phase2_ppo.log: dtrain $(plugin_LTLIBRARIES)
 dt_scripts += tests/phases/foresight.sh
 tests/phases/foresight.log: dtrain $(plugin_LTLIBRARIES)
 dt_scripts += tests/phases/shield.sh
 tests/phases/shield.log: dtrain $(plugin_LTLIBRARIES)
+
+dt_tests += tests/phases/test_imagine
+tests_phases_test_imagine_SOURCES = tests/phases/test_imagine.c phases/policy/imagine.c $(mock_sources)
+tests_phases_test_imagine_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
+tests_phases_test_imagine_LDADD = core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
 
 dt_tests += tests/phases/test_multiplier
 tests_phases_test_multiplier_SOURCES = tests/phases/test_multiplier.c phases/phase3_constrained/multiplier.c
