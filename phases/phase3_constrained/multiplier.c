@@ -20,10 +20,10 @@ static double smooth(double keep, double before, double now, uint64_t rounds)
 }
 
 /* Stooke et al. 2020, algorithm 2, with smoothed proportional and derivative parts. */
-static double pid(multiplier *m, const multiplier_rule *r, double error)
+static double pid(multiplier *m, const multiplier_rule *r, double error, double share)
 {
     double *past = &m->past[m->rounds % (uint64_t)r->delay];
-    m->integral = fmin(fmax(0, m->integral + r->ki * error * m->unit), r->max * m->unit);
+    m->integral = fmin(fmax(0, m->integral + share * r->ki * error * m->unit), r->max * m->unit);
     m->error = smooth(r->error_ema, m->error, error, m->rounds);
     m->cost = smooth(r->cost_ema, m->cost, error, m->rounds);
     const double rise = m->rounds < (uint64_t)r->delay ? 0 : fmax(0, m->cost - *past);
@@ -31,27 +31,44 @@ static double pid(multiplier *m, const multiplier_rule *r, double error)
     return m->integral + (r->kp * m->error + r->kd * rise) * m->unit;
 }
 
-void multiplier_update(multiplier *m, const multiplier_rule *r, double cost, double limit, double unit)
+static double share_off(const multiplier *m, double cost, double limit)
+{
+    const double size = fmax(limit, m->size);
+    return size > 0 ? (cost - limit) / size : 0;
+}
+
+static double slope(const multiplier *m, const multiplier_rule *r, double error)
+{
+    if (r->algorithm == MULTIPLIER_PENALTY) { /* of penalty * max(0, cost - limit) */
+        return error > 0 ? r->penalty * m->unit : 0;
+    }
+    /* minus that of log(limit - cost) / t; none outside: as hard as it may be */
+    return error < 0 ? m->unit / (r->sharpness * -error) : INFINITY;
+}
+
+void multiplier_follow(multiplier *m, const multiplier_rule *r, double cost, double limit)
+{
+    m->value = fmin(slope(m, r, share_off(m, cost, limit)), r->max * m->unit);
+}
+
+void multiplier_update(multiplier *m, const multiplier_rule *r, double cost, double limit, double unit, double share)
 {
     m->size = smooth(UNIT_EMA, m->size, cost, m->rounds);
     m->unit = unit > 0 ? smooth(UNIT_EMA, m->unit, unit, m->unit > 0 ? m->rounds : 0) : m->unit;
-    const double size = fmax(limit, m->size), error = size > 0 ? (cost - limit) / size : 0;
+    const double error = share_off(m, cost, limit);
     double next = 0;
     if (m->rounds == 0) { /* before it there was no unit */
         m->value = m->integral = fmin(r->start, r->max) * m->unit;
     }
     switch (r->algorithm) {
     case MULTIPLIER_PID:
-        next = pid(m, r, error);
+        next = pid(m, r, error, share);
         break;
     case MULTIPLIER_LAGRANGIAN:
-        next = m->value + r->rate * error * m->unit;
+        next = m->value + share * r->rate * error * m->unit;
         break;
-    case MULTIPLIER_PENALTY: /* slope of penalty * max(0, cost - limit) */
-        next = error > 0 ? r->penalty * m->unit : 0;
-        break;
-    default: /* minus the slope of log(limit - cost) / t; none outside: as hard as it may be */
-        next = error < 0 ? m->unit / (r->sharpness * -error) : INFINITY;
+    default:
+        next = slope(m, r, error);
     }
     m->value = fmin(fmax(0, next), r->max * m->unit);
     m->rounds++;

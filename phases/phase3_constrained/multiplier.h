@@ -40,7 +40,10 @@ typedef struct multiplier {
 } multiplier;
 
 void multiplier_init(multiplier *m);
-/* After a round whose episodes had this mean cost. unit: of the round's advantages; 0: there are none to tell by. */
-void multiplier_update(multiplier *m, const multiplier_rule *r, double cost, double limit, double unit);
+/* After a round whose episodes had this mean cost. unit: of the round's advantages; 0: there are none to tell by.
+ * share: of ki and rate that is used, 0 to 1. */
+void multiplier_update(multiplier *m, const multiplier_rule *r, double cost, double limit, double unit, double share);
+/* The same at a cost that the policy is estimated to have by now, of the rules without memory: penalty, log barrier. */
+void multiplier_follow(multiplier *m, const multiplier_rule *r, double cost, double limit);
 
 #endif

@@ -13,10 +13,14 @@
  *   pid_lagrangian  a controller of e_k, gains in u_k (Stooke et al. 2020, arXiv 2007.03964)
  *   lagrangian      lambda_k + rate u_k e_k: ascent on the dual problem; its mean over rounds tends to the multiplier
  *   penalty         penalty u_k while J_k > d_k, else 0: the exact penalty of P3O (Zhang et al. 2022, arXiv
- *                   2205.11814), its slope held for a round; exact where it is above the multiplier of the solution
+ *                   2205.11814), exact where it is above the multiplier of the solution
  *   log_barrier     u_k / (-t e_k): the slope of the barrier u_k d_k log(d_k - J_k) / t (IPO, Liu et al. 2020, arXiv
  *                   1910.09615), multiplier_max u_k at and beyond the limit; J_k stays d_k / t off where u_k is the
  *                   multiplier
+ *
+ * The last two are slopes where the policy is: before every pass over a round's samples J_k has the surrogate of the
+ * cost added, rows of an episode times the mean of max(ratio A_k, clipped ratio A_k). Deviation from both papers: what
+ * is clipped is the ratio of the sum A above, not of reward and costs apart.
  *
  * or, without this sum, by one step a round that the limits bound themselves (trust_region.h); values are learnt by
  * minibatches that leave every parameter alone on which the policy depends (a shared trunk moves with the policy):
@@ -27,7 +31,8 @@
  *                   Entropy, clip and KL options of the clipped objective do nothing. lambda_k: the multiplier of the
  *                   linearised constraint, of the last step that was no recovery
  *
- * d_k is the limit less its margin. A round in which no episode ended leaves multipliers, and the costs that a step is
+ * ki and rate follow the schedule of the learning rate: a policy that moves less and less would be left behind by
+ * multipliers that go on as before. d_k is the limit less its margin. A round in which no episode ended leaves multipliers, and the costs that a step is
  * bounded by, as they are. Costs without a limit are reported alone.
  */
 #include "learner.h"
@@ -68,8 +73,11 @@ typedef struct state {
         multiplier multiplier[DT_ENV_MAX_COSTS];
         uint64_t violations[DT_ENV_MAX_COSTS]; /* rounds in a row above the limit */
     } kept;
-    struct seen {                            /* of the last round with episodes, cpo; kept too */
+    double scale,
+        before[DT_ENV_MAX_COSTS]; /* of the round: of surrogates in the cost's units; surrogates at its start */
+    struct seen {                 /* of the last round with episodes; kept too */
         double cost[DT_ENV_MAX_COSTS], rows; /* means over episodes; NAN: no episode so far */
+        double rate, most;                   /* learning rate, and the largest so far */
     } seen;
 } state;
 
@@ -128,6 +136,62 @@ static dt_status read_limits(state *s, const char *text)
     return DT_OK;
 }
 
+/* ---- weights ----------------------------------------------------------------------------------------------------- */
+
+static dt_status set_mix(state *s)
+{
+    const uint32_t n = s->learner.wiring.spec->n_costs;
+    float mix[1 + DT_ENV_MAX_COSTS] = {0};
+    double sum = 1;
+    for (uint32_t k = 0; k < n; k++) {
+        const multiplier *m = &s->kept.multiplier[k];
+        sum += s->has_limit[k] && !s->is_cpo && m->unit > 0 ? m->value / m->unit : 0;
+    }
+    mix[0] = (float)(1 / sum);
+    for (uint32_t k = 0; k < n; k++) {
+        mix[1 + k] = s->has_limit[k] && !s->is_cpo ? (float)(-s->kept.multiplier[k].value / sum) : 0;
+    }
+    return s->learner.train->set(s->learner.trainer, "advantage_mix", mix, 1 + n);
+}
+
+/* What episodes cost, as of the last round in which any ended, and their rows. */
+static void see_costs(state *s, const dt_rollout_report *r)
+{
+    if (r->episodes > 0 && r->env_steps > 0) {
+        memcpy(s->seen.cost, r->episode_cost, sizeof(s->seen.cost));
+        s->seen.rows = (double)r->agent_steps / (double)r->env_steps * r->episode_length;
+    }
+    s->scale = s->learner.config.normalise_advantage ? r->advantage_std : 1;
+}
+
+/* The surrogate of cost k by now: the mean of max(ratio A_k, clipped ratio A_k). */
+static dt_status surrogate(state *s, uint32_t k, double *out)
+{
+    static const char *const name[] = {"policy_loss"};
+    float mix[1 + DT_ENV_MAX_COSTS] = {0};
+    const ppo_learner *l = &s->learner;
+    mix[1 + k] = -1;
+    DT_TRY_H(l->train->set(l->trainer, "advantage_mix", mix, 1 + l->wiring.spec->n_costs));
+    return l->train->losses(l->trainer, name, 1, out);
+}
+
+/* Penalty and barrier hold for the policy as it moves within a round: J_k plus what the surrogate has changed. */
+static dt_status follow_costs(ppo_learner *l, uint64_t pass)
+{
+    state *s = (state *)(void *)l;
+    for (uint32_t k = 0; k < l->wiring.spec->n_costs && s->seen.rows > 0; k++) {
+        double now = 0;
+        if (!s->has_limit[k]) {
+            continue;
+        }
+        DT_TRY_H(surrogate(s, k, &now));
+        s->before[k] = pass == 0 ? now : s->before[k];
+        const double moved = s->seen.rows * s->scale * (now - s->before[k]);
+        multiplier_follow(&s->kept.multiplier[k], &s->rule, s->seen.cost[k] + moved, s->aim * s->limit[k]);
+    }
+    return set_mix(s);
+}
+
 /* ---- life -------------------------------------------------------------------------------------------------------- */
 
 static dt_status check(const dt_host *h, const void *cfg)
@@ -173,25 +237,12 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     s->seen.rows = NAN;
     s->learner.has_mix = true;
     s->learner.is_apart = s->is_cpo;
+    if (c->algorithm == MULTIPLIER_PENALTY || c->algorithm == MULTIPLIER_LOG_BARRIER) {
+        s->learner.before_pass = follow_costs;
+    }
     DT_TRY_H(ppo_create(&s->learner, h, "phase3_constrained", &c->policy,
                         s->is_cpo ? DT_NORMALISE_MEAN : DT_NORMALISE_ALIKE));
     return read_limits(s, c->limits);
-}
-
-static dt_status set_mix(state *s)
-{
-    const uint32_t n = s->learner.wiring.spec->n_costs;
-    float mix[1 + DT_ENV_MAX_COSTS] = {0};
-    double sum = 1;
-    for (uint32_t k = 0; k < n; k++) {
-        const multiplier *m = &s->kept.multiplier[k];
-        sum += s->has_limit[k] && !s->is_cpo && m->unit > 0 ? m->value / m->unit : 0;
-    }
-    mix[0] = (float)(1 / sum);
-    for (uint32_t k = 0; k < n; k++) {
-        mix[1 + k] = s->has_limit[k] && !s->is_cpo ? (float)(-s->kept.multiplier[k].value / sum) : 0;
-    }
-    return s->learner.train->set(s->learner.trainer, "advantage_mix", mix, 1 + n);
 }
 
 static dt_status start(void *self)
@@ -246,7 +297,8 @@ static dt_status update_multipliers(state *s, const dt_rollout_report *r)
             if (!s->is_cpo) {
                 const double spread = fmax(r->cost_advantage_std[k], SPREAD_MIN * s->limit[k]);
                 const double unit = spread > 0 ? r->advantage_std / spread : 0;
-                multiplier_update(&s->kept.multiplier[k], &s->rule, cost, s->aim * s->limit[k], unit);
+                const double share = s->seen.most > 0 ? s->seen.rate / s->seen.most : 1;
+                multiplier_update(&s->kept.multiplier[k], &s->rule, cost, s->aim * s->limit[k], unit, share);
             }
             DT_TRY_H(count_violation(s, k, cost));
         }
@@ -257,14 +309,10 @@ static dt_status update_multipliers(state *s, const dt_rollout_report *r)
 }
 
 /* How far each cost is above its limit, per row; the worst one, -1 before there were episodes. */
-static int64_t excesses(state *s, const dt_rollout_report *r, double *excess)
+static int64_t excesses(const state *s, double *excess)
 {
     int64_t worst = -1;
     double most = -INFINITY;
-    if (r->episodes > 0 && r->env_steps > 0) {
-        memcpy(s->seen.cost, r->episode_cost, sizeof(s->seen.cost));
-        s->seen.rows = (double)r->agent_steps / (double)r->env_steps * r->episode_length;
-    }
     for (uint32_t k = 0; k < s->learner.wiring.spec->n_costs; k++) {
         const double limit = s->aim * s->limit[k];
         const double over = s->seen.cost[k] - limit, scale = fmax(s->seen.cost[k], limit);
@@ -282,12 +330,12 @@ static int64_t excesses(state *s, const dt_rollout_report *r, double *excess)
     return worst;
 }
 
-static dt_status move_policy(state *s, const dt_rollout_report *r)
+static dt_status move_policy(state *s)
 {
     double excess[DT_ENV_MAX_COSTS];
     trust_region_report moved;
     const ppo_learner *l = &s->learner;
-    const int64_t k = excesses(s, r, excess);
+    const int64_t k = excesses(s, excess);
     DT_TRY_H(trust_region_step(&s->region, excess, k, &moved));
     for (uint32_t j = 0; j < l->wiring.spec->n_costs && isfinite(moved.solution.nu); j++) {
         s->kept.multiplier[j].value = j == k ? moved.solution.nu : 0;
@@ -304,15 +352,19 @@ static dt_status iterate(void *self, dt_progress *out)
     state *s = self;
     dt_rollout_report collected;
     uint64_t iteration = 0;
-    const dt_status st = ppo_collect(&s->learner, &iteration, &collected);
+    dt_status st = ppo_collect(&s->learner, &iteration, &collected);
     if (st != DT_OK) {
         return st;
     }
+    see_costs(s, &collected);
     if (s->is_cpo) {
-        DT_TRY_H(move_policy(s, &collected));
+        DT_TRY_H(move_policy(s));
     }
     DT_TRY_H(update_multipliers(s, &collected));
-    return ppo_learn(&s->learner, iteration, &collected, out);
+    st = ppo_learn(&s->learner, iteration, &collected, out);
+    s->seen.rate = out->learning_rate;
+    s->seen.most = fmax(s->seen.most, s->seen.rate);
+    return st;
 }
 
 static dt_status evaluate(void *self, dt_progress *out)

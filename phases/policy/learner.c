@@ -191,6 +191,9 @@ static dt_status learn(ppo_learner *l, uint64_t iteration, uint64_t steps_per_ep
     const ppo_config *c = &l->config;
     double kl = 0;
     for (int64_t e = 0; e < c->sgd_epochs; e++) {
+        if (l->before_pass != NULL) {
+            DT_TRY_H(l->before_pass(l, (uint64_t)e));
+        }
         DT_TRY_H(learn_once(l, steps_per_epoch, r, &kl));
         *passes_p = (uint64_t)e + 1;
         if (c->target_kl > 0 && kl > 1.5 * c->target_kl) {

@@ -36,7 +36,8 @@ typedef struct ppo_learner {
     const dt_metrics_api *metrics;
     const dt_rollout_api *rollout;
     ppo_config config;
-    bool has_mix;  /* learns from advantages of reward and costs together (loss.h): set before start */
+    bool has_mix; /* learns from advantages of reward and costs together (loss.h): set before start */
+    dt_status (*before_pass)(struct ppo_learner *l, uint64_t pass); /* over a round's samples; NULL: nothing to do */
     bool is_apart; /* the phase moves the policy itself, values alone are learnt here: the same */
     dt_env *env;
     ppo_wiring wiring;

@@ -29,7 +29,7 @@ static result solve(const multiplier_rule *r, double rate, int rounds, double sc
     multiplier_init(&m);
     for (int i = 0; i < rounds; i++) {
         const double p = 1 / (1 + exp(-x));
-        multiplier_update(&m, r, scale * p, scale * limit, 1 / scale);
+        multiplier_update(&m, r, scale * p, scale * limit, 1 / scale, 1);
         const double lambda = scale * m.value;
         x += rate * p * (1 - p) * (1 - lambda) / (1 + lambda);
         if (i >= rounds - rounds / 10) {
@@ -84,18 +84,21 @@ static void test_by_hand(void **unused)
     const multiplier_rule plain = {.algorithm = MULTIPLIER_LAGRANGIAN, .start = 0.1, .max = 1, .rate = 0.5};
     multiplier_init(&m);
     assert_true(m.value == 0);
-    multiplier_update(&m, &plain, 0.6, 0.3, 2); /* 2 (0.1 + 0.5 * 0.3 / 0.6) */
+    multiplier_update(&m, &plain, 0.6, 0.3, 2, 1); /* 2 (0.1 + 0.5 * 0.3 / 0.6) */
     assert_true(fabs(m.value - 0.7) < 1e-12);
     for (int i = 0; i < 10; i++) {
-        multiplier_update(&m, &plain, 9, 0.3, 2);
+        multiplier_update(&m, &plain, 9, 0.3, 2, 1);
     }
-    assert_true(fabs(m.value - 2) < 1e-12);   /* max in units */
-    multiplier_update(&m, &plain, 9, 0.3, 0); /* a round that tells of no unit */
+    assert_true(fabs(m.value - 2) < 1e-12);      /* max in units */
+    multiplier_update(&m, &plain, 9, 0.3, 0, 1); /* a round that tells of no unit */
     assert_true(fabs(m.unit - 2) < 1e-12);
     for (int i = 0; i < 10; i++) {
-        multiplier_update(&m, &plain, 0, 30, 2);
+        multiplier_update(&m, &plain, 0, 30, 2, 1);
     }
     assert_true(m.value == 0);
+
+    multiplier_update(&m, &plain, 60, 30, 2, 0.5); /* half of the rate: 2 * 0.5 * 0.5 */
+    assert_true(fabs(m.value - 0.5) < 1e-12);
 
     const multiplier_rule pid = {.algorithm = MULTIPLIER_PID,
                                  .start = 0.1,
@@ -107,19 +110,30 @@ static void test_by_hand(void **unused)
                                  .cost_ema = 0,
                                  .delay = 2};
     multiplier_init(&m);
-    multiplier_update(&m, &pid, 1, 0.5, 1); /* e 0.5: 0.5 * 0.5 + (0.1 + 0.2 * 0.5) */
+    multiplier_update(&m, &pid, 1, 0.5, 1, 1); /* e 0.5: 0.5 * 0.5 + (0.1 + 0.2 * 0.5) */
     assert_true(fabs(m.value - 0.45) < 1e-12);
-    multiplier_update(&m, &pid, 1, 0.5, 1); /* nothing rose two rounds ago: there was no such round */
+    multiplier_update(&m, &pid, 1, 0.5, 1, 1); /* nothing rose two rounds ago: there was no such round */
     assert_true(fabs(m.value - 0.55) < 1e-12);
-    multiplier_update(&m, &pid, 1.5, 0.5, 1); /* size 1.05: e 0.95238, smoothed 0.72619, rise 0.45238 */
+    multiplier_update(&m, &pid, 1.5, 0.5, 1, 1); /* size 1.05: e 0.95238, smoothed 0.72619, rise 0.45238 */
     assert_true(fabs(m.value - (0.3 + (0.5 * 0.726190476 + 0.2 * 0.952380952 + 2 * 0.452380952))) < 1e-8);
 
     const multiplier_rule penalty = {.algorithm = MULTIPLIER_PENALTY, .max = 20, .penalty = 5};
     multiplier_init(&m);
-    multiplier_update(&m, &penalty, 1, 0, 3); /* a limit of 0: any cost is above it */
+    multiplier_update(&m, &penalty, 1, 0, 3, 1); /* a limit of 0: any cost is above it */
     assert_true(m.value == 15);
-    multiplier_update(&m, &penalty, 0, 0, 3);
+    multiplier_update(&m, &penalty, 0, 0, 3, 1);
     assert_true(m.value == 0);
+    multiplier_follow(&m, &penalty, 0.1, 0); /* the policy has moved within the round */
+    assert_true(m.value == 15);
+
+    const multiplier_rule barrier = {.algorithm = MULTIPLIER_LOG_BARRIER, .max = 20, .sharpness = 10};
+    multiplier_init(&m);
+    multiplier_update(&m, &barrier, 0.75, 1, 2, 1); /* 2 / (10 * 0.25) */
+    assert_true(fabs(m.value - 0.8) < 1e-12);
+    multiplier_follow(&m, &barrier, 0.5, 1);
+    assert_true(fabs(m.value - 0.4) < 1e-12);
+    multiplier_follow(&m, &barrier, 1, 1);
+    assert_true(m.value == 40);
 }
 
 int main(void)
