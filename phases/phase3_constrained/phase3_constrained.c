@@ -32,8 +32,8 @@
  *                   linearised constraint, of the last step that was no recovery
  *
  * ki and rate follow the schedule of the learning rate: a policy that moves less and less would be left behind by
- * multipliers that go on as before. d_k is the limit less its margin. A round in which no episode ended leaves multipliers, and the costs that a step is
- * bounded by, as they are. Costs without a limit are reported alone.
+ * multipliers that go on as before. d_k is the limit less its margin. A round in which no episode ended leaves
+ * multipliers, and the costs that a step is bounded by, as they are. Costs without a limit are reported alone.
  */
 #include "learner.h"
 #include "multiplier.h"
