@@ -17,6 +17,7 @@ typedef struct dt_args {
     const char *word[DT_CLI_MAX_WORDS]; /* positional, after the verb */
     const char *config[DT_CLI_MAX_REPEAT], *set[DT_CLI_MAX_REPEAT];
     const char *plugin, *phase, *profile, *run_dir, *name, *resume, *init_from, *device, *nproc, *threads, *seed;
+    const char *every;
     const char *max_steps, *max_time, *profile_steps, *checkpoint, *env, *episodes, *seeds, *out, *format, *store;
     const char *print_graph;
     uint32_t n_words, n_config, n_set;
@@ -46,6 +47,7 @@ dt_status dt_verb_ckpt(const dt_args *a);
 dt_status dt_verb_doctor(const dt_args *a);
 dt_status dt_verb_runs(const dt_args *a);
 dt_status dt_verb_report(const dt_args *a);
+dt_status dt_verb_render(const dt_args *a);
 dt_status dt_verb_watch(const dt_args *a);
 
 #endif

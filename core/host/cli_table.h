@@ -25,7 +25,8 @@ enum {
     V_REPORT = 1024,
     V_WATCH = 2048,
     V_EXPORT = 4096,
-    V_ALL = 8191
+    V_RENDER = 8192,
+    V_ALL = 16383
 };
 enum { A_FLAG, A_VALUE, A_REPEAT, A_OPTIONAL };
 
@@ -68,6 +69,10 @@ static const verb verbs[] = {
      "  dtrain runs\n  dtrain runs /scratch/runs --json\n"},
     {"report", V_REPORT, "RUN...", "one HTML file of a run, or of several side by side",
      "  dtrain report runs/first\n  dtrain report runs/first runs/second --out compared.html\n"},
+    {"render", V_RENDER, "RUN|CHECKPOINT", "an evaluated episode from above: an HTML file that plays it, or SVG files",
+     "  dtrain render runs/first\n"
+     "  dtrain render runs/first --phase phase2_ppo --seeds 7 --every 0.5 --out merge.html\n"
+     "  dtrain render runs/first --out pictures --every 10\n"},
     {"watch", V_WATCH, "RUN", "a run live on the terminal: progress, and every number with its course",
      "  dtrain watch runs/first\n  dtrain watch runs/first --json\n"},
 };
@@ -77,7 +82,6 @@ typedef struct later {
 } later;
 
 static const later later_verbs[] = {
-    {"render", "rendering is not built into this version"},
     {"bench", "built-in benchmarks are not in this version; bench/run in the source tree measures"},
     {"launch", "starting several processes is not built into this version"},
 };
@@ -93,15 +97,15 @@ typedef struct option {
 
 #define MEMBER(m) offsetof(dt_args, m)
 static const option options[] = {
-    {"plugin", 0, A_VALUE, V_RUN | V_EVAL | V_EXPORT, MEMBER(plugin), 0, "FILE_OR_ID",
+    {"plugin", 0, A_VALUE, V_RUN | V_EVAL | V_EXPORT | V_RENDER, MEMBER(plugin), 0, "FILE_OR_ID",
      "the phase to run: phase2_ppo.so, ./x/y.so or an id"},
     {"config", 'c', A_REPEAT, V_ALL, MEMBER(config), MEMBER(n_config), "FILE",
      "configuration (libconfig); repeatable, later wins"},
     {"set", 's', A_REPEAT, V_ALL, MEMBER(set), MEMBER(n_set), "KEY=VALUE",
      "one value, e.g. models.world=world_gru; repeatable"},
-    {"profile", 0, A_VALUE, V_RUN | V_EVAL | V_SHOW | V_EXPORT, MEMBER(profile), 0, "NAME|FILE",
+    {"profile", 0, A_VALUE, V_RUN | V_EVAL | V_SHOW | V_EXPORT | V_RENDER, MEMBER(profile), 0, "NAME|FILE",
      "a shipped profile below the files"},
-    {"phase", 0, A_VALUE, V_RUN | V_EVAL | V_EXPORT, MEMBER(phase), 0, "all|N|NAME",
+    {"phase", 0, A_VALUE, V_RUN | V_EVAL | V_EXPORT | V_RENDER, MEMBER(phase), 0, "all|N|NAME",
      "only this phase of the configuration"},
     {"run-dir", 0, A_VALUE, V_RUN | V_DOCTOR, MEMBER(run_dir), 0, "DIR",
      "use DIR itself instead of runs/<name>-<time>"},
@@ -114,11 +118,11 @@ static const option options[] = {
      "what to evaluate or export"},
     {"format", 0, A_VALUE, V_EXPORT, MEMBER(format), 0, "safetensors|onnx",
      "safetensors: for libdtrain-policy and any safetensors reader; onnx: for runtimes of ONNX"},
-    {"device", 0, A_VALUE, V_RUN | V_EVAL, MEMBER(device), 0, "auto|cpu|cuda[:i]", "where to compute"},
+    {"device", 0, A_VALUE, V_RUN | V_EVAL | V_RENDER, MEMBER(device), 0, "auto|cpu|cuda[:i]", "where to compute"},
     {"no-graphs", 0, A_FLAG, V_RUN, MEMBER(no_graphs), 0, NULL,
      "GPU: launch every kernel of a step instead of replaying it"},
     {"nproc", 0, A_VALUE, V_RUN, MEMBER(nproc), 0, "N", "processes to start"},
-    {"threads", 't', A_VALUE, V_RUN | V_EVAL, MEMBER(threads), 0, "N",
+    {"threads", 't', A_VALUE, V_RUN | V_EVAL | V_RENDER, MEMBER(threads), 0, "N",
      "worker threads; the result does not depend on it"},
     {"seed", 0, A_VALUE, V_RUN, MEMBER(seed), 0, "N", "seed of everything random"},
     {"max-steps", 0, A_VALUE, V_RUN, MEMBER(max_steps), 0, "N", "stop after N steps of this phase, exit code 0"},
@@ -129,11 +133,12 @@ static const option options[] = {
      "print the plan (parameters, memory, steps), touch nothing"},
     {"print-graph", 0, A_VALUE, V_RUN, MEMBER(print_graph), 0, "plan",
      "with --dry-run: the compiled plan, call by call"},
-    {"env", 0, A_VALUE, V_EVAL, MEMBER(env), 0, "ID", "evaluate on an environment"},
+    {"env", 0, A_VALUE, V_EVAL | V_RENDER, MEMBER(env), 0, "ID", "evaluate on an environment"},
     {"episodes", 0, A_VALUE, V_EVAL, MEMBER(episodes), 0, "N", "episodes per seed"},
-    {"seeds", 0, A_VALUE, V_EVAL, MEMBER(seeds), 0, "1,2,3", "seeds of the environment"},
-    {"out", 'o', A_VALUE, V_DATA | V_REPORT | V_EXPORT, MEMBER(out), 0, "PATH",
-     "data: folder of the store to make; report, export: the file"},
+    {"seeds", 0, A_VALUE, V_EVAL | V_RENDER, MEMBER(seeds), 0, "1,2,3", "seeds of the environment"},
+    {"out", 'o', A_VALUE, V_DATA | V_REPORT | V_EXPORT | V_RENDER, MEMBER(out), 0, "PATH",
+     "data: folder of the store to make; report, export: the file; render: FILE.html, or a folder"},
+    {"every", 0, A_VALUE, V_RENDER, MEMBER(every), 0, "S", "seconds between two moments, 1 without it"},
     {"json", 0, A_FLAG, V_ALL, MEMBER(json), 0, NULL, "answer in JSON on standard output"},
     {"quiet", 'q', A_FLAG, V_ALL, MEMBER(quiet), 0, NULL, "warnings and errors only"},
     {"verbose", 'v', A_FLAG, V_ALL, MEMBER(verbose), 0, NULL, "more"},

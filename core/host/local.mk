@@ -8,6 +8,7 @@ core_libdtcore_la_SOURCES += \
 	core/host/course.c core/host/course.h \
 	core/host/event_files.c core/host/event_files.h core/host/event_pictures.c core/host/event_pictures.h \
 	core/host/doctor.h core/host/doctor_device.c core/host/doctor_machine.c \
+	core/host/eval.c core/host/eval.h \
 	core/host/exit.h \
 	core/host/forecast.c core/host/forecast.h \
 	core/host/film.c core/host/film.h \
@@ -35,7 +36,7 @@ core_libdtcore_la_SOURCES += \
 	core/host/template_text.h core/host/tools.h \
 	core/host/verb_check.c core/host/verb_ckpt.c core/host/verb_data.c \
 	core/host/verb_doctor.c core/host/verb_eval.c core/host/verb_export.c \
-	core/host/verb_list.c core/host/verb_new.c core/host/verb_report.c core/host/verb_run.c core/host/verb_runs.c \
+	core/host/verb_list.c core/host/verb_new.c core/host/verb_render.c core/host/verb_report.c core/host/verb_run.c core/host/verb_runs.c \
 	core/host/verb_show.c core/host/verb_watch.c
 
 # the files that `dtrain new` writes, as C strings

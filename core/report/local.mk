@@ -2,6 +2,7 @@
 core_libdtcore_la_SOURCES += \
 	core/report/chart.c core/report/chart.h \
 	core/report/curve.c core/report/curve.h \
+	core/report/film_page.c core/report/film_page.h \
 	core/report/flat.c core/report/flat.h \
 	core/report/html.c core/report/html.h \
 	core/report/logbook.c core/report/logbook.h \
@@ -17,7 +18,8 @@ core_libdtcore_la_SOURCES += \
 	core/report/watch.c core/report/watch.h
 
 # style and script of a page, as C strings
-page_files = core/report/style.css core/report/street.css core/report/hover.js
+page_files = core/report/palette.css core/report/style.css core/report/street.css core/report/hover.js \
+	core/report/film.js
 EXTRA_DIST += $(page_files)
 nodist_core_libdtcore_la_SOURCES += core/report/page_text.c
 CLEANFILES += core/report/page_text.c
@@ -26,9 +28,9 @@ core/report/page_text.c: $(page_files)
 	  echo '/* SPDX-License-Identifier: Apache-2.0'; \
 	  echo ' * Made from the files beside it by core/report/local.mk. */'; \
 	  echo '#include "report/page.h"'; \
-	  for f in style.css street.css hover.js; do \
-	    case $$f in style.css) n=style;; street.css) n=street;; *) n=script;; esac; \
+	  for f in palette.css style.css street.css hover.js film.js; do \
+	    case $$f in hover.js) n=script;; *) n=$${f%.*};; esac; \
 	    echo "const char dt_page_$$n[] ="; \
-	    sed -e 's/[\\"]/\\&/g' -e 's/^/    "/' -e 's/$$/\\n"/' $(srcdir)/core/report/$$f; \
+	    sed -e 's/[\\"?]/\\&/g' -e 's/^/    "/' -e 's/$$/\\n"/' $(srcdir)/core/report/$$f; \
 	    echo '    ;'; \
 	  done; } >$@.tmp && mv $@.tmp $@

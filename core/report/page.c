@@ -175,7 +175,8 @@ static dt_status write_page(const dt_page *p)
         dt_str_add(p->out, i > 0 ? ", " : "");
         dt_html_text(p->out, p->run[i].name);
     }
-    dt_str_addf(p->out, "</title>\n<style>\n%s%s</style></head><body><main>\n", dt_page_style, dt_page_street);
+    dt_str_addf(p->out, "</title>\n<style>\n%s%s%s</style></head><body><main>\n", dt_page_palette, dt_page_style,
+                dt_page_street);
     DT_TRY(dt_panel_head(p));
     for (uint32_t i = 0; i < n; i++) {
         DT_TRY(write_phase(p, &phase[i], i, n));

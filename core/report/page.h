@@ -14,7 +14,7 @@ dt_status dt_page_build(const char *const *dir, uint32_t n, dt_str *out) DT_NODI
 /* The same into a file: whole, or not at all. Lines of metrics.jsonl that could not be read are told as a warning. */
 dt_status dt_page_write(const char *const *dir, uint32_t n, const char *path) DT_NODISCARD;
 
-/* style.css, street.css and hover.js */
-extern const char dt_page_style[], dt_page_street[], dt_page_script[];
+/* palette.css, style.css, street.css, hover.js and film.js */
+extern const char dt_page_palette[], dt_page_style[], dt_page_street[], dt_page_script[], dt_page_film[];
 
 #endif

@@ -37,7 +37,7 @@ dt_status dt_panel_traffic(const dt_page *p, const dt_page_phase *phase)
         if (st == DT_OK) {
             st = dt_street_read(&f, &s);
         }
-        if (st == DT_OK && s.n_moments > 0) {
+        if (st == DT_OK && s.n_moments > 0 && s.road.n > 0) {
             if (!is_open) {
                 dt_str_add(p->out, "<h3>Moments of an evaluated episode</h3>\n");
                 dt_street_legend(p->out);

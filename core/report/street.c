@@ -18,7 +18,7 @@ enum { MAX_ROWS = 1 << 20, MAX_MOMENTS = 4096 };
 enum { ID, X, Y, HEADING, LENGTH, WIDTH, SPEED, RISK, MARK };                         /* columns of vehicles */
 enum { SIGNAL_X, SIGNAL_Y, SIGNAL_HEADING, SIGNAL_WIDTH, STATE, SIGNAL_MARK, AGENT }; /* of signals */
 enum { MARK_AGENT = 1, MARK_CHANGED };
-static const double MARGIN_M = 8, LEAST_PX = 7, LARGEST = 5; /* of a vehicle's length; times that it is enlarged */
+static const double MARGIN_M = 8, LEAST_PX = 9, LARGEST = 5; /* of a vehicle's length; times that it is enlarged */
 static const double RISK_STEP[3] = {0.05, 0.35, 0.7};        /* from where a vehicle has the next colour */
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
@@ -93,9 +93,38 @@ static dt_status take(dt_street *s, const char *path, double value)
     return DT_OK;
 }
 
+dt_status dt_street_put(dt_street *s, const char *key, const double *value, uint32_t n, uint32_t columns)
+{
+    const bool is_traffic = strncmp(key, "traffic/", 8) == 0;
+    for (uint32_t i = 0; i < n && is_traffic; i++) {
+        char path[160];
+        if (columns > 0) {
+            snprintf(path, sizeof(path), "%s/%u/%u", key, i / columns, i % columns);
+        } else {
+            snprintf(path, sizeof(path), "%s/%u", key, i);
+        }
+        DT_TRY(take(s, path, value[i]));
+    }
+    return DT_OK;
+}
+
+void dt_street_finish(dt_street *s)
+{
+    for (int a = 0; a < 2; a++) {
+        s->low[a] = INFINITY;
+        s->high[a] = -INFINITY;
+        for (uint32_t i = 0; i < s->road.n; i++) {
+            const double at = s->road.value[(size_t)i * DT_STREET_ROAD + 1 + (uint32_t)a];
+            s->low[a] = fmin(s->low[a], at - MARGIN_M);
+            s->high[a] = fmax(s->high[a], at + MARGIN_M);
+        }
+    }
+    s->is_wide = s->road.n > 0 && s->high[0] - s->low[0] > 2.4 * (s->high[1] - s->low[1]);
+}
+
 dt_status dt_street_read(const dt_flat *f, dt_street *out)
 {
-    *out = (dt_street){.low = {INFINITY, INFINITY}, .high = {-INFINITY, -INFINITY}};
+    *out = (dt_street){.n_moments = 0};
     for (uint32_t i = 0; i < f->n; i++) {
         if (strncmp(f->item[i].path, "traffic/", 8) == 0) {
             const dt_status st = take(out, f->item[i].path, f->item[i].number);
@@ -105,15 +134,7 @@ dt_status dt_street_read(const dt_flat *f, dt_street *out)
             }
         }
     }
-    for (uint32_t i = 0; i < out->road.n; i++) {
-        const double *row = out->road.value + (size_t)i * DT_STREET_ROAD;
-        for (int a = 0; a < 2; a++) {
-            out->low[a] = fmin(out->low[a], row[1 + a] - MARGIN_M);
-            out->high[a] = fmax(out->high[a], row[1 + a] + MARGIN_M);
-        }
-    }
-    out->n_moments = out->road.n > 0 ? out->n_moments : 0;
-    out->is_wide = out->road.n > 0 && out->high[0] - out->low[0] > 2.4 * (out->high[1] - out->low[1]);
+    dt_street_finish(out);
     return DT_OK;
 }
 
@@ -193,13 +214,21 @@ static void write_ring(const dt_street *s, double x, double y, double radius, dt
                 radius);
 }
 
+/* Vehicles as large as it takes to see them. */
+static double enlarged(const dt_street *s, double wide_px)
+{
+    return fmin(LARGEST, fmax(1, LEAST_PX / 5 * (s->high[0] - s->low[0]) / wide_px));
+}
+
 /* Around all lanes of a light that the shield kept from what it was asked for. */
-static void write_rings(const dt_street *s, const dt_moment *m, double larger, dt_str *out)
+typedef void ring_writer(const dt_street *s, double x, double y, double radius, dt_str *out);
+
+static void write_rings(const dt_street *s, const dt_moment *m, double larger, ring_writer *write, dt_str *out)
 {
     for (uint32_t i = 0; i < m->vehicle.n; i++) {
         const double *v = m->vehicle.value + (size_t)i * DT_STREET_VEHICLE, back = 0.5 * v[LENGTH] * larger;
         if (v[MARK] >= MARK_CHANGED) {
-            write_ring(s, v[X] - back * cos(v[HEADING]), v[Y] - back * sin(v[HEADING]), 5 * larger, out);
+            write(s, v[X] - back * cos(v[HEADING]), v[Y] - back * sin(v[HEADING]), 5 * larger, out);
         }
     }
     for (uint32_t i = 0; i < m->signal.n;) {
@@ -217,7 +246,7 @@ static void write_rings(const dt_street *s, const dt_moment *m, double larger, d
             radius = fmax(radius, hypot(v[SIGNAL_X] - x, v[SIGNAL_Y] - y));
         }
         if (first[SIGNAL_MARK] >= MARK_CHANGED) {
-            write_ring(s, x, y, radius + 4 * larger, out);
+            write(s, x, y, radius + 4 * larger, out);
         }
         i = end > i ? end : i + 1;
     }
@@ -227,7 +256,7 @@ void dt_street_svg(const dt_street *s, uint32_t moment, double wide_px, const ch
 {
     const dt_moment *m = &s->moment[moment];
     const double w = s->high[0] - s->low[0], h = s->high[1] - s->low[1];
-    const double larger = fmin(LARGEST, fmax(1, LEAST_PX / 5 * w / wide_px));
+    const double larger = enlarged(s, wide_px);
     dt_str_add(out, "<svg");
     if (style != NULL) {
         dt_str_addf(out, " xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\"", wide_px,
@@ -238,6 +267,7 @@ void dt_street_svg(const dt_street *s, uint32_t moment, double wide_px, const ch
         dt_str_addf(out, "<style>%s</style>", style);
     }
     write_roads(s, out);
+    dt_str_add(out, "<g class=\"now\">");
     write_signals(s, &m->signal, out);
     for (int dangerous = 0; dangerous < 2; dangerous++) { /* those in danger over the others */
         for (uint32_t i = 0; i < m->vehicle.n; i++) {
@@ -247,8 +277,8 @@ void dt_street_svg(const dt_street *s, uint32_t moment, double wide_px, const ch
             }
         }
     }
-    write_rings(s, m, larger, out);
-    dt_str_add(out, "</svg>");
+    write_rings(s, m, larger, write_ring, out);
+    dt_str_add(out, "</g></svg>");
 }
 
 void dt_street_caption(const dt_street *s, uint32_t moment, dt_str *out)
@@ -294,4 +324,49 @@ void dt_street_legend(dt_str *out)
                "width=\"18\" height=\"7\" rx=\"2\"/></svg>steered by the policy</span> "
                "<span><svg class=\"street key\" viewBox=\"0 0 26 8\"><circle class=\"changed\" cx=\"14\" cy=\"4\" "
                "r=\"3.2\"/></svg>the shield changed what it does</span></p>\n");
+}
+
+/* ---- for the player ---------------------------------------------------------------------------------------------- */
+
+static void json_ring(const dt_street *s, double x, double y, double radius, dt_str *out)
+{
+    const char *comma = out->bytes > 0 && out->text[out->bytes - 1] == '[' ? "" : ",";
+    dt_str_addf(out, "%s[%.1f,%.1f,%.1f]", comma, x - s->low[0], s->high[1] - y, radius);
+}
+
+static void json_moment(const dt_street *s, const dt_moment *m, double larger, dt_str *out)
+{
+    dt_str_addf(out, "{\"t\":%.2f,\"v\":[", isfinite(m->time_s) ? m->time_s : 0);
+    for (uint32_t i = 0; i < m->vehicle.n; i++) {
+        const double *v = m->vehicle.value + (size_t)i * DT_STREET_VEHICLE;
+        dt_str_addf(out, "%s%.0f,%.0f,%.0f,%.0f,%d,%d,%.0f,%.0f", i > 0 ? "," : "", v[ID], 10 * (v[X] - s->low[0]),
+                    10 * (s->high[1] - v[Y]), -v[HEADING] * 180 / acos(-1), color_of(v[RISK]), (int)v[MARK],
+                    10 * v[LENGTH], 10 * v[WIDTH]);
+    }
+    dt_str_add(out, "],\"s\":\"");
+    for (uint32_t i = 0; i < m->signal.n; i++) {
+        const int state = (int)m->signal.value[(size_t)i * DT_STREET_SIGNAL + STATE];
+        dt_str_addf(out, "%d", state >= 0 && state < 4 ? state : 0);
+    }
+    dt_str_add(out, "\",\"c\":[");
+    write_rings(s, m, larger, json_ring, out);
+    dt_str_add(out, "]}");
+}
+
+void dt_street_json(const dt_street *s, double wide_px, dt_str *out)
+{
+    const double larger = enlarged(s, wide_px);
+    dt_str_addf(out, "{\"larger\":%.2f,\"light\":[", larger);
+    for (uint32_t i = 0; s->n_moments > 0 && i < s->moment[0].signal.n; i++) { /* lights stay where they are */
+        const double *v = s->moment[0].signal.value + (size_t)i * DT_STREET_SIGNAL, half = 0.5 * v[SIGNAL_WIDTH];
+        const double nx = -sin(v[SIGNAL_HEADING]) * half, ny = cos(v[SIGNAL_HEADING]) * half;
+        dt_str_addf(out, "%s[%.1f,%.1f,%.1f,%.1f]", i > 0 ? "," : "", v[SIGNAL_X] - nx - s->low[0],
+                    s->high[1] - v[SIGNAL_Y] + ny, v[SIGNAL_X] + nx - s->low[0], s->high[1] - v[SIGNAL_Y] - ny);
+    }
+    dt_str_add(out, "],\"frame\":[");
+    for (uint32_t i = 0; i < s->n_moments; i++) {
+        dt_str_add(out, i > 0 ? ",\n" : "\n");
+        json_moment(s, &s->moment[i], larger, out);
+    }
+    dt_str_add(out, "]}");
 }

@@ -31,6 +31,9 @@ typedef struct dt_street {
 
 /* Empty where the file has no roads. Errors: DT_ENOMEM, DT_EDATA (more moments or rows than a page can show). */
 dt_status dt_street_read(const dt_flat *f, dt_street *out) DT_NODISCARD;
+/* Or table by table, [n / columns, columns] under "traffic/..." (others are left out); then finish. */
+dt_status dt_street_put(dt_street *s, const char *key, const double *value, uint32_t n, uint32_t columns) DT_NODISCARD;
+void dt_street_finish(dt_street *s);
 void dt_street_fini(dt_street *s);
 /* A moment as a whole <svg>; wide_px: how wide it will be shown, so that vehicles are large enough to see. style: of a
  * file of its own; NULL: within a page. */
@@ -38,5 +41,7 @@ void dt_street_svg(const dt_street *s, uint32_t moment, double wide_px, const ch
 /* "after 2 min 20 s", "51 vehicles, 3 at risk", "the shield changed 2 actions". */
 void dt_street_caption(const dt_street *s, uint32_t moment, dt_str *out);
 void dt_street_legend(dt_str *out);
+/* All moments for film.js, as dt_street_svg would draw them. */
+void dt_street_json(const dt_street *s, double wide_px, dt_str *out);
 
 #endif

@@ -210,7 +210,7 @@ expect 0 "" "$dtrain" run --resume "$work/whole" --max-steps 6 -q
 # --- refusals: usage and configuration 2 ---
 expect 2 "no verb" "$dtrain" trian
 expect 2 "did you mean" "$dtrain" run --plugn x
-for verb in render bench; do
+for verb in launch bench; do
     expect 2 "this version" "$dtrain" $verb
 done
 expect 2 "did you mean" "$dtrain" $phase $tiny --set training.epocks=3

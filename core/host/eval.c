@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See eval.h.
+ */
+#include <config.h>
+
+#include "host/eval.h"
+
+#include "base/err.h"
+#include "host/handover.h"
+
+/* Every role of the phase as its newest checkpoint has it, where what is named has one of this phase. */
+static dt_status load_weights(dt_stage *stage, const char *path)
+{
+    dt_handover *from = NULL;
+    dt_status st = dt_handover_open(path, stage->d.phase->desc.id, &from);
+    if (st == DT_OK) {
+        st = dt_handover_load(from, stage, NULL, DT_HANDOVER_WHOLE);
+    }
+    dt_handover_close(from);
+    return st;
+}
+
+dt_status dt_eval_run(const dt_session *s, int64_t index, const char *checkpoint, double film_every_s, dt_eval *e)
+{
+    dt_progress p;
+    *e = (dt_eval){.comm = NULL};
+    pthread_mutex_init(&e->lock, NULL);
+    DT_TRY(dt_comm_null(&e->comm));
+    const dt_stage_desc d = {.config = s->config,
+                             .loader = s->loader,
+                             .comm = e->comm,
+                             .phase = s->phase[index],
+                             .demo_store = s->demo_store,
+                             .index = index,
+                             .seed = s->seed,
+                             .threads = s->threads,
+                             .film_every_s = film_every_s,
+                             .device_ops = s->device_ops,
+                             .device = s->device,
+                             .config_lock = &e->lock};
+    DT_TRY(dt_stage_create(&d, &e->stage));
+    DT_TRY(dt_stage_start(e->stage));
+    if (checkpoint != NULL && e->stage->params.n > 0) {
+        DT_TRY(load_weights(e->stage, checkpoint));
+    }
+    return dt_stage_evaluate(e->stage, &p);
+}
+
+void dt_eval_close(dt_eval *e)
+{
+    dt_stage_destroy(e->stage);
+    dt_comm_destroy(e->comm);
+    pthread_mutex_destroy(&e->lock);
+}

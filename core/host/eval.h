@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A phase evaluated apart from its run, on one rank: what the verbs eval and render share. Threads: [main].
+ */
+#ifndef DTRAIN_CORE_HOST_EVAL_H
+#define DTRAIN_CORE_HOST_EVAL_H
+
+#include "host/session.h"
+#include "host/stage.h"
+
+typedef struct dt_eval {
+    pthread_mutex_t lock;
+    dt_comm *comm;
+    dt_stage *stage; /* with what its evaluation reported and left for pictures */
+} dt_eval;
+
+/* Phase `index` of the session with the weights of a checkpoint (NULL: those it begins with). film_every_s: stage.h.
+ * To be closed even when it fails. Errors: those of stages and handovers. */
+dt_status dt_eval_run(const dt_session *s, int64_t index, const char *checkpoint, double film_every_s, dt_eval *e)
+    DT_NODISCARD;
+void dt_eval_close(dt_eval *e);
+
+#endif

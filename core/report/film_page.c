@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See film_page.h.
+ */
+#include <config.h>
+
+#include "report/film_page.h"
+
+#include "report/html.h"
+#include "report/page.h"
+
+#include <math.h>
+
+/* As wide as the page, or as the height of a screen lets it be. */
+static double width_of(const dt_street *s)
+{
+    return fmin(1088, 640 * (s->high[0] - s->low[0]) / (s->high[1] - s->low[1]));
+}
+
+static void write_head(const dt_film_page *p, dt_str *out)
+{
+    dt_str_add(out, "<!DOCTYPE html>\n<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"en\"><head>"
+                    "<meta charset=\"utf-8\"/>"
+                    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>"
+                    "<meta name=\"generator\" content=\"dtrain " PACKAGE_VERSION "\"/><title>");
+    dt_html_text(out, p->title);
+    dt_str_addf(out, "</title>\n<style>\n%s%s%s</style></head><body><main>\n", dt_page_palette, dt_page_style,
+                dt_page_street);
+    dt_str_add(out, "<header><p class=\"kind\">dtrain render</p><h1>");
+    dt_html_text(out, p->title);
+    dt_str_add(out, "</h1><p class=\"note\">");
+    dt_html_text(out, p->note);
+    dt_str_add(out, "</p></header>\n");
+}
+
+/* Shown once the script runs. */
+static void write_player(uint32_t n, dt_str *out)
+{
+    static const char *const rates[] = {"1", "2", "5", "10", "20", "50"};
+    dt_str_addf(out,
+                "<div class=\"player\" hidden=\"hidden\"><button id=\"play\" type=\"button\">Play</button>"
+                "<input id=\"at\" type=\"range\" min=\"0\" max=\"%u\" step=\"any\" value=\"0\" aria-label=\"time\"/>"
+                "<output id=\"time\"></output><label>speed <select id=\"speed\">",
+                n - 1);
+    for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {
+        dt_str_addf(out, "<option value=\"%s\">%s\xc3\x97</option>", rates[i], rates[i]);
+    }
+    dt_str_add(out, "</select></label><span id=\"told\"></span></div>\n");
+}
+
+dt_status dt_film_page_build(const dt_film_page *p, dt_str *out)
+{
+    write_head(p, out);
+    dt_str_add(out, "<figure class=\"scene film\">");
+    dt_street_svg(p->street, 0, width_of(p->street), NULL, out);
+    dt_str_add(out, "</figure>\n");
+    write_player(p->street->n_moments, out);
+    dt_street_legend(out);
+    dt_str_add(out, "</main>\n<script type=\"application/json\" id=\"film\">");
+    dt_street_json(p->street, width_of(p->street), out);
+    dt_str_addf(out, "</script>\n<script>\n//<![CDATA[\n%s//]]>\n</script></body></html>\n", dt_page_film);
+    return dt_str_status(out);
+}
+
+void dt_film_page_svg(const dt_street *s, uint32_t moment, dt_str *out)
+{
+    dt_str style = {0};
+    dt_str_addf(&style, "%s%s", dt_page_palette, dt_page_street);
+    dt_str_add(out, "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n");
+    dt_street_svg(s, moment, width_of(s), dt_str_text(&style), out);
+    dt_str_add(out, "\n");
+    dt_str_fini(&style);
+}

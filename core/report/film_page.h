@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * An episode as one HTML file that plays it (film.js), with nothing to fetch. Threads: any (no state).
+ */
+#ifndef DTRAIN_CORE_REPORT_FILM_PAGE_H
+#define DTRAIN_CORE_REPORT_FILM_PAGE_H
+
+#include "report/street.h"
+
+typedef struct dt_film_page {
+    const char *title, *note;
+    const dt_street *street; /* at least one moment */
+} dt_film_page;
+
+dt_status dt_film_page_build(const dt_film_page *p, dt_str *out) DT_NODISCARD;
+/* One moment as an SVG file of its own, light and dark. */
+void dt_film_page_svg(const dt_street *s, uint32_t moment, dt_str *out);
+
+#endif

@@ -1,0 +1,79 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Episodes as films: `dtrain render` of real runs, read by check_film.py; the same moments as SVG files; and what cannot
+# be shown is refused in words, with nothing left behind.
+set -u
+
+dtrain=${DT_BUILDDIR:-.}/dtrain
+here=${DT_SRCDIR:-.}/tests/report
+command -v python3 >/dev/null 2>&1 || { echo "no python3"; exit 77; }
+work=$(mktemp -d ./test-render-XXXXXX) || exit 1
+trap 'rm -rf "$work"' EXIT INT TERM
+failed=0
+tiny="--plugin phase2_ppo --threads 1 -q --set env.instances=2 --set phase2_ppo.iterations=1 --set phase2_ppo.fragment=12
+      --set phase2_ppo.train_batch=24 --set data.batch=24 --set training.eval_interval=0 --set metrics.tensorboard=false
+      --set report.enabled=false"
+
+fail() {
+    echo "FAIL: $*"
+    tail -n 5 "$work/err" | sed 's/^/    /'
+    failed=$((failed + 1))
+}
+train() { # DIR [more]
+    dir=$1
+    shift
+    # shellcheck disable=SC2086
+    "$dtrain" $tiny --run-dir "$work/$dir" "$@" >/dev/null 2>"$work/err" || fail "training $dir left with $?"
+}
+render() { "$dtrain" render "$@" -q 2>"$work/err"; }
+# refuses CODE TEXT ARGUMENTS...
+refuses() {
+    code=$1 text=$2
+    shift 2
+    "$dtrain" render "$@" >"$work/err" 2>&1
+    got=$?
+    [ $got -eq "$code" ] || fail "exit code $got instead of $code: render $*"
+    grep -qF -- "$text" "$work/err" || fail "nothing said about \"$text\""
+    [ ! -e "$work/none.html" ] || fail "a film was left behind"
+}
+
+# --- signals: a moment a second, 60 of them and the beginning ---
+train lights --set env.id=env_traffic --set env_traffic.scenario=intersection --set env_traffic.control=signals \
+    --set env_traffic.episode_s=60 --set models.shield=shield_barrier
+render "$work/lights" --json >"$work/out" || fail "render left with $?"
+grep -q '"env":"env_traffic","moments":61,"seconds":60,"return":-' "$work/out" || fail "the answer: $(cat "$work/out")"
+python3 "$here/check_film.py" "$work/lights/render.html" 61 60 >"$work/err" 2>&1 || fail "the film of lights"
+
+# --- vehicles, half a second apart, under another name; a checkpoint is as good as its run; the same seed, the same film ---
+train cars --set env.id=env_traffic --set env_traffic.scenario=ring --set env_traffic.episode_s=20 \
+    --set models.shield=shield_barrier
+out=$(render "$work/cars" --every 0.5 --seeds 7 --out "$work/cars.html") && [ "$out" = "$work/cars.html" ] || fail "the path: $out"
+python3 "$here/check_film.py" "$work/cars.html" 41 20 >"$work/err" 2>&1 || fail "the film of vehicles"
+last=$(find "$work/cars/checkpoints" -name "step-*" -type d | sort | tail -n 1)
+render "$last" --every 0.5 --seeds 7 --out "$work/again.html" >/dev/null || fail "of a checkpoint"
+sed 1,/id=.film/d "$work/cars.html" >"$work/one"
+sed 1,/id=.film/d "$work/again.html" >"$work/two"
+cmp -s "$work/one" "$work/two" || fail "two films of one seed differ"
+render "$work/cars" --every 0.5 --seeds 8 --out "$work/other.html" >/dev/null || fail "of another seed"
+sed 1,/id=.film/d "$work/other.html" >"$work/two"
+cmp -s "$work/one" "$work/two" && fail "films of two seeds are the same"
+
+# --- as files, one a moment ---
+render "$work/cars" --every 5 --out "$work/series" >/dev/null || fail "a series"
+[ "$(echo "$work"/series/*)" = "$(for i in 0 1 2 3 4; do printf '%s ' "$work/series/0000$i.svg"; done | sed 's/ $//')" ] ||
+    fail "the files: $(ls "$work/series")"
+python3 "$here/check_film.py" "$work"/series/*.svg >"$work/err" 2>&1 || fail "the series"
+
+# --- what cannot be shown ---
+train pole --set env.id=cartpole
+refuses 5 "env_cartpole does not show itself" "$work/pole" --out "$work/none.html"
+refuses 2 "usage: dtrain render RUN" --out "$work/none.html"
+refuses 2 "$work/nowhere is no run" "$work/nowhere" --out "$work/none.html"
+refuses 2 "an episode has one seed" "$work/cars" --seeds 1,2 --out "$work/none.html"
+refuses 2 "--every 0: expected seconds" "$work/cars" --every 0 --out "$work/none.html"
+refuses 2 "FILE.html, or a folder" "$work/cars" --out "$work/none.svg"
+DTRAIN_FAULT=fs.write:1 "$dtrain" render "$work/cars" --every 5 --out "$work/none.html" >"$work/err" 2>&1
+[ $? -eq 1 ] && [ ! -e "$work/none.html" ] || fail "a full disk"
+
+[ $failed -eq 0 ]
