@@ -138,8 +138,8 @@ static const dt_option checkpoint_table[] = {
 static const dt_option engine_table[] = {
     ROW(dt_engine_opts, threads, I64, DT_OPT_NEUTRAL, "0", "threads", 0, 4096, NULL,
         "workers; 0 = one per core this process may use"),
-    ROW(dt_engine_opts, slice_rows, I64, DT_OPT_NEUTRAL, "0", "samples", 0, 65536, NULL,
-        "samples a worker takes at once; 0 = chosen to fit its cache"),
+    ROW(dt_engine_opts, slice_rows, I64, 0, "0", "rows", 0, 65536, NULL,
+        "rows of data a worker takes at once, which gradients are summed over first; 0 = 512, which fits a cache"),
     ROW(dt_engine_opts, reuse, BOOL, DT_OPT_NEUTRAL, "true", NULL, 0, 0, NULL,
         "let values that are not alive together share memory"),
     ROW(dt_engine_opts, poison, BOOL, DT_OPT_NEUTRAL, "false", NULL, 0, 0, NULL,
@@ -157,7 +157,22 @@ static const dt_option engine_table[] = {
     ROW(dt_engine_opts, tf32, BOOL, 0, "false", NULL, 0, 0, NULL,
         "GPU: matrix products round their inputs to TF32"),
     ROW(dt_engine_opts, micro_shards, I64, DT_OPT_NEUTRAL, "0", "shards", 0, 64, NULL,
-        "GPU: shards of a batch computed at once, a power of two; 0 = as many as fit; changes no result"),
+        "micro-batch: shards of a batch computed at once, a power of two; 0 = as many as fit into memory, on the CPU one "
+        "per worker; changes no result"),
+    DT_OPTION_END};
+
+static const dt_option memory_table[] = {
+    ROW(dt_memory_opts, target_gb, F64, DT_OPT_NEUTRAL, "0", "GB", 0, 1e6, NULL,
+        "memory that this process may take: fewer shards of a batch at once where it would take more, and what "
+        "warn_fraction and shed_fraction are of; 0 = what the machine or its control group has"),
+    ROW(dt_memory_opts, vram_gb, F64, DT_OPT_NEUTRAL, "0", "GB", 0, 1e6, NULL,
+        "the same on a GPU, for a phase's activations and inputs; 0 = what is free there"),
+    ROW(dt_memory_opts, warn_fraction, F64, DT_OPT_NEUTRAL, "0.75", "1", 0, 1, NULL,
+        "share of the memory in use that is warned of; 0 = never"),
+    ROW(dt_memory_opts, shed_fraction, F64, DT_OPT_NEUTRAL, "0.875", "1", 0, 1, NULL,
+        "share in use above which memory is given back: caches, then what is read ahead, then shards of a batch at "
+        "once; changes no result; 0 = never"),
+    ROW(dt_memory_opts, watch_s, F64, DT_OPT_NEUTRAL, "1", "s", 0.001, 1e6, NULL, "time between two looks"),
     DT_OPTION_END};
 
 static const dt_option comm_table[] = {
@@ -234,9 +249,19 @@ static const struct {
     const char *name;
     const dt_option *table;
 } sections[] = {
-    {"", root_table},   {"models", models_table},         {"data", data_table},       {"training", training_table},
-    {"amp", amp_table}, {"checkpoint", checkpoint_table}, {"engine", engine_table},   {"comm", comm_table},
-    {"env", env_table}, {"evaluation", evaluation_table}, {"metrics", metrics_table}, {"report", report_table},
+    {"", root_table},
+    {"models", models_table},
+    {"data", data_table},
+    {"training", training_table},
+    {"amp", amp_table},
+    {"checkpoint", checkpoint_table},
+    {"engine", engine_table},
+    {"memory", memory_table},
+    {"comm", comm_table},
+    {"env", env_table},
+    {"evaluation", evaluation_table},
+    {"metrics", metrics_table},
+    {"report", report_table},
     {"log", log_table},
 };
 
@@ -353,6 +378,15 @@ dt_status dt_config_engine(dt_config *c, int64_t phase, dt_engine_opts *out_p)
     return DT_OK;
 }
 
+dt_status dt_config_memory(dt_config *c, int64_t phase, dt_memory_opts *out_p)
+{
+    DT_TRY(dt_config_section(c, phase, "memory", NULL, 0, out_p, sizeof(*out_p)));
+    if (out_p->warn_fraction > 0 && out_p->shed_fraction > 0 && out_p->warn_fraction > out_p->shed_fraction) {
+        return refuse(c, phase, "memory", "warn_fraction", "a warning has to come before memory.shed_fraction");
+    }
+    return DT_OK;
+}
+
 dt_status dt_config_comm(dt_config *c, int64_t phase, dt_comm_opts *out_p)
 {
     DT_TRY(dt_config_section(c, phase, "comm", NULL, 0, out_p, sizeof(*out_p)));
@@ -435,6 +469,7 @@ dt_status dt_schema_check(dt_config *c, int64_t phase)
     dt_training_opts training;
     dt_amp_opts amp;
     dt_engine_opts engine;
+    dt_memory_opts memory;
     dt_comm_opts comm;
     dt_checkpoint_opts checkpoint;
     dt_evaluation_opts evaluation;
@@ -443,6 +478,7 @@ dt_status dt_schema_check(dt_config *c, int64_t phase)
     DT_TRY(dt_config_keep(c, dt_config_training(c, phase, &training)));
     DT_TRY(dt_config_keep(c, dt_config_amp(c, phase, &amp)));
     DT_TRY(dt_config_keep(c, dt_config_engine(c, phase, &engine)));
+    DT_TRY(dt_config_keep(c, dt_config_memory(c, phase, &memory)));
     DT_TRY(dt_config_keep(c, dt_config_comm(c, phase, &comm)));
     DT_TRY(dt_config_keep(c, dt_config_checkpoint(c, phase, &checkpoint)));
     DT_TRY(dt_config_keep(c, dt_config_evaluation(c, phase, &evaluation)));

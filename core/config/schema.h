@@ -66,6 +66,11 @@ typedef struct dt_engine_opts {
     int64_t micro_shards; /* 0 = as many as fit */
 } dt_engine_opts;
 
+typedef struct dt_memory_opts {
+    double target_gb, vram_gb; /* 0 = what there is */
+    double warn_fraction, shed_fraction, watch_s;
+} dt_memory_opts;
+
 typedef struct dt_comm_opts {
     uint32_t backend; /* DT_COMM_* */
     int64_t ranks;
@@ -126,6 +131,7 @@ dt_status dt_config_training(dt_config *c, int64_t phase, dt_training_opts *out_
 dt_status dt_config_amp(dt_config *c, int64_t phase, dt_amp_opts *out_p) DT_NODISCARD;
 dt_status dt_config_checkpoint(dt_config *c, int64_t phase, dt_checkpoint_opts *out_p) DT_NODISCARD;
 dt_status dt_config_engine(dt_config *c, int64_t phase, dt_engine_opts *out_p) DT_NODISCARD;
+dt_status dt_config_memory(dt_config *c, int64_t phase, dt_memory_opts *out_p) DT_NODISCARD;
 dt_status dt_config_comm(dt_config *c, int64_t phase, dt_comm_opts *out_p) DT_NODISCARD;
 dt_status dt_config_evaluation(dt_config *c, int64_t phase, dt_evaluation_opts *out_p) DT_NODISCARD;
 /* Of the run: no phase has its own. */

@@ -7,6 +7,7 @@
 #include "host/roles.h"
 #include "host/stage.h"
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -160,6 +161,14 @@ static dt_status precision(const dt_stage *s, dt_trainer_config *c)
     return DT_OK;
 }
 
+/* What memory.target_gb leaves for training here, all ranks alike, beside what is resident by now. */
+static uint64_t budget(const dt_stage *s, double target_gb)
+{
+    const uint64_t target = (uint64_t)(target_gb * 1e9), taken = dt_rss_bytes();
+    const uint64_t left = target > taken ? target - taken : 1;
+    return target == 0 ? 0 : left / dt_comm_size(s->d.comm) + 1;
+}
+
 static dt_status trainer_config(dt_stage *s, dt_trainer_config *c)
 {
     dt_training_opts t;
@@ -167,10 +176,12 @@ static dt_status trainer_config(dt_stage *s, dt_trainer_config *c)
     dt_engine_opts e;
     dt_phase_opts p;
     dt_stop_opts stop;
+    dt_memory_opts m;
     DT_TRY(dt_config_training(s->d.config, s->d.index, &t));
     DT_TRY(dt_config_data(s->d.config, s->d.index, &d));
     DT_TRY(dt_config_engine(s->d.config, s->d.index, &e));
     DT_TRY(dt_config_phase(s->d.config, s->d.index, &p, &stop));
+    DT_TRY(dt_config_memory(s->d.config, s->d.index, &m));
     DT_TRY(freeze(s, t.freeze, "training.freeze"));
     DT_TRY(freeze(s, p.freeze, "freeze of the phase"));
     DT_TRY(freeze_loaded(s, t.freeze_loaded));
@@ -192,7 +203,9 @@ static dt_status trainer_config(dt_stage *s, dt_trainer_config *c)
                              .graphs = e.graphs != 0 && e.synchronous == 0,
                              .synchronous = e.synchronous != 0,
                              .math = e.tf32 ? DT_DEVICE_MATH_TF32 : DT_DEVICE_MATH_F32,
-                             .micro_leaves = (uint32_t)e.micro_shards};
+                             .device_budget = (uint64_t)(m.vram_gb * 1e9),
+                             .micro_leaves = (uint32_t)e.micro_shards,
+                             .budget = budget(s, m.target_gb)};
     c->optim = (dt_optim_step){.kind = (int32_t)optim_kind(t.optimizer),
                                .beta1 = t.beta1,
                                .beta2 = t.beta2,

@@ -270,7 +270,8 @@ static dt_status choose_group(dt_trainer *t, dt_train_device *d, size_t c)
     dt_device_class *k = &d->class[c];
     uint64_t left = 0, total = 0;
     DT_TRY(d->ops->memory(d->device, &left, &total));
-    const uint64_t usable = left - left / 20; /* the driver wants some for captured graphs and libraries */
+    uint64_t usable = left - left / 20; /* the driver wants some for captured graphs and libraries */
+    usable = t->c.device_budget > 0 && t->c.device_budget < usable ? t->c.device_budget : usable;
     d->group = t->c.micro_leaves > 0 && t->c.micro_leaves < d->leaves ? t->c.micro_leaves : d->leaves;
     DT_TRY(compile(t, d, k));
     for (;;) {
@@ -280,9 +281,10 @@ static dt_status choose_group(dt_trainer *t, dt_train_device *d, size_t c)
         }
         if (d->group == 1) {
             return DT_FAIL(DT_ENOMEM,
-                           "one shard of a batch wants %.1f MiB for activations and inputs, %.1f MiB of the device are "
-                           "free; raise data.shards, lower data.batch, or set engine.recompute",
-                           (double)bytes_of(k) / 1048576.0, (double)left / 1048576.0);
+                           "one shard of a batch wants %.1f MiB for activations and inputs, %.1f MiB of the device may "
+                           "be taken%s; raise data.shards, lower data.batch, or set engine.recompute",
+                           (double)bytes_of(k) / 1048576.0, (double)usable / 1048576.0,
+                           usable == t->c.device_budget ? " (memory.vram_gb)" : "");
         }
         dt_device_exec_destroy(k->exec);
         k->exec = NULL;
@@ -462,6 +464,11 @@ void dt_train_device_restart(dt_trainer *t)
     dt_train_device *d = t->device;
     d->host_state = state_of(t);
     d->host_has_it = true;
+}
+
+uint32_t dt_train_device_group(const dt_train_device *d)
+{
+    return d->group;
 }
 
 void dt_train_device_memory(const dt_train_device *d, dt_trainer_memory *out)

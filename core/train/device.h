@@ -29,6 +29,7 @@ dt_status dt_train_device_step(dt_trainer *t, dt_step_report *out) DT_NODISCARD;
 dt_status dt_train_device_pull(dt_trainer *t) DT_NODISCARD;
 /* The step number was set: arenas come from the host, and as many updates as steps were made. */
 void dt_train_device_restart(dt_trainer *t);
+uint32_t dt_train_device_group(const dt_train_device *d); /* leaves of one launch */
 void dt_train_device_memory(const dt_train_device *d, dt_trainer_memory *out);
 
 #endif

@@ -144,7 +144,7 @@ dt_status dt_trainer_evaluate(dt_trainer *t, const dt_samples *d, void *user,
     t->params_version++;
     DT_TRY(find_compiled(t, d, &c));
     DT_TRY(dt_bind_step_inputs(t, c));
-    const uint32_t n = c->device != NULL ? dt_device_infer_slices(c->device) : t->c.threads;
+    const uint32_t n = c->device != NULL ? dt_device_infer_slices(c->device) : t->active;
     const uint32_t cap = (uint32_t)d->slice_cap[d->n_symbols];
     infer_round r = {.t = t, .c = c, .arena_bytes = dt_samples_bytes_max(d, cap)};
     r.slice = dt_alloc_n(n, sizeof(*r.slice)); /* of each slot of a round */

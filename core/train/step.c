@@ -98,6 +98,9 @@ static dt_status leaves_job(void *user, uint32_t worker)
     dt_trainer *t = user;
     const uint32_t own = t->leaf_end - t->leaf_begin;
     t->waited[worker] = 0;
+    if (worker >= t->active) {
+        return DT_OK;
+    }
     for (;;) {
         const uint32_t i = atomic_fetch_add(&t->next_leaf, 1);
         if (i >= own || atomic_load(&t->failed)) {
@@ -127,7 +130,7 @@ uint32_t dt_trainer_slots(const dt_trainer *t)
     if (t->device != NULL) {
         return 2 * (t->leaf_end - t->leaf_begin);
     }
-    return t->d.source->is_live ? t->c.threads : t->c.threads + t->c.prefetch;
+    return t->d.source->is_live ? t->active : t->active + t->c.prefetch;
 }
 
 static dt_feed_desc feed_desc(const dt_trainer *t)
@@ -155,11 +158,11 @@ dt_status dt_make_readers(dt_trainer *t)
     }
     d.source = &t->live;
     d.augment = t->live.keyed >= 0 && (t->live.skipped >> t->live.keyed & 1) == 0;
-    t->reader = dt_alloc_n(t->c.threads, sizeof(dt_feed_reader *));
+    t->reader = dt_alloc_n(t->active, sizeof(dt_feed_reader *));
     if (t->reader == NULL) {
-        return DT_FAIL(DT_ENOMEM, "out of memory for %u readers", t->c.threads);
+        return DT_FAIL(DT_ENOMEM, "out of memory for %u readers", t->active);
     }
-    for (uint32_t i = 0; i < t->c.threads; i++) {
+    for (uint32_t i = 0; i < t->active; i++) {
         DT_TRY(dt_feed_reader_create(&d, &t->reader[i]));
     }
     return DT_OK;
@@ -413,7 +416,12 @@ static dt_status step_on_cpu(dt_trainer *t, dt_step_report *out)
         t->loss_seed[i] *= t->scaler.scale;
     }
     /* a rank that failed must say so before the others wait for its sums */
-    DT_TRY(dt_comm_agree(t->d.comm, run_leaves(t)));
+    dt_status st = dt_comm_agree(t->d.comm, run_leaves(t));
+    if (dt_trainer_retreats(t, st)) { /* all ranks do, or none */
+        DT_TRY(start_feed(t));
+        st = dt_comm_agree(t->d.comm, run_leaves(t));
+    }
+    DT_TRY(dt_trainer_is_short(t, st));
     DT_TRY(reduce(t, norm, out));
     DT_TRY(clip_and_update(t, out));
     t->step++;
@@ -429,7 +437,9 @@ dt_status dt_trainer_step(dt_trainer *t, dt_step_report *out)
     }
     t->params_version++; /* somebody may have set them since */
     DT_TRY(dt_bind_step_inputs(t, &t->train));
-    DT_TRY(start_feed(t));
+    dt_status st = start_feed(t);
+    st = dt_trainer_retreats(t, st) ? start_feed(t) : st;
+    DT_TRY(dt_trainer_is_short(t, st));
     DT_TRY(t->device != NULL ? dt_train_device_step(t, out) : step_on_cpu(t, out));
     t->params_version++;
     out->step = t->step;

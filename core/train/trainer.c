@@ -7,6 +7,7 @@
 #include "train/trainer_internal.h"
 
 #include "base/err.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "train/device.h"
 #include "train/device_infer.h"
@@ -72,7 +73,7 @@ dt_status dt_compile(dt_trainer *t, const dt_samples *source, bool training, dt_
         return DT_OK;
     }
     const dt_plan_desc pd = {.training = training, .recompute = t->c.recompute, .cap = source->slice_cap};
-    return dt_compile_cpu(t, &pd, t->c.threads, out);
+    return dt_compile_cpu(t, &pd, t->active, out);
 }
 
 void dt_compiled_fini(dt_compiled *c)
@@ -170,7 +171,7 @@ static uint32_t grads_needed(const dt_trainer *t)
     while ((1u << levels) < own) {
         levels++;
     }
-    const uint32_t n = t->c.threads + (t->c.threads + 1) * levels;
+    const uint32_t n = t->active + (t->active + 1) * levels;
     return n < own ? n : own;
 }
 
@@ -226,6 +227,172 @@ static dt_status check(const dt_trainer *t)
     return DT_OK;
 }
 
+/* ---- the micro-batch --------------------------------------------------------------------------------------------- */
+
+uint32_t dt_trainer_micro(const dt_trainer *t)
+{
+    const uint32_t own = t->leaf_end - t->leaf_begin;
+    return t->device != NULL ? dt_train_device_group(t->device) : t->active < own ? t->active : own;
+}
+
+static void drop_execs(dt_compiled *c, uint32_t from)
+{
+    for (uint32_t i = from; i < c->n_exec; i++) {
+        dt_exec_destroy(c->exec[i]);
+    }
+    c->n_exec = c->n_exec < from ? c->n_exec : from;
+}
+
+/* Workers from n on run no leaves any more, and what they held goes. Between steps; what the feed read ahead is
+ * forgotten. */
+static void narrow(dt_trainer *t, uint32_t n)
+{
+    dt_feed_stop(t->feed);
+    t->feed = NULL;
+    t->feed_is_paused = false;
+    drop_execs(&t->train, n);
+    for (uint32_t i = 0; i < t->n_infer; i++) {
+        drop_execs(&t->infer[i], n);
+    }
+    for (uint32_t i = n; t->reader != NULL && i < t->active; i++) {
+        dt_feed_reader_destroy(t->reader[i]);
+        t->reader[i] = NULL;
+    }
+    t->active = n;
+    const uint32_t needed = grads_needed(t);
+    for (uint32_t i = needed; i < t->n_grads; i++) {
+        dt_arena_unmap(t->grad[i], t->arena_bytes);
+        t->grad[i] = NULL;
+    }
+    t->n_grads = t->n_grads < needed ? t->n_grads : needed;
+    t->gradient = NULL;
+}
+
+bool dt_trainer_shrink(dt_trainer *t)
+{
+    if (t->device != NULL) {
+        return false; /* the host holds what is on its way, no more */
+    }
+    if (t->c.prefetch > 0 && t->reader == NULL) {
+        t->c.prefetch = 0;
+        narrow(t, t->active);
+        return true;
+    }
+    if (dt_trainer_micro(t) < 2) {
+        return false;
+    }
+    narrow(t, dt_trainer_micro(t) / 2);
+    return true;
+}
+
+static void say_smaller(const dt_trainer *t, uint32_t before)
+{
+    if (dt_comm_rank(t->d.comm) == 0) {
+        dt_log(DT_LOG_WARN, "%s; trying %u shard%s at a time instead of %u, nothing ahead; the result is the same",
+               dt_error_text(), t->active, t->active == 1 ? "" : "s", before);
+    }
+    dt_error_clear();
+}
+
+bool dt_trainer_retreats(dt_trainer *t, dt_status st)
+{
+    if (st != DT_ENOMEM || t->was_short || t->device != NULL) {
+        return false;
+    }
+    const uint32_t before = dt_trainer_micro(t);
+    t->was_short = true;
+    t->c.prefetch = 0;
+    narrow(t, before > 1 ? before / 2 : 1);
+    say_smaller(t, before);
+    return true;
+}
+
+dt_status dt_trainer_is_short(const dt_trainer *t, dt_status st)
+{
+    return st != DT_ENOMEM || t->device != NULL
+               ? st
+               : DT_CONTEXT(st,
+                            "out of memory with %u shard%s of a batch at a time; raise data.shards, set "
+                            "engine.recompute = true, or take smaller models",
+                            dt_trainer_micro(t), dt_trainer_micro(t) == 1 ? "" : "s");
+}
+
+/* Fewer leaves at once until what is likely to be touched keeps to the budget. */
+static void keep_to_budget(dt_trainer *t)
+{
+    const uint32_t before = dt_trainer_micro(t);
+    uint64_t wanted = 0;
+    while (t->c.budget > 0) {
+        dt_trainer_memory unused, m;
+        dt_trainer_arenas_get(t, NULL, &unused, &m);
+        wanted = m.params + m.grads + m.moments + m.activations + m.feed;
+        if (wanted <= t->c.budget || dt_trainer_micro(t) < 2) {
+            break;
+        }
+        narrow(t, dt_trainer_micro(t) / 2);
+    }
+    if (dt_comm_rank(t->d.comm) == 0 && dt_trainer_micro(t) < before) {
+        dt_log(DT_LOG_INFO, "micro-batch: %u of %u shards at a time, for memory.target_gb; the result is the same",
+               dt_trainer_micro(t), t->leaf_end - t->leaf_begin);
+    }
+    if (dt_comm_rank(t->d.comm) == 0 && wanted > t->c.budget) {
+        dt_log(DT_LOG_WARN,
+               "training is likely to take %.1f MB and memory.target_gb leaves %.1f MB for it; set engine.recompute = "
+               "true, raise data.shards, or take smaller models",
+               (double)wanted / 1e6, (double)t->c.budget / 1e6);
+    }
+}
+
+static dt_status allocate_cpu(dt_trainer *t)
+{
+    DT_TRY(make_arenas(t));
+    DT_TRY(dt_compile(t, t->d.source, true, &t->train));
+    return t->d.source->is_live ? dt_make_readers(t) : DT_OK;
+}
+
+static void drop_memory(dt_trainer *t)
+{
+    for (uint32_t i = 0; t->reader != NULL && i < t->active; i++) {
+        dt_feed_reader_destroy(t->reader[i]);
+    }
+    dt_free(t->reader);
+    t->reader = NULL;
+    dt_compiled_fini(&t->train);
+    float **const arena[] = {&t->params, &t->moment[0], &t->moment[1]};
+    for (size_t i = 0; i < sizeof(arena) / sizeof(arena[0]); i++) {
+        dt_arena_unmap(*arena[i], t->arena_bytes);
+        *arena[i] = NULL;
+    }
+    for (uint32_t i = 0; i <= DT_TREE_MAX_LEAVES; i++) {
+        dt_arena_unmap(t->grad[i], t->arena_bytes);
+        t->grad[i] = NULL;
+    }
+    t->n_grads = 0;
+    dt_free(t->block_sum);
+    dt_free(t->waited);
+    dt_free(t->batch_index);
+    t->block_sum = t->waited = NULL;
+    t->batch_index = NULL;
+}
+
+/* Out of memory is answered by the smaller micro-batch, once. */
+static dt_status build_cpu(dt_trainer *t)
+{
+    dt_status st = allocate_cpu(t);
+    const uint32_t before = dt_trainer_micro(t);
+    if (st == DT_ENOMEM && before > 1) {
+        drop_memory(t);
+        t->was_short = true;
+        t->active = before / 2;
+        t->c.prefetch = 0;
+        say_smaller(t, before);
+        st = allocate_cpu(t);
+    }
+    DT_TRY(dt_trainer_is_short(t, st));
+    keep_to_budget(t);
+    return DT_OK;
+}
+
 static dt_status build(dt_trainer *t)
 {
     DT_TRY(check(t));
@@ -234,19 +401,17 @@ static dt_status build(dt_trainer *t)
     t->steps_per_epoch = t->d.source->count / t->c.batch;
     t->leaf_begin = dt_tree_leaf_begin(t->c.leaves, ranks, rank);
     t->leaf_end = dt_tree_leaf_begin(t->c.leaves, ranks, rank + 1);
+    t->active = t->c.threads;
+    if (t->d.device_ops == NULL && t->c.micro_leaves > 0 && t->c.micro_leaves < t->active) {
+        t->active = t->c.micro_leaves;
+    }
     DT_TRY(dt_tree_create(t->c.leaves, ranks, rank, &t->tree));
-    DT_TRY(make_arenas(t));
     if (t->d.device_ops != NULL) {
+        DT_TRY(make_arenas(t));
         DT_TRY(dt_record(t, t->d.source, &t->train));
-        if (t->d.apart != NULL) {
-            DT_TRY(dt_trainer_hold_apart(t, t->d.apart));
-        }
         DT_TRY(dt_train_device_create(t, &t->device));
     } else {
-        DT_TRY(dt_compile(t, t->d.source, true, &t->train));
-        if (t->d.source->is_live) {
-            DT_TRY(dt_make_readers(t));
-        }
+        DT_TRY(build_cpu(t));
     }
     return dt_pool_start(t->c.threads, &t->pool);
 }
@@ -277,10 +442,6 @@ void dt_trainer_destroy(dt_trainer *t)
     }
     dt_feed_stop(t->feed);
     dt_pool_stop(t->pool);
-    for (uint32_t i = 0; t->reader != NULL && i < t->c.threads; i++) {
-        dt_feed_reader_destroy(t->reader[i]);
-    }
-    dt_free(t->reader);
     for (uint32_t i = 0; i < t->n_infer; i++) {
         dt_compiled_fini(&t->infer[i]);
     }
@@ -291,22 +452,13 @@ void dt_trainer_destroy(dt_trainer *t)
         t->train.plan = NULL; /* one of the device's */
         dt_train_device_destroy(t->device);
     }
-    dt_compiled_fini(&t->train);
     dt_tree_destroy(t->tree);
-    dt_arena_unmap(t->params, t->arena_bytes);
-    dt_arena_unmap(t->moment[0], t->arena_bytes);
-    dt_arena_unmap(t->moment[1], t->arena_bytes);
-    for (uint32_t i = 0; i <= DT_TREE_MAX_LEAVES; i++) {
-        dt_arena_unmap(t->grad[i], t->arena_bytes);
-    }
+    drop_memory(t);
     for (uint32_t i = 0; i < t->n_values; i++) {
         dt_free(t->value[i].name);
         dt_free(t->value[i].value);
     }
     dt_free(t->value);
-    dt_free(t->block_sum);
-    dt_free(t->waited);
-    dt_free(t->batch_index);
     pthread_mutex_destroy(&t->lock);
     dt_free(t);
 }
@@ -496,14 +648,14 @@ void dt_trainer_arenas_get(const dt_trainer *t, const double *mean, dt_trainer_m
         while ((1u << levels) < own) {
             levels++;
         }
-        const uint32_t used = t->c.threads + levels;
+        const uint32_t used = t->active + levels;
         mapped->grads = arena * (t->n_grads + 1);
         resident->grads = arena * ((used < t->n_grads ? used : t->n_grads) + (dt_comm_size(t->d.comm) > 1));
     }
     if (t->device == NULL) {
-        const uint32_t workers = t->c.threads < own ? t->c.threads : own;
+        const uint32_t workers = t->active < own ? t->active : own;
         activations_of(&t->train, mean, leaf, &most, &likely);
-        mapped->activations = most * t->c.threads;
+        mapped->activations = most * t->active;
         resident->activations = likely * workers;
     }
     const uint32_t slots = dt_trainer_slots(t);
@@ -512,7 +664,7 @@ void dt_trainer_arenas_get(const dt_trainer *t, const double *mean, dt_trainer_m
     for (uint32_t i = 0; i < t->n_infer; i++) {
         const dt_compiled *c = &t->infer[i];
         const uint64_t cap = (uint64_t)c->source->slice_cap[c->source->n_symbols];
-        const uint32_t n = c->device != NULL ? dt_device_infer_slices(c->device) : t->c.threads;
+        const uint32_t n = c->device != NULL ? dt_device_infer_slices(c->device) : t->active;
         const uint64_t bytes = dt_arena_bytes(dt_samples_bytes_max(c->source, cap)) * n;
         int64_t size[DT_SAMPLES_MAX_SYMBOLS + 1];
         dt_trainer_slice(c->source, c->source->sample_mean, c->source->count, size);
@@ -520,8 +672,8 @@ void dt_trainer_arenas_get(const dt_trainer *t, const double *mean, dt_trainer_m
         resident->inputs = input_bytes(c->source, c->source->sample_mean, (uint64_t)size[c->source->n_symbols]) * n;
         if (c->device == NULL) {
             activations_of(c, c->source->sample_mean, c->source->count, &most, &likely);
-            mapped->evaluation += most * t->c.threads;
-            resident->evaluation += likely * t->c.threads;
+            mapped->evaluation += most * t->active;
+            resident->evaluation += likely * t->active;
         }
     }
 }

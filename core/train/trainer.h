@@ -36,9 +36,12 @@ typedef struct dt_trainer_config {
     uint32_t math;            /* dt_device_math; on the CPU F32 and BF16 */
     dt_scaler_config scaling; /* of the loss */
     /* on a device: */
-    bool graphs;           /* replay captured steps */
-    bool synchronous;      /* wait for every kernel, to find faults; for every step where there are graphs */
-    uint32_t micro_leaves; /* leaves of one launch; 0: as many as fit */
+    bool graphs;            /* replay captured steps */
+    bool synchronous;       /* wait for every kernel, to find faults; for every step where there are graphs */
+    uint64_t device_budget; /* bytes for activations and inputs; 0: what is free */
+    /* everywhere: */
+    uint32_t micro_leaves; /* leaves at once; 0: as many as fit, on the CPU one per worker */
+    uint64_t budget;       /* bytes of the host that the trainer should keep to; 0: open */
 } dt_trainer_config;
 
 typedef struct dt_trainer_desc {
@@ -113,6 +116,10 @@ void dt_trainer_memory_get(const dt_trainer *t, dt_trainer_memory *out);
  * of a sample per symbol, NULL = as the source says. */
 void dt_trainer_arenas_get(const dt_trainer *t, const double *mean, dt_trainer_memory *mapped,
                            dt_trainer_memory *resident);
+/* The micro-batch: leaves computed at once. Fewer of them take less memory and more time, and change no bit. shrink
+ * gives memory back between steps: first what is read ahead, then half of the leaves; false: nothing is left to give. */
+uint32_t dt_trainer_micro(const dt_trainer *t);
+bool dt_trainer_shrink(dt_trainer *t);
 /* Compiles inference over d, which evaluate would do at its first call, so that its memory is known. */
 dt_status dt_trainer_prepare(dt_trainer *t, const dt_samples *d) DT_NODISCARD;
 /* A slice of typical samples: as many of this mean as fit, at most `most`. */

@@ -39,6 +39,8 @@ struct dt_trainer {
     uint64_t passed;               /* steps passed over by seek; the schedule counts them */
     uint64_t params_version;       /* of the values of params, between steps and other uses */
     uint32_t leaf_begin, leaf_end; /* of this rank */
+    uint32_t active;               /* workers that run leaves: the CPU's micro-batch */
+    bool was_short;                /* memory ran out once, and the micro-batch became smaller */
     dt_scaler scaler;
     dt_amp_monitor monitor;
 
@@ -125,6 +127,10 @@ static inline bool dt_is_held(const dt_trainer *t, uint32_t param)
 {
     return t->held != NULL && t->held[param];
 }
+/* Memory ran out during a step: the smaller micro-batch, once, said with the reason. False: it was tried before. */
+bool dt_trainer_retreats(dt_trainer *t, dt_status st);
+/* Adds to DT_ENOMEM what to do. */
+dt_status dt_trainer_is_short(const dt_trainer *t, dt_status st);
 /* Leaves of input that are held at once. */
 uint32_t dt_trainer_slots(const dt_trainer *t);
 /* Step inputs as the plan wants them. DT_ECONFIG names one that was never set. */

@@ -285,6 +285,9 @@ static dt_status leaves_job(void *user, uint32_t worker)
 {
     const run *r = user;
     dt_trainer *t = r->t;
+    if (worker >= t->active) {
+        return DT_OK;
+    }
     for (;;) {
         const uint32_t i = atomic_fetch_add(&t->next_leaf, 1);
         if (i >= t->leaf_end - t->leaf_begin || atomic_load(&t->failed)) {
