@@ -14,6 +14,7 @@ core_libdtcore_la_SOURCES += \
 	core/host/film.c core/host/film.h \
 	core/host/handover.c core/host/handover.h \
 	core/host/profile_steps.c core/host/profile_steps.h \
+	core/host/memory_watch.c core/host/memory_watch.h \
 	core/host/report.c \
 	core/host/roles.c core/host/roles.h \
 	core/host/run.c core/host/run.h \

@@ -16,6 +16,7 @@
 #include "host/course.h"
 #include "host/event_files.h"
 #include "host/forecast.h"
+#include "host/memory_watch.h"
 #include "host/handover.h"
 #include "host/roles.h"
 #include "host/signals.h"
@@ -63,6 +64,7 @@ typedef struct rank {
     uint64_t epoch;           /* epochs of the phase that are done */
     uint32_t restarts;        /* of workers of this rank's environments, as far as they are known */
     dt_forecast forecast;     /* rank 0 */
+    dt_memory_watch watch;
     dt_error error;
 } rank;
 
@@ -380,6 +382,7 @@ static void end_iteration(rank *k, uint64_t before)
     if (is_first(k)) {
         dt_profile_steps_after(&k->r->profile, now - k->r->base_step, now - before);
     }
+    dt_memory_watch_look(&k->watch, dt_clock_s(), k->stage->trainer);
 }
 
 static dt_status rank_loop(rank *k, uint64_t stop_step)
@@ -464,6 +467,13 @@ static dt_status create_stage(rank *k, int64_t index, uint32_t loaded)
     if (st == DT_OK) {
         dt_phase_opts phase;
         st = dt_config_phase(s->config, index, &phase, &k->stop);
+    }
+    dt_memory_opts memory;
+    if (st == DT_OK) {
+        st = dt_config_memory(s->config, index, &memory);
+    }
+    if (st == DT_OK) {
+        dt_memory_watch_init(&k->watch, &memory, is_first(k));
     }
     pthread_mutex_unlock(&r->create_lock);
     return st;

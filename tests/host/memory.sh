@@ -58,3 +58,50 @@ for piece in '"phase":"phase2_ppo"' '"parameters_trained":' '"iterations":40' '"
     '"rollouts":' '"arenas":' '"planned_peak":' '"planned_peak_device":0' '"environments":8' '"kept":' '"files":\["config.cfg"'; do
     grep -q "$piece" out || fail "the dry run as JSON has no $piece"
 done
+
+# ---- the micro-batch and the watch: less memory, the same bits
+state_hash() {
+    "$DT_BUILDDIR/dtrain" ckpt inspect "$1" --json 2>/dev/null | sed -n 's/.*"state_hash":"\([0-9a-f]*\)".*/\1/p'
+}
+
+tiny() { # DIR, options
+    dir=$1
+    shift
+    "$DT_BUILDDIR/dtrain" run --plugin phase1_world_model --profile test --threads 4 --max-steps 8 \
+        --set report.enabled=false --run-dir "$dir" "$@" >out 2>&1
+}
+
+same() { # DIR, piece of what is said, options
+    dir=$1 piece=$2
+    shift 2
+    tiny "$dir" "$@" || fail "$dir: exit code $?"
+    grep -q "$piece" out || fail "$dir says nothing of: $piece"
+    test "$(state_hash "$dir")" = "$bits" || fail "$dir: other bits"
+}
+
+tiny plain || fail "plain"
+bits=$(state_hash plain)
+test -n "$bits" || fail "no state"
+same one 'activations 3\.' --set engine.micro_shards=1
+same two 'activations 7\.' --set engine.micro_shards=2
+same budget 'micro-batch: 2 of 8 shards at a time, for memory.target_gb' --set memory.target_gb=0.04
+same little 'training is likely to take .* memory.target_gb leaves 0.0 MB' --set memory.target_gb=0.01
+# 4 shards at once, then what is read ahead, 2, and 1
+same shed 'GB of memory (memory.target_gb) are in use .*: from now on 1 shard of a batch at a time' \
+    --set memory.target_gb=0.042 --set memory.warn_fraction=0.5 --set memory.shed_fraction=0.6 \
+    --set memory.watch_s=0.001 --set engine.micro_shards=4
+grep -q 'gave freed blocks back' out || fail "nothing was trimmed"
+grep -q 'nothing is left to give back' out || fail "says not that nothing is left"
+same warned '[(]memory.target_gb[)] are in use .*: memory is given back above memory.shed_fraction' \
+    --set memory.target_gb=0.4 --set memory.warn_fraction=0.01 --set memory.shed_fraction=1
+
+# out of memory: the smaller micro-batch once, then a clear stop
+export DTRAIN_FAULT
+DTRAIN_FAULT=alloc:900 same short 'warn .*trying 2 shards at a time instead of 4, nothing ahead; the result is the same'
+DTRAIN_FAULT=alloc:900+
+code=0
+tiny none || code=$?
+unset DTRAIN_FAULT
+test $code -eq 1 || fail "exit code $code without memory, expected 1"
+grep -q 'error .*out of memory with 2 shards of a batch at a time; raise data.shards, set engine.recompute = true' out ||
+    fail "says not what to do"
