@@ -224,6 +224,9 @@ void dt_event_files_evaluation(const dt_stage *s, dt_metrics *m, uint64_t step, 
     if (st == DT_OK) {
         st = dt_event_trajectories(e, step, s->picture, s->n_pictures);
     }
+    if (st == DT_OK) {
+        st = dt_event_traffic(e, step, s->picture, s->n_pictures);
+    }
     if (st < 0) {
         give_up(m, "more evaluations");
     }

@@ -80,21 +80,12 @@ dt_status dt_event_matrix(dt_events *e, uint64_t step, const dt_param *p, const 
     return st;
 }
 
-/* ---- trajectories ------------------------------------------------------------------------------------------------ */
+/* ---- the view from above ----------------------------------------------------------------------------------------- */
 
-enum { SIZE = 480, MARGIN = 16, LEAST_M = 12, N_WAYS = 4 };
-enum { PAPER, HISTORY, FUTURE, PREDICTED, CONSTANT, BODY, N_COLORS };
-
-static const uint8_t color_of[N_COLORS][3] = {
-    [PAPER] = {255, 255, 255},   [HISTORY] = {130, 130, 130}, [FUTURE] = {40, 150, 70},
-    [PREDICTED] = {40, 90, 210}, [CONSTANT] = {225, 150, 60}, [BODY] = {205, 210, 220}};
-static const struct {
-    const char *name;
-    uint8_t color;
-} way[N_WAYS] = {{"/history", HISTORY}, {"/constant", CONSTANT}, {"/future", FUTURE}, {"/predicted", PREDICTED}};
+enum { SIZE = 480, MARGIN = 16, LEAST_M = 12 };
 
 typedef struct view {
-    double left, top, width, height; /* x to the right, y upwards, in m */
+    double left, right, top, bottom; /* x to the right, y upwards, in m */
     double scale;                    /* pixels a metre */
     dt_canvas c;
 } view;
@@ -108,6 +99,55 @@ static double py(const view *v, double y)
 {
     return MARGIN + (v->top - y) * v->scale;
 }
+
+static void begin_view(view *v)
+{
+    *v = (view){.left = INFINITY, .right = -INFINITY, .top = -INFINITY, .bottom = INFINITY};
+}
+
+static void widen(view *v, double x, double y)
+{
+    v->left = fmin(v->left, x);
+    v->right = fmax(v->right, x);
+    v->top = fmax(v->top, y);
+    v->bottom = fmin(v->bottom, y);
+}
+
+/* The canvas; DT_DONE where there is nothing to see. */
+static dt_status open_view(view *v, const uint8_t (*color)[3], size_t n_colors)
+{
+    if (!isfinite(v->right - v->left + v->top - v->bottom)) {
+        return DT_DONE;
+    }
+    const double wide = fmax(0, LEAST_M - (v->right - v->left)) / 2, high = fmax(0, LEAST_M - (v->top - v->bottom)) / 2;
+    widen(v, v->left - wide, v->bottom - high); /* what is narrow stands in the middle */
+    widen(v, v->right + wide, v->top + high);
+    v->scale = (SIZE - 2 * MARGIN) / fmax(v->right - v->left, v->top - v->bottom);
+    DT_TRY(dt_canvas_init(&v->c, 2 * MARGIN + (uint32_t)(v->scale * (v->right - v->left)),
+                          2 * MARGIN + (uint32_t)(v->scale * (v->top - v->bottom))));
+    memcpy(v->c.color, color, n_colors * sizeof(*color));
+    return DT_OK;
+}
+
+/* A bar from its middle x, y along heading, half of it to each side. */
+static void draw_bar(view *v, double x, double y, double heading, double length, double radius, uint8_t color)
+{
+    const double dx = length / 2 * cos(heading), dy = length / 2 * sin(heading);
+    dt_canvas_line(&v->c, px(v, x - dx), py(v, y - dy), px(v, x + dx), py(v, y + dy), radius, color);
+}
+
+/* ---- trajectories ------------------------------------------------------------------------------------------------ */
+
+enum { N_WAYS = 4 };
+enum { PAPER, HISTORY, FUTURE, PREDICTED, CONSTANT, BODY, N_COLORS };
+
+static const uint8_t color_of[N_COLORS][3] = {
+    [PAPER] = {255, 255, 255},   [HISTORY] = {130, 130, 130}, [FUTURE] = {40, 150, 70},
+    [PREDICTED] = {40, 90, 210}, [CONSTANT] = {225, 150, 60}, [BODY] = {205, 210, 220}};
+static const struct {
+    const char *name;
+    uint8_t color;
+} way[N_WAYS] = {{"/history", HISTORY}, {"/constant", CONSTANT}, {"/future", FUTURE}, {"/predicted", PREDICTED}};
 
 /* Number of the scene that a table is of; -1: it is of none. */
 static long scene_of(const dt_report *r)
@@ -136,23 +176,13 @@ static bool is_pose(const dt_report *r)
 
 static void fit(view *v, const dt_report *r, uint32_t n, long scene)
 {
-    double right = -INFINITY, bottom = INFINITY;
-    v->left = INFINITY;
-    v->top = -INFINITY;
+    begin_view(v);
     for (uint32_t i = 0; i < n; i++) {
         const uint32_t items = way_of(&r[i]) >= 0 ? r[i].n : is_pose(&r[i]) ? 2 : 0;
         for (uint32_t k = 0; scene_of(&r[i]) == scene && k + 1 < items; k += 2) {
-            v->left = fmin(v->left, r[i].value[k]);
-            right = fmax(right, r[i].value[k]);
-            v->top = fmax(v->top, r[i].value[k + 1]);
-            bottom = fmin(bottom, r[i].value[k + 1]);
+            widen(v, r[i].value[k], r[i].value[k + 1]);
         }
     }
-    v->width = fmax(LEAST_M, right - v->left);
-    v->height = fmax(LEAST_M, v->top - bottom);
-    v->left = (v->left + right - v->width) / 2; /* what is narrow stands in the middle */
-    v->top = (v->top + bottom + v->height) / 2;
-    v->scale = (SIZE - 2 * MARGIN) / fmax(v->width, v->height);
 }
 
 static void draw_way(view *v, const dt_report *r, uint8_t color)
@@ -167,20 +197,13 @@ static void draw_way(view *v, const dt_report *r, uint8_t color)
     }
 }
 
-static void draw_body(view *v, const dt_report *r)
-{
-    const double half = r->value[3] / 2, dx = half * cos(r->value[2]), dy = half * sin(r->value[2]);
-    dt_canvas_line(&v->c, px(v, r->value[0] - dx), py(v, r->value[1] - dy), px(v, r->value[0] + dx),
-                   py(v, r->value[1] + dy), fmax(1.5, 0.9 * v->scale), BODY);
-}
-
 static void draw_table(view *v, const dt_report *r, long scene, int layer)
 {
     if (scene_of(r) != scene) {
         return;
     }
     if (layer < 0 && is_pose(r)) {
-        draw_body(v, r);
+        draw_bar(v, r->value[0], r->value[1], r->value[2], r->value[3], fmax(1.5, 0.9 * v->scale), BODY);
     } else if (layer >= 0 && way_of(r) == layer) {
         draw_way(v, r, way[layer].color);
     }
@@ -194,21 +217,120 @@ dt_status dt_event_trajectories(dt_events *e, uint64_t step, const dt_report *pi
         n_scenes = scene_of(&picture[i]) + 1 > n_scenes ? scene_of(&picture[i]) + 1 : n_scenes;
     }
     for (long scene = 0; scene < n_scenes && st == DT_OK; scene++) {
-        view v = {0};
+        view v;
         char tag[48];
         fit(&v, picture, n, scene);
-        if (!isfinite(v.scale)) {
-            continue; /* nothing to see */
+        st = open_view(&v, color_of, N_COLORS);
+        if (st != DT_OK) {
+            st = st == DT_DONE ? DT_OK : st;
+            continue;
         }
-        DT_TRY(dt_canvas_init(&v.c, 2 * MARGIN + (uint32_t)(v.scale * v.width),
-                              2 * MARGIN + (uint32_t)(v.scale * v.height)));
-        memcpy(v.c.color, color_of, sizeof(color_of));
         for (int layer = -1; layer < N_WAYS; layer++) { /* bodies below */
             for (uint32_t i = 0; i < n; i++) {
                 draw_table(&v, &picture[i], scene, layer);
             }
         }
         snprintf(tag, sizeof(tag), "trajectories/%ld", scene + 1);
+        st = put(e, step, tag, &v.c);
+        dt_canvas_fini(&v.c);
+    }
+    return st;
+}
+
+/* ---- traffic ----------------------------------------------------------------------------------------------------- */
+
+enum { RISKS = 32 };
+enum { ROAD = 1, RED, YELLOW, GREEN, UNKNOWN, CALM, N_TRAFFIC = CALM + RISKS };
+enum { OF_ROAD = 4, OF_VEHICLE = 9, OF_SIGNAL = 7 }; /* columns (svc/metrics.h) */
+
+static void color_traffic(uint8_t (*color)[3])
+{
+    static const uint8_t fixed[CALM][3] = {
+        {255, 255, 255},           [ROAD] = {226, 228, 232}, [RED] = {215, 40, 40},
+        [YELLOW] = {235, 185, 30}, [GREEN] = {40, 165, 75},  [UNKNOWN] = {90, 95, 105}};
+    memcpy(color, fixed, sizeof(fixed));
+    for (int i = 0; i < RISKS; i++) { /* from blue by orange to red */
+        const double x = (double)i / (RISKS - 1);
+        color[CALM + i][0] = (uint8_t)(60 + 170 * fmin(1, 2 * x));
+        color[CALM + i][1] = (uint8_t)(120 + 20 * fmin(1, 2 * x) - 110 * fmax(0, 2 * x - 1));
+        color[CALM + i][2] = (uint8_t)(215 - 175 * fmin(1, 2 * x));
+    }
+}
+
+static void draw_road(view *v, const dt_report *r)
+{
+    for (uint32_t k = OF_ROAD; k + OF_ROAD <= r->n; k += OF_ROAD) {
+        const double *to = &r->value[k], *from = to - OF_ROAD; /* lane, x, y, width */
+        if (from[0] == to[0]) {
+            dt_canvas_line(&v->c, px(v, from[1]), py(v, from[2]), px(v, to[1]), py(v, to[2]),
+                           fmax(1, to[3] / 2 * v->scale), ROAD);
+        }
+    }
+}
+
+static void draw_vehicles(view *v, const dt_report *r)
+{
+    for (uint32_t k = 0; k + OF_VEHICLE <= r->n; k += OF_VEHICLE) {
+        const double *c = &r->value[k]; /* id, x, y, heading, length, width, speed, risk, mark */
+        const double risk = fmin(1, fmax(0, c[7]));
+        const int color = isnan(c[7]) ? UNKNOWN : CALM + (int)lround(risk * (RISKS - 1));
+        draw_bar(v, c[1] - c[4] / 2 * cos(c[3]), c[2] - c[4] / 2 * sin(c[3]), c[3], c[4],
+                 fmax(1.5, c[5] / 2 * v->scale), (uint8_t)color);
+    }
+}
+
+static void draw_signals(view *v, const dt_report *r)
+{
+    static const uint8_t color[] = {RED, YELLOW, GREEN, GREEN}; /* DT_SCENE_* */
+    for (uint32_t k = 0; k + OF_SIGNAL <= r->n; k += OF_SIGNAL) {
+        const double *c = &r->value[k]; /* x, y, heading, width, state, mark, agent */
+        const bool is_known = c[4] >= 0 && c[4] < sizeof(color);
+        draw_bar(v, c[0], c[1], c[2] + M_PI_2, c[3], 1.5, is_known ? color[(int)c[4]] : UNKNOWN);
+    }
+}
+
+static const dt_report *find(const dt_report *picture, uint32_t n, uint32_t columns, const char *key)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (picture[i].columns == columns && strcmp(picture[i].key, key) == 0) {
+            return &picture[i];
+        }
+    }
+    return NULL;
+}
+
+dt_status dt_event_traffic(dt_events *e, uint64_t step, const dt_report *picture, uint32_t n)
+{
+    uint8_t color[N_TRAFFIC][3];
+    dt_status st = DT_OK;
+    const dt_report *road = find(picture, n, OF_ROAD, "traffic/road"), *vehicles = NULL;
+    color_traffic(color);
+    for (uint32_t i = 0; st == DT_OK && road != NULL; i++) {
+        view v;
+        char key[64], tag[48];
+        snprintf(key, sizeof(key), "traffic/moment/%u/vehicle", i);
+        vehicles = find(picture, n, OF_VEHICLE, key);
+        snprintf(key, sizeof(key), "traffic/moment/%u/signal", i);
+        const dt_report *signals = find(picture, n, OF_SIGNAL, key);
+        if (vehicles == NULL && signals == NULL) {
+            break;
+        }
+        begin_view(&v);
+        for (uint32_t k = 0; k + OF_ROAD <= road->n; k += OF_ROAD) {
+            widen(&v, road->value[k + 1], road->value[k + 2]);
+        }
+        st = open_view(&v, (const uint8_t(*)[3])color, N_TRAFFIC);
+        if (st != DT_OK) {
+            return st == DT_DONE ? DT_OK : st;
+        }
+        draw_road(&v, road);
+        if (signals != NULL) {
+            draw_signals(&v, signals);
+        }
+        if (vehicles != NULL) {
+            draw_vehicles(&v, vehicles);
+        }
+        snprintf(tag, sizeof(tag), "traffic/%u", i + 1);
         st = put(e, step, tag, &v.c);
         dt_canvas_fini(&v.c);
     }

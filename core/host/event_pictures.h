@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Pictures of event files, as small PNGs: a matrix of parameters, scenes of predicted traffic. Threads: [main].
+ * Pictures of event files, as small PNGs: a matrix of parameters, scenes of predicted traffic, moments of an episode. Threads: [main].
  */
 #ifndef DTRAIN_CORE_HOST_EVENT_PICTURES_H
 #define DTRAIN_CORE_HOST_EVENT_PICTURES_H
@@ -14,5 +14,7 @@ dt_status dt_event_matrix(dt_events *e, uint64_t step, const dt_param *p, const 
 /* trajectories/<i> of svc/metrics.h, seen from above: grey where vehicles came from, green where they went, blue where
  * they were predicted to go, dotted at constant velocity. */
 dt_status dt_event_trajectories(dt_events *e, uint64_t step, const dt_report *picture, uint32_t n) DT_NODISCARD;
+/* traffic/<i> of the same: moments of an episode, vehicles from blue to red by their risk, signals as they are. */
+dt_status dt_event_traffic(dt_events *e, uint64_t step, const dt_report *picture, uint32_t n) DT_NODISCARD;
 
 #endif

@@ -108,7 +108,7 @@ def check_phase(run, number, phase, wanted):
         for image in events.Images(tag):
             check_png(image.encoded_image_string, image.width, image.height)
     kinds = {t.split("/")[0] for t in tags["images"]}
-    assert kinds == ({"weights", "trajectories"} if number == 1 else {"weights"}), kinds
+    assert kinds == {"weights", "trajectories" if number == 1 else "traffic"}, kinds
     texts = {t: events.Tensors(t)[-1].tensor_proto.string_val[0].decode() for t in ("configuration", "evaluation")}
     assert "phase3_constrained" in texts["configuration"] and len(texts["evaluation"]) > 40
     return f"{folder}: {len(wanted)} scalars, {len(tags['histograms'])} histograms, {len(tags['images'])} pictures"
