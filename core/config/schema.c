@@ -72,7 +72,7 @@ static const dt_option training_table[] = {
     ROW(dt_training_opts, warmup_epochs, I64, 0, "5", "epochs", 0, 1000000, NULL,
         "epochs of linear rise to the learning rate"),
     ROW(dt_training_opts, eval_interval, I64, 0, "10", "epochs", 0, 1000000, NULL,
-        "evaluate every so many epochs; 0 = only at the end"),
+        "evaluate every so many epochs and at the end; 0 = never"),
     ROW(dt_training_opts, save_interval, I64, DT_OPT_NEUTRAL, "5", "epochs", 0, 1000000, NULL,
         "save every so many epochs; 0 = only at the end"),
     ROW(dt_training_opts, retries, I64, DT_OPT_NEUTRAL, "1", "1", 0, 1000, NULL,
@@ -242,6 +242,12 @@ const dt_option dt_schema_stop[] = {
     ROW(dt_stop_opts, steps, I64, 0, "0", "steps", 0, 1e15, NULL,
         "end the phase after so many optimizer steps; 0 = no limit"),
     ROW(dt_stop_opts, time, F64, 0, "0", "s", 0, 1e9, NULL, "end the phase after so many seconds; 0 = no limit"),
+    ROW(dt_stop_opts, metric, STR, 0, "", NULL, 0, 0, NULL,
+        "result of evaluation, such as return/mean, that ends the phase when it is above or below a value"),
+    ROW(dt_stop_opts, above, F64, 0, "0", "1", -INFINITY, INFINITY, NULL,
+        "end the phase when its metric is this or more; not said = never"),
+    ROW(dt_stop_opts, below, F64, 0, "0", "1", -INFINITY, INFINITY, NULL,
+        "end the phase when its metric is this or less; not said = never"),
     DT_OPTION_END};
 /* clang-format on */
 
@@ -450,6 +456,24 @@ dt_status dt_config_env(dt_config *c, int64_t phase, dt_env_opts *out_p)
     return dt_config_section(c, phase, "env", NULL, 0, out_p, sizeof(*out_p));
 }
 
+/* A target needs both: what is looked at, and the value that it has to reach. */
+static dt_status read_stop(dt_config *c, const dt_node *phase, int64_t number, dt_stop_opts *out_p)
+{
+    char path[64];
+    const dt_node *stop = dt_node_find(phase, "stop");
+    snprintf(path, sizeof(path), "phases.%lld.stop", (long long)number);
+    DT_TRY(dt_group_read(c, dt_schema_stop, stop, path, out_p, sizeof(*out_p)));
+    out_p->has_above = dt_node_find(stop, "above") != NULL;
+    out_p->has_below = dt_node_find(stop, "below") != NULL;
+    if (out_p->metric[0] != '\0' && !out_p->has_above && !out_p->has_below) {
+        return dt_node_fail(stop, path, "metric needs above or below: { metric = \"return/mean\"; above = -150.0; }");
+    }
+    if (out_p->metric[0] == '\0' && (out_p->has_above || out_p->has_below)) {
+        return dt_node_fail(stop, path, "above and below need metric: { metric = \"return/mean\"; above = -150.0; }");
+    }
+    return DT_OK;
+}
+
 dt_status dt_config_phase(dt_config *c, int64_t phase, dt_phase_opts *out_p, dt_stop_opts *stop_p)
 {
     dt_node *group = dt_config_phase_node(c, phase);
@@ -459,12 +483,13 @@ dt_status dt_config_phase(dt_config *c, int64_t phase, dt_phase_opts *out_p, dt_
     char path[64];
     snprintf(path, sizeof(path), "phases.%lld", (long long)phase);
     DT_TRY(dt_group_read(c, dt_schema_phase, group, path, out_p, sizeof(*out_p)));
-    snprintf(path, sizeof(path), "phases.%lld.stop", (long long)phase);
-    return dt_group_read(c, dt_schema_stop, dt_node_find(group, "stop"), path, stop_p, sizeof(*stop_p));
+    return read_stop(c, group, phase, stop_p);
 }
 
 dt_status dt_schema_check(dt_config *c, int64_t phase)
 {
+    const dt_node *group = phase >= 0 ? dt_config_phase_node(c, phase) : NULL;
+    dt_stop_opts stop;
     dt_data_opts data;
     dt_training_opts training;
     dt_amp_opts amp;
@@ -481,6 +506,7 @@ dt_status dt_schema_check(dt_config *c, int64_t phase)
     DT_TRY(dt_config_keep(c, dt_config_memory(c, phase, &memory)));
     DT_TRY(dt_config_keep(c, dt_config_comm(c, phase, &comm)));
     DT_TRY(dt_config_keep(c, dt_config_checkpoint(c, phase, &checkpoint)));
+    DT_TRY(group != NULL ? dt_config_keep(c, read_stop(c, group, phase, &stop)) : DT_OK);
     DT_TRY(dt_config_keep(c, dt_config_evaluation(c, phase, &evaluation)));
     return dt_config_keep(c, dt_config_env(c, phase, &env));
 }

@@ -118,7 +118,10 @@ typedef struct dt_phase_opts {
 } dt_phase_opts;
 typedef struct dt_stop_opts { /* its stop group; 0 = no limit */
     int64_t epochs, iterations, steps;
-    double time; /* s */
+    double time;        /* s */
+    const char *metric; /* a result of evaluation, "": none */
+    double above, below;
+    bool has_above, has_below;
 } dt_stop_opts;
 
 bool dt_config_is_host_section(const char *name); /* also "phases" and keys outside any section: no id of a component */

@@ -61,6 +61,7 @@ typedef struct rank {
     double from_s, from_part; /* since when the pace is measured, and how much was done then; NAN: not yet */
     uint64_t iterations;      /* the same */
     bool has_stepped;         /* the same: a step was made */
+    bool has_evaluated;       /* the same */
     uint64_t epoch;           /* epochs of the phase that are done */
     uint32_t restarts;        /* of workers of this rank's environments, as far as they are known */
     dt_forecast forecast;     /* rank 0 */
@@ -296,11 +297,81 @@ static dt_status evaluate(rank *k)
     return st;
 }
 
-static bool evaluation_due(const rank *k, const dt_progress *p)
+/* Every so many epochs, and when the phase ends, by whatever rule. */
+static bool evaluation_due(const rank *k, const dt_progress *p, bool ends)
 {
     const int64_t every = k->training.eval_interval;
-    return k->stage->d.phase->ops.phase.evaluate != NULL && p->epoch_end && every > 0 &&
-           ((p->epoch + 1) % (uint64_t)every == 0 || p->step == p->steps);
+    return k->stage->d.phase->ops.phase.evaluate != NULL && every > 0 &&
+           (ends || (p->epoch_end && (p->epoch + 1) % (uint64_t)every == 0));
+}
+
+/* The number that a key of the configuration names. Errors: DT_ECONFIG with those that there are. */
+static dt_status find_result(const rank *k, const char *option, const char *name, double *out)
+{
+    const double *value = dt_stage_report(k->stage, name);
+    if (value == NULL) {
+        dt_str known = {0};
+        dt_stage_report_names(k->stage, &known);
+        const dt_status st = DT_FAIL(DT_ECONFIG, "%s = \"%s\" is no result of the evaluation of %s; it reports %s",
+                                     option, name, k->stage->d.phase->desc.id, dt_str_text(&known));
+        dt_str_fini(&known);
+        return st;
+    }
+    *out = *value;
+    return DT_OK;
+}
+
+/* Rank 0 has the results; met_p: whether they end the phase. */
+static dt_status meet_target(rank *k, bool *met_p)
+{
+    const dt_stop_opts *o = &k->stop;
+    double value = NAN;
+    uint32_t met = 0;
+    if (o->metric[0] == '\0') {
+        return DT_OK;
+    }
+    DT_TRY(dt_comm_agree(k->comm, is_first(k) ? find_result(k, "stop.metric", o->metric, &value) : DT_OK));
+    met |= o->has_above && value >= o->above;
+    met |= o->has_below && value <= o->below;
+    DT_TRY(dt_comm_broadcast(k->comm, 0, &met, sizeof(met)));
+    *met_p = met != 0;
+    if (met != 0 && is_first(k)) {
+        dt_log(DT_LOG_INFO, "%s is %g: the phase ends", o->metric, value);
+    }
+    return DT_OK;
+}
+
+/* A name that a phase does not report marks nothing as its best. Said once: other phases may report it. */
+static void check_best(rank *k)
+{
+    const char *name =
+        strncmp(k->checkpoint.best_by, "min:", 4) == 0 ? k->checkpoint.best_by + 4 : k->checkpoint.best_by;
+    double value = 0;
+    if (is_first(k) && name[0] != '\0' && !k->has_evaluated && find_result(k, "checkpoint.best_by", name, &value) < 0) {
+        dt_log(DT_LOG_WARN, "%s", dt_error_text());
+        dt_error_clear();
+    }
+    k->has_evaluated = true;
+}
+
+/* met_p: whether the result ends the phase. */
+static dt_status evaluate_and_judge(rank *k, bool *met_p)
+{
+    DT_TRY(dt_comm_agree(k->comm, evaluate(k)));
+    check_best(k);
+    return meet_target(k, met_p);
+}
+
+/* Only what is evaluated can reach a target. */
+static dt_status check_target(const rank *k)
+{
+    const dt_phase_ops *ops = &k->stage->d.phase->ops.phase;
+    if (k->stop.metric[0] == '\0' || (ops->evaluate != NULL && k->training.eval_interval > 0)) {
+        return DT_OK;
+    }
+    return DT_FAIL(DT_ECONFIG, "stop.metric = \"%s\": %s", k->stop.metric,
+                   ops->evaluate == NULL ? "the phase has no evaluation"
+                                         : "training.eval_interval = 0 evaluates never; set it to epochs");
 }
 
 /* The first epoch, every so many, and the last one. */
@@ -400,8 +471,17 @@ static dt_status rank_loop(rank *k, uint64_t stop_step)
             return DT_DONE; /* nothing was left to do */
         }
         k->epoch = p.epoch + p.epoch_end;
-        if (evaluation_due(k, &p)) {
-            DT_TRY(evaluate(k));
+        k->good_step = global_step(k);
+        uint32_t want = 0;
+        DT_TRY(agree_wishes(k, &p, &want));
+        bool is_met = (want & WANT_END) != 0 || stop_rule_met(k, &p);
+        const bool ends = st == DT_DONE || (p.steps > 0 && p.step >= p.steps) || is_met;
+        if (evaluation_due(k, &p, ends)) {
+            const dt_status judged = evaluate_and_judge(k, &is_met);
+            if (judged < 0) {
+                return rescue(k, judged, NULL);
+            }
+            want |= k->checkpoint.best_by[0] != '\0' ? WANT_SAVE : 0;
         }
         if (is_first(k)) {
             tell_first_step(k);
@@ -409,9 +489,7 @@ static dt_status rank_loop(rank *k, uint64_t stop_step)
             show_models(k, &p);
             DT_TRY(dt_metrics_flush(r->metrics, k->stage->d.phase->desc.id, p.step, dt_clock_s() - r->start_s));
         }
-        uint32_t want = 0;
-        DT_TRY(agree_wishes(k, &p, &want));
-        if (st == DT_DONE || (p.steps > 0 && p.step >= p.steps) || stop_rule_met(k, &p) || (want & WANT_END) != 0) {
+        if (ends || is_met) {
             return DT_DONE;
         }
         if (stop_step > 0 && p.step >= stop_step) {
@@ -620,6 +698,7 @@ static dt_status set_up(rank *k, int64_t index)
     uint32_t loaded = 0;
     dt_status st = dt_comm_agree(k->comm, find_weights(k, index, &w, &loaded));
     st = st == DT_OK ? dt_comm_agree(k->comm, create_stage(k, index, loaded)) : st;
+    st = st == DT_OK ? check_target(k) : st;
     st = st == DT_OK ? dt_comm_agree(k->comm, dt_stage_start(k->stage)) : st;
     st = st == DT_OK ? dt_comm_agree(k->comm, initialise(k, index, &w)) : st;
     dt_handover_close(w.from);
@@ -682,7 +761,7 @@ static dt_status run_phase(rank *k, int64_t index)
     k->last_save_s = k->begin_s = k->from_s = dt_clock_s();
     k->from_part = begin > 0 ? NAN : 0;
     k->begin_step = begin;
-    k->has_stepped = false;
+    k->has_stepped = k->has_evaluated = false;
     k->epoch = begin / dt_trainer_steps_per_epoch(k->stage->trainer);
     k->rate_s = k->rate = 0;
     k->restarts = 0;

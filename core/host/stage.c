@@ -106,12 +106,32 @@ uint32_t dt_stage_reports(const dt_stage *s, const dt_report **out_p)
 
 const double *dt_stage_report(const dt_stage *s, const char *key)
 {
+    key += strncmp(key, "eval/", 5) == 0 ? 5 : 0;
     for (uint32_t i = 0; i < s->n_reports; i++) {
-        if (strcmp(s->report[i].key, key) == 0) {
-            return s->report[i].value;
+        const dt_report *r = &s->report[i];
+        const size_t n = strlen(r->key);
+        int64_t at = 1;
+        if (strncmp(r->key, key, n) != 0 || r->n == 0) {
+            continue;
+        }
+        if (key[n] == '\0') {
+            return r->value;
+        }
+        if (r->is_list && key[n] == '/' && dt_parse_i64(key + n + 1, &at) && at >= 1 && at <= r->n) {
+            return &r->value[at - 1];
         }
     }
     return NULL;
+}
+
+void dt_stage_report_names(const dt_stage *s, dt_str *out)
+{
+    for (uint32_t i = 0; i < s->n_reports; i++) {
+        dt_str_addf(out, "%s%s", i > 0 ? ", " : "", s->report[i].key);
+        if (s->report[i].is_list && s->report[i].n > 1) {
+            dt_str_addf(out, "/1..%u", s->report[i].n);
+        }
+    }
 }
 
 void dt_stage_reports_clear(dt_stage *s)

@@ -109,7 +109,11 @@ dt_stage *dt_stage_of(const dt_host *h);
 
 /* What the last evaluation reported. */
 uint32_t dt_stage_reports(const dt_stage *s, const dt_report **out_p);
-const double *dt_stage_report(const dt_stage *s, const char *key); /* its first number, NULL when it was not reported */
+/* The number of a key; of a list "key/2" is the second, and the key alone the first. With eval/ in front, as records
+ * name it, the same. NULL when it was not reported. */
+const double *dt_stage_report(const dt_stage *s, const char *key);
+/* What was reported, for people: "rmse_m/1..5, nll". */
+void dt_stage_report_names(const dt_stage *s, dt_str *out);
 void dt_stage_reports_clear(dt_stage *s);
 
 /* services.c */

@@ -160,5 +160,43 @@ finish gave_up "failed twice, then resumed"
 DTRAIN_FAULT=run.iterate:2 train 3 never "$all" --set training.retries=0
 says "the iteration failed on purpose"
 
+# --- what ends a phase: a target of its evaluation, or time; and which checkpoint is handed on ---
+steps_of() { # DIR: the step at which the first phase ended
+    "$dtrain" ckpt list "$work/$1" | awk '/end$/ { print $1; exit }'
+}
+seen="training = { eval_interval = 1; }; evaluation = { seeds = \"1\"; episodes = 1; baselines = \"\"; };"
+target='stop = { iterations = 9; metric = "return/mean"; above = -1000000.0; };'
+train 0 target "{ plugin = \"phase2_ppo\"; $seen $target }"
+says "return/mean is" ": the phase ends"
+[ "$(steps_of target)" -eq 2 ] || fail "the target was met at step 2, the phase ended at $(steps_of target)"
+train 0 far "{ plugin = \"phase2_ppo\"; $seen stop = { iterations = 3; metric = \"return/mean\"; below = -1000000.0; }; }"
+[ "$(steps_of far)" -eq 6 ] || fail "a target that is not met ended the phase at step $(steps_of far)"
+train 0 rare "{ plugin = \"phase2_ppo\"; $seen stop = { iterations = 3; }; }" --set training.eval_interval=100
+grep -q '"step":6,.*"eval/return/mean"' "$work/rare/metrics.jsonl" || fail "no evaluation where the phase ended"
+train 2 misnamed "{ plugin = \"phase2_ppo\"; $seen stop = { metric = \"return/meen\"; above = 0.0; }; }"
+says 'stop.metric = "return/meen" is no result of the evaluation of phase2_ppo; it reports seeds' \
+    "return/mean, return/std" "what was learnt before the failure is saved at step 2"
+train 2 unseen "{ plugin = \"phase2_ppo\"; $target }"
+says "training.eval_interval = 0 evaluates never"
+train 2 valueless "{ $two }, { plugin = \"phase2_ppo\"; stop = { metric = \"return/mean\"; }; }"
+says "phases.1.stop" "metric needs above or below"
+train 2 nameless "{ plugin = \"phase2_ppo\"; stop = { below = 3.0; }; }"
+says "above and below need metric"
+train 75 clock "{ plugin = \"phase1_world_model\"; stop = { time = 3.0; epochs = 1000000; }; }" --max-time 2
+"$dtrain" run --resume "$work/clock" -q >"$work/out" 2>"$work/err" || fail "a stop by time, resumed: $?"
+spent=$(sed -n '$s/.*"wall_s":\([0-9]*\).*/\1/p' "$work/clock/metrics.jsonl")
+[ "${spent:-9}" -lt 3 ] || fail "of 3 s, 2 were spent before the resume, and $spent after it"
+
+best='checkpoint = { best_by = "return/mean"; hand_on = "best"; };'
+train 0 best "{ plugin = \"phase2_ppo\"; $seen $best stop = { iterations = 4; }; }, { plugin = \"phase2_ppo\"; stop = { iterations = 1; }; }"
+says "best of phase2_ppo"
+handed=$(sed -n 's/.*controller .* tensors from .*step-0*\([0-9]*\), best of.*/\1/p' "$work/best/train.log")
+best_step=$(sed -n 's|.*"step":\([0-9]*\),.*"eval/return/mean":\([-0-9.e+]*\).*|\1 \2|p' "$work/best/metrics.jsonl" |
+    sort -k2,2g -k1,1n | tail -n 1 | cut -d' ' -f1)
+cases=$((cases + 1))
+[ -n "$handed" ] && [ "$handed" = "$best_step" ] || fail "the best is of step $best_step, handed on was $handed"
+train 2 unmeasured "{ $two checkpoint = { best_by = \"\"; hand_on = \"best\"; }; }"
+says "checkpoint.best_by says which one is the best"
+
 echo "$cases cases, $failed failed"
 [ "$failed" -eq 0 ] && [ "$cases" -gt 20 ]
