@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/trace.h"
 #include "host/evaluation.h"
+#include "rollout/outlook.h"
 
 #include <math.h>
 #include <string.h>
@@ -73,8 +74,11 @@ static dt_status share(dt_rollout *r)
 static dt_status build(dt_rollout *r)
 {
     const dt_layout *l = &r->env->layout;
-    const dt_buffer_desc bd = {
-        .layout = l, .steps = r->d.steps, .instances = r->instances, .window = r->d.window > 1 ? r->d.window : 1};
+    const dt_buffer_desc bd = {.layout = l,
+                               .steps = r->d.steps,
+                               .instances = r->instances,
+                               .window = r->d.window > 1 ? r->d.window : 1,
+                               .has_next = r->d.transitions != 0};
     DT_TRY(dt_buffer_init(&r->buffer, &bd));
     DT_TRY(open_data(r));
     const size_t places = (size_t)r->instances * l->spec.n_agents;
@@ -402,7 +406,11 @@ static void estimate(dt_rollout *r)
     dt_buffer *b = &r->buffer;
     const size_t first = dt_buffer_slot(b, 0, 0) * b->l->spec.n_agents;
     const size_t places = (size_t)b->d.instances * b->l->spec.n_agents, n = places * b->d.steps;
-    double scale = 0;                                    /* of the reward's advantages */
+    double scale = 0;                                                         /* of the reward's advantages */
+    for (uint32_t k = 0; k < b->l->spec.n_costs && b->cost_in != NULL; k++) { /* before costs are centred */
+        const size_t plane = k * b->n_places + first;
+        dt_outlook(b->cost + plane, b->flag + first, b->d.steps, places, b->cost_in + plane);
+    }
     for (uint32_t k = 0; k <= b->l->spec.n_costs; k++) { /* the reward, then the costs */
         const size_t plane = k > 0 ? (k - 1) * b->n_places + first : first;
         const dt_gae g = {.reward = (k > 0 ? b->cost : b->reward) + plane,

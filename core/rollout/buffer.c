@@ -29,7 +29,10 @@ enum {
     FIELD_COST_VALUE,
     FIELD_COST_ADVANTAGE,
     FIELD_COST_TARGET,
-    FIELD_ROW_KEY
+    FIELD_ROW_KEY,
+    FIELD_NEXT,
+    FIELD_NEXT_PRESENT,
+    FIELD_COST_IN
 };
 
 /* ---- life -------------------------------------------------------------------------------------------------------- */
@@ -86,6 +89,20 @@ static dt_status add_obs(dt_buffer *b, uint32_t i)
     return add_field(b, FIELD_STEPS, i, p->dtype, p->name, dims);
 }
 
+static dt_status add_next(dt_buffer *b)
+{
+    char name[64];
+    for (uint32_t i = 0; i < b->l->spec.n_obs; i++) {
+        const dt_obs_port *o = &b->l->obs[i];
+        if (o->symbol == 0 && o->steps == 0 && o->index_of < 0 && o->port->dtype == DT_F32) {
+            snprintf(name, sizeof(name), "next_%.40s", o->port->name);
+            DT_TRY(add_field(b, FIELD_NEXT, i, DT_F32, name, o->port->dims));
+        }
+    }
+    DT_TRY(add_field(b, FIELD_NEXT_PRESENT, 0, DT_F32, "next_present", "A"));
+    return add_sized(b, FIELD_COST_IN, DT_F32, "cost_in", b->l->spec.n_costs);
+}
+
 static dt_status add_fields(dt_buffer *b)
 {
     const dt_env_spec *s = &b->l->spec;
@@ -105,7 +122,8 @@ static dt_status add_fields(dt_buffer *b)
     DT_TRY(add_sized(b, FIELD_COST_VALUE, DT_F32, "cost_value", s->n_costs));
     DT_TRY(add_sized(b, FIELD_COST_ADVANTAGE, DT_F32, "cost_advantage", s->n_costs));
     DT_TRY(add_sized(b, FIELD_COST_TARGET, DT_F32, "cost_target", s->n_costs));
-    return add_field(b, FIELD_ROW_KEY, 0, DT_I64, "row_key", "A");
+    DT_TRY(add_field(b, FIELD_ROW_KEY, 0, DT_I64, "row_key", "A"));
+    return b->d.has_next ? add_next(b) : DT_OK; /* last: an evaluation's buffer has all but these */
 }
 
 /* Called twice: without memory it counts. */
@@ -148,6 +166,7 @@ static void lay_out(dt_buffer *b)
     for (size_t i = 0; i < sizeof(per_cost) / sizeof(per_cost[0]); i++) {
         *per_cost[i] = (void *)take(b, n * s->n_costs * sizeof(float));
     }
+    b->cost_in = b->d.has_next ? (void *)take(b, n * s->n_costs * sizeof(float)) : NULL;
     b->episode_items = 2 + s->n_costs + s->n_metrics;
     b->episode = (void *)take(b, slots * b->episode_items * sizeof(double));
 }
@@ -491,6 +510,34 @@ static void read_history(const reader *r, const dt_buffer_field *f, float *out)
     }
 }
 
+/* Rows of the step after, of agents that were not ended by this one; else zeros. */
+static void read_next(const reader *r, const dt_buffer_field *f, float *out)
+{
+    const dt_buffer *b = r->b;
+    const dt_obs_port *o = &b->l->obs[f->port];
+    const size_t A = b->l->spec.n_agents, D = f->kind == FIELD_NEXT_PRESENT ? 1 : (size_t)o->row_items;
+    for (uint32_t j = 0; j < r->n; j++) {
+        const size_t slot = slot_of(r, j);
+        for (size_t at = slot * A; at < (slot + 1) * A; at++) {
+            if ((b->row[at] & r->which) == 0) {
+                continue;
+            }
+            const bool is_there = b->flag[at] == DT_STEP_ACTED;
+            if (f->kind == FIELD_NEXT_PRESENT) {
+                *out = is_there;
+            } else if (is_there) {
+                memcpy(out, b->obs[f->port] + (at + b->d.instances * A) * o->row_bytes, o->row_bytes);
+                if (o->is_plain) {
+                    scale_rows(&b->scale[f->port], out, 1, (int64_t)D);
+                }
+            } else {
+                memset(out, 0, D * sizeof(float));
+            }
+            out += D;
+        }
+    }
+}
+
 static void read_mask(const reader *r, float *out)
 {
     const dt_buffer *b = r->b;
@@ -582,6 +629,13 @@ static void read_field(const reader *r, const dt_buffer_field *f, void *out)
         break;
     case FIELD_COST_TARGET:
         read_costs(r, b->cost_target, out);
+        break;
+    case FIELD_NEXT:
+    case FIELD_NEXT_PRESENT:
+        read_next(r, f, out);
+        break;
+    case FIELD_COST_IN:
+        read_costs(r, b->cost_in, out);
         break;
     default:
         read_keys(r, out);

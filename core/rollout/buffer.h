@@ -20,6 +20,7 @@ enum { DT_ROW_ACTS = 1u, DT_ROW_SEEN = 2u }; /* an agent acts; it has a value (i
 typedef struct dt_buffer_desc {
     const dt_layout *layout;                  /* outlives the buffer */
     uint32_t steps, instances, first, window; /* first: number of its first instance; window at least 1 */
+    bool has_next;                            /* fields of what comes after a row, svc/rollout.h: transitions */
 } dt_buffer_desc;
 
 typedef struct dt_buffer_scale { /* of a plain port: (x - mean) * scale, within +- clip; NULL: as they are */
@@ -56,6 +57,7 @@ typedef struct dt_buffer {
     float *act_f, *executed_f;                               /* [places, n_continuous] drawn, executed */
     float *log_prob, *value, *reward, *advantage, *target;   /* [places] */
     float *cost_value, *cost, *cost_advantage, *cost_target; /* [n_costs, places] */
+    float *cost_in;                                          /* [n_costs, places] outlook.h; where has_next is set */
     uint8_t *report;                                         /* [places] what the shield did: DT_REPORT_* */
     uint8_t *done;                                           /* [slots] the step made here ended the episode */
     double *episode; /* [slots, 2 + n_costs + n_metrics] of the episode that ended: return, length, ... */

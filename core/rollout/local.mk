@@ -7,5 +7,6 @@ core_libdtcore_la_SOURCES += \
 	core/rollout/gae.c core/rollout/gae.h \
 	core/rollout/layout.c core/rollout/layout.h \
 	core/rollout/normaliser.c core/rollout/normaliser.h \
+	core/rollout/outlook.c core/rollout/outlook.h \
 	core/rollout/process.c core/rollout/process.h \
 	core/rollout/vector.c core/rollout/vector.h

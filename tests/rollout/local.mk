@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-dt_tests += tests/rollout/test_dist tests/rollout/test_gae tests/rollout/test_normaliser tests/rollout/test_rollout
+dt_tests += tests/rollout/test_dist tests/rollout/test_gae tests/rollout/test_normaliser \
+	tests/rollout/test_outlook tests/rollout/test_rollout
 rollout_worlds = tests/rollout/worlds.c tests/rollout/worlds.h
 tests_rollout_test_rollout_SOURCES = tests/rollout/test_rollout.c $(rollout_worlds)

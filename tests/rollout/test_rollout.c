@@ -196,6 +196,58 @@ static void test_ends_bootstrap(void **state)
     world_close(&w);
 }
 
+/* What comes after a row is the row after, where there is one. */
+static void test_transitions(void **state)
+{
+    (void)state;
+    enum { STEPS = 20, M = 6 };
+    world w;
+    const char *const settings[] = {"env.id=counter", "tiny.steps=20", "tiny.transitions=true", NULL};
+    world_open(&w, settings, NULL);
+    world_start(&w);
+    uint64_t n_next = 0, n_never = 0, n_ahead = 0, n_open = 0;
+    for (int round = 0; round < 3; round++) {
+        assert_done(iterate(&w));
+        for (uint64_t i = 0; i < M; i++) {
+            for (uint64_t t = 0; t < STEPS; t++) {
+                sample s, next;
+                const uint64_t index = t * M + i, after = index + M;
+                read_samples(&w, &index, 1, &s);
+                if (s.size[0] == 0) {
+                    drop_sample(&w, &s);
+                    continue;
+                }
+                const float step = f32(&w, &s, "state", 0), seed = f32(&w, &s, "state", 1);
+                const bool goes_on = step + 1 < 3 + fmodf(seed, 5);
+                assert_true(f32(&w, &s, "next_present", 0) == (float)goes_on);
+                for (int d = 0; d < 3; d++) {
+                    const float follows[] = {step + 1, seed, (float)i32(&w, &s, "action_i", 0)};
+                    assert_true(f32(&w, &s, "next_state", d) == (goes_on ? follows[d] : 0));
+                }
+                n_next += goes_on;
+                /* the cost is the action; an odd seed's end is a truncation */
+                const float ahead = f32(&w, &s, "cost_in", 0);
+                float want = i32(&w, &s, "action_i", 0) > 0 ? 0 : t + 1 == STEPS ? -1 : NAN;
+                if (isnan(want) && goes_on) {
+                    read_samples(&w, &after, 1, &next);
+                    const float later = f32(&w, &next, "cost_in", 0);
+                    want = later < 0 ? later - 1 : later < DT_ROLLOUT_NEVER ? later + 1 : later;
+                    drop_sample(&w, &next);
+                } else if (!goes_on && want != 0) {
+                    want = fmodf(seed, 2) == 0 ? DT_ROLLOUT_NEVER : -1;
+                }
+                assert_true(ahead == want);
+                n_never += ahead == DT_ROLLOUT_NEVER;
+                n_ahead += ahead > 0 && ahead < DT_ROLLOUT_NEVER;
+                n_open += ahead < 0;
+                drop_sample(&w, &s);
+            }
+        }
+    }
+    assert_true(n_next > 100 && n_never > 0 && n_ahead > 3 && n_open > 0);
+    world_close(&w);
+}
+
 /* Several samples packed are the samples one after another: rows, ragged rows, indices counted over the slice. */
 static void test_crowd_is_packed(void **state)
 {
@@ -788,6 +840,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_counter),
         cmocka_unit_test(test_ends_bootstrap),
+        cmocka_unit_test(test_transitions),
         cmocka_unit_test(test_crowd_is_packed),
         cmocka_unit_test(test_runs_repeat),
         cmocka_unit_test(test_shield),

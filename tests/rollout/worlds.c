@@ -501,7 +501,7 @@ static const dt_component net_model = {.struct_size = sizeof(dt_component),
 
 typedef struct tiny_config {
     int64_t steps, window, epochs, iterations;
-    uint8_t normalise_obs, normalise_reward, normalise_advantage, shield, leak;
+    uint8_t normalise_obs, normalise_reward, normalise_advantage, shield, leak, transitions;
 } tiny_config;
 
 static const dt_option tiny_options[] = {
@@ -513,6 +513,7 @@ static const dt_option tiny_options[] = {
     DT_OPTION(tiny_config, normalise_reward, DT_OPT_BOOL, "false", NULL, 0, 0, NULL, "see svc/rollout.h"),
     DT_OPTION(tiny_config, normalise_advantage, DT_OPT_BOOL, "false", NULL, 0, 0, NULL, "see svc/rollout.h"),
     DT_OPTION(tiny_config, shield, DT_OPT_BOOL, "false", NULL, 0, 0, NULL, "permit less"),
+    DT_OPTION(tiny_config, transitions, DT_OPT_BOOL, "false", NULL, 0, 0, NULL, "see svc/rollout.h"),
     DT_OPTION(tiny_config, leak, DT_OPT_BOOL, "false", NULL, 0, 0, NULL, "act by what is not known yet"),
     DT_OPTION_END};
 
@@ -564,7 +565,8 @@ static dt_status tiny_create(void *self, const dt_host *h, const void *config)
                                 .cost_gamma = 0.95,
                                 .cost_lambda = 0.7,
                                 .clip_obs = 5,
-                                .clip_reward = 5};
+                                .clip_reward = 5,
+                                .transitions = c->transitions};
     return s->rollout->create(h, s->env, &s->desc, &s->r);
 }
 

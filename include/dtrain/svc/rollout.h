@@ -19,6 +19,12 @@
  * and with window W > 1, for every port of dims "A D" named P:
  *   P_history     "W A D" f32  the W observations of the place up to now, zeros before the agent came
  *   present       "W A"   f32  1 where the agent was there
+ * and with transitions (since 1.1), for every f32 port P whose rows are agents, whatever its other dims:
+ *   next_P        dims of P    what the same agent observes at its next step; zeros where this one ended it
+ *   next_present  "A"     f32  0 where this step ended the agent, else 1
+ *   cost_in       "A costs" f32  steps until the same agent's first step with this cost: 0 is this one;
+ *                         DT_ROLLOUT_NEVER where it was terminated before; -n where all that is known are n steps
+ *                         without the cost, this one included: then the round ended, or the agent was truncated
  *
  * Outputs the phase records under these names (graph output), which the host reads to act:
  *   logits        "A choices"     where there are discrete actions; each head is a softmax over its allowed choices
@@ -53,6 +59,8 @@ typedef struct dt_rollout dt_rollout;
  * also to mean 0 alone, in their own units. */
 enum { DT_NORMALISE_NONE = 0, DT_NORMALISE_EACH, DT_NORMALISE_ALIKE, DT_NORMALISE_MEAN };
 
+#define DT_ROLLOUT_NEVER 1e6f /* of cost_in */
+
 typedef struct dt_rollout_desc {
     uint32_t struct_size;
     uint32_t steps;              /* of every instance per collect */
@@ -65,6 +73,8 @@ typedef struct dt_rollout_desc {
     double gamma, lambda; /* of the reward */
     double cost_gamma, cost_lambda;
     double clip_obs, clip_reward; /* after normalisation; 0: none */
+    uint8_t transitions;          /* since 1.1: fields of what comes after a row */
+    uint8_t reserved[7];
 } dt_rollout_desc;
 
 typedef struct
