@@ -31,10 +31,13 @@
  *                   Entropy, clip and KL options of the clipped objective do nothing. lambda_k: the multiplier of the
  *                   linearised constraint, of the last step that was no recovery
  *
+ * Where the shield has a learned barrier it is trained here, with the policy that it will guard (barrier.h).
+ *
  * ki and rate follow the schedule of the learning rate: a policy that moves less and less would be left behind by
  * multipliers that go on as before. d_k is the limit less its margin. A round in which no episode ended leaves
  * multipliers, and the costs that a step is bounded by, as they are. Costs without a limit are reported alone.
  */
+#include "barrier.h"
 #include "learner.h"
 #include "multiplier.h"
 #include "trust_region.h"
@@ -55,7 +58,11 @@ typedef struct config {
     double margin, start, multiplier_max, rate, kp, ki, kd, error_ema, cost_ema, penalty, barrier_t;
     double max_kl, cg_damping, backtrack;
     int64_t cg_iterations, line_search_steps;
+    const char *shield_costs;
+    double shield_alpha, shield_margin, shield_coef;
+    int64_t shield_unsafe_steps, shield_safe_steps;
     uint32_t algorithm, on_violations;
+    uint8_t learn_shield;
 } config;
 
 typedef struct state {
@@ -64,6 +71,7 @@ typedef struct state {
     bool is_cpo;
     trust_region_config region_config;
     trust_region region;
+    barrier barrier;
     int64_t max_violations;
     uint32_t on_violations;
     uint8_t has_limit[DT_ENV_MAX_COSTS];
@@ -192,6 +200,53 @@ static dt_status follow_costs(ppo_learner *l, uint64_t pass)
     return set_mix(s);
 }
 
+/* ---- the shield's barrier ---------------------------------------------------------------------------------------- */
+
+static dt_status mark_costs(state *s, const char *text)
+{
+    const dt_env_spec *e = s->learner.wiring.spec;
+    uint32_t n = 0;
+    while (*(text += strspn(text, " ,")) != '\0') {
+        const size_t length = strcspn(text, " ,");
+        uint32_t k = 0;
+        while (k < e->n_costs && (strlen(e->costs[k]) != length || strncmp(e->costs[k], text, length) != 0)) {
+            k++;
+        }
+        if (k == e->n_costs) {
+            return DT_FAIL_H(s->learner.h, DT_ECONFIG,
+                             "phase3_constrained.shield_costs: environment %s has no cost \"%.*s\"",
+                             s->learner.wiring.env, (int)length, text);
+        }
+        s->barrier.marks[k] = 1;
+        n++;
+        text += length;
+    }
+    if (n == 0) {
+        memcpy(s->barrier.marks, s->has_limit, sizeof(s->has_limit));
+    }
+    return DT_OK;
+}
+
+static dt_status record_barrier(const void *learner, dt_graph *g, const ppo_policy *p)
+{
+    const state *s = learner;
+    return barrier_record(&s->barrier, &s->learner.wiring, g, p);
+}
+
+static dt_status create_barrier(state *s, const config *c)
+{
+    if (!s->learner.has_barrier) {
+        return DT_OK;
+    }
+    s->barrier.config = (barrier_config){.alpha = c->shield_alpha,
+                                         .margin = c->shield_margin,
+                                         .coef = c->shield_coef,
+                                         .unsafe_steps = c->shield_unsafe_steps,
+                                         .safe_steps = c->shield_safe_steps};
+    s->learner.record_more = record_barrier;
+    return mark_costs(s, c->shield_costs);
+}
+
 /* ---- life -------------------------------------------------------------------------------------------------------- */
 
 static dt_status check(const dt_host *h, const void *cfg)
@@ -202,6 +257,12 @@ static dt_status check(const dt_host *h, const void *cfg)
                          "phase3_constrained.%s is of the clipped objective, and algorithm = \"cpo\" bounds the "
                          "divergence by max_kl; set it to 0",
                          c->policy.kl_target > 0 ? "kl_target" : "target_kl");
+    }
+    if (c->shield_safe_steps < c->shield_unsafe_steps) {
+        return DT_FAIL_H(h, DT_ECONFIG,
+                         "phase3_constrained.shield_safe_steps = %lld is below shield_unsafe_steps = %lld: a state "
+                         "would be both",
+                         (long long)c->shield_safe_steps, (long long)c->shield_unsafe_steps);
     }
     return ppo_check(h, "phase3_constrained", &c->policy);
 }
@@ -240,9 +301,11 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     if (c->algorithm == MULTIPLIER_PENALTY || c->algorithm == MULTIPLIER_LOG_BARRIER) {
         s->learner.before_pass = follow_costs;
     }
+    s->learner.wants_barrier = c->learn_shield;
     DT_TRY_H(ppo_create(&s->learner, h, "phase3_constrained", &c->policy,
                         s->is_cpo ? DT_NORMALISE_MEAN : DT_NORMALISE_ALIKE));
-    return read_limits(s, c->limits);
+    DT_TRY_H(read_limits(s, c->limits));
+    return create_barrier(s, c);
 }
 
 static dt_status start(void *self)
@@ -250,6 +313,9 @@ static dt_status start(void *self)
     state *s = self;
     DT_TRY_H(ppo_start(&s->learner));
     DT_TRY_H(set_mix(s)); /* evaluation alone wants it too */
+    if (s->learner.has_barrier) {
+        DT_TRY_H(barrier_start(&s->learner));
+    }
     return s->is_cpo ? trust_region_init(&s->region, s->learner.h, s->learner.train, s->learner.trainer,
                                          &s->region_config, s->learner.wiring.spec->n_costs)
                      : DT_OK;
@@ -357,6 +423,9 @@ static dt_status iterate(void *self, dt_progress *out)
         return st;
     }
     see_costs(s, &collected);
+    if (s->learner.has_barrier) {
+        DT_TRY_H(barrier_round(&s->barrier, &s->learner));
+    }
     if (s->is_cpo) {
         DT_TRY_H(move_policy(s));
     }
@@ -435,6 +504,15 @@ static const dt_option options[] = {
     ROW(cg_damping, DT_OPT_F64, "0.1", "1", 0, 1e9, "cpo: added to the diagonal of the Hessian of the divergence"),
     ROW(line_search_steps, DT_OPT_I64, "10", "1", 1, 1000, "cpo: lengths that are tried"),
     ROW(backtrack, DT_OPT_F64, "0.8", "1", 0.01, 0.99, "cpo: of a length to the one before"),
+    DT_OPTION(config, learn_shield, DT_OPT_BOOL, "true", NULL, 0, 0, NULL,
+              "train the learned barrier of the shield, where there is one with a barrier"),
+    ROW(shield_costs, DT_OPT_STR, "", NULL, 0, 0, "cost,... that make states unsafe for it; empty: those with limits"),
+    ROW(shield_unsafe_steps, DT_OPT_I64, "2", "steps", 0, 1e6, "so far ahead of such a cost a state is unsafe"),
+    ROW(shield_safe_steps, DT_OPT_I64, "10", "steps", 0, 1e6, "a state is safe where none comes in so many steps"),
+    ROW(shield_alpha, DT_OPT_F64, "0.1", "1", 0, 1, "share of the learned barrier that one step may use up"),
+    ROW(shield_margin, DT_OPT_F64, "1", "1", 0, 1e6, "what the learned barrier is at least, or at most, by label"),
+    ROW(shield_coef, DT_OPT_F64, "0.01", "1", 0, 1e6,
+        "weight of the barrier's loss: small, so that gradient_clip sees the policy; Adam does without size"),
     DT_OPTION_END};
 
 static const char *const defaults[] = {"models.perception=",
@@ -444,7 +522,7 @@ static const char *const defaults[] = {"models.perception=",
                                        "data.shards=4",
                                        "training.learning_rate=1e-4",
                                        "training.weight_decay=1e-4",
-                                       "training.freeze_loaded=perception,world,shield",
+                                       "training.freeze_loaded=perception,world",
                                        "training.optimizer=adam",
                                        "training.eps=1e-8",
                                        "training.gradient_clip=0.5",

@@ -65,7 +65,8 @@ static dt_status create_experience(ppo_learner *l, uint8_t normalise)
                                .cost_gamma = c->cost_gamma,
                                .cost_lambda = c->cost_lambda,
                                .clip_obs = c->clip_obs,
-                               .clip_reward = c->clip_reward};
+                               .clip_reward = c->clip_reward,
+                               .transitions = l->has_barrier};
     return l->rollout->create(l->h, l->env, &d, &l->experience);
 }
 
@@ -92,6 +93,7 @@ dt_status ppo_create(ppo_learner *l, const dt_host *h, const char *phase, const 
     DT_TRY_H(ppo_wire(&l->wiring, h, l->bind, l->env, c->window, &see));
     const imagine_config imagine = imagine_of(c);
     DT_TRY_H(imagine_check(&imagine, &l->wiring, phase));
+    l->has_barrier = l->wants_barrier && ppo_has_barrier(&l->wiring);
     return create_experience(l, normalise);
 }
 
@@ -114,11 +116,13 @@ static dt_status record(void *self, dt_graph *g)
                                   .has_entropy = has_entropy_bonus(l),
                                   .has_kl = c->kl_target > 0,
                                   .imagine = imagine_of(c),
+                                  .has_more = l->record_more != NULL,
                                   .is_apart = l->is_apart,
                                   .has_mix = l->has_mix};
     ppo_policy policy;
     DT_TRY_H(ppo_record_policy(&l->wiring, g, &policy));
-    return ppo_record_losses(&l->wiring, &loss, g, &policy);
+    DT_TRY_H(ppo_record_losses(&l->wiring, &loss, g, &policy));
+    return l->record_more != NULL ? l->record_more(l, g, &policy) : DT_OK;
 }
 
 static dt_status set_coefficients(ppo_learner *l, uint64_t iteration)

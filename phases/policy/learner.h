@@ -38,7 +38,11 @@ typedef struct ppo_learner {
     ppo_config config;
     bool has_mix; /* learns from advantages of reward and costs together (loss.h): set before start */
     dt_status (*before_pass)(struct ppo_learner *l, uint64_t pass); /* over a round's samples; NULL: nothing to do */
-    bool is_apart; /* the phase moves the policy itself, values alone are learnt here: the same */
+    bool is_apart;      /* the phase moves the policy itself, values alone are learnt here: the same */
+    bool wants_barrier; /* to learn the shield's, where there is one: set before create */
+    bool has_barrier;   /* then the experience has transitions (svc/rollout.h) */
+    /* a loss of the phase, NULL: none; set before start */
+    dt_status (*record_more)(const void *learner, dt_graph *g, const ppo_policy *p);
     dt_env *env;
     ppo_wiring wiring;
     dt_rollout *experience;

@@ -91,7 +91,9 @@ dt_status ppo_record_losses(const ppo_wiring *w, const ppo_loss_config *c, dt_gr
     }
     DT_TRY_H(api->loss(g, "entropy", dt_sum(g, entropy), 0.0, "A"));
     DT_TRY_H(api->loss(g, "approx_kl", dt_sum(g, kl), 0.0, "A"));
-    DT_TRY_H(api->loss(g, "clipfrac", dt_sum(g, clipped), 0.0, "A"));
+    if (!c->has_entropy || !c->has_kl || !c->has_more) {
+        DT_TRY_H(api->loss(g, "clipfrac", dt_sum(g, clipped), 0.0, "A"));
+    }
     if (c->has_entropy) {
         dt_tensor *bonus = dt_mul(g, dt_split(g, entropy, 0), api->step_input(g, "entropy_coef", 1));
         DT_TRY_H(api->loss(g, "entropy_bonus", dt_sum(g, bonus), -1.0, "A"));

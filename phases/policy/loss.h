@@ -15,6 +15,7 @@ typedef struct ppo_loss_config {
     double clip, value_clip, value_coef, cost_value_coef;
     uint32_t value_clip_mode; /* DT_VALUE_* */
     bool has_entropy, has_kl;
+    bool has_more;          /* the phase adds a loss of its own; where there is no room for it clipfrac is left out */
     imagine_config imagine; /* step input advantage_unit where it is on */
     bool is_apart;          /* the policy is moved by the phase: policy_loss is not clipped, and a report of weight 0 */
     bool has_mix; /* advantages weighted by step input advantage_mix [1 + costs]: the reward's, then every cost's */

@@ -6,7 +6,6 @@
 
 #include "dtrain/svc/graph.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 enum { MAX_OFFERS = DT_ENV_MAX_OBS + 7, MAX_DIMS = DT_ENV_MAX_OBS + 10, MAX_OUTPUTS = 5 };
@@ -369,4 +368,35 @@ dt_status ppo_record_policy(const ppo_wiring *w, dt_graph *g, ppo_policy *out)
     }
     DT_TRY_H(record_controller(w, g, &x, out));
     return w->shield != NULL ? record_shield(w, g, &x) : DT_OK;
+}
+
+bool ppo_has_barrier(const ppo_wiring *w)
+{
+    return w->shield != NULL && w->bind->model_output(w->shield, "barrier") != NULL;
+}
+
+dt_status ppo_record_barrier(const ppo_wiring *w, dt_graph *g, const char *prefix, dt_tensor *foreseen,
+                             dt_tensor **out_p)
+{
+    char name[PPO_TEXT];
+    inputs x = {.n = 0};
+    dt_named out = {"barrier", NULL};
+    for (uint32_t i = 0; i < w->spec->n_obs; i++) {
+        const dt_port *p = &w->spec->obs[i];
+        const bool is_of_agents = p->dims[0] == 'A' && (p->dims[1] == ' ' || p->dims[1] == '\0');
+        if (p->dtype != DT_F32 || !is_of_agents || (p->flags & DT_PORT_STEPS) != 0) {
+            continue;
+        }
+        snprintf(name, PPO_TEXT, "%s%s", prefix, p->name);
+        feed(&x, p->name, g->api->input(g, name));
+        if (p == w->own && strcmp(p->name, "obs") != 0) {
+            feed(&x, "obs", g->api->input(g, name));
+        }
+    }
+    if (foreseen != NULL) {
+        feed(&x, "foreseen", foreseen);
+    }
+    DT_TRY_H(g->api->model(g, w->shield, x.in, x.n, &out, 1));
+    *out_p = out.tensor;
+    return DT_OK;
 }

@@ -44,5 +44,12 @@ dt_status ppo_wire(ppo_wiring *w, const dt_host *h, const dt_bind_api *bind, con
 uint32_t ppo_models(const ppo_wiring *w, dt_model *out[PPO_ROLES]);
 /* Records all of them, with the outputs that the host acts by. Errors: those of the models. */
 dt_status ppo_record_policy(const ppo_wiring *w, dt_graph *g, ppo_policy *out);
+/* Is there a shield with a barrier to learn? */
+bool ppo_has_barrier(const ppo_wiring *w);
+/* The shield's barrier, [A], of what rows observe; prefix "next_": of the rows after them (svc/rollout.h, transitions),
+ * for shields whose barrier reads rows of agents alone. foreseen: the policy's, which a shield may want for its bounds,
+ * but not for the barrier. */
+dt_status ppo_record_barrier(const ppo_wiring *w, dt_graph *g, const char *prefix, dt_tensor *foreseen,
+                             dt_tensor **out_p);
 
 #endif

@@ -34,3 +34,7 @@ dt_scripts += tests/phases/cpo.sh
 tests/phases/cpo.log: dtrain $(plugin_LTLIBRARIES)
 dt_scripts += tests/phases/phase3_exact.sh
 tests/phases/phase3_exact.log: dtrain $(plugin_LTLIBRARIES)
+dt_tests += tests/phases/test_barrier
+tests_phases_test_barrier_SOURCES = tests/phases/test_barrier.c phases/phase3_constrained/barrier.c \
+	phases/policy/wiring.c phases/policy/foresight.c
+tests_phases_test_barrier_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/phases/policy

@@ -67,6 +67,63 @@ grep -q "shield     begins with its first weights" "$work/err" || fail "nothing 
 [ "$(state_hash "$work/part")" = "$(state_hash "$work/whole")" ] || fail "stopped and resumed: other bits"
 cases=$((cases + 1))
 
+# phase 3 trains the barrier of a shield that comes from phase 2, and measures it before it learns
+learn() { # DIR [options]
+    dir=$1
+    shift
+    # shellcheck disable=SC2086
+    "$dtrain" run --plugin phase3_constrained -q --init-from "$work/whole" --set env.id=env_traffic \
+        --set env.instances=4 --set env_traffic.penetration=0.5 --set env_traffic.agents=11 \
+        --set env_traffic.episode_s=200 --set env_traffic.low_mps2=-9 --set env_traffic.ttc_s=3 \
+        --set models.shield=shield_barrier --set phase3_constrained.limits=time_to_collision:5 \
+        --set phase3_constrained.iterations=30 --set phase3_constrained.fragment=64 \
+        --set phase3_constrained.train_batch=512 --set phase3_constrained.sgd_epochs=4 --set data.batch=64 \
+        --set training.learning_rate=2e-3 --set training.warmup_epochs=0 --set training.eval_interval=0 \
+        --set phase3_constrained.shield_unsafe_steps=1 \
+        --set phase3_constrained.shield_safe_steps=5 --set training.freeze=controller \
+        --set training.weight_decay=0 --set checkpoint.every_seconds=0 \
+        --set phase3_constrained.on_violations=none --run-dir "$work/$dir" "$@" >/dev/null 2>"$work/err" ||
+        fail "learning the barrier left with $?"
+}
+
+# metric DIR NAME: all values of it
+metric() {
+    sed -n "s|.*\"$2\":\([0-9.e+-]*\).*|\1|p" "$work/$1/metrics.jsonl"
+}
+
+same() { # DIR WHAT
+    cases=$((cases + 1))
+    [ -n "$(state_hash "$work/$1")" ] || fail "$2: no checkpoint"
+    [ "$(state_hash "$work/$1")" = "$(state_hash "$work/learnt")" ] || fail "$2: other bits"
+}
+
+learn learnt --threads 1
+is "$(metric learnt barrier/accuracy_unsafe | head -n 1) < 0.2" "unsafe states told before learning"
+is "$(metric learnt barrier/accuracy_unsafe | tail -n 1) > 0.65" "unsafe states told after learning"
+is "$(metric learnt barrier/accuracy | tail -n 1) > 0.82" "states told after learning"
+is "$(metric learnt barrier/violation_rate | tail -n 1) < 0.25" "steps that break the barrier's condition"
+learn halted --threads 1 --max-steps 64
+"$dtrain" --resume "$work/halted" -q >/dev/null 2>"$work/err" || fail "resuming the barrier left with $?"
+same halted "a barrier stopped and resumed"
+learn threads --threads 3
+same threads "a barrier on 3 threads"
+learn ranks --set comm.backend=sim --set comm.ranks=2
+same ranks "a barrier on 2 virtual ranks"
+learn without --set phase3_constrained.learn_shield=false --max-steps 16
+is "$(metric without barrier/accuracy | wc -l) == 0" "a barrier that was not to be learnt"
+
+refuse() { # PIECE [options]
+    piece=$1
+    shift
+    cases=$((cases + 1))
+    "$dtrain" run --plugin phase3_constrained -q --set env.id=env_traffic --set models.shield=shield_barrier \
+        --run-dir "$work/refused" "$@" >/dev/null 2>"$work/err"
+    [ $? -eq 2 ] || fail "$*: not refused"
+    grep -q "$piece" "$work/err" || fail "$*: nothing of '$piece' was said"
+}
+refuse "has no cost \"speeding\"" --set phase3_constrained.shield_costs=collisions,speeding
+refuse "shield_safe_steps = 1 is below shield_unsafe_steps = 2" --set phase3_constrained.shield_safe_steps=1
+
 grid() { # more
     "$dtrain" eval --plugin phase2_ppo -q --env env_traffic --set env_traffic.scenario=grid \
         --set env_traffic.control=signals --set env_traffic.episode_s=3600 --set models.controller=controller_greedy \

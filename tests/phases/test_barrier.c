@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The loss of the learned barrier and what is counted of it, part by part, and the gradient of the whole, against a
+ * second computation in double: labels from steps until costs, both sides of every margin, rows without a next one.
+ */
+#include "../../phases/phase3_constrained/barrier.h"
+
+#include <math.h>
+#include <string.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/rng.h"
+#include "graph/plan.h"
+
+enum { ROWS = 400, D = 3, K = 3, PARTS = 9, PARAMS = D + 1 };
+static const barrier subject = {.config = {.alpha = 0.3, .margin = 0.8, .coef = 1, .unsafe_steps = 2, .safe_steps = 5},
+                                .marks = {1, 0, 1}};
+
+static float obs[ROWS][D], next_obs[ROWS][D], next_present[ROWS], cost_in[ROWS][K];
+
+static const dt_port fields[] = {{"obs", "A 3", DT_F32, 0},
+                                 {"next_obs", "A 3", DT_F32, 0},
+                                 {"next_present", "A", DT_F32, 0},
+                                 {"cost_in", "A 3", DT_F32, 0}};
+static void *const field[] = {obs, next_obs, next_present, cost_in};
+
+static double draw(uint32_t stream, uint64_t i) /* U(-1,1) */
+{
+    const dt_rng_key key = {.seed = 8, .op = stream};
+    return 2 * dt_rng_uniform(&key, i) - 1;
+}
+
+static void fill(void)
+{
+    static const float in[] = {0, 1, 2, 3, 4, 5, 6, 40, DT_ROLLOUT_NEVER, -1, -5, -6, -30};
+    for (uint64_t i = 0; i < ROWS; i++) {
+        for (uint64_t d = 0; d < D; d++) {
+            obs[i][d] = (float)draw(1, i * D + d);
+            next_obs[i][d] = obs[i][d] + (float)(0.5 * draw(2, i * D + d));
+        }
+        next_present[i] = draw(3, i) > -0.7 ? 1.0f : 0.0f;
+        for (uint64_t k = 0; k < K; k++) {
+            const bool is_rare = k != 1 && draw(4, i * K + k) > -0.5; /* most rows are far from costs */
+            const uint32_t at =
+                is_rare ? 6 + (uint32_t)((draw(5, i * K + k) + 1) * 3.5) : (uint32_t)((draw(5, i * K + k) + 1) * 6.5);
+            cost_in[i][k] = in[at < 13 ? at : 12];
+        }
+    }
+}
+
+/* ---- the second computation -------------------------------------------------------------------------------------- */
+
+static double value_of(const double *w, const float *x)
+{
+    double h = w[D];
+    for (int d = 0; d < D; d++) {
+        h += w[d] * (double)x[d];
+    }
+    return h;
+}
+
+static double bounded(double h)
+{
+    return fmin(fmax(h, -subject.config.margin), subject.config.margin);
+}
+
+static void parts_of(const double *w, double *sum)
+{
+    const barrier_config *c = &subject.config;
+    memset(sum, 0, PARTS * sizeof(*sum));
+    for (int i = 0; i < ROWS; i++) {
+        bool is_safe = true, is_unsafe = false;
+        for (int k = 0; k < K; k += 2) { /* those that mark */
+            const double n = (double)cost_in[i][k];
+            is_safe = is_safe && fabs(n) > (double)c->safe_steps;
+            is_unsafe = is_unsafe || (n >= 0 && n <= (double)c->unsafe_steps);
+        }
+        const double h = value_of(w, obs[i]), h1 = value_of(w, next_obs[i]);
+        const double lost = (1 - c->alpha) * bounded(h) - bounded(h1);
+        const bool steps = is_safe && next_present[i] > 0;
+        sum[0] += is_safe ? fmax(c->margin - h, 0) : 0;
+        sum[1] += is_unsafe ? fmax(c->margin + h, 0) : 0;
+        sum[2] += steps ? fmax(lost + 0.1 * c->margin, 0) : 0;
+        sum[3] += steps && lost > 0;
+        sum[4] += is_safe && h > 0;
+        sum[5] += is_unsafe && h <= 0;
+        sum[6] += is_safe;
+        sum[7] += is_unsafe;
+        sum[8] += steps;
+    }
+}
+
+/* ---- the graph --------------------------------------------------------------------------------------------------- */
+
+/* What the host does for a bound shield. */
+static dt_status forward(void *user, dt_graph *g, dt_model *m, const dt_named *in, uint32_t n_in, dt_named *out,
+                         uint32_t n_out)
+{
+    (void)user;
+    (void)m;
+    assert_int_equal(n_in, 1);
+    assert_string_equal(in[0].name, "obs");
+    assert_int_equal(n_out, 1);
+    assert_string_equal(out[0].name, "barrier");
+    out[0].tensor = dt_merge(g, dt_linear(g, in[0].tensor, g->api->param(g, "w"), g->api->param(g, "b")));
+    return g->api->status(g);
+}
+
+static double run(const double *w, const float *mix, double *grad)
+{
+    static const char *const symbol[] = {"A", "B"};
+    static const int64_t cap[] = {ROWS, ROWS}, size[] = {ROWS, ROWS}, dim[2][2] = {{1, D}, {1, 0}};
+    static const dt_port ports[] = {{"obs", "A 3", DT_F32, 0}};
+    const dt_env_spec spec = {.struct_size = sizeof(spec), .obs = ports, .n_obs = 1, .n_costs = K};
+    const ppo_wiring wiring = {.spec = &spec, .own = &ports[0], .shield = (dt_model *)(uintptr_t)1};
+    dt_param_table table = {0};
+    dt_graph *g = NULL;
+    dt_plan *plan = NULL;
+    dt_exec *e = NULL;
+    assert_int_equal(dt_param_table_add(&table, "shield", "w", dim[0], 2, DT_INIT_ZERO, 0), DT_OK);
+    assert_int_equal(dt_param_table_add(&table, "shield", "b", dim[1], 1, DT_INIT_ZERO, 0), DT_OK);
+    const dt_graph_desc d = {
+        .symbol = symbol, .n_symbols = 2, .field = fields, .n_fields = 4, .params = &table, .model = forward};
+    assert_int_equal(dt_graph_create(&d, &g), DT_OK);
+    dt_graph_scope(g, "shield");
+    const ppo_policy policy = {.foreseen = NULL};
+    if (barrier_record(&subject, &wiring, g, &policy) != DT_OK) {
+        fail_msg("%s", dt_error_text());
+    }
+    const dt_plan_desc pd = {
+        .lane = DT_LANE_REF64, .training = true, .reuse = true, .poison = true, .fuse = true, .cap = cap};
+    if (dt_plan_compile(g, &pd, &plan) != DT_OK || dt_exec_create(plan, &e) != DT_OK) {
+        fail_msg("%s", dt_error_text());
+    }
+    double *params = dt_alloc_n((size_t)table.total, sizeof(double)),
+           *grads = dt_alloc_n((size_t)table.total, sizeof(double));
+    memcpy(params + table.param[0].offset, w, D * sizeof(double));
+    params[table.param[1].offset] = w[D];
+    double got = 0;
+    const double seed = 1;
+    const dt_kernel_run how = {.training = 1};
+    const dt_exec_feed feed = {.size = size,
+                               .field = field,
+                               .step_input = &mix,
+                               .params = params,
+                               .grads = grads,
+                               .loss_seed = &seed,
+                               .loss = &got,
+                               .run = &how};
+    assert_int_equal(dt_exec_run(e, &feed), DT_OK);
+    memcpy(grad, grads + table.param[0].offset, D * sizeof(double));
+    grad[D] = grads[table.param[1].offset];
+    dt_free(params);
+    dt_free(grads);
+    dt_exec_destroy(e);
+    dt_plan_destroy(plan);
+    dt_graph_destroy(g);
+    dt_param_table_fini(&table);
+    return got;
+}
+
+/* ---- tests ------------------------------------------------------------------------------------------------------- */
+
+static const double weights[][PARAMS] = {{0.9, -1.4, 0.6, 0.1}, {-0.2, 0.3, 0.1, 0.7}, {0, 0, 0, -0.5}};
+
+static void test_parts(void **state)
+{
+    (void)state;
+    fill();
+    for (size_t t = 0; t < sizeof(weights) / sizeof(weights[0]); t++) {
+        double want[PARTS], grad[PARAMS];
+        parts_of(weights[t], want);
+        assert_true(want[6] > 40 && want[7] > 40 && want[6] + want[7] < ROWS - 20 && want[8] < want[6]);
+        for (int p = 0; p < PARTS; p++) {
+            float mix[PARTS] = {0};
+            mix[p] = 1;
+            const double got = run(weights[t], mix, grad);
+            if (fabs(got - want[p]) > 1e-4) {
+                fail_msg("part %d is %.9g, expected %.9g", p, got, want[p]);
+            }
+        }
+    }
+}
+
+static void test_gradient(void **state)
+{
+    (void)state;
+    const float mix[PARTS] = {0.5f, 2, 1.5f};
+    fill();
+    for (size_t t = 0; t < sizeof(weights) / sizeof(weights[0]); t++) {
+        double w[PARAMS], grad[PARAMS];
+        memcpy(w, weights[t], sizeof(w));
+        (void)run(w, mix, grad);
+        for (int i = 0; i < PARAMS; i++) {
+            double side[2];
+            for (int s = 0; s < 2; s++) {
+                double sum[PARTS];
+                w[i] = weights[t][i] + (s == 0 ? 1e-6 : -1e-6);
+                parts_of(w, sum);
+                side[s] = 0.5 * sum[0] + 2 * sum[1] + 1.5 * sum[2];
+            }
+            w[i] = weights[t][i];
+            const double slope = (side[0] - side[1]) / 2e-6;
+            if (fabs(grad[i] - slope) > 1e-3 * (1 + fabs(slope))) {
+                fail_msg("gradient %d is %.9g, expected %.9g", i, grad[i], slope);
+            }
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_gradient),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
