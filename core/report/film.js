@@ -75,7 +75,7 @@
   function tick(stamp) {
     if (!playing) return;
     const i = Math.min(last - 1, Math.floor(at)), long = last > 0 ? frame[i + 1].t - frame[i].t : 1;
-    at += Math.min(100, stamp - before) / 1000 * Number(speed.value) / long;
+    at += Math.min(100, Math.max(0, stamp - before)) / 1000 * Number(speed.value) / long;
     before = stamp;
     if (at >= last) { at = last; set(false); }
     show();
