@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A run directory (INTERFACES): runs/<name>-<UTC time>-<4 hex>/ or the folder given by --run-dir. Holds config.cfg,
- * config.origin.json, meta.json, progress.json, train.log, error.log, metrics.jsonl, tensorboard/, checkpoints/, and
- * run.lock, which the process that trains holds. Threads: [main] of rank 0.
+ * config.origin.json, meta.json, progress.json, train.log, error.log (and older ones, .1, .2 ...), metrics.jsonl,
+ * tensorboard/, checkpoints/, trace.json where steps are profiled, and run.lock, which the process that trains holds.
+ * Threads: [main] of rank 0.
  */
 #ifndef DTRAIN_CORE_HOST_RUNDIR_H
 #define DTRAIN_CORE_HOST_RUNDIR_H

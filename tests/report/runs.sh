@@ -82,6 +82,13 @@ echo '{' >"$work/runs/broken/meta.json"
 says broken damaged
 grep -q "broken/meta.json:" "$work/table" || fail "why it is damaged: $(cat "$work/table")"
 
+# looking at a run that ended, and at one that was resumed after it failed to end
+"$dtrain" watch "$work/runs/done" >"$work/out" 2>&1 && grep -q "^done  done$" "$work/out" && grep -q " 100 %" "$work/out" ||
+    fail "watch of a run that ended: $(cat "$work/out")"
+"$dtrain" run --resume "$work/runs/done" --max-steps 6 -q 2>"$work/err" || fail "resumed: $(cat "$work/err")"
+"$dtrain" watch "$work/runs/done" --json >"$work/out" 2>&1 && grep -q '"state":"done",.*"step":6,.*"last":{.*"loss":' "$work/out" ||
+    fail "watch of a resumed run: $(cat "$work/out")"
+
 for words in "" "$work/nowhere"; do
     "$dtrain" watch $words >"$work/out" 2>&1
     [ $? -eq 2 ] || fail "watch $words: $(cat "$work/out")"
