@@ -3,7 +3,8 @@
  * Event files as TensorBoard reads them: a chain of TFRecords (length, its checksum, data, its checksum; checksums are
  * CRC-32C, rotated and shifted by a constant: tensorflow/core/lib/io/record_writer.cc), each holding one Event in the
  * wire format of protocol buffers (tensorflow/core/util/event.proto, tensorflow/core/framework/summary.proto). Scalars,
- * text, histograms, pictures, and hyper-parameters (tensorboard/plugins/hparams). Written through a buffer and flushed every few seconds, so that a steady step makes no call of the system.
+ * text, histograms, pictures, and hyper-parameters (tensorboard/plugins/hparams). Written through a buffer and flushed
+ * every few seconds, so that a steady step makes no call of the system.
  * Threads: an object belongs to one thread.
  */
 #ifndef DTRAIN_CORE_METRICS_EVENTS_H
