@@ -146,6 +146,8 @@ static const dt_option engine_table[] = {
         "fill dead memory with NaN, to find reads of it"),
     ROW(dt_engine_opts, recompute, BOOL, DT_OPT_NEUTRAL, "false", NULL, 0, 0, NULL,
         "recompute the marked parts of models in the backward pass: less memory, more time, the same bits"),
+    ROW(dt_engine_opts, recompute_roles, WORDS, DT_OPT_NEUTRAL, "", NULL, 0, 0, NULL,
+        "roles of the models that engine.recompute is for; empty = all"),
     ROW(dt_engine_opts, reduction, ENUM, 0, "exact", NULL, 0, 0, reductions,
         "exact: gradients are summed in one fixed tree for any number of threads and ranks"),
     ROW(dt_engine_opts, device, STR, DT_OPT_NEUTRAL, "auto", NULL, 0, 0, NULL,

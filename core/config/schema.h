@@ -60,8 +60,9 @@ typedef struct dt_checkpoint_opts {
 typedef struct dt_engine_opts {
     int64_t threads, slice_rows; /* 0 = chosen by the host */
     uint8_t reuse, poison, recompute;
-    uint32_t reduction; /* DT_REDUCTION_* */
-    const char *device; /* auto, cpu, cuda, cuda:N, cuda:GPU-<uuid> */
+    const char *const *recompute_roles; /* empty = all */
+    uint32_t reduction;                 /* DT_REDUCTION_* */
+    const char *device;                 /* auto, cpu, cuda, cuda:N, cuda:GPU-<uuid> */
     uint8_t graphs, synchronous, tf32;
     int64_t micro_shards; /* 0 = as many as fit */
 } dt_engine_opts;

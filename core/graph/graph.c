@@ -341,6 +341,22 @@ static dt_status graph_loss(dt_graph *g, const char *name, dt_tensor *value, dou
     return DT_OK;
 }
 
+/* Does a region of the model that is being recorded count? */
+static bool is_recomputed(const dt_recorder *r)
+{
+    const char *const *role = r->desc.recompute;
+    if (role == NULL || *role == NULL) {
+        return true;
+    }
+    for (; *role != NULL; role++) {
+        const size_t n = strlen(*role);
+        if (strncmp(r->scope, *role, n) == 0 && (r->scope[n] == '\0' || r->scope[n] == '.')) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void graph_recompute_begin(dt_graph *g)
 {
     dt_recorder *r = recorder_of(g);
@@ -348,7 +364,7 @@ static void graph_recompute_begin(dt_graph *g)
         (void)fail(r, DT_FAIL(DT_EINVAL, "recompute_begin inside a recompute region; end the first one before"));
     }
     r->in_region = true;
-    r->ir.region = ++r->n_regions;
+    r->ir.region = is_recomputed(r) ? ++r->n_regions : 0;
 }
 
 static void graph_recompute_end(dt_graph *g)

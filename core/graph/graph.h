@@ -23,6 +23,7 @@ typedef struct dt_graph_desc {
     dt_status (*model)(void *user, dt_graph *g, dt_model *m, const dt_named *in, uint32_t n_in, dt_named *out,
                        uint32_t n_out);
     void *user;
+    const char *const *recompute; /* roles whose regions count, ends with NULL; NULL or empty: all */
 } dt_graph_desc;
 
 /* The desc's arrays must outlive the graph. */

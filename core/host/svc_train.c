@@ -78,17 +78,23 @@ static dt_status freeze(dt_stage *s, const char *const *pattern, const char *key
     return DT_OK;
 }
 
+static dt_status check_roles(const char *const *role, const char *key)
+{
+    for (; role != NULL && *role != NULL; role++) {
+        if (!is_role(*role)) {
+            return DT_FAIL(DT_ECONFIG, "%s holds \"%s\", which is no role (perception, world, controller, shield)", key,
+                           *role);
+        }
+    }
+    return DT_OK;
+}
+
 /* What came trained from elsewhere, where the phase wants it to stay as it is. */
 static dt_status freeze_loaded(dt_stage *s, const char *const *role)
 {
+    DT_TRY(check_roles(role, "training.freeze_loaded"));
     for (; role != NULL && *role != NULL; role++) {
         const int r = dt_role_find(*role, strlen(*role));
-        if (r < 0) {
-            return DT_FAIL(DT_ECONFIG,
-                           "training.freeze_loaded holds \"%s\", which is no role (perception, world, controller, "
-                           "shield)",
-                           *role);
-        }
         if ((s->d.loaded & 1u << r) != 0) {
             DT_TRY(freeze(s, (const char *const[]){*role, NULL}, "training.freeze_loaded"));
         }
@@ -182,6 +188,7 @@ static dt_status trainer_config(dt_stage *s, dt_trainer_config *c)
     DT_TRY(dt_config_engine(s->d.config, s->d.index, &e));
     DT_TRY(dt_config_phase(s->d.config, s->d.index, &p, &stop));
     DT_TRY(dt_config_memory(s->d.config, s->d.index, &m));
+    DT_TRY(check_roles(e.recompute_roles, "engine.recompute_roles"));
     DT_TRY(freeze(s, t.freeze, "training.freeze"));
     DT_TRY(freeze(s, p.freeze, "freeze of the phase"));
     DT_TRY(freeze_loaded(s, t.freeze_loaded));
@@ -200,6 +207,7 @@ static dt_status trainer_config(dt_stage *s, dt_trainer_config *c)
                              .poison = e.poison != 0,
                              .fuse = true,
                              .recompute = e.recompute != 0,
+                             .recompute_roles = e.recompute_roles,
                              .graphs = e.graphs != 0 && e.synchronous == 0,
                              .synchronous = e.synchronous != 0,
                              .math = e.tf32 ? DT_DEVICE_MATH_TF32 : DT_DEVICE_MATH_F32,

@@ -31,6 +31,7 @@ dt_status dt_record(dt_trainer *t, const dt_samples *source, dt_compiled *out)
                               .n_fields = source->n_fields,
                               .params = t->d.params,
                               .model = t->d.model,
+                              .recompute = t->c.recompute_roles,
                               .user = t->d.user};
     DT_TRY(dt_graph_create(&gd, &out->graph));
     DT_TRY(t->d.record(t->d.user, out->graph));

@@ -33,8 +33,9 @@ typedef struct dt_trainer_config {
     dt_schedule schedule; /* x in epochs */
     double gradient_clip; /* 0: none */
     bool reuse, poison, fuse, recompute;
-    uint32_t math;            /* dt_device_math; on the CPU F32 and BF16 */
-    dt_scaler_config scaling; /* of the loss */
+    const char *const *recompute_roles; /* of which models, ends with NULL; NULL or empty: all; outlives the trainer */
+    uint32_t math;                      /* dt_device_math; on the CPU F32 and BF16 */
+    dt_scaler_config scaling;           /* of the loss */
     /* on a device: */
     bool graphs;            /* replay captured steps */
     bool synchronous;       /* wait for every kernel, to find faults; for every step where there are graphs */
@@ -117,7 +118,7 @@ void dt_trainer_memory_get(const dt_trainer *t, dt_trainer_memory *out);
 void dt_trainer_arenas_get(const dt_trainer *t, const double *mean, dt_trainer_memory *mapped,
                            dt_trainer_memory *resident);
 /* The micro-batch: leaves computed at once. Fewer of them take less memory and more time, and change no bit. shrink
- * gives memory back between steps: first what is read ahead, then half of the leaves; false: nothing is left to give. */
+ * gives memory back between steps: what is read ahead, then half of the leaves; false: nothing is left to give. */
 uint32_t dt_trainer_micro(const dt_trainer *t);
 bool dt_trainer_shrink(dt_trainer *t);
 /* Compiles inference over d, which evaluate would do at its first call, so that its memory is known. */

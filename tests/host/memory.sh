@@ -95,6 +95,14 @@ grep -q 'nothing is left to give back' out || fail "says not that nothing is lef
 same warned '[(]memory.target_gb[)] are in use .*: memory is given back above memory.shed_fraction' \
     --set memory.target_gb=0.4 --set memory.warn_fraction=0.01 --set memory.shed_fraction=1
 
+# activations computed again instead of kept, for all models or some: less memory, the same bits
+same again 'activations 1[0-3]\.' --set engine.recompute=true
+same again_perception 'activations 1[0-3]\.' --set engine.recompute=true --set engine.recompute_roles=perception
+code=0
+tiny nobody --set engine.recompute=true --set engine.recompute_roles=wrld || code=$?
+test $code -eq 2 || fail "exit code $code of an unknown role, expected 2"
+grep -q 'engine.recompute_roles holds "wrld", which is no role' out || fail "says not which role"
+
 # out of memory: the smaller micro-batch once, then a clear stop
 export DTRAIN_FAULT
 DTRAIN_FAULT=alloc:900 same short 'warn .*trying 2 shards at a time instead of 4, nothing ahead; the result is the same'

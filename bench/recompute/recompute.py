@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What engine.recompute saves and costs, model by model: memory of activations as planned - arenas are held to the
+byte - and the time of a step, against the same steps without it. Every variant has to end in the same bits."""
+import argparse
+import json
+import pathlib
+import statistics
+import subprocess
+import tempfile
+
+VARIANTS = (("kept", []), ("perception", ["perception"]), ("world", ["world"]), ("all", ["perception", "world"]))
+
+
+def options(preset, roles, batch):
+    o = ["--set", f"risk_gnn.preset={preset}", "--set", f"world_lstm.preset={preset}", "--set", f"data.batch={batch}"]
+    if roles:
+        o += ["--set", "engine.recompute=true", "--set", "engine.recompute_roles=" + ",".join(roles)]
+    return o
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__)
+    p.add_argument("--dtrain", required=True)
+    p.add_argument("--threads", default="1")
+    p.add_argument("--rounds", type=int, default=9, help="runs of each variant, in turns")
+    p.add_argument("--steps", type=int, default=4, help="of a run; the first one is left out")
+    p.add_argument("--batch", type=int, default=64)
+    p.add_argument("--preset", action="append")
+    a = p.parse_args()
+    base = [a.dtrain, "run", "--plugin", "phase1_world_model", "--threads", a.threads, "--device", "cpu"]
+    for preset in a.preset or ["guide", "15m"]:
+        activations, peak, times, bits = {}, {}, {n: [] for n, _ in VARIANTS}, set()
+        for name, roles in VARIANTS:
+            text = subprocess.run(base + options(preset, roles, a.batch) + ["--dry-run", "--json"], check=True,
+                                  capture_output=True, text=True).stdout
+            plan = json.loads(text)["phases"][0]
+            activations[name], peak[name] = plan["bytes"]["activations"], plan["planned_peak"]
+        for _ in range(a.rounds):
+            for name, roles in VARIANTS:
+                with tempfile.TemporaryDirectory() as where:
+                    run = pathlib.Path(where) / "run"
+                    subprocess.run(base + options(preset, roles, a.batch) +
+                                   ["--max-steps", str(a.steps), "--run-dir", str(run), "--set", "report.enabled=false",
+                                    "-q"], check=True, capture_output=True)
+                    records = [json.loads(line) for line in open(run / "metrics.jsonl")]
+                    times[name].append(min(r["time/step"] for r in records[1:] if "time/step" in r))
+                    state = subprocess.run([a.dtrain, "ckpt", "inspect", str(run), "--json"], check=True,
+                                           capture_output=True, text=True).stdout
+                    bits.add(json.loads(state)["state_hash"])
+        assert len(bits) == 1, f"{preset}: variants end in {len(bits)} states"
+        for name, _ in VARIANTS:
+            ratio = statistics.median(t / k for t, k in zip(times[name], times["kept"]))
+            print(f"{preset:6} {name:10} activations {activations[name] / 1e6:7.1f} MB, planned peak "
+                  f"{peak[name] / 1e6:7.1f} MB, a step {statistics.median(times[name]) * 1e3:7.1f} ms, {ratio:.2f} of kept")
+            if name != "kept":
+                print(f"value {preset}_{name}_memory_saved {100 * (1 - activations[name] / activations['kept']):.1f} % "
+                      "target 0")
+                print(f"value {preset}_{name}_time_paid {100 * (ratio - 1):.1f} % target 40")
+
+
+if __name__ == "__main__":
+    main()
