@@ -23,6 +23,7 @@
 #include "host/snapshot.h"
 #include "metrics/record.h"
 
+#include <malloc.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -796,11 +797,30 @@ static dt_status compare(rank *k, int64_t index, const dt_policy_result *policy)
     return policy == NULL ? DT_OK : dt_baselines_run(&d, policy, is_first(k) ? dt_rundir_path(k->r->d->dir) : NULL);
 }
 
+/* What a phase held is given back before the next one begins: arenas, and what the heap keeps for later. */
+static void tell_release(const rank *k, int64_t index)
+{
+    const dt_session *s = k->r->d->session;
+    const uint64_t arenas = dt_arena_live_bytes();
+    uint64_t free_bytes = 0, total = 0;
+    char device[64] = "";
+#ifdef __GLIBC__
+    (void)malloc_trim(0);
+#endif
+    if (s->device != NULL && s->device_ops->memory(s->device, &free_bytes, &total) == DT_OK) {
+        snprintf(device, sizeof(device), ", device %.1f of %.1f MB free", (double)free_bytes / 1e6,
+                 (double)total / 1e6);
+    }
+    dt_log(arenas > 0 ? DT_LOG_WARN : DT_LOG_INFO, "phase %lld (%s) is released: arenas %.1f MB, resident %.1f MB%s",
+           (long long)index + 1, s->phase[index]->desc.id, (double)arenas / 1e6, (double)dt_rss_bytes() / 1e6, device);
+}
+
 static dt_status run_phases(rank *k)
 {
     run *r = k->r;
     const dt_session *s = r->d->session;
     for (int64_t i = r->course.begin; i < s->last; i++) {
+        DT_TRY(dt_comm_agree(k->comm, is_first(k) ? dt_session_enter(r->d->session, i) : DT_OK));
         const dt_status st = run_phase(k, i);
         const uint64_t steps = st >= 0 ? dt_trainer_step_number(k->stage->trainer) : 0;
         dt_policy_result *policy = NULL;
@@ -818,6 +838,7 @@ static dt_status run_phases(rank *k)
         DT_TRY(dt_comm_barrier(k->comm));
         if (is_first(k)) {
             r->base_step += steps;
+            tell_release(k, i);
         }
         DT_TRY(dt_comm_barrier(k->comm));
     }

@@ -291,30 +291,59 @@ static dt_status choose_phases(dt_session *s, const char *wanted)
                    wanted, (long long)s->n_phases, s->n_phases == 1 ? "" : "s");
 }
 
+/* Seed and ranks belong to the run; every phase may have workers and a device of its own. */
 static dt_status read_resources(dt_session *s)
 {
     dt_root_opts root;
-    dt_engine_opts engine;
-    dt_comm_opts comm;
-    dt_amp_opts amp;
     DT_TRY(dt_config_root(s->config, &root));
-    DT_TRY(dt_config_engine(s->config, s->first, &engine));
-    DT_TRY(dt_config_comm(s->config, s->first, &comm));
-    DT_TRY(dt_config_amp(s->config, s->first, &amp));
     s->seed = (uint64_t)root.seed;
-    s->ranks = comm.backend == DT_COMM_SIM ? (uint32_t)comm.ranks : 1;
-    s->threads = engine.threads > 0 ? (uint32_t)engine.threads : cpus();
+    for (int64_t i = s->first; i < s->last; i++) {
+        dt_comm_opts comm;
+        DT_TRY(dt_config_comm(s->config, i, &comm));
+        const uint32_t ranks = comm.backend == DT_COMM_SIM ? (uint32_t)comm.ranks : 1;
+        s->ranks = i == s->first ? ranks : s->ranks;
+        if (ranks != s->ranks) {
+            return DT_FAIL(
+                DT_ECONFIG,
+                "phase %lld has %u ranks and phase %lld has %u; ranks are those of the run: set comm outside "
+                "of phases",
+                (long long)s->first + 1, s->ranks, (long long)i + 1, ranks);
+        }
+    }
     return DT_OK;
 }
 
 /* ---- device ------------------------------------------------------------------------------------------------------ */
 
+static dt_status find_device(const dt_device_wish *w, const dt_device_ops **ops_p, uint32_t *index_p)
+{
+    DT_TRY(dt_device_module_open("cuda", ops_p));
+    return dt_device_choose(*ops_p, w, dt_device_local_rank(), index_p);
+}
+
+/* What a later phase asks for by name is looked for before the first one begins. */
+static dt_status check_devices(const dt_session *s)
+{
+    for (int64_t i = s->first; i < s->last; i++) {
+        dt_engine_opts engine;
+        dt_device_wish w;
+        const dt_device_ops *ops = NULL;
+        uint32_t index = 0;
+        DT_TRY(dt_config_engine(s->config, i, &engine));
+        DT_TRY(dt_device_wish_parse(engine.device, &w));
+        const dt_status st = w.kind == DT_DEVICE_CUDA ? find_device(&w, &ops, &index) : DT_OK;
+        if (st < 0) {
+            return i > s->first ? DT_CONTEXT(st, "phase %lld (%s)", (long long)i + 1, s->phase[i]->desc.id) : st;
+        }
+    }
+    return DT_OK;
+}
+
 static dt_status take_device(dt_session *s, const dt_device_wish *w)
 {
     const dt_device_ops *ops = NULL;
     uint32_t index = 0;
-    DT_TRY(dt_device_module_open("cuda", &ops));
-    DT_TRY(dt_device_choose(ops, w, dt_device_local_rank(), &index));
+    DT_TRY(find_device(w, &ops, &index));
     DT_TRY(ops->open(index, &s->device));
     s->device_ops = ops;
     dt_str text = {0};
@@ -326,12 +355,10 @@ static dt_status take_device(dt_session *s, const dt_device_wish *w)
 }
 
 /* What was asked for by name is there or the run ends; what was left to us may be missing, and we say why. */
-static dt_status open_device(dt_session *s)
+static dt_status open_device(dt_session *s, const char *wish)
 {
-    dt_engine_opts engine;
     dt_device_wish w;
-    DT_TRY(dt_config_engine(s->config, s->first, &engine));
-    DT_TRY(dt_device_wish_parse(engine.device, &w));
+    DT_TRY(dt_device_wish_parse(wish, &w));
     snprintf(s->device_text, sizeof(s->device_text), "cpu");
     if (w.kind == DT_DEVICE_CPU) {
         return DT_OK;
@@ -351,6 +378,30 @@ static dt_status open_device(dt_session *s)
         dt_log(DT_LOG_INFO, "computing on the CPU: %s", why);
         dt_error_clear();
     }
+    return DT_OK;
+}
+
+static void close_device(dt_session *s)
+{
+    if (s->device != NULL) {
+        s->device_ops->close(s->device);
+    }
+    s->device = NULL;
+    s->device_ops = NULL;
+    s->device_wish[0] = '\0';
+}
+
+dt_status dt_session_enter(dt_session *s, int64_t phase)
+{
+    dt_engine_opts engine;
+    DT_TRY(dt_config_engine(s->config, phase, &engine));
+    s->threads = engine.threads > 0 ? (uint32_t)engine.threads : cpus();
+    if (strcmp(s->device_wish, engine.device) == 0) {
+        return DT_OK;
+    }
+    close_device(s);
+    DT_TRY(open_device(s, engine.device));
+    snprintf(s->device_wish, sizeof(s->device_wish), "%s", engine.device);
     return DT_OK;
 }
 
@@ -401,7 +452,10 @@ dt_status dt_session_open(const dt_args *a, const char *resumed_config, dt_sessi
         st = read_resources(out);
     }
     if (st == DT_OK) {
-        st = open_device(out);
+        st = check_devices(out);
+    }
+    if (st == DT_OK) {
+        st = dt_session_enter(out, out->first);
     }
     if (st < 0) {
         dt_session_close(out);
@@ -424,9 +478,7 @@ void dt_session_config_beside(const char *checkpoint, dt_str *out)
 
 void dt_session_close(dt_session *s)
 {
-    if (s->device != NULL) {
-        s->device_ops->close(s->device);
-    }
+    close_device(s);
     dt_config_destroy(s->config);
     dt_loader_destroy(s->loader);
     dt_free(s->demo_store);

@@ -25,12 +25,16 @@ typedef struct dt_session {
     char *demo_store;                /* the embedded recording; "" when it is not installed */
     const dt_device_ops *device_ops; /* NULL: the CPU computes */
     dt_device *device;
+    char device_wish[96];  /* engine.device that the device was chosen by */
     char device_text[192]; /* "cpu", or "cuda:0 NVIDIA H200, 139.8 GiB, sm_90, GPU-..." */
 } dt_session;
 
 /* resumed_config: config.cfg of the run being resumed, below every other file; NULL = none. */
 dt_status dt_session_open(const dt_args *a, const char *resumed_config, dt_session *out) DT_NODISCARD;
 void dt_session_close(dt_session *s);
+/* Workers and device of one phase: a device that it does not want is given back, another one is opened. When a session
+ * opens it has entered the first phase. Errors: those of the device. */
+dt_status dt_session_enter(dt_session *s, int64_t phase) DT_NODISCARD;
 /* Loader, and configuration as the command line gives it, neither completed by plugins nor checked: for show. */
 dt_status dt_session_config(const dt_args *a, dt_session *out) DT_NODISCARD;
 /* Loader and embedded recording without configuration, for list and doctor; to be closed even when it fails. */

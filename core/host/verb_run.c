@@ -119,6 +119,7 @@ static dt_status dry_run_phase(dt_session *s, int64_t index, const dt_args *a, d
     pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     dt_comm *comm = NULL;
     dt_stage *stage = NULL;
+    DT_TRY(dt_session_enter(s, index));
     DT_TRY(dt_comm_null(&comm));
     const dt_stage_desc d = {.config = s->config,
                              .loader = s->loader,

@@ -106,6 +106,23 @@ else
     fail "the run was not killed between two checkpoints"
 fi
 
+# a device for the first phase alone: the second one gives it back
+phases() { # DIR DEVICE DEVICE
+    cat >"$work/two.cfg" <<END
+phases = ( { plugin = "phase1_world_model"; engine = { device = "$2"; }; stop = { steps = 3; }; },
+           { plugin = "phase1_world_model"; engine = { device = "$3"; }; stop = { steps = 2; }; } );
+END
+    # shellcheck disable=SC2086
+    "$dtrain" ${tiny#--plugin phase1_world_model} --config "$work/two.cfg" --run-dir "$1" 2>"$work/err" ||
+        fail "a phase on $2, then one on $3: $?"
+}
+phases "$work/both" cuda cpu
+grep -q "is released: arenas 0.0 MB.*, device [0-9.]* of" "$work/both/train.log" || fail "nothing said of the device"
+if $fake; then
+    phases "$work/neither" cpu cpu
+    same "$work/both" "$work/neither" "a device in the first of two phases"
+fi
+
 for device in cpu cuda; do
     "$dtrain" eval --plugin phase1_world_model --checkpoint "$work/sync" --device $device --json -q \
         >"$work/$device.json" 2>"$work/err" || fail "evaluation with --device $device"

@@ -6,6 +6,7 @@
 set -u
 
 dtrain=${DT_BUILDDIR:-.}/dtrain
+unset DTRAIN__ENGINE__DEVICE || true # phases choose
 work=$(mktemp -d ./test-phases-XXXXXX) || exit 1
 trap 'rm -rf "$work"' EXIT INT TERM
 failed=0
@@ -18,7 +19,7 @@ controller_mlp = { hidden = 16; };
 data = { batch = 16; };
 training = { eval_interval = 0; save_interval = 0; warmup_epochs = 0; };
 checkpoint = { every_seconds = 0; };
-engine = { threads = 1; };
+engine = { threads = 1; device = "cpu"; };
 metrics = { tensorboard = false; };
 report = { enabled = false; };
 env = { instances = 2; };
@@ -197,6 +198,27 @@ cases=$((cases + 1))
 [ -n "$handed" ] && [ "$handed" = "$best_step" ] || fail "the best is of step $best_step, handed on was $handed"
 train 2 unmeasured "{ $two checkpoint = { best_by = \"\"; hand_on = \"best\"; }; }"
 says "checkpoint.best_by says which one is the best"
+
+# --- each phase has workers of its own, and what it held is given back ---
+train 0 workers "{ $one engine = { threads = 3; }; }, { $two }, { $three engine = { threads = 2; }; }"
+says "; 3 workers on 1 rank" "; 1 worker on 1 rank" "; 2 workers on 1 rank"
+[ "$(state_hash "$work/workers")" = "$whole" ] || fail "other numbers of workers: other bits"
+train 2 ranks "{ $one }, { $two comm = { backend = \"sim\"; ranks = 2; }; }"
+says "phase 1 has 1 ranks and phase 2 has 2" "set comm outside of phases"
+train 5 device "{ $one }, { $two engine = { device = \"cuda:77\"; }; }"
+says "phase 2 (phase2_ppo)"
+[ ! -e "$work/device/checkpoints" ] || fail "a device that is not there was found out after the first phase"
+large='plugin = "phase1_world_model"; init = "random"; risk_gnn = { hidden = 96; }; world_lstm = { hidden = 96; }; stop = { steps = 3; };'
+train 0 alike "{ $large }, { $large }"
+grep "is released" "$work/alike/train.log" | sed 's/.*arenas \([0-9.]*\) MB, resident \([0-9.]*\) MB.*/\1 \2/' >"$work/released"
+allowed=1.05
+! grep -q __asan_init "$dtrain" || allowed=2 # it keeps what was freed
+awk '{ if ($1 != 0) bad = 1; mb[NR] = $2 } END { exit bad || NR != 2 || mb[2] > mb[1] * '$allowed' }' "$work/released" ||
+    fail "arenas and resident memory after each of two equal phases: $(cat "$work/released")"
+sed -n 's/.*"step":3,.*"mem\/rss":\([0-9]*\).*/\1/p' "$work/alike/metrics.jsonl" >"$work/resident"
+awk '{ mb[NR] = $1 } END { exit NR != 2 || mb[2] > mb[1] * '$allowed' }' "$work/resident" ||
+    fail "resident memory at the end of two equal phases: $(cat "$work/resident")"
+cases=$((cases + 3))
 
 echo "$cases cases, $failed failed"
 [ "$failed" -eq 0 ] && [ "$cases" -gt 20 ]
