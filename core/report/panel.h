@@ -38,6 +38,7 @@ dt_phase_panel dt_panel_evaluation;   /* results of evaluations, with their hist
 dt_phase_panel dt_panel_baselines;    /* the policy beside controllers that learnt nothing */
 dt_phase_panel dt_panel_costs;        /* costs beside their limits */
 dt_phase_panel dt_panel_curves;       /* everything else that was recorded */
+dt_phase_panel dt_panel_memory;       /* memory beside what was planned */
 dt_phase_panel dt_panel_time;         /* what the time went into */
 
 /* A run's series of this phase; NULL where it has none. */
@@ -52,6 +53,8 @@ dt_status dt_page_chart(const dt_page *p, const dt_page_phase *phase, const char
 uint32_t dt_page_baselines(const dt_flat *f);
 double dt_page_baseline(const dt_flat *f, uint32_t i, const char *name);
 const char *dt_page_baseline_name(const dt_flat *f, uint32_t i); /* "fixed" of controller_fixed */
+/* Is it shown by the panel of memory? */
+bool dt_page_is_memory(const char *name);
 /* The dot in a run's colour, and its name; nothing where there is one run only. */
 void dt_page_dot(const dt_page *p, uint32_t run);
 void dt_page_run(const dt_page *p, uint32_t run);

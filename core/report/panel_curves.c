@@ -21,7 +21,7 @@ static const group groups[] = {
     {"Learning", {"loss", "lr", "losses/", "grad/", "charts/"}},
     {"Episodes", {"charts/episod", "env/", "shield/"}},
     {"Other", {""}},
-    {"Speed and memory", {"charts/SPS", "charts/env_steps_", "charts/learn_samples_", "time/", "mem/"}},
+    {"Speed", {"charts/SPS", "charts/env_steps_", "charts/learn_samples_", "time/", "mem/"}},
 };
 enum { N_GROUPS = sizeof(groups) / sizeof(groups[0]), MAX_BEGINS = 5 };
 
@@ -34,7 +34,7 @@ static bool is_elsewhere(const char *name)
             return true;
         }
     }
-    return strcmp(name, "progress") == 0;
+    return strcmp(name, "progress") == 0 || dt_page_is_memory(name);
 }
 
 /* The group whose beginning fits best, and which of its beginnings. */
@@ -83,7 +83,8 @@ static void write_constants(const dt_page *p, const dt_page_phase *phase, const 
     bool is_open = false;
     double value = 0;
     for (uint32_t i = 0; i < n; i++) {
-        if (strncmp(name[i], "eval/", 5) == 0 || !dt_page_is_constant(p, phase, name[i], &value)) {
+        if (strncmp(name[i], "eval/", 5) == 0 || dt_page_is_memory(name[i]) ||
+            !dt_page_is_constant(p, phase, name[i], &value)) {
             continue;
         }
         if (!is_open) {

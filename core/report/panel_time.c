@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the wall time of a phase went into, from its time/ records: of a phase with environments waiting for them, the
- * policy and learning; of one that learns from data waiting for data and computing. The rest is evaluations,
+ * What the wall time of a phase went into, from its time/ records: of a phase with environments these, waiting for
+ * them, the policy and learning; of one that learns from data waiting for data and computing. The rest is evaluations,
  * checkpoints and whatever nobody measured.
  */
 #include <config.h>
@@ -14,7 +14,7 @@
 #include <string.h>
 
 typedef struct part {
-    const char *text;
+    const char *text, *css;
     double seconds;
 } part;
 
@@ -40,13 +40,16 @@ static uint32_t split(const dt_page *p, const dt_page_phase *phase, uint32_t run
     const double learn = sum_of(p, phase, run, "time/learn");
     uint32_t n = 0;
     if (isfinite(learn)) {
-        out[n++] = (part){"waiting for environments", sum_of(p, phase, run, "time/env_wait")};
-        out[n++] = (part){"policy", sum_of(p, phase, run, "time/policy")};
-        out[n++] = (part){"learning", learn};
+        /* who waits steps environments meanwhile, where nobody else does */
+        const double wait = sum_of(p, phase, run, "time/env_wait"), env = sum_of(p, phase, run, "time/env");
+        out[n++] = (part){"environments", "p0", isfinite(env) ? fmin(env, wait) : wait};
+        out[n++] = (part){"waiting for them", "p1", isfinite(env) ? fmax(0, wait - env) : (double)NAN};
+        out[n++] = (part){"policy", "p2", sum_of(p, phase, run, "time/policy")};
+        out[n++] = (part){"learning", "p3", learn};
     } else {
         const double wait = sum_of(p, phase, run, "time/data_wait");
-        out[n++] = (part){"waiting for data", wait};
-        out[n++] = (part){"computing", sum_of(p, phase, run, "time/step") - (isnan(wait) ? 0 : wait)};
+        out[n++] = (part){"waiting for data", "p1", wait};
+        out[n++] = (part){"computing", "p2", sum_of(p, phase, run, "time/step") - (isnan(wait) ? 0 : wait)};
     }
     double known = 0;
     uint32_t kept = 0;
@@ -57,7 +60,7 @@ static uint32_t split(const dt_page *p, const dt_page_phase *phase, uint32_t run
         }
     }
     if (kept > 0 && wall > known) {
-        out[kept++] = (part){"everything else", wall - known};
+        out[kept++] = (part){"everything else", "rest", wall - known};
     }
     return known > 0 ? kept : 0;
 }
@@ -81,14 +84,14 @@ dt_status dt_panel_time(const dt_page *p, const dt_page_phase *phase)
         dt_page_run(p, i);
         dt_str_add(p->out, "</p><div class=\"bar\">");
         for (uint32_t k = 0; k < n; k++) {
-            dt_str_addf(p->out, "<span class=\"p%u\" style=\"width:%.2f%%\"></span>", k,
+            dt_str_addf(p->out, "<span class=\"%s\" style=\"width:%.2f%%\"></span>", parts[k].css,
                         100 * parts[k].seconds / total);
         }
         dt_str_add(p->out, "</div><ul>");
         for (uint32_t k = 0; k < n; k++) {
             char text[DT_NUMBER_BYTES];
-            dt_str_addf(p->out, "<li><span class=\"dot p%u\"></span>%s <b>%.1f %%</b> <i>%s</i></li>", k, parts[k].text,
-                        100 * parts[k].seconds / total, dt_duration_text(parts[k].seconds, text));
+            dt_str_addf(p->out, "<li><span class=\"dot %s\"></span>%s <b>%.1f %%</b> <i>%s</i></li>", parts[k].css,
+                        parts[k].text, 100 * parts[k].seconds / total, dt_duration_text(parts[k].seconds, text));
         }
         dt_str_add(p->out, "</ul></div>\n");
     }

@@ -53,6 +53,11 @@ def flat(node, path=""):
         yield path[:-1], node
 
 
+# a chart of memory, in MB: what was used and, dashed, what was planned
+MEMORY = {"resident, MB": ("mem/rss", "mem/planned"), "arenas, MB": ("mem/arenas", "mem/arenas_planned"),
+          "on the device, MB": ("gpu/mem_allocated", "gpu/mem_planned")}
+
+
 def near(a, b):
     return a == b or math.isclose(a, b, rel_tol=1e-6)
 
@@ -85,6 +90,12 @@ def check_curves(root, runs, others):
                 continue
             if "ref" in group.get("class") and name.startswith("eval/"):
                 assert any(near(y[0], v) for run in others for v in run.get(name, [])), f"{name}: no baseline has {y[0]}"
+                continue
+            if name in MEMORY:
+                key = MEMORY[name]["ref" in group.get("class")]
+                assert any(all(near(values.get(int(step), math.nan) / 1e6, v) for step, v in zip(x, y)) for run in runs
+                           for what, values in run.items() if what[1] == key), f"{name}: these numbers are in no run"
+                drawn.update(what for run in runs for what in run if what[1] == key)
                 continue
             names = [name] if "ref" not in group.get("class") else ["limits/" + name.split("/", 1)[1]]
             fits = [key for run in runs for key, values in run.items() if key[1] in names and
@@ -195,7 +206,7 @@ def main(path, *folders):
     for folder in folders:
         assert os.path.basename(folder) in words, "the name of a run"
         runs.append(records(folder))
-        for key in runs[-1]:
+        for key in (k for k in runs[-1] if k[1] not in sum(MEMORY.values(), ())):
             assert key[0] in words and (key[1].split("/")[-1] in words or key[1].endswith("/std") or
                                         key[1].split("/")[-1].isdigit() or key[1].endswith("/mean")), key
     n_curves, n_points, drawn = check_curves(root, runs, [baselines(folder) for folder in folders])

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Memory beside what was planned: resident memory and arenas as they went, the plan as a dashed line, and both as a
+ * table.
+ */
+#include <config.h>
+
+#include "report/panel.h"
+
+#include "base/err.h"
+#include "report/chart.h"
+#include "report/html.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+    const char *text, *name, *planned;
+} kinds[] = {{"resident", "mem/rss", "mem/planned"},
+             {"arenas", "mem/arenas", "mem/arenas_planned"},
+             {"on the device", "gpu/mem_allocated", "gpu/mem_planned"}};
+enum { N_KINDS = sizeof(kinds) / sizeof(kinds[0]) };
+
+bool dt_page_is_memory(const char *name)
+{
+    for (int k = 0; k < N_KINDS; k++) {
+        if (strcmp(name, kinds[k].name) == 0 || strcmp(name, kinds[k].planned) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A curve of megabytes. */
+static void add_curve(const dt_page *p, const dt_page_phase *phase, uint32_t run, const char *name, bool is_plan,
+                      uint32_t *n)
+{
+    const dt_series *s = dt_page_series(p, phase, run, name);
+    if (s == NULL || *n == DT_CHART_MAX_CURVES) {
+        return;
+    }
+    dt_curve *c = &p->curve[(*n)++];
+    *c = (dt_curve){.color = run % DT_PAGE_COLORS, .is_reference = is_plan, .label = is_plan ? "planned" : NULL};
+    dt_curve_of(p->run[run].records, s, c);
+    c->n_smooth = 0;
+    for (uint32_t i = 0; i < c->n; i++) {
+        c->y[i] /= 1e6;
+    }
+}
+
+static dt_status write_chart(const dt_page *p, const dt_page_phase *phase, int k)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < p->n_runs; i++) {
+        add_curve(p, phase, i, kinds[k].name, false, &n);
+    }
+    if (n > 0) {
+        for (uint32_t i = 0; i < p->n_runs; i++) {
+            add_curve(p, phase, i, kinds[k].planned, true, &n);
+        }
+    }
+    char title[64];
+    snprintf(title, sizeof(title), "%s, MB", kinds[k].text);
+    const dt_chart chart = {.prefix = "", .name = title, .x_name = "step", .curve = p->curve, .n_curves = n};
+    return dt_chart_write(&chart, p->out);
+}
+
+static double greatest(const dt_series *s)
+{
+    double most = NAN;
+    for (uint32_t i = 0; s != NULL && i < s->n; i++) {
+        most = fmax(most, s->value[i]);
+    }
+    return most;
+}
+
+static void write_row(const dt_page *p, const dt_page_phase *phase, uint32_t run, int k)
+{
+    char text[DT_NUMBER_BYTES];
+    const double most = greatest(dt_page_series(p, phase, run, kinds[k].name));
+    const double planned = greatest(dt_page_series(p, phase, run, kinds[k].planned));
+    if (!isfinite(most)) {
+        return;
+    }
+    dt_str_add(p->out, "<tr><th>");
+    dt_page_run(p, run);
+    dt_str_addf(p->out, "</th><td class=\"l\">%s</td><td><b>%s</b></td>", kinds[k].text, dt_bytes_text(most, text));
+    if (isfinite(planned) && planned > 0) {
+        dt_str_addf(p->out, "<td>%s</td>", dt_bytes_text(planned, text));
+        dt_str_addf(p->out, "<td>%.2f</td></tr>\n", most / planned);
+    } else {
+        dt_str_add(p->out, "<td></td><td></td></tr>\n");
+    }
+}
+
+dt_status dt_panel_memory(const dt_page *p, const dt_page_phase *phase)
+{
+    bool has_any = false;
+    for (uint32_t i = 0; i < p->n_runs; i++) {
+        has_any = has_any || dt_page_series(p, phase, i, kinds[0].name) != NULL;
+    }
+    if (!has_any) {
+        return DT_OK;
+    }
+    dt_str_add(p->out, "<h3>Memory</h3>\n<div class=\"charts\">\n");
+    for (int k = 0; k < N_KINDS; k++) {
+        DT_TRY(write_chart(p, phase, k));
+    }
+    dt_str_add(p->out, "</div>\n<div class=\"scroll\"><table><thead><tr><th></th><th class=\"l\">Memory</th>"
+                       "<th>At most</th><th>Planned</th><th>Ratio</th></tr></thead><tbody>\n");
+    for (uint32_t i = 0; i < p->n_runs; i++) {
+        for (int k = 0; k < N_KINDS && phase->at[i] >= 0; k++) {
+            write_row(p, phase, i, k);
+        }
+    }
+    dt_str_add(p->out, "</tbody></table></div>\n");
+    return DT_OK;
+}
