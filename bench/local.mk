@@ -34,6 +34,7 @@ bench_kernels_LDADD = core/libdtcore.la -ldnnl -lgomp
 EXTRA_DIST += \
 	bench/phase1_folds/folds.py \
 	bench/phase2_classic/classic.py \
+	bench/policy_act/peer.py \
 	bench/rl_speed/rl_speed.py \
 	bench/rl_speed/rltools.cpp \
 	bench/rl_speed/sb3.py \
@@ -49,6 +50,7 @@ EXTRA_DIST += \
 	bench/results/2026-11-21-phase1_step-guide.txt \
 	bench/results/2026-11-21-phase1_step.md \
 	bench/results/2026-11-21-phase2_classic.txt \
+	bench/results/2026-11-21-policy-act.txt \
 	bench/results/2026-11-21-products.md \
 	bench/results/2026-11-21-rl-speed.txt \
 	bench/results/2026-11-21-shield.md \

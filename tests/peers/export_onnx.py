@@ -55,6 +55,23 @@ def sets(values):
     return [word for value in values for word in ("--set", value)]
 
 
+COMMON = ["-q", "--threads", "1"] + sets(["training.eval_interval=0", "checkpoint.every_seconds=0",
+                                          "report.enabled=false", "metrics.tensorboard=false"])
+
+
+def make_policy(build, base, values):
+    """Trains for three short rounds; leaves base.safetensors, base.onnx and the trace of an episode, base.jsonl."""
+    dtrain, drive = os.path.join(build, "dtrain"), os.path.join(build, "examples", "drive_env_traffic")
+    run(dtrain, "run", "--plugin", "phase2_ppo", "--run-dir", base, *COMMON,
+        *sets(["env.instances=2", "phase2_ppo.fragment=32", "phase2_ppo.train_batch=64", "data.batch=32",
+               "phase2_ppo.iterations=3", "training.learning_rate=3e-3", "phase2_ppo.normalise_obs=true"] + values))
+    for form in ("safetensors", "onnx"):
+        run(dtrain, "export", "-q", "--checkpoint", base, "--format", form, "--out", f"{base}.{form}")
+    env = next(v for v in values if v.startswith("env.id="))[7:]
+    env = env if env.startswith("env_") else "env_" + env
+    run(drive, os.path.join(build, "plugins", ".libs", env + ".so"), base + ".safetensors", 7, base + ".jsonl")
+
+
 def header_of(path):
     """What a safetensors file says of itself, and of the export in it."""
     with open(path, "rb") as f:
@@ -121,8 +138,7 @@ def far(a, b, is_allow=False):
     return float(np.max(np.abs(a - b) / np.maximum(1, np.abs(b)), initial=0))
 
 
-def compare_policy(name, folder, build):
-    base = os.path.join(folder, name)
+def compare_policy(name, base):
     model = onnx.load(base + ".onnx")
     onnx.checker.check_model(model, full_check=True)
     said = {p.key for p in model.metadata_props}
@@ -196,28 +212,20 @@ def main():
     folder = os.path.join(build, "peers-onnx")
     shutil.rmtree(folder, ignore_errors=True)
     os.makedirs(folder)
-    dtrain, drive = os.path.join(build, "dtrain"), os.path.join(build, "examples", "drive_env_traffic")
-    common = ["-q", "--threads", "1"] + sets(["training.eval_interval=0", "checkpoint.every_seconds=0",
-                                              "report.enabled=false", "metrics.tensorboard=false"])
     for name, values in POLICIES.items():
         base = os.path.join(folder, name)
-        run(dtrain, "run", "--plugin", "phase2_ppo", "--run-dir", base, *common,
-            *sets(["env.instances=2", "phase2_ppo.fragment=32", "phase2_ppo.train_batch=64", "data.batch=32",
-                   "phase2_ppo.iterations=3", "training.learning_rate=3e-3", "phase2_ppo.normalise_obs=true"] + values))
-        for form in ("safetensors", "onnx"):
-            run(dtrain, "export", "-q", "--checkpoint", base, "--format", form, "--out", f"{base}.{form}")
-        env = next(v for v in values if v.startswith("env.id="))[7:]
-        env = env if env.startswith("env_") else "env_" + env
-        run(drive, os.path.join(build, "plugins", ".libs", env + ".so"), base + ".safetensors", 7, base + ".jsonl")
-        compare_policy(name, folder, build)
+        make_policy(build, base, values)
+        compare_policy(name, base)
         os.remove(base + ".jsonl")
+    dtrain = os.path.join(build, "dtrain")
     for name, values in PHASE1.items():
         base = os.path.join(folder, "phase1_" + name)
-        run(dtrain, "run", "--plugin", "phase1_world_model", "--run-dir", base, "--max-steps", "2", *common,
+        run(dtrain, "run", "--plugin", "phase1_world_model", "--run-dir", base, "--max-steps", "2", *COMMON,
             *sets(["data.batch=16"] + SMALL + values))
         run(dtrain, "export", "-q", "--checkpoint", base, "--format", "onnx", "--out", base + ".onnx")
         compare_phase1("phase1_" + name, folder, ["risk", "future", "spread"])
     shutil.rmtree(folder, ignore_errors=True)
 
 
-main()
+if __name__ == "__main__":
+    main()
