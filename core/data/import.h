@@ -16,7 +16,8 @@
  *                metres; the position is the front centre and becomes the vehicle's centre; first heading +y. Both the
  *                18 columns of the recordings' own files and the 25 of the portal's export, where Location names the
  *                scene, numbers may have thousands separators, and rows that repeat another are left out
- *   dtrain       the roles themselves as column names; needs a frame rate
+ *   dtrain       the roles themselves as column names, as export_table.h writes them; needs a frame rate; a scene may
+ *                be named "scene#part"
  * The JSON chunk layout is described in docs of the recording format; statistics.json is checked against the chunks.
  */
 #ifndef DTRAIN_CORE_DATA_IMPORT_H

@@ -61,6 +61,7 @@ typedef struct preset {
     double axis_heading; /* rad, until a vehicle has moved a metre */
     bool is_front;       /* position is the front centre */
     bool is_heading_fixed;
+    bool has_parts; /* a scene's name may say "scene#part": parts are never split between folds */
     bool is_portal; /* as data portals export: "1,118,846,980,200" is a number, and rows may come twice */
     const char *site;
     const char *needs[6]; /* the header has all of these, whatever their case; ends with NULL */
@@ -112,6 +113,7 @@ static const preset presets[] = {
                 [LENGTH] = {"v_Length", FT},
                 [WIDTH] = {"v_Width", FT}}},
     {.name = "dtrain",
+     .has_parts = true,
      .needs = {"id", "x", "y", "speed"},
      .column = {[SCENE] = {"scene", 1},
                 [SITE] = {"site", 1},
@@ -490,7 +492,8 @@ static dt_status row_of(table *t, char *const *cell, int n, dt_table_row *row)
     *row = (dt_table_row){.line = dt_csv_line(t->csv)};
     double controlled = 0;
     const char *name = t->at[SCENE] < 0 ? "scene" : cell[t->at[SCENE]];
-    if (name[0] == '\0' || strchr(name, '#') != NULL || strlen(name) > 400) {
+    const bool has_parts = t->preset != NULL && t->preset->has_parts;
+    if (name[0] == '\0' || name[0] == '#' || (!has_parts && strchr(name, '#') != NULL) || strlen(name) > 400) {
         return DT_FAIL(DT_EDATA,
                        "%s:%" PRId64 ": the scene's name \"%.60s\" is empty, has a '#' or more than 400 bytes",
                        dt_csv_path(t->csv), dt_csv_line(t->csv), name);

@@ -8,8 +8,8 @@ core_libdtcore_la_SOURCES += \
 	core/export/policy_read.c \
 	core/export/protobuf.h
 
-# The small inference library: the rooms that run a recorded graph on the CPU, without plugins, configuration or trainer.
-# The objects are those of the program; what nothing calls is left out by the linker.
+# The small inference library: the rooms that run a recorded graph on the CPU, without plugins, configuration or
+# trainer. The objects are those of the program; what nothing calls is left out by the linker.
 lib_LTLIBRARIES = libdtrain-policy.la
 libdtrain_policy_la_SOURCES = \
 	core/export/policy.c \

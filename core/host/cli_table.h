@@ -57,10 +57,12 @@ static const verb verbs[] = {
      "  dtrain check ./my_phase.so\n"},
     {"new", V_NEW, "phase|model NAME DIR", "write a plugin project that builds with pkg-config dtrain alone",
      "  dtrain new model my_world ./my_world && make -C my_world\n"},
-    {"data", V_DATA, "import SRC | inspect STORE", "recordings into stores, and what a store holds",
+    {"data", V_DATA, "import SRC | inspect STORE | export STORE FILE",
+     "recordings into stores, what a store holds, and a store as one csv table",
      "  dtrain data import recording/ --out stores/mine\n"
      "  dtrain data import states.csv.xz --out stores/ngsim\n"
-     "  dtrain data inspect stores/ngsim --json\n"},
+     "  dtrain data inspect stores/ngsim --json\n"
+     "  dtrain data export stores/ngsim ngsim.csv\n"},
     {"ckpt", V_CKPT, "list RUN | inspect CHECKPOINT | verify CHECKPOINT", "the checkpoints of a run",
      "  dtrain ckpt list runs/first\n  dtrain ckpt inspect runs/first --json\n"},
     {"doctor", V_DOCTOR, "", "is this machine fit to train on: PASS, WARN or FAIL a line, and what to do",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `dtrain data import|inspect`.
+ * `dtrain data import|inspect|export`.
  */
 #include <config.h>
 
@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "config/options.h"
+#include "data/export_table.h"
 #include "data/import.h"
 
 #include <stdio.h>
@@ -95,6 +96,20 @@ static dt_status inspect_store(const dt_args *a)
     return st;
 }
 
+static dt_status export_store(const dt_args *a)
+{
+    dt_str report = {0};
+    if (a->n_words != 3) {
+        return DT_FAIL(DT_ECONFIG, "usage: dtrain data export STORE FILE (a table, csv)");
+    }
+    dt_status st = dt_data_export(a->word[1], a->word[2], &report);
+    if (st == DT_OK && !a->quiet) {
+        fputs(dt_str_text(&report), stdout);
+    }
+    dt_str_fini(&report);
+    return st;
+}
+
 dt_status dt_verb_data(const dt_args *a)
 {
     dt_status st = DT_OK;
@@ -103,11 +118,9 @@ dt_status dt_verb_data(const dt_args *a)
     } else if (a->n_words >= 1 && strcmp(a->word[0], "inspect") == 0) {
         st = inspect_store(a);
     } else if (a->n_words >= 1 && strcmp(a->word[0], "export") == 0) {
-        return DT_FAIL(DT_ECONFIG,
-                       "dtrain data export: exporting is not built into this version; the arrays of a store open "
-                       "in numpy");
+        st = export_store(a);
     } else {
-        return DT_FAIL(DT_ECONFIG, "usage: dtrain data import SRC --out STORE | inspect STORE");
+        return DT_FAIL(DT_ECONFIG, "usage: dtrain data import SRC --out STORE | inspect STORE | export STORE FILE");
     }
     return st == DT_ENOTFOUND ? DT_EDATA : st; /* exit code 4 */
 }

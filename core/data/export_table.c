@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See export_table.h.
+ */
+#ifdef HAVE_CONFIG_H
+#    include "config.h"
+#endif
+
+#include "data/export_table.h"
+#include "data/store.h"
+#include "base/err.h"
+#include "base/fs.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BUFFER_BYTES = 1 << 20, PATH_BYTES = 4096 };
+enum { STOP = 7, CONTROLLED = 8 }; /* node features */
+
+typedef struct table {
+    const dt_store_view *v;
+    const int64_t *track_id;
+    dt_str text; /* what is not written yet */
+    const char *path;
+    int fd;
+} table;
+
+/* A comma and the shortest text that reads back as this double. */
+static void put_number(dt_str *out, double x)
+{
+    char text[32];
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(text, sizeof(text), ",%.*g", digits, x);
+        if (strtod(text + 1, NULL) == x) {
+            break;
+        }
+    }
+    dt_str_add(out, text);
+}
+
+/* The same of a float, which the store keeps. */
+static void put_float(dt_str *out, float x)
+{
+    char text[32];
+    for (int digits = 6; digits <= 9; digits++) {
+        snprintf(text, sizeof(text), ",%.*g", digits, (double)x);
+        if (strtof(text + 1, NULL) == x) {
+            break;
+        }
+    }
+    dt_str_add(out, isnan(x) ? "," : text);
+}
+
+/* A name as a cell: in quotes where it needs them. */
+static void put_name(dt_str *out, const char *name)
+{
+    if (strpbrk(name, ",\"") == NULL) {
+        dt_str_add(out, name);
+        return;
+    }
+    dt_str_add(out, "\"");
+    for (; *name != '\0'; name++) {
+        dt_str_add_n(out, name, 1);
+        dt_str_add(out, *name == '"' ? "\"" : "");
+    }
+    dt_str_add(out, "\"");
+}
+
+static dt_status flush(table *t)
+{
+    DT_TRY(dt_str_status(&t->text));
+    const dt_status st = dt_fs_write(t->fd, t->path, dt_str_text(&t->text), t->text.bytes);
+    dt_str_clear(&t->text);
+    return st;
+}
+
+static void put_row(table *t, int64_t scene, int64_t frame, int64_t row)
+{
+    const dt_store_view *v = t->v;
+    const double *pose = v->pose + 3 * row;
+    const float *motion = v->motion + 4 * row, *node = v->node + DT_NODE_FEATURES * row;
+    put_name(&t->text, v->scene[scene]);
+    dt_str_add(&t->text, ",");
+    put_name(&t->text, v->site[v->scene_site[scene]]);
+    dt_str_addf(&t->text, ",%" PRId64, frame - v->scene_frame[scene]);
+    put_number(&t->text, v->frame_time[frame]);
+    dt_str_addf(&t->text, ",%" PRId64, t->track_id[v->row_track[row]]);
+    for (int k = 0; k < 3; k++) {
+        put_number(&t->text, pose[k]);
+    }
+    for (int k = 0; k < 4; k++) {
+        put_float(&t->text, motion[k]);
+    }
+    put_float(&t->text, node[STOP]);
+    dt_str_add(&t->text, node[CONTROLLED] != 0 ? ",1\n" : ",0\n");
+}
+
+static dt_status put_rows(table *t)
+{
+    const dt_store_view *v = t->v;
+    dt_str_add(&t->text, "scene,site,frame,time,id,x,y,heading,speed,accel,length,width,stop_distance,controlled\n");
+    for (int64_t s = 0; s < v->n_scenes; s++) {
+        for (int64_t f = v->scene_frame[s]; f < v->scene_frame[s + 1]; f++) {
+            for (int64_t r = v->frame_row[f]; r < v->frame_row[f + 1]; r++) {
+                put_row(t, s, f, r);
+            }
+            if (t->text.bytes > BUFFER_BYTES) {
+                DT_TRY(flush(t));
+            }
+        }
+    }
+    return flush(t);
+}
+
+static dt_status write_table(table *t, const char *file)
+{
+    char aside[PATH_BYTES];
+    snprintf(aside, sizeof(aside), "%s.partial", file);
+    DT_TRY(dt_fs_remove_tree(aside));
+    t->path = aside;
+    DT_TRY(dt_fs_create(aside, &t->fd));
+    dt_status st = put_rows(t);
+    const dt_status closed = dt_fs_sync_close(t->fd, aside);
+    st = st < 0 ? st : closed;
+    if (st == DT_OK) {
+        st = dt_fs_rename(aside, file);
+    }
+    if (st < 0) {
+        dt_error reason; /* of the failure, not of tidying up */
+        dt_error_take(&reason, st);
+        if (dt_fs_remove_tree(aside) < 0) {
+            dt_error_clear();
+        }
+        st = dt_error_put(&reason);
+    }
+    return st;
+}
+
+dt_status dt_data_export(const char *store, const char *file, dt_str *report)
+{
+    dt_store *s = NULL;
+    DT_TRY(dt_store_open(store, &s));
+    table t = {.v = dt_store_view_of(s), .track_id = dt_store_track_ids(s)};
+    const dt_status st = write_table(&t, file);
+    if (st == DT_OK) {
+        dt_str_addf(report, "%s: %" PRId64 " scenes, %" PRId64 " frames at %g Hz, %" PRId64 " rows\n", file,
+                    t.v->n_scenes, t.v->n_frames, t.v->frame_rate_hz, t.v->n_rows);
+    }
+    dt_str_fini(&t.text);
+    dt_store_close(s);
+    return st;
+}
