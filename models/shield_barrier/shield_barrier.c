@@ -25,7 +25,7 @@
  *     v t + a m (t - m / 2) - c (t - m)^2 / 2        while it moves at t: v + a tau >= c (t - m)
  *     (v + v1) tau / 2 + v1^2 / (2 c)                where it stands by then
  * The least over t of the a that make it R_t, but at least -c: a driver who sees far brakes early and softly; what must
- * be harder is the analytic bound's business, which is never loosened.
+ * be harder is the analytic bound's business, which is never loosened. Only where the phase offers "foreseen".
  *
  * Signals. allow: phases without conflicting greens; while a green is younger than min_green_s only that; not one
  * older than max_green_s; and where somebody has waited longer than starvation_s, only phases that serve such. Of P
@@ -86,9 +86,9 @@ static const dt_option options[] = {
               "who has waited longer than this for green is served next"),
     DT_OPTION(config, min_green_s, DT_OPT_F64, "5", "s", 0, 600, NULL, "a phase stays green at least this long"),
     DT_OPTION(config, max_green_s, DT_OPT_F64, "0", "s", 0, 3600, NULL, "and at most this long; 0: open"),
-    DT_OPTION(config, look_ahead_mps2, DT_OPT_F64, "0", "m/s^2", 0, 9, NULL,
-              "braking that is to be enough behind the vehicle ahead if it does what the world model predicts; 0: not "
-              "looked at"),
+    DT_OPTION(config, look_ahead_mps2, DT_OPT_F64, "2", "m/s^2", 0, 9, NULL,
+              "braking that is to be enough behind the vehicle ahead if it does what the world model predicts, in "
+              "phases that offer it; 0: not looked at"),
     DT_OPTION(config, look_ahead_z, DT_OPT_F64, "1", "1", 0, 10, NULL,
               "deviations that it may stay behind the prediction"),
     DT_OPTION(config, hidden, DT_OPT_I64, "128", "1", 1, 8192, NULL, "width of the learned barrier"),
@@ -119,18 +119,22 @@ static void add_output(state *s, const char *name, const char *dims)
     s->out[s->n_out++] = (dt_port){name, dims, DT_F32, 0};
 }
 
-/* Errors: DT_ESHAPE where no world model is at work. */
+/* Nothing to do where no world model is at work. Errors: DT_ESHAPE. */
 static dt_status look_ahead(state *s, const dt_host *h, const dt_dim *dims, uint32_t n_dims)
 {
-    s->F = controller_dim(dims, n_dims, "F", 0);
-    s->dt_s = (double)controller_dim(dims, n_dims, "dt_ms", 0) / 1000;
-    if (controller_dim(dims, n_dims, "foreseen", 0) != 2 * s->F || s->F < 1 || s->dt_s <= 0) {
-        return DT_FAIL_H(
-            h, DT_ESHAPE,
-            "shield_barrier.look_ahead_mps2 = %g m/s^2 needs what a world model foresees: turn on foresight "
-            "of the phase and set models.world, or set look_ahead_mps2 = 0",
-            s->config.look_ahead_mps2);
+    const int64_t columns = controller_dim(dims, n_dims, "foreseen", 0), F = controller_dim(dims, n_dims, "F", 0);
+    const int64_t dt_ms = controller_dim(dims, n_dims, "dt_ms", 0);
+    if (columns == 0) {
+        return DT_OK;
     }
+    if (columns != 2 * F || F < 1 || dt_ms < 1) {
+        return DT_FAIL_H(h, DT_ESHAPE,
+                         "the phase gives \"foreseen\" %lld columns, F %lld, dt_ms %lld: shield_barrier looks ahead by "
+                         "[A 2F], with steps of 1 ms or more; look_ahead_mps2 = 0 does without",
+                         (long long)columns, (long long)F, (long long)dt_ms);
+    }
+    s->F = F;
+    s->dt_s = (double)dt_ms / 1000;
     snprintf(s->foreseen_dims, TEXT, "A %lld", (long long)(2 * s->F));
     add_input(s, "foreseen", s->foreseen_dims, 0);
     return DT_OK;

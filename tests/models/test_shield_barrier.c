@@ -638,9 +638,12 @@ static void test_ports_and_refusals(void **state)
         assert_non_null(strstr(b.host.message, bad[i].words));
         bench_close(&b);
     }
-    assert_int_equal(bench_create(&b, "shield_barrier", (const char *const[]){"look_ahead_mps2=2", NULL}, vehicles, 3),
-                     DT_ESHAPE);
-    assert_non_null(strstr(b.host.message, "look_ahead_mps2 = 2 m/s^2 needs what a world model foresees"));
+    static const dt_dim odd[] = {{"continuous", 1}, {"ahead", PAIR}, {"foreseen", 7}, {"F", 4}, {"dt_ms", 200}};
+    assert_int_equal(bench_create(&b, "shield_barrier", NULL, odd, 5), DT_ESHAPE);
+    assert_non_null(strstr(b.host.message, "gives \"foreseen\" 7 columns, F 4, dt_ms 200"));
+    bench_close(&b);
+    bench_open(&b, "shield_barrier", (const char *const[]){"look_ahead_mps2=0", NULL}, seers, 5);
+    assert_int_equal(b.n_in, 1);
     bench_close(&b);
     assert_int_equal(bench_create(&b, "shield_barrier", NULL, vehicles, 3), DT_OK);
     void *wrong = mock_config(b.c, (const char *const[]){"min_green_s=30", "max_green_s=20", NULL});

@@ -103,7 +103,6 @@ refused "branches are driven by what a world model foresees" --set phase2_ppo.fo
     --set phase2_ppo.imagine_weight=0.5
 refused "1 actions of 0.5 s must end within" --set env_traffic.action_s=0.5 --set phase2_ppo.imagine_weight=0.5 \
     --set models.world=world_constant_velocity
-refused "needs what a world model foresees" --set phase2_ppo.foresight=false --set shield_barrier.look_ahead_mps2=1.5
 
 # phase 3 has the same
 cases=$((cases + 1))
