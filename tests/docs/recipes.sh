@@ -26,7 +26,7 @@ for text in running troubleshooting; do
         /^```$/ { on = 0 }
         on' "$docs/$text.md" >"$work/$text/commands.sh"
     [ "$(grep -c dtrain "$work/$text/commands.sh")" -ge 3 ] || fail "$text.md has hardly a tested command"
-    (cd "$work/$text" && sh -eux commands.sh) >"$work/out" 2>&1 || fail "a command of $text.md: $(tail -n 20 "$work/out")"
+    (cd "$work/$text" && timeout 300 sh -eux commands.sh) >"$work/out" 2>&1 || fail "a command of $text.md: $(tail -n 20 "$work/out")"
 done
 
 # --- what texts and recipes name is there ---

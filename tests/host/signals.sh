@@ -100,7 +100,7 @@ late=$(($(milliseconds) - at - 1000))
 
 # --- the second signal does not wait for what the first one has to: learning from a round, some minutes of it ---
 for signal in TERM:143 INT:130; do
-    begin "$work/twice-$signal" $long --set phase2_ppo.fragment=100 --set phase2_ppo.train_batch=400 \
+    begin "$work/twice-$signal" $long --set phase2_ppo.fragment=64 --set phase2_ppo.train_batch=256 \
         --set phase2_ppo.sgd_epochs=1000 --set data.batch=1 --set data.shards=1
     sleep 0.7
     kill -${signal%:*} $pid 2>/dev/null || fail "it is gone"
