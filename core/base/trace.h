@@ -62,7 +62,7 @@ static inline void dt_trace_leave(const dt_trace_scope *s)
 #define DT_TRACE_JOIN2(a, b) a##b
 #define DT_TRACE_JOIN(a, b)  DT_TRACE_JOIN2(a, b)
 #define DT_TRACE_N(category, name, key, value)                                                                         \
-    const dt_trace_scope DT_TRACE_JOIN(trace_scope_, __LINE__) __attribute__((cleanup(dt_trace_leave))) =              \
+    const dt_trace_scope DT_TRACE_JOIN(trace_scope_, __LINE__) __attribute__((cleanup(dt_trace_leave), unused)) =      \
         dt_trace_enter(category, name, key, (int64_t)(value))
 #define DT_TRACE(category, name) DT_TRACE_N(category, name, NULL, 0)
 
