@@ -599,7 +599,7 @@ static dt_status open_weights(const rank *k, int64_t index, weights *w)
 /* Before a phase is made: what it will begin with, and which roles that holds. */
 static dt_status find_weights(rank *k, int64_t index, weights *w, uint32_t *roles_p)
 {
-    *w = (weights){NULL};
+    *w = (weights){0};
     *roles_p = 0;
     if (is_resumed(k, index)) {
         return dt_snapshot_loaded(k->r->course.resume, roles_p);

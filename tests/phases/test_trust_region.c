@@ -488,7 +488,7 @@ static void test_out_of_memory(void **state)
     rig r;
     open_rig(&r, 0, 0.01, 10);
     for (int n = 0; n < 12; n++) {
-        trust_region t = {NULL};
+        trust_region t = {0};
         allocations_left = n;
         assert_int_equal(trust_region_init(&t, &host, &api, (dt_train *)(void *)r.trainer, &r.region.config, K),
                          DT_ENOMEM);
