@@ -53,6 +53,28 @@ expect 0 '"choices":[3],"continuous":[],"costs":["worn"],"metrics":["charged"]' 
 expect 0 "Training completed" "$dtrain" --plugin "$work/fit/fit.so" --run-dir "$work/run" --threads 2 \
     --set checkpoint.every_seconds=0
 expect 0 '{"rmse":0.0' "$dtrain" eval --plugin fit --checkpoint "$work/run" --json
+# behind three shipped phases it is one entry more, and a second one goes on from its weights
+cat >"$work/five.cfg" <<'END'
+risk_gnn = { hidden = 16; heads = 2; layers = 1; };
+world_lstm = { hidden = 16; layers = 1; };
+training = { eval_interval = 0; save_interval = 0; };
+env = { id = "env_traffic"; instances = 2; };
+env_traffic = { episode_s = 60.0; action_s = 5.0; };
+phase2_ppo = { train_batch = 32; fragment = 8; sgd_epochs = 1; };
+phase3_constrained = { train_batch = 32; fragment = 8; sgd_epochs = 1; limits = "starvation:1000"; };
+phases = ( { plugin = "phase1_world_model"; data = { batch = 16; }; stop = { steps = 2; }; },
+           { plugin = "phase2_ppo"; data = { batch = 16; }; stop = { iterations = 1; }; },
+           { plugin = "phase3_constrained"; data = { batch = 16; }; stop = { iterations = 1; }; },
+           { plugin = "fit"; stop = { epochs = 2; }; },
+           { plugin = "fit"; init = "previous"; stop = { epochs = 1; }; } );
+END
+expect 0 "Training completed" "$dtrain" --config "$work/five.cfg" --run-dir "$work/five" --threads 2
+expect 0 "end of fit" cat "$work/five/train.log"
+expect 0 "tensors from $work/five/checkpoints/step-000000000004, end of phase2_ppo" cat "$work/five/train.log"
+expect 0 "ends phase 5 (fit): nothing is left to do" "$dtrain" run --resume "$work/five"
+expect 0 "ends phase 3 (phase3_constrained), going on with phase 4 (fit)" "$dtrain" run --phase 4- \
+    --resume "$work/five/checkpoints/step-000000000006"
+
 expect 2 "world_lstm is a model for the role world" "$dtrain" --plugin fit --set models.curve=world_lstm --dry-run
 expect 2 'did you mean "hidden"?' "$dtrain" --plugin fit --set fit_model.hiden=3 --dry-run
 expect 0 "drive" "$dtrain" --plugin phase1_world_model --set models.world=drive --dry-run
