@@ -19,7 +19,7 @@ fail() {
 }
 
 # --- every command that a text says is tested ---
-for text in running troubleshooting; do
+for text in phases running troubleshooting; do
     mkdir "$work/$text"
     awk '/^<!-- tested -->$/ { want = 1; next }
         want && /^```sh$/ { on = 1; want = 0; next }
