@@ -20,13 +20,14 @@
   const index = frame.map(() => null);
   const placesOf = i => index[i] ??= new Map(frame[i].v.flatMap((id, k) => k % PER ? [] : [[id, k]]));
   const clock = s => `${Math.floor(s / 60)}:${String(Math.floor(s % 60)).padStart(2, "0")}`;
+  const wide = svg.viewBox.baseVal.width, larger = Math.min(5, Math.max(1, 1.8 * wide / svg.clientWidth)); // 9 px at least
   let at = 0, playing = false, before = 0, shown = -1;
 
   function carOf(id, v, k) {
     let e = car.get(id);
     if (!e) {
       e = make("rect", "car", cars);
-      const [l, w] = [v[k + 6] / 10 * film.larger, v[k + 7] / 10 * film.larger];
+      const [l, w] = [v[k + 6] / 10 * larger, v[k + 7] / 10 * larger];
       for (const [name, value] of [["x", -l], ["y", -w / 2], ["width", l], ["height", w], ["rx", w / 4]])
         e.setAttribute(name, value);
       car.set(id, e);

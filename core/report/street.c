@@ -356,7 +356,7 @@ static void json_moment(const dt_street *s, const dt_moment *m, double larger, d
 void dt_street_json(const dt_street *s, double wide_px, dt_str *out)
 {
     const double larger = enlarged(s, wide_px);
-    dt_str_addf(out, "{\"larger\":%.2f,\"light\":[", larger);
+    dt_str_add(out, "{\"light\":[");
     for (uint32_t i = 0; s->n_moments > 0 && i < s->moment[0].signal.n; i++) { /* lights stay where they are */
         const double *v = s->moment[0].signal.value + (size_t)i * DT_STREET_SIGNAL, half = 0.5 * v[SIGNAL_WIDTH];
         const double nx = -sin(v[SIGNAL_HEADING]) * half, ny = cos(v[SIGNAL_HEADING]) * half;
