@@ -161,6 +161,19 @@ finish gave_up "failed twice, then resumed"
 DTRAIN_FAULT=run.iterate:2 train 3 never "$all" --set training.retries=0
 says "the iteration failed on purpose"
 
+# limits that end phase 3: the state before the round that broke them is kept, with its multipliers
+broken='plugin = "phase3_constrained"; stop = { iterations = 6; };'
+rule="--set phase3_constrained.limits=time_to_collision:0 --set phase3_constrained.max_violations=2"
+# shellcheck disable=SC2086
+train 0 alarmed "{ $broken }" $rule
+# shellcheck disable=SC2086
+train 7 stopped "{ $broken }" $rule --set phase3_constrained.on_violations=stop --set training.retries=0
+says "above its limit 0 for 2 rounds in a row" "what was learnt before the failure is saved at step"
+"$dtrain" run --resume "$work/stopped" -q --set phase3_constrained.on_violations=alarm >"$work/out" 2>"$work/err" ||
+    fail "going on without the stop left with $?"
+[ "$(state_hash "$work/stopped")" = "$(state_hash "$work/alarmed")" ] || fail "ended by limits, then resumed: other bits"
+cases=$((cases + 2))
+
 # --- what ends a phase: a target of its evaluation, or time; and which checkpoint is handed on ---
 steps_of() { # DIR: the step at which the first phase ended
     "$dtrain" ckpt list "$work/$1" | awk '/end$/ { print $1; exit }'
