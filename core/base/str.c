@@ -61,7 +61,9 @@ void dt_str_add_n(dt_str *s, const char *bytes, size_t n)
     if (!reserve(s, n)) {
         return;
     }
-    memcpy(s->text + s->bytes, bytes, n);
+    if (n > 0) { /* nothing may be nowhere */
+        memcpy(s->text + s->bytes, bytes, n);
+    }
     s->bytes += n;
     s->text[s->bytes] = '\0';
 }
