@@ -332,6 +332,11 @@ static dt_status train_losses(dt_train *t, const char *const *loss, uint32_t n, 
     return dt_trainer_losses(stage_of(t)->trainer, loss, n, out);
 }
 
+static dt_status train_expect(dt_train *t, const char *const *loss, uint32_t n, uint8_t has_gradient)
+{
+    return dt_trainer_prepare_losses(stage_of(t)->trainer, loss, n, has_gradient != 0);
+}
+
 const dt_train_api dt_train_service = {.struct_size = sizeof(dt_train_api),
                                        .create = train_create,
                                        .destroy = train_destroy,
@@ -346,4 +351,5 @@ const dt_train_api dt_train_service = {.struct_size = sizeof(dt_train_api),
                                        .vector_get = train_vector_get,
                                        .vector_set = train_vector_set,
                                        .gradient = train_gradient,
-                                       .losses = train_losses};
+                                       .losses = train_losses,
+                                       .expect = train_expect};

@@ -62,12 +62,15 @@ dt_status dt_compile_lane(const dt_plan_desc *d, uint32_t n, dt_compiled *out)
     return DT_OK;
 }
 
-dt_status dt_compile(dt_trainer *t, const dt_samples *source, bool training, dt_compiled *out)
+static dt_status record_training(dt_trainer *t, const dt_samples *source, dt_compiled *out)
 {
     DT_TRY(dt_record(t, source, out));
-    if (training && t->d.apart != NULL) {
-        DT_TRY(dt_trainer_hold_apart(t, t->d.apart));
-    }
+    return t->d.apart != NULL ? dt_trainer_hold_apart(t, out->graph, t->d.apart) : DT_OK;
+}
+
+dt_status dt_compile(dt_trainer *t, const dt_samples *source, bool training, dt_compiled *out)
+{
+    DT_TRY(training ? record_training(t, source, out) : dt_record(t, source, out));
     if (t->device != NULL && !training) {
         DT_TRY(dt_device_infer_create(t, source, out->graph, DT_DEVICE_INFER_SLICES, false, &out->device));
         out->plan = (dt_plan *)(uintptr_t)dt_device_infer_plan(out->device);
@@ -409,7 +412,7 @@ static dt_status build(dt_trainer *t)
     DT_TRY(dt_tree_create(t->c.leaves, ranks, rank, &t->tree));
     if (t->d.device_ops != NULL) {
         DT_TRY(make_arenas(t));
-        DT_TRY(dt_record(t, t->d.source, &t->train));
+        DT_TRY(record_training(t, t->d.source, &t->train));
         DT_TRY(dt_train_device_create(t, &t->device));
     } else {
         DT_TRY(build_cpu(t));
@@ -606,8 +609,7 @@ void dt_trainer_slice(const dt_samples *s, const double *mean, uint64_t most, in
     size[s->n_symbols] = (int64_t)n;
 }
 
-/* Inputs of so many samples of this mean. */
-static uint64_t input_bytes(const dt_samples *s, const double *mean, uint64_t n)
+uint64_t dt_input_bytes(const dt_samples *s, const double *mean, uint64_t n)
 {
     uint64_t bytes = 0;
     int64_t size[DT_SAMPLES_MAX_SYMBOLS + 1];
@@ -621,8 +623,7 @@ static uint64_t input_bytes(const dt_samples *s, const double *mean, uint64_t n)
     return bytes;
 }
 
-static void activations_of(const dt_compiled *c, const double *mean, uint64_t most, uint64_t *mapped,
-                           uint64_t *resident)
+void dt_activations_of(const dt_compiled *c, const double *mean, uint64_t most, uint64_t *mapped, uint64_t *resident)
 {
     const dt_plan_info *info = dt_plan_info_get(c->plan);
     int64_t size[DT_SAMPLES_MAX_SYMBOLS + 1];
@@ -655,13 +656,13 @@ void dt_trainer_arenas_get(const dt_trainer *t, const double *mean, dt_trainer_m
     }
     if (t->device == NULL) {
         const uint32_t workers = t->active < own ? t->active : own;
-        activations_of(&t->train, mean, leaf, &most, &likely);
+        dt_activations_of(&t->train, mean, leaf, &most, &likely);
         mapped->activations = most * t->active;
         resident->activations = likely * workers;
     }
     const uint32_t slots = dt_trainer_slots(t);
     mapped->feed = dt_arena_bytes(dt_feed_arena_bytes(s, leaf)) * slots;
-    resident->feed = input_bytes(s, mean, leaf) * slots;
+    resident->feed = dt_input_bytes(s, mean, leaf) * slots;
     for (uint32_t i = 0; i < t->n_infer; i++) {
         const dt_compiled *c = &t->infer[i];
         const uint64_t cap = (uint64_t)c->source->slice_cap[c->source->n_symbols];
@@ -670,13 +671,14 @@ void dt_trainer_arenas_get(const dt_trainer *t, const double *mean, dt_trainer_m
         int64_t size[DT_SAMPLES_MAX_SYMBOLS + 1];
         dt_trainer_slice(c->source, c->source->sample_mean, c->source->count, size);
         mapped->inputs = bytes > mapped->inputs ? bytes : mapped->inputs; /* one after another */
-        resident->inputs = input_bytes(c->source, c->source->sample_mean, (uint64_t)size[c->source->n_symbols]) * n;
+        resident->inputs = dt_input_bytes(c->source, c->source->sample_mean, (uint64_t)size[c->source->n_symbols]) * n;
         if (c->device == NULL) {
-            activations_of(c, c->source->sample_mean, c->source->count, &most, &likely);
+            dt_activations_of(c, c->source->sample_mean, c->source->count, &most, &likely);
             mapped->evaluation += most * t->active;
             resident->evaluation += likely * t->active;
         }
     }
+    dt_passes_arenas_get(t, mean, mapped, resident);
 }
 
 dt_plan_cost dt_trainer_cost(const dt_trainer *t)

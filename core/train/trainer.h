@@ -89,6 +89,7 @@ dt_status dt_trainer_vector_get(dt_trainer *t, float *out);
 dt_status dt_trainer_vector_set(dt_trainer *t, const float *in);
 dt_status dt_trainer_gradient(dt_trainer *t, const char *loss, float *out, double *value_p);
 dt_status dt_trainer_losses(dt_trainer *t, const char *const *loss, uint32_t n, double *out);
+dt_status dt_trainer_prepare_losses(dt_trainer *t, const char *const *loss, uint32_t n, bool has_gradient);
 const void *dt_rows_get(const dt_rows *r, const char *name, int64_t dim[DT_MAX_DIMS], uint32_t *rank);
 const uint64_t *dt_rows_samples(const dt_rows *r, uint32_t *n);
 

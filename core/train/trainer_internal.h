@@ -121,8 +121,15 @@ void dt_grad_sum(dt_trainer *t, uint32_t leaf, float *grad);
 /* What each loss of the graph is divided by, for these live sizes ("B" last). */
 void dt_loss_norms(const dt_samples *s, const dt_compiled *c, const int64_t *size, double *norm);
 /* vector.c */
-dt_status dt_trainer_hold_apart(dt_trainer *t, const char *loss); /* between recording and compiling */
+/* Of the graph of steps, between recording and compiling: step leaves alone what the loss depends on. */
+dt_status dt_trainer_hold_apart(dt_trainer *t, dt_graph *g, const char *loss);
 void dt_passes_destroy(struct dt_passes *p);
+/* Adds what runs over all samples map, and what of it is likely to become resident. */
+void dt_passes_arenas_get(const dt_trainer *t, const double *mean, dt_trainer_memory *mapped,
+                          dt_trainer_memory *resident);
+/* trainer.c: of one exec, for slices of at most so many samples; and inputs of so many samples of this mean. */
+void dt_activations_of(const dt_compiled *c, const double *mean, uint64_t most, uint64_t *mapped, uint64_t *resident);
+uint64_t dt_input_bytes(const dt_samples *s, const double *mean, uint64_t n);
 static inline bool dt_is_held(const dt_trainer *t, uint32_t param)
 {
     return t->held != NULL && t->held[param];

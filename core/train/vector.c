@@ -29,7 +29,7 @@ typedef struct place { /* where a worker reads a slice */
 } place;
 
 struct dt_passes {
-    struct dt_pass *pass;
+    struct dt_pass **pass; /* each stays where it is */
     uint32_t n;
     place *place; /* [threads] */
     uint32_t n_places;
@@ -43,21 +43,22 @@ static bool is_in_vector(const dt_trainer *t, uint32_t i)
     return t->held != NULL ? t->held[i] : !t->d.params->param[i].frozen;
 }
 
-dt_status dt_trainer_hold_apart(dt_trainer *t, const char *loss)
+dt_status dt_trainer_hold_apart(dt_trainer *t, dt_graph *g, const char *loss)
 {
     uint32_t n = 0;
+    dt_free(t->held); /* of an attempt before, which ran out of memory */
     t->held = dt_alloc_n(t->d.params->n, sizeof(*t->held));
     if (t->held == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for the trainer");
     }
-    DT_TRY(dt_graph_reach(t->train.graph, loss, t->held));
+    DT_TRY(dt_graph_reach(g, loss, t->held));
     for (uint32_t i = 0; i < t->d.params->n; i++) {
         n += t->held[i];
     }
     if (n == 0) {
         return DT_FAIL(DT_ECONFIG, "loss %s depends on no parameter that is trained; freeze less", loss);
     }
-    dt_graph_hold(t->train.graph, t->held);
+    dt_graph_hold(g, t->held);
     return DT_OK;
 }
 
@@ -104,10 +105,13 @@ dt_status dt_trainer_vector_set(dt_trainer *t, const float *in)
 
 /* ---- what is run ------------------------------------------------------------------------------------------------- */
 
-static void pass_fini(struct dt_pass *p)
+static void pass_destroy(struct dt_pass *p)
 {
-    dt_compiled_fini(&p->c);
-    dt_free(p->names);
+    if (p != NULL) {
+        dt_compiled_fini(&p->c);
+        dt_free(p->names);
+        dt_free(p);
+    }
 }
 
 void dt_passes_destroy(struct dt_passes *p)
@@ -116,7 +120,7 @@ void dt_passes_destroy(struct dt_passes *p)
         return;
     }
     for (uint32_t i = 0; i < p->n; i++) {
-        pass_fini(&p->pass[i]);
+        pass_destroy(p->pass[i]);
     }
     for (uint32_t i = 0; i < p->n_places && p->place != NULL; i++) {
         dt_free(p->place[i].index);
@@ -199,6 +203,29 @@ static char *join(const char *const *loss, uint32_t n)
     return text;
 }
 
+/* names: taken over. */
+static dt_status add_pass(dt_trainer *t, struct dt_passes *all, const char *const *loss, uint32_t n, char *names,
+                          bool has_gradient)
+{
+    struct dt_pass *p = dt_alloc(sizeof(*p));
+    struct dt_pass **grown = dt_realloc(all->pass, (all->n + 1) * sizeof(*grown));
+    all->pass = grown != NULL ? grown : all->pass;
+    if (p == NULL || grown == NULL) {
+        dt_free(names);
+        dt_free(p);
+        return DT_FAIL(DT_ENOMEM, "out of memory for runs over all samples");
+    }
+    p->names = names;
+    p->has_gradient = has_gradient;
+    const dt_status st = compile(t, loss, n, p);
+    if (st < 0) {
+        pass_destroy(p);
+        return st;
+    }
+    all->pass[all->n++] = p;
+    return DT_OK;
+}
+
 static dt_status find_pass(dt_trainer *t, const char *const *loss, uint32_t n, bool has_gradient, struct dt_pass **out)
 {
     struct dt_passes *all = NULL;
@@ -208,28 +235,14 @@ static dt_status find_pass(dt_trainer *t, const char *const *loss, uint32_t n, b
         return DT_FAIL(DT_ENOMEM, "out of memory for runs over all samples");
     }
     for (uint32_t i = 0; i < all->n; i++) {
-        if (all->pass[i].has_gradient == has_gradient && strcmp(all->pass[i].names, names) == 0) {
+        if (all->pass[i]->has_gradient == has_gradient && strcmp(all->pass[i]->names, names) == 0) {
             dt_free(names);
-            *out = &all->pass[i];
+            *out = all->pass[i];
             return DT_OK;
         }
     }
-    struct dt_pass *grown = dt_realloc(all->pass, (all->n + 1) * sizeof(*grown));
-    if (grown == NULL) {
-        dt_free(names);
-        return DT_FAIL(DT_ENOMEM, "out of memory for runs over all samples");
-    }
-    all->pass = grown;
-    *out = &all->pass[all->n];
-    memset(*out, 0, sizeof(**out));
-    (*out)->names = names;
-    (*out)->has_gradient = has_gradient;
-    const dt_status st = compile(t, loss, n, *out);
-    if (st < 0) {
-        pass_fini(*out);
-        return st;
-    }
-    all->n++;
+    DT_TRY(add_pass(t, all, loss, n, names, has_gradient));
+    *out = all->pass[all->n - 1];
     return DT_OK;
 }
 
@@ -356,6 +369,32 @@ static dt_status run_pass(dt_trainer *t, struct dt_pass *p, double *value)
     return !p->has_gradient
                ? DT_OK
                : dt_tree_reduce(t->tree, t->d.comm, t->d.params->total, t->grad[DT_TREE_MAX_LEAVES], &t->gradient);
+}
+
+dt_status dt_trainer_prepare_losses(dt_trainer *t, const char *const *loss, uint32_t n, bool has_gradient)
+{
+    struct dt_pass *unused = NULL;
+    DT_TRY(has_gradient ? dt_grads_make(t) : DT_OK);
+    return find_pass(t, loss, n, has_gradient, &unused);
+}
+
+void dt_passes_arenas_get(const dt_trainer *t, const double *mean, dt_trainer_memory *mapped,
+                          dt_trainer_memory *resident)
+{
+    const struct dt_passes *all = t->passes;
+    for (uint32_t i = 0; all != NULL && i < all->n; i++) {
+        const struct dt_pass *p = all->pass[i];
+        uint64_t most = 0, likely = 0;
+        dt_activations_of(&p->c, mean, p->source.count / t->c.leaves + 1, &most, &likely);
+        mapped->evaluation += most * p->c.n_exec;
+        resident->evaluation += likely * (t->active < p->c.n_exec ? t->active : p->c.n_exec);
+    }
+    if (all != NULL) {
+        int64_t size[DT_SAMPLES_MAX_SYMBOLS + 1];
+        dt_trainer_slice(t->d.source, mean, t->d.source->count / t->c.leaves + 1, size);
+        mapped->inputs += dt_arena_bytes(all->arena_bytes) * all->n_places;
+        resident->inputs += dt_input_bytes(t->d.source, mean, (uint64_t)size[t->d.source->n_symbols]) * t->active;
+    }
 }
 
 dt_status dt_trainer_gradient(dt_trainer *t, const char *loss, float *out, double *value_p)

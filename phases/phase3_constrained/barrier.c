@@ -12,6 +12,8 @@
 /* Of a row: terms of the loss, what is counted of it, and which kind of row it is. */
 enum { SAFE_LOSS, UNSAFE_LOSS, STEP_LOSS, VIOLATED, SAFE_RIGHT, UNSAFE_RIGHT, IS_SAFE, IS_UNSAFE, HAS_STEP, PARTS };
 
+static const char *const measured[] = {"barrier_loss"};
+
 #define SHARP       1e6  /* slope of a step from 0 to 1 */
 #define STEP_MARGIN 0.1  /* of the margin */
 #define LEAST_SHARE 1e-3 /* of the rows: what is rarer counts no more */
@@ -85,18 +87,18 @@ static dt_status set_mix(const ppo_learner *l, const float *mix)
 
 dt_status barrier_start(const ppo_learner *l)
 {
+    DT_TRY_H(l->train->expect(l->trainer, measured, 1, 0));
     return set_mix(l, (const float[PARTS]){0});
 }
 
 /* The mean of every part over all rows of the round. */
 static dt_status measure(const ppo_learner *l, double *mean)
 {
-    static const char *const name[] = {"barrier_loss"};
     for (int i = 0; i < PARTS; i++) {
         float mix[PARTS] = {0};
         mix[i] = 1;
         DT_TRY_H(set_mix(l, mix));
-        DT_TRY_H(l->train->losses(l->trainer, name, 1, &mean[i]));
+        DT_TRY_H(l->train->losses(l->trainer, measured, 1, &mean[i]));
     }
     return DT_OK;
 }

@@ -172,15 +172,16 @@ static void see_costs(state *s, const dt_rollout_report *r)
     s->scale = s->learner.config.normalise_advantage ? r->advantage_std : 1;
 }
 
+static const char *const followed[] = {"policy_loss"};
+
 /* The surrogate of cost k by now: the mean of max(ratio A_k, clipped ratio A_k). */
 static dt_status surrogate(state *s, uint32_t k, double *out)
 {
-    static const char *const name[] = {"policy_loss"};
     float mix[1 + DT_ENV_MAX_COSTS] = {0};
     const ppo_learner *l = &s->learner;
     mix[1 + k] = -1;
     DT_TRY_H(l->train->set(l->trainer, "advantage_mix", mix, 1 + l->wiring.spec->n_costs));
-    return l->train->losses(l->trainer, name, 1, out);
+    return l->train->losses(l->trainer, followed, 1, out);
 }
 
 /* Penalty and barrier hold for the policy as it moves within a round: J_k plus what the surrogate has changed. */
@@ -315,6 +316,9 @@ static dt_status start(void *self)
     DT_TRY_H(set_mix(s)); /* evaluation alone wants it too */
     if (s->learner.has_barrier) {
         DT_TRY_H(barrier_start(&s->learner));
+    }
+    if (s->learner.before_pass != NULL) {
+        DT_TRY_H(s->learner.train->expect(s->learner.trainer, followed, 1, 0));
     }
     return s->is_cpo ? trust_region_init(&s->region, s->learner.h, s->learner.train, s->learner.trainer,
                                          &s->region_config, s->learner.wiring.spec->n_costs)

@@ -46,9 +46,13 @@ dt_status trust_region_init(trust_region *t, const dt_host *h, const dt_train_ap
     for (size_t i = 0; i < sizeof(wide) / sizeof(wide[0]); i++) {
         is_complete = is_complete && *wide[i] != NULL;
     }
-    return is_complete ? DT_OK
-                       : DT_FAIL_H(h, DT_ENOMEM, "out of memory for a trust region of %llu parameters",
-                                   (unsigned long long)t->n);
+    if (!is_complete) {
+        return DT_FAIL_H(h, DT_ENOMEM, "out of memory for a trust region of %llu parameters", (unsigned long long)t->n);
+    }
+    DT_TRY_H(train->expect(trainer, both, 1, 1));
+    DT_TRY_H(train->expect(trainer, both + 1, 1, 1));
+    DT_TRY_H(train->expect(trainer, both, 1, 0));
+    return train->expect(trainer, both, 2, 0);
 }
 
 void trust_region_fini(trust_region *t)

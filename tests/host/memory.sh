@@ -17,14 +17,19 @@ most() {
     tr ',' '\n' <run/metrics.jsonl | tr -d '{}' | sed -n "s|^\"$1\":||p" | sort -g | tail -n 1
 }
 
-# a run, and whether it kept to its plan
-holds() {
+# a run, and whether its arenas are those of the plan
+arenas() {
     rm -rf run
     "$DT_BUILDDIR/dtrain" run "$@" --set evaluation.episodes=1 --set report.enabled=false --run-dir run >out 2>&1 ||
         fail "$*"
     grep -q '^info .*planned peak [0-9.]* MB resident; arenas at most [0-9.]* MB: parameters' out || fail "$*: tells nothing"
     test "$(most mem/arenas)" = "$(most mem/arenas_planned)" ||
         fail "$*: arenas take $(most mem/arenas) bytes, planned were $(most mem/arenas_planned)"
+}
+
+# and whether it kept to the plan otherwise
+holds() {
+    arenas "$@"
     if grep -q __asan_init "$DT_BUILDDIR/dtrain"; then # it has memory of its own
         return
     fi
@@ -42,6 +47,9 @@ holds --plugin phase2_ppo --threads 2 --set env.id=env_traffic --set models.cont
     --set training.eval_interval=2
 holds --plugin phase3_constrained --threads 1 --set phase3_constrained.iterations=2 --set training.eval_interval=2 \
     --set phase3_constrained.pid_delay=1
+# gradients and losses over all samples, of the trust region and of the barrier
+arenas --plugin phase3_constrained --threads 2 --set phase3_constrained.iterations=2 --set training.eval_interval=2 \
+    --set phase3_constrained.algorithm=cpo --set phase3_constrained.cg_iterations=2 --set models.shield=shield_barrier
 
 # the same plan without a run, of every phase of a configuration, for people and for scripts
 "$DT_BUILDDIR/dtrain" run --config "$DT_SRCDIR/share/hybrid.cfg" --dry-run --name mine >out 2>&1 || fail "dry run"

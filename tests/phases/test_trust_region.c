@@ -202,6 +202,11 @@ static dt_status losses(dt_train *t, const char *const *name, uint32_t n, double
     return dt_trainer_losses(trainer_of(t), name, n, out);
 }
 
+static dt_status expect(dt_train *t, const char *const *name, uint32_t n, uint8_t has_gradient)
+{
+    return dt_trainer_prepare_losses(trainer_of(t), name, n, has_gradient != 0);
+}
+
 static dt_status set(dt_train *t, const char *name, const float *value, uint32_t n)
 {
     return dt_trainer_set(trainer_of(t), name, value, n);
@@ -213,7 +218,8 @@ static const dt_train_api api = {.struct_size = sizeof(dt_train_api),
                                  .vector_get = vector_get,
                                  .vector_set = vector_set,
                                  .gradient = gradient,
-                                 .losses = losses};
+                                 .losses = losses,
+                                 .expect = expect};
 
 static int allocations_left;
 

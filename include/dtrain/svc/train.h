@@ -78,6 +78,9 @@ typedef struct dt_train_api {
      * probabilities by 0.01 to 0.1. Errors: DT_EINVAL (no such loss). */
     dt_status (*gradient)(dt_train *t, const char *loss, float *out, double *value);
     dt_status (*losses)(dt_train *t, const char *const *loss, uint32_t n, double *out);
+    /* since 1.1: these will be asked for together, by gradient where has_gradient is set (n = 1): what that takes is
+     * made now, and is part of the memory that is told before the run. In start. Errors: as gradient. */
+    dt_status (*expect)(dt_train *t, const char *const *loss, uint32_t n, uint8_t has_gradient);
 } dt_train_api;
 
 #ifdef __cplusplus
