@@ -39,6 +39,7 @@ EXTRA_DIST += \
 	bench/rl_speed/rltools.cpp \
 	bench/rl_speed/sb3.py \
 	bench/phase2_shield/shield.py \
+	bench/world_at_work/world_at_work.py \
 	bench/phase2_sumo_cost/cost.py \
 	bench/phase2_sumo/sumo.py \
 	bench/phase3_exact/exact.py \
@@ -55,4 +56,5 @@ EXTRA_DIST += \
 	bench/results/2026-11-21-rl-speed.txt \
 	bench/results/2026-11-21-shield.md \
 	bench/results/2026-11-21-sumo-maps.md \
-	bench/results/2026-11-21-sumo.md
+	bench/results/2026-11-21-sumo.md \
+	bench/results/2026-11-21-world-at-work.md

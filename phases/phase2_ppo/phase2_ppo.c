@@ -13,7 +13,8 @@
  *                 KL of an iteration near kl_target (section 4 of the paper), 0 without one
  *
  * With foresight what models.world predicts of vehicles is shown to controllers (option foresight of each) and shields
- * (shield_barrier.look_ahead_mps2): policy/foresight.h; imagine_weight mixes imagined branches into A: policy/imagine.h.
+ * (shield_barrier.look_ahead_mps2), see policy/foresight.h; imagine_weight mixes imagined branches into A, see
+ * policy/imagine.h.
  *
  * target_kl ends the passes of an iteration early, after the pass whose mean KL is above 1.5 times of it.
  * What the shield permits (outputs low, high, allow of its model) is part of the environment for continuous actions,
