@@ -42,6 +42,7 @@ EXTRA_DIST += \
 	bench/world_at_work/world_at_work.py \
 	bench/phase2_sumo_cost/cost.py \
 	bench/phase2_sumo/sumo.py \
+	bench/phase3_barrier/barrier.py \
 	bench/phase3_exact/exact.py \
 	bench/results/2026-11-21-phase1_folds-ngsim.txt \
 	bench/results/2026-11-21-bf16.md \

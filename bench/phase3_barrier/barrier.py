@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Does the shield's learned barrier learn? Vehicles as agents on the ring and on the merge, phase 2 and then phase 3.
+
+    barrier.py --dtrain build/dtrain [--only merge] [--work DIR] [dtrain options...]
+
+Phase 2 trains a policy behind the shield, whose bounds keep it from collisions, not from times to collision under 3 s.
+Phase 3 goes on from there with half of what those cost as the limit, and trains the barrier: unsafe is a state from
+which a time under 3 s is at most 2 steps away, safe one from which there are more than 10. Each line is a mean over a
+tenth of the rounds, of measurements that are made on a round before it is learnt from. Then the policy plays episodes
+whose seeds are none of training's, with the barrier tightening the shield's bounds (shield_barrier.learned) and without.
+"""
+import argparse
+import json
+import subprocess
+import tempfile
+
+COMMON = ["env.id=env_traffic", "env.instances=8", "env_traffic.low_mps2=-9", "env_traffic.ttc_s=3",
+          "env_traffic.episode_s=200", "training.eval_interval=0", "evaluation.greedy=false",
+          "models.shield=shield_barrier", "controller_mlp.log_std_init=-1", "training.learning_rate=1e-3",
+          "training.eta_min=0", "training.weight_decay=0"]
+POLICY = ["normalise_obs=true", "normalise_reward=true", "entropy_coef=0", "entropy_coef_end=0", "gamma=0.98",
+          "train_batch=3200", "sgd_epochs=4"]
+SCENARIOS = {
+    "ring": ["env_traffic.scenario=ring", "env_traffic.ttc_s=6", "env_traffic.penetration=0.5", "env_traffic.agents=11", "data.batch=200"],
+    "merge": ["env_traffic.scenario=merge", "env_traffic.penetration=0.25", "env_traffic.agents=32", "data.batch=64"],
+}
+COST = "time_to_collision"
+COLUMNS = [("violation_rate", "barrier/violation_rate"), ("accuracy", "barrier/accuracy"),
+           ("of safe", "barrier/accuracy_safe"), ("of unsafe", "barrier/accuracy_unsafe"),
+           ("unsafe", "barrier/unsafe"), ("cost", "costs/" + COST), ("limit", "limits/" + COST)]
+
+
+def call(words):
+    p = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if p.returncode != 0:
+        raise SystemExit("%s\nfailed with exit code %d:\n%s" % (" ".join(words), p.returncode, p.stderr[-2000:]))
+    return p.stdout
+
+
+def words(a, phase, scenario, more):
+    sets = COMMON + [phase + "." + s for s in POLICY] + SCENARIOS[scenario] + more
+    return ["--plugin", phase, "-q", "--threads", a.threads] + [w for s in sets for w in ("--set", s)]
+
+
+def rounds_of(run, name):
+    with open(run + "/metrics.jsonl") as f:
+        rows = [json.loads(line) for line in f]
+    return [r for r in rows if name in r]
+
+
+def mean(rows, name):
+    values = [r[name] for r in rows if name in r]
+    return sum(values) / len(values) if values else float("nan")
+
+
+def measure(a, extra, scenario):
+    before, after = "%s/%s-2" % (a.work, scenario), "%s/%s-3" % (a.work, scenario)
+    call([a.dtrain, "run"] + words(a, "phase2_ppo", scenario, ["phase2_ppo.iterations=%d" % a.rounds]) +
+         ["--run-dir", before] + extra)
+    rows = rounds_of(before, "losses/policy_loss")
+    limit = 0.5 * mean(rows[-len(rows) // 4:], "costs/" + COST)
+    call([a.dtrain, "run"] +
+         words(a, "phase3_constrained", scenario,
+               ["phase3_constrained.iterations=%d" % a.rounds, "phase3_constrained.on_violations=none",
+                "phase3_constrained.limits=%s:%.3g" % (COST, limit), "training.warmup_epochs=4"]) +
+         ["--init-from", before, "--run-dir", after] + extra)
+    rows = rounds_of(after, "losses/barrier_loss")
+    print("%s: rounds  %s" % (scenario, "  ".join("%14s" % c[0] for c in COLUMNS)))
+    step = max(1, len(rows) // 10)
+    for i in range(0, len(rows), step):
+        print("%s %3d-%3d  %s" % (scenario, i + 1, min(i + step, len(rows)),
+                                  "  ".join("%14.4f" % mean(rows[i:i + step], c[1]) for c in COLUMNS)), flush=True)
+    for learned in ("false", "true"):
+        r = json.loads(call([a.dtrain, "eval", "-q", "--checkpoint", after, "--json", "--episodes", "16", "--seeds",
+                             "1000000", "--set", "shield_barrier.learned=" + learned] + extra))
+        print("%s learned=%s: %s %.2f  collisions %.2f  return %.1f  interventions %.0f" % (
+            scenario, learned, COST, r["costs"][COST]["mean"], r["costs"]["collisions"]["mean"], r["return"]["mean"],
+            r["shield"]["interventions"]), flush=True)
+    last = rows[-step:]
+    print("value %s_barrier_accuracy %.3f 1 target 0.9" % (scenario, mean(last, "barrier/accuracy")))
+    print("value %s_barrier_violation_rate %.3f 1 target 0.1" % (scenario, mean(last, "barrier/violation_rate")),
+          flush=True)
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--dtrain", required=True)
+    p.add_argument("--only")
+    p.add_argument("--rounds", type=int, default=60)
+    p.add_argument("--threads", default="1")
+    p.add_argument("--work")
+    a, extra = p.parse_known_args()
+    with tempfile.TemporaryDirectory() as folder:
+        a.work = a.work or folder
+        for scenario in SCENARIOS:
+            if a.only in (None, scenario):
+                measure(a, extra, scenario)
+
+
+if __name__ == "__main__":
+    main()
