@@ -4,7 +4,7 @@
 
     barrier.py --dtrain build/dtrain [--only merge] [--work DIR] [dtrain options...]
 
-Phase 2 trains a policy behind the shield, whose bounds keep it from collisions, not from times to collision under 3 s.
+Phase 2 trains a policy behind the shield, whose bounds keep it from collisions, not from times to collision under 3 s (6 s on the ring).
 Phase 3 goes on from there with half of what those cost as the limit, and trains the barrier: unsafe is a state from
 which a time under 3 s is at most 2 steps away, safe one from which there are more than 10. Each line is a mean over a
 tenth of the rounds, of measurements that are made on a round before it is learnt from. Then the policy plays episodes
@@ -22,7 +22,8 @@ COMMON = ["env.id=env_traffic", "env.instances=8", "env_traffic.low_mps2=-9", "e
 POLICY = ["normalise_obs=true", "normalise_reward=true", "entropy_coef=0", "entropy_coef_end=0", "gamma=0.98",
           "train_batch=3200", "sgd_epochs=4"]
 SCENARIOS = {
-    "ring": ["env_traffic.scenario=ring", "env_traffic.ttc_s=6", "env_traffic.penetration=0.5", "env_traffic.agents=11", "data.batch=200"],
+    "ring": ["env_traffic.scenario=ring", "env_traffic.ttc_s=6", "env_traffic.penetration=0.5",
+             "env_traffic.agents=11", "data.batch=200"],
     "merge": ["env_traffic.scenario=merge", "env_traffic.penetration=0.25", "env_traffic.agents=32", "data.batch=64"],
 }
 COST = "time_to_collision"
