@@ -4,11 +4,12 @@
 
     barrier.py --dtrain build/dtrain [--only merge] [--work DIR] [dtrain options...]
 
-Phase 2 trains a policy behind the shield, whose bounds keep it from collisions, not from times to collision under 3 s (6 s on the ring).
-Phase 3 goes on from there with half of what those cost as the limit, and trains the barrier: unsafe is a state from
-which a time under 3 s is at most 2 steps away, safe one from which there are more than 10. Each line is a mean over a
-tenth of the rounds, of measurements that are made on a round before it is learnt from. Then the policy plays episodes
-whose seeds are none of training's, with the barrier tightening the shield's bounds (shield_barrier.learned) and without.
+Phase 2 trains a policy behind the shield, whose bounds keep it from collisions, not from short times to collision,
+under 3 s on the merge, 6 s on the ring. Phase 3 goes on from there with half of what those cost as the limit, and
+trains the barrier: unsafe is a state from which a short time is at most 2 steps away, safe one from which there are
+more than 10. Each line is a mean over a tenth of the rounds, of measurements that are made on a round before it is
+learnt from. Then the policy plays episodes whose seeds are none of training's, with the barrier tightening the shield's
+bounds (shield_barrier.learned), and not.
 """
 import argparse
 import json
