@@ -16,6 +16,8 @@ core_libdtcore_la_SOURCES += \
 	core/host/profile_steps.c core/host/profile_steps.h \
 	core/host/memory_watch.c core/host/memory_watch.h \
 	core/host/report.c \
+	core/host/rank.c core/host/rank.h core/host/rank_evaluate.c core/host/rank_loop.c core/host/rank_phase.c \
+	core/host/rank_save.c core/host/rank_show.c \
 	core/host/roles.c core/host/roles.h \
 	core/host/run.c core/host/run.h \
 	core/host/evaluation.c core/host/evaluation.h \

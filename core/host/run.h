@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The run: phases one after another, on one rank or on several virtual ones, from a session to an exit code. The loop
- * of a phase is rank_loop in run.c; it fits one screen. Threads: [main]; virtual ranks have a thread each.
+ * of a phase is dt_rank_loop in rank_loop.c; it fits one screen. Threads: [main]; virtual ranks have a thread each.
  */
 #ifndef DTRAIN_CORE_HOST_RUN_H
 #define DTRAIN_CORE_HOST_RUN_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A stage is one phase on one rank: the phase plugin's instance, the models and data bound to it, its parameters and
- * its trainer, and the dt_host table through which the plugin reaches all that. run.c drives it; services.c, bind.c and
- * svc_train.c fill its tables. Threads: the rank's main thread, except where a service says [any].
+ * its trainer, and the dt_host table through which the plugin reaches all that. rank_phase.c drives it; services.c,
+ * bind.c and svc_train.c fill its tables. Threads: the rank's main thread, except where a service says [any].
  */
 #ifndef DTRAIN_CORE_HOST_STAGE_H
 #define DTRAIN_CORE_HOST_STAGE_H
