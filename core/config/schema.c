@@ -159,8 +159,8 @@ static const dt_option engine_table[] = {
     ROW(dt_engine_opts, tf32, BOOL, 0, "false", NULL, 0, 0, NULL,
         "GPU: matrix products round their inputs to TF32"),
     ROW(dt_engine_opts, micro_shards, I64, DT_OPT_NEUTRAL, "0", "shards", 0, 64, NULL,
-        "micro-batch: shards of a batch computed at once, a power of two; 0 = as many as fit into memory, on the CPU one "
-        "per worker; changes no result"),
+        "micro-batch: shards of a batch computed at once, a power of two; 0 = as many as fit into memory, on the CPU "
+        "one per worker; changes no result"),
     DT_OPTION_END};
 
 static const dt_option memory_table[] = {

@@ -4,7 +4,8 @@
  * own axis of steps. The scalars of metrics.jsonl; the configuration and the tables of evaluations as texts; what the
  * phase was configured with as hyper-parameters; every few epochs the spread of each model's parameters and gradients
  * as histograms and its largest matrix as a picture; predicted ways beside the real ones, and moments of an episode,
- * where an evaluation leaves them (svc/metrics.h). What goes wrong costs no result and is a warning. Threads: [main] of rank 0.
+ * where an evaluation leaves them (svc/metrics.h). What goes wrong costs no result and is a warning. Threads: [main]
+ * of rank 0.
  */
 #ifndef DTRAIN_CORE_HOST_EVENT_FILES_H
 #define DTRAIN_CORE_HOST_EVENT_FILES_H
