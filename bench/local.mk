@@ -44,6 +44,7 @@ EXTRA_DIST += \
 	bench/phase2_sumo/sumo.py \
 	bench/phase3_barrier/barrier.py \
 	bench/phase3_exact/exact.py \
+	bench/phase3_traffic/traffic.py \
 	bench/results/2026-11-21-phase1_folds-ngsim.txt \
 	bench/results/2026-11-21-bf16.md \
 	bench/results/2026-11-21-operations.md \
@@ -53,6 +54,7 @@ EXTRA_DIST += \
 	bench/results/2026-11-21-phase1_step.md \
 	bench/results/2026-11-21-phase2_classic.txt \
 	bench/results/2026-11-21-policy-act.txt \
+	bench/results/2026-11-21-phase3-exact.md \
 	bench/results/2026-11-21-products.md \
 	bench/results/2026-11-21-rl-speed.txt \
 	bench/results/2026-11-21-shield.md \

@@ -70,8 +70,8 @@ def options(sets):
 
 
 def settings(s, phase, i):
-    sets = {**s["all"], "training.learning_rate": s["rate"][i], "training.warmup_epochs": 0, "training.eval_interval": 0,
-            phase + ".iterations": s["rounds"][i]}
+    sets = {**s["all"], "training.learning_rate": s["rate"][i], "training.warmup_epochs": 0,
+            "training.eval_interval": 0, phase + ".iterations": s["rounds"][i]}
     sets.update({phase + "." + key: value for key, value in s["round"].items()})
     if i == 1:
         for key in ("gamma", "lambda"):
@@ -88,8 +88,9 @@ def train(a, extra, run, phase, sets, more=()):
 
 
 def play(a, extra, run, phase, s, sets):
-    return json.loads(call([a.dtrain, "eval", "--plugin", phase, "--checkpoint", run, "--json", "--seeds", s["seeds"],
-                            "--episodes", str(s["episodes"])] + options({**sets, "evaluation.greedy": "false"}) + extra))
+    words = ["eval", "--plugin", phase, "--checkpoint", run, "--json", "--seeds", s["seeds"], "--episodes",
+             str(s["episodes"])]
+    return json.loads(call([a.dtrain] + words + options({**sets, "evaluation.greedy": "false"}) + extra))
 
 
 def tell(name, phase, s, r, took, limits):
