@@ -56,6 +56,7 @@ EXTRA_DIST += \
 	bench/results/2026-11-21-policy-act.txt \
 	bench/results/2026-11-21-phase3-exact.md \
 	bench/results/2026-11-21-products.md \
+	bench/results/2026-11-21-recompute.txt \
 	bench/results/2026-11-21-rl-speed.txt \
 	bench/results/2026-11-21-shield.md \
 	bench/results/2026-11-21-sumo-maps.md \
