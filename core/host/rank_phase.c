@@ -207,6 +207,7 @@ static dt_status run_phase(dt_rank *k, int64_t index)
         r->stands = false;
         (void)dt_fault("run.begin"); /* tests kill here */
     }
+    k->enter_s = index == r->course.begin ? r->start_s : dt_clock_s();
     DT_TRY(set_up(k, index));
     if (k->stage->trainer == NULL) {
         return DT_FAIL(DT_EPLUGIN, "phase %s made no trainer when it was started", k->stage->d.phase->desc.id);
