@@ -7,7 +7,27 @@
 #include "host/eval.h"
 
 #include "base/err.h"
+#include "base/fs.h"
 #include "host/handover.h"
+
+#include <string.h>
+
+dt_status dt_eval_phase(const dt_session *s, const char *checkpoint, int64_t *index_p)
+{
+    dt_ckpt_info info;
+    *index_p = s->first;
+    if (s->last - s->first == 1) {
+        return DT_OK;
+    }
+    if (checkpoint != NULL && dt_fs_is_dir(checkpoint)) {
+        DT_TRY(dt_ckpt_inspect(checkpoint, &info));
+        *index_p = info.phase_index;
+        if (*index_p >= s->first && *index_p < s->last && strcmp(info.phase, s->phase[*index_p]->desc.id) == 0) {
+            return DT_OK;
+        }
+    }
+    return DT_FAIL(DT_ECONFIG, "the configuration has %lld phases; say which one with --phase", (long long)s->n_phases);
+}
 
 /* Every role of the phase as its newest checkpoint has it, where what is named has one of this phase. */
 static dt_status load_weights(dt_stage *stage, const char *path)

@@ -17,11 +17,14 @@
 #include <stdio.h>
 #include <string.h>
 
-static dt_status evaluate(const dt_args *a, const dt_session *s)
+static dt_status evaluate(const dt_args *a, dt_session *s)
 {
     dt_eval e;
     dt_str text = {0};
-    dt_status st = dt_eval_run(s, s->first, a->checkpoint, 0, &e);
+    int64_t index = 0;
+    DT_TRY(dt_eval_phase(s, a->checkpoint, &index));
+    DT_TRY(dt_session_enter(s, index));
+    dt_status st = dt_eval_run(s, index, a->checkpoint, 0, &e);
     if (st == DT_OK) {
         if (a->json) {
             dt_report_json(e.stage, &text);
@@ -45,16 +48,10 @@ dt_status dt_verb_eval(const dt_args *a)
     dt_status st = dt_session_open(a, config.bytes > 0 ? dt_str_text(&config) : NULL, &s);
     dt_str_fini(&config);
     DT_TRY(st);
-    if (s.last - s.first > 1) {
-        st =
-            DT_FAIL(DT_ECONFIG, "the configuration has %lld phases; say which one to evaluate with --phase or --plugin",
-                    (long long)s.n_phases);
-    } else if (a->checkpoint == NULL) {
+    if (a->checkpoint == NULL) {
         dt_log(DT_LOG_WARN, "no --checkpoint: evaluating untrained weights");
     }
-    if (st == DT_OK) {
-        st = evaluate(a, &s);
-    }
+    st = evaluate(a, &s);
     dt_session_close(&s);
     return st;
 }

@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "export/onnx.h"
 #include "export/policy_file.h"
+#include "host/eval.h"
 #include "host/handover.h"
 #include "host/session.h"
 #include "host/take_out.h"
@@ -140,15 +141,11 @@ static dt_status write_stage(const dt_args *a, const format *f, dt_stage *s, con
 static dt_status export_phase(const dt_args *a, const format *f, dt_session *s)
 {
     pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    const bool is_one = s->last - s->first == 1;
     dt_ckpt_info info;
     bool has_info = false;
-    DT_TRY(find_checkpoint(a->checkpoint, is_one && s->n_phases > 1 ? s->first : -1, &info, &has_info));
-    if (!is_one && (!has_info || info.phase_index >= s->n_phases)) {
-        return DT_FAIL(DT_ECONFIG, "the configuration has %lld phases; say which one to export with --phase",
-                       (long long)s->n_phases);
-    }
-    const int64_t index = is_one ? s->first : info.phase_index;
+    int64_t index = 0;
+    DT_TRY(dt_eval_phase(s, a->checkpoint, &index));
+    DT_TRY(find_checkpoint(a->checkpoint, s->n_phases > 1 ? index : -1, &info, &has_info));
     dt_comm *comm = NULL;
     dt_stage *stage = NULL;
     DT_TRY(dt_comm_null(&comm));

@@ -66,6 +66,19 @@ first=checkpoints/step-000000000004
 says "perception 15 tensors from $work/three/$first, end of phase1_world_model" \
     "controller begins with its first weights: what the phase begins with holds none of it" \
     "frozen: perception" "controller begins with its first weights: the phase wants it fresh"
+# what is evaluated is the phase of the checkpoint, of a run its last one
+# shown CHECKPOINT WORD: the evaluation without --phase reports it
+shown() {
+    cases=$((cases + 1))
+    "$dtrain" eval --checkpoint "$1" -q --set evaluation.seeds=1 --set evaluation.episodes=1 >"$work/out" 2>"$work/err" &&
+        grep -q "$2" "$work/out" || fail "evaluation of $1 without --phase shows no $2"
+}
+shown "$work/three" costs/starvation
+shown "$work/three/$first" rmse_m
+cases=$((cases + 1))
+"$dtrain" eval --config "$work/three.cfg" -q >"$work/out" 2>"$work/err"
+[ $? -eq 2 ] && grep -q "has 3 phases; say which one with --phase" "$work/err" || fail "eval of three phases without a checkpoint"
+
 train 0 again "{ $one }, { $two }, { plugin = \"phase1_world_model\"; init = \"previous\"; stop = { steps = 2; }; }"
 says "world      7 tensors from $work/again/$first"
 train 0 by_file "{ plugin = \"phase1_world_model\"; init = \"$work/three/$first/model.safetensors\"; stop = { steps = 1; }; }"
