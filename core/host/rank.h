@@ -44,6 +44,7 @@ typedef struct dt_rank {
     dt_checkpoint_opts checkpoint;
     dt_stop_opts stop;
     double enter_s;           /* of the phase with its start; of the process, where it is the first */
+    double first_s;           /* when its first step began */
     double begin_s;           /* of the phase in this process */
     uint64_t begin_step;      /* the same */
     uint64_t histogram_every; /* epochs, 0: none */

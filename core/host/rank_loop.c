@@ -72,6 +72,7 @@ static dt_status note_lost_workers(dt_rank *k, uint64_t step)
 static dt_status iterate(dt_rank *k, dt_progress *p)
 {
     const uint64_t before = dt_trainer_step_number(k->stage->trainer);
+    k->first_s = k->has_stepped ? k->first_s : dt_clock_s();
     if (dt_rank_is_first(k)) {
         dt_profile_steps_before(&k->r->profile, before);
         dt_snapshot_hold(k->stage, &k->held);

@@ -88,7 +88,8 @@ void dt_rank_show_models(const dt_rank *k, const dt_progress *p)
 void dt_rank_tell_first_step(dt_rank *k)
 {
     if (!k->has_stepped) {
-        dt_log(DT_LOG_INFO, "first step done after %.2f s", dt_clock_s() - k->enter_s);
+        dt_log(DT_LOG_INFO, "first step done after %.2f s, begun after %.2f s", dt_clock_s() - k->enter_s,
+               k->first_s - k->enter_s);
         k->has_stepped = true;
     }
 }
