@@ -139,11 +139,12 @@ done
 
 # --- --phase: some of the phases, and what --resume makes of it ---
 train 0 part "$all" --phase 1
+stop='' # a fault point where the run is told to stop
 go_on() { # CODE TEXT [options]
     want=$1 text=$2
     shift 2
     cases=$((cases + 1))
-    "$dtrain" run --resume "$work/part" -q "$@" >"$work/out" 2>"$work/err"
+    DTRAIN_FAULT=$stop "$dtrain" run --resume "$work/part" -q "$@" >"$work/out" 2>"$work/err"
     code=$?
     [ $code -eq "$want" ] || fail "--resume $*: exit code $code, expected $want"
     grep -qsF -- "$text" "$work/err" "$work/part/train.log" || fail "--resume $*: nothing said about \"$text\""
@@ -154,7 +155,10 @@ go_on 2 "behind what --phase asks for" --phase 1
 go_on 2 "expected all, a number, an id, or a range" --phase 3-2
 go_on 0 "going on with phase 3 (phase3_constrained)" --phase 2-
 [ "$(state_hash "$work/part")" = "$whole" ] || fail "phase by phase: other bits"
-go_on 75 "2 checkpoints behind step 4 moved to checkpoints/superseded" --resume "$work/part/checkpoints/step-000000000004" --set phases.1.stop.iterations=40 --max-time 0.05
+stop=run.stop:9
+go_on 75 "2 checkpoints behind step 4 moved to checkpoints/superseded" --resume "$work/part/checkpoints/step-000000000004" \
+    --set phases.1.stop.iterations=40
+stop=''
 go_on 0 "Training completed" --phase 1-2
 train 0 half "$all" --max-steps 2
 "$dtrain" run --resume "$work/half" --phase 3 -q >"$work/out" 2>"$work/err"

@@ -47,7 +47,11 @@ train b --plugin phase2_ppo --set env.id=env_traffic --set env_traffic.scenario=
 
 for scheme_name in light dark; do
     for page in "$work/a/report.html" "$work/b/report.html" "$work/both.html" "$work/film.html"; do
-        open_page $scheme_name "$page"
+        for try in 1 2 3 4 5; do # without a screen the browser draws frames when it likes, now and then none at all
+            open_page $scheme_name "$page"
+            ! grep -q "plays false" "$work/found" || [ "$try" = 5 ] || continue
+            break
+        done
         says "done"
         for width in 1280 390; do
             says "$width asks for nothing"
