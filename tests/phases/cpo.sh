@@ -6,14 +6,11 @@
 # virtual ranks change none; a shared trunk is moved with the policy alone; and bad input is refused.
 set -u
 
-dtrain=${DT_BUILDDIR:-.}/dtrain
-work=$(mktemp -d ./test-cpo-XXXXXX) || exit 1
-trap 'rm -rf "$work"' EXIT INT TERM
-failed=0
-cases=0
+name=cpo
+base="--plugin phase3_constrained -q --set phase3_constrained.algorithm=cpo --set training.eval_interval=0
+      --set checkpoint.every_seconds=0"
+. "${DT_SRCDIR:-.}/tests/phases/rig.inc"
 
-cpo="--plugin phase3_constrained -q --set phase3_constrained.algorithm=cpo --set training.eval_interval=0
-     --set checkpoint.every_seconds=0"
 bandit="--set env.id=env_constrained --set phase3_constrained.limits=price:0.6 --set env.instances=16
         --set phase3_constrained.fragment=16 --set phase3_constrained.train_batch=2048 --set data.batch=256
         --set phase3_constrained.sgd_epochs=1 --set phase3_constrained.iterations=40 --set training.learning_rate=1e-3
@@ -24,44 +21,6 @@ tiny="--set env.id=env_traffic --set env_traffic.episode_s=60 --set env_traffic.
       --set phase3_constrained.cg_iterations=4 --set training.warmup_epochs=0"
 limits="--set phase3_constrained.limits=starvation:0,collisions:1000"
 
-fail() {
-    echo "FAIL: $*"
-    tail -n 5 "$work/err" | sed 's/^/    /'
-    failed=$((failed + 1))
-}
-
-state_hash() {
-    "$dtrain" ckpt inspect "$1" --json 2>/dev/null | sed -n 's/.*"state_hash":"\([0-9a-f]*\)".*/\1/p'
-}
-
-# train DIR [options]
-train() {
-    dir=$1
-    shift
-    # shellcheck disable=SC2086
-    "$dtrain" $cpo --run-dir "$work/$dir" "$@" >/dev/null 2>"$work/err" || fail "training $dir left with $?"
-}
-
-# same DIR WHAT: the bits of the first run
-same() {
-    cases=$((cases + 1))
-    [ -n "$(state_hash "$work/$1")" ] || fail "$2: no checkpoint"
-    [ "$(state_hash "$work/$1")" = "$(state_hash "$work/whole")" ] || fail "$2: other bits"
-}
-
-# refused PIECE [options]
-refused() {
-    piece=$1
-    shift
-    cases=$((cases + 1))
-    # shellcheck disable=SC2086
-    "$dtrain" $cpo --run-dir "$work/refused" "$@" >/dev/null 2>"$work/err"
-    code=$?
-    [ "$code" -eq 2 ] || fail "$*: left with $code, expected 2"
-    grep -q "$piece" "$work/err" || fail "$*: nothing of '$piece' was said"
-    rm -rf "$work/refused"
-}
-
 # between DIR NAME LOW HIGH: the mean of a metric over the last half of the rounds
 between() {
     cases=$((cases + 1))
@@ -71,38 +30,30 @@ between() {
 }
 
 # The best policy under a price of 0.6 earns 0.84, and a limit raised by one would be worth 0.4.
-# shellcheck disable=SC2086
 train bandit $bandit
 between bandit charts/episodic_return 0.82 0.85
 between bandit costs/price 0.58 0.605
 between bandit multipliers/price 0.38 0.42
 between bandit trust_region/kl 0 0.01
-# shellcheck disable=SC2086
 train loose $bandit --set phase3_constrained.limits=price:2
 between loose charts/episodic_return 0.97 1
-# shellcheck disable=SC2086
 train shared $bandit --set controller_mlp.trunk=shared
 between shared costs/price 0.57 0.61
 
-# shellcheck disable=SC2086
 train whole $tiny $limits --threads 1
-# shellcheck disable=SC2086
 train stopped $tiny $limits --threads 1 --max-steps 4
 "$dtrain" --resume "$work/stopped" -q >/dev/null 2>"$work/err" || fail "resuming left with $?"
 same stopped "stopped and resumed"
-# shellcheck disable=SC2086
 train threads $tiny $limits --threads 3
 same threads "3 threads instead of 1"
-# shellcheck disable=SC2086
 train ranks $tiny $limits --set comm.backend=sim --set comm.ranks=2
 same ranks "2 virtual ranks instead of 1"
 
-refused "phase3_constrained.target_kl is of the clipped objective" --set phase3_constrained.target_kl=0.01
-refused "phase3_constrained.kl_target is of the clipped objective" --set phase3_constrained.kl_target=0.01
-refused "max_kl" --set phase3_constrained.max_kl=0
-refused "backtrack" --set phase3_constrained.backtrack=1
-# shellcheck disable=SC2086
-refused "loss policy_loss depends on no parameter that is trained" $tiny $limits --set training.freeze=controller
+refused 2 "phase3_constrained.target_kl is of the clipped objective" --set phase3_constrained.target_kl=0.01
+refused 2 "phase3_constrained.kl_target is of the clipped objective" --set phase3_constrained.kl_target=0.01
+refused 2 "max_kl" --set phase3_constrained.max_kl=0
+refused 2 "backtrack" --set phase3_constrained.backtrack=1
+refused 2 "loss policy_loss depends on no parameter that is trained" $tiny $limits --set training.freeze=controller
 
 echo "$cases cases, $failed failed"
 [ "$failed" -eq 0 ]

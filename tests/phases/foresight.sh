@@ -6,79 +6,30 @@
 # virtual ranks change none, nothing is built where nobody asks, and wrong combinations are refused in clear words.
 set -u
 
-dtrain=${DT_BUILDDIR:-.}/dtrain
-work=$(mktemp -d ./test-foresight-XXXXXX) || exit 1
-trap 'rm -rf "$work"' EXIT INT TERM
-failed=0
-cases=0
-
+name=foresight
 small="--set risk_gnn.hidden=16 --set risk_gnn.heads=2 --set risk_gnn.layers=1 --set world_lstm.hidden=16
        --set world_lstm.head=16 --set world_gru.hidden=16 --set world_gru.head=16 --set training.eval_interval=0
        --set checkpoint.every_seconds=0"
-merge="--plugin phase2_ppo -q --set env.id=env_traffic --set env.instances=4 --set env_traffic.scenario=merge
+base="$small --plugin phase2_ppo -q --set env.id=env_traffic --set env.instances=4 --set env_traffic.scenario=merge
        --set env_traffic.episode_s=60 --set env_traffic.action_s=1 --set env_traffic.agents=6 --set env_traffic.penetration=0.3
        --set phase2_ppo.iterations=2 --set phase2_ppo.fragment=50 --set phase2_ppo.train_batch=200 --set data.batch=100
        --set phase2_ppo.foresight=true --set models.shield=shield_barrier"
+. "${DT_SRCDIR:-.}/tests/phases/rig.inc"
 
-fail() {
-    echo "FAIL: $*"
-    tail -n 5 "$work/err" | sed 's/^/    /'
-    failed=$((failed + 1))
-}
-
-state_hash() {
-    "$dtrain" ckpt inspect "$1" --json 2>/dev/null | sed -n 's/.*"state_hash":"\([0-9a-f]*\)".*/\1/p'
-}
-
-# train DIR [more]
-train() {
-    dir=$1
-    shift
-    cases=$((cases + 1))
-    # shellcheck disable=SC2086
-    "$dtrain" $merge $small --run-dir "$work/$dir" "$@" >/dev/null 2>"$work/err" || fail "training $dir left with $?"
-}
-
-# same DIR WHAT: the bits of the run before
-same() {
-    cases=$((cases + 1))
-    [ -n "$(state_hash "$work/$1")" ] || fail "$2: no checkpoint"
-    [ "$(state_hash "$work/$1")" = "$(state_hash "$work/whole")" ] || fail "$2: other bits"
-}
-
-# refused PIECE [options]: code 2 and these words
-refused() {
-    piece=$1
-    shift
-    cases=$((cases + 1))
-    # shellcheck disable=SC2086
-    "$dtrain" $merge $small --run-dir "$work/refused" "$@" >/dev/null 2>"$work/err"
-    code=$?
-    [ "$code" -eq 2 ] || fail "$*: left with $code, expected 2"
-    grep -q "$piece" "$work/err" || fail "$*: nothing of '$piece' was said"
-    rm -rf "$work/refused"
-}
-
-# shellcheck disable=SC2086
 "$dtrain" --plugin phase1_world_model -q $small --set data.batch=16 --max-steps 3 --run-dir "$work/first" \
     >/dev/null 2>"$work/err" || fail "phase 1 left with $?"
 
 # perception and world of phase 1
 both="--set models.perception=risk_gnn --set models.world=world_lstm --init-from $work/first"
-# shellcheck disable=SC2086
 train whole $both --threads 1
 [ "$(grep -c "frozen: perception\|frozen: world" "$work/whole/train.log")" -eq 2 ] || fail "what phase 1 learnt is not frozen"
-# shellcheck disable=SC2086
 train part $both --max-steps 10
 "$dtrain" --resume "$work/part" -q >/dev/null 2>"$work/err" || fail "resuming left with $?"
 same part "stopped and resumed"
-# shellcheck disable=SC2086
 train threads $both --threads 3
 same threads "3 threads instead of 1"
-# shellcheck disable=SC2086
 train ranks $both --set comm.backend=sim --set comm.ranks=2
 same ranks "2 virtual ranks instead of 1"
-# shellcheck disable=SC2086
 train apart $both --set env.isolation=process
 same apart "environments in processes"
 
@@ -97,29 +48,28 @@ train imagines3 --set models.world=world_constant_velocity --set phase2_ppo.imag
 train imagined --set models.world=world_constant_velocity --set phase2_ppo.imagine_weight=0.5 --max-steps 10
 "$dtrain" --resume "$work/imagined" -q >/dev/null 2>"$work/err" || fail "resuming branches left with $?"
 [ "$(state_hash "$work/imagined")" = "$(state_hash "$work/imagines")" ] || fail "imagined, stopped, resumed: other bits"
-refused "needs input .* does not offer: it has obs, ego" --set models.controller=controller_influence \
+refused 2 "needs input .* does not offer: it has obs, ego" --set models.controller=controller_influence \
     --set models.world=world_constant_velocity --set phase2_ppo.imagine_weight=0.5
-refused "branches are driven by what a world model foresees" --set phase2_ppo.foresight=false \
+refused 2 "branches are driven by what a world model foresees" --set phase2_ppo.foresight=false \
     --set phase2_ppo.imagine_weight=0.5
-refused "1 actions of 0.5 s must end within" --set env_traffic.action_s=0.5 --set phase2_ppo.imagine_weight=0.5 \
+refused 2 "1 actions of 0.5 s must end within" --set env_traffic.action_s=0.5 --set phase2_ppo.imagine_weight=0.5 \
     --set models.world=world_constant_velocity
 
 # phase 3 has the same
 cases=$((cases + 1))
-# shellcheck disable=SC2086
-"$dtrain" $merge $small --plugin phase3_constrained --set models.world=world_constant_velocity \
+"$dtrain" $base --plugin phase3_constrained --set models.world=world_constant_velocity \
     --set phase3_constrained.foresight=true --set phase3_constrained.iterations=1 \
     --set phase3_constrained.train_batch=200 --set phase3_constrained.fragment=50 --run-dir "$work/third" \
     >/dev/null 2>"$work/err" || fail "phase 3 left with $?"
 
-refused "set models.perception\|come from models.perception" --set models.world=world_lstm --set models.perception=
-refused "needs a model in the role world" --set models.world=
-refused "needs input history .* does not offer" --set models.perception=risk_gnn --set models.world=world_lstm \
+refused 2 "set models.perception\|come from models.perception" --set models.world=world_lstm --set models.perception=
+refused 2 "needs a model in the role world" --set models.world=
+refused 2 "needs input history .* does not offer" --set models.perception=risk_gnn --set models.world=world_lstm \
     --set world_lstm.narrow=8
-refused "no option history_s" --set env.id=cartpole --set models.shield= --set models.world=world_constant_velocity
-refused "no vehicle is an agent" --set env_traffic.scenario=grid --set env_traffic.control=signals \
+refused 2 "no option history_s" --set env.id=cartpole --set models.shield= --set models.world=world_constant_velocity
+refused 2 "no vehicle is an agent" --set env_traffic.scenario=grid --set env_traffic.control=signals \
     --set models.shield= --set models.world=world_constant_velocity
-refused "all must be whole numbers" --set phase2_ppo.rate_hz=3 --set phase2_ppo.history_s=0.5 \
+refused 2 "all must be whole numbers" --set phase2_ppo.rate_hz=3 --set phase2_ppo.history_s=0.5 \
     --set models.world=world_constant_velocity
 
 echo "$cases cases, $failed failed"

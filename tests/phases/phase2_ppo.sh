@@ -5,53 +5,11 @@
 # threads and virtual ranks change none, evaluation answers in the JSON that scripts read, and bad input is refused.
 set -u
 
-dtrain=${DT_BUILDDIR:-.}/dtrain
-work=$(mktemp -d ./test-ppo-XXXXXX) || exit 1
-trap 'rm -rf "$work"' EXIT INT TERM
-failed=0
-cases=0
-
-tiny="--plugin phase2_ppo -q --set env.id=cartpole --set env.instances=8 --set phase2_ppo.fragment=32
+name=ppo
+base="--plugin phase2_ppo -q --set env.id=cartpole --set env.instances=8 --set phase2_ppo.fragment=32
       --set phase2_ppo.train_batch=256 --set data.batch=64 --set training.learning_rate=1e-3
       --set phase2_ppo.iterations=30 --set training.eval_interval=0 --set checkpoint.every_seconds=0"
-
-fail() {
-    echo "FAIL: $*"
-    tail -n 5 "$work/err" | sed 's/^/    /'
-    failed=$((failed + 1))
-}
-
-state_hash() {
-    "$dtrain" ckpt inspect "$1" --json 2>/dev/null | sed -n 's/.*"state_hash":"\([0-9a-f]*\)".*/\1/p'
-}
-
-# train DIR [more]
-train() {
-    dir=$1
-    shift
-    # shellcheck disable=SC2086
-    "$dtrain" $tiny --run-dir "$work/$dir" "$@" >/dev/null 2>"$work/err" || fail "training $dir left with $?"
-}
-
-# same DIR WHAT: the bits of the first run
-same() {
-    cases=$((cases + 1))
-    [ -n "$(state_hash "$work/$1")" ] || fail "$2: no checkpoint"
-    [ "$(state_hash "$work/$1")" = "$(state_hash "$work/whole")" ] || fail "$2: other bits"
-}
-
-# refused PIECE [options]: code 2 and these words
-refused() {
-    piece=$1
-    shift
-    cases=$((cases + 1))
-    # shellcheck disable=SC2086
-    "$dtrain" $tiny --run-dir "$work/refused" "$@" >/dev/null 2>"$work/err"
-    code=$?
-    [ "$code" -eq 2 ] || fail "$*: left with $code, expected 2"
-    grep -q "$piece" "$work/err" || fail "$*: nothing of '$piece' was said"
-    rm -rf "$work/refused"
-}
+. "${DT_SRCDIR:-.}/tests/phases/rig.inc"
 
 train whole --threads 1
 cases=$((cases + 1))
@@ -74,13 +32,10 @@ grown="--set env.id=env_traffic --set models.perception=risk_gnn --set risk_gnn.
 frozen() { # DIR: roles that its log calls frozen
     grep -c "frozen: perception" "$work/$1/train.log"
 }
-# shellcheck disable=SC2086
 train seeing $grown
 [ "$(frozen seeing)" -eq 0 ] || fail "perception is frozen from scratch"
-# shellcheck disable=SC2086
 train whole_seeing $grown --init-from "$work/seeing"
 [ "$(frozen whole_seeing)" -eq 1 ] || fail "perception from a checkpoint is not frozen"
-# shellcheck disable=SC2086
 train part_seeing $grown --init-from "$work/seeing" --max-steps 40
 "$dtrain" --resume "$work/part_seeing" -q >/dev/null 2>"$work/err" || fail "resuming a frozen one left with $?"
 [ "$(frozen part_seeing)" -eq 2 ] || fail "perception thaws when a run is resumed"
@@ -102,12 +57,12 @@ pair asked 'init="previous";'
 [ "$pair_code" -eq 2 ] || fail "the previous phase as a beginning that it is not left with $pair_code"
 grep -q "holds none of this phase's" "$work/err" || fail "why the previous phase is no beginning was not said"
 
-refused "perception risk_gnn needs input nodes .*it has obs" --set models.perception=risk_gnn
-refused "freeze_loaded holds \"eyes\"" --set training.freeze_loaded=eyes --set training.freeze=
-refused "no environment \"nowhere\"" --set env.id=nowhere
-refused "needs an environment, but env.id is empty" --set env.id=
-refused "fragment 300 is above train_batch = 256" --set phase2_ppo.fragment=300
-refused "evaluation.seeds" --set evaluation.seeds=1,two
+refused 2 "perception risk_gnn needs input nodes .*it has obs" --set models.perception=risk_gnn
+refused 2 "freeze_loaded holds \"eyes\"" --set training.freeze_loaded=eyes --set training.freeze=
+refused 2 "no environment \"nowhere\"" --set env.id=nowhere
+refused 2 "needs an environment, but env.id is empty" --set env.id=
+refused 2 "fragment 300 is above train_batch = 256" --set phase2_ppo.fragment=300
+refused 2 "evaluation.seeds" --set evaluation.seeds=1,two
 
 echo "$cases cases, $failed failed"
 [ "$failed" -eq 0 ]

@@ -5,58 +5,14 @@
 # that nobody stopped, threads and virtual ranks change none, and bad input is refused.
 set -u
 
-dtrain=${DT_BUILDDIR:-.}/dtrain
-work=$(mktemp -d ./test-constrained-XXXXXX) || exit 1
-trap 'rm -rf "$work"' EXIT INT TERM
-failed=0
-cases=0
-
-tiny="--plugin phase3_constrained -q --set env.id=env_traffic --set env_traffic.episode_s=60 --set env_traffic.action_s=5 --set env.instances=4
+name=constrained
+limits=phase3_constrained.limits
+base="--plugin phase3_constrained -q --set env.id=env_traffic --set env_traffic.episode_s=60 --set env_traffic.action_s=5 --set env.instances=4
       --set phase3_constrained.fragment=16 --set phase3_constrained.train_batch=64 --set data.batch=32
       --set phase3_constrained.sgd_epochs=2 --set phase3_constrained.iterations=6 --set training.warmup_epochs=0
       --set training.eval_interval=0 --set checkpoint.every_seconds=0 --set phase3_constrained.max_violations=2
-      --set phase3_constrained.pid_delay=2"
-limits=phase3_constrained.limits
-
-fail() {
-    echo "FAIL: $*"
-    tail -n 5 "$work/err" | sed 's/^/    /'
-    failed=$((failed + 1))
-}
-
-state_hash() {
-    "$dtrain" ckpt inspect "$1" --json 2>/dev/null | sed -n 's/.*"state_hash":"\([0-9a-f]*\)".*/\1/p'
-}
-
-# train DIR [more]
-train() {
-    dir=$1
-    shift
-    # shellcheck disable=SC2086
-    "$dtrain" $tiny --set $limits=starvation:0,collisions:1000 --run-dir "$work/$dir" "$@" >/dev/null 2>"$work/err" ||
-        fail "training $dir left with $?"
-}
-
-# same DIR WHAT: the bits of the first run
-same() {
-    cases=$((cases + 1))
-    [ -n "$(state_hash "$work/$1")" ] || fail "$2: no checkpoint"
-    [ "$(state_hash "$work/$1")" = "$(state_hash "$work/whole")" ] || fail "$2: other bits"
-}
-
-# refused CODE PIECE [options]: this code and these words
-refused() {
-    want=$1
-    piece=$2
-    shift 2
-    cases=$((cases + 1))
-    # shellcheck disable=SC2086
-    "$dtrain" $tiny --run-dir "$work/refused" "$@" >/dev/null 2>"$work/err"
-    code=$?
-    [ "$code" -eq "$want" ] || fail "$*: left with $code, expected $want"
-    grep -q "$piece" "$work/err" || fail "$*: nothing of '$piece' was said"
-    rm -rf "$work/refused"
-}
+      --set phase3_constrained.pid_delay=2 --set $limits=starvation:0,collisions:1000"
+. "${DT_SRCDIR:-.}/tests/phases/rig.inc"
 
 # last DIR NAME: the last value of a metric
 last() {

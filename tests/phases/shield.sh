@@ -5,23 +5,13 @@
 # street do not either, a stopped and resumed run has the bits of a whole one, and it refuses worlds it does not know.
 set -u
 
-dtrain=${DT_BUILDDIR:-.}/dtrain
-work=$(mktemp -d ./test-shield-XXXXXX) || exit 1
-trap 'rm -rf "$work"' EXIT INT TERM
-failed=0
-cases=0
-
-ring="--plugin phase2_ppo -q --set env.id=env_traffic --set env.instances=4 --set env_traffic.penetration=0.5
+name=shield
+base="--plugin phase2_ppo -q --set env.id=env_traffic --set env.instances=4 --set env_traffic.penetration=0.5
       --set env_traffic.agents=11 --set env_traffic.episode_s=200 --set env_traffic.low_mps2=-9
       --set evaluation.greedy=false --set phase2_ppo.iterations=4 --set phase2_ppo.fragment=32
       --set phase2_ppo.train_batch=256 --set data.batch=64 --set training.eval_interval=0
       --set checkpoint.every_seconds=0"
-
-fail() {
-    echo "FAIL: $*"
-    tail -n 5 "$work/err" | sed 's/^/    /'
-    failed=$((failed + 1))
-}
+. "${DT_SRCDIR:-.}/tests/phases/rig.inc"
 
 # mean GROUP NAME: of a table in JSON on standard input
 mean() {
@@ -35,17 +25,11 @@ is() {
 }
 
 drive() { # more
-    # shellcheck disable=SC2086
-    "$dtrain" eval $ring --checkpoint "$work/whole" --episodes 4 --seeds 7,8 --json "$@" 2>"$work/err" ||
+    "$dtrain" eval $base --checkpoint "$work/whole" --episodes 4 --seeds 7,8 --json "$@" 2>"$work/err" ||
         fail "eval left with $?"
 }
 
-state_hash() {
-    "$dtrain" ckpt inspect "$1" --json 2>/dev/null | sed -n 's/.*"state_hash":"\([0-9a-f]*\)".*/\1/p'
-}
-
-# shellcheck disable=SC2086
-"$dtrain" run $ring --set models.shield=shield_barrier --run-dir "$work/whole" >/dev/null 2>"$work/err" ||
+"$dtrain" run $base --set models.shield=shield_barrier --run-dir "$work/whole" >/dev/null 2>"$work/err" ||
     fail "training left with $?"
 guarded=$(drive)
 bare=$(drive --set models.shield=)
@@ -54,15 +38,13 @@ is "$(echo "$guarded" | sed -n 's/.*"interventions":\([0-9.e+]*\).*/\1/p') > 100
 is "$(echo "$bare" | mean costs collisions) > 0.5" "collisions without it"
 
 # a policy that learnt without a shield can be put behind one
-# shellcheck disable=SC2086
-"$dtrain" run $ring --set phase2_ppo.iterations=1 --run-dir "$work/bare" >/dev/null 2>"$work/err" || fail "no shield: $?"
+"$dtrain" run $base --set phase2_ppo.iterations=1 --run-dir "$work/bare" >/dev/null 2>"$work/err" || fail "no shield: $?"
 put=$("$dtrain" eval --checkpoint "$work/bare" --seeds 7 --json --set models.shield=shield_barrier 2>"$work/err") ||
     fail "a shield before weights without one: $?"
 is "$(echo "$put" | mean costs collisions) == 0" "collisions behind a shield that came later"
 grep -q "shield     begins with its first weights" "$work/err" || fail "nothing was said of the shield's weights"
 
-# shellcheck disable=SC2086
-"$dtrain" run $ring --set models.shield=shield_barrier --run-dir "$work/part" --max-steps 10 >/dev/null 2>"$work/err"
+"$dtrain" run $base --set models.shield=shield_barrier --run-dir "$work/part" --max-steps 10 >/dev/null 2>"$work/err"
 "$dtrain" --resume "$work/part" -q >/dev/null 2>"$work/err" || fail "resuming left with $?"
 [ "$(state_hash "$work/part")" = "$(state_hash "$work/whole")" ] || fail "stopped and resumed: other bits"
 cases=$((cases + 1))
@@ -71,7 +53,6 @@ cases=$((cases + 1))
 learn() { # DIR [options]
     dir=$1
     shift
-    # shellcheck disable=SC2086
     "$dtrain" run --plugin phase3_constrained -q --init-from "$work/whole" --set env.id=env_traffic \
         --set env.instances=4 --set env_traffic.penetration=0.5 --set env_traffic.agents=11 \
         --set env_traffic.episode_s=200 --set env_traffic.low_mps2=-9 --set env_traffic.ttc_s=3 \
