@@ -9,6 +9,7 @@ set -u
 name=cpo
 base="--plugin phase3_constrained -q --set phase3_constrained.algorithm=cpo --set training.eval_interval=0
       --set checkpoint.every_seconds=0"
+# shellcheck source=tests/phases/rig.inc
 . "${DT_SRCDIR:-.}/tests/phases/rig.inc"
 
 bandit="--set env.id=env_constrained --set phase3_constrained.limits=price:0.6 --set env.instances=16

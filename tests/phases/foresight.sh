@@ -14,6 +14,7 @@ base="$small --plugin phase2_ppo -q --set env.id=env_traffic --set env.instances
        --set env_traffic.episode_s=60 --set env_traffic.action_s=1 --set env_traffic.agents=6 --set env_traffic.penetration=0.3
        --set phase2_ppo.iterations=2 --set phase2_ppo.fragment=50 --set phase2_ppo.train_batch=200 --set data.batch=100
        --set phase2_ppo.foresight=true --set models.shield=shield_barrier"
+# shellcheck source=tests/phases/rig.inc
 . "${DT_SRCDIR:-.}/tests/phases/rig.inc"
 
 "$dtrain" --plugin phase1_world_model -q $small --set data.batch=16 --max-steps 3 --run-dir "$work/first" \

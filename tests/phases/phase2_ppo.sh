@@ -9,6 +9,7 @@ name=ppo
 base="--plugin phase2_ppo -q --set env.id=cartpole --set env.instances=8 --set phase2_ppo.fragment=32
       --set phase2_ppo.train_batch=256 --set data.batch=64 --set training.learning_rate=1e-3
       --set phase2_ppo.iterations=30 --set training.eval_interval=0 --set checkpoint.every_seconds=0"
+# shellcheck source=tests/phases/rig.inc
 . "${DT_SRCDIR:-.}/tests/phases/rig.inc"
 
 train whole --threads 1

@@ -12,6 +12,7 @@ base="--plugin phase3_constrained -q --set env.id=env_traffic --set env_traffic.
       --set phase3_constrained.sgd_epochs=2 --set phase3_constrained.iterations=6 --set training.warmup_epochs=0
       --set training.eval_interval=0 --set checkpoint.every_seconds=0 --set phase3_constrained.max_violations=2
       --set phase3_constrained.pid_delay=2 --set $limits=starvation:0,collisions:1000"
+# shellcheck source=tests/phases/rig.inc
 . "${DT_SRCDIR:-.}/tests/phases/rig.inc"
 
 # last DIR NAME: the last value of a metric

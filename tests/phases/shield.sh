@@ -11,6 +11,7 @@ base="--plugin phase2_ppo -q --set env.id=env_traffic --set env.instances=4 --se
       --set evaluation.greedy=false --set phase2_ppo.iterations=4 --set phase2_ppo.fragment=32
       --set phase2_ppo.train_batch=256 --set data.batch=64 --set training.eval_interval=0
       --set checkpoint.every_seconds=0"
+# shellcheck source=tests/phases/rig.inc
 . "${DT_SRCDIR:-.}/tests/phases/rig.inc"
 
 # mean GROUP NAME: of a table in JSON on standard input
