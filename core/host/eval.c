@@ -29,8 +29,7 @@ dt_status dt_eval_phase(const dt_session *s, const char *checkpoint, int64_t *in
     return DT_FAIL(DT_ECONFIG, "the configuration has %lld phases; say which one with --phase", (long long)s->n_phases);
 }
 
-/* Every role of the phase as its newest checkpoint has it, where what is named has one of this phase. */
-static dt_status load_weights(dt_stage *stage, const char *path)
+dt_status dt_eval_load(dt_stage *stage, const char *path)
 {
     dt_handover *from = NULL;
     dt_status st = dt_handover_open(path, stage->d.phase->desc.id, &from);
@@ -62,7 +61,7 @@ dt_status dt_eval_run(const dt_session *s, int64_t index, const char *checkpoint
     DT_TRY(dt_stage_create(&d, &e->stage));
     DT_TRY(dt_stage_start(e->stage));
     if (checkpoint != NULL && e->stage->params.n > 0) {
-        DT_TRY(load_weights(e->stage, checkpoint));
+        DT_TRY(dt_eval_load(e->stage, checkpoint));
     }
     return dt_stage_evaluate(e->stage, &p);
 }

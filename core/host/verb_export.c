@@ -13,7 +13,6 @@
 #include "export/onnx.h"
 #include "export/policy_file.h"
 #include "host/eval.h"
-#include "host/handover.h"
 #include "host/session.h"
 #include "host/take_out.h"
 
@@ -109,24 +108,12 @@ static dt_status find_checkpoint(const char *path, int64_t phase, dt_ckpt_info *
     return st;
 }
 
-/* The same weights that dtrain eval takes. */
-static dt_status load_weights(dt_stage *s, const char *path)
-{
-    dt_handover *from = NULL;
-    dt_status st = dt_handover_open(path, s->d.phase->desc.id, &from);
-    if (st == DT_OK) {
-        st = dt_handover_load(from, s, NULL, DT_HANDOVER_WHOLE);
-    }
-    dt_handover_close(from);
-    return st;
-}
-
 static dt_status write_stage(const dt_args *a, const format *f, dt_stage *s, const dt_ckpt_info *info)
 {
     dt_take_out t;
     char path[DT_CKPT_PATH_BYTES];
     DT_TRY(dt_stage_start(s));
-    DT_TRY(load_weights(s, a->checkpoint));
+    DT_TRY(dt_eval_load(s, a->checkpoint)); /* the same weights that dtrain eval takes */
     DT_TRY(dt_take_out_make(s, info, &t));
     snprintf(path, sizeof(path), "%s.%s", s->rollout != NULL ? "policy" : "model", f->ending);
     const char *out = a->out != NULL ? a->out : path;
