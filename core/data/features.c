@@ -265,3 +265,12 @@ bool dt_risk_is_now(double accel, double path_ittc)
     return accel < -DT_RISK_BRAKE ||
            (float)path_ittc > (float)(1.0 / DT_RISK_TTC_S); /* 1.5 s itself is not under 1.5 s */
 }
+
+static dt_status frame_of_service(const dt_host *h, const dt_vehicle *v, uint32_t n, double radius_m, uint32_t k_max,
+                                  float *node, int32_t *rowptr, int32_t *col, float *edge)
+{
+    (void)h;
+    return dt_features_frame(NULL, v, n, radius_m, k_max, node, rowptr, col, edge, NULL);
+}
+
+const dt_features_api dt_features_service = {.struct_size = sizeof(dt_features_api), .frame = frame_of_service};

@@ -66,6 +66,7 @@ typedef struct dt_features_work {
 dt_status dt_features_frame(dt_features_work *work, const dt_vehicle *v, uint32_t n, double radius_m, uint32_t k_max,
                             float *node, int32_t *rowptr, int32_t *col, float *edge, float *path_ittc) DT_NODISCARD;
 void dt_features_work_fini(dt_features_work *work);
+extern const dt_features_api dt_features_service; /* DT_SVC_FEATURES: the same, for plugins */
 
 /* Acceleration where it is missing, from the past alone: (speed - speed_before) / seconds_between. */
 double dt_accel_from_speed(double speed_before, double speed, double seconds_between);

@@ -39,19 +39,10 @@ static void host_release(const dt_host *h, void *p)
     dt_free(p);
 }
 
-static dt_status features_frame(const dt_host *h, const dt_vehicle *v, uint32_t n, double radius_m, uint32_t k_max,
-                                float *node, int32_t *rowptr, int32_t *col, float *edge)
-{
-    (void)h;
-    return dt_features_frame(NULL, v, n, radius_m, k_max, node, rowptr, col, edge, NULL);
-}
-
-static const dt_features_api features = {.struct_size = sizeof(dt_features_api), .frame = features_frame};
-
 static const void *host_service(const dt_host *h, const char *id)
 {
     (void)h;
-    return strcmp(id, DT_SVC_FEATURES) == 0 ? &features : NULL;
+    return strcmp(id, DT_SVC_FEATURES) == 0 ? &dt_features_service : NULL;
 }
 
 const dt_host *dt_policy_host(void)

@@ -241,15 +241,6 @@ static void store_close(const dt_host *h, const dt_store_view *v)
 static const dt_store_api store_service = {
     .struct_size = sizeof(dt_store_api), .open = store_open, .close = store_close};
 
-static dt_status features_frame(const dt_host *h, const dt_vehicle *v, uint32_t n, double radius_m, uint32_t k_max,
-                                float *node, int32_t *rowptr, int32_t *col, float *edge)
-{
-    (void)h;
-    return dt_features_frame(NULL, v, n, radius_m, k_max, node, rowptr, col, edge, NULL);
-}
-
-static const dt_features_api features_service = {.struct_size = sizeof(dt_features_api), .frame = features_frame};
-
 /* ---- table ------------------------------------------------------------------------------------------------------- */
 
 static const void *host_service(const dt_host *h, const char *id)
@@ -259,9 +250,11 @@ static const void *host_service(const dt_host *h, const char *id)
         const char *id;
         const void *table;
     } known[] = {
-        {DT_SVC_BIND, &dt_bind_service},    {DT_SVC_TRAIN, &dt_train_service},    {DT_SVC_GRAPH, dt_graph_api_table()},
-        {DT_SVC_METRICS, &metrics_service}, {DT_SVC_COMM, &comm_service},         {DT_SVC_RNG, &rng_service},
-        {DT_SVC_STORE, &store_service},     {DT_SVC_FEATURES, &features_service}, {DT_SVC_ROLLOUT, &dt_rollout_service},
+        {DT_SVC_BIND, &dt_bind_service},       {DT_SVC_TRAIN, &dt_train_service},
+        {DT_SVC_GRAPH, dt_graph_api_table()},  {DT_SVC_METRICS, &metrics_service},
+        {DT_SVC_COMM, &comm_service},          {DT_SVC_RNG, &rng_service},
+        {DT_SVC_STORE, &store_service},        {DT_SVC_FEATURES, &dt_features_service},
+        {DT_SVC_ROLLOUT, &dt_rollout_service},
     };
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         if (strcmp(known[i].id, id) == 0) {
