@@ -26,15 +26,6 @@
 
 #include <cmocka.h>
 
-#define assert_done(expr)                                                                                              \
-    do {                                                                                                               \
-        dt_status st_ = (expr);                                                                                        \
-        if (st_ < 0) {                                                                                                 \
-            print_error("%s\n", dt_error_text());                                                                      \
-        }                                                                                                              \
-        assert_true(st_ >= 0);                                                                                         \
-    } while (0)
-
 /* ---- all fields of all samples, read one sample at a time ------------------------------------------------------- */
 
 typedef struct sample {
@@ -42,14 +33,9 @@ typedef struct sample {
     char *at[32]; /* by field */
 } sample;
 
-static const dt_samples *source_of(const world *w)
-{
-    return &w->phase->rollout->data(w->phase->r)->source;
-}
-
 static uint32_t field_of(const world *w, const char *name)
 {
-    const dt_samples *s = source_of(w);
+    const dt_samples *s = world_source(w);
     for (uint32_t f = 0; f < s->n_fields; f++) {
         if (strcmp(s->field[f].name, name) == 0) {
             return f;
@@ -61,7 +47,7 @@ static uint32_t field_of(const world *w, const char *name)
 
 static void read_samples(const world *w, const uint64_t *index, uint32_t n, sample *out)
 {
-    const dt_samples *s = source_of(w);
+    const dt_samples *s = world_source(w);
     memset(out, 0, sizeof(*out));
     assert_done(s->ops->sizes(s->self, index, n, out->size));
     out->size[s->n_symbols] = n;
@@ -74,7 +60,7 @@ static void read_samples(const world *w, const uint64_t *index, uint32_t n, samp
 
 static void drop_sample(const world *w, sample *s)
 {
-    for (uint32_t f = 0; f < source_of(w)->n_fields; f++) {
+    for (uint32_t f = 0; f < world_source(w)->n_fields; f++) {
         free(s->at[f]);
     }
 }
@@ -98,12 +84,6 @@ static void begin(world *w, const char *env, const char *more)
     world_start(w);
 }
 
-static dt_status iterate(world *w)
-{
-    dt_progress p;
-    return dt_stage_iterate(w->stage, &p);
-}
-
 /* ---- what is collected ------------------------------------------------------------------------------------------- */
 
 /* Every observation follows from the one before and the action between them. */
@@ -112,11 +92,11 @@ static void test_counter(void **state)
     (void)state;
     world w;
     begin(&w, "counter", "tiny.steps=20");
-    assert_done(iterate(&w));
+    assert_done(world_iterate(&w));
     const uint64_t M = 6;
     uint64_t rows = 0, ends = 0;
     double returns = 0;
-    assert_int_equal(source_of(&w)->count, 20 * M);
+    assert_int_equal(world_source(&w)->count, 20 * M);
     for (uint64_t i = 0; i < M; i++) {
         float step = 0, seed = -1, last = -1, total = 0;
         for (uint64_t t = 0; t < 20; t++) {
@@ -166,7 +146,7 @@ static void test_ends_bootstrap(void **state)
     (void)state;
     world w;
     begin(&w, "counter", "tiny.steps=20");
-    assert_done(iterate(&w));
+    assert_done(world_iterate(&w));
     const uint64_t M = 6;
     uint64_t n_terminated = 0, n_truncated = 0;
     for (uint64_t i = 0; i < M; i++) {
@@ -207,7 +187,7 @@ static void test_transitions(void **state)
     world_start(&w);
     uint64_t n_next = 0, n_never = 0, n_ahead = 0, n_open = 0;
     for (int round = 0; round < 3; round++) {
-        assert_done(iterate(&w));
+        assert_done(world_iterate(&w));
         for (uint64_t i = 0; i < M; i++) {
             for (uint64_t t = 0; t < STEPS; t++) {
                 sample s, next;
@@ -254,13 +234,13 @@ static void test_crowd_is_packed(void **state)
     (void)state;
     world w;
     begin(&w, "crowd", "tiny.steps=25");
-    assert_done(iterate(&w));
+    assert_done(world_iterate(&w));
     enum { N = 40 };
     uint64_t index[N];
     sample all;
     int64_t row = 0, node = 0, edge = 0;
     for (uint64_t i = 0; i < N; i++) {
-        index[i] = (i * 17) % source_of(&w)->count;
+        index[i] = (i * 17) % world_source(&w)->count;
     }
     read_samples(&w, index, N, &all);
     for (int i = 0; i < N; i++) {
@@ -315,7 +295,7 @@ static void test_runs_repeat(void **state)
         world w;
         begin(&w, "crowd", "tiny.steps=12");
         for (int i = 0; i < 3; i++) {
-            assert_done(iterate(&w));
+            assert_done(world_iterate(&w));
         }
         bytes = (size_t)w.stage->params.total * sizeof(float);
         params[k] = malloc(bytes);
@@ -333,16 +313,16 @@ static void test_shield(void **state)
     (void)state;
     world w;
     begin(&w, "torque", "tiny.steps=30");
-    assert_done(iterate(&w));
+    assert_done(world_iterate(&w));
     assert_true(w.phase->report.interventions == 0);
     assert_true(w.phase->report.episode_return <= 50 * 6);
     world_close(&w);
     const char *const settings[] = {"env.id=torque", "tiny.steps=30", "tiny.shield=true", NULL};
     world_open(&w, settings, NULL);
     world_start(&w);
-    assert_done(iterate(&w));
+    assert_done(world_iterate(&w));
     uint64_t beyond = 0;
-    for (uint64_t i = 0; i < source_of(&w)->count; i++) {
+    for (uint64_t i = 0; i < world_source(&w)->count; i++) {
         sample s;
         read_samples(&w, &i, 1, &s);
         const float a = s.size[0] > 0 ? f32(&w, &s, "action_f", 0) : 0;
@@ -368,10 +348,10 @@ static void test_normalised(void **state)
     world w;
     world_open(&w, settings, NULL);
     world_start(&w);
-    assert_done(iterate(&w));
-    assert_done(iterate(&w));
+    assert_done(world_iterate(&w));
+    assert_done(world_iterate(&w));
     double n = 0, sum = 0, squares = 0, target = 0;
-    for (uint64_t i = 0; i < source_of(&w)->count; i++) {
+    for (uint64_t i = 0; i < world_source(&w)->count; i++) {
         sample s;
         read_samples(&w, &i, 1, &s);
         if (s.size[0] > 0) {
@@ -400,8 +380,8 @@ static void test_history(void **state)
     world_open(&w, settings, NULL);
     world_start(&w);
     for (int k = 0; k < 3; k++) { /* windows reach back into the round before */
-        assert_done(iterate(&w));
-        for (uint64_t i = 0; i < source_of(&w)->count; i++) {
+        assert_done(world_iterate(&w));
+        for (uint64_t i = 0; i < world_source(&w)->count; i++) {
             sample s;
             read_samples(&w, &i, 1, &s);
             for (int64_t back = 0; back < 4 && s.size[0] > 0; back++) {
@@ -429,7 +409,7 @@ static void test_evaluate(void **state)
     const uint64_t seed[] = {4, 11, 107};
     for (int k = 0; k < 2; k++) {
         begin(&w, "counter", "tiny.steps=10");
-        assert_done(iterate(&w));
+        assert_done(world_iterate(&w));
         if (k == 1) {
             for (int i = 0; i < 3; i++) {
                 r[i].struct_size = alone.struct_size = sizeof(r[i]);
@@ -449,7 +429,7 @@ static void test_evaluate(void **state)
             assert_true(r[0].metric[0] == 40 && r[1].metric[0] == 110 && r[2].metric[0] == 70);
             assert_true(r[0].episode_length == 7 && r[1].episode_length == 4 && r[2].episode_length == 5);
         }
-        assert_done(iterate(&w));
+        assert_done(world_iterate(&w));
         assert_true(w.stage->params.total <= 2048);
         memcpy(after[k], dt_trainer_params(w.stage->trainer), (size_t)w.stage->params.total * sizeof(float));
         if (k == 1) { /* looking changes nothing */
@@ -460,14 +440,6 @@ static void test_evaluate(void **state)
 }
 
 /* ---- checkpoints ------------------------------------------------------------------------------------------------- */
-
-static void keep(const world *w, float *params, dt_rollout_report *r)
-{
-    assert_true(w->stage->params.total <= 2048);
-    memcpy(params, dt_trainer_params(w->stage->trainer), (size_t)w->stage->params.total * sizeof(float));
-    *r = w->phase->report;
-    r->env_s = r->policy_s = r->wait_s = r->total_s = 0;
-}
 
 /* Stopped after two of four rounds and gone on from the checkpoint: the same bits as without a stop. */
 static void resumed_equals_uninterrupted(const char *const *settings)
@@ -480,24 +452,24 @@ static void resumed_equals_uninterrupted(const char *const *settings)
     world_open(&w, settings, NULL);
     world_start(&w);
     for (int k = 0; k < 4; k++) {
-        assert_done(iterate(&w));
+        assert_done(world_iterate(&w));
         if (k == 1) {
             const dt_snapshot_desc d = {.run_dir = dir, .ranks = 1};
             assert_done(dt_fs_mkdirs(dir));
             assert_done(dt_snapshot_save(w.stage, &d, NULL));
         }
     }
-    keep(&w, whole, &a);
+    world_keep(&w, whole, &a);
     world_close(&w);
     dt_ckpt *c = NULL;
     assert_done(dt_ckpt_open(dir, true, NULL, &c));
     world_open(&w, settings, NULL);
     world_start(&w);
     assert_done(dt_snapshot_load(w.stage, c));
-    assert_done(iterate(&w));
-    assert_done(iterate(&w));
-    assert_int_equal(iterate(&w), DT_DONE);
-    keep(&w, resumed, &b);
+    assert_done(world_iterate(&w));
+    assert_done(world_iterate(&w));
+    assert_int_equal(world_iterate(&w), DT_DONE);
+    world_keep(&w, resumed, &b);
     assert_memory_equal(whole, resumed, (size_t)w.stage->params.total * sizeof(float));
     assert_memory_equal(&a, &b, sizeof(a));
     world_close(&w);
@@ -521,209 +493,6 @@ static void test_resume(void **state)
     resumed_equals_uninterrupted(torque);
 }
 
-/* ---- who does the work changes nothing --------------------------------------------------------------------------- */
-
-typedef struct outcome {
-    float params[2048];
-    dt_rollout_report report, evaluated[2];
-    char *field[32]; /* of all samples of the last round */
-    size_t bytes[32];
-} outcome;
-
-static void look(const world *w, outcome *o)
-{
-    const dt_samples *s = source_of(w);
-    uint64_t index[512], key[512] = {0};
-    int64_t size[8] = {0};
-    assert_true(s->count <= 512);
-    for (uint64_t i = 0; i < s->count; i++) {
-        index[i] = i;
-    }
-    keep(w, o->params, &o->report);
-    assert_done(s->ops->sizes(s->self, index, (uint32_t)s->count, size));
-    size[s->n_symbols] = (int64_t)s->count;
-    for (uint32_t f = 0; f < s->n_fields; f++) {
-        o->bytes[f] = dt_samples_field_bytes(s, f, size);
-        o->field[f] = calloc(1, o->bytes[f] + 1);
-    }
-    assert_done(s->ops->read(s->self, index, key, (uint32_t)s->count, (void *const *)o->field));
-}
-
-static void play(world *w, outcome *o)
-{
-    const uint64_t seed[] = {3, 8};
-    memset(o, 0, sizeof(*o));
-    world_start(w);
-    for (int k = 0; k < 3; k++) {
-        assert_done(iterate(w));
-    }
-    look(w, o);
-    for (int i = 0; i < 2; i++) {
-        o->evaluated[i].struct_size = sizeof(o->evaluated[i]);
-    }
-    assert_done(w->phase->rollout->evaluate(w->phase->r, w->phase->t, seed, 2, 3, 0, o->evaluated));
-    for (int i = 0; i < 2; i++) {
-        o->evaluated[i].env_s = o->evaluated[i].total_s = 0;
-    }
-}
-
-static void assert_same(const outcome *a, const outcome *b)
-{
-    assert_memory_equal(a->params, b->params, sizeof(a->params));
-    assert_memory_equal(&a->report, &b->report, sizeof(a->report));
-    assert_memory_equal(a->evaluated, b->evaluated, sizeof(a->evaluated));
-    for (int f = 0; f < 32; f++) {
-        assert_int_equal(a->bytes[f], b->bytes[f]);
-        assert_true(a->bytes[f] == 0 || memcmp(a->field[f], b->field[f], a->bytes[f]) == 0);
-    }
-}
-
-static void drop(outcome *o)
-{
-    for (int f = 0; f < 32; f++) {
-        free(o->field[f]);
-    }
-}
-
-static const char *const every_kind[][6] = {
-    {"env.id=crowd", "tiny.steps=11", "tiny.normalise_obs=true", "tiny.normalise_reward=true", "env.instances=7", NULL},
-    {"env.id=counter", "tiny.steps=5", "tiny.window=4", "tiny.normalise_obs=true", "env.instances=9", NULL},
-    {"env.id=torque", "tiny.steps=11", "tiny.normalise_advantage=true", "tiny.shield=true", "env.instances=5", NULL}};
-enum { KINDS = sizeof(every_kind) / sizeof(every_kind[0]) };
-
-static void test_workers(void **state)
-{
-    (void)state;
-    static const char *const workers[] = {"env.workers=1", "env.workers=2", "env.workers=5"};
-    for (int kind = 0; kind < KINDS; kind++) {
-        outcome alone, shared;
-        world w;
-        world_open(&w, every_kind[kind], NULL);
-        play(&w, &alone);
-        world_close(&w);
-        for (int k = 0; k < 3; k++) {
-            world_open(&w, every_kind[kind], NULL);
-            assert_done(dt_config_set(w.config, workers[k]));
-            play(&w, &shared);
-            world_close(&w);
-            assert_same(&alone, &shared);
-            drop(&shared);
-        }
-        drop(&alone);
-    }
-}
-
-typedef struct rank {
-    world w;
-    outcome o;
-    pthread_t thread;
-} rank;
-
-static void *rank_main(void *arg)
-{
-    rank *k = arg;
-    play(&k->w, &k->o);
-    return NULL;
-}
-
-static void test_ranks(void **state)
-{
-    (void)state;
-    static rank k[4];
-    for (int kind = 0; kind < KINDS; kind++) {
-        outcome alone;
-        world w;
-        world_open(&w, every_kind[kind], NULL);
-        play(&w, &alone);
-        world_close(&w);
-        for (uint32_t ranks = 2; ranks <= 4; ranks *= 2) {
-            dt_comm *comm[4];
-            assert_done(dt_comm_sim(ranks, 60, comm));
-            for (uint32_t i = 0; i < ranks; i++) {
-                world_open(&k[i].w, every_kind[kind], comm[i]);
-            }
-            for (uint32_t i = 0; i < ranks; i++) {
-                assert_int_equal(pthread_create(&k[i].thread, NULL, rank_main, &k[i]), 0);
-            }
-            for (uint32_t i = 0; i < ranks; i++) {
-                pthread_join(k[i].thread, NULL);
-                assert_same(&alone, &k[i].o);
-                drop(&k[i].o);
-            }
-            for (uint32_t i = 0; i < ranks; i++) {
-                world_close(&k[i].w);
-            }
-        }
-        drop(&alone);
-    }
-}
-
-/* ---- processes --------------------------------------------------------------------------------------------------- */
-
-static void test_processes_give_the_same(void **state)
-{
-    (void)state;
-    for (int kind = 0; kind < KINDS; kind++) {
-        outcome inside, outside;
-        world w;
-        world_open(&w, every_kind[kind], NULL);
-        play(&w, &inside);
-        world_close(&w);
-        world_open(&w, every_kind[kind], NULL);
-        assert_done(dt_config_set(w.config, "env.isolation=process"));
-        play(&w, &outside);
-        assert_int_equal(atomic_load(&w.stage->env.n_restarts), 0);
-        world_close(&w);
-        assert_same(&inside, &outside);
-        drop(&inside);
-        drop(&outside);
-    }
-}
-
-/* A worker that dies, hangs, or answers nonsense costs its episode and nothing else, while restarts are left. */
-static void survives(const char *lie, const char *timeout)
-{
-    const char *const settings[] = {"env.id=liar",     "env.isolation=process", "env.restarts=100", timeout, lie,
-                                    "env.instances=2", "data.batch=4",          "tiny.steps=12",    NULL};
-    world w;
-    world_open(&w, settings, NULL);
-    world_start(&w);
-    dt_log_level_set(DT_LOG_ERROR); /* it warns each time */
-    assert_done(iterate(&w));
-    assert_done(iterate(&w));
-    dt_log_level_set(DT_LOG_INFO);
-    assert_true(atomic_load(&w.stage->env.n_restarts) >= 2);
-    assert_true(w.phase->report.episodes >= 2);
-    assert_true(w.phase->report.agent_steps > 12);
-    world_close(&w);
-}
-
-static void test_restarts(void **state)
-{
-    (void)state;
-    survives("liar.lie=crash", "env.timeout_s=60");
-    survives("liar.lie=nan", "env.timeout_s=60");
-    survives("liar.lie=hang", "env.timeout_s=0.1");
-}
-
-static void test_workers_begin_side_by_side(void **state)
-{
-    (void)state;
-    char path[] = "meeting-XXXXXX", lie[64];
-    const int fd = mkstemp(path);
-    assert_true(fd >= 0);
-    close(fd);
-    snprintf(lie, sizeof(lie), "liar.lie=meet %s", path);
-    const char *const settings[] = {"env.id=liar", "env.isolation=process", lie, NULL};
-    world w;
-    world_open(&w, settings, NULL);
-    world_start(&w);
-    const dt_status st = iterate(&w); /* makes the others */
-    unlink(path);
-    assert_done(st);
-    world_close(&w);
-}
-
 /* A row of an output does not depend on how many rows run beside it: what makes all of the above true. */
 static void test_rows_are_alone(void **state)
 {
@@ -744,9 +513,9 @@ static void test_rows_are_alone(void **state)
         read_samples(&a, &t, 1, &x);
         read_samples(&b, &index, 1, &y);
         assert_int_equal(x.size[0], y.size[0]);
-        for (uint32_t f = 0; f < source_of(&a)->n_fields && x.size[0] > 0; f++) {
-            if (strcmp(source_of(&a)->field[f].name, "row_key") != 0) {
-                assert_memory_equal(x.at[f], y.at[f], dt_samples_field_bytes(source_of(&a), f, x.size));
+        for (uint32_t f = 0; f < world_source(&a)->n_fields && x.size[0] > 0; f++) {
+            if (strcmp(world_source(&a)->field[f].name, "row_key") != 0) {
+                assert_memory_equal(x.at[f], y.at[f], dt_samples_field_bytes(world_source(&a), f, x.size));
             }
         }
         drop_sample(&a, &x);
@@ -780,7 +549,7 @@ static void refused_with(const char *const *settings, dt_status code, const char
     world_open(&w, settings, NULL);
     dt_status st = world_create(&w);
     if (st == DT_OK) {
-        st = iterate(&w);
+        st = world_iterate(&w);
     }
     if (st != code || strstr(dt_error_text(), text) == NULL) {
         print_error("%s: %d, %s\n", settings[2], (int)st, dt_error_text());
@@ -838,23 +607,12 @@ int main(int argc, char **argv)
         return dt_env_worker(&worlds_plugin);
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_counter),
-        cmocka_unit_test(test_ends_bootstrap),
-        cmocka_unit_test(test_transitions),
-        cmocka_unit_test(test_crowd_is_packed),
-        cmocka_unit_test(test_runs_repeat),
-        cmocka_unit_test(test_shield),
-        cmocka_unit_test(test_workers),
-        cmocka_unit_test(test_processes_give_the_same),
-        cmocka_unit_test(test_workers_begin_side_by_side),
-        cmocka_unit_test(test_restarts),
-        cmocka_unit_test(test_ranks),
-        cmocka_unit_test(test_rows_are_alone),
-        cmocka_unit_test(test_no_allocation),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_normalised),
-        cmocka_unit_test(test_history),
-        cmocka_unit_test(test_evaluate),
+        cmocka_unit_test(test_counter),        cmocka_unit_test(test_ends_bootstrap),
+        cmocka_unit_test(test_transitions),    cmocka_unit_test(test_crowd_is_packed),
+        cmocka_unit_test(test_runs_repeat),    cmocka_unit_test(test_shield),
+        cmocka_unit_test(test_rows_are_alone), cmocka_unit_test(test_no_allocation),
+        cmocka_unit_test(test_refused),        cmocka_unit_test(test_normalised),
+        cmocka_unit_test(test_history),        cmocka_unit_test(test_evaluate),
         cmocka_unit_test(test_resume),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

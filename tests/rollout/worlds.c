@@ -709,15 +709,6 @@ const dt_plugin worlds_plugin = {DT_PLUGIN_PREFIX,        .name = "worlds",
 
 /* ---- a stage around it ------------------------------------------------------------------------------------------- */
 
-#define assert_done(expr)                                                                                              \
-    do {                                                                                                               \
-        dt_status st_ = (expr);                                                                                        \
-        if (st_ != DT_OK) {                                                                                            \
-            print_error("%s\n", dt_error_text());                                                                      \
-        }                                                                                                              \
-        assert_int_equal(st_, DT_OK);                                                                                  \
-    } while (0)
-
 static dt_status declare(void *user, dt_config *c, const char *id, const char **role_p)
 {
     const dt_loaded *l = NULL;
@@ -727,6 +718,15 @@ static dt_status declare(void *user, dt_config *c, const char *id, const char **
     *role_p = l->desc.role;
     return l->desc.options != NULL ? dt_config_declare(c, id, l->desc.options, "worlds") : DT_OK;
 }
+
+#define assert_ok(expr)                                                                                                \
+    do {                                                                                                               \
+        dt_status st_ = (expr);                                                                                        \
+        if (st_ != DT_OK) {                                                                                            \
+            print_error("%s\n", dt_error_text());                                                                      \
+        }                                                                                                              \
+        assert_int_equal(st_, DT_OK);                                                                                  \
+    } while (0)
 
 void world_open(world *w, const char *const *settings, dt_comm *comm)
 {
@@ -744,23 +744,23 @@ void world_open(world *w, const char *const *settings, dt_comm *comm)
     dt_services_bare(&w->host);
     pthread_mutex_init(&w->lock, NULL);
     const dt_loader_desc ld = {.host = &w->host, .program_dir = "/no/build", .plugin_dir = "/no/where"};
-    assert_done(dt_loader_create(&ld, &w->loader));
-    assert_done(dt_loader_add(w->loader, &worlds_plugin));
-    assert_done(dt_config_create(&w->config));
-    assert_done(dt_config_use_plugin(w->config, "tiny", "--plugin"));
+    assert_ok(dt_loader_create(&ld, &w->loader));
+    assert_ok(dt_loader_add(w->loader, &worlds_plugin));
+    assert_ok(dt_config_create(&w->config));
+    assert_ok(dt_config_use_plugin(w->config, "tiny", "--plugin"));
     for (size_t i = 0; defaults[i] != NULL; i++) {
-        assert_done(dt_config_set(w->config, defaults[i]));
+        assert_ok(dt_config_set(w->config, defaults[i]));
     }
     for (size_t i = 0; settings[i] != NULL; i++) {
-        assert_done(dt_config_set(w->config, settings[i]));
+        assert_ok(dt_config_set(w->config, settings[i]));
     }
     static const char *const known[] = {"tiny", "liar"};
     const char *role = NULL;
     for (size_t i = 0; i < 2; i++) {
-        assert_done(declare(w->loader, w->config, known[i], &role));
+        assert_ok(declare(w->loader, w->config, known[i], &role));
     }
     if (comm == NULL) {
-        assert_done(dt_comm_null(&comm));
+        assert_ok(dt_comm_null(&comm));
     }
     w->comm = comm;
 }
@@ -768,7 +768,7 @@ void world_open(world *w, const char *const *settings, dt_comm *comm)
 dt_status world_create(world *w)
 {
     const dt_loaded *phase = NULL;
-    assert_done(dt_loader_find(w->loader, DT_KIND_PHASE, "tiny", &phase));
+    assert_ok(dt_loader_find(w->loader, DT_KIND_PHASE, "tiny", &phase));
     const dt_stage_desc d = {.config = w->config,
                              .loader = w->loader,
                              .comm = w->comm,
@@ -784,7 +784,7 @@ dt_status world_create(world *w)
 
 void world_start(world *w)
 {
-    assert_done(world_create(w));
+    assert_ok(world_create(w));
 }
 
 void world_close(world *w)
@@ -794,4 +794,23 @@ void world_close(world *w)
     dt_loader_destroy(w->loader);
     dt_comm_destroy(w->comm);
     pthread_mutex_destroy(&w->lock);
+}
+
+dt_status world_iterate(world *w)
+{
+    dt_progress p;
+    return dt_stage_iterate(w->stage, &p);
+}
+
+const dt_samples *world_source(const world *w)
+{
+    return &w->phase->rollout->data(w->phase->r)->source;
+}
+
+void world_keep(const world *w, float *params, dt_rollout_report *r)
+{
+    assert_true(w->stage->params.total <= 2048);
+    memcpy(params, dt_trainer_params(w->stage->trainer), (size_t)w->stage->params.total * sizeof(float));
+    *r = w->phase->report;
+    r->env_s = r->policy_s = r->wait_s = r->total_s = 0;
 }

@@ -13,6 +13,7 @@
 #ifndef DTRAIN_TESTS_ROLLOUT_WORLDS_H
 #define DTRAIN_TESTS_ROLLOUT_WORLDS_H
 
+#include "base/err.h"
 #include "dtrain/svc/rollout.h"
 #include "host/stage.h"
 
@@ -46,8 +47,21 @@ typedef struct world { /* a stage with a tiny phase in it */
 
 /* settings: "key=value", ..., NULL; comm NULL: one rank. Nothing is started; failing asserts. */
 void world_open(world *w, const char *const *settings, dt_comm *comm);
-dt_status world_create(world *w); /* stage create and start */
-void world_start(world *w);       /* the same, failing asserts */
+dt_status world_create(world *w);               /* stage create and start */
+void world_start(world *w);                     /* the same, failing asserts */
+dt_status world_iterate(world *w);              /* the phase once */
+const dt_samples *world_source(const world *w); /* what its rollout collected */
+/* Its parameters and the report of its last round, to compare. */
+void world_keep(const world *w, float *params, dt_rollout_report *r);
 void world_close(world *w);
+
+#define assert_done(expr)                                                                                              \
+    do {                                                                                                               \
+        dt_status st_ = (expr);                                                                                        \
+        if (st_ < 0) {                                                                                                 \
+            print_error("%s\n", dt_error_text());                                                                      \
+        }                                                                                                              \
+        assert_true(st_ >= 0);                                                                                         \
+    } while (0)
 
 #endif

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Who does the work of a rollout changes nothing: workers, virtual ranks, processes, and those that are lost.
+ */
+#include <config.h>
+
+#include "worlds.h"
+
+#include "base/err.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "host/env_worker.h"
+#include "rollout/process.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/* ---- who does the work changes nothing --------------------------------------------------------------------------- */
+
+typedef struct outcome {
+    float params[2048];
+    dt_rollout_report report, evaluated[2];
+    char *field[32]; /* of all samples of the last round */
+    size_t bytes[32];
+} outcome;
+
+static void look(const world *w, outcome *o)
+{
+    const dt_samples *s = world_source(w);
+    uint64_t index[512], key[512] = {0};
+    int64_t size[8] = {0};
+    assert_true(s->count <= 512);
+    for (uint64_t i = 0; i < s->count; i++) {
+        index[i] = i;
+    }
+    world_keep(w, o->params, &o->report);
+    assert_done(s->ops->sizes(s->self, index, (uint32_t)s->count, size));
+    size[s->n_symbols] = (int64_t)s->count;
+    for (uint32_t f = 0; f < s->n_fields; f++) {
+        o->bytes[f] = dt_samples_field_bytes(s, f, size);
+        o->field[f] = calloc(1, o->bytes[f] + 1);
+    }
+    assert_done(s->ops->read(s->self, index, key, (uint32_t)s->count, (void *const *)o->field));
+}
+
+static void play(world *w, outcome *o)
+{
+    const uint64_t seed[] = {3, 8};
+    memset(o, 0, sizeof(*o));
+    world_start(w);
+    for (int k = 0; k < 3; k++) {
+        assert_done(world_iterate(w));
+    }
+    look(w, o);
+    for (int i = 0; i < 2; i++) {
+        o->evaluated[i].struct_size = sizeof(o->evaluated[i]);
+    }
+    assert_done(w->phase->rollout->evaluate(w->phase->r, w->phase->t, seed, 2, 3, 0, o->evaluated));
+    for (int i = 0; i < 2; i++) {
+        o->evaluated[i].env_s = o->evaluated[i].total_s = 0;
+    }
+}
+
+static void assert_same(const outcome *a, const outcome *b)
+{
+    assert_memory_equal(a->params, b->params, sizeof(a->params));
+    assert_memory_equal(&a->report, &b->report, sizeof(a->report));
+    assert_memory_equal(a->evaluated, b->evaluated, sizeof(a->evaluated));
+    for (int f = 0; f < 32; f++) {
+        assert_int_equal(a->bytes[f], b->bytes[f]);
+        assert_true(a->bytes[f] == 0 || memcmp(a->field[f], b->field[f], a->bytes[f]) == 0);
+    }
+}
+
+static void drop(outcome *o)
+{
+    for (int f = 0; f < 32; f++) {
+        free(o->field[f]);
+    }
+}
+
+static const char *const every_kind[][6] = {
+    {"env.id=crowd", "tiny.steps=11", "tiny.normalise_obs=true", "tiny.normalise_reward=true", "env.instances=7", NULL},
+    {"env.id=counter", "tiny.steps=5", "tiny.window=4", "tiny.normalise_obs=true", "env.instances=9", NULL},
+    {"env.id=torque", "tiny.steps=11", "tiny.normalise_advantage=true", "tiny.shield=true", "env.instances=5", NULL}};
+enum { KINDS = sizeof(every_kind) / sizeof(every_kind[0]) };
+
+static void test_workers(void **state)
+{
+    (void)state;
+    static const char *const workers[] = {"env.workers=1", "env.workers=2", "env.workers=5"};
+    for (int kind = 0; kind < KINDS; kind++) {
+        outcome alone, shared;
+        world w;
+        world_open(&w, every_kind[kind], NULL);
+        play(&w, &alone);
+        world_close(&w);
+        for (int k = 0; k < 3; k++) {
+            world_open(&w, every_kind[kind], NULL);
+            assert_done(dt_config_set(w.config, workers[k]));
+            play(&w, &shared);
+            world_close(&w);
+            assert_same(&alone, &shared);
+            drop(&shared);
+        }
+        drop(&alone);
+    }
+}
+
+typedef struct rank {
+    world w;
+    outcome o;
+    pthread_t thread;
+} rank;
+
+static void *rank_main(void *arg)
+{
+    rank *k = arg;
+    play(&k->w, &k->o);
+    return NULL;
+}
+
+static void test_ranks(void **state)
+{
+    (void)state;
+    static rank k[4];
+    for (int kind = 0; kind < KINDS; kind++) {
+        outcome alone;
+        world w;
+        world_open(&w, every_kind[kind], NULL);
+        play(&w, &alone);
+        world_close(&w);
+        for (uint32_t ranks = 2; ranks <= 4; ranks *= 2) {
+            dt_comm *comm[4];
+            assert_done(dt_comm_sim(ranks, 60, comm));
+            for (uint32_t i = 0; i < ranks; i++) {
+                world_open(&k[i].w, every_kind[kind], comm[i]);
+            }
+            for (uint32_t i = 0; i < ranks; i++) {
+                assert_int_equal(pthread_create(&k[i].thread, NULL, rank_main, &k[i]), 0);
+            }
+            for (uint32_t i = 0; i < ranks; i++) {
+                pthread_join(k[i].thread, NULL);
+                assert_same(&alone, &k[i].o);
+                drop(&k[i].o);
+            }
+            for (uint32_t i = 0; i < ranks; i++) {
+                world_close(&k[i].w);
+            }
+        }
+        drop(&alone);
+    }
+}
+
+/* ---- processes --------------------------------------------------------------------------------------------------- */
+
+static void test_processes_give_the_same(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < KINDS; kind++) {
+        outcome inside, outside;
+        world w;
+        world_open(&w, every_kind[kind], NULL);
+        play(&w, &inside);
+        world_close(&w);
+        world_open(&w, every_kind[kind], NULL);
+        assert_done(dt_config_set(w.config, "env.isolation=process"));
+        play(&w, &outside);
+        assert_int_equal(atomic_load(&w.stage->env.n_restarts), 0);
+        world_close(&w);
+        assert_same(&inside, &outside);
+        drop(&inside);
+        drop(&outside);
+    }
+}
+
+/* A worker that dies, hangs, or answers nonsense costs its episode and nothing else, while restarts are left. */
+static void survives(const char *lie, const char *timeout)
+{
+    const char *const settings[] = {"env.id=liar",     "env.isolation=process", "env.restarts=100", timeout, lie,
+                                    "env.instances=2", "data.batch=4",          "tiny.steps=12",    NULL};
+    world w;
+    world_open(&w, settings, NULL);
+    world_start(&w);
+    dt_log_level_set(DT_LOG_ERROR); /* it warns each time */
+    assert_done(world_iterate(&w));
+    assert_done(world_iterate(&w));
+    dt_log_level_set(DT_LOG_INFO);
+    assert_true(atomic_load(&w.stage->env.n_restarts) >= 2);
+    assert_true(w.phase->report.episodes >= 2);
+    assert_true(w.phase->report.agent_steps > 12);
+    world_close(&w);
+}
+
+static void test_restarts(void **state)
+{
+    (void)state;
+    survives("liar.lie=crash", "env.timeout_s=60");
+    survives("liar.lie=nan", "env.timeout_s=60");
+    survives("liar.lie=hang", "env.timeout_s=0.1");
+}
+
+static void test_workers_begin_side_by_side(void **state)
+{
+    (void)state;
+    char path[] = "meeting-XXXXXX", lie[64];
+    const int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    close(fd);
+    snprintf(lie, sizeof(lie), "liar.lie=meet %s", path);
+    const char *const settings[] = {"env.id=liar", "env.isolation=process", lie, NULL};
+    world w;
+    world_open(&w, settings, NULL);
+    world_start(&w);
+    const dt_status st = world_iterate(&w); /* makes the others */
+    unlink(path);
+    assert_done(st);
+    world_close(&w);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 2 && strcmp(argv[1], DT_PROCESS_VERB) == 0) { /* a worker of these tests */
+        return dt_env_worker(&worlds_plugin);
+    }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_workers),
+        cmocka_unit_test(test_ranks),
+        cmocka_unit_test(test_processes_give_the_same),
+        cmocka_unit_test(test_restarts),
+        cmocka_unit_test(test_workers_begin_side_by_side),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
