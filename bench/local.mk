@@ -55,6 +55,7 @@ EXTRA_DIST += \
 	bench/results/2026-11-21-phase2_classic.txt \
 	bench/results/2026-11-21-policy-act.txt \
 	bench/results/2026-11-21-phase3-exact.md \
+	bench/results/2026-11-21-phase3-traffic.md \
 	bench/results/2026-11-21-products.md \
 	bench/results/2026-11-21-recompute.txt \
 	bench/results/2026-11-21-rl-speed.txt \
