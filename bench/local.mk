@@ -32,6 +32,7 @@ bench_kernels_SOURCES = bench/kernels.c
 bench_kernels_LDADD = core/libdtcore.la -ldnnl -lgomp
 
 EXTRA_DIST += \
+	bench/common.py \
 	bench/phase1_folds/folds.py \
 	bench/phase2_classic/classic.py \
 	bench/policy_act/peer.py \

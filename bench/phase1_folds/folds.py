@@ -2,40 +2,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """How well phase 1 predicts on a store: k folds by scene, pooled, and each site held out whole.
 
-    folds.py --dtrain build/dtrain STORE [--folds 5] [--cross-site] [--work DIR] [dtrain options...]
+    bench/run phase1_folds STORE [--folds 5] [--only FOLD] [--cross-site] [--work DIR] [--quick] [dtrain options...]
 
 Every fold trains from scratch and evaluates on complete windows of its held-out scenes only; squared errors are
 pooled over folds, so each window counts once. Both sides, model and constant velocity, see the same windows.
 """
-import argparse
 import json
 import math
-import subprocess
+import os
 import sys
-import tempfile
-import time
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import common
 
 
-def call(words):
-    p = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    if p.returncode != 0:
-        sys.exit("%s\nfailed with exit code %d:\n%s" % (" ".join(words), p.returncode, p.stderr[-2000:]))
-    return p.stdout
-
-
-def train_and_eval(a, extra, name, settings):
-    run = "%s/%s" % (a.work, name)
-    keys = []
-    for s in settings:
-        keys += ["--set", s]
-    common = ["--plugin", "phase1_world_model", "-q", "--set", "data.store=" + a.store]
-    begin = time.time()
-    call([a.dtrain, "run"] + common + ["--run-dir", run, "--set", "training.eval_interval=0",
-                                       "--set", "checkpoint.every_seconds=0"] + keys + extra)
-    r = json.loads(call([a.dtrain, "eval"] + common + ["--checkpoint", run, "--json"] + keys + extra))
+def train_and_eval(a, name, sets):
+    run, sets = "%s/%s" % (a.work, name), {"data.store": a.store, **sets}
+    took = common.train(a, "phase1_world_model", run,
+                        {**sets, "training.eval_interval": 0, "checkpoint.every_seconds": 0})
+    r = common.evaluate(a, "phase1_world_model", run, sets)
     print("%-12s windows %6d  rmse %s  cv %s  ratio at 5 s %.3f  auroc %s  %.0f s" % (
         name, r["samples"], " ".join("%.2f" % x for x in r["rmse_m"]), " ".join("%.2f" % x for x in r["cv_rmse_m"]),
-        r["rmse_m"][-1] / r["cv_rmse_m"][-1], r["risk_auroc"], time.time() - begin), flush=True)
+        r["rmse_m"][-1] / r["cv_rmse_m"][-1], r["risk_auroc"], took), flush=True)
     return r
 
 
@@ -46,30 +34,32 @@ def pooled(results, key):
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = common.parser(__doc__)
     p.add_argument("store")
-    p.add_argument("--dtrain", default="build/dtrain")
     p.add_argument("--folds", type=int, default=5)
     p.add_argument("--only", type=int, help="one fold")
     p.add_argument("--cross-site", action="store_true")
-    p.add_argument("--work", default=None)
-    a, extra = p.parse_known_args()
-    a.work = a.work or tempfile.mkdtemp(prefix="dtrain-folds-")
+    a = common.parse(p)
+    if a.quick:
+        a.only = 0
+        a.more += common.options({"training.epochs": 1})
     results = []
     for k in range(a.folds):
         if a.only is None or a.only == k:
-            results.append(train_and_eval(a, extra, "fold%d" % k, ["data_trajectory.folds=%d" % a.folds,
-                                                                   "data_trajectory.fold=%d" % k]))
+            results.append(train_and_eval(a, "fold%d" % k, {"data_trajectory.folds": a.folds,
+                                                            "data_trajectory.fold": k}))
     rmse, cv = pooled(results, "rmse_m"), pooled(results, "cv_rmse_m")
     for i, h in enumerate(results[0]["horizon_s"]):
-        print("value phase1_rmse_over_cv_%gs %.4f 1 target %s" % (h, rmse[i] / cv[i], "0.75" if h == 5 else "1.00"))
+        target = 0.75 if h == 5 else 1
+        common.tell("phase1_folds.rmse_over_cv_%gs" % h, rmse[i] / cv[i], "1", "%g at most" % target)
     if a.cross_site:
-        sites = json.loads(call([a.dtrain, "data", "inspect", a.store, "--json"]))["sites"]
+        sites = json.loads(common.call([a.dtrain, "data", "inspect", a.store, "--json"]))["sites"]
         for site in sites:
             name = site["name"] if isinstance(site, dict) else site
-            r = train_and_eval(a, extra, "hold-" + name, ["data_trajectory.eval_site=" + name])
-            print("value phase1_rmse_over_cv_5s_on_unseen_%s %.4f 1 target 1.00" % (
-                name, r["rmse_m"][-1] / r["cv_rmse_m"][-1]))
+            r = train_and_eval(a, "hold-" + name, {"data_trajectory.eval_site": name})
+            common.tell("phase1_folds.rmse_over_cv_5s_on_unseen_" + name, r["rmse_m"][-1] / r["cv_rmse_m"][-1], "1",
+                        "1 at most")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -2,17 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Is phase 2's PPO a PPO? Return after a fixed number of steps on control problems whose best return is known.
 
-    classic.py --dtrain build/dtrain [--only cartpole] [--seeds 1,2,3,4,5] [--work DIR] [dtrain options...]
+    bench/run phase2_classic [--only cartpole] [--seeds 1,2,3,4,5] [--work DIR] [--quick] [dtrain options...]
 
 Every seed trains from scratch; its final policy (not the best one) then plays 100 episodes whose seeds are none of the
 training's. The mean over all episodes of all seeds must reach the target.
 """
-import argparse
-import json
+import os
 import statistics
-import subprocess
-import tempfile
-import time
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import common
 
 EPISODES = 100
 
@@ -45,26 +45,12 @@ PROBLEMS = {
 }
 
 
-def call(words):
-    p = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    if p.returncode != 0:
-        raise SystemExit("%s\nfailed with exit code %d:\n%s" % (" ".join(words), p.returncode, p.stderr[-2000:]))
-    return p.stdout
-
-
-def play(a, extra, name, problem, seed):
+def play(a, name, problem, seed):
     batch = next(int(s.split("=")[1]) for s in problem["set"] if s.startswith("phase2_ppo.train_batch="))
     sets = problem["set"] + ["phase2_ppo.iterations=%d" % -(-problem["steps"] // batch), "training.eval_interval=0"]
-    common = ["--plugin", "phase2_ppo", "-q"]
-    for s in sets:
-        common += ["--set", s]
     run = "%s/%s-%d" % (a.work, name, seed)
-    begin = time.time()
-    call([a.dtrain, "run"] + common + ["--seed", str(seed), "--run-dir", run, "--set", "checkpoint.every_seconds=0"]
-         + extra)
-    took = time.time() - begin
-    r = json.loads(call([a.dtrain, "eval"] + common + ["--checkpoint", run, "--json", "--episodes", str(EPISODES),
-                                                       "--seeds", str(100_000 + seed)] + extra))
+    took = common.train(a, "phase2_ppo", run, sets + ["checkpoint.every_seconds=0"], "--seed", str(seed))
+    r = common.evaluate(a, "phase2_ppo", run, sets, "--episodes", str(EPISODES), "--seeds", str(100_000 + seed))
     got = r["metrics"][problem["measure"]]["mean"] if "measure" in problem else r["return"]["mean"]
     print("%-20s seed %d  %s %8.2f  in %.1f s, %.0f steps/s" % (
         name, seed, problem.get("measure", "return"), got, took, problem["steps"] / took), flush=True)
@@ -72,21 +58,21 @@ def play(a, extra, name, problem, seed):
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--dtrain", default="build/dtrain")
+    p = common.parser(__doc__)
     p.add_argument("--only", choices=sorted(PROBLEMS))
     p.add_argument("--seeds", default="1,2,3,4,5")
-    p.add_argument("--work", default=None)
-    a, extra = p.parse_known_args()
-    a.work = a.work or tempfile.mkdtemp(prefix="classic-")
+    a = common.parse(p)
+    if a.quick:
+        a.only, a.seeds = "cartpole", "1"
+        a.more += common.options({"phase2_ppo.iterations": 2})
     seeds = [int(s) for s in a.seeds.split(",")]
     for name, problem in PROBLEMS.items():
         if a.only in (None, name):
-            got = [play(a, extra, name, problem, seed) for seed in seeds]
+            got = [play(a, name, problem, seed) for seed in seeds]
             at_most = problem.get("at_most", False)
-            print("value phase2_classic.%s %.4g %s target %s%g  (worst seed %.4g, best possible %g)" % (
-                name, statistics.fmean(got), problem.get("measure", "return"), "at most " if at_most else "",
-                problem["target"], (max if at_most else min)(got), problem["best"]), flush=True)
+            common.tell("phase2_classic." + name, statistics.fmean(got), problem.get("measure", "return"),
+                        "%g at %s" % (problem["target"], "most" if at_most else "least"),
+                        "worst seed %.4g, best possible %g" % ((max if at_most else min)(got), problem["best"]))
 
 
 if __name__ == "__main__":

@@ -3,19 +3,19 @@
 """What the shield is worth to vehicles as agents: collisions with and without it, how often it steps in, and whether
 traffic with trained agents is faster than that of car-following drivers alone.
 
-    shield.py --dtrain build/dtrain [--only ring4] [--steps 1000000] [--work DIR] [dtrain options...]
+    bench/run phase2_shield [--only ring4] [--steps 1000000] [--work DIR] [--quick] [dtrain options...]
 
 Every scenario trains one policy behind the shield. Then three policies play episodes of 500 s whose seeds are none of
 the training's: car following alone (IDM, no agents), one that was not trained (accelerations drawn with deviation
 1 m/s^2), and the trained one with actions drawn as in training; the last two with and without the shield. Without it
 an episode ends at the first collision. Steps are those of agents: behind the shield at least --steps are played.
 """
-import argparse
-import json
 import math
-import subprocess
-import tempfile
-import time
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import common
 
 STEP_S = 0.5
 
@@ -41,26 +41,6 @@ SCENARIOS = {
 }
 
 
-def call(words):
-    p = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    if p.returncode != 0:
-        raise SystemExit("%s\nfailed with exit code %d:\n%s" % (" ".join(words), p.returncode, p.stderr[-2000:]))
-    return p.stdout
-
-
-def words(sets):
-    out = ["--plugin", "phase2_ppo", "-q"]
-    for s in sets:
-        out += ["--set", s]
-    return out
-
-
-def train(a, extra, run, sets):
-    begin = time.time()
-    call([a.dtrain, "run"] + words(sets) + ["--seed", "1", "--run-dir", run] + extra)
-    return time.time() - begin
-
-
 def agent_steps(r, sets, episodes):
     """On the ring exactly; elsewhere at least: those of the agents' share of the vehicles that got through."""
     share = next(float(s.split("=")[1]) for s in sets if s.startswith("env_traffic.penetration="))
@@ -71,9 +51,8 @@ def agent_steps(r, sets, episodes):
     return share * through / STEP_S * episodes
 
 
-def play(a, extra, run, sets, episodes):
-    return json.loads(call([a.dtrain, "eval"] + words(sets) + ["--checkpoint", run, "--json", "--episodes",
-                                                               str(episodes), "--seeds", "1000000"] + extra))
+def play(a, run, sets, episodes):
+    return common.evaluate(a, "phase2_ppo", run, sets, "--episodes", str(episodes), "--seeds", "1000000")
 
 
 def line(name, policy, shield, r, steps, episodes):
@@ -84,38 +63,40 @@ def line(name, policy, shield, r, steps, episodes):
               m["strict_delay_s"]["mean"], s["interventions"], s["infeasible_rate"]), flush=True)
 
 
-def measure(a, extra, name, scenario):
+def measure(a, name, scenario):
     sets = COMMON + TRAIN + scenario["set"]
     trained, untrained = "%s/%s" % (a.work, name), "%s/%s-untrained" % (a.work, name)
-    took = train(a, extra, trained, sets + SHIELD + ["phase2_ppo.iterations=%d" % scenario["iterations"]])
-    train(a, extra, untrained, sets + SHIELD + UNTRAINED)
+    took = common.train(a, "phase2_ppo", trained,
+                        sets + SHIELD + ["phase2_ppo.iterations=%d" % scenario["iterations"]], "--seed", "1")
+    common.train(a, "phase2_ppo", untrained, sets + SHIELD + UNTRAINED, "--seed", "1")
     print("%-12s trained in %.0f s, %d iterations" % (name, took, scenario["iterations"]), flush=True)
-    idm = play(a, extra, untrained, sets + UNTRAINED + ["env_traffic.baseline=true", "models.shield="], 20)
-    line(name, "IDM", "-", idm, 0, 20)
+    few, many = (1, 1) if a.quick else (20, 100)
+    idm = play(a, untrained, sets + UNTRAINED + ["env_traffic.baseline=true", "models.shield="], few)
+    line(name, "IDM", "-", idm, 0, few)
     for policy, run, more in (("untrained", untrained, UNTRAINED), ("trained", trained, [])):
-        bare = play(a, extra, run, sets + more + ["models.shield="], 100)
-        line(name, policy, "without", bare, agent_steps(bare, sets, 100), 100)
-        probe = agent_steps(play(a, extra, run, sets + more + SHIELD, 8), sets, 8) / 8
+        bare = play(a, run, sets + more + ["models.shield="], many)
+        line(name, policy, "without", bare, agent_steps(bare, sets, many), many)
+        probe = agent_steps(play(a, run, sets + more + SHIELD, 8), sets, 8) / 8
         episodes = math.ceil(a.steps / max(probe, 1) / 8) * 8
-        r = play(a, extra, run, sets + more + SHIELD, episodes)
+        r = play(a, run, sets + more + SHIELD, episodes)
         line(name, policy, "with", r, agent_steps(r, sets, episodes), episodes)
-        print("value phase2_shield.%s.%s.collisions %d target 0" % (
-            name, policy, round(r["metrics"]["collisions"]["mean"] * episodes)), flush=True)
-    print("value phase2_shield.%s.speed %.4g m/s target above %.4g (IDM)" % (
-        name, r["metrics"]["mean_speed_mps"]["mean"], idm["metrics"]["mean_speed_mps"]["mean"]), flush=True)
+        common.tell("phase2_shield.%s.%s.collisions" % (name, policy),
+                    round(r["metrics"]["collisions"]["mean"] * episodes), "collisions", "0 at most")
+    common.tell("phase2_shield.%s.speed" % name, r["metrics"]["mean_speed_mps"]["mean"], "m/s",
+                "%.4g at least" % idm["metrics"]["mean_speed_mps"]["mean"], "IDM")
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--dtrain", default="build/dtrain")
+    p = common.parser(__doc__)
     p.add_argument("--only", choices=sorted(SCENARIOS))
     p.add_argument("--steps", type=int, default=1_000_000)
-    p.add_argument("--work", default=None)
-    a, extra = p.parse_known_args()
-    a.work = a.work or tempfile.mkdtemp(prefix="shield-")
+    a = common.parse(p)
+    if a.quick:
+        a.only, a.steps = "ring4", 1
+        SCENARIOS["ring4"]["iterations"] = 2
     for name, scenario in SCENARIOS.items():
         if a.only in (None, name):
-            measure(a, extra, name, scenario)
+            measure(a, name, scenario)
 
 
 if __name__ == "__main__":

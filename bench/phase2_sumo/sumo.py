@@ -2,19 +2,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Signals of SUMO's scenarios by phase 2: delay of the final policy on ten seeds that are fixed in advance.
 
-    sumo.py --dtrain build/dtrain --maps DIR [--only cologne1] [--seed 42] [--work DIR] [dtrain options...]
+    bench/run phase2_sumo --maps DIR [--only cologne1] [--seed 42] [--work DIR] [--quick] [dtrain options...]
 
 DIR holds NAME/NAME.sumocfg of RESCO's scenarios. "joint" trains one set of weights on four of them, an episode of each
 in turns, and is evaluated on these and on arterial4x4, which it has not seen. Delay is strict: every vehicle that was
 due counts, as it does while nobody may be teleported. Training may teleport (option teleport_s), so that what follows
 a gridlock is worth learning from; evaluation never does.
 """
-import argparse
-import json
 import os
-import subprocess
-import tempfile
-import time
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import common
 
 SEEDS = "1,2,3,4,5,6,7,8,9,10"
 MAPS = ["cologne1", "cologne3", "ingolstadt1", "grid4x4"]
@@ -44,35 +43,21 @@ JOBS = {
 }
 
 
-def call(words):
-    p = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    if p.returncode != 0:
-        raise SystemExit("%s\nfailed with exit code %d:\n%s" % (" ".join(words), p.returncode, p.stderr[-2000:]))
-    return p.stdout
-
-
-def options(sets):
-    return [word for key, value in sets.items() for word in ("--set", "%s=%s" % (key, value))]
-
-
-def train(a, extra, name):
+def train(a, name):
     files = [a.file % (m, m) for m in (MAPS if name == "joint" else [name])]
     sets = {**COMMON, **JOBS[name], "env_sumo.sumocfg": files[0], "env_sumo.also": ",".join(files[1:])}
     run = os.path.join(a.work, name)
-    begin = time.time()
-    call([a.dtrain, "run", "--plugin", "phase2_ppo", "-q", "--seed", a.seed, "--run-dir", run] + options(sets) + extra)
+    took = common.train(a, "phase2_ppo", run, sets, "--seed", a.seed)
     decisions = sets["phase2_ppo.iterations"] * sets["phase2_ppo.train_batch"]
-    print("%s: %d decisions, %d s simulated, in %.0f s" % (name, decisions, 10 * decisions, time.time() - begin),
-          flush=True)
+    print("%s: %d decisions, %d s simulated, in %.0f s" % (name, decisions, 10 * decisions, took), flush=True)
     return run
 
 
-def evaluate(a, extra, name, run, where):
+def evaluate(a, name, run, where):
     for greedy in ("true", "false"):
         sets = {**COMMON, **JOBS[name], "env.instances": 2, "env_sumo.teleport_s": -1, "env_sumo.also": "",
                 "env_sumo.sumocfg": a.file % (where, where), "evaluation.greedy": greedy}
-        r = json.loads(call([a.dtrain, "eval", "--plugin", "phase2_ppo", "--checkpoint", run, "--json", "--seeds",
-                             SEEDS, "--episodes", "1"] + options(sets) + extra))
+        r = common.evaluate(a, "phase2_ppo", run, sets, "--seeds", a.seeds, "--episodes", "1")
         m = r["metrics"]
         delay = m["strict_delay_s"]
         print("  on %-12s %-11s strict %.2f +- %.2f  RESCO %.2f  trip %.2f  waiting %.2f  queue %.2f  finished %.0f / "
@@ -82,25 +67,26 @@ def evaluate(a, extra, name, run, where):
                   m["finished"]["mean"], m["demand"]["mean"], m["never_inserted"]["mean"], m["collisions"]["mean"],
                   m["conflicting_greens"]["mean"], m["longest_red_s"]["mean"]), flush=True)
         if greedy == "true":
-            print("value phase2_sumo.%s.%s %.4g s target at most %g" % (
-                name, where, delay["mean"], TARGETS.get(where, float("inf"))), flush=True)
+            common.tell("phase2_sumo.%s.%s" % (name, where), delay["mean"], "s",
+                        "%g at most" % TARGETS.get(where, float("inf")))
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--dtrain", default="build/dtrain")
+    p = common.parser(__doc__)
     p.add_argument("--maps", required=True)
     p.add_argument("--only", choices=sorted(JOBS))
     p.add_argument("--seed", default="42")
-    p.add_argument("--work", default=None)
-    a, extra = p.parse_known_args()
-    a.work = a.work or tempfile.mkdtemp(prefix="sumo-")
+    p.add_argument("--seeds", default=SEEDS, help="of evaluation")
+    a = common.parse(p)
+    if a.quick:
+        a.only, a.seeds = a.only or "cologne1", "1"
+        JOBS[a.only].update({"env.instances": 1, "phase2_ppo.iterations": 1, "phase2_ppo.train_batch": 360})
     a.file = os.path.join(os.path.abspath(a.maps), "%s", "%s.sumocfg")
     for name in JOBS:
         if a.only in (None, name):
-            run = train(a, extra, name)
+            run = train(a, name)
             for where in MAPS + [UNSEEN] if name == "joint" else [name]:
-                evaluate(a, extra, name, run, where)
+                evaluate(a, name, run, where)
 
 
 if __name__ == "__main__":

@@ -12,11 +12,14 @@ env_sumo hold, proportional set size, worker processes included.
 """
 import argparse
 import os
-import resource
 import subprocess
+import sys
 import tempfile
 import threading
 import time
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from common import cpu_s, options
 
 INSTANCES, NATIVE = 4, 16
 PPO = ["phase2_ppo.normalise_reward=true", "phase2_ppo.normalise_obs=true", "training.eval_interval=0",
@@ -24,12 +27,6 @@ PPO = ["phase2_ppo.normalise_reward=true", "phase2_ppo.normalise_obs=true", "tra
 SUMO = ["env.id=env_sumo", "env.instances=%d" % INSTANCES, "data.batch=120"]
 TRAFFIC = ["env.id=env_traffic", "env.instances=%d" % NATIVE, "env_traffic.scenario=grid",
            "env_traffic.control=signals", "env_traffic.episode_s=3600"]
-
-
-def cpu_s():
-    """Of all processes that have ended."""
-    u = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return u.ru_utime + u.ru_stime
 
 
 def tree(pid):
@@ -76,9 +73,7 @@ def run(words, **more):
 def train(a, sets, folder, watch=False):
     words = [os.path.join(a.build, "dtrain"), "--plugin", "phase2_ppo", "-q", "--threads", str(a.threads), "--run-dir",
              folder]
-    for s in sets + PPO:
-        words += ["--set", s]
-    return run(words + a.more, watch=watch)
+    return run(words + options(sets + PPO) + a.more, watch=watch)
 
 
 def play_randomly(a):

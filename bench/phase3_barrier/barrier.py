@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Does the shield's learned barrier learn? Vehicles as agents on the ring and on the merge, phase 2 and then phase 3.
 
-    barrier.py --dtrain build/dtrain [--only merge] [--work DIR] [dtrain options...]
+    bench/run phase3_barrier [--only merge] [--rounds 60] [--work DIR] [--quick] [dtrain options...]
 
 Phase 2 trains a policy behind the shield, whose bounds keep it from collisions, not from short times to collision,
 under 3 s on the merge, 6 s on the ring. Phase 3 goes on from there with half of what those cost as the limit, and
@@ -11,10 +11,11 @@ more than 10. Each line is a mean over a tenth of the rounds, of measurements th
 learnt from. Then the policy plays episodes whose seeds are none of training's, with the barrier tightening the shield's
 bounds (shield_barrier.learned), and not.
 """
-import argparse
-import json
-import subprocess
-import tempfile
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import common
 
 COMMON = ["env.id=env_traffic", "env.instances=8", "env_traffic.low_mps2=-9", "env_traffic.ttc_s=3",
           "env_traffic.episode_s=200", "training.eval_interval=0", "evaluation.greedy=false",
@@ -33,22 +34,9 @@ COLUMNS = [("violation_rate", "barrier/violation_rate"), ("accuracy", "barrier/a
            ("unsafe", "barrier/unsafe"), ("cost", "costs/" + COST), ("limit", "limits/" + COST)]
 
 
-def call(words):
-    p = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    if p.returncode != 0:
-        raise SystemExit("%s\nfailed with exit code %d:\n%s" % (" ".join(words), p.returncode, p.stderr[-2000:]))
-    return p.stdout
-
-
-def words(a, phase, scenario, more):
-    sets = COMMON + [phase + "." + s for s in POLICY] + SCENARIOS[scenario] + more
-    return ["--plugin", phase, "-q", "--threads", a.threads] + [w for s in sets for w in ("--set", s)]
-
-
-def rounds_of(run, name):
-    with open(run + "/metrics.jsonl") as f:
-        rows = [json.loads(line) for line in f]
-    return [r for r in rows if name in r]
+def train(a, phase, run, scenario, more, *words):
+    policy = [phase + "." + s for s in POLICY + ["iterations=%d" % a.rounds]]
+    common.train(a, phase, run, COMMON + policy + SCENARIOS[scenario] + more, "--threads", a.threads, *words)
 
 
 def mean(rows, name):
@@ -56,48 +44,44 @@ def mean(rows, name):
     return sum(values) / len(values) if values else float("nan")
 
 
-def measure(a, extra, scenario):
+def measure(a, scenario):
     before, after = "%s/%s-2" % (a.work, scenario), "%s/%s-3" % (a.work, scenario)
-    call([a.dtrain, "run"] + words(a, "phase2_ppo", scenario, ["phase2_ppo.iterations=%d" % a.rounds]) +
-         ["--run-dir", before] + extra)
-    rows = rounds_of(before, "losses/policy_loss")
+    train(a, "phase2_ppo", before, scenario, [])
+    rows = common.rows(before, "losses/policy_loss")
     limit = 0.5 * mean(rows[-len(rows) // 4:], "costs/" + COST)
-    call([a.dtrain, "run"] +
-         words(a, "phase3_constrained", scenario,
-               ["phase3_constrained.iterations=%d" % a.rounds, "phase3_constrained.on_violations=none",
-                "phase3_constrained.limits=%s:%.3g" % (COST, limit), "training.warmup_epochs=4"]) +
-         ["--init-from", before, "--run-dir", after] + extra)
-    rows = rounds_of(after, "losses/barrier_loss")
+    train(a, "phase3_constrained", after, scenario,
+          ["phase3_constrained.on_violations=none", "phase3_constrained.limits=%s:%.3g" % (COST, limit),
+           "training.warmup_epochs=4"], "--init-from", before)
+    rows = common.rows(after, "losses/barrier_loss")
     print("%s: rounds  %s" % (scenario, "  ".join("%14s" % c[0] for c in COLUMNS)))
     step = max(1, len(rows) // 10)
     for i in range(0, len(rows), step):
         print("%s %3d-%3d  %s" % (scenario, i + 1, min(i + step, len(rows)),
                                   "  ".join("%14.4f" % mean(rows[i:i + step], c[1]) for c in COLUMNS)), flush=True)
     for learned in ("false", "true"):
-        r = json.loads(call([a.dtrain, "eval", "-q", "--checkpoint", after, "--json", "--episodes", "16", "--seeds",
-                             "1000000", "--set", "shield_barrier.learned=" + learned] + extra))
+        r = common.evaluate(a, "phase3_constrained", after, {"shield_barrier.learned": learned}, "--episodes",
+                            str(a.episodes), "--seeds", "1000000")
         print("%s learned=%s: %s %.2f  collisions %.2f  return %.1f  interventions %.0f" % (
             scenario, learned, COST, r["costs"][COST]["mean"], r["costs"]["collisions"]["mean"], r["return"]["mean"],
             r["shield"]["interventions"]), flush=True)
     last = rows[-step:]
-    print("value %s_barrier_accuracy %.3f 1 target 0.9" % (scenario, mean(last, "barrier/accuracy")))
-    print("value %s_barrier_violation_rate %.3f 1 target 0.1" % (scenario, mean(last, "barrier/violation_rate")),
-          flush=True)
+    common.tell("phase3_barrier.%s.accuracy" % scenario, mean(last, "barrier/accuracy"), "1", "0.9 at least")
+    common.tell("phase3_barrier.%s.violation_rate" % scenario, mean(last, "barrier/violation_rate"), "1", "0.1 at most")
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--dtrain", required=True)
-    p.add_argument("--only")
+    p = common.parser(__doc__)
+    p.add_argument("--only", choices=SCENARIOS)
     p.add_argument("--rounds", type=int, default=60)
     p.add_argument("--threads", default="1")
-    p.add_argument("--work")
-    a, extra = p.parse_known_args()
-    with tempfile.TemporaryDirectory() as folder:
-        a.work = a.work or folder
-        for scenario in SCENARIOS:
-            if a.only in (None, scenario):
-                measure(a, extra, scenario)
+    p.add_argument("--episodes", type=int, default=16)
+    a = common.parse(p)
+    if a.quick:
+        a.only, a.rounds, a.episodes = "ring", 8, 1
+        a.more += common.options({"env_traffic.episode_s": 10})
+    for scenario in SCENARIOS:
+        if a.only in (None, scenario):
+            measure(a, scenario)
 
 
 if __name__ == "__main__":

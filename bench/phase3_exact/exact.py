@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Does phase 3 find optima? Problems whose best policy under a limit is known (env_constrained), every algorithm.
 
-    exact.py --dtrain build/dtrain [--only queue] [--algorithms pid_lagrangian,penalty] [--seeds 1,2,3,4,5] [--work DIR]
-             [dtrain options...]
+    bench/run phase3_exact [--only queue] [--algorithms pid_lagrangian,penalty] [--seeds 1,2,3,4,5] [--work DIR]
+                           [--quick] [dtrain options...]
 
 Every seed trains from scratch. The policy it leaves behind is evaluated exactly: its probabilities (its gain) come from
 the parameters in the checkpoint, what it earns and costs from the closed form of the problem, no episode is played. The
@@ -18,14 +18,15 @@ means over seeds are compared with the optimum:
 Plain ascent circles about the optimum, so that its time average counts, of the policy too: means of what the rounds of
 the last tenth measured. An entropy bonus that fades makes its circles smaller.
 """
-import argparse
 import json
 import math
+import os
 import statistics
 import struct
-import subprocess
-import tempfile
-import time
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import common
 
 STEPS = 200  # of an episode of queue and lqr
 PHASE = "phase3_constrained."
@@ -65,13 +66,6 @@ PROBLEMS = {
                 PHASE + "cost_lambda=0.97", PHASE + "iterations=200"] + ENDLESS,
     },
 }
-
-
-def call(words):
-    p = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    if p.returncode != 0:
-        raise SystemExit("%s\nfailed with exit code %d:\n%s" % (" ".join(words), p.returncode, p.stderr[-2000:]))
-    return p.stdout
 
 
 # ---- the policy in a checkpoint, and what it is worth ---------------------------------------------------------------
@@ -157,45 +151,27 @@ EXACT = {"bandit": bandit, "detour": detour, "queue": queue, "lqr": lqr}
 
 # ---- runs -----------------------------------------------------------------------------------------------------------
 
-def curve(run, name):
-    values = []
-    with open(run + "/metrics.jsonl") as f:
-        for line in f:
-            record = json.loads(line)
-            if name in record:
-                values.append(record[name])
-    return values
-
-
-def late(values):
-    return statistics.fmean(values[-max(1, len(values) // 10):])
-
-
 def measured_value(name, run, cost):
     """Mean of what was earned in the last tenth of the rounds; detour's, discounted, follows from its cost."""
-    return 0.729 + 0.271 * cost if name == "detour" else late(curve(run, "charts/episodic_return")) / (
-        PROBLEMS[name]["scale"])
+    return 0.729 + 0.271 * cost if name == "detour" else common.last_tenth(
+        common.curve(run, "charts/episodic_return")) / PROBLEMS[name]["scale"]
 
 
-def train(a, extra, name, algorithm, seed):
+def train(a, name, algorithm, seed):
     p = PROBLEMS[name]
     run = "%s/%s-%s-%d" % (a.work, name, algorithm, seed)
-    words = [a.dtrain, "run", "--plugin", "phase3_constrained", "-q", "--threads", "1", "--seed", str(seed),
-             "--run-dir", run]
     own = ["env_constrained.problem=" + name, "env_constrained.steps=%d" % STEPS, PHASE + "algorithm=" + algorithm,
            PHASE + "limits=%s:%.9g" % (p["cost"], p["limit"] * p["scale"])]
-    for s in COMMON + p["set"] + (PLAIN if algorithm == "lagrangian" else []) + own:
-        words += ["--set", s]
-    begin = time.time()
-    call(words + extra)
-    took = time.time() - begin
+    took = common.train(a, "phase3_constrained", run,
+                        COMMON + p["set"] + (PLAIN if algorithm == "lagrangian" else []) + own,
+                        "--threads", "1", "--seed", str(seed))
     with open(run + "/checkpoints/LATEST") as f:
         latest = f.read().strip()
     w = read_weights("%s/checkpoints/%s/model.safetensors" % (run, latest))
     value, cost = EXACT[name](w)
-    multipliers = curve(run, "multipliers/" + p["cost"])
-    costs = [c / p["scale"] for c in curve(run, "costs/" + p["cost"])]
-    got = {"value": value, "cost": cost, "took": took, "late": late(costs), "multiplier": late(multipliers)}
+    late = {what: common.last_tenth(common.curve(run, what + "/" + p["cost"])) for what in ("costs", "multipliers")}
+    got = {"value": value, "cost": cost, "took": took, "late": late["costs"] / p["scale"],
+           "multiplier": late["multipliers"]}
     got["late_value"] = measured_value(name, run, got["late"])
     std = " std %.3f" % math.exp(w["log_std"][1][0]) if "log_std" in w else ""
     print("%-7s %-15s seed %d  J %.5f  cost %.5f  late %.5f %.5f  multiplier %.4f%s  %.1f s" % (
@@ -215,22 +191,22 @@ def judge(name, algorithm, all_of):
     if algorithm in ("pid_lagrangian", "lagrangian"):
         lines.append(("multiplier", 100 * abs(mean["multiplier"] / p["multiplier"] - 1), 5))
     for what, got, most in lines:
-        print("value phase3_exact.%s.%s.%s %.3f %% target at most %g%s" % (
-            name, algorithm, what, got, most, "" if got <= most else "  MISSED"), flush=True)
+        common.tell("phase3_exact.%s.%s.%s" % (name, algorithm, what), got, "%", "%g at most" % most,
+                    "" if got <= most else "missed")
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--dtrain", default="build/dtrain")
+    p = common.parser(__doc__)
     p.add_argument("--only", default=",".join(PROBLEMS))
     p.add_argument("--algorithms", default=",".join(ALGORITHMS))
     p.add_argument("--seeds", default="1,2,3,4,5")
-    p.add_argument("--work", default=None)
-    a, extra = p.parse_known_args()
-    a.work = a.work or tempfile.mkdtemp(prefix="exact-")
+    a = common.parse(p)
+    if a.quick:
+        a.only, a.algorithms, a.seeds = "bandit", "pid_lagrangian", "1"
+        a.more += common.options({PHASE + "iterations": 3})
     for name in a.only.split(","):
         for algorithm in a.algorithms.split(","):
-            judge(name, algorithm, [train(a, extra, name, algorithm, int(s)) for s in a.seeds.split(",")])
+            judge(name, algorithm, [train(a, name, algorithm, int(s)) for s in a.seeds.split(",")])
 
 
 if __name__ == "__main__":

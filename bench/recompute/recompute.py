@@ -5,11 +5,14 @@ byte - and the processor time of a step, against the same steps without it: not 
 stretches. Every variant has to end in the same bits."""
 import argparse
 import json
+import os
 import pathlib
-import resource
 import statistics
-import subprocess
+import sys
 import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from common import call, cpu_s
 
 VARIANTS = (("kept", []), ("perception", ["perception"]), ("world", ["world"]), ("all", ["perception", "world"]))
 
@@ -21,22 +24,14 @@ def options(preset, roles, batch):
     return o
 
 
-def cpu_s():
-    r = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return r.ru_utime + r.ru_stime
-
-
 def train(base, opts, steps, bits):
     """Processor time of a run of so many steps; bits gets the state it ends in."""
     with tempfile.TemporaryDirectory() as where:
         run = pathlib.Path(where) / "run"
         before = cpu_s()
-        subprocess.run(base + opts + ["--max-steps", str(steps), "--run-dir", str(run), "--set", "report.enabled=false",
-                                      "-q"], check=True, capture_output=True)
+        call(base + opts + ["--max-steps", str(steps), "--run-dir", str(run), "--set", "report.enabled=false", "-q"])
         took = cpu_s() - before
-        state = subprocess.run([base[0], "ckpt", "inspect", str(run), "--json"], check=True, capture_output=True,
-                               text=True).stdout
-        bits.add(json.loads(state)["state_hash"])
+        bits.add(json.loads(call([base[0], "ckpt", "inspect", str(run), "--json"]))["state_hash"])
         return took
 
 
@@ -53,9 +48,7 @@ def main():
     for preset in a.preset or ["guide", "15m"]:
         activations, peak, times, bits = {}, {}, {n: [] for n, _ in VARIANTS}, set()
         for name, roles in VARIANTS:
-            text = subprocess.run(base + options(preset, roles, a.batch) + ["--dry-run", "--json"], check=True,
-                                  capture_output=True, text=True).stdout
-            plan = json.loads(text)["phases"][0]
+            plan = json.loads(call(base + options(preset, roles, a.batch) + ["--dry-run", "--json"]))["phases"][0]
             activations[name], peak[name] = plan["bytes"]["activations"], plan["planned_peak"]
         for _ in range(a.rounds):
             for name, roles in VARIANTS:

@@ -18,13 +18,15 @@ import argparse
 import json
 import os
 import re
-import resource
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from common import call, cpu_s, options
 
 WINDOW = 20
 
@@ -59,37 +61,26 @@ def to_threshold(episodes, threshold):
     return None
 
 
-def call(words, **kw):
-    p = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **kw)
-    if p.returncode != 0:
-        raise SystemExit("%s\nfailed with exit code %d:\n%s" % (" ".join(words), p.returncode, p.stderr[-2000:]))
-    return p.stdout
-
-
 def pinned(a, threads):
     return (["chrt", "-f", "5"] if a.realtime else []) + ["taskset", "-c", a.cores if threads > 1 else a.cores.split(",")[0]]
 
 
 def run_dtrain(a, name, threads, seed):
     p = PROBLEMS[name]
-    words = [os.path.abspath(a.dtrain), "run", "--plugin", "phase2_ppo", "-q"]
-    for s in settings(p):
-        words += ["--set", s]
+    words = [os.path.abspath(a.dtrain), "run", "--plugin", "phase2_ppo", "-q"] + options(settings(p))
     run = tempfile.mkdtemp(prefix="rl_speed-", dir=a.work)
-    before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.time()
+    before, begin = cpu_s(), time.time()
     call(pinned(a, threads) + words + ["--run-dir", run + "/run", "--seed", str(seed + 1), "--threads", str(threads)])
-    seconds, after = time.time() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds, cpu = time.time() - begin, cpu_s() - before
     episodes, batch = [], p["envs"] * p["fragment"]
     with open(run + "/run/metrics.jsonl") as f:
         records = [r for r in map(json.loads, f) if "charts/episodes" in r]
     for i, r in enumerate(records):
         episodes += [[(i + 1) * batch, r["wall_s"], r.get("charts/episodic_return")]] * int(r["charts/episodes"])
     out = {"seconds": records[-1]["wall_s"], "process": seconds, "steps": p["steps"], "episodes": episodes,
-           "cpu": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime}
+           "cpu": cpu}
     if a.play:
-        words = [os.path.abspath(a.dtrain), "eval", "--plugin", "phase2_ppo", "-q"]
-        for s in settings(p):
-            words += ["--set", s]
+        words = [os.path.abspath(a.dtrain), "eval", "--plugin", "phase2_ppo", "-q"] + options(settings(p))
         out["return"] = json.loads(call(words + ["--checkpoint", run + "/run", "--json", "--episodes", "1000",
                                                  "--seeds", "100001"]))["return"]["mean"]
     shutil.rmtree(run)
@@ -113,16 +104,16 @@ def run_cleanrl(a, name, threads, seed):
     words += ["--no-cuda"]
     run = tempfile.mkdtemp(prefix="rl_speed-", dir=a.work)
     env = dict(os.environ, OMP_NUM_THREADS=str(threads))
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    before = cpu_s()
     text = call(pinned(a, threads) + words, cwd=run, env=env)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = cpu_s() - before
     shutil.rmtree(run)
     rates = [int(x) for x in re.findall(r"SPS: (\d+)", text)]
     episodes = [[int(s), 0, float(r)] for s, r in re.findall(r"global_step=(\d+), episodic_return=\[?([-0-9.]+)", text)]
     for e in episodes:
         e[1] = e[0] / rates[-1]
     return {"seconds": p["steps"] / rates[-1], "steps": p["steps"], "episodes": episodes,
-            "cpu": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime}
+            "cpu": cpu}
 
 
 def run_rltools(a, name, threads, seed):
