@@ -112,7 +112,7 @@ enum { DT_DEVICE_TO_DEVICE = 0, DT_DEVICE_TO_HOST, DT_DEVICE_WITHIN };
 
 /* ---- the end of a step ------------------------------------------------------------------------------------------- */
 
-enum { DT_DEVICE_MAX_LOSSES = 8, DT_DEVICE_BLOCK = 8192, DT_DEVICE_GRANULE = 64 };
+enum { DT_DEVICE_MAX_LOSSES = 16, DT_DEVICE_BLOCK = 8192, DT_DEVICE_GRANULE = 64 };
 
 typedef struct dt_device_consts { /* one update's numbers (optim/loops.h), rounded to float once by the host */
     float l2, beta1, one_minus_beta1, beta2, one_minus_beta2, rate, inv_root, eps, keep;

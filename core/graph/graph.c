@@ -189,6 +189,13 @@ static dt_tensor *graph_param(dt_graph *g, const char *name)
     return add_external(r, v, full);
 }
 
+/* Is whole what was asked for by name, of the source that is being recorded? */
+static bool is_named(const dt_recorder *r, const char *whole, const char *name)
+{
+    const size_t n = r->source != NULL ? strlen(r->source) : 0;
+    return strncmp(whole, r->source != NULL ? r->source : "", n) == 0 && strcmp(whole + n, name) == 0;
+}
+
 static dt_tensor *graph_input(dt_graph *g, const char *name)
 {
     dt_recorder *r = recorder_of(g);
@@ -197,7 +204,7 @@ static dt_tensor *graph_input(dt_graph *g, const char *name)
     }
     for (uint32_t i = 0; i < r->desc.n_fields; i++) {
         const dt_port *f = &r->desc.field[i];
-        if (strcmp(f->name, name) != 0) {
+        if (!is_named(r, f->name, name)) {
             continue;
         }
         int32_t known = find_external(r, DT_VALUE_FIELD, (int32_t)i);
@@ -209,7 +216,7 @@ static dt_tensor *graph_input(dt_graph *g, const char *name)
         if (st != DT_OK) {
             return fail_tensor(r, DT_CONTEXT(st, "field %s", name));
         }
-        return add_external(r, v, name);
+        return add_external(r, v, f->name);
     }
     return fail_tensor(r, DT_FAIL(DT_ENOTFOUND, "the data has no field \"%s\"", name));
 }
@@ -261,6 +268,9 @@ static dt_status graph_output(dt_graph *g, const char *name, dt_tensor *t)
         return r->error.status;
     }
     dt_status st = check_tensor(r, "output", name, t);
+    if (st == DT_OK && r->source != NULL) {
+        return DT_OK; /* nobody reads it beside the outputs of the source itself */
+    }
     for (uint32_t i = 0; i < r->ir.n_outputs && st == DT_OK; i++) {
         if (strcmp(r->ir.output[i].name, name) == 0) {
             st = DT_FAIL(DT_EINVAL, "output %s is named twice", name);
@@ -294,6 +304,17 @@ static dt_status check_loss_value(dt_recorder *r, const char *name, const dt_ten
     return DT_OK;
 }
 
+/* The symbol as the graph knows it, NULL: it does not; "1" is one too. */
+static const char *find_symbol(const dt_recorder *r, const char *name)
+{
+    for (uint32_t i = 0; i < r->ir.n_symbols; i++) {
+        if (is_named(r, r->ir.symbol[i], name)) {
+            return r->ir.symbol[i];
+        }
+    }
+    return strcmp(name, "1") == 0 ? "1" : NULL;
+}
+
 static dt_status check_loss(dt_recorder *r, const char *name, const dt_tensor *t, double weight, const char *symbol)
 {
     DT_TRY(check_tensor(r, "loss", name, t));
@@ -304,11 +325,7 @@ static dt_status check_loss(dt_recorder *r, const char *name, const dt_tensor *t
     if (!isfinite(weight)) {
         return DT_FAIL(DT_EINVAL, "loss %s: weight %g is not finite", name, weight);
     }
-    bool is_known = strcmp(symbol, "1") == 0;
-    for (uint32_t i = 0; i < r->ir.n_symbols; i++) {
-        is_known = is_known || strcmp(symbol, r->ir.symbol[i]) == 0;
-    }
-    if (is_known) {
+    if (find_symbol(r, symbol) != NULL) {
         return DT_OK;
     }
     dt_str all = {0};
@@ -332,7 +349,7 @@ static dt_status graph_loss(dt_graph *g, const char *name, dt_tensor *value, dou
     }
     dt_ir_loss l = {.value = value->value, .weight = weight};
     l.name = dt_ir_string(&r->ir, name);
-    l.symbol = dt_ir_string(&r->ir, symbol);
+    l.symbol = dt_ir_string(&r->ir, find_symbol(r, symbol));
     if (r->ir.status != DT_OK) {
         return fail(r, r->ir.status);
     }
@@ -462,6 +479,11 @@ void dt_graph_scope(dt_graph *g, const char *role)
 {
     dt_recorder *r = recorder_of(g);
     snprintf(r->scope, sizeof(r->scope), "%s", role);
+}
+
+void dt_graph_source(dt_graph *g, const char *prefix)
+{
+    recorder_of(g)->source = prefix[0] != '\0' ? prefix : NULL;
 }
 
 void dt_graph_shape_text(const dt_tensor *t, dt_str *out)

@@ -11,7 +11,7 @@
 #include "base/str.h"
 #include "graph/params.h"
 
-enum { DT_GRAPH_MAX_SYMBOLS = 8, DT_GRAPH_MAX_LOSSES = 8 };
+enum { DT_GRAPH_MAX_SYMBOLS = 8, DT_GRAPH_MAX_LOSSES = 16 };
 
 typedef struct dt_graph_desc {
     const char *const *symbol; /* ragged letters: those of the data plus "B" (samples) which the host adds; n_symbols */
@@ -31,6 +31,9 @@ dt_status dt_graph_create(const dt_graph_desc *d, dt_graph **out_p) DT_NODISCARD
 void dt_graph_destroy(dt_graph *g);
 const dt_graph_api *dt_graph_api_table(void);       /* service dtrain.graph/1; every graph has it */
 void dt_graph_scope(dt_graph *g, const char *role); /* prefix of param(): "<role>." */
+/* Until set again: prefix of the names that input() takes and of the symbols that loss() takes; what output() names is
+ * left out. "": none. prefix outlives the recording. */
+void dt_graph_source(dt_graph *g, const char *prefix);
 /* Shape of a recorded tensor as text, "N 256 f32", for messages. */
 void dt_graph_shape_text(const dt_tensor *t, dt_str *out);
 /* The graph as readable lines, one node each, for --print-graph and tests. */

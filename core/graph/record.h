@@ -22,6 +22,7 @@ typedef struct dt_recorder {
     dt_tensor **tensor; /* per value, made when first handed out */
     int32_t n_tensors;
     char scope[DT_GRAPH_MAX_SCOPE];
+    const char *source; /* dt_graph_source, NULL: none */
     dt_graph_loss loss[DT_GRAPH_MAX_LOSSES];
     int32_t n_regions;
     uint32_t n_step_inputs, n_dropouts;

@@ -31,7 +31,7 @@ static void add(const dt_stage *s, dt_forecast *f, const char *name, uint64_t ma
 static void prepare_evaluation(dt_stage *s)
 {
     for (uint32_t i = 0; i < s->n_data && s->d.phase->ops.phase.evaluate != NULL; i++) {
-        if (&s->data[i].source != dt_trainer_source(s->trainer) && s->data[i].created &&
+        if (!dt_trainer_learns_from(s->trainer, &s->data[i].source) && s->data[i].created &&
             dt_trainer_prepare(s->trainer, &s->data[i].source) < 0) {
             dt_error_clear();
         }

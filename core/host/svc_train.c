@@ -230,6 +230,16 @@ static dt_status trainer_config(dt_stage *s, dt_trainer_config *c)
     return precision(s, c);
 }
 
+static dt_status check_stored(const dt_stage *s)
+{
+    const dt_train_desc *d = &s->train;
+    if (d->stored == NULL || (d->record_stored != NULL && d->n_stored > 0)) {
+        return DT_OK;
+    }
+    return DT_FAIL(DT_EPLUGIN, "%s gives its trainer stored data %s", s->d.phase->desc.id,
+                   d->n_stored > 0 ? "without saying what to record of it" : "and takes no sample of it");
+}
+
 static dt_status train_create(const dt_host *h, const dt_train_desc *desc, dt_train **out)
 {
     dt_stage *s = dt_stage_of(h);
@@ -238,6 +248,7 @@ static dt_status train_create(const dt_host *h, const dt_train_desc *desc, dt_tr
     }
     memset(&s->train, 0, sizeof(s->train)); /* what was compiled with an older header is shorter */
     memcpy(&s->train, desc, desc->struct_size < sizeof(*desc) ? desc->struct_size : sizeof(*desc));
+    DT_TRY(check_stored(s));
     DT_TRY(register_models(s, desc));
     dt_trainer_config c;
     pthread_mutex_lock(s->d.config_lock);
@@ -250,8 +261,11 @@ static dt_status train_create(const dt_host *h, const dt_train_desc *desc, dt_tr
                                 .comm = s->d.comm,
                                 .device_ops = s->d.device_ops,
                                 .device = s->d.device,
+                                .stored = s->train.stored != NULL ? &s->train.stored->source : NULL,
+                                .n_stored = s->train.n_stored,
                                 .user = desc->user,
                                 .record = desc->record,
+                                .record_stored = s->train.record_stored,
                                 .model = dt_bind_forward,
                                 .apart = s->train.apart};
     DT_TRY(dt_trainer_create(&td, &s->trainer));
@@ -276,10 +290,12 @@ static dt_status train_step(dt_train *t, dt_step_report *out)
 {
     dt_stage *s = stage_of(t);
     const dt_status st = dt_trainer_step(s->trainer, out);
-    for (uint32_t i = 0; st == DT_OK && i < out->n_losses; i++) {
+    const dt_graph_loss *loss = NULL;
+    const uint32_t n = dt_graph_losses(dt_trainer_graph(s->trainer), &loss);
+    for (uint32_t i = 0; st == DT_OK && i < n; i++) {
         char name[96];
-        snprintf(name, sizeof(name), "losses/%s", out->loss_name[i]);
-        dt_metrics_scalar(s->d.metrics, name, out->loss_value[i]);
+        snprintf(name, sizeof(name), "losses/%s", loss[i].name);
+        dt_metrics_scalar(s->d.metrics, name, dt_trainer_step_losses(s->trainer)[i]);
     }
     if (st == DT_OK && dt_trainer_is_half(s->trainer)) {
         dt_metrics_scalar(s->d.metrics, "amp/loss_scale", dt_trainer_scaler(s->trainer)->scale);

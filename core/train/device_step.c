@@ -284,17 +284,10 @@ static dt_status launch(dt_trainer *t, dt_device_class *k, dt_device_buffer *b)
 static dt_status read_result(dt_trainer *t, const dt_device_buffer *b, dt_step_report *out)
 {
     dt_train_device *d = t->device;
-    const dt_graph_loss *loss = NULL;
     DT_TRACE("device", "wait for result");
     DT_TRY(d->ops->event_sync(d->device, b->done));
     const dt_device_result *r = b->result;
-    out->n_losses = dt_graph_losses(t->train.graph, &loss);
-    out->loss = 0;
-    for (uint32_t i = 0; i < out->n_losses; i++) {
-        out->loss_name[i] = loss[i].name;
-        out->loss_value[i] = r->loss[i] / b->norm[i];
-        out->loss += loss[i].weight * out->loss_value[i];
-    }
+    dt_tell_losses(t, r->loss, b->norm, out);
     out->grad_norm = r->norm;
     out->learning_rate = dt_trainer_rate(t, r->updates);
     d->updates = t->updates = r->updates;

@@ -5,6 +5,7 @@ core_libdtcore_la_SOURCES += \
 	core/train/device_step.c \
 	core/train/feed.c core/train/feed.h \
 	core/train/infer.c \
+	core/train/mixed.c core/train/mixed.h \
 	core/train/policy.c core/train/policy.h \
 	core/train/pool.c core/train/pool.h \
 	core/train/samples.c core/train/samples.h \

@@ -150,6 +150,15 @@ dt_status dt_samples_open_live(dt_samples *s, const dt_data_ops *ops, void *self
     return DT_OK;
 }
 
+dt_status dt_samples_open_mixed(dt_samples *s, const dt_data_ops *ops, void *self, uint32_t n_whole)
+{
+    DT_TRY(read_faces(s, ops, self));
+    s->is_live = true;
+    s->keyed = -1;
+    s->n_whole = n_whole;
+    return DT_OK;
+}
+
 void dt_samples_field_dims(const dt_samples *s, uint32_t f, const int64_t *size, int64_t dim[DT_MAX_DIMS])
 {
     const dt_field_shape *p = &s->shape[f];
@@ -236,6 +245,15 @@ size_t dt_samples_bytes_max(const dt_samples *s, uint64_t n_samples)
     /* one slice per sample is the worst case of alignment and of row pointers (SYMBOL+1) */
     for (uint32_t f = 0; f < s->n_fields; f++) {
         bytes += align_up(dt_samples_field_bytes(s, f, size)) + n_samples * 2 * ALIGN;
+    }
+    return bytes;
+}
+
+size_t dt_samples_slice_bytes(const dt_samples *s)
+{
+    size_t bytes = 0;
+    for (uint32_t f = 0; f < s->n_fields; f++) {
+        bytes += align_up(dt_samples_field_bytes(s, f, s->slice_cap));
     }
     return bytes;
 }

@@ -15,7 +15,7 @@
 #include "dtrain/plugin.h"
 #include <stdbool.h>
 
-enum { DT_SAMPLES_MAX_SYMBOLS = 7, DT_SAMPLES_MAX_FIELDS = 32 };
+enum { DT_SAMPLES_MAX_SYMBOLS = 7, DT_SAMPLES_MAX_FIELDS = 64 };
 
 typedef struct dt_field_shape {  /* a port's dims, understood once */
     int64_t number[DT_MAX_DIMS]; /* size, or what is added to the live size (SYMBOL+1) */
@@ -36,7 +36,8 @@ typedef struct dt_samples {
     dt_field_shape shape[DT_SAMPLES_MAX_FIELDS];
     bool is_live;     /* samples change, and are read from memory: not ahead, and no field in vain */
     int32_t keyed;    /* live: the one field that depends on keys, -1: none */
-    uint32_t skipped; /* live: bit f: field f is not read, its address is NULL */
+    uint32_t n_whole; /* live: so many last fields are read all or none */
+    uint64_t skipped; /* live: bit f: field f is not read, its address is NULL */
 } dt_samples;
 
 /* Reads the component's faces, scans all samples' sizes, and sets capacities for slices of about slice_rows of the
@@ -47,6 +48,9 @@ dt_status dt_samples_open(dt_samples *s, const dt_data_ops *ops, void *self, int
  * read leaves out fields whose address is NULL; only the field named keyed depends on keys. */
 dt_status dt_samples_open_live(dt_samples *s, const dt_data_ops *ops, void *self, const int64_t *largest,
                                int64_t slice_rows, const char *keyed) DT_NODISCARD;
+
+/* The same without sizes and capacities, which the caller sets; the last n_whole fields are read all or none. */
+dt_status dt_samples_open_mixed(dt_samples *s, const dt_data_ops *ops, void *self, uint32_t n_whole) DT_NODISCARD;
 
 /* Live dims of field f. */
 void dt_samples_field_dims(const dt_samples *s, uint32_t f, const int64_t *size, int64_t dim[DT_MAX_DIMS]);
@@ -62,6 +66,8 @@ dt_status dt_samples_read(const dt_samples *s, const uint64_t *index, const uint
 
 /* Bytes that any slice of n samples needs at most in dt_samples_read. */
 size_t dt_samples_bytes_max(const dt_samples *s, uint64_t n_samples);
+/* The same of one slice alone, which keeps to the capacities. */
+size_t dt_samples_slice_bytes(const dt_samples *s);
 
 /* Sample at a position of an epoch, and its key for augmentation (never 0). */
 uint64_t dt_samples_at(const dt_samples *s, uint64_t seed, uint32_t phase, uint64_t epoch, uint64_t position);

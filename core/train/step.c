@@ -153,11 +153,9 @@ dt_status dt_make_readers(dt_trainer *t)
 {
     dt_feed_desc d = feed_desc(t);
     t->live = *t->d.source;
-    for (uint32_t f = 0; f < t->live.n_fields; f++) {
-        t->live.skipped |= dt_plan_field(t->train.plan, t->live.field[f].name) < 0 ? 1u << f : 0;
-    }
+    dt_skip_unread(&t->live, t->train.plan);
     d.source = &t->live;
-    d.augment = t->live.keyed >= 0 && (t->live.skipped >> t->live.keyed & 1) == 0;
+    d.augment = t->live.n_whole > 0 || (t->live.keyed >= 0 && (t->live.skipped >> t->live.keyed & 1) == 0);
     t->reader = dt_alloc_n(t->active, sizeof(dt_feed_reader *));
     if (t->reader == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for %u readers", t->active);
@@ -311,10 +309,12 @@ static dt_status diverged(const dt_trainer *t, uint64_t step, const dt_step_repo
                            when, r->loss, p->name, (long long)(bad - p->offset));
         }
     }
-    for (uint32_t i = 0; i < r->n_losses; i++) {
-        if (!isfinite(r->loss_value[i])) {
-            return DT_FAIL(DT_EDIVERGED, "%s: loss %s is %g while all gradients are finite", when, r->loss_name[i],
-                           r->loss_value[i]);
+    const dt_graph_loss *loss = NULL;
+    const uint32_t n = dt_graph_losses(t->train.graph, &loss);
+    for (uint32_t i = 0; i < n; i++) {
+        if (!isfinite(t->step_loss[i])) {
+            return DT_FAIL(DT_EDIVERGED, "%s: loss %s is %g while all gradients are finite", when, loss[i].name,
+                           t->step_loss[i]);
         }
     }
     return DT_FAIL(DT_EDIVERGED, "%s: the gradient norm overflows", when);
@@ -346,6 +346,22 @@ static dt_status run_leaves(dt_trainer *t)
     return dt_pool_run(t->pool, leaves_job, t);
 }
 
+void dt_tell_losses(dt_trainer *t, const double *total, const double *norm, dt_step_report *out)
+{
+    const dt_graph_loss *loss = NULL;
+    const uint32_t n = dt_graph_losses(t->train.graph, &loss);
+    out->n_losses = n < DT_STEP_MAX_LOSSES ? n : DT_STEP_MAX_LOSSES;
+    out->loss = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        t->step_loss[i] = total[i] / norm[i];
+        out->loss += loss[i].weight * t->step_loss[i];
+    }
+    for (uint32_t i = 0; i < out->n_losses; i++) {
+        out->loss_name[i] = loss[i].name;
+        out->loss_value[i] = t->step_loss[i];
+    }
+}
+
 static dt_status reduce(dt_trainer *t, const double *norm, dt_step_report *out)
 {
     const dt_graph_loss *loss = NULL;
@@ -358,13 +374,7 @@ static dt_status reduce(dt_trainer *t, const double *norm, dt_step_report *out)
     }
     DT_TRY(dt_tree_reduce_f64(t->tree, t->d.comm, packed, n, total));
     DT_TRY(dt_tree_reduce(t->tree, t->d.comm, t->d.params->total, t->grad[DT_TREE_MAX_LEAVES], &t->gradient));
-    out->n_losses = n;
-    out->loss = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        out->loss_name[i] = loss[i].name;
-        out->loss_value[i] = total[i] / norm[i];
-        out->loss += loss[i].weight * out->loss_value[i];
-    }
+    dt_tell_losses(t, total, norm, out);
     return DT_OK;
 }
 

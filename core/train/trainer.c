@@ -10,12 +10,31 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "train/device.h"
+#include "graph/part.h"
 #include "train/device_infer.h"
 
 #include <math.h>
 #include <string.h>
 
 /* ---- recording and compiling ------------------------------------------------------------------------------------- */
+
+/* Experience and stored data are each recorded by their own part of the phase; of a mixture both are. */
+static dt_status record_source(dt_trainer *t, const dt_samples *source, dt_graph *g)
+{
+    const dt_graph_loss *unused = NULL;
+    if (t->d.record_stored != NULL && !source->is_live) {
+        return t->d.record_stored(t->d.user, g);
+    }
+    DT_TRY(t->d.record(t->d.user, g));
+    if (!dt_mixed_is(t->mixed, source)) {
+        return DT_OK;
+    }
+    t->n_of_source = dt_graph_losses(g, &unused);
+    dt_graph_source(g, DT_MIXED_PREFIX);
+    DT_TRY(t->d.record_stored(t->d.user, g));
+    dt_graph_source(g, "");
+    return DT_OK;
+}
 
 dt_status dt_record(dt_trainer *t, const dt_samples *source, dt_compiled *out)
 {
@@ -34,7 +53,7 @@ dt_status dt_record(dt_trainer *t, const dt_samples *source, dt_compiled *out)
                               .recompute = t->c.recompute_roles,
                               .user = t->d.user};
     DT_TRY(dt_graph_create(&gd, &out->graph));
-    DT_TRY(t->d.record(t->d.user, out->graph));
+    DT_TRY(record_source(t, source, out->graph));
     return out->graph->api->status(out->graph);
 }
 
@@ -62,10 +81,50 @@ dt_status dt_compile_lane(const dt_plan_desc *d, uint32_t n, dt_compiled *out)
     return DT_OK;
 }
 
+/* Is there a parameter for stored data to train? */
+static dt_status check_stored(const dt_trainer *t, const dt_graph *g)
+{
+    const dt_graph_loss *loss = NULL;
+    const uint32_t n = dt_graph_losses(g, &loss);
+    bool *is_reached = dt_alloc_n(t->d.params->n, sizeof(*is_reached));
+    if (is_reached == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for the trainer");
+    }
+    dt_status st = DT_OK;
+    bool any = false;
+    for (uint32_t i = t->n_of_source; i < n && st == DT_OK && !any; i++) {
+        st = dt_graph_reach(g, loss[i].name, is_reached);
+        for (uint32_t p = 0; p < t->d.params->n && loss[i].weight != 0; p++) {
+            any = any || is_reached[p];
+        }
+    }
+    dt_free(is_reached);
+    return st < 0 || any
+               ? st
+               : DT_FAIL(DT_ECONFIG,
+                         "stored data has nothing to train: every parameter that it could teach is frozen, or moved "
+                         "by the phase itself; freeze less (training.freeze, training.freeze_loaded), or name no "
+                         "stored samples");
+}
+
 static dt_status record_training(dt_trainer *t, const dt_samples *source, dt_compiled *out)
 {
     DT_TRY(dt_record(t, source, out));
-    return t->d.apart != NULL ? dt_trainer_hold_apart(t, out->graph, t->d.apart) : DT_OK;
+    DT_TRY(t->d.apart != NULL ? dt_trainer_hold_apart(t, out->graph, t->d.apart) : DT_OK);
+    return t->mixed != NULL ? check_stored(t, out->graph) : DT_OK;
+}
+
+void dt_skip_unread(dt_samples *s, const dt_plan *p)
+{
+    bool is_whole = false; /* is any of the last ones read? */
+    for (uint32_t f = 0; f < s->n_fields; f++) {
+        const bool is_read = dt_plan_field(p, s->field[f].name) >= 0;
+        s->skipped |= is_read ? 0 : UINT64_C(1) << f;
+        is_whole = is_whole || (is_read && f >= s->n_fields - s->n_whole);
+    }
+    for (uint32_t f = s->n_fields - s->n_whole; f < s->n_fields && is_whole; f++) {
+        s->skipped &= ~(UINT64_C(1) << f);
+    }
 }
 
 dt_status dt_compile(dt_trainer *t, const dt_samples *source, bool training, dt_compiled *out)
@@ -430,7 +489,12 @@ dt_status dt_trainer_create(const dt_trainer_desc *d, dt_trainer **out_p)
     t->c = *d->config;
     dt_scaler_init(&t->scaler, &t->c.scaling);
     pthread_mutex_init(&t->lock, NULL);
-    dt_status st = build(t);
+    dt_status st = DT_OK;
+    if (d->stored != NULL) {
+        st = dt_mixed_create(d->source, d->stored, d->n_stored, &t->mixed);
+        t->d.source = st == DT_OK ? dt_mixed_samples(t->mixed) : d->source;
+    }
+    st = st == DT_OK ? build(t) : st;
     if (st < 0) {
         dt_trainer_destroy(t);
         return st;
@@ -451,6 +515,7 @@ void dt_trainer_destroy(dt_trainer *t)
     }
     dt_free(t->infer);
     dt_passes_destroy(t->passes);
+    dt_mixed_destroy(t->mixed);
     dt_free(t->held);
     if (t->device != NULL) {
         t->train.plan = NULL; /* one of the device's */
@@ -518,6 +583,9 @@ void dt_trainer_refill(dt_trainer *t)
         dt_feed_pause(t->feed);
         t->feed_is_paused = true;
     }
+    if (t->mixed != NULL) {
+        dt_mixed_draw(t->mixed, t->c.seed, t->c.phase, t->step / t->steps_per_epoch);
+    }
 }
 
 dt_status dt_trainer_seek(dt_trainer *t, uint64_t step)
@@ -582,6 +650,16 @@ const dt_samples *dt_trainer_source(const dt_trainer *t)
     return t->d.source;
 }
 
+bool dt_trainer_learns_from(const dt_trainer *t, const dt_samples *s)
+{
+    return s == t->d.source || s == t->d.stored;
+}
+
+const double *dt_trainer_step_losses(const dt_trainer *t)
+{
+    return t->step_loss;
+}
+
 const dt_param_table *dt_trainer_table(const dt_trainer *t)
 {
     return t->d.params;
@@ -639,7 +717,12 @@ void dt_trainer_arenas_get(const dt_trainer *t, const double *mean, dt_trainer_m
     const uint32_t own = t->leaf_end - t->leaf_begin;
     const uint64_t leaf = (t->c.batch + t->c.leaves - 1) / t->c.leaves, arena = dt_arena_bytes(t->arena_bytes);
     uint64_t most = 0, likely = 0;
-    mean = mean != NULL ? mean : s->sample_mean;
+    double all[DT_SAMPLES_MAX_SYMBOLS];
+    memcpy(all, s->sample_mean, sizeof(all));
+    if (mean != NULL) { /* of what is mixed in nobody knows better */
+        memcpy(all, mean, (t->mixed != NULL ? dt_mixed_live(t->mixed) : s)->n_symbols * sizeof(*all));
+    }
+    mean = all;
     memset(mapped, 0, sizeof(*mapped));
     memset(resident, 0, sizeof(*resident));
     mapped->params = resident->params = arena;

@@ -53,8 +53,12 @@ typedef struct dt_trainer_desc {
     const dt_device_ops *device_ops; /* NULL: the CPU computes */
     dt_device *device;               /* outlives the trainer */
     const char *apart; /* a loss: step leaves the parameters alone that it depends on; NULL: all are step's */
+    /* Mixed into source, which is live then: n_stored samples of stored each time it was refilled. NULL: none */
+    const dt_samples *stored;
+    uint64_t n_stored;
     void *user;
     dt_status (*record)(void *user, dt_graph *g);
+    dt_status (*record_stored)(void *user, dt_graph *g); /* of stored, and of all that is evaluated and not live */
     dt_status (*model)(void *user, dt_graph *g, dt_model *m, const dt_named *in, uint32_t n_in, dt_named *out,
                        uint32_t n_out);
 } dt_trainer_desc;
@@ -68,7 +72,8 @@ typedef struct dt_trainer_times { /* of the last step, s */
     double step, data_wait;
 } dt_trainer_times;
 
-/* Errors: DT_ECONFIG (batch larger than the data, more ranks than leaves), what recording and compiling report. */
+/* Errors: DT_ECONFIG (batch larger than the data, more ranks than leaves, nothing for stored data to train), what
+ * mixing, recording and compiling report. */
 dt_status dt_trainer_create(const dt_trainer_desc *d, dt_trainer **out_p) DT_NODISCARD;
 void dt_trainer_destroy(dt_trainer *t);
 dt_status dt_trainer_set(dt_trainer *t, const char *name, const float *value, uint32_t n);
@@ -134,5 +139,8 @@ double dt_trainer_overflow_rate(const dt_trainer *t); /* share of skipped steps,
 const dt_plan *dt_trainer_plan(const dt_trainer *t);
 const dt_graph *dt_trainer_graph(const dt_trainer *t);    /* what was recorded for training */
 const dt_samples *dt_trainer_source(const dt_trainer *t); /* its fields and symbols; "B" comes after these */
+bool dt_trainer_learns_from(const dt_trainer *t, const dt_samples *s); /* is it the source, or mixed into it? */
+/* The losses of the last step, weightless means over its batch, in the order of the graph's. */
+const double *dt_trainer_step_losses(const dt_trainer *t);
 
 #endif

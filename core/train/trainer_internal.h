@@ -7,6 +7,7 @@
 
 #include "collective/tree.h"
 #include "train/feed.h"
+#include "train/mixed.h"
 #include "train/pool.h"
 #include "train/trainer.h"
 
@@ -35,6 +36,8 @@ typedef struct dt_compiled { /* a plan with everything needed to run it */
 struct dt_trainer {
     dt_trainer_desc d;
     dt_trainer_config c;
+    dt_mixed *mixed;      /* NULL: source is as it was given */
+    uint32_t n_of_source; /* losses of the graph before those of stored data */
     uint64_t step, updates, steps_per_epoch;
     uint64_t passed;               /* steps passed over by seek; the schedule counts them */
     uint64_t params_version;       /* of the values of params, between steps and other uses */
@@ -74,9 +77,10 @@ struct dt_trainer {
     atomic_bool failed;
     double loss_seed[DT_GRAPH_MAX_LOSSES];
     double leaf_loss[DT_TREE_MAX_LEAVES][DT_GRAPH_MAX_LOSSES];
-    double *waited;    /* [threads] */
-    float *gradient;   /* the reduced sum */
-    double *block_sum; /* [blocks] */
+    double step_loss[DT_GRAPH_MAX_LOSSES]; /* told */
+    double *waited;                        /* [threads] */
+    float *gradient;                       /* the reduced sum */
+    double *block_sum;                     /* [blocks] */
     int64_t n_blocks;
     atomic_llong next_block;
     dt_optim_step update;
@@ -109,6 +113,10 @@ double dt_trainer_rate(const dt_trainer *t, uint64_t update); /* learning rate o
 /* Once for step number `step`, when t->scaler knows about it: warns, and gives up when it is time. bad: the first
  * element of the gradient that is not finite, -1: none. */
 dt_status dt_trainer_judge(dt_trainer *t, uint64_t step, bool is_finite, const dt_step_report *r, int64_t bad);
+/* A step's losses, told: total[i] / norm[i]; in the report those it has room for. */
+void dt_tell_losses(dt_trainer *t, const double *total, const double *norm, dt_step_report *out);
+/* Marks fields of a live source that a plan does not read. */
+void dt_skip_unread(dt_samples *s, const dt_plan *p);
 /* What start_feed does once for a live source. */
 dt_status dt_make_readers(dt_trainer *t);
 /* Gradient buffers, where there are none yet. */

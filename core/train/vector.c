@@ -136,7 +136,7 @@ static dt_status make_places(const dt_trainer *t, struct dt_passes *p)
 {
     const dt_samples *s = t->d.source;
     const uint64_t cap = (uint64_t)s->slice_cap[s->n_symbols];
-    p->arena_bytes = dt_samples_bytes_max(s, cap);
+    p->arena_bytes = dt_samples_slice_bytes(s);
     p->place = dt_alloc_n(t->c.threads, sizeof(*p->place));
     if (p->place == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for %u readers", t->c.threads);
@@ -186,8 +186,8 @@ static dt_status compile(dt_trainer *t, const char *const *loss, uint32_t n, str
                             .recompute = t->c.recompute,
                             .cap = p->source.slice_cap};
     DT_TRY(dt_compile_lane(&d, t->c.threads, &p->c));
-    for (uint32_t f = 0; p->source.is_live && f < p->source.n_fields; f++) {
-        p->source.skipped |= dt_plan_field(p->c.plan, p->source.field[f].name) < 0 ? 1u << f : 0;
+    if (p->source.is_live) {
+        dt_skip_unread(&p->source, p->c.plan);
     }
     return DT_OK;
 }

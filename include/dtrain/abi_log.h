@@ -9,9 +9,10 @@
  *               seeded by reset, ragged observations with live sizes, alive, metrics; no save and load (the host
  *               repeats an episode by its actions). bind: env, env_spec, env_id, env_instances. train: epochs of a
  *               phase, seek; parameters as a vector that a phase moves itself, gradients and values of losses over
- *               all samples. dt_progress: iterations. Service dtrain.rollout/1. DT_COMP_PROCESS, DT_PORT_INDEX,
- *               DT_INIT_ORTHO. Header random.h. graph: result; ops categorical, gaussian, ppo_clip, value_loss.
- *               Extension dtrain.baselines/1. metrics: picture. DT_PORT_STEPS. Extension dtrain.scene/1.
+ *               all samples, stored data beside a rollout's. dt_progress: iterations. Service dtrain.rollout/1.
+ *               DT_COMP_PROCESS, DT_PORT_INDEX, DT_INIT_ORTHO. Header random.h. graph: result; ops categorical,
+ *               gaussian, ppo_clip, value_loss. Extension dtrain.baselines/1. metrics: picture. DT_PORT_STEPS.
+ *               Extension dtrain.scene/1.
  */
 #ifndef DTRAIN_ABI_LOG_H
 #define DTRAIN_ABI_LOG_H

@@ -292,7 +292,7 @@ static void test_name_refusals(void **state)
         char name[8] = {(char)('a' + i)};
         (void)f.g->api->loss(f.g, name, dt_sum(f.g, input(&f, "nodes")), 1, "1");
     }
-    assert_refused(&f, DT_EINVAL, "at most 8 losses");
+    assert_refused(&f, DT_EINVAL, "at most 16 losses");
 
     f.g->api->recompute_begin(f.g);
     f.g->api->recompute_begin(f.g);

@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-enum { MAX_FIELDS = 34, MAX_SYMBOLS = 9 };
+enum { MAX_FIELDS = 66, MAX_SYMBOLS = 9 };
 
 /* A data component whose every answer a test can choose. Sample i has 1 + i % 4 of the first symbol, twice that of the
  * second. */
@@ -166,10 +166,10 @@ static void test_refusals(void **state)
     refuses(&s, DT_EPLUGIN, "data field first has more than 8 dimensions");
     s = two_fields();
     s.n_symbols = 8;
-    refuses(&s, DT_EPLUGIN, "2 fields and 8 symbols; at most 32 and 7");
+    refuses(&s, DT_EPLUGIN, "2 fields and 8 symbols; at most 64 and 7");
     s = two_fields();
-    s.n_fields = 33;
-    refuses(&s, DT_EPLUGIN, "33 fields and 2 symbols");
+    s.n_fields = 65;
+    refuses(&s, DT_EPLUGIN, "65 fields and 2 symbols");
     s = two_fields();
     s.size_at_3 = -2;
     refuses(&s, DT_EPLUGIN, "sample 3 has -2 of N, outside [0, 2^31)");

@@ -292,7 +292,7 @@ static void test_errors(void **state)
     assert_int_equal(dt_trainer_losses(t.trainer, names, 2, value), DT_EINVAL);
     says("loss mse is asked for twice");
     assert_int_equal(dt_trainer_losses(t.trainer, names, 0, value), DT_EINVAL);
-    says("0 losses are asked for; 1 to 8");
+    says("0 losses are asked for; 1 to 16");
     toy_fini(&t);
 
     toy_init(&t);

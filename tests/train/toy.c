@@ -109,6 +109,22 @@ static dt_status toy_record(void *user, dt_graph *g)
     return api->status(g);
 }
 
+/* What stored samples teach: the same net. */
+static dt_status toy_record_stored(void *user, dt_graph *g)
+{
+    (void)user;
+    const dt_graph_api *api = g->api;
+    dt_graph_scope(g, "net");
+    dt_tensor *h = dt_tanh(g, dt_linear(g, api->input(g, "x"), api->param(g, "w1"), api->param(g, "b1")));
+    h = dt_dropout(g, h, api->input(g, "key"), 0.1);
+    dt_tensor *y = dt_linear(g, h, api->param(g, "w2"), api->param(g, "b2"));
+    dt_graph_scope(g, "");
+    dt_tensor *loss = dt_mse(g, y, api->input(g, "y"), api->input(g, "w"));
+    api->loss(g, "stored_mse", loss, 0.5, "N");
+    api->output(g, "y_hat", y);
+    return api->status(g);
+}
+
 static dt_status no_model(void *user, dt_graph *g, dt_model *m, const dt_named *in, uint32_t n_in, dt_named *out,
                           uint32_t n_out)
 {
@@ -155,6 +171,10 @@ dt_status toy_try_start(toy *t)
     assert_int_equal(dt_samples_open(&t->source, &t->ops, t, t->config.slice_rows), DT_OK);
     t->source.is_live = t->is_live;
     t->source.keyed = 3;
+    if (t->stored != NULL) {
+        toy *b = t->stored;
+        assert_int_equal(dt_samples_open(&b->source, &b->ops, b, t->config.slice_rows), DT_OK);
+    }
     assert_int_equal(dt_param_table_add(&t->params, "net", "w1", w1, 2, DT_INIT_FAN_IN, 1), DT_OK);
     assert_int_equal(dt_param_table_add(&t->params, "net", "b1", b1, 1, DT_INIT_ZERO, 0), DT_OK);
     assert_int_equal(dt_param_table_add(&t->params, "net", "w2", w2, 2, DT_INIT_FAN_IN, 1), DT_OK);
@@ -171,7 +191,10 @@ dt_status toy_try_start(toy *t)
                                .device_ops = t->device_ops,
                                .device = t->device,
                                .user = t,
+                               .stored = t->stored != NULL ? &t->stored->source : NULL,
+                               .n_stored = t->n_stored,
                                .record = toy_record,
+                               .record_stored = t->stored != NULL ? toy_record_stored : NULL,
                                .apart = t->apart,
                                .model = no_model};
     return dt_trainer_create(&d, &t->trainer);

@@ -21,9 +21,11 @@ typedef struct toy {
     int64_t poison_sample; /* its x is NAN; -1: none */
     int64_t broken_sample; /* reading it fails; -1: none */
     double dropout;
-    bool is_live;                    /* the source is read by who runs a leaf, and only what is needed of it */
-    atomic_bool is_keyless;          /* the last read was not asked for keys */
-    const char *freeze;              /* pattern; NULL: nothing */
+    bool is_live;           /* the source is read by who runs a leaf, and only what is needed of it */
+    atomic_bool is_keyless; /* the last read was not asked for keys */
+    const char *freeze;     /* pattern; NULL: nothing */
+    struct toy *stored;     /* mixed into this one, which is live: another toy, initialised; NULL: none */
+    uint64_t n_stored;
     const char *apart;               /* "hidden", a second loss, the mean of the hidden layer; NULL: there is none */
     const dt_device_ops *device_ops; /* NULL: the CPU */
     dt_device *device;

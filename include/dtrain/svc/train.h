@@ -34,9 +34,17 @@ typedef struct dt_train_desc {
     /* since 1.1: the name of a recorded loss, or NULL. What it depends on is the phase's to move: step leaves those
      * parameters alone, as if they were frozen. */
     const char *apart;
+    /* since 1.1: stored data beside the samples of data, which a rollout fills then (NULL: none). n_stored of its
+     * samples are drawn whenever the rollout has collected, without replacement until all were drawn, and spread evenly
+     * over the rollout's: a batch has its share of them. record_stored records what they train, in the same graph as
+     * record; in it input() and the symbols of loss() are those of the stored data. Evaluation over data that no
+     * rollout fills records it alone, with its outputs. Errors of create: DT_ECONFIG (all that it trains is frozen). */
+    dt_data *stored;
+    dt_status (*record_stored)(void *user, dt_graph *g);
+    uint64_t n_stored;
 } dt_train_desc;
 
-enum { DT_STEP_MAX_LOSSES = 8 };
+enum { DT_STEP_MAX_LOSSES = 8 }; /* what a report tells: the first recorded; the host's records have all */
 typedef struct dt_step_report {
     uint32_t struct_size, n_losses;
     const char *loss_name[DT_STEP_MAX_LOSSES];
