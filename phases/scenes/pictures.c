@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See phase1_scenes.h.
+ * See pictures.h.
  */
-#include "phase1_scenes.h"
+#include "pictures.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -10,14 +10,14 @@
 
 enum { AXES = 2, MOTION = 6, MOTION_SPEED = 4, POSE = 4 };
 /* Scenes shown, as shares of those that are better: a typical one, good, bad, and the worst. */
-static const double shown[SCENES_SHOWN] = {0.25, 0.5, 0.9, 1.0};
+static const double shown[PICTURES_SHOWN] = {0.25, 0.5, 0.9, 1.0};
 
-static int64_t numbers_of(const scenes *s)
+static int64_t numbers_of(const pictures *s)
 {
     return POSE + AXES * (s->T + 3 * s->F) + 1;
 }
 
-void scenes_begin(scenes *s, const dt_host *h, int64_t T, int64_t F, double step_s, uint64_t n_samples)
+void pictures_begin(pictures *s, const dt_host *h, int64_t T, int64_t F, double step_s, uint64_t n_samples)
 {
     s->h = h;
     s->T = T;
@@ -27,7 +27,7 @@ void scenes_begin(scenes *s, const dt_host *h, int64_t T, int64_t F, double step
     s->n_scenes = s->n_vehicles = 0;
 }
 
-void scenes_free(scenes *s)
+void pictures_free(pictures *s)
 {
     if (s->h != NULL) {
         s->h->release(s->h, s->scene);
@@ -36,7 +36,7 @@ void scenes_free(scenes *s)
     memset(s, 0, sizeof(*s));
 }
 
-static dt_status grow(scenes *s)
+static dt_status grow(pictures *s)
 {
     if (s->n_vehicles < s->cap_vehicles) {
         return DT_OK;
@@ -62,13 +62,13 @@ static dt_status grow(scenes *s)
     return DT_OK;
 }
 
-/* One sample in so many is kept: the k-th of them is the first at or after k / SCENES_KEPT of all. */
-static int is_kept(const scenes *s, uint64_t sample)
+/* One sample in so many is kept: the k-th of them is the first at or after k / PICTURES_KEPT of all. */
+static int is_kept(const pictures *s, uint64_t sample)
 {
-    if (s->n_samples <= SCENES_KEPT) {
+    if (s->n_samples <= PICTURES_KEPT) {
         return 1;
     }
-    return sample == 0 || sample * SCENES_KEPT / s->n_samples != (sample - 1) * SCENES_KEPT / s->n_samples;
+    return sample == 0 || sample * PICTURES_KEPT / s->n_samples != (sample - 1) * PICTURES_KEPT / s->n_samples;
 }
 
 /* Position of a point in the vehicle's frame. */
@@ -78,7 +78,7 @@ static void place(const float pose[POSE], double x, double y, float out[AXES])
     out[1] = (float)(pose[1] + x * sin((double)pose[2]) + y * cos((double)pose[2]));
 }
 
-static void keep(scenes *s, const scenes_slice *z, int64_t v)
+static void keep(pictures *s, const pictures_slice *z, int64_t v)
 {
     float *out = s->number + (int64_t)s->n_vehicles * numbers_of(s);
     const float *pose = z->pose + v * POSE;
@@ -107,7 +107,7 @@ static void keep(scenes *s, const scenes_slice *z, int64_t v)
     s->scene[s->n_vehicles++] = s->n_scenes - 1;
 }
 
-dt_status scenes_take(scenes *s, const scenes_slice *z)
+dt_status pictures_take(pictures *s, const pictures_slice *z)
 {
     for (int64_t v = 0; v < z->S; v++) {
         const uint64_t sample = z->sample[z->sample_of_seq[v]];
@@ -115,14 +115,14 @@ dt_status scenes_take(scenes *s, const scenes_slice *z)
             continue;
         }
         if (s->n_scenes == 0 || s->last != sample) {
-            if (s->n_scenes == SCENES_KEPT) {
+            if (s->n_scenes == PICTURES_KEPT) {
                 return DT_OK;
             }
             s->square[s->n_scenes] = 0;
             s->n[s->n_scenes++] = 0;
             s->last = sample;
         }
-        if (s->n[s->n_scenes - 1] < SCENES_VEHICLES) {
+        if (s->n[s->n_scenes - 1] < PICTURES_VEHICLES) {
             DT_TRY_H(grow(s));
             keep(s, z, v);
         }
@@ -130,12 +130,12 @@ dt_status scenes_take(scenes *s, const scenes_slice *z)
     return DT_OK;
 }
 
-static double rmse_of(const scenes *s, uint32_t scene)
+static double rmse_of(const pictures *s, uint32_t scene)
 {
     return sqrt(s->square[scene] / s->n[scene]);
 }
 
-static void tell_vehicle(const scenes *s, const dt_metrics_api *m, uint32_t i, uint32_t j, const float *number)
+static void tell_vehicle(const pictures *s, const dt_metrics_api *m, uint32_t i, uint32_t j, const float *number)
 {
     const struct {
         const char *name;
@@ -157,7 +157,7 @@ static void tell_vehicle(const scenes *s, const dt_metrics_api *m, uint32_t i, u
     m->picture(s->h, key, end, 1, AXES);
 }
 
-static void tell_scene(const scenes *s, const dt_metrics_api *m, uint32_t i, uint32_t scene, uint32_t rank)
+static void tell_scene(const pictures *s, const dt_metrics_api *m, uint32_t i, uint32_t scene, uint32_t rank)
 {
     const float rmse = (float)rmse_of(s, scene);
     const float share = s->n_scenes > 1 ? (float)rank / (float)(s->n_scenes - 1) : 0;
@@ -174,9 +174,9 @@ static void tell_scene(const scenes *s, const dt_metrics_api *m, uint32_t i, uin
     }
 }
 
-void scenes_tell(scenes *s, const dt_metrics_api *m, const uint32_t *step, uint32_t n)
+void pictures_tell(pictures *s, const dt_metrics_api *m, const uint32_t *step, uint32_t n)
 {
-    uint32_t order[SCENES_KEPT], last = SCENES_KEPT;
+    uint32_t order[PICTURES_KEPT], last = PICTURES_KEPT;
     float marked[8];
     if (s->n_scenes == 0 || n > sizeof(marked) / sizeof(marked[0])) {
         return;
@@ -192,7 +192,7 @@ void scenes_tell(scenes *s, const dt_metrics_api *m, const uint32_t *step, uint3
         marked[i] = (float)step[i];
     }
     m->picture(s->h, "trajectories/horizon", marked, 0, n);
-    for (uint32_t i = 0, told = 0; i < SCENES_SHOWN; i++) {
+    for (uint32_t i = 0, told = 0; i < PICTURES_SHOWN; i++) {
         const uint32_t rank = (uint32_t)lround(shown[i] * (double)(s->n_scenes - 1));
         if (rank != last) {
             tell_scene(s, m, told++, order[rank], rank);

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See prediction.h.
+ */
+#include "prediction.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { MOTION = 6, AXES = 2, TEXT = 48 };
+
+/* ---- windows ----------------------------------------------------------------------------------------------------- */
+
+static int64_t steps_of(double seconds, double rate_hz)
+{
+    return llround(seconds * rate_hz);
+}
+
+dt_status prediction_check(const dt_host *h, const char *phase, const prediction_config *c)
+{
+    const double dt_ms = 1000.0 / c->rate_hz;
+    if (fabs(dt_ms - round(dt_ms)) > 1e-6) {
+        return DT_FAIL_H(h, DT_ECONFIG, "%s.rate_hz %g: a step of %g ms is not a whole number of ms", phase, c->rate_hz,
+                         dt_ms);
+    }
+    if (steps_of(c->history_s, c->rate_hz) < 1 || steps_of(c->horizon_s, c->rate_hz) < 1) {
+        return DT_FAIL_H(h, DT_ECONFIG, "%s: history_s %g and horizon_s %g must each hold a step at rate_hz %g", phase,
+                         c->history_s, c->horizon_s, c->rate_hz);
+    }
+    if (c->nll_weight <= 0 && c->position_weight <= 0 && c->risk_weight <= 0) {
+        return DT_FAIL_H(h, DT_ECONFIG, "%s: nll_weight, position_weight and risk_weight are all 0: nothing to train",
+                         phase);
+    }
+    return DT_OK;
+}
+
+dt_status prediction_init(prediction *p, const dt_host *h, const dt_bind_api *bind, const char *phase,
+                          const prediction_config *c)
+{
+    *p = (prediction){.h = h, .bind = bind, .phase = phase, .config = *c};
+    p->T = steps_of(c->history_s, c->rate_hz);
+    p->F = steps_of(c->horizon_s, c->rate_hz);
+    p->weight = h->alloc(h, (uint64_t)p->F * sizeof(*p->weight));
+    if (p->weight == NULL) {
+        return DT_FAIL_H(h, DT_ENOMEM, "no memory for the weights of %lld future steps", (long long)p->F);
+    }
+    return DT_OK;
+}
+
+void prediction_fini(prediction *p)
+{
+    if (p->h != NULL) {
+        p->h->release(p->h, p->weight);
+        p->weight = NULL;
+    }
+}
+
+/* ---- binding ----------------------------------------------------------------------------------------------------- */
+
+dt_status prediction_bind_data(const prediction *p, const char *split, dt_data **out_p)
+{
+    char number[3][TEXT];
+    snprintf(number[0], TEXT, "%.9g", p->config.history_s);
+    snprintf(number[1], TEXT, "%.9g", p->config.horizon_s);
+    snprintf(number[2], TEXT, "%.9g", p->config.rate_hz);
+    const dt_setting set[] = {
+        {"split", split}, {"history_s", number[0]}, {"horizon_s", number[1]}, {"rate_hz", number[2]}};
+    dt_data *d = NULL;
+    DT_TRY_H(p->bind->data(p->h, set, 4, &d));
+
+    static const char *const names[] = {"nodes",       "rowptr",        "col",      "edges",   "risk_label",
+                                        "risk_weight", "risk_state",    "seq_row",  "present", "motion",
+                                        "target",      "target_weight", "complete", "row_key", "seq_key"};
+    for (uint32_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (p->bind->data_field(d, names[i]) == NULL) {
+            return DT_FAIL_H(p->h, DT_ESHAPE,
+                             "the data has no field %s, which %s reads: set data.source to a component that gives "
+                             "trajectory windows, such as data_trajectory",
+                             names[i], p->phase);
+        }
+    }
+    const int64_t T = p->bind->port_dim(p->bind->data_field(d, "seq_row"), 0);
+    const int64_t F = p->bind->port_dim(p->bind->data_field(d, "target"), 1);
+    if (T != p->T || F != p->F) {
+        return DT_FAIL_H(p->h, DT_ESHAPE,
+                         "split %s has windows of %lld + %lld steps, %s asked for %lld + %lld (history_s %g, "
+                         "horizon_s %g, rate_hz %g)",
+                         split, (long long)T, (long long)F, p->phase, (long long)p->T, (long long)p->F,
+                         p->config.history_s, p->config.horizon_s, p->config.rate_hz);
+    }
+    if (p->bind->data_count(d) == 0) {
+        return DT_FAIL_H(p->h, DT_EDATA,
+                         "split %s of the data has no samples: give the store more scenes or change the split", split);
+    }
+    *out_p = d;
+    return DT_OK;
+}
+
+dt_status prediction_bind_perception(prediction *p)
+{
+    static const dt_port offers[] = {{"nodes", "N 9", DT_F32, 0},
+                                     {"rowptr", "N+1", DT_I32, 0},
+                                     {"col", "E", DT_I32, 0},
+                                     {"edges", "E 4", DT_F32, 0},
+                                     {"row_key", "N", DT_I64, 0}};
+    static const dt_port needs[] = {{"embedding", "N H", DT_F32, 0}, {"risk", "N", DT_F32, 0}};
+    const dt_model_want want = {.struct_size = sizeof(want),
+                                .role = "perception",
+                                .offers = offers,
+                                .n_offers = 5,
+                                .needs = needs,
+                                .n_needs = 2};
+    return p->bind->model(p->h, &want, &p->perception);
+}
+
+dt_status prediction_bind_world(prediction *p, uint32_t flags)
+{
+    const int64_t H =
+        p->perception == NULL ? 0 : p->bind->port_dim(p->bind->model_output(p->perception, "embedding"), 1);
+    const dt_dim dims[] = {{"H", H}, {"T", p->T}, {"F", p->F}, {"dt_ms", llround(1000.0 / p->config.rate_hz)}};
+    char text[5][TEXT];
+    snprintf(text[0], TEXT, "%lld S %d", (long long)p->T, MOTION);
+    snprintf(text[1], TEXT, "%lld S", (long long)p->T);
+    snprintf(text[2], TEXT, "S %lld %d", (long long)p->F, AXES);
+    snprintf(text[3], TEXT, "%lld S %lld", (long long)p->T, (long long)H);
+    snprintf(text[4], TEXT, "S %lld", (long long)H);
+    const dt_port offers[] = {{"history", text[3], DT_F32, 0}, /* the first two are of perception */
+                              {"latest", text[4], DT_F32, 0},
+                              {"motion", text[0], DT_F32, 0},
+                              {"present", text[1], DT_F32, 0},
+                              {"seq_key", "S", DT_I64, 0}};
+    const dt_port needs[] = {{"future", text[2], DT_F32, 0}, {"spread", text[2], DT_F32, 0}};
+    const dt_model_want want = {.struct_size = sizeof(want),
+                                .n_dims = 4,
+                                .role = "world",
+                                .dims = dims,
+                                .offers = H > 0 ? offers : offers + 2,
+                                .needs = needs,
+                                .n_offers = H > 0 ? 5 : 3,
+                                .n_needs = 2,
+                                .flags = flags};
+    return p->bind->model(p->h, &want, &p->world);
+}
+
+/* ---- the graph --------------------------------------------------------------------------------------------------- */
+
+/* node rows [N,H] -> one sequence per vehicle [T,S,H] -> future and spread [S,F,2]; embedding NULL: motion alone */
+static dt_status record_world(const prediction *p, dt_graph *g, dt_tensor *embedding, dt_tensor **future,
+                              dt_tensor **spread)
+{
+    const dt_graph_api *api = g->api;
+    dt_named past[] = {{"motion", api->input(g, "motion")},
+                       {"present", api->input(g, "present")},
+                       {"seq_key", api->input(g, "seq_key")},
+                       {"history", NULL},
+                       {"latest", NULL}};
+    dt_named guess[] = {{"future", NULL}, {"spread", NULL}};
+    if (embedding != NULL) {
+        past[3].tensor = dt_gather(g, embedding, api->input(g, "seq_row"));
+        past[4].tensor = dt_step(g, past[3].tensor, -1);
+    }
+    DT_TRY_H(api->model(g, p->world, past, embedding != NULL ? 5 : 3, guess, 2));
+    *future = guess[0].tensor;
+    *spread = guess[1].tensor;
+    return DT_OK;
+}
+
+static dt_status record_risk(const prediction *p, dt_graph *g, dt_tensor *risk)
+{
+    const dt_graph_api *api = g->api;
+    if (p->config.risk_weight > 0) {
+        dt_tensor *bce = dt_bce_logits(g, risk, api->input(g, "risk_label"), api->input(g, "risk_weight"));
+        DT_TRY_H(api->loss(g, "risk", bce, p->config.risk_weight, "N"));
+    }
+    return api->output(g, "risk", risk);
+}
+
+dt_status prediction_record(const prediction *p, dt_graph *g)
+{
+    const dt_graph_api *api = g->api;
+    dt_tensor *future = NULL, *spread = NULL;
+    dt_named view[] = {{"embedding", NULL}, {"risk", NULL}};
+    if (p->perception != NULL) {
+        const dt_named seen[] = {{"nodes", api->input(g, "nodes")},
+                                 {"rowptr", api->input(g, "rowptr")},
+                                 {"col", api->input(g, "col")},
+                                 {"edges", api->input(g, "edges")},
+                                 {"row_key", api->input(g, "row_key")}};
+        DT_TRY_H(api->model(g, p->perception, seen, 5, view, 2));
+    }
+    DT_TRY_H(record_world(p, g, view[0].tensor, &future, &spread));
+
+    dt_tensor *target = api->input(g, "target");
+    dt_tensor *horizon = api->step_input(g, "horizon_weight", p->F);
+    dt_tensor *weight = dt_mul(g, api->input(g, "target_weight"), horizon); /* [S,F] times [F] */
+    if (p->config.nll_weight > 0) {
+        dt_tensor *nll = dt_gaussian_nll(g, future, spread, target, weight);
+        DT_TRY_H(api->loss(g, "nll", nll, p->config.nll_weight, "S"));
+    }
+    if (p->config.position_weight > 0) {
+        dt_tensor *square = dt_mse(g, future, target, weight);
+        DT_TRY_H(api->loss(g, "position", square, p->config.position_weight, "S"));
+    }
+    if (p->perception != NULL) {
+        DT_TRY_H(record_risk(p, g, view[1].tensor));
+    }
+    DT_TRY_H(api->output(g, "future", future));
+    DT_TRY_H(api->output(g, "spread", spread));
+    return api->status(g);
+}
+
+dt_status prediction_set_horizon(prediction *p, const dt_train_api *train, dt_train *t, double seconds,
+                                 double *seconds_p)
+{
+    const double steps = fmin(fmax(seconds * p->config.rate_hz, 1.0), (double)p->F);
+    for (int64_t f = 0; f < p->F; f++) {
+        p->weight[f] = (float)(fmin(fmax(steps - (double)f, 0.0), 1.0) / steps);
+    }
+    if (seconds_p != NULL) {
+        *seconds_p = steps / p->config.rate_hz;
+    }
+    return train->set(t, "horizon_weight", p->weight, (uint32_t)p->F);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What perception and world learn from recorded scenes, in whichever phase trains them: the data they read, what flows
+ * between them, and their losses.
+ *
+ * A sample is a scene at an anchor frame. Perception sees every frame of the history, its embeddings are gathered into
+ * one sequence per vehicle, the world model gives each vehicle's future. Losses per vehicle and recorded future step:
+ * "nll", the negative log-likelihood of the recorded position, and "position", its squared distance to the prediction;
+ * per vehicle and frame "risk", the cross-entropy of the risk label. What was not recorded has weight 0. Steps of the
+ * future count by step input horizon_weight [F]. Without perception the world model sees motion alone, and there is no
+ * risk.
+ * Threads: [main].
+ */
+#ifndef DTRAIN_PHASES_SCENES_PREDICTION_H
+#define DTRAIN_PHASES_SCENES_PREDICTION_H
+
+#include "dtrain/helpers.h"
+#include "dtrain/svc/bind.h"
+#include "dtrain/svc/train.h"
+
+typedef struct prediction_config {
+    double history_s, horizon_s, rate_hz;
+    double nll_weight, position_weight, risk_weight;
+} prediction_config;
+
+typedef struct prediction {
+    const dt_host *h;
+    const dt_bind_api *bind;
+    const char *phase; /* its id, for messages */
+    prediction_config config;
+    int64_t T, F; /* steps of history and future */
+    dt_model *perception, *world;
+    float *weight; /* [F] owned: of the future's steps */
+} prediction;
+
+/* Errors: DT_ECONFIG: windows without a step, or of steps that are no whole ms; no loss. */
+dt_status prediction_check(const dt_host *h, const char *phase, const prediction_config *c);
+/* Models are NULL until the caller binds or sets them. Errors: DT_ENOMEM. */
+dt_status prediction_init(prediction *p, const dt_host *h, const dt_bind_api *bind, const char *phase,
+                          const prediction_config *c);
+void prediction_fini(prediction *p);
+/* The data of one split, cut into these windows. Errors: those of bind, DT_ESHAPE, DT_EDATA. */
+dt_status prediction_bind_data(const prediction *p, const char *split, dt_data **out_p);
+/* The models that the configuration names. flags: DT_WANT_* of the world model. Errors: those of bind. */
+dt_status prediction_bind_perception(prediction *p);
+dt_status prediction_bind_world(prediction *p, uint32_t flags);
+/* Errors: those of the models. */
+dt_status prediction_record(const prediction *p, dt_graph *g);
+/* So many seconds of the future count, at least a step of it, the last one by its fraction. The weights sum to one, so
+ * the loss is a mean per step and does not jump when the horizon grows. seconds_p: that count, NULL: not wanted. */
+dt_status prediction_set_horizon(prediction *p, const dt_train_api *train, dt_train *t, double seconds,
+                                 double *seconds_p);
+
+#endif
