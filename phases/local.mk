@@ -29,8 +29,9 @@ phases_phase3_constrained_la_SOURCES = phases/phase3_constrained/phase3_constrai
 	phases/phase3_constrained/barrier.c phases/phase3_constrained/barrier.h \
 	phases/phase3_constrained/multiplier.c phases/phase3_constrained/multiplier.h \
 	phases/phase3_constrained/trust_region.c phases/phase3_constrained/trust_region.h \
-	phases/phase3_constrained/trust_region_dual.c phases/phase3_constrained/trust_region_dual.h $(policy_sources)
-phases_phase3_constrained_la_CPPFLAGS = $(policy_cppflags) -DDT_PLUGIN_NAME=phase3_constrained
+	phases/phase3_constrained/trust_region_dual.c phases/phase3_constrained/trust_region_dual.h \
+	phases/phase3_constrained/stored.c phases/phase3_constrained/stored.h $(policy_sources) $(scenes_sources)
+phases_phase3_constrained_la_CPPFLAGS = $(policy_cppflags) -I$(top_srcdir)/phases/scenes -DDT_PLUGIN_NAME=phase3_constrained
 phases_phase3_constrained_la_CFLAGS = $(PLUGIN_CFLAGS)
 phases_phase3_constrained_la_LDFLAGS = $(PLUGIN_LINK)
 phases_phase3_constrained_la_LIBADD = -lm

@@ -58,6 +58,14 @@ dt_status dt_graph_pick(dt_graph *g, const char *const *loss, uint32_t n)
     return DT_OK;
 }
 
+void dt_graph_drop(dt_graph *g, uint32_t i)
+{
+    dt_recorder *r = recorder_of(g);
+    const size_t after = --r->ir.n_losses - i;
+    memmove(&r->ir.loss[i], &r->ir.loss[i + 1], after * sizeof(r->ir.loss[0]));
+    memmove(&r->loss[i], &r->loss[i + 1], after * sizeof(r->loss[0]));
+}
+
 dt_status dt_graph_reach(const dt_graph *g, const char *loss, bool *param_p)
 {
     const dt_recorder *r = recorder_of(g);

@@ -11,6 +11,8 @@
 /* Keeps the losses named, in this order, and nothing else to compute: no output. Errors: DT_EINVAL names one that was
  * not recorded, or was named twice. */
 dt_status dt_graph_pick(dt_graph *g, const char *const *loss, uint32_t n) DT_NODISCARD;
+/* Leaves out loss i, and with it what it alone needs. */
+void dt_graph_drop(dt_graph *g, uint32_t i);
 /* Which trained parameters a loss depends on. param_p: [parameters of the table], of this graph's desc. Errors:
  * DT_EINVAL (no such loss), DT_ENOMEM. */
 dt_status dt_graph_reach(const dt_graph *g, const char *loss, bool *param_p) DT_NODISCARD;

@@ -81,25 +81,25 @@ dt_status dt_compile_lane(const dt_plan_desc *d, uint32_t n, dt_compiled *out)
     return DT_OK;
 }
 
-/* Is there a parameter for stored data to train? */
-static dt_status check_stored(const dt_trainer *t, const dt_graph *g)
+/* Losses of stored data that reach no parameter they may move are not computed in steps. */
+static dt_status keep_what_trains(const dt_trainer *t, dt_graph *g)
 {
     const dt_graph_loss *loss = NULL;
-    const uint32_t n = dt_graph_losses(g, &loss);
-    bool *is_reached = dt_alloc_n(t->d.params->n, sizeof(*is_reached));
-    if (is_reached == NULL) {
-        return DT_FAIL(DT_ENOMEM, "out of memory for the trainer");
-    }
-    dt_status st = DT_OK;
-    bool any = false;
-    for (uint32_t i = t->n_of_source; i < n && st == DT_OK && !any; i++) {
+    bool *is_reached = dt_alloc_n(t->d.params->n + 1, sizeof(*is_reached));
+    dt_status st = is_reached != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for the trainer");
+    for (uint32_t i = t->n_of_source; st == DT_OK && i < dt_graph_losses(g, &loss);) {
+        bool any = false;
         st = dt_graph_reach(g, loss[i].name, is_reached);
-        for (uint32_t p = 0; p < t->d.params->n && loss[i].weight != 0; p++) {
+        for (uint32_t p = 0; p < t->d.params->n; p++) {
             any = any || is_reached[p];
         }
+        if (st == DT_OK && !any) {
+            dt_graph_drop(g, i);
+        }
+        i += any ? 1 : 0;
     }
     dt_free(is_reached);
-    return st < 0 || any
+    return st < 0 || dt_graph_losses(g, &loss) > t->n_of_source
                ? st
                : DT_FAIL(DT_ECONFIG,
                          "stored data has nothing to train: every parameter that it could teach is frozen, or moved "
@@ -111,7 +111,7 @@ static dt_status record_training(dt_trainer *t, const dt_samples *source, dt_com
 {
     DT_TRY(dt_record(t, source, out));
     DT_TRY(t->d.apart != NULL ? dt_trainer_hold_apart(t, out->graph, t->d.apart) : DT_OK);
-    return t->mixed != NULL ? check_stored(t, out->graph) : DT_OK;
+    return t->mixed != NULL ? keep_what_trains(t, out->graph) : DT_OK;
 }
 
 void dt_skip_unread(dt_samples *s, const dt_plan *p)

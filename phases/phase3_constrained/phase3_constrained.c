@@ -31,7 +31,9 @@
  *                   Entropy, clip and KL options of the clipped objective do nothing. lambda_k: the multiplier of the
  *                   linearised constraint, of the last step that was no recovery
  *
- * Where the shield has a learned barrier it is trained here, with the policy that it will guard (barrier.h).
+ * Where the shield has a learned barrier it is trained here, with the policy that it will guard (barrier.h). Recorded
+ * scenes may be mixed into the minibatches, for the world model to go on learning from (stored.h): the gradient of the
+ * policy sees experience alone.
  *
  * ki and rate follow the schedule of the learning rate: a policy that moves less and less would be left behind by
  * multipliers that go on as before. d_k is the limit less its margin. A round in which no episode ended leaves
@@ -40,6 +42,7 @@
 #include "barrier.h"
 #include "learner.h"
 #include "multiplier.h"
+#include "stored.h"
 #include "trust_region.h"
 
 #include <math.h>
@@ -61,6 +64,8 @@ typedef struct config {
     const char *shield_costs;
     double shield_alpha, shield_margin, shield_coef;
     int64_t shield_unsafe_steps, shield_safe_steps;
+    int64_t stored_samples;
+    double stored_coef;
     uint32_t algorithm, on_violations;
     uint8_t learn_shield;
 } config;
@@ -72,6 +77,7 @@ typedef struct state {
     trust_region_config region_config;
     trust_region region;
     barrier barrier;
+    stored stored;
     int64_t max_violations;
     uint32_t on_violations;
     uint8_t has_limit[DT_ENV_MAX_COSTS];
@@ -234,6 +240,11 @@ static dt_status record_barrier(const void *learner, dt_graph *g, const ppo_poli
     return barrier_record(&s->barrier, &s->learner.wiring, g, p);
 }
 
+static dt_status record_stored(const void *learner, dt_graph *g)
+{
+    return stored_record(&((const state *)learner)->stored, g);
+}
+
 static dt_status create_barrier(state *s, const config *c)
 {
     if (!s->learner.has_barrier) {
@@ -250,6 +261,11 @@ static dt_status create_barrier(state *s, const config *c)
 
 /* ---- life -------------------------------------------------------------------------------------------------------- */
 
+static stored_config stored_of(const config *c)
+{
+    return (stored_config){.samples = c->stored_samples, .coef = c->stored_coef};
+}
+
 static dt_status check(const dt_host *h, const void *cfg)
 {
     const config *c = cfg;
@@ -265,6 +281,8 @@ static dt_status check(const dt_host *h, const void *cfg)
                          "would be both",
                          (long long)c->shield_safe_steps, (long long)c->shield_unsafe_steps);
     }
+    const stored_config mixed = stored_of(c);
+    DT_TRY_H(stored_check(h, "phase3_constrained", &mixed, &c->policy));
     return ppo_check(h, "phase3_constrained", &c->policy);
 }
 
@@ -306,6 +324,9 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     DT_TRY_H(ppo_create(&s->learner, h, "phase3_constrained", &c->policy,
                         s->is_cpo ? DT_NORMALISE_MEAN : DT_NORMALISE_ALIKE));
     DT_TRY_H(read_limits(s, c->limits));
+    s->learner.record_stored = record_stored;
+    const stored_config mixed = stored_of(c);
+    DT_TRY_H(stored_create(&s->stored, &mixed, &s->learner));
     return create_barrier(s, c);
 }
 
@@ -314,6 +335,7 @@ static dt_status start(void *self)
     state *s = self;
     DT_TRY_H(ppo_start(&s->learner));
     DT_TRY_H(set_mix(s)); /* evaluation alone wants it too */
+    DT_TRY_H(stored_start(&s->stored, &s->learner));
     if (s->learner.has_barrier) {
         DT_TRY_H(barrier_start(&s->learner));
     }
@@ -442,7 +464,9 @@ static dt_status iterate(void *self, dt_progress *out)
 
 static dt_status evaluate(void *self, dt_progress *out)
 {
-    return ppo_evaluate(self, out);
+    state *s = self;
+    DT_TRY_H(stored_evaluate(&s->stored, &s->learner));
+    return ppo_evaluate(&s->learner, out);
 }
 
 static void stop(void *self)
@@ -454,6 +478,7 @@ static void destroy(void *self)
 {
     state *s = self;
     trust_region_fini(&s->region);
+    stored_fini(&s->stored);
     ppo_destroy(&s->learner);
 }
 
@@ -517,6 +542,9 @@ static const dt_option options[] = {
     ROW(shield_margin, DT_OPT_F64, "1", "1", 0, 1e6, "what the learned barrier is at least, or at most, by label"),
     ROW(shield_coef, DT_OPT_F64, "0.01", "1", 0, 1e6,
         "weight of the barrier's loss: small, so that gradient_clip sees the policy; Adam does without size"),
+    ROW(stored_samples, DT_OPT_I64, "0", "samples", 0, 1e9,
+        "recorded scenes that are mixed into a round, others in each, for models.world to learn from; 0: none"),
+    ROW(stored_coef, DT_OPT_F64, "0.01", "1", 0, 1e6, "weight of their losses, small as shield_coef"),
     DT_OPTION_END};
 
 static const char *const defaults[] = {"models.perception=",

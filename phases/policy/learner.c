@@ -125,6 +125,11 @@ static dt_status record(void *self, dt_graph *g)
     return l->record_more != NULL ? l->record_more(l, g, &policy) : DT_OK;
 }
 
+static dt_status record_stored(void *self, dt_graph *g)
+{
+    return ((const ppo_learner *)self)->record_stored(self, g);
+}
+
 static dt_status set_coefficients(ppo_learner *l, uint64_t iteration)
 {
     const ppo_config *c = &l->config;
@@ -158,7 +163,10 @@ dt_status ppo_start(ppo_learner *l)
                                 .data = l->rollout->data(l->experience),
                                 .models = models,
                                 .epochs = (uint64_t)(l->config.iterations * l->config.sgd_epochs),
-                                .apart = l->is_apart ? "policy_loss" : NULL};
+                                .apart = l->is_apart ? "policy_loss" : NULL,
+                                .stored = l->stored,
+                                .record_stored = l->stored != NULL ? record_stored : NULL,
+                                .n_stored = l->n_stored};
     DT_TRY_H(l->train->create(l->h, &desc, &l->trainer));
     DT_TRY_H(set_unit(l, 1));
     return set_coefficients(l, 0); /* evaluation alone wants them too */

@@ -43,6 +43,10 @@ typedef struct ppo_learner {
     bool has_barrier;   /* then the experience has transitions (svc/rollout.h) */
     /* a loss of the phase, NULL: none; set before start */
     dt_status (*record_more)(const void *learner, dt_graph *g, const ppo_policy *p);
+    /* stored data mixed into a round (svc/train.h), NULL: none, and what is recorded of it; set before start */
+    dt_data *stored;
+    uint64_t n_stored;
+    dt_status (*record_stored)(const void *learner, dt_graph *g);
     dt_env *env;
     ppo_wiring wiring;
     dt_rollout *experience;

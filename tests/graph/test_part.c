@@ -51,6 +51,24 @@ static void test_pick(void **state)
     bench_close(&b);
 }
 
+static void test_drop(void **state)
+{
+    (void)state;
+    bench b;
+    const dt_graph_loss *loss = NULL;
+    bench_open(&b, &m, 2, 1, 1);
+    dt_graph_drop(b.g, 0);
+    assert_int_equal(dt_graph_losses(b.g, &loss), 1);
+    assert_string_equal(loss[0].name, "one");
+    dt_ir ir = {0};
+    bench_ir(&b, &ir);
+    assert_int_equal(ir.n_losses, 1);
+    assert_int_equal(ir.n_outputs, 1); /* those stay */
+    assert_string_equal(ir.loss[0].name, "one");
+    dt_ir_fini(&ir);
+    bench_close(&b);
+}
+
 static void test_reach_and_hold(void **state)
 {
     (void)state;
@@ -73,6 +91,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pick),
+        cmocka_unit_test(test_drop),
         cmocka_unit_test(test_reach_and_hold),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -31,6 +31,8 @@ tests_phases_test_trust_region_dual_SOURCES = tests/phases/test_trust_region_dua
 dt_tests += tests/phases/test_trust_region
 tests_phases_test_trust_region_SOURCES = tests/phases/test_trust_region.c \
 	phases/phase3_constrained/trust_region.c phases/phase3_constrained/trust_region_dual.c
+dt_scripts += tests/phases/stored.sh
+tests/phases/stored.log: dtrain $(plugin_LTLIBRARIES)
 dt_scripts += tests/phases/cpo.sh
 tests/phases/cpo.log: dtrain $(plugin_LTLIBRARIES)
 dt_scripts += tests/phases/phase3_exact.sh

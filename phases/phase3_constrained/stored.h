@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Stored data beside a round's experience: recorded scenes (data.store) that are mixed into its minibatches, for the
+ * models to learn from that no policy gradient reaches. The world model learns what it learns in phase 1
+ * (phases/scenes, its losses and figures under the same names), of the whole horizon. Weights are small, as the
+ * barrier's is, so that gradient_clip sees the policy.
+ * Threads: [main].
+ */
+#ifndef DTRAIN_PHASES_PHASE3_STORED_H
+#define DTRAIN_PHASES_PHASE3_STORED_H
+
+#include "accuracy.h"
+#include "learner.h"
+
+typedef struct stored_config {
+    int64_t samples; /* of a round; 0: none */
+    double coef;
+} stored_config;
+
+typedef struct stored {
+    bool is_on;
+    prediction prediction; /* its world NULL: there is none to train */
+    accuracy accuracy;
+    dt_data *held; /* the split for evaluation */
+} stored;
+
+/* Errors: DT_ECONFIG. policy: whose windows foresight has. */
+dt_status stored_check(const dt_host *h, const char *phase, const stored_config *c, const ppo_config *policy);
+/* Between ppo_create and ppo_start: binds data and world model, and gives l what it is to train with. Errors: those of
+ * bind; DT_ECONFIG where there is nobody to teach. */
+dt_status stored_create(stored *s, const stored_config *c, ppo_learner *l);
+dt_status stored_record(const stored *s, dt_graph *g);
+dt_status stored_start(stored *s, const ppo_learner *l);
+/* Reports what phase 1 reports. */
+dt_status stored_evaluate(stored *s, const ppo_learner *l);
+void stored_fini(stored *s);
+
+#endif

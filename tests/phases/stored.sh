@@ -1,0 +1,62 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Recorded scenes beside the experience of phase 3, through the program: the world model goes on learning from them and
+# is measured as in phase 1, a stopped and resumed run has the bits of a whole one, threads and virtual ranks change
+# none, recomputing activations does not either, and where there is nothing to learn it is said.
+set -u
+
+name=stored
+small="--set risk_gnn.hidden=16 --set risk_gnn.heads=2 --set risk_gnn.layers=1 --set world_lstm.hidden=16
+       --set world_lstm.head=16 --set checkpoint.every_seconds=0"
+base="$small --plugin phase3_constrained -q --set env.id=env_traffic --set env.instances=4
+      --set env_traffic.scenario=merge --set env_traffic.episode_s=60 --set env_traffic.action_s=1
+      --set env_traffic.agents=6 --set env_traffic.penetration=0.3 --set phase3_constrained.iterations=3
+      --set phase3_constrained.fragment=50 --set phase3_constrained.train_batch=200 --set data.batch=100
+      --set phase3_constrained.sgd_epochs=2 --set training.warmup_epochs=0 --set models.shield=shield_barrier
+      --set phase3_constrained.foresight=true --set models.perception=risk_gnn --set models.world=world_lstm
+      --set phase3_constrained.stored_samples=24 --set training.eval_interval=0"
+# shellcheck source=tests/phases/rig.inc
+. "${DT_SRCDIR:-.}/tests/phases/rig.inc"
+
+# last DIR NAME: the last value of a metric
+last() {
+    sed -n "s|.*\"$2\":\([-0-9.e+]*\).*|\1|p" "$work/$1/metrics.jsonl" | tail -n 1
+}
+
+"$dtrain" --plugin phase1_world_model -q $small --set data.batch=16 --set training.eval_interval=0 --max-steps 3 \
+    --run-dir "$work/first" >/dev/null 2>"$work/err" || fail "phase 1 left with $?"
+
+# the world model comes from phase 1 and goes on learning, perception stays
+init="--init-from $work/first --set training.freeze_loaded=perception"
+train whole $init --threads 1
+[ -n "$(last whole losses/nll)" ] && [ -n "$(last whole losses/position)" ] || fail "no loss of the world model is told"
+[ -z "$(last whole losses/risk)" ] || fail "perception is frozen, and a loss of it alone is computed"
+train without $init --set phase3_constrained.stored_samples=0
+[ "$(state_hash "$work/without")" != "$(state_hash "$work/whole")" ] || fail "stored data changes nothing"
+train part $init --max-steps 2
+"$dtrain" --resume "$work/part" -q >/dev/null 2>"$work/err" || fail "resuming left with $?"
+same part "stopped and resumed"
+train threads $init --threads 3
+same threads "3 threads instead of 1"
+train ranks $init --set comm.backend=sim --set comm.ranks=2
+same ranks "2 virtual ranks instead of 1"
+train again $init --set engine.recompute=true --set engine.recompute_roles=world
+same again "activations of the world model recomputed"
+
+# measured as in phase 1; a world model that nobody foresees by learns all the same
+train measured $init --set training.eval_interval=3 --set phase3_constrained.foresight=false --set evaluation.episodes=1
+cases=$((cases + 1))
+[ -n "$(last measured losses/nll)" ] || fail "without foresight the world model does not learn"
+grep -q '"eval/rmse_m/0":' "$work/measured/metrics.jsonl" || grep -q 'rmse_m' "$work/measured/metrics.jsonl" ||
+    fail "predictions are not measured"
+grep -q 'return/mean' "$work/measured/metrics.jsonl" || fail "the policy is not measured"
+
+refused 2 "stored data has nothing to train: every parameter that it could teach is frozen" --init-from "$work/first"
+refused 2 "there is no model that recorded scenes could teach" --set models.world= --set models.perception= \
+    --set phase3_constrained.foresight=false
+refused 2 "stored_coef = 0 lets nothing be learnt" --set phase3_constrained.stored_coef=0
+refused 4 "there is no store at" --set data.store=./no-such-store
+
+echo "$cases cases, $failed failed"
+[ "$failed" -eq 0 ]
