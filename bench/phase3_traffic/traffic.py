@@ -2,25 +2,31 @@
 # SPDX-License-Identifier: Apache-2.0
 """What phase 3 makes of the policy that phase 2 leaves behind: costs under limits, and what that costs traffic.
 
-    traffic.py --dtrain build/dtrain [--only grid] [--seed 1] [--maps DIR] [--work DIR] [dtrain options...]
+    traffic.py --dtrain build/dtrain [--only grid] [--seeds 1,2,3] [--maps DIR] [--work DIR] [dtrain options...]
 
-Every scenario trains phase 2, plays its policy, and trains phase 3 from it. A limit is a share of what phase 2's policy
-costs in an episode. Both policies play the same episodes, whose seeds are none of the training's, with actions drawn as
-in training. cologne1 and ingolstadt1 want DIR with NAME/NAME.sumocfg of RESCO's scenarios, and ten minutes each.
+Every scenario and seed of training trains phase 2, and from its weights phase 3 under limits and, as the control, phase
+2 for as many rounds more at the learning rate of phase 3. A limit is a share of what the rounds of phase 2's last
+quarter cost in an episode (their mean but for the highest and the lowest), or a number. All three policies then play
+the same episodes, whose seeds are none of training's, with the most likely actions and with drawn ones. The scenarios
+of SUMO want DIR with NAME/NAME.sumocfg of RESCO's scenarios, and a quarter of an hour each. A training whose run lies
+in --work is not made again.
 """
 import argparse
 import json
+import os
+import shutil
+import statistics
 import subprocess
 import tempfile
-import time
-
 
 VEHICLES = {
-    "all": {"env.id": "env_traffic", "env.instances": 8, "env_traffic.low_mps2": -9, "models.shield": "shield_barrier",
-            "controller_mlp.log_std_init": -1, "training.scheduler": "linear", "training.eta_min": 0},
+    "all": {"env.id": "env_traffic", "env.instances": 8, "env_traffic.low_mps2": -9, "env_traffic.episode_s": 200,
+            "models.shield": "shield_barrier", "controller_mlp.log_std_init": -1, "training.scheduler": "linear",
+            "training.eta_min": 0},
     "round": {"normalise_obs": "true", "normalise_reward": "true", "entropy_coef": 0, "entropy_coef_end": 0,
-              "gamma": 0.98},
-    "rate": (1e-3, 5e-4), "measure": "mean_speed_mps", "up": True, "seeds": "1000,1001,1002,1003,1004", "episodes": 8,
+              "gamma": 0.98, "train_batch": 3200},
+    "rate": (1e-3, 5e-4), "seeds": "1000,1001,1002,1003,1004,1005,1006,1007,1008,1009", "episodes": 4,
+    "rounds": (40, 30), "margin": 0.2,
 }
 SUMO = {
     "all": {"models.controller": "controller_influence", "env.id": "env_sumo", "env.instances": 4,
@@ -28,11 +34,11 @@ SUMO = {
             "training.eta_min": 0, "controller_influence.row": "true"},
     "round": {"fragment": 360, "train_batch": 1440, "gamma": 0.95, "lambda": 0.9, "target_kl": 0.015,
               "entropy_coef": 0.001, "entropy_coef_end": 0, "normalise_obs": "true"},
-    "rate": (7e-4, 4e-4), "measure": "strict_delay_s", "up": False, "limits": {"starvation": 0.6},
+    "rate": (7e-4, 4e-4), "limits": {"starvation": 0.6}, "numbers": {"emergency_braking": 1},
     "seeds": "1,2,3,4,5,6,7,8,9,10", "episodes": 1, "rounds": (40, 25), "margin": 0.3,
 }
 
-# limits: shares of what phase 2's policy costs
+# limits: shares of what phase 2 costs; numbers: limits as they are; later: for phase 3 and the control
 SCENARIOS = {
     "grid": {
         "all": {"models.controller": "controller_influence", "models.shield": "shield_barrier", "env.id": "env_traffic",
@@ -40,22 +46,23 @@ SCENARIOS = {
                 "env_traffic.episode_s": 900, "env_traffic.starvation_s": 40, "controller_influence.rule": 0,
                 "data.batch": 120, "training.scheduler": "linear"},
         "round": {"train_batch": 720, "fragment": 90, "normalise_reward": "true"},
-        "rate": (1e-3, 5e-4), "rounds": (40, 40), "limits": {"starvation": 0.7, "hard_braking": 1.1}, "margin": 0.2,
-        "measure": "strict_delay_s", "up": False, "seeds": "1000,1001,1002,1003,1004,1005,1006,1007", "episodes": 4,
+        "rate": (1e-3, 5e-4), "rounds": (40, 25), "limits": {"starvation": 0.7}, "numbers": {"hard_braking": 6},
+        "margin": 0.2, "seeds": "1000,1001,1002,1003,1004,1005,1006,1007,1008,1009", "episodes": 4,
     },
-    "ring": {**VEHICLES, "all": {**VEHICLES["all"], "env_traffic.scenario": "ring", "env_traffic.penetration": 0.2,
-                                 "env_traffic.agents": 4},
-             "round": {**VEHICLES["round"], "train_batch": 4000},
-             "rounds": (100, 100), "limits": {"hard_braking": 0.5, "time_to_collision": 1, "collisions": 0},
-             "margin": 0.2},
+    "ring": {**VEHICLES, "all": {**VEHICLES["all"], "env_traffic.scenario": "ring", "env_traffic.penetration": 0.5,
+                                 "env_traffic.agents": 11, "env_traffic.ttc_s": 6, "data.batch": 200},
+             "limits": {"time_to_collision": 0.5}, "numbers": {"hard_braking": 1}},
     "merge": {**VEHICLES, "all": {**VEHICLES["all"], "env_traffic.scenario": "merge", "env_traffic.penetration": 0.25,
-                                  "env_traffic.agents": 32, "data.batch": 32},
-              "round": {**VEHICLES["round"], "train_batch": 1600},
-              "rounds": (60, 60), "limits": {"hard_braking": 0.5, "time_to_collision": 1, "collisions": 0},
-              "margin": 0.2},
+                                  "env_traffic.agents": 32, "env_traffic.ttc_s": 3, "data.batch": 64},
+              # a step in a thousand costs: minibatches that hold some, and whose gradients are not cut for it
+              "later": {"data.batch": 400, "training.gradient_clip": 5}, "rate": (1e-3, 3e-3),
+              "later_round": {"entropy_coef": 0.02},
+              "phase3": {"shield_barrier.learned": "true"}, "limits": {"time_to_collision": 0.5, "hard_braking": 1}},
     "cologne1": SUMO,
     "ingolstadt1": {**SUMO, "round": {**SUMO["round"], "gamma": 0.9, "target_kl": 0.02}},
 }
+ACTIONS = (("most_likely", "true"), ("drawn", "false"))
+DELAY = "strict_delay_s"
 
 
 def call(words):
@@ -72,8 +79,13 @@ def options(sets):
 def settings(s, phase, i):
     sets = {**s["all"], "training.learning_rate": s["rate"][i], "training.warmup_epochs": 0,
             "training.eval_interval": 0, phase + ".iterations": s["rounds"][i]}
-    sets.update({phase + "." + key: value for key, value in s["round"].items()})
+    rounds = dict(s["round"])
     if i == 1:
+        sets.update(s.get("later", {}))
+        rounds.update(s.get("later_round", {}))
+    sets.update({phase + "." + key: value for key, value in rounds.items()})
+    if phase == "phase3_constrained":
+        sets.update(s.get("phase3", {}))
         for key in ("gamma", "lambda"):
             if key in s["round"]:
                 sets[phase + ".cost_" + key] = s["round"][key]
@@ -81,62 +93,107 @@ def settings(s, phase, i):
     return sets
 
 
-def train(a, extra, run, phase, sets, more=()):
-    begin = time.time()
-    call([a.dtrain, "run", "--plugin", phase, "-q", "--seed", a.seed, "--run-dir", run, *more] + options(sets) + extra)
-    return time.time() - begin
+def train(a, extra, run, seed, phase, sets, start=None):
+    if not os.path.exists(run):
+        shutil.rmtree(run + "-begun", ignore_errors=True)
+        call([a.dtrain, "run", "--plugin", phase, "-q", "--seed", seed, "--run-dir", run + "-begun"] + options(sets) +
+             extra + (["--init-from", start] if start else []))
+        os.rename(run + "-begun", run)
+    with open(run + "/checkpoints/LATEST") as f:
+        return run + "/checkpoints/" + f.read().strip()
 
 
-def play(a, extra, run, phase, s, sets):
+def rounds_of(run, name):
+    with open(run + "/metrics.jsonl") as f:
+        return [r[name] for r in map(json.loads, f) if r.get(name) is not None]
+
+
+def limits_of(s, run):
+    def usual(cost):
+        values = rounds_of(run, "costs/" + cost)
+        return statistics.mean(sorted(values[-(len(values) // 4):])[1:-1])
+
+    return {**{k: float("%.3g" % (share * usual(k))) for k, share in s["limits"].items()}, **s.get("numbers", {})}
+
+
+def play(a, extra, run, phase, s, sets, greedy):
     words = ["eval", "--plugin", phase, "--checkpoint", run, "--json", "--seeds", s["seeds"], "--episodes",
              str(s["episodes"])]
-    return json.loads(call([a.dtrain] + words + options({**sets, "evaluation.greedy": "false"}) + extra))
+    return json.loads(call([a.dtrain] + words + options({**sets, "evaluation.greedy": greedy}) + extra))
 
 
-def tell(name, phase, s, r, took, limits):
-    costs = "  ".join("%s %.4g%s" % (k, r["costs"][k]["mean"],
-                                     " of %.4g" % limits[k] if k in limits else "") for k in s["limits"])
-    print("%-12s %-18s %s %.4g +- %.3g  return %.5g  collisions %.3g  %s  (trained in %.0f s)" % (
-        name, phase, s["measure"], r["metrics"][s["measure"]]["mean"], r["metrics"][s["measure"]]["std"],
-        r["return"]["mean"], r["metrics"]["collisions"]["mean"], costs, took), flush=True)
+def tell(name, seed, policy, actions, r, limits, multipliers):
+    costs = "  ".join("%s %.4g +- %.3g of %.4g%s" % (
+        k, r["costs"][k]["mean"], r["costs"][k]["std"], limits[k],
+        ", multiplier %.3g" % multipliers[k] if k in multipliers else "") for k in limits)
+    red = r["metrics"].get("longest_red_s")
+    print("%-11s seed %s  %-16s %-11s %s %.2f +- %.2f  speed %.3f  collisions %.3g  %s%s" % (
+        name, seed, policy, actions, DELAY, r["metrics"][DELAY]["mean"], r["metrics"][DELAY]["std"],
+        r["metrics"].get("mean_speed_mps", {"mean": float("nan")})["mean"], r["metrics"]["collisions"]["mean"], costs,
+        "  longest red %.0f s" % red["mean"] if red else ""), flush=True)
 
 
-def measure(a, extra, name):
+def measure(a, extra, name, seed):
+    """Delay and costs as shares, by (policy, actions): {"delay": of phase 2's, cost: of its limit}."""
     s = SCENARIOS[name]
     if s["all"]["env.id"] == "env_sumo":
         s = {**s, "all": {**s["all"], "env_sumo.sumocfg": "%s/%s/%s.sumocfg" % (a.maps, name, name)}}
-    run = {p: "%s/%s-%s" % (a.work, name, p) for p in ("phase2_ppo", "phase3_constrained")}
-    sets = settings(s, "phase2_ppo", 0)
-    took = train(a, extra, run["phase2_ppo"], "phase2_ppo", sets)
-    before = play(a, extra, run["phase2_ppo"], "phase2_ppo", s, sets)
-    limits = {k: round(share * before["costs"][k]["mean"], 4) for k, share in s["limits"].items()}
-    tell(name, "phase2_ppo", s, before, took, limits)
-    with open(run["phase2_ppo"] + "/checkpoints/LATEST") as f:
-        start = run["phase2_ppo"] + "/checkpoints/" + f.read().strip()
-    sets = settings(s, "phase3_constrained", 1)
-    sets["phase3_constrained.limits"] = ",".join("%s:%g" % item for item in limits.items())
-    took = train(a, extra, run["phase3_constrained"], "phase3_constrained", sets, ("--init-from", start))
-    after = play(a, extra, run["phase3_constrained"], "phase3_constrained", s, sets)
-    tell(name, "phase3_constrained", s, after, took, limits)
-    for k, limit in limits.items():
-        print("value phase3_traffic.%s.%s %.4g per episode target at most %g" % (
-            name, k, after["costs"][k]["mean"], limit), flush=True)
-    print("value phase3_traffic.%s.%s %.4g target at %s %.4g (phase 2 alone)" % (
-        name, s["measure"], after["metrics"][s["measure"]]["mean"], "least" if s["up"] else "most",
-        before["metrics"][s["measure"]]["mean"]), flush=True)
+    run = {p: "%s/%s-%s-%s" % (a.work, name, seed, p.replace(" ", "-")) for p in ("phase 2", "phase 2 more", "phase 3")}
+    ways = {"phase 2": ("phase2_ppo", settings(s, "phase2_ppo", 0)),
+            "phase 3": ("phase3_constrained", settings(s, "phase3_constrained", 1)),
+            "phase 2 more": ("phase2_ppo", settings(s, "phase2_ppo", 1))}
+    start, limits, shares = None, None, {}
+    for policy, (phase, sets) in ways.items():
+        multipliers = {}
+        if phase == "phase3_constrained":
+            sets[phase + ".limits"] = ",".join("%s:%g" % item for item in limits.items())
+        end = train(a, extra, run[policy], seed, phase, sets, start)
+        if start is None:
+            start, limits = end, limits_of(s, run[policy])
+        if phase == "phase3_constrained":
+            last = {k: rounds_of(run[policy], "multipliers/" + k) for k in limits}
+            multipliers = {k: statistics.mean(v[-max(1, len(v) // 10):]) for k, v in last.items()}
+        for actions, greedy in ACTIONS:
+            r = play(a, extra, run[policy], phase, s, sets, greedy)
+            tell(name, seed, policy, actions, r, limits, multipliers)
+            shares[policy, actions] = {k: r["costs"][k]["mean"] / limit for k, limit in limits.items()}
+            shares[policy, actions]["delay"] = r["metrics"][DELAY]["mean"]
+    for actions, _ in ACTIONS:
+        before = shares["phase 2", actions]["delay"]
+        for policy in ways:
+            shares[policy, actions]["delay"] /= before
+    return shares
+
+
+def close(name, seeds):
+    """The mean over seeds of training, and the worst of them."""
+    for policy in ("phase 2", "phase 2 more", "phase 3"):
+        for actions, _ in ACTIONS:
+            rows = [s[policy, actions] for s in seeds]
+            print("%-11s %-12s %-11s of phase 2's delay %.3f (%.3f to %.3f)  of limits: %s" % (
+                name, policy, actions, statistics.mean(r["delay"] for r in rows), min(r["delay"] for r in rows),
+                max(r["delay"] for r in rows),
+                "  ".join("%s %.3f (at most %.3f)" % (k, statistics.mean(r[k] for r in rows), max(r[k] for r in rows))
+                          for k in rows[0] if k != "delay")), flush=True)
+    for actions, _ in ACTIONS:
+        rows = [s["phase 3", actions] for s in seeds]
+        for k in rows[0]:
+            print("value phase3_traffic.%s.%s.%s %.4f 1 target at most 1" % (
+                name, actions, "delay_ratio" if k == "delay" else "cost_of_limit." + k,
+                statistics.mean(r[k] for r in rows)), flush=True)
 
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--dtrain", default="build/dtrain")
     p.add_argument("--only", default="grid,ring,merge")
-    p.add_argument("--seed", default="1")
+    p.add_argument("--seeds", default="1,2,3", help="of training")
     p.add_argument("--maps", default=".")
     p.add_argument("--work", default=None)
     a, extra = p.parse_known_args()
     a.work = a.work or tempfile.mkdtemp(prefix="traffic-")
     for name in a.only.split(","):
-        measure(a, extra, name)
+        close(name, [measure(a, extra, name, seed) for seed in a.seeds.split(",")])
 
 
 if __name__ == "__main__":
