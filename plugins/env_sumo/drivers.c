@@ -3,6 +3,7 @@
  * See drivers.h.
  */
 #include "drivers.h"
+#include "scene.h"
 
 #include "dtrain/random.h"
 
@@ -408,6 +409,7 @@ dt_status drivers_step(state *s, const dt_env_io *io, double step_s)
         }
         DT_TRY_H(note_collisions(s));
         DT_TRY_H(find(s));
+        scene_tell(s);
         reward += pace(s);
         n_done++;
         add_danger(s, 1.0 / (double)n_steps, io->cost);

@@ -54,6 +54,7 @@
 #include "lights.h"
 #include "measure.h"
 #include "module.h"
+#include "scene.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -277,6 +278,7 @@ static void unload(state *s)
 {
     lights_destroy(s);
     drivers_destroy(s);
+    scene_forget(s);
     s->h->release(s->h, s->pending);
     s->h->release(s->h, s->frame);
     s->pending = NULL;
@@ -388,6 +390,7 @@ static dt_status reset(void *self, const dt_env_io *io, uint64_t seed)
     s->time_s = s->begin_s;
     s->has_episode = true;
     s->totals = (totals){0};
+    s->picture.is_drawn = false;
     return s->config.control == CONTROL_VEHICLES ? drivers_reset(s, io, seed) : lights_reset(s, io);
 }
 
@@ -417,6 +420,7 @@ static dt_status write_metrics(state *s, const dt_env_io *io)
 {
     sumo_result r;
     measures m;
+    DT_TRY_H(scene_keep(s));
     s->has_episode = false;
     if (s->api->finish(&r) != 0) {
         return env_fail(s, DT_EIO, "the results were not read");
@@ -486,6 +490,9 @@ static void destroy(void *self)
 static const void *extension(const char *id)
 {
     static const char *const baselines[] = {"controller_fixed", "controller_greedy", "controller_idm", NULL};
+    if (strcmp(id, DT_EXT_SCENE) == 0) {
+        return &scene_api;
+    }
     return strcmp(id, "dtrain.baselines/1") == 0 ? baselines : NULL;
 }
 

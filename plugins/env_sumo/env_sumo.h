@@ -5,6 +5,7 @@
 #ifndef DTRAIN_ENV_SUMO_ENV_SUMO_H
 #define DTRAIN_ENV_SUMO_ENV_SUMO_H
 
+#include "dtrain/ext/scene.h"
 #include "dtrain/helpers.h"
 #include "dtrain/svc/features.h"
 #include "signal.h"
@@ -80,6 +81,14 @@ typedef struct drivers { /* agents that are vehicles */
     int64_t place_of_cap, frame_cap, next; /* next: number of the next vehicle to come */
 } drivers;
 
+typedef struct picture { /* for those who look (scene.h); nothing is asked of SUMO for anybody else */
+    bool is_drawn;       /* somebody has looked at this episode */
+    void (*each)(void *user);
+    void *user;
+    dt_scene last; /* the end of the episode, once SUMO is closed */
+    char *letters; /* room for a signal's state */
+} picture;
+
 typedef struct totals { /* of an episode */
     double queue, conflict_s, collisions, braking, emergency_stops, teleported, longest_s, most_vehicles, stuck;
     uint32_t steps, reserved;
@@ -113,6 +122,7 @@ typedef struct state {
     dt_vehicle *frame; /* [max_vehicles + n_agents]; of drivers [frame_cap] */
     drivers drivers;
     totals totals;
+    picture picture;
     int32_t choices;
     char dims[3][32];
     dt_port port[8];

@@ -4,6 +4,7 @@
  */
 #include "lights.h"
 #include "observe.h"
+#include "scene.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -303,6 +304,7 @@ static dt_status advance(state *s, double stretch_s)
         if (s->api->step(&s->time_s) != 0) {
             return env_fail(s, DT_EIO, "SUMO stopped");
         }
+        scene_tell(s);
         if (s->config.control == CONTROL_PROGRAM) {
             DT_TRY_H(review(s, step_s));
             follow_program(s);

@@ -7,6 +7,7 @@ plugins_env_sumo_la_SOURCES = \
 	plugins/env_sumo/measure.c plugins/env_sumo/measure.h \
 	plugins/env_sumo/module.c plugins/env_sumo/module.h \
 	plugins/env_sumo/observe.c plugins/env_sumo/observe.h \
+	plugins/env_sumo/scene.c plugins/env_sumo/scene.h \
 	plugins/env_sumo/signal.c plugins/env_sumo/signal.h \
 	plugins/env_sumo/sumo.h
 plugins_env_sumo_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) -D_GNU_SOURCE -DDT_PLUGIN_NAME=env_sumo -DMODULEDIR='"$(moduledir)/sumo"'

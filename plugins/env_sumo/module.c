@@ -58,7 +58,7 @@ dt_status module_open(const dt_host *h, const char *path, const sumo_api **out)
     sumo_shim_entry entry = NULL;
     *(void **)&entry = dlsym(handle, SUMO_SHIM_ENTRY); /* POSIX's way to a function pointer */
     const sumo_api *api = entry != NULL ? entry() : NULL;
-    if (api == NULL || api->struct_size != sizeof(sumo_api)) {
+    if (api == NULL || api->struct_size != sizeof(sumo_api) || api->face != SUMO_FACE_VERSION) {
         return DT_FAIL_H(h, DT_EUNSUPPORTED, "%s is not the SUMO module of this dtrain; build both together", file);
     }
     *out = api;

@@ -114,6 +114,10 @@ struct simulation {
     sumo_events events = {};
     string events_warnings;
 
+    bool has_roads = false;
+    vector<sumo_point> road_points;
+    vector<sumo_line> road_lines;
+
     string route_files; /* what vehicle_elements was read from */
     std::unordered_set<string> vehicle_elements;
     string tripinfo;
@@ -375,6 +379,7 @@ void read_net(simulation &s)
     s.next_of.clear();
     s.first_of.clear();
     s.length_of.clear();
+    s.has_roads = false;
     for (uint32_t i = 0; i < n; i++) {
         s.tables[i].id = ids[i];
         s.signal_of_id[ids[i]] = i;
@@ -408,6 +413,44 @@ void read_net(simulation &s)
     s.net.is_ballistic = Simulation::getOption("step-method.ballistic") == "true" ? 1 : 0;
     s.net.x = (corners.front().x + corners.back().x) / 2;
     s.net.y = (corners.front().y + corners.back().y) / 2;
+}
+
+/* ---- how it looks ------------------------------------------------------------------------------------------------ */
+
+bool is_for_vehicles(const string &lane)
+{
+    const auto allowed = libsumo::Lane::getAllowed(lane); /* empty: everybody */
+    return allowed.empty() || std::any_of(allowed.begin(), allowed.end(), [](const string &who) {
+               return who != "pedestrian" && who != "bicycle";
+           });
+}
+
+sumo_line line_of(const string &lane)
+{
+    const auto shape = libsumo::Lane::getShape(lane).value;
+    const auto &end = shape.back(), &before = shape[shape.size() - 2];
+    return {end.x, end.y, std::atan2(end.y - before.y, end.x - before.x),
+            is_for_vehicles(lane) ? libsumo::Lane::getWidth(lane) : 0};
+}
+
+void read_roads(simulation &s)
+{
+    uint32_t n = 0;
+    s.road_points.clear();
+    s.road_lines.clear();
+    for (const string &lane : libsumo::Lane::getIDList()) {
+        if (is_for_vehicles(lane)) {
+            const double width = libsumo::Lane::getWidth(lane);
+            for (const auto &p : libsumo::Lane::getShape(lane).value) {
+                s.road_points.push_back({p.x, p.y, width, n, 0});
+            }
+            n++;
+        }
+    }
+    for (const sumo_lane &lane : s.lanes) {
+        s.road_lines.push_back(line_of(lane.id));
+    }
+    s.has_roads = true;
 }
 
 /* ---- the demand -------------------------------------------------------------------------------------------------- */
@@ -845,10 +888,33 @@ int shim_finish(sumo_result *out)
     });
 }
 
-const sumo_api api = {sizeof(sumo_api), 0,           shim_error, shim_version,   shim_acquire,   shim_release,
-                      shim_open,        shim_close,  shim_step,  shim_set_state, shim_get_state, shim_halting,
-                      shim_vehicles,    shim_driver, shim_take,  shim_drive,     shim_pending,   shim_events,
-                      shim_finish};
+int shim_roads(sumo_roads *out)
+{
+    return guarded([&](simulation &s) {
+        if (!s.has_roads && !s.is_open) {
+            throw std::runtime_error("no simulation is open");
+        }
+        if (!s.has_roads) {
+            read_roads(s);
+        }
+        *out = {s.road_points.data(), s.road_lines.data(), static_cast<uint32_t>(s.road_points.size()), 0};
+    });
+}
+
+int shim_ahead(int64_t number, double sight_m, sumo_near *out)
+{
+    return guarded([&](simulation &s) {
+        const string &id = id_of(s, number);
+        const auto leader = libsumo::Vehicle::getLeader(id, sight_m);
+        *out = near_of(leader.first, leader.second, libsumo::Vehicle::getMinGap(id));
+    });
+}
+
+const sumo_api api = {
+    sizeof(sumo_api), SUMO_FACE_VERSION, shim_error, shim_version,   shim_acquire,   shim_release,
+    shim_open,        shim_close,        shim_step,  shim_set_state, shim_get_state, shim_halting,
+    shim_vehicles,    shim_driver,       shim_take,  shim_drive,     shim_pending,   shim_events,
+    shim_finish,      shim_roads,        shim_ahead};
 
 } // namespace
 

@@ -77,6 +77,23 @@ typedef struct sumo_driver { /* what one vehicle has around it */
     double model_accel; /* what SUMO's car following would choose now, perfectly; rules of right of way left aside */
 } sumo_driver;
 
+typedef struct sumo_point { /* of a lane's centre line; those of one lane stand together, in its direction */
+    double x, y, width;     /* m */
+    uint32_t lane;          /* counted over the lanes that are drawn, which are more than those of sumo_net */
+    uint32_t reserved;
+} sumo_point;
+
+typedef struct sumo_line { /* at the end of a lane, for those who come along heading */
+    double x, y, heading;
+    double width; /* 0: nobody drives there */
+} sumo_line;
+
+typedef struct sumo_roads { /* how the net looks: lanes that vehicles use, those inside junctions included */
+    const sumo_point *point;
+    const sumo_line *line; /* [n_lanes] as sumo_net numbers them */
+    uint32_t n_points, reserved;
+} sumo_roads;
+
 typedef struct sumo_events {             /* since the last call of events */
     const uint32_t *collision, *braking; /* [n_signals + 1] by the signal where it happened; the last: elsewhere */
     uint32_t departed, arrived, teleported, emergency_stops;
@@ -97,8 +114,10 @@ typedef struct sumo_result { /* of the whole simulation */
     uint32_t n_late, reserved;
 } sumo_result;
 
+#define SUMO_FACE_VERSION 2 /* of what these structs hold; the module and the environment are of one build */
+
 typedef struct sumo_api {
-    uint32_t struct_size, reserved;
+    uint32_t struct_size, face;
     const char *(*error)(void);
     const char *(*version)(void); /* "SUMO 1.15.0" */
     int (*acquire)(void);         /* the one simulation of this process, for its one user; -1: another has it */
@@ -121,6 +140,9 @@ typedef struct sumo_api {
     int (*pending)(uint32_t *n); /* [n_signals + 1] due and not let in, by the first signal of their way */
     int (*events)(sumo_events *out);
     int (*finish)(sumo_result *out); /* closes the simulation */
+    /* For pictures alone, while the simulation is open. roads is read when it is first asked for */
+    int (*roads)(sumo_roads *out);
+    int (*ahead)(int64_t number, double sight_m, sumo_near *out); /* as of driver */
 } sumo_api;
 
 #define SUMO_SHIM_ENTRY "dt_sumo_shim"

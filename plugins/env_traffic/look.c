@@ -4,7 +4,7 @@
  */
 #include "look.h"
 
-static const double BEND_RAD = 0.12, RISKY_S = 3.0, CERTAIN_S = 1.0, VEHICLE_WIDTH_M = 1.9;
+static const double BEND_RAD = 0.12, VEHICLE_WIDTH_M = 1.9;
 
 static void add_point(const net_lane *l, int32_t lane, double at, dt_scene_roads *out)
 {
@@ -33,15 +33,11 @@ void look_roads(const sim *s, dt_scene_roads *out)
     }
 }
 
-static double risk_of(const sim *s, int32_t lane, int32_t p)
+static float risk_of(const sim *s, int32_t lane, int32_t p)
 {
     double ahead = 0;
-    const double gap = sim_ahead(s, lane, p, &ahead), closing = s->v[p] - ahead;
-    if (gap >= FREE_GAP || closing <= 0) {
-        return 0;
-    }
-    const double risk = (RISKY_S - gap / closing) / (RISKY_S - CERTAIN_S);
-    return risk < 0 ? 0 : risk > 1 ? 1 : risk;
+    const double gap = sim_ahead(s, lane, p, &ahead);
+    return gap >= FREE_GAP ? 0 : dt_scene_risk(gap, s->v[p] - ahead);
 }
 
 static void look_at_lane(const sim *s, int32_t lane, int32_t first_place, dt_scene *out)
@@ -60,7 +56,7 @@ static void look_at_lane(const sim *s, int32_t lane, int32_t first_place, dt_sce
                                                            .length = (float)s->length[p],
                                                            .width = (float)VEHICLE_WIDTH_M,
                                                            .speed = (float)s->v[p],
-                                                           .risk = (float)risk_of(s, lane, p),
+                                                           .risk = risk_of(s, lane, p),
                                                            .id = (int32_t)w->key,
                                                            .agent = w->place == NET_NONE ? -1 : first_place + w->place};
     }

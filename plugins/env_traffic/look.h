@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How the simulation looks from above (dtrain/ext/scene.h). Risk of a vehicle, from its time to collision with what is
- * ahead, ttc = gap / closing speed: (3 s - ttc) / 2 s, within 0 and 1; 1 from 1 s on, 0 where it does not close in.
+ * How the simulation looks from above (dtrain/ext/scene.h). Risk of a vehicle: from its time to collision with what is
+ * ahead.
  */
 #ifndef DTRAIN_ENV_TRAFFIC_LOOK_H
 #define DTRAIN_ENV_TRAFFIC_LOOK_H

@@ -25,7 +25,7 @@ typedef struct dt_scene_point { /* of a lane's centre line; neighbours with the 
 typedef struct dt_scene_vehicle {
     float x, y, heading;        /* middle of its front */
     float length, width, speed; /* m, m, m/s */
-    float risk;                 /* 0 none to 1, such as from the time to collision; NAN: not known */
+    float risk;                 /* 0 none to 1, such as dt_scene_risk says; NAN: not known */
     int32_t id;                 /* its own as long as the episode lasts */
     int32_t agent;              /* place that steers it, -1: none */
     uint32_t reserved;
@@ -58,6 +58,17 @@ typedef struct dt_scene_api {
     /* Optional: from now on call each whenever simulated time has passed within a step; NULL: no more. */
     void (*watch)(void *self, void (*each)(void *user), void *user);
 } dt_scene_api;
+
+/* Risk by the time to collision, gap over closing speed: 1 up to 1 s, 0 from 3 s on and where nothing closes in. */
+static inline float dt_scene_risk(double gap_m, double closing_mps)
+{
+    const double none_s = 3, certain_s = 1;
+    if (!(closing_mps > 0)) {
+        return 0;
+    }
+    const double risk = (none_s - gap_m / closing_mps) / (none_s - certain_s);
+    return risk < 0 ? 0 : risk > 1 ? 1 : (float)risk;
+}
 
 #ifdef __cplusplus
 }
