@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "rollout/process.h"
+#include "rollout/process_scene.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -123,10 +123,20 @@ static dt_status make(void *user, const char *request, size_t bytes, const dt_en
     return m->comp->ops.env.create(self, &m->stage.host, m->config);
 }
 
+static void tell(void *user, void *self, uint32_t what, dt_str *out)
+{
+    const maker *m = user;
+    const void *(*extension)(const char *id) = m->comp->desc.extension;
+    const dt_scene_api *scene = extension != NULL ? extension(DT_EXT_SCENE) : NULL;
+    if (scene != NULL) {
+        dt_process_scene_tell(scene, self, what, out);
+    }
+}
+
 int dt_env_worker(const dt_plugin *extra)
 {
     static maker m; /* ends with the process */
-    const dt_process_worker w = {.user = &m, .make = make};
+    const dt_process_worker w = {.user = &m, .make = make, .tell = tell};
     signal(SIGINT, SIG_IGN); /* the host decides when to stop */
     signal(SIGTERM, SIG_IGN);
     m.extra = extra;

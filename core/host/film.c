@@ -12,6 +12,7 @@
 #include "dtrain/ext/scene.h"
 #include "dtrain/helpers.h"
 #include "dtrain/svc/metrics.h"
+#include "rollout/process_scene.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -33,6 +34,7 @@ struct dt_film {
     const dt_buffer *buffer;
     uint32_t number;
     double every_s, next_s;
+    dt_scene_roads road;
     dt_scene now;
     frame *frame; /* [n_frames] every so many seconds; else [SLOTS], of `span` steps each */
     uint32_t n_frames, cap;
@@ -43,8 +45,11 @@ struct dt_film {
 static const dt_scene_api *api_of(const dt_env *e)
 {
     const void *(*extension)(const char *id) = e->comp->desc.extension;
-    const dt_scene_api *api = extension != NULL && !e->in_process ? extension(DT_EXT_SCENE) : NULL;
-    return DT_HAS(api, roads) && DT_HAS(api, look) ? api : NULL;
+    const dt_scene_api *api = extension != NULL ? extension(DT_EXT_SCENE) : NULL;
+    if (!DT_HAS(api, roads) || !DT_HAS(api, look)) {
+        return NULL;
+    }
+    return e->in_process ? &dt_process_scene : api;
 }
 
 static dt_status no_memory(void)
@@ -67,6 +72,7 @@ dt_status dt_film_open(const dt_env *e, double every_s, dt_film **out_p)
     f->every_s = every_s;
     f->span = 1;
     f->now.struct_size = sizeof(f->now);
+    f->road.struct_size = sizeof(f->road);
     *out_p = f;
     return DT_OK;
 }
@@ -90,6 +96,7 @@ void dt_film_close(dt_film *f)
         free_frame(&f->frame[i]);
     }
     dt_free(f->frame);
+    dt_free(f->road.point);
     dt_free(f->now.vehicle);
     dt_free(f->now.signal);
     dt_free(f);
@@ -246,11 +253,26 @@ static void each(void *user)
     }
 }
 
+static dt_status learn_roads(dt_film *f)
+{
+    dt_scene_roads *r = &f->road;
+    f->api->roads(f->self, r);
+    r->point = dt_alloc_n((size_t)r->n + 1, sizeof(*r->point));
+    if (r->point == NULL) {
+        return no_memory();
+    }
+    r->cap = r->n;
+    f->api->roads(f->self, r);
+    r->n = r->n < r->cap ? r->n : r->cap;
+    return DT_OK;
+}
+
 dt_status dt_film_begin(dt_film *f, void *self, const dt_buffer *b, uint32_t number)
 {
     f->self = self;
     f->buffer = b;
     f->number = number;
+    DT_TRY(learn_roads(f));
     if (f->every_s > 0 && DT_HAS(f->api, watch)) {
         f->api->watch(self, each, f);
     }
@@ -272,24 +294,19 @@ dt_status dt_film_step(dt_film *f)
 
 static dt_status tell_roads(const dt_film *f, const dt_host *h, const dt_metrics_api *m)
 {
-    dt_scene_roads r = {.struct_size = sizeof(r)};
-    f->api->roads(f->self, &r);
-    const uint32_t cap = r.n;
-    r.cap = cap;
-    r.point = dt_alloc_n(cap + 1, sizeof(*r.point));
-    float *row = dt_alloc_n((size_t)cap * ROAD_COLUMNS + 1, sizeof(*row));
-    dt_status st = r.point != NULL && row != NULL ? DT_OK : no_memory();
-    if (st == DT_OK) {
-        f->api->roads(f->self, &r);
-        for (uint32_t i = 0; i < cap; i++) {
-            const float values[ROAD_COLUMNS] = {(float)r.point[i].lane, r.point[i].x, r.point[i].y, r.point[i].width};
-            memcpy(row + (size_t)i * ROAD_COLUMNS, values, sizeof(values));
-        }
-        m->picture(h, "traffic/road", row, cap, ROAD_COLUMNS);
+    const uint32_t n = f->road.n;
+    float *row = dt_alloc_n((size_t)n * ROAD_COLUMNS + 1, sizeof(*row));
+    if (row == NULL) {
+        return no_memory();
     }
-    dt_free(r.point);
+    for (uint32_t i = 0; i < n; i++) {
+        const dt_scene_point *p = &f->road.point[i];
+        const float values[ROAD_COLUMNS] = {(float)p->lane, p->x, p->y, p->width};
+        memcpy(row + (size_t)i * ROAD_COLUMNS, values, sizeof(values));
+    }
+    m->picture(h, "traffic/road", row, n, ROAD_COLUMNS);
     dt_free(row);
-    return st;
+    return DT_OK;
 }
 
 static void tell_frame(const dt_host *h, const dt_metrics_api *m, uint32_t i, const frame *k)
@@ -313,8 +330,8 @@ dt_status dt_film_end(dt_film *f, const dt_host *h)
     const dt_metrics_api *m = h->service(h, DT_SVC_METRICS);
     DT_TRY(f->status);
     if (f->n_frames == DT_FILM_MAX_FRAMES) {
-        dt_log(DT_LOG_WARN, "the film ends at %g s, after %d pictures; take one in more seconds", f->now.time_s,
-               DT_FILM_MAX_FRAMES);
+        dt_log(DT_LOG_WARN, "the film ends at %g s of %g s, after %d pictures; take one in more seconds (--every)",
+               f->frame[f->n_frames - 1].time_s, f->now.time_s, DT_FILM_MAX_FRAMES);
     }
     DT_TRY(tell_roads(f, h, m));
     const bool is_few = f->every_s <= 0 && f->n_frames > DT_FILM_MOMENTS;

@@ -14,8 +14,8 @@ enum { DT_FILM_MOMENTS = 6, DT_FILM_MAX_FRAMES = 2400 };
 
 typedef struct dt_film dt_film;
 
-/* every_s 0: a few moments. NULL in out_p where the environment does not show itself, or does so in another process.
- * Errors: DT_ENOMEM. */
+/* every_s 0: a few moments. NULL in out_p where the environment does not show itself. One in a process of its own is
+ * seen between its steps alone. Errors: DT_ENOMEM. */
 dt_status dt_film_open(const dt_env *e, double every_s, dt_film **out_p) DT_NODISCARD;
 void dt_film_close(dt_film *f);
 /* The instance to record, just reset, and where what its agents do is kept: instance `number` of step 0 of b. */

@@ -31,6 +31,7 @@ typedef struct evaluation {
     dt_buffer buffer;
     dt_film *film;  /* of the very first episode; NULL: nobody looks */
     bool is_filmed; /* it is over */
+    bool is_first;  /* the instance is the environment's first one, and stays */
 } evaluation;
 
 static uint32_t job_of(const evaluation *e, const dt_instance *x)
@@ -127,13 +128,26 @@ static dt_status play(evaluation *e, bool greedy)
     return DT_OK;
 }
 
+/* Instances made for it; where a process can have one alone, the first, which nobody plays with yet. */
+static dt_status make_instances(evaluation *e)
+{
+    dt_rollout *r = e->r;
+    const bool is_alone = (r->env->comp->desc.flags & DT_COMP_PROCESS) != 0 && !r->env->in_process;
+    if (is_alone && r->vector == NULL && e->n == 1) {
+        e->is_first = true;
+        e->self[0] = r->env->self;
+        return DT_OK;
+    }
+    return dt_env_make(r->env, 0, e->n, e->self);
+}
+
 static dt_status prepare(evaluation *e)
 {
     dt_rollout *r = e->r;
     const dt_buffer_desc bd = {.layout = &r->env->layout, .steps = 1, .instances = e->n, .window = r->buffer.d.window};
     DT_TRY(dt_buffer_init(&e->buffer, &bd));
     dt_rollout_scale(r, &e->buffer);
-    DT_TRY(dt_env_make(r->env, 0, e->n, e->self));
+    DT_TRY(make_instances(e));
     const dt_vector_desc d = {.id = r->env->comp->desc.id,
                               .layout = &r->env->layout,
                               .ops = r->env->ops,
@@ -248,7 +262,7 @@ dt_status dt_rollout_evaluate(dt_rollout *r, dt_train *t, const uint64_t *seed, 
     }
     dt_film_close(e.film);
     dt_vector_destroy(e.vector);
-    for (uint32_t i = 0; e.self != NULL && i < e.n; i++) {
+    for (uint32_t i = 0; e.self != NULL && !e.is_first && i < e.n; i++) {
         dt_env_drop(r->env, e.self[i]);
     }
     dt_buffer_fini(&e.buffer);

@@ -30,7 +30,7 @@
 
 enum { FD_SOCKET = 3, FD_MEMORY = 4, SPINS = 2000, TAIL_BYTES = 2048, ERROR_BYTES = 4096 };
 enum { CONTROL_BYTES = 8192 }; /* before the records: two, used in turns */
-enum { CALL_RESET = 1, CALL_STEP, CALL_END };
+enum { CALL_RESET = 1, CALL_STEP, CALL_END, CALL_ASK };
 
 typedef struct control {         /* shared */
     atomic_uint asked, answered; /* calls so far */
@@ -424,6 +424,9 @@ static char *record_of(const dt_process *p, uint32_t which)
 static dt_status call(dt_process *p, uint32_t what, uint64_t seed)
 {
     control *c = p->map;
+    if (p->pid == 0) { /* lost before */
+        return worker_died(p);
+    }
     const unsigned before = atomic_load(&c->answered);
     const double deadline = dt_clock_s() + p->d.timeout_s;
     c->call = what;
@@ -451,6 +454,17 @@ static dt_status call(dt_process *p, uint32_t what, uint64_t seed)
         return DT_FAIL(c->status == DT_EIO ? DT_EPLUGIN : (dt_status)c->status, "%s", c->error);
     }
     return (dt_status)c->status;
+}
+
+dt_status dt_process_ask(dt_process *p, uint32_t what, char **answer_p, uint64_t *bytes_p)
+{
+    DT_TRY(call(p, CALL_ASK, what));
+    *answer_p = receive_message(p->socket, bytes_p);
+    if (*answer_p == NULL) {
+        kill_worker(p); /* the rest of an answer would be taken for the next one */
+        return DT_FAIL(DT_EIO, "the process of environment %s did not answer whole", p->d.id);
+    }
+    return DT_OK;
 }
 
 /* Another worker, while there are restarts left. */
@@ -570,6 +584,7 @@ const dt_env_ops dt_process_ops = {.struct_size = sizeof(dt_env_ops),
 /* ---- the worker -------------------------------------------------------------------------------------------------- */
 
 typedef struct server {
+    const dt_process_worker *w;
     const dt_env_ops *ops;
     void *self;
     dt_layout l;
@@ -629,6 +644,17 @@ static dt_status answer(server *s, const control *c)
     return dt_layout_compare(&s->l, &spec);
 }
 
+static bool tell(server *s, uint32_t what)
+{
+    dt_str out = {0};
+    if (s->w->tell != NULL) {
+        s->w->tell(s->w->user, s->self, what, &out);
+    }
+    const bool is_told = dt_str_status(&out) == DT_OK && send_message(FD_SOCKET, dt_str_text(&out), out.bytes);
+    dt_str_fini(&out);
+    return is_told;
+}
+
 static void answer_calls(server *s, pid_t host)
 {
     control *c = (control *)(void *)s->map;
@@ -639,7 +665,10 @@ static void answer_calls(server *s, pid_t host)
                 return;
             }
         }
-        if (c->call != CALL_END) {
+        const uint32_t called = c->call, what = (uint32_t)c->seed; /* once answered, they are the next call's */
+        if (called == CALL_ASK) {
+            c->status = DT_OK;
+        } else if (called != CALL_END) {
             c->status = (int32_t)answer(s, c);
             snprintf(c->error, sizeof(c->error), "%s", dt_error_text()[0] != '\0' ? dt_error_text() : "it failed");
         } else {
@@ -647,7 +676,7 @@ static void answer_calls(server *s, pid_t host)
         }
         atomic_fetch_add(&c->answered, 1);
         wake(&c->answered);
-        if (c->call == CALL_END) {
+        if (called == CALL_END || (called == CALL_ASK && !tell(s, what))) {
             return;
         }
     }
@@ -655,7 +684,7 @@ static void answer_calls(server *s, pid_t host)
 
 int dt_process_serve(const dt_process_worker *w)
 {
-    server s = {0};
+    server s = {.w = w};
     dt_str spec = {0};
     const pid_t host = getppid();
     const int32_t st = (int32_t)introduce(&s, w, &spec);

@@ -38,13 +38,18 @@ dt_status dt_process_start(const dt_process_desc *d, dt_process **out_p) DT_NODI
 dt_status dt_process_meet(dt_process *p) DT_NODISCARD;
 /* The layout made from its spec; before the first reset. */
 dt_status dt_process_attach(dt_process *p, const dt_layout *l) DT_NODISCARD;
+/* Asks for what neither reset nor step tell; answer_p: bytes of the caller's, to dt_free. Errors: DT_EIO (the worker is
+ * lost: the next step or reset begins another), DT_ENOMEM. */
+dt_status dt_process_ask(dt_process *p, uint32_t what, char **answer_p, uint64_t *bytes_p) DT_NODISCARD;
 uint64_t dt_process_rss_bytes(const dt_process *p); /* resident memory of the worker now, 0 when unknown */
 extern const dt_env_ops dt_process_ops;             /* self: a dt_process; no create. Gives up with DT_EIO */
 
-/* The worker's side: what main does with the verb. make creates the environment that request describes. */
+/* The worker's side: what main does with the verb. make creates the environment that request describes; tell, which
+ * may be NULL, answers what is asked for. */
 typedef struct dt_process_worker {
     void *user;
     dt_status (*make)(void *user, const char *request, size_t bytes, const dt_env_ops **ops_p, void **self_p);
+    void (*tell)(void *user, void *self, uint32_t what, dt_str *out);
 } dt_process_worker;
 int dt_process_serve(const dt_process_worker *w);
 

@@ -207,6 +207,75 @@ static void test_restarts(void **state)
     survives("liar.lie=hang", "env.timeout_s=0.1");
 }
 
+static const dt_report *picture_of(const world *w, const char *key)
+{
+    for (uint32_t i = 0; i < w->stage->n_pictures; i++) {
+        if (strcmp(w->stage->picture[i].key, key) == 0) {
+            return &w->stage->picture[i];
+        }
+    }
+    return NULL;
+}
+
+/* What an instance in a process shows of itself comes over whole. */
+static void test_pictures_of_a_process(void **state)
+{
+    (void)state;
+    static const char *const isolation[] = {"env.isolation=thread", "env.isolation=process"};
+    world w[2];
+    for (int i = 0; i < 2; i++) {
+        const char *const settings[] = {
+            "env.id=counter", isolation[i], "evaluation.seeds=1,2", "evaluation.episodes=1", "env.instances=1",
+            "data.batch=4",   NULL};
+        world_open(&w[i], settings, NULL);
+        world_start(&w[i]);
+        assert_done(w[i].phase->rollout->report(w[i].phase->r, w[i].phase->t));
+    }
+    const uint32_t n = w[0].stage->n_pictures;
+    assert_int_equal(n, w[1].stage->n_pictures);
+    for (uint32_t i = 0; i < n; i++) {
+        const dt_report *a = &w[0].stage->picture[i], *b = &w[1].stage->picture[i];
+        assert_string_equal(a->key, b->key);
+        assert_int_equal(a->n, b->n);
+        assert_memory_equal(a->value, b->value, a->n * sizeof(*a->value));
+    }
+    assert_int_equal(picture_of(&w[1], "traffic/road")->n, 3 * 4);
+    for (int i = 0; i < 4; i++) { /* seed 1: 4 steps */
+        char key[64];
+        snprintf(key, sizeof(key), "traffic/moment/%d/vehicle", i);
+        const dt_report *r = picture_of(&w[1], key);
+        assert_int_equal(r->n, (i + 18) * 9);
+        assert_true(r->value[9] == 1 && r->value[10] == i + 1 && r->value[13] == 4 && r->value[16] == 0.25);
+        snprintf(key, sizeof(key), "traffic/moment/%d/signal", i);
+        assert_int_equal(picture_of(&w[1], key)->n, 7);
+    }
+    assert_null(picture_of(&w[1], "traffic/moment/4/vehicle"));
+    world_close(&w[0]);
+    world_close(&w[1]);
+}
+
+/* One that is lost while it is looked at costs its episode, as ever. */
+static void test_lost_while_looked_at(void **state)
+{
+    (void)state;
+    const char *const settings[] = {"env.id=liar",
+                                    "env.isolation=process",
+                                    "liar.lie=look",
+                                    "env.restarts=3",
+                                    "evaluation.seeds=4",
+                                    "evaluation.episodes=1",
+                                    NULL};
+    world w;
+    world_open(&w, settings, NULL);
+    world_start(&w);
+    dt_log_level_set(DT_LOG_ERROR); /* it warns */
+    assert_done(w.phase->rollout->report(w.phase->r, w.phase->t));
+    dt_log_level_set(DT_LOG_INFO);
+    assert_int_equal(atomic_load(&w.stage->env.n_restarts), 1);
+    assert_non_null(picture_of(&w, "traffic/moment/0/vehicle"));
+    world_close(&w);
+}
+
 static void test_workers_begin_side_by_side(void **state)
 {
     (void)state;
@@ -235,6 +304,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_ranks),
         cmocka_unit_test(test_processes_give_the_same),
         cmocka_unit_test(test_restarts),
+        cmocka_unit_test(test_pictures_of_a_process),
+        cmocka_unit_test(test_lost_while_looked_at),
         cmocka_unit_test(test_workers_begin_side_by_side),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "dtrain/ext/scene.h"
 #include "dtrain/helpers.h"
 
 #include <fcntl.h>
@@ -185,6 +186,41 @@ static void no_destroy(void *self)
     (void)self;
 }
 
+static void counter_roads(const void *self, dt_scene_roads *out)
+{
+    (void)self;
+    for (out->n = 0; out->n < 3; out->n++) {
+        if (out->n < out->cap) {
+            out->point[out->n] = (dt_scene_point){.x = (float)out->n, .y = 1, .width = 3, .lane = out->n / 2};
+        }
+    }
+}
+
+static void counter_scene(const void *self, dt_scene *out)
+{
+    const counter *s = self;
+    if (s->is_liar && strcmp(s->config.lie, "look") == 0 && s->step == s->config.lie_step) {
+        _exit(3);
+    }
+    out->time_s = (double)s->step;
+    for (out->n_vehicles = 0; out->n_vehicles < s->step + 17; out->n_vehicles++) {
+        if (out->n_vehicles < out->cap_vehicles) {
+            out->vehicle[out->n_vehicles] = (dt_scene_vehicle){
+                .x = (float)s->step, .length = 4, .risk = 0.25F, .id = (int32_t)out->n_vehicles, .agent = -1};
+        }
+    }
+    out->n_signals = 1;
+    if (out->cap_signals > 0) {
+        out->signal[0] = (dt_scene_signal){.width = 3, .state = DT_SCENE_GREEN, .agent = 0};
+    }
+}
+
+static const void *counter_extension(const char *id)
+{
+    static const dt_scene_api scene = {.struct_size = sizeof(scene), .roads = counter_roads, .look = counter_scene};
+    return strcmp(id, DT_EXT_SCENE) == 0 ? &scene : NULL;
+}
+
 static const dt_env_ops counter_ops = {.struct_size = sizeof(dt_env_ops),
                                        .create = counter_create,
                                        .spec = counter_spec,
@@ -209,7 +245,8 @@ static const dt_component counter_env = {.struct_size = sizeof(dt_component),
                                          .reference = "none",
                                          .state_size = sizeof(counter),
                                          .config_size = sizeof(counter_config),
-                                         .ops = &counter_ops};
+                                         .ops = &counter_ops,
+                                         .extension = counter_extension};
 static const dt_component liar_env = {.struct_size = sizeof(dt_component),
                                       .kind = DT_KIND_ENV,
                                       .id = "liar",
@@ -218,7 +255,8 @@ static const dt_component liar_env = {.struct_size = sizeof(dt_component),
                                       .state_size = sizeof(counter),
                                       .config_size = sizeof(counter_config),
                                       .options = liar_options,
-                                      .ops = &liar_ops};
+                                      .ops = &liar_ops,
+                                      .extension = counter_extension};
 
 /* ---- torque ------------------------------------------------------------------------------------------------------ */
 

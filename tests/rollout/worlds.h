@@ -5,7 +5,8 @@
  *
  *   counter  one agent; obs "state" "A 3": steps made, seed % 100, the last action (-1: none). Reward 1 + action, cost
  *            "hits" the action, metric "score" ten times the seed % 100. An episode has 3 + seed % 5 steps; it is
- *            terminated when seed % 2 is 0, truncated when it is 1
+ *            terminated when seed % 2 is 0, truncated when it is 1. From above: a road of 3 points, steps made + 17
+ *            vehicles, a signal
  *   crowd    4 places; agents come and go by the seed; nodes N, edges E between them, masks that change
  *   torque   one agent, one continuous action in [-1, 1], reward its value, 6 steps, then truncated
  *   liar     counter until a step, then what its option `lie` says
