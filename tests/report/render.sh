@@ -65,6 +65,19 @@ render "$work/cars" --every 5 --out "$work/series" >/dev/null || fail "a series"
     fail "the files: $(ls "$work/series")"
 python3 "$here/check_film.py" "$work"/series/*.svg >"$work/err" 2>&1 || fail "the series"
 
+# --- SUMO's own nets, between the steps of a run and within those of a film ---
+if command -v netconvert >/dev/null && [ -e "${DT_BUILDDIR:-.}/plugins/env_sumo/.libs/env_sumo_shim.so" ]; then
+    mkdir "$work/net"
+    cp "${DT_SRCDIR:-.}"/tests/fixtures/sumo/pair.* "$work/net"
+    netconvert -n "$work/net/pair.nod.xml" -e "$work/net/pair.edg.xml" -o "$work/net/pair.net.xml" --no-turnarounds \
+        --xml-validation never >"$work/err" 2>&1 || fail "the net of SUMO"
+    train sumo --set env.id=env_sumo --set env_sumo.sumocfg="$work/net/pair.sumocfg" --set models.shield=shield_barrier \
+        --set training.eval_interval=1 --set evaluation.seeds=3 --set evaluation.episodes=1 --set evaluation.baselines=
+    grep -q '"traffic":{"road":\[\[0,' "$work"/sumo/evaluation/*.pictures.json || fail "no picture of SUMO in its own process"
+    render "$work/sumo" --seeds 3 >"$work/out" || fail "SUMO's film left with $?"
+    python3 "$here/check_film.py" "$work/sumo/render.html" 301 300 >"$work/err" 2>&1 || fail "the film of SUMO"
+fi
+
 # --- what cannot be shown ---
 train pole --set env.id=cartpole
 refuses 5 "env_cartpole does not show itself" "$work/pole" --out "$work/none.html"
