@@ -394,6 +394,84 @@ static void graph_recompute_end(dt_graph *g)
     r->ir.region = 0;
 }
 
+/* Does x stay the same whatever is trained, set or drawn? */
+static dt_status is_constant(const dt_recorder *r, int32_t value, bool *is_p)
+{
+    const dt_ir *ir = &r->ir;
+    bool *is_behind = dt_alloc_n((size_t)ir->n_values, sizeof(*is_behind));
+    if (is_behind == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for a graph of %d values", ir->n_values);
+    }
+    bool is = true;
+    is_behind[value] = true;
+    for (int32_t i = ir->n_nodes - 1; i >= 0; i--) { /* in the order of execution: backwards, all that x needs */
+        const dt_node *n = &ir->node[i];
+        bool is_needed = false;
+        for (uint32_t k = 0; k < n->n_out; k++) {
+            is_needed = is_needed || is_behind[n->out[k]];
+        }
+        for (uint32_t k = 0; is_needed && k < n->n_in; k++) {
+            if (n->in[k] >= 0) {
+                is_behind[n->in[k]] = true;
+            }
+        }
+        is = is && !(is_needed && n->op == DT_OP_DROPOUT);
+    }
+    for (int32_t v = 0; v < ir->n_values; v++) {
+        const dt_value *x = &ir->value[v];
+        is = is && !(is_behind[v] && (x->kind == DT_VALUE_STEP || (x->kind == DT_VALUE_PARAM && x->trained)));
+    }
+    dt_free(is_behind);
+    *is_p = is;
+    return DT_OK;
+}
+
+static bool is_field(const dt_recorder *r, const char *name)
+{
+    for (uint32_t i = 0; i < r->desc.n_fields; i++) {
+        if (is_named(r, r->desc.field[i].name, name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static dt_tensor *graph_kept(dt_graph *g, const char *name, dt_tensor *x)
+{
+    dt_recorder *r = recorder_of(g);
+    bool is = false;
+    if (has_failed(r)) {
+        return NULL;
+    }
+    dt_status st = check_tensor(r, "kept", name, x);
+    if (st == DT_OK && is_field(r, name)) {
+        st = is_constant(r, x->value, &is);
+    }
+    if (st != DT_OK) {
+        return fail_tensor(r, st);
+    }
+    if (is) {
+        dt_tensor *field = graph_input(g, name);
+        if (field == NULL || dt_shape_equal(&value_of(field)->shape, &value_of(x)->shape)) {
+            return field;
+        }
+        dt_str was = {0}, now = {0};
+        dt_graph_shape_text(field, &was);
+        dt_graph_shape_text(x, &now);
+        st =
+            DT_FAIL(DT_ESHAPE, "kept %s: the field is %s and the value %s", name, dt_str_text(&was), dt_str_text(&now));
+        dt_str_fini(&was);
+        dt_str_fini(&now);
+        return fail_tensor(r, st);
+    }
+    for (const char *const *k = r->desc.keep; k != NULL && *k != NULL; k++) {
+        if (strcmp(*k, name) == 0) {
+            (void)graph_output(g, name, x);
+        }
+    }
+    return x;
+}
+
 static int64_t graph_dim(const dt_tensor *t, uint32_t i)
 {
     if (t == NULL || i >= value_of(t)->shape.rank || value_of(t)->shape.dim[i].symbol >= 0) {
@@ -428,6 +506,7 @@ static const dt_graph_api api = {
     .rank = graph_rank,
     .status = graph_status,
     .result = graph_result,
+    .kept = graph_kept,
 };
 
 const dt_graph_api *dt_graph_api_table(void)
@@ -499,6 +578,17 @@ void dt_graph_print(const dt_graph *g, dt_str *out)
 const dt_ir *dt_ir_of(const dt_graph *g)
 {
     return &recorder_of(g)->ir;
+}
+
+bool dt_graph_reads(const dt_graph *g, const char *field)
+{
+    const dt_recorder *r = recorder_of(g);
+    for (int32_t v = 0; v < r->ir.n_values; v++) {
+        if (r->ir.value[v].kind == DT_VALUE_FIELD && strcmp(r->ir.value[v].name, field) == 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 uint32_t dt_graph_losses(const dt_graph *g, const dt_graph_loss **out_p)

@@ -24,6 +24,7 @@ typedef struct dt_graph_desc {
                        uint32_t n_out);
     void *user;
     const char *const *recompute; /* roles whose regions count, ends with NULL; NULL or empty: all */
+    const char *const *keep;      /* kept values that become outputs, ends with NULL; NULL: none */
 } dt_graph_desc;
 
 /* The desc's arrays must outlive the graph. */
@@ -44,5 +45,6 @@ typedef struct dt_graph_loss {
     double weight;
 } dt_graph_loss;
 uint32_t dt_graph_losses(const dt_graph *g, const dt_graph_loss **out_p);
+bool dt_graph_reads(const dt_graph *g, const char *field); /* was input(field) recorded? */
 
 #endif

@@ -27,18 +27,26 @@ typedef struct dt_track {
     dt_rollout *r;
     uint32_t number;
     dt_actor actor;
-    const dt_view *view[DT_ROLLOUT_OUTPUTS]; /* the actor's outputs */
-    void *field[DT_BUFFER_MAX_FIELDS];       /* of one inference */
-    void *arena;                             /* where they are */
-    uint64_t *index;                         /* [instances] scratch */
+    const dt_view *view[DT_ROLLOUT_OUTPUTS];  /* the actor's outputs */
+    const dt_view *kept[DT_ROLLOUT_MAX_KEPT]; /* and what it keeps; NULL: not this one */
+    void *field[DT_BUFFER_MAX_FIELDS];        /* of one inference */
+    void *arena;                              /* where they are */
+    uint64_t *index;                          /* [instances] scratch */
     dt_collector collector;
     dt_error error; /* of the last collect */
 } dt_track;
+
+typedef struct dt_kept_text {
+    char name[48], dims[16];
+} dt_kept_text;
 
 struct dt_rollout {
     dt_stage *stage;
     dt_env *env;
     dt_rollout_desc d;
+    dt_port kept[DT_ROLLOUT_MAX_KEPT]; /* d.kept, copied */
+    dt_kept_text kept_text[DT_ROLLOUT_MAX_KEPT];
+    const char *keep[DT_ROLLOUT_MAX_KEPT + 1]; /* of these what learning reads, ends with NULL */
     dt_data data;
     dt_buffer buffer;
     uint32_t instances;   /* of all ranks */

@@ -8,12 +8,14 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/trace.h"
 #include "host/evaluation.h"
 #include "rollout/outlook.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { STREAM_RESET = 0x72657374, STREAM_ACT = 0x61637431 }; /* "rest", "act1": names of random numbers */
@@ -41,7 +43,22 @@ static dt_status check_desc(const dt_rollout_desc *d)
                        "history",
                        d->steps, d->window);
     }
+    if (d->n_kept > DT_ROLLOUT_MAX_KEPT) {
+        return DT_FAIL(DT_EPLUGIN, "a rollout is asked to keep %u values; at most %d are possible", d->n_kept,
+                       DT_ROLLOUT_MAX_KEPT);
+    }
     return DT_OK;
+}
+
+static void copy_kept(dt_rollout *r, const dt_port *kept)
+{
+    for (uint32_t k = 0; k < r->d.n_kept; k++) {
+        dt_kept_text *t = &r->kept_text[k];
+        snprintf(t->name, sizeof(t->name), "%s", kept[k].name);
+        snprintf(t->dims, sizeof(t->dims), "%s", kept[k].dims);
+        r->kept[k] = (dt_port){t->name, t->dims, kept[k].dtype, 0};
+    }
+    r->d.kept = r->kept;
 }
 
 /* The buffer as the trainer sees it. */
@@ -78,7 +95,9 @@ static dt_status build(dt_rollout *r)
                                .steps = r->d.steps,
                                .instances = r->instances,
                                .window = r->d.window > 1 ? r->d.window : 1,
-                               .has_next = r->d.transitions != 0};
+                               .has_next = r->d.transitions != 0,
+                               .n_kept = r->d.n_kept,
+                               .kept = r->kept};
     DT_TRY(dt_buffer_init(&r->buffer, &bd));
     DT_TRY(open_data(r));
     const size_t places = (size_t)r->instances * l->spec.n_agents;
@@ -122,6 +141,7 @@ static dt_status rollout_create(const dt_host *h, dt_env *env, const dt_rollout_
     }
     dt_status st = check_desc(&r->d);
     if (st == DT_OK) {
+        copy_kept(r, d->kept);
         st = share(r);
     }
     if (st == DT_OK) {
@@ -243,6 +263,9 @@ static dt_status run_policy(void *user, const int64_t *size, void *const *field)
     a->low = data_of(t->view[OUT_LOW]);
     a->high = data_of(t->view[OUT_HIGH]);
     a->allow = data_of(t->view[OUT_ALLOW]);
+    for (uint32_t k = 0; k < t->r->d.n_kept; k++) {
+        a->kept[k] = data_of(t->kept[k]);
+    }
     return DT_OK;
 }
 
@@ -265,11 +288,48 @@ static dt_status map_fields(const dt_rollout *r, const int64_t *cap, dt_track *t
     return DT_OK;
 }
 
+/* What learning reads of the fields of kept values is kept; where a trained parameter is behind them it reads none. */
+static dt_status choose_kept(dt_rollout *r, const dt_trainer *t)
+{
+    char text[DT_ROLLOUT_MAX_KEPT * sizeof(r->kept_text->name)] = "";
+    size_t bytes = 0, at = 0;
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < r->d.n_kept; k++) {
+        if (dt_graph_reads(dt_trainer_graph(t), r->kept[k].name)) {
+            DT_TRY(dt_buffer_keep(&r->buffer, k));
+            at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%s", n > 0 ? ", " : "", r->kept[k].name);
+            bytes += r->buffer.n_places * r->buffer.kept_columns[k] * sizeof(float);
+            r->keep[n++] = r->kept[k].name;
+        }
+    }
+    if (n > 0 && dt_comm_rank(r->stage->d.comm) == 0) {
+        dt_log(DT_LOG_INFO, "kept with the samples: %s (%.1f MB); frozen models are not asked again", text,
+               (double)bytes / 1e6);
+    }
+    return DT_OK;
+}
+
+/* Where acting finds what is kept. */
+static dt_status find_kept(const dt_rollout *r, dt_track *t)
+{
+    for (uint32_t k = 0; k < r->d.n_kept; k++) {
+        const dt_view *v = dt_policy_output(r->policy, t->number, r->kept[k].name);
+        t->kept[k] = r->buffer.kept[k] != NULL ? v : NULL;
+        if (r->buffer.kept[k] != NULL &&
+            (v == NULL || v->dtype != DT_F32 || v->rank != 2 || v->dim[1] != (int64_t)r->buffer.kept_columns[k])) {
+            return DT_FAIL(DT_ESHAPE, "what the phase records as kept \"%s\" is not [%s] f32", r->kept[k].name,
+                           r->kept[k].dims);
+        }
+    }
+    return DT_OK;
+}
+
 static dt_status make_track(dt_rollout *r, const int64_t *cap, uint32_t want, uint32_t number)
 {
     dt_track *t = &r->track[number];
     t->r = r;
     t->number = number;
+    DT_TRY(find_kept(r, t));
     t->index = dt_alloc_n(r->instances, sizeof(*t->index));
     if (t->index == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for a rollout of %u instances", r->instances);
@@ -293,13 +353,16 @@ static uint32_t tracks_of(const dt_rollout *r)
 static dt_status make_policy(dt_rollout *r, dt_trainer *t)
 {
     int64_t cap[2 + DT_ENV_MAX_SYMBOLS];
+    dt_samples acting = r->data.source;
+    acting.n_fields -= r->d.n_kept; /* the last ones: what acting is about to compute */
     uint32_t want = 0;
     const int32_t n = (int32_t)r->env->layout.spec.n_symbols;
     for (int32_t k = 0; k <= n; k++) {
         cap[k] = dt_layout_cap(&r->env->layout, k) * r->instances;
     }
     cap[n + 1] = r->instances;
-    DT_TRY(dt_policy_create(t, &r->data.source, cap, tracks_of(r), &r->policy));
+    DT_TRY(choose_kept(r, t));
+    DT_TRY(dt_policy_create(t, &acting, cap, tracks_of(r), r->keep, &r->policy));
     r->track = dt_alloc_n(dt_policy_places(r->policy), sizeof(*r->track));
     if (r->track == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for a rollout of %u instances", r->instances);

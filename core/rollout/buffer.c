@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/str.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -32,7 +33,8 @@ enum {
     FIELD_ROW_KEY,
     FIELD_NEXT,
     FIELD_NEXT_PRESENT,
-    FIELD_COST_IN
+    FIELD_COST_IN,
+    FIELD_KEPT
 };
 
 /* ---- life -------------------------------------------------------------------------------------------------------- */
@@ -43,6 +45,11 @@ static dt_status add_field(dt_buffer *b, uint32_t kind, uint32_t port, uint32_t 
     if (b->n_fields == DT_BUFFER_MAX_FIELDS) {
         return DT_FAIL(DT_EPLUGIN, "the environment's %u ports make more than %d fields", b->l->spec.n_obs,
                        DT_BUFFER_MAX_FIELDS);
+    }
+    for (uint32_t i = 0; i < b->n_fields; i++) {
+        if (strcmp(b->field[i].name, name) == 0) {
+            return DT_FAIL(DT_EPLUGIN, "a rollout would have two fields of the name %s", name);
+        }
     }
     dt_buffer_field *f = &b->field[b->n_fields];
     f->kind = kind;
@@ -103,6 +110,22 @@ static dt_status add_next(dt_buffer *b)
     return add_sized(b, FIELD_COST_IN, DT_F32, "cost_in", b->l->spec.n_costs);
 }
 
+static dt_status add_kept(dt_buffer *b)
+{
+    for (uint32_t k = 0; k < b->d.n_kept; k++) {
+        const dt_port *p = &b->d.kept[k];
+        int64_t columns = 0;
+        if (k == DT_ROLLOUT_MAX_KEPT || p->dtype != DT_F32 || strncmp(p->dims, "A ", 2) != 0 ||
+            !dt_parse_i64(p->dims + 2, &columns) || columns < 1) {
+            return DT_FAIL(DT_EPLUGIN, "a rollout keeps at most %d values of rows, [A D] f32; %s [%s] is not one",
+                           DT_ROLLOUT_MAX_KEPT, p->name, p->dims);
+        }
+        b->kept_columns[k] = (size_t)columns;
+        DT_TRY(add_field(b, FIELD_KEPT, k, DT_F32, p->name, p->dims));
+    }
+    return DT_OK;
+}
+
 static dt_status add_fields(dt_buffer *b)
 {
     const dt_env_spec *s = &b->l->spec;
@@ -123,7 +146,10 @@ static dt_status add_fields(dt_buffer *b)
     DT_TRY(add_sized(b, FIELD_COST_ADVANTAGE, DT_F32, "cost_advantage", s->n_costs));
     DT_TRY(add_sized(b, FIELD_COST_TARGET, DT_F32, "cost_target", s->n_costs));
     DT_TRY(add_field(b, FIELD_ROW_KEY, 0, DT_I64, "row_key", "A"));
-    return b->d.has_next ? add_next(b) : DT_OK; /* last: an evaluation's buffer has all but these */
+    if (b->d.has_next) { /* last, with what is kept: an evaluation's buffer has all but these */
+        DT_TRY(add_next(b));
+    }
+    return add_kept(b);
 }
 
 /* Called twice: without memory it counts. */
@@ -212,8 +238,23 @@ dt_status dt_buffer_init(dt_buffer *b, const dt_buffer_desc *d)
     return map_all(b);
 }
 
+dt_status dt_buffer_keep(dt_buffer *b, uint32_t k)
+{
+    size_t bytes = 0;
+    void *rows = NULL;
+    if (!dt_mul_size(b->n_places, b->kept_columns[k] * sizeof(float), &bytes)) {
+        return DT_FAIL(DT_ENOMEM, "%s of %zu rows does not fit in memory", b->d.kept[k].name, b->n_places);
+    }
+    DT_TRY(dt_arena_map(bytes, &rows));
+    b->kept[k] = rows;
+    return DT_OK;
+}
+
 void dt_buffer_fini(dt_buffer *b)
 {
+    for (uint32_t k = 0; k < DT_ROLLOUT_MAX_KEPT; k++) {
+        dt_arena_unmap(b->kept[k], b->n_places * b->kept_columns[k] * sizeof(float));
+    }
     dt_arena_unmap(b->map, b->map_bytes);
     for (uint32_t i = 0; i < DT_ENV_MAX_OBS; i++) {
         dt_arena_unmap(b->arena[i], b->arena_bytes[i]);
@@ -538,6 +579,19 @@ static void read_next(const reader *r, const dt_buffer_field *f, float *out)
     }
 }
 
+static void read_kept(const reader *r, uint32_t k, void *out)
+{
+    const dt_buffer *b = r->b;
+    const size_t bytes = b->kept_columns[k] * sizeof(float);
+    int64_t size[1 + DT_ENV_MAX_SYMBOLS];
+    if (b->kept[k] != NULL) {
+        read_places(r, b->kept[k], bytes, out);
+    } else {
+        dt_buffer_sizes(b, r->which, r->index, r->n, size);
+        memset(out, 0, (size_t)size[0] * bytes);
+    }
+}
+
 static void read_mask(const reader *r, float *out)
 {
     const dt_buffer *b = r->b;
@@ -636,6 +690,9 @@ static void read_field(const reader *r, const dt_buffer_field *f, void *out)
         break;
     case FIELD_COST_IN:
         read_costs(r, b->cost_in, out);
+        break;
+    case FIELD_KEPT:
+        read_kept(r, f->port, out);
         break;
     default:
         read_keys(r, out);
@@ -741,6 +798,9 @@ uint32_t dt_buffer_arrays(const dt_buffer *b, dt_buffer_array *out)
         if (b->l->obs[i].symbol == 0) {
             out[n++] = (dt_buffer_array){b->obs[i], A * b->l->obs[i].row_bytes};
         }
+    }
+    for (uint32_t k = 0; k < b->d.n_kept; k++) {
+        out[n++] = (dt_buffer_array){b->kept[k], b->kept[k] != NULL ? f * b->kept_columns[k] : 0};
     }
     return n;
 }

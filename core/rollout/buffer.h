@@ -11,6 +11,7 @@
 #ifndef DTRAIN_CORE_ROLLOUT_BUFFER_H
 #define DTRAIN_CORE_ROLLOUT_BUFFER_H
 
+#include "dtrain/svc/rollout.h"
 #include "rollout/gae.h"
 #include "rollout/layout.h"
 
@@ -21,6 +22,8 @@ typedef struct dt_buffer_desc {
     const dt_layout *layout;                  /* outlives the buffer */
     uint32_t steps, instances, first, window; /* first: number of its first instance; window at least 1 */
     bool has_next;                            /* fields of what comes after a row, svc/rollout.h: transitions */
+    uint32_t n_kept;
+    const dt_port *kept; /* fields of what acting computed, the last ones: svc/rollout.h; outlives the buffer */
 } dt_buffer_desc;
 
 typedef struct dt_buffer_scale { /* of a plain port: (x - mean) * scale, within +- clip; NULL: as they are */
@@ -71,13 +74,18 @@ typedef struct dt_buffer {
     const char *symbol[1 + DT_ENV_MAX_SYMBOLS];
     void *map;
     size_t map_bytes;
+    float *kept[DT_ROLLOUT_MAX_KEPT]; /* [places, columns]; NULL until dt_buffer_keep */
+    size_t kept_columns[DT_ROLLOUT_MAX_KEPT];
     void *arena[DT_ENV_MAX_OBS];
     size_t arena_bytes[DT_ENV_MAX_OBS];
 } dt_buffer;
 enum { DT_REPORT_CHANGED = 1u, DT_REPORT_INFEASIBLE = 2u };
 
-/* Errors: DT_ENOMEM, DT_EPLUGIN (more fields than a data set may have). */
+/* Errors: DT_ENOMEM, DT_EPLUGIN (more fields than a data set may have, two of one name, kept ports that are not "A D"
+ * f32). */
 dt_status dt_buffer_init(dt_buffer *b, const dt_buffer_desc *d) DT_NODISCARD;
+/* Room for desc.kept[k]; until then its rows read as zeros. Errors: DT_ENOMEM. */
+dt_status dt_buffer_keep(dt_buffer *b, uint32_t k) DT_NODISCARD;
 void dt_buffer_fini(dt_buffer *b);
 
 /* A new round: what the last step left becomes the first, with its history. */
@@ -98,7 +106,7 @@ void dt_buffer_pack(const dt_buffer *b, uint32_t which, const uint64_t *index, c
 extern const dt_data_ops dt_buffer_data; /* self is the buffer */
 
 /* The arrays that ranks exchange; ragged ones are left out. */
-enum { DT_BUFFER_MAX_ARRAYS = 16 + DT_ENV_MAX_OBS + 2 * DT_ENV_MAX_COSTS };
+enum { DT_BUFFER_MAX_ARRAYS = 16 + DT_ENV_MAX_OBS + 2 * DT_ENV_MAX_COSTS + DT_ROLLOUT_MAX_KEPT };
 uint32_t dt_buffer_arrays(const dt_buffer *b, dt_buffer_array *out);
 
 #endif

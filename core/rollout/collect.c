@@ -90,6 +90,10 @@ static dt_status take_rows(draw *d, uint32_t i, bool acts, size_t *row_p)
         for (uint32_t k = 0; k < s->n_costs; k++) {
             b->cost_value[k * b->n_places + at] = p->cost_value != NULL ? p->cost_value[row * s->n_costs + k] : 0;
         }
+        for (uint32_t k = 0; k < b->d.n_kept && b->kept[k] != NULL; k++) {
+            const size_t columns = b->kept_columns[k];
+            memcpy(b->kept[k] + at * columns, p->kept[k] + row * columns, columns * sizeof(float));
+        }
         if (acts && (b->row[at] & DT_ROW_ACTS) != 0) {
             DT_TRY(act(d, x, at, a, row));
         }

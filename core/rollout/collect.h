@@ -18,6 +18,7 @@ typedef struct dt_actor { /* the policy; run fills the outputs, row by row, NULL
     uint32_t want;      /* fields that it reads */
     size_t log_std_row; /* 0: one for all rows */
     const float *logits, *mean, *log_std, *value, *cost_value, *low, *high, *allow;
+    const float *kept[DT_ROLLOUT_MAX_KEPT]; /* of the buffer's desc.kept */
 } dt_actor;
 
 typedef struct dt_collector {

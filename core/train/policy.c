@@ -20,10 +20,10 @@ struct dt_policy {
     dt_compiled c;
 };
 
-static dt_status compile(dt_policy *p, uint32_t places)
+static dt_status compile(dt_policy *p, uint32_t places, const char *const *keep)
 {
     dt_trainer *t = p->t;
-    DT_TRY(dt_record(t, &p->source, &p->c));
+    DT_TRY(dt_record(t, &p->source, keep, &p->c));
     if (t->device != NULL) {
         DT_TRY(dt_device_infer_create(t, &p->source, p->c.graph, 1, true, &p->c.device));
         p->c.plan = (dt_plan *)(uintptr_t)dt_device_infer_plan(p->c.device);
@@ -34,7 +34,7 @@ static dt_status compile(dt_policy *p, uint32_t places)
 }
 
 dt_status dt_policy_create(dt_trainer *t, const dt_samples *source, const int64_t *cap, uint32_t places,
-                           dt_policy **out_p)
+                           const char *const *keep, dt_policy **out_p)
 {
     dt_policy *p = dt_alloc(sizeof(*p));
     if (p == NULL) {
@@ -43,7 +43,7 @@ dt_status dt_policy_create(dt_trainer *t, const dt_samples *source, const int64_
     p->t = t;
     p->source = *source;
     memcpy(p->source.slice_cap, cap, (source->n_symbols + 1) * sizeof(*cap));
-    const dt_status st = compile(p, places);
+    const dt_status st = compile(p, places, keep);
     if (st < 0) {
         dt_policy_destroy(p);
         return DT_CONTEXT(st, "recording the policy");

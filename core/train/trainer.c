@@ -36,7 +36,7 @@ static dt_status record_source(dt_trainer *t, const dt_samples *source, dt_graph
     return DT_OK;
 }
 
-dt_status dt_record(dt_trainer *t, const dt_samples *source, dt_compiled *out)
+dt_status dt_record(dt_trainer *t, const dt_samples *source, const char *const *keep, dt_compiled *out)
 {
     memset(out, 0, sizeof(*out));
     out->source = source;
@@ -51,6 +51,7 @@ dt_status dt_record(dt_trainer *t, const dt_samples *source, dt_compiled *out)
                               .params = t->d.params,
                               .model = t->d.model,
                               .recompute = t->c.recompute_roles,
+                              .keep = keep,
                               .user = t->d.user};
     DT_TRY(dt_graph_create(&gd, &out->graph));
     DT_TRY(record_source(t, source, out->graph));
@@ -109,7 +110,7 @@ static dt_status keep_what_trains(const dt_trainer *t, dt_graph *g)
 
 static dt_status record_training(dt_trainer *t, const dt_samples *source, dt_compiled *out)
 {
-    DT_TRY(dt_record(t, source, out));
+    DT_TRY(dt_record(t, source, NULL, out));
     DT_TRY(t->d.apart != NULL ? dt_trainer_hold_apart(t, out->graph, t->d.apart) : DT_OK);
     return t->mixed != NULL ? keep_what_trains(t, out->graph) : DT_OK;
 }
@@ -129,7 +130,7 @@ void dt_skip_unread(dt_samples *s, const dt_plan *p)
 
 dt_status dt_compile(dt_trainer *t, const dt_samples *source, bool training, dt_compiled *out)
 {
-    DT_TRY(training ? record_training(t, source, out) : dt_record(t, source, out));
+    DT_TRY(training ? record_training(t, source, out) : dt_record(t, source, NULL, out));
     if (t->device != NULL && !training) {
         DT_TRY(dt_device_infer_create(t, source, out->graph, DT_DEVICE_INFER_SLICES, false, &out->device));
         out->plan = (dt_plan *)(uintptr_t)dt_device_infer_plan(out->device);

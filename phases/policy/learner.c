@@ -53,6 +53,8 @@ static dt_status create_experience(ppo_learner *l, uint8_t normalise)
     const int64_t instances = (int64_t)l->bind->env_instances(l->env);
     const int64_t round = instances * c->fragment;
     const int64_t steps = (c->train_batch + round - 1) / round * c->fragment;
+    const foresight *f = &l->wiring.foresight;
+    const dt_port kept[] = {{"foresight", f->dims, DT_F32, 0}, {"foreseen", f->foreseen_dims, DT_F32, 0}};
     const dt_rollout_desc d = {.struct_size = sizeof(d),
                                .steps = (uint32_t)steps,
                                .window = (uint32_t)c->window,
@@ -66,7 +68,9 @@ static dt_status create_experience(ppo_learner *l, uint8_t normalise)
                                .cost_lambda = c->cost_lambda,
                                .clip_obs = c->clip_obs,
                                .clip_reward = c->clip_reward,
-                               .transitions = l->has_barrier};
+                               .transitions = l->has_barrier,
+                               .n_kept = l->wiring.has_foresight && c->keep_foresight ? 2 : 0,
+                               .kept = kept};
     return l->rollout->create(l->h, l->env, &d, &l->experience);
 }
 

@@ -22,7 +22,7 @@ typedef struct ppo_config {
     double kl_target, kl_coef, target_kl;
     double clip_obs, clip_reward;
     uint32_t value_clip_mode;
-    uint8_t normalise_advantage, normalise_obs, normalise_reward, centre, foresight;
+    uint8_t normalise_advantage, normalise_obs, normalise_reward, centre, foresight, keep_foresight;
     double history_s, horizon_s, rate_hz;
     double imagine_weight;
     int64_t imagine_steps;
@@ -115,6 +115,8 @@ extern const char *const ppo_clip_modes[]; /* DT_VALUE_* */
     PPO_OPTION(clip_reward, DT_OPT_F64, "10", "1", 0, 1e9, "bound of normalised rewards; 0: none"),                    \
     PPO_OPTION(foresight, DT_OPT_BOOL, "false", NULL, 0, 0,                                                            \
         "what models.world predicts of vehicles is shown to controller and shield"),                                   \
+    PPO_OPTION(keep_foresight, DT_OPT_BOOL, "true", NULL, 0, 0,                                                        \
+        "predictions of frozen models are kept with the samples; false: computed again in every pass, the same bits"), \
     PPO_OPTION(history_s, DT_OPT_F64, "3", "s", 0, 60, "foresight: past that the world model sees, as in phase 1"),    \
     PPO_OPTION(horizon_s, DT_OPT_F64, "5", "s", 0, 60, "foresight: how far it looks, as in phase 1"),                  \
     PPO_OPTION(rate_hz, DT_OPT_F64, "5", "1/s", 0.1, 100, "foresight: steps of both, as in phase 1"),          \

@@ -24,7 +24,7 @@ static const dt_port FIELD[] = {
     {"edges", "E 4", DT_F32, 0},          {"key", "N", DT_I64, 0},       {"label", "N", DT_F32, 0},
     {"seq_row", "5 S", DT_I32, 0},        {"present", "5 S", DT_F32, 0}, {"target", "S 3 2", DT_F32, 0},
     {"weight", "S 3", DT_F32, 0},         {"ptr", "B+1", DT_I32, 0},     {"odd", "Q 3", DT_F32, 0},
-    {"ragged_steps", "N S 8", DT_F32, 0}, {"action", "N 2", DT_I32, 0},
+    {"ragged_steps", "N S 8", DT_F32, 0}, {"action", "N 2", DT_I32, 0},  {"known", "N 8", DT_F32, 0},
 };
 enum { N_FIELDS = sizeof(FIELD) / sizeof(FIELD[0]) };
 
@@ -357,6 +357,47 @@ static void test_print(void **state)
     teardown(&f);
 }
 
+/* A kept value is the data's field where nothing that changes is behind it, itself elsewhere. */
+static void test_kept(void **state)
+{
+    (void)state;
+    static const char *const keep[] = {"said", "known", NULL};
+    fixture f;
+    uint32_t n = 0;
+    setup(&f);
+    const dt_graph_api *api = f.g->api;
+    dt_tensor *h = dt_relu(f.g, dt_linear(f.g, input(&f, "nodes"), param(&f, "w"), NULL));
+    assert_ptr_equal(api->kept(f.g, "known", h), h); /* trained */
+    assert_false(dt_graph_reads(f.g, "known"));
+    assert_int_equal(dt_param_table_freeze(&f.params, "m", &n), DT_OK);
+    dt_graph_destroy(f.g);
+    open_graph(&f);
+    h = dt_relu(f.g, dt_linear(f.g, input(&f, "nodes"), param(&f, "w"), NULL));
+    assert_ptr_equal(api->kept(f.g, "said", h), h); /* no such field */
+    dt_tensor *drawn = dt_relu(f.g, dt_dropout(f.g, h, input(&f, "key"), 0.5));
+    assert_ptr_equal(api->kept(f.g, "known", drawn), drawn);
+    dt_tensor *set = dt_relu(f.g, dt_add(f.g, h, api->step_input(f.g, "bias", 8)));
+    assert_ptr_equal(api->kept(f.g, "known", set), set);
+    dt_tensor *known = api->kept(f.g, "known", h);
+    assert_ptr_equal(known, input(&f, "known"));
+    assert_true(dt_graph_reads(f.g, "known") && !dt_graph_reads(f.g, "said"));
+    assert_int_equal(dt_ir_of(f.g)->n_outputs, 0);
+    REFUSED(api->kept(f.g, "known", dt_slice(f.g, input(&f, "nodes"), 0, 3)), DT_ESHAPE,
+            "kept known: the field is N 8 f32 and the value N 3 f32");
+    REFUSED(api->kept(f.g, "known", NULL), DT_EINVAL, "kept known: the tensor is NULL");
+
+    dt_graph_destroy(f.g); /* where somebody acts */
+    const dt_graph_desc d = {
+        .symbol = SYMBOL, .n_symbols = 4, .field = FIELD, .n_fields = 1, .params = &f.params, .keep = keep};
+    assert_int_equal(dt_graph_create(&d, &f.g), DT_OK);
+    h = dt_relu(f.g, input(&f, "nodes"));
+    assert_ptr_equal(api->kept(f.g, "said", h), h);
+    assert_ptr_equal(api->kept(f.g, "unsaid", h), h);
+    assert_int_equal(dt_ir_of(f.g)->n_outputs, 1);
+    assert_string_equal(dt_ir_of(f.g)->output[0].name, "said");
+    teardown(&f);
+}
+
 /* Every op has a name and a rule; only ops with a derivative say where gradients flow. */
 static void test_table(void **state)
 {
@@ -412,10 +453,9 @@ static void test_out_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shapes),        cmocka_unit_test(test_shape_refusals),
-        cmocka_unit_test(test_name_refusals), cmocka_unit_test(test_sticky),
-        cmocka_unit_test(test_print),         cmocka_unit_test(test_table),
-        cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_shapes), cmocka_unit_test(test_shape_refusals), cmocka_unit_test(test_name_refusals),
+        cmocka_unit_test(test_sticky), cmocka_unit_test(test_print),          cmocka_unit_test(test_kept),
+        cmocka_unit_test(test_table),  cmocka_unit_test(test_out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -251,6 +251,11 @@ static dt_tensor *graph_result(dt_graph *graph, dt_tensor *first, uint32_t k)
     return first != NULL ? mock_graph_tensor(g, name) : graph_error(g, "no op for", name);
 }
 
+static dt_tensor *graph_kept(dt_graph *graph, const char *name, dt_tensor *x)
+{
+    return x != NULL ? x : graph_error((mock_graph *)graph, "no value for", name);
+}
+
 static dt_tensor *graph_param(dt_graph *graph, const char *name)
 {
     mock_graph *g = (mock_graph *)graph;
@@ -326,7 +331,8 @@ static const dt_graph_api graph_api = {.struct_size = sizeof(dt_graph_api),
                                        .recompute_begin = graph_mark,
                                        .recompute_end = graph_mark,
                                        .status = graph_status,
-                                       .result = graph_result};
+                                       .result = graph_result,
+                                       .kept = graph_kept};
 
 void mock_graph_init(mock_graph *g, mock_params *params)
 {

@@ -3,7 +3,7 @@
 #
 # The world model at work in phases 2 and 3, through the program: weights of phase 1 are taken as they are and stay
 # frozen, one line swaps the model, a stopped and resumed run has the bits of a whole one, threads, processes and
-# virtual ranks change none, nothing is built where nobody asks, and wrong combinations are refused in clear words.
+# virtual ranks change none, nor does it whether predictions are kept or computed again, nothing is built where nobody asks, and wrong combinations are refused in clear words.
 set -u
 
 name=foresight
@@ -27,6 +27,10 @@ train whole $both --threads 1
 train part $both --max-steps 10
 "$dtrain" --resume "$work/part" -q >/dev/null 2>"$work/err" || fail "resuming left with $?"
 same part "stopped and resumed"
+grep -q "kept with the samples: foresight, foreseen" "$work/whole/train.log" || fail "what is frozen is not kept"
+train recomputed $both --threads 1 --set phase2_ppo.keep_foresight=false
+same recomputed "computed in every pass instead of kept"
+grep -q "kept with" "$work/recomputed/train.log" && fail "kept although nobody asked"
 train threads $both --threads 3
 same threads "3 threads instead of 1"
 train ranks $both --set comm.backend=sim --set comm.ranks=2
@@ -36,6 +40,7 @@ same apart "environments in processes"
 
 # one line swaps the model; one that learns nothing needs no perception
 train gru --set models.perception=risk_gnn --set models.world=world_gru
+grep -q "kept with" "$work/gru/train.log" && fail "what is trained is kept"
 train constant --set models.world=world_constant_velocity
 train influence --set models.world=world_constant_velocity --set models.controller=controller_influence
 cases=$((cases + 1))
@@ -49,6 +54,9 @@ train imagines3 --set models.world=world_constant_velocity --set phase2_ppo.imag
 train imagined --set models.world=world_constant_velocity --set phase2_ppo.imagine_weight=0.5 --max-steps 10
 "$dtrain" --resume "$work/imagined" -q >/dev/null 2>"$work/err" || fail "resuming branches left with $?"
 [ "$(state_hash "$work/imagined")" = "$(state_hash "$work/imagines")" ] || fail "imagined, stopped, resumed: other bits"
+train imagined_anew --set models.world=world_constant_velocity --set phase2_ppo.imagine_weight=0.5 \
+    --set phase2_ppo.keep_foresight=false
+[ "$(state_hash "$work/imagined_anew")" = "$(state_hash "$work/imagines")" ] || fail "imagined, not kept: other bits"
 refused 2 "needs input .* does not offer: it has obs, ego" --set models.controller=controller_influence \
     --set models.world=world_constant_velocity --set phase2_ppo.imagine_weight=0.5
 refused 2 "branches are driven by what a world model foresees" --set phase2_ppo.foresight=false \

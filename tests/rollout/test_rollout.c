@@ -574,11 +574,53 @@ static void refused_in_process(const char *lie, dt_status code, const char *text
     refused_with(settings, code, text);
 }
 
+/* What acting computed is there to learn from, and only where learning changes nothing of it; with it or without, the
+ * same is learnt. */
+static void test_kept(void **state)
+{
+    (void)state;
+    enum { MOST = 4096 };
+    static float params[2][MOST];
+    dt_rollout_report report[2];
+    world w;
+    begin(&w, "counter", "tiny.steps=20");
+    for (int i = 0; i < 3; i++) {
+        assert_done(world_iterate(&w));
+    }
+    world_keep(&w, params[0], &report[0]);
+    world_close(&w);
+    const char *const settings[] = {"env.id=counter", "tiny.steps=20", "tiny.kept=A 3", NULL};
+    world_open(&w, settings, NULL);
+    world_start(&w);
+    for (int i = 0; i < 3; i++) {
+        assert_done(world_iterate(&w));
+    }
+    world_keep(&w, params[1], &report[1]);
+    assert_memory_equal(params[0], params[1], sizeof(params[0]));
+    uint64_t rows = 0;
+    for (uint64_t index = 0; index < world_source(&w)->count; index++) {
+        sample s;
+        read_samples(&w, &index, 1, &s);
+        for (int64_t i = 0; i < 3 * s.size[0]; i++) {
+            assert_true(f32(&w, &s, "twice", i) == 2 * f32(&w, &s, "state", i));
+        }
+        for (int64_t i = 0; i < s.size[0]; i++, rows++) {
+            assert_true(f32(&w, &s, "learnt", i) == 0);
+        }
+        drop_sample(&w, &s);
+    }
+    assert_true(rows > 60);
+    world_close(&w);
+}
+
 static void test_refused(void **state)
 {
     (void)state;
     refused("", "tiny.window=1", DT_ECONFIG, "env.id is empty");
     refused("nowhere", "tiny.window=1", DT_ENOTFOUND, "nowhere");
+    refused("counter", "tiny.kept=A", DT_EPLUGIN, "a rollout keeps at most 4 values of rows, [A D] f32; twice [A]");
+    refused("counter", "tiny.kept=N 3", DT_EPLUGIN, "twice [N 3] is not one");
+    refused("counter", "tiny.kept=A 4", DT_ESHAPE, "the field is A 4 f32 and the value A 3 f32");
     refused("counter", "tiny.leak=true", DT_EPLUGIN, "computed from the field advantage");
     refused("liar", "liar.lie=create", DT_ENOTFOUND, "the world is not installed");
     refused("liar", "liar.lie=nan", DT_EPLUGIN,
@@ -613,7 +655,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_rows_are_alone), cmocka_unit_test(test_no_allocation),
         cmocka_unit_test(test_refused),        cmocka_unit_test(test_normalised),
         cmocka_unit_test(test_history),        cmocka_unit_test(test_evaluate),
-        cmocka_unit_test(test_resume),
+        cmocka_unit_test(test_resume),         cmocka_unit_test(test_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -540,6 +540,7 @@ static const dt_component net_model = {.struct_size = sizeof(dt_component),
 typedef struct tiny_config {
     int64_t steps, window, epochs, iterations;
     uint8_t normalise_obs, normalise_reward, normalise_advantage, shield, leak, transitions;
+    const char *kept; /* dims of what is kept */
 } tiny_config;
 
 static const dt_option tiny_options[] = {
@@ -552,6 +553,7 @@ static const dt_option tiny_options[] = {
     DT_OPTION(tiny_config, normalise_advantage, DT_OPT_BOOL, "false", NULL, 0, 0, NULL, "see svc/rollout.h"),
     DT_OPTION(tiny_config, shield, DT_OPT_BOOL, "false", NULL, 0, 0, NULL, "permit less"),
     DT_OPTION(tiny_config, transitions, DT_OPT_BOOL, "false", NULL, 0, 0, NULL, "see svc/rollout.h"),
+    DT_OPTION(tiny_config, kept, DT_OPT_STR, "", NULL, 0, 0, NULL, "dims of \"twice\", see svc/rollout.h"),
     DT_OPTION(tiny_config, leak, DT_OPT_BOOL, "false", NULL, 0, 0, NULL, "act by what is not known yet"),
     DT_OPTION_END};
 
@@ -592,6 +594,7 @@ static dt_status tiny_create(void *self, const dt_host *h, const void *config)
     const dt_model_want want = {
         .struct_size = sizeof(want), .role = "controller", .dims = dims, .n_dims = 4, .offers = offers, .n_offers = 1};
     DT_TRY(s->bind->model(h, &want, &s->net));
+    const dt_port kept[] = {{"twice", c->kept, DT_F32, 0}, {"learnt", "A 1", DT_F32, 0}};
     s->desc = (dt_rollout_desc){.struct_size = sizeof(s->desc),
                                 .steps = (uint32_t)c->steps,
                                 .window = (uint32_t)c->window,
@@ -604,7 +607,9 @@ static dt_status tiny_create(void *self, const dt_host *h, const void *config)
                                 .cost_lambda = 0.7,
                                 .clip_obs = 5,
                                 .clip_reward = 5,
-                                .transitions = c->transitions};
+                                .transitions = c->transitions,
+                                .n_kept = c->kept[0] != '\0' ? 2 : 0,
+                                .kept = kept};
     return s->rollout->create(h, s->env, &s->desc, &s->r);
 }
 
@@ -633,10 +638,12 @@ static dt_status tiny_record(void *user, dt_graph *g)
     for (uint32_t i = 0; i < spec->n_heads; i++) {
         M += spec->choices[i];
     }
-    const dt_named in[] = {{"x", tiny_input(s, g)}};
+    dt_tensor *twice = api->kept(g, "twice", dt_affine(g, tiny_input(s, g), 2, 0));
+    const dt_named in[] = {{"x", dt_affine(g, twice, 0.5, 0)}};
     dt_named out[] = {{"y", NULL}};
     DT_TRY(api->model(g, s->net, in, 1, out, 1));
     dt_tensor *y = out[0].tensor;
+    (void)api->kept(g, "learnt", dt_slice(g, y, 0, 1));
     int64_t at = 0;
     dt_tensor *loss = NULL;
     if (M > 0) {

@@ -77,6 +77,10 @@ typedef struct dt_graph_api {
     dt_status (*status)(const dt_graph *g);
     /* Output k of the op that handed back `first`, which is its output 0; for ops with several (dtrain/ops.def). */
     dt_tensor *(*result)(dt_graph *g, dt_tensor *first, uint32_t k);
+    /* since 1.1: x under a name by which a rollout may keep it (svc/rollout.h). Hands back x; or, in a graph of losses
+     * whose data has it as a field and where no trained parameter, step input or dropout is behind x, that field: it
+     * has the same values and costs nothing. */
+    dt_tensor *(*kept)(dt_graph *g, const char *name, dt_tensor *x);
 } dt_graph_api;
 
 struct dt_graph { /* the host's graph begins with this */

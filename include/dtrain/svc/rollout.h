@@ -26,6 +26,10 @@
  *                         DT_ROLLOUT_NEVER where it was terminated before; -n where all that is known are n steps
  *                         without the cost, this one included: then the round ended, or the agent was truncated
  *
+ * and (since 1.1) for every port of desc.kept that the phase recorded by kept() of svc/graph.h and that stays the same
+ * while the phase learns, because what computes it is frozen: what acting computed, so that no pass computes it again
+ *   its name      its dims  f32
+ *
  * Outputs the phase records under these names (graph output), which the host reads to act:
  *   logits        "A choices"     where there are discrete actions; each head is a softmax over its allowed choices
  *   mean, log_std "A continuous"  where there are continuous actions: independent Gaussians
@@ -60,6 +64,7 @@ typedef struct dt_rollout dt_rollout;
 enum { DT_NORMALISE_NONE = 0, DT_NORMALISE_EACH, DT_NORMALISE_ALIKE, DT_NORMALISE_MEAN };
 
 #define DT_ROLLOUT_NEVER 1e6f /* of cost_in */
+enum { DT_ROLLOUT_MAX_KEPT = 4 };
 
 typedef struct dt_rollout_desc {
     uint32_t struct_size;
@@ -74,7 +79,9 @@ typedef struct dt_rollout_desc {
     double cost_gamma, cost_lambda;
     double clip_obs, clip_reward; /* after normalisation; 0: none */
     uint8_t transitions;          /* since 1.1: fields of what comes after a row */
-    uint8_t reserved[7];
+    uint8_t reserved[3];
+    uint32_t n_kept;     /* since 1.1, at most DT_ROLLOUT_MAX_KEPT */
+    const dt_port *kept; /* since 1.1: of dims "A D", f32; copied */
 } dt_rollout_desc;
 
 typedef struct
