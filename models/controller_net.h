@@ -4,7 +4,7 @@
  * a distribution over its actions and into values. Included by the models beside it; not installed, not part of the
  * contract.
  *
- *   logits     = W_l p + b_l          [A, choices]      p: features for acting, c: features for judging, [A, width]
+ *   logits     = W_l p + b_l          [A, choices]      p: features for acting, c: for judging, [A, width]
  *   mean       = W_m p + b_m          [A, continuous]
  *   log_std    = s                    the same row for every agent, learned, whatever the agent sees
  *   value      = w_v c + b_v          [A]
@@ -175,19 +175,21 @@ static inline dt_tensor *controller_columns(dt_graph *g, dt_tensor *column, int6
 
 /* ---- heads ------------------------------------------------------------------------------------------------------- */
 
-static inline dt_status controller_head_params(const controller_net *n, dt_params *reg, int64_t width)
+/* act_width, judge_width: of the features for acting and for judging. */
+static inline dt_status controller_head_params(const controller_net *n, dt_params *reg, int64_t act_width,
+                                               int64_t judge_width)
 {
     if (n->choices > 0) {
-        DT_TRY_H(controller_add(reg, "head.logits", n->choices, width, n->policy_gain));
+        DT_TRY_H(controller_add(reg, "head.logits", n->choices, act_width, n->policy_gain));
     }
     if (n->continuous > 0) {
-        DT_TRY_H(controller_add(reg, "head.mean", n->continuous, width, n->policy_gain));
+        DT_TRY_H(controller_add(reg, "head.mean", n->continuous, act_width, n->policy_gain));
         DT_TRY_H(reg->add(reg, "head.log_std", &n->continuous, 1, DT_INIT_CONST, n->log_std));
     }
     if (n->K > 0) {
-        DT_TRY_H(controller_add(reg, "head.cost_value", n->K, width, CONTROLLER_VALUE_GAIN));
+        DT_TRY_H(controller_add(reg, "head.cost_value", n->K, judge_width, CONTROLLER_VALUE_GAIN));
     }
-    return controller_add(reg, "head.value", 1, width, CONTROLLER_VALUE_GAIN);
+    return controller_add(reg, "head.value", 1, judge_width, CONTROLLER_VALUE_GAIN);
 }
 
 /* A row per agent of each; act [A, width]. */

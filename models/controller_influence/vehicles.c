@@ -71,7 +71,7 @@ dt_status vehicles_params(const influence *s, dt_params *reg)
     DT_TRY_H(add_weight(reg, "influence", "source", -1, 1, H));
     DT_TRY_H(controller_add(reg, "influence.edge", EDGE_HIDDEN, EDGES, CONTROLLER_HIDDEN_GAIN));
     DT_TRY_H(add_weight(reg, "influence", "pair", -1, 1, EDGE_HIDDEN));
-    return controller_head_params(&s->net, reg, H);
+    return controller_head_params(&s->net, reg, H, H);
 }
 
 /* ---- graph ------------------------------------------------------------------------------------------------------- */

@@ -72,7 +72,7 @@ static dt_status params(void *self, dt_params *reg)
     const int64_t in = s->config.encoder > 0 ? s->config.encoder : s->net.D;
     DT_TRY_H(controller_add(reg, "lstm.x", N_GATES * hidden, in, 1.0));
     DT_TRY_H(reg->add(reg, "lstm.h.w", wh, 2, DT_INIT_ORTHO, 1.0));
-    return controller_head_params(&s->net, reg, hidden);
+    return controller_head_params(&s->net, reg, hidden, hidden);
 }
 
 /* xw [W,A,4H] with forget_bias on the columns of the forget gate */

@@ -4,7 +4,8 @@
  * Ports: dtrain/shapes.h; heads and first values: controller_net.h.
  *
  *   h_0 = obs, and foresight where it is offered,  h_{i+1} = act(W_i h_i + b_i)
- *   p and c are the last h of two nets, or of one (trunk = "shared")
+ *   p and c are the last h of two nets, which need not be as deep as each other (critic_layers), or of one (trunk =
+ *   "shared")
  *
  * Source: Schulman et al. 2017 (two layers of 64, tanh, nothing shared); Huang et al. 2022.
  * Parameters: policy.<i>.{w,b}, critic.<i>.{w,b} (shared: trunk.<i>.{w,b}), head.*.
@@ -17,7 +18,7 @@ static const char *const trunks[] = {"separate", "shared", NULL};
 static const char *const activations[] = {"tanh", "relu", NULL};
 
 typedef struct config {
-    int64_t hidden, layers;
+    int64_t hidden, layers, critic_layers;
     uint32_t activation, trunk;
     uint8_t foresight, reserved[7];
     double policy_gain, log_std_init;
@@ -29,9 +30,23 @@ typedef struct state {
     int64_t Z; /* columns of foresight that are read, or 0 */
 } state;
 
+static dt_status check(const dt_host *h, const void *cfg)
+{
+    const config *c = cfg;
+    if (c->trunk == SHARED && c->critic_layers >= 0) {
+        return DT_FAIL_H(h, DT_ECONFIG,
+                         "controller_mlp.critic_layers = %lld asks for layers of values alone, and trunk = \"shared\" "
+                         "has none; leave it at -1, or set trunk = \"separate\"",
+                         (long long)c->critic_layers);
+    }
+    return DT_OK;
+}
+
 static const dt_option options[] = {
     DT_OPTION(config, hidden, DT_OPT_I64, "64", "1", 1, 8192, NULL, "width of the hidden layers"),
     DT_OPTION(config, layers, DT_OPT_I64, "2", "1", 0, 16, NULL, "hidden layers; 0: linear in the observation"),
+    DT_OPTION(config, critic_layers, DT_OPT_I64, "-1", "1", -1, 16, NULL,
+              "hidden layers of values alone, 0: linear; -1: as many as layers"),
     DT_OPTION(config, activation, DT_OPT_ENUM, "tanh", NULL, 0, 0, activations, "what follows every hidden layer"),
     DT_OPTION(config, trunk, DT_OPT_ENUM, "separate", NULL, 0, 0, trunks,
               "whether values have hidden layers of their own or share those of the policy"),
@@ -64,15 +79,20 @@ static const dt_port *outputs(const void *self, uint32_t *n_p)
     return controller_outputs(&((const state *)self)->net, n_p);
 }
 
+static int64_t critic_layers(const state *s)
+{
+    return s->config.critic_layers < 0 ? s->config.layers : s->config.critic_layers;
+}
+
 static int64_t width(const state *s, int64_t layer) /* of what enters it */
 {
     return layer == 0 ? s->net.D + s->Z : s->config.hidden;
 }
 
-static dt_status trunk_params(const state *s, dt_params *reg, const char *trunk)
+static dt_status trunk_params(const state *s, dt_params *reg, const char *trunk, int64_t layers)
 {
     char name[CONTROLLER_TEXT];
-    for (int64_t i = 0; i < s->config.layers; i++) {
+    for (int64_t i = 0; i < layers; i++) {
         snprintf(name, sizeof(name), "%s.%lld", trunk, (long long)i);
         DT_TRY_H(controller_add(reg, name, s->config.hidden, width(s, i), CONTROLLER_HIDDEN_GAIN));
     }
@@ -83,18 +103,18 @@ static dt_status params(void *self, dt_params *reg)
 {
     const state *s = self;
     if (s->config.trunk == SHARED) {
-        DT_TRY_H(trunk_params(s, reg, "trunk"));
+        DT_TRY_H(trunk_params(s, reg, "trunk", s->config.layers));
     } else {
-        DT_TRY_H(trunk_params(s, reg, "policy"));
-        DT_TRY_H(trunk_params(s, reg, "critic"));
+        DT_TRY_H(trunk_params(s, reg, "policy", s->config.layers));
+        DT_TRY_H(trunk_params(s, reg, "critic", critic_layers(s)));
     }
-    return controller_head_params(&s->net, reg, width(s, s->config.layers));
+    return controller_head_params(&s->net, reg, width(s, s->config.layers), width(s, critic_layers(s)));
 }
 
-static dt_tensor *record_trunk(const state *s, dt_graph *g, dt_tensor *x, const char *trunk)
+static dt_tensor *record_trunk(const state *s, dt_graph *g, dt_tensor *x, const char *trunk, int64_t layers)
 {
     char name[CONTROLLER_TEXT];
-    for (int64_t i = 0; i < s->config.layers; i++) {
+    for (int64_t i = 0; i < layers; i++) {
         snprintf(name, sizeof(name), "%s.%lld", trunk, (long long)i);
         x = controller_linear(g, x, name);
         x = s->config.activation == TANH ? dt_tanh(g, x) : dt_relu(g, x);
@@ -107,8 +127,8 @@ static dt_status forward(void *self, dt_graph *g, dt_tensor *const *in, dt_tenso
     const state *s = self;
     const bool is_shared = s->config.trunk == SHARED;
     dt_tensor *x = s->Z > 0 ? dt_concat(g, in, 2) : in[0];
-    dt_tensor *act = record_trunk(s, g, x, is_shared ? "trunk" : "policy");
-    dt_tensor *judge = is_shared ? act : record_trunk(s, g, x, "critic");
+    dt_tensor *act = record_trunk(s, g, x, is_shared ? "trunk" : "policy", s->config.layers);
+    dt_tensor *judge = is_shared ? act : record_trunk(s, g, x, "critic", critic_layers(s));
     return controller_heads(&s->net, g, act, judge, out);
 }
 
@@ -135,6 +155,7 @@ static const dt_component component = {.struct_size = sizeof(dt_component),
                                        .config_size = sizeof(config),
                                        .state_size = sizeof(state),
                                        .options = options,
+                                       .check = check,
                                        .ops = &ops};
 
 DT_PLUGIN_DEFINE_ONE(component, "controller_mlp", "1.0", "dtrain", "Apache-2.0");

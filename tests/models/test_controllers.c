@@ -60,15 +60,16 @@ static void near(const float *is, const double *want, int n)
     }
 }
 
-/* the heads of agent a over features for acting and for judging */
-static void check_heads(const bench *b, const outputs *o, int a, const double *act, const double *judge, double log_std)
+/* the heads of agent a over features for acting, n_act of them, and for judging */
+static void check_heads(const bench *b, const outputs *o, int a, const double *act, int n_act, const double *judge,
+                        double log_std)
 {
     double y[8], s[CONTINUOUS] = {log_std, log_std};
     linear(b, "head.value", judge, HIDDEN, y, 1);
     near(&o->value[a], y, 1);
-    linear(b, "head.logits", act, HIDDEN, y, CHOICES);
+    linear(b, "head.logits", act, n_act, y, CHOICES);
     near(&o->logits[(size_t)a * CHOICES], y, CHOICES);
-    linear(b, "head.mean", act, HIDDEN, y, CONTINUOUS);
+    linear(b, "head.mean", act, n_act, y, CONTINUOUS);
     near(&o->mean[(size_t)a * CONTINUOUS], y, CONTINUOUS);
     near(&o->log_std[(size_t)a * CONTINUOUS], s, CONTINUOUS);
     linear(b, "head.cost_value", judge, HIDDEN, y, COSTS);
@@ -82,12 +83,13 @@ static double draw(int i)
 
 /* ---- mlp --------------------------------------------------------------------------------------------------------- */
 
-static void mlp_trunk(const bench *b, const char *trunk, const double *obs, bool is_relu, double *h)
+static void mlp_trunk(const bench *b, const char *trunk, int layers, const double *obs, bool is_relu, double *h)
 {
     char name[MOCK_NAME];
     double x[HIDDEN];
     memcpy(x, obs, D * sizeof(*x));
-    for (int layer = 0; layer < 2; layer++) {
+    memcpy(h, obs, D * sizeof(*h));
+    for (int layer = 0; layer < layers; layer++) {
         snprintf(name, sizeof(name), "%s.%d", trunk, layer);
         linear(b, name, x, layer == 0 ? D : HIDDEN, h, HIDDEN);
         for (int i = 0; i < HIDDEN; i++) {
@@ -97,7 +99,7 @@ static void mlp_trunk(const bench *b, const char *trunk, const double *obs, bool
     }
 }
 
-static void check_mlp(const char *const *set, bool is_shared, bool is_relu, double log_std)
+static void check_mlp(const char *const *set, int layers, bool is_shared, bool is_relu, double log_std)
 {
     bench b;
     float obs[AGENTS][D];
@@ -118,9 +120,9 @@ static void check_mlp(const char *const *set, bool is_shared, bool is_relu, doub
         for (int k = 0; k < D; k++) {
             x[k] = (double)obs[a][k];
         }
-        mlp_trunk(&b, is_shared ? "trunk" : "policy", x, is_relu, act);
-        mlp_trunk(&b, is_shared ? "trunk" : "critic", x, is_relu, judge);
-        check_heads(&b, &o, a, act, judge, log_std);
+        mlp_trunk(&b, is_shared ? "trunk" : "policy", layers, x, is_relu, act);
+        mlp_trunk(&b, is_shared ? "trunk" : "critic", 2, x, is_relu, judge);
+        check_heads(&b, &o, a, act, layers > 0 ? HIDDEN : D, judge, log_std);
     }
     bench_close(&b);
 }
@@ -128,8 +130,9 @@ static void check_mlp(const char *const *set, bool is_shared, bool is_relu, doub
 static void test_mlp_computes(void **state)
 {
     (void)state;
-    check_mlp((const char *const[]){"hidden=8", NULL}, false, false, 0);
-    check_mlp((const char *const[]){"hidden=8", "trunk=shared", "activation=relu", "log_std_init=-0.5", NULL}, true,
+    check_mlp((const char *const[]){"hidden=8", NULL}, 2, false, false, 0);
+    check_mlp((const char *const[]){"hidden=8", "layers=0", "critic_layers=2", NULL}, 0, false, false, 0);
+    check_mlp((const char *const[]){"hidden=8", "trunk=shared", "activation=relu", "log_std_init=-0.5", NULL}, 2, true,
               true, -0.5);
 }
 
@@ -165,6 +168,9 @@ static void test_ports_follow_the_actions(void **state)
 
     bench_open(&b, "controller_mlp", (const char *const[]){"layers=0", NULL}, discrete, 5);
     assert_int_equal(b.r.table.trained_count, 2 * 4 + 2 + 4 + 1);
+    bench_close(&b);
+    bench_open(&b, "controller_mlp", (const char *const[]){"critic_layers=0", NULL}, discrete, 5);
+    assert_int_equal(b.r.table.trained_count, 64 * 4 + 64 + 64 * 64 + 64 + 2 * 64 + 2 + 4 + 1);
     bench_close(&b);
 }
 
@@ -210,6 +216,10 @@ static void test_refusals(void **state)
     bench_close(&b);
     assert_int_equal(bench_create(&b, "controller_lstm", NULL, now, 3), DT_ESHAPE);
     assert_non_null(strstr(b.host.message, "the phase gives W 1: set the option window"));
+    bench_close(&b);
+    bench_open(&b, "controller_mlp", (const char *const[]){"trunk=shared", "critic_layers=1", NULL}, now, 3);
+    assert_int_equal(b.c->check(&b.host.host, b.config), DT_ECONFIG);
+    assert_non_null(strstr(b.host.message, "controller_mlp.critic_layers = 1 asks for layers of values alone"));
     bench_close(&b);
 }
 
@@ -273,7 +283,7 @@ static void check_lstm(const char *const *set, double forget_bias, bool has_enco
     for (int a = 0; a < AGENTS; a++) {
         double h[HIDDEN];
         lstm_state(&b, &history[0][0][0], a, 2 * a, forget_bias, has_encoder, h);
-        check_heads(&b, &o, a, h, h, 0);
+        check_heads(&b, &o, a, h, HIDDEN, h, 0);
     }
     bench_close(&b);
 }
