@@ -11,6 +11,7 @@ core_libdtcore_la_SOURCES += \
 	core/base/log.c core/base/log.h \
 	core/base/logfile.c core/base/logfile.h \
 	core/base/mem.c core/base/mem.h \
+	core/base/protobuf.h \
 	core/base/rng.c core/base/rng.h \
 	core/base/str.c core/base/str.h \
 	core/base/trace.c core/base/trace.h

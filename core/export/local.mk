@@ -5,8 +5,7 @@ core_libdtcore_la_SOURCES += \
 	core/export/onnx_graph.c core/export/onnx_graph.h \
 	core/export/onnx_ops.c \
 	core/export/policy_file.c core/export/policy_file.h \
-	core/export/policy_read.c \
-	core/export/protobuf.h
+	core/export/policy_read.c
 
 # The small inference library: the rooms that run a recorded graph on the CPU, without plugins, configuration or
 # trainer. The objects are those of the program; what nothing calls is left out by the linker.

@@ -9,8 +9,8 @@
 #include "base/err.h"
 #include "base/fs.h"
 #include "base/mem.h"
+#include "base/protobuf.h"
 #include "export/onnx_graph.h"
-#include "export/protobuf.h"
 #include "graph/op.h"
 
 #include <math.h>

@@ -7,7 +7,7 @@
 #include "export/onnx_graph.h"
 
 #include "base/err.h"
-#include "export/protobuf.h"
+#include "base/protobuf.h"
 
 #include <stdio.h>
 

@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/protobuf.h"
 
 #include <errno.h>
 #include <math.h>
@@ -73,11 +74,7 @@ enum {
     ENTRY_VALUE = 2,
     ANY_NUMBER = 2, /* google.protobuf.Value */
     ANY_TEXT = 3,
-    ANY_BOOL = 4,
-    WIRE_VARINT = 0, /* ways of writing a field */
-    WIRE_FIXED64 = 1,
-    WIRE_BYTES = 2,
-    WIRE_FIXED32 = 5
+    ANY_BOOL = 4
 };
 
 struct dt_events {
@@ -88,70 +85,6 @@ struct dt_events {
     dt_str session;               /* hyper-parameters so far */
     uint64_t step;
 };
-
-/* ---- wire format ------------------------------------------------------------------------------------------------- */
-
-static void put_varint(dt_str *s, uint64_t v)
-{
-    char byte[10];
-    size_t n = 0;
-    do {
-        byte[n++] = (char)((v & 0x7f) | (v > 0x7f ? 0x80 : 0));
-        v >>= 7;
-    } while (v > 0);
-    dt_str_add_n(s, byte, n);
-}
-
-static void put_key(dt_str *s, uint32_t field, uint32_t wire)
-{
-    put_varint(s, field << 3 | wire);
-}
-
-/* Little-endian, whatever the machine. */
-static void put_fixed(dt_str *s, uint64_t v, size_t bytes)
-{
-    char byte[8];
-    for (size_t i = 0; i < bytes; i++) {
-        byte[i] = (char)(v >> (8 * i) & 0xff);
-    }
-    dt_str_add_n(s, byte, bytes);
-}
-
-static void put_int(dt_str *s, uint32_t field, uint64_t v)
-{
-    put_key(s, field, WIRE_VARINT);
-    put_varint(s, v);
-}
-
-static void put_double(dt_str *s, uint32_t field, double v)
-{
-    uint64_t bits = 0;
-    memcpy(&bits, &v, sizeof(bits));
-    put_key(s, field, WIRE_FIXED64);
-    put_fixed(s, bits, sizeof(bits));
-}
-
-static void put_float(dt_str *s, uint32_t field, float v)
-{
-    uint32_t bits = 0;
-    memcpy(&bits, &v, sizeof(bits));
-    put_key(s, field, WIRE_FIXED32);
-    put_fixed(s, bits, sizeof(bits));
-}
-
-static void put_bytes(dt_str *s, uint32_t field, const char *p, size_t n)
-{
-    put_key(s, field, WIRE_BYTES);
-    put_varint(s, n);
-    dt_str_add_n(s, p, n);
-}
-
-/* A message into the one that holds it; what ran out of memory inside is remembered outside. */
-static void put_message(dt_str *s, uint32_t field, const dt_str *inner)
-{
-    put_bytes(s, field, dt_str_text(inner), inner->bytes);
-    s->failed = s->failed || inner->failed;
-}
 
 /* ---- records ----------------------------------------------------------------------------------------------------- */
 
@@ -166,8 +99,8 @@ static dt_status write_event(dt_events *e)
     dt_str *head = &e->value; /* free by now */
     DT_TRY(dt_str_status(&e->event));
     dt_str_clear(head);
-    put_fixed(head, e->event.bytes, 8);
-    put_fixed(head, masked(head->text, 8), 4);
+    dt_pb_fixed(head, e->event.bytes, 8);
+    dt_pb_fixed(head, masked(head->text, 8), 4);
     char tail[4];
     const uint32_t crc = masked(dt_str_text(&e->event), e->event.bytes);
     for (size_t i = 0; i < sizeof(tail); i++) {
@@ -195,20 +128,20 @@ static double wall_time(void)
 static void begin_event(dt_events *e, uint64_t step)
 {
     dt_str_clear(&e->event);
-    put_double(&e->event, EVENT_WALL_TIME, wall_time());
-    put_int(&e->event, EVENT_STEP, step);
+    dt_pb_double(&e->event, EVENT_WALL_TIME, wall_time());
+    dt_pb_int(&e->event, EVENT_STEP, step);
 }
 
 static dt_status write_head(dt_events *e, uint64_t first_step)
 {
     static const char version[] = "brain.Event:2";
     begin_event(e, 0);
-    put_bytes(&e->event, EVENT_FILE_VERSION, version, sizeof(version) - 1);
+    dt_pb_text(&e->event, EVENT_FILE_VERSION, version);
     DT_TRY(write_event(e));
     dt_str_clear(&e->value);
-    put_int(&e->value, SESSION_STATUS, SESSION_START);
+    dt_pb_int(&e->value, SESSION_STATUS, SESSION_START);
     begin_event(e, first_step);
-    put_message(&e->event, EVENT_SESSION_LOG, &e->value);
+    dt_pb_str(&e->event, EVENT_SESSION_LOG, &e->value);
     return write_event(e);
 }
 
@@ -273,15 +206,15 @@ void dt_events_begin(dt_events *e, uint64_t step)
 void dt_events_scalar(dt_events *e, const char *tag, double value)
 {
     dt_str_clear(&e->value);
-    put_bytes(&e->value, VALUE_TAG, tag, strlen(tag));
-    put_float(&e->value, VALUE_SIMPLE, (float)value);
-    put_message(&e->summary, SUMMARY_VALUE, &e->value);
+    dt_pb_text(&e->value, VALUE_TAG, tag);
+    dt_pb_float(&e->value, VALUE_SIMPLE, (float)value);
+    dt_pb_str(&e->summary, SUMMARY_VALUE, &e->value);
 }
 
 dt_status dt_events_end(dt_events *e)
 {
     begin_event(e, e->step);
-    put_message(&e->event, EVENT_SUMMARY, &e->summary);
+    dt_pb_str(&e->event, EVENT_SUMMARY, &e->summary);
     return write_event(e);
 }
 
@@ -302,9 +235,9 @@ static dt_status put_alone(dt_events *e, uint64_t step, const char *tag, uint32_
 {
     dt_str_clear(&e->value);
     dt_str_clear(&e->summary);
-    put_bytes(&e->value, VALUE_TAG, tag, strlen(tag));
-    put_message(&e->value, field, what);
-    put_message(&e->summary, SUMMARY_VALUE, &e->value);
+    dt_pb_text(&e->value, VALUE_TAG, tag);
+    dt_pb_str(&e->value, field, what);
+    dt_pb_str(&e->summary, SUMMARY_VALUE, &e->value);
     e->step = step;
     return dt_events_end(e);
 }
@@ -314,17 +247,17 @@ static dt_status put_tensor(dt_events *e, uint64_t step, const char *tag, const 
                             const dt_str *tensor)
 {
     dt_str data = {0}, metadata = {0};
-    put_bytes(&data, PLUGIN_NAME, plugin, strlen(plugin));
+    dt_pb_text(&data, PLUGIN_NAME, plugin);
     if (content != NULL) {
-        put_message(&data, PLUGIN_CONTENT, content);
+        dt_pb_str(&data, PLUGIN_CONTENT, content);
     }
-    put_message(&metadata, METADATA_PLUGIN, &data);
+    dt_pb_str(&metadata, METADATA_PLUGIN, &data);
     dt_str_clear(&e->value);
     dt_str_clear(&e->summary);
-    put_bytes(&e->value, VALUE_TAG, tag, strlen(tag));
-    put_message(&e->value, VALUE_METADATA, &metadata);
-    put_message(&e->value, VALUE_TENSOR, tensor);
-    put_message(&e->summary, SUMMARY_VALUE, &e->value);
+    dt_pb_text(&e->value, VALUE_TAG, tag);
+    dt_pb_str(&e->value, VALUE_METADATA, &metadata);
+    dt_pb_str(&e->value, VALUE_TENSOR, tensor);
+    dt_pb_str(&e->summary, SUMMARY_VALUE, &e->value);
     e->step = step;
     const dt_status st = dt_events_end(e);
     dt_str_fini(&data);
@@ -335,12 +268,12 @@ static dt_status put_tensor(dt_events *e, uint64_t step, const char *tag, const 
 dt_status dt_events_text(dt_events *e, uint64_t step, const char *tag, const char *text)
 {
     dt_str dim = {0}, shape = {0}, words = {0}, tensor = {0};
-    put_int(&dim, DIM_SIZE, 1);
-    put_message(&shape, SHAPE_DIM, &dim);
+    dt_pb_int(&dim, DIM_SIZE, 1);
+    dt_pb_str(&shape, SHAPE_DIM, &dim);
     put_indented(&words, text);
-    put_int(&tensor, TENSOR_DTYPE, DTYPE_STRING);
-    put_message(&tensor, TENSOR_SHAPE, &shape);
-    put_message(&tensor, TENSOR_STRING, &words);
+    dt_pb_int(&tensor, TENSOR_DTYPE, DTYPE_STRING);
+    dt_pb_str(&tensor, TENSOR_SHAPE, &shape);
+    dt_pb_str(&tensor, TENSOR_STRING, &words);
     const dt_status st = put_tensor(e, step, tag, "text", NULL, &tensor);
     dt_str *const used[] = {&dim, &shape, &words, &tensor};
     for (size_t i = 0; i < sizeof(used) / sizeof(used[0]); i++) {
@@ -391,16 +324,16 @@ dt_status dt_events_histogram(dt_events *e, uint64_t step, const char *tag, cons
         const double limit[] = {i + 1 < DT_HISTOGRAM_PARTS ? h->low + (i + 1) * width : h->high, h->count[i]};
         uint64_t bits[2];
         memcpy(bits, limit, sizeof(bits));
-        put_fixed(&limits, bits[0], 8);
-        put_fixed(&counts, bits[1], 8);
+        dt_pb_fixed(&limits, bits[0], 8);
+        dt_pb_fixed(&counts, bits[1], 8);
     }
-    put_double(&message, HISTOGRAM_MIN, h->low);
-    put_double(&message, HISTOGRAM_MAX, h->high);
-    put_double(&message, HISTOGRAM_NUM, (double)h->n);
-    put_double(&message, HISTOGRAM_SUM, h->sum);
-    put_double(&message, HISTOGRAM_SQUARES, h->squares);
-    put_message(&message, HISTOGRAM_LIMITS, &limits);
-    put_message(&message, HISTOGRAM_COUNTS, &counts);
+    dt_pb_double(&message, HISTOGRAM_MIN, h->low);
+    dt_pb_double(&message, HISTOGRAM_MAX, h->high);
+    dt_pb_double(&message, HISTOGRAM_NUM, (double)h->n);
+    dt_pb_double(&message, HISTOGRAM_SUM, h->sum);
+    dt_pb_double(&message, HISTOGRAM_SQUARES, h->squares);
+    dt_pb_str(&message, HISTOGRAM_LIMITS, &limits);
+    dt_pb_str(&message, HISTOGRAM_COUNTS, &counts);
     const dt_status st = put_alone(e, step, tag, VALUE_HISTOGRAM, &message);
     dt_str_fini(&message);
     dt_str_fini(&limits);
@@ -412,10 +345,10 @@ dt_status dt_events_image(dt_events *e, uint64_t step, const char *tag, uint32_t
                           const dt_str *png)
 {
     dt_str message = {0};
-    put_int(&message, IMAGE_HEIGHT, height);
-    put_int(&message, IMAGE_WIDTH, width);
-    put_int(&message, IMAGE_COLORS, 3);
-    put_message(&message, IMAGE_FILE, png);
+    dt_pb_int(&message, IMAGE_HEIGHT, height);
+    dt_pb_int(&message, IMAGE_WIDTH, width);
+    dt_pb_int(&message, IMAGE_COLORS, 3);
+    dt_pb_str(&message, IMAGE_FILE, png);
     const dt_status st = put_alone(e, step, tag, VALUE_IMAGE, &message);
     dt_str_fini(&message);
     return st;
@@ -426,16 +359,16 @@ dt_status dt_events_image(dt_events *e, uint64_t step, const char *tag, uint32_t
 static void put_hparam(dt_events *e, const char *name, const dt_str *any)
 {
     dt_str entry = {0};
-    put_bytes(&entry, ENTRY_KEY, name, strlen(name));
-    put_message(&entry, ENTRY_VALUE, any);
-    put_message(&e->session, START_HPARAM, &entry);
+    dt_pb_text(&entry, ENTRY_KEY, name);
+    dt_pb_str(&entry, ENTRY_VALUE, any);
+    dt_pb_str(&e->session, START_HPARAM, &entry);
     dt_str_fini(&entry);
 }
 
 void dt_events_hparam_number(dt_events *e, const char *name, double value)
 {
     dt_str any = {0};
-    put_double(&any, ANY_NUMBER, value);
+    dt_pb_double(&any, ANY_NUMBER, value);
     put_hparam(e, name, &any);
     dt_str_fini(&any);
 }
@@ -443,7 +376,7 @@ void dt_events_hparam_number(dt_events *e, const char *name, double value)
 void dt_events_hparam_bool(dt_events *e, const char *name, bool value)
 {
     dt_str any = {0};
-    put_int(&any, ANY_BOOL, value);
+    dt_pb_int(&any, ANY_BOOL, value);
     put_hparam(e, name, &any);
     dt_str_fini(&any);
 }
@@ -451,7 +384,7 @@ void dt_events_hparam_bool(dt_events *e, const char *name, bool value)
 void dt_events_hparam_text(dt_events *e, const char *name, const char *value)
 {
     dt_str any = {0};
-    put_bytes(&any, ANY_TEXT, value, strlen(value));
+    dt_pb_text(&any, ANY_TEXT, value);
     put_hparam(e, name, &any);
     dt_str_fini(&any);
 }
@@ -460,11 +393,11 @@ void dt_events_hparam_text(dt_events *e, const char *name, const char *value)
 static dt_status put_session(dt_events *e, const char *tag, uint32_t field, const dt_str *info)
 {
     dt_str content = {0}, dim = {0}, shape = {0}, tensor = {0};
-    put_message(&content, field, info);
-    put_int(&dim, DIM_SIZE, 0);
-    put_message(&shape, SHAPE_DIM, &dim);
-    put_int(&tensor, TENSOR_DTYPE, DTYPE_FLOAT);
-    put_message(&tensor, TENSOR_SHAPE, &shape);
+    dt_pb_str(&content, field, info);
+    dt_pb_int(&dim, DIM_SIZE, 0);
+    dt_pb_str(&shape, SHAPE_DIM, &dim);
+    dt_pb_int(&tensor, TENSOR_DTYPE, DTYPE_FLOAT);
+    dt_pb_str(&tensor, TENSOR_SHAPE, &shape);
     const dt_status st = put_tensor(e, 0, tag, "hparams", &content, &tensor);
     dt_str *const used[] = {&content, &dim, &shape, &tensor};
     for (size_t i = 0; i < sizeof(used) / sizeof(used[0]); i++) {
@@ -475,8 +408,8 @@ static dt_status put_session(dt_events *e, const char *tag, uint32_t field, cons
 
 dt_status dt_events_hparams(dt_events *e, const char *group)
 {
-    put_bytes(&e->session, START_GROUP, group, strlen(group));
-    put_double(&e->session, START_TIME, wall_time());
+    dt_pb_text(&e->session, START_GROUP, group);
+    dt_pb_double(&e->session, START_TIME, wall_time());
     const dt_status st = put_session(e, "_hparams_/session_start_info", HPARAMS_START, &e->session);
     dt_str_clear(&e->session);
     return st;
@@ -485,8 +418,8 @@ dt_status dt_events_hparams(dt_events *e, const char *group)
 dt_status dt_events_session_end(dt_events *e, bool is_success)
 {
     dt_str info = {0};
-    put_int(&info, END_STATUS, is_success ? END_SUCCESS : END_FAILURE);
-    put_double(&info, END_TIME, wall_time());
+    dt_pb_int(&info, END_STATUS, is_success ? END_SUCCESS : END_FAILURE);
+    dt_pb_double(&info, END_TIME, wall_time());
     const dt_status st = put_session(e, "_hparams_/session_end_info", HPARAMS_END, &info);
     dt_str_fini(&info);
     return st;
