@@ -248,6 +248,13 @@ err_unlink:
     return st;
 }
 
+dt_status dt_fs_write_text(const dt_str *path, const dt_str *text)
+{
+    DT_TRY(dt_str_status(path));
+    DT_TRY(dt_str_status(text));
+    return dt_fs_write_atomic(dt_str_text(path), dt_str_text(text), text->bytes);
+}
+
 static dt_status open_for_read(const char *path, int *out_fd, struct stat *info)
 {
     int fd = -1;

@@ -23,6 +23,8 @@ dt_status dt_fs_rename(const char *from, const char *to) DT_NODISCARD;
 dt_status dt_fs_swap(const char *a, const char *b) DT_NODISCARD;
 /* Written aside, flushed, renamed, folder flushed. */
 dt_status dt_fs_write_atomic(const char *path, const void *p, size_t bytes) DT_NODISCARD;
+/* The same of a path and a text as they were put together: DT_ENOMEM where one of them could not be. */
+dt_status dt_fs_write_text(const dt_str *path, const dt_str *text) DT_NODISCARD;
 /* NUL-terminated; free with dt_free. */
 dt_status dt_fs_read_all(const char *path, size_t max_bytes, char **out_p, size_t *bytes_p) DT_NODISCARD;
 /* Read-only mmap; an empty file is DT_EDATA. */

@@ -358,8 +358,7 @@ static void write_hint(saver *s)
     dt_str_addf(&s->path, "%s/LATEST", s->folder.text);
     dt_str line = {0};
     dt_str_addf(&line, "%s\n", name);
-    if (dt_str_status(&s->path) != DT_OK || dt_str_status(&line) != DT_OK ||
-        dt_fs_write_atomic(s->path.text, line.text, line.bytes) != DT_OK) {
+    if (dt_fs_write_text(&s->path, &line) != DT_OK) {
         dt_log(DT_LOG_WARN, "the checkpoint is committed, but not the hint LATEST: %s", dt_error_text());
     }
     dt_str_fini(&line);

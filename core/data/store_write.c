@@ -543,13 +543,7 @@ static dt_status write_description(dt_store_writer *w)
     dt_json_end(&w->scenes_out, ']');
     describe(w, &text);
     dt_str_addf(&path, "%s/store.json", w->partial);
-    dt_status st = dt_str_status(&text);
-    if (st == DT_OK) {
-        st = dt_str_status(&path);
-    }
-    if (st == DT_OK) {
-        st = dt_fs_write_atomic(dt_str_text(&path), dt_str_text(&text), text.bytes);
-    }
+    const dt_status st = dt_fs_write_text(&path, &text);
     dt_str_fini(&text);
     dt_str_fini(&path);
     return st;

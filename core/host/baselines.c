@@ -229,10 +229,8 @@ static dt_status write_file(const results *r, const dt_stage_desc *d, const char
     }
     dt_json_end(&o, ']');
     dt_json_end(&o, '}');
-    st = st == DT_OK ? dt_str_status(&text) : st;
-    st = st == DT_OK ? dt_str_status(&path) : st;
     if (st == DT_OK) {
-        st = dt_fs_write_atomic(dt_str_text(&path), dt_str_text(&text), text.bytes);
+        st = dt_fs_write_text(&path, &text);
     }
     dt_str_fini(&text);
     dt_str_fini(&path);

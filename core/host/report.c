@@ -140,10 +140,8 @@ dt_status dt_report_pictures(const dt_stage *s, const char *run_dir)
     dt_json_i64(&o, "step", (int64_t)dt_trainer_step_number(s->trainer));
     write_nested(&o, s->picture, s->n_pictures);
     dt_json_end(&o, '}');
-    st = st == DT_OK ? dt_str_status(&text) : st;
-    st = st == DT_OK ? dt_str_status(&path) : st;
     if (st == DT_OK) {
-        st = dt_fs_write_atomic(dt_str_text(&path), dt_str_text(&text), text.bytes);
+        st = dt_fs_write_text(&path, &text);
     }
     dt_str_fini(&text);
     dt_str_fini(&path);

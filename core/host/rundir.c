@@ -219,9 +219,8 @@ const char *dt_rundir_path(const dt_rundir *r)
 static dt_status write_file(const dt_rundir *r, const char *name, const dt_str *text)
 {
     dt_str path = {0};
-    DT_TRY(dt_str_status(text));
     dt_str_addf(&path, "%s/%s", r->path, name);
-    dt_status st = dt_fs_write_atomic(dt_str_text(&path), dt_str_text(text), text->bytes);
+    const dt_status st = dt_fs_write_text(&path, text);
     dt_str_fini(&path);
     return st;
 }

@@ -54,11 +54,7 @@ static dt_status write_file(const new_file *f, const char *name, const char *dir
     dt_str text = {0}, path = {0};
     fill(f->text, name, &text);
     dt_str_addf(&path, "%s/%s%s", dir, f->name != NULL ? f->name : name, f->name != NULL ? "" : f->suffix);
-    dt_status st = dt_str_status(&text);
-    st = st == DT_OK ? dt_str_status(&path) : st;
-    if (st == DT_OK) {
-        st = dt_fs_write_atomic(dt_str_text(&path), dt_str_text(&text), text.bytes);
-    }
+    const dt_status st = dt_fs_write_text(&path, &text);
     dt_str_fini(&text);
     dt_str_fini(&path);
     return st;

@@ -125,11 +125,7 @@ static dt_status write_series(const dt_street *street, const char *folder)
         dt_str_clear(&path);
         dt_str_addf(&path, "%s/%05u.svg", folder, i);
         dt_film_page_svg(street, i, &text);
-        st = dt_str_status(&text);
-        st = st == DT_OK ? dt_str_status(&path) : st;
-        if (st == DT_OK) {
-            st = dt_fs_write_atomic(dt_str_text(&path), dt_str_text(&text), text.bytes);
-        }
+        st = dt_fs_write_text(&path, &text);
     }
     dt_str_fini(&text);
     dt_str_fini(&path);

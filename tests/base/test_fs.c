@@ -98,6 +98,34 @@ static void test_write_atomic_replaces_or_keeps(void **state)
     dt_free(text);
 }
 
+/* A text or a path that ran out of memory halfway is never written, nor what was there before touched. */
+static void test_write_text_is_whole(void **state)
+{
+    (void)state;
+    dt_str path = {0}, text = {0};
+    put("f", "old");
+    dt_str_add(&path, at("f"));
+    for (int k = 0; k < 2; k++) {
+        dt_str *const half = k == 0 ? &path : &text;
+        half->failed = true;
+        assert_int_equal(dt_fs_write_text(&path, &text), DT_ENOMEM);
+        assert_non_null(strstr(dt_error_text(), "memory"));
+        half->failed = false;
+    }
+    char *got = NULL;
+    size_t bytes = 0;
+    assert_int_equal(dt_fs_read_all(path.text, 16, &got, &bytes), DT_OK);
+    assert_string_equal(got, "old");
+    dt_free(got);
+    dt_str_add(&text, "new");
+    assert_int_equal(dt_fs_write_text(&path, &text), DT_OK);
+    assert_int_equal(dt_fs_read_all(path.text, 16, &got, &bytes), DT_OK);
+    assert_string_equal(got, "new");
+    dt_free(got);
+    dt_str_fini(&path);
+    dt_str_fini(&text);
+}
+
 static void test_create_write_sync(void **state)
 {
     (void)state;
@@ -264,6 +292,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_mkdirs, begin, end),
         cmocka_unit_test_setup_teardown(test_write_atomic_replaces_or_keeps, begin, end),
+        cmocka_unit_test_setup_teardown(test_write_text_is_whole, begin, end),
         cmocka_unit_test_setup_teardown(test_create_write_sync, begin, end),
         cmocka_unit_test_setup_teardown(test_read_all_limits, begin, end),
         cmocka_unit_test_setup_teardown(test_map, begin, end),
