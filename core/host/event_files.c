@@ -118,6 +118,7 @@ void dt_event_files_begin(const dt_event_files_desc *d, dt_metrics *m)
     dt_events *e = NULL;
     dt_str dir = {0};
     dt_str config = {0};
+    dt_metrics_events_set(m, NULL); /* a retry goes on in the same folder */
     dt_str_addf(&dir, "%s/tensorboard/%lld-%s", d->run_dir, (long long)d->stage->d.index + 1,
                 d->stage->d.phase->desc.id);
     dt_status st = dt_str_status(&dir);

@@ -27,7 +27,8 @@ void dt_event_files_begin(const dt_event_files_desc *d, dt_metrics *m);
 void dt_event_files_models(const dt_stage *s, dt_metrics *m, uint64_t step);
 /* Of the evaluation that was just made; table: its text. */
 void dt_event_files_evaluation(const dt_stage *s, dt_metrics *m, uint64_t step, const char *table);
-/* The phase is over, or will not be; not called where a resume goes on with it. */
+/* The phase is over, or will not be: after its last retry. Nothing where the phase before this one's first step is over
+ * already, or nothing is written. Not called where a run was interrupted. */
 void dt_event_files_end(dt_metrics *m, bool is_success);
 
 #endif

@@ -245,11 +245,8 @@ static dt_status run_phase(dt_rank *k, int64_t index)
     const bool is_there = most > 0 && begin >= most && (steps == 0 || begin < steps);
     const bool is_over = k->stop.steps > 0 && begin >= (uint64_t)k->stop.steps;
     const dt_status st = is_over ? DT_DONE : is_there ? DT_OK : dt_rank_loop(k, most);
-    if (dt_rank_is_first(k) && st != DT_OK && st != DT_EINTERRUPTED) {
-        dt_error reason;
-        dt_error_take(&reason, st);
-        dt_event_files_end(r->metrics, st == DT_DONE);
-        dt_error_put(&reason);
+    if (dt_rank_is_first(k) && st == DT_DONE) {
+        dt_event_files_end(r->metrics, true);
     }
     if (st >= 0) {
         DT_TRY(dt_rank_save(k, st == DT_DONE, true));

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/trace.h"
+#include "host/event_files.h"
 #include "host/rank.h"
 #include "host/signals.h"
 
@@ -180,7 +181,11 @@ dt_status dt_run(const dt_run_desc *d)
     }
     if (st == DT_OK) {
         dt_error reason;
-        dt_error_take(&reason, run_with_retries(&r));
+        st = run_with_retries(&r);
+        dt_error_take(&reason, st);
+        if (st < 0 && st != DT_EINTERRUPTED) {
+            dt_event_files_end(r.metrics, false);
+        }
         dt_profile_steps_end(&r.profile);
         dt_trace_fini();
         st = dt_error_put(&reason);

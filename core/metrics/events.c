@@ -84,7 +84,10 @@ struct dt_events {
     dt_str event, summary, value; /* messages under way, inner ones in front of those that hold them */
     dt_str session;               /* hyper-parameters so far */
     uint64_t step;
+    bool is_over; /* its session's end is written */
 };
+
+static const char SESSION_END[] = "_hparams_/session_end_info";
 
 /* ---- records ----------------------------------------------------------------------------------------------------- */
 
@@ -145,6 +148,54 @@ static dt_status write_head(dt_events *e, uint64_t first_step)
     return write_event(e);
 }
 
+/* Takes the end of a session off a file, where it is always the last record. What a killed process left half written
+ * is none. */
+static dt_status take_end_off(const char *path)
+{
+    enum { HEAD = 12, TAIL = 4, END_MOST = 256 }; /* bytes: length and its checksum, checksum of the data */
+    unsigned char head[HEAD];
+    char body[END_MOST];
+    size_t n = 0;
+    FILE *f = fopen(path, "r+b");
+    if (f == NULL) {
+        return DT_FAIL(DT_EIO, "cannot open %s: %s", path, strerror(errno));
+    }
+    long last = 0, next = 0;
+    while (fseek(f, next, SEEK_SET) == 0 && fread(head, 1, sizeof(head), f) == sizeof(head) && head[6] + head[7] == 0) {
+        uint64_t bytes = 0;
+        for (int i = 0; i < 8; i++) {
+            bytes |= (uint64_t)head[i] << (8 * i);
+        }
+        last = next;
+        next += HEAD + (long)bytes + TAIL;
+        n = fread(body, 1, bytes < sizeof(body) ? (size_t)bytes : 0, f);
+    }
+    const bool is_end = memmem(body, n, SESSION_END, sizeof(SESSION_END) - 1) != NULL;
+    const int failed = is_end && ftruncate(fileno(f), last) != 0 ? errno : 0;
+    fclose(f);
+    return failed == 0 ? DT_OK : DT_FAIL(DT_EIO, "cannot cut %s to %ld bytes: %s", path, last, strerror(failed));
+}
+
+/* A session that is gone on with is not over, whatever its earlier files say. */
+static dt_status go_on_with(const char *dir)
+{
+    char **name = NULL;
+    size_t n = 0;
+    dt_str path = {0};
+    dt_status st = dt_fs_list(dir, &name, &n);
+    for (size_t i = 0; i < n && st == DT_OK; i++) {
+        if (strstr(name[i], ".tfevents.") != NULL) {
+            dt_str_clear(&path);
+            dt_str_addf(&path, "%s/%s", dir, name[i]);
+            st = dt_str_status(&path);
+            st = st == DT_OK ? take_end_off(dt_str_text(&path)) : st;
+        }
+    }
+    dt_fs_list_free(name, n);
+    dt_str_fini(&path);
+    return st;
+}
+
 dt_status dt_events_open(const char *dir, uint64_t first_step, dt_events **out_p)
 {
     struct utsname host = {0};
@@ -155,6 +206,7 @@ dt_status dt_events_open(const char *dir, uint64_t first_step, dt_events **out_p
     }
     uname(&host);
     dt_status st = dt_fs_mkdirs(dir);
+    st = st == DT_OK ? go_on_with(dir) : st;
     for (uint32_t n = 0; st == DT_OK && e->file == NULL; n++) { /* phases may begin within one second */
         dt_str_clear(&path);
         dt_str_addf(&path, "%s/events.out.tfevents.%lld.%s.%ld.%u", dir, (long long)time(NULL), host.nodename,
@@ -418,9 +470,13 @@ dt_status dt_events_hparams(dt_events *e, const char *group)
 dt_status dt_events_session_end(dt_events *e, bool is_success)
 {
     dt_str info = {0};
+    if (e->is_over) {
+        return DT_OK;
+    }
+    e->is_over = true;
     dt_pb_int(&info, END_STATUS, is_success ? END_SUCCESS : END_FAILURE);
     dt_pb_double(&info, END_TIME, wall_time());
-    const dt_status st = put_session(e, "_hparams_/session_end_info", HPARAMS_END, &info);
+    const dt_status st = put_session(e, SESSION_END, HPARAMS_END, &info);
     dt_str_fini(&info);
     return st;
 }

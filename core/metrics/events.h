@@ -15,7 +15,8 @@
 typedef struct dt_events dt_events;
 
 /* Makes dir and a new file events.out.tfevents.<time>.<host>.<pid>.<n> in it. first_step: the step that is written
- * next; what older files of the folder say from there on was undone by a resume, and TensorBoard drops it. Errors:
+ * next; what older files of the folder say from there on was undone by a resume, and TensorBoard drops it. That their
+ * session is over is not true any more and is cut off them: TensorBoard believes the first end it reads. Errors:
  * DT_EIO, DT_ENOMEM. */
 dt_status dt_events_open(const char *dir, uint64_t first_step, dt_events **out_p) DT_NODISCARD;
 /* What is buffered is written; a failure is told as a warning. NULL is fine. */
@@ -47,7 +48,7 @@ void dt_events_hparam_number(dt_events *e, const char *name, double value);
 void dt_events_hparam_bool(dt_events *e, const char *name, bool value);
 void dt_events_hparam_text(dt_events *e, const char *name, const char *value);
 dt_status dt_events_hparams(dt_events *e, const char *group) DT_NODISCARD;
-/* The phase is over. */
+/* The phase is over: the last record of a file; said once, the first time counts. */
 dt_status dt_events_session_end(dt_events *e, bool is_success) DT_NODISCARD;
 
 #endif

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decodes TensorBoard event files by hand and holds them against a run: check_events.py RUN
+"""Decodes TensorBoard event files by hand and holds them against a run: check_events.py RUN END...
 
 Every checksum is right; after what a resume undid is dropped, as TensorBoard does, each phase's folder has exactly the
 numbers of its records in metrics.jsonl, as floats; the configuration is there as a text, and its values as
-hyper-parameters.
+hyper-parameters. END is how each phase's session ended, said once at the end of its last file: success, failure, or
+none where it did not.
 """
 import glob
 import json
@@ -95,7 +96,7 @@ def read_file(path, scalars, texts, others):
                     continue
                 plugin = dict(fields(dict(fields(value[9]))[1]))
                 if plugin[1] == b"hparams":
-                    others[tag] = plugin[2]
+                    others.setdefault(tag, []).append(plugin[2])
                     continue
                 assert plugin == {1: b"text"}
                 tensor = dict(fields(value[8]))
@@ -107,7 +108,13 @@ def same(a, b):
     return (b is None and not math.isfinite(a)) or (b is not None and a == struct.unpack("f", struct.pack("f", b))[0])
 
 
-def main(run):
+def ends(others):
+    """Of a phase's session, SessionEndInfo in HParamsPluginData."""
+    infos = [dict(fields(dict(fields(info))[4])) for info in others.get("_hparams_/session_end_info", [])]
+    return [{1: "success", 2: "failure"}[info[1]] for info in infos]
+
+
+def main(run, *wanted_ends):
     phases = []
     with open(os.path.join(run, "metrics.jsonl"), encoding="utf-8") as file:
         for line in file:
@@ -119,7 +126,8 @@ def main(run):
                     phases[-1][1].setdefault(name, {})[record["step"]] = value
     folders = sorted(os.listdir(os.path.join(run, "tensorboard")))
     assert folders == [f"{i + 1}-{phase}" for i, (phase, _) in enumerate(phases)], folders
-    for folder, (_, wanted) in zip(folders, phases):
+    assert len(folders) == len(wanted_ends), wanted_ends
+    for folder, (_, wanted), end in zip(folders, phases, wanted_ends):
         scalars, texts, others = {}, {}, {}
         for path in sorted(glob.glob(os.path.join(run, "tensorboard", folder, "events.out.tfevents.*")), key=os.path.getmtime):
             read_file(path, scalars, texts, others)
@@ -129,8 +137,9 @@ def main(run):
             assert all(same(scalars[tag][step], v) for step, v in values.items()), tag
         with open(os.path.join(run, "config.cfg"), encoding="utf-8") as file:
             assert texts["configuration"] == "".join("    " + line for line in file)
-        assert b"training.learning_rate" in others["_hparams_/session_start_info"]
+        assert b"training.learning_rate" in others["_hparams_/session_start_info"][0]
+        assert ends(others) == [end for end in [end] if end != "none"], f"{folder}: {ends(others)}, wanted {end}"
         print(f"{folder}: {len(scalars)} tags, {sum(map(len, scalars.values()))} scalars")
 
 
-main(sys.argv[1])
+main(*sys.argv[1:])

@@ -26,7 +26,7 @@ END
 sed 's/{ plugin = "phase1_world_model"; init = "previous"; }/{ plugin = "phase2_ppo"; init = "random"; stop = { iterations = 2; }; env = { id = "cartpole"; }; }/' \
     "$work/two.cfg" >"$work/mixed.cfg"
 "$dtrain" --config "$work/mixed.cfg" $tiny --run-dir "$work/two" 2>"$work/err" || fail "two phases: $(cat "$work/err")"
-python3 "$check" "$work/two" || fail "two phases"
+python3 "$check" "$work/two" success success || fail "two phases"
 
 # killed at some step after the last checkpoint: the resume does steps again
 "$dtrain" --plugin phase1_world_model $tiny --set training.epochs=100000 --set checkpoint.every_steps=4 \
@@ -45,7 +45,18 @@ step=$("$dtrain" ckpt list "$work/cut" | awk 'NR == 1 { print $1 }')
     fail "resumed at $step: $(cat "$work/err")"
 set -- "$work/cut/tensorboard/1-phase1_world_model"/events.out.tfevents.*
 [ $# -eq 2 ] || fail "a file of each process: $*"
-python3 "$check" "$work/cut" || fail "resumed"
+python3 "$check" "$work/cut" none || fail "resumed"
+
+# a session ends once, at the real end: not where a failure is retried, nor where a resume goes on after one
+ppo="--plugin phase2_ppo --set env.id=cartpole --set phase2_ppo.iterations=4 --set checkpoint.every_steps=1 --threads 1 -q"
+DTRAIN_FAULT=run.iterate:3 "$dtrain" $ppo --set training.retries=1 --run-dir "$work/again" 2>"$work/err" ||
+    fail "retried: $(cat "$work/err")"
+python3 "$check" "$work/again" success || fail "retried"
+DTRAIN_FAULT=run.iterate:3 "$dtrain" $ppo --set training.retries=0 --run-dir "$work/failed" 2>"$work/err" &&
+    fail "a fault, and no failure"
+python3 "$check" "$work/failed" failure || fail "failed"
+"$dtrain" run --resume "$work/failed" -q 2>"$work/err" || fail "after a failure: $(cat "$work/err")"
+python3 "$check" "$work/failed" success || fail "failed, then resumed"
 
 # none wanted, none to be had: training does not mind
 "$dtrain" --plugin phase1_world_model $tiny --max-steps 2 --set metrics.tensorboard=false --run-dir "$work/off" 2>"$work/err" ||

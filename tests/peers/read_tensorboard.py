@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Event files as TensorBoard itself reads them: read_tensorboard.py BUILD
 
-Trains three small phases with the dtrain of a build folder, the first one over a resume that undoes steps, and asks
-TensorBoard (PyPI: tensorboard) for what it sees: scalars as in metrics.jsonl, histograms as in the last checkpoint,
-pictures that are whole PNG files, texts, and the table of hyper-parameters.
+Trains three small phases with the dtrain of a build folder, the first one over a resume that undoes steps, the second
+one over a failure that is retried and one that ends the run, and asks TensorBoard (PyPI: tensorboard) for what it sees:
+scalars as in metrics.jsonl, histograms as in the last checkpoint, pictures that are whole PNG files, texts, and the
+table of hyper-parameters.
 """
 import glob
 import json
@@ -46,7 +47,11 @@ def train(dtrain, folder):
         file.write(CONFIG)
     subprocess.run([dtrain, "--config", config, "--run-dir", run, "--threads", "1", "-q", "--max-steps", "70"], check=True)
     old = sorted(glob.glob(os.path.join(run, "checkpoints", "step-*")))[0]
-    subprocess.run([dtrain, "run", "--resume", old, "-q"], check=True)
+    subprocess.run([dtrain, "run", "--resume", old, "--phase", "1", "-q"], check=True)
+    twice = dict(os.environ, DTRAIN_FAULT="run.iterate:2,run.iterate:3")
+    failed = subprocess.run([dtrain, "run", "--resume", run, "-q"], env=twice, stderr=subprocess.PIPE, text=True)
+    assert failed.returncode == 3 and "failed 2 times" in failed.stderr, failed
+    subprocess.run([dtrain, "run", "--resume", run, "-q"], check=True)
     return run
 
 
