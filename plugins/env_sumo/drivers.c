@@ -33,6 +33,30 @@ static const dt_port ports[N_PORTS] = {{"nodes", "N 9", DT_F32, 0},
                                        {"ahead", "A 3 7", DT_F32, 0},
                                        {"beside", "A 4 7", DT_F32, 0}}; /* with lane_actions */
 
+static void add_port(state *s, const char *name, const char *dims, uint32_t dtype, uint32_t flags)
+{
+    s->port[s->n_ports++] = (dt_port){name, dims, dtype, flags};
+}
+
+/* What world models read. */
+static dt_status create_past(state *s)
+{
+    drivers *d = &s->drivers;
+    const int64_t T = llround(s->config.history_s * s->config.history_hz);
+    DT_TRY_H(trail_init(&d->trail, s->h, T, 1 / s->config.history_hz, s->net->step_s));
+    if (T == 0) {
+        return DT_OK;
+    }
+    DT_TRY_H(env_reserve(s, &d->shown, (uint64_t)TRAIL_WHO * d->n, sizeof(*d->shown)));
+    snprintf(s->dims[0], sizeof(s->dims[0]), "S %lld %d", (long long)T, MOTION_COLUMNS);
+    s->symbol[2] = (dt_dim){"S", TRAIL_WHO * (int64_t)d->n};
+    d->past_port = s->n_ports;
+    add_port(s, "past", s->dims[0], DT_F32, DT_PORT_STEPS);
+    add_port(s, "seq_node", "S", DT_I32, DT_PORT_INDEX(1));
+    add_port(s, "agent_seq", "A 2", DT_I32, DT_PORT_INDEX(3));
+    return DT_OK;
+}
+
 dt_status drivers_create(state *s)
 {
     const config *c = &s->config;
@@ -47,7 +71,9 @@ dt_status drivers_create(state *s)
     s->n_ports = c->lane_actions ? N_PORTS : PORT_BESIDE;
     s->symbol[0] = (dt_dim){"N", rows};
     s->symbol[1] = (dt_dim){"E", rows * DT_NEIGHBOURS};
-    return DT_OK;
+    d->centre_port = s->n_ports;
+    add_port(s, "centre", "N 2", DT_F32, 0);
+    return create_past(s);
 }
 
 void drivers_spec(state *s, dt_env_spec *out)
@@ -56,7 +82,7 @@ void drivers_spec(state *s, dt_env_spec *out)
     static const char *const costs[N_DRIVER_COSTS] = {"collisions", "time_to_collision", "hard_braking",
                                                       "conflicting_greens", "starvation"};
     out->n_agents = s->drivers.n;
-    out->n_symbols = 2;
+    out->n_symbols = s->drivers.trail.T > 0 ? 3 : 2;
     out->choices = &sides;
     out->n_heads = s->config.lane_actions;
     out->low = &s->drivers.low;
@@ -70,6 +96,9 @@ void drivers_destroy(state *s)
 {
     s->h->release(s->h, s->drivers.place);
     s->h->release(s->h, s->drivers.place_of);
+    s->h->release(s->h, s->drivers.shown);
+    s->h->release(s->h, s->drivers.node_of);
+    trail_fini(&s->drivers.trail);
     s->drivers = (drivers){0};
 }
 
@@ -196,6 +225,103 @@ static dt_vehicle node_of(const state *s, const sumo_vehicle *v, bool is_agent)
                         .controlled = is_agent};
 }
 
+static trail_state state_of(const state *s, const sumo_vehicle *v)
+{
+    const dt_vehicle n = node_of(s, v, false);
+    return (trail_state){.number = v->number,
+                         .pose = {.x = n.x, .y = n.y, .heading = n.heading, .v = n.speed, .a = n.accel}};
+}
+
+/* Keeps where everybody is; who has just left, where it was seen last. */
+static dt_status keep(state *s)
+{
+    drivers *d = &s->drivers;
+    trail_state *frame = NULL;
+    int64_t n = s->n_vehicles;
+    if (d->trail.T == 0) {
+        return DT_OK;
+    }
+    for (uint32_t k = 0; k < d->n; k++) {
+        n += d->place[k].state == PLACE_ENDED;
+    }
+    DT_TRY_H(trail_open(&d->trail, n, &frame));
+    for (uint32_t i = 0; i < s->n_vehicles; i++) {
+        *frame++ = state_of(s, &s->vehicle[i]);
+    }
+    for (uint32_t k = 0; k < d->n; k++) {
+        if (d->place[k].state == PLACE_ENDED) {
+            *frame++ = state_of(s, &d->place[k].last);
+        }
+    }
+    trail_close(&d->trail);
+    return DT_OK;
+}
+
+static void write_centre(const state *s, uint32_t n, float *centre)
+{
+    double x = 0, y = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        x += s->frame[i].x / n;
+        y += s->frame[i].y / n;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        *centre++ = (float)x;
+        *centre++ = (float)y;
+    }
+}
+
+/* Node of a vehicle among the n in the graph, -1: none. */
+static int32_t node_at(const state *s, int64_t number, uint32_t n)
+{
+    const drivers *d = &s->drivers;
+    const int32_t i = number >= 0 && number < d->node_of_cap ? d->node_of[number] : -1;
+    return i >= 0 && i < (int32_t)n && s->frame[i].id == number ? i : -1;
+}
+
+/* The sequence of a vehicle with a node, shown once however many ask; n_p: how many there are. */
+static int32_t show(state *s, const dt_env_io *io, int64_t number, uint32_t n_nodes, int64_t *n_p)
+{
+    drivers *d = &s->drivers;
+    float *row = io->obs[d->past_port];
+    int32_t *node = io->obs[d->past_port + 1];
+    const int32_t at = node_at(s, number, n_nodes);
+    for (int64_t i = 0; i < *n_p; i++) {
+        if (d->shown[i] == number) {
+            return (int32_t)i;
+        }
+    }
+    if (at < 0) {
+        return -1;
+    }
+    d->shown[*n_p] = number;
+    node[*n_p] = at;
+    trail_show(&d->trail, number, row + *n_p * d->trail.T * MOTION_COLUMNS);
+    return (int32_t)(*n_p)++;
+}
+
+/* After the graph, of n nodes. */
+static dt_status write_past(state *s, const dt_env_io *io, uint32_t n)
+{
+    drivers *d = &s->drivers;
+    int64_t n_shown = 0;
+    if (d->trail.T == 0) {
+        return DT_OK;
+    }
+    int32_t *who = io->obs[d->past_port + 2];
+    DT_TRY_H(grow(s, &d->node_of, &d->node_of_cap, d->next, sizeof(*d->node_of)));
+    for (uint32_t i = 0; i < n; i++) {
+        d->node_of[s->frame[i].id] = (int32_t)i;
+    }
+    for (uint32_t k = 0; k < d->n; k++, who += TRAIL_WHO) {
+        const place *w = &d->place[k];
+        const bool is_seen = w->state != PLACE_FREE;
+        who[TRAIL_OWN] = is_seen ? show(s, io, w->last.number, n, &n_shown) : -1;
+        who[TRAIL_AHEAD] = is_seen && w->is_here ? show(s, io, w->seen.ahead.number, n, &n_shown) : -1;
+    }
+    io->size[2] = n_shown;
+    return DT_OK;
+}
+
 static dt_status write_graph(state *s, const dt_env_io *io)
 {
     drivers *d = &s->drivers;
@@ -225,7 +351,8 @@ static dt_status write_graph(state *s, const dt_env_io *io)
                                 io->obs[PORT_COL], io->obs[PORT_EDGES]));
     io->size[0] = n;
     io->size[1] = rowptr[n];
-    return DT_OK;
+    write_centre(s, n, io->obs[d->centre_port]);
+    return write_past(s, io, n);
 }
 
 static void write_ego(const place *w, float *ego)
@@ -319,7 +446,9 @@ dt_status drivers_reset(state *s, const dt_env_io *io, uint64_t seed)
     d->seed = seed;
     d->next = 0;
     s->totals.conflict_s = s->totals.longest_s = NAN; /* of signals that are agents */
+    trail_reset(&d->trail);
     DT_TRY_H(find(s));
+    DT_TRY_H(keep(s));
     return observe(s, io);
 }
 
@@ -410,6 +539,7 @@ dt_status drivers_step(state *s, const dt_env_io *io, double step_s)
         DT_TRY_H(note_collisions(s));
         DT_TRY_H(find(s));
         scene_tell(s);
+        DT_TRY_H(keep(s));
         reward += pace(s);
         n_done++;
         add_danger(s, 1.0 / (double)n_steps, io->cost);

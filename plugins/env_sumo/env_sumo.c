@@ -119,6 +119,10 @@ static const dt_option options[] = {
               "a collision of an agent ends the episode"),
     DT_OPTION(config, ttc_s, DT_OPT_F64, "1.5", "s", 0, 10, NULL, "time to collision that costs when below"),
     DT_OPTION(config, hard_mps2, DT_OPT_F64, "3", "m/s^2", 0, 9, NULL, "braking that costs when harder"),
+    DT_OPTION(
+        config, history_s, DT_OPT_F64, "0", "s", 0, 60, NULL,
+        "vehicles: past of agents and of the vehicles ahead of them, for world models; 0: none; the phase sets it"),
+    DT_OPTION(config, history_hz, DT_OPT_F64, "5", "1/s", 0.1, 100, NULL, "steps of that past"),
     DT_OPTION(config, sumo_options, DT_OPT_STR, "", "1", 0, 0, NULL,
               "more options for SUMO, separated by blanks, e.g. \"--scale 1.2\""),
     DT_OPTION(config, module, DT_OPT_STR, "", "1", 0, 0, NULL, "file of the SUMO module; empty: the installed one"),
@@ -139,6 +143,17 @@ static dt_status check(const dt_host *h, const void *cfg)
     if (c->control == CONTROL_VEHICLES && c->max_vehicles < c->agents) {
         return DT_FAIL_H(h, DT_ECONFIG, "max_vehicles %lld has no room for %lld agents", (long long)c->max_vehicles,
                          (long long)c->agents);
+    }
+    const double T = c->history_s * c->history_hz;
+    if (c->history_s > 0 && (T < 1 - MOTION_STEP_TOL || fabs(T - round(T)) > MOTION_STEP_TOL)) {
+        return DT_FAIL_H(h, DT_ECONFIG, "history_s %g at history_hz %g is %g steps; a whole number is needed",
+                         c->history_s, c->history_hz, T);
+    }
+    if (c->history_s > 0 && c->control != CONTROL_VEHICLES) {
+        return DT_FAIL_H(h, DT_ECONFIG,
+                         "history_s %g: with control = \"%s\" no vehicle is an agent, and there is nobody whose past "
+                         "could be shown",
+                         c->history_s, controls[c->control]);
     }
     if (c->end_s >= 0 && c->begin_s >= 0 && c->end_s <= c->begin_s) {
         return DT_FAIL_H(h, DT_ECONFIG, "end_s %g is not after begin_s %g", c->end_s, c->begin_s);

@@ -10,6 +10,7 @@
 #include "dtrain/svc/features.h"
 #include "signal.h"
 #include "sumo.h"
+#include "trail.h"
 
 #include <stdbool.h>
 
@@ -25,7 +26,7 @@ typedef struct config {
     double reward_scale, reward_shared;
     double decision_s, yellow_s, min_green_s, begin_s, end_s, step_s, teleport_s;
     double detection_m, near_m, starve_s, radius_m;
-    double penetration, low_mps2, high_mps2, ttc_s, hard_mps2;
+    double penetration, low_mps2, high_mps2, ttc_s, hard_mps2, history_s, history_hz;
     int64_t max_phases, max_lanes, max_vehicles, agents, speed_mode;
     uint8_t lane_actions, baseline, end_at_collision;
 } config;
@@ -79,6 +80,11 @@ typedef struct drivers { /* agents that are vehicles */
     uint64_t seed;                         /* of the episode */
     uint32_t *place_of;                    /* [place_of_cap] by number of a vehicle: its place + 1, 0: none */
     int64_t place_of_cap, frame_cap, next; /* next: number of the next vehicle to come */
+    trail trail;                           /* where history_s is set: what follows, too */
+    int64_t *shown;                        /* [2 n] numbers of the sequences shown */
+    int32_t *node_of;                      /* [node_of_cap] by number: node, where frame has it there */
+    int64_t node_of_cap;
+    uint32_t centre_port, past_port;
 } drivers;
 
 typedef struct picture { /* for those who look (scene.h); nothing is asked of SUMO for anybody else */
@@ -125,8 +131,8 @@ typedef struct state {
     picture picture;
     int32_t choices;
     char dims[3][32];
-    dt_port port[8];
-    dt_dim symbol[2];
+    dt_port port[12];
+    dt_dim symbol[3];
     uint32_t n_ports;
     char begin_text[32], end_text[32], step_text[32], teleport_text[32]; /* arguments */
     char *extra;                                                         /* a copy of sumo_options, cut into words */

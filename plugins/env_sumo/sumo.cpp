@@ -583,12 +583,14 @@ bool read_vehicle(simulation &s, const string &id, sumo_vehicle &v)
 }
 
 /* Gaps of libsumo end min_gap before the vehicle ahead; ours at its bumper. */
-sumo_near near_of(const string &id, double gap, double min_gap)
+sumo_near near_of(const simulation &s, const string &id, double gap, double min_gap)
 {
     if (id.empty()) {
-        return {INFINITY, 0, 0};
+        return {INFINITY, 0, 0, -1};
     }
-    return {gap + min_gap, libsumo::Vehicle::getSpeed(id), libsumo::Vehicle::getEmergencyDecel(id)};
+    const auto known = s.known.find(id);
+    return {gap + min_gap, libsumo::Vehicle::getSpeed(id), libsumo::Vehicle::getEmergencyDecel(id),
+            known != s.known.end() ? known->second.number : -1};
 }
 
 bool may_drive_on(const string &lane, const string &vehicle_class)
@@ -597,7 +599,7 @@ bool may_drive_on(const string &lane, const string &vehicle_class)
     return allowed.empty() || std::find(allowed.begin(), allowed.end(), vehicle_class) != allowed.end();
 }
 
-void look_aside(const string &id, sumo_driver &out)
+void look_aside(const simulation &s, const string &id, sumo_driver &out)
 {
     using libsumo::Vehicle;
     const string edge = Vehicle::getRoadID(id), vehicle_class = Vehicle::getVehicleClass(id);
@@ -605,14 +607,14 @@ void look_aside(const string &id, sumo_driver &out)
     for (int side = 0; side < 2; side++) {
         auto &o = out.side[side];
         const int there = side == 0 ? here + 1 : here - 1;
-        o.ahead = o.behind = near_of("", 0, 0);
+        o.ahead = o.behind = near_of(s, "", 0, 0);
         o.exists = there >= 0 && there < n && may_drive_on(edge + "_" + std::to_string(there), vehicle_class) ? 1 : 0;
         if (o.exists != 0) {
             for (const auto &who : Vehicle::getNeighbors(id, 2 + side)) { /* bit 0: right, bit 1: those ahead */
-                o.ahead = near_of(who.first, who.second, Vehicle::getMinGap(id));
+                o.ahead = near_of(s, who.first, who.second, Vehicle::getMinGap(id));
             }
             for (const auto &who : Vehicle::getNeighbors(id, side)) {
-                o.behind = near_of(who.first, who.second, Vehicle::getMinGap(who.first));
+                o.behind = near_of(s, who.first, who.second, Vehicle::getMinGap(who.first));
             }
         }
     }
@@ -644,10 +646,10 @@ void look_around(simulation &s, const string &id, double sight_m, sumo_driver &o
     using libsumo::Vehicle;
     const double speed = Vehicle::getSpeed(id), dt = Simulation::getDeltaT();
     const auto leader = Vehicle::getLeader(id, sight_m), follower = Vehicle::getFollower(id, sight_m);
-    out.ahead = near_of(leader.first, leader.second, Vehicle::getMinGap(id));
+    out.ahead = near_of(s, leader.first, leader.second, Vehicle::getMinGap(id));
     out.behind =
-        near_of(follower.first, follower.second, follower.first.empty() ? 0 : Vehicle::getMinGap(follower.first));
-    look_aside(id, out);
+        near_of(s, follower.first, follower.second, follower.first.empty() ? 0 : Vehicle::getMinGap(follower.first));
+    look_aside(s, id, out);
     out.stop_gap = way_to_stop(s, id, speed, sight_m);
     double next = std::min(Vehicle::getAllowedSpeed(id), speed + Vehicle::getAccel(id) * dt);
     if (!leader.first.empty()) {
@@ -906,7 +908,7 @@ int shim_ahead(int64_t number, double sight_m, sumo_near *out)
     return guarded([&](simulation &s) {
         const string &id = id_of(s, number);
         const auto leader = libsumo::Vehicle::getLeader(id, sight_m);
-        *out = near_of(leader.first, leader.second, libsumo::Vehicle::getMinGap(id));
+        *out = near_of(s, leader.first, leader.second, libsumo::Vehicle::getMinGap(id));
     });
 }
 

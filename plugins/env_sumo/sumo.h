@@ -65,6 +65,7 @@ typedef struct sumo_vehicle {
 typedef struct sumo_near { /* another vehicle */
     double gap;            /* m between bumpers, INFINITY: nobody */
     double speed, brake;   /* m/s; m/s^2, the hardest it can brake */
+    int64_t number;        /* of sumo_vehicle, -1: nobody */
 } sumo_near;
 
 typedef struct sumo_driver { /* what one vehicle has around it */

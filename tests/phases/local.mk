@@ -12,6 +12,8 @@ dt_scripts += tests/phases/phase2_ppo.sh
 tests/phases/phase2_ppo.log: dtrain $(plugin_LTLIBRARIES)
 dt_scripts += tests/phases/foresight.sh
 tests/phases/foresight.log: dtrain $(plugin_LTLIBRARIES)
+dt_scripts += tests/phases/foresight_sumo.sh
+tests/phases/foresight_sumo.log: dtrain $(plugin_LTLIBRARIES) $(sumo_LTLIBRARIES)
 dt_scripts += tests/phases/shield.sh
 tests/phases/shield.log: dtrain $(plugin_LTLIBRARIES)
 

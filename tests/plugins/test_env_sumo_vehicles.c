@@ -6,7 +6,7 @@
  */
 #include "sumo_folder.h"
 
-enum { MOST = 40, NODES = 200, EGO = 9, PAIR = 7, COSTS = 5 };
+enum { MOST = 40, NODES = 200, EGO = 9, PAIR = 7, COSTS = 5, PAST = 6, MOTION = 7 };
 enum {
     DEMAND = 7,
     FINISHED = 8,
@@ -24,12 +24,13 @@ typedef struct rig {
     mock_host host;
     const dt_component *component;
     const dt_env_ops *ops;
-    void *config, *self, *obs[8];
+    void *config, *self, *obs[16];
     dt_env_spec spec;
     dt_env_io io;
     float node[NODES * 9], edge[NODES * 16 * 4], ego[MOST * EGO], ahead[MOST * 3 * PAIR], beside[MOST * 4 * PAIR];
-    int32_t rowptr[NODES + 1], col[NODES * 16], agent_node[MOST], side[MOST];
-    int64_t size[2];
+    float centre[NODES * 2], past[2 * MOST * PAST * MOTION];
+    int32_t rowptr[NODES + 1], col[NODES * 16], agent_node[MOST], side[MOST], seq_node[2 * MOST], agent_seq[MOST * 2];
+    int64_t size[3];
     uint8_t alive[MOST], acted[MOST], mask[MOST * 3], terminated[MOST], truncated[MOST];
     float accel[MOST], reward[MOST], cost[MOST * COSTS];
     double metric[DT_ENV_MAX_METRICS];
@@ -79,8 +80,19 @@ static void rig_open(rig *r, const char *const *set)
     r->spec.struct_size = sizeof(r->spec);
     assert_int_equal(r->ops->spec(r->self, &r->spec), DT_OK);
     assert_true(r->spec.n_agents <= MOST && r->spec.symbols[0].size <= NODES);
-    void *const obs[8] = {r->node, r->rowptr, r->col, r->edge, r->agent_node, r->ego, r->ahead, r->beside};
-    memcpy(r->obs, obs, sizeof(obs));
+    const struct {
+        const char *name;
+        void *at;
+    } place[] = {{"nodes", r->node},  {"rowptr", r->rowptr},     {"col", r->col},
+                 {"edges", r->edge},  {"ego", r->ego},           {"agent_node", r->agent_node},
+                 {"ahead", r->ahead}, {"beside", r->beside},     {"centre", r->centre},
+                 {"past", r->past},   {"seq_node", r->seq_node}, {"agent_seq", r->agent_seq}};
+    for (uint32_t i = 0; i < r->spec.n_obs; i++) {
+        for (size_t k = 0; k < sizeof(place) / sizeof(place[0]); k++) {
+            r->obs[i] = strcmp(r->spec.obs[i].name, place[k].name) == 0 ? place[k].at : r->obs[i];
+        }
+        assert_non_null(r->obs[i]);
+    }
     r->io = (dt_env_io){.struct_size = sizeof(r->io),
                         .n_obs = r->spec.n_obs,
                         .obs = r->obs,
@@ -102,6 +114,7 @@ static void rig_clear(rig *r)
     memset(r->ahead, 0, sizeof(r->ahead));
     memset(r->beside, 0, sizeof(r->beside));
     memset(r->agent_node, 0, sizeof(r->agent_node));
+    memset(r->past, 0, sizeof(r->past));
     memset(r->reward, 0, sizeof(r->reward));
     memset(r->cost, 0, sizeof(r->cost));
     memset(r->mask, 1, sizeof(r->mask));
@@ -171,14 +184,15 @@ static void test_spec(void **state)
 {
     (void)state;
     static const char *const lanes[] = {"lane_actions=true", "agents=3", "max_vehicles=100", NULL};
-    static const char *const names[] = {"nodes", "rowptr", "col", "edges", "agent_node", "ego", "ahead", "beside"};
+    static const char *const names[] = {"nodes", "rowptr", "col", "edges", "agent_node", "ego", "ahead", "centre"};
     static const char *const costs[] = {"collisions", "time_to_collision", "hard_braking", "conflicting_greens",
                                         "starvation"};
     rig r;
     rig_open(&r, lanes + 1);
     assert_int_equal(r.spec.n_agents, 3);
-    assert_int_equal(r.spec.n_obs, 7);
-    for (int i = 0; i < 7; i++) {
+    assert_int_equal(r.spec.n_obs, 8);
+    assert_int_equal(r.spec.n_symbols, 2);
+    for (int i = 0; i < 8; i++) {
         assert_string_equal(r.spec.obs[i].name, names[i]);
     }
     assert_string_equal(r.spec.obs[5].dims, "A 9");
@@ -195,9 +209,10 @@ static void test_spec(void **state)
     assert_string_equal(r.spec.metrics[FLOW], "flow_vph");
     rig_close(&r);
     rig_open(&r, lanes);
-    assert_int_equal(r.spec.n_obs, 8);
-    assert_string_equal(r.spec.obs[7].name, names[7]);
+    assert_int_equal(r.spec.n_obs, 9);
+    assert_string_equal(r.spec.obs[7].name, "beside");
     assert_string_equal(r.spec.obs[7].dims, "A 4 7");
+    assert_string_equal(r.spec.obs[8].name, "centre");
     assert_int_equal(r.spec.n_heads, 1);
     assert_int_equal(r.spec.choices[0], 3);
     rig_close(&r);
@@ -274,6 +289,108 @@ static void test_sight(void **state)
     assert_true(r.metric[FINISHED] > 50 && r.metric[COLLISIONS] == 0 && isnan(r.metric[CONFLICT]));
     assert_true(r.metric[SPEED] > 2 && r.metric[SPEED] < 13.9);
     assert_true(fabs(r.metric[FLOW] - r.metric[FINISHED] * 12) < 1e-9); /* 300 s */
+    rig_close(&r);
+}
+
+/* ---- the past ---------------------------------------------------------------------------------------------------- */
+
+enum { SECONDS = 4 }; /* back from now, this one included */
+
+typedef struct trace { /* of the agent of a place: its node now, a second ago, ... */
+    float node[SECONDS][9];
+    int n;
+} trace;
+
+static void remember(trace *t, const float *node)
+{
+    memmove(t->node[1], t->node[0], sizeof(t->node[0]) * (SECONDS - 1));
+    memcpy(t->node[0], node, sizeof(t->node[0]));
+    t->n += t->n < SECONDS;
+}
+
+/* Column c half seconds ago: SUMO steps by whole seconds, between them motion is straight. */
+static double then(const trace *t, int halves, int c)
+{
+    const int i = halves / 2;
+    const double now = (double)t->node[i][c];
+    return halves % 2 == 0 ? now : (now + (double)t->node[i + 1][c]) / 2;
+}
+
+/* row [PAST, MOTION] is what was seen of the agent; returns how many steps it was there. */
+static int check_past(const trace *t, const float *row)
+{
+    const double v = (double)t->node[0][2], sin_h = (double)t->node[0][4], cos_h = (double)t->node[0][5];
+    int n = 0;
+    for (int k = 0; k < PAST; k++, row += MOTION) {
+        const int halves = PAST - 1 - k;
+        const bool was_there = (halves + 1) / 2 < t->n;
+        assert_true(row[6] == (was_there ? 1.0F : 0.0F));
+        if (!was_there) {
+            assert_true(row[0] == 0 && row[1] == 0 && row[4] == 0);
+            continue;
+        }
+        const double dx = then(t, halves, 0) - then(t, 0, 0), dy = then(t, halves, 1) - then(t, 0, 1);
+        assert_true(fabs((double)row[0] - (dx * cos_h + dy * sin_h + v * halves / 2)) < 1e-3);
+        assert_true(fabs((double)row[1] - (dy * cos_h - dx * sin_h)) < 1e-3);
+        assert_true(fabs((double)row[4] - then(t, halves, 2)) < 1e-4);
+        if (halves % 2 == 0) {
+            const double s = then(t, halves, 4), c = then(t, halves, 5);
+            assert_true(fabs((double)row[2] - (c * cos_h + s * sin_h)) < 1e-5);
+            assert_true(fabs((double)row[3] - (s * cos_h - c * sin_h)) < 1e-5);
+        }
+        n++;
+    }
+    return n;
+}
+
+/* What world models read is what the graph showed in the seconds before, of every agent and of the one ahead of it. */
+static void test_past(void **state)
+{
+    (void)state;
+    static const char *const all[] = {
+        "penetration=0.5", "agents=40", "baseline=true", "max_vehicles=150", "history_s=3", "history_hz=2", NULL};
+    static trace seen[MOST];
+    rig r;
+    int n_rows = 0, n_ahead = 0, n_strange = 0, n_short = 0;
+    rig_open(&r, all);
+    assert_int_equal(r.spec.n_symbols, 3);
+    assert_string_equal(r.spec.symbols[2].name, "S");
+    assert_int_equal(r.spec.symbols[2].size, 80);
+    assert_string_equal(r.spec.obs[8].dims, "S 6 7");
+    for (int episode = 0; episode < 2; episode++) {
+        memset(seen, 0, sizeof(seen));
+        rig_reset(&r, 4);
+        while (!rig_step(&r)) {
+            double x = 0;
+            for (int32_t i = 0; i < r.size[0]; i++) {
+                x += (double)r.node[i * 9] / (double)r.size[0];
+            }
+            assert_true(r.size[0] == 0 || fabs((double)r.centre[0] - x) < 1e-3);
+            assert_true(r.size[2] <= r.size[0]); /* each vehicle once */
+            for (int k = 0; k < 40; k++) {
+                const int32_t own = r.agent_seq[2 * k], ahead = r.agent_seq[2 * k + 1];
+                const float *e = &r.ego[k * EGO];
+                if (r.alive[k] == 0) {
+                    seen[k].n = 0;
+                    continue;
+                }
+                remember(&seen[k], &r.node[r.agent_node[k] * 9]);
+                assert_true(own >= 0 && own < r.size[2] && r.seq_node[own] == r.agent_node[k]);
+                const int n = check_past(&seen[k], &r.past[own * PAST * MOTION]);
+                n_rows += n;
+                n_short += n < PAST;
+                if (ahead < 0) {
+                    continue;
+                }
+                const float *node = &r.node[r.seq_node[ahead] * 9];
+                assert_true(ahead < r.size[2] && e[GAP] <= 200.0F && fabsf(node[2] - e[V_AHEAD]) < 1e-4F);
+                assert_true(fabsf(r.past[(ahead * PAST + PAST - 1) * MOTION + 4] - node[2]) < 1e-4F);
+                n_strange += node[8] == 0; /* nobody's agent */
+                n_ahead++;
+            }
+        }
+    }
+    assert_true(n_rows > 5000 && n_short > 50 && n_ahead > 500 && n_strange > 100);
     rig_close(&r);
 }
 
@@ -512,6 +629,8 @@ static void test_refusals(void **state)
         {{"sumo_options=--collision.action warn"}, DT_ECONFIG, "--collision.action is set by dtrain itself"},
         {{"decision_s=1.5"}, DT_ECONFIG, "decision_s 1.5 s is not a whole number of SUMO's steps of 1 s"},
         {{"max_vehicles=2", "agents=3"}, DT_ECONFIG, "max_vehicles 2 has no room for 3 agents"},
+        {{"history_s=0.3", "history_hz=5"}, DT_ECONFIG, "history_s 0.3 at history_hz 5 is 1.5 steps; a whole number"},
+        {{"history_s=3", "control=signals"}, DT_ECONFIG, "with control = \"signals\" no vehicle is an agent"},
     };
     for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
         const char *const set[] = {row[i].set[0], row[i].set[1], NULL};
@@ -530,7 +649,8 @@ static void test_memory(void **state)
     (void)state;
     for (int64_t n = 1;; n++) {
         rig r;
-        const dt_status st = rig_try(&r, NULL, n);
+        static const char *const set[] = {"history_s=1", NULL};
+        const dt_status st = rig_try(&r, set, n);
         rig_close(&r);
         if (st == DT_OK) {
             assert_true(n > 3);
@@ -549,6 +669,7 @@ int main(void)
         cmocka_unit_test(test_lanes),       cmocka_unit_test(test_who_is_chosen),
         cmocka_unit_test(test_little_room), cmocka_unit_test(test_same_seed_same_bytes),
         cmocka_unit_test(test_refusals),    cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_past),
     };
     const int code = make_folder();
     return code != 0 ? code : cmocka_run_group_tests(tests, make_nets, remove_folder);
