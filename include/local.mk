@@ -4,6 +4,7 @@ dtrainincludedir = $(includedir)/dtrain
 dtraininclude_HEADERS = \
 	include/dtrain/abi_log.h \
 	include/dtrain/helpers.h \
+	include/dtrain/motion.h \
 	include/dtrain/ops.def \
 	include/dtrain/plugin.h \
 	include/dtrain/policy.h \

@@ -10,9 +10,9 @@
  *               repeats an episode by its actions). bind: env, env_spec, env_id, env_instances. train: epochs of a
  *               phase, seek; parameters as a vector that a phase moves itself, gradients and values of losses over
  *               all samples, stored data beside a rollout's. dt_progress: iterations. Service dtrain.rollout/1.
- *               DT_COMP_PROCESS, DT_PORT_INDEX, DT_INIT_ORTHO. Header random.h. graph: result; ops categorical,
- *               gaussian, ppo_clip, value_loss. Extension dtrain.baselines/1. metrics: picture. DT_PORT_STEPS.
- *               Extension dtrain.scene/1. graph: kept; rollout: kept columns.
+ *               DT_COMP_PROCESS, DT_PORT_INDEX, DT_INIT_ORTHO. Headers random.h, motion.h. graph: result; ops
+ *               categorical, gaussian, ppo_clip, value_loss. Extension dtrain.baselines/1. metrics: picture.
+ *               DT_PORT_STEPS. Extension dtrain.scene/1. graph: kept; rollout: kept columns.
  */
 #ifndef DTRAIN_ABI_LOG_H
 #define DTRAIN_ABI_LOG_H

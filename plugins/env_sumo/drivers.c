@@ -48,7 +48,7 @@ static dt_status create_past(state *s)
         return DT_OK;
     }
     DT_TRY_H(env_reserve(s, &d->shown, (uint64_t)TRAIL_WHO * d->n, sizeof(*d->shown)));
-    snprintf(s->dims[0], sizeof(s->dims[0]), "S %lld %d", (long long)T, MOTION_COLUMNS);
+    snprintf(s->dims[0], sizeof(s->dims[0]), "S %lld %d", (long long)T, DT_MOTION_COLUMNS);
     s->symbol[2] = (dt_dim){"S", TRAIL_WHO * (int64_t)d->n};
     d->past_port = s->n_ports;
     add_port(s, "past", s->dims[0], DT_F32, DT_PORT_STEPS);
@@ -295,7 +295,7 @@ static int32_t show(state *s, const dt_env_io *io, int64_t number, uint32_t n_no
     }
     d->shown[*n_p] = number;
     node[*n_p] = at;
-    trail_show(&d->trail, number, row + *n_p * d->trail.T * MOTION_COLUMNS);
+    trail_show(&d->trail, number, row + *n_p * d->trail.T * DT_MOTION_COLUMNS);
     return (int32_t)(*n_p)++;
 }
 

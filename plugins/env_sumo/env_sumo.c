@@ -145,7 +145,7 @@ static dt_status check(const dt_host *h, const void *cfg)
                          (long long)c->agents);
     }
     const double T = c->history_s * c->history_hz;
-    if (c->history_s > 0 && (T < 1 - MOTION_STEP_TOL || fabs(T - round(T)) > MOTION_STEP_TOL)) {
+    if (c->history_s > 0 && (T < 1 - DT_MOTION_STEP_TOL || fabs(T - round(T)) > DT_MOTION_STEP_TOL)) {
         return DT_FAIL_H(h, DT_ECONFIG, "history_s %g at history_hz %g is %g steps; a whole number is needed",
                          c->history_s, c->history_hz, T);
     }

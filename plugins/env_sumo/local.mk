@@ -10,8 +10,7 @@ plugins_env_sumo_la_SOURCES = \
 	plugins/env_sumo/scene.c plugins/env_sumo/scene.h \
 	plugins/env_sumo/signal.c plugins/env_sumo/signal.h \
 	plugins/env_sumo/sumo.h \
-	plugins/env_sumo/trail.c plugins/env_sumo/trail.h \
-	plugins/motion.h
+	plugins/env_sumo/trail.c plugins/env_sumo/trail.h
 plugins_env_sumo_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) -D_GNU_SOURCE -DDT_PLUGIN_NAME=env_sumo -DMODULEDIR='"$(moduledir)/sumo"'
 plugins_env_sumo_la_CFLAGS = $(PLUGIN_CFLAGS)
 plugins_env_sumo_la_LDFLAGS = $(PLUGIN_LINK)

@@ -14,7 +14,7 @@ dt_status trail_init(trail *t, const dt_host *h, int64_t T, double every_s, doub
     if (T == 0) {
         return DT_OK;
     }
-    t->frames = motion_frames(T, every_s, dt_s);
+    t->frames = dt_motion_frames(T, every_s, dt_s);
     t->n = h->alloc(h, (uint64_t)t->frames * sizeof(*t->n));
     return t->n != NULL ? DT_OK : DT_FAIL_H(h, DT_ENOMEM, "no memory for %lld steps of a past", (long long)t->frames);
 }
@@ -84,7 +84,7 @@ void trail_close(trail *t)
 /* ---- showing ----------------------------------------------------------------------------------------------------- */
 
 /* `back` steps of SUMO ago; NULL: it was not there. */
-static const motion_pose *find(const trail *t, int64_t number, int64_t back)
+static const dt_motion_pose *find(const trail *t, int64_t number, int64_t back)
 {
     const trail_state key = {.number = number};
     const int64_t step = t->now - 1 - back;
@@ -97,35 +97,35 @@ static const motion_pose *find(const trail *t, int64_t number, int64_t back)
 }
 
 /* The same at any time. */
-static bool pose_at(const trail *t, int64_t number, double ago_s, motion_pose *out)
+static bool pose_at(const trail *t, int64_t number, double ago_s, dt_motion_pose *out)
 {
-    const double steps = ago_s / t->dt_s, whole = floor(steps + MOTION_STEP_TOL), share = fmax(0, steps - whole);
-    const motion_pose *newer = find(t, number, (int64_t)whole);
+    const double steps = ago_s / t->dt_s, whole = floor(steps + DT_MOTION_STEP_TOL), share = fmax(0, steps - whole);
+    const dt_motion_pose *newer = find(t, number, (int64_t)whole);
     if (newer == NULL) {
         return false;
     }
     *out = *newer;
-    if (share <= MOTION_STEP_TOL) {
+    if (share <= DT_MOTION_STEP_TOL) {
         return true;
     }
-    const motion_pose *older = find(t, number, (int64_t)whole + 1);
+    const dt_motion_pose *older = find(t, number, (int64_t)whole + 1);
     if (older != NULL) {
-        motion_back(out, older, share);
+        dt_motion_back(out, older, share);
     }
     return older != NULL;
 }
 
 void trail_show(const trail *t, int64_t number, float *row)
 {
-    motion_pose now, then;
-    memset(row, 0, (size_t)t->T * MOTION_COLUMNS * sizeof(*row));
+    dt_motion_pose now, then;
+    memset(row, 0, (size_t)t->T * DT_MOTION_COLUMNS * sizeof(*row));
     if (!pose_at(t, number, 0, &now)) {
         return;
     }
-    for (int64_t k = 0; k < t->T; k++, row += MOTION_COLUMNS) {
+    for (int64_t k = 0; k < t->T; k++, row += DT_MOTION_COLUMNS) {
         const double ago_s = (double)(t->T - 1 - k) * t->every_s;
         if (pose_at(t, number, ago_s, &then)) {
-            motion_row(&now, &then, ago_s, row);
+            dt_motion_row(&now, &then, ago_s, row);
         }
     }
 }

@@ -7,14 +7,14 @@
 #ifndef DTRAIN_ENV_SUMO_TRAIL_H
 #define DTRAIN_ENV_SUMO_TRAIL_H
 
-#include "../motion.h"
 #include "dtrain/helpers.h"
+#include "dtrain/motion.h"
 
 enum { TRAIL_OWN, TRAIL_AHEAD, TRAIL_WHO };
 
 typedef struct trail_state { /* of one vehicle at one step */
     int64_t number;
-    motion_pose pose;
+    dt_motion_pose pose;
 } trail_state;
 
 typedef struct trail {
@@ -30,10 +30,11 @@ typedef struct trail {
 dt_status trail_init(trail *t, const dt_host *h, int64_t T, double every_s, double dt_s);
 void trail_fini(trail *t);
 void trail_reset(trail *t); /* a new episode */
-/* A new step of n vehicles: *frame_p has room for them, to be filled in any order before trail_close. Errors: DT_ENOMEM. */
+/* A new step of n vehicles: *frame_p has room for them, to be filled in any order before trail_close. Errors:
+ * DT_ENOMEM. */
 dt_status trail_open(trail *t, int64_t n, trail_state **frame_p);
 void trail_close(trail *t);
-/* row [T, MOTION_COLUMNS] of a vehicle up to the step closed last, zeros where it was absent. */
+/* row [T, DT_MOTION_COLUMNS] of a vehicle up to the step closed last, zeros where it was absent. */
 void trail_show(const trail *t, int64_t number, float *row);
 
 #endif

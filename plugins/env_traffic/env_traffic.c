@@ -264,7 +264,7 @@ static dt_status create_past(state *s)
     if (s->node_of == NULL) {
         return DT_FAIL_H(s->h, DT_ENOMEM, "no memory to find %d vehicles", (int)s->sim.max_vehicles);
     }
-    snprintf(s->past_dims, sizeof(s->past_dims), "S %lld %d", (long long)T, MOTION_COLUMNS);
+    snprintf(s->past_dims, sizeof(s->past_dims), "S %lld %d", (long long)T, DT_MOTION_COLUMNS);
     s->symbol[s->n_symbols++] = (dt_dim){"S", most};
     s->past_port = s->n_ports;
     dt_port *port = s->port + s->n_ports;

@@ -8,7 +8,7 @@ traffic_sources = \
 	plugins/env_traffic/follow.h \
 	plugins/env_traffic/junction.c plugins/env_traffic/junction.h \
 	plugins/env_traffic/move.c \
-	plugins/env_traffic/past.c plugins/env_traffic/past.h plugins/motion.h \
+	plugins/env_traffic/past.c plugins/env_traffic/past.h \
 	plugins/env_traffic/net.c plugins/env_traffic/net.h \
 	plugins/env_traffic/netfile.c plugins/env_traffic/netfile.h \
 	plugins/env_traffic/place.c \

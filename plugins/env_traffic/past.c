@@ -10,7 +10,7 @@
 dt_status past_init(past *p, const sim *s, int64_t T, double every_s)
 {
     *p = (past){.h = s->h, .T = T, .n = s->max_vehicles, .every_s = every_s, .dt_s = s->c->dt_s};
-    p->frames = motion_frames(T, every_s, p->dt_s);
+    p->frames = dt_motion_frames(T, every_s, p->dt_s);
     p->state = s->h->alloc(s->h, (uint64_t)(p->frames * p->n) * sizeof(*p->state));
     p->sequence = s->h->alloc(s->h, (uint64_t)p->n * sizeof(*p->sequence));
     if (p->state == NULL || p->sequence == NULL) {
@@ -54,7 +54,7 @@ void past_keep(past *p, const sim *s)
 /* ---- sequences --------------------------------------------------------------------------------------------------- */
 
 /* Of vehicle w `back` steps of the simulation ago; 0: it was not there. */
-static int state_of(const past *p, const sim *s, int32_t w, uint64_t back, motion_pose *out)
+static int state_of(const past *p, const sim *s, int32_t w, uint64_t back, dt_motion_pose *out)
 {
     if (back >= (uint64_t)p->frames || p->now < p->first + back) {
         return 0;
@@ -70,35 +70,35 @@ static int state_of(const past *p, const sim *s, int32_t w, uint64_t back, motio
 }
 
 /* The same at any time. */
-static int pose_at(const past *p, const sim *s, int32_t w, double ago_s, motion_pose *out)
+static int pose_at(const past *p, const sim *s, int32_t w, double ago_s, dt_motion_pose *out)
 {
-    const double steps = ago_s / p->dt_s, whole = floor(steps + MOTION_STEP_TOL), share = most(0, steps - whole);
-    motion_pose older;
+    const double steps = ago_s / p->dt_s, whole = floor(steps + DT_MOTION_STEP_TOL), share = most(0, steps - whole);
+    dt_motion_pose older;
     if (!state_of(p, s, w, (uint64_t)whole, out)) {
         return 0;
     }
-    if (share <= MOTION_STEP_TOL) {
+    if (share <= DT_MOTION_STEP_TOL) {
         return 1;
     }
     if (!state_of(p, s, w, (uint64_t)whole + 1, &older)) {
         return 0;
     }
-    motion_back(out, &older, share);
+    dt_motion_back(out, &older, share);
     return 1;
 }
 
-/* row [T, MOTION_COLUMNS], zeros where it was absent */
+/* row [T, DT_MOTION_COLUMNS], zeros where it was absent */
 static void write_sequence(const past *p, const sim *s, int32_t w, float *row)
 {
-    motion_pose now, then;
-    memset(row, 0, (size_t)p->T * MOTION_COLUMNS * sizeof(*row));
+    dt_motion_pose now, then;
+    memset(row, 0, (size_t)p->T * DT_MOTION_COLUMNS * sizeof(*row));
     if (!pose_at(p, s, w, 0, &now)) {
         return;
     }
-    for (int64_t k = 0; k < p->T; k++, row += MOTION_COLUMNS) {
+    for (int64_t k = 0; k < p->T; k++, row += DT_MOTION_COLUMNS) {
         const double ago_s = (double)(p->T - 1 - k) * p->every_s;
         if (pose_at(p, s, w, ago_s, &then)) {
-            motion_row(&now, &then, ago_s, row);
+            dt_motion_row(&now, &then, ago_s, row);
         }
     }
 }
@@ -132,7 +132,7 @@ int64_t past_show(past *p, const sim *s, const int32_t *node_of, const past_view
             if (p->sequence[w] == NET_NONE) {
                 p->sequence[w] = (int32_t)n;
                 out->node[n] = node_of[w];
-                write_sequence(p, s, w, out->row + n * p->T * MOTION_COLUMNS);
+                write_sequence(p, s, w, out->row + n * p->T * DT_MOTION_COLUMNS);
                 n++;
             }
             out->who[k * PAST_WHO + i] = p->sequence[w];

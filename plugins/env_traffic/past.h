@@ -8,7 +8,7 @@
 #ifndef DTRAIN_ENV_TRAFFIC_PAST_H
 #define DTRAIN_ENV_TRAFFIC_PAST_H
 
-#include "../motion.h"
+#include "dtrain/motion.h"
 #include "sim.h"
 
 enum { PAST_OWN, PAST_AHEAD, PAST_WHO };
@@ -29,7 +29,7 @@ typedef struct past {
 } past;
 
 typedef struct past_view { /* where sequences go */
-    float *row;            /* [S, T, MOTION_COLUMNS] */
+    float *row;            /* [S, T, DT_MOTION_COLUMNS] */
     int32_t *node;         /* [S] node of each */
     int32_t *who;          /* [places, PAST_WHO] sequence of the agent and of the vehicle ahead of it, -1: none */
 } past_view;

@@ -44,7 +44,7 @@ static const shot *find(uint64_t key, double time)
 }
 
 typedef struct view {
-    float row[MANY][STEPS][MOTION_COLUMNS];
+    float row[MANY][STEPS][DT_MOTION_COLUMNS];
     int32_t node[MANY], who[MANY][PAST_WHO], node_of[1024];
     int64_t n;
 } view;
@@ -80,7 +80,7 @@ static void begin(past *p, sim *s, uint64_t seed)
 }
 
 /* A sequence is what was recorded, turned into the frame of the last step. */
-static int check_sequence(const sim *s, int32_t who, const float (*row)[MOTION_COLUMNS])
+static int check_sequence(const sim *s, int32_t who, const float (*row)[DT_MOTION_COLUMNS])
 {
     const uint64_t key = s->vehicle[who].key;
     const shot *last = find(key, s->time);
@@ -91,7 +91,7 @@ static int check_sequence(const sim *s, int32_t who, const float (*row)[MOTION_C
         const shot *q = find(key, s->time - ago);
         assert_true(row[k][6] == (q != NULL ? 1.F : 0.F));
         if (q == NULL) {
-            for (int d = 0; d < MOTION_COLUMNS; d++) {
+            for (int d = 0; d < DT_MOTION_COLUMNS; d++) {
                 assert_true(row[k][d] == 0);
             }
             continue;
@@ -133,7 +133,7 @@ static void test_sequences_are_what_was(void **test)
             const int32_t own = now.who[k][PAST_OWN], ahead = now.who[k][PAST_AHEAD];
             assert_in_range(own, 0, now.n - 1);
             assert_int_equal(now.node[own], 1000 + w->vehicle);
-            const int n = check_sequence(&r.sim, w->vehicle, (const float(*)[MOTION_COLUMNS])now.row[own]);
+            const int n = check_sequence(&r.sim, w->vehicle, (const float(*)[DT_MOTION_COLUMNS])now.row[own]);
             n_whole += n == STEPS;
             n_part += n < STEPS;
             double speed;
@@ -141,7 +141,7 @@ static void test_sequences_are_what_was(void **test)
             const double gap = sim_ahead(&r.sim, lane, slot, &speed);
             if (ahead >= 0) { /* the vehicle that sim_ahead speaks of */
                 const int32_t q = now.node[ahead] - 1000;
-                check_sequence(&r.sim, q, (const float(*)[MOTION_COLUMNS])now.row[ahead]);
+                check_sequence(&r.sim, q, (const float(*)[DT_MOTION_COLUMNS])now.row[ahead]);
                 assert_true((double)now.row[ahead][STEPS - 1][4] == (double)(float)speed);
                 n_ahead++;
             }
@@ -197,7 +197,7 @@ static void test_episodes_are_apart(void **test)
     look(&p, &r.sim);
     assert_true(now.n > 0);
     for (int64_t i = 0; i < now.n; i++) {
-        check_sequence(&r.sim, now.node[i] - 1000, (const float(*)[MOTION_COLUMNS])now.row[i]);
+        check_sequence(&r.sim, now.node[i] - 1000, (const float(*)[DT_MOTION_COLUMNS])now.row[i]);
         assert_true(now.row[i][STEPS - 5][6] == 0 && now.row[i][STEPS - 1][6] == 1);
     }
     past_fini(&p);
