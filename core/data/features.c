@@ -9,6 +9,7 @@
 #include "data/features.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "data/pairs.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -273,4 +274,5 @@ static dt_status frame_of_service(const dt_host *h, const dt_vehicle *v, uint32_
     return dt_features_frame(NULL, v, n, radius_m, k_max, node, rowptr, col, edge, NULL);
 }
 
-const dt_features_api dt_features_service = {.struct_size = sizeof(dt_features_api), .frame = frame_of_service};
+const dt_features_api dt_features_service = {
+    .struct_size = sizeof(dt_features_api), .frame = frame_of_service, .pairs = dt_pairs_of};

@@ -109,6 +109,12 @@
  *   sample_of_seq "S"    i32  sample within the slice
  *   seq_key      "S"     i64  names the sequence in the run (sample, epoch, vehicle): the key of dropout
  *   pose         "S 4"   f32  x, y relative to the scene's first vehicle, heading as recorded, length, for pictures
+ * and with its option pairs, for phases that learn a barrier:
+ *   ahead, beside  "S 3 7", "S 4 7" f32  as above, by geometry alone (svc/features.h); next_ahead, next_beside: an
+ *                             action later, zeros where the vehicle is not seen then
+ *   next_present "S"     f32  1 where it is, else 0
+ *   hazard_in    "S"     f32  actions until it is in danger: 0 is this one; -k where k of them without danger are all
+ *                             that is known, or looked at
  * Vehicles present at the anchor frame are the sequences, in the order of their rows.
  * Options that the phase sets when it binds the data: split ("train" or "eval"), history_s, horizon_s, rate_hz; T is
  * history_s * rate_hz with the anchor as the last step, F is horizon_s * rate_hz.

@@ -20,6 +20,7 @@
 #include "dtrain/helpers.h"
 #include "dtrain/svc/features.h"
 #include "dtrain/svc/store.h"
+#include "danger.h"
 #include "folds.h"
 
 #include <math.h>
@@ -40,6 +41,9 @@ typedef struct config {
     const char *eval_site;
     double shift_m;
     uint8_t rotate, mirror;
+    uint8_t pairs, hazard_collisions;
+    double action_s, brake_mps2, hazard_ttc_s, hazard_mps2;
+    int64_t hazard_steps;
 } config;
 
 static const dt_option options[] = {
@@ -61,6 +65,16 @@ static const dt_option options[] = {
     DT_OPTION(config, mirror, DT_OPT_BOOL, "true", "", 0, 0, NULL, "mirror half of the training scenes"),
     DT_OPTION(config, shift_m, DT_OPT_F64, "50", "m", 0, 1000, NULL,
               "move the centre of training scenes by up to this much along x and y"),
+    DT_OPTION(config, pairs, DT_OPT_BOOL, "false", "", 0, 0, NULL,
+              "tell what shields read of each vehicle and when danger comes; a phase that learns a barrier sets it"),
+    DT_OPTION(config, action_s, DT_OPT_F64, "1", "s", 0.01, 60, NULL, "pairs: between two actions of an agent"),
+    DT_OPTION(config, brake_mps2, DT_OPT_F64, "3", "m/s^2", 0.1, 20, NULL, "pairs: hardest braking of an agent"),
+    DT_OPTION(config, hazard_ttc_s, DT_OPT_F64, "1.5", "s", 0, 60, NULL,
+              "pairs: a time to collision below this is danger; 0: none is"),
+    DT_OPTION(config, hazard_mps2, DT_OPT_F64, "3", "m/s^2", 0, 20, NULL,
+              "pairs: harder braking is danger; 0: none is"),
+    DT_OPTION(config, hazard_collisions, DT_OPT_BOOL, "true", "", 0, 0, NULL, "pairs: to overlap another is danger"),
+    DT_OPTION(config, hazard_steps, DT_OPT_I64, "11", "actions", 1, 1e4, NULL, "pairs: how far danger is looked for"),
     DT_OPTION_END};
 
 enum {
@@ -82,7 +96,14 @@ enum {
     SAMPLE_OF_SEQ,
     SEQ_KEY,
     POSE,
-    N_FIELDS
+    N_FIELDS,
+    AHEAD = N_FIELDS, /* with pairs, from here on */
+    BESIDE,
+    NEXT_AHEAD,
+    NEXT_BESIDE,
+    NEXT_PRESENT,
+    HAZARD_IN,
+    N_FIELDS_OF_PAIRS
 };
 
 typedef struct sample {
@@ -98,7 +119,9 @@ typedef struct state {
     uint8_t rotate, mirror;
     sample *sample; /* [n] */
     uint64_t n;
-    dt_port field[N_FIELDS];
+    danger danger;
+    bool has_pairs;
+    dt_port field[N_FIELDS_OF_PAIRS];
     char dims[5][DIMS_BYTES];
 } state;
 
@@ -195,24 +218,30 @@ static void make_fields(state *s)
     snprintf(s->dims[1], DIMS_BYTES, "%lld S %d", (long long)s->T, MOTION);
     snprintf(s->dims[2], DIMS_BYTES, "S %lld 2", (long long)s->F);
     snprintf(s->dims[3], DIMS_BYTES, "S %lld", (long long)s->F);
-    const dt_port field[N_FIELDS] = {[NODES] = {"nodes", "N 9", DT_F32, 0},
-                                     [ROWPTR] = {"rowptr", "N+1", DT_I32, 0},
-                                     [COL] = {"col", "E", DT_I32, 0},
-                                     [EDGES] = {"edges", "E 4", DT_F32, 0},
-                                     [ROW_KEY] = {"row_key", "N", DT_I64, 0},
-                                     [RISK_LABEL] = {"risk_label", "N", DT_F32, 0},
-                                     [RISK_WEIGHT] = {"risk_weight", "N", DT_F32, 0},
-                                     [RISK_STATE] = {"risk_state", "N", DT_U8, 0},
-                                     [STEP_OF_ROW] = {"step_of_row", "N", DT_I32, 0},
-                                     [SEQ_ROW] = {"seq_row", s->dims[0], DT_I32, 0},
-                                     [PRESENT] = {"present", s->dims[0], DT_F32, 0},
-                                     [MOTION_FIELD] = {"motion", s->dims[1], DT_F32, 0},
-                                     [TARGET] = {"target", s->dims[2], DT_F32, 0},
-                                     [TARGET_WEIGHT] = {"target_weight", s->dims[3], DT_F32, 0},
-                                     [COMPLETE] = {"complete", "S", DT_U8, 0},
-                                     [SAMPLE_OF_SEQ] = {"sample_of_seq", "S", DT_I32, 0},
-                                     [SEQ_KEY] = {"seq_key", "S", DT_I64, 0},
-                                     [POSE] = {"pose", "S 4", DT_F32, 0}};
+    const dt_port field[N_FIELDS_OF_PAIRS] = {[NODES] = {"nodes", "N 9", DT_F32, 0},
+                                              [ROWPTR] = {"rowptr", "N+1", DT_I32, 0},
+                                              [COL] = {"col", "E", DT_I32, 0},
+                                              [EDGES] = {"edges", "E 4", DT_F32, 0},
+                                              [ROW_KEY] = {"row_key", "N", DT_I64, 0},
+                                              [RISK_LABEL] = {"risk_label", "N", DT_F32, 0},
+                                              [RISK_WEIGHT] = {"risk_weight", "N", DT_F32, 0},
+                                              [RISK_STATE] = {"risk_state", "N", DT_U8, 0},
+                                              [STEP_OF_ROW] = {"step_of_row", "N", DT_I32, 0},
+                                              [SEQ_ROW] = {"seq_row", s->dims[0], DT_I32, 0},
+                                              [PRESENT] = {"present", s->dims[0], DT_F32, 0},
+                                              [MOTION_FIELD] = {"motion", s->dims[1], DT_F32, 0},
+                                              [TARGET] = {"target", s->dims[2], DT_F32, 0},
+                                              [TARGET_WEIGHT] = {"target_weight", s->dims[3], DT_F32, 0},
+                                              [COMPLETE] = {"complete", "S", DT_U8, 0},
+                                              [SAMPLE_OF_SEQ] = {"sample_of_seq", "S", DT_I32, 0},
+                                              [SEQ_KEY] = {"seq_key", "S", DT_I64, 0},
+                                              [POSE] = {"pose", "S 4", DT_F32, 0},
+                                              [AHEAD] = {"ahead", "S 3 7", DT_F32, 0},
+                                              [BESIDE] = {"beside", "S 4 7", DT_F32, 0},
+                                              [NEXT_AHEAD] = {"next_ahead", "S 3 7", DT_F32, 0},
+                                              [NEXT_BESIDE] = {"next_beside", "S 4 7", DT_F32, 0},
+                                              [NEXT_PRESENT] = {"next_present", "S", DT_F32, 0},
+                                              [HAZARD_IN] = {"hazard_in", "S", DT_F32, 0}};
     memcpy(s->field, field, sizeof(field));
 }
 
@@ -240,6 +269,16 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
                          "that does",
                          c->rate_hz, s->v->frame_rate_hz, c->store);
     }
+    const danger_config how = {.action_s = c->action_s,
+                               .brake_mps2 = c->brake_mps2,
+                               .hazard_ttc_s = c->hazard_ttc_s,
+                               .hazard_mps2 = c->hazard_mps2,
+                               .hazard_collisions = c->hazard_collisions != 0,
+                               .hazard_steps = c->hazard_steps};
+    s->has_pairs = c->pairs != 0;
+    if (s->has_pairs) {
+        DT_TRY_H(danger_init(&s->danger, h, s->v, &how));
+    }
     return list_samples(s, c);
 }
 
@@ -257,7 +296,7 @@ static void destroy(void *self)
 
 static const dt_port *fields(const void *self, uint32_t *n_p)
 {
-    *n_p = N_FIELDS;
+    *n_p = ((const state *)self)->has_pairs ? N_FIELDS_OF_PAIRS : N_FIELDS;
     return ((const state *)self)->field;
 }
 
@@ -514,6 +553,17 @@ static void read_vehicles(const state *s, const sample *w, const turn *t, uint64
     }
 }
 
+static dt_status read_danger(const state *s, const sample *w, const turn *t, int64_t seq, void *const *out)
+{
+    const danger_rows rows = {.ahead = (float *)out[AHEAD] + seq * DANGER_AHEAD,
+                              .beside = (float *)out[BESIDE] + seq * DANGER_BESIDE,
+                              .next_ahead = (float *)out[NEXT_AHEAD] + seq * DANGER_AHEAD,
+                              .next_beside = (float *)out[NEXT_BESIDE] + seq * DANGER_BESIDE,
+                              .next_present = (float *)out[NEXT_PRESENT] + seq,
+                              .hazard_in = (float *)out[HAZARD_IN] + seq};
+    return danger_read(&s->danger, w->scene, w->anchor, t->flip < 0, &rows);
+}
+
 static dt_status read(void *self, const uint64_t *index, const uint64_t *key, uint32_t n, void *const *out)
 {
     const state *s = self;
@@ -532,6 +582,9 @@ static dt_status read(void *self, const uint64_t *index, const uint64_t *key, ui
         uint64_t use = key == NULL ? 0 : key[i];
         turn t = turn_of(s, w, use);
         const uint64_t name = use == 0 ? index[i] : use;
+        if (s->has_pairs) {
+            DT_TRY_H(read_danger(s, w, &t, c.seq, out));
+        }
         read_frames(s, w, &t, name, &c, out);
         read_vehicles(s, w, &t, name, i, &c, out);
     }

@@ -35,12 +35,22 @@ typedef struct dt_vehicle {
     uint32_t controlled, reserved;
 } dt_vehicle;
 
+/* Since 1.1: pairs of a follower and what it must not run into, as shields read them (dtrain/shapes.h). */
+enum { DT_PAIR_COLUMNS = 7, DT_AHEAD_PAIRS = 3, DT_BESIDE_PAIRS = 4 };
+
+typedef struct dt_pair_desc {
+    double action_s, euler_s;  /* s, columns 5 and 6 */
+    double brake, other_brake; /* m/s^2, > 0: the hardest that the vehicle itself, and that others can brake */
+} dt_pair_desc;
+
 typedef struct dt_features_api {
     uint32_t struct_size, reserved;
     /* node [n,9], rowptr [n+1], col and edge [rowptr[n]] and [rowptr[n],4]; room for n * k_max edges is the caller's.
      * Neighbours within radius_m, at most k_max per target, self first. Errors: DT_EINVAL, DT_ENOMEM. */
     dt_status (*frame)(const dt_host *h, const dt_vehicle *v, uint32_t n, double radius_m, uint32_t k_max, float *node,
                        int32_t *rowptr, int32_t *col, float *edge);
+    /* Since 1.1: of vehicle i of v [n], by geometry alone, core/data/pairs.h: ahead [3,7], beside [4,7]. */
+    void (*pairs)(const dt_vehicle *v, uint32_t n, uint32_t i, const dt_pair_desc *d, float *ahead, float *beside);
 } dt_features_api;
 
 #ifdef __cplusplus

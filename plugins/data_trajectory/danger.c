@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See danger.h.
+ */
+#include "danger.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { FEW = 256 };     /* vehicles of a frame: more of them want memory */
+#define LANE_M      3.5 /* as of svc/features.h, pairs */
+#define WIDTH_M     1.8 /* where it was not recorded */
+#define OTHER_BRAKE 9.0 /* m/s^2, what tyres on dry asphalt give */
+
+dt_status danger_init(danger *d, const dt_host *h, const dt_store_view *v, const danger_config *c)
+{
+    const double every = c->action_s * v->frame_rate_hz;
+    *d = (danger){.h = h, .v = v, .config = *c, .every = llround(every)};
+    if (d->every < 1 || fabs(every - (double)d->every) > 1e-6) {
+        return DT_FAIL_H(
+            h, DT_ECONFIG,
+            "an action of %g s is %g frames of a recording of %g Hz; it must be a whole number of them for "
+            "a barrier to learn from it",
+            c->action_s, every, v->frame_rate_hz);
+    }
+    d->features = h->service(h, DT_SVC_FEATURES);
+    if (!DT_HAS(d->features, pairs)) {
+        return DT_FAIL_H(h, DT_EUNSUPPORTED, "this host's service %s tells no pairs, which a barrier learns from",
+                         DT_SVC_FEATURES);
+    }
+    return DT_OK;
+}
+
+/* ---- hazards ----------------------------------------------------------------------------------------------------- */
+
+static double width_of(const dt_store_view *v, int64_t r)
+{
+    const double w = (double)v->motion[4 * r + 3];
+    return isnan(w) ? WIDTH_M : w;
+}
+
+/* Is this vehicle in danger in this very frame, whose first row is first? */
+static bool is_hazard(const danger *d, int64_t first, int64_t r)
+{
+    const dt_store_view *v = d->v;
+    const danger_config *c = &d->config;
+    if (c->hazard_mps2 > 0 && (double)v->motion[4 * r + 1] < -c->hazard_mps2) {
+        return true;
+    }
+    for (int64_t e = v->edge_ptr[r]; e < v->edge_ptr[r + 1]; e++) {
+        const int64_t other = first + v->edge_src[e];
+        const double gap = (double)v->edge[4 * e], aside = fabs((double)v->edge[4 * e + 1]);
+        const double closing = (double)v->edge[4 * e + 2];
+        const bool is_along = cos(v->pose[3 * other + 2] - v->pose[3 * r + 2]) >= 0.5;
+        if (other == r) {
+            continue;
+        }
+        if (is_along && gap > 0 && aside < 0.5 * LANE_M && gap < c->hazard_ttc_s * closing) {
+            return true;
+        }
+        if (c->hazard_collisions && !(fabs(gap) > 0) && aside < 0.5 * (width_of(v, r) + width_of(v, other))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Place of row r in track_row. */
+static int64_t place_of(const dt_store_view *v, int64_t track, int64_t r)
+{
+    int64_t lo = v->track_ptr[track], hi = v->track_ptr[track + 1];
+    while (hi - lo > 1) {
+        const int64_t mid = lo + (hi - lo) / 2;
+        if (v->track_row[mid] <= r) {
+            lo = mid;
+        } else {
+            hi = mid;
+        }
+    }
+    return lo;
+}
+
+/* From frame on, and the row of the vehicle an action later, -1: it is not there any more. */
+static float hazard_in(const danger *d, int64_t scene, int64_t frame, int64_t r, int64_t *next_p)
+{
+    const dt_store_view *v = d->v;
+    const int64_t track = v->row_track[r], from = place_of(v, track, r), last = v->track_ptr[track + 1];
+    const int64_t end = v->scene_frame[scene + 1];
+    float found = NAN;
+    int64_t k = 0;
+    *next_p = -1;
+    for (; k <= d->config.hazard_steps * d->every && frame + k < end && from + k < last; k++) {
+        const int64_t row = v->track_row[from + k], first = v->frame_row[frame + k];
+        if (row < first || row >= v->frame_row[frame + k + 1]) {
+            break; /* it was out of sight */
+        }
+        *next_p = k == d->every ? row : *next_p;
+        if (isnan(found) && is_hazard(d, first, row)) {
+            found = (float)(k / d->every);
+        }
+        if (!isnan(found) && k >= d->every) {
+            break;
+        }
+    }
+    const float known = (float)(k / d->every);
+    return !isnan(found) ? found : known > 1 ? -known : -1.f; /* not a whole one is no more than nothing known */
+}
+
+/* ---- pairs ------------------------------------------------------------------------------------------------------- */
+
+static void list_frame(const dt_store_view *v, int64_t frame, dt_vehicle *out)
+{
+    for (int64_t r = v->frame_row[frame]; r < v->frame_row[frame + 1]; r++, out++) {
+        *out = (dt_vehicle){.x = v->pose[3 * r],
+                            .y = v->pose[3 * r + 1],
+                            .heading = v->pose[3 * r + 2],
+                            .speed = (double)v->motion[4 * r],
+                            .accel = (double)v->motion[4 * r + 1],
+                            .length = (double)v->motion[4 * r + 2],
+                            .width = (double)v->motion[4 * r + 3],
+                            .stop_distance = NAN};
+    }
+}
+
+static void write_pairs(const danger *d, const dt_vehicle *frame, uint32_t n, uint32_t i, bool is_flipped, float *ahead,
+                        float *beside)
+{
+    enum { SIDE = 2 * DT_PAIR_COLUMNS };
+    const dt_pair_desc how = {
+        .action_s = d->config.action_s, .brake = d->config.brake_mps2, .other_brake = OTHER_BRAKE};
+    d->features->pairs(frame, n, i, &how, ahead, beside);
+    for (int k = 0; k < SIDE && is_flipped; k++) {
+        const float left = beside[k];
+        beside[k] = beside[SIDE + k];
+        beside[SIDE + k] = left;
+    }
+}
+
+static void read_with(const danger *d, int64_t scene, int64_t frame, bool is_flipped, dt_vehicle *now, dt_vehicle *next,
+                      const danger_rows *out)
+{
+    const dt_store_view *v = d->v;
+    const int64_t first = v->frame_row[frame], later = frame + d->every;
+    const uint32_t n = (uint32_t)(v->frame_row[frame + 1] - first);
+    const bool has_later = later < v->scene_frame[scene + 1];
+    const int64_t first_later = has_later ? v->frame_row[later] : 0;
+    const uint32_t n_later = has_later ? (uint32_t)(v->frame_row[later + 1] - first_later) : 0;
+    list_frame(v, frame, now);
+    if (has_later) {
+        list_frame(v, later, next);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        float *ahead = out->next_ahead + (size_t)i * DANGER_AHEAD,
+              *beside = out->next_beside + (size_t)i * DANGER_BESIDE;
+        int64_t row = -1;
+        out->hazard_in[i] = hazard_in(d, scene, frame, first + i, &row);
+        out->next_present[i] = row >= 0 ? 1.f : 0.f;
+        write_pairs(d, now, n, i, is_flipped, out->ahead + (size_t)i * DANGER_AHEAD,
+                    out->beside + (size_t)i * DANGER_BESIDE);
+        if (row >= 0) {
+            write_pairs(d, next, n_later, (uint32_t)(row - first_later), is_flipped, ahead, beside);
+        } else {
+            memset(ahead, 0, DANGER_AHEAD * sizeof(*ahead));
+            memset(beside, 0, DANGER_BESIDE * sizeof(*beside));
+        }
+    }
+}
+
+dt_status danger_read(const danger *d, int64_t scene, int64_t frame, bool is_flipped, const danger_rows *out)
+{
+    const dt_store_view *v = d->v;
+    const int64_t later = frame + d->every;
+    const int64_t n = v->frame_row[frame + 1] - v->frame_row[frame];
+    const int64_t n_later = later < v->scene_frame[scene + 1] ? v->frame_row[later + 1] - v->frame_row[later] : 0;
+    dt_vehicle few[FEW];
+    dt_vehicle *all = n + n_later <= FEW ? few : d->h->alloc(d->h, (uint64_t)(n + n_later) * sizeof(*all));
+    if (all == NULL) {
+        return DT_FAIL_H(d->h, DT_ENOMEM, "no memory for two frames of %lld vehicles", (long long)(n + n_later));
+    }
+    read_with(d, scene, frame, is_flipped, all, all + n, out);
+    if (all != few) {
+        d->h->release(d->h, all);
+    }
+    return DT_OK;
+}
