@@ -52,8 +52,8 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     DT_TRY_H(need_service(h, DT_SVC_METRICS, (const void **)&s->metrics));
     DT_TRY_H(prediction_init(p, h, s->bind, "phase1_world_model", &s->config.prediction));
     accuracy_init(&s->accuracy, p, s->train, s->metrics);
-    DT_TRY_H(prediction_bind_data(p, "train", &s->train_data));
-    DT_TRY_H(prediction_bind_data(p, "eval", &s->eval_data));
+    DT_TRY_H(prediction_bind_data(p, "train", NULL, 0, &s->train_data));
+    DT_TRY_H(prediction_bind_data(p, "eval", NULL, 0, &s->eval_data));
     DT_TRY_H(prediction_bind_perception(p));
     return prediction_bind_world(p, 0);
 }

@@ -7,12 +7,17 @@
 #include "dtrain/svc/graph.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Of a row: terms of the loss, what is counted of it, and which kind of row it is. */
 enum { SAFE_LOSS, UNSAFE_LOSS, STEP_LOSS, VIOLATED, SAFE_RIGHT, UNSAFE_RIGHT, IS_SAFE, IS_UNSAFE, HAS_STEP, PARTS };
 
-static const char *const measured[] = {"barrier_loss"};
+/* Of experience and of stored data. */
+static const char *const measured[] = {"barrier_loss", "stored_barrier_loss"};
+static const char *const mix_of[] = {"barrier_mix", "stored_barrier_mix"};
+static const char *const prefix_of[] = {"", "stored_"};
+enum { EXPERIENCE, STORED, SOURCES };
 
 #define SHARP       1e6  /* slope of a step from 0 to 1 */
 #define STEP_MARGIN 0.1  /* of the margin */
@@ -31,7 +36,17 @@ static dt_tensor *is_above(dt_graph *g, dt_tensor *x)
     return dt_clamp(g, dt_affine(g, x, SHARP, 0), 0, 1);
 }
 
-/* Rows that are safe, and unsafe, by all costs that mark, [A, 1]. n: steps until a cost, a whole number. */
+/* One cost, n steps away, a whole number: 1 where it is far, and where it is not near; [rows, 1]. */
+static void record_label(const barrier *b, dt_graph *g, dt_tensor *n, dt_tensor **is_far, dt_tensor **is_not)
+{
+    dt_tensor *seen = dt_add(g, dt_relu(g, n), dt_relu(g, dt_affine(g, n, -1, 0)));
+    dt_tensor *is_near = dt_clamp(g, dt_affine(g, n, -1, (double)b->config.unsafe_steps + 1), 0, 1);
+    dt_tensor *is_known = dt_clamp(g, dt_affine(g, n, 1, 1), 0, 1); /* n >= 0 */
+    *is_far = dt_clamp(g, dt_affine(g, seen, 1, -(double)b->config.safe_steps), 0, 1);
+    *is_not = one_minus(g, dt_mul(g, is_near, is_known));
+}
+
+/* Rows that are safe, and unsafe, by all costs that mark, [A, 1]. */
 static void record_labels(const barrier *b, const ppo_wiring *w, dt_graph *g, dt_tensor **safe, dt_tensor **unsafe)
 {
     dt_tensor *cost_in = g->api->input(g, "cost_in"), *is_fine = NULL, *is_free = NULL;
@@ -39,11 +54,8 @@ static void record_labels(const barrier *b, const ppo_wiring *w, dt_graph *g, dt
         if (!b->marks[k]) {
             continue;
         }
-        dt_tensor *n = dt_slice(g, cost_in, k, 1), *seen = dt_add(g, dt_relu(g, n), dt_relu(g, dt_affine(g, n, -1, 0)));
-        dt_tensor *is_far = dt_clamp(g, dt_affine(g, seen, 1, -(double)b->config.safe_steps), 0, 1);
-        dt_tensor *is_near = dt_clamp(g, dt_affine(g, n, -1, (double)b->config.unsafe_steps + 1), 0, 1);
-        dt_tensor *is_known = dt_clamp(g, dt_affine(g, n, 1, 1), 0, 1); /* n >= 0 */
-        dt_tensor *is_not = one_minus(g, dt_mul(g, is_near, is_known));
+        dt_tensor *is_far = NULL, *is_not = NULL;
+        record_label(b, g, dt_slice(g, cost_in, k, 1), &is_far, &is_not);
         is_fine = is_fine == NULL ? is_far : dt_mul(g, is_fine, is_far);
         is_free = is_free == NULL ? is_not : dt_mul(g, is_free, is_not);
     }
@@ -51,14 +63,13 @@ static void record_labels(const barrier *b, const ppo_wiring *w, dt_graph *g, dt
     *unsafe = one_minus(g, is_free);
 }
 
-dt_status barrier_record(const barrier *b, const ppo_wiring *w, dt_graph *g, const ppo_policy *p)
+/* here, next [rows]: h and h'; the rest [rows, 1]. symbol: of the rows. */
+static dt_status record_loss(const barrier *b, dt_graph *g, int source, const char *symbol, dt_tensor *here,
+                             dt_tensor *next, dt_tensor *safe, dt_tensor *unsafe)
 {
     const double m = b->config.margin;
-    dt_tensor *part[PARTS], *here = NULL, *next = NULL, *safe = NULL, *unsafe = NULL, *sum = NULL;
-    DT_TRY_H(ppo_record_barrier(w, g, "", p->foreseen, &here));
-    DT_TRY_H(ppo_record_barrier(w, g, "next_", p->foreseen, &next));
+    dt_tensor *part[PARTS], *sum = NULL;
     dt_tensor *h = dt_split(g, here, 0), *h1 = dt_split(g, next, 0);
-    record_labels(b, w, g, &safe, &unsafe);
     dt_tensor *step = dt_mul(g, safe, dt_split(g, g->api->input(g, "next_present"), 0));
     dt_tensor *lost = dt_sub(g, dt_affine(g, dt_clamp(g, h, -m, m), 1 - b->config.alpha, 0), dt_clamp(g, h1, -m, m));
     part[SAFE_LOSS] = dt_mul(g, safe, dt_relu(g, dt_affine(g, h, -1, m)));
@@ -70,62 +81,119 @@ dt_status barrier_record(const barrier *b, const ppo_wiring *w, dt_graph *g, con
     part[IS_SAFE] = safe;
     part[IS_UNSAFE] = unsafe;
     part[HAS_STEP] = step;
-    dt_tensor *mix = g->api->step_input(g, "barrier_mix", PARTS);
+    dt_tensor *mix = g->api->step_input(g, mix_of[source], PARTS);
     for (int i = 0; i < PARTS; i++) {
         dt_tensor *one = dt_mul(g, part[i], dt_slice(g, mix, i, 1));
         sum = sum == NULL ? one : dt_add(g, sum, one);
     }
-    return g->api->loss(g, "barrier_loss", dt_sum(g, dt_merge(g, sum)), 1, "A");
+    return g->api->loss(g, measured[source], dt_sum(g, dt_merge(g, sum)), 1, symbol);
+}
+
+dt_status barrier_record(const barrier *b, const ppo_wiring *w, dt_graph *g, const ppo_policy *p)
+{
+    dt_tensor *here = NULL, *next = NULL, *safe = NULL, *unsafe = NULL;
+    DT_TRY_H(ppo_record_barrier(w, g, "", p->foreseen, &here));
+    DT_TRY_H(ppo_record_barrier(w, g, "next_", p->foreseen, &next));
+    record_labels(b, w, g, &safe, &unsafe);
+    return record_loss(b, g, EXPERIENCE, "A", here, next, safe, unsafe);
+}
+
+/* The shield's barrier of recorded vehicles, [S]; the foreseen, which it does not depend on, is something as large. */
+static dt_status record_recorded(const ppo_wiring *w, dt_graph *g, const char *prefix, dt_tensor **out_p)
+{
+    char name[2][PPO_TEXT];
+    snprintf(name[0], PPO_TEXT, "%sahead", prefix);
+    snprintf(name[1], PPO_TEXT, "%sbeside", prefix);
+    const dt_named in[] = {{"ahead", g->api->input(g, name[0])},
+                           {"beside", g->api->input(g, name[1])},
+                           {"foreseen", dt_merge(g, g->api->input(g, "target"))}};
+    dt_named out = {"barrier", NULL};
+    DT_TRY_H(g->api->model(g, w->shield, in, 3, &out, 1));
+    *out_p = out.tensor;
+    return DT_OK;
+}
+
+dt_status barrier_record_stored(const barrier *b, const ppo_wiring *w, dt_graph *g)
+{
+    dt_tensor *here = NULL, *next = NULL, *safe = NULL, *is_not = NULL;
+    DT_TRY_H(record_recorded(w, g, "", &here));
+    DT_TRY_H(record_recorded(w, g, "next_", &next));
+    record_label(b, g, dt_split(g, g->api->input(g, "hazard_in"), 0), &safe, &is_not);
+    return record_loss(b, g, STORED, "S", here, next, safe, one_minus(g, is_not));
 }
 
 /* ---- rounds ------------------------------------------------------------------------------------------------------ */
 
-static dt_status set_mix(const ppo_learner *l, const float *mix)
+static int sources_of(const barrier *b)
 {
-    return l->train->set(l->trainer, "barrier_mix", mix, PARTS);
+    return b->has_stored ? SOURCES : STORED;
 }
 
-dt_status barrier_start(const ppo_learner *l)
+static dt_status set_mix(const ppo_learner *l, int source, const float *mix)
 {
-    DT_TRY_H(l->train->expect(l->trainer, measured, 1, 0));
-    return set_mix(l, (const float[PARTS]){0});
+    return l->train->set(l->trainer, mix_of[source], mix, PARTS);
 }
 
-/* The mean of every part over all rows of the round. */
-static dt_status measure(const ppo_learner *l, double *mean)
+dt_status barrier_start(const barrier *b, const ppo_learner *l)
 {
+    for (int i = 0; i < sources_of(b); i++) {
+        DT_TRY_H(set_mix(l, i, (const float[PARTS]){0}));
+    }
+    return l->train->expect(l->trainer, measured, (uint32_t)sources_of(b), 0);
+}
+
+/* The mean of every part over all rows of the round, of every source. */
+static dt_status measure(const barrier *b, const ppo_learner *l, double mean[SOURCES][PARTS])
+{
+    const int n = sources_of(b);
     for (int i = 0; i < PARTS; i++) {
         float mix[PARTS] = {0};
+        double value[SOURCES] = {0};
         mix[i] = 1;
-        DT_TRY_H(set_mix(l, mix));
-        DT_TRY_H(l->train->losses(l->trainer, measured, 1, &mean[i]));
+        for (int k = 0; k < n; k++) {
+            DT_TRY_H(set_mix(l, k, mix));
+        }
+        DT_TRY_H(l->train->losses(l->trainer, measured, (uint32_t)n, value));
+        for (int k = 0; k < n; k++) {
+            mean[k][i] = value[k];
+        }
     }
     return DT_OK;
 }
 
-static void report(const ppo_learner *l, const char *name, double sum, double rows)
+static void report(const ppo_learner *l, int source, const char *what, double sum, double rows)
 {
+    char name[PPO_TEXT];
+    snprintf(name, PPO_TEXT, "barrier/%s%s", prefix_of[source], what);
     if (rows > 0) {
         l->metrics->scalar(l->h, name, sum / rows);
     }
 }
 
+static void report_source(const ppo_learner *l, int source, const double *mean)
+{
+    report(l, source, "violation_rate", mean[VIOLATED], mean[HAS_STEP]);
+    report(l, source, "accuracy", mean[SAFE_RIGHT] + mean[UNSAFE_RIGHT], mean[IS_SAFE] + mean[IS_UNSAFE]);
+    report(l, source, "accuracy_safe", mean[SAFE_RIGHT], mean[IS_SAFE]);
+    report(l, source, "accuracy_unsafe", mean[UNSAFE_RIGHT], mean[IS_UNSAFE]);
+    report(l, source, "unsafe", mean[IS_UNSAFE], 1);
+    report(l, source, "safe_loss", mean[SAFE_LOSS], mean[IS_SAFE]);
+    report(l, source, "unsafe_loss", mean[UNSAFE_LOSS], mean[IS_UNSAFE]);
+    report(l, source, "step_loss", mean[STEP_LOSS], mean[HAS_STEP]);
+}
+
 dt_status barrier_round(const barrier *b, const ppo_learner *l)
 {
-    double mean[PARTS];
-    float mix[PARTS] = {0};
-    DT_TRY_H(measure(l, mean));
-    report(l, "barrier/violation_rate", mean[VIOLATED], mean[HAS_STEP]);
-    report(l, "barrier/accuracy", mean[SAFE_RIGHT] + mean[UNSAFE_RIGHT], mean[IS_SAFE] + mean[IS_UNSAFE]);
-    report(l, "barrier/accuracy_safe", mean[SAFE_RIGHT], mean[IS_SAFE]);
-    report(l, "barrier/accuracy_unsafe", mean[UNSAFE_RIGHT], mean[IS_UNSAFE]);
-    report(l, "barrier/unsafe", mean[IS_UNSAFE], 1);
-    report(l, "barrier/safe_loss", mean[SAFE_LOSS], mean[IS_SAFE]);
-    report(l, "barrier/unsafe_loss", mean[UNSAFE_LOSS], mean[IS_UNSAFE]);
-    report(l, "barrier/step_loss", mean[STEP_LOSS], mean[HAS_STEP]);
-    for (int i = SAFE_LOSS; i <= STEP_LOSS; i++) {
-        const double rows = mean[IS_SAFE + i];
-        mix[i] = rows > 0 ? (float)(b->config.coef / fmax(rows, LEAST_SHARE)) : 0;
+    double mean[SOURCES][PARTS];
+    DT_TRY_H(measure(b, l, mean));
+    for (int k = 0; k < sources_of(b); k++) {
+        float mix[PARTS] = {0};
+        report_source(l, k, mean[k]);
+        for (int i = SAFE_LOSS; i <= STEP_LOSS; i++) {
+            const double rows = mean[k][IS_SAFE + i];
+            mix[i] = rows > 0 ? (float)(b->config.coef / fmax(rows, LEAST_SHARE)) : 0;
+        }
+        DT_TRY_H(set_mix(l, k, mix));
     }
-    return set_mix(l, mix);
+    return DT_OK;
 }

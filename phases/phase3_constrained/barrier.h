@@ -15,7 +15,8 @@
  *
  * the last being the discrete barrier condition h' >= (1 - alpha) h (Agrawal & Sreenath 2017) of h clamped to [-m, m]:
  * beyond its margin a barrier says no more, and need not rise with every free metre. Gradients run through h and h'.
- * Rows come from svc/rollout.h, transitions. Each round is measured before it is learnt from.
+ * Rows come from svc/rollout.h, transitions, and from recorded vehicles, where stored data tells pairs and hazards
+ * (dtrain/shapes.h): the same loss of their own rows, added. Each round is measured before it is learnt from.
  * Threads: [main].
  */
 #ifndef DTRAIN_PHASES_PHASE3_BARRIER_H
@@ -31,13 +32,17 @@ typedef struct barrier_config {
 typedef struct barrier {
     barrier_config config;
     uint8_t marks[DT_ENV_MAX_COSTS]; /* 1: this cost */
+    bool has_stored;                 /* stored data teaches it, too */
 } barrier;
 
 /* Adds barrier_loss, with step input barrier_mix. */
 dt_status barrier_record(const barrier *b, const ppo_wiring *w, dt_graph *g, const ppo_policy *p);
+/* Adds stored_barrier_loss, with step input stored_barrier_mix; inputs are those of stored data with pairs. */
+dt_status barrier_record_stored(const barrier *b, const ppo_wiring *w, dt_graph *g);
 /* Before any round: nothing is learnt. */
-dt_status barrier_start(const ppo_learner *l);
-/* After a round was collected: reports barrier/... of it and sets the weights that it is learnt with. */
+dt_status barrier_start(const barrier *b, const ppo_learner *l);
+/* After a round was collected: reports barrier/... of it, and barrier/stored_..., and sets the weights that it is
+ * learnt with. */
 dt_status barrier_round(const barrier *b, const ppo_learner *l);
 
 #endif

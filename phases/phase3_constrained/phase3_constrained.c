@@ -32,8 +32,8 @@
  *                   linearised constraint, of the last step that was no recovery
  *
  * Where the shield has a learned barrier it is trained here, with the policy that it will guard (barrier.h). Recorded
- * scenes may be mixed into the minibatches, for the world model to go on learning from (stored.h): the gradient of the
- * policy sees experience alone.
+ * scenes may be mixed into the minibatches, for the world model and the barrier to learn from (stored.h): the gradient
+ * of the policy sees experience alone.
  *
  * ki and rate follow the schedule of the learning rate: a policy that moves less and less would be left behind by
  * multipliers that go on as before. d_k is the limit less its margin. A round in which no episode ended leaves
@@ -65,9 +65,9 @@ typedef struct config {
     double shield_alpha, shield_margin, shield_coef;
     int64_t shield_unsafe_steps, shield_safe_steps;
     int64_t stored_samples;
-    double stored_coef;
+    double stored_coef, stored_ttc_s, stored_hard_mps2;
     uint32_t algorithm, on_violations;
-    uint8_t learn_shield;
+    uint8_t learn_shield, stored_barrier;
 } config;
 
 typedef struct state {
@@ -242,7 +242,9 @@ static dt_status record_barrier(const void *learner, dt_graph *g, const ppo_poli
 
 static dt_status record_stored(const void *learner, dt_graph *g)
 {
-    return stored_record(&((const state *)learner)->stored, g);
+    const state *s = learner;
+    DT_TRY_H(stored_record(&s->stored, g));
+    return s->barrier.has_stored ? barrier_record_stored(&s->barrier, &s->learner.wiring, g) : DT_OK;
 }
 
 static dt_status create_barrier(state *s, const config *c)
@@ -263,7 +265,11 @@ static dt_status create_barrier(state *s, const config *c)
 
 static stored_config stored_of(const config *c)
 {
-    return (stored_config){.samples = c->stored_samples, .coef = c->stored_coef};
+    return (stored_config){.samples = c->stored_samples,
+                           .coef = c->stored_coef,
+                           .ttc_s = c->stored_ttc_s,
+                           .hard_mps2 = c->stored_hard_mps2,
+                           .barrier = c->stored_barrier};
 }
 
 static dt_status check(const dt_host *h, const void *cfg)
@@ -324,10 +330,10 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     DT_TRY_H(ppo_create(&s->learner, h, "phase3_constrained", &c->policy,
                         s->is_cpo ? DT_NORMALISE_MEAN : DT_NORMALISE_ALIKE));
     DT_TRY_H(read_limits(s, c->limits));
+    DT_TRY_H(create_barrier(s, c));
     s->learner.record_stored = record_stored;
     const stored_config mixed = stored_of(c);
-    DT_TRY_H(stored_create(&s->stored, &mixed, &s->learner));
-    return create_barrier(s, c);
+    return stored_create(&s->stored, &mixed, &s->learner, &s->barrier);
 }
 
 static dt_status start(void *self)
@@ -337,7 +343,7 @@ static dt_status start(void *self)
     DT_TRY_H(set_mix(s)); /* evaluation alone wants it too */
     DT_TRY_H(stored_start(&s->stored, &s->learner));
     if (s->learner.has_barrier) {
-        DT_TRY_H(barrier_start(&s->learner));
+        DT_TRY_H(barrier_start(&s->barrier, &s->learner));
     }
     if (s->learner.before_pass != NULL) {
         DT_TRY_H(s->learner.train->expect(s->learner.trainer, followed, 1, 0));
@@ -543,8 +549,13 @@ static const dt_option options[] = {
     ROW(shield_coef, DT_OPT_F64, "0.01", "1", 0, 1e6,
         "weight of the barrier's loss: small, so that gradient_clip sees the policy; Adam does without size"),
     ROW(stored_samples, DT_OPT_I64, "0", "samples", 0, 1e9,
-        "recorded scenes that are mixed into a round, others in each, for models.world to learn from; 0: none"),
-    ROW(stored_coef, DT_OPT_F64, "0.01", "1", 0, 1e6, "weight of their losses, small as shield_coef"),
+        "recorded scenes that are mixed into a round, others in each, for models.world and the barrier of a shield of "
+        "vehicles to learn from; 0: none"),
+    ROW(stored_coef, DT_OPT_F64, "0.01", "1", 0, 1e6, "weight of the world model's losses, small as shield_coef"),
+    DT_OPTION(config, stored_barrier, DT_OPT_BOOL, "true", NULL, 0, 0, NULL,
+              "the barrier learns from them, too: of costs that mark, collisions, time_to_collision and hard_braking"),
+    ROW(stored_ttc_s, DT_OPT_F64, "1.5", "s", 0, 60, "time to collision that counts when below, as in the environment"),
+    ROW(stored_hard_mps2, DT_OPT_F64, "3", "m/s^2", 0, 20, "braking that counts when harder, as in the environment"),
     DT_OPTION_END};
 
 static const char *const defaults[] = {"models.perception=",

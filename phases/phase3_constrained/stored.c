@@ -4,6 +4,8 @@
  */
 #include "stored.h"
 
+#include <string.h>
+
 /* Phase 1's weights of its losses are all 1. */
 static prediction_config windows(const stored_config *c, const ppo_config *policy)
 {
@@ -22,15 +24,88 @@ dt_status stored_check(const dt_host *h, const char *phase, const stored_config 
     }
     if (!(c->coef > 0)) {
         return DT_FAIL_H(h, DT_ECONFIG,
-                         "%s.stored_coef = %g lets nothing be learnt from stored_samples = %lld; it must "
-                         "be above 0",
+                         "%s.stored_coef = %g lets nothing be learnt from stored_samples = %lld; it must be above 0",
                          phase, c->coef, (long long)c->samples);
     }
     const prediction_config w = windows(c, policy);
     return prediction_check(h, phase, &w);
 }
 
-dt_status stored_create(stored *s, const stored_config *c, ppo_learner *l)
+/* ---- what the barrier learns ------------------------------------------------------------------------------------- */
+
+static bool has_port(const dt_env_spec *e, const char *name, const char *dims)
+{
+    for (uint32_t i = 0; i < e->n_obs; i++) {
+        if (strcmp(e->obs[i].name, name) == 0) {
+            return strcmp(e->obs[i].dims, dims) == 0;
+        }
+    }
+    return false;
+}
+
+static bool is_marked(const barrier *b, const dt_env_spec *e, const char *cost)
+{
+    for (uint32_t k = 0; k < e->n_costs; k++) {
+        if (strcmp(e->costs[k], cost) == 0) {
+            return b->marks[k] != 0;
+        }
+    }
+    return false;
+}
+
+/* Which of the costs that mark are told of recorded vehicles; false: none. */
+static bool hazards(const barrier *b, const dt_env_spec *e, const stored_config *c, double *ttc_s, double *hard_mps2,
+                    bool *collides)
+{
+    *ttc_s = is_marked(b, e, "time_to_collision") ? c->ttc_s : 0;
+    *hard_mps2 = is_marked(b, e, "hard_braking") ? c->hard_mps2 : 0;
+    *collides = is_marked(b, e, "collisions");
+    return *ttc_s > 0 || *hard_mps2 > 0 || *collides;
+}
+
+static bool can_teach(const stored_config *c, const ppo_learner *l)
+{
+    const dt_env_spec *e = l->wiring.spec;
+    return c->barrier != 0 && l->has_barrier && has_port(e, "ahead", "A 3 7") && e->step_s > 0 &&
+           e->n_continuous == 1 && e->low[0] < 0;
+}
+
+/* ---- life -------------------------------------------------------------------------------------------------------- */
+
+/* The environment's world as a barrier of it knows vehicles: actions, and how hard an agent can brake. */
+static dt_status bind_data(stored *s, const stored_config *c, ppo_learner *l, barrier *b)
+{
+    enum { OPTIONS = 7, TEXT = 32 };
+    const dt_env_spec *e = l->wiring.spec;
+    double ttc_s = 0, hard_mps2 = 0;
+    bool collides = false;
+    char text[OPTIONS][TEXT];
+    b->has_stored = can_teach(c, l) && hazards(b, e, c, &ttc_s, &hard_mps2, &collides);
+    if (s->prediction.world == NULL && !b->has_stored) {
+        return DT_FAIL_H(
+            l->h, DT_ECONFIG,
+            "%s.stored_samples = %lld, but there is nobody whom recorded scenes could teach, neither "
+            "models.world (with foresight, or beside models.perception) nor the learned barrier of a shield "
+            "of vehicles with a cost that they tell (collisions, time_to_collision, hard_braking); set one "
+            "of these, or stored_samples = 0",
+            l->phase, (long long)c->samples);
+    }
+    snprintf(text[0], TEXT, "true");
+    snprintf(text[1], TEXT, "%.9g", e->step_s);
+    snprintf(text[2], TEXT, "%.9g", b->has_stored ? -(double)e->low[0] : 0);
+    snprintf(text[3], TEXT, "%.9g", ttc_s);
+    snprintf(text[4], TEXT, "%.9g", hard_mps2);
+    snprintf(text[5], TEXT, "%s", collides ? "true" : "false");
+    snprintf(text[6], TEXT, "%lld", (long long)b->config.safe_steps + 1); /* the first of them is number 0 */
+    const dt_setting set[OPTIONS] = {
+        {"pairs", text[0]},       {"action_s", text[1]},          {"brake_mps2", text[2]},  {"hazard_ttc_s", text[3]},
+        {"hazard_mps2", text[4]}, {"hazard_collisions", text[5]}, {"hazard_steps", text[6]}};
+    const uint32_t n = b->has_stored ? OPTIONS : 0;
+    DT_TRY_H(prediction_bind_data(&s->prediction, "train", set, n, &l->stored));
+    return s->prediction.world != NULL ? prediction_bind_data(&s->prediction, "eval", set, n, &s->held) : DT_OK;
+}
+
+dt_status stored_create(stored *s, const stored_config *c, ppo_learner *l, barrier *b)
 {
     if (c->samples == 0) {
         return DT_OK;
@@ -41,37 +116,30 @@ dt_status stored_create(stored *s, const stored_config *c, ppo_learner *l)
     DT_TRY_H(prediction_init(p, l->h, l->bind, l->phase, &w));
     p->perception = l->wiring.perception;
     p->world = l->wiring.foresight.world;
-    if (p->world == NULL) {
+    if (p->world == NULL && p->perception != NULL) {
         DT_TRY_H(prediction_bind_world(p, DT_WANT_OPTIONAL));
         l->wiring.foresight.world = p->world; /* one of the models; nobody foresees by it */
     }
-    if (p->world == NULL) {
-        return DT_FAIL_H(l->h, DT_ECONFIG,
-                         "%s.stored_samples = %lld, but there is no model that recorded scenes could teach; set "
-                         "models.world or stored_samples = 0",
-                         l->phase, (long long)c->samples);
-    }
-    DT_TRY_H(prediction_bind_data(p, "train", &l->stored));
-    DT_TRY_H(prediction_bind_data(p, "eval", &s->held));
-    accuracy_init(&s->accuracy, p, l->train, l->metrics);
     l->n_stored = (uint64_t)c->samples;
-    return DT_OK;
+    accuracy_init(&s->accuracy, p, l->train, l->metrics);
+    return bind_data(s, c, l, b);
 }
 
 dt_status stored_record(const stored *s, dt_graph *g)
 {
-    return prediction_record(&s->prediction, g);
+    return s->prediction.world != NULL ? prediction_record(&s->prediction, g) : DT_OK;
 }
 
 dt_status stored_start(stored *s, const ppo_learner *l)
 {
-    return s->is_on ? prediction_set_horizon(&s->prediction, l->train, l->trainer, s->prediction.config.horizon_s, NULL)
-                    : DT_OK;
+    return s->prediction.world != NULL
+               ? prediction_set_horizon(&s->prediction, l->train, l->trainer, s->prediction.config.horizon_s, NULL)
+               : DT_OK;
 }
 
 dt_status stored_evaluate(stored *s, const ppo_learner *l)
 {
-    return s->is_on ? accuracy_run(&s->accuracy, l->trainer, s->held) : DT_OK;
+    return s->held != NULL ? accuracy_run(&s->accuracy, l->trainer, s->held) : DT_OK;
 }
 
 void stored_fini(stored *s)

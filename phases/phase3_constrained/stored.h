@@ -1,34 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Stored data beside a round's experience: recorded scenes (data.store) that are mixed into its minibatches, for the
- * models to learn from that no policy gradient reaches. The world model learns what it learns in phase 1
- * (phases/scenes, its losses and figures under the same names), of the whole horizon. Weights are small, as the
- * barrier's is, so that gradient_clip sees the policy.
+ * models to learn from that no policy gradient reaches.
+ *
+ *   world model   what it learns in phase 1 (phases/scenes, its losses and figures under the same names), of the whole
+ *                 horizon; the weight is small, as the barrier's is, so that gradient_clip sees the policy. Without
+ *                 foresight it is there where perception is
+ *   barrier       where the environment tells its shield of vehicles ahead and beside, and a cost that marks states
+ *                 unsafe is one that recordings can tell: barrier.h
  * Threads: [main].
  */
 #ifndef DTRAIN_PHASES_PHASE3_STORED_H
 #define DTRAIN_PHASES_PHASE3_STORED_H
 
 #include "accuracy.h"
+#include "barrier.h"
 #include "learner.h"
 
 typedef struct stored_config {
     int64_t samples; /* of a round; 0: none */
     double coef;
+    double ttc_s, hard_mps2; /* hazards of recorded vehicles */
+    uint8_t barrier;         /* it learns, too */
 } stored_config;
 
 typedef struct stored {
     bool is_on;
     prediction prediction; /* its world NULL: there is none to train */
     accuracy accuracy;
-    dt_data *held; /* the split for evaluation */
+    dt_data *held; /* the split for evaluation; NULL: nothing to evaluate */
 } stored;
 
 /* Errors: DT_ECONFIG. policy: whose windows foresight has. */
 dt_status stored_check(const dt_host *h, const char *phase, const stored_config *c, const ppo_config *policy);
-/* Between ppo_create and ppo_start: binds data and world model, and gives l what it is to train with. Errors: those of
- * bind; DT_ECONFIG where there is nobody to teach. */
-dt_status stored_create(stored *s, const stored_config *c, ppo_learner *l);
+/* Between ppo_create and ppo_start: binds data and world model, gives l what it is to train with, and tells b whether
+ * it learns from it. Errors: those of bind; DT_ECONFIG where there is nobody to teach. */
+dt_status stored_create(stored *s, const stored_config *c, ppo_learner *l, barrier *b);
+/* The world model's losses. */
 dt_status stored_record(const stored *s, dt_graph *g);
 dt_status stored_start(stored *s, const ppo_learner *l);
 /* Reports what phase 1 reports. */

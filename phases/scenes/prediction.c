@@ -57,16 +57,20 @@ void prediction_fini(prediction *p)
 
 /* ---- binding ----------------------------------------------------------------------------------------------------- */
 
-dt_status prediction_bind_data(const prediction *p, const char *split, dt_data **out_p)
+dt_status prediction_bind_data(const prediction *p, const char *split, const dt_setting *more, uint32_t n,
+                               dt_data **out_p)
 {
     char number[3][TEXT];
     snprintf(number[0], TEXT, "%.9g", p->config.history_s);
     snprintf(number[1], TEXT, "%.9g", p->config.horizon_s);
     snprintf(number[2], TEXT, "%.9g", p->config.rate_hz);
-    const dt_setting set[] = {
+    dt_setting set[4 + PREDICTION_MORE] = {
         {"split", split}, {"history_s", number[0]}, {"horizon_s", number[1]}, {"rate_hz", number[2]}};
     dt_data *d = NULL;
-    DT_TRY_H(p->bind->data(p->h, set, 4, &d));
+    for (uint32_t i = 0; i < n && i < PREDICTION_MORE; i++) {
+        set[4 + i] = more[i];
+    }
+    DT_TRY_H(p->bind->data(p->h, set, 4 + n, &d));
 
     static const char *const names[] = {"nodes",       "rowptr",        "col",      "edges",   "risk_label",
                                         "risk_weight", "risk_state",    "seq_row",  "present", "motion",

@@ -18,6 +18,8 @@
 #include "dtrain/svc/bind.h"
 #include "dtrain/svc/train.h"
 
+enum { PREDICTION_MORE = 8 }; /* options of the data that the caller may set */
+
 typedef struct prediction_config {
     double history_s, horizon_s, rate_hz;
     double nll_weight, position_weight, risk_weight;
@@ -39,8 +41,10 @@ dt_status prediction_check(const dt_host *h, const char *phase, const prediction
 dt_status prediction_init(prediction *p, const dt_host *h, const dt_bind_api *bind, const char *phase,
                           const prediction_config *c);
 void prediction_fini(prediction *p);
-/* The data of one split, cut into these windows. Errors: those of bind, DT_ESHAPE, DT_EDATA. */
-dt_status prediction_bind_data(const prediction *p, const char *split, dt_data **out_p);
+/* The data of one split, cut into these windows, more [n] options of it set. Errors: those of bind, DT_ESHAPE,
+ * DT_EDATA. */
+dt_status prediction_bind_data(const prediction *p, const char *split, const dt_setting *more, uint32_t n,
+                               dt_data **out_p);
 /* The models that the configuration names. flags: DT_WANT_* of the world model. Errors: those of bind. */
 dt_status prediction_bind_perception(prediction *p);
 dt_status prediction_bind_world(prediction *p, uint32_t flags);

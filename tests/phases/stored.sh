@@ -14,6 +14,7 @@ base="$small --plugin phase3_constrained -q --set env.id=env_traffic --set env.i
       --set env_traffic.agents=6 --set env_traffic.penetration=0.3 --set phase3_constrained.iterations=3
       --set phase3_constrained.fragment=50 --set phase3_constrained.train_batch=200 --set data.batch=100
       --set phase3_constrained.sgd_epochs=2 --set training.warmup_epochs=0 --set models.shield=shield_barrier
+      --set phase3_constrained.shield_safe_steps=3
       --set phase3_constrained.foresight=true --set models.perception=risk_gnn --set models.world=world_lstm
       --set phase3_constrained.stored_samples=24 --set training.eval_interval=0"
 # shellcheck source=tests/phases/rig.inc
@@ -52,9 +53,27 @@ grep -q '"eval/rmse_m/0":' "$work/measured/metrics.jsonl" || grep -q 'rmse_m' "$
     fail "predictions are not measured"
 grep -q 'return/mean' "$work/measured/metrics.jsonl" || fail "the policy is not measured"
 
-refused 2 "stored data has nothing to train: every parameter that it could teach is frozen" --init-from "$work/first"
-refused 2 "there is no model that recorded scenes could teach" --set models.world= --set models.perception= \
-    --set phase3_constrained.foresight=false
+# the barrier learns from recorded vehicles, beside a world model or alone
+cases=$((cases + 1))
+for what in accuracy accuracy_safe violation_rate unsafe; do
+    [ -n "$(last whole barrier/stored_$what)" ] || fail "nothing is told of the barrier's $what on stored data"
+done
+alone="--set models.perception= --set phase3_constrained.foresight=false"
+train alone $alone --threads 1
+[ -n "$(last alone barrier/stored_accuracy)" ] || fail "without a world model the barrier learns nothing from recordings"
+[ -z "$(last alone losses/nll)" ] || fail "there is no world model, but a loss of it"
+train alone3 $alone --threads 3
+[ "$(state_hash "$work/alone3")" = "$(state_hash "$work/alone")" ] || fail "the barrier alone on 3 threads: other bits"
+train online $alone --set phase3_constrained.stored_samples=0
+[ "$(state_hash "$work/online")" != "$(state_hash "$work/alone")" ] || fail "the barrier learns nothing from recordings"
+
+off="--set phase3_constrained.stored_barrier=false"
+refused 2 "stored data has nothing to train: every parameter that it could teach is frozen" --init-from "$work/first" $off
+refused 2 "there is nobody whom recorded scenes could teach" $alone $off
+refused 2 "there is nobody whom recorded scenes could teach" $alone \
+    --set phase3_constrained.limits=conflicting_greens:1
+refused 2 "an action of 0.25 s is 1.25 frames of a recording of 5 Hz" $alone --set env_traffic.action_s=0.25 \
+    --set env_traffic.dt_s=0.05
 refused 2 "stored_coef = 0 lets nothing be learnt" --set phase3_constrained.stored_coef=0
 refused 4 "there is no store at" --set data.store=./no-such-store
 

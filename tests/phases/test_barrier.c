@@ -23,13 +23,15 @@ enum { ROWS = 400, D = 3, K = 3, PARTS = 9, PARAMS = D + 1 };
 static const barrier subject = {.config = {.alpha = 0.3, .margin = 0.8, .coef = 1, .unsafe_steps = 2, .safe_steps = 5},
                                 .marks = {1, 0, 1}};
 
-static float obs[ROWS][D], next_obs[ROWS][D], next_present[ROWS], cost_in[ROWS][K];
+static bool of_stored; /* the same rows are recorded vehicles, and their first cost a hazard */
+static float obs[ROWS][D], next_obs[ROWS][D], next_present[ROWS], cost_in[ROWS][K], hazard_in[ROWS];
 
-static const dt_port fields[] = {{"obs", "A 3", DT_F32, 0},
-                                 {"next_obs", "A 3", DT_F32, 0},
-                                 {"next_present", "A", DT_F32, 0},
-                                 {"cost_in", "A 3", DT_F32, 0}};
-static void *const field[] = {obs, next_obs, next_present, cost_in};
+static dt_port fields[] = {{"obs", "A 3", DT_F32, 0},        {"next_obs", "A 3", DT_F32, 0},
+                           {"next_present", "A", DT_F32, 0}, {"cost_in", "A 3", DT_F32, 0},
+                           {"ahead", "S 1 3", DT_F32, 0},    {"next_ahead", "S 1 3", DT_F32, 0},
+                           {"beside", "S 1 3", DT_F32, 0},   {"next_beside", "S 1 3", DT_F32, 0},
+                           {"target", "S 1 3", DT_F32, 0},   {"hazard_in", "S", DT_F32, 0}};
+static void *const field[] = {obs, next_obs, next_present, cost_in, obs, next_obs, obs, next_obs, obs, hazard_in};
 
 static double draw(uint32_t stream, uint64_t i) /* U(-1,1) */
 {
@@ -52,6 +54,7 @@ static void fill(void)
                 is_rare ? 6 + (uint32_t)((draw(5, i * K + k) + 1) * 3.5) : (uint32_t)((draw(5, i * K + k) + 1) * 6.5);
             cost_in[i][k] = in[at < 13 ? at : 12];
         }
+        hazard_in[i] = cost_in[i][0];
     }
 }
 
@@ -77,7 +80,7 @@ static void parts_of(const double *w, double *sum)
     memset(sum, 0, PARTS * sizeof(*sum));
     for (int i = 0; i < ROWS; i++) {
         bool is_safe = true, is_unsafe = false;
-        for (int k = 0; k < K; k += 2) { /* those that mark */
+        for (int k = 0; k < (of_stored ? 1 : K); k += 2) { /* those that mark */
             const double n = (double)cost_in[i][k];
             is_safe = is_safe && fabs(n) > (double)c->safe_steps;
             is_unsafe = is_unsafe || (n >= 0 && n <= (double)c->unsafe_steps);
@@ -105,33 +108,36 @@ static dt_status forward(void *user, dt_graph *g, dt_model *m, const dt_named *i
 {
     (void)user;
     (void)m;
-    assert_int_equal(n_in, 1);
-    assert_string_equal(in[0].name, "obs");
+    assert_int_equal(n_in, of_stored ? 3 : 1);
+    assert_string_equal(in[0].name, of_stored ? "ahead" : "obs");
     assert_int_equal(n_out, 1);
     assert_string_equal(out[0].name, "barrier");
-    out[0].tensor = dt_merge(g, dt_linear(g, in[0].tensor, g->api->param(g, "w"), g->api->param(g, "b")));
+    dt_tensor *x = of_stored ? dt_merge(g, in[0].tensor) : in[0].tensor;
+    out[0].tensor = dt_merge(g, dt_linear(g, x, g->api->param(g, "w"), g->api->param(g, "b")));
     return g->api->status(g);
 }
 
 static double run(const double *w, const float *mix, double *grad)
 {
-    static const char *const symbol[] = {"A", "B"};
-    static const int64_t cap[] = {ROWS, ROWS}, size[] = {ROWS, ROWS}, dim[2][2] = {{1, D}, {1, 0}};
+    static const char *const symbol[] = {"A", "S", "B"};
+    static const int64_t cap[] = {ROWS, ROWS, ROWS}, size[] = {ROWS, ROWS, ROWS}, dim[2][2] = {{1, D}, {1, 0}};
     static const dt_port ports[] = {{"obs", "A 3", DT_F32, 0}};
     const dt_env_spec spec = {.struct_size = sizeof(spec), .obs = ports, .n_obs = 1, .n_costs = K};
     const ppo_wiring wiring = {.spec = &spec, .own = &ports[0], .shield = (dt_model *)(uintptr_t)1};
     dt_param_table table = {0};
     dt_graph *g = NULL;
+    fields[2].dims = of_stored ? "S" : "A"; /* next_present, which both have */
     dt_plan *plan = NULL;
     dt_exec *e = NULL;
     assert_int_equal(dt_param_table_add(&table, "shield", "w", dim[0], 2, DT_INIT_ZERO, 0), DT_OK);
     assert_int_equal(dt_param_table_add(&table, "shield", "b", dim[1], 1, DT_INIT_ZERO, 0), DT_OK);
     const dt_graph_desc d = {
-        .symbol = symbol, .n_symbols = 2, .field = fields, .n_fields = 4, .params = &table, .model = forward};
+        .symbol = symbol, .n_symbols = 3, .field = fields, .n_fields = 10, .params = &table, .model = forward};
     assert_int_equal(dt_graph_create(&d, &g), DT_OK);
     dt_graph_scope(g, "shield");
     const ppo_policy policy = {.foreseen = NULL};
-    if (barrier_record(&subject, &wiring, g, &policy) != DT_OK) {
+    if ((of_stored ? barrier_record_stored(&subject, &wiring, g) : barrier_record(&subject, &wiring, g, &policy)) !=
+        DT_OK) {
         fail_msg("%s", dt_error_text());
     }
     const dt_plan_desc pd = {
@@ -177,7 +183,7 @@ static void test_parts(void **state)
     for (size_t t = 0; t < sizeof(weights) / sizeof(weights[0]); t++) {
         double want[PARTS], grad[PARAMS];
         parts_of(weights[t], want);
-        assert_true(want[6] > 40 && want[7] > 40 && want[6] + want[7] < ROWS - 20 && want[8] < want[6]);
+        assert_true(want[6] > 40 && want[7] > 20 && want[6] + want[7] < ROWS - 10 && want[8] < want[6]);
         for (int p = 0; p < PARTS; p++) {
             float mix[PARTS] = {0};
             mix[p] = 1;
@@ -187,6 +193,13 @@ static void test_parts(void **state)
             }
         }
     }
+}
+
+static void test_parts_of_stored(void **state)
+{
+    of_stored = true;
+    test_parts(state);
+    of_stored = false;
 }
 
 static void test_gradient(void **state)
@@ -219,6 +232,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_parts_of_stored),
         cmocka_unit_test(test_gradient),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
