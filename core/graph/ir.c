@@ -150,6 +150,18 @@ dt_status dt_ir_output_add(dt_ir *ir, const char *name, int32_t value)
     return ir->status;
 }
 
+void dt_ir_keep_outputs(dt_ir *ir, bool pictures)
+{
+    static const char begin[] = "picture/";
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < ir->n_outputs; i++) {
+        if ((strncmp(ir->output[i].name, begin, sizeof(begin) - 1) == 0) == pictures) {
+            ir->output[n++] = ir->output[i];
+        }
+    }
+    ir->n_outputs = n;
+}
+
 bool dt_ir_is_view(const dt_node *n)
 {
     return dt_op_find(n->op)->is_view;

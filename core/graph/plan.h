@@ -26,6 +26,7 @@ typedef struct dt_plan_desc {
     bool fuse;
     bool recompute;     /* honour recompute_begin/end */
     bool outputs_only;  /* not for training: losses, and what they alone need, are left out */
+    bool pictures;      /* with outputs_only: outputs for pictures, which are left out otherwise, and no others */
     const int64_t *cap; /* largest live size per symbol of the graph */
 } dt_plan_desc;
 

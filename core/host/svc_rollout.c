@@ -362,7 +362,7 @@ static dt_status make_policy(dt_rollout *r, dt_trainer *t)
     }
     cap[n + 1] = r->instances;
     DT_TRY(choose_kept(r, t));
-    DT_TRY(dt_policy_create(t, &acting, cap, tracks_of(r), r->keep, &r->policy));
+    DT_TRY(dt_policy_create(t, &acting, cap, tracks_of(r), r->keep, false, &r->policy));
     r->track = dt_alloc_n(dt_policy_places(r->policy), sizeof(*r->track));
     if (r->track == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for a rollout of %u instances", r->instances);

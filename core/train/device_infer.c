@@ -35,13 +35,17 @@ static size_t output_bytes(const dt_device_infer *x, uint32_t o)
     return dt_device_align((size_t)dt_view_count(v) * dt_dtype_bytes((uint32_t)v->dtype));
 }
 
-static dt_status compile(dt_device_infer *x, const dt_graph *graph, bool outputs_only)
+static dt_status compile(dt_device_infer *x, const dt_graph *graph, bool outputs_only, bool pictures)
 {
     const dt_trainer *t = x->t;
     int64_t cap[DT_SAMPLES_MAX_SYMBOLS + 1];
     memcpy(cap, x->source.slice_cap, sizeof(cap));
-    const dt_plan_desc pd = {
-        .lane = DT_LANE_DEVICE, .reuse = t->c.reuse, .fuse = t->c.fuse, .outputs_only = outputs_only, .cap = cap};
+    const dt_plan_desc pd = {.lane = DT_LANE_DEVICE,
+                             .reuse = t->c.reuse,
+                             .fuse = t->c.fuse,
+                             .outputs_only = outputs_only,
+                             .pictures = pictures,
+                             .cap = cap};
     DT_TRY(dt_plan_compile(graph, &pd, &x->plan));
     DT_TRY(dt_device_lay_out(x->plan, &x->source, cap, x->slices, &x->input));
     const dt_device_exec_desc ed = {.plan = x->plan,
@@ -77,7 +81,7 @@ static dt_status take(dt_device_infer *x)
 }
 
 dt_status dt_device_infer_create(dt_trainer *t, const dt_samples *source, const dt_graph *graph, uint32_t slices,
-                                 bool outputs_only, dt_device_infer **out_p)
+                                 bool outputs_only, bool pictures, dt_device_infer **out_p)
 {
     dt_device_infer *x = dt_alloc(sizeof(*x));
     if (x == NULL) {
@@ -87,7 +91,7 @@ dt_status dt_device_infer_create(dt_trainer *t, const dt_samples *source, const 
     x->d = t->device;
     x->source = *source;
     x->slices = slices;
-    dt_status st = compile(x, graph, outputs_only);
+    dt_status st = compile(x, graph, outputs_only, pictures);
     if (st == DT_OK) {
         st = take(x);
     }

@@ -12,9 +12,9 @@ enum { DT_DEVICE_INFER_SLICES = 8 };
 
 typedef struct dt_device_infer dt_device_infer;
 
-/* graph: recorded for source; both outlive it. slices: of one launch. outputs_only: see plan.h. */
+/* graph: recorded for source; both outlive it. slices: of one launch. outputs_only, pictures: see plan.h. */
 dt_status dt_device_infer_create(dt_trainer *t, const dt_samples *source, const dt_graph *graph, uint32_t slices,
-                                 bool outputs_only, dt_device_infer **out_p) DT_NODISCARD;
+                                 bool outputs_only, bool pictures, dt_device_infer **out_p) DT_NODISCARD;
 void dt_device_infer_destroy(dt_device_infer *x);
 const dt_plan *dt_device_infer_plan(const dt_device_infer *x);
 /* Slices that one run takes. */

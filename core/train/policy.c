@@ -20,21 +20,21 @@ struct dt_policy {
     dt_compiled c;
 };
 
-static dt_status compile(dt_policy *p, uint32_t places, const char *const *keep)
+static dt_status compile(dt_policy *p, uint32_t places, const char *const *keep, bool pictures)
 {
     dt_trainer *t = p->t;
     DT_TRY(dt_record(t, &p->source, keep, &p->c));
     if (t->device != NULL) {
-        DT_TRY(dt_device_infer_create(t, &p->source, p->c.graph, 1, true, &p->c.device));
+        DT_TRY(dt_device_infer_create(t, &p->source, p->c.graph, 1, true, pictures, &p->c.device));
         p->c.plan = (dt_plan *)(uintptr_t)dt_device_infer_plan(p->c.device);
         return DT_OK;
     }
-    const dt_plan_desc d = {.outputs_only = true, .cap = p->source.slice_cap};
+    const dt_plan_desc d = {.outputs_only = true, .pictures = pictures, .cap = p->source.slice_cap};
     return dt_compile_cpu(t, &d, places, &p->c);
 }
 
 dt_status dt_policy_create(dt_trainer *t, const dt_samples *source, const int64_t *cap, uint32_t places,
-                           const char *const *keep, dt_policy **out_p)
+                           const char *const *keep, bool pictures, dt_policy **out_p)
 {
     dt_policy *p = dt_alloc(sizeof(*p));
     if (p == NULL) {
@@ -43,7 +43,7 @@ dt_status dt_policy_create(dt_trainer *t, const dt_samples *source, const int64_
     p->t = t;
     p->source = *source;
     memcpy(p->source.slice_cap, cap, (source->n_symbols + 1) * sizeof(*cap));
-    const dt_status st = compile(p, places, keep);
+    const dt_status st = compile(p, places, keep, pictures);
     if (st < 0) {
         dt_policy_destroy(p);
         return DT_CONTEXT(st, "recording the policy");

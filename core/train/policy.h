@@ -13,9 +13,10 @@ typedef struct dt_policy dt_policy;
 
 /* source: names and shapes of fields, outlives the policy; its samples are not looked at. cap: the most rows per symbol
  * of one run, "B" last. places: how many runs there may be at the same time. keep: kept values that become outputs,
- * ends with NULL. The trainer outlives the policy. Errors: DT_ENOMEM, what recording reports. */
+ * ends with NULL. pictures: what the phase records for pictures (svc/rollout.h), and not how it acts. The trainer
+ * outlives the policy. Errors: DT_ENOMEM, what recording reports. */
 dt_status dt_policy_create(dt_trainer *t, const dt_samples *source, const int64_t *cap, uint32_t places,
-                           const char *const *keep, dt_policy **out_p) DT_NODISCARD;
+                           const char *const *keep, bool pictures, dt_policy **out_p) DT_NODISCARD;
 /* The host's arenas of all places: mapped, and what runs of n samples of this mean make resident. */
 void dt_policy_arenas_get(const dt_policy *p, const double *mean, uint64_t n, uint64_t *mapped, uint64_t *resident);
 void dt_policy_destroy(dt_policy *p);

@@ -321,6 +321,39 @@ static void test_outputs(void **state)
     bench_close(&b);
 }
 
+static void with_picture(dt_graph *g)
+{
+    dt_tensor *h = dt_linear(g, I(g, "nodes"), P(g, "w"), NULL);
+    (void)g->api->output(g, "acts", dt_relu(g, h));
+    (void)g->api->output(g, "picture/risk", dt_tanh(g, h));
+}
+
+/* Who acts does not compute what pictures show, and the other way round. */
+static void test_outputs_for_pictures(void **state)
+{
+    (void)state;
+    static const param_spec spec[] = {{"w", 4, 5}, {NULL, 0, 0}};
+    static const model m = {spec, with_picture};
+    for (int pictures = 0; pictures < 2; pictures++) {
+        bench b;
+        dt_plan *p = NULL;
+        dt_exec *e = NULL;
+        bench_open(&b, &m, 7, 7, 1);
+        dt_plan_desc d = plain;
+        d.training = false;
+        d.outputs_only = true;
+        d.pictures = pictures != 0;
+        assert_int_equal(dt_plan_compile(b.g, &d, &p), DT_OK);
+        assert_int_equal(dt_exec_create(p, &e), DT_OK);
+        assert_true((dt_exec_output(e, "acts") != NULL) == (pictures == 0));
+        assert_true((dt_exec_output(e, "picture/risk") != NULL) == (pictures == 1));
+        assert_int_equal(dt_plan_info_get(p)->n_calls, 1); /* linear and one of the two, fused */
+        dt_exec_destroy(e);
+        dt_plan_destroy(p);
+        bench_close(&b);
+    }
+}
+
 /* An output may be a field or a parameter itself. */
 static void record_through(dt_graph *g)
 {
@@ -578,19 +611,13 @@ static void test_out_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gradients),
-        cmocka_unit_test(test_modes),
-        cmocka_unit_test(test_recompute_saves),
-        cmocka_unit_test(test_frozen),
-        cmocka_unit_test(test_slices_add_up),
-        cmocka_unit_test(test_empty_slice),
-        cmocka_unit_test(test_outputs),
-        cmocka_unit_test(test_outputs_of_inputs),
-        cmocka_unit_test(test_versions_of_parameters),
-        cmocka_unit_test(test_compile_refusals),
-        cmocka_unit_test(test_run_refusals),
-        cmocka_unit_test(test_cost_and_print),
-        cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_gradients),         cmocka_unit_test(test_modes),
+        cmocka_unit_test(test_recompute_saves),   cmocka_unit_test(test_frozen),
+        cmocka_unit_test(test_slices_add_up),     cmocka_unit_test(test_empty_slice),
+        cmocka_unit_test(test_outputs),           cmocka_unit_test(test_outputs_for_pictures),
+        cmocka_unit_test(test_outputs_of_inputs), cmocka_unit_test(test_versions_of_parameters),
+        cmocka_unit_test(test_compile_refusals),  cmocka_unit_test(test_run_refusals),
+        cmocka_unit_test(test_cost_and_print),    cmocka_unit_test(test_out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -38,6 +38,9 @@
  *                         to it, the phase keeps the drawn one (its probability is the policy's)
  *   allow         "A choices"     optional: > 0 where a shield permits; joined to the mask before drawing. Where it
  *                         forbids everything the mask alone counts, and the row is reported as infeasible
+ *   picture/risk  "N"     optional, since 1.1: how dangerous it is for each row of the environment's symbol N, as a
+ *                         logit. Computed when pictures are made (ext/scene.h: node), and at no other time; so is every
+ *                         output whose name begins with picture/
  * Observations are normalised by the statistics of the rounds before, held still during a round and the learning from
  * it; the first round sees them as they are. Rewards are normalised after a round, by all rounds with it.
  * A checkpoint keeps the statistics and what it takes to go on with the episodes being played; save between rounds.
