@@ -349,7 +349,7 @@ static dt_status write_graph(state *s, const dt_env_io *io)
     }
     DT_TRY_H(s->features->frame(s->h, s->frame, n, s->config.radius_m, DT_NEIGHBOURS, io->obs[PORT_NODES], rowptr,
                                 io->obs[PORT_COL], io->obs[PORT_EDGES]));
-    io->size[0] = n;
+    io->size[0] = s->n_frame = n;
     io->size[1] = rowptr[n];
     write_centre(s, n, io->obs[d->centre_port]);
     return write_past(s, io, n);

@@ -298,6 +298,7 @@ static void unload(state *s)
     s->h->release(s->h, s->frame);
     s->pending = NULL;
     s->frame = NULL;
+    s->n_frame = 0;
     s->n_ports = 0;
 }
 

@@ -126,6 +126,7 @@ typedef struct state {
     past *past;                 /* [past_cap] by number */
     int64_t past_cap;
     dt_vehicle *frame; /* [max_vehicles + n_agents]; of drivers [frame_cap] */
+    uint32_t n_frame;  /* vehicles in the last observation */
     drivers drivers;
     totals totals;
     picture picture;

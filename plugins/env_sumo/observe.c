@@ -299,7 +299,7 @@ static dt_status write_graph(state *s, const dt_env_io *io, uint32_t port)
     int32_t *rowptr = io->obs[port + 1];
     DT_TRY_H(s->features->frame(s->h, s->frame, n, s->config.radius_m, DT_NEIGHBOURS, io->obs[port], rowptr,
                                 io->obs[port + 2], io->obs[port + 3]));
-    io->size[0] = n;
+    io->size[0] = s->n_frame = n;
     io->size[1] = rowptr[n];
     return DT_OK;
 }

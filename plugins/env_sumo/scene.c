@@ -58,6 +58,17 @@ static int32_t agent_of(const state *s, const sumo_vehicle *v)
     return d->place[k].state == PLACE_ENDED ? -1 : (int32_t)k;
 }
 
+/* The vehicle in the graph that agents saw last. */
+static uint32_t node_of(const state *s, int64_t number)
+{
+    for (uint32_t i = 0; i < s->n_frame; i++) {
+        if (s->frame[i].id == number) {
+            return i + 1;
+        }
+    }
+    return 0;
+}
+
 static float risk_of(const state *s, const sumo_vehicle *v)
 {
     sumo_near ahead;
@@ -82,7 +93,8 @@ static void look_at_vehicles(state *s, dt_scene *out)
                                                  .speed = (float)v->speed,
                                                  .risk = risk_of(s, v),
                                                  .id = (int32_t)v->number,
-                                                 .agent = agent_of(s, v)};
+                                                 .agent = agent_of(s, v),
+                                                 .node = node_of(s, v->number)};
         }
     }
 }

@@ -170,6 +170,7 @@ typedef struct state {
     const dt_features_api *features;
     sim sim;
     dt_vehicle *frame; /* [max_vehicles + n_places] */
+    uint32_t n_frame;  /* in the last observation */
     past past;         /* with history_s */
     int32_t *node_of;  /* [max_vehicles], with history_s */
     dt_dim symbol[3];
@@ -438,6 +439,7 @@ static dt_status observe_places(state *s, const dt_env_io *io)
         agent_node[k] = NET_NONE;
     }
     DT_TRY_H(observe_graph(m, s->features, s->frame, &view));
+    s->n_frame = (uint32_t)io->size[0];
     if (s->config.history_s > 0) {
         observe_past(s, io);
     }
@@ -674,7 +676,7 @@ static void roads(const void *self, dt_scene_roads *out)
 static void look(const void *self, dt_scene *out)
 {
     const state *s = self;
-    look_now(&s->sim, (int32_t)s->n_signals, out);
+    look_now(&s->sim, (int32_t)s->n_signals, s->frame, s->n_frame, out);
 }
 
 static void watch(void *self, void (*each)(void *user), void *user)

@@ -40,7 +40,22 @@ static float risk_of(const sim *s, int32_t lane, int32_t p)
     return gap >= FREE_GAP ? 0 : dt_scene_risk(gap, s->v[p] - ahead);
 }
 
-static void look_at_lane(const sim *s, int32_t lane, int32_t first_place, dt_scene *out)
+typedef struct seen { /* by agents, last */
+    const dt_vehicle *frame;
+    uint32_t n;
+} seen;
+
+static uint32_t node_of(const seen *g, int64_t id)
+{
+    for (uint32_t i = 0; i < g->n; i++) {
+        if (g->frame[i].id == id) {
+            return i + 1;
+        }
+    }
+    return 0;
+}
+
+static void look_at_lane(const sim *s, int32_t lane, int32_t first_place, const seen *g, dt_scene *out)
 {
     const lane_state *l = &s->lane[lane];
     for (int32_t p = slot_front(l); p < slot_front(l) + l->n; p++, out->n_vehicles++) {
@@ -58,7 +73,8 @@ static void look_at_lane(const sim *s, int32_t lane, int32_t first_place, dt_sce
                                                            .speed = (float)s->v[p],
                                                            .risk = risk_of(s, lane, p),
                                                            .id = (int32_t)w->key,
-                                                           .agent = w->place == NET_NONE ? -1 : first_place + w->place};
+                                                           .agent = w->place == NET_NONE ? -1 : first_place + w->place,
+                                                           .node = node_of(g, (int64_t)w->key)};
     }
 }
 
@@ -102,12 +118,13 @@ static void look_at_signal(const sim *s, int32_t k, int is_agent, dt_scene *out)
     }
 }
 
-void look_now(const sim *s, int32_t first_place, dt_scene *out)
+void look_now(const sim *s, int32_t first_place, const dt_vehicle *frame, uint32_t n, dt_scene *out)
 {
+    const seen g = {frame, n};
     out->time_s = s->time;
     out->n_vehicles = out->n_signals = 0;
     for (int32_t lane = 0; lane < s->net.n_lanes; lane++) {
-        look_at_lane(s, lane, first_place, out);
+        look_at_lane(s, lane, first_place, &g, out);
     }
     for (int32_t k = 0; k < s->net.n_signals; k++) {
         look_at_signal(s, k, first_place > 0, out);

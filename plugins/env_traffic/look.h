@@ -8,9 +8,10 @@
 
 #include "sim.h"
 #include "dtrain/ext/scene.h"
+#include "dtrain/svc/features.h"
 
 void look_roads(const sim *s, dt_scene_roads *out);
-/* Agents are first_place signals, then places of vehicles. */
-void look_now(const sim *s, int32_t first_place, dt_scene *out);
+/* Agents are first_place signals, then places of vehicles. frame [n]: the graph that they saw last. */
+void look_now(const sim *s, int32_t first_place, const dt_vehicle *frame, uint32_t n, dt_scene *out);
 
 #endif

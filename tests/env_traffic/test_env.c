@@ -739,6 +739,10 @@ static void test_how_it_looks(void **state)
     for (uint32_t i = 0; i < 22; i++) {
         n_agents += seen[i].agent >= 0;
         assert_true(seen[i].risk == 0 && seen[i].length == 5 && seen[i].agent < 10);
+        assert_in_range(seen[i].node, 1, 22);
+        const float *node = (const float *)r.io.obs[0] + (size_t)(seen[i].node - 1) * 9;
+        assert_true(node[2] == seen[i].speed && (node[8] > 0.5f) == (seen[i].agent >= 0));
+        assert_true(fabs(hypot((double)(node[0] - seen[i].x), (double)(node[1] - seen[i].y)) - 2.5) < 0.1);
         for (uint32_t k = 0; k < i; k++) {
             assert_true(seen[i].id != seen[k].id);
         }

@@ -6,6 +6,8 @@
  */
 #include "sumo_folder.h"
 
+#include "dtrain/ext/scene.h"
+
 enum { MOST = 40, NODES = 200, EGO = 9, PAIR = 7, COSTS = 5, PAST = 6, MOTION = 7 };
 enum {
     DEMAND = 7,
@@ -238,6 +240,35 @@ static double gap_in_graph(const rig *r, int32_t i, double *speed)
 
 /* Every vehicle is an agent and drives as SUMO likes: what they see is what the graph shows, and the model's choice is
  * what SUMO does next. */
+/* From above there is who is in the graph, agents in their places, at the risk of what they have ahead. */
+static void check_scene(const rig *r, bool is_over)
+{
+    const dt_scene_api *api = r->component->extension(DT_EXT_SCENE);
+    dt_scene_vehicle seen[NODES];
+    dt_scene now = {.struct_size = sizeof(now), .cap_vehicles = NODES, .vehicle = seen};
+    int n_agents = 0, n_alive = 0;
+    api->look(r->self, &now);
+    assert_true(now.n_vehicles <= NODES);
+    for (uint32_t i = 0; i < now.n_vehicles; i++) {
+        const dt_scene_vehicle *v = &seen[i];
+        assert_true(v->node > 0 && v->node <= (uint32_t)r->size[0]);
+        const float *node = &r->node[(v->node - 1) * 9];
+        assert_true(fabs((double)(v->x - node[0]) - 0.5 * (double)v->length * cos((double)v->heading)) < 1e-2);
+        assert_true(fabs((double)(v->y - node[1]) - 0.5 * (double)v->length * sin((double)v->heading)) < 1e-2);
+        if (v->agent >= 0) {
+            const float *e = &r->ego[v->agent * EGO];
+            assert_int_equal(r->agent_node[v->agent], v->node - 1);
+            const double risk = e[GAP] < 199 ? (double)dt_scene_risk(e[GAP], (double)(e[V] - e[V_AHEAD])) : 0;
+            assert_true(fabs((double)v->risk - risk) < 1e-3);
+            n_agents++;
+        }
+    }
+    for (int k = 0; k < MOST && !is_over; k++) {
+        n_alive += r->alive[k];
+    }
+    assert_true(is_over || n_agents == n_alive);
+}
+
 static void test_sight(void **state)
 {
     (void)state;
@@ -251,6 +282,7 @@ static void test_sight(void **state)
     bool is_over = false;
     while (!is_over) {
         is_over = rig_step(&r);
+        check_scene(&r, is_over);
         for (int k = 0; k < 40; k++) {
             const float *e = &r.ego[k * EGO], *ahead = &r.ahead[k * 3 * PAIR];
             n_ended += r.truncated[k] && !is_over;

@@ -28,7 +28,7 @@ typedef struct dt_scene_vehicle {
     float risk;                 /* 0 none to 1, such as dt_scene_risk says; NAN: not known */
     int32_t id;                 /* its own as long as the episode lasts */
     int32_t agent;              /* place that steers it, -1: none */
-    uint32_t reserved;
+    uint32_t node;              /* 1 + its row of symbol N in the last observation, 0: it is in none */
 } dt_scene_vehicle;
 
 enum { DT_SCENE_RED, DT_SCENE_YELLOW, DT_SCENE_GREEN, DT_SCENE_YIELD /* green that gives way to others */ };
