@@ -36,6 +36,9 @@ dt_status dt_eval_load(dt_stage *stage, const char *path)
     if (st == DT_OK) {
         st = dt_handover_load(from, stage, NULL, DT_HANDOVER_WHOLE);
     }
+    if (st == DT_OK) { /* what is frozen was decided before, and nothing is trained here: it says what was taught */
+        st = dt_handover_loaded(from, &stage->d.loaded);
+    }
     dt_handover_close(from);
     return st;
 }

@@ -19,6 +19,7 @@
 #include <string.h>
 
 enum { ROAD_COLUMNS = 4, VEHICLE_COLUMNS = 9, SIGNAL_COLUMNS = 7, SLOTS = 2 * DT_FILM_MOMENTS };
+enum { RISK = 7 }; /* column of a vehicle */
 enum { MARK_NONE, MARK_AGENT, MARK_CHANGED };
 static const double CHANGE_WEIGHT = 2; /* of an action that the shield changed, beside one vehicle of risk 1 */
 
@@ -39,7 +40,13 @@ struct dt_film {
     frame *frame; /* [n_frames] every so many seconds; else [SLOTS], of `span` steps each */
     uint32_t n_frames, cap;
     uint64_t span, n_steps;
-    dt_status status; /* of what happened in a call of the environment */
+    dt_sight *sight;   /* NULL: colours are the environment's */
+    int colours;       /* DT_FILM_* */
+    const float *risk; /* [n_risks] by rows of the observation that the scene speaks of */
+    uint32_t n_risks;
+    bool has_risk;       /* of the step under way */
+    uint32_t *first_row; /* [vehicles] of the first frame, which is taken before anything is predicted */
+    dt_status status;    /* of what happened in a call of the environment */
 };
 
 static const dt_scene_api *api_of(const dt_env *e)
@@ -57,7 +64,7 @@ static dt_status no_memory(void)
     return DT_FAIL(DT_ENOMEM, "out of memory for pictures of an episode");
 }
 
-dt_status dt_film_open(const dt_env *e, double every_s, dt_film **out_p)
+dt_status dt_film_open(const dt_env *e, double every_s, dt_sight *sight, bool is_taught, dt_film **out_p)
 {
     const dt_scene_api *api = api_of(e);
     *out_p = NULL;
@@ -70,6 +77,8 @@ dt_status dt_film_open(const dt_env *e, double every_s, dt_film **out_p)
     }
     f->api = api;
     f->every_s = every_s;
+    f->sight = is_taught ? sight : NULL;
+    f->colours = f->sight != NULL ? DT_FILM_SIGHT : sight != NULL ? DT_FILM_UNTAUGHT : DT_FILM_SCENE;
     f->span = 1;
     f->now.struct_size = sizeof(f->now);
     f->road.struct_size = sizeof(f->road);
@@ -97,6 +106,7 @@ void dt_film_close(dt_film *f)
     }
     dt_free(f->frame);
     dt_free(f->road.point);
+    dt_free(f->first_row);
     dt_free(f->now.vehicle);
     dt_free(f->now.signal);
     dt_free(f);
@@ -104,12 +114,26 @@ void dt_film_close(dt_film *f)
 
 /* ---- a moment ---------------------------------------------------------------------------------------------------- */
 
+static float risk_of_row(const dt_film *f, uint32_t row)
+{
+    return row > 0 && row <= f->n_risks ? f->risk[row - 1] : NAN;
+}
+
+/* By what perception says, where that is wanted. */
+static void color(dt_film *f)
+{
+    for (uint32_t i = 0; i < f->now.n_vehicles && f->sight != NULL; i++) {
+        f->now.vehicle[i].risk = risk_of_row(f, f->now.vehicle[i].node);
+    }
+}
+
 static dt_status look(dt_film *f)
 {
     dt_scene *s = &f->now;
     for (;;) {
         f->api->look(f->self, s);
         if (s->n_vehicles <= s->cap_vehicles && s->n_signals <= s->cap_signals) {
+            color(f);
             return DT_OK;
         }
         const uint32_t vehicles = 2 * s->n_vehicles + 16, signals = 2 * s->n_signals + 16;
@@ -239,6 +263,24 @@ static dt_status add_moment(dt_film *f)
     return is_new || score > f->frame[slot].score ? keep(f, score, &f->frame[slot]) : DT_OK;
 }
 
+/* What perception predicts from the observation at step t of the buffer: the one before the step under way, or the one
+ * after it. */
+static dt_status sense(dt_film *f, uint32_t t)
+{
+    if (f->sight == NULL) {
+        return DT_OK;
+    }
+    const uint64_t index = (uint64_t)t * f->buffer->d.instances + f->number;
+    DT_TRY(dt_sight_look(f->sight, f->buffer, index, &f->risk, &f->n_risks));
+    f->has_risk = true;
+    if (t == 0 && f->n_frames > 0 && f->first_row != NULL) {
+        for (uint32_t i = 0; i < f->frame[0].n_vehicles; i++) {
+            f->frame[0].vehicle[(size_t)i * VEHICLE_COLUMNS + RISK] = risk_of_row(f, f->first_row[i]);
+        }
+    }
+    return DT_OK;
+}
+
 /* Called by the environment while it steps, or by us. */
 static void each(void *user)
 {
@@ -246,7 +288,8 @@ static void each(void *user)
     if (f->status < 0) {
         return;
     }
-    f->status = look(f);
+    f->status = f->has_risk || f->n_frames == 0 ? DT_OK : sense(f, 0);
+    f->status = f->status == DT_OK ? look(f) : f->status;
     if (f->status == DT_OK && f->now.time_s >= f->next_s - 1e-6) {
         f->next_s += f->every_s * (1 + floor((f->now.time_s - f->next_s + 1e-6) / f->every_s));
         f->status = add_frame(f);
@@ -267,6 +310,15 @@ static dt_status learn_roads(dt_film *f)
     return DT_OK;
 }
 
+static dt_status keep_rows(dt_film *f)
+{
+    f->first_row = dt_alloc_n((size_t)f->now.n_vehicles + 1, sizeof(*f->first_row));
+    for (uint32_t i = 0; i < f->now.n_vehicles && f->first_row != NULL; i++) {
+        f->first_row[i] = f->now.vehicle[i].node;
+    }
+    return f->first_row != NULL ? DT_OK : no_memory();
+}
+
 dt_status dt_film_begin(dt_film *f, void *self, const dt_buffer *b, uint32_t number)
 {
     f->self = self;
@@ -279,14 +331,20 @@ dt_status dt_film_begin(dt_film *f, void *self, const dt_buffer *b, uint32_t num
     if (f->every_s > 0) {
         each(f);
     }
-    return f->status;
+    return f->status == DT_OK && f->every_s > 0 ? keep_rows(f) : f->status;
 }
 
 dt_status dt_film_step(dt_film *f)
 {
+    DT_TRY(f->status);
+    if (!f->has_risk) {
+        DT_TRY(sense(f, 0)); /* the first frame's */
+    }
+    DT_TRY(sense(f, 1));
     if (f->every_s > 0) {
         each(f); /* where the environment does not call itself, or not at the very end */
-        return f->status;
+        const bool is_now = f->status == DT_OK && f->frame[f->n_frames - 1].time_s >= f->now.time_s;
+        return is_now ? keep(f, 0, &f->frame[f->n_frames - 1]) : f->status; /* taken before it was observed */
     }
     DT_TRY(look(f));
     return add_moment(f);
@@ -334,6 +392,8 @@ dt_status dt_film_end(dt_film *f, const dt_host *h)
                f->frame[f->n_frames - 1].time_s, f->now.time_s, DT_FILM_MAX_FRAMES);
     }
     DT_TRY(tell_roads(f, h, m));
+    const float colours = (float)f->colours;
+    m->picture(h, "traffic/colours", &colours, 0, 1);
     const bool is_few = f->every_s <= 0 && f->n_frames > DT_FILM_MOMENTS;
     const uint32_t n = is_few ? DT_FILM_MOMENTS : f->n_frames;
     for (uint32_t i = 0; i < n; i++) {

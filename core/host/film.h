@@ -8,15 +8,24 @@
 #define DTRAIN_CORE_HOST_FILM_H
 
 #include "host/stage.h"
+#include "host/sight.h"
 #include "rollout/buffer.h"
 
 enum { DT_FILM_MOMENTS = 6, DT_FILM_MAX_FRAMES = 2400 };
 
 typedef struct dt_film dt_film;
 
-/* every_s 0: a few moments. NULL in out_p where the environment does not show itself. One in a process of its own is
- * seen between its steps alone. Errors: DT_ENOMEM. */
-dt_status dt_film_open(const dt_env *e, double every_s, dt_film **out_p) DT_NODISCARD;
+/* Where the colours of vehicles come from (picture "traffic/colours"). */
+enum {
+    DT_FILM_SCENE,   /* what the environment says of risk */
+    DT_FILM_SIGHT,   /* what perception predicts */
+    DT_FILM_UNTAUGHT /* what the environment says: perception was never taught */
+};
+
+/* every_s 0: a few moments. sight: of perception, NULL where there is none; is_taught: its weights come from somewhere.
+ * NULL in out_p where the environment does not show itself. One in a process of its own is seen between its steps
+ * alone. Errors: DT_ENOMEM. */
+dt_status dt_film_open(const dt_env *e, double every_s, dt_sight *sight, bool is_taught, dt_film **out_p) DT_NODISCARD;
 void dt_film_close(dt_film *f);
 /* The instance to record, just reset, and where what its agents do is kept: instance `number` of step 0 of b. */
 dt_status dt_film_begin(dt_film *f, void *self, const dt_buffer *b, uint32_t number) DT_NODISCARD;

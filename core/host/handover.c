@@ -220,6 +220,12 @@ uint32_t dt_handover_roles(const dt_handover *h)
     return roles;
 }
 
+dt_status dt_handover_loaded(const dt_handover *h, uint32_t *roles_p)
+{
+    *roles_p = 0;
+    return h->n > 0 && h->from[0].ckpt != NULL ? dt_snapshot_loaded(h->from[0].ckpt, roles_p) : DT_OK;
+}
+
 /* ---- loading ----------------------------------------------------------------------------------------------------- */
 
 static bool is_listed(const char *const *list, const char *word)

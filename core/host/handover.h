@@ -25,6 +25,10 @@ bool dt_handover_is_empty(const dt_handover *h);
 /* The roles that it holds, as bits (roles.h). */
 uint32_t dt_handover_roles(const dt_handover *h);
 
+/* Roles that the phase of its first file had from elsewhere when it began; none where that is a .safetensors file.
+ * Errors: DT_EDATA. */
+dt_status dt_handover_loaded(const dt_handover *h, uint32_t *roles_p) DT_NODISCARD;
+
 enum {
     DT_HANDOVER_ANY = 0, /* roles that no file holds begin at random */
     DT_HANDOVER_SOME,    /* the same, but one at least has to be there */

@@ -24,6 +24,7 @@ core_libdtcore_la_SOURCES += \
 	core/host/rundir.c core/host/rundir.h \
 	core/host/services.c \
 	core/host/session.c core/host/session.h \
+	core/host/sight.c core/host/sight.h \
 	core/host/signals.c core/host/signals.h \
 	core/host/snapshot.c core/host/snapshot.h \
 	core/host/stage.c core/host/stage.h \

@@ -6,6 +6,7 @@
 #include <config.h>
 
 #include "host/film.h"
+#include "host/roles.h"
 #include "host/rollout_impl.h"
 
 #include "base/clock.h"
@@ -29,9 +30,10 @@ typedef struct evaluation {
     void **self;         /* [n] */
     dt_vector *vector;
     dt_buffer buffer;
-    dt_film *film;  /* of the very first episode; NULL: nobody looks */
-    bool is_filmed; /* it is over */
-    bool is_first;  /* the instance is the environment's first one, and stays */
+    dt_sight *sight; /* of the film's vehicles; NULL: nobody predicts */
+    dt_film *film;   /* of the very first episode; NULL: nobody looks */
+    bool is_filmed;  /* it is over */
+    bool is_first;   /* the instance is the environment's first one, and stays */
 } evaluation;
 
 static uint32_t job_of(const evaluation *e, const dt_instance *x)
@@ -230,7 +232,9 @@ static dt_status run(evaluation *e, uint32_t jobs, bool greedy, dt_train *t)
     }
     DT_TRY(prepare(e));
     if (r->wants_film && e->begin == 0) {
-        DT_TRY(dt_film_open(r->env, r->stage->d.film_every_s, &e->film));
+        const bool is_taught = (r->stage->d.loaded & 1u << DT_ROLE_PERCEPTION) != 0;
+        DT_TRY(dt_sight_open(r, ((dt_stage *)(void *)t)->trainer, &e->sight));
+        DT_TRY(dt_film_open(r->env, r->stage->d.film_every_s, e->sight, is_taught, &e->film));
     }
     return play(e, greedy);
 }
@@ -261,6 +265,7 @@ dt_status dt_rollout_evaluate(dt_rollout *r, dt_train *t, const uint64_t *seed, 
         out[i].total_s = dt_clock_s() - from;
     }
     dt_film_close(e.film);
+    dt_sight_close(e.sight);
     dt_vector_destroy(e.vector);
     for (uint32_t i = 0; e.self != NULL && !e.is_first && i < e.n; i++) {
         dt_env_drop(r->env, e.self[i]);

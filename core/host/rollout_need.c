@@ -4,7 +4,7 @@
  */
 #include <config.h>
 
-#include "host/rollout_impl.h"
+#include "host/sight.h"
 
 #include "base/err.h"
 #include "base/mem.h"
@@ -123,7 +123,7 @@ static uint64_t buffer_bytes(const dt_buffer *b, const double *mean, uint64_t *r
     return mapped;
 }
 
-static dt_status evaluation(dt_rollout *r, dt_rollout_need *out)
+static dt_status evaluation(dt_rollout *r, dt_trainer *t, dt_rollout_need *out)
 {
     dt_evaluation_opts o;
     DT_TRY(dt_config_evaluation(r->stage->d.config, r->stage->d.index, &o));
@@ -141,7 +141,12 @@ static dt_status evaluation(dt_rollout *r, dt_rollout_need *out)
         out->evaluation_resident += out->evaluated * r->env->layout.record_bytes;
     }
     dt_buffer_fini(&b);
-    return st;
+    DT_TRY(st);
+    dt_sight *sight = NULL;
+    DT_TRY(dt_sight_open(r, t, &sight));
+    out->evaluation += dt_sight_bytes(sight);
+    dt_sight_close(sight);
+    return DT_OK;
 }
 
 dt_status dt_rollout_need_get(dt_rollout *r, dt_trainer *t, dt_rollout_need *out)
@@ -168,5 +173,5 @@ dt_status dt_rollout_need_get(dt_rollout *r, dt_trainer *t, dt_rollout_need *out
     out->buffer = buffer_bytes(&r->buffer, out->mean, &out->buffer_resident);
     out->buffer += dt_arena_bytes(own * l->record_bytes);
     out->buffer_resident += own * l->record_bytes;
-    return evaluation(r, out);
+    return evaluation(r, t, out);
 }

@@ -47,7 +47,7 @@
     for (const [id, e] of car) if (!placesOf(i).has(id)) { e.remove(); car.delete(id); }
     for (let k = 0; k < f.v.length; k += PER) {
       carOf(f.v[k], f.v, k).setAttribute("class", `car r${f.v[k + 4]}${f.v[k + 5] ? " agent" : ""}`);
-      risky += f.v[k + 4] > 1;
+      risky += f.v[k + 4] > 1 && f.v[k + 4] < 4; // 4: not known
     }
     document.getElementById("told").textContent = `${f.v.length / PER} vehicles, ${risky} at risk` +
       (changed ? `, the shield changed ${changed}` : "");

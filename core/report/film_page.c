@@ -55,7 +55,7 @@ dt_status dt_film_page_build(const dt_film_page *p, dt_str *out)
     dt_street_svg(p->street, 0, width_of(p->street), NULL, out);
     dt_str_add(out, "</figure>\n");
     write_player(p->street->n_moments, out);
-    dt_street_legend(out);
+    dt_street_legend(p->street, out);
     dt_str_add(out, "</main>\n<script type=\"application/json\" id=\"film\">");
     dt_street_json(p->street, width_of(p->street), out);
     dt_str_addf(out, "</script>\n<script>\n//<![CDATA[\n%s//]]>\n</script></body></html>\n", dt_page_film);

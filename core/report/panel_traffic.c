@@ -26,7 +26,7 @@ static void write_moments(const dt_page *p, const dt_street *s)
 
 dt_status dt_panel_traffic(const dt_page *p, const dt_page_phase *phase)
 {
-    bool is_open = false;
+    uint32_t told = DT_STREET_BYS; /* what the legend speaks of */
     for (uint32_t i = 0; i < p->n_runs; i++) {
         dt_flat f = {0};
         dt_street s = {0};
@@ -38,11 +38,11 @@ dt_status dt_panel_traffic(const dt_page *p, const dt_page_phase *phase)
             st = dt_street_read(&f, &s);
         }
         if (st == DT_OK && s.n_moments > 0 && s.road.n > 0) {
-            if (!is_open) {
-                dt_str_add(p->out, "<h3>Moments of an evaluated episode</h3>\n");
-                dt_street_legend(p->out);
+            dt_str_add(p->out, told == DT_STREET_BYS ? "<h3>Moments of an evaluated episode</h3>\n" : "");
+            if (s.colours != told) {
+                dt_street_legend(&s, p->out);
             }
-            is_open = true;
+            told = s.colours;
             dt_page_run(p, i);
             write_moments(p, &s);
         }

@@ -19,7 +19,11 @@ enum { ID, X, Y, HEADING, LENGTH, WIDTH, SPEED, RISK, MARK };                   
 enum { SIGNAL_X, SIGNAL_Y, SIGNAL_HEADING, SIGNAL_WIDTH, STATE, SIGNAL_MARK, AGENT }; /* of signals */
 enum { MARK_AGENT = 1, MARK_CHANGED };
 static const double MARGIN_M = 8, LEAST_PX = 9, LARGEST = 5; /* of a vehicle's length; times that it is enlarged */
-static const double RISK_STEP[3] = {0.05, 0.35, 0.7};        /* from where a vehicle has the next colour */
+enum { UNKNOWN = 4 };                                        /* colour of a vehicle */
+static const double RISK_STEP[DT_STREET_BYS][3] = {          /* from where a vehicle has the next colour */
+                                                   [DT_STREET_BY_TIME] = {0.05, 0.35, 0.7},
+                                                   [DT_STREET_BY_PERCEPTION] = {0.2, 0.5, 0.8},
+                                                   [DT_STREET_BY_TIME_UNTAUGHT] = {0.05, 0.35, 0.7}};
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
@@ -78,6 +82,10 @@ static dt_status take(dt_street *s, const char *path, double value)
     dt_moment *m = NULL;
     if (sscanf(path, "traffic/road/%u/%u", &row, &column) == 2) {
         return put(&s->road, DT_STREET_ROAD, row, column, value);
+    }
+    if (strncmp(path, "traffic/colours/", 16) == 0) {
+        s->colours = value >= 0 && value < DT_STREET_BYS ? (uint32_t)value : DT_STREET_BY_TIME;
+        return DT_OK;
     }
     if (sscanf(path, "traffic/moment/%u/%n", &i, &bytes) != 1 || bytes == 0) {
         return DT_OK;
@@ -189,10 +197,10 @@ static void write_signals(const dt_street *s, const dt_rows *signal, dt_str *out
     }
 }
 
-static int color_of(double risk)
+static int color_of(const dt_street *s, double risk)
 {
-    int color = 0;
-    while (color < 3 && risk > RISK_STEP[color]) {
+    int color = isnan(risk) ? UNKNOWN : 0;
+    while (color < 3 && risk > RISK_STEP[s->colours][color]) {
         color++;
     }
     return color;
@@ -204,8 +212,8 @@ static void write_vehicle(const dt_street *s, const double *v, double larger, dt
     dt_str_addf(out,
                 "<rect class=\"car r%d%s\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" rx=\"%.1f\" "
                 "transform=\"translate(%.1f %.1f) rotate(%.0f)\"/>",
-                color_of(v[RISK]), v[MARK] >= MARK_AGENT ? " agent" : "", -length, -width / 2, length, width, width / 4,
-                v[X] - s->low[0], s->high[1] - v[Y], -v[HEADING] * 180 / acos(-1));
+                color_of(s, v[RISK]), v[MARK] >= MARK_AGENT ? " agent" : "", -length, -width / 2, length, width,
+                width / 4, v[X] - s->low[0], s->high[1] - v[Y], -v[HEADING] * 180 / acos(-1));
 }
 
 static void write_ring(const dt_street *s, double x, double y, double radius, dt_str *out)
@@ -272,7 +280,8 @@ void dt_street_svg(const dt_street *s, uint32_t moment, double wide_px, const ch
     for (int dangerous = 0; dangerous < 2; dangerous++) { /* those in danger over the others */
         for (uint32_t i = 0; i < m->vehicle.n; i++) {
             const double *v = m->vehicle.value + (size_t)i * DT_STREET_VEHICLE;
-            if ((color_of(v[RISK]) > 0) == (dangerous != 0)) {
+            const int color = color_of(s, v[RISK]);
+            if ((color > 0 && color < UNKNOWN) == (dangerous != 0)) {
                 write_vehicle(s, v, larger, out);
             }
         }
@@ -289,7 +298,7 @@ void dt_street_caption(const dt_street *s, uint32_t moment, dt_str *out)
     char text[DT_NUMBER_BYTES];
     for (uint32_t i = 0; i < m->vehicle.n; i++) {
         const double *v = m->vehicle.value + (size_t)i * DT_STREET_VEHICLE;
-        n_danger += v[RISK] > RISK_STEP[1];
+        n_danger += v[RISK] > RISK_STEP[s->colours][1];
         n_changed += v[MARK] >= MARK_CHANGED;
     }
     for (uint32_t i = 0; i < m->signal.n; i++) {
@@ -307,23 +316,32 @@ void dt_street_caption(const dt_street *s, uint32_t moment, dt_str *out)
     }
 }
 
-void dt_street_legend(dt_str *out)
+static void write_key(const char *class, const char *text, dt_str *out)
 {
-    static const struct {
-        const char *class, *text;
-    } key[] = {{"car r0", "calm"}, {"car r1", "closing in"}, {"car r2", "at risk"}, {"car r3", "in danger"}};
-    dt_str_add(out, "<p class=\"legend\">");
-    for (size_t i = 0; i < sizeof(key) / sizeof(key[0]); i++) {
-        dt_str_addf(out,
-                    "<span><svg class=\"street key\" viewBox=\"0 0 26 8\"><rect class=\"%s\" x=\"5\" y=\"0.5\" "
-                    "width=\"18\" height=\"7\" rx=\"2\"/></svg>%s</span> ",
-                    key[i].class, key[i].text);
+    dt_str_addf(out,
+                "<span><svg class=\"street key\" viewBox=\"0 0 26 8\"><rect class=\"car %s\" x=\"5\" y=\"0.5\" "
+                "width=\"18\" height=\"7\" rx=\"2\"/></svg>%s</span> ",
+                class, text);
+}
+
+void dt_street_legend(const dt_street *s, dt_str *out)
+{
+    static const char *const of[DT_STREET_BYS] = {
+        [DT_STREET_BY_TIME] = "Risk by time to collision",
+        [DT_STREET_BY_PERCEPTION] = "Risk that perception predicts",
+        [DT_STREET_BY_TIME_UNTAUGHT] = "Risk by time to collision: this perception was never taught to predict it"};
+    static const char *const word[DT_STREET_BYS][5] = {
+        [DT_STREET_BY_TIME] = {"calm", "closing in", "at risk", "in danger", NULL},
+        [DT_STREET_BY_PERCEPTION] = {"up to 20 %", "to 50 %", "to 80 %", "above", "not seen"},
+        [DT_STREET_BY_TIME_UNTAUGHT] = {"calm", "closing in", "at risk", "in danger", NULL}};
+    dt_str_addf(out, "<p class=\"legend\"><b>%s</b> ", of[s->colours]);
+    for (int i = 0; i < 5 && word[s->colours][i] != NULL; i++) {
+        const char class[] = {'r', (char)('0' + i), '\0'};
+        write_key(class, word[s->colours][i], out);
     }
-    dt_str_add(out,
-               "<span><svg class=\"street key\" viewBox=\"0 0 26 8\"><rect class=\"car agent r0\" x=\"5\" y=\"0.5\" "
-               "width=\"18\" height=\"7\" rx=\"2\"/></svg>steered by the policy</span> "
-               "<span><svg class=\"street key\" viewBox=\"0 0 26 8\"><circle class=\"changed\" cx=\"14\" cy=\"4\" "
-               "r=\"3.2\"/></svg>the shield changed what it does</span></p>\n");
+    write_key("agent r0", "steered by the policy", out);
+    dt_str_add(out, "<span><svg class=\"street key\" viewBox=\"0 0 26 8\"><circle class=\"changed\" cx=\"14\" cy=\"4\" "
+                    "r=\"3.2\"/></svg>the shield changed what it does</span></p>\n");
 }
 
 /* ---- for the player ---------------------------------------------------------------------------------------------- */
@@ -340,7 +358,7 @@ static void json_moment(const dt_street *s, const dt_moment *m, double larger, d
     for (uint32_t i = 0; i < m->vehicle.n; i++) {
         const double *v = m->vehicle.value + (size_t)i * DT_STREET_VEHICLE;
         dt_str_addf(out, "%s%.0f,%.0f,%.0f,%.0f,%d,%d,%.0f,%.0f", i > 0 ? "," : "", v[ID], 10 * (v[X] - s->low[0]),
-                    10 * (s->high[1] - v[Y]), -v[HEADING] * 180 / acos(-1), color_of(v[RISK]), (int)v[MARK],
+                    10 * (s->high[1] - v[Y]), -v[HEADING] * 180 / acos(-1), color_of(s, v[RISK]), (int)v[MARK],
                     10 * v[LENGTH], 10 * v[WIDTH]);
     }
     dt_str_add(out, "],\"s\":\"");

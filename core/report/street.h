@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Traffic from above ("traffic" of svc/metrics.h) as SVG: lanes, vehicles coloured by their risk, lights, and a ring
- * around whatever the shield changed. Colours come from the page's style (street.css). Threads: any (no state).
+ * around whatever the shield changed. Risk is what perception predicts, or else the environment's word; the legend says
+ * which. Colours come from the page's style (street.css). Threads: any (no state).
  */
 #ifndef DTRAIN_CORE_REPORT_STREET_H
 #define DTRAIN_CORE_REPORT_STREET_H
@@ -10,6 +11,9 @@
 #include "report/flat.h"
 
 enum { DT_STREET_VEHICLE = 9, DT_STREET_SIGNAL = 7, DT_STREET_ROAD = 4 }; /* columns */
+
+/* Where the risk of vehicles comes from, as "traffic/colours" says. */
+enum { DT_STREET_BY_TIME, DT_STREET_BY_PERCEPTION, DT_STREET_BY_TIME_UNTAUGHT, DT_STREET_BYS };
 
 typedef struct dt_rows { /* [n, columns] */
     double *value;
@@ -27,6 +31,7 @@ typedef struct dt_street {
     uint32_t n_moments, cap_moments;
     double low[2], high[2]; /* of the roads with a margin */
     bool is_wide;           /* wants a row of its own */
+    uint32_t colours;       /* DT_STREET_BY_* */
 } dt_street;
 
 /* Empty where the file has no roads. Errors: DT_ENOMEM, DT_EDATA (more moments or rows than a page can show). */
@@ -40,7 +45,7 @@ void dt_street_fini(dt_street *s);
 void dt_street_svg(const dt_street *s, uint32_t moment, double wide_px, const char *style, dt_str *out);
 /* "after 2 min 20 s", "51 vehicles, 3 at risk", "the shield changed 2 actions". */
 void dt_street_caption(const dt_street *s, uint32_t moment, dt_str *out);
-void dt_street_legend(dt_str *out);
+void dt_street_legend(const dt_street *s, dt_str *out);
 /* All moments for film.js, as dt_street_svg would draw them. */
 void dt_street_json(const dt_street *s, double wide_px, dt_str *out);
 

@@ -12,7 +12,8 @@
  *               all samples, stored data beside a rollout's. dt_progress: iterations. Service dtrain.rollout/1.
  *               DT_COMP_PROCESS, DT_PORT_INDEX, DT_INIT_ORTHO. Headers random.h, motion.h. graph: result; ops
  *               categorical, gaussian, ppo_clip, value_loss. Extension dtrain.baselines/1. metrics: picture.
- *               DT_PORT_STEPS. Extension dtrain.scene/1. graph: kept; rollout: kept columns. features: pairs.
+ *               DT_PORT_STEPS. Extension dtrain.scene/1. graph: kept; rollout: kept columns, outputs for
+ *               pictures. features: pairs.
  */
 #ifndef DTRAIN_ABI_LOG_H
 #define DTRAIN_ABI_LOG_H

@@ -293,7 +293,7 @@ static dt_status record_perception(const ppo_wiring *w, dt_graph *g, inputs *x)
     DT_TRY_H(g->api->model(g, w->perception, seen.in, seen.n, out, 2));
     feed(x, "embedding", out[0].tensor);
     feed(x, "risk", out[1].tensor);
-    return DT_OK;
+    return g->api->output(g, "picture/risk", out[1].tensor);
 }
 
 static dt_status record_controller(const ppo_wiring *w, dt_graph *g, const inputs *x, ppo_policy *p)

@@ -20,7 +20,7 @@ def check_vehicles(frames, size):
             assert name not in now, "a vehicle is there twice"
             now[name] = (x / 10, y / 10)
             assert -1 <= x / 10 <= size[0] + 1 and -1 <= y / 10 <= size[1] + 1, "a vehicle outside the picture"
-            assert color in (0, 1, 2, 3) and mark in (0, 1, 2) and length > 0 and width > 0 and -3600 <= turn <= 3600
+            assert color in (0, 1, 2, 3, 4) and mark in (0, 1, 2) and length > 0 and width > 0 and -3600 <= turn <= 3600
         for name, place in now.items():
             if name in before:
                 far = math.dist(place, before[name])

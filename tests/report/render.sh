@@ -65,6 +65,30 @@ render "$work/cars" --every 5 --out "$work/series" >/dev/null || fail "a series"
     fail "the files: $(ls "$work/series")"
 python3 "$here/check_film.py" "$work"/series/*.svg >"$work/err" 2>&1 || fail "the series"
 
+# --- colours: what perception predicts, where it was taught; the time to collision otherwise; the legend says which ---
+see="--set models.perception=risk_gnn --set risk_gnn.hidden=8 --set risk_gnn.heads=1 --set risk_gnn.layers=1"
+drive="--set env.id=env_traffic --set env_traffic.scenario=ring --set env_traffic.episode_s=20 --set env_traffic.agents=4
+       --set training.eval_interval=1 --set evaluation.seeds=3 --set evaluation.episodes=1 --set evaluation.baselines="
+# shellcheck disable=SC2086
+"$dtrain" --plugin phase1_world_model --threads 1 -q $see --set world_lstm.hidden=8 --set world_lstm.layers=1 --max-steps 4 \
+    --set data.batch=16 --set metrics.tensorboard=false --set report.enabled=false --run-dir "$work/taught" >/dev/null \
+    2>"$work/err" || fail "training perception"
+# shellcheck disable=SC2086
+train seen $drive $see --init-from "$work/taught"
+# shellcheck disable=SC2086
+train blind $drive $see
+for run in seen blind cars; do
+    case $run in
+    seen) code=1 text="Risk that perception predicts" ;;
+    blind) code=2 text="never taught" ;;
+    cars) code=0 text="<b>Risk by time to collision</b>" ;;
+    esac
+    [ $run = cars ] || grep -q "\"colours\":\[$code\]" "$work/$run"/evaluation/*.pictures.json || fail "colours of $run"
+    render "$work/$run" --out "$work/$run.html" >/dev/null || fail "the film of $run"
+    grep -qF "$text" "$work/$run.html" || fail "the legend of $run"
+    python3 "$here/check_film.py" "$work/$run.html" 21 20 >"$work/err" 2>&1 || fail "the film of $run"
+done
+
 # --- SUMO's own nets, between the steps of a run and within those of a film ---
 if command -v netconvert >/dev/null && [ -e "${DT_BUILDDIR:-.}/plugins/env_sumo/.libs/env_sumo_shim.so" ]; then
     mkdir "$work/net"

@@ -10,8 +10,10 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "host/env_worker.h"
+#include "host/roles.h"
 #include "rollout/process.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -254,6 +256,54 @@ static void test_pictures_of_a_process(void **state)
     world_close(&w[1]);
 }
 
+enum { ROW = 9, X = 1, RISK = 7 }; /* of a vehicle in a picture */
+
+/* An episode of the crowd as a film, a frame for each step and one before, and how many vehicles have the risk that is
+ * predicted from what was observed at that very moment, none, or the world's. */
+static void film_crowd(const char *isolation, uint32_t loaded, int *predicted_p, int *unknown_p, int *others_p)
+{
+    const char *const settings[] = {"env.id=crowd", isolation, "evaluation.seeds=5", "evaluation.episodes=1", NULL};
+    world w;
+    world_open(&w, settings, NULL);
+    world_start(&w);
+    w.stage->d.loaded = loaded;
+    w.stage->d.film_every_s = 1;
+    assert_done(w.phase->rollout->report(w.phase->r, w.phase->t));
+    *predicted_p = *unknown_p = *others_p = 0;
+    for (int i = 0; i < 12; i++) {
+        char key[64];
+        snprintf(key, sizeof(key), "traffic/moment/%d/vehicle", i);
+        const dt_report *r = picture_of(&w, key);
+        assert_true(r != NULL && r->n >= 2 * ROW);
+        for (uint32_t k = 0; k < r->n; k += ROW) {
+            const double risk = r->value[k + RISK], right = 1 / (1 + exp(2 - 4 * r->value[k + X]));
+            *predicted_p += fabs(risk - right) < 1e-4;
+            *unknown_p += isnan(risk);
+            *others_p += risk == 0.125;
+            assert_true(i > 0 || !isnan(risk)); /* the first frame too */
+        }
+    }
+    assert_null(picture_of(&w, "traffic/moment/12/vehicle"));
+    const dt_report *colours = picture_of(&w, "traffic/colours");
+    assert_true(colours != NULL && colours->value[0] == (loaded != 0 ? 1 : 2));
+    world_close(&w);
+}
+
+/* Vehicles get the risk that the phase predicts for the node that they are, where somebody taught it. */
+static void test_predicted_risk(void **state)
+{
+    (void)state;
+    static const char *const isolation[] = {"env.isolation=thread", "env.isolation=process"};
+    for (int i = 0; i < 2; i++) {
+        int predicted = 0, unknown = 0, others = 0;
+        film_crowd(isolation[i], 1u << DT_ROLE_PERCEPTION, &predicted, &unknown, &others);
+        assert_true(predicted > 30 && others == 0);
+        assert_true(unknown < 20); /* no agent was there to see them */
+        film_crowd(isolation[i], 0, &predicted, &unknown, &others);
+        assert_true(predicted <= 3 && unknown == 0 && others > 30);
+    }
+}
+
 /* One that is lost while it is looked at costs its episode, as ever. */
 static void test_lost_while_looked_at(void **state)
 {
@@ -305,6 +355,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_processes_give_the_same),
         cmocka_unit_test(test_restarts),
         cmocka_unit_test(test_pictures_of_a_process),
+        cmocka_unit_test(test_predicted_risk),
         cmocka_unit_test(test_lost_while_looked_at),
         cmocka_unit_test(test_workers_begin_side_by_side),
     };

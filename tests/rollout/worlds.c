@@ -446,6 +446,31 @@ static dt_status crowd_step(void *self, const dt_env_io *io)
     return over ? DT_DONE : DT_OK;
 }
 
+/* its nodes, in another order; x of a vehicle is the second number of its node */
+static void crowd_scene(const void *self, dt_scene *out)
+{
+    const crowd *s = self;
+    const uint32_t n = 2 + chance(s, 100) % (NODES - 1);
+    out->time_s = (double)s->step;
+    out->n_signals = 0;
+    for (out->n_vehicles = 0; out->n_vehicles < n; out->n_vehicles++) {
+        const uint32_t i = n - 1 - out->n_vehicles;
+        if (out->n_vehicles < out->cap_vehicles) {
+            out->vehicle[out->n_vehicles] = (dt_scene_vehicle){.x = (float)(chance(s, 200 + i) % 1000) * 0.001f,
+                                                               .risk = 0.125F,
+                                                               .id = (int32_t)i,
+                                                               .agent = -1,
+                                                               .node = i + 1};
+        }
+    }
+}
+
+static const void *crowd_extension(const char *id)
+{
+    static const dt_scene_api scene = {.struct_size = sizeof(scene), .roads = counter_roads, .look = crowd_scene};
+    return strcmp(id, DT_EXT_SCENE) == 0 ? &scene : NULL;
+}
+
 static const dt_env_ops crowd_ops = {.struct_size = sizeof(dt_env_ops),
                                      .create = crowd_create,
                                      .spec = crowd_spec,
@@ -458,7 +483,8 @@ static const dt_component crowd_env = {.struct_size = sizeof(dt_component),
                                        .summary = "comes and goes",
                                        .reference = "none",
                                        .state_size = sizeof(crowd),
-                                       .ops = &crowd_ops};
+                                       .ops = &crowd_ops,
+                                       .extension = crowd_extension};
 
 /* ---- the model --------------------------------------------------------------------------------------------------- */
 
@@ -620,6 +646,7 @@ static dt_tensor *tiny_input(const tiny *s, dt_graph *g)
         dt_tensor *nodes = api->input(g, "nodes"), *node = api->input(g, "node");
         dt_tensor *near = dt_segment_mean(g, dt_gather(g, nodes, api->input(g, "col")), api->input(g, "rowptr"));
         dt_tensor *part[] = {api->input(g, "own"), dt_gather(g, nodes, node), dt_gather(g, near, node)};
+        api->output(g, "picture/risk", dt_merge(g, dt_affine(g, dt_slice(g, nodes, 1, 1), 4, -2)));
         return dt_concat(g, part, 3);
     }
     if (config_of(s)->window > 1) {

@@ -7,7 +7,8 @@
  *            "hits" the action, metric "score" ten times the seed % 100. An episode has 3 + seed % 5 steps; it is
  *            terminated when seed % 2 is 0, truncated when it is 1. From above: a road of 3 points, steps made + 17
  *            vehicles, a signal
- *   crowd    4 places; agents come and go by the seed; nodes N, edges E between them, masks that change
+ *   crowd    4 places; agents come and go by the seed; nodes N, edges E between them, masks that change. From above:
+ *            a vehicle for each node; the phase says that its risk is the logit 4 x - 2, the world that it is 1/8
  *   torque   one agent, one continuous action in [-1, 1], reward its value, 6 steps, then truncated
  *   liar     counter until a step, then what its option `lie` says
  */

@@ -39,9 +39,12 @@ typedef struct dt_metrics_api {
  *     horizon                     rows of `predicted` that are marked, counted from 0
  *   traffic/...                   an episode from above; the host leaves it where the environment has ext/scene.h
  *     road                        rows of lane, x, y, width: neighbours of one lane are joined
+ *     colours                     where risk comes from: 0 the environment, 1 what perception predicts, 2 the
+ *                                 environment, since perception was never taught
  *     moment/<i>/time             since the episode began
  *     moment/<i>/vehicle          rows of id, x, y, heading, length, width, speed, risk, mark (0, 1: an agent, 2: one
- *                                 whose action the shield changed); x, y: the middle of its front
+ *                                 whose action the shield changed); x, y: the middle of its front; risk: 0 to 1, NAN
+ *                                 where it is not known
  *     moment/<i>/signal           rows of x, y, heading, width, state (DT_SCENE_*), mark, agent (-1: none)
  */
 
