@@ -13,6 +13,7 @@ in --work is not made again.
 """
 import argparse
 import json
+import math
 import os
 import shutil
 import statistics
@@ -136,7 +137,7 @@ def tell(name, seed, policy, actions, r, limits, multipliers):
 
 
 def measure(a, extra, name, seed):
-    """Delay and costs as shares, by (policy, actions): {"delay": of phase 2's, cost: of its limit}."""
+    """By (policy, actions): costs as shares of their limits, "delay" as that of phase 2's, and its error."""
     s = SCENARIOS[name]
     if s["all"]["env.id"] == "env_sumo":
         s = {**s, "all": {**s["all"], "env_sumo.sumocfg": "%s/%s/%s.sumocfg" % (a.maps, name, name)}}
@@ -158,17 +159,18 @@ def measure(a, extra, name, seed):
         for actions, greedy in ACTIONS:
             r = play(a, extra, run[policy], phase, s, sets, greedy)
             tell(name, seed, policy, actions, r, limits, multipliers)
-            shares[policy, actions] = {k: r["costs"][k]["mean"] / limit for k, limit in limits.items()}
-            shares[policy, actions]["delay"] = r["metrics"][DELAY]["mean"]
-    for actions, _ in ACTIONS:
-        before = shares["phase 2", actions]["delay"]
-        for policy in ways:
-            shares[policy, actions]["delay"] /= before
+            delay = r["metrics"][DELAY]
+            one = {"seconds": delay["mean"], "error": delay["std"] / len(s["seeds"].split(",")) ** 0.5}
+            before = shares.get(("phase 2", actions), one)
+            shares[policy, actions] = {**one, "delay": one["seconds"] / before["seconds"],
+                                       "ratio_error": math.hypot(one["error"], before["error"]) / before["seconds"],
+                                       **{k: r["costs"][k]["mean"] / limit for k, limit in limits.items()}}
     return shares
 
 
 def close(name, seeds):
-    """The mean over seeds of training, and the worst of them."""
+    """The mean over seeds of training, and the worst of them; a delay is equal within the error of the mean."""
+    costs = [*SCENARIOS[name]["limits"], *SCENARIOS[name].get("numbers", {})]
     for policy in ("phase 2", "phase 2 more", "phase 3"):
         for actions, _ in ACTIONS:
             rows = [s[policy, actions] for s in seeds]
@@ -176,13 +178,15 @@ def close(name, seeds):
                 name, policy, actions, statistics.mean(r["delay"] for r in rows), min(r["delay"] for r in rows),
                 max(r["delay"] for r in rows),
                 "  ".join("%s %.3f (at most %.3f)" % (k, statistics.mean(r[k] for r in rows), max(r[k] for r in rows))
-                          for k in rows[0] if k != "delay")), flush=True)
+                          for k in costs)), flush=True)
     for actions, _ in ACTIONS:
         rows = [s["phase 3", actions] for s in seeds]
-        for k in rows[0]:
-            print("value phase3_traffic.%s.%s.%s %.4f 1 target at most 1" % (
-                name, actions, "delay_ratio" if k == "delay" else "cost_of_limit." + k,
-                statistics.mean(r[k] for r in rows)), flush=True)
+        print("value phase3_traffic.%s.%s.delay_ratio %.4f 1 target at most %.3f" % (
+            name, actions, statistics.mean(r["delay"] for r in rows),
+            1 + math.hypot(*(r["ratio_error"] for r in rows)) / len(rows)), flush=True)
+        for k in costs:
+            print("value phase3_traffic.%s.%s.cost_of_limit.%s %.4f 1 target at most 1" % (
+                name, actions, k, statistics.mean(r[k] for r in rows)), flush=True)
 
 
 def main():
