@@ -4,6 +4,7 @@ core_libdtcore_la_SOURCES += \
 	core/host/baselines.c core/host/baselines.h \
 	core/host/bind.c core/host/bind_env.c \
 	core/host/env_worker.c core/host/env_worker.h \
+	core/host/check.c \
 	core/host/cli.c core/host/cli.h core/host/cli_table.h \
 	core/host/course.c core/host/course.h \
 	core/host/event_files.c core/host/event_files.h core/host/event_pictures.c core/host/event_pictures.h \
