@@ -64,7 +64,8 @@ def rows(run, name):
 
 
 def curve(run, name):
-    return [r[name] for r in rows(run, name)]
+    """Its numbers, where there is one."""
+    return [r[name] for r in rows(run, name) if r[name] is not None]
 
 
 def last_tenth(values):

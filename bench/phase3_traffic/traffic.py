@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What phase 3 makes of the policy that phase 2 leaves behind: costs under limits, and what that costs traffic.
 
-    traffic.py --dtrain build/dtrain [--only grid] [--seeds 1,2,3] [--maps DIR] [--work DIR] [dtrain options...]
+    bench/run phase3_traffic [--only grid] [--seeds 1,2,3] [--maps DIR] [--work DIR] [--quick] [dtrain options...]
 
 Every scenario and seed of training trains phase 2, and from its weights phase 3 under limits and, as the control, phase
 2 for as many rounds more at the learning rate of phase 3. A limit is a share of what the rounds of phase 2's last
@@ -11,14 +11,14 @@ the same episodes, whose seeds are none of training's, with the most likely acti
 of SUMO want DIR with NAME/NAME.sumocfg of RESCO's scenarios, and a quarter of an hour each. A training whose run lies
 in --work is not made again.
 """
-import argparse
-import json
 import math
 import os
 import shutil
 import statistics
-import subprocess
-import tempfile
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import common
 
 VEHICLES = {
     "all": {"env.id": "env_traffic", "env.instances": 8, "env_traffic.low_mps2": -9, "env_traffic.episode_s": 200,
@@ -68,17 +68,6 @@ ACTIONS = (("most_likely", "true"), ("drawn", "false"))
 DELAY = "strict_delay_s"
 
 
-def call(words):
-    p = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    if p.returncode != 0:
-        raise SystemExit("%s\nfailed with exit code %d:\n%s" % (" ".join(words), p.returncode, p.stderr[-2000:]))
-    return p.stdout
-
-
-def options(sets):
-    return [word for key, value in sets.items() for word in ("--set", "%s=%s" % (key, value))]
-
-
 def settings(s, phase, i):
     sets = {**s["all"], "training.learning_rate": s["rate"][i], "training.warmup_epochs": 0,
             "training.eval_interval": 0, phase + ".iterations": s["rounds"][i]}
@@ -96,33 +85,26 @@ def settings(s, phase, i):
     return sets
 
 
-def train(a, extra, run, seed, phase, sets, start=None):
+def train(a, run, seed, phase, sets, start=None):
     if not os.path.exists(run):
         shutil.rmtree(run + "-begun", ignore_errors=True)
-        call([a.dtrain, "run", "--plugin", phase, "-q", "--seed", seed, "--run-dir", run + "-begun"] + options(sets) +
-             extra + (["--init-from", start] if start else []))
+        common.train(a, phase, run + "-begun", sets, "--seed", seed, *(["--init-from", start] if start else []))
         os.rename(run + "-begun", run)
     with open(run + "/checkpoints/LATEST") as f:
         return run + "/checkpoints/" + f.read().strip()
 
 
-def rounds_of(run, name):
-    with open(run + "/metrics.jsonl") as f:
-        return [r[name] for r in map(json.loads, f) if r.get(name) is not None]
-
-
 def limits_of(s, run):
     def usual(cost):
-        values = rounds_of(run, "costs/" + cost)
+        values = common.curve(run, "costs/" + cost)
         return statistics.mean(sorted(values[-(len(values) // 4):])[1:-1])
 
     return {**{k: float("%.3g" % (share * usual(k))) for k, share in s["limits"].items()}, **s.get("numbers", {})}
 
 
-def play(a, extra, run, phase, s, sets, greedy):
-    words = ["eval", "--plugin", phase, "--checkpoint", run, "--json", "--seeds", s["seeds"], "--episodes",
-             str(s["episodes"])]
-    return json.loads(call([a.dtrain] + words + options({**sets, "evaluation.greedy": greedy}) + extra))
+def play(a, run, phase, s, sets, greedy):
+    return common.evaluate(a, phase, run, {**sets, "evaluation.greedy": greedy}, "--seeds", s["seeds"], "--episodes",
+                           str(s["episodes"]))
 
 
 def tell(name, seed, policy, actions, r, limits, multipliers):
@@ -136,7 +118,12 @@ def tell(name, seed, policy, actions, r, limits, multipliers):
         "  longest red %.0f s" % red["mean"] if red else ""), flush=True)
 
 
-def measure(a, extra, name, seed):
+def share(part, whole):
+    """Of a limit of nothing, nothing is all of it, and anything beyond measure."""
+    return part / whole if whole > 0 else 1 if part == 0 else float("inf")
+
+
+def measure(a, name, seed):
     """By (policy, actions): costs as shares of their limits, "delay" as that of phase 2's, and its error."""
     s = SCENARIOS[name]
     if s["all"]["env.id"] == "env_sumo":
@@ -150,21 +137,20 @@ def measure(a, extra, name, seed):
         multipliers = {}
         if phase == "phase3_constrained":
             sets[phase + ".limits"] = ",".join("%s:%g" % item for item in limits.items())
-        end = train(a, extra, run[policy], seed, phase, sets, start)
+        end = train(a, run[policy], seed, phase, sets, start)
         if start is None:
             start, limits = end, limits_of(s, run[policy])
         if phase == "phase3_constrained":
-            last = {k: rounds_of(run[policy], "multipliers/" + k) for k in limits}
-            multipliers = {k: statistics.mean(v[-max(1, len(v) // 10):]) for k, v in last.items()}
+            multipliers = {k: common.last_tenth(common.curve(run[policy], "multipliers/" + k)) for k in limits}
         for actions, greedy in ACTIONS:
-            r = play(a, extra, run[policy], phase, s, sets, greedy)
+            r = play(a, run[policy], phase, s, sets, greedy)
             tell(name, seed, policy, actions, r, limits, multipliers)
             delay = r["metrics"][DELAY]
             one = {"seconds": delay["mean"], "error": delay["std"] / len(s["seeds"].split(",")) ** 0.5}
             before = shares.get(("phase 2", actions), one)
             shares[policy, actions] = {**one, "delay": one["seconds"] / before["seconds"],
                                        "ratio_error": math.hypot(one["error"], before["error"]) / before["seconds"],
-                                       **{k: r["costs"][k]["mean"] / limit for k, limit in limits.items()}}
+                                       **{k: share(r["costs"][k]["mean"], limit) for k, limit in limits.items()}}
     return shares
 
 
@@ -181,25 +167,26 @@ def close(name, seeds):
                           for k in costs)), flush=True)
     for actions, _ in ACTIONS:
         rows = [s["phase 3", actions] for s in seeds]
-        print("value phase3_traffic.%s.%s.delay_ratio %.4f 1 target at most %.3f" % (
-            name, actions, statistics.mean(r["delay"] for r in rows),
-            1 + math.hypot(*(r["ratio_error"] for r in rows)) / len(rows)), flush=True)
+        at = "phase3_traffic.%s.%s." % (name, actions)
+        common.tell(at + "delay_ratio", statistics.mean(r["delay"] for r in rows), "1",
+                    "%.3f at most" % (1 + math.hypot(*(r["ratio_error"] for r in rows)) / len(rows)))
         for k in costs:
-            print("value phase3_traffic.%s.%s.cost_of_limit.%s %.4f 1 target at most 1" % (
-                name, actions, k, statistics.mean(r[k] for r in rows)), flush=True)
+            common.tell(at + "cost_of_limit." + k, statistics.mean(r[k] for r in rows), "1", "1 at most")
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--dtrain", default="build/dtrain")
+    p = common.parser(__doc__)
     p.add_argument("--only", default="grid,ring,merge")
     p.add_argument("--seeds", default="1,2,3", help="of training")
     p.add_argument("--maps", default=".")
-    p.add_argument("--work", default=None)
-    a, extra = p.parse_known_args()
-    a.work = a.work or tempfile.mkdtemp(prefix="traffic-")
+    a = common.parse(p)
+    if a.quick:
+        a.only, a.seeds = "ring", "1"
+        few = {"iterations": 12, "train_batch": 880}
+        a.more += common.options({"env_traffic.episode_s": 5, **{
+            "%s.%s" % (phase, k): v for phase in ("phase2_ppo", "phase3_constrained") for k, v in few.items()}})
     for name in a.only.split(","):
-        close(name, [measure(a, extra, name, seed) for seed in a.seeds.split(",")])
+        close(name, [measure(a, name, seed) for seed in a.seeds.split(",")])
 
 
 if __name__ == "__main__":
