@@ -33,8 +33,8 @@
  *            same for every agent
  *   cost     collisions it was in; time_to_collision and hard_braking: share of the step below ttc_s, and braking
  *            harder than hard_mps2; conflicting_greens and starvation: 0, as in env_traffic
- *   end      who leaves the road is truncated; who collides is taken off the road and terminated, and the episode
- *            ends unless end_at_collision is off
+ *   end      who leaves the road is truncated; who collides, which is touching another, is taken off the road and
+ *            terminated, and the episode ends unless end_at_collision is off
  *
  * metrics    measure.h, and queue: vehicles standing per signal (vehicles: in all), mean over steps;
  *            conflicting_greens, s, and longest_red_s, the longest that a lane with somebody standing had no green
@@ -161,9 +161,16 @@ static dt_status check(const dt_host *h, const void *cfg)
     if (c->near_m > c->detection_m) {
         return DT_FAIL_H(h, DT_ECONFIG, "near_m %g is beyond detection_m %g", c->near_m, c->detection_m);
     }
-    static const char *const ours[] = {"--seed", "--random",      "--tripinfo-output",  "--begin",
-                                       "--end",  "--step-length", "--collision.action", "--collision.check-junctions"};
-    const size_t n = sizeof(ours) / sizeof(ours[0]) - (c->control == CONTROL_VEHICLES ? 0 : 2);
+    static const char *const ours[] = {"--seed",
+                                       "--random",
+                                       "--tripinfo-output",
+                                       "--begin",
+                                       "--end",
+                                       "--step-length",
+                                       "--collision.action",
+                                       "--collision.check-junctions",
+                                       "--collision.mingap-factor"};
+    const size_t n = sizeof(ours) / sizeof(ours[0]) - (c->control == CONTROL_VEHICLES ? 0 : 3);
     for (size_t i = 0; i < n; i++) {
         if (strstr(c->sumo_options, ours[i]) != NULL) {
             return DT_FAIL_H(h, DT_ECONFIG, "sumo_options: %s is set by dtrain itself", ours[i]);
@@ -204,6 +211,8 @@ static dt_status make_arguments(state *s)
     snprintf(s->teleport_text, sizeof(s->teleport_text), "%.17g", c->teleport_s);
     if (c->control == CONTROL_VEHICLES) {
         add_argument(s, "--collision.action", "remove"); /* else SUMO would lift a vehicle to a place further on */
+        add_argument(s, "--collision.mingap-factor",
+                     "0"); /* else all that is nearer than a standing queue would count */
         /* inside large junctions SUMO's own drivers overlap now and then: only for agents that need not yield */
         add_argument(s, "--collision.check-junctions", (c->speed_mode & RIGHT_OF_WAY) != 0 ? "false" : "true");
     }

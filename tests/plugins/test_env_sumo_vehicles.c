@@ -507,6 +507,27 @@ static void test_collision(void **state)
     rig_close(&r);
 }
 
+/* Nearer than SUMO's drivers ever stand (their minGap, 2.5 m) is near, and no collision. */
+static void test_near_is_no_collision(void **state)
+{
+    (void)state;
+    static const char *const unsafe[] = {"speed_mode=30", NULL};
+    rig r;
+    open_road(&r, unsafe);
+    double nearest = 1000;
+    for (bool is_over = false; !is_over;) {
+        const double gap = (double)r.ego[GAP], left = fmax(0, gap - 1); /* to 1 m, braking at 2 m/s^2 */
+        const double want = (double)r.ego[V_AHEAD] + fmin(0.3 * left, sqrt(2 * 2 * left));
+        r.accel[0] = gap < 200 ? (float)fmin(1.5, fmax(-3, want - (double)r.ego[V])) : 0;
+        nearest = r.alive[0] && gap < nearest ? gap : nearest;
+        is_over = rig_step(&r);
+        assert_int_equal(r.terminated[0], 0);
+    }
+    assert_true(nearest > 0.5 && nearest < 2);
+    assert_true(r.metric[COLLISIONS] == 0 && r.metric[FINISHED] == 2);
+    rig_close(&r);
+}
+
 static void test_lanes(void **state)
 {
     (void)state;
@@ -701,7 +722,7 @@ int main(void)
         cmocka_unit_test(test_lanes),       cmocka_unit_test(test_who_is_chosen),
         cmocka_unit_test(test_little_room), cmocka_unit_test(test_same_seed_same_bytes),
         cmocka_unit_test(test_refusals),    cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_past),
+        cmocka_unit_test(test_past),        cmocka_unit_test(test_near_is_no_collision),
     };
     const int code = make_folder();
     return code != 0 ? code : cmocka_run_group_tests(tests, make_nets, remove_folder);
