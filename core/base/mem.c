@@ -164,21 +164,35 @@ size_t dt_arena_bytes(size_t bytes)
     return round_to_pages(bytes, &mapped) ? mapped : SIZE_MAX;
 }
 
-/* Huge pages come to who asked for them, unless the system never gives any. */
+/* Huge pages come to who asked for them, unless the system never gives any. Asked once. */
 static bool has_huge_pages(void)
 {
-    char text[64] = "";
-    int fd = open("/sys/kernel/mm/transparent_hugepage/enabled", O_RDONLY | O_CLOEXEC);
-    if (fd >= 0) {
-        (void)!read(fd, text, sizeof(text) - 1);
-        close(fd);
+    static _Atomic int known; /* 0: not yet; 1: no; 2: yes */
+    if (known == 0) {
+        char text[64] = "";
+        int fd = open("/sys/kernel/mm/transparent_hugepage/enabled", O_RDONLY | O_CLOEXEC);
+        if (fd >= 0) {
+            (void)!read(fd, text, sizeof(text) - 1);
+            close(fd);
+        }
+        known = text[0] != '\0' && strstr(text, "[never]") == NULL ? 2 : 1;
     }
-    return text[0] != '\0' && strstr(text, "[never]") == NULL;
+    return known == 2;
 }
 
-size_t dt_arena_granule(size_t bytes)
+size_t dt_arena_granule(size_t bytes, size_t at)
 {
-    return bytes >= HUGE_BYTES && has_huge_pages() ? HUGE_BYTES : (size_t)sysconf(_SC_PAGESIZE);
+    const bool is_huge = at / HUGE_BYTES < dt_arena_bytes(bytes) / HUGE_BYTES && has_huge_pages();
+    return is_huge ? HUGE_BYTES : (size_t)sysconf(_SC_PAGESIZE);
+}
+
+size_t dt_arena_touched(size_t bytes, size_t used)
+{
+    if (used == 0) {
+        return 0;
+    }
+    const size_t last = (used < bytes ? used : bytes) - 1, granule = dt_arena_granule(bytes, last);
+    return (last / granule + 1) * granule;
 }
 
 static void count_arena(uint64_t mapped)
@@ -206,13 +220,35 @@ void dt_arena_peak_reset(void)
     atomic_store_explicit(&arena_peak, dt_arena_live_bytes(), memory_order_relaxed);
 }
 
+/* So many bytes, beginning where a huge page does if they hold one. */
+static void *map_aligned(size_t bytes)
+{
+    const size_t extra = bytes >= HUGE_BYTES ? HUGE_BYTES : 0;
+    if (bytes > SIZE_MAX - extra) {
+        errno = ENOMEM;
+        return MAP_FAILED;
+    }
+    char *p = mmap(NULL, bytes + extra, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED || extra == 0) {
+        return p;
+    }
+    const size_t before = (size_t)(-(uintptr_t)p & (HUGE_BYTES - 1));
+    if (before > 0) {
+        munmap(p, before);
+    }
+    if (before < extra) {
+        munmap(p + before + bytes, extra - before);
+    }
+    return p + before;
+}
+
 dt_status dt_arena_map(size_t bytes, void **out_p)
 {
     size_t mapped = 0;
     void *p = MAP_FAILED;
     int reason = ENOMEM;
     if (may_allocate() && round_to_pages(bytes, &mapped)) {
-        p = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        p = map_aligned(mapped);
         reason = errno;
     }
     if (p == MAP_FAILED) {
@@ -220,7 +256,7 @@ dt_status dt_arena_map(size_t bytes, void **out_p)
     }
 #ifdef MADV_HUGEPAGE
     if (mapped >= HUGE_BYTES) {
-        (void)madvise(p, mapped, MADV_HUGEPAGE); /* a hint: small pages work too */
+        (void)madvise(p, mapped / HUGE_BYTES * HUGE_BYTES, MADV_HUGEPAGE); /* a hint: small pages work too */
     }
 #endif
     count_arena(mapped);

@@ -20,13 +20,17 @@ bool dt_mul_size(size_t a, size_t b, size_t *out_p); /* false on overflow */
 uint64_t dt_alloc_count(void);                       /* calls so far, all threads */
 uint64_t dt_alloc_live_bytes(void);                  /* bytes requested and not yet freed */
 
-/* Large arenas: anonymous mmap, huge pages asked for, zeroed, touched lazily. bytes is rounded up to pages. */
+/* Large arenas: anonymous mmap, zeroed, touched lazily. bytes is rounded up to pages. Whole huge pages are asked for
+ * from the first byte on, what is left behind them stays in small ones: so what a touch makes resident is known. */
 dt_status dt_arena_map(size_t bytes, void **out_p) DT_NODISCARD;
 void dt_arena_unmap(void *p, size_t bytes);
-size_t dt_arena_bytes(size_t bytes);   /* what mapping so many takes: whole pages */
-size_t dt_arena_granule(size_t bytes); /* of an arena of so many: the piece that becomes resident at a first touch */
-uint64_t dt_arena_live_bytes(void);    /* mapped now, all threads */
-uint64_t dt_arena_peak_bytes(void);    /* most at once since the last reset */
+size_t dt_arena_bytes(size_t bytes); /* what mapping so many takes: whole pages */
+/* Of an arena of so many: the piece that becomes resident at a first touch of byte at. It begins at a multiple of
+ * itself. */
+size_t dt_arena_granule(size_t bytes, size_t at);
+size_t dt_arena_touched(size_t bytes, size_t used); /* what is resident once its first so many are touched */
+uint64_t dt_arena_live_bytes(void);                 /* mapped now, all threads */
+uint64_t dt_arena_peak_bytes(void);                 /* most at once since the last reset */
 void dt_arena_peak_reset(void);
 
 #endif

@@ -322,17 +322,32 @@ static int passes_over(const dt_plan *p, const dt_node *n, uint32_t k, const dt_
     return !is_written ? 0 : view->accum ? 2 : 1;
 }
 
-/* Mark the granules of [from, from + bytes). */
-static void touch(bool *mark, size_t granule, size_t n, size_t from, size_t bytes)
+/* Mark the pages of [from, from + bytes). */
+static void touch(bool *mark, size_t page, size_t n, size_t from, size_t bytes)
 {
-    for (size_t i = from / granule; bytes > 0 && i <= (from + bytes - 1) / granule && i < n; i++) {
+    for (size_t i = from / page; bytes > 0 && i <= (from + bytes - 1) / page && i < n; i++) {
         mark[i] = true;
     }
 }
 
+/* What is resident of an arena with these pages touched. */
+static size_t resident(const bool *mark, size_t page, size_t arena_bytes)
+{
+    size_t sum = 0, granule = 0;
+    for (size_t at = 0; at < arena_bytes; at += granule) {
+        bool is_touched = false;
+        granule = dt_arena_granule(arena_bytes, at);
+        for (size_t i = at / page; i < (at + granule) / page && !is_touched; i++) {
+            is_touched = mark[i];
+        }
+        sum += is_touched ? granule : 0;
+    }
+    return sum;
+}
+
 size_t dt_plan_touched_bytes(const dt_plan *p, const int64_t *size)
 {
-    const size_t granule = dt_arena_granule(p->info.arena_bytes), n = p->info.arena_bytes / granule + 1;
+    const size_t page = dt_arena_bytes(1), n = dt_arena_bytes(p->info.arena_bytes) / page;
     bool *mark = dt_alloc(n);
     if (mark == NULL) {
         return p->info.arena_bytes + p->kept_bytes;
@@ -347,17 +362,14 @@ size_t dt_plan_touched_bytes(const dt_plan *p, const int64_t *size)
             }
             if (p->offset[at] != SIZE_MAX) {
                 const size_t bytes = (size_t)dt_view_count(&v) * dt_plan_element_bytes(p, (uint32_t)v.dtype);
-                touch(mark, granule, n, p->offset[at], bytes);
+                touch(mark, page, n, p->offset[at], bytes);
             }
         }
     }
-    touch(mark, granule, n, p->memory.bytes, p->scratch_bytes);
-    size_t touched = 0;
-    for (size_t i = 0; i < n; i++) {
-        touched += mark[i] ? granule : 0;
-    }
+    touch(mark, page, n, p->memory.bytes, p->scratch_bytes);
+    const size_t touched = resident(mark, page, p->info.arena_bytes);
     dt_free(mark);
-    return (touched < p->info.arena_bytes ? touched : p->info.arena_bytes) + p->kept_bytes;
+    return touched + dt_arena_touched(p->kept_bytes, p->kept_bytes);
 }
 
 dt_plan_cost dt_plan_cost_get(const dt_plan *p, const int64_t *size)

@@ -112,7 +112,7 @@ static uint64_t buffer_bytes(const dt_buffer *b, const double *mean, uint64_t *r
         if (o->symbol > 0) {
             mapped += dt_arena_bytes(b->arena_bytes[i]);
             const double rows = (mean[o->symbol] + o->plus) * (double)b->n_slots;
-            *resident += (uint64_t)(rows * (double)o->row_bytes);
+            *resident += dt_arena_touched(b->arena_bytes[i], (size_t)(rows * (double)o->row_bytes));
         }
     }
     for (uint32_t k = 0; k < b->d.n_kept; k++) {

@@ -10,6 +10,7 @@
 #include "base/str.h"
 #include "tensor/dtype.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,11 +74,11 @@ static dt_status parse_port(const dt_samples *s, const dt_port *p, dt_field_shap
     return DT_OK;
 }
 
-/* Largest sample and mean size per symbol; capacities follow from both, so that a slice of slice_rows rows of the first
- * symbol rarely hits another capacity first. */
+/* Largest sample, mean size and its deviation per symbol; capacities follow from the first two, so that a slice of
+ * slice_rows rows of the first symbol rarely hits another capacity first. */
 static dt_status scan(dt_samples *s, int64_t slice_rows)
 {
-    double total[DT_SAMPLES_MAX_SYMBOLS] = {0};
+    double total[DT_SAMPLES_MAX_SYMBOLS] = {0}, squares[DT_SAMPLES_MAX_SYMBOLS] = {0};
     for (uint64_t i = 0; i < s->count; i++) {
         int64_t size[DT_SAMPLES_MAX_SYMBOLS] = {0};
         DT_TRY(s->ops->sizes(s->self, &i, 1, size));
@@ -87,6 +88,7 @@ static dt_status scan(dt_samples *s, int64_t slice_rows)
                                (unsigned long long)i, (long long)size[k], s->symbol[k]);
             }
             total[k] += (double)size[k];
+            squares[k] += (double)size[k] * (double)size[k];
             s->sample_max[k] = size[k] > s->sample_max[k] ? size[k] : s->sample_max[k];
         }
     }
@@ -96,6 +98,8 @@ static dt_status scan(dt_samples *s, int64_t slice_rows)
         const double share = k == 0 ? (double)slice_rows : 1.25 * (double)slice_rows * total[k] / rows;
         s->slice_cap[k] = (int64_t)share > s->sample_max[k] ? (int64_t)share : s->sample_max[k];
         s->sample_mean[k] = s->count > 0 ? total[k] / (double)s->count : 0;
+        const double mean = s->sample_mean[k], n = s->count > 0 ? (double)s->count : 1;
+        s->sample_std[k] = sqrt(fmax(0, squares[k] / n - mean * mean));
     }
     s->slice_cap[s->n_symbols] = 1 + (int64_t)(1.5 * (double)slice_rows * (double)s->count / rows);
     return DT_OK;

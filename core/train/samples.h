@@ -32,6 +32,7 @@ typedef struct dt_samples {
     uint64_t count;                             /* samples */
     int64_t sample_max[DT_SAMPLES_MAX_SYMBOLS]; /* largest single sample per symbol */
     double sample_mean[DT_SAMPLES_MAX_SYMBOLS];
+    double sample_std[DT_SAMPLES_MAX_SYMBOLS];     /* zeros where samples are live */
     int64_t slice_cap[DT_SAMPLES_MAX_SYMBOLS + 1]; /* capacity of a slice per symbol, "B" last */
     dt_field_shape shape[DT_SAMPLES_MAX_FIELDS];
     bool is_live;     /* samples change, and are read from memory: not ahead, and no field in vain */

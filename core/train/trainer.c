@@ -711,6 +711,15 @@ void dt_activations_of(const dt_compiled *c, const double *mean, uint64_t most, 
     *resident = dt_plan_touched_bytes(c->plan, size);
 }
 
+/* A sample's share of the largest of many leaves of n samples: three deviations of the leaves above the mean. */
+static void large_share(const dt_samples *s, const double *mean, uint64_t n, double *share)
+{
+    for (uint32_t k = 0; k < s->n_symbols; k++) {
+        const double high = mean[k] + 3 * s->sample_std[k] / sqrt((double)(n > 0 ? n : 1));
+        share[k] = fmin(high, (double)s->sample_max[k]);
+    }
+}
+
 void dt_trainer_arenas_get(const dt_trainer *t, const double *mean, dt_trainer_memory *mapped,
                            dt_trainer_memory *resident)
 {
@@ -745,17 +754,22 @@ void dt_trainer_arenas_get(const dt_trainer *t, const double *mean, dt_trainer_m
         resident->activations = likely * workers;
     }
     const uint32_t slots = dt_trainer_slots(t);
-    mapped->feed = dt_arena_bytes(dt_feed_arena_bytes(s, leaf)) * slots;
-    resident->feed = dt_input_bytes(s, mean, leaf) * slots;
+    const size_t slot = dt_feed_arena_bytes(s, leaf);
+    double share[DT_SAMPLES_MAX_SYMBOLS];
+    large_share(s, mean, leaf, share);
+    mapped->feed = dt_arena_bytes(slot) * slots;
+    resident->feed = dt_arena_touched(slot, dt_input_bytes(s, share, leaf)) * slots;
     for (uint32_t i = 0; i < t->n_infer; i++) {
         const dt_compiled *c = &t->infer[i];
         const uint64_t cap = (uint64_t)c->source->slice_cap[c->source->n_symbols];
         const uint32_t n = c->device != NULL ? dt_device_infer_slices(c->device) : t->active;
-        const uint64_t bytes = dt_arena_bytes(dt_samples_bytes_max(c->source, cap)) * n;
+        const uint64_t most_inputs = dt_samples_bytes_max(c->source, cap), bytes = dt_arena_bytes(most_inputs) * n;
         int64_t size[DT_SAMPLES_MAX_SYMBOLS + 1];
         dt_trainer_slice(c->source, c->source->sample_mean, c->source->count, size);
         mapped->inputs = bytes > mapped->inputs ? bytes : mapped->inputs; /* one after another */
-        resident->inputs = dt_input_bytes(c->source, c->source->sample_mean, (uint64_t)size[c->source->n_symbols]) * n;
+        const uint64_t samples = (uint64_t)size[c->source->n_symbols];
+        resident->inputs =
+            dt_arena_touched(most_inputs, dt_input_bytes(c->source, c->source->sample_mean, samples)) * n;
         if (c->device == NULL) {
             dt_activations_of(c, c->source->sample_mean, c->source->count, &most, &likely);
             mapped->evaluation += most * t->active;

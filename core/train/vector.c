@@ -393,7 +393,8 @@ void dt_passes_arenas_get(const dt_trainer *t, const double *mean, dt_trainer_me
         int64_t size[DT_SAMPLES_MAX_SYMBOLS + 1];
         dt_trainer_slice(t->d.source, mean, t->d.source->count / t->c.leaves + 1, size);
         mapped->inputs += dt_arena_bytes(all->arena_bytes) * all->n_places;
-        resident->inputs += dt_input_bytes(t->d.source, mean, (uint64_t)size[t->d.source->n_symbols]) * t->active;
+        const uint64_t samples = (uint64_t)size[t->d.source->n_symbols];
+        resident->inputs += dt_arena_touched(all->arena_bytes, dt_input_bytes(t->d.source, mean, samples)) * t->active;
     }
 }
 

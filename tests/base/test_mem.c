@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -110,7 +111,7 @@ static void test_arena_is_zeroed_and_given_back(void **state)
     dt_arena_peak_reset();
     assert_int_equal(dt_arena_map(5000001, &p), DT_OK);
     assert_int_equal(dt_arena_live_bytes() - mapped, dt_arena_bytes(5000001)); /* counted apart, in whole pages */
-    assert_true(dt_arena_bytes(5000001) >= 5000001 && dt_arena_bytes(5000001) % dt_arena_granule(1) == 0);
+    assert_true(dt_arena_bytes(5000001) >= 5000001 && dt_arena_bytes(5000001) % dt_arena_bytes(1) == 0);
     check_zero(p, 5000001);
     assert_true(dt_alloc_live_bytes() - live >= 5000001);
     dt_arena_unmap(p, 5000001);
@@ -121,6 +122,34 @@ static void test_arena_is_zeroed_and_given_back(void **state)
     assert_int_equal(dt_alloc_live_bytes(), live);
     dt_fault_reset("alloc:1");
     assert_int_equal(dt_arena_map(100, &p), DT_ENOMEM);
+}
+
+/* What touching the first so many bytes makes resident is what was said: at most, as huge pages may have run out. */
+static void test_touched_is_told(void **state)
+{
+    (void)state;
+    enum { BYTES = 5000001 };
+    const size_t page = dt_arena_bytes(1), used[] = {0, 1, 100000, 2097152, 2097153, 4194305, BYTES};
+    static unsigned char in[BYTES / 4096 + 1];
+    for (size_t i = 0; i < sizeof(used) / sizeof(used[0]); i++) {
+        void *p = NULL;
+        size_t resident = 0;
+        assert_int_equal(dt_arena_map(BYTES, &p), DT_OK);
+        for (size_t at = 0; at < used[i]; at += page) {
+            ((char *)p)[at] = 1;
+        }
+        assert_int_equal(mincore(p, BYTES, in), 0);
+        for (size_t k = 0; k < dt_arena_bytes(BYTES) / page; k++) {
+            resident += (in[k] & 1) != 0 ? page : 0;
+        }
+        assert_true(resident >= used[i] && resident <= dt_arena_touched(BYTES, used[i]));
+        const size_t last = used[i] > 0 ? used[i] - 1 : 0;
+        assert_true(dt_arena_touched(BYTES, used[i]) < used[i] + dt_arena_granule(BYTES, last));
+        dt_arena_unmap(p, BYTES);
+    }
+    assert_int_equal(dt_arena_granule(BYTES, BYTES - 1), page); /* behind the last whole huge page */
+    assert_int_equal(dt_arena_touched(BYTES, BYTES + 1), dt_arena_bytes(BYTES));
+    assert_int_equal(dt_arena_touched(1, 1), page);
 }
 
 static void test_fault_modes(void **state)
@@ -209,6 +238,7 @@ int main(void)
         cmocka_unit_test_setup(test_sizes_cannot_overflow, reset),
         cmocka_unit_test_setup(test_strdup, reset),
         cmocka_unit_test_setup(test_arena_is_zeroed_and_given_back, reset),
+        cmocka_unit_test_setup(test_touched_is_told, reset),
         cmocka_unit_test_setup(test_fault_modes, reset),
         cmocka_unit_test_setup(test_bad_specifications_are_named_and_ignored, reset),
         cmocka_unit_test_setup(test_kill_mode_kills, reset),
