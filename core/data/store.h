@@ -76,6 +76,8 @@ const dt_store_view *dt_store_view_of(const dt_store *s);
 void dt_store_close(dt_store *s);                     /* NULL is fine */
 const int64_t *dt_store_track_ids(const dt_store *s); /* [n_tracks] */
 uint64_t dt_store_bytes(const dt_store *s);           /* of all arrays */
+const char *dt_store_path(const dt_store *s);         /* as it was opened */
+void dt_store_forget(const dt_store *s);              /* pages read so far go back to the page cache */
 const char *dt_store_source(const dt_store *s);
 int64_t dt_store_risk_count(const dt_store *s, int state);
 

@@ -285,6 +285,13 @@ static dt_status map_arrays(dt_store *s)
     return st;
 }
 
+void dt_store_forget(const dt_store *s)
+{
+    for (int a = 0; a < N_ARRAYS; a++) {
+        dt_npy_forget(&s->array[a]);
+    }
+}
+
 /* The checks read every byte once; resident memory stays small all the same. */
 static void touch(dt_store *s, size_t bytes)
 {
@@ -293,9 +300,7 @@ static void touch(dt_store *s, size_t bytes)
         return;
     }
     s->touched = 0;
-    for (int a = 0; a < N_ARRAYS; a++) {
-        dt_npy_forget(&s->array[a]);
-    }
+    dt_store_forget(s);
 }
 
 static dt_status check_offsets(dt_store *s, const char *name, const int64_t *p, int64_t n, int64_t end)
@@ -537,6 +542,11 @@ uint64_t dt_store_bytes(const dt_store *s)
         bytes += s->array[a].map_bytes;
     }
     return bytes;
+}
+
+const char *dt_store_path(const dt_store *s)
+{
+    return s->path;
 }
 
 const char *dt_store_source(const dt_store *s)

@@ -217,10 +217,18 @@ static dt_status store_open(const dt_host *h, const char *path, const dt_store_v
 {
     dt_stage *s = dt_stage_of(h);
     dt_store *store = NULL;
+    for (uint32_t i = 0; i < s->n_stores; i++) {
+        if (strcmp(dt_store_path(s->store[i]), path) == 0) {
+            s->store_users[i]++;
+            *out = dt_store_view_of(s->store[i]);
+            return DT_OK;
+        }
+    }
     if (s->n_stores == DT_STAGE_MAX_DATA) {
         return DT_FAIL(DT_EPLUGIN, "more than %d stores are open", DT_STAGE_MAX_DATA);
     }
     DT_TRY(dt_store_open(path, &store));
+    s->store_users[s->n_stores] = 1;
     s->store[s->n_stores++] = store;
     *out = dt_store_view_of(store);
     return DT_OK;
@@ -231,8 +239,11 @@ static void store_close(const dt_host *h, const dt_store_view *v)
     dt_stage *s = dt_stage_of(h);
     for (uint32_t i = 0; i < s->n_stores; i++) {
         if (dt_store_view_of(s->store[i]) == v) {
-            dt_store_close(s->store[i]);
-            s->store[i] = s->store[--s->n_stores];
+            if (--s->store_users[i] == 0) {
+                dt_store_close(s->store[i]);
+                s->store[i] = s->store[--s->n_stores];
+                s->store_users[i] = s->store_users[s->n_stores];
+            }
             return;
         }
     }

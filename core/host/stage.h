@@ -88,8 +88,8 @@ typedef struct dt_stage {
     uint32_t n_data;
     dt_env env;
     struct dt_rollout *rollout;
-    dt_store *store[DT_STAGE_MAX_DATA]; /* opened through svc/store.h */
-    uint32_t n_stores;
+    dt_store *store[DT_STAGE_MAX_DATA]; /* opened through svc/store.h, each once for all who asked for it */
+    uint32_t store_users[DT_STAGE_MAX_DATA], n_stores;
     dt_param_table params;
     dt_trainer *trainer;
     dt_train_desc train;
