@@ -67,3 +67,14 @@ uint64_t dt_rss_peak_bytes(void)
     return status_bytes("/proc/self/status",
                         "\nVmHWM:"); /* not getrusage: that keeps the peak of what ran before exec */
 }
+
+bool dt_rss_peak_reset(void)
+{
+    int fd = open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return false;
+    }
+    const bool is_reset = write(fd, "5", 1) == 1; /* proc(5): the peak becomes what is resident now */
+    close(fd);
+    return is_reset;
+}

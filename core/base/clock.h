@@ -5,6 +5,7 @@
 #ifndef DTRAIN_CORE_BASE_CLOCK_H
 #define DTRAIN_CORE_BASE_CLOCK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -12,6 +13,7 @@ double dt_clock_s(void);                    /* monotonic seconds */
 void dt_clock_utc(char *out, size_t bytes); /* "2026-11-20T23:59:59Z", at least 21 bytes */
 uint64_t dt_rss_bytes(void);                /* resident memory of this process now, 0 when unknown */
 uint64_t dt_rss_bytes_of(int pid);          /* the same of another process */
-uint64_t dt_rss_peak_bytes(void);
+uint64_t dt_rss_peak_bytes(void);           /* most at once since the last reset, 0 when unknown */
+bool dt_rss_peak_reset(void);               /* false where the system has no such thing: it counts from the start */
 
 #endif

@@ -14,6 +14,10 @@
 #include <stdio.h>
 #include <string.h>
 
+/* What a run adds to the program and its heap once it goes, measured on many: pages of code, records, event files, a
+ * checkpoint being written; and, where it evaluates on recordings, results and pictures. */
+enum { RUN_BYTES = 400 * 1000, RESULT_BYTES = 1200 * 1000 };
+
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
 static void add(const dt_stage *s, dt_forecast *f, const char *name, uint64_t mapped, uint64_t resident)
@@ -52,7 +56,25 @@ static void add_rollout(const dt_stage *s, dt_forecast *f)
     f->resident += f->environments;
 }
 
-static void add_memory(dt_stage *s, dt_forecast *f)
+/* A run that --max-steps ends before its first evaluation touches nothing of what is ready for it. */
+static bool evaluates(const dt_stage *s, const dt_forecast *f, uint64_t max_steps)
+{
+    const uint64_t first = (uint64_t)f->eval_interval * dt_trainer_steps_per_epoch(s->trainer);
+    const uint64_t begin = dt_trainer_step_number(s->trainer);
+    return s->rollout != NULL || max_steps == 0 || (first > 0 && max_steps / first > begin / first);
+}
+
+/* All of them is read in a pass or two. What checks have touched is given back, so that it counts once. */
+static void add_recordings(const dt_stage *s, dt_forecast *f)
+{
+    for (uint32_t i = 0; i < s->n_stores; i++) {
+        dt_store_forget(s->store[i]);
+        f->recordings += dt_store_bytes(s->store[i]) * dt_comm_size(s->d.comm);
+    }
+    f->resident += f->recordings;
+}
+
+static void add_memory(dt_stage *s, uint64_t max_steps, dt_forecast *f)
 {
     dt_trainer_memory mapped, resident;
     const double *mean = s->rollout != NULL ? f->rollout.mean : NULL;
@@ -62,16 +84,19 @@ static void add_memory(dt_stage *s, dt_forecast *f)
     add(s, f, "moments", mapped.moments, resident.moments);
     add(s, f, "activations", mapped.activations, resident.activations);
     add(s, f, "batches", mapped.feed, resident.feed);
-    add(s, f, "evaluation", mapped.evaluation, resident.evaluation);
-    add(s, f, "evaluation_inputs", mapped.inputs, resident.inputs);
+    const bool is_evaluated = evaluates(s, f, max_steps);
+    add(s, f, "evaluation", mapped.evaluation, is_evaluated ? resident.evaluation : 0);
+    add(s, f, "evaluation_inputs", mapped.inputs, is_evaluated ? resident.inputs : 0);
     if (s->rollout != NULL) {
         add_rollout(s, f);
     }
+    add_recordings(s, f);
     /* parameters are resident by now, and so are the moments of a run that goes on */
     const bool goes_on = dt_trainer_step_number(s->trainer) > 0;
     const uint64_t counted = (resident.params + (goes_on ? resident.moments : 0)) * dt_comm_size(s->d.comm);
     const uint64_t now = dt_rss_bytes();
-    f->base = now > counted ? now - counted : 0;
+    const uint64_t results = s->rollout == NULL && is_evaluated && mapped.inputs > 0 ? RESULT_BYTES : 0;
+    f->base = (now > counted ? now - counted : 0) + RUN_BYTES + results;
     f->resident += f->base;
     if (s->d.device_ops != NULL) {
         const dt_trainer_memory *m = &f->on_device;
@@ -110,7 +135,7 @@ static void add_disk(const dt_stage *s, dt_forecast *f)
     f->disk = f->checkpoint * (f->kept + 1);
 }
 
-dt_status dt_forecast_make(dt_stage *s, dt_forecast *out)
+dt_status dt_forecast_make(dt_stage *s, uint64_t max_steps, dt_forecast *out)
 {
     memset(out, 0, sizeof(*out));
     prepare_evaluation(s);
@@ -121,7 +146,7 @@ dt_status dt_forecast_make(dt_stage *s, dt_forecast *out)
     }
     pthread_mutex_unlock(s->d.config_lock);
     DT_TRY(st);
-    add_memory(s, out);
+    add_memory(s, max_steps, out);
     add_disk(s, out);
     return DT_OK;
 }
@@ -201,7 +226,10 @@ void dt_forecast_text(const dt_stage *s, const dt_forecast *f, dt_str *out)
         dt_str_addf(out, "    %-22s           %.1f (%.2f each)\n", "environments", mb(f->environments),
                     mb(n->instance));
     }
-    dt_str_addf(out, "    %-22s           %.1f\n", "program, data, the rest", mb(f->base));
+    if (f->recordings > 0) {
+        dt_str_addf(out, "    %-22s           %.1f\n", "recordings", mb(f->recordings));
+    }
+    dt_str_addf(out, "    %-22s           %.1f\n", "program and the rest", mb(f->base));
     dt_str_addf(out, "  planned peak %.1f MB resident; arenas %.1f MB at most", mb(f->resident), mb(f->arenas));
     if (f->processes > 0) {
         dt_str_addf(out, "; %u processes with %.1f MB", n->processes * ranks, mb(f->processes));
@@ -262,6 +290,7 @@ static void json_of_memory(const dt_forecast *f, dt_json_out *o)
         dt_json_i64(o, f->part[i].name, (int64_t)f->part[i].resident);
     }
     dt_json_i64(o, "environments", (int64_t)f->environments);
+    dt_json_i64(o, "recordings", (int64_t)f->recordings);
     dt_json_i64(o, "rest", (int64_t)f->base);
     dt_json_end(o, '}');
     dt_json_i64(o, "arenas", (int64_t)f->arenas);

@@ -2,7 +2,8 @@
  *
  * What a phase will take, told before its first step: memory by what it is for, time, processes, disk and files. The
  * host's arenas are known exactly: no run maps more. Resident memory is a forecast: what is resident already, and what
- * the run will touch of its arenas, with the sizes that the data has, or that an environment on trial showed.
+ * the run will touch of its arenas and recordings, with the sizes that the data has, or that an environment on trial
+ * showed.
  * Threads: [main].
  */
 #ifndef DTRAIN_CORE_HOST_FORECAST_H
@@ -22,7 +23,8 @@ typedef struct dt_forecast {
     dt_forecast_part part[DT_FORECAST_PARTS]; /* arenas of the host */
     uint32_t n_parts;
     uint64_t arenas;       /* sum of mapped: never exceeded */
-    uint64_t base;         /* resident already: program, libraries, plugins, data */
+    uint64_t base;         /* resident already: program, libraries, plugins; and what a run adds to them */
+    uint64_t recordings;   /* stores, mapped: the system may drop what is not read just then */
     uint64_t environments; /* in this process */
     uint64_t resident;     /* planned peak of this process */
     uint64_t processes;    /* planned peak of environments in processes of their own */
@@ -37,8 +39,9 @@ typedef struct dt_forecast {
     dt_checkpoint_opts saving;
 } dt_forecast;
 
-/* Of a started stage. Compiles what evaluation and acting will need. Errors: what that reports. */
-dt_status dt_forecast_make(dt_stage *s, dt_forecast *out) DT_NODISCARD;
+/* Of a started stage that makes at most so many steps, 0: all it has. Compiles what evaluation and acting will need.
+ * Errors: what that reports. */
+dt_status dt_forecast_make(dt_stage *s, uint64_t max_steps, dt_forecast *out) DT_NODISCARD;
 
 /* A few lines for people; an object's members for scripts. */
 void dt_forecast_log(const dt_forecast *f); /* one line */

@@ -55,6 +55,7 @@ typedef struct dt_rank {
     uint64_t epoch;           /* epochs of the phase that are done */
     uint32_t restarts;        /* of workers of this rank's environments, as far as they are known */
     dt_forecast forecast;     /* rank 0 */
+    bool has_peak;            /* rank 0: the peak of resident memory is that of the phase */
     dt_memory_watch watch;
     dt_error error;
 } dt_rank;

@@ -265,6 +265,16 @@ static dt_status compare(dt_rank *k, int64_t index, const dt_policy_result *poli
                           : dt_baselines_run(&d, policy, dt_rank_is_first(k) ? dt_rundir_path(k->r->d->dir) : NULL);
 }
 
+/* What was planned for a phase, and what it took at most, its evaluations and those of baselines with it. */
+static void tell_peak(const dt_rank *k, int64_t index)
+{
+    if (k->has_peak) {
+        dt_log(DT_LOG_INFO, "phase %lld (%s) took %.1f MB resident at most, planned were %.1f MB", (long long)index + 1,
+               k->r->d->session->phase[index]->desc.id, (double)dt_rss_peak_bytes() / 1e6,
+               (double)k->forecast.resident / 1e6);
+    }
+}
+
 /* What a phase held is given back before the next one begins: arenas, and what the heap keeps for later. */
 static void tell_release(const dt_rank *k, int64_t index)
 {
@@ -298,6 +308,9 @@ dt_status dt_rank_run_phases(dt_rank *k)
         k->stage = NULL;
         const dt_status compared = kept == DT_OK ? compare(k, i, policy) : kept;
         dt_policy_result_free(policy);
+        if (st >= 0 && dt_rank_is_first(k)) {
+            tell_peak(k, i);
+        }
         DT_TRY(st);
         DT_TRY(compared);
         if (st != DT_DONE) {

@@ -69,6 +69,7 @@ void dt_rank_show(dt_rank *k, const dt_progress *p, bool force)
     dt_metrics_scalar(r->metrics, "time/step", t.step);
     dt_metrics_scalar(r->metrics, "time/data_wait", t.data_wait);
     dt_metrics_scalar(r->metrics, "mem/rss", (double)v.rss_bytes);
+    dt_metrics_scalar(r->metrics, "mem/peak", (double)(k->has_peak ? dt_rss_peak_bytes() : v.rss_bytes));
     dt_metrics_scalar(r->metrics, "mem/planned", (double)k->forecast.resident);
     dt_metrics_scalar(r->metrics, "mem/arenas", (double)dt_arena_peak_bytes());
     dt_metrics_scalar(r->metrics, "mem/arenas_planned", (double)k->forecast.arenas);
@@ -126,9 +127,10 @@ dt_status dt_rank_announce(dt_rank *k)
            (long long)k->stage->params.total, (long long)k->stage->params.trained_count,
            (unsigned long long)dt_trainer_steps(t), k->stage->d.threads, k->stage->d.threads == 1 ? "" : "s",
            dt_comm_size(k->comm), dt_comm_size(k->comm) == 1 ? "" : "s", dt_cpu_isa());
-    DT_TRY(dt_forecast_make(k->stage, &k->forecast));
+    DT_TRY(dt_forecast_make(k->stage, k->r->d->max_steps, &k->forecast));
     dt_forecast_log(&k->forecast);
     dt_arena_peak_reset();
+    k->has_peak = dt_rss_peak_reset();
     if (dt_trainer_is_half(t)) {
         dt_log(DT_LOG_INFO, "mixed precision: products in half%s%s, loss scale %g, masters and sums in fp32",
                k->r->d->session->device_ops == NULL ? " by " : "",

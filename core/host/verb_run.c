@@ -96,11 +96,11 @@ static void files_json(const dt_args *a, const dt_session *s, dt_json_out *o)
     dt_str_fini(&dir);
 }
 
-static dt_status tell_plan(dt_stage *stage, dt_json_out *json)
+static dt_status tell_plan(dt_stage *stage, uint64_t max_steps, dt_json_out *json)
 {
     dt_forecast f;
     dt_str text = {0};
-    DT_TRY(dt_forecast_make(stage, &f));
+    DT_TRY(dt_forecast_make(stage, max_steps, &f));
     if (json != NULL) {
         dt_json_obj(json, NULL);
         dt_forecast_json(stage, &f, json);
@@ -119,6 +119,8 @@ static dt_status dry_run_phase(dt_session *s, int64_t index, const dt_args *a, d
     pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     dt_comm *comm = NULL;
     dt_stage *stage = NULL;
+    uint64_t max_steps = 0;
+    DT_TRY(parse_count("--max-steps", a->max_steps, &max_steps));
     DT_TRY(dt_session_enter(s, index));
     DT_TRY(dt_comm_null(&comm));
     const dt_stage_desc d = {.config = s->config,
@@ -137,7 +139,7 @@ static dt_status dry_run_phase(dt_session *s, int64_t index, const dt_args *a, d
         st = dt_stage_start(stage);
     }
     if (st == DT_OK && stage->trainer != NULL) {
-        st = tell_plan(stage, json);
+        st = tell_plan(stage, max_steps, json);
         if (st == DT_OK && a->print_graph != NULL) {
             dt_str text = {0};
             dt_plan_print(dt_trainer_plan(stage->trainer), &text);
