@@ -10,13 +10,14 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "dtrain/ext/scene.h"
 
 #include <stdio.h>
 #include <string.h>
 
 /* What a run adds to the program and its heap once it goes, measured on many: pages of code, records, event files, a
- * checkpoint being written; and, where it evaluates on recordings, results and pictures. */
-enum { RUN_BYTES = 400 * 1000, RESULT_BYTES = 1200 * 1000 };
+ * checkpoint being written; and, where it evaluates on recordings, results and pictures; or scenes of an episode. */
+enum { RUN_BYTES = 400 * 1000, RESULT_BYTES = 1200 * 1000, FILM_BYTES = 400 * 1000 };
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
@@ -95,8 +96,13 @@ static void add_memory(dt_stage *s, uint64_t max_steps, dt_forecast *f)
     const bool goes_on = dt_trainer_step_number(s->trainer) > 0;
     const uint64_t counted = (resident.params + (goes_on ? resident.moments : 0)) * dt_comm_size(s->d.comm);
     const uint64_t now = dt_rss_bytes();
-    const uint64_t results = s->rollout == NULL && is_evaluated && mapped.inputs > 0 ? RESULT_BYTES : 0;
-    f->base = (now > counted ? now - counted : 0) + RUN_BYTES + results;
+    f->base = (now > counted ? now - counted : 0) + RUN_BYTES;
+    if (s->rollout != NULL) {
+        const dt_component *env = &s->env.comp->desc;
+        f->base += env->extension != NULL && env->extension(DT_EXT_SCENE) != NULL ? FILM_BYTES : 0;
+    } else if (is_evaluated && mapped.inputs > 0) {
+        f->base += RESULT_BYTES;
+    }
     f->resident += f->base;
     if (s->d.device_ops != NULL) {
         const dt_trainer_memory *m = &f->on_device;

@@ -8,13 +8,15 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/rng.h"
 #include "rollout/process.h"
 
 #include <malloc.h>
+#include <math.h>
 #include <string.h>
 
 /* Steps of the instance on trial; sizes are looked at in the second half, when the world is no longer empty. */
-enum { TRIAL_STEPS = 256 };
+enum { TRIAL_STEPS = 256, STREAM_TRIAL = 0x74726961 }; /* "tria" */
 
 /* What the C library has given out, arenas included. */
 static uint64_t heap_bytes(void)
@@ -33,23 +35,26 @@ static uint64_t trial_seed(void *user, uint32_t number, uint64_t episode)
     return number + episode + 1;
 }
 
-/* The first action of each head that is allowed, and rest where there is a choice of numbers. */
-static void act(const dt_layout *l, char *record)
+/* An allowed action of each head, and numbers about rest, drawn: as a policy acts that has not learnt yet. */
+static void act(const dt_layout *l, uint32_t step, char *record)
 {
+    const dt_rng_key key = {.op = STREAM_TRIAL, .step = step};
+    uint64_t drawn = 0;
     const uint8_t *mask = (const uint8_t *)record + l->mask;
     int32_t *act_i = (int32_t *)(void *)(record + l->act_i);
     float *act_f = (float *)(void *)(record + l->act_f);
     for (uint32_t a = 0; a < l->spec.n_agents; a++) {
         for (uint32_t h = 0; h < l->spec.n_heads; mask += l->spec.choices[h], h++) {
-            int32_t c = 0;
-            while (c + 1 < l->spec.choices[h] && mask[c] == 0) {
-                c++;
+            const int32_t n = l->spec.choices[h];
+            int32_t c = (int32_t)(dt_rng_uniform(&key, drawn++) * n);
+            for (int32_t tried = 0; tried < n && (c >= n || mask[c] == 0); tried++) {
+                c = c + 1 < n ? c + 1 : 0;
             }
             *act_i++ = c;
         }
         for (uint32_t k = 0; k < l->spec.n_continuous; k++) {
-            const float low = l->spec.low[k], high = l->spec.high[k];
-            *act_f++ = low > 0 ? low : high < 0 ? high : 0;
+            const double low = fmax(l->spec.low[k], -1), high = fmin(l->spec.high[k], 1);
+            *act_f++ = (float)(low + fmax(high - low, 0) * dt_rng_uniform(&key, drawn++));
         }
     }
 }
@@ -78,7 +83,7 @@ static dt_status play(dt_rollout *r, void **self, dt_rollout_need *out)
                 sum[1 + k] += (double)size;
             }
         }
-        act(l, dt_vector_at(v, 0)->record);
+        act(l, t, dt_vector_at(v, 0)->record);
     }
     for (uint32_t k = 0; k <= l->spec.n_symbols && seen > 0; k++) {
         out->mean[k] = sum[k] / seen;

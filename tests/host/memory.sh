@@ -59,8 +59,9 @@ holds --plugin phase2_ppo --threads 2 --set env.id=env_traffic --set models.cont
     --set training.eval_interval=2
 holds --plugin phase3_constrained --threads 1 --set phase3_constrained.iterations=2 --set training.eval_interval=2 \
     --set phase3_constrained.pid_delay=1
+holds --plugin phase2_ppo --threads 1 --set env.id=cartpole --set phase2_ppo.iterations=2
 # gradients and losses over all samples, of the trust region and of the barrier
-arenas --plugin phase3_constrained --threads 2 --set phase3_constrained.iterations=2 --set training.eval_interval=2 \
+holds --plugin phase3_constrained --threads 2 --set phase3_constrained.iterations=2 --set training.eval_interval=2 \
     --set phase3_constrained.algorithm=cpo --set phase3_constrained.cg_iterations=2 --set models.shield=shield_barrier
 
 # a recording counts once, however many read of it: training and evaluation do
