@@ -2,10 +2,12 @@
 # Tests. A room's local.mk adds one line per cmocka program: dt_tests += tests/<room>/test_<file>
 # (its source is tests/<room>/test_<file>.c, or list more in tests_<room>_test_<file>_SOURCES). Scripts: dt_scripts += x.sh
 # Every test runs in the build folder and finds the source by $DT_SRCDIR and the build by $DT_BUILDDIR.
+# What reads or compiles sources and runs nothing of the build is one of dt_source_scripts.
 # A plugin for tests only: check_LTLIBRARIES, with $(PLUGIN_LINK) -rpath /nowhere.
 
 dt_tests =
-dt_scripts = tests/layers.sh tests/tidy.sh
+dt_scripts =
+dt_source_scripts = tests/layers.sh tests/tidy.sh
 LDADD = core/libdtcore.la $(CMOCKA_LIBS)
 
 include tests/mock/local.mk
@@ -39,8 +41,8 @@ include tests/train/local.mk
 if HAVE_CMOCKA
 check_PROGRAMS += $(dt_tests)
 endif
-TESTS += $(check_PROGRAMS) $(dt_scripts)
-EXTRA_DIST += $(dt_scripts) tests/lsan.supp tests/peers/run.sh tests/peers/read_tensorboard.py \
+TESTS += $(check_PROGRAMS) $(dt_scripts) $(dt_source_scripts)
+EXTRA_DIST += $(dt_scripts) $(dt_source_scripts) tests/lsan.supp tests/peers/run.sh tests/peers/read_tensorboard.py \
 	tests/peers/export_onnx.py
 
 TEST_EXTENSIONS = .sh

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-dt_scripts += \
-	tests/abi/exports.sh \
+dt_scripts += tests/abi/exports.sh
+dt_source_scripts += \
 	tests/abi/headers_c.sh \
 	tests/abi/headers_cxx.sh \
 	tests/abi/headers_cuda.sh
