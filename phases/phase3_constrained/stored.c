@@ -6,11 +6,12 @@
 
 #include <string.h>
 
-/* Phase 1's weights of its losses are all 1. */
-static prediction_config windows(const stored_config *c, const ppo_config *policy)
+/* Phase 1's weights of its losses are all 1. Without a world model windows are as short as can be. */
+static prediction_config windows(const stored_config *c, const ppo_config *policy, bool has_world)
 {
-    return (prediction_config){.history_s = policy->history_s,
-                               .horizon_s = policy->horizon_s,
+    const double step_s = 1 / policy->rate_hz;
+    return (prediction_config){.history_s = has_world ? policy->history_s : step_s,
+                               .horizon_s = has_world ? policy->horizon_s : step_s,
                                .rate_hz = policy->rate_hz,
                                .nll_weight = c->coef,
                                .position_weight = c->coef,
@@ -27,7 +28,7 @@ dt_status stored_check(const dt_host *h, const char *phase, const stored_config 
                          "%s.stored_coef = %g lets nothing be learnt from stored_samples = %lld; it must be above 0",
                          phase, c->coef, (long long)c->samples);
     }
-    const prediction_config w = windows(c, policy);
+    const prediction_config w = windows(c, policy, true);
     return prediction_check(h, phase, &w);
 }
 
@@ -110,7 +111,8 @@ dt_status stored_create(stored *s, const stored_config *c, ppo_learner *l, barri
     if (c->samples == 0) {
         return DT_OK;
     }
-    const prediction_config w = windows(c, &l->config);
+    const bool may_have_world = l->wiring.foresight.world != NULL || l->wiring.perception != NULL;
+    const prediction_config w = windows(c, &l->config, may_have_world);
     prediction *p = &s->prediction;
     s->is_on = true;
     DT_TRY_H(prediction_init(p, l->h, l->bind, l->phase, &w));

@@ -10,6 +10,7 @@
 enum { FEW = 256 };     /* vehicles of a frame: more of them want memory */
 #define LANE_M      3.5 /* as of svc/features.h, pairs */
 #define WIDTH_M     1.8 /* where it was not recorded */
+#define ALONG       0.5 /* the same: cosine between headings */
 #define OTHER_BRAKE 9.0 /* m/s^2, what tyres on dry asphalt give */
 
 dt_status danger_init(danger *d, const dt_host *h, const dt_store_view *v, const danger_config *c)
@@ -51,11 +52,11 @@ static bool is_hazard(const danger *d, int64_t first, int64_t r)
         const int64_t other = first + v->edge_src[e];
         const double gap = (double)v->edge[4 * e], aside = fabs((double)v->edge[4 * e + 1]);
         const double closing = (double)v->edge[4 * e + 2];
-        const bool is_along = cos(v->pose[3 * other + 2] - v->pose[3 * r + 2]) >= 0.5;
         if (other == r) {
             continue;
         }
-        if (is_along && gap > 0 && aside < 0.5 * LANE_M && gap < c->hazard_ttc_s * closing) {
+        if (gap > 0 && aside < 0.5 * LANE_M && gap < c->hazard_ttc_s * closing &&
+            cos(v->pose[3 * other + 2] - v->pose[3 * r + 2]) >= ALONG) {
             return true;
         }
         if (c->hazard_collisions && !(fabs(gap) > 0) && aside < 0.5 * (width_of(v, r) + width_of(v, other))) {
