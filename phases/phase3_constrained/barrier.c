@@ -182,14 +182,31 @@ static void report_source(const ppo_learner *l, int source, const double *mean)
     report(l, source, "step_loss", mean[STEP_LOSS], mean[HAS_STEP]);
 }
 
-dt_status barrier_round(const barrier *b, const ppo_learner *l)
+static bool can_learn(barrier *b, const ppo_learner *l, int source, const double *mean)
+{
+    if (source == EXPERIENCE || mean[IS_SAFE] > 0) {
+        return true;
+    }
+    if (!b->has_warned) {
+        const double step_s = l->wiring.spec->step_s;
+        dt_logf(l->h, 1,
+                "no recorded vehicle of this round is known to be safe, and the barrier learns nothing from them: it "
+                "takes %lld actions of %g s, %g s in sight; lower %s.shield_safe_steps or give longer recordings",
+                (long long)b->config.safe_steps + 1, step_s, (double)(b->config.safe_steps + 1) * step_s, l->phase);
+        b->has_warned = true;
+    }
+    return false;
+}
+
+dt_status barrier_round(barrier *b, const ppo_learner *l)
 {
     double mean[SOURCES][PARTS];
     DT_TRY_H(measure(b, l, mean));
     for (int k = 0; k < sources_of(b); k++) {
         float mix[PARTS] = {0};
         report_source(l, k, mean[k]);
-        for (int i = SAFE_LOSS; i <= STEP_LOSS; i++) {
+        const bool learns = can_learn(b, l, k, mean[k]);
+        for (int i = SAFE_LOSS; i <= STEP_LOSS && learns; i++) {
             const double rows = mean[k][IS_SAFE + i];
             mix[i] = rows > 0 ? (float)(b->config.coef / fmax(rows, LEAST_SHARE)) : 0;
         }

@@ -16,7 +16,8 @@
  * the last being the discrete barrier condition h' >= (1 - alpha) h (Agrawal & Sreenath 2017) of h clamped to [-m, m]:
  * beyond its margin a barrier says no more, and need not rise with every free metre. Gradients run through h and h'.
  * Rows come from svc/rollout.h, transitions, and from recorded vehicles, where stored data tells pairs and hazards
- * (dtrain/shapes.h): the same loss of their own rows, added. Each round is measured before it is learnt from.
+ * (dtrain/shapes.h): the same loss of their own rows, added, where any of them is safe: what knows danger alone would
+ * call everything dangerous. Each round is measured before it is learnt from.
  * Threads: [main].
  */
 #ifndef DTRAIN_PHASES_PHASE3_BARRIER_H
@@ -33,6 +34,7 @@ typedef struct barrier {
     barrier_config config;
     uint8_t marks[DT_ENV_MAX_COSTS]; /* 1: this cost */
     bool has_stored;                 /* stored data teaches it, too */
+    bool has_warned;                 /* that it does not, for want of safe rows */
 } barrier;
 
 /* Adds barrier_loss, with step input barrier_mix. */
@@ -43,6 +45,6 @@ dt_status barrier_record_stored(const barrier *b, const ppo_wiring *w, dt_graph 
 dt_status barrier_start(const barrier *b, const ppo_learner *l);
 /* After a round was collected: reports barrier/... of it, and barrier/stored_..., and sets the weights that it is
  * learnt with. */
-dt_status barrier_round(const barrier *b, const ppo_learner *l);
+dt_status barrier_round(barrier *b, const ppo_learner *l);
 
 #endif

@@ -67,6 +67,11 @@ train alone3 $alone --threads 3
 train online $alone --set phase3_constrained.stored_samples=0
 [ "$(state_hash "$work/online")" != "$(state_hash "$work/alone")" ] || fail "the barrier learns nothing from recordings"
 
+# the recording's scenes are too short to say of anybody that 10 actions went well
+train unknown $alone --set phase3_constrained.shield_safe_steps=10 --threads 1
+grep -q "no recorded vehicle of this round is known to be safe.* 11 actions of 1 s, 11 s in sight" \
+    "$work/unknown/train.log" || fail "nobody says that nothing is learnt"
+
 off="--set phase3_constrained.stored_barrier=false"
 refused 2 "stored data has nothing to train: every parameter that it could teach is frozen" --init-from "$work/first" $off
 refused 2 "there is nobody whom recorded scenes could teach" $alone $off
