@@ -78,6 +78,35 @@ static void test_equals_the_cpu(void **state)
     outcome_drop(&cpu);
 }
 
+/* Stored samples beside live ones, drawn again between steps. */
+static void test_mixed_data_equals_the_cpu(void **state)
+{
+    (void)state;
+    enum { HALF = 5 };
+    outcome o[2];
+    for (int on_device = 0; on_device < 2; on_device++) {
+        toy t, stored;
+        init(&t, on_device != 0);
+        toy_init(&stored);
+        stored.count = 40;
+        t.config.synchronous = true;
+        t.is_live = true;
+        t.stored = &stored;
+        t.n_stored = 60;
+        toy_start(&t);
+        dt_trainer_refill(t.trainer);
+        outcome_run(&t, &o[on_device], 0, HALF);
+        dt_trainer_refill(t.trainer);
+        outcome_run(&t, &o[on_device], HALF, STEPS);
+        outcome_keep(&t, &o[on_device]);
+        toy_fini(&t);
+    }
+    outcome_same_state(&o[0], &o[1]);
+    outcome_same_reports(&o[0], &o[1]);
+    outcome_drop(&o[0]);
+    outcome_drop(&o[1]);
+}
+
 static void test_sgd_and_frozen_tensors(void **state)
 {
     (void)state;
@@ -420,6 +449,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_equals_the_cpu),
+        cmocka_unit_test(test_mixed_data_equals_the_cpu),
         cmocka_unit_test(test_sgd_and_frozen_tensors),
         cmocka_unit_test(test_skipped_steps_equal_the_cpu),
         cmocka_unit_test(test_results_come_late),
