@@ -48,6 +48,7 @@ EXTRA_DIST += \
 	bench/phase3_traffic/traffic.py \
 	bench/results/2026-11-21-phase1_folds-ngsim.txt \
 	bench/results/2026-11-21-bf16.md \
+	bench/results/2026-11-21-memory.md \
 	bench/results/2026-11-21-operations.md \
 	bench/results/2026-11-21-env_traffic.txt \
 	bench/results/2026-11-21-phase1_step-15m.txt \
