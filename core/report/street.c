@@ -18,10 +18,11 @@ enum { MAX_ROWS = 1 << 20, MAX_MOMENTS = 4096 };
 enum { ID, X, Y, HEADING, LENGTH, WIDTH, SPEED, RISK, MARK };                         /* columns of vehicles */
 enum { SIGNAL_X, SIGNAL_Y, SIGNAL_HEADING, SIGNAL_WIDTH, STATE, SIGNAL_MARK, AGENT }; /* of signals */
 enum { MARK_AGENT = 1, MARK_CHANGED };
-static const double MARGIN_M = 8, LEAST_PX = 9, LARGEST = 5; /* of a vehicle's length; times that it is enlarged */
-enum { UNKNOWN = 4 };                                        /* colour of a vehicle */
-static const double RISK_STEP[DT_STREET_BYS][3] = {          /* from where a vehicle has the next colour */
-                                                   [DT_STREET_BY_TIME] = {0.05, 0.35, 0.7},
+static const double MARGIN_M = 8, MARGIN = 0.025; /* around the roads, at least; as a part of them: room for rings */
+static const double LEAST_PX = 9, LARGEST = 5;    /* of a vehicle's length; times that it is enlarged */
+enum { UNKNOWN = 4 };                             /* colour of a vehicle */
+/* From where a vehicle has the next colour. */
+static const double RISK_STEP[DT_STREET_BYS][3] = {[DT_STREET_BY_TIME] = {0.05, 0.35, 0.7},
                                                    [DT_STREET_BY_PERCEPTION] = {0.2, 0.5, 0.8},
                                                    [DT_STREET_BY_TIME_UNTAUGHT] = {0.05, 0.35, 0.7}};
 
@@ -116,16 +117,43 @@ dt_status dt_street_put(dt_street *s, const char *key, const double *value, uint
     return DT_OK;
 }
 
+/* What is no number cannot be drawn; a risk may be unknown. */
+static void keep_numbers(dt_rows *r, uint32_t columns)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < r->n; i++) {
+        bool is_whole = true;
+        for (uint32_t k = 0; k < columns; k++) {
+            const bool may_be_unknown = columns == DT_STREET_VEHICLE && k == RISK;
+            is_whole = is_whole && (may_be_unknown || isfinite(r->value[(size_t)i * columns + k]));
+        }
+        if (is_whole) {
+            memmove(r->value + (size_t)n++ * columns, r->value + (size_t)i * columns, columns * sizeof(*r->value));
+        }
+    }
+    r->n = n;
+}
+
 void dt_street_finish(dt_street *s)
 {
+    keep_numbers(&s->road, DT_STREET_ROAD);
+    for (uint32_t i = 0; i < s->n_moments; i++) {
+        keep_numbers(&s->moment[i].vehicle, DT_STREET_VEHICLE);
+        keep_numbers(&s->moment[i].signal, DT_STREET_SIGNAL);
+    }
     for (int a = 0; a < 2; a++) {
         s->low[a] = INFINITY;
         s->high[a] = -INFINITY;
         for (uint32_t i = 0; i < s->road.n; i++) {
             const double at = s->road.value[(size_t)i * DT_STREET_ROAD + 1 + (uint32_t)a];
-            s->low[a] = fmin(s->low[a], at - MARGIN_M);
-            s->high[a] = fmax(s->high[a], at + MARGIN_M);
+            s->low[a] = fmin(s->low[a], at);
+            s->high[a] = fmax(s->high[a], at);
         }
+    }
+    const double margin = fmax(MARGIN_M, MARGIN * fmax(s->high[0] - s->low[0], s->high[1] - s->low[1]));
+    for (int a = 0; a < 2; a++) {
+        s->low[a] -= margin;
+        s->high[a] += margin;
     }
     s->is_wide = s->road.n > 0 && s->high[0] - s->low[0] > 2.4 * (s->high[1] - s->low[1]);
 }

@@ -115,7 +115,7 @@ typedef struct sumo_result { /* of the whole simulation */
     uint32_t n_late, reserved;
 } sumo_result;
 
-#define SUMO_FACE_VERSION 2 /* of what these structs hold; the module and the environment are of one build */
+#define SUMO_FACE_VERSION 3 /* one more with every change of a struct: module and environment are of one build */
 
 typedef struct sumo_api {
     uint32_t struct_size, face;

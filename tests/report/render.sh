@@ -89,6 +89,23 @@ for run in seen blind cars; do
     python3 "$here/check_film.py" "$work/$run.html" 21 20 >"$work/err" 2>&1 || fail "the film of $run"
 done
 
+# --- a report of scenes that are damaged: what cannot be read is refused, what is no number is left out ---
+left=$(echo "$work"/seen/evaluation/*.pictures.json)
+"$dtrain" report "$work/seen" --out "$work/page.html" -q >/dev/null 2>"$work/err" || fail "a report left with $?"
+grep -q "Risk that perception predicts" "$work/page.html" || fail "the legend of the report"
+head -c 300 "$left" >"$work/half" && cp "$left" "$work/whole" && mv "$work/half" "$left"
+"$dtrain" report "$work/seen" --out "$work/none.html" >"$work/err" 2>&1
+[ $? -eq 4 ] && grep -q "pictures.json:1:301: the text ends here" "$work/err" && [ ! -e "$work/none.html" ] ||
+    fail "half a file of pictures"
+cat >"$left" <<END
+{"traffic": {"road": [[0, 1, 2, 3], [0, 9, null, 3], [0, 50, 2, 3]], "moment": [{"time": [1],
+ "vehicle": [[1, "x", 2, 0, 5, 2, 1, 0.5, 0], [2, 3, 2, 0, 5, 2, 1, null, 0]]}]}}
+END
+"$dtrain" report "$work/seen" --out "$work/page.html" -q >/dev/null 2>"$work/err" || fail "odd pictures left with $?"
+[ "$(grep 'figure class="scene"' "$work/page.html" | grep -o 'class="car r4"' | wc -l)" -eq 1 ] || fail "an unknown risk"
+grep 'figure class="scene"' "$work/page.html" | grep -qw "nan\|inf" && fail "what is no number was drawn"
+cp "$work/whole" "$left"
+
 # --- SUMO's own nets, between the steps of a run and within those of a film ---
 if command -v netconvert >/dev/null && [ -e "${DT_BUILDDIR:-.}/plugins/env_sumo/.libs/env_sumo_shim.so" ]; then
     mkdir "$work/net"
