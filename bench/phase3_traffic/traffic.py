@@ -6,7 +6,7 @@
 
 Every scenario and seed of training trains phase 2, and from its weights phase 3 under limits and, as the control, phase
 2 for as many rounds more at the learning rate of phase 3. A limit is a share of what the rounds of phase 2's last
-quarter cost in an episode (their mean but for the highest and the lowest), or a number. All three policies then play
+quarter cost in an episode (their median, which a gridlock does not move), or a number. All three policies then play
 the same episodes, whose seeds are none of training's, with the most likely actions and with drawn ones. The scenarios
 of SUMO want DIR with NAME/NAME.sumocfg of RESCO's scenarios, and a quarter of an hour each. A training whose run lies
 in --work is not made again.
@@ -97,7 +97,7 @@ def train(a, run, seed, phase, sets, start=None):
 def limits_of(s, run):
     def usual(cost):
         values = common.curve(run, "costs/" + cost)
-        return statistics.mean(sorted(values[-(len(values) // 4):])[1:-1])
+        return statistics.median(values[-(len(values) // 4):])
 
     return {**{k: float("%.3g" % (share * usual(k))) for k, share in s["limits"].items()}, **s.get("numbers", {})}
 
