@@ -49,18 +49,8 @@ dt_status dt_eval_run(const dt_session *s, int64_t index, const char *checkpoint
     *e = (dt_eval){.comm = NULL};
     pthread_mutex_init(&e->lock, NULL);
     DT_TRY(dt_comm_null(&e->comm));
-    const dt_stage_desc d = {.config = s->config,
-                             .loader = s->loader,
-                             .comm = e->comm,
-                             .phase = s->phase[index],
-                             .demo_store = s->demo_store,
-                             .index = index,
-                             .seed = s->seed,
-                             .threads = s->threads,
-                             .film_every_s = film_every_s,
-                             .device_ops = s->device_ops,
-                             .device = s->device,
-                             .config_lock = &e->lock};
+    dt_stage_desc d = dt_session_stage(s, index, e->comm, &e->lock);
+    d.film_every_s = film_every_s;
     DT_TRY(dt_stage_create(&d, &e->stage));
     DT_TRY(dt_stage_start(e->stage));
     if (checkpoint != NULL && e->stage->params.n > 0) {

@@ -25,21 +25,13 @@ static dt_stage_desc describe_stage(const dt_rank *k, int64_t index, uint32_t lo
     dt_run_state *r = k->r;
     const dt_session *s = r->d->session;
     const uint32_t ranks = dt_comm_size(k->comm);
-    return (dt_stage_desc){.config = s->config,
-                           .loader = s->loader,
-                           .comm = k->comm,
-                           .metrics = dt_rank_is_first(k) ? r->metrics : NULL,
-                           .phase = s->phase[index],
-                           .demo_store = s->demo_store,
-                           .index = index,
-                           .seed = s->seed,
-                           .threads = s->threads > ranks ? s->threads / ranks : 1,
-                           .loaded = loaded,
-                           .device_ops = s->device_ops,
-                           .device = s->device,
-                           .stops = dt_run_stops,
-                           .stops_user = r,
-                           .config_lock = &r->create_lock};
+    dt_stage_desc d = dt_session_stage(s, index, k->comm, &r->create_lock);
+    d.metrics = dt_rank_is_first(k) ? r->metrics : NULL;
+    d.threads = s->threads > ranks ? s->threads / ranks : 1;
+    d.loaded = loaded;
+    d.stops = dt_run_stops;
+    d.stops_user = r;
+    return d;
 }
 
 static dt_status create_stage(dt_rank *k, int64_t index, uint32_t loaded)

@@ -425,6 +425,21 @@ static dt_status read_config(const dt_args *a, const char *resumed, dt_session *
     return st;
 }
 
+dt_stage_desc dt_session_stage(const dt_session *s, int64_t phase, dt_comm *comm, pthread_mutex_t *lock)
+{
+    return (dt_stage_desc){.config = s->config,
+                           .loader = s->loader,
+                           .comm = comm,
+                           .phase = s->phase[phase],
+                           .demo_store = s->demo_store,
+                           .index = phase,
+                           .seed = s->seed,
+                           .threads = s->threads,
+                           .device_ops = s->device_ops,
+                           .device = s->device,
+                           .config_lock = lock};
+}
+
 dt_status dt_session_config(const dt_args *a, dt_session *out)
 {
     DT_TRY(read_config(a, NULL, out));

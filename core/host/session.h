@@ -10,6 +10,7 @@
 #include "config/schema.h"
 #include "device/device.h"
 #include "host/cli.h"
+#include "host/stage.h"
 #include "loader/loader.h"
 
 enum { DT_SESSION_MAX_PHASES = DT_CKPT_MAX_PHASES };
@@ -35,6 +36,8 @@ void dt_session_close(dt_session *s);
 /* Workers and device of one phase: a device that it does not want is given back, another one is opened. When a session
  * opens it has entered the first phase. Errors: those of the device. */
 dt_status dt_session_enter(dt_session *s, int64_t phase) DT_NODISCARD;
+/* A stage of one of its phases, on its workers and device; the caller may set more. lock: held while one is created. */
+dt_stage_desc dt_session_stage(const dt_session *s, int64_t phase, dt_comm *comm, pthread_mutex_t *lock);
 /* Loader, and configuration as the command line gives it, neither completed by plugins nor checked: for show. */
 dt_status dt_session_config(const dt_args *a, dt_session *out) DT_NODISCARD;
 /* Loader and embedded recording without configuration, for list and doctor; to be closed even when it fails. */

@@ -21,16 +21,7 @@ static dt_status run_stage(const dt_session *s, dt_str *note_p)
     dt_stage *stage = NULL;
     dt_progress p = {.struct_size = sizeof(p)};
     DT_TRY(dt_comm_null(&comm));
-    const dt_stage_desc d = {.config = s->config,
-                             .loader = s->loader,
-                             .comm = comm,
-                             .phase = s->phase[0],
-                             .demo_store = s->demo_store,
-                             .seed = s->seed,
-                             .threads = s->threads,
-                             .device_ops = s->device_ops,
-                             .device = s->device,
-                             .config_lock = &lock};
+    const dt_stage_desc d = dt_session_stage(s, 0, comm, &lock);
     dt_status st = dt_stage_create(&d, &stage);
     const bool is_created = st == DT_OK; /* from here on nothing can be missing */
     st = st == DT_OK ? dt_stage_start(stage) : st;

@@ -136,15 +136,10 @@ static dt_status export_phase(const dt_args *a, const format *f, dt_session *s)
     dt_comm *comm = NULL;
     dt_stage *stage = NULL;
     DT_TRY(dt_comm_null(&comm));
-    const dt_stage_desc d = {.config = s->config,
-                             .loader = s->loader,
-                             .comm = comm,
-                             .phase = s->phase[index],
-                             .demo_store = s->demo_store,
-                             .index = index,
-                             .seed = s->seed,
-                             .threads = 1,
-                             .config_lock = &lock};
+    dt_stage_desc d = dt_session_stage(s, index, comm, &lock);
+    d.threads = 1;
+    d.device_ops = NULL; /* nothing is computed */
+    d.device = NULL;
     dt_status st = dt_stage_create(&d, &stage);
     if (st == DT_OK) {
         st = write_stage(a, f, stage, has_info ? &info : NULL);

@@ -123,17 +123,7 @@ static dt_status dry_run_phase(dt_session *s, int64_t index, const dt_args *a, d
     DT_TRY(parse_count("--max-steps", a->max_steps, &max_steps));
     DT_TRY(dt_session_enter(s, index));
     DT_TRY(dt_comm_null(&comm));
-    const dt_stage_desc d = {.config = s->config,
-                             .loader = s->loader,
-                             .comm = comm,
-                             .phase = s->phase[index],
-                             .demo_store = s->demo_store,
-                             .index = index,
-                             .seed = s->seed,
-                             .threads = s->threads,
-                             .device_ops = s->device_ops,
-                             .device = s->device,
-                             .config_lock = &lock};
+    const dt_stage_desc d = dt_session_stage(s, index, comm, &lock);
     dt_status st = dt_stage_create(&d, &stage);
     if (st == DT_OK) {
         st = dt_stage_start(stage);
