@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the world model is worth in phase 2 on the embedded merge: the same policy learnt with and without it.
+"""What the world model is worth in phase 2: the same policy learnt with and without it, on the embedded merge or, with
+--sumocfg, by vehicles of a SUMO scenario (its first 5 minutes, agents without SUMO's safe speed).
 
 Phase 1 is trained on the demo recording (SUMO's drivers, not the merge's), then every variant of phase 2 for every
 seed; each is evaluated on the same episodes. Tables: return and costs of an episode against real steps of the
-simulation, mean and deviation over seeds, and processor seconds.
+simulation, mean and deviation over seeds, and processor seconds. What was trained before in --out is not trained again.
 
-    bench/world_at_work/world_at_work.py --build build [--seeds 5] [--only a,b] [--out DIR]
+    bench/world_at_work/world_at_work.py --build build [--sumocfg FILE] [--seeds 5] [--only 'a|b'] [--out DIR]
 """
 import argparse
 import json
@@ -16,13 +17,20 @@ import statistics
 import subprocess
 import sys
 
-BASE = """
+MERGE = """
 env = { id = "env_traffic"; instances = 8; };
 env_traffic = { scenario = "merge"; episode_s = 120.0; agents = 8; penetration = 0.2; action_s = 1.0; ramp_m = 150.0;
     length_m = 250.0; low_mps2 = -4.5; };
-phase2_ppo = { iterations = 60; fragment = 120; train_batch = 960; sgd_epochs = 5; gamma = 0.95; entropy_coef = 0.0;
-    entropy_coef_end = 0.0; normalise_reward = true; };
 data = { batch = 96; };
+phase2_ppo = { iterations = 60; fragment = 120; train_batch = 960;"""
+SUMO = """
+env = { id = "env_sumo"; instances = 2; };
+env_sumo = { sumocfg = "SUMOCFG"; control = "vehicles"; agents = 32; penetration = 0.3; speed_mode = 30;
+    low_mps2 = -4.5; end_s = END; };
+data = { batch = 60; };
+phase2_ppo = { iterations = 20; fragment = 300; train_batch = 600;"""
+BOTH = """ sgd_epochs = 5; gamma = 0.95; entropy_coef = 0.0;
+    entropy_coef_end = 0.0; normalise_reward = true; };
 training = { learning_rate = 1e-3; eval_interval = 0; };
 checkpoint = { every_seconds = 0; };
 controller_mlp = { hidden = 64; log_std_init = -0.5; };
@@ -45,7 +53,6 @@ VARIANTS = {
     "shield looks ahead, constant velocity": SHIELD + CV + AHEAD,
     "shield looks ahead, world_lstm": SHIELD + LSTM + AHEAD,
 }
-STEPS = 960  # of a round
 COSTS = ["collisions", "time_to_collision", "hard_braking"]
 
 
@@ -65,13 +72,13 @@ def rounds(run, name):
     return [r[name] for r in rows if name in r]
 
 
-def steps_to(run, level):
+def steps_to(run, level, steps):
     """Real steps until the mean return of 5 rounds is there for the first time; all of them where it never is."""
     r = rounds(run, "charts/episodic_return")
     for i in range(5, len(r) + 1):
         if statistics.mean(r[i - 5 : i]) >= level:
-            return i * STEPS
-    return len(r) * STEPS
+            return i * steps
+    return len(r) * steps
 
 
 def show(values):
@@ -79,12 +86,31 @@ def show(values):
     return f"{statistics.mean(values):9.3g} +- {dev:<7.2g}"
 
 
+def run_of(a, name, seed):
+    return os.path.join(a.out, f"{name.replace(' ', '_').replace(',', '')}_{seed}")
+
+
+def train(a, dtrain, cfg, first, name, seed):
+    run = run_of(a, name, seed)
+    if os.path.exists(run + ".json"):
+        return
+    episodes = range(101, 106 if a.sumocfg else 121)
+    _, s = call(dtrain + ["--plugin", "phase2_ppo", "--config", cfg, "-q", "--threads", "1", "--seed", str(seed),
+                          "--run-dir", run] + VARIANTS[name].format(first=first).split(), run)
+    text, _ = call(dtrain + ["eval", "--checkpoint", run, "--json", "--threads", "1", "--episodes", "1",
+                             "--seeds", ",".join(str(k) for k in episodes)], run)
+    with open(run + ".json", "w") as f:
+        json.dump({"eval": json.loads(text), "s": s}, f)
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--build", default="build")
     p.add_argument("--seeds", type=int, default=5)
     p.add_argument("--first-seed", type=int, default=1)
-    p.add_argument("--level", type=float, default=450, help="return whose real steps are counted")
+    p.add_argument("--sumocfg", default="", help="vehicles of this scenario instead of the merge's")
+    p.add_argument("--end", default="25500.0", help="s, end of its episodes; cologne1 begins at 25200")
+    p.add_argument("--level", type=float, help="return whose real steps are counted; merge 450, SUMO 100")
     p.add_argument("--only", default="", help="variants that begin with one of these, by |")
     p.add_argument("--out", default="world_at_work.out")
     a = p.parse_args()
@@ -92,39 +118,36 @@ def main():
     dtrain = [os.path.join(a.build, "dtrain")]
     cfg, first = os.path.join(a.out, "base.cfg"), os.path.join(a.out, "first")
     with open(cfg, "w") as f:
-        f.write(BASE)
+        f.write((SUMO.replace("SUMOCFG", os.path.abspath(a.sumocfg)).replace("END", a.end) if a.sumocfg else MERGE) + BOTH)
     if not os.path.exists(os.path.join(first, "report.html")):
         small = ["risk_gnn.hidden=32", "risk_gnn.heads=4", "risk_gnn.layers=1", "world_lstm.hidden=32",
                  "world_lstm.layers=1", "world_lstm.head=64", "data.batch=32", "training.eval_interval=0"]
         call(dtrain + "--plugin phase1_world_model -q --threads 1 --run-dir".split() + [first] +
              [w for s in small for w in ("--set", s)], first)
-    print(f"{'variant':40}{'first third':>20}{'last third':>20}{f'steps to {a.level:g}':>20}{'evaluated':>20}" +
-          "".join(f"{c:>20}" for c in COSTS) + f"{'s':>8}", flush=True)
-    for name, options in VARIANTS.items():
-        if a.only and not any(name.startswith(w) for w in a.only.split("|")):
-            continue
+    names = [n for n in VARIANTS if not a.only or any(n.startswith(w) for w in a.only.split("|"))]
+    seeds = range(a.first_seed, a.first_seed + a.seeds)
+    level, steps = (a.level or 100, 600) if a.sumocfg else (a.level or 450, 960)  # steps of a round
+    for seed in seeds:
+        for name in names:
+            train(a, dtrain, cfg, first, name, seed)
+    print(f"{'variant':40}{'first third':>20}{'last third':>20}{f'steps to {level:g}':>20}{'evaluated':>20}" +
+          "".join(f"{c:>20}" for c in COSTS) + f"{'s':>8}")
+    for name in names:
         early, late, until, final, costs, seconds = [], [], [], [], {c: [] for c in COSTS}, []
-        for seed in range(a.first_seed, a.first_seed + a.seeds):
-            run = os.path.join(a.out, f"{name.replace(' ', '_').replace(',', '')}_{seed}")
-            if not os.path.exists(run + ".json"):
-                _, s = call(dtrain + ["--plugin", "phase2_ppo", "--config", cfg, "-q", "--threads", "1", "--seed",
-                                      str(seed), "--run-dir", run] + options.format(first=first).split(), run)
-                text, _ = call(dtrain + ["eval", "--checkpoint", run, "--json", "--threads", "1", "--episodes", "1",
-                                         "--seeds", ",".join(str(k) for k in range(101, 121))], run)
-                with open(run + ".json", "w") as f:
-                    json.dump({"eval": json.loads(text), "s": s}, f)
+        for seed in seeds:
+            run = run_of(a, name, seed)
             with open(run + ".json") as f:
                 got = json.load(f)
             r = rounds(run, "charts/episodic_return")
             early.append(statistics.mean(r[: len(r) // 3]))
             late.append(statistics.mean(r[-len(r) // 3 :]))
-            until.append(steps_to(run, a.level))
+            until.append(steps_to(run, level, steps))
             final.append(got["eval"]["return"]["mean"])
             seconds.append(got["s"])
             for c in COSTS:
                 costs[c].append(got["eval"]["costs"][c]["mean"])
         print(f"{name:40}{show(early):>20}{show(late):>20}{show(until):>20}{show(final):>20}" +
-              "".join(f"{show(costs[c]):>20}" for c in COSTS) + f"{statistics.mean(seconds):8.1f}", flush=True)
+              "".join(f"{show(costs[c]):>20}" for c in COSTS) + f"{statistics.mean(seconds):8.1f}")
 
 
 if __name__ == "__main__":
