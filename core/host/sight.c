@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "host/roles.h"
 
 #include <math.h>
 #include <string.h>
@@ -59,6 +60,16 @@ static dt_status prepare(dt_sight *s, const dt_rollout *r, const int64_t *cap)
     return s->risk != NULL ? map_fields(s, &r->data.source, cap) : DT_FAIL(DT_ENOMEM, "out of memory for risks");
 }
 
+static bool has_perception(const dt_stage *s)
+{
+    for (uint32_t i = 0; i < s->n_models; i++) {
+        if (strcmp(s->model[i].role, dt_role_name[DT_ROLE_PERCEPTION]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 dt_status dt_sight_open(dt_rollout *r, dt_trainer *t, dt_sight **out_p)
 {
     int64_t cap[2 + DT_ENV_MAX_SYMBOLS];
@@ -66,6 +77,9 @@ dt_status dt_sight_open(dt_rollout *r, dt_trainer *t, dt_sight **out_p)
     acting.n_fields -= r->d.n_kept; /* what acting computes is not known to whoever looks */
     const int32_t n = (int32_t)r->env->layout.spec.n_symbols;
     *out_p = NULL;
+    if (!has_perception(r->stage)) {
+        return DT_OK; /* not even a graph is recorded, whose arenas nobody planned */
+    }
     dt_sight *s = dt_alloc(sizeof(*s));
     if (s == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for risks");
