@@ -5,17 +5,18 @@
 
 Phase 1 is trained on the demo recording (SUMO's drivers, not the merge's), then every variant of phase 2 for every
 seed; each is evaluated on the same episodes. Tables: return and costs of an episode against real steps of the
-simulation, mean and deviation over seeds, and processor seconds. What was trained before in --out is not trained again.
+simulation, mean and deviation over seeds, and processor seconds. What was trained before in --work is not trained
+again. Closing lines compare with the policy that learnt without it, behind the shield with the shield as it is.
 
-    bench/world_at_work/world_at_work.py --build build [--sumocfg FILE] [--seeds 5] [--only 'a|b'] [--out DIR]
+    bench/run world_at_work [--sumocfg FILE] [--seeds 5] [--only 'a|b'] [--work DIR] [--quick] [dtrain options...]
 """
-import argparse
 import json
 import os
-import resource
 import statistics
-import subprocess
 import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import common
 
 MERGE = """
 env = { id = "env_traffic"; instances = 8; };
@@ -56,25 +57,9 @@ VARIANTS = {
 COSTS = ["collisions", "time_to_collision", "hard_braking"]
 
 
-def call(words, out):
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    with open(out + ".err", "w") as err:
-        r = subprocess.run(words, stdout=subprocess.PIPE, stderr=err, text=True)
-    if r.returncode != 0:
-        sys.exit(f"{' '.join(words)}\nleft with {r.returncode}: {open(out + '.err').read()[-800:]}")
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return r.stdout, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-
-
-def rounds(run, name):
-    with open(os.path.join(run, "metrics.jsonl")) as f:
-        rows = [json.loads(line) for line in f]
-    return [r[name] for r in rows if name in r]
-
-
 def steps_to(run, level, steps):
     """Real steps until the mean return of 5 rounds is there for the first time; all of them where it never is."""
-    r = rounds(run, "charts/episodic_return")
+    r = common.curve(run, "charts/episodic_return")
     for i in range(5, len(r) + 1):
         if statistics.mean(r[i - 5 : i]) >= level:
             return i * steps
@@ -87,58 +72,73 @@ def show(values):
 
 
 def run_of(a, name, seed):
-    return os.path.join(a.out, f"{name.replace(' ', '_').replace(',', '')}_{seed}")
+    return os.path.join(a.work, f"{name.replace(' ', '_').replace(',', '')}_{seed}")
 
 
-def train(a, dtrain, cfg, first, name, seed):
+def train(a, cfg, first, name, seed):
     run = run_of(a, name, seed)
     if os.path.exists(run + ".json"):
         return
     episodes = range(101, 106 if a.sumocfg else 121)
-    _, s = call(dtrain + ["--plugin", "phase2_ppo", "--config", cfg, "-q", "--threads", "1", "--seed", str(seed),
-                          "--run-dir", run] + VARIANTS[name].format(first=first).split(), run)
-    text, _ = call(dtrain + ["eval", "--checkpoint", run, "--json", "--threads", "1", "--episodes", "1",
-                             "--seeds", ",".join(str(k) for k in episodes)], run)
+    before = common.cpu_s()
+    common.train(a, "phase2_ppo", run, [], "--config", cfg, "--threads", "1", "--seed", str(seed),
+                 *VARIANTS[name].format(first=first).split())
+    seconds = common.cpu_s() - before
+    got = common.evaluate(a, "phase2_ppo", run, [], "--threads", "1", "--episodes", "1", "--seeds",
+                          ",".join(str(k) for k in episodes))
     with open(run + ".json", "w") as f:
-        json.dump({"eval": json.loads(text), "s": s}, f)
+        json.dump({"eval": got, "s": seconds}, f)
+
+
+def close(means):
+    """Of the evaluated return, of the real steps to the level and of what braked hard: how much better than without."""
+    for name, mine in means.items():
+        base = means.get("shield" if name.startswith("shield ") else "none")
+        if base is not None and base is not mine and name != "shield":
+            at = "world_at_work." + name.replace(",", "").replace(" ", "_")
+            print(f"ratio {at}.return {mine['return'] / base['return']:.3f} target 1")
+            print(f"ratio {at}.real_steps {base['steps'] / mine['steps']:.3f} target 1")
+            if mine["hard_braking"] > 0:
+                print(f"ratio {at}.hard_braking {base['hard_braking'] / mine['hard_braking']:.3f} target 1")
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--build", default="build")
+    p = common.parser(__doc__)
     p.add_argument("--seeds", type=int, default=5)
     p.add_argument("--first-seed", type=int, default=1)
     p.add_argument("--sumocfg", default="", help="vehicles of this scenario instead of the merge's")
     p.add_argument("--end", default="25500.0", help="s, end of its episodes; cologne1 begins at 25200")
     p.add_argument("--level", type=float, help="return whose real steps are counted; merge 450, SUMO 100")
     p.add_argument("--only", default="", help="variants that begin with one of these, by |")
-    p.add_argument("--out", default="world_at_work.out")
-    a = p.parse_args()
-    os.makedirs(a.out, exist_ok=True)
-    dtrain = [os.path.join(a.build, "dtrain")]
-    cfg, first = os.path.join(a.out, "base.cfg"), os.path.join(a.out, "first")
+    a = common.parse(p)
+    if a.quick:
+        a.only, a.seeds = "none|input, constant", 1
+        a.more += common.options({"phase2_ppo.iterations": 3})
+    names = [n for n in VARIANTS if not a.only or any(n.startswith(w) for w in a.only.split("|"))]
+    cfg, first = os.path.join(a.work, "base.cfg"), os.path.join(a.work, "first")
     with open(cfg, "w") as f:
-        f.write((SUMO.replace("SUMOCFG", os.path.abspath(a.sumocfg)).replace("END", a.end) if a.sumocfg else MERGE) + BOTH)
-    if not os.path.exists(os.path.join(first, "report.html")):
+        sumo = SUMO.replace("SUMOCFG", os.path.abspath(a.sumocfg)).replace("END", a.end)
+        f.write((sumo if a.sumocfg else MERGE) + BOTH)
+    if any("{first}" in VARIANTS[n] for n in names) and not os.path.exists(os.path.join(first, "report.html")):
         small = ["risk_gnn.hidden=32", "risk_gnn.heads=4", "risk_gnn.layers=1", "world_lstm.hidden=32",
                  "world_lstm.layers=1", "world_lstm.head=64", "data.batch=32", "training.eval_interval=0"]
-        call(dtrain + "--plugin phase1_world_model -q --threads 1 --run-dir".split() + [first] +
-             [w for s in small for w in ("--set", s)], first)
-    names = [n for n in VARIANTS if not a.only or any(n.startswith(w) for w in a.only.split("|"))]
+        common.call([a.dtrain, "--plugin", "phase1_world_model", "-q", "--threads", "1", "--run-dir", first,
+                     *common.options(small)])
     seeds = range(a.first_seed, a.first_seed + a.seeds)
     level, steps = (a.level or 100, 600) if a.sumocfg else (a.level or 450, 960)  # steps of a round
     for seed in seeds:
         for name in names:
-            train(a, dtrain, cfg, first, name, seed)
+            train(a, cfg, first, name, seed)
     print(f"{'variant':40}{'first third':>20}{'last third':>20}{f'steps to {level:g}':>20}{'evaluated':>20}" +
           "".join(f"{c:>20}" for c in COSTS) + f"{'s':>8}")
+    means = {}
     for name in names:
         early, late, until, final, costs, seconds = [], [], [], [], {c: [] for c in COSTS}, []
         for seed in seeds:
             run = run_of(a, name, seed)
             with open(run + ".json") as f:
                 got = json.load(f)
-            r = rounds(run, "charts/episodic_return")
+            r = common.curve(run, "charts/episodic_return")
             early.append(statistics.mean(r[: len(r) // 3]))
             late.append(statistics.mean(r[-len(r) // 3 :]))
             until.append(steps_to(run, level, steps))
@@ -148,6 +148,9 @@ def main():
                 costs[c].append(got["eval"]["costs"][c]["mean"])
         print(f"{name:40}{show(early):>20}{show(late):>20}{show(until):>20}{show(final):>20}" +
               "".join(f"{show(costs[c]):>20}" for c in COSTS) + f"{statistics.mean(seconds):8.1f}")
+        means[name] = {"return": statistics.mean(final), "steps": statistics.mean(until),
+                       "hard_braking": statistics.mean(costs["hard_braking"])}
+    close(means)
 
 
 if __name__ == "__main__":
