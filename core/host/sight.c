@@ -8,7 +8,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "host/roles.h"
+#include "graph/ir.h"
 
 #include <math.h>
 #include <string.h>
@@ -60,10 +60,12 @@ static dt_status prepare(dt_sight *s, const dt_rollout *r, const int64_t *cap)
     return s->risk != NULL ? map_fields(s, &r->data.source, cap) : DT_FAIL(DT_ENOMEM, "out of memory for risks");
 }
 
-static bool has_perception(const dt_stage *s)
+/* As the phase recorded it for learning, so that nothing is made where there is nothing to see. */
+static bool records_risk(const dt_trainer *t)
 {
-    for (uint32_t i = 0; i < s->n_models; i++) {
-        if (strcmp(s->model[i].role, dt_role_name[DT_ROLE_PERCEPTION]) == 0) {
+    const dt_ir *ir = dt_ir_of(dt_trainer_graph(t));
+    for (uint32_t i = 0; i < ir->n_outputs; i++) {
+        if (strcmp(ir->output[i].name, "picture/risk") == 0) {
             return true;
         }
     }
@@ -77,7 +79,7 @@ dt_status dt_sight_open(dt_rollout *r, dt_trainer *t, dt_sight **out_p)
     acting.n_fields -= r->d.n_kept; /* what acting computes is not known to whoever looks */
     const int32_t n = (int32_t)r->env->layout.spec.n_symbols;
     *out_p = NULL;
-    if (!has_perception(r->stage)) {
+    if (!records_risk(t)) {
         return DT_OK; /* not even a graph is recorded, whose arenas nobody planned */
     }
     dt_sight *s = dt_alloc(sizeof(*s));
