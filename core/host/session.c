@@ -339,6 +339,57 @@ static dt_status check_devices(const dt_session *s)
     return DT_OK;
 }
 
+/* A component that somebody named, beyond what plugins prefer. */
+static dt_status check_name(const dt_session *s, int64_t phase, uint32_t kind, const char *key, const char *role)
+{
+    const char *id = NULL;
+    const dt_loaded *found = NULL;
+    dt_origin o;
+    dt_str where = {0};
+    if (dt_config_get(s->config, phase, key, &id, &o) != DT_OK || id[0] == '\0' || o.layer <= DT_FROM_PLUGIN) {
+        dt_error_clear();
+        return DT_OK;
+    }
+    dt_origin_text(&o, &where);
+    dt_status st = dt_loader_find(s->loader, kind, id, &found);
+    if (st == DT_OK && role != NULL && (found->desc.role == NULL || strcmp(found->desc.role, role) != 0)) {
+        st = DT_FAIL(DT_ECONFIG, "\"%s\" stands there, but %s is a model for the role %s", id, id,
+                     found->desc.role != NULL ? found->desc.role : "(none)");
+    }
+    if (st < 0) {
+        st = DT_CONTEXT(st, "phase %lld (%s): %s from %s", (long long)phase + 1, s->phase[phase]->desc.id, key,
+                        dt_str_text(&where));
+    }
+    dt_str_fini(&where);
+    return st;
+}
+
+/* What a later phase names is looked for before the first one begins. A run that is resumed may have lost what its
+ * phases began with. */
+static dt_status check_names(const dt_session *s, bool is_fresh)
+{
+    for (int64_t i = s->first; i < s->last; i++) {
+        dt_phase_opts p;
+        dt_stop_opts unused;
+        char key[64];
+        for (int r = 0; r < DT_ROLES; r++) {
+            snprintf(key, sizeof(key), "models.%s", dt_role_name[r]);
+            DT_TRY(check_name(s, i, DT_KIND_MODEL, key, dt_role_name[r]));
+        }
+        DT_TRY(check_name(s, i, DT_KIND_DATA, "data.source", NULL));
+        DT_TRY(check_name(s, i, DT_KIND_ENV, "env.id", NULL));
+        DT_TRY(dt_config_phase(s->config, i, &p, &unused));
+        const bool is_word = p.init[0] == '\0' || strcmp(p.init, "random") == 0 || strcmp(p.init, "previous") == 0;
+        if (is_fresh && !is_word && access(p.init, F_OK) != 0) {
+            return DT_FAIL(DT_ECONFIG,
+                           "phase %lld (%s): init = \"%s\": no such file or folder; expected \"random\", "
+                           "\"previous\", a run, a checkpoint or a .safetensors file",
+                           (long long)i + 1, s->phase[i]->desc.id, p.init);
+        }
+    }
+    return DT_OK;
+}
+
 static dt_status take_device(dt_session *s, const dt_device_wish *w)
 {
     const dt_device_ops *ops = NULL;
@@ -468,6 +519,9 @@ dt_status dt_session_open(const dt_args *a, const char *resumed_config, dt_sessi
     }
     if (st == DT_OK) {
         st = check_devices(out);
+    }
+    if (st == DT_OK && strcmp(a->verb, "run") == 0) {
+        st = check_names(out, !a->has_resume);
     }
     if (st == DT_OK) {
         st = dt_session_enter(out, out->first);

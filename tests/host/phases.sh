@@ -238,6 +238,13 @@ says "phase 1 has 1 ranks and phase 2 has 2" "set comm outside of phases"
 train 5 device "{ $one }, { $two engine = { device = \"cuda:77\"; }; }"
 says "phase 2 (phase2_ppo)"
 [ ! -e "$work/device/checkpoints" ] || fail "a device that is not there was found out after the first phase"
+train 2 unnamed "{ $one }, { $two models = { controller = \"controller_mpl\"; }; }"
+says "phase 2 (phase2_ppo): models.controller from" 'did you mean "controller_mlp"'
+[ ! -e "$work/unnamed/checkpoints" ] || fail "a model that is not there was found out after the first phase"
+train 2 uninit "{ $one }, { plugin = \"phase2_ppo\"; init = \"previuos\"; env = { id = \"cartpole\"; }; }"
+says "init = \"previuos\": no such file or folder; expected"
+[ ! -e "$work/uninit/checkpoints" ] || fail "first weights that are not there were found out after the first phase"
+cases=$((cases + 2))
 large='plugin = "phase1_world_model"; init = "random"; risk_gnn = { hidden = 96; }; world_lstm = { hidden = 96; }; stop = { steps = 3; };'
 train 0 alike "{ $large }, { $large }"
 grep "is released" "$work/alike/train.log" | sed 's/.*arenas \([0-9.]*\) MB, resident \([0-9.]*\) MB.*/\1 \2/' >"$work/released"
