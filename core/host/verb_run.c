@@ -234,12 +234,38 @@ static void leave_report(dt_session *s, const char *run)
     dt_str_fini(&path);
 }
 
+/* Later phases are made once, and given back, before the first one begins: what they cannot read of their
+ * configuration is better known now than after hours. What else is missing may be there when they are due. */
+static dt_status rehearse(const dt_session *s)
+{
+    pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    dt_comm *comm = NULL;
+    dt_status st = dt_comm_null(&comm);
+    for (int64_t i = s->first + 1; i < s->last && st == DT_OK; i++) {
+        dt_stage *stage = NULL;
+        const dt_stage_desc d = dt_session_stage(s, i, comm, &lock);
+        st = dt_stage_create(&d, &stage);
+        dt_stage_destroy(stage);
+        if (st < 0 && dt_exit_code(st) != DT_EXIT_USAGE) {
+            dt_log(DT_LOG_WARN, "phase %lld could not begin now: %s", (long long)i + 1, dt_error_text());
+            dt_error_clear();
+            st = DT_OK;
+        } else if (st < 0) {
+            st =
+                DT_CONTEXT(st, "phase %lld, tried before phase %lld begins", (long long)i + 1, (long long)s->first + 1);
+        }
+    }
+    dt_comm_destroy(comm);
+    return st;
+}
+
 static dt_status run(const dt_args *a, dt_session *s, const char *run_dir, const char *resume, dt_run_desc *d,
                      int *code_p)
 {
     const char *id = s->phase[s->first]->desc.id;
     dt_log_opts log;
     DT_TRY(dt_config_log(s->config, &log));
+    DT_TRY(rehearse(s));
     const dt_rundir_desc rd = {.dir = a->run_dir != NULL ? a->run_dir : run_dir,
                                .base = dt_rundir_base(),
                                .name = a->name != NULL ? a->name : id,

@@ -244,7 +244,10 @@ says "phase 2 (phase2_ppo): models.controller from" 'did you mean "controller_ml
 train 2 uninit "{ $one }, { plugin = \"phase2_ppo\"; init = \"previuos\"; env = { id = \"cartpole\"; }; }"
 says "init = \"previuos\": no such file or folder; expected"
 [ ! -e "$work/uninit/checkpoints" ] || fail "first weights that are not there were found out after the first phase"
-cases=$((cases + 2))
+train 2 unlimited "{ $one }, { $three phase3_constrained = { limits = \"starvatoin:60\"; }; }"
+says "phase 2, tried before phase 1 begins" "no such cost as in" "starvatoin:60"
+[ ! -e "$work/unlimited" ] || fail "a limit on no cost was found out after the first phase"
+cases=$((cases + 3))
 large='plugin = "phase1_world_model"; init = "random"; risk_gnn = { hidden = 96; }; world_lstm = { hidden = 96; }; stop = { steps = 3; };'
 train 0 alike "{ $large }, { $large }"
 grep "is released" "$work/alike/train.log" | sed 's/.*arenas \([0-9.]*\) MB, resident \([0-9.]*\) MB.*/\1 \2/' >"$work/released"
