@@ -30,8 +30,11 @@ static imagine_config imagine_of(const ppo_config *c)
 dt_status ppo_check(const dt_host *h, const char *phase, const ppo_config *c)
 {
     if (c->fragment > c->train_batch) {
-        return DT_FAIL_H(h, DT_ECONFIG, "%s.fragment %lld is above train_batch = %lld", phase, (long long)c->fragment,
-                         (long long)c->train_batch);
+        return DT_FAIL_H(
+            h, DT_ECONFIG,
+            "%s.fragment = %lld, steps of an instance, is above %s.train_batch = %lld, all steps of a round; "
+            "lower the first or raise the second",
+            phase, (long long)c->fragment, phase, (long long)c->train_batch);
     }
     const foresight_config see = foresight_of(c);
     return foresight_check(h, phase, &see);

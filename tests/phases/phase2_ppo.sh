@@ -62,7 +62,7 @@ refused 2 "perception risk_gnn needs input nodes .*it has obs" --set models.perc
 refused 2 "freeze_loaded holds \"eyes\"" --set training.freeze_loaded=eyes --set training.freeze=
 refused 2 "no environment \"nowhere\"" --set env.id=nowhere
 refused 2 "needs an environment, but env.id is empty" --set env.id=
-refused 2 "fragment 300 is above train_batch = 256" --set phase2_ppo.fragment=300
+refused 2 "fragment = 300, steps of an instance, is above phase2_ppo.train_batch = 256" --set phase2_ppo.fragment=300
 refused 2 "evaluation.seeds" --set evaluation.seeds=1,two
 
 echo "$cases cases, $failed failed"
