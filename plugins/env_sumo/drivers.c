@@ -468,13 +468,19 @@ static dt_status drive(state *s, const int32_t *side, const float *accel, bool i
     return DT_OK;
 }
 
-/* Speed over wanted speed, mean over all vehicles, those that wait to enter included. */
+/* Speed over wanted speed. */
+static double pace_of(const sumo_vehicle *v)
+{
+    return v->wanted > 0 ? fmin(1, v->speed / v->wanted) : 1;
+}
+
+/* The mean over all vehicles, those that wait to enter included. */
 static double pace(state *s)
 {
     double sum = 0, n = s->n_vehicles, standing = 0, stuck = 0;
     for (uint32_t i = 0; i < s->n_vehicles; i++) {
         const sumo_vehicle *v = &s->vehicle[i];
-        sum += v->wanted > 0 ? fmin(1, v->speed / v->wanted) : 1;
+        sum += pace_of(v);
         standing += v->speed < STANDING_MPS;
         stuck += v->waiting_s > STUCK_S;
     }
@@ -520,7 +526,8 @@ dt_status drivers_step(state *s, const dt_env_io *io, double step_s)
 {
     drivers *d = &s->drivers;
     const int64_t n_steps = llround(step_s / s->net->step_s);
-    double reward = 0, n_done = 0;
+    const double shared = s->config.reward_shared;
+    double all = 0, n_done = 0;
     bool has_crashed = false;
     for (uint32_t k = 0; k < d->n; k++) {
         place *w = &d->place[k];
@@ -530,6 +537,7 @@ dt_status drivers_step(state *s, const dt_env_io *io, double step_s)
         }
         w->state = w->state == PLACE_NEW ? PLACE_ACTING : w->state;
         w->collided = 0;
+        w->pace = 0;
     }
     for (int64_t i = 0; i < n_steps && !(has_crashed && s->config.end_at_collision); i++) {
         DT_TRY_H(drive(s, io->act_i, io->act_f, i == 0));
@@ -540,11 +548,12 @@ dt_status drivers_step(state *s, const dt_env_io *io, double step_s)
         DT_TRY_H(find(s));
         scene_tell(s);
         DT_TRY_H(keep(s));
-        reward += pace(s);
+        all += pace(s);
         n_done++;
         add_danger(s, 1.0 / (double)n_steps, io->cost);
         for (uint32_t k = 0; k < d->n; k++) {
             has_crashed |= d->place[k].collided > 0;
+            d->place[k].pace += pace_of(&d->place[k].last);
         }
     }
     const bool is_over = env_is_over(s) || (has_crashed && s->config.end_at_collision);
@@ -555,7 +564,7 @@ dt_status drivers_step(state *s, const dt_env_io *io, double step_s)
         if (w->state != PLACE_ACTING && w->state != PLACE_ENDED) {
             continue; /* nobody, or one that comes: it acts from the next step on */
         }
-        io->reward[k] = (float)(reward / n_done);
+        io->reward[k] = (float)(((1 - shared) * w->pace + shared * all) / n_done);
         io->cost[(size_t)k * N_DRIVER_COSTS + COST_COLLISIONS] = (float)w->collided;
         io->terminated[k] = w->collided > 0 && (w->state == PLACE_ENDED || s->config.end_at_collision);
         io->truncated[k] = !io->terminated[k] && (is_over || w->state == PLACE_ENDED);

@@ -29,8 +29,8 @@
  *            `agents` places is free
  *   action   acceleration, m/s^2, held over the step; with lane_actions also the lane: 0 keep, 1 left, 2 right. What
  *            SUMO lets come of it is a matter of speed_mode
- *   reward   mean over all vehicles, those that wait to enter included, of speed over wanted speed, in [0,1] and the
- *            same for every agent
+ *   reward   speed over wanted speed, in [0,1]: reward_shared of it is the mean over all vehicles, those that wait to
+ *            enter included, the rest the agent's own. With many agents the mean says little of what one of them did
  *   cost     collisions it was in; time_to_collision and hard_braking: share of the step below ttc_s, and braking
  *            harder than hard_mps2; conflicting_greens and starvation: 0, as in env_traffic
  *   end      who leaves the road is truncated; who collides, which is touching another, is taken off the road and
@@ -81,8 +81,9 @@ static const dt_option options[] = {
     DT_OPTION(config, reward, DT_OPT_ENUM, "delay", "1", 0, 0, rewards,
               "minus vehicle-seconds lost: delay (time lost and waiting outside), queue (standing), pressure"),
     DT_OPTION(config, reward_scale, DT_OPT_F64, "0.01", "1", 0, 1e6, NULL, "factor of the reward"),
-    DT_OPTION(config, reward_shared, DT_OPT_F64, "0", "1", 0, 1, NULL,
-              "part of the reward that is the mean of all agents; 0: each its own, 1: a team"),
+    DT_OPTION(config, reward_shared, DT_OPT_F64, "-1", "1", -1, 1, NULL,
+              "part of the reward that is the mean of all; 0: each agent its own, which many learn by sooner; 1: a "
+              "team; -1: signals 0, vehicles 1"),
     DT_OPTION(config, decision_s, DT_OPT_F64, "0", "s", 0, 3600, NULL,
               "simulated time of a step; 0: signals 10 (RESCO), vehicles one step of SUMO"),
     DT_OPTION(config, yellow_s, DT_OPT_F64, "3", "s", 0, 60, NULL, "yellow where a green ends (RESCO: 3)"),
@@ -265,6 +266,9 @@ static dt_status check_times(state *s)
     const bool is_vehicles = c->control == CONTROL_VEHICLES;
     if (c->decision_s == 0) {
         c->decision_s = is_vehicles ? net->step_s : SIGNALS_DECISION_S;
+    }
+    if (c->reward_shared < 0) {
+        c->reward_shared = is_vehicles ? 1 : 0;
     }
     s->begin_s = net->begin_s;
     s->end_s = net->end_s;

@@ -71,6 +71,7 @@ typedef struct place { /* of an agent that is a vehicle */
     bool is_here;      /* on the road now */
     sumo_vehicle last; /* as it is, or was when it was seen last */
     sumo_driver seen;
+    double pace; /* its own, sum over the steps of SUMO of a decision */
 } place;
 
 typedef struct drivers { /* agents that are vehicles */

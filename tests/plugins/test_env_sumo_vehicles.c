@@ -468,6 +468,46 @@ static void test_acceleration_as_asked(void **state)
     }
 }
 
+/* What an agent earns: its own pace, that of all, or a share of each. The traffic is the same in all three. */
+static void test_reward(void **state)
+{
+    (void)state;
+    enum { STEPS = 60 };
+    static const char *const part[] = {"reward_shared=0", "reward_shared=1", "reward_shared=0.25"};
+    static float earned[3][STEPS][MOST];
+    int n_apart = 0;
+    for (int i = 0; i < 3; i++) {
+        rig r;
+        rig_open(&r, (const char *const[]){part[i], "penetration=1", "agents=4", "max_vehicles=40", NULL});
+        rig_reset(&r, 3);
+        for (int t = 0; t < STEPS; t++) {
+            for (uint32_t k = 0; k < r.spec.n_agents; k++) {
+                r.accel[k] = 0.25F * (float)(k + 1);
+            }
+            assert_false(rig_step(&r));
+            memcpy(earned[i][t], r.reward, sizeof(r.reward));
+            float team = -1;
+            for (uint32_t k = 0; k < r.spec.n_agents; k++) {
+                const float *ego = r.ego + (size_t)k * EGO;
+                if (r.acted[k] == 0 || r.alive[k] == 0) {
+                    continue;
+                }
+                if (i == 0) {
+                    assert_float_equal(r.reward[k], fminf(1, ego[0] / ego[5]), 1e-6);
+                } else if (i == 1) {
+                    assert_true(team < 0 || team == r.reward[k]);
+                    team = r.reward[k];
+                } else {
+                    assert_float_equal(r.reward[k], 0.75F * earned[0][t][k] + 0.25F * earned[1][t][k], 1e-6);
+                    n_apart += fabsf(earned[0][t][k] - earned[1][t][k]) > 0.1F;
+                }
+            }
+        }
+        rig_close(&r);
+    }
+    assert_true(n_apart > STEPS);
+}
+
 static void test_collision(void **state)
 {
     (void)state;
@@ -723,6 +763,7 @@ int main(void)
         cmocka_unit_test(test_little_room), cmocka_unit_test(test_same_seed_same_bytes),
         cmocka_unit_test(test_refusals),    cmocka_unit_test(test_memory),
         cmocka_unit_test(test_past),        cmocka_unit_test(test_near_is_no_collision),
+        cmocka_unit_test(test_reward),
     };
     const int code = make_folder();
     return code != 0 ? code : cmocka_run_group_tests(tests, make_nets, remove_folder);
