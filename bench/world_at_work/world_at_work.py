@@ -27,9 +27,9 @@ phase2_ppo = { iterations = 60; fragment = 120; train_batch = 960;"""
 SUMO = """
 env = { id = "env_sumo"; instances = 2; };
 env_sumo = { sumocfg = "SUMOCFG"; control = "vehicles"; agents = 32; penetration = 0.3; speed_mode = 30;
-    low_mps2 = -4.5; end_s = END; };
+    low_mps2 = -4.5; end_s = END; reward_shared = 0.0; };
 data = { batch = 60; };
-phase2_ppo = { iterations = 20; fragment = 300; train_batch = 600;"""
+phase2_ppo = { iterations = 40; fragment = 300; train_batch = 600;"""
 BOTH = """ sgd_epochs = 5; gamma = 0.95; entropy_coef = 0.0;
     entropy_coef_end = 0.0; normalise_reward = true; };
 training = { learning_rate = 1e-3; eval_interval = 0; };
@@ -43,6 +43,7 @@ CV = ONE + "--set models.world=world_constant_velocity "
 LSTM = ONE + "--set models.perception=risk_gnn --set models.world=world_lstm --init-from {first} "
 SHIELD = "--set models.shield=shield_barrier "
 AHEAD = "--set shield_barrier.look_ahead_mps2=2 --set controller_mlp.foresight=false "
+STILL = "--set shield_barrier.look_ahead_mps2=0 "
 IMAGINED = "--set phase2_ppo.imagine_weight=0.5 --set phase2_ppo.imagine_steps=2 "
 VARIANTS = {
     "none": "",
@@ -51,6 +52,9 @@ VARIANTS = {
     "imagined, constant velocity": CV + IMAGINED,
     "imagined, world_lstm": LSTM + IMAGINED,
     "shield": SHIELD,
+    "shield and input, world_lstm": SHIELD + LSTM + STILL,
+    "shield and imagined, constant velocity": SHIELD + CV + STILL + IMAGINED,
+    "shield and imagined, world_lstm": SHIELD + LSTM + STILL + IMAGINED,
     "shield looks ahead, constant velocity": SHIELD + CV + AHEAD,
     "shield looks ahead, world_lstm": SHIELD + LSTM + AHEAD,
 }
@@ -108,7 +112,7 @@ def main():
     p.add_argument("--first-seed", type=int, default=1)
     p.add_argument("--sumocfg", default="", help="vehicles of this scenario instead of the merge's")
     p.add_argument("--end", default="25500.0", help="s, end of its episodes; cologne1 begins at 25200")
-    p.add_argument("--level", type=float, help="return whose real steps are counted; merge 450, SUMO 100")
+    p.add_argument("--level", type=float, help="return whose real steps are counted; merge 450, SUMO 850")
     p.add_argument("--only", default="", help="variants that begin with one of these, by |")
     a = common.parse(p)
     if a.quick:
@@ -125,7 +129,7 @@ def main():
         common.call([a.dtrain, "--plugin", "phase1_world_model", "-q", "--threads", "1", "--run-dir", first,
                      *common.options(small)])
     seeds = range(a.first_seed, a.first_seed + a.seeds)
-    level, steps = (a.level or 100, 600) if a.sumocfg else (a.level or 450, 960)  # steps of a round
+    level, steps = (a.level or 850, 600) if a.sumocfg else (a.level or 450, 960)  # steps of a round
     for seed in seeds:
         for name in names:
             train(a, cfg, first, name, seed)
