@@ -63,7 +63,6 @@ SCENARIOS = {
               "limits": {"time_to_collision": 0.5, "hard_braking": 1}},
     "cologne1": SUMO,
     "ingolstadt1": {**SUMO, "round": {**SUMO["round"], "gamma": 0.9, "target_kl": 0.02}},
-    "cologne3": {**SUMO, "rounds": (24, 12)},
     "grid4x4": {**SUMO, "rounds": (24, 12)},
 }
 ACTIONS = (("most_likely", "true"), ("drawn", "false"))
