@@ -111,7 +111,8 @@ dt_status stored_create(stored *s, const stored_config *c, ppo_learner *l, barri
     if (c->samples == 0) {
         return DT_OK;
     }
-    const bool may_have_world = l->wiring.foresight.world != NULL || l->wiring.perception != NULL;
+    const bool foresees = l->wiring.foresight.world != NULL;
+    const bool may_have_world = foresees || l->wiring.perception != NULL;
     const prediction_config w = windows(c, &l->config, may_have_world);
     prediction *p = &s->prediction;
     s->is_on = true;
@@ -124,7 +125,15 @@ dt_status stored_create(stored *s, const stored_config *c, ppo_learner *l, barri
     }
     l->n_stored = (uint64_t)c->samples;
     accuracy_init(&s->accuracy, p, l->train, l->metrics);
-    return bind_data(s, c, l, b);
+    DT_TRY_H(bind_data(s, c, l, b));
+    if (l->is_apart && foresees && !b->has_stored) {
+        return DT_FAIL_H(l->h, DT_ECONFIG,
+                         "%s.stored_samples = %lld would teach models.world, by whose predictions the policy acts "
+                         "(foresight), and algorithm = \"cpo\" alone moves what the policy depends on; set foresight = "
+                         "false, another algorithm or stored_samples = 0",
+                         l->phase, (long long)c->samples);
+    }
+    return DT_OK;
 }
 
 dt_status stored_record(const stored *s, dt_graph *g)
