@@ -248,6 +248,11 @@ train 2 unlimited "{ $one }, { $three phase3_constrained = { limits = \"starvato
 says "phase 2, tried before phase 1 begins" "no such cost as in" "starvatoin:60"
 [ ! -e "$work/unlimited" ] || fail "a limit on no cost was found out after the first phase"
 cases=$((cases + 3))
+# what may be there when the phase is due is a warning at first, and ends the run, with the first phase's results, then
+train 4 unrecorded "{ $one }, { plugin = \"phase1_world_model\"; data = { store = \"./no-such-store\"; }; }"
+says "phase 2 could not begin now" "no-such-store"
+[ -e "$work/unrecorded/checkpoints/LATEST" ] || fail "a recording that is missing later cost the first phase"
+cases=$((cases + 1))
 large='plugin = "phase1_world_model"; init = "random"; risk_gnn = { hidden = 96; }; world_lstm = { hidden = 96; }; stop = { steps = 3; };'
 train 0 alike "{ $large }, { $large }"
 grep "is released" "$work/alike/train.log" | sed 's/.*arenas \([0-9.]*\) MB, resident \([0-9.]*\) MB.*/\1 \2/' >"$work/released"
