@@ -54,7 +54,7 @@ static bool save_with_fault(const char *spec)
     return fired;
 }
 
-/* Saves with the fault at its first, second, third ... place until there is none any more. Returns how many there are. */
+/* Saves with the fault at its first, second ... place until there is none any more. Returns how many there are. */
 static int faults_of_a_save(const char *format)
 {
     char spec[32];
