@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 core_libdtcore_la_SOURCES += \
+	core/train/compile.c \
 	core/train/device.c core/train/device.h core/train/device_internal.h \
 	core/train/device_infer.c core/train/device_infer.h \
 	core/train/device_step.c \

@@ -99,9 +99,11 @@ struct dt_rows {
     uint32_t at;         /* slice of the round */
 };
 
-/* Record alone, keep: as dt_graph_desc; then compile and make one exec per worker. training: with losses and
- * derivative. */
+/* compile.c. Records alone; keep: as dt_graph_desc. */
 dt_status dt_record(dt_trainer *t, const dt_samples *source, const char *const *keep, dt_compiled *out);
+/* The graph of steps, recorded alone, without losses of stored data that reach nothing they may move. */
+dt_status dt_record_training(dt_trainer *t, const dt_samples *source, dt_compiled *out);
+/* Records, compiles and makes one exec per worker. training: with losses and derivative. */
 dt_status dt_compile(dt_trainer *t, const dt_samples *source, bool training, dt_compiled *out);
 /* The CPU's plan of what was recorded, and n execs. */
 dt_status dt_compile_cpu(dt_trainer *t, const dt_plan_desc *d, uint32_t n, dt_compiled *out);

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A trainer's graphs: recorded by the phase over its samples, derived, planned for a lane; see trainer_internal.h.
+ */
+#include <config.h>
+
+#include "train/trainer_internal.h"
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "graph/part.h"
+#include "train/device_infer.h"
+
+#include <string.h>
+
+/* Experience and stored data are each recorded by their own part of the phase; of a mixture both are. */
+static dt_status record_source(dt_trainer *t, const dt_samples *source, dt_graph *g)
+{
+    const dt_graph_loss *unused = NULL;
+    if (t->d.record_stored != NULL && !source->is_live) {
+        return t->d.record_stored(t->d.user, g);
+    }
+    DT_TRY(t->d.record(t->d.user, g));
+    if (!dt_mixed_is(t->mixed, source)) {
+        return DT_OK;
+    }
+    t->n_of_source = dt_graph_losses(g, &unused);
+    dt_graph_source(g, DT_MIXED_PREFIX);
+    DT_TRY(t->d.record_stored(t->d.user, g));
+    dt_graph_source(g, "");
+    return DT_OK;
+}
+
+dt_status dt_record(dt_trainer *t, const dt_samples *source, const char *const *keep, dt_compiled *out)
+{
+    memset(out, 0, sizeof(*out));
+    out->source = source;
+    for (uint32_t i = 0; i < source->n_symbols; i++) {
+        out->symbol[i] = source->symbol[i];
+    }
+    out->symbol[source->n_symbols] = "B";
+    const dt_graph_desc gd = {.symbol = out->symbol,
+                              .n_symbols = source->n_symbols + 1,
+                              .field = source->field,
+                              .n_fields = source->n_fields,
+                              .params = t->d.params,
+                              .model = t->d.model,
+                              .recompute = t->c.recompute_roles,
+                              .keep = keep,
+                              .user = t->d.user};
+    DT_TRY(dt_graph_create(&gd, &out->graph));
+    DT_TRY(record_source(t, source, out->graph));
+    return out->graph->api->status(out->graph);
+}
+
+dt_status dt_compile_cpu(dt_trainer *t, const dt_plan_desc *d, uint32_t n, dt_compiled *out)
+{
+    dt_plan_desc pd = *d;
+    pd.lane = t->c.math == DT_DEVICE_MATH_BF16 ? DT_LANE_CPU_BF16 : DT_LANE_CPU;
+    pd.reuse = t->c.reuse;
+    pd.poison = t->c.poison;
+    pd.fuse = t->c.fuse;
+    return dt_compile_lane(&pd, n, out);
+}
+
+dt_status dt_compile_lane(const dt_plan_desc *d, uint32_t n, dt_compiled *out)
+{
+    DT_TRY(dt_plan_compile(out->graph, d, &out->plan));
+    out->exec = dt_alloc_n(n, sizeof(dt_exec *));
+    if (out->exec == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for %u workers", n);
+    }
+    out->n_exec = n;
+    for (uint32_t i = 0; i < n; i++) {
+        DT_TRY(dt_exec_create(out->plan, &out->exec[i]));
+    }
+    return DT_OK;
+}
+
+/* Losses of stored data that reach no parameter they may move are not computed in steps. */
+static dt_status keep_what_trains(const dt_trainer *t, dt_graph *g)
+{
+    const dt_graph_loss *loss = NULL;
+    bool *is_reached = dt_alloc_n(t->d.params->n + 1, sizeof(*is_reached));
+    dt_status st = is_reached != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for the trainer");
+    for (uint32_t i = t->n_of_source; st == DT_OK && i < dt_graph_losses(g, &loss);) {
+        bool any = false;
+        st = dt_graph_reach(g, loss[i].name, is_reached);
+        for (uint32_t p = 0; p < t->d.params->n; p++) {
+            any = any || is_reached[p];
+        }
+        if (st == DT_OK && !any) {
+            dt_graph_drop(g, i);
+        }
+        i += any ? 1 : 0;
+    }
+    dt_free(is_reached);
+    return st < 0 || dt_graph_losses(g, &loss) > t->n_of_source
+               ? st
+               : DT_FAIL(DT_ECONFIG,
+                         "stored data has nothing to train: every parameter that it could teach is frozen, or moved "
+                         "by the phase itself; freeze less (training.freeze, training.freeze_loaded), or name no "
+                         "stored samples");
+}
+
+dt_status dt_record_training(dt_trainer *t, const dt_samples *source, dt_compiled *out)
+{
+    DT_TRY(dt_record(t, source, NULL, out));
+    DT_TRY(t->d.apart != NULL ? dt_trainer_hold_apart(t, out->graph, t->d.apart) : DT_OK);
+    return t->mixed != NULL ? keep_what_trains(t, out->graph) : DT_OK;
+}
+
+void dt_skip_unread(dt_samples *s, const dt_plan *p)
+{
+    bool is_whole = false; /* is any of the last ones read? */
+    for (uint32_t f = 0; f < s->n_fields; f++) {
+        const bool is_read = dt_plan_field(p, s->field[f].name) >= 0;
+        s->skipped |= is_read ? 0 : UINT64_C(1) << f;
+        is_whole = is_whole || (is_read && f >= s->n_fields - s->n_whole);
+    }
+    for (uint32_t f = s->n_fields - s->n_whole; f < s->n_fields && is_whole; f++) {
+        s->skipped &= ~(UINT64_C(1) << f);
+    }
+}
+
+dt_status dt_compile(dt_trainer *t, const dt_samples *source, bool training, dt_compiled *out)
+{
+    DT_TRY(training ? dt_record_training(t, source, out) : dt_record(t, source, NULL, out));
+    if (t->device != NULL && !training) {
+        DT_TRY(dt_device_infer_create(t, source, out->graph, DT_DEVICE_INFER_SLICES, false, false, &out->device));
+        out->plan = (dt_plan *)(uintptr_t)dt_device_infer_plan(out->device);
+        return DT_OK;
+    }
+    const dt_plan_desc pd = {.training = training, .recompute = t->c.recompute, .cap = source->slice_cap};
+    return dt_compile_cpu(t, &pd, t->active, out);
+}
+
+void dt_compiled_fini(dt_compiled *c)
+{
+    for (uint32_t i = 0; i < c->n_exec; i++) {
+        dt_exec_destroy(c->exec[i]);
+    }
+    dt_free(c->exec);
+    if (c->device != NULL) {
+        dt_device_infer_destroy(c->device);
+    } else {
+        dt_plan_destroy(c->plan);
+    }
+    dt_graph_destroy(c->graph);
+    memset(c, 0, sizeof(*c));
+}
