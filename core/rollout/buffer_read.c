@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See buffer.h: samples of a round as data, packed by rows.
+ */
+#include <config.h>
+
+#include "rollout/buffer_internal.h"
+
+#include "base/err.h"
+
+#include <string.h>
+
+typedef struct reader { /* one pack */
+    const dt_buffer *b;
+    const uint64_t *index, *key;
+    uint32_t n, which;
+    size_t first; /* slot of sample 0 */
+} reader;
+
+static size_t slot_of(const reader *r, uint32_t j)
+{
+    return r->first + r->index[j];
+}
+
+static int32_t rows_of(const reader *r, size_t slot)
+{
+    return r->which == DT_ROW_ACTS ? r->b->n_acts[slot] : r->b->n_seen[slot];
+}
+
+void dt_buffer_sizes(const dt_buffer *b, uint32_t which, const uint64_t *index, uint32_t n, int64_t *size)
+{
+    const uint32_t S = b->l->spec.n_symbols;
+    const reader r = {.b = b, .index = index, .n = n, .which = which, .first = dt_buffer_slot(b, 0, 0)};
+    memset(size, 0, (S + 1) * sizeof(*size));
+    for (uint32_t j = 0; j < n; j++) {
+        const size_t slot = slot_of(&r, j);
+        const int32_t rows = rows_of(&r, slot);
+        size[0] += rows;
+        for (uint32_t k = 0; k < S && rows > 0; k++) {
+            size[k + 1] += b->size[slot * S + k];
+        }
+    }
+}
+
+/* Rows of places, row by row, into out. */
+static char *copy_places(const reader *r, size_t slot, const char *base, size_t bytes, char *out)
+{
+    const uint32_t A = r->b->l->spec.n_agents;
+    for (size_t at = slot * A; at < (slot + 1) * A; at++) {
+        if ((r->b->row[at] & r->which) != 0) {
+            memcpy(out, base + at * bytes, bytes);
+            out += bytes;
+        }
+    }
+    return out;
+}
+
+static void read_places(const reader *r, const void *base, size_t bytes, char *out)
+{
+    for (uint32_t j = 0; j < r->n; j++) {
+        out = copy_places(r, slot_of(r, j), base, bytes, out);
+    }
+}
+
+static void scale_rows(const dt_buffer_scale *s, float *x, int64_t rows, int64_t D)
+{
+    for (int64_t i = 0; i < rows && s->mean != NULL; i++) {
+        for (int64_t d = 0; d < D; d++) {
+            float v = (x[i * D + d] - s->mean[d]) * s->scale[d];
+            if (s->clip > 0) {
+                v = v < -s->clip ? -s->clip : v > s->clip ? s->clip : v;
+            }
+            x[i * D + d] = v;
+        }
+    }
+}
+
+/* Rows of places counted from the first of the slice; -1 for who has no row. */
+static void place_rows(const reader *r, size_t slot, int32_t before, int32_t *v, int64_t n)
+{
+    const uint32_t A = r->b->l->spec.n_agents;
+    for (int64_t i = 0; i < n; i++) {
+        const int32_t place = v[i];
+        int32_t row = before;
+        v[i] = -1;
+        for (uint32_t a = 0; place >= 0 && a < A; a++) {
+            if ((r->b->row[slot * A + a] & r->which) == 0) {
+                continue;
+            }
+            if ((int32_t)a == place) {
+                v[i] = row;
+                break;
+            }
+            row++;
+        }
+    }
+}
+
+/* Indices count rows within the instance; the slice holds those of the samples before, too. */
+static void shift_rows(const reader *r, size_t slot, int32_t symbol, const int64_t *before, void *rows, int64_t n)
+{
+    int32_t *v = rows;
+    if (symbol == 0) {
+        place_rows(r, slot, (int32_t)before[0], v, n);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        v[i] += v[i] >= 0 ? (int32_t)before[symbol] : 0;
+    }
+}
+
+static void read_obs(const reader *r, uint32_t port, char *out)
+{
+    const dt_buffer *b = r->b;
+    const dt_obs_port *o = &b->l->obs[port];
+    const uint32_t S = b->l->spec.n_symbols;
+    int64_t before[1 + DT_ENV_MAX_SYMBOLS] = {0};
+    char *const start = out;
+    for (uint32_t j = 0; j < r->n; j++) {
+        const size_t slot = slot_of(r, j);
+        const int32_t places = rows_of(r, slot);
+        if (places == 0) {
+            continue;
+        }
+        char *const begin = out;
+        if (o->symbol == 0) {
+            out = copy_places(r, slot, b->obs[port], o->row_bytes, out);
+        } else { /* of row pointers the last one is the next sample's first */
+            const size_t bytes = (size_t)b->size[slot * S + (uint32_t)o->symbol - 1] * o->row_bytes;
+            memcpy(out, b->obs[port] + (size_t)b->at[port][slot] * o->row_bytes, bytes);
+            out += bytes;
+        }
+        if (o->index_of >= 0) {
+            shift_rows(r, slot, o->index_of, before, begin, (out - begin) / (int64_t)sizeof(int32_t));
+        }
+        before[0] += places;
+        for (uint32_t k = 0; k < S; k++) {
+            before[k + 1] += b->size[slot * S + k];
+        }
+    }
+    if (o->plus) {
+        const int32_t end = (int32_t)before[o->index_of];
+        memcpy(out, &end, sizeof(end));
+    }
+    if (o->is_plain) {
+        scale_rows(&b->scale[port], (float *)(void *)start, before[0], o->row_items);
+    }
+}
+
+/* out[step][row] of rows that are [step] */
+static void read_steps(const reader *r, uint32_t port, char *out)
+{
+    const dt_buffer *b = r->b;
+    const dt_obs_port *o = &b->l->obs[port];
+    const uint32_t A = b->l->spec.n_agents;
+    int64_t size[1 + DT_ENV_MAX_SYMBOLS];
+    dt_buffer_sizes(b, r->which, r->index, r->n, size);
+    const size_t bytes = o->row_bytes / (size_t)o->steps, stride = (size_t)size[o->symbol] * bytes;
+    for (uint32_t j = 0; j < r->n; j++) {
+        const size_t slot = slot_of(r, j);
+        const size_t first = o->symbol == 0 ? slot * A : (size_t)b->at[port][slot];
+        const int64_t rows = o->symbol == 0         ? (int64_t)A
+                             : rows_of(r, slot) > 0 ? b->size[slot * b->l->spec.n_symbols + (uint32_t)o->symbol - 1]
+                                                    : 0;
+        for (size_t at = first; at < first + (size_t)rows; at++) {
+            if (o->symbol == 0 && (b->row[at] & r->which) == 0) {
+                continue;
+            }
+            for (size_t t = 0; t < (size_t)o->steps; t++) {
+                memcpy(out + t * stride, b->obs[port] + at * o->row_bytes + t * bytes, bytes);
+            }
+            out += bytes;
+        }
+    }
+}
+
+/* out[w][row]: the rows of w steps ago, oldest first; zeros before the agent came. */
+static void read_history(const reader *r, const dt_buffer_field *f, float *out)
+{
+    const dt_buffer *b = r->b;
+    const dt_obs_port *o = &b->l->obs[f->port];
+    const uint32_t W = b->d.window, A = b->l->spec.n_agents;
+    const size_t D = f->kind == FIELD_PRESENT ? 1 : (size_t)o->row_items;
+    for (uint32_t w = 0; w < W; w++) {
+        const size_t back = W - 1 - w;
+        for (uint32_t j = 0; j < r->n; j++) {
+            const size_t slot = slot_of(r, j);
+            for (size_t at = slot * A; at < (slot + 1) * A; at++) {
+                if ((b->row[at] & r->which) == 0) {
+                    continue;
+                }
+                const bool is_there = back <= b->age[at];
+                if (f->kind == FIELD_PRESENT) {
+                    *out = is_there;
+                } else if (is_there) {
+                    const size_t from = at - back * b->d.instances * A;
+                    memcpy(out, b->obs[f->port] + from * o->row_bytes, o->row_bytes);
+                    scale_rows(&b->scale[f->port], out, 1, (int64_t)D);
+                } else {
+                    memset(out, 0, D * sizeof(float));
+                }
+                out += D;
+            }
+        }
+    }
+}
+
+/* Rows of the step after, of agents that were not ended by this one; else zeros. */
+static void read_next(const reader *r, const dt_buffer_field *f, float *out)
+{
+    const dt_buffer *b = r->b;
+    const dt_obs_port *o = &b->l->obs[f->port];
+    const size_t A = b->l->spec.n_agents, D = f->kind == FIELD_NEXT_PRESENT ? 1 : (size_t)o->row_items;
+    for (uint32_t j = 0; j < r->n; j++) {
+        const size_t slot = slot_of(r, j);
+        for (size_t at = slot * A; at < (slot + 1) * A; at++) {
+            if ((b->row[at] & r->which) == 0) {
+                continue;
+            }
+            const bool is_there = b->flag[at] == DT_STEP_ACTED;
+            if (f->kind == FIELD_NEXT_PRESENT) {
+                *out = is_there;
+            } else if (is_there) {
+                memcpy(out, b->obs[f->port] + (at + b->d.instances * A) * o->row_bytes, o->row_bytes);
+                if (o->is_plain) {
+                    scale_rows(&b->scale[f->port], out, 1, (int64_t)D);
+                }
+            } else {
+                memset(out, 0, D * sizeof(float));
+            }
+            out += D;
+        }
+    }
+}
+
+static void read_kept(const reader *r, uint32_t k, void *out)
+{
+    const dt_buffer *b = r->b;
+    const size_t bytes = b->kept_columns[k] * sizeof(float);
+    int64_t size[1 + DT_ENV_MAX_SYMBOLS];
+    if (b->kept[k] != NULL) {
+        read_places(r, b->kept[k], bytes, out);
+    } else {
+        dt_buffer_sizes(b, r->which, r->index, r->n, size);
+        memset(out, 0, (size_t)size[0] * bytes);
+    }
+}
+
+static void read_mask(const reader *r, float *out)
+{
+    const dt_buffer *b = r->b;
+    const uint32_t A = b->l->spec.n_agents, n = b->l->n_choices;
+    for (uint32_t j = 0; j < r->n; j++) {
+        const size_t slot = slot_of(r, j);
+        for (size_t at = slot * A; at < (slot + 1) * A; at++) {
+            if ((b->row[at] & r->which) != 0) {
+                for (uint32_t c = 0; c < n; c++) {
+                    *out++ = b->mask[at * n + c];
+                }
+            }
+        }
+    }
+}
+
+static void read_costs(const reader *r, const float *planes, float *out)
+{
+    const dt_buffer *b = r->b;
+    const uint32_t A = b->l->spec.n_agents, K = b->l->spec.n_costs;
+    for (uint32_t j = 0; j < r->n; j++) {
+        const size_t slot = slot_of(r, j);
+        for (size_t at = slot * A; at < (slot + 1) * A; at++) {
+            for (uint32_t k = 0; k < K && (b->row[at] & r->which) != 0; k++) {
+                *out++ = planes[k * b->n_places + at];
+            }
+        }
+    }
+}
+
+/* The sample's key names its use (epoch and position); without one, the row's place in the run does. */
+static void read_keys(const reader *r, int64_t *out)
+{
+    const dt_buffer *b = r->b;
+    const uint32_t A = b->l->spec.n_agents;
+    for (uint32_t j = 0; j < r->n; j++) {
+        const size_t slot = slot_of(r, j);
+        const bool is_used = r->key != NULL && r->key[j] != 0;
+        const uint64_t base = is_used ? r->key[j] : (b->key_base + slot) * A;
+        for (uint32_t a = 0; a < A; a++) {
+            if ((b->row[slot * A + a] & r->which) != 0) {
+                *out++ = (int64_t)((base + a) & INT64_MAX);
+            }
+        }
+    }
+}
+
+static void read_field(const reader *r, const dt_buffer_field *f, void *out)
+{
+    const dt_buffer *b = r->b;
+    const dt_env_spec *s = &b->l->spec;
+    switch (f->kind) {
+    case FIELD_OBS:
+        read_obs(r, f->port, out);
+        break;
+    case FIELD_STEPS:
+        read_steps(r, f->port, out);
+        break;
+    case FIELD_HISTORY:
+    case FIELD_PRESENT:
+        read_history(r, f, out);
+        break;
+    case FIELD_ACTION_I:
+        read_places(r, b->act_i, s->n_heads * sizeof(int32_t), out);
+        break;
+    case FIELD_ACTION_F:
+        read_places(r, b->act_f, s->n_continuous * sizeof(float), out);
+        break;
+    case FIELD_MASK:
+        read_mask(r, out);
+        break;
+    case FIELD_LOG_PROB:
+        read_places(r, b->log_prob, sizeof(float), out);
+        break;
+    case FIELD_VALUE:
+        read_places(r, b->value, sizeof(float), out);
+        break;
+    case FIELD_ADVANTAGE:
+        read_places(r, b->advantage, sizeof(float), out);
+        break;
+    case FIELD_TARGET:
+        read_places(r, b->target, sizeof(float), out);
+        break;
+    case FIELD_COST_VALUE:
+        read_costs(r, b->cost_value, out);
+        break;
+    case FIELD_COST_ADVANTAGE:
+        read_costs(r, b->cost_advantage, out);
+        break;
+    case FIELD_COST_TARGET:
+        read_costs(r, b->cost_target, out);
+        break;
+    case FIELD_NEXT:
+    case FIELD_NEXT_PRESENT:
+        read_next(r, f, out);
+        break;
+    case FIELD_COST_IN:
+        read_costs(r, b->cost_in, out);
+        break;
+    case FIELD_KEPT:
+        read_kept(r, f->port, out);
+        break;
+    default:
+        read_keys(r, out);
+        break;
+    }
+}
+
+void dt_buffer_pack(const dt_buffer *b, uint32_t which, const uint64_t *index, const uint64_t *key, uint32_t n,
+                    uint32_t want, void *const *out)
+{
+    const reader r = {.b = b, .index = index, .key = key, .n = n, .which = which, .first = dt_buffer_slot(b, 0, 0)};
+    for (uint32_t f = 0; f < b->n_fields; f++) {
+        if ((want >> f & 1) != 0) {
+            read_field(&r, &b->field[f], out[f]);
+        }
+    }
+}
+
+/* ---- as data ----------------------------------------------------------------------------------------------------- */
+
+static const dt_port *data_fields(const void *self, uint32_t *n_p)
+{
+    const dt_buffer *b = self;
+    *n_p = b->n_fields;
+    return b->port;
+}
+
+static const char *const *data_symbols(const void *self, uint32_t *n_p)
+{
+    const dt_buffer *b = self;
+    *n_p = 1 + b->l->spec.n_symbols;
+    return b->symbol;
+}
+
+static dt_status data_count(const void *self, uint64_t *n_p)
+{
+    const dt_buffer *b = self;
+    *n_p = (uint64_t)b->d.steps * b->d.instances;
+    return DT_OK;
+}
+
+/* Before anything was collected a sample may turn out as large as it can be. */
+static dt_status data_sizes(const void *self, const uint64_t *index, uint32_t n, int64_t *size)
+{
+    const dt_buffer *b = self;
+    if (b->is_filled) {
+        dt_buffer_sizes(b, DT_ROW_ACTS, index, n, size);
+        return DT_OK;
+    }
+    for (int32_t k = 0; k <= (int32_t)b->l->spec.n_symbols; k++) {
+        size[k] = dt_layout_cap(b->l, k) * n;
+    }
+    return DT_OK;
+}
+
+static dt_status data_read(void *self, const uint64_t *index, const uint64_t *key, uint32_t n, void *const *out)
+{
+    const dt_buffer *b = self;
+    if (!b->is_filled) {
+        return DT_FAIL(DT_EPLUGIN, "the rollout's data is read before anything was collected");
+    }
+    uint32_t want = 0;
+    for (uint32_t f = 0; f < b->n_fields; f++) {
+        want |= out[f] != NULL ? 1u << f : 0;
+    }
+    dt_buffer_pack(b, DT_ROW_ACTS, index, key, n, want, out);
+    return DT_OK;
+}
+
+const dt_data_ops dt_buffer_data = {.struct_size = sizeof(dt_data_ops),
+                                    .fields = data_fields,
+                                    .symbols = data_symbols,
+                                    .count = data_count,
+                                    .sizes = data_sizes,
+                                    .read = data_read};
