@@ -27,7 +27,7 @@ EXTRA_DIST += bench/env_traffic/sumo.py bench/recompute/recompute.py
 EXTRA_DIST += bench/run bench/phase1_step/batch.py bench/phase1_step/model.py bench/phase1_step/peer.py bench/gpu/peer.py
 
 # make bench/kernels: speed of the CPU kernels; wants oneDNN to compare with (Debian: libdnnl-dev)
-EXTRA_PROGRAMS = bench/kernels
+EXTRA_PROGRAMS += bench/kernels
 bench_kernels_SOURCES = bench/kernels.c
 bench_kernels_LDADD = core/libdtcore.la -ldnnl -lgomp
 

@@ -1,4 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
 # Phases in one configuration, how to run long trainings, and what to do when something goes wrong.
-dist_doc_DATA = docs/phases.md docs/running.md docs/troubleshooting.md docs/slurm.sh docs/dtrain@.service \
+dist_doc_DATA = docs/data.md docs/phases.md docs/running.md docs/security.md docs/troubleshooting.md docs/slurm.sh docs/dtrain@.service \
 	docs/kubernetes-job.yaml docs/kubernetes-mpijob.yaml

@@ -20,12 +20,8 @@
 #SBATCH --signal=B:TERM@120
 set -u
 
-run=${RUN:-runs/job-$SLURM_JOB_ID} # the same in every life of the job
-if [ -e "$run/checkpoints/LATEST" ]; then
-    set -- run --resume "$run"
-else
-    set -- "$@" --run-dir "$run"
-fi
+# the same line in every life of the job: it begins where there is no run yet, and goes on where there is
+set -- "$@" --run-dir "${RUN:-runs/job-$SLURM_JOB_ID}" --resume auto
 
 # Slurm signals this shell alone (B:), which hands the signal on and goes on waiting
 child=

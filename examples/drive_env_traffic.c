@@ -30,9 +30,21 @@ typedef struct world { /* one instance of an environment, and the arrays it writ
     float *act_f;
 } world;
 
+/* Names from a policy's file are somebody else's words: they drive no terminal and begin no line. */
+static void tell(const char *text)
+{
+    for (const char *p = text; *p != '\0'; p++) {
+        fputc((unsigned char)*p < 0x20 || (unsigned char)*p >= 0x7F ? '?' : *p, stderr);
+    }
+}
+
 static void stop(const char *what, const char *why)
 {
-    fprintf(stderr, "drive_env_traffic: %s: %s\n", what, why);
+    fputs("drive_env_traffic: ", stderr);
+    tell(what);
+    fputs(": ", stderr);
+    tell(why);
+    fputc('\n', stderr);
     exit(1);
 }
 

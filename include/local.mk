@@ -3,6 +3,7 @@
 dtrainincludedir = $(includedir)/dtrain
 dtraininclude_HEADERS = \
 	include/dtrain/abi_log.h \
+	include/dtrain/checked.h \
 	include/dtrain/helpers.h \
 	include/dtrain/motion.h \
 	include/dtrain/ops.def \

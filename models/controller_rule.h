@@ -3,21 +3,27 @@
  * Controllers of signals by a rule, without parameters: the phase with the most of something is the most likely one.
  * Included by the models beside it; not installed, not part of the contract.
  *
- *   logits = sharpness * phases[:, :, column]        value, cost_value and continuous actions 0
+ *   logits = sharpness * (phases[:, :, column] + phases[:, :, 10] / patience_s)
+ *   value, cost_value and continuous actions 0
  *
- * Where two phases have as much, they are as likely; the most likely action of a tie is the first. What may not be
- * asked for is masked by the host. Columns of the observation phases: dtrain/shapes.h. Threads: as dt_model_ops.
+ * Lanes are counted whole, and phases that serve other links of the same lanes have as much: then who first at its line
+ * waits longest for its link decides. The same makes waiting count for more vehicles the longer it lasts, so that
+ * nobody waits for ever. (Without column 10, or with patience_s = 0, ties are as likely, and the most likely one is the
+ * first.) What may not be asked for is masked by the host. Columns of the observation phases: dtrain/shapes.h. Threads:
+ * as dt_model_ops.
  */
 #ifndef DTRAIN_MODELS_CONTROLLER_RULE_H
 #define DTRAIN_MODELS_CONTROLLER_RULE_H
 
 #include "controller_net.h"
 
-enum { RULE_VEHICLES, RULE_STANDING, RULE_PRESSURE, RULE_PROGRAM, RULE_ALLOWED, RULE_NEAR };
+#include <string.h>
+
+enum { RULE_VEHICLES, RULE_STANDING, RULE_PRESSURE, RULE_PROGRAM, RULE_ALLOWED, RULE_NEAR, RULE_WAITED = 10 };
 
 typedef struct rule_config {
     int64_t column;
-    double sharpness;
+    double sharpness, patience_s;
 } rule_config;
 
 typedef struct rule_state {
@@ -26,12 +32,15 @@ typedef struct rule_state {
     int64_t columns;
 } rule_state;
 
-/* The rows of the option table; COLUMN as text. */
-#define RULE_OPTIONS(COLUMN)                                                                                           \
+/* The rows of the option table; COLUMN and PATIENCE_S as text. */
+#define RULE_OPTIONS(COLUMN, PATIENCE_S)                                                                               \
     DT_OPTION(rule_config, column, DT_OPT_I64, COLUMN, "1", 0, 63, NULL,                                               \
               "column of the observation phases that is compared; 5 is read as 0 where there are fewer"),              \
         DT_OPTION(rule_config, sharpness, DT_OPT_F64, "1000", "1", 0, 1e6, NULL,                                       \
                   "how much likelier a phase is that has one more; actions drawn follow the rule when it is large"),   \
+        DT_OPTION(rule_config, patience_s, DT_OPT_F64, PATIENCE_S, "s", 0, 1e6, NULL,                                  \
+                  "who has waited so long first at a line counts as one vehicle more; below that it breaks ties; "     \
+                  "0: waiting does not count"),                                                                        \
         DT_OPTION_END
 
 static inline dt_status rule_create(void *self, const dt_host *h, const void *cfg, const dt_dim *dims, uint32_t n_dims)
@@ -79,6 +88,10 @@ static inline dt_status rule_forward(void *self, dt_graph *g, dt_tensor *const *
     const rule_state *s = self;
     dt_tensor *what = dt_merge(g, dt_slice(g, in[0], s->config.column, 1)); /* [A, choices] */
     dt_tensor *none = dt_affine(g, dt_slice(g, what, 0, 1), 0.0, 0.0);      /* [A, 1] */
+    if (s->config.patience_s > 0 && s->columns > RULE_WAITED) {
+        dt_tensor *waited = dt_merge(g, dt_slice(g, in[0], RULE_WAITED, 1));
+        what = dt_add(g, what, dt_affine(g, waited, 1 / s->config.patience_s, 0.0));
+    }
     uint32_t i = 0;
     out[i++] = dt_merge(g, none);
     out[i++] = dt_affine(g, what, s->config.sharpness, 0.0);
@@ -98,9 +111,11 @@ static inline void rule_destroy(void *self)
     (void)self;
 }
 
-/* The plugin of a rule. */
-#define RULE_PLUGIN(ID, COLUMN, SUMMARY, REFERENCE)                                                                    \
-    static const dt_option options[] = {RULE_OPTIONS(COLUMN)};                                                         \
+/* The plugin of a rule, and of one with extensions. */
+#define RULE_PLUGIN(ID, COLUMN, PATIENCE_S, SUMMARY, REFERENCE)                                                        \
+    RULE_PLUGIN_OF(ID, COLUMN, PATIENCE_S, SUMMARY, REFERENCE, NULL)
+#define RULE_PLUGIN_OF(ID, COLUMN, PATIENCE_S, SUMMARY, REFERENCE, EXTENSION)                                          \
+    static const dt_option options[] = {RULE_OPTIONS(COLUMN, PATIENCE_S)};                                             \
     static const dt_model_ops ops = {.struct_size = sizeof(dt_model_ops),                                              \
                                      .create = rule_create,                                                            \
                                      .inputs = rule_inputs,                                                            \
@@ -118,7 +133,8 @@ static inline void rule_destroy(void *self)
                                            .config_size = sizeof(rule_config),                                         \
                                            .state_size = sizeof(rule_state),                                           \
                                            .options = options,                                                         \
-                                           .ops = &ops};                                                               \
+                                           .ops = &ops,                                                                \
+                                           .extension = (EXTENSION)};                                                  \
     DT_PLUGIN_DEFINE_ONE(component, ID, "1.0", "dtrain", "Apache-2.0")
 
 #endif

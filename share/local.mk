@@ -45,7 +45,7 @@ nodist_demostore_DATA = share/demo.store/store.json $(demo_arrays)
 $(demo_arrays): share/demo.store/store.json
 share/demo.store/store.json: dtrain$(EXEEXT) $(dist_demo_DATA) $(dist_demochunks_DATA)
 	$(AM_V_GEN)$(MKDIR_P) share && rm -rf share/demo.store && \
-	./dtrain$(EXEEXT) data import $(srcdir)/share/demo --out share/demo.store --quiet
+	./dtrain$(EXEEXT) data import $(srcdir)/share/demo --out share/demo.store --set import.smooth_s=0 --quiet
 clean-local: clean-demo-store
 clean-demo-store:
 	rm -rf share/demo.store share/demo.store.partial

@@ -89,8 +89,8 @@ check() { # tree
             } else if (name == "config.h" || (!quoted && to[1] != "dtrain" && !(to[1] in may))) {
                 next # the build configuration, the system
             } else if (to[1] == "dtrain") {
-                if (room == "base" && name !~ /^dtrain\/(status|shapes|random)\.h$/) {
-                    bad("base sees dtrain/status.h, dtrain/shapes.h and dtrain/random.h only")
+                if (room == "base" && name !~ /^dtrain\/(status|shapes|random|checked)\.h$/) {
+                    bad("base sees dtrain/status.h, shapes.h, random.h and checked.h only")
                 }
             } else if (n_part < 2 || !(to[1] in may)) {
                 bad("write it as \"<room>/<file>\"")

@@ -7,7 +7,7 @@
 
 dt_tests =
 dt_scripts =
-dt_source_scripts = tests/layers.sh tests/tidy.sh
+dt_source_scripts = tests/layers.sh tests/raw_open.sh tests/raw_print.sh tests/tidy.sh
 LDADD = core/libdtcore.la $(CMOCKA_LIBS)
 
 include tests/mock/local.mk
@@ -52,7 +52,7 @@ AM_TESTS_ENVIRONMENT = \
 	DTRAIN_PLUGIN_PATH=; DTRAIN_CONFIG=; DTRAIN_FAULT=; unset DTRAIN_PLUGIN_PATH DTRAIN_CONFIG DTRAIN_FAULT; \
 	DTRAIN__ENGINE__DEVICE=cpu; export DTRAIN__ENGINE__DEVICE; \
 	LC_ALL=C; NO_COLOR=1; export LC_ALL NO_COLOR; \
-	ASAN_OPTIONS=allow_user_segv_handler=0; \
+	ASAN_OPTIONS=allow_user_segv_handler=1; \
 	LSAN_OPTIONS=suppressions='$(abs_top_srcdir)/tests/lsan.supp':print_suppressions=0; \
 	UBSAN_OPTIONS=print_stacktrace=1; TSAN_OPTIONS=halt_on_error=1; \
 	export ASAN_OPTIONS LSAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS; \

@@ -7,7 +7,7 @@
 DIR holds NAME/NAME.sumocfg of RESCO's scenarios. "joint" trains one set of weights on four of them, an episode of each
 in turns, and is evaluated on these and on arterial4x4, which it has not seen. Delay is strict: every vehicle that was
 due counts, as it does while nobody may be teleported. Training may teleport (option teleport_s), so that what follows
-a gridlock is worth learning from; evaluation never does.
+a gridlock is worth learning from; an evaluation never does, unless evaluation.env says so.
 """
 import os
 import sys
@@ -55,8 +55,8 @@ def train(a, name):
 
 def evaluate(a, name, run, where):
     for greedy in ("true", "false"):
-        sets = {**COMMON, **JOBS[name], "env.instances": 2, "env_sumo.teleport_s": -1, "env_sumo.also": "",
-                "env_sumo.sumocfg": a.file % (where, where), "evaluation.greedy": greedy}
+        sets = {**COMMON, **JOBS[name], "env.instances": 2, "env_sumo.also": "", "env_sumo.sumocfg": a.file % (where, where),
+                "evaluation.greedy": greedy}
         r = common.evaluate(a, "phase2_ppo", run, sets, "--seeds", a.seeds, "--episodes", "1")
         m = r["metrics"]
         delay = m["strict_delay_s"]

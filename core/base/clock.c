@@ -55,11 +55,20 @@ uint64_t dt_rss_bytes(void)
     return status_bytes("/proc/self/status", "\nVmRSS:");
 }
 
-uint64_t dt_rss_bytes_of(int pid)
+uint64_t dt_own_bytes_of(int pid, uint64_t *shared_p)
 {
-    char path[48];
-    snprintf(path, sizeof(path), "/proc/%d/status", pid);
-    return status_bytes(path, "\nVmRSS:");
+    char path[48], text[128] = "";
+    unsigned long long resident = 0, shared = 0;
+    snprintf(path, sizeof(path), "/proc/%d/statm", pid);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const ssize_t n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
+    if (fd >= 0) {
+        close(fd);
+    }
+    const bool is_known = n > 0 && sscanf(text, "%*u %llu %llu", &resident, &shared) == 2 && resident >= shared;
+    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    *shared_p = is_known ? shared * page : 0;
+    return is_known ? (resident - shared) * page : 0;
 }
 
 uint64_t dt_rss_peak_bytes(void)

@@ -8,6 +8,8 @@
 
 #include "base/err.h"
 
+#include "base/print.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -56,6 +58,15 @@ static const char *short_path(const char *file)
     return before != NULL ? before + 1 : file;
 }
 
+/* text is not in the record itself. */
+static dt_status write_record(dt_status st, const char *file, int line, const char *text)
+{
+    record.status = st;
+    memcpy(record.text, text, strlen(text) + 1);
+    snprintf(record.where, sizeof(record.where), "%s:%d", short_path(file), line);
+    return st;
+}
+
 dt_status dt_fail(dt_status st, const char *file, int line, const char *fmt, ...)
 {
     char text[DT_ERROR_TEXT_BYTES]; /* aside, because an argument may be the record itself */
@@ -63,10 +74,19 @@ dt_status dt_fail(dt_status st, const char *file, int line, const char *fmt, ...
     va_start(ap, fmt);
     vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
-    record.status = st;
-    memcpy(record.text, text, strlen(text) + 1);
-    snprintf(record.where, sizeof(record.where), "%s:%d", short_path(file), line);
-    return st;
+    dt_mask_message(text);
+    return write_record(st, file, line, text);
+}
+
+dt_status dt_fail_lines(dt_status st, const char *file, int line, const char *fmt, ...)
+{
+    char text[DT_ERROR_TEXT_BYTES];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    dt_mask(text, false);
+    return write_record(st, file, line, text);
 }
 
 dt_status dt_context(dt_status st, const char *fmt, ...)
@@ -76,6 +96,7 @@ dt_status dt_context(dt_status st, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
+    dt_mask_message(text);
     size_t used = strlen(text);
     if (record.text[0] != '\0' && used + 2 < sizeof(text)) {
         size_t room = sizeof(text) - used - 3, kept = strlen(record.text);

@@ -14,9 +14,14 @@
 
 enum { DT_ERROR_TEXT_BYTES = 8192 }; /* twenty errors of a configuration, a line each */
 
-/* Record a new error (replaces the old record) and return st. Message: lower case, value and limit, what to do. */
+/* Record a new error (replaces the old record) and return st. Message: lower case, value and limit, what to do; one
+ * line: line ends in it are those of foreign names, and become '?' like all that print.h masks. */
 dt_status dt_fail(dt_status st, const char *file, int line, const char *fmt, ...) DT_PRINTF(4, 5);
 #define DT_FAIL(st, ...) dt_fail((st), __FILE__, __LINE__, __VA_ARGS__)
+
+/* The same of several lines. What it joins was masked piece by piece: texts of records, words of the program. */
+dt_status dt_fail_lines(dt_status st, const char *file, int line, const char *fmt, ...) DT_PRINTF(4, 5);
+#define DT_FAIL_LINES(st, ...) dt_fail_lines((st), __FILE__, __LINE__, __VA_ARGS__)
 
 /* Put "context: " in front of the recorded text; returns st. */
 dt_status dt_context(dt_status st, const char *fmt, ...) DT_PRINTF(2, 3);

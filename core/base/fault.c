@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/str.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -18,12 +19,13 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MAX_RULES = 16, NAME_BYTES = 48 };
+enum { MAX_RULES = 16, NAME_BYTES = 48, FILE_BYTES = 512 };
 
 typedef struct rule {
     char name[NAME_BYTES]; /* a point or a pattern */
-    uint64_t at;           /* 1-based visit that fails */
-    char mode;             /* 0 once, '+' from then on, '!' kill */
+    uint64_t at, last;     /* 1-based visits that fail, the first and the last of them */
+    char mode;             /* 0 those, '!' kill there, '@' meet there */
+    char file[FILE_BYTES];
     uint64_t n_visits;
 } rule;
 
@@ -35,7 +37,15 @@ static rule rules[MAX_RULES];
 static int n_rules;
 static uint64_t n_fired;
 
-/* One "name:N", "name:N+" or "name:N!" of text[0..bytes). */
+static const char *parse_number(const char *p, const char *end, uint64_t *out_p)
+{
+    for (*out_p = 0; p < end && *p >= '0' && *p <= '9' && *out_p < UINT64_MAX / 16; p++) {
+        *out_p = *out_p * 10 + (uint64_t)(*p - '0');
+    }
+    return p;
+}
+
+/* One "name:N", "name:N-M", "name:N+", "name:N!" or "name:N@FILE" of text[0..bytes). */
 static bool parse_rule(const char *text, size_t bytes, rule *out_p)
 {
     const char *colon = memchr(text, ':', bytes);
@@ -44,14 +54,21 @@ static bool parse_rule(const char *text, size_t bytes, rule *out_p)
     }
     rule r = {.at = 0};
     memcpy(r.name, text, (size_t)(colon - text));
-    const char *p = colon + 1, *end = text + bytes;
-    for (; p < end && *p >= '0' && *p <= '9' && r.at < UINT64_MAX / 16; p++) {
-        r.at = r.at * 10 + (uint64_t)(*p - '0');
-    }
-    if (p < end && (*p == '+' || *p == '!')) {
+    const char *end = text + bytes, *p = parse_number(colon + 1, end, &r.at);
+    r.last = r.at;
+    if (p < end && *p == '-') {
+        p = parse_number(p + 1, end, &r.last);
+    } else if (p < end && *p == '+') {
+        r.last = UINT64_MAX;
+        p++;
+    } else if (p < end && *p == '!') {
         r.mode = *p++;
+    } else if (p < end && *p == '@' && end - p > 1 && end - p < FILE_BYTES) {
+        r.mode = *p++;
+        memcpy(r.file, p, (size_t)(end - p));
+        p = end;
     }
-    if (p != end || r.at == 0) {
+    if (p != end || r.at == 0 || r.last < r.at) {
         return false;
     }
     *out_p = r;
@@ -80,9 +97,22 @@ static const char *load(const char *spec)
     return bad;
 }
 
+/* Where a test waits for us, and we for it. */
+static void meet(const char *file)
+{
+    const int fd = open(file, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    if (fd >= 0) {
+        close(fd);
+    }
+    while (fd >= 0 && access(file, F_OK) == 0) {
+        usleep(1000);
+    }
+}
+
 static bool visit(const char *point)
 {
     bool is_fault = false, is_kill = false;
+    char file[FILE_BYTES] = "";
     const char *bad = NULL;
     pthread_mutex_lock(&lock);
     if (atomic_load(&state) == UNREAD) {
@@ -94,7 +124,9 @@ static bool visit(const char *point)
             continue;
         }
         r->n_visits++;
-        if (r->n_visits == r->at || (r->mode == '+' && r->n_visits > r->at)) {
+        if (r->mode == '@' && r->n_visits == r->at) {
+            memcpy(file, r->file, sizeof(file));
+        } else if (r->n_visits >= r->at && r->n_visits <= r->last) {
             is_fault = true;
             is_kill |= r->mode == '!';
         }
@@ -102,8 +134,12 @@ static bool visit(const char *point)
     n_fired += is_fault;
     pthread_mutex_unlock(&lock);
     if (bad != NULL) {
-        dt_log(DT_LOG_WARN, "DTRAIN_FAULT: cannot read \"%s\" (want name:N, name:N+ or name:N!, at most %d)", bad,
-               MAX_RULES);
+        dt_log(DT_LOG_WARN,
+               "DTRAIN_FAULT: cannot read \"%s\" (want name:N, name:N-M, name:N+, name:N! or name:N@FILE, at most %d)",
+               bad, MAX_RULES);
+    }
+    if (file[0] != '\0') {
+        meet(file);
     }
     if (is_kill) {
         kill(getpid(), SIGKILL);

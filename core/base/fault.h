@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Fault points, for tests only: DTRAIN_FAULT="name:N[,name:N...]" makes the N-th visit (1-based) of the named
- * point fail; "name:N+" makes it fail from then on; "name:N!" kills the process (SIGKILL) there. Points are
- * named <room>.<what>, e.g. alloc, fs.open, fs.write, fs.fsync, fs.rename, ckpt.commit, data.read, run.stop (a
- * wish to stop), and env.step in the worker processes of environments; a name in the
- * specification may be a pattern ("fs.*" counts the visits of every file system point together).
- * Without the variable a visit is one predictable branch. Threads: any.
+ * Fault points, for tests only: DTRAIN_FAULT="name:N[,name:N...]" makes the N-th visit (1-based) of the named point
+ * fail; "name:N-M" the N-th to the M-th, as a disk that is freed again; "name:N+" makes it fail from then on;
+ * "name:N!" kills the process (SIGKILL) there; "name:N@FILE" makes FILE, goes on when somebody took it away, and does
+ * not fail: so a test meets the program at that place. Points are named <room>.<what>, e.g. alloc, fs.open, fs.write,
+ * fs.fsync, fs.rename, ckpt.commit, data.read, run.stop (a wish to stop), train.step, and env.step in the worker
+ * processes of environments; a name in the specification may be a pattern ("fs.*" counts the visits of every file
+ * system point together). Without the variable a visit is one predictable branch. Threads: any.
  */
 #ifndef DTRAIN_CORE_BASE_FAULT_H
 #define DTRAIN_CORE_BASE_FAULT_H

@@ -9,6 +9,8 @@
 #include "base/fs.h"
 #include "base/err.h"
 #include "base/fault.h"
+#include "base/beneath.h"
+#include "base/mapping.h"
 #include "base/mem.h"
 
 #include <dirent.h>
@@ -52,12 +54,15 @@ static dt_status fail_missing(const char *what, const char *path)
 {
     int reason = errno;
     bool is_missing = reason == ENOENT || reason == ENOTDIR;
-    return DT_FAIL(is_missing ? DT_ENOTFOUND : DT_EIO, "cannot %s %s: %s", what, path, strerror(reason));
+    const dt_status st = is_missing ? DT_ENOTFOUND : dt_beneath_refused(reason) ? DT_EDATA : DT_EIO;
+    return DT_FAIL(st, "cannot %s %s: %s", what, path, dt_beneath_reason(reason));
 }
 
 static dt_status fail_io(const char *what, const char *path)
 {
-    return DT_FAIL(DT_EIO, "cannot %s %s: %s", what, path, strerror(errno));
+    const int reason = errno;
+    return DT_FAIL(dt_beneath_refused(reason) ? DT_EDATA : DT_EIO, "cannot %s %s: %s", what, path,
+                   dt_beneath_reason(reason));
 }
 
 /* The folder that holds path, in out. */
@@ -87,13 +92,20 @@ static dt_status parent_of(const char *path, char out[PATH_MAX])
 
 static dt_status make_one_dir(const char *path)
 {
-    if (!refused("fs.mkdir", ENOSPC) && mkdir(path, 0777) == 0) {
+    const char *name = NULL;
+    const int dir = dt_beneath_enter(path, &name);
+    const bool is_made = dir != -1 && !refused("fs.mkdir", ENOSPC) && mkdirat(dir, name, 0777) == 0;
+    dt_beneath_leave(dir);
+    if (is_made) {
         trace(DT_FS_MKDIR, path, NULL, NULL, 0);
         return DT_OK;
     }
-    if (errno == EEXIST && dt_fs_is_dir(path)) {
+    struct stat info;
+    const int reason = errno;
+    if (reason == EEXIST && dt_fs_is_dir(path)) {
         return DT_OK;
     }
+    errno = reason == EEXIST && dt_beneath_stat(path, &info) == 0 && S_ISLNK(info.st_mode) ? ELOOP : reason;
     return fail_io("make folder", path);
 }
 
@@ -125,11 +137,12 @@ dt_status dt_fs_create(const char *path, int *out_fd)
 {
     int fd = -1;
     if (!refused("fs.open", ENOSPC)) {
-        fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        fd = dt_beneath_open(path, O_WRONLY | O_CREAT | O_EXCL, 0666);
     }
     if (fd < 0) {
         int reason = errno;
-        return DT_FAIL(reason == EEXIST ? DT_EINVAL : DT_EIO, "cannot create %s: %s", path, strerror(reason));
+        const dt_status st = reason == EEXIST ? DT_EINVAL : dt_beneath_refused(reason) ? DT_EDATA : DT_EIO;
+        return DT_FAIL(st, "cannot create %s: %s", path, dt_beneath_reason(reason));
     }
     trace(DT_FS_CREATE, path, NULL, NULL, 0);
     *out_fd = fd;
@@ -159,6 +172,37 @@ dt_status dt_fs_write(int fd, const char *path, const void *p, size_t bytes)
     }
     trace(DT_FS_WRITE, path, NULL, p, bytes);
     return DT_OK;
+}
+
+bool dt_fs_append(int fd, uint64_t *size_p, const void *p, size_t bytes)
+{
+    struct stat s;
+    const bool is_torn = dt_fault("fs.append");
+    const char *at = p;
+    size_t left = is_torn ? bytes / 2 : bytes;
+    if (fstat(fd, &s) != 0 || ((uint64_t)s.st_size > *size_p && ftruncate(fd, (off_t)*size_p) != 0)) {
+        return false;
+    }
+    while (left > 0) {
+        const ssize_t n = pwrite(fd, at, left, (off_t)(*size_p + (uint64_t)(at - (const char *)p)));
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n <= 0) {
+            errno = n == 0 ? ENOSPC : errno;
+            break;
+        }
+        at += n;
+        left -= (size_t)n;
+    }
+    if (left > 0 || is_torn) {
+        const int reason = left > 0 ? errno : ENOSPC;
+        (void)!ftruncate(fd, (off_t)*size_p);
+        errno = reason;
+        return false;
+    }
+    *size_p += bytes;
+    return true;
 }
 
 static bool is_flush_real = true;
@@ -191,7 +235,7 @@ dt_status dt_fs_sync_dir(const char *path)
 {
     int fd = -1;
     if (!refused("fs.open", EIO)) {
-        fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        fd = dt_beneath_open(path, O_RDONLY | O_DIRECTORY, 0);
     }
     if (fd < 0) {
         return fail_missing("open folder", path);
@@ -199,11 +243,25 @@ dt_status dt_fs_sync_dir(const char *path)
     return dt_fs_sync_close(fd, path);
 }
 
+/* renameat2 between two paths, each in its folder; flags as there. */
+static bool rename_between(const char *from, const char *to, unsigned flags)
+{
+    const char *from_name = NULL, *to_name = NULL;
+    const int from_dir = dt_beneath_enter(from, &from_name);
+    const int to_dir = from_dir != -1 ? dt_beneath_enter(to, &to_name) : -1;
+    const bool is_done = from_dir != -1 && to_dir != -1 && !refused("fs.rename", EIO) &&
+                         (flags == 0 ? renameat(from_dir, from_name, to_dir, to_name)
+                                     : renameat2(from_dir, from_name, to_dir, to_name, flags)) == 0;
+    dt_beneath_leave(from_dir);
+    dt_beneath_leave(to_dir);
+    return is_done;
+}
+
 dt_status dt_fs_rename(const char *from, const char *to)
 {
-    if (refused("fs.rename", EIO) || rename(from, to) != 0) {
+    if (!rename_between(from, to, 0)) {
         int reason = errno;
-        return DT_FAIL(DT_EIO, "cannot rename %s to %s: %s", from, to, strerror(reason));
+        return DT_FAIL(DT_EIO, "cannot rename %s to %s: %s", from, to, dt_beneath_reason(reason));
     }
     trace(DT_FS_RENAME, from, to, NULL, 0);
     return DT_OK;
@@ -211,12 +269,31 @@ dt_status dt_fs_rename(const char *from, const char *to)
 
 dt_status dt_fs_swap(const char *a, const char *b)
 {
-    if (refused("fs.rename", EIO) || renameat2(AT_FDCWD, a, AT_FDCWD, b, RENAME_EXCHANGE) != 0) {
+    if (!rename_between(a, b, RENAME_EXCHANGE)) {
         int reason = errno;
-        return DT_FAIL(DT_EIO, "cannot exchange %s and %s: %s", a, b, strerror(reason));
+        return DT_FAIL(DT_EIO, "cannot exchange %s and %s: %s", a, b, dt_beneath_reason(reason));
     }
     trace(DT_FS_SWAP, a, b, NULL, 0);
     return DT_OK;
+}
+
+void dt_fs_discard(const char *path)
+{
+    const int reason = errno;
+    const char *name = NULL;
+    const int dir = dt_beneath_enter(path, &name);
+    if (dir != -1) {
+        (void)unlinkat(dir, name, 0);
+    }
+    dt_beneath_leave(dir);
+    errno = reason;
+}
+
+void dt_fs_move(const char *from, const char *to)
+{
+    const int reason = errno;
+    (void)rename_between(from, to, 0);
+    errno = reason;
 }
 
 dt_status dt_fs_write_atomic(const char *path, const void *p, size_t bytes)
@@ -226,7 +303,7 @@ dt_status dt_fs_write_atomic(const char *path, const void *p, size_t bytes)
     if (snprintf(temp, sizeof(temp), "%s.tmp.%ld", path, (long)getpid()) >= (int)sizeof(temp)) {
         return DT_FAIL(DT_EINVAL, "path %s is too long (limit %d bytes)", path, PATH_MAX - 1);
     }
-    (void)unlink(temp); /* left by a process of the same number that died here */
+    dt_fs_discard(temp); /* left by a process of the same number that died here */
     int fd = -1;
     DT_TRY(dt_fs_create(temp, &fd));
     dt_status st = dt_fs_write(fd, temp, p, bytes);
@@ -244,7 +321,7 @@ dt_status dt_fs_write_atomic(const char *path, const void *p, size_t bytes)
     }
     return dt_fs_sync_dir(parent);
 err_unlink:
-    (void)unlink(temp);
+    dt_fs_discard(temp);
     return st;
 }
 
@@ -255,14 +332,41 @@ dt_status dt_fs_write_text(const dt_str *path, const dt_str *text)
     return dt_fs_write_atomic(dt_str_text(path), dt_str_text(text), text->bytes);
 }
 
-static dt_status open_for_read(const char *path, int *out_fd, struct stat *info)
+dt_status dt_fs_open(const char *path, int flags, int *fd_p)
+{
+    const bool reads = (flags & (O_ACCMODE | O_CREAT | O_DIRECTORY)) == O_RDONLY;
+    *fd_p = refused("fs.open", EIO) ? -1 : reads ? dt_beneath_open_plain(path) : dt_beneath_open(path, flags, 0666);
+    if (*fd_p >= 0) {
+        return DT_OK;
+    }
+    if (reads && errno == EISDIR) {
+        return DT_FAIL(DT_EDATA, "%s is a folder, not a file", path);
+    }
+    return (flags & O_CREAT) != 0 ? fail_io("open", path) : fail_missing("open", path);
+}
+
+dt_status dt_fs_stream(const char *path, int flags, const char *mode, FILE **out_p)
+{
+    int fd = -1;
+    DT_TRY(dt_fs_open(path, flags, &fd));
+    *out_p = fdopen(fd, mode);
+    if (*out_p == NULL) {
+        const dt_status st = fail_io("open", path);
+        close(fd);
+        return st;
+    }
+    return DT_OK;
+}
+
+/* A plain file; or, as the user may name one, a pipe or a device, which is waited for. */
+static dt_status open_for_read(const char *path, bool is_any, int *out_fd, struct stat *info)
 {
     int fd = -1;
     if (!refused("fs.open", EIO)) {
-        fd = open(path, O_RDONLY | O_CLOEXEC);
+        fd = is_any ? dt_beneath_open(path, O_RDONLY, 0) : dt_beneath_open_plain(path);
     }
     if (fd < 0) {
-        return fail_missing("open", path);
+        return errno == EISDIR ? DT_FAIL(DT_EDATA, "%s is a folder, not a file", path) : fail_missing("open", path);
     }
     if (fstat(fd, info) != 0) {
         dt_status st = fail_io("examine", path);
@@ -277,11 +381,11 @@ static dt_status open_for_read(const char *path, int *out_fd, struct stat *info)
     return DT_OK;
 }
 
-dt_status dt_fs_read_all(const char *path, size_t max_bytes, char **out_p, size_t *bytes_p)
+static dt_status read_all(const char *path, bool is_any, size_t max_bytes, char **out_p, size_t *bytes_p)
 {
     int fd = -1;
     struct stat info;
-    DT_TRY(open_for_read(path, &fd, &info));
+    DT_TRY(open_for_read(path, is_any, &fd, &info));
     dt_status st = DT_OK;
     size_t used = 0;
     size_t cap = S_ISREG(info.st_mode) && (uint64_t)info.st_size < max_bytes ? (size_t)info.st_size : max_bytes;
@@ -337,11 +441,21 @@ err_close:
     return st;
 }
 
+dt_status dt_fs_read_all(const char *path, size_t max_bytes, char **out_p, size_t *bytes_p)
+{
+    return read_all(path, false, max_bytes, out_p, bytes_p);
+}
+
+dt_status dt_fs_read_any(const char *path, size_t max_bytes, char **out_p, size_t *bytes_p)
+{
+    return read_all(path, true, max_bytes, out_p, bytes_p);
+}
+
 dt_status dt_fs_map(const char *path, const void **out_p, size_t *bytes_p)
 {
     int fd = -1;
     struct stat info;
-    DT_TRY(open_for_read(path, &fd, &info));
+    DT_TRY(open_for_read(path, false, &fd, &info));
     dt_status st = DT_OK;
     void *p = MAP_FAILED;
     if (!S_ISREG(info.st_mode) || info.st_size <= 0) {
@@ -359,6 +473,12 @@ dt_status dt_fs_map(const char *path, const void **out_p, size_t *bytes_p)
     }
     close(fd);
     if (st == DT_OK) {
+        st = dt_mapping_add(p, (size_t)info.st_size, path);
+        if (st < 0) {
+            munmap(p, (size_t)info.st_size);
+        }
+    }
+    if (st == DT_OK) {
         *out_p = p;
         *bytes_p = (size_t)info.st_size;
     }
@@ -368,6 +488,7 @@ dt_status dt_fs_map(const char *path, const void **out_p, size_t *bytes_p)
 void dt_fs_unmap(const void *p, size_t bytes)
 {
     if (p != NULL) {
+        dt_mapping_remove(p);
         munmap((void *)(uintptr_t)p, bytes);
     }
 }
@@ -413,7 +534,14 @@ static dt_status remove_at(int dir_fd, const char *name, const char *path)
 
 dt_status dt_fs_remove_tree(const char *path)
 {
-    DT_TRY(remove_at(AT_FDCWD, path, path));
+    const char *name = NULL;
+    const int dir = dt_beneath_enter(path, &name);
+    if (dir == -1) {
+        return errno == ENOENT ? DT_OK : fail_io("remove", path);
+    }
+    const dt_status st = remove_at(dir, name, path);
+    dt_beneath_leave(dir);
+    DT_TRY(st);
     trace(DT_FS_REMOVE, path, NULL, NULL, 0);
     return DT_OK;
 }
@@ -421,13 +549,13 @@ dt_status dt_fs_remove_tree(const char *path)
 bool dt_fs_is_dir(const char *path)
 {
     struct stat info;
-    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+    return dt_beneath_stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
 bool dt_fs_is_file(const char *path)
 {
     struct stat info;
-    return stat(path, &info) == 0 && S_ISREG(info.st_mode);
+    return dt_beneath_stat(path, &info) == 0 && S_ISREG(info.st_mode);
 }
 
 dt_status dt_fs_program_dir(dt_str *out)
@@ -456,9 +584,14 @@ static int compare_names(const void *a, const void *b)
 
 dt_status dt_fs_list(const char *path, char ***out_p, size_t *n_p)
 {
-    DIR *dir = refused("fs.list", EIO) ? NULL : opendir(path);
+    const int fd = refused("fs.list", EIO) ? -1 : dt_beneath_open(path, O_RDONLY | O_DIRECTORY, 0);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
     if (dir == NULL) {
-        return fail_missing("open folder", path);
+        const dt_status why = fail_missing("open folder", path);
+        if (fd >= 0) {
+            close(fd);
+        }
+        return why;
     }
     dt_status st = DT_OK;
     size_t n = 0, cap = 16;

@@ -4,7 +4,9 @@
  * result, names the path in its error, and is a fault point (fault.h: fs.mkdir fs.open fs.write fs.fsync fs.close
  * fs.rename fs.unlink fs.read fs.map fs.list). An injected fs.write leaves half of the bytes, like a full disk.
  * Errors: DT_ENOTFOUND when what is to be read is not there, DT_EINVAL when what is to be created exists,
- * DT_EDATA when a file is not of the kind or size asked for, DT_ENOMEM, otherwise DT_EIO. Threads: any.
+ * DT_EDATA when a file is not of the kind or size asked for, or beneath.h refuses it, DT_ENOMEM, otherwise DT_EIO.
+ * Every path goes through beneath.h: what lies in a run, a checkpoint or a store leads nowhere else.
+ * Threads: any.
  */
 #ifndef DTRAIN_CORE_BASE_FS_H
 #define DTRAIN_CORE_BASE_FS_H
@@ -12,9 +14,20 @@
 #include "dtrain/status.h"
 #include "base/str.h"
 
-dt_status dt_fs_mkdirs(const char *path) DT_NODISCARD;              /* like mkdir -p */
+#include <stdio.h>
+
+dt_status dt_fs_mkdirs(const char *path) DT_NODISCARD; /* like mkdir -p */
+/* Flags of open(2), for what the calls below do not do: logs, locks, readers that follow a file. O_RDONLY alone opens a
+ * plain file only, which is never waited for. */
+dt_status dt_fs_open(const char *path, int flags, int *fd_p) DT_NODISCARD;
+dt_status dt_fs_stream(const char *path, int flags, const char *mode, FILE **out_p) DT_NODISCARD; /* fdopen's mode */
+void dt_fs_discard(const char *path);              /* a file of ours, if it is there; no error, errno stays */
+void dt_fs_move(const char *from, const char *to); /* over what is there; the same */
 dt_status dt_fs_create(const char *path, int *out_fd) DT_NODISCARD; /* new file, fails when it exists */
 dt_status dt_fs_write(int fd, const char *path, const void *p, size_t bytes) DT_NODISCARD; /* all of it */
+/* Behind *size_p bytes of an open file, whole or not at all: what a full disk took of it is cut off again, at the
+ * latest when the next piece comes. false with errno; no error text, so that logs may use it. */
+bool dt_fs_append(int fd, uint64_t *size_p, const void *p, size_t bytes);
 dt_status dt_fs_sync_close(int fd, const char *path) DT_NODISCARD; /* fsync then close; closes in any case */
 dt_status dt_fs_sync_dir(const char *path) DT_NODISCARD;
 void dt_fs_flush_set(bool is_real); /* tests: false makes fsync a name only; calls still fail and kill on demand */
@@ -25,8 +38,10 @@ dt_status dt_fs_swap(const char *a, const char *b) DT_NODISCARD;
 dt_status dt_fs_write_atomic(const char *path, const void *p, size_t bytes) DT_NODISCARD;
 /* The same of a path and a text as they were put together: DT_ENOMEM where one of them could not be. */
 dt_status dt_fs_write_text(const dt_str *path, const dt_str *text) DT_NODISCARD;
-/* NUL-terminated; free with dt_free. */
+/* Of a plain file. NUL-terminated; free with dt_free. */
 dt_status dt_fs_read_all(const char *path, size_t max_bytes, char **out_p, size_t *bytes_p) DT_NODISCARD;
+/* The same; outside of guarded folders also a pipe or a device, which is waited for: what the user names as <(...). */
+dt_status dt_fs_read_any(const char *path, size_t max_bytes, char **out_p, size_t *bytes_p) DT_NODISCARD;
 /* Read-only mmap; an empty file is DT_EDATA. */
 dt_status dt_fs_map(const char *path, const void **out_p, size_t *bytes_p) DT_NODISCARD;
 void dt_fs_unmap(const void *p, size_t bytes);

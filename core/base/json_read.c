@@ -94,18 +94,18 @@ static int64_t read_memory(void *user, char *buf, size_t bytes)
     return (int64_t)n;
 }
 
-dt_status dt_json_open(dt_json_read *read, void *user, const char *name, dt_json **out_p)
+static dt_status open_window(size_t cap, dt_json_read *read, void *user, const char *name, dt_json **out_p)
 {
     dt_json *j = dt_alloc(sizeof(*j));
     if (j == NULL) {
         goto err_memory;
     }
-    j->buf = dt_alloc(WINDOW_BYTES + 1);
+    j->buf = dt_alloc(cap + 1);
     j->name = dt_strdup(name);
     if (j->buf == NULL || j->name == NULL) {
         goto err_memory;
     }
-    j->cap = WINDOW_BYTES;
+    j->cap = cap;
     j->read = read;
     j->user = user;
     j->line = j->token_line = j->token_column = 1;
@@ -116,10 +116,16 @@ err_memory:
     return DT_FAIL(DT_ENOMEM, "%s: out of memory for a reader", name);
 }
 
+dt_status dt_json_open(dt_json_read *read, void *user, const char *name, dt_json **out_p)
+{
+    return open_window(WINDOW_BYTES, read, user, name, out_p);
+}
+
 dt_status dt_json_open_mem(const char *text, size_t bytes, const char *name, dt_json **out_p)
 {
     dt_json *j = NULL;
-    DT_TRY(dt_json_open(read_memory, NULL, name, &j));
+    /* records of a line each are opened by the thousand: a window of their size, and the byte that tells the end */
+    DT_TRY(open_window(bytes < WINDOW_BYTES ? bytes + 1 : WINDOW_BYTES, read_memory, NULL, name, &j));
     j->user = j;
     j->mem = text;
     j->mem_bytes = bytes;

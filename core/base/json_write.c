@@ -8,6 +8,8 @@
 
 #include "base/json.h"
 
+#include "base/print.h"
+
 #include <float.h>
 #include <locale.h>
 #include <math.h>
@@ -20,7 +22,7 @@ static void put_text(dt_str *s, const char *text)
     const uint8_t *p = (const uint8_t *)text;
     while (*p != '\0') {
         const uint8_t *plain = p;
-        while (*p >= 0x20 && *p < 0x80 && *p != '"' && *p != '\\') {
+        while (*p >= 0x20 && *p < 0x7F && *p != '"' && *p != '\\') {
             p++;
         }
         dt_str_add_n(s, (const char *)plain, (size_t)(p - plain));
@@ -28,6 +30,14 @@ static void put_text(dt_str *s, const char *text)
             break;
         }
         size_t n = dt_utf8_bytes((const char *)p);
+        size_t skip = 0;
+        if (n > 1 && n < 4 && dt_print_safe((const char *)p, &skip) == 0) { /* the same text, and none for a terminal */
+            const unsigned c = n == 2 ? (p[0] & 0x1Fu) << 6 | (p[1] & 0x3Fu)
+                                      : (p[0] & 0x0Fu) << 12 | (p[1] & 0x3Fu) << 6 | (p[2] & 0x3Fu);
+            dt_str_addf(s, "\\u%04x", c);
+            p += n;
+            continue;
+        }
         if (n > 1) {
             dt_str_add_n(s, (const char *)p, n);
             p += n;

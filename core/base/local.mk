@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 core_libdtcore_la_SOURCES += \
+	core/base/beneath.c core/base/beneath.h \
 	core/base/clock.c core/base/clock.h \
 	core/base/err.c core/base/err.h \
 	core/base/fault.c core/base/fault.h \
+	core/base/fence.c core/base/fence.h \
 	core/base/fs.c core/base/fs.h \
 	core/base/hash.c core/base/hash.h \
 	core/base/json.h core/base/json_number.c core/base/json_number.h \
@@ -10,7 +12,9 @@ core_libdtcore_la_SOURCES += \
 	core/base/lock.c core/base/lock.h \
 	core/base/log.c core/base/log.h \
 	core/base/logfile.c core/base/logfile.h \
+	core/base/mapping.c core/base/mapping.h \
 	core/base/mem.c core/base/mem.h \
+	core/base/print.c core/base/print.h \
 	core/base/protobuf.h \
 	core/base/rng.c core/base/rng.h \
 	core/base/str.c core/base/str.h \

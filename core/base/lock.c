@@ -6,6 +6,8 @@
 
 #include "base/lock.h"
 #include "base/err.h"
+#include "base/beneath.h"
+#include "base/fs.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -34,10 +36,8 @@ static dt_status fail_held(int fd, const char *path)
 dt_status dt_lock_acquire(const char *path, int *fd_p)
 {
     struct flock lock = whole_file();
-    const int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (fd < 0) {
-        return DT_FAIL(DT_EIO, "cannot open %s: %s", path, strerror(errno));
-    }
+    int fd = -1;
+    DT_TRY(dt_fs_open(path, O_RDWR | O_CREAT, &fd));
     if (fcntl(fd, F_OFD_SETLK, &lock) != 0) {
         const int reason = errno;
         const bool is_held = reason == EAGAIN || reason == EACCES;
@@ -69,7 +69,7 @@ void dt_lock_release(int fd)
 bool dt_lock_is_held(const char *path)
 {
     struct flock lock = whole_file();
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const int fd = dt_beneath_open_plain(path);
     if (fd < 0) {
         return false;
     }

@@ -8,6 +8,8 @@
 
 #include "base/log.h"
 
+#include "base/print.h"
+
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -18,6 +20,7 @@ enum { LINE_BYTES = 4096 };
 static const char *const level_names[] = {"error", "warn", "info", "debug"};
 
 static _Thread_local char prefix[64];
+static _Thread_local bool is_muted;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
@@ -29,18 +32,11 @@ static struct {
     void *screen_user;
 } state = {.level = DT_LOG_INFO};
 
-/* A name from a hostile file must not drive the reader's terminal. */
-static void mask_control(char *line)
-{
-    for (char *p = line; *p != '\0'; p++) {
-        if (((unsigned char)*p < 0x20 && *p != '\n' && *p != '\t') || *p == 0x7f) {
-            *p = '?';
-        }
-    }
-}
-
 void dt_log(int level, const char *fmt, ...)
 {
+    if (is_muted) {
+        return;
+    }
     if (level < DT_LOG_ERROR) {
         level = DT_LOG_ERROR;
     } else if (level > DT_LOG_DEBUG) {
@@ -52,7 +48,11 @@ void dt_log(int level, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(line + used, sizeof(line) - (size_t)used, fmt, ap);
     va_end(ap);
-    mask_control(line);
+    size_t bytes = strlen(line);
+    while (bytes > 0 && line[bytes - 1] == '\n') { /* a plugin that ends its lines itself */
+        line[--bytes] = '\0';
+    }
+    dt_mask_message(line); /* a name from a hostile file must not drive the reader's terminal, nor make up a line */
 
     pthread_mutex_lock(&lock);
     if (level <= state.level) {
@@ -71,6 +71,14 @@ void dt_log(int level, const char *fmt, ...)
     pthread_mutex_unlock(&lock);
 }
 
+void dt_log_lines(int level, const char *text)
+{
+    for (size_t bytes = 0; *text != '\0'; text += bytes + (text[bytes] == '\n')) {
+        bytes = strcspn(text, "\n");
+        dt_log(level, "%.*s", (int)bytes, text);
+    }
+}
+
 void dt_log_level_set(int level)
 {
     pthread_mutex_lock(&lock);
@@ -86,6 +94,11 @@ int dt_log_level_parse(const char *name)
         }
     }
     return -1;
+}
+
+void dt_log_mute(bool is_mute)
+{
+    is_muted = is_mute;
 }
 
 void dt_log_prefix_set(const char *rank_and_phase)

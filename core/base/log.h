@@ -7,12 +7,16 @@
 #define DTRAIN_CORE_BASE_LOG_H
 
 #include "dtrain/status.h"
+#include <stdbool.h>
 
 enum { DT_LOG_ERROR = 0, DT_LOG_WARN = 1, DT_LOG_INFO = 2, DT_LOG_DEBUG = 3 };
 
 void dt_log(int level, const char *fmt, ...) DT_PRINTF(2, 3);
+/* Text of several lines, each a line of the log: one error after the other, what was skipped. */
+void dt_log_lines(int level, const char *text);
 void dt_log_level_set(int level);                   /* what reaches standard error; files always get INFO and below */
 int dt_log_level_parse(const char *name);           /* "error" "warn" "info" "debug"; -1 when unknown */
+void dt_log_mute(bool is_mute);                     /* per thread: what is only tried says nothing */
 void dt_log_prefix_set(const char *rank_and_phase); /* per thread; "" clears; copied */
 
 /* Where lines go besides standard error. Called under the lock; NULL stops it. */

@@ -8,17 +8,20 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/beneath.h"
+#include "base/fs.h"
 #include "base/mem.h"
 
-#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 struct dt_logfile {
     FILE *file; /* NULL: it could not be opened again */
     dt_logfile_opts o;
-    uint64_t bytes;
+    uint64_t bytes, n_lost;
     char *path;        /* and behind it in the same block: */
     char *from, *to;   /* names of older files, made without allocating */
     size_t name_bytes; /* of from and to */
@@ -43,9 +46,8 @@ dt_status dt_logfile_open(const char *path, const dt_logfile_opts *o, dt_logfile
     f->from = names + f->name_bytes;
     f->to = f->from + f->name_bytes;
     memcpy(f->path, path, bytes);
-    f->file = fopen(path, "a");
-    if (f->file == NULL) {
-        const dt_status st = DT_FAIL(DT_EIO, "cannot open %s: %s", path, strerror(errno));
+    const dt_status st = dt_fs_stream(path, O_WRONLY | O_CREAT | O_APPEND, "a", &f->file);
+    if (st < 0) {
         dt_logfile_close(f);
         return st;
     }
@@ -79,13 +81,36 @@ static void turn_over(dt_logfile *f)
         fclose(f->file);
     }
     for (uint32_t i = f->o.keep; i > 0; i--) { /* the oldest is written over */
-        (void)rename(name_of(f, i - 1, f->from), name_of(f, i, f->to));
+        dt_fs_move(name_of(f, i - 1, f->from), name_of(f, i, f->to));
     }
     struct stat s;
-    f->file = fopen(f->path, f->o.keep > 0 ? "a" : "w");
+    const int fd = dt_beneath_open(f->path, O_WRONLY | O_CREAT | O_APPEND | (f->o.keep > 0 ? 0 : O_TRUNC), 0666);
+    f->file = fd >= 0 ? fdopen(fd, "a") : NULL;
     f->bytes = f->file != NULL && fstat(fileno(f->file), &s) == 0 ? (uint64_t)s.st_size : 0;
     if (f->bytes > 0) { /* it could not be renamed: not at every line again */
         f->o.max_bytes = 0;
+    }
+}
+
+/* Lines that a full disk refuses are counted, and told once there is room again. */
+static void put(dt_logfile *f, const char *now, const char *line, size_t bytes)
+{
+    char short_line[512], lost[128] = "";
+    char *text = bytes < sizeof(short_line) ? short_line : malloc(bytes + 1); /* dt_alloc may log */
+    if (f->file == NULL || text == NULL) {
+        f->n_lost++;
+        return;
+    }
+    if (f->n_lost > 0) {
+        snprintf(lost, sizeof(lost), "%s warn  %llu lines could not be written here\n", now,
+                 (unsigned long long)f->n_lost);
+    }
+    snprintf(text, bytes + 1, "%s %s\n", now, line);
+    const bool is_told = lost[0] == '\0' || dt_fs_append(fileno(f->file), &f->bytes, lost, strlen(lost));
+    f->n_lost = is_told ? 0 : f->n_lost;
+    f->n_lost += is_told && dt_fs_append(fileno(f->file), &f->bytes, text, bytes) ? 0 : 1;
+    if (text != short_line) {
+        free(text);
     }
 }
 
@@ -100,9 +125,5 @@ void dt_logfile_line(dt_logfile *f, const char *line)
     if (f->o.max_bytes > 0 && f->bytes > 0 && f->bytes + bytes > f->o.max_bytes) {
         turn_over(f);
     }
-    if (f->file != NULL) {
-        fprintf(f->file, "%s %s\n", now, line);
-        fflush(f->file);
-        f->bytes += bytes;
-    }
+    put(f, now, line, bytes);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A log file that does not grow for ever: once a line would take it beyond its size, FILE becomes FILE.1, FILE.1
- * becomes FILE.2 and so on, and the oldest beyond `keep` goes. Lines are never split. What is there is gone on with.
+ * becomes FILE.2 and so on, and the oldest beyond `keep` goes. Lines are never split; what a full disk refuses is
+ * counted, and the count written once there is room. What is there is gone on with.
  * Never calls dt_log, which calls it. Threads: one at a time (the log's lock).
  */
 #ifndef DTRAIN_CORE_BASE_LOGFILE_H

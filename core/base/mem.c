@@ -26,10 +26,11 @@ enum {
 };
 
 typedef struct block_head {
-    void *raw;
+    void *raw;    /* NULL: a block of source */
     size_t bytes; /* as requested */
 } block_head;
 
+static const dt_alloc_source *source; /* set while foreign code is on trial */
 static _Atomic uint64_t n_calls;
 static _Atomic uint64_t live_bytes;
 static _Atomic uint64_t arena_bytes, arena_peak;
@@ -48,8 +49,10 @@ static void *block_new(size_t bytes, bool is_zeroed)
     if (bytes > SIZE_MAX / 2) {
         return NULL;
     }
-    char *raw = NULL, *user = NULL;
-    if (is_zeroed && bytes >= LAZY_BYTES) {
+    char *raw = NULL, *user = source != NULL ? source->alloc(sizeof(block_head), bytes) : NULL;
+    if (user != NULL) {
+        /* it is zeroed and aligned */
+    } else if (is_zeroed && bytes >= LAZY_BYTES) {
         raw = calloc(1, bytes + sizeof(block_head) + ALIGN);
         if (raw == NULL) {
             return NULL;
@@ -114,7 +117,11 @@ void dt_free(void *p)
         return;
     }
     atomic_fetch_sub_explicit(&live_bytes, head_of(p)->bytes, memory_order_relaxed);
-    free(head_of(p)->raw);
+    if (head_of(p)->raw == NULL) {
+        source->release(p);
+    } else {
+        free(head_of(p)->raw);
+    }
 }
 
 char *dt_strdup(const char *s)
@@ -130,9 +137,14 @@ char *dt_strdup(const char *s)
     return copy;
 }
 
-bool dt_mul_size(size_t a, size_t b, size_t *out_p)
+void dt_alloc_from(const dt_alloc_source *s)
 {
-    return !__builtin_mul_overflow(a, b, out_p);
+    source = s;
+}
+
+size_t dt_alloc_bytes(const void *p)
+{
+    return ((const block_head *)p - 1)->bytes;
 }
 
 uint64_t dt_alloc_count(void)

@@ -270,3 +270,17 @@ bool dt_parse_f64(const char *text, double *out_p)
     *out_p = v;
     return true;
 }
+
+bool dt_parse_whole(const char *text, int64_t *out_p)
+{
+    static const double exact = 0x1p53; /* above it a double is one of several integers */
+    double v = 0;
+    if (dt_parse_i64(text, out_p)) {
+        return true;
+    }
+    if (!dt_parse_f64(text, &v) || v != floor(v) || fabs(v) >= exact) {
+        return false;
+    }
+    *out_p = (int64_t)v;
+    return true;
+}

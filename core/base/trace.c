@@ -8,10 +8,12 @@
 #include "base/trace.h"
 
 #include "base/err.h"
+#include "base/fs.h"
 #include "base/json.h"
 #include "base/mem.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -190,10 +192,8 @@ static void put_thread(FILE *f, const buffer *b)
 
 dt_status dt_trace_write(const char *path, uint64_t *n_p, uint64_t *dropped_p)
 {
-    FILE *f = fopen(path, "w");
-    if (f == NULL) {
-        return DT_FAIL(DT_EIO, "cannot create %s: %s", path, strerror(errno));
-    }
+    FILE *f = NULL;
+    DT_TRY(dt_fs_stream(path, O_WRONLY | O_CREAT | O_TRUNC, "w", &f));
     uint64_t n = 0, dropped = 0;
     fprintf(f,
             "{\"displayTimeUnit\":\"ms\",\"otherData\":{\"program\":\"dtrain %s\",\"process\":\"%ld\"},"

@@ -40,6 +40,7 @@ typedef struct dt_ckpt_info {
     char phase[DT_CKPT_NAME_BYTES];       /* plugin id of the phase */
     char config_hash[72], phase_hash[72]; /* of the whole configuration, of what the phase sees of it */
     char build[64];
+    char cpu[48];                         /* the kernels that computed it; "" in older ones */
     char metric_name[DT_CKPT_NAME_BYTES]; /* "" when there is none */
     double metric;                        /* for keeping the best; NAN when there is none */
     uint64_t step, epoch;
@@ -96,7 +97,8 @@ typedef struct dt_ckpt dt_ckpt;
  * All bytes are verified here. Damaged ones that are passed over are moved to quarantine/ when quarantine is true and
  * path is not a step folder itself; one that cannot be read stays where it is. report (may be NULL): one line for each,
  * and why.
- * Errors: DT_ENOTFOUND "no checkpoint in ...", DT_EDATA "none of the n checkpoints ... is valid", DT_EIO, DT_ENOMEM. */
+ * Errors: DT_ENOTFOUND "no checkpoint in ...", DT_EDATA "none of the n checkpoints ... is valid" or all of them lie in
+ * quarantine/, DT_EIO, DT_ENOMEM. */
 dt_status dt_ckpt_open(const char *path, bool quarantine, dt_str *report, dt_ckpt **out_p) DT_NODISCARD;
 void dt_ckpt_close(dt_ckpt *c);
 
@@ -119,6 +121,8 @@ dt_status dt_ckpt_supersede(const char *run_dir, uint64_t step, uint32_t *n_p) D
 /* All checkpoints of a run directory or checkpoints folder, oldest first; manifests are checked, bytes are not. Free
  * with dt_free. A folder without any gives n = 0. DT_ENOTFOUND when there is no such folder. */
 dt_status dt_ckpt_list(const char *path, dt_ckpt_info **out_p, uint32_t *n_p) DT_NODISCARD;
+/* How many of a run there are, whatever their state, and how many lie in quarantine/. A folder without any is fine. */
+dt_status dt_ckpt_count(const char *run_dir, uint32_t *steps_p, uint32_t *damaged_p) DT_NODISCARD;
 /* The manifest of the newest valid-looking one below path (or of a step folder); its bytes are not read. */
 dt_status dt_ckpt_inspect(const char *path, dt_ckpt_info *out_p) DT_NODISCARD;
 /* Read and check every byte of one step folder. */

@@ -9,10 +9,12 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/manifest.h"
 #include "base/err.h"
+#include "base/beneath.h"
 #include "base/fs.h"
 #include "base/hash.h"
 #include "base/mem.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -109,8 +111,11 @@ static dt_status check_sizes(const char *dir, const dt_manifest *m)
         if (!join(dir, m->file[i].name, path)) {
             return too_long(dir);
         }
-        if (stat(path, &info) != 0 || !S_ISREG(info.st_mode)) {
+        if (dt_beneath_stat(path, &info) != 0) {
             return DT_FAIL(DT_EDATA, "%s is missing", path);
+        }
+        if (!S_ISREG(info.st_mode)) {
+            return DT_FAIL(DT_EDATA, "%s is no plain file", path);
         }
         if ((uint64_t)info.st_size != m->file[i].bytes) {
             return DT_FAIL(DT_EDATA, "%s has %lld bytes, its manifest says %llu", path, (long long)info.st_size,
@@ -250,13 +255,18 @@ static bool has_file(const char *dir, const char *name)
 static dt_status resolve(const char *path, bool *is_step_p, char out[DT_CKPT_PATH_BYTES])
 {
     char name[32];
+    struct stat info;
     if (!dt_fs_is_dir(path)) {
         return DT_FAIL(DT_ENOTFOUND, "no run or checkpoint at %s", path);
     }
+    DT_TRY(dt_beneath_begin(path)); /* for good: it may be somebody else's */
     base_name(path, name, sizeof(name));
     *is_step_p = is_step_name(name) || has_file(path, "MANIFEST.json");
     if (!join(path, "checkpoints", out)) {
         return too_long(path);
+    }
+    if (!*is_step_p && dt_beneath_stat(out, &info) == 0 && S_ISLNK(info.st_mode)) {
+        return DT_FAIL(DT_EDATA, "%s: %s", out, dt_beneath_reason(ELOOP));
     }
     if (*is_step_p || !dt_fs_is_dir(out)) {
         snprintf(out, DT_CKPT_PATH_BYTES, "%s", path);
@@ -298,6 +308,35 @@ static dt_status move_aside(const char *folder, const char *name, const char *be
     return dt_fs_sync_dir(folder);
 }
 
+/* Names in a folder, of checkpoints alone or all of them; none where there is no such folder. */
+static dt_status count_names(const char *folder, bool is_steps, uint32_t *n_p)
+{
+    char **names = NULL;
+    size_t n = 0;
+    *n_p = 0;
+    if (!dt_fs_is_dir(folder)) {
+        return DT_OK;
+    }
+    DT_TRY(is_steps ? list_steps(folder, &names, &n) : dt_fs_list(folder, &names, &n));
+    dt_fs_list_free(names, n);
+    *n_p = (uint32_t)n;
+    return DT_OK;
+}
+
+/* Nothing to open in a folder: there never was, or what was there turned out to be damaged. */
+static dt_status nothing_in(const char *folder)
+{
+    char aside[DT_CKPT_PATH_BYTES];
+    uint32_t n = 0;
+    if (!join(folder, "quarantine", aside)) {
+        return too_long(folder);
+    }
+    DT_TRY(count_names(aside, false, &n));
+    return n == 0 ? DT_FAIL(DT_ENOTFOUND, "no checkpoint in %s", folder)
+                  : DT_FAIL(DT_EDATA, "no checkpoint in %s: those that were there are damaged, they lie in %s", folder,
+                            aside);
+}
+
 /* The newest that opens. */
 static dt_status open_newest(const char *folder, bool quarantine, dt_str *report, dt_ckpt **out_p)
 {
@@ -326,7 +365,7 @@ static dt_status open_newest(const char *folder, bool quarantine, dt_str *report
     }
     dt_fs_list_free(names, n);
     if (n == 0) {
-        return DT_FAIL(DT_ENOTFOUND, "no checkpoint in %s", folder);
+        return nothing_in(folder);
     }
     if (st == DT_EDATA || st == DT_EIO) {
         return DT_FAIL(DT_EDATA, "none of the %zu checkpoints in %s is valid: %s", n, folder, first);
@@ -465,6 +504,16 @@ static dt_status look(const char *dir, dt_ckpt_info *out_p)
     return st == DT_ENOMEM ? st : DT_OK;
 }
 
+dt_status dt_ckpt_count(const char *run_dir, uint32_t *steps_p, uint32_t *damaged_p)
+{
+    char folder[DT_CKPT_PATH_BYTES], aside[DT_CKPT_PATH_BYTES];
+    if (!join(run_dir, "checkpoints", folder) || !join(folder, "quarantine", aside)) {
+        return too_long(run_dir);
+    }
+    DT_TRY(count_names(folder, true, steps_p));
+    return count_names(aside, false, damaged_p);
+}
+
 dt_status dt_ckpt_list(const char *path, dt_ckpt_info **out_p, uint32_t *n_p)
 {
     bool is_step = false;
@@ -502,8 +551,11 @@ dt_status dt_ckpt_inspect(const char *path, dt_ckpt_info *out_p)
 {
     dt_ckpt_info *list = NULL;
     uint32_t n = 0;
+    bool is_step = false;
+    char folder[DT_CKPT_PATH_BYTES];
+    DT_TRY(resolve(path, &is_step, folder));
     DT_TRY(dt_ckpt_list(path, &list, &n));
-    dt_status st = n == 0 ? DT_FAIL(DT_ENOTFOUND, "no checkpoint in %s", path) : DT_EDATA;
+    dt_status st = n == 0 ? nothing_in(folder) : DT_EDATA;
     for (uint32_t i = n; i-- > 0;) {
         if (list[i].valid) {
             *out_p = list[i];
@@ -511,7 +563,7 @@ dt_status dt_ckpt_inspect(const char *path, dt_ckpt_info *out_p)
             break;
         }
     }
-    if (st == DT_EDATA) {
+    if (n > 0 && st == DT_EDATA) {
         st = DT_FAIL(DT_EDATA, "none of the %u checkpoints in %s is valid: %s", n, path, list[n - 1].why);
     }
     dt_free(list);

@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/print.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -32,6 +33,7 @@ static const text_field text_fields[] = {
     TEXT("config_hash", config_hash),
     TEXT("phase_hash", phase_hash),
     TEXT("build", build),
+    TEXT("cpu", cpu),
     TEXT("metric_name", metric_name),
     TEXT("wall_time", wall_time),
     TEXT("weights_hash", weights_hash),
@@ -247,7 +249,10 @@ static dt_status read_file(dt_json *j, dt_manifest_file *f)
             DT_TRY(dt_json_skip(j));
         }
     }
-    if (f->name[0] == '\0' || f->name[0] == '.' || strchr(f->name, '/') != NULL) {
+    char shown[sizeof(f->name)];
+    snprintf(shown, sizeof(shown), "%s", f->name);
+    dt_mask(shown, true);
+    if (f->name[0] == '\0' || f->name[0] == '.' || strchr(f->name, '/') != NULL || strcmp(shown, f->name) != 0) {
         return dt_json_fail(j, "\"%s\" is no plain file name", f->name);
     }
     if (strlen(f->sha256) != 64 || f->n_crc != f->bytes / DT_MANIFEST_CHUNK + (f->bytes % DT_MANIFEST_CHUNK != 0)) {

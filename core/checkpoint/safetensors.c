@@ -21,6 +21,7 @@
 enum {
     MAX_HEADER_BYTES = 100000000, /* of the reference reader */
     MAX_TENSORS = 1000000,
+    MAX_PAIRS = 100000, /* of metadata: each is two texts of its own */
     MAX_NAME_BYTES = 4096
 };
 
@@ -222,6 +223,9 @@ static dt_status read_metadata(dt_safetensors *s, dt_json *j)
         DT_TRY(dt_json_next(j, &t));
         if (t.kind == DT_JSON_OBJECT_END) {
             return DT_OK;
+        }
+        if (s->n_pairs == MAX_PAIRS) {
+            return dt_json_fail(j, "__metadata__ has more than %d keys", MAX_PAIRS);
         }
         pair *pairs = grow(s->pair, s->n_pairs, &s->cap_pairs, sizeof(*s->pair));
         if (pairs == NULL) {
@@ -706,7 +710,7 @@ dt_status dt_safetensors_write(const char *path, const dt_st_tensor *t, uint32_t
              : slash == path ? 1
                              : (int)(slash - path),
              slash == NULL ? "." : path);
-    (void)unlink(temp);
+    dt_fs_discard(temp);
     file_sink f = {.path = temp};
     DT_TRY(dt_fs_create(temp, &f.fd));
     dt_status st = dt_safetensors_write_to(t, n, metadata, n_pairs, write_piece, &f);
@@ -719,7 +723,7 @@ dt_status dt_safetensors_write(const char *path, const dt_st_tensor *t, uint32_t
         st = dt_fs_rename(temp, path);
     }
     if (st != DT_OK) {
-        (void)unlink(temp);
+        dt_fs_discard(temp);
         return st;
     }
     return dt_fs_sync_dir(parent);

@@ -47,6 +47,11 @@ void dt_config_destroy(dt_config *c)
 
 /* ---- layers ------------------------------------------------------------------------------------------------------ */
 
+void dt_config_trust(dt_config *c)
+{
+    c->is_trusted = true;
+}
+
 dt_status dt_config_read_file(dt_config *c, dt_layer layer, const char *path)
 {
     dt_node fresh = {.kind = DT_NODE_GROUP};
@@ -163,21 +168,63 @@ dt_status dt_config_add_defaults(dt_config *c, int64_t phase, const char *plugin
     return DT_OK;
 }
 
-/* "x/phase2_ppo.so" and "phase2_ppo" name the same plugin. */
-static bool same_plugin(const char *a, const char *b)
+/* The values below n that somebody gave are refused: `--plugin` would drop them with their entry, unseen. */
+static dt_status refuse_dropped(dt_config *c, const dt_node *n, const char *path, dt_layer from, const char *why)
 {
-    const char *name[2] = {a, b};
-    size_t bytes[2];
-    for (int i = 0; i < 2; i++) {
-        const char *slash = strrchr(name[i], '/');
-        name[i] = slash != NULL ? slash + 1 : name[i];
-        bytes[i] = strlen(name[i]);
-        if (bytes[i] > 3 &&
-            (strcmp(name[i] + bytes[i] - 3, ".so") == 0 || strcmp(name[i] + bytes[i] - 3, ".la") == 0)) {
-            bytes[i] -= 3;
+    if (n->kind != DT_NODE_GROUP) {
+        return n->origin.layer < from ? DT_OK : dt_config_keep(c, dt_node_fail(n, path, "%s", why));
+    }
+    for (const dt_node *child = n->first; child != NULL; child = child->next) {
+        char own[PATH_BYTES];
+        snprintf(own, sizeof(own), "%s.%s", path, child->key);
+        /* a file's plugin alone gives way to --plugin: that is what it is for */
+        if (strcmp(child->key, "plugin") != 0 || child->origin.layer > DT_FROM_FILE) {
+            DT_TRY(refuse_dropped(c, child, own, from, why));
         }
     }
-    return bytes[0] == bytes[1] && memcmp(name[0], name[1], bytes[0]) == 0;
+    return DT_OK;
+}
+
+/* What a file says of other phases than the one that is wanted waits for a run of them all; what is given by hand, or
+ * for no phase that runs, is meant for this run. */
+static dt_status refuse_others(dt_config *c, const dt_node *phases, const dt_node *kept, const char *plugin,
+                               const char *option)
+{
+    const dt_node *names = dt_node_find(kept, "plugin");
+    const dt_layer from = names != NULL ? DT_FROM_ENV : DT_FROM_FILE;
+    dt_str why = {0};
+    int64_t own = 0, i = 0;
+    for (const dt_node *n = phases->first; kept != NULL && n != NULL && n != kept; n = n->next) {
+        own++;
+    }
+    dt_str_addf(&why, "%s %s runs that phase alone, and this is given for another one", option, plugin);
+    if (names != NULL) {
+        dt_str_addf(&why, "; the entry of %s is phases.%lld", plugin, (long long)own);
+    } else {
+        dt_str_addf(&why, "; phases has no entry of %s: add it, or leave %s out", plugin, option);
+    }
+    dt_status st = dt_str_status(&why);
+    for (const dt_node *n = phases->first; n != NULL && st == DT_OK; n = n->next, i++) {
+        char path[32];
+        snprintf(path, sizeof(path), "phases.%lld", (long long)i);
+        st = n != kept ? refuse_dropped(c, n, path, from, dt_str_text(&why)) : DT_OK;
+    }
+    dt_str_fini(&why);
+    return st;
+}
+
+/* The entry of phases that names plugin; else one that names none, as --set phases.0.stop.steps=3 makes it. */
+static dt_node *entry_of(const dt_node *phases, const char *plugin)
+{
+    dt_node *unnamed = NULL;
+    for (dt_node *n = phases->first; n != NULL; n = n->next) {
+        const dt_node *names = n->kind == DT_NODE_GROUP ? dt_node_find(n, "plugin") : NULL;
+        if (names != NULL && names->text != NULL && dt_same_plugin(names->text, plugin)) {
+            return n;
+        }
+        unnamed = n->kind == DT_NODE_GROUP && names == NULL && unnamed == NULL ? n : unnamed;
+    }
+    return unnamed;
 }
 
 dt_status dt_config_use_plugin(dt_config *c, const char *plugin, const char *option)
@@ -190,10 +237,11 @@ dt_status dt_config_use_plugin(dt_config *c, const char *plugin, const char *opt
     }
     DT_TRY(dt_node_new(c, DT_NODE_TEXT, "plugin", plugin, &origin, &value));
     if (phases != NULL && phases->kind == DT_NODE_LIST) {
-        for (dt_node *n = phases->first; n != NULL && kept == NULL; n = n->next) {
-            const dt_node *names = dt_node_find(n, "plugin");
-            kept = names != NULL && names->text != NULL && same_plugin(names->text, plugin) ? n : NULL;
-        }
+        kept = entry_of(phases, plugin);
+        DT_TRY(refuse_others(c, phases, kept, plugin, option));
+    } else if (phases != NULL) {
+        return dt_node_fail(phases->first != NULL ? phases->first : phases, "phases",
+                            "expected a list; for the one phase of %s say phases.0.stop.steps=3", option);
     }
     if (kept == NULL) {
         DT_TRY(dt_node_new(c, DT_NODE_GROUP, NULL, NULL, &origin, &kept));
@@ -262,6 +310,18 @@ const char *dt_config_plugin(const dt_config *c, int64_t phase)
 {
     const dt_node *n = dt_node_find(dt_config_phase_node(c, phase), "plugin");
     return n != NULL && n->text != NULL ? n->text : "";
+}
+
+bool dt_config_plugin_is_foreign(const dt_config *c, int64_t phase, dt_str *where)
+{
+    const dt_node *n = dt_node_find(dt_config_phase_node(c, phase), "plugin");
+    if (n == NULL || n->origin.layer != DT_FROM_RUN || c->is_trusted) {
+        return false;
+    }
+    if (where != NULL) {
+        dt_origin_text(&n->origin, where);
+    }
+    return true;
 }
 
 static dt_node *below(dt_node *from, const char *path)
@@ -349,9 +409,18 @@ static const char *const *known_names(dt_config *c, const dt_config_lookup *look
 static dt_status unknown_section(dt_config *c, const dt_config_lookup *lookup, const dt_node *n, const char *path)
 {
     static const char *const more[] = {"phases", "seed", NULL};
+    if (dt_config_has_enough(c)) {
+        return dt_node_fail(n, path, "neither a section nor the id of a component");
+    }
     const char *const *names = known_names(c, lookup, more);
     const char *near = names != NULL ? dt_did_you_mean(n->key, names) : NULL;
     dt_str known = {0};
+    if (strcmp(path, n->key) == 0 && (strcmp(path, "stop") == 0 || dt_option_find(dt_schema_phase, path) != NULL)) {
+        const bool has_keys = n->kind == DT_NODE_GROUP && n->first != NULL;
+        char own[PATH_BYTES];
+        snprintf(own, sizeof(own), "%s%s%s", path, has_keys ? "." : "", has_keys ? n->first->key : "");
+        return dt_node_fail(has_keys ? n->first : n, own, "%s belongs into an entry of phases: phases.0.%s", path, own);
+    }
     for (const dt_section *s = c->sections; s != NULL; s = s->next) {
         if (*s->name != '\0' && s->plugin == NULL) {
             dt_str_addf(&known, "%s, ", s->name);

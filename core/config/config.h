@@ -2,9 +2,15 @@
  *
  * The configuration: one tree of groups, lists and values, where every value knows who set it.
  *
- * Layers, weakest first: built-in < plugin < profile < files in order < environment < command line. A value replaces
- * one of the same or a weaker layer, whatever the order of the calls, so a plugin's defaults may be added after the
- * files were read (they are known only then). A list replaces a list whole; groups merge key by key.
+ * Layers, weakest first: built-in < plugin < profile < resumed run < files in order < environment < command line. A
+ * value replaces one of the same or a weaker layer, whatever the order of the calls, so a plugin's defaults may be
+ * added after the files were read (they are known only then). A list replaces a list whole; groups merge key by key. Of
+ * the phases of a resumed run the sections stay below those of the phases that replace them, the n-th of a plugin with
+ * the n-th: they hold what plugins and profiles gave them when the run began, which values outside phases must not
+ * beat.
+ *
+ * The configuration that lies in a run (DT_FROM_RUN) is not the user's word: it includes no files, and what makes code
+ * run (DT_OPT_CODE) is not taken from it unless the user trusts it (dt_config_trust).
  *
  * Keys are paths: "training.epochs", "phases.0.init". A section is a top-level group with a table of options: the
  * host's own (schema.h) or a component's, under its id. Inside a phase's group any section may be overridden for that
@@ -33,6 +39,7 @@ typedef enum dt_layer {
     DT_FROM_BUILTIN,
     DT_FROM_PLUGIN,
     DT_FROM_PROFILE,
+    DT_FROM_RUN, /* the effective configuration that lies in a run: maybe somebody else wrote it */
     DT_FROM_FILE,
     DT_FROM_ENV,
     DT_FROM_SET
@@ -51,9 +58,12 @@ void dt_config_destroy(dt_config *c);
 
 /* ---- layers ------------------------------------------------------------------------------------------------------ */
 
-/* A libconfig file; layer is DT_FROM_PROFILE or DT_FROM_FILE. @include is relative to the file that says it. Integers
- * that do not fit 32 bits without the suffix L, and numbers that overflow, are refused: libconfig would truncate them.
- * DT_ENOTFOUND or DT_EIO when it cannot be read. */
+/* What a run's own configuration says about code is taken; before it is read. */
+void dt_config_trust(dt_config *c);
+
+/* A libconfig file; layer is DT_FROM_PROFILE, DT_FROM_RUN or DT_FROM_FILE. @include is relative to the file that says
+ * it. Integers that do not fit 32 bits without the suffix L, and numbers that overflow, are refused: libconfig would
+ * truncate them. DT_ENOTFOUND or DT_EIO when it cannot be read. */
 dt_status dt_config_read_file(dt_config *c, dt_layer layer, const char *path) DT_NODISCARD;
 
 /* Every DTRAIN__SECTION__KEY=value of a NULL-terminated environment. */
@@ -71,7 +81,9 @@ dt_status dt_config_add_defaults(dt_config *c, int64_t phase, const char *plugin
     DT_NODISCARD;
 
 /* `--plugin X`: run one phase. The entry of phases that names X is kept (paths and .so do not matter for the
- * comparison) and the others go; without one, phases becomes ( { plugin = X } ). */
+ * comparison), or else one that names no plugin, and the others go; without one, phases becomes ( { plugin = X } ).
+ * What would go unseen is refused, kept for check to tell: keys of the others from the environment or the command line
+ * and, where no entry names X, those from files too. */
 dt_status dt_config_use_plugin(dt_config *c, const char *plugin, const char *option) DT_NODISCARD;
 
 /* The groups below a phase's plugin become that phase's own sections, where it has no stronger value; id: of the
@@ -106,6 +118,9 @@ int64_t dt_config_n_phases(const dt_config *c);
 
 /* What a phase's entry says as its plugin, "" when it says none. */
 const char *dt_config_plugin(const dt_config *c, int64_t phase);
+/* True: nobody but the configuration of a run names that plugin, and it is not trusted. where (may be NULL): the file
+ * and line. */
+bool dt_config_plugin_is_foreign(const dt_config *c, int64_t phase, dt_str *where);
 
 /* The component id wired to a role in a phase (models.<role>), "" when none; -1 = outside any phase. */
 const char *dt_config_model(const dt_config *c, int64_t phase, const char *role);

@@ -25,6 +25,11 @@ static bool is_kept(const dt_str *errors, const char *text)
     return false;
 }
 
+bool dt_config_has_enough(const dt_config *c)
+{
+    return c->n_errors >= MAX_ERRORS;
+}
+
 dt_status dt_config_keep(dt_config *c, dt_status st)
 {
     if (st != DT_ECONFIG) {
@@ -45,13 +50,13 @@ dt_status dt_config_verdict(dt_config *c)
     const uint32_t n = c->n_errors;
     dt_status st = dt_str_status(&c->errors);
     if (n == 1 && st == DT_OK) {
-        st = DT_FAIL(DT_ECONFIG, "%s", dt_str_text(&c->errors) + 1);
+        st = DT_FAIL_LINES(DT_ECONFIG, "%s", dt_str_text(&c->errors) + 1);
     } else if (n > 1 && st == DT_OK) {
         char rest[32] = "";
         if (n > MAX_ERRORS) {
             snprintf(rest, sizeof(rest), "\nand %u more", n - MAX_ERRORS);
         }
-        st = DT_FAIL(DT_ECONFIG, "%u errors in the configuration%s%s", n, dt_str_text(&c->errors), rest);
+        st = DT_FAIL_LINES(DT_ECONFIG, "%u errors in the configuration%s%s", n, dt_str_text(&c->errors), rest);
     }
     dt_str_fini(&c->errors);
     c->n_errors = 0;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 core_libdtcore_la_SOURCES += \
 	core/config/config.c core/config/config.h \
-	core/config/errors.c \
+	core/config/errors.c core/config/judged.c core/config/judged.h \
 	core/config/options.c core/config/options.h \
 	core/config/reader.c \
 	core/config/schema.c core/config/schema.h \

@@ -131,7 +131,7 @@ static dt_status settle_path(dt_config *c, dt_node *n)
         return become(c, n, DT_NODE_TEXT, n->text);
     }
     dt_str full = {0};
-    bool is_in_file = n->origin.layer == DT_FROM_FILE || n->origin.layer == DT_FROM_PROFILE;
+    bool is_in_file = n->origin.layer >= DT_FROM_PROFILE && n->origin.layer <= DT_FROM_FILE;
     const char *slash = is_in_file ? strrchr(n->origin.name, '/') : NULL;
     if (slash == NULL || *n->origin.name != '/') {
         char here[4096];
@@ -214,7 +214,8 @@ static dt_status settle_number(dt_config *c, const dt_option *o, const char *pat
     double value = 0;
     if (o->type == DT_OPT_I64) {
         int64_t i = 0;
-        if ((n->kind != DT_NODE_INT && n->kind != DT_NODE_PLAIN) || !dt_parse_i64(n->text, &i)) {
+        if ((n->kind != DT_NODE_INT && n->kind != DT_NODE_FLOAT && n->kind != DT_NODE_PLAIN) ||
+            !dt_parse_whole(n->text, &i)) {
             return refuse(o, path, n);
         }
         snprintf(text, sizeof(text), "%" PRId64, i);
@@ -273,6 +274,9 @@ dt_status dt_option_settle(dt_config *c, const dt_option *o, const char *path, d
 static dt_status unknown_key(dt_config *c, const dt_section *s, const dt_node *n, const char *path)
 {
     size_t n_names = 0;
+    if (dt_config_has_enough(c)) {
+        return dt_node_fail(n, path, "unknown key");
+    }
     for (const dt_option *o = s->table; o != NULL && o->name != NULL; o++) {
         n_names++;
     }
@@ -293,11 +297,25 @@ static dt_status unknown_key(dt_config *c, const dt_section *s, const dt_node *n
     return st;
 }
 
+/* Whoever sends a run must not choose what is executed here. */
+static dt_status refuse_code(const dt_config *c, const dt_option *o, const dt_node *n, const char *path)
+{
+    if ((o->flags & DT_OPT_CODE) == 0 || n->origin.layer != DT_FROM_RUN || c->is_trusted || n->text == NULL ||
+        strcmp(n->text, o->dfl != NULL ? o->dfl : "") == 0) {
+        return DT_OK;
+    }
+    (void)dt_node_fail(n, path,
+                       "it would run code or write files, and only that run says so; if you trust whoever made it, say "
+                       "--trust-plugins, or give the value yourself (--set)");
+    return DT_EABI;
+}
+
 dt_status dt_section_settle_one(dt_config *c, const dt_section *s, dt_node *value, const char *path)
 {
     char own[PATH_BYTES];
     snprintf(own, sizeof(own), "%s%s%s", path, *path != '\0' ? "." : "", value->key);
     const dt_option *o = dt_option_find(s->table, value->key);
+    DT_TRY(o != NULL ? refuse_code(c, o, value, own) : DT_OK);
     return o != NULL ? dt_option_settle(c, o, own, value) : unknown_key(c, s, value, own);
 }
 

@@ -47,6 +47,9 @@ dt_status dt_config_option_at(const dt_config *c, int64_t phase, const char *sec
 
 /* "an integer in [1, 8192]", "one of gat, transformer": what an option accepts. */
 void dt_option_accepts(const dt_option *o, dt_str *out);
+/* An effective text as a member of an object, by its type. */
+struct dt_json_out;
+void dt_option_json(const dt_option *o, const char *value, const char *key, struct dt_json_out *out);
 const char *dt_option_type_name(const dt_option *o); /* "bool" "integer" "number" "text" "choice" "path" */
 
 #endif

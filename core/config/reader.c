@@ -126,6 +126,9 @@ static dt_status include(reader *r, const char *p, const char *file, int line, c
     if (*rest != '\0' && *rest != '\n' && *rest != '#' && strncmp(rest, "//", 2) != 0) {
         return DT_FAIL(DT_ECONFIG, "%s:%d: only a comment may follow @include \"file\" on its line", file, line);
     }
+    if (r->layer == DT_FROM_RUN) { /* what dtrain writes there has none; a foreign one would open files of ours */
+        return DT_FAIL(DT_ECONFIG, "%s:%d: the configuration of a run includes no other files", file, line);
+    }
     if (r->depth >= MAX_INCLUDES) {
         return DT_FAIL(DT_ECONFIG, "%s:%d: includes nest deeper than %d; does a file include itself?", file, line,
                        MAX_INCLUDES);
@@ -219,7 +222,7 @@ static dt_status splice(reader *r, const char *path)
 {
     char *text = NULL;
     size_t bytes = 0;
-    DT_TRY(dt_fs_read_all(path, MAX_FILE_BYTES, &text, &bytes));
+    DT_TRY(dt_fs_read_any(path, MAX_FILE_BYTES, &text, &bytes));
     dt_status st = DT_OK;
     const char *file = dt_pool_dup(r->c, path, strlen(path));
     if (file == NULL) {
@@ -301,30 +304,57 @@ static dt_status from_setting(const reader *r, const dt_origin *fixed, config_se
     return DT_OK;
 }
 
-/* What libconfig refused, with the reason and the line itself. */
-static dt_status refused(const reader *r, const config_t *lib)
+/* Line i (from 1) of the text is refused: where it came from, why, and the line itself. */
+static dt_status refuse(const reader *r, int i, const char *what, const char *why)
 {
     enum { SHOWN = 120 };
-    dt_str why = {0};
-    int line = config_error_line(lib);
-    const char *text = config_error_text(lib), *begin = dt_str_text(&r->text);
-    if (strcmp(text, "duplicate setting name") == 0) {
-        text = "duplicate setting name: the group has this key already";
-    } else if (dt_syntax_explain(begin, &line, &why) && !why.failed) {
-        text = dt_str_text(&why);
-    }
-    for (int i = 1; i < line; i++) {
+    const char *begin = dt_str_text(&r->text);
+    for (int k = 1; k < i; k++) {
         begin += strcspn(begin, "\n");
         begin += *begin != '\0';
     }
     begin += strspn(begin, " \t");
-    const source_line at = line_at(r, (unsigned)line);
+    const source_line at = line_at(r, (unsigned)i);
     const int bytes = (int)strcspn(begin, "\r\n");
-    const dt_status st =
-        DT_FAIL(DT_ECONFIG, "%s:%d: %s%s; the line: %.*s%s", at.file, at.line, why.bytes > 0 ? "syntax error: " : "",
-                text, bytes < SHOWN ? bytes : SHOWN, begin, bytes < SHOWN ? "" : "...");
+    return DT_FAIL(DT_ECONFIG, "%s:%d: %s%s; the line: %.*s%s", at.file, at.line, what, why,
+                   bytes < SHOWN ? bytes : SHOWN, begin, bytes < SHOWN ? "" : "...");
+}
+
+/* The spliced text by libconfig, which gets only what has a chance (syntax.h). */
+static dt_status parse(const reader *r, config_t *lib)
+{
+    dt_str why = {0};
+    int line = 1;
+    dt_status st = DT_OK;
+    if (dt_syntax_refuses(dt_str_text(&r->text), &line, &why)) {
+        st = dt_str_status(&why);
+        st = st == DT_OK ? refuse(r, line, "syntax error: ", dt_str_text(&why)) : st;
+    }
     dt_str_fini(&why);
+    if (st == DT_OK && !config_read_string(lib, dt_str_text(&r->text))) {
+        const char *text = config_error_text(lib);
+        st = refuse(r, config_error_line(lib), "",
+                    strcmp(text, "duplicate setting name") == 0
+                        ? "duplicate setting name: the group has this key already"
+                        : text);
+    }
     return st;
+}
+
+/* What was not spliced in is in a string or a comment; libconfig, should it see that otherwise, would open files. */
+static dt_status refuse_left_includes(const reader *r)
+{
+    unsigned line = 1;
+    for (const char *p = dt_str_text(&r->text); *p != '\0'; line++) {
+        if (strncmp(p + strspn(p, " \t\r\v\f"), "@include", 8) == 0) {
+            const source_line at = line_at(r, line);
+            return DT_FAIL(DT_ECONFIG, "%s:%d: a line inside a string or a comment begins with @include", at.file,
+                           at.line);
+        }
+        p += strcspn(p, "\n");
+        p += *p != '\0';
+    }
+    return DT_OK;
 }
 
 dt_status dt_reader_file(dt_config *c, dt_layer layer, const char *path, dt_node *into)
@@ -336,8 +366,11 @@ dt_status dt_reader_file(dt_config *c, dt_layer layer, const char *path, dt_node
     if (st == DT_OK) {
         st = dt_str_status(&r.text);
     }
-    if (st == DT_OK && !config_read_string(&lib, dt_str_text(&r.text))) {
-        st = refused(&r, &lib);
+    if (st == DT_OK && layer == DT_FROM_RUN) {
+        st = refuse_left_includes(&r);
+    }
+    if (st == DT_OK) {
+        st = parse(&r, &lib);
     }
     if (st == DT_OK) {
         st = from_setting(&r, NULL, config_root_setting(&lib), into);
@@ -353,21 +386,20 @@ dt_status dt_reader_value(dt_config *c, const char *text, const char *path, cons
     reader r = {.c = c};
     config_t lib;
     config_init(&lib);
-    dt_str line = {0};
+    dt_str line = {0}, why = {0};
+    int where = 1;
     dt_str_addf(&line, "v = %s;", text);
     dt_status st = dt_str_status(&line);
-    if (st == DT_OK && !config_read_string(&lib, dt_str_text(&line))) {
-        dt_str why = {0};
-        int where = 0;
-        const bool is_known = dt_syntax_explain(dt_str_text(&line), &where, &why);
+    const bool is_refused = st == DT_OK && dt_syntax_refuses(dt_str_text(&line), &where, &why);
+    if (is_refused || (st == DT_OK && !config_read_string(&lib, dt_str_text(&line)))) {
         st = DT_FAIL(DT_ECONFIG, "%s = %.80s from %s: %s; a list is ( 1, 2 ) or [ \"a\", \"b\" ], a group { key = 1; }",
-                     path, text, origin->name, is_known ? dt_str_text(&why) : config_error_text(&lib));
-        dt_str_fini(&why);
+                     path, text, origin->name, is_refused ? dt_str_text(&why) : config_error_text(&lib));
     }
     if (st == DT_OK) {
         st = new_node(&r, origin, config_lookup(&lib, "v"), out_p);
     }
     config_destroy(&lib);
     dt_str_fini(&line);
+    dt_str_fini(&why);
     return st;
 }

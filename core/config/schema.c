@@ -129,6 +129,9 @@ static const dt_option checkpoint_table[] = {
         "save every so many seconds; 0 = not by time"),
     ROW(dt_checkpoint_opts, keep_last, I64, DT_OPT_NEUTRAL, "5", "1", 1, 1000000, NULL,
         "checkpoints kept, not counting the best and the ends of phases"),
+    ROW(dt_checkpoint_opts, wait_s, I64, DT_OPT_NEUTRAL, "600", "s", 0, 1e9, NULL,
+        "how long the end of a phase or a run waits for a full disk to be freed before the run fails (when asked to "
+        "stop, 10 s); in the middle of a phase training goes on, and saves are tried again"),
     ROW(dt_checkpoint_opts, best_by, STR, DT_OPT_NEUTRAL, "", NULL, 0, 0, NULL,
         "result of evaluation that marks the best checkpoint: the largest, or with min: in front the smallest"),
     ROW(dt_checkpoint_opts, hand_on, ENUM, 0, "last", NULL, 0, 0, handed_on,
@@ -165,8 +168,8 @@ static const dt_option engine_table[] = {
 
 static const dt_option memory_table[] = {
     ROW(dt_memory_opts, target_gb, F64, DT_OPT_NEUTRAL, "0", "GB", 0, 1e6, NULL,
-        "memory that this process may take: fewer shards of a batch at once where it would take more, and what "
-        "warn_fraction and shed_fraction are of; 0 = what the machine or its control group has"),
+        "memory that this process and its workers may take: fewer shards of a batch at once where it would take more, "
+        "refused where that is not enough; what warn_fraction and shed_fraction are of; 0 = what the machine has"),
     ROW(dt_memory_opts, vram_gb, F64, DT_OPT_NEUTRAL, "0", "GB", 0, 1e6, NULL,
         "the same on a GPU, for a phase's activations and inputs; 0 = what is free there"),
     ROW(dt_memory_opts, warn_fraction, F64, DT_OPT_NEUTRAL, "0.75", "1", 0, 1, NULL,
@@ -196,14 +199,24 @@ static const dt_option env_table[] = {
         "times that an instance's process may be started again, before the run stops"),
     DT_OPTION_END};
 
+static const char *const evaluation_folds[] = {"auto", "held", "all", NULL};
+
 static const dt_option evaluation_table[] = {
     ROW(dt_evaluation_opts, seeds, STR, DT_OPT_NEUTRAL, "1001,1002,1003,1004,1005", NULL, 0, 0, NULL,
         "seeds of the episodes that a policy is evaluated on, with commas between"),
     ROW(dt_evaluation_opts, episodes, I64, DT_OPT_NEUTRAL, "2", "episodes", 1, 1000000, NULL, "episodes per seed"),
+    ROW(dt_evaluation_opts, max_steps, I64, DT_OPT_NEUTRAL, "10000", "env steps", 1, 1e9, NULL,
+        "after so many an evaluated episode is truncated, in an environment that says no end of its own"),
     ROW(dt_evaluation_opts, greedy, BOOL, DT_OPT_NEUTRAL, "true", NULL, 0, 0, NULL,
         "the most likely action instead of a drawn one"),
+    ROW(dt_evaluation_opts, folds, ENUM, DT_OPT_NEUTRAL, "auto", NULL, 0, 0, evaluation_folds,
+        "dtrain eval on recordings: held = the part that training holds out, all = the whole store, auto = all of a "
+        "store that the checkpoint was not trained on, else the part held out"),
     ROW(dt_evaluation_opts, baselines, STR, DT_OPT_NEUTRAL, "auto", NULL, 0, 0, NULL,
         "controllers to compare with at the end of a phase, with commas between; auto = those its environment names"),
+    ROW(dt_evaluation_opts, env, WORDS, DT_OPT_NEUTRAL, "", NULL, 0, 0, NULL,
+        "options of the environment that hold in evaluations alone, option=value with commas between; what the "
+        "environment marks as a help for training has its default there, whatever training uses"),
     DT_OPTION_END};
 
 static const dt_option metrics_table[] = {
@@ -211,6 +224,8 @@ static const dt_option metrics_table[] = {
         "write event files for TensorBoard into tensorboard/ of the run directory"),
     ROW(dt_metrics_opts, histogram_every, I64, DT_OPT_NEUTRAL, "10", "epochs", 0, 1000000, NULL,
         "epochs between histograms of parameters and gradients in event files; 0 = none"),
+    ROW(dt_metrics_opts, device_every_s, F64, DT_OPT_NEUTRAL, "2", "s", 0, 1e6, NULL,
+        "GPU: time between two looks at its memory in use, utilisation and temperature; 0 = never"),
     DT_OPTION_END};
 
 static const dt_option log_table[] = {
@@ -476,6 +491,58 @@ static dt_status read_stop(dt_config *c, const dt_node *phase, int64_t number, d
     return DT_OK;
 }
 
+enum { MAX_ROLES = 32 };
+
+static uint32_t add_keys(const dt_node *group, const char **names, uint32_t n)
+{
+    for (const dt_node *m = group != NULL ? group->first : NULL; m != NULL && n < MAX_ROLES; m = m->next) {
+        names[n++] = m->key;
+    }
+    return n;
+}
+
+/* A word of fresh that is no role, nor one that models wires in this phase, is a slip of the hand. */
+static dt_status check_fresh(const dt_config *c, const dt_node *phase, int64_t number, const char *const *fresh)
+{
+    const char *names[MAX_ROLES + 1] = {NULL};
+    uint32_t n = 0;
+    for (const dt_option *o = models_table; o->name != NULL; o++) {
+        names[n++] = o->name;
+    }
+    n = add_keys(dt_node_find(&c->root, "models"), names, n);
+    n = add_keys(dt_node_find(phase, "models"), names, n);
+    names[n] = NULL;
+    for (; fresh != NULL && *fresh != NULL; fresh++) {
+        bool is_known = false;
+        for (uint32_t i = 0; i < n; i++) {
+            is_known = is_known || strcmp(names[i], *fresh) == 0;
+        }
+        if (!is_known) {
+            char path[64];
+            snprintf(path, sizeof(path), "phases.%lld.fresh", (long long)number);
+            const char *near = dt_did_you_mean(*fresh, names);
+            return dt_node_fail(
+                dt_node_find(phase, "fresh"), path, "\"%s\" is no role (perception, world, controller, shield)%s%s%s",
+                *fresh, near != NULL ? "; did you mean \"" : "", near != NULL ? near : "", near != NULL ? "\"?" : "");
+        }
+    }
+    return DT_OK;
+}
+
+static dt_status check_entry(dt_config *c, const dt_node *phase, int64_t number)
+{
+    dt_phase_opts p;
+    dt_stop_opts stop;
+    DT_TRY(dt_config_keep(c, read_stop(c, phase, number, &stop)));
+    if (dt_node_find(phase, "fresh") == NULL || dt_node_find(phase, "plugin") == NULL) {
+        return DT_OK; /* an entry without a plugin is told elsewhere */
+    }
+    char path[64];
+    snprintf(path, sizeof(path), "phases.%lld", (long long)number);
+    const dt_status st = dt_group_read(c, dt_schema_phase, phase, path, &p, sizeof(p));
+    return dt_config_keep(c, st == DT_OK ? check_fresh(c, phase, number, p.fresh) : st);
+}
+
 dt_status dt_config_phase(dt_config *c, int64_t phase, dt_phase_opts *out_p, dt_stop_opts *stop_p)
 {
     dt_node *group = dt_config_phase_node(c, phase);
@@ -491,7 +558,6 @@ dt_status dt_config_phase(dt_config *c, int64_t phase, dt_phase_opts *out_p, dt_
 dt_status dt_schema_check(dt_config *c, int64_t phase)
 {
     const dt_node *group = phase >= 0 ? dt_config_phase_node(c, phase) : NULL;
-    dt_stop_opts stop;
     dt_data_opts data;
     dt_training_opts training;
     dt_amp_opts amp;
@@ -508,7 +574,7 @@ dt_status dt_schema_check(dt_config *c, int64_t phase)
     DT_TRY(dt_config_keep(c, dt_config_memory(c, phase, &memory)));
     DT_TRY(dt_config_keep(c, dt_config_comm(c, phase, &comm)));
     DT_TRY(dt_config_keep(c, dt_config_checkpoint(c, phase, &checkpoint)));
-    DT_TRY(group != NULL ? dt_config_keep(c, read_stop(c, group, phase, &stop)) : DT_OK);
+    DT_TRY(group != NULL ? check_entry(c, group, phase) : DT_OK);
     DT_TRY(dt_config_keep(c, dt_config_evaluation(c, phase, &evaluation)));
     return dt_config_keep(c, dt_config_env(c, phase, &env));
 }

@@ -52,7 +52,7 @@ typedef struct dt_amp_opts {
 } dt_amp_opts;
 
 typedef struct dt_checkpoint_opts {
-    int64_t every_steps, every_seconds, keep_last;
+    int64_t every_steps, every_seconds, keep_last, wait_s;
     const char *best_by; /* "", a result of evaluation, or min: and one */
     uint32_t hand_on;    /* DT_HAND_ON_* */
 } dt_checkpoint_opts;
@@ -89,6 +89,7 @@ typedef struct dt_env_opts {
 typedef struct dt_metrics_opts {
     uint8_t tensorboard;
     int64_t histogram_every;
+    double device_every_s; /* 0: never */
 } dt_metrics_opts;
 
 typedef struct dt_log_opts { /* of train.log and error.log */
@@ -100,13 +101,17 @@ typedef struct dt_report_opts {
     uint8_t enabled;
 } dt_report_opts;
 
+enum { DT_FOLDS_AUTO, DT_FOLDS_HELD, DT_FOLDS_ALL };
 enum { DT_EVALUATION_MAX_SEEDS = 64 };
 typedef struct dt_evaluation_opts { /* of a policy in its environment */
     const char *seeds;              /* "1,2,3" */
     int64_t episodes;               /* per seed */
+    int64_t max_steps;              /* of an episode in an environment without an end of its own */
     uint8_t greedy;
-    const char *baselines; /* "auto", or ids with commas between */
-    uint32_t n_seeds;      /* seeds, read */
+    const char *baselines;  /* "auto", or ids with commas between */
+    const char *const *env; /* judged.h */
+    uint32_t folds;         /* DT_FOLDS_* */
+    uint32_t n_seeds;       /* seeds, read */
     uint64_t seed[DT_EVALUATION_MAX_SEEDS];
 } dt_evaluation_opts;
 

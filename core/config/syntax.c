@@ -11,7 +11,9 @@
 #include <string.h>
 #include <strings.h>
 
-enum { MAX_DEPTH = 64, SHOWN = 40 };
+/* libconfig looks through all settings of a group for each new one, and so do we: what a group may hold is bounded. A
+ * configuration has some hundred settings. */
+enum { MAX_DEPTH = 64, MAX_KEYS = 1000, MAX_SETTINGS = 20000, SHOWN = 40 };
 
 typedef enum kind { AT_END, WORD, STRING, SIGN } kind;
 typedef enum scalar { IS_BOOL, IS_INT, IS_FLOAT, IS_STRING, IS_NONE } scalar;
@@ -25,6 +27,7 @@ typedef struct token {
 typedef struct parser {
     const char *p; /* behind the token */
     int line, depth;
+    int n_settings; /* and values of lists */
     token now;
     int *line_p;
     dt_str *why;
@@ -41,7 +44,7 @@ static void skip_blank(parser *q)
         if (*q->p == '\n') {
             q->line++;
             q->p++;
-        } else if (isspace((unsigned char)*q->p)) {
+        } else if (*q->p != '\0' && strchr(" \t\r\f", *q->p) != NULL) {
             q->p++;
         } else if (*q->p == '#' || strncmp(q->p, "//", 2) == 0) {
             q->p += strcspn(q->p, "\n");
@@ -65,10 +68,21 @@ static size_t string_bytes(const char *p)
     return n + (p[n] == '"');
 }
 
+/* Up to a blank, a sign or a comment. */
+static size_t word_bytes(const char *p)
+{
+    size_t n = 0;
+    while (p[n] != '\0' && strchr(" \t\r\n\f=:;,{}()[]\"#", p[n]) == NULL && strncmp(p + n, "//", 2) != 0 &&
+           strncmp(p + n, "/*", 2) != 0) {
+        n++;
+    }
+    return n;
+}
+
 static void next(parser *q)
 {
     skip_blank(q);
-    size_t n = strcspn(q->p, " \t\r\n=:;,{}()[]\"#");
+    size_t n = word_bytes(q->p);
     q->now = (token){.kind = WORD, .at = q->p, .line = q->line};
     if (*q->p == '\0') {
         q->now.kind = AT_END;
@@ -172,6 +186,7 @@ static bool no_value(parser *q, const char *behind, int behind_bytes)
 }
 
 static bool parse_value(parser *q, const char *behind, int behind_bytes);
+static bool count(parser *q, int most, int *n_p, const char *what);
 
 /* What stands between brackets: [ ] plain values of one kind, ( ) anything. The opening one is the token. */
 static bool parse_values(parser *q)
@@ -180,6 +195,7 @@ static bool parse_values(parser *q)
     const bool is_array = *opener.at == '[';
     const char *close = is_array ? "]" : ")";
     scalar first = IS_NONE;
+    int n_values = 0;
     next(q);
     while (!is_sign(q, close)) {
         const scalar is = scalar_of(&q->now);
@@ -194,7 +210,8 @@ static bool parse_values(parser *q)
                         FOUND(q));
         }
         first = is;
-        if (!parse_value(q, opener.at, 1)) {
+        if (!count(q, is_array ? MAX_SETTINGS : MAX_KEYS, &n_values, "entries in one list") ||
+            !parse_value(q, opener.at, 1)) {
             return false;
         }
         if (is_sign(q, close)) {
@@ -213,6 +230,18 @@ static bool parse_values(parser *q)
     }
     next(q);
     return true;
+}
+
+/* One more of what stands between one pair of brackets, or of the text: n_p of it so far. */
+static bool count(parser *q, int most, int *n_p, const char *what)
+{
+    if (*n_p == most) {
+        return fail(q, q->now.line, "more than %d %s; has this file another purpose?", most, what);
+    }
+    ++*n_p;
+    return q->n_settings++ < MAX_SETTINGS ||
+           fail(q, q->now.line, "more than %d settings and values in all; has this file another purpose?",
+                MAX_SETTINGS);
 }
 
 /* The token begins a value; afterwards it is the one behind. */
@@ -281,7 +310,7 @@ static bool parse_setting(parser *q)
 
 static bool parse_settings(parser *q, const token *opener)
 {
-    for (;;) {
+    for (int n_keys = 0;;) {
         if (q->now.kind == AT_END) {
             return opener == NULL || fail(q, opener->line, "the group that begins here is never closed: } is missing");
         }
@@ -299,18 +328,18 @@ static bool parse_settings(parser *q, const token *opener)
             return fail(q, opener->line, "the group that begins here is not closed before %.*s: } is missing",
                         FOUND(q));
         }
-        if (!parse_setting(q)) {
+        if (!count(q, MAX_KEYS, &n_keys, "keys in one group") || !parse_setting(q)) {
             return false;
         }
     }
 }
 
-bool dt_syntax_explain(const char *text, int *line_p, dt_str *why)
+bool dt_syntax_refuses(const char *text, int *line_p, dt_str *why)
 {
     parser q = {.p = text, .line = 1, .line_p = line_p, .why = why};
     next(&q);
     if (parse_settings(&q, NULL) && q.comma_line > 0) {
         fail(&q, q.comma_line, "no comma stands behind the last value");
     }
-    return why->bytes > 0;
+    return why->bytes > 0 || why->failed;
 }

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is wrong with a configuration that libconfig refused: libconfig says "syntax error" and the line where it
- * noticed; this walks the same grammar (libconfig manual 1.5, chapter 3) and says what was expected, what stands there
- * instead, and what is likely missing. It never decides whether a text is right. Threads: any.
+ * What is wrong with a configuration, before libconfig reads it: libconfig would say "syntax error" and the line where
+ * it noticed, and forget to free a string that stands where its grammar (manual 1.5, chapter 3) has none; this walks
+ * the same grammar and says what was expected, what stands there instead, and what is likely missing. What it lets pass
+ * has no string in such a place. It is stricter in little: words end at a blank, a sign or a comment, so that 1b=2 is
+ * no number with a setting behind it, and nesting has a limit. Threads: any.
  */
 #ifndef DTRAIN_CORE_CONFIG_SYNTAX_H
 #define DTRAIN_CORE_CONFIG_SYNTAX_H
 
 #include "base/str.h"
 
-/* Adds the reason to why and says the line (from 1) it is about. False, and nothing added: nothing was found wrong. */
-bool dt_syntax_explain(const char *text, int *line_p, dt_str *why);
+/* Adds the reason to why and says the line (from 1) it is about. False, and nothing added: nothing was found wrong.
+ * True with why->failed: out of memory. */
+bool dt_syntax_refuses(const char *text, int *line_p, dt_str *why);
 
 #endif

@@ -146,6 +146,61 @@ static void replace(dt_node *old, const dt_node *by)
     old->key = key;
 }
 
+/* "x/phase2_ppo.so" and "phase2_ppo" name the same plugin. */
+bool dt_same_plugin(const char *a, const char *b)
+{
+    const char *name[2] = {a, b};
+    size_t bytes[2];
+    for (int i = 0; i < 2; i++) {
+        const char *slash = strrchr(name[i], '/');
+        name[i] = slash != NULL ? slash + 1 : name[i];
+        bytes[i] = strlen(name[i]);
+        if (bytes[i] > 3 &&
+            (strcmp(name[i] + bytes[i] - 3, ".so") == 0 || strcmp(name[i] + bytes[i] - 3, ".la") == 0)) {
+            bytes[i] -= 3;
+        }
+    }
+    return bytes[0] == bytes[1] && memcmp(name[0], name[1], bytes[0]) == 0;
+}
+
+static const char *plugin_of(const dt_node *phase)
+{
+    const dt_node *n = phase->kind == DT_NODE_GROUP ? dt_node_find(phase, "plugin") : NULL;
+    return n != NULL && n->text != NULL ? n->text : "";
+}
+
+/* The phase of a list that `at` is among others: the n-th of the same plugin; NULL when it has none. */
+static dt_node *same_phase(const dt_node *list, const dt_node *others, const dt_node *at)
+{
+    uint32_t nth = 0;
+    for (const dt_node *p = others->first; p != at; p = p->next) {
+        nth += dt_same_plugin(plugin_of(p), plugin_of(at));
+    }
+    for (dt_node *p = list->first; p != NULL; p = p->next) {
+        if (dt_same_plugin(plugin_of(p), plugin_of(at)) && nth-- == 0) {
+            return p;
+        }
+    }
+    return NULL;
+}
+
+/* Sections of a resumed run's phases below those of the phases that take their place; what else stands in a phase
+ * (init, stop ...) is what the new one says, or nothing. */
+static dt_status keep_sections(const dt_node *run, dt_node *phases)
+{
+    for (dt_node *phase = phases->first; phase != NULL; phase = phase->next) {
+        dt_node *kept = phase->kind == DT_NODE_GROUP ? same_phase(run, phases, phase) : NULL;
+        for (dt_node *n = kept != NULL ? kept->first : NULL, *next = NULL; n != NULL; n = next) {
+            next = n->next;
+            const dt_node *own = n->key != NULL ? dt_node_find(phase, n->key) : NULL;
+            if (n->kind == DT_NODE_GROUP && strcmp(n->key, "stop") != 0 && (own == NULL || own->kind == n->kind)) {
+                DT_TRY(dt_node_place(phase, n, "phases")); /* of a weaker layer: it replaces nothing */
+            }
+        }
+    }
+    return DT_OK;
+}
+
 static dt_status place_over(dt_node *old, dt_node *by, const char *path)
 {
     bool old_is_group = old->kind == DT_NODE_GROUP, by_is_group = by->kind == DT_NODE_GROUP;
@@ -167,6 +222,10 @@ static dt_status place_over(dt_node *old, dt_node *by, const char *path)
         return st;
     }
     if (by->origin.layer >= old->origin.layer) {
+        if (old->kind == DT_NODE_LIST && by->kind == DT_NODE_LIST && old->origin.layer == DT_FROM_RUN &&
+            by->origin.layer > DT_FROM_RUN && strcmp(path, "phases") == 0) {
+            DT_TRY(keep_sections(old, by));
+        }
         replace(old, by);
     }
     return DT_OK;
@@ -283,6 +342,7 @@ void dt_origin_text(const dt_origin *o, dt_str *out)
         dt_str_addf(out, "plugin %s", o->name);
         break;
     case DT_FROM_PROFILE:
+    case DT_FROM_RUN:
     case DT_FROM_FILE:
         dt_str_addf(out, "%s:%d", o->name, o->line);
         break;
@@ -314,6 +374,7 @@ void dt_node_describe(const dt_node *n, const char *path, dt_str *out)
         dt_str_add(out, n->origin.layer == DT_FROM_PLUGIN ? "" : "dtrain");
         break;
     case DT_FROM_PROFILE:
+    case DT_FROM_RUN:
     case DT_FROM_FILE:
         dt_str_add(out, " at ");
         break;

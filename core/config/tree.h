@@ -44,6 +44,7 @@ struct dt_config {
     struct dt_pool_block *pool;
     dt_str errors; /* kept ones, a line each */
     uint32_t n_errors;
+    bool is_trusted; /* dt_config_trust */
 };
 
 void *dt_pool_alloc(dt_config *c, size_t bytes); /* zeroed; NULL when out of memory */
@@ -63,6 +64,7 @@ dt_status dt_node_place(dt_node *parent, dt_node *child, const char *path) DT_NO
 /* Put leaf at a dotted path below the root; "phases.0.init" reaches into lists. */
 dt_status dt_config_place(dt_config *c, const char *path, dt_node *leaf) DT_NODISCARD;
 
+bool dt_same_plugin(const char *a, const char *b); /* whatever their folders, with .so or without */
 const dt_option *dt_option_find(const dt_option *table, const char *name); /* NULL when there is none */
 dt_section *dt_section_find(const dt_config *c, const char *name);
 dt_node *dt_config_phase_node(const dt_config *c, int64_t phase); /* NULL when there is none */
@@ -93,6 +95,9 @@ dt_node *dt_config_effective(const dt_config *c, int64_t phase, const char *sect
 /* training.epochs = "ten" at run.cfg:7 */
 void dt_node_describe(const dt_node *n, const char *path, dt_str *out);
 void dt_format_f64(double v, char out[32]); /* shortest text that reads back equal, with a point or an exponent */
+
+/* What is refused now is only counted: its message needs no names that are near, nor what else would be right. */
+bool dt_config_has_enough(const dt_config *c);
 
 /* DT_ECONFIG with "<key path> = <value> <origin>: <fmt>". */
 dt_status dt_node_fail(const dt_node *n, const char *path, const char *fmt, ...) DT_PRINTF(3, 4);

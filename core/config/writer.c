@@ -288,3 +288,18 @@ dt_status dt_config_hash_phase(const dt_config *c, int64_t phase, char out[65])
     dt_str_fini(&lines.text);
     return st;
 }
+
+void dt_option_json(const dt_option *o, const char *value, const char *key, dt_json_out *out)
+{
+    int64_t i = 0;
+    double f = 0;
+    if (o->type == DT_OPT_BOOL) {
+        dt_json_bool(out, key, strcmp(value, "true") == 0);
+    } else if (o->type == DT_OPT_I64 && dt_parse_i64(value, &i)) {
+        dt_json_i64(out, key, i);
+    } else if (o->type == DT_OPT_F64 && dt_parse_f64(value, &f)) {
+        dt_json_f64(out, key, f);
+    } else {
+        dt_json_str(out, key, value);
+    }
+}

@@ -14,30 +14,44 @@
 #include <inttypes.h>
 #include <string.h>
 
+enum { PIECE_BYTES = 1 << 14 };
+
 struct dt_csv {
     dt_source *source;
     char *path;
     int64_t line;
-    char piece[DT_CSV_LINE_BYTES]; /* read from the source, not handed out yet */
+    char piece[PIECE_BYTES]; /* read from the source, which holds more, and not handed out yet */
     size_t at, end;
     char text[DT_CSV_LINE_BYTES + 1]; /* the line, cut into cells */
     char *cell[DT_CSV_CELLS];
 };
 
-dt_status dt_csv_open(const char *path, dt_csv **out_p)
+/* bytes NULL: the file of that name. */
+static dt_status open_table(const void *bytes, size_t n_bytes, const char *name, dt_csv **out_p)
 {
     dt_csv *c = dt_alloc(sizeof(*c));
-    if (c == NULL || (c->path = dt_strdup(path)) == NULL) {
+    if (c == NULL || (c->path = dt_strdup(name)) == NULL) {
         dt_free(c);
-        return DT_FAIL(DT_ENOMEM, "no memory to read %s", path);
+        return DT_FAIL(DT_ENOMEM, "no memory to read %s", name);
     }
-    dt_status st = dt_source_open(path, &c->source);
+    const dt_status st =
+        bytes != NULL ? dt_source_open_mem(bytes, n_bytes, name, &c->source) : dt_source_open(name, &c->source);
     if (st != DT_OK) {
         dt_csv_close(c);
         return st;
     }
     *out_p = c;
     return DT_OK;
+}
+
+dt_status dt_csv_open(const char *path, dt_csv **out_p)
+{
+    return open_table(NULL, 0, path, out_p);
+}
+
+dt_status dt_csv_open_mem(const void *bytes, size_t n_bytes, const char *name, dt_csv **out_p)
+{
+    return open_table(bytes, n_bytes, name, out_p);
 }
 
 /* One line without its end into c->text. */

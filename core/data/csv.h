@@ -13,6 +13,8 @@ enum { DT_CSV_LINE_BYTES = 1 << 16, DT_CSV_CELLS = 256 };
 typedef struct dt_csv dt_csv;
 
 dt_status dt_csv_open(const char *path, dt_csv **out_p) DT_NODISCARD;
+/* The same of a file that lies in memory, and stays there until close; name: what messages call it. */
+dt_status dt_csv_open_mem(const void *bytes, size_t n_bytes, const char *name, dt_csv **out_p) DT_NODISCARD;
 /* The next line's cells, blanks around them removed; valid until the next call. DT_DONE at the end. DT_EDATA (a line
  * too long, too many cells, a NUL, an open quote), DT_EIO. */
 dt_status dt_csv_next(dt_csv *c, char *const **cells_p, int *n_p) DT_NODISCARD;

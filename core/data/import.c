@@ -15,8 +15,9 @@
 
 typedef struct summary {
     dt_store_counts count;
-    double seconds;    /* recorded, of all scenes */
-    double prevalence; /* of risk among rows whose label is known and that are not dangerous already */
+    double seconds;     /* recorded, of all scenes */
+    int64_t braking[2]; /* rows that brake hard: as recorded, as labelled */
+    double prevalence;  /* of risk among rows whose label is known and that are not dangerous already */
     uint64_t bytes;
     const dt_store *store;
 } summary;
@@ -39,6 +40,9 @@ static summary summarise(const dt_store *s)
     }
     for (int64_t r = 0; r < v->n_rows; r++) {
         m.count.risk[v->risk[r]]++;
+        const float recorded = v->motion[4 * r + 1];
+        m.braking[0] += dt_risk_is_now((double)recorded, 0.0);
+        m.braking[1] += dt_risk_is_now((double)(v->accel_centred != NULL ? v->accel_centred[r] : recorded), 0.0);
     }
     int64_t known = m.count.risk[DT_RISK_NEGATIVE] + m.count.risk[DT_RISK_POSITIVE];
     m.prevalence = known > 0 ? (double)m.count.risk[DT_RISK_POSITIVE] / (double)known : 0;
@@ -76,6 +80,15 @@ static void as_text(const summary *m, const char *path, dt_str *out)
                 "\nrisk within %g s: %.2f %% of %" PRId64 " rows; dangerous already %" PRId64 ", unknown %" PRId64 "\n",
                 DT_RISK_AHEAD_S, 100 * m->prevalence, c->risk[DT_RISK_NEGATIVE] + c->risk[DT_RISK_POSITIVE],
                 c->risk[DT_RISK_NOW], c->risk[DT_RISK_UNKNOWN]);
+    if (dt_store_smooth_s(m->store) > 0) {
+        dt_str_addf(out,
+                    "accelerations averaged over %g s: %" PRId64 " rows brake harder than %g m/s^2, %" PRId64
+                    " as recorded\n",
+                    dt_store_smooth_s(m->store), m->braking[1], DT_RISK_BRAKE, m->braking[0]);
+    } else {
+        dt_str_addf(out, "accelerations as recorded: %" PRId64 " rows brake harder than %g m/s^2\n", m->braking[0],
+                    DT_RISK_BRAKE);
+    }
     dt_str_addf(out, "  %-18s %12s %12s %12s %12s\n", "feature", "min", "max", "mean", "std");
     stat_lines(out, dt_node_feature_name, dt_store_node_stat(m->store), DT_NODE_FEATURES);
     stat_lines(out, dt_edge_feature_name, dt_store_edge_stat(m->store), DT_EDGE_FEATURES);
@@ -124,6 +137,11 @@ static void as_json(const summary *m, const char *path, dt_str *out)
     dt_json_i64(&o, "positive", c->risk[DT_RISK_POSITIVE]);
     dt_json_i64(&o, "now", c->risk[DT_RISK_NOW]);
     dt_json_i64(&o, "unknown", c->risk[DT_RISK_UNKNOWN]);
+    dt_json_end(&o, '}');
+    dt_json_obj(&o, "acceleration");
+    dt_json_f64(&o, "smooth_s", dt_store_smooth_s(m->store));
+    dt_json_i64(&o, "hard_braking_recorded", m->braking[0]);
+    dt_json_i64(&o, "hard_braking", m->braking[1]);
     dt_json_end(&o, '}');
     stat_objects(&o, "node", dt_node_feature_name, dt_store_node_stat(m->store), DT_NODE_FEATURES);
     stat_objects(&o, "edge", dt_edge_feature_name, dt_store_edge_stat(m->store), DT_EDGE_FEATURES);

@@ -32,6 +32,7 @@ typedef struct dt_import_options {
     const char *site;     /* for tables without a site column; NULL or "": "unknown" */
     bool is_unordered;    /* accept a vehicle's rows in any order */
     double radius_m;      /* 0: 50 */
+    double smooth_s;      /* width of the average over accelerations (smooth.h); 0: as recorded */
     uint32_t k_max;       /* 0: 16 */
     size_t memory_bytes;  /* of the sort buffer; 0: 64 MiB */
 } dt_import_options;
@@ -45,6 +46,15 @@ dt_status dt_data_import(const char *src, const char *out, const dt_import_optio
 
 /* Describe a store, for people or as one JSON object. */
 dt_status dt_data_inspect(const char *store, bool json, dt_str *out) DT_NODISCARD;
+
+/* ---- for tests that read millions of them ------------------------------------------------------------------------ */
+
+/* Reads a table that lies in memory as an import does, header and every row, and stores nothing. */
+dt_status dt_table_check(const void *bytes, size_t n_bytes, const char *name, const dt_import_options *opt)
+    DT_NODISCARD;
+/* The same of metadata.json and of one chunk; chunk NULL: metadata alone. */
+dt_status dt_chunks_check(const void *metadata, size_t metadata_bytes, const void *chunk, size_t chunk_bytes)
+    DT_NODISCARD;
 
 /* ---- for the readers of this room -------------------------------------------------------------------------------- */
 

@@ -25,7 +25,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { NAME_BYTES = 200, PATH_BYTES = 1024, VEHICLES_MAX = 1 << 20 };
+enum { NAME_BYTES = 200, PATH_BYTES = 1024, VEHICLES_MAX = 1 << 20, FILES_MAX = 1 << 17, SITES_MAX = 1 << 16 };
 
 /* Numbers of a vehicle in the file. */
 enum number { X, Y, HEADING, SPEED, ACCEL, LENGTH, WIDTH, STOP, N_NUMBERS };
@@ -101,15 +101,21 @@ static void close_document(document *d)
     *d = (document){0};
 }
 
-static dt_status open_document(const char *path, document *d)
+/* bytes NULL: the file of that name. */
+static dt_status open_text(const void *bytes, size_t n_bytes, const char *name, document *d)
 {
     *d = (document){0};
-    DT_TRY(dt_source_open(path, &d->source));
-    dt_status st = dt_json_open(dt_source_read, d->source, path, &d->json);
+    DT_TRY(bytes != NULL ? dt_source_open_mem(bytes, n_bytes, name, &d->source) : dt_source_open(name, &d->source));
+    dt_status st = dt_json_open(dt_source_read, d->source, name, &d->json);
     if (st != DT_OK) {
         close_document(d);
     }
     return st;
+}
+
+static dt_status open_document(const char *path, document *d)
+{
+    return open_text(NULL, 0, path, d);
 }
 
 static dt_status path_in(const chunks *c, const char *name, char out[PATH_BYTES])
@@ -123,6 +129,9 @@ static dt_status path_in(const chunks *c, const char *name, char out[PATH_BYTES]
 static dt_status add_file(chunks *c, const char *name, int64_t announced)
 {
     if (c->n_files == c->files_cap) {
+        if (c->n_files == FILES_MAX) {
+            return DT_FAIL(DT_EDATA, "%s holds more than %d chunks", c->folder, FILES_MAX);
+        }
         int64_t cap = c->files_cap == 0 ? 64 : 2 * c->files_cap;
         void *file = dt_realloc(c->file, (size_t)cap * PATH_BYTES);
         c->file = file == NULL ? c->file : file;
@@ -169,6 +178,9 @@ static dt_status read_sites(dt_json *j, chunks *c)
     DT_TRY(dt_in_array(j, "sites"));
     while ((st = dt_in_next_str(j, "a site", name, sizeof(name))) == DT_OK) {
         if (c->n_sites == c->sites_cap) {
+            if (c->n_sites == SITES_MAX) {
+                return dt_json_fail(j, "more than %d sites", SITES_MAX);
+            }
             int64_t cap = c->sites_cap == 0 ? 16 : 2 * c->sites_cap;
             char **grown = dt_realloc(c->site, (size_t)cap * sizeof(*grown));
             if (grown == NULL) {
@@ -264,6 +276,21 @@ static dt_status list_folder(chunks *c)
     return st;
 }
 
+/* The whole of an open metadata.json, which is closed. */
+static dt_status read_description(chunks *c, document *d, const char *path)
+{
+    dt_status st = read_top(d->json, "metadata.json", read_metadata_member, c);
+    close_document(d);
+    DT_TRY(st);
+    if (strcmp(c->format, "dtrain-chunks") != 0 || c->version == 0 || !c->has_rate) {
+        return DT_FAIL(DT_EDATA,
+                       "%s: needs \"format\":\"dtrain-chunks\", \"version\":1 and frame_rate_hz; format is "
+                       "\"%s\"",
+                       path, c->format);
+    }
+    return DT_OK;
+}
+
 static dt_status read_metadata(chunks *c)
 {
     char path[PATH_BYTES];
@@ -273,15 +300,7 @@ static dt_status read_metadata(chunks *c)
         return DT_FAIL(DT_EDATA, "%s has no metadata.json: not a recording in the chunk layout", c->folder);
     }
     DT_TRY(open_document(path, &d));
-    dt_status st = read_top(d.json, "metadata.json", read_metadata_member, c);
-    close_document(&d);
-    DT_TRY(st);
-    if (strcmp(c->format, "dtrain-chunks") != 0 || c->version == 0 || !c->has_rate) {
-        return DT_FAIL(DT_EDATA,
-                       "%s: needs \"format\":\"dtrain-chunks\", \"version\":1 and frame_rate_hz; format is "
-                       "\"%s\"",
-                       path, c->format);
-    }
+    DT_TRY(read_description(c, &d, path));
     if (!c->has_list) {
         DT_TRY(list_folder(c));
     }
@@ -421,7 +440,7 @@ static dt_status read_frame(dt_json *j, chunks *c)
     if (!has_t || !has_vehicles) {
         return dt_json_fail(j, "the frame has no %s", has_t ? "vehicles" : "t");
     }
-    st = dt_store_frame(c->writer, frame, t, c->vehicle, c->n);
+    st = c->writer != NULL ? dt_store_frame(c->writer, frame, t, c->vehicle, c->n) : DT_OK; /* NULL: only looked at */
     if (st == DT_EDATA) {
         dt_error e;
         dt_error_take(&e, st);
@@ -457,7 +476,7 @@ static dt_status read_sample(dt_json *j, chunks *c)
     bool has_frames = false;
     dt_status st;
     c->last_frame = -1;
-    DT_TRY(dt_store_scene_begin(c->writer));
+    DT_TRY(c->writer != NULL ? dt_store_scene_begin(c->writer) : DT_OK);
     while ((st = dt_in_key(j, key)) == DT_OK) {
         if (strcmp(key, "id") == 0) {
             DT_TRY(dt_in_str(j, key, id, sizeof(id)));
@@ -485,7 +504,7 @@ static dt_status read_sample(dt_json *j, chunks *c)
     if (c->last_frame < 0) {
         return dt_json_fail(j, "sample %s has no frames", id);
     }
-    st = dt_store_scene_end(c->writer, name, site);
+    st = c->writer != NULL ? dt_store_scene_end(c->writer, name, site) : DT_OK;
     if (st == DT_EDATA) {
         dt_error e;
         dt_error_take(&e, st);
@@ -618,6 +637,7 @@ static dt_status import_folder(chunks *c, const char *out, dt_str *report)
     const char *slash = strrchr(c->folder, '/');
     dt_store_meta meta = {.frame_rate_hz = c->rate_hz,
                           .radius_m = c->opt->radius_m,
+                          .smooth_s = c->opt->smooth_s,
                           .k_max = c->opt->k_max,
                           .source = slash == NULL || slash[1] == '\0' ? c->folder : slash + 1,
                           .options = "dtrain-chunks"};
@@ -630,17 +650,39 @@ static dt_status import_folder(chunks *c, const char *out, dt_str *report)
     return dt_store_commit(c->writer);
 }
 
+static void chunks_fini(chunks *c)
+{
+    dt_store_destroy(c->writer);
+    for (int64_t i = 0; i < c->n_sites; i++) {
+        dt_free(c->site[i]);
+    }
+    dt_free(c->site);
+    dt_free(c->file);
+    dt_free(c->announced);
+    dt_free(c->vehicle);
+}
+
+dt_status dt_chunks_check(const void *metadata, size_t metadata_bytes, const void *chunk, size_t chunk_bytes)
+{
+    static const dt_import_options none = {0};
+    chunks c = {.folder = "", .opt = &none};
+    document d;
+    dt_status st = open_text(metadata, metadata_bytes, "metadata.json", &d);
+    if (st == DT_OK) {
+        st = read_description(&c, &d, "metadata.json");
+    }
+    if (st == DT_OK && chunk != NULL && (st = open_text(chunk, chunk_bytes, "chunk", &d)) == DT_OK) {
+        st = read_top(d.json, "a chunk", read_chunk_member, &c);
+        close_document(&d);
+    }
+    chunks_fini(&c);
+    return st;
+}
+
 dt_status dt_import_chunks(const char *src, const char *out, const dt_import_options *opt, dt_str *report)
 {
     chunks c = {.folder = src, .opt = opt};
     dt_status st = import_folder(&c, out, report);
-    dt_store_destroy(c.writer);
-    for (int64_t i = 0; i < c.n_sites; i++) {
-        dt_free(c.site[i]);
-    }
-    dt_free(c.site);
-    dt_free(c.file);
-    dt_free(c.announced);
-    dt_free(c.vehicle);
+    chunks_fini(&c);
     return st;
 }

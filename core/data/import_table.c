@@ -130,6 +130,7 @@ static const preset presets[] = {
                 [STOP] = {"stop_distance", 1},
                 [CONTROLLED] = {"controlled", 1}}},
 };
+enum { VEHICLES_MAX = 1 << 20, SCENES_MAX = 1 << 28 }; /* of a frame, of a table: powers of two */
 enum { N_PRESETS = sizeof(presets) / sizeof(presets[0]) };
 
 typedef struct scene {
@@ -243,6 +244,10 @@ static dt_status recognise(table *t)
             return DT_OK;
         }
     }
+    if (find_column(t, "id") >= 0 && find_column(t, "x") >= 0 && find_column(t, "y") >= 0) {
+        return DT_FAIL(DT_EDATA, "%s:1: no column for speed: with id, x, y and frame or time it is needed",
+                       dt_csv_path(t->csv));
+    }
     dt_str names = {0};
     for (int i = 0; i < t->n_columns; i++) {
         dt_str_addf(&names, "%s%s", i == 0 ? "" : ",", t->header[i]);
@@ -279,7 +284,8 @@ static dt_status place_columns(table *t)
     }
     t->rate_hz = t->opt->frame_rate_hz > 0 ? t->opt->frame_rate_hz : t->preset == NULL ? 0 : t->preset->rate_hz;
     if (!(t->rate_hz >= 0.1 && t->rate_hz <= 1000)) {
-        return DT_FAIL(DT_EINVAL, "%s: the frame rate is %g Hz, say it with a value in [0.1, 1000]",
+        return DT_FAIL(DT_EINVAL,
+                       "%s: the frame rate is %g Hz, say it with import.frame_rate_hz, a value in [0.1, 1000]",
                        dt_csv_path(t->csv), t->rate_hz);
     }
     return DT_OK;
@@ -322,6 +328,10 @@ static void site_of_benchmark(const char *id, char *out, size_t bytes)
 
 static dt_status grow_scenes(table *t)
 {
+    if (t->scenes_cap == SCENES_MAX) {
+        return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": more than %d scenes", dt_csv_path(t->csv), dt_csv_line(t->csv),
+                       SCENES_MAX);
+    }
     int32_t cap = t->scenes_cap == 0 ? 64 : 2 * t->scenes_cap;
     scene *grown = dt_realloc(t->scene, (size_t)cap * sizeof(*grown));
     if (grown != NULL) {
@@ -524,7 +534,7 @@ static dt_status read_rows(table *t)
     while ((st = dt_csv_next(t->csv, &cell, &n)) == DT_OK) {
         dt_table_row row;
         DT_TRY(row_of(t, cell, n, &row));
-        DT_TRY(dt_sort_add(t->sort, &row));
+        DT_TRY(t->sort != NULL ? dt_sort_add(t->sort, &row) : DT_OK); /* NULL: it is only looked at */
         t->n_rows++;
     }
     if (st == DT_DONE && t->n_rows == 0) {
@@ -626,7 +636,7 @@ static dt_status check_order(const table *t, const dt_live_vehicle *l, const dt_
         return DT_FAIL(DT_EDATA,
                        "%s:%" PRId64 ": time goes backwards: vehicle %" PRId64 " of scene %s is in frame %" PRId64
                        " here and in frame %" PRId64 " before (line %" PRId64 "); a table in no order at all needs "
-                       "the option for unordered rows",
+                       "import.unordered",
                        dt_csv_path(t->csv), l->line, row->id, t->scene[row->scene].name, l->frame, row->frame,
                        row->line);
     }
@@ -637,6 +647,10 @@ static dt_status add_vehicle(table *t, feed *f, const dt_table_row *row)
 {
     if (f->n == f->cap) {
         uint32_t cap = f->cap == 0 ? 256 : 2 * f->cap;
+        if (cap > VEHICLES_MAX) {
+            return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": frame %" PRId64 " has more than %d vehicles", dt_csv_path(t->csv),
+                           row->line, row->frame, VEHICLES_MAX);
+        }
         dt_vehicle *grown = dt_realloc(f->vehicle, cap * sizeof(*grown));
         if (grown == NULL) {
             return DT_FAIL(DT_ENOMEM, "no memory for a frame of %" PRIu32 " vehicles", cap);
@@ -735,6 +749,7 @@ static dt_status import_rows(table *t, const char *src, const char *out)
     const char *slash = strrchr(src, '/');
     dt_store_meta meta = {.frame_rate_hz = t->rate_hz,
                           .radius_m = t->opt->radius_m,
+                          .smooth_s = t->opt->smooth_s,
                           .k_max = t->opt->k_max,
                           .source = slash == NULL ? src : slash + 1,
                           .options = options};
@@ -760,6 +775,22 @@ static dt_status import_rows(table *t, const char *src, const char *out)
                     t->is_heading_fixed ? "along the road" : "direction of travel over the last metre");
     }
     return DT_OK;
+}
+
+dt_status dt_table_check(const void *bytes, size_t n_bytes, const char *name, const dt_import_options *opt)
+{
+    dt_str report = {0};
+    table t = {.opt = opt, .report = &report};
+    dt_status st = dt_csv_open_mem(bytes, n_bytes, name, &t.csv);
+    if (st == DT_OK) {
+        st = find_columns(&t);
+    }
+    if (st == DT_OK) {
+        st = read_rows(&t);
+    }
+    table_fini(&t);
+    dt_str_fini(&report);
+    return st;
 }
 
 dt_status dt_import_table(const char *src, const char *out, const dt_import_options *opt, dt_str *report)

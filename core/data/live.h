@@ -7,6 +7,7 @@
 #ifndef DTRAIN_CORE_DATA_LIVE_H
 #define DTRAIN_CORE_DATA_LIVE_H
 
+#include "data/smooth.h"
 #include "dtrain/status.h"
 
 #include <stdbool.h>
@@ -16,6 +17,7 @@
 typedef struct dt_live_vehicle {
     int64_t id, frame;    /* frame it was last seen in (the caller sets it), -1 = free slot */
     double speed;         /* m/s, for missing accelerations */
+    dt_past_mean accel;   /* smoothed */
     int32_t track;        /* number in the store */
     int32_t is_single;    /* seen in one frame so far */
     int64_t line;         /* of the table it came from */

@@ -11,6 +11,7 @@ core_libdtcore_la_SOURCES += \
 	core/data/live.c core/data/live.h \
 	core/data/npy.c core/data/npy.h \
 	core/data/pairs.c core/data/pairs.h \
+	core/data/smooth.c core/data/smooth.h \
 	core/data/sort.c core/data/sort.h \
 	core/data/source.c core/data/source.h \
 	core/data/store.h core/data/store_read.c core/data/store_write.c

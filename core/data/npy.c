@@ -8,6 +8,7 @@
 
 #include "data/npy.h"
 #include "base/err.h"
+#include "base/beneath.h"
 #include "base/fs.h"
 #include "base/mem.h"
 
@@ -275,12 +276,23 @@ dt_status dt_npy_map(const char *path, uint32_t dtype, int64_t width, dt_npy *ou
     return DT_OK;
 }
 
+dt_status dt_npy_of_bytes(const void *bytes, size_t n_bytes, const char *name, uint32_t dtype, int64_t width,
+                          dt_npy *out_p)
+{
+    DT_TRY(check_new(name, dtype, width));
+    dt_npy a = {0};
+    DT_TRY(check_file(name, bytes, n_bytes, dtype, width, &a));
+    *out_p = a;
+    return DT_OK;
+}
+
 static dt_status map_rw(const char *path, uint32_t dtype, int64_t width, dt_npy *out_p)
 {
     struct stat sb;
-    int fd = open(path, O_RDWR | O_CLOEXEC);
+    int fd = dt_beneath_open(path, O_RDWR, 0);
     if (fd < 0 || fstat(fd, &sb) != 0 || sb.st_size < PREFIX_BYTES) {
-        dt_status st = DT_FAIL(DT_EIO, "cannot open %s: %s", path, fd < 0 ? strerror(errno) : "it is cut short");
+        dt_status st =
+            DT_FAIL(DT_EIO, "cannot open %s: %s", path, fd < 0 ? dt_beneath_reason(errno) : "it is cut short");
         if (fd >= 0) {
             close(fd);
         }
@@ -317,8 +329,12 @@ dt_status dt_npy_create_mapped(const char *path, uint32_t dtype, int64_t width, 
     int fd = -1;
     DT_TRY(dt_fs_create(path, &fd));
     dt_status st = dt_fs_write(fd, path, header, sizeof(header));
-    off_t bytes = HEADER_BYTES + n_rows * (int64_t)k->bytes * (width == 0 ? 1 : width);
-    int reason = st == DT_OK ? posix_fallocate(fd, 0, bytes) : 0; /* a full disk must say so now, not by SIGBUS later */
+    int64_t bytes = 0;
+    const bool fits = n_rows >= 0 && dt_mul_i64(n_rows, (int64_t)k->bytes * (width == 0 ? 1 : width), &bytes) &&
+                      dt_add_i64(bytes, HEADER_BYTES, &bytes);
+    int reason = !fits         ? EFBIG
+                 : st == DT_OK ? posix_fallocate(fd, 0, bytes) /* a full disk must say so now, not by SIGBUS later */
+                               : 0;
     close(fd);
     if (st == DT_OK && reason != 0) {
         st = DT_FAIL(DT_EIO, "cannot reserve %lld bytes for %s: %s", (long long)bytes, path, strerror(reason));

@@ -33,6 +33,10 @@ typedef struct dt_npy {
 
 /* Map read-only. Refuses another dtype or width. DT_ENOTFOUND, DT_EDATA (path and reason), DT_EIO. */
 dt_status dt_npy_map(const char *path, uint32_t dtype, int64_t width, dt_npy *out_p) DT_NODISCARD;
+/* The same of a file that lies in memory at an address that is a multiple of 8; *out_p points into it, and there is
+ * nothing to unmap. name: what messages call it. */
+dt_status dt_npy_of_bytes(const void *bytes, size_t n_bytes, const char *name, uint32_t dtype, int64_t width,
+                          dt_npy *out_p) DT_NODISCARD;
 /* Map an existing file for changing it in place; dt_npy_unmap writes back. */
 dt_status dt_npy_map_rw(const char *path, uint32_t dtype, int64_t width, dt_npy *out_p) DT_NODISCARD;
 /* Create a file of n_rows zero rows and map it for filling: memory that the page cache holds, not the heap. */

@@ -8,6 +8,7 @@
 
 #include "data/source.h"
 #include "base/err.h"
+#include "base/fs.h"
 #include "base/mem.h"
 
 #include <errno.h>
@@ -31,21 +32,38 @@ struct dt_source {
     char *path;
     z_stream z;
     lzma_stream x;
+    uint64_t n_read, n_unpacked; /* bytes of the file, of what it holds */
+    const unsigned char *mem;    /* NULL: fd */
+    size_t mem_left;
     const unsigned char *next;
     size_t left;
     unsigned char piece[PIECE_BYTES];
 };
 
+/* The next piece of the file itself; as read(2). */
+static ssize_t read_piece(dt_source *s)
+{
+    if (s->mem == NULL) {
+        return read(s->fd, s->piece, sizeof(s->piece));
+    }
+    const size_t n = s->mem_left < sizeof(s->piece) ? s->mem_left : sizeof(s->piece);
+    memcpy(s->piece, s->mem, n);
+    s->mem += n;
+    s->mem_left -= n;
+    return (ssize_t)n;
+}
+
 static dt_status refill(dt_source *s)
 {
     while (s->left == 0 && !s->is_at_end) {
-        ssize_t n = read(s->fd, s->piece, sizeof(s->piece));
+        ssize_t n = read_piece(s);
         if (n < 0 && errno != EINTR) {
             return DT_FAIL(DT_EIO, "cannot read %s: %s", s->path, strerror(errno));
         }
         s->is_at_end = n == 0;
         s->next = s->piece;
         s->left = n > 0 ? (size_t)n : 0;
+        s->n_read += s->left;
     }
     return DT_OK;
 }
@@ -72,29 +90,53 @@ static dt_status start_packing(dt_source *s)
     return DT_OK;
 }
 
-dt_status dt_source_open(const char *path, dt_source **out_p)
+static dt_source *create(const char *name)
 {
     dt_source *s = dt_alloc(sizeof(*s));
-    if (s == NULL || (s->path = dt_strdup(path)) == NULL) {
+    if (s == NULL || (s->path = dt_strdup(name)) == NULL) {
         dt_free(s);
-        return DT_FAIL(DT_ENOMEM, "no memory to read %s", path);
+        return NULL;
     }
     s->x = (lzma_stream)LZMA_STREAM_INIT;
-    s->fd = open(path, O_RDONLY | O_CLOEXEC);
-    dt_status st = DT_OK;
-    if (s->fd < 0) {
-        st = DT_FAIL(errno == ENOENT || errno == ENOTDIR ? DT_ENOTFOUND : DT_EIO, "cannot open %s: %s", path,
-                     strerror(errno));
-    }
-    if (st == DT_OK) {
-        st = start_packing(s);
-    }
+    s->fd = -1;
+    return s;
+}
+
+/* Of a source that has been given its bytes; the source is destroyed where that fails. */
+static dt_status begin(dt_source *s, dt_source **out_p)
+{
+    const dt_status st = start_packing(s);
     if (st != DT_OK) {
         dt_source_close(s);
         return st;
     }
     *out_p = s;
     return DT_OK;
+}
+
+dt_status dt_source_open(const char *path, dt_source **out_p)
+{
+    dt_source *s = create(path);
+    if (s == NULL) {
+        return DT_FAIL(DT_ENOMEM, "no memory to read %s", path);
+    }
+    const dt_status st = dt_fs_open(path, O_RDONLY, &s->fd); /* a plain file, or it says so */
+    if (st != DT_OK) {
+        dt_source_close(s);
+        return st;
+    }
+    return begin(s, out_p);
+}
+
+dt_status dt_source_open_mem(const void *bytes, size_t n_bytes, const char *name, dt_source **out_p)
+{
+    dt_source *s = create(name);
+    if (s == NULL) {
+        return DT_FAIL(DT_ENOMEM, "no memory to read %s", name);
+    }
+    s->mem = bytes;
+    s->mem_left = n_bytes;
+    return begin(s, out_p);
 }
 
 static int64_t fail_short(const dt_source *s, const char *what)
@@ -163,11 +205,15 @@ int64_t dt_source_read(void *source, char *buf, size_t bytes)
 {
     dt_source *s = source;
     bytes = bytes > PIECE_BYTES ? PIECE_BYTES : bytes;
-    if (s->packing == GZIP) {
-        return read_gzip(s, buf, bytes);
-    }
-    if (s->packing == XZ) {
-        return read_xz(s, buf, bytes);
+    if (s->packing != PLAIN) {
+        const int64_t n = s->packing == GZIP ? read_gzip(s, buf, bytes) : read_xz(s, buf, bytes);
+        s->n_unpacked += n > 0 ? (uint64_t)n : 0;
+        if (!dt_is_bomb(s->n_read, s->n_unpacked)) {
+            return n;
+        }
+        (void)DT_FAIL(DT_EDATA, "%s: %llu bytes unpack to more than %llu, over %d times as many: no recording", s->path,
+                      (unsigned long long)s->n_read, (unsigned long long)s->n_unpacked, DT_UNPACK_MOST_RATIO);
+        return -1;
     }
     if (refill(s) != DT_OK) {
         return -1;

@@ -18,6 +18,8 @@
  *   track_id i64 [tracks] the source's number of the vehicle
  *   edge_ptr i64 [rows+1]        edge_src i32 [edges] index within the frame        edge f32 [edges,4]
  *   risk u8 [rows] DT_RISK_* of features.h
+ *   accel_centred f32 [rows]     where options.smooth_s is above 0, and then: the acceleration in node is the average
+ *   over the past (smooth.h), risk is labelled by this one, which looks ahead, and motion keeps the recorded one
  * Edge statistics leave out the edges of vehicles to themselves, which are zeros.
  *
  * Written aside in <path>.partial and renamed when complete: an interrupted import leaves nothing that looks like a
@@ -42,6 +44,7 @@ typedef struct dt_store_meta {
     double frame_rate_hz; /* in [0.1, 1000] */
     double radius_m;      /* 0 = DT_RADIUS_M */
     uint32_t k_max;       /* 0 = DT_NEIGHBOURS */
+    double smooth_s;      /* width of the average over accelerations, smooth.h; 0 = as they were recorded */
     const char *source;   /* where it came from, a name for people */
     const char *options;  /* importer options, a name for people; NULL = "" */
 } dt_store_meta;
@@ -50,7 +53,8 @@ typedef struct dt_store_meta {
 dt_status dt_store_create(const char *path, const dt_store_meta *meta, dt_store_writer **out_p) DT_NODISCARD;
 dt_status dt_store_scene_begin(dt_store_writer *w) DT_NODISCARD;
 /* frame: number within the scene at the store's rate, larger than the one before; holes become empty frames. time_s is
- * the time of this frame. Accelerations that are NAN are filled from the speed before; a vehicle's first is 0.
+ * the time of this frame. Accelerations that are NAN are filled from the speed before; a vehicle's first is 0. With
+ * smooth_s none is shown to models as it was recorded; the first of a track is 0 then.
  * DT_EDATA (a vehicle twice, a value out of range), DT_EIO. */
 dt_status dt_store_frame(dt_store_writer *w, int64_t frame, double time_s, const dt_vehicle *v, uint32_t n)
     DT_NODISCARD;
@@ -75,9 +79,13 @@ dt_status dt_store_open(const char *path, dt_store **out_p) DT_NODISCARD;
 const dt_store_view *dt_store_view_of(const dt_store *s);
 void dt_store_close(dt_store *s);                     /* NULL is fine */
 const int64_t *dt_store_track_ids(const dt_store *s); /* [n_tracks] */
+double dt_store_smooth_s(const dt_store *s);          /* 0: accelerations are as they were recorded */
 uint64_t dt_store_bytes(const dt_store *s);           /* of all arrays */
 const char *dt_store_path(const dt_store *s);         /* as it was opened */
-void dt_store_forget(const dt_store *s);              /* pages read so far go back to the page cache */
+/* What was recorded: scenes, who was there when, and where they began. Equal wherever the store lies, and whatever
+ * options derived its features. */
+uint64_t dt_store_digest(const dt_store *s);
+void dt_store_forget(const dt_store *s); /* pages read so far go back to the page cache */
 const char *dt_store_source(const dt_store *s);
 int64_t dt_store_risk_count(const dt_store *s, int state);
 

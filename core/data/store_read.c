@@ -8,9 +8,12 @@
 
 #include "data/json_in.h"
 #include "data/npy.h"
+#include "data/smooth.h"
 #include "data/store.h"
 #include "base/err.h"
+#include "base/beneath.h"
 #include "base/fs.h"
+#include "base/hash.h"
 #include "base/mem.h"
 
 #include <inttypes.h>
@@ -24,6 +27,7 @@ enum {
     N_ARRAYS
 };
 
+static const int64_t COUNT_MAX = INT64_C(1) << 53;
 enum { NAME_BYTES = 520, SOURCE_BYTES = 4096, FORGET_BYTES = 16 << 20, ROW_BYTES = 100 };
 
 struct dt_store {
@@ -39,6 +43,7 @@ struct dt_store {
     char source[SOURCE_BYTES];
     int64_t version;
     char format[64];
+    double smooth_s;
     uint32_t seen;
     size_t touched; /* bytes of the arrays read since they were forgotten */
 };
@@ -90,6 +95,17 @@ static dt_status read_scenes(dt_json *j, dt_store *s)
         DT_TRY(add_name(&s->scene, &s->n_scenes, &s->scenes_cap, name));
     }
     s->seen |= SAW_SCENES;
+    return st == DT_DONE ? DT_OK : st;
+}
+
+static dt_status read_options(dt_json *j, dt_store *s)
+{
+    char key[DT_IN_KEY_BYTES];
+    dt_status st;
+    DT_TRY(dt_in_object(j, "options"));
+    while ((st = dt_in_key(j, key)) == DT_OK) {
+        DT_TRY(strcmp(key, "smooth_s") == 0 ? dt_in_f64(j, key, &s->smooth_s, NULL) : dt_json_skip(j));
+    }
     return st == DT_DONE ? DT_OK : st;
 }
 
@@ -209,6 +225,9 @@ static dt_status read_member(dt_json *j, const char *key, dt_store *s)
     if (strcmp(key, "scenes") == 0) {
         return read_scenes(j, s);
     }
+    if (strcmp(key, "options") == 0) {
+        return read_options(j, s);
+    }
     if (strcmp(key, "counts") == 0) {
         return read_counts(j, s);
     }
@@ -241,7 +260,16 @@ static dt_status read_description(dt_store *s, const char *text, size_t bytes, c
     if (!(s->view.frame_rate_hz >= 0.1 && s->view.frame_rate_hz <= 1000)) {
         return DT_FAIL(DT_EDATA, "%s: frame_rate_hz %g is outside [0.1, 1000]", name, s->view.frame_rate_hz);
     }
+    if (!(s->smooth_s >= 0 && s->smooth_s <= DT_SMOOTH_MAX_S)) {
+        return DT_FAIL(DT_EDATA, "%s: options.smooth_s %g is outside [0, %g]", name, s->smooth_s, DT_SMOOTH_MAX_S);
+    }
     const dt_store_counts *c = &s->count;
+    const int64_t all[] = {c->scenes, c->frames, c->rows, c->tracks, c->edges};
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        if (all[i] > COUNT_MAX) { /* what follows adds 1 and multiplies by columns */
+            return DT_FAIL(DT_EDATA, "%s: a count of %" PRId64 ", at most %" PRId64 " can be", name, all[i], COUNT_MAX);
+        }
+    }
     if (c->rows < 1 || c->scenes < 1 || c->frames < 1 || c->tracks < 1 || c->edges < c->rows || c->tracks > INT32_MAX ||
         s->n_scenes != c->scenes || s->n_sites < 1 || s->n_sites > INT32_MAX) {
         return DT_FAIL(DT_EDATA,
@@ -268,6 +296,9 @@ static dt_status map_arrays(dt_store *s)
     dt_str path = {0};
     dt_status st = DT_OK;
     for (int a = 0; a < N_ARRAYS && st == DT_OK; a++) {
+        if (a == A_accel_centred && !(s->smooth_s > 0)) {
+            continue;
+        }
         dt_str_clear(&path);
         dt_str_addf(&path, "%s/%s.npy", s->path, spec[a].name);
         st = dt_str_status(&path);
@@ -415,6 +446,9 @@ static dt_status check_arrays(dt_store *s)
     DT_TRY(check_f64(s, "pose", v->pose, 3 * v->n_rows));
     DT_TRY(check_f32(s, "node", v->node, DT_NODE_FEATURES * v->n_rows));
     DT_TRY(check_f32(s, "motion", v->motion, 4 * v->n_rows));
+    if (v->accel_centred != NULL) {
+        DT_TRY(check_f32(s, "accel_centred", v->accel_centred, v->n_rows));
+    }
     DT_TRY(check_f32(s, "edge", v->edge, DT_EDGE_FEATURES * v->n_edges));
     return check_graph(s);
 }
@@ -442,6 +476,7 @@ static void fill_view(dt_store *s)
     v->edge_src = s->array[A_edge_src].data;
     v->edge = s->array[A_edge].data;
     v->risk = s->array[A_risk].data;
+    v->accel_centred = s->array[A_accel_centred].data;
     v->scene_site = s->array[A_scene_site].data;
     v->site = (const char *const *)s->site;
     v->scene = (const char *const *)s->scene;
@@ -489,7 +524,13 @@ dt_status dt_store_open(const char *path, dt_store **out_p)
         dt_free(s);
         return DT_FAIL(DT_ENOMEM, "no memory to open %s", path);
     }
-    dt_status st = load_description(s);
+    dt_status st = dt_beneath_begin(s->path);
+    if (st != DT_OK) {
+        dt_free(s->path);
+        dt_free(s);
+        return st;
+    }
+    st = load_description(s);
     if (st == DT_OK) {
         st = map_arrays(s);
     }
@@ -521,6 +562,7 @@ void dt_store_close(dt_store *s)
     }
     dt_free(s->site);
     dt_free(s->scene);
+    dt_beneath_end(s->path);
     dt_free(s->path);
     dt_free(s);
 }
@@ -544,6 +586,22 @@ uint64_t dt_store_bytes(const dt_store *s)
     return bytes;
 }
 
+uint64_t dt_store_digest(const dt_store *s)
+{
+    const dt_store_view *v = &s->view;
+    const int64_t *track = dt_store_track_ids(s);
+    uint64_t hash = dt_hash64(&v->frame_rate_hz, sizeof(v->frame_rate_hz), 0);
+    hash = dt_hash64(v->scene_frame, (size_t)(v->n_scenes + 1) * sizeof(*v->scene_frame), hash);
+    hash = dt_hash64(v->frame_row, (size_t)(v->n_frames + 1) * sizeof(*v->frame_row), hash);
+    hash = dt_hash64(track, (size_t)v->n_tracks * sizeof(*track), hash);
+    for (int64_t i = 0; i < v->n_scenes; i++) {
+        const int64_t row = v->frame_row[v->scene_frame[i]], end = v->frame_row[v->scene_frame[i] + 1];
+        hash = dt_hash64(s->scene[i], strlen(s->scene[i]), hash);
+        hash = dt_hash64(v->pose + 3 * row, (size_t)(end - row) * 3 * sizeof(*v->pose), hash);
+    }
+    return hash;
+}
+
 const char *dt_store_path(const dt_store *s)
 {
     return s->path;
@@ -552,6 +610,11 @@ const char *dt_store_path(const dt_store *s)
 const char *dt_store_source(const dt_store *s)
 {
     return s->source;
+}
+
+double dt_store_smooth_s(const dt_store *s)
+{
+    return s->smooth_s;
 }
 
 int64_t dt_store_risk_count(const dt_store *s, int state)

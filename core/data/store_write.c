@@ -22,7 +22,7 @@
 
 enum { SITES_MAX = 4096, NAME_MAX_BYTES = 512, FORGET_ROWS = 1 << 18 };
 
-/* arrays that are appended to while frames come; track_ptr and track_row are made at the end */
+/* arrays that are appended to while frames come; track_ptr, track_row and accel_centred are made at the end */
 enum {
 #define DT_ARRAY(name, dtype, width, count, plus) A_##name,
 #include "data/arrays.def"
@@ -66,6 +66,7 @@ struct dt_store_writer {
     dt_vehicle *vehicle;
     dt_features_work work;
     float *node, *edge, *ittc;
+    double *recorded; /* accelerations */
     int32_t *rowptr, *col;
 };
 
@@ -79,6 +80,11 @@ static void moments_add(moments *m, double x)
     m->max = m->n == 1 || x > m->max ? x : m->max;
 }
 
+static bool is_there(const dt_store_writer *w, int a)
+{
+    return a != A_accel_centred || w->meta.smooth_s > 0;
+}
+
 static void array_path(const dt_store_writer *w, int a, dt_str *out)
 {
     dt_str_clear(out);
@@ -90,8 +96,8 @@ static dt_status open_arrays(dt_store_writer *w)
     dt_str path = {0};
     dt_status st = DT_OK;
     for (int a = 0; a < N_ARRAYS && st == DT_OK; a++) {
-        if (a == A_track_ptr || a == A_track_row) {
-            continue;
+        if (a == A_track_ptr || a == A_track_row || a == A_accel_centred) {
+            continue; /* made at the end */
         }
         array_path(w, a, &path);
         st = dt_str_status(&path);
@@ -107,6 +113,9 @@ dt_status dt_store_create(const char *path, const dt_store_meta *meta, dt_store_
 {
     if (!(meta->frame_rate_hz >= 0.1 && meta->frame_rate_hz <= 1000)) {
         return DT_FAIL(DT_EINVAL, "frame rate %g Hz is outside [0.1, 1000]", meta->frame_rate_hz);
+    }
+    if (!(meta->smooth_s >= 0 && meta->smooth_s <= DT_SMOOTH_MAX_S)) {
+        return DT_FAIL(DT_EINVAL, "a smoothing width of %g s is outside [0, %g]", meta->smooth_s, DT_SMOOTH_MAX_S);
     }
     if (dt_fs_is_dir(path) || dt_fs_is_file(path)) {
         return DT_FAIL(DT_EINVAL, "%s exists already: remove it or choose another name", path);
@@ -152,9 +161,11 @@ err_destroy:
 
 /* ---- frames ------------------------------------------------------------------------------------------------------ */
 
-/* The number of the vehicle's running track, or of a new one. Fills a missing acceleration. */
-static dt_status track_of(dt_store_writer *w, int64_t frame, dt_vehicle *v, int32_t *track_p)
+/* The number of the vehicle's running track, or of a new one. Fills a missing acceleration; *fed_p is the one that
+ * models are shown. */
+static dt_status track_of(dt_store_writer *w, int64_t frame, dt_vehicle *v, int32_t *track_p, double *fed_p)
 {
+    double fed = 0.0;
     dt_live_vehicle *l = NULL;
     bool is_new = false;
     DT_TRY(dt_live_get(&w->live, v->id, frame, &l, &is_new));
@@ -175,10 +186,12 @@ static dt_status track_of(dt_store_writer *w, int64_t frame, dt_vehicle *v, int3
         l->is_single = 0;
         double dt = (double)(frame - l->frame) / w->meta.frame_rate_hz;
         v->accel = isnan(v->accel) ? dt_accel_from_speed(l->speed, v->speed, dt) : v->accel;
+        fed = w->meta.smooth_s > 0 ? dt_past_mean_add(&l->accel, l->speed, v->speed, dt, w->meta.smooth_s) : 0.0;
     }
     l->frame = frame;
     l->speed = v->speed;
     *track_p = l->track;
+    *fed_p = w->meta.smooth_s > 0 ? fed : v->accel;
     return DT_OK;
 }
 
@@ -196,6 +209,7 @@ static dt_status reserve_frame(dt_store_writer *w, uint32_t n)
     dt_free(w->node);
     dt_free(w->edge);
     dt_free(w->ittc);
+    dt_free(w->recorded);
     dt_free(w->rowptr);
     dt_free(w->col);
     w->cap = 0;
@@ -203,10 +217,11 @@ static dt_status reserve_frame(dt_store_writer *w, uint32_t n)
     w->node = dt_alloc_n(cap, DT_NODE_FEATURES * sizeof(float));
     w->edge = dt_alloc_n(cap * k, DT_EDGE_FEATURES * sizeof(float));
     w->ittc = dt_alloc_n(cap, sizeof(float));
+    w->recorded = dt_alloc_n(cap, sizeof(*w->recorded));
     w->rowptr = dt_alloc_n((size_t)cap + 1, sizeof(int32_t));
     w->col = dt_alloc_n(cap * k, sizeof(int32_t));
-    if (w->vehicle == NULL || w->node == NULL || w->edge == NULL || w->ittc == NULL || w->rowptr == NULL ||
-        w->col == NULL) {
+    if (w->vehicle == NULL || w->node == NULL || w->edge == NULL || w->ittc == NULL || w->recorded == NULL ||
+        w->rowptr == NULL || w->col == NULL) {
         return DT_FAIL(DT_ENOMEM, "no memory for a frame of %" PRIu32 " vehicles", n);
     }
     w->cap = cap;
@@ -242,9 +257,10 @@ static dt_status frame_open(dt_store_writer *w, int64_t frame, double time_s)
 static dt_status append_row(dt_store_writer *w, const dt_vehicle *v, uint32_t i, int32_t track)
 {
     double pose[3] = {v->x, v->y, v->heading};
-    float motion[4] = {(float)v->speed, (float)v->accel, (float)v->length,
+    float motion[4] = {(float)v->speed, (float)w->recorded[i], (float)v->length,
                        (float)(isnan(v->width) ? DT_WIDTH_DEFAULT_M : v->width)};
-    uint8_t risk = dt_risk_is_now(v->accel, w->ittc[i]) ? DT_RISK_NOW : DT_RISK_NEGATIVE;
+    const double braking = w->meta.smooth_s > 0 ? 0.0 : v->accel; /* known at the end of the track, see label_braking */
+    uint8_t risk = dt_risk_is_now(braking, w->ittc[i]) ? DT_RISK_NOW : DT_RISK_NEGATIVE;
     int64_t edges = w->count.edges + w->rowptr[i];
     DT_TRY(dt_npy_append(w->array[A_pose], pose, 1));
     DT_TRY(dt_npy_append(w->array[A_motion], motion, 1));
@@ -267,8 +283,11 @@ dt_status dt_store_frame(dt_store_writer *w, int64_t frame, double time_s, const
     int32_t track = 0;
     memcpy(w->vehicle, v, n * sizeof(*v));
     for (uint32_t i = 0; i < n; i++) { /* the tracks first: they fill accelerations that the features need */
-        DT_TRY(track_of(w, frame, &w->vehicle[i], &track));
+        double fed = 0.0;
+        DT_TRY(track_of(w, frame, &w->vehicle[i], &track, &fed));
         w->vehicle[i].reserved = (uint32_t)track;
+        w->recorded[i] = w->vehicle[i].accel;
+        w->vehicle[i].accel = fed;
     }
     dt_status st = dt_features_frame(&w->work, w->vehicle, n, w->meta.radius_m, w->meta.k_max, w->node, w->rowptr,
                                      w->col, w->edge, w->ittc);
@@ -340,6 +359,7 @@ dt_status dt_store_scene_end(dt_store_writer *w, const char *name, const char *s
 
 typedef struct maps {
     dt_npy frame_row, row_track, track_ptr, track_row, risk;
+    dt_npy frame_time, motion, accel_centred; /* with smoothing */
 } maps;
 
 static dt_status open_maps(dt_store_writer *w, maps *m)
@@ -356,6 +376,11 @@ static dt_status open_maps(dt_store_writer *w, maps *m)
     OPEN(risk, dt_npy_map_rw(dt_str_text(&p), DT_U8, 0, &m->risk))
     OPEN(track_ptr, dt_npy_create_mapped(dt_str_text(&p), DT_I64, 0, w->count.tracks + 1, &m->track_ptr))
     OPEN(track_row, dt_npy_create_mapped(dt_str_text(&p), DT_I64, 0, w->count.rows, &m->track_row))
+    if (is_there(w, A_accel_centred)) {
+        OPEN(frame_time, dt_npy_map(dt_str_text(&p), DT_F64, 0, &m->frame_time))
+        OPEN(motion, dt_npy_map(dt_str_text(&p), DT_F32, 4, &m->motion))
+        OPEN(accel_centred, dt_npy_create_mapped(dt_str_text(&p), DT_F32, 0, w->count.rows, &m->accel_centred))
+    }
 #undef OPEN
     dt_str_fini(&p);
     return st;
@@ -370,6 +395,8 @@ static void forget(const maps *m, int64_t row)
         dt_npy_forget(&m->track_ptr);
         dt_npy_forget(&m->track_row);
         dt_npy_forget(&m->risk);
+        dt_npy_forget(&m->motion);
+        dt_npy_forget(&m->accel_centred);
     }
 }
 
@@ -408,6 +435,50 @@ static int64_t last_not_above(const int64_t *a, int64_t n, int64_t x)
         }
     }
     return lo;
+}
+
+/* Centred accelerations of a track, and DT_RISK_NOW where they are hard braking. room: of 5 numbers a frame. */
+static void label_braking(const maps *m, double smooth_s, int64_t begin, int64_t end, double *room)
+{
+    const int64_t *row = (const int64_t *)m->track_row.data + begin, *frame_row = m->frame_row.data, n = end - begin;
+    const float *motion = m->motion.data;
+    float *centred = (float *)(uintptr_t)m->accel_centred.data;
+    uint8_t *risk = (uint8_t *)(uintptr_t)m->risk.data;
+    double *time = room, *speed = room + n, *accel = room + 2 * n;
+    int64_t frame = last_not_above(frame_row, m->frame_row.rows, row[0]);
+    for (int64_t i = 0; i < n; i++) {
+        while (frame_row[frame + 1] <= row[i]) {
+            frame++;
+        }
+        time[i] = ((const double *)m->frame_time.data)[frame];
+        speed[i] = (double)motion[4 * row[i]];
+    }
+    dt_smooth_track(time, speed, n, smooth_s, room + 3 * n, accel);
+    for (int64_t i = 0; i < n; i++) {
+        centred[row[i]] = (float)accel[i];
+        if (dt_risk_is_now(accel[i], 0.0)) {
+            risk[row[i]] = DT_RISK_NOW;
+        }
+        forget(m, begin + i);
+    }
+}
+
+static dt_status label_all_braking(const dt_store_writer *w, const maps *m)
+{
+    const int64_t *ptr = m->track_ptr.data;
+    int64_t longest = 0;
+    for (int64_t t = 0; t < w->count.tracks; t++) {
+        longest = ptr[t + 1] - ptr[t] > longest ? ptr[t + 1] - ptr[t] : longest;
+    }
+    double *room = dt_alloc_n((size_t)longest, 5 * sizeof(*room));
+    if (room == NULL) {
+        return DT_FAIL(DT_ENOMEM, "no memory to smooth a track of %" PRId64 " frames", longest);
+    }
+    for (int64_t t = 0; t < w->count.tracks; t++) {
+        label_braking(m, w->meta.smooth_s, ptr[t], ptr[t + 1], room);
+    }
+    dt_free(room);
+    return dt_npy_sync(&m->accel_centred, "accel_centred.npy");
 }
 
 /* In: DT_RISK_NOW where dangerous in the frame itself, else 0. From the last row of a track to its first: the nearest
@@ -450,10 +521,15 @@ static dt_status finish_tracks(dt_store_writer *w)
     const int64_t *ptr = m.track_ptr.data;
     list_tracks(&w->count, &m);
     memset(w->count.risk, 0, sizeof(w->count.risk));
-    for (int64_t t = 0; t < w->count.tracks; t++) {
+    if (is_there(w, A_accel_centred)) {
+        st = label_all_braking(w, &m);
+    }
+    for (int64_t t = 0; t < w->count.tracks && st == DT_OK; t++) {
         label_track(&m, ahead, ptr[t], ptr[t + 1], &w->count);
     }
-    st = dt_npy_sync(&m.track_ptr, "track_ptr.npy");
+    if (st == DT_OK) {
+        st = dt_npy_sync(&m.track_ptr, "track_ptr.npy");
+    }
     if (st == DT_OK) {
         st = dt_npy_sync(&m.track_row, "track_row.npy");
     }
@@ -466,6 +542,9 @@ out:
     dt_npy_unmap(&m.track_ptr);
     dt_npy_unmap(&m.track_row);
     dt_npy_unmap(&m.risk);
+    dt_npy_unmap(&m.frame_time);
+    dt_npy_unmap(&m.motion);
+    dt_npy_unmap(&m.accel_centred);
     return st;
 }
 
@@ -510,6 +589,7 @@ static void describe(dt_store_writer *w, dt_str *text)
     dt_json_str(&o, "import", w->meta.options);
     dt_json_f64(&o, "radius_m", w->meta.radius_m);
     dt_json_i64(&o, "neighbours", w->meta.k_max);
+    dt_json_f64(&o, "smooth_s", w->meta.smooth_s);
     dt_json_end(&o, '}');
     write_names(&o, "sites", (const char *const *)w->site, w->n_sites);
     write_names(&o, "node_features", dt_node_feature_name, DT_NODE_FEATURES);
@@ -604,6 +684,7 @@ void dt_store_destroy(dt_store_writer *w)
     dt_free(w->node);
     dt_free(w->edge);
     dt_free(w->ittc);
+    dt_free(w->recorded);
     dt_free(w->rowptr);
     dt_free(w->col);
     dt_free((char *)(uintptr_t)w->meta.source);

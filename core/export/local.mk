@@ -4,7 +4,9 @@ core_libdtcore_la_SOURCES += \
 	core/export/onnx.c core/export/onnx.h \
 	core/export/onnx_graph.c core/export/onnx_graph.h \
 	core/export/onnx_ops.c \
+	core/export/policy_check.c core/export/policy_check.h \
 	core/export/policy_file.c core/export/policy_file.h \
+	core/export/policy_load.h \
 	core/export/policy_read.c
 
 # The small inference library: the rooms that run a recorded graph on the CPU, without plugins, configuration or
@@ -12,6 +14,7 @@ core_libdtcore_la_SOURCES += \
 lib_LTLIBRARIES = libdtrain-policy.la
 libdtrain_policy_la_SOURCES = \
 	core/export/policy.c \
+	core/export/policy_check.c \
 	core/export/policy_host.c \
 	core/export/policy_read.c \
 	core/backend/cpu/isa.c \
@@ -19,13 +22,14 @@ libdtrain_policy_la_SOURCES = \
 	core/base/clock.c \
 	core/base/err.c \
 	core/base/fault.c \
-	core/base/fs.c \
+	core/base/beneath.c core/base/fs.c core/base/mapping.c \
 	core/base/hash.c \
 	core/base/json_number.c \
 	core/base/json_read.c \
 	core/base/json_write.c \
 	core/base/log.c \
 	core/base/mem.c \
+	core/base/print.c \
 	core/base/rng.c \
 	core/base/str.c \
 	core/base/trace.c \

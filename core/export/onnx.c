@@ -194,13 +194,14 @@ static const char *cast(dt_onnx *o, const char *x, int64_t type)
 static const char *choose(dt_onnx *o, const char *logits, const char *mask, const char *allow)
 {
     const char *may = is_above_0(o, mask);
-    if (allow != NULL) { /* where both together leave nothing, the mask alone counts */
-        const char *permitted = is_above_0(o, allow);
-        const char *count = cast(o, dt_onnx_call(o, "And", may, permitted, NULL), DT_ONNX_FLOAT);
+    if (allow != NULL) { /* where both together leave nothing, what the shield gives the most of what the mask leaves */
+        const char *left = dt_onnx_call(o, "Where", may, allow, dt_onnx_number(o, -INFINITY));
         dt_onnx_int(o, "keepdims", 1);
-        const char *any = is_above_0(o, dt_onnx_call(o, "ReduceMax", count, dt_onnx_one(o, 1), NULL));
-        const char *none = dt_onnx_call(o, "Not", any, NULL, NULL);
-        may = dt_onnx_call(o, "And", may, dt_onnx_call(o, "Or", permitted, none, NULL), NULL);
+        const char *most = dt_onnx_call(o, "ReduceMax", left, dt_onnx_one(o, 1), NULL);
+        const char *none = dt_onnx_call(o, "Not", is_above_0(o, most), NULL, NULL);
+        const char *least_harm =
+            dt_onnx_call(o, "And", none, dt_onnx_call(o, "GreaterOrEqual", allow, most, NULL), NULL);
+        may = dt_onnx_call(o, "And", may, dt_onnx_call(o, "Or", is_above_0(o, allow), least_harm, NULL), NULL);
     }
     const char *x = dt_onnx_call(o, "Where", may, logits, dt_onnx_number(o, -INFINITY));
     dt_onnx_int(o, "axis", 1);

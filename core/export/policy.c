@@ -10,8 +10,10 @@
 #include "dtrain/policy.h"
 
 #include "base/err.h"
+#include "base/print.h"
 #include "base/mem.h"
-#include "export/policy_file.h"
+#include "export/policy_check.h"
+#include "export/policy_load.h"
 #include "graph/plan.h"
 #include "rollout/dist.h"
 #include "tensor/dtype.h"
@@ -20,17 +22,10 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { DIMS_BYTES = 64 };
 enum { OUT_LOGITS, OUT_MEAN, OUT_LOG_STD, OUT_LOW, OUT_HIGH, OUT_ALLOW, N_OUTS };
 static const char *const output_name[N_OUTS] = {"logits", "mean", "log_std", "low", "high", "allow"};
 
 typedef struct feed { /* an input, as the step makes it */
-    dt_shape shape;
-    int32_t symbol;   /* its rows: of this symbol of the graph */
-    int32_t plus;     /* 1: row pointers */
-    int32_t least;    /* of an index: -1 says nobody, where the graph takes that */
-    size_t row_bytes; /* of one place, or of one row of a ragged symbol; where there are steps, of one of these */
-    uint32_t steps;   /* HISTORY, PRESENT, STEPS: the first dimension; else 1 */
     int64_t obs;      /* GIVEN, STEPS: number among info's obs */
     char *room;       /* NULL: the caller's rows are read as they are */
     float *memory;    /* HISTORY: [window, places, row] */
@@ -40,10 +35,10 @@ struct dt_policy {
     dt_policy_file f;
     dt_policy_info info;
     dt_port obs[DT_BUNDLE_MAX_INPUTS];
-    char dims[DT_BUNDLE_MAX_INPUTS][DIMS_BYTES]; /* of obs, where they differ from the graph's */
+    char dims[DT_BUNDLE_MAX_INPUTS][DT_POLICY_DIMS_BYTES]; /* of obs, where they differ from the graph's */
     dt_dim symbol[DT_GRAPH_MAX_SYMBOLS];
     int32_t ragged[DT_GRAPH_MAX_SYMBOLS]; /* info's symbols in the graph */
-    int32_t A, B;                         /* the graph's symbols of places and of worlds; B -1: none */
+    dt_policy_facts facts;
     feed feed[DT_BUNDLE_MAX_INPUTS];
     void *field[DT_BUNDLE_MAX_INPUTS];
     dt_plan *plan;
@@ -63,23 +58,13 @@ struct dt_policy {
 
 /* ---- load -------------------------------------------------------------------------------------------------------- */
 
-static int32_t find_symbol(const dt_policy_file *f, const char *name)
-{
-    for (uint32_t i = 0; i < f->n_symbols; i++) {
-        if (strcmp(f->symbol[i], name) == 0) {
-            return (int32_t)i;
-        }
-    }
-    return -1;
-}
-
 /* "15 S 6" to "S 15 6" */
-static void rows_first(const char *dims, char out[DIMS_BYTES])
+static void rows_first(const char *dims, char out[DT_POLICY_DIMS_BYTES])
 {
     const size_t steps = strcspn(dims, " ");
     const char *rows = dims + steps + (dims[steps] == ' ');
     const size_t n = strcspn(rows, " ");
-    snprintf(out, DIMS_BYTES, "%.*s %.*s%s", (int)n, rows, (int)steps, dims, rows + n);
+    snprintf(out, DT_POLICY_DIMS_BYTES, "%.*s %.*s%s", (int)n, rows, (int)steps, dims, rows + n);
 }
 
 static void describe(dt_policy *p)
@@ -98,13 +83,11 @@ static void describe(dt_policy *p)
                           .n_heads = f->n_heads,
                           .n_continuous = f->n_continuous,
                           .n_settings = f->n_settings,
-                          .places = (uint32_t)f->most[p->A],
-                          .window = f->window > 0 ? f->window : 1};
-    for (uint32_t i = 0; i < f->n_heads; i++) {
-        x->n_choices += (uint32_t)f->choices[i];
-    }
+                          .n_choices = p->facts.n_choices,
+                          .places = p->facts.places,
+                          .window = p->facts.window};
     for (int32_t i = 0; i < (int32_t)f->n_symbols; i++) {
-        if (i != p->A && i != p->B) {
+        if (i != p->facts.A && i != p->facts.B) {
             p->ragged[x->n_symbols] = i;
             p->symbol[x->n_symbols++] = (dt_dim){f->symbol[i], f->most[i]};
         }
@@ -123,53 +106,7 @@ static void describe(dt_policy *p)
     }
 }
 
-/* -1 in an index is a row of zeros to GATHER; attention and means take rows that are there. */
-static int32_t least_index(const dt_policy_file *f, uint32_t input)
-{
-    const dt_ir *ir = dt_ir_of(f->graph);
-    for (int32_t i = 0; i < ir->n_nodes; i++) {
-        const dt_node *n = &ir->node[i];
-        for (uint32_t k = 0; k < n->n_in; k++) {
-            const bool reads = n->in[k] >= 0 && ir->value[n->in[k]].kind == DT_VALUE_FIELD &&
-                               ir->value[n->in[k]].index == (int32_t)input;
-            if (reads && n->op != DT_OPX_GATHER) {
-                return 0;
-            }
-        }
-    }
-    return -1;
-}
-
-static dt_status understand(dt_policy *p, uint32_t i)
-{
-    const dt_bundle_input *x = &p->f.input[i];
-    feed *d = &p->feed[i];
-    const bool is_given = x->kind == DT_BUNDLE_GIVEN, is_steps = x->kind == DT_BUNDLE_STEPS;
-    const uint32_t rows = is_given || x->kind == DT_BUNDLE_MASK ? 0 : 1; /* which dimension they are */
-    DT_TRY(dt_shape_parse(x->dims, x->dtype, p->f.symbol, p->f.n_symbols, &d->shape));
-    const dt_extent *dim = d->shape.dim;
-    d->symbol = d->shape.rank > rows ? dim[rows].symbol : -1;
-    d->plus = d->symbol >= 0 ? (int32_t)dim[rows].size : 0;
-    d->steps = rows == 0 ? 1 : dim[0].symbol < 0 && dim[0].size <= UINT16_MAX ? (uint32_t)dim[0].size : 0;
-    d->least = least_index(&p->f, i);
-    d->row_bytes = dt_dtype_bytes(x->dtype);
-    for (uint32_t k = rows + 1; k < d->shape.rank; k++) {
-        if (dim[k].symbol >= 0 || !dt_mul_size(d->row_bytes, (size_t)dim[k].size, &d->row_bytes)) {
-            d->symbol = -1;
-        }
-    }
-    const bool is_memory = rows == 1 && !is_steps;
-    const bool is_index = x->index_of >= 0;
-    if (d->symbol < 0 || d->symbol == p->B || d->steps == 0 || (d->symbol != p->A && !is_given && !is_steps) ||
-        (is_memory && d->steps != p->info.window) || (is_index && (x->dtype != DT_I32 || !is_given)) ||
-        (d->plus != 0 && !is_given) || (x->dtype != DT_F32 && !is_given && !is_steps)) {
-        return DT_FAIL(DT_EUNSUPPORTED,
-                       "input %s [%s] is not what an environment shows: rows of places, or of a ragged symbol", x->name,
-                       x->dims);
-    }
-    return DT_OK;
-}
-
+/* n * bytes fits: of inputs and places dt_policy_check has seen to that, the rest is bounded */
 static char *take(dt_policy *p, size_t *at, size_t n, size_t bytes)
 {
     char *start = p->memory != NULL ? p->memory + *at : NULL;
@@ -191,13 +128,9 @@ static dt_status lay_out(dt_policy *p)
         p->act_i = (int32_t *)(void *)take(p, &at, x->n_heads, sizeof(*p->act_i));
         p->act_f = (float *)(void *)take(p, &at, 2 * (size_t)x->n_continuous, sizeof(*p->act_f));
         for (uint32_t i = 0; i < p->f.n_inputs; i++) {
-            feed *d = &p->feed[i];
-            if (d->symbol == p->A || p->f.input[i].kind == DT_BUNDLE_STEPS || p->f.input[i].index_of == p->A) {
-                d->room = take(p, &at, (size_t)(p->f.most[d->symbol] + d->plus) * d->steps, d->row_bytes);
-            }
-            if (p->f.input[i].kind == DT_BUNDLE_HISTORY) {
-                d->memory = (float *)(void *)take(p, &at, (size_t)x->places * x->window, d->row_bytes);
-            }
+            const dt_policy_input *d = &p->facts.input[i];
+            p->feed[i].room = d->room_bytes > 0 ? take(p, &at, d->room_bytes, 1) : NULL;
+            p->feed[i].memory = d->memory_bytes > 0 ? (float *)(void *)take(p, &at, d->memory_bytes, 1) : NULL;
         }
         if (pass == 0) {
             p->memory = dt_alloc(at);
@@ -211,51 +144,28 @@ static dt_status lay_out(dt_policy *p)
 
 static dt_status compile(dt_policy *p)
 {
-    const dt_policy_info *x = &p->info;
     const dt_plan_desc d = {.lane = DT_LANE_CPU, .reuse = true, .fuse = true, .outputs_only = true, .cap = p->f.most};
     DT_TRY(dt_plan_compile(p->f.graph, &d, &p->plan));
+    const dt_plan_info *x = dt_plan_info_get(p->plan);
+    size_t bytes = p->facts.room_bytes;
+    if (!dt_add_size(bytes, x->arena_bytes, &bytes) || !dt_add_size(bytes, x->kept_bytes, &bytes) ||
+        bytes > DT_POLICY_MOST_BYTES) {
+        return DT_FAIL(DT_EUNSUPPORTED,
+                       "its inputs and networks need %zu MB with the most rows that it names, at most %zu are given",
+                       bytes >> 20, DT_POLICY_MOST_BYTES >> 20);
+    }
     DT_TRY(dt_exec_create(p->plan, &p->exec));
-    const struct {
-        uint32_t items;
-        bool is_needed;
-    } want[N_OUTS] = {{x->n_choices, x->n_heads > 0},
-                      {x->n_continuous, x->n_continuous > 0},
-                      {x->n_continuous, x->n_continuous > 0},
-                      {x->n_continuous, false},
-                      {x->n_continuous, false},
-                      {x->n_choices, false}};
     for (int o = 0; o < N_OUTS; o++) {
-        const dt_view *v = dt_exec_output(p->exec, output_name[o]);
-        const bool is_row = v != NULL && v->rank == 2 && v->dim[1] == want[o].items;
-        const bool is_shared = v != NULL && o == OUT_LOG_STD && v->rank == 1 && v->dim[0] == want[o].items;
-        if ((v == NULL && want[o].is_needed) || (v != NULL && (v->dtype != DT_F32 || (!is_row && !is_shared)))) {
-            return DT_FAIL(DT_EDATA, "output %s is %s; acting needs [A %u] f32", output_name[o],
-                           v == NULL ? "missing" : "of another shape", want[o].items);
-        }
-        p->out[o] = v;
+        p->out[o] = dt_exec_output(p->exec, output_name[o]);
     }
     return DT_OK;
 }
 
-static dt_status load(dt_policy *p, const char *path)
+/* Of a file that has been read. */
+static dt_status prepare(dt_policy *p)
 {
-    DT_TRY(dt_policy_file_read(path, &p->f));
-    p->A = find_symbol(&p->f, "A");
-    p->B = find_symbol(&p->f, "B");
-    if (p->A < 0 || p->f.n_heads + p->f.n_continuous == 0) {
-        return DT_FAIL(DT_EUNSUPPORTED, "%s is a model of phase %s without actions; only policies can act", path,
-                       p->f.phase);
-    }
+    DT_TRY(dt_policy_check(&p->f, &p->facts));
     describe(p);
-    for (uint32_t i = 0; i < p->f.n_inputs; i++) {
-        DT_TRY(understand(p, i));
-    }
-    for (uint32_t i = 0; i < p->f.n_inputs; i++) {
-        const dt_bundle_input *x = &p->f.input[i];
-        if (x->kind == DT_BUNDLE_HISTORY && p->feed[i].row_bytes != p->feed[x->of].row_bytes) {
-            return DT_FAIL(DT_EDATA, "%s: %s [%s] is no history of %s", path, x->name, x->dims, p->f.input[x->of].name);
-        }
-    }
     DT_TRY(lay_out(p));
     return compile(p);
 }
@@ -264,21 +174,43 @@ static dt_status tell(dt_status st, char *message, size_t bytes)
 {
     if (message != NULL && bytes > 0) {
         snprintf(message, bytes, "%s", dt_error_text());
+        dt_mask(message, false); /* a character that the end cut through */
     }
     dt_error_clear();
     return st;
 }
 
-dt_status dt_policy_load(const char *path, dt_policy **out_p, char *message, size_t message_bytes)
+/* bytes NULL: the file of that name. */
+static dt_status load(const void *bytes, size_t n_bytes, const char *name, dt_policy **out_p)
 {
     dt_policy *p = dt_alloc(sizeof(*p));
-    const dt_status st = p != NULL ? load(p, path) : DT_FAIL(DT_ENOMEM, "out of memory for a policy");
+    if (p == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for a policy");
+    }
+    dt_status st =
+        bytes != NULL ? dt_policy_file_read_bytes(bytes, n_bytes, name, &p->f) : dt_policy_file_read(name, &p->f);
+    if (st == DT_OK && (st = prepare(p)) < 0) {
+        st = DT_CONTEXT(st, "%s", name);
+    }
     if (st < 0) {
         dt_policy_free(p);
-        return tell(st, message, message_bytes);
+        return st;
     }
     *out_p = p;
     return DT_OK;
+}
+
+dt_status dt_policy_load(const char *path, dt_policy **out_p, char *message, size_t message_bytes)
+{
+    const dt_status st = load(NULL, 0, path, out_p);
+    return st < 0 ? tell(st, message, message_bytes) : DT_OK;
+}
+
+dt_status dt_policy_load_bytes(const void *bytes, size_t n_bytes, const char *name, dt_policy **out_p, char *message,
+                               size_t message_bytes)
+{
+    const dt_status st = load(bytes, n_bytes, name, out_p);
+    return st < 0 ? tell(st, message, message_bytes) : DT_OK;
 }
 
 void dt_policy_free(dt_policy *p)
@@ -349,18 +281,18 @@ static void number_rows(dt_policy *p, const dt_policy_io *io)
     for (uint32_t a = 0; a < io->n_places; a++) {
         p->row[a] = is_seen(io, a) ? (int32_t)p->n_rows++ : -1;
     }
-    p->size[p->A] = p->n_rows;
-    if (p->B >= 0) {
-        p->size[p->B] = 1;
+    p->size[p->facts.A] = p->n_rows;
+    if (p->facts.B >= 0) {
+        p->size[p->facts.B] = 1;
     }
 }
 
 static dt_status check_index(const dt_policy *p, const dt_policy_io *io, uint32_t input)
 {
     const dt_bundle_input *x = &p->f.input[input];
-    const feed *d = &p->feed[input];
-    const bool is_of_places = d->symbol == p->A, counts_places = x->index_of == p->A;
-    const int32_t *v = io->obs[d->obs];
+    const dt_policy_input *d = &p->facts.input[input];
+    const bool is_of_places = d->symbol == p->facts.A, counts_places = x->index_of == p->facts.A;
+    const int32_t *v = io->obs[p->feed[input].obs];
     const int64_t rows = (is_of_places ? (int64_t)io->n_places : p->size[d->symbol]) + d->plus;
     const int64_t each = (int64_t)(d->row_bytes / sizeof(*v));
     const int64_t end = counts_places ? (int64_t)io->n_places : p->size[x->index_of];
@@ -387,43 +319,45 @@ static dt_status check_index(const dt_policy *p, const dt_policy_io *io, uint32_
 /* Rows of places that are seen, together; indices of places become those of rows. */
 static void *put_rows(const dt_policy *p, const dt_policy_io *io, uint32_t input)
 {
-    const feed *d = &p->feed[input];
-    const bool is_of_places = d->symbol == p->A, counts_places = p->f.input[input].index_of == p->A;
+    const dt_policy_input *d = &p->facts.input[input];
+    char *room = p->feed[input].room;
+    const bool is_of_places = d->symbol == p->facts.A, counts_places = p->f.input[input].index_of == p->facts.A;
     const size_t n = is_of_places ? p->n_rows : (size_t)(p->size[d->symbol] + d->plus);
-    const char *from = io->obs[d->obs];
+    const char *from = io->obs[p->feed[input].obs];
     if (!counts_places && (!is_of_places || n == io->n_places)) {
         return (void *)(uintptr_t)from;
     }
     if (!is_of_places) {
-        memcpy(d->room, from, n * d->row_bytes);
+        memcpy(room, from, n * d->row_bytes);
     }
     for (uint32_t a = 0; a < io->n_places && is_of_places; a++) {
         if (p->row[a] >= 0) {
-            memcpy(d->room + (size_t)p->row[a] * d->row_bytes, from + (size_t)a * d->row_bytes, d->row_bytes);
+            memcpy(room + (size_t)p->row[a] * d->row_bytes, from + (size_t)a * d->row_bytes, d->row_bytes);
         }
     }
-    int32_t *v = (int32_t *)(void *)d->room;
+    int32_t *v = (int32_t *)(void *)room;
     for (size_t i = 0; counts_places && i < n * (d->row_bytes / sizeof(*v)); i++) {
         v[i] = v[i] >= 0 ? p->row[v[i]] : -1;
     }
-    return d->room;
+    return room;
 }
 
 /* [T,rows,...] of rows that are [T,...] */
-static void *put_steps(const dt_policy *p, const dt_policy_io *io, const feed *d)
+static void *put_steps(const dt_policy *p, const dt_policy_io *io, uint32_t input)
 {
-    const bool is_of_places = d->symbol == p->A;
+    const dt_policy_input *d = &p->facts.input[input];
+    char *room = p->feed[input].room;
+    const bool is_of_places = d->symbol == p->facts.A;
     const size_t n = is_of_places ? p->n_rows : (size_t)p->size[d->symbol];
     const size_t all = is_of_places ? io->n_places : n;
-    const char *from = io->obs[d->obs];
+    const char *from = io->obs[p->feed[input].obs];
     for (size_t i = 0; i < all; i++) {
         const int64_t row = is_of_places ? p->row[i] : (int64_t)i;
         for (size_t t = 0; row >= 0 && t < d->steps; t++) {
-            memcpy(d->room + (t * n + (size_t)row) * d->row_bytes, from + (i * d->steps + t) * d->row_bytes,
-                   d->row_bytes);
+            memcpy(room + (t * n + (size_t)row) * d->row_bytes, from + (i * d->steps + t) * d->row_bytes, d->row_bytes);
         }
     }
-    return d->room;
+    return room;
 }
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
@@ -436,10 +370,10 @@ static void remember(dt_policy *p, const dt_policy_io *io)
         p->age[a] = p->acted[a] == 0 ? 0 : p->age[a] < W ? p->age[a] + 1 : W;
     }
     for (uint32_t i = 0; i < p->f.n_inputs; i++) {
-        const feed *d = &p->feed[i];
-        if (d->memory != NULL) {
+        const size_t row_bytes = p->facts.input[i].row_bytes;
+        if (p->feed[i].memory != NULL) {
             const char *from = io->obs[p->feed[p->f.input[i].of].obs];
-            memcpy((char *)d->memory + now * places * d->row_bytes, from, io->n_places * d->row_bytes);
+            memcpy((char *)p->feed[i].memory + now * places * row_bytes, from, io->n_places * row_bytes);
         }
     }
     p->steps++;
@@ -453,8 +387,10 @@ static void forget_absent(dt_policy *p, const dt_policy_io *io)
 }
 
 /* [W,A,D], or [W,A] of ones where d has no memory; oldest first, zeros before the agent came */
-static void *put_history(const dt_policy *p, const dt_policy_io *io, const feed *d)
+static void *put_history(const dt_policy *p, const dt_policy_io *io, uint32_t input)
 {
+    const feed *d = &p->feed[input];
+    const size_t row_bytes = p->facts.input[input].row_bytes;
     const uint32_t W = p->info.window, places = p->info.places;
     char *out = d->room;
     for (uint32_t w = 0; w < W; w++) {
@@ -468,11 +404,11 @@ static void *put_history(const dt_policy *p, const dt_policy_io *io, const feed 
                 *(float *)(void *)out = is_there ? 1 : 0;
             } else if (is_there) {
                 const size_t slot = (p->steps - 1 - back) % W;
-                memcpy(out, (const char *)d->memory + (slot * places + a) * d->row_bytes, d->row_bytes);
+                memcpy(out, (const char *)d->memory + (slot * places + a) * row_bytes, row_bytes);
             } else {
-                memset(out, 0, d->row_bytes);
+                memset(out, 0, row_bytes);
             }
-            out += d->row_bytes;
+            out += row_bytes;
         }
     }
     return d->room;
@@ -499,10 +435,10 @@ static dt_status run(dt_policy *p, const dt_policy_io *io)
         switch (p->f.input[i].kind) {
         case DT_BUNDLE_HISTORY:
         case DT_BUNDLE_PRESENT:
-            p->field[i] = put_history(p, io, &p->feed[i]);
+            p->field[i] = put_history(p, io, i);
             break;
         case DT_BUNDLE_STEPS:
-            p->field[i] = put_steps(p, io, &p->feed[i]);
+            p->field[i] = put_steps(p, io, i);
             break;
         case DT_BUNDLE_MASK:
             p->field[i] = put_mask(p, io, &p->feed[i]);

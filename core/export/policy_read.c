@@ -17,7 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_VALUES = 1 << 20 };
+enum { MAX_VALUES = 1 << 15, MAX_TENSORS = 1 << 14, MAX_OUTPUTS = 256 };
 
 typedef struct reader {
     dt_policy_file *f;
@@ -107,6 +107,12 @@ static dt_status next_key(reader *r, char *key, size_t n)
     }
     snprintf(key, n, "%s", t.kind == DT_JSON_KEY ? t.text : "");
     return DT_OK;
+}
+
+/* What a room below refuses is refused as a part of the file, at this place of it. */
+static dt_status damaged(reader *r, dt_status st)
+{
+    return st < 0 && st != DT_ENOMEM ? dt_json_fail(r->j, "%s", dt_error_text()) : st;
 }
 
 /* A list: take gets the first token of each element. */
@@ -230,6 +236,9 @@ static dt_status take_input(reader *r, const dt_json_token *first)
             const char *symbol = NULL;
             DT_TRY(take_text(r, &symbol));
             x.index_of = find_symbol(f, symbol);
+            if (x.index_of < 0) {
+                return dt_json_fail(r->j, "it counts rows of \"%s\", which is no symbol before it", symbol);
+            }
         } else {
             DT_TRY(dt_json_skip(r->j));
         }
@@ -266,8 +275,11 @@ static dt_status take_tensor(reader *r, const dt_json_token *first)
         return dt_json_fail(r->j, "tensor \"%s\" %s", first->text,
                             s == NULL ? "is not in the file" : "is not F32 of 1 to 4 dimensions under <role>.<name>");
     }
+    if (r->f->params.n == MAX_TENSORS) {
+        return dt_json_fail(r->j, "more than %d tensors", MAX_TENSORS);
+    }
     snprintf(role, sizeof(role), "%.*s", (int)n, first->text);
-    return dt_param_table_add(&r->f->params, role, first->text + n + 1, s->dim, s->n_dims, DT_INIT_ZERO, 0);
+    return damaged(r, dt_param_table_add(&r->f->params, role, first->text + n + 1, s->dim, s->n_dims, DT_INIT_ZERO, 0));
 }
 
 /* ---- the graph --------------------------------------------------------------------------------------------------- */
@@ -299,7 +311,7 @@ static dt_status begin_graph(reader *r)
                              .n_fields = f->n_inputs,
                              .field = f->port,
                              .params = &f->params};
-    DT_TRY(dt_graph_create(&d, &f->graph));
+    DT_TRY(damaged(r, dt_graph_create(&d, &f->graph)));
     const dt_graph_api *api = f->graph->api;
     for (uint32_t i = 0; i < f->n_inputs; i++) {
         DT_TRY(add_value(r, api->input(f->graph, f->input[i].name)));
@@ -308,7 +320,7 @@ static dt_status begin_graph(reader *r)
         DT_TRY(add_value(r, api->param(f->graph, f->params.param[i].name)));
     }
     r->has_graph = true;
-    return api->status(f->graph);
+    return damaged(r, api->status(f->graph));
 }
 
 typedef struct node {
@@ -444,7 +456,10 @@ static dt_status take_output(reader *r, const dt_json_token *first)
     if (name == NULL || value == NULL) {
         return dt_json_fail(r->j, "an output without name or value");
     }
-    return r->f->graph->api->output(r->f->graph, name, value);
+    if (dt_ir_of(r->f->graph)->n_outputs == MAX_OUTPUTS) {
+        return dt_json_fail(r->j, "more than %d outputs", MAX_OUTPUTS);
+    }
+    return damaged(r, r->f->graph->api->output(r->f->graph, name, value));
 }
 
 /* ---- all of it --------------------------------------------------------------------------------------------------- */
@@ -572,7 +587,13 @@ static dt_status read_values(reader *r)
     }
     for (uint32_t i = 0; i < f->params.n; i++) {
         const dt_param *p = &f->params.param[i];
-        memcpy(f->values + p->offset, dt_safetensors_find(r->file, p->name)->data, (size_t)p->count * sizeof(float));
+        float *value = f->values + p->offset;
+        memcpy(value, dt_safetensors_find(r->file, p->name)->data, (size_t)p->count * sizeof(*value));
+        for (int64_t k = 0; k < p->count; k++) {
+            if (!isfinite(value[k])) {
+                return DT_FAIL(DT_EDATA, "tensor %s: number %lld is %g", p->name, (long long)k, (double)value[k]);
+            }
+        }
     }
     return DT_OK;
 }
@@ -594,21 +615,35 @@ static dt_status read_file(reader *r)
     return keep_text(f, environment != NULL ? environment : "", &f->environment);
 }
 
-dt_status dt_policy_file_read(const char *path, dt_policy_file *out_p)
+static dt_status read_from(const dt_safetensors *file, const char *name, dt_policy_file *out_p)
 {
-    reader r = {.f = out_p};
-    dt_safetensors *file = NULL;
+    reader r = {.f = out_p, .file = file};
     *out_p = (dt_policy_file){.window = 1};
-    DT_TRY(dt_safetensors_open(path, &file));
-    r.file = file;
-    dt_status st = read_file(&r);
+    const dt_status st = read_file(&r);
     dt_free(r.value);
-    dt_safetensors_close(file);
     if (st < 0) {
         dt_policy_file_fini(out_p);
-        return DT_CONTEXT(st, "%s", path);
+        return DT_CONTEXT(st, "%s", name);
     }
     return DT_OK;
+}
+
+dt_status dt_policy_file_read(const char *path, dt_policy_file *out_p)
+{
+    dt_safetensors *file = NULL;
+    DT_TRY(dt_safetensors_open(path, &file));
+    const dt_status st = read_from(file, path, out_p);
+    dt_safetensors_close(file);
+    return st;
+}
+
+dt_status dt_policy_file_read_bytes(const void *bytes, size_t n_bytes, const char *name, dt_policy_file *out_p)
+{
+    dt_safetensors *file = NULL;
+    DT_TRY(dt_safetensors_open_mem(bytes, n_bytes, name, &file));
+    const dt_status st = read_from(file, name, out_p);
+    dt_safetensors_close(file);
+    return st;
 }
 
 void dt_policy_file_fini(dt_policy_file *f)

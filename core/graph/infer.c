@@ -323,7 +323,8 @@ static dt_status add_output(dt_infer *q, const arg *a)
         }
         s->rank += n;
     }
-    return DT_OK;
+    return dt_shape_fits(s) ? DT_OK
+                            : dt_infer_fail(q, DT_ESHAPE, "%s would have more elements than a shape may", a->name);
 }
 
 dt_status dt_infer_run(dt_infer *q, const dt_op_info *info)

@@ -146,8 +146,9 @@ static dt_status check_slice(dt_infer *q)
         return refuse(q, "a ragged dimension cannot be sliced");
     }
     if (from < 0 || n < 1 || n > D || from > D - n) {
+        const uint64_t last = (uint64_t)from + (uint64_t)n - 1; /* they may be any numbers */
         return dt_infer_fail(q, DT_EINVAL, "columns %lld to %lld of %lld do not exist", (long long)from,
-                             (long long)(from + n - 1), (long long)D);
+                             (long long)last, (long long)D);
     }
     return DT_OK;
 }

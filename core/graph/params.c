@@ -71,7 +71,7 @@ static dt_status check_dims(const char *role, const char *name, const int64_t *d
             return DT_FAIL(DT_EINVAL, "parameter %s.%s: dimension %u is %lld, must be at least 1", role, name, i,
                            (long long)dim[i]);
         }
-        if (__builtin_mul_overflow(count, dim[i], &count) || count > MAX_ELEMENTS) {
+        if (!dt_mul_i64(count, dim[i], &count) || count > MAX_ELEMENTS) {
             return DT_FAIL(DT_EINVAL, "parameter %s.%s has more than %lld elements", role, name,
                            (long long)MAX_ELEMENTS);
         }
@@ -126,6 +126,7 @@ dt_status dt_param_table_add(dt_param_table *t, const char *role, const char *na
     memcpy(p.dim, dim, n_dims * sizeof(dim[0]));
     t->param[t->n++] = p;
     t->total += (count + ALIGN_ELEMENTS - 1) / ALIGN_ELEMENTS * ALIGN_ELEMENTS;
+    t->count += count;
     t->trained_count += count;
     return DT_OK;
 }

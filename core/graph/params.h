@@ -25,7 +25,8 @@ typedef struct dt_param {
 typedef struct dt_param_table {
     dt_param *param;
     uint32_t n, cap;
-    int64_t total;         /* elements of an arena, gaps included */
+    int64_t total;         /* elements of an arena, gaps included: for memory; people are told count */
+    int64_t count;         /* elements of all parameters */
     int64_t trained_count; /* elements that are not frozen, without gaps */
 } dt_param_table;
 

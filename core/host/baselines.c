@@ -12,7 +12,6 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "host/run.h"
-#include "host/signals.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -147,8 +146,8 @@ static dt_status evaluate(const dt_stage_desc *d, dt_policy_result **out_p)
     pthread_mutex_lock(d->config_lock);
     dt_status st = dt_stage_create(d, &stage);
     pthread_mutex_unlock(d->config_lock);
-    DT_TRY(dt_comm_agree(d->comm, st)); /* all ranks have the same configuration: all of them fail, or none */
-    st = dt_comm_agree(d->comm, dt_stage_start(stage));
+    st = dt_comm_agree(d->comm, st);
+    st = st == DT_OK ? dt_comm_agree(d->comm, dt_stage_start(stage)) : st;
     if (st == DT_OK) {
         st = dt_comm_agree(d->comm, dt_stage_evaluate(stage, &p));
     }
@@ -238,28 +237,63 @@ static dt_status write_file(const results *r, const dt_stage_desc *d, const char
 }
 
 /* All ranks go on, or none. */
-static dt_status agree_to_go_on(const dt_stage_desc *d, bool *go_p)
+static dt_status agree_to_go_on(const dt_stage_desc *d)
 {
-    uint32_t go = dt_signals_stop() == 0;
+    uint32_t go = d->stops == NULL || !d->stops(d->stops_user);
     DT_TRY(dt_comm_broadcast(d->comm, 0, &go, sizeof(go)));
-    *go_p = go != 0;
-    return DT_OK;
+    return go != 0 ? DT_OK : DT_FAIL(DT_EINTERRUPTED, "asked to stop before a baseline");
+}
+
+static void owed_path(const char *run_dir, int64_t index, const char *phase, dt_str *out)
+{
+    dt_str_addf(out, "%s/evaluation/%lld-%s.baselines.owed", run_dir, (long long)index + 1, phase);
+}
+
+bool dt_baselines_owed(const char *run_dir, int64_t index, const char *phase)
+{
+    dt_str path = {0};
+    owed_path(run_dir, index, phase, &path);
+    const bool is_there = dt_str_status(&path) == DT_OK && dt_fs_is_file(dt_str_text(&path));
+    dt_str_fini(&path);
+    return is_there;
+}
+
+/* A resume finds it. Without it they are left out then, which is no reason to leave them out now. */
+static void note_owed(const dt_stage_desc *d, const char *run_dir, bool is_owed)
+{
+    dt_str path = {0}, folder = {0};
+    if (run_dir != NULL) {
+        owed_path(run_dir, d->index, d->phase->desc.id, &path);
+        dt_str_addf(&folder, "%s/evaluation", run_dir);
+        dt_status st = dt_str_status(&path) == DT_OK ? dt_str_status(&folder) : DT_ENOMEM;
+        st = st == DT_OK && is_owed ? dt_fs_mkdirs(dt_str_text(&folder)) : st;
+        if (st == DT_OK && is_owed) {
+            st = dt_fs_write_atomic(dt_str_text(&path), "", 0);
+        } else if (st == DT_OK) {
+            dt_fs_discard(dt_str_text(&path));
+        }
+        if (st < 0) {
+            dt_log(DT_LOG_WARN, "%s", dt_error_text());
+            dt_error_clear();
+        }
+    }
+    dt_str_fini(&folder);
+    dt_str_fini(&path);
 }
 
 static dt_status run_all(const dt_stage_desc *d, const dt_baseline_names *names, const char *run_dir, results *r)
 {
-    bool go = true;
     for (uint32_t i = 0; i < names->n; i++) {
         dt_stage_desc other = *d;
         other.controller = names->id[i];
         other.metrics = NULL;
         other.loaded = 0;
-        DT_TRY(agree_to_go_on(d, &go));
-        if (!go || strcmp(names->id[i], r->policy->controller) == 0) {
+        if (strcmp(names->id[i], r->policy->controller) == 0) {
             continue;
         }
+        DT_TRY(agree_to_go_on(d));
         const dt_status st = evaluate(&other, &r->of[r->n]);
-        if (st == DT_EPEER || st == DT_ECOMM) {
+        if (st == DT_EPEER || st == DT_ECOMM || st == DT_EINTERRUPTED) {
             return st;
         }
         if (st == DT_OK) {
@@ -284,7 +318,11 @@ dt_status dt_baselines_run(const dt_stage_desc *d, const dt_policy_result *polic
     dt_status st = dt_baseline_names_get(d->config, d->loader, d->index, &names);
     pthread_mutex_unlock(d->config_lock);
     DT_TRY(dt_comm_agree(d->comm, st));
+    note_owed(d, run_dir, names.n > 0);
     st = run_all(d, &names, run_dir, &r);
+    if (st == DT_OK) {
+        note_owed(d, run_dir, false);
+    }
     if (st == DT_OK && r.n > 0 && run_dir != NULL) {
         tell(&r);
         if (write_file(&r, d, run_dir) < 0) {

@@ -7,6 +7,7 @@
 #include "host/stage.h"
 
 #include "base/err.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "dtrain/svc/bind.h"
@@ -253,6 +254,44 @@ dt_status dt_bind_forward(void *user, dt_graph *g, dt_model *m, const dt_named *
 
 /* ---- data -------------------------------------------------------------------------------------------------------- */
 
+static bool has_option(const dt_data *d, const char *name)
+{
+    for (const dt_option *o = d->comp->desc.options; o != NULL && o->name != NULL; o++) {
+        if (strcmp(o->name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* How much of a store is judged where nothing is trained; told once. */
+static dt_status choose_judged(const dt_stage *s, const char *store, bool is_first, const char **out)
+{
+    const dt_trained_on *t = s->d.judged;
+    dt_evaluation_opts o;
+    dt_store *opened = NULL;
+    char digest[17] = "?";
+    DT_TRY(dt_config_evaluation(s->d.config, s->d.index, &o));
+    bool is_other = false;
+    if (o.folds == DT_FOLDS_AUTO && t->is_trained && t->is_known) {
+        DT_TRY(dt_store_open(store, &opened));
+        snprintf(digest, sizeof(digest), "%016llx", (unsigned long long)dt_store_digest(opened));
+        dt_store_close(opened);
+        is_other = strstr(t->stores, digest) == NULL;
+    }
+    *out = o.folds == DT_FOLDS_ALL || is_other ? "all" : "held";
+    if (is_first && o.folds == DT_FOLDS_AUTO && t->is_trained && !t->is_known) {
+        dt_log(DT_LOG_WARN,
+               "the checkpoint does not say what it was trained on: judged on the part of %s that training "
+               "holds out; evaluation.folds = \"all\" takes all of it",
+               store);
+    } else if (is_first) {
+        dt_log(DT_LOG_INFO, "judged on %s of %s%s", strcmp(*out, "all") == 0 ? "all" : "the part held out", store,
+               is_other ? ", which was not trained on" : "");
+    }
+    return DT_OK;
+}
+
 static dt_status bind_data(const dt_host *h, const dt_setting *overrides, uint32_t n, dt_data **out)
 {
     dt_stage *s = dt_stage_of(h);
@@ -260,7 +299,7 @@ static dt_status bind_data(const dt_host *h, const dt_setting *overrides, uint32
     dt_engine_opts engine;
     DT_TRY(dt_config_data(s->d.config, s->d.index, &opts));
     DT_TRY(dt_config_engine(s->d.config, s->d.index, &engine));
-    if (s->n_data == DT_STAGE_MAX_DATA || n > 14) {
+    if (s->n_data == DT_STAGE_MAX_DATA || n > 13) {
         return DT_FAIL(DT_EPLUGIN, "%s binds more than %d data sets", s->d.phase->desc.id, DT_STAGE_MAX_DATA);
     }
     dt_data *d = &s->data[s->n_data];
@@ -270,10 +309,14 @@ static dt_status bind_data(const dt_host *h, const dt_setting *overrides, uint32
     /* data.store reaches the component as its option "store" */
     dt_setting over[16];
     uint32_t n_over = 0;
-    for (const dt_option *o = d->comp->desc.options; o != NULL && o->name != NULL; o++) {
-        if (strcmp(o->name, "store") == 0) {
-            over[n_over++] = (dt_setting){"store", opts.store[0] != '\0' ? opts.store : s->d.demo_store};
-        }
+    const char *store = opts.store[0] != '\0' ? opts.store : s->d.demo_store, *judged = NULL;
+    if (has_option(d, "store")) {
+        over[n_over++] = (dt_setting){"store", store};
+    }
+    if (s->d.judged != NULL && has_option(d, "store") && has_option(d, "judged")) {
+        dt_status st = choose_judged(s, store, s->n_data == 1, &judged);
+        DT_TRY(st == DT_ENOTFOUND ? DT_EDATA : st);
+        over[n_over++] = (dt_setting){"judged", judged};
     }
     for (uint32_t i = 0; i < n; i++) {
         over[n_over++] = overrides[i];

@@ -6,16 +6,17 @@
  * options (the component's check at the default and at both ends of every range), and a life: a model is created twice,
  * its ports and parameters read, its graph recorded, run forward and backward on zeros in the reference lane with
  * poisoned memory, and destroyed; a data source reads samples of the configured store, else of the embedded recording,
- * twice into guarded buffers; an environment is played under random actions, and again in another instance, both in a
- * process of their own that may crash or hang; a phase runs two iterations. After the first broken promise of a
- * component the rest of it is left out.
+ * twice into guarded buffers; an environment is played under random actions, and again in another instance; a phase
+ * runs two iterations. Opening the plugin, and each of its components, is tried in a process of its own whose memory is
+ * fenced: it may crash, exit, hang, or write where it should not, and check says what it was asked when it did. After
+ * the first broken promise of a component the rest of it is left out.
  */
 #include <config.h>
 
-#include "host/apart.h"
 #include "host/tools.h"
 #include "host/probe_data.h"
 #include "host/probe_env.h"
+#include "host/trial.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "config/schema.h"
@@ -30,7 +31,7 @@ typedef struct checker {
     dt_str *out;
     uint32_t n_pass, n_skip, n_fail;
     dt_probe_host quiet; /* serves nothing, for check() of components */
-    dt_apart *apart;     /* where this one is on trial in a process of its own */
+    dt_trial *trial;     /* in the process where a component is on trial, else NULL */
 } checker;
 
 /* A component's config struct; its texts live in tree, or in the configuration given. */
@@ -46,11 +47,11 @@ static void line(checker *k, const char *verdict, const dt_component *c, const c
     dt_str_addf(k->out, "%s %s %s: ", verdict, dt_kind_name(c->kind), c->id);
     dt_str_addv(k->out, fmt, ap);
     dt_str_add(k->out, "\n");
-    if (k->apart != NULL) { /* at once: it may be the last */
-        dt_apart_say(k->apart, dt_str_text(k->out), k->out->bytes);
+    if (k->trial != NULL) { /* at once: it may be the last */
+        dt_trial_say(k->trial, dt_str_text(k->out), k->out->bytes);
         dt_str_clear(k->out);
         const uint32_t count[] = {k->n_pass, k->n_skip, k->n_fail};
-        memcpy(k->apart->count, count, sizeof(count));
+        memcpy(k->trial->count, count, sizeof(count));
     }
 }
 
@@ -84,6 +85,12 @@ static bool fail(checker *k, const dt_component *c, const char *fmt, ...)
     line(k, "FAIL", c, fmt, ap);
     va_end(ap);
     return false;
+}
+
+/* What the component is asked next: said if it never answers. */
+static void next(const checker *k, const char *step)
+{
+    dt_trial_step(k->trial, step);
 }
 
 /* "shapes do not fit" of the step named, with the reason recorded */
@@ -160,6 +167,7 @@ static bool accepts_or_explains(checker *k, const dt_component *c, const dt_opti
         return fail(k, c, "option %s: %s", o->name, dt_error_text());
     }
     dt_error_clear();
+    next(k, "check");
     dt_status st = c->check != NULL ? c->check(&k->quiet.host, f.config) : DT_OK;
     filled_fini(&f);
     if (st < 0 && *dt_error_text() == '\0') {
@@ -200,6 +208,7 @@ static bool try_bounds(checker *k, const dt_component *c)
 static bool check_default(checker *k, const dt_component *c, const filled *f)
 {
     dt_error_clear();
+    next(k, "check");
     dt_status st = c->check != NULL ? c->check(&k->quiet.host, f->config) : DT_OK;
     return st >= 0 || fail_status(k, c, "check refuses the defaults", st);
 }
@@ -209,21 +218,25 @@ static bool check_default(checker *k, const dt_component *c, const filled *f)
 static bool probe_model(checker *k, const dt_loaded *m, dt_probe *p)
 {
     const dt_component *c = &m->desc;
+    next(k, "ports");
     dt_status st = dt_probe_ports(p);
     if (st != DT_OK) {
         return fail_status(k, c, "ports", st);
     }
     pass(k, c, "%u inputs and %u outputs, legal and fixed in size", p->n_in, p->n_out);
+    next(k, "params");
     st = dt_probe_params(p);
     if (st != DT_OK) {
         return fail_status(k, c, "params", st);
     }
     pass(k, c, "%u parameters of %" PRId64 " numbers", p->params.n, p->params.trained_count);
+    next(k, "forward");
     st = dt_probe_record(p);
     if (st != DT_OK) {
         return fail_status(k, c, "forward", st);
     }
     pass(k, c, "its graph records, outputs have the shapes of their ports");
+    next(k, "running on zeros");
     st = dt_probe_run(p);
     if (st != DT_OK) {
         return fail_status(k, c, "running on zeros", st);
@@ -236,6 +249,7 @@ static void check_model(checker *k, const dt_loaded *m, const filled *f)
 {
     const dt_component *c = &m->desc;
     dt_probe first, second;
+    next(k, "create");
     dt_status st = dt_probe_create(&first, m, f->config);
     if (st != DT_OK) {
         (void)fail_status(k, c, "create", st);
@@ -243,8 +257,10 @@ static void check_model(checker *k, const dt_loaded *m, const filled *f)
         return;
     }
     pass(k, c, "created with H 16, T 3, F 4 and its options");
+    next(k, "a second instance");
     st = dt_probe_create(&second, m, f->config); /* two at once, as in two phases */
     bool is_good = st == DT_OK ? probe_model(k, m, &first) : fail_status(k, c, "a second instance", st);
+    next(k, "destroy");
     dt_probe_destroy(&second);
     dt_probe_destroy(&first);
     int64_t n_live = first.host.n_live + second.host.n_live;
@@ -265,6 +281,7 @@ static bool is_for_want(dt_status st)
 static bool probe_data(checker *k, dt_probe_data *p)
 {
     const dt_component *c = &p->data->desc;
+    next(k, "fields, symbols, count");
     dt_status st = dt_probe_data_describe(p);
     if (st < 0) {
         return fail_status(k, c, "fields, symbols, count", st);
@@ -274,6 +291,7 @@ static bool probe_data(checker *k, dt_probe_data *p)
         skip(k, c, "read: no samples");
         return true;
     }
+    next(k, "read");
     st = dt_probe_data_read(p);
     if (st < 0) {
         return fail_status(k, c, "read", st);
@@ -288,6 +306,7 @@ static void check_data(checker *k, const dt_loaded *d, const filled *f)
     dt_probe_data p;
     bool is_good = false;
     uint32_t n_stores = 0;
+    next(k, "create");
     dt_status st = dt_probe_data_create(&p, d, f->config);
     if (st >= 0) {
         is_good = probe_data(k, &p);
@@ -296,6 +315,7 @@ static void check_data(checker *k, const dt_loaded *d, const filled *f)
     } else {
         (void)fail_status(k, c, "create", st);
     }
+    next(k, "destroy");
     dt_probe_data_destroy(&p, &n_stores);
     if (is_good && (p.host.n_live != 0 || n_stores != 0)) {
         (void)fail(k, c, "destroy leaves %" PRId64 " blocks of host memory and %u open stores", p.host.n_live,
@@ -323,10 +343,12 @@ static bool replay(checker *k, const dt_loaded *e, const filled *f, dt_probe_env
         dt_probe_env_destroy(first);
     }
     const char *step = "a second instance";
+    next(k, step);
     dt_status st = dt_probe_env_create(&second, e, f->config);
     st = st == DT_OK ? dt_probe_env_spec(&second) : st;
     if (st == DT_OK) {
         step = "playing again";
+        next(k, step);
         second.beat = first->beat;
         st = dt_probe_env_replay(&second, trace);
     }
@@ -342,12 +364,14 @@ static bool replay(checker *k, const dt_loaded *e, const filled *f, dt_probe_env
 static bool probe_env(checker *k, const dt_loaded *e, const filled *f, dt_probe_env *p, int64_t *n_live_p)
 {
     const dt_component *c = &e->desc;
+    next(k, "spec");
     dt_status st = dt_probe_env_spec(p);
     if (st < 0) {
         return fail_status(k, c, "spec", st);
     }
     pass_spec(k, c, &p->layout.spec);
     dt_probe_trace *trace = dt_alloc(sizeof(*trace));
+    next(k, "playing");
     st = trace != NULL ? dt_probe_env_play(p, trace) : DT_FAIL(DT_ENOMEM, "no memory for a trial");
     bool is_good = st >= 0 || fail_status(k, c, "playing", st);
     if (is_good) {
@@ -359,14 +383,15 @@ static bool probe_env(checker *k, const dt_loaded *e, const filled *f, dt_probe_
     return is_good;
 }
 
-static void try_env(checker *k, const dt_loaded *e, const filled *f)
+static void check_env(checker *k, const dt_loaded *e, const filled *f)
 {
     const dt_component *c = &e->desc;
     dt_probe_env p;
     bool is_good = false;
     int64_t n_live = 0;
+    next(k, "create");
     dt_status st = dt_probe_env_create(&p, e, f->config);
-    p.beat = &k->apart->beat;
+    p.beat = &k->trial->beat;
     if (st >= 0) {
         is_good = probe_env(k, e, f, &p, &n_live);
     } else if (is_for_want(st) && *dt_error_text() != '\0') {
@@ -374,42 +399,13 @@ static void try_env(checker *k, const dt_loaded *e, const filled *f)
     } else {
         (void)fail_status(k, c, "create", st);
     }
+    next(k, "destroy");
     dt_probe_env_destroy(&p);
     n_live += p.host.n_live;
     if (is_good && n_live != 0) {
         (void)fail(k, c, "destroy leaves %" PRId64 " blocks of host memory", n_live);
     } else if (is_good) {
         pass(k, c, "destroyed twice, nothing is left");
-    }
-}
-
-typedef struct env_trial {
-    checker *k;
-    const dt_loaded *env;
-    const filled *f;
-} env_trial;
-
-static void try_apart(void *user, dt_apart *a)
-{
-    const env_trial *t = user;
-    dt_str line = {0};
-    checker k = {.desc = t->k->desc, .out = &line, .apart = a};
-    try_env(&k, t->env, t->f);
-    dt_str_fini(&line);
-}
-
-static void check_env(checker *k, const dt_loaded *e, const filled *f)
-{
-    env_trial t = {k, e, f};
-    uint32_t count[4] = {0};
-    const double timeout_s = k->desc->timeout_s > 0 ? k->desc->timeout_s : INFINITY;
-    const dt_status st = dt_apart_do(try_apart, &t, timeout_s, k->out, count);
-    k->n_pass += count[0];
-    k->n_skip += count[1];
-    k->n_fail += count[2];
-    if (st < 0) {
-        (void)fail(k, &e->desc, "what comes next: %s%s", dt_error_text(),
-                   k->desc->timeout_s > 0 ? "; env.timeout_s is the time for an answer" : "");
     }
 }
 
@@ -466,7 +462,8 @@ static void check_phase(checker *k, const dt_loaded *p)
     }
     dt_str note = {0};
     dt_error_clear();
-    dt_status st = k->desc->run_phase(k->desc->user, p, &note);
+    next(k, "life cycle");
+    dt_status st = k->desc->run_phase(k->desc->user, p, k->trial, &note);
     if (st >= 0) {
         pass(k, c, "%s", dt_str_text(&note));
     } else if (is_for_want(st) && *dt_error_text() != '\0') {
@@ -511,12 +508,71 @@ static void check_component(checker *k, const dt_loaded *comp)
     filled_fini(&f);
 }
 
+/* ---- on trial -------------------------------------------------------------------------------------------------- */
+
+typedef struct component_trial {
+    const checker *k;
+    const dt_loaded *comp;
+} component_trial;
+
+static void try_component(void *user, dt_trial *t)
+{
+    const component_trial *c = user;
+    dt_str line = {0};
+    checker k = {.desc = c->k->desc, .out = &line, .trial = t};
+    dt_probe_host_init(&k.quiet);
+    check_component(&k, c->comp);
+    dt_str_fini(&line);
+}
+
+static double timeout_of(const checker *k)
+{
+    return k->desc->timeout_s > 0 ? k->desc->timeout_s : INFINITY;
+}
+
+static void check_apart(checker *k, const dt_loaded *comp)
+{
+    component_trial c = {k, comp};
+    dt_trial_result r;
+    const dt_status st = dt_trial_do(try_component, &c, timeout_of(k), k->out, &r);
+    k->n_pass += r.count[0];
+    k->n_skip += r.count[1];
+    k->n_fail += r.count[2];
+    if (st < 0) {
+        (void)fail(k, &comp->desc, "%s: %s%s", r.step[0] != '\0' ? r.step : "its trial", dt_error_text(),
+                   r.is_late ? "; env.timeout_s is the time for an answer" : "");
+    }
+}
+
+typedef struct open_trial {
+    dt_loader *loader;
+    const char *file;
+} open_trial;
+
+static void try_open(void *user, dt_trial *t)
+{
+    const open_trial *o = user;
+    const dt_loaded_plugin *p = NULL;
+    (void)!dt_loader_open(o->loader, o->file, &p); /* what it refuses is told when it is opened here */
+}
+
+/* Opening runs the plugin's constructors and its init: in a copy first, which may end. */
+static dt_status open_plugin(const checker *k, const char *file, const dt_loaded_plugin **p_p)
+{
+    open_trial o = {k->desc->loader, file};
+    dt_trial_result r;
+    const dt_status st = dt_trial_do(try_open, &o, timeout_of(k), k->out, &r);
+    if (st < 0) {
+        return DT_CONTEXT(DT_EPLUGIN, "%s: opening it", file);
+    }
+    return dt_loader_open(k->desc->loader, file, p_p);
+}
+
 dt_status dt_tools_check(const dt_check_desc *d, const char *file, dt_str *out)
 {
     const dt_loaded_plugin *p = NULL;
     checker k = {.desc = d, .out = out};
-    dt_probe_host_init(&k.quiet);
-    dt_status st = dt_loader_open(d->loader, file, &p);
+    dt_status st = open_plugin(&k, file, &p);
     if (st != DT_OK) {
         dt_str_addf(out, "FAIL %s\n", dt_error_text());
         return st;
@@ -536,7 +592,7 @@ dt_status dt_tools_check(const dt_check_desc *d, const char *file, dt_str *out)
         }
     }
     for (uint32_t i = 0; i < n; i++) {
-        check_component(&k, ours[i]);
+        check_apart(&k, ours[i]);
     }
     dt_str_addf(out, "%s %s: %u passed, %u failed, %u skipped\n", k.n_fail == 0 ? "PASS" : "FAIL", p->desc.name,
                 k.n_pass, k.n_fail, k.n_skip);

@@ -8,6 +8,7 @@
 #include "host/cli_table.h"
 
 #include "base/err.h"
+#include "base/print.h"
 #include "base/str.h"
 
 #include <stddef.h>
@@ -21,7 +22,7 @@ static void option_help(const option *o)
     char left[64];
     snprintf(left, sizeof(left), "%c%c --%s%s%s", o->letter ? '-' : ' ', o->letter ? o->letter : ' ', o->name,
              o->value != NULL ? " " : "", o->value != NULL ? o->value : "");
-    printf("  %-30s %s\n", left, o->help);
+    dt_print("  %-30s %s\n", left, o->help);
 }
 
 static const verb *find_verb(const char *name)
@@ -38,30 +39,31 @@ void dt_cli_help(const char *name)
 {
     const verb *v = name != NULL ? find_verb(name) : NULL;
     if (v == NULL) {
-        printf("dtrain %s: trains in phases, loaded as plugins\n\n"
-               "  dtrain --plugin FILE_OR_ID [options]     train one phase\n"
-               "  dtrain --config FILE [options]           train the phases of a configuration\n"
-               "  dtrain VERB ...                          one of these (dtrain VERB --help):\n\n",
-               PACKAGE_VERSION);
+        dt_print("dtrain %s: trains in phases, loaded as plugins\n\n"
+                 "  dtrain --plugin FILE_OR_ID [options]     train one phase\n"
+                 "  dtrain --config FILE [options]           train the phases of a configuration\n"
+                 "  dtrain VERB ...                          one of these (dtrain VERB --help):\n\n",
+                 PACKAGE_VERSION);
         for (int i = 0; i < N_VERBS; i++) {
-            printf("  %-8s %s\n", verbs[i].name, verbs[i].summary);
+            dt_print("  %-8s %s\n", verbs[i].name, verbs[i].summary);
         }
-        printf("\noptions of run, the default verb:\n");
+        dt_print("\noptions of run, the default verb:\n");
         v = &verbs[0];
     } else {
-        printf("dtrain %s%s%s [options]\n%s\n\noptions:\n", v->name, v->words[0] != '\0' ? " " : "", v->words,
-               v->summary);
+        dt_print("dtrain %s%s%s [options]\n%s\n\noptions:\n", v->name, v->words[0] != '\0' ? " " : "", v->words,
+                 v->summary);
     }
     for (int i = 0; i < N_OPTIONS; i++) {
         if ((options[i].verbs & v->bit) != 0) {
             option_help(&options[i]);
         }
     }
-    printf("\nexamples:\n%s", v->examples);
+    dt_print("\nexamples:\n%s", v->examples);
     if (name == NULL) {
-        printf("  dtrain show phase1_world_model           every key a phase knows, with its default\n"
-               "\nexit codes: 0 done, 1 failed, 2 usage or configuration, 3 plugin, 4 data, 5 environment or device,\n"
-               "            6 a peer lost, 7 diverged, 75 interrupted with state saved (run again with --resume)\n");
+        dt_print(
+            "  dtrain show phase1_world_model           every key a phase knows, with its default\n"
+            "\nexit codes: 0 done, 1 failed, 2 usage or configuration, 3 plugin, 4 data, 5 environment or device,\n"
+            "            6 a peer lost, 7 diverged, 75 interrupted with state saved (run again with --resume)\n");
     }
 }
 
@@ -162,6 +164,12 @@ static dt_status parse_option(int argc, char *const *argv, int *i, const verb *v
             return DT_FAIL(DT_ECONFIG, "--%s needs a value: --%s %s", o->name, o->name, o->value);
         }
         value = argv[++*i];
+    }
+    if (o->member == offsetof(dt_args, out) && strcmp(value, "-") == 0) {
+        return DT_FAIL(
+            DT_ECONFIG,
+            "--out -: results are files and folders, none is written to standard output; give a path (./- is a "
+            "file of that name)");
     }
     return store_option(a, o, value);
 }

@@ -21,7 +21,7 @@ typedef struct dt_args {
     const char *max_steps, *max_time, *profile_steps, *checkpoint, *env, *episodes, *seeds, *out, *format, *store;
     const char *print_graph;
     uint32_t n_words, n_config, n_set;
-    bool has_resume, dry_run, no_graphs, json, quiet, verbose, help;
+    bool has_resume, dry_run, no_graphs, trust_plugins, json, quiet, verbose, help;
     int argc;
     char *const *argv;
 } dt_args;

@@ -42,6 +42,7 @@ static const verb verbs[] = {
      "  dtrain --plugin phase1_world_model --set data.store=stores/ngsim --set training.epochs=20\n"
      "  dtrain --config hybrid.cfg --run-dir runs/first\n"
      "  dtrain run --resume runs/first\n"
+     "  dtrain --config hybrid.cfg --run-dir runs/job --resume auto\n"
      "  dtrain --plugin phase1_world_model --set models.world=world_gru --dry-run\n"},
     {"eval", V_EVAL, "", "evaluate a checkpoint on held-out data",
      "  dtrain eval --plugin phase1_world_model --checkpoint runs/first --json\n"
@@ -51,8 +52,8 @@ static const verb verbs[] = {
      "  dtrain export --checkpoint runs/first --format onnx --out policy.onnx\n"
      "  dtrain export --checkpoint runs/hybrid --phase 2 --json\n"},
     {"list", V_LIST, "", "the plugins that can be found", "  dtrain list\n  dtrain list --json\n"},
-    {"show", V_SHOW, "ID", "a component: options with value, origin, range and unit; ports; source",
-     "  dtrain show risk_gnn\n  dtrain show phase1_world_model --set training.epochs=5\n"},
+    {"show", V_SHOW, "ID|FILE", "a component: options with value, origin, range and unit; ports; source",
+     "  dtrain show risk_gnn\n  dtrain show ./my_phase.so\n  dtrain show phase1_world_model --set training.epochs=5\n"},
     {"check", V_CHECK, "FILE", "check a plugin: descriptor, options, a life cycle on zero or embedded data",
      "  dtrain check ./my_phase.so\n"},
     {"new", V_NEW, "phase|model NAME DIR", "write a plugin project that builds with pkg-config dtrain alone",
@@ -61,13 +62,17 @@ static const verb verbs[] = {
      "recordings into stores, what a store holds, and a store as one csv table",
      "  dtrain data import recording/ --out stores/mine\n"
      "  dtrain data import states.csv.xz --out stores/ngsim\n"
+     "  dtrain show import                       every import.KEY, for --set\n"
      "  dtrain data inspect stores/ngsim --json\n"
      "  dtrain data export stores/ngsim ngsim.csv\n"},
-    {"ckpt", V_CKPT, "list RUN | inspect CHECKPOINT | verify CHECKPOINT", "the checkpoints of a run",
-     "  dtrain ckpt list runs/first\n  dtrain ckpt inspect runs/first --json\n"},
+    {"ckpt", V_CKPT, "list RUN | inspect CHECKPOINT | verify RUN|CHECKPOINT",
+     "the checkpoints of a run; verify reads every byte of all of them: 4 where one is damaged",
+     "  dtrain ckpt list runs/first\n  dtrain ckpt inspect runs/first --json\n"
+     "  dtrain ckpt verify runs/first\n"},
     {"doctor", V_DOCTOR, "", "is this machine fit to train on: PASS, WARN or FAIL a line, and what to do",
      "  dtrain doctor\n  dtrain doctor --run-dir /scratch/runs --json\n"},
-    {"runs", V_RUNS, "[DIR]", "the runs below a folder: running, interrupted, done or failed, how far, how good",
+    {"runs", V_RUNS, "[DIR]",
+     "the runs below a folder, at any depth: running, interrupted, done or failed, how far, how good",
      "  dtrain runs\n  dtrain runs /scratch/runs --json\n"},
     {"report", V_REPORT, "RUN...", "one HTML file of a run, or of several side by side",
      "  dtrain report runs/first\n  dtrain report runs/first runs/second --out compared.html\n"},
@@ -112,10 +117,12 @@ static const option options[] = {
     {"run-dir", 0, A_VALUE, V_RUN | V_DOCTOR, MEMBER(run_dir), 0, "DIR",
      "use DIR itself instead of runs/<name>-<time>"},
     {"name", 0, A_VALUE, V_RUN, MEMBER(name), 0, "NAME", "name of the run"},
-    {"resume", 0, A_OPTIONAL, V_RUN, MEMBER(resume), MEMBER(has_resume), "[RUN|CHECKPOINT]",
-     "go on where a run stopped; without a name, the newest"},
+    {"resume", 0, A_OPTIONAL, V_RUN, MEMBER(resume), MEMBER(has_resume), "[RUN|CHECKPOINT|auto]",
+     "go on where a run stopped; without a name, the newest; auto: in --run-dir or of --name, and begin where none is"},
     {"init-from", 0, A_VALUE, V_RUN, MEMBER(init_from), 0, "FILE",
      "start from the weights of a checkpoint or safetensors file"},
+    {"trust-plugins", 0, A_FLAG, V_RUN | V_EVAL | V_EXPORT | V_RENDER, MEMBER(trust_plugins), 0, NULL,
+     "run the code that the configuration in a run or checkpoint names by a path (docs/security.md)"},
     {"checkpoint", 0, A_VALUE, V_EVAL | V_EXPORT, MEMBER(checkpoint), 0, "RUN|CHECKPOINT",
      "what to evaluate or export"},
     {"format", 0, A_VALUE, V_EXPORT, MEMBER(format), 0, "safetensors|onnx",
@@ -139,7 +146,8 @@ static const option options[] = {
     {"episodes", 0, A_VALUE, V_EVAL, MEMBER(episodes), 0, "N", "episodes per seed"},
     {"seeds", 0, A_VALUE, V_EVAL | V_RENDER, MEMBER(seeds), 0, "1,2,3", "seeds of the environment"},
     {"out", 'o', A_VALUE, V_DATA | V_REPORT | V_EXPORT | V_RENDER, MEMBER(out), 0, "PATH",
-     "data: folder of the store to make; report, export: the file; render: FILE.html, or a folder"},
+     "data: folder of the store to make; report, export: the file; render: FILE.html, or a folder; never standard "
+     "output"},
     {"every", 0, A_VALUE, V_RENDER, MEMBER(every), 0, "S", "seconds between two moments, 1 without it"},
     {"json", 0, A_FLAG, V_ALL, MEMBER(json), 0, NULL, "answer in JSON on standard output"},
     {"quiet", 'q', A_FLAG, V_ALL, MEMBER(quiet), 0, NULL, "warnings and errors only"},

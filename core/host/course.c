@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "base/log.h"
+#include "host/baselines.h"
 #include "host/snapshot.h"
 
 #include <string.h>
@@ -87,6 +88,39 @@ static dt_status is_over(const dt_session *s, const dt_ckpt_info *info, const dt
     return DT_OK;
 }
 
+/* Other kernels go on from the same state to other bits. */
+static dt_status check_cpu(const dt_session *s, const dt_ckpt_info *info, dt_course *c)
+{
+    char cpu[sizeof(info->cpu)];
+    DT_TRY(dt_snapshot_cpu(s->config, c->begin, cpu, sizeof(cpu)));
+    c->is_other_cpu = info->cpu[0] != '\0' && strcmp(cpu, info->cpu) != 0;
+    if (c->is_other_cpu) {
+        dt_log(DT_LOG_WARN,
+               "%s was saved by kernels for %s, here they are for %s: results will differ in their last bits from an "
+               "uninterrupted run (meta.json: not_reproducible_from_step; DTRAIN_CPU_ISA lowers what is used)",
+               info->path, info->cpu, cpu);
+    }
+    return DT_OK;
+}
+
+/* Did the run stop while the phase that this checkpoint ends was compared with others? */
+static bool owes_baselines(const dt_ckpt_info *info)
+{
+    dt_str run = {0};
+    size_t n = strlen(info->path);
+    for (int up = 0; up < 2; up++) { /* <run>/checkpoints/<step> */
+        while (n > 0 && info->path[n - 1] != '/') {
+            n--;
+        }
+        n -= n > 0;
+    }
+    dt_str_add_n(&run, info->path, n);
+    const bool owes =
+        n > 0 && dt_str_status(&run) == DT_OK && dt_baselines_owed(dt_str_text(&run), info->phase_index, info->phase);
+    dt_str_fini(&run);
+    return owes;
+}
+
 static dt_status go_on(const dt_session *s, dt_course *c)
 {
     const dt_ckpt_info *info = dt_ckpt_info_get(c->resume);
@@ -95,8 +129,16 @@ static dt_status go_on(const dt_session *s, dt_course *c)
     DT_TRY(dt_snapshot_position(c->resume, &c->begin, &step, &c->base_step, &phase_end));
     DT_TRY(check_phase(s, info, c));
     DT_TRY(check_range(s, info, c));
+    DT_TRY(check_cpu(s, info, c));
     bool ends = false;
     DT_TRY(is_over(s, info, c, &ends));
+    DT_TRY(dt_snapshot_owed(c->resume, &c->owed));
+    if (ends && c->begin >= s->first && owes_baselines(info)) {
+        dt_log(DT_LOG_INFO, "the baselines of phase %lld (%s) are owed: it is evaluated again, and they with it",
+               (long long)c->begin + 1, info->phase);
+        c->owed = DT_OWES_END;
+        return DT_OK;
+    }
     if (ends) {
         leave_behind(s, info, c);
         return DT_OK;
@@ -112,7 +154,7 @@ dt_status dt_course_resume(const dt_session *s, const char *path, dt_course *out
     dt_course c = {.resume = NULL};
     dt_status st = dt_ckpt_open(path, true, &report, &c.resume);
     if (report.bytes > 0) {
-        dt_log(DT_LOG_WARN, "%s", dt_str_text(&report));
+        dt_log_lines(DT_LOG_WARN, dt_str_text(&report));
     }
     dt_str_fini(&report);
     st = st == DT_OK ? go_on(s, &c) : st;

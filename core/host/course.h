@@ -14,13 +14,16 @@ typedef struct dt_course {
     int64_t begin;      /* the first phase to be entered; at or behind session.last: nothing is left to do */
     uint64_t base_step; /* steps of the phases before it */
     uint64_t spent_ms;  /* on the first phase already */
+    bool is_other_cpu;  /* the checkpoint was computed by other kernels than those used here */
+    uint32_t owed;      /* to the first phase, before it goes on: DT_OWES_* */
 } dt_course;
 
 /* A run from its beginning. */
 void dt_course_fresh(const dt_session *s, dt_course *out);
 /* From a checkpoint or a run's newest one, within the phases that were asked for (--phase). A phase that is over, by a
- * checkpoint of its end, is not entered again unless its configuration changed. Errors: DT_ENOTFOUND (no checkpoint),
- * DT_EDATA (none that is valid), DT_ECONFIG (of other phases than those asked for, or than the configuration has). */
+ * checkpoint of its end, is not entered again unless its configuration changed, or its baselines were not finished.
+ * Errors: DT_ENOTFOUND (no checkpoint), DT_EDATA (none that is valid), DT_ECONFIG (of other phases than those asked
+ * for, or than the configuration has). */
 dt_status dt_course_resume(const dt_session *s, const char *path, dt_course *out) DT_NODISCARD;
 void dt_course_fini(dt_course *c);
 

@@ -17,6 +17,7 @@ typedef struct dt_doctor {
     dt_str *out;
     dt_json_out *json; /* NULL: lines for people */
     const char *root;  /* in front of /proc, /sys and /dev: "" but in tests */
+    const char *nvml;  /* NULL but in tests: library of device/nvml.h */
     uint32_t n[DT_VERDICT_END];
 } dt_doctor;
 

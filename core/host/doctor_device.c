@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "base/str.h"
+#include "device/nvml.h"
 #include "device/open.h"
 
 #include <math.h>
@@ -175,6 +176,35 @@ static dt_status round_trip(const dt_device_ops *ops, dt_device *d)
     return st;
 }
 
+/* What a run records of it, beside what it allocates. */
+static void check_nvml(dt_doctor *d, const dt_device_info *info)
+{
+    dt_nvml *n = NULL;
+    dt_nvml_sample s;
+    dt_str text = {0};
+    if (dt_nvml_open(d->nvml, info, &n) < 0) {
+        dt_doctor_say(d, DT_VERDICT_WARN, "NVML",
+                      "make libnvidia-ml.so.1 known; until then runs record no memory in use, utilisation, temperature",
+                      "%s", dt_error_text());
+        return;
+    }
+    dt_nvml_read(n, &s);
+    dt_nvml_close(n);
+    const struct {
+        double value, unit;
+        const char *name;
+    } told[] = {{s.used, 0x1p30, "GiB in use"}, {s.utilisation, 1, "% at work"}, {s.temperature, 1, "degrees Celsius"}};
+    for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++) {
+        if (isnan(told[i].value)) {
+            dt_str_addf(&text, "%sno %s", i > 0 ? ", " : "", told[i].name);
+        } else {
+            dt_str_addf(&text, "%s%.*f %s", i > 0 ? ", " : "", i == 0, told[i].value / told[i].unit, told[i].name);
+        }
+    }
+    dt_doctor_say(d, DT_VERDICT_PASS, "NVML", "", "%s", dt_str_text(&text));
+    dt_str_fini(&text);
+}
+
 static void check_device(dt_doctor *d, const dt_device_ops *ops, uint32_t index)
 {
     char check[24];
@@ -201,6 +231,7 @@ static void check_device(dt_doctor *d, const dt_device_ops *ops, uint32_t index)
         dt_doctor_say(d, is_full ? DT_VERDICT_WARN : DT_VERDICT_PASS, check,
                       is_full ? "end other programs on it (nvidia-smi lists them)" : "",
                       "%s; %.1f GiB free; memory and kernels answer", dt_str_text(&text), (double)room / 0x1p30);
+        check_nvml(d, &info);
     }
     dt_str_fini(&text);
 }

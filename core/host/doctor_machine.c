@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "base/fs.h"
 #include "base/mem.h"
+#include "host/room.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -163,37 +164,17 @@ static void check_cores(dt_doctor *d)
 
 static void check_memory(dt_doctor *d)
 {
-    char value[LINE_BYTES];
-    char *info = slurp(d, "/proc/meminfo"), *max = slurp_group(d, "memory.max"), *now = NULL;
-    double room = -1, limit = 0, used = 0;
-    const char *by = "the machine";
-    struct rlimit as;
-    if (info != NULL && value_of(info, "MemAvailable", value)) {
-        room = strtod(value, NULL) * 1024;
-    }
-    if (max != NULL && sscanf(max, "%lf", &limit) == 1) { /* "max" is no number */
-        now = slurp_group(d, "memory.current");
-        used = now != NULL ? strtod(now, NULL) : 0;
-        if (room < 0 || limit - used < room) {
-            room = limit - used;
-            by = "the control group";
-        }
-    }
-    if (getrlimit(RLIMIT_AS, &as) == 0 && as.rlim_cur != RLIM_INFINITY && (double)as.rlim_cur < room) {
-        room = (double)as.rlim_cur;
-        by = "ulimit -v";
-    }
-    dt_free(info);
-    dt_free(max);
-    dt_free(now);
-    if (room < 0) {
+    dt_room r;
+    if (!dt_room_get(d->root, &r)) {
         dt_doctor_say(d, DT_VERDICT_WARN, "memory", "mount /proc", "the system does not say how much is free");
         return;
     }
+    const bool is_mapped = r.address < r.memory;
+    const double room = (double)(is_mapped ? r.address : r.memory);
     const dt_verdict v = room < MEMORY_FAIL ? DT_VERDICT_FAIL : room < MEMORY_WARN ? DT_VERDICT_WARN : DT_VERDICT_PASS;
     dt_doctor_say(d, v, "memory",
                   v == DT_VERDICT_PASS ? "" : "free some, or take a smaller model (--profile memory); --dry-run tells",
-                  "%.1f GiB free, as %s allows", room / 0x1p30, by);
+                  "%.1f GiB free, as %s allows", room / 0x1p30, is_mapped ? r.address_by : r.by);
 }
 
 static void check_limits(dt_doctor *d)

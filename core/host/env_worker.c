@@ -137,8 +137,12 @@ int dt_env_worker(const dt_plugin *extra)
 {
     static maker m; /* ends with the process */
     const dt_process_worker w = {.user = &m, .make = make, .tell = tell};
-    signal(SIGINT, SIG_IGN); /* the host decides when to stop */
-    signal(SIGTERM, SIG_IGN);
+    /* the host decides when to stop; without one a stopped worker gets SIGHUP, and one that writes SIGPIPE, before it
+     * can end what it started */
+    static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
+    for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++) {
+        signal(ignored[i], SIG_IGN);
+    }
     m.extra = extra;
     dt_services_bare(&m.bare);
     dt_services_init(&m.stage);

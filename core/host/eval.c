@@ -29,39 +29,61 @@ dt_status dt_eval_phase(const dt_session *s, const char *checkpoint, int64_t *in
     return DT_FAIL(DT_ECONFIG, "the configuration has %lld phases; say which one with --phase", (long long)s->n_phases);
 }
 
-dt_status dt_eval_load(dt_stage *stage, const char *path)
+static dt_status load(dt_stage *stage, const dt_handover *from)
+{
+    DT_TRY(dt_handover_load(from, stage, NULL, DT_HANDOVER_WHOLE));
+    /* what is frozen was decided before, and nothing is trained here: it says what was taught */
+    return dt_handover_loaded(from, &stage->d.loaded);
+}
+
+dt_status dt_eval_load(dt_stage *stage, const char *path, dt_ckpt_info *taken)
 {
     dt_handover *from = NULL;
     dt_status st = dt_handover_open(path, stage->d.phase->desc.id, &from);
-    if (st == DT_OK) {
-        st = dt_handover_load(from, stage, NULL, DT_HANDOVER_WHOLE);
-    }
-    if (st == DT_OK) { /* what is frozen was decided before, and nothing is trained here: it says what was taught */
-        st = dt_handover_loaded(from, &stage->d.loaded);
+    st = st == DT_OK ? load(stage, from) : st;
+    if (st == DT_OK && taken != NULL && dt_handover_checkpoint(from) != NULL) {
+        *taken = *dt_handover_checkpoint(from);
     }
     dt_handover_close(from);
     return st;
 }
 
-dt_status dt_eval_run(const dt_session *s, int64_t index, const char *checkpoint, double film_every_s, dt_eval *e)
+static dt_status run(dt_stage_desc *d, const dt_handover *from, dt_eval *e)
 {
     dt_progress p;
+    DT_TRY(dt_stage_create(d, &e->stage));
+    DT_TRY(dt_stage_start(e->stage));
+    if (from != NULL && e->stage->params.n > 0) {
+        DT_TRY(load(e->stage, from));
+    }
+    return dt_stage_evaluate(e->stage, &p);
+}
+
+dt_status dt_eval_run(const dt_session *s, int64_t index, const char *checkpoint, double film_every_s, dt_eval *e)
+{
+    dt_handover *from = NULL;
     *e = (dt_eval){.comm = NULL};
     pthread_mutex_init(&e->lock, NULL);
     DT_TRY(dt_comm_null(&e->comm));
     dt_stage_desc d = dt_session_stage(s, index, e->comm, &e->lock);
     d.film_every_s = film_every_s;
-    DT_TRY(dt_stage_create(&d, &e->stage));
-    DT_TRY(dt_stage_start(e->stage));
-    if (checkpoint != NULL && e->stage->params.n > 0) {
-        DT_TRY(dt_eval_load(e->stage, checkpoint));
+    d.judged = &e->trained_on;
+    dt_status st = DT_OK;
+    if (checkpoint != NULL) {
+        e->trained_on.is_trained = true;
+        st = dt_handover_open(checkpoint, d.phase->desc.id, &from);
+        st = st == DT_OK ? dt_handover_stores(from, &e->stores, &e->trained_on.is_known) : st;
+        e->trained_on.stores = dt_str_text(&e->stores);
     }
-    return dt_stage_evaluate(e->stage, &p);
+    st = st == DT_OK ? run(&d, from, e) : st;
+    dt_handover_close(from);
+    return st;
 }
 
 void dt_eval_close(dt_eval *e)
 {
     dt_stage_destroy(e->stage);
+    dt_str_fini(&e->stores);
     dt_comm_destroy(e->comm);
     pthread_mutex_destroy(&e->lock);
 }

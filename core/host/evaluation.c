@@ -13,6 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { TAIL_BYTES = 8 }; /* "/values" */
+
 typedef struct out {
     const dt_host *h;
     const dt_metrics_api *m;
@@ -20,13 +22,14 @@ typedef struct out {
     uint32_t n;
 } out;
 
-/* The number at `offset` bytes of each report: mean, and deviation with n - 1 (0 of a single seed). */
+/* The number at `offset` bytes of each report: mean, deviation with n - 1 (0 of a single seed), and each of them. */
 static void spread(const out *o, const char *group, const char *name, size_t offset)
 {
-    double value[DT_EVALUATION_MAX_SEEDS], mean = 0, square = 0;
+    double value[DT_EVALUATION_MAX_SEEDS], of_seed[DT_EVALUATION_MAX_SEEDS], mean = 0, square = 0;
     uint32_t n = 0;
     for (uint32_t i = 0; i < o->n; i++) {
-        memcpy(&value[n], (const char *)&o->r[i] + offset, sizeof(*value));
+        memcpy(&of_seed[i], (const char *)&o->r[i] + offset, sizeof(*of_seed));
+        value[n] = of_seed[i];
         n += isnan(value[n]) ? 0 : 1;
     }
     for (uint32_t i = 0; i < n; i++) {
@@ -37,11 +40,13 @@ static void spread(const out *o, const char *group, const char *name, size_t off
     }
     const double result[2] = {n > 0 ? mean : NAN, n > 1 ? sqrt(square / (n - 1)) : n > 0 ? 0 : NAN};
     char key[160];
-    const int at = snprintf(key, sizeof(key) - 8, "%s%s%s", group, *group != '\0' ? "/" : "", name);
-    snprintf(key + at, 8, "/mean");
+    const int at = snprintf(key, sizeof(key) - TAIL_BYTES, "%s%s%s", group, *group != '\0' ? "/" : "", name);
+    snprintf(key + at, TAIL_BYTES, "/mean");
     o->m->report(o->h, key, &result[0], 0);
-    snprintf(key + at, 8, "/std");
+    snprintf(key + at, TAIL_BYTES, "/std");
     o->m->report(o->h, key, &result[1], 0);
+    snprintf(key + at, TAIL_BYTES, "/values");
+    o->m->report(o->h, key, of_seed, o->n);
 }
 
 void dt_evaluation_report(const dt_host *h, const dt_metrics_api *m, const dt_env_spec *spec, const uint64_t *seed,

@@ -10,7 +10,10 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "device/held.h"
 #include "dtrain/ext/scene.h"
+#include "host/plugin_memory.h"
+#include "host/rollout_impl.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -31,15 +34,25 @@ static void add(const dt_stage *s, dt_forecast *f, const char *name, uint64_t ma
     }
 }
 
+static void prepare_data(dt_stage *s, const dt_samples *data)
+{
+    if (!dt_trainer_learns_from(s->trainer, data) && dt_trainer_prepare(s->trainer, data) < 0) {
+        dt_error_clear();
+    }
+}
+
 /* Data that the phase bound and does not train on is what it evaluates on. One that the model cannot be run on is not
- * evaluated, or says so then. */
+ * evaluated, or says so then. A phase that learns from other data than its rollout's gets at the rollout's rows by an
+ * evaluation, each time it has collected. */
 static void prepare_evaluation(dt_stage *s)
 {
     for (uint32_t i = 0; i < s->n_data && s->d.phase->ops.phase.evaluate != NULL; i++) {
-        if (!dt_trainer_learns_from(s->trainer, &s->data[i].source) && s->data[i].created &&
-            dt_trainer_prepare(s->trainer, &s->data[i].source) < 0) {
-            dt_error_clear();
+        if (s->data[i].created) {
+            prepare_data(s, &s->data[i].source);
         }
+    }
+    if (s->rollout != NULL) {
+        prepare_data(s, &s->rollout->data.source);
     }
 }
 
@@ -52,7 +65,7 @@ static void add_rollout(const dt_stage *s, dt_forecast *f)
     add(s, f, "evaluation_episodes", n->evaluation, n->evaluation_resident);
     /* the first instance is there already */
     const uint64_t all = n->instance * (n->instances + n->evaluated) * ranks;
-    f->processes = n->processes > 0 ? all : 0;
+    f->processes = n->processes > 0 ? all + n->shared : 0;
     f->environments = n->processes > 0 ? 0 : all;
     f->resident += f->environments;
 }
@@ -103,32 +116,48 @@ static void add_memory(dt_stage *s, uint64_t max_steps, dt_forecast *f)
     } else if (is_evaluated && mapped.inputs > 0) {
         f->base += RESULT_BYTES;
     }
-    f->resident += f->base;
+    f->plugins = dt_plugin_memory_untouched();
+    f->resident += f->base + f->plugins;
     if (s->d.device_ops != NULL) {
         const dt_trainer_memory *m = &f->on_device;
         dt_trainer_memory_get(s->trainer, &f->on_device);
         f->device = m->params + m->grads + m->moments + m->activations + m->feed;
+        /* what evaluation takes there was allocated when it was prepared */
+        const uint64_t held = dt_device_held_bytes();
+        f->device = held > f->device ? held : f->device;
     }
 }
 
 /* ---- the rest ---------------------------------------------------------------------------------------------------- */
 
+/* An option of the phase's own that many phases have, 0: this one has not. */
+static int64_t option_of_phase(const dt_stage *s, const char *name)
+{
+    char path[128];
+    const char *text = NULL;
+    dt_origin unused;
+    int64_t value = 0;
+    snprintf(path, sizeof(path), "%s.%s", s->d.phase->desc.id, name);
+    if (dt_config_get(s->d.config, s->d.index, path, &text, &unused) != DT_OK || !dt_parse_whole(text, &value)) {
+        dt_error_clear();
+        return 0;
+    }
+    return value;
+}
+
 static dt_status add_limits(dt_stage *s, dt_forecast *f)
 {
     dt_phase_opts phase;
     dt_training_opts training;
-    char path[128];
-    const char *iterations = NULL;
-    dt_origin unused;
     DT_TRY(dt_config_phase(s->d.config, s->d.index, &phase, &f->stop));
     DT_TRY(dt_config_checkpoint(s->d.config, s->d.index, &f->saving));
     DT_TRY(dt_config_training(s->d.config, s->d.index, &training));
     f->eval_interval = s->d.phase->ops.phase.evaluate != NULL ? training.eval_interval : 0;
-    snprintf(path, sizeof(path), "%s.iterations", s->d.phase->desc.id);
-    if (dt_config_get(s->d.config, s->d.index, path, &iterations, &unused) == DT_OK) {
-        (void)dt_parse_i64(iterations, &f->iterations);
+    f->iterations = option_of_phase(s, "iterations");
+    if (s->rollout != NULL) {
+        f->round = (uint64_t)s->rollout->d.steps * s->rollout->instances;
+        f->round_asked = option_of_phase(s, "train_batch");
     }
-    dt_error_clear();
     return DT_OK;
 }
 
@@ -180,10 +209,24 @@ static void count_role(const dt_stage *s, const char *role, int64_t *all, int64_
 static void text_of_time(const dt_stage *s, const dt_forecast *f, dt_str *out)
 {
     const dt_trainer *t = s->trainer;
+    const uint64_t per_pass = dt_trainer_steps_per_epoch(t), samples = dt_trainer_samples(t);
+    const uint64_t left = samples - per_pass * dt_trainer_batch(t);
     dt_str_addf(out, "phase %s: %llu steps (%llu a pass over the data)", s->d.phase->desc.id,
-                (unsigned long long)dt_trainer_steps(t), (unsigned long long)dt_trainer_steps_per_epoch(t));
+                (unsigned long long)dt_trainer_steps(t), (unsigned long long)per_pass);
     if (f->iterations > 0) {
         dt_str_addf(out, " in %lld rounds of collecting and learning", (long long)f->iterations);
+    }
+    dt_str_addf(out, "\n  a step       %llu of %llu samples", (unsigned long long)dt_trainer_batch(t),
+                (unsigned long long)samples);
+    if (left > 0) {
+        dt_str_addf(out, "; %llu, others each time, are left out of a pass", (unsigned long long)left);
+    }
+    if (f->round > 0) {
+        dt_str_addf(out, "\n  a round      %llu steps of environments", (unsigned long long)f->round);
+    }
+    if (f->round_asked > 0 && f->round != (uint64_t)f->round_asked) {
+        dt_str_addf(out, ": train_batch = %lld, rounded up to whole fragments of %u environments",
+                    (long long)f->round_asked, s->rollout->instances);
     }
     dt_str_add(out, "\n");
     dt_str_add(out, "  stops        after the last step");
@@ -217,7 +260,7 @@ void dt_forecast_text(const dt_stage *s, const dt_forecast *f, dt_str *out)
                     : trained < all ? "trained in part"
                                     : "trained");
     }
-    dt_str_addf(out, "  parameters   %lld, of which trained %lld\n", (long long)s->params.total,
+    dt_str_addf(out, "  parameters   %lld, of which trained %lld\n", (long long)s->params.count,
                 (long long)s->params.trained_count);
     dt_str_addf(out, "  threads      %u on %u rank%s", s->d.threads, ranks, ranks == 1 ? "" : "s");
     if (n->instances > 0) {
@@ -235,6 +278,9 @@ void dt_forecast_text(const dt_stage *s, const dt_forecast *f, dt_str *out)
     if (f->recordings > 0) {
         dt_str_addf(out, "    %-22s           %.1f\n", "recordings", mb(f->recordings));
     }
+    if (f->plugins > 0) {
+        dt_str_addf(out, "    %-22s           %.1f\n", "plugins, not yet used", mb(f->plugins));
+    }
     dt_str_addf(out, "    %-22s           %.1f\n", "program and the rest", mb(f->base));
     dt_str_addf(out, "  planned peak %.1f MB resident; arenas %.1f MB at most", mb(f->resident), mb(f->arenas));
     if (f->processes > 0) {
@@ -244,7 +290,7 @@ void dt_forecast_text(const dt_stage *s, const dt_forecast *f, dt_str *out)
         dt_str_addf(out, "; %.1f MB of the device", mb(f->device));
     }
     const dt_plan_cost cost = dt_trainer_cost(s->trainer);
-    dt_str_addf(out, "\n  a step       %.3g GFLOP, %.3g GB between ops\n", cost.flops / 1e9, cost.bytes / 1e9);
+    dt_str_addf(out, "\n  work         %.3g GFLOP a step, %.3g GB between ops\n", cost.flops / 1e9, cost.bytes / 1e9);
     dt_str_addf(out, "  disk         %.1f MB for checkpoints: %u of %.1f MB are kept, one more while it is written\n",
                 mb(f->disk), f->kept, mb(f->checkpoint));
 }
@@ -280,7 +326,7 @@ static void json_of_models(const dt_stage *s, dt_json_out *o)
         dt_json_end(o, '}');
     }
     dt_json_end(o, '}');
-    dt_json_i64(o, "parameters", s->params.total);
+    dt_json_i64(o, "parameters", s->params.count);
     dt_json_i64(o, "parameters_trained", s->params.trained_count);
 }
 
@@ -297,6 +343,7 @@ static void json_of_memory(const dt_forecast *f, dt_json_out *o)
     }
     dt_json_i64(o, "environments", (int64_t)f->environments);
     dt_json_i64(o, "recordings", (int64_t)f->recordings);
+    dt_json_i64(o, "plugins", (int64_t)f->plugins);
     dt_json_i64(o, "rest", (int64_t)f->base);
     dt_json_end(o, '}');
     dt_json_i64(o, "arenas", (int64_t)f->arenas);
@@ -311,7 +358,15 @@ void dt_forecast_json(const dt_stage *s, const dt_forecast *f, dt_json_out *o)
     json_of_models(s, o);
     dt_json_i64(o, "steps", (int64_t)dt_trainer_steps(s->trainer));
     dt_json_i64(o, "steps_per_epoch", (int64_t)dt_trainer_steps_per_epoch(s->trainer));
+    dt_json_i64(o, "samples", (int64_t)dt_trainer_samples(s->trainer));
+    dt_json_i64(o, "samples_per_step", (int64_t)dt_trainer_batch(s->trainer));
     dt_json_i64(o, "iterations", f->iterations);
+    if (f->round > 0) {
+        dt_json_obj(o, "round"); /* steps of environments */
+        dt_json_i64(o, "steps", (int64_t)f->round);
+        dt_json_i64(o, "asked", f->round_asked);
+        dt_json_end(o, '}');
+    }
     dt_json_i64(o, "eval_interval", f->eval_interval);
     dt_json_obj(o, "stop");
     dt_json_i64(o, "epochs", f->stop.epochs);

@@ -24,6 +24,7 @@ typedef struct dt_forecast {
     uint32_t n_parts;
     uint64_t arenas;       /* sum of mapped: never exceeded */
     uint64_t base;         /* resident already: program, libraries, plugins; and what a run adds to them */
+    uint64_t plugins;      /* what plugins asked for and did not touch yet (plugin_memory.h) */
     uint64_t recordings;   /* stores, mapped: the system may drop what is not read just then */
     uint64_t environments; /* in this process */
     uint64_t resident;     /* planned peak of this process */
@@ -35,6 +36,8 @@ typedef struct dt_forecast {
     uint64_t disk;           /* of all that are kept, and one being written */
     uint32_t kept;
     int64_t iterations, eval_interval; /* 0: the phase counts epochs alone; only at the end */
+    uint64_t round;                    /* steps of environments that an iteration collects, on all ranks; 0: none */
+    int64_t round_asked;               /* what the phase's train_batch asks for; 0: it has no such option */
     dt_stop_opts stop;
     dt_checkpoint_opts saving;
 } dt_forecast;

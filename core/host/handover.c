@@ -39,10 +39,11 @@ static const dt_safetensors *tensors_of(const source *s)
     return s->ckpt != NULL ? dt_ckpt_model(s->ckpt) : s->file;
 }
 
-static dt_status add_checkpoint(dt_handover *h, const char *path, const char *kind)
+/* report (may be NULL): the damaged ones that were passed over. */
+static dt_status add_checkpoint(dt_handover *h, const char *path, const char *kind, dt_str *report)
 {
     source *s = &h->from[h->n];
-    DT_TRY(dt_ckpt_open(path, false, NULL, &s->ckpt));
+    DT_TRY(dt_ckpt_open(path, false, report, &s->ckpt));
     const dt_ckpt_info *info = dt_ckpt_info_get(s->ckpt);
     s->path = info->path;
     snprintf(s->note, sizeof(s->note), "%s%s", kind, info->phase);
@@ -85,7 +86,7 @@ static dt_status add_earlier(dt_handover *h, const char *folder, dt_config *c, i
                 dt_log(DT_LOG_WARN, "phase %lld hands on its end: none of its checkpoints was evaluated by %s",
                        (long long)i + 1, o.best_by);
             }
-            st = add_checkpoint(h, list[at].path, is_best ? "best of " : "end of ");
+            st = add_checkpoint(h, list[at].path, is_best ? "best of " : "end of ", NULL);
         }
     }
     dt_free(list);
@@ -111,37 +112,59 @@ dt_status dt_handover_previous(const char *run_dir, dt_config *c, int64_t index,
     return finish(h, add_earlier(h, run_dir, c, index), out_p);
 }
 
-/* The newest checkpoint of phase `id` in a run, by its step folder. DT_ENOTFOUND. */
-static dt_status newest_of(const char *path, const char *id, char out[DT_CKPT_PATH_BYTES])
+/* The newest checkpoint of phase `id` in a run that opens. DT_ENOTFOUND: the run has none of this phase. */
+static dt_status add_newest_of(dt_handover *h, const char *path, const char *id, dt_str *report)
 {
     dt_ckpt_info *list = NULL;
     uint32_t n = 0;
     DT_TRY(dt_ckpt_list(path, &list, &n));
-    bool is_there = false;
-    for (uint32_t i = 0; i < n; i++) {
-        if (list[i].valid && strcmp(list[i].phase, id) == 0) {
-            snprintf(out, DT_CKPT_PATH_BYTES, "%s", list[i].path);
-            is_there = true;
+    dt_status st = DT_ENOTFOUND;
+    for (uint32_t i = n; i-- > 0;) {
+        if (list[i].valid && strcmp(list[i].phase, id) != 0) {
+            continue;
         }
+        if (list[i].valid) {
+            st = add_checkpoint(h, list[i].path, "", NULL);
+            if (st != DT_EDATA && st != DT_EIO) {
+                break;
+            }
+        }
+        dt_str_addf(report, "step-%012llu skipped: %s\n", (unsigned long long)list[i].step,
+                    list[i].valid ? dt_error_text() : list[i].why);
     }
     dt_free(list);
-    return is_there ? DT_OK : DT_ENOTFOUND;
+    return st;
+}
+
+/* Of a run: the newest of phase `id`, or of any where it has none of that; damaged ones are told. */
+static dt_status add_newest(dt_handover *h, const char *path, const char *id)
+{
+    dt_str report = {0};
+    dt_status st = id != NULL ? add_newest_of(h, path, id, &report) : DT_ENOTFOUND;
+    if (st == DT_ENOTFOUND) {
+        dt_str_clear(&report);
+        st = add_checkpoint(h, path, "", &report);
+    }
+    if (st == DT_OK && report.bytes > 0) {
+        dt_log_lines(DT_LOG_WARN, dt_str_text(&report));
+        dt_log(DT_LOG_WARN, "%s is taken", h->from[0].path);
+    }
+    dt_str_fini(&report);
+    return st;
 }
 
 static dt_status open_folder(dt_handover *h, const char *path, const char *id)
 {
-    char step[DT_CKPT_PATH_BYTES];
     dt_str manifest = {0};
     dt_str_addf(&manifest, "%s/MANIFEST.json", path);
     const bool is_step = dt_fs_is_file(dt_str_text(&manifest));
     dt_status st = dt_str_status(&manifest);
     dt_str_fini(&manifest);
     DT_TRY(st);
-    const bool is_named = !is_step && id != NULL && newest_of(path, id, step) == DT_OK;
-    DT_TRY(add_checkpoint(h, is_named ? step : path, ""));
     if (is_step) {
-        return DT_OK;
+        return add_checkpoint(h, path, "", NULL);
     }
+    DT_TRY(add_newest(h, path, id));
     return add_earlier(h, path, NULL, dt_ckpt_info_get(h->from[0].ckpt)->phase_index);
 }
 
@@ -178,6 +201,11 @@ void dt_handover_close(dt_handover *h)
 }
 
 /* ---- what is in it ----------------------------------------------------------------------------------------------- */
+
+const dt_ckpt_info *dt_handover_checkpoint(const dt_handover *h)
+{
+    return h->n > 0 && h->from[0].ckpt != NULL ? dt_ckpt_info_get(h->from[0].ckpt) : NULL;
+}
 
 bool dt_handover_is_empty(const dt_handover *h)
 {
@@ -224,6 +252,19 @@ dt_status dt_handover_loaded(const dt_handover *h, uint32_t *roles_p)
 {
     *roles_p = 0;
     return h->n > 0 && h->from[0].ckpt != NULL ? dt_snapshot_loaded(h->from[0].ckpt, roles_p) : DT_OK;
+}
+
+dt_status dt_handover_stores(const dt_handover *h, dt_str *out, bool *known_p)
+{
+    *known_p = h->n > 0;
+    for (uint32_t i = 0; i < h->n; i++) {
+        bool is_known = false;
+        if (h->from[i].ckpt != NULL) {
+            DT_TRY(dt_snapshot_stores(h->from[i].ckpt, out, &is_known));
+        }
+        *known_p = *known_p && is_known;
+    }
+    return DT_OK;
 }
 
 /* ---- loading ----------------------------------------------------------------------------------------------------- */

@@ -8,6 +8,7 @@
 #ifndef DTRAIN_CORE_HOST_HANDOVER_H
 #define DTRAIN_CORE_HOST_HANDOVER_H
 
+#include "checkpoint/checkpoint.h"
 #include "host/stage.h"
 
 typedef struct dt_handover dt_handover;
@@ -16,11 +17,14 @@ typedef struct dt_handover dt_handover;
  * checkpoint.hand_on says so; the newest phase first. May be empty. Errors: DT_EDATA where one is damaged. */
 dt_status dt_handover_previous(const char *run_dir, dt_config *c, int64_t index, dt_handover **out_p) DT_NODISCARD;
 /* What somebody named: a .safetensors file, a checkpoint, or a run. Of a run the newest checkpoint, or of phase `id`
- * the newest where that is not NULL and has one; then the ends of the phases before it. Errors: DT_ENOTFOUND, DT_EDATA,
+ * the newest where that is not NULL and has one; damaged ones are passed over with a warning; then the ends of the
+ * phases before it. Errors: DT_ENOTFOUND, DT_EDATA,
  * DT_EIO. */
 dt_status dt_handover_open(const char *path, const char *id, dt_handover **out_p) DT_NODISCARD;
 void dt_handover_close(dt_handover *h);
 
+/* The checkpoint that its first weights come from; NULL: a lone file. Lives as long as h. */
+const dt_ckpt_info *dt_handover_checkpoint(const dt_handover *h);
 bool dt_handover_is_empty(const dt_handover *h);
 /* The roles that it holds, as bits (roles.h). */
 uint32_t dt_handover_roles(const dt_handover *h);
@@ -28,6 +32,10 @@ uint32_t dt_handover_roles(const dt_handover *h);
 /* Roles that the phase of its first file had from elsewhere when it began; none where that is a .safetensors file.
  * Errors: DT_EDATA. */
 dt_status dt_handover_loaded(const dt_handover *h, uint32_t *roles_p) DT_NODISCARD;
+
+/* Digests of the stores that its checkpoints were trained with, a line each; known_p: false where one of them does not
+ * say. Errors: DT_EDATA. */
+dt_status dt_handover_stores(const dt_handover *h, dt_str *out, bool *known_p) DT_NODISCARD;
 
 enum {
     DT_HANDOVER_ANY = 0, /* roles that no file holds begin at random */

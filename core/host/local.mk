@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 core_libdtcore_la_SOURCES += \
-	core/host/apart.c core/host/apart.h \
 	core/host/baselines.c core/host/baselines.h \
 	core/host/bind.c core/host/bind_env.c \
+	core/host/env_judge.c core/host/env_judge.h \
 	core/host/env_worker.c core/host/env_worker.h \
 	core/host/check.c \
 	core/host/cli.c core/host/cli.h core/host/cli_table.h \
 	core/host/course.c core/host/course.h \
 	core/host/event_files.c core/host/event_files.h core/host/event_pictures.c core/host/event_pictures.h \
+	core/host/device_watch.c core/host/device_watch.h \
 	core/host/doctor.h core/host/doctor_device.c core/host/doctor_machine.c \
 	core/host/eval.c core/host/eval.h \
-	core/host/exit.h \
+	core/host/exit.h core/host/exit_guard.c core/host/exit_guard.h \
 	core/host/forecast.c core/host/forecast.h \
+	core/host/fit.c core/host/fit.h core/host/fit_seek.c \
 	core/host/film.c core/host/film.h \
 	core/host/handover.c core/host/handover.h \
 	core/host/profile_steps.c core/host/profile_steps.h \
@@ -19,9 +21,11 @@ core_libdtcore_la_SOURCES += \
 	core/host/report.c \
 	core/host/rank.c core/host/rank.h core/host/rank_evaluate.c core/host/rank_loop.c core/host/rank_phase.c \
 	core/host/rank_save.c core/host/rank_show.c \
+	core/host/resume.c core/host/resume.h \
 	core/host/roles.c core/host/roles.h \
 	core/host/run.c core/host/run.h \
 	core/host/evaluation.c core/host/evaluation.h \
+	core/host/room.c core/host/room.h \
 	core/host/rundir.c core/host/rundir.h \
 	core/host/services.c \
 	core/host/session.c core/host/session.h \
@@ -34,10 +38,12 @@ core_libdtcore_la_SOURCES += \
 	core/host/rollout_state.c \
 	core/host/svc_rollout.c \
 	core/host/svc_train.c \
+	core/host/plugin_memory.c core/host/plugin_memory.h \
 	core/host/probe.c core/host/probe.h \
 	core/host/probe_data.c core/host/probe_data.h \
 	core/host/probe_env.c core/host/probe_env.h \
 	core/host/take_out.c core/host/take_out.h \
+	core/host/trial.c core/host/trial.h \
 	core/host/template_text.h core/host/tools.h \
 	core/host/verb_check.c core/host/verb_ckpt.c core/host/verb_data.c \
 	core/host/verb_doctor.c core/host/verb_eval.c core/host/verb_export.c \

@@ -9,14 +9,21 @@
 #include "backend/kernel.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "base/mapping.h"
+#include "base/print.h"
 #include "host/env_worker.h"
 #include "host/exit.h"
+#include "host/exit_guard.h"
 #include "rollout/process.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <locale.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static void set_log_level(const dt_args *a)
 {
@@ -35,29 +42,48 @@ static void set_log_level(const dt_args *a)
 
 static int finish(dt_status st, int code)
 {
+    if (code == 0) { /* whatever came of a file that was cut meanwhile */
+        const dt_status lost = dt_mapping_verdict();
+        st = lost < 0 ? lost : st;
+    }
     if (st < 0) {
         const int c = code != 0 ? code : dt_exit_code(st);
         const char *text = dt_error_text()[0] != '\0' ? dt_error_text() : dt_status_text(st);
-        for (size_t bytes = 0; *text != '\0'; text += bytes + (text[bytes] == '\n')) {
-            bytes = strcspn(text, "\n");
-            dt_log(DT_LOG_ERROR, "%.*s", (int)bytes, text);
-        }
+        dt_log_lines(DT_LOG_ERROR, text);
         dt_log(DT_LOG_DEBUG, "%s at %s, exit code %d", dt_status_name(st), dt_error_where(), c);
         return c;
     }
     return code;
 }
 
-int main(int argc, char **argv)
+/* A stream that the caller closed would be the first file that is opened, and be written to. */
+static void hold_streams(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) < 0) {
+            (void)open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY); /* fd, the lowest; to use it fails */
+        }
+    }
+}
+
+/* What was printed has arrived, or the command failed, however well the rest went. */
+static dt_status close_output(void)
+{
+    const bool has_failed = ferror(stdout) != 0;
+    errno = 0;
+    if (fclose(stdout) == 0 && !has_failed) {
+        return DT_OK;
+    }
+    return DT_FAIL(DT_EIO, "cannot write to standard output: %s",
+                   errno != 0 ? strerror(errno) : "what came last is lost");
+}
+
+static int command(int argc, char **argv)
 {
     dt_args a;
     int code = 0;
-    setlocale(LC_ALL, "C");
-    if (argc == 2 && strcmp(argv[1], DT_PROCESS_VERB) == 0) {
-        return dt_env_worker(NULL);
-    }
     if (argc == 2 && strcmp(argv[1], "--version") == 0) {
-        printf("dtrain %s\n", PACKAGE_VERSION);
+        dt_print("dtrain %s\n", PACKAGE_VERSION);
         return 0;
     }
     if (argc == 1 || (argc >= 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) ||
@@ -98,8 +124,21 @@ int main(int argc, char **argv)
             st = plain[i].verb(&a);
         }
     }
-    if (fflush(stdout) != 0 && st >= 0) {
-        st = DT_FAIL(DT_EIO, "cannot write to standard output");
-    }
     return finish(st, code);
+}
+
+int main(int argc, char **argv)
+{
+    hold_streams();
+    setlocale(LC_ALL, "C");
+    dt_mapping_guard();
+    if (argc == 2 && strcmp(argv[1], DT_PROCESS_VERB) == 0) {
+        return dt_env_worker(NULL);
+    }
+    signal(SIGXFSZ, SIG_IGN); /* a limit of file sizes is an error of a write, as a full disk is */
+    dt_exit_guard_up();
+    const int code = command(argc, argv);
+    dt_exit_guard_down();
+    const dt_status st = close_output();
+    return code == 0 && st < 0 ? finish(st, 0) : code;
 }

@@ -30,7 +30,7 @@ dt_status dt_profile_steps_parse(const char *text, dt_profile_steps *out)
         memcpy(half[0], text, bytes);
     }
     snprintf(half[1], sizeof(half[1]), "%s", colon != NULL ? colon + 1 : half[0]);
-    if (!dt_parse_i64(half[0], &step[0]) || !dt_parse_i64(half[1], &step[1]) || step[0] < 1 || step[1] < step[0]) {
+    if (!dt_parse_whole(half[0], &step[0]) || !dt_parse_whole(half[1], &step[1]) || step[0] < 1 || step[1] < step[0]) {
         return DT_FAIL(DT_ECONFIG,
                        "--profile-steps %s: expected FIRST:LAST, steps of a phase counted from 1, such as 3:5", text);
     }

@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "host/course.h"
+#include "host/device_watch.h"
 #include "host/forecast.h"
 #include "host/memory_watch.h"
 #include "host/run.h"
@@ -27,6 +28,7 @@ typedef struct dt_run_state { /* what all ranks share */
     int64_t phase;               /* that runs */
     bool stands;                 /* the phase is ready to step, or has stepped */
     uint32_t retries;            /* of the phase so far */
+    bool is_disk_full;           /* the end of a phase could not be saved: nothing is gained by doing it again */
     dt_profile_steps profile;
 } dt_run_state;
 
@@ -36,6 +38,8 @@ typedef struct dt_rank {
     pthread_t thread;
     dt_stage *stage;
     double last_save_s, rate_s;
+    double save_again_s;     /* rank 0: not before, after saves that failed */
+    uint32_t n_failed_saves; /* rank 0: in a row */
     uint64_t rate_samples, last_saved_step;
     uint64_t good_step, evaluated_step; /* of the run: where the last iteration began, where it was evaluated */
     dt_snapshot_held held;              /* of the first rank: besides the arenas, before this iteration */
@@ -53,10 +57,12 @@ typedef struct dt_rank {
     bool has_stepped;         /* the same: a step was made */
     bool has_evaluated;       /* the same */
     uint64_t epoch;           /* epochs of the phase that are done */
+    uint32_t owed;            /* DT_OWES_* */
     uint32_t restarts;        /* of workers of this rank's environments, as far as they are known */
     dt_forecast forecast;     /* rank 0 */
     bool has_peak;            /* rank 0: the peak of resident memory is that of the phase */
     dt_memory_watch watch;
+    dt_device_watch device; /* rank 0 */
     dt_error error;
 } dt_rank;
 
@@ -74,8 +80,9 @@ double dt_rank_phase_s(const dt_rank *k);
 
 /* ---- rank_save.c ------------------------------------------------------------------------------------------------ */
 
-/* Rank 0 writes; the others wait for its word. A failed save is an error only where nothing else would be left, and
- * where what should be saved is not finite. */
+/* Rank 0 writes; the others wait for its word. A save that the disk refuses is tried again, later and later while
+ * training goes on; where nothing goes on without it (must) it is waited for, checkpoint.wait_s, and then an error.
+ * What is not finite is never saved, and an error. */
 dt_status dt_rank_save(dt_rank *k, bool phase_end, bool must);
 /* The phase fails with st, which all ranks know. Where nothing was learnt since the last good iteration its state is
  * saved, so that no more is lost than what failed. held: what that iteration left besides the arenas; NULL: the stage
@@ -88,8 +95,10 @@ dt_status dt_rank_rescue(dt_rank *k, dt_status st, const dt_snapshot_held *held)
 bool dt_rank_evaluation_due(const dt_rank *k, const dt_progress *p, bool ends);
 /* met_p: whether the result ends the phase. */
 dt_status dt_rank_evaluate(dt_rank *k, bool *met_p);
-/* Only what is evaluated can reach a target. */
-dt_status dt_rank_check_target(const dt_rank *k);
+/* Results that stop.metric and checkpoint.best_by name are looked for before the first step, by an evaluation: which
+ * ones a phase reports, nobody knows before. Several phases may share a best_by that one of them lacks; that is a
+ * warning, unless this phase has a result of nearly that name. Errors: DT_ECONFIG with those that there are. */
+dt_status dt_rank_check_results(dt_rank *k);
 
 /* ---- rank_show.c ------------------------------------------------------------------------------------------------ */
 
@@ -104,6 +113,8 @@ void dt_rank_show_models(const dt_rank *k, const dt_progress *p);
 /* ---- rank_loop.c ------------------------------------------------------------------------------------------------ */
 
 dt_status dt_rank_loop(dt_rank *k, uint64_t stop_step);
+/* What a resumed phase owes from before. DT_DONE: the phase ends with it. */
+dt_status dt_rank_settle(dt_rank *k);
 
 /* ---- rank_phase.c ----------------------------------------------------------------------------------------------- */
 

@@ -26,7 +26,7 @@ static dt_status evaluate(dt_rank *k)
     const dt_report *report = NULL;
     const uint32_t n = dt_stage_reports(k->stage, &report);
     for (uint32_t i = 0; i < n; i++) {
-        for (uint32_t j = 0; j < report[i].n; j++) {
+        for (uint32_t j = 0; j < report[i].n && !dt_report_is_detail(&report[i]); j++) {
             char name[128];
             if (report[i].is_list) {
                 snprintf(name, sizeof(name), "eval/%s/%u", report[i].key, j + 1);
@@ -59,6 +59,17 @@ bool dt_rank_evaluation_due(const dt_rank *k, const dt_progress *p, bool ends)
            (ends || (p->epoch_end && (p->epoch + 1) % (uint64_t)every == 0));
 }
 
+static const char *nearest(const dt_stage *s, const char *name)
+{
+    const char *names[DT_STAGE_MAX_REPORTS + 1] = {NULL};
+    const dt_report *report = NULL;
+    const uint32_t n = dt_stage_reports(s, &report);
+    for (uint32_t i = 0; i < n && i < DT_STAGE_MAX_REPORTS; i++) {
+        names[i] = report[i].key;
+    }
+    return dt_did_you_mean(strncmp(name, "eval/", 5) == 0 ? name + 5 : name, names);
+}
+
 /* The number that a key of the configuration names. Errors: DT_ECONFIG with those that there are. */
 static dt_status find_result(const dt_rank *k, const char *option, const char *name, double *out)
 {
@@ -66,8 +77,11 @@ static dt_status find_result(const dt_rank *k, const char *option, const char *n
     if (value == NULL) {
         dt_str known = {0};
         dt_stage_report_names(k->stage, &known);
-        const dt_status st = DT_FAIL(DT_ECONFIG, "%s = \"%s\" is no result of the evaluation of %s; it reports %s",
-                                     option, name, k->stage->d.phase->desc.id, dt_str_text(&known));
+        const char *near = nearest(k->stage, name);
+        const dt_status st =
+            DT_FAIL(DT_ECONFIG, "%s = \"%s\" is no result of the evaluation of %s%s%s%s; it reports %s", option, name,
+                    k->stage->d.phase->desc.id, near != NULL ? "; did you mean \"" : "", near != NULL ? near : "",
+                    near != NULL ? "\"?" : "", dt_str_text(&known));
         dt_str_fini(&known);
         return st;
     }
@@ -95,11 +109,45 @@ static dt_status meet_target(dt_rank *k, bool *met_p)
     return DT_OK;
 }
 
+static const char *best_name(const dt_rank *k)
+{
+    const char *name = k->checkpoint.best_by;
+    return strncmp(name, "min:", 4) == 0 ? name + 4 : name;
+}
+
+/* Is a best_by that this phase does not report a mistake? Not where other phases share it and may report it; it is
+ * where it is this phase's own, where no other phase is evaluated, and where a result here has nearly that name. */
+static dt_status is_meant_here(const dt_rank *k, bool *is_p)
+{
+    const dt_session *s = k->r->d->session;
+    dt_checkpoint_opts shared;
+    int64_t n = 0;
+    for (int64_t i = 0; i < s->n_phases; i++) {
+        dt_training_opts training;
+        DT_TRY(dt_config_training(s->config, i, &training));
+        n += s->phase[i]->ops.phase.evaluate != NULL && training.eval_interval > 0;
+    }
+    DT_TRY(dt_config_checkpoint(s->config, -1, &shared));
+    *is_p = n <= 1 || strcmp(shared.best_by, k->checkpoint.best_by) != 0 || nearest(k->stage, best_name(k)) != NULL;
+    return DT_OK;
+}
+
+/* Rank 0, before the first step. */
+static dt_status refuse_best(const dt_rank *k)
+{
+    double unused = 0;
+    bool is_meant = false;
+    if (dt_stage_report(k->stage, best_name(k)) != NULL) {
+        return DT_OK;
+    }
+    DT_TRY(is_meant_here(k, &is_meant));
+    return is_meant ? find_result(k, "checkpoint.best_by", best_name(k), &unused) : DT_OK;
+}
+
 /* A name that a phase does not report marks nothing as its best. Said once: other phases may report it. */
 static void check_best(dt_rank *k)
 {
-    const char *name =
-        strncmp(k->checkpoint.best_by, "min:", 4) == 0 ? k->checkpoint.best_by + 4 : k->checkpoint.best_by;
+    const char *name = best_name(k);
     double value = 0;
     if (dt_rank_is_first(k) && name[0] != '\0' && !k->has_evaluated &&
         find_result(k, "checkpoint.best_by", name, &value) < 0) {
@@ -116,13 +164,27 @@ dt_status dt_rank_evaluate(dt_rank *k, bool *met_p)
     return meet_target(k, met_p);
 }
 
-dt_status dt_rank_check_target(const dt_rank *k)
+dt_status dt_rank_check_results(dt_rank *k)
 {
-    const dt_phase_ops *ops = &k->stage->d.phase->ops.phase;
-    if (k->stop.metric[0] == '\0' || (ops->evaluate != NULL && k->training.eval_interval > 0)) {
+    double unused = 0;
+    const char *best = best_name(k);
+    const bool wants_any = k->stop.metric[0] != '\0' || best[0] != '\0';
+    if (!wants_any || k->stage->d.phase->ops.phase.evaluate == NULL || k->training.eval_interval == 0) {
         return DT_OK;
     }
-    return DT_FAIL(DT_ECONFIG, "stop.metric = \"%s\": %s", k->stop.metric,
-                   ops->evaluate == NULL ? "the phase has no evaluation"
-                                         : "training.eval_interval = 0 evaluates never; set it to epochs");
+    dt_progress p;
+    DT_TRACE("run", "evaluation");
+    DT_TRY(dt_comm_agree(k->comm, dt_stage_evaluate(k->stage, &p)));
+    dt_status st = DT_OK;
+    if (dt_rank_is_first(k) && k->stop.metric[0] != '\0') {
+        st = find_result(k, "stop.metric", k->stop.metric, &unused);
+    }
+    if (dt_rank_is_first(k) && st == DT_OK && best[0] != '\0') {
+        st = refuse_best(k);
+    }
+    if (st == DT_OK) {
+        check_best(k);
+    }
+    dt_stage_reports_clear(k->stage);
+    return dt_comm_agree(k->comm, st);
 }

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/mapping.h"
 #include "base/mem.h"
 #include "base/trace.h"
 #include "host/signals.h"
@@ -25,8 +26,9 @@ static dt_status agree_wishes(dt_rank *k, const dt_progress *p, uint32_t *want_p
         const bool steps = c->every_steps > 0 && p->step % (uint64_t)c->every_steps == 0;
         const bool seconds = c->every_seconds > 0 && now - k->last_save_s >= (double)c->every_seconds;
         const bool epochs = p->epoch_end && save_interval > 0 && (p->epoch + 1) % (uint64_t)save_interval == 0;
-        want |= dt_run_stops(k->r) ? WANT_STOP : 0;
-        want |= steps || seconds || epochs || dt_signals_save() ? WANT_SAVE : 0;
+        want |= dt_fault("run.stop") || dt_run_stops(k->r) ? WANT_STOP : 0;
+        const bool due = steps || seconds || epochs || k->n_failed_saves > 0;
+        want |= (due && (k->n_failed_saves == 0 || now >= k->save_again_s)) || dt_signals_save() ? WANT_SAVE : 0;
         want |= k->stop.time > 0 && dt_rank_phase_s(k) >= k->stop.time ? WANT_END : 0;
     }
     DT_TRY(dt_comm_broadcast(k->comm, 0, &want, sizeof(want)));
@@ -63,7 +65,7 @@ static dt_status note_lost_workers(dt_rank *k, uint64_t step)
     }
     if (lost > 0 && dt_rank_is_first(k)) {
         dt_rundir_mark(k->r->d->dir, step);
-        return dt_run_note(k->r->d->session, k->r->d->dir, -1);
+        dt_run_note_or_warn(k->r->d->session, k->r->d->dir, -1);
     }
     return DT_OK;
 }
@@ -84,7 +86,41 @@ static dt_status iterate(dt_rank *k, dt_progress *p)
         return DT_FAIL(DT_EDIVERGED, "the iteration diverged on purpose");
     }
     DT_TRACE_N("run", "iteration", "first step", before + 1);
-    return dt_stage_iterate(k->stage, p);
+    const dt_status st = dt_stage_iterate(k->stage, p), lost = dt_mapping_verdict();
+    return lost < 0 ? lost : st;
+}
+
+/* Asked to stop while it was judged: what was learnt is saved, and what is owed to it with it. */
+static dt_status leave_owing(dt_rank *k, const dt_progress *p, bool ends)
+{
+    k->owed = ends ? DT_OWES_END : DT_OWES_EVALUATION;
+    if (dt_rank_is_first(k)) {
+        dt_rank_show(k, p, p->step == p->steps);
+        DT_TRY(dt_metrics_flush(k->r->metrics, k->stage->d.phase->desc.id, p->step, dt_clock_s() - k->r->start_s));
+    }
+    DT_TRY(dt_rank_save(k, false, true));
+    return DT_EINTERRUPTED;
+}
+
+dt_status dt_rank_settle(dt_rank *k)
+{
+    const bool ends = k->owed == DT_OWES_END;
+    bool is_met = false;
+    k->good_step = dt_rank_global_step(k);
+    const dt_status judged = dt_rank_evaluate(k, &is_met);
+    if (judged < 0) {
+        return judged == DT_EINTERRUPTED ? judged : dt_rank_rescue(k, judged, NULL);
+    }
+    k->owed = DT_OWES_NOTHING;
+    if (dt_rank_is_first(k)) {
+        DT_TRY(dt_metrics_flush(k->r->metrics, k->stage->d.phase->desc.id, dt_trainer_step_number(k->stage->trainer),
+                                dt_clock_s() - k->r->start_s));
+    }
+    if (ends || is_met) {
+        return DT_DONE;
+    }
+    k->last_saved_step = UINT64_MAX; /* the checkpoint there says that it is owed still */
+    return dt_rank_save(k, false, false);
 }
 
 /* After all that an iteration brings with it: evaluation, records, checkpoint. */
@@ -118,9 +154,10 @@ dt_status dt_rank_loop(dt_rank *k, uint64_t stop_step)
         bool is_met = (want & WANT_END) != 0 || stop_rule_met(k, &p);
         const bool ends = st == DT_DONE || (p.steps > 0 && p.step >= p.steps) || is_met;
         if (dt_rank_evaluation_due(k, &p, ends)) {
-            const dt_status judged = dt_rank_evaluate(k, &is_met);
+            dt_status judged = dt_rank_evaluate(k, &is_met);
+            judged = judged < 0 ? judged : dt_comm_agree(k->comm, dt_mapping_verdict());
             if (judged < 0) {
-                return dt_rank_rescue(k, judged, NULL);
+                return judged == DT_EINTERRUPTED ? leave_owing(k, &p, ends) : dt_rank_rescue(k, judged, NULL);
             }
             want |= k->checkpoint.best_by[0] != '\0' ? WANT_SAVE : 0;
         }

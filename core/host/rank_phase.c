@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "host/baselines.h"
 #include "host/event_files.h"
+#include "host/fit.h"
 #include "host/handover.h"
 #include "host/roles.h"
 
@@ -32,6 +33,17 @@ static dt_stage_desc describe_stage(const dt_rank *k, int64_t index, uint32_t lo
     d.stops = dt_run_stops;
     d.stops_user = r;
     return d;
+}
+
+/* Out of memory while a phase is made. Where what may be mapped is limited, what would fit is looked for in what the
+ * failed stage gives back. */
+static dt_status give_back_and_seek(dt_rank *k, const dt_stage_desc *d, dt_status st)
+{
+    dt_error reason;
+    dt_error_take(&reason, st);
+    dt_stage_destroy(k->stage);
+    k->stage = NULL;
+    return dt_fit_seek(d, k->r->d->max_steps, dt_error_put(&reason));
 }
 
 static dt_status create_stage(dt_rank *k, int64_t index, uint32_t loaded)
@@ -59,7 +71,7 @@ static dt_status create_stage(dt_rank *k, int64_t index, uint32_t loaded)
         dt_memory_watch_init(&k->watch, &memory, dt_rank_is_first(k));
     }
     pthread_mutex_unlock(&r->create_lock);
-    return st;
+    return st == DT_ENOMEM ? give_back_and_seek(k, &d, st) : st;
 }
 
 static bool is_resumed(const dt_rank *k, int64_t index)
@@ -149,8 +161,20 @@ static dt_status begin_event_files(dt_rank *k, int64_t index, uint64_t begin)
         dt_event_files_begin(&d, r->metrics);
     }
     k->histogram_every = st == DT_OK ? (uint64_t)o.histogram_every : 0;
+    if (st == DT_OK) {
+        const dt_device_ops *ops = k->stage->d.device_ops;
+        dt_device_watch_begin(&k->device, ops != NULL ? ops->info(k->stage->d.device) : NULL, k->forecast.device,
+                              o.device_every_s);
+    }
     pthread_mutex_unlock(&r->create_lock);
     return st;
+}
+
+static dt_status start_stage(dt_rank *k)
+{
+    const dt_stage_desc d = k->stage->d;
+    const dt_status st = dt_stage_start(k->stage);
+    return st == DT_ENOMEM ? give_back_and_seek(k, &d, st) : st;
 }
 
 /* The phase's instance, started and with its first weights or those it stopped with. */
@@ -160,8 +184,7 @@ static dt_status set_up(dt_rank *k, int64_t index)
     uint32_t loaded = 0;
     dt_status st = dt_comm_agree(k->comm, find_weights(k, index, &w, &loaded));
     st = st == DT_OK ? dt_comm_agree(k->comm, create_stage(k, index, loaded)) : st;
-    st = st == DT_OK ? dt_rank_check_target(k) : st;
-    st = st == DT_OK ? dt_comm_agree(k->comm, dt_stage_start(k->stage)) : st;
+    st = st == DT_OK ? dt_comm_agree(k->comm, start_stage(k)) : st;
     st = st == DT_OK ? dt_comm_agree(k->comm, initialise(k, index, &w)) : st;
     dt_handover_close(w.from);
     return st;
@@ -204,15 +227,23 @@ static dt_status run_phase(dt_rank *k, int64_t index)
     if (k->stage->trainer == NULL) {
         return DT_FAIL(DT_EPLUGIN, "phase %s made no trainer when it was started", k->stage->d.phase->desc.id);
     }
-    DT_TRY(dt_rank_announce(k));
+    DT_TRY(dt_comm_agree(k->comm, dt_rank_announce(k)));
     const uint64_t begin = dt_trainer_step_number(k->stage->trainer);
+    k->has_evaluated = false;
+    DT_TRY(begin == 0 ? dt_rank_check_results(k) : DT_OK);
     if (dt_rank_is_first(k)) {
         DT_TRY(rewind_run(k, begin));
+        if (r->course.is_other_cpu && index == r->course.begin) {
+            dt_rundir_mark(r->d->dir, r->base_step + begin);
+        }
         if (!*r->d->begun_p) { /* a resume that was refused before this line leaves the run as it was */
             DT_TRY(dt_run_record(r->d->session, r->d->dir));
             *r->d->begun_p = true;
         }
-        DT_TRY(dt_rank_tell_progress(k, index));
+        if (dt_rank_tell_progress(k, index) < 0) { /* as on a full disk: `dtrain runs` knows less */
+            dt_log(DT_LOG_WARN, "%s", dt_error_text());
+            dt_error_clear();
+        }
         DT_TRY(dt_metrics_rewind(r->metrics, k->stage->d.phase->desc.id, namesakes(r, index), begin));
         DT_TRY(begin_event_files(k, index, begin));
     }
@@ -224,7 +255,7 @@ static dt_status run_phase(dt_rank *k, int64_t index)
     k->last_save_s = k->begin_s = k->from_s = dt_clock_s();
     k->from_part = begin > 0 ? NAN : 0;
     k->begin_step = begin;
-    k->has_stepped = k->has_evaluated = false;
+    k->has_stepped = false;
     k->epoch = begin / dt_trainer_steps_per_epoch(k->stage->trainer);
     k->rate_s = k->rate = 0;
     k->restarts = 0;
@@ -236,7 +267,11 @@ static dt_status run_phase(dt_rank *k, int64_t index)
     const uint64_t most = r->d->max_steps, steps = dt_trainer_steps(k->stage->trainer);
     const bool is_there = most > 0 && begin >= most && (steps == 0 || begin < steps);
     const bool is_over = k->stop.steps > 0 && begin >= (uint64_t)k->stop.steps;
-    const dt_status st = is_over ? DT_DONE : is_there ? DT_OK : dt_rank_loop(k, most);
+    k->owed = is_resumed(k, index) ? r->course.owed : DT_OWES_NOTHING;
+    dt_status st = k->owed != DT_OWES_NOTHING ? dt_rank_settle(k) : DT_OK;
+    if (st == DT_OK) {
+        st = is_over ? DT_DONE : is_there ? DT_OK : dt_rank_loop(k, most);
+    }
     if (dt_rank_is_first(k) && st == DT_DONE) {
         dt_event_files_end(r->metrics, true);
     }
@@ -295,6 +330,7 @@ dt_status dt_rank_run_phases(dt_rank *k)
         const uint64_t steps = st >= 0 ? dt_trainer_step_number(k->stage->trainer) : 0;
         dt_policy_result *policy = NULL;
         const dt_status kept = st == DT_DONE ? dt_policy_result_take(k->stage, &policy) : DT_OK;
+        dt_device_watch_end(&k->device);
         dt_stage_destroy(k->stage);
         dt_snapshot_held_fini(&k->held);
         k->stage = NULL;

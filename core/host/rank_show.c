@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "host/event_files.h"
+#include "host/fit.h"
 
 #include <math.h>
 
@@ -71,8 +72,13 @@ void dt_rank_show(dt_rank *k, const dt_progress *p, bool force)
     dt_metrics_scalar(r->metrics, "mem/rss", (double)v.rss_bytes);
     dt_metrics_scalar(r->metrics, "mem/peak", (double)(k->has_peak ? dt_rss_peak_bytes() : v.rss_bytes));
     dt_metrics_scalar(r->metrics, "mem/planned", (double)k->forecast.resident);
+    if (k->stage->env.in_process) {
+        dt_metrics_scalar(r->metrics, "mem/workers", (double)k->watch.workers);
+        dt_metrics_scalar(r->metrics, "mem/workers_planned", (double)k->forecast.processes);
+    }
     dt_metrics_scalar(r->metrics, "mem/arenas", (double)dt_arena_peak_bytes());
     dt_metrics_scalar(r->metrics, "mem/arenas_planned", (double)k->forecast.arenas);
+    dt_device_watch_look(&k->device, now, r->metrics);
     if (!isnan(part)) {
         dt_metrics_scalar(r->metrics, "progress", part);
     }
@@ -114,6 +120,21 @@ dt_status dt_rank_tell_progress(const dt_rank *k, int64_t index)
     return dt_rundir_write_progress(r->d->dir, &p);
 }
 
+/* Against the machine, before the first step. */
+static dt_status hold_plan(dt_rank *k)
+{
+    bool is_beyond = false;
+    const dt_status st = dt_fit_stage(k->stage, k->r->d->max_steps, &k->forecast, true, &is_beyond);
+    if (!is_beyond) {
+        return st;
+    }
+    const dt_stage_desc d = k->stage->d;
+    dt_forecast_log(&k->forecast);
+    dt_stage_destroy(k->stage); /* what would fit is looked for in the memory that it gives back */
+    k->stage = NULL;
+    return dt_fit_seek(&d, k->r->d->max_steps, st);
+}
+
 dt_status dt_rank_announce(dt_rank *k)
 {
     const dt_trainer *t = k->stage->trainer;
@@ -124,10 +145,11 @@ dt_status dt_rank_announce(dt_rank *k)
         dt_log(DT_LOG_INFO, "%-10s %s", k->stage->model[i].role, k->stage->model[i].comp->desc.id);
     }
     dt_log(DT_LOG_INFO, "%lld parameters (%lld trained), %llu steps; %u worker%s on %u rank%s, %s",
-           (long long)k->stage->params.total, (long long)k->stage->params.trained_count,
+           (long long)k->stage->params.count, (long long)k->stage->params.trained_count,
            (unsigned long long)dt_trainer_steps(t), k->stage->d.threads, k->stage->d.threads == 1 ? "" : "s",
            dt_comm_size(k->comm), dt_comm_size(k->comm) == 1 ? "" : "s", dt_cpu_isa());
     DT_TRY(dt_forecast_make(k->stage, k->r->d->max_steps, &k->forecast));
+    DT_TRY(hold_plan(k));
     dt_forecast_log(&k->forecast);
     dt_arena_peak_reset();
     k->has_peak = dt_rss_peak_reset();

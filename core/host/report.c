@@ -8,14 +8,17 @@
 
 #include "base/fs.h"
 #include "base/json.h"
+#include "config/options.h"
 #include "host/stage.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { KEY_COLUMNS = 26 };
+#define COUNT_MAX 1e9 /* more digits than a column has */
 
 /* Bytes of what "what/mean" and "what/std" are of, where r and the report after it are such a pair; else 0. */
 static size_t spread_of(const dt_report *r, const dt_report *end)
@@ -27,23 +30,75 @@ static size_t spread_of(const dt_report *r, const dt_report *end)
     return is_pair ? n : 0;
 }
 
+/* Counts in full, what is measured in four digits. */
+static void number_text(double v, dt_str *out)
+{
+    const bool is_count = v == floor(v) && fabs(v) < COUNT_MAX;
+    dt_str_addf(out, is_count ? " %9.0f" : " %9.4g", v);
+}
+
+/* "over seeds 1, 2, 3": no column, so that none of the numbers below stands for one of them */
+static void seeds_text(const dt_report *r, dt_str *out)
+{
+    dt_str_addf(out, "  %s", r->n > 1 ? "mean +- deviation over seeds" : "of seed");
+    for (uint32_t j = 0; j < r->n; j++) {
+        dt_str_addf(out, "%s %.0f", j > 0 ? "," : "", r->value[j]);
+    }
+    dt_str_add(out, "\n");
+}
+
+/* What evaluations need not have in common with training. */
+static void env_text(const dt_stage *s, dt_str *out)
+{
+    if (s->env.comp != NULL && s->env.n_told > 0) {
+        dt_str_addf(out, "  in %s with ", s->env.comp->desc.id);
+        dt_env_tell(&s->env, out);
+        dt_str_add(out, "\n");
+    }
+}
+
+static void env_json(const dt_stage *s, dt_json_out *o)
+{
+    dt_json_str(o, "env", s->env.comp->desc.id);
+    if (s->env.n_told == 0) {
+        return;
+    }
+    dt_json_obj(o, "env_options");
+    for (uint32_t i = 0; i < s->env.n_told; i++) {
+        const dt_env_told *t = &s->env.told[i];
+        dt_json_obj(o, t->option->name);
+        dt_option_json(t->option, t->value, "value", o);
+        dt_option_json(t->option, t->trained, "training", o);
+        dt_json_end(o, '}');
+    }
+    dt_json_end(o, '}');
+}
+
 void dt_report_text(const dt_stage *s, dt_str *out)
 {
     const dt_report *r = NULL;
     const uint32_t n = dt_stage_reports(s, &r);
+    uint32_t n_seeds = 0;
+    env_text(s, out);
     for (uint32_t i = 0; i < n; i++) {
         const size_t what = spread_of(&r[i], r + n);
-        if (what > 0) { /* one line for both, none for what nobody measured */
-            if (!isnan(r[i].value[0])) {
-                dt_str_addf(out, "  %-*.*s %9.4g +- %.3g\n", KEY_COLUMNS, (int)what, r[i].key, r[i].value[0],
-                            r[i + 1].value[0]);
-            }
-            i++;
+        const double *deviation = what > 0 ? r[i + 1].value : NULL;
+        const dt_report *one = &r[i];
+        i += what > 0; /* a line for both, none for what nobody measured */
+        if (dt_report_is_detail(one) || (what > 0 && isnan(one->value[0]))) {
             continue;
         }
-        dt_str_addf(out, "  %-*s", KEY_COLUMNS, r[i].key);
-        for (uint32_t j = 0; j < r[i].n; j++) {
-            dt_str_addf(out, " %9.4g", r[i].value[j]);
+        if (strcmp(one->key, "seeds") == 0) {
+            n_seeds = one->n;
+            seeds_text(one, out);
+            continue;
+        }
+        dt_str_addf(out, "  %-*.*s", KEY_COLUMNS, what > 0 ? (int)what : INT_MAX, one->key);
+        for (uint32_t j = 0; j < one->n; j++) {
+            number_text(one->value[j], out);
+        }
+        if (deviation != NULL && n_seeds != 1) {
+            dt_str_addf(out, " +- %.3g", *deviation);
         }
         dt_str_add(out, "\n");
     }
@@ -118,7 +173,7 @@ void dt_report_json(const dt_stage *s, dt_str *out)
     dt_json_out o = {.s = out};
     dt_json_obj(&o, NULL);
     if (s->env.comp != NULL) {
-        dt_json_str(&o, "env", s->env.comp->desc.id);
+        env_json(s, &o);
     }
     write_nested(&o, r, n);
     dt_json_end(&o, '}');

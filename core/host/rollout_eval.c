@@ -101,7 +101,9 @@ static dt_status film(evaluation *e)
 static dt_status play(evaluation *e, bool greedy)
 {
     dt_rollout *r = e->r;
-    dt_collector c = {.vector = e->vector,
+    dt_collector c = {.stops = r->stage->d.stops,
+                      .stops_user = r->stage->d.stops_user,
+                      .vector = e->vector,
                       .buffer = &e->buffer,
                       .actor = &r->track[0].actor,
                       .index = r->track[0].index,
@@ -130,6 +132,11 @@ static dt_status play(evaluation *e, bool greedy)
     return DT_OK;
 }
 
+static bool is_apart(const dt_env *e)
+{
+    return e->judged != &e->training;
+}
+
 /* Instances made for it; where a process can have one alone, the first, which nobody plays with yet. */
 static dt_status make_instances(evaluation *e)
 {
@@ -137,10 +144,11 @@ static dt_status make_instances(evaluation *e)
     const bool is_alone = (r->env->comp->desc.flags & DT_COMP_PROCESS) != 0 && !r->env->in_process;
     if (is_alone && r->vector == NULL && e->n == 1) {
         e->is_first = true;
+        DT_TRY(is_apart(r->env) ? dt_env_remake(r->env, r->env->judged) : DT_OK);
         e->self[0] = r->env->self;
         return DT_OK;
     }
-    return dt_env_make(r->env, 0, e->n, e->self);
+    return dt_env_make(r->env, r->env->judged, 0, e->n, e->self);
 }
 
 static dt_status prepare(evaluation *e)
@@ -150,12 +158,16 @@ static dt_status prepare(evaluation *e)
     DT_TRY(dt_buffer_init(&e->buffer, &bd));
     dt_rollout_scale(r, &e->buffer);
     DT_TRY(make_instances(e));
+    const uint32_t own = r->env->judged->max_steps;
     const dt_vector_desc d = {.id = r->env->comp->desc.id,
                               .layout = &r->env->layout,
                               .ops = r->env->ops,
                               .self = e->self,
                               .n = e->n,
                               .workers = r->workers,
+                              .max_steps = own > 0 ? own : r->evaluation_steps,
+                              .max_steps_from = own > 0 ? "its own spec (max_steps)" : "evaluation.max_steps",
+                              .n_cut = &r->env->n_cut,
                               .user = e,
                               .seed = episode_seed};
     return dt_vector_create(&d, &e->vector);
@@ -267,8 +279,10 @@ dt_status dt_rollout_evaluate(dt_rollout *r, dt_train *t, const uint64_t *seed, 
     dt_film_close(e.film);
     dt_sight_close(e.sight);
     dt_vector_destroy(e.vector);
-    for (uint32_t i = 0; e.self != NULL && !e.is_first && i < e.n; i++) {
-        dt_env_drop(r->env, e.self[i]);
+    if (e.self != NULL && !e.is_first) {
+        dt_env_drop(r->env, e.n, e.self);
+    } else if (e.is_first && is_apart(r->env) && r->stage->d.judged == NULL && st == DT_OK) {
+        st = dt_env_remake(r->env, &r->env->training); /* which goes on */
     }
     dt_buffer_fini(&e.buffer);
     dt_free(e.self);

@@ -49,10 +49,11 @@ struct dt_rollout {
     const char *keep[DT_ROLLOUT_MAX_KEPT + 1]; /* of these what learning reads, ends with NULL */
     dt_data data;
     dt_buffer buffer;
-    uint32_t instances;   /* of all ranks */
-    uint32_t first, last; /* of this rank: [first, last) */
-    uint32_t workers;     /* threads that step environments */
-    void **self;          /* [last - first] created so far */
+    uint32_t instances;        /* of all ranks */
+    uint32_t first, last;      /* of this rank: [first, last) */
+    uint32_t workers;          /* threads that step environments */
+    uint32_t evaluation_steps; /* of an evaluated episode, in an environment that says no end of its own */
+    void **self;               /* [last - first] created so far */
     dt_vector *vector;
 
     dt_policy *policy;

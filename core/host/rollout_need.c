@@ -98,13 +98,17 @@ static void try_instance(dt_rollout *r, dt_rollout_need *out)
 {
     void *self = NULL;
     const uint64_t before = heap_bytes();
-    dt_status st = dt_env_make(r->env, 0, 1, &self);
+    dt_status st = dt_env_make(r->env, &r->env->training, 0, 1, &self);
     if (st == DT_OK) {
         st = play(r, &self, out);
     }
     const uint64_t after = heap_bytes();
-    out->instance = st == DT_OK && after > before ? after - before : 0;
-    dt_env_drop(r->env, self);
+    if (st == DT_OK && r->env->in_process) {
+        out->instance = dt_process_bytes(self, &out->shared);
+    } else {
+        out->instance = st == DT_OK && after > before ? after - before : 0;
+    }
+    dt_env_drop(r->env, 1, &self);
     dt_error_clear();
 }
 
@@ -163,9 +167,10 @@ dt_status dt_rollout_need_get(dt_rollout *r, dt_trainer *t, dt_rollout_need *out
         out->mean[k] = (double)dt_layout_cap(l, (int32_t)k);
     }
     if (r->env->in_process) {
-        out->instance = dt_process_rss_bytes(r->env->self);
+        out->instance = dt_process_bytes(r->env->self, &out->shared);
         out->processes = own;
-    } else {
+    }
+    if (!r->env->in_process || r->stage->tries_processes) {
         try_instance(r, out);
     }
     DT_TRY(dt_rollout_prepare(r, t));

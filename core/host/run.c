@@ -114,7 +114,7 @@ static dt_status go_back(dt_run_state *r)
 static bool is_worth_it(dt_run_state *r, dt_status st, uint32_t *retries_p)
 {
     dt_training_opts o;
-    if (!r->stands || !dt_course_may_retry(st) || dt_signals_stop() != 0) {
+    if (!r->stands || r->is_disk_full || !dt_course_may_retry(st) || dt_signals_stop() != 0) {
         return false;
     }
     dt_error *reason = dt_alloc(sizeof(*reason));
@@ -160,6 +160,14 @@ dt_status dt_run_record(const dt_session *s, dt_rundir *dir)
 dt_status dt_run_note(const dt_session *s, dt_rundir *dir, int exit_code)
 {
     return dt_rundir_write_meta(dir, s->loader, (int64_t)s->seed, s->threads, s->ranks, s->device_text, exit_code);
+}
+
+void dt_run_note_or_warn(const dt_session *s, dt_rundir *dir, int exit_code)
+{
+    if (dt_run_note(s, dir, exit_code) < 0) {
+        dt_log(DT_LOG_WARN, "meta.json is not up to date: %s", dt_error_text());
+        dt_error_clear();
+    }
 }
 
 dt_status dt_run(const dt_run_desc *d)

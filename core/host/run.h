@@ -30,6 +30,8 @@ dt_status dt_run(const dt_run_desc *d);
 dt_status dt_run_record(const dt_session *s, dt_rundir *dir) DT_NODISCARD;
 /* meta.json alone. */
 dt_status dt_run_note(const dt_session *s, dt_rundir *dir, int exit_code) DT_NODISCARD;
+/* While a run goes on or has ended, a full disk is no reason to fail. */
+void dt_run_note_or_warn(const dt_session *s, dt_rundir *dir, int exit_code);
 
 /* An evaluation's result as people read it, a line each, and as scripts do. */
 struct dt_stage;

@@ -10,11 +10,13 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/fault.h"
+#include "base/beneath.h"
 #include "base/fs.h"
 #include "base/json.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "checkpoint/checkpoint.h"
 #include "report/flat.h"
 
 #include <errno.h>
@@ -27,7 +29,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MARK "not_reproducible_from_step"
+#define MARK      "not_reproducible_from_step"
+#define BEGINNING "began_with"
 
 struct dt_rundir {
     char *path;
@@ -37,6 +40,7 @@ struct dt_rundir {
     int64_t mark; /* step from which on the run cannot be repeated, -1: all of it can */
     int argc;
     char *const *argv;
+    const char *phase, *init_from; /* that it begins with; NULL */
 };
 
 static void sink(void *user, int level, const char *line)
@@ -79,7 +83,7 @@ static dt_status make_fresh(const dt_rundir_desc *d, dt_str *out)
     for (int i = 0; i < TRIES; i++) {
         dt_str_clear(out);
         DT_TRY(fresh_path(d, out));
-        if (mkdir(dt_str_text(out), 0777) == 0) {
+        if (mkdir(dt_str_text(out), 0777) == 0) { /* below no guard yet */
             return DT_OK;
         }
         if (errno != EEXIST) {
@@ -101,26 +105,68 @@ static dt_status open_log(const dt_rundir *r, const char *name, const dt_logfile
     return st;
 }
 
-/* A run that was refused before its first step left nothing worth keeping, and its folder may be used again. */
+typedef enum folder_state {
+    FOLDER_FREE,  /* nothing of a run */
+    FOLDER_BEGUN, /* a run that ended before its first checkpoint */
+    FOLDER_TAKEN  /* a run, or records of somebody else */
+} folder_state;
+
+/* Does it hold what a run leaves, or somebody else under the same names? */
 static bool holds_results(const char *path)
 {
     dt_str p = {0};
     struct stat s;
     dt_str_addf(&p, "%s/metrics.jsonl", path);
-    bool used = stat(dt_str_text(&p), &s) == 0 && s.st_size > 0;
+    bool is_used = dt_beneath_stat(dt_str_text(&p), &s) == 0 && s.st_size > 0;
     dt_str_clear(&p);
     dt_str_addf(&p, "%s/checkpoints", path);
-    used = used || dt_fs_is_dir(dt_str_text(&p));
+    is_used = is_used || dt_fs_is_dir(dt_str_text(&p));
     dt_str_fini(&p);
-    return used;
+    return is_used;
 }
 
-static dt_status refuse_mixing(const dt_rundir_desc *d, const char *path)
+static dt_status look_at(const char *path, folder_state *out_p)
 {
-    if (!d->resume && holds_results(path)) {
-        return DT_FAIL(DT_ECONFIG, "%s already holds a run; continue it with --resume, or name another folder", path);
+    uint32_t steps = 0, damaged = 0;
+    DT_TRY(dt_ckpt_count(path, &steps, &damaged));
+    if (steps + damaged == 0 && dt_rundir_is_run(path)) {
+        *out_p = FOLDER_BEGUN;
+    } else {
+        *out_p = holds_results(path) ? FOLDER_TAKEN : FOLDER_FREE;
     }
     return DT_OK;
+}
+
+static dt_status refuse_mixing(const dt_rundir_desc *d, const char *path, folder_state *state_p)
+{
+    *state_p = FOLDER_FREE;
+    if (d->resume) {
+        return DT_OK;
+    }
+    DT_TRY(look_at(path, state_p));
+    if (*state_p == FOLDER_TAKEN) {
+        return DT_FAIL(DT_ECONFIG,
+                       "%s already holds a run; continue it with --resume (--resume auto: where there is one), or name "
+                       "another folder",
+                       path);
+    }
+    return DT_OK;
+}
+
+/* What a run recorded that begins again; its logs stay, to tell what happened. */
+static dt_status clear(const char *path)
+{
+    static const char *const names[] = {"metrics.jsonl", "progress.json", "tensorboard",
+                                        "evaluation",    "report.html",   "trace.json"};
+    dt_status st = DT_OK;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && st == DT_OK; i++) {
+        dt_str p = {0};
+        dt_str_addf(&p, "%s/%s", path, names[i]);
+        st = dt_str_status(&p);
+        st = st == DT_OK ? dt_fs_remove_tree(dt_str_text(&p)) : st;
+        dt_str_fini(&p);
+    }
+    return st;
 }
 
 /* Two processes that train into one folder would spoil it; and while it is held, the run is known to be alive. */
@@ -173,6 +219,7 @@ dt_status dt_rundir_open(const dt_rundir_desc *d, dt_rundir **out_p)
 {
     dt_rundir *r = dt_alloc(sizeof(*r));
     dt_str path = {0};
+    folder_state state = FOLDER_FREE;
     dt_status st = r != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for the run directory");
     if (st == DT_OK && d->dir != NULL) {
         dt_str_add(&path, d->dir);
@@ -181,18 +228,26 @@ dt_status dt_rundir_open(const dt_rundir_desc *d, dt_rundir **out_p)
         st = make_fresh(d, &path);
     }
     if (st == DT_OK) {
-        st = refuse_mixing(d, dt_str_text(&path));
+        st = refuse_mixing(d, dt_str_text(&path), &state);
     }
     if (st == DT_OK) {
         r->path = dt_strdup(dt_str_text(&path));
         r->lock = -1;
         r->argc = d->argc;
         r->argv = d->argv;
+        r->phase = d->phase;
+        r->init_from = d->init_from;
         dt_clock_utc(r->start, sizeof(r->start));
         st = r->path != NULL ? dt_fs_mkdirs(r->path) : DT_FAIL(DT_ENOMEM, "out of memory for the run directory");
     }
     if (st == DT_OK) {
+        st = dt_beneath_begin(r->path); /* for good: who goes on with a run may not have made it */
+    }
+    if (st == DT_OK) {
         st = lock(r);
+    }
+    if (st == DT_OK && state == FOLDER_BEGUN) { /* by now nobody trains there */
+        st = clear(r->path);
     }
     if (st == DT_OK) {
         r->mark = d->resume ? read_mark(r->path) : -1;
@@ -207,6 +262,9 @@ dt_status dt_rundir_open(const dt_rundir_desc *d, dt_rundir **out_p)
         return st;
     }
     dt_log_sink_set(sink, r);
+    if (state == FOLDER_BEGUN) {
+        dt_log(DT_LOG_WARN, "the run in %s ended before its first checkpoint: it begins again", r->path);
+    }
     *out_p = r;
     return DT_OK;
 }
@@ -281,6 +339,14 @@ dt_status dt_rundir_write_meta(dt_rundir *r, const dt_loader *l, int64_t seed, u
         dt_json_str(&o, NULL, r->argv[i]);
     }
     dt_json_end(&o, ']');
+    dt_json_obj(&o, BEGINNING);
+    if (r->phase != NULL) {
+        dt_json_str(&o, "phase", r->phase);
+    }
+    if (r->init_from != NULL) {
+        dt_json_str(&o, "init_from", r->init_from);
+    }
+    dt_json_end(&o, '}');
     dt_json_str(&o, "start", r->start);
     if (r->mark >= 0) {
         dt_json_i64(&o, MARK, r->mark);
@@ -335,6 +401,63 @@ const char *dt_rundir_base(void)
 {
     const char *base = getenv("DTRAIN_RUN_DIR");
     return base != NULL && base[0] != '\0' ? base : "runs";
+}
+
+bool dt_rundir_is_run(const char *path)
+{
+    static const char *const names[] = {"meta.json", "config.cfg", "config.origin.json"};
+    bool is_run = true;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && is_run; i++) {
+        dt_str p = {0};
+        dt_str_addf(&p, "%s/%s", path, names[i]);
+        is_run = dt_str_status(&p) == DT_OK && dt_fs_is_file(dt_str_text(&p));
+        dt_str_fini(&p);
+    }
+    return is_run;
+}
+
+/* A text of meta.json; NULL when it is not there. */
+static dt_status copy_text(const dt_flat *meta, const char *path, char **out_p)
+{
+    const dt_flat_item *item = dt_flat_find(meta, path);
+    *out_p = item != NULL ? dt_strdup(item->text) : NULL;
+    return item == NULL || *out_p != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for %s", path);
+}
+
+dt_status dt_rundir_beginning(const char *path, char **phase_p, char **init_from_p)
+{
+    dt_str name = {0};
+    dt_flat meta = {0};
+    dt_str_addf(&name, "%s/meta.json", path);
+    dt_status st = dt_str_status(&name);
+    st = st == DT_OK ? dt_flat_read(dt_str_text(&name), &meta) : st;
+    st = st == DT_OK ? copy_text(&meta, BEGINNING "/phase", phase_p) : st;
+    st = st == DT_OK ? copy_text(&meta, BEGINNING "/init_from", init_from_p) : st;
+    dt_flat_fini(&meta);
+    dt_str_fini(&name);
+    return st;
+}
+
+dt_status dt_rundir_newest(const char *base, const char *name, char **out_p)
+{
+    static const char pattern[] = "-????????T??????Z-????";
+    char **names = NULL, *best = NULL;
+    size_t n = 0;
+    dt_status st = dt_fs_is_dir(base) ? dt_fs_list(base, &names, &n) : DT_OK;
+    const size_t bytes = strlen(name);
+    for (size_t i = n; i-- > 0 && st == DT_OK && best == NULL;) { /* sorted by name, so that the newest is the last */
+        dt_str path = {0};
+        dt_str_addf(&path, "%s/%s", base, names[i]);
+        if (strncmp(names[i], name, bytes) == 0 && dt_glob_match(pattern, names[i] + bytes) &&
+            dt_rundir_is_run(dt_str_text(&path))) {
+            best = dt_strdup(dt_str_text(&path));
+            st = best != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for %s", name);
+        }
+        dt_str_fini(&path);
+    }
+    dt_fs_list_free(names, n);
+    *out_p = best;
+    return st;
 }
 
 dt_status dt_rundir_latest(const char *base, char **out_p)

@@ -15,10 +15,11 @@
 typedef struct dt_rundir dt_rundir;
 
 typedef struct dt_rundir_desc {
-    const char *dir;  /* --run-dir; NULL: make one below base */
-    const char *base; /* "runs" or DTRAIN_RUN_DIR */
-    const char *name; /* --name or the plugin's id */
-    bool resume;      /* the folder must exist, and is continued */
+    const char *dir;               /* --run-dir; NULL: make one below base */
+    const char *base;              /* "runs" or DTRAIN_RUN_DIR */
+    const char *name;              /* --name or the plugin's id */
+    bool resume;                   /* the folder must exist, and is continued */
+    const char *phase, *init_from; /* of a run that begins: --phase and --init-from, for when it begins again; NULL */
     dt_logfile_opts log;
     int argc;
     char *const *argv;
@@ -34,8 +35,9 @@ typedef struct dt_rundir_phase { /* the phase that is being trained */
     double time_s;       /* the same */
 } dt_rundir_phase;
 
-/* Makes or continues the folder and sends log lines to its files. Errors: DT_EIO; DT_ECONFIG when a fresh run would
- * mix with an older one in the same folder, or another process trains there. */
+/* Makes or continues the folder and sends log lines to its files. A fresh run takes the place of one that ended before
+ * its first checkpoint, and says so: what that one recorded goes. Errors: DT_EIO; DT_ECONFIG when it would mix with
+ * another one in the same folder, or another process trains there. */
 dt_status dt_rundir_open(const dt_rundir_desc *d, dt_rundir **out_p) DT_NODISCARD;
 const char *dt_rundir_path(const dt_rundir *r);
 /* config.cfg and config.origin.json. */
@@ -55,6 +57,12 @@ void dt_rundir_close(dt_rundir *r);
 
 /* Where runs are made: DTRAIN_RUN_DIR, or "runs". */
 const char *dt_rundir_base(void);
+/* Did a run begin in this folder? Then it holds its configuration and meta.json. */
+bool dt_rundir_is_run(const char *path);
+/* What --phase and --init-from were when the run began; NULL for each that was not given. Freed with dt_free. */
+dt_status dt_rundir_beginning(const char *path, char **phase_p, char **init_from_p) DT_NODISCARD;
+/* The newest run called `name` below base, whatever it holds; NULL when there is none. Freed with dt_free. */
+dt_status dt_rundir_newest(const char *base, const char *name, char **out_p) DT_NODISCARD;
 /* The newest run below base that holds a checkpoint; caller frees with dt_free. DT_ECONFIG when there is none. */
 dt_status dt_rundir_latest(const char *base, char **out_p) DT_NODISCARD;
 

@@ -4,6 +4,7 @@
  */
 #include <config.h>
 
+#include "host/plugin_memory.h"
 #include "host/stage.h"
 
 #include "base/err.h"
@@ -58,13 +59,13 @@ static void host_log(const dt_host *h, int32_t level, const char *msg)
 static void *host_alloc(const dt_host *h, uint64_t bytes)
 {
     (void)h;
-    return dt_alloc(bytes);
+    return dt_plugin_alloc(bytes);
 }
 
 static void host_release(const dt_host *h, void *p)
 {
     (void)h;
-    dt_free(p);
+    dt_plugin_release(p);
 }
 
 /* ---- metrics ----------------------------------------------------------------------------------------------------- */

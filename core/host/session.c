@@ -7,15 +7,16 @@
 #include "host/session.h"
 
 #include "base/err.h"
+#include "base/beneath.h"
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "device/open.h"
 #include "host/baselines.h"
 #include "host/roles.h"
+#include "host/room.h"
 #include "host/stage.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,15 +86,6 @@ static dt_status find_demo(char **out)
     return *out != NULL || st != DT_OK ? st : DT_FAIL(DT_ENOMEM, "out of memory");
 }
 
-static uint32_t cpus(void)
-{
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) > 0) {
-        return (uint32_t)CPU_COUNT(&set);
-    }
-    return 1;
-}
-
 /* ---- command line into configuration ----------------------------------------------------------------------------- */
 
 static dt_status refuse_later(const dt_args *a)
@@ -109,6 +101,9 @@ static dt_status refuse_later(const dt_args *a)
 
 static dt_status read_layers(const dt_args *a, const char *resumed, dt_config *c)
 {
+    if (a->trust_plugins) {
+        dt_config_trust(c);
+    }
     if (a->profile != NULL) {
         dt_str path = {0};
         dt_status st = find_profile(a->profile, &path);
@@ -119,7 +114,7 @@ static dt_status read_layers(const dt_args *a, const char *resumed, dt_config *c
         DT_TRY(st);
     }
     if (resumed != NULL) {
-        DT_TRY(dt_config_read_file(c, DT_FROM_FILE, resumed));
+        DT_TRY(dt_config_read_file(c, DT_FROM_RUN, resumed));
     }
     const char *from_env = getenv("DTRAIN_CONFIG");
     if (from_env != NULL && from_env[0] != '\0' && a->n_config == 0 && resumed == NULL) {
@@ -199,6 +194,28 @@ static dt_status declare_wired(dt_session *s, uint32_t kind, const char *id)
     return st == DT_ENOMEM ? st : DT_OK;
 }
 
+/* A run names its plugins by ids, which are looked for where the user keeps plugins. A path in it is opened only where
+ * it leads to one of those: whoever sends a run would choose the code that runs here. */
+static dt_status refuse_foreign(const dt_session *s, int64_t phase, const char *plugin)
+{
+    dt_str where = {0};
+    if (strchr(plugin, '/') == NULL || !dt_config_plugin_is_foreign(s->config, phase, &where) ||
+        dt_loader_is_on_path(s->loader, plugin)) {
+        dt_str_fini(&where);
+        return DT_OK;
+    }
+    const char *slash = strrchr(plugin, '/');
+    const int folder = slash > plugin ? (int)(slash - plugin) : 1;
+    const dt_status st =
+        DT_FAIL(DT_EABI,
+                "%s names the plugin %s by its path, and what lies in a run may be somebody else's: nothing of it is "
+                "opened. If it is yours, say --plugin %s, or add its folder to DTRAIN_PLUGIN_PATH (%.*s); if you trust "
+                "whoever made the run, say --trust-plugins",
+                dt_str_text(&where), plugin, plugin, folder, plugin);
+    dt_str_fini(&where);
+    return st;
+}
+
 static dt_status load_phases(dt_session *s)
 {
     s->n_phases = dt_config_n_phases(s->config);
@@ -211,6 +228,7 @@ static dt_status load_phases(dt_session *s)
         if (*plugin == '\0') {
             continue; /* the check tells it, with all that is wrong elsewhere */
         }
+        DT_TRY(refuse_foreign(s, i, plugin));
         dt_status st = dt_loader_find_phase(s->loader, plugin, &s->phase[i]);
         if (st < 0) {
             return plugin_status(st);
@@ -339,6 +357,44 @@ static dt_status check_devices(const dt_session *s)
     return DT_OK;
 }
 
+/* More threads than cores take turns: the same result, later. Far more of them are a slip of the hand, or the
+ * configuration of another machine. */
+static dt_status check_count(const dt_session *s, int64_t phase, const char *key, int64_t n, bool *has_warned)
+{
+    enum { A_CORE = 8, ALWAYS = 32 };
+    const int64_t cores = dt_room_cores(""), most = A_CORE * cores > ALWAYS ? A_CORE * cores : ALWAYS;
+    const char *plural = cores == 1 ? "" : "s";
+    if (n > most) {
+        return DT_FAIL(DT_ECONFIG,
+                       "phase %lld (%s): %s = %lld, but this process may use %lld core%s; at most %lld are taken "
+                       "there, and 0 takes what suits the machine",
+                       (long long)phase + 1, s->phase[phase]->desc.id, key, (long long)n, (long long)cores, plural,
+                       (long long)most);
+    }
+    if (n > cores && !*has_warned) {
+        *has_warned = true;
+        dt_log(DT_LOG_WARN,
+               "%s = %lld, but this process may use %lld core%s: threads take turns, which is slower than %lld of them "
+               "and changes no result",
+               key, (long long)n, (long long)cores, plural, (long long)cores);
+    }
+    return DT_OK;
+}
+
+static dt_status check_threads(const dt_session *s)
+{
+    bool has_warned = false;
+    for (int64_t i = s->first; i < s->last; i++) {
+        dt_engine_opts engine;
+        dt_env_opts env;
+        DT_TRY(dt_config_engine(s->config, i, &engine));
+        DT_TRY(dt_config_env(s->config, i, &env));
+        DT_TRY(check_count(s, i, "engine.threads", engine.threads, &has_warned));
+        DT_TRY(check_count(s, i, "env.workers", env.workers, &has_warned));
+    }
+    return DT_OK;
+}
+
 /* A component that somebody named, beyond what plugins prefer. */
 static dt_status check_name(const dt_session *s, int64_t phase, uint32_t kind, const char *key, const char *role)
 {
@@ -364,13 +420,28 @@ static dt_status check_name(const dt_session *s, int64_t phase, uint32_t kind, c
     return st;
 }
 
+/* Only what is evaluated can reach a target. */
+static dt_status check_target(const dt_session *s, int64_t phase, const char *metric)
+{
+    const bool has_evaluation = s->phase[phase]->ops.phase.evaluate != NULL;
+    dt_training_opts training;
+    DT_TRY(dt_config_training(s->config, phase, &training));
+    if (metric[0] == '\0' || (has_evaluation && training.eval_interval > 0)) {
+        return DT_OK;
+    }
+    return DT_FAIL(
+        DT_ECONFIG, "phase %lld (%s): stop.metric = \"%s\": %s", (long long)phase + 1, s->phase[phase]->desc.id, metric,
+        has_evaluation ? "training.eval_interval = 0 evaluates never; set training.eval_interval to at least 1"
+                       : "the phase has no evaluation");
+}
+
 /* What a later phase names is looked for before the first one begins. A run that is resumed may have lost what its
  * phases began with. */
 static dt_status check_names(const dt_session *s, bool is_fresh)
 {
     for (int64_t i = s->first; i < s->last; i++) {
         dt_phase_opts p;
-        dt_stop_opts unused;
+        dt_stop_opts stop;
         char key[64];
         for (int r = 0; r < DT_ROLES; r++) {
             snprintf(key, sizeof(key), "models.%s", dt_role_name[r]);
@@ -378,7 +449,8 @@ static dt_status check_names(const dt_session *s, bool is_fresh)
         }
         DT_TRY(check_name(s, i, DT_KIND_DATA, "data.source", NULL));
         DT_TRY(check_name(s, i, DT_KIND_ENV, "env.id", NULL));
-        DT_TRY(dt_config_phase(s->config, i, &p, &unused));
+        DT_TRY(dt_config_phase(s->config, i, &p, &stop));
+        DT_TRY(check_target(s, i, stop.metric));
         const bool is_word = p.init[0] == '\0' || strcmp(p.init, "random") == 0 || strcmp(p.init, "previous") == 0;
         if (is_fresh && !is_word && access(p.init, F_OK) != 0) {
             return DT_FAIL(DT_ECONFIG,
@@ -446,7 +518,7 @@ dt_status dt_session_enter(dt_session *s, int64_t phase)
 {
     dt_engine_opts engine;
     DT_TRY(dt_config_engine(s->config, phase, &engine));
-    s->threads = engine.threads > 0 ? (uint32_t)engine.threads : cpus();
+    s->threads = engine.threads > 0 ? (uint32_t)engine.threads : dt_room_cores("");
     if (strcmp(s->device_wish, engine.device) == 0) {
         return DT_OK;
     }
@@ -518,6 +590,9 @@ dt_status dt_session_open(const dt_args *a, const char *resumed_config, dt_sessi
         st = read_resources(out);
     }
     if (st == DT_OK) {
+        st = check_threads(out);
+    }
+    if (st == DT_OK) {
         st = check_devices(out);
     }
     if (st == DT_OK && strcmp(a->verb, "run") == 0) {
@@ -534,14 +609,32 @@ dt_status dt_session_open(const dt_args *a, const char *resumed_config, dt_sessi
 
 void dt_session_config_beside(const char *checkpoint, dt_str *out)
 {
-    static const char *const places[] = {"config.cfg", "../../config.cfg", "../config.cfg"};
-    for (size_t i = 0; checkpoint != NULL && i < sizeof(places) / sizeof(places[0]); i++) {
+    static const int places[] = {0, 2, 1}; /* folders above it */
+    char *full = checkpoint != NULL && dt_fs_is_dir(checkpoint) ? realpath(checkpoint, NULL) : NULL;
+    for (size_t i = 0; full != NULL && i < sizeof(places) / sizeof(places[0]); i++) {
+        size_t bytes = strlen(full);
+        for (int up = places[i]; up > 0 && bytes > 0; up--) {
+            while (bytes > 0 && full[--bytes] != '/') {
+            }
+        }
         dt_str_clear(out);
-        dt_str_addf(out, "%s/%s", checkpoint, places[i]);
-        if (dt_fs_is_file(dt_str_text(out))) {
+        dt_str_add_n(out, full, bytes);
+        char *folder = dt_strdup(dt_str_text(out));
+        dt_str_add(out, "/config.cfg");
+        struct stat info;
+        /* the file itself, or a link to one: that one is refused where it is read, not passed over here */
+        const bool is_there = folder != NULL && folder[0] != '\0' && dt_beneath_begin(folder) == DT_OK &&
+                              dt_beneath_stat(dt_str_text(out), &info) == 0 && !S_ISDIR(info.st_mode);
+        if (!is_there && folder != NULL) {
+            dt_beneath_end(folder);
+        }
+        dt_free(folder);
+        if (is_there) {
+            free(full);
             return;
         }
     }
+    free(full);
     dt_str_clear(out);
 }
 

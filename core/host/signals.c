@@ -13,12 +13,13 @@
 
 static atomic_int stop_signal;
 static atomic_int save_wanted;
+static atomic_bool leaves_at_once;
 
 static void on_stop(int number)
 {
     static const char text[] = "\ndtrain: stopping after this step and saving; once more to leave at once\n";
     int none = 0;
-    if (!atomic_compare_exchange_strong(&stop_signal, &none, number)) {
+    if (!atomic_compare_exchange_strong(&stop_signal, &none, number) || atomic_load(&leaves_at_once)) {
         _exit(128 + number);
     }
     if (isatty(STDERR_FILENO)) {
@@ -46,6 +47,11 @@ void dt_signals_install(void)
     sigaction(SIGUSR1, &a, NULL);
     a.sa_handler = SIG_IGN;
     sigaction(SIGPIPE, &a, NULL);
+}
+
+void dt_signals_nothing_to_save(bool is_so)
+{
+    atomic_store(&leaves_at_once, is_so);
 }
 
 int dt_signals_stop(void)

@@ -9,6 +9,8 @@
 #include <stdbool.h>
 
 void dt_signals_install(void);
+/* While it is true on this thread's word, the first signal leaves at once, too, with 128+n. */
+void dt_signals_nothing_to_save(bool is_so);
 int dt_signals_stop(void);  /* number of the signal that asked to stop, 0 = none */
 bool dt_signals_save(void); /* true once per SIGUSR1 */
 

@@ -7,6 +7,7 @@
 #include "host/roles.h"
 #include "host/snapshot.h"
 
+#include "backend/kernel.h"
 #include "base/err.h"
 #include "base/json.h"
 #include "base/mem.h"
@@ -18,6 +19,8 @@
 #define BLOB_ROLLOUT    "rollout"
 #define BLOB_NORMALISER "normaliser"
 #define KEY_LOADED      "loaded_roles"
+#define KEY_STORES      "stores"
+#define KEY_OWED        "owed"
 
 /* ---- tensors of a stage ------------------------------------------------------------------------------------------ */
 
@@ -135,6 +138,14 @@ static dt_status check_finite(const tensor_list *l)
     return DT_OK;
 }
 
+dt_status dt_snapshot_cpu(dt_config *c, int64_t phase, char *out, size_t bytes)
+{
+    dt_amp_opts amp;
+    DT_TRY(dt_config_amp(c, phase, &amp));
+    snprintf(out, bytes, "%s%s%s", dt_cpu_isa(), amp.enabled ? "+" : "", amp.enabled ? dt_cpu_bf16_isa() : "");
+    return DT_OK;
+}
+
 static dt_status fill_info(dt_stage *s, const dt_snapshot_desc *d, dt_ckpt_info *info)
 {
     dt_checkpoint_opts opts;
@@ -145,6 +156,7 @@ static dt_status fill_info(dt_stage *s, const dt_snapshot_desc *d, dt_ckpt_info 
     snprintf(info->run, sizeof(info->run), "%.120s", slash != NULL ? slash + 1 : d->run_dir);
     snprintf(info->phase, sizeof(info->phase), "%.60s", s->d.phase->desc.id);
     snprintf(info->build, sizeof(info->build), "%s", PACKAGE_VERSION);
+    DT_TRY(dt_snapshot_cpu(s->d.config, s->d.index, info->cpu, sizeof(info->cpu)));
     DT_TRY(dt_config_hash(s->d.config, info->config_hash));
     DT_TRY(dt_config_hash_phase(s->d.config, s->d.index, info->phase_hash));
     const uint64_t step = dt_trainer_step_number(s->trainer);
@@ -190,9 +202,19 @@ static void write_state(const dt_stage *s, const dt_snapshot_desc *d, const dt_s
     dt_json_i64(&o, "overflows", (int64_t)scaler->overflows);
     dt_json_i64(&o, "steps_per_epoch", (int64_t)dt_trainer_steps_per_epoch(s->trainer));
     dt_json_i64(&o, "seed", (int64_t)s->d.seed);
+    if (d->owed != DT_OWES_NOTHING) {
+        dt_json_i64(&o, KEY_OWED, d->owed);
+    }
     dt_json_arr(&o, "models");
     for (uint32_t i = 0; i < s->n_models; i++) {
         dt_json_str(&o, NULL, s->model[i].comp->desc.id);
+    }
+    dt_json_end(&o, ']');
+    dt_json_arr(&o, KEY_STORES);
+    for (uint32_t i = 0; i < s->n_stores; i++) {
+        char digest[17];
+        snprintf(digest, sizeof(digest), "%016llx", (unsigned long long)dt_store_digest(s->store[i]));
+        dt_json_str(&o, NULL, digest);
     }
     dt_json_end(&o, ']');
     dt_json_arr(&o, KEY_LOADED);
@@ -340,6 +362,26 @@ dt_status dt_snapshot_position(const dt_ckpt *c, int64_t *phase_index_p, uint64_
     return DT_OK;
 }
 
+dt_status dt_snapshot_owed(const dt_ckpt *c, uint32_t *owed_p)
+{
+    size_t bytes = 0;
+    const char *text = dt_ckpt_state(c, &bytes);
+    dt_json *j = NULL;
+    dt_json_token t;
+    bool is_here = false;
+    *owed_p = DT_OWES_NOTHING;
+    dt_status st = dt_json_open_mem(text, bytes, "state.json", &j);
+    while (st == DT_OK && (st = dt_json_next(j, &t)) == DT_OK && t.kind != DT_JSON_END) {
+        if (t.kind == DT_JSON_KEY) {
+            is_here = strcmp(t.text, KEY_OWED) == 0;
+        } else if (is_here && t.kind == DT_JSON_NUMBER && t.is_integer) {
+            *owed_p = t.integer == DT_OWES_END ? DT_OWES_END : DT_OWES_EVALUATION;
+        }
+    }
+    dt_json_close(j);
+    return st;
+}
+
 dt_status dt_snapshot_loaded(const dt_ckpt *c, uint32_t *roles_p)
 {
     size_t bytes = 0;
@@ -359,6 +401,26 @@ dt_status dt_snapshot_loaded(const dt_ckpt *c, uint32_t *roles_p)
     }
     dt_json_close(j);
     return st;
+}
+
+dt_status dt_snapshot_stores(const dt_ckpt *c, dt_str *out, bool *known_p)
+{
+    size_t bytes = 0;
+    const char *text = dt_ckpt_state(c, &bytes);
+    dt_json *j = NULL;
+    dt_json_token t;
+    bool is_here = false;
+    dt_status st = dt_json_open_mem(text, bytes, "state.json", &j);
+    while (st == DT_OK && (st = dt_json_next(j, &t)) == DT_OK && t.kind != DT_JSON_END) {
+        if (t.kind == DT_JSON_KEY) {
+            is_here = strcmp(t.text, KEY_STORES) == 0;
+            *known_p = *known_p || is_here;
+        } else if (t.kind == DT_JSON_STRING && is_here) {
+            dt_str_addf(out, "%s\n", t.text);
+        }
+    }
+    dt_json_close(j);
+    return st == DT_OK ? dt_str_status(out) : st;
 }
 
 /* The update count and the loss scaler; checkpoints from before there was one have no skipped steps. */

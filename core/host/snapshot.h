@@ -19,12 +19,17 @@ typedef struct dt_snapshot_held {
     bool is_too_large; /* a phase's own state that costs too much to keep aside each time */
 } dt_snapshot_held;
 
+/* What was asked to stop before it was done, after the step that a checkpoint holds: an evaluation, or the one that the
+ * phase ends with and what follows it. */
+enum { DT_OWES_NOTHING = 0, DT_OWES_EVALUATION, DT_OWES_END };
+
 typedef struct dt_snapshot_desc {
     const char *run_dir;
     uint64_t base_step; /* steps of the phases before this one */
     uint64_t epoch;     /* epochs of this one that are done, as the phase counts them */
     uint64_t phase_ms;  /* spent on it */
     uint32_t ranks;
+    uint32_t owed; /* DT_OWES_* */
     bool phase_end;
     bool is_evaluated;            /* what the stage reports is of this very step */
     const dt_snapshot_held *held; /* NULL: the stage as it is */
@@ -44,8 +49,14 @@ dt_status dt_snapshot_load(dt_stage *s, const dt_ckpt *c) DT_NODISCARD;
 dt_status dt_snapshot_load_normaliser(dt_stage *s, const dt_ckpt *c, bool *is_there_p) DT_NODISCARD;
 /* Roles that a checkpoint's phase had from elsewhere when it began (dt_stage_desc.loaded). */
 dt_status dt_snapshot_loaded(const dt_ckpt *c, uint32_t *roles_p) DT_NODISCARD;
+/* Digests of the stores that its phase had open (store.h), a line each, appended; known_p: it says so at all. */
+dt_status dt_snapshot_stores(const dt_ckpt *c, dt_str *out, bool *known_p) DT_NODISCARD;
+dt_status dt_snapshot_owed(const dt_ckpt *c, uint32_t *owed_p) DT_NODISCARD; /* DT_OWES_* */
 /* Where a checkpoint's phase stands. */
 dt_status dt_snapshot_position(const dt_ckpt *c, int64_t *phase_index_p, uint64_t *step_p, uint64_t *base_step_p,
                                bool *phase_end_p) DT_NODISCARD;
+
+/* The build of the CPU kernels that a phase computes with here: another one ends in other bits. */
+dt_status dt_snapshot_cpu(dt_config *c, int64_t phase, char *out, size_t bytes) DT_NODISCARD;
 
 #endif

@@ -63,8 +63,18 @@ static void clear_progress(dt_progress *p)
 
 dt_status dt_stage_iterate(dt_stage *s, dt_progress *out)
 {
+    const uint64_t step = s->trainer != NULL ? dt_trainer_step_number(s->trainer) : 0;
+    const uint64_t moves = s->trainer != NULL ? dt_trainer_moves(s->trainer) : 0;
     clear_progress(out);
-    return s->d.phase->ops.phase.iterate(s->self, out);
+    const dt_status st = s->d.phase->ops.phase.iterate(s->self, out);
+    if (st < 0 || s->trainer == NULL || dt_trainer_moves(s->trainer) == moves ||
+        dt_trainer_step_number(s->trainer) > step) {
+        return st;
+    }
+    /* parameters moved by hand alone: a step of the run all the same, or its checkpoints would have one name */
+    DT_TRY(dt_trainer_pass(s->trainer));
+    out->step = out->step > step ? out->step : step + 1;
+    return st;
 }
 
 dt_status dt_stage_evaluate(dt_stage *s, dt_progress *out)
@@ -124,9 +134,18 @@ const double *dt_stage_report(const dt_stage *s, const char *key)
     return NULL;
 }
 
+bool dt_report_is_detail(const dt_report *r)
+{
+    const char *slash = strrchr(r->key, '/');
+    return r->is_list && slash != NULL && strcmp(slash, "/values") == 0;
+}
+
 void dt_stage_report_names(const dt_stage *s, dt_str *out)
 {
     for (uint32_t i = 0; i < s->n_reports; i++) {
+        if (dt_report_is_detail(&s->report[i])) {
+            continue;
+        }
         dt_str_addf(out, "%s%s", i > 0 ? ", " : "", s->report[i].key);
         if (s->report[i].is_list && s->report[i].n > 1) {
             dt_str_addf(out, "/1..%u", s->report[i].n);

@@ -8,6 +8,7 @@
 #define DTRAIN_CORE_HOST_STAGE_H
 
 #include "collective/comm.h"
+#include "config/judged.h"
 #include "config/schema.h"
 #include "data/store.h"
 #include "graph/params.h"
@@ -19,7 +20,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { DT_STAGE_MAX_MODELS = 8, DT_STAGE_MAX_DATA = 8, DT_STAGE_MAX_REPORTS = 128 };
+enum { DT_STAGE_MAX_MODELS = 8, DT_STAGE_MAX_DATA = 8, DT_STAGE_MAX_REPORTS = 256 };
 enum { DT_STAGE_MAX_PICTURES = 8192, DT_STAGE_MAX_PICTURE_VALUES = 65536 };
 
 struct dt_model { /* a bound model */
@@ -36,15 +37,29 @@ struct dt_data { /* bound data */
     bool created;
 };
 
+typedef struct dt_env_setup { /* with which instances are made */
+    void *config;
+    dt_str request;     /* what a worker needs to make one */
+    uint32_t max_steps; /* of its spec */
+} dt_env_setup;
+
+typedef struct dt_env_told { /* an option that training and evaluations need not have in common */
+    const dt_option *option;
+    const char *value, *trained;
+} dt_env_told;
+
 struct dt_env { /* a bound environment */
     struct dt_stage *stage;
     const dt_loaded *comp;
-    void *config;
-    void *self; /* the first instance */
+    dt_env_setup training, apart; /* apart: where evaluations have other options */
+    dt_env_setup *judged;         /* of evaluations: one of the two */
+    dt_env_told told[DT_JUDGED_MAX];
+    uint32_t n_told;
+    void *self; /* the first instance, of training */
     const dt_env_ops *ops;
     bool in_process;        /* instances run in worker processes */
-    dt_str request;         /* what a worker needs to make one */
     atomic_uint n_restarts; /* of workers */
+    atomic_uint n_cut;      /* episodes that went on behind the last step that the spec allows, or an evaluation */
     dt_layout layout;
     dt_env_opts opts;
     bool has_layout;
@@ -56,6 +71,11 @@ typedef struct dt_report { /* one part of an evaluation's result */
     uint32_t n, columns; /* columns > 0: a table of n / columns rows */
     bool is_list;
 } dt_report;
+
+typedef struct dt_trained_on { /* what the weights of an evaluation are known to have seen */
+    const char *stores;        /* digests (store.h), a line each */
+    bool is_trained, is_known; /* false, false: nothing was trained */
+} dt_trained_on;
 
 typedef struct dt_stage_desc {
     dt_config *config; /* read-only after checking, except for the cache behind sections */
@@ -72,7 +92,8 @@ typedef struct dt_stage_desc {
     uint32_t loaded;                 /* roles whose first weights come from a checkpoint: bits, roles.h */
     const dt_device_ops *device_ops; /* NULL: the CPU computes */
     dt_device *device;
-    bool (*stops)(void *user); /* [any] should what takes long and can be done again stop now? NULL: never */
+    const dt_trained_on *judged; /* an evaluation apart from training: what was trained on; NULL: it trains */
+    bool (*stops)(void *user);   /* [any] should what takes long and can be done again stop now? NULL: never */
     void *stops_user;
     pthread_mutex_t *config_lock; /* the configuration is used by one rank at a time; held during create */
 } dt_stage_desc;
@@ -88,6 +109,7 @@ typedef struct dt_stage {
     uint32_t n_data;
     dt_env env;
     struct dt_rollout *rollout;
+    bool tries_processes;               /* rollout_need.c plays an instance in a process, too */
     dt_store *store[DT_STAGE_MAX_DATA]; /* opened through svc/store.h, each once for all who asked for it */
     uint32_t store_users[DT_STAGE_MAX_DATA], n_stores;
     dt_param_table params;
@@ -114,6 +136,8 @@ uint32_t dt_stage_reports(const dt_stage *s, const dt_report **out_p);
 const double *dt_stage_report(const dt_stage *s, const char *key);
 /* What was reported, for people: "rmse_m/1..5, nll". */
 void dt_stage_report_names(const dt_stage *s, dt_str *out);
+/* "return/values": what a mean is of, seed by seed. JSON has it; tables and records have mean and deviation. */
+bool dt_report_is_detail(const dt_report *r);
 void dt_stage_reports_clear(dt_stage *s);
 
 /* services.c */
@@ -134,8 +158,12 @@ const char *dt_bind_env_id(const dt_env *e);
 uint32_t dt_bind_env_instances(const dt_env *e);
 /* n more instances, each with state of its own; those in processes begin side by side. On failure those that were made
  * stay in self [n, zeroed before], for dt_env_drop; the reason names the instance, counted from first. */
-dt_status dt_env_make(dt_env *e, uint32_t first, uint32_t n, void **self) DT_NODISCARD;
-void dt_env_drop(dt_env *e, void *self);
+dt_status dt_env_make(dt_env *e, dt_env_setup *with, uint32_t first, uint32_t n, void **self) DT_NODISCARD;
+void dt_env_drop(dt_env *e, uint32_t n, void *const *self); /* NULL ones are none */
+/* The first instance, which nobody plays with, made again: where a process can have one alone. */
+dt_status dt_env_remake(dt_env *e, dt_env_setup *with) DT_NODISCARD;
+/* env_judge.c: "teleport_s = -1 (training: 300)", of every option told, ", " between. */
+void dt_env_tell(const dt_env *e, dt_str *out);
 void dt_bind_env_fini(dt_stage *s);
 /* svc_train.c */
 extern const struct dt_train_api dt_train_service;
@@ -143,12 +171,14 @@ extern const struct dt_train_api dt_train_service;
 extern const struct dt_rollout_api dt_rollout_service;
 void dt_rollout_destroy(struct dt_rollout *r);
 /* rollout_need.c: what it takes besides the trainer, bytes of this rank; resident: what is likely to be touched. Makes
- * the policy, and tries an instance of an environment that runs in threads, to see how much it holds and shows. */
+ * the policy, and tries an instance of an environment that runs in threads, to see how much it holds and shows; one in
+ * a process, which takes seconds, where tries_processes is set: else it shows as much as it can at most. */
 typedef struct dt_rollout_need {
     uint64_t policy, policy_resident; /* acting: its plans and inputs */
     uint64_t buffer, buffer_resident; /* what a round keeps, and the records of the instances */
     uint64_t evaluation, evaluation_resident;
     uint64_t instance;                        /* of one environment, in this process or in its own; 0: unknown */
+    uint64_t shared;                          /* by all processes of environments: program, libraries, recordings */
     uint32_t instances, evaluated, processes; /* those that collect, those that evaluate beside them */
     uint32_t threads;                         /* that step environments and do nothing else */
     double mean[1 + DT_ENV_MAX_SYMBOLS];      /* live size of a sample: agents that act, then ragged symbols */

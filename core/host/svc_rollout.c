@@ -139,7 +139,10 @@ static dt_status rollout_create(const dt_host *h, dt_env *env, const dt_rollout_
     if (r->workers == 0 && env->in_process) { /* as many processes at work as there are cores */
         r->workers = s->d.threads < r->instances ? s->d.threads : r->instances - 1;
     }
+    dt_evaluation_opts evaluation = {0};
     dt_status st = check_desc(&r->d);
+    st = st == DT_OK ? dt_config_evaluation(s->d.config, s->d.index, &evaluation) : st;
+    r->evaluation_steps = (uint32_t)evaluation.max_steps;
     if (st == DT_OK) {
         copy_kept(r, d->kept);
         st = share(r);
@@ -162,8 +165,8 @@ void dt_rollout_destroy(dt_rollout *r)
         return;
     }
     dt_vector_destroy(r->vector);
-    for (uint32_t i = 1; r->self != NULL && i < r->last - r->first; i++) { /* the first one is the environment's */
-        dt_env_drop(r->env, r->self[i]);
+    if (r->self != NULL) { /* the first one is the environment's */
+        dt_env_drop(r->env, r->last - r->first - 1, r->self + 1);
     }
     for (uint32_t i = 0; i < DT_ENV_MAX_OBS; i++) {
         dt_moments_fini(&r->obs[i]);
@@ -399,7 +402,7 @@ uint64_t dt_rollout_seed(void *user, uint32_t number, uint64_t episode)
 static dt_status make_instances(dt_rollout *r)
 {
     r->self[0] = r->env->self;
-    DT_TRY(dt_env_make(r->env, r->first + 1, r->last - r->first - 1, r->self + 1));
+    DT_TRY(dt_env_make(r->env, &r->env->training, r->first + 1, r->last - r->first - 1, r->self + 1));
     const dt_vector_desc d = {.id = r->env->comp->desc.id,
                               .layout = &r->env->layout,
                               .ops = r->env->ops,
@@ -408,6 +411,9 @@ static dt_status make_instances(dt_rollout *r)
                               .first = r->first,
                               .workers = r->workers,
                               .groups = r->n_tracks,
+                              .max_steps = r->env->layout.spec.max_steps,
+                              .max_steps_from = "its own spec (max_steps)",
+                              .n_cut = &r->env->n_cut,
                               .user = r,
                               .seed = dt_rollout_seed};
     DT_TRY(dt_vector_create(&d, &r->vector));
@@ -534,7 +540,7 @@ static void report(const dt_rollout *r, dt_rollout_report *out)
     for (size_t i = first; i < first + slots; i++) {
         all.env_steps += b->n_acts[i] > 0;
         all.agent_steps += (uint64_t)b->n_acts[i];
-        all.episodes += b->done[i];
+        all.episodes += b->done[i] != 0;
     }
     for (size_t i = at; i < at + n; i++) {
         const bool acted = (b->flag[i] & DT_STEP_ACTED) != 0;
@@ -557,6 +563,17 @@ static void report(const dt_rollout *r, dt_rollout_report *out)
     all.explained_variance = dt_gae_explained(b->flag + at, n, b->target + at, b->value + at);
     const uint32_t bytes = out->struct_size < sizeof(all) ? out->struct_size : sizeof(all);
     memcpy(out, &all, bytes);
+}
+
+/* Episodes of all ranks that would have gone on behind the environment's own max_steps. */
+static uint32_t count_cut(const dt_buffer *b)
+{
+    const size_t first = dt_buffer_slot(b, 0, 0), end = first + (size_t)b->d.steps * b->d.instances;
+    uint32_t n = 0;
+    for (size_t i = first; i < end; i++) {
+        n += b->done[i] == DT_DONE_CUT;
+    }
+    return n;
 }
 
 dt_status dt_rollout_prepare(dt_rollout *r, dt_trainer *t)
@@ -665,6 +682,10 @@ static dt_status collect(dt_rollout *r, dt_train *t, dt_rollout_report *out)
         dt_vector_at(r->vector, i)->env_s = 0;
     }
     out->total_s = dt_clock_s() - from;
+    const uint32_t n_cut = count_cut(&r->buffer);
+    if (n_cut > 0) {
+        dt_metrics_scalar(r->stage->d.metrics, "env/cut_episodes", n_cut);
+    }
     if (r->env->in_process) {
         dt_metrics_scalar(r->stage->d.metrics, "env/restarts", atomic_load(&r->env->n_restarts));
     }

@@ -4,11 +4,13 @@
  */
 #include <config.h>
 
+#include "host/fit.h"
 #include "host/roles.h"
 #include "host/stage.h"
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/fault.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "dtrain/svc/train.h"
@@ -227,7 +229,9 @@ static dt_status trainer_config(dt_stage *s, dt_trainer_config *c)
                                 .t_max = t.t_max > 0 ? (double)t.t_max : (double)epochs,
                                 .step_size = (double)t.step_size,
                                 .gamma = t.step_gamma};
-    return precision(s, c);
+    DT_TRY(precision(s, c));
+    const uint64_t arenas = t.optimizer == DT_OPTIMIZER_SGD ? 3 : 4;
+    return dt_fit_parameters(s, arenas * (uint64_t)s->params.total * sizeof(float));
 }
 
 static dt_status check_stored(const dt_stage *s)
@@ -289,6 +293,7 @@ static dt_status train_set(dt_train *t, const char *name, const float *value, ui
 static dt_status train_step(dt_train *t, dt_step_report *out)
 {
     dt_stage *s = stage_of(t);
+    (void)dt_fault("train.step"); /* tests meet it here */
     const dt_status st = dt_trainer_step(s->trainer, out);
     const dt_graph_loss *loss = NULL;
     const uint32_t n = dt_graph_losses(dt_trainer_graph(s->trainer), &loss);
@@ -304,9 +309,26 @@ static dt_status train_step(dt_train *t, dt_step_report *out)
     return st;
 }
 
+typedef struct judge { /* who looks at each batch of an evaluation */
+    const dt_stage *stage;
+    void *user;
+    dt_status (*each)(void *user, const dt_rows *r);
+} judge;
+
+static dt_status judge_rows(void *user, const dt_rows *r)
+{
+    const judge *j = user;
+    const dt_stage_desc *d = &j->stage->d;
+    if (d->stops != NULL && (dt_fault("run.stop") || d->stops(d->stops_user))) {
+        return DT_FAIL(DT_EINTERRUPTED, "asked to stop while %s was evaluated", d->phase->desc.id);
+    }
+    return j->each(j->user, r);
+}
+
 static dt_status train_evaluate(dt_train *t, dt_data *d, void *user, dt_status (*each)(void *user, const dt_rows *r))
 {
-    return dt_trainer_evaluate(stage_of(t)->trainer, &d->source, user, each);
+    judge j = {.stage = stage_of(t), .user = user, .each = each};
+    return dt_comm_agree(j.stage->d.comm, dt_trainer_evaluate(stage_of(t)->trainer, &d->source, &j, judge_rows));
 }
 
 static dt_status train_position(const dt_train *t, uint64_t *step, uint64_t *steps, uint64_t *steps_per_epoch)

@@ -18,11 +18,12 @@
 
 /* ---- what goes in ------------------------------------------------------------------------------------------------ */
 
-/* Rows of the data as they are. */
-static void feed_data(const dt_samples *d, dt_bundle_field *how)
+/* Rows of the data as they are, from field `first` on; symbol: the first of its symbols. */
+static void feed_data(const dt_samples *d, uint32_t first, int32_t symbol, dt_bundle_field *how)
 {
-    for (uint32_t f = 0; f < d->n_fields; f++) {
-        how[f] = (dt_bundle_field){.kind = DT_BUNDLE_GIVEN, .index_of = (int32_t)(d->field[f].flags >> 8) - 1};
+    for (uint32_t f = first; f < d->n_fields; f++) {
+        const int32_t index_of = (int32_t)(d->field[f].flags >> 8) - 1;
+        how[f] = (dt_bundle_field){.kind = DT_BUNDLE_GIVEN, .index_of = index_of < 0 ? -1 : symbol + index_of};
     }
 }
 
@@ -68,12 +69,17 @@ static dt_status make_bundle(dt_stage *s, dt_take_out *t)
                         .most = most,
                         .actions = {.window = 1}};
     memcpy(most, source->slice_cap, (source->n_symbols + 1) * sizeof(*most));
-    if (r == NULL) {
-        feed_data(source, t->how);
+    /* what it learns from has the rollout's fields first, or none of them: a phase may evaluate in an environment what
+     * it learns from recordings */
+    const dt_samples *live = dt_trainer_live(s->trainer);
+    const bool is_rollout = r != NULL && live == &r->data.source && r->buffer.n_fields == live->n_fields;
+    if (!is_rollout) {
+        feed_data(source, 0, 0, t->how);
         return dt_bundle_make(&d, &t->bundle);
     }
     const dt_layout *l = &r->env->layout;
     feed_rollout(r, t->how);
+    feed_data(source, live->n_fields, (int32_t)live->n_symbols, t->how);
     for (int32_t k = 0; k <= (int32_t)l->spec.n_symbols; k++) {
         most[k] = dt_layout_cap(l, k);
     }
@@ -141,7 +147,7 @@ static void write_settings(const dt_stage *s, dt_str *out)
     dt_json_out o = {.s = out};
     dt_json_obj(&o, NULL);
     if (s->env.comp != NULL) {
-        write_options(s->env.comp, s->env.config, &o);
+        write_options(s->env.comp, s->env.training.config, &o);
     }
     for (uint32_t i = 0; i < s->n_models; i++) {
         write_options(s->model[i].comp, s->model[i].config, &o);

@@ -7,6 +7,7 @@
 #define DTRAIN_CORE_HOST_TOOLS_H
 
 #include "config/config.h"
+#include "host/trial.h"
 #include "loader/loader.h"
 
 /* `dtrain list [--json]`: every component of every plugin on the search path, and the files that were refused. */
@@ -16,16 +17,19 @@ dt_status dt_tools_list(dt_loader *l, bool json, dt_str *out) DT_NODISCARD;
  * ports of a model, what an environment offers. phase: whose overrides count, -1 for none. DT_ENOTFOUND. */
 dt_status dt_tools_show(dt_config *c, dt_loader *l, int64_t phase, const char *id, bool json, dt_str *out) DT_NODISCARD;
 
-/* `dtrain check FILE`: one PASS, SKIP or FAIL line per promise of the contract. DT_EPLUGIN when one is broken (out is
- * filled all the same), the loader's errors when the file is refused. */
+/* The keys of an import, section "import": known to `dtrain data` and to `dtrain show import` alone. */
+dt_status dt_data_import_declare(dt_config *c) DT_NODISCARD;
+
+/* `dtrain check FILE`: one PASS, SKIP or FAIL line per promise of the contract, whatever the plugin does. DT_EPLUGIN
+ * when one is broken (out is filled all the same), the loader's errors when the file is refused. */
 typedef struct dt_check_desc {
     dt_loader *loader;
     dt_config *config; /* options of components as set by the user; NULL = their defaults */
-    double timeout_s;  /* an environment has so long for an answer; 0: any time */
+    double timeout_s;  /* whatever the plugin is asked, it has so long for an answer; 0: any time */
     const char *store; /* what a data source's option "store" is set to; NULL = left at its default */
-    /* Bind, start, run two steps, stop and destroy a phase; note_p says what was done. NULL = phases are not run. A
-     * failure for want of data, DT_ENOTFOUND or DT_ECONFIG, counts as skipped. */
-    dt_status (*run_phase)(void *user, const dt_loaded *phase, dt_str *note_p);
+    /* Bind, start, run two steps, stop and destroy a phase; note_p says what was done, t what comes next. NULL = phases
+     * are not run. A failure for want of data, DT_ENOTFOUND or DT_ECONFIG, counts as skipped. */
+    dt_status (*run_phase)(void *user, const dt_loaded *phase, dt_trial *t, dt_str *note_p);
     void *user;
 } dt_check_desc;
 dt_status dt_tools_check(const dt_check_desc *d, const char *file, dt_str *out) DT_NODISCARD;

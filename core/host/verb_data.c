@@ -5,11 +5,14 @@
 #include <config.h>
 
 #include "host/cli.h"
+#include "host/tools.h"
 
 #include "base/err.h"
+#include "base/print.h"
 #include "config/options.h"
 #include "data/export_table.h"
 #include "data/import.h"
+#include "data/smooth.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -18,7 +21,7 @@
 
 typedef struct import_opts {
     const char *columns, *site;
-    double frame_rate_hz, radius_m;
+    double frame_rate_hz, radius_m, smooth_s;
     int64_t neighbours, memory_mb;
     uint8_t unordered;
 } import_opts;
@@ -30,6 +33,10 @@ static const dt_option import_table[] = {
     DT_OPTION(import_opts, frame_rate_hz, DT_OPT_F64, "0", "1/s", 0, 1000, NULL,
               "frame rate of a table without a known one; 0: known"),
     DT_OPTION(import_opts, radius_m, DT_OPT_F64, "50", "m", 1, 1000, NULL, "neighbourhood of a vehicle"),
+    DT_OPTION(
+        import_opts, smooth_s, DT_OPT_F64, "0.5", "s", 0, DT_SMOOTH_MAX_S, NULL,
+        "accelerations are made from speeds and averaged with this width (Thiemann et al. 2008): over the past for "
+        "models, on both sides for risk labels; 0: as recorded, for recordings of a simulator"),
     DT_OPTION(import_opts, neighbours, DT_OPT_I64, "16", "1", 1, 64, NULL,
               "edges of a vehicle at most, itself included"),
     DT_OPTION(import_opts, memory_mb, DT_OPT_I64, "64", "MiB", 1, 65536, NULL, "sort buffer of a table"),
@@ -37,9 +44,14 @@ static const dt_option import_table[] = {
               "accept a vehicle's rows in any order of time"),
     DT_OPTION_END};
 
+dt_status dt_data_import_declare(dt_config *c)
+{
+    return dt_config_declare(c, "import", import_table, NULL);
+}
+
 static dt_status read_import_opts(const dt_args *a, dt_config *c, import_opts *out)
 {
-    DT_TRY(dt_config_declare(c, "import", import_table, NULL));
+    DT_TRY(dt_data_import_declare(c));
     for (uint32_t i = 0; i < a->n_config; i++) {
         DT_TRY(dt_config_read_file(c, DT_FROM_FILE, a->config[i]));
     }
@@ -60,11 +72,12 @@ static dt_status import_with(const dt_args *a, dt_config *c)
                                   .site = o.site,
                                   .is_unordered = o.unordered != 0,
                                   .radius_m = o.radius_m,
+                                  .smooth_s = o.smooth_s,
                                   .k_max = (uint32_t)o.neighbours,
                                   .memory_bytes = (size_t)o.memory_mb << 20};
     dt_status st = dt_data_import(a->word[1], a->out, &io, &report);
     if (st == DT_OK && !a->quiet) {
-        fputs(dt_str_text(&report), stdout);
+        dt_print_text(dt_str_text(&report));
     }
     dt_str_fini(&report);
     return st;
@@ -90,7 +103,7 @@ static dt_status inspect_store(const dt_args *a)
     }
     dt_status st = dt_data_inspect(a->word[1], a->json, &out);
     if (st == DT_OK) {
-        fputs(dt_str_text(&out), stdout);
+        dt_print_text(dt_str_text(&out));
     }
     dt_str_fini(&out);
     return st;
@@ -104,7 +117,7 @@ static dt_status export_store(const dt_args *a)
     }
     dt_status st = dt_data_export(a->word[1], a->word[2], &report);
     if (st == DT_OK && !a->quiet) {
-        fputs(dt_str_text(&report), stdout);
+        dt_print_text(dt_str_text(&report));
     }
     dt_str_fini(&report);
     return st;

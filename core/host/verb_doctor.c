@@ -9,6 +9,7 @@
 #include "host/session.h"
 
 #include "base/err.h"
+#include "base/print.h"
 #include "data/store.h"
 
 #include <stdio.h>
@@ -123,7 +124,7 @@ dt_status dt_verb_doctor(const dt_args *a)
         dt_str_addf(&out, "%u passed, %u warned, %u failed\n", n_pass, n_warn, n_fail);
     }
     st = dt_str_status(&out);
-    fputs(dt_str_text(&out), stdout);
+    dt_print_text(dt_str_text(&out));
     dt_str_fini(&out);
     dt_session_close(&s);
     if (st == DT_OK && n_fail > 0) {

@@ -10,6 +10,7 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/print.h"
 #include "host/eval.h"
 #include "host/run.h"
 #include "host/session.h"
@@ -33,7 +34,7 @@ static dt_status evaluate(const dt_args *a, dt_session *s)
             dt_report_text(e.stage, &text);
         }
         st = dt_str_status(&text);
-        fputs(dt_str_text(&text), stdout);
+        dt_print_text(dt_str_text(&text));
     }
     dt_str_fini(&text);
     dt_eval_close(&e);
@@ -44,6 +45,9 @@ dt_status dt_verb_eval(const dt_args *a)
 {
     dt_session s;
     dt_str config = {0};
+    if (a->checkpoint != NULL && !dt_fs_is_dir(a->checkpoint) && !dt_fs_is_file(a->checkpoint)) {
+        return DT_FAIL(DT_ECONFIG, "--checkpoint: there is no checkpoint at %s", a->checkpoint);
+    }
     dt_session_config_beside(a->checkpoint, &config);
     dt_status st = dt_session_open(a, config.bytes > 0 ? dt_str_text(&config) : NULL, &s);
     dt_str_fini(&config);

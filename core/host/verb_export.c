@@ -10,6 +10,7 @@
 #include "base/fs.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/print.h"
 #include "export/onnx.h"
 #include "export/policy_file.h"
 #include "host/eval.h"
@@ -58,8 +59,8 @@ static dt_status tell(const dt_args *a, const format *f, const char *path, const
     dt_json_out o = {.s = &text};
     (void)stat(path, &file);
     if (!a->json) {
-        printf("%s: %s of phase %s, %lld parameters, %.2f MB\n", path, f->name, s->d.phase->desc.id,
-               (long long)count_parameters(b), (double)file.st_size / 1e6);
+        dt_print("%s: %s of phase %s, %lld parameters, %.2f MB\n", path, f->name, s->d.phase->desc.id,
+                 (long long)count_parameters(b), (double)file.st_size / 1e6);
         return DT_OK;
     }
     dt_json_obj(&o, NULL);
@@ -72,7 +73,7 @@ static dt_status tell(const dt_args *a, const format *f, const char *path, const
     list_json(&o, "outputs", b, false);
     dt_json_end(&o, '}');
     const dt_status st = dt_str_status(&text);
-    puts(dt_str_text(&text));
+    dt_print_line(dt_str_text(&text));
     dt_str_fini(&text);
     return st;
 }
@@ -108,14 +109,15 @@ static dt_status find_checkpoint(const char *path, int64_t phase, dt_ckpt_info *
     return st;
 }
 
-static dt_status write_stage(const dt_args *a, const format *f, dt_stage *s, const dt_ckpt_info *info)
+static dt_status write_stage(const dt_args *a, const format *f, dt_stage *s, dt_ckpt_info *info)
 {
     dt_take_out t;
     char path[DT_CKPT_PATH_BYTES];
     DT_TRY(dt_stage_start(s));
-    DT_TRY(dt_eval_load(s, a->checkpoint)); /* the same weights that dtrain eval takes */
+    DT_TRY(dt_eval_load(s, a->checkpoint, info)); /* the same weights that dtrain eval takes */
     DT_TRY(dt_take_out_make(s, info, &t));
-    snprintf(path, sizeof(path), "%s.%s", s->rollout != NULL ? "policy" : "model", f->ending);
+    const bool acts = t.bundle.actions.n_heads + t.bundle.actions.n_continuous > 0;
+    snprintf(path, sizeof(path), "%s.%s", acts ? "policy" : "model", f->ending);
     const char *out = a->out != NULL ? a->out : path;
     dt_status st = f->write(&t.bundle, out);
     if (st == DT_OK) {

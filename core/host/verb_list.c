@@ -9,6 +9,7 @@
 #include "host/tools.h"
 #include "base/err.h"
 #include "base/json.h"
+#include "base/print.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -107,7 +108,7 @@ dt_status dt_verb_list(const dt_args *a)
     dt_str out = {0};
     dt_status st = dt_session_loader(&s);
     st = st == DT_OK ? dt_tools_list(s.loader, a->json, &out) : st;
-    fputs(dt_str_text(&out), stdout);
+    dt_print_text(dt_str_text(&out));
     dt_str_fini(&out);
     dt_session_close(&s);
     return st;

@@ -9,6 +9,7 @@
 #include "host/template_text.h"
 #include "base/err.h"
 #include "base/fs.h"
+#include "base/print.h"
 #include "config/schema.h"
 
 #include <stdio.h>
@@ -103,7 +104,7 @@ dt_status dt_verb_new(const dt_args *a)
     }
     dt_str out = {0};
     dt_status st = dt_tools_new(a->word[0], a->word[1], a->word[2], &out);
-    fputs(dt_str_text(&out), stdout);
+    dt_print_text(dt_str_text(&out));
     dt_str_fini(&out);
     return st;
 }

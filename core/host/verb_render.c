@@ -11,6 +11,7 @@
 #include "base/fs.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/print.h"
 #include "host/eval.h"
 #include "report/film_page.h"
 
@@ -105,6 +106,10 @@ static dt_status write_html(const dt_args *a, const dt_stage *stage, const dt_st
     for (uint32_t i = 0; i < stage->n_models; i++) {
         dt_str_addf(&note, ", %s %s", stage->model[i].role, stage->model[i].comp->desc.id);
     }
+    if (stage->env.n_told > 0) {
+        dt_str_add(&note, ", ");
+        dt_env_tell(&stage->env, &note);
+    }
     const dt_film_page p = {.title = dt_str_text(&title), .note = dt_str_text(&note), .street = street};
     dt_status st = dt_film_page_build(&p, &page);
     if (st == DT_OK) {
@@ -151,7 +156,7 @@ static dt_status tell(const dt_args *a, const dt_stage *stage, const dt_street *
     }
     const dt_status st = dt_str_status(&text);
     if (st == DT_OK) {
-        puts(dt_str_text(&text));
+        dt_print_line(dt_str_text(&text));
     }
     dt_str_fini(&text);
     return st;

@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/fs.h"
 #include "base/json.h"
+#include "base/print.h"
 #include "report/page.h"
 
 #include <stdio.h>
@@ -47,11 +48,11 @@ dt_status dt_verb_report(const dt_args *a)
         dt_json_end(&o, '}');
         st = dt_str_status(&text);
         if (st == DT_OK) {
-            puts(dt_str_text(&text));
+            dt_print_line(dt_str_text(&text));
         }
         dt_str_fini(&text);
     } else if (st == DT_OK) {
-        puts(dt_str_text(&path));
+        dt_print_line(dt_str_text(&path));
     }
     dt_str_fini(&path);
     return st;

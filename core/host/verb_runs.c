@@ -10,13 +10,16 @@
 #include "base/err.h"
 #include "base/fs.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "base/mem.h"
+#include "base/print.h"
 #include "report/logbook.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 typedef struct row {
     char *path, *name, *why; /* why: it cannot be read */
@@ -25,8 +28,10 @@ typedef struct row {
 
 typedef struct list {
     row *row;
-    uint32_t n;
+    uint32_t n, n_unread; /* folders that could not be read */
 } list;
+
+enum { MAX_DEPTH = 8 }; /* of folders below the one that was named */
 
 static void list_fini(list *l)
 {
@@ -83,26 +88,65 @@ static int by_start(const void *a, const void *b)
     return order != 0 ? order : strcmp(x->path, y->path);
 }
 
-static dt_status find(const char *dir, list *l)
+static bool is_link(const char *path)
+{
+    struct stat st;
+    return lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
+}
+
+/* Runs below a folder; what stands behind the first `skip` bytes of a path is its name. A run holds no others, and
+ * links are not followed: a run is listed once, and where it is. Of folders below that cannot be read one is told. */
+static dt_status find(const char *dir, size_t skip, int depth, list *l)
 {
     char **name = NULL;
     size_t n = 0;
-    if (is_run(dir)) {
-        const char *slash = strrchr(dir, '/');
-        return add(l, dir, slash != NULL && slash[1] != '\0' ? slash + 1 : dir);
-    }
     DT_TRY(dt_fs_list(dir, &name, &n));
     dt_status st = DT_OK;
     for (size_t i = 0; i < n && st == DT_OK; i++) {
         dt_str path = {0};
         dt_str_addf(&path, "%s/%s", dir, name[i]);
+        const char *text = dt_str_text(&path);
         st = dt_str_status(&path);
-        if (st == DT_OK && is_run(dt_str_text(&path))) {
-            st = add(l, dt_str_text(&path), name[i]);
+        if (st < 0 || is_link(text) || !dt_fs_is_dir(text)) {
+            dt_str_fini(&path);
+            continue;
+        }
+        if (is_run(text)) {
+            st = add(l, text, text + skip);
+        } else if (depth < MAX_DEPTH) {
+            st = find(text, skip, depth + 1, l);
+            if (st < 0 && st != DT_ENOMEM) {
+                l->n_unread++;
+                dt_log(l->n_unread == 1 ? DT_LOG_WARN : DT_LOG_DEBUG, "left out: %s", dt_error_text());
+                dt_error_clear();
+                st = DT_OK;
+            }
         }
         dt_str_fini(&path);
     }
     dt_fs_list_free(name, n);
+    return st;
+}
+
+static dt_status find_all(const char *dir, list *l)
+{
+    size_t bytes = strlen(dir);
+    while (bytes > 1 && dir[bytes - 1] == '/') {
+        bytes--;
+    }
+    char *clean = dt_strdup(dir);
+    if (clean == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for the path of %s", dir);
+    }
+    clean[bytes] = '\0';
+    dt_status st;
+    if (is_run(clean)) {
+        const char *slash = strrchr(clean, '/');
+        st = add(l, clean, slash != NULL && slash[1] != '\0' ? slash + 1 : clean);
+    } else {
+        st = find(clean, bytes + 1, 1, l);
+    }
+    dt_free(clean);
     if (l->n > 1) {
         qsort(l->row, l->n, sizeof(*l->row), by_start);
     }
@@ -199,6 +243,8 @@ static void print_table(const list *l)
     int name = 3, phase = 5, step = 4;
     char text[192], count[64];
     for (uint32_t i = 0; i < l->n; i++) {
+        dt_mask(l->row[i].name, true); /* a line end in a folder's name would make up a row */
+        dt_mask(l->row[i].state.error, true);
         const int n = (int)strlen(l->row[i].name);
         name = n > name ? n : name;
         describe_phase(&l->row[i].state, text, sizeof(text));
@@ -206,33 +252,33 @@ static void print_table(const list *l)
         describe_step(&l->row[i].state, count, sizeof(count));
         step = (int)strlen(count) > step ? (int)strlen(count) : step;
     }
-    printf("%-*s  %-11s  %-20s  %-*s  %*s      %%  best\n", name, "run", "state", "began", phase, "phase", step,
-           "step");
+    dt_print("%-*s  %-11s  %-20s  %-*s  %*s      %%  best\n", name, "run", "state", "began", phase, "phase", step,
+             "step");
     for (uint32_t i = 0; i < l->n; i++) {
         const row *r = &l->row[i];
         const dt_run_state *s = &r->state;
         describe_state(s, text, sizeof(text));
-        printf("%-*s  %-11s", name, r->name, text);
+        dt_print("%-*s  %-11s", name, r->name, text);
         if (r->why != NULL) {
-            printf("  %s\n", r->why);
+            dt_print("  %s\n", r->why);
             continue;
         }
         describe_phase(s, text, sizeof(text));
         describe_step(s, count, sizeof(count));
-        printf("  %-20s  %-*s  %*s", s->start[0] != '\0' ? s->start : "-", phase, text, step, count);
+        dt_print("  %-20s  %-*s  %*s", s->start[0] != '\0' ? s->start : "-", phase, text, step, count);
         if (isnan(s->progress)) {
-            printf("      -");
+            dt_print("      -");
         } else {
-            printf("  %5.1f", 100 * s->progress);
+            dt_print("  %5.1f", 100 * s->progress);
         }
         if (s->best_name[0] != '\0' && !isnan(s->best)) {
             const char *bare = strncmp(s->best_name, "eval/", 5) == 0 ? s->best_name + 5 : s->best_name;
-            printf("  %s %.4g at step %llu", bare, s->best, (unsigned long long)s->best_step);
+            dt_print("  %s %.4g at step %llu", bare, s->best, (unsigned long long)s->best_step);
         }
         if (s->error[0] != '\0') {
-            printf("  %.120s", s->error);
+            dt_print("  %.120s", s->error);
         }
-        printf("\n");
+        dt_print("\n");
     }
 }
 
@@ -245,7 +291,7 @@ dt_status dt_verb_runs(const dt_args *a)
     const char *dir = a->n_words == 1 ? a->word[0] : dt_rundir_base();
     dt_status st = DT_OK;
     if (a->n_words == 1 || dt_fs_is_dir(dir)) { /* the default folder comes with the first run */
-        st = find(dir, &l);
+        st = find_all(dir, &l);
     }
     if (st == DT_OK && a->json) {
         dt_str text = {0};
@@ -253,11 +299,11 @@ dt_status dt_verb_runs(const dt_args *a)
         write_json(&l, &o);
         st = dt_str_status(&text);
         if (st == DT_OK) {
-            puts(dt_str_text(&text));
+            dt_print_line(dt_str_text(&text));
         }
         dt_str_fini(&text);
     } else if (st == DT_OK && l.n == 0) {
-        printf("no runs in %s\n", dir);
+        dt_print("no runs in %s\n", dir);
     } else if (st == DT_OK) {
         print_table(&l);
     }

@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/print.h"
 #include "config/schema.h"
 #include "tensor/dtype.h"
 
@@ -50,22 +51,14 @@ static void option_json(const dt_option_view *v, dt_json_out *out)
 {
     const dt_option *o = v->option;
     dt_str origin = {0};
-    int64_t i = 0;
-    double f = 0;
     dt_origin_text(&v->origin, &origin);
     dt_json_obj(out, NULL);
     dt_json_str(out, "name", o->name);
     dt_json_str(out, "type", dt_option_type_name(o));
     if (v->value == NULL) {
         dt_json_null(out, "value");
-    } else if (o->type == DT_OPT_BOOL) {
-        dt_json_bool(out, "value", strcmp(v->value, "true") == 0);
-    } else if (o->type == DT_OPT_I64 && dt_parse_i64(v->value, &i)) {
-        dt_json_i64(out, "value", i);
-    } else if (o->type == DT_OPT_F64 && dt_parse_f64(v->value, &f)) {
-        dt_json_f64(out, "value", f);
     } else {
-        dt_json_str(out, "value", v->value);
+        dt_option_json(o, v->value, "value", out);
     }
     dt_json_str(out, "origin", v->value != NULL ? dt_str_text(&origin) : "");
     if (o->dfl != NULL) {
@@ -373,7 +366,7 @@ dt_status dt_tools_show(dt_config *c, dt_loader *l, int64_t phase, const char *i
     dt_option_view v;
     bool is_section = *id != '\0' && dt_config_option_at(c, phase, id, 0, &v) == DT_OK;
     if (!is_section) {
-        DT_TRY(dt_loader_find(l, 0, id, &comp));
+        DT_TRY(dt_loader_find_any(l, id, &comp));
     }
     if (json) {
         dt_json_obj(to, NULL);
@@ -389,15 +382,17 @@ dt_status dt_tools_show(dt_config *c, dt_loader *l, int64_t phase, const char *i
 dt_status dt_verb_show(const dt_args *a)
 {
     if (a->n_words != 1) {
-        return DT_FAIL(DT_ECONFIG, "expected dtrain show ID, got %u words; dtrain list names what there is",
+        return DT_FAIL(DT_ECONFIG,
+                       "expected dtrain show ID or a plugin file, got %u words; dtrain list names what there is",
                        a->n_words);
     }
     dt_session s = {0};
     dt_str out = {0};
     dt_status st = dt_session_config(a, &s);
+    st = st == DT_OK && strcmp(a->word[0], "import") == 0 ? dt_data_import_declare(s.config) : st;
     st = st == DT_OK ? dt_tools_show(s.config, s.loader, -1, a->word[0], a->json, &out) : st;
     if (st == DT_OK) {
-        fputs(dt_str_text(&out), stdout);
+        dt_print_text(dt_str_text(&out));
     }
     dt_str_fini(&out);
     dt_session_close(&s);

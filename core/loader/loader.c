@@ -9,9 +9,9 @@
 #include "base/fs.h"
 #include "base/hash.h"
 #include "base/mem.h"
+#include "loader/elf.h"
 
 #include <dlfcn.h>
-#include <link.h> /* ElfW */
 #include <ltdl.h> /* this file alone */
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +26,6 @@ typedef const dt_plugin *entry_fn(void);
 extern const lt_dlsymlist lt_preloaded_symbols[] __attribute__((weak));
 
 static const char entry_suffix[] = "_LTX_dt_plugin_entry";
-static const char host_anchor[] = "an address inside this program";
 
 struct dt_loader {
     const dt_host *host;
@@ -252,42 +251,6 @@ static const char *reason_of_dl(const char *path)
     return strncmp(text, path, bytes) == 0 && strncmp(text + bytes, ": ", 2) == 0 ? text + bytes + 2 : text;
 }
 
-/* A cut file would kill the process inside the dynamic loader (a page of the mapping has no file behind it), so its
- * headers are read first. Source: System V ABI, chapters 4 and 5. */
-static dt_status check_elf(const char *path, const char *bytes, size_t n_bytes)
-{
-    ElfW(Ehdr) mine, file;
-    Dl_info info;
-    if (n_bytes < sizeof(file) || memcmp(bytes, ELFMAG, SELFMAG) != 0) {
-        return DT_FAIL(DT_EPLUGIN, "%s: is no shared object: invalid ELF header", path);
-    }
-    memcpy(&file, bytes, sizeof(file));
-    if (dladdr(host_anchor, &info) != 0 && info.dli_fbase != NULL) {
-        memcpy(&mine, info.dli_fbase, sizeof(mine));
-        if (memcmp(mine.e_ident, file.e_ident, EI_VERSION) != 0 || mine.e_machine != file.e_machine) {
-            return DT_FAIL(DT_EPLUGIN,
-                           "%s: built for machine %u (class %u), this one is %u (class %u); rebuild it here", path,
-                           file.e_machine, file.e_ident[EI_CLASS], mine.e_machine, mine.e_ident[EI_CLASS]);
-        }
-    }
-    uint64_t need = file.e_phoff + (uint64_t)file.e_phnum * sizeof(ElfW(Phdr));
-    if (file.e_shoff != 0 && file.e_shoff + (uint64_t)file.e_shnum * file.e_shentsize > need) {
-        need = file.e_shoff + (uint64_t)file.e_shnum * file.e_shentsize;
-    }
-    for (unsigned i = 0; need <= n_bytes && i < file.e_phnum; i++) {
-        ElfW(Phdr) part;
-        memcpy(&part, bytes + file.e_phoff + i * sizeof(part), sizeof(part));
-        if (part.p_type == PT_LOAD && part.p_offset + part.p_filesz > need) {
-            need = part.p_offset + part.p_filesz;
-        }
-    }
-    if (need > n_bytes) {
-        return DT_FAIL(DT_EPLUGIN, "%s: is cut off: has %zu bytes of %llu; copy or build it again", path, n_bytes,
-                       (unsigned long long)need);
-    }
-    return DT_OK;
-}
-
 /* Binds every symbol now and tells the true reason when it cannot. The file stays mapped for good. */
 static dt_status preflight(const char *path)
 {
@@ -382,7 +345,10 @@ static dt_status open_file(dt_loader *l, const char *path, const char *name, dt_
     dt_sha256_end(&sha, digest);
     dt_hex(digest, sizeof(digest), p->sha256);
     entry_fn *entry = NULL;
-    st = check_elf(path, bytes, n_bytes);
+    st = dt_elf_check(bytes, n_bytes);
+    if (st < 0) {
+        st = DT_CONTEXT(st, "%s", path);
+    }
     if (st == DT_OK) {
         st = preflight(path);
     }
@@ -447,6 +413,25 @@ dt_status dt_loader_open(dt_loader *l, const char *file, const dt_loaded_plugin 
     }
     dt_str_fini(&path);
     return st;
+}
+
+bool dt_loader_is_on_path(const dt_loader *l, const char *path)
+{
+    char name[NAME_BYTES];
+    dt_str given = {0}, found = {0};
+    char *a = NULL, *b = NULL;
+    if (dt_plugin_name_of(path, name, sizeof(name)) == DT_OK && dt_search_resolve(&l->search, path, &given) == DT_OK &&
+        dt_search_resolve(&l->search, name, &found) == DT_OK) {
+        a = realpath(dt_str_text(&given), NULL);
+        b = realpath(dt_str_text(&found), NULL);
+    }
+    dt_error_clear();
+    const bool is_same = a != NULL && b != NULL && strcmp(a, b) == 0;
+    free(a);
+    free(b);
+    dt_str_fini(&given);
+    dt_str_fini(&found);
+    return is_same;
 }
 
 /* ---- looking up ------------------------------------------------------------------------------------------------ */
@@ -519,12 +504,17 @@ static dt_status no_component(const dt_loader *l, uint32_t kind, const char *id)
     const char *what = kind == 0 ? "component" : dt_kind_name(kind);
     const char *near = l->ids != NULL ? dt_did_you_mean(id, l->ids) : NULL;
     dt_status st = DT_OK;
+    char full[128];
+    if (near == NULL && l->ids != NULL && kind == DT_KIND_ENV &&
+        (size_t)snprintf(full, sizeof(full), "env_%s", id) < sizeof(full)) {
+        near = dt_did_you_mean(full, l->ids); /* a short name, as short_env takes it */
+    }
     if (near != NULL) {
         st = DT_FAIL(DT_ENOTFOUND, "no %s \"%s\" in the plugins of %s; did you mean \"%s\"?", what, id,
                      dt_str_text(&dirs), near);
     } else if (l->refused.bytes > 0) {
-        st = DT_FAIL(DT_ENOTFOUND, "no %s \"%s\" in the plugins of %s; refused there:\n%s", what, id,
-                     dt_str_text(&dirs), dt_str_text(&l->refused));
+        st = DT_FAIL(DT_ENOTFOUND, "no %s \"%s\" in the plugins of %s; refused there:", what, id, dt_str_text(&dirs));
+        st = DT_FAIL_LINES(st, "%s\n%s", dt_error_text(), dt_str_text(&l->refused));
     } else {
         st = DT_FAIL(DT_ENOTFOUND, "no %s \"%s\" in the plugins of %s; `dtrain list` shows what there is", what, id,
                      dt_str_text(&dirs));
@@ -570,7 +560,8 @@ dt_status dt_loader_find(dt_loader *l, uint32_t kind, const char *id, const dt_l
 }
 
 /* The phase a plugin is asked for: its only one, or the one named like the plugin. */
-static dt_status phase_of(const dt_loader *l, const dt_loaded_plugin *p, const dt_loaded **out_p)
+/* The one component of a plugin, of that kind (0: any), or the one named like the plugin. */
+static dt_status only_of(const dt_loader *l, uint32_t kind, const dt_loaded_plugin *p, const dt_loaded **out_p)
 {
     const dt_loaded *only = NULL;
     uint32_t n = 0;
@@ -581,7 +572,7 @@ static dt_status phase_of(const dt_loader *l, const dt_loaded_plugin *p, const d
             continue;
         }
         dt_str_addf(&ids, "%s%s %s", ids.bytes > 0 ? ", " : "", dt_kind_name(comp->desc.kind), comp->desc.id);
-        if (comp->desc.kind == DT_KIND_PHASE) {
+        if (kind == 0 || comp->desc.kind == kind) {
             bool is_named = strcmp(comp->desc.id, p->desc.name) == 0;
             only = is_named || n == 0 ? comp : only;
             n = is_named ? 1 : n + 1;
@@ -595,7 +586,8 @@ static dt_status phase_of(const dt_loader *l, const dt_loaded_plugin *p, const d
         st = DT_FAIL(DT_ENOTFOUND, "%s holds no phase, but %s; a model is wired with --set models.<role>=<id>", p->path,
                      dt_str_text(&ids));
     } else if (n > 1) {
-        st = DT_FAIL(DT_ENOTFOUND, "%s holds several phases (%s); name one by its id", p->path, dt_str_text(&ids));
+        st = DT_FAIL(DT_ENOTFOUND, "%s holds several %s (%s); name one by its id, its folder in DTRAIN_PLUGIN_PATH",
+                     p->path, kind == 0 ? "components" : "phases", dt_str_text(&ids));
     } else {
         *out_p = only;
     }
@@ -608,7 +600,7 @@ dt_status dt_loader_find_phase(dt_loader *l, const char *file_or_id, const dt_lo
     const dt_loaded_plugin *p = NULL;
     if (strchr(file_or_id, '/') != NULL || is_shared_object(file_or_id)) {
         DT_TRY(dt_loader_open(l, file_or_id, &p));
-        return phase_of(l, p, out_p);
+        return only_of(l, DT_KIND_PHASE, p, out_p);
     }
     const dt_loaded *comp = component_by_id(l, file_or_id);
     if (comp != NULL) {
@@ -617,7 +609,7 @@ dt_status dt_loader_find_phase(dt_loader *l, const char *file_or_id, const dt_lo
     dt_status st = dt_loader_open(l, file_or_id, &p);
     if (st == DT_OK) {
         comp = component_by_id(l, file_or_id);
-        return comp != NULL ? found(comp, DT_KIND_PHASE, out_p) : phase_of(l, p, out_p);
+        return comp != NULL ? found(comp, DT_KIND_PHASE, out_p) : only_of(l, DT_KIND_PHASE, p, out_p);
     }
     if (st != DT_ENOTFOUND) {
         return st;
@@ -629,6 +621,16 @@ dt_status dt_loader_find_phase(dt_loader *l, const char *file_or_id, const dt_lo
         return dt_error_put(&why); /* the list of paths helps more than the list of folders */
     }
     return st;
+}
+
+dt_status dt_loader_find_any(dt_loader *l, const char *file_or_id, const dt_loaded **out_p)
+{
+    const dt_loaded_plugin *p = NULL;
+    if (strchr(file_or_id, '/') == NULL && !is_shared_object(file_or_id)) {
+        return dt_loader_find(l, 0, file_or_id, out_p);
+    }
+    DT_TRY(dt_loader_open(l, file_or_id, &p));
+    return only_of(l, 0, p, out_p);
 }
 
 uint32_t dt_loader_n(const dt_loader *l)

@@ -54,6 +54,10 @@ dt_status dt_loader_add(dt_loader *l, const dt_plugin *desc) DT_NODISCARD;
  * Errors: DT_ENOTFOUND (every path tried is listed), DT_EABI, DT_EPLUGIN, DT_EIO. */
 dt_status dt_loader_open(dt_loader *l, const char *file, const dt_loaded_plugin **out_p) DT_NODISCARD;
 
+/* True when this path leads to the very file that its name alone would: nothing outside the search path is opened by
+ * it. */
+bool dt_loader_is_on_path(const dt_loader *l, const char *path);
+
 /* A component by id, opening the file that holds it: the one named like it (an environment's also with env_ in front
  * of the id), else all files on the search path once.
  * kind 0 = any. A component of another kind under this id is named in the error. Errors: as open. */
@@ -62,6 +66,10 @@ dt_status dt_loader_find(dt_loader *l, uint32_t kind, const char *id, const dt_l
 /* The phase of a plugin given by path, file name or id (`--plugin`). A plugin with several phases must be asked for by
  * the phase's id. */
 dt_status dt_loader_find_phase(dt_loader *l, const char *file_or_id, const dt_loaded **out_p) DT_NODISCARD;
+
+/* A component given by path, file name or id (`dtrain show`). Of a plugin with several it is the one named like the
+ * plugin; without one, an id must be given. Errors: as open. */
+dt_status dt_loader_find_any(dt_loader *l, const char *file_or_id, const dt_loaded **out_p) DT_NODISCARD;
 
 /* Open everything on the search path; files that are refused are left out, with one line each in refused_p. */
 dt_status dt_loader_scan(dt_loader *l, dt_str *refused_p) DT_NODISCARD;

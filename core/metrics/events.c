@@ -15,6 +15,7 @@
 #include "base/protobuf.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -156,10 +157,8 @@ static dt_status take_end_off(const char *path)
     unsigned char head[HEAD];
     char body[END_MOST];
     size_t n = 0;
-    FILE *f = fopen(path, "r+b");
-    if (f == NULL) {
-        return DT_FAIL(DT_EIO, "cannot open %s: %s", path, strerror(errno));
-    }
+    FILE *f = NULL;
+    DT_TRY(dt_fs_stream(path, O_RDWR, "r+b", &f));
     long last = 0, next = 0;
     while (fseek(f, next, SEEK_SET) == 0 && fread(head, 1, sizeof(head), f) == sizeof(head) && head[6] + head[7] == 0) {
         uint64_t bytes = 0;
@@ -212,9 +211,16 @@ dt_status dt_events_open(const char *dir, uint64_t first_step, dt_events **out_p
         dt_str_addf(&path, "%s/events.out.tfevents.%lld.%s.%ld.%u", dir, (long long)time(NULL), host.nodename,
                     (long)getpid(), n);
         st = dt_str_status(&path);
-        e->file = st == DT_OK ? fopen(dt_str_text(&path), "wbx") : NULL;
-        if (st == DT_OK && e->file == NULL && errno != EEXIST) {
+        int fd = -1;
+        st = st == DT_OK ? dt_fs_create(dt_str_text(&path), &fd) : st;
+        e->file = st == DT_OK ? fdopen(fd, "wb") : NULL;
+        if (st == DT_OK && e->file == NULL) {
+            close(fd);
             st = DT_FAIL(DT_EIO, "cannot create %s: %s", dt_str_text(&path), strerror(errno));
+        }
+        if (st == DT_EINVAL) { /* it is there */
+            dt_error_clear();
+            st = DT_OK;
         }
     }
     if (st == DT_OK && (e->path = dt_strdup(dt_str_text(&path))) == NULL) {

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,7 +92,7 @@ static int add_time(char *out, size_t bytes, double s)
     if (s < 0 || !isfinite(s)) {
         return snprintf(out, bytes, "  left --:--");
     }
-    const long t = (long)(s + 0.5);
+    const long t = (long)dt_i64_within(s + 0.5, 0, LONG_MAX);
     if (t >= 3600) {
         return snprintf(out, bytes, "  left %ld:%02ld:%02ld", t / 3600, t / 60 % 60, t % 60);
     }

@@ -7,17 +7,20 @@
 #include "metrics/record.h"
 
 #include "base/err.h"
+#include "base/fs.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "metrics/events.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 typedef struct scalar { /* of the record being collected; names stay for the next ones */
@@ -33,8 +36,13 @@ struct dt_metrics {
     uint32_t n, cap, next; /* next: the name expected now, because every record has the same order */
     bool is_short_of_memory;
     dt_str line;
+    dt_str waiting; /* records that a full disk refused, in their order */
+    uint64_t bytes; /* of whole records in the file */
+    uint64_t n_waiting, n_lost;
     dt_events *events; /* NULL: none */
 };
+
+enum { MAX_WAITING = 4 << 20 };
 
 static dt_status io_error(const dt_metrics *m, const char *verb)
 {
@@ -48,14 +56,47 @@ dt_status dt_metrics_open(const char *path, dt_metrics **out_p)
         dt_free(m);
         return DT_FAIL(DT_ENOMEM, "out of memory for the metrics of %s", path);
     }
-    m->file = fopen(path, "a+");
-    if (m->file == NULL) {
-        dt_status st = io_error(m, "open");
+    struct stat s;
+    dt_status st = dt_fs_stream(path, O_RDWR | O_CREAT | O_APPEND, "a+", &m->file);
+    if (st == DT_OK && fstat(fileno(m->file), &s) != 0) {
+        st = io_error(m, "open");
+    }
+    if (st < 0) {
         dt_metrics_close(m);
         return st;
     }
+    m->bytes = (uint64_t)s.st_size;
     *out_p = m;
     return DT_OK;
+}
+
+/* What waits goes first; records are never torn, and none of them ends a run. */
+static void write_waiting(dt_metrics *m)
+{
+    if (!dt_fs_append(fileno(m->file), &m->bytes, dt_str_text(&m->waiting), m->waiting.bytes)) {
+        return;
+    }
+    if (m->n_waiting > 1 || m->n_lost > 0) {
+        dt_log(DT_LOG_WARN, "%s is written again, %llu records late, %llu lost", m->path,
+               (unsigned long long)m->n_waiting, (unsigned long long)m->n_lost);
+    }
+    dt_str_clear(&m->waiting);
+    m->n_waiting = m->n_lost = 0;
+}
+
+static void add_record(dt_metrics *m)
+{
+    if (m->waiting.bytes + m->line.bytes > MAX_WAITING) {
+        m->n_lost++;
+    } else {
+        dt_str_add_n(&m->waiting, dt_str_text(&m->line), m->line.bytes);
+        m->n_waiting++;
+    }
+    write_waiting(m);
+    if (m->n_waiting == 1) { /* once for each time that the disk is full */
+        dt_log(DT_LOG_WARN, "cannot write %s: %s; training goes on, its records wait: free space there", m->path,
+               strerror(errno));
+    }
 }
 
 void dt_metrics_close(dt_metrics *m)
@@ -63,9 +104,17 @@ void dt_metrics_close(dt_metrics *m)
     if (m == NULL) {
         return;
     }
+    if (m->file != NULL && m->n_waiting > 0) {
+        write_waiting(m);
+    }
     if (m->file != NULL) {
         fclose(m->file);
     }
+    if (m->n_waiting > 0) {
+        dt_log(DT_LOG_WARN, "%llu records could not be written to %s", (unsigned long long)(m->n_waiting + m->n_lost),
+               m->path);
+    }
+    dt_str_fini(&m->waiting);
     for (uint32_t i = 0; i < m->n; i++) {
         dt_free(m->list[i].name);
     }
@@ -129,18 +178,31 @@ dt_status dt_metrics_rewind(dt_metrics *m, const char *phase, uint32_t nth, uint
     ssize_t n = 0;
     long keep = 0;
     place at = {.phase = phase};
-    rewind(m->file);
-    while ((n = getline(&line, &cap, m->file)) > 0 && line[n - 1] == '\n' && is_kept(line, (size_t)n, &at, nth, step)) {
+    const int fd = dup(fileno(m->file)); /* records are written past the stream, whose buffer would hold older ones */
+    FILE *all = fd >= 0 ? fdopen(fd, "r") : NULL;
+    if (all == NULL) {
+        const dt_status st = io_error(m, "read");
+        if (fd >= 0) {
+            close(fd);
+        }
+        return st;
+    }
+    rewind(all);
+    while ((n = getline(&line, &cap, all)) > 0 && line[n - 1] == '\n' && is_kept(line, (size_t)n, &at, nth, step)) {
         keep += (long)n;
     }
     free(line);
+    fclose(all);
     dt_error_clear();
     for (uint32_t i = 0; i < m->n; i++) {
         m->list[i].n = 0;
     }
-    if (ftruncate(fileno(m->file), keep) != 0 || fseek(m->file, 0, SEEK_END) != 0) {
+    dt_str_clear(&m->waiting);
+    m->n_waiting = m->n_lost = 0;
+    if (ftruncate(fileno(m->file), keep) != 0) {
         return io_error(m, "truncate");
     }
+    m->bytes = (uint64_t)keep;
     return DT_OK;
 }
 
@@ -238,8 +300,6 @@ dt_status dt_metrics_flush(dt_metrics *m, const char *phase, uint64_t step, doub
     m->next = 0;
     DT_TRY(m->is_short_of_memory ? DT_FAIL(DT_ENOMEM, "out of memory for the metrics of a step") : DT_OK);
     DT_TRY(dt_str_status(&m->line));
-    if (fputs(dt_str_text(&m->line), m->file) == EOF || fflush(m->file) != 0) {
-        return io_error(m, "write");
-    }
-    return DT_OK;
+    add_record(m);
+    return dt_str_status(&m->waiting);
 }

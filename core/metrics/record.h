@@ -22,6 +22,8 @@ void dt_metrics_scalar(dt_metrics *m, const char *name, double value); /* m may 
 struct dt_events;
 void dt_metrics_events_set(dt_metrics *m, struct dt_events *events);
 struct dt_events *dt_metrics_events(const dt_metrics *m); /* NULL: none */
+/* Adds what was collected as one record. Where the disk is full, records wait in memory, up to 4 MiB of them, and
+ * nothing is torn; that is a warning. Errors: DT_ENOMEM. */
 dt_status dt_metrics_flush(dt_metrics *m, const char *phase, uint64_t step, double wall_s);
 
 #endif

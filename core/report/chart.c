@@ -60,7 +60,7 @@ static dt_status fit(const dt_chart *c, frame *f, bool *is_empty_p)
     f->y = dt_scale_fit(all, n, c->may_log, &f->n_outside);
     f->y.from = BOTTOM;
     f->y.to = TOP;
-    f->x = (dt_scale){.low = low, .high = high > low ? high : low + 1, .from = LEFT, .to = RIGHT};
+    f->x = dt_scale_over(low, high, LEFT, RIGHT);
     dt_free(all);
     return DT_OK;
 }
@@ -216,7 +216,7 @@ void dt_spark_write(const double *value, uint32_t n, uint32_t color, dt_str *out
         return;
     }
     const dt_scale x = {.low = 0, .high = n - 1, .from = ROOM, .to = W - ROOM};
-    const dt_scale y = {.low = low, .high = high > low ? high : low + 1, .from = H - ROOM, .to = ROOM};
+    const dt_scale y = dt_scale_over(low, high, H - ROOM, ROOM);
     dt_str_addf(
         out, "<svg class=\"spark c%u\" viewBox=\"0 0 %d %d\" aria-hidden=\"true\"><polyline class=\"line\" points=\"",
         color, W, H);

@@ -6,6 +6,9 @@
 
 #include "report/html.h"
 
+#include "dtrain/checked.h"
+
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -142,7 +145,7 @@ const char *dt_time_text(const char *utc, char out[DT_NUMBER_BYTES])
 
 const char *dt_duration_text(double seconds, char out[DT_NUMBER_BYTES])
 {
-    const long s = (long)(seconds + 0.5);
+    const long s = (long)dt_i64_within(seconds + 0.5, 0, LONG_MAX);
     if (!isfinite(seconds) || seconds < 0) {
         snprintf(out, DT_NUMBER_BYTES, DASH);
     } else if (seconds < 60) {

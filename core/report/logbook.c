@@ -7,6 +7,7 @@
 #include "report/logbook.h"
 
 #include "base/err.h"
+#include "base/beneath.h"
 #include "base/fs.h"
 #include "base/mem.h"
 
@@ -71,6 +72,10 @@ dt_status dt_logbook_open(const char *path, dt_logbook *out)
     out->path = dt_strdup(path);
     out->name = name_of(path);
     dt_status st = out->path != NULL && out->name != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for %s", path);
+    if (st == DT_OK) {
+        st = dt_beneath_begin(out->path);
+        out->is_guarded = st == DT_OK;
+    }
     if (st == DT_OK) {
         st = read_flat(out, "meta.json", true, &out->meta);
     }
@@ -182,6 +187,9 @@ void dt_logbook_close(dt_logbook *s)
     dt_flat_fini(&s->meta);
     dt_flat_fini(&s->config);
     dt_flat_fini(&s->progress);
+    if (s->is_guarded) {
+        dt_beneath_end(s->path);
+    }
     dt_free(s->path);
     dt_free(s->name);
     *s = (dt_logbook){.records = &no_records};

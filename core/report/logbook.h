@@ -14,6 +14,7 @@ typedef struct dt_logbook {
     dt_records_reader *reader; /* NULL: no metrics.jsonl */
     const dt_records *records;
     dt_run_state state;
+    bool is_guarded; /* its folder is, while it is open */
 } dt_logbook;
 
 /* Errors: DT_ENOTFOUND when path is no run directory, DT_EDATA when one of its files is damaged, DT_EIO, DT_ENOMEM. */

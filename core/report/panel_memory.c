@@ -19,13 +19,17 @@ static const struct {
     const char *text, *name, *planned;
 } kinds[] = {{"resident", "mem/rss", "mem/planned"},
              {"arenas", "mem/arenas", "mem/arenas_planned"},
-             {"on the device", "gpu/mem_allocated", "gpu/mem_planned"}};
+             {"processes of environments", "mem/workers", "mem/workers_planned"},
+             {"allocated on the device", "gpu/mem_allocated", "gpu/mem_planned"},
+             {"held of the device by this process", "gpu/mem_reserved", NULL},
+             {"in use on the device, by all", "gpu/mem_used", NULL}};
 enum { N_KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
 bool dt_page_is_memory(const char *name)
 {
     for (int k = 0; k < N_KINDS; k++) {
-        if (strcmp(name, kinds[k].name) == 0 || strcmp(name, kinds[k].planned) == 0) {
+        const char *planned = kinds[k].planned;
+        if (strcmp(name, kinds[k].name) == 0 || (planned != NULL && strcmp(name, planned) == 0)) {
             return true;
         }
     }
@@ -55,10 +59,8 @@ static dt_status write_chart(const dt_page *p, const dt_page_phase *phase, int k
     for (uint32_t i = 0; i < p->n_runs; i++) {
         add_curve(p, phase, i, kinds[k].name, false, &n);
     }
-    if (n > 0) {
-        for (uint32_t i = 0; i < p->n_runs; i++) {
-            add_curve(p, phase, i, kinds[k].planned, true, &n);
-        }
+    for (uint32_t i = 0; n > 0 && kinds[k].planned != NULL && i < p->n_runs; i++) {
+        add_curve(p, phase, i, kinds[k].planned, true, &n);
     }
     char title[64];
     snprintf(title, sizeof(title), "%s, MB", kinds[k].text);
@@ -79,7 +81,8 @@ static void write_row(const dt_page *p, const dt_page_phase *phase, uint32_t run
 {
     char text[DT_NUMBER_BYTES];
     const double most = greatest(dt_page_series(p, phase, run, kinds[k].name));
-    const double planned = greatest(dt_page_series(p, phase, run, kinds[k].planned));
+    const char *plan = kinds[k].planned;
+    const double planned = plan != NULL ? greatest(dt_page_series(p, phase, run, plan)) : (double)NAN;
     if (!isfinite(most)) {
         return;
     }

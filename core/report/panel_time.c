@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the wall time of a phase went into, from its time/ records: of a phase with environments these, waiting for
- * them, the policy and learning; of one that learns from data waiting for data and computing. The rest is evaluations,
- * checkpoints and whatever nobody measured.
+ * What the wall time of a phase went into, by its time/ records, each under its own name: a part is the sum of what
+ * the chart of that name shows. Of a phase with environments these are the time in which a round could not go on
+ * without them (time/env_wait), the policy and learning; of one that learns from data waiting for data and the rest of
+ * its steps. What remains is evaluations, checkpoints and whatever nobody measured. time/env is none of the parts: it
+ * counts seconds of all workers, while others learn or act too.
  */
 #include <config.h>
 
@@ -14,20 +16,22 @@
 #include <string.h>
 
 typedef struct part {
-    const char *text, *css;
+    const char *text, *record, *css;
     double seconds;
 } part;
 
 enum { MAX_PARTS = 5 };
 
-/* Sum of a series without its first record, whose beginning was not measured. NAN: no such series. */
-static double sum_of(const dt_page *p, const dt_page_phase *phase, uint32_t run, const char *name)
+/* Sum of a series. NAN: no such series. first_p: what of it is in the phase's first record. */
+static double sum_of(const dt_page *p, const dt_page_phase *phase, uint32_t run, const char *name, double *first_p)
 {
     const dt_series *s = dt_page_series(p, phase, run, name);
     double sum = s != NULL ? 0 : NAN;
     const dt_phase_records *r = &p->run[run].records->phase[phase->at[run]];
     for (uint32_t i = 0; s != NULL && i < s->n; i++) {
-        sum += s->at[i] > r->first && isfinite(s->value[i]) ? s->value[i] : 0;
+        const double value = isfinite(s->value[i]) ? s->value[i] : 0;
+        sum += value;
+        *first_p += s->at[i] == r->first ? value : 0;
     }
     return sum;
 }
@@ -36,21 +40,20 @@ static uint32_t split(const dt_page *p, const dt_page_phase *phase, uint32_t run
 {
     const dt_records *r = p->run[run].records;
     const dt_phase_records *h = &r->phase[phase->at[run]];
-    const double wall = r->wall_s[h->first + h->n - 1] - r->wall_s[h->first];
-    const double learn = sum_of(p, phase, run, "time/learn");
+    double first = 0, of_step = 0; /* of the first record, which began before it was written */
+    const double learn = sum_of(p, phase, run, "time/learn", &first);
     uint32_t n = 0;
     if (isfinite(learn)) {
-        /* who waits steps environments meanwhile, where nobody else does */
-        const double wait = sum_of(p, phase, run, "time/env_wait"), env = sum_of(p, phase, run, "time/env");
-        out[n++] = (part){"environments", "p0", isfinite(env) ? fmin(env, wait) : wait};
-        out[n++] = (part){"waiting for them", "p1", isfinite(env) ? fmax(0, wait - env) : (double)NAN};
-        out[n++] = (part){"policy", "p2", sum_of(p, phase, run, "time/policy")};
-        out[n++] = (part){"learning", "p3", learn};
+        out[n++] = (part){"environments", "time/env_wait", "p0", sum_of(p, phase, run, "time/env_wait", &first)};
+        out[n++] = (part){"policy", "time/policy", "p2", sum_of(p, phase, run, "time/policy", &first)};
+        out[n++] = (part){"learning", "time/learn", "p3", learn};
     } else {
-        const double wait = sum_of(p, phase, run, "time/data_wait");
-        out[n++] = (part){"waiting for data", "p1", wait};
-        out[n++] = (part){"computing", "p2", sum_of(p, phase, run, "time/step") - (isnan(wait) ? 0 : wait)};
+        const double wait = sum_of(p, phase, run, "time/data_wait", &of_step); /* a part of the step */
+        const double step = sum_of(p, phase, run, "time/step", &first);
+        out[n++] = (part){"waiting for data", "time/data_wait", "p1", wait};
+        out[n++] = (part){"computing", "the rest of time/step", "p2", step - (isnan(wait) ? 0 : wait)};
     }
+    const double wall = r->wall_s[h->first + h->n - 1] - r->wall_s[h->first] + first;
     double known = 0;
     uint32_t kept = 0;
     for (uint32_t i = 0; i < n; i++) {
@@ -60,7 +63,7 @@ static uint32_t split(const dt_page *p, const dt_page_phase *phase, uint32_t run
         }
     }
     if (kept > 0 && wall > known) {
-        out[kept++] = (part){"everything else", "rest", wall - known};
+        out[kept++] = (part){"everything else", "", "rest", wall - known};
     }
     return known > 0 ? kept : 0;
 }
@@ -90,8 +93,9 @@ dt_status dt_panel_time(const dt_page *p, const dt_page_phase *phase)
         dt_str_add(p->out, "</div><ul>");
         for (uint32_t k = 0; k < n; k++) {
             char text[DT_NUMBER_BYTES];
-            dt_str_addf(p->out, "<li><span class=\"dot %s\"></span>%s <b>%.1f %%</b> <i>%s</i></li>", parts[k].css,
-                        parts[k].text, 100 * parts[k].seconds / total, dt_duration_text(parts[k].seconds, text));
+            dt_str_addf(p->out, "<li><span class=\"dot %s\"></span>%s <b>%.1f %%</b> <i>%s</i>%s%s</li>", parts[k].css,
+                        parts[k].text, 100 * parts[k].seconds / total, dt_duration_text(parts[k].seconds, text),
+                        parts[k].record[0] != '\0' ? " " : "", parts[k].record);
         }
         dt_str_add(p->out, "</ul></div>\n");
     }

@@ -96,7 +96,7 @@ static dt_status read_scene(reader *r, scene *s, bool *found_p)
         uint32_t i = 0, j = 0;
         int bytes = 0;
         if (sscanf(item->path, "trajectories/horizon/%u", &i) == 1 && i < MAX_MARKS && item->number >= 0) {
-            r->mark[i] = (uint32_t)item->number;
+            r->mark[i] = (uint32_t)dt_i64_within(item->number, 0, UINT32_MAX);
             r->n_marks = i + 1;
             continue;
         }

@@ -7,10 +7,13 @@
 #include "report/records.h"
 
 #include "base/err.h"
+#include "base/beneath.h"
+#include "base/fs.h"
 #include "base/json.h"
 #include "base/mem.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,8 +25,9 @@ enum { MAX_PHASE_BYTES = 256 };
 struct dt_records_reader {
     dt_records r;
     char *path;
-    FILE *file;
+    FILE *file; /* NULL for a moment while it is replaced, and always of a text */
     ino_t inode;
+    bool is_text;
     char *line; /* of getline */
     size_t line_cap;
     uint64_t n_lines;
@@ -50,6 +54,7 @@ static void forget(dt_records *r)
     }
     dt_free(r->phase);
     dt_free(r->series);
+    dt_free(r->slot);
     dt_free(r->step);
     dt_free(r->wall_s);
     *r = (dt_records){0};
@@ -58,22 +63,26 @@ static void forget(dt_records *r)
 static dt_status open_file(dt_records_reader *r)
 {
     struct stat s;
-    r->file = fopen(r->path, "r");
-    if (r->file == NULL) {
-        const dt_status st = errno == ENOENT || errno == ENOTDIR ? DT_ENOTFOUND : DT_EIO;
-        return DT_FAIL(st, "cannot open %s: %s", r->path, strerror(errno));
-    }
+    DT_TRY(dt_fs_stream(r->path, O_RDONLY, "r", &r->file));
     r->inode = fstat(fileno(r->file), &s) == 0 ? s.st_ino : 0;
+    return DT_OK;
+}
+
+static dt_status create(const char *name, dt_records_reader **out_p)
+{
+    dt_records_reader *r = dt_alloc(sizeof(*r));
+    if (r == NULL || (r->path = dt_strdup(name)) == NULL) {
+        dt_free(r);
+        return DT_FAIL(DT_ENOMEM, "out of memory for the records of %s", name);
+    }
+    *out_p = r;
     return DT_OK;
 }
 
 dt_status dt_records_open(const char *path, dt_records_reader **out_p)
 {
-    dt_records_reader *r = dt_alloc(sizeof(*r));
-    if (r == NULL || (r->path = dt_strdup(path)) == NULL) {
-        dt_free(r);
-        return DT_FAIL(DT_ENOMEM, "out of memory for the records of %s", path);
-    }
+    dt_records_reader *r = NULL;
+    DT_TRY(create(path, &r));
     const dt_status st = open_file(r);
     if (st < 0) {
         dt_records_close(r);
@@ -120,15 +129,63 @@ static bool grow(void **list, uint32_t n, uint32_t *cap, size_t bytes)
     return true;
 }
 
+/* FNV-1a, spread. */
+static uint32_t place_of(uint32_t phase, const char *name)
+{
+    uint32_t h = 2166136261u ^ phase * 2654435761u;
+    for (const char *p = name; *p != '\0'; p++) {
+        h = (h ^ (uint8_t)*p) * 16777619u;
+    }
+    return h ^ h >> 15;
+}
+
+/* Where a name is, or the free slot where it belongs. */
+static uint32_t *slot_of(dt_records *d, uint32_t phase, const char *name)
+{
+    for (uint32_t i = place_of(phase, name);; i++) {
+        uint32_t *s = &d->slot[i & (d->n_slots - 1)];
+        d->n_looks++;
+        if (*s == 0 || (d->series[*s - 1].phase == phase && strcmp(d->series[*s - 1].name, name) == 0)) {
+            return s;
+        }
+    }
+}
+
+/* At most half of the slots are in use. */
+static bool grow_slots(dt_records *d)
+{
+    if (d->n_slots > 2 * d->n_series) {
+        return true;
+    }
+    const uint32_t n = d->n_slots > 0 ? 2 * d->n_slots : 64;
+    uint32_t *fresh = dt_alloc_n(n, sizeof(*fresh));
+    if (fresh == NULL) {
+        return false;
+    }
+    dt_free(d->slot);
+    d->slot = fresh;
+    d->n_slots = n;
+    for (uint32_t i = 0; i < d->n_series; i++) {
+        *slot_of(d, d->series[i].phase, d->series[i].name) = i + 1;
+    }
+    return true;
+}
+
 static dt_series *series_of(dt_records_reader *r, uint32_t phase, const char *name)
 {
     dt_records *d = &r->r;
-    for (uint32_t i = 0; i < d->n_series; i++) {
-        const uint32_t at = (r->next + i) % d->n_series;
-        if (d->series[at].phase == phase && strcmp(d->series[at].name, name) == 0) {
-            r->next = at + 1;
-            return &d->series[at];
-        }
+    const uint32_t next = r->next < d->n_series ? r->next : d->n_series;
+    if (next < d->n_series && d->series[next].phase == phase && strcmp(d->series[next].name, name) == 0) {
+        r->next = next + 1;
+        return &d->series[next];
+    }
+    if (!grow_slots(d)) {
+        return NULL;
+    }
+    uint32_t *slot = slot_of(d, phase, name);
+    if (*slot != 0) {
+        r->next = *slot;
+        return &d->series[*slot - 1];
     }
     char *copy = dt_strdup(name);
     if (copy == NULL || !grow((void **)&d->series, d->n_series, &d->cap_series, sizeof(*d->series))) {
@@ -136,6 +193,7 @@ static dt_series *series_of(dt_records_reader *r, uint32_t phase, const char *na
         return NULL;
     }
     d->series[d->n_series] = (dt_series){.name = copy, .phase = phase};
+    *slot = d->n_series + 1;
     r->next = d->n_series + 1;
     return &d->series[d->n_series++];
 }
@@ -173,7 +231,7 @@ static bool add_record(dt_records_reader *r, const char *phase, uint64_t step, d
             dt_free(id);
             return false;
         }
-        d->phase[d->n_phases++] = (dt_phase_records){.id = id, .first = d->n};
+        d->phase[d->n_phases++] = (dt_phase_records){.id = id, .first = d->n, .first_series = d->n_series};
     }
     if (d->n == d->cap) {
         const uint32_t cap = d->cap > 0 ? 2 * d->cap : 256;
@@ -216,6 +274,10 @@ static dt_status take_line(dt_records_reader *r, dt_json *j)
             st = dt_json_fail(j, "expected a record");
         } else if (is_record) {
             const bool is_number = t.kind == DT_JSON_NUMBER;
+            if (r->r.n_series >= DT_RECORDS_MAX_SERIES) {
+                st = dt_json_fail(j, "more than %d names of numbers", DT_RECORDS_MAX_SERIES);
+                break;
+            }
             if ((is_number || t.kind == DT_JSON_NULL) && !add_value(r, key, is_number ? t.number : (double)NAN)) {
                 st = no_memory(r);
             }
@@ -234,11 +296,11 @@ static dt_status take_line(dt_records_reader *r, dt_json *j)
 
 /* ---- the file ---------------------------------------------------------------------------------------------------- */
 
-static dt_status parse(dt_records_reader *r, size_t bytes)
+static dt_status parse(dt_records_reader *r, const char *line, size_t bytes)
 {
     dt_json *j = NULL;
     r->n_lines++;
-    DT_TRY(dt_json_open_mem(r->line, bytes, r->path, &j));
+    DT_TRY(dt_json_open_mem(line, bytes, r->path, &j));
     const dt_status st = take_line(r, j);
     dt_json_close(j);
     if (st == DT_EDATA) { /* one damaged line does not take the others with it */
@@ -265,7 +327,10 @@ dt_status dt_records_poll(dt_records_reader *r)
     struct stat s;
     ssize_t n = 0;
     bool is_new = false;
-    if (r->file == NULL || stat(r->path, &s) != 0 || s.st_ino != r->inode || s.st_size < r->end) {
+    if (r->is_text) {
+        return DT_DONE;
+    }
+    if (r->file == NULL || dt_beneath_stat(r->path, &s) != 0 || s.st_ino != r->inode || s.st_size < r->end) {
         is_new = true;
         if (r->file == NULL) {
             DT_TRY(open_file(r));
@@ -285,7 +350,7 @@ dt_status dt_records_poll(dt_records_reader *r)
         }
         r->end += n;
         is_new = true;
-        DT_TRY(parse(r, (size_t)n));
+        DT_TRY(parse(r, r->line, (size_t)n));
     }
     if (n < 0 && ferror(r->file)) {
         return DT_FAIL(DT_EIO, "cannot read %s: %s", r->path, strerror(errno));
@@ -293,11 +358,38 @@ dt_status dt_records_poll(dt_records_reader *r)
     return is_new ? DT_OK : DT_DONE;
 }
 
+dt_status dt_records_read_mem(const char *text, size_t bytes, const char *name, dt_records_reader **out_p)
+{
+    dt_records_reader *r = NULL;
+    DT_TRY(create(name, &r));
+    r->is_text = true;
+    for (size_t at = 0; at < bytes;) {
+        const char *end = memchr(text + at, '\n', bytes - at);
+        if (end == NULL) {
+            r->r.is_cut = true;
+            break;
+        }
+        const size_t n = (size_t)(end + 1 - (text + at));
+        const dt_status st = parse(r, text + at, n);
+        if (st < 0) {
+            dt_records_close(r);
+            return st;
+        }
+        at += n;
+    }
+    *out_p = r;
+    return DT_OK;
+}
+
 const dt_series *dt_records_find(const dt_records *r, uint32_t phase, const char *name)
 {
-    for (uint32_t i = 0; i < r->n_series; i++) {
-        if (r->series[i].phase == phase && strcmp(r->series[i].name, name) == 0) {
-            return &r->series[i];
+    for (uint32_t i = place_of(phase, name); r->n_slots > 0; i++) {
+        const uint32_t s = r->slot[i & (r->n_slots - 1)];
+        if (s == 0) {
+            return NULL;
+        }
+        if (r->series[s - 1].phase == phase && strcmp(r->series[s - 1].name, name) == 0) {
+            return &r->series[s - 1];
         }
     }
     return NULL;

@@ -9,6 +9,8 @@
 #include "dtrain/status.h"
 #include <stdbool.h>
 
+enum { DT_RECORDS_MAX_SERIES = 1 << 18 }; /* of a file; a record that brings more is damaged */
+
 typedef struct dt_series { /* one name in one phase */
     char *name;
     uint32_t phase; /* index in dt_records.phase */
@@ -20,6 +22,7 @@ typedef struct dt_series { /* one name in one phase */
 typedef struct dt_phase_records { /* consecutive records of one phase; the same id may come again */
     char *id;
     uint32_t first, n;
+    uint32_t first_series; /* those of a phase stand together in dt_records.series */
 } dt_phase_records;
 
 typedef struct dt_records {
@@ -30,6 +33,10 @@ typedef struct dt_records {
     uint32_t n_phases, cap_phases;
     dt_series *series;
     uint32_t n_series, cap_series;
+    uint32_t *slot; /* of a name in a phase: 1 + its series, 0: free; n_slots is a power of two */
+    uint32_t n_slots;
+    uint64_t
+        n_looks; /* names compared while looking up, for tests: a file of many names costs no more than its length */
     uint64_t n_bad, first_bad; /* lines that are no records, and the line number of the first */
     bool is_cut;               /* the last line has no end: a crash, or a write under way */
 } dt_records;
@@ -38,6 +45,8 @@ typedef struct dt_records_reader dt_records_reader;
 
 /* Errors: DT_ENOTFOUND, DT_EIO, DT_ENOMEM. Nothing is read yet. */
 dt_status dt_records_open(const char *path, dt_records_reader **out_p) DT_NODISCARD;
+/* The records of a text, all at once; name is for messages. Nothing is new to a poll. Errors: DT_ENOMEM. */
+dt_status dt_records_read_mem(const char *text, size_t bytes, const char *name, dt_records_reader **out_p) DT_NODISCARD;
 void dt_records_close(dt_records_reader *r);
 /* Takes what was written since. A file that was cut or replaced (a resume) is read anew. DT_DONE: nothing is new. */
 dt_status dt_records_poll(dt_records_reader *r) DT_NODISCARD;

@@ -16,12 +16,38 @@ static const double ROOM = 0.06;       /* of the range, above and below */
 static const double WILD = 0.01;       /* share of the numbers, at either end, that may be left outside */
 static const double WILD_FACTOR = 4;   /* and only where they make the range so many times larger */
 static const double LOG_FACTOR = 100;  /* largest over smallest from which on decades show more */
+static const double LARGEST = 1e150;   /* numbers are taken as no larger: a ratio of two of them is one, too */
+static const double SMALLEST = 1e-150; /* and an axis is no shorter, nor begins below it where it has decades */
+static const double FINEST = 1e-12;    /* of its numbers: a shorter axis has no steps that differ */
+static const double FAR = 1000;        /* axes away, a place is as good as any other outside */
 static const double ZERO_SHARE = 0.35; /* smallest over largest below which an axis begins at 0 */
+
+static double within(double value)
+{
+    return fmin(LARGEST, fmax(-LARGEST, value));
+}
 
 double dt_scale_place(const dt_scale *s, double value)
 {
-    const double part = s->is_log ? log(value / s->low) / log(s->high / s->low) : (value - s->low) / (s->high - s->low);
-    return s->from + part * (s->to - s->from);
+    const double v = within(value);
+    const double part = s->is_log ? log(v / s->low) / log(s->high / s->low) : (v - s->low) / (s->high - s->low);
+    return s->from + fmin(FAR, fmax(-FAR, part)) * (s->to - s->from);
+}
+
+/* Long enough for steps. */
+static void lengthen(dt_scale *s)
+{
+    const double least = fmax(SMALLEST, FINEST * fmax(fabs(s->low), fabs(s->high)));
+    if (!(s->high - s->low >= least)) {
+        s->high = s->low + least;
+    }
+}
+
+dt_scale dt_scale_over(double low, double high, double from, double to)
+{
+    dt_scale s = {.low = within(low), .high = within(high > low ? high : low + 1), .from = from, .to = to};
+    lengthen(&s);
+    return s;
 }
 
 /* ---- ticks ------------------------------------------------------------------------------------------------------- */
@@ -121,10 +147,13 @@ dt_scale dt_scale_fit(double *values, size_t n, bool may_log, size_t *n_outside_
     if (finite == 0) {
         return s;
     }
+    for (size_t i = 0; i < finite; i++) {
+        values[i] = within(values[i]);
+    }
     qsort(values, finite, sizeof(*values), by_value);
     const size_t wild = (size_t)(WILD * (double)finite);
     double low = values[0], high = values[finite - 1];
-    s.is_log = may_log && low > 0 && high / low > LOG_FACTOR;
+    s.is_log = may_log && low >= SMALLEST && high / low > LOG_FACTOR;
     if (s.is_log) {
         const double room = pow(high / low, ROOM);
         s.low = low / room;
@@ -141,10 +170,12 @@ dt_scale dt_scale_fit(double *values, size_t n, bool may_log, size_t *n_outside_
         const double room = low == 0 ? 1 : 0.5 * fabs(low);
         s.low = low - room;
         s.high = high + room;
+        lengthen(&s);
         return s;
     }
     const double room = ROOM * (high - low);
     s.low = low >= 0 && low <= ZERO_SHARE * high ? 0 : low - room;
     s.high = high <= 0 && high >= ZERO_SHARE * low ? 0 : high + room;
+    lengthen(&s);
     return s;
 }

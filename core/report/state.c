@@ -6,8 +6,13 @@
 
 #include "report/state.h"
 
+#include "base/err.h"
+#include "base/fs.h"
 #include "base/lock.h"
+#include "dtrain/checked.h"
 
+#include <fcntl.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -50,12 +55,11 @@ static const dt_series *judged_by(const dt_flat *config, const dt_records *r, bo
         if (s == NULL && (s = dt_records_find(r, p, "eval/return/mean")) != NULL) {
             *is_min_p = false;
         }
-        for (uint32_t i = 0; s == NULL && i < r->n_series; i++) { /* horizons rise: the last one stays */
-            if (r->series[i].phase == p && strncmp(r->series[i].name, "eval/rmse_m/", 12) == 0) {
-                for (uint32_t k = i; k < r->n_series; k++) {
-                    const bool is_one = r->series[k].phase == p && strncmp(r->series[k].name, "eval/rmse_m/", 12) == 0;
-                    s = is_one ? &r->series[k] : s;
-                }
+        const uint32_t first = r->phase[p].first_series;
+        const bool is_named = s != NULL;
+        for (uint32_t i = first; !is_named && i < r->n_series && r->series[i].phase == p; i++) {
+            if (strncmp(r->series[i].name, "eval/rmse_m/", 12) == 0) { /* horizons rise: the last one stays */
+                s = &r->series[i];
                 *is_min_p = true;
             }
         }
@@ -95,7 +99,7 @@ static void measure(const dt_flat *progress, const dt_records *r, dt_run_state *
 {
     const dt_series *s = r->n_phases > 0 ? dt_records_find(r, r->n_phases - 1, "progress") : NULL;
     const bool is_of_phase = r->n_phases > 0 && strcmp(r->phase[r->n_phases - 1].id, out->phase) == 0;
-    out->steps = (uint64_t)dt_flat_number(progress, "steps", 0);
+    out->steps = (uint64_t)dt_i64_within(dt_flat_number(progress, "steps", 0), 0, INT64_MAX);
     out->part = out->steps > 0 ? fmin(1, (double)out->step / (double)out->steps) : NAN;
     if (s == NULL || !is_of_phase || isnan(dt_series_last(s))) {
         return;
@@ -104,7 +108,7 @@ static void measure(const dt_flat *progress, const dt_records *r, dt_run_state *
     if (dt_flat_number(progress, "stop_time_s", 0) > 0) {
         out->steps = 0;
     } else if (dt_flat_number(progress, "stop_iterations", 0) > 0 && out->part > 0) {
-        out->steps = (uint64_t)llround((double)out->step / out->part);
+        out->steps = (uint64_t)dt_i64_within(round((double)out->step / out->part), 0, INT64_MAX);
     }
 }
 
@@ -113,14 +117,15 @@ static void find_process(const char *dir, dt_run_state *out)
 {
     dt_str path = {0};
     dt_str_addf(&path, "%s/run.lock", dir);
-    FILE *f = fopen(dt_str_text(&path), "r");
-    if (f != NULL) {
+    FILE *f = NULL;
+    if (dt_fs_stream(dt_str_text(&path), O_RDONLY, "r", &f) == DT_OK) {
         if (fscanf(f, "process %ld on %63s", &out->process, out->host) != 2) {
             out->process = 0;
             out->host[0] = '\0';
         }
         fclose(f);
     }
+    dt_error_clear();
     dt_str_fini(&path);
 }
 
@@ -131,9 +136,11 @@ static void last_line(const char *dir, const char *file, char *out, size_t bytes
     char text[END + 1];
     dt_str path = {0};
     dt_str_addf(&path, "%s/%s", dir, file);
-    FILE *f = fopen(dt_str_text(&path), "r");
+    FILE *f = NULL;
+    const dt_status st = dt_fs_stream(dt_str_text(&path), O_RDONLY, "r", &f);
     dt_str_fini(&path);
-    if (f == NULL) {
+    if (st < 0) {
+        dt_error_clear();
         return;
     }
     if (fseek(f, -END, SEEK_END) != 0) {
@@ -154,7 +161,8 @@ static void last_line(const char *dir, const char *file, char *out, size_t bytes
 void dt_run_state_get(const char *dir, const dt_flat *meta, const dt_flat *config, const dt_flat *progress,
                       const dt_records *records, dt_run_state *out)
 {
-    *out = (dt_run_state){.exit_code = (int)dt_flat_number(meta, "exit_code", -1), .progress = NAN, .part = NAN};
+    const double code = dt_flat_number(meta, "exit_code", -1);
+    *out = (dt_run_state){.exit_code = (int)dt_i64_within(code, INT_MIN, INT_MAX), .progress = NAN, .part = NAN};
     out->condition = condition_of(dir, out->exit_code);
     snprintf(out->start, sizeof(out->start), "%s", dt_flat_text(meta, "start"));
     snprintf(out->end, sizeof(out->end), "%s", dt_flat_text(meta, "end"));
@@ -167,8 +175,8 @@ void dt_run_state_get(const char *dir, const dt_flat *meta, const dt_flat *confi
     }
     out->wall_s = records->n > 0 ? records->wall_s[records->n - 1] : 0;
     if (planned[0] != '\0') {
-        out->phase_index = (int64_t)dt_flat_number(progress, "phase_index", 0);
-        out->n_phases = (int64_t)dt_flat_number(progress, "phases", 1);
+        out->phase_index = dt_i64_within(dt_flat_number(progress, "phase_index", 0), 0, INT32_MAX);
+        out->n_phases = dt_i64_within(dt_flat_number(progress, "phases", 1), 0, INT32_MAX);
         measure(progress, records, out);
     }
     if (out->condition == DT_RUN_DONE) {

@@ -20,6 +20,7 @@ enum { SIGNAL_X, SIGNAL_Y, SIGNAL_HEADING, SIGNAL_WIDTH, STATE, SIGNAL_MARK, AGE
 enum { MARK_AGENT = 1, MARK_CHANGED };
 static const double MARGIN_M = 8, MARGIN = 0.025; /* around the roads, at least; as a part of them: room for rings */
 static const double LEAST_PX = 9, LARGEST = 5;    /* of a vehicle's length; times that it is enlarged */
+#define LARGEST_NUMBER 3.4e38                     /* sums and products of these are numbers */
 enum { UNKNOWN = 4 };                             /* colour of a vehicle */
 /* From where a vehicle has the next colour. */
 static const double RISK_STEP[DT_STREET_BYS][3] = {[DT_STREET_BY_TIME] = {0.05, 0.35, 0.7},
@@ -117,7 +118,7 @@ dt_status dt_street_put(dt_street *s, const char *key, const double *value, uint
     return DT_OK;
 }
 
-/* What is no number cannot be drawn; a risk may be unknown. */
+/* What is no number, or none that f32 could hold, cannot be drawn, nor can what comes of it; a risk may be unknown. */
 static void keep_numbers(dt_rows *r, uint32_t columns)
 {
     uint32_t n = 0;
@@ -125,7 +126,7 @@ static void keep_numbers(dt_rows *r, uint32_t columns)
         bool is_whole = true;
         for (uint32_t k = 0; k < columns; k++) {
             const bool may_be_unknown = columns == DT_STREET_VEHICLE && k == RISK;
-            is_whole = is_whole && (may_be_unknown || isfinite(r->value[(size_t)i * columns + k]));
+            is_whole = is_whole && (may_be_unknown || fabs(r->value[(size_t)i * columns + k]) <= LARGEST_NUMBER);
         }
         if (is_whole) {
             memmove(r->value + (size_t)n++ * columns, r->value + (size_t)i * columns, columns * sizeof(*r->value));
@@ -386,13 +387,13 @@ static void json_moment(const dt_street *s, const dt_moment *m, double larger, d
     for (uint32_t i = 0; i < m->vehicle.n; i++) {
         const double *v = m->vehicle.value + (size_t)i * DT_STREET_VEHICLE;
         dt_str_addf(out, "%s%.0f,%.0f,%.0f,%.0f,%d,%d,%.0f,%.0f", i > 0 ? "," : "", v[ID], 10 * (v[X] - s->low[0]),
-                    10 * (s->high[1] - v[Y]), -v[HEADING] * 180 / acos(-1), color_of(s, v[RISK]), (int)v[MARK],
-                    10 * v[LENGTH], 10 * v[WIDTH]);
+                    10 * (s->high[1] - v[Y]), -v[HEADING] * 180 / acos(-1), color_of(s, v[RISK]),
+                    (int)dt_i64_within(v[MARK], 0, MARK_CHANGED), 10 * v[LENGTH], 10 * v[WIDTH]);
     }
     dt_str_add(out, "],\"s\":\"");
     for (uint32_t i = 0; i < m->signal.n; i++) {
-        const int state = (int)m->signal.value[(size_t)i * DT_STREET_SIGNAL + STATE];
-        dt_str_addf(out, "%d", state >= 0 && state < 4 ? state : 0);
+        const double state = m->signal.value[(size_t)i * DT_STREET_SIGNAL + STATE];
+        dt_str_addf(out, "%d", state >= 0 && state < 4 ? (int)state : 0);
     }
     dt_str_add(out, "\",\"c\":[");
     write_rings(s, m, larger, json_ring, out);

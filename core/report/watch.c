@@ -6,6 +6,7 @@
 
 #include "report/watch.h"
 
+#include "base/print.h"
 #include "report/html.h"
 
 #include <math.h>
@@ -18,10 +19,11 @@ enum { PACE_RECORDS = 50, COURSE = 32, NAME = 30, BAR = 40, HEAD_LINES = 4, MAX_
 static void add_clipped(dt_str *out, const char *text, uint32_t columns)
 {
     for (uint32_t n = 0; *text != '\0' && n < columns; n++) {
-        const size_t bytes = dt_utf8_bytes(text);
-        const bool is_plain = bytes > 1 || (bytes == 1 && (unsigned char)*text >= 0x20 && *text != 0x7f);
+        size_t skip = 0;
+        const size_t bytes = dt_print_safe(text, &skip);
+        const bool is_plain = bytes > 0 && *text != '\n' && *text != '\t';
         dt_str_add_n(out, is_plain ? text : "?", is_plain ? bytes : 1);
-        text += bytes > 0 ? bytes : 1;
+        text += skip;
     }
 }
 

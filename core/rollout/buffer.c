@@ -130,11 +130,13 @@ static dt_status add_fields(dt_buffer *b)
     return add_kept(b);
 }
 
-/* Called twice: without memory it counts. */
-static char *take(dt_buffer *b, size_t bytes)
+/* n items. Called twice: without memory it counts; what no memory can hold stays SIZE_MAX. */
+static char *take(dt_buffer *b, size_t n, size_t item_bytes)
 {
+    size_t bytes = 0;
     char *p = b->map != NULL ? (char *)b->map + b->map_bytes : NULL;
-    b->map_bytes += (bytes + ALIGN - 1) / ALIGN * ALIGN;
+    const bool fits = dt_mul_size(n, item_bytes, &bytes) && bytes < SIZE_MAX / 2 && b->map_bytes < SIZE_MAX / 2;
+    b->map_bytes = fits ? b->map_bytes + (bytes + ALIGN - 1) / ALIGN * ALIGN : SIZE_MAX;
     return p;
 }
 
@@ -143,36 +145,36 @@ static void lay_out(dt_buffer *b)
     const dt_env_spec *s = &b->l->spec;
     const size_t n = b->n_places, slots = b->n_slots;
     b->map_bytes = 0;
-    b->row = (uint8_t *)take(b, n);
-    b->flag = (uint8_t *)take(b, n);
-    b->report = (uint8_t *)take(b, n);
-    b->done = (uint8_t *)take(b, slots);
-    b->age = (void *)take(b, n * sizeof(*b->age));
-    b->n_acts = (void *)take(b, slots * sizeof(*b->n_acts));
-    b->n_seen = (void *)take(b, slots * sizeof(*b->n_seen));
-    b->size = (void *)take(b, slots * s->n_symbols * sizeof(*b->size));
+    b->row = (uint8_t *)take(b, n, 1);
+    b->flag = (uint8_t *)take(b, n, 1);
+    b->report = (uint8_t *)take(b, n, 1);
+    b->done = (uint8_t *)take(b, slots, 1);
+    b->age = (void *)take(b, n, sizeof(*b->age));
+    b->n_acts = (void *)take(b, slots, sizeof(*b->n_acts));
+    b->n_seen = (void *)take(b, slots, sizeof(*b->n_seen));
+    b->size = (void *)take(b, slots, s->n_symbols * sizeof(*b->size));
     for (uint32_t i = 0; i < s->n_obs; i++) {
         if (b->l->obs[i].symbol == 0) {
-            b->obs[i] = take(b, n * b->l->obs[i].row_bytes);
+            b->obs[i] = take(b, n, b->l->obs[i].row_bytes);
         } else {
-            b->at[i] = (void *)take(b, slots * sizeof(*b->at[i]));
+            b->at[i] = (void *)take(b, slots, sizeof(*b->at[i]));
         }
     }
-    b->mask = (uint8_t *)take(b, n * b->l->n_choices);
-    b->act_i = (void *)take(b, n * s->n_heads * sizeof(int32_t));
-    b->act_f = (void *)take(b, n * s->n_continuous * sizeof(float));
-    b->executed_f = (void *)take(b, n * s->n_continuous * sizeof(float));
+    b->mask = (uint8_t *)take(b, n, b->l->n_choices);
+    b->act_i = (void *)take(b, n, s->n_heads * sizeof(int32_t));
+    b->act_f = (void *)take(b, n, s->n_continuous * sizeof(float));
+    b->executed_f = (void *)take(b, n, s->n_continuous * sizeof(float));
     float **const one[] = {&b->log_prob, &b->value, &b->reward, &b->advantage, &b->target};
     for (size_t i = 0; i < sizeof(one) / sizeof(one[0]); i++) {
-        *one[i] = (void *)take(b, n * sizeof(float));
+        *one[i] = (void *)take(b, n, sizeof(float));
     }
     float **const per_cost[] = {&b->cost_value, &b->cost, &b->cost_advantage, &b->cost_target};
     for (size_t i = 0; i < sizeof(per_cost) / sizeof(per_cost[0]); i++) {
-        *per_cost[i] = (void *)take(b, n * s->n_costs * sizeof(float));
+        *per_cost[i] = (void *)take(b, n, s->n_costs * sizeof(float));
     }
-    b->cost_in = b->d.has_next ? (void *)take(b, n * s->n_costs * sizeof(float)) : NULL;
+    b->cost_in = b->d.has_next ? (void *)take(b, n, s->n_costs * sizeof(float)) : NULL;
     b->episode_items = 2 + s->n_costs + s->n_metrics;
-    b->episode = (void *)take(b, slots * b->episode_items * sizeof(double));
+    b->episode = (void *)take(b, slots, b->episode_items * sizeof(double));
 }
 
 static dt_status map_all(dt_buffer *b)
@@ -180,6 +182,10 @@ static dt_status map_all(dt_buffer *b)
     size_t bytes = 0;
     void *map = NULL;
     lay_out(b);
+    if (b->map_bytes == SIZE_MAX) {
+        return DT_FAIL(DT_ECONFIG, "%u steps of %u instances are more bytes than can be counted; take fewer steps",
+                       b->d.steps, b->d.instances);
+    }
     DT_TRY(dt_arena_map(b->map_bytes, &map));
     b->map = map;
     lay_out(b);
@@ -204,8 +210,8 @@ dt_status dt_buffer_init(dt_buffer *b, const dt_buffer_desc *d)
     memset(b, 0, sizeof(*b));
     b->d = *d;
     b->l = d->layout;
-    b->n_slots = (size_t)(d->steps + d->window) * d->instances;
-    if (!dt_mul_size(b->n_slots, b->l->spec.n_agents, &b->n_places) || b->n_places > INT32_MAX) {
+    const bool fits = dt_mul_size((size_t)d->steps + d->window, d->instances, &b->n_slots);
+    if (!fits || !dt_mul_size(b->n_slots, b->l->spec.n_agents, &b->n_places) || b->n_places > INT32_MAX) {
         return DT_FAIL(DT_ECONFIG, "%u steps of %u instances with %u places are more than 2^31 rows; take fewer steps",
                        d->steps, d->instances, b->l->spec.n_agents);
     }

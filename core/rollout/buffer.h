@@ -18,6 +18,8 @@
 enum { DT_BUFFER_MAX_FIELDS = 32 };
 enum { DT_ROW_ACTS = 1u, DT_ROW_SEEN = 2u }; /* an agent acts; it has a value (it acts, or was truncated just now) */
 
+enum { DT_DONE_ENDED = 1, DT_DONE_CUT }; /* a step ended the episode; it was the host that did (vector.h) */
+
 typedef struct dt_buffer_desc {
     const dt_layout *layout;                  /* outlives the buffer */
     uint32_t steps, instances, first, window; /* first: number of its first instance; window at least 1 */
@@ -62,7 +64,7 @@ typedef struct dt_buffer {
     float *cost_value, *cost, *cost_advantage, *cost_target; /* [n_costs, places] */
     float *cost_in;                                          /* [n_costs, places] outlook.h; where has_next is set */
     uint8_t *report;                                         /* [places] what the shield did: DT_REPORT_* */
-    uint8_t *done;                                           /* [slots] the step made here ended the episode */
+    uint8_t *done;                                           /* [slots] DT_DONE_*, 0: the episode goes on */
     double *episode; /* [slots, 2 + n_costs + n_metrics] of the episode that ended: return, length, ... */
     uint32_t episode_items;
     uint64_t key_base; /* of row_key: slots collected before */

@@ -7,6 +7,7 @@
 #include "rollout/collect.h"
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/trace.h"
 
 #include <math.h>
@@ -135,7 +136,7 @@ static void put(const dt_collector *c, uint32_t t, uint32_t begin, uint32_t end)
         dt_buffer_put(b, t, number, x->record);
         if (t > 0) {
             const size_t before = dt_buffer_slot(b, t - 1, number);
-            b->done[before] = x->has_ended;
+            b->done[before] = x->is_cut ? DT_DONE_CUT : x->has_ended ? DT_DONE_ENDED : 0;
             if (x->has_ended) {
                 memcpy(b->episode + before * b->episode_items, x->earned, b->episode_items * sizeof(double));
             }
@@ -153,7 +154,7 @@ static double lap(draw *d)
 
 static dt_status ask(const dt_collector *c)
 {
-    return c->stops != NULL && c->stops(c->stops_user)
+    return c->stops != NULL && (dt_fault("run.stop") || c->stops(c->stops_user))
                ? DT_FAIL(DT_EINTERRUPTED, "asked to stop at step %u of a round", c->step)
                : DT_OK;
 }

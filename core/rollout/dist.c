@@ -19,22 +19,22 @@ static double unit(const uint32_t r[2])
 
 /* ---- discrete ---------------------------------------------------------------------------------------------------- */
 
-/* Join the shield to the mask of one head; where nothing would be left the mask stays. */
+/* Join the shield to the mask of one head; where nothing is permitted what it gives the most is left. */
 static void join(const float *allow, uint8_t *mask, int32_t n, dt_dist_result *out)
 {
-    int32_t n_both = 0, n_mask = 0;
+    int32_t n_mask = 0, n_kept = 0;
+    float most = -INFINITY; /* NaN is less than all */
     for (int32_t c = 0; c < n; c++) {
         n_mask += mask[c] != 0;
-        n_both += mask[c] != 0 && allow[c] > 0;
+        most = mask[c] != 0 && allow[c] > most ? allow[c] : most;
     }
-    if (n_both == n_mask) {
-        return;
+    for (int32_t c = 0; c < n && n_mask > 0; c++) {
+        const bool is_kept = most > 0 ? allow[c] > 0 : allow[c] >= most || most == -INFINITY;
+        mask[c] = mask[c] != 0 && is_kept;
+        n_kept += mask[c] != 0;
     }
-    out->is_changed = out->is_changed || n_both > 0;
-    out->is_infeasible = out->is_infeasible || n_both == 0;
-    for (int32_t c = 0; c < n && n_both > 0; c++) {
-        mask[c] = mask[c] != 0 && allow[c] > 0;
-    }
+    out->is_changed = out->is_changed || n_kept < n_mask;
+    out->is_infeasible = out->is_infeasible || (n_mask > 0 && !(most > 0));
 }
 
 static int32_t most_likely(const float *logits, const uint8_t *mask, int32_t n)

@@ -9,17 +9,14 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "dtrain/checked.h"
 #include "tensor/dtype.h"
 
 #include <math.h>
 #include <string.h>
 
 enum { ALIGN = 64 };
-
-static size_t align_up(size_t n)
-{
-    return (n + ALIGN - 1) / ALIGN * ALIGN;
-}
+#define MOST_BYTES ((size_t)1 << 40) /* of one observation: what memory has room for is the plan's to say */
 
 /* ---- checks ------------------------------------------------------------------------------------------------------ */
 
@@ -261,16 +258,22 @@ static void copy_spec(copier *c, const dt_env_spec *s, dt_env_spec *out)
 static size_t place(size_t *at, size_t bytes)
 {
     const size_t offset = *at;
-    *at += align_up(bytes);
+    *at += (bytes + ALIGN - 1) / ALIGN * ALIGN;
     return offset;
 }
 
-static void place_all(dt_layout *l)
+/* All that an agent has is bounded by check_counts; rows, and what is in one, are bounded each, not their product. */
+static dt_status place_all(dt_layout *l, const char *id)
 {
     const dt_env_spec *s = &l->spec;
-    size_t at = 0;
+    size_t at = 0, rows = 0;
     for (uint32_t i = 0; i < s->n_obs; i++) {
-        l->obs[i].offset = place(&at, (size_t)l->obs[i].cap * l->obs[i].row_bytes);
+        const dt_obs_port *o = &l->obs[i];
+        if (!dt_grow_size(&rows, (size_t)o->cap, o->row_bytes) || rows > MOST_BYTES) {
+            return DT_FAIL(DT_EPLUGIN, "%s: up to port %s [%s] with %lld rows, an observation has more than %zu GB", id,
+                           o->port->name, o->port->dims, (long long)o->cap, MOST_BYTES >> 30);
+        }
+        l->obs[i].offset = place(&at, (size_t)o->cap * o->row_bytes);
     }
     l->size = place(&at, s->n_symbols * sizeof(int64_t));
     l->alive = place(&at, s->n_agents);
@@ -284,6 +287,7 @@ static void place_all(dt_layout *l)
     l->act_i = place(&at, (size_t)s->n_agents * s->n_heads * sizeof(int32_t));
     l->act_f = place(&at, (size_t)s->n_agents * s->n_continuous * sizeof(float));
     l->record_bytes = at;
+    return DT_OK;
 }
 
 dt_status dt_layout_init(dt_layout *l, const char *id, const dt_env_spec *spec)
@@ -310,8 +314,7 @@ dt_status dt_layout_init(dt_layout *l, const char *id, const dt_env_spec *spec)
             }
         }
     }
-    place_all(l);
-    return DT_OK;
+    return place_all(l, id);
 }
 
 void dt_layout_fini(dt_layout *l)

@@ -10,5 +10,7 @@ core_libdtcore_la_SOURCES += \
 	core/rollout/normaliser.c core/rollout/normaliser.h \
 	core/rollout/outlook.c core/rollout/outlook.h \
 	core/rollout/process.c core/rollout/process.h \
-	core/rollout/process_scene.c core/rollout/process_scene.h \
+	core/rollout/process_scene.c core/rollout/process_scene.h core/rollout/process_serve.c \
+	core/rollout/process_spec.c core/rollout/process_spec.h \
+	core/rollout/process_wire.c core/rollout/process_wire.h \
 	core/rollout/vector.c core/rollout/vector.h

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See process.h.
+ * See process.h: the host's side. Of what a worker wrote only a checked copy of the host's own is ever used.
  */
 #include <config.h>
 
@@ -8,220 +8,96 @@
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/fault.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "rollout/check.h"
+#include "rollout/process_spec.h"
+#include "rollout/process_wire.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/futex.h>
 #include <math.h>
+#include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { FD_SOCKET = 3, FD_MEMORY = 4, SPINS = 2000, TAIL_BYTES = 2048, ERROR_BYTES = 4096 };
-enum { CONTROL_BYTES = 8192 }; /* before the records: two, used in turns */
-enum { CALL_RESET = 1, CALL_STEP, CALL_END, CALL_ASK };
-
-typedef struct control {         /* shared */
-    atomic_uint asked, answered; /* calls so far */
-    uint32_t call, record;       /* which of the two records */
-    uint64_t seed;
-    int32_t status;
-    char error[ERROR_BYTES];
-} control;
+enum {
+    TAIL_BYTES = 2048,
+    READ_AT_ONCE = 64
+};                             /* pieces of output, so that a worker that never stops is not waited for */
+static const double end_s = 1; /* for an environment to clean up */
 
 struct dt_process {
     dt_process_desc d;
     const dt_layout *l;
-    pid_t pid; /* 0: none */
+    struct dt_process *next; /* of all */
+    pid_t pid;               /* 0: none. Leader of a group of its own: what it starts ends with it */
+    atomic_int seen;         /* the same, for who only looks */
     int socket, memory, output;
     void *map;
     size_t map_bytes;
     char *spec; /* as the worker sent it */
-    dt_port *port;
+    void *spec_memory;
     dt_env_spec env_spec;
     uint32_t turn;
+    unsigned calls; /* made of this worker */
+    double left_s;  /* when it was told to end, 0: it was not */
+    char *kept;     /* the last record that was right */
     uint32_t restarts;
     char tail[TAIL_BYTES]; /* the last of what it wrote */
     size_t tail_bytes;
 };
 
-uint64_t dt_process_rss_bytes(const dt_process *p)
+/* ---- all of them ------------------------------------------------------------------------------------------------- */
+
+static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
+static dt_process *list;
+
+static void enlist(dt_process *p)
 {
-    return p->pid > 0 ? dt_rss_bytes_of(p->pid) : 0;
+    pthread_mutex_lock(&list_lock);
+    p->next = list;
+    list = p;
+    pthread_mutex_unlock(&list_lock);
 }
 
-/* ---- waiting ----------------------------------------------------------------------------------------------------- */
-
-/* Until *word is no longer old, or slice_s is over. */
-static void sleep_on(atomic_uint *word, unsigned old, double slice_s)
+static void delist(dt_process *p)
 {
-    const struct timespec t = {.tv_sec = (time_t)slice_s, .tv_nsec = (long)(1e9 * (slice_s - (double)(time_t)slice_s))};
-    for (int i = 0; i < SPINS; i++) {
-        if (atomic_load_explicit(word, memory_order_acquire) != old) {
-            return;
-        }
+    pthread_mutex_lock(&list_lock);
+    dt_process **at = &list;
+    while (*at != NULL && *at != p) {
+        at = &(*at)->next;
     }
-    (void)syscall(SYS_futex, word, FUTEX_WAIT, old, &t, NULL, 0);
+    *at = *at != NULL ? p->next : NULL;
+    pthread_mutex_unlock(&list_lock);
 }
 
-static void wake(atomic_uint *word)
+uint64_t dt_process_all_bytes(uint32_t *n_p)
 {
-    (void)syscall(SYS_futex, word, FUTEX_WAKE, 1, NULL, NULL, 0);
+    uint64_t own = 0, shared = 0, most_shared = 0;
+    *n_p = 0;
+    pthread_mutex_lock(&list_lock);
+    for (const dt_process *p = list; p != NULL; p = p->next) {
+        const int pid = atomic_load(&p->seen);
+        own += pid > 0 ? dt_own_bytes_of(pid, &shared) : 0;
+        most_shared = pid > 0 && shared > most_shared ? shared : most_shared;
+        *n_p += pid > 0;
+    }
+    pthread_mutex_unlock(&list_lock);
+    return own + most_shared;
 }
 
-/* ---- messages over the socket ------------------------------------------------------------------------------------ */
-
-static bool send_all(int fd, const void *p, size_t bytes)
+uint64_t dt_process_bytes(const dt_process *p, uint64_t *shared_p)
 {
-    for (const char *at = p; bytes > 0;) {
-        const ssize_t n = send(fd, at, bytes, MSG_NOSIGNAL);
-        if (n < 0 && errno == EINTR) {
-            continue;
-        }
-        if (n <= 0) {
-            return false;
-        }
-        at += n;
-        bytes -= (size_t)n;
-    }
-    return true;
-}
-
-static bool receive_all(int fd, void *p, size_t bytes)
-{
-    for (char *at = p; bytes > 0;) {
-        const ssize_t n = recv(fd, at, bytes, 0);
-        if (n < 0 && errno == EINTR) {
-            continue;
-        }
-        if (n <= 0) {
-            return false;
-        }
-        at += n;
-        bytes -= (size_t)n;
-    }
-    return true;
-}
-
-static bool send_message(int fd, const void *p, uint64_t bytes)
-{
-    return send_all(fd, &bytes, sizeof(bytes)) && send_all(fd, p, bytes);
-}
-
-/* NULL: the other side is gone, or memory is. */
-static char *receive_message(int fd, uint64_t *bytes_p)
-{
-    enum { MOST = 1 << 24 };
-    uint64_t bytes = 0;
-    if (!receive_all(fd, &bytes, sizeof(bytes)) || bytes > MOST) {
-        return NULL;
-    }
-    char *p = dt_alloc(bytes + 1);
-    if (p != NULL && !receive_all(fd, p, bytes)) {
-        dt_free(p);
-        return NULL;
-    }
-    *bytes_p = bytes;
-    return p;
-}
-
-/* ---- a spec as bytes: the struct, then what it points to, member by member, in multiples of 8 -------------------- */
-
-static void put(dt_str *out, const void *p, size_t bytes)
-{
-    static const char zeros[8];
-    dt_str_add_n(out, p != NULL ? p : zeros, p != NULL ? bytes : 0);
-    dt_str_add_n(out, zeros, (8 - bytes % 8) % 8);
-}
-
-static void put_text(dt_str *out, const char *s)
-{
-    put(out, s, strlen(s) + 1);
-}
-
-static dt_status put_spec(const dt_env_spec *s, dt_str *out)
-{
-    dt_layout l; /* a spec that is not legal cannot be sent */
-    const dt_status st = dt_layout_init(&l, "the environment", s);
-    dt_layout_fini(&l);
-    DT_TRY(st);
-    put(out, s, sizeof(*s));
-    for (uint32_t i = 0; i < s->n_obs; i++) {
-        put(out, &s->obs[i], sizeof(s->obs[i]));
-        put_text(out, s->obs[i].name);
-        put_text(out, s->obs[i].dims);
-    }
-    for (uint32_t k = 0; k < s->n_symbols; k++) {
-        put(out, &s->symbols[k], sizeof(s->symbols[k]));
-        put_text(out, s->symbols[k].name);
-    }
-    put(out, s->choices, s->n_heads * sizeof(*s->choices));
-    put(out, s->low, s->n_continuous * sizeof(*s->low));
-    put(out, s->high, s->n_continuous * sizeof(*s->high));
-    for (uint32_t k = 0; k < s->n_costs; k++) {
-        put_text(out, s->costs[k]);
-    }
-    for (uint32_t k = 0; k < s->n_metrics; k++) {
-        put_text(out, s->metrics[k]);
-    }
-    return dt_str_status(out);
-}
-
-static void *get(char **at, size_t bytes)
-{
-    void *p = *at;
-    *at += (bytes + 7) / 8 * 8;
-    return p;
-}
-
-static const char *get_text(char **at)
-{
-    return get(at, strlen(*at) + 1);
-}
-
-/* The same back; it comes from this very program, and points into its bytes. */
-static dt_status get_spec(dt_process *p, char *at)
-{
-    dt_env_spec *s = &p->env_spec;
-    memcpy(s, get(&at, sizeof(*s)), sizeof(*s));
-    const size_t names = s->n_costs + s->n_metrics;
-    p->port = dt_alloc(s->n_obs * sizeof(dt_port) + s->n_symbols * sizeof(dt_dim) + names * sizeof(char *));
-    if (p->port == NULL) {
-        return DT_FAIL(DT_ENOMEM, "out of memory for the spec of %s", p->d.id);
-    }
-    dt_dim *symbol = (dt_dim *)(void *)(p->port + s->n_obs);
-    const char **name = (const char **)(void *)(symbol + s->n_symbols);
-    for (uint32_t i = 0; i < s->n_obs; i++) {
-        memcpy(&p->port[i], get(&at, sizeof(dt_port)), sizeof(dt_port));
-        p->port[i].name = get_text(&at);
-        p->port[i].dims = get_text(&at);
-    }
-    for (uint32_t k = 0; k < s->n_symbols; k++) {
-        memcpy(&symbol[k], get(&at, sizeof(dt_dim)), sizeof(dt_dim));
-        symbol[k].name = get_text(&at);
-    }
-    s->obs = p->port;
-    s->symbols = symbol;
-    s->choices = get(&at, s->n_heads * sizeof(*s->choices));
-    s->low = get(&at, s->n_continuous * sizeof(*s->low));
-    s->high = get(&at, s->n_continuous * sizeof(*s->high));
-    for (size_t k = 0; k < names; k++) {
-        name[k] = get_text(&at);
-    }
-    s->costs = name;
-    s->metrics = name + s->n_costs;
-    return DT_OK;
+    *shared_p = 0;
+    return p->pid > 0 ? dt_own_bytes_of(p->pid, shared_p) : 0;
 }
 
 /* ---- starting and ending a worker -------------------------------------------------------------------------------- */
@@ -231,7 +107,7 @@ static void read_output(dt_process *p)
 {
     char text[1024];
     ssize_t n = 0;
-    while (p->output >= 0 && (n = read(p->output, text, sizeof(text))) > 0) {
+    for (int i = 0; i < READ_AT_ONCE && p->output >= 0 && (n = read(p->output, text, sizeof(text))) > 0; i++) {
         const size_t bytes = (size_t)n, room = sizeof(p->tail) - 1;
         const size_t keep = p->tail_bytes + bytes > room ? room - bytes : p->tail_bytes;
         memmove(p->tail, p->tail + p->tail_bytes - keep, keep);
@@ -249,14 +125,26 @@ static void close_fd(int *fd)
     *fd = -1;
 }
 
-static void kill_worker(dt_process *p)
+/* Has it ended by itself? It is left as it is: while nobody asks how, nobody else gets its number. */
+static bool has_ended(const dt_process *p)
 {
+    siginfo_t info = {0};
+    return waitid(P_PID, (id_t)p->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == p->pid;
+}
+
+/* Ends it, and all that it started and left in its group; what waitpid says of it. */
+static int kill_worker(dt_process *p)
+{
+    int status = 0;
     if (p->pid > 0) {
-        kill(p->pid, SIGKILL);
-        while (waitpid(p->pid, NULL, 0) < 0 && errno == EINTR) {
+        (void)kill(-p->pid, SIGKILL);
+        (void)kill(p->pid, SIGKILL); /* one that moved to another group */
+        atomic_store(&p->seen, 0);
+        while (waitpid(p->pid, &status, 0) < 0 && errno == EINTR) {
         }
     }
     p->pid = 0;
+    return status;
 }
 
 static void end_worker(dt_process *p)
@@ -270,9 +158,9 @@ static void end_worker(dt_process *p)
     close_fd(&p->memory);
     close_fd(&p->output);
     dt_free(p->spec);
-    dt_free(p->port);
+    dt_free(p->spec_memory);
     p->spec = NULL;
-    p->port = NULL;
+    p->spec_memory = NULL;
 }
 
 static dt_status spawn(dt_process *p, int theirs, int output)
@@ -280,18 +168,23 @@ static dt_status spawn(dt_process *p, int theirs, int output)
     static char verb[] = DT_PROCESS_VERB, name[] = "dtrain";
     char *const argv[] = {name, verb, NULL};
     posix_spawn_file_actions_t a;
+    posix_spawnattr_t how;
+    posix_spawnattr_init(&how);
+    (void)posix_spawnattr_setflags(&how, POSIX_SPAWN_SETPGROUP); /* of its own */
     posix_spawn_file_actions_init(&a);
     posix_spawn_file_actions_addopen(&a, 0, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_adddup2(&a, output, 1);
     posix_spawn_file_actions_adddup2(&a, output, 2);
-    posix_spawn_file_actions_adddup2(&a, theirs, FD_SOCKET);
-    posix_spawn_file_actions_adddup2(&a, p->memory, FD_MEMORY);
-    const int reason = posix_spawn(&p->pid, "/proc/self/exe", &a, NULL, argv, environ);
+    posix_spawn_file_actions_adddup2(&a, theirs, DT_WIRE_SOCKET);
+    posix_spawn_file_actions_adddup2(&a, p->memory, DT_WIRE_MEMORY);
+    const int reason = posix_spawn(&p->pid, "/proc/self/exe", &a, &how, argv, environ);
+    posix_spawnattr_destroy(&how);
     posix_spawn_file_actions_destroy(&a);
     if (reason != 0) {
         p->pid = 0;
         return DT_FAIL(DT_EUNSUPPORTED, "cannot start a process for environment %s: %s", p->d.id, strerror(reason));
     }
+    atomic_store(&p->seen, p->pid);
     return DT_OK;
 }
 
@@ -310,10 +203,12 @@ static dt_status open_worker(dt_process *p)
     int pair[2] = {-1, -1}, out[2] = {-1, -1};
     const bool is_open =
         socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0 && pipe2(out, O_CLOEXEC | O_NONBLOCK) == 0;
-    p->memory = above(memfd_create("dtrain-env", MFD_CLOEXEC));
+    p->memory = above(memfd_create("dtrain-env", MFD_CLOEXEC | MFD_ALLOW_SEALING));
     p->socket = above(pair[0]);
     p->output = above(out[0]);
     int theirs = above(pair[1]), output = above(out[1]);
+    p->calls = 0;
+    p->left_s = 0;
     dt_status st = is_open && p->memory >= 0 && p->socket >= 0 && p->output >= 0 && theirs >= 0 && output >= 0
                        ? spawn(p, theirs, output)
                        : DT_FAIL(DT_EUNSUPPORTED, "cannot open what a process for environment %s needs: %s", p->d.id,
@@ -323,49 +218,107 @@ static dt_status open_worker(dt_process *p)
     return st;
 }
 
-/* What became of it, with what it wrote last. */
+/* Why the worker is no more, with what it wrote last. */
+static dt_status lost(dt_process *p, const char *how)
+{
+    read_output(p);
+    return DT_FAIL(DT_EIO, "its process %s%s%s", how, p->tail_bytes > 0 ? "; it wrote: " : "", p->tail);
+}
+
+/* It does not talk any more: it has ended, is about to, or goes on without us, which nobody waits for. */
 static dt_status worker_died(dt_process *p)
 {
-    char how[64] = "is gone";
-    int status = 0;
-    if (p->pid > 0 && waitpid(p->pid, &status, 0) == p->pid) {
-        p->pid = 0;
-        if (WIFSIGNALED(status)) {
+    enum { LOOKS = 1000 };
+    const struct timespec ms = {.tv_nsec = 1000000};
+    char how[96] = "is gone";
+    for (int i = 0; i < LOOKS && p->pid > 0 && !has_ended(p); i++) {
+        (void)nanosleep(&ms, NULL);
+    }
+    if (p->pid > 0) {
+        const bool was_alive = !has_ended(p);
+        const int status = kill_worker(p);
+        if (was_alive) {
+            snprintf(how, sizeof(how), "closed its connection to the host and went on without it");
+        } else if (WIFSIGNALED(status)) {
             snprintf(how, sizeof(how), "was killed by signal %d, %s", WTERMSIG(status), strsignal(WTERMSIG(status)));
         } else {
             snprintf(how, sizeof(how), "ended with code %d", WEXITSTATUS(status));
         }
     }
-    read_output(p);
-    return DT_FAIL(DT_EIO, "its process %s%s%s", how, p->tail_bytes > 0 ? "; it wrote: " : "", p->tail);
+    return lost(p, how);
+}
+
+static dt_status interrupted(dt_process *p)
+{
+    kill_worker(p);
+    return DT_FAIL(DT_EINTERRUPTED, "asked to stop while environment %s was at work", p->d.id);
+}
+
+static bool goes_on(void *user)
+{
+    dt_process *p = user;
+    read_output(p); /* it is never full for long */
+    return p->d.stops == NULL || !p->d.stops(p->d.stops_user);
+}
+
+static dt_wire_patience patience_of(dt_process *p)
+{
+    return (dt_wire_patience){.deadline = dt_clock_s() + p->d.timeout_s, .user = p, .goes_on = goes_on};
+}
+
+/* What it means that a message did not come, or go, whole: the worker is of no use any more. */
+static dt_status no_message(dt_process *p, dt_wire_result r, const char *what)
+{
+    char how[96];
+    switch (r) {
+    case DT_WIRE_STOPPED:
+        return interrupted(p);
+    case DT_WIRE_NO_MEMORY:
+        kill_worker(p);
+        return DT_FAIL(DT_ENOMEM, "out of memory for what the process of environment %s says", p->d.id);
+    case DT_WIRE_NONSENSE:
+        kill_worker(p);
+        return lost(p, "wrote over the connection that it has to the host");
+    case DT_WIRE_LATE:
+        kill_worker(p);
+        snprintf(how, sizeof(how), "did not %s within %g s (env.timeout_s)", what, p->d.timeout_s);
+        return lost(p, how);
+    default:
+        return worker_died(p);
+    }
+}
+
+/* What a worker may say that it failed of; what else there is is the host's own. */
+static dt_status believe(int32_t status)
+{
+    const bool is_possible = (status >= DT_EDATA && status <= DT_EINVAL) || status == DT_ENOMEM || status == DT_EIO ||
+                             status == DT_EUNSUPPORTED || status >= 0;
+    return is_possible ? (dt_status)status : DT_EPLUGIN;
 }
 
 static dt_status send_request(dt_process *p)
 {
-    return send_message(p->socket, p->d.request, p->d.request_bytes) ? DT_OK : worker_died(p);
+    const dt_wire_patience patience = patience_of(p);
+    const dt_wire_result r = dt_wire_send_message(p->socket, p->d.request, p->d.request_bytes, &patience);
+    return r == DT_WIRE_OK ? DT_OK : no_message(p, r, "listen");
 }
 
 /* The answer to the request: a spec, or why there is none. */
 static dt_status receive_spec(dt_process *p)
 {
+    const dt_wire_patience patience = patience_of(p);
     uint64_t bytes = 0;
     int32_t status = 0;
-    const struct timeval t = {.tv_sec = (time_t)p->d.timeout_s + 1};
-    errno = 0;
-    (void)setsockopt(p->socket, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof(t));
-    if (!receive_all(p->socket, &status, sizeof(status)) || (p->spec = receive_message(p->socket, &bytes)) == NULL) {
-        if (errno == EAGAIN) {
-            read_output(p);
-            return DT_FAIL(DT_EIO, "its process did not say within %g s what there is (env.timeout_s)%s%s",
-                           p->d.timeout_s, p->tail_bytes > 0 ? "; it wrote: " : "", p->tail);
-        }
-        return worker_died(p);
+    dt_wire_result r = dt_wire_receive(p->socket, &status, sizeof(status), &patience);
+    r = r == DT_WIRE_OK ? dt_wire_receive_message(p->socket, &p->spec, &bytes, &patience) : r;
+    if (r != DT_WIRE_OK) {
+        return no_message(p, r, "say what there is");
     }
     if (status < 0) {
         read_output(p);
-        return DT_FAIL((dt_status)status, "%s", p->spec);
+        return DT_FAIL(believe(status), "%s", p->spec);
     }
-    return get_spec(p, p->spec);
+    return dt_spec_get(p->spec, bytes, &p->env_spec, &p->spec_memory);
 }
 
 dt_status dt_process_start(const dt_process_desc *d, dt_process **out_p)
@@ -385,6 +338,7 @@ dt_status dt_process_start(const dt_process_desc *d, dt_process **out_p)
         dt_free(p);
         return DT_CONTEXT(st, "creating %s in a process", d->id);
     }
+    enlist(p);
     *out_p = p;
     return DT_OK;
 }
@@ -397,72 +351,102 @@ dt_status dt_process_meet(dt_process *p)
 
 dt_status dt_process_attach(dt_process *p, const dt_layout *l)
 {
-    const uint64_t bytes = CONTROL_BYTES + 2 * l->record_bytes;
+    const uint64_t bytes = DT_WIRE_CONTROL_BYTES + 2 * l->record_bytes;
     p->l = l;
-    if (ftruncate(p->memory, (off_t)bytes) != 0) {
-        return DT_FAIL(DT_ENOMEM, "cannot share %llu bytes with environment %s: %s", (unsigned long long)bytes, p->d.id,
-                       strerror(errno));
+    p->kept = p->kept != NULL ? p->kept : dt_alloc(l->record_bytes);
+    if (p->kept == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for environment %s", p->d.id);
     }
-    void *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, p->memory, 0);
+    /* sealed: who makes it shorter takes pages away under the host */
+    const bool has_bytes = ftruncate(p->memory, (off_t)bytes) == 0 &&
+                           fcntl(p->memory, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0;
+    void *map = has_bytes ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, p->memory, 0) : MAP_FAILED;
     if (map == MAP_FAILED) {
         return DT_FAIL(DT_ENOMEM, "cannot share %llu bytes with environment %s: %s", (unsigned long long)bytes, p->d.id,
                        strerror(errno));
     }
     p->map = map;
     p->map_bytes = bytes;
-    return send_message(p->socket, &bytes, sizeof(bytes)) ? DT_OK : worker_died(p);
+    const dt_wire_patience patience = patience_of(p);
+    const dt_wire_result r = dt_wire_send_message(p->socket, &bytes, sizeof(bytes), &patience);
+    return r == DT_WIRE_OK ? DT_OK : no_message(p, r, "listen");
 }
 
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
 
 static char *record_of(const dt_process *p, uint32_t which)
 {
-    return (char *)p->map + CONTROL_BYTES + which * p->l->record_bytes;
+    return (char *)p->map + DT_WIRE_CONTROL_BYTES + which * p->l->record_bytes;
+}
+
+static void post(dt_process *p, uint32_t what, uint64_t seed)
+{
+    dt_wire_control *c = p->map;
+    c->call = what;
+    c->seed = seed;
+    c->record = p->turn;
+    atomic_store(&c->asked, ++p->calls);
+    dt_wire_wake(&c->asked);
+}
+
+/* Until the worker has answered the call just made. */
+static dt_status wait_for_answer(dt_process *p)
+{
+    dt_wire_control *c = p->map;
+    const dt_wire_patience patience = patience_of(p);
+    for (;;) {
+        unsigned answered = atomic_load(&c->answered);
+        if (answered == p->calls) {
+            return DT_OK;
+        }
+        if (answered != p->calls - 1) {
+            kill_worker(p);
+            return lost(p, "wrote over the memory that it shares with the host");
+        }
+        dt_wire_sleep(&c->answered, answered, 0.05);
+        if (atomic_load(&c->answered) != answered) {
+            continue;
+        }
+        if (!goes_on(p)) {
+            return interrupted(p);
+        }
+        if (has_ended(p) && atomic_load(&c->answered) == answered) {
+            return worker_died(p);
+        }
+        if (dt_clock_s() > patience.deadline) {
+            return no_message(p, DT_WIRE_LATE, "answer");
+        }
+    }
 }
 
 /* One call; DT_EIO when the worker is lost. */
 static dt_status call(dt_process *p, uint32_t what, uint64_t seed)
 {
-    control *c = p->map;
+    const dt_wire_control *c = p->map;
     if (p->pid == 0) { /* lost before */
         return worker_died(p);
     }
-    const unsigned before = atomic_load(&c->answered);
-    const double deadline = dt_clock_s() + p->d.timeout_s;
-    c->call = what;
-    c->seed = seed;
-    c->record = p->turn;
-    atomic_fetch_add(&c->asked, 1);
-    wake(&c->asked);
-    while (atomic_load(&c->answered) == before) {
-        sleep_on(&c->answered, before, 0.05);
-        read_output(p); /* a full pipe stays readable: nothing waits for us */
-        siginfo_t info = {0};
-        if (atomic_load(&c->answered) == before &&
-            waitid(P_PID, (id_t)p->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == p->pid) {
-            return worker_died(p);
-        }
-        if (atomic_load(&c->answered) == before && dt_clock_s() > deadline) {
-            kill_worker(p);
-            read_output(p);
-            return DT_FAIL(DT_EIO, "its process did not answer within %g s (env.timeout_s)%s%s", p->d.timeout_s,
-                           p->tail_bytes > 0 ? "; it wrote: " : "", p->tail);
-        }
+    post(p, what, seed);
+    DT_TRY(wait_for_answer(p));
+    const int32_t status = *(const volatile int32_t *)&c->status; /* once: it may change */
+    if (status < 0) {
+        char text[DT_WIRE_ERROR_BYTES];
+        memcpy(text, c->error, sizeof(text));
+        text[sizeof(text) - 1] = '\0';
+        return DT_FAIL(status == DT_EIO ? DT_EPLUGIN : believe(status), "%s", text);
     }
-    if (c->status < 0) {
-        c->error[ERROR_BYTES - 1] = '\0';
-        return DT_FAIL(c->status == DT_EIO ? DT_EPLUGIN : (dt_status)c->status, "%s", c->error);
-    }
-    return (dt_status)c->status;
+    return (dt_status)status;
 }
 
 dt_status dt_process_ask(dt_process *p, uint32_t what, char **answer_p, uint64_t *bytes_p)
 {
-    DT_TRY(call(p, CALL_ASK, what));
-    *answer_p = receive_message(p->socket, bytes_p);
-    if (*answer_p == NULL) {
+    DT_TRY(call(p, DT_CALL_ASK, what));
+    const dt_wire_patience patience = patience_of(p);
+    const dt_wire_result r = dt_wire_receive_message(p->socket, answer_p, bytes_p, &patience);
+    if (r != DT_WIRE_OK) {
+        const dt_status st = no_message(p, r, "tell what it was asked for");
         kill_worker(p); /* the rest of an answer would be taken for the next one */
-        return DT_FAIL(DT_EIO, "the process of environment %s did not answer whole", p->d.id);
+        return st;
     }
     return DT_OK;
 }
@@ -493,17 +477,25 @@ static dt_status restart(dt_process *p)
     return dt_process_attach(p, l);
 }
 
+/* A copy of what the worker wrote goes to the caller, and is checked there. */
+static dt_status take_record(dt_process *p, const dt_env_io *io, const uint8_t *acted, bool is_over)
+{
+    const dt_layout *l = p->l;
+    const size_t bytes = l->mask + (size_t)l->spec.n_agents * l->n_choices;
+    char *record = io->obs[0]; /* observations come first */
+    memcpy(record, record_of(p, p->turn), bytes);
+    DT_TRY(dt_check_record(l, record, acted, is_over));
+    memcpy(p->kept, record, bytes);
+    return DT_OK;
+}
+
 static dt_status process_reset(void *self, const dt_env_io *io, uint64_t seed)
 {
     dt_process *p = self;
     for (;;) {
         p->turn ^= 1;
-        dt_status st = call(p, CALL_RESET, seed);
-        char *record = record_of(p, p->turn);
-        st = st == DT_OK ? dt_check_record(p->l, record, NULL, false) : st;
-        if (st == DT_OK) {
-            memcpy(io->obs[0], record, p->l->mask + (size_t)p->l->spec.n_agents * p->l->n_choices);
-        }
+        dt_status st = call(p, DT_CALL_RESET, seed);
+        st = st == DT_OK ? take_record(p, io, NULL, false) : st;
         if (st != DT_EIO) {
             return st;
         }
@@ -512,13 +504,14 @@ static dt_status process_reset(void *self, const dt_env_io *io, uint64_t seed)
 }
 
 /* What the agents saw last stays; nobody earns anything. */
-static void truncate_episode(dt_process *p, const char *seen, const dt_env_io *io)
+static void truncate_episode(const dt_process *p, const dt_env_io *io)
 {
     const dt_layout *l = p->l;
-    char *record = io->obs[0]; /* observations come first */
-    memcpy(record, seen, l->reward);
+    char *record = io->obs[0];
+    memcpy(record, p->kept, l->reward);
     memset(record + l->reward, 0, l->out_bytes - l->reward);
-    memcpy(io->truncated, seen + l->alive, l->spec.n_agents);
+    memset(record + l->mask, 1, (size_t)l->spec.n_agents * l->n_choices);
+    memcpy(io->truncated, p->kept + l->alive, l->spec.n_agents);
     memset(io->alive, 0, l->spec.n_agents);
     for (uint32_t m = 0; m < l->spec.n_metrics; m++) {
         io->metric[m] = NAN;
@@ -529,25 +522,16 @@ static dt_status process_step(void *self, const dt_env_io *io)
 {
     dt_process *p = self;
     const dt_layout *l = p->l;
-    const char *seen = record_of(p, p->turn);
     p->turn ^= 1;
     char *record = record_of(p, p->turn);
     memcpy(record + l->act_i, io->act_i, l->act_f - l->act_i);
     memcpy(record + l->act_f, io->act_f, l->record_bytes - l->act_f);
-    dt_status st = call(p, CALL_STEP, 0);
-    bool is_lost = st == DT_EIO;
-    if (st >= 0) {
-        const dt_status right = dt_check_record(l, record, (const uint8_t *)seen + l->alive, st == DT_DONE);
-        is_lost = right < 0;
-        if (right >= 0) {
-            memcpy(io->obs[0], record, l->mask + (size_t)l->spec.n_agents * l->n_choices);
-            return st;
-        }
-    }
-    if (!is_lost) {
+    const dt_status st = call(p, DT_CALL_STEP, 0);
+    const dt_status right = st >= 0 ? take_record(p, io, (const uint8_t *)p->kept + l->alive, st == DT_DONE) : st;
+    if (right >= 0 || (st < 0 && st != DT_EIO)) {
         return st;
     }
-    truncate_episode(p, seen, io); /* before the memory goes */
+    truncate_episode(p, io);
     DT_TRY(restart(p));
     return DT_DONE;
 }
@@ -558,20 +542,28 @@ static dt_status process_spec(const void *self, dt_env_spec *out)
     return DT_OK;
 }
 
+void dt_process_leave(dt_process *p)
+{
+    if (p->map != NULL && p->pid > 0 && p->left_s == 0) {
+        p->left_s = dt_clock_s();
+        post(p, DT_CALL_END, 0);
+    }
+}
+
 static void process_destroy(void *self)
 {
     dt_process *p = self;
-    if (p->map != NULL && p->pid > 0) { /* let it clean up, but do not wait for long */
-        control *c = p->map;
-        const unsigned before = atomic_load(&c->answered);
-        c->call = CALL_END;
-        atomic_fetch_add(&c->asked, 1);
-        wake(&c->asked);
-        for (int i = 0; i < 20 && atomic_load(&c->answered) == before; i++) {
-            sleep_on(&c->answered, before, 0.05);
+    dt_process_leave(p);
+    if (p->left_s > 0) { /* let it clean up, but do not wait for long */
+        dt_wire_control *c = p->map;
+        for (double left = end_s; left > 0 && atomic_load(&c->answered) == p->calls - 1 && !has_ended(p);
+             left = p->left_s + end_s - dt_clock_s()) {
+            dt_wire_sleep(&c->answered, p->calls - 1, left < 0.05 ? left : 0.05);
         }
     }
+    delist(p);
     end_worker(p);
+    dt_free(p->kept);
     dt_free(p);
 }
 
@@ -580,121 +572,3 @@ const dt_env_ops dt_process_ops = {.struct_size = sizeof(dt_env_ops),
                                    .reset = process_reset,
                                    .step = process_step,
                                    .destroy = process_destroy};
-
-/* ---- the worker -------------------------------------------------------------------------------------------------- */
-
-typedef struct server {
-    const dt_process_worker *w;
-    const dt_env_ops *ops;
-    void *self;
-    dt_layout l;
-    char *map;
-    dt_env_io io[2];
-    void *obs[2][DT_ENV_MAX_OBS];
-} server;
-
-static dt_status introduce(server *s, const dt_process_worker *w, dt_str *out)
-{
-    uint64_t bytes = 0;
-    char *request = receive_message(FD_SOCKET, &bytes);
-    if (request == NULL) {
-        return DT_FAIL(DT_EIO, "the host said nothing");
-    }
-    dt_env_spec spec = {.struct_size = sizeof(spec)};
-    dt_status st = w->make(w->user, request, bytes, &s->ops, &s->self);
-    st = st >= 0 ? s->ops->spec(s->self, &spec) : st;
-    st = st >= 0 ? dt_layout_init(&s->l, "the environment", &spec) : st;
-    st = st >= 0 ? put_spec(&spec, out) : st;
-    dt_free(request);
-    return st;
-}
-
-static bool share(server *s)
-{
-    uint64_t bytes = 0;
-    char *message = receive_message(FD_SOCKET, &bytes);
-    if (message == NULL || bytes != sizeof(bytes)) {
-        return false;
-    }
-    memcpy(&bytes, message, sizeof(bytes));
-    dt_free(message);
-    void *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, FD_MEMORY, 0);
-    s->map = map;
-    for (int i = 0; i < 2 && map != MAP_FAILED; i++) {
-        dt_layout_io(&s->l, s->map + CONTROL_BYTES + (size_t)i * s->l.record_bytes, s->obs[i], &s->io[i]);
-    }
-    return map != MAP_FAILED;
-}
-
-static dt_status answer(server *s, const control *c)
-{
-    dt_env_io io = s->io[c->record & 1];
-    char *record = io.obs[0];
-    dt_env_spec spec = {.struct_size = sizeof(spec)};
-    dt_error_clear();
-    memset(record, 0, s->l.out_bytes);
-    memset(record + s->l.mask, 1, (size_t)s->l.spec.n_agents * s->l.n_choices);
-    if (c->call == CALL_STEP) {
-        return dt_fault("env.step") ? DT_FAIL(DT_EPLUGIN, "the step failed on purpose") : s->ops->step(s->self, &io);
-    }
-    io.act_i = NULL;
-    io.act_f = NULL;
-    DT_TRY(s->ops->reset(s->self, &io, c->seed));
-    DT_TRY(s->ops->spec(s->self, &spec));
-    return dt_layout_compare(&s->l, &spec);
-}
-
-static bool tell(server *s, uint32_t what)
-{
-    dt_str out = {0};
-    if (s->w->tell != NULL) {
-        s->w->tell(s->w->user, s->self, what, &out);
-    }
-    const bool is_told = dt_str_status(&out) == DT_OK && send_message(FD_SOCKET, dt_str_text(&out), out.bytes);
-    dt_str_fini(&out);
-    return is_told;
-}
-
-static void answer_calls(server *s, pid_t host)
-{
-    control *c = (control *)(void *)s->map;
-    for (unsigned n = 0;; n++) {
-        while (atomic_load(&c->asked) == n) {
-            sleep_on(&c->asked, n, 1);
-            if (getppid() != host) {
-                return;
-            }
-        }
-        const uint32_t called = c->call, what = (uint32_t)c->seed; /* once answered, they are the next call's */
-        if (called == CALL_ASK) {
-            c->status = DT_OK;
-        } else if (called != CALL_END) {
-            c->status = (int32_t)answer(s, c);
-            snprintf(c->error, sizeof(c->error), "%s", dt_error_text()[0] != '\0' ? dt_error_text() : "it failed");
-        } else {
-            s->ops->destroy(s->self);
-        }
-        atomic_fetch_add(&c->answered, 1);
-        wake(&c->answered);
-        if (called == CALL_END || (called == CALL_ASK && !tell(s, what))) {
-            return;
-        }
-    }
-}
-
-int dt_process_serve(const dt_process_worker *w)
-{
-    server s = {.w = w};
-    dt_str spec = {0};
-    const pid_t host = getppid();
-    const int32_t st = (int32_t)introduce(&s, w, &spec);
-    const char *text = st < 0 ? dt_error_text() : dt_str_text(&spec);
-    const size_t bytes = st < 0 ? strlen(text) + 1 : spec.bytes;
-    const bool is_told = send_all(FD_SOCKET, &st, sizeof(st)) && send_message(FD_SOCKET, text, bytes);
-    if (is_told && st >= 0 && share(&s)) {
-        answer_calls(&s, host);
-    }
-    dt_str_fini(&spec);
-    dt_layout_fini(&s.l);
-    return is_told && st >= 0 ? 0 : 1;
-}

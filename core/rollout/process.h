@@ -6,7 +6,9 @@
  * one, its agents truncated with what they saw before, and a new worker begins the next episode. What the worker wrote
  * to its standard output and error goes into the warning.
  *
- * Wake-ups are futexes on a control page after a short spin. The worker ends itself when its parent is gone.
+ * Wake-ups are futexes on a control page after a short spin. A worker leads a process group of its own: a thread of it
+ * ends it, and all that it started and left in that group, as soon as the host is gone, however that came about and
+ * whatever the environment does at that time; the host ends the whole group, too.
  * Threads: one at a time.
  */
 #ifndef DTRAIN_CORE_ROLLOUT_PROCESS_H
@@ -16,6 +18,7 @@
 #include "rollout/layout.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 
 #define DT_PROCESS_VERB "env-worker"
 
@@ -26,6 +29,10 @@ typedef struct dt_process_desc {
     double timeout_s;        /* for an answer */
     uint32_t restarts;       /* of this instance, before the run stops */
     atomic_uint *n_restarts; /* of all instances: added to */
+    bool (*stops)(
+        void *user); /* NULL: never. Asked a few times a second by whoever waits for a worker [any]: true gives
+                                * it up, with DT_EINTERRUPTED */
+    void *stops_user;
 } dt_process_desc;
 
 typedef struct dt_process dt_process;
@@ -41,8 +48,15 @@ dt_status dt_process_attach(dt_process *p, const dt_layout *l) DT_NODISCARD;
 /* Asks for what neither reset nor step tell; answer_p: bytes of the caller's, to dt_free. Errors: DT_EIO (the worker is
  * lost: the next step or reset begins another), DT_ENOMEM. */
 dt_status dt_process_ask(dt_process *p, uint32_t what, char **answer_p, uint64_t *bytes_p) DT_NODISCARD;
-uint64_t dt_process_rss_bytes(const dt_process *p); /* resident memory of the worker now, 0 when unknown */
-extern const dt_env_ops dt_process_ops;             /* self: a dt_process; no create. Gives up with DT_EIO */
+/* Resident memory of the worker alone, and what it shares with other processes: program, libraries, files. 0 when
+ * unknown. */
+uint64_t dt_process_bytes(const dt_process *p, uint64_t *shared_p);
+/* Of all workers of this process together, what they share counted once; n_p: how many. Any thread; allocates nothing.
+ */
+uint64_t dt_process_all_bytes(uint32_t *n_p);
+/* Begins to end it. Of several, all are told before the first is destroyed: then they end side by side. */
+void dt_process_leave(dt_process *p);
+extern const dt_env_ops dt_process_ops; /* self: a dt_process; no create. Gives up with DT_EIO */
 
 /* The worker's side: what main does with the verb. make creates the environment that request describes; tell, which
  * may be NULL, answers what is asked for. */
@@ -51,6 +65,6 @@ typedef struct dt_process_worker {
     dt_status (*make)(void *user, const char *request, size_t bytes, const dt_env_ops **ops_p, void **self_p);
     void (*tell)(void *user, void *self, uint32_t what, dt_str *out);
 } dt_process_worker;
-int dt_process_serve(const dt_process_worker *w);
+int dt_process_serve(const dt_process_worker *w); /* comes back where the host has to be told that something is wrong */
 
 #endif

@@ -7,10 +7,12 @@
 #include "rollout/vector.h"
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/trace.h"
 #include "rollout/check.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -221,6 +223,26 @@ static void add_up(const dt_vector *v, dt_instance *x, const uint8_t *acted)
     }
 }
 
+/* The episode ends here, whatever the environment thinks of it: as if time were over. */
+static void cut(const dt_vector *v, dt_instance *x, const uint8_t *acted)
+{
+    const dt_env_spec *s = &v->d.layout->spec;
+    for (uint32_t a = 0; a < s->n_agents; a++) {
+        x->io.truncated[a] = x->io.truncated[a] != 0 || (acted[a] != 0 && x->io.terminated[a] == 0);
+    }
+    memset(x->io.alive, 0, s->n_agents);
+    for (uint32_t m = 0; m < s->n_metrics; m++) {
+        x->io.metric[m] = NAN;
+    }
+    x->is_over = x->has_ended = x->is_cut = true;
+    if (v->d.n_cut != NULL && atomic_fetch_add(v->d.n_cut, 1) == 0) {
+        dt_log(DT_LOG_WARN,
+               "environment %s, instance %u: episode %llu goes on behind step %u, the last one by %s; it is truncated "
+               "there, and so are others like it from here on",
+               v->d.id, x->number, (unsigned long long)x->episode, v->d.max_steps, v->d.max_steps_from);
+    }
+}
+
 static dt_status step(dt_vector *v, dt_instance *x, uint8_t *acted)
 {
     memcpy(acted, x->io.alive, v->d.layout->spec.n_agents);
@@ -233,6 +255,9 @@ static dt_status step(dt_vector *v, dt_instance *x, uint8_t *acted)
     x->is_over = st == DT_DONE;
     x->has_ended = x->is_over;
     DT_TRY(dt_check_record(v->d.layout, x->record, acted, x->is_over));
+    if (!x->is_over && v->d.max_steps > 0 && x->episode_step >= v->d.max_steps) {
+        cut(v, x, acted);
+    }
     add_up(v, x, acted);
     return DT_OK;
 }
@@ -241,7 +266,7 @@ dt_status dt_vector_advance(dt_vector *v, uint32_t i)
 {
     dt_instance *x = &v->instance[i];
     const bool is_reset = x->is_over;
-    x->has_ended = false;
+    x->has_ended = x->is_cut = false;
     if (x->is_idle) {
         return DT_OK;
     }

@@ -16,6 +16,8 @@
 #include "base/err.h"
 #include "rollout/layout.h"
 
+#include <stdatomic.h>
+
 typedef struct dt_instance {
     void *self;
     char *record; /* layout */
@@ -25,6 +27,7 @@ typedef struct dt_instance {
     bool is_idle;          /* left out of steps */
     bool is_over;          /* the next step is a reset */
     bool has_ended;        /* the last step ended an episode: episode_* are its */
+    bool is_cut;           /* and it was not the environment that ended it, but max_steps */
     uint64_t episode;      /* number of the one being played, from 0; 0 before the first reset, too */
     uint64_t episode_step; /* steps made in it */
     uint64_t episodes;     /* begun */
@@ -38,10 +41,14 @@ typedef struct dt_vector_desc {
     const char *id; /* of the environment, for errors */
     const dt_layout *layout;
     const dt_env_ops *ops;
-    void *const *self; /* [n] created instances, owned by the caller */
-    uint32_t n, first; /* number of the first in the run */
-    uint32_t workers;  /* threads; 0: who waits */
-    uint32_t groups;   /* without workers: how many, at most n; threads may go through one each on their own */
+    void *const *self;  /* [n] created instances, owned by the caller */
+    uint32_t n, first;  /* number of the first in the run */
+    uint32_t workers;   /* threads; 0: who waits */
+    uint32_t groups;    /* without workers: how many, at most n; threads may go through one each on their own */
+    uint32_t max_steps; /* of an episode, 0: open. One that would go on behind it is truncated there by the vector: its
+                         * agents' last observations have a value, and nobody says what the episode is measured by */
+    const char *max_steps_from; /* what says so, for the warning */
+    atomic_uint *n_cut;         /* may be NULL; episodes cut so are added, and the first one is warned of */
     void *user;
     uint64_t (*seed)(void *user, uint32_t number, uint64_t episode); /* of a reset [worker] */
 } dt_vector_desc;

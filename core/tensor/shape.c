@@ -9,10 +9,12 @@
 #include "tensor/shape.h"
 #include "tensor/dtype.h"
 #include "base/err.h"
+#include "dtrain/checked.h"
 
 #include <string.h>
 
 enum { MAX_TOKEN = 32 };
+static const int64_t MAX_ELEMENTS = (int64_t)1 << 40;
 
 dt_extent dt_extent_number(int64_t n)
 {
@@ -46,11 +48,23 @@ bool dt_shape_count(const dt_shape *s, const int64_t *size, int64_t *out_p)
 {
     int64_t count = 1;
     for (uint32_t i = 0; i < s->rank; i++) {
-        if (__builtin_mul_overflow(count, dt_extent_live(s->dim[i], size), &count) || count > INT64_MAX / 2) {
+        if (!dt_mul_i64(count, dt_extent_live(s->dim[i], size), &count) || count > INT64_MAX / 2) {
             return false;
         }
     }
     *out_p = count;
+    return true;
+}
+
+bool dt_shape_fits(const dt_shape *s)
+{
+    int64_t count = 1;
+    for (uint32_t i = 0; i < s->rank; i++) {
+        const int64_t n = s->dim[i].symbol < 0 ? s->dim[i].size : 1;
+        if (n < 0 || !dt_mul_i64(count, n > 0 ? n : 1, &count) || count > MAX_ELEMENTS) {
+            return false;
+        }
+    }
     return true;
 }
 
@@ -105,6 +119,9 @@ dt_status dt_shape_parse(const char *dims, uint32_t dtype, const char *const *sy
     }
     if (s.rank == 0) {
         return DT_FAIL(DT_EINVAL, "dims \"%s\" name no dimension; a single value is \"1\"", dims);
+    }
+    if (!dt_shape_fits(&s)) {
+        return DT_FAIL(DT_EINVAL, "dims \"%s\" have more than %lld elements", dims, (long long)MAX_ELEMENTS);
     }
     *out_p = s;
     return DT_OK;

@@ -26,7 +26,11 @@ bool dt_shape_equal(const dt_shape *a, const dt_shape *b); /* dims and dtype */
 /* Elements for these live sizes; false when they do not fit in 62 bits. */
 bool dt_shape_count(const dt_shape *s, const int64_t *size, int64_t *out_p);
 
-/* Read a port's dims ("N+1", "T S 6" with T a number). Errors: DT_EINVAL (unknown symbol, number < 1, rank, dtype). */
+/* Do the numbers of it multiply to at most 2^40? Above that a shape is a mistake, and products of it might wrap. */
+bool dt_shape_fits(const dt_shape *s);
+
+/* Read a port's dims ("N+1", "T S 6" with T a number). Errors: DT_EINVAL (unknown symbol, number < 1, rank, dtype, too
+ * many elements). */
 dt_status dt_shape_parse(const char *dims, uint32_t dtype, const char *const *symbol, uint32_t n_symbols,
                          dt_shape *out_p) DT_NODISCARD;
 /* "N 256 f32" */

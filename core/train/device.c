@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "device/held.h"
 
 #include <math.h>
 #include <string.h>
@@ -129,7 +130,7 @@ static void drop_graphs(dt_train_device *d)
 static void drop_buffers(dt_train_device *d)
 {
     for (int b = 0; b < DT_DEVICE_BUFFERS; b++) {
-        d->ops->release(d->device, d->buffer[b].device);
+        dt_device_give(d->ops, d->device, d->buffer[b].device);
         d->ops->unpin(d->device, d->buffer[b].pinned);
         d->buffer[b].device = d->buffer[b].pinned = NULL;
     }
@@ -149,10 +150,10 @@ static dt_status grow(dt_train_device *d, size_t arena_bytes, size_t buffer_byte
     drop_graphs(d);
     if (arena_bytes > d->arena_bytes) {
         void *p = NULL;
-        d->ops->release(d->device, d->arena);
+        dt_device_give(d->ops, d->device, d->arena);
         d->arena = NULL;
         d->arena_bytes = 0;
-        DT_TRY(d->ops->alloc(d->device, arena_bytes, &p));
+        DT_TRY(dt_device_take(d->ops, d->device, arena_bytes, &p));
         d->arena = p;
         d->arena_bytes = arena_bytes;
     }
@@ -160,7 +161,7 @@ static dt_status grow(dt_train_device *d, size_t arena_bytes, size_t buffer_byte
         drop_buffers(d);
         for (int b = 0; b < DT_DEVICE_BUFFERS; b++) {
             void *p = NULL;
-            DT_TRY(d->ops->alloc(d->device, buffer_bytes, &p));
+            DT_TRY(dt_device_take(d->ops, d->device, buffer_bytes, &p));
             d->buffer[b].device = p;
             DT_TRY(d->ops->pin(d->device, buffer_bytes, &p));
             d->buffer[b].pinned = p;
@@ -188,7 +189,7 @@ dt_status dt_device_class_use(dt_trainer *t, dt_train_device *d, size_t c)
 static dt_status take(dt_train_device *d, size_t bytes, void *out_p)
 {
     void *p = NULL;
-    DT_TRY(d->ops->alloc(d->device, bytes, &p));
+    DT_TRY(dt_device_take(d->ops, d->device, bytes, &p));
     memcpy(out_p, &p, sizeof(p));
     return DT_OK;
 }
@@ -401,10 +402,10 @@ void dt_train_device_destroy(dt_train_device *d)
     void *const memory[] = {d->arena,   d->params,    d->moment[0], d->moment[1], d->grad,
                             d->trained, d->block_sum, d->seed,      d->state,     d->result};
     for (size_t i = 0; i < sizeof(memory) / sizeof(memory[0]); i++) {
-        d->ops->release(d->device, memory[i]);
+        dt_device_give(d->ops, d->device, memory[i]);
     }
     for (int i = 0; i < DT_DEVICE_MAX_LOSSES; i++) {
-        d->ops->release(d->device, d->loss[i]);
+        dt_device_give(d->ops, d->device, d->loss[i]);
     }
     d->ops->stream_destroy(d->device, d->copy);
     d->ops->stream_destroy(d->device, d->compute);

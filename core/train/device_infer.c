@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "device/held.h"
 #include "graph/plan_impl.h"
 #include "tensor/dtype.h"
 
@@ -69,9 +70,9 @@ static dt_status take(dt_device_infer *x)
     if (x->view == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for evaluation");
     }
-    DT_TRY(ops->alloc(x->d->device, dt_device_exec_bytes(x->exec), &p));
+    DT_TRY(dt_device_take(ops, x->d->device, dt_device_exec_bytes(x->exec), &p));
     x->arena = p;
-    DT_TRY(ops->alloc(x->d->device, x->input.bytes, &p));
+    DT_TRY(dt_device_take(ops, x->d->device, x->input.bytes, &p));
     x->device = p;
     DT_TRY(ops->pin(x->d->device, x->input.bytes, &p));
     x->pinned = p;
@@ -110,8 +111,8 @@ void dt_device_infer_destroy(dt_device_infer *x)
     }
     x->d->ops->unpin(x->d->device, x->back);
     x->d->ops->unpin(x->d->device, x->pinned);
-    x->d->ops->release(x->d->device, x->device);
-    x->d->ops->release(x->d->device, x->arena);
+    dt_device_give(x->d->ops, x->d->device, x->device);
+    dt_device_give(x->d->ops, x->d->device, x->arena);
     dt_device_exec_destroy(x->exec);
     dt_plan_destroy(x->plan);
     dt_free(x->view);

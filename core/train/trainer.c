@@ -451,19 +451,32 @@ void dt_trainer_refill(dt_trainer *t)
     }
 }
 
+static dt_status pass_to(dt_trainer *t, uint64_t step)
+{
+    DT_TRY(dt_trainer_hold(t)); /* the device forgets which of its buffers held which step */
+    dt_trainer_refill(t);
+    t->passed += step - t->step;
+    t->step = step;
+    return DT_OK;
+}
+
+uint64_t dt_trainer_moves(const dt_trainer *t)
+{
+    return t->moves;
+}
+
+dt_status dt_trainer_pass(dt_trainer *t)
+{
+    return pass_to(t, t->step + 1);
+}
+
 dt_status dt_trainer_seek(dt_trainer *t, uint64_t step)
 {
     if (step < t->step || step > dt_trainer_steps(t)) {
         return DT_FAIL(DT_EINVAL, "cannot go on at step %llu: it lies outside %llu (now) .. %llu (the last one)",
                        (unsigned long long)step, (unsigned long long)t->step, (unsigned long long)dt_trainer_steps(t));
     }
-    if (step > t->step) {
-        DT_TRY(dt_trainer_hold(t)); /* the device forgets which of its buffers held which step */
-        dt_trainer_refill(t);
-        t->passed += step - t->step;
-        t->step = step;
-    }
-    return DT_OK;
+    return step > t->step ? pass_to(t, step) : DT_OK;
 }
 
 uint64_t dt_trainer_updates(const dt_trainer *t)
@@ -503,6 +516,16 @@ uint64_t dt_trainer_steps(const dt_trainer *t)
     return t->c.epochs * t->steps_per_epoch;
 }
 
+uint64_t dt_trainer_samples(const dt_trainer *t)
+{
+    return t->d.source->count;
+}
+
+uint64_t dt_trainer_batch(const dt_trainer *t)
+{
+    return t->c.batch;
+}
+
 uint64_t dt_trainer_steps_per_epoch(const dt_trainer *t)
 {
     return t->steps_per_epoch;
@@ -511,6 +534,11 @@ uint64_t dt_trainer_steps_per_epoch(const dt_trainer *t)
 const dt_samples *dt_trainer_source(const dt_trainer *t)
 {
     return t->d.source;
+}
+
+const dt_samples *dt_trainer_live(const dt_trainer *t)
+{
+    return t->mixed != NULL ? dt_mixed_live(t->mixed) : t->d.source;
 }
 
 bool dt_trainer_learns_from(const dt_trainer *t, const dt_samples *s)

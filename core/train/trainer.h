@@ -81,6 +81,10 @@ dt_status dt_trainer_step(dt_trainer *t, dt_step_report *out);
 /* The source is about to change its samples: forgets what was read ahead, and reads nothing until the next step. */
 void dt_trainer_refill(dt_trainer *t);
 /* Go on at a later step, as if those between had been done. Errors: DT_EINVAL. */
+/* How often the parameters were set as a vector. */
+uint64_t dt_trainer_moves(const dt_trainer *t);
+/* A step that the trainer did not make itself is over: what was moved by hand counts as one. */
+dt_status dt_trainer_pass(dt_trainer *t) DT_NODISCARD;
 dt_status dt_trainer_seek(dt_trainer *t, uint64_t step) DT_NODISCARD;
 /* rows: what svc/train.h hands to each. */
 /* Runs job once on every worker, 0 being the caller; the first worker's failure is told. */
@@ -115,6 +119,8 @@ const dt_scaler *dt_trainer_scaler(const dt_trainer *t);
 void dt_trainer_scaler_set(dt_trainer *t, uint64_t updates, const dt_scaler *s); /* after step_set */
 uint64_t dt_trainer_steps(const dt_trainer *t);
 uint64_t dt_trainer_steps_per_epoch(const dt_trainer *t);
+uint64_t dt_trainer_samples(const dt_trainer *t); /* that a pass over the data draws from */
+uint64_t dt_trainer_batch(const dt_trainer *t);   /* samples of a step; what is left of a pass is less than one */
 const dt_param_table *dt_trainer_table(const dt_trainer *t);
 
 /* Where the trainer computes: all that it maps at most, on a device or in the host's arenas. */
@@ -139,6 +145,7 @@ double dt_trainer_overflow_rate(const dt_trainer *t); /* share of skipped steps,
 const dt_plan *dt_trainer_plan(const dt_trainer *t);
 const dt_graph *dt_trainer_graph(const dt_trainer *t);    /* what was recorded for training */
 const dt_samples *dt_trainer_source(const dt_trainer *t); /* its fields and symbols; "B" comes after these */
+const dt_samples *dt_trainer_live(const dt_trainer *t);   /* the source before stored data was mixed into it */
 bool dt_trainer_learns_from(const dt_trainer *t, const dt_samples *s); /* is it the source, or mixed into it? */
 /* The losses of the last step, weightless means over its batch, in the order of the graph's. */
 const double *dt_trainer_step_losses(const dt_trainer *t);

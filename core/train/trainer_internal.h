@@ -40,6 +40,7 @@ struct dt_trainer {
     uint32_t n_of_source; /* losses of the graph before those of stored data */
     uint64_t step, updates, steps_per_epoch;
     uint64_t passed;               /* steps passed over by seek; the schedule counts them */
+    uint64_t moves;                /* of params as a vector, by the phase */
     uint64_t params_version;       /* of the values of params, between steps and other uses */
     uint32_t leaf_begin, leaf_end; /* of this rank */
     uint32_t active;               /* workers that run leaves: the CPU's micro-batch */

@@ -100,6 +100,7 @@ dt_status dt_trainer_vector_set(dt_trainer *t, const float *in)
         }
     }
     t->params_version++;
+    t->moves++;
     return DT_OK;
 }
 

@@ -24,7 +24,7 @@ extern "C" {
 #endif
 
 #define DT_ABI_MAJOR    1 /* a member moved, shrank or changed meaning */
-#define DT_ABI_MINOR    1 /* members appended, service or extension ids added */
+#define DT_ABI_MINOR    2 /* members appended, service or extension ids added */
 #define DT_PLUGIN_MAGIC UINT32_C(0x4e525444)
 #define DT_MAX_DIMS     8
 #define DT_LAYOUT       "lp64le;dims8" /* what would break silently between builds */
@@ -65,6 +65,13 @@ enum { DT_OPT_BOOL = 1, DT_OPT_I64, DT_OPT_F64, DT_OPT_STR, DT_OPT_ENUM, DT_OPT_
 /* Member types behind them: bool as uint8_t, int64_t, double, const char * (never NULL), uint32_t (index into
  * choices), const char * (made absolute against the file that set it). */
 enum { DT_OPT_REQUIRED = 1u, DT_OPT_PER_RANK = 2u, DT_OPT_RUNTIME = 4u, DT_OPT_DEPRECATED = 8u };
+/* Its value makes code be loaded or run, or files be written, as a module or a command line does: the host takes it
+ * from the user, and from the configuration that lies in a run only where the user trusts that run. Since 1.2. */
+enum { DT_OPT_CODE = 16u };
+/* Of environments: its value helps training (or spares it something) and changes what an episode measures, as moving
+ * vehicles on that block each other does. Evaluations have the default, unless evaluation.env says otherwise.
+ * Since 1.2. */
+enum { DT_OPT_TRAINING = 32u };
 
 typedef struct dt_option {
     const char *name;           /* "clip_eps": config key, --set phase2_ppo.clip_eps=0.1 */
@@ -292,7 +299,12 @@ typedef struct dt_plugin {
  * sections (training, data, checkpoint); they rank above the built-in ones and below every file and option.
  *
  * Extension "dtrain.baselines/1" of an environment, since 1.1: const char *const *, ids of controllers that need no
- * learning, NULL. A policy learnt in it is compared with those of them whose ports fit (evaluation.baselines). */
+ * learning, NULL. A policy learnt in it is compared with those of them whose ports fit (evaluation.baselines).
+ *
+ * Extension "dtrain.program/1", since 1.2: of a controller, not NULL where it leaves the environment to the program
+ * that this has of its own; of an environment, const char *const *, "key=value" ..., NULL: its options for that. They
+ * hold where both have it; a program is then followed between two actions as well. Elsewhere the controller acts as
+ * any other. */
 
 /* Fills the prefix: { DT_PLUGIN_PREFIX, .name = "mine", ... } */
 #define DT_PLUGIN_PREFIX                                                                                               \

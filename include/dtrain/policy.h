@@ -64,7 +64,8 @@ typedef struct dt_policy_io {       /* of one step; all arrays are the caller's,
 
 /* Reads, checks and prepares; path: a file of `dtrain export --format safetensors`. *out_p is the caller's, to be freed
  * by dt_policy_free, and is written on success alone. Errors: DT_ENOTFOUND; DT_EDATA (damaged, or not an export);
- * DT_EUNSUPPORTED (an export that does not act, or of a newer version); DT_EIO, DT_ENOMEM. */
+ * DT_EUNSUPPORTED (an export that does not act, of a newer version, or that wants more than 1 GB beside its weights for
+ * the most rows that it names); DT_EIO, DT_ENOMEM. */
 DT_EXPORT dt_status dt_policy_load(const char *path, dt_policy **out_p, char *message, size_t message_bytes)
     DT_NODISCARD;
 DT_EXPORT void dt_policy_free(dt_policy *p); /* NULL is fine */

@@ -59,7 +59,8 @@
  *                   with foreseen also F and the step "dt_ms"
  *              out  low, high  "A continuous" f32  what may be executed; low is never above high, and where nothing is
  *                                            safe both are below what the environment takes: hardest braking
- *                   allow      "A choices" f32  > 0 where a choice is permitted
+ *                   allow      "A choices" f32  > 0 where a choice is permitted. Infeasible: none that the mask
+ *                                            leaves is; then those with the greatest value remain
  *                   barrier    "A"    f32  learned, > 0 where the state is safe
  *
  *              What controllers by rule read: of environments with signals "phases" "A choices F" f32, columns
@@ -71,6 +72,22 @@
  *              without the vehicles that take another link of the same lane, 10 s that somebody whom the phase would
  *              give green waits for it, the longest, 11 pairs of its greens that conflict, 12 s that it is green by
  *              now, -1 where it is not (phases that a signal does not have: all 0, -1 here)
+ *                   service    "A choices 5" f32  0 1 where it serves a link that has green in no phase without
+ *                                           conflicts, 1 s that somebody waits for such a one, the longest, and the
+ *                                           same for all phases 2 s from a choice to its green, 3 the least s from a
+ *                                           choice that changes the phase to the next choice that may; 4 s that
+ *                                           somebody waits for a link that it serves, the longest
+ *              Environments with "service" mean: A link is a way from lane to lane over the junction. A phase serves it
+ *              that shows it the best that any phase does (an arrow of its own, else a green that yields, else red that
+ *              may be passed after a stop). Somebody waits for it who is first at the line of its lane and takes it,
+ *              from standing there on and until it is served; column 10 of phases counts that only while the link has
+ *              no green at all. Two greens that go first conflict where their ways cross, or end in one lane and the
+ *              net does not say which one yields.
+ *              Asked for (right_of_way) they also give
+ *                   greens     "A choices L" f32  what a phase shows a link: 0 red, 0.25 the same but to be passed
+ *                                           after a stop, 0.5 green that yields, 1 green that goes first
+ *                   foes       "A L L" f32  0 the ways of two links do not meet, 1 they end in one lane, 2 they cross;
+ *                                           negative where the first yields to the second
  *              What a world model is fed from, of environments with vehicles: past "T S 7" f32, motion and a column
  *              that is 1 where the vehicle was there (sequences S; by the flag DT_PORT_STEPS), seq_node "S" i32 its
  *              node, agent_seq "A 2" i32 the sequences of the agent and of the vehicle ahead of it, -1 where there is

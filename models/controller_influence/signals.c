@@ -6,13 +6,15 @@
  *   z_a  = tanh(W_z sum_p t_ap h_ap / 4 + b_z)   (row: + W_r obs_a)
  *   u_a  = z_a + W_o [sum_n w_an V z_n]          n: a itself and the signals that its traffic comes from;
  *                                                w_an = softmax_n(s . tanh(Q z_a + K z_n)), for every head
- *   logit_ap = w . tanh(W_1 h_ap + W_2 u_a + b) + r near_ap
+ *   logit_ap = w . tanh(W_1 h_ap + W_2 u_a + b) + r (near_ap + wait_ap / 60 s)
  *   mean_a = linear in u_a, where there are continuous actions
  *   value_a, cost_value_a = linear in u_a, of the policy's trunk or of one of its own
  *
  * w_an is the influence of signal n on signal a; what it makes of all of a's phases it makes of them alike. r is
- * learned, from the option rule on; near_ap counts vehicles near the line on lanes that the phase gives green, so with
- * w = 0 the choice is drawn from a soft version of controller_greedy.
+ * learned, from the option rule on; near_ap counts vehicles near the line on lanes that the phase gives green, wait_ap
+ * is how long who is first at a line has gone without the green that the phase would give its link: phases that serve
+ * other links of the same lanes have as many near, and without it the one that is shown first would be shown for ever.
+ * So with w = 0 the choice is drawn from a soft version of controller_greedy.
  *
  * Sources: one score per phase by shared weights as in FRAP (Zheng et al. 2019), which compares phases pair by pair
  * where here all meet in z_a; neighbours by additive attention (Velickovic et al. 2018; tanh before s as in Brody et
@@ -21,7 +23,9 @@
 #include "influence.h"
 
 enum { IN_PHASES, IN_NEIGHBOUR };
-enum { VEHICLES = 0, ALLOWED = 4, NEAR = 5, SHOWN = 7, N_NEIGHBOURS = 4, N_SOURCES = N_NEIGHBOURS + 1 };
+enum { VEHICLES = 0, ALLOWED = 4, NEAR = 5, SHOWN = 7, WAITED = 10, N_NEIGHBOURS = 4, N_SOURCES = N_NEIGHBOURS + 1 };
+
+#define PATIENCE_S 60.0 /* of waiting that count as one vehicle near the line */
 
 /* columns of phases (dtrain/shapes.h, more in env_sumo) to order 1: vehicles / 10, those near the line / 5, s / 60 */
 static const influence_run scales[] = {{3, 0.1}, {2, 1.0}, {1, 0.2},      {1, 1.0 / 60}, {1, 1.0},
@@ -164,6 +168,9 @@ static dt_tensor *score_phases(const influence *s, dt_graph *g, dt_tensor *phase
     dt_tensor *every = dt_split(g, controller_columns(g, weigh(g, u, "head", "agent"), P), P);
     dt_tensor *x = dt_tanh(g, dt_add(g, controller_linear(g, h, "head.phase"), every));
     dt_tensor *near = dt_slice(g, phases, s->columns > NEAR ? NEAR : VEHICLES, 1);
+    if (s->columns > WAITED) {
+        near = dt_add(g, near, dt_affine(g, dt_slice(g, phases, WAITED, 1), 1 / PATIENCE_S, 0.0));
+    }
     dt_tensor *rule = dt_mul(g, near, g->api->param(g, "head.rule"));
     return dt_merge(g, dt_add(g, weigh(g, x, "head", "logits"), rule));
 }

@@ -28,8 +28,15 @@
  * be harder is the analytic bound's business, which is never loosened. Only where the phase offers "foreseen".
  *
  * Signals. allow: phases without conflicting greens; while a green is younger than min_green_s only that; not one
- * older than max_green_s; and where somebody has waited longer than starvation_s, only phases that serve such. Of P
- * phases that starve at once the last is served P actions later.
+ * older than max_green_s; and who waits longest alone, where putting it off by one more green could make anybody wait
+ * longer than starvation_s: let w_p be what phase p would end (column 4 of service), r_p how many longer waits others
+ * would end, Y the time from a choice to its green, S that to the next choice; served in the order of their waits
+ * ("earliest deadline first", Liu & Layland 1973) with one other green before, p has its green in time as long as
+ *     w_p + (1 + r_p) S + Y <= starvation_s
+ *   Where nothing satisfies all of it the least harm is done and said: allow is then 0 for that and -1 for the rest,
+ * none above 0 (dtrain/shapes.h, infeasible). So it is while a wait is, or is sure to get, longer than starvation_s;
+ * and where somebody waits for a link, or has the green of one, that no phase serves without a conflict: it is served.
+ * Environments without the port "service" do not tell Y, S and such links: who has waited longer is then served next.
  *
  * Learned barrier: a layer of `hidden` and one number per agent, > 0 where safe, for a phase to train. Where learned is
  * on, relu(-barrier) is added to gap_m, and to the time waited: it tightens the analytic bounds and never loosens them.
@@ -47,6 +54,7 @@
 enum { GAP, LEADER, LEADER_BRAKE, FOLLOWER, FOLLOWER_BRAKE, ACTION_S, EULER_S, PAIR_COLUMNS };
 enum { AHEAD_ROWS = 3, BESIDE_ROWS = 4, LANE_CHOICES = 3 };
 enum { ASKABLE = 4, WAITED_S = 10, CONFLICTS, GREEN_S, PHASE_COLUMNS };
+enum { LONELY, LONELY_S, CHANGE_S, LEAST_S, BEST_WAITED_S, SERVICE_COLUMNS };
 enum { MAX_PORTS = 4, TEXT = 32 };
 
 #define COUNTED_ON 0.99 /* of the hardest braking; the rest is for rounding */
@@ -54,6 +62,7 @@ enum { MAX_PORTS = 4, TEXT = 32 };
 #define LEAST_M    1e-3 /* way, the same */
 #define SHARP      1e6  /* slope of a step from 0 to 1 */
 #define MOST_MPS2  1e3  /* of a bound, either way */
+#define SAME_S     1e-3 /* waits that are one: several phases would end it */
 
 typedef struct config {
     double gap_m, alpha, change_mps2, rear_mps2;
@@ -68,10 +77,10 @@ typedef struct state {
     int64_t choices, n_features;
     int64_t F; /* steps of the future that are looked at, or 0 */
     double dt_s;
-    bool has_vehicles, has_lanes, has_signals;
+    bool has_vehicles, has_lanes, has_signals, has_service;
     dt_port in[MAX_PORTS], out[MAX_PORTS];
-    uint32_t n_in, n_out; /* the foreseen comes last */
-    char phases_dims[TEXT], allow_dims[TEXT], foreseen_dims[TEXT];
+    uint32_t n_in, n_out; /* foreseen, or service, comes last */
+    char phases_dims[TEXT], service_dims[TEXT], allow_dims[TEXT], foreseen_dims[TEXT];
 } state;
 
 static const dt_option options[] = {
@@ -83,7 +92,7 @@ static const dt_option options[] = {
     DT_OPTION(config, rear_mps2, DT_OPT_F64, "2.6", "m/s^2", -9, 9, NULL,
               "a change of lane leaves who comes behind at least this acceleration: what it may do meanwhile"),
     DT_OPTION(config, starvation_s, DT_OPT_F64, "90", "s", 1, 1e6, NULL,
-              "who has waited longer than this for green is served next"),
+              "nobody waits longer than this for green where that is possible"),
     DT_OPTION(config, min_green_s, DT_OPT_F64, "5", "s", 0, 600, NULL, "a phase stays green at least this long"),
     DT_OPTION(config, max_green_s, DT_OPT_F64, "0", "s", 0, 3600, NULL, "and at most this long; 0: open"),
     DT_OPTION(config, look_ahead_mps2, DT_OPT_F64, "2", "m/s^2", 0, 9, NULL,
@@ -160,6 +169,8 @@ static dt_status create(void *self, const dt_host *h, const void *cfg, const dt_
                          (long long)phases);
     }
     snprintf(s->phases_dims, TEXT, "A %lld %lld", (long long)s->choices, (long long)phases);
+    s->has_service = s->has_signals && controller_dim(dims, n_dims, "service", 0) == SERVICE_COLUMNS;
+    snprintf(s->service_dims, TEXT, "A %lld %d", (long long)s->choices, SERVICE_COLUMNS);
     snprintf(s->allow_dims, TEXT, "A %lld", (long long)s->choices);
     if (s->has_vehicles) {
         add_input(s, "ahead", "A 3 7", AHEAD_ROWS * PAIR_COLUMNS);
@@ -171,6 +182,9 @@ static dt_status create(void *self, const dt_host *h, const void *cfg, const dt_
     }
     if (s->has_signals) {
         add_input(s, "phases", s->phases_dims, s->choices * phases);
+    }
+    if (s->has_service) {
+        add_input(s, "service", s->service_dims, 0); /* the learned barrier does without */
     }
     if (s->has_lanes || s->has_signals) {
         add_output(s, "allow", s->allow_dims);
@@ -335,29 +349,110 @@ static dt_tensor *guard_lanes(const config *c, dt_graph *g, dt_tensor *beside, d
 
 /* ---- signals ----------------------------------------------------------------------------------------------------- */
 
-/* phases [A, P, F] to what may be asked for, [A, P]. more: [A, 1] s added to the time waited, or NULL. */
-static dt_tensor *guard_signals(const state *s, dt_graph *g, dt_tensor *phases, dt_tensor *more)
+typedef struct signals { /* [A, P], but where it says [A, 1]; 0 or 1, or s */
+    dt_tensor *waited, *green, *is_green, *is_sound, *askable;
+    dt_tensor *is_lonely, *is_needed; /* serves who only has conflicting phases; and now */
+    dt_tensor *change_s, *least_s;    /* [A, 1] Y and S; NULL where they are not told */
+} signals;
+
+static dt_tensor *either(dt_graph *g, dt_tensor *a, dt_tensor *b)
+{
+    return dt_binary(g, DT_BIN_MAX, a, b);
+}
+
+static signals read_signals(const state *s, dt_graph *g, dt_tensor *phases, dt_tensor *service, dt_tensor *more)
+{
+    signals x = {.waited = s->has_service ? column(g, service, BEST_WAITED_S) : column(g, phases, WAITED_S),
+                 .green = column(g, phases, GREEN_S)};
+    x.waited = more != NULL ? dt_add(g, x.waited, more) : x.waited;
+    x.is_sound = inverted(g, is_positive(g, column(g, phases, CONFLICTS)));
+    x.is_green = is_positive(g, dt_affine(g, x.green, 1.0, 0.5)); /* -1 where it is not */
+    x.askable = is_positive(g, column(g, phases, ASKABLE));
+    if (s->has_service) {
+        x.is_needed = either(g, is_positive(g, column(g, service, LONELY_S)), x.is_green);
+        x.is_needed = dt_mul(g, x.is_needed, column(g, service, LONELY));
+        x.change_s = dt_slice(g, column(g, service, CHANGE_S), 0, 1);
+        x.least_s = dt_slice(g, column(g, service, LEAST_S), 0, 1);
+        /* the environment's least green may be shorter than this shield's */
+        dt_tensor *rest = dt_affine(g, dt_sub(g, x.change_s, x.least_s), 1.0, s->config.min_green_s);
+        x.least_s = dt_add(g, x.least_s, dt_mul(g, is_positive(g, rest), x.least_s));
+    }
+    return x;
+}
+
+/* [A, 1]: column p of x [A, P] */
+static dt_tensor *of_phase(dt_graph *g, dt_tensor *x, int64_t p)
+{
+    return dt_slice(g, x, p, 1);
+}
+
+/* 1 for the first phase of all that would end one and the same wait, [A, P] */
+static dt_tensor *first_of_wait(dt_graph *g, dt_tensor *waited, int64_t P)
+{
+    dt_tensor *first = NULL;
+    for (int64_t p = 0; p < P; p++) {
+        dt_tensor *here = of_phase(g, waited, p), *is_first = dt_affine(g, here, 0.0, 1.0);
+        for (int64_t q = 0; q < p; q++) {
+            dt_tensor *apart = dt_sub(g, here, of_phase(g, waited, q));
+            apart = either(g, apart, scaled(g, apart, -1.0));
+            is_first = lesser(g, is_first, is_positive(g, dt_affine(g, apart, 1.0, -SAME_S)));
+        }
+        dt_tensor *both[2] = {first, is_first};
+        first = first == NULL ? is_first : dt_concat(g, both, 2);
+    }
+    return first;
+}
+
+/* r_p S, [A, P] */
+static dt_tensor *services_before(dt_graph *g, const signals *x, dt_tensor *waited, int64_t P)
+{
+    dt_tensor *first = first_of_wait(g, waited, P), *sum = NULL;
+    for (int64_t q = 0; q < P; q++) {
+        dt_tensor *more = dt_add(g, scaled(g, waited, -1.0), dt_affine(g, of_phase(g, waited, q), 1.0, -SAME_S));
+        dt_tensor *counts = dt_mul(g, is_positive(g, more), of_phase(g, first, q));
+        sum = sum == NULL ? counts : dt_add(g, sum, counts);
+    }
+    return dt_mul(g, sum, x->least_s);
+}
+
+/* phases [A, P, F], service [A, P, 5] to what may be asked for, [A, P]. more: [A, 1] s added to the time waited, or
+ * NULL; service NULL where there is none. */
+static dt_tensor *guard_signals(const state *s, dt_graph *g, dt_tensor *phases, dt_tensor *service, dt_tensor *more)
 {
     const config *c = &s->config;
-    dt_tensor *waited = column(g, phases, WAITED_S), *green = column(g, phases, GREEN_S);
-    waited = more != NULL ? dt_add(g, waited, more) : waited;
-    dt_tensor *is_sound = inverted(g, is_positive(g, column(g, phases, CONFLICTS)));
-    dt_tensor *is_green = is_positive(g, dt_affine(g, green, 1.0, 0.5)); /* -1 where it is not */
-    dt_tensor *is_young = dt_mul(g, is_green, is_positive(g, dt_affine(g, green, -1.0, c->min_green_s)));
-    dt_tensor *has_young = fold(g, DT_BIN_MAX, is_young, s->choices);
+    const int64_t P = s->choices;
+    const signals x = read_signals(s, g, phases, service, more);
+    dt_tensor *is_fit = s->has_service ? either(g, x.is_sound, x.is_needed) : x.is_sound;
+    dt_tensor *is_young = dt_mul(g, x.is_green, is_positive(g, dt_affine(g, x.green, -1.0, c->min_green_s)));
+    is_young = s->has_service ? dt_mul(g, is_young, is_fit) : is_young;
+    dt_tensor *has_young = fold(g, DT_BIN_MAX, is_young, P);
 
-    /* who starves and can be helped now, and whether there is such */
-    dt_tensor *starves = dt_mul(g, is_sound, is_positive(g, dt_affine(g, waited, 1.0, -c->starvation_s)));
-    starves = dt_mul(g, starves, is_positive(g, column(g, phases, ASKABLE)));
-    starves = dt_mul(g, dt_mul(g, starves, inverted(g, is_green)), inverted(g, has_young));
-    dt_tensor *has_starving = fold(g, DT_BIN_MAX, starves, s->choices);
-
-    dt_tensor *allow = dt_mul(g, is_sound, dt_add(g, is_young, inverted(g, has_young)));
-    allow = dt_mul(g, allow, dt_add(g, starves, inverted(g, has_starving)));
-    if (c->max_green_s > 0) {
-        allow = dt_mul(g, allow, is_positive(g, dt_affine(g, green, -1.0, c->max_green_s)));
+    /* who waits and can be helped now; and for whom it is time */
+    dt_tensor *waits = dt_mul(g, x.waited, dt_mul(g, is_fit, inverted(g, x.is_green)));
+    dt_tensor *helped = dt_mul(g, waits, dt_mul(g, x.askable, inverted(g, has_young)));
+    dt_tensor *is_due = is_positive(g, dt_affine(g, helped, 1.0, -c->starvation_s));
+    if (s->has_service) {
+        dt_tensor *later =
+            dt_add(g, dt_add(g, services_before(g, &x, helped, P), helped), dt_add(g, x.least_s, x.change_s));
+        is_due = dt_mul(g, is_positive(g, helped), is_positive(g, dt_affine(g, later, 1.0, -c->starvation_s)));
     }
-    return dt_relu(g, dt_affine(g, allow, 1.0, -0.5));
+    dt_tensor *has_due = fold(g, DT_BIN_MAX, is_due, P), *longest = fold(g, DT_BIN_MAX, helped, P);
+    dt_tensor *is_longest = is_positive(g, dt_add(g, helped, dt_affine(g, longest, -1.0, SAME_S)));
+    is_longest = dt_mul(g, is_longest, is_positive(g, helped));
+
+    dt_tensor *allow = dt_mul(g, is_fit, dt_add(g, is_young, inverted(g, has_young)));
+    allow = dt_mul(g, allow, dt_add(g, dt_mul(g, is_longest, has_due), inverted(g, has_due)));
+    if (c->max_green_s > 0) {
+        allow = dt_mul(g, allow, is_positive(g, dt_affine(g, x.green, -1.0, c->max_green_s)));
+    }
+    allow = is_positive(g, dt_affine(g, allow, 1.0, -0.5));
+    if (!s->has_service) {
+        return allow;
+    }
+    dt_tensor *late = is_positive(
+        g, dt_affine(g, dt_add(g, waits, dt_mul(g, is_positive(g, waits), x.change_s)), 1.0, -c->starvation_s));
+    dt_tensor *harm = either(g, late, dt_mul(g, x.is_needed, inverted(g, x.is_sound)));
+    return dt_sub(g, allow, fold(g, DT_BIN_MAX, harm, P));
 }
 
 /* ---- the graph --------------------------------------------------------------------------------------------------- */
@@ -367,7 +462,7 @@ static dt_tensor *learned_barrier(const state *s, dt_graph *g, dt_tensor *const 
 {
     static const double scale = 0.1, most = 10; /* of metres, seconds, m/s alike */
     dt_tensor *part[MAX_PORTS];
-    const uint32_t n = s->F > 0 ? s->n_in - 1 : s->n_in;
+    const uint32_t n = s->F > 0 || s->has_service ? s->n_in - 1 : s->n_in;
     for (uint32_t i = 0; i < n; i++) {
         part[i] = dt_clamp(g, scaled(g, dt_merge(g, in[i]), scale), -most, most);
     }
@@ -394,7 +489,7 @@ static dt_status forward(void *self, dt_graph *g, dt_tensor *const *in, dt_tenso
         out[n++] = lesser(g, high, scaled(g, brake, -1.0));
         out[n++] = high;
     } else {
-        allow = guard_signals(s, g, in[0], more);
+        allow = guard_signals(s, g, in[0], s->has_service ? in[1] : NULL, more);
     }
     if (allow != NULL) {
         out[n++] = allow;

@@ -191,21 +191,23 @@ static double loss_of(const dt_step_report *r, const char *name)
     return 0;
 }
 
-/* One pass over the collected samples; kl_p: the mean of its minibatches. */
-static dt_status learn_once(ppo_learner *l, uint64_t steps, dt_step_report *r, double *kl_p)
+/* One pass over the collected samples; kl_p: the mean of its minibatches. What it learns from is added to *samples_p: a
+ * pass leaves out what is less than a minibatch. */
+static dt_status learn_once(ppo_learner *l, uint64_t steps, dt_step_report *r, double *kl_p, uint64_t *samples_p)
 {
     double sum = 0;
     for (uint64_t i = 0; i < steps; i++) {
         DT_TRY_H(l->train->step(l->trainer, r));
         sum += loss_of(r, "approx_kl");
+        *samples_p += r->samples;
     }
     *kl_p = sum / (double)steps;
     return DT_OK;
 }
 
-/* passes_p: how many there were. */
+/* samples_p: how many were learnt from, in all passes together. */
 static dt_status learn(ppo_learner *l, uint64_t iteration, uint64_t steps_per_epoch, dt_step_report *r,
-                       uint64_t *passes_p)
+                       uint64_t *samples_p)
 {
     const ppo_config *c = &l->config;
     double kl = 0;
@@ -213,8 +215,7 @@ static dt_status learn(ppo_learner *l, uint64_t iteration, uint64_t steps_per_ep
         if (l->before_pass != NULL) {
             DT_TRY_H(l->before_pass(l, (uint64_t)e));
         }
-        DT_TRY_H(learn_once(l, steps_per_epoch, r, &kl));
-        *passes_p = (uint64_t)e + 1;
+        DT_TRY_H(learn_once(l, steps_per_epoch, r, &kl, samples_p));
         if (c->target_kl > 0 && kl > 1.5 * c->target_kl) {
             DT_TRY_H(l->train->seek(l->trainer, (iteration + 1) * (uint64_t)c->sgd_epochs * steps_per_epoch));
             break;
@@ -227,7 +228,7 @@ static dt_status learn(ppo_learner *l, uint64_t iteration, uint64_t steps_per_ep
     return DT_OK;
 }
 
-static void report_collect(const ppo_learner *l, const dt_rollout_report *r, uint64_t passes, double learn_s)
+static void report_collect(const ppo_learner *l, const dt_rollout_report *r, uint64_t samples, double learn_s)
 {
     const dt_metrics_api *m = l->metrics;
     if (r->episodes > 0) {
@@ -252,7 +253,7 @@ static void report_collect(const ppo_learner *l, const dt_rollout_report *r, uin
     m->scalar(l->h, "time/policy", r->policy_s);
     m->scalar(l->h, "time/env_wait", r->wait_s);
     m->scalar(l->h, "time/learn", learn_s);
-    m->scalar(l->h, "charts/learn_samples_per_s", learn_s > 0 ? (double)(r->env_steps * passes) / learn_s : 0);
+    m->scalar(l->h, "charts/learn_samples_per_s", learn_s > 0 ? (double)samples / learn_s : 0);
     m->scalar(l->h, "charts/env_steps_per_s", r->total_s > 0 ? (double)r->env_steps / r->total_s : 0);
 }
 
@@ -278,13 +279,13 @@ dt_status ppo_collect(ppo_learner *l, uint64_t *iteration_p, dt_rollout_report *
 
 dt_status ppo_learn(ppo_learner *l, uint64_t iteration, const dt_rollout_report *collected, dt_progress *out)
 {
-    uint64_t step = 0, steps = 0, steps_per_epoch = 0, passes = 0;
+    uint64_t step = 0, steps = 0, steps_per_epoch = 0, samples = 0;
     dt_step_report r = {.struct_size = sizeof(r)};
     const double begin = seconds();
     DT_TRY_H(set_unit(l, collected->advantage_std));
     DT_TRY_H(l->train->position(l->trainer, &step, &steps, &steps_per_epoch));
-    DT_TRY_H(learn(l, iteration, steps_per_epoch, &r, &passes));
-    report_collect(l, collected, passes, seconds() - begin);
+    DT_TRY_H(learn(l, iteration, steps_per_epoch, &r, &samples));
+    report_collect(l, collected, samples, seconds() - begin);
     DT_TRY_H(l->train->position(l->trainer, &step, &steps, &steps_per_epoch));
     out->step = step;
     out->steps = steps;

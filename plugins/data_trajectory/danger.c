@@ -45,7 +45,8 @@ static bool is_hazard(const danger *d, int64_t first, int64_t r)
 {
     const dt_store_view *v = d->v;
     const danger_config *c = &d->config;
-    if (c->hazard_mps2 > 0 && (double)v->motion[4 * r + 1] < -c->hazard_mps2) {
+    const float accel = v->accel_centred != NULL ? v->accel_centred[r] : v->motion[4 * r + 1];
+    if (c->hazard_mps2 > 0 && (double)accel < -c->hazard_mps2) {
         return true;
     }
     for (int64_t e = v->edge_ptr[r]; e < v->edge_ptr[r + 1]; e++) {
@@ -116,7 +117,7 @@ static void list_frame(const dt_store_view *v, int64_t frame, dt_vehicle *out)
                             .y = v->pose[3 * r + 1],
                             .heading = v->pose[3 * r + 2],
                             .speed = (double)v->motion[4 * r],
-                            .accel = (double)v->motion[4 * r + 1],
+                            .accel = (double)v->node[DT_NODE_FEATURES * r + NODE_ACCELERATION],
                             .length = (double)v->motion[4 * r + 2],
                             .width = (double)v->motion[4 * r + 3],
                             .stop_distance = NAN};

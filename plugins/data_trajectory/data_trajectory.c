@@ -9,7 +9,7 @@
  *
  * Splits: "eval" is one fold of the scenes (or a whole site, eval_site) and "train" the others; folds.h says how they
  * are dealt. Training anchors may have a short past or future (min_history_s, min_future_s), those of "eval" and "all"
- * have both whole.
+ * have both whole. Where a checkpoint is judged and nothing is trained, train is the whole store, and eval may be.
  *
  * Node features are scaled by fixed constants and not by the statistics of a store, so that a model means the same on
  * every store. Augmentation (key not 0): the scene turns as a whole about its anchor's centre by an angle drawn from
@@ -31,10 +31,12 @@ enum { T_MAX = 512, N_SYMBOLS = 3, MOTION = 6, DIMS_BYTES = 32 };
 
 enum { SPLIT_ALL, SPLIT_TRAIN, SPLIT_EVAL };
 static const char *const splits[] = {"all", "train", "eval", NULL};
+enum { FOR_TRAINING, FOR_HELD, FOR_ALL };
+static const char *const purposes[] = {"training", "held", "all", NULL};
 
 typedef struct config {
     const char *store;
-    uint32_t split;
+    uint32_t split, judged;
     double history_s, horizon_s, rate_hz;
     double stride_s, train_stride_s, min_history_s, min_future_s;
     int64_t folds, fold;
@@ -49,6 +51,9 @@ typedef struct config {
 static const dt_option options[] = {
     DT_OPTION(config, store, DT_OPT_PATH, "", "", 0, 0, NULL, "store made by dtrain data import; set by data.store"),
     DT_OPTION(config, split, DT_OPT_ENUM, "all", "", 0, 0, splits, "which scenes; the phase sets it"),
+    DT_OPTION(config, judged, DT_OPT_ENUM, "training", "", 0, 0, purposes,
+              "what eval is: training: what train holds out; held, all: the same or the whole store, and nothing is "
+              "trained; dtrain eval sets it by evaluation.folds"),
     DT_OPTION(config, history_s, DT_OPT_F64, "3", "s", 0, 60, NULL, "past that a window shows, the anchor included"),
     DT_OPTION(config, horizon_s, DT_OPT_F64, "5", "s", 0, 60, NULL, "future that a window asks for"),
     DT_OPTION(config, rate_hz, DT_OPT_F64, "5", "1/s", 0.1, 100, NULL,
@@ -167,14 +172,16 @@ static dt_status list_samples(state *s, const config *c)
     if (is_held == NULL) {
         return DT_FAIL_H(s->h, DT_ENOMEM, "no memory for %lld scenes", (long long)v->n_scenes);
     }
-    if (c->split != SPLIT_ALL) {
+    const int takes_all = c->split == SPLIT_ALL || (c->split == SPLIT_TRAIN && c->judged != FOR_TRAINING) ||
+                          (c->split == SPLIT_EVAL && c->judged == FOR_ALL && c->eval_site[0] == '\0');
+    if (!takes_all) {
         st = c->eval_site[0] != '\0' ? folds_of_site(s->h, v, c->eval_site, is_held)
                                      : folds_deal(s->h, v, c->folds, c->fold, is_held);
     }
     for (int pass = 0; pass < 2 && st == DT_OK; pass++) { /* count, then list */
         uint64_t n = 0;
         for (int64_t i = 0; i < v->n_scenes; i++) {
-            if (c->split == SPLIT_ALL || is_held[i] == (c->split == SPLIT_EVAL)) {
+            if (takes_all || is_held[i] == (c->split == SPLIT_EVAL)) {
                 n += list_anchors(s, c, i, pass == 0 ? NULL : s->sample + n);
             }
         }
@@ -501,7 +508,7 @@ static int64_t read_past(const state *s, const sample *w, const own *o, int64_t 
         m[2] = (float)cos(turned);
         m[3] = (float)(o->flip * sin(turned));
         m[4] = v->motion[4 * r];
-        m[5] = v->motion[4 * r + 1];
+        m[5] = v->node[DT_NODE_FEATURES * r + NODE_ACCELERATION];
         seen++;
     }
     return seen;

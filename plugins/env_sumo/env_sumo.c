@@ -22,7 +22,7 @@
  * Several scenarios (also) take turns, so that one policy learns all of them; choices and rows are as wide as the
  * widest needs, and places that a scenario has no signal for are empty.
  *
- * control = program lets the file's programs run and ignores actions: the baseline.
+ * control = program lets the file's programs run and ignores actions: the baseline, as controller_fixed has it.
  *
  * control = vehicles (drivers.h)
  *   agent    a vehicle of agent_type and agent_route, drawn with probability penetration as it departs, when one of
@@ -88,11 +88,16 @@ static const dt_option options[] = {
               "simulated time of a step; 0: signals 10 (RESCO), vehicles one step of SUMO"),
     DT_OPTION(config, yellow_s, DT_OPT_F64, "3", "s", 0, 60, NULL, "yellow where a green ends (RESCO: 3)"),
     DT_OPTION(config, min_green_s, DT_OPT_F64, "5", "s", 0, 3600, NULL, "a phase is shown for at least so long"),
+    DT_OPTION(config, right_of_way, DT_OPT_BOOL, "false", "", 0, 0, NULL,
+              "signals also see what each phase shows each link, and whose ways meet"),
     DT_OPTION(config, begin_s, DT_OPT_F64, "-1", "s", -1, 1e9, NULL, "begin of the episode; -1: what sumocfg says"),
     DT_OPTION(config, end_s, DT_OPT_F64, "-1", "s", -1, 1e9, NULL, "end of the episode; -1: what sumocfg says"),
     DT_OPTION(config, step_s, DT_OPT_F64, "0", "s", 0, 10, NULL, "SUMO's time step; 0: what sumocfg says, or 1"),
-    DT_OPTION(config, teleport_s, DT_OPT_F64, "-1", "s", -1, 1e9, NULL,
-              "vehicles stuck for so long are moved on by SUMO; -1: never"),
+    {"teleport_s", "-1", "s",
+     "vehicles stuck for so long are moved on by SUMO; -1: never. For training: evaluations have -1, unless "
+     "evaluation.env says otherwise",
+     NULL, -1, 1e9, DT_OPT_F64, DT_OPT_TRAINING, (uint32_t)offsetof(config, teleport_s),
+     (uint32_t)sizeof(((config *)0)->teleport_s)},
     DT_OPTION(config, detection_m, DT_OPT_F64, "200", "m", 1, 1e4, NULL, "signals see so far (RESCO: 200)"),
     DT_OPTION(config, near_m, DT_OPT_F64, "50", "m", 1, 1e4, NULL, "range of the counts of near vehicles"),
     DT_OPTION(config, starve_s, DT_OPT_F64, "180", "s", 1, 1e6, NULL, "longest wait for green that costs nothing"),
@@ -115,7 +120,8 @@ static const dt_option options[] = {
               "way included; collisions inside junctions are looked for where agents need not yield (bit 8 off)"),
     DT_OPTION(config, lane_actions, DT_OPT_BOOL, "false", "", 0, 0, NULL,
               "agents also choose lanes (0 keep, 1 left, 2 right), SUMO changes where the route must; else SUMO does"),
-    DT_OPTION(config, baseline, DT_OPT_BOOL, "false", "", 0, 0, NULL, "vehicles: actions are ignored, SUMO drives"),
+    DT_OPTION(config, baseline, DT_OPT_BOOL, "false", "", 0, 0, NULL,
+              "actions are ignored: SUMO drives, signals run the file's programs (as control = program)"),
     DT_OPTION(config, end_at_collision, DT_OPT_BOOL, "true", "", 0, 0, NULL,
               "a collision of an agent ends the episode"),
     DT_OPTION(config, ttc_s, DT_OPT_F64, "1.5", "s", 0, 10, NULL, "time to collision that costs when below"),
@@ -124,9 +130,10 @@ static const dt_option options[] = {
         config, history_s, DT_OPT_F64, "0", "s", 0, 60, NULL,
         "vehicles: past of agents and of the vehicles ahead of them, for world models; 0: none; the phase sets it"),
     DT_OPTION(config, history_hz, DT_OPT_F64, "5", "1/s", 0.1, 100, NULL, "steps of that past"),
-    DT_OPTION(config, sumo_options, DT_OPT_STR, "", "1", 0, 0, NULL,
-              "more options for SUMO, separated by blanks, e.g. \"--scale 1.2\""),
-    DT_OPTION(config, module, DT_OPT_STR, "", "1", 0, 0, NULL, "file of the SUMO module; empty: the installed one"),
+    {"sumo_options", "", "1", "more options for SUMO, separated by blanks, e.g. \"--scale 1.2\"", NULL, 0, 0,
+     DT_OPT_STR, DT_OPT_CODE, (uint32_t)offsetof(config, sumo_options), (uint32_t)sizeof(((config *)0)->sumo_options)},
+    {"module", "", "1", "file of the SUMO module; empty: the installed one", NULL, 0, 0, DT_OPT_STR, DT_OPT_CODE,
+     (uint32_t)offsetof(config, module), (uint32_t)sizeof(((config *)0)->module)},
     DT_OPTION_END};
 
 dt_status env_fail(const state *s, dt_status st, const char *what)
@@ -279,6 +286,11 @@ static dt_status check_times(state *s)
         return DT_FAIL_H(s->h, DT_ECONFIG, "%s: the end, %g s, is not after the begin, %g s", c->sumocfg, s->end_s,
                          s->begin_s);
     }
+    const double n_steps = (s->end_s - s->begin_s) / c->decision_s;
+    if (!(n_steps < INT32_MAX)) {
+        return DT_FAIL_H(s->h, DT_ECONFIG, "%s: from %g s to %g s are %.0f decisions, at most %d fit; set end_s",
+                         c->sumocfg, s->begin_s, s->end_s, n_steps, INT32_MAX);
+    }
     const double times[] = {c->decision_s, is_vehicles ? 0 : c->yellow_s};
     for (int i = 0; i < 2; i++) {
         const double steps = times[i] / net->step_s;
@@ -327,7 +339,7 @@ static dt_status make_room_for_all(state *s)
     for (uint32_t k = 0; k < s->n_scenarios && s->n_scenarios > 1; k++) {
         DT_TRY_H(load(s, k, 1));
         most_phases = s->n_phases > most_phases ? s->n_phases : most_phases;
-        most_lanes = s->n_lanes > most_lanes ? s->n_lanes : most_lanes;
+        most_lanes = s->n_lanes > most_lanes ? s->n_lanes : most_lanes; /* L grows by itself */
         s->n_places = s->n_agents > s->n_places ? s->n_agents : s->n_places;
         s->most_steps = steps_of(s) > s->most_steps ? steps_of(s) : s->most_steps;
         unload(s);
@@ -342,6 +354,9 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     state *s = self;
     s->h = h;
     s->config = *(const config *)cfg;
+    if (s->config.baseline && s->config.control == CONTROL_SIGNALS) {
+        s->config.control = CONTROL_PROGRAM;
+    }
     const bool is_vehicles = s->config.control == CONTROL_VEHICLES;
     if (is_vehicles || s->config.features == FEATURES_GRAPH) {
         s->features = h->service(h, DT_SVC_FEATURES);
@@ -519,8 +534,12 @@ static void destroy(void *self)
 static const void *extension(const char *id)
 {
     static const char *const baselines[] = {"controller_fixed", "controller_greedy", "controller_idm", NULL};
+    static const char *const program[] = {"baseline=true", NULL};
     if (strcmp(id, DT_EXT_SCENE) == 0) {
         return &scene_api;
+    }
+    if (strcmp(id, "dtrain.program/1") == 0) {
+        return program;
     }
     return strcmp(id, "dtrain.baselines/1") == 0 ? baselines : NULL;
 }

@@ -18,7 +18,7 @@ enum { CONTROL_SIGNALS, CONTROL_PROGRAM, CONTROL_VEHICLES };
 enum { FEATURES_SIGNALS, FEATURES_GRAPH };
 enum { REWARD_DELAY, REWARD_QUEUE, REWARD_PRESSURE };
 enum { COST_CONFLICT, COST_STARVATION, COST_COLLISION, COST_BRAKING, N_COSTS };
-enum { N_NEIGHBOURS = 4, PHASE_FEATURES = 17, LANE_FEATURES = 8, MAX_SCENARIOS = 32 };
+enum { N_NEIGHBOURS = 4, PHASE_FEATURES = 17, SERVICE_FEATURES = 5, LANE_FEATURES = 8, MAX_SCENARIOS = 32 };
 
 typedef struct config {
     const char *sumocfg, *also, *sumo_options, *module, *agent_type, *agent_route;
@@ -28,7 +28,7 @@ typedef struct config {
     double detection_m, near_m, starve_s, radius_m;
     double penetration, low_mps2, high_mps2, ttc_s, hard_mps2, history_s, history_hz;
     int64_t max_phases, max_lanes, max_vehicles, agents, speed_mode;
-    uint8_t lane_actions, baseline, end_at_collision;
+    uint8_t lane_actions, baseline, end_at_collision, right_of_way;
 } config;
 
 typedef struct agent { /* a signal with at least two phases */
@@ -44,7 +44,12 @@ typedef struct agent { /* a signal with at least two phases */
     uint32_t phase;                            /* shown, or shown last */
     double since_s;                            /* simulated time at which it was shown whole */
     double *phase_end_s;                       /* [n_phases] when each was green last, NAN: not yet */
-    double *served_s;                          /* [n_lanes] when it had green last, or nobody waited */
+    uint8_t *letter;                           /* [n_phases, n_links] signal_letter */
+    uint8_t *best;                             /* [n_links] the most of these */
+    uint8_t *is_lonely;                        /* [n_links] green in phases, but in none without conflicts */
+    double *green_s;                           /* [n_links] when it had its best last */
+    double *red_since_s;                       /* [n_links] somebody first at the line goes without it since, NAN */
+    int64_t *first;                            /* [n_lanes] who was first at the decision before, -1 */
     char *shown, *wanted;                      /* [n_links + 1] states */
     int32_t neighbour[N_NEIGHBOURS];
     double conflict_s; /* in this step */
@@ -57,6 +62,9 @@ typedef struct link_view { /* vehicles heading for a link, within the detection 
 typedef struct lane_view {
     uint32_t n, near, standing, due; /* due: at their speed at the line within a step */
     double speed, longest_s, first_m;
+    int64_t first; /* number of the vehicle that is */
+    uint32_t link; /* that it takes */
+    double stood_s;
 } lane_view;
 
 typedef struct past { /* of a vehicle, at the decision before */
@@ -115,6 +123,7 @@ typedef struct state {
     uint32_t *agent_of_signal;
     uint32_t n_agents, n_phases, n_lanes, n_row; /* widths: choices, lanes of a row, numbers of a row */
     uint32_t most_lanes;                         /* that a signal has */
+    uint32_t most_links, L;                      /* the same; and of all scenarios */
     bool has_episode;
     double begin_s, end_s, time_s; /* simulated */
     const sumo_vehicle *vehicle;
@@ -132,10 +141,10 @@ typedef struct state {
     totals totals;
     picture picture;
     int32_t choices;
-    char dims[3][32];
+    char dims[6][32];
     dt_port port[12];
     dt_dim symbol[3];
-    uint32_t n_ports;
+    uint32_t n_ports, service_port;                                      /* the first one after those of the graph */
     char begin_text[32], end_text[32], step_text[32], teleport_text[32]; /* arguments */
     char *extra;                                                         /* a copy of sumo_options, cut into words */
     const char *arg[96];

@@ -25,6 +25,25 @@ static uint32_t join(uint32_t *list, uint32_t *n, uint32_t x)
     return i;
 }
 
+/* What the phases say of each link. */
+static void read_letters(const state *s, agent *a)
+{
+    const sumo_signal *g = &s->net->signal[a->signal];
+    const uint32_t n = a->n_links;
+    for (uint32_t i = 0; i < n; i++) {
+        bool is_green = false, is_sound = false;
+        for (uint32_t p = 0; p < a->n_phases; p++) {
+            const char c = g->state[a->state_of_phase[p]][i];
+            const uint8_t letter = a->lane_of_link[i] != SUMO_NONE ? (uint8_t)signal_letter(c) : SIGNAL_RED;
+            a->letter[p * n + i] = letter;
+            a->best[i] = letter > a->best[i] ? letter : a->best[i];
+            is_green |= letter >= SIGNAL_YIELD;
+            is_sound |= letter >= SIGNAL_YIELD && a->conflicts[p] == 0;
+        }
+        a->is_lonely[i] = is_green && !is_sound;
+    }
+}
+
 static dt_status make_agent(state *s, agent *a, uint32_t signal)
 {
     const sumo_signal *g = &s->net->signal[signal];
@@ -45,7 +64,12 @@ static dt_status make_agent(state *s, agent *a, uint32_t signal)
     DT_TRY_H(env_reserve(s, &a->out_lane, (uint64_t)a->n_phases * a->n_out, 1));
     DT_TRY_H(env_reserve(s, &a->conflicts, a->n_phases, sizeof(*a->conflicts)));
     DT_TRY_H(env_reserve(s, &a->phase_end_s, a->n_phases, sizeof(*a->phase_end_s)));
-    DT_TRY_H(env_reserve(s, &a->served_s, a->n_lanes, sizeof(*a->served_s)));
+    DT_TRY_H(env_reserve(s, &a->letter, (uint64_t)a->n_phases * n, 1));
+    DT_TRY_H(env_reserve(s, &a->best, n, 1));
+    DT_TRY_H(env_reserve(s, &a->is_lonely, n, 1));
+    DT_TRY_H(env_reserve(s, &a->green_s, n, sizeof(*a->green_s)));
+    DT_TRY_H(env_reserve(s, &a->red_since_s, n, sizeof(*a->red_since_s)));
+    DT_TRY_H(env_reserve(s, &a->first, a->n_lanes, sizeof(*a->first)));
     DT_TRY_H(env_reserve(s, &a->shown, n + 1, 1));
     DT_TRY_H(env_reserve(s, &a->wanted, n + 1, 1));
     for (uint32_t p = 0; p < a->n_phases; p++) {
@@ -60,6 +84,7 @@ static dt_status make_agent(state *s, agent *a, uint32_t signal)
             }
         }
     }
+    read_letters(s, a);
     return DT_OK;
 }
 
@@ -122,10 +147,16 @@ static dt_status find_agents(state *s)
             memset(a, 0, sizeof(*a));
             continue;
         }
+        const char *wrong = signal_wrong(g);
         s->agent_of_signal[i] = s->n_agents++;
+        if (wrong != NULL) {
+            return DT_FAIL_H(s->h, DT_EDATA, "signal %s: state \"%s\" of its program has %zu letters for %u links",
+                             g->id, wrong, strlen(wrong), g->n_links);
+        }
         DT_TRY_H(make_agent(s, a, i));
         s->n_phases = a->n_phases > s->n_phases ? a->n_phases : s->n_phases;
         s->most_lanes = a->n_lanes > s->most_lanes ? a->n_lanes : s->most_lanes;
+        s->most_links = a->n_links > s->most_links ? a->n_links : s->most_links;
         if (s->config.max_phases > 0 && a->n_phases > s->config.max_phases) {
             return DT_FAIL_H(s->h, DT_ECONFIG, "signal %s has %u green phases, above max_phases = %lld", g->id,
                              a->n_phases, (long long)s->config.max_phases);
@@ -139,6 +170,7 @@ static dt_status find_agents(state *s)
     }
     s->n_phases = s->config.max_phases > 0 ? (uint32_t)s->config.max_phases : s->n_phases;
     s->n_lanes = s->config.max_lanes > 0 ? (uint32_t)s->config.max_lanes : s->most_lanes;
+    s->L = s->most_links > s->L ? s->most_links : s->L;
     for (uint32_t k = 0; k < s->n_agents; k++) {
         find_neighbours(s, k);
     }
@@ -190,6 +222,15 @@ static void make_ports(state *s)
         s->symbol[0] = (dt_dim){"N", n};
         s->symbol[1] = (dt_dim){"E", n * DT_NEIGHBOURS};
     }
+    s->service_port = s->n_ports;
+    snprintf(s->dims[3], sizeof(s->dims[3]), "A %u %d", s->n_phases, SERVICE_FEATURES);
+    s->port[s->n_ports++] = (dt_port){"service", s->dims[3], DT_F32, 0};
+    if (s->config.right_of_way) {
+        snprintf(s->dims[4], sizeof(s->dims[4]), "A %u %u", s->n_phases, s->L);
+        snprintf(s->dims[5], sizeof(s->dims[5]), "A %u %u", s->L, s->L);
+        s->port[s->n_ports++] = (dt_port){"greens", s->dims[4], DT_F32, 0};
+        s->port[s->n_ports++] = (dt_port){"foes", s->dims[5], DT_F32, 0};
+    }
 }
 
 dt_status lights_create(state *s)
@@ -216,9 +257,10 @@ void lights_destroy(state *s)
 {
     for (uint32_t k = 0; s->agent != NULL && s->net != NULL && k < s->net->n_signals; k++) {
         agent *a = &s->agent[k];
-        void *const parts[] = {a->state_of_phase, a->phase_of_state, a->lane,  a->lane_of_link, a->green,
-                               a->green_lane,     a->out_lane,       a->out,   a->conflicts,    a->phase_end_s,
-                               a->served_s,       a->shown,          a->wanted};
+        void *const parts[] = {a->state_of_phase, a->phase_of_state, a->lane,    a->lane_of_link, a->green,
+                               a->green_lane,     a->out_lane,       a->out,     a->conflicts,    a->phase_end_s,
+                               a->letter,         a->best,           a->green_s, a->is_lonely,    a->red_since_s,
+                               a->first,          a->shown,          a->wanted};
         for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
             s->h->release(s->h, parts[i]);
         }
@@ -235,7 +277,7 @@ void lights_destroy(state *s)
     s->lost_s = s->in = s->away = NULL;
     s->past = NULL;
     s->past_cap = 0;
-    s->n_agents = s->n_phases = s->n_lanes = s->most_lanes = 0;
+    s->n_agents = s->n_phases = s->n_lanes = s->most_lanes = s->most_links = 0;
 }
 
 /* ---- what is shown ----------------------------------------------------------------------------------------------- */
@@ -273,8 +315,12 @@ static dt_status review(state *s, double stretch_s)
         }
         a->conflict_s += signal_conflicts(g, a->shown) > 0 ? stretch_s : 0;
         for (uint32_t i = 0; i < a->n_links; i++) {
-            if (a->lane_of_link[i] != SUMO_NONE && (signal_is_green(a->shown[i]) || a->shown[i] == 's')) {
-                a->served_s[a->lane_of_link[i]] = s->time_s;
+            if (a->best[i] != SIGNAL_RED && signal_letter(a->shown[i]) >= a->best[i]) {
+                if (isfinite(a->red_since_s[i])) { /* the wait ended when this began */
+                    s->totals.longest_s = fmax(s->totals.longest_s, s->time_s - stretch_s - a->red_since_s[i]);
+                }
+                a->red_since_s[i] = NAN;
+                a->green_s[i] = s->time_s;
             }
         }
     }
@@ -395,8 +441,12 @@ dt_status lights_reset(state *s, const dt_env_io *io)
         for (uint32_t p = 0; p < a->n_phases; p++) {
             a->phase_end_s[p] = s->begin_s;
         }
+        for (uint32_t i = 0; i < a->n_links; i++) {
+            a->green_s[i] = s->begin_s;
+            a->red_since_s[i] = NAN;
+        }
         for (uint32_t i = 0; i < a->n_lanes; i++) {
-            a->served_s[i] = s->begin_s;
+            a->first[i] = -1;
         }
         if (s->config.control == CONTROL_SIGNALS) {
             DT_TRY_H(show(s, a, letters_of(s, a, a->phase)));

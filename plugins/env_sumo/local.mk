@@ -15,7 +15,7 @@ plugins_env_sumo_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) -D_GNU_SOURCE -DDT_PLUGIN_NAME
 plugins_env_sumo_la_CFLAGS = $(PLUGIN_CFLAGS)
 plugins_env_sumo_la_LDFLAGS = $(PLUGIN_LINK)
 plugins_env_sumo_la_LIBADD = -ldl -lm
-EXTRA_DIST += plugins/env_sumo/sumo.cpp
+EXTRA_DIST += plugins/env_sumo/sumo.cpp plugins/env_sumo/requests.hpp
 
 if HAVE_SUMO
 # in a folder of its own: the host opens everything beside plugins, and SUMO is large
@@ -24,12 +24,13 @@ sumo_LTLIBRARIES = plugins/env_sumo/env_sumo_shim.la
 plugins_env_sumo_env_sumo_shim_la_SOURCES =
 plugins_env_sumo_env_sumo_shim_la_LDFLAGS = -module -avoid-version -shared -no-undefined -Wl,-z,defs \
 	-export-symbols-regex '^dt_sumo_shim$$'
-plugins_env_sumo_env_sumo_shim_la_LIBADD = plugins/env_sumo/sumo.lo $(SUMO_LIBS) -lstdc++
+plugins_env_sumo_env_sumo_shim_la_LIBADD = plugins/env_sumo/sumo.lo $(SUMO_LIBS) $(EXPAT_LIBS) $(ZLIB_LIBS) -lstdc++
 plugins_env_sumo_env_sumo_shim_la_DEPENDENCIES = plugins/env_sumo/sumo.lo
-plugins/env_sumo/sumo.lo: plugins/env_sumo/sumo.cpp plugins/env_sumo/sumo.h
+plugins/env_sumo/sumo.lo: plugins/env_sumo/sumo.cpp plugins/env_sumo/requests.hpp plugins/env_sumo/sumo.h
 	@$(MKDIR_P) $(@D)
 	$(AM_V_GEN)$(LIBTOOL) $(AM_LIBTOOLFLAGS) --silent --tag=CC --mode=compile $(CXX_CHECK) -std=c++17 -O2 -g \
-		-fvisibility=hidden -Wall -Wextra -Wno-unused-parameter $(SUMO_CPPFLAGS) -c -o $@ $(srcdir)/plugins/env_sumo/sumo.cpp
+		-fvisibility=hidden -Wall -Wextra -Wno-unused-parameter $(SUMO_CPPFLAGS) \
+		$(EXPAT_CFLAGS) $(ZLIB_CFLAGS) -c -o $@ $(srcdir)/plugins/env_sumo/sumo.cpp
 mostlyclean_hooks += sumo-mostlyclean
 sumo-mostlyclean:
 	$(LIBTOOL) --silent --mode=clean rm -f plugins/env_sumo/sumo.lo

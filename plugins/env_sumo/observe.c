@@ -9,7 +9,9 @@
 #include <string.h>
 
 #define STANDING_MPS 0.1 /* SUMO's own limit of halting */
-#define STUCK_S      300 /* SUMO's own limit: then it would move a vehicle on, if teleport_s let it */
+enum { FOE_MERGES = 1, FOE_CROSSES = 2 };
+
+#define STUCK_S 300 /* SUMO's own limit: then it would move a vehicle on, if teleport_s let it */
 
 /* ---- looking ----------------------------------------------------------------------------------------------------- */
 
@@ -46,7 +48,12 @@ static void note_vehicle(const state *s, const sumo_vehicle *v, link_view *link,
     link->n++;
     link->near += is_near;
     if (lane != NULL) {
-        lane->first_m = lane->n == 0 || v->stop_distance < lane->first_m ? v->stop_distance : lane->first_m;
+        if (lane->n == 0 || v->stop_distance < lane->first_m) {
+            lane->first_m = v->stop_distance;
+            lane->first = v->number;
+            lane->link = v->link;
+            lane->stood_s = stands ? v->waiting_s : 0;
+        }
         lane->n++;
         lane->near += is_near;
         lane->standing += stands;
@@ -54,6 +61,22 @@ static void note_vehicle(const state *s, const sumo_vehicle *v, link_view *link,
         lane->speed += v->speed;
         lane->longest_s = v->waiting_s > lane->longest_s ? v->waiting_s : lane->longest_s;
     }
+}
+
+/* How long somebody first at its line has gone without the green of this link; 0: nobody. */
+static double red_of(const state *s, const agent *a, uint32_t link)
+{
+    return isfinite(a->red_since_s[link]) ? s->time_s - a->red_since_s[link] : 0;
+}
+
+/* The same of all links of a lane. */
+static double red_of_lane(const state *s, const agent *a, uint32_t lane)
+{
+    double longest = 0;
+    for (uint32_t i = 0; i < a->n_links; i++) {
+        longest = a->lane_of_link[i] == lane ? fmax(longest, red_of(s, a, i)) : longest;
+    }
+    return longest;
 }
 
 /* Time lost since the decision before counts for the agent that the vehicle was heading for then. */
@@ -80,6 +103,28 @@ static link_view *links_of(const state *s, const agent *a)
 static lane_view *lanes_of(const state *s, const agent *a)
 {
     return s->lane + (size_t)(a - s->agent) * s->most_lanes;
+}
+
+/* Whoever stands first at its line waits for the best that a phase gives its link: a turn that has an arrow of its own
+ * waits for that also while it may go if there is a gap, until somebody finds one. Once it counts it counts on, also
+ * while the queue moves up, until there is nobody, or its green. */
+static void count_red(state *s, agent *a)
+{
+    const lane_view *lane = lanes_of(s, a);
+    for (uint32_t i = 0; i < a->n_links; i++) {
+        const uint32_t k = a->lane_of_link[i];
+        const int letter = signal_letter(a->shown[i]);
+        if (a->best[i] == SIGNAL_RED || letter >= a->best[i] || lane[k].n == 0 || lane[k].link != i ||
+            (letter > SIGNAL_RED && lane[k].first != a->first[k])) {
+            a->red_since_s[i] = NAN;
+        } else if (!isfinite(a->red_since_s[i]) && lane[k].stood_s > 0) {
+            a->red_since_s[i] = fmax(a->green_s[i], s->time_s - lane[k].stood_s);
+        }
+        s->totals.longest_s = fmax(s->totals.longest_s, red_of(s, a, i));
+    }
+    for (uint32_t k = 0; k < a->n_lanes; k++) {
+        a->first[k] = lane[k].n > 0 ? lane[k].first : -1;
+    }
 }
 
 dt_status look(state *s)
@@ -117,11 +162,8 @@ dt_status look(state *s)
         for (uint32_t i = 0; i < a->n_lanes; i++) {
             s->in[k] += s->halting[a->lane[i]];
             s->totals.queue += s->halting[a->lane[i]];
-            if (s->halting[a->lane[i]] == 0) {
-                a->served_s[i] = s->time_s; /* nobody waits there */
-            }
-            s->totals.longest_s = fmax(s->totals.longest_s, s->time_s - a->served_s[i]);
         }
+        count_red(s, a);
         for (uint32_t i = 0; i < a->n_out; i++) {
             s->away[k] += s->halting[a->out[i]];
         }
@@ -157,7 +199,7 @@ uint32_t starving_lanes(state *s, const agent *a)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < a->n_lanes; i++) {
-        n += s->time_s - a->served_s[i] > s->config.starve_s;
+        n += red_of_lane(s, a, i) > s->config.starve_s;
     }
     return n;
 }
@@ -182,7 +224,7 @@ static void write_row(const state *s, const agent *a, const lane_view *lane, flo
         out[4] = (float)l->longest_s;
         out[5] = (float)(l->n > 0 ? l->first_m : s->config.detection_m);
         out[6] = a->green_lane[a->phase * a->n_lanes + i];
-        out[7] = (float)(s->time_s - a->served_s[i]);
+        out[7] = (float)red_of_lane(s, a, i);
     }
 }
 
@@ -190,6 +232,47 @@ static void write_row(const state *s, const agent *a, const lane_view *lane, flo
 static bool is_green(const state *s, const agent *a, uint32_t phase)
 {
     return phase == a->phase && strcmp(a->shown, s->net->signal[a->signal].state[a->state_of_phase[phase]]) == 0;
+}
+
+/* Does the phase let the link do the most that any phase does? */
+static bool serves(const agent *a, uint32_t phase, uint32_t link)
+{
+    return a->best[link] != SIGNAL_RED && a->letter[phase * a->n_links + link] == a->best[link];
+}
+
+static void write_service(const state *s, const agent *a, float *out)
+{
+    const config *c = &s->config;
+    const double least_s = c->decision_s * ceil((c->yellow_s + c->min_green_s) / c->decision_s - 1e-9);
+    for (uint32_t p = 0; p < s->n_phases; p++, out += SERVICE_FEATURES) {
+        out[2] = (float)c->yellow_s;
+        out[3] = (float)least_s;
+        for (uint32_t i = 0; i < a->n_links && p < a->n_phases; i++) {
+            const float red_s = serves(a, p, i) ? (float)red_of(s, a, i) : 0;
+            out[4] = fmaxf(out[4], red_s);
+            if (a->is_lonely[i] && serves(a, p, i)) {
+                out[0] = 1;
+                out[1] = fmaxf(out[1], red_s);
+            }
+        }
+    }
+}
+
+static void write_right_of_way(const state *s, const agent *a, float *greens, float *foes)
+{
+    static const float shown[] = {[SIGNAL_RED] = 0, [SIGNAL_STOP] = 0.25F, [SIGNAL_YIELD] = 0.5F, [SIGNAL_GO] = 1};
+    const sumo_signal *g = &s->net->signal[a->signal];
+    for (size_t i = 0; i < a->n_links; i++) {
+        for (size_t p = 0; p < a->n_phases; p++) {
+            greens[p * s->L + i] = shown[a->letter[p * a->n_links + i]];
+        }
+        for (size_t j = 0; j < a->n_links; j++) {
+            if (g->foe[i * a->n_links + j] != 0) {
+                const float meet = signal_merge(g, (uint32_t)i, (uint32_t)j) ? FOE_MERGES : FOE_CROSSES;
+                foes[i * s->L + j] = g->responds[i * a->n_links + j] != 0 ? -meet : meet;
+            }
+        }
+    }
 }
 
 static void write_phases(const state *s, const agent *a, const uint8_t *mask, float *out)
@@ -209,7 +292,6 @@ static void write_phases(const state *s, const agent *a, const uint8_t *mask, fl
                 out[1] += (float)lane[i].standing;
                 out[5] += (float)lane[i].near;
                 longest_s = fmax(longest_s, lane[i].longest_s);
-                waited_s = fmax(waited_s, s->time_s - a->served_s[i]);
                 queue = lane[i].standing > queue ? lane[i].standing : queue;
                 out[14] += (float)lane[i].due;
                 speed += lane[i].speed;
@@ -224,6 +306,9 @@ static void write_phases(const state *s, const agent *a, const uint8_t *mask, fl
             if (a->green[p * a->n_links + i] != 0) {
                 out[8] += (float)link[i].n;
                 out[9] += (float)link[i].near;
+            }
+            if (serves(a, p, i) && signal_letter(a->shown[i]) < SIGNAL_YIELD) {
+                waited_s = fmax(waited_s, red_of(s, a, i));
             }
         }
         out[2] = (float)pressure;
@@ -313,6 +398,12 @@ dt_status observe(state *s, const dt_env_io *io)
         write_row(s, a, lanes_of(s, a), row + (size_t)k * s->n_row);
         write_phases(s, a, io->mask + (size_t)k * s->n_phases, phases + (size_t)k * s->n_phases * PHASE_FEATURES);
         memcpy(neighbour + (size_t)k * N_NEIGHBOURS, a->neighbour, sizeof(a->neighbour));
+        const size_t P = s->n_phases, L = s->L;
+        void *const *more = io->obs + s->service_port;
+        write_service(s, a, (float *)more[0] + k * P * SERVICE_FEATURES);
+        if (s->config.right_of_way) {
+            write_right_of_way(s, a, (float *)more[1] + k * P * L, (float *)more[2] + k * L * L);
+        }
     }
     return s->config.features == FEATURES_GRAPH ? write_graph(s, io, 3) : DT_OK;
 }

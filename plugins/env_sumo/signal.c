@@ -19,6 +19,16 @@ bool signal_is_phase(const char *state)
     return has_green;
 }
 
+const char *signal_wrong(const sumo_signal *s)
+{
+    for (uint32_t i = 0; i < s->n_states; i++) {
+        if (strlen(s->state[i]) != s->n_links) {
+            return s->state[i];
+        }
+    }
+    return NULL;
+}
+
 uint32_t signal_phases(const sumo_signal *s, uint32_t *state_of_phase, uint32_t *phase_of_state)
 {
     uint32_t n = 0;
@@ -55,12 +65,30 @@ bool signal_yellow(const char *from, const char *to, char *out)
     return ends;
 }
 
+int signal_letter(char c)
+{
+    switch (c) {
+    case 'G':
+    case 'O':
+        return SIGNAL_GO;
+    case 'g':
+    case 'o':
+        return SIGNAL_YIELD;
+    case 's':
+        return SIGNAL_STOP;
+    default:
+        return SIGNAL_RED;
+    }
+}
+
 uint32_t signal_conflicts(const sumo_signal *s, const char *state)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < s->n_links; i++) {
         for (uint32_t j = 0; j < i && state[i] == 'G'; j++) {
-            n += state[j] == 'G' && s->foe[(size_t)i * s->n_links + j] != 0 && s->from[i] != s->from[j];
+            const size_t one = (size_t)i * s->n_links + j, other = (size_t)j * s->n_links + i;
+            const bool is_told = s->responds[one] != s->responds[other];
+            n += state[j] == 'G' && s->foe[one] != 0 && s->from[i] != s->from[j] && !(is_told && signal_merge(s, i, j));
         }
     }
     return n;

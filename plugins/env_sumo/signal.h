@@ -21,13 +21,25 @@ static inline bool signal_is_green(char c)
 
 /* Is a state a phase? */
 bool signal_is_phase(const char *state);
+/* A state of the program that has not one letter for each link, or NULL: then all may be read by link. */
+const char *signal_wrong(const sumo_signal *s);
+
 /* Phases of the program: phase [n_states] numbers of states, phase_of_state [n_states] the phase that every state is or
  * leads to (SUMO_NONE where there is none). Returns how many. */
 uint32_t signal_phases(const sumo_signal *s, uint32_t *state_of_phase, uint32_t *phase_of_state);
 /* What is shown between two states: yellow where a green ends, else what was there before; green that goes on stays.
  * out [n_links + 1]. Returns false where nothing ends: no yellow is needed. */
 bool signal_yellow(const char *from, const char *to, char *out);
-/* Pairs of links that have G although their ways meet. (g yields, so it may.) Links from one lane never conflict. */
+/* What a letter lets a link do: nothing; pass after a stop; go and yield; go first. */
+enum { SIGNAL_RED, SIGNAL_STOP, SIGNAL_YIELD, SIGNAL_GO };
+int signal_letter(char c);
+/* Do the ways of two links come together in one lane? Else those of foes cross. */
+static inline bool signal_merge(const sumo_signal *s, uint32_t i, uint32_t j)
+{
+    return s->to[i] == s->to[j];
+}
+/* Pairs of links that have G although their ways cross; or merge, and the net does not say which one of the two yields.
+ * (g yields, so it may.) Links from one lane never conflict. */
 uint32_t signal_conflicts(const sumo_signal *s, const char *state);
 /* The phase that the file's own program shows, or leads to, `since_s` after the simulation began. */
 uint32_t signal_program_phase(const sumo_signal *s, const uint32_t *phase_of_state, double since_s);

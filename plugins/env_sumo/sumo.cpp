@@ -4,6 +4,7 @@
  * SUMO can only write (trip information, the saved state) go to memory and not to a disk. Source of calls and meanings:
  * the headers of libsumo and SUMO's manual, TraCI.
  */
+#include "requests.hpp"
 #include "sumo.h"
 
 #include <libsumo/libsumo.h>
@@ -37,6 +38,7 @@ using std::vector;
 constexpr double pi = 3.141592653589793;
 constexpr double line_gap = 1;        /* m that SUMO's drivers keep from a line */
 constexpr size_t max_warnings = 2000; /* letters kept between two calls of events */
+constexpr size_t max_links = 1024;    /* of a signal; each is held against each */
 
 /* A file without a name. */
 struct memory_file {
@@ -79,7 +81,7 @@ struct signal_table { /* what a sumo_signal points at */
     vector<const char *> state_text;
     vector<double> duration_s;
     vector<uint32_t> from, to;
-    vector<uint8_t> foe;
+    vector<uint8_t> foe, responds;
 };
 
 struct vehicle_table { /* what does not change while a vehicle drives */
@@ -299,15 +301,19 @@ vector<string> way_across(const string &via)
     return way;
 }
 
-void read_links(simulation &s, uint32_t number)
+void read_links(simulation &s, uint32_t number, const net_requests &requests)
 {
     signal_table &t = s.tables[number];
     const auto links = libsumo::TrafficLight::getControlledLinks(t.id);
     const size_t n = links.size();
-    std::unordered_map<string, size_t> link_of; /* lanes of the junction */
+    if (n > max_links) {
+        throw std::runtime_error("signal " + t.id + " has " + std::to_string(n) + " links; at most " +
+                                 std::to_string(max_links) + " are looked at");
+    }
     t.from.assign(n, SUMO_NONE);
     t.to.assign(n, SUMO_NONE);
     t.foe.assign(n * n, 0);
+    t.responds.assign(n * n, 0);
     for (size_t i = 0; i < n; i++) {
         for (const auto &link : links[i]) {
             const uint32_t from = lane_number(s, link.fromLane), to = lane_number(s, link.toLane);
@@ -316,19 +322,11 @@ void read_links(simulation &s, uint32_t number)
             s.lanes[from].signal = number;
             s.place[link.fromLane] = number;
             for (const string &lane : way_across(link.viaLane)) {
-                link_of[lane] = i;
                 s.place[lane] = number;
             }
         }
     }
-    for (const auto &own : link_of) {
-        for (const string &other : libsumo::Lane::getInternalFoes(own.first)) {
-            const auto foe = link_of.find(other);
-            if (foe != link_of.end() && foe->second != own.second) {
-                t.foe[own.second * n + foe->second] = t.foe[foe->second * n + own.second] = 1;
-            }
-        }
-    }
+    requests.fill(t.id, n, t.foe, t.responds);
 }
 
 void read_program(simulation &s, uint32_t number, sumo_signal &out)
@@ -346,7 +344,8 @@ void read_program(simulation &s, uint32_t number, sumo_signal &out)
     for (const string &state : t.state) {
         t.state_text.push_back(state.c_str());
     }
-    out.first_state = static_cast<uint32_t>(std::max(0, libsumo::TrafficLight::getPhase(t.id)));
+    const auto first = static_cast<uint32_t>(std::max(0, libsumo::TrafficLight::getPhase(t.id)));
+    out.first_state = first < t.state.size() ? first : 0;
     out.first_s = libsumo::TrafficLight::getNextSwitch(t.id) - Simulation::getTime();
 }
 
@@ -369,6 +368,7 @@ void read_net(simulation &s)
 {
     const auto ids = libsumo::TrafficLight::getIDList();
     const size_t n = ids.size();
+    const net_requests requests(Simulation::getOption("net-file"));
     s.tables.assign(n, {});
     s.signals.assign(n, {});
     s.lanes.clear();
@@ -383,7 +383,7 @@ void read_net(simulation &s)
     for (uint32_t i = 0; i < n; i++) {
         s.tables[i].id = ids[i];
         s.signal_of_id[ids[i]] = i;
-        read_links(s, i);
+        read_links(s, i, requests);
         read_program(s, i, s.signals[i]);
     }
     for (uint32_t i = 0; i < n; i++) {
@@ -398,6 +398,7 @@ void read_net(simulation &s)
         out.from = t.from.data();
         out.to = t.to.data();
         out.foe = t.foe.data();
+        out.responds = t.responds.data();
     }
     for (sumo_lane &lane : s.lanes) {
         lane.next = next_signal(s, lane.id);
@@ -495,26 +496,60 @@ void read_route_files(simulation &s)
     s.route_files = files;
 }
 
+/* All of a text as a number; false where it is none, such as "triggered". */
+bool read_number(const string &text, double &out)
+{
+    char *end = nullptr;
+    out = strtod(text.c_str(), &end);
+    return !text.empty() && *end == '\0';
+}
+
+/* Those of a flow that were due while the last step went on: SUMO makes a vehicle of a flow in the step after. */
+void list_late_of_flow(simulation &s, const string &flow, double step_began, double now)
+{
+    double begin = 0, next = 0, end = 0, period = 0, number = 0, done = 0;
+    if (!read_number(attribute(flow, "begin"), begin) || !read_number(attribute(flow, "next"), next)) {
+        return; /* by chance: nothing is due before it is there */
+    }
+    const bool repeats = read_number(attribute(flow, "period"), period) && period > 0;
+    const bool ends = read_number(attribute(flow, "end"), end) && end >= 0;
+    const bool is_counted = read_number(attribute(flow, "number"), number);
+    read_number(attribute(flow, "done"), done);
+    for (double due = begin + next; due > step_began && due < now; due += period) { /* next counts from begin */
+        if ((ends && due >= end) || (is_counted && done++ >= number)) {
+            return;
+        }
+        s.late.push_back({due, 0, 0});
+        if (!repeats) {
+            return;
+        }
+    }
+}
+
 void list_late(simulation &s)
 {
     const auto pending = Simulation::getPendingVehicles();
-    s.late.clear();
-    if (pending.empty()) {
-        return;
-    }
+    const double now = Simulation::getTime(), step_began = now - Simulation::getDeltaT();
     const std::unordered_set<string> wanted(pending.begin(), pending.end());
+    size_t found = 0;
+    s.late.clear();
     read_route_files(s);
     Simulation::saveState(s.state_file.path); /* libsumo does not tell when a vehicle is due; its saved state does */
-    for_each_element(s.state_file.text(), "vehicle", [&](const string &e) {
+    const string state = s.state_file.text();
+    for_each_element(state, "vehicle", [&](const string &e) {
         const string id = attribute(e, "id");
-        if (wanted.count(id) != 0) {
-            s.late.push_back({strtod(attribute(e, "depart").c_str(), nullptr),
-                              static_cast<uint32_t>(s.vehicle_elements.count(id)), 0});
+        double due = 0;
+        const bool is_known = read_number(attribute(e, "depart"), due);
+        const bool is_wanted = wanted.count(id) != 0; /* by now; SUMO asks who is due in a step at the next one */
+        if (is_wanted || (is_known && due > step_began && due < now)) {
+            s.late.push_back({due, static_cast<uint32_t>(s.vehicle_elements.count(id)), 0});
         }
+        found += is_wanted ? 1 : 0;
     });
-    if (s.late.size() != wanted.size()) {
+    for_each_element(state, "flowState", [&](const string &e) { list_late_of_flow(s, e, step_began, now); });
+    if (found != wanted.size()) {
         throw std::runtime_error("of " + std::to_string(wanted.size()) + " vehicles that wait outside, " +
-                                 std::to_string(s.late.size()) + " are in SUMO's saved state");
+                                 std::to_string(found) + " are in SUMO's saved state");
     }
 }
 

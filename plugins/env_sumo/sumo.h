@@ -35,6 +35,7 @@ typedef struct sumo_signal {
     double first_s;                 /* and for so long from then on */
     const uint32_t *from, *to;      /* [n_links] lanes; SUMO_NONE where the link is not used */
     const uint8_t *foe;             /* [n_links, n_links] 1: their ways across the junction meet */
+    const uint8_t *responds;        /* [n_links, n_links] 1: and the first one yields */
     double x, y;                    /* m, middle of its stop lines */
 } sumo_signal;
 
@@ -115,7 +116,7 @@ typedef struct sumo_result { /* of the whole simulation */
     uint32_t n_late, reserved;
 } sumo_result;
 
-#define SUMO_FACE_VERSION 3 /* one more with every change of a struct: module and environment are of one build */
+#define SUMO_FACE_VERSION 4 /* one more with every change of a struct: module and environment are of one build */
 
 typedef struct sumo_api {
     uint32_t struct_size, face;

@@ -3,6 +3,7 @@
  * See demand.h.
  */
 #include "demand.h"
+#include "dtrain/checked.h"
 
 #include <stdlib.h>
 
@@ -19,13 +20,15 @@ static double room_of(const plan_flow *w, double episode_s)
     return w->kind == PLAN_ONCE ? 1 : w->kind == PLAN_REGULAR ? n + 2 : n + SPREAD * sqrt(n) + ROOM_LEAST;
 }
 
-static source *source_of(const sim *s, const plan_flow *w)
+static dt_status add_room(const sim *s, source *q, double n)
 {
-    source *q = s->source;
-    while (q->edge != PLAN_EDGE(&s->plan, PLAN_TRIP(&s->plan, w->trip)->edge)) {
-        q++;
-    }
-    return q;
+    int32_t more;
+    return dt_i32_of_f64(ceil(n), &more) && dt_add_i32(q->cap, more, &q->cap)
+               ? DT_OK
+               : DT_FAIL_H(
+                     s->h, DT_ECONFIG,
+                     "env_traffic: %.0f vehicles and more are due at one edge within %g s; at most %d are simulated", n,
+                     s->c->episode_s, INT32_MAX);
 }
 
 dt_status demand_create(sim *s)
@@ -33,11 +36,11 @@ dt_status demand_create(sim *s)
     for (int32_t k = 0; k < s->n_sources; k++) {
         source *q = &s->source[k];
         const double n = q->rate * s->c->episode_s;
-        q->cap = (int32_t)ceil(n + SPREAD * sqrt(n)) + ROOM_LEAST;
+        DT_TRY_H(add_room(s, q, n + SPREAD * sqrt(n) + ROOM_LEAST));
     }
     for (int32_t k = 0; k < s->plan.flows.n; k++) {
         const plan_flow *w = PLAN_FLOW(&s->plan, k);
-        source_of(s, w)->cap += (int32_t)ceil(room_of(w, s->c->episode_s));
+        DT_TRY_H(add_room(s, &s->source[w->source], room_of(w, s->c->episode_s)));
     }
     for (int32_t k = 0; k < s->n_sources; k++) {
         source *q = &s->source[k];
@@ -69,7 +72,7 @@ static void add_due(source *q, double due, int32_t trip)
 static void draw_flow(sim *s, int32_t k)
 {
     const plan_flow *w = PLAN_FLOW(&s->plan, k);
-    source *q = source_of(s, w);
+    source *q = &s->source[w->source];
     const double end = least(w->end_s, s->c->episode_s);
     double t = w->begin_s;
     if (w->kind == PLAN_ONCE) {

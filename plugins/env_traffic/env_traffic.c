@@ -76,6 +76,8 @@ static const dt_option options[] = {
     DT_OPTION(config, all_red_s, DT_OPT_F64, "1", "s", 0, 10, NULL, "between yellow and the next green"),
     DT_OPTION(config, min_green_s, DT_OPT_F64, "5", "s", 0, 120, NULL, "a phase stays at least this long"),
     DT_OPTION(config, max_green_s, DT_OPT_F64, "0", "s", 0, 600, NULL, "a phase stays at most this long; 0: open"),
+    DT_OPTION(config, right_of_way, DT_OPT_BOOL, "false", "", 0, 0, NULL,
+              "control signals: agents see what each phase shows each link, and whose ways meet, too"),
     DT_OPTION(config, detector_m, DT_OPT_F64, "200", "m", 5, 500, NULL, "how far signals see vehicles"),
     DT_OPTION(config, near_m, DT_OPT_F64, "50", "m", 5, 500, NULL, "what is near a stop line, for column 5 of phases"),
     DT_OPTION(config, jitter_m, DT_OPT_F64, "1", "m", 0, 100, NULL, "spread of the first positions on the ring"),
@@ -138,7 +140,16 @@ static const dt_port vehicle_ports[N_VEHICLE_PORTS] = {{"nodes", "N 9", DT_F32, 
                                                        {"beside", "A 4 7", DT_F32, 0}}; /* with lane_actions */
 
 enum { PORT_PAST, PORT_SEQ_NODE, PORT_AGENT_SEQ, N_PAST_PORTS }; /* with history_s */
-enum { PORT_SIGNAL, PORT_PHASES, PORT_NEIGHBOUR, N_SIGNAL_PORTS };
+enum {
+    PORT_SIGNAL,
+    PORT_PHASES,
+    PORT_NEIGHBOUR,
+    N_SIGNAL_PORTS,
+    PORT_SERVICE = N_SIGNAL_PORTS,
+    PORT_GREENS,
+    PORT_FOES
+};
+enum { N_SERVICE_PORTS = PORT_FOES + 1 - N_SIGNAL_PORTS }; /* without vehicles; the last two with right_of_way */
 enum { HEAD_PHASE, HEAD_LEVEL, HEAD_SIDE, N_HEADS };
 enum { DIMS_BYTES = 16 };
 
@@ -158,11 +169,13 @@ enum {
     METRIC_COLLISIONS,
     METRIC_EMERGENCY_BRAKES,
     METRIC_CONFLICTING_GREENS,
+    METRIC_LONGEST_RED,
     N_METRICS
 };
 static const char *const metric_names[N_METRICS] = {
     "strict_delay_s", "trip_time_s", "waiting_s",      "queue",      "mean_speed_mps",   "flow_vph",
-    "demand",         "finished",    "never_inserted", "collisions", "emergency_brakes", "conflicting_greens"};
+    "demand",         "finished",    "never_inserted", "collisions", "emergency_brakes", "conflicting_greens",
+    "longest_red_s"};
 
 typedef struct state {
     const dt_host *h;
@@ -175,9 +188,11 @@ typedef struct state {
     int32_t *node_of;  /* [max_vehicles], with history_s */
     dt_dim symbol[3];
     uint32_t n_symbols;
-    dt_port port[N_VEHICLE_PORTS + 1 + N_PAST_PORTS + N_SIGNAL_PORTS]; /* of vehicles, centre, past, then of signals */
-    uint32_t n_ports, centre_port, past_port, signal_port;             /* the first ones of each */
+    /* of vehicles, centre, past, then of signals */
+    dt_port port[N_VEHICLE_PORTS + 1 + N_PAST_PORTS + N_SIGNAL_PORTS + N_SERVICE_PORTS];
+    uint32_t n_ports, centre_port, past_port, signal_port; /* the first ones of each */
     char past_dims[DIMS_BYTES], signal_dims[DIMS_BYTES], phases_dims[DIMS_BYTES], neighbour_dims[DIMS_BYTES];
+    char service_dims[DIMS_BYTES], greens_dims[DIMS_BYTES], foes_dims[DIMS_BYTES];
     int32_t choices[N_HEADS], n_choices; /* of the heads there are, and their sum */
     int32_t head[N_HEADS], at[N_HEADS];  /* number of a head and its place in a mask, NET_NONE: not there */
     float low, high;
@@ -220,6 +235,10 @@ static dt_status check(const dt_host *h, const void *cfg)
         return DT_FAIL_H(h, DT_ECONFIG,
                          "env_traffic.history_s = %g s at history_hz = %g is %g steps; a whole number is needed",
                          c->history_s, c->history_hz, T);
+    }
+    if (c->right_of_way && c->control != CONTROL_SIGNALS) {
+        return DT_FAIL_H(h, DT_ECONFIG, "env_traffic.right_of_way is for control = \"signals\", not \"%s\"",
+                         controls[c->control]);
     }
     if (c->history_s > 0 && c->control == CONTROL_SIGNALS) {
         return DT_FAIL_H(
@@ -321,6 +340,16 @@ static dt_status create_for_signals(state *s)
     port[PORT_PHASES] = (dt_port){"phases", s->phases_dims, DT_F32, 0};
     port[PORT_NEIGHBOUR] = (dt_port){"neighbour", s->neighbour_dims, DT_I32, DT_PORT_INDEX(0)};
     s->n_ports += N_SIGNAL_PORTS;
+    if (has_vehicles(s)) {
+        return DT_OK;
+    }
+    snprintf(s->service_dims, sizeof(s->service_dims), "A %d %d", (int)n->most_phases, SERVICE_FEATURES);
+    snprintf(s->greens_dims, sizeof(s->greens_dims), "A %d %d", (int)n->most_phases, (int)n->most_numbers);
+    snprintf(s->foes_dims, sizeof(s->foes_dims), "A %d %d", (int)n->most_numbers, (int)n->most_numbers);
+    port[PORT_SERVICE] = (dt_port){"service", s->service_dims, DT_F32, 0};
+    port[PORT_GREENS] = (dt_port){"greens", s->greens_dims, DT_F32, 0};
+    port[PORT_FOES] = (dt_port){"foes", s->foes_dims, DT_F32, 0};
+    s->n_ports += s->config.right_of_way ? N_SERVICE_PORTS : 1;
     return DT_OK;
 }
 
@@ -392,6 +421,12 @@ static void observe_junctions(const state *s, const dt_env_io *io)
     const sim *m = &s->sim;
     void *const *obs = io->obs + s->signal_port;
     observe_signals(m, obs[PORT_SIGNAL], obs[PORT_PHASES], obs[PORT_NEIGHBOUR]);
+    if (!has_vehicles(s)) {
+        observe_service(m, obs[PORT_SERVICE]);
+    }
+    if (s->config.right_of_way) {
+        observe_right_of_way(m, obs[PORT_GREENS], obs[PORT_FOES]);
+    }
     for (int32_t k = 0; k < m->net.n_signals; k++) {
         uint8_t *mask = io->mask + (ptrdiff_t)k * s->n_choices;
         io->alive[k] = 1;
@@ -555,6 +590,7 @@ static void write_metrics(const sim *m, double *out)
     out[METRIC_COLLISIONS] = (double)t->collisions;
     out[METRIC_EMERGENCY_BRAKES] = (double)t->emergencies;
     out[METRIC_CONFLICTING_GREENS] = (double)t->conflicting;
+    out[METRIC_LONGEST_RED] = t->red_s;
 }
 
 /* Reward and costs of the lane of a junction in one step of the simulation. */
@@ -691,8 +727,12 @@ static const dt_scene_api scene = {.struct_size = sizeof(dt_scene_api), .roads =
 static const void *extension(const char *id)
 {
     static const char *const baselines[] = {"controller_fixed", "controller_greedy", "controller_idm", NULL};
+    static const char *const program[] = {"baseline=true", NULL};
     if (strcmp(id, DT_EXT_SCENE) == 0) {
         return &scene;
+    }
+    if (strcmp(id, "dtrain.program/1") == 0) {
+        return program;
     }
     return strcmp(id, "dtrain.baselines/1") == 0 ? baselines : NULL;
 }

@@ -4,6 +4,7 @@
  * and a new shape of junction needs no new rules.
  */
 #include "net.h"
+#include "dtrain/checked.h"
 
 #include <math.h>
 #include <string.h>
@@ -13,6 +14,18 @@
 #define LATERAL_MPS2 5.5  /* the limit that SUMO's networks are built with */
 #define STRAIGHT_RAD 1e-3
 #define POINTS_MAX   512
+#define WALKS_MAX    2048 /* the same of the path that is walked: longer ones in longer steps */
+
+int net_fits(const net_size *size, size_t *bytes_p)
+{
+    *bytes_p = 0;
+    return dt_grow_size(bytes_p, (size_t)size->lanes, sizeof(net_lane)) &&
+           dt_grow_size(bytes_p, (size_t)size->edges, sizeof(net_edge)) &&
+           dt_grow_size(bytes_p, (size_t)size->links, sizeof(net_link)) &&
+           dt_grow_size(bytes_p, (size_t)size->junctions, sizeof(net_junction)) &&
+           dt_grow_size(bytes_p, (size_t)size->pieces, sizeof(net_piece)) &&
+           dt_grow_size(bytes_p, (size_t)size->steps, sizeof(net_step)) && *bytes_p <= NET_BYTES_MOST;
+}
 
 dt_status net_init(net *n, const dt_host *h, net_size size)
 {
@@ -46,8 +59,10 @@ void net_point(const net_lane *l, double s, double *x_p, double *y_p, double *he
 {
     if (l->n_pieces > 0) {
         const net_piece *p = l->piece;
-        while (p + 1 < l->piece + l->n_pieces && p[1].s <= s) {
-            p++;
+        for (int32_t n = l->n_pieces; n > 1;) { /* the last of these n that begins at s or before, or the first */
+            const int32_t half = n / 2;
+            p += p[half].s <= s ? half : 0;
+            n -= half;
         }
         *x_p = p->x + (s - p->s) * p->dx;
         *y_p = p->y + (s - p->s) * p->dy;
@@ -164,29 +179,74 @@ void net_cross(net *n, int32_t junction, int32_t from, int32_t to, double limit,
     n->edge[n->lane[from].edge].junction = junction;
 }
 
-/* The part of path a that is closer than CLEARANCE_M to path b; in > out where there is none. */
-static net_area area_of(const net_lane *a, const net_lane *b)
+enum { PART = 16 }; /* points of a path that have a box of their own */
+
+typedef struct path_box {
+    double left, right, low, high;
+} path_box;
+
+typedef struct path {
+    double x[POINTS_MAX], y[POINTS_MAX];
+    path_box box[(POINTS_MAX + PART - 1) / PART];
+    int n;
+} path;
+
+static void walk(const net_lane *l, path *out)
 {
-    double bx[POINTS_MAX], by[POINTS_MAX], turned;
-    const int n_b = (int)fmin(ceil(b->length / WALK_M) + 1, POINTS_MAX);
-    for (int i = 0; i < n_b; i++) {
-        net_point(b, b->length * i / (n_b - 1), &bx[i], &by[i], &turned);
+    double turned;
+    out->n = (int)fmin(ceil(l->length / WALK_M) + 1, POINTS_MAX);
+    for (int i = 0; i < out->n; i++) {
+        net_point(l, l->length * i / (out->n - 1), &out->x[i], &out->y[i], &turned);
+        path_box *b = &out->box[i / PART];
+        if (i % PART == 0) {
+            *b = (path_box){out->x[i], out->x[i], out->y[i], out->y[i]};
+        }
+        b->left = fmin(b->left, out->x[i]);
+        b->right = fmax(b->right, out->x[i]);
+        b->low = fmin(b->low, out->y[i]);
+        b->high = fmax(b->high, out->y[i]);
     }
+}
+
+/* Is a point of the path nearer than CLEARANCE_M? *n_p: how many pairs were compared, boxes too. */
+static int is_near(const path *b, double x, double y, int64_t *n_p)
+{
+    for (int k = 0; k < b->n; k += PART) {
+        const path_box *box = &b->box[k / PART];
+        const int end = k + PART < b->n ? k + PART : b->n;
+        ++*n_p;
+        if (box->left - x >= CLEARANCE_M || x - box->right >= CLEARANCE_M || box->low - y >= CLEARANCE_M ||
+            y - box->high >= CLEARANCE_M) {
+            continue;
+        }
+        for (int i = k; i < end; i++, ++*n_p) {
+            const double dx = x - b->x[i], dy = y - b->y[i];
+            if (dx * dx + dy * dy < CLEARANCE_M * CLEARANCE_M) {
+                return 1;
+            }
+        }
+    }
+    return 0;
+}
+
+/* The part of path a that is closer than CLEARANCE_M to path b; in > out where there is none. */
+static net_area area_of(const net_lane *a, const net_lane *b, int64_t *n_p)
+{
+    path other;
+    double turned;
+    walk(b, &other);
     net_area area = {a->length + 1, -1};
-    const int n_a = (int)ceil(a->length / WALK_M) + 1;
+    const int n_a = (int)fmin(ceil(a->length / WALK_M) + 1, WALKS_MAX);
     for (int i = 0; i < n_a; i++) {
         const double s = a->length * i / (n_a - 1);
         double x, y;
         net_point(a, s, &x, &y, &turned);
-        for (int k = 0; k < n_b; k++) {
-            const double dx = x - bx[k], dy = y - by[k];
-            if (dx * dx + dy * dy < CLEARANCE_M * CLEARANCE_M) {
-                area.in = fmin(area.in, s);
-                area.out = fmax(area.out, s);
-                break;
-            }
+        if (is_near(&other, x, y, n_p)) {
+            area.in = fmin(area.in, s);
+            area.out = fmax(area.out, s);
         }
     }
+    *n_p += n_a + other.n;
     return area;
 }
 
@@ -204,8 +264,8 @@ int net_meets(net *n, int32_t junction, int32_t a, int32_t b)
     if (la->from == lb->from) {
         return 0; /* one behind the other until they part */
     }
-    const net_area area = area_of(&n->lane[la->via], &n->lane[lb->via]);
-    const net_area other = area_of(&n->lane[lb->via], &n->lane[la->via]);
+    const net_area area = area_of(&n->lane[la->via], &n->lane[lb->via], &n->n_compared);
+    const net_area other = area_of(&n->lane[lb->via], &n->lane[la->via], &n->n_compared);
     if (area.in > area.out || other.in > other.out) {
         return 0;
     }
@@ -228,5 +288,71 @@ void net_find_conflicts(net *n, int32_t junction)
                 j->yields[a] |= net_bit(b);
             }
         }
+    }
+}
+
+/* ---- what signals show ------------------------------------------------------------------------------------------- */
+
+int net_letter(const net *n, const net_junction *j, const net_show *show, int32_t bit)
+{
+    if ((show->green >> bit & 1) == 0) {
+        return (show->stop >> bit & 1) != 0 ? NET_STOP : NET_RED;
+    }
+    const int32_t rank = n->link[j->link + bit].rank;
+    int yields = (show->minor >> bit & 1) != 0;
+    for (net_links rest = show->green & j->crosses[bit]; rest != 0 && !yields; rest &= rest - 1) {
+        yields = n->link[j->link + __builtin_ctzll(rest)].rank > rank; /* of scenarios built by code */
+    }
+    return yields ? NET_YIELD : NET_GO;
+}
+
+int net_merge(const net *n, const net_junction *j, int32_t a, int32_t b)
+{
+    return n->link[j->link + a].to == n->link[j->link + b].to;
+}
+
+int32_t net_conflicts(const net *n, const net_junction *j, const net_show *show)
+{
+    int32_t count = 0;
+    for (int32_t a = 0; a < j->n_links; a++) {
+        for (int32_t b = a + 1; b < j->n_links && net_letter(n, j, show, a) == NET_GO; b++) {
+            const int is_told = (j->responds[a] >> b & 1) != (j->responds[b] >> a & 1);
+            count += (j->foes[a] >> b & 1) != 0 && net_letter(n, j, show, b) == NET_GO &&
+                     n->link[j->link + a].from != n->link[j->link + b].from && !(is_told && net_merge(n, j, a, b));
+        }
+    }
+    return count;
+}
+
+/* What follows from the phases of a signal. */
+static void finish_phases(const net *n, net_junction *j)
+{
+    net_links green = 0, sound = 0;
+    for (int32_t p = 0; p < j->n_phases; p++) {
+        const net_show *show = &j->phase[p];
+        j->conflicts[p] = net_conflicts(n, j, show);
+        green |= show->green;
+        sound |= j->conflicts[p] == 0 ? show->green : 0;
+        for (int32_t bit = 0; bit < j->n_links; bit++) {
+            const int letter = net_letter(n, j, show, bit);
+            j->letter[p][bit] = (uint8_t)letter;
+            j->best[bit] = (uint8_t)(letter > j->best[bit] ? letter : j->best[bit]);
+        }
+    }
+    j->lonely = green & ~sound;
+}
+
+void net_finish_signals(net *n)
+{
+    for (int32_t k = 0; k < n->n_signals; k++) {
+        net_junction *j = &n->junction[k];
+        for (int32_t bit = 0; bit < j->n_links && j->n_numbers == 0; bit++) {
+            j->foes[bit] = j->crosses[bit];
+            j->responds[bit] = j->yields[bit];
+            j->number[bit] = (uint8_t)bit;
+        }
+        j->n_numbers = j->n_numbers == 0 ? j->n_links : j->n_numbers;
+        n->most_numbers = n->most_numbers > j->n_numbers ? n->most_numbers : j->n_numbers;
+        finish_phases(n, j);
     }
 }

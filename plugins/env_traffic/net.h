@@ -17,7 +17,8 @@ enum {
     NET_MAX_OUT = 3,
     NET_MAX_LINKS = 64, /* of a junction, one bit each */
     NET_MAX_PHASES = 16,
-    NET_MAX_ARMS = 16 /* of a junction */
+    NET_MAX_ARMS = 16, /* of a junction */
+    NET_NO_NUMBER = UINT8_MAX
 };
 
 typedef uint64_t net_links; /* of a junction: bit k is its link k */
@@ -75,14 +76,22 @@ typedef struct net_step { /* of a program from a file */
 } net_step;
 
 typedef struct net_junction {
-    int32_t link, n_links;            /* a range of net.link; bit k is link + k */
-    net_links crosses[NET_MAX_LINKS]; /* links whose paths meet this one's, without those from the same lane */
-    net_links yields[NET_MAX_LINKS];  /* those of them that go first */
-    net_links stops;                  /* links at which all stop first, without a light */
-    net_area *area;                   /* [n_links, n_links] */
-    net_show phase[NET_MAX_PHASES];   /* without yellow */
-    double green_s[NET_MAX_PHASES];   /* of the fixed program, where it has no steps */
-    const net_step *step;             /* of the fixed program from a file, or NULL */
+    int32_t link, n_links;             /* a range of net.link; bit k is link + k */
+    net_links crosses[NET_MAX_LINKS];  /* links whose paths meet this one's, without those from the same lane */
+    net_links yields[NET_MAX_LINKS];   /* those of them that go first */
+    net_links foes[NET_MAX_LINKS];     /* as the net says it, whether or not their paths come close: links whose way */
+    net_links responds[NET_MAX_LINKS]; /* meets this one's, and those of them that this one yields to */
+    net_links stops;                   /* links at which all stop first, without a light */
+    uint8_t letter[NET_MAX_PHASES][NET_MAX_LINKS]; /* net_letter of each phase */
+    uint8_t best[NET_MAX_LINKS];                   /* the most of these of a link */
+    int32_t conflicts[NET_MAX_PHASES];             /* net_conflicts of each phase */
+    net_links lonely;                              /* green in phases, but in none without conflicts */
+    uint8_t number[NET_MAX_LINKS];  /* of a link among those of the signal, as its file counts them; NET_NO_NUMBER */
+    int32_t n_numbers;              /* how many it counts, those included that nobody uses here */
+    net_area *area;                 /* [n_links, n_links] */
+    net_show phase[NET_MAX_PHASES]; /* without yellow */
+    double green_s[NET_MAX_PHASES]; /* of the fixed program, where it has no steps */
+    const net_step *step;           /* of the fixed program from a file, or NULL */
     int32_t n_steps;
     int32_t n_phases; /* 0: no signals, ranks alone decide */
     int32_t n_arms;
@@ -102,7 +111,8 @@ typedef struct net {
     net_step *step;
     int32_t n_lanes, n_edges, n_links, n_junctions, n_areas, n_pieces, n_steps;
     int32_t n_signals;
-    int32_t most_phases, most_arms, most_slots; /* of a signal */
+    int32_t most_phases, most_arms, most_slots, most_numbers; /* of a signal */
+    int64_t n_compared; /* pairs of points, while it was found out where paths meet */
 } net;
 
 typedef struct net_size {
@@ -111,6 +121,9 @@ typedef struct net_size {
     int32_t pieces, steps;
 } net_size;
 
+/* What net_init asks for, the areas left aside; false where that is more than NET_BYTES_MOST. */
+#define NET_BYTES_MOST ((size_t)1 << 30)
+int net_fits(const net_size *size, size_t *bytes_p);
 /* Room for so many of each. The arrays belong to the net; net_fini frees them. Errors: DT_ENOMEM. */
 dt_status net_init(net *n, const dt_host *h, net_size size);
 void net_fini(net *n, const dt_host *h);
@@ -132,6 +145,23 @@ void net_make_areas(net *n, int32_t junction);
 int net_meets(net *n, int32_t junction, int32_t a, int32_t b);
 /* Where all paths of a junction meet, and who yields. */
 void net_find_conflicts(net *n, int32_t junction);
+
+/* What is shown to a link: red; red to pass after a stop; green that yields; green that goes first. */
+enum { NET_RED, NET_STOP, NET_YIELD, NET_GO };
+int net_letter(const net *n, const net_junction *j, const net_show *show, int32_t bit);
+/* Once all phases of the signals are there: what follows from them, and foes, responds and numbers where code built
+ * the scenario. */
+void net_finish_signals(net *n);
+/* Do the ways of two links come together in one lane? Else those of foes cross. */
+int net_merge(const net *n, const net_junction *j, int32_t a, int32_t b);
+/* Pairs of links from several lanes that a phase lets go first at once though their ways cross; or though they merge
+ * and the net does not say which one of the two yields. */
+int32_t net_conflicts(const net *n, const net_junction *j, const net_show *show);
+/* Does phase p let the link do the most that any phase does? */
+static inline int net_serves(const net_junction *j, int32_t p, int32_t bit)
+{
+    return j->best[bit] != NET_RED && j->letter[p][bit] == j->best[bit];
+}
 
 /* Where the path of link a of a junction meets that of link b. */
 static inline const net_area *net_area_of(const net_junction *j, int32_t a, int32_t b)

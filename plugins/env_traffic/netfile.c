@@ -9,8 +9,12 @@
 #include <string.h>
 
 #define LENGTH_MOST 1e6 /* m */
+#define SPEED_LEAST 0.1 /* m/s; 0: closed */
 #define SPEED_MOST  200 /* m/s */
+#define PLACE_MOST  1e8 /* m, of a point; earth measures less */
+#define INSIDE_MOST 1e3 /* m, of a lane inside a junction */
 #define LANES_MOST  64  /* of an edge */
+#define NOTES_MOST  64  /* kinds of elements left out that are told apart; every one is compared with all of them */
 
 /* ---- what is left out -------------------------------------------------------------------------------------------- */
 
@@ -23,9 +27,15 @@ dt_status file_leave_out(list *notes, const xml *x, const char *what)
             return DT_OK;
         }
     }
+    if (notes->n == NOTES_MOST) {
+        all[NOTES_MOST - 1].n++;
+        return DT_OK;
+    }
     file_note *note;
+    const int is_last = notes->n == NOTES_MOST - 1;
     DT_TRY_H(list_add(x->h, notes, sizeof(*note), &note));
-    *note = (file_note){.what = what, .line = x->line, .n = 1};
+    *note =
+        (file_note){.what = is_last ? "is left out, as are further kinds of elements" : what, .line = x->line, .n = 1};
     snprintf(note->element, sizeof(note->element), "%s", x->element);
     return DT_OK;
 }
@@ -129,8 +139,9 @@ static dt_status read_shape(netfile *f, xml *x, file_lane *l)
         char *rest;
         const double px = strtod(word, &rest);
         const double py = *rest == ',' ? strtod(rest + 1, &rest) : NAN;
-        if (!isfinite(px) || !isfinite(py) || (*rest != ',' && *rest != ' ' && *rest != '\0')) {
-            return DT_FAIL_H(f->h, DT_EDATA, XML_AT "its shape has no point x,y at \"%.20s\"", XML_HERE(x), word);
+        if (!(fabs(px) <= PLACE_MOST && fabs(py) <= PLACE_MOST) || (*rest != ',' && *rest != ' ' && *rest != '\0')) {
+            return DT_FAIL_H(f->h, DT_EDATA, XML_AT "its shape has no point x,y at \"%.20s\", within %g m", XML_HERE(x),
+                             word, PLACE_MOST);
         }
         double *p;
         DT_TRY_H(list_add(f->h, &f->points, sizeof(*p), &p));
@@ -159,12 +170,16 @@ static dt_status open_lane(netfile *f, xml *x)
                          (int)index, (int)e->n_lanes);
     }
     DT_TRY_H(names_add(f->h, &f->lane_names, id, &number));
-    file_lane l = {.line = x->line, .edge = f->edges.n - 1, .after = NET_NONE, .lane = NET_NONE};
+    file_lane l = {.line = x->line, .edge = f->edges.n - 1, .after = NET_NONE, .lane = NET_NONE, .inside_of = NET_NONE};
     const char *text;
     DT_TRY_H(xml_need(x, "length", &text));
     DT_TRY_H(xml_need(x, "speed", &text));
-    DT_TRY_H(xml_number(x, "length", 0, 0, LENGTH_MOST, &l.length));
+    DT_TRY_H(xml_number(x, "length", 0, 0, e->is_inside ? INSIDE_MOST : LENGTH_MOST, &l.length));
     DT_TRY_H(xml_number(x, "speed", 0, 0, SPEED_MOST, &l.speed));
+    if (l.speed > 0 && l.speed < SPEED_LEAST) {
+        return DT_FAIL_H(f->h, DT_EDATA, XML_AT "speed %g is neither 0 (closed) nor at least %g", XML_HERE(x), l.speed,
+                         SPEED_LEAST);
+    }
     DT_TRY_H(read_shape(f, x, &l));
     l.is_open = file_is_for_cars(x) && l.speed > 0;
     e->n_lanes++;
@@ -172,6 +187,27 @@ static dt_status open_lane(netfile *f, xml *x)
     DT_TRY_H(list_add(f->h, &f->lanes, sizeof(*kept), &kept));
     *kept = l;
     return l.is_open || e->is_inside ? DT_OK : file_leave_out(&f->notes, x, "is left out: not for cars");
+}
+
+/* intLanes of the open junction: one lane for every link. */
+static dt_status read_inside(netfile *f, const xml *x, const char *lanes)
+{
+    const char *at = lanes, *word;
+    int32_t k = 0;
+    for (size_t n; (n = xml_word(&at, &word)) > 0; k++) {
+        char name[512];
+        snprintf(name, sizeof(name), "%.*s", (int)(n < sizeof(name) ? n : sizeof(name) - 1), word);
+        const int32_t number = names_find(&f->lane_names, name);
+        file_lane *l = number >= 0 ? FILE_ITEM(f, lane, number) : NULL;
+        if (l != NULL && l->inside_of == NET_NONE) {
+            l->inside_of = f->junction;
+            l->inside_at = k;
+        } else if (l != NULL && l->inside_of != f->junction) {
+            return DT_FAIL_H(f->h, DT_EDATA, XML_AT "lane \"%s\" is in the intLanes of \"%s\" already", XML_HERE(x),
+                             name, names_get(&f->junction_names, l->inside_of));
+        }
+    }
+    return DT_OK;
 }
 
 static dt_status open_junction(netfile *f, xml *x)
@@ -192,16 +228,8 @@ static dt_status open_junction(netfile *f, xml *x)
     }
     j->is_there = 1;
     j->line = x->line;
-    j->inside = f->inside.n;
     j->request = f->requests.n;
-    const char *at = inside != NULL ? inside : "", *word;
-    for (size_t n; (n = xml_word(&at, &word)) > 0; j->n_inside++) {
-        char name[512];
-        snprintf(name, sizeof(name), "%.*s", (int)n, word);
-        int32_t *lane;
-        DT_TRY_H(list_add(f->h, &f->inside, sizeof(*lane), &lane));
-        *lane = names_find(&f->lane_names, name);
-    }
+    DT_TRY_H(read_inside(f, x, inside != NULL ? inside : ""));
     j->is_unregulated = type != NULL && strcmp(type, "unregulated") == 0;
     if (j->is_unregulated) {
         return file_leave_out(&f->notes, x, "has no right of way: all drive over it as if nobody else did");
@@ -327,6 +355,9 @@ static dt_status open_connection(netfile *f, xml *x)
     if (via != NULL && (c.via = names_find(&f->lane_names, via)) < 0) {
         return DT_FAIL_H(f->h, DT_EDATA, XML_AT "via=\"%s\" is no lane of this net", XML_HERE(x), via);
     }
+    if (via != NULL && !FILE_ITEM(f, edge, FILE_ITEM(f, lane, c.via)->edge)->is_inside) {
+        return DT_FAIL_H(f->h, DT_EDATA, XML_AT "via=\"%s\" is no lane inside a junction", XML_HERE(x), via);
+    }
     file_lane *from = FILE_ITEM(f, lane, c.from);
     if (FILE_ITEM(f, edge, from->edge)->is_inside) { /* it goes on inside the junction */
         from->after = c.via;
@@ -334,6 +365,10 @@ static dt_status open_connection(netfile *f, xml *x)
     }
     if (!from->is_open || !FILE_ITEM(f, lane, c.to)->is_open || !file_is_for_cars(x)) {
         return DT_OK;
+    }
+    if (FILE_ITEM(f, edge, FILE_ITEM(f, lane, c.to)->edge)->is_inside) {
+        return DT_FAIL_H(f->h, DT_EDATA, XML_AT "leads from a road to \"%s\", which lies inside a junction",
+                         XML_HERE(x), xml_get(x, "to"));
     }
     if (c.via == NET_NONE) {
         return DT_FAIL_H(f->h, DT_EDATA,
@@ -409,12 +444,12 @@ static dt_status end(xml *x)
     return DT_OK;
 }
 
-dt_status netfile_read(netfile *f, const dt_host *h, const char *path)
+dt_status netfile_read(netfile *f, const dt_host *h, const xml_text *text)
 {
     static const xml_calls calls = {.begin = begin, .end = end};
-    *f = (netfile){.h = h, .path = path, .program = NET_NONE, .junction = NET_NONE};
-    DT_TRY_H(xml_read(h, path, &calls, f));
-    file_say_notes(h, path, &f->notes);
+    *f = (netfile){.h = h, .path = text->path, .program = NET_NONE, .junction = NET_NONE};
+    DT_TRY_H(xml_read(h, text, &calls, f));
+    file_say_notes(h, text->path, &f->notes);
     return DT_OK;
 }
 
@@ -428,7 +463,7 @@ void netfile_fini(netfile *f)
     for (size_t k = 0; k < sizeof(all) / sizeof(all[0]); k++) {
         names_fini(h, all[k]);
     }
-    list *const lists[] = {&f->edges,    &f->lanes, &f->junctions,   &f->signals, &f->points, &f->inside,
+    list *const lists[] = {&f->edges,    &f->lanes, &f->junctions,   &f->signals, &f->points,
                            &f->requests, &f->steps, &f->connections, &f->notes,   &f->text};
     for (size_t k = 0; k < sizeof(lists) / sizeof(lists[0]); k++) {
         list_fini(h, lists[k]);

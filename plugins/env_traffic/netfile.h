@@ -16,6 +16,8 @@ typedef struct file_lane {
     int32_t after;           /* of a lane inside a junction: the one that goes on inside, or NET_NONE */
     int32_t is_open;         /* to cars */
     int32_t lane;            /* of the network, or NET_NONE; scenario_net.c fills it in */
+    int32_t inside_of;       /* the junction in whose intLanes it stands, or NET_NONE */
+    int32_t inside_at;       /* its place there: a link of the junction */
     double length, speed;
 } file_lane;
 
@@ -29,7 +31,6 @@ typedef struct file_edge {
 typedef struct file_junction {
     int32_t line, is_there;
     int32_t is_unregulated;      /* nobody looks */
-    int32_t inside, n_inside;    /* a range of netfile.inside: lanes, one for every link */
     int32_t request, n_requests; /* a range of netfile.requests */
     int32_t group, signal;       /* junction and signal of the network; scenario_net.c fills them in */
 } file_junction;
@@ -45,7 +46,7 @@ typedef struct file_step {
 
 typedef struct file_signal {
     int32_t line, step, n_steps; /* a range of netfile.steps */
-    int32_t junction;            /* of the network; scenario_net.c fills it in */
+    int32_t is_used, junction;   /* by a connection; of the network. scenario_net.c fills them in */
     double offset_s;
 } file_signal;
 
@@ -70,16 +71,16 @@ typedef struct netfile {
     const char *path;
     names edge_names, lane_names, junction_names, signal_names;
     list edges, lanes, junctions, signals; /* numbered as their names are */
-    list points, inside, requests, steps, connections, notes, text;
+    list points, requests, steps, connections, notes, text;
     int32_t program; /* the signal whose program is being read, or NET_NONE */
     int32_t junction;
 } netfile;
 
 /* Errors: what xml_read says; DT_EDATA with file, line and element. netfile_fini after any result. */
-dt_status netfile_read(netfile *f, const dt_host *h, const char *path);
+dt_status netfile_read(netfile *f, const dt_host *h, const xml_text *text);
 void netfile_fini(netfile *f);
 
-/* Counts an element that is left out; `what` is a sentence's end and lives on. */
+/* Counts an element that is left out; `what` is a sentence's end and lives on. Few kinds are told apart. */
 dt_status file_leave_out(list *notes, const xml *x, const char *what);
 /* Says what was left out. */
 void file_say_notes(const dt_host *h, const char *path, const list *notes);

@@ -9,6 +9,7 @@
 
 #define FAR_M     200.0  /* INTERFACES: clamp of distances */
 #define NOTHING_M 1000.0 /* gap where nothing is */
+#define TIME_TOL  1e-9   /* of a whole number of actions */
 
 /* ---- vehicles ---------------------------------------------------------------------------------------------------- */
 
@@ -216,26 +217,6 @@ static detected detect(const sim *s, int32_t lane, int32_t via)
     return d;
 }
 
-/* How long the first of a lane stands already, if it goes that way. */
-static double waits_for(const sim *s, int32_t lane, int32_t via)
-{
-    const lane_state *l = &s->lane[lane];
-    return l->n > 0 && s->vehicle[s->who[slot_front(l)]].next == via ? l->stood_s : 0;
-}
-
-/* Pairs of links that have green together and cross, and of which neither yields to the other by its rank. */
-static int count_conflicts(const sim *s, const net_junction *j, net_links green)
-{
-    int n = 0;
-    for (int32_t a = 0; a < j->n_links; a++) {
-        for (int32_t b = a + 1; b < j->n_links && (green >> a & 1) != 0; b++) {
-            n += (green >> b & 1) != 0 && (j->crosses[a] >> b & 1) != 0 &&
-                 s->net.link[j->link + a].rank == s->net.link[j->link + b].rank;
-        }
-    }
-    return n;
-}
-
 static double standing_on(const sim *s, int32_t lane)
 {
     const lane_state *l = &s->lane[lane];
@@ -302,7 +283,8 @@ static void observe_phase(const sim *s, int32_t junction, int32_t phase, float *
         const detected d = detect(s, link->from, link->via);
         going[0] += d.n;
         going[1] += d.near;
-        waits = most(waits, waits_for(s, link->from, link->via));
+        const int has_green = net_letter(&s->net, j, &g->show, k) >= NET_YIELD;
+        waits = most(waits, net_serves(j, phase, k) && !has_green ? s->red_s[j->link + k] : 0);
         sum[2] -= standing_on(s, link->to) / s->net.lane[link->from].n_links;
     }
     for (int d = 0; d < 3; d++) {
@@ -316,8 +298,54 @@ static void observe_phase(const sim *s, int32_t junction, int32_t phase, float *
     out[8] = (float)going[0];
     out[9] = (float)going[1];
     out[10] = is_green ? 0 : (float)waits;
-    out[11] = (float)count_conflicts(s, j, j->phase[phase].green & ~j->phase[phase].minor);
+    out[11] = (float)j->conflicts[phase];
     out[12] = is_green ? (float)g->stage_s : -1;
+}
+
+void observe_service(const sim *s, float *service)
+{
+    const traffic_config *c = s->c;
+    const double change_s = c->yellow_s + c->all_red_s;
+    const double least_s = c->action_s * ceil((change_s + c->min_green_s) / c->action_s - TIME_TOL);
+    for (int32_t k = 0; k < s->net.n_signals; k++) {
+        const net_junction *j = &s->net.junction[k];
+        float *row = service + (size_t)k * (size_t)s->net.most_phases * SERVICE_FEATURES;
+        for (int32_t p = 0; p < s->net.most_phases; p++, row += SERVICE_FEATURES) {
+            row[2] = (float)change_s;
+            row[3] = (float)least_s;
+            for (int32_t bit = 0; bit < j->n_links && p < j->n_phases; bit++) {
+                const double red_s = net_serves(j, p, bit) ? s->red_s[j->link + bit] : 0;
+                row[4] = (float)most((double)row[4], red_s);
+                if ((j->lonely >> bit & 1) != 0 && net_serves(j, p, bit)) {
+                    row[0] = 1;
+                    row[1] = (float)most((double)row[1], red_s);
+                }
+            }
+        }
+    }
+}
+
+void observe_right_of_way(const sim *s, float *greens, float *foes)
+{
+    static const float shown[] = {[NET_RED] = 0, [NET_STOP] = 0.25F, [NET_YIELD] = 0.5F, [NET_GO] = 1};
+    const size_t L = (size_t)s->net.most_numbers, P = (size_t)s->net.most_phases;
+    for (int32_t k = 0; k < s->net.n_signals; k++, greens += P * L, foes += L * L) {
+        const net_junction *j = &s->net.junction[k];
+        for (int32_t a = 0; a < j->n_links; a++) {
+            if (j->number[a] == NET_NO_NUMBER) {
+                continue;
+            }
+            for (int32_t p = 0; p < j->n_phases; p++) {
+                greens[(size_t)p * L + j->number[a]] = shown[j->letter[p][a]];
+            }
+            for (int32_t b = 0; b < j->n_links; b++) {
+                if ((j->foes[a] >> b & 1) != 0 && j->number[b] != NET_NO_NUMBER) {
+                    const float meet = net_merge(&s->net, j, a, b) ? FOE_MERGES : FOE_CROSSES;
+                    foes[j->number[a] * L + j->number[b]] = (j->responds[a] >> b & 1) != 0 ? -meet : meet;
+                }
+            }
+        }
+    }
 }
 
 void observe_signals(const sim *s, float *signal, float *phases, int32_t *neighbour)

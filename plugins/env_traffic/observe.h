@@ -34,9 +34,12 @@
  *                           is now, 4 1 where it may be asked for now, 5 vehicles within near_m on lanes it gives
  *                           green, 6 s that the first on them stands, the longest, 7 1 where it is shown or was
  *                           before a transition, 8 and 9 columns 0 and 5 without the vehicles that take another link
- *                           of the same lane, 10 s that who stands first at a line and wants a link that it gives green
- *                           stands, the longest (0 where it is green), 11 pairs of its greens that cross and of which
- *                           neither yields, 12 s that it is green by now, -1 where it is not
+ *                           of the same lane, 10 s that somebody first at a line without any green has waited for
+ *                           the link's, the longest of those whom the phase would give it (0 where it is green), 11
+ *                           pairs of its greens that conflict (net.h), 12 s that it is green by now, -1 where it is not
+ *   service     "A P 5" f32, control = signals alone, and with right_of_way
+ *   greens      "A P L" f32
+ *   foes        "A L L" f32  dtrain/shapes.h; links as the file of the net counts them, else in the order of lanes
  *   neighbour   "A K"  i32  the signal at the other end of each arm, the agent itself where there is none; K is 4 in
  *                           intersection and grid, else the most arms of a signal
  *
@@ -50,6 +53,7 @@
 #include "dtrain/svc/features.h"
 
 enum { EGO_FEATURES = 9, PHASE_FEATURES = 13 };
+enum { SERVICE_FEATURES = 5, FOE_MERGES = 1, FOE_CROSSES = 2 };
 enum { AHEAD_ROWS = 3, BESIDE_ROWS = 4, PAIR_FEATURES = 7 };
 
 typedef struct graph_view { /* where the graph goes; size: live N and E */
@@ -67,5 +71,7 @@ void observe_ahead(const sim *s, float *ahead);
 void observe_beside(const sim *s, float *beside);
 int32_t observe_signal_width(const net *n); /* D */
 void observe_signals(const sim *s, float *signal, float *phases, int32_t *neighbour);
+void observe_service(const sim *s, float *service);
+void observe_right_of_way(const sim *s, float *greens, float *foes);
 
 #endif

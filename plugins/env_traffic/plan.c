@@ -197,6 +197,12 @@ static dt_status go_to(planfile *r, const xml *x, plan_trip *t, const char *name
     int32_t to, at = PLAN_EDGE(r->p, r->p->edges.n - 1);
     DT_TRY_H(find_edge(r, x, name, n, &to));
     route_find(r->search, r->n, to);
+    if (r->search->n_steps > PLAN_SEEK_MOST) {
+        return DT_FAIL_H(r->h, DT_EDATA,
+                         XML_AT "more than %lld edges and links are looked at to find the ways of trips up to this "
+                                "one: give them routes (duarouter)",
+                         XML_HERE(x), PLAN_SEEK_MOST);
+    }
     while (at != to) {
         at = r->search->after[at];
         if (at == NET_NONE) {
@@ -314,14 +320,15 @@ static dt_status read_flow(planfile *r, xml *x)
     if (period != NULL && strncmp(period, "exp(", 4) == 0) {
         char *rest;
         const double rate = strtod(period + 4, &rest);
-        if (!(rate > 0) || !(rate < 1e3) || strcmp(rest, ")") != 0) {
-            return DT_FAIL_H(r->h, DT_EDATA, XML_AT "period \"%s\" is neither a number nor exp(rate)", XML_HERE(x),
-                             period);
+        if (!(rate >= 1 / PLAN_PERIOD_MOST) || !(rate < 1 / PLAN_PERIOD_LEAST) || strcmp(rest, ")") != 0) {
+            return DT_FAIL_H(r->h, DT_EDATA,
+                             XML_AT "period \"%s\" is neither a number nor exp(rate), rate in %g ... %g", XML_HERE(x),
+                             period, 1 / PLAN_PERIOD_MOST, 1 / PLAN_PERIOD_LEAST);
         }
         w->kind = PLAN_POISSON;
         w->period_s = 1 / rate;
     } else if (period != NULL) {
-        DT_TRY_H(xml_number(x, "period", 0, 1e-3, TIME_MOST, &w->period_s));
+        DT_TRY_H(xml_number(x, "period", 0, PLAN_PERIOD_LEAST, PLAN_PERIOD_MOST, &w->period_s));
     } else if (per_hour > 0) {
         w->period_s = 3600 / per_hour;
     } else if (chance > 0) {
@@ -330,11 +337,22 @@ static dt_status read_flow(planfile *r, xml *x)
     } else if (n_text != NULL) {
         int32_t n;
         DT_TRY_H(xml_count(x, "number", 0, 0, 100000000, &n));
-        w->period_s = n > 0 ? (w->end_s - w->begin_s) / n : TIME_MOST;
+        w->period_s = n > 0 ? (w->end_s - w->begin_s) / n : PLAN_PERIOD_MOST;
         w->end_s = n > 0 ? w->end_s : w->begin_s;
-        return DT_OK;
+        n_text = NULL;
     } else {
         return DT_FAIL_H(r->h, DT_EDATA, XML_AT "has no period, vehsPerHour, probability or number", XML_HERE(x));
+    }
+    if (w->end_s < w->begin_s) {
+        return DT_FAIL_H(r->h, DT_EDATA, XML_AT "ends at %g s, before it begins at %g s", XML_HERE(x), w->end_s,
+                         w->begin_s);
+    }
+    if (w->end_s == w->begin_s) {
+        w->period_s = PLAN_PERIOD_MOST; /* nobody: whatever it says, 0 / 0 too */
+    }
+    if (!(w->period_s >= PLAN_PERIOD_LEAST && w->period_s <= PLAN_PERIOD_MOST)) {
+        return DT_FAIL_H(r->h, DT_EDATA, XML_AT "makes a vehicle every %g s; %g to %g s can be", XML_HERE(x),
+                         w->period_s, PLAN_PERIOD_LEAST, PLAN_PERIOD_MOST);
     }
     if (n_text != NULL && w->kind == PLAN_REGULAR) {
         int32_t n;
@@ -399,14 +417,24 @@ static dt_status close_vehicle(planfile *r, const xml *x)
         return DT_FAIL_H(r->h, DT_EDATA, "%s:%d: <%s> departLane %d is none of its edge", x->path, (int)r->line,
                          x->element, (int)r->trip.lane);
     }
+    const double end = w.end_s < last ? w.end_s : last;
+    const double every_s = w.kind == PLAN_CHANCE ? 1 : w.period_s;
+    r->p->n_steps += w.kind == PLAN_ONCE ? 1 : 1 + (end - w.begin_s) / every_s;
+    if (!(r->p->n_steps <= PLAN_MOST)) {
+        return DT_FAIL_H(
+            r->h, DT_EDATA,
+            "%s:%d: <%s> brings the vehicles that are due until %g s to %.0f; at most %.0f are simulated: a "
+            "shorter episode_s, or a longer period, makes less",
+            x->path, (int)r->line, x->element, r->end_s, r->p->n_steps, PLAN_MOST);
+    }
     plan_trip *trip;
     w.trip = r->p->trips.n;
     DT_TRY_H(list_add(r->h, &r->p->trips, sizeof(*trip), &trip));
     *trip = r->trip;
     DT_TRY_H(list_add(r->h, &r->p->flows, sizeof(*flow), &flow));
     *flow = w;
-    const double span = (w.end_s < last ? w.end_s : last) - (w.begin_s > 0 ? w.begin_s : 0);
-    type->n_vehicles += w.kind == PLAN_ONCE ? 1 : 1 + (int32_t)(span / w.period_s);
+    const double seen = end - (w.begin_s > 0 ? w.begin_s : 0);
+    type->n_vehicles += w.kind == PLAN_ONCE ? 1 : 1 + (int64_t)(seen / w.period_s); /* at most PLAN_MOST of them */
     return DT_OK;
 }
 
@@ -446,7 +474,7 @@ static dt_status end(xml *x)
     return is_vehicle(x) && r->is_open ? close_vehicle(r, x) : DT_OK;
 }
 
-static dt_status read_all(planfile *r, const char *path)
+static dt_status read_all(planfile *r, const xml_text *text)
 {
     static const xml_calls calls = {.begin = begin, .end = end};
     int32_t number;
@@ -454,21 +482,21 @@ static dt_status read_all(planfile *r, const char *path)
     DT_TRY_H(names_add(r->h, &r->type_names, "DEFAULT_VEHTYPE", &number));
     DT_TRY_H(list_add(r->h, &r->p->types, sizeof(*t), &t));
     *t = type_of_class("passenger");
-    DT_TRY_H(xml_read(r->h, path, &calls, r));
-    file_say_notes(r->h, path, &r->notes);
+    DT_TRY_H(xml_read(r->h, text, &calls, r));
+    file_say_notes(r->h, text->path, &r->notes);
     if (r->p->flows.n == 0) {
         return DT_FAIL_H(r->h, DT_ECONFIG,
                          "%s: no vehicle is due from %g s (begin_s) to %g s (begin_s + episode_s): nobody would drive",
-                         path, r->begin_s, r->end_s);
+                         text->path, r->begin_s, r->end_s);
     }
     return DT_OK;
 }
 
-dt_status plan_read(trip_plan *p, const dt_host *h, const char *path, const netfile *f, const net *n,
+dt_status plan_read(trip_plan *p, const dt_host *h, const xml_text *text, const netfile *f, const net *n,
                     route_search *search, double begin_s, double end_s)
 {
     planfile r = {.p = p, .h = h, .f = f, .n = n, .search = search, .begin_s = begin_s, .end_s = end_s};
-    const dt_status st = read_all(&r, path);
+    const dt_status st = read_all(&r, text);
     names_fini(h, &r.type_names);
     names_fini(h, &r.route_names);
     names_fini(h, &r.way_names);

@@ -22,7 +22,7 @@ typedef struct plan_type {
     double accel, decel, gap, tau, sigma;
     uint32_t model;
     int32_t is_car; /* else its vehicles are left out */
-    int32_t n_vehicles;
+    int64_t n_vehicles;
 } plan_type;
 
 enum { PLAN_LANE_WIDEST = -1, PLAN_LANE_BEST = -2 };
@@ -39,11 +39,18 @@ enum { PLAN_ONCE, PLAN_REGULAR, PLAN_POISSON, PLAN_CHANCE };
 typedef struct plan_flow { /* a vehicle, or many of a kind */
     int32_t trip, kind;
     double begin_s, end_s;
-    double period_s; /* between two; PLAN_POISSON: the mean; PLAN_CHANCE: 1 / probability in a second */
+    double period_s;          /* between two; PLAN_POISSON: the mean; PLAN_CHANCE: 1 / probability in a second */
+    int32_t source, reserved; /* sim.source, of the edge that it begins on; scenario_net.c fills it in */
 } plan_flow;
+
+#define PLAN_PERIOD_LEAST 1e-3 /* s; so that every step of a flow moves on, whatever the hour */
+#define PLAN_PERIOD_MOST  1e9
+#define PLAN_MOST         2e7           /* steps of all flows up to the end of an episode */
+#define PLAN_SEEK_MOST    10000000000LL /* edges and links that are looked at for ways: some minutes */
 
 typedef struct trip_plan {
     list types, trips, flows, edges;
+    double n_steps; /* of all flows: vehicles, and those that were due before the episode */
 } trip_plan;
 
 #define PLAN_TYPE(p, k) (&((const plan_type *)(p)->types.items)[k])
@@ -53,7 +60,7 @@ typedef struct trip_plan {
 
 /* Times are counted from begin_s on; what is due before it, or not before end_s, is left out. Errors: what xml_read
  * says; DT_EDATA with file, line and element; DT_ECONFIG when nobody is left to drive. */
-dt_status plan_read(trip_plan *p, const dt_host *h, const char *path, const netfile *f, const net *n,
+dt_status plan_read(trip_plan *p, const dt_host *h, const xml_text *text, const netfile *f, const net *n,
                     route_search *search, double begin_s, double end_s);
 void plan_fini(trip_plan *p, const dt_host *h);
 /* The type that most vehicles have. */

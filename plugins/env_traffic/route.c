@@ -96,11 +96,13 @@ void route_find(route_search *r, const net *n, int32_t target)
         r->after[e] = r->place[e] = NET_NONE;
     }
     r->target = target;
+    r->n_steps += n->n_edges;
     r->cost[target] = 0;
     r->n_heap = 1;
     put(r, 0, target);
     while (r->n_heap > 0) {
         const int32_t e = take_least(r);
+        r->n_steps += r->first[e + 1] - r->first[e];
         for (int32_t k = r->first[e]; k < r->first[e + 1]; k++) {
             const net_link *l = &n->link[r->into[k]];
             const int32_t from = n->lane[l->from].edge;

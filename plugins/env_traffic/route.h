@@ -13,6 +13,7 @@ typedef struct route_search {
     int32_t *heap, *place;  /* [n_edges] edges by cost; where an edge is in it, NET_NONE */
     int32_t *into, *first;  /* links that lead into an edge: into[first[e] .. first[e + 1]) */
     int32_t n_heap, target; /* whose costs these are, or NET_NONE */
+    int64_t n_steps;        /* edges and links that all searches looked at */
 } route_search;
 
 /* Room for searches in a network that is complete. Errors: DT_ENOMEM. */

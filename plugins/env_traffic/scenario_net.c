@@ -7,11 +7,22 @@
  */
 #include "netfile.h"
 #include "sim.h"
+#include "dtrain/checked.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define LENGTH_LEAST 0.1 /* m, of a lane */
+#define LENGTH_LEAST 0.1  /* m, of a lane */
+#define DRAWN_LEAST  1e-6 /* m, of its shape; shorter ones are a point */
+
+#define COMPARED_MOST 20000000000LL /* points of paths at junctions: half a minute */
+
+enum {
+    CHAIN_MOST = 16,       /* lanes that a path over a junction consists of; SUMO makes 1 to 3 */
+    PIECES_MOST = 1 << 24, /* of all lanes: 800 MB of them */
+    ROOM_MOST = 1 << 28,   /* lanes, links */
+    AREAS_MOST = 1 << 25   /* pairs of links of all junctions: 512 MB */
+};
 
 typedef struct builder {
     sim *s;
@@ -30,12 +41,12 @@ static void add_pieces(net *n, net_lane *l, const netfile *f, const file_lane *f
     for (int32_t k = 0; k + 1 < from->n_points; k++) {
         drawn += hypot(p[2 * k + 2] - p[2 * k], p[2 * k + 3] - p[2 * k + 1]);
     }
-    const double length = most(from->length, LENGTH_LEAST), scale = drawn > 0 ? drawn / length : 0;
+    const double length = most(from->length, LENGTH_LEAST), scale = drawn > DRAWN_LEAST ? drawn / length : 0;
     if (l->n_pieces == 0) {
         l->piece = n->piece + n->n_pieces;
     }
     double s = l->length;
-    for (int32_t k = 0; k + 1 < from->n_points; k++) {
+    for (int32_t k = 0; k + 1 < from->n_points && scale > 0; k++) {
         const double dx = p[2 * k + 2] - p[2 * k], dy = p[2 * k + 3] - p[2 * k + 1], d = hypot(dx, dy);
         if (d > 0) {
             n->piece[n->n_pieces++] =
@@ -102,18 +113,16 @@ static dt_status find_request(const builder *b, file_connection *c)
 {
     const netfile *f = b->f;
     const file_junction *j = junction_of(f, c);
-    const int32_t *inside = f->inside.items;
-    for (int32_t via = c->via, i = 0; via != NET_NONE && i < NET_MAX_LINKS; i++) {
-        for (int32_t k = 0; k < j->n_inside; k++) {
-            if (inside[j->inside + k] == via) {
-                c->request = k;
-                return k < j->n_requests || (j->is_unregulated && c->signal == NET_NONE)
-                           ? DT_OK
-                           : DT_FAIL_H(f->h, DT_EDATA, "%s:%d: <junction> has no <request> of index %d", f->path,
-                                       (int)j->line, (int)k);
-            }
+    for (int32_t via = c->via; via != NET_NONE;) { /* it ends: make_room has followed it */
+        const file_lane *l = FILE_ITEM(f, lane, via);
+        if (l->inside_of != NET_NONE && FILE_ITEM(f, junction, l->inside_of) == j) {
+            c->request = l->inside_at;
+            return c->request < j->n_requests || (j->is_unregulated && c->signal == NET_NONE)
+                       ? DT_OK
+                       : DT_FAIL_H(f->h, DT_EDATA, "%s:%d: <junction> has no <request> of index %d", f->path,
+                                   (int)j->line, (int)c->request);
         }
-        via = FILE_ITEM(f, lane, via)->after;
+        via = l->after;
     }
     return DT_FAIL_H(f->h, DT_EDATA, "%s:%d: <connection> its via is in no intLanes of its junction", f->path,
                      (int)c->line);
@@ -142,14 +151,11 @@ static dt_status number_junctions(const builder *b)
                              names_get(&f->signal_names, all[k].signal));
         }
         j->signal = all[k].signal;
+        FILE_ITEM(f, signal, j->signal)->is_used = 1;
     }
     for (int32_t g = 0; g < f->signals.n; g++) {
-        for (int32_t k = 0; k < f->connections.n; k++) {
-            file_signal *signal = FILE_ITEM(f, signal, g);
-            if (all[k].signal == g && signal->junction == NET_NONE) {
-                signal->junction = net_add_junction(n);
-            }
-        }
+        file_signal *signal = FILE_ITEM(f, signal, g);
+        signal->junction = signal->is_used ? net_add_junction(n) : NET_NONE;
     }
     n->n_signals = n->n_junctions;
     for (int32_t k = 0; k < f->connections.n; k++) {
@@ -161,7 +167,13 @@ static dt_status number_junctions(const builder *b)
         }
     }
     for (int32_t k = 0; k < f->connections.n; k++) {
-        all[k].group = junction_of(f, &all[k])->group;
+        const file_junction *j = junction_of(f, &all[k]);
+        all[k].group = j->group;
+        if (j->group != NET_NONE &&
+            all[k].request >= j->n_requests) { /* one without right of way has a light elsewhere */
+            return DT_FAIL_H(f->h, DT_EDATA, "%s:%d: <junction> has no <request> of index %d", f->path, (int)j->line,
+                             (int)all[k].request);
+        }
     }
     return DT_OK;
 }
@@ -203,6 +215,10 @@ static dt_status add_link(const builder *b, file_connection *c)
     net *n = b->n;
     const netfile *f = b->f;
     const int32_t from = FILE_ITEM(f, lane, c->from)->lane, to = FILE_ITEM(f, lane, c->to)->lane, number = n->n_links++;
+    if (n->lane[from].n_links == NET_MAX_LINKS) {
+        return DT_FAIL_H(f->h, DT_EDATA, "%s:%d: <connection> more than %d of them begin on its lane", f->path,
+                         (int)c->line, NET_MAX_LINKS);
+    }
     if (n->lane[from].n_links++ == 0) {
         n->lane[from].link = number;
     }
@@ -215,7 +231,7 @@ static dt_status add_link(const builder *b, file_connection *c)
     const file_lane *inside = FILE_ITEM(f, lane, c->via);
     net_lane *via = new_lane(n, inside->speed > 0 ? inside->speed : n->lane[to].limit);
     via->via_of = number;
-    for (int32_t k = c->via, i = 0; k != NET_NONE && i < NET_MAX_LINKS; k = FILE_ITEM(f, lane, k)->after, i++) {
+    for (int32_t k = c->via; k != NET_NONE; k = FILE_ITEM(f, lane, k)->after) {
         add_pieces(n, via, f, FILE_ITEM(f, lane, k));
     }
     if (c->group == NET_NONE) {
@@ -231,6 +247,7 @@ static dt_status add_link(const builder *b, file_connection *c)
     }
     n->link[number].bit = c->bit = j->n_links++;
     j->stops |= c->is_stop && c->signal == NET_NONE ? net_bit(c->bit) : 0;
+    j->number[c->bit] = (uint8_t)(c->signal != NET_NONE && c->index < NET_NO_NUMBER ? c->index : NET_NO_NUMBER);
     e->junction = c->group;
     return add_arm(b, j, c);
 }
@@ -245,8 +262,16 @@ static void add_conflicts(const builder *b, int32_t group, file_connection *cons
         const file_request *mine = request_of(b->f, *x);
         for (file_connection *const *y = from; y < to; y++) {
             const file_request *other = request_of(b->f, *y);
-            if (junction_of(b->f, *x) != junction_of(b->f, *y) ||
-                ((mine->meets >> (*y)->request & 1) == 0 && (other->meets >> (*x)->request & 1) == 0) ||
+            if (junction_of(b->f, *x) != junction_of(b->f, *y)) {
+                continue;
+            }
+            if (((mine->meets >> (*y)->request | other->meets >> (*x)->request) & 1) != 0) {
+                j->foes[(*x)->bit] |= net_bit((*y)->bit);
+            }
+            if ((mine->yields >> (*y)->request & 1) != 0 && !(*x)->is_first) {
+                j->responds[(*x)->bit] |= net_bit((*y)->bit);
+            }
+            if (((mine->meets >> (*y)->request & 1) == 0 && (other->meets >> (*x)->request & 1) == 0) ||
                 !net_meets(n, group, (*x)->bit, (*y)->bit)) {
                 continue;
             }
@@ -268,6 +293,10 @@ static dt_status add_links(const builder *b)
     for (int32_t k = 0; k < b->n->n_junctions; k++) {
         areas += (int64_t)b->n->junction[k].n_links * b->n->junction[k].n_links;
     }
+    if (areas >= AREAS_MOST) {
+        return DT_FAIL_H(b->f->h, DT_EDATA, "%s: its junctions have %lld pairs of links, at most %d are simulated",
+                         b->f->path, (long long)areas, AREAS_MOST);
+    }
     b->n->area = b->f->h->alloc(b->f->h, (uint64_t)(areas + 1) * sizeof(*b->n->area));
     if (b->n->area == NULL) {
         return DT_FAIL_H(b->f->h, DT_ENOMEM, "no memory for what meets at %d junctions", (int)b->n->n_junctions);
@@ -277,6 +306,12 @@ static dt_status add_links(const builder *b)
         }
         if (b->order[k]->group != NET_NONE) {
             add_conflicts(b, b->order[k]->group, b->order + k, b->order + last);
+        }
+        if (b->n->n_compared > COMPARED_MOST) {
+            return DT_FAIL_H(b->f->h, DT_EDATA,
+                             "%s:%d: <connection> up to its junction, more than %lld points of paths are compared to "
+                             "find out where they meet: they are too many, too long and too close",
+                             b->f->path, (int)b->order[k]->line, COMPARED_MOST);
         }
     }
     return DT_OK;
@@ -288,14 +323,12 @@ static dt_status add_links(const builder *b)
 static dt_status read_state(const builder *b, int32_t signal, const char *state, net_show *out)
 {
     const netfile *f = b->f;
-    const file_connection *all = f->connections.items;
+    const net_junction *j = &b->n->junction[FILE_ITEM(f, signal, signal)->junction];
+    const int32_t n = (int32_t)strlen(state);
     *out = (net_show){0};
-    for (int32_t k = 0; k < f->connections.n; k++) {
-        const file_connection *c = &all[k];
-        if (c->group == NET_NONE || c->group != FILE_ITEM(f, signal, signal)->junction) {
-            continue;
-        }
-        if (c->signal != NET_NONE && c->index >= (int32_t)strlen(state)) {
+    for (int32_t k = j->link; k < j->link + j->n_links; k++) {
+        const file_connection *c = b->order[k];
+        if (c->signal != NET_NONE && c->index >= n) {
             return DT_FAIL_H(f->h, DT_EDATA, "%s:%d: <connection> linkIndex %d is outside state \"%s\" of \"%s\"",
                              f->path, (int)c->line, (int)c->index, state, names_get(&f->signal_names, signal));
         }
@@ -312,12 +345,10 @@ static dt_status read_state(const builder *b, int32_t signal, const char *state,
 /* Links that have no light of their own are no reason to call a state a phase. */
 static net_links without_light(const builder *b, int32_t signal)
 {
-    const file_connection *all = b->f->connections.items;
+    const net_junction *j = &b->n->junction[FILE_ITEM(b->f, signal, signal)->junction];
     net_links links = 0;
-    for (int32_t k = 0; k < b->f->connections.n; k++) {
-        if (all[k].signal == NET_NONE && all[k].group == FILE_ITEM(b->f, signal, signal)->junction) {
-            links |= net_bit(all[k].bit);
-        }
+    for (int32_t k = j->link; k < j->link + j->n_links; k++) {
+        links |= b->order[k]->signal == NET_NONE ? net_bit(b->order[k]->bit) : 0;
     }
     return links;
 }
@@ -353,6 +384,8 @@ static dt_status add_program(const builder *b, int32_t signal)
     double cycle = 0;
     for (int32_t k = 0; k < g->n_steps; k++, n->n_steps++) {
         const file_step *from = FILE_ITEM(f, step, g->step + k);
+        const size_t n_letters = strlen((const char *)f->text.items + from->state);
+        j->n_numbers = (int32_t)(n_letters < NET_NO_NUMBER ? n_letters : NET_NO_NUMBER);
         step[k] = (net_step){.duration_s = from->duration_s, .phase = NET_NONE};
         DT_TRY_H(read_state(b, signal, (const char *)f->text.items + from->state, &step[k].show));
         cycle += from->duration_s;
@@ -374,27 +407,39 @@ static dt_status add_program(const builder *b, int32_t signal)
     return DT_OK;
 }
 
+/* What lies up the road from where an edge begins: a signal; or else the edge that has the most lanes. */
+typedef struct upstream {
+    int32_t signal, edge;
+} upstream;
+
+/* Of all edges; the caller frees it. */
+static upstream *look_upstream(const net *n, const dt_host *h)
+{
+    upstream *of = h->alloc(h, (uint64_t)n->n_edges * sizeof(*of));
+    for (int32_t e = 0; of != NULL && e < n->n_edges; e++) {
+        of[e] = (upstream){NET_NONE, NET_NONE};
+    }
+    for (int32_t k = 0; of != NULL && k < n->n_links; k++) {
+        const net_link *l = &n->link[k];
+        const int32_t from = n->lane[l->from].edge;
+        upstream *u = &of[l->edge];
+        if (u->signal == NET_NONE && l->junction != NET_NONE && l->junction < n->n_signals) {
+            u->signal = l->junction;
+        }
+        u->edge = u->edge == NET_NONE || n->edge[from].n_lanes > n->edge[u->edge].n_lanes ? from : u->edge;
+    }
+    return of;
+}
+
 /* The nearest signal up the road that leads in: over junctions without lights, the way that has the most lanes. */
-static int32_t signal_before(const builder *b, int32_t edge)
+static int32_t signal_before(const upstream *of, int32_t edge)
 {
     enum { HOPS = 8 };
-    const net *n = b->n;
-    for (int i = 0; i < HOPS; i++) {
-        int32_t before = NET_NONE;
-        for (int32_t k = 0; k < n->n_links; k++) {
-            const int32_t from = n->lane[n->link[k].from].edge;
-            if (n->link[k].edge != edge) {
-                continue;
-            }
-            if (n->link[k].junction != NET_NONE && n->link[k].junction < n->n_signals) {
-                return n->link[k].junction;
-            }
-            before = before == NET_NONE || n->edge[from].n_lanes > n->edge[before].n_lanes ? from : before;
+    for (int i = 0; i < HOPS && edge != NET_NONE; i++) {
+        if (of[edge].signal != NET_NONE) {
+            return of[edge].signal;
         }
-        if (before == NET_NONE) {
-            return NET_NONE;
-        }
-        edge = before;
+        edge = of[edge].edge;
     }
     return NET_NONE;
 }
@@ -407,6 +452,10 @@ static dt_status add_signals(const builder *b)
             DT_TRY_H(add_program(b, g));
         }
     }
+    upstream *of = look_upstream(n, b->f->h);
+    if (of == NULL) {
+        return DT_FAIL_H(b->f->h, DT_ENOMEM, "no memory for what leads to %d edges", (int)n->n_edges);
+    }
     for (int32_t k = 0; k < n->n_signals; k++) {
         net_junction *j = &n->junction[k];
         const int32_t last = j->n_arms - 1, slots = j->slot[last] + n->edge[j->arm[last]].n_lanes;
@@ -414,9 +463,10 @@ static dt_status add_signals(const builder *b)
         n->most_arms = n->most_arms > j->n_arms ? n->most_arms : j->n_arms;
         n->most_slots = n->most_slots > slots ? n->most_slots : slots;
         for (int32_t a = 0; a < j->n_arms; a++) {
-            j->neighbour[a] = signal_before(b, j->arm[a]);
+            j->neighbour[a] = signal_before(of, j->arm[a]);
         }
     }
+    b->f->h->release(b->f->h, of);
     return DT_OK;
 }
 
@@ -425,24 +475,43 @@ static dt_status add_signals(const builder *b)
 static dt_status make_room(const builder *b)
 {
     const netfile *f = b->f;
-    int32_t lanes = f->connections.n, pieces = f->points.n / 2 + f->lanes.n;
+    int64_t lanes = f->connections.n, pieces = (int64_t)f->points.n / 2 + f->lanes.n; /* lists: none above LIST_MOST */
     for (int32_t k = 0; k < f->lanes.n; k++) {
         lanes += FILE_ITEM(f, lane, k)->is_open;
     }
-    for (int32_t k = 0; k < f->connections.n; k++) { /* several may run over one lane */
+    for (int32_t k = 0; k < f->connections.n && pieces <= PIECES_MOST; k++) { /* several may run over one lane */
         const file_connection *c = FILE_ITEM(f, connection, k);
-        for (int32_t via = c->via, i = 0; via != NET_NONE && i < NET_MAX_LINKS; i++) {
+        int32_t n = 0;
+        for (int32_t via = c->via; via != NET_NONE; via = FILE_ITEM(f, lane, via)->after) {
             pieces += FILE_ITEM(f, lane, via)->n_points;
-            via = FILE_ITEM(f, lane, via)->after;
+            if (++n > CHAIN_MOST) {
+                return DT_FAIL_H(f->h, DT_EDATA,
+                                 "%s:%d: <connection> runs over more than %d lanes inside its junction, or in a circle",
+                                 f->path, (int)c->line, CHAIN_MOST);
+            }
         }
     }
-    return net_init(b->n, f->h,
-                    (net_size){.lanes = lanes,
-                               .edges = f->edges.n,
-                               .links = f->connections.n,
-                               .junctions = f->junctions.n + f->signals.n,
-                               .pieces = pieces,
-                               .steps = f->steps.n});
+    if (pieces > PIECES_MOST || lanes > ROOM_MOST) {
+        return DT_FAIL_H(f->h, DT_EDATA,
+                         "%s: its %lld lanes have %lld points or more; at most %d lanes and %d points fit", f->path,
+                         (long long)lanes, (long long)pieces, ROOM_MOST, PIECES_MOST);
+    }
+    const int32_t junctions = f->junctions.n + f->signals.n; /* each of them that counts has a connection */
+    const net_size size = {.lanes = (int32_t)lanes,
+                           .edges = f->edges.n,
+                           .links = f->connections.n,
+                           .junctions = junctions < f->connections.n ? junctions : f->connections.n,
+                           .pieces = (int32_t)pieces,
+                           .steps = f->steps.n};
+    size_t bytes;
+    if (!net_fits(&size, &bytes)) {
+        return DT_FAIL_H(f->h, DT_EDATA,
+                         "%s: %d lanes, %d connections, %d junctions and %d steps of signals need %zu MB, at most %zu "
+                         "are given: cut the network to what is driven on",
+                         f->path, (int)size.lanes, (int)size.links, (int)size.junctions, (int)size.steps, bytes >> 20,
+                         NET_BYTES_MOST >> 20);
+    }
+    return net_init(b->n, f->h, size);
 }
 
 static dt_status build(builder *b)
@@ -471,18 +540,20 @@ static dt_status add_sources(sim *s)
 {
     const net *n = &s->net;
     const trip_plan *p = &s->plan;
+    plan_flow *flow = s->plan.flows.items;
     s->source = s->h->alloc(s->h, ((uint64_t)n->n_edges + 1) * sizeof(*s->source));
     int32_t *of_edge = s->h->alloc(s->h, ((uint64_t)n->n_edges + 1) * sizeof(*of_edge));
     if (s->source == NULL || of_edge == NULL) {
         s->h->release(s->h, of_edge);
         return DT_FAIL_H(s->h, DT_ENOMEM, "no memory for sources on %d edges", (int)n->n_edges);
     }
-    for (int32_t k = 0; k < p->trips.n; k++) {
-        const int32_t e = PLAN_EDGE(p, PLAN_TRIP(p, k)->edge);
+    for (int32_t k = 0; k < p->flows.n; k++) { /* each has the trip of its number */
+        const int32_t e = PLAN_EDGE(p, PLAN_TRIP(p, flow[k].trip)->edge);
         if (of_edge[e] == 0) {
             s->source[s->n_sources++] = (source){.edge = e};
             of_edge[e] = s->n_sources;
         }
+        flow[k].source = of_edge[e] - 1;
     }
     s->h->release(s->h, of_edge);
     return DT_OK;
@@ -493,7 +564,7 @@ static void set_drivers(sim *s)
 {
     const trip_plan *p = &s->plan;
     const plan_type *t = plan_common_type(p);
-    int32_t others = 0;
+    int64_t others = 0;
     s->least_m = t->length;
     for (int32_t k = 0; k < p->types.n; k++) {
         const plan_type *x = PLAN_TYPE(p, k);
@@ -503,10 +574,11 @@ static void set_drivers(sim *s)
         s->least_m = x->n_vehicles > 0 ? least(s->least_m, x->length) : s->least_m;
     }
     if (others > 0) {
-        dt_logf(s->h, 1,
-                "%s: %d vehicles have another accel, decel, minGap, tau, sigma or carFollowModel than the most common "
-                "vType: they drive as it does",
-                s->c->routes_file, (int)others);
+        dt_logf(
+            s->h, 1,
+            "%s: %lld vehicles have another accel, decel, minGap, tau, sigma or carFollowModel than the most common "
+            "vType: they drive as it does",
+            s->c->routes_file, (long long)others);
     }
     s->driver = (driver){.T = t->tau,
                          .a = t->accel,
@@ -518,12 +590,12 @@ static void set_drivers(sim *s)
     s->sigma = t->sigma;
 }
 
-dt_status scenario_build_net(sim *s)
+dt_status scenario_build_from(sim *s, const xml_text *roads, const xml_text *routes)
 {
     const traffic_config *c = s->c;
     netfile f = {0};
     builder b = {.s = s, .n = &s->net, .f = &f};
-    dt_status st = netfile_read(&f, s->h, c->net_file);
+    dt_status st = netfile_read(&f, s->h, roads);
     if (st == DT_OK) {
         st = build(&b);
     }
@@ -531,11 +603,16 @@ dt_status scenario_build_net(sim *s)
         st = route_init(&s->search, &s->net, s->h);
     }
     if (st == DT_OK) {
-        st = plan_read(&s->plan, s->h, c->routes_file, &f, &s->net, &s->search, c->begin_s, c->begin_s + c->episode_s);
+        st = plan_read(&s->plan, s->h, routes, &f, &s->net, &s->search, c->begin_s, c->begin_s + c->episode_s);
     }
     s->h->release(s->h, b.order);
     netfile_fini(&f);
     DT_TRY_H(st);
     set_drivers(s);
     return add_sources(s);
+}
+
+dt_status scenario_build_net(sim *s)
+{
+    return scenario_build_from(s, &(xml_text){.path = s->c->net_file}, &(xml_text){.path = s->c->routes_file});
 }

@@ -145,6 +145,27 @@ static void show_step(sim *s, int32_t junction)
     g->show = now->show;
 }
 
+/* Whoever stands first at its line waits for the best that a phase gives its link: a turn that has an arrow of its own
+ * waits for that also while it may go if there is a gap, until somebody finds one. Once it counts it counts on, also
+ * while the queue moves up, until there is nobody, or its green. */
+static void count_red(sim *s, const net_junction *j, const signal_state *g)
+{
+    for (int32_t bit = 0; bit < j->n_links; bit++) {
+        const net_link *link = &s->net.link[j->link + bit];
+        const lane_state *l = &s->lane[link->from];
+        double *red_s = &s->red_s[j->link + bit];
+        const int letter = net_letter(&s->net, j, &g->show, bit);
+        const int32_t first = l->n > 0 ? s->who[slot_front(l)] : NET_NONE;
+        if (letter >= j->best[bit] || first == NET_NONE || s->vehicle[first].next != link->via ||
+            (letter > NET_RED && first != l->front)) {
+            *red_s = 0;
+        } else if (*red_s > 0 || s->v[slot_front(l)] < HALTING_MPS) {
+            *red_s += s->c->dt_s;
+            s->sum.red_s = most(s->sum.red_s, *red_s);
+        }
+    }
+}
+
 void signal_step(sim *s)
 {
     const double dt = s->c->dt_s;
@@ -160,6 +181,7 @@ void signal_step(sim *s)
             g->n_conflicts = (int32_t)count_conflicts(j, g);
         }
         s->sum.conflicting += g->n_conflicts;
+        count_red(s, j, g);
         g->stage_s += dt;
         for (int32_t p = 0; p < j->n_phases; p++) {
             g->served_s[p] = g->stage == STAGE_GREEN && p == g->phase ? 0 : g->served_s[p] + dt;

@@ -16,7 +16,7 @@ int signal_is_legal(const sim *s, int32_t junction, int32_t p);
 int signal_ask(sim *s, int32_t junction, int32_t p);
 /* What the fixed program wants now. */
 int32_t signal_program(const sim *s, int32_t junction);
-/* Time passes by one step; counts conflicting greens and how long queues wait. */
+/* Time passes by one step; counts conflicting greens, how long queues wait, and how long for which green. */
 void signal_step(sim *s);
 
 #endif

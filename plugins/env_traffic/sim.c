@@ -7,26 +7,38 @@
 #include "demand.h"
 #include "junction.h"
 #include "signal.h"
+#include "dtrain/checked.h"
 
 #include <string.h>
 
-#define SLACK_SLOTS 8 /* of a lane, above what stands on it bumper to bumper */
+#define SLACK_SLOTS 8         /* of a lane, above what stands on it bumper to bumper */
+#define SLOTS_MOST  (1 << 24) /* of all lanes: 700 MB */
 
 static void *room(sim *s, int64_t n, size_t bytes)
 {
     return s->h->alloc(s->h, (uint64_t)(n < 1 ? 1 : n) * bytes);
 }
 
-/* Twice the vehicles that fit, so that a lane is moved to its start once for as many vehicles as it has room for. */
-static void lay_out(sim *s)
+/* Twice the vehicles that fit, so that a lane is moved to its start once for as many vehicles as it has room for; and
+ * on a long lane no more than there can be. */
+static dt_status lay_out(sim *s)
 {
-    int32_t base = 0;
+    const int64_t most = s->c->max_vehicles;
+    int64_t base = 0;
     for (int32_t k = 0; k < s->net.n_lanes; k++) {
-        const int32_t fit = (int32_t)ceil(s->net.lane[k].length / s->least_m) + SLACK_SLOTS;
-        s->lane[k] = (lane_state){.base = base, .cap = 2 * fit, .front = NET_NONE};
+        const int64_t fit = dt_i64_within(ceil(s->net.lane[k].length / s->least_m), 0, most) + SLACK_SLOTS;
+        if (base + 2 * fit > SLOTS_MOST) {
+            return DT_FAIL_H(
+                s->h, DT_ECONFIG,
+                "env_traffic: %d lanes have room for more than %d vehicles of %g m bumper to bumper, %lld of them on "
+                "one lane at most (env_traffic.max_vehicles): cut the network to what is driven on",
+                (int)s->net.n_lanes, SLOTS_MOST / 2, s->least_m, (long long)most);
+        }
+        s->lane[k] = (lane_state){.base = (int32_t)base, .cap = (int32_t)(2 * fit), .front = NET_NONE};
         base += 2 * fit;
     }
-    s->n_slots = base;
+    s->n_slots = (int32_t)base;
+    return DT_OK;
 }
 
 dt_status sim_create(sim *s, const dt_host *h, const traffic_config *c)
@@ -43,11 +55,12 @@ dt_status sim_create(sim *s, const dt_host *h, const traffic_config *c)
     s->sigma = c->sigma;
     s->least_m = c->vehicle_m;
     DT_TRY_H(scenario_build(s));
+    net_finish_signals(&s->net);
     s->lane = room(s, s->net.n_lanes, sizeof(*s->lane));
     if (s->lane == NULL) {
         return DT_FAIL_H(h, DT_ENOMEM, "no memory for %d lanes", (int)s->net.n_lanes);
     }
-    lay_out(s);
+    DT_TRY_H(lay_out(s));
     s->max_vehicles = (int32_t)(c->max_vehicles < s->n_slots ? c->max_vehicles : s->n_slots);
     s->n_places = c->control != CONTROL_SIGNALS ? (int32_t)c->agents : 0;
     s->x = room(s, s->n_slots, sizeof(*s->x));
@@ -61,8 +74,10 @@ dt_status sim_create(sim *s, const dt_host *h, const traffic_config *c)
     s->place = room(s, s->n_places, sizeof(*s->place));
     s->signal = room(s, s->net.n_signals, sizeof(*s->signal));
     s->meets = room(s, s->net.n_links, sizeof(*s->meets));
+    s->red_s = room(s, s->net.n_links, sizeof(*s->red_s));
     if (s->x == NULL || s->v == NULL || s->a == NULL || s->length == NULL || s->want == NULL || s->who == NULL ||
-        s->vehicle == NULL || s->spare == NULL || s->place == NULL || s->signal == NULL || s->meets == NULL) {
+        s->vehicle == NULL || s->spare == NULL || s->place == NULL || s->signal == NULL || s->meets == NULL ||
+        s->red_s == NULL) {
         return DT_FAIL_H(h, DT_ENOMEM, "no memory for %d vehicles on %d lanes", (int)s->max_vehicles,
                          (int)s->net.n_lanes);
     }
@@ -76,8 +91,8 @@ void sim_destroy(sim *s)
         return;
     }
     demand_destroy(s);
-    void *const owned[] = {s->lane,    s->x,     s->v,     s->a,      s->length, s->want, s->who,
-                           s->vehicle, s->spare, s->place, s->source, s->signal, s->meets};
+    void *const owned[] = {s->lane,    s->x,     s->v,     s->a,      s->length, s->want,  s->who,
+                           s->vehicle, s->spare, s->place, s->source, s->signal, s->meets, s->red_s};
     for (size_t k = 0; k < sizeof(owned) / sizeof(owned[0]); k++) {
         h->release(h, owned[k]);
     }
@@ -107,6 +122,7 @@ void sim_reset(sim *s, uint64_t seed)
         s->place[k] = (place){.vehicle = NET_NONE};
     }
     memset(s->meets, 0, (size_t)s->net.n_links * sizeof(*s->meets));
+    memset(s->red_s, 0, (size_t)s->net.n_links * sizeof(*s->red_s));
     signal_reset(s);
     demand_reset(s);
     scenario_populate(s);
@@ -136,11 +152,21 @@ int32_t sim_slot_of(const sim *s, int32_t vid)
     return p;
 }
 
+/* Of a source, how many were due before now. Those of the step that ends now were not asked to enter yet. */
+static int32_t due_before_now(const sim *s, const source *q)
+{
+    int32_t n = q->arrived;
+    while (n < q->n && q->due[n].due < s->time) {
+        n++;
+    }
+    return n;
+}
+
 int64_t sim_waiting(const sim *s)
 {
     int64_t n = 0;
     for (int32_t k = 0; k < s->n_sources; k++) {
-        n += s->source[k].arrived - s->source[k].taken;
+        n += due_before_now(s, &s->source[k]) - s->source[k].taken;
     }
     return n;
 }
@@ -150,7 +176,8 @@ double sim_delay(const sim *s)
     double sum = s->sum.loss_s;
     for (int32_t k = 0; k < s->n_sources; k++) {
         const source *q = &s->source[k];
-        for (int32_t i = q->taken; i < q->arrived; i++) {
+        const int32_t end = due_before_now(s, q);
+        for (int32_t i = q->taken; i < end; i++) {
             sum += s->time - q->due[i].due;
         }
     }

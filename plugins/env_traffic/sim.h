@@ -47,7 +47,7 @@ typedef struct traffic_config {
     double begin_s;
     double history_s, history_hz;
     const char *net_file, *routes_file;
-    uint8_t signals, baseline, end_at_collision, lane_actions;
+    uint8_t signals, baseline, end_at_collision, lane_actions, right_of_way;
 } traffic_config;
 
 /* Slots of a lane. */
@@ -116,6 +116,7 @@ typedef struct tally {
     double trip_s;    /* of those that finished */
     double speed_s;   /* sum of speed * dt */
     double present_s; /* vehicle seconds on the road */
+    double red_s;     /* the longest that somebody first at a line went without the green of its link */
     int64_t updates, inserted, finished, collisions, emergencies, conflicting;
 } tally;
 
@@ -140,6 +141,7 @@ typedef struct sim {
     route_search search;
     signal_state *signal; /* [n_signals] */
     net_links *meets;     /* [n_links] links of its junction on which vehicles overlap with those of this one */
+    double *red_s; /* [n_links] how long somebody first at the line has gone without the link's green (signal.h) */
     uint64_t seed, step, next_key;
     double time;
     double wish; /* sum over vehicles, waiting ones included, of speed over wanted speed, in the last step */
@@ -214,7 +216,8 @@ enum { SCENARIO_MAX_LANES = 3 }; /* of an edge of the scenarios built by code */
 traffic_config scenario_resolve(const traffic_config *given);
 dt_status scenario_build(sim *s);
 dt_status scenario_build_grid(sim *s, int32_t rows, int32_t cols); /* scenario_grid.c */
-dt_status scenario_build_net(sim *s);                              /* scenario_net.c */
-void scenario_populate(sim *s);                                    /* vehicles on the road at the start of an episode */
+dt_status scenario_build_net(sim *s);                              /* scenario_net.c: from the configuration's files, */
+dt_status scenario_build_from(sim *s, const xml_text *roads, const xml_text *routes); /* or from these texts */
+void scenario_populate(sim *s); /* vehicles on the road at the start of an episode */
 
 #endif

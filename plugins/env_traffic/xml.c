@@ -3,11 +3,16 @@
  * See xml.h.
  */
 #include "xml.h"
+#include "dtrain/checked.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <expat.h>
 #include <zlib.h>
@@ -15,11 +20,15 @@
 /* ---- lists and names --------------------------------------------------------------------------------------------- */
 
 enum { LIST_LEAST = 16, READ_BYTES = 65536 };
+enum { ELEMENT_MOST = 4 << 20 }; /* bytes; expat begins an element anew with every piece of it that comes */
 
 dt_status list_add(const dt_host *h, list *l, size_t bytes, void *item_p)
 {
     if (l->n == l->cap) {
-        const int32_t cap = l->cap < LIST_LEAST ? LIST_LEAST : 2 * l->cap;
+        if (l->n == LIST_MOST) {
+            return DT_FAIL_H(h, DT_ENOMEM, "a list of more than %d", LIST_MOST);
+        }
+        const int32_t cap = l->cap < LIST_LEAST ? LIST_LEAST : 2 * l->cap; /* a power of two, at most LIST_MOST */
         void *more = h->alloc(h, (uint64_t)cap * bytes);
         if (more == NULL) {
             return DT_FAIL_H(h, DT_ENOMEM, "no memory for a list of %d", (int)cap);
@@ -42,14 +51,16 @@ void list_fini(const dt_host *h, list *l)
     *l = (list){0};
 }
 
-/* FNV-1a */
-static uint32_t hash(const char *s)
+/* As FNV-1a, but from numbers that nobody who writes a file knows: all names of it in one bucket would take for ever.
+ * Nothing that is seen depends on them. */
+static uint32_t hash(const names *n, const char *s)
 {
-    uint32_t x = 2166136261u;
+    uint64_t x = n->secret[0];
     for (; *s != '\0'; s++) {
-        x = (x ^ (uint8_t)*s) * 16777619u;
+        x = (x ^ (uint8_t)*s) * (n->secret[1] | 1);
+        x ^= x >> 32;
     }
-    return x;
+    return (uint32_t)(x ^ x >> 29);
 }
 
 const char *names_get(const names *n, int32_t number)
@@ -62,7 +73,7 @@ static int32_t *bucket_of(const names *n, const char *name)
 {
     int32_t *bucket = n->bucket.items;
     const uint32_t last = (uint32_t)n->bucket.cap - 1;
-    uint32_t k = hash(name) & last;
+    uint32_t k = hash(n, name) & last;
     while (bucket[k] != 0 && strcmp(names_get(n, bucket[k] - 1), name) != 0) {
         k = (k + 1) & last;
     }
@@ -85,6 +96,10 @@ static dt_status make_buckets(const dt_host *h, names *n)
     if (bucket == NULL) {
         return DT_FAIL_H(h, DT_ENOMEM, "no memory for %d names", (int)cap);
     }
+    const void *random = (const void *)(uintptr_t)getauxval(AT_RANDOM); /* 16 bytes of this process */
+    if (random != NULL) {
+        memcpy(n->secret, random, sizeof(n->secret));
+    }
     h->release(h, n->bucket.items);
     n->bucket = (list){.items = bucket, .cap = cap};
     for (int32_t k = 0; k < n->start.n; k++) {
@@ -100,7 +115,7 @@ dt_status names_add(const dt_host *h, names *n, const char *name, int32_t *numbe
     if (*bucket == 0) {
         const int32_t at = n->text.n;
         for (const char *s = name;; s++) {
-            char *c;
+            char *c = NULL;
             DT_TRY_H(list_add(h, &n->text, 1, &c));
             *c = *s;
             if (*s == '\0') {
@@ -130,6 +145,10 @@ typedef struct reader {
     XML_Parser parser;
     const xml_calls *calls;
     dt_status status;
+    gzFile file;       /* NULL: it lies in memory */
+    uint64_t unpacked; /* of file */
+    const char *at;    /* what is left of the memory */
+    size_t left;
 } reader;
 
 static void stop_at(reader *r, dt_status st)
@@ -165,49 +184,109 @@ static void XMLCALL end(void *data, const XML_Char *name)
     }
 }
 
-static dt_status parse(reader *r, gzFile file)
+/* What could be declared there makes small files large; SUMO writes none. */
+static void XMLCALL doctype(void *data, const XML_Char *name, const XML_Char *system, const XML_Char *public,
+                            int has_subset)
+{
+    reader *r = data;
+    stop_at(r, DT_FAIL_H(r->x.h, DT_EDATA, "%s:%d: a DOCTYPE; files of SUMO have none", r->x.path,
+                         (int)XML_GetCurrentLineNumber(r->parser)));
+}
+
+/* The next piece of the document into room; *n_p 0 at its end. */
+static dt_status fill(reader *r, void *room, int *n_p)
 {
     const dt_host *h = r->x.h;
-    for (int is_last = 0; !is_last;) {
+    if (r->file == NULL) {
+        const size_t n = r->left < READ_BYTES ? r->left : READ_BYTES;
+        memcpy(room, r->at, n);
+        r->at += n;
+        r->left -= n;
+        *n_p = (int)n;
+        return DT_OK;
+    }
+    *n_p = gzread(r->file, room, READ_BYTES);
+    if (*n_p < 0) {
+        int code;
+        return DT_FAIL_H(h, DT_EDATA, "%s: cannot be read: %s", r->x.path, gzerror(r->file, &code));
+    }
+    r->unpacked += (uint64_t)*n_p;
+    const z_off_t packed = gzoffset(r->file);
+    return packed < 0 || !dt_is_bomb((uint64_t)packed, r->unpacked)
+               ? DT_OK
+               : DT_FAIL_H(h, DT_EDATA,
+                           "%s: %lld bytes unpack to more than %llu, over %d times as many: no file of SUMO", r->x.path,
+                           (long long)packed, (unsigned long long)r->unpacked, DT_UNPACK_MOST_RATIO);
+}
+
+static dt_status parse(reader *r)
+{
+    const dt_host *h = r->x.h;
+    int64_t read = 0;
+    for (int n = 1; n > 0;) {
         void *room = XML_GetBuffer(r->parser, READ_BYTES);
         if (room == NULL) {
             return DT_FAIL_H(h, DT_ENOMEM, "%s: no memory to read it", r->x.path);
         }
-        const int n = gzread(file, room, READ_BYTES);
-        if (n < 0) {
-            int code;
-            return DT_FAIL_H(h, DT_EDATA, "%s: cannot be read: %s", r->x.path, gzerror(file, &code));
-        }
-        is_last = n == 0;
-        if (XML_ParseBuffer(r->parser, n, is_last) != XML_STATUS_OK) {
+        DT_TRY_H(fill(r, room, &n));
+        if (XML_ParseBuffer(r->parser, n, n == 0) != XML_STATUS_OK) {
             return r->status != DT_OK ? r->status
                                       : DT_FAIL_H(h, DT_EDATA, "%s:%d: not well-formed XML: %s", r->x.path,
                                                   (int)XML_GetCurrentLineNumber(r->parser),
                                                   XML_ErrorString(XML_GetErrorCode(r->parser)));
         }
+        read += n;
+        if (read - XML_GetCurrentByteIndex(r->parser) > ELEMENT_MOST) {
+            return DT_FAIL_H(h, DT_EDATA, "%s:%d: an element or comment of more than %d bytes", r->x.path,
+                             (int)XML_GetCurrentLineNumber(r->parser), ELEMENT_MOST);
+        }
     }
     return DT_OK;
 }
 
-dt_status xml_read(const dt_host *h, const char *path, const xml_calls *calls, void *user)
+/* A plain file: others may have named it, and neither a pipe nor a device is waited for. */
+static dt_status open_file(const dt_host *h, const char *path, gzFile *out_p)
 {
-    errno = 0;
-    gzFile file = gzopen(path, "rb");
-    if (file == NULL) {
-        return DT_FAIL_H(h, errno == ENOENT ? DT_ENOTFOUND : DT_EIO, "%s: %s", path,
-                         errno != 0 ? strerror(errno) : "cannot be opened");
+    struct stat info;
+    const int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd < 0 && errno != ENXIO) { /* ENXIO: a socket, or a device that is not there */
+        return DT_FAIL_H(h, errno == ENOENT ? DT_ENOTFOUND : DT_EIO, "%s: %s", path, strerror(errno));
     }
-    reader r = {.x = {.h = h, .path = path, .user = user}, .parser = XML_ParserCreate(NULL), .calls = calls};
+    if (fd < 0 || fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
+        if (fd >= 0) {
+            close(fd);
+        }
+        return DT_FAIL_H(h, DT_EDATA, "%s: is no plain file, but a folder, a pipe, a socket or a device", path);
+    }
+    *out_p = gzdopen(fd, "rb");
+    if (*out_p == NULL) {
+        close(fd);
+        return DT_FAIL_H(h, DT_ENOMEM, "%s: no memory to read it", path);
+    }
+    return DT_OK;
+}
+
+dt_status xml_read(const dt_host *h, const xml_text *text, const xml_calls *calls, void *user)
+{
+    reader r = {
+        .x = {.h = h, .path = text->path, .user = user}, .calls = calls, .at = text->bytes, .left = text->n_bytes};
+    if (text->bytes == NULL) {
+        DT_TRY_H(open_file(h, text->path, &r.file));
+    }
     dt_status st = DT_OK;
+    r.parser = XML_ParserCreate(NULL);
     if (r.parser == NULL) {
-        st = DT_FAIL_H(h, DT_ENOMEM, "%s: no memory to read it", path);
+        st = DT_FAIL_H(h, DT_ENOMEM, "%s: no memory to read it", text->path);
     } else {
         XML_SetUserData(r.parser, &r);
         XML_SetElementHandler(r.parser, begin, end);
-        st = parse(&r, file);
+        XML_SetStartDoctypeDeclHandler(r.parser, doctype);
+        st = parse(&r);
         XML_ParserFree(r.parser);
     }
-    gzclose(file);
+    if (r.file != NULL) {
+        gzclose(r.file);
+    }
     return st;
 }
 
@@ -232,23 +311,25 @@ dt_status xml_need(const xml *x, const char *attribute, const char **text_p)
     return *text_p != NULL ? DT_OK : DT_FAIL_H(x->h, DT_EDATA, XML_AT "has no %s", XML_HERE(x), attribute);
 }
 
+dt_status xml_number_of(const xml *x, const char *what, const char *text, double low, double high, double *value_p)
+{
+    char *rest;
+    const double value = strtod(text, &rest);
+    if (rest == text || *rest != '\0' || !isfinite(value)) {
+        return DT_FAIL_H(x->h, DT_EDATA, XML_AT "%s \"%s\" is no number", XML_HERE(x), what, text);
+    }
+    if (value < low || value > high) {
+        return DT_FAIL_H(x->h, DT_EDATA, XML_AT "%s %s is outside %g ... %g", XML_HERE(x), what, text, low, high);
+    }
+    *value_p = value;
+    return DT_OK;
+}
+
 dt_status xml_number(const xml *x, const char *attribute, double other, double low, double high, double *value_p)
 {
     const char *text = xml_get(x, attribute);
     *value_p = other;
-    if (text == NULL) {
-        return DT_OK;
-    }
-    char *rest;
-    const double value = strtod(text, &rest);
-    if (rest == text || *rest != '\0' || !isfinite(value)) {
-        return DT_FAIL_H(x->h, DT_EDATA, XML_AT "%s \"%s\" is no number", XML_HERE(x), attribute, text);
-    }
-    if (value < low || value > high) {
-        return DT_FAIL_H(x->h, DT_EDATA, XML_AT "%s %s is outside %g ... %g", XML_HERE(x), attribute, text, low, high);
-    }
-    *value_p = value;
-    return DT_OK;
+    return text == NULL ? DT_OK : xml_number_of(x, attribute, text, low, high, value_p);
 }
 
 dt_status xml_count(const xml *x, const char *attribute, int32_t other, int32_t low, int32_t high, int32_t *value_p)

@@ -11,18 +11,22 @@
 
 /* ---- lists and names --------------------------------------------------------------------------------------------- */
 
+enum { LIST_MOST = 1 << 28 };
+
 typedef struct list {
     void *items; /* n of them, the caller knows their type */
     int32_t n, cap;
 } list;
 
-/* A new zeroed item of so many bytes at the end; the ones before it may move. Errors: DT_ENOMEM. */
+/* A new zeroed item of so many bytes at the end; the ones before it may move. A list counts to LIST_MOST. Errors:
+ * DT_ENOMEM. */
 dt_status list_add(const dt_host *h, list *l, size_t bytes, void *item_p);
 void list_fini(const dt_host *h, list *l);
 
 /* Names, numbered 0, 1, ... in the order in which they came. */
 typedef struct names {
     list text, start, bucket;
+    uint64_t secret[2]; /* of the hash */
 } names;
 
 /* The number of a name, a new one if it was not there. Errors: DT_ENOMEM. */
@@ -49,14 +53,26 @@ typedef struct xml_calls {
     dt_status (*end)(xml *x); /* without attributes */
 } xml_calls;
 
-/* Errors: DT_ENOTFOUND (no such file), DT_EIO, DT_EDATA (not XML), DT_ENOMEM, what the calls say. */
-dt_status xml_read(const dt_host *h, const char *path, const xml_calls *calls, void *user);
+/* A document that is in memory already, not compressed; path: what messages call it. bytes NULL: the file of that path,
+ * of any size, made of elements and comments of at most 4 MB each. */
+typedef struct xml_text {
+    const char *path;
+    const void *bytes;
+    size_t n_bytes;
+} xml_text;
+
+/* Errors: DT_ENOTFOUND (no such file), DT_EIO, DT_EDATA (not XML, a DOCTYPE, unpacks to more than dt_is_bomb allows),
+ * DT_ENOMEM, what the calls say. */
+dt_status xml_read(const dt_host *h, const xml_text *text, const xml_calls *calls, void *user);
 
 int xml_is(const xml *x, const char *element);
 const char *xml_get(const xml *x, const char *attribute); /* NULL: not there */
 /* The same, but it must be there. Errors: DT_EDATA. */
 dt_status xml_need(const xml *x, const char *attribute, const char **text_p);
-/* A finite number within [low, high]; `other` where the attribute is not there. Errors: DT_EDATA. */
+/* A text as a finite number within [low, high]: the only way by which numbers come out of a file, so that each has its
+ * bounds. what: its attribute, for messages. Errors: DT_EDATA. */
+dt_status xml_number_of(const xml *x, const char *what, const char *text, double low, double high, double *value_p);
+/* The same of an attribute; `other` where it is not there. Errors: DT_EDATA. */
 dt_status xml_number(const xml *x, const char *attribute, double other, double low, double high, double *value_p);
 dt_status xml_count(const xml *x, const char *attribute, int32_t other, int32_t low, int32_t high, int32_t *value_p);
 /* "file:line: <element> ...": for DT_FAIL_H and logs alike. */

@@ -44,6 +44,18 @@ static void test_record_may_quote_itself(void **state)
     assert_string_equal(dt_error_text(), "rank 1: inner");
 }
 
+/* Names of others drive no terminal and begin no line; a text of several lines is made of records. */
+static void test_foreign_words_are_masked(void **state)
+{
+    (void)state;
+    (void)DT_FAIL(DT_EDATA, "format is \"%s\"", "a\nerror owned\x1b[2J");
+    assert_string_equal(dt_error_text(), "format is \"a?error owned?[2J\"");
+    (void)DT_FAIL_LINES(DT_EDATA, "two errors\n%s\nand\x07", dt_error_text());
+    assert_string_equal(dt_error_text(), "two errors\nformat is \"a?error owned?[2J\"\nand?");
+    (void)DT_CONTEXT(DT_EDATA, "file %s", "b\n\tc\x7f");
+    assert_string_equal(dt_error_text(), "file b?\tc?: two errors\nformat is \"a?error owned?[2J\"\nand?");
+}
+
 static void test_long_text_is_cut(void **state)
 {
     (void)state;
@@ -116,6 +128,7 @@ int main(void)
         cmocka_unit_test(test_fail_records_text_and_place),
         cmocka_unit_test(test_context_goes_in_front),
         cmocka_unit_test(test_record_may_quote_itself),
+        cmocka_unit_test(test_foreign_words_are_masked),
         cmocka_unit_test(test_long_text_is_cut),
         cmocka_unit_test(test_records_are_per_thread_and_can_be_handed_over),
         cmocka_unit_test(test_try_passes_failures_only),

@@ -8,9 +8,12 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -96,6 +99,43 @@ static void test_write_atomic_replaces_or_keeps(void **state)
     assert_int_equal(bytes, 16);
     assert_string_equal(text, "new text, longer");
     dt_free(text);
+}
+
+/* What is data is a plain file, in any folder; nothing that is opened for it waits. */
+static void test_pipe_is_no_data(void **state)
+{
+    (void)state;
+    const char *const not_plain[] = {"pipe", "null"};
+    assert_int_equal(mkfifo(at("pipe"), 0600), 0);
+    assert_int_equal(symlink("/dev/null", at("null")), 0);
+    alarm(20); /* nobody writes to it */
+    for (size_t i = 0; i < sizeof(not_plain) / sizeof(not_plain[0]); i++) {
+        char *text = NULL;
+        const void *p = NULL;
+        size_t bytes = 0;
+        int fd = -1;
+        FILE *f = NULL;
+        assert_int_equal(dt_fs_read_all(at(not_plain[i]), 16, &text, &bytes), DT_EDATA);
+        assert_non_null(strstr(dt_error_text(), "it is no plain file, but a pipe, a socket or a device"));
+        assert_int_equal(dt_fs_map(at(not_plain[i]), &p, &bytes), DT_EDATA);
+        assert_int_equal(dt_fs_open(at(not_plain[i]), O_RDONLY, &fd), DT_EDATA);
+        assert_int_equal(dt_fs_stream(at(not_plain[i]), O_RDONLY, "r", &f), DT_EDATA);
+    }
+    /* but where the user may name one it is read to its end */
+    char *text = NULL;
+    size_t bytes = 0;
+    const pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        alarm(20);
+        const int writer = open(at("pipe"), O_WRONLY | O_CLOEXEC);
+        _exit(writer < 0 || write(writer, "abc", 3) != 3);
+    }
+    assert_int_equal(dt_fs_read_any(at("pipe"), 16, &text, &bytes), DT_OK);
+    assert_string_equal(text, "abc");
+    dt_free(text);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    alarm(0);
 }
 
 /* A text or a path that ran out of memory halfway is never written, nor what was there before touched. */
@@ -292,6 +332,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_mkdirs, begin, end),
         cmocka_unit_test_setup_teardown(test_write_atomic_replaces_or_keeps, begin, end),
+        cmocka_unit_test_setup_teardown(test_pipe_is_no_data, begin, end),
         cmocka_unit_test_setup_teardown(test_write_text_is_whole, begin, end),
         cmocka_unit_test_setup_teardown(test_create_write_sync, begin, end),
         cmocka_unit_test_setup_teardown(test_read_all_limits, begin, end),

@@ -68,6 +68,11 @@ static void test_prefix_and_control_characters(void **state)
     dt_log_prefix_set("rank 1 phase1");
     dt_log(DT_LOG_WARN, "bad name \x1b[2J\x7f");
     assert_string_equal(seen.last, "warn  rank 1 phase1: bad name ?[2J?");
+    dt_log(DT_LOG_WARN, "no component \"%s\"\n", "x\nerror owned");
+    assert_string_equal(seen.last, "warn  rank 1 phase1: no component \"x?error owned\"");
+    dt_log_lines(DT_LOG_WARN, "one\ntwo\n");
+    assert_string_equal(seen.last, "warn  rank 1 phase1: two");
+    assert_int_equal(seen.n_lines, 4);
     dt_log_prefix_set("");
     dt_log(DT_LOG_ERROR, "plain");
     assert_string_equal(seen.last, "error plain");

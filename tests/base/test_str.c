@@ -95,6 +95,22 @@ static void test_did_you_mean(void **state)
     assert_null(dt_did_you_mean("", keys));
 }
 
+static void test_whole_numbers(void **state)
+{
+    (void)state;
+    int64_t v = 0;
+    assert_true(dt_parse_whole("9223372036854775807", &v) && v == INT64_MAX);
+    assert_true(dt_parse_whole("0x10", &v) && v == 16);
+    assert_true(dt_parse_whole("1e3", &v) && v == 1000);
+    assert_true(dt_parse_whole("-2.5e4", &v) && v == -25000);
+    assert_true(dt_parse_whole("5.0", &v) && v == 5);
+    assert_true(dt_parse_whole("9007199254740991.0", &v) && v == 9007199254740991);
+    static const char *const bad[] = {"", "1.5", "1e-3", "9007199254740992.0", "1e30", "1e400", "1e", "inf", "9e3x"};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        assert_false(dt_parse_whole(bad[i], &v));
+    }
+}
+
 static void test_integers(void **state)
 {
     (void)state;
@@ -175,10 +191,11 @@ static void test_utf8(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_growing),      cmocka_unit_test(test_out_of_memory_sticks),
-        cmocka_unit_test(test_glob),         cmocka_unit_test(test_edit_distance),
-        cmocka_unit_test(test_did_you_mean), cmocka_unit_test(test_integers),
-        cmocka_unit_test(test_floats),       cmocka_unit_test(test_utf8),
+        cmocka_unit_test(test_growing),       cmocka_unit_test(test_out_of_memory_sticks),
+        cmocka_unit_test(test_glob),          cmocka_unit_test(test_edit_distance),
+        cmocka_unit_test(test_did_you_mean),  cmocka_unit_test(test_integers),
+        cmocka_unit_test(test_whole_numbers), cmocka_unit_test(test_floats),
+        cmocka_unit_test(test_utf8),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -240,6 +240,8 @@ static void test_renamed_folders_and_other_formats_are_refused(void **state)
         {"[]", "must be an object"},
         {"{\"version\":1,\"files\":[{\"name\":\"../x\",\"bytes\":0,\"sha256\":\"\",\"crc32c\":[]}]}",
          "is no plain file name"},
+        {"{\"version\":1,\"files\":[{\"name\":\"x\\nerror y\",\"bytes\":0,\"sha256\":\"\",\"crc32c\":[]}]}",
+         "\"x?error y\" is no plain file name"},
         {"{\"version\":1,\"files\":[{\"name\":\"x\",\"bytes\":5,\"sha256\":\"\",\"crc32c\":[]}]}",
          "0 checksums for 5 bytes"},
         {"{\"version\":1,\"files\":[{\"crc32c\":[\"12\"]}]}", "8 hexadecimal digits"},

@@ -207,6 +207,7 @@ static void expect_refusal(const char *header, size_t n_data, const char *why)
     uint8_t *bytes = dt_alloc(8 + n + n_data);
     bytes[0] = (uint8_t)n;
     bytes[1] = (uint8_t)(n >> 8);
+    bytes[2] = (uint8_t)(n >> 16);
     memcpy(bytes + 8, header, n);
     dt_safetensors *s = NULL;
     assert_int_equal(dt_safetensors_open_mem(bytes, 8 + n + n_data, "x.st", &s), DT_EDATA);
@@ -217,6 +218,21 @@ static void expect_refusal(const char *header, size_t n_data, const char *why)
 }
 
 #define T(dtype, shape, offsets) "{\"dtype\":\"" dtype "\",\"shape\":" shape ",\"data_offsets\":" offsets "}"
+
+/* A header of 1 MB whose metadata become 200000 texts and more. */
+static void expect_too_many_keys(void)
+{
+    enum { KEYS = 100001, BYTES = 16 * KEYS + 64 };
+    char *text = malloc(BYTES);
+    assert_non_null(text);
+    size_t at = (size_t)snprintf(text, BYTES, "{\"__metadata__\":{");
+    for (int i = 0; i < KEYS; i++) {
+        at += (size_t)snprintf(text + at, BYTES - at, "%s\"%x\":\"\"", i > 0 ? "," : "", (unsigned)i);
+    }
+    snprintf(text + at, BYTES - at, "}}");
+    expect_refusal(text, 0, "__metadata__ has more than 100000 keys");
+    free(text);
+}
 
 static void test_hostile_headers(void **state)
 {
@@ -260,6 +276,7 @@ static void test_hostile_headers(void **state)
                    "given twice");
     expect_refusal("{\"a\":{\"stride\":[1]}}", 4, "key \"stride\" is unknown");
     expect_refusal("{\"__metadata__\":[]}", 0, "__metadata__ must be an object");
+    expect_too_many_keys();
     expect_refusal("{\"__metadata__\":{\"a\":1}}", 0, "texts to texts");
     expect_refusal("{\"__metadata__\":{\"a\":\"1\",\"a\":\"2\"}}", 0, "key a is twice");
     expect_refusal("{\"__metadata__\":{},\"__metadata__\":{}}", 0, "__metadata__ is given twice");

@@ -87,6 +87,7 @@ static void test_phases(void **state)
     assert_int_equal(dt_config_use_plugin(c, "third.so", "--plugin"), DT_OK);
     assert_int_equal(dt_config_n_phases(c), 1);
     assert_string_equal(dt_config_model(c, 0, "world"), "world_lstm");
+    assert_refused(dt_config_verdict(c), DT_ECONFIG, "phases has no entry of third.so"); /* the file's goes, told */
     assert_int_equal(dt_config_check(c, NULL), DT_OK);
     dt_config_destroy(c);
 
@@ -256,6 +257,44 @@ static void test_all_errors(void **state)
     c = fresh();
     assert_int_equal(dt_config_keep(c, DT_FAIL(DT_ENOMEM, "out of memory")), DT_ENOMEM);
     assert_int_equal(dt_config_check(c, NULL), DT_OK);
+    dt_config_destroy(c);
+}
+
+static uint64_t bytes_to_refuse(int n_keys)
+{
+    dt_str text = {0};
+    dt_str_add(&text, "training = {\n");
+    for (int i = 0; i < n_keys; i++) {
+        dt_str_addf(&text, "k%d = 1;\n", i);
+    }
+    dt_str_add(&text, "};\n");
+    for (int i = 0; i < n_keys; i++) {
+        dt_str_addf(&text, "s%d = 1;\n", i);
+    }
+    dt_config *c = from(dt_str_text(&text));
+    const uint64_t before = dt_alloc_live_bytes();
+    assert_refused(dt_config_check(c, NULL), DT_ECONFIG, "errors in the configuration\ntraining.k0 = 1 at ");
+    const uint64_t used = dt_alloc_live_bytes() - before;
+    dt_config_destroy(c);
+    dt_str_fini(&text);
+    return used;
+}
+
+/* Errors that are only counted look for no names: each would take a list of them from the configuration's memory. */
+static void test_counted_errors_cost_nothing(void **state)
+{
+    (void)state;
+    const uint64_t few = bytes_to_refuse(20), many = bytes_to_refuse(900);
+    assert_int_equal(many, few);
+}
+
+/* A name with a line end begins no line of the message. */
+static void test_names_begin_no_line(void **state)
+{
+    (void)state;
+    dt_config *c = from("data = { batch = \"x\nerror owned\"; };");
+    assert_refused(dt_config_check(c, NULL), DT_ECONFIG, "data.batch = \"x?error owned\" at ");
+    assert_null(strchr(dt_error_text(), '\n'));
     dt_config_destroy(c);
 }
 
@@ -478,6 +517,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_loss_scaling, begin, end),
         cmocka_unit_test_setup_teardown(test_later_work, begin, end),
         cmocka_unit_test_setup_teardown(test_all_errors, begin, end),
+        cmocka_unit_test_setup_teardown(test_counted_errors_cost_nothing, begin, end),
+        cmocka_unit_test_setup_teardown(test_names_begin_no_line, begin, end),
         cmocka_unit_test_setup_teardown(test_bad_assignments, begin, end),
         cmocka_unit_test_setup_teardown(test_components, begin, end),
         cmocka_unit_test_setup_teardown(test_groups_of_a_phase, begin, end),

@@ -4,6 +4,8 @@
  */
 #include "fixture.h"
 
+#include <malloc.h>
+
 static void test_every_type(void **state)
 {
     (void)state;
@@ -25,6 +27,41 @@ static void test_every_type(void **state)
     assert_int_equal(t.optimizer, DT_OPTIMIZER_SGD);
     assert_int_equal(e.reuse, 0);
     origin_is(c, -1, "training.optimizer", "sgd", "run.cfg:4");
+    dt_config_destroy(c);
+}
+
+/* libconfig forgets a string that stands where its grammar has none; it never sees one */
+static void test_refused_without_leaks(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"a = 1; b \"lost\";", "\"lost\" = 1;",   "a = [ 1 \"lost\" ];",
+                                        "a = { \"lost\" };",  "a = 1 \"lost\";", "a = ( 1, { b = 2 \"lost\"; } );"};
+    dt_config *c = fresh();
+    size_t before = 0;
+    for (int i = 0; i < 401; i++) {
+        for (size_t k = 0; k < sizeof(texts) / sizeof(texts[0]) && i == 0; k++) {
+            unreadable(texts[k], DT_ECONFIG, "syntax error");
+        }
+        assert_refused(
+            dt_config_set(c, "a=[ 1 \"a text that is lost, of sixty bytes and more, and then another one\" ]"),
+            DT_ECONFIG, "a comma is missing");
+        before = i == 0 ? mallinfo2().uordblks : before;
+    }
+    assert_true(mallinfo2().uordblks < before + 400 * 60); /* a sanitizer counts by itself, and says 0 here */
+    dt_config_destroy(c);
+}
+
+/* a word ends at a comment, as for libconfig */
+static void test_comments_behind_words(void **state)
+{
+    (void)state;
+    dt_config *c = from("training = { epochs = 3// three\n; momentum = 0.5/* half */; eps = 1e-9#so\n; };");
+    dt_training_opts t;
+    assert_int_equal(dt_config_training(c, -1, &t), DT_OK);
+    assert_true(t.epochs == 3 && t.momentum == 0.5);
+    dt_config_destroy(c);
+    c = fresh();
+    assert_refused(dt_config_set(c, "a=( 1,\n@include \"no.cfg\"\n )"), DT_ECONFIG, "text stands in double quotes");
     dt_config_destroy(c);
 }
 
@@ -107,6 +144,38 @@ static void test_what_is_missing(void **state)
     dt_config_destroy(c);
 }
 
+/* What a group or a file holds is bounded before anybody looks through its keys for each key. */
+static void test_too_many_settings(void **state)
+{
+    (void)state;
+    dt_str text = {0};
+    for (int i = 0; i <= 1000; i++) {
+        dt_str_addf(&text, "k%d = 1;\n", i);
+    }
+    unreadable(dt_str_text(&text), DT_ECONFIG, "run.cfg:1001: syntax error: more than 1000 keys in one group");
+    text.text[text.bytes - strlen("k1000 = 1;\n")] = '\0'; /* one fewer is read */
+    dt_config_destroy(from(dt_str_text(&text)));
+    dt_str_fini(&text);
+
+    dt_str_add(&text, "phases = (\n");
+    for (int i = 0; i <= 1000; i++) {
+        dt_str_addf(&text, "%s{ }", i == 0 ? "" : ",\n");
+    }
+    dt_str_add(&text, " );");
+    unreadable(dt_str_text(&text), DT_ECONFIG, "run.cfg:1002: syntax error: more than 1000 entries in one list");
+    dt_str_fini(&text);
+
+    for (int i = 0; i < 21; i++) { /* and groups do not hide them */
+        dt_str_addf(&text, "g%d = {\n", i);
+        for (int k = 0; k < 999; k++) {
+            dt_str_addf(&text, "k%d = 1;\n", k);
+        }
+        dt_str_add(&text, "};\n");
+    }
+    unreadable(dt_str_text(&text), DT_ECONFIG, "syntax error: more than 20000 settings and values in all");
+    dt_str_fini(&text);
+}
+
 static void test_includes(void **state)
 {
     (void)state;
@@ -126,6 +195,12 @@ static void test_includes(void **state)
     unreadable("@include gone.cfg\n", DT_ECONFIG, "run.cfg:1: expected @include \"file\"");
     unreadable("@include \"x\" seed = 1;\n", DT_ECONFIG, "only a comment may follow");
     unreadable("@include \"run.cfg\"\n", DT_ECONFIG, "includes nest deeper than 10");
+    dt_config *foreign = fresh(); /* what lies in a run opens no other files */
+    put("in_run.cfg", "seed = 1;\n @include \"parts/train.cfg\"\n");
+    assert_refused(dt_config_read_file(foreign, DT_FROM_RUN, at("in_run.cfg")), DT_ECONFIG, "in_run.cfg:2: the conf");
+    put("in_run.cfg", "seed = 1;\n/*\n \t@include \"parts/train.cfg\"\n*/\n");
+    assert_refused(dt_config_read_file(foreign, DT_FROM_RUN, at("in_run.cfg")), DT_ECONFIG, "in_run.cfg:3: a line");
+    dt_config_destroy(foreign);
     put("bad.cfg", "\n\nepochs = = 1;\n");
     unreadable("training = {\n@include \"bad.cfg\"\n};\n", DT_ECONFIG, "bad.cfg:3: syntax error");
     put("bad.cfg", "epochs = 5000000000;\n");
@@ -138,9 +213,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_every_type, begin, end),
+        cmocka_unit_test_setup_teardown(test_refused_without_leaks, begin, end),
+        cmocka_unit_test_setup_teardown(test_comments_behind_words, begin, end),
         cmocka_unit_test_setup_teardown(test_wide_integers, begin, end),
         cmocka_unit_test_setup_teardown(test_syntax, begin, end),
         cmocka_unit_test_setup_teardown(test_what_is_missing, begin, end),
+        cmocka_unit_test_setup_teardown(test_too_many_settings, begin, end),
         cmocka_unit_test_setup_teardown(test_includes, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

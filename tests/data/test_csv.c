@@ -147,12 +147,51 @@ static void test_refusals(void **state)
     dt_str_fini(&out);
 }
 
+/* What lies in memory is read as a file is, packed or not. */
+static void test_memory(void **state)
+{
+    (void)state;
+    static const char text[] = "a,b\n1,2\n";
+    dt_csv *c = NULL;
+    char *const *cell = NULL;
+    int n = 0;
+    assert_ok(dt_csv_open_mem(text, sizeof(text) - 1, "text", &c));
+    assert_ok(dt_csv_next(c, &cell, &n));
+    assert_ok(dt_csv_next(c, &cell, &n));
+    assert_int_equal(n, 2);
+    assert_string_equal(cell[1], "2");
+    assert_int_equal(dt_csv_next(c, &cell, &n), DT_DONE);
+    dt_csv_close(c);
+    assert_fails(dt_csv_open_mem("", 0, "text", &c), DT_EDATA, "text is empty");
+}
+
+/* 300 MB of lines in 300 kB: no recording repeats itself so much. */
+static void test_bomb(void **state)
+{
+    (void)state;
+    enum { PIECE = 1 << 20 };
+    char *lines = dt_alloc(PIECE);
+    for (size_t i = 0; i < PIECE; i++) {
+        lines[i] = i % 64 == 63 ? '\n' : '1';
+    }
+    gzFile out = gzopen(at("t.csv"), "wb9");
+    assert_non_null(out);
+    for (int i = 0; i < 300; i++) {
+        assert_int_equal(gzwrite(out, lines, PIECE), PIECE);
+    }
+    assert_int_equal(gzclose(out), Z_OK);
+    dt_free(lines);
+    assert_fails(drain("t.csv"), DT_EDATA, "over 250 times as many: no recording");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_cells, begin, end),
         cmocka_unit_test_setup_teardown(test_long_input, begin, end),
         cmocka_unit_test_setup_teardown(test_refusals, begin, end),
+        cmocka_unit_test(test_memory),
+        cmocka_unit_test_setup_teardown(test_bomb, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -216,7 +216,7 @@ static void test_column_map(void **state)
     assert_int_equal(v->n_frames, 4); /* a hole of one frame */
     assert_true(v->pose[3] == 10 && fabs(v->motion[0] - 10) < 1e-5);
     opt.frame_rate_hz = 0;
-    refuse_text(text, &opt, DT_EINVAL, "the frame rate is 0 Hz");
+    refuse_text(text, &opt, DT_EINVAL, "the frame rate is 0 Hz, say it with import.frame_rate_hz");
     opt.frame_rate_hz = 4;
     refuse_text(text, &opt, DT_EDATA, "t.csv:3: when; = 0.2 is 0.800 frames of 4 Hz after the first row");
     opt.columns = "time=when;,id=car,x=X,y=Y,speed=Vel";
@@ -232,6 +232,7 @@ static void test_column_map(void **state)
     opt.columns = "x";
     refuse_text(text, &opt, DT_EINVAL, "\"x\" is not role=column");
     refuse_text(text, NULL, DT_EDATA, "t.csv:1: unknown columns \"when;,car,X,Y,V\"");
+    refuse_text("id,frame,x,y\n1,0,0,0\n", NULL, DT_EDATA, "t.csv:1: no column for speed: with id, x, y");
 }
 
 static void test_order_of_rows(void **state)
@@ -422,6 +423,32 @@ static void test_bad_metadata(void **state)
     close_all();
 }
 
+/* Looked at in memory, by the same rules. */
+static void test_checks(void **state)
+{
+    (void)state;
+    static const char table[] = COMMONROAD "a,0,5,car,4.5,2,1,2,0,10,\n",
+                      bad[] = COMMONROAD "a,0,5,car,4.5,2,1,2,0,inf,\n";
+    static const dt_import_options none = {0};
+    assert_ok(dt_table_check(table, sizeof(table) - 1, "t", &none));
+    assert_fails(dt_table_check(bad, sizeof(bad) - 1, "t", &none), DT_EDATA, "t:2: speed_mps is \"inf\"");
+    assert_ok(dt_chunks_check(ONE_CHUNK, strlen(ONE_CHUNK), GOOD, strlen(GOOD)));
+    assert_ok(dt_chunks_check(ONE_CHUNK, strlen(ONE_CHUNK), NULL, 0));
+    assert_fails(dt_chunks_check("[]", 2, NULL, 0), DT_EDATA, "metadata.json:1:1");
+    assert_fails(dt_chunks_check(ONE_CHUNK, strlen(ONE_CHUNK), GOOD, strlen(GOOD) / 2), DT_EDATA, "chunk:1:");
+
+    char *deep = dt_alloc(100001); /* nesting has an end */
+    memset(deep, '[', 100000);
+    assert_fails(dt_chunks_check(ONE_CHUNK, strlen(ONE_CHUNK), deep, 100000), DT_EDATA, "chunk:1:1");
+    dt_free(deep);
+    const size_t head = strlen("{\"x\":");
+    char *skipped = dt_alloc(100001);
+    memset(skipped, '[', 100000);
+    memcpy(skipped, "{\"x\":", head);
+    assert_fails(dt_chunks_check(ONE_CHUNK, strlen(ONE_CHUNK), skipped, 100000), DT_EDATA, "chunk:1:");
+    dt_free(skipped);
+}
+
 static void test_statistics(void **state)
 {
     (void)state;
@@ -511,6 +538,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_chunks, begin, finish),
         cmocka_unit_test_setup_teardown(test_bad_chunks, begin, finish),
         cmocka_unit_test_setup_teardown(test_bad_metadata, begin, finish),
+        cmocka_unit_test_setup_teardown(test_checks, begin, finish),
         cmocka_unit_test_setup_teardown(test_statistics, begin, finish),
         cmocka_unit_test_setup_teardown(test_inspect, begin, finish),
         cmocka_unit_test_setup_teardown(test_interruptions, begin, finish),

@@ -128,6 +128,40 @@ static void test_refusals(void **state)
     dt_fault_reset(NULL);
 }
 
+/* A file in memory, whole, cut anywhere, and with any byte of its header changed. */
+static void test_memory(void **state)
+{
+    (void)state;
+    enum { N = 128 + 8 };
+    char *text = NULL;
+    size_t bytes = 0;
+    dt_npy a;
+    dt_npy_writer *w = NULL;
+    assert_ok(dt_npy_create(at("m.npy"), DT_F32, 0, &w));
+    assert_ok(dt_npy_append(w, (const float[]){1, 2}, 2));
+    assert_ok(dt_npy_close(w));
+    assert_ok(dt_fs_read_all(at("m.npy"), 4096, &text, &bytes));
+    assert_int_equal(bytes, N);
+    assert_ok(dt_npy_of_bytes(text, bytes, "m", DT_F32, 0, &a));
+    assert_int_equal(a.rows, 2);
+    assert_true(((const float *)a.data)[1] == 2);
+    for (size_t n = 0; n < N; n++) {
+        char *cut = dt_alloc(n); /* no byte more */
+        memcpy(cut, text, n);
+        assert_int_equal(dt_npy_of_bytes(cut, n, "cut", DT_F32, 0, &a), DT_EDATA);
+        dt_free(cut);
+    }
+    for (size_t k = 0; k < 128 * 8; k++) {
+        text[k / 8] ^= (char)(1 << k % 8);
+        if (dt_npy_of_bytes(text, bytes, "turned", DT_F32, 0, &a) == DT_OK) {
+            assert_int_equal(a.rows, 2);
+        }
+        text[k / 8] ^= (char)(1 << k % 8);
+    }
+    dt_free(text);
+    assert_fails(dt_npy_create_mapped(at("huge.npy"), DT_F64, 1 << 20, INT64_MAX / 4, &a), DT_EIO, "cannot reserve");
+}
+
 static void test_full_disk(void **state)
 {
     (void)state;
@@ -149,6 +183,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_bytes, begin, end),
         cmocka_unit_test_setup_teardown(test_round_trips, begin, end),
         cmocka_unit_test_setup_teardown(test_refusals, begin, end),
+        cmocka_unit_test_setup_teardown(test_memory, begin, end),
         cmocka_unit_test_setup_teardown(test_full_disk, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

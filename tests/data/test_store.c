@@ -360,6 +360,8 @@ static void test_damaged_description(void **state)
     expect_refused("store.json announces 6");
     replace_in_description("\"rows\":7", "\"rows\":\"7\"");
     expect_refused("rows must be a number, but is a string");
+    replace_in_description("\"rows\":7", "\"rows\":9223372036854775807");
+    expect_refused("a count of 9223372036854775807, at most 9007199254740992");
     replace_in_description("\"tracks\":3", "\"tracks\":0");
     expect_refused("contradict each other");
     replace_in_description("\"name\":\"speed\"", "\"name\":\"pace\"");

@@ -123,6 +123,36 @@ if $fake; then
     same "$work/both" "$work/neither" "a device in the first of two phases"
 fi
 
+# what the records hold of the device: what the host holds there and, by NVML, what the driver says
+last() { # NAME DIR
+    sed -n "s|.*\"$1\":\([-+0-9.e]*\).*|\1|p" "$2/metrics.jsonl" | tail -n 1
+}
+held=$(last gpu/mem_allocated "$work/sync")
+awk -v held="${held:-0}" -v planned="$(last gpu/mem_planned "$work/sync")" \
+    'BEGIN { exit !(held > 0 && held > 0.9 * planned && held < 1.1 * planned) }' ||
+    fail "gpu/mem_allocated is '$held', gpu/mem_planned $(last gpu/mem_planned "$work/sync")"
+test -z "$(last gpu/mem_allocated "$work/cpu")" || fail "the CPU has memory of a GPU"
+if $fake; then
+    libs=${DT_BUILDDIR:-.}/tests/device/.libs
+    for which in "" init; do
+        LD_LIBRARY_PATH=$libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} FAKE_NVML=$which run "$work/nvml$which" --device cuda \
+            --set metrics.device_every_s=0.001
+        same "$work/sync" "$work/nvml$which" "a run that is looked at"
+    done
+    for pair in gpu/mem_reserved=600000000 gpu/mem_used=3000000000 gpu/utilisation=87 gpu/temperature=61; do
+        test "$(last "${pair%=*}" "$work/nvml")" = "${pair#*=}" || fail "$pair: $(last "${pair%=*}" "$work/nvml")"
+    done
+    grep -q 'of the GPU are not recorded: NVML does not begin: Driver Not Loaded' "$work/nvmlinit/train.log" ||
+        fail "says not why nothing is recorded"
+    test -z "$(last gpu/mem_used "$work/nvmlinit")" || fail "records what nobody told"
+    "$dtrain" report "$work/nvml" --out "$work/page.html" 2>"$work/err" || fail "the report"
+    for title in 'allocated on the device' 'held of the device by this process' 'in use on the device, by all'; do
+        grep -q "data-name=\"$title, MB\"" "$work/page.html" || fail "the report draws nothing of memory $title"
+    done
+    grep -q 'gpu/utilisation' "$work/page.html" || fail "the report says nothing of utilisation"
+    cases=$((cases + 2))
+fi
+
 for device in cpu cuda; do
     "$dtrain" eval --plugin phase1_world_model --checkpoint "$work/sync" --device $device --json -q \
         >"$work/$device.json" 2>"$work/err" || fail "evaluation with --device $device"

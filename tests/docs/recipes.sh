@@ -19,7 +19,7 @@ fail() {
 }
 
 # --- every command that a text says is tested ---
-for text in phases running troubleshooting; do
+for text in data phases running security troubleshooting; do
     mkdir "$work/$text"
     awk '/^<!-- tested -->$/ { want = 1; next }
         want && /^```sh$/ { on = 1; want = 0; next }
@@ -36,7 +36,8 @@ for text in "$docs"/*.md; do
     done
     for key in $(grep -o '`[a-z0-9_]*\.[a-z_]*\(=[^`]*\)\{0,1\}`' "$text" | tr -d '`' | sed 's/=.*//' | sort -u); do
         case $key in
-            train.log | error.log | meta.json | trace.json | metrics.jsonl | config.cfg | slurm.sh | .sumocfg) continue ;;
+            *.log | *.json | *.jsonl | config.cfg | slurm.sh | .sumocfg) continue ;; # files
+            vm.*) continue ;; # of the kernel
         esac
         grep -q "$(echo "${key#*.}" | sed 's/.*/\\b&\\b/')" "$DT_SRCDIR"/core/config/schema.c "$DT_SRCDIR"/phases/policy/learner.h ||
             fail "$(basename "$text") names the key $key, which is not known"

@@ -23,11 +23,18 @@ tests_env_traffic_test_junctions_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
 tests_env_traffic_test_junctions_CFLAGS = $(AM_CFLAGS) $(traffic_cflags)
 tests_env_traffic_test_junctions_LDADD = $(CMOCKA_LIBS) $(traffic_libs) -ldl
 dt_tests += tests/env_traffic/test_net
-tests_env_traffic_test_net_SOURCES = tests/env_traffic/test_net.c tests/env_traffic/rig.h $(traffic_sources) \
+tests_env_traffic_test_net_SOURCES = tests/env_traffic/test_net.c tests/env_traffic/files.h tests/env_traffic/rig.h \
+	$(traffic_sources) \
 	$(mock_sources)
 tests_env_traffic_test_net_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests $(traffic_cppflags)
 tests_env_traffic_test_net_CFLAGS = $(AM_CFLAGS) $(traffic_cflags)
 tests_env_traffic_test_net_LDADD = $(CMOCKA_LIBS) $(traffic_libs) -ldl
+dt_tests += tests/env_traffic/test_foreign
+tests_env_traffic_test_foreign_SOURCES = tests/env_traffic/test_foreign.c tests/env_traffic/files.h \
+	tests/env_traffic/rig.h $(traffic_sources) $(mock_sources)
+tests_env_traffic_test_foreign_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests $(traffic_cppflags)
+tests_env_traffic_test_foreign_CFLAGS = $(AM_CFLAGS) $(traffic_cflags)
+tests_env_traffic_test_foreign_LDADD = $(CMOCKA_LIBS) $(traffic_libs) -ldl
 EXTRA_DIST += tests/fixtures/sumo/corner.net.xml tests/fixtures/sumo/corner.rou.xml
 dt_tests += tests/env_traffic/test_past
 tests_env_traffic_test_past_SOURCES = tests/env_traffic/test_past.c tests/env_traffic/rig.h $(traffic_sources) \

@@ -3,95 +3,10 @@
  * Networks and demand from files of SUMO (scenario net): what is kept of them, who yields, programs of signals, and
  * what is refused, each with file and line.
  */
-#include "rig.h"
+#include "files.h"
 #include "../../plugins/env_traffic/signal.h"
 
-#include <unistd.h>
 #include <zlib.h>
-
-enum { TEXT = 512, FILE_MAX = 32768 };
-
-static char folder[TEXT]; /* scratch, in the build folder */
-static char net_text[FILE_MAX], routes_text[FILE_MAX];
-
-static void load(const char *name, char *text)
-{
-    char path[TEXT];
-    const char *tree = getenv("DT_SRCDIR");
-    snprintf(path, sizeof(path), "%s/tests/fixtures/sumo/%s", tree != NULL ? tree : ".", name);
-    FILE *in = fopen(path, "rb");
-    assert_non_null(in);
-    text[fread(text, 1, FILE_MAX - 1, in)] = '\0';
-    fclose(in);
-}
-
-static void store(const char *name, const char *text)
-{
-    char path[2 * TEXT];
-    snprintf(path, sizeof(path), "%s/%s", folder, name);
-    FILE *out = fopen(path, "wb");
-    assert_non_null(out);
-    fputs(text, out);
-    fclose(out);
-}
-
-static int make_folder(void **test)
-{
-    (void)test;
-    const char *build = getenv("DT_BUILDDIR");
-    snprintf(folder, sizeof(folder), "%s/tests/env_traffic/net-XXXXXX", build != NULL ? build : ".");
-    load("corner.net.xml", net_text);
-    load("corner.rou.xml", routes_text);
-    return mkdtemp(folder) == NULL;
-}
-
-static int remove_folder(void **test)
-{
-    (void)test;
-    char command[2 * TEXT];
-    snprintf(command, sizeof(command), "rm -r '%s'", folder);
-    return system(command);
-}
-
-/* The line on which a text begins. */
-static int line_of(const char *text, const char *at)
-{
-    int line = 1;
-    for (; text < at; text++) {
-        line += *text == '\n';
-    }
-    return line;
-}
-
-/* Replaces one piece of a file; returns its line. */
-static int replace(const char *text, const char *from, const char *to, char *out)
-{
-    const char *at = strstr(text, from);
-    assert_non_null(at);
-    snprintf(out, FILE_MAX, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from));
-    return line_of(text, at);
-}
-
-static char setting[2][2 * TEXT];
-
-/* Settings of the files in the folder, and more; NULL ends. */
-static const char *const *settings(const char *const *more)
-{
-    static const char *set[16];
-    int n = 0;
-    snprintf(setting[0], sizeof(setting[0]), "net_file=%s/corner.net.xml", folder);
-    snprintf(setting[1], sizeof(setting[1]), "routes_file=%s/corner.rou.xml", folder);
-    set[n++] = "scenario=net";
-    set[n++] = setting[0];
-    set[n++] = setting[1];
-    set[n++] = "begin_s=100";
-    set[n++] = "episode_s=600";
-    for (; more != NULL && *more != NULL; more++) {
-        set[n++] = *more;
-    }
-    set[n] = NULL;
-    return set;
-}
 
 static void open_corner(sim_rig *r, const char *const *more)
 {
@@ -228,6 +143,24 @@ static void test_demand_of_the_file(void **test)
     rig_close(&r);
 }
 
+/* Who is due while the last step goes on is demand, and waits: the trip "turn" at 10.5 s. */
+static void test_due_in_the_last_second(void **test)
+{
+    (void)test;
+    sim_rig r;
+    open_corner(&r, (const char *const[]){"episode_s=11", "dt_s=1", NULL});
+    int64_t due = 0;
+    rig_run(&r, 10);
+    const double before = sim_delay(&r.sim) - r.sim.sum.loss_s;
+    rig_run(&r, 1);
+    for (int32_t k = 0; k < r.sim.n_sources; k++) {
+        due += r.sim.source[k].n;
+    }
+    assert_int_equal(r.sim.sum.inserted + sim_waiting(&r.sim), due);
+    assert_true(sim_delay(&r.sim) - r.sim.sum.loss_s >= before + 0.5);
+    rig_close(&r);
+}
+
 /* At a stop sign all stop; at a junction without any rule nobody looks. */
 static void test_stop_signs(void **test)
 {
@@ -287,46 +220,6 @@ static void test_compressed(void **test)
 }
 
 /* ---- what is refused --------------------------------------------------------------------------------------------- */
-
-static dt_status try_files(const char *net_xml, const char *routes_xml, char *message)
-{
-    mock_host host;
-    sim s = {0};
-    store("corner.net.xml", net_xml);
-    store("corner.rou.xml", routes_xml);
-    mock_host_init(&host);
-    const dt_component *c = mock_load("plugins", "env_traffic", "env_traffic");
-    traffic_config *config = mock_config(c, settings(NULL));
-    *config = scenario_resolve(config);
-    const dt_status st = sim_create(&s, &host.host, config);
-    snprintf(message, MOCK_TEXT, "%s", st != DT_OK ? host.message : host.log);
-    sim_destroy(&s);
-    free(config);
-    assert_int_equal(host.n_live, 0);
-    return st;
-}
-
-typedef struct bad_file {
-    const char *from, *to, *says;
-    dt_status status;
-} bad_file;
-
-static void refuse_all(const bad_file *bad, size_t n, int is_net)
-{
-    static char changed[FILE_MAX];
-    for (size_t k = 0; k < n; k++) {
-        char message[MOCK_TEXT], where[64];
-        const int line = replace(is_net ? net_text : routes_text, bad[k].from, bad[k].to, changed);
-        const dt_status st = try_files(is_net ? changed : net_text, is_net ? routes_text : changed, message);
-        snprintf(where, sizeof(where), "corner.%s.xml:%d: ", is_net ? "net" : "rou", line);
-        if (st != bad[k].status || strstr(message, bad[k].says) == NULL || strstr(message, where) == NULL) {
-            print_error("%s: \"%s\", not \"%s%s\"\n", bad[k].to, message, where, bad[k].says);
-        }
-        assert_int_equal(st, bad[k].status);
-        assert_non_null(strstr(message, bad[k].says));
-        assert_non_null(strstr(message, where));
-    }
-}
 
 static void test_bad_nets(void **test)
 {
@@ -478,17 +371,12 @@ static void test_memory(void **test)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_net_is_kept),
-        cmocka_unit_test(test_program_of_the_file),
-        cmocka_unit_test(test_demand_of_the_file),
-        cmocka_unit_test(test_compressed),
-        cmocka_unit_test(test_bad_nets),
-        cmocka_unit_test(test_bad_routes),
-        cmocka_unit_test(test_nobody_drives),
-        cmocka_unit_test(test_what_is_left_out),
-        cmocka_unit_test(test_stop_signs),
-        cmocka_unit_test(test_settings),
-        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_net_is_kept),        cmocka_unit_test(test_program_of_the_file),
+        cmocka_unit_test(test_demand_of_the_file), cmocka_unit_test(test_due_in_the_last_second),
+        cmocka_unit_test(test_compressed),         cmocka_unit_test(test_bad_nets),
+        cmocka_unit_test(test_bad_routes),         cmocka_unit_test(test_nobody_drives),
+        cmocka_unit_test(test_what_is_left_out),   cmocka_unit_test(test_stop_signs),
+        cmocka_unit_test(test_settings),           cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -105,6 +105,8 @@ for format in safetensors onnx; do
         fail "phase 1 as $format: $(cat "$work/out")"
 done
 "$drive" "$plugins/env_cartpole.so" "$work/one" >"$work/out" 2>"$work/err" && fail "a model without actions drives"
+"$drive" "$(printf 'no\nplugin\033[2J.so')" "$work/mlp.safetensors" 2>"$work/err" && fail "no plugin drives"
+[ "$(wc -l <"$work/err")" -eq 1 ] && grep -q 'no?plugin?\[2J.so' "$work/err" || fail "a name drives the terminal"
 
 refused 2 "usage: dtrain export"
 refused 2 "expected safetensors or onnx" --checkpoint "$work/mlp" --format pickle

@@ -448,6 +448,8 @@ static void test_refused_files(void **state)
     "\"f32\",\"kind\":\"given\"}],\"tensors\":[\"controller.w\"],\"nodes\":["
     write_text(HEAD "{\"op\":\"conv\",\"in\":[0]}]}");
     unreadable(DT_EDATA, "op \"conv\" is unknown to this version");
+    write_text(HEAD "{\"op\":\"x\\n\\u001b[2J\",\"in\":[0]}]}"); /* the file drives no terminal */
+    unreadable(DT_EDATA, "op \"x??[2J\" is unknown to this version");
     write_text(HEAD "{\"op\":\"affine\",\"in\":[2]}]}");
     unreadable(DT_EDATA, "2 is not a whole number in [0, 1]");
     write_text(HEAD "{\"op\":\"linear\",\"in\":[0,1]}]}");

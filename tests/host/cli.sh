@@ -214,6 +214,9 @@ for verb in launch bench; do
     expect 2 "this version" "$dtrain" $verb
 done
 expect 2 "did you mean" "$dtrain" $phase $tiny --set training.epocks=3
+expect 2 "there is no checkpoint at $work/nosuch" "$dtrain" eval --checkpoint "$work/nosuch"
+expect 2 'did you mean "env_cartpole"?' "$dtrain" --plugin phase2_ppo --set env.id=cartpol --dry-run
+expect 2 'did you mean "env_traffic"?' "$dtrain" eval --plugin phase2_ppo --env trafic
 expect 2 "run = { ... } from --set: neither a section nor the id of a component" "$dtrain" $phase $tiny --set run.threads=1 # once a crash
 expect 2 "training.epochs" "$dtrain" $phase $tiny --set training.epochs=ten
 expect 2 "training.epochs" "$dtrain" $phase $tiny --set training.epochs=-1

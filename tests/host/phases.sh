@@ -93,7 +93,7 @@ says "world of this phase is world_gru" "is not in the file"
 train 2 nobody "{ $one }, { $two init = \"previous\"; }"
 says "holds none of this phase's"
 train 2 odd "{ $one fresh = [ \"eyes\" ]; init = \"$work/three\"; }"
-says 'fresh of the phase holds "eyes"'
+says phases.0.fresh '"eyes" is no role'
 train 2 freeze "{ $one freeze = [ \"perzeption\" ]; }"
 says 'freeze of the phase holds "perzeption", which is neither a role (perception, world, controller, shield)'
 
@@ -205,10 +205,59 @@ train 0 far "{ plugin = \"phase2_ppo\"; $seen stop = { iterations = 3; metric = 
 train 0 rare "{ plugin = \"phase2_ppo\"; $seen stop = { iterations = 3; }; }" --set training.eval_interval=100
 grep -q '"step":6,.*"eval/return/mean"' "$work/rare/metrics.jsonl" || fail "no evaluation where the phase ended"
 train 2 misnamed "{ plugin = \"phase2_ppo\"; $seen stop = { metric = \"return/meen\"; above = 0.0; }; }"
-says 'stop.metric = "return/meen" is no result of the evaluation of phase2_ppo; it reports seeds' \
-    "return/mean, return/std" "what was learnt before the failure is saved at step 2"
+says 'stop.metric = "return/meen" is no result of the evaluation of phase2_ppo; did you mean "return/mean"?; it reports seeds' \
+    "return/mean, return/std"
+cases=$((cases + 1))
+[ -z "$(steps_of misnamed)" ] || fail "a misspelt result is found after step $(steps_of misnamed)"
 train 2 unseen "{ plugin = \"phase2_ppo\"; $target }"
-says "training.eval_interval = 0 evaluates never"
+says "training.eval_interval = 0 evaluates never; set training.eval_interval to at least 1"
+for dry in "" --dry-run; do
+    train 2 unseen_later "{ $one }, { plugin = \"phase2_ppo\"; $target }" $dry
+    says "phase 2 (phase2_ppo): stop.metric" "set training.eval_interval to at least 1"
+    train 2 wrold "{ $one fresh = [ \"wrold\" ]; }, { $two }" $dry
+    says "phases.0.fresh" '"wrold" is no role' 'did you mean "world"?'
+    train 2 wrold_later "{ $one }, { $two fresh = [ \"wrold\" ]; }" $dry
+    says "phases.1.fresh" 'did you mean "world"?'
+done
+cases=$((cases + 1))
+[ ! -e "$work/unseen_later" ] && [ ! -e "$work/wrold_later" ] || fail "what a later phase says wrong was found after one"
+train 2 best_misnamed "{ $seen plugin = \"phase2_ppo\"; stop = { iterations = 1; }; }, { $seen $two }" \
+    --set checkpoint.best_by=return/meen
+says 'checkpoint.best_by = "return/meen" is no result of the evaluation of phase2_ppo; did you mean "return/mean"?'
+train 2 best_own "{ $seen $two checkpoint = { best_by = \"nothing\"; }; }, { $seen $two }"
+says 'checkpoint.best_by = "nothing" is no result of the evaluation of phase2_ppo'
+train 2 best_one "{ $seen $two }, { $one }" --set checkpoint.best_by=nothing
+says 'checkpoint.best_by = "nothing" is no result of the evaluation of phase2_ppo'
+
+# --- --plugin runs one phase: what is given under phases is that phase's, or refused ---
+only() { # CODE [options]: a run of the one phase
+    want=$1 dir=only.none
+    shift
+    cases=$((cases + 1))
+    timeout 300 "$dtrain" --config "$work/tiny.cfg" --plugin phase1_world_model "$@" -q >"$work/out" 2>"$work/err"
+    got=$?
+    [ "$got" -eq "$want" ] || fail "--plugin $*: exit code $got, expected $want"
+}
+only 0 --set phases.0.stop.steps=3 --run-dir "$work/only"
+[ "$(steps_of only)" -eq 3 ] || fail "--plugin with phases.0.stop.steps=3 ended at step $(steps_of only)"
+export DTRAIN__PHASES__0__STOP__STEPS=2
+only 0 --run-dir "$work/only_env"
+unset DTRAIN__PHASES__0__STOP__STEPS
+[ "$(steps_of only_env)" -eq 2 ] || fail "--plugin with the variable for 2 steps ended at step $(steps_of only_env)"
+only 2 --set phases.0.bogus=1 --dry-run
+says "phases.0.bogus = " "from --set"
+only 2 --set phases.0.checkpoint.hand_on=best --dry-run
+says "checkpoint.best_by says which one is the best"
+echo "phases = ( { $two } );" >"$work/other.cfg"
+only 2 --config "$work/other.cfg" --dry-run
+says "phases.0.stop.iterations = 3 at" "other.cfg:1" "phases has no entry of phase1_world_model"
+echo "phases = ( { $two }, { $one } );" >"$work/both.cfg"
+only 0 --config "$work/both.cfg" --set phases.1.stop.steps=2 --run-dir "$work/only_second"
+[ "$(steps_of only_second)" -eq 2 ] || fail "the second entry, set by hand, ended at step $(steps_of only_second)"
+only 2 --config "$work/both.cfg" --set phases.0.stop.iterations=2 --dry-run
+says "phases.0.stop.iterations = \"2\" from --set" "the entry of phase1_world_model is phases.1"
+only 2 --set stop.metric=return/mean --dry-run
+says "stop.metric = " "stop belongs into an entry of phases: phases.0.stop.metric"
 train 2 valueless "{ $two }, { plugin = \"phase2_ppo\"; stop = { metric = \"return/mean\"; }; }"
 says "phases.1.stop" "metric needs above or below"
 train 2 nameless "{ plugin = \"phase2_ppo\"; stop = { below = 3.0; }; }"

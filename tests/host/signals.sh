@@ -61,63 +61,83 @@ what="--config $work/two.cfg $common $ring --threads 1 --set data.batch=32"
 "$dtrain" $what --run-dir "$work/two" 2>"$work/err" || fail "two phases: exit code $?"
 stopped two 40 # in the first round of the second phase
 
-# --- a round of half a minute answers at once ---
+# --- a long round answers at once: the program is met in it, told to stop, and saves the state before the round ---
 long="--plugin phase2_ppo $common $ring --threads 1 --set phase2_ppo.train_batch=400000 --set phase2_ppo.fragment=1000
       --set phase2_ppo.sgd_epochs=1"
-begin() { # DIR [options]: starts it, and waits until a round is under way
-    dir=$1
-    shift
-    "$dtrain" "$@" --run-dir "$dir" 2>"$work/err" &
-    pid=$!
+meet=$PWD/$work/meet # a whole path: it is where the program makes it
+patience=6000        # hundredths of a second, far longer than anything here takes
+until_so() {         # a condition: false when it did not come about
     tries=0
-    until grep -q "parameters (" "$dir/train.log" 2>/dev/null || [ $tries -gt 200 ]; do
+    until "$@"; do
         tries=$((tries + 1))
-        sleep 0.05
+        [ $tries -lt $patience ] || return 1
+        sleep 0.01
     done
-    sleep 0.3
+}
+begin() { # POINT DIR [options]: starts it, and waits until it is at that fault point, where it stays
+    point=$1
+    dir=$2
+    shift 2
+    DTRAIN_FAULT=$point@$meet "$dtrain" "$@" --run-dir "$dir" 2>"$work/err" &
+    pid=$!
+    until_so [ -e "$meet" ] || fail "$dir: it never came to $point"
+}
+go_on() {
+    rm -f "$meet"
+}
+is_taken() { # PID: a signal that it was sent is with it
+    ! grep -q '^\(Shd\|Sig\)Pnd:.*[1-9a-f]' "/proc/$1/status"
+}
+is_over() {
+    state=$(sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -c 1)
+    [ -z "$state" ] || [ "$state" = Z ]
 }
 ends() { # CODE WHAT: the process that was begun
     at=$(milliseconds)
+    until_so is_over $pid || kill -9 $pid
     wait $pid
     code=$?
-    late=$(($(milliseconds) - at))
     [ $code -eq "$1" ] || fail "$2: exit code $code, expected $1"
-    [ $late -lt 5000 ] || fail "$2: answered after $late ms"
-    echo "$2: exit code $code after $late ms"
+    echo "$2: exit code $code after $(($(milliseconds) - at)) ms"
+}
+step_of() {
+    "$dtrain" ckpt inspect "$1" --json 2>/dev/null | sed -n 's/.*"step":\([0-9]*\).*/\1/p'
 }
 for signal in TERM:75 INT:75; do
-    begin "$work/long-$signal" $long
+    dir=$work/long-$signal
+    begin run.stop:300 "$dir" $long
     kill -${signal%:*} $pid 2>/dev/null || fail "it is gone"
+    until_so is_taken $pid || fail "SIG${signal%:*} does not arrive"
+    go_on
     ends ${signal#*:} "SIG${signal%:*} in a long round"
-    "$dtrain" ckpt verify "$work/long-$signal" >/dev/null 2>"$work/err" || fail "what SIG${signal%:*} left"
+    "$dtrain" ckpt verify "$dir" >/dev/null 2>"$work/err" || fail "what SIG${signal%:*} left"
+    [ "$(step_of "$dir")" -eq 0 ] || fail "SIG${signal%:*}: the round was played to its end"
 done
-at=$(milliseconds)
-"$dtrain" $long --max-time 1 --run-dir "$work/long-time" 2>"$work/err"
+"$dtrain" $long --max-time 0.001 --run-dir "$work/long-time" 2>"$work/err"
 code=$?
-late=$(($(milliseconds) - at - 1000))
-[ $code -eq 75 ] && [ $late -lt 5000 ] || fail "--max-time in a long round: exit code $code, $late ms late"
+[ $code -eq 75 ] && [ "$(step_of "$work/long-time")" -eq 0 ] || fail "--max-time in a long round: exit code $code"
 "$dtrain" $long --set phase2_ppo.train_batch=4000 --max-steps 40 --run-dir "$work/long-steps" 2>"$work/err" || fail "--max-steps: $?"
 
-# --- the second signal does not wait for what the first one has to: learning from a round, some minutes of it ---
+# --- the second signal does not wait for what the first one has to: the program learns from a round, and does not get on
+# with it ---
 for signal in TERM:143 INT:130; do
-    begin "$work/twice-$signal" $long --set phase2_ppo.fragment=64 --set phase2_ppo.train_batch=256 \
-        --set phase2_ppo.sgd_epochs=1000 --set data.batch=1 --set data.shards=1
-    sleep 0.7
+    begin train.step:5 "$work/twice-$signal" $long --set phase2_ppo.fragment=64 --set phase2_ppo.train_batch=256 \
+        --set data.batch=32 --set data.shards=1
     kill -${signal%:*} $pid 2>/dev/null || fail "it is gone"
-    sleep 0.1
-    kill -${signal%:*} $pid 2>/dev/null || fail "SIG${signal%:*} once ended it while it learnt"
+    until_so is_taken $pid || fail "SIG${signal%:*} does not arrive"
+    ! is_over $pid || fail "SIG${signal%:*} once ended it while it learnt"
+    kill -${signal%:*} $pid 2>/dev/null
     ends ${signal#*:} "SIG${signal%:*} twice"
+    go_on
 done
 
 # --- SIGUSR1 saves at the end of the round and goes on ---
-begin "$work/usr1" $long --set phase2_ppo.train_batch=20000 --set phase2_ppo.iterations=1000
+begin run.stop:30 "$work/usr1" $long --set phase2_ppo.fragment=64 --set phase2_ppo.train_batch=256 \
+    --set phase2_ppo.iterations=1000000
 kill -USR1 $pid 2>/dev/null || fail "it is gone"
-tries=0
-until [ -e "$work/usr1/checkpoints/LATEST" ] || [ $tries -gt 400 ]; do
-    tries=$((tries + 1))
-    sleep 0.05
-done
-[ -e "$work/usr1/checkpoints/LATEST" ] || fail "SIGUSR1 saved nothing"
+until_so is_taken $pid || fail "SIGUSR1 does not arrive"
+go_on
+until_so [ -e "$work/usr1/checkpoints/LATEST" ] || fail "SIGUSR1 saved nothing"
 kill -TERM $pid 2>/dev/null || fail "SIGUSR1 ended the run"
 ends 75 "SIGTERM after SIGUSR1"
 [ $failed -eq 0 ]

@@ -219,11 +219,25 @@ static void test_devices(void **state)
 {
     (void)state;
     dt_device_ops ops = *host_device_ops();
+    doctor.nvml = "/nowhere/libnvidia-ml.so.1";
     host_device_reset(UINT64_C(1) << 33);
     dt_doctor_devices(&doctor, &ops);
     says("host memory, 8.0 GiB, sm_10, GPU-none; 8.0 GiB free; memory and kernels answer\n");
     assert_int_equal(doctor.n[DT_VERDICT_FAIL], 0);
     assert_true(host_device_read().launches > 0);
+
+    /* with NVML and without, one warning a device */
+    assert_int_equal(doctor.n[DT_VERDICT_WARN], 1);
+    says("WARN  NVML           no NVML: ");
+    says("-> make libnvidia-ml.so.1 known");
+    doctor.nvml = "tests/device/.libs/libnvidia-ml.so.1";
+    char nvml[512];
+    const char *build = getenv("DT_BUILDDIR");
+    snprintf(nvml, sizeof(nvml), "%s/%s", build != NULL ? build : ".", doctor.nvml);
+    doctor.nvml = nvml;
+    dt_doctor_devices(&doctor, &ops);
+    says("PASS  NVML           2.8 GiB in use, 87 % at work, 61 degrees Celsius\n");
+    assert_int_equal(doctor.n[DT_VERDICT_WARN], 1);
 
     host_device_reset(UINT64_C(1) << 22);
     dt_doctor_devices(&doctor, &ops);

@@ -46,9 +46,11 @@ static void test_numbers_over_seeds(void **state)
     }
     said[0] = '\0';
     dt_evaluation_report(NULL, &metrics, &spec, seed, r, 3);
-    assert_string_equal(said, "seeds 4 5 6\nreturn/mean 3\nreturn/std 2.64575\nlength/mean 10\nlength/std 0\n"
-                              "costs/crash/mean 2\ncosts/crash/std 2.82843\nmetrics/delay_s/mean 7\n"
-                              "metrics/delay_s/std 0\nmetrics/never/mean nan\nmetrics/never/std nan\n"
+    assert_string_equal(said, "seeds 4 5 6\nreturn/mean 3\nreturn/std 2.64575\nreturn/values 1 2 6\n"
+                              "length/mean 10\nlength/std 0\nlength/values 10 10 10\n"
+                              "costs/crash/mean 2\ncosts/crash/std 2.82843\ncosts/crash/values 0 nan 4\n"
+                              "metrics/delay_s/mean 7\nmetrics/delay_s/std 0\nmetrics/delay_s/values 7 7 7\n"
+                              "metrics/never/mean nan\nmetrics/never/std nan\nmetrics/never/values nan nan nan\n"
                               "shield/interventions 10\nshield/infeasible_rate 0.05\n");
 }
 
@@ -60,7 +62,8 @@ static void test_one_seed_has_no_deviation(void **state)
     const dt_rollout_report r = {.episode_return = -3, .episode_length = 2};
     said[0] = '\0';
     dt_evaluation_report(NULL, &metrics, &spec, &seed, &r, 1);
-    assert_string_equal(said, "seeds 9\nreturn/mean -3\nreturn/std 0\nlength/mean 2\nlength/std 0\n"
+    assert_string_equal(said, "seeds 9\nreturn/mean -3\nreturn/std 0\nreturn/values -3\n"
+                              "length/mean 2\nlength/std 0\nlength/values 2\n"
                               "shield/interventions 0\nshield/infeasible_rate 0\n");
 }
 

@@ -16,6 +16,7 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "host/memory_watch.h"
+#include "host/room.h"
 
 static char top[64];
 static char said[4096];

@@ -51,10 +51,12 @@ static void test_table(void **state)
 {
     (void)state;
     static dt_stage stage;
-    double a = 194.25, b = 3.5, not = NAN, list[] = {7, 8};
+    double a = 194.25, b = 3.5, not = NAN, many = 123456, list[] = {7, 123456};
     const dt_report r[] = {{.key = "seeds", .value = list, .n = 2, .is_list = true},
                            {.key = "return/mean", .value = &a, .n = 1},
                            {.key = "return/std", .value = &b, .n = 1},
+                           {.key = "return/values", .value = list, .n = 2, .is_list = true},
+                           {.key = "rows", .value = &many, .n = 1},
                            {.key = "trip/mean", .value = &not, .n = 1},
                            {.key = "trip/std", .value = &not, .n = 1},
                            {.key = "odd/mean", .value = &a, .n = 1},
@@ -63,8 +65,9 @@ static void test_table(void **state)
     memcpy(stage.report, r, sizeof(r));
     stage.n_reports = sizeof(r) / sizeof(r[0]);
     dt_report_text(&stage, &out);
-    assert_string_equal(dt_str_text(&out), "  seeds                              7         8\n"
+    assert_string_equal(dt_str_text(&out), "  mean +- deviation over seeds 7, 123456\n"
                                            "  return                         194.2 +- 3.5\n"
+                                           "  rows                          123456\n"
                                            "  odd/mean                       194.2\n"
                                            "  oddity/std                       3.5\n");
     dt_str_fini(&out);

@@ -9,15 +9,19 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <link.h> /* ElfW */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/err.h"
 #include "base/fault.h"
 #include "base/fs.h"
 #include "base/mem.h"
+#include "loader/elf.h"
 #include "loader/loader.h"
 
 static char top[64];
@@ -83,8 +87,8 @@ static dt_loader *loader_on(const char *plugin_path)
 
 /* ---- refusals ---- */
 
-#define NOW   "1" /* DT_ABI_MINOR */
-#define NEWER "8" /* what bad.c makes of it: 7 more */
+#define NOW   "2" /* DT_ABI_MINOR */
+#define NEWER "9" /* what bad.c makes of it: 7 more */
 static const struct {
     const char *file;
     dt_status status;
@@ -157,6 +161,11 @@ static void test_no_shared_object(void **state)
     assert_refused(dt_loader_open(l, path, &p), DT_EPLUGIN, "text.so: is no shared object: invalid ELF header");
     put("short.so", "x", 1, path);
     assert_refused(dt_loader_open(l, path, &p), DT_EPLUGIN, "is no shared object");
+    snprintf(path, sizeof(path), "%s/fifo.so", top);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    alarm(20); /* nobody writes to it */
+    assert_refused(dt_loader_open(l, path, &p), DT_EPLUGIN, "fifo.so: is empty or no plain file");
+    alarm(0);
     put("empty.so", "", 0, path);
     assert_refused(dt_loader_open(l, path, &p), DT_EPLUGIN, "is empty or no plain file");
     /* a good plugin cut in the middle */
@@ -177,6 +186,137 @@ static void test_no_shared_object(void **state)
     assert_refused(dt_loader_open(l, path, &p), DT_EPLUGIN, "good_LTX_dt_plugin_entry, expected copy_LTX_");
     dt_free(bytes);
     dt_loader_destroy(l);
+}
+
+/* Opened in a process of its own, as the dynamic loader may die of it. */
+static void survives(const char *path, size_t at, int how)
+{
+    const pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        const dt_loaded_plugin *p = NULL;
+        dt_loader *l = NULL;
+        dt_loader_desc desc = {.host = &host, .program_dir = "/no/build", .plugin_dir = "/no/where"};
+        alarm(20);
+        _exit(dt_loader_create(&desc, &l) != DT_OK || dt_loader_open(l, path, &p) == DT_EIO);
+    }
+    int ended = 0;
+    assert_int_equal(waitpid(pid, &ended, 0), pid);
+    if (!WIFEXITED(ended) || WEXITSTATUS(ended) != 0) {
+        print_error("damage %d at byte %zu: ended with %#x\n", how, at, (unsigned)ended);
+        fail();
+    }
+}
+
+/* The value of a tag of the dynamic section, of which there must be one. */
+static uint64_t *tag_of(char *bytes, int64_t tag)
+{
+    ElfW(Ehdr) h;
+    memcpy(&h, bytes, sizeof(h));
+    for (size_t i = 0; i < h.e_phnum; i++) {
+        ElfW(Phdr) p;
+        memcpy(&p, bytes + h.e_phoff + i * sizeof(p), sizeof(p));
+        for (ElfW(Dyn) *d = (ElfW(Dyn) *)(void *)(bytes + p.p_offset); p.p_type == PT_DYNAMIC && d->d_tag != DT_NULL;
+             d++) {
+            if (d->d_tag == tag) {
+                return &d->d_un.d_val;
+            }
+        }
+    }
+    fail_msg("no tag %lld", (long long)tag);
+    return NULL;
+}
+
+/* What is called when a plugin is opened or closed: each byte of where it lies changed to each other value. */
+static void test_damaged_calls(void **state)
+{
+    static const struct {
+        int64_t tag;
+        int32_t to;
+    } moved[] = {{DT_INIT_ARRAY, 1},   {DT_INIT_ARRAY, 8},   {DT_INIT_ARRAY, -8},    {DT_INIT_ARRAY, 0x80},
+                 {DT_INIT_ARRAY, 256}, {DT_FINI_ARRAY, 4},   {DT_FINI_ARRAY, 0x800}, {DT_INIT_ARRAYSZ, 8},
+                 {DT_INIT_ARRAYSZ, 1}, {DT_FINI_ARRAYSZ, 8}, {DT_FINI_ARRAYSZ, 256}};
+    static const int64_t tags[] = {DT_INIT_ARRAY, DT_INIT_ARRAYSZ, DT_FINI_ARRAY, DT_FINI_ARRAYSZ};
+    char *bytes = NULL, good[4200], path[256];
+    size_t n = 0;
+    snprintf(good, sizeof(good), "%s/good.so", fixtures);
+    assert_done(dt_fs_read_all(good, 1 << 24, &bytes, &n));
+    const uint8_t *const file = (const uint8_t *)bytes;
+    for (size_t i = 0; i < sizeof(moved) / sizeof(moved[0]); i++) {
+        uint64_t *const v = tag_of(bytes, moved[i].tag), kept = *v;
+        *v += (uint64_t)(int64_t)moved[i].to;
+        print_message("tag %lld moved by %d\n", (long long)moved[i].tag, (int)moved[i].to);
+        assert_refused(dt_elf_check(file, n), DT_EPLUGIN, "is damaged: ");
+        *v = kept;
+    }
+    for (size_t i = 0; i < sizeof(tags) / sizeof(tags[0]); i++) {
+        uint8_t *const v = (uint8_t *)tag_of(bytes, tags[i]);
+        for (size_t at = 0; at < sizeof(uint64_t); at++) {
+            const uint8_t kept = v[at];
+            for (int how = 1; how < 256; how++) {
+                v[at] = (uint8_t)(kept ^ how);
+                if (dt_elf_check(file, n) == DT_OK) { /* harmless: a list that is empty, or the other one */
+                    put("good.so", bytes, n, path);
+                    survives(path, at, how);
+                }
+            }
+            v[at] = kept;
+        }
+    }
+    uint64_t *const init = tag_of(bytes, DT_INIT), code = *init;
+    *init = *tag_of(bytes, DT_INIT_ARRAY);
+    assert_refused(dt_elf_check(file, n), DT_EPLUGIN, "a function that is called when it is opened lies outside");
+    *init = code;
+    int64_t *const tag = (int64_t *)tag_of(bytes, DT_INIT_ARRAY) - 1;
+    *tag = DT_PREINIT_ARRAY;
+    assert_refused(dt_elf_check(file, n), DT_EPLUGIN, "which only a program has");
+    *tag = DT_INIT_ARRAY;
+    assert_done(dt_elf_check(file, n));
+    dt_free(bytes);
+    (void)state;
+}
+
+/* Whatever a header says: a byte of it changed, opened for real; and any byte of the file changed, looked at alone. */
+static void test_damaged_headers(void **state)
+{
+    char *bytes = NULL, good[4200], path[256];
+    size_t n = 0;
+    ElfW(Ehdr) h;
+    snprintf(good, sizeof(good), "%s/good.so", fixtures);
+    assert_done(dt_fs_read_all(good, 1 << 24, &bytes, &n));
+    memcpy(&h, bytes, sizeof(h));
+    assert_done(dt_elf_check((const uint8_t *)bytes, n));
+    const size_t headers = (size_t)h.e_phoff + h.e_phnum * sizeof(ElfW(Phdr));
+    for (size_t at = 0; at < headers; at++) {
+        const char kept = bytes[at];
+        for (int how = 0; how < 3; how++) {
+            bytes[at] = (char)(how == 0 ? ~kept : how == 1 ? kept ^ 0x10 : kept + 1);
+            if (dt_elf_check((const uint8_t *)bytes, n) == DT_OK) { /* harmless, as in a note: the loader takes it */
+                put("good.so", bytes, n, path);
+                survives(path, at, how);
+            }
+        }
+        bytes[at] = kept;
+    }
+    uint8_t *exact = malloc(n); /* without room behind it: a sanitizer sees every step outside */
+    assert_non_null(exact);
+    memcpy(exact, bytes, n);
+    uint64_t random = 1;
+    for (int i = 0; i < 60000; i++) {
+        size_t at[3];
+        for (int k = 0; k < 3; k++) {
+            random = random * 6364136223846793005u + 1442695040888963407u;
+            at[k] = (size_t)(random >> 33) % n;
+            exact[at[k]] = (uint8_t)(random >> 20);
+        }
+        (void)!dt_elf_check(exact, i % 5 == 0 ? at[0] : n);
+        for (int k = 0; k < 3; k++) {
+            exact[at[k]] = (uint8_t)bytes[at[k]];
+        }
+    }
+    free(exact);
+    dt_free(bytes);
+    dt_error_clear();
 }
 
 static void test_taken(void **state)
@@ -420,6 +560,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_refusals, begin, end),
         cmocka_unit_test_setup_teardown(test_no_shared_object, begin, end),
+        cmocka_unit_test_setup_teardown(test_damaged_headers, begin, end),
+        cmocka_unit_test_setup_teardown(test_damaged_calls, begin, end),
         cmocka_unit_test_setup_teardown(test_taken, begin, end),
         cmocka_unit_test_setup_teardown(test_good, begin, end),
         cmocka_unit_test_setup_teardown(test_find, begin, end),

@@ -78,6 +78,24 @@ static void test_rewind(void **state)
 }
 
 /* Two phases of one plugin, one of another between or not: each has its own records. */
+/* As a run of several phases does: what was written since the last look is seen by the next one. */
+static void test_rewind_again(void **state)
+{
+    (void)state;
+    dt_metrics *m = NULL;
+    assert_int_equal(dt_metrics_open(path, &m), DT_OK);
+    assert_int_equal(dt_metrics_flush(m, "a", 1, 0), DT_OK);
+    assert_int_equal(dt_metrics_rewind(m, "a", 0, 1), DT_OK);
+    assert_int_equal(dt_metrics_flush(m, "a", 2, 0), DT_OK);
+    assert_int_equal(dt_metrics_rewind(m, "b", 0, 0), DT_OK);
+    assert_int_equal(dt_metrics_flush(m, "b", 1, 0), DT_OK);
+    assert_int_equal(dt_metrics_rewind(m, "b", 0, 1), DT_OK);
+    assert_int_equal(dt_metrics_rewind(m, "c", 0, 0), DT_OK);
+    dt_metrics_close(m);
+    expect("{\"step\":1,\"phase\":\"a\",\"wall_s\":0}\n{\"step\":2,\"phase\":\"a\",\"wall_s\":0}\n"
+           "{\"step\":1,\"phase\":\"b\",\"wall_s\":0}\n");
+}
+
 static void test_rewind_of_equal_names(void **state)
 {
     (void)state;
@@ -177,6 +195,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_lines, begin, end),
         cmocka_unit_test_setup_teardown(test_rewind, begin, end),
+        cmocka_unit_test_setup_teardown(test_rewind_again, begin, end),
         cmocka_unit_test_setup_teardown(test_rewind_of_equal_names, begin, end),
         cmocka_unit_test(test_no_place),
         cmocka_unit_test_setup_teardown(test_event_files, begin, end),

@@ -324,10 +324,10 @@ static void run_rule(const char *id, const char *const *set, const dt_dim *dims,
     dt_plan_destroy(p);
 }
 
-static void check_rule(const char *id, const char *const *set, int columns, int column)
+static void check_rule(const char *id, const char *const *set, int columns, int column, double patience_s)
 {
     const dt_dim dims[] = {{"D", 0}, {"choices", CHOICES}, {"continuous", 0}, {"K", 11}, {"phases", columns}};
-    float phases[AGENTS * CHOICES * 8], logits[AGENTS * CHOICES];
+    float phases[AGENTS * CHOICES * 13], logits[AGENTS * CHOICES];
     bench b;
     for (int i = 0; i < AGENTS * CHOICES * columns; i++) {
         phases[i] = (float)(i * 37 % 101);
@@ -338,7 +338,9 @@ static void check_rule(const char *id, const char *const *set, int columns, int 
     assert_port(&b.in[0], "phases", want);
     assert_string_equal(b.out[1].name, "logits");
     for (int i = 0; i < AGENTS * CHOICES; i++) {
-        assert_true(logits[i] == 1000 * phases[i * columns + column]);
+        const double waited = columns > 10 && patience_s > 0 ? (double)phases[i * columns + 10] / patience_s : 0;
+        assert_true(fabs((double)logits[i] - 1000 * ((double)phases[i * columns + column] + waited)) <=
+                    (waited > 0 ? 0.02 : 0));
     }
     bench_close(&b);
 }
@@ -346,11 +348,16 @@ static void check_rule(const char *id, const char *const *set, int columns, int 
 static void test_rules_of_signals(void **state)
 {
     (void)state;
-    check_rule("controller_fixed", NULL, 5, 3);
-    check_rule("controller_max_pressure", NULL, 8, 2);
-    check_rule("controller_greedy", NULL, 8, 5);
-    check_rule("controller_greedy", NULL, 5, 0); /* nobody counts who is near */
-    check_rule("controller_greedy", (const char *const[]){"column=1", NULL}, 5, 1);
+    check_rule("controller_fixed", NULL, 5, 3, 0);
+    check_rule("controller_fixed", NULL, 13, 3, 0); /* a program does not mind who waits */
+    check_rule("controller_max_pressure", NULL, 8, 2, 60);
+    check_rule("controller_max_pressure", NULL, 13, 2, 60);
+    check_rule("controller_greedy", NULL, 8, 5, 60);
+    check_rule("controller_greedy", NULL, 13, 5, 60);
+    check_rule("controller_greedy", NULL, 5, 0, 60); /* nobody counts who is near */
+    check_rule("controller_greedy", (const char *const[]){"column=1", NULL}, 5, 1, 60);
+    check_rule("controller_greedy", (const char *const[]){"patience_s=5", NULL}, 13, 5, 5);
+    check_rule("controller_greedy", (const char *const[]){"patience_s=0", NULL}, 13, 5, 0);
 }
 
 static void test_idm(void **state)

@@ -332,7 +332,8 @@ static void check_signals(const char *const *set, bool is_shared, bool has_row, 
                 both[k] = tanh(both[k] + agent[k]);
             }
             linear(&b, "head.logits", false, both, H, y, 1);
-            near("logits", o.logits[a * P + p], y[0] + rule * (double)phase_of(&j, a, p)[5], 1e-10);
+            near("logits", o.logits[a * P + p],
+                 y[0] + rule * ((double)phase_of(&j, a, p)[5] + (double)phase_of(&j, a, p)[10] / 60), 1e-10);
         }
     }
     static const int64_t live[N_SYMBOLS] = {SIGNALS, 1, 1};

@@ -55,7 +55,7 @@ static void shield_ask(shield *s, const void *first, const void *second, answers
     for (uint32_t i = 0; i < s->b.n_out; i++) {
         const char *name = s->b.out[i].name;
         if (strcmp(name, "allow") == 0) {
-            take(s->exec, name, out->allow, (size_t)AGENTS * (first != NULL && second != NULL ? 3 : PHASES));
+            take(s->exec, name, out->allow, (size_t)AGENTS * (s->b.n_out == 4 ? 3 : PHASES)); /* lanes, or phases */
         } else {
             take(s->exec, name,
                  strcmp(name, "low") == 0    ? out->low
@@ -416,10 +416,11 @@ static void test_signals(void **state)
         uint8_t allow[PHASES];
     } rows[] = {
         {{{1, 0, 0, 20}, {1, 10, 0, -1}, {1, 20, 0, -1}, {1, 0, 0, -1}}, {1, 1, 1, 1}},
-        {{{1, 0, 0, 20}, {1, 10, 1, -1}, {1, 20, 0, -1}, {1, 0, 3, -1}}, {1, 0, 1, 0}},  /* conflicts */
-        {{{1, 0, 0, 4}, {0, 70, 0, -1}, {0, 20, 0, -1}, {0, 0, 0, -1}}, {1, 0, 0, 0}},   /* young, whoever waits */
-        {{{1, 0, 0, 0}, {1, 10, 0, -1}, {1, 20, 0, -1}, {1, 0, 0, -1}}, {1, 0, 0, 0}},   /* green this moment */
-        {{{1, 0, 0, 20}, {1, 61, 0, -1}, {1, 20, 0, -1}, {1, 75, 0, -1}}, {0, 1, 0, 1}}, /* two starve */
+        {{{1, 0, 0, 20}, {1, 10, 1, -1}, {1, 20, 0, -1}, {1, 0, 3, -1}}, {1, 0, 1, 0}}, /* conflicts */
+        {{{1, 0, 0, 4}, {0, 70, 0, -1}, {0, 20, 0, -1}, {0, 0, 0, -1}}, {1, 0, 0, 0}},  /* young, whoever waits */
+        {{{1, 0, 0, 0}, {1, 10, 0, -1}, {1, 20, 0, -1}, {1, 0, 0, -1}}, {1, 0, 0, 0}},  /* green this moment */
+        {{{1, 0, 0, 20}, {1, 61, 0, -1}, {1, 20, 0, -1}, {1, 75, 0, -1}},
+         {0, 0, 0, 1}}, /* two starve: the longest wait ends first */
         {{{1, 0, 0, 20}, {0, 61, 0, -1}, {1, 20, 0, -1}, {1, 0, 0, -1}}, {1, 1, 1, 1}},  /* cannot be helped now */
         {{{1, 0, 0, 20}, {1, 61, 2, -1}, {1, 20, 0, -1}, {1, 0, 0, -1}}, {1, 0, 1, 1}},  /* not by a conflict */
         {{{1, 99, 0, 20}, {1, 10, 0, -1}, {1, 20, 0, -1}, {1, 0, 0, -1}}, {1, 1, 1, 1}}, /* green already */
@@ -447,6 +448,90 @@ static void test_signals(void **state)
                 fail();
             }
         }
+    }
+    shield_close(&s);
+}
+
+typedef struct service {
+    float lonely, lonely_s;
+} service;
+
+enum { CHANGE = 4, LEAST = 10, SERVICE = 5 };
+
+static void write_service(float out[PHASES][SERVICE], const service *x, const light *l)
+{
+    for (int p = 0; p < PHASES; p++) {
+        const float row[SERVICE] = {x[p].lonely, x[p].lonely_s, CHANGE, LEAST, l[p].waited};
+        memcpy(out[p], row, sizeof(row));
+    }
+}
+
+/* What is left of the choices 1 to 4 of a row: 1 permitted, 0 not, and whether all is said to be infeasible. */
+static void check_rows(const float *allow, const float want[PHASES], bool infeasible, int row)
+{
+    float most = -INFINITY;
+    for (int p = 0; p < PHASES; p++) {
+        most = fmaxf(most, allow[p]);
+    }
+    for (int p = 0; p < PHASES; p++) {
+        const bool is_left = most > 0 ? allow[p] > 0 : allow[p] >= most;
+        if ((most > 0) == infeasible || is_left != (want[p] > 0)) {
+            print_error("row %d: %g %g %g %g\n", row, (double)allow[0], (double)allow[1], (double)allow[2],
+                        (double)allow[3]);
+            fail();
+        }
+    }
+}
+
+/* With "service": a green is 4 s from its choice, the next choice 10 s; the bound is 60 s. One green more before it is
+ * in time up to 46 s for the longest wait, up to 36 s for the one after that, and so on. */
+static void test_signals_in_time(void **state)
+{
+    (void)state;
+    static const dt_dim dims[] = {{"choices", PHASES}, {"phases", FACTS}, {"service", SERVICE}};
+    static const struct {
+        light light[PHASES];
+        service second; /* of phase 1 */
+        float allow[PHASES];
+        bool infeasible;
+    } rows[] = {
+        {{{1, 0, 0, 20}, {1, 45, 0, -1}, {1, 0, 0, -1}, {1, 0, 0, -1}}, {0, 0}, {1, 1, 1, 1}, false},
+        {{{1, 0, 0, 20}, {1, 47, 0, -1}, {1, 0, 0, -1}, {1, 0, 0, -1}}, {0, 0}, {0, 1, 0, 0}, false},
+        {{{1, 0, 0, 20}, {1, 40, 0, -1}, {1, 35, 0, -1}, {1, 0, 0, -1}}, {0, 0}, {1, 1, 1, 1}, false},
+        {{{1, 0, 0, 20}, {1, 40, 0, -1}, {1, 37, 0, -1}, {1, 0, 0, -1}}, {0, 0}, {0, 1, 0, 0}, false},
+        {{{1, 0, 0, 20}, {1, 40, 0, -1}, {1, 35, 0, -1}, {1, 27, 0, -1}}, {0, 0}, {0, 1, 0, 0}, false},
+        /* two phases that would end one wait are one green before the third; either will do */
+        {{{1, 0, 0, 20}, {1, 40, 0, -1}, {1, 40, 0, -1}, {1, 35, 0, -1}}, {0, 0}, {1, 1, 1, 1}, false},
+        {{{1, 0, 0, 20}, {1, 40, 0, -1}, {1, 40, 0, -1}, {1, 37, 0, -1}}, {0, 0}, {0, 1, 1, 0}, false},
+        /* too late, whatever is done: the longest wait ends, and it is said */
+        {{{1, 0, 0, 20}, {1, 57, 0, -1}, {1, 50, 0, -1}, {1, 0, 0, -1}}, {0, 0}, {0, 1, 0, 0}, true},
+        {{{1, 0, 0, 20}, {1, 70, 0, -1}, {1, 61, 0, -1}, {1, 0, 0, -1}}, {0, 0}, {0, 1, 0, 0}, true},
+        {{{1, 0, 0, 4}, {0, 70, 0, -1}, {0, 0, 0, -1}, {0, 0, 0, -1}}, {0, 0}, {1, 0, 0, 0}, true}, /* held, and late */
+        {{{1, 0, 0, 4}, {0, 50, 0, -1}, {0, 0, 0, -1}, {0, 0, 0, -1}}, {0, 0}, {1, 0, 0, 0}, false},
+        /* a phase with conflicts is barred, but where it is all that a link has, and somebody waits or goes there */
+        {{{1, 0, 0, 20}, {1, 9, 1, -1}, {1, 0, 0, -1}, {1, 0, 0, -1}}, {0, 0}, {1, 0, 1, 1}, false},
+        {{{1, 0, 0, 20}, {1, 9, 1, -1}, {1, 0, 0, -1}, {1, 0, 0, -1}}, {1, 0}, {1, 0, 1, 1}, false},
+        {{{1, 0, 0, 20}, {1, 9, 1, -1}, {1, 0, 0, -1}, {1, 0, 0, -1}}, {1, 9}, {1, 1, 1, 1}, true},
+        {{{1, 0, 0, 20}, {1, 50, 1, -1}, {1, 0, 0, -1}, {1, 0, 0, -1}}, {1, 50}, {0, 1, 0, 0}, true},
+        {{{1, 0, 0, -1}, {1, 0, 1, 3}, {1, 0, 0, -1}, {1, 0, 0, -1}}, {1, 0}, {0, 1, 0, 0}, true},
+        {{{1, 0, 0, -1}, {1, 0, 1, 20}, {1, 0, 0, -1}, {1, 0, 0, -1}}, {1, 0}, {1, 1, 1, 1}, true},
+        /* shown by somebody else, and no link needs it: left at once */
+        {{{1, 0, 0, -1}, {1, 0, 1, 3}, {1, 0, 0, -1}, {1, 0, 0, -1}}, {0, 0}, {1, 0, 1, 1}, false},
+    };
+    enum { N = sizeof(rows) / sizeof(rows[0]) };
+    static float phases[AGENTS][PHASES][FACTS], port[AGENTS][PHASES][SERVICE];
+    shield s;
+    answers o;
+    shield_open(&s, (const char *const[]){"starvation_s=60", NULL}, dims, 3);
+    assert_int_equal(s.b.n_in, 2);
+    assert_port(&s.b.in[1], "service", "A 4 5");
+    for (int a = 0; a < AGENTS; a++) {
+        write_lights(phases[a], rows[a % N].light);
+        write_service(port[a], (service[PHASES]){[1] = rows[a % N].second}, rows[a % N].light);
+    }
+    shield_ask(&s, phases, port, &o);
+    for (int a = 0; a < AGENTS; a++) {
+        check_rows(o.allow + (size_t)a * PHASES, rows[a % N].allow, rows[a % N].infeasible, a % N);
     }
     shield_close(&s);
 }
@@ -662,6 +747,7 @@ int main(void)
         cmocka_unit_test(test_infeasible_is_hardest_braking),
         cmocka_unit_test(test_lanes),
         cmocka_unit_test(test_signals),
+        cmocka_unit_test(test_signals_in_time),
         cmocka_unit_test(test_nobody_starves),
         cmocka_unit_test(test_learned_barrier_tightens),
         cmocka_unit_test(test_look_ahead),

@@ -16,6 +16,11 @@ dt_scripts += tests/phases/foresight_sumo.sh
 tests/phases/foresight_sumo.log: dtrain $(plugin_LTLIBRARIES) $(sumo_LTLIBRARIES)
 dt_scripts += tests/phases/shield.sh
 tests/phases/shield.log: dtrain $(plugin_LTLIBRARIES)
+EXTRA_DIST += tests/phases/shapes.inc
+dt_scripts += tests/phases/shapes.sh
+tests/phases/shapes.log: dtrain $(plugin_LTLIBRARIES)
+dt_scripts += tests/phases/shapes_sumo.sh
+tests/phases/shapes_sumo.log: dtrain $(plugin_LTLIBRARIES) $(sumo_LTLIBRARIES)
 
 dt_tests += tests/phases/test_imagine
 tests_phases_test_imagine_SOURCES = tests/phases/test_imagine.c phases/policy/imagine.c $(mock_sources)

@@ -37,6 +37,13 @@ tests_plugins_test_env_sumo_vehicles_SOURCES = tests/plugins/test_env_sumo_vehic
     $(mock_sources)
 tests_plugins_test_env_sumo_vehicles_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
 tests_plugins_test_env_sumo_vehicles_LDADD = core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
+dt_tests += tests/plugins/test_shapes
+tests_plugins_test_shapes_SOURCES = tests/plugins/test_shapes.c tests/plugins/sumo_folder.h $(mock_sources)
+tests_plugins_test_shapes_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
+tests_plugins_test_shapes_LDADD = core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
+shapes = merge shared same tie turns tram crossing
+EXTRA_DIST += tests/fixtures/shapes/make.sh tests/fixtures/shapes/trams.rou.xml \
+    $(foreach s,$(shapes),$(foreach e,nod.xml edg.xml con.xml tll.xml net.xml rou.xml sumocfg,tests/fixtures/shapes/$(s).$(e)))
 EXTRA_DIST += tests/fixtures/sumo/pair.edg.xml tests/fixtures/sumo/pair.nod.xml tests/fixtures/sumo/pair.rou.xml \
     tests/fixtures/sumo/pair.sumocfg tests/fixtures/sumo/road.edg.xml tests/fixtures/sumo/road.nod.xml \
     tests/fixtures/sumo/road.rou.xml tests/fixtures/sumo/road.sumocfg

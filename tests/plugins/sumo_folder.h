@@ -46,22 +46,35 @@ static inline int shell(const char *format, ...)
     return system(command);
 }
 
+static inline const char *build_folder(void)
+{
+    const char *build = getenv("DT_BUILDDIR");
+    return build != NULL ? build : ".";
+}
+
+/* Says so where it is missing. */
+static inline bool has_sumo(void)
+{
+    char module[TEXT];
+    snprintf(module, sizeof(module), "%s/plugins/env_sumo/.libs/env_sumo_shim.so", build_folder());
+    if (access(module, R_OK) != 0) {
+        puts("skipped: built without SUMO (Debian: apt-get install sumo)");
+        return false;
+    }
+    return true;
+}
+
 /* Makes the folder: 0, SKIPPED where SUMO or the module for it is missing, 1 when it cannot be made. */
 static inline int make_folder(void)
 {
-    const char *build = getenv("DT_BUILDDIR");
-    char module[TEXT];
-    build = build != NULL ? build : ".";
-    snprintf(module, sizeof(module), "%s/plugins/env_sumo/.libs/env_sumo_shim.so", build);
-    if (access(module, R_OK) != 0) {
-        puts("skipped: built without SUMO (Debian: apt-get install sumo)");
+    if (!has_sumo()) {
         return SKIPPED;
     }
     if (shell("command -v netconvert >/dev/null && command -v sumo >/dev/null") != 0) {
         puts("skipped: no netconvert to make a net with (Debian: apt-get install sumo)");
         return SKIPPED;
     }
-    snprintf(folder, sizeof(folder), "%s/tests/plugins/sumo-XXXXXX", build);
+    snprintf(folder, sizeof(folder), "%s/tests/plugins/sumo-XXXXXX", build_folder());
     if (mkdtemp(folder) == NULL) {
         perror(folder);
         return 1;

@@ -49,6 +49,39 @@ expect 0 "frequency = 3.0" "$dtrain" show fit_data
 expect 0 "world (with these options): 1 place for agents, episodes of at most 60 steps" "$dtrain" show robot
 expect 0 '"choices":[3],"continuous":[],"costs":["worn"],"metrics":["charged"]' "$dtrain" show robot --json
 
+# a phase that moves parameters by hand alone: each iteration is a step, with a checkpoint of its own, exactly resumed
+"$dtrain" new phase mover "$work/mover" >/dev/null
+sed -i 's|s->train->step(s->trainer, &r)|move(s, \&r)|; s|^static dt_status iterate(|static dt_status move(state *s, dt_step_report *r)\
+{\
+    float v[4096];\
+    const uint64_t n = s->train->vector_size(s->trainer);\
+    DT_TRY_H(n <= 4096 ? s->train->vector_get(s->trainer, v) : DT_ENOMEM);\
+    for (uint64_t i = 0; i < n; i++) {\
+        v[i] *= 0.75f;\
+    }\
+    r->loss = 0.0;\
+    return s->train->vector_set(s->trainer, v);\
+}\
+\
+&|' "$work/mover/mover.c"
+build "$work/mover" || { echo "FAIL: the phase that moves does not build"; failed=1; }
+moves() { # DIR STEPS [options]
+    dir=$1 steps=$2
+    shift 2
+    expect 0 "Training completed" "$dtrain" --plugin "$work/mover/mover.so" --max-steps "$steps" --threads 1 \
+        --set checkpoint.every_steps=1 --set checkpoint.keep_last=9 --set checkpoint.every_seconds=0 "$@"
+    [ "$("$dtrain" ckpt list "$dir" | awk '{ print $1 }' | tr '\n' ' ')" = "$(seq -s ' ' "$steps") " ] ||
+        { echo "FAIL: moved by hand, $steps steps: $("$dtrain" ckpt list "$dir")"; failed=1; }
+    [ "$("$dtrain" ckpt list "$dir" --json | grep -o '"weights_hash":"[0-9a-f]*"' | sort -u | wc -l)" -eq "$steps" ] ||
+        { echo "FAIL: moved by hand: checkpoints hold the same"; failed=1; }
+}
+moves "$work/moved" 4 --run-dir "$work/moved"
+moves "$work/halted" 2 --run-dir "$work/halted"
+moves "$work/halted" 4 --resume "$work/halted"
+[ "$("$dtrain" ckpt inspect "$work/moved" --json | grep -o '"state_hash":"[0-9a-f]*"')" = \
+    "$("$dtrain" ckpt inspect "$work/halted" --json | grep -o '"state_hash":"[0-9a-f]*"')" ] ||
+    { echo "FAIL: moved by hand and resumed: other bits"; failed=1; }
+
 # it learns: the curve's own root mean square is 0.74
 expect 0 "Training completed" "$dtrain" --plugin "$work/fit/fit.so" --run-dir "$work/run" --threads 2 \
     --set checkpoint.every_seconds=0
@@ -74,6 +107,14 @@ expect 0 "tensors from $work/five/checkpoints/step-000000000004, end of phase2_p
 expect 0 "ends phase 5 (fit): nothing is left to do" "$dtrain" run --resume "$work/five"
 expect 0 "ends phase 3 (phase3_constrained), going on with phase 4 (fit)" "$dtrain" run --phase 4- \
     --resume "$work/five/checkpoints/step-000000000006"
+
+# what a plugin asks for counts in the plan before it is touched
+"$dtrain" new phase greedy "$work/greedy" >/dev/null || exit 1
+sed -i '/^static dt_status create(void \*self, const dt_host \*h, const void \*cfg)/,/^}/s/^{/{\n    (void)!h->alloc(h, 900000000);/' \
+    "$work/greedy/greedy.c"
+make_in "$work/greedy" CFLAGS="-O1 -w" || { echo "FAIL: greedy does not build"; failed=1; }
+expect 0 "plugins, not yet used" "$dtrain" --plugin "$work/greedy/greedy.so" --dry-run --set memory.target_gb=2
+expect 2 "memory.target_gb" "$dtrain" --plugin "$work/greedy/greedy.so" --dry-run --set memory.target_gb=0.5
 
 expect 2 "world_lstm is a model for the role world" "$dtrain" --plugin fit --set models.curve=world_lstm --dry-run
 expect 2 'did you mean "hidden"?' "$dtrain" --plugin fit --set fit_model.hiden=3 --dry-run
@@ -134,13 +175,33 @@ break_it env e10 "cost worn of agent 0 is -1" 's/io->cost\[0\] = .*/io->cost[0] 
 break_it env e11 "forbids all 3 choices" 's/io->mask\[LEFT\] = .*/io->mask[LEFT] = io->mask[STAY] = io->mask[RIGHT] = 0;/; s/    io->mask\[RIGHT\] = .*//'
 break_it env e12 "step returns DT_AGAIN, expected DT_OK or DT_DONE" 's/io->alive\[0\] ? DT_OK/io->alive[0] ? DT_AGAIN/'
 break_it env e13 "step 0: the world is closed" 's/^    s->battery = s->config.battery;/    return DT_FAIL_H(s->h, DT_EIO, "the world is closed");/'
-break_it env e17 "what comes next: it was killed by signal 6" -e 's/^    s->battery--;/    abort();/' -e 's/^#include <dtrain.random.h>/&\n#include <stdlib.h>/'
-break_it env e18 "what comes next: it ended the process with code 9" -e 's/^    s->battery--;/    exit(9);/' -e 's/^#include <dtrain.random.h>/&\n#include <stdlib.h>/'
-"$dtrain" new env e19 "$work/hang" >/dev/null || exit 1
-sed 's/^    s->battery--;/    for (volatile int i = 1; i != 0;) {}/' "$work/hang/e19.c" >"$work/e19.c" && mv "$work/e19.c" "$work/hang/e19.c"
-make_in "$work/hang" CFLAGS="-O1 -w" || { echo "FAIL: e19 does not build"; failed=1; }
-expect 3 "what comes next: it did not return within 0.3 s; env.timeout_s" "$dtrain" check "$work/hang/e19.so" \
-    --set env.timeout_s=0.3
+# code that never returns, or writes where there is nothing to write: check names what it was asked, and goes on
+break_it env e17 "playing: it was killed by signal 6" -e 's/^    s->battery--;/    __builtin_abort();/'
+break_it env e18 "playing: it ended the process with code 0; a plugin returns a status instead" \
+    -e 's/^    s->battery--;/    exit(0);/' -e 's/^#include <dtrain.random.h>/&\n#include <stdlib.h>/'
+break_it env e20 "playing: it reached behind the end of a block of" 's/^    s->battery--;/    ((volatile char *)s)[4096] = 1;/'
+break_it model m10 "forward: it was killed by signal 6" '/^static dt_status forward/,/^}/s/^{/{\n    __builtin_abort();/'
+break_it model m11 "create: it wrote behind the end of a block of" 's/s->config = \*(const config \*)cfg;/&\n    ((volatile char *)(s + 1))[0] = 1;/'
+break_it phase p9 "iterate: it was killed by signal 6" '/^static dt_status iterate/,/^}/s/^{/{\n    __builtin_abort();/'
+break_it phase p12 "evaluate: it was killed by signal 6" '/^static dt_status evaluate/,/^}/s/^{/{\n    __builtin_abort();/'
+break_it phase p10 "read: it was killed by signal 6" '/^static dt_status data_read/,/^}/s/^{/{\n    __builtin_abort();/'
+break_it model m12 "opening it: it was killed by signal 6" '$a __attribute__((constructor)) static void start(void) { __builtin_abort(); }'
+late() { # KIND NAME TEXT SED-SCRIPT: one that never answers
+    "$dtrain" new "$1" "$2" "$work/late-$2" >/dev/null || exit 1
+    sed -i "$4" "$work/late-$2/$2.c"
+    make_in "$work/late-$2" CFLAGS="-O1 -w" || { echo "FAIL: $2 does not build"; failed=1; }
+    expect 3 "$3: it did not return within 3 s; env.timeout_s" "$dtrain" check "$work/late-$2/$2.so" --set env.timeout_s=3
+}
+loop='for (volatile int i = 1; i != 0;) {}'
+late env e19 playing "s/^    s->battery--;/    $loop/"
+late phase p11 iterate "/^static dt_status iterate/,/^}/s/^{/{\n    $loop/"
+expect 3 '{"verdict":"FAIL","text":"phase p11: iterate: it did not return' "$dtrain" check "$work/late-p11/p11.so" --json \
+    --set env.timeout_s=3
+# in a run it does not choose the exit code of dtrain
+"$dtrain" new phase leaver "$work/leaver" >/dev/null || exit 1
+sed -i '/^static dt_status iterate/,/^}/s/^{/{\n    exit(0);/; s/^#include <dtrain.helpers.h>/&\n#include <stdlib.h>/' "$work/leaver/leaver.c"
+make_in "$work/leaver" CFLAGS="-O1 -w" || { echo "FAIL: leaver does not build"; failed=1; }
+expect 3 "a plugin ended the process by exit()" "$dtrain" --plugin "$work/leaver/leaver.so" --max-steps 2 --run-dir "$work/left"
 # not here, and says so; and one that may be in a process once
 change 0 env e14 "SKIP environment e14: create: no simulator" 's/^    s->h = h;/&\n    return DT_FAIL_H(h, DT_ENOTFOUND, "no simulator");/'
 once='s/^    s->h = h;/&\n    if (n_alive++ > 0) { return DT_FAIL_H(h, DT_EIO, "two of us"); }/

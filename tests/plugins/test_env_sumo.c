@@ -33,8 +33,9 @@ typedef struct rig {
     void *config, *self;
     dt_env_spec spec;
     dt_env_io io;
-    void *obs[8];
-    float signal[AGENTS * MAX_ROW], phases[AGENTS * PHASES * ROW], node[MAX_NODES * 9], edge[MAX_NODES * 16 * 4];
+    void *obs[9];
+    float signal[AGENTS * MAX_ROW], phases[AGENTS * PHASES * ROW], service[AGENTS * PHASES * 5], node[MAX_NODES * 9],
+        edge[MAX_NODES * 16 * 4];
     int32_t neighbour[AGENTS * 4], rowptr[MAX_NODES + 1], col[MAX_NODES * 16], agent_node[AGENTS], action[AGENTS];
     int64_t size[2];
     uint8_t alive[AGENTS], mask[AGENTS * PHASES], terminated[AGENTS], truncated[AGENTS];
@@ -74,10 +75,12 @@ static void rig_close(rig *r)
 /* what it gives has places to go to */
 static void rig_lend(rig *r)
 {
-    void *const obs[8] = {r->signal, r->phases, r->neighbour, r->node, r->rowptr, r->col, r->edge, r->agent_node};
+    void *const obs[9] = {r->signal, r->phases, r->neighbour,  r->node,   r->rowptr,
+                          r->col,    r->edge,   r->agent_node, r->service};
     r->spec.struct_size = sizeof(r->spec);
     assert_int_equal(r->ops->spec(r->self, &r->spec), DT_OK);
     memcpy(r->obs, obs, sizeof(obs));
+    r->obs[r->spec.n_obs - 1] = r->service;
     r->io = (dt_env_io){.struct_size = sizeof(r->io),
                         .n_obs = r->spec.n_obs,
                         .obs = r->obs,
@@ -106,6 +109,7 @@ static void rig_clear(rig *r)
 {
     memset(r->signal, 0, sizeof(r->signal));
     memset(r->phases, 0, sizeof(r->phases));
+    memset(r->service, 0, sizeof(r->service));
     memset(r->reward, 0, sizeof(r->reward));
     memset(r->cost, 0, sizeof(r->cost));
     memset(r->mask, 1, sizeof(r->mask));
@@ -236,10 +240,12 @@ static void test_spec(void **state)
     rig r;
     rig_open(&r, NULL);
     assert_true((r.component->flags & DT_COMP_PROCESS) != 0);
-    assert_int_equal(r.spec.n_obs, 3);
+    assert_int_equal(r.spec.n_obs, 4);
     assert_string_equal(r.spec.obs[SIGNAL].name, "signal");
     assert_string_equal(r.spec.obs[SIGNAL].dims, "A 53"); /* 2 * 2 + 1 + 8 * 6 lanes */
     assert_string_equal(r.spec.obs[PHASE_TABLE].dims, "A 2 17");
+    assert_string_equal(r.spec.obs[NEIGHBOUR + 1].name, "service");
+    assert_string_equal(r.spec.obs[NEIGHBOUR + 1].dims, "A 2 5");
     assert_int_equal(r.spec.max_steps, 30);
     assert_true(r.spec.step_s == 10.0);
     assert_int_equal(r.spec.n_costs, 4);
@@ -670,6 +676,31 @@ static void test_program_is_sumo(void **state)
     rig_close(&r);
 }
 
+/* Who is due while the last step goes on is demand: a trip at 120.5 s, a vehicle of a flow at 137.5 s. */
+static void test_due_in_the_last_second(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *end;
+        double demand, delay_s;
+    } cases[] = {{"end_s=120", 15, 0}, {"end_s=121", 16, 0.5}, {"end_s=137", 27, 0}, {"end_s=138", 28, 0.5}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const char *const set[] = {"control=program", cases[i].end, NULL};
+        rig r;
+        rig_open(&r, set);
+        rig_reset(&r, 6);
+        while (!rig_step(&r, 0, 0)) {
+        }
+        if (r.metric[DEMAND] != cases[i].demand) {
+            fail_msg("%s: a demand of %g, not of %g", cases[i].end, r.metric[DEMAND], cases[i].demand);
+        }
+        const double entered = r.metric[DEMAND] - r.metric[NEVER];
+        const double inside = entered * (r.metric[LOSS] + r.metric[DEPART]);
+        assert_true(r.metric[STRICT] * r.metric[DEMAND] >= inside + cases[i].delay_s - 1e-9);
+        rig_close(&r);
+    }
+}
+
 /* One street never gets green: the strict delay knows, RESCO's does not. */
 static void test_starved_street(void **state)
 {
@@ -958,6 +989,7 @@ int main(void)
         cmocka_unit_test(test_same_seed_same_bytes),
         cmocka_unit_test(test_several_scenarios),
         cmocka_unit_test(test_program_is_sumo),
+        cmocka_unit_test(test_due_in_the_last_second),
         cmocka_unit_test(test_starved_street),
         cmocka_unit_test(test_minimum_green),
         cmocka_unit_test(test_observations),

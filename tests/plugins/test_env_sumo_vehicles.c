@@ -721,6 +721,7 @@ static void test_refusals(void **state)
     } row[] = {
         {{"sumo_options=--collision.action warn"}, DT_ECONFIG, "--collision.action is set by dtrain itself"},
         {{"decision_s=1.5"}, DT_ECONFIG, "decision_s 1.5 s is not a whole number of SUMO's steps of 1 s"},
+        {{"end_s=1e9", "decision_s=0.1"}, DT_ECONFIG, "are 9999999000 decisions, at most 2147483647 fit; set end_s"},
         {{"max_vehicles=2", "agents=3"}, DT_ECONFIG, "max_vehicles 2 has no room for 3 agents"},
         {{"history_s=0.3", "history_hz=5"}, DT_ECONFIG, "history_s 0.3 at history_hz 5 is 1.5 steps; a whole number"},
         {{"history_s=3", "control=signals"}, DT_ECONFIG, "with control = \"signals\" no vehicle is an agent"},

@@ -20,6 +20,10 @@ static const double durations[] = {10, 3, 1, 20, 3, 5, 3};
 static const uint32_t from[] = {0, 1, 2, 2};
 /* links 0 and 2 meet, 1 and 3 meet, 2 and 3 part from one lane */
 static const uint8_t foe[] = {0, 0, 1, 0, 0, 0, 0, 1, 1, 0, 0, 1, 0, 1, 1, 0};
+static const uint32_t to[] = {0, 1, 2, 3};
+/* the same ways, but those of 0 and 2 end in one lane */
+static const uint32_t ends[] = {0, 1, 0, 3};
+static const uint8_t both[16] = {0, 0, 1, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 1, 0, 0}, third[16] = {[8] = 1};
 static const sumo_signal cross = {.id = "cross",
                                   .n_links = 4,
                                   .n_states = 7,
@@ -28,7 +32,9 @@ static const sumo_signal cross = {.id = "cross",
                                   .first_state = 3,
                                   .first_s = 8,
                                   .from = from,
-                                  .foe = foe};
+                                  .to = to,
+                                  .foe = foe,
+                                  .responds = third};
 
 static void test_phases(void **state)
 {
@@ -44,6 +50,22 @@ static void test_phases(void **state)
     assert_false(signal_is_phase("GGy"));  /* yellow */
     assert_false(signal_is_phase("GGu"));  /* red and yellow */
     assert_false(signal_is_phase("oooo")); /* off */
+}
+
+/* What is read by link has a letter for each. */
+static void test_wrong_letters(void **state)
+{
+    (void)state;
+    static const char *const shorter[] = {"GGrr", "yyr", "rrGg"}, *const longer[] = {"GGrr", "rrGgr", "rrGg"};
+    sumo_signal s = cross;
+    assert_null(signal_wrong(&s));
+    s.n_states = 3;
+    s.state = shorter;
+    assert_string_equal(signal_wrong(&s), "yyr");
+    s.state = longer;
+    assert_string_equal(signal_wrong(&s), "rrGgr");
+    s.n_states = 0;
+    assert_null(signal_wrong(&s));
 }
 
 static void test_yellow(void **state)
@@ -65,6 +87,21 @@ static void test_conflicts(void **state)
     assert_int_equal(signal_conflicts(&cross, "GrgG"), 0); /* g yields */
     assert_int_equal(signal_conflicts(&cross, "yrGr"), 0);
     assert_int_equal(signal_conflicts(&cross, "rrGG"), 0); /* from one lane */
+}
+
+/* Two greens that end in one lane conflict only where the net does not say which one yields. */
+static void test_merges(void **state)
+{
+    (void)state;
+    sumo_signal merge = cross;
+    merge.to = ends;
+    assert_int_equal(signal_conflicts(&merge, "GrGr"), 0);
+    assert_int_equal(signal_conflicts(&merge, "GGGG"), 1); /* 1 and 3 still cross */
+    merge.responds = (const uint8_t[16]){0};               /* nobody yields */
+    assert_int_equal(signal_conflicts(&merge, "GrGr"), 1);
+    merge.responds = both; /* each to the other */
+    assert_int_equal(signal_conflicts(&merge, "GrGr"), 1);
+    assert_int_equal(signal_conflicts(&merge, "Grgr"), 0);
 }
 
 static void test_clock(void **state)
@@ -112,8 +149,9 @@ static void test_delays(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_phases), cmocka_unit_test(test_yellow), cmocka_unit_test(test_conflicts),
-        cmocka_unit_test(test_clock),  cmocka_unit_test(test_delays),
+        cmocka_unit_test(test_phases),    cmocka_unit_test(test_wrong_letters), cmocka_unit_test(test_yellow),
+        cmocka_unit_test(test_conflicts), cmocka_unit_test(test_merges),        cmocka_unit_test(test_clock),
+        cmocka_unit_test(test_delays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -55,7 +55,10 @@ def flat(node, path=""):
 
 # a chart of memory, in MB: what was used and, dashed, what was planned
 MEMORY = {"resident, MB": ("mem/rss", "mem/planned"), "arenas, MB": ("mem/arenas", "mem/arenas_planned"),
-          "on the device, MB": ("gpu/mem_allocated", "gpu/mem_planned")}
+          "processes of environments, MB": ("mem/workers", "mem/workers_planned"),
+          "allocated on the device, MB": ("gpu/mem_allocated", "gpu/mem_planned"),
+          "held of the device by this process, MB": ("gpu/mem_reserved", None),
+          "in use on the device, by all, MB": ("gpu/mem_used", None)}
 
 
 def near(a, b):

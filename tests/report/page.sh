@@ -68,6 +68,23 @@ END
 grep -q "metrics.jsonl: 1 lines are no records and left out, the first is line 2001" "$work/out" || fail "bad lines: $(cat "$work/out")"
 check "$work/evil.html" "$work/x<i>&\"y"
 
+# --- where the time went: each part is the sum of the chart of its name, the first record's too, and no other number ---
+mkdir "$work/time"
+echo '{"start":"x"}' >"$work/time/meta.json"
+python3 - >"$work/time/metrics.jsonl" <<'END'
+import json
+for round in range(1, 4):
+    print(json.dumps({"step": round, "phase": "p", "wall_s": 10 + 5 * round, "time/env": 9.0, "time/env_wait": 1.25 + round / 8,
+                      "time/policy": 0.5, "time/learn": 2 + round / 4}))
+END
+"$dtrain" report "$work/time" --out "$work/time.html" >"$work/out" 2>&1 || fail "times: $(cat "$work/out")"
+# of 10 s between records and the 4.125 s that the first one tells of: 4.5, 1.5 and 7.5 s, and 0.625 s besides
+for part in 'environments <b>31.9 %</b> <i>4.50 s</i> time/env_wait' 'policy <b>10.6 %</b> <i>1.50 s</i> time/policy' \
+    'learning <b>53.1 %</b> <i>7.50 s</i> time/learn' 'everything else <b>4.4 %</b>'; do
+    grep -qF "$part" "$work/time.html" || fail "no \"$part\": $(grep -o '<li><span class="dot[^/]*</b> <i>[^<]*</i>[^<]*' "$work/time.html")"
+done
+! grep -q 'waiting for them' "$work/time.html" || fail "seconds of workers told as those of the run"
+
 # --- what is no run, or has nothing to show, is refused in words, and nothing is left half-written ---
 mkdir "$work/empty"
 refuses 2 "$work/nowhere: no such run directory" "$work/nowhere"

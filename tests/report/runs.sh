@@ -33,6 +33,20 @@ says "done" "done"
 "$dtrain" runs "$work/runs/done" --json | grep -q '"step":4,"steps":4,"phase_progress":1,"progress":1,' || fail "how far: $("$dtrain" runs "$work/runs/done" --json)"
 "$dtrain" runs "$work/runs/done" --json | grep -q '"best":{"name":"loss","is":"min","value":[0-9.]*,"step":[1-4]}' || fail "how good"
 
+# --- runs lie at any depth below; their names say where; links are not followed, and a run holds no others ---
+mkdir -p "$work/deep/a/b/c" "$work/deep/z"
+cp -r "$work/runs/done" "$work/deep/a/b/c/one"
+cp -r "$work/runs/done" "$work/deep/two"
+cp -r "$work/runs/done" "$work/deep/two/inner"
+ln -s ../../deep "$work/deep/z/round"
+ln -s "$work/runs/done" "$work/deep/link"
+for dir in "$work/deep" "$work/deep/"; do
+    "$dtrain" runs "$dir" --json | tr '{' '\n' | sed -n 's/^"run":"[^"]*","name":"\([^"]*\)".*/\1/p' | sort >"$work/names"
+    printf 'a/b/c/one\ntwo\n' | cmp -s - "$work/names" || fail "runs below $dir: $(cat "$work/names")"
+done
+"$dtrain" runs "$work/deep" | grep -q "^a/b/c/one .*done" || fail "the table of runs below"
+"$dtrain" runs "$work/deep" --json | grep -qF "\"run\":\"$work/deep/a/b/c/one\"" || fail "where a run is"
+
 $run --run-dir "$work/runs/alive" --set training.epochs=100000 2>"$work/err" &
 pid=$!
 tries=0

@@ -98,12 +98,45 @@ static void test_cut_by_a_resume(void **state)
     assert_non_null(strstr(dt_error_text(), "metrics.jsonl"));
 }
 
+/* Names are looked up in a time that does not grow with their number: counted, not measured. */
+static void test_many_names(void **state)
+{
+    (void)state;
+    enum { NAMES = 40000 };
+    FILE *f = fopen(in_folder("metrics.jsonl"), "w");
+    assert_non_null(f);
+    for (int step = 1; step <= 2; step++) { /* the second time from behind, so that no order helps */
+        fprintf(f, "{\"step\":%d,\"phase\":\"a\",\"wall_s\":1", step);
+        for (int i = 0; i < NAMES; i++) {
+            const int name = step == 1 ? i : NAMES - 1 - i;
+            fprintf(f, ",\"name/%d\":%d", name, name + step);
+        }
+        fprintf(f, "}\n");
+    }
+    fclose(f);
+    dt_records_reader *reader = open_records();
+    assert_int_equal(dt_records_poll(reader), DT_OK);
+    const dt_records *r = dt_records_get(reader);
+    assert_int_equal(r->n_series, NAMES);
+    assert_true(r->n_looks < 20 * (uint64_t)NAMES);
+    for (int i = 0; i < NAMES; i += 997) {
+        char name[32];
+        snprintf(name, sizeof(name), "name/%d", i);
+        const dt_series *s = dt_records_find(r, 0, name);
+        assert_non_null(s);
+        assert_true(s->n == 2 && s->value[0] == i + 1 && s->value[1] == i + 2);
+    }
+    assert_null(dt_records_find(r, 0, "name/40000"));
+    dt_records_close(reader);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_series, folder_begin, folder_end),
         cmocka_unit_test_setup_teardown(test_lines_that_are_none, folder_begin, folder_end),
         cmocka_unit_test_setup_teardown(test_cut_by_a_resume, folder_begin, folder_end),
+        cmocka_unit_test_setup_teardown(test_many_names, folder_begin, folder_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,6 +43,27 @@ static void test_ticks(void **state)
     expect_ticks(0.5, 30, false, "10 20 30");
 }
 
+/* numbers of a foreign file may be as large, or as near each other, as doubles can be */
+static void test_wild_numbers(void **state)
+{
+    (void)state;
+    static const double pairs[][2] = {{-1.7e308, 1.7e308}, {1e-308, 1.7e308}, {0, 5e-324},       {5e-324, 5e-324},
+                                      {9.2e18, 9.2e18},    {1e300, 1e300},    {-1e-320, 1e-320}, {1, 1 + 1e-15}};
+    for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+        for (int may_log = 0; may_log < 2; may_log++) {
+            double values[] = {pairs[i][0], pairs[i][1]};
+            size_t outside = 0;
+            dt_tick tick[DT_SCALE_MAX_TICKS];
+            const dt_scale fit = dt_scale_fit(values, 2, may_log, &outside),
+                           over = dt_scale_over(pairs[i][0], pairs[i][1], 0, 100);
+            assert_true(isfinite(fit.high - fit.low) && fit.high > fit.low && over.high > over.low);
+            assert_true(dt_scale_ticks(&fit, 5, tick) <= DT_SCALE_MAX_TICKS);
+            assert_true(dt_scale_ticks(&over, 5, tick) <= DT_SCALE_MAX_TICKS);
+            assert_true(isfinite(dt_scale_place(&fit, pairs[i][0])) && isfinite(dt_scale_place(&over, 1e308)));
+        }
+    }
+}
+
 static void test_ranges(void **state)
 {
     (void)state;
@@ -80,7 +101,7 @@ static void test_ranges(void **state)
 static void test_numbers(void **state)
 {
     (void)state;
-    char t[DT_NUMBER_BYTES];
+    char t[DT_NUMBER_BYTES], more[DT_NUMBER_BYTES];
     assert_string_equal(dt_number_text(-0.000012345, t), "−1.234e−5");
     assert_string_equal(dt_number_text(123456, t), "123456");
     assert_string_equal(dt_number_text(0.5, t), "0.5");
@@ -93,6 +114,9 @@ static void test_numbers(void **state)
     assert_string_equal(dt_duration_text(3723, t), "1 h 02 min");
     assert_string_equal(dt_duration_text(200, t), "3 min 20 s");
     assert_string_equal(dt_duration_text(6.3, t), "6.30 s");
+    assert_string_equal(dt_duration_text(1e300, t), "2562047788015215 h 30 min"); /* foreign records: no cast wraps */
+    assert_string_equal(dt_duration_text(NAN, t), dt_duration_text(-1, more));
+    assert_string_equal(dt_duration_text(INFINITY, t), dt_duration_text(-1, more));
     assert_string_equal(dt_bytes_text(117.4e6, t), "117 MB");
     assert_string_equal(dt_bytes_text(6.35e6, t), "6.3 MB");
     assert_string_equal(dt_bytes_text(1.5e9, t), "1.50 GB");
@@ -154,8 +178,8 @@ static void test_curves(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ticks),   cmocka_unit_test(test_ranges), cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_escapes), cmocka_unit_test(test_curves),
+        cmocka_unit_test(test_ticks),   cmocka_unit_test(test_wild_numbers), cmocka_unit_test(test_ranges),
+        cmocka_unit_test(test_numbers), cmocka_unit_test(test_escapes),      cmocka_unit_test(test_curves),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
  */
 #include "report/folder.h"
 
+#include <limits.h>
 #include <math.h>
 
 #include "base/err.h"
@@ -184,6 +185,29 @@ static void test_poll(void **state)
     dt_logbook_close(&s);
 }
 
+/* Numbers that no run of ours writes, and that no integer of ours holds. */
+static void test_foreign_numbers(void **state)
+{
+    (void)state;
+    put("meta.json", "w", "{\"exit_code\":-1e300}");
+    put("progress.json", "w", "{\"phase\":\"p\",\"phase_index\":-1e300,\"phases\":1e300,\"steps\":-5}");
+    put("metrics.jsonl", "w", "{\"step\":9,\"phase\":\"p\",\"wall_s\":4,\"loss\":1}\n");
+    dt_run_state s = look();
+    assert_int_equal(s.condition, DT_RUN_INTERRUPTED);
+    assert_int_equal(s.exit_code, INT_MIN);
+    assert_int_equal(s.phase_index, 0);
+    assert_int_equal(s.n_phases, INT32_MAX);
+    assert_int_equal(s.steps, 0);
+
+    put("meta.json", "w", "{\"exit_code\":1e300}");
+    put("progress.json", "w", "{\"phase\":\"p\",\"steps\":1e300,\"stop_iterations\":3}");
+    s = look();
+    assert_int_equal(s.condition, DT_RUN_FAILED);
+    assert_int_equal(s.steps, INT64_MAX);
+    put("metrics.jsonl", "w", "{\"step\":9,\"phase\":\"p\",\"wall_s\":4,\"progress\":1e-320}\n");
+    assert_int_equal(look().steps, INT64_MAX);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -193,6 +217,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_stop_rules, folder_begin, folder_end),
         cmocka_unit_test_setup_teardown(test_why_it_failed, folder_begin, folder_end),
         cmocka_unit_test_setup_teardown(test_no_run, folder_begin, folder_end),
+        cmocka_unit_test_setup_teardown(test_foreign_numbers, folder_begin, folder_end),
         cmocka_unit_test_setup_teardown(test_poll, folder_begin, folder_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -109,6 +109,20 @@ static void test_shield_cuts_choices(void **state)
     d = draw(1, false, all, none, NULL, NULL);
     assert_true(d.result.is_infeasible && !d.result.is_changed);
     assert_memory_equal(d.mask, all, 5);
+
+    /* nothing is permitted: the least harm remains, of what the mask leaves */
+    const float harm[] = {-1, 0, -0.5f, 1, 1}, unknown[] = {NAN, -1, NAN, 1, 1}, lost[] = {NAN, NAN, NAN, 1, 1};
+    const uint8_t masked[] = {1, 0, 1, 1, 1};
+    d = draw(1, false, all, harm, NULL, NULL);
+    assert_true(d.i[0] == 1 && d.result.is_infeasible && d.result.is_changed);
+    assert_memory_equal(d.mask, ((uint8_t[]){0, 1, 0, 1, 1}), 5);
+    d = draw(1, false, masked, harm, NULL, NULL);
+    assert_true(d.i[0] == 2 && d.result.is_infeasible && d.result.is_changed);
+    d = draw(1, false, all, unknown, NULL, NULL);
+    assert_true(d.i[0] == 1 && d.result.is_infeasible);
+    d = draw(1, false, all, lost, NULL, NULL);
+    assert_true(d.result.is_infeasible && !d.result.is_changed);
+    assert_memory_equal(d.mask, all, 5);
 }
 
 static void test_shield_bounds(void **state)

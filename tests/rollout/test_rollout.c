@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "host/env_worker.h"
 #include "host/snapshot.h"
+#include "rollout/buffer.h"
 #include "rollout/process.h"
 
 #include <math.h>
@@ -643,19 +644,48 @@ static void test_refused(void **state)
     refused("liar", "liar.lie=spec", DT_EPLUGIN, "reset of episode 1: its spec has changed: 0 metrics");
 }
 
+/* Steps and history are counted in more bits than each of them has. */
+static void test_round_without_end(void **state)
+{
+    (void)state;
+    static const dt_port obs[] = {{"state", "A 3", DT_F32, 0}};
+    static const int32_t choices[] = {2};
+    const dt_env_spec spec = {
+        .struct_size = sizeof(spec), .n_agents = 1, .n_obs = 1, .obs = obs, .n_heads = 1, .choices = choices};
+    dt_layout l;
+    dt_buffer b;
+    assert_int_equal(dt_layout_init(&l, "endless", &spec), DT_OK);
+    dt_buffer_desc d = {.layout = &l, .steps = UINT32_MAX, .instances = 1, .window = 1};
+    assert_int_equal(dt_buffer_init(&b, &d), DT_ECONFIG);
+    assert_non_null(strstr(dt_error_text(), "more than 2^31 rows; take fewer steps"));
+    dt_buffer_fini(&b);
+    d = (dt_buffer_desc){.layout = &l, .steps = UINT32_MAX, .instances = UINT32_MAX, .window = UINT32_MAX};
+    assert_int_equal(dt_buffer_init(&b, &d), DT_ECONFIG);
+    dt_buffer_fini(&b);
+    dt_layout_fini(&l);
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 2 && strcmp(argv[1], DT_PROCESS_VERB) == 0) { /* a worker of these tests */
         return dt_env_worker(&worlds_plugin);
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_counter),        cmocka_unit_test(test_ends_bootstrap),
-        cmocka_unit_test(test_transitions),    cmocka_unit_test(test_crowd_is_packed),
-        cmocka_unit_test(test_runs_repeat),    cmocka_unit_test(test_shield),
-        cmocka_unit_test(test_rows_are_alone), cmocka_unit_test(test_no_allocation),
-        cmocka_unit_test(test_refused),        cmocka_unit_test(test_normalised),
-        cmocka_unit_test(test_history),        cmocka_unit_test(test_evaluate),
-        cmocka_unit_test(test_resume),         cmocka_unit_test(test_kept),
+        cmocka_unit_test(test_counter),
+        cmocka_unit_test(test_ends_bootstrap),
+        cmocka_unit_test(test_transitions),
+        cmocka_unit_test(test_crowd_is_packed),
+        cmocka_unit_test(test_runs_repeat),
+        cmocka_unit_test(test_shield),
+        cmocka_unit_test(test_rows_are_alone),
+        cmocka_unit_test(test_no_allocation),
+        cmocka_unit_test(test_round_without_end),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_normalised),
+        cmocka_unit_test(test_history),
+        cmocka_unit_test(test_evaluate),
+        cmocka_unit_test(test_resume),
+        cmocka_unit_test(test_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -161,6 +161,99 @@ static void test_ranks(void **state)
     }
 }
 
+/* ---- episodes that do not end ------------------------------------------------------------------------------------ */
+
+/* One that goes on behind the last step of its spec is truncated there, by whomever it is stepped. */
+static void test_max_steps_are_held(void **state)
+{
+    (void)state;
+    static const char *const given[] = {
+        "env.id=liar",   "liar.lie=undying",           "tiny.steps=16", "env.instances=4",
+        "tiny.window=3", "tiny.normalise_reward=true", "data.batch=8",  NULL};
+    static const char *const other[] = {"env.isolation=process", "env.workers=2"};
+    static rank k[2];
+    dt_comm *comm[2];
+    outcome alone, shared;
+    world w;
+    dt_log_level_set(DT_LOG_ERROR); /* it warns once each time */
+    world_open(&w, given, NULL);
+    play(&w, &alone);
+    assert_true(alone.report.episodes == 4 * 2 && alone.report.episode_length == 7);
+    assert_true(isnan(alone.report.metric[0]));
+    assert_true(alone.evaluated[0].episode_length == 7 && alone.evaluated[1].episode_length == 7);
+    /* three rounds of 4 instances have 6 episodes each that end; an evaluation has 6 more */
+    assert_int_equal(atomic_load(&w.stage->env.n_cut), 4 * 6 + 6);
+    world_close(&w);
+    for (int i = 0; i < 2; i++) {
+        world_open(&w, given, NULL);
+        assert_done(dt_config_set(w.config, other[i]));
+        play(&w, &shared);
+        world_close(&w);
+        assert_same(&alone, &shared);
+        drop(&shared);
+    }
+    assert_done(dt_comm_sim(2, 60, comm));
+    for (uint32_t i = 0; i < 2; i++) {
+        world_open(&k[i].w, given, comm[i]);
+        assert_int_equal(pthread_create(&k[i].thread, NULL, rank_main, &k[i]), 0);
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        pthread_join(k[i].thread, NULL);
+        assert_same(&alone, &k[i].o);
+        drop(&k[i].o);
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        world_close(&k[i].w);
+    }
+    drop(&alone);
+    dt_log_level_set(DT_LOG_INFO);
+}
+
+/* An episode that the host ends is worth what an episode is worth that ends there by itself. */
+static void test_cut_is_a_truncation(void **state)
+{
+    (void)state;
+    static const char *const world_of[] = {"liar.lie=undying", "liar.lie=ends"};
+    outcome o[2];
+    for (int i = 0; i < 2; i++) {
+        const char *const settings[] = {"env.id=liar",     world_of[i],    "tiny.steps=16",
+                                        "env.instances=4", "data.batch=8", NULL};
+        world w;
+        dt_log_level_set(DT_LOG_ERROR);
+        world_open(&w, settings, NULL);
+        play(&w, &o[i]);
+        dt_log_level_set(DT_LOG_INFO);
+        assert_int_equal(atomic_load(&w.stage->env.n_cut), i == 0 ? 30 : 0);
+        world_close(&w);
+        o[i].report.metric[0] = o[i].report.metric_std[0] = 0; /* which only the environment knows */
+        for (int k = 0; k < 2; k++) {
+            o[i].evaluated[k].metric[0] = o[i].evaluated[k].metric_std[0] = 0;
+        }
+    }
+    assert_same(&o[0], &o[1]);
+    drop(&o[0]);
+    drop(&o[1]);
+}
+
+/* An evaluation has an end where the environment has none; training goes on as it does. */
+static void test_evaluation_ends(void **state)
+{
+    (void)state;
+    static const char *const given[] = {
+        "env.id=liar", "liar.lie=open", "tiny.steps=16", "evaluation.max_steps=13", "env.instances=4", "data.batch=8",
+        NULL};
+    outcome o;
+    world w;
+    dt_log_level_set(DT_LOG_ERROR);
+    world_open(&w, given, NULL);
+    play(&w, &o);
+    dt_log_level_set(DT_LOG_INFO);
+    assert_int_equal(o.report.episodes, 0);
+    assert_true(o.evaluated[0].episode_length == 13 && o.evaluated[1].episode_length == 13);
+    world_close(&w);
+    drop(&o);
+}
+
 /* ---- processes --------------------------------------------------------------------------------------------------- */
 
 static void test_processes_give_the_same(void **state)
@@ -207,6 +300,67 @@ static void test_restarts(void **state)
     survives("liar.lie=crash", "env.timeout_s=60");
     survives("liar.lie=nan", "env.timeout_s=60");
     survives("liar.lie=hang", "env.timeout_s=0.1");
+    survives("liar.lie=leave", "env.timeout_s=60");
+    survives("liar.lie=loop", "env.timeout_s=0.1");
+    survives("liar.lie=stop", "env.timeout_s=0.1");
+    survives("liar.lie=scribble", "env.timeout_s=60");
+    survives("liar.lie=close", "env.timeout_s=0.1");
+    survives("liar.lie=babble", "env.timeout_s=0.1");
+    survives("liar.lie=drip", "env.timeout_s=0.1");
+}
+
+/* The host's memory cannot be taken away from under it. */
+static void test_memory_stays(void **state)
+{
+    (void)state;
+    const char *const settings[] = {"env.id=liar",     "env.isolation=process", "env.restarts=0", "liar.lie=shrink",
+                                    "env.instances=2", "data.batch=4",          "tiny.steps=12",  NULL};
+    world w;
+    world_open(&w, settings, NULL);
+    world_start(&w);
+    assert_done(world_iterate(&w));
+    assert_done(world_iterate(&w));
+    world_close(&w);
+}
+
+/* One that never comes to be is refused with what it did, in the time that it has. */
+static void refuses(const char *lie, const char *timeout, dt_status expected, const char *words)
+{
+    const char *const settings[] = {"env.id=liar", "env.isolation=process", timeout, lie, NULL};
+    world w;
+    world_open(&w, settings, NULL);
+    assert_int_equal(world_create(&w), expected);
+    if (strstr(dt_error_text(), words) == NULL) {
+        fail_msg("\"%s\" lacks \"%s\"", dt_error_text(), words);
+    }
+    world_close(&w);
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    refuses("liar.lie=create crash", "env.timeout_s=60", DT_EIO, "was killed by signal 6");
+    refuses("liar.lie=create leave", "env.timeout_s=60", DT_EIO, "ended with code 0");
+    refuses("liar.lie=create hang", "env.timeout_s=0.1", DT_EIO, "did not say what there is within 0.1 s");
+    refuses("liar.lie=create loop", "env.timeout_s=0.1", DT_EIO, "did not say what there is within 0.1 s");
+    refuses("liar.lie=create stop", "env.timeout_s=0.1", DT_EIO, "did not say what there is within 0.1 s");
+    refuses("liar.lie=create babble", "env.timeout_s=0.1", DT_EIO, "la la la");
+    refuses("liar.lie=create drip", "env.timeout_s=0.1", DT_EIO, "did not say what there is within 0.1 s");
+    refuses("liar.lie=create close", "env.timeout_s=60", DT_EIO, "closed its connection to the host and went on");
+    refuses("liar.lie=create nonsense", "env.timeout_s=60", DT_EIO, "wrote over the connection");
+}
+
+/* Only the host knows who was asked to stop. */
+static void test_status_of_a_worker(void **state)
+{
+    (void)state;
+    const char *const settings[] = {"env.id=liar", "env.isolation=process", "liar.lie=interrupted",
+                                    "liar.lie_episode=1", NULL};
+    world w;
+    world_open(&w, settings, NULL);
+    world_start(&w);
+    assert_int_equal(world_iterate(&w), DT_EPLUGIN);
+    world_close(&w);
 }
 
 static const dt_report *picture_of(const world *w, const char *key)
@@ -352,8 +506,14 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_workers),
         cmocka_unit_test(test_ranks),
+        cmocka_unit_test(test_max_steps_are_held),
+        cmocka_unit_test(test_cut_is_a_truncation),
+        cmocka_unit_test(test_evaluation_ends),
         cmocka_unit_test(test_processes_give_the_same),
         cmocka_unit_test(test_restarts),
+        cmocka_unit_test(test_memory_stays),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_status_of_a_worker),
         cmocka_unit_test(test_pictures_of_a_process),
         cmocka_unit_test(test_predicted_risk),
         cmocka_unit_test(test_lost_while_looked_at),

@@ -20,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -65,11 +66,79 @@ static dt_status meet(const dt_host *h, const char *path)
     return file.st_size == 1 || file.st_size >= 6 ? DT_OK : (h->fail)(h, DT_EIO, NULL, "nobody else came");
 }
 
+/* Everything that a worker shares with its host, written over. */
+static void scribble(void)
+{
+    char line[512];
+    FILE *maps = fopen("/proc/self/maps", "r");
+    while (maps != NULL && fgets(line, sizeof(line), maps) != NULL) {
+        const unsigned long begin = strtoul(line, NULL, 16), end = strtoul(strchr(line, '-') + 1, NULL, 16);
+        if (strstr(line, "dtrain-env") != NULL) {
+            memset((void *)begin, 0x7f, end - begin); /* NOLINT(performance-no-int-to-ptr) */
+        }
+    }
+    if (maps != NULL) {
+        fclose(maps);
+    }
+}
+
+static void go_on_for_ever(void)
+{
+    volatile int turn = 1;
+    while (turn != 0) {
+    }
+}
+
+/* What a worker does to the host, not the environment to the agents; false: nothing of the kind. */
+static bool misbehave(const char *what)
+{
+    static const char words[] = "la la la la la la la la la la la la la la la la la la la la\n";
+    if (strcmp(what, "crash") == 0) {
+        fprintf(stderr, "the world ends with a bang\n");
+        raise(SIGABRT); /* sanitizers have a handler of their own for SIGSEGV */
+    } else if (strcmp(what, "hang") == 0) {
+        fprintf(stderr, "the world ends with a whimper\n");
+        sleep(1000);
+    } else if (strcmp(what, "leave") == 0) {
+        _exit(0);
+    } else if (strcmp(what, "loop") == 0) {
+        go_on_for_ever();
+    } else if (strcmp(what, "stop") == 0) {
+        raise(SIGSTOP);
+    } else if (strcmp(what, "scribble") == 0) {
+        scribble();
+    } else if (strcmp(what, "close") == 0) {
+        for (int fd = 3; fd < 64; fd++) {
+            close(fd);
+        }
+        go_on_for_ever();
+    } else if (strcmp(what, "shrink") == 0) {
+        (void)!ftruncate(4, 0);
+    } else if (strcmp(what, "babble") == 0) {
+        for (;;) {
+            (void)!write(1, words, sizeof(words) - 1);
+        }
+    } else if (strcmp(what, "drip") == 0) { /* a byte of an answer now and then */
+        for (;; usleep(20000)) {
+            (void)!send(3, "", 1, MSG_NOSIGNAL);
+        }
+    } else if (strcmp(what, "nonsense") == 0) {
+        (void)!send(3, words, 40, MSG_NOSIGNAL);
+        sleep(1000);
+    } else {
+        return false;
+    }
+    return true;
+}
+
 static dt_status liar_create(void *self, const dt_host *h, const void *config)
 {
     ((counter *)self)->is_liar = true;
     if (strcmp(((const counter_config *)config)->lie, "create") == 0) {
         return (h->fail)(h, DT_ENOTFOUND, NULL, "the world is not installed");
+    }
+    if (strncmp(((const counter_config *)config)->lie, "create ", 7) == 0) {
+        (void)misbehave(((const counter_config *)config)->lie + 7);
     }
     if (strncmp(((const counter_config *)config)->lie, "meet ", 5) == 0) {
         DT_TRY(meet(h, ((const counter_config *)config)->lie + 5));
@@ -92,7 +161,7 @@ static dt_status counter_spec(const void *self, dt_env_spec *out)
     out->n_costs = 1;
     out->metrics = metrics;
     out->n_metrics = s->is_wide ? 0 : 1;
-    out->max_steps = 7;
+    out->max_steps = s->is_liar && strcmp(s->config.lie, "open") == 0 ? 0 : 7;
     return DT_OK;
 }
 
@@ -110,7 +179,7 @@ static dt_status counter_reset(void *self, const dt_env_io *io, uint64_t seed)
     counter *s = self;
     s->seed = seed;
     s->step = 0;
-    s->length = 3 + (int64_t)(seed % 5);
+    s->length = s->is_liar && strcmp(s->config.lie, "ends") == 0 ? 7 : 3 + (int64_t)(seed % 5);
     s->last = -1;
     s->episodes++;
     io->alive[0] = 1;
@@ -121,7 +190,7 @@ static dt_status counter_reset(void *self, const dt_env_io *io, uint64_t seed)
 
 static bool lies(const counter *s, const char *what)
 {
-    return strcmp(s->config.lie, what) == 0;
+    return s->is_liar && strcmp(s->config.lie, what) == 0;
 }
 
 static dt_status lie(counter *s, const dt_env_io *io)
@@ -149,13 +218,10 @@ static dt_status lie(counter *s, const dt_env_io *io)
         return (s->h->fail)(s->h, DT_EIO, NULL, "the disk of the world is full");
     } else if (lies(s, "code")) {
         return (dt_status)5;
-    } else if (lies(s, "crash")) {
-        fprintf(stderr, "the world ends with a bang\n");
-        raise(SIGABRT); /* sanitizers have a handler of their own for SIGSEGV */
-    } else if (lies(s, "hang")) {
-        fprintf(stderr, "the world ends with a whimper\n");
-        sleep(1000);
+    } else if (lies(s, "interrupted")) {
+        return DT_EINTERRUPTED; /* which is the host's to say */
     }
+    (void)misbehave(s->config.lie);
     return DT_OK;
 }
 
@@ -166,10 +232,11 @@ static dt_status counter_step(void *self, const dt_env_io *io)
     s->last = io->act_i[0];
     io->reward[0] = 1 + (float)s->last;
     io->cost[0] = (float)s->last;
-    const bool over = s->step == s->length;
+    const bool is_endless = s->is_liar && (lies(s, "undying") || lies(s, "open"));
+    const bool over = s->step == s->length && !is_endless;
     io->alive[0] = !over;
-    io->terminated[0] = over && s->seed % 2 == 0;
-    io->truncated[0] = over && s->seed % 2 == 1;
+    io->terminated[0] = over && s->seed % 2 == 0 && !lies(s, "ends");
+    io->truncated[0] = over && !io->terminated[0];
     io->metric[0] = 10.0 * (double)(s->seed % 100);
     counter_look(s, io);
     if (s->is_liar && s->episodes == s->config.lie_episode && s->step == s->config.lie_step) {

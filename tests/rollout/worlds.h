@@ -10,7 +10,8 @@
  *   crowd    4 places; agents come and go by the seed; nodes N, edges E between them, masks that change. From above:
  *            a vehicle for each node; the phase says that its risk is the logit 4 x - 2, the world that it is 1/8
  *   torque   one agent, one continuous action in [-1, 1], reward its value, 6 steps, then truncated
- *   liar     counter until a step, then what its option `lie` says
+ *   liar     counter until a step, then what its option `lie` says; "undying": none of its episodes ends, "open": and
+ *            it says that they have no end, "ends": all are truncated after 7 steps
  */
 #ifndef DTRAIN_TESTS_ROLLOUT_WORLDS_H
 #define DTRAIN_TESTS_ROLLOUT_WORLDS_H

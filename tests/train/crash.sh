@@ -27,14 +27,14 @@ state_hash() {
     "$dtrain" ckpt inspect "$1" --json 2>/dev/null | sed -n 's/.*"state_hash":"\([0-9a-f]*\)".*/\1/p'
 }
 
-# start DIR [more]: begin, or go on when a checkpoint is there; the exit code is left in $code
+# start DIR [more]: begin, or go on when a run is there, or begin again in the same folder where it had not begun to
+# record itself; the exit code is left in $code
 start() {
     dir=$1
     shift
-    if [ -n "$(state_hash "$dir")" ]; then
+    if [ -e "$dir/meta.json" ]; then
         "$dtrain" run --resume "$dir" --max-steps $steps -q "$@" 2>"$work/err"
     else
-        rm -rf "$dir"
         # shellcheck disable=SC2086
         "$dtrain" $tiny --run-dir "$dir" --max-steps $steps "$@" 2>"$work/err"
     fi

@@ -53,14 +53,13 @@ static void overflowing_in_bf16(toy *t)
     overflowing(t);
 }
 
-static bool has_bf16(void)
+/* Skips the test on a processor without it. */
+static void need_bf16(void)
 {
-    if (dt_cpu_bf16_check() == DT_OK) {
-        return true;
+    if (dt_cpu_bf16_check() != DT_OK) {
+        print_message("[  no bf16 ] %s\n", dt_error_text());
+        skip();
     }
-    print_message("[  no bf16 ] %s\n", dt_error_text());
-    dt_error_clear();
-    return false;
 }
 
 /* ---- exactness --------------------------------------------------------------------------------------------------- */
@@ -104,27 +103,28 @@ static void promises(toy_change *change)
 static void test_bf16_keeps_the_promises(void **state)
 {
     (void)state;
-    if (has_bf16()) {
-        promises(in_bf16);
-    }
+    need_bf16();
+    promises(in_bf16);
 }
 
 static void test_skipped_steps_keep_the_promises(void **state)
 {
     (void)state;
     promises(overflowing);
-    if (has_bf16()) {
-        promises(overflowing_in_bf16);
-    }
+}
+
+static void test_skipped_steps_in_bf16_keep_the_promises(void **state)
+{
+    (void)state;
+    need_bf16();
+    promises(overflowing_in_bf16);
 }
 
 static void test_bf16_is_near_fp32_but_not_the_same(void **state)
 {
     (void)state;
     outcome full, half;
-    if (!has_bf16()) {
-        return;
-    }
+    need_bf16();
     outcome_train(plain, STEPS, &full);
     outcome_train(in_bf16, STEPS, &half);
     assert_true(memcmp(full.loss, half.loss, sizeof(full.loss)) != 0);
@@ -241,13 +241,12 @@ static void test_one_bad_batch_is_survived(void **state)
     toy_fini(&t);
 }
 
-static void test_a_steady_step_allocates_nothing(void **state)
+static void allocates_nothing(toy_change *change)
 {
-    (void)state;
     toy t;
     outcome o;
     toy_init(&t);
-    has_bf16() ? overflowing_in_bf16(&t) : overflowing(&t);
+    change(&t);
     toy_start(&t);
     outcome_run(&t, &o, 0, 2);
     const uint64_t before = dt_alloc_count();
@@ -256,17 +255,32 @@ static void test_a_steady_step_allocates_nothing(void **state)
     toy_fini(&t);
 }
 
+static void test_a_steady_step_allocates_nothing(void **state)
+{
+    (void)state;
+    allocates_nothing(overflowing);
+}
+
+static void test_a_steady_step_in_bf16_allocates_nothing(void **state)
+{
+    (void)state;
+    need_bf16();
+    allocates_nothing(overflowing_in_bf16);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bf16_keeps_the_promises),
         cmocka_unit_test(test_skipped_steps_keep_the_promises),
+        cmocka_unit_test(test_skipped_steps_in_bf16_keep_the_promises),
         cmocka_unit_test(test_bf16_is_near_fp32_but_not_the_same),
         cmocka_unit_test(test_a_scale_that_fits_changes_no_bit),
         cmocka_unit_test(test_skipped_steps_advance_nothing),
         cmocka_unit_test(test_gives_up_by_name),
         cmocka_unit_test(test_one_bad_batch_is_survived),
         cmocka_unit_test(test_a_steady_step_allocates_nothing),
+        cmocka_unit_test(test_a_steady_step_in_bf16_allocates_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

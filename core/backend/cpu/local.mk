@@ -29,7 +29,7 @@ cpu_isa_sources = core/backend/cpu/attention.h core/backend/cpu/cpu.h core/backe
 	core/backend/cpu/unary.c
 
 # no errno from sqrtf and no trapping arithmetic, or gcc does not vectorise; no change of results
-cpu_isa_cflags = -O3 $(base_cflags) -fopenmp-simd -fno-math-errno -fno-trapping-math
+cpu_isa_cflags = -O3 $(base_cflags) -fopenmp-simd -fno-math-errno -fno-trapping-math $(DT_KERNEL)
 
 noinst_LTLIBRARIES += core/backend/cpu/libcpu_base.la
 core_backend_cpu_libcpu_base_la_SOURCES = $(cpu_isa_sources)

@@ -37,7 +37,8 @@
  *   low, high     "A continuous"  optional: what a shield permits; the environment executes the drawn action clamped
  *                         to it, the phase keeps the drawn one (its probability is the policy's)
  *   allow         "A choices"     optional: > 0 where a shield permits; joined to the mask before drawing. Where it
- *                         forbids everything the mask alone counts, and the row is reported as infeasible
+ *                         forbids everything that the mask leaves, those of that with its greatest value count (since
+ *                         1.2; of equal ones, as of zeros, all), and the row is reported as infeasible
  *   picture/risk  "N"     optional, since 1.1: how dangerous it is for each row of the environment's symbol N, as a
  *                         logit. Computed when pictures are made (ext/scene.h: node), and at no other time; so is every
  *                         output whose name begins with picture/

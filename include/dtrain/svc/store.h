@@ -21,9 +21,9 @@ typedef struct dt_store_view {
     const int64_t *scene_frame; /* [n_scenes+1] frames of scene s */
     const int64_t *frame_row;   /* [n_frames+1] rows of frame f */
     const double *frame_time;   /* [n_frames] s */
-    const float *node;          /* [n_rows,9] features as in INTERFACES, unnormalised */
+    const float *node;          /* [n_rows,9] features, unnormalised; of the past alone, as models may see them */
     const double *pose;         /* [n_rows,3] x y heading, m and rad */
-    const float *motion;        /* [n_rows,4] speed, acceleration, length, width */
+    const float *motion;        /* [n_rows,4] speed, acceleration as recorded, length, width */
     const int32_t *row_track;   /* [n_rows] store-wide track number */
     const int64_t *track_ptr;   /* [n_tracks+1] into track_row */
     const int64_t *track_row;   /* [n_rows] rows of a track in time order */
@@ -38,6 +38,9 @@ typedef struct dt_store_view {
     const double *node_std;     /* [9] */
     const double *edge_mean;    /* [4] */
     const double *edge_std;     /* [4] */
+    /* since 1.2 */
+    const float *accel_centred; /* [n_rows] m/s^2, averaged over what comes before and after: for labels, not for models
+                                 * to see; NULL where accelerations are as they were recorded */
 } dt_store_view;
 
 typedef struct dt_store_api {

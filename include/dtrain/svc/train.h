@@ -75,7 +75,8 @@ typedef struct dt_train_api {
     /* since 1.1: go on at a later step, as if those between had been done; DT_EINVAL for an earlier one. */
     dt_status (*seek)(dt_train *t, uint64_t step);
     /* since 1.1: parameters as one vector, for phases that move them themselves: those that desc.apart depends on, all
-     * trained ones where it is NULL, in the order of their registration, each in C order. */
+     * trained ones where it is NULL, in the order of their registration, each in C order. An iteration that sets it and
+     * makes no step counts as one. */
     uint64_t (*vector_size)(const dt_train *t);
     dt_status (*vector_get)(dt_train *t, float *out);
     dt_status (*vector_set)(dt_train *t, const float *in);

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See mapping.h. The handler walks a list whose nodes are never freed, only used again, and takes no lock.
+ */
+#ifdef HAVE_CONFIG_H
+#    include "config.h"
+#endif
+
+#include "base/mapping.h"
+
+#include "base/err.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+typedef struct mapping mapping;
+struct mapping {
+    mapping *next;
+    _Atomic(uintptr_t) begin; /* 0: free */
+    atomic_size_t bytes;
+    char path[PATH_MAX];
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of those who add and remove */
+static _Atomic(mapping *) mappings;
+static uintptr_t page_bytes; /* set with the guard */
+
+enum { NOTHING, BEING_WRITTEN, LOST };
+static atomic_int state;
+static char lost_path[PATH_MAX]; /* written once, by the first handler, before state is LOST */
+
+dt_status dt_mapping_add(const void *p, size_t bytes, const char *path)
+{
+    pthread_mutex_lock(&lock);
+    mapping *m = atomic_load(&mappings);
+    while (m != NULL && atomic_load(&m->begin) != 0) {
+        m = m->next;
+    }
+    if (m == NULL) {
+        m = malloc(sizeof(*m)); /* stays for good: no leak of the caller's, so not counted by dt_alloc */
+        if (m != NULL) {
+            atomic_init(&m->begin, 0);
+            m->next = atomic_load(&mappings);
+            atomic_store(&mappings, m);
+        }
+    }
+    if (m != NULL) {
+        const size_t n = strlen(path) < sizeof(m->path) ? strlen(path) : sizeof(m->path) - 1;
+        memcpy(m->path, path, n);
+        m->path[n] = '\0';
+        atomic_store(&m->bytes, bytes);
+        atomic_store(&m->begin, (uintptr_t)p);
+    }
+    pthread_mutex_unlock(&lock);
+    return m != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for the mapping of %s", path);
+}
+
+void dt_mapping_remove(const void *p)
+{
+    pthread_mutex_lock(&lock);
+    for (mapping *m = atomic_load(&mappings); m != NULL; m = m->next) {
+        if (atomic_load(&m->begin) == (uintptr_t)p) {
+            atomic_store(&m->begin, 0);
+            break;
+        }
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+/* Async-signal-safe: atomics, and one call of the system. */
+static void on_bus(int number, siginfo_t *info, void *context)
+{
+    const int kept = errno;
+    const uintptr_t at = (uintptr_t)info->si_addr;
+    (void)context;
+    for (mapping *m = atomic_load(&mappings); m != NULL && info->si_code > 0; m = m->next) {
+        const uintptr_t begin = atomic_load(&m->begin), bytes = atomic_load(&m->bytes);
+        if (begin == 0 || at < begin || at - begin >= bytes) {
+            continue;
+        }
+        const uintptr_t page = at & ~(page_bytes - 1), end = (begin + bytes + page_bytes - 1) & ~(page_bytes - 1);
+        if (mmap((void *)page, end - page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED) {
+            break;
+        }
+        int none = NOTHING;
+        if (atomic_compare_exchange_strong(&state, &none, BEING_WRITTEN)) {
+            for (size_t i = 0; i < sizeof(lost_path) - 1 && m->path[i] != '\0'; i++) {
+                lost_path[i] = m->path[i];
+            }
+            atomic_store(&state, LOST);
+        }
+        errno = kept;
+        return;
+    }
+    signal(number, SIG_DFL); /* nobody's file: it comes again, and ends the program */
+    errno = kept;
+}
+
+void dt_mapping_guard(void)
+{
+    struct sigaction a;
+    memset(&a, 0, sizeof(a));
+    page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
+    sigemptyset(&a.sa_mask);
+    a.sa_flags = SA_SIGINFO | SA_RESTART;
+    a.sa_sigaction = on_bus;
+    sigaction(SIGBUS, &a, NULL);
+}
+
+dt_status dt_mapping_verdict(void)
+{
+    if (atomic_load(&state) == NOTHING) {
+        return DT_OK;
+    }
+    while (atomic_load(&state) == BEING_WRITTEN) { /* a few letters are being copied */
+    }
+    return DT_FAIL(DT_EDATA,
+                   "%s became shorter, or its disk failed, while it was in use: what was read of it since then is "
+                   "worth nothing and is not kept; put the whole file back and go on from the last checkpoint "
+                   "(--resume)",
+                   lost_path);
+}

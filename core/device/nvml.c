@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See nvml.h. Types and numbers are those of NVML's stable interface; no header of it is needed.
+ */
+#include <config.h>
+
+#include "device/nvml.h"
+
+#include "base/err.h"
+#include "base/mem.h"
+
+#include <dlfcn.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SUCCESS = 0, SENSOR_GPU = 0, MAX_PROCESSES = 64, NAME_BYTES = 96 };
+
+typedef struct memory_info {
+    unsigned long long total, free, used;
+} memory_info;
+
+typedef struct rates {
+    unsigned gpu, memory;
+} rates;
+
+typedef struct process_info { /* of version 2 and 3 of the call */
+    unsigned pid;
+    unsigned long long used; /* all bits set: not told */
+    unsigned gpu_instance, compute_instance;
+} process_info;
+
+typedef struct calls {
+    int (*init)(void);
+    int (*shutdown)(void);
+    const char *(*error)(int code);
+    int (*by_uuid)(const char *uuid, void **device);
+    int (*by_bus)(const char *bus, void **device);
+    int (*memory)(void *device, memory_info *out);
+    /* may be missing: */
+    int (*utilisation)(void *device, rates *out);
+    int (*temperature)(void *device, int sensor, unsigned *out);
+    int (*processes)(void *device, unsigned *n, process_info *out);
+} calls;
+
+struct dt_nvml {
+    void *library, *device;
+    calls call;
+};
+
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
+
+/* The first of the names that is there. */
+static bool find(void *library, const char *name, const char *older, void *call)
+{
+    void *found = dlsym(library, name);
+    found = found == NULL && older != NULL ? dlsym(library, older) : found;
+    memcpy(call, &found, sizeof(found));
+    return found != NULL;
+}
+
+static dt_status find_calls(dt_nvml *n, const char *path)
+{
+    calls *c = &n->call;
+    const struct {
+        const char *name, *older;
+        void *call;
+    } needed[] = {{"nvmlInit_v2", "nvmlInit", &c->init},
+                  {"nvmlShutdown", NULL, &c->shutdown},
+                  {"nvmlErrorString", NULL, &c->error},
+                  {"nvmlDeviceGetHandleByUUID", NULL, &c->by_uuid},
+                  {"nvmlDeviceGetHandleByPciBusId_v2", "nvmlDeviceGetHandleByPciBusId", &c->by_bus},
+                  {"nvmlDeviceGetMemoryInfo", NULL, &c->memory}};
+    for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++) {
+        if (!find(n->library, needed[i].name, needed[i].older, needed[i].call)) {
+            return DT_FAIL(DT_EUNSUPPORTED, "%s has no %s; update the NVIDIA driver", path, needed[i].name);
+        }
+    }
+    (void)find(n->library, "nvmlDeviceGetUtilizationRates", NULL, &c->utilisation);
+    (void)find(n->library, "nvmlDeviceGetTemperature", NULL, &c->temperature);
+    (void)find(n->library, "nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2",
+               &c->processes);
+    return DT_OK;
+}
+
+/* "MIG-..." where the variable names slices: CUDA counts them in this order, and says no more of them. */
+static bool slice_of(const dt_device_info *info, char name[NAME_BYTES])
+{
+    const char *at = getenv("CUDA_VISIBLE_DEVICES");
+    for (uint32_t i = 0; at != NULL && i < info->index; i++) {
+        at = strchr(at, ',');
+        at = at != NULL ? at + 1 : NULL;
+    }
+    const size_t n = at != NULL ? strcspn(at, ",") : 0;
+    if (n < 4 || n >= NAME_BYTES || strncmp(at, "MIG-", 4) != 0) {
+        return false;
+    }
+    memcpy(name, at, n);
+    name[n] = '\0';
+    return true;
+}
+
+static dt_status find_device(dt_nvml *n, const dt_device_info *info)
+{
+    char name[NAME_BYTES];
+    int code = SUCCESS;
+    if (slice_of(info, name)) {
+        code = n->call.by_uuid(name, &n->device);
+        return code == SUCCESS ? DT_OK
+                               : DT_FAIL(DT_EUNSUPPORTED, "NVML does not know %s: %s", name, n->call.error(code));
+    }
+    if (n->call.by_uuid(info->uuid, &n->device) == SUCCESS) {
+        return DT_OK;
+    }
+    if (strncmp(info->uuid, "GPU-", 4) == 0) {
+        snprintf(name, sizeof(name), "MIG-%s", info->uuid + 4);
+        if (n->call.by_uuid(name, &n->device) == SUCCESS) {
+            return DT_OK;
+        }
+    }
+    code = n->call.by_bus(info->bus, &n->device);
+    return code == SUCCESS ? DT_OK
+                           : DT_FAIL(DT_EUNSUPPORTED, "NVML does not know the GPU %s at %s: %s", info->uuid,
+                                     info->bus[0] != '\0' ? info->bus : "no address", n->call.error(code));
+}
+
+dt_status dt_nvml_open(const char *library, const dt_device_info *info, dt_nvml **out_p)
+{
+    const char *path = library != NULL ? library : "libnvidia-ml.so.1";
+    dt_nvml *n = dt_alloc(sizeof(*n));
+    if (n == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for NVML");
+    }
+    n->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    dt_status st = n->library != NULL ? find_calls(n, path)
+                                      : DT_FAIL(DT_EUNSUPPORTED,
+                                                "no NVML: %s; it comes with the NVIDIA driver, and "
+                                                "into containers with the capability \"utility\"",
+                                                dlerror());
+    const int code = st == DT_OK ? n->call.init() : SUCCESS;
+    if (code != SUCCESS) {
+        st = DT_FAIL(DT_EUNSUPPORTED, "NVML does not begin: %s", n->call.error(code));
+    }
+    const bool has_begun = st == DT_OK;
+    st = st == DT_OK ? find_device(n, info) : st;
+    if (st < 0) {
+        if (has_begun) {
+            (void)n->call.shutdown();
+        }
+        if (n->library != NULL) {
+            dlclose(n->library);
+        }
+        dt_free(n);
+        return st;
+    }
+    *out_p = n;
+    return DT_OK;
+}
+
+void dt_nvml_close(dt_nvml *n)
+{
+    if (n != NULL) {
+        (void)n->call.shutdown();
+        dlclose(n->library);
+        dt_free(n);
+    }
+}
+
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
+
+/* By process number. In a container NVML counts processes as the machine does: there, one alone is this one. */
+static double reserved(const dt_nvml *n)
+{
+    process_info list[MAX_PROCESSES];
+    unsigned count = MAX_PROCESSES;
+    if (n->call.processes == NULL || n->call.processes(n->device, &count, list) != SUCCESS || count > MAX_PROCESSES) {
+        return (double)NAN;
+    }
+    const process_info *own = count == 1 ? list : NULL;
+    for (unsigned i = 0; i < count; i++) {
+        own = list[i].pid == (unsigned)getpid() ? &list[i] : own;
+    }
+    return own != NULL && own->used != ~0ULL ? (double)own->used : (double)NAN;
+}
+
+void dt_nvml_read(const dt_nvml *n, dt_nvml_sample *out)
+{
+    memory_info m;
+    rates r;
+    unsigned degrees = 0;
+    const double nothing = (double)NAN;
+    *out = (dt_nvml_sample){nothing, nothing, reserved(n), nothing, nothing};
+    if (n->call.memory(n->device, &m) == SUCCESS) {
+        out->used = (double)m.used;
+        out->total = (double)m.total;
+    }
+    if (n->call.utilisation != NULL && n->call.utilisation(n->device, &r) == SUCCESS) {
+        out->utilisation = r.gpu;
+    }
+    if (n->call.temperature != NULL && n->call.temperature(n->device, SENSOR_GPU, &degrees) == SUCCESS) {
+        out->temperature = degrees;
+    }
+}

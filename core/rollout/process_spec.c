@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See process_spec.h.
+ */
+#include <config.h>
+
+#include "rollout/process_spec.h"
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "rollout/layout.h"
+
+#include <string.h>
+
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
+
+static void put(dt_str *out, const void *p, size_t bytes)
+{
+    static const char zeros[8];
+    dt_str_add_n(out, p != NULL ? p : zeros, p != NULL ? bytes : 0);
+    dt_str_add_n(out, zeros, (8 - bytes % 8) % 8);
+}
+
+static void put_text(dt_str *out, const char *s)
+{
+    put(out, s, strlen(s) + 1);
+}
+
+dt_status dt_spec_put(const dt_env_spec *s, dt_str *out)
+{
+    dt_layout l;
+    const dt_status st = dt_layout_init(&l, "the environment", s);
+    dt_layout_fini(&l);
+    DT_TRY(st);
+    put(out, s, sizeof(*s));
+    for (uint32_t i = 0; i < s->n_obs; i++) {
+        put(out, &s->obs[i], sizeof(s->obs[i]));
+        put_text(out, s->obs[i].name);
+        put_text(out, s->obs[i].dims);
+    }
+    for (uint32_t k = 0; k < s->n_symbols; k++) {
+        put(out, &s->symbols[k], sizeof(s->symbols[k]));
+        put_text(out, s->symbols[k].name);
+    }
+    put(out, s->choices, s->n_heads * sizeof(*s->choices));
+    put(out, s->low, s->n_continuous * sizeof(*s->low));
+    put(out, s->high, s->n_continuous * sizeof(*s->high));
+    for (uint32_t k = 0; k < s->n_costs; k++) {
+        put_text(out, s->costs[k]);
+    }
+    for (uint32_t k = 0; k < s->n_metrics; k++) {
+        put_text(out, s->metrics[k]);
+    }
+    return dt_str_status(out);
+}
+
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
+
+typedef struct cursor {
+    const char *at, *end;
+    bool is_short; /* more was asked for than there is */
+} cursor;
+
+/* NULL: there is not so much, or there was not before. */
+static const void *get(cursor *c, size_t bytes)
+{
+    const size_t left = (size_t)(c->end - c->at), padding = (8 - bytes % 8) % 8;
+    if (c->is_short || bytes > left || padding > left - bytes) {
+        c->is_short = true;
+        return NULL;
+    }
+    const void *p = c->at;
+    c->at += bytes + padding;
+    return p;
+}
+
+static const char *get_text(cursor *c)
+{
+    const size_t left = (size_t)(c->end - c->at), bytes = c->is_short ? 0 : strnlen(c->at, left);
+    const char *text = get(c, bytes + 1); /* the zero is part of it: where there is none, there is not so much */
+    return text != NULL ? text : "";
+}
+
+static void get_struct(cursor *c, void *to, size_t bytes)
+{
+    const void *from = get(c, bytes);
+    if (from != NULL) {
+        memcpy(to, from, bytes);
+    }
+}
+
+static dt_status check_counts(const dt_env_spec *s)
+{
+    const struct {
+        const char *name;
+        uint32_t n, most;
+    } count[] = {{"observations", s->n_obs, DT_ENV_MAX_OBS},
+                 {"symbols", s->n_symbols, DT_ENV_MAX_SYMBOLS},
+                 {"discrete actions", s->n_heads, DT_ENV_MAX_HEADS},
+                 {"costs", s->n_costs, DT_ENV_MAX_COSTS},
+                 {"metrics", s->n_metrics, DT_ENV_MAX_METRICS}};
+    for (size_t i = 0; i < sizeof(count) / sizeof(count[0]); i++) {
+        if (count[i].n > count[i].most) {
+            return DT_FAIL(DT_EPLUGIN, "its process says it has %u %s; at most %u are possible", count[i].n,
+                           count[i].name, count[i].most);
+        }
+    }
+    return DT_OK;
+}
+
+dt_status dt_spec_get(const char *bytes, size_t n, dt_env_spec *out, void **memory_p)
+{
+    cursor c = {.at = bytes, .end = bytes + n};
+    dt_env_spec *s = out;
+    get_struct(&c, s, sizeof(*s));
+    s->struct_size = sizeof(*s);
+    DT_TRY(c.is_short ? DT_OK : check_counts(s));
+    const size_t names = c.is_short ? 0 : s->n_costs + s->n_metrics;
+    dt_port *port =
+        c.is_short ? NULL
+                   : dt_alloc(s->n_obs * sizeof(dt_port) + s->n_symbols * sizeof(dt_dim) + names * sizeof(char *) + 1);
+    if (port == NULL) {
+        return c.is_short ? DT_FAIL(DT_EPLUGIN, "its process told %zu bytes, which are no spec", n)
+                          : DT_FAIL(DT_ENOMEM, "out of memory for a spec");
+    }
+    *memory_p = port;
+    dt_dim *symbol = (dt_dim *)(void *)(port + s->n_obs);
+    const char **name = (const char **)(void *)(symbol + s->n_symbols);
+    for (uint32_t i = 0; i < s->n_obs; i++) {
+        get_struct(&c, &port[i], sizeof(dt_port));
+        port[i].name = get_text(&c);
+        port[i].dims = get_text(&c);
+    }
+    for (uint32_t k = 0; k < s->n_symbols; k++) {
+        get_struct(&c, &symbol[k], sizeof(dt_dim));
+        symbol[k].name = get_text(&c);
+    }
+    s->obs = port;
+    s->symbols = symbol;
+    s->choices = get(&c, s->n_heads * sizeof(*s->choices));
+    s->low = get(&c, s->n_continuous * sizeof(*s->low));
+    s->high = get(&c, s->n_continuous * sizeof(*s->high));
+    for (size_t k = 0; k < names; k++) {
+        name[k] = get_text(&c);
+    }
+    s->costs = name;
+    s->metrics = name + s->n_costs;
+    return c.is_short ? DT_FAIL(DT_EPLUGIN, "its process told a spec that ends early, after %zu bytes", n) : DT_OK;
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tests of base/mapping.h: a mapped file that becomes shorter reads as zeros and is told; any other SIGBUS is deadly.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/fs.h"
+#include "base/mapping.h"
+
+enum { PAGES = 16, READERS = 4 };
+static char path[64];
+static size_t page;
+
+static void *read_all(void *p)
+{
+    const volatile uint8_t *b = p;
+    size_t sum = 0;
+    for (size_t i = 0; i < PAGES * page; i++) {
+        sum += b[i];
+    }
+    return (void *)sum;
+}
+
+/* In a process of its own, because a loss stays on record. */
+static int lose(bool is_guarded, bool is_ours)
+{
+    const pid_t pid = fork();
+    if (pid > 0) {
+        int ended = 0;
+        assert_int_equal(waitpid(pid, &ended, 0), pid);
+        return ended;
+    }
+    const struct rlimit none = {0, 0};
+    setrlimit(RLIMIT_CORE, &none);
+    signal(SIGBUS, SIG_DFL); /* cmocka's own handler hides it */
+    uint8_t *bytes = malloc(PAGES * page);
+    memset(bytes, 1, PAGES * page);
+    const void *p = NULL, *q = NULL;
+    size_t n = 0;
+    if (is_guarded) {
+        dt_mapping_guard();
+    }
+    if (dt_fs_write_atomic(path, bytes, PAGES * page) != DT_OK || dt_fs_map(path, &p, &n) != DT_OK ||
+        dt_fs_map(path, &q, &n) != DT_OK || dt_mapping_verdict() != DT_OK) {
+        _exit(100);
+    }
+    dt_fs_unmap(q, n); /* its place is used again */
+    if (!is_ours) {
+        dt_mapping_remove(p);
+    }
+    if ((size_t)read_all((void *)(uintptr_t)p) != PAGES * page || truncate(path, (off_t)(2 * page)) != 0) {
+        _exit(101);
+    }
+    pthread_t t[READERS];
+    for (int i = 0; i < READERS; i++) {
+        pthread_create(&t[i], NULL, read_all, (void *)(uintptr_t)p);
+    }
+    for (int i = 0; i < READERS; i++) {
+        void *sum = NULL;
+        pthread_join(t[i], &sum);
+        if ((size_t)sum != 2 * page) {
+            _exit(102);
+        }
+    }
+    if (dt_mapping_verdict() != DT_EDATA || strstr(dt_error_text(), path) == NULL) {
+        _exit(103);
+    }
+    dt_fs_unmap(p, n);
+    _exit(dt_mapping_verdict() == DT_EDATA ? 0 : 104); /* it stays on record */
+}
+
+static void test_loss(void **state)
+{
+    page = (size_t)sysconf(_SC_PAGESIZE);
+    snprintf(path, sizeof(path), "test_mapping.%ld.tmp", (long)getpid());
+    assert_int_equal(lose(true, true), 0);
+    const int alone = lose(false, true), foreign = lose(true, false);
+    assert_true(WIFSIGNALED(alone) && WTERMSIG(alone) == SIGBUS); /* without the guard: what this is about */
+    assert_true(WIFSIGNALED(foreign) && WTERMSIG(foreign) == SIGBUS);
+    assert_int_equal(dt_mapping_verdict(), DT_OK);
+    unlink(path);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_loss)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

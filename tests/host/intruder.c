@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What nobody should open: it leaves a mark the moment the dynamic loader has it, before anybody can ask what it is.
+ */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+__attribute__((constructor)) static void leave_mark(void)
+{
+    const char *path = getenv("INTRUDER_MARK");
+    const int fd = path != NULL ? open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666) : -1;
+    if (fd >= 0) {
+        close(fd);
+    }
+}

@@ -1,0 +1,101 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# The command that began a run, with --resume behind it, goes on: for the shipped configuration, alone and with each
+# profile, in each phase, and for single plugins. It ends in the bits of a run that nobody stopped, and what it says of
+# the configuration is nothing: it is the same. Models and rounds are made small by --set.
+set -u
+
+dtrain=${DT_BUILDDIR:-.}/dtrain
+source=${DT_SRCDIR:-.}
+work=$(mktemp -d ./test-resume-XXXXXX) || exit 1
+trap 'rm -rf "$work"' EXIT INT TERM
+failed=0
+cases=0
+small="--set risk_gnn.hidden=8 --set risk_gnn.heads=1 --set risk_gnn.layers=1 --set world_lstm.hidden=8
+    --set world_lstm.layers=1 --set world_lstm.head=8 --set controller_influence.hidden=16 --set data.shards=2
+    --set evaluation.seeds=1 --set evaluation.episodes=1 --set evaluation.baselines= --set training.eval_interval=0
+    --set checkpoint.every_seconds=0 --set report.enabled=false --set metrics.tensorboard=false --threads 2 -q"
+
+fail() {
+    echo "FAIL: $*"
+    tail -n 8 "$work/err" | sed 's/^/    /'
+    failed=$((failed + 1))
+}
+state_hash() {
+    "$dtrain" ckpt inspect "$1" --json 2>/dev/null | sed -n 's/.*"state_hash":"\([0-9a-f]*\)".*/\1/p'
+}
+
+# again WHAT FEW MANY command...: FEW steps, then the same command with --resume until MANY
+again() {
+    what=$1 few=$2 many=$3
+    shift 3
+    cases=$((cases + 1))
+    rm -rf "${work:?}/whole" "${work:?}/run"
+    "$dtrain" "$@" $small --max-steps "$many" --run-dir "$work/whole" 2>"$work/err" || fail "$what: $many steps left with $?"
+    "$dtrain" "$@" $small --max-steps "$few" --run-dir "$work/run" 2>"$work/err" || fail "$what: $few steps left with $?"
+    "$dtrain" "$@" $small --max-steps "$many" --resume "$work/run" 2>"$work/err" || fail "$what: resuming left with $?"
+    ! grep -q "configuration differs" "$work/run/train.log" || fail "$what: another configuration"
+    [ -n "$(state_hash "$work/whole")" ] && [ "$(state_hash "$work/run")" = "$(state_hash "$work/whole")" ] ||
+        fail "$what: other bits"
+    grep -q "resuming .* at step" "$work/run/train.log" || fail "$what: it began again instead of going on"
+}
+
+# --- the shipped configuration, alone and below each profile ---
+rounds="--set phase2_ppo.train_batch=64 --set phase2_ppo.fragment=16 --set phase2_ppo.sgd_epochs=1
+    --set phase3_constrained.train_batch=64 --set phase3_constrained.fragment=16 --set phase3_constrained.sgd_epochs=1
+    --set env.instances=2 --set phases.2.init=random
+    --set phases.1.data.batch=16 --set phases.2.data.batch=16"
+for profile in '' "$source"/profiles/*.cfg; do
+    name=$(basename "$profile" .cfg)
+    # shellcheck disable=SC2086
+    for phase in 1 2 3; do
+        again "hybrid.cfg ${name:+--profile $name }--phase $phase" 1 9 --config "$source/share/hybrid.cfg" \
+            ${profile:+--profile "$name"} $rounds --phase $phase
+    done
+done
+
+# --- single plugins, as README has them ---
+again "--plugin phase1_world_model" 2 4 --plugin phase1_world_model --set data.batch=16
+again "world_gru" 2 4 --plugin phase1_world_model --set models.world=world_gru --set data.batch=16
+again "cartpole" 1 9 --plugin phase2_ppo --set env.id=cartpole --set phase2_ppo.train_batch=256 --set phase2_ppo.fragment=64 --set phase2_ppo.iterations=5
+again "merge" 1 9 --plugin phase2_ppo --set env.id=env_traffic --set env_traffic.scenario=merge \
+    --set models.controller=controller_influence --set models.shield=shield_barrier --set phase2_ppo.iterations=3 \
+    --set phase2_ppo.train_batch=128 --set phase2_ppo.fragment=32 --set env.instances=4 --set env_traffic.episode_s=60
+
+# --- the environment says the same again; a file without phases, or with a value of its own, stands above the run's ---
+DTRAIN_CONFIG=$source/share/hybrid.cfg
+export DTRAIN_CONFIG
+# shellcheck disable=SC2086
+again "DTRAIN_CONFIG" 1 3 $rounds --phase 1
+unset DTRAIN_CONFIG
+cases=$((cases + 2))
+echo 'training = { learning_rate = 7e-5; };' >"$work/rate.cfg"
+"$dtrain" --config "$work/rate.cfg" --resume "$work/run" --max-steps 4 -q 2>"$work/err" || fail "a file of one value: $?"
+grep -q "configuration differs" "$work/run/train.log" || fail "another learning rate is not told"
+grep -A3 '^training' "$work/run/config.cfg" | grep -q "learning_rate = 7e-05\|learning_rate = 7e-5" ||
+    fail "the learning rate of the new file does not hold: $(grep -A3 '^training' "$work/run/config.cfg")"
+
+# --- kernels of another processor: told, and marked ---
+mark='"not_reproducible_from_step":2'
+cpu() { # BEGUN RESUMED: builds of the kernels
+    cases=$((cases + 1))
+    rm -rf "${work:?}/cpu"
+    DTRAIN_CPU_ISA=$1 "$dtrain" --plugin phase1_world_model $small --max-steps 2 --run-dir "$work/cpu" 2>"$work/err" || fail "$1: $?"
+    DTRAIN_CPU_ISA=$2 "$dtrain" $small --resume "$work/cpu" --max-steps 3 2>"$work/err" || fail "$1, then $2: $?"
+}
+if DTRAIN_CPU_ISA=avx2 "$dtrain" list >/dev/null 2>&1; then
+    for builds in 'base avx2' 'avx2 base'; do
+        cpu $builds
+        grep -q "was saved by kernels for ${builds% *}, here they are for ${builds#* }: results will differ" "$work/err" ||
+            fail "$builds: nothing said"
+        grep -q "$mark" "$work/cpu/meta.json" || fail "$builds: meta.json is not marked"
+    done
+else
+    echo "this processor has the base kernels alone: resuming on others is not tried"
+fi
+cpu base base
+! grep -q "results will differ" "$work/err" && ! grep -q "$mark" "$work/cpu/meta.json" || fail "the same kernels are told to differ"
+
+echo "$cases commands, $failed failed"
+[ $failed -eq 0 ]

@@ -1,0 +1,62 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Files of runs, checkpoints and stores are opened through core/base/fs.h and beneath.h, which follow no link in a
+# folder that others may have made: nothing in core calls the system by a path itself, but for the places below, whose
+# paths are not of such a folder. With a folder as argument it checks that tree; the test first proves that it does see.
+set -eu
+LC_ALL=C
+export LC_ALL
+
+# file: why its paths are not of a run, a checkpoint or a store
+known='
+core/base/beneath.c: is the way itself
+core/base/fs.c: calls of the system below descriptors of beneath.h
+core/base/clock.c: /proc
+core/base/fault.c: where a test that names it waits
+core/host/main.c: /dev/null
+core/base/mem.c: /sys
+core/host/memory_watch.c: /proc and /sys
+core/host/room.c: /proc and /sys
+core/host/doctor_machine.c: /proc, /sys, and a file of its own that it measures with
+core/host/doctor_device.c: /dev
+core/device/open.c: modules that belong to dtrain
+core/loader/loader.c: plugins, which the user names
+core/loader/search.c: plugins
+core/data/sort.c: a file without a name
+core/host/session.c: asks whether a path of the user is there
+core/host/verb_new.c: a project of the user
+core/host/verb_run.c: the real path of what the user names
+core/host/verb_export.c: the length of what it wrote where the user said
+core/host/rundir.c: a new folder below runs/; ages of runs
+core/report/logbook.c: the name of the folder itself
+core/host/course.c: free space
+core/host/verb_runs.c: folders below one that the user names, links left out
+core/host/resume.c: the real path of what the user names
+core/checkpoint/save.c: free space
+'
+calls='(open|openat|fopen|freopen|opendir|rename|unlink|mkdir|truncate|stat|lstat|access|realpath|scandir|symlink|link|creat)'
+
+check() { # tree
+    (cd "$1"; find core -name '*.c' | sort | xargs grep -nE "(^|[^a-zA-Z0-9_>.\"])$calls\\(" 2>/dev/null || true) |
+        grep -vE '^[^:]*:[0-9]+: *(\*|/\*|//)' | grep -vE '/\* .*'"$calls"'\([^)]*\) .*\*/$' |
+        while IFS=: read -r file line text; do
+            case $known in
+                *"
+$file:"*) ;;
+                *) echo "$file:$line: $text: go through base/fs.h or base/beneath.h" ;;
+            esac
+        done
+}
+
+if [ $# -gt 0 ]; then
+    check "$1"
+    exit
+fi
+tmp=$(mktemp -d ./raw-open-XXXXXX)
+trap 'rm -rf "$tmp"' EXIT
+mkdir -p "$tmp/core/metrics"
+printf 'void f(void)\n{\n    FILE *f = fopen(path, "a");\n    dt_fs_open(path, 0, &fd);\n    api->open(x);\n}\n' \
+    >"$tmp/core/metrics/x.c"
+[ "$(check "$tmp" | wc -l)" -eq 1 ] || { echo "raw_open: does not see fopen"; exit 1; }
+found=$(check "${DT_SRCDIR:-$(dirname "$0")/..}")
+[ -z "$found" ] || { echo "$found"; exit 1; }

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A spec that a worker sent: whole it is what it was, cut off or damaged anywhere it is refused, or is at least one
+ * that can be looked at from end to end.
+ */
+#include <config.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/rng.h"
+#include "rollout/layout.h"
+#include "rollout/process_spec.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const dt_port obs[] = {{"state", "A 3", DT_F32, 0}, {"nodes", "N 2", DT_F32, 0}};
+static const dt_dim symbols[] = {{"N", 9}};
+static const int32_t choices[] = {3, 2};
+static const float low[] = {-1}, high[] = {1};
+static const char *const costs[] = {"hits"}, *const metrics[] = {"score", "delay"};
+static const dt_env_spec given = {.struct_size = sizeof(given),
+                                  .n_agents = 4,
+                                  .obs = obs,
+                                  .symbols = symbols,
+                                  .choices = choices,
+                                  .low = low,
+                                  .high = high,
+                                  .costs = costs,
+                                  .metrics = metrics,
+                                  .n_obs = 2,
+                                  .n_symbols = 1,
+                                  .n_heads = 2,
+                                  .n_continuous = 1,
+                                  .n_costs = 1,
+                                  .n_metrics = 2,
+                                  .max_steps = 77};
+
+/* The bytes end where their block ends, so that a reader that goes on is seen by sanitizers. */
+static dt_status read_spec(const char *bytes, size_t n)
+{
+    char *own = malloc(n > 0 ? n : 1);
+    dt_env_spec spec;
+    dt_layout l;
+    void *memory = NULL;
+    memcpy(own, bytes, n);
+    dt_status st = dt_spec_get(own, n, &spec, &memory);
+    if (st == DT_OK) {
+        st = dt_layout_init(&l, "it", &spec); /* reads all of it */
+        dt_layout_fini(&l);
+    }
+    dt_free(memory);
+    free(own);
+    return st;
+}
+
+static void test_whole(void **state)
+{
+    (void)state;
+    dt_str out = {0};
+    dt_layout l;
+    dt_env_spec spec;
+    void *memory = NULL;
+    assert_int_equal(dt_spec_put(&given, &out), DT_OK);
+    assert_int_equal(dt_spec_get(dt_str_text(&out), out.bytes, &spec, &memory), DT_OK);
+    assert_int_equal(dt_layout_init(&l, "it", &given), DT_OK);
+    assert_int_equal(dt_layout_compare(&l, &spec), DT_OK);
+    assert_int_equal(spec.max_steps, 77);
+    assert_string_equal(spec.metrics[1], "delay");
+    dt_layout_fini(&l);
+    dt_free(memory);
+    dt_str_fini(&out);
+}
+
+static void test_cut_off(void **state)
+{
+    (void)state;
+    dt_str out = {0};
+    assert_int_equal(dt_spec_put(&given, &out), DT_OK);
+    for (size_t n = 0; n < out.bytes; n++) {
+        assert_int_equal(read_spec(dt_str_text(&out), n), DT_EPLUGIN);
+    }
+    dt_str_fini(&out);
+}
+
+static void test_damaged(void **state)
+{
+    (void)state;
+    dt_str out = {0};
+    assert_int_equal(dt_spec_put(&given, &out), DT_OK);
+    char *bytes = malloc(out.bytes);
+    for (uint32_t i = 0; i < 20000; i++) {
+        uint32_t w[4];
+        const dt_rng_key one = {.seed = 5, .step = i};
+        dt_philox(&one, 0, w);
+        memcpy(bytes, dt_str_text(&out), out.bytes);
+        bytes[w[0] % out.bytes] = (char)w[1];
+        bytes[w[2] % out.bytes] = (char)(w[3] % 3 == 0 ? 0xff : w[3] >> 8);
+        const dt_status st = read_spec(bytes, out.bytes);
+        assert_true(st == DT_OK || st == DT_EPLUGIN || st == DT_ENOMEM);
+    }
+    free(bytes);
+    dt_str_fini(&out);
+}
+
+/* 2^31 - 1 rows of 2^31 - 1 numbers of 8 bytes wrap: a record would be smaller than what is written into it. */
+static void test_sizes_do_not_wrap(void **state)
+{
+    (void)state;
+    static const dt_dim many[] = {{"N", INT32_MAX}};
+    static const dt_port wide[] = {{"nodes", "N 2147483647", DT_I64, 0}}, narrow[] = {{"nodes", "N 2", DT_I64, 0}};
+    dt_env_spec s = given;
+    dt_layout l;
+    s.symbols = many;
+    s.obs = wide;
+    s.n_obs = 1;
+    assert_int_equal(dt_layout_init(&l, "it", &s), DT_EPLUGIN);
+    assert_non_null(
+        strstr(dt_error_text(), "it: up to port nodes [N 2147483647] with 2147483647 rows, an observation"));
+    assert_non_null(strstr(dt_error_text(), "more than 1024 GB"));
+    dt_layout_fini(&l);
+    s.obs = narrow;
+    assert_int_equal(dt_layout_init(&l, "it", &s), DT_OK);
+    assert_true(l.record_bytes > (uint64_t)INT32_MAX * 16);
+    dt_layout_fini(&l);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_whole),
+        cmocka_unit_test(test_cut_off),
+        cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_sizes_do_not_wrap),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
