@@ -36,6 +36,7 @@ include tests/phases/local.mk
 include tests/plugins/local.mk
 include tests/report/local.mk
 include tests/rollout/local.mk
+include tests/strangers/local.mk
 include tests/train/local.mk
 
 if HAVE_CMOCKA
