@@ -38,6 +38,7 @@ include tests/report/local.mk
 include tests/rollout/local.mk
 include tests/strangers/local.mk
 include tests/train/local.mk
+include tests/fuzz/local.mk
 
 if HAVE_CMOCKA
 check_PROGRAMS += $(dt_tests)

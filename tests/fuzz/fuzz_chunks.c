@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Recordings as JSON chunks: metadata.json, then a chunk, with a line "----" between them.
+ */
+#include <config.h>
+
+#include "fuzz/fuzz.h"
+
+#include "base/err.h"
+#include "data/import.h"
+
+#include <string.h>
+
+DT_FUZZ(chunks)
+{
+    size_t at = 0;
+    fuzz_begin();
+    const char *metadata = fuzz_text(bytes, n, &at), *chunk = fuzz_text(bytes, n, &at);
+    const dt_status st = dt_chunks_check(metadata, strlen(metadata), chunk, chunk != NULL ? strlen(chunk) : 0);
+    fuzz_hold(st == DT_OK || *dt_error_text() != '\0');
+    fuzz_end();
+    return 0;
+}

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+# Harnesses for what reads foreign bytes (README.md here says more). replay runs them over their corpora in every build;
+# `make fuzz` builds each with libFuzzer, in a build folder of its own.
+fuzz_shared = tests/fuzz/fuzz.c tests/fuzz/fuzz.h
+fuzz_traffic = tests/fuzz/traffic.c tests/fuzz/traffic.h $(traffic_sources)
+fuzz_harnesses = tests/fuzz/fuzz_chunks.c tests/fuzz/fuzz_config.c tests/fuzz/fuzz_csv.c \
+	tests/fuzz/fuzz_descriptor.c tests/fuzz/fuzz_elf.c tests/fuzz/fuzz_manifest.c tests/fuzz/fuzz_metrics.c \
+	tests/fuzz/fuzz_net.c tests/fuzz/fuzz_npy.c tests/fuzz/fuzz_policy.c tests/fuzz/fuzz_routes.c \
+	tests/fuzz/fuzz_safetensors.c
+# files are what an input says they are: no harness reads another one
+fuzz_ldflags = $(AM_LDFLAGS) -Wl,--wrap=dt_fs_read_all -Wl,--wrap=dt_fs_map -Wl,--wrap=dt_fs_unmap
+fuzz_traffic_ldflags = $(fuzz_ldflags) -Wl,--wrap=scenario_build -Wl,--wrap=netfile_fini
+fuzz_cppflags = $(AM_CPPFLAGS) -I$(top_srcdir)/tests $(traffic_cppflags)
+# what dtrain export wrote is read by a library of its own, whose sources are part of the host but for one
+fuzz_policy = core/export/policy.c
+
+check_PROGRAMS += tests/fuzz/replay
+tests_fuzz_replay_SOURCES = tests/fuzz/replay.c tests/fuzz/harnesses.def $(fuzz_shared) $(fuzz_traffic) $(fuzz_policy) \
+	$(fuzz_harnesses)
+tests_fuzz_replay_CPPFLAGS = $(fuzz_cppflags)
+tests_fuzz_replay_LDFLAGS = $(fuzz_traffic_ldflags)
+tests_fuzz_replay_LDADD = core/libdtcore.la $(traffic_libs)
+EXTRA_DIST += tests/fuzz/run.sh tests/fuzz/README.md tests/fuzz/corpus tests/fuzz/dict
+
+fuzz_alone_cppflags = $(fuzz_cppflags) -DDT_FUZZ_ALONE
+fuzz_alone_ldflags = $(fuzz_ldflags) -fsanitize=fuzzer
+fuzz_programs = tests/fuzz/fuzz_chunks tests/fuzz/fuzz_config tests/fuzz/fuzz_csv tests/fuzz/fuzz_descriptor \
+	tests/fuzz/fuzz_elf tests/fuzz/fuzz_manifest tests/fuzz/fuzz_metrics tests/fuzz/fuzz_net tests/fuzz/fuzz_npy \
+	tests/fuzz/fuzz_policy tests/fuzz/fuzz_routes tests/fuzz/fuzz_safetensors
+EXTRA_PROGRAMS += $(fuzz_programs)
+
+tests_fuzz_fuzz_chunks_SOURCES = tests/fuzz/fuzz_chunks.c $(fuzz_shared)
+tests_fuzz_fuzz_chunks_CPPFLAGS = $(fuzz_alone_cppflags)
+tests_fuzz_fuzz_chunks_LDFLAGS = $(fuzz_alone_ldflags)
+tests_fuzz_fuzz_chunks_LDADD = core/libdtcore.la
+
+tests_fuzz_fuzz_config_SOURCES = tests/fuzz/fuzz_config.c $(fuzz_shared)
+tests_fuzz_fuzz_config_CPPFLAGS = $(fuzz_alone_cppflags)
+tests_fuzz_fuzz_config_LDFLAGS = $(fuzz_alone_ldflags)
+tests_fuzz_fuzz_config_LDADD = core/libdtcore.la
+
+tests_fuzz_fuzz_csv_SOURCES = tests/fuzz/fuzz_csv.c $(fuzz_shared)
+tests_fuzz_fuzz_csv_CPPFLAGS = $(fuzz_alone_cppflags)
+tests_fuzz_fuzz_csv_LDFLAGS = $(fuzz_alone_ldflags)
+tests_fuzz_fuzz_csv_LDADD = core/libdtcore.la
+
+tests_fuzz_fuzz_descriptor_SOURCES = tests/fuzz/fuzz_descriptor.c $(fuzz_shared)
+tests_fuzz_fuzz_descriptor_CPPFLAGS = $(fuzz_alone_cppflags)
+tests_fuzz_fuzz_descriptor_LDFLAGS = $(fuzz_alone_ldflags)
+tests_fuzz_fuzz_descriptor_LDADD = core/libdtcore.la
+
+tests_fuzz_fuzz_elf_SOURCES = tests/fuzz/fuzz_elf.c $(fuzz_shared)
+tests_fuzz_fuzz_elf_CPPFLAGS = $(fuzz_alone_cppflags)
+tests_fuzz_fuzz_elf_LDFLAGS = $(fuzz_alone_ldflags)
+tests_fuzz_fuzz_elf_LDADD = core/libdtcore.la
+
+tests_fuzz_fuzz_manifest_SOURCES = tests/fuzz/fuzz_manifest.c $(fuzz_shared)
+tests_fuzz_fuzz_manifest_CPPFLAGS = $(fuzz_alone_cppflags)
+tests_fuzz_fuzz_manifest_LDFLAGS = $(fuzz_alone_ldflags)
+tests_fuzz_fuzz_manifest_LDADD = core/libdtcore.la
+
+tests_fuzz_fuzz_metrics_SOURCES = tests/fuzz/fuzz_metrics.c $(fuzz_shared)
+tests_fuzz_fuzz_metrics_CPPFLAGS = $(fuzz_alone_cppflags)
+tests_fuzz_fuzz_metrics_LDFLAGS = $(fuzz_alone_ldflags)
+tests_fuzz_fuzz_metrics_LDADD = core/libdtcore.la
+
+tests_fuzz_fuzz_net_SOURCES = tests/fuzz/fuzz_net.c $(fuzz_shared) $(fuzz_traffic)
+tests_fuzz_fuzz_net_CPPFLAGS = $(fuzz_alone_cppflags)
+tests_fuzz_fuzz_net_LDFLAGS = $(fuzz_traffic_ldflags) -fsanitize=fuzzer
+tests_fuzz_fuzz_net_LDADD = core/libdtcore.la $(traffic_libs)
+
+tests_fuzz_fuzz_npy_SOURCES = tests/fuzz/fuzz_npy.c $(fuzz_shared)
+tests_fuzz_fuzz_npy_CPPFLAGS = $(fuzz_alone_cppflags)
+tests_fuzz_fuzz_npy_LDFLAGS = $(fuzz_alone_ldflags)
+tests_fuzz_fuzz_npy_LDADD = core/libdtcore.la
+
+tests_fuzz_fuzz_policy_SOURCES = tests/fuzz/fuzz_policy.c $(fuzz_shared) $(fuzz_policy)
+tests_fuzz_fuzz_policy_CPPFLAGS = $(fuzz_alone_cppflags)
+tests_fuzz_fuzz_policy_LDFLAGS = $(fuzz_alone_ldflags)
+tests_fuzz_fuzz_policy_LDADD = core/libdtcore.la
+
+tests_fuzz_fuzz_routes_SOURCES = tests/fuzz/fuzz_routes.c $(fuzz_shared) $(fuzz_traffic)
+tests_fuzz_fuzz_routes_CPPFLAGS = $(fuzz_alone_cppflags)
+tests_fuzz_fuzz_routes_LDFLAGS = $(fuzz_traffic_ldflags) -fsanitize=fuzzer
+tests_fuzz_fuzz_routes_LDADD = core/libdtcore.la $(traffic_libs)
+
+tests_fuzz_fuzz_safetensors_SOURCES = tests/fuzz/fuzz_safetensors.c $(fuzz_shared)
+tests_fuzz_fuzz_safetensors_CPPFLAGS = $(fuzz_alone_cppflags)
+tests_fuzz_fuzz_safetensors_LDFLAGS = $(fuzz_alone_ldflags)
+tests_fuzz_fuzz_safetensors_LDADD = core/libdtcore.la
