@@ -59,13 +59,18 @@ static const char *share_text(const dt_forecast *f, uint64_t here, char text[SHA
     return text;
 }
 
+static bool is_above_target(const dt_fit *fit, const dt_forecast *f)
+{
+    return fit->target_gb > 0 && (double)(f->resident + f->processes) > fit->target_gb * 1e9;
+}
+
 static dt_status check_target(const dt_fit *fit, const dt_forecast *f, bool speaks)
 {
     const uint64_t all = f->resident + f->processes;
     if (fit->target_gb <= 0 || (double)all <= near_full * fit->target_gb * 1e9) {
         return DT_OK;
     }
-    if ((double)all <= fit->target_gb * 1e9) {
+    if (!is_above_target(fit, f)) {
         if (speaks) {
             dt_log(DT_LOG_WARN, "%.2f GB are planned, close to memory.target_gb = %g; a plan is right to a tenth",
                    gb(all), fit->target_gb);
@@ -138,10 +143,30 @@ dt_status dt_fit_check(const dt_fit *fit, const dt_forecast *f, bool speaks)
     return check_processes(fit, f, speaks);
 }
 
+/* The trainer's own budget counts what training touches; the plan counts the whole process. So that a larger target is
+ * never refused where a smaller one is kept to, what the trainer can do without goes before anything is refused. */
+static dt_status keep_to_target(dt_stage *s, uint64_t max_steps, dt_forecast *f, dt_fit *fit, bool speaks)
+{
+    bool is_smaller = false;
+    while (is_above_target(fit, f) && s->trainer != NULL && dt_trainer_shrink(s->trainer)) {
+        is_smaller = true;
+        DT_TRY(dt_forecast_make(s, max_steps, f));
+        DT_TRY(dt_fit_look(s, f, fit));
+    }
+    if (is_smaller && speaks) {
+        dt_log(DT_LOG_INFO,
+               "the plan is above memory.target_gb = %g otherwise: %u shard%s of a batch at a time, nothing "
+               "ahead; the result is the same",
+               fit->target_gb, dt_trainer_micro(s->trainer), dt_trainer_micro(s->trainer) == 1 ? "" : "s");
+    }
+    return DT_OK;
+}
+
 dt_status dt_fit_stage(dt_stage *s, uint64_t max_steps, dt_forecast *f, bool speaks, bool *is_beyond_p)
 {
     dt_fit fit;
     DT_TRY(dt_fit_look(s, f, &fit));
+    DT_TRY(keep_to_target(s, max_steps, f, &fit, speaks));
     dt_status st = dt_fit_check(&fit, f, speaks);
     if (st < 0 && f->rollout.processes > 0 && !s->tries_processes) {
         s->tries_processes = true;

@@ -107,6 +107,11 @@ target=$(offered memory.target_gb)
 test $code -eq 2 && test -n "$target" || fail "a target of 10 MB is not refused"
 dtrain --plugin phase1_world_model --dry-run --set "memory.target_gb=$target" --threads 2
 test $code -eq 0 || fail "the target that was offered, $target, is refused"
+for times in 1.05 1.1 1.2 1.4 1.7 2 3 4; do # the micro-batch grows with it, and never above it
+    larger=$(awk -v t="$target" -v n=$times 'BEGIN { print t * n }')
+    dtrain --plugin phase1_world_model --dry-run --set "memory.target_gb=$larger" --threads 2
+    test $code -eq 0 || fail "memory.target_gb = $target would fit, and $larger is refused"
+done
 
 # limited address space: what cannot be mapped is the configuration's fault, not the run's; a sanitizer needs all of it
 if ! $sanitized; then
