@@ -21,7 +21,7 @@ static struct {
     const void *bytes;
     size_t n;
 } files[MAX_FILES];
-static size_t n_files, n_texts;
+static size_t n_files, n_texts, n_accepted;
 static char *texts[MAX_TEXTS];
 static uint64_t live_before;
 
@@ -44,6 +44,16 @@ void fuzz_end(void)
         free(texts[n_texts - 1]);
     }
     fuzz_hold(dt_alloc_live_bytes() == live_before);
+}
+
+void fuzz_accepted(void)
+{
+    n_accepted++;
+}
+
+size_t fuzz_n_accepted(void)
+{
+    return n_accepted;
 }
 
 void fuzz_touch(const void *p, size_t bytes)
@@ -143,6 +153,12 @@ dt_status __wrap_dt_fs_read_all(const char *path, size_t max_bytes, char **out_p
     DT_TRY(copy_of(path, max_bytes, 1, &copy, bytes_p));
     *out_p = copy;
     return DT_OK;
+}
+
+dt_status __wrap_dt_fs_read_any(const char *path, size_t max_bytes, char **out_p, size_t *bytes_p);
+dt_status __wrap_dt_fs_read_any(const char *path, size_t max_bytes, char **out_p, size_t *bytes_p)
+{
+    return __wrap_dt_fs_read_all(path, max_bytes, out_p, bytes_p);
 }
 
 dt_status __wrap_dt_fs_map(const char *path, const void **out_p, size_t *bytes_p);

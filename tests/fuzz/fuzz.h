@@ -31,6 +31,11 @@ void fuzz_broken(const char *what, const char *file, int line) __attribute__((no
 void fuzz_begin(void);
 void fuzz_end(void);
 
+/* The input was accepted, and what was read of it looked at. replay wants a seed of which that is true from every
+ * harness: one that refuses everything tests nothing. */
+void fuzz_accepted(void);
+size_t fuzz_n_accepted(void);
+
 /* Reads every byte, so that a sanitizer sees one that does not belong to anybody. */
 void fuzz_touch(const void *p, size_t bytes);
 /* The same for text. */
@@ -41,7 +46,8 @@ void fuzz_touch_text(const char *text);
 int fuzz_is_chosen(const uint8_t *bytes, size_t n);
 
 /* Files that there are while a harness runs: fuzz_file adds one (the bytes live on, names are compared whole), and the
- * host's dt_fs_read_all and dt_fs_map find those and no others, as the harnesses are linked (local.mk: --wrap). */
+ * host's dt_fs_read_all, dt_fs_read_any and dt_fs_map find those and no others, as the harnesses are linked (local.mk:
+ * --wrap). */
 void fuzz_file(const char *name, const void *bytes, size_t n);
 void fuzz_no_files(void);
 

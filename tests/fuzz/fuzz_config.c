@@ -99,6 +99,7 @@ static void use(char *environment, char *sets)
         if (dt_config_check(c, NULL) == DT_OK) {
             read_sections(c);
             check_written(c);
+            fuzz_accepted();
         } else {
             fuzz_hold(*dt_error_text() != '\0');
         }

@@ -276,6 +276,7 @@ DT_FUZZ(descriptor)
             use(found, c);
         }
         dt_config_destroy(c);
+        fuzz_accepted();
     }
     dt_loader_destroy(l);
     for (; input.n_blocks > 0; input.n_blocks--) {

@@ -42,6 +42,7 @@ DT_FUZZ(manifest)
         dt_str_fini(&text);
         dt_str_fini(&text_again);
         dt_manifest_fini(&first);
+        fuzz_accepted();
     }
     fuzz_end();
     return 0;

@@ -99,6 +99,7 @@ DT_FUZZ(metrics)
     if (is_drawn) {
         dt_run_state_get(path, &l.meta, &l.config, &l.progress, l.records, &l.state);
         draw(&l);
+        fuzz_accepted();
     }
     dt_flat_fini(&l.meta);
     dt_flat_fini(&l.config);

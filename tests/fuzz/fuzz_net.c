@@ -55,6 +55,7 @@ DT_FUZZ(net)
         for (int k = 0; k < STEPS; k++) {
             sim_step(&s);
         }
+        fuzz_accepted();
     } else {
         fuzz_hold(*dt_error_text() != '\0');
     }

@@ -34,6 +34,7 @@ DT_FUZZ(npy)
         fuzz_hold(a.rows >= 0 && a.width == widths[kind / 5 % 4] && a.dtype == dtype);
         fuzz_hold(a.rows == 0 || (data >= file && data <= file + n && (uintptr_t)data % size == 0));
         fuzz_touch(data, (size_t)a.rows * (size_t)(a.width == 0 ? 1 : a.width) * size);
+        fuzz_accepted();
     } else {
         fuzz_hold(*dt_error_text() != '\0');
     }

@@ -70,6 +70,7 @@ DT_FUZZ(routes)
         check_plan(&p);
         if (fuzz_is_chosen(bytes, n)) {
             drive(text);
+            fuzz_accepted();
         }
     } else {
         fuzz_hold(*dt_error_text() != '\0');

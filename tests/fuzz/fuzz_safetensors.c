@@ -66,6 +66,7 @@ DT_FUZZ(safetensors)
         }
         check_written(s);
         dt_safetensors_close(s);
+        fuzz_accepted();
     }
     fuzz_end();
     return 0;

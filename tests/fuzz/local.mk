@@ -8,7 +8,8 @@ fuzz_harnesses = tests/fuzz/fuzz_chunks.c tests/fuzz/fuzz_config.c tests/fuzz/fu
 	tests/fuzz/fuzz_net.c tests/fuzz/fuzz_npy.c tests/fuzz/fuzz_policy.c tests/fuzz/fuzz_routes.c \
 	tests/fuzz/fuzz_safetensors.c
 # files are what an input says they are: no harness reads another one
-fuzz_ldflags = $(AM_LDFLAGS) -Wl,--wrap=dt_fs_read_all -Wl,--wrap=dt_fs_map -Wl,--wrap=dt_fs_unmap
+fuzz_ldflags = $(AM_LDFLAGS) -Wl,--wrap=dt_fs_read_all -Wl,--wrap=dt_fs_read_any \
+	-Wl,--wrap=dt_fs_map -Wl,--wrap=dt_fs_unmap
 fuzz_traffic_ldflags = $(fuzz_ldflags) -Wl,--wrap=scenario_build -Wl,--wrap=netfile_fini
 fuzz_cppflags = $(AM_CPPFLAGS) -I$(top_srcdir)/tests $(traffic_cppflags)
 # what dtrain export wrote is read by a library of its own, whose sources are part of the host but for one

@@ -69,8 +69,9 @@ static int replay_file(harness *h, const char *path, int is_seed)
     }
     printf("%s: ", path); /* the last one is the one that did it */
     fflush(stdout);
+    const size_t accepted = fuzz_n_accepted();
     run(h, (uint8_t *)bytes, n);
-    printf("%s\n", *dt_error_text() != '\0' ? dt_error_text() : "accepted");
+    printf("%s\n", fuzz_n_accepted() > accepted ? "accepted" : dt_error_text());
     if (is_seed) {
         run_damaged(h, (uint8_t *)bytes, n);
     }
@@ -89,9 +90,14 @@ static int replay_folder(size_t i, const char *corpus)
         fprintf(stderr, "replay: no inputs in %s: %s\n", folder, dt_error_text());
         return 1;
     }
+    const size_t accepted = fuzz_n_accepted();
     for (size_t k = 0; k < n; k++) {
         snprintf(path, sizeof(path), "%s/%s", folder, names[k]);
         failed += replay_file(harnesses[i].run, path, 1);
+    }
+    if (fuzz_n_accepted() == accepted) {
+        fprintf(stderr, "replay: %s accepts nothing, so it tests nothing\n", folder);
+        failed++;
     }
     dt_fs_list_free(names, n);
     return failed;
