@@ -330,130 +330,147 @@ static dt_status read_bytes(dt_reader *r, void *p, uint64_t bytes)
     return DT_OK;
 }
 
-dt_status dt_snapshot_position(const dt_ckpt *c, int64_t *phase_index_p, uint64_t *step_p, uint64_t *base_step_p,
-                               bool *phase_end_p)
+/* Hands every value of state.json to `take`, with the key that it, or the list it stands in, belongs to. */
+typedef void take_value(void *user, const char *key, const dt_json_token *t);
+
+static dt_status each_value(const dt_ckpt *c, take_value *take, void *user)
 {
     size_t bytes = 0;
     const char *text = dt_ckpt_state(c, &bytes);
     dt_json *j = NULL;
     dt_json_token t;
     char key[32] = "";
-    int64_t step = -1;
-    int64_t base = -1;
     dt_status st = dt_json_open_mem(text, bytes, "state.json", &j);
     while (st == DT_OK && (st = dt_json_next(j, &t)) == DT_OK && t.kind != DT_JSON_END) {
         if (t.kind == DT_JSON_KEY) {
             snprintf(key, sizeof(key), "%s", t.text);
-        } else if (t.kind == DT_JSON_NUMBER && t.is_integer) {
-            step = strcmp(key, "step") == 0 ? t.integer : step;
-            base = strcmp(key, "base_step") == 0 ? t.integer : base;
+        } else {
+            take(user, key, &t);
         }
     }
     dt_json_close(j);
-    DT_TRY(st);
+    return st;
+}
+
+/* An integer of that name is taken; others leave what there is. */
+static void take_integer(const char *key, const dt_json_token *t, const char *name, int64_t *out)
+{
+    if (t->kind == DT_JSON_NUMBER && t->is_integer && strcmp(key, name) == 0) {
+        *out = t->integer;
+    }
+}
+
+typedef struct position {
+    int64_t step, base;
+} position;
+
+static void take_position(void *user, const char *key, const dt_json_token *t)
+{
+    position *p = user;
+    take_integer(key, t, "step", &p->step);
+    take_integer(key, t, "base_step", &p->base);
+}
+
+dt_status dt_snapshot_position(const dt_ckpt *c, int64_t *phase_index_p, uint64_t *step_p, uint64_t *base_step_p,
+                               bool *phase_end_p)
+{
+    position p = {.step = -1, .base = -1};
+    DT_TRY(each_value(c, take_position, &p));
     const dt_ckpt_info *info = dt_ckpt_info_get(c);
-    if (step < 0 || base < 0) {
+    if (p.step < 0 || p.base < 0) {
         return DT_FAIL(DT_EDATA, "%s/state.json does not say at which step it was saved", info->path);
     }
     *phase_index_p = info->phase_index;
-    *step_p = (uint64_t)step;
-    *base_step_p = (uint64_t)base;
+    *step_p = (uint64_t)p.step;
+    *base_step_p = (uint64_t)p.base;
     *phase_end_p = info->phase_end;
     return DT_OK;
 }
 
+static void take_owed(void *user, const char *key, const dt_json_token *t)
+{
+    take_integer(key, t, KEY_OWED, user);
+}
+
 dt_status dt_snapshot_owed(const dt_ckpt *c, uint32_t *owed_p)
 {
-    size_t bytes = 0;
-    const char *text = dt_ckpt_state(c, &bytes);
-    dt_json *j = NULL;
-    dt_json_token t;
-    bool is_here = false;
-    *owed_p = DT_OWES_NOTHING;
-    dt_status st = dt_json_open_mem(text, bytes, "state.json", &j);
-    while (st == DT_OK && (st = dt_json_next(j, &t)) == DT_OK && t.kind != DT_JSON_END) {
-        if (t.kind == DT_JSON_KEY) {
-            is_here = strcmp(t.text, KEY_OWED) == 0;
-        } else if (is_here && t.kind == DT_JSON_NUMBER && t.is_integer) {
-            *owed_p = t.integer == DT_OWES_END ? DT_OWES_END : DT_OWES_EVALUATION;
-        }
-    }
-    dt_json_close(j);
+    int64_t owed = DT_OWES_NOTHING;
+    const dt_status st = each_value(c, take_owed, &owed);
+    *owed_p = owed == DT_OWES_NOTHING || owed == DT_OWES_END ? (uint32_t)owed : DT_OWES_EVALUATION;
     return st;
+}
+
+static void take_role(void *user, const char *key, const dt_json_token *t)
+{
+    uint32_t *roles = user;
+    if (t->kind == DT_JSON_STRING && strcmp(key, KEY_LOADED) == 0) {
+        const int r = dt_role_find(t->text, strlen(t->text));
+        *roles |= r >= 0 ? 1u << r : 0;
+    }
 }
 
 dt_status dt_snapshot_loaded(const dt_ckpt *c, uint32_t *roles_p)
 {
-    size_t bytes = 0;
-    const char *text = dt_ckpt_state(c, &bytes);
-    dt_json *j = NULL;
-    dt_json_token t;
-    bool is_here = false;
     *roles_p = 0;
-    dt_status st = dt_json_open_mem(text, bytes, "state.json", &j);
-    while (st == DT_OK && (st = dt_json_next(j, &t)) == DT_OK && t.kind != DT_JSON_END) {
-        if (t.kind == DT_JSON_KEY) {
-            is_here = strcmp(t.text, KEY_LOADED) == 0;
-        } else if (t.kind == DT_JSON_STRING && is_here) {
-            const int r = dt_role_find(t.text, strlen(t.text));
-            *roles_p |= r >= 0 ? 1u << r : 0;
+    return each_value(c, take_role, roles_p);
+}
+
+typedef struct store_list {
+    dt_str *out;
+    bool is_known;
+} store_list;
+
+static void take_store(void *user, const char *key, const dt_json_token *t)
+{
+    store_list *l = user;
+    if (strcmp(key, KEY_STORES) == 0) {
+        l->is_known = true; /* its bracket, when there are none */
+        if (t->kind == DT_JSON_STRING) {
+            dt_str_addf(l->out, "%s\n", t->text);
         }
     }
-    dt_json_close(j);
-    return st;
 }
 
 dt_status dt_snapshot_stores(const dt_ckpt *c, dt_str *out, bool *known_p)
 {
-    size_t bytes = 0;
-    const char *text = dt_ckpt_state(c, &bytes);
-    dt_json *j = NULL;
-    dt_json_token t;
-    bool is_here = false;
-    dt_status st = dt_json_open_mem(text, bytes, "state.json", &j);
-    while (st == DT_OK && (st = dt_json_next(j, &t)) == DT_OK && t.kind != DT_JSON_END) {
-        if (t.kind == DT_JSON_KEY) {
-            is_here = strcmp(t.text, KEY_STORES) == 0;
-            *known_p = *known_p || is_here;
-        } else if (t.kind == DT_JSON_STRING && is_here) {
-            dt_str_addf(out, "%s\n", t.text);
-        }
+    store_list l = {.out = out};
+    DT_TRY(each_value(c, take_store, &l));
+    *known_p = *known_p || l.is_known;
+    return dt_str_status(out);
+}
+
+typedef struct counts {
+    int64_t updates, passed, skips, overflows;
+    dt_scaler scaler;
+} counts;
+
+static void take_count(void *user, const char *key, const dt_json_token *t)
+{
+    counts *n = user;
+    if (t->kind == DT_JSON_NUMBER && strcmp(key, "loss_scale") == 0) {
+        n->scaler.scale = t->number;
     }
-    dt_json_close(j);
-    return st == DT_OK ? dt_str_status(out) : st;
+    take_integer(key, t, "updates", &n->updates);
+    take_integer(key, t, "passed", &n->passed);
+    take_integer(key, t, "good_steps", &n->scaler.good);
+    take_integer(key, t, "tolerance", &n->scaler.tolerance);
+    take_integer(key, t, "skips", &n->skips);
+    take_integer(key, t, "overflows", &n->overflows);
 }
 
 /* The update count and the loss scaler; checkpoints from before there was one have no skipped steps. */
 static dt_status load_scaler(dt_stage *s, const dt_ckpt *c)
 {
-    size_t bytes = 0;
-    const char *text = dt_ckpt_state(c, &bytes);
-    dt_json *j = NULL;
-    dt_json_token t;
-    char key[32] = "";
-    int64_t updates = -1, passed = 0;
-    dt_scaler scaler = *dt_trainer_scaler(s->trainer);
-    dt_status st = dt_json_open_mem(text, bytes, "state.json", &j);
-    while (st == DT_OK && (st = dt_json_next(j, &t)) == DT_OK && t.kind != DT_JSON_END) {
-        if (t.kind == DT_JSON_KEY) {
-            snprintf(key, sizeof(key), "%s", t.text);
-        } else if (t.kind == DT_JSON_NUMBER) {
-            const int64_t i = t.is_integer ? t.integer : 0;
-            updates = strcmp(key, "updates") == 0 ? i : updates;
-            passed = strcmp(key, "passed") == 0 ? i : passed;
-            scaler.scale = strcmp(key, "loss_scale") == 0 ? t.number : scaler.scale;
-            scaler.good = strcmp(key, "good_steps") == 0 ? i : scaler.good;
-            scaler.tolerance = strcmp(key, "tolerance") == 0 ? i : scaler.tolerance;
-            scaler.skips = strcmp(key, "skips") == 0 ? (uint64_t)i : scaler.skips;
-            scaler.overflows = strcmp(key, "overflows") == 0 ? (uint64_t)i : scaler.overflows;
-        }
+    const dt_scaler *now = dt_trainer_scaler(s->trainer);
+    counts n = {.updates = -1, .skips = (int64_t)now->skips, .overflows = (int64_t)now->overflows, .scaler = *now};
+    DT_TRY(each_value(c, take_count, &n));
+    if (n.updates >= 0) {
+        n.scaler.skips = (uint64_t)n.skips;
+        n.scaler.overflows = (uint64_t)n.overflows;
+        dt_trainer_scaler_set(s->trainer, (uint64_t)n.updates, &n.scaler);
+        dt_trainer_passed_set(s->trainer, (uint64_t)n.passed);
     }
-    dt_json_close(j);
-    if (st == DT_OK && updates >= 0) {
-        dt_trainer_scaler_set(s->trainer, (uint64_t)updates, &scaler);
-        dt_trainer_passed_set(s->trainer, (uint64_t)passed);
-    }
-    return st;
+    return DT_OK;
 }
 
 static dt_status load_phase_blob(dt_stage *s, const dt_ckpt *c)
