@@ -332,8 +332,8 @@ static dt_status run(const dt_args *a, dt_session *s, const dt_resume *r, dt_run
         st = dt_run(d);
     }
     *code_p = dt_exit_code(st);
-    if (st == DT_EINTERRUPTED && dt_signals_stop() != 0 && !has_checkpoint(dt_rundir_path(dir))) {
-        *code_p = 128 + dt_signals_stop();
+    if (st == DT_EINTERRUPTED && !has_checkpoint(dt_rundir_path(dir))) {
+        *code_p = dt_signals_stop() != 0 ? 128 + dt_signals_stop() : *code_p;
         dt_log(DT_LOG_INFO, "stopped before there was anything to save; begin again with: %s run --resume %s",
                a->argv[0], dt_rundir_path(dir));
         dt_error_clear();
