@@ -21,6 +21,13 @@ step "the program runs from $bindir"
 test "$(command -v dtrain)" = "$bindir/dtrain" || fail "dtrain is not in $bindir"
 dtrain --version | grep '^dtrain [0-9]' || fail "no version"
 
+step "plugins are files that are opened by name, and the documents are there"
+found=$(find "$plugindir" -name '*.la' -o -name '*.a')
+test -z "$found" || fail "not for use once installed: $found"
+for file in LICENSE CHANGELOG.md README.md installing.md; do
+    test -s "$docdir/$file" || fail "no $docdir/$file"
+done
+
 step "pkg-config dtrain answers"
 test "$(pkg-config --variable=plugindir dtrain)" = "$plugindir" || fail "plugindir differs"
 pkg-config --variable=abi dtrain | grep -qx '[0-9][0-9]*\.[0-9][0-9]*' || fail "no abi"
