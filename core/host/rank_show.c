@@ -78,6 +78,9 @@ void dt_rank_show(dt_rank *k, const dt_progress *p, bool force)
     }
     dt_metrics_scalar(r->metrics, "mem/arenas", (double)dt_arena_peak_bytes());
     dt_metrics_scalar(r->metrics, "mem/arenas_planned", (double)k->forecast.arenas);
+    if (k->stage->rollout != NULL && dt_rollout_env_steps(k->stage->rollout) != DT_ENV_STEPS_UNKNOWN) {
+        dt_metrics_scalar(r->metrics, "env_steps", (double)dt_rollout_env_steps(k->stage->rollout));
+    }
     dt_device_watch_look(&k->device, now, r->metrics);
     if (!isnan(part)) {
         dt_metrics_scalar(r->metrics, "progress", part);

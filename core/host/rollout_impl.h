@@ -68,6 +68,7 @@ struct dt_rollout {
     double *carry;
     double deviation[1 + DT_ENV_MAX_COSTS]; /* of the last round's advantages, before they were normalised */
     uint64_t collects;
+    uint64_t env_steps;  /* of all collects together; DT_ENV_STEPS_UNKNOWN */
     dt_episode_log *log; /* [instances] */
     size_t action_bytes; /* of all places of an instance */
     bool wants_film;     /* the evaluation under way leaves pictures */

@@ -21,6 +21,7 @@
 #define KEY_LOADED      "loaded_roles"
 #define KEY_STORES      "stores"
 #define KEY_OWED        "owed"
+#define KEY_ENV_STEPS   "env_steps"
 
 /* ---- tensors of a stage ------------------------------------------------------------------------------------------ */
 
@@ -92,6 +93,7 @@ static dt_status write_blobs(dt_stage *s, dt_snapshot_held *h)
     dt_str_clear(&h->rollout);
     dt_str_clear(&h->normaliser);
     h->scaler = *dt_trainer_scaler(s->trainer);
+    h->env_steps = s->rollout != NULL ? dt_rollout_env_steps(s->rollout) : DT_ENV_STEPS_UNKNOWN;
     if (s->d.phase->ops.phase.save != NULL) {
         dt_writer face = {.struct_size = sizeof(face), .priv = &h->phase, .write = write_bytes};
         DT_TRY(s->d.phase->ops.phase.save(s->self, &face));
@@ -185,8 +187,9 @@ static dt_status fill_info(dt_stage *s, const dt_snapshot_desc *d, dt_ckpt_info 
     return DT_OK;
 }
 
-static void write_state(const dt_stage *s, const dt_snapshot_desc *d, const dt_scaler *scaler, dt_str *out)
+static void write_state(const dt_stage *s, const dt_snapshot_desc *d, const dt_snapshot_held *held, dt_str *out)
 {
+    const dt_scaler *scaler = &held->scaler;
     dt_json_out o = {.s = out};
     dt_json_obj(&o, NULL);
     dt_json_str(&o, "phase", s->d.phase->desc.id);
@@ -204,6 +207,9 @@ static void write_state(const dt_stage *s, const dt_snapshot_desc *d, const dt_s
     dt_json_i64(&o, "seed", (int64_t)s->d.seed);
     if (d->owed != DT_OWES_NOTHING) {
         dt_json_i64(&o, KEY_OWED, d->owed);
+    }
+    if (held->env_steps != DT_ENV_STEPS_UNKNOWN) {
+        dt_json_i64(&o, KEY_ENV_STEPS, (int64_t)held->env_steps);
     }
     dt_json_arr(&o, "models");
     for (uint32_t i = 0; i < s->n_models; i++) {
@@ -248,7 +254,7 @@ static dt_status save_all(dt_stage *s, const dt_snapshot_desc *d, const dt_snaps
     st = st == DT_OK ? check_finite(&optim) : st;
     st = st == DT_OK ? dt_config_write(s->d.config, &config) : st;
     if (st == DT_OK) {
-        write_state(s, d, &held->scaler, &state);
+        write_state(s, d, held, &state);
         st = dt_str_status(&state);
     }
     if (st == DT_OK) {
@@ -491,12 +497,23 @@ dt_status dt_snapshot_load_normaliser(dt_stage *s, const dt_ckpt *c, bool *is_th
     return *is_there_p ? dt_rollout_load_normaliser(s->rollout, blob.data, blob.bytes) : DT_OK;
 }
 
+static void take_env_steps(void *user, const char *key, const dt_json_token *t)
+{
+    take_integer(key, t, KEY_ENV_STEPS, user);
+}
+
 static dt_status load_rollout(dt_stage *s, const dt_ckpt *c)
 {
     dt_ckpt_blob blob;
     bool is_there = false;
+    int64_t env_steps = -1;
     DT_TRY(dt_snapshot_load_normaliser(s, c, &is_there));
-    if (s->rollout == NULL || !dt_ckpt_blob_find(c, BLOB_ROLLOUT, &blob)) {
+    if (s->rollout == NULL) {
+        return DT_OK;
+    }
+    DT_TRY(each_value(c, take_env_steps, &env_steps));
+    dt_rollout_env_steps_set(s->rollout, env_steps >= 0 ? (uint64_t)env_steps : DT_ENV_STEPS_UNKNOWN);
+    if (!dt_ckpt_blob_find(c, BLOB_ROLLOUT, &blob)) {
         return DT_OK;
     }
     return dt_rollout_load(s->rollout, blob.data, blob.bytes);

@@ -15,6 +15,7 @@
 typedef struct dt_snapshot_held {
     dt_str phase, rollout, normaliser; /* blobs */
     dt_scaler scaler;
+    uint64_t env_steps; /* DT_ENV_STEPS_UNKNOWN: there is no rollout, or it does not know */
     bool is_there;
     bool is_too_large; /* a phase's own state that costs too much to keep aside each time */
 } dt_snapshot_held;

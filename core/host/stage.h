@@ -185,6 +185,11 @@ typedef struct dt_rollout_need {
 } dt_rollout_need;
 dt_status dt_rollout_need_get(struct dt_rollout *r, dt_trainer *t, dt_rollout_need *out) DT_NODISCARD;
 /* What a checkpoint keeps of it, as bytes appended to out; loaded before the first collect. */
+/* Environment steps that the phase has learnt from, of all instances; resumed from a checkpoint that does not say how
+ * many came before, DT_ENV_STEPS_UNKNOWN. */
+#define DT_ENV_STEPS_UNKNOWN UINT64_MAX
+uint64_t dt_rollout_env_steps(const struct dt_rollout *r);
+void dt_rollout_env_steps_set(struct dt_rollout *r, uint64_t steps);
 dt_status dt_rollout_save(const struct dt_rollout *r, dt_str *out) DT_NODISCARD;
 dt_status dt_rollout_save_normaliser(const struct dt_rollout *r, dt_str *out) DT_NODISCARD;
 dt_status dt_rollout_load(struct dt_rollout *r, const void *data, size_t size) DT_NODISCARD;

@@ -529,6 +529,17 @@ static void mean_of(const dt_buffer *b, uint32_t item, double *mean, double *std
     *std = n > 1 ? sqrt(squares / (n - 1)) : n > 0 ? 0 : NAN;
 }
 
+/* Resets, and steps in which nobody acted, are none. */
+static uint64_t count_env_steps(const dt_buffer *b)
+{
+    const size_t first = dt_buffer_slot(b, 0, 0), end = first + (size_t)b->d.steps * b->d.instances;
+    uint64_t n = 0;
+    for (size_t i = first; i < end; i++) {
+        n += b->n_acts[i] > 0;
+    }
+    return n;
+}
+
 static void report(const dt_rollout *r, dt_rollout_report *out)
 {
     const dt_buffer *b = &r->buffer;
@@ -537,8 +548,8 @@ static void report(const dt_rollout *r, dt_rollout_report *out)
     const size_t at = first * s->n_agents, n = slots * s->n_agents;
     double unused = 0, changed = 0, infeasible = 0;
     dt_rollout_report all = {.struct_size = out->struct_size, .n_costs = s->n_costs, .n_metrics = s->n_metrics};
+    all.env_steps = count_env_steps(b);
     for (size_t i = first; i < first + slots; i++) {
-        all.env_steps += b->n_acts[i] > 0;
         all.agent_steps += (uint64_t)b->n_acts[i];
         all.episodes += b->done[i] != 0;
     }
@@ -666,6 +677,7 @@ static dt_status collect(dt_rollout *r, dt_train *t, dt_rollout_report *out)
     DT_TRY(dt_comm_agree(r->stage->d.comm, act(r, trainer)));
     r->collects++;
     DT_TRY(dt_rollout_gather(r));
+    r->env_steps += r->env_steps != DT_ENV_STEPS_UNKNOWN ? count_env_steps(&r->buffer) : 0;
     DT_TRY(dt_rollout_log(r));
     learn_observations(r);
     if (r->d.normalise_reward) {
@@ -718,6 +730,16 @@ static dt_status rollout_report(dt_rollout *r, dt_train *t)
     }
     dt_free(report_of_seed);
     return st;
+}
+
+uint64_t dt_rollout_env_steps(const dt_rollout *r)
+{
+    return r->env_steps;
+}
+
+void dt_rollout_env_steps_set(dt_rollout *r, uint64_t steps)
+{
+    r->env_steps = steps;
 }
 
 const dt_rollout_api dt_rollout_service = {.struct_size = sizeof(dt_rollout_api),

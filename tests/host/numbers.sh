@@ -204,13 +204,16 @@ fi
     --run-dir "$work/learnt" >"$work/log" 2>&1 || fail "$(cat "$work/log")"
 python3 - "$work/learnt/metrics.jsonl" <<'END' || fail "samples learnt from in a second"
 import json, sys
-n = 0
+n, env_steps = 0, []
 for r in map(json.loads, open(sys.argv[1])):
     v = r.get("scalars", r)
+    env_steps.append(v["env_steps"])
     if "charts/learn_samples_per_s" in v:
         n += 1
         assert abs(v["charts/learn_samples_per_s"] * v["time/learn"] - 3 * 24) < 1e-3, v
 assert n == 2, n
+# two rounds of 2 x 8: a pole stands for longer than the first one, and a reset in the second is no step
+assert env_steps[0] == 16 and 24 < env_steps[1] <= 32, env_steps
 END
 
 # --- results are files: a "-" is no standard output, and no file either ---

@@ -21,6 +21,9 @@ fail() {
 state_hash() {
     "$dtrain" ckpt inspect "$1" --json 2>/dev/null | sed -n 's/.*"state_hash":"\([0-9a-f]*\)".*/\1/p'
 }
+env_steps() { # of all its records, in their order
+    sed -n 's/.*"env_steps":\([0-9]*\).*/\1/p' "$1/metrics.jsonl"
+}
 milliseconds() {
     echo $(($(date +%s%N) / 1000000))
 }
@@ -40,6 +43,8 @@ stopped() { # name N: from run $name; the wish comes at the N-th question, until
     [ $times -gt 0 ] || fail "$1: nobody stopped at $2"
     [ "$(state_hash "$dir")" = "$(state_hash "$work/$1")" ] || fail "$1, stopped $times times: other bits"
     [ "$(grep -c '"step":' "$dir/metrics.jsonl")" -eq "$(grep -c '"step":' "$work/$1/metrics.jsonl")" ] || fail "$1: other records"
+    [ -n "$(env_steps "$dir")" ] || fail "$1: no environment steps"
+    [ "$(env_steps "$dir")" = "$(env_steps "$work/$1")" ] || fail "$1: environment steps" $(env_steps "$dir")
 }
 for phase in phase2_ppo phase3_constrained; do
     what="--plugin $phase $common $ring --threads 2 --set $phase.train_batch=64 --set $phase.fragment=16 --set $phase.iterations=3
