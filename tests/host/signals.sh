@@ -44,7 +44,7 @@ stopped() { # name N: from run $name; the wish comes at the N-th question, until
     [ "$(state_hash "$dir")" = "$(state_hash "$work/$1")" ] || fail "$1, stopped $times times: other bits"
     [ "$(grep -c '"step":' "$dir/metrics.jsonl")" -eq "$(grep -c '"step":' "$work/$1/metrics.jsonl")" ] || fail "$1: other records"
     [ -n "$(env_steps "$dir")" ] || fail "$1: no environment steps"
-    [ "$(env_steps "$dir")" = "$(env_steps "$work/$1")" ] || fail "$1: environment steps" $(env_steps "$dir")
+    [ "$(env_steps "$dir")" = "$(env_steps "$work/$1")" ] || fail "$1: other environment steps"
 }
 for phase in phase2_ppo phase3_constrained; do
     what="--plugin $phase $common $ring --threads 2 --set $phase.train_batch=64 --set $phase.fragment=16 --set $phase.iterations=3
