@@ -17,12 +17,13 @@
 /* places in the picture's own units, which are pixels of CSS on a wide screen and a little less on a phone */
 enum {
     WIDTH = 340,
-    HEIGHT = 176,
+    HEIGHT = 188,
     LEFT = 40,
     RIGHT = 334,
     TOP = 8,
     BOTTOM = 152,
-    X_LABEL = 168,
+    X_LABEL = 167,
+    X_NAME = 183,
     LABEL_GAP = 13, /* between the texts at two curves' ends */
     FEW = 12        /* points that are shown as such */
 };
@@ -65,7 +66,7 @@ static dt_status fit(const dt_chart *c, frame *f, bool *is_empty_p)
     return DT_OK;
 }
 
-static void write_axes(const frame *f, dt_str *out)
+static void write_axes(const frame *f, const char *x_name, dt_str *out)
 {
     dt_tick tick[DT_SCALE_MAX_TICKS];
     uint32_t n = dt_scale_ticks(&f->y, 5, tick);
@@ -84,6 +85,9 @@ static void write_axes(const frame *f, dt_str *out)
         const char *side = at < LEFT + 8 ? " start" : at > RIGHT - 12 ? " end" : "";
         dt_str_addf(out, "<text class=\"x%s\" x=\"%.1f\" y=\"%d\">%s</text>", side, at, X_LABEL, tick[i].text);
     }
+    dt_str_addf(out, "<text class=\"x name\" x=\"%d\" y=\"%d\">", (LEFT + RIGHT) / 2, X_NAME);
+    dt_html_text(out, x_name);
+    dt_str_add(out, "</text>");
 }
 
 static void write_line(const frame *f, const char *class, const double *x, const double *y, uint32_t n, dt_str *out)
@@ -144,23 +148,28 @@ static void write_labels(const dt_chart *c, const frame *f, dt_str *out)
     }
 }
 
-/* Title, and the last value of every curve where the pointer later tells others. */
+/* Title with the unit, and the last value of every curve where the pointer later tells others. */
 static void write_caption(const dt_chart *c, const frame *f, dt_str *out)
 {
     dt_str_add(out, "<figcaption><b><i>");
     dt_html_text(out, c->prefix);
     dt_str_add(out, "</i>");
     dt_html_text(out, c->name);
-    dt_str_add(out, f->y.is_log        ? "</b><small>log</small>"
-                    : f->n_outside > 0 ? "</b><small>wildest 2 % outside</small>"
-                                       : "</b>");
+    dt_str_add(out, "</b>");
+    if (c->unit[0] != '\0') {
+        dt_str_add(out, "<small>in ");
+        dt_html_text(out, c->unit);
+        dt_str_add(out, "</small>");
+    }
+    dt_str_add(out, f->y.is_log        ? "<small>log scale</small>"
+                    : f->n_outside > 0 ? "<small>most extreme 2 % not shown</small>"
+                                       : "");
     dt_str_add(out, "<span class=\"now\">");
     for (uint32_t i = 0; i < c->n_curves; i++) {
         const dt_curve *u = &c->curve[i];
         if (u->n > 0 && !u->is_reference) {
             char text[DT_NUMBER_BYTES];
-            const double last = u->n_smooth > 1 ? u->smooth_y[u->n_smooth - 1] : u->y[u->n - 1];
-            dt_str_addf(out, "<em class=\"c%u\">%s</em> ", u->color, dt_short_text(last, text));
+            dt_str_addf(out, "<em class=\"c%u\">%s</em> ", u->color, dt_short_text(u->last, text));
         }
     }
     dt_str_add(out, "</span></figcaption>");
@@ -185,7 +194,7 @@ dt_status dt_chart_write(const dt_chart *c, dt_str *out)
     dt_str_add(out, "\" data-x-name=\"");
     dt_html_text(out, c->x_name);
     dt_str_add(out, "\">");
-    write_axes(&f, out);
+    write_axes(&f, c->x_name, out);
     /* an inner picture cuts off what lies outside */
     dt_str_addf(out, "<svg x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" viewBox=\"%d %d %d %d\">", LEFT - 3, TOP - 3,
                 RIGHT - LEFT + 6, BOTTOM - TOP + 6, LEFT - 3, TOP - 3, RIGHT - LEFT + 6, BOTTOM - TOP + 6);
@@ -196,7 +205,13 @@ dt_status dt_chart_write(const dt_chart *c, dt_str *out)
     }
     dt_str_add(out, "</svg>");
     write_labels(c, &f, out);
-    dt_str_addf(out, "<path class=\"at\" d=\"M0 %dV%d\"/></svg></figure>\n", TOP, BOTTOM);
+    dt_str_addf(out, "<path class=\"at\" d=\"M0 %dV%d\"/></svg>", TOP, BOTTOM);
+    if (c->note != NULL) {
+        dt_str_add(out, "<p class=\"note\">");
+        dt_html_text(out, c->note);
+        dt_str_add(out, "</p>");
+    }
+    dt_str_add(out, "</figure>\n");
     return DT_OK;
 }
 

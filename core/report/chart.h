@@ -14,7 +14,9 @@ enum { DT_CHART_MAX_CURVES = 33 };
 
 typedef struct dt_chart {
     const char *prefix, *name; /* the title, "losses/" and "nll"; prefix may be "" */
-    const char *x_name;        /* what is told of the x axis under the pointer: "step" */
+    const char *unit;          /* of the numbers: "s"; "": they have none */
+    const char *x_name;        /* below the x axis, and under the pointer: "training step" */
+    const char *note;          /* a sentence below the chart; NULL: none */
     const dt_curve *curve;
     uint32_t n_curves;
     bool may_log;

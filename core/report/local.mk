@@ -15,6 +15,7 @@ core_libdtcore_la_SOURCES += \
 	core/report/scale.c core/report/scale.h \
 	core/report/state.c core/report/state.h \
 	core/report/street.c core/report/street.h \
+	core/report/unit.c core/report/unit.h \
 	core/report/watch.c core/report/watch.h
 
 # style and script of a page, as C strings

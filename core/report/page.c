@@ -13,6 +13,7 @@
 #include "report/chart.h"
 #include "report/html.h"
 #include "report/panel.h"
+#include "report/unit.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -21,7 +22,8 @@
 static dt_phase_panel *const phase_panels[] = {dt_panel_horizon,    dt_panel_trajectories, dt_panel_traffic,
                                                dt_panel_evaluation, dt_panel_baselines,    dt_panel_costs,
                                                dt_panel_curves,     dt_panel_time,         dt_panel_memory};
-enum { N_PHASE_PANELS = sizeof(phase_panels) / sizeof(phase_panels[0]), MAX_PHASES = 64 };
+enum { N_PHASE_PANELS = sizeof(phase_panels) / sizeof(phase_panels[0]), MAX_PHASES = 64, MAX_NOTE = 256 };
+static const char ENV_STEPS[] = "env_steps";
 
 /* ---- what panels share ------------------------------------------------------------------------------------------- */
 
@@ -73,17 +75,51 @@ bool dt_page_is_constant(const dt_page *p, const dt_page_phase *phase, const cha
     return true;
 }
 
+const char *dt_page_x_name(const dt_page_phase *phase)
+{
+    return phase->is_over_env_steps ? "environment steps" : "training steps";
+}
+
+void dt_page_curve(const dt_page *p, const dt_page_phase *phase, uint32_t run, const dt_series *s, dt_curve *out)
+{
+    *out = (dt_curve){.color = run % DT_PAGE_COLORS};
+    dt_curve_of(p->run[run].records, s, phase->is_over_env_steps ? dt_page_series(p, phase, run, ENV_STEPS) : NULL,
+                out);
+}
+
+/* Where the loss tells something else than one would think. */
+static const char *note_of(const dt_page *p, const dt_page_phase *phase, const char *name, char note[MAX_NOTE])
+{
+    if (strcmp(name, "loss") != 0) {
+        return NULL;
+    }
+    for (uint32_t i = 0; i < p->n_runs; i++) {
+        const dt_series *h = dt_page_series(p, phase, i, "charts/horizon_s");
+        const double first = h != NULL && h->n > 0 ? h->value[0] : NAN, last = dt_series_last(h);
+        if (last > first) {
+            char from[DT_NUMBER_BYTES], to[DT_NUMBER_BYTES];
+            snprintf(
+                note, MAX_NOTE,
+                "The horizon grows from %s s to %s s (curriculum), and predictions further ahead have larger errors: "
+                "this loss may rise while the model improves. Evaluations always use the whole horizon.",
+                dt_short_text(first, from), dt_short_text(last, to));
+            return note;
+        }
+    }
+    return phase->has_env_steps ? "The loss of a policy does not say how good it is: each round has other samples. The "
+                                  "return of its episodes does."
+                                : NULL;
+}
+
 dt_status dt_page_chart(const dt_page *p, const dt_page_phase *phase, const char *name)
 {
     const char *slash = strrchr(name, '/');
-    char prefix[160] = "";
+    char prefix[160] = "", note[MAX_NOTE];
     uint32_t n = 0;
     for (uint32_t i = 0; i < p->n_runs; i++) {
         const dt_series *s = dt_page_series(p, phase, i, name);
         if (s != NULL) {
-            dt_curve *c = &p->curve[n++];
-            *c = (dt_curve){.color = i % DT_PAGE_COLORS};
-            dt_curve_of(p->run[i].records, s, c);
+            dt_page_curve(p, phase, i, s, &p->curve[n++]);
         }
     }
     if (slash != NULL) {
@@ -91,7 +127,9 @@ dt_status dt_page_chart(const dt_page *p, const dt_page_phase *phase, const char
     }
     const dt_chart chart = {.prefix = prefix,
                             .name = slash != NULL ? slash + 1 : name,
-                            .x_name = "step",
+                            .unit = dt_unit_of(name),
+                            .x_name = dt_page_x_name(phase),
+                            .note = note_of(p, phase, name, note),
                             .curve = p->curve,
                             .n_curves = n,
                             .may_log = true};
@@ -138,24 +176,48 @@ static uint32_t find_phases(const dt_page *p, dt_page_phase phase[MAX_PHASES])
     return n;
 }
 
+/* What its curves are drawn over: environment steps where every run says how many it had. */
+static void choose_axis(const dt_page *p, dt_page_phase *phase)
+{
+    phase->is_over_env_steps = true;
+    phase->has_env_steps = false;
+    for (uint32_t i = 0; i < p->n_runs; i++) {
+        const dt_series *s = dt_page_series(p, phase, i, ENV_STEPS);
+        const bool has = s != NULL && dt_curve_may_be_over(p->run[i].records, s);
+        phase->has_env_steps = phase->has_env_steps || has;
+        phase->is_over_env_steps = phase->is_over_env_steps && (has || phase->at[i] < 0);
+    }
+}
+
 static dt_status write_phase(const dt_page *p, const dt_page_phase *phase, uint32_t number, uint32_t n)
 {
     uint64_t steps = 0, records = 0;
+    double env_steps = 0;
     for (uint32_t i = 0; i < p->n_runs; i++) {
         if (phase->at[i] >= 0) {
             const dt_phase_records *r = &p->run[i].records->phase[phase->at[i]];
             const uint64_t last = p->run[i].records->step[r->first + r->n - 1];
             steps = last > steps ? last : steps;
             records += r->n;
+            env_steps = fmax(env_steps, dt_series_last(dt_page_series(p, phase, i, ENV_STEPS)));
         }
     }
     dt_str_add(p->out, "<section><h2>");
     dt_html_text(p->out, phase->id);
-    dt_str_addf(p->out, "<small>%llu steps, %llu records", (unsigned long long)steps, (unsigned long long)records);
+    dt_str_addf(p->out, "<small>%llu training steps, ", (unsigned long long)steps);
+    if (env_steps > 0) {
+        dt_str_addf(p->out, "%.0f environment steps, ", env_steps);
+    }
+    dt_str_addf(p->out, "%llu records", (unsigned long long)records);
     if (n > 1) {
         dt_str_addf(p->out, ", phase %u of %u", number + 1, n);
     }
     dt_str_add(p->out, "</small></h2>\n");
+    if (phase->has_env_steps && !phase->is_over_env_steps) {
+        dt_str_add(p->out,
+                   "<p class=\"note\">Some of these runs do not say how many environment steps they had. Curves are "
+                   "over training steps, of which runs may have taken more or fewer from the same experience.</p>\n");
+    }
     for (size_t i = 0; i < N_PHASE_PANELS; i++) {
         DT_TRY(phase_panels[i](p, phase));
     }
@@ -179,6 +241,7 @@ static dt_status write_page(const dt_page *p)
                 dt_page_street);
     DT_TRY(dt_panel_head(p));
     for (uint32_t i = 0; i < n; i++) {
+        choose_axis(p, &phase[i]);
         DT_TRY(write_phase(p, &phase[i], i, n));
     }
     DT_TRY(dt_panel_config(p));

@@ -22,6 +22,8 @@ typedef struct dt_page {
 typedef struct dt_page_phase { /* one phase, in every run that has it */
     const char *id;
     int32_t at[DT_PAGE_MAX_RUNS]; /* index of the run's phase, -1: it has none such */
+    bool is_over_env_steps;       /* curves are drawn over these: all runs say how many they had */
+    bool has_env_steps;           /* some do */
 } dt_page_phase;
 
 typedef dt_status dt_panel(const dt_page *p);
@@ -32,7 +34,7 @@ dt_panel dt_panel_config;  /* values and where they came from */
 dt_panel dt_panel_machine; /* version, plugins, host */
 
 dt_phase_panel dt_panel_horizon;      /* error of predictions by horizon, beside constant velocity */
-dt_phase_panel dt_panel_trajectories; /* predicted and real ways, from above */
+dt_phase_panel dt_panel_trajectories; /* predicted and recorded trajectories, from above */
 dt_phase_panel dt_panel_traffic;      /* moments of an evaluated episode, from above */
 dt_phase_panel dt_panel_evaluation;   /* results of evaluations, with their history */
 dt_phase_panel dt_panel_baselines;    /* the policy beside controllers that learnt nothing */
@@ -43,11 +45,14 @@ dt_phase_panel dt_panel_time;         /* what the time went into */
 
 /* A run's series of this phase; NULL where it has none. */
 const dt_series *dt_page_series(const dt_page *p, const dt_page_phase *phase, uint32_t run, const char *name);
+/* A series of a run as a curve in its colour, over what the phase's curves are drawn over. */
+void dt_page_curve(const dt_page *p, const dt_page_phase *phase, uint32_t run, const dt_series *s, dt_curve *out);
+const char *dt_page_x_name(const dt_page_phase *phase); /* and what that is */
 /* The names of all runs in this phase, each once, in order of appearance. Free the list with dt_free. */
 dt_status dt_page_names(const dt_page *p, const dt_page_phase *phase, const char ***out_p, uint32_t *n_p) DT_NODISCARD;
 /* Has it one value everywhere, or none that is a number? */
 bool dt_page_is_constant(const dt_page *p, const dt_page_phase *phase, const char *name, double *value_p);
-/* A chart of one name, a curve for each run that has it. */
+/* A chart of one name, a curve for each run that has it, with a sentence where the curve would mislead. */
 dt_status dt_page_chart(const dt_page *p, const dt_page_phase *phase, const char *name) DT_NODISCARD;
 /* Baselines of a run in this phase (panel_baselines.c): how many, and a number of one of them, NAN if it has none. */
 uint32_t dt_page_baselines(const dt_flat *f);

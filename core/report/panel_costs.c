@@ -26,17 +26,22 @@ static dt_status write_cost(const dt_page *p, const dt_page_phase *phase, const 
         if (s == NULL) {
             continue;
         }
-        p->curve[n] = (dt_curve){.color = i % DT_PAGE_COLORS};
-        dt_curve_of(p->run[i].records, s, &p->curve[n++]);
+        dt_page_curve(p, phase, i, s, &p->curve[n++]);
         snprintf(name, sizeof(name), "limits/%s", cost);
         const dt_series *limit = dt_page_series(p, phase, i, name);
         if (limit != NULL) {
-            p->curve[n] = (dt_curve){.color = i % DT_PAGE_COLORS, .is_reference = true, .label = "limit"};
-            dt_curve_of(p->run[i].records, limit, &p->curve[n]);
-            p->curve[n++].n_smooth = 0;
+            dt_curve *c = &p->curve[n++];
+            dt_page_curve(p, phase, i, limit, c);
+            c->is_reference = true;
+            c->label = "limit";
         }
     }
-    const dt_chart chart = {.prefix = "costs/", .name = cost, .x_name = "step", .curve = p->curve, .n_curves = n};
+    const dt_chart chart = {.prefix = "costs/",
+                            .name = cost,
+                            .unit = "",
+                            .x_name = dt_page_x_name(phase),
+                            .curve = p->curve,
+                            .n_curves = n};
     DT_TRY(dt_chart_write(&chart, p->out));
     snprintf(name, sizeof(name), "multipliers/%s", cost);
     return dt_page_is_constant(p, phase, name, &value) ? DT_OK : dt_page_chart(p, phase, name);

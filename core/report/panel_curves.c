@@ -26,7 +26,7 @@ static const group groups[] = {
 enum { N_GROUPS = sizeof(groups) / sizeof(groups[0]), MAX_BEGINS = 5 };
 
 /* Panels of their own show these. */
-static bool is_elsewhere(const char *name)
+static bool is_elsewhere(const dt_page_phase *phase, const char *name)
 {
     static const char *const begins[] = {"eval/", "costs/", "limits/", "multipliers/"};
     for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++) {
@@ -34,7 +34,8 @@ static bool is_elsewhere(const char *name)
             return true;
         }
     }
-    return strcmp(name, "progress") == 0 || dt_page_is_memory(name);
+    const bool is_axis = phase->is_over_env_steps && strcmp(name, "env_steps") == 0;
+    return is_axis || strcmp(name, "progress") == 0 || dt_page_is_memory(name);
 }
 
 /* The group whose beginning fits best, and which of its beginnings. */
@@ -63,7 +64,7 @@ static dt_status write_group(const dt_page *p, const dt_page_phase *phase, size_
         for (uint32_t i = 0; i < n; i++) {
             double value = 0;
             size_t begin = 0;
-            if (is_elsewhere(name[i]) || group_of(name[i], &begin) != g || begin != k ||
+            if (is_elsewhere(phase, name[i]) || group_of(name[i], &begin) != g || begin != k ||
                 dt_page_is_constant(p, phase, name[i], &value)) {
                 continue;
             }

@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "report/chart.h"
 #include "report/html.h"
+#include "report/unit.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -139,18 +140,31 @@ static void write_row(const dt_page *p, const dt_page_phase *phase, uint32_t run
     dt_str_add(p->out, "</td></tr>\n");
 }
 
-static void write_head(const dt_page *p, const columns *c)
+/* Where an evaluation stands on the axis of the phase's curves. */
+static void write_place(const dt_page *p, const dt_page_phase *phase, uint32_t record)
 {
-    const dt_records *r = p->run[0].records;
+    const dt_series *over = phase->is_over_env_steps ? dt_page_series(p, phase, 0, "env_steps") : NULL;
+    const uint64_t step = p->run[0].records->step[record];
+    const double env_steps = over != NULL ? value_at(over, record) : (double)NAN;
+    char text[DT_NUMBER_BYTES];
+    if (isfinite(env_steps)) {
+        dt_str_addf(p->out, "<th>%s env. steps</th>", dt_short_text(env_steps, text));
+    } else {
+        dt_str_addf(p->out, "<th>step %llu</th>", (unsigned long long)step);
+    }
+}
+
+static void write_head(const dt_page *p, const dt_page_phase *phase, const columns *c)
+{
     dt_str_add(p->out, "<div class=\"scroll\"><table class=\"evaluation\"><thead><tr><th></th><th></th>"
                        "<th></th>");
     for (uint32_t i = 0; i + 1 < c->n; i++) {
-        dt_str_addf(p->out, "<th>step %llu</th>", (unsigned long long)r->step[c->at[i]]);
+        write_place(p, phase, c->at[i]);
     }
     if (p->n_runs > 1) {
         dt_str_add(p->out, "<th>first</th><th>last</th>");
-    } else {
-        dt_str_addf(p->out, "<th>step %llu</th>", (unsigned long long)(c->n > 0 ? r->step[c->at[c->n - 1]] : 0));
+    } else if (c->n > 0) {
+        write_place(p, phase, c->at[c->n - 1]);
     }
     dt_str_add(p->out, "<th></th></tr></thead><tbody>\n");
 }
@@ -185,8 +199,7 @@ static dt_status chart_with_baselines(const dt_page *p, const dt_page_phase *pha
         const dt_series *s = dt_page_series(p, phase, i, name);
         if (s != NULL) {
             dt_curve *c = &p->curve[n++];
-            *c = (dt_curve){.color = i % DT_PAGE_COLORS};
-            dt_curve_of(p->run[i].records, s, c);
+            dt_page_curve(p, phase, i, s, c);
             first = c->n > 0 ? fmin(first, c->x[0]) : first;
             last = c->n > 0 ? fmax(last, c->x[c->n - 1]) : last;
         }
@@ -205,8 +218,12 @@ static dt_status chart_with_baselines(const dt_page *p, const dt_page_phase *pha
             c->y[0] = c->y[1] = value;
         }
     }
-    const dt_chart chart = {
-        .prefix = "eval/", .name = name + strlen("eval/"), .x_name = "step", .curve = p->curve, .n_curves = n};
+    const dt_chart chart = {.prefix = "eval/",
+                            .name = name + strlen("eval/"),
+                            .unit = dt_unit_of(name),
+                            .x_name = dt_page_x_name(phase),
+                            .curve = p->curve,
+                            .n_curves = n};
     const dt_status st = dt_chart_write(&chart, p->out);
     dt_flat_fini(&f);
     return st;
@@ -268,7 +285,7 @@ dt_status dt_panel_evaluation(const dt_page *p, const dt_page_phase *phase)
         if (!is_open) {
             dt_str_add(p->out, "<h3>Evaluation</h3>\n");
             st = write_courses(p, phase, name, n);
-            write_head(p, &c);
+            write_head(p, phase, &c);
             is_open = true;
         }
         for (uint32_t k = 0; k < p->n_runs; k++) {

@@ -49,7 +49,7 @@ static void fill(dt_curve *c, const horizons *h, const double *y)
     for (uint32_t i = 0; i < h->n; i++) {
         if (isfinite(y[i])) {
             c->x[c->n] = h->second[i];
-            c->y[c->n++] = y[i];
+            c->last = c->y[c->n++] = y[i];
         }
     }
 }
@@ -79,7 +79,8 @@ static dt_status write_chart(const dt_page *p, const dt_page_phase *phase)
             fill(&p->curve[n++], &h, h.rmse);
         }
     }
-    const dt_chart c = {.prefix = "", .name = "RMSE, m", .x_name = "horizon, s", .curve = p->curve, .n_curves = n};
+    const dt_chart c = {
+        .prefix = "", .name = "RMSE", .unit = "m", .x_name = "horizon, s", .curve = p->curve, .n_curves = n};
     return dt_chart_write(&c, p->out);
 }
 

@@ -12,12 +12,12 @@
 #include "report/html.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 static const struct {
     const char *text, *name, *planned;
 } kinds[] = {{"resident", "mem/rss", "mem/planned"},
+             {"resident, at most so far", "mem/peak", NULL},
              {"arenas", "mem/arenas", "mem/arenas_planned"},
              {"processes of environments", "mem/workers", "mem/workers_planned"},
              {"allocated on the device", "gpu/mem_allocated", "gpu/mem_planned"},
@@ -45,9 +45,10 @@ static void add_curve(const dt_page *p, const dt_page_phase *phase, uint32_t run
         return;
     }
     dt_curve *c = &p->curve[(*n)++];
-    *c = (dt_curve){.color = run % DT_PAGE_COLORS, .is_reference = is_plan, .label = is_plan ? "planned" : NULL};
-    dt_curve_of(p->run[run].records, s, c);
-    c->n_smooth = 0;
+    dt_page_curve(p, phase, run, s, c);
+    c->is_reference = is_plan;
+    c->label = is_plan ? "planned" : NULL;
+    c->last /= 1e6;
     for (uint32_t i = 0; i < c->n; i++) {
         c->y[i] /= 1e6;
     }
@@ -62,9 +63,12 @@ static dt_status write_chart(const dt_page *p, const dt_page_phase *phase, int k
     for (uint32_t i = 0; n > 0 && kinds[k].planned != NULL && i < p->n_runs; i++) {
         add_curve(p, phase, i, kinds[k].planned, true, &n);
     }
-    char title[64];
-    snprintf(title, sizeof(title), "%s, MB", kinds[k].text);
-    const dt_chart chart = {.prefix = "", .name = title, .x_name = "step", .curve = p->curve, .n_curves = n};
+    const dt_chart chart = {.prefix = "",
+                            .name = kinds[k].text,
+                            .unit = "MB",
+                            .x_name = dt_page_x_name(phase),
+                            .curve = p->curve,
+                            .n_curves = n};
     return dt_chart_write(&chart, p->out);
 }
 

@@ -7,6 +7,7 @@ at that step.
 import json
 import math
 import os
+import re
 import sys
 import xml.etree.ElementTree as ElementTree
 
@@ -15,8 +16,8 @@ ALLOWED = set("html head meta title style body main header section p h1 h2 h3 sm
               "td i b em ul li details summary figure figcaption svg path text polyline circle ellipse rect g code script".split())
 
 
-def records(run):
-    """{(phase id, name): {step: value}}, of whole lines."""
+def records(run, axis="step"):
+    """{(phase id, name): {step: value}}, of whole lines; axis: or of these steps, where every line has them."""
     series = {}
     with open(os.path.join(run, "metrics.jsonl"), encoding="utf-8") as file:
         for line in file:
@@ -25,8 +26,8 @@ def records(run):
             except ValueError:
                 continue
             for name, value in record.items():
-                if name not in ("step", "phase", "wall_s", "progress"):
-                    series.setdefault((record["phase"], name), {})[record["step"]] = value
+                if name not in ("step", "phase", "wall_s", "progress") and axis in record:
+                    series.setdefault((record["phase"], name), {})[record[axis]] = value
     return series
 
 
@@ -54,11 +55,14 @@ def flat(node, path=""):
 
 
 # a chart of memory, in MB: what was used and, dashed, what was planned
-MEMORY = {"resident, MB": ("mem/rss", "mem/planned"), "arenas, MB": ("mem/arenas", "mem/arenas_planned"),
-          "processes of environments, MB": ("mem/workers", "mem/workers_planned"),
-          "allocated on the device, MB": ("gpu/mem_allocated", "gpu/mem_planned"),
-          "held of the device by this process, MB": ("gpu/mem_reserved", None),
-          "in use on the device, by all, MB": ("gpu/mem_used", None)}
+MEMORY = {"resident": ("mem/rss", "mem/planned"), "arenas": ("mem/arenas", "mem/arenas_planned"),
+          "resident, at most so far": ("mem/peak", None),
+          "processes of environments": ("mem/workers", "mem/workers_planned"),
+          "allocated on the device": ("gpu/mem_allocated", "gpu/mem_planned"),
+          "held of the device by this process": ("gpu/mem_reserved", None),
+          "in use on the device, by all": ("gpu/mem_used", None)}
+# not smoothed: numbers that somebody set, or that stand for themselves
+PLAIN = re.compile("lr$|charts/horizon_s$|(limits|multipliers|mem|amp)/")
 
 
 def near(a, b):
@@ -77,19 +81,43 @@ def curve_numbers(group):
     return x, y
 
 
-def check_curves(root, runs, others):
+def short(v):
+    """A number as the page tells it, near enough to be compared."""
+    text = v.replace("\u2212", "-")
+    factor = {"k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}.get(text[-1], 1)
+    return float(text.rstrip("kMGT")) * factor
+
+
+def check_last(figure, name, runs, axis):
+    """Beside a chart of a single run stands the last number of it, as it was recorded."""
+    told = [e.text for e in figure.find(HTML + "figcaption").iter(HTML + "em")]
+    for values in (values for what, values in runs[0].items() if what[1] == name):
+        last = [v for v in values.values() if v is not None and math.isfinite(v)][-1:]
+        if told and last and math.isclose(short(told[0]), last[0], rel_tol=6e-3, abs_tol=1e-300):
+            return
+    assert not told, f"{name} over {axis}: {told} is not its last value"
+
+
+def check_curves(root, every, others):
     n_curves = n_points = 0
     drawn = set()
-    for chart in root.iter(HTML + "svg"):
-        if chart.get("class") != "chart":
+    for figure in root.iter(HTML + "figure"):
+        chart = figure.find(HTML + "svg")
+        if chart is None or chart.get("class") != "chart":
             continue
-        name = chart.get("data-name")
+        name, axis = chart.get("data-name"), chart.get("data-x-name")
+        told = [t.text for t in chart.iter(HTML + "text") if t.get("class") == "x name"]
+        assert told == [axis], f"{name}: the x axis is not told: {told}"
+        runs = every.get(axis)
+        if runs is not None and len(runs) == 1 and name not in MEMORY:
+            check_last(figure, name, runs, axis)
         for group in chart.iter(HTML + "g"):
             x, y = curve_numbers(group)
             n_curves += 1
             n_points += len(x)
-            if chart.get("data-x-name") != "step":
-                assert name == "RMSE, m"
+            assert not PLAIN.match(name) or len(group.findall(HTML + "polyline")) == 1, f"{name} is smoothed"
+            if runs is None:
+                assert name == "RMSE" and axis == "horizon, s"
                 continue
             if "ref" in group.get("class") and name.startswith("eval/"):
                 assert any(near(y[0], v) for run in others for v in run.get(name, [])), f"{name}: no baseline has {y[0]}"
@@ -187,7 +215,7 @@ def check_complete(runs, drawn):
     for run in runs:
         for key, values in run.items():
             finite = {v for v in values.values() if v is not None and math.isfinite(v)}
-            if len(finite) > 1 and not key[1].startswith(("eval/", "limits/")):
+            if len(finite) > 1 and not key[1].startswith(("eval/", "limits/")) and key[1] != "env_steps":
                 assert key in drawn, f"{key} has no curve"
 
 
@@ -205,14 +233,15 @@ def main(path, *folders):
     for outside in ("http://", "https://", "url(", "@import"):
         assert outside not in text.replace("http://www.w3.org/1999/xhtml", ""), f"{outside} in a self-contained page"
     words = "".join(root.itertext())
-    runs = []
-    for folder in folders:
+    every = {"training steps": [records(folder) for folder in folders],
+             "environment steps": [records(folder, "env_steps") for folder in folders]}
+    runs = every["training steps"]
+    for folder, run in zip(folders, runs):
         assert os.path.basename(folder) in words, "the name of a run"
-        runs.append(records(folder))
-        for key in (k for k in runs[-1] if k[1] not in sum(MEMORY.values(), ())):
+        for key in (k for k in run if k[1] != "env_steps" and k[1] not in sum(MEMORY.values(), ())):
             assert key[0] in words and (key[1].split("/")[-1] in words or key[1].endswith("/std") or
                                         key[1].split("/")[-1].isdigit() or key[1].endswith("/mean")), key
-    n_curves, n_points, drawn = check_curves(root, runs, [baselines(folder) for folder in folders])
+    n_curves, n_points, drawn = check_curves(root, every, [baselines(folder) for folder in folders])
     check_complete(runs, drawn)
     n_scenes = check_trajectories(root, folders)
     moments = check_traffic(root, folders)

@@ -49,6 +49,40 @@ test "$("$dtrain" report "$work/a" "$work/quiet" "$work/b" --out "$work/all.html
 check "$work/all.html" "$work/a" "$work/quiet" "$work/b"
 "$dtrain" report "$work/a" "$work/b" --out "$work" --json | grep -qF "{\"report\":\"$work/report.html\"}" || fail "--json"
 
+# --- over environment steps where all runs say how many they had, else over training steps; what would mislead is said ---
+grep -q 'data-x-name="environment steps"' "$work/b/report.html" || fail "a policy over training steps"
+! grep -q 'data-x-name="training steps"' "$work/b/report.html" || fail "two axes in one phase"
+! grep -q 'curriculum' "$work/b/report.html" || fail "a policy has no curriculum"
+grep -q '<p class="note">The loss of a policy does not say' "$work/b/report.html" || fail "what the loss of a policy tells"
+grep -q '<p class="note">The horizon grows from 1 s to 2.59 s (curriculum)' "$work/a/report.html" || fail "the curriculum is not told"
+for run in old new newer; do
+    mkdir "$work/$run"
+    echo '{"start":"x"}' >"$work/$run/meta.json"
+done
+python3 - "$work" <<'END'
+import json, sys
+for run in "old", "new", "newer":
+    with open(f"{sys.argv[1]}/{run}/metrics.jsonl", "w", encoding="utf-8") as file:
+        for step in range(1, 6):
+            record = {"step": 10 * step, "phase": "p", "wall_s": step, "loss": 1 / step, "charts/horizon_s": 3}
+            if run != "old":
+                record["env_steps"] = (1000 if run == "new" else 3000) * step
+            print(json.dumps(record), file=file)
+END
+compare() { # AXIS, runs
+    axis=$1
+    shift
+    "$dtrain" report "$@" --out "$work/compared.html" -q >/dev/null 2>"$work/err" || fail "$*: $(cat "$work/err")"
+    check "$work/compared.html" "$@"
+    [ "$(grep -o 'data-x-name="[^"]*"' "$work/compared.html" | sort -u)" = "data-x-name=\"$axis\"" ] || fail "the axis of $*"
+}
+compare "environment steps" "$work/new" "$work/newer"
+grep -q '15000 environment steps' "$work/compared.html" || fail "the steps of the longer run"
+compare "training steps" "$work/old"
+! grep -q 'Some of these runs\|curriculum' "$work/compared.html" || fail "a run of before is told what it lacks, or of a horizon that stays"
+compare "training steps" "$work/old" "$work/new"
+grep -q 'Some of these runs do not say how many environment steps' "$work/compared.html" || fail "why it is over training steps"
+
 # --- whatever a run says stays text ---
 evil='<script>alert(1)</script>&amp;"'"'"'</style>'
 mkdir -p "$work/x<i>&\"y"

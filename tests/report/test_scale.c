@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tests of core/report/{scale,html,curve}.c: ranges, ticks, numbers as people read them, escapes, thinned curves.
+ * Tests of core/report/{scale,html,curve,unit}.c: ranges, ticks, numbers as people read them, escapes, thinned curves
+ * and what they are drawn over, units.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,6 +16,7 @@
 #include "report/curve.h"
 #include "report/html.h"
 #include "report/scale.h"
+#include "report/unit.h"
 
 static void expect_ticks(double low, double high, bool is_log, const char *want)
 {
@@ -155,8 +157,12 @@ static void test_curves(void **state)
         value[i] = i == 777 ? 1e6 : i == 778 ? NAN : 3;
     }
     const dt_records r = {.step = step, .n = N};
-    dt_series s = {.n = N, .at = at, .value = value};
-    dt_curve_of(&r, &s, c);
+    dt_series s = {.name = "loss", .n = N, .at = at, .value = value};
+    value[N - 1] = 4;
+    dt_curve_of(&r, &s, NULL, c);
+    assert_true(c->last == 4); /* not smoothed */
+    value[N - 1] = 3;
+    dt_curve_of(&r, &s, NULL, c);
     assert_true(c->n <= DT_CURVE_MAX_POINTS && c->n_smooth == DT_CURVE_PIECES);
     bool has_spike = false;
     for (uint32_t i = 0; i < c->n; i++) {
@@ -166,8 +172,15 @@ static void test_curves(void **state)
     assert_true(has_spike);
     assert_true(c->smooth_x[c->n_smooth - 1] == 10 * N && fabs(c->smooth_y[c->n_smooth - 1] - 3) < 1e-3);
     assert_true(c->smooth_y[0] == 3); /* no pull to 0 at the beginning */
+    static char *const whole[] = {"lr", "charts/horizon_s", "mem/rss", "amp/loss_scale", "limits/x", "multipliers/x"};
+    for (size_t i = 0; i < sizeof(whole) / sizeof(whole[0]); i++) {
+        s.name = whole[i];
+        dt_curve_of(&r, &s, NULL, c);
+        assert_true(c->n > 0 && c->n_smooth == 0);
+    }
+    s.name = "loss";
     s.n = 5;
-    dt_curve_of(&r, &s, c);
+    dt_curve_of(&r, &s, NULL, c);
     assert_true(c->n == 5 && c->n_smooth == 0);
     dt_free(step);
     dt_free(at);
@@ -175,11 +188,65 @@ static void test_curves(void **state)
     dt_free(c);
 }
 
+static void test_axes(void **state)
+{
+    (void)state;
+    static uint64_t step[] = {1, 2, 3, 4, 5};
+    static uint32_t all[] = {1, 2, 4}, some[] = {1, 3, 4};
+    static double env_steps[] = {100, 200, 400}, loss[] = {9, 8, 7};
+    dt_phase_records phase = {.first = 1, .n = 4};
+    const dt_records r = {.step = step, .n = 5, .phase = &phase, .n_phases = 1};
+    const dt_series s = {.name = "loss", .n = 3, .at = some, .value = loss};
+    dt_series over = {.name = "env_steps", .n = 3, .at = all, .value = env_steps};
+    dt_curve *c = dt_alloc(sizeof(*c));
+    assert_non_null(c);
+    assert_true(dt_curve_may_be_over(&r, &over));
+    dt_curve_of(&r, &s, &over, c);
+    assert_true(c->n == 3 && c->x[0] == 100 && c->x[1] == 200 && c->x[2] == 400 && c->y[2] == 7);
+    env_steps[1] = 500;
+    assert_false(dt_curve_may_be_over(&r, &over)); /* it falls */
+    env_steps[1] = NAN;
+    assert_false(dt_curve_may_be_over(&r, &over));
+    env_steps[1] = 200;
+    all[0] = 2;
+    all[1] = 3;
+    assert_false(dt_curve_may_be_over(&r, &over)); /* begun by a program that did not count them */
+    over.n = 0;
+    assert_false(dt_curve_may_be_over(&r, &over));
+    dt_free(c);
+}
+
+static void test_units(void **state)
+{
+    (void)state;
+    static const char *const pair[][2] = {{"time/step", "s"},
+                                          {"charts/horizon_s", "s"},
+                                          {"eval/rmse_m/5", "m"},
+                                          {"eval/rmse_m/std", "m"},
+                                          {"eval/metrics/strict_delay_s/mean", "s"},
+                                          {"env/speed_mps", "m/s"},
+                                          {"charts/env_steps_per_s", "steps/s"},
+                                          {"env/finished_per_s", "1/s"},
+                                          {"charts/episodic_length", "steps"},
+                                          {"eval/length/mean", "steps"},
+                                          {"eval/length/means", ""},
+                                          {"eval/rmse_m/5b", ""},
+                                          {"loss", ""},
+                                          {"_s", ""},
+                                          {"/5", ""},
+                                          {"", ""},
+                                          {"costs/collisions", ""}};
+    for (size_t i = 0; i < sizeof(pair) / sizeof(pair[0]); i++) {
+        assert_string_equal(dt_unit_of(pair[i][0]), pair[i][1]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ticks),   cmocka_unit_test(test_wild_numbers), cmocka_unit_test(test_ranges),
         cmocka_unit_test(test_numbers), cmocka_unit_test(test_escapes),      cmocka_unit_test(test_curves),
+        cmocka_unit_test(test_axes),    cmocka_unit_test(test_units),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
