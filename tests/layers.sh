@@ -21,12 +21,18 @@ collective: base tensor backend
 checkpoint: base config tensor
 data: base config tensor
 rollout: base tensor backend
-export: base tensor backend graph checkpoint data rollout
+export: base tensor backend graph checkpoint data rollout train service experience
 metrics: base config
 report: base
 train: base tensor device backend graph amp optim collective
 loader: base config
-host: *
+machine: base backend device
+service: base config tensor graph collective data metrics rollout train loader device machine
+experience: base config graph rollout train service
+tensorboard: base config metrics service
+run: base config tensor backend device collective checkpoint data rollout metrics report train loader machine service experience tensorboard
+trial: base config tensor graph rollout loader service
+cli: *
 '
 # foreign headers and the only places that may see them
 foreign='
@@ -136,7 +142,7 @@ refuse() { # file line text
 }
 refuse core/base/x.c '#include "config/config.h"' 'base may not look into config'
 refuse core/base/x.h '#include "dtrain/plugin.h"' 'status.h'
-refuse core/graph/x.h '#  include "host/run.h"' 'graph may not look into host'
+refuse core/graph/x.h '#  include "run/run.h"' 'graph may not look into host'
 refuse core/data/x.c '#include "graph/graph.h"' 'data may not look into graph'
 refuse core/data/x.c '#include "store.h"' 'write it as'
 refuse core/tensor/x.c '#include <backend/backend.h>' 'tensor may not look into backend'
@@ -147,7 +153,7 @@ if check "$tmp/new" >"$tmp/out" || ! grep -q 'core/elsewhere is not in the table
     exit 1
 fi
 refuse core/data/x.c '#include <libconfig.h>' 'core/config/'
-refuse core/host/x.c '#include <ltdl.h>' 'core/loader/'
+refuse core/run/x.c '#include <ltdl.h>' 'core/loader/'
 refuse core/graph/x.c '#include <dnnl.h>' 'core/backend/cpu/'
 refuse core/backend/cpu/x.c '#include <cuda_runtime.h>' 'core/backend/cuda/'
 refuse include/dtrain/x.h '#include "base/str.h"' 'public headers'

@@ -25,19 +25,24 @@ include tests/checkpoint/local.mk
 include tests/data/local.mk
 include tests/metrics/local.mk
 include tests/loader/local.mk
-include tests/host/local.mk
 include tests/abi/local.mk
+include tests/cli/local.mk
 include tests/docs/local.mk
 include tests/env_traffic/local.mk
+include tests/experience/local.mk
 include tests/export/local.mk
+include tests/machine/local.mk
 include tests/models/local.mk
 include tests/ops/local.mk
 include tests/phases/local.mk
 include tests/plugins/local.mk
 include tests/report/local.mk
 include tests/rollout/local.mk
+include tests/run/local.mk
+include tests/service/local.mk
 include tests/strangers/local.mk
 include tests/train/local.mk
+include tests/trial/local.mk
 include tests/fuzz/local.mk
 
 if HAVE_CMOCKA

@@ -13,25 +13,25 @@ core/base/beneath.c: is the way itself
 core/base/fs.c: calls of the system below descriptors of beneath.h
 core/base/clock.c: /proc
 core/base/fault.c: where a test that names it waits
-core/host/main.c: /dev/null
+core/cli/main.c: /dev/null
 core/base/mem.c: /sys
-core/host/memory_watch.c: /proc and /sys
-core/host/room.c: /proc and /sys
-core/host/doctor_machine.c: /proc, /sys, and a file of its own that it measures with
-core/host/doctor_device.c: /dev
+core/run/memory_watch.c: /proc and /sys
+core/machine/limits.c: /proc and /sys
+core/machine/doctor_machine.c: /proc, /sys, and a file of its own that it measures with
+core/machine/doctor_device.c: /dev
 core/device/open.c: modules that belong to dtrain
 core/loader/loader.c: plugins, which the user names
 core/loader/search.c: plugins
 core/data/sort.c: a file without a name
-core/host/session.c: asks whether a path of the user is there
-core/host/verb_new.c: a project of the user
-core/host/verb_run.c: the real path of what the user names
-core/host/verb_export.c: the length of what it wrote where the user said
-core/host/rundir.c: a new folder below runs/; ages of runs
+core/run/session.c: asks whether a path of the user is there
+core/cli/verb_new.c: a project of the user
+core/cli/verb_run.c: the real path of what the user names
+core/cli/verb_export.c: the length of what it wrote where the user said
+core/run/rundir.c: a new folder below runs/; ages of runs
 core/report/logbook.c: the name of the folder itself
-core/host/course.c: free space
-core/host/verb_runs.c: folders below one that the user names, links left out
-core/host/resume.c: the real path of what the user names
+core/run/run_start.c: free space
+core/cli/verb_runs.c: folders below one that the user names, links left out
+core/run/resume.c: the real path of what the user names
 core/checkpoint/save.c: free space
 '
 calls='(open|openat|fopen|freopen|opendir|rename|unlink|mkdir|truncate|stat|lstat|access|realpath|scandir|symlink|link|creat)'

@@ -17,8 +17,9 @@
 #include "base/fs.h"
 #include "base/mem.h"
 #include "checkpoint/safetensors.h"
-#include "host/session.h"
-#include "host/stage.h"
+#include "cli/cli.h"
+#include "run/session.h"
+#include "service/stage.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
  * Error record: the reason behind a dt_status, one per thread.
  *
  * The first place that knows the reason writes it with DT_FAIL; callers pass the status up and may add
- * a line with DT_CONTEXT ("loading phase x"); only core/host/main.c prints. A record lives until the next
+ * a line with DT_CONTEXT ("loading phase x"); only core/cli/main.c prints. A record lives until the next
  * dt_error_clear or DT_FAIL on the same thread. Workers hand theirs to the caller with dt_error_take/put.
  * Threads: any (thread-local).
  */

@@ -3,6 +3,7 @@ core_libdtcore_la_SOURCES += \
 	core/base/beneath.c core/base/beneath.h \
 	core/base/clock.c core/base/clock.h \
 	core/base/err.c core/base/err.h \
+	core/base/exit.h \
 	core/base/fault.c core/base/fault.h \
 	core/base/fence.c core/base/fence.h \
 	core/base/fs.c core/base/fs.h \
@@ -17,5 +18,6 @@ core_libdtcore_la_SOURCES += \
 	core/base/print.c core/base/print.h \
 	core/base/protobuf.h \
 	core/base/rng.c core/base/rng.h \
+	core/base/signals.c core/base/signals.h \
 	core/base/str.c core/base/str.h \
 	core/base/trace.c core/base/trace.h

@@ -112,8 +112,8 @@ const char *dt_ckpt_state(const dt_ckpt *c, size_t *bytes_p);  /* not NUL-termin
 const char *dt_ckpt_config(const dt_ckpt *c, size_t *bytes_p); /* the same; NULL when it has none */
 bool dt_ckpt_blob_find(const dt_ckpt *c, const char *name, dt_ckpt_blob *out_p);
 
-/* The run goes on from this step: later checkpoints are of another course of it and move to superseded/. n_p: how many.
- * Errors: DT_EIO, DT_ENOMEM. */
+/* The run goes on from this step: later checkpoints do not belong to it any more and move to superseded/. n_p: how
+ * many. Errors: DT_EIO, DT_ENOMEM. */
 dt_status dt_ckpt_supersede(const char *run_dir, uint64_t step, uint32_t *n_p) DT_NODISCARD;
 
 /* ---- looking ---- */

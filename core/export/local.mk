@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 core_libdtcore_la_SOURCES += \
 	core/export/bundle.c core/export/bundle.h \
+	core/export/from_stage.c core/export/from_stage.h \
 	core/export/onnx.c core/export/onnx.h \
 	core/export/onnx_graph.c core/export/onnx_graph.h \
 	core/export/onnx_ops.c \

@@ -17,7 +17,7 @@ static double width_of(const dt_street *s)
     return fmin(1088, 640 * (s->high[0] - s->low[0]) / (s->high[1] - s->low[1]));
 }
 
-static void write_head(const dt_film_page *p, dt_str *out)
+static void write_head(const dt_frames_page *p, dt_str *out)
 {
     dt_str_add(out, "<!DOCTYPE html>\n<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"en\"><head>"
                     "<meta charset=\"utf-8\"/>"
@@ -48,7 +48,7 @@ static void write_player(uint32_t n, dt_str *out)
     dt_str_add(out, "</select></label><span id=\"told\"></span></div>\n");
 }
 
-dt_status dt_film_page_build(const dt_film_page *p, dt_str *out)
+dt_status dt_frames_page_build(const dt_frames_page *p, dt_str *out)
 {
     write_head(p, out);
     dt_str_add(out, "<figure class=\"scene film\">");
@@ -62,7 +62,7 @@ dt_status dt_film_page_build(const dt_film_page *p, dt_str *out)
     return dt_str_status(out);
 }
 
-void dt_film_page_svg(const dt_street *s, uint32_t moment, dt_str *out)
+void dt_frames_page_svg(const dt_street *s, uint32_t moment, dt_str *out)
 {
     dt_str style = {0};
     dt_str_addf(&style, "%s%s", dt_page_palette, dt_page_street);

@@ -7,13 +7,13 @@
 
 #include "report/street.h"
 
-typedef struct dt_film_page {
+typedef struct dt_frames_page {
     const char *title, *note;
     const dt_street *street; /* at least one moment */
-} dt_film_page;
+} dt_frames_page;
 
-dt_status dt_film_page_build(const dt_film_page *p, dt_str *out) DT_NODISCARD;
+dt_status dt_frames_page_build(const dt_frames_page *p, dt_str *out) DT_NODISCARD;
 /* One moment as an SVG file of its own, light and dark. */
-void dt_film_page_svg(const dt_street *s, uint32_t moment, dt_str *out);
+void dt_frames_page_svg(const dt_street *s, uint32_t moment, dt_str *out);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Results of evaluations: a line for each number, its course, and what it was at some of them up to the last; mean and
+ * Results of evaluations: a line for each number, its curve, and what it was at some of them up to the last; mean and
  * deviation over seeds are one line.
  */
 #include <config.h>
@@ -189,7 +189,7 @@ static void write_seeds(const dt_page *p, const dt_page_phase *phase)
     }
 }
 
-/* The course of a result, and as dashed lines what the baselines of the first run come to. */
+/* The curve of a result, and as dashed lines what the baselines of the first run come to. */
 static dt_status chart_with_baselines(const dt_page *p, const dt_page_phase *phase, const char *name)
 {
     dt_flat f = {0};

@@ -62,9 +62,9 @@ typedef struct dt_buffer {
     float *act_f, *executed_f;                               /* [places, n_continuous] drawn, executed */
     float *log_prob, *value, *reward, *advantage, *target;   /* [places] */
     float *cost_value, *cost, *cost_advantage, *cost_target; /* [n_costs, places] */
-    float *cost_in;                                          /* [n_costs, places] outlook.h; where has_next is set */
-    uint8_t *report;                                         /* [places] what the shield did: DT_REPORT_* */
-    uint8_t *done;                                           /* [slots] DT_DONE_*, 0: the episode goes on */
+    float *cost_in;  /* [n_costs, places] time_to_cost.h; where has_next is set */
+    uint8_t *report; /* [places] what the shield did: DT_REPORT_* */
+    uint8_t *done;   /* [slots] DT_DONE_*, 0: the episode goes on */
     double *episode; /* [slots, 2 + n_costs + n_metrics] of the episode that ended: return, length, ... */
     uint32_t episode_items;
     uint64_t key_base; /* of row_key: slots collected before */

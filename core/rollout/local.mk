@@ -8,7 +8,7 @@ core_libdtcore_la_SOURCES += \
 	core/rollout/gae.c core/rollout/gae.h \
 	core/rollout/layout.c core/rollout/layout.h \
 	core/rollout/normaliser.c core/rollout/normaliser.h \
-	core/rollout/outlook.c core/rollout/outlook.h \
+	core/rollout/time_to_cost.c core/rollout/time_to_cost.h \
 	core/rollout/process.c core/rollout/process.h \
 	core/rollout/process_scene.c core/rollout/process_scene.h core/rollout/process_serve.c \
 	core/rollout/process_spec.c core/rollout/process_spec.h \

@@ -9,7 +9,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "graph/part.h"
-#include "train/device_infer.h"
+#include "train/on_device/infer.h"
 
 #include <string.h>
 

@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/trace.h"
-#include "train/device_infer.h"
+#include "train/on_device/infer.h"
 
 #include <string.h>
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 core_libdtcore_la_SOURCES += \
 	core/train/compile.c \
-	core/train/device.c core/train/device.h core/train/device_internal.h \
-	core/train/device_infer.c core/train/device_infer.h \
-	core/train/device_step.c \
+	core/train/on_device/device.c core/train/on_device/device.h core/train/on_device/internal.h \
+	core/train/on_device/infer.c core/train/on_device/infer.h \
+	core/train/on_device/step.c \
 	core/train/feed.c core/train/feed.h \
 	core/train/infer.c \
 	core/train/mixed.c core/train/mixed.h \

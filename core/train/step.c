@@ -11,8 +11,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/trace.h"
-#include "train/device.h"
-#include "train/device_internal.h"
+#include "train/on_device/device.h"
+#include "train/on_device/internal.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -427,11 +427,11 @@ static dt_status step_on_cpu(dt_trainer *t, dt_step_report *out)
     }
     /* a rank that failed must say so before the others wait for its sums */
     dt_status st = dt_comm_agree(t->d.comm, run_leaves(t));
-    if (dt_trainer_retreats(t, st)) { /* all ranks do, or none */
+    if (dt_trainer_shrink_after(t, st)) { /* all ranks do, or none */
         DT_TRY(start_feed(t));
         st = dt_comm_agree(t->d.comm, run_leaves(t));
     }
-    DT_TRY(dt_trainer_is_short(t, st));
+    DT_TRY(dt_trainer_explain_memory(t, st));
     DT_TRY(reduce(t, norm, out));
     DT_TRY(clip_and_update(t, out));
     t->step++;
@@ -448,8 +448,8 @@ dt_status dt_trainer_step(dt_trainer *t, dt_step_report *out)
     t->params_version++; /* somebody may have set them since */
     DT_TRY(dt_bind_step_inputs(t, &t->train));
     dt_status st = start_feed(t);
-    st = dt_trainer_retreats(t, st) ? start_feed(t) : st;
-    DT_TRY(dt_trainer_is_short(t, st));
+    st = dt_trainer_shrink_after(t, st) ? start_feed(t) : st;
+    DT_TRY(dt_trainer_explain_memory(t, st));
     DT_TRY(t->device != NULL ? dt_train_device_step(t, out) : step_on_cpu(t, out));
     t->params_version++;
     out->step = t->step;

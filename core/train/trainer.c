@@ -9,8 +9,8 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "train/device.h"
-#include "train/device_infer.h"
+#include "train/on_device/device.h"
+#include "train/on_device/infer.h"
 
 #include <math.h>
 #include <string.h>
@@ -220,7 +220,7 @@ static void say_smaller(const dt_trainer *t, uint32_t before)
     dt_error_clear();
 }
 
-bool dt_trainer_retreats(dt_trainer *t, dt_status st)
+bool dt_trainer_shrink_after(dt_trainer *t, dt_status st)
 {
     if (st != DT_ENOMEM || t->was_short || t->device != NULL) {
         return false;
@@ -233,7 +233,7 @@ bool dt_trainer_retreats(dt_trainer *t, dt_status st)
     return true;
 }
 
-dt_status dt_trainer_is_short(const dt_trainer *t, dt_status st)
+dt_status dt_trainer_explain_memory(const dt_trainer *t, dt_status st)
 {
     return st != DT_ENOMEM || t->device != NULL
                ? st
@@ -314,7 +314,7 @@ static dt_status build_cpu(dt_trainer *t)
         say_smaller(t, before);
         st = allocate_cpu(t);
     }
-    DT_TRY(dt_trainer_is_short(t, st));
+    DT_TRY(dt_trainer_explain_memory(t, st));
     keep_to_budget(t);
     return DT_OK;
 }

@@ -147,9 +147,9 @@ static inline bool dt_is_held(const dt_trainer *t, uint32_t param)
     return t->held != NULL && t->held[param];
 }
 /* Memory ran out during a step: the smaller micro-batch, once, said with the reason. False: it was tried before. */
-bool dt_trainer_retreats(dt_trainer *t, dt_status st);
+bool dt_trainer_shrink_after(dt_trainer *t, dt_status st);
 /* Adds to DT_ENOMEM what to do. */
-dt_status dt_trainer_is_short(const dt_trainer *t, dt_status st);
+dt_status dt_trainer_explain_memory(const dt_trainer *t, dt_status st);
 /* Leaves of input that are held at once. */
 uint32_t dt_trainer_slots(const dt_trainer *t);
 /* Step inputs as the plan wants them. DT_ECONFIG names one that was never set. */

@@ -6,6 +6,7 @@
 #   FUZZ_RUNS=N     inputs for each, whatever comes first
 #   FUZZ_JOBS=1     harnesses at a time
 #   FUZZ_ONLY=NAMES of harnesses, separated by blanks
+#   FUZZ_ARGS=       more options of libFuzzer
 #   FUZZ_CORPUS=DIR where inputs are kept that reach something new, DIR/<name>/ each; the next run begins with them
 # Prints a table; a harness that found something fails, and its input stays as fuzz.found/<name>-*.
 set -u
@@ -48,7 +49,7 @@ fuzz() { # program name
     mkdir -p "$corpus/$2"
     # shellcheck disable=SC2046
     "./$1" $(options_of "$2") -max_total_time="$seconds" -runs="$runs" -malloc_limit_mb="$(limit_of "$2")" -rss_limit_mb=512 \
-        -timeout=10 -use_value_profile=0 -print_final_stats=1 -artifact_prefix="$found/$2-" \
+        -timeout=10 -use_value_profile=0 -print_final_stats=1 -artifact_prefix="$found/$2-" ${FUZZ_ARGS:-} \
         "$corpus/$2" "$here/corpus/$2" >"$logs/$2.log" 2>&1 </dev/null
     echo $? >"$logs/$2.code"
 }

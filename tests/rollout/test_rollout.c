@@ -11,8 +11,8 @@
 #include "base/fs.h"
 #include "base/mem.h"
 #include "base/log.h"
-#include "host/env_worker.h"
-#include "host/snapshot.h"
+#include "service/env_worker.h"
+#include "run/snapshot.h"
 #include "rollout/buffer.h"
 #include "rollout/process.h"
 

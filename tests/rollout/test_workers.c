@@ -9,8 +9,8 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "host/env_worker.h"
-#include "host/roles.h"
+#include "service/env_worker.h"
+#include "service/roles.h"
 #include "rollout/process.h"
 
 #include <math.h>
@@ -421,7 +421,7 @@ static void film_crowd(const char *isolation, uint32_t loaded, int *predicted_p,
     world_open(&w, settings, NULL);
     world_start(&w);
     w.stage->d.loaded = loaded;
-    w.stage->d.film_every_s = 1;
+    w.stage->d.frames_every_s = 1;
     assert_done(w.phase->rollout->report(w.phase->r, w.phase->t));
     *predicted_p = *unknown_p = *others_p = 0;
     for (int i = 0; i < 12; i++) {

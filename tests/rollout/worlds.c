@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "dtrain/ext/scene.h"
+#include "experience/service.h"
 #include "dtrain/helpers.h"
 
 #include <fcntl.h>
@@ -915,6 +916,7 @@ dt_status world_create(world *w)
                              .demo_store = "",
                              .seed = 77,
                              .threads = 2,
+                             .rollouts = &dt_experience,
                              .config_lock = &w->lock};
     DT_TRY(dt_stage_create(&d, &w->stage));
     w->phase = w->stage->self;

@@ -18,7 +18,7 @@
 
 #include "base/err.h"
 #include "dtrain/svc/rollout.h"
-#include "host/stage.h"
+#include "service/stage.h"
 
 extern const dt_plugin worlds_plugin;
 

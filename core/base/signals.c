@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See signals.h.
+ */
+#include <config.h>
+
+#include "base/signals.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
+
+static atomic_int stop_signal;
+static atomic_int save_wanted;
+static atomic_bool leaves_at_once;
+
+static void on_stop(int number)
+{
+    static const char text[] = "\ndtrain: stopping after this step and saving; once more to leave at once\n";
+    int none = 0;
+    if (!atomic_compare_exchange_strong(&stop_signal, &none, number) || atomic_load(&leaves_at_once)) {
+        _exit(128 + number);
+    }
+    if (isatty(STDERR_FILENO)) {
+        ssize_t ignored = write(STDERR_FILENO, text, sizeof(text) - 1);
+        (void)ignored;
+    }
+}
+
+static void on_save(int number)
+{
+    (void)number;
+    atomic_store(&save_wanted, 1);
+}
+
+void dt_signals_install(void)
+{
+    struct sigaction a;
+    memset(&a, 0, sizeof(a));
+    sigemptyset(&a.sa_mask);
+    a.sa_flags = SA_RESTART;
+    a.sa_handler = on_stop;
+    sigaction(SIGINT, &a, NULL);
+    sigaction(SIGTERM, &a, NULL);
+    a.sa_handler = on_save;
+    sigaction(SIGUSR1, &a, NULL);
+    a.sa_handler = SIG_IGN;
+    sigaction(SIGPIPE, &a, NULL);
+}
+
+void dt_signals_nothing_to_save(bool is_so)
+{
+    atomic_store(&leaves_at_once, is_so);
+}
+
+int dt_signals_stop(void)
+{
+    return atomic_load(&stop_signal);
+}
+
+bool dt_signals_save(void)
+{
+    return atomic_exchange(&save_wanted, 0) != 0;
+}

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+core_libdtcore_la_SOURCES += \
+	core/cli/cli.c core/cli/cli.h \
+	core/cli/cli_table.h \
+	core/cli/template_text.h \
+	core/cli/tools.h \
+	core/cli/verb_check.c \
+	core/cli/verb_ckpt.c \
+	core/cli/verb_data.c \
+	core/cli/verb_doctor.c \
+	core/cli/verb_eval.c \
+	core/cli/verb_export.c \
+	core/cli/verb_list.c \
+	core/cli/verb_new.c \
+	core/cli/verb_render.c \
+	core/cli/verb_report.c \
+	core/cli/verb_run.c \
+	core/cli/verb_runs.c \
+	core/cli/verb_show.c \
+	core/cli/verb_watch.c
+
+# the files that `dtrain new` writes, as C strings
+template_files = \
+	plugins/template/phase.c plugins/template/model.c plugins/template/env.c plugins/template/project.mk \
+	plugins/template/README.phase.md plugins/template/README.model.md plugins/template/README.env.md
+EXTRA_DIST += $(template_files)
+nodist_core_libdtcore_la_SOURCES += core/cli/template_text.c
+CLEANFILES += core/cli/template_text.c
+core/cli/template_text.c: $(template_files)
+	$(AM_V_GEN)$(MKDIR_P) core/cli && { \
+	  echo '/* SPDX-License-Identifier: Apache-2.0'; \
+	  echo ' * Made from plugins/template by core/cli/local.mk. */'; \
+	  echo '#include "cli/template_text.h"'; \
+	  for f in $(notdir $(template_files)); do \
+	    echo "const char dt_template_`echo $$f | tr . _`[] ="; \
+	    sed -e 's/[\\"]/\\&/g' -e 's/	/\\t/g' -e 's/^/    "/' -e 's/$$/\\n"/' $(srcdir)/plugins/template/$$f; \
+	    echo '    ;'; \
+	  done; } >$@.tmp && mv $@.tmp $@
+
+# the manual page and the completion, written by a program of the build machine from the tables of the command line
+EXTRA_DIST += core/cli/cli_doc.c
+CLEANFILES += core/cli/cli_doc core/cli/dtrain.1 core/cli/dtrain.bash
+core/cli/cli_doc: core/cli/cli_doc.c core/cli/cli_table.h core/cli/cli.h
+	$(AM_V_GEN)$(MKDIR_P) core/cli && $(CC_FOR_BUILD) -std=c11 -I. -I$(srcdir)/include -I$(srcdir)/core \
+	  -o $@ $(srcdir)/core/cli/cli_doc.c
+core/cli/dtrain.1: core/cli/cli_doc
+	$(AM_V_GEN)core/cli/cli_doc man >$@.tmp && mv $@.tmp $@
+core/cli/dtrain.bash: core/cli/cli_doc
+	$(AM_V_GEN)core/cli/cli_doc bash >$@.tmp && mv $@.tmp $@
+nodist_man1_MANS = core/cli/dtrain.1
+noinst_DATA = core/cli/dtrain.bash
+install-data-local:
+	$(MKDIR_P) '$(DESTDIR)$(bashcompletiondir)'
+	$(INSTALL_DATA) core/cli/dtrain.bash '$(DESTDIR)$(bashcompletiondir)/dtrain'
+uninstall-local:
+	rm -f '$(DESTDIR)$(bashcompletiondir)/dtrain'

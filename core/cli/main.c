@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The program's entrance: verbs, messages and exit codes. The only place that prints an error.
+ */
+#include <config.h>
+
+#include "cli/cli.h"
+
+#include "backend/kernel.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/mapping.h"
+#include "base/print.h"
+#include "service/env_worker.h"
+#include "base/exit.h"
+#include "trial/exit_guard.h"
+#include "rollout/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <locale.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void set_log_level(const dt_args *a)
+{
+    const char *name = getenv("DTRAIN_LOG_LEVEL");
+    const int level = name != NULL ? dt_log_level_parse(name) : -1;
+    if (level >= 0) {
+        dt_log_level_set(level);
+    }
+    if (a->quiet) {
+        dt_log_level_set(DT_LOG_WARN);
+    }
+    if (a->verbose) {
+        dt_log_level_set(DT_LOG_DEBUG);
+    }
+}
+
+static int finish(dt_status st, int code)
+{
+    if (code == 0) { /* whatever came of a file that was cut meanwhile */
+        const dt_status lost = dt_mapping_verdict();
+        st = lost < 0 ? lost : st;
+    }
+    if (st < 0) {
+        const int c = code != 0 ? code : dt_exit_code(st);
+        const char *text = dt_error_text()[0] != '\0' ? dt_error_text() : dt_status_text(st);
+        dt_log_lines(DT_LOG_ERROR, text);
+        dt_log(DT_LOG_DEBUG, "%s at %s, exit code %d", dt_status_name(st), dt_error_where(), c);
+        return c;
+    }
+    return code;
+}
+
+/* A stream that the caller closed would be the first file that is opened, and be written to. */
+static void hold_streams(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) < 0) {
+            (void)open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY); /* fd, the lowest; to use it fails */
+        }
+    }
+}
+
+/* What was printed has arrived, or the command failed, however well the rest went. */
+static dt_status close_output(void)
+{
+    const bool has_failed = ferror(stdout) != 0;
+    errno = 0;
+    if (fclose(stdout) == 0 && !has_failed) {
+        return DT_OK;
+    }
+    return DT_FAIL(DT_EIO, "cannot write to standard output: %s",
+                   errno != 0 ? strerror(errno) : "what came last is lost");
+}
+
+static int command(int argc, char **argv)
+{
+    dt_args a;
+    int code = 0;
+    if (argc == 2 && strcmp(argv[1], "--version") == 0) {
+        dt_print("dtrain %s\n", PACKAGE_VERSION);
+        return 0;
+    }
+    if (argc == 1 || (argc >= 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) ||
+        (argc == 2 && strcmp(argv[1], "help") == 0)) {
+        dt_cli_help(NULL);
+        return argc == 1 ? DT_EXIT_USAGE : 0;
+    }
+    if (argc == 3 && strcmp(argv[1], "help") == 0 && dt_cli_is_verb(argv[2])) {
+        dt_cli_help(argv[2]);
+        return 0;
+    }
+    dt_status st = dt_cli_parse(argc, argv, &a);
+    if (st < 0) {
+        return finish(st, DT_EXIT_USAGE);
+    }
+    if (a.help) {
+        dt_cli_help(a.verb);
+        return 0;
+    }
+    set_log_level(&a);
+    st = dt_cpu_check();
+    if (st < 0) {
+        return finish(st, 0);
+    }
+    static const struct {
+        const char *name;
+        dt_status (*verb)(const dt_args *);
+    } plain[] = {{"eval", dt_verb_eval},   {"export", dt_verb_export}, {"data", dt_verb_data},
+                 {"ckpt", dt_verb_ckpt},   {"list", dt_verb_list},     {"show", dt_verb_show},
+                 {"check", dt_verb_check}, {"new", dt_verb_new},       {"doctor", dt_verb_doctor},
+                 {"runs", dt_verb_runs},   {"report", dt_verb_report}, {"render", dt_verb_render},
+                 {"watch", dt_verb_watch}};
+    if (strcmp(a.verb, "run") == 0) {
+        st = dt_verb_run(&a, &code);
+    }
+    for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++) {
+        if (strcmp(a.verb, plain[i].name) == 0) {
+            st = plain[i].verb(&a);
+        }
+    }
+    return finish(st, code);
+}
+
+int main(int argc, char **argv)
+{
+    hold_streams();
+    setlocale(LC_ALL, "C");
+    dt_mapping_guard();
+    if (argc == 2 && strcmp(argv[1], DT_PROCESS_VERB) == 0) {
+        return dt_env_worker(NULL);
+    }
+    signal(SIGXFSZ, SIG_IGN); /* a limit of file sizes is an error of a write, as a full disk is */
+    dt_exit_guard_up();
+    const int code = command(argc, argv);
+    dt_exit_guard_down();
+    const dt_status st = close_output();
+    return code == 0 && st < 0 ? finish(st, 0) : code;
+}

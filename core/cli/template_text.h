@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The files of plugins/template as text, made by the build; the word "template" in them stands for the new name.
+ */
+#ifndef DTRAIN_CORE_CLI_TEMPLATE_TEXT_H
+#define DTRAIN_CORE_CLI_TEMPLATE_TEXT_H
+
+extern const char dt_template_phase_c[], dt_template_model_c[], dt_template_env_c[], dt_template_project_mk[];
+extern const char dt_template_README_phase_md[], dt_template_README_model_md[], dt_template_README_env_md[];
+
+#endif

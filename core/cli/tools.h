@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Looking at plugins and helping to write them: what the verbs list, show and new do, apart from the command
+ * line. Each writes its answer, ready for standard output, into a string; verb_*.c print it. Threads: [main].
+ */
+#ifndef DTRAIN_CORE_CLI_TOOLS_H
+#define DTRAIN_CORE_CLI_TOOLS_H
+
+#include "config/config.h"
+#include "loader/loader.h"
+
+/* `dtrain list [--json]`: every component of every plugin on the search path, and the files that were refused. */
+dt_status dt_tools_list(dt_loader *l, bool json, dt_str *out) DT_NODISCARD;
+
+/* `dtrain show ID [--json]`: a component, or a section of the host: options with value, origin, range, unit and help;
+ * ports of a model, what an environment offers. phase: whose overrides count, -1 for none. DT_ENOTFOUND. */
+dt_status dt_tools_show(dt_config *c, dt_loader *l, int64_t phase, const char *id, bool json, dt_str *out) DT_NODISCARD;
+
+/* The keys of an import, section "import": known to `dtrain data` and to `dtrain show import` alone. */
+dt_status dt_data_import_declare(dt_config *c) DT_NODISCARD;
+
+/* `dtrain new phase|model|env NAME DIR`: a project that builds with pkg-config alone. DT_ECONFIG: DIR exists, NAME is
+ * no legal name, unknown kind. */
+dt_status dt_tools_new(const char *kind, const char *name, const char *dir, dt_str *out) DT_NODISCARD;
+
+#endif

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * `dtrain check FILE`: a plugin on trial (check.c), its phases by two iterations and an evaluation of a run.
+ */
+#include <config.h>
+
+#include "cli/cli.h"
+#include "run/session.h"
+#include "service/stage.h"
+#include "cli/tools.h"
+#include "trial/check.h"
+#include "trial/trial.h"
+#include "base/err.h"
+#include "base/json.h"
+#include "base/print.h"
+
+#include <string.h>
+
+/* A phase as `dtrain run` would have it, on small batches, for two iterations and a short evaluation. */
+static dt_status run_stage(const dt_session *s, dt_trial *t, dt_str *note_p)
+{
+    enum { ITERATIONS = 2 };
+    pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    dt_comm *comm = NULL;
+    dt_stage *stage = NULL;
+    dt_progress p = {.struct_size = sizeof(p)};
+    DT_TRY(dt_comm_null(&comm));
+    const dt_stage_desc d = dt_session_stage(s, 0, comm, &lock);
+    dt_trial_step(t, "create");
+    dt_status st = dt_stage_create(&d, &stage);
+    const bool is_created = st == DT_OK; /* from here on nothing can be missing */
+    if (st == DT_OK) {
+        dt_trial_step(t, "start");
+        st = dt_stage_start(stage);
+    }
+    int n = 0;
+    for (; st == DT_OK && n < ITERATIONS; n++) {
+        dt_trial_step(t, "iterate");
+        st = dt_stage_iterate(stage, &p);
+    }
+    if (st >= 0 && s->phase[0]->ops.phase.evaluate != NULL) {
+        dt_trial_step(t, "evaluate");
+        st = dt_stage_evaluate(stage, &p);
+    }
+    dt_trial_step(t, "stop and destroy");
+    dt_stage_destroy(stage);
+    dt_comm_destroy(comm);
+    if (st < 0 && is_created) {
+        return st == DT_EDIVERGED ? st : DT_CONTEXT(DT_EPLUGIN, "after create");
+    }
+    if (st >= 0) {
+        dt_str_addf(note_p, "created, started, iterated %d times, %sstopped, destroyed", n,
+                    s->phase[0]->ops.phase.evaluate != NULL ? "evaluated, " : "");
+    }
+    return st;
+}
+
+static dt_status run_phase(void *user, const dt_loaded *phase, dt_trial *t, dt_str *note_p)
+{
+    const dt_args *given = user;
+    dt_args a = *given;
+    dt_session s;
+    a.plugin = phase->plugin->sha256[0] != '\0' ? phase->plugin->path : phase->desc.id; /* a file, or linked in */
+    a.set[a.n_set++] = "data.batch=8";
+    a.set[a.n_set++] = "engine.threads=1";
+    a.set[a.n_set++] = "evaluation.seeds=1";
+    a.set[a.n_set++] = "evaluation.episodes=1";
+    a.set[a.n_set++] = "evaluation.max_steps=64";
+    DT_TRY(dt_session_open(&a, NULL, &s));
+    dt_status st = run_stage(&s, t, note_p);
+    dt_session_close(&s);
+    return st;
+}
+
+/* Each line of the answer as its verdict and its text; the last is the sum. */
+static dt_status as_json(const char *line, dt_str *text)
+{
+    dt_str one = {0};
+    dt_json_out o = {.s = text};
+    dt_json_arr(&o, NULL);
+    while (*line != '\0') {
+        const size_t bytes = strcspn(line, "\n"), verdict = strcspn(line, " \n");
+        dt_json_obj(&o, NULL);
+        dt_str_clear(&one);
+        dt_str_add_n(&one, line, verdict);
+        dt_json_str(&o, "verdict", dt_str_text(&one));
+        dt_str_clear(&one);
+        dt_str_add_n(&one, line + verdict, bytes - verdict);
+        dt_json_str(&o, "text", dt_str_text(&one) + (bytes > verdict));
+        dt_json_end(&o, '}');
+        line += bytes + (line[bytes] == '\n');
+    }
+    dt_json_end(&o, ']');
+    dt_str_add(text, "\n");
+    dt_str_fini(&one);
+    return dt_str_status(text);
+}
+
+dt_status dt_verb_check(const dt_args *a)
+{
+    if (a->n_words != 1) {
+        return DT_FAIL(DT_ECONFIG, "expected dtrain check FILE, got %u words", a->n_words);
+    }
+    if (a->n_set + 5 > DT_CLI_MAX_REPEAT) {
+        return DT_FAIL(DT_ECONFIG, "%u --set are too many for check; put them into a file for --config", a->n_set);
+    }
+    dt_session s;
+    dt_str out = {0};
+    dt_data_opts data = {0};
+    dt_env_opts env = {0};
+    DT_TRY(dt_session_config(a, &s));
+    dt_status st = dt_config_data(s.config, -1, &data);
+    if (st == DT_OK) {
+        st = dt_config_env(s.config, -1, &env);
+    }
+    if (st < 0) {
+        dt_session_close(&s);
+        return st;
+    }
+    const dt_check_desc d = {.loader = s.loader,
+                             .config = s.config,
+                             .timeout_s = env.timeout_s,
+                             .store = *data.store != '\0' ? data.store : s.demo_store,
+                             .run_phase = run_phase,
+                             .user = (void *)a};
+    st = dt_check_plugin(&d, a->word[0], &out);
+    if (a->json) {
+        dt_str text = {0};
+        const dt_status made = as_json(dt_str_text(&out), &text);
+        dt_print_text(dt_str_text(&text));
+        dt_str_fini(&text);
+        st = made < 0 ? made : st;
+    } else {
+        dt_print_text(dt_str_text(&out));
+    }
+    dt_str_fini(&out);
+    dt_session_close(&s);
+    return st == DT_OK || st == DT_ENOMEM ? st : DT_EABI; /* whatever it is, the plugin is refused */
+}

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * `dtrain ckpt list|inspect|verify`.
+ */
+#include <config.h>
+
+#include "cli/cli.h"
+
+#include "base/err.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/print.h"
+#include "checkpoint/checkpoint.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static void info_json(const dt_ckpt_info *i, dt_json_out *o)
+{
+    dt_json_obj(o, NULL);
+    dt_json_i64(o, "step", (int64_t)i->step);
+    dt_json_str(o, "phase", i->phase);
+    dt_json_str(o, "weights_hash", i->weights_hash);
+    dt_json_str(o, "state_hash", i->state_hash);
+    dt_json_i64(o, "ranks", i->ranks);
+    dt_json_i64(o, "shards", i->leaves);
+    dt_json_i64(o, "epoch", (int64_t)i->epoch);
+    dt_json_bool(o, "phase_end", i->phase_end);
+    if (i->metric_name[0] != '\0') {
+        dt_json_f64(o, i->metric_name, i->metric);
+    }
+    dt_json_str(o, "config_hash", i->config_hash);
+    dt_json_str(o, "wall_time", i->wall_time);
+    dt_json_i64(o, "bytes", (int64_t)i->bytes);
+    dt_json_str(o, "path", i->path);
+    dt_json_bool(o, "valid", i->valid);
+    if (!i->valid) {
+        dt_json_str(o, "why", i->why);
+    }
+    dt_json_arr(o, "plugins");
+    for (uint32_t k = 0; k < i->n_plugins; k++) {
+        dt_json_obj(o, NULL);
+        dt_json_str(o, "name", i->plugins[k].name);
+        dt_json_str(o, "version", i->plugins[k].version);
+        dt_json_str(o, "abi", i->plugins[k].abi);
+        dt_json_end(o, '}');
+    }
+    dt_json_end(o, ']');
+    dt_json_end(o, '}');
+}
+
+static void info_text(const dt_ckpt_info *i)
+{
+    dt_print("%s\n  step %llu, epoch %llu of phase %s%s, saved %s by %u rank%s\n", i->path, (unsigned long long)i->step,
+             (unsigned long long)i->epoch, i->phase, i->phase_end ? " (its end)" : "", i->wall_time, i->ranks,
+             i->ranks == 1 ? "" : "s");
+    dt_print("  weights %s  state %s  %.1f MB\n", i->weights_hash, i->state_hash, (double)i->bytes / 1e6);
+    if (i->metric_name[0] != '\0') {
+        dt_print("  %s %g\n", i->metric_name, i->metric);
+    }
+    for (uint32_t k = 0; k < i->n_plugins; k++) {
+        dt_print("  plugin %s %s (abi %s)\n", i->plugins[k].name, i->plugins[k].version, i->plugins[k].abi);
+    }
+}
+
+static dt_status print_one(const dt_ckpt_info *i, bool json)
+{
+    if (!json) {
+        info_text(i);
+        return DT_OK;
+    }
+    dt_str text = {0};
+    dt_json_out o = {.s = &text};
+    info_json(i, &o);
+    dt_status st = dt_str_status(&text);
+    dt_print_line(dt_str_text(&text));
+    dt_str_fini(&text);
+    return st;
+}
+
+/* What would be taken: damaged ones are passed over, and told, as where weights are loaded. */
+static dt_status inspect(const char *path, dt_ckpt_info *info)
+{
+    dt_str report = {0};
+    dt_ckpt *c = NULL;
+    dt_status st = dt_ckpt_open(path, false, &report, &c);
+    if (st == DT_OK) {
+        *info = *dt_ckpt_info_get(c);
+        if (report.bytes > 0) {
+            dt_log_lines(DT_LOG_WARN, dt_str_text(&report));
+            dt_log(DT_LOG_WARN, "%s is taken", info->path);
+        }
+    }
+    dt_ckpt_close(c);
+    dt_str_fini(&report);
+    return st;
+}
+
+static dt_status list(const char *path, bool json)
+{
+    dt_ckpt_info *info = NULL;
+    uint32_t n = 0;
+    dt_str text = {0};
+    dt_json_out o = {.s = &text};
+    DT_TRY(dt_ckpt_list(path, &info, &n));
+    dt_json_arr(&o, NULL);
+    for (uint32_t i = 0; i < n; i++) {
+        if (json) {
+            info_json(&info[i], &o);
+        } else if (info[i].valid) {
+            dt_print("%12llu  epoch %-5llu %-24s %s  %s%s\n", (unsigned long long)info[i].step,
+                     (unsigned long long)info[i].epoch, info[i].phase, info[i].weights_hash, info[i].wall_time,
+                     info[i].phase_end ? "  end" : "");
+        } else {
+            dt_print("%s: %s\n", info[i].path, info[i].why);
+        }
+    }
+    dt_json_end(&o, ']');
+    if (json) {
+        dt_print_line(dt_str_text(&text));
+    } else if (n == 0) {
+        dt_print("no checkpoints in %s\n", path);
+    }
+    dt_str_fini(&text);
+    dt_free(info);
+    return DT_OK;
+}
+
+/* Every byte of every one of them; what is wrong with one stands in its `why`. next_p: the one that a resume takes, -1
+ * when there is none. */
+static dt_status read_all(dt_ckpt_info *info, uint32_t n, uint32_t *n_damaged_p, int64_t *next_p)
+{
+    *n_damaged_p = 0;
+    *next_p = -1;
+    for (uint32_t i = 0; i < n; i++) {
+        dt_ckpt_info read;
+        const dt_status st = info[i].valid ? dt_ckpt_verify(info[i].path, &read) : DT_EDATA;
+        if (st < 0 && st != DT_EDATA && st != DT_EIO && st != DT_ENOTFOUND) {
+            return st;
+        }
+        if (st < 0 && info[i].valid) {
+            info[i].valid = false;
+            snprintf(info[i].why, sizeof(info[i].why), "%s", dt_error_text());
+        }
+        dt_error_clear();
+        *next_p = st == DT_OK ? (int64_t)i : *next_p;
+        *n_damaged_p += st < 0;
+    }
+    return DT_OK;
+}
+
+static dt_status print_verdicts(const char *path, const dt_ckpt_info *info, uint32_t n, uint32_t n_damaged,
+                                int64_t next)
+{
+    dt_str text = {0};
+    dt_json_out o = {.s = &text};
+    dt_json_obj(&o, NULL);
+    dt_json_str(&o, "path", path);
+    if (next >= 0) {
+        dt_json_str(&o, "resume", info[next].path);
+    }
+    dt_json_i64(&o, "damaged", n_damaged);
+    dt_json_arr(&o, "checkpoints");
+    for (uint32_t i = 0; i < n; i++) {
+        info_json(&info[i], &o);
+    }
+    dt_json_end(&o, ']');
+    dt_json_end(&o, '}');
+    const dt_status st = dt_str_status(&text);
+    dt_print_line(dt_str_text(&text));
+    dt_str_fini(&text);
+    return st;
+}
+
+static dt_status verify(const char *path, bool json)
+{
+    dt_ckpt_info *info = NULL;
+    uint32_t n = 0, n_damaged = 0;
+    int64_t next = -1;
+    DT_TRY(dt_ckpt_list(path, &info, &n));
+    dt_status st = n > 0 ? read_all(info, n, &n_damaged, &next) : DT_FAIL(DT_ENOTFOUND, "no checkpoint in %s", path);
+    const bool is_one = n == 1 && strcmp(info[0].path, path) == 0;
+    if (st == DT_OK && is_one) { /* one that was named */
+        st = n_damaged > 0 ? DT_FAIL(DT_EDATA, "%s", info[0].why) : print_one(&info[0], json);
+    } else if (st == DT_OK && json) {
+        st = print_verdicts(path, info, n, n_damaged, next);
+    } else {
+        for (uint32_t i = 0; i < n && st == DT_OK; i++) {
+            dt_print("%12llu  %-7s  %s\n", (unsigned long long)info[i].step, info[i].valid ? "good" : "damaged",
+                     info[i].valid ? info[i].phase : info[i].why);
+        }
+        if (st == DT_OK && next >= 0) {
+            dt_print("a resume takes step %llu\n", (unsigned long long)info[next].step);
+        }
+    }
+    if (st == DT_OK && n_damaged > 0) {
+        st = DT_FAIL(DT_EDATA, "%u of %u checkpoint%s in %s: damaged%s", n_damaged, n, n == 1 ? "" : "s", path,
+                     next >= 0 ? "" : ", a resume finds none that is good");
+    }
+    dt_free(info);
+    return st;
+}
+
+dt_status dt_verb_ckpt(const dt_args *a)
+{
+    if (a->n_words != 2) {
+        return DT_FAIL(DT_ECONFIG, "usage: dtrain ckpt list RUN | inspect CHECKPOINT | verify RUN|CHECKPOINT");
+    }
+    dt_ckpt_info *info = dt_alloc(sizeof(*info));
+    if (info == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory");
+    }
+    dt_status st = DT_OK;
+    if (strcmp(a->word[0], "list") == 0) {
+        st = list(a->word[1], a->json);
+    } else if (strcmp(a->word[0], "inspect") == 0) {
+        st = inspect(a->word[1], info);
+        st = st == DT_OK ? print_one(info, a->json) : st;
+    } else if (strcmp(a->word[0], "verify") == 0) {
+        st = verify(a->word[1], a->json);
+    } else {
+        st = DT_FAIL(DT_ECONFIG, "dtrain ckpt %s: expected list, inspect or verify", a->word[0]);
+    }
+    dt_free(info);
+    return st;
+}

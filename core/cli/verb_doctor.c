@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * `dtrain doctor`: the report, and the checks of the product itself. See doctor.h.
+ */
+#include <config.h>
+
+#include "cli/cli.h"
+#include "machine/doctor.h"
+#include "run/session.h"
+
+#include "base/err.h"
+#include "base/print.h"
+#include "data/store.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const verdict_name[DT_VERDICT_END] = {"PASS", "WARN", "FAIL"};
+
+void dt_doctor_say(dt_doctor *d, dt_verdict v, const char *check, const char *remedy, const char *fmt, ...)
+{
+    dt_str text = {0};
+    va_list ap;
+    va_start(ap, fmt);
+    dt_str_addv(&text, fmt, ap);
+    va_end(ap);
+    d->n[v]++;
+    if (d->json != NULL) {
+        dt_json_obj(d->json, NULL);
+        dt_json_str(d->json, "check", check);
+        dt_json_str(d->json, "verdict", verdict_name[v]);
+        dt_json_str(d->json, "text", dt_str_text(&text));
+        dt_json_str(d->json, "remedy", remedy);
+        dt_json_end(d->json, '}');
+    } else {
+        dt_str_addf(d->out, "%s  %-14s %s\n", verdict_name[v], check, dt_str_text(&text));
+        if (*remedy != '\0') {
+            dt_str_addf(d->out, "%21s-> %s\n", "", remedy);
+        }
+    }
+    dt_str_fini(&text);
+}
+
+/* ---- the product ------------------------------------------------------------------------------------------------- */
+
+static void check_plugins(dt_doctor *d, dt_loader *l)
+{
+    dt_str refused = {0};
+    const dt_status st = dt_loader_scan(l, &refused);
+    const uint32_t n = dt_loader_n_plugins(l);
+    if (st != DT_OK) {
+        dt_doctor_say(d, DT_VERDICT_FAIL, "plugins", "", "%s", dt_error_text());
+    } else if (n == 0) {
+        dt_doctor_say(d, DT_VERDICT_FAIL, "plugins", "make install, or name their folder in DTRAIN_PLUGIN_PATH",
+                      "none found");
+    } else if (refused.bytes > 0) {
+        dt_doctor_say(d, DT_VERDICT_WARN, "plugins", "build them again, or take them out of the folder",
+                      "%u; refused: %.*s", n, (int)strcspn(dt_str_text(&refused), "\n"), dt_str_text(&refused));
+    } else {
+        dt_doctor_say(d, DT_VERDICT_PASS, "plugins", "", "%u with %u components", n, dt_loader_n(l));
+    }
+    dt_str_fini(&refused);
+}
+
+static void check_recording(dt_doctor *d, const char *path)
+{
+    dt_store *store = NULL;
+    if (dt_store_open(path, &store) != DT_OK) {
+        dt_doctor_say(d, DT_VERDICT_WARN, "recording", "make install; or train on your own with --set data.store=...",
+                      "the one that comes with dtrain: %s", dt_error_text());
+        return;
+    }
+    const dt_store_view *v = dt_store_view_of(store);
+    dt_doctor_say(d, DT_VERDICT_PASS, "recording", "", "%lld scenes, %lld frames, in %s", (long long)v->n_scenes,
+                  (long long)v->n_frames, path);
+    dt_store_close(store);
+}
+
+static void examine(dt_doctor *d, dt_session *s, const char *run_dir)
+{
+    const char *base = getenv("DTRAIN_RUN_DIR");
+    dt_doctor_say(d, DT_VERDICT_PASS, "dtrain", "", "%s, plugin contract %d.%d", PACKAGE_VERSION, DT_ABI_MAJOR,
+                  DT_ABI_MINOR);
+    check_plugins(d, s->loader);
+    check_recording(d, s->demo_store);
+    dt_doctor_machine(d);
+    dt_doctor_disk(d, run_dir != NULL ? run_dir : base != NULL && *base != '\0' ? base : "runs");
+    dt_doctor_cpu(d);
+    dt_doctor_cuda(d);
+    const dt_loaded *sumo = NULL;
+    const bool is_there = dt_loader_find(s->loader, DT_KIND_ENV, "env_sumo", &sumo) == DT_OK;
+    dt_error_clear();
+    dt_doctor_sumo(d, is_there ? sumo->plugin->path : NULL);
+    dt_doctor_tools(d);
+}
+
+dt_status dt_verb_doctor(const dt_args *a)
+{
+    dt_session s;
+    dt_str out = {0};
+    dt_json_out json = {.s = &out};
+    dt_doctor d = {.out = &out, .json = a->json ? &json : NULL, .root = ""};
+    dt_status st = dt_session_loader(&s);
+    if (st < 0) {
+        dt_session_close(&s);
+        return st;
+    }
+    if (a->json) {
+        dt_json_obj(&json, NULL);
+        dt_json_str(&json, "version", PACKAGE_VERSION);
+        dt_json_arr(&json, "checks");
+    }
+    examine(&d, &s, a->run_dir);
+    const uint32_t n_pass = d.n[DT_VERDICT_PASS], n_warn = d.n[DT_VERDICT_WARN], n_fail = d.n[DT_VERDICT_FAIL];
+    if (a->json) {
+        dt_json_end(&json, ']');
+        dt_json_i64(&json, "passed", n_pass);
+        dt_json_i64(&json, "warned", n_warn);
+        dt_json_i64(&json, "failed", n_fail);
+        dt_json_end(&json, '}');
+        dt_str_add(&out, "\n");
+    } else {
+        dt_str_addf(&out, "%u passed, %u warned, %u failed\n", n_pass, n_warn, n_fail);
+    }
+    st = dt_str_status(&out);
+    dt_print_text(dt_str_text(&out));
+    dt_str_fini(&out);
+    dt_session_close(&s);
+    if (st == DT_OK && n_fail > 0) {
+        st = DT_FAIL(DT_EUNSUPPORTED, "%u of %u checks failed; the lines that say FAIL tell what to do", n_fail,
+                     n_pass + n_warn + n_fail);
+    }
+    return st;
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * `dtrain render RUN|CHECKPOINT`: an evaluated episode of a policy from above, as one HTML file that plays it, or as
+ * SVG files, one a moment.
+ */
+#include <config.h>
+
+#include "cli/cli.h"
+
+#include "base/err.h"
+#include "base/fs.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/print.h"
+#include "run/evaluate.h"
+#include "report/film_page.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char usage[] =
+    "usage: dtrain render RUN|CHECKPOINT [--out FILE.html|FOLDER] [--seeds N] [--every S]; `dtrain runs` lists runs";
+
+static bool ends_with(const char *text, const char *end)
+{
+    const size_t n = strlen(text), m = strlen(end);
+    return n >= m && strcmp(text + n - m, end) == 0;
+}
+
+/* Without --out: render.html beside what is shown. */
+static void place_of(const dt_args *a, dt_str *out)
+{
+    if (a->out != NULL) {
+        dt_str_add(out, a->out);
+    } else {
+        dt_str_addf(out, "%s%srender.html", dt_fs_is_dir(a->word[0]) ? a->word[0] : "",
+                    dt_fs_is_dir(a->word[0]) ? "/" : "");
+    }
+}
+
+/* One episode of one seed, on an instance that lives in this process, where it can be looked at. */
+static dt_status complete(const dt_args *a, dt_args *out, double *every_p)
+{
+    static const char *const set[] = {"env.isolation=thread", "env.instances=1", "env.workers=0",
+                                      "evaluation.episodes=1"};
+    *out = *a;
+    out->seeds = a->seeds != NULL ? a->seeds : "1001";
+    if (strchr(out->seeds, ',') != NULL) {
+        return DT_FAIL(DT_ECONFIG, "--seeds %s: an episode has one seed", out->seeds);
+    }
+    *every_p = 1;
+    if (a->every != NULL && (!dt_parse_f64(a->every, every_p) || !(*every_p > 0) || *every_p > 1e6)) {
+        return DT_FAIL(DT_ECONFIG, "--every %s: expected seconds between two moments, above 0", a->every);
+    }
+    for (size_t i = 0; i < sizeof(set) / sizeof(set[0]); i++) {
+        if (out->n_set == DT_CLI_MAX_REPEAT) {
+            return DT_FAIL(DT_ECONFIG, "more than %d values by --set", DT_CLI_MAX_REPEAT - 4);
+        }
+        out->set[out->n_set++] = set[i];
+    }
+    return DT_OK;
+}
+
+/* Of several phases the last one with an environment. */
+static dt_status choose_phase(const dt_session *s, int64_t *index_p)
+{
+    for (int64_t i = s->last - 1; i >= s->first; i--) {
+        const char *env = NULL;
+        dt_origin unused;
+        if (dt_config_get(s->config, i, "env.id", &env, &unused) == DT_OK && *env != '\0') {
+            *index_p = i;
+            return DT_OK;
+        }
+    }
+    return DT_FAIL(DT_ECONFIG, "no phase here acts in an environment: there is no episode to show");
+}
+
+static dt_status collect(const dt_stage *stage, dt_street *street)
+{
+    for (uint32_t i = 0; i < stage->n_pictures; i++) {
+        const dt_report *r = &stage->picture[i];
+        DT_TRY(dt_street_put(street, r->key, r->value, r->n, r->columns));
+    }
+    dt_street_finish(street);
+    if (street->n_moments == 0 || street->road.n == 0) {
+        return DT_FAIL(DT_EUNSUPPORTED,
+                       "%s does not show itself: an environment is drawn where it has the extension dtrain.scene/1",
+                       stage->env.comp != NULL ? stage->env.comp->desc.id : stage->d.phase->desc.id);
+    }
+    return DT_OK;
+}
+
+/* ---- files ------------------------------------------------------------------------------------------------------- */
+
+static dt_status write_html(const dt_args *a, const dt_stage *stage, const dt_street *street, const char *path)
+{
+    dt_str page = {0}, title = {0}, note = {0};
+    char name[512];
+    snprintf(name, sizeof(name), "%s", a->word[0]);
+    for (size_t n = strlen(name); n > 1 && name[n - 1] == '/'; n--) {
+        name[n - 1] = '\0';
+    }
+    dt_str_add(&title, strrchr(name, '/') != NULL ? strrchr(name, '/') + 1 : name);
+    dt_str_addf(&note, "%s in %s, seed %s", stage->d.phase->desc.id, stage->env.comp->desc.id, a->seeds);
+    for (uint32_t i = 0; i < stage->n_models; i++) {
+        dt_str_addf(&note, ", %s %s", stage->model[i].role, stage->model[i].comp->desc.id);
+    }
+    if (stage->env.n_told > 0) {
+        dt_str_add(&note, ", ");
+        dt_env_tell(&stage->env, &note);
+    }
+    const dt_frames_page p = {.title = dt_str_text(&title), .note = dt_str_text(&note), .street = street};
+    dt_status st = dt_frames_page_build(&p, &page);
+    if (st == DT_OK) {
+        st = dt_fs_write_atomic(path, dt_str_text(&page), page.bytes);
+    }
+    dt_str_fini(&page);
+    dt_str_fini(&title);
+    dt_str_fini(&note);
+    return st;
+}
+
+static dt_status write_series(const dt_street *street, const char *folder)
+{
+    dt_str text = {0}, path = {0};
+    dt_status st = dt_fs_mkdirs(folder);
+    for (uint32_t i = 0; i < street->n_moments && st == DT_OK; i++) {
+        dt_str_clear(&text);
+        dt_str_clear(&path);
+        dt_str_addf(&path, "%s/%05u.svg", folder, i);
+        dt_frames_page_svg(street, i, &text);
+        st = dt_fs_write_text(&path, &text);
+    }
+    dt_str_fini(&text);
+    dt_str_fini(&path);
+    return st;
+}
+
+static dt_status tell(const dt_args *a, const dt_stage *stage, const dt_street *street, const char *path)
+{
+    dt_str text = {0};
+    dt_json_out o = {.s = &text};
+    const double *mean = dt_stage_report(stage, "return/mean");
+    if (a->json) {
+        dt_json_obj(&o, NULL);
+        dt_json_str(&o, "render", path);
+        dt_json_str(&o, "phase", stage->d.phase->desc.id);
+        dt_json_str(&o, "env", stage->env.comp->desc.id);
+        dt_json_i64(&o, "moments", street->n_moments);
+        dt_json_f64(&o, "seconds", street->moment[street->n_moments - 1].time_s);
+        dt_json_f64(&o, "return", mean != NULL ? *mean : (double)NAN);
+        dt_json_end(&o, '}');
+    } else {
+        dt_str_add(&text, path);
+    }
+    const dt_status st = dt_str_status(&text);
+    if (st == DT_OK) {
+        dt_print_line(dt_str_text(&text));
+    }
+    dt_str_fini(&text);
+    return st;
+}
+
+static dt_status render(const dt_args *a, const dt_session *s, double every_s)
+{
+    dt_eval e;
+    dt_street street = {0};
+    dt_str path = {0};
+    int64_t index = 0;
+    DT_TRY(choose_phase(s, &index));
+    place_of(a, &path);
+    dt_status st = dt_eval_run(s, index, a->word[0], every_s, &e);
+    st = st == DT_OK ? dt_str_status(&path) : st;
+    st = st == DT_OK ? collect(e.stage, &street) : st;
+    if (st == DT_OK) {
+        const char *to = dt_str_text(&path);
+        st = ends_with(to, ".html") ? write_html(a, e.stage, &street, to) : write_series(&street, to);
+    }
+    if (st == DT_OK) {
+        st = tell(a, e.stage, &street, dt_str_text(&path));
+    }
+    dt_street_fini(&street);
+    dt_eval_close(&e);
+    dt_str_fini(&path);
+    return st;
+}
+
+dt_status dt_verb_render(const dt_args *a)
+{
+    dt_session s;
+    dt_args full;
+    dt_str config = {0};
+    double every_s = 1;
+    if (a->n_words != 1) {
+        return DT_FAIL(DT_ECONFIG, "%s", usage);
+    }
+    if (a->out != NULL && (ends_with(a->out, ".svg") || ends_with(a->out, ".png") || ends_with(a->out, ".mp4"))) {
+        return DT_FAIL(DT_ECONFIG, "--out %s: an episode becomes FILE.html, or a folder of SVG files", a->out);
+    }
+    DT_TRY(complete(a, &full, &every_s));
+    dt_session_config_beside(a->word[0], &config);
+    if (config.bytes == 0) {
+        dt_str_fini(&config);
+        return DT_FAIL(DT_ECONFIG, "%s is no run and no checkpoint of one; %s", a->word[0], usage);
+    }
+    dt_status st = dt_session_open(&full, dt_str_text(&config), &s);
+    dt_str_fini(&config);
+    DT_TRY(st);
+    st = render(&full, &s, every_s);
+    dt_session_close(&s);
+    return st;
+}

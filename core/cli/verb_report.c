@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * `dtrain report RUN... [--out FILE]`: runs as one HTML file.
+ */
+#include <config.h>
+
+#include "cli/cli.h"
+
+#include "base/err.h"
+#include "base/fs.h"
+#include "base/json.h"
+#include "base/print.h"
+#include "report/page.h"
+
+#include <stdio.h>
+
+/* Without --out: into the run itself; a comparison of several belongs to none of them. */
+static void place_of(const dt_args *a, dt_str *out)
+{
+    if (a->out != NULL) {
+        dt_str_add(out, a->out);
+        if (dt_fs_is_dir(a->out)) {
+            dt_str_add(out, "/report.html");
+        }
+    } else if (a->n_words == 1) {
+        dt_str_addf(out, "%s/report.html", a->word[0]);
+    } else {
+        dt_str_add(out, "report.html");
+    }
+}
+
+dt_status dt_verb_report(const dt_args *a)
+{
+    dt_str path = {0};
+    if (a->n_words == 0) {
+        return DT_FAIL(DT_ECONFIG, "usage: dtrain report RUN... [--out FILE]; `dtrain runs` lists runs");
+    }
+    place_of(a, &path);
+    dt_status st = dt_str_status(&path);
+    if (st == DT_OK) {
+        st = dt_page_write(a->word, a->n_words, dt_str_text(&path));
+    }
+    if (st == DT_OK && a->json) {
+        dt_str text = {0};
+        dt_json_out o = {.s = &text};
+        dt_json_obj(&o, NULL);
+        dt_json_str(&o, "report", dt_str_text(&path));
+        dt_json_end(&o, '}');
+        st = dt_str_status(&text);
+        if (st == DT_OK) {
+            dt_print_line(dt_str_text(&text));
+        }
+        dt_str_fini(&text);
+    } else if (st == DT_OK) {
+        dt_print_line(dt_str_text(&path));
+    }
+    dt_str_fini(&path);
+    return st;
+}

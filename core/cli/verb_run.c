@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * `dtrain run`: options of the command line into a run, and --dry-run.
+ */
+#include <config.h>
+
+#include "cli/cli.h"
+
+#include "base/err.h"
+#include "base/beneath.h"
+#include "base/fs.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/print.h"
+#include "base/exit.h"
+#include "run/fit.h"
+#include "run/forecast.h"
+#include "run/handover.h"
+#include "run/resume.h"
+#include "run/run.h"
+#include "base/signals.h"
+#include "service/stage.h"
+#include "report/page.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static dt_status parse_count(const char *option, const char *text, uint64_t *out)
+{
+    int64_t v = 0;
+    if (text == NULL) {
+        return DT_OK;
+    }
+    if (!dt_parse_whole(text, &v) || v < 1) {
+        return DT_FAIL(DT_ECONFIG, "%s %s: expected a whole number of at least 1", option, text);
+    }
+    *out = (uint64_t)v;
+    return DT_OK;
+}
+
+/* "90", "90s", "5m", "2h" */
+static dt_status parse_time(const char *text, double *out)
+{
+    char number[32];
+    double factor = 1;
+    if (text == NULL) {
+        return DT_OK;
+    }
+    size_t n = strlen(text);
+    if (n > 1 && strchr("smh", text[n - 1]) != NULL) {
+        factor = text[n - 1] == 'h' ? 3600 : text[n - 1] == 'm' ? 60 : 1;
+        n--;
+    }
+    if (n >= sizeof(number)) {
+        n = 0;
+    }
+    memcpy(number, text, n);
+    number[n] = '\0';
+    if (!dt_parse_f64(number, out) || *out <= 0) {
+        return DT_FAIL(DT_ECONFIG,
+                       "--max-time %s: expected a positive number of seconds, or one with s, m or h behind it", text);
+    }
+    *out *= factor;
+    return DT_OK;
+}
+
+static const char *const run_files[] = {"config.cfg",   "config.origin.json", "meta.json",
+                                        "train.log",    "error.log",          "metrics.jsonl",
+                                        "tensorboard/", "checkpoints/",       "report.html"};
+
+/* ---- dry run --------------------------------------------------------------------------------------------------- */
+
+/* What a run would write, and where. */
+static void files_text(const dt_args *a, const dt_session *s)
+{
+    const char *name = a->name != NULL ? a->name : s->phase[s->first]->desc.id;
+    if (a->run_dir != NULL) {
+        dt_print("files below %s:\n", a->run_dir);
+    } else {
+        dt_print("files below %s/%s-<UTC time>-<4 hex>:\n", dt_rundir_base(), name);
+    }
+    for (size_t i = 0; i < sizeof(run_files) / sizeof(run_files[0]); i++) {
+        dt_print("  %s\n", run_files[i]);
+    }
+}
+
+static void files_json(const dt_args *a, const dt_session *s, dt_json_out *o)
+{
+    dt_str dir = {0};
+    dt_str_addf(&dir, "%s", a->run_dir != NULL ? a->run_dir : dt_rundir_base());
+    dt_json_str(o, a->run_dir != NULL ? "run_dir" : "run_dir_below", dt_str_text(&dir));
+    dt_json_str(o, "name", a->name != NULL ? a->name : s->phase[s->first]->desc.id);
+    dt_json_arr(o, "files");
+    for (size_t i = 0; i < sizeof(run_files) / sizeof(run_files[0]); i++) {
+        dt_json_str(o, NULL, run_files[i]);
+    }
+    dt_json_end(o, ']');
+    dt_str_fini(&dir);
+}
+
+static dt_status tell_plan(const dt_stage *stage, const dt_forecast *f, dt_json_out *json)
+{
+    dt_fit fit;
+    dt_str text = {0};
+    DT_TRY(dt_fit_look(stage, f, &fit));
+    if (json != NULL) {
+        dt_json_obj(json, NULL);
+        dt_forecast_json(stage, f, json);
+        dt_fit_json(&fit, f, json);
+        dt_json_end(json, '}');
+        return DT_OK;
+    }
+    dt_forecast_text(stage, f, &text);
+    dt_fit_text(&fit, f, &text);
+    const dt_status st = dt_str_status(&text);
+    dt_print_text(dt_str_text(&text));
+    dt_str_fini(&text);
+    return st;
+}
+
+static dt_status print_graph(const dt_stage *stage)
+{
+    dt_str text = {0};
+    dt_plan_print(dt_trainer_plan(stage->trainer), &text);
+    const dt_status st = dt_str_status(&text);
+    dt_print_text(dt_str_text(&text));
+    dt_str_fini(&text);
+    return st;
+}
+
+typedef struct dry_plan {
+    const dt_args *a;
+    dt_json_out *json; /* NULL: for people */
+    uint64_t max_steps;
+    bool is_told; /* of the last phase; one that does not fit is told and refused */
+} dry_plan;
+
+static dt_status plan_phase(dry_plan *p, dt_stage *stage, bool *is_beyond_p)
+{
+    dt_forecast f;
+    p->is_told = stage->trainer == NULL;
+    if (p->is_told) {
+        return DT_OK;
+    }
+    dt_error refused;
+    DT_TRY(dt_forecast_make(stage, p->max_steps, &f));
+    const dt_status st = dt_fit_stage(stage, p->max_steps, &f, true, is_beyond_p);
+    dt_error_take(&refused, st);
+    DT_TRY(st < 0 && !*is_beyond_p ? st : DT_OK);
+    DT_TRY(tell_plan(stage, &f, p->json));
+    p->is_told = true;
+    DT_TRY(p->a->print_graph != NULL ? print_graph(stage) : DT_OK);
+    return st < 0 ? dt_error_put(&refused) : st;
+}
+
+static dt_status dry_run_phase(dt_session *s, int64_t index, dry_plan *p)
+{
+    pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    dt_comm *comm = NULL;
+    dt_stage *stage = NULL;
+    bool is_beyond = false;
+    p->is_told = false;
+    DT_TRY(dt_session_enter(s, index));
+    DT_TRY(dt_comm_null(&comm));
+    const dt_stage_desc d = dt_session_stage(s, index, comm, &lock);
+    dt_status st = dt_stage_create(&d, &stage);
+    st = st == DT_OK ? dt_stage_start(stage) : st;
+    st = st == DT_OK ? plan_phase(p, stage, &is_beyond) : st;
+    dt_stage_destroy(stage);
+    st = is_beyond || st == DT_ENOMEM ? dt_fit_seek(&d, p->max_steps, st) : st;
+    dt_comm_destroy(comm);
+    return st;
+}
+
+static dt_status dry_run(dt_session *s, const dt_args *a)
+{
+    dt_str text = {0};
+    dt_json_out o = {.s = &text};
+    dry_plan p = {.a = a, .json = a->json ? &o : NULL};
+    dt_error refused;
+    DT_TRY(parse_count("--max-steps", a->max_steps, &p.max_steps));
+    dt_status st = DT_OK;
+    if (a->json) {
+        dt_json_obj(&o, NULL);
+        dt_json_arr(&o, "phases");
+    }
+    for (int64_t i = s->first; i < s->last && st == DT_OK; i++) {
+        st = dry_run_phase(s, i, &p);
+    }
+    dt_error_take(&refused, st);
+    if (!a->json && st == DT_OK) {
+        files_text(a, s);
+    }
+    if (a->json && p.is_told) {
+        dt_json_end(&o, ']');
+        files_json(a, s, &o);
+        dt_json_end(&o, '}');
+        st = st == DT_OK ? dt_str_status(&text) : st;
+        dt_print_line(dt_str_text(&text));
+    }
+    dt_str_fini(&text);
+    return refused.status < 0 ? dt_error_put(&refused) : st;
+}
+
+/* ---- run ------------------------------------------------------------------------------------------------------- */
+
+/* A run that ends leaves a picture of itself; one without a step has nothing to show. What goes wrong here costs no
+ * result and is a warning. */
+static void leave_report(dt_session *s, const char *run)
+{
+    dt_report_opts o;
+    dt_str path = {0};
+    dt_str records = {0};
+    struct stat file;
+    dt_str_addf(&path, "%s/report.html", run);
+    dt_str_addf(&records, "%s/metrics.jsonl", run);
+    dt_status st = dt_config_report(s->config, &o);
+    const bool has_records = stat(dt_str_text(&records), &file) == 0 && file.st_size > 0;
+    if (st == DT_OK && o.enabled && has_records) {
+        st = dt_page_write(&run, 1, dt_str_text(&path));
+        if (st == DT_OK) {
+            dt_log(DT_LOG_INFO, "report %s", dt_str_text(&path));
+        }
+    }
+    if (st < 0) {
+        dt_log(DT_LOG_WARN, "no report: %s", dt_error_text());
+        dt_error_clear();
+    }
+    dt_str_fini(&records);
+    dt_str_fini(&path);
+}
+
+/* One on a device is planned when it is due: what it would take there may still be in use by then. */
+static dt_status plan_later(dt_stage *stage, bool *is_beyond_p)
+{
+    dt_engine_opts engine;
+    dt_forecast f;
+    DT_TRY(dt_config_engine(stage->d.config, stage->d.index, &engine));
+    if (stage->d.device_ops != NULL || strncmp(engine.device, "cuda", 4) == 0) {
+        return DT_OK;
+    }
+    DT_TRY(dt_stage_start(stage));
+    if (stage->trainer == NULL) {
+        return DT_OK;
+    }
+    DT_TRY(dt_forecast_make(stage, 0, &f));
+    return dt_fit_stage(stage, 0, &f, false, is_beyond_p);
+}
+
+static dt_status rehearse_phase(const dt_session *s, int64_t index, dt_comm *comm)
+{
+    pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    dt_engine_opts engine;
+    dt_stage *stage = NULL;
+    bool is_beyond = false;
+    dt_stage_desc d = dt_session_stage(s, index, comm, &lock);
+    DT_TRY(dt_config_engine(s->config, index, &engine));
+    d.threads = engine.threads > 0 ? (uint32_t)engine.threads : dt_limits_cores("");
+    dt_log_mute(true);
+    dt_status st = dt_stage_create(&d, &stage);
+    st = st == DT_OK ? plan_later(stage, &is_beyond) : st;
+    dt_stage_destroy(stage);
+    dt_log_mute(false);
+    return is_beyond || st == DT_ENOMEM ? dt_fit_seek(&d, 0, st) : st;
+}
+
+/* Later phases are made and planned once, and given back, before the first one begins: what they cannot read of their
+ * configuration, and what is more than the machine has, is better known now than after hours. What else is missing may
+ * be there when they are due. */
+static dt_status rehearse(const dt_session *s)
+{
+    dt_comm *comm = NULL;
+    dt_status st = dt_comm_null(&comm);
+    for (int64_t i = s->first + 1; i < s->last && st == DT_OK; i++) {
+        st = rehearse_phase(s, i, comm);
+        if (st < 0 && dt_exit_code(st) != DT_EXIT_USAGE) {
+            dt_log(DT_LOG_WARN, "phase %lld could not begin now: %s", (long long)i + 1, dt_error_text());
+            dt_error_clear();
+            st = DT_OK;
+        } else if (st < 0) {
+            st =
+                DT_CONTEXT(st, "phase %lld, tried before phase %lld begins", (long long)i + 1, (long long)s->first + 1);
+        }
+    }
+    dt_comm_destroy(comm);
+    return st;
+}
+
+/* Is there one to go on from? */
+static bool has_checkpoint(const char *run)
+{
+    dt_ckpt_info info;
+    const bool is_there = dt_ckpt_inspect(run, &info) == DT_OK;
+    dt_error_clear();
+    return is_there;
+}
+
+static dt_status run(const dt_args *a, dt_session *s, const dt_resume *r, dt_run_desc *d, int *code_p)
+{
+    const char *id = s->phase[s->first]->desc.id;
+    dt_log_opts log;
+    char init_path[PATH_MAX]; /* as it can be found from anywhere */
+    DT_TRY(dt_config_log(s->config, &log));
+    DT_TRY(rehearse(s));
+    const char *init_from = a->init_from != NULL ? realpath(a->init_from, init_path) : NULL;
+    const dt_rundir_desc rd = {.dir = a->run_dir != NULL ? a->run_dir : r->run,
+                               .base = dt_rundir_base(),
+                               .name = a->name != NULL ? a->name : id,
+                               .resume = r->from != NULL,
+                               .log = {.max_bytes = (uint64_t)(log.max_mb * 1e6), .keep = (uint32_t)log.keep},
+                               .phase = a->phase,
+                               .init_from = init_from,
+                               .argc = a->argc,
+                               .argv = a->argv};
+    dt_rundir *dir = NULL;
+    DT_TRY(dt_rundir_open(&rd, &dir));
+    dt_log(DT_LOG_INFO, "run directory %s", dt_rundir_path(dir));
+    bool has_begun = r->from == NULL;
+    dt_status st = has_begun ? dt_run_record(s, dir) : DT_OK;
+    if (st == DT_OK) {
+        d->session = s;
+        d->dir = dir;
+        d->resume = r->from;
+        d->init_from = a->init_from;
+        d->quiet = a->quiet;
+        d->begun_p = &has_begun;
+        dt_signals_install();
+        st = dt_run(d);
+    }
+    *code_p = dt_exit_code(st);
+    if (st == DT_EINTERRUPTED && !has_checkpoint(dt_rundir_path(dir))) {
+        *code_p = dt_signals_stop() != 0 ? 128 + dt_signals_stop() : *code_p;
+        dt_log(DT_LOG_INFO, "stopped before there was anything to save; begin again with: %s run --resume %s",
+               a->argv[0], dt_rundir_path(dir));
+        dt_error_clear();
+        st = DT_OK;
+    } else if (st == DT_EINTERRUPTED) {
+        dt_log(DT_LOG_INFO, "stopped, state saved; go on with: %s run --resume %s", a->argv[0], dt_rundir_path(dir));
+        dt_error_clear();
+        st = DT_OK;
+    } else if (st < 0) {
+        dt_log(DT_LOG_ERROR, "%s", dt_error_text());
+        st = DT_OK; /* said, and in the run's own logs */
+    } else {
+        dt_log(DT_LOG_INFO, "Training completed");
+    }
+    if (has_begun) {
+        dt_run_note_or_warn(s, dir, *code_p);
+        leave_report(s, dt_rundir_path(dir));
+    }
+    dt_rundir_close(dir);
+    return st;
+}
+
+/* Weights to begin with are looked for, and looked at, before anything is left behind. */
+static dt_status check_init_from(const dt_args *a)
+{
+    dt_handover *weights = NULL;
+    if (a->init_from == NULL || a->has_resume) {
+        return DT_OK;
+    }
+    const dt_status st = dt_handover_open(a->init_from, NULL, &weights);
+    dt_handover_close(weights);
+    return st < 0 ? DT_CONTEXT(st, "--init-from %s", a->init_from) : DT_OK;
+}
+
+/* The command of a run that begins again, or of one that goes on. */
+static dt_args resumed_args(const dt_args *a, const dt_resume *r)
+{
+    dt_args b = *a;
+    b.has_resume = r->from != NULL;
+    b.phase = a->phase != NULL ? a->phase : r->phase;
+    b.init_from = a->init_from != NULL ? a->init_from : r->init_from;
+    return b;
+}
+
+/* A name becomes part of a folder's: of one below runs/, and of nothing else. */
+static dt_status check_name(const char *name)
+{
+    enum { MOST = 128 };
+    if (name == NULL) {
+        return DT_OK;
+    }
+    const size_t bytes = strlen(name);
+    bool is_plain = bytes > 0 && bytes <= MOST && name[0] != '.' && name[0] != '-';
+    for (const char *p = name; *p != '\0' && is_plain; p++) {
+        is_plain = (unsigned char)*p > 0x20 && *p != '/' && *p != 0x7f && dt_utf8_bytes(p) > 0;
+        p += is_plain ? dt_utf8_bytes(p) - 1 : 0;
+    }
+    return is_plain
+               ? DT_OK
+               : DT_FAIL(DT_ECONFIG,
+                         "--name %s: expected 1 to %d characters without blanks and '/', not beginning with '.' or "
+                         "'-'; for another folder say --run-dir DIR",
+                         name, MOST);
+}
+
+dt_status dt_verb_run(const dt_args *a, int *code_p)
+{
+    dt_run_desc d = {0};
+    dt_session s;
+    dt_resume r;
+    dt_str config = {0};
+    DT_TRY(parse_count("--max-steps", a->max_steps, &d.max_steps));
+    DT_TRY(dt_profile_steps_parse(a->profile_steps, &d.profile));
+    DT_TRY(parse_time(a->max_time, &d.max_time_s));
+    DT_TRY(check_name(a->name));
+    DT_TRY(dt_resume_find(a, &r));
+    const dt_args b = resumed_args(a, &r);
+    if (r.run != NULL) {
+        dt_str_addf(&config, "%s/config.cfg", r.run);
+    }
+    struct stat info;
+    const bool own_config = r.run != NULL && dt_beneath_stat(dt_str_text(&config), &info) == 0;
+    dt_status st = check_init_from(&b);
+    st = st == DT_OK ? dt_session_open(&b, own_config ? dt_str_text(&config) : NULL, &s) : st;
+    dt_str_fini(&config);
+    if (st == DT_OK) {
+        st = b.dry_run ? dry_run(&s, &b) : run(&b, &s, &r, &d, code_p);
+        dt_session_close(&s);
+    }
+    dt_resume_fini(&r);
+    return st;
+}

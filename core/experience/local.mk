@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+core_libdtcore_la_SOURCES += \
+	core/experience/evaluate.c \
+	core/experience/evaluation.c core/experience/evaluation.h \
+	core/experience/frames.c core/experience/frames.h \
+	core/experience/need.c \
+	core/experience/ranks.c \
+	core/experience/risk.c core/experience/risk.h \
+	core/experience/rollout.c core/experience/rollout.h core/experience/service.h \
+	core/experience/state.c

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the files behind service "dtrain.rollout/1" share: rollout.c (life, collect), evaluate.c (evaluate),
+ * state.c (what a checkpoint keeps), ranks.c (what ranks exchange).
+ */
+#ifndef DTRAIN_CORE_EXPERIENCE_ROLLOUT_H
+#define DTRAIN_CORE_EXPERIENCE_ROLLOUT_H
+
+#include "dtrain/svc/rollout.h"
+#include "experience/service.h"
+#include "rollout/collect.h"
+#include "rollout/normaliser.h"
+#include "train/policy.h"
+
+enum { DT_ROLLOUT_OUTPUTS = 8 };
+
+/* The episode that an instance plays: enough to play it again. */
+typedef struct dt_episode_log {
+    uint64_t episode, steps;
+    bool is_over;
+    char *action; /* [steps, action_bytes] as executed */
+    uint64_t cap; /* steps */
+} dt_episode_log;
+
+/* A thread that acts: instances of its own, the policy on them, and the room for it. */
+typedef struct dt_track {
+    dt_rollout *r;
+    uint32_t number;
+    dt_actor actor;
+    const dt_view *view[DT_ROLLOUT_OUTPUTS];  /* the actor's outputs */
+    const dt_view *kept[DT_ROLLOUT_MAX_KEPT]; /* and what it keeps; NULL: not this one */
+    void *field[DT_BUFFER_MAX_FIELDS];        /* of one inference */
+    void *arena;                              /* where they are */
+    uint64_t *index;                          /* [instances] scratch */
+    dt_collector collector;
+    dt_error error; /* of the last collect */
+} dt_track;
+
+typedef struct dt_kept_text {
+    char name[48], dims[16];
+} dt_kept_text;
+
+struct dt_rollout {
+    dt_stage *stage;
+    dt_env *env;
+    dt_rollout_desc d;
+    dt_port kept[DT_ROLLOUT_MAX_KEPT]; /* d.kept, copied */
+    dt_kept_text kept_text[DT_ROLLOUT_MAX_KEPT];
+    const char *keep[DT_ROLLOUT_MAX_KEPT + 1]; /* of these what learning reads, ends with NULL */
+    dt_data data;
+    dt_buffer buffer;
+    uint32_t instances;        /* of all ranks */
+    uint32_t first, last;      /* of this rank: [first, last) */
+    uint32_t workers;          /* threads that step environments */
+    uint32_t evaluation_steps; /* of an evaluated episode, in an environment that says no end of its own */
+    void **self;               /* [last - first] created so far */
+    dt_vector *vector;
+
+    dt_policy *policy;
+    dt_track *track; /* [n_tracks] the first one also evaluates */
+    uint32_t n_tracks;
+    size_t arena_bytes; /* of a track */
+
+    dt_moments obs[DT_ENV_MAX_OBS]; /* of plain ports, where they are normalised */
+    float *held[DT_ENV_MAX_OBS];    /* shift and scale of the round being learnt from */
+    dt_moments returns;             /* of discounted returns */
+    double *ret;                    /* [instances, places] running discounted return */
+    double *carry;
+    double deviation[1 + DT_ENV_MAX_COSTS]; /* of the last round's advantages, before they were normalised */
+    uint64_t collects;
+    uint64_t env_steps;  /* of all collects together; DT_ENV_STEPS_UNKNOWN */
+    dt_episode_log *log; /* [instances] */
+    size_t action_bytes; /* of all places of an instance */
+    bool wants_frames;   /* the evaluation under way leaves pictures */
+    bool is_restored;    /* the logs come from a checkpoint: play them before going on */
+};
+
+/* rollout.c */
+dt_status dt_rollout_prepare(dt_rollout *r, dt_trainer *t) DT_NODISCARD; /* records the policy */
+dt_status dt_rollout_policy(dt_rollout *r, dt_trainer *t) DT_NODISCARD; /* ready to act with the trainer's parameters */
+void dt_rollout_scale(dt_rollout *r, dt_buffer *b); /* rows read from now on are normalised as the statistics say now */
+uint64_t dt_rollout_seed(void *user, uint32_t number, uint64_t episode);
+/* evaluate.c */
+dt_status dt_rollout_evaluate(dt_rollout *r, dt_train *t, const uint64_t *seed, uint32_t n_seeds, uint32_t episodes,
+                              uint8_t greedy, dt_rollout_report *out);
+/* ranks.c */
+dt_status dt_rollout_gather(dt_rollout *r) DT_NODISCARD; /* [collective] every rank gets the slots of all instances */
+/* state.c */
+/* After a collect: the actions of the episodes that go on. Errors: DT_ENOMEM. */
+dt_status dt_rollout_log(dt_rollout *r) DT_NODISCARD;
+dt_status dt_rollout_replay(dt_rollout *r) DT_NODISCARD; /* instances go on where the logs end */
+
+#endif

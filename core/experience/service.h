@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Service "dtrain.rollout/1" (dtrain/svc/rollout.h) as stages and runs use it: what a session hands to its stages, what
+ * it takes, and what a checkpoint keeps of it. Threads: [main] of each rank.
+ */
+#ifndef DTRAIN_CORE_EXPERIENCE_SERVICE_H
+#define DTRAIN_CORE_EXPERIENCE_SERVICE_H
+
+#include "service/stage.h"
+
+extern const dt_stage_rollouts dt_experience;
+
+/* need.c: what it takes besides the trainer, bytes of this rank; resident: what is likely to be touched. Makes
+ * the policy, and tries an instance of an environment that runs in threads, to see how much it holds and shows; one in
+ * a process, which takes seconds, where tries_processes is set: else it shows as much as it can at most. */
+typedef struct dt_rollout_need {
+    uint64_t policy, policy_resident; /* acting: its plans and inputs */
+    uint64_t buffer, buffer_resident; /* what a round keeps, and the records of the instances */
+    uint64_t evaluation, evaluation_resident;
+    uint64_t instance;                        /* of one environment, in this process or in its own; 0: unknown */
+    uint64_t shared;                          /* by all processes of environments: program, libraries, recordings */
+    uint32_t instances, evaluated, processes; /* those that collect, those that evaluate beside them */
+    uint32_t threads;                         /* that step environments and do nothing else */
+    double mean[1 + DT_ENV_MAX_SYMBOLS];      /* live size of a sample: agents that act, then ragged symbols */
+} dt_rollout_need;
+dt_status dt_rollout_need_get(struct dt_rollout *r, dt_trainer *t, dt_rollout_need *out) DT_NODISCARD;
+/* Environment steps that the phase has learnt from, of all instances; resumed from a checkpoint that does not say how
+ * many came before, DT_ENV_STEPS_UNKNOWN. */
+#define DT_ENV_STEPS_UNKNOWN UINT64_MAX
+uint64_t dt_rollout_env_steps(const struct dt_rollout *r);
+void dt_rollout_env_steps_set(struct dt_rollout *r, uint64_t steps);
+/* state.c: what a checkpoint keeps of it, as bytes appended to out; loaded before the first collect. */
+dt_status dt_rollout_save(const struct dt_rollout *r, dt_str *out) DT_NODISCARD;
+dt_status dt_rollout_save_normaliser(const struct dt_rollout *r, dt_str *out) DT_NODISCARD;
+dt_status dt_rollout_load(struct dt_rollout *r, const void *data, size_t size) DT_NODISCARD;
+dt_status dt_rollout_load_normaliser(struct dt_rollout *r, const void *data, size_t size) DT_NODISCARD;
+
+#endif

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Service "dtrain.rollout/1", what a checkpoint keeps. Environments save nothing: an episode that is being played is
+ * its seed and the actions so far, and playing them again gives the same bits. Two blobs:
+ *
+ *   rollout     collects, per place the running discounted return, per instance its episode and the actions in it
+ *   normaliser  statistics of observations and returns; taken over with weights alone, too
+ */
+#include <config.h>
+
+#include "experience/rollout.h"
+
+#include "base/err.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- keeping actions --------------------------------------------------------------------------------------------- */
+
+static dt_status grow(dt_episode_log *l, size_t action_bytes, uint64_t steps)
+{
+    if (steps <= l->cap) {
+        return DT_OK;
+    }
+    const uint64_t cap = steps > 2 * l->cap ? steps : 2 * l->cap;
+    size_t bytes = 0;
+    char *grown = dt_mul_size(cap, action_bytes, &bytes) ? dt_realloc(l->action, bytes) : NULL;
+    if (grown == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for the actions of an episode of %llu steps",
+                       (unsigned long long)steps);
+    }
+    l->action = grown;
+    l->cap = cap;
+    return DT_OK;
+}
+
+/* Actions as the environment got them; places where nobody acted got zeros. */
+static void keep_actions(const dt_rollout *r, size_t slot, char *out)
+{
+    const dt_buffer *b = &r->buffer;
+    const dt_env_spec *s = &b->l->spec;
+    const size_t H = s->n_heads * sizeof(int32_t), C = s->n_continuous * sizeof(float);
+    char *const f = out + s->n_agents * H;
+    memset(out, 0, r->action_bytes);
+    for (size_t a = 0; a < s->n_agents; a++) {
+        const size_t at = slot * s->n_agents + a;
+        if ((b->row[at] & DT_ROW_ACTS) != 0) {
+            memcpy(out + a * H, b->act_i + at * s->n_heads, H);
+            memcpy(f + a * C, b->executed_f + at * s->n_continuous, C);
+        }
+    }
+}
+
+dt_status dt_rollout_log(dt_rollout *r)
+{
+    const dt_buffer *b = &r->buffer;
+    for (uint32_t i = 0; i < r->instances; i++) {
+        dt_episode_log *l = &r->log[i];
+        DT_TRY(grow(l, r->action_bytes, l->steps + b->d.steps));
+        for (uint32_t t = 0; t < b->d.steps; t++) {
+            const size_t slot = dt_buffer_slot(b, t, i);
+            if (l->is_over) { /* this step was a reset */
+                l->episode++;
+                l->steps = 0;
+                l->is_over = false;
+                continue;
+            }
+            keep_actions(r, slot, l->action + l->steps * r->action_bytes);
+            l->steps++;
+            l->is_over = b->done[slot] != 0;
+        }
+    }
+    return DT_OK;
+}
+
+/* ---- playing them again ------------------------------------------------------------------------------------------ */
+
+/* The history of one instance moves back by a step, and what it sees now becomes the last. */
+static void remember(dt_rollout *r, uint32_t i, const char *record)
+{
+    dt_buffer *b = &r->buffer;
+    const size_t A = b->l->spec.n_agents, M = b->d.instances;
+    const size_t last = dt_buffer_slot(b, b->d.steps, i);
+    for (size_t slot = last - (b->d.window - 1) * M; slot < last; slot += M) {
+        memcpy(b->row + slot * A, b->row + (slot + M) * A, A);
+        memcpy(b->flag + slot * A, b->flag + (slot + M) * A, A);
+        memcpy(b->age + slot * A, b->age + (slot + M) * A, A * sizeof(*b->age));
+        for (uint32_t k = 0; k < b->l->spec.n_obs; k++) {
+            const size_t bytes = A * b->l->obs[k].row_bytes;
+            if (b->l->obs[k].symbol == 0) {
+                memcpy(b->obs[k] + slot * bytes, b->obs[k] + (slot + M) * bytes, bytes);
+            }
+        }
+    }
+    memset(b->used, 0, sizeof(b->used)); /* what is ragged has no history */
+    dt_buffer_put(b, b->d.steps, i, record);
+}
+
+static dt_status replay(dt_rollout *r, uint32_t i)
+{
+    const dt_env_spec *s = &r->env->layout.spec;
+    const dt_episode_log *l = &r->log[r->first + i];
+    dt_instance *x = dt_vector_at(r->vector, i);
+    const size_t H = s->n_agents * s->n_heads * sizeof(int32_t);
+    x->episodes = l->episode + (l->is_over ? 1 : 0);
+    if (l->is_over) {
+        return DT_OK; /* the next step is a reset */
+    }
+    for (uint64_t t = 0; t <= l->steps; t++) {
+        if (t > 0) {
+            const char *action = l->action + (t - 1) * r->action_bytes;
+            memcpy(x->record + r->env->layout.act_i, action, H);
+            memcpy(x->record + r->env->layout.act_f, action + H, r->action_bytes - H);
+        }
+        DT_TRY(dt_vector_advance(r->vector, i));
+        if (x->is_over) {
+            return DT_FAIL(DT_EPLUGIN,
+                           "environment %s, instance %u: episode %llu ended at step %llu when it was played again, and "
+                           "had not before; the same seed and actions have to give the same episode",
+                           r->env->comp->desc.id, r->first + i, (unsigned long long)l->episode, (unsigned long long)t);
+        }
+        if (r->buffer.d.window > 1) {
+            remember(r, r->first + i, x->record);
+        }
+    }
+    return DT_OK;
+}
+
+dt_status dt_rollout_replay(dt_rollout *r)
+{
+    for (uint32_t i = 0; i < r->last - r->first; i++) {
+        const dt_status st = replay(r, i);
+        if (st < 0) {
+            return DT_CONTEXT(st, "going on with the episodes of the checkpoint");
+        }
+    }
+    r->is_restored = false;
+    return DT_OK;
+}
+
+/* ---- the blobs --------------------------------------------------------------------------------------------------- */
+
+static void put_u64(dt_str *out, uint64_t v)
+{
+    dt_str_add_n(out, (const char *)&v, sizeof(v));
+}
+
+static void put_bytes(dt_str *out, const void *p, size_t bytes)
+{
+    dt_str_add_n(out, p, bytes);
+}
+
+dt_status dt_rollout_save(const dt_rollout *r, dt_str *out)
+{
+    put_u64(out, r->collects);
+    put_u64(out, r->instances);
+    put_u64(out, r->env->layout.spec.n_agents);
+    put_u64(out, r->action_bytes);
+    put_bytes(out, r->ret, (size_t)r->instances * r->env->layout.spec.n_agents * sizeof(*r->ret));
+    for (uint32_t i = 0; i < r->instances; i++) {
+        const dt_episode_log *l = &r->log[i];
+        put_u64(out, l->episode);
+        put_u64(out, l->steps);
+        put_u64(out, l->is_over);
+        put_bytes(out, l->action, l->steps * r->action_bytes);
+    }
+    return dt_str_status(out);
+}
+
+static void save_moments(const dt_moments *m, const char *name, dt_str *out)
+{
+    char text[48] = "";
+    snprintf(text, sizeof(text), "%s", name);
+    put_bytes(out, text, sizeof(text));
+    put_u64(out, m->columns);
+    put_bytes(out, &m->n, sizeof(m->n));
+    put_bytes(out, m->mean, m->columns * sizeof(double));
+    put_bytes(out, m->m2, m->columns * sizeof(double));
+}
+
+dt_status dt_rollout_save_normaliser(const dt_rollout *r, dt_str *out)
+{
+    for (uint32_t i = 0; i < DT_ENV_MAX_OBS; i++) {
+        if (r->obs[i].columns > 0) {
+            save_moments(&r->obs[i], r->env->layout.obs[i].port->name, out);
+        }
+    }
+    save_moments(&r->returns, "", out); /* no port is called so */
+    return dt_str_status(out);
+}
+
+typedef struct cursor {
+    const char *at;
+    size_t left;
+} cursor;
+
+static dt_status take(cursor *c, void *to, size_t bytes)
+{
+    if (bytes > c->left) {
+        return DT_FAIL(DT_EDATA, "the checkpoint's state of the rollout ends %zu bytes early", bytes - c->left);
+    }
+    if (bytes > 0) { /* an episode without steps has no place for actions */
+        memcpy(to, c->at, bytes);
+        c->at += bytes;
+        c->left -= bytes;
+    }
+    return DT_OK;
+}
+
+static dt_status load_episode(dt_rollout *r, cursor *c, dt_episode_log *l)
+{
+    uint64_t v[3];
+    size_t bytes = 0;
+    DT_TRY(take(c, v, sizeof(v)));
+    if (!dt_mul_size(v[1], r->action_bytes, &bytes) || bytes > c->left) {
+        return DT_FAIL(DT_EDATA, "the checkpoint's state of the rollout says an episode has %llu steps, which it lacks",
+                       (unsigned long long)v[1]);
+    }
+    DT_TRY(grow(l, r->action_bytes, v[1]));
+    l->episode = v[0];
+    l->steps = v[1];
+    l->is_over = v[2] != 0;
+    return take(c, l->action, bytes);
+}
+
+dt_status dt_rollout_load(dt_rollout *r, const void *data, size_t size)
+{
+    cursor c = {.at = data, .left = size};
+    uint64_t v[4];
+    const uint64_t A = r->env->layout.spec.n_agents;
+    DT_TRY(take(&c, v, sizeof(v)));
+    r->collects = v[0];
+    r->buffer.key_base = r->collects * r->d.steps * r->instances;
+    if (v[1] != r->instances || v[2] != A || v[3] != r->action_bytes) {
+        dt_log(DT_LOG_WARN,
+               "the checkpoint has %llu instances of %llu places, this run %u of %llu: its episodes begin anew",
+               (unsigned long long)v[1], (unsigned long long)v[2], r->instances, (unsigned long long)A);
+        return DT_OK;
+    }
+    DT_TRY(take(&c, r->ret, r->instances * A * sizeof(*r->ret)));
+    for (uint32_t i = 0; i < r->instances; i++) {
+        DT_TRY(load_episode(r, &c, &r->log[i]));
+    }
+    r->is_restored = r->collects > 0;
+    return DT_OK;
+}
+
+static dt_moments *find_moments(dt_rollout *r, const char *name)
+{
+    for (uint32_t i = 0; i < r->env->layout.spec.n_obs; i++) {
+        if (r->obs[i].columns > 0 && strcmp(r->env->layout.obs[i].port->name, name) == 0) {
+            return &r->obs[i];
+        }
+    }
+    return name[0] == '\0' ? &r->returns : NULL;
+}
+
+dt_status dt_rollout_load_normaliser(dt_rollout *r, const void *data, size_t size)
+{
+    cursor c = {.at = data, .left = size};
+    while (c.left > 0) {
+        char name[48];
+        uint64_t columns = 0;
+        double n = 0;
+        DT_TRY(take(&c, name, sizeof(name)));
+        name[sizeof(name) - 1] = '\0';
+        DT_TRY(take(&c, &columns, sizeof(columns)));
+        DT_TRY(take(&c, &n, sizeof(n)));
+        size_t bytes = 0;
+        if (!dt_mul_size(columns, sizeof(double), &bytes) || bytes > c.left / 2) {
+            return DT_FAIL(DT_EDATA, "the checkpoint's statistics of %s are cut off", name);
+        }
+        dt_moments *m = find_moments(r, name);
+        if (m == NULL || m->columns != columns) {
+            dt_log(DT_LOG_WARN,
+                   "the checkpoint's statistics of observation %s do not fit this environment and are left out", name);
+            c.at += 2 * bytes;
+            c.left -= 2 * bytes;
+            continue;
+        }
+        m->n = n;
+        DT_TRY(take(&c, m->mean, bytes));
+        DT_TRY(take(&c, m->m2, bytes));
+    }
+    return DT_OK;
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See from_stage.h.
+ */
+#include <config.h>
+
+#include "export/from_stage.h"
+
+#include "base/err.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "export/policy_file.h"
+#include "experience/rollout.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- what goes in ------------------------------------------------------------------------------------------------ */
+
+/* Rows of the data as they are, from field `first` on; symbol: the first of its symbols. */
+static void feed_data(const dt_samples *d, uint32_t first, int32_t symbol, dt_bundle_field *how)
+{
+    for (uint32_t f = first; f < d->n_fields; f++) {
+        const int32_t index_of = (int32_t)(d->field[f].flags >> 8) - 1;
+        how[f] = (dt_bundle_field){.kind = DT_BUNDLE_GIVEN, .index_of = index_of < 0 ? -1 : symbol + index_of};
+    }
+}
+
+/* The fields of a rollout: first the observations, then what is made of them (core/rollout/buffer.c). */
+static void feed_rollout(dt_rollout *r, dt_bundle_field *how)
+{
+    const dt_buffer *b = &r->buffer;
+    for (uint32_t f = 0; f < b->n_fields; f++) {
+        const dt_buffer_field *x = &b->field[f];
+        how[f] = (dt_bundle_field){.kind = DT_BUNDLE_GIVEN, .index_of = -1};
+        if (f < b->l->spec.n_obs) {
+            dt_moments *m = &r->obs[f];
+            how[f].index_of = b->l->obs[f].index_of;
+            how[f].kind = b->l->obs[f].steps > 0 ? DT_BUNDLE_STEPS : DT_BUNDLE_GIVEN;
+            if (m->n > 0) {
+                dt_moments_apply(m);
+                how[f].mean = m->shift;
+                how[f].scale = m->scale;
+                how[f].clip = (float)r->d.clip_obs;
+            }
+        } else if (strcmp(x->name, "present") == 0) {
+            how[f].kind = DT_BUNDLE_PRESENT;
+        } else if (strcmp(x->name, "mask") == 0) {
+            how[f].kind = DT_BUNDLE_MASK;
+        } else if (strstr(x->name, "_history") != NULL) {
+            how[f].kind = DT_BUNDLE_HISTORY;
+            how[f].of = (int32_t)x->port;
+        }
+    }
+}
+
+static dt_status make_bundle(dt_stage *s, dt_stage_export *t)
+{
+    const dt_samples *source = dt_trainer_source(s->trainer);
+    dt_rollout *r = s->rollout;
+    int64_t most[DT_GRAPH_MAX_SYMBOLS];
+    dt_bundle_desc d = {.graph = dt_trainer_graph(s->trainer),
+                        .field = source->field,
+                        .how = t->how,
+                        .n_fields = source->n_fields,
+                        .params = &s->params,
+                        .values = dt_trainer_params(s->trainer),
+                        .most = most,
+                        .actions = {.window = 1}};
+    memcpy(most, source->slice_cap, (source->n_symbols + 1) * sizeof(*most));
+    /* what it learns from has the rollout's fields first, or none of them: a phase may evaluate in an environment what
+     * it learns from recordings */
+    const dt_samples *live = dt_trainer_live(s->trainer);
+    const bool is_rollout = r != NULL && live == &r->data.source && r->buffer.n_fields == live->n_fields;
+    if (!is_rollout) {
+        feed_data(source, 0, 0, t->how);
+        return dt_bundle_make(&d, &t->bundle);
+    }
+    const dt_layout *l = &r->env->layout;
+    feed_rollout(r, t->how);
+    feed_data(source, live->n_fields, (int32_t)live->n_symbols, t->how);
+    for (int32_t k = 0; k <= (int32_t)l->spec.n_symbols; k++) {
+        most[k] = dt_layout_cap(l, k);
+    }
+    most[source->n_symbols] = 1; /* worlds */
+    d.actions = (dt_bundle_actions){.n_heads = l->spec.n_heads,
+                                    .n_continuous = l->spec.n_continuous,
+                                    .window = r->buffer.d.window,
+                                    .choices = l->spec.choices,
+                                    .low = l->spec.low,
+                                    .high = l->spec.high};
+    return dt_bundle_make(&d, &t->bundle);
+}
+
+/* ---- what is said of it ------------------------------------------------------------------------------------------ */
+
+static void write_models(const dt_stage *s, dt_str *out)
+{
+    dt_json_out o = {.s = out};
+    dt_json_obj(&o, NULL);
+    for (uint32_t i = 0; i < s->n_models; i++) {
+        dt_json_obj(&o, s->model[i].role);
+        dt_json_str(&o, "id", s->model[i].comp->desc.id);
+        dt_json_str(&o, "plugin", s->model[i].comp->plugin->desc.name);
+        dt_json_str(&o, "version", s->model[i].comp->plugin->desc.version);
+        dt_json_end(&o, '}');
+    }
+    dt_json_end(&o, '}');
+}
+
+/* An option's member as text that reads back equal. */
+static const char *option_text(const dt_option *o, const void *config, char number[32])
+{
+    const void *member = (const char *)config + o->offset;
+    switch (o->type) {
+    case DT_OPT_BOOL:
+        return *(const uint8_t *)member != 0 ? "true" : "false";
+    case DT_OPT_I64:
+        snprintf(number, 32, "%lld", (long long)*(const int64_t *)member);
+        return number;
+    case DT_OPT_F64:
+        snprintf(number, 32, "%.15g", *(const double *)member);
+        if (strtod(number, NULL) != *(const double *)member) {
+            snprintf(number, 32, "%.17g", *(const double *)member);
+        }
+        return number;
+    case DT_OPT_ENUM:
+        return o->choices[*(const uint32_t *)member];
+    default:
+        return *(const char *const *)member;
+    }
+}
+
+/* Options of a component as it was made, with what the phase sets itself: "<id>.<option>" and its text. */
+static void write_options(const dt_loaded *c, const void *config, dt_json_out *o)
+{
+    char key[160], number[32];
+    for (const dt_option *x = c->desc.options; x != NULL && x->name != NULL; x++) {
+        snprintf(key, sizeof(key), "%s.%s", c->desc.id, x->name);
+        dt_json_str(o, key, option_text(x, config, number));
+    }
+}
+
+static void write_settings(const dt_stage *s, dt_str *out)
+{
+    dt_json_out o = {.s = out};
+    dt_json_obj(&o, NULL);
+    if (s->env.comp != NULL) {
+        write_options(s->env.comp, s->env.training.config, &o);
+    }
+    for (uint32_t i = 0; i < s->n_models; i++) {
+        write_options(s->model[i].comp, s->model[i].config, &o);
+    }
+    dt_json_end(&o, '}');
+}
+
+static void say(dt_stage_export *t, const char *key, const char *text)
+{
+    if (text[0] != '\0') {
+        t->pair[t->n_pairs][0] = key;
+        t->pair[t->n_pairs++][1] = text;
+    }
+}
+
+dt_status dt_export_from_stage(dt_stage *s, const dt_ckpt_info *info, dt_stage_export *out_p)
+{
+    dt_stage_export t = {.n_pairs = 0};
+    if (s->trainer == NULL) {
+        return DT_FAIL(DT_EINVAL, "phase %s has no trainer, and so nothing to export", s->d.phase->desc.id);
+    }
+    t.how = dt_alloc_n(dt_trainer_source(s->trainer)->n_fields, sizeof(*t.how));
+    dt_status st = t.how != NULL ? make_bundle(s, &t) : DT_FAIL(DT_ENOMEM, "out of memory to export a phase");
+    if (st == DT_OK && t.bundle.ir.n_outputs == 0) {
+        st = DT_FAIL(DT_EINVAL, "phase %s records no output, and so nothing to export", s->d.phase->desc.id);
+    }
+    write_models(s, &t.models);
+    write_settings(s, &t.settings);
+    st = st == DT_OK ? dt_str_status(&t.models) : st;
+    st = st == DT_OK ? dt_str_status(&t.settings) : st;
+    if (st < 0) {
+        dt_stage_export_fini(&t);
+        return st;
+    }
+    *out_p = t;
+    say(out_p, "producer", "dtrain " PACKAGE_VERSION);
+    say(out_p, DT_POLICY_FILE_PHASE, s->d.phase->desc.id);
+    say(out_p, DT_POLICY_FILE_ENVIRONMENT, s->env.comp != NULL ? s->env.comp->desc.id : "");
+    say(out_p, "models", dt_str_text(&out_p->models));
+    say(out_p, DT_POLICY_FILE_SETTINGS, dt_str_text(&out_p->settings));
+    if (info != NULL) {
+        snprintf(out_p->step, sizeof(out_p->step), "%llu", (unsigned long long)info->step);
+        say(out_p, "step", out_p->step);
+        say(out_p, "weights_hash", info->weights_hash);
+    }
+    out_p->bundle.metadata = (const char *const(*)[2])out_p->pair;
+    out_p->bundle.n_metadata = out_p->n_pairs;
+    return DT_OK;
+}
+
+void dt_stage_export_fini(dt_stage_export *t)
+{
+    dt_bundle_fini(&t->bundle);
+    dt_free(t->how);
+    dt_str_fini(&t->models);
+    dt_str_fini(&t->settings);
+    *t = (dt_stage_export){.n_pairs = 0};
+}

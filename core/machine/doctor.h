@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * `dtrain doctor`: is this machine fit to train on, and what would help? One line per check: PASS, WARN (training goes
+ * on, with less than there could be) or FAIL (it does not), with a remedy. Groups of checks: the machine
+ * (doctor_machine.c), devices with a quick self-test each (doctor_device.c), the product itself (verb_doctor.c).
+ * Threads: [main].
+ */
+#ifndef DTRAIN_CORE_MACHINE_DOCTOR_H
+#define DTRAIN_CORE_MACHINE_DOCTOR_H
+
+#include "base/json.h"
+#include "device/device.h"
+
+typedef enum dt_verdict { DT_VERDICT_PASS, DT_VERDICT_WARN, DT_VERDICT_FAIL, DT_VERDICT_END } dt_verdict;
+
+typedef struct dt_doctor {
+    dt_str *out;
+    dt_json_out *json; /* NULL: lines for people */
+    const char *root;  /* in front of /proc, /sys and /dev: "" but in tests */
+    const char *nvml;  /* NULL but in tests: library of device/nvml.h */
+    uint32_t n[DT_VERDICT_END];
+} dt_doctor;
+
+/* check: a word or two; remedy: what to do, "" when there is nothing. */
+void dt_doctor_say(dt_doctor *d, dt_verdict v, const char *check, const char *remedy, const char *fmt, ...)
+    DT_PRINTF(5, 6);
+
+/* Processor, cores, memory, limits, shared memory, load, DTRAIN_ variables. */
+void dt_doctor_machine(dt_doctor *d);
+/* Can a run write below path (which need not exist yet), and how fast? A file of 1 MiB comes and goes. */
+void dt_doctor_disk(dt_doctor *d, const char *path);
+/* Programs that some runs start: MPI. */
+void dt_doctor_tools(dt_doctor *d);
+/* What the environment env_sumo needs. plugin: its file, NULL where there is none. */
+void dt_doctor_sumo(dt_doctor *d, const char *plugin);
+/* Kernels of the CPU lane against the reference, and their speed. */
+void dt_doctor_cpu(dt_doctor *d);
+/* The module for NVIDIA GPUs, and what it finds. */
+void dt_doctor_cuda(dt_doctor *d);
+/* Every device of an opened module. */
+void dt_doctor_devices(dt_doctor *d, const dt_device_ops *ops);
+
+#endif

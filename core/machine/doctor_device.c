@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What doctor asks the devices: the CPU's kernels and the GPUs, each with a quick self-test. See doctor.h.
+ */
+#include <config.h>
+
+#include "machine/doctor.h"
+
+#include "backend/kernel.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/rng.h"
+#include "base/str.h"
+#include "device/nvml.h"
+#include "device/open.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- CPU --------------------------------------------------------------------------------------------------------- */
+
+enum { SIDE = 256, GPU_FLOATS = 1 << 18 };
+static const double test_s = 0.03;     /* time given to the speed */
+static const double tolerance = 1e-5;  /* largest error over largest value, for sums of SIDE products in f32 */
+static const double few_free = 0x1p30; /* bytes of a GPU below which little fits */
+
+static void product(const dt_lane lane, void *const data[4], void *scratch)
+{
+    dt_view in[3] = {0}, out[1] = {0};
+    for (int i = 0; i < 2; i++) {
+        in[i] = (dt_view){.data = data[i], .dim = {SIDE, SIDE}, .rank = 2, .dtype = DT_F32};
+    }
+    in[2] = (dt_view){.data = data[2], .dim = {SIDE}, .rank = 1, .dtype = DT_F32};
+    out[0] = (dt_view){.data = data[3], .dim = {SIDE, SIDE}, .rank = 2, .dtype = DT_F32};
+    const dt_attr attr = {0};
+    const dt_kernel_run run = {0};
+    const dt_kernel_args a = {
+        .attr = &attr, .run = &run, .in = in, .out = out, .n_in = 3, .n_out = 1, .scratch = scratch};
+    dt_kernel_find(DT_OPX_LINEAR, lane)(&a);
+}
+
+static size_t product_scratch(void)
+{
+    const dt_view square = {.dim = {SIDE, SIDE}, .rank = 2, .dtype = DT_F32};
+    const dt_view in[3] = {square, square, {.dim = {SIDE}, .rank = 1, .dtype = DT_F32}};
+    const dt_attr attr = {0};
+    return dt_kernel_scratch(DT_OPX_LINEAR, DT_LANE_CPU, &attr, in, 3, &square, 1);
+}
+
+/* x w^T + b in both lanes; error_p: largest difference over the largest value. */
+static dt_status compare_lanes(double *error_p, double *gflops_p)
+{
+    enum { N = SIDE * SIDE };
+    static const size_t count[4] = {N, N, SIDE, N};
+    const dt_rng_key key = {.seed = 1};
+    void *fast[4] = {0}, *exact[4] = {0}, *scratch = dt_alloc(product_scratch() + 64);
+    dt_status st = scratch != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "no memory for a self-test");
+    for (int i = 0; i < 4; i++) {
+        fast[i] = dt_alloc(count[i] * sizeof(float));
+        exact[i] = dt_alloc(count[i] * sizeof(double));
+        st = fast[i] != NULL && exact[i] != NULL ? st : DT_FAIL(DT_ENOMEM, "no memory for a self-test");
+    }
+    if (st == DT_OK) {
+        for (int i = 0; i < 3; i++) {
+            for (size_t k = 0; k < count[i]; k++) {
+                ((float *)fast[i])[k] = (float)dt_rng_normal(&key, (uint64_t)i * N + k);
+                ((double *)exact[i])[k] = ((float *)fast[i])[k];
+            }
+        }
+        product(DT_LANE_REF64, exact, scratch);
+        product(DT_LANE_CPU, fast, scratch);
+        double error = 0, largest = 0;
+        for (size_t k = 0; k < N; k++) {
+            error = fmax(error, fabs(((float *)fast[3])[k] - ((double *)exact[3])[k]));
+            largest = fmax(largest, fabs(((double *)exact[3])[k]));
+        }
+        *error_p = error / largest;
+        const double before = dt_clock_s();
+        double took = 0;
+        uint32_t n = 0;
+        for (; took < test_s; n++) {
+            product(DT_LANE_CPU, fast, scratch);
+            took = dt_clock_s() - before;
+        }
+        *gflops_p = 2.0 * N * SIDE * n / took / 1e9;
+    }
+    for (int i = 0; i < 4; i++) {
+        dt_free(fast[i]);
+        dt_free(exact[i]);
+    }
+    dt_free(scratch);
+    return st;
+}
+
+void dt_doctor_cpu(dt_doctor *d)
+{
+    double error = 0, gflops = 0;
+    if (compare_lanes(&error, &gflops) != DT_OK) {
+        dt_doctor_say(d, DT_VERDICT_FAIL, "kernels", "free some memory", "%s", dt_error_text());
+    } else if (!(error < tolerance)) {
+        dt_doctor_say(d, DT_VERDICT_FAIL, "kernels",
+                      "run make check; DTRAIN_CPU_ISA=avx2 or base takes simpler kernels; it may be the machine",
+                      "a matrix product is wrong by %.2g of its size, at most %.0e is rounding", error, tolerance);
+    } else {
+        dt_doctor_say(d, DT_VERDICT_PASS, "kernels", "",
+                      "agree with the reference; products at %.0f GFLOP/s on one core", gflops);
+    }
+}
+
+/* ---- GPUs -------------------------------------------------------------------------------------------------------- */
+
+/* y = 2 x + 1 for whole numbers, in which no rounding can hide. zeros: a control block that nothing here needs. */
+static dt_status launch(const dt_device_ops *ops, dt_device *d, dt_device_stream *s, void *x, void *y, void *zeros)
+{
+    static const dt_attr attr = {.f = {2.0, 1.0}}; /* launches run later */
+    const dt_device_kernel *kernel = ops->kernel(DT_OPX_AFFINE);
+    if (kernel == NULL) {
+        return DT_FAIL(DT_EUNSUPPORTED, "the module has no kernel for affine");
+    }
+    const dt_device_view view = {.dim = {GPU_FLOATS}, .rank = 1, .dtype = DT_F32, .ragged = -1};
+    dt_device_view in[2] = {view, {.ragged = -1}}, out[1] = {view}; /* the second input is absent */
+    in[0].data = x;
+    out[0].data = y;
+    const dt_device_args a = {.attr = &attr,
+                              .in = in,
+                              .out = out,
+                              .n_in = 1,
+                              .n_out = 1,
+                              .leaves = 1,
+                              .live = zeros,
+                              .run = zeros,
+                              .device = d,
+                              .stream = s};
+    return kernel->run(&a);
+}
+
+/* Numbers go to the device, through a kernel, and come back. */
+static dt_status round_trip(const dt_device_ops *ops, dt_device *d)
+{
+    enum { BYTES = GPU_FLOATS * sizeof(float) };
+    void *there[3] = {NULL, NULL, NULL}, *here[2] = {NULL, NULL};
+    dt_device_stream *s = NULL;
+    dt_status st = ops->stream_create(d, &s);
+    for (int i = 0; i < 2 && st >= 0; i++) {
+        st = ops->alloc(d, BYTES, &there[i]);
+        st = st >= 0 ? ops->pin(d, BYTES, &here[i]) : st;
+    }
+    st = st >= 0 ? ops->alloc(d, sizeof(dt_device_run), &there[2]) : st;
+    for (int k = 0; st >= 0 && k < GPU_FLOATS; k++) {
+        ((float *)here[0])[k] = (float)k;
+    }
+    st = st >= 0 ? ops->copy(d, there[0], here[0], BYTES, DT_DEVICE_TO_DEVICE, s) : st;
+    st = st >= 0 ? launch(ops, d, s, there[0], there[1], there[2]) : st;
+    st = st >= 0 ? ops->copy(d, here[1], there[1], BYTES, DT_DEVICE_TO_HOST, s) : st;
+    st = st >= 0 ? ops->stream_sync(d, s) : st;
+    for (int k = 0; st >= 0 && k < GPU_FLOATS; k++) {
+        const float got = ((float *)here[1])[k];
+        if (got != 2.0F * (float)k + 1.0F) {
+            st = DT_FAIL(DT_ECUDA, "it computes 2 * %d + 1 = %g", k, (double)got);
+        }
+    }
+    for (int i = 0; i < 3; i++) {
+        if (i < 2 && here[i] != NULL) {
+            ops->unpin(d, here[i]);
+        }
+        if (there[i] != NULL) {
+            ops->release(d, there[i]);
+        }
+    }
+    if (s != NULL) {
+        ops->stream_destroy(d, s);
+    }
+    return st;
+}
+
+/* What a run records of it, beside what it allocates. */
+static void check_nvml(dt_doctor *d, const dt_device_info *info)
+{
+    dt_nvml *n = NULL;
+    dt_nvml_sample s;
+    dt_str text = {0};
+    if (dt_nvml_open(d->nvml, info, &n) < 0) {
+        dt_doctor_say(d, DT_VERDICT_WARN, "NVML",
+                      "make libnvidia-ml.so.1 known; until then runs record no memory in use, utilisation, temperature",
+                      "%s", dt_error_text());
+        return;
+    }
+    dt_nvml_read(n, &s);
+    dt_nvml_close(n);
+    const struct {
+        double value, unit;
+        const char *name;
+    } told[] = {{s.used, 0x1p30, "GiB in use"}, {s.utilisation, 1, "% at work"}, {s.temperature, 1, "degrees Celsius"}};
+    for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++) {
+        if (isnan(told[i].value)) {
+            dt_str_addf(&text, "%sno %s", i > 0 ? ", " : "", told[i].name);
+        } else {
+            dt_str_addf(&text, "%s%.*f %s", i > 0 ? ", " : "", i == 0, told[i].value / told[i].unit, told[i].name);
+        }
+    }
+    dt_doctor_say(d, DT_VERDICT_PASS, "NVML", "", "%s", dt_str_text(&text));
+    dt_str_fini(&text);
+}
+
+static void check_device(dt_doctor *d, const dt_device_ops *ops, uint32_t index)
+{
+    char check[24];
+    dt_device_info info;
+    dt_device *device = NULL;
+    uint64_t room = 0, total = 0;
+    dt_str text = {0};
+    snprintf(check, sizeof(check), "%s:%u", ops->name, index);
+    dt_status st = ops->describe(index, &info);
+    if (st >= 0) {
+        dt_device_info_text(&info, &text);
+        st = ops->open(index, &device);
+    }
+    st = st >= 0 ? ops->memory(device, &room, &total) : st;
+    st = st >= 0 ? round_trip(ops, device) : st;
+    if (device != NULL) {
+        ops->close(device);
+    }
+    if (st < 0) {
+        dt_doctor_say(d, DT_VERDICT_FAIL, check, "see nvidia-smi; leave it out by CUDA_VISIBLE_DEVICES, or restart it",
+                      "%s%s%s", dt_str_text(&text), text.bytes > 0 ? ": " : "", dt_error_text());
+    } else {
+        const bool is_full = (double)room < few_free;
+        dt_doctor_say(d, is_full ? DT_VERDICT_WARN : DT_VERDICT_PASS, check,
+                      is_full ? "end other programs on it (nvidia-smi lists them)" : "",
+                      "%s; %.1f GiB free; memory and kernels answer", dt_str_text(&text), (double)room / 0x1p30);
+        check_nvml(d, &info);
+    }
+    dt_str_fini(&text);
+}
+
+/* 12040 is 12.4 */
+static void add_cuda_version(dt_str *out, const char *what, uint32_t v)
+{
+    dt_str_addf(out, "%s%s %u.%u", out->bytes > 0 ? ", " : "", what, v / 1000, v % 1000 / 10);
+}
+
+static void check_libraries(dt_doctor *d, const dt_device_ops *ops)
+{
+    dt_device_versions v = {0};
+    dt_str text = {0};
+    ops->versions(&v);
+    add_cuda_version(&text, "driver for CUDA", v.driver);
+    add_cuda_version(&text, "runtime", v.runtime);
+    add_cuda_version(&text, "built with", v.built_for);
+    const struct {
+        const char *name;
+        uint32_t version;
+    } library[] = {{"cuBLAS", v.blas}, {"cuDNN", v.dnn}, {"NCCL", v.nccl}};
+    for (size_t i = 0; i < sizeof(library) / sizeof(library[0]); i++) {
+        if (library[i].version != 0) {
+            dt_str_addf(&text, ", %s %u", library[i].name, library[i].version);
+        } else {
+            dt_str_addf(&text, ", no %s", library[i].name);
+        }
+    }
+    const bool is_old = v.driver / 1000 < v.built_for / 1000;
+    dt_doctor_say(d, is_old ? DT_VERDICT_WARN : DT_VERDICT_PASS, "driver",
+                  is_old ? "update the NVIDIA driver; it is older than the toolkit that dtrain was built with" : "",
+                  "%s", dt_str_text(&text));
+    dt_str_fini(&text);
+}
+
+void dt_doctor_devices(dt_doctor *d, const dt_device_ops *ops)
+{
+    uint32_t n = 0;
+    check_libraries(d, ops);
+    if (ops->count(&n) < 0) {
+        dt_doctor_say(d, DT_VERDICT_FAIL, "GPU",
+                      "install or update the NVIDIA driver; CUDA_VISIBLE_DEVICES may hide GPUs", "%s", dt_error_text());
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        check_device(d, ops, i);
+    }
+}
+
+void dt_doctor_cuda(dt_doctor *d)
+{
+    dt_str node = {0};
+    const dt_device_ops *ops = NULL;
+    dt_str_addf(&node, "%s/dev/nvidiactl", d->root);
+    const bool has_gpu = access(dt_str_text(&node), F_OK) == 0;
+    dt_str_fini(&node);
+    dt_error_clear();
+    const dt_status st = dt_device_module_open("cuda", &ops);
+    if (!has_gpu) {
+        dt_doctor_say(d, DT_VERDICT_PASS, "GPU", "", "no NVIDIA GPU here, %s; training runs on the CPU",
+                      st == DT_OK ? "though the module for them is installed" : "and no module for them");
+    } else if (st != DT_OK) {
+        dt_doctor_say(d, DT_VERDICT_WARN, "GPU", "until then --device auto and cpu train on the CPU", "%s",
+                      dt_error_text());
+    } else {
+        dt_doctor_devices(d, ops);
+    }
+}

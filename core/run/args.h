@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the command line said, as plain words: cli/cli.c fills it, and whoever begins a run reads it. Threads: [main].
+ */
+#ifndef DTRAIN_CORE_RUN_ARGS_H
+#define DTRAIN_CORE_RUN_ARGS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { DT_CLI_MAX_REPEAT = 64, DT_CLI_MAX_WORDS = 16 };
+
+typedef struct dt_args {
+    const char *verb;
+    const char *word[DT_CLI_MAX_WORDS]; /* positional, after the verb */
+    const char *config[DT_CLI_MAX_REPEAT], *set[DT_CLI_MAX_REPEAT];
+    const char *plugin, *phase, *profile, *run_dir, *name, *resume, *init_from, *device, *nproc, *threads, *seed;
+    const char *every;
+    const char *max_steps, *max_time, *profile_steps, *checkpoint, *env, *episodes, *seeds, *out, *format, *store;
+    const char *print_graph;
+    uint32_t n_words, n_config, n_set;
+    bool has_resume, dry_run, no_graphs, trust_plugins, json, quiet, verbose, help;
+    int argc;
+    char *const *argv;
+} dt_args;
+
+#endif

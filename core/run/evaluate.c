@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See evaluate.h.
+ */
+#include <config.h>
+
+#include "run/evaluate.h"
+
+#include "base/err.h"
+#include "base/fs.h"
+#include "run/handover.h"
+
+#include <string.h>
+
+dt_status dt_eval_phase(const dt_session *s, const char *checkpoint, int64_t *index_p)
+{
+    dt_ckpt_info info;
+    *index_p = s->first;
+    if (s->last - s->first == 1) {
+        return DT_OK;
+    }
+    if (checkpoint != NULL && dt_fs_is_dir(checkpoint)) {
+        DT_TRY(dt_ckpt_inspect(checkpoint, &info));
+        *index_p = info.phase_index;
+        if (*index_p >= s->first && *index_p < s->last && strcmp(info.phase, s->phase[*index_p]->desc.id) == 0) {
+            return DT_OK;
+        }
+    }
+    return DT_FAIL(DT_ECONFIG, "the configuration has %lld phases; say which one with --phase", (long long)s->n_phases);
+}
+
+static dt_status load(dt_stage *stage, const dt_handover *from)
+{
+    DT_TRY(dt_handover_load(from, stage, NULL, DT_HANDOVER_WHOLE));
+    /* what is frozen was decided before, and nothing is trained here: it says what was taught */
+    return dt_handover_loaded(from, &stage->d.loaded);
+}
+
+dt_status dt_eval_load(dt_stage *stage, const char *path, dt_ckpt_info *taken)
+{
+    dt_handover *from = NULL;
+    dt_status st = dt_handover_open(path, stage->d.phase->desc.id, &from);
+    st = st == DT_OK ? load(stage, from) : st;
+    if (st == DT_OK && taken != NULL && dt_handover_checkpoint(from) != NULL) {
+        *taken = *dt_handover_checkpoint(from);
+    }
+    dt_handover_close(from);
+    return st;
+}
+
+static dt_status run(dt_stage_desc *d, const dt_handover *from, dt_eval *e)
+{
+    dt_progress p;
+    DT_TRY(dt_stage_create(d, &e->stage));
+    DT_TRY(dt_stage_start(e->stage));
+    if (from != NULL && e->stage->params.n > 0) {
+        DT_TRY(load(e->stage, from));
+    }
+    return dt_stage_evaluate(e->stage, &p);
+}
+
+dt_status dt_eval_run(const dt_session *s, int64_t index, const char *checkpoint, double frames_every_s, dt_eval *e)
+{
+    dt_handover *from = NULL;
+    *e = (dt_eval){.comm = NULL};
+    pthread_mutex_init(&e->lock, NULL);
+    DT_TRY(dt_comm_null(&e->comm));
+    dt_stage_desc d = dt_session_stage(s, index, e->comm, &e->lock);
+    d.frames_every_s = frames_every_s;
+    d.judged = &e->trained_on;
+    dt_status st = DT_OK;
+    if (checkpoint != NULL) {
+        e->trained_on.is_trained = true;
+        st = dt_handover_open(checkpoint, d.phase->desc.id, &from);
+        st = st == DT_OK ? dt_handover_stores(from, &e->stores, &e->trained_on.is_known) : st;
+        e->trained_on.stores = dt_str_text(&e->stores);
+    }
+    st = st == DT_OK ? run(&d, from, e) : st;
+    dt_handover_close(from);
+    return st;
+}
+
+void dt_eval_close(dt_eval *e)
+{
+    dt_stage_destroy(e->stage);
+    dt_str_fini(&e->stores);
+    dt_comm_destroy(e->comm);
+    pthread_mutex_destroy(&e->lock);
+}

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+core_libdtcore_la_SOURCES += \
+	core/run/args.h \
+	core/run/baselines.c core/run/baselines.h \
+	core/run/device_watch.c core/run/device_watch.h \
+	core/run/evaluate.c core/run/evaluate.h \
+	core/run/fit.c core/run/fit.h \
+	core/run/fit_seek.c \
+	core/run/forecast.c core/run/forecast.h \
+	core/run/handover.c core/run/handover.h \
+	core/run/memory_watch.c core/run/memory_watch.h \
+	core/run/profile_steps.c core/run/profile_steps.h \
+	core/run/rank.c core/run/rank.h \
+	core/run/rank_evaluate.c \
+	core/run/rank_loop.c \
+	core/run/rank_phase.c \
+	core/run/rank_save.c \
+	core/run/rank_show.c \
+	core/run/result_text.c \
+	core/run/resume.c core/run/resume.h \
+	core/run/run.c core/run/run.h \
+	core/run/run_start.c core/run/run_start.h \
+	core/run/rundir.c core/run/rundir.h \
+	core/run/session.c core/run/session.h \
+	core/run/snapshot.c core/run/snapshot.h

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One rank of a run, as the files rank*.c and run.c share it; the loop of a phase is in rank_loop.c. Ranks do the same
+ * things in the same order; what only one can know, rank 0 tells the others. Threads: each rank has its own.
+ */
+#ifndef DTRAIN_CORE_RUN_RANK_H
+#define DTRAIN_CORE_RUN_RANK_H
+
+#include "base/err.h"
+#include "run/run_start.h"
+#include "run/device_watch.h"
+#include "run/forecast.h"
+#include "run/memory_watch.h"
+#include "run/run.h"
+#include "run/snapshot.h"
+#include "metrics/record.h"
+
+#include <pthread.h>
+
+typedef struct dt_run_state { /* what all ranks share */
+    const dt_run_desc *d;
+    dt_metrics *metrics;
+    dt_screen *screen;
+    double start_s;
+    pthread_mutex_t create_lock; /* configuration and loader are used by one rank at a time */
+    dt_run_start start;          /* where it begins, in this process or after the last failure */
+    uint64_t base_step;          /* steps of finished phases, the same on every rank */
+    int64_t phase;               /* that runs */
+    bool stands;                 /* the phase is ready to step, or has stepped */
+    uint32_t retries;            /* of the phase so far */
+    bool is_disk_full;           /* the end of a phase could not be saved: nothing is gained by doing it again */
+    dt_profile_steps profile;
+} dt_run_state;
+
+typedef struct dt_rank {
+    dt_run_state *r;
+    dt_comm *comm;
+    pthread_t thread;
+    dt_stage *stage;
+    double last_save_s, rate_s;
+    double save_again_s;     /* rank 0: not before, after saves that failed */
+    uint32_t n_failed_saves; /* rank 0: in a row */
+    uint64_t rate_samples, last_saved_step;
+    uint64_t good_step, evaluated_step; /* of the run: where the last iteration began, where it was evaluated */
+    dt_snapshot_held held;              /* of the first rank: besides the arenas, before this iteration */
+    double rate;
+    dt_training_opts training;
+    dt_checkpoint_opts checkpoint;
+    dt_stop_opts stop;
+    double enter_s;           /* of the phase with its start; of the process, where it is the first */
+    double first_s;           /* when its first step began */
+    double begin_s;           /* of the phase in this process */
+    uint64_t begin_step;      /* the same */
+    uint64_t histogram_every; /* epochs, 0: none */
+    double from_s, from_part; /* since when the pace is measured, and how much was done then; NAN: not yet */
+    uint64_t iterations;      /* the same */
+    bool has_stepped;         /* the same: a step was made */
+    bool has_evaluated;       /* the same */
+    uint64_t epoch;           /* epochs of the phase that are done */
+    uint32_t owed;            /* DT_OWES_* */
+    uint32_t restarts;        /* of workers of this rank's environments, as far as they are known */
+    dt_forecast forecast;     /* rank 0 */
+    bool has_peak;            /* rank 0: the peak of resident memory is that of the phase */
+    dt_memory_watch watch;
+    dt_device_watch device; /* rank 0 */
+    dt_error error;
+} dt_rank;
+
+/* ---- rank.c ----------------------------------------------------------------------------------------------------- */
+
+bool dt_rank_is_first(const dt_rank *k);
+/* Where a phase does not count them, each call is one. */
+uint64_t dt_rank_iterations(const dt_rank *k, const dt_progress *p);
+/* Steps of the run: finished phases and this one. */
+uint64_t dt_rank_global_step(const dt_rank *k);
+/* Any thread of any rank may ask. */
+bool dt_run_stops(void *user);
+/* Spent on the phase, in earlier processes too. */
+double dt_rank_phase_s(const dt_rank *k);
+
+/* ---- rank_save.c ------------------------------------------------------------------------------------------------ */
+
+/* Rank 0 writes; the others wait for its word. A save that the disk refuses is tried again, later and later while
+ * training goes on; where nothing goes on without it (must) it is waited for, checkpoint.wait_s, and then an error.
+ * What is not finite is never saved, and an error. */
+dt_status dt_rank_save(dt_rank *k, bool phase_end, bool must);
+/* The phase fails with st, which all ranks know. Where nothing was learnt since the last good iteration its state is
+ * saved, so that no more is lost than what failed. held: what that iteration left besides the arenas; NULL: the stage
+ * as it is. On a device steps are under way that nobody has looked at: there the last checkpoint has to do. */
+dt_status dt_rank_rescue(dt_rank *k, dt_status st, const dt_snapshot_held *held);
+
+/* ---- rank_evaluate.c -------------------------------------------------------------------------------------------- */
+
+/* Every so many epochs, and when the phase ends, by whatever rule. */
+bool dt_rank_evaluation_due(const dt_rank *k, const dt_progress *p, bool ends);
+/* met_p: whether the result ends the phase. */
+dt_status dt_rank_evaluate(dt_rank *k, bool *met_p);
+/* Results that stop.metric and checkpoint.best_by name are looked for before the first step, by an evaluation: which
+ * ones a phase reports, nobody knows before. Several phases may share a best_by that one of them lacks; that is a
+ * warning, unless this phase has a result of nearly that name. Errors: DT_ECONFIG with those that there are. */
+dt_status dt_rank_check_results(dt_rank *k);
+
+/* ---- rank_show.c ------------------------------------------------------------------------------------------------ */
+
+dt_status dt_rank_announce(dt_rank *k);
+dt_status dt_rank_tell_progress(const dt_rank *k, int64_t index);
+/* How long a start takes, with all that a first step has to make. */
+void dt_rank_tell_first_step(dt_rank *k);
+void dt_rank_show(dt_rank *k, const dt_progress *p, bool force);
+/* The first epoch, every so many, and the last one. */
+void dt_rank_show_models(const dt_rank *k, const dt_progress *p);
+
+/* ---- rank_loop.c ------------------------------------------------------------------------------------------------ */
+
+dt_status dt_rank_loop(dt_rank *k, uint64_t stop_step);
+/* What a resumed phase owes from before. DT_DONE: the phase ends with it. */
+dt_status dt_rank_settle(dt_rank *k);
+
+/* ---- rank_phase.c ----------------------------------------------------------------------------------------------- */
+
+dt_status dt_rank_run_phases(dt_rank *k);
+
+#endif

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Evaluations of a rank's phase, and what follows from their results; see rank.h.
+ */
+#include <config.h>
+
+#include "run/rank.h"
+
+#include "base/log.h"
+#include "base/trace.h"
+#include "tensorboard/event_files.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static dt_status evaluate(dt_rank *k)
+{
+    dt_progress p;
+    DT_TRACE("run", "evaluation");
+    DT_TRY(dt_comm_agree(k->comm, dt_stage_evaluate(k->stage, &p)));
+    k->evaluated_step = dt_rank_global_step(k);
+    if (!dt_rank_is_first(k)) {
+        return DT_OK;
+    }
+    const dt_report *report = NULL;
+    const uint32_t n = dt_stage_reports(k->stage, &report);
+    for (uint32_t i = 0; i < n; i++) {
+        for (uint32_t j = 0; j < report[i].n && !dt_report_is_detail(&report[i]); j++) {
+            char name[128];
+            if (report[i].is_list) {
+                snprintf(name, sizeof(name), "eval/%s/%u", report[i].key, j + 1);
+            } else {
+                snprintf(name, sizeof(name), "eval/%s", report[i].key);
+            }
+            dt_metrics_scalar(k->r->metrics, name, report[i].value[j]);
+        }
+    }
+    if (dt_report_pictures(k->stage, dt_rundir_path(k->r->d->dir)) < 0) {
+        dt_log(DT_LOG_WARN, "no pictures of this evaluation: %s", dt_error_text());
+        dt_error_clear();
+    }
+    dt_str table = {0};
+    dt_report_text(k->stage, &table);
+    const dt_status st = dt_str_status(&table);
+    dt_event_files_evaluation(k->stage, k->r->metrics, dt_trainer_step_number(k->stage->trainer), dt_str_text(&table));
+    char *rest = table.text, *line;
+    while (st == DT_OK && (line = strsep(&rest, "\n")) != NULL && line[0] != '\0') {
+        dt_log(DT_LOG_INFO, "%s", line);
+    }
+    dt_str_fini(&table);
+    return st;
+}
+
+bool dt_rank_evaluation_due(const dt_rank *k, const dt_progress *p, bool ends)
+{
+    const int64_t every = k->training.eval_interval;
+    return k->stage->d.phase->ops.phase.evaluate != NULL && every > 0 &&
+           (ends || (p->epoch_end && (p->epoch + 1) % (uint64_t)every == 0));
+}
+
+static const char *nearest(const dt_stage *s, const char *name)
+{
+    const char *names[DT_STAGE_MAX_REPORTS + 1] = {NULL};
+    const dt_report *report = NULL;
+    const uint32_t n = dt_stage_reports(s, &report);
+    for (uint32_t i = 0; i < n && i < DT_STAGE_MAX_REPORTS; i++) {
+        names[i] = report[i].key;
+    }
+    return dt_did_you_mean(strncmp(name, "eval/", 5) == 0 ? name + 5 : name, names);
+}
+
+/* The number that a key of the configuration names. Errors: DT_ECONFIG with those that there are. */
+static dt_status find_result(const dt_rank *k, const char *option, const char *name, double *out)
+{
+    const double *value = dt_stage_report(k->stage, name);
+    if (value == NULL) {
+        dt_str known = {0};
+        dt_stage_report_names(k->stage, &known);
+        const char *near = nearest(k->stage, name);
+        const dt_status st =
+            DT_FAIL(DT_ECONFIG, "%s = \"%s\" is no result of the evaluation of %s%s%s%s; it reports %s", option, name,
+                    k->stage->d.phase->desc.id, near != NULL ? "; did you mean \"" : "", near != NULL ? near : "",
+                    near != NULL ? "\"?" : "", dt_str_text(&known));
+        dt_str_fini(&known);
+        return st;
+    }
+    *out = *value;
+    return DT_OK;
+}
+
+/* Rank 0 has the results; met_p: whether they end the phase. */
+static dt_status meet_target(dt_rank *k, bool *met_p)
+{
+    const dt_stop_opts *o = &k->stop;
+    double value = NAN;
+    uint32_t met = 0;
+    if (o->metric[0] == '\0') {
+        return DT_OK;
+    }
+    DT_TRY(dt_comm_agree(k->comm, dt_rank_is_first(k) ? find_result(k, "stop.metric", o->metric, &value) : DT_OK));
+    met |= o->has_above && value >= o->above;
+    met |= o->has_below && value <= o->below;
+    DT_TRY(dt_comm_broadcast(k->comm, 0, &met, sizeof(met)));
+    *met_p = met != 0;
+    if (met != 0 && dt_rank_is_first(k)) {
+        dt_log(DT_LOG_INFO, "%s is %g: the phase ends", o->metric, value);
+    }
+    return DT_OK;
+}
+
+static const char *best_name(const dt_rank *k)
+{
+    const char *name = k->checkpoint.best_by;
+    return strncmp(name, "min:", 4) == 0 ? name + 4 : name;
+}
+
+/* Is a best_by that this phase does not report a mistake? Not where other phases share it and may report it; it is
+ * where it is this phase's own, where no other phase is evaluated, and where a result here has nearly that name. */
+static dt_status is_meant_here(const dt_rank *k, bool *is_p)
+{
+    const dt_session *s = k->r->d->session;
+    dt_checkpoint_opts shared;
+    int64_t n = 0;
+    for (int64_t i = 0; i < s->n_phases; i++) {
+        dt_training_opts training;
+        DT_TRY(dt_config_training(s->config, i, &training));
+        n += s->phase[i]->ops.phase.evaluate != NULL && training.eval_interval > 0;
+    }
+    DT_TRY(dt_config_checkpoint(s->config, -1, &shared));
+    *is_p = n <= 1 || strcmp(shared.best_by, k->checkpoint.best_by) != 0 || nearest(k->stage, best_name(k)) != NULL;
+    return DT_OK;
+}
+
+/* Rank 0, before the first step. */
+static dt_status refuse_best(const dt_rank *k)
+{
+    double unused = 0;
+    bool is_meant = false;
+    if (dt_stage_report(k->stage, best_name(k)) != NULL) {
+        return DT_OK;
+    }
+    DT_TRY(is_meant_here(k, &is_meant));
+    return is_meant ? find_result(k, "checkpoint.best_by", best_name(k), &unused) : DT_OK;
+}
+
+/* A name that a phase does not report marks nothing as its best. Said once: other phases may report it. */
+static void check_best(dt_rank *k)
+{
+    const char *name = best_name(k);
+    double value = 0;
+    if (dt_rank_is_first(k) && name[0] != '\0' && !k->has_evaluated &&
+        find_result(k, "checkpoint.best_by", name, &value) < 0) {
+        dt_log(DT_LOG_WARN, "%s", dt_error_text());
+        dt_error_clear();
+    }
+    k->has_evaluated = true;
+}
+
+dt_status dt_rank_evaluate(dt_rank *k, bool *met_p)
+{
+    DT_TRY(dt_comm_agree(k->comm, evaluate(k)));
+    check_best(k);
+    return meet_target(k, met_p);
+}
+
+dt_status dt_rank_check_results(dt_rank *k)
+{
+    double unused = 0;
+    const char *best = best_name(k);
+    const bool wants_any = k->stop.metric[0] != '\0' || best[0] != '\0';
+    if (!wants_any || k->stage->d.phase->ops.phase.evaluate == NULL || k->training.eval_interval == 0) {
+        return DT_OK;
+    }
+    dt_progress p;
+    DT_TRACE("run", "evaluation");
+    DT_TRY(dt_comm_agree(k->comm, dt_stage_evaluate(k->stage, &p)));
+    dt_status st = DT_OK;
+    if (dt_rank_is_first(k) && k->stop.metric[0] != '\0') {
+        st = find_result(k, "stop.metric", k->stop.metric, &unused);
+    }
+    if (dt_rank_is_first(k) && st == DT_OK && best[0] != '\0') {
+        st = refuse_best(k);
+    }
+    if (st == DT_OK) {
+        check_best(k);
+    }
+    dt_stage_reports_clear(k->stage);
+    return dt_comm_agree(k->comm, st);
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The loop of a phase; see rank.h.
+ */
+#include <config.h>
+
+#include "run/rank.h"
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/mapping.h"
+#include "base/mem.h"
+#include "base/trace.h"
+#include "base/signals.h"
+
+enum { WANT_STOP = 1u, WANT_SAVE = 2u, WANT_END = 4u };
+
+/* Signals, time and the wish to save are known to rank 0 alone; all ranks do the same thing. */
+static dt_status agree_wishes(dt_rank *k, const dt_progress *p, uint32_t *want_p)
+{
+    uint32_t want = 0;
+    if (dt_rank_is_first(k)) {
+        const dt_checkpoint_opts *c = &k->checkpoint;
+        const int64_t save_interval = k->training.save_interval;
+        const double now = dt_clock_s();
+        const bool steps = c->every_steps > 0 && p->step % (uint64_t)c->every_steps == 0;
+        const bool seconds = c->every_seconds > 0 && now - k->last_save_s >= (double)c->every_seconds;
+        const bool epochs = p->epoch_end && save_interval > 0 && (p->epoch + 1) % (uint64_t)save_interval == 0;
+        want |= dt_fault("run.stop") || dt_run_stops(k->r) ? WANT_STOP : 0;
+        const bool due = steps || seconds || epochs || k->n_failed_saves > 0;
+        want |= (due && (k->n_failed_saves == 0 || now >= k->save_again_s)) || dt_signals_save() ? WANT_SAVE : 0;
+        want |= k->stop.time > 0 && dt_rank_phase_s(k) >= k->stop.time ? WANT_END : 0;
+    }
+    DT_TRY(dt_comm_broadcast(k->comm, 0, &want, sizeof(want)));
+    *want_p = want;
+    return DT_OK;
+}
+
+/* The phase's stop group; epochs are the trainer's business, time is rank 0's. */
+static bool stop_rule_met(dt_rank *k, const dt_progress *p)
+{
+    k->iterations = dt_rank_iterations(k, p);
+    return (k->stop.steps > 0 && p->step >= (uint64_t)k->stop.steps) ||
+           (k->stop.iterations > 0 && k->iterations >= (uint64_t)k->stop.iterations);
+}
+
+/* Workers of environments that were lost on any rank since the last call, in what began at `step`. */
+static dt_status note_lost_workers(dt_rank *k, uint64_t step)
+{
+    const uint32_t restarts = atomic_load(&k->stage->env.n_restarts), ranks = dt_comm_size(k->comm);
+    uint32_t lost = restarts - k->restarts;
+    k->restarts = restarts;
+    if (!k->stage->env.in_process) {
+        return DT_OK;
+    }
+    if (ranks > 1) {
+        uint32_t *all = dt_alloc_n(ranks, sizeof(*all));
+        dt_status st = dt_comm_agree(k->comm, all != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory"));
+        st = st == DT_OK ? dt_comm_all_gather(k->comm, &lost, sizeof(lost), all) : st;
+        for (uint32_t i = 0; i < ranks && st == DT_OK; i++) {
+            lost |= all[i];
+        }
+        dt_free(all);
+        DT_TRY(st);
+    }
+    if (lost > 0 && dt_rank_is_first(k)) {
+        dt_rundir_mark(k->r->d->dir, step);
+        dt_run_note_or_warn(k->r->d->session, k->r->d->dir, -1);
+    }
+    return DT_OK;
+}
+
+/* Tests make it fail as a plugin does, or diverge. */
+static dt_status iterate(dt_rank *k, dt_progress *p)
+{
+    const uint64_t before = dt_trainer_step_number(k->stage->trainer);
+    k->first_s = k->has_stepped ? k->first_s : dt_clock_s();
+    if (dt_rank_is_first(k)) {
+        dt_profile_steps_before(&k->r->profile, before);
+        dt_snapshot_hold(k->stage, &k->held);
+    }
+    if (dt_fault("run.iterate")) {
+        return DT_FAIL(DT_EPLUGIN, "the iteration failed on purpose");
+    }
+    if (dt_fault("run.diverge")) {
+        return DT_FAIL(DT_EDIVERGED, "the iteration diverged on purpose");
+    }
+    DT_TRACE_N("run", "iteration", "first step", before + 1);
+    const dt_status st = dt_stage_iterate(k->stage, p), lost = dt_mapping_verdict();
+    return lost < 0 ? lost : st;
+}
+
+/* Asked to stop while it was judged: what was learnt is saved, and what is owed to it with it. */
+static dt_status leave_owing(dt_rank *k, const dt_progress *p, bool ends)
+{
+    k->owed = ends ? DT_OWES_END : DT_OWES_EVALUATION;
+    if (dt_rank_is_first(k)) {
+        dt_rank_show(k, p, p->step == p->steps);
+        DT_TRY(dt_metrics_flush(k->r->metrics, k->stage->d.phase->desc.id, p->step, dt_clock_s() - k->r->start_s));
+    }
+    DT_TRY(dt_rank_save(k, false, true));
+    return DT_EINTERRUPTED;
+}
+
+dt_status dt_rank_settle(dt_rank *k)
+{
+    const bool ends = k->owed == DT_OWES_END;
+    bool is_met = false;
+    k->good_step = dt_rank_global_step(k);
+    const dt_status judged = dt_rank_evaluate(k, &is_met);
+    if (judged < 0) {
+        return judged == DT_EINTERRUPTED ? judged : dt_rank_rescue(k, judged, NULL);
+    }
+    k->owed = DT_OWES_NOTHING;
+    if (dt_rank_is_first(k)) {
+        DT_TRY(dt_metrics_flush(k->r->metrics, k->stage->d.phase->desc.id, dt_trainer_step_number(k->stage->trainer),
+                                dt_clock_s() - k->r->start_s));
+    }
+    if (ends || is_met) {
+        return DT_DONE;
+    }
+    k->last_saved_step = UINT64_MAX; /* the checkpoint there says that it is owed still */
+    return dt_rank_save(k, false, false);
+}
+
+/* After all that an iteration brings with it: evaluation, records, checkpoint. */
+static void end_iteration(dt_rank *k, uint64_t before)
+{
+    const uint64_t now = dt_rank_global_step(k);
+    if (dt_rank_is_first(k)) {
+        dt_profile_steps_after(&k->r->profile, now - k->r->base_step, now - before);
+    }
+    dt_memory_watch_look(&k->watch, dt_clock_s(), k->stage->trainer);
+}
+
+dt_status dt_rank_loop(dt_rank *k, uint64_t stop_step)
+{
+    dt_run_state *r = k->r;
+    for (;;) {
+        dt_progress p;
+        const uint64_t before = k->good_step = dt_rank_global_step(k);
+        const dt_status st = iterate(k, &p), worst = dt_comm_agree(k->comm, st);
+        if (worst < 0) {
+            return dt_rank_rescue(k, worst, &k->held);
+        }
+        DT_TRY(note_lost_workers(k, before));
+        if (st == DT_DONE && p.step == 0) {
+            return DT_DONE; /* nothing was left to do */
+        }
+        k->epoch = p.epoch + p.epoch_end;
+        k->good_step = dt_rank_global_step(k);
+        uint32_t want = 0;
+        DT_TRY(agree_wishes(k, &p, &want));
+        bool is_met = (want & WANT_END) != 0 || stop_rule_met(k, &p);
+        const bool ends = st == DT_DONE || (p.steps > 0 && p.step >= p.steps) || is_met;
+        if (dt_rank_evaluation_due(k, &p, ends)) {
+            dt_status judged = dt_rank_evaluate(k, &is_met);
+            judged = judged < 0 ? judged : dt_comm_agree(k->comm, dt_mapping_verdict());
+            if (judged < 0) {
+                return judged == DT_EINTERRUPTED ? leave_owing(k, &p, ends) : dt_rank_rescue(k, judged, NULL);
+            }
+            want |= k->checkpoint.best_by[0] != '\0' ? WANT_SAVE : 0;
+        }
+        if (dt_rank_is_first(k)) {
+            dt_rank_tell_first_step(k);
+            dt_rank_show(k, &p, p.step == p.steps);
+            dt_rank_show_models(k, &p);
+            DT_TRY(dt_metrics_flush(r->metrics, k->stage->d.phase->desc.id, p.step, dt_clock_s() - r->start_s));
+        }
+        if (ends || is_met) {
+            return DT_DONE;
+        }
+        if (stop_step > 0 && p.step >= stop_step) {
+            return DT_OK;
+        }
+        if ((want & (WANT_SAVE | WANT_STOP)) != 0) {
+            DT_TRY(dt_rank_save(k, false, (want & WANT_STOP) != 0));
+        }
+        if ((want & WANT_STOP) != 0) {
+            return DT_EINTERRUPTED;
+        }
+        end_iteration(k, before);
+    }
+}

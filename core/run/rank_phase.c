@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One phase on one rank, from its models to its release; see rank.h.
+ */
+#include <config.h>
+
+#include "run/rank.h"
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "run/baselines.h"
+#include "tensorboard/event_files.h"
+#include "run/fit.h"
+#include "run/handover.h"
+#include "service/roles.h"
+
+#include <malloc.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static dt_stage_desc describe_stage(const dt_rank *k, int64_t index, uint32_t loaded)
+{
+    dt_run_state *r = k->r;
+    const dt_session *s = r->d->session;
+    const uint32_t ranks = dt_comm_size(k->comm);
+    dt_stage_desc d = dt_session_stage(s, index, k->comm, &r->create_lock);
+    d.metrics = dt_rank_is_first(k) ? r->metrics : NULL;
+    d.threads = s->threads > ranks ? s->threads / ranks : 1;
+    d.loaded = loaded;
+    d.stops = dt_run_stops;
+    d.stops_user = r;
+    return d;
+}
+
+/* Out of memory while a phase is made. Where what may be mapped is limited, what would fit is looked for in what the
+ * failed stage gives back. */
+static dt_status give_back_and_seek(dt_rank *k, const dt_stage_desc *d, dt_status st)
+{
+    dt_error reason;
+    dt_error_take(&reason, st);
+    dt_stage_destroy(k->stage);
+    k->stage = NULL;
+    return dt_fit_seek(d, k->r->d->max_steps, dt_error_put(&reason));
+}
+
+static dt_status create_stage(dt_rank *k, int64_t index, uint32_t loaded)
+{
+    dt_run_state *r = k->r;
+    const dt_session *s = r->d->session;
+    const dt_stage_desc d = describe_stage(k, index, loaded);
+    pthread_mutex_lock(&r->create_lock);
+    dt_status st = dt_stage_create(&d, &k->stage);
+    if (st == DT_OK) {
+        st = dt_config_training(s->config, index, &k->training);
+    }
+    if (st == DT_OK) {
+        st = dt_config_checkpoint(s->config, index, &k->checkpoint);
+    }
+    if (st == DT_OK) {
+        dt_phase_opts phase;
+        st = dt_config_phase(s->config, index, &phase, &k->stop);
+    }
+    dt_memory_opts memory;
+    if (st == DT_OK) {
+        st = dt_config_memory(s->config, index, &memory);
+    }
+    if (st == DT_OK) {
+        dt_memory_watch_init(&k->watch, &memory, dt_rank_is_first(k));
+    }
+    pthread_mutex_unlock(&r->create_lock);
+    return st == DT_ENOMEM ? give_back_and_seek(k, &d, st) : st;
+}
+
+static bool is_resumed(const dt_rank *k, int64_t index)
+{
+    return k->r->start.resume != NULL && index == k->r->start.begin;
+}
+
+typedef struct weights {      /* where a phase's first ones come from */
+    dt_handover *from;        /* NULL: random ones, and a resumed phase */
+    uint32_t want;            /* DT_HANDOVER_* */
+    const char *const *fresh; /* roles that do not come from there */
+} weights;
+
+/* A phase goes on from those before it where it says nothing else; then they may have nothing in common. */
+static dt_status open_weights(const dt_rank *k, int64_t index, weights *w)
+{
+    const dt_run_state *r = k->r;
+    dt_config *c = r->d->session->config;
+    dt_phase_opts p;
+    dt_stop_opts stop;
+    DT_TRY(dt_config_phase(c, index, &p, &stop));
+    *w = (weights){.want = DT_HANDOVER_SOME, .fresh = p.fresh};
+    if (r->d->init_from != NULL && index == r->d->session->first) {
+        return dt_handover_open(r->d->init_from, NULL, &w->from);
+    }
+    if (strcmp(p.init, "random") == 0) {
+        return DT_OK;
+    }
+    if (p.init[0] != '\0' && strcmp(p.init, "previous") != 0) {
+        return dt_handover_open(p.init, NULL, &w->from);
+    }
+    w->want = p.init[0] == '\0' ? DT_HANDOVER_ANY : DT_HANDOVER_SOME;
+    DT_TRY(dt_handover_previous(dt_rundir_path(r->d->dir), c, index, &w->from));
+    if (dt_handover_is_empty(w->from) && p.init[0] != '\0') {
+        return DT_FAIL(DT_ECONFIG, "init = \"previous\" in the first phase of this run: nothing is before it; use "
+                                   "\"random\" or a checkpoint");
+    }
+    return DT_OK;
+}
+
+/* Before a phase is made: what it will begin with, and which roles that holds. */
+static dt_status find_weights(dt_rank *k, int64_t index, weights *w, uint32_t *roles_p)
+{
+    *w = (weights){0};
+    *roles_p = 0;
+    if (is_resumed(k, index)) {
+        return dt_snapshot_loaded(k->r->start.resume, roles_p);
+    }
+    pthread_mutex_lock(&k->r->create_lock);
+    const dt_status st = open_weights(k, index, w);
+    pthread_mutex_unlock(&k->r->create_lock);
+    *roles_p = dt_handover_roles(w->from);
+    for (const char *const *role = w->fresh; role != NULL && *role != NULL; role++) {
+        const int bit = dt_role_find(*role, strlen(*role));
+        *roles_p &= bit >= 0 ? ~(1u << bit) : UINT32_MAX;
+    }
+    return st;
+}
+
+static dt_status initialise(dt_rank *k, int64_t index, const weights *w)
+{
+    if (is_resumed(k, index)) {
+        return dt_snapshot_load(k->stage, k->r->start.resume);
+    }
+    return dt_handover_is_empty(w->from) ? DT_OK : dt_handover_load(w->from, k->stage, w->fresh, w->want);
+}
+
+/* Asked to stop while experience was collected: the round is left out, a resume collects it again. Before the first
+ * step of a later phase the end of the one before says the same. */
+static dt_status save_before_round(dt_rank *k)
+{
+    const bool is_saved = k->r->base_step > 0 && dt_rank_global_step(k) == k->r->base_step;
+    return is_saved ? DT_OK : dt_rank_save(k, false, true);
+}
+
+static dt_status begin_event_files(dt_rank *k, int64_t index, uint64_t begin)
+{
+    dt_run_state *r = k->r;
+    dt_metrics_opts o;
+    const dt_event_files_desc d = {.run_dir = dt_rundir_path(r->d->dir),
+                                   .config = r->d->session->config,
+                                   .stage = k->stage,
+                                   .first_step = begin + 1};
+    pthread_mutex_lock(&r->create_lock);
+    const dt_status st = dt_config_metrics(r->d->session->config, &o);
+    if (st == DT_OK && o.tensorboard) {
+        dt_event_files_begin(&d, r->metrics);
+    }
+    k->histogram_every = st == DT_OK ? (uint64_t)o.histogram_every : 0;
+    if (st == DT_OK) {
+        const dt_device_ops *ops = k->stage->d.device_ops;
+        dt_device_watch_begin(&k->device, ops != NULL ? ops->info(k->stage->d.device) : NULL, k->forecast.device,
+                              o.device_every_s);
+    }
+    pthread_mutex_unlock(&r->create_lock);
+    return st;
+}
+
+static dt_status start_stage(dt_rank *k)
+{
+    const dt_stage_desc d = k->stage->d;
+    const dt_status st = dt_stage_start(k->stage);
+    return st == DT_ENOMEM ? give_back_and_seek(k, &d, st) : st;
+}
+
+/* The phase's instance, started and with its first weights or those it stopped with. */
+static dt_status set_up(dt_rank *k, int64_t index)
+{
+    weights w;
+    uint32_t loaded = 0;
+    dt_status st = dt_comm_agree(k->comm, find_weights(k, index, &w, &loaded));
+    st = st == DT_OK ? dt_comm_agree(k->comm, create_stage(k, index, loaded)) : st;
+    st = st == DT_OK ? dt_comm_agree(k->comm, start_stage(k)) : st;
+    st = st == DT_OK ? dt_comm_agree(k->comm, initialise(k, index, &w)) : st;
+    dt_handover_close(w.from);
+    return st;
+}
+
+/* What the run did behind this step, on a way that it leaves now, does not count any more. */
+static dt_status rewind_run(dt_rank *k, uint64_t begin)
+{
+    dt_run_state *r = k->r;
+    uint32_t n = 0;
+    dt_rundir_rewind(r->d->dir, r->base_step + begin);
+    DT_TRY(dt_ckpt_supersede(dt_rundir_path(r->d->dir), r->base_step + begin, &n));
+    if (n > 0) {
+        dt_log(DT_LOG_WARN,
+               "%u checkpoint%s behind step %llu moved to checkpoints/superseded: the run goes on from here", n,
+               n == 1 ? "" : "s", (unsigned long long)(r->base_step + begin));
+    }
+    return DT_OK;
+}
+
+/* Phases of the same plugin before this one. */
+static uint32_t namesakes(const dt_run_state *r, int64_t index)
+{
+    uint32_t n = 0;
+    for (int64_t i = 0; i < index; i++) {
+        n += r->d->session->phase[i] == r->d->session->phase[index];
+    }
+    return n;
+}
+
+static dt_status run_phase(dt_rank *k, int64_t index)
+{
+    dt_run_state *r = k->r;
+    if (dt_rank_is_first(k)) {
+        r->stands = false;
+        (void)dt_fault("run.begin"); /* tests kill here */
+    }
+    k->enter_s = index == r->start.begin ? r->start_s : dt_clock_s();
+    DT_TRY(set_up(k, index));
+    if (k->stage->trainer == NULL) {
+        return DT_FAIL(DT_EPLUGIN, "phase %s made no trainer when it was started", k->stage->d.phase->desc.id);
+    }
+    DT_TRY(dt_comm_agree(k->comm, dt_rank_announce(k)));
+    const uint64_t begin = dt_trainer_step_number(k->stage->trainer);
+    k->has_evaluated = false;
+    DT_TRY(begin == 0 ? dt_rank_check_results(k) : DT_OK);
+    if (dt_rank_is_first(k)) {
+        DT_TRY(rewind_run(k, begin));
+        if (r->start.is_other_cpu && index == r->start.begin) {
+            dt_rundir_mark(r->d->dir, r->base_step + begin);
+        }
+        if (!*r->d->begun_p) { /* a resume that was refused before this line leaves the run as it was */
+            DT_TRY(dt_run_record(r->d->session, r->d->dir));
+            *r->d->begun_p = true;
+        }
+        if (dt_rank_tell_progress(k, index) < 0) { /* as on a full disk: `dtrain runs` knows less */
+            dt_log(DT_LOG_WARN, "%s", dt_error_text());
+            dt_error_clear();
+        }
+        DT_TRY(dt_metrics_rewind(r->metrics, k->stage->d.phase->desc.id, namesakes(r, index), begin));
+        DT_TRY(begin_event_files(k, index, begin));
+    }
+    if (dt_rank_is_first(k)) {
+        r->retries = index == r->phase ? r->retries : 0;
+        r->phase = index;
+        r->stands = true;
+    }
+    k->last_save_s = k->begin_s = k->from_s = dt_clock_s();
+    k->from_part = begin > 0 ? NAN : 0;
+    k->begin_step = begin;
+    k->has_stepped = false;
+    k->epoch = begin / dt_trainer_steps_per_epoch(k->stage->trainer);
+    k->rate_s = k->rate = 0;
+    k->restarts = 0;
+    k->rate_samples = 0;
+    k->iterations = begin; /* where a phase does not count them, each is one step of the trainer */
+    k->last_saved_step = begin > 0 ? dt_rank_global_step(k) : UINT64_MAX;
+    k->evaluated_step = UINT64_MAX;
+    /* a resumed run may have all the steps it was asked for */
+    const uint64_t most = r->d->max_steps, steps = dt_trainer_steps(k->stage->trainer);
+    const bool is_there = most > 0 && begin >= most && (steps == 0 || begin < steps);
+    const bool is_over = k->stop.steps > 0 && begin >= (uint64_t)k->stop.steps;
+    k->owed = is_resumed(k, index) ? r->start.owed : DT_OWES_NOTHING;
+    dt_status st = k->owed != DT_OWES_NOTHING ? dt_rank_settle(k) : DT_OK;
+    if (st == DT_OK) {
+        st = is_over ? DT_DONE : is_there ? DT_OK : dt_rank_loop(k, most);
+    }
+    if (dt_rank_is_first(k) && st == DT_DONE) {
+        dt_event_files_end(r->metrics, true);
+    }
+    if (st >= 0) {
+        DT_TRY(dt_rank_save(k, st == DT_DONE, true));
+        (void)(dt_rank_is_first(k) && dt_fault("run.end"));
+    } else if (st == DT_EINTERRUPTED) {
+        DT_TRY(save_before_round(k));
+    }
+    return st;
+}
+
+/* The policy of a phase that is over beside controllers that learn nothing. */
+static dt_status compare(dt_rank *k, int64_t index, const dt_policy_result *policy)
+{
+    const dt_stage_desc d = describe_stage(k, index, 0);
+    return policy == NULL ? DT_OK
+                          : dt_baselines_run(&d, policy, dt_rank_is_first(k) ? dt_rundir_path(k->r->d->dir) : NULL);
+}
+
+/* What was planned for a phase, and what it took at most, its evaluations and those of baselines with it. */
+static void tell_peak(const dt_rank *k, int64_t index)
+{
+    if (k->has_peak) {
+        dt_log(DT_LOG_INFO, "phase %lld (%s) took %.1f MB resident at most, planned were %.1f MB", (long long)index + 1,
+               k->r->d->session->phase[index]->desc.id, (double)dt_rss_peak_bytes() / 1e6,
+               (double)k->forecast.resident / 1e6);
+    }
+}
+
+/* What a phase held is given back before the next one begins: arenas, and what the heap keeps for later. */
+static void tell_release(const dt_rank *k, int64_t index)
+{
+    const dt_session *s = k->r->d->session;
+    const uint64_t arenas = dt_arena_live_bytes();
+    uint64_t free_bytes = 0, total = 0;
+    char device[64] = "";
+#ifdef __GLIBC__
+    (void)malloc_trim(0);
+#endif
+    if (s->device != NULL && s->device_ops->memory(s->device, &free_bytes, &total) == DT_OK) {
+        snprintf(device, sizeof(device), ", device %.1f of %.1f MB free", (double)free_bytes / 1e6,
+                 (double)total / 1e6);
+    }
+    dt_log(arenas > 0 ? DT_LOG_WARN : DT_LOG_INFO, "phase %lld (%s) is released: arenas %.1f MB, resident %.1f MB%s",
+           (long long)index + 1, s->phase[index]->desc.id, (double)arenas / 1e6, (double)dt_rss_bytes() / 1e6, device);
+}
+
+dt_status dt_rank_run_phases(dt_rank *k)
+{
+    dt_run_state *r = k->r;
+    const dt_session *s = r->d->session;
+    for (int64_t i = r->start.begin; i < s->last; i++) {
+        DT_TRY(dt_comm_agree(k->comm, dt_rank_is_first(k) ? dt_session_enter(r->d->session, i) : DT_OK));
+        const dt_status st = run_phase(k, i);
+        const uint64_t steps = st >= 0 ? dt_trainer_step_number(k->stage->trainer) : 0;
+        dt_policy_result *policy = NULL;
+        const dt_status kept = st == DT_DONE ? dt_policy_result_take(k->stage, &policy) : DT_OK;
+        dt_device_watch_end(&k->device);
+        dt_stage_destroy(k->stage);
+        dt_snapshot_held_fini(&k->held);
+        k->stage = NULL;
+        const dt_status compared = kept == DT_OK ? compare(k, i, policy) : kept;
+        dt_policy_result_free(policy);
+        if (st >= 0 && dt_rank_is_first(k)) {
+            tell_peak(k, i);
+        }
+        DT_TRY(st);
+        DT_TRY(compared);
+        if (st != DT_DONE) {
+            return DT_OK; /* --max-steps */
+        }
+        DT_TRY(dt_comm_barrier(k->comm));
+        if (dt_rank_is_first(k)) {
+            r->base_step += steps;
+            tell_release(k, i);
+        }
+        DT_TRY(dt_comm_barrier(k->comm));
+    }
+    return DT_OK;
+}

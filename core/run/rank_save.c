@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Checkpoints of a rank's phase; see rank.h.
+ */
+#include <config.h>
+
+#include "run/rank.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/trace.h"
+#include "base/signals.h"
+
+#include <time.h>
+
+static dt_snapshot_desc describe_snapshot(const dt_rank *k)
+{
+    const dt_run_state *r = k->r;
+    return (dt_snapshot_desc){.run_dir = dt_rundir_path(r->d->dir),
+                              .base_step = r->base_step,
+                              .epoch = k->epoch,
+                              .phase_ms = (uint64_t)(dt_rank_phase_s(k) * 1e3),
+                              .ranks = dt_comm_size(k->comm),
+                              .owed = k->owed,
+                              .is_evaluated = k->evaluated_step == dt_rank_global_step(k)};
+}
+
+static dt_status write_checkpoint(dt_rank *k, const dt_snapshot_desc *d)
+{
+    DT_TRY(dt_snapshot_save(k->stage, d, NULL));
+    k->last_saved_step = dt_rank_global_step(k);
+    if (dt_snapshot_prune(k->stage, d->run_dir) < 0) {
+        dt_log(DT_LOG_WARN, "the checkpoint is saved, but older ones stay: %s", dt_error_text());
+        dt_error_clear();
+    }
+    return DT_OK;
+}
+
+/* Before the next try after n failed ones in a row. */
+static double pause_s(uint32_t n, double most)
+{
+    const double s = 0.5 * (double)(1u << (n < 16 ? n - 1 : 15));
+    return s < most ? s : most;
+}
+
+/* One try. What fails because of the disk is remembered: it is tried again while training goes on. */
+static dt_status try_save(dt_rank *k, bool phase_end)
+{
+    const uint64_t step = dt_rank_global_step(k);
+    DT_TRACE_N("run", "checkpoint", "step", step);
+    dt_snapshot_desc d = describe_snapshot(k);
+    d.phase_end = phase_end;
+    const dt_status st = write_checkpoint(k, &d);
+    k->last_save_s = dt_clock_s();
+    if (st == DT_OK && k->n_failed_saves > 0) {
+        dt_log(DT_LOG_WARN, "step %llu is saved, after %u tries that failed", (unsigned long long)step,
+               k->n_failed_saves);
+    }
+    k->n_failed_saves = st == DT_OK ? 0 : k->n_failed_saves + 1;
+    return st;
+}
+
+#define REMEDY "free space there: old runs, checkpoints of other runs (dtrain runs, dtrain ckpt list RUN)"
+
+/* In the middle of a phase: the step is left unsaved. */
+static dt_status go_on_unsaved(dt_rank *k, dt_status st)
+{
+    const double s = pause_s(k->n_failed_saves, 60);
+    if (st == DT_EDIVERGED) {
+        return st;
+    }
+    k->save_again_s = dt_clock_s() + s;
+    dt_log(DT_LOG_WARN, "checkpoint failed, training goes on and saves again in %g s: %s; " REMEDY, s, dt_error_text());
+    dt_error_clear();
+    return DT_OK;
+}
+
+/* At the end of a phase or run nothing goes on without its checkpoint. Waits a while and says whether to try again;
+ * short enough for other ranks. */
+static bool wait_for_disk(dt_rank *k, double begin_s, uint32_t n, dt_status st)
+{
+    enum { STOPPING_S = 10, MOST_S = 20 };
+    const double now = dt_clock_s();
+    double wait_s = (double)k->checkpoint.wait_s;
+    wait_s = dt_run_stops(k->r) && wait_s > STOPPING_S ? STOPPING_S : wait_s;
+    const double left = begin_s + wait_s - now, s = pause_s(n, left < MOST_S ? left : MOST_S);
+    if (st != DT_EIO || left <= 0) {
+        k->r->is_disk_full = st == DT_EIO;
+        return false;
+    }
+    dt_log(DT_LOG_WARN, "the state cannot be saved, trying again in %.1f s, for %.0f s more: %s; " REMEDY, s, left,
+           dt_error_text());
+    dt_error_clear();
+    while (dt_clock_s() < now + s && (dt_signals_stop() == 0 || left <= STOPPING_S)) {
+        const struct timespec tenth = {0, 100000000};
+        nanosleep(&tenth, NULL);
+    }
+    return true;
+}
+
+static dt_status tell_last(const dt_rank *k, dt_status st)
+{
+    if (st != DT_EIO) {
+        return st;
+    }
+    return DT_CONTEXT(st,
+                      "the state of step %llu is not saved; free space, then go on from the last checkpoint with "
+                      "--resume %s",
+                      (unsigned long long)dt_rank_global_step(k), dt_rundir_path(k->r->d->dir));
+}
+
+dt_status dt_rank_save(dt_rank *k, bool phase_end, bool must)
+{
+    const double begin_s = dt_clock_s();
+    for (uint32_t n = 1;; n++) {
+        const bool is_due = dt_rank_is_first(k) && (phase_end || k->last_saved_step != dt_rank_global_step(k));
+        dt_status st = is_due ? try_save(k, phase_end) : DT_OK;
+        uint32_t again = 0;
+        if (st < 0 && !must) {
+            st = go_on_unsaved(k, st);
+        } else if (st < 0) {
+            again = wait_for_disk(k, begin_s, n, st);
+            st = again ? DT_OK : tell_last(k, st);
+        }
+        if (must) {
+            dt_error why;
+            dt_error_take(&why, st);
+            DT_TRY(dt_comm_broadcast(k->comm, 0, &again, sizeof(again)));
+            st = dt_error_put(&why);
+        }
+        if (again == 0) {
+            return dt_comm_agree(k->comm, st);
+        }
+    }
+}
+
+dt_status dt_rank_rescue(dt_rank *k, dt_status st, const dt_snapshot_held *held)
+{
+    const uint64_t step = dt_rank_global_step(k);
+    const bool is_news = step > k->r->base_step && step == k->good_step && step != k->last_saved_step;
+    if (!dt_rank_is_first(k) || st == DT_EINTERRUPTED || k->stage->d.device_ops != NULL || !is_news ||
+        (held != NULL && !held->is_there)) {
+        return st;
+    }
+    dt_error *reason = dt_alloc(sizeof(*reason));
+    if (reason == NULL) {
+        return st;
+    }
+    dt_error_take(reason, st);
+    dt_snapshot_desc d = describe_snapshot(k);
+    d.held = held;
+    if (write_checkpoint(k, &d) < 0) {
+        dt_log(DT_LOG_WARN, "what was learnt before the failure is not saved: %s", dt_error_text());
+    } else {
+        dt_log(DT_LOG_WARN, "what was learnt before the failure is saved at step %llu", (unsigned long long)step);
+    }
+    dt_error_put(reason);
+    dt_free(reason);
+    return st;
+}

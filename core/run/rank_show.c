@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a run tells of its phase, to people and to files; see rank.h.
+ */
+#include <config.h>
+
+#include "run/rank.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "tensorboard/event_files.h"
+#include "run/fit.h"
+
+#include <math.h>
+
+/* How much of the phase is done, 0..1, by the rule that will end it first; NAN where nothing is known to. */
+static double part_done(const dt_rank *k, const dt_progress *p)
+{
+    const struct {
+        double done, limit;
+    } rule[] = {{(double)p->step, (double)p->steps},
+                {(double)p->step, (double)k->stop.steps},
+                {(double)p->step, (double)k->r->d->max_steps},
+                {(double)dt_rank_iterations(k, p), (double)k->stop.iterations},
+                {dt_rank_phase_s(k), k->stop.time}};
+    double part = NAN;
+    for (size_t i = 0; i < sizeof(rule) / sizeof(rule[0]); i++) {
+        part = rule[i].limit > 0 ? fmax(part, fmin(1, rule[i].done / rule[i].limit)) : part; /* fmax passes NAN over */
+    }
+    return part;
+}
+
+void dt_rank_show(dt_rank *k, const dt_progress *p, bool force)
+{
+    dt_run_state *r = k->r;
+    const dt_trainer_times t = dt_trainer_times_get(k->stage->trainer);
+    const double now = dt_clock_s();
+    k->rate_samples += p->samples;
+    if (k->rate_s == 0 || now - k->rate_s > 0.5) { /* over half a second it is steady enough to read */
+        const double since = k->rate_s > 0 ? k->rate_s : k->begin_s;
+        k->rate = now > since ? (double)k->rate_samples / (now - since) : 0;
+        k->rate_s = now;
+        k->rate_samples = 0;
+    }
+    const double part = part_done(k, p), made = part - k->from_part;
+    const double left = made > 0 ? (1 - part) * (now - k->from_s) / made : -1; /* made may be NAN */
+    if (isnan(k->from_part)) { /* resumed: this process knows from here on */
+        k->from_part = part;
+        k->from_s = now;
+    }
+    const dt_progress_view v = {.phase = k->stage->d.phase->desc.id,
+                                .step = p->step,
+                                .steps = p->steps,
+                                .epoch = p->epoch,
+                                .epochs = p->epochs,
+                                .samples_per_s = k->rate,
+                                .left_s = left,
+                                .loss = p->loss,
+                                .grad_norm = p->grad_norm,
+                                .learning_rate = p->learning_rate,
+                                .data_wait = t.step > 0 ? t.data_wait / t.step : 0,
+                                .rss_bytes = dt_rss_bytes(),
+                                .loss_scale = dt_trainer_scaler(k->stage->trainer)->scale};
+    dt_screen_show(r->screen, &v, force);
+    dt_metrics_scalar(r->metrics, "loss", p->loss);
+    dt_metrics_scalar(r->metrics, "lr", p->learning_rate);
+    dt_metrics_scalar(r->metrics, "grad/norm", p->grad_norm);
+    dt_metrics_scalar(r->metrics, "charts/SPS", k->rate);
+    dt_metrics_scalar(r->metrics, "time/step", t.step);
+    dt_metrics_scalar(r->metrics, "time/data_wait", t.data_wait);
+    dt_metrics_scalar(r->metrics, "mem/rss", (double)v.rss_bytes);
+    dt_metrics_scalar(r->metrics, "mem/peak", (double)(k->has_peak ? dt_rss_peak_bytes() : v.rss_bytes));
+    dt_metrics_scalar(r->metrics, "mem/planned", (double)k->forecast.resident);
+    if (k->stage->env.in_process) {
+        dt_metrics_scalar(r->metrics, "mem/workers", (double)k->watch.workers);
+        dt_metrics_scalar(r->metrics, "mem/workers_planned", (double)k->forecast.processes);
+    }
+    dt_metrics_scalar(r->metrics, "mem/arenas", (double)dt_arena_peak_bytes());
+    dt_metrics_scalar(r->metrics, "mem/arenas_planned", (double)k->forecast.arenas);
+    if (k->stage->rollout != NULL && dt_rollout_env_steps(k->stage->rollout) != DT_ENV_STEPS_UNKNOWN) {
+        dt_metrics_scalar(r->metrics, "env_steps", (double)dt_rollout_env_steps(k->stage->rollout));
+    }
+    dt_device_watch_look(&k->device, now, r->metrics);
+    if (!isnan(part)) {
+        dt_metrics_scalar(r->metrics, "progress", part);
+    }
+}
+
+void dt_rank_show_models(const dt_rank *k, const dt_progress *p)
+{
+    const uint64_t every = k->histogram_every;
+    if (every > 0 && p->epoch_end && (p->epoch == 0 || (p->epoch + 1) % every == 0 || p->step == p->steps)) {
+        dt_event_files_models(k->stage, k->r->metrics, p->step);
+    }
+}
+
+void dt_rank_tell_first_step(dt_rank *k)
+{
+    if (!k->has_stepped) {
+        dt_log(DT_LOG_INFO, "first step done after %.2f s, begun after %.2f s", dt_clock_s() - k->enter_s,
+               k->first_s - k->enter_s);
+        k->has_stepped = true;
+    }
+}
+
+dt_status dt_rank_tell_progress(const dt_rank *k, int64_t index)
+{
+    const dt_run_state *r = k->r;
+    uint64_t steps = dt_trainer_steps(k->stage->trainer);
+    const uint64_t limit[] = {(uint64_t)k->stop.steps, r->d->max_steps};
+    for (size_t i = 0; i < sizeof(limit) / sizeof(limit[0]); i++) {
+        steps = limit[i] > 0 && (steps == 0 || limit[i] < steps) ? limit[i] : steps;
+    }
+    const dt_rundir_phase p = {.id = k->stage->d.phase->desc.id,
+                               .index = index - r->d->session->first,
+                               .n_phases = r->d->session->last - r->d->session->first,
+                               .base_step = r->base_step,
+                               .steps = steps,
+                               .iterations = (uint64_t)k->stop.iterations,
+                               .time_s = k->stop.time,
+                               .steps_per_epoch = dt_trainer_steps_per_epoch(k->stage->trainer)};
+    return dt_rundir_write_progress(r->d->dir, &p);
+}
+
+/* Against the machine, before the first step. */
+static dt_status hold_plan(dt_rank *k)
+{
+    bool is_beyond = false;
+    const dt_status st = dt_fit_stage(k->stage, k->r->d->max_steps, &k->forecast, true, &is_beyond);
+    if (!is_beyond) {
+        return st;
+    }
+    const dt_stage_desc d = k->stage->d;
+    dt_forecast_log(&k->forecast);
+    dt_stage_destroy(k->stage); /* what would fit is looked for in the memory that it gives back */
+    k->stage = NULL;
+    return dt_fit_seek(&d, k->r->d->max_steps, st);
+}
+
+dt_status dt_rank_announce(dt_rank *k)
+{
+    const dt_trainer *t = k->stage->trainer;
+    if (!dt_rank_is_first(k)) {
+        return DT_OK;
+    }
+    for (uint32_t i = 0; i < k->stage->n_models; i++) {
+        dt_log(DT_LOG_INFO, "%-10s %s", k->stage->model[i].role, k->stage->model[i].comp->desc.id);
+    }
+    dt_log(DT_LOG_INFO, "%lld parameters (%lld trained), %llu steps; %u worker%s on %u rank%s, %s",
+           (long long)k->stage->params.count, (long long)k->stage->params.trained_count,
+           (unsigned long long)dt_trainer_steps(t), k->stage->d.threads, k->stage->d.threads == 1 ? "" : "s",
+           dt_comm_size(k->comm), dt_comm_size(k->comm) == 1 ? "" : "s", dt_cpu_isa());
+    DT_TRY(dt_forecast_make(k->stage, k->r->d->max_steps, &k->forecast));
+    DT_TRY(hold_plan(k));
+    dt_forecast_log(&k->forecast);
+    dt_arena_peak_reset();
+    k->has_peak = dt_rss_peak_reset();
+    if (dt_trainer_is_half(t)) {
+        dt_log(DT_LOG_INFO, "mixed precision: products in half%s%s, loss scale %g, masters and sums in fp32",
+               k->r->d->session->device_ops == NULL ? " by " : "",
+               k->r->d->session->device_ops == NULL ? dt_cpu_bf16_isa() : "", dt_trainer_scaler(t)->scale);
+    }
+    return DT_OK;
+}

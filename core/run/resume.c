@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See resume.h.
+ */
+#include <config.h>
+
+#include "run/resume.h"
+
+#include "base/beneath.h"
+#include "base/err.h"
+#include "base/fs.h"
+#include "base/mem.h"
+#include "checkpoint/checkpoint.h"
+#include "run/rundir.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The run directory of what --resume names: a run itself, its checkpoints folder, or one checkpoint. */
+static dt_status run_of(const char *resume, char **out)
+{
+    dt_str path = {0};
+    static const char *const up[] = {"", "/..", "/../.."};
+    for (size_t i = 0; i < sizeof(up) / sizeof(up[0]); i++) {
+        dt_str_clear(&path);
+        dt_str_addf(&path, "%s%s/meta.json", resume, up[i]);
+        if (dt_fs_is_file(dt_str_text(&path))) {
+            char full[4096];
+            dt_str_clear(&path);
+            dt_str_addf(&path, "%s%s", resume, up[i]);
+            if (realpath(dt_str_text(&path), full) != NULL) {
+                *out = dt_strdup(full);
+                dt_str_fini(&path);
+                return *out != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory");
+            }
+        }
+    }
+    dt_str_fini(&path);
+    return DT_FAIL(DT_ECONFIG, "--resume %s: no run is there (a run directory holds meta.json)", resume);
+}
+
+/* `--resume auto`: the run in --run-dir, or the newest one of --name; NULL where it still has to begin. */
+static dt_status find_auto(const dt_args *a, char **what_p)
+{
+    if (a->run_dir == NULL && a->name == NULL) {
+        return DT_FAIL(DT_ECONFIG,
+                       "--resume auto needs --run-dir DIR or --name NAME, to know the run when it is there");
+    }
+    if (a->run_dir == NULL) {
+        return dt_rundir_newest(dt_rundir_base(), a->name, what_p);
+    }
+    if (dt_rundir_is_run(a->run_dir)) {
+        *what_p = dt_strdup(a->run_dir);
+        return *what_p != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory");
+    }
+    return DT_OK;
+}
+
+static dt_status find_what(const dt_args *a, char **what_p)
+{
+    if (a->resume != NULL && strcmp(a->resume, "auto") == 0) {
+        return find_auto(a, what_p);
+    }
+    const char *named = a->resume != NULL ? a->resume : a->run_dir;
+    if (named == NULL) {
+        return dt_rundir_latest(dt_rundir_base(), what_p);
+    }
+    *what_p = dt_strdup(named);
+    return *what_p != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory");
+}
+
+/* Where there is no checkpoint, what the run began with takes its place. */
+static dt_status look_for_checkpoints(char *what, dt_resume *r)
+{
+    uint32_t steps = 0, damaged = 0;
+    DT_TRY(dt_ckpt_count(r->run, &steps, &damaged));
+    if (steps > 0) {
+        r->from = dt_strdup(what);
+        return r->from != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory");
+    }
+    if (damaged > 0) {
+        return DT_FAIL(DT_EDATA,
+                       "--resume: the checkpoints of %s were damaged, they lie in checkpoints/quarantine; begin anew "
+                       "in another folder",
+                       r->run);
+    }
+    return dt_rundir_beginning(r->run, &r->phase, &r->init_from);
+}
+
+dt_status dt_resume_find(const dt_args *a, dt_resume *out)
+{
+    char *what = NULL;
+    *out = (dt_resume){.run = NULL};
+    if (!a->has_resume) {
+        return DT_OK;
+    }
+    dt_status st = find_what(a, &what);
+    if (st == DT_OK && what != NULL) {
+        st = run_of(what, &out->run);
+        st = st == DT_OK ? dt_beneath_begin(out->run) : st; /* before anything in it is read */
+        st = st == DT_OK ? look_for_checkpoints(what, out) : st;
+    }
+    dt_free(what);
+    if (st < 0) {
+        dt_resume_fini(out);
+    }
+    return st;
+}
+
+void dt_resume_fini(dt_resume *r)
+{
+    dt_free(r->run);
+    dt_free(r->from);
+    dt_free(r->phase);
+    dt_free(r->init_from);
+    *r = (dt_resume){.run = NULL};
+}

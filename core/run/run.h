@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The run: phases one after another, on one rank or on several virtual ones, from a session to an exit code. The loop
+ * of a phase is dt_rank_loop in rank_loop.c; it fits one screen. Threads: [main]; virtual ranks have a thread each.
+ */
+#ifndef DTRAIN_CORE_RUN_RUN_H
+#define DTRAIN_CORE_RUN_RUN_H
+
+#include "run/profile_steps.h"
+#include "run/rundir.h"
+#include "run/session.h"
+#include "metrics/progress.h"
+
+typedef struct dt_run_desc {
+    dt_session *session;
+    dt_rundir *dir;        /* NULL: nothing is written (dry run) */
+    const char *resume;    /* run or checkpoint to go on from; NULL */
+    const char *init_from; /* weights to begin with; NULL */
+    uint64_t max_steps;    /* 0: open */
+    double max_time_s;     /* 0: open */
+    dt_profile_steps profile;
+    bool quiet;
+    bool *begun_p; /* set when the first phase stands, ready to step: from then on the run directory is this run's */
+} dt_run_desc;
+
+/* DT_OK, DT_EINTERRUPTED when it stopped early with its state saved, or what went wrong. */
+dt_status dt_run(const dt_run_desc *d);
+
+/* Write what a run directory says of a run that begins: the effective configuration, and meta.json without an end. */
+dt_status dt_run_record(const dt_session *s, dt_rundir *dir) DT_NODISCARD;
+/* meta.json alone. */
+dt_status dt_run_note(const dt_session *s, dt_rundir *dir, int exit_code) DT_NODISCARD;
+/* While a run goes on or has ended, a full disk is no reason to fail. */
+void dt_run_note_or_warn(const dt_session *s, dt_rundir *dir, int exit_code);
+
+/* An evaluation's result as people read it, a line each, and as scripts do. */
+struct dt_stage;
+void dt_report_text(const struct dt_stage *s, dt_str *out);
+void dt_report_json(const struct dt_stage *s, dt_str *out);
+/* What it left for pictures, as evaluation/<n>-<phase>.pictures.json of the run; nothing where it left nothing. */
+dt_status dt_report_pictures(const struct dt_stage *s, const char *run_dir) DT_NODISCARD;
+
+#endif

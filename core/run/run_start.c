@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See run_start.h.
+ */
+#include <config.h>
+
+#include "run/run_start.h"
+
+#include "base/err.h"
+#include "base/log.h"
+#include "run/baselines.h"
+#include "run/snapshot.h"
+
+#include <string.h>
+
+void dt_run_start_fresh(const dt_session *s, dt_run_start *out)
+{
+    *out = (dt_run_start){.begin = s->first};
+}
+
+void dt_run_start_fini(dt_run_start *c)
+{
+    dt_ckpt_close(c->resume);
+    c->resume = NULL;
+}
+
+/* The configuration has to have the checkpoint's phase where it was. */
+static dt_status check_phase(const dt_session *s, const dt_ckpt_info *info, const dt_run_start *c)
+{
+    char hash[65];
+    DT_TRY(dt_config_hash(s->config, hash));
+    if (strcmp(hash, info->config_hash) != 0) {
+        dt_log(DT_LOG_WARN,
+               "the configuration differs from the one that saved %s: results will differ from an "
+               "uninterrupted run",
+               info->path);
+    }
+    if (c->begin >= s->n_phases || strcmp(s->phase[c->begin]->desc.id, info->phase) != 0) {
+        return DT_FAIL(DT_ECONFIG,
+                       "%s was saved in phase %s (number %lld), which this configuration does not have there",
+                       info->path, info->phase, (long long)c->begin + 1);
+    }
+    return DT_OK;
+}
+
+/* --phase asks for some of the phases: the checkpoint has to lie in them, or end the one before. */
+static dt_status check_range(const dt_session *s, const dt_ckpt_info *info, const dt_run_start *c)
+{
+    const long long number = (long long)c->begin + 1;
+    if (c->begin >= s->last) {
+        return DT_FAIL(DT_ECONFIG,
+                       "%s is of phase %lld (%s), behind what --phase asks for; go on without --phase, or from a "
+                       "checkpoint of an earlier phase",
+                       info->path, number, info->phase);
+    }
+    if (c->begin < s->first && !info->phase_end) {
+        return DT_FAIL(DT_ECONFIG,
+                       "%s is of phase %lld (%s), which is not over yet; go on without --phase, then --phase may begin "
+                       "behind it",
+                       info->path, number, info->phase);
+    }
+    return DT_OK;
+}
+
+/* A phase that is over is left behind: what comes next begins with what it handed on. */
+static void leave_behind(const dt_session *s, const dt_ckpt_info *info, dt_run_start *c)
+{
+    const int64_t next = c->begin + 1 > s->first ? c->begin + 1 : s->first;
+    if (next < s->last) {
+        dt_log(DT_LOG_INFO, "%s ends phase %lld (%s), going on with phase %lld (%s)", info->path,
+               (long long)c->begin + 1, info->phase, (long long)next + 1, s->phase[next]->desc.id);
+    } else {
+        dt_log(DT_LOG_INFO, "%s ends phase %lld (%s): nothing is left to do", info->path, (long long)c->begin + 1,
+               info->phase);
+    }
+    c->base_step = info->step;
+    c->begin = next;
+    c->spent_ms = 0;
+    dt_run_start_fini(c);
+}
+
+/* Over for good: entered again it would end at once, or whoever asks for later phases alone says so. */
+static dt_status is_over(const dt_session *s, const dt_ckpt_info *info, const dt_run_start *c, bool *out_p)
+{
+    char hash[65];
+    DT_TRY(dt_config_hash_phase(s->config, c->begin, hash));
+    *out_p = info->phase_end && (strcmp(hash, info->phase_hash) == 0 || c->begin < s->first);
+    return DT_OK;
+}
+
+/* Other kernels go on from the same state to other bits. */
+static dt_status check_cpu(const dt_session *s, const dt_ckpt_info *info, dt_run_start *c)
+{
+    char cpu[sizeof(info->cpu)];
+    DT_TRY(dt_snapshot_cpu(s->config, c->begin, cpu, sizeof(cpu)));
+    c->is_other_cpu = info->cpu[0] != '\0' && strcmp(cpu, info->cpu) != 0;
+    if (c->is_other_cpu) {
+        dt_log(DT_LOG_WARN,
+               "%s was saved by kernels for %s, here they are for %s: results will differ in their last bits from an "
+               "uninterrupted run (meta.json: not_reproducible_from_step; DTRAIN_CPU_ISA lowers what is used)",
+               info->path, info->cpu, cpu);
+    }
+    return DT_OK;
+}
+
+/* Did the run stop while the phase that this checkpoint ends was compared with others? */
+static bool owes_baselines(const dt_ckpt_info *info)
+{
+    dt_str run = {0};
+    size_t n = strlen(info->path);
+    for (int up = 0; up < 2; up++) { /* <run>/checkpoints/<step> */
+        while (n > 0 && info->path[n - 1] != '/') {
+            n--;
+        }
+        n -= n > 0;
+    }
+    dt_str_add_n(&run, info->path, n);
+    const bool owes =
+        n > 0 && dt_str_status(&run) == DT_OK && dt_baselines_owed(dt_str_text(&run), info->phase_index, info->phase);
+    dt_str_fini(&run);
+    return owes;
+}
+
+static dt_status go_on(const dt_session *s, dt_run_start *c)
+{
+    const dt_ckpt_info *info = dt_ckpt_info_get(c->resume);
+    bool phase_end = false;
+    uint64_t step = 0;
+    DT_TRY(dt_snapshot_position(c->resume, &c->begin, &step, &c->base_step, &phase_end));
+    DT_TRY(check_phase(s, info, c));
+    DT_TRY(check_range(s, info, c));
+    DT_TRY(check_cpu(s, info, c));
+    bool ends = false;
+    DT_TRY(is_over(s, info, c, &ends));
+    DT_TRY(dt_snapshot_owed(c->resume, &c->owed));
+    if (ends && c->begin >= s->first && owes_baselines(info)) {
+        dt_log(DT_LOG_INFO, "the baselines of phase %lld (%s) are owed: it is evaluated again, and they with it",
+               (long long)c->begin + 1, info->phase);
+        c->owed = DT_OWES_END;
+        return DT_OK;
+    }
+    if (ends) {
+        leave_behind(s, info, c);
+        return DT_OK;
+    }
+    c->spent_ms = info->phase_ms;
+    dt_log(DT_LOG_INFO, "resuming %s at step %llu", info->path, (unsigned long long)step);
+    return DT_OK;
+}
+
+dt_status dt_run_start_resume(const dt_session *s, const char *path, dt_run_start *out)
+{
+    dt_str report = {0};
+    dt_run_start c = {.resume = NULL};
+    dt_status st = dt_ckpt_open(path, true, &report, &c.resume);
+    if (report.bytes > 0) {
+        dt_log_lines(DT_LOG_WARN, dt_str_text(&report));
+    }
+    dt_str_fini(&report);
+    st = st == DT_OK ? go_on(s, &c) : st;
+    if (st < 0) {
+        dt_run_start_fini(&c);
+        return st;
+    }
+    *out = c;
+    return DT_OK;
+}
+
+bool dt_run_start_may_retry(dt_status st)
+{
+    switch (st) {
+    case DT_ENOMEM:
+    case DT_EIO:
+    case DT_EPLUGIN:
+    case DT_ECOMM:
+    case DT_EPEER:
+    case DT_EDIVERGED:
+        return true;
+    default:
+        return false;
+    }
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Where a run begins or goes on: with the first weights of a phase, or inside one from a checkpoint. Resuming and going
+ * on after a failure are the same thing: everything a run needs is in its newest checkpoint. Threads: [main].
+ */
+#ifndef DTRAIN_CORE_RUN_RUN_START_H
+#define DTRAIN_CORE_RUN_RUN_START_H
+
+#include "checkpoint/checkpoint.h"
+#include "run/session.h"
+
+typedef struct dt_run_start {
+    dt_ckpt *resume;    /* inside the first phase; NULL: it begins with its first weights */
+    int64_t begin;      /* the first phase to be entered; at or behind session.last: nothing is left to do */
+    uint64_t base_step; /* steps of the phases before it */
+    uint64_t spent_ms;  /* on the first phase already */
+    bool is_other_cpu;  /* the checkpoint was computed by other kernels than those used here */
+    uint32_t owed;      /* to the first phase, before it goes on: DT_OWES_* */
+} dt_run_start;
+
+/* A run from its beginning. */
+void dt_run_start_fresh(const dt_session *s, dt_run_start *out);
+/* From a checkpoint or a run's newest one, within the phases that were asked for (--phase). A phase that is over, by a
+ * checkpoint of its end, is not entered again unless its configuration changed, or its baselines were not finished.
+ * Errors: DT_ENOTFOUND (no checkpoint), DT_EDATA (none that is valid), DT_ECONFIG (of other phases than those asked
+ * for, or than the configuration has). */
+dt_status dt_run_start_resume(const dt_session *s, const char *path, dt_run_start *out) DT_NODISCARD;
+void dt_run_start_fini(dt_run_start *c);
+
+/* May what failed with this go well when it is tried again? Lost workers and peers, memory, files, plugins, and
+ * training that diverged; not what configuration, data and device lack, nor an interruption. */
+bool dt_run_start_may_retry(dt_status st);
+
+#endif

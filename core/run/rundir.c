@@ -1,0 +1,495 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See rundir.h.
+ */
+#include <config.h>
+
+#include "run/rundir.h"
+
+#include "backend/kernel.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/fault.h"
+#include "base/beneath.h"
+#include "base/fs.h"
+#include "base/json.h"
+#include "base/lock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "checkpoint/checkpoint.h"
+#include "report/flat.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MARK      "not_reproducible_from_step"
+#define BEGINNING "began_with"
+
+struct dt_rundir {
+    char *path;
+    dt_logfile *train_log, *error_log;
+    int lock; /* of run.lock, -1: none */
+    char start[32];
+    int64_t mark; /* step from which on the run cannot be repeated, -1: all of it can */
+    int argc;
+    char *const *argv;
+    const char *phase, *init_from; /* that it begins with; NULL */
+};
+
+static void sink(void *user, int level, const char *line)
+{
+    const dt_rundir *r = user;
+    dt_logfile_line(r->train_log, line);
+    if (level <= DT_LOG_WARN) {
+        dt_logfile_line(r->error_log, line);
+    }
+}
+
+/* "<base>/<name>-20261121T003000Z-3f2a" */
+static dt_status fresh_path(const dt_rundir_desc *d, dt_str *out)
+{
+    char utc[32];
+    char compact[32];
+    uint16_t random = 0;
+    size_t n = 0;
+    dt_clock_utc(utc, sizeof(utc));
+    for (const char *p = utc; *p != '\0' && n + 1 < sizeof(compact); p++) {
+        if (*p != '-' && *p != ':') {
+            compact[n++] = *p;
+        }
+    }
+    compact[n] = '\0';
+    if (dt_fault("rundir.random")) {
+        random = 0;
+    } else if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random)) {
+        random = (uint16_t)(getpid() + (int)(dt_clock_s() * 1e6));
+    }
+    dt_str_addf(out, "%s/%s-%s-%04x", d->base, d->name, compact, random);
+    return dt_str_status(out);
+}
+
+/* A folder that was not there before: of runs that begin in the same second only one gets a name. */
+static dt_status make_fresh(const dt_rundir_desc *d, dt_str *out)
+{
+    enum { TRIES = 100 };
+    DT_TRY(dt_fs_mkdirs(d->base));
+    for (int i = 0; i < TRIES; i++) {
+        dt_str_clear(out);
+        DT_TRY(fresh_path(d, out));
+        if (mkdir(dt_str_text(out), 0777) == 0) { /* below no guard yet */
+            return DT_OK;
+        }
+        if (errno != EEXIST) {
+            return DT_FAIL(DT_EIO, "cannot make %s: %s", dt_str_text(out), strerror(errno));
+        }
+    }
+    return DT_FAIL(DT_EIO, "%d names of run directories like %s are taken", TRIES, dt_str_text(out));
+}
+
+static dt_status open_log(const dt_rundir *r, const char *name, const dt_logfile_opts *o, dt_logfile **out)
+{
+    dt_str path = {0};
+    dt_str_addf(&path, "%s/%s", r->path, name);
+    dt_status st = dt_str_status(&path);
+    if (st == DT_OK) {
+        st = dt_logfile_open(dt_str_text(&path), o, out);
+    }
+    dt_str_fini(&path);
+    return st;
+}
+
+typedef enum folder_state {
+    FOLDER_FREE,  /* nothing of a run */
+    FOLDER_BEGUN, /* a run that ended before its first checkpoint */
+    FOLDER_TAKEN  /* a run, or records of somebody else */
+} folder_state;
+
+/* Does it hold what a run leaves, or somebody else under the same names? */
+static bool holds_results(const char *path)
+{
+    dt_str p = {0};
+    struct stat s;
+    dt_str_addf(&p, "%s/metrics.jsonl", path);
+    bool is_used = dt_beneath_stat(dt_str_text(&p), &s) == 0 && s.st_size > 0;
+    dt_str_clear(&p);
+    dt_str_addf(&p, "%s/checkpoints", path);
+    is_used = is_used || dt_fs_is_dir(dt_str_text(&p));
+    dt_str_fini(&p);
+    return is_used;
+}
+
+static dt_status look_at(const char *path, folder_state *out_p)
+{
+    uint32_t steps = 0, damaged = 0;
+    DT_TRY(dt_ckpt_count(path, &steps, &damaged));
+    if (steps + damaged == 0 && dt_rundir_is_run(path)) {
+        *out_p = FOLDER_BEGUN;
+    } else {
+        *out_p = holds_results(path) ? FOLDER_TAKEN : FOLDER_FREE;
+    }
+    return DT_OK;
+}
+
+static dt_status refuse_mixing(const dt_rundir_desc *d, const char *path, folder_state *state_p)
+{
+    *state_p = FOLDER_FREE;
+    if (d->resume) {
+        return DT_OK;
+    }
+    DT_TRY(look_at(path, state_p));
+    if (*state_p == FOLDER_TAKEN) {
+        return DT_FAIL(DT_ECONFIG,
+                       "%s already holds a run; continue it with --resume (--resume auto: where there is one), or name "
+                       "another folder",
+                       path);
+    }
+    return DT_OK;
+}
+
+/* What a run recorded that begins again; its logs stay, to tell what happened. */
+static dt_status clear(const char *path)
+{
+    static const char *const names[] = {"metrics.jsonl", "progress.json", "tensorboard",
+                                        "evaluation",    "report.html",   "trace.json"};
+    dt_status st = DT_OK;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && st == DT_OK; i++) {
+        dt_str p = {0};
+        dt_str_addf(&p, "%s/%s", path, names[i]);
+        st = dt_str_status(&p);
+        st = st == DT_OK ? dt_fs_remove_tree(dt_str_text(&p)) : st;
+        dt_str_fini(&p);
+    }
+    return st;
+}
+
+/* Two processes that train into one folder would spoil it; and while it is held, the run is known to be alive. */
+static dt_status lock(dt_rundir *r)
+{
+    dt_str path = {0};
+    dt_str_addf(&path, "%s/run.lock", r->path);
+    dt_status st = dt_str_status(&path);
+    if (st == DT_OK) {
+        st = dt_lock_acquire(dt_str_text(&path), &r->lock);
+    }
+    if (st == DT_AGAIN) {
+        st = DT_CONTEXT(DT_ECONFIG, "%s is being trained right now, wait for its end or name another folder", r->path);
+    } else if (st == DT_EUNSUPPORTED) {
+        dt_log(DT_LOG_WARN, "%s; `dtrain runs` will not know whether this run is alive", dt_error_text());
+        st = DT_OK;
+    }
+    dt_str_fini(&path);
+    return st;
+}
+
+/* A folder without meta.json, or with one that is broken, has no mark. */
+static int64_t read_mark(const char *folder)
+{
+    dt_str path = {0};
+    dt_flat meta = {0};
+    int64_t mark = -1;
+    dt_str_addf(&path, "%s/meta.json", folder);
+    if (dt_str_status(&path) == DT_OK && dt_flat_read(dt_str_text(&path), &meta) == DT_OK) {
+        mark = (int64_t)dt_flat_number(&meta, MARK, -1);
+    } else {
+        dt_error_clear();
+    }
+    dt_flat_fini(&meta);
+    dt_str_fini(&path);
+    return mark;
+}
+
+void dt_rundir_mark(dt_rundir *r, uint64_t step)
+{
+    r->mark = r->mark < 0 ? (int64_t)step : r->mark;
+}
+
+void dt_rundir_rewind(dt_rundir *r, uint64_t step)
+{
+    r->mark = r->mark >= (int64_t)step ? -1 : r->mark;
+}
+
+dt_status dt_rundir_open(const dt_rundir_desc *d, dt_rundir **out_p)
+{
+    dt_rundir *r = dt_alloc(sizeof(*r));
+    dt_str path = {0};
+    folder_state state = FOLDER_FREE;
+    dt_status st = r != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for the run directory");
+    if (st == DT_OK && d->dir != NULL) {
+        dt_str_add(&path, d->dir);
+        st = dt_str_status(&path);
+    } else if (st == DT_OK) {
+        st = make_fresh(d, &path);
+    }
+    if (st == DT_OK) {
+        st = refuse_mixing(d, dt_str_text(&path), &state);
+    }
+    if (st == DT_OK) {
+        r->path = dt_strdup(dt_str_text(&path));
+        r->lock = -1;
+        r->argc = d->argc;
+        r->argv = d->argv;
+        r->phase = d->phase;
+        r->init_from = d->init_from;
+        dt_clock_utc(r->start, sizeof(r->start));
+        st = r->path != NULL ? dt_fs_mkdirs(r->path) : DT_FAIL(DT_ENOMEM, "out of memory for the run directory");
+    }
+    if (st == DT_OK) {
+        st = dt_beneath_begin(r->path); /* for good: who goes on with a run may not have made it */
+    }
+    if (st == DT_OK) {
+        st = lock(r);
+    }
+    if (st == DT_OK && state == FOLDER_BEGUN) { /* by now nobody trains there */
+        st = clear(r->path);
+    }
+    if (st == DT_OK) {
+        r->mark = d->resume ? read_mark(r->path) : -1;
+        st = open_log(r, "train.log", &d->log, &r->train_log);
+    }
+    if (st == DT_OK) {
+        st = open_log(r, "error.log", &d->log, &r->error_log);
+    }
+    dt_str_fini(&path);
+    if (st < 0) {
+        dt_rundir_close(r);
+        return st;
+    }
+    dt_log_sink_set(sink, r);
+    if (state == FOLDER_BEGUN) {
+        dt_log(DT_LOG_WARN, "the run in %s ended before its first checkpoint: it begins again", r->path);
+    }
+    *out_p = r;
+    return DT_OK;
+}
+
+const char *dt_rundir_path(const dt_rundir *r)
+{
+    return r->path;
+}
+
+static dt_status write_file(const dt_rundir *r, const char *name, const dt_str *text)
+{
+    dt_str path = {0};
+    dt_str_addf(&path, "%s/%s", r->path, name);
+    const dt_status st = dt_fs_write_text(&path, text);
+    dt_str_fini(&path);
+    return st;
+}
+
+dt_status dt_rundir_write_config(dt_rundir *r, const dt_config *c)
+{
+    dt_str text = {0};
+    dt_status st = dt_config_write(c, &text);
+    if (st == DT_OK) {
+        st = write_file(r, "config.cfg", &text);
+    }
+    dt_str_clear(&text);
+    if (st == DT_OK) {
+        st = dt_config_write_origin(c, &text);
+    }
+    if (st == DT_OK) {
+        dt_str_add(&text, "\n");
+        st = write_file(r, "config.origin.json", &text);
+    }
+    dt_str_fini(&text);
+    return st;
+}
+
+dt_status dt_rundir_write_meta(dt_rundir *r, const dt_loader *l, int64_t seed, uint32_t threads, uint32_t ranks,
+                               const char *device, int exit_code)
+{
+    dt_str text = {0};
+    dt_json_out o = {.s = &text};
+    struct utsname host;
+    memset(&host, 0, sizeof(host));
+    uname(&host);
+    dt_json_obj(&o, NULL);
+    dt_json_str(&o, "version", PACKAGE_VERSION);
+    dt_json_arr(&o, "plugins");
+    for (uint32_t i = 0; i < dt_loader_n_plugins(l); i++) {
+        const dt_loaded_plugin *p = dt_loader_plugin_at(l, i);
+        dt_json_obj(&o, NULL);
+        dt_json_str(&o, "name", p->desc.name);
+        dt_json_str(&o, "version", p->desc.version);
+        dt_json_str(&o, "path", p->path);
+        dt_json_str(&o, "sha256", p->sha256);
+        dt_json_end(&o, '}');
+    }
+    dt_json_end(&o, ']');
+    dt_json_obj(&o, "host");
+    dt_json_str(&o, "name", host.nodename);
+    dt_json_str(&o, "system", host.sysname);
+    dt_json_str(&o, "release", host.release);
+    dt_json_str(&o, "machine", host.machine);
+    dt_json_end(&o, '}');
+    dt_json_str(&o, "device", device);
+    dt_json_str(&o, "cpu_isa", dt_cpu_isa());
+    dt_json_i64(&o, "threads", threads);
+    dt_json_i64(&o, "ranks", ranks);
+    dt_json_i64(&o, "seed", seed);
+    dt_json_arr(&o, "argv");
+    for (int i = 0; i < r->argc; i++) {
+        dt_json_str(&o, NULL, r->argv[i]);
+    }
+    dt_json_end(&o, ']');
+    dt_json_obj(&o, BEGINNING);
+    if (r->phase != NULL) {
+        dt_json_str(&o, "phase", r->phase);
+    }
+    if (r->init_from != NULL) {
+        dt_json_str(&o, "init_from", r->init_from);
+    }
+    dt_json_end(&o, '}');
+    dt_json_str(&o, "start", r->start);
+    if (r->mark >= 0) {
+        dt_json_i64(&o, MARK, r->mark);
+    }
+    if (exit_code >= 0) {
+        char now[32];
+        dt_clock_utc(now, sizeof(now));
+        dt_json_str(&o, "end", now);
+        dt_json_i64(&o, "exit_code", exit_code);
+    }
+    dt_json_end(&o, '}');
+    dt_str_add(&text, "\n");
+    dt_status st = write_file(r, "meta.json", &text);
+    dt_str_fini(&text);
+    return st;
+}
+
+dt_status dt_rundir_write_progress(dt_rundir *r, const dt_rundir_phase *p)
+{
+    dt_str text = {0};
+    dt_json_out o = {.s = &text};
+    dt_json_obj(&o, NULL);
+    dt_json_str(&o, "phase", p->id);
+    dt_json_i64(&o, "phase_index", p->index);
+    dt_json_i64(&o, "phases", p->n_phases);
+    dt_json_i64(&o, "base_step", (int64_t)p->base_step);
+    dt_json_i64(&o, "steps", (int64_t)p->steps);
+    dt_json_i64(&o, "steps_per_epoch", (int64_t)p->steps_per_epoch);
+    dt_json_i64(&o, "stop_iterations", (int64_t)p->iterations);
+    dt_json_f64(&o, "stop_time_s", p->time_s);
+    dt_json_end(&o, '}');
+    dt_str_add(&text, "\n");
+    dt_status st = write_file(r, "progress.json", &text);
+    dt_str_fini(&text);
+    return st;
+}
+
+void dt_rundir_close(dt_rundir *r)
+{
+    if (r == NULL) {
+        return;
+    }
+    dt_log_sink_set(NULL, NULL);
+    dt_logfile_close(r->train_log);
+    dt_logfile_close(r->error_log);
+    dt_lock_release(r->lock);
+    dt_free(r->path);
+    dt_free(r);
+}
+
+const char *dt_rundir_base(void)
+{
+    const char *base = getenv("DTRAIN_RUN_DIR");
+    return base != NULL && base[0] != '\0' ? base : "runs";
+}
+
+bool dt_rundir_is_run(const char *path)
+{
+    static const char *const names[] = {"meta.json", "config.cfg", "config.origin.json"};
+    bool is_run = true;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && is_run; i++) {
+        dt_str p = {0};
+        dt_str_addf(&p, "%s/%s", path, names[i]);
+        is_run = dt_str_status(&p) == DT_OK && dt_fs_is_file(dt_str_text(&p));
+        dt_str_fini(&p);
+    }
+    return is_run;
+}
+
+/* A text of meta.json; NULL when it is not there. */
+static dt_status copy_text(const dt_flat *meta, const char *path, char **out_p)
+{
+    const dt_flat_item *item = dt_flat_find(meta, path);
+    *out_p = item != NULL ? dt_strdup(item->text) : NULL;
+    return item == NULL || *out_p != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for %s", path);
+}
+
+dt_status dt_rundir_beginning(const char *path, char **phase_p, char **init_from_p)
+{
+    dt_str name = {0};
+    dt_flat meta = {0};
+    dt_str_addf(&name, "%s/meta.json", path);
+    dt_status st = dt_str_status(&name);
+    st = st == DT_OK ? dt_flat_read(dt_str_text(&name), &meta) : st;
+    st = st == DT_OK ? copy_text(&meta, BEGINNING "/phase", phase_p) : st;
+    st = st == DT_OK ? copy_text(&meta, BEGINNING "/init_from", init_from_p) : st;
+    dt_flat_fini(&meta);
+    dt_str_fini(&name);
+    return st;
+}
+
+dt_status dt_rundir_newest(const char *base, const char *name, char **out_p)
+{
+    static const char pattern[] = "-????????T??????Z-????";
+    char **names = NULL, *best = NULL;
+    size_t n = 0;
+    dt_status st = dt_fs_is_dir(base) ? dt_fs_list(base, &names, &n) : DT_OK;
+    const size_t bytes = strlen(name);
+    for (size_t i = n; i-- > 0 && st == DT_OK && best == NULL;) { /* sorted by name, so that the newest is the last */
+        dt_str path = {0};
+        dt_str_addf(&path, "%s/%s", base, names[i]);
+        if (strncmp(names[i], name, bytes) == 0 && dt_glob_match(pattern, names[i] + bytes) &&
+            dt_rundir_is_run(dt_str_text(&path))) {
+            best = dt_strdup(dt_str_text(&path));
+            st = best != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for %s", name);
+        }
+        dt_str_fini(&path);
+    }
+    dt_fs_list_free(names, n);
+    *out_p = best;
+    return st;
+}
+
+dt_status dt_rundir_latest(const char *base, char **out_p)
+{
+    char **name = NULL;
+    size_t n = 0;
+    char *best = NULL;
+    struct timespec best_time = {0, 0};
+    if (dt_fs_is_dir(base)) {
+        DT_TRY(dt_fs_list(base, &name, &n));
+    }
+    for (size_t i = 0; i < n; i++) {
+        dt_str path = {0};
+        struct stat s;
+        dt_str_addf(&path, "%s/%s/checkpoints", base, name[i]);
+        if (stat(dt_str_text(&path), &s) == 0 && S_ISDIR(s.st_mode) &&
+            (best == NULL || s.st_mtim.tv_sec > best_time.tv_sec ||
+             (s.st_mtim.tv_sec == best_time.tv_sec && s.st_mtim.tv_nsec > best_time.tv_nsec))) {
+            dt_str run = {0};
+            dt_str_addf(&run, "%s/%s", base, name[i]);
+            dt_free(best);
+            best = dt_strdup(dt_str_text(&run));
+            best_time = s.st_mtim;
+            dt_str_fini(&run);
+        }
+        dt_str_fini(&path);
+    }
+    dt_fs_list_free(name, n);
+    if (best == NULL) {
+        return DT_FAIL(DT_ECONFIG,
+                       "--resume: no run with a checkpoint below %s; name one (--resume RUN) or start afresh", base);
+    }
+    *out_p = best;
+    return DT_OK;
+}

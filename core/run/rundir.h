@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A run directory (INTERFACES): runs/<name>-<UTC time>-<4 hex>/ or the folder given by --run-dir. Holds config.cfg,
+ * config.origin.json, meta.json, progress.json, train.log, error.log (and older ones, .1, .2 ...), metrics.jsonl,
+ * tensorboard/, checkpoints/, trace.json where steps are profiled, and run.lock, which the process that trains holds.
+ * Threads: [main] of rank 0.
+ */
+#ifndef DTRAIN_CORE_RUN_RUNDIR_H
+#define DTRAIN_CORE_RUN_RUNDIR_H
+
+#include "base/logfile.h"
+#include "config/config.h"
+#include "loader/loader.h"
+
+typedef struct dt_rundir dt_rundir;
+
+typedef struct dt_rundir_desc {
+    const char *dir;               /* --run-dir; NULL: make one below base */
+    const char *base;              /* "runs" or DTRAIN_RUN_DIR */
+    const char *name;              /* --name or the plugin's id */
+    bool resume;                   /* the folder must exist, and is continued */
+    const char *phase, *init_from; /* of a run that begins: --phase and --init-from, for when it begins again; NULL */
+    dt_logfile_opts log;
+    int argc;
+    char *const *argv;
+} dt_rundir_desc;
+
+typedef struct dt_rundir_phase { /* the phase that is being trained */
+    const char *id;
+    int64_t index, n_phases; /* of those that this run trains */
+    uint64_t base_step;      /* steps of the phases before */
+    uint64_t steps;          /* planned, 0: open */
+    uint64_t steps_per_epoch;
+    uint64_t iterations; /* that end it, 0: none do */
+    double time_s;       /* the same */
+} dt_rundir_phase;
+
+/* Makes or continues the folder and sends log lines to its files. A fresh run takes the place of one that ended before
+ * its first checkpoint, and says so: what that one recorded goes. Errors: DT_EIO; DT_ECONFIG when it would mix with
+ * another one in the same folder, or another process trains there. */
+dt_status dt_rundir_open(const dt_rundir_desc *d, dt_rundir **out_p) DT_NODISCARD;
+const char *dt_rundir_path(const dt_rundir *r);
+/* config.cfg and config.origin.json. */
+dt_status dt_rundir_write_config(dt_rundir *r, const dt_config *c) DT_NODISCARD;
+/* meta.json: version, plugins with hashes, host, device, threads, seed, argv, start; not_reproducible_from_step where
+ * the run is marked; end and exit code once known (>= 0). */
+dt_status dt_rundir_write_meta(dt_rundir *r, const dt_loader *l, int64_t seed, uint32_t threads, uint32_t ranks,
+                               const char *device, int exit_code) DT_NODISCARD;
+/* From this step of the run on it cannot be repeated bit by bit, as after a lost worker: meta.json says so from the
+ * next time it is written. The first mark counts; one that lies in a resumed run's folder stays. */
+void dt_rundir_mark(dt_rundir *r, uint64_t step);
+/* The run goes on from a checkpoint of this step: marks of what came after it are gone. */
+void dt_rundir_rewind(dt_rundir *r, uint64_t step);
+/* progress.json, when a phase begins: with the last record of metrics.jsonl it tells how far the run is. */
+dt_status dt_rundir_write_progress(dt_rundir *r, const dt_rundir_phase *p) DT_NODISCARD;
+void dt_rundir_close(dt_rundir *r);
+
+/* Where runs are made: DTRAIN_RUN_DIR, or "runs". */
+const char *dt_rundir_base(void);
+/* Did a run begin in this folder? Then it holds its configuration and meta.json. */
+bool dt_rundir_is_run(const char *path);
+/* What --phase and --init-from were when the run began; NULL for each that was not given. Freed with dt_free. */
+dt_status dt_rundir_beginning(const char *path, char **phase_p, char **init_from_p) DT_NODISCARD;
+/* The newest run called `name` below base, whatever it holds; NULL when there is none. Freed with dt_free. */
+dt_status dt_rundir_newest(const char *base, const char *name, char **out_p) DT_NODISCARD;
+/* The newest run below base that holds a checkpoint; caller frees with dt_free. DT_ECONFIG when there is none. */
+dt_status dt_rundir_latest(const char *base, char **out_p) DT_NODISCARD;
+
+#endif

@@ -1,0 +1,650 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See session.h.
+ */
+#include <config.h>
+
+#include "run/session.h"
+
+#include "base/err.h"
+#include "base/beneath.h"
+#include "base/fs.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "device/open.h"
+#include "run/baselines.h"
+#include "experience/service.h"
+#include "service/roles.h"
+#include "machine/limits.h"
+#include "service/stage.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- where things are -------------------------------------------------------------------------------------------- */
+
+/* What ships with dtrain lies below the program in a build tree, else where it was installed. */
+static dt_status find_shipped(const char *in_build, const char *installed, dt_str *out)
+{
+    dt_status st = dt_fs_program_dir(out);
+    dt_str_addf(out, "/%s", in_build);
+    if (st != DT_OK || !dt_fs_is_dir(dt_str_text(out))) {
+        dt_str_clear(out);
+        dt_str_addf(out, "%s/%s", DTRAIN_PKGDATADIR, installed);
+    }
+    return dt_str_status(out);
+}
+
+/* "no such profile", and those that there are. */
+static dt_status no_profile(const char *name, const char *dir)
+{
+    dt_str known = {0};
+    char **files = NULL;
+    size_t n = 0, n_known = 0;
+    if (dt_fs_list(dir, &files, &n) != DT_OK) {
+        return DT_CONTEXT(DT_ECONFIG, "--profile %s: no such file, and there are no profiles", name);
+    }
+    for (size_t i = 0; i < n; i++) {
+        const size_t bytes = strlen(files[i]);
+        if (bytes > 4 && strcmp(files[i] + bytes - 4, ".cfg") == 0) {
+            dt_str_addf(&known, "%s%.*s", n_known++ > 0 ? ", " : "", (int)bytes - 4, files[i]);
+        }
+    }
+    dt_fs_list_free(files, n);
+    dt_status st = DT_FAIL(DT_ECONFIG, "--profile %s: no such profile in %s; expected %s, or a file", name, dir,
+                           dt_str_text(&known));
+    dt_str_fini(&known);
+    return st;
+}
+
+/* A name means what ships, before a file of the current folder; anything with a slash is a file. */
+static dt_status find_profile(const char *name, dt_str *out)
+{
+    if (strchr(name, '/') != NULL) {
+        dt_str_add(out, name);
+        return dt_str_status(out);
+    }
+    dt_str dir = {0};
+    dt_status st = find_shipped("profiles", "profiles", &dir);
+    dt_str_addf(out, "%s/%s.cfg", dt_str_text(&dir), name);
+    if (st == DT_OK && !dt_fs_is_file(dt_str_text(out))) {
+        dt_str_clear(out);
+        dt_str_add(out, name);
+        st = dt_fs_is_file(name) ? DT_OK : no_profile(name, dt_str_text(&dir));
+    }
+    dt_str_fini(&dir);
+    return st == DT_OK ? dt_str_status(out) : st;
+}
+
+static dt_status find_demo(char **out)
+{
+    dt_str path = {0};
+    dt_status st = find_shipped("share/demo.store", "demo.store", &path);
+    *out = st == DT_OK ? dt_strdup(dt_str_text(&path)) : NULL;
+    dt_str_fini(&path);
+    return *out != NULL || st != DT_OK ? st : DT_FAIL(DT_ENOMEM, "out of memory");
+}
+
+/* ---- command line into configuration ----------------------------------------------------------------------------- */
+
+static dt_status refuse_later(const dt_args *a)
+{
+    if (a->nproc != NULL && strcmp(a->nproc, "1") != 0) {
+        return DT_FAIL(DT_ECONFIG,
+                       "--nproc %s: starting several processes is not built into this version; --set comm.backend=sim "
+                       "--set comm.ranks=%s runs virtual ranks in this process",
+                       a->nproc, a->nproc);
+    }
+    return DT_OK;
+}
+
+static dt_status read_layers(const dt_args *a, const char *resumed, dt_config *c)
+{
+    if (a->trust_plugins) {
+        dt_config_trust(c);
+    }
+    if (a->profile != NULL) {
+        dt_str path = {0};
+        dt_status st = find_profile(a->profile, &path);
+        if (st == DT_OK) {
+            st = dt_config_read_file(c, DT_FROM_PROFILE, dt_str_text(&path));
+        }
+        dt_str_fini(&path);
+        DT_TRY(st);
+    }
+    if (resumed != NULL) {
+        DT_TRY(dt_config_read_file(c, DT_FROM_RUN, resumed));
+    }
+    const char *from_env = getenv("DTRAIN_CONFIG");
+    if (from_env != NULL && from_env[0] != '\0' && a->n_config == 0 && resumed == NULL) {
+        DT_TRY(dt_config_read_file(c, DT_FROM_FILE, from_env));
+    }
+    for (uint32_t i = 0; i < a->n_config; i++) {
+        DT_TRY(dt_config_read_file(c, DT_FROM_FILE, a->config[i]));
+    }
+    DT_TRY(dt_config_keep(c, dt_config_read_env(c, environ)));
+    for (uint32_t i = 0; i < a->n_set; i++) {
+        DT_TRY(dt_config_keep(c, dt_config_set(c, a->set[i])));
+    }
+    if (a->seed != NULL) {
+        DT_TRY(dt_config_keep(c, dt_config_set_option(c, "seed", a->seed, "--seed")));
+    }
+    if (a->env != NULL) {
+        DT_TRY(dt_config_keep(c, dt_config_set_option(c, "env.id", a->env, "--env")));
+    }
+    if (a->episodes != NULL) {
+        DT_TRY(dt_config_keep(c, dt_config_set_option(c, "evaluation.episodes", a->episodes, "--episodes")));
+    }
+    if (a->seeds != NULL) {
+        DT_TRY(dt_config_keep(c, dt_config_set_option(c, "evaluation.seeds", a->seeds, "--seeds")));
+    }
+    if (a->threads != NULL) {
+        DT_TRY(dt_config_keep(c, dt_config_set_option(c, "engine.threads", a->threads, "--threads")));
+    }
+    if (a->device != NULL) {
+        DT_TRY(dt_config_keep(c, dt_config_set_option(c, "engine.device", a->device, "--device")));
+    }
+    if (a->no_graphs) {
+        DT_TRY(dt_config_keep(c, dt_config_set_option(c, "engine.graphs", "false", "--no-graphs")));
+    }
+    return a->plugin != NULL ? dt_config_use_plugin(c, a->plugin, "--plugin") : DT_OK;
+}
+
+/* Sections named after components are declared when the checker meets them. */
+static dt_status declare(dt_config *c, const dt_loaded *l)
+{
+    if (l->desc.kind == DT_KIND_PHASE) {
+        return dt_config_declare_phase(c, l->desc.id, l->desc.options, l->plugin->desc.name);
+    }
+    return l->desc.options != NULL ? dt_config_declare(c, l->desc.id, l->desc.options, l->plugin->desc.name) : DT_OK;
+}
+
+static const char *const *known_ids(void *user)
+{
+    const dt_session *s = user;
+    return dt_loader_ids(s->loader);
+}
+
+static dt_status lookup_component(void *user, dt_config *c, const char *id, const char **role_p)
+{
+    dt_session *s = user;
+    const dt_loaded *l = NULL;
+    dt_status st = dt_loader_find(s->loader, 0, id, &l);
+    if (st < 0) {
+        return st == DT_ENOTFOUND || st == DT_EABI ? DT_ENOTFOUND : st;
+    }
+    *role_p = l->desc.role;
+    return declare(c, l);
+}
+
+static dt_status plugin_status(dt_status st)
+{
+    return st == DT_ENOTFOUND || st == DT_EIO || st == DT_EINVAL || st == DT_ECONFIG ? DT_EABI : st; /* exit code 3 */
+}
+
+/* A component that is not there is refused where a phase asks for it, with more to say; memory is not forgiven. */
+static dt_status declare_wired(dt_session *s, uint32_t kind, const char *id)
+{
+    const dt_loaded *l = NULL;
+    dt_status st = dt_loader_find(s->loader, kind, id, &l);
+    if (st == DT_OK) {
+        return declare(s->config, l);
+    }
+    return st == DT_ENOMEM ? st : DT_OK;
+}
+
+/* A run names its plugins by ids, which are looked for where the user keeps plugins. A path in it is opened only where
+ * it leads to one of those: whoever sends a run would choose the code that runs here. */
+static dt_status refuse_foreign(const dt_session *s, int64_t phase, const char *plugin)
+{
+    dt_str where = {0};
+    if (strchr(plugin, '/') == NULL || !dt_config_plugin_is_foreign(s->config, phase, &where) ||
+        dt_loader_is_on_path(s->loader, plugin)) {
+        dt_str_fini(&where);
+        return DT_OK;
+    }
+    const char *slash = strrchr(plugin, '/');
+    const int folder = slash > plugin ? (int)(slash - plugin) : 1;
+    const dt_status st =
+        DT_FAIL(DT_EABI,
+                "%s names the plugin %s by its path, and what lies in a run may be somebody else's: nothing of it is "
+                "opened. If it is yours, say --plugin %s, or add its folder to DTRAIN_PLUGIN_PATH (%.*s); if you trust "
+                "whoever made the run, say --trust-plugins",
+                dt_str_text(&where), plugin, plugin, folder, plugin);
+    dt_str_fini(&where);
+    return st;
+}
+
+static dt_status load_phases(dt_session *s)
+{
+    s->n_phases = dt_config_n_phases(s->config);
+    if (s->n_phases > DT_SESSION_MAX_PHASES) {
+        return DT_FAIL(DT_ECONFIG, "phases has %lld entries, at most %d are possible", (long long)s->n_phases,
+                       DT_SESSION_MAX_PHASES);
+    }
+    for (int64_t i = 0; i < s->n_phases; i++) {
+        const char *plugin = dt_config_plugin(s->config, i);
+        if (*plugin == '\0') {
+            continue; /* the check tells it, with all that is wrong elsewhere */
+        }
+        DT_TRY(refuse_foreign(s, i, plugin));
+        dt_status st = dt_loader_find_phase(s->loader, plugin, &s->phase[i]);
+        if (st < 0) {
+            return plugin_status(st);
+        }
+        const dt_component *desc = &s->phase[i]->desc;
+        DT_TRY(declare(s->config, s->phase[i]));
+        const char *const *defaults = desc->extension != NULL ? desc->extension("dtrain.defaults/1") : NULL;
+        if (defaults != NULL) {
+            DT_TRY(dt_config_add_defaults(s->config, i, desc->id, defaults));
+        }
+        DT_TRY(dt_config_spread(s->config, i, desc->id));
+    }
+    /* components that are wired but have no section of their own still need their tables */
+    for (int64_t i = 0; i < s->n_phases; i++) {
+        for (int r = 0; r < DT_ROLES; r++) {
+            const char *id = dt_config_model(s->config, i, dt_role_name[r]);
+            if (id != NULL && id[0] != '\0') {
+                DT_TRY(declare_wired(s, DT_KIND_MODEL, id));
+            }
+        }
+        const char *source = NULL;
+        dt_origin set_by;
+        if (dt_config_get(s->config, i, "data.source", &source, &set_by) == DT_OK && *source != '\0') {
+            DT_TRY(declare_wired(s, DT_KIND_DATA, source));
+        }
+        const char *env = NULL;
+        if (dt_config_get(s->config, i, "env.id", &env, &set_by) == DT_OK && *env != '\0') {
+            DT_TRY(declare_wired(s, DT_KIND_ENV, env));
+        }
+        dt_baseline_names baselines;
+        DT_TRY(dt_baseline_names_get(s->config, s->loader, i, &baselines));
+        dt_baseline_names_fini(&baselines);
+    }
+    dt_error_clear();
+    return DT_OK;
+}
+
+/* A phase by its number, from 1, or by its id; -1: none. */
+static int64_t find_phase(const dt_session *s, const char *word)
+{
+    int64_t number = 0;
+    if (dt_parse_i64(word, &number)) {
+        return number >= 1 && number <= s->n_phases ? number - 1 : -1;
+    }
+    for (int64_t i = 0; i < s->n_phases; i++) {
+        if (strcmp(s->phase[i]->desc.id, word) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+/* --phase all, one phase, or a range: A-B, A-, -B. */
+static dt_status choose_phases(dt_session *s, const char *wanted)
+{
+    char word[64];
+    if (s->n_phases == 0) {
+        return DT_FAIL(DT_ECONFIG, "nothing to run: give --plugin FILE_OR_ID, or --config FILE with phases = ( ... )");
+    }
+    s->first = 0;
+    s->last = s->n_phases;
+    if (wanted == NULL || strcmp(wanted, "all") == 0) {
+        return DT_OK;
+    }
+    const char *dash = strchr(wanted, '-'); /* no id has one */
+    const char *end = dash != NULL ? dash + 1 : wanted;
+    snprintf(word, sizeof(word), "%.*s", dash != NULL ? (int)(dash - wanted) : (int)sizeof(word) - 1, wanted);
+    const int64_t first = word[0] != '\0' ? find_phase(s, word) : 0;
+    const int64_t last = end[0] != '\0' ? find_phase(s, end) : s->n_phases - 1;
+    if (first >= 0 && last >= first && strcmp(wanted, "-") != 0 && wanted[0] != '\0') {
+        s->first = first;
+        s->last = last + 1;
+        return DT_OK;
+    }
+    return DT_FAIL(DT_ECONFIG,
+                   "--phase %s: the configuration has %lld phase%s, numbered from 1; expected all, a number, an id, or "
+                   "a range such as 2-3 or 2-",
+                   wanted, (long long)s->n_phases, s->n_phases == 1 ? "" : "s");
+}
+
+/* Seed and ranks belong to the run; every phase may have workers and a device of its own. */
+static dt_status read_resources(dt_session *s)
+{
+    dt_root_opts root;
+    DT_TRY(dt_config_root(s->config, &root));
+    s->seed = (uint64_t)root.seed;
+    for (int64_t i = s->first; i < s->last; i++) {
+        dt_comm_opts comm;
+        DT_TRY(dt_config_comm(s->config, i, &comm));
+        const uint32_t ranks = comm.backend == DT_COMM_SIM ? (uint32_t)comm.ranks : 1;
+        s->ranks = i == s->first ? ranks : s->ranks;
+        if (ranks != s->ranks) {
+            return DT_FAIL(
+                DT_ECONFIG,
+                "phase %lld has %u ranks and phase %lld has %u; ranks are those of the run: set comm outside "
+                "of phases",
+                (long long)s->first + 1, s->ranks, (long long)i + 1, ranks);
+        }
+    }
+    return DT_OK;
+}
+
+/* ---- device ------------------------------------------------------------------------------------------------------ */
+
+static dt_status find_device(const dt_device_wish *w, const dt_device_ops **ops_p, uint32_t *index_p)
+{
+    DT_TRY(dt_device_module_open("cuda", ops_p));
+    return dt_device_choose(*ops_p, w, dt_device_local_rank(), index_p);
+}
+
+/* What a later phase asks for by name is looked for before the first one begins. */
+static dt_status check_devices(const dt_session *s)
+{
+    for (int64_t i = s->first; i < s->last; i++) {
+        dt_engine_opts engine;
+        dt_device_wish w;
+        const dt_device_ops *ops = NULL;
+        uint32_t index = 0;
+        DT_TRY(dt_config_engine(s->config, i, &engine));
+        DT_TRY(dt_device_wish_parse(engine.device, &w));
+        const dt_status st = w.kind == DT_DEVICE_CUDA ? find_device(&w, &ops, &index) : DT_OK;
+        if (st < 0) {
+            return i > s->first ? DT_CONTEXT(st, "phase %lld (%s)", (long long)i + 1, s->phase[i]->desc.id) : st;
+        }
+    }
+    return DT_OK;
+}
+
+/* More threads than cores take turns: the same result, later. Far more of them are a slip of the hand, or the
+ * configuration of another machine. */
+static dt_status check_count(const dt_session *s, int64_t phase, const char *key, int64_t n, bool *has_warned)
+{
+    enum { A_CORE = 8, ALWAYS = 32 };
+    const int64_t cores = dt_limits_cores(""), most = A_CORE * cores > ALWAYS ? A_CORE * cores : ALWAYS;
+    const char *plural = cores == 1 ? "" : "s";
+    if (n > most) {
+        return DT_FAIL(DT_ECONFIG,
+                       "phase %lld (%s): %s = %lld, but this process may use %lld core%s; at most %lld are taken "
+                       "there, and 0 takes what suits the machine",
+                       (long long)phase + 1, s->phase[phase]->desc.id, key, (long long)n, (long long)cores, plural,
+                       (long long)most);
+    }
+    if (n > cores && !*has_warned) {
+        *has_warned = true;
+        dt_log(DT_LOG_WARN,
+               "%s = %lld, but this process may use %lld core%s: threads take turns, which is slower than %lld of them "
+               "and changes no result",
+               key, (long long)n, (long long)cores, plural, (long long)cores);
+    }
+    return DT_OK;
+}
+
+static dt_status check_threads(const dt_session *s)
+{
+    bool has_warned = false;
+    for (int64_t i = s->first; i < s->last; i++) {
+        dt_engine_opts engine;
+        dt_env_opts env;
+        DT_TRY(dt_config_engine(s->config, i, &engine));
+        DT_TRY(dt_config_env(s->config, i, &env));
+        DT_TRY(check_count(s, i, "engine.threads", engine.threads, &has_warned));
+        DT_TRY(check_count(s, i, "env.workers", env.workers, &has_warned));
+    }
+    return DT_OK;
+}
+
+/* A component that somebody named, beyond what plugins prefer. */
+static dt_status check_name(const dt_session *s, int64_t phase, uint32_t kind, const char *key, const char *role)
+{
+    const char *id = NULL;
+    const dt_loaded *found = NULL;
+    dt_origin o;
+    dt_str where = {0};
+    if (dt_config_get(s->config, phase, key, &id, &o) != DT_OK || id[0] == '\0' || o.layer <= DT_FROM_PLUGIN) {
+        dt_error_clear();
+        return DT_OK;
+    }
+    dt_origin_text(&o, &where);
+    dt_status st = dt_loader_find(s->loader, kind, id, &found);
+    if (st == DT_OK && role != NULL && (found->desc.role == NULL || strcmp(found->desc.role, role) != 0)) {
+        st = DT_FAIL(DT_ECONFIG, "\"%s\" stands there, but %s is a model for the role %s", id, id,
+                     found->desc.role != NULL ? found->desc.role : "(none)");
+    }
+    if (st < 0) {
+        st = DT_CONTEXT(st, "phase %lld (%s): %s from %s", (long long)phase + 1, s->phase[phase]->desc.id, key,
+                        dt_str_text(&where));
+    }
+    dt_str_fini(&where);
+    return st;
+}
+
+/* Only what is evaluated can reach a target. */
+static dt_status check_target(const dt_session *s, int64_t phase, const char *metric)
+{
+    const bool has_evaluation = s->phase[phase]->ops.phase.evaluate != NULL;
+    dt_training_opts training;
+    DT_TRY(dt_config_training(s->config, phase, &training));
+    if (metric[0] == '\0' || (has_evaluation && training.eval_interval > 0)) {
+        return DT_OK;
+    }
+    return DT_FAIL(
+        DT_ECONFIG, "phase %lld (%s): stop.metric = \"%s\": %s", (long long)phase + 1, s->phase[phase]->desc.id, metric,
+        has_evaluation ? "training.eval_interval = 0 evaluates never; set training.eval_interval to at least 1"
+                       : "the phase has no evaluation");
+}
+
+/* What a later phase names is looked for before the first one begins. A run that is resumed may have lost what its
+ * phases began with. */
+static dt_status check_names(const dt_session *s, bool is_fresh)
+{
+    for (int64_t i = s->first; i < s->last; i++) {
+        dt_phase_opts p;
+        dt_stop_opts stop;
+        char key[64];
+        for (int r = 0; r < DT_ROLES; r++) {
+            snprintf(key, sizeof(key), "models.%s", dt_role_name[r]);
+            DT_TRY(check_name(s, i, DT_KIND_MODEL, key, dt_role_name[r]));
+        }
+        DT_TRY(check_name(s, i, DT_KIND_DATA, "data.source", NULL));
+        DT_TRY(check_name(s, i, DT_KIND_ENV, "env.id", NULL));
+        DT_TRY(dt_config_phase(s->config, i, &p, &stop));
+        DT_TRY(check_target(s, i, stop.metric));
+        const bool is_word = p.init[0] == '\0' || strcmp(p.init, "random") == 0 || strcmp(p.init, "previous") == 0;
+        if (is_fresh && !is_word && access(p.init, F_OK) != 0) {
+            return DT_FAIL(DT_ECONFIG,
+                           "phase %lld (%s): init = \"%s\": no such file or folder; expected \"random\", "
+                           "\"previous\", a run, a checkpoint or a .safetensors file",
+                           (long long)i + 1, s->phase[i]->desc.id, p.init);
+        }
+    }
+    return DT_OK;
+}
+
+static dt_status take_device(dt_session *s, const dt_device_wish *w)
+{
+    const dt_device_ops *ops = NULL;
+    uint32_t index = 0;
+    DT_TRY(find_device(w, &ops, &index));
+    DT_TRY(ops->open(index, &s->device));
+    s->device_ops = ops;
+    dt_str text = {0};
+    dt_device_info_text(ops->info(s->device), &text);
+    snprintf(s->device_text, sizeof(s->device_text), "cuda:%u %s", index, dt_str_text(&text));
+    dt_str_fini(&text);
+    dt_log(DT_LOG_INFO, "computing on %s", s->device_text);
+    return DT_OK;
+}
+
+/* What was asked for by name is there or the run ends; what was left to us may be missing, and we say why. */
+static dt_status open_device(dt_session *s, const char *wish)
+{
+    dt_device_wish w;
+    DT_TRY(dt_device_wish_parse(wish, &w));
+    snprintf(s->device_text, sizeof(s->device_text), "cpu");
+    if (w.kind == DT_DEVICE_CPU) {
+        return DT_OK;
+    }
+    if (w.kind == DT_DEVICE_CUDA) {
+        return take_device(s, &w);
+    }
+    const char *why = NULL;
+    if (s->ranks > 1) {
+        why = "virtual ranks run there";
+    } else if (!dt_device_driver_is_there()) {
+        why = "no NVIDIA driver on this machine";
+    } else if (take_device(s, &w) < 0) {
+        why = dt_error_text();
+    }
+    if (why != NULL) {
+        dt_log(DT_LOG_INFO, "computing on the CPU: %s", why);
+        dt_error_clear();
+    }
+    return DT_OK;
+}
+
+static void close_device(dt_session *s)
+{
+    if (s->device != NULL) {
+        s->device_ops->close(s->device);
+    }
+    s->device = NULL;
+    s->device_ops = NULL;
+    s->device_wish[0] = '\0';
+}
+
+dt_status dt_session_enter(dt_session *s, int64_t phase)
+{
+    dt_engine_opts engine;
+    DT_TRY(dt_config_engine(s->config, phase, &engine));
+    s->threads = engine.threads > 0 ? (uint32_t)engine.threads : dt_limits_cores("");
+    if (strcmp(s->device_wish, engine.device) == 0) {
+        return DT_OK;
+    }
+    close_device(s);
+    DT_TRY(open_device(s, engine.device));
+    snprintf(s->device_wish, sizeof(s->device_wish), "%s", engine.device);
+    return DT_OK;
+}
+
+dt_status dt_session_loader(dt_session *s)
+{
+    memset(s, 0, sizeof(*s));
+    dt_services_bare(&s->host);
+    const dt_loader_desc d = {.host = &s->host, .plugin_path = getenv("DTRAIN_PLUGIN_PATH")};
+    DT_TRY(find_demo(&s->demo_store));
+    return dt_loader_create(&d, &s->loader);
+}
+
+static dt_status read_config(const dt_args *a, const char *resumed, dt_session *out)
+{
+    dt_status st = dt_session_loader(out);
+    st = st == DT_OK ? dt_config_create(&out->config) : st;
+    st = st == DT_OK ? read_layers(a, resumed, out->config) : st;
+    if (st < 0) {
+        dt_session_close(out);
+    }
+    return st;
+}
+
+dt_stage_desc dt_session_stage(const dt_session *s, int64_t phase, dt_comm *comm, pthread_mutex_t *lock)
+{
+    return (dt_stage_desc){.config = s->config,
+                           .loader = s->loader,
+                           .comm = comm,
+                           .phase = s->phase[phase],
+                           .demo_store = s->demo_store,
+                           .index = phase,
+                           .seed = s->seed,
+                           .threads = s->threads,
+                           .rollouts = &dt_experience,
+                           .device_ops = s->device_ops,
+                           .device = s->device,
+                           .config_lock = lock};
+}
+
+dt_status dt_session_config(const dt_args *a, dt_session *out)
+{
+    DT_TRY(read_config(a, NULL, out));
+    dt_status st = dt_config_verdict(out->config);
+    if (st < 0) {
+        dt_session_close(out);
+    }
+    return st;
+}
+
+dt_status dt_session_open(const dt_args *a, const char *resumed_config, dt_session *out)
+{
+    memset(out, 0, sizeof(*out));
+    DT_TRY(refuse_later(a));
+    DT_TRY(read_config(a, resumed_config, out));
+    dt_status st = load_phases(out);
+    if (st == DT_OK) {
+        const dt_config_lookup lookup = {.component = lookup_component, .ids = known_ids, .user = out};
+        st = dt_config_check(out->config, &lookup);
+    }
+    if (st == DT_OK) {
+        st = choose_phases(out, a->phase);
+    }
+    if (st == DT_OK) {
+        st = read_resources(out);
+    }
+    if (st == DT_OK) {
+        st = check_threads(out);
+    }
+    if (st == DT_OK) {
+        st = check_devices(out);
+    }
+    if (st == DT_OK && strcmp(a->verb, "run") == 0) {
+        st = check_names(out, !a->has_resume);
+    }
+    if (st == DT_OK) {
+        st = dt_session_enter(out, out->first);
+    }
+    if (st < 0) {
+        dt_session_close(out);
+    }
+    return st;
+}
+
+void dt_session_config_beside(const char *checkpoint, dt_str *out)
+{
+    static const int places[] = {0, 2, 1}; /* folders above it */
+    char *full = checkpoint != NULL && dt_fs_is_dir(checkpoint) ? realpath(checkpoint, NULL) : NULL;
+    for (size_t i = 0; full != NULL && i < sizeof(places) / sizeof(places[0]); i++) {
+        size_t bytes = strlen(full);
+        for (int up = places[i]; up > 0 && bytes > 0; up--) {
+            while (bytes > 0 && full[--bytes] != '/') {
+            }
+        }
+        dt_str_clear(out);
+        dt_str_add_n(out, full, bytes);
+        char *folder = dt_strdup(dt_str_text(out));
+        dt_str_add(out, "/config.cfg");
+        struct stat info;
+        /* the file itself, or a link to one: that one is refused where it is read, not passed over here */
+        const bool is_there = folder != NULL && folder[0] != '\0' && dt_beneath_begin(folder) == DT_OK &&
+                              dt_beneath_stat(dt_str_text(out), &info) == 0 && !S_ISDIR(info.st_mode);
+        if (!is_there && folder != NULL) {
+            dt_beneath_end(folder);
+        }
+        dt_free(folder);
+        if (is_there) {
+            free(full);
+            return;
+        }
+    }
+    free(full);
+    dt_str_clear(out);
+}
+
+void dt_session_close(dt_session *s)
+{
+    close_device(s);
+    dt_config_destroy(s->config);
+    dt_loader_destroy(s->loader);
+    dt_free(s->demo_store);
+    memset(s, 0, sizeof(*s));
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A session: configuration and plugins put together from the command line, checked, before anything is allocated. Verbs
+ * that need a configuration begin here. Threads: [main].
+ */
+#ifndef DTRAIN_CORE_RUN_SESSION_H
+#define DTRAIN_CORE_RUN_SESSION_H
+
+#include "checkpoint/checkpoint.h"
+#include "config/schema.h"
+#include "device/device.h"
+#include "run/args.h"
+#include "service/stage.h"
+#include "loader/loader.h"
+
+enum { DT_SESSION_MAX_PHASES = DT_CKPT_MAX_PHASES };
+
+typedef struct dt_session {
+    dt_config *config;
+    dt_loader *loader;
+    dt_host host;                                  /* for plugins' init and checks: errors, log, memory, no services */
+    const dt_loaded *phase[DT_SESSION_MAX_PHASES]; /* in the order of the configuration */
+    int64_t n_phases, first, last;                 /* those to run: [first, last) */
+    uint64_t seed;
+    uint32_t threads, ranks;         /* workers of the process, virtual ranks */
+    char *demo_store;                /* the embedded recording; "" when it is not installed */
+    const dt_device_ops *device_ops; /* NULL: the CPU computes */
+    dt_device *device;
+    char device_wish[96];  /* engine.device that the device was chosen by */
+    char device_text[192]; /* "cpu", or "cuda:0 NVIDIA H200, 139.8 GiB, sm_90, GPU-..." */
+} dt_session;
+
+/* resumed_config: config.cfg of the run being resumed, below every other file; NULL = none. */
+dt_status dt_session_open(const dt_args *a, const char *resumed_config, dt_session *out) DT_NODISCARD;
+void dt_session_close(dt_session *s);
+/* Workers and device of one phase: a device that it does not want is given back, another one is opened. When a session
+ * opens it has entered the first phase. Errors: those of the device. */
+dt_status dt_session_enter(dt_session *s, int64_t phase) DT_NODISCARD;
+/* A stage of one of its phases, on its workers and device; the caller may set more. lock: held while one is created. */
+dt_stage_desc dt_session_stage(const dt_session *s, int64_t phase, dt_comm *comm, pthread_mutex_t *lock);
+/* Loader, and configuration as the command line gives it, neither completed by plugins nor checked: for show. */
+dt_status dt_session_config(const dt_args *a, dt_session *out) DT_NODISCARD;
+/* Loader and embedded recording without configuration, for list and doctor; to be closed even when it fails. */
+dt_status dt_session_loader(dt_session *s) DT_NODISCARD;
+/* The configuration of the run that a checkpoint belongs to, so that its models are found again; "" when there is none.
+ */
+void dt_session_config_beside(const char *checkpoint, dt_str *out);
+
+#endif

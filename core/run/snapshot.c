@@ -1,0 +1,564 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See snapshot.h.
+ */
+#include <config.h>
+
+#include "experience/service.h"
+#include "service/roles.h"
+#include "run/snapshot.h"
+
+#include "backend/kernel.h"
+#include "base/err.h"
+#include "base/json.h"
+#include "base/mem.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define BLOB_ROLLOUT    "rollout"
+#define BLOB_NORMALISER "normaliser"
+#define KEY_LOADED      "loaded_roles"
+#define KEY_STORES      "stores"
+#define KEY_OWED        "owed"
+#define KEY_ENV_STEPS   "env_steps"
+
+/* ---- tensors of a stage ------------------------------------------------------------------------------------------ */
+
+typedef struct tensor_list {
+    dt_ckpt_tensor *t;
+    dt_str *name; /* [cap] owns the names with a prefix */
+    uint32_t n, cap;
+} tensor_list;
+
+static void list_fini(tensor_list *l)
+{
+    for (uint32_t i = 0; l->name != NULL && i < l->cap; i++) {
+        dt_str_fini(&l->name[i]);
+    }
+    dt_free(l->name);
+    dt_free(l->t);
+}
+
+static dt_status add_arena(tensor_list *l, const dt_param_table *table, const char *prefix, float *arena)
+{
+    for (uint32_t i = 0; arena != NULL && i < table->n; i++) {
+        const dt_param *p = &table->param[i];
+        dt_str_addf(&l->name[l->n], "%s%s", prefix, p->name);
+        DT_TRY(dt_str_status(&l->name[l->n]));
+        l->t[l->n] = (dt_ckpt_tensor){
+            .name = dt_str_text(&l->name[l->n]), .dim = p->dim, .n_dims = p->n_dims, .data = arena + p->offset};
+        l->n++;
+    }
+    return DT_OK;
+}
+
+static dt_status list_init(tensor_list *l, uint32_t cap)
+{
+    memset(l, 0, sizeof(*l));
+    l->cap = cap;
+    l->t = dt_alloc_n(cap > 0 ? cap : 1, sizeof(*l->t));
+    l->name = dt_alloc_n(cap > 0 ? cap : 1, sizeof(*l->name));
+    return l->t != NULL && l->name != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for a checkpoint's tensors");
+}
+
+static dt_status list_model(dt_stage *s, tensor_list *l)
+{
+    DT_TRY(list_init(l, s->params.n));
+    DT_TRY(dt_trainer_hold(s->trainer));
+    return add_arena(l, &s->params, "", dt_trainer_params(s->trainer));
+}
+
+static dt_status list_optim(dt_stage *s, tensor_list *l)
+{
+    DT_TRY(list_init(l, 2 * s->params.n));
+    DT_TRY(dt_trainer_hold(s->trainer));
+    DT_TRY(add_arena(l, &s->params, "m.", dt_trainer_moment(s->trainer, 0)));
+    return add_arena(l, &s->params, "v.", dt_trainer_moment(s->trainer, 1));
+}
+
+/* ---- saving ------------------------------------------------------------------------------------------------------ */
+
+static dt_status write_bytes(dt_writer *w, const void *p, uint64_t bytes)
+{
+    dt_str *out = w->priv;
+    dt_str_add_n(out, p, bytes);
+    return dt_str_status(out);
+}
+
+/* What no arena holds: the phase's own state, and that of its rollout. */
+static dt_status write_blobs(dt_stage *s, dt_snapshot_held *h)
+{
+    dt_str_clear(&h->phase);
+    dt_str_clear(&h->rollout);
+    dt_str_clear(&h->normaliser);
+    h->scaler = *dt_trainer_scaler(s->trainer);
+    h->env_steps = s->rollout != NULL ? dt_rollout_env_steps(s->rollout) : DT_ENV_STEPS_UNKNOWN;
+    if (s->d.phase->ops.phase.save != NULL) {
+        dt_writer face = {.struct_size = sizeof(face), .priv = &h->phase, .write = write_bytes};
+        DT_TRY(s->d.phase->ops.phase.save(s->self, &face));
+    }
+    if (s->rollout != NULL) {
+        DT_TRY(dt_rollout_save(s->rollout, &h->rollout));
+        DT_TRY(dt_rollout_save_normaliser(s->rollout, &h->normaliser));
+    }
+    return DT_OK;
+}
+
+void dt_snapshot_hold(dt_stage *s, dt_snapshot_held *h)
+{
+    enum { MAX_PHASE_BYTES = 64 * 1024 }; /* copied in microseconds */
+    h->is_there = !h->is_too_large && write_blobs(s, h) == DT_OK;
+    h->is_too_large = h->is_too_large || h->phase.bytes > MAX_PHASE_BYTES;
+    if (!h->is_there) {
+        dt_error_clear();
+    }
+}
+
+void dt_snapshot_held_fini(dt_snapshot_held *h)
+{
+    dt_str_fini(&h->phase);
+    dt_str_fini(&h->rollout);
+    dt_str_fini(&h->normaliser);
+    *h = (dt_snapshot_held){.is_there = false};
+}
+
+static dt_status check_finite(const tensor_list *l)
+{
+    for (uint32_t i = 0; i < l->n; i++) {
+        int64_t count = 1;
+        for (uint32_t k = 0; k < l->t[i].n_dims; k++) {
+            count *= l->t[i].dim[k];
+        }
+        for (int64_t k = 0; k < count; k++) {
+            if (!isfinite(l->t[i].data[k])) {
+                return DT_FAIL(DT_EDIVERGED, "%s is %g at element %lld: nothing of it is saved", l->t[i].name,
+                               (double)l->t[i].data[k], (long long)k);
+            }
+        }
+    }
+    return DT_OK;
+}
+
+dt_status dt_snapshot_cpu(dt_config *c, int64_t phase, char *out, size_t bytes)
+{
+    dt_amp_opts amp;
+    DT_TRY(dt_config_amp(c, phase, &amp));
+    snprintf(out, bytes, "%s%s%s", dt_cpu_isa(), amp.enabled ? "+" : "", amp.enabled ? dt_cpu_bf16_isa() : "");
+    return DT_OK;
+}
+
+static dt_status fill_info(dt_stage *s, const dt_snapshot_desc *d, dt_ckpt_info *info)
+{
+    dt_checkpoint_opts opts;
+    dt_data_opts data;
+    DT_TRY(dt_config_checkpoint(s->d.config, s->d.index, &opts));
+    DT_TRY(dt_config_data(s->d.config, s->d.index, &data));
+    const char *slash = strrchr(d->run_dir, '/');
+    snprintf(info->run, sizeof(info->run), "%.120s", slash != NULL ? slash + 1 : d->run_dir);
+    snprintf(info->phase, sizeof(info->phase), "%.60s", s->d.phase->desc.id);
+    snprintf(info->build, sizeof(info->build), "%s", PACKAGE_VERSION);
+    DT_TRY(dt_snapshot_cpu(s->d.config, s->d.index, info->cpu, sizeof(info->cpu)));
+    DT_TRY(dt_config_hash(s->d.config, info->config_hash));
+    DT_TRY(dt_config_hash_phase(s->d.config, s->d.index, info->phase_hash));
+    const uint64_t step = dt_trainer_step_number(s->trainer);
+    info->step = d->base_step + step;
+    info->epoch = d->epoch;
+    info->phase_index = (uint32_t)s->d.index;
+    info->leaves = (uint32_t)data.shards;
+    info->ranks = d->ranks;
+    info->phase_end = d->phase_end;
+    info->phase_ms = d->phase_ms;
+    info->metric = NAN;
+    const char *key = strchr(opts.best_by, ':');
+    key = key != NULL ? key + 1 : opts.best_by;
+    const double *metric = key[0] != '\0' && d->is_evaluated ? dt_stage_report(s, key) : NULL;
+    if (metric != NULL) {
+        snprintf(info->metric_name, sizeof(info->metric_name), "%.60s", key);
+        info->metric = *metric;
+    }
+    for (uint32_t i = 0; i < dt_loader_n_plugins(s->d.loader) && i < DT_CKPT_MAX_PLUGINS; i++) {
+        const dt_loaded_plugin *p = dt_loader_plugin_at(s->d.loader, i);
+        dt_ckpt_plugin *out = &info->plugins[info->n_plugins++];
+        snprintf(out->name, sizeof(out->name), "%.60s", p->desc.name);
+        snprintf(out->version, sizeof(out->version), "%.30s", p->desc.version);
+        snprintf(out->abi, sizeof(out->abi), "%u.%u", p->desc.abi_major, p->desc.abi_minor);
+    }
+    return DT_OK;
+}
+
+static void write_state(const dt_stage *s, const dt_snapshot_desc *d, const dt_snapshot_held *held, dt_str *out)
+{
+    const dt_scaler *scaler = &held->scaler;
+    dt_json_out o = {.s = out};
+    dt_json_obj(&o, NULL);
+    dt_json_str(&o, "phase", s->d.phase->desc.id);
+    dt_json_i64(&o, "phase_index", s->d.index);
+    dt_json_i64(&o, "step", (int64_t)dt_trainer_step_number(s->trainer));
+    dt_json_i64(&o, "base_step", (int64_t)d->base_step);
+    dt_json_i64(&o, "updates", (int64_t)dt_trainer_updates(s->trainer));
+    dt_json_i64(&o, "passed", (int64_t)dt_trainer_passed(s->trainer));
+    dt_json_f64(&o, "loss_scale", scaler->scale);
+    dt_json_i64(&o, "good_steps", scaler->good);
+    dt_json_i64(&o, "tolerance", scaler->tolerance);
+    dt_json_i64(&o, "skips", (int64_t)scaler->skips);
+    dt_json_i64(&o, "overflows", (int64_t)scaler->overflows);
+    dt_json_i64(&o, "steps_per_epoch", (int64_t)dt_trainer_steps_per_epoch(s->trainer));
+    dt_json_i64(&o, "seed", (int64_t)s->d.seed);
+    if (d->owed != DT_OWES_NOTHING) {
+        dt_json_i64(&o, KEY_OWED, d->owed);
+    }
+    if (held->env_steps != DT_ENV_STEPS_UNKNOWN) {
+        dt_json_i64(&o, KEY_ENV_STEPS, (int64_t)held->env_steps);
+    }
+    dt_json_arr(&o, "models");
+    for (uint32_t i = 0; i < s->n_models; i++) {
+        dt_json_str(&o, NULL, s->model[i].comp->desc.id);
+    }
+    dt_json_end(&o, ']');
+    dt_json_arr(&o, KEY_STORES);
+    for (uint32_t i = 0; i < s->n_stores; i++) {
+        char digest[17];
+        snprintf(digest, sizeof(digest), "%016llx", (unsigned long long)dt_store_digest(s->store[i]));
+        dt_json_str(&o, NULL, digest);
+    }
+    dt_json_end(&o, ']');
+    dt_json_arr(&o, KEY_LOADED);
+    for (int r = 0; r < DT_ROLES; r++) {
+        if ((s->d.loaded & 1u << r) != 0) {
+            dt_json_str(&o, NULL, dt_role_name[r]);
+        }
+    }
+    dt_json_end(&o, ']');
+    dt_json_end(&o, '}');
+}
+
+static void add_blob(dt_ckpt_save_desc *save, dt_ckpt_blob *blobs, const char *name, uint32_t version,
+                     const dt_str *bytes)
+{
+    blobs[save->n_blobs++] =
+        (dt_ckpt_blob){.name = name, .version = version, .data = dt_str_text(bytes), .bytes = bytes->bytes};
+}
+
+static dt_status save_all(dt_stage *s, const dt_snapshot_desc *d, const dt_snapshot_held *held, dt_ckpt_save_desc *save,
+                          dt_ckpt_info *info_p)
+{
+    const dt_component *phase = &s->d.phase->desc;
+    tensor_list model = {0}, optim = {0};
+    dt_str state = {0}, config = {0};
+    dt_ckpt_blob blobs[3];
+    dt_status st = fill_info(s, d, &save->info);
+    st = st == DT_OK ? list_model(s, &model) : st;
+    st = st == DT_OK ? list_optim(s, &optim) : st;
+    st = st == DT_OK ? check_finite(&model) : st;
+    st = st == DT_OK ? check_finite(&optim) : st;
+    st = st == DT_OK ? dt_config_write(s->d.config, &config) : st;
+    if (st == DT_OK) {
+        write_state(s, d, held, &state);
+        st = dt_str_status(&state);
+    }
+    if (st == DT_OK) {
+        if (s->d.phase->ops.phase.save != NULL) {
+            add_blob(save, blobs, phase->id, phase->state_version, &held->phase);
+        }
+        if (s->rollout != NULL) {
+            add_blob(save, blobs, BLOB_ROLLOUT, 1, &held->rollout);
+            add_blob(save, blobs, BLOB_NORMALISER, 1, &held->normaliser);
+        }
+        save->run_dir = d->run_dir;
+        save->model = model.t;
+        save->n_model = model.n;
+        save->optim = optim.t;
+        save->n_optim = optim.n;
+        save->state_json = dt_str_text(&state);
+        save->config = dt_str_text(&config);
+        save->blobs = blobs;
+        st = dt_ckpt_save(save, info_p);
+    }
+    list_fini(&model);
+    list_fini(&optim);
+    dt_str_fini(&state);
+    dt_str_fini(&config);
+    return st;
+}
+
+dt_status dt_snapshot_save(dt_stage *s, const dt_snapshot_desc *d, dt_ckpt_info *info_p)
+{
+    dt_snapshot_held now = {.is_there = false};
+    if (s->trainer == NULL) {
+        return DT_FAIL(DT_EUNSUPPORTED, "phase %s has no trainer, so there is nothing to save", s->d.phase->desc.id);
+    }
+    dt_ckpt_save_desc *save = dt_alloc(sizeof(*save)); /* info is large */
+    dt_status st = save != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for a checkpoint");
+    if (st == DT_OK && d->held == NULL) {
+        st = write_blobs(s, &now);
+    }
+    if (st == DT_OK) {
+        st = save_all(s, d, d->held != NULL ? d->held : &now, save, info_p);
+    }
+    dt_snapshot_held_fini(&now);
+    dt_free(save);
+    return st;
+}
+
+dt_status dt_snapshot_prune(dt_stage *s, const char *run_dir)
+{
+    dt_checkpoint_opts opts;
+    uint32_t min = 0;
+    for (int64_t i = 0; i < dt_config_n_phases(s->d.config) && i < DT_CKPT_MAX_PHASES; i++) {
+        DT_TRY(dt_config_checkpoint(s->d.config, i, &opts));
+        min |= strncmp(opts.best_by, "min:", 4) == 0 ? 1u << i : 0;
+    }
+    DT_TRY(dt_config_checkpoint(s->d.config, s->d.index, &opts));
+    const dt_ckpt_keep keep = {.last = opts.keep_last > 0 ? (uint32_t)opts.keep_last : 1,
+                               .best = 1, /* where there is a metric */
+                               .min = min};
+    return dt_ckpt_prune(run_dir, &keep);
+}
+
+/* ---- loading ----------------------------------------------------------------------------------------------------- */
+
+typedef struct memory_reader {
+    dt_reader face;
+    const char *at;
+} memory_reader;
+
+static dt_status read_bytes(dt_reader *r, void *p, uint64_t bytes)
+{
+    memory_reader *m = r->priv;
+    if (bytes > r->bytes_left) {
+        return DT_FAIL(DT_EDATA, "the phase's saved state holds %llu bytes less than it asks for",
+                       (unsigned long long)(bytes - r->bytes_left));
+    }
+    memcpy(p, m->at, bytes);
+    m->at += bytes;
+    r->bytes_left -= bytes;
+    return DT_OK;
+}
+
+/* Hands every value of state.json to `take`, with the key that it, or the list it stands in, belongs to. */
+typedef void take_value(void *user, const char *key, const dt_json_token *t);
+
+static dt_status each_value(const dt_ckpt *c, take_value *take, void *user)
+{
+    size_t bytes = 0;
+    const char *text = dt_ckpt_state(c, &bytes);
+    dt_json *j = NULL;
+    dt_json_token t;
+    char key[32] = "";
+    dt_status st = dt_json_open_mem(text, bytes, "state.json", &j);
+    while (st == DT_OK && (st = dt_json_next(j, &t)) == DT_OK && t.kind != DT_JSON_END) {
+        if (t.kind == DT_JSON_KEY) {
+            snprintf(key, sizeof(key), "%s", t.text);
+        } else {
+            take(user, key, &t);
+        }
+    }
+    dt_json_close(j);
+    return st;
+}
+
+/* An integer of that name is taken; others leave what there is. */
+static void take_integer(const char *key, const dt_json_token *t, const char *name, int64_t *out)
+{
+    if (t->kind == DT_JSON_NUMBER && t->is_integer && strcmp(key, name) == 0) {
+        *out = t->integer;
+    }
+}
+
+typedef struct position {
+    int64_t step, base;
+} position;
+
+static void take_position(void *user, const char *key, const dt_json_token *t)
+{
+    position *p = user;
+    take_integer(key, t, "step", &p->step);
+    take_integer(key, t, "base_step", &p->base);
+}
+
+dt_status dt_snapshot_position(const dt_ckpt *c, int64_t *phase_index_p, uint64_t *step_p, uint64_t *base_step_p,
+                               bool *phase_end_p)
+{
+    position p = {.step = -1, .base = -1};
+    DT_TRY(each_value(c, take_position, &p));
+    const dt_ckpt_info *info = dt_ckpt_info_get(c);
+    if (p.step < 0 || p.base < 0) {
+        return DT_FAIL(DT_EDATA, "%s/state.json does not say at which step it was saved", info->path);
+    }
+    *phase_index_p = info->phase_index;
+    *step_p = (uint64_t)p.step;
+    *base_step_p = (uint64_t)p.base;
+    *phase_end_p = info->phase_end;
+    return DT_OK;
+}
+
+static void take_owed(void *user, const char *key, const dt_json_token *t)
+{
+    take_integer(key, t, KEY_OWED, user);
+}
+
+dt_status dt_snapshot_owed(const dt_ckpt *c, uint32_t *owed_p)
+{
+    int64_t owed = DT_OWES_NOTHING;
+    const dt_status st = each_value(c, take_owed, &owed);
+    *owed_p = owed == DT_OWES_NOTHING || owed == DT_OWES_END ? (uint32_t)owed : DT_OWES_EVALUATION;
+    return st;
+}
+
+static void take_role(void *user, const char *key, const dt_json_token *t)
+{
+    uint32_t *roles = user;
+    if (t->kind == DT_JSON_STRING && strcmp(key, KEY_LOADED) == 0) {
+        const int r = dt_role_find(t->text, strlen(t->text));
+        *roles |= r >= 0 ? 1u << r : 0;
+    }
+}
+
+dt_status dt_snapshot_loaded(const dt_ckpt *c, uint32_t *roles_p)
+{
+    *roles_p = 0;
+    return each_value(c, take_role, roles_p);
+}
+
+typedef struct store_list {
+    dt_str *out;
+    bool is_known;
+} store_list;
+
+static void take_store(void *user, const char *key, const dt_json_token *t)
+{
+    store_list *l = user;
+    if (strcmp(key, KEY_STORES) == 0) {
+        l->is_known = true; /* its bracket, when there are none */
+        if (t->kind == DT_JSON_STRING) {
+            dt_str_addf(l->out, "%s\n", t->text);
+        }
+    }
+}
+
+dt_status dt_snapshot_stores(const dt_ckpt *c, dt_str *out, bool *known_p)
+{
+    store_list l = {.out = out};
+    DT_TRY(each_value(c, take_store, &l));
+    *known_p = *known_p || l.is_known;
+    return dt_str_status(out);
+}
+
+typedef struct counts {
+    int64_t updates, passed, skips, overflows;
+    dt_scaler scaler;
+} counts;
+
+static void take_count(void *user, const char *key, const dt_json_token *t)
+{
+    counts *n = user;
+    if (t->kind == DT_JSON_NUMBER && strcmp(key, "loss_scale") == 0) {
+        n->scaler.scale = t->number;
+    }
+    take_integer(key, t, "updates", &n->updates);
+    take_integer(key, t, "passed", &n->passed);
+    take_integer(key, t, "good_steps", &n->scaler.good);
+    take_integer(key, t, "tolerance", &n->scaler.tolerance);
+    take_integer(key, t, "skips", &n->skips);
+    take_integer(key, t, "overflows", &n->overflows);
+}
+
+/* The update count and the loss scaler; checkpoints from before there was one have no skipped steps. */
+static dt_status load_scaler(dt_stage *s, const dt_ckpt *c)
+{
+    const dt_scaler *now = dt_trainer_scaler(s->trainer);
+    counts n = {.updates = -1, .skips = (int64_t)now->skips, .overflows = (int64_t)now->overflows, .scaler = *now};
+    DT_TRY(each_value(c, take_count, &n));
+    if (n.updates >= 0) {
+        n.scaler.skips = (uint64_t)n.skips;
+        n.scaler.overflows = (uint64_t)n.overflows;
+        dt_trainer_scaler_set(s->trainer, (uint64_t)n.updates, &n.scaler);
+        dt_trainer_passed_set(s->trainer, (uint64_t)n.passed);
+    }
+    return DT_OK;
+}
+
+static dt_status load_phase_blob(dt_stage *s, const dt_ckpt *c)
+{
+    dt_ckpt_blob blob;
+    if (s->d.phase->ops.phase.load == NULL || !dt_ckpt_blob_find(c, s->d.phase->desc.id, &blob)) {
+        return DT_OK;
+    }
+    memory_reader m = {.at = blob.data};
+    m.face = (dt_reader){.struct_size = sizeof(dt_reader), .priv = &m, .bytes_left = blob.bytes, .read = read_bytes};
+    return s->d.phase->ops.phase.load(s->self, &m.face, blob.version);
+}
+
+dt_status dt_snapshot_load_normaliser(dt_stage *s, const dt_ckpt *c, bool *is_there_p)
+{
+    dt_ckpt_blob blob;
+    *is_there_p = s->rollout != NULL && dt_ckpt_blob_find(c, BLOB_NORMALISER, &blob);
+    return *is_there_p ? dt_rollout_load_normaliser(s->rollout, blob.data, blob.bytes) : DT_OK;
+}
+
+static void take_env_steps(void *user, const char *key, const dt_json_token *t)
+{
+    take_integer(key, t, KEY_ENV_STEPS, user);
+}
+
+static dt_status load_rollout(dt_stage *s, const dt_ckpt *c)
+{
+    dt_ckpt_blob blob;
+    bool is_there = false;
+    int64_t env_steps = -1;
+    DT_TRY(dt_snapshot_load_normaliser(s, c, &is_there));
+    if (s->rollout == NULL) {
+        return DT_OK;
+    }
+    DT_TRY(each_value(c, take_env_steps, &env_steps));
+    dt_rollout_env_steps_set(s->rollout, env_steps >= 0 ? (uint64_t)env_steps : DT_ENV_STEPS_UNKNOWN);
+    if (!dt_ckpt_blob_find(c, BLOB_ROLLOUT, &blob)) {
+        return DT_OK;
+    }
+    return dt_rollout_load(s->rollout, blob.data, blob.bytes);
+}
+
+dt_status dt_snapshot_load(dt_stage *s, const dt_ckpt *c)
+{
+    tensor_list model = {0};
+    tensor_list optim = {0};
+    int64_t index = 0;
+    uint64_t step = 0;
+    uint64_t base = 0;
+    bool end = false;
+    const dt_ckpt_info *info = dt_ckpt_info_get(c);
+    if (s->trainer == NULL) {
+        return DT_FAIL(DT_EUNSUPPORTED, "phase %s has no trainer to load %s into", s->d.phase->desc.id, info->path);
+    }
+    if (strcmp(info->phase, s->d.phase->desc.id) != 0) {
+        return DT_FAIL(DT_ECONFIG, "%s belongs to phase %s, not to %s", info->path, info->phase, s->d.phase->desc.id);
+    }
+    dt_status st = list_model(s, &model);
+    if (st == DT_OK) {
+        st = list_optim(s, &optim);
+    }
+    if (st == DT_OK) {
+        st = dt_snapshot_position(c, &index, &step, &base, &end);
+    }
+    if (st == DT_OK) {
+        st = dt_ckpt_load_model(c, model.t, model.n, DT_LOAD_EXACT);
+    }
+    if (st == DT_OK) {
+        st = dt_ckpt_load_optim(c, optim.t, optim.n, DT_LOAD_EXACT);
+    }
+    if (st == DT_OK) {
+        dt_trainer_step_set(s->trainer, step);
+        st = load_scaler(s, c);
+    }
+    if (st == DT_OK) {
+        st = load_phase_blob(s, c);
+    }
+    if (st == DT_OK) {
+        st = load_rollout(s, c);
+    }
+    list_fini(&model);
+    list_fini(&optim);
+    return st < 0 ? DT_CONTEXT(st, "loading %s", info->path) : st;
+}

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Service "dtrain.bind/1", environments: the component under env.id and its first instance, which says what there is.
+ */
+#include <config.h>
+
+#include "service/env_judge.h"
+#include "service/env_worker.h"
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/signals.h"
+#include "rollout/process.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { SETTINGS_MAX = 32, KEY_BYTES = 64 }; /* options of an environment that others set */
+
+/* One in this process cannot be given up while it makes itself, in whatever time that takes; before the stage stands
+ * there is nothing to save, and the program can. */
+static dt_status create_here(const dt_env *e, const dt_env_setup *with, void *self)
+{
+    const dt_stage_desc *d = &e->stage->d;
+    const bool is_first = e->stage->rollout == NULL;
+    dt_status st = DT_OK;
+    dt_signals_nothing_to_save(is_first);
+    if (is_first && d->stops != NULL && d->stops(d->stops_user)) {
+        st = DT_FAIL(DT_EINTERRUPTED, "asked to stop before %s was created", e->comp->desc.id);
+    } else {
+        st = e->ops->create(self, &e->stage->host, with->config);
+    }
+    dt_signals_nothing_to_save(false);
+    return st;
+}
+
+/* An instance; one in a process is under way. */
+static dt_status begin(dt_env *e, const dt_env_setup *with, void **self_p)
+{
+    if (e->in_process) {
+        const dt_process_desc d = {.id = e->comp->desc.id,
+                                   .request = dt_str_text(&with->request),
+                                   .request_bytes = with->request.bytes,
+                                   .timeout_s = e->opts.timeout_s,
+                                   .restarts = (uint32_t)e->opts.restarts,
+                                   .n_restarts = &e->n_restarts,
+                                   .stops = e->stage->d.stops,
+                                   .stops_user = e->stage->d.stops_user};
+        dt_process *p = NULL;
+        DT_TRY(dt_process_start(&d, &p));
+        *self_p = p;
+        return DT_OK;
+    }
+    void *self = dt_alloc(e->comp->desc.state_size > 0 ? e->comp->desc.state_size : 1);
+    if (self == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for an instance of %s", e->comp->desc.id);
+    }
+    *self_p = self; /* destroy is called once per create, even a failed one */
+    const dt_status st = create_here(e, with, self);
+    return st < 0 ? DT_CONTEXT(st, "creating %s", e->comp->desc.id) : DT_OK;
+}
+
+/* It is what the others are. */
+static dt_status finish(dt_env *e, dt_env_setup *with, void *self)
+{
+    dt_env_spec spec = {.struct_size = sizeof(spec)};
+    if (e->in_process) {
+        DT_TRY(dt_process_meet(self));
+    }
+    DT_TRY(e->ops->spec(self, &spec));
+    with->max_steps = spec.max_steps;
+    if (e->has_layout) {
+        const dt_status st = dt_layout_compare(&e->layout, &spec);
+        DT_TRY(st < 0 && with == &e->apart
+                   ? DT_CONTEXT(DT_ECONFIG, "evaluation.env must leave what a policy sees and does as it is")
+                   : st);
+    } else {
+        e->has_layout = true;
+        DT_TRY(dt_layout_init(&e->layout, e->comp->desc.id, &spec));
+    }
+    return e->in_process ? dt_process_attach(self, &e->layout) : DT_OK;
+}
+
+dt_status dt_env_make(dt_env *e, dt_env_setup *with, uint32_t first, uint32_t n, void **self)
+{
+    dt_status st = DT_OK;
+    uint32_t i = 0;
+    for (; i < n && st == DT_OK; i++) {
+        st = begin(e, with, &self[i]);
+    }
+    for (uint32_t k = 0; k < n && st == DT_OK; k++) {
+        st = finish(e, with, self[k]);
+        i = k + 1;
+    }
+    return st < 0 && first + n > 1 ? DT_CONTEXT(st, "instance %u", first + i - 1) : st;
+}
+
+void dt_env_drop(dt_env *e, uint32_t n, void *const *self)
+{
+    for (uint32_t i = 0; e->in_process && i < n; i++) {
+        if (self[i] != NULL) {
+            dt_process_leave(self[i]);
+        }
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        if (self[i] != NULL) {
+            e->ops->destroy(self[i]);
+            if (!e->in_process) {
+                dt_free(self[i]);
+            }
+        }
+    }
+}
+
+dt_status dt_env_remake(dt_env *e, dt_env_setup *with)
+{
+    dt_env_drop(e, 1, &e->self);
+    e->self = NULL;
+    return dt_env_make(e, with, 0, 1, &e->self);
+}
+
+/* What comes with dtrain is trusted not to bring the run down, unless it says itself that it needs a process. */
+static dt_status choose_isolation(dt_env *e)
+{
+    const bool needs = (e->comp->desc.flags & DT_COMP_PROCESS) != 0;
+    const bool is_ours = e->comp->plugin->desc.vendor != NULL && strcmp(e->comp->plugin->desc.vendor, "dtrain") == 0;
+    e->in_process =
+        e->opts.isolation == DT_ISOLATION_PROCESS || (e->opts.isolation == DT_ISOLATION_AUTO && (needs || !is_ours));
+    e->ops = e->in_process ? &dt_process_ops : &e->comp->ops.env;
+    if (needs && !e->in_process && e->opts.instances > 1) {
+        return DT_FAIL(DT_ECONFIG,
+                       "%s allows one instance per process: leave env.isolation = \"auto\", or set env.instances = 1",
+                       e->comp->desc.id);
+    }
+    return DT_OK;
+}
+
+static const void *extension_of(const dt_loaded *c, const char *id)
+{
+    return c->desc.extension != NULL ? c->desc.extension(id) : NULL;
+}
+
+/* Options of the environment with which it runs its own program, where the phase's controller leaves it to that. */
+static dt_status add_program(const dt_stage *s, const dt_loaded *env, dt_setting set[SETTINGS_MAX],
+                             char key[SETTINGS_MAX][KEY_BYTES], uint32_t *n)
+{
+    const char *id = s->d.controller != NULL ? s->d.controller : dt_config_model(s->d.config, s->d.index, "controller");
+    const char *const *program = extension_of(env, "dtrain.program/1");
+    const dt_loaded *controller = NULL;
+    if (program == NULL || id == NULL || id[0] == '\0' ||
+        dt_loader_find(s->d.loader, DT_KIND_MODEL, id, &controller) < 0) {
+        dt_error_clear(); /* a controller that is not there is refused where the phase binds it */
+        return DT_OK;
+    }
+    for (uint32_t i = 0; extension_of(controller, "dtrain.program/1") != NULL && program[i] != NULL; i++) {
+        const char *equals = strchr(program[i], '=');
+        if (*n == SETTINGS_MAX || equals == NULL || equals - program[i] >= KEY_BYTES) {
+            return DT_FAIL(DT_EPLUGIN, "%s: dtrain.program/1 says \"%s\"; expected at most %d of key=value",
+                           env->desc.id, program[i], SETTINGS_MAX);
+        }
+        snprintf(key[*n], KEY_BYTES, "%.*s", (int)(equals - program[i]), program[i]);
+        set[*n] = (dt_setting){key[*n], equals + 1};
+        (*n)++;
+    }
+    return DT_OK;
+}
+
+static dt_status set_up(dt_env *e, const dt_setting *set, uint32_t n, dt_env_setup *out)
+{
+    void *unused = NULL;
+    const dt_status st = dt_bind_config(e->stage, e->comp, set, n, &out->config, &unused);
+    dt_free(unused);
+    DT_TRY(st);
+    return e->in_process ? dt_env_request(e, set, n, &out->request) : DT_OK;
+}
+
+static dt_status set_up_both(dt_env *e, const dt_setting *set, uint32_t n_phase, uint32_t n)
+{
+    dt_setting judged[SETTINGS_MAX + DT_JUDGED_MAX];
+    uint32_t n_judged = 0;
+    DT_TRY(set_up(e, set, n, &e->training));
+    DT_TRY(dt_env_judge(e, set, n_phase, n, judged, &n_judged));
+    e->judged = n_judged > 0 ? &e->apart : &e->training;
+    return n_judged > 0 ? set_up(e, judged, n_judged, &e->apart) : DT_OK;
+}
+
+/* An instance of each kind: options that evaluations cannot have are found before training. */
+static dt_status make_first(dt_env *e)
+{
+    void *tried = NULL;
+    DT_TRY(dt_env_make(e, &e->training, 0, 1, &e->self));
+    if (e->judged == &e->training) {
+        return DT_OK;
+    }
+    if ((e->comp->desc.flags & DT_COMP_PROCESS) != 0 && !e->in_process) {
+        DT_TRY(dt_env_remake(e, &e->apart));
+        return dt_env_remake(e, &e->training);
+    }
+    const dt_status st = dt_env_make(e, &e->apart, 0, 1, &tried);
+    dt_env_drop(e, 1, &tried);
+    return st < 0 ? DT_CONTEXT(st, "an instance for evaluations") : DT_OK;
+}
+
+dt_status dt_bind_env(const dt_host *h, const dt_setting *overrides, uint32_t n, dt_env **out)
+{
+    dt_stage *s = dt_stage_of(h);
+    dt_setting set[SETTINGS_MAX];
+    char key[SETTINGS_MAX][KEY_BYTES];
+    dt_env *e = &s->env;
+    if (e->comp != NULL) {
+        return DT_FAIL(DT_EPLUGIN, "%s binds a second environment; one per phase is possible", s->d.phase->desc.id);
+    }
+    DT_TRY(dt_config_env(s->d.config, s->d.index, &e->opts));
+    if (e->opts.id[0] == '\0') {
+        return DT_FAIL(DT_ECONFIG, "%s needs an environment, but env.id is empty; set env.id, such as \"cartpole\"",
+                       s->d.phase->desc.id);
+    }
+    DT_TRY(dt_loader_find(s->d.loader, DT_KIND_ENV, e->opts.id, &e->comp));
+    e->stage = s;
+    if (n > SETTINGS_MAX) {
+        return DT_FAIL(DT_EPLUGIN, "%s sets %u options of its environment; at most %d are possible",
+                       s->d.phase->desc.id, n, SETTINGS_MAX);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        set[i] = overrides[i];
+    }
+    const uint32_t n_phase = n;
+    DT_TRY(add_program(s, e->comp, set, key, &n));
+    DT_TRY(choose_isolation(e));
+    DT_TRY(set_up_both(e, set, n_phase, n));
+    DT_TRY(make_first(e));
+    *out = e;
+    return DT_OK;
+}
+
+const dt_env_spec *dt_bind_env_spec(const dt_env *e)
+{
+    return &e->layout.spec;
+}
+
+const char *dt_bind_env_id(const dt_env *e)
+{
+    return e->comp->desc.id;
+}
+
+uint32_t dt_bind_env_instances(const dt_env *e)
+{
+    return (uint32_t)e->opts.instances;
+}
+
+void dt_bind_env_fini(dt_stage *s)
+{
+    dt_env *e = &s->env;
+    if (e->comp != NULL) {
+        dt_env_drop(e, 1, &e->self);
+        dt_layout_fini(&e->layout);
+        dt_str_fini(&e->training.request);
+        dt_free(e->training.config);
+        dt_str_fini(&e->apart.request);
+        dt_free(e->apart.config);
+    }
+    e->comp = NULL;
+}

@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: Apache-2.0
+core_libdtcore_la_SOURCES += \
+	core/service/bind.c \
+	core/service/bind_env.c \
+	core/service/env_judge.c core/service/env_judge.h \
+	core/service/env_worker.c core/service/env_worker.h \
+	core/service/plugin_memory.c core/service/plugin_memory.h \
+	core/service/roles.c core/service/roles.h \
+	core/service/services.c \
+	core/service/stage.c core/service/stage.h \
+	core/service/train.c

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The dt_host table: errors, log, memory, and services by id.
+ */
+#include <config.h>
+
+#include "service/plugin_memory.h"
+#include "service/stage.h"
+
+#include "base/err.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/rng.h"
+#include "data/features.h"
+#include "data/store.h"
+#include "dtrain/svc/comm.h"
+#include "dtrain/svc/features.h"
+#include "dtrain/svc/metrics.h"
+#include "dtrain/svc/rng.h"
+#include "dtrain/svc/rollout.h"
+#include "dtrain/svc/store.h"
+#include "graph/graph.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+dt_stage *dt_stage_of(const dt_host *h)
+{
+    return h->priv;
+}
+
+/* ---- the five functions ------------------------------------------------------------------------------------------ */
+
+static dt_status host_fail(const dt_host *h, dt_status st, const char *where, const char *msg)
+{
+    (void)h;
+    if (where == NULL) {
+        return dt_fail(st, "plugin", 0, "%s", msg);
+    }
+    char file[128];
+    const char *colon = strrchr(where, ':');
+    const size_t n = colon != NULL ? (size_t)(colon - where) : strlen(where);
+    memset(file, 0, sizeof(file));
+    memcpy(file, where, n < sizeof(file) ? n : sizeof(file) - 1);
+    int64_t line = 0;
+    if (colon == NULL || !dt_parse_i64(colon + 1, &line)) {
+        line = 0;
+    }
+    return dt_fail(st, file, (int)line, "%s", msg);
+}
+
+static void host_log(const dt_host *h, int32_t level, const char *msg)
+{
+    (void)h;
+    dt_log(level, "%s", msg);
+}
+
+static void *host_alloc(const dt_host *h, uint64_t bytes)
+{
+    (void)h;
+    return dt_plugin_alloc(bytes);
+}
+
+static void host_release(const dt_host *h, void *p)
+{
+    (void)h;
+    dt_plugin_release(p);
+}
+
+/* ---- metrics ----------------------------------------------------------------------------------------------------- */
+
+static void metrics_scalar(const dt_host *h, const char *name, double value)
+{
+    dt_metrics_scalar(dt_stage_of(h)->d.metrics, name, value);
+}
+
+static void metrics_report(const dt_host *h, const char *key, const double *value, uint32_t n)
+{
+    dt_stage *s = dt_stage_of(h);
+    const uint32_t count = n > 0 ? n : 1;
+    if (s->n_reports == DT_STAGE_MAX_REPORTS) {
+        dt_log(DT_LOG_WARN, "%s reports more than %d results; %s is left out", s->d.phase->desc.id,
+               DT_STAGE_MAX_REPORTS, key);
+        return;
+    }
+    dt_report *r = &s->report[s->n_reports];
+    r->key = dt_strdup(key);
+    r->value = dt_alloc_n(count, sizeof(double));
+    if (r->key == NULL || r->value == NULL) {
+        dt_free(r->key);
+        dt_free(r->value);
+        return;
+    }
+    memcpy(r->value, value, count * sizeof(double));
+    r->n = count;
+    r->is_list = n > 0;
+    s->n_reports++;
+}
+
+static bool grow_pictures(dt_stage *s)
+{
+    if (s->n_pictures < s->cap_pictures) {
+        return true;
+    }
+    const uint32_t cap = s->cap_pictures > 0 ? 2 * s->cap_pictures : 64;
+    dt_report *grown = dt_realloc(s->picture, cap * sizeof(*grown));
+    if (grown == NULL) {
+        return false;
+    }
+    s->picture = grown;
+    s->cap_pictures = cap;
+    return true;
+}
+
+/* What there is no room for is left out: pictures are never worth a run. */
+static void metrics_picture(const dt_host *h, const char *key, const float *value, uint32_t rows, uint32_t columns)
+{
+    dt_stage *s = dt_stage_of(h);
+    const uint64_t n = (uint64_t)columns * (rows > 0 ? rows : 1);
+    if (s->n_pictures == DT_STAGE_MAX_PICTURES || n > DT_STAGE_MAX_PICTURE_VALUES) {
+        dt_log(DT_LOG_WARN, "%s leaves more for pictures than %d tables of %d numbers; %s is left out",
+               s->d.phase->desc.id, DT_STAGE_MAX_PICTURES, DT_STAGE_MAX_PICTURE_VALUES, key);
+        return;
+    }
+    if (dt_comm_rank(s->d.comm) != 0 || n == 0 || !grow_pictures(s)) {
+        return;
+    }
+    dt_report r = {.key = dt_strdup(key), .value = dt_alloc_n(n, sizeof(double)), .n = (uint32_t)n};
+    if (r.key == NULL || r.value == NULL) {
+        dt_free(r.key);
+        dt_free(r.value);
+        return;
+    }
+    for (uint64_t i = 0; i < n; i++) { /* digits that a picture can show, and no more in the file */
+        char text[32];
+        r.value[i] = value[i];
+        if (r.value[i] == floor(r.value[i])) {
+            continue;
+        }
+        snprintf(text, sizeof(text), "%.6g", (double)value[i]);
+        r.value[i] = dt_parse_f64(text, &r.value[i]) ? r.value[i] : (double)NAN;
+        r.value[i] = fabs(r.value[i]) < 1e-6 ? 0 : r.value[i];
+    }
+    r.is_list = true;
+    r.columns = rows > 0 ? columns : 0;
+    s->picture[s->n_pictures++] = r;
+}
+
+static const dt_metrics_api metrics_service = {.struct_size = sizeof(dt_metrics_api),
+                                               .scalar = metrics_scalar,
+                                               .report = metrics_report,
+                                               .picture = metrics_picture};
+
+/* ---- comm -------------------------------------------------------------------------------------------------------- */
+
+static uint32_t comm_rank(const dt_host *h)
+{
+    return dt_comm_rank(dt_stage_of(h)->d.comm);
+}
+
+static uint32_t comm_size(const dt_host *h)
+{
+    return dt_comm_size(dt_stage_of(h)->d.comm);
+}
+
+static dt_status comm_all_gather(const dt_host *h, const void *mine, uint64_t bytes, void *all)
+{
+    return dt_comm_all_gather(dt_stage_of(h)->d.comm, mine, bytes, all);
+}
+
+static dt_status comm_barrier(const dt_host *h)
+{
+    return dt_comm_barrier(dt_stage_of(h)->d.comm);
+}
+
+static dt_status comm_agree(const dt_host *h, dt_status mine)
+{
+    return dt_comm_agree(dt_stage_of(h)->d.comm, mine);
+}
+
+static const dt_comm_api comm_service = {.struct_size = sizeof(dt_comm_api),
+                                         .rank = comm_rank,
+                                         .size = comm_size,
+                                         .all_gather = comm_all_gather,
+                                         .barrier = comm_barrier,
+                                         .agree = comm_agree};
+
+/* ---- rng --------------------------------------------------------------------------------------------------------- */
+
+static dt_rng_key rng_key(const dt_host *h, uint32_t stream, uint64_t key)
+{
+    const dt_stage *s = dt_stage_of(h);
+    return (dt_rng_key){.seed = s->d.seed, .phase = (uint32_t)s->d.index, .op = stream, .sample = key};
+}
+
+static void rng_uniform(const dt_host *h, uint32_t stream, uint64_t key, uint64_t i, double *out, uint32_t n)
+{
+    const dt_rng_key k = rng_key(h, stream, key);
+    for (uint32_t j = 0; j < n; j++) {
+        out[j] = dt_rng_uniform(&k, i + j);
+    }
+}
+
+static void rng_normal(const dt_host *h, uint32_t stream, uint64_t key, uint64_t i, double *out, uint32_t n)
+{
+    const dt_rng_key k = rng_key(h, stream, key);
+    for (uint32_t j = 0; j < n; j++) {
+        out[j] = dt_rng_normal(&k, i + j);
+    }
+}
+
+static const dt_rng_api rng_service = {.struct_size = sizeof(dt_rng_api), .uniform = rng_uniform, .normal = rng_normal};
+
+/* ---- stores and features ----------------------------------------------------------------------------------------- */
+
+static dt_status store_open(const dt_host *h, const char *path, const dt_store_view **out)
+{
+    dt_stage *s = dt_stage_of(h);
+    dt_store *store = NULL;
+    for (uint32_t i = 0; i < s->n_stores; i++) {
+        if (strcmp(dt_store_path(s->store[i]), path) == 0) {
+            s->store_users[i]++;
+            *out = dt_store_view_of(s->store[i]);
+            return DT_OK;
+        }
+    }
+    if (s->n_stores == DT_STAGE_MAX_DATA) {
+        return DT_FAIL(DT_EPLUGIN, "more than %d stores are open", DT_STAGE_MAX_DATA);
+    }
+    DT_TRY(dt_store_open(path, &store));
+    s->store_users[s->n_stores] = 1;
+    s->store[s->n_stores++] = store;
+    *out = dt_store_view_of(store);
+    return DT_OK;
+}
+
+static void store_close(const dt_host *h, const dt_store_view *v)
+{
+    dt_stage *s = dt_stage_of(h);
+    for (uint32_t i = 0; i < s->n_stores; i++) {
+        if (dt_store_view_of(s->store[i]) == v) {
+            if (--s->store_users[i] == 0) {
+                dt_store_close(s->store[i]);
+                s->store[i] = s->store[--s->n_stores];
+                s->store_users[i] = s->store_users[s->n_stores];
+            }
+            return;
+        }
+    }
+}
+
+static const dt_store_api store_service = {
+    .struct_size = sizeof(dt_store_api), .open = store_open, .close = store_close};
+
+/* ---- table ------------------------------------------------------------------------------------------------------- */
+
+static const void *host_service(const dt_host *h, const char *id)
+{
+    const dt_stage_rollouts *rollouts = dt_stage_of(h)->d.rollouts;
+    const struct {
+        const char *id;
+        const void *table;
+    } known[] = {
+        {DT_SVC_BIND, &dt_bind_service},
+        {DT_SVC_TRAIN, &dt_train_service},
+        {DT_SVC_GRAPH, dt_graph_api_table()},
+        {DT_SVC_METRICS, &metrics_service},
+        {DT_SVC_COMM, &comm_service},
+        {DT_SVC_RNG, &rng_service},
+        {DT_SVC_STORE, &store_service},
+        {DT_SVC_FEATURES, &dt_features_service},
+        {DT_SVC_ROLLOUT, rollouts != NULL ? rollouts->service : NULL},
+    };
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        if (strcmp(known[i].id, id) == 0) {
+            return known[i].table;
+        }
+    }
+    return NULL;
+}
+
+void dt_services_init(dt_stage *s)
+{
+    dt_services_bare(&s->host);
+    s->host.priv = s;
+    s->host.service = host_service;
+}
+
+static const void *no_service(const dt_host *h, const char *id)
+{
+    (void)h;
+    (void)id;
+    return NULL;
+}
+
+void dt_services_bare(dt_host *h)
+{
+    *h = (dt_host){.struct_size = sizeof(dt_host),
+                   .abi_major = DT_ABI_MAJOR,
+                   .abi_minor = DT_ABI_MINOR,
+                   .fail = host_fail,
+                   .log = host_log,
+                   .alloc = host_alloc,
+                   .release = host_release,
+                   .service = no_service};
+}

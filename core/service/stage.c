@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See stage.h: the life of a phase's instance.
+ */
+#include <config.h>
+
+#include "service/stage.h"
+
+#include "base/err.h"
+#include "base/mem.h"
+
+#include <math.h>
+#include <string.h>
+
+static dt_status create_phase(dt_stage *s)
+{
+    const dt_loaded *p = s->d.phase;
+    s->config = dt_alloc(p->desc.config_size > 0 ? p->desc.config_size : 1);
+    s->self = dt_alloc(p->desc.state_size > 0 ? p->desc.state_size : 1);
+    if (s->config == NULL || s->self == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for phase %s", p->desc.id);
+    }
+    if (p->desc.options != NULL) {
+        DT_TRY(dt_config_section(s->d.config, s->d.index, p->desc.id, NULL, 0, s->config, p->desc.config_size));
+    }
+    if (p->desc.check != NULL) {
+        DT_TRY(p->desc.check(&s->host, s->config));
+    }
+    s->created = true;
+    return p->ops.phase.create(s->self, &s->host, s->config);
+}
+
+dt_status dt_stage_create(const dt_stage_desc *d, dt_stage **out_p)
+{
+    dt_stage *s = dt_alloc(sizeof(*s));
+    if (s == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for phase %s", d->phase->desc.id);
+    }
+    s->d = *d;
+    dt_services_init(s);
+    dt_status st = create_phase(s);
+    if (st < 0) {
+        dt_stage_destroy(s);
+        return DT_CONTEXT(st, "phase %s", d->phase->desc.id);
+    }
+    *out_p = s;
+    return DT_OK;
+}
+
+dt_status dt_stage_start(dt_stage *s)
+{
+    s->started = true;
+    dt_status st = s->d.phase->ops.phase.start(s->self);
+    return st < 0 ? DT_CONTEXT(st, "starting %s", s->d.phase->desc.id) : st;
+}
+
+static void clear_progress(dt_progress *p)
+{
+    memset(p, 0, sizeof(*p));
+    p->struct_size = sizeof(*p);
+    p->loss = p->grad_norm = p->learning_rate = NAN;
+}
+
+dt_status dt_stage_iterate(dt_stage *s, dt_progress *out)
+{
+    const uint64_t step = s->trainer != NULL ? dt_trainer_step_number(s->trainer) : 0;
+    const uint64_t moves = s->trainer != NULL ? dt_trainer_moves(s->trainer) : 0;
+    clear_progress(out);
+    const dt_status st = s->d.phase->ops.phase.iterate(s->self, out);
+    if (st < 0 || s->trainer == NULL || dt_trainer_moves(s->trainer) == moves ||
+        dt_trainer_step_number(s->trainer) > step) {
+        return st;
+    }
+    /* parameters moved by hand alone: a step of the run all the same, or its checkpoints would have one name */
+    DT_TRY(dt_trainer_pass(s->trainer));
+    out->step = out->step > step ? out->step : step + 1;
+    return st;
+}
+
+dt_status dt_stage_evaluate(dt_stage *s, dt_progress *out)
+{
+    if (s->d.phase->ops.phase.evaluate == NULL) {
+        return DT_FAIL(DT_EUNSUPPORTED, "phase %s has no evaluation", s->d.phase->desc.id);
+    }
+    clear_progress(out);
+    dt_stage_reports_clear(s);
+    return s->d.phase->ops.phase.evaluate(s->self, out);
+}
+
+void dt_stage_destroy(dt_stage *s)
+{
+    if (s == NULL) {
+        return;
+    }
+    if (s->started && s->d.phase->ops.phase.stop != NULL) {
+        s->d.phase->ops.phase.stop(s->self);
+    }
+    if (s->created && s->d.phase->ops.phase.destroy != NULL) {
+        s->d.phase->ops.phase.destroy(s->self);
+    }
+    if (s->rollout != NULL) {
+        s->d.rollouts->destroy(s->rollout);
+    }
+    dt_trainer_destroy(s->trainer);
+    dt_bind_fini(s);
+    dt_param_table_fini(&s->params);
+    dt_stage_reports_clear(s);
+    dt_free(s->self);
+    dt_free(s->config);
+    dt_free(s);
+}
+
+uint32_t dt_stage_reports(const dt_stage *s, const dt_report **out_p)
+{
+    *out_p = s->report;
+    return s->n_reports;
+}
+
+const double *dt_stage_report(const dt_stage *s, const char *key)
+{
+    key += strncmp(key, "eval/", 5) == 0 ? 5 : 0;
+    for (uint32_t i = 0; i < s->n_reports; i++) {
+        const dt_report *r = &s->report[i];
+        const size_t n = strlen(r->key);
+        int64_t at = 1;
+        if (strncmp(r->key, key, n) != 0 || r->n == 0) {
+            continue;
+        }
+        if (key[n] == '\0') {
+            return r->value;
+        }
+        if (r->is_list && key[n] == '/' && dt_parse_i64(key + n + 1, &at) && at >= 1 && at <= r->n) {
+            return &r->value[at - 1];
+        }
+    }
+    return NULL;
+}
+
+bool dt_report_is_detail(const dt_report *r)
+{
+    const char *slash = strrchr(r->key, '/');
+    return r->is_list && slash != NULL && strcmp(slash, "/values") == 0;
+}
+
+void dt_stage_report_names(const dt_stage *s, dt_str *out)
+{
+    for (uint32_t i = 0; i < s->n_reports; i++) {
+        if (dt_report_is_detail(&s->report[i])) {
+            continue;
+        }
+        dt_str_addf(out, "%s%s", i > 0 ? ", " : "", s->report[i].key);
+        if (s->report[i].is_list && s->report[i].n > 1) {
+            dt_str_addf(out, "/1..%u", s->report[i].n);
+        }
+    }
+}
+
+void dt_stage_reports_clear(dt_stage *s)
+{
+    for (uint32_t i = 0; i < s->n_reports; i++) {
+        dt_free(s->report[i].key);
+        dt_free(s->report[i].value);
+    }
+    for (uint32_t i = 0; i < s->n_pictures; i++) {
+        dt_free(s->picture[i].key);
+        dt_free(s->picture[i].value);
+    }
+    dt_free(s->picture);
+    s->picture = NULL;
+    s->n_reports = s->n_pictures = s->cap_pictures = 0;
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A stage is one phase on one rank: the phase plugin's instance, the models and data bound to it, its parameters and
+ * its trainer, and the dt_host table through which the plugin reaches all that. rank_phase.c drives it; services.c,
+ * bind.c and train.c fill its tables. Threads: the rank's main thread, except where a service says [any].
+ */
+#ifndef DTRAIN_CORE_SERVICE_STAGE_H
+#define DTRAIN_CORE_SERVICE_STAGE_H
+
+#include "collective/comm.h"
+#include "config/judged.h"
+#include "config/schema.h"
+#include "data/store.h"
+#include "graph/params.h"
+#include "loader/loader.h"
+#include "metrics/record.h"
+#include "rollout/layout.h"
+#include "train/trainer.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum { DT_STAGE_MAX_MODELS = 8, DT_STAGE_MAX_DATA = 8, DT_STAGE_MAX_REPORTS = 256 };
+enum { DT_STAGE_MAX_PICTURES = 8192, DT_STAGE_MAX_PICTURE_VALUES = 65536 };
+
+struct dt_model { /* a bound model */
+    const dt_loaded *comp;
+    void *self, *config;
+    const char *role;
+    bool created, in_params;
+};
+
+struct dt_data { /* bound data */
+    const dt_loaded *comp;
+    void *self, *config;
+    dt_samples source;
+    bool created;
+};
+
+typedef struct dt_env_setup { /* with which instances are made */
+    void *config;
+    dt_str request;     /* what a worker needs to make one */
+    uint32_t max_steps; /* of its spec */
+} dt_env_setup;
+
+typedef struct dt_env_told { /* an option that training and evaluations need not have in common */
+    const dt_option *option;
+    const char *value, *trained;
+} dt_env_told;
+
+struct dt_env { /* a bound environment */
+    struct dt_stage *stage;
+    const dt_loaded *comp;
+    dt_env_setup training, apart; /* apart: where evaluations have other options */
+    dt_env_setup *judged;         /* of evaluations: one of the two */
+    dt_env_told told[DT_JUDGED_MAX];
+    uint32_t n_told;
+    void *self; /* the first instance, of training */
+    const dt_env_ops *ops;
+    bool in_process;        /* instances run in worker processes */
+    atomic_uint n_restarts; /* of workers */
+    atomic_uint n_cut;      /* episodes that went on behind the last step that the spec allows, or an evaluation */
+    dt_layout layout;
+    dt_env_opts opts;
+    bool has_layout;
+};
+
+typedef struct dt_report { /* one part of an evaluation's result */
+    char *key;
+    double *value;
+    uint32_t n, columns; /* columns > 0: a table of n / columns rows */
+    bool is_list;
+} dt_report;
+
+typedef struct dt_trained_on { /* what the weights of an evaluation are known to have seen */
+    const char *stores;        /* digests (store.h), a line each */
+    bool is_trained, is_known; /* false, false: nothing was trained */
+} dt_trained_on;
+
+struct dt_rollout;
+
+typedef struct dt_stage_rollouts { /* how a phase gets environments to act in; experience/service.h */
+    const struct dt_rollout_api *service;
+    void (*destroy)(struct dt_rollout *r); /* what a stage has, or NULL */
+} dt_stage_rollouts;
+
+typedef struct dt_stage_desc {
+    dt_config *config; /* read-only after checking, except for the cache behind sections */
+    dt_loader *loader;
+    dt_comm *comm;
+    dt_metrics *metrics; /* NULL on ranks other than 0 and where nothing is recorded */
+    const dt_loaded *phase;
+    const char *demo_store; /* what data.store = "" stands for */
+    int64_t index;          /* of the phase in the configuration */
+    uint64_t seed;
+    uint32_t threads;                  /* workers of this rank */
+    const char *controller;            /* in place of models.controller and without other models; NULL: as configured */
+    double frames_every_s;             /* pictures of an evaluated episode; 0: a few of it */
+    uint32_t loaded;                   /* roles whose first weights come from a checkpoint: bits, roles.h */
+    const dt_stage_rollouts *rollouts; /* NULL: the phase has no environments */
+    const dt_device_ops *device_ops;   /* NULL: the CPU computes */
+    dt_device *device;
+    const dt_trained_on *judged; /* an evaluation apart from training: what was trained on; NULL: it trains */
+    bool (*stops)(void *user);   /* [any] should what takes long and can be done again stop now? NULL: never */
+    void *stops_user;
+    pthread_mutex_t *config_lock; /* the configuration is used by one rank at a time; held during create */
+} dt_stage_desc;
+
+typedef struct dt_stage {
+    dt_stage_desc d;
+    dt_host host;
+    void *self, *config;
+    bool created, started;
+    dt_model model[DT_STAGE_MAX_MODELS];
+    uint32_t n_models;
+    dt_data data[DT_STAGE_MAX_DATA];
+    uint32_t n_data;
+    dt_env env;
+    struct dt_rollout *rollout;
+    bool tries_processes;               /* experience/need.c plays an instance in a process, too */
+    dt_store *store[DT_STAGE_MAX_DATA]; /* opened through svc/store.h, each once for all who asked for it */
+    uint32_t store_users[DT_STAGE_MAX_DATA], n_stores;
+    dt_param_table params;
+    dt_trainer *trainer;
+    dt_train_desc train;
+    dt_report report[DT_STAGE_MAX_REPORTS];
+    uint32_t n_reports;
+    dt_report *picture; /* [n_pictures] what the last evaluation left for pictures */
+    uint32_t n_pictures, cap_pictures;
+} dt_stage;
+
+dt_status dt_stage_create(const dt_stage_desc *d, dt_stage **out_p)
+    DT_NODISCARD;                                   /* phase create: models and data bound */
+dt_status dt_stage_start(dt_stage *s) DT_NODISCARD; /* phase start: arenas and plans */
+dt_status dt_stage_iterate(dt_stage *s, dt_progress *out);
+dt_status dt_stage_evaluate(dt_stage *s, dt_progress *out); /* DT_EUNSUPPORTED when the phase has no evaluation */
+void dt_stage_destroy(dt_stage *s);
+dt_stage *dt_stage_of(const dt_host *h);
+
+/* What the last evaluation reported. */
+uint32_t dt_stage_reports(const dt_stage *s, const dt_report **out_p);
+/* The number of a key; of a list "key/2" is the second, and the key alone the first. With eval/ in front, as records
+ * name it, the same. NULL when it was not reported. */
+const double *dt_stage_report(const dt_stage *s, const char *key);
+/* What was reported, for people: "rmse_m/1..5, nll". */
+void dt_stage_report_names(const dt_stage *s, dt_str *out);
+/* "return/values": what a mean is of, seed by seed. JSON has it; tables and records have mean and deviation. */
+bool dt_report_is_detail(const dt_report *r);
+void dt_stage_reports_clear(dt_stage *s);
+
+/* services.c */
+void dt_services_init(dt_stage *s);
+void dt_services_bare(dt_host *h); /* errors, log and memory only: for plugins' init and for checks */
+/* bind.c */
+extern const struct dt_bind_api dt_bind_service;
+void dt_bind_fini(dt_stage *s);
+dt_status dt_bind_forward(void *user, dt_graph *g, dt_model *m, const dt_named *in, uint32_t n_in, dt_named *out,
+                          uint32_t n_out);
+/* Configuration section of a component, checked, and zeroed state of a first instance. */
+dt_status dt_bind_config(dt_stage *s, const dt_loaded *c, const dt_setting *over, uint32_t n_over, void **config,
+                         void **self) DT_NODISCARD;
+/* bind_env.c */
+dt_status dt_bind_env(const dt_host *h, const dt_setting *overrides, uint32_t n, dt_env **out);
+const dt_env_spec *dt_bind_env_spec(const dt_env *e);
+const char *dt_bind_env_id(const dt_env *e);
+uint32_t dt_bind_env_instances(const dt_env *e);
+/* n more instances, each with state of its own; those in processes begin side by side. On failure those that were made
+ * stay in self [n, zeroed before], for dt_env_drop; the reason names the instance, counted from first. */
+dt_status dt_env_make(dt_env *e, dt_env_setup *with, uint32_t first, uint32_t n, void **self) DT_NODISCARD;
+void dt_env_drop(dt_env *e, uint32_t n, void *const *self); /* NULL ones are none */
+/* The first instance, which nobody plays with, made again: where a process can have one alone. */
+dt_status dt_env_remake(dt_env *e, dt_env_setup *with) DT_NODISCARD;
+/* env_judge.c: "teleport_s = -1 (training: 300)", of every option told, ", " between. */
+void dt_env_tell(const dt_env *e, dt_str *out);
+void dt_bind_env_fini(dt_stage *s);
+/* train.c */
+extern const struct dt_train_api dt_train_service;
+
+#endif

@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Service "dtrain.train/1": the stage's trainer, made from the sections training, data and engine.
+ */
+#include <config.h>
+
+#include "machine/limits.h"
+#include "service/roles.h"
+#include "service/stage.h"
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/fault.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "dtrain/svc/train.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { LITTLE = 1 << 28 }; /* bytes that cost nothing to try: the whole plan says more than a part of it */
+
+static double gigabytes(uint64_t bytes)
+{
+    return (double)bytes / 1e9;
+}
+
+/* The plugin's handle is the stage itself. */
+static dt_stage *stage_of(const dt_train *t)
+{
+    return (dt_stage *)(uintptr_t)t;
+}
+
+/* ---- parameters -------------------------------------------------------------------------------------------------- */
+
+typedef struct registration {
+    dt_params face;
+    dt_param_table *table;
+    const char *role;
+} registration;
+
+static dt_status add_param(dt_params *reg, const char *name, const int64_t *dim, uint32_t n_dims, uint32_t init,
+                           double a)
+{
+    registration *r = reg->priv;
+    return dt_param_table_add(r->table, r->role, name, dim, n_dims, init, a);
+}
+
+static dt_status register_models(dt_stage *s, const dt_train_desc *d)
+{
+    for (uint32_t i = 0; i < d->n_models; i++) {
+        dt_model *m = d->models[i];
+        registration r = {.table = &s->params, .role = m->role};
+        r.face = (dt_params){.struct_size = sizeof(dt_params), .priv = &r, .add = add_param};
+        if (m->comp->ops.model.params != NULL) {
+            dt_status st = m->comp->ops.model.params(m->self, &r.face);
+            if (st < 0) {
+                return DT_CONTEXT(st, "registering the parameters of %s", m->comp->desc.id);
+            }
+        }
+    }
+    return DT_OK;
+}
+
+static bool is_role(const char *name)
+{
+    return dt_role_find(name, strlen(name)) >= 0;
+}
+
+/* A pattern that freezes nothing is a mistake, unless it names a role this phase does not use. */
+static dt_status freeze(dt_stage *s, const char *const *pattern, const char *key)
+{
+    for (; pattern != NULL && *pattern != NULL; pattern++) {
+        uint32_t n = 0;
+        DT_TRY(dt_param_table_freeze(&s->params, *pattern, &n));
+        if (n == 0 && !is_role(*pattern)) {
+            return DT_FAIL(
+                DT_ECONFIG,
+                "%s holds \"%s\", which is neither a role (perception, world, controller, shield) nor matches a "
+                "parameter such as %s",
+                key, *pattern, s->params.n > 0 ? s->params.param[0].name : "(this phase has none)");
+        }
+        if (n > 0) {
+            dt_log(DT_LOG_INFO, "frozen: %s (%u tensors)", *pattern, n);
+        }
+    }
+    return DT_OK;
+}
+
+static dt_status check_roles(const char *const *role, const char *key)
+{
+    for (; role != NULL && *role != NULL; role++) {
+        if (!is_role(*role)) {
+            return DT_FAIL(DT_ECONFIG, "%s holds \"%s\", which is no role (perception, world, controller, shield)", key,
+                           *role);
+        }
+    }
+    return DT_OK;
+}
+
+/* What came trained from elsewhere, where the phase wants it to stay as it is. */
+static dt_status freeze_loaded(dt_stage *s, const char *const *role)
+{
+    DT_TRY(check_roles(role, "training.freeze_loaded"));
+    for (; role != NULL && *role != NULL; role++) {
+        const int r = dt_role_find(*role, strlen(*role));
+        if ((s->d.loaded & 1u << r) != 0) {
+            DT_TRY(freeze(s, (const char *const[]){*role, NULL}, "training.freeze_loaded"));
+        }
+    }
+    return DT_OK;
+}
+
+static uint32_t optim_kind(uint32_t option)
+{
+    switch (option) {
+    case DT_OPTIMIZER_ADAM:
+        return DT_OPTIM_ADAM;
+    case DT_OPTIMIZER_SGD:
+        return DT_OPTIM_SGD;
+    default:
+        return DT_OPTIM_ADAMW;
+    }
+}
+
+static int32_t schedule_kind(uint32_t option)
+{
+    switch (option) {
+    case DT_SCHEDULE_COSINE:
+        return DT_SCHED_COSINE;
+    case DT_SCHEDULE_STEP:
+        return DT_SCHED_STEP;
+    case DT_SCHEDULE_LINEAR:
+        return DT_SCHED_LINEAR;
+    default:
+        return DT_SCHED_CONSTANT;
+    }
+}
+
+/* Products in half precision where the machine can; what it cannot is refused before anything is allocated. */
+static dt_status precision(const dt_stage *s, dt_trainer_config *c)
+{
+    static const dt_scaling kind[] = {DT_SCALING_NONE, DT_SCALING_NONE, DT_SCALING_STATIC, DT_SCALING_DYNAMIC};
+    dt_amp_opts a;
+    DT_TRY(dt_config_amp(s->d.config, s->d.index, &a));
+    if (!a.enabled) {
+        return DT_OK;
+    }
+    const bool is_cpu = s->d.device_ops == NULL;
+    if (is_cpu && a.dtype == DT_AMP_FP16) {
+        return DT_FAIL(DT_EUNSUPPORTED,
+                       "amp.dtype = \"fp16\" needs a GPU; the CPU multiplies bf16 (amp.dtype = \"bf16\")");
+    }
+    if (is_cpu) {
+        const dt_status st = dt_cpu_bf16_check();
+        if (st < 0) {
+            return DT_CONTEXT(st, "amp.enabled = true; set it to false to train in fp32");
+        }
+    } else if (a.dtype == DT_AMP_BF16 && s->d.device_ops->info(s->d.device)->major < 8) {
+        const dt_device_info *d = s->d.device_ops->info(s->d.device);
+        return DT_FAIL(DT_EUNSUPPORTED,
+                       "amp.dtype = \"bf16\" needs compute capability 8.0, and %s has %u.%u; set amp.dtype = \"fp16\"",
+                       d->name, d->major, d->minor);
+    }
+    c->math = a.dtype == DT_AMP_FP16 ? DT_DEVICE_MATH_F16 : DT_DEVICE_MATH_BF16;
+    c->scaling = (dt_scaler_config){.kind = kind[a.scaling],
+                                    .refill = a.hysteresis_mode == DT_AMP_CONSECUTIVE,
+                                    .initial = a.scaling == DT_AMP_SCALING_STATIC ? a.static_scale : a.initial_scale,
+                                    .min = a.min_scale,
+                                    .max = a.max_scale,
+                                    .growth = a.growth_factor,
+                                    .backoff = a.backoff_factor,
+                                    .interval = a.growth_interval,
+                                    .hysteresis = a.hysteresis,
+                                    .max_skips = (uint64_t)a.max_skips};
+    return DT_OK;
+}
+
+/* What memory.target_gb leaves for training here, all ranks alike, beside what is resident by now. */
+static uint64_t budget(const dt_stage *s, double target_gb)
+{
+    const uint64_t target = (uint64_t)(target_gb * 1e9), taken = dt_rss_bytes();
+    const uint64_t left = target > taken ? target - taken : 1;
+    return target == 0 ? 0 : left / dt_comm_size(s->d.comm) + 1;
+}
+
+/* Arenas of parameters, gradients and moments, before they are filled. Errors: DT_ECONFIG. */
+static dt_status check_room(const dt_stage *s, uint64_t bytes)
+{
+    dt_memory_opts m;
+    dt_limits r;
+    if (bytes < LITTLE) {
+        return DT_OK;
+    }
+    DT_TRY(dt_config_memory(s->d.config, s->d.index, &m));
+    const uint64_t all = bytes * dt_comm_size(s->d.comm), held = dt_rss_bytes();
+    const char *what = "parameters, gradients and moments of the models take";
+    if (m.target_gb > 0 && (double)(all + held) > m.target_gb * 1e9) {
+        return DT_FAIL(DT_ECONFIG, "%s %.4g GB, with the program %.4g GB, and memory.target_gb = %g allows less", what,
+                       gigabytes(all), gigabytes(all + held), m.target_gb);
+    }
+    if (dt_limits_get("", &r) && all > r.memory + r.swap) {
+        return DT_FAIL(DT_ECONFIG, "%s %.4g GB, but %s has %.4g GB, of which %.4g GB are free; take smaller models",
+                       what, gigabytes(all), r.by, gigabytes(r.total), gigabytes(r.memory));
+    }
+    return DT_OK;
+}
+
+static dt_status trainer_config(dt_stage *s, dt_trainer_config *c)
+{
+    dt_training_opts t;
+    dt_data_opts d;
+    dt_engine_opts e;
+    dt_phase_opts p;
+    dt_stop_opts stop;
+    dt_memory_opts m;
+    DT_TRY(dt_config_training(s->d.config, s->d.index, &t));
+    DT_TRY(dt_config_data(s->d.config, s->d.index, &d));
+    DT_TRY(dt_config_engine(s->d.config, s->d.index, &e));
+    DT_TRY(dt_config_phase(s->d.config, s->d.index, &p, &stop));
+    DT_TRY(dt_config_memory(s->d.config, s->d.index, &m));
+    DT_TRY(check_roles(e.recompute_roles, "engine.recompute_roles"));
+    DT_TRY(freeze(s, t.freeze, "training.freeze"));
+    DT_TRY(freeze(s, p.freeze, "freeze of the phase"));
+    DT_TRY(freeze_loaded(s, t.freeze_loaded));
+    const uint64_t configured = (uint64_t)(stop.epochs > 0 ? stop.epochs : t.epochs);
+    const uint64_t epochs = s->train.epochs > 0 ? s->train.epochs : configured;
+    *c = (dt_trainer_config){.seed = s->d.seed,
+                             .phase = (uint32_t)s->d.index,
+                             .threads = s->d.threads,
+                             .leaves = (uint32_t)d.shards,
+                             .prefetch = (uint32_t)d.prefetch,
+                             .batch = (uint64_t)(d.batch * t.accumulation),
+                             .slice_rows = e.slice_rows,
+                             .epochs = epochs,
+                             .gradient_clip = t.gradient_clip,
+                             .reuse = e.reuse != 0,
+                             .poison = e.poison != 0,
+                             .fuse = true,
+                             .recompute = e.recompute != 0,
+                             .recompute_roles = e.recompute_roles,
+                             .graphs = e.graphs != 0 && e.synchronous == 0,
+                             .synchronous = e.synchronous != 0,
+                             .math = e.tf32 ? DT_DEVICE_MATH_TF32 : DT_DEVICE_MATH_F32,
+                             .device_budget = (uint64_t)(m.vram_gb * 1e9),
+                             .micro_leaves = (uint32_t)e.micro_shards,
+                             .budget = budget(s, m.target_gb)};
+    c->optim = (dt_optim_step){.kind = (int32_t)optim_kind(t.optimizer),
+                               .beta1 = t.beta1,
+                               .beta2 = t.beta2,
+                               .eps = t.eps,
+                               .weight_decay = t.weight_decay,
+                               .momentum = t.momentum};
+    c->schedule = (dt_schedule){.kind = schedule_kind(t.scheduler),
+                                .lr = t.learning_rate,
+                                .eta_min = t.eta_min,
+                                .warmup = (double)t.warmup_epochs,
+                                .t_max = t.t_max > 0 ? (double)t.t_max : (double)epochs,
+                                .step_size = (double)t.step_size,
+                                .gamma = t.step_gamma};
+    DT_TRY(precision(s, c));
+    const uint64_t arenas = t.optimizer == DT_OPTIMIZER_SGD ? 3 : 4;
+    return check_room(s, arenas * (uint64_t)s->params.total * sizeof(float));
+}
+
+static dt_status check_stored(const dt_stage *s)
+{
+    const dt_train_desc *d = &s->train;
+    if (d->stored == NULL || (d->record_stored != NULL && d->n_stored > 0)) {
+        return DT_OK;
+    }
+    return DT_FAIL(DT_EPLUGIN, "%s gives its trainer stored data %s", s->d.phase->desc.id,
+                   d->n_stored > 0 ? "without saying what to record of it" : "and takes no sample of it");
+}
+
+static dt_status train_create(const dt_host *h, const dt_train_desc *desc, dt_train **out)
+{
+    dt_stage *s = dt_stage_of(h);
+    if (s->trainer != NULL) {
+        return DT_FAIL(DT_EPLUGIN, "%s creates a second trainer; one per phase is possible", s->d.phase->desc.id);
+    }
+    memset(&s->train, 0, sizeof(s->train)); /* what was compiled with an older header is shorter */
+    memcpy(&s->train, desc, desc->struct_size < sizeof(*desc) ? desc->struct_size : sizeof(*desc));
+    DT_TRY(check_stored(s));
+    DT_TRY(register_models(s, desc));
+    dt_trainer_config c;
+    pthread_mutex_lock(s->d.config_lock);
+    dt_status st = trainer_config(s, &c);
+    pthread_mutex_unlock(s->d.config_lock);
+    DT_TRY(st);
+    const dt_trainer_desc td = {.config = &c,
+                                .params = &s->params,
+                                .source = &desc->data->source,
+                                .comm = s->d.comm,
+                                .device_ops = s->d.device_ops,
+                                .device = s->d.device,
+                                .stored = s->train.stored != NULL ? &s->train.stored->source : NULL,
+                                .n_stored = s->train.n_stored,
+                                .user = desc->user,
+                                .record = desc->record,
+                                .record_stored = s->train.record_stored,
+                                .model = dt_bind_forward,
+                                .apart = s->train.apart};
+    DT_TRY(dt_trainer_create(&td, &s->trainer));
+    *out = (dt_train *)(void *)s;
+    return DT_OK;
+}
+
+static void train_destroy(dt_train *t)
+{
+    if (t != NULL) {
+        dt_trainer_destroy(stage_of(t)->trainer);
+        stage_of(t)->trainer = NULL;
+    }
+}
+
+static dt_status train_set(dt_train *t, const char *name, const float *value, uint32_t n)
+{
+    return dt_trainer_set(stage_of(t)->trainer, name, value, n);
+}
+
+static dt_status train_step(dt_train *t, dt_step_report *out)
+{
+    dt_stage *s = stage_of(t);
+    (void)dt_fault("train.step"); /* tests meet it here */
+    const dt_status st = dt_trainer_step(s->trainer, out);
+    const dt_graph_loss *loss = NULL;
+    const uint32_t n = dt_graph_losses(dt_trainer_graph(s->trainer), &loss);
+    for (uint32_t i = 0; st == DT_OK && i < n; i++) {
+        char name[96];
+        snprintf(name, sizeof(name), "losses/%s", loss[i].name);
+        dt_metrics_scalar(s->d.metrics, name, dt_trainer_step_losses(s->trainer)[i]);
+    }
+    if (st == DT_OK && dt_trainer_is_half(s->trainer)) {
+        dt_metrics_scalar(s->d.metrics, "amp/loss_scale", dt_trainer_scaler(s->trainer)->scale);
+        dt_metrics_scalar(s->d.metrics, "amp/overflow_rate", dt_trainer_overflow_rate(s->trainer));
+    }
+    return st;
+}
+
+typedef struct judge { /* who looks at each batch of an evaluation */
+    const dt_stage *stage;
+    void *user;
+    dt_status (*each)(void *user, const dt_rows *r);
+} judge;
+
+static dt_status judge_rows(void *user, const dt_rows *r)
+{
+    const judge *j = user;
+    const dt_stage_desc *d = &j->stage->d;
+    if (d->stops != NULL && (dt_fault("run.stop") || d->stops(d->stops_user))) {
+        return DT_FAIL(DT_EINTERRUPTED, "asked to stop while %s was evaluated", d->phase->desc.id);
+    }
+    return j->each(j->user, r);
+}
+
+static dt_status train_evaluate(dt_train *t, dt_data *d, void *user, dt_status (*each)(void *user, const dt_rows *r))
+{
+    judge j = {.stage = stage_of(t), .user = user, .each = each};
+    return dt_comm_agree(j.stage->d.comm, dt_trainer_evaluate(stage_of(t)->trainer, &d->source, &j, judge_rows));
+}
+
+static dt_status train_position(const dt_train *t, uint64_t *step, uint64_t *steps, uint64_t *steps_per_epoch)
+{
+    const dt_trainer *tr = stage_of(t)->trainer;
+    *step = dt_trainer_step_number(tr);
+    *steps = dt_trainer_steps(tr);
+    *steps_per_epoch = dt_trainer_steps_per_epoch(tr);
+    return DT_OK;
+}
+
+static dt_status train_seek(dt_train *t, uint64_t step)
+{
+    return dt_trainer_seek(stage_of(t)->trainer, step);
+}
+
+static uint64_t train_vector_size(const dt_train *t)
+{
+    return dt_trainer_vector_size(stage_of(t)->trainer);
+}
+
+static dt_status train_vector_get(dt_train *t, float *out)
+{
+    return dt_trainer_vector_get(stage_of(t)->trainer, out);
+}
+
+static dt_status train_vector_set(dt_train *t, const float *in)
+{
+    return dt_trainer_vector_set(stage_of(t)->trainer, in);
+}
+
+static dt_status train_gradient(dt_train *t, const char *loss, float *out, double *value)
+{
+    return dt_trainer_gradient(stage_of(t)->trainer, loss, out, value);
+}
+
+static dt_status train_losses(dt_train *t, const char *const *loss, uint32_t n, double *out)
+{
+    return dt_trainer_losses(stage_of(t)->trainer, loss, n, out);
+}
+
+static dt_status train_expect(dt_train *t, const char *const *loss, uint32_t n, uint8_t has_gradient)
+{
+    return dt_trainer_prepare_losses(stage_of(t)->trainer, loss, n, has_gradient != 0);
+}
+
+const dt_train_api dt_train_service = {.struct_size = sizeof(dt_train_api),
+                                       .create = train_create,
+                                       .destroy = train_destroy,
+                                       .set = train_set,
+                                       .step = train_step,
+                                       .evaluate = train_evaluate,
+                                       .rows = dt_rows_get,
+                                       .samples = dt_rows_samples,
+                                       .position = train_position,
+                                       .seek = train_seek,
+                                       .vector_size = train_vector_size,
+                                       .vector_get = train_vector_get,
+                                       .vector_set = train_vector_set,
+                                       .gradient = train_gradient,
+                                       .losses = train_losses,
+                                       .expect = train_expect};

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A plugin held against the contract, promise by promise, whatever it does: what `dtrain check` says. Threads: [main].
+ */
+#ifndef DTRAIN_CORE_TRIAL_CHECK_H
+#define DTRAIN_CORE_TRIAL_CHECK_H
+
+#include "config/config.h"
+#include "loader/loader.h"
+#include "trial/trial.h"
+
+/* `dtrain check FILE`: one PASS, SKIP or FAIL line per promise of the contract, whatever the plugin does. DT_EPLUGIN
+ * when one is broken (out is filled all the same), the loader's errors when the file is refused. */
+typedef struct dt_check_desc {
+    dt_loader *loader;
+    dt_config *config; /* options of components as set by the user; NULL = their defaults */
+    double timeout_s;  /* whatever the plugin is asked, it has so long for an answer; 0: any time */
+    const char *store; /* what a data source's option "store" is set to; NULL = left at its default */
+    /* Bind, start, run two steps, stop and destroy a phase; note_p says what was done, t what comes next. NULL = phases
+     * are not run. A failure for want of data, DT_ENOTFOUND or DT_ECONFIG, counts as skipped. */
+    dt_status (*run_phase)(void *user, const dt_loaded *phase, dt_trial *t, dt_str *note_p);
+    void *user;
+} dt_check_desc;
+dt_status dt_check_plugin(const dt_check_desc *d, const char *file, dt_str *out) DT_NODISCARD;
+
+#endif

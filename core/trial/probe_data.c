@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A data source on trial. See probe_data.h.
+ */
+#include <config.h>
+
+#include "trial/probe_data.h"
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "dtrain/svc/features.h"
+#include "dtrain/svc/rng.h"
+#include "dtrain/svc/store.h"
+#include "tensor/dtype.h"
+#include "tensor/shape.h"
+
+#include <string.h>
+
+enum { MAX_SAMPLES = 3, GUARD_BYTES = 64, GUARD = 0xA5 };
+
+/* ---- host ------------------------------------------------------------------------------------------------------ */
+
+/* What a source may ask for; the rest belongs to phases. */
+static const void *service(const dt_host *h, const char *id)
+{
+    static const char *const served[] = {DT_SVC_STORE, DT_SVC_FEATURES, DT_SVC_RNG};
+    const dt_stage *s = h->priv;
+    for (size_t i = 0; i < sizeof(served) / sizeof(served[0]); i++) {
+        if (strcmp(id, served[i]) == 0) {
+            return s->host.service(&s->host, id);
+        }
+    }
+    return NULL;
+}
+
+/* ---- life ------------------------------------------------------------------------------------------------------ */
+
+dt_status dt_probe_data_create(dt_probe_data *p, const dt_loaded *data, const void *config)
+{
+    memset(p, 0, sizeof(*p));
+    p->data = data;
+    dt_services_init(&p->stage);
+    dt_probe_host_init(&p->host);
+    p->host.host.priv = &p->stage;
+    p->host.host.service = service;
+    p->state = dt_alloc(data->desc.state_size);
+    if (p->state == NULL) {
+        return DT_FAIL(DT_ENOMEM, "no memory for the state of %s", data->desc.id);
+    }
+    p->is_created = true; /* destroy follows even a failed create */
+    dt_error_clear();
+    dt_status st = data->ops.data.create(p->state, &p->host.host, config);
+    return st > 0 ? DT_OK : st;
+}
+
+void dt_probe_data_destroy(dt_probe_data *p, uint32_t *n_stores_p)
+{
+    if (p->is_created) {
+        p->data->ops.data.destroy(p->state);
+        p->is_created = false;
+    }
+    *n_stores_p = p->stage.n_stores;
+    for (uint32_t i = 0; i < p->stage.n_stores; i++) {
+        dt_store_close(p->stage.store[i]);
+    }
+    dt_free(p->state);
+    p->state = NULL;
+}
+
+dt_status dt_probe_data_describe(dt_probe_data *p)
+{
+    const dt_data_ops *ops = &p->data->ops.data;
+    p->field = ops->fields(p->state, &p->n_fields);
+    if (p->field == NULL || p->n_fields == 0 || p->n_fields > DT_PROBE_MAX_FIELDS) {
+        return DT_FAIL(DT_EPLUGIN, "%u fields, expected 1 to %d", p->n_fields, DT_PROBE_MAX_FIELDS);
+    }
+    const char *const *symbols = ops->symbols(p->state, &p->n_symbols);
+    if (p->n_symbols > DT_PROBE_MAX_SYMBOLS || (p->n_symbols > 0 && symbols == NULL)) {
+        return DT_FAIL(DT_EPLUGIN, "%u symbols, expected at most %d", p->n_symbols, DT_PROBE_MAX_SYMBOLS);
+    }
+    for (uint32_t i = 0; i < p->n_symbols; i++) {
+        p->symbol[i] = symbols[i];
+    }
+    p->symbol[p->n_symbols] = "B"; /* samples: the host counts them */
+    for (uint32_t i = 0; i < p->n_fields; i++) {
+        const dt_port *f = &p->field[i];
+        dt_shape shape;
+        if (f->name == NULL || *f->name == '\0' || f->dims == NULL) {
+            return DT_FAIL(DT_EPLUGIN, "field %u has no name or no dims", i);
+        }
+        dt_status st = dt_shape_parse(f->dims, f->dtype, p->symbol, p->n_symbols + 1, &shape);
+        if (st != DT_OK) {
+            return DT_CONTEXT(DT_EPLUGIN, "field %s", f->name);
+        }
+    }
+    return ops->count(p->state, &p->count);
+}
+
+/* ---- reading --------------------------------------------------------------------------------------------------- */
+
+/* Some samples, and where their fields lie in a block: field i begins at at[i], end[i] is behind its last byte, and a
+ * guard reaches from there to at[i + 1]. */
+typedef struct reading {
+    uint64_t index[MAX_SAMPLES], key[MAX_SAMPLES];
+    uint32_t n;
+    size_t at[DT_PROBE_MAX_FIELDS + 1], end[DT_PROBE_MAX_FIELDS];
+} reading;
+
+static dt_status lay_out(const dt_probe_data *p, reading *r)
+{
+    const dt_data_ops *ops = &p->data->ops.data;
+    int64_t size[DT_PROBE_MAX_SYMBOLS + 1] = {0}, sum[DT_PROBE_MAX_SYMBOLS] = {0};
+    DT_TRY(ops->sizes(p->state, r->index, r->n, size));
+    for (uint32_t i = 0; i < r->n; i++) {
+        int64_t one[DT_PROBE_MAX_SYMBOLS] = {0};
+        DT_TRY(ops->sizes(p->state, &r->index[i], 1, one));
+        for (uint32_t k = 0; k < p->n_symbols; k++) {
+            sum[k] += one[k];
+        }
+    }
+    for (uint32_t k = 0; k < p->n_symbols; k++) {
+        if (size[k] != sum[k]) {
+            return DT_FAIL(DT_EPLUGIN, "sizes says that %u samples have %lld of %s together, and %lld one by one", r->n,
+                           (long long)size[k], p->symbol[k], (long long)sum[k]);
+        }
+    }
+    size[p->n_symbols] = r->n;
+    for (uint32_t i = 0; i < p->n_fields; i++) {
+        const dt_port *f = &p->field[i];
+        dt_shape shape;
+        int64_t count = 0;
+        DT_TRY(dt_shape_parse(f->dims, f->dtype, p->symbol, p->n_symbols + 1, &shape));
+        if (!dt_shape_count(&shape, size, &count) || count < 0 || count > INT64_C(1) << 32) {
+            return DT_FAIL(DT_EPLUGIN, "field %s has an impossible size", f->name);
+        }
+        r->end[i] = r->at[i] + (size_t)count * dt_dtype_bytes(f->dtype);
+        r->at[i + 1] = (r->end[i] + GUARD_BYTES + 63) / 64 * 64;
+    }
+    return DT_OK;
+}
+
+static dt_status read_into(const dt_probe_data *p, const reading *r, uint8_t fill, uint8_t *block)
+{
+    void *out[DT_PROBE_MAX_FIELDS];
+    for (uint32_t i = 0; i < p->n_fields; i++) {
+        out[i] = block + r->at[i];
+        memset(block + r->at[i], fill, r->end[i] - r->at[i]);
+        memset(block + r->end[i], GUARD, r->at[i + 1] - r->end[i]);
+    }
+    dt_status st = p->data->ops.data.read(p->state, r->index, r->key, r->n, out);
+    for (uint32_t i = 0; i < p->n_fields && st >= 0; i++) {
+        for (size_t b = r->end[i]; b < r->at[i + 1]; b++) {
+            if (block[b] != GUARD) {
+                return DT_FAIL(DT_EPLUGIN, "read writes behind the end of field %s", p->field[i].name);
+            }
+        }
+    }
+    return st > 0 ? DT_OK : st;
+}
+
+/* Twice, into buffers filled unequally: what read leaves out differs. */
+static dt_status read_twice(const dt_probe_data *p, const reading *r)
+{
+    const size_t bytes = r->at[p->n_fields];
+    uint8_t *first = dt_alloc(bytes), *second = dt_alloc(bytes);
+    dt_status st = first != NULL && second != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "no memory for %zu bytes", 2 * bytes);
+    st = st == DT_OK ? read_into(p, r, 0, first) : st;
+    st = st == DT_OK ? read_into(p, r, 0xFF, second) : st;
+    if (st == DT_OK && memcmp(first, second, bytes) != 0) {
+        st = DT_FAIL(DT_EPLUGIN, "reading the same samples twice gives different bytes; every byte is written, and "
+                                 "depends on index and key alone");
+    }
+    dt_free(first);
+    dt_free(second);
+    return st;
+}
+
+dt_status dt_probe_data_read(dt_probe_data *p)
+{
+    reading r = {.n = p->count < MAX_SAMPLES ? (uint32_t)p->count : MAX_SAMPLES};
+    if (r.n == 0) {
+        return DT_OK;
+    }
+    for (uint32_t i = 0; i < r.n; i++) {
+        r.index[i] = r.n > 1 ? (p->count - 1) * i / (r.n - 1) : 0;
+    }
+    DT_TRY(lay_out(p, &r));
+    DT_TRY(read_twice(p, &r));
+    for (uint32_t i = 0; i < r.n; i++) {
+        r.key[i] = i + 1;
+    }
+    dt_status st = read_twice(p, &r);
+    return st < 0 ? DT_CONTEXT(st, "with keys, for augmentation") : st;
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See trial.h.
+ */
+#include <config.h>
+
+#include "trial/trial.h"
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/fence.h"
+#include "trial/exit_guard.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ---- in the copy ------------------------------------------------------------------------------------------------- */
+
+static dt_trial *current; /* of the copy, for the fence */
+
+void dt_trial_say(dt_trial *t, const char *text, size_t bytes)
+{
+    while (bytes > 0) {
+        const ssize_t n = write(t->fd, text, bytes);
+        if (n < 0 && errno != EINTR) {
+            return;
+        }
+        text += n > 0 ? n : 0;
+        bytes -= n > 0 ? (size_t)n : 0;
+    }
+}
+
+void dt_trial_step(dt_trial *t, const char *step)
+{
+    dt_fence_look(); /* what was written by the step that ends */
+    snprintf(t->step, sizeof(t->step), "%s", step);
+    atomic_fetch_add(&t->beat, 1);
+}
+
+static void on_broken_fence(const char *what)
+{
+    snprintf(current->finding, sizeof(current->finding), "%s", what);
+    _exit(1);
+}
+
+static void do_work(void (*work)(void *user, dt_trial *t), void *user, dt_trial *t, pid_t parent)
+{
+    setpgid(0, 0); /* so that what it starts can be ended with it */
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) {
+        _exit(1);
+    }
+    current = t;
+    dt_exit_guard_down(); /* the other side sees how this one ends */
+    dt_fence_raise(on_broken_fence);
+    work(user, t);
+    dt_fence_look();
+    atomic_store(&t->is_done, true);
+    _exit(0);
+}
+
+/* ---- on the other side ------------------------------------------------------------------------------------------- */
+
+/* Takes what comes until the other side is done (true), or has shown no life for timeout_s. */
+static bool listen_to(const dt_trial *t, int fd, double timeout_s, dt_str *out)
+{
+    unsigned beat = atomic_load(&t->beat);
+    double since = dt_clock_s();
+    for (;;) {
+        struct pollfd p = {.fd = fd, .events = POLLIN};
+        char text[1024];
+        const ssize_t n = poll(&p, 1, 20) > 0 ? read(fd, text, sizeof(text)) : -1;
+        if (n == 0) {
+            return true;
+        }
+        if (n > 0) {
+            dt_str_add_n(out, text, (size_t)n);
+        }
+        if (n > 0 || atomic_load(&t->beat) != beat) {
+            beat = atomic_load(&t->beat);
+            since = dt_clock_s();
+        } else if (dt_clock_s() - since > timeout_s) {
+            return false;
+        }
+    }
+}
+
+static dt_status end_of(pid_t pid, const dt_trial *t, bool is_over, double timeout_s)
+{
+    int status = 0;
+    if (!is_over) {
+        kill(pid, SIGKILL);
+    }
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+    }
+    kill(-pid, SIGKILL); /* what it started and left behind */
+    if (!is_over) {
+        return DT_FAIL(DT_EIO, "it did not return within %g s", timeout_s);
+    }
+    if (t->finding[0] != '\0') {
+        return DT_FAIL(DT_EIO, "%s", t->finding);
+    }
+    if (WIFSIGNALED(status)) {
+        return DT_FAIL(DT_EIO, "it was killed by signal %d, %s", WTERMSIG(status), strsignal(WTERMSIG(status)));
+    }
+    if (!atomic_load(&t->is_done)) {
+        return DT_FAIL(DT_EIO, "it ended the process with code %d; a plugin returns a status instead",
+                       WEXITSTATUS(status));
+    }
+    return DT_OK;
+}
+
+dt_status dt_trial_do(void (*work)(void *user, dt_trial *t), void *user, double timeout_s, dt_str *out,
+                      dt_trial_result *result_p)
+{
+    int pair[2] = {-1, -1};
+    dt_trial *t = mmap(NULL, sizeof(*t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    memset(result_p, 0, sizeof(*result_p));
+    fflush(NULL); /* else the copy would write what is buffered once more */
+    const pid_t parent = getpid();
+    const pid_t pid = t != MAP_FAILED && pipe2(pair, O_CLOEXEC) == 0 ? fork() : -1;
+    if (pid == 0) {
+        close(pair[0]);
+        t->fd = pair[1];
+        do_work(work, user, t, parent);
+    }
+    dt_status st = DT_OK;
+    if (pid < 0) {
+        st = DT_FAIL(DT_EUNSUPPORTED, "cannot start a process: %s", strerror(errno));
+    }
+    if (pair[1] >= 0) {
+        close(pair[1]);
+    }
+    if (pid > 0) {
+        setpgid(pid, pid); /* whoever comes first */
+        const bool is_over = listen_to(t, pair[0], timeout_s, out);
+        st = end_of(pid, t, is_over, timeout_s);
+        memcpy(result_p->count, t->count, sizeof(t->count));
+        memcpy(result_p->step, t->step, sizeof(t->step));
+        result_p->step[sizeof(result_p->step) - 1] = '\0';
+        result_p->is_late = !is_over;
+    }
+    if (pair[0] >= 0) {
+        close(pair[0]);
+    }
+    if (t != MAP_FAILED) {
+        munmap(t, sizeof(*t));
+    }
+    return st;
+}

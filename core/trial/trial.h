@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Foreign code on trial: done in a forked copy of this process, which goes on whatever happens there, be it a crash, an
+ * exit, a loop without end, or a write where there is nothing to write. What the copy changes in memory is gone with
+ * it. Host memory of the copy is fenced (base/fence.h), and a process that the code starts ends with the trial.
+ * Threads: [main], and no others at the time of the fork.
+ */
+#ifndef DTRAIN_CORE_TRIAL_TRIAL_H
+#define DTRAIN_CORE_TRIAL_TRIAL_H
+
+#include "base/str.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct dt_trial { /* shared by both sides */
+    atomic_uint beat;     /* the copy adds to it as often as it is alive: it has timeout_s from beat to beat */
+    atomic_bool is_done;  /* its work returned */
+    uint32_t count[3];    /* for the caller's own use */
+    char step[64];        /* what is being tried, empty at first; set by dt_trial_step */
+    char finding[200];    /* what the fence found */
+    int fd;               /* of the copy, to the other side */
+} dt_trial;
+
+typedef struct dt_trial_result {
+    uint32_t count[3];
+    char step[64]; /* the last that was tried */
+    bool is_late;  /* timeout_s was over */
+} dt_trial_result;
+
+/* Does work in the copy; what that says is appended to out as it comes. *result_p is written whole. Errors: DT_EIO when
+ * it did not return, which dt_error_text() tells as in "it was killed by signal 11, Segmentation fault";
+ * DT_EUNSUPPORTED when there is no second process to be had. */
+dt_status dt_trial_do(void (*work)(void *user, dt_trial *t), void *user, double timeout_s, dt_str *out,
+                      dt_trial_result *result_p) DT_NODISCARD;
+/* In the copy: text for out; what comes next, which is a beat too. */
+void dt_trial_say(dt_trial *t, const char *text, size_t bytes);
+void dt_trial_step(dt_trial *t, const char *step);
+
+#endif

@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+dt_tests += tests/cli/test_tools
+dt_scripts += tests/cli/cli.sh tests/cli/terminal.sh tests/cli/trust.sh
+tests/cli/cli.log tests/cli/terminal.log tests/cli/trust.log: \
+	dtrain $(plugin_LTLIBRARIES) share/demo.store/store.json
+dt_scripts += tests/cli/manual.sh
+tests/cli/manual.log: dtrain core/cli/dtrain.1 core/cli/dtrain.bash
+
+# a plugin that a run's folder names
+check_LTLIBRARIES += tests/cli/intruder.la
+tests_cli_intruder_la_SOURCES = tests/cli/intruder.c
+tests_cli_intruder_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere
+tests/cli/trust.log: tests/cli/intruder.la

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+dt_tests += tests/run/test_fit tests/run/test_memory_watch tests/run/test_result_text
+dt_scripts += tests/run/again.sh tests/run/diskfull.sh tests/run/faults.sh tests/run/fit.sh \
+	tests/run/foreign.sh tests/run/judged.sh tests/run/kills.sh tests/run/logs.sh tests/run/memory.sh \
+	tests/run/numbers.sh tests/run/phases.sh tests/run/profiles.sh tests/run/resume.sh \
+	tests/run/signals.sh tests/run/trace.sh tests/run/workers.sh
+tests/run/again.log tests/run/diskfull.log tests/run/faults.log tests/run/fit.log \
+	tests/run/foreign.log tests/run/judged.log tests/run/kills.log tests/run/logs.log \
+	tests/run/memory.log tests/run/numbers.log tests/run/phases.log tests/run/profiles.log \
+	tests/run/resume.log tests/run/signals.log tests/run/trace.log tests/run/workers.log: \
+	dtrain $(plugin_LTLIBRARIES) share/demo.store/store.json
+EXTRA_DIST += tests/run/check_trace.py
+
+# an environment that hangs, and what ends it
+check_LTLIBRARIES += tests/run/stubborn.la
+tests_run_stubborn_la_SOURCES = tests/run/stubborn.c
+tests_run_stubborn_la_CPPFLAGS = -D_GNU_SOURCE $(PLUGIN_CPPFLAGS) -DDT_PLUGIN_NAME=stubborn
+tests_run_stubborn_la_CFLAGS = $(PLUGIN_CFLAGS)
+tests_run_stubborn_la_LDFLAGS = $(PLUGIN_LINK) -rpath /nowhere
+tests/run/workers.log: tests/run/stubborn.la
+
+# an environment whose options training and evaluation need not have in common
+check_LTLIBRARIES += tests/run/helped.la
+tests_run_helped_la_SOURCES = tests/run/helped.c
+tests_run_helped_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere
+tests/run/judged.log: tests/run/helped.la

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tests of trial/trial.h and base/fence.h: code that never returns as it should, told by name; this process goes on.
+ */
+#include "trial/trial.h"
+
+#include "base/err.h"
+#include "base/mem.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const double LONG_S = 100, SHORT_S = 3; /* long enough for a busy machine to reach the step */
+static volatile int zero;                      /* what a compiler does not see through */
+
+static void expect_end(void (*work)(void *user, dt_trial *t), double timeout_s, const char *step, const char *words)
+{
+    dt_str out = {0};
+    dt_trial_result r;
+    assert_int_equal(dt_trial_do(work, NULL, timeout_s, &out, &r), DT_EIO);
+    if (strstr(dt_error_text(), words) == NULL) {
+        fail_msg("\"%s\" does not say \"%s\"", dt_error_text(), words);
+    }
+    assert_string_equal(r.step, step);
+    dt_str_fini(&out);
+}
+
+/* ---- what returns ------------------------------------------------------------------------------------------------ */
+
+static void works(void *user, dt_trial *t)
+{
+    *(int *)user = 5; /* in the copy alone */
+    t->count[1] = 7;
+    dt_trial_say(t, "one ", 4);
+    dt_trial_say(t, "two", 3);
+    char *block = dt_alloc(100);
+    memset(block, 1, 100);
+    block = dt_realloc(block, 5000);
+    assert_int_equal(block[99], 1);
+    dt_free(block);
+    dt_free(dt_alloc(0));
+}
+
+static void test_what_returns(void **state)
+{
+    dt_str out = {0};
+    dt_trial_result r;
+    int mine = 3;
+    (void)state;
+    assert_int_equal(dt_trial_do(works, &mine, LONG_S, &out, &r), DT_OK);
+    assert_string_equal(dt_str_text(&out), "one two");
+    assert_int_equal(r.count[1], 7);
+    assert_int_equal(mine, 3);
+    assert_string_equal(r.step, "");
+    dt_str_fini(&out);
+}
+
+/* ---- what does not ----------------------------------------------------------------------------------------------- */
+
+static void exits(void *user, dt_trial *t)
+{
+    dt_trial_step(t, "create");
+    exit(0);
+}
+
+static void crashes(void *user, dt_trial *t)
+{
+    dt_trial_step(t, "step");
+    raise(SIGABRT);
+}
+
+static void loops(void *user, dt_trial *t)
+{
+    dt_trial_step(t, "check");
+    while (zero == 0) {
+    }
+}
+
+static void test_what_does_not_return(void **state)
+{
+    (void)state;
+    expect_end(exits, LONG_S, "create", "it ended the process with code 0");
+    expect_end(crashes, LONG_S, "step", "it was killed by signal 6, Aborted");
+    expect_end(loops, SHORT_S, "check", "it did not return within 3 s");
+}
+
+/* ---- what it leaves behind --------------------------------------------------------------------------------------- */
+
+static void starts_another(void *user, dt_trial *t)
+{
+    const pid_t pid = fork();
+    while (pid == 0) {
+        pause();
+    }
+    dt_trial_say(t, (const char *)&pid, sizeof(pid));
+    raise(SIGABRT);
+}
+
+static void test_nothing_is_left_behind(void **state)
+{
+    dt_str out = {0};
+    dt_trial_result r;
+    pid_t pid = 0;
+    (void)state;
+    /* the other one holds the pipe open, so this ends by the clock */
+    assert_int_equal(dt_trial_do(starts_another, NULL, SHORT_S, &out, &r), DT_EIO);
+    assert_int_equal(out.bytes, sizeof(pid));
+    memcpy(&pid, dt_str_text(&out), sizeof(pid));
+    int tries = 0;
+    while (kill(pid, 0) == 0 && tries++ < 10000) { /* it is init's to bury */
+        usleep(1000);
+    }
+    assert_int_equal(kill(pid, 0), -1);
+    assert_int_equal(errno, ESRCH);
+    dt_str_fini(&out);
+}
+
+/* ---- wild writes ------------------------------------------------------------------------------------------------- */
+
+enum { BYTES = 100 };
+static char *block;
+
+static void writes_a_page_behind(void *user, dt_trial *t)
+{
+    block = dt_alloc(BYTES);
+    block[BYTES + 200 + zero] = 1;
+}
+
+static void writes_a_byte_behind(void *user, dt_trial *t)
+{
+    block = dt_alloc(BYTES);
+    block[BYTES + zero] = 1;
+}
+
+static void writes_in_front(void *user, dt_trial *t)
+{
+    block = dt_alloc(BYTES);
+    block[zero - 64] = 1;
+}
+
+static void writes_after_release(void *user, dt_trial *t)
+{
+    block = dt_alloc(BYTES);
+    dt_free(block);
+    block[zero] = 1;
+}
+
+static void writes_behind_and_frees(void *user, dt_trial *t)
+{
+    block = dt_alloc(BYTES);
+    block[BYTES + zero] = 1;
+    dt_free(block);
+    dt_trial_step(t, "too late");
+}
+
+static void writes_to_nowhere(void *user, dt_trial *t)
+{
+    *(volatile char *)(uintptr_t)(16 + zero) = 1;
+}
+
+static void test_wild_writes(void **state)
+{
+    (void)state;
+    expect_end(writes_a_page_behind, LONG_S, "", "it reached behind the end of a block of 100 bytes");
+    expect_end(writes_a_byte_behind, LONG_S, "", "it wrote behind the end of a block of 100 bytes");
+    expect_end(writes_in_front, LONG_S, "", "it wrote in front of a block of 100 bytes");
+    expect_end(writes_after_release, LONG_S, "", "it used, after its release, a block of 100 bytes");
+    expect_end(writes_behind_and_frees, LONG_S, "", "it wrote behind the end of a block of 100 bytes");
+#ifndef __SANITIZE_ADDRESS__ /* which ends the process by its own words */
+    expect_end(writes_to_nowhere, LONG_S, "", "it was killed by signal 11");
+#endif
+}
+
+static void test_there_is_no_fence_here(void **state)
+{
+    (void)state;
+    char *p = dt_alloc(BYTES);
+    assert_non_null(p);
+    dt_free(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_returns),           cmocka_unit_test(test_what_does_not_return),
+        cmocka_unit_test(test_nothing_is_left_behind), cmocka_unit_test(test_wild_writes),
+        cmocka_unit_test(test_there_is_no_fence_here),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
