@@ -17,7 +17,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static void info_json(const dt_ckpt_info *i, dt_json_out *o)
+/* parameters: of the models; -1: they were not looked at. */
+static void info_json(const dt_ckpt_info *i, int64_t parameters, dt_json_out *o)
 {
     dt_json_obj(o, NULL);
     dt_json_i64(o, "step", (int64_t)i->step);
@@ -33,6 +34,9 @@ static void info_json(const dt_ckpt_info *i, dt_json_out *o)
     }
     dt_json_str(o, "config_hash", i->config_hash);
     dt_json_str(o, "wall_time", i->wall_time);
+    if (parameters >= 0) {
+        dt_json_i64(o, "parameters", parameters);
+    }
     dt_json_i64(o, "bytes", (int64_t)i->bytes);
     dt_json_str(o, "path", i->path);
     dt_json_bool(o, "valid", i->valid);
@@ -51,12 +55,15 @@ static void info_json(const dt_ckpt_info *i, dt_json_out *o)
     dt_json_end(o, '}');
 }
 
-static void info_text(const dt_ckpt_info *i)
+static void info_text(const dt_ckpt_info *i, int64_t parameters)
 {
     dt_print("%s\n  step %llu, epoch %llu of phase %s%s, saved %s by %u rank%s\n", i->path, (unsigned long long)i->step,
              (unsigned long long)i->epoch, i->phase, i->phase_end ? " (its end)" : "", i->wall_time, i->ranks,
              i->ranks == 1 ? "" : "s");
     dt_print("  weights %s  state %s  %.1f MB\n", i->weights_hash, i->state_hash, (double)i->bytes / 1e6);
+    if (parameters >= 0) {
+        dt_print("  %lld parameters\n", (long long)parameters);
+    }
     if (i->metric_name[0] != '\0') {
         dt_print("  %s %g\n", i->metric_name, i->metric);
     }
@@ -65,29 +72,41 @@ static void info_text(const dt_ckpt_info *i)
     }
 }
 
-static dt_status print_one(const dt_ckpt_info *i, bool json)
+static dt_status print_one(const dt_ckpt_info *i, int64_t parameters, bool json)
 {
     if (!json) {
-        info_text(i);
+        info_text(i, parameters);
         return DT_OK;
     }
     dt_str text = {0};
     dt_json_out o = {.s = &text};
-    info_json(i, &o);
+    info_json(i, parameters, &o);
     dt_status st = dt_str_status(&text);
     dt_print_line(dt_str_text(&text));
     dt_str_fini(&text);
     return st;
 }
 
+/* All of them, frozen ones too: what the log of a run says. */
+static int64_t count_parameters(const dt_ckpt *c)
+{
+    const dt_safetensors *model = dt_ckpt_model(c);
+    int64_t sum = 0;
+    for (uint32_t i = 0; i < dt_safetensors_count(model); i++) {
+        sum += (int64_t)(dt_safetensors_at(model, i)->bytes / sizeof(float));
+    }
+    return sum;
+}
+
 /* What would be taken: damaged ones are passed over, and told, as where weights are loaded. */
-static dt_status inspect(const char *path, dt_ckpt_info *info)
+static dt_status inspect(const char *path, dt_ckpt_info *info, int64_t *parameters_p)
 {
     dt_str report = {0};
     dt_ckpt *c = NULL;
     dt_status st = dt_ckpt_open(path, false, &report, &c);
     if (st == DT_OK) {
         *info = *dt_ckpt_info_get(c);
+        *parameters_p = count_parameters(c);
         if (report.bytes > 0) {
             dt_log_lines(DT_LOG_WARN, dt_str_text(&report));
             dt_log(DT_LOG_WARN, "%s is taken", info->path);
@@ -108,7 +127,7 @@ static dt_status list(const char *path, bool json)
     dt_json_arr(&o, NULL);
     for (uint32_t i = 0; i < n; i++) {
         if (json) {
-            info_json(&info[i], &o);
+            info_json(&info[i], -1, &o);
         } else if (info[i].valid) {
             dt_print("%12llu  epoch %-5llu %-24s %s  %s%s\n", (unsigned long long)info[i].step,
                      (unsigned long long)info[i].epoch, info[i].phase, info[i].weights_hash, info[i].wall_time,
@@ -164,7 +183,7 @@ static dt_status print_verdicts(const char *path, const dt_ckpt_info *info, uint
     dt_json_i64(&o, "damaged", n_damaged);
     dt_json_arr(&o, "checkpoints");
     for (uint32_t i = 0; i < n; i++) {
-        info_json(&info[i], &o);
+        info_json(&info[i], -1, &o);
     }
     dt_json_end(&o, ']');
     dt_json_end(&o, '}');
@@ -183,7 +202,7 @@ static dt_status verify(const char *path, bool json)
     dt_status st = n > 0 ? read_all(info, n, &n_damaged, &next) : DT_FAIL(DT_ENOTFOUND, "no checkpoint in %s", path);
     const bool is_one = n == 1 && strcmp(info[0].path, path) == 0;
     if (st == DT_OK && is_one) { /* one that was named */
-        st = n_damaged > 0 ? DT_FAIL(DT_EDATA, "%s", info[0].why) : print_one(&info[0], json);
+        st = n_damaged > 0 ? DT_FAIL(DT_EDATA, "%s", info[0].why) : print_one(&info[0], -1, json);
     } else if (st == DT_OK && json) {
         st = print_verdicts(path, info, n, n_damaged, next);
     } else {
@@ -216,8 +235,9 @@ dt_status dt_verb_ckpt(const dt_args *a)
     if (strcmp(a->word[0], "list") == 0) {
         st = list(a->word[1], a->json);
     } else if (strcmp(a->word[0], "inspect") == 0) {
-        st = inspect(a->word[1], info);
-        st = st == DT_OK ? print_one(info, a->json) : st;
+        int64_t parameters = 0;
+        st = inspect(a->word[1], info, &parameters);
+        st = st == DT_OK ? print_one(info, parameters, a->json) : st;
     } else if (strcmp(a->word[0], "verify") == 0) {
         st = verify(a->word[1], a->json);
     } else {

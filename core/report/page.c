@@ -136,6 +136,33 @@ dt_status dt_page_chart(const dt_page *p, const dt_page_phase *phase, const char
     return dt_chart_write(&chart, p->out);
 }
 
+/* A run that does not say what it is made of may have one. */
+static bool may_have_shield(const dt_flat *config)
+{
+    static const char end[] = "models.shield/value";
+    bool is_told = false;
+    for (uint32_t i = 0; i < config->n; i++) {
+        const dt_flat_item *v = &config->item[i];
+        const size_t n = strlen(v->path), m = sizeof(end) - 1;
+        if (n >= m && strcmp(v->path + n - m, end) == 0) {
+            is_told = true;
+            if (v->text[0] != '\0') {
+                return true;
+            }
+        }
+    }
+    return !is_told;
+}
+
+bool dt_page_is_idle(const dt_page *p, const char *name)
+{
+    bool is_idle = strncmp(name, "shield/", 7) == 0 || strncmp(name, "eval/shield/", 12) == 0;
+    for (uint32_t i = 0; i < p->n_runs && is_idle; i++) {
+        is_idle = !may_have_shield(&p->run[i].config);
+    }
+    return is_idle;
+}
+
 void dt_page_dot(const dt_page *p, uint32_t run)
 {
     if (p->n_runs > 1) {

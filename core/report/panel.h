@@ -58,6 +58,8 @@ dt_status dt_page_chart(const dt_page *p, const dt_page_phase *phase, const char
 uint32_t dt_page_baselines(const dt_flat *f);
 double dt_page_baseline(const dt_flat *f, uint32_t i, const char *name);
 const char *dt_page_baseline_name(const dt_flat *f, uint32_t i); /* "fixed" of controller_fixed */
+/* Is it of a shield, where no run has one: nothing to show? */
+bool dt_page_is_idle(const dt_page *p, const char *name);
 /* Is it shown by the panel of memory? */
 bool dt_page_is_memory(const char *name);
 /* The dot in a run's colour, and its name; nothing where there is one run only. */

@@ -97,7 +97,7 @@ static void write_table(const dt_page *p, uint32_t run, const dt_flat *f, uint32
     char name[192];
     dt_str_add(p->out, "<div class=\"scroll\"><table class=\"baselines\"><thead><tr><th>");
     dt_page_run(p, run);
-    dt_str_add(p->out, "</th><th>learnt here</th><th></th>");
+    dt_str_add(p->out, "</th><th>this policy</th><th></th>");
     for (uint32_t i = 0; i < n; i++) {
         dt_str_add(p->out, "<th>");
         dt_html_text(p->out, dt_page_baseline_name(f, i));
@@ -123,7 +123,7 @@ dt_status dt_panel_baselines(const dt_page *p, const dt_page_phase *phase)
         DT_TRY(dt_logbook_left(&p->run[i], (uint32_t)phase->at[i], ".baselines.json", &f));
         const uint32_t n = dt_page_baselines(&f);
         if (n > 0) {
-            dt_str_add(p->out, is_open ? "" : "<h3>Beside what learnt nothing, on the same seeds</h3>\n");
+            dt_str_add(p->out, is_open ? "" : "<h3>Beside controllers that learn nothing, on the same seeds</h3>\n");
             is_open = true;
             write_table(p, i, &f, n);
         }

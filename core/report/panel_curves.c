@@ -84,7 +84,7 @@ static void write_constants(const dt_page *p, const dt_page_phase *phase, const 
     bool is_open = false;
     double value = 0;
     for (uint32_t i = 0; i < n; i++) {
-        if (strncmp(name[i], "eval/", 5) == 0 || dt_page_is_memory(name[i]) ||
+        if (strncmp(name[i], "eval/", 5) == 0 || dt_page_is_memory(name[i]) || dt_page_is_idle(p, name[i]) ||
             !dt_page_is_constant(p, phase, name[i], &value)) {
             continue;
         }

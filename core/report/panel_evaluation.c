@@ -279,7 +279,7 @@ dt_status dt_panel_evaluation(const dt_page *p, const dt_page_phase *phase)
     choose_columns(p, phase, name, n, &c);
     for (uint32_t i = 0; i < n; i++) {
         bool is_first = true;
-        if (!is_result(name[i])) {
+        if (!is_result(name[i]) || dt_page_is_idle(p, name[i])) {
             continue;
         }
         if (!is_open) {

@@ -18,7 +18,7 @@ typedef struct fact {
     char note_text[160]; /* under it, in small */
 } fact;
 
-enum { N_FACTS = 6 };
+enum { N_FACTS = 7 };
 
 /* The greatest of all values that a name has in any phase. */
 static double greatest(const dt_records *r, const char *name)
@@ -65,6 +65,14 @@ static void collect(const dt_logbook *l, fact f[N_FACTS])
     f[5].name = "Memory";
     snprintf(f[5].text, sizeof(f[5].text), "%s", dt_bytes_text(greatest(l->records, "mem/rss"), number));
     snprintf(f[5].note_text, sizeof(f[5].note_text), "resident, at most");
+    f[6].name = "Parameters";
+    if (s->parameters > 0) {
+        snprintf(f[6].text, sizeof(f[6].text), "%llu", (unsigned long long)s->parameters);
+        snprintf(f[6].note_text, sizeof(f[6].note_text), "%llu trained in %s", (unsigned long long)s->trained,
+                 s->phase);
+    } else { /* recorded by a program that did not say */
+        snprintf(f[6].text, sizeof(f[6].text), "%s", dt_number_text(NAN, number));
+    }
 }
 
 static void write_tiles(const dt_page *p)
@@ -87,15 +95,16 @@ static void write_table(const dt_page *p)
     fact f[N_FACTS];
     dt_str_add(p->out, "<div class=\"scroll\"><table class=\"runs\"><thead><tr><th>Run</th><th>State</th><th>Steps</th>"
                        "<th class=\"l\">Judged by</th><th>Best</th><th>At step</th><th>Last</th><th>Training time</th>"
-                       "<th>Memory</th></tr></thead><tbody>");
+                       "<th>Memory</th><th>Parameters</th></tr></thead><tbody>");
     for (uint32_t i = 0; i < p->n_runs; i++) {
         collect(&p->run[i], f);
         dt_str_add(p->out, "<tr><th>");
         dt_page_run(p, i);
         dt_str_addf(p->out, "</th><td>%s</td><td>%s</td><td class=\"l soft\">", f[0].text, f[1].text);
         dt_html_text(p->out, p->run[i].state.best_name);
-        dt_str_addf(p->out, "</td><td>%s</td><td>%llu</td><td>%s</td><td>%s</td><td>%s</td></tr>\n", f[2].text,
-                    (unsigned long long)p->run[i].state.best_step, f[3].text, f[4].text, f[5].text);
+        dt_str_addf(p->out, "</td><td>%s</td><td>%llu</td><td>%s</td><td>%s</td><td>%s</td><td>%s</td></tr>\n",
+                    f[2].text, (unsigned long long)p->run[i].state.best_step, f[3].text, f[4].text, f[5].text,
+                    f[6].text);
     }
     dt_str_add(p->out, "</tbody></table></div>\n");
 }

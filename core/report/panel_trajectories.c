@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Predicted traffic: scenes that an evaluation left ("trajectories" of svc/metrics.h), from above, turned so that their
- * longest way lies across the page. Of every vehicle where it came from, where it went, where the model thought it
+ * longest extent lies across the page. Of every vehicle where it came from, where it went, where the model thought it
  * would be with one standard deviation as a shade, and constant velocity.
  */
 #include <config.h>
@@ -130,7 +130,7 @@ static void turn(const scene *s, const double at[2], double out[2])
     out[1] = at[0] * s->sin_a - at[1] * s->cos_a; /* pictures grow downwards */
 }
 
-/* Along the scene's longest way: the first principal direction of all that was recorded. */
+/* Along the scene's longest extent: the first principal direction of all that was recorded. */
 static void orient(scene *s)
 {
     double n = 0, mean[2] = {0, 0}, xx = 0, yy = 0, xy = 0;
@@ -263,9 +263,10 @@ static void write_scene(const reader *r, scene *s, dt_str *out)
     const double h = is_wide ? fmax(along, across / 9) : fmax(along, across / SHAPE), w = is_wide ? across : h * SHAPE;
     s->low[0] -= (w - across) / 2;
     s->low[1] -= (h - along) / 2;
-    dt_str_addf(out, "<figure class=\"scene ways%s\">", is_wide ? " wide" : "");
+    dt_str_addf(out, "<figure class=\"scene paths%s\">", is_wide ? " wide" : "");
     write_caption(s, across, out);
-    dt_str_addf(out, "<svg class=\"above\" viewBox=\"0 0 %.1f %.1f\" role=\"img\" aria-label=\"predicted traffic\">", w,
+    dt_str_addf(out,
+                "<svg class=\"above\" viewBox=\"0 0 %.1f %.1f\" role=\"img\" aria-label=\"predicted trajectories\">", w,
                 h);
     dt_str_add(out, "<g class=\"shade\">");
     for (uint32_t v = 0; v < s->n_vehicles; v++) {
@@ -291,9 +292,9 @@ static void write_legend(dt_str *out)
 {
     static const struct {
         const char *class, *text;
-    } key[] = {{"history", "where they came from"},
-               {"future", "where they went"},
-               {"predicted", "predicted, a dot a second, shade one deviation"},
+    } key[] = {{"history", "recorded past"},
+               {"future", "recorded future"},
+               {"predicted", "predicted: a dot at each horizon, the shade is one standard deviation"},
                {"constant", "constant velocity"}};
     dt_str_add(out, "<p class=\"legend\">");
     for (size_t i = 0; i < sizeof(key) / sizeof(key[0]); i++) {
@@ -314,7 +315,7 @@ static dt_status write_run(const dt_page *p, uint32_t run, const dt_flat *f, boo
         st = read_scene(&r, &s, &found);
         if (st == DT_OK && found && s.n_vehicles > 0) {
             if (!*is_open_p) {
-                dt_str_add(p->out, "<h3>Predicted and real ways</h3>\n");
+                dt_str_add(p->out, "<h3>Predicted and recorded trajectories</h3>\n");
                 write_legend(p->out);
             }
             if (is_first) {

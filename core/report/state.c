@@ -100,6 +100,8 @@ static void measure(const dt_flat *progress, const dt_records *r, dt_run_state *
     const dt_series *s = r->n_phases > 0 ? dt_records_find(r, r->n_phases - 1, "progress") : NULL;
     const bool is_of_phase = r->n_phases > 0 && strcmp(r->phase[r->n_phases - 1].id, out->phase) == 0;
     out->steps = (uint64_t)dt_i64_within(dt_flat_number(progress, "steps", 0), 0, INT64_MAX);
+    out->parameters = (uint64_t)dt_i64_within(dt_flat_number(progress, "parameters", 0), 0, INT64_MAX);
+    out->trained = (uint64_t)dt_i64_within(dt_flat_number(progress, "parameters_trained", 0), 0, INT64_MAX);
     out->part = out->steps > 0 ? fmin(1, (double)out->step / (double)out->steps) : NAN;
     if (s == NULL || !is_of_phase || isnan(dt_series_last(s))) {
         return;

@@ -25,6 +25,7 @@ typedef struct dt_run_state {
     char phase[128];               /* the last one */
     int64_t phase_index, n_phases; /* 0-based; n_phases 0: not known */
     uint64_t step, steps;          /* of the phase; steps 0: not known, as where time ends it */
+    uint64_t parameters, trained;  /* of its models, and without the frozen ones; 0: not known */
     double part;                   /* of the phase, 0..1; NAN: not known */
     double progress;               /* of all phases, 0..1; NAN: not known */
     double wall_s;                 /* training, interruptions left out */

@@ -119,7 +119,9 @@ dt_status dt_rank_tell_progress(const dt_rank *k, int64_t index)
                                .steps = steps,
                                .iterations = (uint64_t)k->stop.iterations,
                                .time_s = k->stop.time,
-                               .steps_per_epoch = dt_trainer_steps_per_epoch(k->stage->trainer)};
+                               .steps_per_epoch = dt_trainer_steps_per_epoch(k->stage->trainer),
+                               .parameters = k->stage->params.count,
+                               .trained = k->stage->params.trained_count};
     return dt_rundir_write_progress(r->d->dir, &p);
 }
 

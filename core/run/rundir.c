@@ -377,6 +377,8 @@ dt_status dt_rundir_write_progress(dt_rundir *r, const dt_rundir_phase *p)
     dt_json_i64(&o, "steps_per_epoch", (int64_t)p->steps_per_epoch);
     dt_json_i64(&o, "stop_iterations", (int64_t)p->iterations);
     dt_json_f64(&o, "stop_time_s", p->time_s);
+    dt_json_i64(&o, "parameters", p->parameters);
+    dt_json_i64(&o, "parameters_trained", p->trained);
     dt_json_end(&o, '}');
     dt_str_add(&text, "\n");
     dt_status st = write_file(r, "progress.json", &text);

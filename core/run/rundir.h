@@ -31,8 +31,9 @@ typedef struct dt_rundir_phase { /* the phase that is being trained */
     uint64_t base_step;      /* steps of the phases before */
     uint64_t steps;          /* planned, 0: open */
     uint64_t steps_per_epoch;
-    uint64_t iterations; /* that end it, 0: none do */
-    double time_s;       /* the same */
+    uint64_t iterations;         /* that end it, 0: none do */
+    double time_s;               /* the same */
+    int64_t parameters, trained; /* of its models; of these without the frozen ones */
 } dt_rundir_phase;
 
 /* Makes or continues the folder and sends log lines to its files. A fresh run takes the place of one that ended before

@@ -229,7 +229,7 @@ static bool probe_model(checker *k, const dt_loaded *m, dt_probe *p)
     if (st != DT_OK) {
         return fail_status(k, c, "params", st);
     }
-    pass(k, c, "%u parameters of %" PRId64 " numbers", p->params.n, p->params.trained_count);
+    pass(k, c, "%" PRId64 " parameters in %u tensors", p->params.count, p->params.n);
     next(k, "forward");
     st = dt_probe_record(p);
     if (st != DT_OK) {

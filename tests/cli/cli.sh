@@ -182,6 +182,12 @@ expect 0 '"planned_peak":' "$dtrain" $phase $tiny --dry-run --json
 expect 0 '"step":{"flops":' "$dtrain" $phase $tiny --dry-run --json
 expect 0 "phase1_world_model" "$dtrain" ckpt list "$work/whole"
 expect 0 '"weights_hash":"' "$dtrain" ckpt inspect "$work/whole" --json
+# one count of parameters: the log, the checkpoint, the report
+n=$("$dtrain" ckpt inspect "$work/whole" --json | sed -n 's/.*"parameters":\([0-9]*\).*/\1/p')
+[ "${n:-0}" -gt 0 ] && grep -q " $n parameters ($n trained)" "$work/whole/train.log" || fail "$n parameters, and the log says others"
+expect 0 "  $n parameters" "$dtrain" ckpt inspect "$work/whole"
+"$dtrain" report "$work/whole" --out "$work/whole.html" >/dev/null 2>&1 || fail "the report of $work/whole"
+grep -q "<dt>Parameters</dt><dd>$n</dd>" "$work/whole.html" || fail "the report says other parameters than $n"
 expect 0 "risk_gnn" "$dtrain" list
 expect 0 "hidden" "$dtrain" show risk_gnn
 expect 0 "examples:" "$dtrain" run --help

@@ -169,7 +169,7 @@ def check_trajectories(root, folders):
             n_scenes += 1
     drawn = [g for g in root.iter(HTML + "g") if g.get("class") == "vehicle"]
     assert len(drawn) == n_vehicles, f"{len(drawn)} vehicles are drawn, {n_vehicles} were left"
-    assert len([f for f in root.iter(HTML + "figure") if (f.get("class") or "").startswith("scene ways")]) == n_scenes
+    assert len([f for f in root.iter(HTML + "figure") if (f.get("class") or "").startswith("scene paths")]) == n_scenes
     return n_scenes
 
 
@@ -238,7 +238,7 @@ def main(path, *folders):
     runs = every["training steps"]
     for folder, run in zip(folders, runs):
         assert os.path.basename(folder) in words, "the name of a run"
-        for key in (k for k in run if k[1] != "env_steps" and k[1] not in sum(MEMORY.values(), ())):
+        for key in (k for k in run if not k[1].startswith(("env_steps", "shield/", "eval/shield/")) and k[1] not in sum(MEMORY.values(), ())):
             assert key[0] in words and (key[1].split("/")[-1] in words or key[1].endswith("/std") or
                                         key[1].split("/")[-1].isdigit() or key[1].endswith("/mean")), key
     n_curves, n_points, drawn = check_curves(root, every, [baselines(folder) for folder in folders])

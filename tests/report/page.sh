@@ -64,7 +64,8 @@ import json, sys
 for run in "old", "new", "newer":
     with open(f"{sys.argv[1]}/{run}/metrics.jsonl", "w", encoding="utf-8") as file:
         for step in range(1, 6):
-            record = {"step": 10 * step, "phase": "p", "wall_s": step, "loss": 1 / step, "charts/horizon_s": 3}
+            record = {"step": 10 * step, "phase": "p", "wall_s": step, "loss": 1 / step, "charts/horizon_s": 3,
+                      "eval/shield/infeasible_rate": 0}
             if run != "old":
                 record["env_steps"] = (1000 if run == "new" else 3000) * step
             print(json.dumps(record), file=file)
@@ -79,6 +80,8 @@ compare() { # AXIS, runs
 compare "environment steps" "$work/new" "$work/newer"
 grep -q '15000 environment steps' "$work/compared.html" || fail "the steps of the longer run"
 compare "training steps" "$work/old"
+grep -q infeasible_rate "$work/compared.html" || fail "a run that may have a shield, and nothing is told of it"
+! grep -q infeasible "$work/b/report.html" || fail "a shield is told of that is not there"
 ! grep -q 'Some of these runs\|curriculum' "$work/compared.html" || fail "a run of before is told what it lacks, or of a horizon that stays"
 compare "training steps" "$work/old" "$work/new"
 grep -q 'Some of these runs do not say how many environment steps' "$work/compared.html" || fail "why it is over training steps"
