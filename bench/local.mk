@@ -1,23 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-# Benchmarks: bench/run NAME. The dtrain sides are compiled with everything else, so that they cannot rot.
-# They lie beside dtrain itself and find plugins and the embedded recording as it does.
-noinst_PROGRAMS = bench_phase1_step
+# Benchmarks: bench/run NAME. The dtrain sides are compiled by `make benches`, and by `make check` so that they cannot rot;
+# who only trains needs none. They lie beside dtrain itself and find plugins and the embedded recording as it does.
+bench_programs = bench_phase1_step bench_trace bench_sumo bench_env_traffic
+EXTRA_PROGRAMS += $(bench_programs)
+benches: $(bench_programs)
+check-local: $(bench_programs)
+.PHONY: benches
+CLEANFILES += $(bench_programs)
+
 bench_phase1_step_SOURCES = bench/phase1_step/driver.c
 bench_phase1_step_LDADD = core/libdtcore.la
 
 # spans of --profile-steps, off and on
-noinst_PROGRAMS += bench_trace
 bench_trace_SOURCES = bench/trace.c
 bench_trace_LDADD = core/libdtcore.la
 
 # env_sumo under simple rules: speed, and what they reach
-noinst_PROGRAMS += bench_sumo
 bench_sumo_SOURCES = bench/sumo/driver.c $(mock_sources)
 bench_sumo_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
 bench_sumo_LDADD = core/libdtcore.la -ldl -lm
 
 # env_traffic: vehicle updates per second, and numbers to compare with SUMO's
-noinst_PROGRAMS += bench_env_traffic
 bench_env_traffic_SOURCES = bench/env_traffic/driver.c $(traffic_sources)
 bench_env_traffic_CPPFLAGS = $(AM_CPPFLAGS) $(traffic_cppflags)
 bench_env_traffic_CFLAGS = $(AM_CFLAGS) $(traffic_cflags)

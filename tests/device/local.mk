@@ -35,7 +35,7 @@ endif
 check-gpu: all $(check_PROGRAMS)
 	DT_SRCDIR='$(abs_top_srcdir)' DT_BUILDDIR='$(abs_top_builddir)' $(SHELL) $(srcdir)/tests/check_gpu.sh
 # the same and the benches in a folder for a machine without our libraries
-gpu-bundle: all $(check_PROGRAMS)
+gpu-bundle: all benches $(check_PROGRAMS)
 	$(SHELL) $(srcdir)/build-aux/gpu-bundle.sh $(abs_top_srcdir) $(abs_top_builddir) $(abs_top_builddir)/gpu-bundle \
 		'$(CUDA_VERSION)' $(gpu_programs) -- $(plugin_LTLIBRARIES) $(module_LTLIBRARIES)
 .PHONY: check-gpu gpu-bundle
