@@ -7,7 +7,7 @@
 
 dt_tests =
 dt_scripts =
-dt_source_scripts = tests/layers.sh tests/raw_open.sh tests/raw_print.sh tests/tidy.sh
+dt_source_scripts = tests/layers.sh tests/quickstart.sh tests/raw_open.sh tests/raw_print.sh tests/tidy.sh
 LDADD = core/libdtcore.la $(CMOCKA_LIBS)
 
 include tests/mock/local.mk

@@ -1,0 +1,90 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# What quickstart gives to configure and make, by GPU, toolkit and what the folder was configured by before. It runs on
+# a copy, whose configure, compilers and GPUs are scripts that write down what they were given; nothing is installed.
+set -eu
+work=$(mktemp -d "$PWD/test-quickstart-XXXXXX")
+trap 'rm -rf "$work"' EXIT
+mkdir "$work/bin" "$work/build-aux"
+cp "$DT_SRCDIR/quickstart" "$work/quickstart"
+chmod +x "$work/quickstart"
+cd "$work"
+touch Makefile.in config.h.in build-aux/ltmain.sh
+PATH=$work/bin:$PATH
+export PATH
+unset DTRAIN_CONFIGURE NVCC CC CFLAGS LDFLAGS MAKEFLAGS MFLAGS || true
+
+stub() { # NAME, its text on standard input
+    { echo '#!/bin/sh'; cat; } >"bin/$1"
+    chmod +x "bin/$1"
+}
+for name in cc make autoreconf automake libtoolize pkg-config g++ sumo; do echo 'exit 0' | stub "$name"; done
+echo 'echo "a test would install packages" >&2; exit 1' | stub apt-get
+echo 'echo "$@" >>made; echo "# PASS: 1" >"$2/test-suite.log"' | stub make
+echo 'echo "compute_75 compute_80 compute_86 compute_90" | tr " " "\n"' | stub nvcc
+cat >configure <<'END'
+#!/bin/sh
+touch Makefile
+printf '#!/bin/sh\necho "%s"\n' "$*" >config.status
+chmod +x config.status
+echo "    CUDA            ${FAKE_CUDA:-yes}"
+END
+chmod +x configure
+
+cases=0
+fail() {
+    echo "$*; it said:"
+    cat said
+    exit 1
+}
+# one call, then what configure was last given, what it said, and whether the folder was cleaned
+expect() { # "configure's arguments" kept|fresh|anew "words" MODE [ENVIRONMENT...]
+    given=$1 how=$2 words=$3 mode=$4
+    shift 4
+    dir=build
+    test "$mode" != check || dir=build-check
+    rm -f made
+    env "$@" ./quickstart "$mode" >said 2>&1 || fail "quickstart $mode failed"
+    test "$("$dir/config.status" --config)" = "$given" ||
+        fail "configure was given '$("$dir/config.status" --config)', not '$given'"
+    case $how in
+        kept) grep -q 'configure.*done before' said || fail "configured again" ;;
+        fresh) ! grep -q clean made || fail "a new folder was cleaned" ;;
+        anew) grep -q clean made || fail "objects of other options are kept" ;;
+    esac
+    grep -q -e "$words" said || fail "no '$words'"
+    cases=$((cases + 1))
+}
+
+echo 'exit 9' | stub nvidia-smi
+expect "--without-cuda" fresh "GPU module: not built, no GPU answers here; .*--with-cuda" build
+grep -q ' training$' made || fail "what training needs is not what was built: $(cat made)"
+expect "--without-cuda" kept "no GPU answers" build
+expect "--with-cuda" anew "anew" build DTRAIN_CONFIGURE=--with-cuda
+expect "--with-cuda" kept "done before" build DTRAIN_CONFIGURE=--with-cuda
+expect "--with-cuda" anew "anew" build DTRAIN_CONFIGURE=--with-cuda CFLAGS=-O1
+expect "--without-cuda --enable-debug" anew "no GPU answers" build DTRAIN_CONFIGURE=--enable-debug
+(cd build && ../configure --by-hand >/dev/null)
+expect "--without-cuda --enable-debug" anew "anew" build DTRAIN_CONFIGURE=--enable-debug
+
+# GPUs that answer: code for them alone, each kind once
+stub nvidia-smi <<'END'
+case $1 in
+    -L) printf 'GPU 0: one\nGPU 1: two\nGPU 2: three\n' ;;
+    --query-gpu=compute_cap) printf "${FAKE_CAPS:-8.6\n9.0\n9.0\n}" ;;
+esac
+END
+expect "--with-nvcc-gencode=-gencode=arch=compute_86,code=sm_86 -gencode=arch=compute_90,code=sm_90" anew "anew" build
+expect "" anew "not built, the toolkit lacks" build FAKE_CAPS='12.0\n' FAKE_CUDA='no: the toolkit lacks cuBLAS'
+expect "--without-cuda" anew "there is no nvcc" build NVCC=/nonexistent/nvcc
+expect "--without-cuda" anew "ok" build DTRAIN_CONFIGURE=--without-cuda
+! grep -q 'GPU module' said || fail "who asked for no module is told that there is none"
+
+# the gate compiles the module whether a GPU is there or not
+echo 'exit 9' | stub nvidia-smi
+expect "--enable-werror \
+--with-nvcc-gencode=-gencode=arch=compute_90,code=sm_90 -gencode=arch=compute_75,code=compute_75" \
+    fresh "tests" check
+grep -q ' all$' made && grep -q ' check VERBOSE=1' made || fail "check made $(cat made)"
+expect "--enable-werror --without-cuda" anew "tests" check DTRAIN_CONFIGURE=--without-cuda
+echo "$cases cases"
