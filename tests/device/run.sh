@@ -29,7 +29,7 @@ fi
 tiny="--plugin phase1_world_model --set risk_gnn.hidden=16 --set risk_gnn.heads=2 --set risk_gnn.layers=1
       --set world_lstm.hidden=16 --set world_lstm.layers=1 --set data.batch=16 --set training.epochs=2
       --set training.eval_interval=0 --set training.save_interval=0 --set checkpoint.every_seconds=0
-      --set engine.slice_rows=65536 --max-steps $steps --threads 2 -q"
+      --set engine.slice_rows=2048 --max-steps $steps --threads 2 -q"
 
 fail() {
     echo "FAIL: $*"
