@@ -259,6 +259,12 @@ dt_events *dt_metrics_events(const dt_metrics *m)
     return m->events;
 }
 
+/* Numbers that say what others are of, and never change: a curve of them is of no use to anybody. */
+static bool is_label(const char *name)
+{
+    return strncmp(name, "eval/seeds/", 11) == 0 || strncmp(name, "eval/horizon_s/", 15) == 0;
+}
+
 /* The same numbers, for TensorBoard. Where they cannot be written, training goes on without. */
 static void add_events(dt_metrics *m, uint64_t step)
 {
@@ -267,7 +273,7 @@ static void add_events(dt_metrics *m, uint64_t step)
     }
     dt_events_begin(m->events, step);
     for (uint32_t i = 0; i < m->n; i++) {
-        if (m->list[i].n > 0) {
+        if (m->list[i].n > 0 && !is_label(m->list[i].name)) {
             dt_events_scalar(m->events, m->list[i].name, m->list[i].sum / (double)m->list[i].n);
         }
     }

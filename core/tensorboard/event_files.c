@@ -15,6 +15,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { MAX_HISTOGRAMS = 32, MAX_PARTS = 16 }; /* of a model; of a parameter's name */
+
 /* Without them training goes on as well. */
 static void give_up(dt_metrics *m, const char *what)
 {
@@ -158,23 +160,71 @@ static bool is_of_role(const dt_param *p, const char *role)
     return strncmp(p->name, role, n) == 0 && p->name[n] == '.';
 }
 
-/* All of a role's tensors in an arena; those that are frozen only where frozen ones are asked for. */
-static dt_status put_histogram(const dt_stage *s, dt_events *e, uint64_t step, const char *kind, const char *role,
-                               const float *arena, bool frozen_too)
+/* Bytes of a name's first `parts` parts: "world.head.0" of world.head.0.w are three. */
+static size_t stem_of(const char *name, int parts)
+{
+    size_t n = 0;
+    for (; name[n] != '\0'; n++) {
+        if (name[n] == '.' && --parts == 0) {
+            break;
+        }
+    }
+    return n;
+}
+
+static bool is_same_stem(const char *a, const char *b, int parts)
+{
+    const size_t n = stem_of(a, parts);
+    return n == stem_of(b, parts) && strncmp(a, b, n) == 0;
+}
+
+/* Is it the first tensor of its stem? */
+static bool begins_stem(const dt_stage *s, uint32_t i, int parts)
+{
+    for (uint32_t k = 0; k < i; k++) {
+        if (is_same_stem(s->params.param[k].name, s->params.param[i].name, parts)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* How many parts of its names tell a role's histograms apart: all of them, a histogram for each tensor, or as many as
+ * leave no more than MAX_HISTOGRAMS. */
+static int parts_of(const dt_stage *s, const char *role)
+{
+    for (int parts = MAX_PARTS; parts > 1; parts--) {
+        uint32_t n = 0;
+        for (uint32_t i = 0; i < s->params.n && n <= MAX_HISTOGRAMS; i++) {
+            n += is_of_role(&s->params.param[i], role) && begins_stem(s, i, parts);
+        }
+        if (n <= MAX_HISTOGRAMS) {
+            return parts;
+        }
+    }
+    return 1;
+}
+
+/* All tensors of one stem in an arena; of frozen ones only where they are asked for. */
+static dt_status put_histogram(const dt_stage *s, dt_events *e, uint64_t step, const char *kind, uint32_t first,
+                               int parts, const float *arena, bool frozen_too)
 {
     dt_histogram h;
-    char tag[96];
+    char tag[192];
+    bool is_empty = true;
+    const char *name = s->params.param[first].name;
     dt_histogram_begin(&h);
     for (int pass = 0; pass < 2; pass++) {
-        for (uint32_t i = 0; i < s->params.n; i++) {
+        for (uint32_t i = first; i < s->params.n; i++) {
             const dt_param *p = &s->params.param[i];
-            if (is_of_role(p, role) && (frozen_too || !p->frozen)) {
+            if (is_same_stem(p->name, name, parts) && (frozen_too || !p->frozen)) {
                 (pass == 0 ? dt_histogram_range : dt_histogram_count)(&h, arena + p->offset, p->count);
+                is_empty = false;
             }
         }
     }
-    snprintf(tag, sizeof(tag), "%s/%s", kind, role);
-    return dt_events_histogram(e, step, tag, &h);
+    snprintf(tag, sizeof(tag), "%s/%.*s", kind, (int)stem_of(name, parts), name);
+    return is_empty ? DT_OK : dt_events_histogram(e, step, tag, &h);
 }
 
 static const dt_param *largest_matrix(const dt_stage *s, const char *role)
@@ -193,9 +243,15 @@ static dt_status put_model(const dt_stage *s, dt_events *e, uint64_t step, const
 {
     const float *params = dt_trainer_params(s->trainer), *gradient = dt_trainer_last_gradient(s->trainer);
     const dt_param *matrix = largest_matrix(s, role);
-    DT_TRY(put_histogram(s, e, step, "parameters", role, params, true));
-    if (gradient != NULL) {
-        DT_TRY(put_histogram(s, e, step, "gradients", role, gradient, false));
+    const int parts = parts_of(s, role);
+    for (uint32_t i = 0; i < s->params.n; i++) {
+        if (!is_of_role(&s->params.param[i], role) || !begins_stem(s, i, parts)) {
+            continue;
+        }
+        DT_TRY(put_histogram(s, e, step, "parameters", i, parts, params, true));
+        if (gradient != NULL) {
+            DT_TRY(put_histogram(s, e, step, "gradients", i, parts, gradient, false));
+        }
     }
     return matrix == NULL ? DT_OK : dt_event_matrix(e, step, matrix, params + matrix->offset);
 }
