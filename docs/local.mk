@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# Beside README, licence and changelog: phases in one configuration, how to install, how to run long trainings, and what
-# to do when something goes wrong.
-dist_doc_DATA = README.md CHANGELOG.md LICENSE \
-	docs/data.md docs/installing.md docs/phases.md docs/running.md docs/security.md docs/troubleshooting.md docs/slurm.sh \
-	docs/dtrain@.service docs/kubernetes-job.yaml docs/kubernetes-mpijob.yaml
+# What is read, installed as it lies here, so that links lead from page to page there too.
+dist_doc_DATA = README.md CHANGELOG.md LICENSE
+docpagesdir = $(docdir)/docs
+dist_docpages_DATA = docs/architecture.md docs/configuration.md docs/data.md docs/exporting.md docs/glossary.md docs/gpu.md \
+	docs/installing.md docs/limits.md docs/phases.md docs/plugins.md docs/policies.md docs/results.md docs/running.md \
+	docs/security.md docs/status.md docs/troubleshooting.md docs/world.md \
+	docs/slurm.sh docs/dtrain@.service docs/kubernetes-job.yaml docs/kubernetes-mpijob.yaml
+docimgdir = $(docpagesdir)/img
+dist_docimg_DATA = docs/img/report.svg docs/img/episode.svg
+EXTRA_DIST += docs/img/make.sh docs/img/cut.py

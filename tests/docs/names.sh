@@ -1,0 +1,84 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# What README.md and docs/ name is there: pages and headings that links lead to, files of the map of the tree, keys of
+# the configuration, components, and benches.
+set -u
+dtrain=${DT_BUILDDIR:-.}/dtrain
+src=${DT_SRCDIR:-.}
+work=$(mktemp -d "$PWD/test-names-XXXXXX") || exit 1
+trap 'rm -rf "$work"' EXIT INT TERM
+failed=0
+fail() {
+    echo "FAIL: $*"
+    failed=$((failed + 1))
+}
+pages() { printf '%s\n' "$src/README.md" "$src"/docs/*.md; }
+
+# found PATTERN: "page what" for everything in the pages that the pattern of grep finds, without backquotes
+found() {
+    pages | while read -r page; do
+        grep -o -e "$1" "$page" | tr -d '`' | sort -u | sed "s|^|$page |"
+    done
+}
+
+# --- links ---
+# a heading's name in links: lower case, no marks, "-" for blanks
+anchors() { sed -n 's/^##* //p' "$1" | tr '[:upper:]' '[:lower:]' | sed 's/[^a-z0-9 _-]//g; s/ /-/g'; }
+
+found ']([^)]*)' | sed 's/ \](/ /; s/)$//' | grep -v ' https\{0,1\}:' >"$work/links"
+while read -r page link; do
+    to=$(dirname "$page")/${link%%#*}
+    [ -n "${link%%#*}" ] || to=$page
+    [ -e "$to" ] || fail "$page links $link, which is not there"
+    case $link in
+        *#*) anchors "$to" | grep -qxF -e "${link#*#}" || fail "$page links $link: no such heading" ;;
+    esac
+done <"$work/links"
+for page in "$src"/docs/*.md; do
+    grep -q "(docs/$(basename "$page")[)#]" "$src/README.md" || fail "README.md does not lead to $page"
+done
+
+# --- files of the map, results of benches, benches ---
+sed -n '/^## Map of the tree/,/^## /s/^| \(`[^|]*`\) |.*/\1/p' "$src/docs/architecture.md" | tr -d '`' | tr ' ' '\n' \
+    >"$work/files"
+for room in "$src"/core/*/; do
+    grep -q "^|.*\`$(basename "$room")\`.*|" "$src/docs/architecture.md" || fail "docs/architecture.md lacks the room $room"
+done
+found '`bench/results/[^`]*`' | cut -d' ' -f2 >>"$work/files"
+while read -r name; do
+    [ -e "$src/$name" ] || fail "docs name $name, which is not there"
+done <"$work/files"
+sh "$src/bench/run" --list | cut -d' ' -f1 >"$work/benches"
+found 'bench/run [a-z0-9_][a-z0-9_]*' | cut -d' ' -f3 >"$work/named"
+while read -r name; do
+    grep -qx "$name" "$work/benches" || fail "docs name the bench $name, which is not there"
+done <"$work/named"
+
+# --- keys of the configuration: those of every section and component that the program shows ---
+"$dtrain" list | awk 'NR > 1 { print $2 }' >"$work/ids"
+sections="models data training amp checkpoint engine memory comm env evaluation metrics log report import"
+for id in $(cat "$work/ids") $sections; do
+    "$dtrain" show "$id" --json >"$work/shown" || fail "dtrain does not show $id"
+    grep -o '{"name":"[a-z0-9_]*","type"' "$work/shown" | sed "s/.*\"name\":\"\(.*\)\",.*/$id.\1/"
+done | sort -u >"$work/keys"
+[ "$(wc -l <"$work/keys")" -ge 200 ] || fail "hardly a key: $(wc -l <"$work/keys")"
+found '`[a-z0-9_]*\.[a-z0-9_]*\(=[^`]*\| = [^`]*\)\{0,1\}`' >"$work/named"
+while read -r page key; do
+    key=${key%%[ =]*}
+    case ${key##*.} in
+        log | json | jsonl | cfg | sumocfg | html | md | sh | py | c | h | def | mk) continue ;; # files
+        a | so | la | pc | safetensors) continue ;;
+    esac
+    case $key in
+        vm.* | memory.max | pids.max | torch.compile) continue ;; # of the kernel, and of PyTorch
+    esac
+    grep -qxF -e "$key" "$work/keys" || fail "$page names the key $key, which is not known"
+done <"$work/named"
+
+# --- components ---
+found '`\(env\|controller\|world\|shield\|data\|risk\)_[a-z0-9_]*`' | cut -d' ' -f2 | sort -u >"$work/named"
+while read -r name; do
+    grep -qxF -e "$name" "$work/ids" || grep -q "\.$name\$" "$work/keys" || [ "$name" = env_options ] ||
+        fail "docs name the component $name, which is not there"
+done <"$work/named"
+[ $failed -eq 0 ]
