@@ -8,6 +8,9 @@
 dt_tests =
 dt_scripts =
 dt_source_scripts = tests/layers.sh tests/quickstart.sh tests/raw_open.sh tests/raw_print.sh tests/tidy.sh
+# what reads the objects of the build
+dt_scripts += tests/arrows.sh
+tests/arrows.log: dtrain
 LDADD = core/libdtcore.la $(CMOCKA_LIBS)
 
 include tests/mock/local.mk

@@ -7,8 +7,7 @@
 #endif
 
 #include "base/fault.h"
-#include "base/log.h"
-#include "base/str.h"
+#include "base/text.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -97,6 +96,18 @@ static const char *load(const char *spec)
     return bad;
 }
 
+/* Not by the log, which has fault points itself. */
+static void tell(const char *bad)
+{
+    char text[FILE_BYTES];
+    snprintf(text, sizeof(text), "%s", bad);
+    dt_mask(text, true);
+    dprintf(
+        STDERR_FILENO,
+        "warn  DTRAIN_FAULT: cannot read \"%s\" (want name:N, name:N-M, name:N+, name:N! or name:N@FILE, at most %d)\n",
+        text, MAX_RULES);
+}
+
 /* Where a test waits for us, and we for it. */
 static void meet(const char *file)
 {
@@ -134,9 +145,7 @@ static bool visit(const char *point)
     n_fired += is_fault;
     pthread_mutex_unlock(&lock);
     if (bad != NULL) {
-        dt_log(DT_LOG_WARN,
-               "DTRAIN_FAULT: cannot read \"%s\" (want name:N, name:N-M, name:N+, name:N! or name:N@FILE, at most %d)",
-               bad, MAX_RULES);
+        tell(bad);
     }
     if (file[0] != '\0') {
         meet(file);
@@ -155,14 +164,15 @@ bool dt_fault(const char *point)
     return visit(point);
 }
 
-void dt_fault_reset(const char *spec)
+bool dt_fault_reset(const char *spec)
 {
     pthread_mutex_lock(&lock);
     const char *bad = load(spec);
     pthread_mutex_unlock(&lock);
     if (bad != NULL) {
-        dt_log(DT_LOG_WARN, "fault specification: cannot read \"%s\"", bad);
+        tell(bad);
     }
+    return bad == NULL;
 }
 
 uint64_t dt_fault_fired(void)

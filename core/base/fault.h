@@ -14,8 +14,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-bool dt_fault(const char *point);      /* true: the caller must fail now, as if the system had refused */
-void dt_fault_reset(const char *spec); /* tests: replace the specification (NULL clears) and the counters */
+bool dt_fault(const char *point); /* true: the caller must fail now, as if the system had refused */
+/* Tests: replace the specification (NULL clears) and the counters. false: a part of it could not be read, which is told
+ * on standard error and left out. */
+bool dt_fault_reset(const char *spec);
 uint64_t dt_fault_fired(void); /* faults given out since the last reset: a test that fails call 1, 2, 3... ends at 0 */
 
 #endif

@@ -20,4 +20,5 @@ core_libdtcore_la_SOURCES += \
 	core/base/rng.c core/base/rng.h \
 	core/base/signals.c core/base/signals.h \
 	core/base/str.c core/base/str.h \
+	core/base/text.c core/base/text.h \
 	core/base/trace.c core/base/trace.h

@@ -15,54 +15,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* C1 controls; the marks of Unicode's bidirectional algorithm (UAX 9); line and paragraph separators; the byte order
- * mark. */
-static bool is_foreign(uint32_t c)
-{
-    return (c >= 0x80 && c < 0xA0) || c == 0x61C || c == 0x200E || c == 0x200F || (c >= 0x2028 && c <= 0x202E) ||
-           (c >= 0x2066 && c <= 0x2069) || c == 0xFEFF;
-}
-
-size_t dt_print_safe(const char *text, size_t *skip_p)
-{
-    const uint8_t *p = (const uint8_t *)text;
-    const size_t n = dt_utf8_bytes(text);
-    *skip_p = n > 0 ? n : 1;
-    if (n <= 1) {
-        return n == 1 && ((p[0] >= 0x20 && p[0] != 0x7F) || p[0] == '\n' || p[0] == '\t') ? 1 : 0;
-    }
-    uint32_t c = p[0] & (0xFFu >> (n + 1));
-    for (size_t i = 1; i < n; i++) {
-        c = c << 6 | (p[i] & 0x3Fu);
-    }
-    return is_foreign(c) ? 0 : n;
-}
-
-void dt_mask(char *text, bool is_line)
-{
-    char *to = text;
-    for (const char *p = text; *p != '\0';) {
-        size_t skip = 0;
-        const size_t n = dt_print_safe(p, &skip);
-        if (n == 0 || (is_line && (*p == '\n' || *p == '\t'))) {
-            *to++ = '?';
-        } else {
-            memmove(to, p, n);
-            to += n;
-        }
-        p += skip;
-    }
-    *to = '\0';
-}
-
-void dt_mask_message(char *text)
-{
-    dt_mask(text, false);
-    for (char *p = strchr(text, '\n'); p != NULL; p = strchr(p, '\n')) {
-        *p = '?';
-    }
-}
-
 void dt_print_text(const char *text)
 {
     while (*text != '\0') {

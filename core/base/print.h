@@ -9,6 +9,7 @@
 #ifndef DTRAIN_CORE_BASE_PRINT_H
 #define DTRAIN_CORE_BASE_PRINT_H
 
+#include "base/text.h" /* brings: masks */
 #include "dtrain/status.h"
 
 #include <stdbool.h>
@@ -18,13 +19,5 @@
 void dt_print(const char *fmt, ...) DT_PRINTF(1, 2);
 void dt_print_text(const char *text);
 void dt_print_line(const char *text); /* and a line end, like puts */
-
-/* In place; is_line: of one line, or a cell of a table, where a line end is foreign too. */
-void dt_mask(char *text, bool is_line);
-/* In place, a message of one line: line ends are those of foreign names, which would begin a line of their own where it
- * is told; tabs stay. */
-void dt_mask_message(char *text);
-/* The bytes of the character that text begins with, which may be shown as it is; 0: it may not, *skip_p bytes long. */
-size_t dt_print_safe(const char *text, size_t *skip_p);
 
 #endif

@@ -108,60 +108,6 @@ dt_status dt_str_status(const dt_str *s)
     return DT_OK;
 }
 
-size_t dt_utf8_bytes(const char *text)
-{
-    const uint8_t *p = (const uint8_t *)text;
-    uint8_t low = 0x80, high = 0xBF;
-    size_t n = 0;
-    if (p[0] < 0x80) {
-        return 1;
-    } else if (p[0] >= 0xC2 && p[0] <= 0xDF) {
-        n = 2;
-    } else if (p[0] >= 0xE0 && p[0] <= 0xEF) {
-        n = 3;
-        low = p[0] == 0xE0 ? 0xA0 : low;   /* shortest form only */
-        high = p[0] == 0xED ? 0x9F : high; /* no surrogates */
-    } else if (p[0] >= 0xF0 && p[0] <= 0xF4) {
-        n = 4;
-        low = p[0] == 0xF0 ? 0x90 : low;
-        high = p[0] == 0xF4 ? 0x8F : high; /* up to U+10FFFF */
-    } else {
-        return 0;
-    }
-    if (p[1] < low || p[1] > high) {
-        return 0;
-    }
-    for (size_t i = 2; i < n; i++) {
-        if (p[i] < 0x80 || p[i] > 0xBF) {
-            return 0;
-        }
-    }
-    return n;
-}
-
-bool dt_glob_match(const char *pattern, const char *text)
-{
-    const char *star = NULL, *retry = NULL; /* last '*', and where its tail was tried last */
-    while (*text != '\0') {
-        if (*pattern == '*') {
-            star = pattern++;
-            retry = text;
-        } else if (*pattern == '?' || *pattern == *text) {
-            pattern++;
-            text++;
-        } else if (star != NULL) {
-            pattern = star + 1;
-            text = ++retry;
-        } else {
-            return false;
-        }
-    }
-    while (*pattern == '*') {
-        pattern++;
-    }
-    return *pattern == '\0';
-}
-
 static int min3(int a, int b, int c)
 {
     int m = a < b ? a : b;

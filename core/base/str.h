@@ -5,6 +5,7 @@
 #ifndef DTRAIN_CORE_BASE_STR_H
 #define DTRAIN_CORE_BASE_STR_H
 
+#include "base/text.h" /* brings: characters and patterns */
 #include "dtrain/status.h"
 #include <stdarg.h>
 #include <stdbool.h>
@@ -24,10 +25,7 @@ void dt_str_addv(dt_str *s, const char *fmt, va_list ap);
 const char *dt_str_text(const dt_str *s); /* "" when empty */
 dt_status dt_str_status(const dt_str *s); /* DT_OK or DT_ENOMEM (recorded) */
 
-/* Bytes of the well-formed UTF-8 sequence that text begins with (Unicode 15, table 3-7), 0 when it is none. */
-size_t dt_utf8_bytes(const char *text);
-bool dt_glob_match(const char *pattern, const char *text); /* '*' and '?'; '*' crosses dots */
-int dt_edit_distance(const char *a, const char *b);        /* Damerau-Levenshtein, for did-you-mean; capped at 64 */
+int dt_edit_distance(const char *a, const char *b); /* Damerau-Levenshtein, for did-you-mean; capped at 64 */
 /* The candidate nearest to word (distance at most max(2, strlen/3), and under strlen), or NULL. NULL ends the list. */
 const char *dt_did_you_mean(const char *word, const char *const *candidates);
 bool dt_parse_i64(const char *text, int64_t *out_p); /* whole text, decimal or 0x; false on overflow or junk */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `dtrain doctor`: the report, and the checks of the product itself. See doctor.h.
+ * `dtrain doctor`: the checks of the product itself, and those of the machine. See doctor.h.
  */
 #include <config.h>
 
@@ -15,32 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static const char *const verdict_name[DT_VERDICT_END] = {"PASS", "WARN", "FAIL"};
-
-void dt_doctor_say(dt_doctor *d, dt_verdict v, const char *check, const char *remedy, const char *fmt, ...)
-{
-    dt_str text = {0};
-    va_list ap;
-    va_start(ap, fmt);
-    dt_str_addv(&text, fmt, ap);
-    va_end(ap);
-    d->n[v]++;
-    if (d->json != NULL) {
-        dt_json_obj(d->json, NULL);
-        dt_json_str(d->json, "check", check);
-        dt_json_str(d->json, "verdict", verdict_name[v]);
-        dt_json_str(d->json, "text", dt_str_text(&text));
-        dt_json_str(d->json, "remedy", remedy);
-        dt_json_end(d->json, '}');
-    } else {
-        dt_str_addf(d->out, "%s  %-14s %s\n", verdict_name[v], check, dt_str_text(&text));
-        if (*remedy != '\0') {
-            dt_str_addf(d->out, "%21s-> %s\n", "", remedy);
-        }
-    }
-    dt_str_fini(&text);
-}
 
 /* ---- the product ------------------------------------------------------------------------------------------------- */
 

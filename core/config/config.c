@@ -338,20 +338,6 @@ static dt_node *below(dt_node *from, const char *path)
     return from;
 }
 
-static dt_node *stronger(dt_node *common, dt_node *own)
-{
-    return own == NULL || (common != NULL && common->origin.layer > own->origin.layer) ? common : own;
-}
-
-dt_node *dt_config_effective(const dt_config *c, int64_t phase, const char *section, const char *key)
-{
-    if (*section == '\0') {
-        return dt_node_find(&c->root, key);
-    }
-    dt_node *own = dt_node_find(dt_config_phase_node(c, phase), section);
-    return stronger(dt_node_find(dt_node_find(&c->root, section), key), dt_node_find(own, key));
-}
-
 const char *dt_config_model(const dt_config *c, int64_t phase, const char *role)
 {
     const dt_node *n = dt_config_effective(c, phase, "models", role);
@@ -361,7 +347,7 @@ const char *dt_config_model(const dt_config *c, int64_t phase, const char *role)
 dt_status dt_config_get(const dt_config *c, int64_t phase, const char *path, const char **value_p, dt_origin *origin_p)
 {
     dt_node *group = dt_config_phase_node(c, phase);
-    const dt_node *n = stronger(below((dt_node *)&c->root, path), group != NULL ? below(group, path) : NULL);
+    const dt_node *n = dt_node_stronger(below((dt_node *)&c->root, path), group != NULL ? below(group, path) : NULL);
     if (n == NULL || n->text == NULL) {
         return DT_FAIL(DT_ENOTFOUND, "the configuration has no value %s", path);
     }
@@ -556,7 +542,7 @@ static void prune(const dt_config *c, dt_node *phase)
         for (dt_node *n = common != NULL ? group->first : NULL, *next = NULL; n != NULL; n = next) {
             next = n->next;
             dt_node *for_all = dt_node_find(common, n->key);
-            if (stronger(for_all, n) == for_all) {
+            if (dt_node_stronger(for_all, n) == for_all) {
                 dt_node_remove(group, n);
             }
         }

@@ -89,6 +89,8 @@ dt_status dt_schema_declare(dt_config *c) DT_NODISCARD;
 dt_status dt_schema_check(dt_config *c, int64_t phase) DT_NODISCARD; /* keeps its errors */
 extern const dt_option dt_schema_phase[], dt_schema_stop[];          /* an entry of phases, and its stop group */
 
+/* Of the value for all phases and a phase's own, either may be NULL: the one that holds. */
+dt_node *dt_node_stronger(dt_node *common, dt_node *own);
 /* The value that holds in a phase: the stronger of the one for all phases and the phase's own; NULL when none. */
 dt_node *dt_config_effective(const dt_config *c, int64_t phase, const char *section, const char *key);
 

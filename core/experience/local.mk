@@ -6,5 +6,6 @@ core_libdtcore_la_SOURCES += \
 	core/experience/need.c \
 	core/experience/ranks.c \
 	core/experience/risk.c core/experience/risk.h \
-	core/experience/rollout.c core/experience/rollout.h core/experience/service.h \
+	core/experience/rollout.c core/experience/rollout.h \
+	core/experience/service.c core/experience/service.h \
 	core/experience/state.c

@@ -121,7 +121,7 @@ static dt_status build(dt_rollout *r)
     return dt_moments_init(&r->returns, 1);
 }
 
-static void destroy(dt_rollout *r)
+void dt_rollout_destroy(dt_rollout *r)
 {
     if (r == NULL) {
         return;
@@ -152,7 +152,7 @@ static void destroy(dt_rollout *r)
     dt_free(r);
 }
 
-static dt_status rollout_create(const dt_host *h, dt_env *env, const dt_rollout_desc *d, dt_rollout **out)
+dt_status dt_rollout_create(const dt_host *h, dt_env *env, const dt_rollout_desc *d, dt_rollout **out)
 {
     dt_stage *s = dt_stage_of(h);
     if (s->rollout != NULL) {
@@ -182,7 +182,7 @@ static dt_status rollout_create(const dt_host *h, dt_env *env, const dt_rollout_
         st = build(r);
     }
     if (st < 0) {
-        destroy(r);
+        dt_rollout_destroy(r);
         return st;
     }
     s->rollout = r;
@@ -190,7 +190,7 @@ static dt_status rollout_create(const dt_host *h, dt_env *env, const dt_rollout_
     return DT_OK;
 }
 
-static dt_data *rollout_data(dt_rollout *r)
+dt_data *dt_rollout_data(dt_rollout *r)
 {
     return &r->data;
 }
@@ -704,32 +704,9 @@ static dt_status collect(dt_rollout *r, dt_train *t, dt_rollout_report *out)
     return DT_OK;
 }
 
-static dt_status rollout_collect(dt_rollout *r, dt_train *t, dt_rollout_report *out)
+dt_status dt_rollout_collect(dt_rollout *r, dt_train *t, dt_rollout_report *out)
 {
     return dt_comm_agree(r->stage->d.comm, collect(r, t, out));
-}
-
-static dt_status rollout_report(dt_rollout *r, dt_train *t)
-{
-    dt_stage *s = r->stage;
-    dt_evaluation_opts o;
-    DT_TRY(dt_config_evaluation(s->d.config, s->d.index, &o));
-    dt_rollout_report *report_of_seed = dt_alloc_n(o.n_seeds, sizeof(*report_of_seed));
-    if (report_of_seed == NULL) {
-        return DT_FAIL(DT_ENOMEM, "out of memory for the results of %u seeds", o.n_seeds);
-    }
-    for (uint32_t i = 0; i < o.n_seeds; i++) {
-        report_of_seed[i].struct_size = sizeof(*report_of_seed);
-    }
-    r->wants_frames = s->d.controller == NULL;
-    const dt_status st = dt_rollout_evaluate(r, t, o.seed, o.n_seeds, (uint32_t)o.episodes, o.greedy, report_of_seed);
-    r->wants_frames = false;
-    if (st == DT_OK) {
-        dt_evaluation_report(&s->host, s->host.service(&s->host, DT_SVC_METRICS), &r->env->layout.spec, o.seed,
-                             report_of_seed, o.n_seeds);
-    }
-    dt_free(report_of_seed);
-    return st;
 }
 
 uint64_t dt_rollout_env_steps(const dt_rollout *r)
@@ -741,12 +718,3 @@ void dt_rollout_env_steps_set(dt_rollout *r, uint64_t steps)
 {
     r->env_steps = steps;
 }
-
-static const dt_rollout_api service = {.struct_size = sizeof(dt_rollout_api),
-                                       .create = rollout_create,
-                                       .data = rollout_data,
-                                       .collect = rollout_collect,
-                                       .evaluate = dt_rollout_evaluate,
-                                       .report = rollout_report};
-
-const dt_stage_rollouts dt_experience = {.service = &service, .destroy = destroy};

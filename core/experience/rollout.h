@@ -76,6 +76,10 @@ struct dt_rollout {
 };
 
 /* rollout.c */
+void dt_rollout_destroy(dt_rollout *r);
+dt_status dt_rollout_create(const dt_host *h, dt_env *env, const dt_rollout_desc *d, dt_rollout **out);
+dt_data *dt_rollout_data(dt_rollout *r);
+dt_status dt_rollout_collect(dt_rollout *r, dt_train *t, dt_rollout_report *out);
 dt_status dt_rollout_prepare(dt_rollout *r, dt_trainer *t) DT_NODISCARD; /* records the policy */
 dt_status dt_rollout_policy(dt_rollout *r, dt_trainer *t) DT_NODISCARD; /* ready to act with the trainer's parameters */
 void dt_rollout_scale(dt_rollout *r, dt_buffer *b); /* rows read from now on are normalised as the statistics say now */

@@ -33,6 +33,7 @@ libdtrain_policy_la_SOURCES = \
 	core/base/print.c \
 	core/base/rng.c \
 	core/base/str.c \
+	core/base/text.c \
 	core/base/trace.c \
 	core/checkpoint/safetensors.c \
 	core/data/features.c \

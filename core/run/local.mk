@@ -19,6 +19,7 @@ core_libdtcore_la_SOURCES += \
 	core/run/result_text.c \
 	core/run/resume.c core/run/resume.h \
 	core/run/run.c core/run/run.h \
+	core/run/run_record.c \
 	core/run/run_start.c core/run/run_start.h \
 	core/run/rundir.c core/run/rundir.h \
 	core/run/session.c core/run/session.h \

@@ -151,25 +151,6 @@ static dt_status run_with_retries(dt_run_state *r)
     }
 }
 
-dt_status dt_run_record(const dt_session *s, dt_rundir *dir)
-{
-    DT_TRY(dt_rundir_write_config(dir, s->config));
-    return dt_run_note(s, dir, -1);
-}
-
-dt_status dt_run_note(const dt_session *s, dt_rundir *dir, int exit_code)
-{
-    return dt_rundir_write_meta(dir, s->loader, (int64_t)s->seed, s->threads, s->ranks, s->device_text, exit_code);
-}
-
-void dt_run_note_or_warn(const dt_session *s, dt_rundir *dir, int exit_code)
-{
-    if (dt_run_note(s, dir, exit_code) < 0) {
-        dt_log(DT_LOG_WARN, "meta.json is not up to date: %s", dt_error_text());
-        dt_error_clear();
-    }
-}
-
 dt_status dt_run(const dt_run_desc *d)
 {
     dt_run_state r = {.d = d, .start_s = dt_clock_s(), .profile = d->profile};

@@ -2,8 +2,11 @@
 core_libdtcore_la_SOURCES += \
 	core/service/bind.c \
 	core/service/bind_env.c \
+	core/service/component.c \
 	core/service/env_judge.c core/service/env_judge.h \
+	core/service/env_request.c \
 	core/service/env_worker.c core/service/env_worker.h \
+	core/service/host_table.c \
 	core/service/plugin_memory.c core/service/plugin_memory.h \
 	core/service/roles.c core/service/roles.h \
 	core/service/services.c \

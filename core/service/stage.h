@@ -135,7 +135,10 @@ dt_status dt_stage_start(dt_stage *s) DT_NODISCARD; /* phase start: arenas and p
 dt_status dt_stage_iterate(dt_stage *s, dt_progress *out);
 dt_status dt_stage_evaluate(dt_stage *s, dt_progress *out); /* DT_EUNSUPPORTED when the phase has no evaluation */
 void dt_stage_destroy(dt_stage *s);
-dt_stage *dt_stage_of(const dt_host *h);
+static inline dt_stage *dt_stage_of(const dt_host *h)
+{
+    return h->priv;
+}
 
 /* What the last evaluation reported. */
 uint32_t dt_stage_reports(const dt_stage *s, const dt_report **out_p);
@@ -150,13 +153,14 @@ void dt_stage_reports_clear(dt_stage *s);
 
 /* services.c */
 void dt_services_init(dt_stage *s);
+/* host_table.c */
 void dt_services_bare(dt_host *h); /* errors, log and memory only: for plugins' init and for checks */
 /* bind.c */
 extern const struct dt_bind_api dt_bind_service;
 void dt_bind_fini(dt_stage *s);
 dt_status dt_bind_forward(void *user, dt_graph *g, dt_model *m, const dt_named *in, uint32_t n_in, dt_named *out,
                           uint32_t n_out);
-/* Configuration section of a component, checked, and zeroed state of a first instance. */
+/* component.c: configuration section of a component, checked, and zeroed state of a first instance. */
 dt_status dt_bind_config(dt_stage *s, const dt_loaded *c, const dt_setting *over, uint32_t n_over, void **config,
                          void **self) DT_NODISCARD;
 /* bind_env.c */

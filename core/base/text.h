@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Bytes of text looked at where they lie, without memory and without errors: characters, patterns, and what may be
+ * shown. Threads: any.
+ */
+#ifndef DTRAIN_CORE_BASE_TEXT_H
+#define DTRAIN_CORE_BASE_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Bytes of the well-formed UTF-8 sequence that text begins with (Unicode 15, table 3-7), 0 when it is none. */
+size_t dt_utf8_bytes(const char *text);
+bool dt_glob_match(const char *pattern, const char *text); /* '*' and '?'; '*' crosses dots */
+
+/* In place; is_line: of one line, or a cell of a table, where a line end is foreign too. */
+void dt_mask(char *text, bool is_line);
+/* In place, a message of one line: line ends are those of foreign names, which would begin a line of their own where it
+ * is told; tabs stay. */
+void dt_mask_message(char *text);
+/* The bytes of the character that text begins with, which may be shown as it is; 0: it may not, *skip_p bytes long. */
+size_t dt_print_safe(const char *text, size_t *skip_p);
+
+#endif

@@ -1,0 +1,84 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Holds the arrows where includes do not show them: what the objects of one room call in another, by the table of
+# tests/layers.sh; and that inside a room files do not call each other in a circle.
+set -eu
+LC_ALL=C
+export LC_ALL
+here=${DT_SRCDIR:-$(dirname "$0")/..}
+build=${DT_BUILDDIR:-.}
+command -v nm >/dev/null || { echo "no nm here"; exit 77; }
+
+# rooms with a circle that belongs there: graph has one table of operations, whose files derive each other's gradients;
+# report has a page that lists its panels, which are drawn with its parts. train's is not yet undone.
+circles='graph report train'
+
+table=$(sed -n "/^table='/,/^'/p" "$here/tests/layers.sh" | sed "1d;\$d")
+
+# lines "FILE ADDRESS KIND NAME" and "FILE KIND NAME" of nm -A
+check() {
+    awk -v table="$table" -v circles=" $circles " '
+    function room_of(file,  part) { split(file, part, "/"); return part[2] }
+    BEGIN {
+        n = split(table, line, "\n")
+        for (i = 1; i <= n; i++) {
+            split(line[i], half, ":")
+            may[half[1]] = " " half[2] " "
+        }
+    }
+    {
+        file = $1; sub(/:[0-9a-f]*$/, "", file); sub(/^\.\//, "", file)
+        kind = $(NF - 1); name = $NF
+        if (kind == "U") { calls[file, name] = 1; files[file] = 1 }
+        else if (kind ~ /^[TDBRV]$/) { home[name] = file; files[file] = 1 }
+    }
+    END {
+        for (pair in calls) {
+            split(pair, p, SUBSEP)
+            to = home[p[2]]
+            if (to == "" || to == p[1]) continue
+            a = room_of(p[1]); b = room_of(to)
+            if (a == b) { edge[p[1], to] = 1; continue }
+            if (may[a] ~ /\*/ || index(may[a], " " b " ") > 0) continue
+            printf "%s calls %s of %s: %s may not look into %s\n", p[1], p[2], to, a, b
+            bad++
+        }
+        # what calls nobody that is left, or is called by nobody, is in no circle
+        do {
+            left = 0
+            for (f in files) { n_out[f] = n_in[f] = 0 }
+            for (pair in edge) {
+                split(pair, p, SUBSEP)
+                if ((p[1] in files) && (p[2] in files)) { n_out[p[1]]++; n_in[p[2]]++ }
+            }
+            for (f in files) {
+                if (n_out[f] == 0 || n_in[f] == 0) { delete files[f]; left++ }
+            }
+        } while (left > 0)
+        for (f in files) {
+            if (index(circles, " " room_of(f) " ") == 0) {
+                printf "%s calls in a circle\n", f
+                bad++
+            }
+        }
+        exit bad > 0
+    }'
+}
+
+# it does see a wrong arrow and a circle
+wrong() { # text, nm's lines
+    ! printf '%s\n' "$2" | check >arrows.out || { echo "arrows: does not see: $1"; exit 1; }
+    grep -qF "$1" arrows.out || { echo "arrows: says not: $1"; exit 1; }
+    rm -f arrows.out
+}
+wrong 'base may not look into run' 'core/base/a.o: U dt_x
+core/run/b.o:00000000 T dt_x'
+wrong 'core/run/a.o calls in a circle' 'core/run/a.o: U dt_x
+core/run/a.o:00000000 T dt_y
+core/run/b.o: U dt_y
+core/run/b.o:00000000 T dt_x'
+
+# objects of test programs and of the small library are the same sources once more
+objects=$(cd "$build" && find core -name '*.o' ! -name '*_la-*' ! -name 'tests_*')
+test "$(echo "$objects" | wc -l)" -gt 100 || { echo "arrows: hardly any objects in $build/core"; exit 1; }
+(cd "$build" && echo "$objects" | xargs nm -A) | sed 's#/\.libs/#/#' | check
