@@ -139,21 +139,26 @@ typedef struct results {
     uint32_t n;
 } results;
 
+/* All ranks do each step, or none does the next. */
+static dt_status make_and_evaluate(const dt_stage_desc *d, dt_stage **stage_p, dt_policy_result **out_p)
+{
+    dt_progress p;
+    pthread_mutex_lock(d->config_lock);
+    const dt_status made = dt_stage_create(d, stage_p);
+    pthread_mutex_unlock(d->config_lock);
+    DT_TRY(dt_comm_agree(d->comm, made));
+    const dt_status started = dt_stage_start(*stage_p);
+    DT_TRY(dt_comm_agree(d->comm, started));
+    const dt_status judged = dt_stage_evaluate(*stage_p, &p);
+    DT_TRY(dt_comm_agree(d->comm, judged));
+    const dt_status taken = dt_policy_result_take(*stage_p, out_p);
+    return dt_comm_agree(d->comm, taken);
+}
+
 static dt_status evaluate(const dt_stage_desc *d, dt_policy_result **out_p)
 {
     dt_stage *stage = NULL;
-    dt_progress p;
-    pthread_mutex_lock(d->config_lock);
-    dt_status st = dt_stage_create(d, &stage);
-    pthread_mutex_unlock(d->config_lock);
-    st = dt_comm_agree(d->comm, st);
-    st = st == DT_OK ? dt_comm_agree(d->comm, dt_stage_start(stage)) : st;
-    if (st == DT_OK) {
-        st = dt_comm_agree(d->comm, dt_stage_evaluate(stage, &p));
-    }
-    if (st == DT_OK) {
-        st = dt_comm_agree(d->comm, dt_policy_result_take(stage, out_p));
-    }
+    const dt_status st = make_and_evaluate(d, &stage, out_p);
     dt_stage_destroy(stage);
     return st;
 }
@@ -258,24 +263,30 @@ bool dt_baselines_owed(const char *run_dir, int64_t index, const char *phase)
     return is_there;
 }
 
+static dt_status write_owed(const dt_str *folder, const dt_str *path, bool is_owed)
+{
+    DT_TRY(dt_str_status(path));
+    DT_TRY(dt_str_status(folder));
+    if (!is_owed) {
+        dt_fs_discard(dt_str_text(path));
+        return DT_OK;
+    }
+    DT_TRY(dt_fs_mkdirs(dt_str_text(folder)));
+    return dt_fs_write_atomic(dt_str_text(path), "", 0);
+}
+
 /* A resume finds it. Without it they are left out then, which is no reason to leave them out now. */
 static void note_owed(const dt_stage_desc *d, const char *run_dir, bool is_owed)
 {
     dt_str path = {0}, folder = {0};
-    if (run_dir != NULL) {
-        owed_path(run_dir, d->index, d->phase->desc.id, &path);
-        dt_str_addf(&folder, "%s/evaluation", run_dir);
-        dt_status st = dt_str_status(&path) == DT_OK ? dt_str_status(&folder) : DT_ENOMEM;
-        st = st == DT_OK && is_owed ? dt_fs_mkdirs(dt_str_text(&folder)) : st;
-        if (st == DT_OK && is_owed) {
-            st = dt_fs_write_atomic(dt_str_text(&path), "", 0);
-        } else if (st == DT_OK) {
-            dt_fs_discard(dt_str_text(&path));
-        }
-        if (st < 0) {
-            dt_log(DT_LOG_WARN, "%s", dt_error_text());
-            dt_error_clear();
-        }
+    if (run_dir == NULL) {
+        return;
+    }
+    owed_path(run_dir, d->index, d->phase->desc.id, &path);
+    dt_str_addf(&folder, "%s/evaluation", run_dir);
+    if (write_owed(&folder, &path, is_owed) < 0) {
+        dt_log(DT_LOG_WARN, "%s", dt_error_text());
+        dt_error_clear();
     }
     dt_str_fini(&folder);
     dt_str_fini(&path);

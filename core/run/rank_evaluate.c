@@ -18,7 +18,8 @@ static dt_status evaluate(dt_rank *k)
 {
     dt_progress p;
     DT_TRACE("run", "evaluation");
-    DT_TRY(dt_comm_agree(k->comm, dt_stage_evaluate(k->stage, &p)));
+    const dt_status mine = dt_stage_evaluate(k->stage, &p);
+    DT_TRY(dt_comm_agree(k->comm, mine));
     k->evaluated_step = dt_rank_global_step(k);
     if (!dt_rank_is_first(k)) {
         return DT_OK;
@@ -98,7 +99,8 @@ static dt_status meet_target(dt_rank *k, bool *met_p)
     if (o->metric[0] == '\0') {
         return DT_OK;
     }
-    DT_TRY(dt_comm_agree(k->comm, dt_rank_is_first(k) ? find_result(k, "stop.metric", o->metric, &value) : DT_OK));
+    const dt_status found = dt_rank_is_first(k) ? find_result(k, "stop.metric", o->metric, &value) : DT_OK;
+    DT_TRY(dt_comm_agree(k->comm, found));
     met |= o->has_above && value >= o->above;
     met |= o->has_below && value <= o->below;
     DT_TRY(dt_comm_broadcast(k->comm, 0, &met, sizeof(met)));
@@ -159,7 +161,8 @@ static void check_best(dt_rank *k)
 
 dt_status dt_rank_evaluate(dt_rank *k, bool *met_p)
 {
-    DT_TRY(dt_comm_agree(k->comm, evaluate(k)));
+    const dt_status mine = evaluate(k);
+    DT_TRY(dt_comm_agree(k->comm, mine));
     check_best(k);
     return meet_target(k, met_p);
 }
@@ -174,7 +177,8 @@ dt_status dt_rank_check_results(dt_rank *k)
     }
     dt_progress p;
     DT_TRACE("run", "evaluation");
-    DT_TRY(dt_comm_agree(k->comm, dt_stage_evaluate(k->stage, &p)));
+    const dt_status mine = dt_stage_evaluate(k->stage, &p);
+    DT_TRY(dt_comm_agree(k->comm, mine));
     dt_status st = DT_OK;
     if (dt_rank_is_first(k) && k->stop.metric[0] != '\0') {
         st = find_result(k, "stop.metric", k->stop.metric, &unused);

@@ -44,6 +44,19 @@ static bool stop_rule_met(dt_rank *k, const dt_progress *p)
            (k->stop.iterations > 0 && k->iterations >= (uint64_t)k->stop.iterations);
 }
 
+/* any_p: what any rank set in its word. */
+static dt_status agree_or(dt_comm *c, uint32_t mine, uint32_t *all, uint32_t *any_p)
+{
+    const dt_status st = all != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory");
+    *any_p = 0;
+    DT_TRY(dt_comm_agree(c, st));
+    DT_TRY(dt_comm_all_gather(c, &mine, sizeof(mine), all));
+    for (uint32_t i = 0; i < dt_comm_size(c); i++) {
+        *any_p |= all[i];
+    }
+    return DT_OK;
+}
+
 /* Workers of environments that were lost on any rank since the last call, in what began at `step`. */
 static dt_status note_lost_workers(dt_rank *k, uint64_t step)
 {
@@ -55,11 +68,7 @@ static dt_status note_lost_workers(dt_rank *k, uint64_t step)
     }
     if (ranks > 1) {
         uint32_t *all = dt_alloc_n(ranks, sizeof(*all));
-        dt_status st = dt_comm_agree(k->comm, all != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory"));
-        st = st == DT_OK ? dt_comm_all_gather(k->comm, &lost, sizeof(lost), all) : st;
-        for (uint32_t i = 0; i < ranks && st == DT_OK; i++) {
-            lost |= all[i];
-        }
+        const dt_status st = agree_or(k->comm, lost, all, &lost);
         dt_free(all);
         DT_TRY(st);
     }
@@ -155,7 +164,10 @@ dt_status dt_rank_loop(dt_rank *k, uint64_t stop_step)
         const bool ends = st == DT_DONE || (p.steps > 0 && p.step >= p.steps) || is_met;
         if (dt_rank_evaluation_due(k, &p, ends)) {
             dt_status judged = dt_rank_evaluate(k, &is_met);
-            judged = judged < 0 ? judged : dt_comm_agree(k->comm, dt_mapping_verdict());
+            if (judged >= 0) {
+                judged = dt_mapping_verdict();
+                judged = dt_comm_agree(k->comm, judged);
+            }
             if (judged < 0) {
                 return judged == DT_EINTERRUPTED ? leave_owing(k, &p, ends) : dt_rank_rescue(k, judged, NULL);
             }

@@ -178,14 +178,24 @@ static dt_status start_stage(dt_rank *k)
 }
 
 /* The phase's instance, started and with its first weights or those it stopped with. */
+/* All ranks do each step, or none does the next. */
+static dt_status set_up_with(dt_rank *k, int64_t index, weights *w)
+{
+    uint32_t loaded = 0;
+    const dt_status found = find_weights(k, index, w, &loaded);
+    DT_TRY(dt_comm_agree(k->comm, found));
+    const dt_status created = create_stage(k, index, loaded);
+    DT_TRY(dt_comm_agree(k->comm, created));
+    const dt_status started = start_stage(k);
+    DT_TRY(dt_comm_agree(k->comm, started));
+    const dt_status initialised = initialise(k, index, w);
+    return dt_comm_agree(k->comm, initialised);
+}
+
 static dt_status set_up(dt_rank *k, int64_t index)
 {
     weights w;
-    uint32_t loaded = 0;
-    dt_status st = dt_comm_agree(k->comm, find_weights(k, index, &w, &loaded));
-    st = st == DT_OK ? dt_comm_agree(k->comm, create_stage(k, index, loaded)) : st;
-    st = st == DT_OK ? dt_comm_agree(k->comm, start_stage(k)) : st;
-    st = st == DT_OK ? dt_comm_agree(k->comm, initialise(k, index, &w)) : st;
+    const dt_status st = set_up_with(k, index, &w);
     dt_handover_close(w.from);
     return st;
 }
@@ -227,7 +237,8 @@ static dt_status run_phase(dt_rank *k, int64_t index)
     if (k->stage->trainer == NULL) {
         return DT_FAIL(DT_EPLUGIN, "phase %s made no trainer when it was started", k->stage->d.phase->desc.id);
     }
-    DT_TRY(dt_comm_agree(k->comm, dt_rank_announce(k)));
+    const dt_status announced = dt_rank_announce(k);
+    DT_TRY(dt_comm_agree(k->comm, announced));
     const uint64_t begin = dt_trainer_step_number(k->stage->trainer);
     k->has_evaluated = false;
     DT_TRY(begin == 0 ? dt_rank_check_results(k) : DT_OK);
@@ -325,7 +336,8 @@ dt_status dt_rank_run_phases(dt_rank *k)
     dt_run_state *r = k->r;
     const dt_session *s = r->d->session;
     for (int64_t i = r->start.begin; i < s->last; i++) {
-        DT_TRY(dt_comm_agree(k->comm, dt_rank_is_first(k) ? dt_session_enter(r->d->session, i) : DT_OK));
+        const dt_status entered = dt_rank_is_first(k) ? dt_session_enter(r->d->session, i) : DT_OK;
+        DT_TRY(dt_comm_agree(k->comm, entered));
         const dt_status st = run_phase(k, i);
         const uint64_t steps = st >= 0 ? dt_trainer_step_number(k->stage->trainer) : 0;
         dt_policy_result *policy = NULL;

@@ -357,7 +357,8 @@ static dt_status judge_rows(void *user, const dt_rows *r)
 static dt_status train_evaluate(dt_train *t, dt_data *d, void *user, dt_status (*each)(void *user, const dt_rows *r))
 {
     judge j = {.stage = stage_of(t), .user = user, .each = each};
-    return dt_comm_agree(j.stage->d.comm, dt_trainer_evaluate(stage_of(t)->trainer, &d->source, &j, judge_rows));
+    const dt_status mine = dt_trainer_evaluate(stage_of(t)->trainer, &d->source, &j, judge_rows);
+    return dt_comm_agree(j.stage->d.comm, mine);
 }
 
 static dt_status train_position(const dt_train *t, uint64_t *step, uint64_t *steps, uint64_t *steps_per_epoch)

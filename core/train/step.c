@@ -417,6 +417,13 @@ static dt_status clip_and_update(dt_trainer *t, dt_step_report *out)
     return run_blocks(t, update_job);
 }
 
+/* A rank that failed must say so before the others wait for its sums. */
+static dt_status run_leaves_of_all(dt_trainer *t)
+{
+    const dt_status mine = run_leaves(t);
+    return dt_comm_agree(t->d.comm, mine);
+}
+
 static dt_status step_on_cpu(dt_trainer *t, dt_step_report *out)
 {
     double norm[DT_GRAPH_MAX_LOSSES];
@@ -425,11 +432,10 @@ static dt_status step_on_cpu(dt_trainer *t, dt_step_report *out)
     for (uint32_t i = 0; i < DT_GRAPH_MAX_LOSSES; i++) {
         t->loss_seed[i] *= t->scaler.scale;
     }
-    /* a rank that failed must say so before the others wait for its sums */
-    dt_status st = dt_comm_agree(t->d.comm, run_leaves(t));
+    dt_status st = run_leaves_of_all(t);
     if (dt_trainer_shrink_after(t, st)) { /* all ranks do, or none */
         DT_TRY(start_feed(t));
-        st = dt_comm_agree(t->d.comm, run_leaves(t));
+        st = run_leaves_of_all(t);
     }
     DT_TRY(dt_trainer_explain_memory(t, st));
     DT_TRY(reduce(t, norm, out));

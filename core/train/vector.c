@@ -358,7 +358,8 @@ static dt_status run_pass(dt_trainer *t, struct dt_pass *p, double *value)
     t->params_version++; /* somebody may have set them since */
     DT_TRY(dt_grads_begin(t, p->has_gradient));
     /* a rank that failed must say so before the others wait for its sums */
-    DT_TRY(dt_comm_agree(t->d.comm, dt_pool_run(t->pool, leaves_job, &r)));
+    const dt_status mine = dt_pool_run(t->pool, leaves_job, &r);
+    DT_TRY(dt_comm_agree(t->d.comm, mine));
     const uint32_t own = t->leaf_end - t->leaf_begin;
     for (uint32_t i = 0; i < own; i++) {
         memcpy(&packed[i * r.n_losses], t->leaf_loss[i], r.n_losses * sizeof(double));
