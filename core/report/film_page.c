@@ -45,7 +45,12 @@ static void write_player(uint32_t n, dt_str *out)
     for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {
         dt_str_addf(out, "<option value=\"%s\">%s\xc3\x97</option>", rates[i], rates[i]);
     }
-    dt_str_add(out, "</select></label><span id=\"told\"></span></div>\n");
+    dt_str_add(
+        out, "</select></label><span class=\"zoom\"><button id=\"farther\" type=\"button\" aria-label=\"zoom out\">"
+             "\xe2\x88\x92</button><button id=\"closer\" type=\"button\" aria-label=\"zoom in\">+</button>"
+             "<button id=\"whole\" type=\"button\" aria-label=\"show the whole scene\">Fit</button></span>"
+             "<span id=\"told\"></span><span class=\"note\">Space plays, arrow keys step. The wheel, two fingers or "
+             "the keys + and \xe2\x88\x92 zoom, 0 shows all; drag, or Shift with arrow keys, to move.</span></div>\n");
 }
 
 dt_status dt_frames_page_build(const dt_frames_page *p, dt_str *out)
@@ -57,7 +62,7 @@ dt_status dt_frames_page_build(const dt_frames_page *p, dt_str *out)
     write_player(p->street->n_moments, out);
     dt_street_legend(p->street, out);
     dt_str_add(out, "</main>\n<script type=\"application/json\" id=\"film\">");
-    dt_street_json(p->street, width_of(p->street), out);
+    dt_street_json(p->street, out);
     dt_str_addf(out, "</script>\n<script>\n//<![CDATA[\n%s//]]>\n</script></body></html>\n", dt_page_film);
     return dt_str_status(out);
 }

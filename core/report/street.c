@@ -19,7 +19,7 @@ enum { ID, X, Y, HEADING, LENGTH, WIDTH, SPEED, RISK, MARK };                   
 enum { SIGNAL_X, SIGNAL_Y, SIGNAL_HEADING, SIGNAL_WIDTH, STATE, SIGNAL_MARK, AGENT }; /* of signals */
 enum { MARK_AGENT = 1, MARK_CHANGED };
 static const double MARGIN_M = 8, MARGIN = 0.025; /* around the roads, at least; as a part of them: room for rings */
-static const double LEAST_PX = 9, LARGEST = 5;    /* of a vehicle's length; times that it is enlarged */
+static const double LEAST_PX = 12, LARGEST = 6;   /* of a vehicle's length; times that it is enlarged */
 #define LARGEST_NUMBER 3.4e38                     /* sums and products of these are numbers */
 enum { UNKNOWN = 4 };                             /* colour of a vehicle */
 /* From where a vehicle has the next colour. */
@@ -260,14 +260,8 @@ static double enlarged(const dt_street *s, double wide_px)
 /* Around all lanes of a light that the shield kept from what it was asked for. */
 typedef void ring_writer(const dt_street *s, double x, double y, double radius, dt_str *out);
 
-static void write_rings(const dt_street *s, const dt_moment *m, double larger, ring_writer *write, dt_str *out)
+static void write_signal_rings(const dt_street *s, const dt_moment *m, double larger, ring_writer *write, dt_str *out)
 {
-    for (uint32_t i = 0; i < m->vehicle.n; i++) {
-        const double *v = m->vehicle.value + (size_t)i * DT_STREET_VEHICLE, back = 0.5 * v[LENGTH] * larger;
-        if (v[MARK] >= MARK_CHANGED) {
-            write(s, v[X] - back * cos(v[HEADING]), v[Y] - back * sin(v[HEADING]), 5 * larger, out);
-        }
-    }
     for (uint32_t i = 0; i < m->signal.n;) {
         const double *first = m->signal.value + (size_t)i * DT_STREET_SIGNAL;
         double x = 0, y = 0, radius = 0;
@@ -287,6 +281,17 @@ static void write_rings(const dt_street *s, const dt_moment *m, double larger, r
         }
         i = end > i ? end : i + 1;
     }
+}
+
+static void write_rings(const dt_street *s, const dt_moment *m, double larger, dt_str *out)
+{
+    for (uint32_t i = 0; i < m->vehicle.n; i++) {
+        const double *v = m->vehicle.value + (size_t)i * DT_STREET_VEHICLE, back = 0.5 * v[LENGTH] * larger;
+        if (v[MARK] >= MARK_CHANGED) {
+            write_ring(s, v[X] - back * cos(v[HEADING]), v[Y] - back * sin(v[HEADING]), 5 * larger, out);
+        }
+    }
+    write_signal_rings(s, m, larger, write_ring, out);
 }
 
 void dt_street_svg(const dt_street *s, uint32_t moment, double wide_px, const char *style, dt_str *out)
@@ -315,7 +320,7 @@ void dt_street_svg(const dt_street *s, uint32_t moment, double wide_px, const ch
             }
         }
     }
-    write_rings(s, m, larger, write_ring, out);
+    write_rings(s, m, larger, out);
     dt_str_add(out, "</g></svg>");
 }
 
@@ -353,6 +358,25 @@ static void write_key(const char *class, const char *text, dt_str *out)
                 class, text);
 }
 
+/* Has a vehicle or, of what is changed, a light this mark at any moment? Others are not spoken of. */
+static bool has_mark(const dt_street *s, int mark)
+{
+    for (uint32_t i = 0; i < s->n_moments; i++) {
+        const dt_moment *m = &s->moment[i];
+        for (uint32_t k = 0; k < m->vehicle.n; k++) {
+            if (m->vehicle.value[(size_t)k * DT_STREET_VEHICLE + MARK] >= mark) {
+                return true;
+            }
+        }
+        for (uint32_t k = 0; mark == MARK_CHANGED && k < m->signal.n; k++) {
+            if (m->signal.value[(size_t)k * DT_STREET_SIGNAL + SIGNAL_MARK] >= mark) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 void dt_street_legend(const dt_street *s, dt_str *out)
 {
     static const char *const of[DT_STREET_BYS] = {
@@ -368,9 +392,15 @@ void dt_street_legend(const dt_street *s, dt_str *out)
         const char class[] = {'r', (char)('0' + i), '\0'};
         write_key(class, word[s->colours][i], out);
     }
-    write_key("agent r0", "steered by the policy", out);
-    dt_str_add(out, "<span><svg class=\"street key\" viewBox=\"0 0 26 8\"><circle class=\"changed\" cx=\"14\" cy=\"4\" "
-                    "r=\"3.2\"/></svg>the shield changed what it does</span></p>\n");
+    if (has_mark(s, MARK_AGENT)) {
+        write_key("agent r0", "steered by the policy", out);
+    }
+    if (has_mark(s, MARK_CHANGED)) {
+        dt_str_add(out,
+                   "<span><svg class=\"street key\" viewBox=\"0 0 26 8\"><circle class=\"changed\" cx=\"14\" cy=\"4\" "
+                   "r=\"3.2\"/></svg>the shield changed what it does</span>");
+    }
+    dt_str_add(out, "</p>\n");
 }
 
 /* ---- for the player ---------------------------------------------------------------------------------------------- */
@@ -381,7 +411,7 @@ static void json_ring(const dt_street *s, double x, double y, double radius, dt_
     dt_str_addf(out, "%s[%.1f,%.1f,%.1f]", comma, x - s->low[0], s->high[1] - y, radius);
 }
 
-static void json_moment(const dt_street *s, const dt_moment *m, double larger, dt_str *out)
+static void json_moment(const dt_street *s, const dt_moment *m, dt_str *out)
 {
     dt_str_addf(out, "{\"t\":%.2f,\"v\":[", isfinite(m->time_s) ? m->time_s : 0);
     for (uint32_t i = 0; i < m->vehicle.n; i++) {
@@ -396,13 +426,12 @@ static void json_moment(const dt_street *s, const dt_moment *m, double larger, d
         dt_str_addf(out, "%d", state >= 0 && state < 4 ? (int)state : 0);
     }
     dt_str_add(out, "\",\"c\":[");
-    write_rings(s, m, larger, json_ring, out);
+    write_signal_rings(s, m, 1, json_ring, out); /* those of vehicles move with them */
     dt_str_add(out, "]}");
 }
 
-void dt_street_json(const dt_street *s, double wide_px, dt_str *out)
+void dt_street_json(const dt_street *s, dt_str *out)
 {
-    const double larger = enlarged(s, wide_px);
     dt_str_add(out, "{\"light\":[");
     for (uint32_t i = 0; s->n_moments > 0 && i < s->moment[0].signal.n; i++) { /* lights stay where they are */
         const double *v = s->moment[0].signal.value + (size_t)i * DT_STREET_SIGNAL, half = 0.5 * v[SIGNAL_WIDTH];
@@ -413,7 +442,7 @@ void dt_street_json(const dt_street *s, double wide_px, dt_str *out)
     dt_str_add(out, "],\"frame\":[");
     for (uint32_t i = 0; i < s->n_moments; i++) {
         dt_str_add(out, i > 0 ? ",\n" : "\n");
-        json_moment(s, &s->moment[i], larger, out);
+        json_moment(s, &s->moment[i], out);
     }
     dt_str_add(out, "]}");
 }

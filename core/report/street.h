@@ -46,7 +46,7 @@ void dt_street_svg(const dt_street *s, uint32_t moment, double wide_px, const ch
 /* "after 2 min 20 s", "51 vehicles, 3 at risk", "the shield changed 2 actions". */
 void dt_street_caption(const dt_street *s, uint32_t moment, dt_str *out);
 void dt_street_legend(const dt_street *s, dt_str *out);
-/* All moments for film.js, as dt_street_svg would draw them. */
-void dt_street_json(const dt_street *s, double wide_px, dt_str *out);
+/* All moments for film.js, everything as large as it is: how much larger it is shown, the player knows. */
+void dt_street_json(const dt_street *s, dt_str *out);
 
 #endif

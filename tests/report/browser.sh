@@ -53,7 +53,7 @@ for scheme_name in light dark; do
             break
         done
         says "done"
-        for width in 1280 390; do
+        for width in 1280 360; do
             says "$width asks for nothing"
             if [ $scheme_name = dark ]; then
                 says "$width fits true errors 0 dark true"
@@ -65,9 +65,10 @@ for scheme_name in light dark; do
             case $page in
                 *film*)
                     says "$width end true true"
-                    [ $width = 390 ] || says "$width plays true Play true"
+                    says "$width zooms true true true true true true"
+                    [ $width = 360 ] || says "$width plays true Play true"
                     ;;
-                *) says "$width pointer true"; says "$width leaves true" ;;
+                *) says "$width pointer true"; says "$width leaves true"; says "$width readable true true" ;;
             esac
         done
         ! grep -E "CONSOLE|Uncaught" "$work/console" || fail "$page, $scheme_name: something on the console"

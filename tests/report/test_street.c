@@ -47,7 +47,7 @@ static void test_finite(void **state)
         dt_street_finish(&s);
         assert_int_equal(s.road.n, 2);
         assert_true(s.moment[0].vehicle.n >= 1 && s.moment[0].vehicle.value[0] == 7.0); /* what is right stays */
-        dt_street_json(&s, 800, &json);
+        dt_street_json(&s, &json);
         dt_street_svg(&s, 0, 800, "", &svg);
         assert_null(strstr(dt_str_text(&json), "inf"));
         assert_null(strstr(dt_str_text(&json), "nan"));
