@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Every source file names its licence in its first five lines and leaves no work for later. With --layout also: C has
-# no tabs, no trailing blanks and no line above 120 columns (make lint asks for it).
+# Every source file names its licence in its first five lines and leaves no work for later, and C writes a step that is
+# taken only where all went well so far as an if or by DT_TRY. With --layout also: C has no tabs, no trailing blanks and
+# no line above 120 columns (make lint asks for it). The rules first prove on lines that break them that they refuse.
 set -eu
 cd "${DT_SRCDIR:-$(dirname "$0")/..}"
 
@@ -9,6 +10,20 @@ files() { # extensions, as a pattern of grep -E
     find core include phases models plugins tests bench profiles -type f 2>/dev/null | grep -E "\.($1)\$" | sort
 }
 later='TO''DO|FIX''ME|X''XX' # split, or this file would find itself
+name='(st|[a-z_]*status)'
+chain="(^|[^a-z_.>])$name = \\2 (==|!=) DT_OK [?&]|(^|[^a-z_.>])$name = \\5 (>=|<) 0 [?&]"
+
+fails() { # RULE LINE
+    echo "tidy.sh: the rule against $1 and the line \"$2\" do not fit"
+    exit 1
+}
+for line in '    st = st == DT_OK ? f() : st;' 'st = st == DT_OK && any ? f() : st;' '    st = st >= 0 ? f() : st;'; do
+    echo "$line" | grep -qE "$chain" || fails chains "$line"
+done
+for line in '    x.low = low >= 0 && low <= 1 ? 0 : low;' 'bool is = st == DT_OK ? f() : g();' 'st = lost < 0 ? lost : st;'; do
+    echo "$line" | grep -qE "$chain" && fails chains "$line"
+done
+
 found=$(
     {
         files 'c|h|def|cu|cuh|sh|inc|mk|py|cfg'
@@ -18,6 +33,8 @@ found=$(
             echo "$f:1: say SPDX-License-Identifier: Apache-2.0 in the first five lines"
         grep -nwE "$later" "$f" | sed "s|^|$f:|; s|\$|   <- finish it or refuse it in clear words|"
     done
+    files 'c|h|cu|cuh|cpp|hpp' | xargs grep -nE "$chain" |
+        sed 's|$|   <- write an if; a row of them is a function of its own, with DT_TRY|'
     test "${1:-}" = --layout && files 'c|h|def|cu|cuh' | xargs awk '
         /\t/ && FILENAME !~ /\.def$/ { print FILENAME ":" FNR ": a tab" }
         /[ \t]$/ { print FILENAME ":" FNR ": blanks at the end" }

@@ -237,7 +237,9 @@ dt_status dt_verb_ckpt(const dt_args *a)
     } else if (strcmp(a->word[0], "inspect") == 0) {
         int64_t parameters = 0;
         st = inspect(a->word[1], info, &parameters);
-        st = st == DT_OK ? print_one(info, parameters, a->json) : st;
+        if (st == DT_OK) {
+            st = print_one(info, parameters, a->json);
+        }
     } else if (strcmp(a->word[0], "verify") == 0) {
         st = verify(a->word[1], a->json);
     } else {

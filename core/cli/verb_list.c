@@ -107,7 +107,9 @@ dt_status dt_verb_list(const dt_args *a)
     dt_session s = {0};
     dt_str out = {0};
     dt_status st = dt_session_loader(&s);
-    st = st == DT_OK ? dt_tools_list(s.loader, a->json, &out) : st;
+    if (st == DT_OK) {
+        st = dt_tools_list(s.loader, a->json, &out);
+    }
     dt_print_text(dt_str_text(&out));
     dt_str_fini(&out);
     dt_session_close(&s);

@@ -162,6 +162,15 @@ static dt_status tell(const dt_args *a, const dt_stage *stage, const dt_street *
     return st;
 }
 
+static dt_status draw(const dt_args *a, dt_stage *stage, const dt_str *path, dt_street *street)
+{
+    const char *to = dt_str_text(path);
+    DT_TRY(dt_str_status(path));
+    DT_TRY(collect(stage, street));
+    DT_TRY(ends_with(to, ".html") ? write_html(a, stage, street, to) : write_series(street, to));
+    return tell(a, stage, street, to);
+}
+
 static dt_status render(const dt_args *a, const dt_session *s, double every_s)
 {
     dt_eval e;
@@ -171,14 +180,8 @@ static dt_status render(const dt_args *a, const dt_session *s, double every_s)
     DT_TRY(choose_phase(s, &index));
     place_of(a, &path);
     dt_status st = dt_eval_run(s, index, a->word[0], every_s, &e);
-    st = st == DT_OK ? dt_str_status(&path) : st;
-    st = st == DT_OK ? collect(e.stage, &street) : st;
     if (st == DT_OK) {
-        const char *to = dt_str_text(&path);
-        st = ends_with(to, ".html") ? write_html(a, e.stage, &street, to) : write_series(&street, to);
-    }
-    if (st == DT_OK) {
-        st = tell(a, e.stage, &street, dt_str_text(&path));
+        st = draw(a, e.stage, &path, &street);
     }
     dt_street_fini(&street);
     dt_eval_close(&e);

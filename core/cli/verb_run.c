@@ -157,6 +157,13 @@ static dt_status plan_phase(dry_plan *p, dt_stage *stage, bool *is_beyond_p)
     return st < 0 ? dt_error_put(&refused) : st;
 }
 
+static dt_status start_and_plan(dry_plan *p, const dt_stage_desc *d, dt_stage **stage_p, bool *is_beyond_p)
+{
+    DT_TRY(dt_stage_create(d, stage_p));
+    DT_TRY(dt_stage_start(*stage_p));
+    return plan_phase(p, *stage_p, is_beyond_p);
+}
+
 static dt_status dry_run_phase(dt_session *s, int64_t index, dry_plan *p)
 {
     pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -167,9 +174,7 @@ static dt_status dry_run_phase(dt_session *s, int64_t index, dry_plan *p)
     DT_TRY(dt_session_enter(s, index));
     DT_TRY(dt_comm_null(&comm));
     const dt_stage_desc d = dt_session_stage(s, index, comm, &lock);
-    dt_status st = dt_stage_create(&d, &stage);
-    st = st == DT_OK ? dt_stage_start(stage) : st;
-    st = st == DT_OK ? plan_phase(p, stage, &is_beyond) : st;
+    dt_status st = start_and_plan(p, &d, &stage, &is_beyond);
     dt_stage_destroy(stage);
     st = is_beyond || st == DT_ENOMEM ? dt_fit_seek(&d, p->max_steps, st) : st;
     dt_comm_destroy(comm);
@@ -199,7 +204,9 @@ static dt_status dry_run(dt_session *s, const dt_args *a)
         dt_json_end(&o, ']');
         files_json(a, s, &o);
         dt_json_end(&o, '}');
-        st = st == DT_OK ? dt_str_status(&text) : st;
+        if (st == DT_OK) {
+            st = dt_str_status(&text);
+        }
         dt_print_line(dt_str_text(&text));
     }
     dt_str_fini(&text);
@@ -262,7 +269,9 @@ static dt_status rehearse_phase(const dt_session *s, int64_t index, dt_comm *com
     d.threads = engine.threads > 0 ? (uint32_t)engine.threads : dt_limits_cores("");
     dt_log_mute(true);
     dt_status st = dt_stage_create(&d, &stage);
-    st = st == DT_OK ? plan_later(stage, &is_beyond) : st;
+    if (st == DT_OK) {
+        st = plan_later(stage, &is_beyond);
+    }
     dt_stage_destroy(stage);
     dt_log_mute(false);
     return is_beyond || st == DT_ENOMEM ? dt_fit_seek(&d, 0, st) : st;
@@ -417,7 +426,9 @@ dt_status dt_verb_run(const dt_args *a, int *code_p)
     struct stat info;
     const bool own_config = r.run != NULL && dt_beneath_stat(dt_str_text(&config), &info) == 0;
     dt_status st = check_init_from(&b);
-    st = st == DT_OK ? dt_session_open(&b, own_config ? dt_str_text(&config) : NULL, &s) : st;
+    if (st == DT_OK) {
+        st = dt_session_open(&b, own_config ? dt_str_text(&config) : NULL, &s);
+    }
     dt_str_fini(&config);
     if (st == DT_OK) {
         st = b.dry_run ? dry_run(&s, &b) : run(&b, &s, &r, &d, code_p);

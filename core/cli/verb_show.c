@@ -379,6 +379,15 @@ dt_status dt_tools_show(dt_config *c, dt_loader *l, int64_t phase, const char *i
     return st == DT_OK ? dt_str_status(out) : st;
 }
 
+static dt_status show(const dt_args *a, dt_session *s, dt_str *out)
+{
+    DT_TRY(dt_session_config(a, s));
+    if (strcmp(a->word[0], "import") == 0) {
+        DT_TRY(dt_data_import_declare(s->config));
+    }
+    return dt_tools_show(s->config, s->loader, -1, a->word[0], a->json, out);
+}
+
 dt_status dt_verb_show(const dt_args *a)
 {
     if (a->n_words != 1) {
@@ -388,9 +397,7 @@ dt_status dt_verb_show(const dt_args *a)
     }
     dt_session s = {0};
     dt_str out = {0};
-    dt_status st = dt_session_config(a, &s);
-    st = st == DT_OK && strcmp(a->word[0], "import") == 0 ? dt_data_import_declare(s.config) : st;
-    st = st == DT_OK ? dt_tools_show(s.config, s.loader, -1, a->word[0], a->json, &out) : st;
+    const dt_status st = show(a, &s, &out);
     if (st == DT_OK) {
         dt_print_text(dt_str_text(&out));
     }

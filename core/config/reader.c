@@ -328,7 +328,9 @@ static dt_status parse(const reader *r, config_t *lib)
     dt_status st = DT_OK;
     if (dt_syntax_refuses(dt_str_text(&r->text), &line, &why)) {
         st = dt_str_status(&why);
-        st = st == DT_OK ? refuse(r, line, "syntax error: ", dt_str_text(&why)) : st;
+        if (st == DT_OK) {
+            st = refuse(r, line, "syntax error: ", dt_str_text(&why));
+        }
     }
     dt_str_fini(&why);
     if (st == DT_OK && !config_read_string(lib, dt_str_text(&r->text))) {

@@ -260,31 +260,36 @@ dt_status dt_config_hash(const dt_config *c, char out[65])
     return dt_config_hash_phase(c, -1, out);
 }
 
+static dt_status hash_sorted(const hash_lines *lines, char out[65])
+{
+    DT_TRY(dt_str_status(&lines->text));
+    const char **line = dt_alloc_n(lines->n + 1, sizeof(*line));
+    if (line == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for the hash of the configuration");
+    }
+    /* files may name keys in any order */
+    const char *p = dt_str_text(&lines->text);
+    for (size_t i = 0; i < lines->n; i++, p += strlen(p) + 1) {
+        line[i] = p;
+    }
+    qsort(line, lines->n, sizeof(*line), compare_lines);
+    dt_sha256 sha;
+    dt_sha256_init(&sha);
+    for (size_t i = 0; i < lines->n; i++) {
+        dt_sha256_add(&sha, line[i], strlen(line[i]) + 1);
+    }
+    uint8_t digest[32];
+    dt_sha256_end(&sha, digest);
+    dt_hex(digest, sizeof(digest), out);
+    dt_free(line);
+    return DT_OK;
+}
+
 dt_status dt_config_hash_phase(const dt_config *c, int64_t phase, char out[65])
 {
     hash_lines lines = {.c = c, .phase = phase};
     walk(c, add_hash_line, &lines);
-    dt_status st = dt_str_status(&lines.text);
-    const char **line = st == DT_OK ? dt_alloc_n(lines.n + 1, sizeof(*line)) : NULL;
-    if (line == NULL) {
-        st = st != DT_OK ? st : DT_FAIL(DT_ENOMEM, "out of memory for the hash of the configuration");
-    } else {
-        /* files may name keys in any order */
-        const char *p = dt_str_text(&lines.text);
-        for (size_t i = 0; i < lines.n; i++, p += strlen(p) + 1) {
-            line[i] = p;
-        }
-        qsort(line, lines.n, sizeof(*line), compare_lines);
-        dt_sha256 sha;
-        dt_sha256_init(&sha);
-        for (size_t i = 0; i < lines.n; i++) {
-            dt_sha256_add(&sha, line[i], strlen(line[i]) + 1);
-        }
-        uint8_t digest[32];
-        dt_sha256_end(&sha, digest);
-        dt_hex(digest, sizeof(digest), out);
-    }
-    dt_free(line);
+    const dt_status st = hash_sorted(&lines, out);
     dt_str_fini(&lines.text);
     return st;
 }

@@ -124,7 +124,9 @@ static dt_status write_table(table *t, const char *file)
     DT_TRY(dt_fs_create(aside, &t->fd));
     dt_status st = put_rows(t);
     const dt_status closed = dt_fs_sync_close(t->fd, aside);
-    st = st < 0 ? st : closed;
+    if (st >= 0) {
+        st = closed;
+    }
     if (st == DT_OK) {
         st = dt_fs_rename(aside, file);
     }

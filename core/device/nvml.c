@@ -144,7 +144,9 @@ dt_status dt_nvml_open(const char *library, const dt_device_info *info, dt_nvml 
         st = DT_FAIL(DT_EUNSUPPORTED, "NVML does not begin: %s", n->call.error(code));
     }
     const bool has_begun = st == DT_OK;
-    st = st == DT_OK ? find_device(n, info) : st;
+    if (st == DT_OK) {
+        st = find_device(n, info);
+    }
     if (st < 0) {
         if (has_begun) {
             (void)n->call.shutdown();

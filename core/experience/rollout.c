@@ -172,7 +172,9 @@ dt_status dt_rollout_create(const dt_host *h, dt_env *env, const dt_rollout_desc
     }
     dt_evaluation_opts evaluation = {0};
     dt_status st = check_desc(&r->d);
-    st = st == DT_OK ? dt_config_evaluation(s->d.config, s->d.index, &evaluation) : st;
+    if (st == DT_OK) {
+        st = dt_config_evaluation(s->d.config, s->d.index, &evaluation);
+    }
     r->evaluation_steps = (uint32_t)evaluation.max_steps;
     if (st == DT_OK) {
         copy_kept(r, d->kept);
@@ -674,7 +676,8 @@ static dt_status collect(dt_rollout *r, dt_train *t, dt_rollout_report *out)
     dt_trainer *trainer = ((dt_stage *)(void *)t)->trainer;
     const double from = dt_clock_s();
     DT_TRACE_N("rollout", "collect", "round", r->collects + 1);
-    DT_TRY(dt_comm_agree(r->stage->d.comm, act(r, trainer)));
+    const dt_status acted = act(r, trainer);
+    DT_TRY(dt_comm_agree(r->stage->d.comm, acted));
     r->collects++;
     DT_TRY(dt_rollout_gather(r));
     r->env_steps += r->env_steps != DT_ENV_STEPS_UNKNOWN ? count_env_steps(&r->buffer) : 0;
@@ -706,7 +709,8 @@ static dt_status collect(dt_rollout *r, dt_train *t, dt_rollout_report *out)
 
 dt_status dt_rollout_collect(dt_rollout *r, dt_train *t, dt_rollout_report *out)
 {
-    return dt_comm_agree(r->stage->d.comm, collect(r, t, out));
+    const dt_status mine = collect(r, t, out);
+    return dt_comm_agree(r->stage->d.comm, mine);
 }
 
 uint64_t dt_rollout_env_steps(const dt_rollout *r)

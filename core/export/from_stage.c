@@ -163,21 +163,29 @@ static void say(dt_stage_export *t, const char *key, const char *text)
     }
 }
 
+static dt_status make_all(dt_stage *s, dt_stage_export *t)
+{
+    t->how = dt_alloc_n(dt_trainer_source(s->trainer)->n_fields, sizeof(*t->how));
+    if (t->how == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory to export a phase");
+    }
+    DT_TRY(make_bundle(s, t));
+    if (t->bundle.ir.n_outputs == 0) {
+        return DT_FAIL(DT_EINVAL, "phase %s records no output, and so nothing to export", s->d.phase->desc.id);
+    }
+    write_models(s, &t->models);
+    write_settings(s, &t->settings);
+    DT_TRY(dt_str_status(&t->models));
+    return dt_str_status(&t->settings);
+}
+
 dt_status dt_export_from_stage(dt_stage *s, const dt_ckpt_info *info, dt_stage_export *out_p)
 {
     dt_stage_export t = {.n_pairs = 0};
     if (s->trainer == NULL) {
         return DT_FAIL(DT_EINVAL, "phase %s has no trainer, and so nothing to export", s->d.phase->desc.id);
     }
-    t.how = dt_alloc_n(dt_trainer_source(s->trainer)->n_fields, sizeof(*t.how));
-    dt_status st = t.how != NULL ? make_bundle(s, &t) : DT_FAIL(DT_ENOMEM, "out of memory to export a phase");
-    if (st == DT_OK && t.bundle.ir.n_outputs == 0) {
-        st = DT_FAIL(DT_EINVAL, "phase %s records no output, and so nothing to export", s->d.phase->desc.id);
-    }
-    write_models(s, &t.models);
-    write_settings(s, &t.settings);
-    st = st == DT_OK ? dt_str_status(&t.models) : st;
-    st = st == DT_OK ? dt_str_status(&t.settings) : st;
+    const dt_status st = make_all(s, &t);
     if (st < 0) {
         dt_stage_export_fini(&t);
         return st;

@@ -137,42 +137,65 @@ static dt_status launch(const dt_device_ops *ops, dt_device *d, dt_device_stream
     return kernel->run(&a);
 }
 
+enum { TRIP_BYTES = GPU_FLOATS * sizeof(float) };
+
+typedef struct trip { /* what goes there and comes back; NULL where there is nothing yet */
+    const dt_device_ops *ops;
+    dt_device *d;
+    dt_device_stream *s;
+    void *there[3], *here[2];
+} trip;
+
+static dt_status trip_init(trip *t)
+{
+    DT_TRY(t->ops->stream_create(t->d, &t->s));
+    for (int i = 0; i < 2; i++) {
+        DT_TRY(t->ops->alloc(t->d, TRIP_BYTES, &t->there[i]));
+        DT_TRY(t->ops->pin(t->d, TRIP_BYTES, &t->here[i]));
+    }
+    return t->ops->alloc(t->d, sizeof(dt_device_run), &t->there[2]);
+}
+
+static void trip_fini(trip *t)
+{
+    for (int i = 0; i < 3; i++) {
+        if (i < 2 && t->here[i] != NULL) {
+            t->ops->unpin(t->d, t->here[i]);
+        }
+        if (t->there[i] != NULL) {
+            t->ops->release(t->d, t->there[i]);
+        }
+    }
+    if (t->s != NULL) {
+        t->ops->stream_destroy(t->d, t->s);
+    }
+}
+
+static dt_status there_and_back(trip *t)
+{
+    DT_TRY(trip_init(t));
+    for (int k = 0; k < GPU_FLOATS; k++) {
+        ((float *)t->here[0])[k] = (float)k;
+    }
+    DT_TRY(t->ops->copy(t->d, t->there[0], t->here[0], TRIP_BYTES, DT_DEVICE_TO_DEVICE, t->s));
+    DT_TRY(launch(t->ops, t->d, t->s, t->there[0], t->there[1], t->there[2]));
+    DT_TRY(t->ops->copy(t->d, t->here[1], t->there[1], TRIP_BYTES, DT_DEVICE_TO_HOST, t->s));
+    DT_TRY(t->ops->stream_sync(t->d, t->s));
+    for (int k = 0; k < GPU_FLOATS; k++) {
+        const float got = ((float *)t->here[1])[k];
+        if (got != 2.0F * (float)k + 1.0F) {
+            return DT_FAIL(DT_ECUDA, "it computes 2 * %d + 1 = %g", k, (double)got);
+        }
+    }
+    return DT_OK;
+}
+
 /* Numbers go to the device, through a kernel, and come back. */
 static dt_status round_trip(const dt_device_ops *ops, dt_device *d)
 {
-    enum { BYTES = GPU_FLOATS * sizeof(float) };
-    void *there[3] = {NULL, NULL, NULL}, *here[2] = {NULL, NULL};
-    dt_device_stream *s = NULL;
-    dt_status st = ops->stream_create(d, &s);
-    for (int i = 0; i < 2 && st >= 0; i++) {
-        st = ops->alloc(d, BYTES, &there[i]);
-        st = st >= 0 ? ops->pin(d, BYTES, &here[i]) : st;
-    }
-    st = st >= 0 ? ops->alloc(d, sizeof(dt_device_run), &there[2]) : st;
-    for (int k = 0; st >= 0 && k < GPU_FLOATS; k++) {
-        ((float *)here[0])[k] = (float)k;
-    }
-    st = st >= 0 ? ops->copy(d, there[0], here[0], BYTES, DT_DEVICE_TO_DEVICE, s) : st;
-    st = st >= 0 ? launch(ops, d, s, there[0], there[1], there[2]) : st;
-    st = st >= 0 ? ops->copy(d, here[1], there[1], BYTES, DT_DEVICE_TO_HOST, s) : st;
-    st = st >= 0 ? ops->stream_sync(d, s) : st;
-    for (int k = 0; st >= 0 && k < GPU_FLOATS; k++) {
-        const float got = ((float *)here[1])[k];
-        if (got != 2.0F * (float)k + 1.0F) {
-            st = DT_FAIL(DT_ECUDA, "it computes 2 * %d + 1 = %g", k, (double)got);
-        }
-    }
-    for (int i = 0; i < 3; i++) {
-        if (i < 2 && here[i] != NULL) {
-            ops->unpin(d, here[i]);
-        }
-        if (there[i] != NULL) {
-            ops->release(d, there[i]);
-        }
-    }
-    if (s != NULL) {
-        ops->stream_destroy(d, s);
-    }
+    trip t = {.ops = ops, .d = d};
+    const dt_status st = there_and_back(&t);
+    trip_fini(&t);
     return st;
 }
 
@@ -205,21 +228,27 @@ static void check_nvml(dt_doctor *d, const dt_device_info *info)
     dt_str_fini(&text);
 }
 
+static dt_status try_device(const dt_device_ops *ops, uint32_t index, dt_device **device_p, uint64_t *room_p)
+{
+    uint64_t total = 0;
+    DT_TRY(ops->open(index, device_p));
+    DT_TRY(ops->memory(*device_p, room_p, &total));
+    return round_trip(ops, *device_p);
+}
+
 static void check_device(dt_doctor *d, const dt_device_ops *ops, uint32_t index)
 {
     char check[24];
     dt_device_info info;
     dt_device *device = NULL;
-    uint64_t room = 0, total = 0;
+    uint64_t room = 0;
     dt_str text = {0};
     snprintf(check, sizeof(check), "%s:%u", ops->name, index);
     dt_status st = ops->describe(index, &info);
     if (st >= 0) {
         dt_device_info_text(&info, &text);
-        st = ops->open(index, &device);
+        st = try_device(ops, index, &device, &room);
     }
-    st = st >= 0 ? ops->memory(device, &room, &total) : st;
-    st = st >= 0 ? round_trip(ops, device) : st;
     if (device != NULL) {
         ops->close(device);
     }

@@ -187,7 +187,9 @@ static dt_status go_on_with(const char *dir)
             dt_str_clear(&path);
             dt_str_addf(&path, "%s/%s", dir, name[i]);
             st = dt_str_status(&path);
-            st = st == DT_OK ? take_end_off(dt_str_text(&path)) : st;
+            if (st == DT_OK) {
+                st = take_end_off(dt_str_text(&path));
+            }
         }
     }
     dt_fs_list_free(name, n);
@@ -205,14 +207,18 @@ dt_status dt_events_open(const char *dir, uint64_t first_step, dt_events **out_p
     }
     uname(&host);
     dt_status st = dt_fs_mkdirs(dir);
-    st = st == DT_OK ? go_on_with(dir) : st;
+    if (st == DT_OK) {
+        st = go_on_with(dir);
+    }
     for (uint32_t n = 0; st == DT_OK && e->file == NULL; n++) { /* phases may begin within one second */
         dt_str_clear(&path);
         dt_str_addf(&path, "%s/events.out.tfevents.%lld.%s.%ld.%u", dir, (long long)time(NULL), host.nodename,
                     (long)getpid(), n);
         st = dt_str_status(&path);
         int fd = -1;
-        st = st == DT_OK ? dt_fs_create(dt_str_text(&path), &fd) : st;
+        if (st == DT_OK) {
+            st = dt_fs_create(dt_str_text(&path), &fd);
+        }
         e->file = st == DT_OK ? fdopen(fd, "wb") : NULL;
         if (st == DT_OK && e->file == NULL) {
             close(fd);

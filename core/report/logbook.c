@@ -109,7 +109,9 @@ dt_status dt_logbook_poll(dt_logbook *s)
     dt_status st = DT_OK;
     if (s->reader == NULL) {
         st = open_records(s);
-        st = st == DT_OK && s->reader == NULL ? DT_DONE : st;
+        if (st == DT_OK && s->reader == NULL) {
+            st = DT_DONE;
+        }
     } else {
         st = dt_records_poll(s->reader);
     }

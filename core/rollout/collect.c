@@ -202,7 +202,9 @@ dt_status dt_collect_groups(dt_collector *c, uint64_t first_step, uint32_t begin
         dt_rng_stream_init(&d.stream, &c->key);
         dt_status st = ask(c);
         for (uint32_t g = begin; g < end; g++) {
-            st = st == DT_OK ? turn(&d, g) : st;
+            if (st == DT_OK) {
+                st = turn(&d, g);
+            }
             if (st < 0) { /* nothing may be under way when we leave */
                 dt_error reason;
                 dt_error_take(&reason, st);

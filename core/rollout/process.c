@@ -495,7 +495,9 @@ static dt_status process_reset(void *self, const dt_env_io *io, uint64_t seed)
     for (;;) {
         p->turn ^= 1;
         dt_status st = call(p, DT_CALL_RESET, seed);
-        st = st == DT_OK ? take_record(p, io, NULL, false) : st;
+        if (st == DT_OK) {
+            st = take_record(p, io, NULL, false);
+        }
         if (st != DT_EIO) {
             return st;
         }

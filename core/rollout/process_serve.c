@@ -91,6 +91,14 @@ typedef struct server {
 
 static bool is_watched;
 
+static dt_status describe(server *s, dt_str *out)
+{
+    dt_env_spec spec = {.struct_size = sizeof(spec)};
+    DT_TRY(s->ops->spec(s->self, &spec));
+    DT_TRY(dt_layout_init(&s->l, "the environment", &spec));
+    return dt_spec_put(&spec, out);
+}
+
 static dt_status introduce(server *s, const dt_process_worker *w, dt_str *out)
 {
     uint64_t bytes = 0;
@@ -100,11 +108,10 @@ static dt_status introduce(server *s, const dt_process_worker *w, dt_str *out)
     if (dt_wire_receive_message(DT_WIRE_SOCKET, &request, &bytes, NULL) != DT_WIRE_OK) {
         return DT_FAIL(DT_EIO, "the host said nothing");
     }
-    dt_env_spec spec = {.struct_size = sizeof(spec)};
     dt_status st = w->make(w->user, request, bytes, &s->ops, &s->self);
-    st = st >= 0 ? s->ops->spec(s->self, &spec) : st;
-    st = st >= 0 ? dt_layout_init(&s->l, "the environment", &spec) : st;
-    st = st >= 0 ? dt_spec_put(&spec, out) : st;
+    if (st >= 0) {
+        st = describe(s, out);
+    }
     dt_free(request);
     return st;
 }

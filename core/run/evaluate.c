@@ -40,7 +40,9 @@ dt_status dt_eval_load(dt_stage *stage, const char *path, dt_ckpt_info *taken)
 {
     dt_handover *from = NULL;
     dt_status st = dt_handover_open(path, stage->d.phase->desc.id, &from);
-    st = st == DT_OK ? load(stage, from) : st;
+    if (st == DT_OK) {
+        st = load(stage, from);
+    }
     if (st == DT_OK && taken != NULL && dt_handover_checkpoint(from) != NULL) {
         *taken = *dt_handover_checkpoint(from);
     }
@@ -72,10 +74,14 @@ dt_status dt_eval_run(const dt_session *s, int64_t index, const char *checkpoint
     if (checkpoint != NULL) {
         e->trained_on.is_trained = true;
         st = dt_handover_open(checkpoint, d.phase->desc.id, &from);
-        st = st == DT_OK ? dt_handover_stores(from, &e->stores, &e->trained_on.is_known) : st;
+        if (st == DT_OK) {
+            st = dt_handover_stores(from, &e->stores, &e->trained_on.is_known);
+        }
         e->trained_on.stores = dt_str_text(&e->stores);
     }
-    st = st == DT_OK ? run(&d, from, e) : st;
+    if (st == DT_OK) {
+        st = run(&d, from, e);
+    }
     dt_handover_close(from);
     return st;
 }

@@ -54,7 +54,9 @@ static bool fits(seeker *k)
     dt_stage *s = NULL;
     dt_log_mute(true);
     dt_status st = dt_stage_create(&k->d, &s);
-    st = st == DT_OK ? try_stage(k, s) : st;
+    if (st == DT_OK) {
+        st = try_stage(k, s);
+    }
     dt_stage_destroy(s);
     dt_log_mute(false);
     dt_error_clear();

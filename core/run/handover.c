@@ -180,7 +180,9 @@ dt_status dt_handover_open(const char *path, const char *id, dt_handover **out_p
     } else {
         dt_str_add(&h->path, path);
         st = dt_str_status(&h->path);
-        st = st == DT_OK ? dt_safetensors_open(path, &h->from[0].file) : st;
+        if (st == DT_OK) {
+            st = dt_safetensors_open(path, &h->from[0].file);
+        }
         h->from[0].path = dt_str_text(&h->path);
         h->n = st == DT_OK;
     }

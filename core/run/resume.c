@@ -87,6 +87,13 @@ static dt_status look_for_checkpoints(char *what, dt_resume *r)
     return dt_rundir_beginning(r->run, &r->phase, &r->init_from);
 }
 
+static dt_status look_into(char *what, dt_resume *out)
+{
+    DT_TRY(run_of(what, &out->run));
+    DT_TRY(dt_beneath_begin(out->run)); /* before anything in it is read */
+    return look_for_checkpoints(what, out);
+}
+
 dt_status dt_resume_find(const dt_args *a, dt_resume *out)
 {
     char *what = NULL;
@@ -96,9 +103,7 @@ dt_status dt_resume_find(const dt_args *a, dt_resume *out)
     }
     dt_status st = find_what(a, &what);
     if (st == DT_OK && what != NULL) {
-        st = run_of(what, &out->run);
-        st = st == DT_OK ? dt_beneath_begin(out->run) : st; /* before anything in it is read */
-        st = st == DT_OK ? look_for_checkpoints(what, out) : st;
+        st = look_into(what, out);
     }
     dt_free(what);
     if (st < 0) {

@@ -157,7 +157,9 @@ dt_status dt_run_start_resume(const dt_session *s, const char *path, dt_run_star
         dt_log_lines(DT_LOG_WARN, dt_str_text(&report));
     }
     dt_str_fini(&report);
-    st = st == DT_OK ? go_on(s, &c) : st;
+    if (st == DT_OK) {
+        st = go_on(s, &c);
+    }
     if (st < 0) {
         dt_run_start_fini(&c);
         return st;

@@ -163,7 +163,9 @@ static dt_status clear(const char *path)
         dt_str p = {0};
         dt_str_addf(&p, "%s/%s", path, names[i]);
         st = dt_str_status(&p);
-        st = st == DT_OK ? dt_fs_remove_tree(dt_str_text(&p)) : st;
+        if (st == DT_OK) {
+            st = dt_fs_remove_tree(dt_str_text(&p));
+        }
         dt_str_fini(&p);
     }
     return st;
@@ -426,15 +428,20 @@ static dt_status copy_text(const dt_flat *meta, const char *path, char **out_p)
     return item == NULL || *out_p != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for %s", path);
 }
 
+static dt_status copy_beginning(const dt_str *name, dt_flat *meta, char **phase_p, char **init_from_p)
+{
+    DT_TRY(dt_str_status(name));
+    DT_TRY(dt_flat_read(dt_str_text(name), meta));
+    DT_TRY(copy_text(meta, BEGINNING "/phase", phase_p));
+    return copy_text(meta, BEGINNING "/init_from", init_from_p);
+}
+
 dt_status dt_rundir_beginning(const char *path, char **phase_p, char **init_from_p)
 {
     dt_str name = {0};
     dt_flat meta = {0};
     dt_str_addf(&name, "%s/meta.json", path);
-    dt_status st = dt_str_status(&name);
-    st = st == DT_OK ? dt_flat_read(dt_str_text(&name), &meta) : st;
-    st = st == DT_OK ? copy_text(&meta, BEGINNING "/phase", phase_p) : st;
-    st = st == DT_OK ? copy_text(&meta, BEGINNING "/init_from", init_from_p) : st;
+    const dt_status st = copy_beginning(&name, &meta, phase_p, init_from_p);
     dt_flat_fini(&meta);
     dt_str_fini(&name);
     return st;

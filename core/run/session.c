@@ -538,11 +538,16 @@ dt_status dt_session_loader(dt_session *s)
     return dt_loader_create(&d, &s->loader);
 }
 
+static dt_status begin_config(const dt_args *a, const char *resumed, dt_session *out)
+{
+    DT_TRY(dt_session_loader(out));
+    DT_TRY(dt_config_create(&out->config));
+    return read_layers(a, resumed, out->config);
+}
+
 static dt_status read_config(const dt_args *a, const char *resumed, dt_session *out)
 {
-    dt_status st = dt_session_loader(out);
-    st = st == DT_OK ? dt_config_create(&out->config) : st;
-    st = st == DT_OK ? read_layers(a, resumed, out->config) : st;
+    const dt_status st = begin_config(a, resumed, out);
     if (st < 0) {
         dt_session_close(out);
     }

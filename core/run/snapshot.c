@@ -241,45 +241,60 @@ static void add_blob(dt_ckpt_save_desc *save, dt_ckpt_blob *blobs, const char *n
         (dt_ckpt_blob){.name = name, .version = version, .data = dt_str_text(bytes), .bytes = bytes->bytes};
 }
 
+typedef struct gathered { /* what a checkpoint is made of */
+    tensor_list model, optim;
+    dt_str state, config;
+} gathered;
+
+static dt_status gather(dt_stage *s, const dt_snapshot_desc *d, const dt_snapshot_held *held, gathered *g)
+{
+    DT_TRY(list_model(s, &g->model));
+    DT_TRY(list_optim(s, &g->optim));
+    DT_TRY(check_finite(&g->model));
+    DT_TRY(check_finite(&g->optim));
+    DT_TRY(dt_config_write(s->d.config, &g->config));
+    write_state(s, d, held, &g->state);
+    return dt_str_status(&g->state);
+}
+
+static dt_status save_gathered(const dt_stage *s, const gathered *g, const dt_snapshot_held *held,
+                               dt_ckpt_save_desc *save, dt_ckpt_info *info_p)
+{
+    const dt_component *phase = &s->d.phase->desc;
+    dt_ckpt_blob blobs[3];
+    if (s->d.phase->ops.phase.save != NULL) {
+        add_blob(save, blobs, phase->id, phase->state_version, &held->phase);
+    }
+    if (s->rollout != NULL) {
+        add_blob(save, blobs, BLOB_ROLLOUT, 1, &held->rollout);
+        add_blob(save, blobs, BLOB_NORMALISER, 1, &held->normaliser);
+    }
+    save->model = g->model.t;
+    save->n_model = g->model.n;
+    save->optim = g->optim.t;
+    save->n_optim = g->optim.n;
+    save->state_json = dt_str_text(&g->state);
+    save->config = dt_str_text(&g->config);
+    save->blobs = blobs;
+    return dt_ckpt_save(save, info_p);
+}
+
 static dt_status save_all(dt_stage *s, const dt_snapshot_desc *d, const dt_snapshot_held *held, dt_ckpt_save_desc *save,
                           dt_ckpt_info *info_p)
 {
-    const dt_component *phase = &s->d.phase->desc;
-    tensor_list model = {0}, optim = {0};
-    dt_str state = {0}, config = {0};
-    dt_ckpt_blob blobs[3];
+    gathered g = {.model = {0}};
+    save->run_dir = d->run_dir;
     dt_status st = fill_info(s, d, &save->info);
-    st = st == DT_OK ? list_model(s, &model) : st;
-    st = st == DT_OK ? list_optim(s, &optim) : st;
-    st = st == DT_OK ? check_finite(&model) : st;
-    st = st == DT_OK ? check_finite(&optim) : st;
-    st = st == DT_OK ? dt_config_write(s->d.config, &config) : st;
     if (st == DT_OK) {
-        write_state(s, d, held, &state);
-        st = dt_str_status(&state);
+        st = gather(s, d, held, &g);
     }
     if (st == DT_OK) {
-        if (s->d.phase->ops.phase.save != NULL) {
-            add_blob(save, blobs, phase->id, phase->state_version, &held->phase);
-        }
-        if (s->rollout != NULL) {
-            add_blob(save, blobs, BLOB_ROLLOUT, 1, &held->rollout);
-            add_blob(save, blobs, BLOB_NORMALISER, 1, &held->normaliser);
-        }
-        save->run_dir = d->run_dir;
-        save->model = model.t;
-        save->n_model = model.n;
-        save->optim = optim.t;
-        save->n_optim = optim.n;
-        save->state_json = dt_str_text(&state);
-        save->config = dt_str_text(&config);
-        save->blobs = blobs;
-        st = dt_ckpt_save(save, info_p);
+        st = save_gathered(s, &g, held, save, info_p);
     }
-    list_fini(&model);
-    list_fini(&optim);
-    dt_str_fini(&state);
-    dt_str_fini(&config);
+    list_fini(&g.model);
+    list_fini(&g.optim);
+    dt_str_fini(&g.state);
+    dt_str_fini(&g.config);
     return st;
 }
 

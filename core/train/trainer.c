@@ -357,7 +357,9 @@ dt_status dt_trainer_create(const dt_trainer_desc *d, dt_trainer **out_p)
         st = dt_mixed_create(d->source, d->stored, d->n_stored, &t->mixed);
         t->d.source = st == DT_OK ? dt_mixed_samples(t->mixed) : d->source;
     }
-    st = st == DT_OK ? build(t) : st;
+    if (st == DT_OK) {
+        st = build(t);
+    }
     if (st < 0) {
         dt_trainer_destroy(t);
         return st;

@@ -148,7 +148,9 @@ static dt_status filled_init(filled *f, const checker *k, const dt_component *c,
         st = dt_config_create(&f->tree);
     }
     dt_config *tree = f->tree != NULL ? f->tree : k->desc->config;
-    st = st == DT_OK ? dt_config_declare(tree, c->id, c->options, "check") : st;
+    if (st == DT_OK) {
+        st = dt_config_declare(tree, c->id, c->options, "check");
+    }
     if (st == DT_OK) {
         const dt_setting one = {key, value};
         st = dt_config_section(tree, -1, c->id, &one, key != NULL, f->config, c->config_size);
@@ -345,7 +347,9 @@ static bool replay(checker *k, const dt_loaded *e, const filled *f, dt_probe_env
     const char *step = "a second instance";
     next(k, step);
     dt_status st = dt_probe_env_create(&second, e, f->config);
-    st = st == DT_OK ? dt_probe_env_spec(&second) : st;
+    if (st == DT_OK) {
+        st = dt_probe_env_spec(&second);
+    }
     if (st == DT_OK) {
         step = "playing again";
         next(k, step);
@@ -425,6 +429,15 @@ static dt_status lookup(void *user, dt_config *c, const char *id, const char **r
 }
 
 /* Its defaults for host sections must be keys that exist, with values in range. */
+static dt_status apply_defaults(const checker *k, const char *plugin, const char *const *defaults, dt_config **tree_p)
+{
+    const dt_config_lookup find = {lookup, known_ids, k->desc->loader};
+    DT_TRY(dt_config_create(tree_p));
+    DT_TRY(dt_config_use_plugin(*tree_p, plugin, "check"));
+    DT_TRY(dt_config_add_defaults(*tree_p, 0, plugin, defaults));
+    return dt_config_check(*tree_p, &find);
+}
+
 static bool check_defaults(checker *k, const dt_loaded *p)
 {
     const dt_component *c = &p->desc;
@@ -433,11 +446,7 @@ static bool check_defaults(checker *k, const dt_loaded *p)
         return true;
     }
     dt_config *tree = NULL;
-    const dt_config_lookup find = {lookup, known_ids, k->desc->loader};
-    dt_status st = dt_config_create(&tree);
-    st = st == DT_OK ? dt_config_use_plugin(tree, p->plugin->desc.name, "check") : st;
-    st = st == DT_OK ? dt_config_add_defaults(tree, 0, p->plugin->desc.name, defaults) : st;
-    st = st == DT_OK ? dt_config_check(tree, &find) : st;
+    const dt_status st = apply_defaults(k, p->plugin->desc.name, defaults, &tree);
     dt_config_destroy(tree);
     if (st != DT_OK) {
         return fail_status(k, c, "its defaults", st);

@@ -231,7 +231,9 @@ static dt_status run_slice(const dt_probe *p, dt_exec *exec, int64_t live, const
     }
     const dt_exec_feed feed = {
         .size = size, .field = field, .params = params, .grads = grads, .loss_seed = seed, .loss = loss, .run = &run};
-    st = st == DT_OK ? dt_exec_run(exec, &feed) : st;
+    if (st == DT_OK) {
+        st = dt_exec_run(exec, &feed);
+    }
     for (uint32_t i = 0; i < p->n_out && st == DT_OK && grads == NULL; i++) {
         const dt_view *v = dt_exec_output(exec, p->out[i].name);
         if (v == NULL || v->data == NULL) {
@@ -250,18 +252,26 @@ static dt_status run_slice(const dt_probe *p, dt_exec *exec, int64_t live, const
     return st;
 }
 
+enum { LARGE = 3 };
+
+static dt_status run_slices(const dt_probe *p, const dt_plan *plan, const float *params, float *grads, dt_exec **exec_p)
+{
+    DT_TRY(dt_exec_create(plan, exec_p));
+    DT_TRY(run_slice(p, *exec_p, LARGE, params, grads));
+    return run_slice(p, *exec_p, 1, params, grads);
+}
+
 static dt_status run_plan(const dt_probe *p, const float *params, float *grads)
 {
-    enum { LARGE = 3 };
     const int64_t cap[N_LETTERS] = {LARGE, LARGE, LARGE, LARGE, LARGE};
     const dt_plan_desc desc = {
         .lane = DT_LANE_REF32, .training = grads != NULL, .reuse = true, .poison = true, .fuse = true, .cap = cap};
     dt_plan *plan = NULL;
     dt_exec *exec = NULL;
     dt_status st = dt_plan_compile(p->graph, &desc, &plan);
-    st = st == DT_OK ? dt_exec_create(plan, &exec) : st;
-    st = st == DT_OK ? run_slice(p, exec, LARGE, params, grads) : st;
-    st = st == DT_OK ? run_slice(p, exec, 1, params, grads) : st;
+    if (st == DT_OK) {
+        st = run_slices(p, plan, params, grads, &exec);
+    }
     dt_exec_destroy(exec);
     dt_plan_destroy(plan);
     return st;

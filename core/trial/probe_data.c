@@ -159,17 +159,26 @@ static dt_status read_into(const dt_probe_data *p, const reading *r, uint8_t fil
 }
 
 /* Twice, into buffers filled unequally: what read leaves out differs. */
+static dt_status compare_readings(const dt_probe_data *p, const reading *r, uint8_t *first, uint8_t *second)
+{
+    const size_t bytes = r->at[p->n_fields];
+    if (first == NULL || second == NULL) {
+        return DT_FAIL(DT_ENOMEM, "no memory for %zu bytes", 2 * bytes);
+    }
+    DT_TRY(read_into(p, r, 0, first));
+    DT_TRY(read_into(p, r, 0xFF, second));
+    if (memcmp(first, second, bytes) != 0) {
+        return DT_FAIL(DT_EPLUGIN, "reading the same samples twice gives different bytes; every byte is written, and "
+                                   "depends on index and key alone");
+    }
+    return DT_OK;
+}
+
 static dt_status read_twice(const dt_probe_data *p, const reading *r)
 {
     const size_t bytes = r->at[p->n_fields];
     uint8_t *first = dt_alloc(bytes), *second = dt_alloc(bytes);
-    dt_status st = first != NULL && second != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "no memory for %zu bytes", 2 * bytes);
-    st = st == DT_OK ? read_into(p, r, 0, first) : st;
-    st = st == DT_OK ? read_into(p, r, 0xFF, second) : st;
-    if (st == DT_OK && memcmp(first, second, bytes) != 0) {
-        st = DT_FAIL(DT_EPLUGIN, "reading the same samples twice gives different bytes; every byte is written, and "
-                                 "depends on index and key alone");
-    }
+    const dt_status st = compare_readings(p, r, first, second);
     dt_free(first);
     dt_free(second);
     return st;

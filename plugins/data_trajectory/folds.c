@@ -243,6 +243,16 @@ static void deal(const group *g, uint64_t n, int64_t *load, int64_t n_folds, int
     }
 }
 
+/* parent [n_scenes]: scenes that must stay together have one head. */
+static dt_status unite_scenes(const dt_host *h, const dt_store_view *v, int64_t *parent)
+{
+    for (int64_t s = 0; s < v->n_scenes; s++) {
+        parent[s] = s;
+    }
+    DT_TRY_H(unite_recordings(h, v, parent));
+    return unite_overlaps(h, v, parent);
+}
+
 dt_status folds_deal(const dt_host *h, const dt_store_view *v, int64_t n_folds, int64_t fold, uint8_t *is_held)
 {
     const uint64_t n = (uint64_t)v->n_scenes;
@@ -253,12 +263,9 @@ dt_status folds_deal(const dt_host *h, const dt_store_view *v, int64_t n_folds, 
     dt_status st = DT_OK;
     if (parent == NULL || fold_of == NULL || load == NULL || list == NULL) {
         st = DT_FAIL_H(h, DT_ENOMEM, "no memory to deal %lld scenes", (long long)v->n_scenes);
+    } else {
+        st = unite_scenes(h, v, parent);
     }
-    for (uint64_t s = 0; s < n && st == DT_OK; s++) {
-        parent[s] = (int64_t)s;
-    }
-    st = st == DT_OK ? unite_recordings(h, v, parent) : st;
-    st = st == DT_OK ? unite_overlaps(h, v, parent) : st;
     if (st == DT_OK) {
         deal(list, list_groups(v, parent, list), load, n_folds, fold_of);
         for (uint64_t s = 0; s < n; s++) {

@@ -38,15 +38,20 @@ static const char *outside(const char *name)
     return other;
 }
 
+static dt_status make_folders(void)
+{
+    DT_TRY(dt_fs_mkdirs(at("inner")));
+    DT_TRY(dt_fs_mkdirs(outside("")));
+    DT_TRY(dt_fs_write_atomic(outside("file"), "mine", 4));
+    snprintf(path, sizeof(path), "%s/run", top);
+    return dt_beneath_begin(path);
+}
+
 static int begin(void **state)
 {
     snprintf(top, sizeof(top), "test_beneath.%ld.tmp", (long)getpid());
     (void)!dt_fs_remove_tree(top);
-    dt_status st = dt_fs_mkdirs(at("inner"));
-    st = st == DT_OK ? dt_fs_mkdirs(outside("")) : st;
-    st = st == DT_OK ? dt_fs_write_atomic(outside("file"), "mine", 4) : st;
-    snprintf(path, sizeof(path), "%s/run", top);
-    st = st == DT_OK ? dt_beneath_begin(path) : st;
+    const dt_status st = make_folders();
     if (*state != NULL) { /* without openat2 */
         dt_fault_reset("beneath.openat2:1+");
     }

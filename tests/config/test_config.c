@@ -478,6 +478,17 @@ static void test_groups_of_a_phase(void **state)
 
 /* running out of memory at any call is reported, never fatal, and leaks nothing */
 #include "base/fault.h"
+
+static dt_status read_all(dt_config **c_p)
+{
+    dt_training_opts t;
+    DT_TRY(dt_config_create(c_p));
+    DT_TRY(dt_config_read_file(*c_p, DT_FROM_FILE, at("run.cfg")));
+    DT_TRY(dt_config_set(*c_p, "training.epochs=3"));
+    DT_TRY(dt_config_check(*c_p, NULL));
+    return dt_config_training(*c_p, 0, &t);
+}
+
 static void test_memory(void **state)
 {
     (void)state;
@@ -487,12 +498,7 @@ static void test_memory(void **state)
         snprintf(spec, sizeof(spec), "alloc:%d", i);
         dt_fault_reset(spec);
         dt_config *c = NULL;
-        dt_training_opts t;
-        dt_status st = dt_config_create(&c);
-        st = st == DT_OK ? dt_config_read_file(c, DT_FROM_FILE, at("run.cfg")) : st;
-        st = st == DT_OK ? dt_config_set(c, "training.epochs=3") : st;
-        st = st == DT_OK ? dt_config_check(c, NULL) : st;
-        st = st == DT_OK ? dt_config_training(c, 0, &t) : st;
+        dt_status st = read_all(&c);
         bool is_over = dt_fault_fired() == 0;
         dt_fault_reset(NULL);
         dt_config_destroy(c);

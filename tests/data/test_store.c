@@ -216,6 +216,16 @@ static void test_writer_refusals(void **state)
 }
 
 /* Whatever call fails, nothing is left that looks like a store, and nothing leaks. */
+static dt_status write_scene(const dt_store_meta *meta, dt_store_writer **w_p)
+{
+    const dt_vehicle v = car(1, 0, 0);
+    DT_TRY(dt_store_create(at("s"), meta, w_p));
+    DT_TRY(dt_store_scene_begin(*w_p));
+    DT_TRY(dt_store_frame(*w_p, 0, 0, &v, 1));
+    DT_TRY(dt_store_scene_end(*w_p, "a", "x"));
+    return dt_store_commit(*w_p);
+}
+
 static void test_interruptions(void **state)
 {
     (void)state;
@@ -228,12 +238,7 @@ static void test_interruptions(void **state)
             snprintf(spec, sizeof(spec), "%s:%d", point[p], n);
             dt_fault_reset(spec);
             dt_store_writer *w = NULL;
-            dt_vehicle v = car(1, 0, 0);
-            dt_status st = dt_store_create(at("s"), &meta, &w);
-            st = st == DT_OK ? dt_store_scene_begin(w) : st;
-            st = st == DT_OK ? dt_store_frame(w, 0, 0, &v, 1) : st;
-            st = st == DT_OK ? dt_store_scene_end(w, "a", "x") : st;
-            st = st == DT_OK ? dt_store_commit(w) : st;
+            dt_status st = write_scene(&meta, &w);
             dt_fault_reset(NULL);
             dt_store_destroy(w);
             assert_int_equal(dt_alloc_live_bytes(), live);

@@ -542,7 +542,9 @@ static void test_memory(void **state)
         dt_loader_desc desc = {.host = &host, .plugin_path = fixtures, .program_dir = "/no", .plugin_dir = "/no"};
         dt_fault_reset(spec);
         dt_status st = dt_loader_create(&desc, &l);
-        st = st == DT_OK ? dt_loader_find(l, DT_KIND_MODEL, "good_model_only_model", &c) : st;
+        if (st == DT_OK) {
+            st = dt_loader_find(l, DT_KIND_MODEL, "good_model_only_model", &c);
+        }
         bool is_over = dt_fault_fired() == 0;
         dt_fault_reset(NULL);
         dt_loader_destroy(l);

@@ -484,6 +484,14 @@ static void test_refusals_before_training(void **test)
     }
 }
 
+static dt_status open_and_evaluate(phase *p)
+{
+    dt_progress out = {.struct_size = sizeof(out)};
+    DT_TRY_H(phase_open(p, at_1_hz));
+    DT_TRY_H(p->ops->start(p->self));
+    return p->ops->evaluate(p->self, &out);
+}
+
 static void test_every_failed_allocation_leaves_nothing_behind(void **test)
 {
     (void)test;
@@ -492,10 +500,7 @@ static void test_every_failed_allocation_leaves_nothing_behind(void **test)
         phase p;
         world_init();
         w->host.fail_alloc = n;
-        dt_progress out = {.struct_size = sizeof(out)};
-        dt_status st = phase_open(&p, at_1_hz);
-        st = st == DT_OK ? p.ops->start(p.self) : st;
-        st = st == DT_OK ? p.ops->evaluate(p.self, &out) : st;
+        const dt_status st = open_and_evaluate(&p);
         failed = w->host.fail_alloc == 0;
         assert_int_equal(st, failed ? DT_ENOMEM : DT_OK);
         assert_true(!failed || strstr(w->host.message, "no memory for") != NULL);
