@@ -9,7 +9,7 @@ emulator_headers = \
 	tests/cuda/emulate/cuda_fp16.h \
 	tests/cuda/emulate/cuda_runtime.h \
 	tests/cuda/emulate/mma.h
-EXTRA_DIST += $(emulator_sources) $(emulator_headers) tests/cuda/emulate/launch.sed tests/cuda/phase1.sh
+EXTRA_DIST += $(emulator_sources) $(emulator_headers) tests/cuda/emulate/launch.sed tests/cuda/phase1.sh tests/cuda/policies.sh
 
 if HAVE_EMULATION
 dt_tests += tests/cuda/test_kernels
@@ -21,8 +21,8 @@ dt_tests += tests/cuda/test_train
 tests_cuda_test_train_SOURCES = tests/cuda/test_train.c tests/cuda/open.h tests/train/toy.c tests/train/toy.h
 tests_cuda_test_train_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests -I$(top_srcdir)/tests/train
 EXTRA_tests_cuda_test_train_DEPENDENCIES = tests/cuda/emulated/backend_cuda.so
-dt_scripts += tests/cuda/phase1.sh
-tests/cuda/phase1.log: dtrain $(plugin_LTLIBRARIES) share/demo.store/store.json tests/cuda/emulated/backend_cuda.so
+dt_scripts += tests/cuda/phase1.sh tests/cuda/policies.sh
+tests/cuda/phase1.log tests/cuda/policies.log: dtrain $(plugin_LTLIBRARIES) share/demo.store/store.json tests/cuda/emulated/backend_cuda.so
 dt_tests += tests/cuda/test_finish
 tests_cuda_test_finish_SOURCES = tests/cuda/test_finish.c tests/cuda/open.h \
 	tests/device/host_device.c tests/device/host_device.h

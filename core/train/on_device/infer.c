@@ -58,6 +58,15 @@ static dt_status compile(dt_device_infer *x, const dt_graph *graph, bool outputs
     return dt_device_exec_create(&ed, &x->exec);
 }
 
+/* Before anything ran an output has the shape of its capacity, as on the CPU: who feeds on it looks at that. */
+static void shape_outputs(dt_device_infer *x)
+{
+    for (uint32_t i = 0; i < x->slices; i++) {
+        memcpy(x->view + (size_t)i * x->n_outputs, x->plan->view + x->plan->output_view,
+               x->n_outputs * sizeof(*x->view));
+    }
+}
+
 static dt_status take(dt_device_infer *x)
 {
     const dt_device_ops *ops = x->d->ops;
@@ -70,6 +79,7 @@ static dt_status take(dt_device_infer *x)
     if (x->view == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for evaluation");
     }
+    shape_outputs(x);
     DT_TRY(dt_device_take(ops, x->d->device, dt_device_exec_bytes(x->exec), &p));
     x->arena = p;
     DT_TRY(dt_device_take(ops, x->d->device, x->input.bytes, &p));
