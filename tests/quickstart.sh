@@ -21,7 +21,9 @@ stub() { # NAME, its text on standard input
 for name in cc make autoreconf automake libtoolize pkg-config g++ sumo; do echo 'exit 0' | stub "$name"; done
 echo 'echo "a test would install packages" >&2; exit 1' | stub apt-get
 echo 'echo "$@" >>made; echo "# PASS: 1" >"$2/test-suite.log"' | stub make
-echo 'printf "compute_%s\\n" 75 80 86 90' | stub nvcc
+stub nvcc <<'END'
+printf 'compute_%s\n' 75 80 86 90
+END
 cat >configure <<'END'
 #!/bin/sh
 touch Makefile
