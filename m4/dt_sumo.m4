@@ -5,6 +5,7 @@
 AC_DEFUN([DT_SUMO], [
   AC_ARG_WITH([sumo], [AS_HELP_STRING([--with-sumo@<:@=PREFIX@:>@],
     [build the module for SUMO with libsumo at PREFIX (default: when it is found)])], [], [with_sumo=guess])
+  AC_ARG_VAR([CXXFLAGS], [flags for the module of SUMO, the one part in C++])
   dt_sumo=no
   dt_sumo_why="not wanted"
   SUMO_CPPFLAGS=
