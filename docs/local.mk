@@ -9,3 +9,4 @@ dist_docpages_DATA = docs/architecture.md docs/configuration.md docs/data.md doc
 docimgdir = $(docpagesdir)/img
 dist_docimg_DATA = docs/img/report.svg docs/img/episode.svg
 EXTRA_DIST += docs/img/make.sh docs/img/cut.py
+dist_man3_MANS = docs/libdtrain-policy.3

@@ -1,31 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Writes dtrain(1) or the completion for bash to standard output: cli_doc man|bash. It runs on the build machine while
- * dtrain is built, so cross builds have both; the tables are cli_table.h, nothing is said twice.
+ * Writes dtrain(1) or the completion for a shell to standard output: cli_doc man|bash|zsh|fish. It runs on the build
+ * machine while dtrain is built, so cross builds have them all; the tables are cli_table.h, nothing is said twice.
  */
 #include <config.h>
 
 #include "cli/cli_table.h"
+#include "cli/roff.h"
 
 #include <stdio.h>
 #include <string.h>
-
-/* Text for roff: no escape, no request at the beginning of a line, and hyphens that can be copied. */
-static void roff(const char *text)
-{
-    for (bool begins = true; *text != '\0'; begins = *text++ == '\n') {
-        if (begins && (*text == '.' || *text == '\'')) {
-            fputs("\\&", stdout);
-        }
-        if (*text == '\\') {
-            fputs("\\e", stdout);
-        } else if (*text == '-') {
-            fputs("\\-", stdout);
-        } else {
-            putchar(*text);
-        }
-    }
-}
 
 static void man_option(const option *o)
 {
@@ -33,14 +17,14 @@ static void man_option(const option *o)
     if (o->letter != 0) {
         printf("\\-%c, ", o->letter);
     }
-    roff("--");
-    roff(o->name);
+    dt_roff("--");
+    dt_roff(o->name);
     if (o->value != NULL) {
         putchar(' ');
-        roff(o->value);
+        dt_roff(o->value);
     }
     putchar('\n');
-    roff(o->help);
+    dt_roff(o->help);
     putchar('\n');
     if (o->verbs != V_ALL) { /* for which verbs */
         const char *between = "For ";
@@ -60,9 +44,9 @@ static void man_pairs(const char *title, const later *pair, size_t n)
     for (size_t i = 0; i < n; i++) {
         puts(".TP");
         printf(".B ");
-        roff(pair[i].verb);
+        dt_roff(pair[i].verb);
         putchar('\n');
-        roff(pair[i].text);
+        dt_roff(pair[i].text);
         putchar('\n');
     }
 }
@@ -75,9 +59,9 @@ static void man(void)
     puts(".B dtrain\n.I VERB\n[words] [options]\n.SH VERBS\nWithout one, the verb is run.");
     for (int i = 0; i < N_VERBS; i++) {
         printf(".TP\n.B %s ", verbs[i].name);
-        roff(verbs[i].words);
+        dt_roff(verbs[i].words);
         putchar('\n');
-        roff(verbs[i].summary);
+        dt_roff(verbs[i].summary);
         putchar('\n');
     }
     puts(".SH OPTIONS");
@@ -89,7 +73,7 @@ static void man(void)
     man_pairs("FILES", files, sizeof(files) / sizeof(files[0]));
     puts(".SH EXAMPLES\n.nf");
     for (int i = 0; i < N_VERBS; i++) {
-        roff(verbs[i].examples);
+        dt_roff(verbs[i].examples);
     }
     puts(".fi");
 }
@@ -122,15 +106,136 @@ static void bash(void)
          "complete -o default -F _dtrain dtrain");
 }
 
+/* ---- zsh --------------------------------------------------------------------------------------------------------- */
+
+/* Text between single quotes, with a backslash before every one of `marks`. */
+static void quoted(const char *text, const char *marks)
+{
+    for (; *text != '\0'; text++) {
+        if (*text == '\'') {
+            fputs("'\\''", stdout);
+            continue;
+        }
+        if (strchr(marks, *text) != NULL) {
+            putchar('\\');
+        }
+        putchar(*text);
+    }
+}
+
+/* A specification of _arguments: '(-c --config)'{-c+,--config=}'[help]:FILE:_files'. */
+static void zsh_option(const option *o)
+{
+    const char *before = o->kind == A_REPEAT ? "*" : "";
+    const char *after = o->kind == A_FLAG || o->kind == A_OPTIONAL ? "" : "=";
+    printf("                ");
+    if (o->letter != 0) {
+        printf("%s{-%c%s,--%s%s}'[", o->kind == A_REPEAT ? "'*'" : "", o->letter, o->kind == A_FLAG ? "" : "+", o->name,
+               after);
+    } else {
+        printf("'%s--%s%s[", before, o->name, after);
+    }
+    quoted(o->help, "[]\\");
+    putchar(']');
+    if (o->kind != A_FLAG) {
+        fputs(o->kind == A_OPTIONAL ? "::" : ":", stdout);
+        quoted(o->value, ":\\");
+        fputs(":_files", stdout);
+    }
+    puts("' \\");
+}
+
+static void zsh(void)
+{
+    puts("#compdef dtrain\n# completion of dtrain for zsh; made from the program's own tables\n_dtrain()\n{\n"
+         "    local verb=run\n    local -a verbs=(");
+    for (int i = 0; i < N_VERBS; i++) {
+        printf("        '%s:", verbs[i].name);
+        quoted(verbs[i].summary, "\\");
+        puts("'");
+    }
+    puts("    )\n    if (( CURRENT == 2 )) && [[ $words[2] != -* ]]; then\n        _describe -t verbs verb verbs\n"
+         "        return\n    fi\n    if [[ -n ${verbs[(r)$words[2]:*]} ]]; then\n        verb=$words[2]\n    fi\n"
+         "    case $verb in");
+    for (int i = 0; i < N_VERBS; i++) {
+        printf("        %s)\n            _arguments -s \\\n", verbs[i].name);
+        for (int k = 0; k < N_OPTIONS; k++) {
+            if ((options[k].verbs & verbs[i].bit) != 0) {
+                zsh_option(&options[k]);
+            }
+        }
+        puts("                '*:file:_files' ;;");
+    }
+    puts("    esac\n}\n_dtrain \"$@\"");
+}
+
+/* ---- fish -------------------------------------------------------------------------------------------------------- */
+
+static void fish_text(const char *text)
+{
+    putchar('\'');
+    for (; *text != '\0'; text++) {
+        if (*text == '\'' || *text == '\\') {
+            putchar('\\');
+        }
+        putchar(*text);
+    }
+    putchar('\'');
+}
+
+static void fish_option(const option *o)
+{
+    printf("complete -c dtrain");
+    if (o->verbs != V_ALL) {
+        printf(" -n '__dtrain_verb_is");
+        for (int i = 0; i < N_VERBS; i++) {
+            if ((o->verbs & verbs[i].bit) != 0) {
+                printf(" %s", verbs[i].name);
+            }
+        }
+        putchar('\'');
+    }
+    printf(" -l %s", o->name);
+    if (o->letter != 0) {
+        printf(" -s %c", o->letter);
+    }
+    printf("%s -d ", o->kind == A_VALUE || o->kind == A_REPEAT ? " -r" : "");
+    fish_text(o->help);
+    putchar('\n');
+}
+
+static void fish(void)
+{
+    puts("# completion of dtrain for fish; made from the program's own tables\n"
+         "# is the verb of the line, which is run where none is said, one of these\nfunction __dtrain_verb_is\n"
+         "    set -l words (commandline -opc)\n    set -l verb run");
+    printf("    if set -q words[2]; and contains -- $words[2]");
+    for (int i = 0; i < N_VERBS; i++) {
+        printf(" %s", verbs[i].name);
+    }
+    puts("\n        set verb $words[2]\n    end\n    contains -- $verb $argv\nend");
+    for (int i = 0; i < N_VERBS; i++) {
+        printf("complete -c dtrain -n 'test (count (commandline -opc)) -eq 1' -f -a %s -d ", verbs[i].name);
+        fish_text(verbs[i].summary);
+        putchar('\n');
+    }
+    for (int k = 0; k < N_OPTIONS; k++) {
+        fish_option(&options[k]);
+    }
+}
+
 int main(int argc, char **argv)
 {
-    if (argc == 2 && strcmp(argv[1], "man") == 0) {
-        man();
-    } else if (argc == 2 && strcmp(argv[1], "bash") == 0) {
-        bash();
-    } else {
-        fputs("usage: cli_doc man|bash\n", stderr);
-        return 2;
+    static const struct {
+        const char *name;
+        void (*write)(void);
+    } kind[] = {{"man", man}, {"bash", bash}, {"zsh", zsh}, {"fish", fish}};
+    for (size_t i = 0; i < sizeof(kind) / sizeof(kind[0]); i++) {
+        if (argc == 2 && strcmp(argv[1], kind[i].name) == 0) {
+            kind[i].write();
+            return fflush(stdout) == 0 && !ferror(stdout) ? 0 : 1;
+        }
     }
-    return fflush(stdout) == 0 && !ferror(stdout) ? 0 : 1;
+    fputs("usage: cli_doc man|bash|zsh|fish\n", stderr);
+    return 2;
 }

@@ -37,20 +37,38 @@ core/cli/template_text.c: $(template_files)
 	    echo '    ;'; \
 	  done; } >$@.tmp && mv $@.tmp $@
 
-# the manual page and the completion, written by a program of the build machine from the tables of the command line
+# dtrain(1) and completion, written by a program of the build machine from the tables of the command line
 EXTRA_DIST += core/cli/cli_doc.c
-CLEANFILES += core/cli/cli_doc core/cli/dtrain.1 core/cli/dtrain.bash
-core/cli/cli_doc: core/cli/cli_doc.c core/cli/cli_table.h core/cli/cli.h
+cli_docs = core/cli/dtrain.1 core/cli/dtrain.bash core/cli/dtrain.zsh core/cli/dtrain.fish
+CLEANFILES += core/cli/cli_doc $(cli_docs)
+core/cli/cli_doc: core/cli/cli_doc.c core/cli/cli_table.h core/cli/cli.h core/cli/roff.h
 	$(AM_V_GEN)$(MKDIR_P) core/cli && $(CC_FOR_BUILD) -std=c11 -I. -I$(srcdir)/include -I$(srcdir)/core \
 	  -o $@ $(srcdir)/core/cli/cli_doc.c
 core/cli/dtrain.1: core/cli/cli_doc
 	$(AM_V_GEN)core/cli/cli_doc man >$@.tmp && mv $@.tmp $@
 core/cli/dtrain.bash: core/cli/cli_doc
 	$(AM_V_GEN)core/cli/cli_doc bash >$@.tmp && mv $@.tmp $@
+core/cli/dtrain.zsh: core/cli/cli_doc
+	$(AM_V_GEN)core/cli/cli_doc zsh >$@.tmp && mv $@.tmp $@
+core/cli/dtrain.fish: core/cli/cli_doc
+	$(AM_V_GEN)core/cli/cli_doc fish >$@.tmp && mv $@.tmp $@
 nodist_man1_MANS = core/cli/dtrain.1
-noinst_DATA = core/cli/dtrain.bash
+noinst_DATA = core/cli/dtrain.bash core/cli/dtrain.zsh core/cli/dtrain.fish
+
+# dtrain.cfg(5), written by a program of the host from the tables of options, those of plugins among them
+noinst_PROGRAMS += cfg_doc
+cfg_doc_SOURCES = core/cli/cfg_doc.c
+cfg_doc_LDADD = core/libdtcore.la
+CLEANFILES += core/cli/dtrain.cfg.5
+core/cli/dtrain.cfg.5: cfg_doc$(EXEEXT) $(plugin_LTLIBRARIES)
+	$(AM_V_GEN)env -u DTRAIN_PLUGIN_PATH ./cfg_doc$(EXEEXT) >$@.tmp && mv $@.tmp $@
+nodist_man5_MANS = core/cli/dtrain.cfg.5
+
 install-data-local:
-	$(MKDIR_P) '$(DESTDIR)$(bashcompletiondir)'
+	$(MKDIR_P) '$(DESTDIR)$(bashcompletiondir)' '$(DESTDIR)$(zshcompletiondir)' '$(DESTDIR)$(fishcompletiondir)'
 	$(INSTALL_DATA) core/cli/dtrain.bash '$(DESTDIR)$(bashcompletiondir)/dtrain'
+	$(INSTALL_DATA) core/cli/dtrain.zsh '$(DESTDIR)$(zshcompletiondir)/_dtrain'
+	$(INSTALL_DATA) core/cli/dtrain.fish '$(DESTDIR)$(fishcompletiondir)/dtrain.fish'
 uninstall-local:
-	rm -f '$(DESTDIR)$(bashcompletiondir)/dtrain'
+	rm -f '$(DESTDIR)$(bashcompletiondir)/dtrain' '$(DESTDIR)$(zshcompletiondir)/_dtrain' \
+	  '$(DESTDIR)$(fishcompletiondir)/dtrain.fish'

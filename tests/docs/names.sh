@@ -36,6 +36,7 @@ while read -r page link; do
 done <"$work/links"
 for page in "$src"/docs/*.md; do
     grep -q "(docs/$(basename "$page")[)#]" "$src/README.md" || fail "README.md does not lead to $page"
+    grep -q "docs/$(basename "$page")\( \|$\)" "$src/docs/local.mk" || fail "docs/local.mk does not install $page"
 done
 
 # --- files of the map, results of benches, benches ---

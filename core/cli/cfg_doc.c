@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Writes dtrain.cfg(5) to standard output: every key of the host's sections and of the plugins that were just built,
+ * from the tables that the program parses by. It runs while dtrain is built, as the store of the demo recording is
+ * made then, and lies beside dtrain, because that is where a build tree's plugins are looked for.
+ */
+#include <config.h>
+
+#include "base/err.h"
+#include "cli/roff.h"
+#include "cli/tools.h"
+#include "config/options.h"
+#include "config/schema.h"
+#include "config/tree.h"
+#include "loader/loader.h"
+#include "service/stage.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- options ---------------------------------------------------------------------------------------------------- */
+
+static const char *sentence_of(uint32_t flags)
+{
+    if ((flags & DT_OPT_CODE) != 0) {
+        return " It makes code run or files be written: a run's own configuration is not asked for it.";
+    }
+    return (flags & DT_OPT_TRAINING) != 0 ? " A help for training: evaluations have the default." : "";
+}
+
+static dt_status write_option(const dt_option *o)
+{
+    dt_str accepts = {0};
+    dt_option_accepts(o, &accepts);
+    printf(".TP\n.B ");
+    dt_roff(o->name);
+    printf("\n");
+    dt_roff(o->help != NULL ? o->help : "");
+    printf("; ");
+    dt_roff(dt_str_text(&accepts));
+    if (o->unit != NULL && o->unit[0] != '\0' && strcmp(o->unit, "1") != 0) {
+        printf(", in ");
+        dt_roff(o->unit);
+    }
+    if (o->dfl != NULL && o->dfl[0] != '\0') {
+        printf("; default ");
+        dt_roff(o->dfl);
+    }
+    printf("%s.%s\n", o->dfl == NULL ? "; required" : "", sentence_of(o->flags));
+    const dt_status st = dt_str_status(&accepts);
+    dt_str_fini(&accepts);
+    return st;
+}
+
+static dt_status write_table(const dt_option *table)
+{
+    for (const dt_option *o = table; o != NULL && o->name != NULL; o++) {
+        DT_TRY(write_option(o));
+    }
+    return DT_OK;
+}
+
+static dt_status write_section(const dt_config *c, const char *section)
+{
+    dt_option_view v;
+    for (uint32_t i = 0; dt_config_option_at(c, -1, section, i, &v) == DT_OK; i++) {
+        DT_TRY(write_option(v.option));
+    }
+    return DT_OK;
+}
+
+/* ---- what stands between them ----------------------------------------------------------------------------------- */
+
+static void write_head(void)
+{
+    printf(".TH DTRAIN.CFG 5 \"\" \"dtrain %s\" \"File Formats\"\n", PACKAGE_VERSION);
+    puts(
+        ".SH NAME\ndtrain.cfg \\- configuration of dtrain\n.SH SYNOPSIS\n"
+        ".B dtrain \\-\\-config\n.I FILE\n[\\fB\\-\\-set\\fR \\fISECTION.KEY=VALUE\\fR]\n.SH DESCRIPTION\n"
+        "A configuration is a text in the format of libconfig: sections hold keys, and each key has one value.\n"
+        "A section is dtrain's own or has the id of a plugin. Every key may also be set by\n"
+        ".B \\-\\-set\nor in the environment, as\n.BR DTRAIN__SECTION__KEY .\n"
+        "Later ones win: built-in, plugin, profile, files in order, environment,\n.BR \\-\\-set .\n"
+        ".B dtrain show\n.I SECTION\nsays which value holds, and who set it. A key that nobody knows is refused.\n.PP\n"
+        "A key that stands in no section:");
+}
+
+static void write_example(void)
+{
+    puts(".SH EXAMPLE\n.nf\nseed = 7;\ntraining = { learning_rate = 5e\\-4; };\nphases = (\n"
+         "    { plugin = \"phase1_world_model\"; stop = { epochs = 20; }; },\n"
+         "    { plugin = \"phase2_ppo\"; env = { id = \"env_traffic\"; };\n"
+         "      models = { controller = \"controller_influence\"; shield = \"shield_barrier\"; };\n"
+         "      stop = { iterations = 400; metric = \"return/mean\"; above = \\-150.0; }; }\n);\n.fi\n"
+         ".SH SEE ALSO\n.BR dtrain (1),\n.BR libdtrain\\-policy (3)");
+}
+
+/* ---- dtrain's own sections -------------------------------------------------------------------------------------- */
+
+static dt_status write_phases(void)
+{
+    puts(
+        ".SH PHASES\n.B phases\nis a list; each entry is a phase, trained after the one before. Beside these keys an\n"
+        "entry may hold every section below, as it holds in this phase alone. So may the section of a phase's plugin,\n"
+        "for all phases of that plugin.");
+    DT_TRY(write_table(dt_schema_phase));
+    puts(".SS stop\nIn an entry: what ends the phase. Whatever comes first does.");
+    return write_table(dt_schema_stop);
+}
+
+static dt_status write_sections(const dt_config *c)
+{
+    const char *section = NULL;
+    puts(".SH SECTIONS");
+    for (uint32_t i = 0; (section = dt_config_host_section(i)) != NULL; i++) {
+        printf(".SS %s\n", section);
+        DT_TRY(write_section(c, section));
+    }
+    puts(".SS import\nRead by\n.B dtrain data import\nalone.");
+    return write_section(c, "import");
+}
+
+static dt_status write_host(void)
+{
+    dt_config *c = NULL;
+    DT_TRY(dt_config_create(&c));
+    dt_status st = dt_data_import_declare(c);
+    if (st == DT_OK) {
+        write_head();
+        st = write_section(c, "");
+    }
+    if (st == DT_OK) {
+        st = write_phases();
+    }
+    if (st == DT_OK) {
+        st = write_sections(c);
+    }
+    dt_config_destroy(c);
+    return st;
+}
+
+/* ---- plugins ---------------------------------------------------------------------------------------------------- */
+
+static void write_defaults(const dt_component *d)
+{
+    const char *const *set = d->extension != NULL ? d->extension("dtrain.defaults/1") : NULL;
+    if (d->kind != DT_KIND_PHASE || set == NULL || *set == NULL) {
+        return;
+    }
+    printf(" It has defaults of its own for other sections: ");
+    for (const char *between = ""; *set != NULL; set++, between = ", ") {
+        printf("%s", between);
+        dt_roff(*set);
+    }
+    printf(".");
+}
+
+static dt_status write_component(const dt_component *d)
+{
+    printf(".SS ");
+    dt_roff(d->id);
+    printf("\n%s%s%s: ", dt_kind_name(d->kind), d->role != NULL ? ", role " : "", d->role != NULL ? d->role : "");
+    dt_roff(d->summary != NULL ? d->summary : "");
+    printf(".");
+    write_defaults(d);
+    printf("%s\n", d->options == NULL || d->options->name == NULL ? " No options." : "");
+    return write_table(d->options);
+}
+
+static dt_status write_plugins(void)
+{
+    dt_host host;
+    dt_loader *l = NULL;
+    dt_str refused = {0};
+    dt_services_bare(&host);
+    const dt_loader_desc desc = {.host = &host, .plugin_dir = "."}; /* not what an older dtrain has installed */
+    DT_TRY(dt_loader_create(&desc, &l));
+    dt_status st = dt_loader_scan(l, &refused);
+    if (st == DT_OK && (dt_loader_n(l) == 0 || refused.bytes > 0)) {
+        st = DT_FAIL(DT_EPLUGIN, "expected plugins beside this program, found %u; refused: %s", dt_loader_n(l),
+                     dt_str_text(&refused));
+    }
+    puts(".SH PLUGINS\nThose that ship with dtrain. Of others\n.B dtrain show\n.I ID\nsays the same.");
+    for (uint32_t i = 0; i < dt_loader_n(l) && st == DT_OK; i++) {
+        st = write_component(&dt_loader_at(l, i)->desc);
+    }
+    dt_str_fini(&refused);
+    dt_loader_destroy(l);
+    return st;
+}
+
+int main(void)
+{
+    dt_status st = write_host();
+    if (st == DT_OK) {
+        st = write_plugins();
+    }
+    write_example();
+    if (st == DT_OK && (fflush(stdout) != 0 || ferror(stdout))) {
+        st = DT_FAIL(DT_EIO, "standard output takes no more");
+    }
+    if (st < 0) {
+        fprintf(stderr, "cfg_doc: %s\n", dt_error_text());
+    }
+    return st == DT_OK ? 0 : 1;
+}

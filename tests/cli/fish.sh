@@ -1,0 +1,19 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The completion for fish: its syntax, and what fish offers by it.
+set -eu
+command -v fish >/dev/null 2>&1 || { echo "no fish here"; exit 77; }
+completion=${DT_BUILDDIR:-.}/core/cli/dtrain.fish
+fail() { echo "FAIL: $*"; exit 1; }
+work=$(mktemp -d "$PWD/test-fish-XXXXXX")
+trap 'rm -rf "$work"' EXIT
+HOME=$work XDG_CONFIG_HOME=$work XDG_DATA_HOME=$work
+export HOME XDG_CONFIG_HOME XDG_DATA_HOME
+fish -n "$completion" || fail "fish does not read it"
+
+offered() { fish -Nc "source '$completion'; complete -C '$1'"; } # line
+offered 'dtrain ckp' | grep -q '^ckpt.the checkpoints of a run' || fail "verbs: $(offered 'dtrain ckp')"
+offered 'dtrain data --ou' | grep -q '^--out.data: folder' || fail "options of data: $(offered 'dtrain data --ou')"
+test -z "$(offered 'dtrain data --max')" || fail "data has options of run: $(offered 'dtrain data --max')"
+offered 'dtrain --max' | grep -q '^--max-steps' || fail "options without a verb: $(offered 'dtrain --max')"
+offered 'dtrain run --res' | grep -q '^--resume' || fail "options of run: $(offered 'dtrain run --res')"
