@@ -106,8 +106,8 @@ static const char *note_of(const dt_page *p, const dt_page_phase *phase, const c
             return note;
         }
     }
-    return phase->has_env_steps ? "The loss of a policy does not say how good it is: each round has other samples. The "
-                                  "return of its episodes does."
+    return phase->has_env_steps ? "A policy's loss does not measure how good it is: every iteration learns from new "
+                                  "samples. The return of its episodes does."
                                 : NULL;
 }
 

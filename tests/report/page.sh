@@ -53,7 +53,7 @@ check "$work/all.html" "$work/a" "$work/quiet" "$work/b"
 grep -q 'data-x-name="environment steps"' "$work/b/report.html" || fail "a policy over training steps"
 ! grep -q 'data-x-name="training steps"' "$work/b/report.html" || fail "two axes in one phase"
 ! grep -q 'curriculum' "$work/b/report.html" || fail "a policy has no curriculum"
-grep -q '<p class="note">The loss of a policy does not say' "$work/b/report.html" || fail "what the loss of a policy tells"
+grep -q '<p class="note">A policy&#39;s loss does not measure' "$work/b/report.html" || fail "what the loss of a policy tells"
 grep -q '<p class="note">The horizon grows from 1 s to 2.59 s (curriculum)' "$work/a/report.html" || fail "the curriculum is not told"
 for run in old new newer; do
     mkdir "$work/$run"
