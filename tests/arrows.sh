@@ -10,8 +10,8 @@ build=${DT_BUILDDIR:-.}
 command -v nm >/dev/null || { echo "no nm here"; exit 77; }
 
 # rooms with a circle that belongs there: graph has one table of operations, whose files derive each other's gradients;
-# report has a page that lists its panels, which are drawn with its parts. train's is not yet undone.
-circles='graph report train'
+# report has a page that lists its panels, which are drawn with its parts
+circles='graph report'
 
 table=$(sed -n "/^table='/,/^'/p" "$here/tests/layers.sh" | sed "1d;\$d")
 
@@ -30,18 +30,26 @@ check() {
         file = $1; sub(/:[0-9a-f]*$/, "", file); sub(/^\.\//, "", file)
         kind = $(NF - 1); name = $NF
         if (kind == "U") { calls[file, name] = 1; files[file] = 1 }
-        else if (kind ~ /^[TDBRV]$/) { home[name] = file; files[file] = 1 }
+        else if (kind ~ /^[TDBRV]$/) { home[name] = home[name] " " file; files[file] = 1 }
     }
     END {
         for (pair in calls) {
             split(pair, p, SUBSEP)
-            to = home[p[2]]
-            if (to == "" || to == p[1]) continue
-            a = room_of(p[1]); b = room_of(to)
-            if (a == b) { edge[p[1], to] = 1; continue }
-            if (may[a] ~ /\*/ || index(may[a], " " b " ") > 0) continue
-            printf "%s calls %s of %s: %s may not look into %s\n", p[1], p[2], to, a, b
-            bad++
+            a = room_of(p[1])
+            wrong = ""
+            for (n = split(home[p[2]], at, " "); n > 0; n--) { # the small library has some names once more
+                b = room_of(at[n])
+                if (a == b || may[a] ~ /\*/ || index(may[a], " " b " ") > 0) {
+                    if (a == b && at[n] != p[1]) edge[p[1], at[n]] = 1
+                    wrong = ""
+                    break
+                }
+                wrong = at[n]
+            }
+            if (wrong != "") {
+                printf "%s calls %s of %s: %s may not look into %s\n", p[1], p[2], wrong, a, room_of(wrong)
+                bad++
+            }
         }
         # what calls nobody that is left, or is called by nobody, is in no circle
         do {
@@ -79,6 +87,6 @@ core/run/b.o: U dt_y
 core/run/b.o:00000000 T dt_x'
 
 # objects of test programs and of the small library are the same sources once more
-objects=$(cd "$build" && find core -name '*.o' ! -name '*_la-*' ! -name 'tests_*')
+objects=$(cd "$build" && find core -name '*.o' ! -name '*_la-*' ! -name 'tests_*' ! -path 'core/*.lax/*')
 test "$(echo "$objects" | wc -l)" -gt 100 || { echo "arrows: hardly any objects in $build/core"; exit 1; }
 (cd "$build" && echo "$objects" | xargs nm -A) | sed 's#/\.libs/#/#' | check

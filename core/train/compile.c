@@ -103,24 +103,31 @@ static dt_status keep_what_trains(const dt_trainer *t, dt_graph *g)
                          "stored samples");
 }
 
+/* Of the graph of steps, between recording and compiling: step leaves alone what the loss depends on. */
+static dt_status hold_apart(dt_trainer *t, dt_graph *g, const char *loss)
+{
+    uint32_t n = 0;
+    dt_free(t->state.held); /* of an attempt before, which ran out of memory */
+    t->state.held = dt_alloc_n(t->d.params->n, sizeof(*t->state.held));
+    if (t->state.held == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for the trainer");
+    }
+    DT_TRY(dt_graph_reach(g, loss, t->state.held));
+    for (uint32_t i = 0; i < t->d.params->n; i++) {
+        n += t->state.held[i];
+    }
+    if (n == 0) {
+        return DT_FAIL(DT_ECONFIG, "loss %s depends on no parameter that is trained; freeze less", loss);
+    }
+    dt_graph_hold(g, t->state.held);
+    return DT_OK;
+}
+
 dt_status dt_record_training(dt_trainer *t, const dt_samples *source, dt_compiled *out)
 {
     DT_TRY(dt_record(t, source, NULL, out));
-    DT_TRY(t->d.apart != NULL ? dt_trainer_hold_apart(t, out->graph, t->d.apart) : DT_OK);
+    DT_TRY(t->d.apart != NULL ? hold_apart(t, out->graph, t->d.apart) : DT_OK);
     return t->mixed != NULL ? keep_what_trains(t, out->graph) : DT_OK;
-}
-
-void dt_skip_unread(dt_samples *s, const dt_plan *p)
-{
-    bool is_whole = false; /* is any of the last ones read? */
-    for (uint32_t f = 0; f < s->n_fields; f++) {
-        const bool is_read = dt_plan_field(p, s->field[f].name) >= 0;
-        s->skipped |= is_read ? 0 : UINT64_C(1) << f;
-        is_whole = is_whole || (is_read && f >= s->n_fields - s->n_whole);
-    }
-    for (uint32_t f = s->n_fields - s->n_whole; f < s->n_fields && is_whole; f++) {
-        s->skipped &= ~(UINT64_C(1) << f);
-    }
 }
 
 dt_status dt_compile(dt_trainer *t, const dt_samples *source, bool training, dt_compiled *out)
@@ -132,7 +139,7 @@ dt_status dt_compile(dt_trainer *t, const dt_samples *source, bool training, dt_
         return DT_OK;
     }
     const dt_plan_desc pd = {.training = training, .recompute = t->c.recompute, .cap = source->slice_cap};
-    return dt_compile_cpu(t, &pd, t->active, out);
+    return dt_compile_cpu(t, &pd, t->lanes.active, out);
 }
 
 void dt_compiled_fini(dt_compiled *c)

@@ -50,17 +50,17 @@ static dt_status infer_job(void *user, uint32_t worker)
     }
     const dt_feed_slice *s = &r->slice[worker];
     DT_TRY(read_slice(r, worker));
-    const dt_kernel_run run = {.seed = r->t->c.seed, .step = r->t->step, .phase = r->t->c.phase, .training = 0};
+    const dt_kernel_run run = {.seed = r->t->c.seed, .step = r->t->state.step, .phase = r->t->c.phase, .training = 0};
     double seed[DT_GRAPH_MAX_LOSSES] = {0};
     double loss[DT_GRAPH_MAX_LOSSES] = {0};
     const dt_exec_feed feed = {.size = s->size,
                                .field = s->field,
                                .step_input = r->c->step_input,
-                               .params = r->t->params,
+                               .params = r->t->state.params,
                                .loss_seed = seed,
                                .loss = loss,
                                .run = &run,
-                               .params_version = r->t->params_version};
+                               .params_version = r->t->state.params_version};
     return dt_exec_run(r->c->exec[worker], &feed);
 }
 
@@ -92,9 +92,9 @@ static dt_status run_round(infer_round *r)
 {
     DT_TRACE("evaluation", "samples");
     if (r->c->device == NULL) {
-        return dt_pool_run(r->t->pool, infer_job, r);
+        return dt_pool_run(r->t->lanes.pool, infer_job, r);
     }
-    DT_TRY(dt_pool_run(r->t->pool, read_job, r));
+    DT_TRY(dt_pool_run(r->t->lanes.pool, read_job, r));
     return dt_device_infer_run(r->c->device, r->slice, r->n, r->c->step_input);
 }
 
@@ -141,10 +141,10 @@ dt_status dt_trainer_evaluate(dt_trainer *t, const dt_samples *d, void *user,
                               dt_status (*each)(void *user, const dt_rows *r))
 {
     dt_compiled *c = NULL;
-    t->params_version++;
+    t->state.params_version++;
     DT_TRY(find_compiled(t, d, &c));
     DT_TRY(dt_bind_step_inputs(t, c));
-    const uint32_t n = c->device != NULL ? dt_device_infer_slices(c->device) : t->active;
+    const uint32_t n = c->device != NULL ? dt_device_infer_slices(c->device) : t->lanes.active;
     const uint32_t cap = (uint32_t)d->slice_cap[d->n_symbols];
     infer_round r = {.t = t, .c = c, .arena_bytes = dt_samples_bytes_max(d, cap)};
     r.slice = dt_alloc_n(n, sizeof(*r.slice)); /* of each slot of a round */

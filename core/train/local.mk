@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 core_libdtcore_la_SOURCES += \
+	core/train/batch.c \
 	core/train/compile.c \
 	core/train/on_device/device.c core/train/on_device/device.h core/train/on_device/internal.h \
 	core/train/on_device/infer.c core/train/on_device/infer.h \
 	core/train/on_device/step.c \
 	core/train/feed.c core/train/feed.h \
+	core/train/hold.c \
 	core/train/infer.c \
+	core/train/micro.c \
 	core/train/mixed.c core/train/mixed.h \
 	core/train/policy.c core/train/policy.h \
 	core/train/pool.c core/train/pool.h \
 	core/train/samples.c core/train/samples.h \
+	core/train/state.c \
 	core/train/step.c \
 	core/train/trainer.c core/train/trainer.h core/train/trainer_internal.h \
 	core/train/vector.c

@@ -89,7 +89,7 @@ const dt_view *dt_policy_output(const dt_policy *p, uint32_t place, const char *
 
 dt_status dt_policy_begin(dt_policy *p)
 {
-    p->t->params_version++;
+    p->t->state.params_version++;
     return dt_bind_step_inputs(p->t, &p->c);
 }
 
@@ -102,12 +102,12 @@ dt_status dt_policy_run(dt_policy *p, uint32_t place, const int64_t *size, void 
         memcpy(s.field, field, p->source.n_fields * sizeof(*field));
         return dt_device_infer_run(p->c.device, &s, 1, p->c.step_input);
     }
-    const dt_kernel_run run = {.seed = p->t->c.seed, .step = p->t->step, .phase = p->t->c.phase, .training = 0};
+    const dt_kernel_run run = {.seed = p->t->c.seed, .step = p->t->state.step, .phase = p->t->c.phase, .training = 0};
     const dt_exec_feed feed = {.size = size,
                                .field = field,
                                .step_input = p->c.step_input,
-                               .params = p->t->params,
+                               .params = p->t->state.params,
                                .run = &run,
-                               .params_version = p->t->params_version};
+                               .params_version = p->t->state.params_version};
     return dt_exec_run(p->c.exec[place], &feed);
 }

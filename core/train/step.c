@@ -22,17 +22,17 @@
 
 float *dt_grad_take(dt_trainer *t)
 {
-    pthread_mutex_lock(&t->lock);
-    float *g = t->n_grad_free > 0 ? t->grad_free[--t->n_grad_free] : NULL;
-    pthread_mutex_unlock(&t->lock);
+    pthread_mutex_lock(&t->lanes.lock);
+    float *g = t->lanes.n_grad_free > 0 ? t->lanes.grad_free[--t->lanes.n_grad_free] : NULL;
+    pthread_mutex_unlock(&t->lanes.lock);
     return g;
 }
 
 static void give_grad(dt_trainer *t, float *g)
 {
-    pthread_mutex_lock(&t->lock);
-    t->grad_free[t->n_grad_free++] = g;
-    pthread_mutex_unlock(&t->lock);
+    pthread_mutex_lock(&t->lanes.lock);
+    t->lanes.grad_free[t->lanes.n_grad_free++] = g;
+    pthread_mutex_unlock(&t->lanes.lock);
 }
 
 dt_status dt_grads_begin(dt_trainer *t, bool has_gradient)
@@ -40,13 +40,13 @@ dt_status dt_grads_begin(dt_trainer *t, bool has_gradient)
     if (has_gradient) {
         DT_TRY(dt_grads_make(t));
     }
-    t->n_grad_free = 0;
-    for (uint32_t i = 0; i < t->n_grads; i++) {
-        t->grad_free[t->n_grad_free++] = t->grad[i];
+    t->lanes.n_grad_free = 0;
+    for (uint32_t i = 0; i < t->lanes.n_grads; i++) {
+        t->lanes.grad_free[t->lanes.n_grad_free++] = t->lanes.grad[i];
     }
     dt_tree_reset(t->tree);
-    atomic_store(&t->next_leaf, 0);
-    atomic_store(&t->failed, false);
+    atomic_store(&t->scratch.next_leaf, 0);
+    atomic_store(&t->scratch.failed, false);
     return DT_OK;
 }
 
@@ -54,21 +54,21 @@ dt_status dt_grads_begin(dt_trainer *t, bool has_gradient)
 
 static dt_status run_leaf(dt_trainer *t, uint32_t worker, uint32_t leaf, const dt_feed_leaf *in, float *grad)
 {
-    const dt_kernel_run run = {.seed = t->c.seed, .step = t->step, .phase = t->c.phase, .training = 1};
-    double *loss = t->leaf_loss[leaf - t->leaf_begin];
+    const dt_kernel_run run = {.seed = t->c.seed, .step = t->state.step, .phase = t->c.phase, .training = 1};
+    double *loss = t->scratch.leaf_loss[leaf - t->lanes.leaf_begin];
     DT_TRACE_N("step", "leaf", "leaf", leaf);
-    memset(loss, 0, sizeof(t->leaf_loss[0]));
-    memset(grad, 0, t->arena_bytes);
+    memset(loss, 0, sizeof(t->scratch.leaf_loss[0]));
+    memset(grad, 0, t->state.arena_bytes);
     for (uint32_t i = 0; i < in->n_slices; i++) {
         const dt_exec_feed feed = {.size = in->slice[i].size,
                                    .field = in->slice[i].field,
                                    .step_input = t->train.step_input,
-                                   .params = t->params,
+                                   .params = t->state.params,
                                    .grads = grad,
-                                   .loss_seed = t->loss_seed,
+                                   .loss_seed = t->scratch.loss_seed,
                                    .loss = loss,
                                    .run = &run,
-                                   .params_version = t->params_version};
+                                   .params_version = t->state.params_version};
         DT_TRY(dt_exec_run(t->train.exec[worker], &feed));
     }
     return DT_OK;
@@ -88,63 +88,56 @@ void dt_grad_sum(dt_trainer *t, uint32_t leaf, float *grad)
 
 static dt_status get_leaf(dt_trainer *t, uint32_t worker, uint32_t i, uint64_t number, const dt_feed_leaf **out_p)
 {
-    DT_TRACE_N("data", t->reader != NULL ? "read leaf" : "data wait", "leaf", t->leaf_begin + i);
-    return t->reader != NULL ? dt_feed_read(t->reader[worker], t->step, t->leaf_begin + i, t->batch_index, out_p)
-                             : dt_feed_wait(t->feed, number, out_p, &t->waited[worker]);
+    DT_TRACE_N("data", t->lanes.reader != NULL ? "read leaf" : "data wait", "leaf", t->lanes.leaf_begin + i);
+    return t->lanes.reader != NULL ? dt_feed_read(t->lanes.reader[worker], t->state.step, t->lanes.leaf_begin + i,
+                                                  t->scratch.batch_index, out_p)
+                                   : dt_feed_wait(t->lanes.feed, number, out_p, &t->lanes.waited[worker]);
 }
 
 static dt_status leaves_job(void *user, uint32_t worker)
 {
     dt_trainer *t = user;
-    const uint32_t own = t->leaf_end - t->leaf_begin;
-    t->waited[worker] = 0;
-    if (worker >= t->active) {
+    const uint32_t own = t->lanes.leaf_end - t->lanes.leaf_begin;
+    t->lanes.waited[worker] = 0;
+    if (worker >= t->lanes.active) {
         return DT_OK;
     }
     for (;;) {
-        const uint32_t i = atomic_fetch_add(&t->next_leaf, 1);
-        if (i >= own || atomic_load(&t->failed)) {
+        const uint32_t i = atomic_fetch_add(&t->scratch.next_leaf, 1);
+        if (i >= own || atomic_load(&t->scratch.failed)) {
             return DT_OK;
         }
         float *grad = dt_grad_take(t); /* grads_needed made enough of them for every schedule */
-        const uint64_t number = (t->step - t->feed_first) * own + i;
+        const uint64_t number = (t->state.step - t->lanes.feed_first) * own + i;
         const dt_feed_leaf *in = NULL;
         dt_status st = get_leaf(t, worker, i, number, &in);
         if (st == DT_OK) {
-            st = run_leaf(t, worker, t->leaf_begin + i, in, grad);
+            st = run_leaf(t, worker, t->lanes.leaf_begin + i, in, grad);
         }
-        if (t->reader == NULL) {
-            dt_feed_release(t->feed, number);
+        if (t->lanes.reader == NULL) {
+            dt_feed_release(t->lanes.feed, number);
         }
         if (st < 0) {
-            atomic_store(&t->failed, true);
+            atomic_store(&t->scratch.failed, true);
             give_grad(t, grad);
             return st;
         }
-        dt_grad_sum(t, t->leaf_begin + i, grad);
+        dt_grad_sum(t, t->lanes.leaf_begin + i, grad);
     }
-}
-
-uint32_t dt_trainer_slots(const dt_trainer *t)
-{
-    if (t->device != NULL) {
-        return 2 * (t->leaf_end - t->leaf_begin);
-    }
-    return t->d.source->is_live ? t->active : t->active + t->c.prefetch;
 }
 
 static dt_feed_desc feed_desc(const dt_trainer *t)
 {
     return (dt_feed_desc){.source = t->device != NULL ? &t->device->source : t->d.source,
                           .seed = t->c.seed,
-                          .first_step = t->step,
-                          .steps_per_epoch = t->steps_per_epoch,
+                          .first_step = t->state.step,
+                          .steps_per_epoch = t->state.steps_per_epoch,
                           .last_step = dt_trainer_steps(t),
                           .batch = t->c.batch,
                           .phase = t->c.phase,
                           .leaves = t->c.leaves,
-                          .leaf_begin = t->leaf_begin,
-                          .leaf_end = t->leaf_end,
+                          .leaf_begin = t->lanes.leaf_begin,
+                          .leaf_end = t->lanes.leaf_end,
                           .slots = dt_trainer_slots(t),
                           .augment = 1};
 }
@@ -152,88 +145,34 @@ static dt_feed_desc feed_desc(const dt_trainer *t)
 dt_status dt_make_readers(dt_trainer *t)
 {
     dt_feed_desc d = feed_desc(t);
-    t->live = *t->d.source;
-    dt_skip_unread(&t->live, t->train.plan);
-    d.source = &t->live;
-    d.augment = t->live.n_whole > 0 || (t->live.keyed >= 0 && (t->live.skipped >> t->live.keyed & 1) == 0);
-    t->reader = dt_alloc_n(t->active, sizeof(dt_feed_reader *));
-    if (t->reader == NULL) {
-        return DT_FAIL(DT_ENOMEM, "out of memory for %u readers", t->active);
+    t->lanes.live = *t->d.source;
+    dt_skip_unread(&t->lanes.live, t->train.plan);
+    d.source = &t->lanes.live;
+    d.augment = t->lanes.live.n_whole > 0 ||
+                (t->lanes.live.keyed >= 0 && (t->lanes.live.skipped >> t->lanes.live.keyed & 1) == 0);
+    t->lanes.reader = dt_alloc_n(t->lanes.active, sizeof(dt_feed_reader *));
+    if (t->lanes.reader == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for %u readers", t->lanes.active);
     }
-    for (uint32_t i = 0; i < t->active; i++) {
-        DT_TRY(dt_feed_reader_create(&d, &t->reader[i]));
+    for (uint32_t i = 0; i < t->lanes.active; i++) {
+        DT_TRY(dt_feed_reader_create(&d, &t->lanes.reader[i]));
     }
     return DT_OK;
 }
 
-static dt_status start_feed(dt_trainer *t)
+dt_status dt_start_feed(dt_trainer *t)
 {
-    if (t->reader != NULL || (t->feed != NULL && !t->feed_is_paused)) {
+    if (t->lanes.reader != NULL || (t->lanes.feed != NULL && !t->lanes.feed_is_paused)) {
         return DT_OK;
     }
-    t->feed_first = t->step;
-    t->feed_is_paused = false;
-    if (t->feed != NULL) {
-        dt_feed_resume(t->feed, t->step);
+    t->lanes.feed_first = t->state.step;
+    t->lanes.feed_is_paused = false;
+    if (t->lanes.feed != NULL) {
+        dt_feed_resume(t->lanes.feed, t->state.step);
         return DT_OK;
     }
     const dt_feed_desc d = feed_desc(t);
-    return dt_feed_start(&d, &t->feed);
-}
-
-void dt_loss_norms(const dt_samples *s, const dt_compiled *c, const int64_t *size, double *norm)
-{
-    const dt_graph_loss *loss = NULL;
-    const uint32_t n = dt_graph_losses(c->graph, &loss);
-    for (uint32_t i = 0; i < n; i++) {
-        norm[i] = 1.0;
-        for (uint32_t k = 0; k <= s->n_symbols; k++) {
-            if (strcmp(loss[i].symbol, c->symbol[k]) == 0) {
-                norm[i] = size[k] > 0 ? (double)size[k] : 1.0;
-            }
-        }
-    }
-}
-
-/* loss = sum_i weight_i * sum / (live size of its symbol in the whole global batch) */
-static void set_normalisers(dt_trainer *t, const int64_t *size, double *norm)
-{
-    const dt_graph_loss *loss = NULL;
-    const uint32_t n = dt_graph_losses(t->train.graph, &loss);
-    dt_loss_norms(t->d.source, &t->train, size, norm);
-    for (uint32_t i = 0; i < n; i++) {
-        t->loss_seed[i] = loss[i].weight / norm[i];
-    }
-}
-
-dt_status dt_batch_sizes(dt_trainer *t, uint64_t step, double *norm, int64_t *largest)
-{
-    const dt_samples *s = t->d.source;
-    DT_TRACE("data", "batch sizes");
-    const uint64_t epoch = step / t->steps_per_epoch;
-    const uint64_t base = step % t->steps_per_epoch * t->c.batch;
-    int64_t total[DT_SAMPLES_MAX_SYMBOLS + 1] = {0};
-    memset(largest, 0, (s->n_symbols + 1) * sizeof(*largest));
-    dt_samples_order order;
-    dt_samples_order_init(&order, s, t->c.seed, t->c.phase, epoch);
-    for (uint32_t leaf = 0; leaf < t->c.leaves; leaf++) {
-        const uint64_t begin = dt_leaf_begin(t->c.batch, t->c.leaves, leaf);
-        const uint64_t end = dt_leaf_begin(t->c.batch, t->c.leaves, leaf + 1);
-        int64_t size[DT_SAMPLES_MAX_SYMBOLS + 1] = {0};
-        for (uint64_t i = begin; i < end; i++) {
-            t->batch_index[i] = dt_samples_order_at(&order, base + i);
-        }
-        DT_TRY(s->ops->sizes(s->self, t->batch_index + begin, (uint32_t)(end - begin), size));
-        size[s->n_symbols] = (int64_t)(end - begin);
-        for (uint32_t k = 0; k <= s->n_symbols; k++) {
-            total[k] += size[k];
-            largest[k] = size[k] > largest[k] ? size[k] : largest[k];
-        }
-    }
-    if (norm != NULL) {
-        set_normalisers(t, total, norm);
-    }
-    return DT_OK;
+    return dt_feed_start(&d, &t->lanes.feed);
 }
 
 /* ---- norm and update --------------------------------------------------------------------------------------------- */
@@ -250,11 +189,11 @@ static dt_status norm_job(void *user, uint32_t worker)
     dt_trainer *t = user;
     DT_TRACE("step", "norm");
     for (;;) {
-        const int64_t b = atomic_fetch_add(&t->next_block, 1);
-        if (b >= t->n_blocks) {
+        const int64_t b = atomic_fetch_add(&t->scratch.next_block, 1);
+        if (b >= t->scratch.n_blocks) {
             return DT_OK;
         }
-        t->block_sum[b] = dt_optim_sum_squares(t->gradient, b * DT_OPTIM_BLOCK, block_end(t, b));
+        t->scratch.block_sum[b] = dt_optim_sum_squares(t->scratch.gradient, b * DT_OPTIM_BLOCK, block_end(t, b));
     }
 }
 
@@ -266,8 +205,8 @@ static dt_status update_job(void *user, uint32_t worker)
     const dt_param_table *table = t->d.params;
     DT_TRACE("step", "update");
     for (;;) {
-        const int64_t b = atomic_fetch_add(&t->next_block, 1);
-        if (b >= t->n_blocks) {
+        const int64_t b = atomic_fetch_add(&t->scratch.next_block, 1);
+        if (b >= t->scratch.n_blocks) {
             return DT_OK;
         }
         const int64_t begin = b * DT_OPTIM_BLOCK;
@@ -277,7 +216,8 @@ static dt_status update_job(void *user, uint32_t worker)
             const int64_t from = p->offset > begin ? p->offset : begin;
             const int64_t to = p->offset + p->count < end ? p->offset + p->count : end;
             if (!p->frozen && !dt_is_held(t, i) && from < to) {
-                dt_optim_update(&t->update, t->params, t->gradient, t->moment[0], t->moment[1], from, to);
+                dt_optim_update(&t->scratch.update, t->state.params, t->scratch.gradient, t->state.moment[0],
+                                t->state.moment[1], from, to);
             }
         }
     }
@@ -285,8 +225,8 @@ static dt_status update_job(void *user, uint32_t worker)
 
 static dt_status run_blocks(dt_trainer *t, dt_pool_job *job)
 {
-    atomic_store(&t->next_block, 0);
-    return t->n_blocks > 1 ? dt_pool_run(t->pool, job, t) : job(t, 0);
+    atomic_store(&t->scratch.next_block, 0);
+    return t->scratch.n_blocks > 1 ? dt_pool_run(t->lanes.pool, job, t) : job(t, 0);
 }
 
 /* Names the first parameter whose gradient is not finite; bad: its element of the arena, -1: none. */
@@ -297,7 +237,7 @@ static dt_status diverged(const dt_trainer *t, uint64_t step, const dt_step_repo
     if (t->c.scaling.kind != DT_SCALING_NONE) {
         snprintf(when, sizeof(when),
                  "training diverged: %llu steps in a row were skipped up to step %llu, the loss scale is %g",
-                 (unsigned long long)t->scaler.skips, (unsigned long long)step, t->scaler.scale);
+                 (unsigned long long)t->state.scaler.skips, (unsigned long long)step, t->state.scaler.scale);
     }
     const dt_param_table *table = t->d.params;
     for (uint32_t i = 0; i < table->n && bad >= 0; i++) {
@@ -312,9 +252,9 @@ static dt_status diverged(const dt_trainer *t, uint64_t step, const dt_step_repo
     const dt_graph_loss *loss = NULL;
     const uint32_t n = dt_graph_losses(t->train.graph, &loss);
     for (uint32_t i = 0; i < n; i++) {
-        if (!isfinite(t->step_loss[i])) {
+        if (!isfinite(t->scratch.step_loss[i])) {
             return DT_FAIL(DT_EDIVERGED, "%s: loss %s is %g while all gradients are finite", when, loss[i].name,
-                           t->step_loss[i]);
+                           t->scratch.step_loss[i]);
         }
     }
     return DT_FAIL(DT_EDIVERGED, "%s: the gradient norm overflows", when);
@@ -325,25 +265,25 @@ dt_status dt_trainer_judge(dt_trainer *t, uint64_t step, bool is_finite, const d
     char text[512];
     const dt_scaler_config *c = &t->c.scaling;
     if (dt_trainer_is_half(t) &&
-        dt_amp_monitor_step(&t->monitor, c, t->scaler.scale, is_finite, r->grad_norm, text, sizeof(text)) &&
+        dt_amp_monitor_step(&t->state.monitor, c, t->state.scaler.scale, is_finite, r->grad_norm, text, sizeof(text)) &&
         dt_comm_rank(t->d.comm) == 0) {
         dt_log(DT_LOG_WARN, "mixed precision: %s", text);
     }
-    return dt_scaler_gives_up(&t->scaler, c) ? diverged(t, step, r, bad) : DT_OK;
+    return dt_scaler_gives_up(&t->state.scaler, c) ? diverged(t, step, r, bad) : DT_OK;
 }
 
 /* ---- the step ---------------------------------------------------------------------------------------------------- */
 
 double dt_trainer_rate(const dt_trainer *t, uint64_t update)
 {
-    return dt_schedule_rate(&t->c.schedule, (double)(update + t->passed) / (double)t->steps_per_epoch);
+    return dt_schedule_rate(&t->c.schedule, (double)(update + t->state.passed) / (double)t->state.steps_per_epoch);
 }
 
 static dt_status run_leaves(dt_trainer *t)
 {
     DT_TRACE("step", "leaves");
     DT_TRY(dt_grads_begin(t, true));
-    return dt_pool_run(t->pool, leaves_job, t);
+    return dt_pool_run(t->lanes.pool, leaves_job, t);
 }
 
 void dt_tell_losses(dt_trainer *t, const double *total, const double *norm, dt_step_report *out)
@@ -353,12 +293,12 @@ void dt_tell_losses(dt_trainer *t, const double *total, const double *norm, dt_s
     out->n_losses = n < DT_STEP_MAX_LOSSES ? n : DT_STEP_MAX_LOSSES;
     out->loss = 0;
     for (uint32_t i = 0; i < n; i++) {
-        t->step_loss[i] = total[i] / norm[i];
-        out->loss += loss[i].weight * t->step_loss[i];
+        t->scratch.step_loss[i] = total[i] / norm[i];
+        out->loss += loss[i].weight * t->scratch.step_loss[i];
     }
     for (uint32_t i = 0; i < out->n_losses; i++) {
         out->loss_name[i] = loss[i].name;
-        out->loss_value[i] = t->step_loss[i];
+        out->loss_value[i] = t->scratch.step_loss[i];
     }
 }
 
@@ -369,11 +309,12 @@ static dt_status reduce(dt_trainer *t, const double *norm, dt_step_report *out)
     const uint32_t n = dt_graph_losses(t->train.graph, &loss);
     double packed[DT_TREE_MAX_LEAVES * DT_GRAPH_MAX_LOSSES];
     double total[DT_GRAPH_MAX_LOSSES];
-    for (uint32_t i = 0; i < t->leaf_end - t->leaf_begin; i++) {
-        memcpy(&packed[i * n], t->leaf_loss[i], n * sizeof(double));
+    for (uint32_t i = 0; i < t->lanes.leaf_end - t->lanes.leaf_begin; i++) {
+        memcpy(&packed[i * n], t->scratch.leaf_loss[i], n * sizeof(double));
     }
     DT_TRY(dt_tree_reduce_f64(t->tree, t->d.comm, packed, n, total));
-    DT_TRY(dt_tree_reduce(t->tree, t->d.comm, t->d.params->total, t->grad[DT_TREE_MAX_LEAVES], &t->gradient));
+    DT_TRY(dt_tree_reduce(t->tree, t->d.comm, t->d.params->total, t->lanes.grad[DT_TREE_MAX_LEAVES],
+                          &t->scratch.gradient));
     dt_tell_losses(t, total, norm, out);
     return DT_OK;
 }
@@ -381,7 +322,7 @@ static dt_status reduce(dt_trainer *t, const double *norm, dt_step_report *out)
 static int64_t first_not_finite(const dt_trainer *t)
 {
     for (int64_t i = 0; i < t->d.params->total; i++) {
-        if (!isfinite(t->gradient[i])) {
+        if (!isfinite(t->scratch.gradient[i])) {
             return i;
         }
     }
@@ -394,25 +335,25 @@ static dt_status clip_and_update(dt_trainer *t, dt_step_report *out)
     DT_TRACE("step", "optimizer");
     DT_TRY(run_blocks(t, norm_job));
     double sum = 0;
-    for (int64_t b = 0; b < t->n_blocks; b++) {
-        sum += t->block_sum[b];
+    for (int64_t b = 0; b < t->scratch.n_blocks; b++) {
+        sum += t->scratch.block_sum[b];
     }
-    const double scale = t->scaler.scale;
+    const double scale = t->state.scaler.scale;
     const bool is_finite = isfinite(sum) && isfinite(out->loss);
     out->grad_norm = sqrt(sum) / scale;
-    out->learning_rate = dt_trainer_rate(t, t->updates + 1);
-    dt_scaler_update(&t->scaler, &t->c.scaling, is_finite);
-    DT_TRY(dt_trainer_judge(t, t->step + 1, is_finite, out, is_finite ? -1 : first_not_finite(t)));
+    out->learning_rate = dt_trainer_rate(t, t->state.updates + 1);
+    dt_scaler_update(&t->state.scaler, &t->c.scaling, is_finite);
+    DT_TRY(dt_trainer_judge(t, t->state.step + 1, is_finite, out, is_finite ? -1 : first_not_finite(t)));
     if (!is_finite) {
         return DT_OK; /* skipped */
     }
-    t->updates++;
-    t->update = t->c.optim;
-    t->update.lr = out->learning_rate;
-    t->update.step = t->updates;
-    t->update.grad_scale = 1.0 / scale;
+    t->state.updates++;
+    t->scratch.update = t->c.optim;
+    t->scratch.update.lr = out->learning_rate;
+    t->scratch.update.step = t->state.updates;
+    t->scratch.update.grad_scale = 1.0 / scale;
     if (t->c.gradient_clip > 0 && out->grad_norm > t->c.gradient_clip) {
-        t->update.grad_scale *= t->c.gradient_clip / (out->grad_norm + 1e-6); /* PyTorch's clip_grad_norm_ */
+        t->scratch.update.grad_scale *= t->c.gradient_clip / (out->grad_norm + 1e-6); /* PyTorch's clip_grad_norm_ */
     }
     return run_blocks(t, update_job);
 }
@@ -424,50 +365,22 @@ static dt_status run_leaves_of_all(dt_trainer *t)
     return dt_comm_agree(t->d.comm, mine);
 }
 
-static dt_status step_on_cpu(dt_trainer *t, dt_step_report *out)
+dt_status dt_step_on_cpu(dt_trainer *t, dt_step_report *out)
 {
     double norm[DT_GRAPH_MAX_LOSSES];
     int64_t largest[DT_SAMPLES_MAX_SYMBOLS + 1];
-    DT_TRY(dt_batch_sizes(t, t->step, norm, largest));
+    DT_TRY(dt_batch_sizes(t, t->state.step, norm, largest));
     for (uint32_t i = 0; i < DT_GRAPH_MAX_LOSSES; i++) {
-        t->loss_seed[i] *= t->scaler.scale;
+        t->scratch.loss_seed[i] *= t->state.scaler.scale;
     }
     dt_status st = run_leaves_of_all(t);
     if (dt_trainer_shrink_after(t, st)) { /* all ranks do, or none */
-        DT_TRY(start_feed(t));
+        DT_TRY(dt_start_feed(t));
         st = run_leaves_of_all(t);
     }
     DT_TRY(dt_trainer_explain_memory(t, st));
     DT_TRY(reduce(t, norm, out));
     DT_TRY(clip_and_update(t, out));
-    t->step++;
-    return DT_OK;
-}
-
-dt_status dt_trainer_step(dt_trainer *t, dt_step_report *out)
-{
-    const double begin = dt_clock_s();
-    DT_TRACE_N("step", "training step", "step", t->step + 1);
-    if (t->step >= dt_trainer_steps(t)) {
-        return DT_DONE;
-    }
-    t->params_version++; /* somebody may have set them since */
-    DT_TRY(dt_bind_step_inputs(t, &t->train));
-    dt_status st = start_feed(t);
-    st = dt_trainer_shrink_after(t, st) ? start_feed(t) : st;
-    DT_TRY(dt_trainer_explain_memory(t, st));
-    DT_TRY(t->device != NULL ? dt_train_device_step(t, out) : step_on_cpu(t, out));
-    t->params_version++;
-    out->step = t->step;
-    out->steps = dt_trainer_steps(t);
-    out->epoch = (t->step - 1) / t->steps_per_epoch;
-    out->epochs = t->c.epochs;
-    out->samples = t->c.batch;
-    out->epoch_end = t->step % t->steps_per_epoch == 0;
-    t->times.data_wait = 0;
-    for (uint32_t i = 0; i < t->c.threads; i++) {
-        t->times.data_wait += t->waited[i] / t->c.threads;
-    }
-    t->times.step = dt_clock_s() - begin;
+    t->state.step++;
     return DT_OK;
 }

@@ -33,62 +33,72 @@ typedef struct dt_compiled { /* a plan with everything needed to run it */
     const char *symbol[DT_SAMPLES_MAX_SYMBOLS + 1];
 } dt_compiled;
 
-struct dt_trainer {
-    dt_trainer_desc d;
-    dt_trainer_config c;
-    dt_mixed *mixed;      /* NULL: source is as it was given */
-    uint32_t n_of_source; /* losses of the graph before those of stored data */
+/* What training is: this, with the steps made, is what a checkpoint keeps. */
+typedef struct dt_train_state {
     uint64_t step, updates, steps_per_epoch;
-    uint64_t passed;               /* steps passed over by seek; the schedule counts them */
-    uint64_t moves;                /* of params as a vector, by the phase */
-    uint64_t params_version;       /* of the values of params, between steps and other uses */
+    uint64_t passed;         /* steps passed over by seek; the schedule counts them */
+    uint64_t moves;          /* of params as a vector, by the phase */
+    uint64_t params_version; /* of the values of params, between steps and other uses */
+    float *params, *moment[2];
+    size_t arena_bytes; /* of each, [table total] floats */
+    bool *held;         /* per parameter: step leaves it alone; NULL: none of those that are not frozen */
+    dt_scaler scaler;
+    dt_amp_monitor monitor;
+    dt_step_value *value;
+    uint32_t n_values;
+} dt_train_state;
+
+/* What workers need to run leaves. */
+typedef struct dt_train_lanes {
+    dt_pool *pool;
     uint32_t leaf_begin, leaf_end; /* of this rank */
     uint32_t active;               /* workers that run leaves: the CPU's micro-batch */
     bool was_short;                /* memory ran out once, and the micro-batch became smaller */
-    dt_scaler scaler;
-    dt_amp_monitor monitor;
-
-    dt_compiled train;
-    dt_compiled *infer; /* one per data set evaluated so far */
-    uint32_t n_infer;
-
-    struct dt_train_device *device; /* NULL: the CPU computes */
-
-    dt_pool *pool;
     dt_feed *feed;
-    uint64_t feed_first;     /* step at which the feed began, or went on */
+    uint64_t feed_first; /* step at which the feed began, or went on */
+    bool feed_is_paused;
     dt_feed_reader **reader; /* [threads] instead of the feed, when the source is live and the CPU computes */
     dt_samples live;         /* the source as they see it */
-    bool feed_is_paused;
-    dt_tree *tree;
-
-    /* arenas, [table total] floats each */
-    float *params, *moment[2];
-    float *grad[DT_TREE_MAX_LEAVES +
-                1]; /* gradient buffers, mapped once, touched as used; the last is scratch of reduce */
+    /* gradient buffers, mapped once, touched as used; the last is scratch of reduce */
+    float *grad[DT_TREE_MAX_LEAVES + 1];
     float *grad_free[DT_TREE_MAX_LEAVES];
     uint32_t n_grads, n_grad_free;
-    bool *held;               /* per parameter: step leaves it alone; NULL: none of those that are not frozen */
-    struct dt_passes *passes; /* vector.c: runs over all samples; NULL: none so far */
-    pthread_mutex_t lock;     /* grad_free */
-    size_t arena_bytes;
+    pthread_mutex_t lock; /* grad_free */
+    double *waited;       /* [threads] */
+} dt_train_lanes;
 
-    /* one step */
+/* What lives for one step. */
+typedef struct dt_train_scratch {
     atomic_uint next_leaf;
     atomic_bool failed;
     double loss_seed[DT_GRAPH_MAX_LOSSES];
     double leaf_loss[DT_TREE_MAX_LEAVES][DT_GRAPH_MAX_LOSSES];
     double step_loss[DT_GRAPH_MAX_LOSSES]; /* told */
-    double *waited;                        /* [threads] */
     float *gradient;                       /* the reduced sum */
     double *block_sum;                     /* [blocks] */
     int64_t n_blocks;
     atomic_llong next_block;
     dt_optim_step update;
     uint64_t *batch_index; /* samples of the global batch, for normalisers */
+} dt_train_scratch;
 
-    dt_step_value *value;
-    uint32_t n_values;
+struct dt_trainer {
+    dt_trainer_desc d;
+    dt_trainer_config c;
+    dt_mixed *mixed;      /* NULL: source is as it was given */
+    uint32_t n_of_source; /* losses of the graph before those of stored data */
+
+    dt_compiled train;
+    dt_compiled *infer; /* one per data set evaluated so far */
+    uint32_t n_infer;
+    dt_tree *tree;
+
+    dt_train_state state;
+    dt_train_lanes lanes;
+    dt_train_scratch scratch;
+
+    struct dt_train_device *device; /* NULL: the CPU computes */
+    struct dt_passes *passes;       /* vector.c: runs over all samples; NULL: none so far */
     dt_trainer_times times;
 };
 
@@ -111,10 +121,10 @@ dt_status dt_compile_cpu(dt_trainer *t, const dt_plan_desc *d, uint32_t n, dt_co
 dt_status dt_compile_lane(const dt_plan_desc *d, uint32_t n, dt_compiled *out); /* in the lane and modes of d */
 void dt_compiled_fini(dt_compiled *c);
 /* Sizes of step's batch: the largest of its leaves per symbol ("B" last), over all ranks; and, when norm is not NULL,
- * what its losses are divided by, with t->loss_seed. */
+ * what its losses are divided by, with t->scratch.loss_seed. */
 dt_status dt_batch_sizes(dt_trainer *t, uint64_t step, double *norm, int64_t *largest);
 double dt_trainer_rate(const dt_trainer *t, uint64_t update); /* learning rate of update number 1, 2, ... */
-/* Once for step number `step`, when t->scaler knows about it: warns, and gives up when it is time. bad: the first
+/* Once for step number `step`, when t->state.scaler knows about it: warns, and gives up when it is time. bad: the first
  * element of the gradient that is not finite, -1: none. */
 dt_status dt_trainer_judge(dt_trainer *t, uint64_t step, bool is_finite, const dt_step_report *r, int64_t bad);
 /* A step's losses, told: total[i] / norm[i]; in the report those it has room for. */
@@ -133,18 +143,16 @@ void dt_grad_sum(dt_trainer *t, uint32_t leaf, float *grad);
 /* What each loss of the graph is divided by, for these live sizes ("B" last). */
 void dt_loss_norms(const dt_samples *s, const dt_compiled *c, const int64_t *size, double *norm);
 /* vector.c */
-/* Of the graph of steps, between recording and compiling: step leaves alone what the loss depends on. */
-dt_status dt_trainer_hold_apart(dt_trainer *t, dt_graph *g, const char *loss);
 void dt_passes_destroy(struct dt_passes *p);
 /* Adds what runs over all samples map, and what of it is likely to become resident. */
 void dt_passes_arenas_get(const dt_trainer *t, const double *mean, dt_trainer_memory *mapped,
                           dt_trainer_memory *resident);
-/* trainer.c: of one exec, for slices of at most so many samples; and inputs of so many samples of this mean. */
+/* state.c: of one exec, for slices of at most so many samples; and inputs of so many samples of this mean. */
 void dt_activations_of(const dt_compiled *c, const double *mean, uint64_t most, uint64_t *mapped, uint64_t *resident);
 uint64_t dt_input_bytes(const dt_samples *s, const double *mean, uint64_t n);
 static inline bool dt_is_held(const dt_trainer *t, uint32_t param)
 {
-    return t->held != NULL && t->held[param];
+    return t->state.held != NULL && t->state.held[param];
 }
 /* Memory ran out during a step: the smaller micro-batch, once, said with the reason. False: it was tried before. */
 bool dt_trainer_shrink_after(dt_trainer *t, dt_status st);
@@ -152,6 +160,16 @@ bool dt_trainer_shrink_after(dt_trainer *t, dt_status st);
 dt_status dt_trainer_explain_memory(const dt_trainer *t, dt_status st);
 /* Leaves of input that are held at once. */
 uint32_t dt_trainer_slots(const dt_trainer *t);
+/* state.c: an arena of all parameters; how many gradient buffers can be alive at once. */
+dt_status dt_map_arena(const dt_trainer *t, float **out);
+uint32_t dt_grads_needed(const dt_trainer *t);
+/* micro.c: workers from n on run no leaves any more. Between steps; what the feed read ahead is forgotten. */
+void dt_trainer_narrow(dt_trainer *t, uint32_t n);
+/* That memory ran out with `before` leaves at once, and fewer are tried; takes the error back. */
+void dt_trainer_say_smaller(const dt_trainer *t, uint32_t before);
+/* step.c */
+dt_status dt_start_feed(dt_trainer *t);
+dt_status dt_step_on_cpu(dt_trainer *t, dt_step_report *out);
 /* Step inputs as the plan wants them. DT_ECONFIG names one that was never set. */
 dt_status dt_bind_step_inputs(dt_trainer *t, dt_compiled *c);
 

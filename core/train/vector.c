@@ -40,26 +40,7 @@ struct dt_passes {
 
 static bool is_in_vector(const dt_trainer *t, uint32_t i)
 {
-    return t->held != NULL ? t->held[i] : !t->d.params->param[i].frozen;
-}
-
-dt_status dt_trainer_hold_apart(dt_trainer *t, dt_graph *g, const char *loss)
-{
-    uint32_t n = 0;
-    dt_free(t->held); /* of an attempt before, which ran out of memory */
-    t->held = dt_alloc_n(t->d.params->n, sizeof(*t->held));
-    if (t->held == NULL) {
-        return DT_FAIL(DT_ENOMEM, "out of memory for the trainer");
-    }
-    DT_TRY(dt_graph_reach(g, loss, t->held));
-    for (uint32_t i = 0; i < t->d.params->n; i++) {
-        n += t->held[i];
-    }
-    if (n == 0) {
-        return DT_FAIL(DT_ECONFIG, "loss %s depends on no parameter that is trained; freeze less", loss);
-    }
-    dt_graph_hold(g, t->held);
-    return DT_OK;
+    return t->state.held != NULL ? t->state.held[i] : !t->d.params->param[i].frozen;
 }
 
 uint64_t dt_trainer_vector_size(const dt_trainer *t)
@@ -85,7 +66,7 @@ static void gather(const dt_trainer *t, const float *arena, float *out)
 dt_status dt_trainer_vector_get(dt_trainer *t, float *out)
 {
     DT_TRY(dt_trainer_hold(t));
-    gather(t, t->params, out);
+    gather(t, t->state.params, out);
     return DT_OK;
 }
 
@@ -95,12 +76,12 @@ dt_status dt_trainer_vector_set(dt_trainer *t, const float *in)
     for (uint32_t i = 0; i < t->d.params->n; i++) {
         const dt_param *p = &t->d.params->param[i];
         if (is_in_vector(t, i)) {
-            memcpy(t->params + p->offset, in, (size_t)p->count * sizeof(*in));
+            memcpy(t->state.params + p->offset, in, (size_t)p->count * sizeof(*in));
             in += p->count;
         }
     }
-    t->params_version++;
-    t->moves++;
+    t->state.params_version++;
+    t->state.moves++;
     return DT_OK;
 }
 
@@ -262,11 +243,11 @@ static dt_status run_leaf(const run *r, uint32_t worker, uint32_t leaf, float *g
     const struct dt_pass *p = r->pass;
     const place *at = &t->passes->place[worker];
     const uint64_t end = dt_leaf_begin(p->source.count, t->c.leaves, leaf + 1);
-    const dt_kernel_run how = {.seed = t->c.seed, .step = t->step, .phase = t->c.phase, .training = 0};
-    double *loss = t->leaf_loss[leaf - t->leaf_begin];
-    memset(loss, 0, sizeof(t->leaf_loss[0]));
+    const dt_kernel_run how = {.seed = t->c.seed, .step = t->state.step, .phase = t->c.phase, .training = 0};
+    double *loss = t->scratch.leaf_loss[leaf - t->lanes.leaf_begin];
+    memset(loss, 0, sizeof(t->scratch.leaf_loss[0]));
     if (grad != NULL) {
-        memset(grad, 0, t->arena_bytes);
+        memset(grad, 0, t->state.arena_bytes);
     }
     for (uint64_t i = dt_leaf_begin(p->source.count, t->c.leaves, leaf); i < end;) {
         dt_feed_slice s = {.index = at->index};
@@ -283,12 +264,12 @@ static dt_status run_leaf(const run *r, uint32_t worker, uint32_t leaf, float *g
         const dt_exec_feed feed = {.size = s.size,
                                    .field = s.field,
                                    .step_input = p->c.step_input,
-                                   .params = t->params,
+                                   .params = t->state.params,
                                    .grads = grad,
                                    .loss_seed = r->seed,
                                    .loss = loss,
                                    .run = &how,
-                                   .params_version = t->params_version};
+                                   .params_version = t->state.params_version};
         DT_TRY(dt_exec_run(p->c.exec[worker], &feed));
         i += take;
     }
@@ -299,22 +280,22 @@ static dt_status leaves_job(void *user, uint32_t worker)
 {
     const run *r = user;
     dt_trainer *t = r->t;
-    if (worker >= t->active) {
+    if (worker >= t->lanes.active) {
         return DT_OK;
     }
     for (;;) {
-        const uint32_t i = atomic_fetch_add(&t->next_leaf, 1);
-        if (i >= t->leaf_end - t->leaf_begin || atomic_load(&t->failed)) {
+        const uint32_t i = atomic_fetch_add(&t->scratch.next_leaf, 1);
+        if (i >= t->lanes.leaf_end - t->lanes.leaf_begin || atomic_load(&t->scratch.failed)) {
             return DT_OK;
         }
         float *grad = r->pass->has_gradient ? dt_grad_take(t) : NULL;
-        const dt_status st = run_leaf(r, worker, t->leaf_begin + i, grad);
+        const dt_status st = run_leaf(r, worker, t->lanes.leaf_begin + i, grad);
         if (st < 0) {
-            atomic_store(&t->failed, true);
+            atomic_store(&t->scratch.failed, true);
             return st;
         }
         if (grad != NULL) {
-            dt_grad_sum(t, t->leaf_begin + i, grad);
+            dt_grad_sum(t, t->lanes.leaf_begin + i, grad);
         }
     }
 }
@@ -355,22 +336,22 @@ static dt_status run_pass(dt_trainer *t, struct dt_pass *p, double *value)
     for (uint32_t i = 0; i < r.n_losses; i++) {
         r.seed[i] = 1 / norm[i];
     }
-    t->params_version++; /* somebody may have set them since */
+    t->state.params_version++; /* somebody may have set them since */
     DT_TRY(dt_grads_begin(t, p->has_gradient));
     /* a rank that failed must say so before the others wait for its sums */
-    const dt_status mine = dt_pool_run(t->pool, leaves_job, &r);
+    const dt_status mine = dt_pool_run(t->lanes.pool, leaves_job, &r);
     DT_TRY(dt_comm_agree(t->d.comm, mine));
-    const uint32_t own = t->leaf_end - t->leaf_begin;
+    const uint32_t own = t->lanes.leaf_end - t->lanes.leaf_begin;
     for (uint32_t i = 0; i < own; i++) {
-        memcpy(&packed[i * r.n_losses], t->leaf_loss[i], r.n_losses * sizeof(double));
+        memcpy(&packed[i * r.n_losses], t->scratch.leaf_loss[i], r.n_losses * sizeof(double));
     }
     DT_TRY(dt_tree_reduce_f64(t->tree, t->d.comm, packed, r.n_losses, value));
     for (uint32_t i = 0; i < r.n_losses; i++) {
         value[i] /= norm[i];
     }
-    return !p->has_gradient
-               ? DT_OK
-               : dt_tree_reduce(t->tree, t->d.comm, t->d.params->total, t->grad[DT_TREE_MAX_LEAVES], &t->gradient);
+    return !p->has_gradient ? DT_OK
+                            : dt_tree_reduce(t->tree, t->d.comm, t->d.params->total, t->lanes.grad[DT_TREE_MAX_LEAVES],
+                                             &t->scratch.gradient);
 }
 
 dt_status dt_trainer_prepare_losses(dt_trainer *t, const char *const *loss, uint32_t n, bool has_gradient)
@@ -389,14 +370,15 @@ void dt_passes_arenas_get(const dt_trainer *t, const double *mean, dt_trainer_me
         uint64_t most = 0, likely = 0;
         dt_activations_of(&p->c, mean, p->source.count / t->c.leaves + 1, &most, &likely);
         mapped->evaluation += most * p->c.n_exec;
-        resident->evaluation += likely * (t->active < p->c.n_exec ? t->active : p->c.n_exec);
+        resident->evaluation += likely * (t->lanes.active < p->c.n_exec ? t->lanes.active : p->c.n_exec);
     }
     if (all != NULL) {
         int64_t size[DT_SAMPLES_MAX_SYMBOLS + 1];
         dt_trainer_slice(t->d.source, mean, t->d.source->count / t->c.leaves + 1, size);
         mapped->inputs += dt_arena_bytes(all->arena_bytes) * all->n_places;
         const uint64_t samples = (uint64_t)size[t->d.source->n_symbols];
-        resident->inputs += dt_arena_touched(all->arena_bytes, dt_input_bytes(t->d.source, mean, samples)) * t->active;
+        resident->inputs +=
+            dt_arena_touched(all->arena_bytes, dt_input_bytes(t->d.source, mean, samples)) * t->lanes.active;
     }
 }
 
@@ -406,7 +388,7 @@ dt_status dt_trainer_gradient(dt_trainer *t, const char *loss, float *out, doubl
     double value[DT_GRAPH_MAX_LOSSES];
     DT_TRY(find_pass(t, &loss, 1, true, &p));
     DT_TRY(run_pass(t, p, value));
-    gather(t, t->gradient, out);
+    gather(t, t->scratch.gradient, out);
     *value_p = value[0];
     return DT_OK;
 }

@@ -56,7 +56,7 @@ size_t dt_device_class_of(const dt_train_device *d, const int64_t *size)
 static dt_status largest_class(dt_trainer *t, const dt_train_device *d, size_t *out_p)
 {
     size_t largest = 0;
-    for (uint64_t step = 0; step < t->steps_per_epoch && step < dt_trainer_steps(t); step++) {
+    for (uint64_t step = 0; step < t->state.steps_per_epoch && step < dt_trainer_steps(t); step++) {
         int64_t size[DT_SAMPLES_MAX_SYMBOLS + 1];
         DT_TRY(dt_batch_sizes(t, step, NULL, size));
         const size_t c = dt_device_class_of(d, size);
@@ -244,7 +244,7 @@ static dt_status make_arenas(dt_trainer *t, dt_train_device *d)
     const size_t bytes = arena_bytes(d);
     DT_TRY(take(d, bytes, &d->params));
     DT_TRY(take(d, bytes, &d->moment[0]));
-    if (t->moment[1] != NULL) {
+    if (t->state.moment[1] != NULL) {
         DT_TRY(take(d, bytes, &d->moment[1]));
     }
     DT_TRY(take(d, bytes * d->leaves, &d->grad));
@@ -326,7 +326,7 @@ static dt_status build(dt_trainer *t, dt_train_device *d)
     uint64_t before = 0, after = 0, total = 0;
     dt_trainer_memory m;
     DT_TRY(d->ops->memory(d->device, &before, &total));
-    d->leaves = t->leaf_end - t->leaf_begin;
+    d->leaves = t->lanes.leaf_end - t->lanes.leaf_begin;
     d->total = (t->d.params->total + DT_DEVICE_GRANULE - 1) / DT_DEVICE_GRANULE * DT_DEVICE_GRANULE;
     set_classes(d, leaf_samples);
     DT_TRY(make_streams(d));
@@ -345,11 +345,11 @@ static dt_status build(dt_trainer *t, dt_train_device *d)
 
 static dt_device_state state_of(const dt_trainer *t)
 {
-    return (dt_device_state){.updates = t->updates,
-                             .loss_scale = t->scaler.scale,
-                             .good_steps = t->scaler.good,
-                             .tolerance = t->scaler.tolerance,
-                             .skipped = t->scaler.skips};
+    return (dt_device_state){.updates = t->state.updates,
+                             .loss_scale = t->state.scaler.scale,
+                             .good_steps = t->state.scaler.good,
+                             .tolerance = t->state.scaler.tolerance,
+                             .skipped = t->state.scaler.skips};
 }
 
 dt_status dt_train_device_create(dt_trainer *t, dt_train_device **out_p)
@@ -415,14 +415,14 @@ void dt_train_device_destroy(dt_train_device *d)
 dt_status dt_train_device_push(dt_trainer *t)
 {
     dt_train_device *d = t->device;
-    float *const from[] = {t->params, t->moment[0], t->moment[1]};
+    float *const from[] = {t->state.params, t->state.moment[0], t->state.moment[1]};
     float *const to[] = {d->params, d->moment[0], d->moment[1]};
     if (!d->host_has_it) {
         return DT_OK;
     }
     for (int i = 0; i < 3; i++) {
         if (to[i] != NULL) {
-            DT_TRY(d->ops->copy(d->device, to[i], from[i], t->arena_bytes, DT_DEVICE_TO_DEVICE, d->compute));
+            DT_TRY(d->ops->copy(d->device, to[i], from[i], t->state.arena_bytes, DT_DEVICE_TO_DEVICE, d->compute));
         }
     }
     DT_TRY(d->ops->copy(d->device, d->state, &d->host_state, sizeof(d->host_state), DT_DEVICE_TO_DEVICE, d->compute));
@@ -439,22 +439,22 @@ dt_status dt_train_device_push(dt_trainer *t)
 dt_status dt_train_device_pull(dt_trainer *t)
 {
     dt_train_device *d = t->device;
-    float *const to[] = {t->params, t->moment[0], t->moment[1]};
+    float *const to[] = {t->state.params, t->state.moment[0], t->state.moment[1]};
     float *const from[] = {d->params, d->moment[0], d->moment[1]};
     if (!d->host_has_it) {
         DT_TRY(wait_for_all(d));
         for (int i = 0; i < 3; i++) {
             if (from[i] != NULL) {
-                DT_TRY(d->ops->copy(d->device, to[i], from[i], t->arena_bytes, DT_DEVICE_TO_HOST, d->compute));
+                DT_TRY(d->ops->copy(d->device, to[i], from[i], t->state.arena_bytes, DT_DEVICE_TO_HOST, d->compute));
             }
         }
         DT_TRY(d->ops->copy(d->device, &d->host_state, d->state, sizeof(d->host_state), DT_DEVICE_TO_HOST, d->compute));
         DT_TRY(d->ops->stream_sync(d->device, d->compute));
-        t->updates = d->host_state.updates;
-        t->scaler.scale = d->host_state.loss_scale;
-        t->scaler.good = d->host_state.good_steps;
-        t->scaler.tolerance = d->host_state.tolerance;
-        t->scaler.skips = d->host_state.skipped;
+        t->state.updates = d->host_state.updates;
+        t->state.scaler.scale = d->host_state.loss_scale;
+        t->state.scaler.good = d->host_state.good_steps;
+        t->state.scaler.tolerance = d->host_state.tolerance;
+        t->state.scaler.skips = d->host_state.skipped;
     }
     d->host_has_it = true;
     return DT_OK;

@@ -221,7 +221,8 @@ dt_status dt_device_infer_run(dt_device_infer *x, const dt_feed_slice *slice, ui
 {
     const dt_device_ops *ops = x->d->ops;
     dt_device_control *control = (dt_device_control *)(void *)x->pinned;
-    control->run = (dt_device_run){.seed = x->t->c.seed, .step = x->t->step, .phase = x->t->c.phase, .training = 0};
+    control->run =
+        (dt_device_run){.seed = x->t->c.seed, .step = x->t->state.step, .phase = x->t->c.phase, .training = 0};
     DT_TRY(bind(x, step_input));
     for (uint32_t i = 0; i < x->slices; i++) {
         DT_TRY(dt_device_pack(&x->source, &x->input, x->source.slice_cap, i < n ? &slice[i] : NULL, i, x->pinned));

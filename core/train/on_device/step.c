@@ -81,21 +81,21 @@ static dt_status pack_job(void *user, uint32_t worker)
 {
     dt_trainer *t = user;
     const uint32_t own = t->device->leaves;
-    t->waited[worker] = 0;
+    t->lanes.waited[worker] = 0;
     for (;;) {
-        const uint32_t i = atomic_fetch_add(&t->next_leaf, 1);
-        if (i >= own || atomic_load(&t->failed)) {
+        const uint32_t i = atomic_fetch_add(&t->scratch.next_leaf, 1);
+        if (i >= own || atomic_load(&t->scratch.failed)) {
             return DT_OK;
         }
-        const uint64_t number = (t->step - t->feed_first) * own + i;
+        const uint64_t number = (t->state.step - t->lanes.feed_first) * own + i;
         const dt_feed_leaf *leaf = NULL;
-        dt_status st = dt_feed_wait(t->feed, number, &leaf, &t->waited[worker]);
+        dt_status st = dt_feed_wait(t->lanes.feed, number, &leaf, &t->lanes.waited[worker]);
         if (st == DT_OK) {
             st = pack_leaf(t->device, i, leaf);
         }
-        dt_feed_release(t->feed, number);
+        dt_feed_release(t->lanes.feed, number);
         if (st < 0) {
-            atomic_store(&t->failed, true);
+            atomic_store(&t->scratch.failed, true);
             return st;
         }
     }
@@ -125,13 +125,13 @@ static void write_control(const dt_trainer *t, dt_device_control *c)
 {
     const dt_train_device *d = t->device;
     *c = (dt_device_control){
-        .run = {.seed = t->c.seed, .step = t->step, .phase = t->c.phase, .training = 1},
+        .run = {.seed = t->c.seed, .step = t->state.step, .phase = t->c.phase, .training = 1},
         .first = d->updates + 1,
         .gradient_clip = t->c.gradient_clip > 0 ? t->c.gradient_clip : 0,
     };
     c->consts[0] = consts_of(t, d->updates + 1);
     c->consts[1] = consts_of(t, d->updates + 2);
-    memcpy(c->loss_seed, t->loss_seed, sizeof(c->loss_seed));
+    memcpy(c->loss_seed, t->scratch.loss_seed, sizeof(c->loss_seed));
 }
 
 static dt_status stage(dt_trainer *t, dt_device_class *k, dt_device_buffer *b)
@@ -150,9 +150,9 @@ static dt_status stage(dt_trainer *t, dt_device_class *k, dt_device_buffer *b)
     for (uint32_t i = 0; i < n; i++) {
         memcpy(b->pinned + k->input.step[i], t->train.step_input[i], (size_t)count[i] * sizeof(float));
     }
-    atomic_store(&t->next_leaf, 0);
-    atomic_store(&t->failed, false);
-    DT_TRY(dt_pool_run(t->pool, pack_job, t));
+    atomic_store(&t->scratch.next_leaf, 0);
+    atomic_store(&t->scratch.failed, false);
+    DT_TRY(dt_pool_run(t->lanes.pool, pack_job, t));
     if (b->step != 0) {
         DT_TRY(d->ops->event_wait(d->device, b->done, d->copy));
     }
@@ -290,14 +290,14 @@ static dt_status read_result(dt_trainer *t, const dt_device_buffer *b, dt_step_r
     dt_tell_losses(t, r->loss, b->norm, out);
     out->grad_norm = r->norm;
     out->learning_rate = dt_trainer_rate(t, r->updates);
-    d->updates = t->updates = r->updates;
+    d->updates = t->state.updates = r->updates;
     if (b->step <= d->read) {
         return DT_OK; /* told before */
     }
     d->read = b->step;
-    t->scaler.scale = r->loss_scale;
-    t->scaler.skips = r->skipped;
-    t->scaler.overflows += r->applied ? 0 : 1;
+    t->state.scaler.scale = r->loss_scale;
+    t->state.scaler.skips = r->skipped;
+    t->state.scaler.overflows += r->applied ? 0 : 1;
     return dt_trainer_judge(t, b->step, r->applied != 0, out, r->bad);
 }
 
@@ -306,11 +306,11 @@ static dt_status read_result(dt_trainer *t, const dt_device_buffer *b, dt_step_r
 dt_status dt_train_device_step(dt_trainer *t, dt_step_report *out)
 {
     dt_train_device *d = t->device;
-    dt_device_buffer *b = &d->buffer[t->step % DT_DEVICE_BUFFERS];
-    const dt_device_buffer *before = &d->buffer[(t->step + 1) % DT_DEVICE_BUFFERS];
+    dt_device_buffer *b = &d->buffer[t->state.step % DT_DEVICE_BUFFERS];
+    const dt_device_buffer *before = &d->buffer[(t->state.step + 1) % DT_DEVICE_BUFFERS];
     int64_t size[DT_SAMPLES_MAX_SYMBOLS + 1];
     DT_TRY(dt_train_device_push(t));
-    DT_TRY(dt_batch_sizes(t, t->step, b->norm, size));
+    DT_TRY(dt_batch_sizes(t, t->state.step, b->norm, size));
     const size_t c = dt_device_class_of(d, size);
     if (c == DT_DEVICE_CLASSES) {
         return DT_FAIL(DT_EPLUGIN, "the data's samples grew: a shard of the batch no longer fits its largest size");
@@ -318,11 +318,11 @@ dt_status dt_train_device_step(dt_trainer *t, dt_step_report *out)
     DT_TRY(dt_device_class_use(t, d, c));
     DT_TRY(stage(t, &d->class[c], b));
     DT_TRY(launch(t, &d->class[c], b));
-    t->step++;
-    b->step = t->step;
+    t->state.step++;
+    b->step = t->state.step;
     if (before->step > d->read) {
         DT_TRY(read_result(t, before, out));
     }
-    const bool is_waited_for = t->c.synchronous || d->read == 0 || t->step % t->steps_per_epoch == 0;
+    const bool is_waited_for = t->c.synchronous || d->read == 0 || t->state.step % t->state.steps_per_epoch == 0;
     return read_result(t, is_waited_for ? b : before, out);
 }

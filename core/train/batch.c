@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How large a global batch is, and what its losses are divided by; see trainer_internal.h.
+ */
+#include <config.h>
+
+#include "train/trainer_internal.h"
+
+#include "base/err.h"
+#include "base/trace.h"
+
+#include <string.h>
+
+void dt_loss_norms(const dt_samples *s, const dt_compiled *c, const int64_t *size, double *norm)
+{
+    const dt_graph_loss *loss = NULL;
+    const uint32_t n = dt_graph_losses(c->graph, &loss);
+    for (uint32_t i = 0; i < n; i++) {
+        norm[i] = 1.0;
+        for (uint32_t k = 0; k <= s->n_symbols; k++) {
+            if (strcmp(loss[i].symbol, c->symbol[k]) == 0) {
+                norm[i] = size[k] > 0 ? (double)size[k] : 1.0;
+            }
+        }
+    }
+}
+
+/* loss = sum_i weight_i * sum / (live size of its symbol in the whole global batch) */
+static void set_normalisers(dt_trainer *t, const int64_t *size, double *norm)
+{
+    const dt_graph_loss *loss = NULL;
+    const uint32_t n = dt_graph_losses(t->train.graph, &loss);
+    dt_loss_norms(t->d.source, &t->train, size, norm);
+    for (uint32_t i = 0; i < n; i++) {
+        t->scratch.loss_seed[i] = loss[i].weight / norm[i];
+    }
+}
+
+dt_status dt_batch_sizes(dt_trainer *t, uint64_t step, double *norm, int64_t *largest)
+{
+    const dt_samples *s = t->d.source;
+    DT_TRACE("data", "batch sizes");
+    const uint64_t epoch = step / t->state.steps_per_epoch;
+    const uint64_t base = step % t->state.steps_per_epoch * t->c.batch;
+    int64_t total[DT_SAMPLES_MAX_SYMBOLS + 1] = {0};
+    memset(largest, 0, (s->n_symbols + 1) * sizeof(*largest));
+    dt_samples_order order;
+    dt_samples_order_init(&order, s, t->c.seed, t->c.phase, epoch);
+    for (uint32_t leaf = 0; leaf < t->c.leaves; leaf++) {
+        const uint64_t begin = dt_leaf_begin(t->c.batch, t->c.leaves, leaf);
+        const uint64_t end = dt_leaf_begin(t->c.batch, t->c.leaves, leaf + 1);
+        int64_t size[DT_SAMPLES_MAX_SYMBOLS + 1] = {0};
+        for (uint64_t i = begin; i < end; i++) {
+            t->scratch.batch_index[i] = dt_samples_order_at(&order, base + i);
+        }
+        DT_TRY(s->ops->sizes(s->self, t->scratch.batch_index + begin, (uint32_t)(end - begin), size));
+        size[s->n_symbols] = (int64_t)(end - begin);
+        for (uint32_t k = 0; k <= s->n_symbols; k++) {
+            total[k] += size[k];
+            largest[k] = size[k] > largest[k] ? size[k] : largest[k];
+        }
+    }
+    if (norm != NULL) {
+        set_normalisers(t, total, norm);
+    }
+    return DT_OK;
+}

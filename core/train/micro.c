@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The micro-batch: how many leaves are computed at once, and fewer of them when memory runs short; see trainer.h.
+ */
+#include <config.h>
+
+#include "train/on_device/device.h"
+#include "train/trainer_internal.h"
+
+#include "base/err.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+uint32_t dt_trainer_micro(const dt_trainer *t)
+{
+    const uint32_t own = t->lanes.leaf_end - t->lanes.leaf_begin;
+    return t->device != NULL ? dt_train_device_group(t->device) : t->lanes.active < own ? t->lanes.active : own;
+}
+
+static void drop_execs(dt_compiled *c, uint32_t from)
+{
+    for (uint32_t i = from; i < c->n_exec; i++) {
+        dt_exec_destroy(c->exec[i]);
+    }
+    c->n_exec = c->n_exec < from ? c->n_exec : from;
+}
+
+/* Workers from n on run no leaves any more, and what they held goes. Between steps; what the feed read ahead is
+ * forgotten. */
+void dt_trainer_narrow(dt_trainer *t, uint32_t n)
+{
+    dt_feed_stop(t->lanes.feed);
+    t->lanes.feed = NULL;
+    t->lanes.feed_is_paused = false;
+    drop_execs(&t->train, n);
+    for (uint32_t i = 0; i < t->n_infer; i++) {
+        drop_execs(&t->infer[i], n);
+    }
+    for (uint32_t i = n; t->lanes.reader != NULL && i < t->lanes.active; i++) {
+        dt_feed_reader_destroy(t->lanes.reader[i]);
+        t->lanes.reader[i] = NULL;
+    }
+    t->lanes.active = n;
+    const uint32_t needed = dt_grads_needed(t);
+    for (uint32_t i = needed; i < t->lanes.n_grads; i++) {
+        dt_arena_unmap(t->lanes.grad[i], t->state.arena_bytes);
+        t->lanes.grad[i] = NULL;
+    }
+    t->lanes.n_grads = t->lanes.n_grads < needed ? t->lanes.n_grads : needed;
+    t->scratch.gradient = NULL;
+}
+
+bool dt_trainer_shrink(dt_trainer *t)
+{
+    if (t->device != NULL) {
+        return false; /* the host holds what is on its way, no more */
+    }
+    if (t->c.prefetch > 0 && t->lanes.reader == NULL) {
+        t->c.prefetch = 0;
+        dt_trainer_narrow(t, t->lanes.active);
+        return true;
+    }
+    if (dt_trainer_micro(t) < 2) {
+        return false;
+    }
+    dt_trainer_narrow(t, dt_trainer_micro(t) / 2);
+    return true;
+}
+
+void dt_trainer_say_smaller(const dt_trainer *t, uint32_t before)
+{
+    if (dt_comm_rank(t->d.comm) == 0) {
+        dt_log(DT_LOG_WARN, "%s; trying %u shard%s at a time instead of %u, nothing ahead; the result is the same",
+               dt_error_text(), t->lanes.active, t->lanes.active == 1 ? "" : "s", before);
+    }
+    dt_error_clear();
+}
+
+bool dt_trainer_shrink_after(dt_trainer *t, dt_status st)
+{
+    if (st != DT_ENOMEM || t->lanes.was_short || t->device != NULL) {
+        return false;
+    }
+    const uint32_t before = dt_trainer_micro(t);
+    t->lanes.was_short = true;
+    t->c.prefetch = 0;
+    dt_trainer_narrow(t, before > 1 ? before / 2 : 1);
+    dt_trainer_say_smaller(t, before);
+    return true;
+}
+
+dt_status dt_trainer_explain_memory(const dt_trainer *t, dt_status st)
+{
+    return st != DT_ENOMEM || t->device != NULL
+               ? st
+               : DT_CONTEXT(st,
+                            "out of memory with %u shard%s of a batch at a time; raise data.shards, set "
+                            "engine.recompute = true, or take smaller models",
+                            dt_trainer_micro(t), dt_trainer_micro(t) == 1 ? "" : "s");
+}

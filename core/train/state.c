@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What training is between two steps: step inputs, arenas, counts, and how large things are. All other files of the
+ * room stand on this one; see trainer.h and trainer_internal.h.
+ */
+#include <config.h>
+
+#include "train/trainer_internal.h"
+
+#include "base/err.h"
+#include "base/mem.h"
+
+#include <math.h>
+#include <string.h>
+
+static const dt_step_value *find_value(const dt_trainer *t, const char *name)
+{
+    for (uint32_t i = 0; i < t->state.n_values; i++) {
+        if (strcmp(t->state.value[i].name, name) == 0) {
+            return &t->state.value[i];
+        }
+    }
+    return NULL;
+}
+
+dt_status dt_bind_step_inputs(dt_trainer *t, dt_compiled *c)
+{
+    const char *const *name = NULL;
+    const int64_t *count = NULL;
+    const uint32_t n = dt_plan_step_inputs(c->plan, &name, &count);
+    if (n > DT_TRAIN_MAX_STEP_INPUTS) {
+        return DT_FAIL(DT_EPLUGIN, "the phase records %u step inputs, at most %d are possible", n,
+                       DT_TRAIN_MAX_STEP_INPUTS);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        const dt_step_value *v = find_value(t, name[i]);
+        if (v == NULL) {
+            return DT_FAIL(DT_EPLUGIN, "the phase records step input %s but never set it", name[i]);
+        }
+        if ((int64_t)v->n != count[i]) {
+            return DT_FAIL(DT_ESHAPE, "step input %s was recorded with %lld values and set with %u", name[i],
+                           (long long)count[i], v->n);
+        }
+        c->step_input[i] = v->value;
+    }
+    return DT_OK;
+}
+
+dt_status dt_trainer_set(dt_trainer *t, const char *name, const float *value, uint32_t n)
+{
+    dt_step_value *v = (dt_step_value *)find_value(t, name);
+    if (v == NULL) {
+        dt_step_value *grown = dt_realloc(t->state.value, (t->state.n_values + 1) * sizeof(*grown));
+        if (grown == NULL) {
+            return DT_FAIL(DT_ENOMEM, "out of memory for step input %s", name);
+        }
+        t->state.value = grown;
+        v = &t->state.value[t->state.n_values];
+        memset(v, 0, sizeof(*v));
+        v->name = dt_strdup(name);
+        v->value = dt_alloc_n(n, sizeof(float));
+        v->n = n;
+        if (v->name == NULL || v->value == NULL) {
+            dt_free(v->name);
+            dt_free(v->value);
+            return DT_FAIL(DT_ENOMEM, "out of memory for step input %s", name);
+        }
+        t->state.n_values++;
+    }
+    if (v->n != n) {
+        return DT_FAIL(DT_ESHAPE, "step input %s has %u values, not %u", name, v->n, n);
+    }
+    memcpy(v->value, value, n * sizeof(float));
+    return DT_OK;
+}
+
+dt_status dt_map_arena(const dt_trainer *t, float **out)
+{
+    void *p = NULL;
+    DT_TRY(dt_arena_map(t->state.arena_bytes, &p));
+    *out = p;
+    return DT_OK;
+}
+
+/* As many gradient buffers as can be alive at once: one per worker in work, and pending nodes, which are siblings of
+ * nodes on the path of an unfinished leaf: those in work and the next one. */
+uint32_t dt_grads_needed(const dt_trainer *t)
+{
+    const uint32_t own = t->lanes.leaf_end - t->lanes.leaf_begin;
+    uint32_t levels = 0;
+    while ((1u << levels) < own) {
+        levels++;
+    }
+    const uint32_t n = t->lanes.active + (t->lanes.active + 1) * levels;
+    return n < own ? n : own;
+}
+
+dt_status dt_grads_make(dt_trainer *t)
+{
+    if (t->lanes.n_grads > 0) {
+        return DT_OK;
+    }
+    const uint32_t n = dt_grads_needed(t);
+    for (uint32_t i = 0; i < n; i++) {
+        DT_TRY(dt_map_arena(t, &t->lanes.grad[i]));
+    }
+    DT_TRY(dt_map_arena(t, &t->lanes.grad[DT_TREE_MAX_LEAVES]));
+    t->lanes.n_grads = n;
+    return DT_OK;
+}
+
+uint64_t dt_trainer_steps(const dt_trainer *t)
+{
+    return t->c.epochs * t->state.steps_per_epoch;
+}
+
+void dt_trainer_slice(const dt_samples *s, const double *mean, uint64_t most, int64_t *size)
+{
+    double n = (double)most < (double)s->slice_cap[s->n_symbols] ? (double)most : (double)s->slice_cap[s->n_symbols];
+    for (uint32_t k = 0; k < s->n_symbols; k++) {
+        n = mean[k] * n > (double)s->slice_cap[k] ? (double)s->slice_cap[k] / mean[k] : n;
+    }
+    for (uint32_t k = 0; k < s->n_symbols; k++) {
+        size[k] = (int64_t)ceil(mean[k] * n);
+    }
+    size[s->n_symbols] = (int64_t)n;
+}
+
+uint64_t dt_input_bytes(const dt_samples *s, const double *mean, uint64_t n)
+{
+    uint64_t bytes = 0;
+    int64_t size[DT_SAMPLES_MAX_SYMBOLS + 1];
+    for (uint32_t k = 0; k < s->n_symbols; k++) {
+        size[k] = (int64_t)(mean[k] * (double)n);
+    }
+    size[s->n_symbols] = (int64_t)n;
+    for (uint32_t f = 0; f < s->n_fields; f++) {
+        bytes += (s->skipped >> f & 1) != 0 ? 0 : dt_samples_field_bytes(s, f, size);
+    }
+    return bytes;
+}
+
+void dt_activations_of(const dt_compiled *c, const double *mean, uint64_t most, uint64_t *mapped, uint64_t *resident)
+{
+    const dt_plan_info *info = dt_plan_info_get(c->plan);
+    int64_t size[DT_SAMPLES_MAX_SYMBOLS + 1];
+    dt_trainer_slice(c->source, mean, most, size);
+    *mapped = dt_arena_bytes(info->arena_bytes) + dt_arena_bytes(info->kept_bytes);
+    *resident = dt_plan_touched_bytes(c->plan, size);
+}
+
+bool dt_trainer_is_half(const dt_trainer *t)
+{
+    return t->c.math >= DT_DEVICE_MATH_BF16 || t->c.scaling.kind != DT_SCALING_NONE;
+}
+
+uint32_t dt_trainer_slots(const dt_trainer *t)
+{
+    if (t->device != NULL) {
+        return 2 * (t->lanes.leaf_end - t->lanes.leaf_begin);
+    }
+    return t->d.source->is_live ? t->lanes.active : t->lanes.active + t->c.prefetch;
+}
+
+void dt_skip_unread(dt_samples *s, const dt_plan *p)
+{
+    bool is_whole = false; /* is any of the last ones read? */
+    for (uint32_t f = 0; f < s->n_fields; f++) {
+        const bool is_read = dt_plan_field(p, s->field[f].name) >= 0;
+        s->skipped |= is_read ? 0 : UINT64_C(1) << f;
+        is_whole = is_whole || (is_read && f >= s->n_fields - s->n_whole);
+    }
+    for (uint32_t f = s->n_fields - s->n_whole; f < s->n_fields && is_whole; f++) {
+        s->skipped &= ~(UINT64_C(1) << f);
+    }
+}
