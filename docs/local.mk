@@ -10,3 +10,13 @@ docimgdir = $(docpagesdir)/img
 dist_docimg_DATA = docs/img/report.svg docs/img/episode.svg
 EXTRA_DIST += docs/img/make.sh docs/img/cut.py
 dist_man3_MANS = docs/libdtrain-policy.3
+
+# these pages and the reference of include/dtrain as a site; needs mkdocs and doxygen, which building dtrain does not
+EXTRA_DIST += docs/site/make.sh docs/site/mkdocs.yml docs/site/tables.css docs/site/Doxyfile docs/site/api.dox \
+	docs/site/comments.py
+docs:
+	@$(SHELL) $(srcdir)/docs/site/make.sh site
+clean-local: clean-site
+clean-site:
+	rm -rf site site.src
+.PHONY: docs clean-site
