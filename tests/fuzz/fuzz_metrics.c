@@ -62,6 +62,8 @@ static void draw(const dt_logbook *l)
         dt_page_phase phase = {.id = l->records->phase[k].id};
         memset(phase.at, -1, sizeof(phase.at));
         phase.at[0] = (int32_t)k;
+        const dt_series *over = dt_page_series(&p, &phase, 0, "env_steps");
+        phase.has_env_steps = phase.is_over_env_steps = over != NULL && dt_curve_may_be_over(l->records, over);
         for (size_t i = 0; i < N_PANELS; i++) {
             fuzz_hold(panels[i](&p, &phase) == DT_OK);
         }
