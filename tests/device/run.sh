@@ -147,7 +147,7 @@ if $fake; then
     test -z "$(last gpu/mem_used "$work/nvmlinit")" || fail "records what nobody told"
     "$dtrain" report "$work/nvml" --out "$work/page.html" 2>"$work/err" || fail "the report"
     for title in 'allocated on the device' 'held of the device by this process' 'in use on the device, by all'; do
-        grep -q "data-name=\"$title, MB\"" "$work/page.html" || fail "the report draws nothing of memory $title"
+        grep -q "data-name=\"$title\"" "$work/page.html" || fail "the report draws nothing of memory $title"
     done
     grep -q 'gpu/utilisation' "$work/page.html" || fail "the report says nothing of utilisation"
     cases=$((cases + 2))
