@@ -57,7 +57,7 @@ noinst_DATA = core/cli/dtrain.bash core/cli/dtrain.zsh core/cli/dtrain.fish
 
 # dtrain.cfg(5), written by a program of the host from the tables of options, those of plugins among them
 noinst_PROGRAMS += cfg_doc
-cfg_doc_SOURCES = core/cli/cfg_doc.c
+cfg_doc_SOURCES = core/cli/cfg_doc.c core/cli/roff.h
 cfg_doc_LDADD = core/libdtcore.la
 CLEANFILES += core/cli/dtrain.cfg.5
 core/cli/dtrain.cfg.5: cfg_doc$(EXEEXT) $(plugin_LTLIBRARIES)
