@@ -28,10 +28,10 @@ static dt_status evaluate(const dt_args *a, dt_session *s)
     dt_status st = dt_eval_run(s, index, a->checkpoint, 0, &e);
     if (st == DT_OK) {
         if (a->json) {
-            dt_report_json(e.stage, &text);
+            dt_result_json(e.stage, &text);
             dt_str_add(&text, "\n");
         } else {
-            dt_report_text(e.stage, &text);
+            dt_result_text(e.stage, &text);
         }
         st = dt_str_status(&text);
         dt_print_text(dt_str_text(&text));

@@ -79,7 +79,7 @@ static dt_status choose_phase(const dt_session *s, int64_t *index_p)
 static dt_status collect(const dt_stage *stage, dt_street *street)
 {
     for (uint32_t i = 0; i < stage->n_pictures; i++) {
-        const dt_report *r = &stage->picture[i];
+        const dt_result *r = &stage->picture[i];
         DT_TRY(dt_street_put(street, r->key, r->value, r->n, r->columns));
     }
     dt_street_finish(street);
@@ -141,7 +141,7 @@ static dt_status tell(const dt_args *a, const dt_stage *stage, const dt_street *
 {
     dt_str text = {0};
     dt_json_out o = {.s = &text};
-    const double *mean = dt_stage_report(stage, "return/mean");
+    const double *mean = dt_stage_result(stage, "return/mean");
     if (a->json) {
         dt_json_obj(&o, NULL);
         dt_json_str(&o, "render", path);

@@ -98,7 +98,7 @@ void dt_baseline_names_fini(dt_baseline_names *b)
 dt_status dt_policy_result_take(dt_stage *s, dt_policy_result **out_p)
 {
     *out_p = NULL;
-    if (s->n_reports == 0 || s->env.comp == NULL || s->rollout == NULL) {
+    if (s->n_results == 0 || s->env.comp == NULL || s->rollout == NULL) {
         return DT_OK;
     }
     dt_policy_result *p = dt_alloc(sizeof(*p));
@@ -110,10 +110,10 @@ dt_status dt_policy_result_take(dt_stage *s, dt_policy_result **out_p)
             snprintf(p->controller, sizeof(p->controller), "%s", s->model[i].comp->desc.id);
         }
     }
-    dt_report_json(s, &p->json);
-    memcpy(p->report, s->report, s->n_reports * sizeof(*s->report));
-    p->n = s->n_reports;
-    s->n_reports = 0;
+    dt_result_json(s, &p->json);
+    memcpy(p->result, s->result, s->n_results * sizeof(*s->result));
+    p->n = s->n_results;
+    s->n_results = 0;
     *out_p = p;
     return dt_str_status(&p->json);
 }
@@ -124,8 +124,8 @@ void dt_policy_result_free(dt_policy_result *p)
         return;
     }
     for (uint32_t i = 0; i < p->n; i++) {
-        dt_free(p->report[i].key);
-        dt_free(p->report[i].value);
+        dt_free(p->result[i].key);
+        dt_free(p->result[i].value);
     }
     dt_str_fini(&p->json);
     dt_free(p);
@@ -166,8 +166,8 @@ static dt_status evaluate(const dt_stage_desc *d, dt_policy_result **out_p)
 static const double *value_of(const dt_policy_result *p, const char *key)
 {
     for (uint32_t i = 0; i < p->n; i++) {
-        if (strcmp(p->report[i].key, key) == 0) {
-            return p->report[i].value;
+        if (strcmp(p->result[i].key, key) == 0) {
+            return p->result[i].value;
         }
     }
     return NULL;
@@ -191,8 +191,8 @@ static void tell(const results *r)
     dt_log(DT_LOG_INFO, "the policy and its baselines, on the same seeds:");
     dt_log(DT_LOG_INFO, "%s", dt_str_text(&line));
     for (uint32_t i = 0; i < r->policy->n; i++) {
-        const char *key = r->policy->report[i].key;
-        const double mine = r->policy->report[i].value[0];
+        const char *key = r->policy->result[i].key;
+        const double mine = r->policy->result[i].value[0];
         bool is_told = ends_with_mean(key) && !isnan(mine) && mine != 0;
         for (uint32_t k = 0; k < r->n && ends_with_mean(key); k++) {
             const double *other = value_of(r->of[k], key);

@@ -29,7 +29,7 @@ dt_status dt_baseline_names_get(dt_config *c, dt_loader *l, int64_t phase, dt_ba
 void dt_baseline_names_fini(dt_baseline_names *b);
 
 typedef struct dt_policy_result { /* the policy's last evaluation: what is left of its stage */
-    dt_report report[DT_STAGE_MAX_REPORTS];
+    dt_result result[DT_STAGE_MAX_RESULTS];
     uint32_t n;
     dt_str json;
     char controller[128];

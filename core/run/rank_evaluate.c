@@ -24,10 +24,10 @@ static dt_status evaluate(dt_rank *k)
     if (!dt_rank_is_first(k)) {
         return DT_OK;
     }
-    const dt_report *report = NULL;
-    const uint32_t n = dt_stage_reports(k->stage, &report);
+    const dt_result *report = NULL;
+    const uint32_t n = dt_stage_results(k->stage, &report);
     for (uint32_t i = 0; i < n; i++) {
-        for (uint32_t j = 0; j < report[i].n && !dt_report_is_detail(&report[i]); j++) {
+        for (uint32_t j = 0; j < report[i].n && !dt_result_is_detail(&report[i]); j++) {
             char name[128];
             if (report[i].is_list) {
                 snprintf(name, sizeof(name), "eval/%s/%u", report[i].key, j + 1);
@@ -37,12 +37,12 @@ static dt_status evaluate(dt_rank *k)
             dt_metrics_scalar(k->r->metrics, name, report[i].value[j]);
         }
     }
-    if (dt_report_pictures(k->stage, dt_rundir_path(k->r->d->dir)) < 0) {
+    if (dt_result_pictures(k->stage, dt_rundir_path(k->r->d->dir)) < 0) {
         dt_log(DT_LOG_WARN, "no pictures of this evaluation: %s", dt_error_text());
         dt_error_clear();
     }
     dt_str table = {0};
-    dt_report_text(k->stage, &table);
+    dt_result_text(k->stage, &table);
     const dt_status st = dt_str_status(&table);
     dt_event_files_evaluation(k->stage, k->r->metrics, dt_trainer_step_number(k->stage->trainer), dt_str_text(&table));
     char *rest = table.text, *line;
@@ -62,10 +62,10 @@ bool dt_rank_evaluation_due(const dt_rank *k, const dt_progress *p, bool ends)
 
 static const char *nearest(const dt_stage *s, const char *name)
 {
-    const char *names[DT_STAGE_MAX_REPORTS + 1] = {NULL};
-    const dt_report *report = NULL;
-    const uint32_t n = dt_stage_reports(s, &report);
-    for (uint32_t i = 0; i < n && i < DT_STAGE_MAX_REPORTS; i++) {
+    const char *names[DT_STAGE_MAX_RESULTS + 1] = {NULL};
+    const dt_result *report = NULL;
+    const uint32_t n = dt_stage_results(s, &report);
+    for (uint32_t i = 0; i < n && i < DT_STAGE_MAX_RESULTS; i++) {
         names[i] = report[i].key;
     }
     return dt_did_you_mean(strncmp(name, "eval/", 5) == 0 ? name + 5 : name, names);
@@ -74,10 +74,10 @@ static const char *nearest(const dt_stage *s, const char *name)
 /* The number that a key of the configuration names. Errors: DT_ECONFIG with those that there are. */
 static dt_status find_result(const dt_rank *k, const char *option, const char *name, double *out)
 {
-    const double *value = dt_stage_report(k->stage, name);
+    const double *value = dt_stage_result(k->stage, name);
     if (value == NULL) {
         dt_str known = {0};
-        dt_stage_report_names(k->stage, &known);
+        dt_stage_result_names(k->stage, &known);
         const char *near = nearest(k->stage, name);
         const dt_status st =
             DT_FAIL(DT_ECONFIG, "%s = \"%s\" is no result of the evaluation of %s%s%s%s; it reports %s", option, name,
@@ -139,7 +139,7 @@ static dt_status refuse_best(const dt_rank *k)
 {
     double unused = 0;
     bool is_meant = false;
-    if (dt_stage_report(k->stage, best_name(k)) != NULL) {
+    if (dt_stage_result(k->stage, best_name(k)) != NULL) {
         return DT_OK;
     }
     DT_TRY(is_meant_here(k, &is_meant));
@@ -189,6 +189,6 @@ dt_status dt_rank_check_results(dt_rank *k)
     if (st == DT_OK) {
         check_best(k);
     }
-    dt_stage_reports_clear(k->stage);
+    dt_stage_results_clear(k->stage);
     return dt_comm_agree(k->comm, st);
 }

@@ -21,7 +21,7 @@ enum { KEY_COLUMNS = 26 };
 #define COUNT_MAX 1e9 /* more digits than a column has */
 
 /* Bytes of what "what/mean" and "what/std" are of, where r and the report after it are such a pair; else 0. */
-static size_t spread_of(const dt_report *r, const dt_report *end)
+static size_t spread_of(const dt_result *r, const dt_result *end)
 {
     const char *slash = strrchr(r->key, '/');
     const size_t n = slash != NULL ? (size_t)(slash - r->key) : 0;
@@ -38,7 +38,7 @@ static void number_text(double v, dt_str *out)
 }
 
 /* "over seeds 1, 2, 3": no column, so that none of the numbers below stands for one of them */
-static void seeds_text(const dt_report *r, dt_str *out)
+static void seeds_text(const dt_result *r, dt_str *out)
 {
     dt_str_addf(out, "  %s", r->n > 1 ? "mean +- deviation over seeds" : "of seed");
     for (uint32_t j = 0; j < r->n; j++) {
@@ -74,18 +74,18 @@ static void env_json(const dt_stage *s, dt_json_out *o)
     dt_json_end(o, '}');
 }
 
-void dt_report_text(const dt_stage *s, dt_str *out)
+void dt_result_text(const dt_stage *s, dt_str *out)
 {
-    const dt_report *r = NULL;
-    const uint32_t n = dt_stage_reports(s, &r);
+    const dt_result *r = NULL;
+    const uint32_t n = dt_stage_results(s, &r);
     uint32_t n_seeds = 0;
     env_text(s, out);
     for (uint32_t i = 0; i < n; i++) {
         const size_t what = spread_of(&r[i], r + n);
         const double *deviation = what > 0 ? r[i + 1].value : NULL;
-        const dt_report *one = &r[i];
+        const dt_result *one = &r[i];
         i += what > 0; /* a line for both, none for what nobody measured */
-        if (dt_report_is_detail(one) || (what > 0 && isnan(one->value[0]))) {
+        if (dt_result_is_detail(one) || (what > 0 && isnan(one->value[0]))) {
             continue;
         }
         if (strcmp(one->key, "seeds") == 0) {
@@ -104,7 +104,7 @@ void dt_report_text(const dt_stage *s, dt_str *out)
     }
 }
 
-static void write_one(dt_json_out *o, const char *key, const dt_report *r)
+static void write_one(dt_json_out *o, const char *key, const dt_result *r)
 {
     if (!r->is_list) {
         const double v = r->value[0];
@@ -139,7 +139,7 @@ static size_t shared(const char *path, const char *key)
 }
 
 /* "costs/collisions/mean" is the member mean of collisions of costs: neighbours with the same beginning share it. */
-static void write_nested(dt_json_out *o, const dt_report *r, uint32_t n)
+static void write_nested(dt_json_out *o, const dt_result *r, uint32_t n)
 {
     char open[128] = ""; /* objects that are open, each with its '/' */
     for (uint32_t i = 0; i < n; i++) {
@@ -166,10 +166,10 @@ static void write_nested(dt_json_out *o, const dt_report *r, uint32_t n)
     }
 }
 
-void dt_report_json(const dt_stage *s, dt_str *out)
+void dt_result_json(const dt_stage *s, dt_str *out)
 {
-    const dt_report *r = NULL;
-    const uint32_t n = dt_stage_reports(s, &r);
+    const dt_result *r = NULL;
+    const uint32_t n = dt_stage_results(s, &r);
     dt_json_out o = {.s = out};
     dt_json_obj(&o, NULL);
     if (s->env.comp != NULL) {
@@ -179,7 +179,7 @@ void dt_report_json(const dt_stage *s, dt_str *out)
     dt_json_end(&o, '}');
 }
 
-dt_status dt_report_pictures(const dt_stage *s, const char *run_dir)
+dt_status dt_result_pictures(const dt_stage *s, const char *run_dir)
 {
     dt_str text = {0}, path = {0};
     dt_json_out o = {.s = &text};

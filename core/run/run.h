@@ -35,9 +35,9 @@ void dt_run_note_or_warn(const dt_session *s, dt_rundir *dir, int exit_code);
 
 /* An evaluation's result as people read it, a line each, and as scripts do. */
 struct dt_stage;
-void dt_report_text(const struct dt_stage *s, dt_str *out);
-void dt_report_json(const struct dt_stage *s, dt_str *out);
+void dt_result_text(const struct dt_stage *s, dt_str *out);
+void dt_result_json(const struct dt_stage *s, dt_str *out);
 /* What it left for pictures, as evaluation/<n>-<phase>.pictures.json of the run; nothing where it left nothing. */
-dt_status dt_report_pictures(const struct dt_stage *s, const char *run_dir) DT_NODISCARD;
+dt_status dt_result_pictures(const struct dt_stage *s, const char *run_dir) DT_NODISCARD;
 
 #endif

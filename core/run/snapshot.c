@@ -173,7 +173,7 @@ static dt_status fill_info(dt_stage *s, const dt_snapshot_desc *d, dt_ckpt_info 
     info->metric = NAN;
     const char *key = strchr(opts.best_by, ':');
     key = key != NULL ? key + 1 : opts.best_by;
-    const double *metric = key[0] != '\0' && d->is_evaluated ? dt_stage_report(s, key) : NULL;
+    const double *metric = key[0] != '\0' && d->is_evaluated ? dt_stage_result(s, key) : NULL;
     if (metric != NULL) {
         snprintf(info->metric_name, sizeof(info->metric_name), "%.60s", key);
         info->metric = *metric;

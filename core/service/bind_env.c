@@ -71,7 +71,7 @@ static dt_status finish(dt_env *e, dt_env_setup *with, void *self)
     with->max_steps = spec.max_steps;
     if (e->has_layout) {
         const dt_status st = dt_layout_compare(&e->layout, &spec);
-        DT_TRY(st < 0 && with == &e->apart
+        DT_TRY(st < 0 && with == &e->evaluation
                    ? DT_CONTEXT(DT_ECONFIG, "evaluation.env must leave what a policy sees and does as it is")
                    : st);
     } else {
@@ -180,8 +180,8 @@ static dt_status set_up_both(dt_env *e, const dt_setting *set, uint32_t n_phase,
     uint32_t n_judged = 0;
     DT_TRY(set_up(e, set, n, &e->training));
     DT_TRY(dt_env_judge(e, set, n_phase, n, judged, &n_judged));
-    e->judged = n_judged > 0 ? &e->apart : &e->training;
-    return n_judged > 0 ? set_up(e, judged, n_judged, &e->apart) : DT_OK;
+    e->judged = n_judged > 0 ? &e->evaluation : &e->training;
+    return n_judged > 0 ? set_up(e, judged, n_judged, &e->evaluation) : DT_OK;
 }
 
 /* An instance of each kind: options that evaluations cannot have are found before training. */
@@ -193,10 +193,10 @@ static dt_status make_first(dt_env *e)
         return DT_OK;
     }
     if ((e->comp->desc.flags & DT_COMP_PROCESS) != 0 && !e->in_process) {
-        DT_TRY(dt_env_remake(e, &e->apart));
+        DT_TRY(dt_env_remake(e, &e->evaluation));
         return dt_env_remake(e, &e->training);
     }
-    const dt_status st = dt_env_make(e, &e->apart, 0, 1, &tried);
+    const dt_status st = dt_env_make(e, &e->evaluation, 0, 1, &tried);
     dt_env_drop(e, 1, &tried);
     return st < 0 ? DT_CONTEXT(st, "an instance for evaluations") : DT_OK;
 }
@@ -256,8 +256,8 @@ void dt_bind_env_fini(dt_stage *s)
         dt_layout_fini(&e->layout);
         dt_str_fini(&e->training.request);
         dt_free(e->training.config);
-        dt_str_fini(&e->apart.request);
-        dt_free(e->apart.config);
+        dt_str_fini(&e->evaluation.request);
+        dt_free(e->evaluation.config);
     }
     e->comp = NULL;
 }

@@ -36,12 +36,12 @@ static void metrics_report(const dt_host *h, const char *key, const double *valu
 {
     dt_stage *s = dt_stage_of(h);
     const uint32_t count = n > 0 ? n : 1;
-    if (s->n_reports == DT_STAGE_MAX_REPORTS) {
+    if (s->n_results == DT_STAGE_MAX_RESULTS) {
         dt_log(DT_LOG_WARN, "%s reports more than %d results; %s is left out", s->d.phase->desc.id,
-               DT_STAGE_MAX_REPORTS, key);
+               DT_STAGE_MAX_RESULTS, key);
         return;
     }
-    dt_report *r = &s->report[s->n_reports];
+    dt_result *r = &s->result[s->n_results];
     r->key = dt_strdup(key);
     r->value = dt_alloc_n(count, sizeof(double));
     if (r->key == NULL || r->value == NULL) {
@@ -52,7 +52,7 @@ static void metrics_report(const dt_host *h, const char *key, const double *valu
     memcpy(r->value, value, count * sizeof(double));
     r->n = count;
     r->is_list = n > 0;
-    s->n_reports++;
+    s->n_results++;
 }
 
 static bool grow_pictures(dt_stage *s)
@@ -61,7 +61,7 @@ static bool grow_pictures(dt_stage *s)
         return true;
     }
     const uint32_t cap = s->cap_pictures > 0 ? 2 * s->cap_pictures : 64;
-    dt_report *grown = dt_realloc(s->picture, cap * sizeof(*grown));
+    dt_result *grown = dt_realloc(s->picture, cap * sizeof(*grown));
     if (grown == NULL) {
         return false;
     }
@@ -83,7 +83,7 @@ static void metrics_picture(const dt_host *h, const char *key, const float *valu
     if (dt_comm_rank(s->d.comm) != 0 || n == 0 || !grow_pictures(s)) {
         return;
     }
-    dt_report r = {.key = dt_strdup(key), .value = dt_alloc_n(n, sizeof(double)), .n = (uint32_t)n};
+    dt_result r = {.key = dt_strdup(key), .value = dt_alloc_n(n, sizeof(double)), .n = (uint32_t)n};
     if (r.key == NULL || r.value == NULL) {
         dt_free(r.key);
         dt_free(r.value);

@@ -83,7 +83,7 @@ dt_status dt_stage_evaluate(dt_stage *s, dt_progress *out)
         return DT_FAIL(DT_EUNSUPPORTED, "phase %s has no evaluation", s->d.phase->desc.id);
     }
     clear_progress(out);
-    dt_stage_reports_clear(s);
+    dt_stage_results_clear(s);
     return s->d.phase->ops.phase.evaluate(s->self, out);
 }
 
@@ -104,23 +104,23 @@ void dt_stage_destroy(dt_stage *s)
     dt_trainer_destroy(s->trainer);
     dt_bind_fini(s);
     dt_param_table_fini(&s->params);
-    dt_stage_reports_clear(s);
+    dt_stage_results_clear(s);
     dt_free(s->self);
     dt_free(s->config);
     dt_free(s);
 }
 
-uint32_t dt_stage_reports(const dt_stage *s, const dt_report **out_p)
+uint32_t dt_stage_results(const dt_stage *s, const dt_result **out_p)
 {
-    *out_p = s->report;
-    return s->n_reports;
+    *out_p = s->result;
+    return s->n_results;
 }
 
-const double *dt_stage_report(const dt_stage *s, const char *key)
+const double *dt_stage_result(const dt_stage *s, const char *key)
 {
     key += strncmp(key, "eval/", 5) == 0 ? 5 : 0;
-    for (uint32_t i = 0; i < s->n_reports; i++) {
-        const dt_report *r = &s->report[i];
+    for (uint32_t i = 0; i < s->n_results; i++) {
+        const dt_result *r = &s->result[i];
         const size_t n = strlen(r->key);
         int64_t at = 1;
         if (strncmp(r->key, key, n) != 0 || r->n == 0) {
@@ -136,30 +136,30 @@ const double *dt_stage_report(const dt_stage *s, const char *key)
     return NULL;
 }
 
-bool dt_report_is_detail(const dt_report *r)
+bool dt_result_is_detail(const dt_result *r)
 {
     const char *slash = strrchr(r->key, '/');
     return r->is_list && slash != NULL && strcmp(slash, "/values") == 0;
 }
 
-void dt_stage_report_names(const dt_stage *s, dt_str *out)
+void dt_stage_result_names(const dt_stage *s, dt_str *out)
 {
-    for (uint32_t i = 0; i < s->n_reports; i++) {
-        if (dt_report_is_detail(&s->report[i])) {
+    for (uint32_t i = 0; i < s->n_results; i++) {
+        if (dt_result_is_detail(&s->result[i])) {
             continue;
         }
-        dt_str_addf(out, "%s%s", i > 0 ? ", " : "", s->report[i].key);
-        if (s->report[i].is_list && s->report[i].n > 1) {
-            dt_str_addf(out, "/1..%u", s->report[i].n);
+        dt_str_addf(out, "%s%s", i > 0 ? ", " : "", s->result[i].key);
+        if (s->result[i].is_list && s->result[i].n > 1) {
+            dt_str_addf(out, "/1..%u", s->result[i].n);
         }
     }
 }
 
-void dt_stage_reports_clear(dt_stage *s)
+void dt_stage_results_clear(dt_stage *s)
 {
-    for (uint32_t i = 0; i < s->n_reports; i++) {
-        dt_free(s->report[i].key);
-        dt_free(s->report[i].value);
+    for (uint32_t i = 0; i < s->n_results; i++) {
+        dt_free(s->result[i].key);
+        dt_free(s->result[i].value);
     }
     for (uint32_t i = 0; i < s->n_pictures; i++) {
         dt_free(s->picture[i].key);
@@ -167,5 +167,5 @@ void dt_stage_reports_clear(dt_stage *s)
     }
     dt_free(s->picture);
     s->picture = NULL;
-    s->n_reports = s->n_pictures = s->cap_pictures = 0;
+    s->n_results = s->n_pictures = s->cap_pictures = 0;
 }

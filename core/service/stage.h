@@ -20,7 +20,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { DT_STAGE_MAX_MODELS = 8, DT_STAGE_MAX_DATA = 8, DT_STAGE_MAX_REPORTS = 256 };
+enum { DT_STAGE_MAX_MODELS = 8, DT_STAGE_MAX_DATA = 8, DT_STAGE_MAX_RESULTS = 256 };
 enum { DT_STAGE_MAX_PICTURES = 8192, DT_STAGE_MAX_PICTURE_VALUES = 65536 };
 
 struct dt_model { /* a bound model */
@@ -51,8 +51,8 @@ typedef struct dt_env_told { /* an option that training and evaluations need not
 struct dt_env { /* a bound environment */
     struct dt_stage *stage;
     const dt_loaded *comp;
-    dt_env_setup training, apart; /* apart: where evaluations have other options */
-    dt_env_setup *judged;         /* of evaluations: one of the two */
+    dt_env_setup training, evaluation; /* evaluation: where those have other options */
+    dt_env_setup *judged;              /* of evaluations: one of the two */
     dt_env_told told[DT_JUDGED_MAX];
     uint32_t n_told;
     void *self; /* the first instance, of training */
@@ -65,12 +65,12 @@ struct dt_env { /* a bound environment */
     bool has_layout;
 };
 
-typedef struct dt_report { /* one part of an evaluation's result */
+typedef struct dt_result { /* one part of an evaluation's result */
     char *key;
     double *value;
     uint32_t n, columns; /* columns > 0: a table of n / columns rows */
     bool is_list;
-} dt_report;
+} dt_result;
 
 typedef struct dt_trained_on { /* what the weights of an evaluation are known to have seen */
     const char *stores;        /* digests (store.h), a line each */
@@ -123,9 +123,9 @@ typedef struct dt_stage {
     dt_param_table params;
     dt_trainer *trainer;
     dt_train_desc train;
-    dt_report report[DT_STAGE_MAX_REPORTS];
-    uint32_t n_reports;
-    dt_report *picture; /* [n_pictures] what the last evaluation left for pictures */
+    dt_result result[DT_STAGE_MAX_RESULTS];
+    uint32_t n_results;
+    dt_result *picture; /* [n_pictures] what the last evaluation left for pictures */
     uint32_t n_pictures, cap_pictures;
 } dt_stage;
 
@@ -141,15 +141,15 @@ static inline dt_stage *dt_stage_of(const dt_host *h)
 }
 
 /* What the last evaluation reported. */
-uint32_t dt_stage_reports(const dt_stage *s, const dt_report **out_p);
+uint32_t dt_stage_results(const dt_stage *s, const dt_result **out_p);
 /* The number of a key; of a list "key/2" is the second, and the key alone the first. With eval/ in front, as records
  * name it, the same. NULL when it was not reported. */
-const double *dt_stage_report(const dt_stage *s, const char *key);
+const double *dt_stage_result(const dt_stage *s, const char *key);
 /* What was reported, for people: "rmse_m/1..5, nll". */
-void dt_stage_report_names(const dt_stage *s, dt_str *out);
+void dt_stage_result_names(const dt_stage *s, dt_str *out);
 /* "return/values": what a mean is of, seed by seed. JSON has it; tables and records have mean and deviation. */
-bool dt_report_is_detail(const dt_report *r);
-void dt_stage_reports_clear(dt_stage *s);
+bool dt_result_is_detail(const dt_result *r);
+void dt_stage_results_clear(dt_stage *s);
 
 /* services.c */
 void dt_services_init(dt_stage *s);

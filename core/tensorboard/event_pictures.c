@@ -150,14 +150,14 @@ static const struct {
 } way[N_WAYS] = {{"/history", HISTORY}, {"/constant", CONSTANT}, {"/future", FUTURE}, {"/predicted", PREDICTED}};
 
 /* Number of the scene that a table is of; -1: it is of none. */
-static long scene_of(const dt_report *r)
+static long scene_of(const dt_result *r)
 {
     static const char begin[] = "trajectories/";
     return strncmp(r->key, begin, sizeof(begin) - 1) == 0 ? strtol(r->key + sizeof(begin) - 1, NULL, 10) : -1;
 }
 
 /* The table's kind: index of way, -1 otherwise. */
-static int way_of(const dt_report *r)
+static int way_of(const dt_result *r)
 {
     const char *last = strrchr(r->key, '/');
     for (int i = 0; last != NULL && r->columns == 2 && i < N_WAYS; i++) {
@@ -168,13 +168,13 @@ static int way_of(const dt_report *r)
     return -1;
 }
 
-static bool is_pose(const dt_report *r)
+static bool is_pose(const dt_result *r)
 {
     const char *last = strrchr(r->key, '/');
     return last != NULL && strcmp(last, "/pose") == 0 && r->n >= 4;
 }
 
-static void fit(view *v, const dt_report *r, uint32_t n, long scene)
+static void fit(view *v, const dt_result *r, uint32_t n, long scene)
 {
     begin_view(v);
     for (uint32_t i = 0; i < n; i++) {
@@ -185,7 +185,7 @@ static void fit(view *v, const dt_report *r, uint32_t n, long scene)
     }
 }
 
-static void draw_way(view *v, const dt_report *r, uint8_t color)
+static void draw_way(view *v, const dt_result *r, uint8_t color)
 {
     for (uint32_t k = 0; k + 1 < r->n; k += 2) {
         const double x = px(v, r->value[k]), y = py(v, r->value[k + 1]);
@@ -197,7 +197,7 @@ static void draw_way(view *v, const dt_report *r, uint8_t color)
     }
 }
 
-static void draw_table(view *v, const dt_report *r, long scene, int layer)
+static void draw_table(view *v, const dt_result *r, long scene, int layer)
 {
     if (scene_of(r) != scene) {
         return;
@@ -209,7 +209,7 @@ static void draw_table(view *v, const dt_report *r, long scene, int layer)
     }
 }
 
-dt_status dt_event_trajectories(dt_events *e, uint64_t step, const dt_report *picture, uint32_t n)
+dt_status dt_event_trajectories(dt_events *e, uint64_t step, const dt_result *picture, uint32_t n)
 {
     long n_scenes = 0;
     dt_status st = DT_OK;
@@ -257,7 +257,7 @@ static void color_traffic(uint8_t (*color)[3])
     }
 }
 
-static void draw_road(view *v, const dt_report *r)
+static void draw_road(view *v, const dt_result *r)
 {
     for (uint32_t k = OF_ROAD; k + OF_ROAD <= r->n; k += OF_ROAD) {
         const double *to = &r->value[k], *from = to - OF_ROAD; /* lane, x, y, width */
@@ -268,7 +268,7 @@ static void draw_road(view *v, const dt_report *r)
     }
 }
 
-static void draw_vehicles(view *v, const dt_report *r)
+static void draw_vehicles(view *v, const dt_result *r)
 {
     for (uint32_t k = 0; k + OF_VEHICLE <= r->n; k += OF_VEHICLE) {
         const double *c = &r->value[k]; /* id, x, y, heading, length, width, speed, risk, mark */
@@ -279,7 +279,7 @@ static void draw_vehicles(view *v, const dt_report *r)
     }
 }
 
-static void draw_signals(view *v, const dt_report *r)
+static void draw_signals(view *v, const dt_result *r)
 {
     static const uint8_t color[] = {RED, YELLOW, GREEN, GREEN}; /* DT_SCENE_* */
     for (uint32_t k = 0; k + OF_SIGNAL <= r->n; k += OF_SIGNAL) {
@@ -289,7 +289,7 @@ static void draw_signals(view *v, const dt_report *r)
     }
 }
 
-static const dt_report *find(const dt_report *picture, uint32_t n, uint32_t columns, const char *key)
+static const dt_result *find(const dt_result *picture, uint32_t n, uint32_t columns, const char *key)
 {
     for (uint32_t i = 0; i < n; i++) {
         if (picture[i].columns == columns && strcmp(picture[i].key, key) == 0) {
@@ -299,11 +299,11 @@ static const dt_report *find(const dt_report *picture, uint32_t n, uint32_t colu
     return NULL;
 }
 
-dt_status dt_event_traffic(dt_events *e, uint64_t step, const dt_report *picture, uint32_t n)
+dt_status dt_event_traffic(dt_events *e, uint64_t step, const dt_result *picture, uint32_t n)
 {
     uint8_t color[N_TRAFFIC][3];
     dt_status st = DT_OK;
-    const dt_report *road = find(picture, n, OF_ROAD, "traffic/road"), *vehicles = NULL;
+    const dt_result *road = find(picture, n, OF_ROAD, "traffic/road"), *vehicles = NULL;
     color_traffic(color);
     for (uint32_t i = 0; st == DT_OK && road != NULL; i++) {
         view v;
@@ -311,7 +311,7 @@ dt_status dt_event_traffic(dt_events *e, uint64_t step, const dt_report *picture
         snprintf(key, sizeof(key), "traffic/moment/%u/vehicle", i);
         vehicles = find(picture, n, OF_VEHICLE, key);
         snprintf(key, sizeof(key), "traffic/moment/%u/signal", i);
-        const dt_report *signals = find(picture, n, OF_SIGNAL, key);
+        const dt_result *signals = find(picture, n, OF_SIGNAL, key);
         if (vehicles == NULL && signals == NULL) {
             break;
         }

@@ -14,8 +14,8 @@
 dt_status dt_event_matrix(dt_events *e, uint64_t step, const dt_param *p, const float *value) DT_NODISCARD;
 /* trajectories/<i> of svc/metrics.h, seen from above: grey where vehicles came from, green where they went, blue where
  * they were predicted to go, dotted at constant velocity. */
-dt_status dt_event_trajectories(dt_events *e, uint64_t step, const dt_report *picture, uint32_t n) DT_NODISCARD;
+dt_status dt_event_trajectories(dt_events *e, uint64_t step, const dt_result *picture, uint32_t n) DT_NODISCARD;
 /* traffic/<i> of the same: moments of an episode, vehicles from blue to red by their risk, signals as they are. */
-dt_status dt_event_traffic(dt_events *e, uint64_t step, const dt_report *picture, uint32_t n) DT_NODISCARD;
+dt_status dt_event_traffic(dt_events *e, uint64_t step, const dt_result *picture, uint32_t n) DT_NODISCARD;
 
 #endif

@@ -363,7 +363,7 @@ static void test_status_of_a_worker(void **state)
     world_close(&w);
 }
 
-static const dt_report *picture_of(const world *w, const char *key)
+static const dt_result *picture_of(const world *w, const char *key)
 {
     for (uint32_t i = 0; i < w->stage->n_pictures; i++) {
         if (strcmp(w->stage->picture[i].key, key) == 0) {
@@ -390,7 +390,7 @@ static void test_pictures_of_a_process(void **state)
     const uint32_t n = w[0].stage->n_pictures;
     assert_int_equal(n, w[1].stage->n_pictures);
     for (uint32_t i = 0; i < n; i++) {
-        const dt_report *a = &w[0].stage->picture[i], *b = &w[1].stage->picture[i];
+        const dt_result *a = &w[0].stage->picture[i], *b = &w[1].stage->picture[i];
         assert_string_equal(a->key, b->key);
         assert_int_equal(a->n, b->n);
         assert_memory_equal(a->value, b->value, a->n * sizeof(*a->value));
@@ -399,7 +399,7 @@ static void test_pictures_of_a_process(void **state)
     for (int i = 0; i < 4; i++) { /* seed 1: 4 steps */
         char key[64];
         snprintf(key, sizeof(key), "traffic/moment/%d/vehicle", i);
-        const dt_report *r = picture_of(&w[1], key);
+        const dt_result *r = picture_of(&w[1], key);
         assert_int_equal(r->n, (i + 18) * 9);
         assert_true(r->value[9] == 1 && r->value[10] == i + 1 && r->value[13] == 4 && r->value[16] == 0.25);
         snprintf(key, sizeof(key), "traffic/moment/%d/signal", i);
@@ -427,7 +427,7 @@ static void film_crowd(const char *isolation, uint32_t loaded, int *predicted_p,
     for (int i = 0; i < 12; i++) {
         char key[64];
         snprintf(key, sizeof(key), "traffic/moment/%d/vehicle", i);
-        const dt_report *r = picture_of(&w, key);
+        const dt_result *r = picture_of(&w, key);
         assert_true(r != NULL && r->n >= 2 * ROW);
         for (uint32_t k = 0; k < r->n; k += ROW) {
             const double risk = r->value[k + RISK], right = 1 / (1 + exp(2 - 4 * r->value[k + X]));
@@ -438,7 +438,7 @@ static void film_crowd(const char *isolation, uint32_t loaded, int *predicted_p,
         }
     }
     assert_null(picture_of(&w, "traffic/moment/12/vehicle"));
-    const dt_report *colours = picture_of(&w, "traffic/colours");
+    const dt_result *colours = picture_of(&w, "traffic/colours");
     assert_true(colours != NULL && colours->value[0] == (loaded != 0 ? 1 : 2));
     world_close(&w);
 }

@@ -15,15 +15,15 @@
 #include "run/run.h"
 #include "service/stage.h"
 
-static void expect(const dt_report *r, uint32_t n, const char *json)
+static void expect(const dt_result *r, uint32_t n, const char *json)
 {
     static dt_stage stage;
     dt_str out = {0};
     for (uint32_t i = 0; i < n; i++) {
-        stage.report[i] = r[i];
+        stage.result[i] = r[i];
     }
-    stage.n_reports = n;
-    dt_report_json(&stage, &out);
+    stage.n_results = n;
+    dt_result_json(&stage, &out);
     assert_int_equal(dt_str_status(&out), DT_OK);
     dt_str flat = {0};
     for (const char *c = dt_str_text(&out); *c != '\0'; c++) {
@@ -40,7 +40,7 @@ static void test_flat(void **state)
 {
     (void)state;
     double list[] = {1.5, 2}, one = 3, not = NAN;
-    const dt_report r[] = {{.key = "rmse", .value = list, .n = 2, .is_list = true},
+    const dt_result r[] = {{.key = "rmse", .value = list, .n = 2, .is_list = true},
                            {.key = "samples", .value = &one, .n = 1},
                            {.key = "auroc", .value = &not, .n = 1}};
     expect(r, 3, "{\"rmse\":[1.5,2],\"samples\":3,\"auroc\":null}");
@@ -52,7 +52,7 @@ static void test_table(void **state)
     (void)state;
     static dt_stage stage;
     double a = 194.25, b = 3.5, not = NAN, many = 123456, list[] = {7, 123456};
-    const dt_report r[] = {{.key = "seeds", .value = list, .n = 2, .is_list = true},
+    const dt_result r[] = {{.key = "seeds", .value = list, .n = 2, .is_list = true},
                            {.key = "return/mean", .value = &a, .n = 1},
                            {.key = "return/std", .value = &b, .n = 1},
                            {.key = "return/values", .value = list, .n = 2, .is_list = true},
@@ -62,9 +62,9 @@ static void test_table(void **state)
                            {.key = "odd/mean", .value = &a, .n = 1},
                            {.key = "oddity/std", .value = &b, .n = 1}};
     dt_str out = {0};
-    memcpy(stage.report, r, sizeof(r));
-    stage.n_reports = sizeof(r) / sizeof(r[0]);
-    dt_report_text(&stage, &out);
+    memcpy(stage.result, r, sizeof(r));
+    stage.n_results = sizeof(r) / sizeof(r[0]);
+    dt_result_text(&stage, &out);
     assert_string_equal(dt_str_text(&out), "  mean +- deviation over seeds 7, 123456\n"
                                            "  return                         194.2 +- 3.5\n"
                                            "  rows                          123456\n"
@@ -77,7 +77,7 @@ static void test_words_of_a_key_nest(void **state)
 {
     (void)state;
     double a = 1, b = 0.5, list[] = {7};
-    const dt_report r[] = {{.key = "return/mean", .value = &a, .n = 1},
+    const dt_result r[] = {{.key = "return/mean", .value = &a, .n = 1},
                            {.key = "return/std", .value = &b, .n = 1},
                            {.key = "costs/crash/mean", .value = &a, .n = 1},
                            {.key = "costs/crash/std", .value = &b, .n = 1},
