@@ -44,8 +44,10 @@ EXTRA_DIST += \
 	bench/rl_speed/sb3.py \
 	bench/phase2_shield/shield.py \
 	bench/shield_shapes/shapes.py \
+	bench/results/2026-11-21-barrier.md \
 	bench/results/2026-11-22-fuzz.md \
 	bench/results/2026-11-22-shield-shapes.md \
+	bench/results/2026-11-22-smoothing.md \
 	bench/world_at_work/world_at_work.py \
 	bench/phase2_sumo_cost/cost.py \
 	bench/phase2_sumo/sumo.py \
