@@ -50,7 +50,7 @@ holds() { # PACKAGE PATTERN...
 lib=./usr/lib/$(dpkg-architecture -qDEB_HOST_MULTIARCH)
 holds dtrain ./usr/bin/dtrain "$lib/dtrain/phase1_world_model.so" "$lib/dtrain/env_traffic.so" \
     ./usr/share/dtrain/hybrid.cfg ./usr/share/dtrain/demo.store/store.json ./usr/share/dtrain/profiles/normal.cfg \
-    ./usr/share/man/man1/dtrain.1.gz ./usr/share/doc/dtrain/copyright ./usr/share/doc/dtrain/changelog.gz
+    ./usr/share/man/man1/dtrain.1.gz ./usr/share/zsh/vendor-completions/_dtrain ./usr/share/doc/dtrain/copyright ./usr/share/doc/dtrain/changelog.gz
 holds dtrain-sumo "$lib/dtrain/env_sumo.so" "$lib/dtrain/sumo/env_sumo_shim.so"
 holds libdtrain-policy0 "$lib/libdtrain-policy.so.0"
 holds dtrain-dev ./usr/include/dtrain/plugin.h ./usr/include/dtrain/policy.h "$lib/libdtrain-policy.so" \
