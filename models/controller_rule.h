@@ -106,35 +106,15 @@ static inline dt_status rule_forward(void *self, dt_graph *g, dt_tensor *const *
     return g->api->status(g);
 }
 
-static inline void rule_destroy(void *self)
-{
-    (void)self;
-}
-
 /* The plugin of a rule, and of one with extensions. */
 #define RULE_PLUGIN(ID, COLUMN, PATIENCE_S, SUMMARY, REFERENCE)                                                        \
     RULE_PLUGIN_OF(ID, COLUMN, PATIENCE_S, SUMMARY, REFERENCE, NULL)
 #define RULE_PLUGIN_OF(ID, COLUMN, PATIENCE_S, SUMMARY, REFERENCE, EXTENSION)                                          \
     static const dt_option options[] = {RULE_OPTIONS(COLUMN, PATIENCE_S)};                                             \
-    static const dt_model_ops ops = {.struct_size = sizeof(dt_model_ops),                                              \
-                                     .create = rule_create,                                                            \
-                                     .inputs = rule_inputs,                                                            \
-                                     .outputs = rule_outputs,                                                          \
-                                     .params = rule_params,                                                            \
-                                     .forward = rule_forward,                                                          \
-                                     .destroy = rule_destroy};                                                         \
-    static const dt_component component = {.struct_size = sizeof(dt_component),                                        \
-                                           .kind = DT_KIND_MODEL,                                                      \
-                                           .id = ID,                                                                   \
-                                           .summary = SUMMARY,                                                         \
-                                           .reference = REFERENCE,                                                     \
-                                           .role = "controller",                                                       \
-                                           .flags = DT_COMP_DETERMINISTIC,                                             \
-                                           .config_size = sizeof(rule_config),                                         \
-                                           .state_size = sizeof(rule_state),                                           \
-                                           .options = options,                                                         \
-                                           .ops = &ops,                                                                \
-                                           .extension = (EXTENSION)};                                                  \
+    DT_MODEL_DEFINE(component, ID, SUMMARY, REFERENCE, rule_config, rule_state, options,                               \
+                    DT_OPS(.create = rule_create, .inputs = rule_inputs, .outputs = rule_outputs,                      \
+                           .params = rule_params, .forward = rule_forward, .destroy = dt_no_op),                       \
+                    .role = "controller", .flags = DT_COMP_DETERMINISTIC, .extension = (EXTENSION));                   \
     DT_PLUGIN_DEFINE_ONE(component, ID, "1.0", "dtrain", "Apache-2.0")
 
 #endif

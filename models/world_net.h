@@ -123,7 +123,7 @@ typedef struct world_net {
     double dropout;
 } world_net;
 
-/* create, inputs, outputs and destroy of a recurrent model (dt_model_ops) */
+/* create, inputs and outputs of a recurrent model (dt_model_ops) */
 static inline dt_status world_net_create(void *self, const dt_host *h, const void *config, const dt_dim *dims,
                                          uint32_t n_dims)
 {
@@ -156,32 +156,13 @@ static inline const dt_port *world_net_outputs(const void *self, uint32_t *n_p)
     return ((const world_net *)self)->ports.out;
 }
 
-static inline void world_net_destroy(void *self)
-{
-    (void)self;
-}
-
 /* The plugin of a recurrent model: the file that says this defines params and forward. */
 #define WORLD_NET_PLUGIN(ID, SUMMARY, REFERENCE)                                                                       \
     static const dt_option options[] = {WORLD_OPTIONS};                                                                \
-    static const dt_model_ops ops = {.struct_size = sizeof(dt_model_ops),                                              \
-                                     .create = world_net_create,                                                       \
-                                     .inputs = world_net_inputs,                                                       \
-                                     .outputs = world_net_outputs,                                                     \
-                                     .params = params,                                                                 \
-                                     .forward = forward,                                                               \
-                                     .destroy = world_net_destroy};                                                    \
-    static const dt_component component = {.struct_size = sizeof(dt_component),                                        \
-                                           .kind = DT_KIND_MODEL,                                                      \
-                                           .id = ID,                                                                   \
-                                           .summary = SUMMARY,                                                         \
-                                           .reference = REFERENCE,                                                     \
-                                           .role = "world",                                                            \
-                                           .flags = DT_COMP_DETERMINISTIC,                                             \
-                                           .config_size = sizeof(world_config),                                        \
-                                           .state_size = sizeof(world_net),                                            \
-                                           .options = options,                                                         \
-                                           .ops = &ops};                                                               \
+    DT_MODEL_DEFINE(component, ID, SUMMARY, REFERENCE, world_config, world_net, options,                               \
+                    DT_OPS(.create = world_net_create, .inputs = world_net_inputs, .outputs = world_net_outputs,       \
+                           .params = params, .forward = forward, .destroy = dt_no_op),                                 \
+                    .role = "world", .flags = DT_COMP_DETERMINISTIC);                                                  \
     DT_PLUGIN_DEFINE_ONE(component, ID, "1.0", "dtrain", "Apache-2.0")
 
 /* The head also sees the motion of T-1, (T-1)/2, ... 1 steps ago: what a recurrent state learns slowly from few

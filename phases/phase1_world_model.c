@@ -32,24 +32,15 @@ static dt_status check(const dt_host *h, const void *cfg)
     return prediction_check(h, "phase1_world_model", &((const config *)cfg)->prediction);
 }
 
-static dt_status need_service(const dt_host *h, const char *id, const void **out_p)
-{
-    *out_p = h->service(h, id);
-    if (*out_p == NULL) {
-        return DT_FAIL_H(h, DT_EUNSUPPORTED, "this host has no service %s, which phase1_world_model needs", id);
-    }
-    return DT_OK;
-}
-
 static dt_status create(void *self, const dt_host *h, const void *cfg)
 {
     state *s = self;
     prediction *p = &s->prediction;
     s->h = h;
     s->config = *(const config *)cfg;
-    DT_TRY_H(need_service(h, DT_SVC_BIND, (const void **)&s->bind));
-    DT_TRY_H(need_service(h, DT_SVC_TRAIN, (const void **)&s->train));
-    DT_TRY_H(need_service(h, DT_SVC_METRICS, (const void **)&s->metrics));
+    DT_SERVICE_H(h, s->bind, DT_SVC_BIND, "phase1_world_model");
+    DT_SERVICE_H(h, s->train, DT_SVC_TRAIN, "phase1_world_model");
+    DT_SERVICE_H(h, s->metrics, DT_SVC_METRICS, "phase1_world_model");
     DT_TRY_H(prediction_init(p, h, s->bind, "phase1_world_model", &s->config.prediction));
     accuracy_init(&s->accuracy, p, s->train, s->metrics);
     DT_TRY_H(prediction_bind_data(p, "train", NULL, 0, &s->train_data));
@@ -96,21 +87,10 @@ static dt_status iterate(void *self, dt_progress *out)
     const double epoch = steps_per_epoch > 0 ? (double)step / (double)steps_per_epoch : 0.0;
     DT_TRY_H(prediction_set_horizon(&s->prediction, s->train, s->trainer, horizon_at(&s->config, epoch), &seconds));
 
-    dt_step_report r = {.struct_size = sizeof(r)};
-    const dt_status st = s->train->step(s->trainer, &r);
-    if (st < 0) {
-        return st;
+    const dt_status st = dt_train_iterate(s->train, s->trainer, out);
+    if (st >= 0) {
+        s->metrics->scalar(s->h, "charts/horizon_s", seconds);
     }
-    out->step = r.step;
-    out->steps = r.steps;
-    out->epoch = r.epoch;
-    out->epochs = r.epochs;
-    out->samples = r.samples;
-    out->loss = r.loss;
-    out->grad_norm = r.grad_norm;
-    out->learning_rate = r.learning_rate;
-    out->epoch_end = r.epoch_end;
-    s->metrics->scalar(s->h, "charts/horizon_s", seconds);
     return st;
 }
 
@@ -124,14 +104,7 @@ static dt_status evaluate(void *self, dt_progress *out)
     return DT_OK;
 }
 
-static void stop(void *self)
-{
-    state *s = self;
-    if (s->trainer != NULL) {
-        s->train->destroy(s->trainer);
-        s->trainer = NULL;
-    }
-}
+DT_STOP_DEFINE(stop, state);
 
 static void destroy(void *self)
 {
@@ -165,40 +138,17 @@ static const dt_option options[] = {
               "weight of the cross-entropy of the risk label"),
     DT_OPTION_END};
 
-static const void *extension(const char *id)
-{
-    /* the original guide's phase 1 */
-    static const char *const defaults[] = {"models.perception=risk_gnn",  "models.world=world_lstm",
-                                           "data.source=data_trajectory", "data.batch=64",
-                                           "training.epochs=50",          "training.optimizer=adamw",
-                                           "training.learning_rate=1e-3", "training.weight_decay=1e-4",
-                                           "training.gradient_clip=1.0",  "training.warmup_epochs=5",
-                                           "training.scheduler=cosine",   "training.t_max=0",
-                                           "training.eta_min=1e-6",       "training.eval_interval=10",
-                                           "training.save_interval=5",    NULL};
-    return strcmp(id, "dtrain.defaults/1") == 0 ? (const void *)defaults : NULL;
-}
+/* the original guide's phase 1 */
+DT_DEFAULTS_DEFINE(extension, "models.perception=risk_gnn", "models.world=world_lstm", "data.source=data_trajectory",
+                   "data.batch=64", "training.epochs=50", "training.optimizer=adamw", "training.learning_rate=1e-3",
+                   "training.weight_decay=1e-4", "training.gradient_clip=1.0", "training.warmup_epochs=5",
+                   "training.scheduler=cosine", "training.t_max=0", "training.eta_min=1e-6",
+                   "training.eval_interval=10", "training.save_interval=5");
 
-static const dt_phase_ops ops = {.struct_size = sizeof(dt_phase_ops),
-                                 .create = create,
-                                 .start = start,
-                                 .iterate = iterate,
-                                 .evaluate = evaluate,
-                                 .stop = stop,
-                                 .destroy = destroy};
-
-static const dt_component component = {.struct_size = sizeof(dt_component),
-                                       .kind = DT_KIND_PHASE,
-                                       .id = "phase1_world_model",
-                                       .summary =
-                                           "learns to predict vehicles and their risk from recorded trajectories",
-                                       .reference = "Deo & Trivedi 2018 (protocol: 3 s history, 5 s future, 5 Hz)",
-                                       .flags = DT_COMP_DETERMINISTIC,
-                                       .config_size = sizeof(config),
-                                       .state_size = sizeof(state),
-                                       .options = options,
-                                       .check = check,
-                                       .ops = &ops,
-                                       .extension = extension};
+DT_PHASE_DEFINE(component, "phase1_world_model", "learns to predict vehicles and their risk from recorded trajectories",
+                "Deo & Trivedi 2018 (protocol: 3 s history, 5 s future, 5 Hz)", config, state, options,
+                DT_OPS(.create = create, .start = start, .iterate = iterate, .evaluate = evaluate, .stop = stop,
+                       .destroy = destroy),
+                .flags = DT_COMP_DETERMINISTIC, .check = check, .extension = extension);
 
 DT_PLUGIN_DEFINE_ONE(component, "phase1_world_model", "1.0", "dtrain", "Apache-2.0");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Inline conveniences for plugins: printf-style logging and errors over dt_host, so that no varargs cross the ABI.
+ * Inline conveniences for plugins: printf-style logging and errors over dt_host, so that no varargs cross the ABI, and
+ * the operations that every other plugin writes alike.
  * Threads: any.
  */
 #ifndef DTRAIN_HELPERS_H
@@ -9,6 +10,7 @@
 #include "dtrain/plugin.h"
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -56,6 +58,100 @@ static inline dt_status dt_failf(const dt_host *h, dt_status st, const char *whe
             return dt_try_st_;                                                                                         \
         }                                                                                                              \
     } while (0)
+
+/* DT_SERVICE_H(h, s->bind, DT_SVC_BIND, "mine"): the service, or return that the host has none. */
+#ifdef __cplusplus
+#    define DT_SERVICE_CAST_(var) (decltype(var))
+#else
+#    define DT_SERVICE_CAST_(var)
+#endif
+#define DT_SERVICE_H(h, var, id, who)                                                                                  \
+    do {                                                                                                               \
+        (var) = DT_SERVICE_CAST_(var)(h)->service((h), (id));                                                          \
+        if ((var) == NULL) {                                                                                           \
+            return DT_FAIL_H(h, DT_EUNSUPPORTED, "this host has no service %s, which %s needs", (id), (who));          \
+        }                                                                                                              \
+    } while (0)
+
+/* ---- operations that do nothing ------------------------------------------------------------------------------- */
+
+/* stop of a phase that runs nothing by itself; destroy of what owns nothing beyond its state */
+static inline void dt_no_op(void *self)
+{
+    (void)self;
+}
+
+/* symbols and sizes of data whose samples are all of one shape */
+static inline const char *const *dt_no_symbols(const void *self, uint32_t *n_p)
+{
+    (void)self;
+    *n_p = 0;
+    return NULL;
+}
+
+static inline dt_status dt_no_sizes(const void *self, const uint64_t *index, uint32_t n, int64_t *size)
+{
+    (void)self;
+    (void)index;
+    (void)n;
+    (void)size;
+    return DT_OK;
+}
+
+/* ---- operations that are alike, as functions FN ---------------------------------------------------------------- */
+
+/* A state that is no more than DT_CREATE_DEFINE or DT_MODEL_CREATE_DEFINE asks for. */
+#define DT_STATE_DEFINE(STATE, CONFIG)                                                                                 \
+    typedef struct STATE {                                                                                             \
+        const dt_host *h;                                                                                              \
+        CONFIG config;                                                                                                 \
+    } STATE
+
+/* create of a phase, an environment or data: keeps the host as member h and the configuration as member config. */
+#define DT_CREATE_DEFINE(FN, STATE)                                                                                    \
+    static dt_status FN(void *self, const dt_host *h, const void *config_)                                             \
+    {                                                                                                                  \
+        STATE *s_ = (STATE *)self;                                                                                     \
+        s_->h = h;                                                                                                     \
+        memcpy(&s_->config, config_, sizeof(s_->config));                                                              \
+        return DT_OK;                                                                                                  \
+    }                                                                                                                  \
+    struct dt_define_needs_a_semicolon
+
+/* create of a model that needs no sizes from the phase: the same. */
+#define DT_MODEL_CREATE_DEFINE(FN, STATE)                                                                              \
+    static dt_status FN(void *self, const dt_host *h, const void *config_, const dt_dim *dims, uint32_t n_dims)        \
+    {                                                                                                                  \
+        STATE *s_ = (STATE *)self;                                                                                     \
+        (void)dims;                                                                                                    \
+        (void)n_dims;                                                                                                  \
+        s_->h = h;                                                                                                     \
+        memcpy(&s_->config, config_, sizeof(s_->config));                                                              \
+        return DT_OK;                                                                                                  \
+    }                                                                                                                  \
+    struct dt_define_needs_a_semicolon
+
+/* inputs or outputs of a model, fields of data, where the configuration does not change them: the array FN_ports, and
+ * FN that answers with it. DT_PORTS_DEFINE(inputs, {"x", "B 1", DT_F32, 0}); */
+#define DT_PORTS_DEFINE(FN, ...)                                                                                       \
+    static const dt_port FN##_ports[] = {__VA_ARGS__};                                                                 \
+    static const dt_port *FN(const void *self, uint32_t *n_p)                                                          \
+    {                                                                                                                  \
+        (void)self;                                                                                                    \
+        *n_p = (uint32_t)(sizeof(FN##_ports) / sizeof(FN##_ports[0]));                                                 \
+        return FN##_ports;                                                                                             \
+    }                                                                                                                  \
+    struct dt_define_needs_a_semicolon
+
+/* extension of a phase: what the host's own sections say where the user says nothing ("dtrain.defaults/1").
+ * DT_DEFAULTS_DEFINE(extension, "training.epochs=20", "data.batch=64"); */
+#define DT_DEFAULTS_DEFINE(FN, ...)                                                                                    \
+    static const void *FN(const char *id)                                                                              \
+    {                                                                                                                  \
+        static const char *const text_[] = {__VA_ARGS__, NULL};                                                        \
+        return strcmp(id, "dtrain.defaults/1") == 0 ? (const void *)text_ : NULL;                                      \
+    }                                                                                                                  \
+    struct dt_define_needs_a_semicolon
 
 #ifdef __cplusplus
 }

@@ -311,6 +311,41 @@ typedef struct dt_plugin {
     .magic = DT_PLUGIN_MAGIC, .struct_size = (uint32_t)sizeof(dt_plugin), .abi_major = DT_ABI_MAJOR,                   \
     .abi_minor = DT_ABI_MINOR, .need_minor = 0, .layout = DT_LAYOUT
 
+/* A component in one statement: static const dt_component NAME, with its table of operations. For C, members are named:
+ *
+ *   DT_MODEL_DEFINE(model, "mine", "what it is", "paper", config, state, options,
+ *                   DT_OPS(.create = create, .inputs = inputs, .outputs = outputs, .params = params,
+ *                          .forward = forward, .destroy = destroy),
+ *                   .role = "world", .flags = DT_COMP_DETERMINISTIC);
+ *   DT_PLUGIN_DEFINE_ONE(model, "mine", "1.0", "who", "licence");
+ *
+ * CONFIG and STATE are types, OPTIONS is a table or NULL. After the operations: any other members of dt_component,
+ * flags at least. Operations that do nothing and those that answer with a table are in helpers.h. */
+#define DT_OPS(...) __VA_ARGS__
+#define DT_PHASE_DEFINE(NAME, ID, SUMMARY, REFERENCE, CONFIG, STATE, OPTIONS, OPS, ...)                                \
+    static const dt_phase_ops NAME##_ops_ = {.struct_size = (uint32_t)sizeof(dt_phase_ops), OPS};                      \
+    DT_COMPONENT_(NAME, DT_KIND_PHASE, ID, SUMMARY, REFERENCE, CONFIG, STATE, OPTIONS, __VA_ARGS__)
+#define DT_MODEL_DEFINE(NAME, ID, SUMMARY, REFERENCE, CONFIG, STATE, OPTIONS, OPS, ...)                                \
+    static const dt_model_ops NAME##_ops_ = {.struct_size = (uint32_t)sizeof(dt_model_ops), OPS};                      \
+    DT_COMPONENT_(NAME, DT_KIND_MODEL, ID, SUMMARY, REFERENCE, CONFIG, STATE, OPTIONS, __VA_ARGS__)
+#define DT_ENV_DEFINE(NAME, ID, SUMMARY, REFERENCE, CONFIG, STATE, OPTIONS, OPS, ...)                                  \
+    static const dt_env_ops NAME##_ops_ = {.struct_size = (uint32_t)sizeof(dt_env_ops), OPS};                          \
+    DT_COMPONENT_(NAME, DT_KIND_ENV, ID, SUMMARY, REFERENCE, CONFIG, STATE, OPTIONS, __VA_ARGS__)
+#define DT_DATA_DEFINE(NAME, ID, SUMMARY, REFERENCE, CONFIG, STATE, OPTIONS, OPS, ...)                                 \
+    static const dt_data_ops NAME##_ops_ = {.struct_size = (uint32_t)sizeof(dt_data_ops), OPS};                        \
+    DT_COMPONENT_(NAME, DT_KIND_DATA, ID, SUMMARY, REFERENCE, CONFIG, STATE, OPTIONS, __VA_ARGS__)
+#define DT_COMPONENT_(NAME, KIND, ID, SUMMARY, REFERENCE, CONFIG, STATE, OPTIONS, ...)                                 \
+    static const dt_component NAME = {.struct_size = (uint32_t)sizeof(dt_component),                                   \
+                                      .kind = KIND,                                                                    \
+                                      .id = ID,                                                                        \
+                                      .summary = SUMMARY,                                                              \
+                                      .reference = REFERENCE,                                                          \
+                                      .config_size = sizeof(CONFIG),                                                   \
+                                      .state_size = sizeof(STATE),                                                     \
+                                      .options = OPTIONS,                                                              \
+                                      .ops = &NAME##_ops_,                                                             \
+                                      __VA_ARGS__}
+
 /* The one exported function. The <name>_LTX_ prefix keeps preloaded plugins apart (libtool's dlpreopen). Build with
  * -DDT_PLUGIN_NAME=<file name without .so>; without it the plain name is used. */
 #define DT_CAT_(a, b) a##b
@@ -327,17 +362,21 @@ typedef struct dt_plugin {
         return &(desc);                                                                                                \
     }                                                                                                                  \
     struct dt_plugin_define_needs_a_semicolon
-/* The usual plugin, of one component: DT_PLUGIN_DEFINE_ONE(component, "mine", "1.0", "who", "licence"); */
+/* A plugin of several components: DT_PLUGIN_DEFINE_OF("mine", "1.0", "who", "licence", &phase, &model, &data); */
+#define DT_PLUGIN_DEFINE_OF(NAME, VERSION, VENDOR, LICENSE, ...)                                                       \
+    static const dt_component *const dt_plugin_components_[] = {__VA_ARGS__};                                          \
+    static const dt_plugin dt_plugin_of_ = {                                                                           \
+        DT_PLUGIN_PREFIX,                                                                                              \
+        .name = NAME,                                                                                                  \
+        .version = VERSION,                                                                                            \
+        .vendor = VENDOR,                                                                                              \
+        .license = LICENSE,                                                                                            \
+        .n_components = (uint32_t)(sizeof(dt_plugin_components_) / sizeof(dt_plugin_components_[0])),                  \
+        .components = dt_plugin_components_};                                                                          \
+    DT_PLUGIN_DEFINE(dt_plugin_of_)
+/* The usual one, of a single component: DT_PLUGIN_DEFINE_ONE(component, "mine", "1.0", "who", "licence"); */
 #define DT_PLUGIN_DEFINE_ONE(component, NAME, VERSION, VENDOR, LICENSE)                                                \
-    static const dt_component *const dt_plugin_components_[] = {&(component)};                                         \
-    static const dt_plugin dt_plugin_one_ = {DT_PLUGIN_PREFIX,                                                         \
-                                             .name = NAME,                                                             \
-                                             .version = VERSION,                                                       \
-                                             .vendor = VENDOR,                                                         \
-                                             .license = LICENSE,                                                       \
-                                             .n_components = 1,                                                        \
-                                             .components = dt_plugin_components_};                                     \
-    DT_PLUGIN_DEFINE(dt_plugin_one_)
+    DT_PLUGIN_DEFINE_OF(NAME, VERSION, VENDOR, LICENSE, &(component))
 
 #ifdef __cplusplus
 }

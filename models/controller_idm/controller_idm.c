@@ -79,29 +79,10 @@ static dt_status forward(void *self, dt_graph *g, dt_tensor *const *in, dt_tenso
     return g->api->status(g);
 }
 
-static void destroy(void *self)
-{
-    (void)self;
-}
-
-static const dt_model_ops ops = {.struct_size = sizeof(dt_model_ops),
-                                 .create = create,
-                                 .inputs = inputs,
-                                 .outputs = outputs,
-                                 .params = params,
-                                 .forward = forward,
-                                 .destroy = destroy};
-
-static const dt_component component = {.struct_size = sizeof(dt_component),
-                                       .kind = DT_KIND_MODEL,
-                                       .id = "controller_idm",
-                                       .summary = "vehicles by the environment's own car following",
-                                       .reference = "Treiber, Hennecke & Helbing 2000",
-                                       .role = "controller",
-                                       .flags = DT_COMP_DETERMINISTIC,
-                                       .config_size = sizeof(config),
-                                       .state_size = sizeof(state),
-                                       .options = options,
-                                       .ops = &ops};
+DT_MODEL_DEFINE(component, "controller_idm", "vehicles by the environment's own car following",
+                "Treiber, Hennecke & Helbing 2000", config, state, options,
+                DT_OPS(.create = create, .inputs = inputs, .outputs = outputs, .params = params, .forward = forward,
+                       .destroy = dt_no_op),
+                .role = "controller", .flags = DT_COMP_DETERMINISTIC);
 
 DT_PLUGIN_DEFINE_ONE(component, "controller_idm", "1.0", "dtrain", "Apache-2.0");

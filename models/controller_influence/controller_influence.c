@@ -163,30 +163,10 @@ static dt_status forward(void *self, dt_graph *g, dt_tensor *const *in, dt_tenso
     return s->has_vehicles ? vehicles_forward(s, g, in, out) : signals_forward(s, g, in, out);
 }
 
-static void destroy(void *self)
-{
-    (void)self;
-}
-
-static const dt_model_ops ops = {.struct_size = sizeof(dt_model_ops),
-                                 .create = create,
-                                 .inputs = inputs,
-                                 .outputs = outputs,
-                                 .params = params,
-                                 .forward = forward,
-                                 .destroy = destroy};
-
-static const dt_component component = {.struct_size = sizeof(dt_component),
-                                       .kind = DT_KIND_MODEL,
-                                       .id = "controller_influence",
-                                       .summary = "influence attention over signals or vehicles, for nets of any size",
-                                       .reference = "Vaswani et al. 2017; Velickovic et al. 2018; Zheng et al. 2019",
-                                       .role = "controller",
-                                       .flags = DT_COMP_DETERMINISTIC,
-                                       .config_size = sizeof(influence_config),
-                                       .state_size = sizeof(influence),
-                                       .options = options,
-                                       .check = check,
-                                       .ops = &ops};
+DT_MODEL_DEFINE(component, "controller_influence", "influence attention over signals or vehicles, for nets of any size",
+                "Vaswani et al. 2017; Velickovic et al. 2018; Zheng et al. 2019", influence_config, influence, options,
+                DT_OPS(.create = create, .inputs = inputs, .outputs = outputs, .params = params, .forward = forward,
+                       .destroy = dt_no_op),
+                .role = "controller", .flags = DT_COMP_DETERMINISTIC, .check = check);
 
 DT_PLUGIN_DEFINE_ONE(component, "controller_influence", "1.0", "dtrain", "Apache-2.0");

@@ -132,30 +132,10 @@ static dt_status forward(void *self, dt_graph *g, dt_tensor *const *in, dt_tenso
     return controller_heads(&s->net, g, act, judge, out);
 }
 
-static void destroy(void *self)
-{
-    (void)self;
-}
-
-static const dt_model_ops ops = {.struct_size = sizeof(dt_model_ops),
-                                 .create = create,
-                                 .inputs = inputs,
-                                 .outputs = outputs,
-                                 .params = params,
-                                 .forward = forward,
-                                 .destroy = destroy};
-
-static const dt_component component = {.struct_size = sizeof(dt_component),
-                                       .kind = DT_KIND_MODEL,
-                                       .id = "controller_mlp",
-                                       .summary = "actions and values from each agent's own observation",
-                                       .reference = "Schulman et al. 2017; Huang et al. 2022",
-                                       .role = "controller",
-                                       .flags = DT_COMP_DETERMINISTIC,
-                                       .config_size = sizeof(config),
-                                       .state_size = sizeof(state),
-                                       .options = options,
-                                       .check = check,
-                                       .ops = &ops};
+DT_MODEL_DEFINE(component, "controller_mlp", "actions and values from each agent's own observation",
+                "Schulman et al. 2017; Huang et al. 2022", config, state, options,
+                DT_OPS(.create = create, .inputs = inputs, .outputs = outputs, .params = params, .forward = forward,
+                       .destroy = dt_no_op),
+                .role = "controller", .flags = DT_COMP_DETERMINISTIC, .check = check);
 
 DT_PLUGIN_DEFINE_ONE(component, "controller_mlp", "1.0", "dtrain", "Apache-2.0");

@@ -270,11 +270,6 @@ static dt_status forward(void *self, dt_graph *g, dt_tensor *const *in, dt_tenso
     return g->api->status(g);
 }
 
-static void destroy(void *self)
-{
-    (void)self;
-}
-
 /* ---- descriptor ------------------------------------------------------------------------------------------------- */
 
 static const char *const preset_names[] = {"guide", "15m", NULL};
@@ -297,25 +292,10 @@ static const dt_option options[] = {
               "width that the 4 edge features are widened to before attention"),
     DT_OPTION_END};
 
-static const dt_model_ops ops = {.struct_size = sizeof(dt_model_ops),
-                                 .create = create,
-                                 .inputs = inputs,
-                                 .outputs = outputs,
-                                 .params = params,
-                                 .forward = forward,
-                                 .destroy = destroy};
-
-static const dt_component component = {.struct_size = sizeof(dt_component),
-                                       .kind = DT_KIND_MODEL,
-                                       .id = "risk_gnn",
-                                       .summary = "graph attention over the vehicles of a frame: embeddings and risk",
-                                       .reference = "Velickovic et al. 2018; Shi et al. 2021",
-                                       .role = "perception",
-                                       .flags = DT_COMP_DETERMINISTIC,
-                                       .config_size = sizeof(config),
-                                       .state_size = sizeof(state),
-                                       .options = options,
-                                       .check = check,
-                                       .ops = &ops};
+DT_MODEL_DEFINE(component, "risk_gnn", "graph attention over the vehicles of a frame: embeddings and risk",
+                "Velickovic et al. 2018; Shi et al. 2021", config, state, options,
+                DT_OPS(.create = create, .inputs = inputs, .outputs = outputs, .params = params, .forward = forward,
+                       .destroy = dt_no_op),
+                .role = "perception", .flags = DT_COMP_DETERMINISTIC, .check = check);
 
 DT_PLUGIN_DEFINE_ONE(component, "risk_gnn", "1.0", "dtrain", "Apache-2.0");

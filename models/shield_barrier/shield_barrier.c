@@ -498,37 +498,12 @@ static dt_status forward(void *self, dt_graph *g, dt_tensor *const *in, dt_tenso
     return g->api->status(g);
 }
 
-static void destroy(void *self)
-{
-    (void)self;
-}
+DT_MODEL_DEFINE(component, "shield_barrier", "safe accelerations, lanes and phases in closed form",
+                "Ames et al. 2017; Agrawal & Sreenath 2017; Shalev-Shwartz et al. "
+                "2017 (RSS)",
+                config, state, options,
+                DT_OPS(.create = create, .inputs = inputs, .outputs = outputs, .params = params, .forward = forward,
+                       .destroy = dt_no_op),
+                .role = "shield", .flags = DT_COMP_DETERMINISTIC, .check = check);
 
-static const dt_model_ops ops = {.struct_size = sizeof(dt_model_ops),
-                                 .create = create,
-                                 .inputs = inputs,
-                                 .outputs = outputs,
-                                 .params = params,
-                                 .forward = forward,
-                                 .destroy = destroy};
-
-static const dt_component component = {.struct_size = sizeof(dt_component),
-                                       .kind = DT_KIND_MODEL,
-                                       .id = "shield_barrier",
-                                       .summary = "safe accelerations, lanes and phases in closed form",
-                                       .reference = "Ames et al. 2017; Agrawal & Sreenath 2017; Shalev-Shwartz et al. "
-                                                    "2017 (RSS)",
-                                       .role = "shield",
-                                       .flags = DT_COMP_DETERMINISTIC,
-                                       .config_size = sizeof(config),
-                                       .state_size = sizeof(state),
-                                       .options = options,
-                                       .check = check,
-                                       .ops = &ops};
-
-static const dt_component *const components[] = {&component};
-
-static const dt_plugin plugin = {DT_PLUGIN_PREFIX,        .name = "shield_barrier", .version = "1.0",
-                                 .vendor = "dtrain",      .license = "Apache-2.0",  .n_components = 1,
-                                 .components = components};
-
-DT_PLUGIN_DEFINE(plugin);
+DT_PLUGIN_DEFINE_ONE(component, "shield_barrier", "1.0", "dtrain", "Apache-2.0");

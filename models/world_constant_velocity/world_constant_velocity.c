@@ -77,11 +77,6 @@ static dt_status forward(void *self, dt_graph *g, dt_tensor *const *in, dt_tenso
     return g->api->status(g);
 }
 
-static void destroy(void *self)
-{
-    (void)self;
-}
-
 static const dt_option options[] = {
     DT_OPTION(config, sigma_along, DT_OPT_F64, "1.2", "m/s", 0.0, 100.0, NULL,
               "growth of the standard deviation along the heading"),
@@ -90,24 +85,10 @@ static const dt_option options[] = {
     DT_OPTION(config, sigma_floor, DT_OPT_F64, "0.1", "m", 1e-3, 100.0, NULL, "standard deviation at time 0"),
     DT_OPTION_END};
 
-static const dt_model_ops ops = {.struct_size = sizeof(dt_model_ops),
-                                 .create = create,
-                                 .inputs = inputs,
-                                 .outputs = outputs,
-                                 .params = params,
-                                 .forward = forward,
-                                 .destroy = destroy};
-
-static const dt_component component = {.struct_size = sizeof(dt_component),
-                                       .kind = DT_KIND_MODEL,
-                                       .id = "world_constant_velocity",
-                                       .summary = "every vehicle keeps its speed and heading; nothing to train",
-                                       .reference = "Schoeller et al. 2020",
-                                       .role = "world",
-                                       .flags = DT_COMP_DETERMINISTIC,
-                                       .config_size = sizeof(config),
-                                       .state_size = sizeof(state),
-                                       .options = options,
-                                       .ops = &ops};
+DT_MODEL_DEFINE(component, "world_constant_velocity", "every vehicle keeps its speed and heading; nothing to train",
+                "Schoeller et al. 2020", config, state, options,
+                DT_OPS(.create = create, .inputs = inputs, .outputs = outputs, .params = params, .forward = forward,
+                       .destroy = dt_no_op),
+                .role = "world", .flags = DT_COMP_DETERMINISTIC);
 
 DT_PLUGIN_DEFINE_ONE(component, "world_constant_velocity", "1.0", "dtrain", "Apache-2.0");

@@ -37,11 +37,6 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     return ppo_create(self, h, "phase2_ppo", cfg, DT_NORMALISE_EACH);
 }
 
-static dt_status start(void *self)
-{
-    return ppo_start(self);
-}
-
 static dt_status iterate(void *self, dt_progress *out)
 {
     dt_rollout_report collected;
@@ -50,81 +45,20 @@ static dt_status iterate(void *self, dt_progress *out)
     return st != DT_OK ? st : ppo_learn(self, iteration, &collected, out);
 }
 
-static dt_status evaluate(void *self, dt_progress *out)
-{
-    return ppo_evaluate(self, out);
-}
-
-static void stop(void *self)
-{
-    (void)self;
-}
-
-static void destroy(void *self)
-{
-    ppo_destroy(self);
-}
-
-static dt_status save(void *self, dt_writer *w)
-{
-    return ppo_save(self, w);
-}
-
-static dt_status load(void *self, dt_reader *r, uint32_t version)
-{
-    (void)version;
-    return ppo_load(self, r);
-}
-
 /* ---- descriptor -------------------------------------------------------------------------------------------------- */
 
 static const dt_option options[] = {PPO_OPTIONS("200"), DT_OPTION_END};
 
-static const char *const defaults[] = {"models.perception=",
-                                       "models.controller=controller_mlp",
-                                       "env.id=cartpole",
-                                       "data.batch=128",
-                                       "data.shards=4",
-                                       "training.learning_rate=3e-4",
-                                       "training.weight_decay=0",
-                                       "training.freeze_loaded=perception,world,shield",
-                                       "training.optimizer=adam",
-                                       "training.eps=1e-5",
-                                       "training.gradient_clip=0.5",
-                                       "training.scheduler=constant",
-                                       "training.warmup_epochs=0",
-                                       "training.eval_interval=10",
-                                       "training.save_interval=10",
-                                       "checkpoint.best_by=return/mean",
-                                       NULL};
+DT_DEFAULTS_DEFINE(extension, "models.perception=", "models.controller=controller_mlp", "env.id=cartpole",
+                   "data.batch=128", "data.shards=4", "training.learning_rate=3e-4", "training.weight_decay=0",
+                   "training.freeze_loaded=perception,world,shield", "training.optimizer=adam", "training.eps=1e-5",
+                   "training.gradient_clip=0.5", "training.scheduler=constant", "training.warmup_epochs=0",
+                   "training.eval_interval=10", "training.save_interval=10", "checkpoint.best_by=return/mean");
 
-static const void *extension(const char *id)
-{
-    return strcmp(id, "dtrain.defaults/1") == 0 ? defaults : NULL;
-}
-
-static const dt_phase_ops ops = {.struct_size = sizeof(dt_phase_ops),
-                                 .create = create,
-                                 .start = start,
-                                 .iterate = iterate,
-                                 .evaluate = evaluate,
-                                 .stop = stop,
-                                 .destroy = destroy,
-                                 .save = save,
-                                 .load = load};
-
-static const dt_component component = {.struct_size = sizeof(dt_component),
-                                       .kind = DT_KIND_PHASE,
-                                       .id = "phase2_ppo",
-                                       .summary = "proximal policy optimisation of a controller in an environment",
-                                       .reference = "Schulman et al. 2017, arXiv 1707.06347",
-                                       .flags = DT_COMP_DETERMINISTIC,
-                                       .state_version = 1,
-                                       .config_size = sizeof(config),
-                                       .state_size = sizeof(state),
-                                       .options = options,
-                                       .check = check,
-                                       .ops = &ops,
-                                       .extension = extension};
+DT_PHASE_DEFINE(component, "phase2_ppo", "proximal policy optimisation of a controller in an environment",
+                "Schulman et al. 2017, arXiv 1707.06347", config, state, options,
+                DT_OPS(.create = create, .start = ppo_start, .iterate = iterate, .evaluate = ppo_evaluate,
+                       .stop = dt_no_op, .destroy = ppo_destroy, .save = ppo_save, .load = ppo_load),
+                .flags = DT_COMP_DETERMINISTIC, .state_version = 1, .check = check, .extension = extension);
 
 DT_PLUGIN_DEFINE_ONE(component, "phase2_ppo", "1.0", "dtrain", "Apache-2.0");

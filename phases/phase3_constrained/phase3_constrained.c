@@ -475,11 +475,6 @@ static dt_status evaluate(void *self, dt_progress *out)
     return ppo_evaluate(&s->learner, out);
 }
 
-static void stop(void *self)
-{
-    (void)self;
-}
-
 static void destroy(void *self)
 {
     state *s = self;
@@ -490,7 +485,7 @@ static void destroy(void *self)
 
 static dt_status save(void *self, dt_writer *w)
 {
-    const state *s = self;
+    state *s = self;
     DT_TRY_H(ppo_save(&s->learner, w));
     DT_TRY_H(w->write(w, &s->kept, sizeof(s->kept)));
     return w->write(w, &s->seen, sizeof(s->seen));
@@ -499,7 +494,7 @@ static dt_status save(void *self, dt_writer *w)
 static dt_status load(void *self, dt_reader *r, uint32_t version)
 {
     state *s = self;
-    DT_TRY_H(ppo_load(&s->learner, r));
+    DT_TRY_H(ppo_load(&s->learner, r, version));
     DT_TRY_H(r->read(r, &s->kept, sizeof(s->kept)));
     return version < 2 ? DT_OK : r->read(r, &s->seen, sizeof(s->seen));
 }
@@ -558,51 +553,17 @@ static const dt_option options[] = {
     ROW(stored_hard_mps2, DT_OPT_F64, "3", "m/s^2", 0, 20, "braking that counts when harder, as in the environment"),
     DT_OPTION_END};
 
-static const char *const defaults[] = {"models.perception=",
-                                       "models.controller=controller_mlp",
-                                       "env.id=env_traffic",
-                                       "data.batch=96",
-                                       "data.shards=4",
-                                       "training.learning_rate=1e-4",
-                                       "training.weight_decay=1e-4",
-                                       "training.freeze_loaded=perception,world",
-                                       "training.optimizer=adam",
-                                       "training.eps=1e-8",
-                                       "training.gradient_clip=0.5",
-                                       "training.scheduler=cosine",
-                                       "training.warmup_epochs=100", /* 10 rounds of 10 passes */
-                                       "training.eval_interval=20",
-                                       "training.save_interval=10",
-                                       "checkpoint.best_by=return/mean",
-                                       NULL};
+DT_DEFAULTS_DEFINE(extension, "models.perception=", "models.controller=controller_mlp", "env.id=env_traffic",
+                   "data.batch=96", "data.shards=4", "training.learning_rate=1e-4", "training.weight_decay=1e-4",
+                   "training.freeze_loaded=perception,world", "training.optimizer=adam", "training.eps=1e-8",
+                   "training.gradient_clip=0.5", "training.scheduler=cosine",
+                   "training.warmup_epochs=100", /* 10 rounds of 10 passes */
+                   "training.eval_interval=20", "training.save_interval=10", "checkpoint.best_by=return/mean");
 
-static const void *extension(const char *id)
-{
-    return strcmp(id, "dtrain.defaults/1") == 0 ? defaults : NULL;
-}
-
-static const dt_phase_ops ops = {.struct_size = sizeof(dt_phase_ops),
-                                 .create = create,
-                                 .start = start,
-                                 .iterate = iterate,
-                                 .evaluate = evaluate,
-                                 .stop = stop,
-                                 .destroy = destroy,
-                                 .save = save,
-                                 .load = load};
-
-static const dt_component component = {.struct_size = sizeof(dt_component),
-                                       .kind = DT_KIND_PHASE,
-                                       .id = "phase3_constrained",
-                                       .summary = "the most reward whose costs stay under their limits",
-                                       .reference = "Stooke, Achiam & Abbeel 2020, arXiv 2007.03964",
-                                       .flags = DT_COMP_DETERMINISTIC,
-                                       .state_version = 2,
-                                       .config_size = sizeof(config),
-                                       .state_size = sizeof(state),
-                                       .options = options,
-                                       .check = check,
-                                       .ops = &ops,
-                                       .extension = extension};
+DT_PHASE_DEFINE(component, "phase3_constrained", "the most reward whose costs stay under their limits",
+                "Stooke, Achiam & Abbeel 2020, arXiv 2007.03964", config, state, options,
+                DT_OPS(.create = create, .start = start, .iterate = iterate, .evaluate = evaluate, .stop = dt_no_op,
+                       .destroy = destroy, .save = save, .load = load),
+                .flags = DT_COMP_DETERMINISTIC, .state_version = 2, .check = check, .extension = extension);
 
 DT_PLUGIN_DEFINE_ONE(component, "phase3_constrained", "1.0", "dtrain", "Apache-2.0");

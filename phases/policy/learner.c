@@ -40,15 +40,6 @@ dt_status ppo_check(const dt_host *h, const char *phase, const ppo_config *c)
     return foresight_check(h, phase, &see);
 }
 
-static dt_status need_service(const ppo_learner *l, const char *id, const void **out_p)
-{
-    *out_p = l->h->service(l->h, id);
-    if (*out_p == NULL) {
-        return DT_FAIL_H(l->h, DT_EUNSUPPORTED, "this host has no service %s, which %s needs", id, l->phase);
-    }
-    return DT_OK;
-}
-
 /* Steps of every instance per iteration: train_batch over all instances, in whole fragments. */
 static dt_status create_experience(ppo_learner *l, uint8_t normalise)
 {
@@ -83,10 +74,10 @@ dt_status ppo_create(ppo_learner *l, const dt_host *h, const char *phase, const 
     l->phase = phase;
     l->config = *c;
     l->kl_coef = c->kl_target > 0 ? c->kl_coef : 0;
-    DT_TRY_H(need_service(l, DT_SVC_BIND, (const void **)&l->bind));
-    DT_TRY_H(need_service(l, DT_SVC_TRAIN, (const void **)&l->train));
-    DT_TRY_H(need_service(l, DT_SVC_METRICS, (const void **)&l->metrics));
-    DT_TRY_H(need_service(l, DT_SVC_ROLLOUT, (const void **)&l->rollout));
+    DT_SERVICE_H(h, l->bind, DT_SVC_BIND, phase);
+    DT_SERVICE_H(h, l->train, DT_SVC_TRAIN, phase);
+    DT_SERVICE_H(h, l->metrics, DT_SVC_METRICS, phase);
+    DT_SERVICE_H(h, l->rollout, DT_SVC_ROLLOUT, phase);
     const foresight_config see = foresight_of(c);
     char text[2][FORESIGHT_TEXT];
     dt_setting set[2];
@@ -160,8 +151,9 @@ static dt_status set_unit(ppo_learner *l, double deviation)
     return l->config.imagine_weight > 0 ? l->train->set(l->trainer, "advantage_unit", &unit, 1) : DT_OK;
 }
 
-dt_status ppo_start(ppo_learner *l)
+dt_status ppo_start(void *self)
 {
+    ppo_learner *l = self;
     dt_model *models[PPO_ROLES];
     const dt_train_desc desc = {.struct_size = sizeof(desc),
                                 .n_models = ppo_models(&l->wiring, models),
@@ -302,26 +294,31 @@ dt_status ppo_learn(ppo_learner *l, uint64_t iteration, const dt_rollout_report 
 
 /* ---- life -------------------------------------------------------------------------------------------------------- */
 
-dt_status ppo_evaluate(ppo_learner *l, dt_progress *out)
+dt_status ppo_evaluate(void *self, dt_progress *out)
 {
+    const ppo_learner *l = self;
     DT_TRY_H(l->rollout->report(l->experience, l->trainer));
     out->evaluated = 1;
     return DT_OK;
 }
 
-void ppo_destroy(ppo_learner *l)
+void ppo_destroy(void *self)
 {
+    const ppo_learner *l = self;
     if (l->trainer != NULL) {
         l->train->destroy(l->trainer);
     }
 }
 
-dt_status ppo_save(const ppo_learner *l, dt_writer *w)
+dt_status ppo_save(void *self, dt_writer *w)
 {
+    const ppo_learner *l = self;
     return w->write(w, &l->kl_coef, sizeof(l->kl_coef));
 }
 
-dt_status ppo_load(ppo_learner *l, dt_reader *r)
+dt_status ppo_load(void *self, dt_reader *r, uint32_t version)
 {
+    ppo_learner *l = self;
+    (void)version; /* it is the phase's, and this part has not changed */
     return r->read(r, &l->kl_coef, sizeof(l->kl_coef));
 }

@@ -59,18 +59,19 @@ dt_status ppo_check(const dt_host *h, const char *phase, const ppo_config *c);
 /* Binds environment and models. normalise: DT_NORMALISE_*, where advantages are to be normalised.
  * Errors: those of bind and rollout; DT_EUNSUPPORTED where the host lacks a service. */
 dt_status ppo_create(ppo_learner *l, const dt_host *h, const char *phase, const ppo_config *c, uint8_t normalise);
-dt_status ppo_start(ppo_learner *l);
-void ppo_destroy(ppo_learner *l);
+
+/* Operations as dt_phase_ops has them; self is a ppo_learner. A phase whose state is one names them as they are. */
+dt_status ppo_start(void *self);
+dt_status ppo_evaluate(void *self, dt_progress *out);
+void ppo_destroy(void *self);
+/* The learner's part of a phase's state: 8 bytes. */
+dt_status ppo_save(void *self, dt_writer *w);
+dt_status ppo_load(void *self, dt_reader *r, uint32_t version);
 
 /* The next round's experience; iteration_p: which round. DT_DONE: there is none left. */
 dt_status ppo_collect(ppo_learner *l, uint64_t *iteration_p, dt_rollout_report *out);
 /* Learns from it and reports both. DT_DONE after the last round. */
 dt_status ppo_learn(ppo_learner *l, uint64_t iteration, const dt_rollout_report *collected, dt_progress *out);
-dt_status ppo_evaluate(ppo_learner *l, dt_progress *out);
-
-/* The learner's part of a phase's state: 8 bytes. */
-dt_status ppo_save(const ppo_learner *l, dt_writer *w);
-dt_status ppo_load(ppo_learner *l, dt_reader *r);
 
 extern const char *const ppo_clip_modes[]; /* DT_VALUE_* */
 

@@ -598,26 +598,10 @@ static dt_status read(void *self, const uint64_t *index, const uint64_t *key, ui
     return DT_OK;
 }
 
-static const dt_data_ops ops = {.struct_size = sizeof(dt_data_ops),
-                                .create = create,
-                                .fields = fields,
-                                .symbols = symbols_of,
-                                .count = count,
-                                .sizes = sizes,
-                                .read = read,
-                                .destroy = destroy};
-
-static const dt_component component = {.struct_size = sizeof(dt_component),
-                                       .kind = DT_KIND_DATA,
-                                       .id = "data_trajectory",
-                                       .summary = "windows of history and future over a trajectory store",
-                                       .reference = "Deo & Trivedi 2018 (protocol: 3 s history, 5 s future, 5 Hz)",
-                                       .flags = DT_COMP_DETERMINISTIC,
-                                       .state_version = 1,
-                                       .config_size = sizeof(config),
-                                       .state_size = sizeof(state),
-                                       .options = options,
-                                       .check = check,
-                                       .ops = &ops};
+DT_DATA_DEFINE(component, "data_trajectory", "windows of history and future over a trajectory store",
+               "Deo & Trivedi 2018 (protocol: 3 s history, 5 s future, 5 Hz)", config, state, options,
+               DT_OPS(.create = create, .fields = fields, .symbols = symbols_of, .count = count, .sizes = sizes,
+                      .read = read, .destroy = destroy),
+               .flags = DT_COMP_DETERMINISTIC, .state_version = 1, .check = check);
 
 DT_PLUGIN_DEFINE_ONE(component, "data_trajectory", "1.0", "dtrain", "Apache-2.0");

@@ -34,13 +34,7 @@ static const dt_option options[] = {
               "every variable of the first state is uniform in [-start, start] (CartPole-v1: 0.05)"),
     DT_OPTION_END};
 
-static dt_status create(void *self, const dt_host *h, const void *cfg)
-{
-    state *s = self;
-    s->h = h;
-    s->config = *(const config *)cfg;
-    return DT_OK;
-}
+DT_CREATE_DEFINE(create, state);
 
 static dt_status spec(const void *self, dt_env_spec *out)
 {
@@ -103,27 +97,9 @@ static dt_status step(void *self, const dt_env_io *io)
     return io->alive[0] ? DT_OK : DT_DONE;
 }
 
-static void destroy(void *self)
-{
-    (void)self;
-}
-
-static const dt_env_ops ops = {.struct_size = sizeof(dt_env_ops),
-                               .create = create,
-                               .spec = spec,
-                               .reset = reset,
-                               .step = step,
-                               .destroy = destroy};
-
-static const dt_component component = {.struct_size = sizeof(dt_component),
-                                       .kind = DT_KIND_ENV,
-                                       .id = "env_cartpole",
-                                       .summary = "CartPole-v1: keep a pole upright by pushing its cart",
-                                       .reference = "Barto, Sutton & Anderson 1983; Towers et al. 2024 (Gymnasium)",
-                                       .flags = DT_COMP_DETERMINISTIC,
-                                       .config_size = sizeof(config),
-                                       .state_size = sizeof(state),
-                                       .options = options,
-                                       .ops = &ops};
+DT_ENV_DEFINE(component, "env_cartpole", "CartPole-v1: keep a pole upright by pushing its cart",
+              "Barto, Sutton & Anderson 1983; Towers et al. 2024 (Gymnasium)", config, state, options,
+              DT_OPS(.create = create, .spec = spec, .reset = reset, .step = step, .destroy = dt_no_op),
+              .flags = DT_COMP_DETERMINISTIC);
 
 DT_PLUGIN_DEFINE_ONE(component, "env_cartpole", "1.0", "dtrain", "Apache-2.0");

@@ -63,13 +63,7 @@ static const dt_option options[] = {
               "queue, lqr: length of an episode; their limits and rewards grow with it"),
     DT_OPTION_END};
 
-static dt_status create(void *self, const dt_host *h, const void *cfg)
-{
-    state *s = self;
-    s->h = h;
-    s->config = *(const config *)cfg;
-    return DT_OK;
-}
+DT_CREATE_DEFINE(create, state);
 
 static dt_status spec(const void *self, dt_env_spec *out)
 {
@@ -215,27 +209,9 @@ static dt_status step(void *self, const dt_env_io *io)
     return io->alive[0] ? DT_OK : DT_DONE;
 }
 
-static void destroy(void *self)
-{
-    (void)self;
-}
-
-static const dt_env_ops ops = {.struct_size = sizeof(dt_env_ops),
-                               .create = create,
-                               .spec = spec,
-                               .reset = reset,
-                               .step = step,
-                               .destroy = destroy};
-
-static const dt_component component = {.struct_size = sizeof(dt_component),
-                                       .kind = DT_KIND_ENV,
-                                       .id = "env_constrained",
-                                       .summary = "small problems under a limit whose solution is known exactly",
-                                       .reference = "Altman 1999, Constrained Markov Decision Processes",
-                                       .flags = DT_COMP_DETERMINISTIC,
-                                       .config_size = sizeof(config),
-                                       .state_size = sizeof(state),
-                                       .options = options,
-                                       .ops = &ops};
+DT_ENV_DEFINE(component, "env_constrained", "small problems under a limit whose solution is known exactly",
+              "Altman 1999, Constrained Markov Decision Processes", config, state, options,
+              DT_OPS(.create = create, .spec = spec, .reset = reset, .step = step, .destroy = dt_no_op),
+              .flags = DT_COMP_DETERMINISTIC);
 
 DT_PLUGIN_DEFINE_ONE(component, "env_constrained", "1.0", "dtrain", "Apache-2.0");

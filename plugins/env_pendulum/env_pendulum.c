@@ -33,13 +33,7 @@ static const dt_option options[] = {DT_OPTION(config, max_steps, DT_OPT_I64, "20
                                               "steps after which an episode is truncated (Pendulum-v1: 200)"),
                                     DT_OPTION_END};
 
-static dt_status create(void *self, const dt_host *h, const void *cfg)
-{
-    state *s = self;
-    s->h = h;
-    s->config = *(const config *)cfg;
-    return DT_OK;
-}
+DT_CREATE_DEFINE(create, state);
 
 static dt_status spec(const void *self, dt_env_spec *out)
 {
@@ -100,27 +94,9 @@ static dt_status step(void *self, const dt_env_io *io)
     return io->alive[0] ? DT_OK : DT_DONE;
 }
 
-static void destroy(void *self)
-{
-    (void)self;
-}
-
-static const dt_env_ops ops = {.struct_size = sizeof(dt_env_ops),
-                               .create = create,
-                               .spec = spec,
-                               .reset = reset,
-                               .step = step,
-                               .destroy = destroy};
-
-static const dt_component component = {.struct_size = sizeof(dt_component),
-                                       .kind = DT_KIND_ENV,
-                                       .id = "env_pendulum",
-                                       .summary = "Pendulum-v1: swing a pendulum up with a weak motor",
-                                       .reference = "Towers et al. 2024 (Gymnasium)",
-                                       .flags = DT_COMP_DETERMINISTIC,
-                                       .config_size = sizeof(config),
-                                       .state_size = sizeof(state),
-                                       .options = options,
-                                       .ops = &ops};
+DT_ENV_DEFINE(component, "env_pendulum", "Pendulum-v1: swing a pendulum up with a weak motor",
+              "Towers et al. 2024 (Gymnasium)", config, state, options,
+              DT_OPS(.create = create, .spec = spec, .reset = reset, .step = step, .destroy = dt_no_op),
+              .flags = DT_COMP_DETERMINISTIC);
 
 DT_PLUGIN_DEFINE_ONE(component, "env_pendulum", "1.0", "dtrain", "Apache-2.0");

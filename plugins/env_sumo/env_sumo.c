@@ -544,24 +544,9 @@ static const void *extension(const char *id)
     return strcmp(id, "dtrain.baselines/1") == 0 ? baselines : NULL;
 }
 
-static const dt_env_ops ops = {.struct_size = sizeof(dt_env_ops),
-                               .create = create,
-                               .spec = spec,
-                               .reset = reset,
-                               .step = step,
-                               .destroy = destroy};
-
-static const dt_component component = {.struct_size = sizeof(dt_component),
-                                       .kind = DT_KIND_ENV,
-                                       .id = "env_sumo",
-                                       .summary = "a SUMO scenario: signals choose phases, or vehicles are driven",
-                                       .reference = "Alvarez Lopez et al. 2018 (SUMO); Ault & Sharon 2021 (RESCO)",
-                                       .flags = DT_COMP_DETERMINISTIC | DT_COMP_PROCESS,
-                                       .config_size = sizeof(config),
-                                       .state_size = sizeof(state),
-                                       .options = options,
-                                       .check = check,
-                                       .ops = &ops,
-                                       .extension = extension};
+DT_ENV_DEFINE(component, "env_sumo", "a SUMO scenario: signals choose phases, or vehicles are driven",
+              "Alvarez Lopez et al. 2018 (SUMO); Ault & Sharon 2021 (RESCO)", config, state, options,
+              DT_OPS(.create = create, .spec = spec, .reset = reset, .step = step, .destroy = destroy),
+              .flags = DT_COMP_DETERMINISTIC | DT_COMP_PROCESS, .check = check, .extension = extension);
 
 DT_PLUGIN_DEFINE_ONE(component, "env_sumo", "1.0", "dtrain", "Apache-2.0");

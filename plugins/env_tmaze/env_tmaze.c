@@ -125,28 +125,9 @@ static dt_status step(void *self, const dt_env_io *io)
     return io->alive[0] ? DT_OK : DT_DONE;
 }
 
-static void destroy(void *self)
-{
-    (void)self;
-}
-
-static const dt_env_ops ops = {.struct_size = sizeof(dt_env_ops),
-                               .create = create,
-                               .spec = spec,
-                               .reset = reset,
-                               .step = step,
-                               .destroy = destroy};
-
-static const dt_component component = {.struct_size = sizeof(dt_component),
-                                       .kind = DT_KIND_ENV,
-                                       .id = "env_tmaze",
-                                       .summary = "T-maze: remember a sign until the junction",
-                                       .reference = "Bakker 2002, Reinforcement learning with long short-term memory",
-                                       .flags = DT_COMP_DETERMINISTIC,
-                                       .config_size = sizeof(config),
-                                       .state_size = sizeof(state),
-                                       .options = options,
-                                       .check = check,
-                                       .ops = &ops};
+DT_ENV_DEFINE(component, "env_tmaze", "T-maze: remember a sign until the junction",
+              "Bakker 2002, Reinforcement learning with long short-term memory", config, state, options,
+              DT_OPS(.create = create, .spec = spec, .reset = reset, .step = step, .destroy = dt_no_op),
+              .flags = DT_COMP_DETERMINISTIC, .check = check);
 
 DT_PLUGIN_DEFINE_ONE(component, "env_tmaze", "1.0", "dtrain", "Apache-2.0");

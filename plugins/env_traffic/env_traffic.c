@@ -737,25 +737,9 @@ static const void *extension(const char *id)
     return strcmp(id, "dtrain.baselines/1") == 0 ? baselines : NULL;
 }
 
-static const dt_env_ops ops = {.struct_size = sizeof(dt_env_ops),
-                               .create = create,
-                               .spec = spec,
-                               .reset = reset,
-                               .step = step,
-                               .destroy = destroy};
-
-static const dt_component component = {.struct_size = sizeof(dt_component),
-                                       .kind = DT_KIND_ENV,
-                                       .id = "env_traffic",
-                                       .summary = "microscopic traffic: vehicles, signals or both as agents",
-                                       .reference = "Treiber & Kesting 2013, Traffic Flow Dynamics",
-                                       .flags = DT_COMP_DETERMINISTIC,
-                                       .state_version = 1,
-                                       .config_size = sizeof(config),
-                                       .state_size = sizeof(state),
-                                       .options = options,
-                                       .check = check,
-                                       .ops = &ops,
-                                       .extension = extension};
+DT_ENV_DEFINE(component, "env_traffic", "microscopic traffic: vehicles, signals or both as agents",
+              "Treiber & Kesting 2013, Traffic Flow Dynamics", config, state, options,
+              DT_OPS(.create = create, .spec = spec, .reset = reset, .step = step, .destroy = destroy),
+              .flags = DT_COMP_DETERMINISTIC, .state_version = 1, .check = check, .extension = extension);
 
 DT_PLUGIN_DEFINE_ONE(component, "env_traffic", "1.0", "dtrain", "Apache-2.0");

@@ -111,31 +111,8 @@ static dt_status step(void *self, const dt_env_io *io)
     return io->alive[0] ? DT_OK : DT_DONE;
 }
 
-static void destroy(void *self)
-{
-    (void)self; /* we own nothing beyond the state */
-}
-
-static const dt_env_ops ops = {
-    .struct_size = sizeof(dt_env_ops),
-    .create = create,
-    .spec = spec,
-    .reset = reset,
-    .step = step,
-    .destroy = destroy,
-};
-
-static const dt_component env = {
-    .struct_size = sizeof(dt_component),
-    .kind = DT_KIND_ENV,
-    .id = "template",
-    .summary = "a robot walks to its charger",
-    .reference = "none",
-    .flags = DT_COMP_DETERMINISTIC,
-    .config_size = sizeof(config),
-    .state_size = sizeof(state),
-    .options = options,
-    .ops = &ops,
-};
+DT_ENV_DEFINE(env, "template", "a robot walks to its charger", "none", config, state, options,
+              DT_OPS(.create = create, .spec = spec, .reset = reset, .step = step, .destroy = dt_no_op),
+              .flags = DT_COMP_DETERMINISTIC);
 
 DT_PLUGIN_DEFINE_ONE(env, "template", "0.1", "you", "Apache-2.0");

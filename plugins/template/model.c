@@ -114,33 +114,9 @@ static dt_status forward(void *self, dt_graph *g, dt_tensor *const *in, dt_tenso
     return api->status(g);
 }
 
-static void destroy(void *self)
-{
-    (void)self; /* we own nothing beyond the state */
-}
-
-static const dt_model_ops ops = {
-    .struct_size = sizeof(dt_model_ops),
-    .create = create,
-    .inputs = inputs,
-    .outputs = outputs,
-    .params = params,
-    .forward = forward,
-    .destroy = destroy,
-};
-
-static const dt_component model = {
-    .struct_size = sizeof(dt_component),
-    .kind = DT_KIND_MODEL,
-    .id = "template",
-    .summary = "constant velocity with a learned correction",
-    .reference = "none",
-    .role = "world",
-    .flags = DT_COMP_DETERMINISTIC,
-    .config_size = sizeof(config),
-    .state_size = sizeof(state),
-    .options = options,
-    .ops = &ops,
-};
+DT_MODEL_DEFINE(model, "template", "constant velocity with a learned correction", "none", config, state, options,
+                DT_OPS(.create = create, .inputs = inputs, .outputs = outputs, .params = params, .forward = forward,
+                       .destroy = dt_no_op),
+                .role = "world", .flags = DT_COMP_DETERMINISTIC);
 
 DT_PLUGIN_DEFINE_ONE(model, "template", "0.1", "you", "Apache-2.0");

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * template: a training phase, with the model it trains and the data it learns from.
- *
- * Three components in one file, each as small as it can be and still do real work:
- *
- *   template_data    samples of the curve y = sin(frequency x), computed when asked for
- *   template_model   one hidden layer, x -> y
- *   template         the phase: wires the two, says what the loss is, and trains
+ * template: a training phase, with the model it trains (template_model: one hidden layer) and the data it learns from
+ * (template_data: samples of the curve y = sin(frequency x)). The phase wires the two and says what the loss is.
  *
  * A phase never touches a gradient, an optimizer or a checkpoint: it records once how numbers become a loss, and asks
  * the host for one step at a time. Everything it includes is below dtrain/, everything it calls is handed in.
@@ -18,19 +13,13 @@
 #include <dtrain/svc/metrics.h>
 #include <dtrain/svc/train.h>
 #include <math.h>
-#include <string.h>
 
 /* ---- data: reads samples into host buffers ----------------------------------------------------------------------- */
-
 typedef struct data_config { /* the host fills it from the section template_data */
     int64_t samples;
     double frequency;
     uint32_t split, reserved;
 } data_config;
-
-typedef struct data_state { /* the host allocates it, zeroed */
-    data_config config;
-} data_state;
 
 static const char *const splits[] = {"train", "eval", NULL};
 static const dt_option data_options[] = {
@@ -39,29 +28,10 @@ static const dt_option data_options[] = {
     DT_OPTION(data_config, split, DT_OPT_ENUM, "train", NULL, 0, 0, splits, "which samples; the phase sets it"),
     DT_OPTION_END};
 
-/* One buffer per field. B is the number of samples in a slice; the host knows it without our help. */
-static const dt_port fields[] = {{"x", "B 1", DT_F32, 0}, {"y", "B 1", DT_F32, 0}, {"weight", "B", DT_F32, 0}};
-
-static dt_status data_create(void *self, const dt_host *h, const void *config)
-{
-    (void)h;
-    ((data_state *)self)->config = *(const data_config *)config;
-    return DT_OK;
-}
-
-static const dt_port *data_fields(const void *self, uint32_t *n_p)
-{
-    (void)self;
-    *n_p = sizeof(fields) / sizeof(fields[0]);
-    return fields;
-}
-
-static const char *const *data_symbols(const void *self, uint32_t *n_p)
-{
-    (void)self;
-    *n_p = 0; /* every sample has the same shape; ragged data names its letters here, "N", "E", ... */
-    return NULL;
-}
+DT_STATE_DEFINE(data_state, data_config); /* the host allocates it, zeroed */
+DT_CREATE_DEFINE(data_create, data_state);
+/* One buffer per field. B is the number of samples in a slice; ragged data names letters of its own, "N", "E", ... */
+DT_PORTS_DEFINE(data_fields, {"x", "B 1", DT_F32, 0}, {"y", "B 1", DT_F32, 0}, {"weight", "B", DT_F32, 0});
 
 static dt_status data_count(const void *self, uint64_t *n_p)
 {
@@ -69,23 +39,14 @@ static dt_status data_count(const void *self, uint64_t *n_p)
     return DT_OK;
 }
 
-static dt_status data_sizes(const void *self, const uint64_t *index, uint32_t n, int64_t *size)
-{
-    (void)self;
-    (void)index;
-    (void)n;
-    (void)size; /* one number per symbol, and there are none */
-    return DT_OK;
-}
-
-/* Called by worker threads. What a sample holds depends on its index alone, never on who asks or when. */
+/* Called by worker threads; what a sample holds depends on its index alone, never on who asks or when. Golden-ratio
+ * points fill [-1, 1] evenly, those of one split between those of the other. */
 static dt_status data_read(void *self, const uint64_t *index, const uint64_t *key, uint32_t n, void *const *out)
 {
     (void)key;
     const data_config *c = &((const data_state *)self)->config;
     float *x = out[0], *y = out[1], *weight = out[2];
     for (uint32_t i = 0; i < n; i++) {
-        /* golden-ratio points fill [-1, 1] evenly; the splits lie between each other */
         double at = ((double)index[i] + (c->split == 1 ? 0.5 : 0.0)) * 0.6180339887498949;
         x[i] = (float)(2.0 * (at - floor(at)) - 1.0);
         y[i] = (float)sin(c->frequency * x[i]);
@@ -94,100 +55,47 @@ static dt_status data_read(void *self, const uint64_t *index, const uint64_t *ke
     return DT_OK;
 }
 
-static void data_destroy(void *self)
-{
-    (void)self;
-}
-
-static const dt_data_ops data_ops = {
-    .struct_size = sizeof(dt_data_ops),
-    .create = data_create,
-    .fields = data_fields,
-    .symbols = data_symbols,
-    .count = data_count,
-    .sizes = data_sizes,
-    .read = data_read,
-    .destroy = data_destroy,
-};
+DT_DATA_DEFINE(data, "template_data", "points of a sine curve", "none", data_config, data_state, data_options,
+               DT_OPS(.create = data_create, .fields = data_fields, .symbols = dt_no_symbols, .count = data_count,
+                      .sizes = dt_no_sizes, .read = data_read, .destroy = dt_no_op),
+               .flags = DT_COMP_DETERMINISTIC);
 
 /* ---- model: records how inputs become outputs ------------------------------------------------------------------ */
-
 typedef struct model_config {
     int64_t hidden;
 } model_config;
 
-typedef struct model_state {
-    model_config config;
-} model_state;
-
 static const dt_option model_options[] = {
     DT_OPTION(model_config, hidden, DT_OPT_I64, "32", "1", 1, 8192, NULL, "width of the hidden layer"), DT_OPTION_END};
 
-static const dt_port model_in[] = {{"x", "B 1", DT_F32, 0}};
-static const dt_port model_out[] = {{"y", "B 1", DT_F32, 0}};
-
-static dt_status model_create(void *self, const dt_host *h, const void *config, const dt_dim *dims, uint32_t n_dims)
-{
-    (void)h;
-    (void)dims;
-    (void)n_dims;
-    ((model_state *)self)->config = *(const model_config *)config;
-    return DT_OK;
-}
-
-static const dt_port *model_inputs(const void *self, uint32_t *n_p)
-{
-    (void)self;
-    *n_p = 1;
-    return model_in;
-}
-
-static const dt_port *model_outputs(const void *self, uint32_t *n_p)
-{
-    (void)self;
-    *n_p = 1;
-    return model_out;
-}
+DT_STATE_DEFINE(model_state, model_config);
+DT_MODEL_CREATE_DEFINE(model_create, model_state);
+DT_PORTS_DEFINE(model_inputs, {"x", "B 1", DT_F32, 0});
+DT_PORTS_DEFINE(model_outputs, {"y", "B 1", DT_F32, 0});
 
 static dt_status model_params(void *self, dt_params *reg)
 {
     const int64_t hidden = ((const model_state *)self)->config.hidden;
-    const int64_t w_in[] = {hidden, 1}, b_in[] = {hidden}, w_out[] = {1, hidden}, b_out[] = {1};
-    DT_TRY_H(reg->add(reg, "in.w", w_in, 2, DT_INIT_FAN_IN, 1.0));
-    DT_TRY_H(reg->add(reg, "in.b", b_in, 1, DT_INIT_UNIFORM, 1.0));
-    DT_TRY_H(reg->add(reg, "out.w", w_out, 2, DT_INIT_FAN_IN, 1.0));
-    return reg->add(reg, "out.b", b_out, 1, DT_INIT_ZERO, 0.0);
+    DT_TRY_H(dt_linear_params(reg, "in", hidden, 1, DT_INIT_UNIFORM, 1.0));
+    return dt_linear_params(reg, "out", 1, hidden, DT_INIT_ZERO, 0.0);
 }
 
 /* y = W2 tanh(W1 x + b1) + b2; errors stick to the graph, so that recording goes straight through */
 static dt_status model_forward(void *self, dt_graph *g, dt_tensor *const *in, dt_tensor **out)
 {
     (void)self;
-    const dt_graph_api *api = g->api;
-    dt_tensor *hidden = dt_tanh(g, dt_linear(g, in[0], api->param(g, "in.w"), api->param(g, "in.b")));
-    out[0] = dt_linear(g, hidden, api->param(g, "out.w"), api->param(g, "out.b"));
-    return api->status(g);
+    out[0] = dt_linear_of(g, dt_tanh(g, dt_linear_of(g, in[0], "in")), "out");
+    return g->api->status(g);
 }
 
-static void model_destroy(void *self)
-{
-    (void)self;
-}
-
-static const dt_model_ops model_ops = {
-    .struct_size = sizeof(dt_model_ops),
-    .create = model_create,
-    .inputs = model_inputs,
-    .outputs = model_outputs,
-    .params = model_params,
-    .forward = model_forward,
-    .destroy = model_destroy,
-};
+DT_MODEL_DEFINE(model, "template_model", "one hidden layer", "Cybenko 1989", model_config, model_state, model_options,
+                DT_OPS(.create = model_create, .inputs = model_inputs, .outputs = model_outputs, .params = model_params,
+                       .forward = model_forward, .destroy = dt_no_op),
+                .role = "curve", .flags = DT_COMP_DETERMINISTIC);
 
 /* ---- phase: what is optimised on which samples ----------------------------------------------------------------- */
-
 typedef struct config {
-    double huber_delta;
+    double huber_delta; /* Huber 1964 */
 } config;
 
 typedef struct state {
@@ -199,13 +107,11 @@ typedef struct state {
     dt_data *train_data, *eval_data;
     dt_model *model;
     dt_train *trainer;
-    double square; /* sums of an evaluation */
-    int64_t n_points;
+    double square, n_points; /* sums of an evaluation */
 } state;
 
 static const dt_option options[] = {
-    DT_OPTION(config, huber_delta, DT_OPT_F64, "0", "1", 0, 1e6, NULL,
-              "errors beyond it count linearly (Huber 1964); 0 = squared error for all"),
+    DT_OPTION(config, huber_delta, DT_OPT_F64, "0", "1", 0, 1e6, NULL, "errors beyond it count linearly; 0: none do"),
     DT_OPTION_END};
 
 /* Wire what the configuration names. A model that does not fit is refused here, by name and shape. */
@@ -214,22 +120,13 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     state *s = self;
     s->h = h;
     s->config = *(const config *)cfg;
-    s->bind = h->service(h, DT_SVC_BIND);
-    s->train = h->service(h, DT_SVC_TRAIN);
-    s->metrics = h->service(h, DT_SVC_METRICS);
-    if (s->bind == NULL || s->train == NULL || s->metrics == NULL) {
-        return DT_FAIL_H(h, DT_EUNSUPPORTED,
-                         "template needs the services " DT_SVC_BIND ", " DT_SVC_TRAIN " and " DT_SVC_METRICS);
-    }
+    DT_SERVICE_H(h, s->bind, DT_SVC_BIND, "template");
+    DT_SERVICE_H(h, s->train, DT_SVC_TRAIN, "template");
+    DT_SERVICE_H(h, s->metrics, DT_SVC_METRICS, "template");
     const dt_setting train[] = {{"split", "train"}}, eval[] = {{"split", "eval"}};
     DT_TRY_H(s->bind->data(h, train, 1, &s->train_data));
     DT_TRY_H(s->bind->data(h, eval, 1, &s->eval_data));
-    const dt_model_want want = {.struct_size = sizeof(want),
-                                .role = "curve",
-                                .offers = model_in,
-                                .n_offers = 1,
-                                .needs = model_out,
-                                .n_needs = 1};
+    const dt_model_want want = DT_MODEL_WANT("curve", model_inputs_ports, model_outputs_ports);
     return s->bind->model(h, &want, &s->model);
 }
 
@@ -252,34 +149,15 @@ static dt_status record(void *user, dt_graph *g)
 static dt_status start(void *self)
 {
     state *s = self;
-    const dt_train_desc desc = {.struct_size = sizeof(desc),
-                                .n_models = 1,
-                                .user = s,
-                                .record = record,
-                                .data = s->train_data,
-                                .models = &s->model};
+    const dt_train_desc desc = DT_TRAIN_DESC(s, record, s->train_data, &s->model, 1);
     return s->train->create(s->h, &desc, &s->trainer);
 }
 
 /* One optimizer step. Between two calls the host saves, evaluates, listens to signals and draws the progress line. */
 static dt_status iterate(void *self, dt_progress *out)
 {
-    state *s = self;
-    dt_step_report r = {.struct_size = sizeof(r)};
-    const dt_status st = s->train->step(s->trainer, &r);
-    if (st < 0) {
-        return st;
-    }
-    out->step = r.step;
-    out->steps = r.steps;
-    out->epoch = r.epoch;
-    out->epochs = r.epochs;
-    out->samples = r.samples;
-    out->loss = r.loss;
-    out->grad_norm = r.grad_norm;
-    out->learning_rate = r.learning_rate;
-    out->epoch_end = r.epoch_end;
-    return st; /* DT_DONE after the last epoch */
+    const state *s = self;
+    return dt_train_iterate(s->train, s->trainer, out); /* DT_DONE after the last epoch */
 }
 
 static dt_status each(void *user, const dt_rows *r)
@@ -294,110 +172,28 @@ static dt_status each(void *user, const dt_rows *r)
     for (int64_t i = 0; i < dim[0]; i++) {
         s->square += ((double)guess[i] - y[i]) * ((double)guess[i] - y[i]);
     }
-    s->n_points += dim[0];
+    s->n_points += (double)dim[0];
     return DT_OK;
 }
 
 static dt_status evaluate(void *self, dt_progress *out)
 {
     state *s = self;
-    s->square = 0;
-    s->n_points = 0;
+    s->square = s->n_points = 0;
     DT_TRY_H(s->train->evaluate(s->trainer, s->eval_data, s, each));
-    const double rmse = sqrt(s->square / (double)s->n_points), n = (double)s->n_points;
+    const double rmse = sqrt(s->square / s->n_points);
     s->metrics->report(s->h, "rmse", &rmse, 0);
-    s->metrics->report(s->h, "samples", &n, 0);
+    s->metrics->report(s->h, "samples", &s->n_points, 0);
     out->evaluated = 1;
     return DT_OK;
 }
 
-static void stop(void *self)
-{
-    state *s = self;
-    if (s->trainer != NULL) {
-        s->train->destroy(s->trainer);
-        s->trainer = NULL;
-    }
-}
-
-static void destroy(void *self)
-{
-    (void)self; /* models and data belong to the host */
-}
-
-static const dt_phase_ops ops = {
-    .struct_size = sizeof(dt_phase_ops),
-    .create = create,
-    .start = start,
-    .iterate = iterate,
-    .evaluate = evaluate,
-    .stop = stop,
-    .destroy = destroy,
-};
-
-/* What the host's own sections shall say for this phase, where the user says nothing. */
-static const char *const defaults[] = {"data.source=template_data",
-                                       "models.curve=template_model",
-                                       "training.epochs=20",
-                                       "training.learning_rate=0.01",
-                                       "training.warmup_epochs=1",
-                                       "training.eval_interval=5",
-                                       NULL};
-
-static const void *extension(const char *id)
-{
-    return strcmp(id, "dtrain.defaults/1") == 0 ? defaults : NULL;
-}
-
-/* ---- what this file holds -------------------------------------------------------------------------------------- */
-
-static const dt_component data = {
-    .struct_size = sizeof(dt_component),
-    .kind = DT_KIND_DATA,
-    .id = "template_data",
-    .summary = "points of a sine curve",
-    .reference = "none",
-    .flags = DT_COMP_DETERMINISTIC,
-    .config_size = sizeof(data_config),
-    .state_size = sizeof(data_state),
-    .options = data_options,
-    .ops = &data_ops,
-};
-
-static const dt_component model = {
-    .struct_size = sizeof(dt_component),
-    .kind = DT_KIND_MODEL,
-    .id = "template_model",
-    .summary = "one hidden layer with tanh",
-    .reference = "Cybenko 1989",
-    .role = "curve",
-    .flags = DT_COMP_DETERMINISTIC,
-    .config_size = sizeof(model_config),
-    .state_size = sizeof(model_state),
-    .options = model_options,
-    .ops = &model_ops,
-};
-
-static const dt_component phase = {
-    .struct_size = sizeof(dt_component),
-    .kind = DT_KIND_PHASE,
-    .id = "template",
-    .summary = "fits a curve",
-    .reference = "none",
-    .flags = DT_COMP_DETERMINISTIC,
-    .config_size = sizeof(config),
-    .state_size = sizeof(state),
-    .options = options,
-    .ops = &ops,
-    .extension = extension,
-};
-
-static const dt_component *const components[] = {&phase, &model, &data};
-
-static const dt_plugin plugin = {
-    DT_PLUGIN_PREFIX,         .name = "template",      .version = "0.1",
-    .vendor = "you",          .license = "Apache-2.0", .n_components = sizeof(components) / sizeof(components[0]),
-    .components = components,
-};
-
-DT_PLUGIN_DEFINE(plugin);
+DT_STOP_DEFINE(stop, state);
+/* What the host's own sections say for this phase, where the user says nothing. */
+DT_DEFAULTS_DEFINE(extension, "data.source=template_data", "models.curve=template_model", "training.epochs=20",
+                   "training.learning_rate=0.01", "training.warmup_epochs=1", "training.eval_interval=5");
+DT_PHASE_DEFINE(phase, "template", "fits a curve", "none", config, state, options,
+                DT_OPS(.create = create, .start = start, .iterate = iterate, .evaluate = evaluate, .stop = stop,
+                       .destroy = dt_no_op), /* models and data belong to the host */
+                .flags = DT_COMP_DETERMINISTIC, .extension = extension);
+DT_PLUGIN_DEFINE_OF("template", "0.1", "you", "Apache-2.0", &phase, &model, &data);

@@ -11,6 +11,7 @@
 #define DTRAIN_SVC_GRAPH_H
 
 #include "dtrain/plugin.h"
+#include <stdio.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -100,6 +101,28 @@ static inline dt_tensor *dt_linear(dt_graph *g, dt_tensor *x, dt_tensor *w, dt_t
 {
     dt_tensor *in[3] = {x, w, b};
     return dt_op_(g, DT_OP_LINEAR, in, 3, 0, 0, 0, 0);
+}
+/* A linear layer by name: its parameters <layer>.w [n_out, n_in], drawn as PyTorch's, and <layer>.b [n_out], drawn as
+ * init and a say; and what it makes of x. Names are shorter than 60 characters. */
+static inline dt_status dt_linear_params(dt_params *reg, const char *layer, int64_t n_out, int64_t n_in, uint32_t init,
+                                         double a)
+{
+    char name[64];
+    const int64_t w[2] = {n_out, n_in};
+    snprintf(name, sizeof(name), "%s.w", layer);
+    const dt_status st = reg->add(reg, name, w, 2, DT_INIT_FAN_IN, 1.0);
+    if (st < 0) {
+        return st;
+    }
+    snprintf(name, sizeof(name), "%s.b", layer);
+    return reg->add(reg, name, &n_out, 1, init, a);
+}
+static inline dt_tensor *dt_linear_of(dt_graph *g, dt_tensor *x, const char *layer)
+{
+    char w[64], b[64];
+    snprintf(w, sizeof(w), "%s.w", layer);
+    snprintf(b, sizeof(b), "%s.b", layer);
+    return dt_linear(g, x, g->api->param(g, w), g->api->param(g, b));
 }
 static inline dt_tensor *dt_unary(dt_graph *g, uint32_t fn, dt_tensor *x, double f0)
 {

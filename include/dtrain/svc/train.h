@@ -13,6 +13,7 @@
 #include "dtrain/plugin.h"
 #include "dtrain/svc/bind.h"
 #include "dtrain/svc/graph.h"
+#include <string.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -43,6 +44,12 @@ typedef struct dt_train_desc {
     dt_status (*record_stored)(void *user, dt_graph *g);
     uint64_t n_stored;
 } dt_train_desc;
+/* The usual one, for C: const dt_train_desc desc = DT_TRAIN_DESC(self, record, data, models, n_models); */
+#define DT_TRAIN_DESC(USER, RECORD, DATA, MODELS, N_MODELS)                                                            \
+    {                                                                                                                  \
+        .struct_size = (uint32_t)sizeof(dt_train_desc), .n_models = (N_MODELS), .user = USER, .record = RECORD,        \
+        .data = DATA, .models = MODELS                                                                                 \
+    }
 
 enum { DT_STEP_MAX_LOSSES = 8 }; /* what a report tells: the first recorded; the host's records have all */
 typedef struct dt_step_report {
@@ -91,6 +98,40 @@ typedef struct dt_train_api {
      * made now, and is part of the memory that is told before the run. In start. Errors: as gradient. */
     dt_status (*expect)(dt_train *t, const char *const *loss, uint32_t n, uint8_t has_gradient);
 } dt_train_api;
+
+/* One optimizer step, and what a phase tells whose iteration is one. */
+static inline dt_status dt_train_iterate(const dt_train_api *api, dt_train *t, dt_progress *out)
+{
+    dt_step_report r;
+    memset(&r, 0, sizeof(r));
+    r.struct_size = (uint32_t)sizeof(r);
+    const dt_status st = api->step(t, &r);
+    if (st < 0) {
+        return st;
+    }
+    out->step = r.step;
+    out->steps = r.steps;
+    out->epoch = r.epoch;
+    out->epochs = r.epochs;
+    out->samples = r.samples;
+    out->loss = r.loss;
+    out->grad_norm = r.grad_norm;
+    out->learning_rate = r.learning_rate;
+    out->epoch_end = r.epoch_end;
+    return st;
+}
+
+/* stop of a phase, as function FN: of its state's members train, the service, and trainer, NULL before start. */
+#define DT_STOP_DEFINE(FN, STATE)                                                                                      \
+    static void FN(void *self)                                                                                         \
+    {                                                                                                                  \
+        STATE *s_ = (STATE *)self;                                                                                     \
+        if (s_->trainer != NULL) {                                                                                     \
+            s_->train->destroy(s_->trainer);                                                                           \
+            s_->trainer = NULL;                                                                                        \
+        }                                                                                                              \
+    }                                                                                                                  \
+    struct dt_define_needs_a_semicolon
 
 #ifdef __cplusplus
 }
