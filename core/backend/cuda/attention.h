@@ -252,8 +252,10 @@ __device__ static inline void dt_cuda_attend(const dt_cuda_team<W> &t, int first
     const float inverse = last > first ? 1.0f / total : 0.0f; /* no neighbours: zeros */
     sum.scale(inverse);
     t.put(out, t.row, sum);
-    for (int x = first + t.lane; x < last && prob != nullptr && t.is_on; x += t.G) {
-        prob[t.at(x)] = expf(prob[t.at(x)] - top) * inverse;
+    if (prob != nullptr && t.is_on) {
+        for (int x = first + t.lane; x < last; x += t.G) {
+            prob[t.at(x)] = expf(prob[t.at(x)] - top) * inverse;
+        }
     }
 }
 

@@ -55,7 +55,9 @@ dt_status dropout(const dt_device_args *a)
     }
     const double p = a->attr->f[0], threshold = p > 0 ? p * 0x1p32 : 0;
     chance c = {(uint64_t)threshold, (float)(1.0 / (1.0 - p)), (uint32_t)a->attr->i[0]};
-    c.least += (double)c.least < threshold ? 1 : 0;
+    if ((double)c.least < threshold) {
+        c.least++;
+    }
     const dim3 grid(dt_cuda_blocks(n, THREADS), a->leaves);
     drop<<<grid, THREADS, 0, dt_cuda_stream(a)>>>(dt_cuda_src<float>(a, 0), dt_cuda_src<int64_t>(a, 1),
                                                   dt_cuda_dst<float>(a, 0), rows, a->run, c, n, per_row);

@@ -28,18 +28,18 @@ struct gat {
 dt_status gat_of(const dt_device_args *a, uint32_t first, gat *out_p)
 {
     const dt_device_view *in = a->in + first;
-    gat g = {dt_cuda_src<float>(a, first),
-             dt_cuda_src<float>(a, first + 1),
-             dt_cuda_src<float>(a, first + 2),
-             dt_cuda_src<float>(a, first + 3),
-             dt_cuda_src<float>(a, first + 4),
-             dt_cuda_src<int32_t>(a, first + 5),
-             dt_cuda_src<int32_t>(a, first + 6),
-             dt_cuda_rows(a, &in[0], 1),
-             dt_cuda_rows(a, &in[6], 0),
-             {},
-             in[3].data != nullptr ? (int)dt_cuda_last(&in[3]) : 0,
-             (float)a->attr->f[0]};
+    gat g = {};
+    g.h = dt_cuda_src<float>(a, first);
+    g.a_dst = dt_cuda_src<float>(a, first + 1);
+    g.a_src = dt_cuda_src<float>(a, first + 2);
+    g.e = dt_cuda_src<float>(a, first + 3);
+    g.w_e = dt_cuda_src<float>(a, first + 4);
+    g.rowptr = dt_cuda_src<int32_t>(a, first + 5);
+    g.col = dt_cuda_src<int32_t>(a, first + 6);
+    g.nodes = dt_cuda_rows(a, &in[0], 1);
+    g.edges = dt_cuda_rows(a, &in[6], 0);
+    g.K = in[3].data != nullptr ? (int)dt_cuda_last(&in[3]) : 0;
+    g.slope = (float)a->attr->f[0];
     DT_CUDA_TRY(dt_cuda_heads_of(a, &in[0], &in[6], &g.s));
     *out_p = g;
     return DT_OK;
@@ -185,13 +185,15 @@ DT_CUDA_HEADS_KERNEL by_targets(gat g, ptr<const float> dy, ptr<const float> pro
     const int row = (int)blockIdx.x * g.s.rows;
     const int first = rowptr[row], last = rowptr[min(row + g.s.rows, g.s.N)];
     const float *e = g.e.at(leaf), *w_e = g.w_e.at(leaf);
-    for (int i = (int)threadIdx.x; i < (last - first) * K && de.data != nullptr; i += (int)blockDim.x) {
-        const int x = first + i / K, k = i % K;
-        float sum = 0;
-        for (int head = 0; head < H; head++) {
-            sum += dz[(int64_t)x * H + head] * w_e[head * K + k];
+    if (de.data != nullptr) {
+        for (int i = (int)threadIdx.x; i < (last - first) * K; i += (int)blockDim.x) {
+            const int x = first + i / K, k = i % K;
+            float sum = 0;
+            for (int head = 0; head < H; head++) {
+                sum += dz[(int64_t)x * H + head] * w_e[head * K + k];
+            }
+            de.at(leaf)[(int64_t)x * K + k] = sum;
         }
-        de.at(leaf)[(int64_t)x * K + k] = sum;
     }
     for (int i = (int)threadIdx.x; i < H * K; i += (int)blockDim.x) {
         const int head = i / K, k = i % K;

@@ -23,15 +23,15 @@ struct graph_qk {
 dt_status graph_qk_of(const dt_device_args *a, uint32_t first, graph_qk *out_p)
 {
     const dt_device_view *in = a->in + first;
-    graph_qk g = {dt_cuda_src<float>(a, first),
-                  dt_cuda_src<float>(a, first + 1),
-                  dt_cuda_src<float>(a, first + 2),
-                  dt_cuda_src<float>(a, first + 3),
-                  dt_cuda_src<int32_t>(a, first + 4),
-                  dt_cuda_src<int32_t>(a, first + 5),
-                  dt_cuda_rows(a, &in[5], 0),
-                  {},
-                  1.0f};
+    graph_qk g = {};
+    g.q = dt_cuda_src<float>(a, first);
+    g.k = dt_cuda_src<float>(a, first + 1);
+    g.v = dt_cuda_src<float>(a, first + 2);
+    g.bias = dt_cuda_src<float>(a, first + 3);
+    g.rowptr = dt_cuda_src<int32_t>(a, first + 4);
+    g.col = dt_cuda_src<int32_t>(a, first + 5);
+    g.edges = dt_cuda_rows(a, &in[5], 0);
+    g.scale = 1.0f;
     DT_CUDA_TRY(dt_cuda_heads_of(a, &in[0], &in[5], &g.s));
     g.scale = (float)(1.0 / sqrt((double)g.s.C));
     *out_p = g;

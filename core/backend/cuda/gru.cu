@@ -58,15 +58,16 @@ dt_status gru_prepare(const dt_device_args *a, void **state_p)
 dt_status gru(const dt_device_args *a)
 {
     const int S = (int)a->in[0].dim[1], H = (int)a->in[1].dim[1];
-    const forward f = {dt_cuda_src<float>(a, 0),
-                       dt_cuda_src<float>(a, 1),
-                       dt_cuda_src<float>(a, 2),
-                       dt_cuda_src<float>(a, 3),
-                       dt_cuda_dst<float>(a, 0),
-                       dt_cuda_dst<float>(a, 1),
-                       dt_cuda_rows(a, &a->in[0], 1),
-                       S,
-                       H};
+    forward f = {};
+    f.xw = dt_cuda_src<float>(a, 0);
+    f.wh = dt_cuda_src<float>(a, 1);
+    f.bh = dt_cuda_src<float>(a, 2);
+    f.present = dt_cuda_src<float>(a, 3);
+    f.h = dt_cuda_dst<float>(a, 0);
+    f.gates = dt_cuda_dst<float>(a, 1);
+    f.rows = dt_cuda_rows(a, &a->in[0], 1);
+    f.S = S;
+    f.H = H;
     return dt_cuda_steps_forward<GATES>(a, f, dt_cuda_steps_by_product(a));
 }
 

@@ -173,9 +173,15 @@ bool are_wide(const dt_device_args *a, uint32_t n_in, int D)
 
 dt_status layernorm(const dt_device_args *a)
 {
-    const forward f = {dt_cuda_src<float>(a, 0),      dt_cuda_src<float>(a, 1), dt_cuda_src<float>(a, 2),
-                       dt_cuda_src<float>(a, 3),      dt_cuda_dst<float>(a, 0), dt_cuda_dst<float>(a, 1),
-                       dt_cuda_rows(a, &a->in[0], 1), (float)a->attr->f[0]};
+    forward f = {};
+    f.x = dt_cuda_src<float>(a, 0);
+    f.gamma = dt_cuda_src<float>(a, 1);
+    f.beta = dt_cuda_src<float>(a, 2);
+    f.r = dt_cuda_src<float>(a, 3);
+    f.y = dt_cuda_dst<float>(a, 0);
+    f.stat = dt_cuda_dst<float>(a, 1);
+    f.rows = dt_cuda_rows(a, &a->in[0], 1);
+    f.eps = (float)a->attr->f[0];
     if (f.rows.R == 0 || f.rows.D == 0) {
         return DT_OK;
     }

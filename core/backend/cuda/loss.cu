@@ -25,10 +25,14 @@ loss loss_of(const dt_device_args *a, uint32_t first, bool is_gaussian)
 {
     const uint32_t target = first + (is_gaussian ? 2 : 1);
     const int64_t R = dt_cuda_count(&a->in[target + 1]);
-    loss l = {dt_cuda_src<float>(a, first),  dt_cuda_src<float>(a, first + 1),
-              dt_cuda_src<float>(a, target), dt_cuda_src<float>(a, target + 1),
-              dt_cuda_src<double>(a, 0),     1,
-              (float)a->attr->f[0]};
+    loss l = {};
+    l.pred = dt_cuda_src<float>(a, first);
+    l.log_sigma = dt_cuda_src<float>(a, first + 1);
+    l.target = dt_cuda_src<float>(a, target);
+    l.weight = dt_cuda_src<float>(a, target + 1);
+    l.ds = dt_cuda_src<double>(a, 0);
+    l.P = 1;
+    l.delta = (float)a->attr->f[0];
     l.P = R > 0 ? (int)(dt_cuda_count(&a->in[first]) / R) : 1;
     return l;
 }

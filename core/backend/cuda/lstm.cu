@@ -41,7 +41,11 @@ __device__ void cell(const forward &f, int leaf, int t, int s, int j, bool is_li
             gates[(row * GATES + q) * H + j] = gate[q];
         }
     }
-    *(c != nullptr ? c + at : held) = c_now;
+    if (c != nullptr) {
+        c[at] = c_now;
+    } else {
+        *held = c_now;
+    }
     h[at] = h_now;
 }
 

@@ -145,8 +145,10 @@ template <typename T> __global__ void __launch_bounds__(THREADS) whole_forward(f
             }
             if (s < f.S) {
                 dt_cuda_store<2>(h_out + row * H + unit + j, {{h[n][0], h[n][1]}});
-                for (int q = 0; q < GATES && gates != nullptr; q++) {
-                    dt_cuda_store<2>(gates + (row * GATES + q) * H + unit + j, {{gate[0][q], gate[1][q]}});
+                if (gates != nullptr) {
+                    for (int q = 0; q < GATES; q++) {
+                        dt_cuda_store<2>(gates + (row * GATES + q) * H + unit + j, {{gate[0][q], gate[1][q]}});
+                    }
                 }
                 if (c_out != nullptr) {
                     dt_cuda_store<2>(c_out + row * H + unit + j, {{c[n][0], c[n][1]}});
