@@ -17,7 +17,8 @@
 
 enum { LINE_BYTES = 4096 };
 
-static const char *const level_names[] = {"error", "warn", "info", "debug"};
+static const char *const level_names[] = {
+    [DT_LOG_ERROR] = "error", [DT_LOG_WARN] = "warn", [DT_LOG_INFO] = "info", [DT_LOG_DEBUG] = "debug"};
 
 static _Thread_local char prefix[64];
 static _Thread_local bool is_muted;

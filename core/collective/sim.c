@@ -23,7 +23,10 @@
 #include <time.h>
 
 typedef enum sim_op { SIM_ALL_GATHER, SIM_EXCHANGE, SIM_BROADCAST, SIM_BARRIER } sim_op;
-static const char *const op_names[] = {"all_gather", "exchange", "broadcast", "barrier"};
+static const char *const op_names[] = {[SIM_ALL_GATHER] = "all_gather",
+                                       [SIM_EXCHANGE] = "exchange",
+                                       [SIM_BROADCAST] = "broadcast",
+                                       [SIM_BARRIER] = "barrier"};
 
 /* What a rank brings to a meeting. */
 typedef struct sim_call {

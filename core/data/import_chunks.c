@@ -46,9 +46,18 @@ static const struct number_spec {
 
 /* Features that statistics.json may describe: the numbers, and three made from them. */
 enum { CONTROLLED = N_NUMBERS, SIN, COS, N_STATS };
-static const char *const stat_names[] = {"x",          "y",           "heading",     "speed",
-                                         "accel",      "length",      "width",       "stop_distance",
-                                         "controlled", "sin_heading", "cos_heading", NULL};
+static const char *const stat_names[] = {[X] = "x",
+                                         [Y] = "y",
+                                         [HEADING] = "heading",
+                                         [SPEED] = "speed",
+                                         [ACCEL] = "accel",
+                                         [LENGTH] = "length",
+                                         [WIDTH] = "width",
+                                         [STOP] = "stop_distance",
+                                         [CONTROLLED] = "controlled",
+                                         [SIN] = "sin_heading",
+                                         [COS] = "cos_heading",
+                                         [N_STATS] = NULL};
 
 typedef struct stat {
     int64_t n;

@@ -16,7 +16,11 @@
 #include <math.h>
 #include <string.h>
 
-static const char *const kind_name[] = {"given", "history", "present", "mask", "steps"};
+static const char *const kind_name[] = {[DT_BUNDLE_GIVEN] = "given",
+                                        [DT_BUNDLE_HISTORY] = "history",
+                                        [DT_BUNDLE_PRESENT] = "present",
+                                        [DT_BUNDLE_MASK] = "mask",
+                                        [DT_BUNDLE_STEPS] = "steps"};
 
 static void write_symbols(const dt_bundle *b, dt_json_out *o)
 {

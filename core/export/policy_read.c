@@ -171,7 +171,11 @@ static dt_status take_symbol(reader *r, const dt_json_token *first)
 
 static dt_status take_kind(reader *r, dt_bundle_kind *out_p)
 {
-    static const char *const name[] = {"given", "history", "present", "mask", "steps"};
+    static const char *const name[] = {[DT_BUNDLE_GIVEN] = "given",
+                                       [DT_BUNDLE_HISTORY] = "history",
+                                       [DT_BUNDLE_PRESENT] = "present",
+                                       [DT_BUNDLE_MASK] = "mask",
+                                       [DT_BUNDLE_STEPS] = "steps"};
     dt_json_token t;
     DT_TRY(next(r, DT_JSON_STRING, "a kind", &t));
     for (int k = DT_BUNDLE_GIVEN; k <= DT_BUNDLE_STEPS; k++) {

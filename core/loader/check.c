@@ -21,7 +21,8 @@ enum { PLUGIN_1_0_BYTES = BYTES_TO(dt_plugin, fini), COMPONENT_1_0_BYTES = BYTES
 
 const char *dt_kind_name(uint32_t kind)
 {
-    static const char *const names[] = {"", "phase", "model", "environment", "data"};
+    static const char *const names[] = {
+        [DT_KIND_PHASE] = "phase", [DT_KIND_MODEL] = "model", [DT_KIND_ENV] = "environment", [DT_KIND_DATA] = "data"};
     return kind >= DT_KIND_PHASE && kind <= DT_KIND_DATA ? names[kind] : "unknown";
 }
 

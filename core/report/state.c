@@ -21,7 +21,11 @@ enum { EXIT_INTERRUPTED = 75 }; /* INTERFACES, exit codes */
 
 const char *dt_run_condition_text(dt_run_condition c)
 {
-    static const char *const text[] = {"running", "interrupted", "done", "failed", "damaged"};
+    static const char *const text[] = {[DT_RUN_RUNNING] = "running",
+                                       [DT_RUN_INTERRUPTED] = "interrupted",
+                                       [DT_RUN_DONE] = "done",
+                                       [DT_RUN_FAILED] = "failed",
+                                       [DT_RUN_DAMAGED] = "damaged"};
     return text[c];
 }
 

@@ -16,7 +16,11 @@
 #    include <unistd.h>
 #endif
 
-static const char *const isa_name[DT_CPU_ISA_END] = {"base", "avx2", "avx512", "avx512_bf16", "amx_bf16"};
+static const char *const isa_name[DT_CPU_ISA_END] = {[DT_CPU_ISA_BASE] = "base",
+                                                     [DT_CPU_ISA_AVX2] = "avx2",
+                                                     [DT_CPU_ISA_AVX512] = "avx512",
+                                                     [DT_CPU_ISA_AVX512_BF16] = "avx512_bf16",
+                                                     [DT_CPU_ISA_AMX_BF16] = "amx_bf16"};
 
 static pthread_once_t isa_once = PTHREAD_ONCE_INIT;
 static dt_cpu_isa_id isa_in_use;
