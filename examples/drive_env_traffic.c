@@ -361,7 +361,9 @@ static void drive(world *w, driver *d, uint64_t seed, FILE *file)
         st = w->ops->step(w->self, &w->io);
         steps++;
         for (size_t a = 0; a < A; a++) {
-            sum += acted[a] ? (double)w->io.reward[a] : 0;
+            if (acted[a]) {
+                sum += (double)w->io.reward[a];
+            }
             for (uint32_t k = 0; k < s->n_costs; k++) {
                 cost[k] += acted[a] ? (double)w->io.cost[a * s->n_costs + k] : 0;
             }

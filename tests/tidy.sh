@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Every source file names its licence in its first five lines and leaves no work for later, and C writes a step that is
-# taken only where all went well so far as an if or by DT_TRY. With --layout also: C has no tabs, no trailing blanks and
-# no line above 120 columns (make lint asks for it). The rules first prove on lines that break them that they refuse.
+# Every source file names its licence in its first five lines and leaves no work for later. C says if where it means if:
+# for a step that is taken only where all went well, for one of two targets, for what is added in one case. With
+# --layout also: C has no tabs, no trailing blanks and no line above 120 columns (make lint asks for it). The rules
+# first prove on lines that break them that they refuse.
 set -eu
 cd "${DT_SRCDIR:-$(dirname "$0")/..}"
 
@@ -11,6 +12,8 @@ files() { # extensions, as a pattern of grep -E
 }
 later='TO''DO|FIX''ME|X''XX' # split, or this file would find itself
 name='(st|[a-z_]*status)'
+target='^ *\*\(.* \? .*\) [-+*/|&]?= '
+nothing='[-+]= [^;]* \? [^;:]* : 0(\.0)?[fF]?;|[-+]= [^;]* \? 0(\.0)?[fF]? : [^;]*;'
 chain="(^|[^a-z_.>])$name = \\2 (==|!=) DT_OK [?&]|(^|[^a-z_.>])$name = \\5 (>=|<) 0 [?&]"
 
 fails() { # RULE LINE
@@ -23,6 +26,10 @@ done
 for line in '    x.low = low >= 0 && low <= 1 ? 0 : low;' 'bool is = st == DT_OK ? f() : g();' 'st = lost < 0 ? lost : st;'; do
     echo "$line" | grep -qE "$chain" && fails chains "$line"
 done
+echo '    *(c != NULL ? c + at : held) = 1;' | grep -qE "$target" || fails targets c
+echo '    i += any ? 1 : 0;' | grep -qE "$nothing" || fails increments any
+echo '    n -= is_last ? 0 : m;' | grep -qE "$nothing" || fails increments is_last
+echo '    x += left ? -1 : 1;' | grep -qE "$nothing" && fails increments left
 
 found=$(
     {
@@ -35,6 +42,10 @@ found=$(
     done
     files 'c|h|cu|cuh|cpp|hpp' | xargs grep -nE "$chain" |
         sed 's|$|   <- write an if; a row of them is a function of its own, with DT_TRY|'
+    files 'c|h|cu|cuh|cpp|hpp' | xargs grep -nE "$target" | sed 's|$|   <- write an if with two assignments|'
+    # kernels of CUDA choose a value and add it, so that no thread takes a way of its own
+    files 'c|h|cpp|hpp' | grep -vE '^(core/backend/cuda|tests)/' | xargs grep -nE "$nothing" |
+        sed 's|$|   <- it adds nothing in one case: write an if|'
     test "${1:-}" = --layout && files 'c|h|def|cu|cuh' | xargs awk '
         /\t/ && FILENAME !~ /\.def$/ { print FILENAME ":" FNR ": a tab" }
         /[ \t]$/ { print FILENAME ":" FNR ": blanks at the end" }

@@ -16,11 +16,15 @@ static void add(char *text, size_t bytes, size_t *at, const char *fmt, double va
 {
     if (*at < bytes) {
         const int n = snprintf(text + *at, bytes - *at, "%s", *at > 0 ? "; " : "");
-        *at += n > 0 ? (size_t)n : 0;
+        if (n > 0) {
+            *at += (size_t)n;
+        }
     }
     if (*at < bytes) {
         const int n = snprintf(text + *at, bytes - *at, fmt, value, low, high);
-        *at += n > 0 ? (size_t)n : 0;
+        if (n > 0) {
+            *at += (size_t)n;
+        }
     }
 }
 
@@ -28,8 +32,11 @@ bool dt_amp_monitor_step(dt_amp_monitor *m, const dt_scaler_config *c, double sc
                          char *text, size_t bytes)
 {
     m->steps++;
-    m->skipped += is_finite ? 0 : 1;
-    m->norm_sum += is_finite ? norm : 0;
+    if (is_finite) {
+        m->norm_sum += norm;
+    } else {
+        m->skipped++;
+    }
     const double rate = (double)m->skipped / m->steps;
     if (!m->has_window) {
         m->overflow_rate = rate;

@@ -38,7 +38,9 @@ static void good_step(dt_scaler *s, const dt_scaler_config *c)
 void dt_scaler_update(dt_scaler *s, const dt_scaler_config *c, bool is_finite)
 {
     s->skips = is_finite ? 0 : s->skips + 1;
-    s->overflows += is_finite ? 0 : 1;
+    if (!is_finite) {
+        s->overflows++;
+    }
     if (c->kind == DT_SCALING_DYNAMIC) {
         is_finite ? good_step(s, c) : overflow(s, c);
     }

@@ -99,9 +99,11 @@ static const row *find_row(uint32_t op)
 
 dt_kernel *dt_kernel_find_cpu(uint32_t op, dt_cpu_isa_id isa)
 {
-    for (size_t i = 0; isa > DT_CPU_ISA_AVX512 && i < sizeof(products) / sizeof(products[0]); i++) {
-        if (products[i].op == op) {
-            return isa == DT_CPU_ISA_AMX_BF16 ? products[i].amx : products[i].avx512;
+    if (isa > DT_CPU_ISA_AVX512) {
+        for (size_t i = 0; i < sizeof(products) / sizeof(products[0]); i++) {
+            if (products[i].op == op) {
+                return isa == DT_CPU_ISA_AMX_BF16 ? products[i].amx : products[i].avx512;
+            }
         }
     }
     const row *r = find_row(op);

@@ -641,8 +641,10 @@ err_free:
 
 void dt_fs_list_free(char **names, size_t n)
 {
-    for (size_t i = 0; names != NULL && i < n; i++) {
-        dt_free(names[i]);
+    if (names != NULL) {
+        for (size_t i = 0; i < n; i++) {
+            dt_free(names[i]);
+        }
     }
     dt_free(names);
 }

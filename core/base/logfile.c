@@ -108,7 +108,9 @@ static void put(dt_logfile *f, const char *now, const char *line, size_t bytes)
     snprintf(text, bytes + 1, "%s %s\n", now, line);
     const bool is_told = lost[0] == '\0' || dt_fs_append(fileno(f->file), &f->bytes, lost, strlen(lost));
     f->n_lost = is_told ? 0 : f->n_lost;
-    f->n_lost += is_told && dt_fs_append(fileno(f->file), &f->bytes, text, bytes) ? 0 : 1;
+    if (!(is_told && dt_fs_append(fileno(f->file), &f->bytes, text, bytes))) {
+        f->n_lost++;
+    }
     if (text != short_line) {
         free(text);
     }

@@ -398,7 +398,9 @@ static dt_status check_name(const char *name)
     bool is_plain = bytes > 0 && bytes <= MOST && name[0] != '.' && name[0] != '-';
     for (const char *p = name; *p != '\0' && is_plain; p++) {
         is_plain = (unsigned char)*p > 0x20 && *p != '/' && *p != 0x7f && dt_utf8_bytes(p) > 0;
-        p += is_plain ? dt_utf8_bytes(p) - 1 : 0;
+        if (is_plain) {
+            p += dt_utf8_bytes(p) - 1;
+        }
     }
     return is_plain
                ? DT_OK

@@ -52,7 +52,9 @@ static void skip_blank(parser *q)
             for (q->p += 2; *q->p != '\0' && strncmp(q->p, "*/", 2) != 0; q->p++) {
                 q->line += *q->p == '\n';
             }
-            q->p += *q->p != '\0' ? 2 : 0;
+            if (*q->p != '\0') {
+                q->p += 2;
+            }
         } else {
             return;
         }
@@ -163,7 +165,9 @@ static scalar scalar_of(const token *t)
         return IS_NONE;
     }
     (void)strtoll(text, &end, strncasecmp(text, "0x", 2) == 0 ? 16 : 10);
-    end += *end == 'L' ? 1 + (end[1] == 'L') : 0;
+    if (*end == 'L') {
+        end += 1 + (end[1] == 'L');
+    }
     if (*end == '\0' && end != text) {
         return IS_INT;
     }

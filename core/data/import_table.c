@@ -45,9 +45,21 @@ static const struct role_spec {
     [CONTROLLED] = {"controlled", 0, 1, true},
 };
 
-static const char *const role_names[] = {"scene",  "site",  "frame",         "time",       "id",
-                                         "x",      "y",     "heading",       "speed",      "accel",
-                                         "length", "width", "stop_distance", "controlled", NULL};
+static const char *const role_names[] = {[SCENE] = "scene",
+                                         [SITE] = "site",
+                                         [FRAME] = "frame",
+                                         [TIME] = "time",
+                                         [ID] = "id",
+                                         [X] = "x",
+                                         [Y] = "y",
+                                         [HEADING] = "heading",
+                                         [SPEED] = "speed",
+                                         [ACCEL] = "accel",
+                                         [LENGTH] = "length",
+                                         [WIDTH] = "width",
+                                         [STOP] = "stop_distance",
+                                         [CONTROLLED] = "controlled",
+                                         [N_ROLES] = NULL};
 
 typedef struct column {
     const char *name; /* NULL: not there */
@@ -181,10 +193,12 @@ static dt_status read_header(table *t)
     }
     DT_TRY(st);
     t->header = dt_alloc_n((size_t)t->n_columns + 1, sizeof(*t->header));
-    for (int i = 0; t->header != NULL && i < t->n_columns; i++) {
-        t->header[i] = dt_strdup(cell[i]);
-        if (t->header[i] == NULL) {
-            return DT_FAIL(DT_ENOMEM, "no memory for the header of %s", dt_csv_path(t->csv));
+    if (t->header != NULL) {
+        for (int i = 0; i < t->n_columns; i++) {
+            t->header[i] = dt_strdup(cell[i]);
+            if (t->header[i] == NULL) {
+                return DT_FAIL(DT_ENOMEM, "no memory for the header of %s", dt_csv_path(t->csv));
+            }
         }
     }
     return t->header == NULL ? DT_FAIL(DT_ENOMEM, "no memory for the header of %s", dt_csv_path(t->csv)) : DT_OK;
@@ -727,8 +741,10 @@ static void table_fini(table *t)
     dt_csv_close(t->csv);
     dt_sort_destroy(t->sort);
     dt_store_destroy(t->writer);
-    for (int i = 0; t->header != NULL && i < t->n_columns; i++) {
-        dt_free(t->header[i]);
+    if (t->header != NULL) {
+        for (int i = 0; i < t->n_columns; i++) {
+            dt_free(t->header[i]);
+        }
     }
     for (int32_t i = 0; i < t->n_scenes; i++) {
         dt_free(t->scene[i].name);

@@ -141,7 +141,9 @@ static dt_status refill(dt_sort *s, run *r)
             return DT_FAIL(DT_EIO, "cannot read the temporary file of the sort: %s",
                            n < 0 ? strerror(errno) : "it is cut short");
         }
-        got += n > 0 ? (size_t)n : 0;
+        if (n > 0) {
+            got += (size_t)n;
+        }
     }
     r->at += (int64_t)rows;
     r->next = 0;

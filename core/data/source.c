@@ -207,7 +207,9 @@ int64_t dt_source_read(void *source, char *buf, size_t bytes)
     bytes = bytes > PIECE_BYTES ? PIECE_BYTES : bytes;
     if (s->packing != PLAIN) {
         const int64_t n = s->packing == GZIP ? read_gzip(s, buf, bytes) : read_xz(s, buf, bytes);
-        s->n_unpacked += n > 0 ? (uint64_t)n : 0;
+        if (n > 0) {
+            s->n_unpacked += (uint64_t)n;
+        }
         if (!dt_is_bomb(s->n_read, s->n_unpacked)) {
             return n;
         }

@@ -374,9 +374,11 @@ static dt_status check_f32(dt_store *s, const char *name, const float *p, int64_
             memcpy(&word, &p[k], sizeof(word));
             bad |= (uint32_t)((word & 0x7f800000u) == 0x7f800000u);
         }
-        for (int64_t k = i; bad != 0 && k < end; k++) {
-            if (!isfinite(p[k])) {
-                return DT_FAIL(DT_EDATA, "%s/%s.npy: value %" PRId64 " is %g", s->path, name, k, (double)p[k]);
+        if (bad != 0) {
+            for (int64_t k = i; k < end; k++) {
+                if (!isfinite(p[k])) {
+                    return DT_FAIL(DT_EDATA, "%s/%s.npy: value %" PRId64 " is %g", s->path, name, k, (double)p[k]);
+                }
             }
         }
     }

@@ -46,12 +46,14 @@ void dt_device_give(const dt_device_ops *ops, dt_device *d, void *device)
 {
     block *found = NULL;
     pthread_mutex_lock(&lock);
-    for (block **at = &blocks; *at != NULL && device != NULL; at = &(*at)->next) {
-        if ((*at)->device == device) {
-            found = *at;
-            *at = found->next;
-            held -= found->bytes;
-            break;
+    if (device != NULL) {
+        for (block **at = &blocks; *at != NULL; at = &(*at)->next) {
+            if ((*at)->device == device) {
+                found = *at;
+                *at = found->next;
+                held -= found->bytes;
+                break;
+            }
         }
     }
     pthread_mutex_unlock(&lock);

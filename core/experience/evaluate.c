@@ -180,13 +180,17 @@ static double item_mean(const double *result, uint32_t n, uint32_t items, uint32
     double count = 0, sum = 0, squares = 0;
     for (uint32_t i = 0; i < n; i++) {
         const double x = result[(size_t)i * items + item];
-        count += isnan(x) ? 0 : 1;
-        sum += isnan(x) ? 0 : x;
+        if (!isnan(x)) {
+            count++;
+            sum += x;
+        }
     }
     const double mean = count > 0 ? sum / count : NAN;
     for (uint32_t i = 0; i < n; i++) {
         const double x = result[(size_t)i * items + item];
-        squares += isnan(x) ? 0 : (x - mean) * (x - mean);
+        if (!isnan(x)) {
+            squares += (x - mean) * (x - mean);
+        }
     }
     if (std != NULL) {
         *std = count > 1 ? sqrt(squares / (count - 1)) : count > 0 ? 0 : NAN;

@@ -30,7 +30,9 @@ static void spread(const out *o, const char *group, const char *name, size_t off
     for (uint32_t i = 0; i < o->n; i++) {
         memcpy(&of_seed[i], (const char *)&o->r[i] + offset, sizeof(*of_seed));
         value[n] = of_seed[i];
-        n += isnan(value[n]) ? 0 : 1;
+        if (!isnan(value[n])) {
+            n++;
+        }
     }
     for (uint32_t i = 0; i < n; i++) {
         mean += value[i] / n;

@@ -124,8 +124,10 @@ static float risk_of_row(const dt_frames *f, uint32_t row)
 /* By what perception says, where that is wanted. */
 static void color(dt_frames *f)
 {
-    for (uint32_t i = 0; i < f->now.n_vehicles && f->risk_model != NULL; i++) {
-        f->now.vehicle[i].risk = risk_of_row(f, f->now.vehicle[i].node);
+    if (f->risk_model != NULL) {
+        for (uint32_t i = 0; i < f->now.n_vehicles; i++) {
+            f->now.vehicle[i].risk = risk_of_row(f, f->now.vehicle[i].node);
+        }
     }
 }
 
@@ -168,13 +170,19 @@ static double score_of(const dt_frames *f)
     double score = 0;
     for (uint32_t i = 0; i < f->now.n_vehicles; i++) {
         const dt_scene_vehicle *v = &f->now.vehicle[i];
-        score += isfinite(v->risk) ? v->risk : 0;
-        score += mark_of(f, v->agent) == MARK_CHANGED ? CHANGE_WEIGHT : 0;
+        if (isfinite(v->risk)) {
+            score += v->risk;
+        }
+        if (mark_of(f, v->agent) == MARK_CHANGED) {
+            score += CHANGE_WEIGHT;
+        }
     }
     int32_t last = -1; /* a signal has a row for every lane, one after another */
     for (uint32_t i = 0; i < f->now.n_signals; i++) {
         const int32_t agent = f->now.signal[i].agent;
-        score += agent != last && mark_of(f, agent) == MARK_CHANGED ? CHANGE_WEIGHT : 0;
+        if (agent != last && mark_of(f, agent) == MARK_CHANGED) {
+            score += CHANGE_WEIGHT;
+        }
         last = agent;
     }
     return score;
@@ -315,8 +323,10 @@ static dt_status learn_roads(dt_frames *f)
 static dt_status keep_rows(dt_frames *f)
 {
     f->first_row = dt_alloc_n((size_t)f->now.n_vehicles + 1, sizeof(*f->first_row));
-    for (uint32_t i = 0; i < f->now.n_vehicles && f->first_row != NULL; i++) {
-        f->first_row[i] = f->now.vehicle[i].node;
+    if (f->first_row != NULL) {
+        for (uint32_t i = 0; i < f->now.n_vehicles; i++) {
+            f->first_row[i] = f->now.vehicle[i].node;
+        }
     }
     return f->first_row != NULL ? DT_OK : no_memory();
 }

@@ -126,7 +126,9 @@ static uint64_t buffer_bytes(const dt_buffer *b, const double *mean, uint64_t *r
     }
     for (uint32_t k = 0; k < b->d.n_kept; k++) {
         const size_t bytes = b->kept[k] != NULL ? b->n_places * b->kept_columns[k] * sizeof(float) : 0;
-        mapped += bytes > 0 ? dt_arena_bytes(bytes) : 0;
+        if (bytes > 0) {
+            mapped += dt_arena_bytes(bytes);
+        }
         *resident += bytes;
     }
     return mapped;

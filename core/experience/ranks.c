@@ -79,7 +79,9 @@ static dt_status gather_ragged(exchange *x, uint32_t port)
         size_t rows = 0;
         for (size_t slot = begin; slot < b->n_slots; slot++) {
             const uint32_t i = (uint32_t)(slot % M);
-            rows += i >= first_of(x, k) && i < first_of(x, k + 1) ? ragged_rows(b, o, slot) : 0;
+            if (i >= first_of(x, k) && i < first_of(x, k + 1)) {
+                rows += ragged_rows(b, o, slot);
+            }
         }
         most = rows > most ? rows : most;
     }

@@ -32,7 +32,9 @@ static dt_status map_fields(dt_risk *s, const dt_samples *source, const int64_t 
         for (uint32_t f = 0; f < source->n_fields; f++) {
             const bool is_read = (s->want >> f & 1) != 0;
             s->field[f] = is_read && pass == 1 ? (char *)s->arena + at : NULL;
-            at += is_read ? (dt_samples_field_bytes(source, f, cap) + 63) / 64 * 64 : 0;
+            if (is_read) {
+                at += (dt_samples_field_bytes(source, f, cap) + 63) / 64 * 64;
+            }
         }
         if (pass == 0) {
             s->arena_bytes = at;

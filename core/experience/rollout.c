@@ -20,8 +20,11 @@
 
 enum { STREAM_RESET = 0x72657374, STREAM_ACT = 0x61637431 }; /* "rest", "act1": names of random numbers */
 
-static const char *const output_name[] = {"logits", "mean", "log_std", "value", "cost_value", "low", "high", "allow"};
 enum { OUT_LOGITS, OUT_MEAN, OUT_LOG_STD, OUT_VALUE, OUT_COST_VALUE, OUT_LOW, OUT_HIGH, OUT_ALLOW };
+static const char *const output_name[] = {
+    [OUT_LOGITS] = "logits",         [OUT_MEAN] = "mean", [OUT_LOG_STD] = "log_std", [OUT_VALUE] = "value",
+    [OUT_COST_VALUE] = "cost_value", [OUT_LOW] = "low",   [OUT_HIGH] = "high",       [OUT_ALLOW] = "allow",
+};
 
 /* ---- create ------------------------------------------------------------------------------------------------------ */
 
@@ -109,12 +112,14 @@ static dt_status build(dt_rollout *r)
     if (r->self == NULL || r->carry == NULL || r->ret == NULL || r->log == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for a rollout of %u instances", r->instances);
     }
-    for (uint32_t i = 0; i < l->spec.n_obs && r->d.normalise_obs; i++) {
-        if (l->obs[i].is_plain) {
-            DT_TRY(dt_moments_init(&r->obs[i], (size_t)l->obs[i].row_items));
-            r->held[i] = dt_alloc_n(2 * (size_t)l->obs[i].row_items, sizeof(float));
-            if (r->held[i] == NULL) {
-                return DT_FAIL(DT_ENOMEM, "out of memory for the statistics of %s", l->obs[i].port->name);
+    if (r->d.normalise_obs) {
+        for (uint32_t i = 0; i < l->spec.n_obs; i++) {
+            if (l->obs[i].is_plain) {
+                DT_TRY(dt_moments_init(&r->obs[i], (size_t)l->obs[i].row_items));
+                r->held[i] = dt_alloc_n(2 * (size_t)l->obs[i].row_items, sizeof(float));
+                if (r->held[i] == NULL) {
+                    return DT_FAIL(DT_ENOMEM, "out of memory for the statistics of %s", l->obs[i].port->name);
+                }
             }
         }
     }
@@ -134,8 +139,10 @@ void dt_rollout_destroy(dt_rollout *r)
         dt_moments_fini(&r->obs[i]);
         dt_free(r->held[i]);
     }
-    for (uint32_t i = 0; r->log != NULL && i < r->instances; i++) {
-        dt_free(r->log[i].action);
+    if (r->log != NULL) {
+        for (uint32_t i = 0; i < r->instances; i++) {
+            dt_free(r->log[i].action);
+        }
     }
     dt_moments_fini(&r->returns);
     dt_policy_destroy(r->policy);
@@ -283,7 +290,9 @@ static dt_status map_fields(const dt_rollout *r, const int64_t *cap, dt_track *t
         for (uint32_t f = 0; f < s->n_fields; f++) {
             const bool is_read = (t->actor.want >> f & 1) != 0;
             t->field[f] = is_read && t->arena != NULL ? (char *)t->arena + at : NULL;
-            at += is_read ? (dt_samples_field_bytes(s, f, cap) + 63) / 64 * 64 : 0;
+            if (is_read) {
+                at += (dt_samples_field_bytes(s, f, cap) + 63) / 64 * 64;
+            }
         }
         if (pass == 0) {
             *bytes_p = at;
@@ -477,10 +486,12 @@ static void estimate(dt_rollout *r)
     dt_buffer *b = &r->buffer;
     const size_t first = dt_buffer_slot(b, 0, 0) * b->l->spec.n_agents;
     const size_t places = (size_t)b->d.instances * b->l->spec.n_agents, n = places * b->d.steps;
-    double scale = 0;                                                         /* of the reward's advantages */
-    for (uint32_t k = 0; k < b->l->spec.n_costs && b->cost_in != NULL; k++) { /* before costs are centred */
-        const size_t plane = k * b->n_places + first;
-        dt_steps_to_cost(b->cost + plane, b->flag + first, b->d.steps, places, b->cost_in + plane);
+    double scale = 0; /* of the reward's advantages */
+    if (b->cost_in != NULL) {
+        for (uint32_t k = 0; k < b->l->spec.n_costs; k++) { /* before costs are centred */
+            const size_t plane = k * b->n_places + first;
+            dt_steps_to_cost(b->cost + plane, b->flag + first, b->d.steps, places, b->cost_in + plane);
+        }
     }
     for (uint32_t k = 0; k <= b->l->spec.n_costs; k++) { /* the reward, then the costs */
         const size_t plane = k > 0 ? (k - 1) * b->n_places + first : first;
@@ -522,9 +533,12 @@ static void mean_of(const dt_buffer *b, uint32_t item, double *mean, double *std
             if (b->done[i] == 0 || isnan(x)) {
                 continue;
             }
-            n += pass == 0 ? 1 : 0;
-            sum += pass == 0 ? x : 0;
-            squares += pass == 0 ? 0 : (x - sum / n) * (x - sum / n);
+            if (pass == 0) {
+                n++;
+                sum += x;
+            } else {
+                squares += (x - sum / n) * (x - sum / n);
+            }
         }
     }
     *mean = n > 0 ? sum / n : NAN;
@@ -680,7 +694,9 @@ static dt_status collect(dt_rollout *r, dt_train *t, dt_rollout_report *out)
     DT_TRY(dt_comm_agree(r->stage->d.comm, acted));
     r->collects++;
     DT_TRY(dt_rollout_gather(r));
-    r->env_steps += r->env_steps != DT_ENV_STEPS_UNKNOWN ? count_env_steps(&r->buffer) : 0;
+    if (r->env_steps != DT_ENV_STEPS_UNKNOWN) {
+        r->env_steps += count_env_steps(&r->buffer);
+    }
     DT_TRY(dt_rollout_log(r));
     learn_observations(r);
     if (r->d.normalise_reward) {

@@ -23,7 +23,8 @@
 #include <string.h>
 
 enum { OUT_LOGITS, OUT_MEAN, OUT_LOG_STD, OUT_LOW, OUT_HIGH, OUT_ALLOW, N_OUTS };
-static const char *const output_name[N_OUTS] = {"logits", "mean", "log_std", "low", "high", "allow"};
+static const char *const output_name[N_OUTS] = {[OUT_LOGITS] = "logits", [OUT_MEAN] = "mean", [OUT_LOG_STD] = "log_std",
+                                                [OUT_LOW] = "low",       [OUT_HIGH] = "high", [OUT_ALLOW] = "allow"};
 
 typedef struct feed { /* an input, as the step makes it */
     int64_t obs;      /* GIVEN, STEPS: number among info's obs */
@@ -336,8 +337,10 @@ static void *put_rows(const dt_policy *p, const dt_policy_io *io, uint32_t input
         }
     }
     int32_t *v = (int32_t *)(void *)room;
-    for (size_t i = 0; counts_places && i < n * (d->row_bytes / sizeof(*v)); i++) {
-        v[i] = v[i] >= 0 ? p->row[v[i]] : -1;
+    if (counts_places) {
+        for (size_t i = 0; i < n * (d->row_bytes / sizeof(*v)); i++) {
+            v[i] = v[i] >= 0 ? p->row[v[i]] : -1;
+        }
     }
     return room;
 }
@@ -353,8 +356,11 @@ static void *put_steps(const dt_policy *p, const dt_policy_io *io, uint32_t inpu
     const char *from = io->obs[p->feed[input].obs];
     for (size_t i = 0; i < all; i++) {
         const int64_t row = is_of_places ? p->row[i] : (int64_t)i;
-        for (size_t t = 0; row >= 0 && t < d->steps; t++) {
-            memcpy(room + (t * n + (size_t)row) * d->row_bytes, from + (i * d->steps + t) * d->row_bytes, d->row_bytes);
+        if (row >= 0) {
+            for (size_t t = 0; t < d->steps; t++) {
+                memcpy(room + (t * n + (size_t)row) * d->row_bytes, from + (i * d->steps + t) * d->row_bytes,
+                       d->row_bytes);
+            }
         }
     }
     return room;
@@ -419,8 +425,10 @@ static void *put_mask(const dt_policy *p, const dt_policy_io *io, const feed *d)
     const size_t M = p->info.n_choices;
     float *out = (float *)(void *)d->room;
     for (uint32_t a = 0; a < io->n_places; a++) {
-        for (size_t c = 0; p->row[a] >= 0 && c < M; c++) {
-            *out++ = io->mask == NULL ? 1 : io->mask[a * M + c];
+        if (p->row[a] >= 0) {
+            for (size_t c = 0; c < M; c++) {
+                *out++ = io->mask == NULL ? 1 : io->mask[a * M + c];
+            }
         }
     }
     return d->room;
@@ -503,9 +511,11 @@ static dt_status act(dt_policy *p, const dt_policy_io *io)
     const dt_policy_info *x = &p->info;
     DT_TRY(check_sizes(p, io));
     number_rows(p, io);
-    for (uint32_t i = 0; i < p->f.n_inputs && p->n_rows > 0; i++) {
-        if (p->f.input[i].kind == DT_BUNDLE_GIVEN && p->f.input[i].index_of >= 0) {
-            DT_TRY(check_index(p, io, i));
+    if (p->n_rows > 0) {
+        for (uint32_t i = 0; i < p->f.n_inputs; i++) {
+            if (p->f.input[i].kind == DT_BUNDLE_GIVEN && p->f.input[i].index_of >= 0) {
+                DT_TRY(check_index(p, io, i));
+            }
         }
     }
     if (x->window > 1) {

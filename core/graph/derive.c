@@ -107,8 +107,10 @@ static void mark_needs(dt_derive *d)
     for (int32_t i = 0; i < d->n_nodes; i++) {
         const dt_node *n = &ir->node[i];
         for (uint32_t k = 0; k < n->n_in; k++) {
-            for (uint32_t j = 0; dt_derive_wants(d, n, k) && j < dt_op_results(n->op); j++) {
-                d->needs[n->out[j]] = true;
+            if (dt_derive_wants(d, n, k)) {
+                for (uint32_t j = 0; j < dt_op_results(n->op); j++) {
+                    d->needs[n->out[j]] = true;
+                }
             }
         }
     }

@@ -161,9 +161,11 @@ void dt_device_exec_destroy(dt_device_exec *e)
     if (e == NULL) {
         return;
     }
-    for (uint32_t c = 0; e->call != NULL && c < e->d.plan->n_calls; c++) {
-        if (e->call[c].state != NULL && e->call[c].kernel->release != NULL) {
-            e->call[c].kernel->release(e->call[c].state);
+    if (e->call != NULL) {
+        for (uint32_t c = 0; c < e->d.plan->n_calls; c++) {
+            if (e->call[c].state != NULL && e->call[c].kernel->release != NULL) {
+                e->call[c].kernel->release(e->call[c].state);
+            }
         }
     }
     dt_free(e->call);

@@ -146,7 +146,11 @@ static dt_status take_sources(dt_exec *e, const dt_exec_feed *feed)
             }
             address = to;
         }
-        *(is_field ? &e->field[v->index] : &e->step[v->index]) = address;
+        if (is_field) {
+            e->field[v->index] = address;
+        } else {
+            e->step[v->index] = address;
+        }
     }
     return DT_OK;
 }

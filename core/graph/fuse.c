@@ -72,9 +72,13 @@ void dt_pass_fuse(dt_ir *ir, uint32_t *n_p)
     for (int32_t i = 0; i < ir->n_nodes; i++) {
         dt_node *n = &ir->node[i];
         if (n->op == DT_OPX_UNARY) {
-            n_fused += fuse_linear(ir, n) ? 1 : 0;
+            if (fuse_linear(ir, n)) {
+                n_fused++;
+            }
         } else if (n->op == DT_OPX_LAYERNORM) {
-            n_fused += fuse_residual(ir, n) ? 1 : 0;
+            if (fuse_residual(ir, n)) {
+                n_fused++;
+            }
         }
     }
     dt_ir_index(ir);

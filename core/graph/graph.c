@@ -410,9 +410,11 @@ static dt_status is_constant(const dt_recorder *r, int32_t value, bool *is_p)
         for (uint32_t k = 0; k < n->n_out; k++) {
             is_needed = is_needed || is_behind[n->out[k]];
         }
-        for (uint32_t k = 0; is_needed && k < n->n_in; k++) {
-            if (n->in[k] >= 0) {
-                is_behind[n->in[k]] = true;
+        if (is_needed) {
+            for (uint32_t k = 0; k < n->n_in; k++) {
+                if (n->in[k] >= 0) {
+                    is_behind[n->in[k]] = true;
+                }
             }
         }
         is = is && !(is_needed && n->op == DT_OP_DROPOUT);

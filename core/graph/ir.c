@@ -146,7 +146,9 @@ dt_status dt_ir_output_add(dt_ir *ir, const char *name, int32_t value)
         return ir->status;
     }
     ir->output[ir->n_outputs] = (dt_ir_output){.name = dt_ir_string(ir, name), .value = value};
-    ir->n_outputs += ir->status == DT_OK ? 1 : 0;
+    if (ir->status == DT_OK) {
+        ir->n_outputs++;
+    }
     return ir->status;
 }
 

@@ -54,9 +54,11 @@ static void find_last_uses(planner *p)
     const dt_ir *ir = p->ir;
     for (int32_t i = 0; i < ir->n_nodes; i++) {
         const dt_node *n = &ir->node[i];
-        for (uint32_t k = 0; k < n->n_in && !dt_ir_is_view(n); k++) {
-            if (dt_ir_reads(n, k)) {
-                p->last[p->root[n->in[k]]] = i;
+        if (!dt_ir_is_view(n)) {
+            for (uint32_t k = 0; k < n->n_in; k++) {
+                if (dt_ir_reads(n, k)) {
+                    p->last[p->root[n->in[k]]] = i;
+                }
             }
         }
     }
@@ -98,7 +100,9 @@ static int32_t block_to_overwrite(const planner *p, int32_t i, size_t bytes)
         int32_t root = p->root[n->in[k]], block = p->m.block[root];
         uint32_t n_readers = 0; /* inputs of this node that read the block */
         for (uint32_t j = 0; j < n->n_in; j++) {
-            n_readers += n->in[j] >= 0 && p->m.block[p->root[n->in[j]]] == block ? 1 : 0;
+            if (n->in[j] >= 0 && p->m.block[p->root[n->in[j]]] == block) {
+                n_readers++;
+            }
         }
         if (block >= 0 && p->last[root] == i && n_readers == 1 && p->m.at[block].bytes == bytes &&
             dt_shape_equal(&p->ir->value[n->in[k]].shape, &p->ir->value[n->out[0]].shape)) {
@@ -120,21 +124,23 @@ static dt_status make_blocks(planner *p)
     const dt_ir *ir = p->ir;
     for (int32_t i = 0; i < ir->n_nodes; i++) {
         const dt_node *n = &ir->node[i];
-        for (uint32_t k = 0; k < n->n_out && !dt_ir_is_view(n); k++) {
-            int32_t v = n->out[k];
-            if (!is_stored(p, n, k)) {
-                continue;
+        if (!dt_ir_is_view(n)) {
+            for (uint32_t k = 0; k < n->n_out; k++) {
+                int32_t v = n->out[k];
+                if (!is_stored(p, n, k)) {
+                    continue;
+                }
+                size_t bytes = 0;
+                DT_TRY(value_bytes(p, v, &bytes));
+                int32_t last = p->last[v] > i ? p->last[v] : i;
+                int32_t block = k == 0 ? block_to_overwrite(p, i, bytes) : -1;
+                if (block < 0) {
+                    block = p->m.n_blocks++;
+                    p->m.at[block] = (dt_memory_block){.first = i, .bytes = bytes};
+                }
+                p->m.at[block].last = last;
+                p->m.block[v] = block;
             }
-            size_t bytes = 0;
-            DT_TRY(value_bytes(p, v, &bytes));
-            int32_t last = p->last[v] > i ? p->last[v] : i;
-            int32_t block = k == 0 ? block_to_overwrite(p, i, bytes) : -1;
-            if (block < 0) {
-                block = p->m.n_blocks++;
-                p->m.at[block] = (dt_memory_block){.first = i, .bytes = bytes};
-            }
-            p->m.at[block].last = last;
-            p->m.block[v] = block;
         }
     }
     for (int32_t v = 0; v < ir->n_values; v++) {
@@ -207,7 +213,9 @@ static void find_lower_bound(planner *p)
     for (int32_t t = 0; t < p->ir->n_nodes; t++) {
         size_t sum = 0;
         for (int32_t b = 0; b < p->m.n_blocks; b++) {
-            sum += p->m.at[b].first <= t && t <= p->m.at[b].last ? p->m.at[b].bytes : 0;
+            if (p->m.at[b].first <= t && t <= p->m.at[b].last) {
+                sum += p->m.at[b].bytes;
+            }
         }
         p->m.lower_bound_bytes = sum > p->m.lower_bound_bytes ? sum : p->m.lower_bound_bytes;
     }

@@ -185,7 +185,9 @@ static dt_status check_step(dt_infer *q)
         return dt_infer_fail(q, DT_EINVAL, "step %lld is outside -%lld .. %lld", (long long)q->attr.i[0], (long long)T,
                              (long long)(T - 1));
     }
-    q->attr.i[0] += q->attr.i[0] < 0 ? T : 0;
+    if (q->attr.i[0] < 0) {
+        q->attr.i[0] += T;
+    }
     return DT_OK;
 }
 

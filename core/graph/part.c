@@ -84,9 +84,11 @@ dt_status dt_graph_reach(const dt_graph *g, const char *loss, bool *param_p)
         for (uint32_t k = 0; k < n->n_out; k++) {
             is_on_way = is_on_way || is_reached[n->out[k]];
         }
-        for (uint32_t k = 0; is_on_way && k < n->n_in; k++) {
-            if (n->in[k] >= 0 && (flows & DT_BIT(k)) != 0) {
-                is_reached[n->in[k]] = true;
+        if (is_on_way) {
+            for (uint32_t k = 0; k < n->n_in; k++) {
+                if (n->in[k] >= 0 && (flows & DT_BIT(k)) != 0) {
+                    is_reached[n->in[k]] = true;
+                }
             }
         }
     }

@@ -18,7 +18,11 @@
 
 #include <string.h>
 
-static const char *const lane_name[] = {"ref64", "ref32", "cpu", "cpu_bf16", "device"};
+static const char *const lane_name[] = {[DT_LANE_REF64] = "ref64",
+                                        [DT_LANE_REF32] = "ref32",
+                                        [DT_LANE_CPU] = "cpu",
+                                        [DT_LANE_CPU_BF16] = "cpu_bf16",
+                                        [DT_LANE_DEVICE] = "device"};
 
 size_t dt_plan_element_bytes(const dt_plan *p, uint32_t dtype)
 {
@@ -164,7 +168,9 @@ static dt_status allocate(dt_plan *p)
         }
     }
     for (int32_t v = 0; v < ir->n_values; v++) {
-        p->n_steps += ir->value[v].kind == DT_VALUE_STEP ? 1 : 0;
+        if (ir->value[v].kind == DT_VALUE_STEP) {
+            p->n_steps++;
+        }
     }
     p->call = dt_alloc_n(n_calls, sizeof(*p->call));
     p->view = dt_alloc_n(n_views, sizeof(*p->view));
@@ -340,7 +346,9 @@ static size_t resident(const bool *mark, size_t page, size_t arena_bytes)
         for (size_t i = at / page; i < (at + granule) / page && !is_touched; i++) {
             is_touched = mark[i];
         }
-        sum += is_touched ? granule : 0;
+        if (is_touched) {
+            sum += granule;
+        }
     }
     return sum;
 }
@@ -357,8 +365,10 @@ size_t dt_plan_touched_bytes(const dt_plan *p, const int64_t *size)
         for (uint32_t k = 0; k < node->n_out; k++) {
             const uint32_t at = p->call[c].view + node->n_in + k;
             dt_view v = p->view[at];
-            for (int32_t i = 0; node->out[k] >= 0 && i < v.rank; i++) {
-                v.dim[i] = dt_extent_live(p->ir.value[node->out[k]].shape.dim[i], size);
+            if (node->out[k] >= 0) {
+                for (int32_t i = 0; i < v.rank; i++) {
+                    v.dim[i] = dt_extent_live(p->ir.value[node->out[k]].shape.dim[i], size);
+                }
             }
             if (p->offset[at] != SIZE_MAX) {
                 const size_t bytes = (size_t)dt_view_count(&v) * dt_plan_element_bytes(p, (uint32_t)v.dtype);
@@ -381,8 +391,10 @@ dt_plan_cost dt_plan_cost_get(const dt_plan *p, const int64_t *size)
         memcpy(views, &p->view[p->call[c].view], (n->n_in + n->n_out) * sizeof(*views));
         for (uint32_t k = 0; k < n->n_in + n->n_out; k++) {
             int32_t v = k < n->n_in ? n->in[k] : n->out[k - n->n_in];
-            for (int32_t i = 0; v >= 0 && i < views[k].rank; i++) {
-                views[k].dim[i] = dt_extent_live(p->ir.value[v].shape.dim[i], size);
+            if (v >= 0) {
+                for (int32_t i = 0; i < views[k].rank; i++) {
+                    views[k].dim[i] = dt_extent_live(p->ir.value[v].shape.dim[i], size);
+                }
             }
             cost.bytes += passes_over(p, n, k, &views[k]) * (double)dt_view_count(&views[k]) *
                           (double)dt_dtype_bytes((uint32_t)views[k].dtype);

@@ -56,10 +56,12 @@ static void find_wanted(region *r)
     const dt_ir *ir = r->ir;
     for (int32_t i = 0; i < ir->n_nodes; i++) {
         const dt_node *n = &ir->node[i];
-        for (uint32_t k = 0; n->is_backward && k < n->n_in; k++) {
-            if (dt_ir_reads(n, k) && r->hidden[n->in[k]]) {
-                r->wanted[n->in[k]] = true;
-                r->first = r->first < 0 ? i : r->first;
+        if (n->is_backward) {
+            for (uint32_t k = 0; k < n->n_in; k++) {
+                if (dt_ir_reads(n, k) && r->hidden[n->in[k]]) {
+                    r->wanted[n->in[k]] = true;
+                    r->first = r->first < 0 ? i : r->first;
+                }
             }
         }
     }
@@ -67,12 +69,16 @@ static void find_wanted(region *r)
     for (int32_t i = ir->n_nodes - 1; i >= 0; i--) {
         const dt_node *n = &ir->node[i];
         bool is_wanted = false;
-        for (uint32_t k = 0; is_inside(r, n) && k < n->n_out; k++) {
-            is_wanted = is_wanted || r->wanted[n->out[k]];
+        if (is_inside(r, n)) {
+            for (uint32_t k = 0; k < n->n_out; k++) {
+                is_wanted = is_wanted || r->wanted[n->out[k]];
+            }
         }
-        for (uint32_t k = 0; is_wanted && k < n->n_in; k++) {
-            if (dt_ir_reads(n, k) && r->hidden[n->in[k]]) {
-                r->wanted[n->in[k]] = true;
+        if (is_wanted) {
+            for (uint32_t k = 0; k < n->n_in; k++) {
+                if (dt_ir_reads(n, k) && r->hidden[n->in[k]]) {
+                    r->wanted[n->in[k]] = true;
+                }
             }
         }
     }
@@ -86,8 +92,10 @@ static int32_t append_clones(region *r)
     for (int32_t i = 0; i < before; i++) {
         const dt_node n = ir->node[i]; /* a copy: emitting moves the array */
         bool is_wanted = false;
-        for (uint32_t k = 0; is_inside(r, &n) && k < n.n_out; k++) {
-            is_wanted = is_wanted || r->wanted[n.out[k]];
+        if (is_inside(r, &n)) {
+            for (uint32_t k = 0; k < n.n_out; k++) {
+                is_wanted = is_wanted || r->wanted[n.out[k]];
+            }
         }
         if (!is_wanted) {
             continue;
@@ -116,9 +124,11 @@ static void rewire(region *r)
 {
     for (int32_t i = r->first; i < r->ir->n_nodes; i++) {
         dt_node *n = &r->ir->node[i];
-        for (uint32_t k = 0; n->is_backward && k < n->n_in; k++) {
-            if (n->in[k] >= 0 && n->in[k] < r->n_values && r->clone[n->in[k]] >= 0) {
-                n->in[k] = r->clone[n->in[k]];
+        if (n->is_backward) {
+            for (uint32_t k = 0; k < n->n_in; k++) {
+                if (n->in[k] >= 0 && n->in[k] < r->n_values && r->clone[n->in[k]] >= 0) {
+                    n->in[k] = r->clone[n->in[k]];
+                }
             }
         }
     }

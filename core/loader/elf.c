@@ -210,16 +210,18 @@ static dt_status check_segments(const object *o)
 /* Nothing loads by sections, but they tell a second time what lies where: a damaged segment contradicts them. */
 static dt_status check_sections(const object *o, const ehdr *h)
 {
-    for (uint32_t i = 0; h->e_shoff != 0 && i < h->e_shnum; i++) {
-        shdr s;
-        uint64_t at = 0;
-        memcpy(&s, o->bytes + h->e_shoff + i * sizeof(s), sizeof(s));
-        const bool is_loaded = (s.sh_flags & SHF_ALLOC) != 0 && s.sh_type != SHT_NOBITS && s.sh_size > 0;
-        if (is_loaded && (!to_file(o, s.sh_addr, s.sh_size, &at) || at != s.sh_offset)) {
-            return bad("a section lies elsewhere in the file than in memory");
-        }
-        if (is_loaded && (s.sh_flags & SHF_EXECINSTR) != 0 && !is_code(o, s.sh_addr)) {
-            return bad("its code is not executable");
+    if (h->e_shoff != 0) {
+        for (uint32_t i = 0; i < h->e_shnum; i++) {
+            shdr s;
+            uint64_t at = 0;
+            memcpy(&s, o->bytes + h->e_shoff + i * sizeof(s), sizeof(s));
+            const bool is_loaded = (s.sh_flags & SHF_ALLOC) != 0 && s.sh_type != SHT_NOBITS && s.sh_size > 0;
+            if (is_loaded && (!to_file(o, s.sh_addr, s.sh_size, &at) || at != s.sh_offset)) {
+                return bad("a section lies elsewhere in the file than in memory");
+            }
+            if (is_loaded && (s.sh_flags & SHF_EXECINSTR) != 0 && !is_code(o, s.sh_addr)) {
+                return bad("its code is not executable");
+            }
         }
     }
     return DT_OK;

@@ -179,11 +179,13 @@ static dt_status register_plugin(dt_loader *l, dt_loaded_plugin *p)
             st = DT_OK;
         }
     }
-    for (uint32_t i = 0; fresh != NULL && i < n; i++) {
-        if (st == DT_OK) {
-            l->components[l->n_components++] = fresh[i];
-        } else {
-            dt_free(fresh[i]);
+    if (fresh != NULL) {
+        for (uint32_t i = 0; i < n; i++) {
+            if (st == DT_OK) {
+                l->components[l->n_components++] = fresh[i];
+            } else {
+                dt_free(fresh[i]);
+            }
         }
     }
     dt_free(fresh);

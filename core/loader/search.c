@@ -137,9 +137,11 @@ dt_status dt_search_resolve(const dt_search *s, const char *file, dt_str *path_p
         snprintf(path, sizeof(path), "%.*s/.libs/%s.so", (int)(slash - file), file, name);
         is_found = is_found || is_there(path, &tried, path_p);
     }
-    for (size_t i = 0; slash == NULL && i < s->n_dirs && !is_found; i++) {
-        snprintf(path, sizeof(path), "%s/%s.so", s->dirs[i], name);
-        is_found = is_there(path, &tried, path_p);
+    if (slash == NULL) {
+        for (size_t i = 0; i < s->n_dirs && !is_found; i++) {
+            snprintf(path, sizeof(path), "%s/%s.so", s->dirs[i], name);
+            is_found = is_there(path, &tried, path_p);
+        }
     }
     dt_status st = is_found ? dt_str_status(path_p) : DT_OK;
     if (!is_found) {

@@ -165,7 +165,9 @@ static bool is_kept(const char *line, size_t bytes, place *at, uint32_t nth, uin
     if (!read_record(line, bytes, at->phase, &found, &is_same)) {
         return false;
     }
-    at->n += is_same && (!at->is_inside || found <= at->step) ? 1 : 0;
+    if (is_same && (!at->is_inside || found <= at->step)) {
+        at->n++;
+    }
     at->is_inside = is_same;
     at->step = found;
     return !is_same || at->n <= nth || (at->n == nth + 1 && found <= (int64_t)step);

@@ -115,9 +115,11 @@ static void write_curve(const frame *f, const dt_curve *c, dt_str *out)
     if (is_smoothed) {
         write_line(f, "line", c->smooth_x, c->smooth_y, c->n_smooth, out);
     }
-    for (uint32_t i = 0; c->n <= FEW && i < c->n; i++) {
-        dt_str_addf(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"2.5\"/>", dt_scale_place(&f->x, c->x[i]),
-                    dt_scale_place(&f->y, c->y[i]));
+    if (c->n <= FEW) {
+        for (uint32_t i = 0; i < c->n; i++) {
+            dt_str_addf(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"2.5\"/>", dt_scale_place(&f->x, c->x[i]),
+                        dt_scale_place(&f->y, c->y[i]));
+        }
     }
     dt_str_add(out, "</g>");
 }

@@ -65,11 +65,13 @@ bool dt_page_is_constant(const dt_page *p, const dt_page_phase *phase, const cha
     *value_p = NAN;
     for (uint32_t i = 0; i < p->n_runs; i++) {
         const dt_series *s = dt_page_series(p, phase, i, name);
-        for (uint32_t k = 0; s != NULL && k < s->n; k++) {
-            if (isfinite(s->value[k]) && isfinite(*value_p) && s->value[k] != *value_p) {
-                return false;
+        if (s != NULL) {
+            for (uint32_t k = 0; k < s->n; k++) {
+                if (isfinite(s->value[k]) && isfinite(*value_p) && s->value[k] != *value_p) {
+                    return false;
+                }
+                *value_p = isfinite(s->value[k]) ? s->value[k] : *value_p;
             }
-            *value_p = isfinite(s->value[k]) ? s->value[k] : *value_p;
         }
     }
     return true;

@@ -25,8 +25,10 @@ static double greatest(const dt_records *r, const char *name)
 {
     double most = NAN;
     for (uint32_t i = 0; i < r->n_series; i++) {
-        for (uint32_t k = 0; strcmp(r->series[i].name, name) == 0 && k < r->series[i].n; k++) {
-            most = fmax(most, r->series[i].value[k]);
+        if (strcmp(r->series[i].name, name) == 0) {
+            for (uint32_t k = 0; k < r->series[i].n; k++) {
+                most = fmax(most, r->series[i].value[k]);
+            }
         }
     }
     return most;

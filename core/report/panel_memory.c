@@ -60,8 +60,10 @@ static dt_status write_chart(const dt_page *p, const dt_page_phase *phase, int k
     for (uint32_t i = 0; i < p->n_runs; i++) {
         add_curve(p, phase, i, kinds[k].name, false, &n);
     }
-    for (uint32_t i = 0; n > 0 && kinds[k].planned != NULL && i < p->n_runs; i++) {
-        add_curve(p, phase, i, kinds[k].planned, true, &n);
+    if (n > 0 && kinds[k].planned != NULL) {
+        for (uint32_t i = 0; i < p->n_runs; i++) {
+            add_curve(p, phase, i, kinds[k].planned, true, &n);
+        }
     }
     const dt_chart chart = {.prefix = "",
                             .name = kinds[k].text,
@@ -75,8 +77,10 @@ static dt_status write_chart(const dt_page *p, const dt_page_phase *phase, int k
 static double greatest(const dt_series *s)
 {
     double most = NAN;
-    for (uint32_t i = 0; s != NULL && i < s->n; i++) {
-        most = fmax(most, s->value[i]);
+    if (s != NULL) {
+        for (uint32_t i = 0; i < s->n; i++) {
+            most = fmax(most, s->value[i]);
+        }
     }
     return most;
 }
@@ -117,8 +121,10 @@ dt_status dt_panel_memory(const dt_page *p, const dt_page_phase *phase)
     dt_str_add(p->out, "</div>\n<div class=\"scroll\"><table><thead><tr><th></th><th class=\"l\">Memory</th>"
                        "<th>At most</th><th>Planned</th><th>Ratio</th></tr></thead><tbody>\n");
     for (uint32_t i = 0; i < p->n_runs; i++) {
-        for (int k = 0; k < N_KINDS && phase->at[i] >= 0; k++) {
-            write_row(p, phase, i, k);
+        if (phase->at[i] >= 0) {
+            for (int k = 0; k < N_KINDS; k++) {
+                write_row(p, phase, i, k);
+            }
         }
     }
     dt_str_add(p->out, "</tbody></table></div>\n");

@@ -28,10 +28,14 @@ static double sum_of(const dt_page *p, const dt_page_phase *phase, uint32_t run,
     const dt_series *s = dt_page_series(p, phase, run, name);
     double sum = s != NULL ? 0 : NAN;
     const dt_phase_records *r = &p->run[run].records->phase[phase->at[run]];
-    for (uint32_t i = 0; s != NULL && i < s->n; i++) {
-        const double value = isfinite(s->value[i]) ? s->value[i] : 0;
-        sum += value;
-        *first_p += s->at[i] == r->first ? value : 0;
+    if (s != NULL) {
+        for (uint32_t i = 0; i < s->n; i++) {
+            const double value = isfinite(s->value[i]) ? s->value[i] : 0;
+            sum += value;
+            if (s->at[i] == r->first) {
+                *first_p += value;
+            }
+        }
     }
     return sum;
 }

@@ -19,7 +19,11 @@
 
 enum { MAX_STEPS = 256, MAX_MARKS = 8, POSE = 4 };
 enum { HISTORY, FUTURE, PREDICTED, CONSTANT, SPREAD, N_LINES };
-static const char *const line_name[N_LINES] = {"history", "future", "predicted", "constant", "spread"};
+static const char *const line_name[N_LINES] = {[HISTORY] = "history",
+                                               [FUTURE] = "future",
+                                               [PREDICTED] = "predicted",
+                                               [CONSTANT] = "constant",
+                                               [SPREAD] = "spread"};
 static const double MARGIN_M = 5, WIDTH_M = 1.9; /* around the scene; of vehicles, which recordings often lack */
 static const double WIDE = 2.4, SHAPE = 1.5; /* width over height from where a scene gets a row of its own; of others */
 
@@ -143,7 +147,9 @@ static void orient(scene *s)
                     n += pass == 0;
                     xx += pass == 0 ? x : x * x;
                     yy += pass == 0 ? y : y * y;
-                    xy += pass == 0 ? 0 : x * y;
+                    if (pass != 0) {
+                        xy += x * y;
+                    }
                 }
             }
         }

@@ -433,11 +433,13 @@ static void json_moment(const dt_street *s, const dt_moment *m, dt_str *out)
 void dt_street_json(const dt_street *s, dt_str *out)
 {
     dt_str_add(out, "{\"light\":[");
-    for (uint32_t i = 0; s->n_moments > 0 && i < s->moment[0].signal.n; i++) { /* lights stay where they are */
-        const double *v = s->moment[0].signal.value + (size_t)i * DT_STREET_SIGNAL, half = 0.5 * v[SIGNAL_WIDTH];
-        const double nx = -sin(v[SIGNAL_HEADING]) * half, ny = cos(v[SIGNAL_HEADING]) * half;
-        dt_str_addf(out, "%s[%.1f,%.1f,%.1f,%.1f]", i > 0 ? "," : "", v[SIGNAL_X] - nx - s->low[0],
-                    s->high[1] - v[SIGNAL_Y] + ny, v[SIGNAL_X] + nx - s->low[0], s->high[1] - v[SIGNAL_Y] - ny);
+    if (s->n_moments > 0) {
+        for (uint32_t i = 0; i < s->moment[0].signal.n; i++) { /* lights stay where they are */
+            const double *v = s->moment[0].signal.value + (size_t)i * DT_STREET_SIGNAL, half = 0.5 * v[SIGNAL_WIDTH];
+            const double nx = -sin(v[SIGNAL_HEADING]) * half, ny = cos(v[SIGNAL_HEADING]) * half;
+            dt_str_addf(out, "%s[%.1f,%.1f,%.1f,%.1f]", i > 0 ? "," : "", v[SIGNAL_X] - nx - s->low[0],
+                        s->high[1] - v[SIGNAL_Y] + ny, v[SIGNAL_X] + nx - s->low[0], s->high[1] - v[SIGNAL_Y] - ny);
+        }
     }
     dt_str_add(out, "],\"frame\":[");
     for (uint32_t i = 0; i < s->n_moments; i++) {

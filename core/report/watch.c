@@ -70,7 +70,9 @@ static void add_course(dt_str *out, const dt_series *s)
         const uint32_t end = (uint32_t)((uint64_t)(p + 1) * s->n / pieces);
         double sum = 0, n = 0;
         for (uint32_t i = first; i < end; i++) {
-            sum += isfinite(s->value[i]) ? s->value[i] : 0;
+            if (isfinite(s->value[i])) {
+                sum += s->value[i];
+            }
             n += isfinite(s->value[i]);
         }
         mean[p] = n > 0 ? sum / n : NAN;

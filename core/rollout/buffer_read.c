@@ -36,8 +36,10 @@ void dt_buffer_sizes(const dt_buffer *b, uint32_t which, const uint64_t *index, 
         const size_t slot = slot_of(&r, j);
         const int32_t rows = rows_of(&r, slot);
         size[0] += rows;
-        for (uint32_t k = 0; k < S && rows > 0; k++) {
-            size[k + 1] += b->size[slot * S + k];
+        if (rows > 0) {
+            for (uint32_t k = 0; k < S; k++) {
+                size[k + 1] += b->size[slot * S + k];
+            }
         }
     }
 }
@@ -64,13 +66,15 @@ static void read_places(const reader *r, const void *base, size_t bytes, char *o
 
 static void scale_rows(const dt_buffer_scale *s, float *x, int64_t rows, int64_t D)
 {
-    for (int64_t i = 0; i < rows && s->mean != NULL; i++) {
-        for (int64_t d = 0; d < D; d++) {
-            float v = (x[i * D + d] - s->mean[d]) * s->scale[d];
-            if (s->clip > 0) {
-                v = v < -s->clip ? -s->clip : v > s->clip ? s->clip : v;
+    if (s->mean != NULL) {
+        for (int64_t i = 0; i < rows; i++) {
+            for (int64_t d = 0; d < D; d++) {
+                float v = (x[i * D + d] - s->mean[d]) * s->scale[d];
+                if (s->clip > 0) {
+                    v = v < -s->clip ? -s->clip : v > s->clip ? s->clip : v;
+                }
+                x[i * D + d] = v;
             }
-            x[i * D + d] = v;
         }
     }
 }
@@ -83,15 +87,17 @@ static void place_rows(const reader *r, size_t slot, int32_t before, int32_t *v,
         const int32_t place = v[i];
         int32_t row = before;
         v[i] = -1;
-        for (uint32_t a = 0; place >= 0 && a < A; a++) {
-            if ((r->b->row[slot * A + a] & r->which) == 0) {
-                continue;
+        if (place >= 0) {
+            for (uint32_t a = 0; a < A; a++) {
+                if ((r->b->row[slot * A + a] & r->which) == 0) {
+                    continue;
+                }
+                if ((int32_t)a == place) {
+                    v[i] = row;
+                    break;
+                }
+                row++;
             }
-            if ((int32_t)a == place) {
-                v[i] = row;
-                break;
-            }
-            row++;
         }
     }
 }
@@ -105,7 +111,9 @@ static void shift_rows(const reader *r, size_t slot, int32_t symbol, const int64
         return;
     }
     for (int64_t i = 0; i < n; i++) {
-        v[i] += v[i] >= 0 ? (int32_t)before[symbol] : 0;
+        if (v[i] >= 0) {
+            v[i] += (int32_t)before[symbol];
+        }
     }
 }
 
@@ -269,8 +277,10 @@ static void read_costs(const reader *r, const float *planes, float *out)
     for (uint32_t j = 0; j < r->n; j++) {
         const size_t slot = slot_of(r, j);
         for (size_t at = slot * A; at < (slot + 1) * A; at++) {
-            for (uint32_t k = 0; k < K && (b->row[at] & r->which) != 0; k++) {
-                *out++ = planes[k * b->n_places + at];
+            if ((b->row[at] & r->which) != 0) {
+                for (uint32_t k = 0; k < K; k++) {
+                    *out++ = planes[k * b->n_places + at];
+                }
             }
         }
     }

@@ -28,10 +28,12 @@ static void join(const float *allow, uint8_t *mask, int32_t n, dt_dist_result *o
         n_mask += mask[c] != 0;
         most = mask[c] != 0 && allow[c] > most ? allow[c] : most;
     }
-    for (int32_t c = 0; c < n && n_mask > 0; c++) {
-        const bool is_kept = most > 0 ? allow[c] > 0 : allow[c] >= most || most == -INFINITY;
-        mask[c] = mask[c] != 0 && is_kept;
-        n_kept += mask[c] != 0;
+    if (n_mask > 0) {
+        for (int32_t c = 0; c < n; c++) {
+            const bool is_kept = most > 0 ? allow[c] > 0 : allow[c] >= most || most == -INFINITY;
+            mask[c] = mask[c] != 0 && is_kept;
+            n_kept += mask[c] != 0;
+        }
     }
     out->is_changed = out->is_changed || n_kept < n_mask;
     out->is_infeasible = out->is_infeasible || (n_mask > 0 && !(most > 0));
@@ -58,16 +60,20 @@ static int32_t draw_choice(const float *logits, const uint8_t *mask, int32_t n, 
     }
     float sum = 0;
     for (int32_t c = 0; c < n; c++) {
-        sum += mask[c] != 0 ? expf(logits[c] - logits[best]) : 0;
+        if (mask[c] != 0) {
+            sum += expf(logits[c] - logits[best]);
+        }
     }
     int32_t at = best;
     double left = u * (double)sum;
-    for (int32_t c = 0; c < n && !greedy; c++) {
-        if (mask[c] != 0) {
-            left -= (double)expf(logits[c] - logits[best]);
-            at = c; /* rounding may leave a little after the last one */
-            if (left < 0) {
-                break;
+    if (!greedy) {
+        for (int32_t c = 0; c < n; c++) {
+            if (mask[c] != 0) {
+                left -= (double)expf(logits[c] - logits[best]);
+                at = c; /* rounding may leave a little after the last one */
+                if (left < 0) {
+                    break;
+                }
             }
         }
     }

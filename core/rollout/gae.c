@@ -75,12 +75,14 @@ double dt_gae_explained(const uint8_t *flag, size_t n, const float *target, cons
         sum += acted * target[i];
         left_sum += acted * ((double)target[i] - value[i]);
     }
-    for (size_t i = 0; i < n && rows > 0; i++) {
-        const double acted = flag[i] & DT_STEP_ACTED;
-        const double d = target[i] - sum / rows;
-        const double left = ((double)target[i] - value[i]) - left_sum / rows;
-        squares += acted * d * d;
-        left_squares += acted * left * left;
+    if (rows > 0) {
+        for (size_t i = 0; i < n; i++) {
+            const double acted = flag[i] & DT_STEP_ACTED;
+            const double d = target[i] - sum / rows;
+            const double left = ((double)target[i] - value[i]) - left_sum / rows;
+            squares += acted * d * d;
+            left_squares += acted * left * left;
+        }
     }
     return squares > 0 ? 1 - left_squares / squares : NAN;
 }

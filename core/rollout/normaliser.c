@@ -44,8 +44,10 @@ void dt_moments_add(dt_moments *m, const float *x, const unsigned char *flag, si
     memset(m->batch, 0, 2 * D * sizeof(double));
     for (size_t i = 0; i < n; i++) {
         rows += flag[i] & 1;
-        for (size_t d = 0; d < D && (flag[i] & 1) != 0; d++) {
-            mean[d] += (double)x[i * D + d];
+        if ((flag[i] & 1) != 0) {
+            for (size_t d = 0; d < D; d++) {
+                mean[d] += (double)x[i * D + d];
+            }
         }
     }
     if (rows == 0) {
@@ -55,9 +57,11 @@ void dt_moments_add(dt_moments *m, const float *x, const unsigned char *flag, si
         mean[d] /= rows;
     }
     for (size_t i = 0; i < n; i++) {
-        for (size_t d = 0; d < D && (flag[i] & 1) != 0; d++) {
-            const double off = (double)x[i * D + d] - mean[d];
-            m2[d] += off * off;
+        if ((flag[i] & 1) != 0) {
+            for (size_t d = 0; d < D; d++) {
+                const double off = (double)x[i * D + d] - mean[d];
+                m2[d] += off * off;
+            }
         }
     }
     const double all = m->n + rows;

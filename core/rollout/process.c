@@ -86,7 +86,9 @@ uint64_t dt_process_all_bytes(uint32_t *n_p)
     pthread_mutex_lock(&list_lock);
     for (const dt_process *p = list; p != NULL; p = p->next) {
         const int pid = atomic_load(&p->seen);
-        own += pid > 0 ? dt_own_bytes_of(pid, &shared) : 0;
+        if (pid > 0) {
+            own += dt_own_bytes_of(pid, &shared);
+        }
         most_shared = pid > 0 && shared > most_shared ? shared : most_shared;
         *n_p += pid > 0;
     }

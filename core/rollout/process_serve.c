@@ -128,8 +128,10 @@ static bool share(server *s)
     dt_free(message);
     void *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, DT_WIRE_MEMORY, 0);
     s->map = map;
-    for (int i = 0; i < 2 && map != MAP_FAILED; i++) {
-        dt_layout_io(&s->l, s->map + DT_WIRE_CONTROL_BYTES + (size_t)i * s->l.record_bytes, s->obs[i], &s->io[i]);
+    if (map != MAP_FAILED) {
+        for (int i = 0; i < 2; i++) {
+            dt_layout_io(&s->l, s->map + DT_WIRE_CONTROL_BYTES + (size_t)i * s->l.record_bytes, s->obs[i], &s->io[i]);
+        }
     }
     return map != MAP_FAILED;
 }

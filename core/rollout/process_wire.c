@@ -74,8 +74,10 @@ dt_wire_result dt_wire_send(int fd, const void *p, size_t bytes, const dt_wire_p
     for (const char *at = p; bytes > 0;) {
         const ssize_t n = send(fd, at, bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
         const dt_wire_result r = after(fd, n, POLLOUT, patience);
-        at += n > 0 ? n : 0;
-        bytes -= n > 0 ? (size_t)n : 0;
+        if (n > 0) {
+            at += n;
+            bytes -= (size_t)n;
+        }
         if (r != DT_WIRE_OK && bytes > 0) {
             return r;
         }
@@ -88,8 +90,10 @@ dt_wire_result dt_wire_receive(int fd, void *p, size_t bytes, const dt_wire_pati
     for (char *at = p; bytes > 0;) {
         const ssize_t n = recv(fd, at, bytes, MSG_DONTWAIT);
         const dt_wire_result r = after(fd, n, POLLIN, patience);
-        at += n > 0 ? n : 0;
-        bytes -= n > 0 ? (size_t)n : 0;
+        if (n > 0) {
+            at += n;
+            bytes -= (size_t)n;
+        }
         if (r != DT_WIRE_OK && bytes > 0) {
             return r;
         }

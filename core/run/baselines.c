@@ -194,9 +194,11 @@ static void tell(const results *r)
         const char *key = r->policy->result[i].key;
         const double mine = r->policy->result[i].value[0];
         bool is_told = ends_with_mean(key) && !isnan(mine) && mine != 0;
-        for (uint32_t k = 0; k < r->n && ends_with_mean(key); k++) {
-            const double *other = value_of(r->of[k], key);
-            is_told = is_told || (other != NULL && !isnan(*other) && *other != 0);
+        if (ends_with_mean(key)) {
+            for (uint32_t k = 0; k < r->n; k++) {
+                const double *other = value_of(r->of[k], key);
+                is_told = is_told || (other != NULL && !isnan(*other) && *other != 0);
+            }
         }
         if (!is_told) {
             continue;

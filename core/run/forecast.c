@@ -46,9 +46,11 @@ static void prepare_data(dt_stage *s, const dt_samples *data)
  * evaluation, each time it has collected. */
 static void prepare_evaluation(dt_stage *s)
 {
-    for (uint32_t i = 0; i < s->n_data && s->d.phase->ops.phase.evaluate != NULL; i++) {
-        if (s->data[i].created) {
-            prepare_data(s, &s->data[i].source);
+    if (s->d.phase->ops.phase.evaluate != NULL) {
+        for (uint32_t i = 0; i < s->n_data; i++) {
+            if (s->data[i].created) {
+                prepare_data(s, &s->data[i].source);
+            }
         }
     }
     if (s->rollout != NULL) {
@@ -112,7 +114,9 @@ static void add_memory(dt_stage *s, uint64_t max_steps, dt_forecast *f)
     f->base = (now > counted ? now - counted : 0) + RUN_BYTES;
     if (s->rollout != NULL) {
         const dt_component *env = &s->env.comp->desc;
-        f->base += env->extension != NULL && env->extension(DT_EXT_SCENE) != NULL ? FILM_BYTES : 0;
+        if (env->extension != NULL && env->extension(DT_EXT_SCENE) != NULL) {
+            f->base += FILM_BYTES;
+        }
     } else if (is_evaluated && mapped.inputs > 0) {
         f->base += RESULT_BYTES;
     }
@@ -201,7 +205,9 @@ static void count_role(const dt_stage *s, const char *role, int64_t *all, int64_
         const dt_param *p = &s->params.param[k];
         if (strncmp(p->name, role, n) == 0 && p->name[n] == '.') {
             *all += p->count;
-            *trained += p->frozen ? 0 : p->count;
+            if (!p->frozen) {
+                *trained += p->count;
+            }
         }
     }
 }

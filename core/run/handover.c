@@ -244,8 +244,10 @@ static const source *source_of(const dt_handover *h, const char *role)
 uint32_t dt_handover_roles(const dt_handover *h)
 {
     uint32_t roles = 0;
-    for (int r = 0; h != NULL && r < DT_ROLES; r++) {
-        roles |= source_of(h, dt_role_name[r]) != NULL ? 1u << r : 0;
+    if (h != NULL) {
+        for (int r = 0; r < DT_ROLES; r++) {
+            roles |= source_of(h, dt_role_name[r]) != NULL ? 1u << r : 0;
+        }
     }
     return roles;
 }

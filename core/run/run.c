@@ -82,8 +82,10 @@ static dt_status run_ranks(dt_run_state *r)
             }
         }
     }
-    for (uint32_t i = 0; comm != NULL && i < n; i++) {
-        dt_comm_destroy(comm[i]);
+    if (comm != NULL) {
+        for (uint32_t i = 0; i < n; i++) {
+            dt_comm_destroy(comm[i]);
+        }
     }
     dt_free(comm);
     dt_free(k);

@@ -34,8 +34,10 @@ typedef struct tensor_list {
 
 static void list_fini(tensor_list *l)
 {
-    for (uint32_t i = 0; l->name != NULL && i < l->cap; i++) {
-        dt_str_fini(&l->name[i]);
+    if (l->name != NULL) {
+        for (uint32_t i = 0; i < l->cap; i++) {
+            dt_str_fini(&l->name[i]);
+        }
     }
     dt_free(l->name);
     dt_free(l->t);
@@ -43,13 +45,15 @@ static void list_fini(tensor_list *l)
 
 static dt_status add_arena(tensor_list *l, const dt_param_table *table, const char *prefix, float *arena)
 {
-    for (uint32_t i = 0; arena != NULL && i < table->n; i++) {
-        const dt_param *p = &table->param[i];
-        dt_str_addf(&l->name[l->n], "%s%s", prefix, p->name);
-        DT_TRY(dt_str_status(&l->name[l->n]));
-        l->t[l->n] = (dt_ckpt_tensor){
-            .name = dt_str_text(&l->name[l->n]), .dim = p->dim, .n_dims = p->n_dims, .data = arena + p->offset};
-        l->n++;
+    if (arena != NULL) {
+        for (uint32_t i = 0; i < table->n; i++) {
+            const dt_param *p = &table->param[i];
+            dt_str_addf(&l->name[l->n], "%s%s", prefix, p->name);
+            DT_TRY(dt_str_status(&l->name[l->n]));
+            l->t[l->n] = (dt_ckpt_tensor){
+                .name = dt_str_text(&l->name[l->n]), .dim = p->dim, .n_dims = p->n_dims, .data = arena + p->offset};
+            l->n++;
+        }
     }
     return DT_OK;
 }

@@ -97,9 +97,11 @@ dt_status dt_env_make(dt_env *e, dt_env_setup *with, uint32_t first, uint32_t n,
 
 void dt_env_drop(dt_env *e, uint32_t n, void *const *self)
 {
-    for (uint32_t i = 0; e->in_process && i < n; i++) {
-        if (self[i] != NULL) {
-            dt_process_leave(self[i]);
+    if (e->in_process) {
+        for (uint32_t i = 0; i < n; i++) {
+            if (self[i] != NULL) {
+                dt_process_leave(self[i]);
+            }
         }
     }
     for (uint32_t i = 0; i < n; i++) {
@@ -152,15 +154,17 @@ static dt_status add_program(const dt_stage *s, const dt_loaded *env, dt_setting
         dt_error_clear(); /* a controller that is not there is refused where the phase binds it */
         return DT_OK;
     }
-    for (uint32_t i = 0; extension_of(controller, "dtrain.program/1") != NULL && program[i] != NULL; i++) {
-        const char *equals = strchr(program[i], '=');
-        if (*n == SETTINGS_MAX || equals == NULL || equals - program[i] >= KEY_BYTES) {
-            return DT_FAIL(DT_EPLUGIN, "%s: dtrain.program/1 says \"%s\"; expected at most %d of key=value",
-                           env->desc.id, program[i], SETTINGS_MAX);
+    if (extension_of(controller, "dtrain.program/1") != NULL) {
+        for (uint32_t i = 0; program[i] != NULL; i++) {
+            const char *equals = strchr(program[i], '=');
+            if (*n == SETTINGS_MAX || equals == NULL || equals - program[i] >= KEY_BYTES) {
+                return DT_FAIL(DT_EPLUGIN, "%s: dtrain.program/1 says \"%s\"; expected at most %d of key=value",
+                               env->desc.id, program[i], SETTINGS_MAX);
+            }
+            snprintf(key[*n], KEY_BYTES, "%.*s", (int)(equals - program[i]), program[i]);
+            set[*n] = (dt_setting){key[*n], equals + 1};
+            (*n)++;
         }
-        snprintf(key[*n], KEY_BYTES, "%.*s", (int)(equals - program[i]), program[i]);
-        set[*n] = (dt_setting){key[*n], equals + 1};
-        (*n)++;
     }
     return DT_OK;
 }

@@ -87,7 +87,9 @@ static uint64_t untouched(uintptr_t begin, uintptr_t end, uintptr_t page)
             return bytes; /* nothing known: nothing said */
         }
         for (size_t i = 0; i < n; i++) {
-            bytes += (is_resident[i] & 1) != 0 ? 0 : page;
+            if ((is_resident[i] & 1) == 0) {
+                bytes += page;
+            }
         }
         begin += n * page;
     }
@@ -101,7 +103,9 @@ uint64_t dt_plugin_memory_untouched(void)
     pthread_mutex_lock(&lock);
     for (const large *b = blocks; b != NULL; b = b->next) {
         const uintptr_t begin = (b->at + page - 1) / page * page, end = (b->at + b->bytes) / page * page;
-        bytes += begin < end ? untouched(begin, end, page) : 0;
+        if (begin < end) {
+            bytes += untouched(begin, end, page);
+        }
     }
     pthread_mutex_unlock(&lock);
     return bytes;

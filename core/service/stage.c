@@ -118,7 +118,9 @@ uint32_t dt_stage_results(const dt_stage *s, const dt_result **out_p)
 
 const double *dt_stage_result(const dt_stage *s, const char *key)
 {
-    key += strncmp(key, "eval/", 5) == 0 ? 5 : 0;
+    if (strncmp(key, "eval/", 5) == 0) {
+        key += 5;
+    }
     for (uint32_t i = 0; i < s->n_results; i++) {
         const dt_result *r = &s->result[i];
         const size_t n = strlen(r->key);

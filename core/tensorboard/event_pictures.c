@@ -160,9 +160,11 @@ static long scene_of(const dt_result *r)
 static int way_of(const dt_result *r)
 {
     const char *last = strrchr(r->key, '/');
-    for (int i = 0; last != NULL && r->columns == 2 && i < N_WAYS; i++) {
-        if (strcmp(last, way[i].name) == 0) {
-            return i;
+    if (last != NULL && r->columns == 2) {
+        for (int i = 0; i < N_WAYS; i++) {
+            if (strcmp(last, way[i].name) == 0) {
+                return i;
+            }
         }
     }
     return -1;

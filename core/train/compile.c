@@ -92,7 +92,9 @@ static dt_status keep_what_trains(const dt_trainer *t, dt_graph *g)
         if (st == DT_OK && !any) {
             dt_graph_drop(g, i);
         }
-        i += any ? 1 : 0;
+        if (any) {
+            i++;
+        }
     }
     dt_free(is_reached);
     return st < 0 || dt_graph_losses(g, &loss) > t->n_of_source

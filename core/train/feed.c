@@ -254,8 +254,10 @@ void dt_feed_stop(dt_feed *f)
         pthread_mutex_unlock(&f->lock);
         pthread_join(f->thread, NULL);
     }
-    for (uint32_t i = 0; f->slot != NULL && i < f->d.slots; i++) {
-        reader_fini(&f->slot[i].reader);
+    if (f->slot != NULL) {
+        for (uint32_t i = 0; i < f->d.slots; i++) {
+            reader_fini(&f->slot[i].reader);
+        }
     }
     pthread_mutex_destroy(&f->lock);
     pthread_cond_destroy(&f->ready);

@@ -36,9 +36,11 @@ void dt_trainer_narrow(dt_trainer *t, uint32_t n)
     for (uint32_t i = 0; i < t->n_infer; i++) {
         drop_execs(&t->infer[i], n);
     }
-    for (uint32_t i = n; t->lanes.reader != NULL && i < t->lanes.active; i++) {
-        dt_feed_reader_destroy(t->lanes.reader[i]);
-        t->lanes.reader[i] = NULL;
+    if (t->lanes.reader != NULL) {
+        for (uint32_t i = n; i < t->lanes.active; i++) {
+            dt_feed_reader_destroy(t->lanes.reader[i]);
+            t->lanes.reader[i] = NULL;
+        }
     }
     t->lanes.active = n;
     const uint32_t needed = dt_grads_needed(t);

@@ -34,7 +34,9 @@ struct dt_mixed {
 
 static bool is_symbol(const dt_samples *s, const char *token, size_t bytes)
 {
-    bytes -= bytes > 2 && memcmp(token + bytes - 2, "+1", 2) == 0 ? 2 : 0;
+    if (bytes > 2 && memcmp(token + bytes - 2, "+1", 2) == 0) {
+        bytes -= 2;
+    }
     for (uint32_t k = 0; k < s->n_symbols; k++) {
         if (strlen(s->symbol[k]) == bytes && memcmp(s->symbol[k], token, bytes) == 0) {
             return true;

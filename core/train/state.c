@@ -135,7 +135,9 @@ uint64_t dt_input_bytes(const dt_samples *s, const double *mean, uint64_t n)
     }
     size[s->n_symbols] = (int64_t)n;
     for (uint32_t f = 0; f < s->n_fields; f++) {
-        bytes += (s->skipped >> f & 1) != 0 ? 0 : dt_samples_field_bytes(s, f, size);
+        if ((s->skipped >> f & 1) == 0) {
+            bytes += dt_samples_field_bytes(s, f, size);
+        }
     }
     return bytes;
 }

@@ -95,8 +95,10 @@ static dt_status allocate_cpu(dt_trainer *t)
 
 static void drop_memory(dt_trainer *t)
 {
-    for (uint32_t i = 0; t->lanes.reader != NULL && i < t->lanes.active; i++) {
-        dt_feed_reader_destroy(t->lanes.reader[i]);
+    if (t->lanes.reader != NULL) {
+        for (uint32_t i = 0; i < t->lanes.active; i++) {
+            dt_feed_reader_destroy(t->lanes.reader[i]);
+        }
     }
     dt_free(t->lanes.reader);
     t->lanes.reader = NULL;

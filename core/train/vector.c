@@ -47,7 +47,9 @@ uint64_t dt_trainer_vector_size(const dt_trainer *t)
 {
     uint64_t n = 0;
     for (uint32_t i = 0; i < t->d.params->n; i++) {
-        n += is_in_vector(t, i) ? (uint64_t)t->d.params->param[i].count : 0;
+        if (is_in_vector(t, i)) {
+            n += (uint64_t)t->d.params->param[i].count;
+        }
     }
     return n;
 }
@@ -104,10 +106,12 @@ void dt_passes_destroy(struct dt_passes *p)
     for (uint32_t i = 0; i < p->n; i++) {
         pass_destroy(p->pass[i]);
     }
-    for (uint32_t i = 0; i < p->n_places && p->place != NULL; i++) {
-        dt_free(p->place[i].index);
-        dt_free(p->place[i].key);
-        dt_arena_unmap(p->place[i].arena, p->arena_bytes);
+    if (p->place != NULL) {
+        for (uint32_t i = 0; i < p->n_places; i++) {
+            dt_free(p->place[i].index);
+            dt_free(p->place[i].key);
+            dt_arena_unmap(p->place[i].arena, p->arena_bytes);
+        }
     }
     dt_free(p->place);
     dt_free(p->pass);
@@ -365,12 +369,14 @@ void dt_passes_arenas_get(const dt_trainer *t, const double *mean, dt_trainer_me
                           dt_trainer_memory *resident)
 {
     const struct dt_passes *all = t->passes;
-    for (uint32_t i = 0; all != NULL && i < all->n; i++) {
-        const struct dt_pass *p = all->pass[i];
-        uint64_t most = 0, likely = 0;
-        dt_activations_of(&p->c, mean, p->source.count / t->c.leaves + 1, &most, &likely);
-        mapped->evaluation += most * p->c.n_exec;
-        resident->evaluation += likely * (t->lanes.active < p->c.n_exec ? t->lanes.active : p->c.n_exec);
+    if (all != NULL) {
+        for (uint32_t i = 0; i < all->n; i++) {
+            const struct dt_pass *p = all->pass[i];
+            uint64_t most = 0, likely = 0;
+            dt_activations_of(&p->c, mean, p->source.count / t->c.leaves + 1, &most, &likely);
+            mapped->evaluation += most * p->c.n_exec;
+            resident->evaluation += likely * (t->lanes.active < p->c.n_exec ? t->lanes.active : p->c.n_exec);
+        }
     }
     if (all != NULL) {
         int64_t size[DT_SAMPLES_MAX_SYMBOLS + 1];

@@ -185,19 +185,23 @@ static bool try_bounds(checker *k, const dt_component *c)
     char value[40];
     for (const dt_option *o = c->options; o != NULL && o->name != NULL; o++) {
         const double bound[2] = {o->min, o->max};
-        for (int side = 0; side < 2 && (o->type == DT_OPT_I64 || o->type == DT_OPT_F64); side++) {
-            if (!isfinite(bound[side])) {
-                continue;
+        if (o->type == DT_OPT_I64 || o->type == DT_OPT_F64) {
+            for (int side = 0; side < 2; side++) {
+                if (!isfinite(bound[side])) {
+                    continue;
+                }
+                snprintf(value, sizeof(value), o->type == DT_OPT_I64 ? "%.0f" : "%.17g", bound[side]);
+                if (!accepts_or_explains(k, c, o, value)) {
+                    return false;
+                }
+                n++;
             }
-            snprintf(value, sizeof(value), o->type == DT_OPT_I64 ? "%.0f" : "%.17g", bound[side]);
-            if (!accepts_or_explains(k, c, o, value)) {
-                return false;
-            }
-            n++;
         }
-        for (const char *const *choice = o->choices; o->type == DT_OPT_ENUM && *choice != NULL; choice++, n++) {
-            if (!accepts_or_explains(k, c, o, *choice)) {
-                return false;
+        if (o->type == DT_OPT_ENUM) {
+            for (const char *const *choice = o->choices; *choice != NULL; choice++, n++) {
+                if (!accepts_or_explains(k, c, o, *choice)) {
+                    return false;
+                }
             }
         }
     }

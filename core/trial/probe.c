@@ -194,8 +194,10 @@ static dt_status new_field(const dt_port *port, const int64_t *size, void **out_
     if (p == NULL) {
         return DT_FAIL(DT_ENOMEM, "no memory for input %s", port->name);
     }
-    for (int64_t i = 0; shape.dim[0].size == 1 && shape.dim[0].symbol >= 0 && port->dtype == DT_I32 && i < count; i++) {
-        ((int32_t *)p)[i] = (int32_t)i;
+    if (shape.dim[0].size == 1 && shape.dim[0].symbol >= 0 && port->dtype == DT_I32) {
+        for (int64_t i = 0; i < count; i++) {
+            ((int32_t *)p)[i] = (int32_t)i;
+        }
     }
     *out_p = p;
     return DT_OK;
@@ -234,17 +236,21 @@ static dt_status run_slice(const dt_probe *p, dt_exec *exec, int64_t live, const
     if (st == DT_OK) {
         st = dt_exec_run(exec, &feed);
     }
-    for (uint32_t i = 0; i < p->n_out && st == DT_OK && grads == NULL; i++) {
-        const dt_view *v = dt_exec_output(exec, p->out[i].name);
-        if (v == NULL || v->data == NULL) {
-            st = DT_FAIL(DT_EPLUGIN, "output %s has no value after a run", p->out[i].name);
-        } else if (v->dtype == DT_F32) {
-            st = check_finite(v->data, dt_view_count(v), "output", p->out[i].name);
+    if (grads == NULL) {
+        for (uint32_t i = 0; i < p->n_out && st == DT_OK; i++) {
+            const dt_view *v = dt_exec_output(exec, p->out[i].name);
+            if (v == NULL || v->data == NULL) {
+                st = DT_FAIL(DT_EPLUGIN, "output %s has no value after a run", p->out[i].name);
+            } else if (v->dtype == DT_F32) {
+                st = check_finite(v->data, dt_view_count(v), "output", p->out[i].name);
+            }
         }
     }
-    for (uint32_t i = 0; i < p->params.n && st == DT_OK && grads != NULL; i++) {
-        const dt_param *param = &p->params.param[i];
-        st = check_finite(grads + param->offset, param->count, "the gradient of", param->name);
+    if (grads != NULL) {
+        for (uint32_t i = 0; i < p->params.n && st == DT_OK; i++) {
+            const dt_param *param = &p->params.param[i];
+            st = check_finite(grads + param->offset, param->count, "the gradient of", param->name);
+        }
     }
     for (uint32_t i = 0; i < p->n_in; i++) {
         dt_free(field[i]);

@@ -33,8 +33,10 @@ void dt_trial_say(dt_trial *t, const char *text, size_t bytes)
         if (n < 0 && errno != EINTR) {
             return;
         }
-        text += n > 0 ? n : 0;
-        bytes -= n > 0 ? (size_t)n : 0;
+        if (n > 0) {
+            text += n;
+            bytes -= (size_t)n;
+        }
     }
 }
 

@@ -206,9 +206,11 @@ dt_status barrier_round(barrier *b, const ppo_learner *l)
         float mix[PARTS] = {0};
         report_source(l, k, mean[k]);
         const bool learns = can_learn(b, l, k, mean[k]);
-        for (int i = SAFE_LOSS; i <= STEP_LOSS && learns; i++) {
-            const double rows = mean[k][IS_SAFE + i];
-            mix[i] = rows > 0 ? (float)(b->config.coef / fmax(rows, LEAST_SHARE)) : 0;
+        if (learns) {
+            for (int i = SAFE_LOSS; i <= STEP_LOSS; i++) {
+                const double rows = mean[k][IS_SAFE + i];
+                mix[i] = rows > 0 ? (float)(b->config.coef / fmax(rows, LEAST_SHARE)) : 0;
+            }
         }
         DT_TRY_H(set_mix(l, k, mix));
     }

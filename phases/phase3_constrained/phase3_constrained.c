@@ -159,7 +159,9 @@ static dt_status set_mix(state *s)
     double sum = 1;
     for (uint32_t k = 0; k < n; k++) {
         const multiplier *m = &s->kept.multiplier[k];
-        sum += s->has_limit[k] && !s->is_cpo && m->unit > 0 ? m->value / m->unit : 0;
+        if (s->has_limit[k] && !s->is_cpo && m->unit > 0) {
+            sum += m->value / m->unit;
+        }
     }
     mix[0] = (float)(1 / sum);
     for (uint32_t k = 0; k < n; k++) {
@@ -194,15 +196,17 @@ static dt_status surrogate(state *s, uint32_t k, double *out)
 static dt_status follow_costs(ppo_learner *l, uint64_t pass)
 {
     state *s = (state *)(void *)l;
-    for (uint32_t k = 0; k < l->wiring.spec->n_costs && s->seen.rows > 0; k++) {
-        double now = 0;
-        if (!s->has_limit[k]) {
-            continue;
+    if (s->seen.rows > 0) {
+        for (uint32_t k = 0; k < l->wiring.spec->n_costs; k++) {
+            double now = 0;
+            if (!s->has_limit[k]) {
+                continue;
+            }
+            DT_TRY_H(surrogate(s, k, &now));
+            s->before[k] = pass == 0 ? now : s->before[k];
+            const double moved = s->seen.rows * s->scale * (now - s->before[k]);
+            multiplier_follow(&s->kept.multiplier[k], &s->rule, s->seen.cost[k] + moved, s->aim * s->limit[k]);
         }
-        DT_TRY_H(surrogate(s, k, &now));
-        s->before[k] = pass == 0 ? now : s->before[k];
-        const double moved = s->seen.rows * s->scale * (now - s->before[k]);
-        multiplier_follow(&s->kept.multiplier[k], &s->rule, s->seen.cost[k] + moved, s->aim * s->limit[k]);
     }
     return set_mix(s);
 }
@@ -435,8 +439,10 @@ static dt_status move_policy(state *s)
     const ppo_learner *l = &s->learner;
     const int64_t k = excesses(s, excess);
     DT_TRY_H(trust_region_step(&s->region, excess, k, &moved));
-    for (uint32_t j = 0; j < l->wiring.spec->n_costs && isfinite(moved.solution.nu); j++) {
-        s->kept.multiplier[j].value = j == k ? moved.solution.nu : 0;
+    if (isfinite(moved.solution.nu)) {
+        for (uint32_t j = 0; j < l->wiring.spec->n_costs; j++) {
+            s->kept.multiplier[j].value = j == k ? moved.solution.nu : 0;
+        }
     }
     l->metrics->scalar(l->h, "trust_region/kl", moved.kl);
     l->metrics->scalar(l->h, "trust_region/share", moved.share);

@@ -59,8 +59,10 @@ void trust_region_fini(trust_region *t)
 {
     void *const all[] = {t->origin, t->point, t->plus, t->minus,    t->g,         t->b,
                          t->u,      t->w,     t->x,    t->residual, t->direction, t->image};
-    for (size_t i = 0; t->h != NULL && i < sizeof(all) / sizeof(all[0]); i++) {
-        t->h->release(t->h, all[i]);
+    if (t->h != NULL) {
+        for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+            t->h->release(t->h, all[i]);
+        }
     }
     memset(t, 0, sizeof(*t));
 }

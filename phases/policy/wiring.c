@@ -275,12 +275,14 @@ static dt_tensor *fed(const inputs *x, const char *name)
 /* The graph of vehicles as in recordings, all else as it is. */
 static void scale_graph(const ppo_wiring *w, dt_graph *g, inputs *x)
 {
-    for (uint32_t i = 0; i < x->n && foresight_has_graph(w->spec); i++) {
-        dt_named *p = &x->in[i];
-        if (strcmp(p->name, "nodes") == 0) {
-            p->tensor = foresight_nodes(g, p->tensor, fed(x, "centre"));
-        } else if (strcmp(p->name, "edges") == 0) {
-            p->tensor = foresight_edges(g, p->tensor);
+    if (foresight_has_graph(w->spec)) {
+        for (uint32_t i = 0; i < x->n; i++) {
+            dt_named *p = &x->in[i];
+            if (strcmp(p->name, "nodes") == 0) {
+                p->tensor = foresight_nodes(g, p->tensor, fed(x, "centre"));
+            } else if (strcmp(p->name, "edges") == 0) {
+                p->tensor = foresight_edges(g, p->tensor);
+            }
         }
     }
 }

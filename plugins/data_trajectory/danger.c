@@ -131,10 +131,12 @@ static void write_pairs(const danger *d, const dt_vehicle *frame, uint32_t n, ui
     const dt_pair_desc how = {
         .action_s = d->config.action_s, .brake = d->config.brake_mps2, .other_brake = OTHER_BRAKE};
     d->features->pairs(frame, n, i, &how, ahead, beside);
-    for (int k = 0; k < SIDE && is_flipped; k++) {
-        const float left = beside[k];
-        beside[k] = beside[SIDE + k];
-        beside[SIDE + k] = left;
+    if (is_flipped) {
+        for (int k = 0; k < SIDE; k++) {
+            const float left = beside[k];
+            beside[k] = beside[SIDE + k];
+            beside[SIDE + k] = left;
+        }
     }
 }
 

@@ -438,16 +438,18 @@ static void read_frames(const state *s, const sample *w, const turn *t, uint64_t
     for (int64_t k = 0; k < s->T; k++) {
         int64_t f = history_frame(s, w, k);
         c->base[k] = f < 0 ? -1 : c->row;
-        for (int64_t r = f < 0 ? 0 : v->frame_row[f]; f >= 0 && r < v->frame_row[f + 1]; r++, c->row++) {
-            uint8_t risk = v->risk[r];
-            read_node(v, r, t, (float *)out[NODES] + c->row * DT_NODE_FEATURES);
-            read_edges(v, r, t, c->base[k], c, out[COL], out[EDGES]);
-            ((int32_t *)out[ROWPTR])[c->row + 1] = (int32_t)c->edge;
-            ((int64_t *)out[ROW_KEY])[c->row] = (int64_t)(name << 20 | (uint64_t)(c->row - first));
-            ((float *)out[RISK_LABEL])[c->row] = risk == 1 || risk == 2 ? 1.f : 0.f;
-            ((float *)out[RISK_WEIGHT])[c->row] = risk == 3 ? 0.f : 1.f;
-            ((uint8_t *)out[RISK_STATE])[c->row] = risk;
-            ((int32_t *)out[STEP_OF_ROW])[c->row] = (int32_t)k;
+        if (f >= 0) {
+            for (int64_t r = v->frame_row[f]; r < v->frame_row[f + 1]; r++, c->row++) {
+                uint8_t risk = v->risk[r];
+                read_node(v, r, t, (float *)out[NODES] + c->row * DT_NODE_FEATURES);
+                read_edges(v, r, t, c->base[k], c, out[COL], out[EDGES]);
+                ((int32_t *)out[ROWPTR])[c->row + 1] = (int32_t)c->edge;
+                ((int64_t *)out[ROW_KEY])[c->row] = (int64_t)(name << 20 | (uint64_t)(c->row - first));
+                ((float *)out[RISK_LABEL])[c->row] = risk == 1 || risk == 2 ? 1.f : 0.f;
+                ((float *)out[RISK_WEIGHT])[c->row] = risk == 3 ? 0.f : 1.f;
+                ((uint8_t *)out[RISK_STATE])[c->row] = risk;
+                ((int32_t *)out[STEP_OF_ROW])[c->row] = (int32_t)k;
+            }
         }
     }
 }

@@ -290,7 +290,9 @@ static dt_status check_site(const dt_host *h, const dt_store_view *v, const char
     size_t used = 0;
     for (uint32_t i = 0; i < v->n_sites && used + 1 < sizeof(list); i++) {
         int n = snprintf(list + used, sizeof(list) - used, "%s%s", i == 0 ? "" : ", ", v->site[i]);
-        used += n > 0 ? (size_t)n : 0;
+        if (n > 0) {
+            used += (size_t)n;
+        }
     }
     return DT_FAIL_H(h, DT_ECONFIG, "data_trajectory.eval_site \"%s\" is not among the store's sites: %s", name, list);
 }

@@ -148,7 +148,9 @@ static bool walk(state *s, int32_t action, const dt_env_io *io)
     const bool is_there = is_short || s->place == DETOUR_STEPS;
     io->reward[0] = is_there;
     io->cost[0] = is_short;
-    s->place += is_there ? 0 : 1;
+    if (!is_there) {
+        s->place++;
+    }
     return is_there;
 }
 

@@ -79,8 +79,11 @@ dt_status drivers_create(state *s)
 void drivers_spec(state *s, dt_env_spec *out)
 {
     static const int32_t sides = N_SIDES;
-    static const char *const costs[N_DRIVER_COSTS] = {"collisions", "time_to_collision", "hard_braking",
-                                                      "conflicting_greens", "starvation"};
+    static const char *const costs[N_DRIVER_COSTS] = {[COST_COLLISIONS] = "collisions",
+                                                      [COST_TTC] = "time_to_collision",
+                                                      [COST_HARD_BRAKING] = "hard_braking",
+                                                      [COST_GREENS] = "conflicting_greens",
+                                                      [COST_STARVED] = "starvation"};
     out->n_agents = s->drivers.n;
     out->n_symbols = s->drivers.trail.T > 0 ? 3 : 2;
     out->choices = &sides;
@@ -501,8 +504,12 @@ static void add_danger(const state *s, double share, float *cost)
         if (w->state == PLACE_ACTING) {
             const sumo_near *a = &w->seen.ahead;
             float *row = cost + (size_t)k * N_DRIVER_COSTS;
-            row[COST_TTC] += a->gap < s->config.ttc_s * (w->last.speed - a->speed) ? (float)share : 0;
-            row[COST_HARD_BRAKING] += w->last.accel < -s->config.hard_mps2 ? (float)share : 0;
+            if (a->gap < s->config.ttc_s * (w->last.speed - a->speed)) {
+                row[COST_TTC] += (float)share;
+            }
+            if (w->last.accel < -s->config.hard_mps2) {
+                row[COST_HARD_BRAKING] += (float)share;
+            }
         }
     }
 }

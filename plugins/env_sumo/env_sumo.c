@@ -336,13 +336,15 @@ static uint32_t steps_of(const state *s)
 static dt_status make_room_for_all(state *s)
 {
     uint32_t most_phases = 0, most_lanes = 0;
-    for (uint32_t k = 0; k < s->n_scenarios && s->n_scenarios > 1; k++) {
-        DT_TRY_H(load(s, k, 1));
-        most_phases = s->n_phases > most_phases ? s->n_phases : most_phases;
-        most_lanes = s->n_lanes > most_lanes ? s->n_lanes : most_lanes; /* L grows by itself */
-        s->n_places = s->n_agents > s->n_places ? s->n_agents : s->n_places;
-        s->most_steps = steps_of(s) > s->most_steps ? steps_of(s) : s->most_steps;
-        unload(s);
+    if (s->n_scenarios > 1) {
+        for (uint32_t k = 0; k < s->n_scenarios; k++) {
+            DT_TRY_H(load(s, k, 1));
+            most_phases = s->n_phases > most_phases ? s->n_phases : most_phases;
+            most_lanes = s->n_lanes > most_lanes ? s->n_lanes : most_lanes; /* L grows by itself */
+            s->n_places = s->n_agents > s->n_places ? s->n_agents : s->n_places;
+            s->most_steps = steps_of(s) > s->most_steps ? steps_of(s) : s->most_steps;
+            unload(s);
+        }
     }
     s->config.max_phases = s->n_scenarios > 1 ? most_phases : s->config.max_phases;
     s->config.max_lanes = s->n_scenarios > 1 ? most_lanes : s->config.max_lanes;

@@ -255,14 +255,16 @@ void lights_spec(state *s, dt_env_spec *out)
 
 void lights_destroy(state *s)
 {
-    for (uint32_t k = 0; s->agent != NULL && s->net != NULL && k < s->net->n_signals; k++) {
-        agent *a = &s->agent[k];
-        void *const parts[] = {a->state_of_phase, a->phase_of_state, a->lane,    a->lane_of_link, a->green,
-                               a->green_lane,     a->out_lane,       a->out,     a->conflicts,    a->phase_end_s,
-                               a->letter,         a->best,           a->green_s, a->is_lonely,    a->red_since_s,
-                               a->first,          a->shown,          a->wanted};
-        for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-            s->h->release(s->h, parts[i]);
+    if (s->agent != NULL && s->net != NULL) {
+        for (uint32_t k = 0; k < s->net->n_signals; k++) {
+            agent *a = &s->agent[k];
+            void *const parts[] = {a->state_of_phase, a->phase_of_state, a->lane,    a->lane_of_link, a->green,
+                                   a->green_lane,     a->out_lane,       a->out,     a->conflicts,    a->phase_end_s,
+                                   a->letter,         a->best,           a->green_s, a->is_lonely,    a->red_since_s,
+                                   a->first,          a->shown,          a->wanted};
+            for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+                s->h->release(s->h, parts[i]);
+            }
         }
     }
     void *const parts[] = {s->agent, s->agent_of_signal, s->link, s->lane, s->halting, s->lost_s, s->in, s->away,
@@ -313,7 +315,9 @@ static dt_status review(state *s, double stretch_s)
             return DT_FAIL_H(s->h, DT_EPLUGIN, "signal %s shows %s by itself at %g s; it was set to %s", g->id,
                              a->wanted, s->time_s, a->shown);
         }
-        a->conflict_s += signal_conflicts(g, a->shown) > 0 ? stretch_s : 0;
+        if (signal_conflicts(g, a->shown) > 0) {
+            a->conflict_s += stretch_s;
+        }
         for (uint32_t i = 0; i < a->n_links; i++) {
             if (a->best[i] != SIGNAL_RED && signal_letter(a->shown[i]) >= a->best[i]) {
                 if (isfinite(a->red_since_s[i])) { /* the wait ended when this began */

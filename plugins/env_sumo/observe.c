@@ -300,7 +300,9 @@ static void write_phases(const state *s, const agent *a, const uint8_t *mask, fl
             }
         }
         for (uint32_t i = 0; i < a->n_out; i++) {
-            pressure -= a->out_lane[p * a->n_out + i] != 0 ? s->halting[a->out[i]] : 0;
+            if (a->out_lane[p * a->n_out + i] != 0) {
+                pressure -= s->halting[a->out[i]];
+            }
         }
         for (uint32_t i = 0; i < a->n_links; i++) {
             if (a->green[p * a->n_links + i] != 0) {

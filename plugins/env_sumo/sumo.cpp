@@ -421,9 +421,8 @@ void read_net(simulation &s)
 bool is_for_vehicles(const string &lane)
 {
     const auto allowed = libsumo::Lane::getAllowed(lane); /* empty: everybody */
-    return allowed.empty() || std::any_of(allowed.begin(), allowed.end(), [](const string &who) {
-               return who != "pedestrian" && who != "bicycle";
-           });
+    return allowed.empty() || std::any_of(allowed.begin(), allowed.end(),
+                                          [](const string &who) { return who != "pedestrian" && who != "bicycle"; });
 }
 
 sumo_line line_of(const string &lane)
@@ -544,7 +543,9 @@ void list_late(simulation &s)
         if (is_wanted || (is_known && due > step_began && due < now)) {
             s.late.push_back({due, static_cast<uint32_t>(s.vehicle_elements.count(id)), 0});
         }
-        found += is_wanted ? 1 : 0;
+        if (is_wanted) {
+            found++;
+        }
     });
     for_each_element(state, "flowState", [&](const string &e) { list_late_of_flow(s, e, step_began, now); });
     if (found != wanted.size()) {
@@ -842,7 +843,9 @@ int shim_vehicles(const sumo_vehicle **out, uint32_t *n)
         s.frame.resize(ids.size());
         uint32_t count = 0;
         for (const string &id : ids) {
-            count += read_vehicle(s, id, s.frame[count]) ? 1 : 0;
+            if (read_vehicle(s, id, s.frame[count])) {
+                count++;
+            }
         }
         s.frame.resize(count);
         *out = s.frame.data();
@@ -947,11 +950,10 @@ int shim_ahead(int64_t number, double sight_m, sumo_near *out)
     });
 }
 
-const sumo_api api = {
-    sizeof(sumo_api), SUMO_FACE_VERSION, shim_error, shim_version,   shim_acquire,   shim_release,
-    shim_open,        shim_close,        shim_step,  shim_set_state, shim_get_state, shim_halting,
-    shim_vehicles,    shim_driver,       shim_take,  shim_drive,     shim_pending,   shim_events,
-    shim_finish,      shim_roads,        shim_ahead};
+const sumo_api api = {sizeof(sumo_api), SUMO_FACE_VERSION, shim_error, shim_version,   shim_acquire,   shim_release,
+                      shim_open,        shim_close,        shim_step,  shim_set_state, shim_get_state, shim_halting,
+                      shim_vehicles,    shim_driver,       shim_take,  shim_drive,     shim_pending,   shim_events,
+                      shim_finish,      shim_roads,        shim_ahead};
 
 } // namespace
 

@@ -47,8 +47,10 @@ static dt_status widen(trail *t, int64_t n)
     if (wider == NULL) {
         return DT_FAIL_H(t->h, DT_ENOMEM, "no memory for the past of %lld vehicles", (long long)cap);
     }
-    for (int64_t i = 0; i < t->frames && t->state != NULL; i++) {
-        memcpy(wider + i * cap, t->state + i * t->cap, (size_t)t->cap * sizeof(*wider));
+    if (t->state != NULL) {
+        for (int64_t i = 0; i < t->frames; i++) {
+            memcpy(wider + i * cap, t->state + i * t->cap, (size_t)t->cap * sizeof(*wider));
+        }
     }
     t->h->release(t->h, t->state);
     t->state = wider;

@@ -54,9 +54,11 @@ dt_status demand_create(sim *s)
 
 void demand_destroy(sim *s)
 {
-    for (int32_t k = 0; s->source != NULL && k < s->n_sources; k++) {
-        s->h->release(s->h, s->source[k].due);
-        s->source[k].due = NULL;
+    if (s->source != NULL) {
+        for (int32_t k = 0; k < s->n_sources; k++) {
+            s->h->release(s->h, s->source[k].due);
+            s->source[k].due = NULL;
+        }
     }
 }
 
@@ -87,7 +89,11 @@ static void draw_flow(sim *s, int32_t k)
         if (t >= 0 && t < end && (w->kind != PLAN_CHANCE || u * w->period_s < 1)) {
             add_due(q, t, w->trip);
         }
-        t += w->kind == PLAN_REGULAR ? w->period_s : w->kind == PLAN_CHANCE ? 1 : 0;
+        if (w->kind == PLAN_REGULAR) {
+            t += w->period_s;
+        } else if (w->kind == PLAN_CHANCE) {
+            t++;
+        }
     }
 }
 
@@ -119,8 +125,10 @@ void demand_reset(sim *s)
     for (int32_t k = 0; k < s->plan.flows.n; k++) {
         draw_flow(s, k);
     }
-    for (int32_t k = 0; k < s->n_sources && s->plan.flows.n > 0; k++) {
-        qsort(s->source[k].due, (size_t)s->source[k].n, sizeof(arrival), by_due);
+    if (s->plan.flows.n > 0) {
+        for (int32_t k = 0; k < s->n_sources; k++) {
+            qsort(s->source[k].due, (size_t)s->source[k].n, sizeof(arrival), by_due);
+        }
     }
 }
 

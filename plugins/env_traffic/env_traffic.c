@@ -153,8 +153,11 @@ enum { N_SERVICE_PORTS = PORT_FOES + 1 - N_SIGNAL_PORTS }; /* without vehicles; 
 enum { HEAD_PHASE, HEAD_LEVEL, HEAD_SIDE, N_HEADS };
 enum { DIMS_BYTES = 16 };
 
-static const char *const cost_names[SIM_COSTS] = {"collisions", "time_to_collision", "hard_braking",
-                                                  "conflicting_greens", "starvation"};
+static const char *const cost_names[SIM_COSTS] = {[COST_COLLISIONS] = "collisions",
+                                                  [COST_TTC] = "time_to_collision",
+                                                  [COST_HARD_BRAKING] = "hard_braking",
+                                                  [COST_CONFLICTING_GREENS] = "conflicting_greens",
+                                                  [COST_STARVATION] = "starvation"};
 
 enum {
     METRIC_STRICT_DELAY,
@@ -172,10 +175,19 @@ enum {
     METRIC_LONGEST_RED,
     N_METRICS
 };
-static const char *const metric_names[N_METRICS] = {
-    "strict_delay_s", "trip_time_s", "waiting_s",      "queue",      "mean_speed_mps",   "flow_vph",
-    "demand",         "finished",    "never_inserted", "collisions", "emergency_brakes", "conflicting_greens",
-    "longest_red_s"};
+static const char *const metric_names[N_METRICS] = {[METRIC_STRICT_DELAY] = "strict_delay_s",
+                                                    [METRIC_TRIP_TIME] = "trip_time_s",
+                                                    [METRIC_WAITING] = "waiting_s",
+                                                    [METRIC_QUEUE] = "queue",
+                                                    [METRIC_SPEED] = "mean_speed_mps",
+                                                    [METRIC_FLOW] = "flow_vph",
+                                                    [METRIC_DEMAND] = "demand",
+                                                    [METRIC_FINISHED] = "finished",
+                                                    [METRIC_NEVER_INSERTED] = "never_inserted",
+                                                    [METRIC_COLLISIONS] = "collisions",
+                                                    [METRIC_EMERGENCY_BRAKES] = "emergency_brakes",
+                                                    [METRIC_CONFLICTING_GREENS] = "conflicting_greens",
+                                                    [METRIC_LONGEST_RED] = "longest_red_s"};
 
 typedef struct state {
     const dt_host *h;
@@ -551,9 +563,11 @@ static void take_actions(state *s, const dt_env_io *io)
             (void)change_to(m, w->vehicle, side == LEFT ? 1 : -1); /* not where another was quicker */
         }
     }
-    for (uint32_t k = 0; k < s->n_signals && !m->c->baseline; k++) {
-        const int32_t phase = io->act_i[(size_t)k * s->n_heads + (size_t)s->head[HEAD_PHASE]];
-        (void)signal_ask(m, (int32_t)k, phase); /* what the mask forbids changes nothing */
+    if (!m->c->baseline) {
+        for (uint32_t k = 0; k < s->n_signals; k++) {
+            const int32_t phase = io->act_i[(size_t)k * s->n_heads + (size_t)s->head[HEAD_PHASE]];
+            (void)signal_ask(m, (int32_t)k, phase); /* what the mask forbids changes nothing */
+        }
     }
 }
 
@@ -569,8 +583,12 @@ static void add_danger(const sim *m, double share, float *cost)
         double ahead;
         const double gap = sim_ahead(m, lane, p, &ahead);
         float *row = cost + (size_t)k * SIM_COSTS;
-        row[COST_TTC] += gap < m->c->ttc_s * (m->v[p] - ahead) ? (float)share : 0;
-        row[COST_HARD_BRAKING] += m->a[p] < -m->c->hard_mps2 ? (float)share : 0;
+        if (gap < m->c->ttc_s * (m->v[p] - ahead)) {
+            row[COST_TTC] += (float)share;
+        }
+        if (m->a[p] < -m->c->hard_mps2) {
+            row[COST_HARD_BRAKING] += (float)share;
+        }
     }
 }
 
@@ -616,7 +634,9 @@ static void add_junction(const sim *m, int32_t k, double share, float *reward, f
         }
         for (int32_t i = 0; i < m->n_sources; i++) {
             const source *q = &m->source[i];
-            *reward += q->edge == j->arm[a] ? (float)(REWARD_LOST * share * (q->arrived - q->taken)) : 0;
+            if (q->edge == j->arm[a]) {
+                *reward += (float)(REWARD_LOST * share * (q->arrived - q->taken));
+            }
         }
     }
     cost[COST_CONFLICTING_GREENS] += (float)m->signal[k].n_conflicts;
@@ -629,7 +649,9 @@ static float count_starved(const sim *m, int32_t k)
     for (int a = 0; a < j->n_arms; a++) {
         const net_edge *e = &m->net.edge[j->arm[a]];
         for (int32_t lane = e->lane; lane < e->lane + e->n_lanes; lane++) {
-            n += m->lane[lane].stood_s > m->c->starvation_s ? 1 : 0;
+            if (m->lane[lane].stood_s > m->c->starvation_s) {
+                n++;
+            }
         }
     }
     return n;

@@ -260,8 +260,10 @@ void move_accelerate(sim *s)
         heed_junction(s, lane);
     }
     change_cooperate(s);
-    for (int32_t lane = 0; s->driver.model == MODEL_KRAUSS && s->sigma > 0 && lane < s->net.n_lanes; lane++) {
-        dawdle(s, &s->lane[lane]);
+    if (s->driver.model == MODEL_KRAUSS && s->sigma > 0) {
+        for (int32_t lane = 0; lane < s->net.n_lanes; lane++) {
+            dawdle(s, &s->lane[lane]);
+        }
     }
     steer(s);
 }
@@ -279,7 +281,9 @@ static double count_close(int32_t n, double limit_s, const double *restrict x, c
     double close = 0;
     for (int32_t i = 1; i < n; i++) {
         const double gap = x[i - 1] - length[i - 1] - x[i], closing = v[i] - v[i - 1];
-        close += gap < limit_s * closing ? 1 : 0;
+        if (gap < limit_s * closing) {
+            close++;
+        }
     }
     return close;
 }
@@ -299,9 +303,15 @@ static lane_sums advance_lane(int32_t n, double dt, double half, double hard_mps
         a[i] = (v1 - v0) / dt;
         sum.speed += v1;
         sum.wish += v1 / want[i];
-        sum.standing += v1 < HALTING_MPS ? 1 : 0;
-        sum.hard += a[i] < -hard_mps2 ? 1 : 0;
-        sum.emergency += a[i] < -emergency_mps2 ? 1 : 0;
+        if (v1 < HALTING_MPS) {
+            sum.standing++;
+        }
+        if (a[i] < -hard_mps2) {
+            sum.hard++;
+        }
+        if (a[i] < -emergency_mps2) {
+            sum.emergency++;
+        }
     }
     return sum;
 }

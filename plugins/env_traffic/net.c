@@ -61,7 +61,7 @@ void net_point(const net_lane *l, double s, double *x_p, double *y_p, double *he
         const net_piece *p = l->piece;
         for (int32_t n = l->n_pieces; n > 1;) { /* the last of these n that begins at s or before, or the first */
             const int32_t half = n / 2;
-            p += p[half].s <= s ? half : 0;
+            p = p[half].s <= s ? p + half : p; /* no branch: nobody can guess it */
             n -= half;
         }
         *x_p = p->x + (s - p->s) * p->dx;
@@ -346,10 +346,12 @@ void net_finish_signals(net *n)
 {
     for (int32_t k = 0; k < n->n_signals; k++) {
         net_junction *j = &n->junction[k];
-        for (int32_t bit = 0; bit < j->n_links && j->n_numbers == 0; bit++) {
-            j->foes[bit] = j->crosses[bit];
-            j->responds[bit] = j->yields[bit];
-            j->number[bit] = (uint8_t)bit;
+        if (j->n_numbers == 0) {
+            for (int32_t bit = 0; bit < j->n_links; bit++) {
+                j->foes[bit] = j->crosses[bit];
+                j->responds[bit] = j->yields[bit];
+                j->number[bit] = (uint8_t)bit;
+            }
         }
         j->n_numbers = j->n_numbers == 0 ? j->n_links : j->n_numbers;
         n->most_numbers = n->most_numbers > j->n_numbers ? n->most_numbers : j->n_numbers;

@@ -79,11 +79,13 @@ static void add_edges(const builder *b)
     for (int32_t k = 0; k < b->f->edges.n; k++) {
         file_edge *e = FILE_ITEM(b->f, edge, k);
         const int32_t first = n->n_lanes;
-        for (int32_t i = e->lane; i < e->lane + e->n_lanes && !e->is_inside; i++) {
-            file_lane *l = FILE_ITEM(b->f, lane, i);
-            if (l->is_open) {
-                l->lane = n->n_lanes;
-                add_pieces(n, new_lane(n, l->speed), b->f, l);
+        if (!e->is_inside) {
+            for (int32_t i = e->lane; i < e->lane + e->n_lanes; i++) {
+                file_lane *l = FILE_ITEM(b->f, lane, i);
+                if (l->is_open) {
+                    l->lane = n->n_lanes;
+                    add_pieces(n, new_lane(n, l->speed), b->f, l);
+                }
             }
         }
         const int32_t n_lanes = n->n_lanes - first;
@@ -416,17 +418,21 @@ typedef struct upstream {
 static upstream *look_upstream(const net *n, const dt_host *h)
 {
     upstream *of = h->alloc(h, (uint64_t)n->n_edges * sizeof(*of));
-    for (int32_t e = 0; of != NULL && e < n->n_edges; e++) {
-        of[e] = (upstream){NET_NONE, NET_NONE};
-    }
-    for (int32_t k = 0; of != NULL && k < n->n_links; k++) {
-        const net_link *l = &n->link[k];
-        const int32_t from = n->lane[l->from].edge;
-        upstream *u = &of[l->edge];
-        if (u->signal == NET_NONE && l->junction != NET_NONE && l->junction < n->n_signals) {
-            u->signal = l->junction;
+    if (of != NULL) {
+        for (int32_t e = 0; e < n->n_edges; e++) {
+            of[e] = (upstream){NET_NONE, NET_NONE};
         }
-        u->edge = u->edge == NET_NONE || n->edge[from].n_lanes > n->edge[u->edge].n_lanes ? from : u->edge;
+    }
+    if (of != NULL) {
+        for (int32_t k = 0; k < n->n_links; k++) {
+            const net_link *l = &n->link[k];
+            const int32_t from = n->lane[l->from].edge;
+            upstream *u = &of[l->edge];
+            if (u->signal == NET_NONE && l->junction != NET_NONE && l->junction < n->n_signals) {
+                u->signal = l->junction;
+            }
+            u->edge = u->edge == NET_NONE || n->edge[from].n_lanes > n->edge[u->edge].n_lanes ? from : u->edge;
+        }
     }
     return of;
 }
@@ -570,7 +576,9 @@ static void set_drivers(sim *s)
         const plan_type *x = PLAN_TYPE(p, k);
         const int same = x->accel == t->accel && x->decel == t->decel && x->gap == t->gap && x->tau == t->tau &&
                          x->sigma == t->sigma && x->model == t->model;
-        others += same ? 0 : x->n_vehicles;
+        if (!same) {
+            others += x->n_vehicles;
+        }
         s->least_m = x->n_vehicles > 0 ? least(s->least_m, x->length) : s->least_m;
     }
     if (others > 0) {

@@ -79,7 +79,9 @@ static const net_step *step_now(const sim *s, const net_junction *j)
         cycle += j->step[k].duration_s;
     }
     double t = fmod(s->time - j->offset_s + TIME_TOL, cycle);
-    t += t < 0 ? cycle : 0;
+    if (t < 0) {
+        t += cycle;
+    }
     const net_step *step = j->step;
     for (; step + 1 < j->step + j->n_steps && t >= step->duration_s; step++) {
         t -= step->duration_s;

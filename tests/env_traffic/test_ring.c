@@ -27,7 +27,11 @@ static double equilibrium(const driver *d, double want, double gap)
     double low = 0, high = want;
     for (int i = 0; i < 200; i++) {
         const double v = 0.5 * (low + high), r = v / want;
-        *((d->s0 + v * d->T) / sqrt(1 - r * r * r * r) < gap ? &low : &high) = v;
+        if ((d->s0 + v * d->T) / sqrt(1 - r * r * r * r) < gap) {
+            low = v;
+        } else {
+            high = v;
+        }
     }
     return low;
 }

@@ -113,7 +113,11 @@ static double largest(const float *p, double gap_m)
     double low = -1000, high = 400;
     for (int i = 0; i < 50; i++) {
         const double a = 0.5 * (low + high);
-        *(worst_gap(p, a) >= gap_m - 1e-3 ? &low : &high) = a;
+        if (worst_gap(p, a) >= gap_m - 1e-3) {
+            low = a;
+        } else {
+            high = a;
+        }
     }
     return low;
 }
@@ -676,7 +680,11 @@ static void test_look_ahead(void **state)
         double low = -0.5, high = 400;
         for (int i = 0; i < 50; i++) {
             const double m = 0.5 * (low + high);
-            *(keeps_away(ahead[a][0], foreseen[a], m, 0.5, 1, 0.5) ? &low : &high) = m;
+            if (keeps_away(ahead[a][0], foreseen[a], m, 0.5, 1, 0.5)) {
+                low = m;
+            } else {
+                high = m;
+            }
         }
         const double want = fmin((double)plain.high[a], low), is = (double)seen.high[a];
         assert_true(seen.high[a] <= plain.high[a] && seen.low[a] <= plain.low[a]); /* never looser */

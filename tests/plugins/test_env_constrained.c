@@ -112,7 +112,11 @@ static double lqr_gain(double effort)
     double low = 0, high = 0.95;
     for (int i = 0; i < 100; i++) {
         const double K = (low + high) / 2;
-        *(K * K * lqr_variance(K) < effort ? &low : &high) = K;
+        if (K * K * lqr_variance(K) < effort) {
+            low = K;
+        } else {
+            high = K;
+        }
     }
     return low;
 }

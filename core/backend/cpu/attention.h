@@ -79,7 +79,11 @@ static ALWAYS_INLINE void head_dots(const int64_t H, const int64_t C, const floa
             continue;
         }
         for (int64_t row = first; row < first + VL && row < 2 * H; row++) {
-            *(row < H ? a + row : b + row - H) = part[row - first];
+            if (row < H) {
+                a[row] = part[row - first];
+            } else {
+                b[row - H] = part[row - first];
+            }
         }
     }
 }

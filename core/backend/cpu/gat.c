@@ -98,16 +98,20 @@ typedef struct gat_gradients {
 static ALWAYS_INLINE void edge_gradients(const gat *g, const gat_gradients *b, int64_t first, int64_t degree,
                                          const int64_t H)
 {
-    for (int64_t k = 0; k < g->K && b->dw_e != NULL; k++) {
-        add_scaled_heads(b->dw_t + k * H, g->e + first * g->K + k, g->K, b->dz, degree, H);
-    }
-    for (int64_t x = 0; x < degree && b->de != NULL; x++) {
+    if (b->dw_e != NULL) {
         for (int64_t k = 0; k < g->K; k++) {
-            vf sum = vf_set(0);
-            VF_FOR (h, n, H) {
-                sum = vf_fma(vf_get(b->dz + x * H + h, n), vf_get(g->w_t + k * H + h, n), sum);
+            add_scaled_heads(b->dw_t + k * H, g->e + first * g->K + k, g->K, b->dz, degree, H);
+        }
+    }
+    if (b->de != NULL) {
+        for (int64_t x = 0; x < degree; x++) {
+            for (int64_t k = 0; k < g->K; k++) {
+                vf sum = vf_set(0);
+                VF_FOR (h, n, H) {
+                    sum = vf_fma(vf_get(b->dz + x * H + h, n), vf_get(g->w_t + k * H + h, n), sum);
+                }
+                b->de[(first + x) * g->K + k] = vf_sum(sum);
             }
-            b->de[(first + x) * g->K + k] = vf_sum(sum);
         }
     }
 }
@@ -160,9 +164,11 @@ static ALWAYS_INLINE void backward(const gat *g, const gat_gradients *b, const i
         edge_gradients(g, b, first, degree, H);
     }
     /* a pass of its own: now the rows of dh have the first-level cache to themselves */
-    for (int64_t i = 0; i < g->N && b->dh != NULL; i++) {
-        const int64_t first = g->rowptr[i], degree = g->rowptr[i + 1] - first;
-        spread_all(b->prob + first * H, b->dy + i * D, g->col + first, degree, 1, b->dh, H, C);
+    if (b->dh != NULL) {
+        for (int64_t i = 0; i < g->N; i++) {
+            const int64_t first = g->rowptr[i], degree = g->rowptr[i + 1] - first;
+            spread_all(b->prob + first * H, b->dy + i * D, g->col + first, degree, 1, b->dh, H, C);
+        }
     }
     node_gradients(g, b, H, C);
 }
@@ -193,9 +199,11 @@ void CPU(gat_bwd)(const dt_kernel_args *a)
     } else {
         backward(&g, &b, H, C);
     }
-    for (int64_t k = 0; k < g.K && b.dw_e != NULL; k++) {
-        for (int64_t h = 0; h < H; h++) {
-            b.dw_e[h * g.K + k] += b.dw_t[k * H + h];
+    if (b.dw_e != NULL) {
+        for (int64_t k = 0; k < g.K; k++) {
+            for (int64_t h = 0; h < H; h++) {
+                b.dw_e[h * g.K + k] += b.dw_t[k * H + h];
+            }
         }
     }
 }

@@ -386,11 +386,13 @@ static size_t block_floats(const block *b)
 /* An empty sum is the bias, or 0. */
 static void no_terms(const dt_gemm *g)
 {
-    for (int64_t m = 0; m < g->M && !g->accum; m++) {
-        for (int64_t n = 0; n < g->N; n++) {
-            g->c[m * g->c_row + n] = g->bias != NULL ? g->bias[n] : 0;
+    if (!g->accum) {
+        for (int64_t m = 0; m < g->M; m++) {
+            for (int64_t n = 0; n < g->N; n++) {
+                g->c[m * g->c_row + n] = g->bias != NULL ? g->bias[n] : 0;
+            }
+            CPU(apply)(g->fn, g->f0, g->c + m * g->c_row, g->c + m * g->c_row, g->N);
         }
-        CPU(apply)(g->fn, g->f0, g->c + m * g->c_row, g->c + m * g->c_row, g->N);
     }
 }
 

@@ -84,17 +84,23 @@ static ALWAYS_INLINE void backward(const graph_qk *g, const gradients *b, const 
     if (b->dbias != NULL) {
         memcpy(b->dbias, g->z, (size_t)(g->rowptr[g->N] * H) * sizeof(*g->z));
     }
-    for (int64_t i = 0; i < g->N && b->dq != NULL; i++) {
-        const int64_t first = g->rowptr[i], degree = g->rowptr[i + 1] - first;
-        weigh(g->z + first * H, g->k, g->col + first, degree, scale, b->dq + i * D, H, C);
+    if (b->dq != NULL) {
+        for (int64_t i = 0; i < g->N; i++) {
+            const int64_t first = g->rowptr[i], degree = g->rowptr[i + 1] - first;
+            weigh(g->z + first * H, g->k, g->col + first, degree, scale, b->dq + i * D, H, C);
+        }
     }
-    for (int64_t i = 0; i < g->N && b->dk != NULL; i++) {
-        const int64_t first = g->rowptr[i], degree = g->rowptr[i + 1] - first;
-        spread_all(g->z + first * H, g->q + i * D, g->col + first, degree, scale, b->dk, H, C);
+    if (b->dk != NULL) {
+        for (int64_t i = 0; i < g->N; i++) {
+            const int64_t first = g->rowptr[i], degree = g->rowptr[i + 1] - first;
+            spread_all(g->z + first * H, g->q + i * D, g->col + first, degree, scale, b->dk, H, C);
+        }
     }
-    for (int64_t i = 0; i < g->N && b->dv != NULL; i++) {
-        const int64_t first = g->rowptr[i], degree = g->rowptr[i + 1] - first;
-        spread_all(b->prob + first * H, b->dy + i * D, g->col + first, degree, 1, b->dv, H, C);
+    if (b->dv != NULL) {
+        for (int64_t i = 0; i < g->N; i++) {
+            const int64_t first = g->rowptr[i], degree = g->rowptr[i + 1] - first;
+            spread_all(b->prob + first * H, b->dy + i * D, g->col + first, degree, 1, b->dv, H, C);
+        }
     }
 }
 

@@ -89,8 +89,10 @@ void REF(gather_bwd)(const dt_kernel_args *a)
     const int64_t n = dt_view_count(&a->in[1]), D = last_dim(&a->out[0]);
     start_sum(a, 0);
     for (int64_t i = 0; i < n; i++) {
-        for (int64_t d = 0; d < D && idx[i] >= 0; d++) {
-            dx[idx[i] * D + d] += dy[i * D + d];
+        if (idx[i] >= 0) {
+            for (int64_t d = 0; d < D; d++) {
+                dx[idx[i] * D + d] += dy[i * D + d];
+            }
         }
     }
 }

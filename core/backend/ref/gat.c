@@ -70,8 +70,10 @@ void REF(gat)(const dt_kernel_args *a)
                 }
                 out[i * D + c] = (real)value;
             }
-            for (int64_t x = g.rowptr[i]; x < g.rowptr[i + 1] && prob != NULL; x++) {
-                prob[x * g.H + head] = (real)(exp(leaky(&g, gat_logit(&g, i, x, head)) - top) / sum);
+            if (prob != NULL) {
+                for (int64_t x = g.rowptr[i]; x < g.rowptr[i + 1]; x++) {
+                    prob[x * g.H + head] = (real)(exp(leaky(&g, gat_logit(&g, i, x, head)) - top) / sum);
+                }
             }
         }
     }

@@ -22,8 +22,10 @@ void REF(gru)(const dt_kernel_args *a)
                     double u[3];
                     for (int64_t q = 0; q < 3; q++) {
                         u[q] = bh[q * H + j];
-                        for (int64_t k = 0; k < H && t > 0; k++) {
-                            u[q] += (double)wh[(q * H + j) * H + k] * h_before[k];
+                        if (t > 0) {
+                            for (int64_t k = 0; k < H; k++) {
+                                u[q] += (double)wh[(q * H + j) * H + k] * h_before[k];
+                            }
                         }
                     }
                     gate[0] = sigmoid(row[j] + u[0]);
@@ -32,8 +34,10 @@ void REF(gru)(const dt_kernel_args *a)
                     gate[3] = u[2];
                     h_now = (1 - gate[1]) * gate[2] + gate[1] * h_now;
                 }
-                for (int64_t q = 0; q < 4 && gates != NULL; q++) {
-                    gates[((t * S + s) * 4 + q) * H + j] = (real)gate[q];
+                if (gates != NULL) {
+                    for (int64_t q = 0; q < 4; q++) {
+                        gates[((t * S + s) * 4 + q) * H + j] = (real)gate[q];
+                    }
                 }
                 h[(t * S + s) * H + j] = (real)h_now;
             }
@@ -78,15 +82,17 @@ void REF(gru_bwd)(const dt_kernel_args *a)
                     dxw[3 * row + 2 * H + j] = (real)dn;
                 }
             }
-            for (int64_t m = 0; m < 3 * H && is_present; m++) {
-                for (int64_t k = 0; k < H; k++) {
-                    dh[s * H + k] += dv[m] * wh[m * H + k];
-                    if (dwh != NULL && t > 0) {
-                        dwh[m * H + k] += (real)(dv[m] * h[before + k]);
+            if (is_present) {
+                for (int64_t m = 0; m < 3 * H; m++) {
+                    for (int64_t k = 0; k < H; k++) {
+                        dh[s * H + k] += dv[m] * wh[m * H + k];
+                        if (dwh != NULL && t > 0) {
+                            dwh[m * H + k] += (real)(dv[m] * h[before + k]);
+                        }
                     }
-                }
-                if (dbh != NULL) {
-                    dbh[m] += (real)dv[m];
+                    if (dbh != NULL) {
+                        dbh[m] += (real)dv[m];
+                    }
                 }
             }
         }

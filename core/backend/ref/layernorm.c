@@ -39,19 +39,21 @@ void REF(layernorm_bwd)(const dt_kernel_args *a)
     const real *stat = real_in(a, 4);
     real *dx = real_out(a, 0), *dgamma = real_out(a, 1), *dbeta = real_out(a, 2);
     const int64_t R = dt_view_rows(&a->in[0], 1), D = last_dim(&a->in[0]);
-    for (int64_t r = 0; r < R && dx != NULL; r++) {
-        const double mean = stat[r * 2], rstd = stat[r * 2 + 1];
-        double sum_g = 0, sum_gn = 0;
-        for (int64_t d = 0; d < D; d++) {
-            const double n = ((double)x[r * D + d] + (res != NULL ? res[r * D + d] : 0) - mean) * rstd;
-            const double g = (double)dy[r * D + d] * gamma[d];
-            sum_g += g;
-            sum_gn += g * n;
-        }
-        for (int64_t d = 0; d < D; d++) {
-            const double n = ((double)x[r * D + d] + (res != NULL ? res[r * D + d] : 0) - mean) * rstd;
-            const double g = (double)dy[r * D + d] * gamma[d];
-            dx[r * D + d] = (real)(rstd * (g - (sum_g + n * sum_gn) / (double)D));
+    if (dx != NULL) {
+        for (int64_t r = 0; r < R; r++) {
+            const double mean = stat[r * 2], rstd = stat[r * 2 + 1];
+            double sum_g = 0, sum_gn = 0;
+            for (int64_t d = 0; d < D; d++) {
+                const double n = ((double)x[r * D + d] + (res != NULL ? res[r * D + d] : 0) - mean) * rstd;
+                const double g = (double)dy[r * D + d] * gamma[d];
+                sum_g += g;
+                sum_gn += g * n;
+            }
+            for (int64_t d = 0; d < D; d++) {
+                const double n = ((double)x[r * D + d] + (res != NULL ? res[r * D + d] : 0) - mean) * rstd;
+                const double g = (double)dy[r * D + d] * gamma[d];
+                dx[r * D + d] = (real)(rstd * (g - (sum_g + n * sum_gn) / (double)D));
+            }
         }
     }
     for (int64_t d = 0; d < D; d++) {

@@ -26,16 +26,20 @@ void REF(lstm)(const dt_kernel_args *a)
                 if (present == NULL || present[t * S + s] != 0) {
                     for (int64_t q = 0; q < 4; q++) {
                         double z = row[q * H + j];
-                        for (int64_t k = 0; k < H && t > 0; k++) {
-                            z += (double)wh[(q * H + j) * H + k] * h[((t - 1) * S + s) * H + k];
+                        if (t > 0) {
+                            for (int64_t k = 0; k < H; k++) {
+                                z += (double)wh[(q * H + j) * H + k] * h[((t - 1) * S + s) * H + k];
+                            }
                         }
                         gate[q] = q == 2 ? tanh(z) : sigmoid(z);
                     }
                     c_now = gate[1] * c_before + gate[0] * gate[2];
                     h_now = gate[3] * tanh(c_now);
                 }
-                for (int64_t q = 0; q < 4 && gates != NULL; q++) {
-                    gates[(t * S + s) * 4 * H + q * H + j] = (real)gate[q];
+                if (gates != NULL) {
+                    for (int64_t q = 0; q < 4; q++) {
+                        gates[(t * S + s) * 4 * H + q * H + j] = (real)gate[q];
+                    }
                 }
                 *c_row = (real)c_now;
                 h[at] = (real)h_now;
@@ -76,18 +80,22 @@ void REF(lstm_bwd)(const dt_kernel_args *a)
                     dc[s * H + j] *= f;
                 }
             }
-            for (int64_t m = 0; m < 4 * H && dxw != NULL; m++) {
-                dxw[4 * row + m] = (real)dz[m];
-            }
-            for (int64_t k = 0; k < H && is_present; k++) {
-                double sum = 0;
+            if (dxw != NULL) {
                 for (int64_t m = 0; m < 4 * H; m++) {
-                    sum += dz[m] * wh[m * H + k];
-                    if (dwh != NULL && t > 0) {
-                        dwh[m * H + k] += (real)(dz[m] * h[before + k]);
-                    }
+                    dxw[4 * row + m] = (real)dz[m];
                 }
-                dh[s * H + k] = sum;
+            }
+            if (is_present) {
+                for (int64_t k = 0; k < H; k++) {
+                    double sum = 0;
+                    for (int64_t m = 0; m < 4 * H; m++) {
+                        sum += dz[m] * wh[m * H + k];
+                        if (dwh != NULL && t > 0) {
+                            dwh[m * H + k] += (real)(dz[m] * h[before + k]);
+                        }
+                    }
+                    dh[s * H + k] = sum;
+                }
             }
         }
     }

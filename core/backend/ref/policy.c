@@ -49,11 +49,15 @@ static softmax softmax_of(const dt_kernel_args *a, uint32_t first, int64_t r)
         }
     }
     for (int64_t j = 0; j < M; j++) {
-        sum += is_allowed(&s, j) ? exp(s.z[j] - s.top) : 0;
+        if (is_allowed(&s, j)) {
+            sum += exp(s.z[j] - s.top);
+        }
     }
     s.log_sum = s.has_choice ? log(sum) : 0;
     for (int64_t j = 0; j < M; j++) {
-        s.entropy -= is_allowed(&s, j) ? exp(log_p(&s, j)) * log_p(&s, j) : 0;
+        if (is_allowed(&s, j)) {
+            s.entropy -= exp(log_p(&s, j)) * log_p(&s, j);
+        }
     }
     return s;
 }

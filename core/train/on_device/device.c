@@ -205,8 +205,10 @@ static dt_status mark_trained(const dt_trainer *t, dt_train_device *d)
     for (uint32_t i = 0; i < t->d.params->n; i++) {
         const dt_param *p = &t->d.params->param[i];
         const bool is_trained = !p->frozen && !dt_is_held(t, i);
-        for (int64_t at = p->offset; is_trained && at < p->offset + p->count; at += DT_DEVICE_GRANULE) {
-            mark[at / DT_DEVICE_GRANULE] = 1;
+        if (is_trained) {
+            for (int64_t at = p->offset; at < p->offset + p->count; at += DT_DEVICE_GRANULE) {
+                mark[at / DT_DEVICE_GRANULE] = 1;
+            }
         }
     }
     dt_status st = take(d, n, &d->trained);

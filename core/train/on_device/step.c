@@ -41,8 +41,10 @@ static void pack_field(const dt_samples *s, uint32_t f, const int64_t *size, con
         char *block = to + o * room * inner;
         memcpy(block, from + o * live * inner, live * inner);
         memset(block + live * inner, 0, (room - live) * inner);
-        for (size_t i = live; is_pointer && live > 0 && i < room; i++) {
-            memcpy(block + i * inner, block + (live - 1) * inner, inner);
+        if (is_pointer && live > 0) {
+            for (size_t i = live; i < room; i++) {
+                memcpy(block + i * inner, block + (live - 1) * inner, inner);
+            }
         }
     }
 }
@@ -297,7 +299,9 @@ static dt_status read_result(dt_trainer *t, const dt_device_buffer *b, dt_step_r
     d->read = b->step;
     t->state.scaler.scale = r->loss_scale;
     t->state.scaler.skips = r->skipped;
-    t->state.scaler.overflows += r->applied ? 0 : 1;
+    if (!r->applied) {
+        t->state.scaler.overflows++;
+    }
     return dt_trainer_judge(t, b->step, r->applied != 0, out, r->bad);
 }
 
