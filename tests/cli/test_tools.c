@@ -172,7 +172,7 @@ static void test_new(void **state)
     out_says("my_phase.c, Makefile, README.md\nNow: cd ");
     snprintf(path, sizeof(path), "%s/my_phase.c", dir);
     assert_int_equal(dt_fs_read_all(path, 1 << 20, &text, &bytes), DT_OK);
-    assert_non_null(strstr(text, ".id = \"my_phase_model\""));
+    assert_non_null(strstr(text, "DT_MODEL_DEFINE(model, \"my_phase_model\","));
     assert_null(strstr(text, "template"));
     dt_free(text);
     snprintf(path, sizeof(path), "%s/Makefile", dir);
