@@ -40,7 +40,7 @@ for bad in "$esc" "$c1" "$bidi" "$byte"; do
     quiet runs "$work/runs"
     quiet runs "$work/runs" --json
     for verb in "ckpt list" "ckpt inspect" "ckpt verify" "data inspect" "watch" "report" "render" "eval --checkpoint" \
-        "run --resume" "export --checkpoint"; do
+        "run --resume" "export --out $work/policy.safetensors --checkpoint"; do
         quiet $verb "$run"
         quiet $verb "$run/no$bad"
     done
