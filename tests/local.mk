@@ -51,8 +51,8 @@ include tests/fuzz/local.mk
 if HAVE_CMOCKA
 check_PROGRAMS += $(dt_tests)
 endif
-TESTS += $(check_PROGRAMS) $(dt_scripts) $(dt_source_scripts)
-EXTRA_DIST += $(dt_scripts) $(dt_source_scripts) tests/lsan.supp tests/peers/run.sh tests/peers/read_tensorboard.py \
+TESTS += $(check_PROGRAMS) $(dt_scripts) $(dt_doc_scripts) $(dt_source_scripts)
+EXTRA_DIST += $(dt_scripts) $(dt_doc_scripts) $(dt_source_scripts) tests/lsan.supp tests/peers/run.sh tests/peers/read_tensorboard.py \
 	tests/peers/export_onnx.py
 
 TEST_EXTENSIONS = .sh
