@@ -14,14 +14,14 @@ PATH=$work/bin:$PATH
 export PATH
 unset DTRAIN_CONFIGURE NVCC CC CFLAGS LDFLAGS MAKEFLAGS MFLAGS || true
 
-stub() { # NAME, its text on standard input
+stand_in() { # NAME, its text on standard input
     { echo '#!/bin/sh'; cat; } >"bin/$1"
     chmod +x "bin/$1"
 }
-for name in cc make autoreconf automake libtoolize pkg-config g++ sumo; do echo 'exit 0' | stub "$name"; done
-echo 'echo "a test would install packages" >&2; exit 1' | stub apt-get
-echo 'echo "$@" >>made; echo "# PASS: 1" >"$2/test-suite.log"' | stub make
-stub nvcc <<'END'
+for name in cc make autoreconf automake libtoolize pkg-config g++ sumo; do echo 'exit 0' | stand_in "$name"; done
+echo 'echo "a test would install packages" >&2; exit 1' | stand_in apt-get
+echo 'echo "$@" >>made; echo "# PASS: 1" >"$2/test-suite.log"' | stand_in make
+stand_in nvcc <<'END'
 printf 'compute_%s\n' 75 80 86 90
 END
 cat >configure <<'END'
@@ -58,7 +58,7 @@ expect() { # "configure's arguments" kept|fresh|anew "words" MODE [ENVIRONMENT..
     cases=$((cases + 1))
 }
 
-echo 'exit 9' | stub nvidia-smi
+echo 'exit 9' | stand_in nvidia-smi
 expect "--without-cuda" fresh "GPU module: not built, no GPU answers here; .*--with-cuda" build
 grep -q ' training$' made || fail "what training needs is not what was built: $(cat made)"
 expect "--without-cuda" kept "no GPU answers" build
@@ -70,7 +70,7 @@ expect "--without-cuda --enable-debug" anew "no GPU answers" build DTRAIN_CONFIG
 expect "--without-cuda --enable-debug" anew "anew" build DTRAIN_CONFIGURE=--enable-debug
 
 # GPUs that answer: code for them alone, each kind once
-stub nvidia-smi <<'END'
+stand_in nvidia-smi <<'END'
 case $1 in
     -L) printf 'GPU 0: one\nGPU 1: two\nGPU 2: three\n' ;;
     --query-gpu=compute_cap) printf "${FAKE_CAPS:-8.6\n9.0\n9.0\n}" ;;
@@ -83,7 +83,7 @@ expect "--without-cuda" anew "ok" build DTRAIN_CONFIGURE=--without-cuda
 ! grep -q 'GPU module' said || fail "who asked for no module is told that there is none"
 
 # the gate compiles the module whether a GPU is there or not
-echo 'exit 9' | stub nvidia-smi
+echo 'exit 9' | stand_in nvidia-smi
 expect "--enable-werror \
 --with-nvcc-gencode=-gencode=arch=compute_90,code=sm_90 -gencode=arch=compute_75,code=compute_75" \
     fresh "tests" check
