@@ -35,7 +35,7 @@ fail() {
 }
 root=$PWD/root
 mkdir "$root"
-for package in dtrain dtrain-sumo dtrain-dev libdtrain-policy0; do
+for package in dtrain dtrain-mpi dtrain-sumo dtrain-dev libdtrain-policy0; do
     test -e "$(echo ${package}_*.deb)" || fail "no package $package"
     dpkg-deb -c ${package}_*.deb | awk '$6 !~ /\/$/ { print $6 }' >$package.files
     dpkg-deb -x ${package}_*.deb "$root"
@@ -51,6 +51,7 @@ lib=./usr/lib/$(dpkg-architecture -qDEB_HOST_MULTIARCH)
 holds dtrain ./usr/bin/dtrain "$lib/dtrain/phase1_world_model.so" "$lib/dtrain/env_traffic.so" \
     ./usr/share/dtrain/hybrid.cfg ./usr/share/dtrain/demo.store/store.json ./usr/share/dtrain/profiles/normal.cfg \
     ./usr/share/man/man1/dtrain.1.gz ./usr/share/zsh/vendor-completions/_dtrain ./usr/share/doc/dtrain/copyright ./usr/share/doc/dtrain/changelog.gz
+holds dtrain-mpi "$lib/dtrain/modules/comm_mpi.so"
 holds dtrain-sumo "$lib/dtrain/env_sumo.so" "$lib/dtrain/sumo/env_sumo_shim.so"
 holds libdtrain-policy0 "$lib/libdtrain-policy.so.0"
 holds dtrain-dev ./usr/include/dtrain/plugin.h ./usr/include/dtrain/policy.h "$lib/libdtrain-policy.so" \

@@ -15,6 +15,15 @@ bench_phase1_step_LDADD = core/libdtcore.la
 bench_trace_SOURCES = bench/trace.c
 bench_trace_LDADD = core/libdtcore.la
 
+# sums over processes, beside the library's own
+if HAVE_MPI
+bench_programs += bench_all_reduce
+bench_all_reduce_SOURCES = bench/all_reduce/all_reduce.c
+bench_all_reduce_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
+bench_all_reduce_LDADD = core/libdtcore.la $(MPI_LIBS)
+endif
+EXTRA_DIST += bench/all_reduce/all_reduce.c
+
 # env_sumo under simple rules: speed, and what they reach
 bench_sumo_SOURCES = bench/sumo/driver.c $(mock_sources)
 bench_sumo_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
@@ -27,7 +36,8 @@ bench_env_traffic_CFLAGS = $(AM_CFLAGS) $(traffic_cflags)
 bench_env_traffic_LDADD = $(traffic_libs)
 EXTRA_DIST += bench/env_traffic/sumo.py bench/recompute/recompute.py
 
-EXTRA_DIST += bench/run bench/phase1_step/batch.py bench/phase1_step/model.py bench/phase1_step/peer.py bench/gpu/peer.py
+EXTRA_DIST += bench/run bench/phase1_step/batch.py bench/phase1_step/model.py bench/phase1_step/peer.py bench/gpu/peer.py \
+	bench/phase1_ranks/ddp.py bench/phase1_ranks/ranks.py
 
 # make bench/kernels: speed of the CPU kernels; wants oneDNN to compare with (Debian: libdnnl-dev)
 EXTRA_PROGRAMS += bench/kernels
@@ -45,9 +55,14 @@ EXTRA_DIST += \
 	bench/phase2_shield/shield.py \
 	bench/shield_shapes/shapes.py \
 	bench/results/2026-11-21-barrier.md \
+	bench/results/2026-11-22-all_reduce.txt \
 	bench/results/2026-11-22-fuzz.md \
+	bench/results/2026-11-22-quickstart.md \
+	bench/results/2026-11-22-ranks.md \
 	bench/results/2026-11-22-shield-shapes.md \
 	bench/results/2026-11-22-smoothing.md \
+	bench/results/2026-11-22-sums.md \
+	bench/sums/steps.py \
 	bench/world_at_work/world_at_work.py \
 	bench/phase2_sumo_cost/cost.py \
 	bench/phase2_sumo/sumo.py \

@@ -6,6 +6,8 @@
 #include "accuracy.h"
 #include "prediction.h"
 
+#include "dtrain/svc/comm.h"
+
 #include <string.h>
 
 typedef struct config {
@@ -23,6 +25,7 @@ typedef struct state {
     accuracy accuracy;
     dt_data *train_data, *eval_data;
     dt_train *trainer;
+    bool is_growth_told;
 } state;
 
 /* ---- binding ----------------------------------------------------------------------------------------------------- */
@@ -78,6 +81,21 @@ static double horizon_at(const config *c, double epoch)
                : all;
 }
 
+/* Once, by one rank: the loss of the first epochs looks like failure. The report says the same beside its curve. */
+static void tell_growth(state *s, double epoch)
+{
+    const dt_comm_api *comm = s->h->service(s->h, DT_SVC_COMM);
+    const double all = s->config.prediction.horizon_s;
+    if (s->is_growth_told || horizon_at(&s->config, epoch) >= all || (comm != NULL && comm->rank(s->h) != 0)) {
+        return;
+    }
+    dt_logf(s->h, 2,
+            "the horizon grows from %g s to %g s in %g epochs (curriculum), and predictions further ahead have larger "
+            "errors: the loss may rise while the model improves; evaluations always use the whole horizon",
+            s->config.horizon_start_s, all, s->config.horizon_epochs);
+    s->is_growth_told = true;
+}
+
 static dt_status iterate(void *self, dt_progress *out)
 {
     state *s = self;
@@ -86,7 +104,7 @@ static dt_status iterate(void *self, dt_progress *out)
     DT_TRY_H(s->train->position(s->trainer, &step, &steps, &steps_per_epoch));
     const double epoch = steps_per_epoch > 0 ? (double)step / (double)steps_per_epoch : 0.0;
     DT_TRY_H(prediction_set_horizon(&s->prediction, s->train, s->trainer, horizon_at(&s->config, epoch), &seconds));
-
+    tell_growth(s, epoch);
     const dt_status st = dt_train_iterate(s->train, s->trainer, out);
     if (st >= 0) {
         s->metrics->scalar(s->h, "charts/horizon_s", seconds);

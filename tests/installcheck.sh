@@ -30,6 +30,10 @@ done
 
 step "pkg-config dtrain answers"
 test "$(pkg-config --variable=plugindir dtrain)" = "$plugindir" || fail "plugindir differs"
+if test -e "$plugindir/modules/comm_mpi.so" && command -v mpirun >/dev/null; then
+    (cd "$work" && dtrain run --plugin phase1_world_model --nproc 2 --dry-run >two.txt 2>&1) ||
+        { cat "$work/two.txt"; fail "two processes"; }
+fi
 pkg-config --variable=abi dtrain | grep -qx '[0-9][0-9]*\.[0-9][0-9]*' || fail "no abi"
 
 step "installed headers alone, as C11 and C++17"

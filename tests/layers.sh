@@ -17,7 +17,7 @@ backend: base tensor device
 graph: base tensor device backend
 amp: base tensor backend graph
 optim: base tensor backend graph
-collective: base tensor backend
+collective: base tensor backend optim
 checkpoint: base config tensor
 data: base config tensor
 rollout: base tensor backend
@@ -31,6 +31,7 @@ service: base config tensor backend graph collective data metrics rollout train 
 experience: base config graph collective metrics rollout train service
 tensorboard: base config metrics train service
 run: base config tensor backend device collective checkpoint data rollout metrics report train loader machine service experience tensorboard
+launch: base collective
 trial: base config tensor graph data rollout loader service
 cli: *
 '

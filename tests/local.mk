@@ -41,6 +41,7 @@ include tests/phases/local.mk
 include tests/plugins/local.mk
 include tests/report/local.mk
 include tests/rollout/local.mk
+include tests/launch/local.mk
 include tests/run/local.mk
 include tests/service/local.mk
 include tests/strangers/local.mk

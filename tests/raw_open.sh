@@ -15,15 +15,19 @@ core/base/clock.c: /proc
 core/base/fault.c: where a test that names it waits
 core/cli/main.c: /dev/null
 core/base/mem.c: /sys
+core/collective/board.c: /proc, and memory that another process of this machine shares
 core/run/memory_watch.c: /proc and /sys
 core/machine/limits.c: /proc and /sys
 core/machine/doctor_machine.c: /proc, /sys, and a file of its own that it measures with
 core/machine/doctor_device.c: /dev
-core/device/open.c: modules that belong to dtrain
+core/base/module.c: modules that belong to dtrain
+core/device/open.c: /dev
+core/launch/launch.c: mpirun on the PATH, /dev/null, is TMPDIR there
 core/loader/loader.c: plugins, which the user names
 core/loader/search.c: plugins
 core/data/sort.c: a file without a name
-core/run/session.c: asks whether a path of the user is there
+core/run/session.c: the real path of what the user names
+core/run/session_check.c: asks whether a path of the user is there
 core/cli/verb_new.c: a project of the user
 core/cli/verb_run.c: the real path of what the user names
 core/cli/verb_export.c: the length of what it wrote where the user said

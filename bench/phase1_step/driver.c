@@ -167,8 +167,8 @@ static dt_status drive(dt_session *session, const char *folder, uint64_t n_steps
                              .demo_store = session->demo_store,
                              .seed = session->seed,
                              .threads = session->threads,
-                             .device_ops = session->device_ops,
-                             .device = session->device,
+                             .device_ops = session->device.ops,
+                             .device = session->device.handle,
                              .config_lock = &lock};
     dt_status st = dt_stage_create(&d, &stage);
     if (st == DT_OK) {
@@ -203,7 +203,7 @@ int main(int argc, char **argv)
     dt_session session;
     dt_status st = dt_cli_parse(argc - 2, argv + 2, &a);
     if (st == DT_OK) {
-        st = dt_session_open(&a, NULL, &session);
+        st = dt_session_open(&a, NULL, NULL, &session);
     }
     if (st == DT_OK) {
         st = drive(&session, folder, n_steps);

@@ -72,6 +72,14 @@ size_t dt_kernel_kept(uint32_t op, dt_lane lane, const dt_view *in, uint32_t par
 dt_status dt_cpu_check(void) DT_NODISCARD;
 /* "avx512", "avx2" or "base": what this process uses; DTRAIN_CPU_ISA lowers it. */
 const char *dt_cpu_isa(void);
+/* The arithmetic class of this process: the lane CPU, the optimizer and the C library's functions end in equal bits
+ * wherever it is the same.
+ *   fma            x86-64 with AVX2 and FMA, of any make, with or without AVX-512
+ *   base           x86-64 without: nothing is fused
+ *   base+libm_fma  x86-64 with, but DTRAIN_CPU_ISA=base: only the C library fuses
+ *   arm64, other   the base kernels on other machines
+ * Products in bf16 (lane CPU_BF16) have as many classes of their own as dt_cpu_bf16_isa has names. [any] */
+const char *dt_cpu_class(void);
 /* Can the lane CPU_BF16 run here? DT_EUNSUPPORTED says what is missing. [any] */
 dt_status dt_cpu_bf16_check(void) DT_NODISCARD;
 /* "amx_bf16", "avx512_bf16" or "none". */

@@ -15,6 +15,7 @@ core_libdtcore_la_SOURCES += \
 	core/base/logfile.c core/base/logfile.h \
 	core/base/mapping.c core/base/mapping.h \
 	core/base/mem.c core/base/mem.h \
+	core/base/module.c core/base/module.h \
 	core/base/print.c core/base/print.h \
 	core/base/protobuf.h \
 	core/base/rng.c core/base/rng.h \

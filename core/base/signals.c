@@ -13,18 +13,45 @@
 
 static atomic_int stop_signal;
 static atomic_int save_wanted;
-static atomic_bool leaves_at_once;
+static atomic_bool leaves_at_once, hands_on;
+static atomic_int n_stops;
 
 static void on_stop(int number)
 {
     static const char text[] = "\ndtrain: stopping after this step and saving; once more to leave at once\n";
     int none = 0;
+    atomic_fetch_add(&n_stops, 1);
+    if (atomic_load(&hands_on)) {
+        atomic_store(&stop_signal, number);
+        return;
+    }
     if (!atomic_compare_exchange_strong(&stop_signal, &none, number) || atomic_load(&leaves_at_once)) {
         _exit(128 + number);
     }
     if (isatty(STDERR_FILENO)) {
         ssize_t ignored = write(STDERR_FILENO, text, sizeof(text) - 1);
         (void)ignored;
+    }
+}
+
+/* A terminal that closes may say so twice, by itself and by its shell: the second time asks for no haste. */
+static void on_hangup(int number)
+{
+    if (atomic_load(&stop_signal) == 0 || atomic_load(&hands_on)) {
+        on_stop(number);
+    }
+}
+
+/* Under nohup nobody is to be told. */
+static void install_hangup(void)
+{
+    struct sigaction a;
+    if (sigaction(SIGHUP, NULL, &a) == 0 && a.sa_handler != SIG_IGN) {
+        memset(&a, 0, sizeof(a));
+        sigemptyset(&a.sa_mask);
+        a.sa_flags = SA_RESTART;
+        a.sa_handler = on_hangup;
+        sigaction(SIGHUP, &a, NULL);
     }
 }
 
@@ -43,6 +70,8 @@ void dt_signals_install(void)
     a.sa_handler = on_stop;
     sigaction(SIGINT, &a, NULL);
     sigaction(SIGTERM, &a, NULL);
+    sigaction(SIGUSR2, &a, NULL);
+    install_hangup();
     a.sa_handler = on_save;
     sigaction(SIGUSR1, &a, NULL);
     a.sa_handler = SIG_IGN;
@@ -52,6 +81,17 @@ void dt_signals_install(void)
 void dt_signals_nothing_to_save(bool is_so)
 {
     atomic_store(&leaves_at_once, is_so);
+}
+
+void dt_signals_hand_on(void)
+{
+    atomic_store(&hands_on, true);
+    install_hangup(); /* whoever hands on outlives the terminal as long as the others need */
+}
+
+int dt_signals_stops(void)
+{
+    return atomic_load(&n_stops);
 }
 
 int dt_signals_stop(void)

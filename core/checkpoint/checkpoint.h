@@ -40,7 +40,7 @@ typedef struct dt_ckpt_info {
     char phase[DT_CKPT_NAME_BYTES];       /* plugin id of the phase */
     char config_hash[72], phase_hash[72]; /* of the whole configuration, of what the phase sees of it */
     char build[64];
-    char cpu[48];                         /* the kernels that computed it; "" in older ones */
+    char cpu[48];                         /* the arithmetic class that computed it; "" in older ones */
     char metric_name[DT_CKPT_NAME_BYTES]; /* "" when there is none */
     double metric;                        /* for keeping the best; NAN when there is none */
     uint64_t step, epoch;
@@ -93,13 +93,12 @@ dt_status dt_ckpt_hash(const dt_ckpt_tensor *t, uint32_t n, char out[17]) DT_NOD
 
 typedef struct dt_ckpt dt_ckpt;
 
-/* Open the newest valid checkpoint of path, which is a run directory, a checkpoints folder, or one step folder.
- * All bytes are verified here. Damaged ones that are passed over are moved to quarantine/ when quarantine is true and
- * path is not a step folder itself; one that cannot be read stays where it is. report (may be NULL): one line for each,
- * and why.
- * Errors: DT_ENOTFOUND "no checkpoint in ...", DT_EDATA "none of the n checkpoints ... is valid" or all of them lie in
- * quarantine/, DT_EIO, DT_ENOMEM. */
-dt_status dt_ckpt_open(const char *path, bool quarantine, dt_str *report, dt_ckpt **out_p) DT_NODISCARD;
+/* Open the newest valid checkpoint of path, which is a run directory, a checkpoints folder, or one step folder. All
+ * bytes are verified here. Damaged ones that are passed over are moved to quarantine/ when quarantine is true and path
+ * is not a step folder itself; one that cannot be read stays where it is. skipped (may be NULL): one line for each, and
+ * why. Errors: DT_ENOTFOUND "no checkpoint in ...", DT_EDATA "none of the n checkpoints ... is valid" or all of them
+ * lie in quarantine/, DT_EIO, DT_ENOMEM. */
+dt_status dt_ckpt_open(const char *path, bool quarantine, dt_str *skipped, dt_ckpt **out_p) DT_NODISCARD;
 void dt_ckpt_close(dt_ckpt *c);
 
 const dt_ckpt_info *dt_ckpt_info_get(const dt_ckpt *c);

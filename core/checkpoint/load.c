@@ -338,7 +338,7 @@ static dt_status nothing_in(const char *folder)
 }
 
 /* The newest that opens. */
-static dt_status open_newest(const char *folder, bool quarantine, dt_str *report, dt_ckpt **out_p)
+static dt_status open_newest(const char *folder, bool quarantine, dt_str *skipped, dt_ckpt **out_p)
 {
     char **names = NULL, dir[DT_CKPT_PATH_BYTES], first[512] = "";
     size_t n = 0;
@@ -359,8 +359,8 @@ static dt_status open_newest(const char *folder, bool quarantine, dt_str *report
             fate =
                 move_aside(folder, names[i], "quarantine") == DT_OK ? "; moved to quarantine" : "; could not be moved";
         }
-        if (report != NULL) {
-            dt_str_addf(report, "%s skipped: %s%s\n", names[i], why, fate);
+        if (skipped != NULL) {
+            dt_str_addf(skipped, "%s skipped: %s%s\n", names[i], why, fate);
         }
     }
     dt_fs_list_free(names, n);
@@ -373,12 +373,12 @@ static dt_status open_newest(const char *folder, bool quarantine, dt_str *report
     return st;
 }
 
-dt_status dt_ckpt_open(const char *path, bool quarantine, dt_str *report, dt_ckpt **out_p)
+dt_status dt_ckpt_open(const char *path, bool quarantine, dt_str *skipped, dt_ckpt **out_p)
 {
     bool is_step = false;
     char folder[DT_CKPT_PATH_BYTES];
     DT_TRY(resolve(path, &is_step, folder));
-    return is_step ? open_step(folder, out_p) : open_newest(folder, quarantine, report, out_p);
+    return is_step ? open_step(folder, out_p) : open_newest(folder, quarantine, skipped, out_p);
 }
 
 dt_status dt_ckpt_supersede(const char *run_dir, uint64_t step, uint32_t *n_p)

@@ -19,6 +19,7 @@ bool dt_cli_is_verb(const char *word);
 
 /* The verbs; each returns the status of the whole command, results on standard output. */
 dt_status dt_verb_run(const dt_args *a, int *exit_code_p);
+dt_status dt_verb_bench(const dt_args *a, int *exit_code_p);
 dt_status dt_verb_eval(const dt_args *a);
 dt_status dt_verb_export(const dt_args *a);
 dt_status dt_verb_list(const dt_args *a);

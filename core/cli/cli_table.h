@@ -26,7 +26,8 @@ enum {
     V_WATCH = 2048,
     V_EXPORT = 4096,
     V_RENDER = 8192,
-    V_ALL = 16383
+    V_BENCH = 16384,
+    V_ALL = 32767
 };
 enum { A_FLAG, A_VALUE, A_REPEAT, A_OPTIONAL };
 
@@ -72,7 +73,7 @@ static const verb verbs[] = {
     {"doctor", V_DOCTOR, "", "is this machine fit to train on: PASS, WARN or FAIL a line, and what to do",
      "  dtrain doctor\n  dtrain doctor --run-dir /scratch/runs --json\n"},
     {"runs", V_RUNS, "[DIR]",
-     "the runs below a folder, at any depth: running, interrupted, done or failed, how far, how good",
+     "the runs below a folder, at any depth: running, interrupted, stopped, done or failed, how far, how good",
      "  dtrain runs\n  dtrain runs /scratch/runs --json\n"},
     {"report", V_REPORT, "RUN...", "one HTML file of a run, or of several side by side",
      "  dtrain report runs/first\n  dtrain report runs/first runs/second --out compared.html\n"},
@@ -82,6 +83,10 @@ static const verb verbs[] = {
      "  dtrain render runs/first --out pictures --every 10\n"},
     {"watch", V_WATCH, "RUN", "a run live on the terminal: progress, and every number with its course",
      "  dtrain watch runs/first\n  dtrain watch runs/first --json\n"},
+    {"bench", V_BENCH, "comm", "latency and bandwidth between processes, and what a step would take on more of them",
+     "  dtrain bench comm --nproc 2\n"
+     "  dtrain bench comm --nproc 4 --parameters 1.2 --step-time 0.35\n"
+     "  mpirun -n 8 --hostfile hosts dtrain bench comm --json\n"},
 };
 
 typedef struct later {
@@ -89,7 +94,6 @@ typedef struct later {
 } later;
 
 static const later later_verbs[] = {
-    {"bench", "built-in benchmarks are not in this version; bench/run in the source tree measures"},
     {"launch", "starting several processes is not built into this version"},
 };
 
@@ -130,7 +134,14 @@ static const option options[] = {
     {"device", 0, A_VALUE, V_RUN | V_EVAL | V_RENDER, MEMBER(device), 0, "auto|cpu|cuda[:i]", "where to compute"},
     {"no-graphs", 0, A_FLAG, V_RUN, MEMBER(no_graphs), 0, NULL,
      "GPU: launch every kernel of a step instead of replaying it"},
-    {"nproc", 0, A_VALUE, V_RUN, MEMBER(nproc), 0, "N", "processes to start"},
+    {"nproc", 0, A_VALUE, V_RUN | V_BENCH, MEMBER(nproc), 0, "N",
+     "processes to train with, or to measure between, started by mpirun; same results"},
+    {"max-restarts", 0, A_VALUE, V_RUN, MEMBER(max_restarts), 0, "N",
+     "with --nproc: how often a run that lost a process goes on from its last checkpoint, 3 without it"},
+    {"hostfile", 0, A_VALUE, V_RUN | V_BENCH, MEMBER(hostfile), 0, "FILE",
+     "with --nproc: mpirun's list of machines, each with its processes"},
+    {"check-sync", 0, A_VALUE, V_RUN, MEMBER(check_sync), 0, "N",
+     "compare the parameters of all ranks every N steps; a difference ends the run and is named"},
     {"threads", 't', A_VALUE, V_RUN | V_EVAL | V_RENDER, MEMBER(threads), 0, "N",
      "worker threads; the result does not depend on it"},
     {"seed", 0, A_VALUE, V_RUN, MEMBER(seed), 0, "N", "seed of everything random"},
@@ -149,6 +160,10 @@ static const option options[] = {
      "data: folder of the store to make; report, export: the file; render: FILE.html, or a folder; never standard "
      "output"},
     {"every", 0, A_VALUE, V_RENDER, MEMBER(every), 0, "S", "seconds between two moments, 1 without it"},
+    {"parameters", 0, A_VALUE, V_BENCH, MEMBER(parameters), 0, "MILLIONS",
+     "of the model that is reckoned with, 15 without it"},
+    {"step-time", 0, A_VALUE, V_BENCH, MEMBER(step_time), 0, "S",
+     "what a step computes on one rank (time/step of a run), 0.1 without it"},
     {"json", 0, A_FLAG, V_ALL, MEMBER(json), 0, NULL, "answer in JSON on standard output"},
     {"quiet", 'q', A_FLAG, V_ALL, MEMBER(quiet), 0, NULL, "warnings and errors only"},
     {"verbose", 'v', A_FLAG, V_ALL, MEMBER(verbose), 0, NULL, "more"},

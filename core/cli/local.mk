@@ -2,8 +2,10 @@
 core_libdtcore_la_SOURCES += \
 	core/cli/cli.c core/cli/cli.h \
 	core/cli/cli_table.h \
+	core/cli/processes.c core/cli/processes.h \
 	core/cli/template_text.h \
 	core/cli/tools.h \
+	core/cli/verb_bench.c \
 	core/cli/verb_check.c \
 	core/cli/verb_ckpt.c \
 	core/cli/verb_data.c \

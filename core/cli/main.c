@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/mapping.h"
 #include "base/print.h"
+#include "collective/processes.h"
 #include "service/env_worker.h"
 #include "base/exit.h"
 #include "trial/exit_guard.h"
@@ -104,6 +105,11 @@ static int command(int argc, char **argv)
         return 0;
     }
     set_log_level(&a);
+    dt_launch launch;
+    const bool is_for_all = strcmp(a.verb, "run") == 0 || strcmp(a.verb, "bench") == 0;
+    if (!is_for_all && dt_launched(&launch) && launch.rank > 0) {
+        return 0; /* one process is enough for all other verbs, and rank 0 is there */
+    }
     st = dt_cpu_check();
     if (st < 0) {
         return finish(st, 0);
@@ -118,6 +124,9 @@ static int command(int argc, char **argv)
                  {"watch", dt_verb_watch}};
     if (strcmp(a.verb, "run") == 0) {
         st = dt_verb_run(&a, &code);
+    }
+    if (strcmp(a.verb, "bench") == 0) {
+        st = dt_verb_bench(&a, &code);
     }
     for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++) {
         if (strcmp(a.verb, plain[i].name) == 0) {

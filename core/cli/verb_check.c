@@ -14,6 +14,7 @@
 #include "base/json.h"
 #include "base/print.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* A phase as `dtrain run` would have it, on small batches, for two iterations and a short evaluation. */
@@ -55,10 +56,16 @@ static dt_status run_stage(const dt_session *s, dt_trial *t, dt_str *note_p)
     return st;
 }
 
+typedef struct answer {
+    const dt_args *args;
+    dt_str text;     /* JSON that is not printed yet */
+    dt_json_out out; /* into it */
+} answer;
+
 static dt_status run_phase(void *user, const dt_loaded *phase, dt_trial *t, dt_str *note_p)
 {
-    const dt_args *given = user;
-    dt_args a = *given;
+    const answer *given = user;
+    dt_args a = *given->args;
     dt_session s;
     a.plugin = phase->plugin->sha256[0] != '\0' ? phase->plugin->path : phase->desc.id; /* a file, or linked in */
     a.set[a.n_set++] = "data.batch=8";
@@ -66,34 +73,53 @@ static dt_status run_phase(void *user, const dt_loaded *phase, dt_trial *t, dt_s
     a.set[a.n_set++] = "evaluation.seeds=1";
     a.set[a.n_set++] = "evaluation.episodes=1";
     a.set[a.n_set++] = "evaluation.max_steps=64";
-    DT_TRY(dt_session_open(&a, NULL, &s));
+    DT_TRY(dt_session_open(&a, NULL, NULL, &s));
     dt_status st = run_stage(&s, t, note_p);
     dt_session_close(&s);
     return st;
 }
 
-/* Each line of the answer as its verdict and its text; the last is the sum. */
-static dt_status as_json(const char *line, dt_str *text)
+/* As its verdict and its text. */
+static void add_json(answer *w, const char *line)
 {
-    dt_str one = {0};
-    dt_json_out o = {.s = text};
-    dt_json_arr(&o, NULL);
-    while (*line != '\0') {
-        const size_t bytes = strcspn(line, "\n"), verdict = strcspn(line, " \n");
-        dt_json_obj(&o, NULL);
-        dt_str_clear(&one);
-        dt_str_add_n(&one, line, verdict);
-        dt_json_str(&o, "verdict", dt_str_text(&one));
-        dt_str_clear(&one);
-        dt_str_add_n(&one, line + verdict, bytes - verdict);
-        dt_json_str(&o, "text", dt_str_text(&one) + (bytes > verdict));
-        dt_json_end(&o, '}');
-        line += bytes + (line[bytes] == '\n');
+    dt_str verdict = {0};
+    const size_t bytes = strcspn(line, " ");
+    dt_str_add_n(&verdict, line, bytes);
+    dt_json_obj(&w->out, NULL);
+    dt_json_str(&w->out, "verdict", dt_str_text(&verdict));
+    dt_json_str(&w->out, "text", line + bytes + (line[bytes] != '\0'));
+    dt_json_end(&w->out, '}');
+    dt_str_fini(&verdict);
+}
+
+/* At once: what comes next may take long. */
+static void tell(void *user, const char *line)
+{
+    answer *w = user;
+    if (w->args->json) {
+        add_json(w, line);
+        dt_print_text(dt_str_text(&w->text));
+        dt_str_clear(&w->text);
+    } else {
+        dt_print_line(line);
     }
-    dt_json_end(&o, ']');
-    dt_str_add(text, "\n");
-    dt_str_fini(&one);
-    return dt_str_status(text);
+    (void)fflush(stdout); /* an error stays with the stream, and is told at the end */
+}
+
+static dt_status check(const dt_check_desc *d, const char *file, answer *w)
+{
+    if (!w->args->json) {
+        return dt_check_plugin(d, file);
+    }
+    dt_json_arr(&w->out, NULL);
+    dt_status st = dt_check_plugin(d, file);
+    dt_json_end(&w->out, ']');
+    dt_print_line(dt_str_text(&w->text));
+    if (dt_str_status(&w->text) < 0) {
+        st = DT_ENOMEM;
+    }
+    dt_str_fini(&w->text);
+    return st;
 }
 
 dt_status dt_verb_check(const dt_args *a)
@@ -105,7 +131,8 @@ dt_status dt_verb_check(const dt_args *a)
         return DT_FAIL(DT_ECONFIG, "%u --set are too many for check; put them into a file for --config", a->n_set);
     }
     dt_session s;
-    dt_str out = {0};
+    answer w = {.args = a};
+    w.out.s = &w.text;
     dt_data_opts data = {0};
     dt_env_opts env = {0};
     DT_TRY(dt_session_config(a, &s));
@@ -122,18 +149,9 @@ dt_status dt_verb_check(const dt_args *a)
                              .timeout_s = env.timeout_s,
                              .store = *data.store != '\0' ? data.store : s.demo_store,
                              .run_phase = run_phase,
-                             .user = (void *)a};
-    st = dt_check_plugin(&d, a->word[0], &out);
-    if (a->json) {
-        dt_str text = {0};
-        const dt_status made = as_json(dt_str_text(&out), &text);
-        dt_print_text(dt_str_text(&text));
-        dt_str_fini(&text);
-        st = made < 0 ? made : st;
-    } else {
-        dt_print_text(dt_str_text(&out));
-    }
-    dt_str_fini(&out);
+                             .tell = tell,
+                             .user = &w};
+    st = check(&d, a->word[0], &w);
     dt_session_close(&s);
     return st == DT_OK || st == DT_ENOMEM ? st : DT_EABI; /* whatever it is, the plugin is refused */
 }

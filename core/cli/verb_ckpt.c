@@ -101,19 +101,19 @@ static int64_t count_parameters(const dt_ckpt *c)
 /* What would be taken: damaged ones are passed over, and told, as where weights are loaded. */
 static dt_status inspect(const char *path, dt_ckpt_info *info, int64_t *parameters_p)
 {
-    dt_str report = {0};
+    dt_str skipped = {0};
     dt_ckpt *c = NULL;
-    dt_status st = dt_ckpt_open(path, false, &report, &c);
+    dt_status st = dt_ckpt_open(path, false, &skipped, &c);
     if (st == DT_OK) {
         *info = *dt_ckpt_info_get(c);
         *parameters_p = count_parameters(c);
-        if (report.bytes > 0) {
-            dt_log_lines(DT_LOG_WARN, dt_str_text(&report));
+        if (skipped.bytes > 0) {
+            dt_log_lines(DT_LOG_WARN, dt_str_text(&skipped));
             dt_log(DT_LOG_WARN, "%s is taken", info->path);
         }
     }
     dt_ckpt_close(c);
-    dt_str_fini(&report);
+    dt_str_fini(&skipped);
     return st;
 }
 

@@ -31,7 +31,7 @@ static const dt_option import_table[] = {
               "column map of a table: \"id=car,frame=f,x=X*0.3048,...\"; empty: recognise the header"),
     DT_OPTION(import_opts, site, DT_OPT_STR, "", "", 0, 0, NULL, "site of a table without a site column"),
     DT_OPTION(import_opts, frame_rate_hz, DT_OPT_F64, "0", "1/s", 0, 1000, NULL,
-              "frame rate of a table without a known one; 0: known"),
+              "frame rate of a table that does not say it by its layout or in a column; 0: it does"),
     DT_OPTION(import_opts, radius_m, DT_OPT_F64, "50", "m", 1, 1000, NULL, "neighbourhood of a vehicle"),
     DT_OPTION(
         import_opts, smooth_s, DT_OPT_F64, "0.5", "s", 0, DT_SMOOTH_MAX_S, NULL,
@@ -65,7 +65,7 @@ static dt_status read_import_opts(const dt_args *a, dt_config *c, import_opts *o
 static dt_status import_with(const dt_args *a, dt_config *c)
 {
     import_opts o;
-    dt_str report = {0};
+    dt_str notes = {0};
     DT_TRY(read_import_opts(a, c, &o));
     const dt_import_options io = {.columns = o.columns,
                                   .frame_rate_hz = o.frame_rate_hz,
@@ -75,11 +75,11 @@ static dt_status import_with(const dt_args *a, dt_config *c)
                                   .smooth_s = o.smooth_s,
                                   .k_max = (uint32_t)o.neighbours,
                                   .memory_bytes = (size_t)o.memory_mb << 20};
-    dt_status st = dt_data_import(a->word[1], a->out, &io, &report);
+    dt_status st = dt_data_import(a->word[1], a->out, &io, &notes);
     if (st == DT_OK && !a->quiet) {
-        dt_print_text(dt_str_text(&report));
+        dt_print_text(dt_str_text(&notes));
     }
-    dt_str_fini(&report);
+    dt_str_fini(&notes);
     return st;
 }
 
@@ -111,15 +111,15 @@ static dt_status inspect_store(const dt_args *a)
 
 static dt_status export_store(const dt_args *a)
 {
-    dt_str report = {0};
+    dt_str notes = {0};
     if (a->n_words != 3) {
         return DT_FAIL(DT_ECONFIG, "usage: dtrain data export STORE FILE (a table, csv)");
     }
-    dt_status st = dt_data_export(a->word[1], a->word[2], &report);
+    dt_status st = dt_data_export(a->word[1], a->word[2], &notes);
     if (st == DT_OK && !a->quiet) {
-        dt_print_text(dt_str_text(&report));
+        dt_print_text(dt_str_text(&notes));
     }
-    dt_str_fini(&report);
+    dt_str_fini(&notes);
     return st;
 }
 

@@ -7,9 +7,7 @@
 #include "cli/cli.h"
 
 #include "base/err.h"
-#include "base/fs.h"
 #include "base/log.h"
-#include "base/mem.h"
 #include "base/print.h"
 #include "run/evaluate.h"
 #include "run/run.h"
@@ -44,18 +42,11 @@ static dt_status evaluate(const dt_args *a, dt_session *s)
 dt_status dt_verb_eval(const dt_args *a)
 {
     dt_session s;
-    dt_str config = {0};
-    if (a->checkpoint != NULL && !dt_fs_is_dir(a->checkpoint) && !dt_fs_is_file(a->checkpoint)) {
-        return DT_FAIL(DT_ECONFIG, "--checkpoint: there is no checkpoint at %s", a->checkpoint);
-    }
-    dt_session_config_beside(a->checkpoint, &config);
-    dt_status st = dt_session_open(a, config.bytes > 0 ? dt_str_text(&config) : NULL, &s);
-    dt_str_fini(&config);
-    DT_TRY(st);
+    DT_TRY(dt_eval_open(a, &s));
     if (a->checkpoint == NULL) {
         dt_log(DT_LOG_WARN, "no --checkpoint: evaluating untrained weights");
     }
-    st = evaluate(a, &s);
+    const dt_status st = evaluate(a, &s);
     dt_session_close(&s);
     return st;
 }

@@ -168,7 +168,6 @@ dt_status dt_verb_export(const dt_args *a)
     dt_args mine = *a;
     const format *f = NULL;
     dt_session s;
-    dt_str config = {0};
     DT_TRY(find_format(a, &f));
     if (a->checkpoint == NULL) {
         return DT_FAIL(DT_ECONFIG, "usage: dtrain export --checkpoint RUN_OR_CHECKPOINT [--format safetensors|onnx] "
@@ -178,11 +177,8 @@ dt_status dt_verb_export(const dt_args *a)
         mine.set[mine.n_set++] = "engine.device=cpu";
         mine.set[mine.n_set++] = "amp.enabled=false";
     }
-    dt_session_config_beside(a->checkpoint, &config);
-    dt_status st = dt_session_open(&mine, config.bytes > 0 ? dt_str_text(&config) : NULL, &s);
-    dt_str_fini(&config);
-    DT_TRY(st);
-    st = export_phase(a, f, &s);
+    DT_TRY(dt_eval_open(&mine, &s));
+    const dt_status st = export_phase(a, f, &s);
     dt_session_close(&s);
     return st;
 }

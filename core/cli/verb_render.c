@@ -78,8 +78,8 @@ static dt_status choose_phase(const dt_session *s, int64_t *index_p)
 
 static dt_status collect(const dt_stage *stage, dt_street *street)
 {
-    for (uint32_t i = 0; i < stage->n_pictures; i++) {
-        const dt_result *r = &stage->picture[i];
+    for (uint32_t i = 0; i < stage->results.n_pictures; i++) {
+        const dt_result *r = &stage->results.picture[i];
         DT_TRY(dt_street_put(street, r->key, r->value, r->n, r->columns));
     }
     dt_street_finish(street);
@@ -207,7 +207,7 @@ dt_status dt_verb_render(const dt_args *a)
         dt_str_fini(&config);
         return DT_FAIL(DT_ECONFIG, "%s is no run and no checkpoint of one; %s", a->word[0], usage);
     }
-    dt_status st = dt_session_open(&full, dt_str_text(&config), &s);
+    dt_status st = dt_session_open(&full, dt_str_text(&config), NULL, &s);
     dt_str_fini(&config);
     DT_TRY(st);
     st = render(&full, &s, every_s);

@@ -5,6 +5,7 @@
 #include <config.h>
 
 #include "cli/cli.h"
+#include "cli/processes.h"
 
 #include "base/err.h"
 #include "base/beneath.h"
@@ -308,56 +309,105 @@ static bool has_checkpoint(const char *run)
     return is_there;
 }
 
-static dt_status run(const dt_args *a, dt_session *s, const dt_resume *r, dt_run_desc *d, int *code_p)
+/* init_from: as it can be found from anywhere; lives as long as the folder. */
+static dt_status open_dir(const dt_args *a, const dt_session *s, const dt_resume *r, const char *init_from,
+                          dt_rundir **out_p)
 {
-    const char *id = s->phase[s->first]->desc.id;
     dt_log_opts log;
-    char init_path[PATH_MAX]; /* as it can be found from anywhere */
     DT_TRY(dt_config_log(s->config, &log));
-    DT_TRY(rehearse(s));
-    const char *init_from = a->init_from != NULL ? realpath(a->init_from, init_path) : NULL;
     const dt_rundir_desc rd = {.dir = a->run_dir != NULL ? a->run_dir : r->run,
                                .base = dt_rundir_base(),
-                               .name = a->name != NULL ? a->name : id,
+                               .name = a->name != NULL ? a->name : s->phase[s->first]->desc.id,
                                .resume = r->from != NULL,
                                .log = {.max_bytes = (uint64_t)(log.max_mb * 1e6), .keep = (uint32_t)log.keep},
                                .phase = a->phase,
                                .init_from = init_from,
                                .argc = a->argc,
                                .argv = a->argv};
-    dt_rundir *dir = NULL;
-    DT_TRY(dt_rundir_open(&rd, &dir));
-    dt_log(DT_LOG_INFO, "run directory %s", dt_rundir_path(dir));
-    bool has_begun = r->from == NULL;
-    dt_status st = has_begun ? dt_run_record(s, dir) : DT_OK;
-    if (st == DT_OK) {
-        d->session = s;
-        d->dir = dir;
-        d->resume = r->from;
-        d->init_from = a->init_from;
-        d->quiet = a->quiet;
-        d->begun_p = &has_begun;
-        dt_signals_install();
-        st = dt_run(d);
+    DT_TRY(dt_rundir_open(&rd, out_p));
+    dt_log(DT_LOG_INFO, "run directory %s", dt_rundir_path(*out_p));
+    return DT_OK;
+}
+
+/* Rank 0 makes it, and tells the others where it is. */
+static dt_status share_dir(const dt_session *s, dt_comm *c, dt_rundir **dir_p)
+{
+    char path[PATH_MAX] = "";
+    dt_log_opts log;
+    dt_status st = dt_config_log(s->config, &log);
+    if (dt_comm_rank(c) == 0 && realpath(dt_rundir_path(*dir_p), path) == NULL) {
+        st = DT_FAIL(DT_EIO, "cannot find %s again", dt_rundir_path(*dir_p));
     }
+    DT_TRY(dt_comm_agree(c, st));
+    if (dt_comm_rank(c) == 0) {
+        dt_processes_tell_run(c, dt_rundir_path(*dir_p));
+    }
+    DT_TRY(dt_comm_broadcast(c, 0, path, sizeof(path)));
+    if (dt_comm_rank(c) != 0) {
+        const dt_logfile_opts opts = {.max_bytes = (uint64_t)(log.max_mb * 1e6), .keep = (uint32_t)log.keep};
+        st = dt_rundir_join(path, dt_comm_rank(c), &opts, dir_p);
+    }
+    return dt_comm_agree(c, st);
+}
+
+/* What a run's end means for the exit code, told to whoever started it. */
+static dt_status tell_end(const dt_args *a, const dt_run_desc *d, dt_status st, int *code_p)
+{
+    const dt_rundir *dir = d->dir;
+    char before[48], behind[512];
     *code_p = dt_exit_code(st);
+    dt_processes_words(d->processes, before, sizeof(before), behind, sizeof(behind));
     if (st == DT_EINTERRUPTED && !has_checkpoint(dt_rundir_path(dir))) {
         *code_p = dt_signals_stop() != 0 ? 128 + dt_signals_stop() : *code_p;
-        dt_log(DT_LOG_INFO, "stopped before there was anything to save; begin again with: %s run --resume %s",
-               a->argv[0], dt_rundir_path(dir));
-        dt_error_clear();
-        st = DT_OK;
+        dt_log(DT_LOG_INFO, "stopped before there was anything to save; begin again with: %s%s run --resume %s%s",
+               before, a->argv[0], dt_rundir_path(dir), behind);
     } else if (st == DT_EINTERRUPTED) {
-        dt_log(DT_LOG_INFO, "stopped, state saved; go on with: %s run --resume %s", a->argv[0], dt_rundir_path(dir));
-        dt_error_clear();
-        st = DT_OK;
+        dt_log(DT_LOG_INFO, "stopped, state saved; go on with: %s%s run --resume %s%s", before, a->argv[0],
+               dt_rundir_path(dir), behind);
     } else if (st < 0) {
-        dt_log(DT_LOG_ERROR, "%s", dt_error_text());
-        st = DT_OK; /* said, and in the run's own logs */
+        dt_log(dt_processes_level(d->processes, st), "%s", dt_error_text());
     } else {
         dt_log(DT_LOG_INFO, "Training completed");
     }
-    if (has_begun) {
+    dt_error_clear();
+    return DT_OK; /* said, and in the run's own logs */
+}
+
+static dt_status run(const dt_args *a, dt_session *s, const dt_resume *r, dt_run_desc *d, int *code_p)
+{
+    dt_comm *c = d->processes;
+    char init_path[PATH_MAX];
+    const char *init_from = a->init_from != NULL ? realpath(a->init_from, init_path) : NULL;
+    const bool is_first = c == NULL || dt_comm_rank(c) == 0;
+    dt_rundir *dir = NULL;
+    dt_status st = is_first ? rehearse(s) : DT_OK;
+    if (st == DT_OK && is_first) {
+        st = open_dir(a, s, r, init_from, &dir);
+    }
+    bool has_begun = r->from == NULL;
+    if (st == DT_OK && is_first && has_begun) {
+        st = dt_run_record(s, dir);
+    }
+    if (c != NULL) {
+        st = dt_comm_agree(c, st);
+    }
+    if (c != NULL && st == DT_OK) {
+        st = share_dir(s, c, &dir);
+    }
+    if (st < 0) {
+        dt_rundir_close(dir);
+        return st;
+    }
+    d->session = s;
+    d->dir = dir;
+    d->resume = r->from;
+    d->init_from = a->init_from;
+    d->quiet = a->quiet;
+    d->begun_p = &has_begun;
+    dt_signals_install();
+    st = dt_run(d);
+    st = tell_end(a, d, st, code_p);
+    if (has_begun && is_first) {
         dt_run_note_or_warn(s, dir, *code_p);
         leave_report(s, dt_rundir_path(dir));
     }
@@ -410,32 +460,78 @@ static dt_status check_name(const char *name)
                          name, MOST);
 }
 
-dt_status dt_verb_run(const dt_args *a, int *code_p)
+/* A job whose launcher was killed takes a while to end; who starts it again does so at once. Then only is it looked at
+ * what there is to go on from, by all of its processes. */
+static dt_status await_end(const dt_args *a, dt_comm *c)
 {
-    dt_run_desc d = {0};
+    const bool is_named = a->resume != NULL && strcmp(a->resume, "auto") != 0;
+    const char *path = is_named ? a->resume : a->run_dir;
+    if (c == NULL || path == NULL) {
+        return DT_OK;
+    }
+    if (dt_comm_rank(c) == 0) {
+        dt_rundir_await(path, DT_RUNDIR_WAIT_S);
+    }
+    return dt_comm_barrier(c);
+}
+
+static dt_status open_and_run(const dt_args *a, dt_run_desc *d, int *code_p)
+{
     dt_session s;
     dt_resume r;
     dt_str config = {0};
-    DT_TRY(parse_count("--max-steps", a->max_steps, &d.max_steps));
-    DT_TRY(dt_profile_steps_parse(a->profile_steps, &d.profile));
-    DT_TRY(parse_time(a->max_time, &d.max_time_s));
-    DT_TRY(check_name(a->name));
+    struct stat info;
+    dt_comm *c = d->processes;
+    DT_TRY(await_end(a, c));
     DT_TRY(dt_resume_find(a, &r));
     const dt_args b = resumed_args(a, &r);
     if (r.run != NULL) {
         dt_str_addf(&config, "%s/config.cfg", r.run);
     }
-    struct stat info;
     const bool own_config = r.run != NULL && dt_beneath_stat(dt_str_text(&config), &info) == 0;
     dt_status st = check_init_from(&b);
     if (st == DT_OK) {
-        st = dt_session_open(&b, own_config ? dt_str_text(&config) : NULL, &s);
+        st = dt_session_open(&b, own_config ? dt_str_text(&config) : NULL, c, &s);
     }
     dt_str_fini(&config);
-    if (st == DT_OK) {
-        st = b.dry_run ? dry_run(&s, &b) : run(&b, &s, &r, &d, code_p);
+    const bool is_open = st == DT_OK;
+    if (c != NULL) {
+        st = dt_comm_agree(c, st);
+    }
+    if (c != NULL && st == DT_OK) {
+        st = dt_processes_compare(c, &s, a, d->max_steps);
+    }
+    if (st == DT_OK && !b.dry_run) {
+        st = run(&b, &s, &r, d, code_p);
+    } else if (st == DT_OK && (c == NULL || dt_comm_rank(c) == 0)) {
+        st = dry_run(&s, &b);
+    }
+    if (is_open) {
         dt_session_close(&s);
     }
     dt_resume_fini(&r);
     return st;
+}
+
+dt_status dt_verb_run(const dt_args *a, int *code_p)
+{
+    dt_run_desc d = {0};
+    DT_TRY(parse_count("--max-steps", a->max_steps, &d.max_steps));
+    DT_TRY(dt_profile_steps_parse(a->profile_steps, &d.profile));
+    DT_TRY(parse_time(a->max_time, &d.max_time_s));
+    DT_TRY(check_name(a->name));
+    uint64_t n = 0;
+    DT_TRY(parse_count("--nproc", a->nproc, &n));
+    dt_launch launch;
+    if (!dt_launched(&launch) && n > 1) {
+        return dt_processes_launch(a, n, code_p);
+    }
+    dt_status st = dt_processes_refuse_lone(a);
+    if (st == DT_OK) {
+        st = dt_processes_begin(&launch, n, &d.processes);
+    }
+    if (st == DT_OK) {
+        st = open_and_run(a, &d, code_p);
+    }
+    return dt_processes_end(&launch, d.processes, st, code_p);
 }

@@ -2,16 +2,18 @@
  *
  * The sim communicator: R virtual ranks, one thread each, that meet at a hub in this process. See comm.h.
  *
- * A collective is two meetings. At the first every rank lays down what it calls and where its bytes are; the last one
- * to come compares the calls. Then each rank copies what it needs out of the others' buffers, and at the second meeting
- * they wait until all have copied. Only the first meeting can fail: at the second all ranks are on their way.
- * A hub that failed stays failed, with one reason for everybody.
+ * Every rank lays down what it calls and where its bytes are; the last one to come compares the calls and moves the
+ * bytes of all, whose buffers are the hub's until then. Ranks begin collectives in the same order, so these take place
+ * in that order, and whoever is ahead waits with at most DT_COMM_IN_FLIGHT of them.
+ * A hub that failed stays failed, with one reason for everybody. What took place before is done all the same.
  */
 #ifdef HAVE_CONFIG_H
 #    include "config.h"
 #endif
 
 #include "collective/comm_impl.h"
+#include "collective/meeting.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/str.h"
@@ -22,39 +24,28 @@
 #include <string.h>
 #include <time.h>
 
-typedef enum sim_op { SIM_ALL_GATHER, SIM_EXCHANGE, SIM_BROADCAST, SIM_BARRIER } sim_op;
-static const char *const op_names[] = {[SIM_ALL_GATHER] = "all_gather",
-                                       [SIM_EXCHANGE] = "exchange",
-                                       [SIM_BROADCAST] = "broadcast",
-                                       [SIM_BARRIER] = "barrier"};
-
-/* What a rank brings to a meeting. */
-typedef struct sim_call {
-    sim_op op;
-    uint32_t other; /* root of a broadcast, peer of an exchange */
-    size_t bytes;
-    const void *mine;
-    bool is_here;
-} sim_call;
+typedef struct sim_comm sim_comm;
 
 typedef struct sim_hub {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     uint32_t size, n_alive; /* communicators not yet destroyed */
-    double timeout_s;
-    uint32_t n_here;
-    uint64_t meeting;  /* meetings that took place */
-    uint64_t sequence; /* collectives that began, for messages */
-    dt_status failed;  /* DT_OK while all is well */
+    uint32_t n_moving;      /* threads that move bytes outside the lock */
+    uint64_t taken;         /* collectives that took place */
+    dt_status failed;       /* DT_OK while all is well */
     char why[512];
-    sim_call call[]; /* [size] */
+    const dt_comm_call **calls; /* [size] of the one that takes place */
+    sim_comm *rank[];           /* [size] */
 } sim_hub;
 
-typedef struct sim_comm {
+struct sim_comm {
     dt_comm common;
     sim_hub *hub;
+    uint64_t started; /* under the hub's lock: collectives that this rank began */
     bool has_left;
-} sim_comm;
+    bool is_done[DT_COMM_IN_FLIGHT];  /* by slot */
+    uint8_t ahead[DT_COMM_IN_FLIGHT]; /* by sequence: the slot of one that has not taken place */
+};
 
 static sim_comm *sim_of(dt_comm *c)
 {
@@ -73,180 +64,160 @@ static void hub_fail(sim_hub *h, dt_status st, const char *why)
     pthread_cond_broadcast(&h->changed);
 }
 
-static void describe(const sim_hub *h, uint32_t rank, char out[96])
+/* This rank's error record; nobody reads its buffers any more. */
+static dt_status tell_failure(sim_hub *h)
 {
-    const sim_call *call = &h->call[rank];
-    switch (call->op) {
-    case SIM_BARRIER:
-        snprintf(out, 96, "rank %u called barrier", rank);
-        break;
-    case SIM_ALL_GATHER:
-        snprintf(out, 96, "rank %u called all_gather of %zu bytes", rank, call->bytes);
-        break;
-    default:
-        snprintf(out, 96, "rank %u called %s of %zu bytes with rank %u", rank, op_names[call->op], call->bytes,
-                 call->other);
-        break;
+    while (h->n_moving > 0) {
+        pthread_cond_wait(&h->changed, &h->lock);
     }
+    return DT_FAIL(h->failed, "%s", h->why);
 }
 
-static bool calls_match(const sim_hub *h, uint32_t a, uint32_t b)
+static void time_out(sim_hub *h, dt_comm *c, const dt_comm_slot *s)
 {
-    const sim_call *x = &h->call[a], *y = &h->call[b];
-    return x->op == y->op && x->bytes == y->bytes && (x->op != SIM_BROADCAST || x->other == y->other);
-}
-
-/* All ranks are here: the same call on each, and peers that name each other. */
-static void compare_calls(sim_hub *h)
-{
-    for (uint32_t r = 0; r < h->size; r++) {
-        uint32_t with = h->call[r].op == SIM_EXCHANGE ? h->call[r].other : 0;
-        bool is_fine = calls_match(h, r, 0) && (h->call[r].op != SIM_EXCHANGE || h->call[with].other == r);
-        if (!is_fine) {
-            uint32_t blamed = calls_match(h, r, 0) ? with : 0;
-            char a[96], b[96], why[256];
-            describe(h, blamed, a);
-            describe(h, r, b);
-            snprintf(why, sizeof(why), "collective %llu does not match: %s, %s", (unsigned long long)h->sequence, a, b);
-            hub_fail(h, DT_ECOMM, why);
-            return;
-        }
-    }
-}
-
-static void time_out(sim_hub *h, uint32_t rank)
-{
-    char mine[96];
-    describe(h, rank, mine);
+    char mine[DT_COMM_CALL_BYTES], why[400];
     dt_str missing = {0};
+    uint64_t fewest = UINT64_MAX;
+    dt_comm_describe(c->rank, &s->call, mine);
     for (uint32_t r = 0; r < h->size; r++) {
-        if (!h->call[r].is_here) {
+        fewest = h->rank[r]->started < fewest ? h->rank[r]->started : fewest;
+    }
+    for (uint32_t r = 0; r < h->size; r++) { /* who is ahead of others waits for them, as this rank does */
+        if (h->rank[r]->started == fewest) {
             dt_str_addf(&missing, " %u", r);
         }
     }
-    char why[400];
     snprintf(why, sizeof(why), "collective %llu: %s and waited %g s in vain for rank%s",
-             (unsigned long long)h->sequence + 1, mine, h->timeout_s, dt_str_text(&missing));
+             (unsigned long long)s->sequence, mine, s->timeout_s, dt_str_text(&missing));
     dt_str_fini(&missing);
     hub_fail(h, DT_ECOMM, why);
 }
 
 /* ---- meetings ---- */
 
-static struct timespec deadline_in(double seconds)
+static bool are_all_here(const sim_hub *h, uint64_t sequence)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    double whole = seconds < 1e9 ? seconds : 1e9;
-    t.tv_sec += (time_t)whole;
-    t.tv_nsec += (long)((whole - (double)(time_t)whole) * 1e9);
-    if (t.tv_nsec >= 1000000000) {
-        t.tv_sec++;
-        t.tv_nsec -= 1000000000;
+    for (uint32_t r = 0; r < h->size; r++) {
+        if (h->rank[r]->started < sequence) {
+            return false;
+        }
     }
-    return t;
+    return true;
 }
 
-/* First meeting: lay down the call and wait until all did. Copying may begin when it returns DT_OK. */
-static dt_status meet(dt_comm *c, sim_call call)
+/* The last one is here. Collectives take place in turn: another thread may still be at one before this. */
+static void take_place(sim_hub *h, uint64_t sequence)
 {
-    sim_hub *h = sim_of(c)->hub;
-    const struct timespec deadline = deadline_in(h->timeout_s);
+    while (h->failed == DT_OK && h->taken + 1 < sequence) {
+        pthread_cond_wait(&h->changed, &h->lock);
+    }
+    if (h->failed != DT_OK) {
+        return;
+    }
+    for (uint32_t r = 0; r < h->size; r++) {
+        const sim_comm *s = h->rank[r];
+        h->calls[r] = &s->common.slot[s->ahead[sequence % DT_COMM_IN_FLIGHT]].call;
+    }
+    const dt_meeting m = {.sequence = sequence, .size = h->size, .call = h->calls};
+    char why[DT_MEETING_TEXT];
+    if (!dt_meeting_matches(&m, why)) {
+        hub_fail(h, DT_ECOMM, why);
+        return;
+    }
+    h->n_moving++; /* all have come, and none may go on with its buffers: the bytes move without the lock */
+    pthread_mutex_unlock(&h->lock);
+    dt_meeting_move(&m);
     pthread_mutex_lock(&h->lock);
-    call.is_here = true;
-    h->call[c->rank] = call;
-    const uint64_t meeting = h->meeting;
-    if (h->failed == DT_OK && ++h->n_here == h->size) {
-        h->sequence++;
-        compare_calls(h);
-        if (h->failed == DT_OK) {
-            h->n_here = 0;
-            h->meeting++;
-            pthread_cond_broadcast(&h->changed);
-        }
+    h->n_moving--;
+    h->taken = sequence;
+    for (uint32_t r = 0; r < h->size; r++) {
+        sim_comm *s = h->rank[r];
+        s->is_done[s->ahead[sequence % DT_COMM_IN_FLIGHT]] = true;
     }
-    while (h->meeting == meeting && h->failed == DT_OK) {
-        int reason = pthread_cond_timedwait(&h->changed, &h->lock, &deadline);
-        if (reason == ETIMEDOUT && h->meeting == meeting && h->failed == DT_OK) {
-            time_out(h, c->rank);
-        }
-    }
+    pthread_cond_broadcast(&h->changed);
+}
+
+static dt_status sim_start(dt_comm *c, uint32_t slot)
+{
+    sim_comm *s = sim_of(c);
+    sim_hub *h = s->hub;
+    const uint64_t sequence = c->slot[slot].sequence;
     dt_status st = DT_OK;
-    if (h->meeting == meeting) { /* it did not take place */
-        st = DT_FAIL(h->failed, "%s", h->why);
+    pthread_mutex_lock(&h->lock);
+    if (h->failed != DT_OK) {
+        st = tell_failure(h);
+    } else {
+        s->started = sequence;
+        s->is_done[slot] = false;
+        s->ahead[sequence % DT_COMM_IN_FLIGHT] = (uint8_t)slot;
+        if (are_all_here(h, sequence)) {
+            take_place(h, sequence);
+        }
     }
     pthread_mutex_unlock(&h->lock);
     return st;
 }
 
-/* Second meeting: my buffers may be used again when it returns. */
-static void part(dt_comm *c)
+static struct timespec at_second(double t)
+{
+    const double whole = t < 1e15 ? t : 1e15;
+    struct timespec out = {.tv_sec = (time_t)whole};
+    out.tv_nsec = (long)((whole - (double)out.tv_sec) * 1e9);
+    return out;
+}
+
+static dt_status sim_look(dt_comm *c, uint32_t slot, bool waits, bool *done_p)
+{
+    sim_comm *s = sim_of(c);
+    sim_hub *h = s->hub;
+    dt_comm_slot *asked = &c->slot[slot];
+    const double now = dt_clock_s();
+    asked->since = asked->since < 0 ? now : asked->since;
+    const double end = asked->since + asked->timeout_s;
+    const struct timespec deadline = at_second(end);
+    dt_status st = DT_OK;
+    pthread_mutex_lock(&h->lock);
+    bool is_late = now > end;
+    while (waits && !is_late && !s->is_done[slot] && h->failed == DT_OK) {
+        is_late = pthread_cond_timedwait(&h->changed, &h->lock, &deadline) == ETIMEDOUT;
+    }
+    /* whom all have come to is only being served */
+    while (is_late && !s->is_done[slot] && h->failed == DT_OK && are_all_here(h, asked->sequence)) {
+        pthread_cond_wait(&h->changed, &h->lock);
+    }
+    if (!s->is_done[slot] && is_late && h->failed == DT_OK) {
+        time_out(h, c, asked);
+    }
+    *done_p = s->is_done[slot];
+    if (!*done_p && h->failed != DT_OK) {
+        st = tell_failure(h);
+    }
+    pthread_mutex_unlock(&h->lock);
+    return st;
+}
+
+static void leave(dt_comm *c, const char *what, const char *why)
 {
     sim_hub *h = sim_of(c)->hub;
+    char text[400];
+    snprintf(text, sizeof(text), "rank %u left: %s%s", c->rank, what, why);
     pthread_mutex_lock(&h->lock);
-    h->call[c->rank].is_here = false;
-    const uint64_t meeting = h->meeting;
-    if (++h->n_here == h->size) {
-        h->n_here = 0;
-        h->meeting++;
-        pthread_cond_broadcast(&h->changed);
-    }
-    while (h->meeting == meeting) {
+    sim_of(c)->has_left = true;
+    hub_fail(h, DT_EPEER, text);
+    while (h->n_moving > 0) {
         pthread_cond_wait(&h->changed, &h->lock);
     }
     pthread_mutex_unlock(&h->lock);
 }
 
-static void copy(void *to, const void *from, size_t bytes)
-{
-    if (bytes > 0 && to != from) {
-        memcpy(to, from, bytes);
-    }
-}
-
-static dt_status sim_all_gather(dt_comm *c, const void *mine, size_t bytes, void *all)
-{
-    DT_TRY(meet(c, (sim_call){.op = SIM_ALL_GATHER, .bytes = bytes, .mine = mine}));
-    for (uint32_t r = 0; r < c->size; r++) {
-        copy((char *)all + r * bytes, sim_of(c)->hub->call[r].mine, bytes);
-    }
-    part(c);
-    return DT_OK;
-}
-
-static dt_status sim_exchange(dt_comm *c, uint32_t peer, const void *mine, void *theirs, size_t bytes)
-{
-    DT_TRY(meet(c, (sim_call){.op = SIM_EXCHANGE, .other = peer, .bytes = bytes, .mine = mine}));
-    copy(theirs, sim_of(c)->hub->call[peer].mine, bytes);
-    part(c);
-    return DT_OK;
-}
-
-static dt_status sim_broadcast(dt_comm *c, uint32_t root, void *data, size_t bytes)
-{
-    DT_TRY(meet(c, (sim_call){.op = SIM_BROADCAST, .other = root, .bytes = bytes, .mine = data}));
-    copy(data, sim_of(c)->hub->call[root].mine, bytes);
-    part(c);
-    return DT_OK;
-}
-
-static dt_status sim_barrier(dt_comm *c)
-{
-    DT_TRY(meet(c, (sim_call){.op = SIM_BARRIER}));
-    part(c);
-    return DT_OK;
-}
-
 static void sim_abandon(dt_comm *c, const char *why)
 {
-    sim_hub *h = sim_of(c)->hub;
-    char text[400];
-    snprintf(text, sizeof(text), "rank %u left: %s", c->rank,
-             why != NULL && why[0] != '\0' ? why : "it gave no reason");
-    pthread_mutex_lock(&h->lock);
-    sim_of(c)->has_left = true;
-    hub_fail(h, DT_EPEER, text);
-    pthread_mutex_unlock(&h->lock);
+    leave(c, "", why);
+}
+
+static void sim_abort(dt_comm *c, const char *why)
+{
+    leave(c, "aborted: ", why);
 }
 
 /* ---- life ---- */
@@ -255,9 +226,17 @@ static void hub_destroy(sim_hub *h)
 {
     pthread_cond_destroy(&h->changed);
     pthread_mutex_destroy(&h->lock);
+    for (uint32_t r = 0; r < h->size; r++) {
+        if (h->rank[r] != NULL) {
+            dt_comm_fini(&h->rank[r]->common);
+            dt_free(h->rank[r]);
+        }
+    }
+    dt_free(h->calls);
     dt_free(h);
 }
 
+/* The last one takes all along: what a rank laid down may be looked at until then. */
 static void sim_destroy(dt_comm *c)
 {
     sim_hub *h = sim_of(c)->hub;
@@ -265,27 +244,29 @@ static void sim_destroy(dt_comm *c)
         sim_abandon(c, "its communicator was destroyed");
     }
     pthread_mutex_lock(&h->lock);
-    bool is_last = --h->n_alive == 0;
+    const bool is_last = --h->n_alive == 0;
     pthread_mutex_unlock(&h->lock);
     if (is_last) {
         hub_destroy(h);
     }
-    dt_comm_fini(c);
-    dt_free(c);
 }
 
-static dt_status hub_create(uint32_t ranks, double timeout_s, sim_hub **out_p)
+static dt_status hub_create(uint32_t ranks, sim_hub **out_p)
 {
     size_t bytes = 0;
     sim_hub *h = NULL;
-    if (dt_mul_size(ranks, sizeof(h->call[0]), &bytes)) {
+    if (dt_mul_size(ranks, sizeof(h->rank[0]), &bytes)) {
         h = dt_alloc(sizeof(*h) + bytes);
     }
     if (h == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for %u virtual ranks", ranks);
     }
+    h->calls = dt_alloc_n(ranks, sizeof(h->calls[0]));
+    if (h->calls == NULL) {
+        dt_free(h);
+        return DT_FAIL(DT_ENOMEM, "out of memory for %u virtual ranks", ranks);
+    }
     h->size = ranks;
-    h->timeout_s = timeout_s;
     pthread_mutex_init(&h->lock, NULL);
     pthread_condattr_t attr;
     pthread_condattr_init(&attr);
@@ -296,38 +277,40 @@ static dt_status hub_create(uint32_t ranks, double timeout_s, sim_hub **out_p)
     return DT_OK;
 }
 
+static dt_status add_rank(sim_hub *h, uint32_t r, double timeout_s)
+{
+    static const dt_comm_ops ops = {"sim", sim_start, sim_look, sim_abort, sim_abandon, sim_destroy};
+    sim_comm *s = dt_alloc(sizeof(*s));
+    const dt_status st = s == NULL ? DT_FAIL(DT_ENOMEM, "out of memory for virtual rank %u", r)
+                                   : dt_comm_init(&s->common, &ops, r, h->size);
+    if (st < 0) {
+        dt_free(s);
+        return st;
+    }
+    s->hub = h;
+    s->common.timeout_s = timeout_s;
+    h->rank[r] = s;
+    h->n_alive++;
+    return DT_OK;
+}
+
 dt_status dt_comm_sim(uint32_t ranks, double timeout_s, dt_comm **out)
 {
-    static const dt_comm_ops ops = {"sim",       sim_all_gather, sim_exchange, sim_broadcast,
-                                    sim_barrier, sim_abandon,    sim_destroy};
     if (ranks == 0 || ranks > 1024 || !(timeout_s > 0)) {
         return DT_FAIL(DT_EINVAL, "sim communicator with %u ranks (1 to 1024) and a time limit of %g s (above 0)",
                        ranks, timeout_s);
     }
     sim_hub *h = NULL;
-    DT_TRY(hub_create(ranks, timeout_s, &h));
-    dt_status st = DT_OK;
-    for (uint32_t r = 0; r < ranks && st == DT_OK; r++) {
-        sim_comm *s = dt_alloc(sizeof(*s));
-        st = s == NULL ? DT_FAIL(DT_ENOMEM, "out of memory for virtual rank %u", r)
-                       : dt_comm_init(&s->common, &ops, r, ranks);
-        if (st != DT_OK) {
-            dt_free(s);
-            break;
-        }
-        s->hub = h;
-        out[r] = &s->common;
-        h->n_alive++;
-    }
-    if (st != DT_OK) {
-        bool is_empty = h->n_alive == 0;
-        for (uint32_t r = h->n_alive; r-- > 0;) { /* the last one takes the hub along */
-            sim_destroy(out[r]);
-            out[r] = NULL;
-        }
-        if (is_empty) {
+    DT_TRY(hub_create(ranks, &h));
+    for (uint32_t r = 0; r < ranks; r++) {
+        const dt_status st = add_rank(h, r, timeout_s);
+        if (st < 0) {
             hub_destroy(h);
+            return st;
         }
     }
-    return st;
+    for (uint32_t r = 0; r < ranks; r++) {
+        out[r] = &h->rank[r]->common;
+    }
+    return DT_OK;
 }

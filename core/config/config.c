@@ -581,7 +581,9 @@ dt_status dt_config_check(dt_config *c, const dt_config_lookup *lookup)
     for (int64_t i = 0; i < dt_config_n_phases(c); i++) {
         dt_node *phase = dt_config_phase_node(c, i);
         DT_TRY(dt_config_keep(c, check_phase(c, lookup, phase, i)));
-        prune(c, phase);
+        if (phase->kind == DT_NODE_GROUP) { /* what lies in a list has no key */
+            prune(c, phase);
+        }
         DT_TRY(dt_schema_check(c, i));
     }
     drop_groups(c);

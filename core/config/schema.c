@@ -22,7 +22,7 @@ typedef struct models_opts {
 static const char *const optimizers[] = {"adamw", "adam", "sgd", NULL};
 static const char *const schedulers[] = {"constant", "cosine", "step", "linear", NULL};
 static const char *const reductions[] = {"exact", "fast", NULL};
-static const char *const backends[] = {"null", "sim", NULL};
+static const char *const backends[] = {"auto", "null", "sim", "mpi", NULL};
 static const char *const amp_dtypes[] = {"bf16", "fp16", NULL};
 static const char *const amp_scalings[] = {"auto", "none", "static", "dynamic", NULL};
 static const char *const amp_hysteresis[] = {"consecutive", "until_growth", NULL};
@@ -56,7 +56,7 @@ static const dt_option data_table[] = {
         "id of the data component that reads the store"),
     ROW(dt_data_opts, batch, I64, 0, "64", "samples", 1, 1048576, NULL,
         "global batch of one optimizer step, all ranks together"),
-    ROW(dt_data_opts, shards, I64, 0, "8", "1", 1, 64, NULL,
+    ROW(dt_data_opts, shards, I64, 0, "8", "1", 1, 4096, NULL,
         "leaves the batch is cut into and summed over in exact mode; a power of two"),
     ROW(dt_data_opts, prefetch, I64, DT_OPT_NEUTRAL, "2", "batches", 0, 64, NULL,
         "batches read ahead of training; 0 = none"),
@@ -70,14 +70,14 @@ static const dt_option training_table[] = {
     ROW(dt_training_opts, gradient_clip, F64, 0, "1.0", "1", 0, INFINITY, NULL,
         "largest global norm of the gradient; 0 = no clipping"),
     ROW(dt_training_opts, warmup_epochs, I64, 0, "5", "epochs", 0, 1000000, NULL,
-        "epochs of linear rise to the learning rate"),
+        "epochs over which the learning rate rises linearly"),
     ROW(dt_training_opts, eval_interval, I64, 0, "10", "epochs", 0, 1000000, NULL,
         "evaluate every so many epochs and at the end; 0 = never"),
     ROW(dt_training_opts, save_interval, I64, DT_OPT_NEUTRAL, "5", "epochs", 0, 1000000, NULL,
         "save every so many epochs; 0 = only at the end"),
     ROW(dt_training_opts, retries, I64, DT_OPT_NEUTRAL, "1", "1", 0, 1000, NULL,
-        "times that a phase goes on from its last checkpoint after it failed: a lost worker or peer, memory, files, a "
-        "plugin's error, or divergence"),
+        "how often a phase that failed goes on from its last checkpoint: after a lost worker or peer, for want of "
+        "memory, or after an error of files or a plugin, or divergence"),
     ROW(dt_training_opts, accumulation, I64, 0, "1", "batches", 1, 65536, NULL,
         "batches whose gradients are added up before one update"),
     ROW(dt_training_opts, optimizer, ENUM, 0, "adamw", NULL, 0, 0, optimizers,
@@ -94,12 +94,13 @@ static const dt_option training_table[] = {
     ROW(dt_training_opts, t_max, I64, 0, "0", "epochs", 0, 1000000, NULL,
         "epoch at which cosine and linear reach eta_min; 0 = the last one"),
     ROW(dt_training_opts, eta_min, F64, 0, "1e-6", "1", 0, 1000, NULL, "lowest learning rate of cosine and linear"),
-    ROW(dt_training_opts, step_size, I64, 0, "30", "epochs", 1, 1000000, NULL, "epochs between two drops of step"),
-    ROW(dt_training_opts, step_gamma, F64, 0, "0.1", "1", 0, 1, NULL, "factor of each drop of step"),
+    ROW(dt_training_opts, step_size, I64, 0, "30", "epochs", 1, 1000000, NULL,
+        "epochs between two drops of the learning rate by the scheduler step"),
+    ROW(dt_training_opts, step_gamma, F64, 0, "0.1", "1", 0, 1, NULL, "factor of each of these drops"),
     ROW(dt_training_opts, freeze, WORDS, 0, "", NULL, 0, 0, NULL,
         "roles or patterns over <role>.<parameter> that are not trained"),
     ROW(dt_training_opts, freeze_loaded, WORDS, 0, "", NULL, 0, 0, NULL,
-        "roles that are not trained where the weights that the phase begins with hold them"),
+        "roles that are not trained if the phase begins with weights that hold them"),
     DT_OPTION_END};
 
 static const dt_option amp_table[] = {
@@ -112,14 +113,17 @@ static const dt_option amp_table[] = {
     ROW(dt_amp_opts, static_scale, F64, 0, "8192", "1", 0, LARGEST_SCALE, NULL, "loss scale of static; a power of two"),
     ROW(dt_amp_opts, min_scale, F64, 0, "1", "1", 0, LARGEST_SCALE, NULL, "lowest loss scale; a power of two"),
     ROW(dt_amp_opts, max_scale, F64, 0, "16777216", "1", 0, LARGEST_SCALE, NULL, "highest loss scale; a power of two"),
-    ROW(dt_amp_opts, growth_factor, F64, 0, "2", "1", 1, 65536, NULL, "raises the loss scale; a power of two"),
-    ROW(dt_amp_opts, backoff_factor, F64, 0, "0.5", "1", 0, 1, NULL, "lowers the loss scale; a power of two"),
+    ROW(dt_amp_opts, growth_factor, F64, 0, "2", "1", 1, 65536, NULL,
+        "factor by which the loss scale grows; a power of two"),
+    ROW(dt_amp_opts, backoff_factor, F64, 0, "0.5", "1", 0, 1, NULL,
+        "factor by which the loss scale shrinks; a power of two"),
     ROW(dt_amp_opts, growth_interval, I64, 0, "2000", "steps", 1, 1e15, NULL,
-        "good steps in a row that raise the loss scale"),
-    ROW(dt_amp_opts, hysteresis, I64, 0, "2", "steps", 1, 1000000, NULL, "overflows before the loss scale is lowered"),
+        "steps in a row without overflow, before the loss scale grows"),
+    ROW(dt_amp_opts, hysteresis, I64, 0, "2", "steps", 1, 1000000, NULL, "overflows before the loss scale shrinks"),
     ROW(dt_amp_opts, hysteresis_mode, ENUM, 0, "consecutive", NULL, 0, 0, amp_hysteresis,
         "which overflows count: those in a row (Apex), or all until the scale grows (Megatron)"),
-    ROW(dt_amp_opts, max_skips, I64, 0, "50", "steps", 1, 1e15, NULL, "skipped steps in a row that end the run"),
+    ROW(dt_amp_opts, max_skips, I64, 0, "50", "steps", 1, 1e15, NULL,
+        "the run ends after so many skipped steps in a row"),
     DT_OPTION_END};
 
 static const dt_option checkpoint_table[] = {
@@ -130,27 +134,29 @@ static const dt_option checkpoint_table[] = {
     ROW(dt_checkpoint_opts, keep_last, I64, DT_OPT_NEUTRAL, "5", "1", 1, 1000000, NULL,
         "checkpoints kept, not counting the best and the ends of phases"),
     ROW(dt_checkpoint_opts, wait_s, I64, DT_OPT_NEUTRAL, "600", "s", 0, 1e9, NULL,
-        "how long the end of a phase or a run waits for a full disk to be freed before the run fails (when asked to "
-        "stop, 10 s); in the middle of a phase training goes on, and saves are tried again"),
+        "how long the end of a phase or a run waits for space on a full disk, before the run fails (10 s when asked "
+        "to stop); in the middle of a phase training goes on, and saves again later"),
     ROW(dt_checkpoint_opts, best_by, STR, DT_OPT_NEUTRAL, "", NULL, 0, 0, NULL,
-        "result of evaluation that marks the best checkpoint: the largest, or with min: in front the smallest"),
+        "result of evaluations that marks the best checkpoint: the one with the largest value, with min: in front "
+        "the smallest"),
     ROW(dt_checkpoint_opts, hand_on, ENUM, 0, "last", NULL, 0, 0, handed_on,
-        "what later phases begin with where they go on from this one: its last checkpoint or the best by best_by"),
+        "which checkpoint of this phase later ones go on from: its last one, or the best by best_by"),
     DT_OPTION_END};
 
 static const dt_option engine_table[] = {
     ROW(dt_engine_opts, threads, I64, DT_OPT_NEUTRAL, "0", "threads", 0, 4096, NULL,
         "workers; 0 = one per core this process may use"),
     ROW(dt_engine_opts, slice_rows, I64, 0, "0", "rows", 0, 65536, NULL,
-        "rows of data a worker takes at once, which gradients are summed over first; 0 = 512, which fits a cache"),
+        "rows of data that a worker takes at once; gradients are summed over them first; 0 = 512, which fits into a "
+        "cache"),
     ROW(dt_engine_opts, reuse, BOOL, DT_OPT_NEUTRAL, "true", NULL, 0, 0, NULL,
         "let values that are not alive together share memory"),
     ROW(dt_engine_opts, poison, BOOL, DT_OPT_NEUTRAL, "false", NULL, 0, 0, NULL,
         "fill dead memory with NaN, to find reads of it"),
     ROW(dt_engine_opts, recompute, BOOL, DT_OPT_NEUTRAL, "false", NULL, 0, 0, NULL,
-        "recompute the marked parts of models in the backward pass: less memory, more time, the same bits"),
+        "recompute marked parts of models in the backward pass: less memory, more time, the same bits"),
     ROW(dt_engine_opts, recompute_roles, WORDS, DT_OPT_NEUTRAL, "", NULL, 0, 0, NULL,
-        "roles of the models that engine.recompute is for; empty = all"),
+        "roles whose models engine.recompute is for; empty = all"),
     ROW(dt_engine_opts, reduction, ENUM, 0, "exact", NULL, 0, 0, reductions,
         "exact: gradients are summed in one fixed tree for any number of threads and ranks"),
     ROW(dt_engine_opts, device, STR, DT_OPT_NEUTRAL, "auto", NULL, 0, 0, NULL,
@@ -159,64 +165,74 @@ static const dt_option engine_table[] = {
         "GPU: capture a step once and replay it; false launches kernel by kernel"),
     ROW(dt_engine_opts, synchronous, BOOL, DT_OPT_NEUTRAL, "false", NULL, 0, 0, NULL,
         "GPU: wait for every kernel, so that a failure is told where it happened"),
-    ROW(dt_engine_opts, tf32, BOOL, 0, "false", NULL, 0, 0, NULL,
-        "GPU: matrix products round their inputs to TF32"),
-    ROW(dt_engine_opts, micro_shards, I64, DT_OPT_NEUTRAL, "0", "shards", 0, 64, NULL,
+    ROW(dt_engine_opts, tf32, BOOL, 0, "false", NULL, 0, 0, NULL, "GPU: matrix products round their inputs to TF32"),
+    ROW(dt_engine_opts, micro_shards, I64, DT_OPT_NEUTRAL, "0", "shards", 0, 4096, NULL,
         "micro-batch: shards of a batch computed at once, a power of two; 0 = as many as fit into memory, on the CPU "
         "one per worker; changes no result"),
     DT_OPTION_END};
 
 static const dt_option memory_table[] = {
     ROW(dt_memory_opts, target_gb, F64, DT_OPT_NEUTRAL, "0", "GB", 0, 1e6, NULL,
-        "memory that this process and its workers may take: fewer shards of a batch at once where it would take more, "
-        "refused where that is not enough; what warn_fraction and shed_fraction are of; 0 = what the machine has"),
+        "memory that this process and its workers may take; a run that would take more computes fewer shards of a "
+        "batch at once, and is refused where that is not enough; 0 = what the machine has"),
     ROW(dt_memory_opts, vram_gb, F64, DT_OPT_NEUTRAL, "0", "GB", 0, 1e6, NULL,
         "the same on a GPU, for a phase's activations and inputs; 0 = what is free there"),
     ROW(dt_memory_opts, warn_fraction, F64, DT_OPT_NEUTRAL, "0.75", "1", 0, 1, NULL,
-        "share of the memory in use that is warned of; 0 = never"),
+        "warn when this share of target_gb is in use; 0 = never"),
     ROW(dt_memory_opts, shed_fraction, F64, DT_OPT_NEUTRAL, "0.875", "1", 0, 1, NULL,
-        "share in use above which memory is given back: caches, then what is read ahead, then shards of a batch at "
+        "give memory back above this share of target_gb: caches, then what is read ahead, then shards computed at "
         "once; changes no result; 0 = never"),
-    ROW(dt_memory_opts, watch_s, F64, DT_OPT_NEUTRAL, "1", "s", 0.001, 1e6, NULL, "time between two looks"),
+    ROW(dt_memory_opts, watch_s, F64, DT_OPT_NEUTRAL, "1", "s", 0.001, 1e6, NULL,
+        "time between two looks at the memory in use"),
     DT_OPTION_END};
 
 static const dt_option comm_table[] = {
-    ROW(dt_comm_opts, backend, ENUM, DT_OPT_NEUTRAL, "null", NULL, 0, 0, backends,
-        "null: one rank; sim: several virtual ranks in one process"),
-    ROW(dt_comm_opts, ranks, I64, DT_OPT_NEUTRAL, "1", "ranks", 1, 64, NULL, "virtual ranks of sim"),
+    ROW(dt_comm_opts, backend, ENUM, DT_OPT_NEUTRAL, "auto", NULL, 0, 0, backends,
+        "auto: mpi where mpirun or srun started several processes, else null; null: one rank; sim: several virtual "
+        "ranks in one process; mpi: one rank a process, by MPI"),
+    ROW(dt_comm_opts, ranks, I64, DT_OPT_NEUTRAL, "1", "ranks", 1, 256, NULL,
+        "virtual ranks of sim; how many processes there are, whoever starts them says"),
+    ROW(dt_comm_opts, timeout_s, F64, DT_OPT_NEUTRAL, "120", "s", 0.1, 1e6, NULL,
+        "time that a rank waits for the others, before the run ends and says for what it waited"),
+    ROW(dt_comm_opts, check_every, I64, DT_OPT_NEUTRAL, "0", "steps", 0, 1000000000, NULL,
+        "compare the parameters of all ranks every so many steps: they have the same bits, unless memory or a "
+        "processor fails; 0 = never"),
+    ROW(dt_comm_opts, bucket_mb, F64, DT_OPT_NEUTRAL, "4", "MB", 0.004, 1024, NULL,
+        "gradients that ranks sum at a time; changes no result"),
     DT_OPTION_END};
 
 static const dt_option env_table[] = {
-    ROW(dt_env_opts, id, STR, 0, "", NULL, 0, 0, NULL, "id of an environment"),
+    ROW(dt_env_opts, id, STR, 0, "", NULL, 0, 0, NULL, "id of the environment"),
     ROW(dt_env_opts, instances, I64, 0, "12", "1", 1, 65536, NULL, "environments stepped together"),
     ROW(dt_env_opts, isolation, ENUM, DT_OPT_NEUTRAL, "auto", NULL, 0, 0, isolations,
         "where environments run; auto = threads for those that come with dtrain, processes for others"),
     ROW(dt_env_opts, workers, I64, DT_OPT_NEUTRAL, "0", "threads", 0, 1024, NULL,
         "threads that step environments while the policy acts; 0 = the training's threads do, each its own"),
     ROW(dt_env_opts, timeout_s, F64, DT_OPT_NEUTRAL, "300", "s", 0.01, 1e6, NULL,
-        "time for an answer of an environment in a process, before the process is started again"),
+        "time that an environment in a process has for an answer, before its process is started again"),
     ROW(dt_env_opts, restarts, I64, DT_OPT_NEUTRAL, "3", "1", 0, 1000000, NULL,
-        "times that an instance's process may be started again, before the run stops"),
+        "how often the process of an instance may be started again, before the run stops"),
     DT_OPTION_END};
 
 static const char *const evaluation_folds[] = {"auto", "held", "all", NULL};
 
 static const dt_option evaluation_table[] = {
     ROW(dt_evaluation_opts, seeds, STR, DT_OPT_NEUTRAL, "1001,1002,1003,1004,1005", NULL, 0, 0, NULL,
-        "seeds of the episodes that a policy is evaluated on, with commas between"),
+        "seeds of the episodes that a policy is evaluated on, separated by commas"),
     ROW(dt_evaluation_opts, episodes, I64, DT_OPT_NEUTRAL, "2", "episodes", 1, 1000000, NULL, "episodes per seed"),
     ROW(dt_evaluation_opts, max_steps, I64, DT_OPT_NEUTRAL, "10000", "env steps", 1, 1e9, NULL,
-        "after so many an evaluated episode is truncated, in an environment that says no end of its own"),
+        "steps after which an evaluated episode is truncated, if the environment names no end of its own"),
     ROW(dt_evaluation_opts, greedy, BOOL, DT_OPT_NEUTRAL, "true", NULL, 0, 0, NULL,
-        "the most likely action instead of a drawn one"),
+        "take the most likely action instead of drawing one"),
     ROW(dt_evaluation_opts, folds, ENUM, DT_OPT_NEUTRAL, "auto", NULL, 0, 0, evaluation_folds,
-        "dtrain eval on recordings: held = the part that training holds out, all = the whole store, auto = all of a "
-        "store that the checkpoint was not trained on, else the part held out"),
+        "what dtrain eval judges of recordings: held = the part that training held out, all = the whole store, auto "
+        "= held, but all of a store that the checkpoint was not trained on"),
     ROW(dt_evaluation_opts, baselines, STR, DT_OPT_NEUTRAL, "auto", NULL, 0, 0, NULL,
-        "controllers to compare with at the end of a phase, with commas between; auto = those its environment names"),
+        "controllers to compare with at the end of a phase, separated by commas; auto = those that the environment "
+        "names"),
     ROW(dt_evaluation_opts, env, WORDS, DT_OPT_NEUTRAL, "", NULL, 0, 0, NULL,
-        "options of the environment that hold in evaluations alone, option=value with commas between; what the "
-        "environment marks as a help for training has its default there, whatever training uses"),
+        "options of the environment in evaluations alone, option=value separated by commas; what the environment "
+        "marks as a help for training has its default there, whatever training uses"),
     DT_OPTION_END};
 
 static const dt_option metrics_table[] = {
@@ -225,14 +241,14 @@ static const dt_option metrics_table[] = {
     ROW(dt_metrics_opts, histogram_every, I64, DT_OPT_NEUTRAL, "10", "epochs", 0, 1000000, NULL,
         "epochs between histograms of parameters and gradients in event files; 0 = none"),
     ROW(dt_metrics_opts, device_every_s, F64, DT_OPT_NEUTRAL, "2", "s", 0, 1e6, NULL,
-        "GPU: time between two looks at its memory in use, utilisation and temperature; 0 = never"),
+        "GPU: time between two readings of its memory in use, utilisation and temperature; 0 = never"),
     DT_OPTION_END};
 
 static const dt_option log_table[] = {
     ROW(dt_log_opts, max_mb, F64, DT_OPT_NEUTRAL, "64", "MB", 0, 1e6, NULL,
-        "train.log and error.log begin anew when they are this large; 0 = never"),
+        "begin train.log and error.log anew when they reach this size; 0 = never"),
     ROW(dt_log_opts, keep, I64, DT_OPT_NEUTRAL, "3", "files", 0, 1000, NULL,
-        "older logs kept: train.log.1 is the youngest of them"),
+        "older logs that are kept; train.log.1 is the newest of them"),
     DT_OPTION_END};
 
 static const dt_option report_table[] = {
@@ -243,12 +259,12 @@ static const dt_option report_table[] = {
 const dt_option dt_schema_phase[] = {
     ROW(dt_phase_opts, plugin, STR, DT_OPT_REQUIRED, NULL, NULL, 0, 0, NULL, "file or id of the phase"),
     ROW(dt_phase_opts, init, STR, 0, "", NULL, 0, 0, NULL,
-        "random, previous (each role from the newest earlier phase that has it), a run, a checkpoint or a .safetensors "
-        "file; empty = previous, random where that has nothing"),
+        "weights that the phase begins with: random, previous (each role from the newest earlier phase that has it), "
+        "a run, a checkpoint or a .safetensors file; empty = previous, random where that has nothing"),
     ROW(dt_phase_opts, freeze, WORDS, 0, "", NULL, 0, 0, NULL,
         "roles or patterns over <role>.<parameter> that are not trained"),
     ROW(dt_phase_opts, fresh, WORDS, 0, "", NULL, 0, 0, NULL,
-        "roles that begin with their first weights, whatever init says"),
+        "roles that begin with random weights, whatever init says"),
     DT_OPTION_END};
 
 const dt_option dt_schema_stop[] = {
@@ -260,11 +276,11 @@ const dt_option dt_schema_stop[] = {
         "end the phase after so many optimizer steps; 0 = no limit"),
     ROW(dt_stop_opts, time, F64, 0, "0", "s", 0, 1e9, NULL, "end the phase after so many seconds; 0 = no limit"),
     ROW(dt_stop_opts, metric, STR, 0, "", NULL, 0, 0, NULL,
-        "result of evaluation, such as return/mean, that ends the phase when it is above or below a value"),
+        "result of evaluations, such as return/mean, that ends the phase by above or below"),
     ROW(dt_stop_opts, above, F64, 0, "0", "1", -INFINITY, INFINITY, NULL,
-        "end the phase when its metric is this or more; not said = never"),
+        "end the phase when the metric is this or more; not given = never"),
     ROW(dt_stop_opts, below, F64, 0, "0", "1", -INFINITY, INFINITY, NULL,
-        "end the phase when its metric is this or less; not said = never"),
+        "end the phase when the metric is this or less; not given = never"),
     DT_OPTION_END};
 /* clang-format on */
 
@@ -332,7 +348,7 @@ dt_status dt_config_data(dt_config *c, int64_t phase, dt_data_opts *out_p)
 {
     DT_TRY(dt_config_section(c, phase, "data", NULL, 0, out_p, sizeof(*out_p)));
     if ((out_p->shards & (out_p->shards - 1)) != 0) {
-        return refuse(c, phase, "data", "shards", "expected a power of two: 1, 2, 4, 8, 16, 32 or 64");
+        return refuse(c, phase, "data", "shards", "expected a power of two: 1, 2, 4, 8, ... 4096");
     }
     return DT_OK;
 }
@@ -396,7 +412,7 @@ dt_status dt_config_engine(dt_config *c, int64_t phase, dt_engine_opts *out_p)
         return refuse(c, phase, "engine", "reduction", "the fast mode is not built into this version; leave it exact");
     }
     if ((out_p->micro_shards & (out_p->micro_shards - 1)) != 0) {
-        return refuse(c, phase, "engine", "micro_shards", "expected 0 or a power of two: 1, 2, 4, 8, 16, 32 or 64");
+        return refuse(c, phase, "engine", "micro_shards", "expected 0 or a power of two: 1, 2, 4, 8, ... 4096");
     }
     return DT_OK;
 }
@@ -413,11 +429,9 @@ dt_status dt_config_memory(dt_config *c, int64_t phase, dt_memory_opts *out_p)
 dt_status dt_config_comm(dt_config *c, int64_t phase, dt_comm_opts *out_p)
 {
     DT_TRY(dt_config_section(c, phase, "comm", NULL, 0, out_p, sizeof(*out_p)));
-    if (out_p->backend == DT_COMM_NULL && out_p->ranks != 1) {
-        return refuse(c, phase, "comm", "ranks", "the communicator \"null\" has one rank; set comm.backend = \"sim\"");
-    }
-    if ((out_p->ranks & (out_p->ranks - 1)) != 0) {
-        return refuse(c, phase, "comm", "ranks", "expected a power of two, so that every rank owns whole leaves");
+    if (out_p->backend != DT_COMM_SIM && out_p->ranks != 1) {
+        return refuse(c, phase, "comm", "ranks",
+                      "virtual ranks need comm.backend = \"sim\"; processes are started by --nproc, mpirun or srun");
     }
     return DT_OK;
 }

@@ -95,13 +95,16 @@ static void put_row(table *t, int64_t scene, int64_t frame, int64_t row)
         put_float(&t->text, motion[k]);
     }
     put_float(&t->text, node[STOP]);
-    dt_str_add(&t->text, node[CONTROLLED] != 0 ? ",1\n" : ",0\n");
+    dt_str_add(&t->text, node[CONTROLLED] != 0 ? ",1" : ",0");
+    put_number(&t->text, v->frame_rate_hz);
+    dt_str_add(&t->text, "\n");
 }
 
 static dt_status put_rows(table *t)
 {
     const dt_store_view *v = t->v;
-    dt_str_add(&t->text, "scene,site,frame,time,id,x,y,heading,speed,accel,length,width,stop_distance,controlled\n");
+    dt_str_add(&t->text, "scene,site,frame,time,id,x,y,heading,speed,accel,length,width,stop_distance,controlled,"
+                         "frame_rate_hz\n");
     for (int64_t s = 0; s < v->n_scenes; s++) {
         for (int64_t f = v->scene_frame[s]; f < v->scene_frame[s + 1]; f++) {
             for (int64_t r = v->frame_row[f]; r < v->frame_row[f + 1]; r++) {
@@ -141,14 +144,14 @@ static dt_status write_table(table *t, const char *file)
     return st;
 }
 
-dt_status dt_data_export(const char *store, const char *file, dt_str *report)
+dt_status dt_data_export(const char *store, const char *file, dt_str *notes)
 {
     dt_store *s = NULL;
     DT_TRY(dt_store_open(store, &s));
     table t = {.v = dt_store_view_of(s), .track_id = dt_store_track_ids(s)};
     const dt_status st = write_table(&t, file);
     if (st == DT_OK) {
-        dt_str_addf(report, "%s: %" PRId64 " scenes, %" PRId64 " frames at %g Hz, %" PRId64 " rows\n", file,
+        dt_str_addf(notes, "%s: %" PRId64 " scenes, %" PRId64 " frames at %g Hz, %" PRId64 " rows\n", file,
                     t.v->n_scenes, t.v->n_frames, t.v->frame_rate_hz, t.v->n_rows);
     }
     dt_str_fini(&t.text);

@@ -163,18 +163,18 @@ dt_status dt_data_inspect(const char *store, bool json, dt_str *out)
     return dt_str_status(out);
 }
 
-dt_status dt_data_import(const char *src, const char *out, const dt_import_options *opt, dt_str *report)
+dt_status dt_data_import(const char *src, const char *out, const dt_import_options *opt, dt_str *notes)
 {
     static const dt_import_options defaults = {0};
     opt = opt == NULL ? &defaults : opt;
     if (dt_fs_is_dir(src)) {
-        DT_TRY(dt_import_chunks(src, out, opt, report));
+        DT_TRY(dt_import_chunks(src, out, opt, notes));
     } else if (dt_fs_is_file(src)) {
-        DT_TRY(dt_import_table(src, out, opt, report));
+        DT_TRY(dt_import_table(src, out, opt, notes));
     } else {
         return DT_FAIL(DT_ENOTFOUND, "there is no recording at %s: give a table or a folder with metadata.json", src);
     }
-    dt_status st = dt_data_inspect(out, false, report); /* opens it, so what is left behind has passed every check */
+    dt_status st = dt_data_inspect(out, false, notes); /* opens it, so what is left behind has passed every check */
     if (st != DT_OK) {
         dt_error e;
         dt_error_take(&e, st);

@@ -5,10 +5,11 @@
  * input. Every value is checked; what is wrong is DT_EDATA and names file, line, column, value and limit.
  *
  * Tables. Columns are known by role: scene site frame time id x y heading speed accel length width stop_distance
- * controlled. Known headers are recognised; any other table needs a column map. Empty cells of heading, accel, length,
- * width and stop_distance are missing values; the rest must be there. Rows may be ordered by frame or by vehicle (they
- * are sorted), but a vehicle's rows must follow each other in time. A hole of more than 5 s in a scene begins a new
- * scene named "scene#2". Missing headings are the direction of travel over the last metre, from the past alone.
+ * controlled frame_rate_hz. Known headers are recognised; any other table needs a column map. Empty cells of heading,
+ * accel, length, width and stop_distance are missing values; the rest must be there. Rows may be ordered by frame or by
+ * vehicle (they are sorted), but a vehicle's rows must follow each other in time. A hole of more than 5 s in a scene
+ * begins a new scene named "scene#2". Missing headings are the direction of travel over the last metre, from the past
+ * alone. Units that cannot be are a warning (units.h).
  *   commonroad   scenario,frame,vehicle_id,type,length_m,...: site from the benchmark id (USA_Lanker-2_1 -> Lanker)
  *   us101_single vehicle_id,frame,epoch_ms,local_x_m,local_y_m,...: not a full scene, so each vehicle is its own scene
  *                without neighbours; heading along the road's +y; length 4.5 m (the table has none); site US101
@@ -16,8 +17,8 @@
  *                metres; the position is the front centre and becomes the vehicle's centre; first heading +y. Both the
  *                18 columns of the recordings' own files and the 25 of the portal's export, where Location names the
  *                scene, numbers may have thousands separators, and rows that repeat another are left out
- *   dtrain       the roles themselves as column names, as export_table.h writes them; needs a frame rate; a scene may
- *                be named "scene#part"
+ *   dtrain       the roles themselves as column names, as export_table.h writes them; a scene may be named
+ *                "scene#part"
  * The JSON chunk layout is described in docs of the recording format; statistics.json is checked against the chunks.
  */
 #ifndef DTRAIN_CORE_DATA_IMPORT_H
@@ -28,7 +29,8 @@
 
 typedef struct dt_import_options {
     const char *columns;  /* "role=column[*factor],...", e.g. "id=car,frame=f,x=X*0.3048,..."; NULL or "": recognise */
-    double frame_rate_hz; /* of a table without a known one; 0: the preset's or metadata.json's. Never resampled */
+    double frame_rate_hz; /* of a table without a known one; 0: the preset's, its column's or metadata.json's. Never
+                           * resampled */
     const char *site;     /* for tables without a site column; NULL or "": "unknown" */
     bool is_unordered;    /* accept a vehicle's rows in any order */
     double radius_m;      /* 0: 50 */
@@ -39,10 +41,10 @@ typedef struct dt_import_options {
 
 #define DT_SCENE_GAP_S 5.0 /* nobody recorded for longer: a new scene */
 
-/* src: a table file or a chunk folder. out: the store, must not exist. opt NULL: defaults. report gets lines for people
+/* src: a table file or a chunk folder. out: the store, must not exist. opt NULL: defaults. notes gets lines for people
  * (what was found, what is worth knowing). Nothing is left at out when it fails.
  * DT_ENOTFOUND, DT_EDATA, DT_EINVAL (options, out exists), DT_EIO, DT_ENOMEM. */
-dt_status dt_data_import(const char *src, const char *out, const dt_import_options *opt, dt_str *report) DT_NODISCARD;
+dt_status dt_data_import(const char *src, const char *out, const dt_import_options *opt, dt_str *notes) DT_NODISCARD;
 
 /* Describe a store, for people or as one JSON object. */
 dt_status dt_data_inspect(const char *store, bool json, dt_str *out) DT_NODISCARD;
@@ -58,7 +60,7 @@ dt_status dt_chunks_check(const void *metadata, size_t metadata_bytes, const voi
 
 /* ---- for the readers of this room -------------------------------------------------------------------------------- */
 
-dt_status dt_import_table(const char *src, const char *out, const dt_import_options *opt, dt_str *report) DT_NODISCARD;
-dt_status dt_import_chunks(const char *src, const char *out, const dt_import_options *opt, dt_str *report) DT_NODISCARD;
+dt_status dt_import_table(const char *src, const char *out, const dt_import_options *opt, dt_str *notes) DT_NODISCARD;
+dt_status dt_import_chunks(const char *src, const char *out, const dt_import_options *opt, dt_str *notes) DT_NODISCARD;
 
 #endif

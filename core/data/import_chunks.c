@@ -619,13 +619,13 @@ static dt_status read_statistics_member(dt_json *j, const char *feature, chunks 
     return st == DT_DONE ? DT_OK : st;
 }
 
-static dt_status check_statistics(chunks *c, dt_str *report)
+static dt_status check_statistics(chunks *c, dt_str *notes)
 {
     char path[PATH_BYTES];
     document d;
     DT_TRY(path_in(c, "statistics.json", path));
     if (!dt_fs_is_file(path)) {
-        dt_str_add(report, "no statistics.json: nothing to check the chunks against\n");
+        dt_str_add(notes, "no statistics.json: nothing to check the chunks against\n");
         return DT_OK;
     }
     DT_TRY(open_document(path, &d));
@@ -636,7 +636,7 @@ static dt_status check_statistics(chunks *c, dt_str *report)
 
 /* ---- the whole --------------------------------------------------------------------------------------------------- */
 
-static dt_status import_folder(chunks *c, const char *out, dt_str *report)
+static dt_status import_folder(chunks *c, const char *out, dt_str *notes)
 {
     DT_TRY(read_metadata(c));
     if (c->opt->frame_rate_hz > 0 && fabs(c->opt->frame_rate_hz - c->rate_hz) > 1e-9) {
@@ -654,8 +654,8 @@ static dt_status import_folder(chunks *c, const char *out, dt_str *report)
     for (int64_t i = 0; i < c->n_files; i++) {
         DT_TRY(read_chunk(c, i));
     }
-    DT_TRY(check_statistics(c, report));
-    dt_str_addf(report, "%" PRId64 " chunks, %" PRId64 " samples, %g Hz\n", c->n_files, c->n_samples, c->rate_hz);
+    DT_TRY(check_statistics(c, notes));
+    dt_str_addf(notes, "%" PRId64 " chunks, %" PRId64 " samples, %g Hz\n", c->n_files, c->n_samples, c->rate_hz);
     return dt_store_commit(c->writer);
 }
 
@@ -688,10 +688,10 @@ dt_status dt_chunks_check(const void *metadata, size_t metadata_bytes, const voi
     return st;
 }
 
-dt_status dt_import_chunks(const char *src, const char *out, const dt_import_options *opt, dt_str *report)
+dt_status dt_import_chunks(const char *src, const char *out, const dt_import_options *opt, dt_str *notes)
 {
     chunks c = {.folder = src, .opt = opt};
-    dt_status st = import_folder(&c, out, report);
+    dt_status st = import_folder(&c, out, notes);
     chunks_fini(&c);
     return st;
 }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 core_libdtcore_la_SOURCES += \
 	core/data/arrays.def \
+	core/data/columns.c core/data/columns.h \
 	core/data/csv.c core/data/csv.h \
 	core/data/export_table.c core/data/export_table.h \
 	core/data/features.c core/data/features.h \
@@ -14,4 +15,5 @@ core_libdtcore_la_SOURCES += \
 	core/data/smooth.c core/data/smooth.h \
 	core/data/sort.c core/data/sort.h \
 	core/data/source.c core/data/source.h \
+	core/data/units.c core/data/units.h \
 	core/data/store.h core/data/store_read.c core/data/store_write.c

@@ -7,16 +7,14 @@
 #include "device/open.h"
 
 #include "base/err.h"
-#include "base/fs.h"
 #include "base/log.h"
+#include "base/module.h"
+#include "base/str.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-enum { PATH_BYTES = 4096 };
 
 /* ---- what was asked for ------------------------------------------------------------------------------------------ */
 
@@ -42,81 +40,24 @@ dt_status dt_device_wish_parse(const char *text, dt_device_wish *out_p)
 
 static const dt_device_host host_table = {.struct_size = sizeof(host_table), .fail = dt_fail, .log = dt_log};
 
-static bool try_path(const char *path, dt_str *tried)
-{
-    if (access(path, F_OK) == 0) {
-        return true;
-    }
-    dt_str_addf(tried, "%s%s", tried->bytes > 0 ? ", " : "", path);
-    return false;
-}
-
-/* Tests run below the build tree, at most two folders deep. */
-static bool find_in_build(const char *dir, const char *name, char *path, size_t bytes, dt_str *tried)
-{
-    static const char *const up[] = {"", "/..", "/../.."};
-    for (size_t i = 0; i < sizeof(up) / sizeof(up[0]); i++) {
-        snprintf(path, bytes, "%s%s/core/backend/%s/.libs/backend_%s.so", dir, up[i], name, name);
-        if (access(path, F_OK) == 0) {
-            return true;
-        }
-    }
-    snprintf(path, bytes, "%s/../lib/dtrain/backend_%s.so", dir, name);
-    return try_path(path, tried);
-}
-
-static bool find_module(const char *name, char *path, size_t bytes, dt_str *tried)
-{
-    const char *p = getenv("DTRAIN_PLUGIN_PATH");
-    while (p != NULL && *p != '\0') {
-        const size_t n = strcspn(p, ":");
-        snprintf(path, bytes, "%.*s/backend_%s.so", (int)n, p, name);
-        if (n > 0 && try_path(path, tried)) {
-            return true;
-        }
-        p += n + (p[n] == ':');
-    }
-    dt_str dir = {0};
-    const bool is_near = dt_fs_program_dir(&dir) == DT_OK && find_in_build(dt_str_text(&dir), name, path, bytes, tried);
-    dt_str_fini(&dir);
-    if (is_near) {
-        return true;
-    }
-    snprintf(path, bytes, "%s/backend_%s.so", DTRAIN_PLUGINDIR, name);
-    return try_path(path, tried);
-}
-
-static dt_status not_installed(const char *name, const dt_str *tried)
-{
-    return DT_FAIL(DT_EUNSUPPORTED,
-                   "this dtrain has no module for %s (no %s); build it where the CUDA toolkit is (configure "
-                   "--with-cuda), or say --device cpu",
-                   name, dt_str_text(tried));
-}
-
 dt_status dt_device_module_open(const char *name, const dt_device_ops **out_p)
 {
-    char path[PATH_BYTES];
-    dt_str tried = {0};
-    if (!find_module(name, path, sizeof(path), &tried)) {
-        const dt_status st = not_installed(name, &tried);
-        dt_str_fini(&tried);
-        return st;
-    }
-    dt_str_fini(&tried);
-    void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (module == NULL) {
-        return DT_FAIL(DT_EUNSUPPORTED,
-                       "%s cannot be loaded: %s; make the libraries of the CUDA toolkit known (LD_LIBRARY_PATH, or "
-                       "ldconfig), or say --device cpu",
-                       path, dlerror());
-    }
+    char file[64], build[64];
+    snprintf(file, sizeof(file), "backend_%s.so", name);
+    snprintf(build, sizeof(build), "core/backend/%s", name);
+    const dt_module_desc d = {
+        .file = file,
+        .build = build,
+        .entry = DT_DEVICE_MODULE_ENTRY,
+        .what = name,
+        .if_none = "build it where the CUDA toolkit is (configure --with-cuda), or say --device cpu",
+        .if_wrong = "make the libraries of the CUDA toolkit known (LD_LIBRARY_PATH, or ldconfig), or say --device cpu"};
     dt_device_module_fn *entry = NULL;
-    *(void **)(void *)&entry = dlsym(module, DT_DEVICE_MODULE_ENTRY);
-    const dt_device_ops *ops = entry != NULL ? entry(&host_table) : NULL;
+    DT_TRY(dt_module_open(&d, (void **)(void *)&entry));
+    const dt_device_ops *ops = entry(&host_table);
     if (ops == NULL || ops->version != DT_DEVICE_VERSION || ops->struct_size != sizeof(*ops)) {
         return DT_FAIL(DT_EUNSUPPORTED, "%s belongs to another build of dtrain (version %u, this program wants %d)",
-                       path, ops != NULL ? ops->version : 0, DT_DEVICE_VERSION);
+                       file, ops != NULL ? ops->version : 0, DT_DEVICE_VERSION);
     }
     *out_p = ops;
     return DT_OK;

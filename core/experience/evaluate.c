@@ -198,7 +198,7 @@ static double item_mean(const double *result, uint32_t n, uint32_t items, uint32
     return mean;
 }
 
-static void report_seed(const evaluation *e, const double *result, dt_rollout_report *out)
+static void summarise_seed(const evaluation *e, const double *result, dt_rollout_report *out)
 {
     const dt_env_spec *s = &e->r->env->layout.spec;
     dt_rollout_report all = {.struct_size = out->struct_size, .n_costs = s->n_costs, .n_metrics = s->n_metrics};
@@ -277,7 +277,7 @@ dt_status dt_rollout_evaluate(dt_rollout *r, dt_train *t, const uint64_t *seed, 
         st = gather(&e, per_rank, all);
     }
     for (uint32_t i = 0; i < n_seeds && st == DT_OK; i++) {
-        report_seed(&e, all + (size_t)i * episodes * e.items, &out[i]);
+        summarise_seed(&e, all + (size_t)i * episodes * e.items, &out[i]);
         out[i].total_s = dt_clock_s() - from;
     }
     dt_frames_close(e.frames);

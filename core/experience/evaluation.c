@@ -22,7 +22,7 @@ typedef struct out {
     uint32_t n;
 } out;
 
-/* The number at `offset` bytes of each report: mean, deviation with n - 1 (0 of a single seed), and each of them. */
+/* The number at `offset` bytes of each seed: mean, deviation with n - 1 (0 of a single seed), and each of them. */
 static void spread(const out *o, const char *group, const char *name, size_t offset)
 {
     double value[DT_EVALUATION_MAX_SEEDS], of_seed[DT_EVALUATION_MAX_SEEDS], mean = 0, square = 0;
@@ -51,8 +51,8 @@ static void spread(const out *o, const char *group, const char *name, size_t off
     o->m->report(o->h, key, of_seed, o->n);
 }
 
-void dt_evaluation_report(const dt_host *h, const dt_metrics_api *m, const dt_env_spec *spec, const uint64_t *seed,
-                          const dt_rollout_report *r, uint32_t n)
+void dt_evaluation_results(const dt_host *h, const dt_metrics_api *m, const dt_env_spec *spec, const uint64_t *seed,
+                           const dt_rollout_report *r, uint32_t n)
 {
     const out o = {.h = h, .m = m, .r = r, .n = n < DT_EVALUATION_MAX_SEEDS ? n : DT_EVALUATION_MAX_SEEDS};
     double list[DT_EVALUATION_MAX_SEEDS], rows = 0, interventions = 0, infeasible = 0;

@@ -9,8 +9,8 @@
 #include "dtrain/svc/metrics.h"
 #include "dtrain/svc/rollout.h"
 
-/* One report per seed; what is NAN in one of them is left out of its mean. */
-void dt_evaluation_report(const dt_host *h, const dt_metrics_api *m, const dt_env_spec *spec, const uint64_t *seed,
-                          const dt_rollout_report *r, uint32_t n);
+/* One of r per seed; what is NAN in one of them is left out of its mean. */
+void dt_evaluation_results(const dt_host *h, const dt_metrics_api *m, const dt_env_spec *spec, const uint64_t *seed,
+                           const dt_rollout_report *r, uint32_t n);
 
 #endif

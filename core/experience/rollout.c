@@ -556,7 +556,7 @@ static uint64_t count_env_steps(const dt_buffer *b)
     return n;
 }
 
-static void report(const dt_rollout *r, dt_rollout_report *out)
+static void summarise(const dt_rollout *r, dt_rollout_report *out)
 {
     const dt_buffer *b = &r->buffer;
     const dt_env_spec *s = &b->l->spec;
@@ -703,7 +703,7 @@ static dt_status collect(dt_rollout *r, dt_train *t, dt_rollout_report *out)
         normalise_rewards(r);
     }
     estimate(r);
-    report(r, out);
+    summarise(r, out);
     for (uint32_t i = 0; i < r->n_tracks; i++) { /* side by side */
         out->policy_s += r->track[i].collector.policy_s / r->n_tracks;
         out->wait_s += r->track[i].collector.wait_s / r->n_tracks;

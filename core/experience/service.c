@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The table of service "dtrain.rollout/1", and its reports; see service.h.
+ * The table of service "dtrain.rollout/1", and its results; see service.h.
  */
 #include <config.h>
 
@@ -15,21 +15,21 @@ static dt_status rollout_report(dt_rollout *r, dt_train *t)
     dt_stage *s = r->stage;
     dt_evaluation_opts o;
     DT_TRY(dt_config_evaluation(s->d.config, s->d.index, &o));
-    dt_rollout_report *report_of_seed = dt_alloc_n(o.n_seeds, sizeof(*report_of_seed));
-    if (report_of_seed == NULL) {
+    dt_rollout_report *of_seed = dt_alloc_n(o.n_seeds, sizeof(*of_seed));
+    if (of_seed == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for the results of %u seeds", o.n_seeds);
     }
     for (uint32_t i = 0; i < o.n_seeds; i++) {
-        report_of_seed[i].struct_size = sizeof(*report_of_seed);
+        of_seed[i].struct_size = sizeof(*of_seed);
     }
     r->wants_frames = s->d.controller == NULL;
-    const dt_status st = dt_rollout_evaluate(r, t, o.seed, o.n_seeds, (uint32_t)o.episodes, o.greedy, report_of_seed);
+    const dt_status st = dt_rollout_evaluate(r, t, o.seed, o.n_seeds, (uint32_t)o.episodes, o.greedy, of_seed);
     r->wants_frames = false;
     if (st == DT_OK) {
-        dt_evaluation_report(&s->host, s->host.service(&s->host, DT_SVC_METRICS), &r->env->layout.spec, o.seed,
-                             report_of_seed, o.n_seeds);
+        dt_evaluation_results(&s->host, s->host.service(&s->host, DT_SVC_METRICS), &r->env->layout.spec, o.seed,
+                              of_seed, o.n_seeds);
     }
-    dt_free(report_of_seed);
+    dt_free(of_seed);
     return st;
 }
 

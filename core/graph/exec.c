@@ -192,43 +192,50 @@ static dt_status patch_views(dt_exec *e, const dt_exec_feed *feed)
     return DT_OK;
 }
 
-static void run_calls(dt_exec *e)
+static void run_call(dt_exec *e, const dt_exec_feed *feed, uint32_t c)
 {
-    const dt_plan *p = e->plan;
-    for (uint32_t c = 0; c < p->n_calls; c++) {
-        p->call[c].kernel(&e->args[c]);
+    e->plan->call[c].kernel(&e->args[c]);
+    if (feed->after != NULL) {
+        feed->after(feed->after_user, c);
     }
 }
 
-static uint32_t run_half(dt_exec *e, uint32_t c)
+static void run_calls(dt_exec *e, const dt_exec_feed *feed)
+{
+    for (uint32_t c = 0; c < e->plan->n_calls; c++) {
+        run_call(e, feed, c);
+    }
+}
+
+static uint32_t run_half(dt_exec *e, const dt_exec_feed *feed, uint32_t c)
 {
     const dt_plan *p = e->plan;
     const bool is_backward = p->ir.node[p->call[c].node].is_backward;
     DT_TRACE("graph", is_backward ? "backward" : "forward");
     for (; c < p->n_calls && p->ir.node[p->call[c].node].is_backward == is_backward; c++) {
         DT_TRACE("op", dt_op_name(p->ir.node[p->call[c].node].op));
-        p->call[c].kernel(&e->args[c]);
+        run_call(e, feed, c);
     }
     return c;
 }
 
 /* The same, with a span for each call. */
-static void run_traced(dt_exec *e)
+static void run_traced(dt_exec *e, const dt_exec_feed *feed)
 {
     for (uint32_t c = 0; c < e->plan->n_calls;) {
-        c = run_half(e, c);
+        c = run_half(e, feed, c);
     }
 }
 
 /* The same, with NaN wherever nothing should be read: what was freed, what was never written, scratch. */
-static void run_poisoned(dt_exec *e)
+static void run_poisoned(dt_exec *e, const dt_exec_feed *feed)
 {
     const dt_plan *p = e->plan;
     const dt_plan_fill *fill = p->fill, *end = p->fill + p->n_fills;
     memset(e->arena, POISON, p->info.arena_bytes);
     for (uint32_t c = 0; c < p->n_calls; c++) {
         memset(e->arena + p->memory.bytes, POISON, p->scratch_bytes);
-        p->call[c].kernel(&e->args[c]);
+        run_call(e, feed, c);
         for (; fill < end && fill->call == c; fill++) {
             const dt_memory_block *b = &p->memory.at[fill->block];
             memset(e->arena + b->offset, POISON, b->bytes);
@@ -250,16 +257,25 @@ dt_status dt_exec_run(dt_exec *e, const dt_exec_feed *feed)
     e->run.is_kept = feed->params_version != 0 && feed->params_version == e->kept_version;
     e->kept_version = feed->params_version;
     if (p->poison) {
-        run_poisoned(e);
+        run_poisoned(e, feed);
     } else if (dt_trace_is_on()) {
-        run_traced(e);
+        run_traced(e, feed);
     } else {
-        run_calls(e);
+        run_calls(e, feed);
     }
     for (uint32_t i = 0; i < p->ir.n_losses; i++) {
         feed->loss[i] += *(const double *)e->view[p->loss_view + i].data;
     }
     return DT_OK;
+}
+
+const dt_view *dt_exec_output_at(const dt_exec *e, uint32_t i, const char **name_p)
+{
+    if (i >= e->plan->ir.n_outputs) {
+        return NULL;
+    }
+    *name_p = e->plan->ir.output[i].name;
+    return &e->view[e->plan->output_view + i];
 }
 
 const dt_view *dt_exec_output(const dt_exec *e, const char *name)

@@ -382,6 +382,24 @@ size_t dt_plan_touched_bytes(const dt_plan *p, const int64_t *size)
     return touched + dt_arena_touched(p->kept_bytes, p->kept_bytes);
 }
 
+int64_t dt_plan_last_write(const dt_plan *p, int64_t begin, int64_t end)
+{
+    int64_t last = -1;
+    for (uint32_t c = 0; c < p->n_calls; c++) {
+        const dt_node *n = &p->ir.node[p->call[c].node];
+        for (uint32_t k = 0; k < n->n_out; k++) {
+            const dt_value *v = n->out[k] >= 0 ? &p->ir.value[root_of(&p->ir, n->out[k])] : NULL;
+            int64_t count = 0;
+            if (v == NULL || v->kind != DT_VALUE_GRAD || !dt_shape_count(&v->shape, p->cap, &count)) {
+                continue;
+            }
+            const int64_t from = (int64_t)v->offset;
+            last = from < end && from + count > begin ? (int64_t)c : last;
+        }
+    }
+    return last;
+}
+
 dt_plan_cost dt_plan_cost_get(const dt_plan *p, const int64_t *size)
 {
     dt_plan_cost cost = {0};

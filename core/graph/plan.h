@@ -51,6 +51,8 @@ dt_plan_cost dt_plan_cost_get(const dt_plan *p, const int64_t *size);
 size_t dt_plan_touched_bytes(const dt_plan *p, const int64_t *size);
 void dt_plan_print(const dt_plan *p, dt_str *out); /* calls with shapes, offsets, lifetimes */
 
+/* The last call, counted from 0, that writes gradients of elements [begin, end) of the parameter arena; -1: none. */
+int64_t dt_plan_last_write(const dt_plan *p, int64_t begin, int64_t end);
 /* Indices of what the feed must supply, by name; -1 when the plan does not use it. */
 int32_t dt_plan_field(const dt_plan *p, const char *name);
 uint32_t dt_plan_step_inputs(const dt_plan *p, const char *const **name_p, const int64_t **count_p);
@@ -64,13 +66,17 @@ typedef struct dt_exec_feed {
     const double *loss_seed;        /* per loss: weight / normaliser; the derivative starts from it */
     double *loss;                   /* per loss: the slice's sum is ADDED here */
     const dt_kernel_run *run;       /* is_kept is dt_exec_run's affair */
-    uint64_t params_version;        /* as long as it stays the same, so do the parameters' values; 0: nobody knows */
+    void (*after)(void *user, uint32_t call); /* after each call, counted from 0; NULL: nobody asks */
+    void *after_user;
+    uint64_t params_version; /* as long as it stays the same, so do the parameters' values; 0: nobody knows */
 } dt_exec_feed;
 
 dt_status dt_exec_create(const dt_plan *p, dt_exec **out_p) DT_NODISCARD;
 void dt_exec_destroy(dt_exec *e);
 /* Runs the whole plan on one slice. Errors: DT_EINVAL when a live size is over its capacity. Allocates nothing. */
 dt_status dt_exec_run(dt_exec *e, const dt_exec_feed *feed);
+/* Output i of the last run, in the order of the graph's, with its name; NULL: there are no more. */
+const dt_view *dt_exec_output_at(const dt_exec *e, uint32_t i, const char **name_p);
 /* A named output of the last run; NULL when there is none. Live until the next run. */
 const dt_view *dt_exec_output(const dt_exec *e, const char *name);
 

@@ -15,6 +15,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -37,6 +38,8 @@ struct dt_metrics {
     bool is_short_of_memory;
     dt_str line;
     dt_str waiting; /* records that a full disk refused, in their order */
+    dt_str last;    /* after a rewind, until the next flush: the record of the step that was rewound to, if any */
+    uint64_t last_step;
     uint64_t bytes; /* of whole records in the file */
     uint64_t n_waiting, n_lost;
     dt_events *events; /* NULL: none */
@@ -115,6 +118,7 @@ void dt_metrics_close(dt_metrics *m)
                m->path);
     }
     dt_str_fini(&m->waiting);
+    dt_str_fini(&m->last);
     for (uint32_t i = 0; i < m->n; i++) {
         dt_free(m->list[i].name);
     }
@@ -190,8 +194,13 @@ dt_status dt_metrics_rewind(dt_metrics *m, const char *phase, uint32_t nth, uint
         return st;
     }
     rewind(all);
+    dt_str_clear(&m->last);
     while ((n = getline(&line, &cap, all)) > 0 && line[n - 1] == '\n' && is_kept(line, (size_t)n, &at, nth, step)) {
         keep += (long)n;
+        dt_str_clear(&m->last);
+        if (at.is_inside && at.n == nth + 1 && at.step == (int64_t)step) {
+            dt_str_add_n(&m->last, line, (size_t)n);
+        }
     }
     free(line);
     fclose(all);
@@ -205,7 +214,8 @@ dt_status dt_metrics_rewind(dt_metrics *m, const char *phase, uint32_t nth, uint
         return io_error(m, "truncate");
     }
     m->bytes = (uint64_t)keep;
-    return DT_OK;
+    m->last_step = step;
+    return dt_str_status(&m->last);
 }
 
 /* NULL when out of memory. */
@@ -286,18 +296,51 @@ static void add_events(dt_metrics *m, uint64_t step)
     }
 }
 
+/* Numbers of m->last that were not given again, and its time. */
+static dt_status collect_last(dt_metrics *m, double *wall_s_p)
+{
+    dt_json *j = NULL;
+    dt_json_token t;
+    dt_str key = {0};
+    dt_status st = dt_json_open_mem(dt_str_text(&m->last), m->last.bytes, m->path, &j);
+    while (st == DT_OK && (st = dt_json_next(j, &t)) == DT_OK && t.kind != DT_JSON_END) {
+        const double value = t.kind == DT_JSON_NUMBER ? t.number : (double)NAN;
+        if (t.kind == DT_JSON_KEY) {
+            dt_str_clear(&key);
+            dt_str_add(&key, t.text);
+            st = dt_str_status(&key);
+        } else if (strcmp(dt_str_text(&key), "wall_s") == 0) {
+            *wall_s_p = value;
+        } else if ((t.kind == DT_JSON_NUMBER || t.kind == DT_JSON_NULL) && strcmp(dt_str_text(&key), "step") != 0) {
+            scalar *s = find(m, dt_str_text(&key));
+            st = s != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for the metrics of a step");
+            if (s != NULL && s->n == 0) {
+                *s = (scalar){.name = s->name, .sum = value, .n = 1};
+            }
+        }
+    }
+    dt_json_close(j);
+    dt_str_fini(&key);
+    return st;
+}
+
 dt_status dt_metrics_flush(dt_metrics *m, const char *phase, uint64_t step, double wall_s)
 {
     if (m == NULL) {
         return DT_OK;
     }
+    add_events(m, step);
+    if (m->last.bytes > 0 && m->last_step == step) {
+        DT_TRY(collect_last(m, &wall_s));
+        m->bytes -= m->last.bytes; /* what the file holds behind them goes before a record is added */
+    }
+    dt_str_clear(&m->last);
     dt_str_clear(&m->line);
     dt_json_out o = {.s = &m->line};
     dt_json_obj(&o, NULL);
     dt_json_i64(&o, "step", (int64_t)step);
     dt_json_str(&o, "phase", phase);
     dt_json_f64(&o, "wall_s", wall_s);
-    add_events(m, step);
     for (uint32_t i = 0; i < m->n; i++) {
         if (m->list[i].n > 0) {
             dt_json_f64(&o, m->list[i].name, m->list[i].sum / (double)m->list[i].n);

@@ -22,7 +22,9 @@ void dt_metrics_scalar(dt_metrics *m, const char *name, double value); /* m may 
 struct dt_events;
 void dt_metrics_events_set(dt_metrics *m, struct dt_events *events);
 struct dt_events *dt_metrics_events(const dt_metrics *m); /* NULL: none */
-/* Adds what was collected as one record. Where the disk is full, records wait in memory, up to 4 MiB of them, and
+/* Adds what was collected as one record. A step has one: where the last rewind was to this step and kept a record of
+ * it, that record is written anew, with what was collected since. So it gets the results of an evaluation that was
+ * interrupted, and made when the run went on. Where the disk is full, records wait in memory, up to 4 MiB of them, and
  * nothing is torn; that is a warning. Errors: DT_ENOMEM. */
 dt_status dt_metrics_flush(dt_metrics *m, const char *phase, uint64_t step, double wall_s);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Optimizers over flat arenas, and learning-rate schedules. Every function is one pass over a range and element-wise
- * (or over fixed 64 Ki-element blocks), so that the result does not depend on how ranges are dealt to workers.
+ * (or over a unit whose ends are fixed), so that the result does not depend on how ranges are dealt to workers.
  *
  *   AdamW  Loshchilov & Hutter 2019, decoupled decay: p -= lr * (m^ / (sqrt(v^) + eps) + wd * p)
  *   Adam   Kingma & Ba 2015, wd added to the gradient (PyTorch's Adam)
@@ -15,7 +15,6 @@
 #include <stdint.h>
 
 enum { DT_OPTIM_ADAMW = 0, DT_OPTIM_ADAM, DT_OPTIM_SGD };
-enum { DT_OPTIM_BLOCK = 65536 }; /* elements; block boundaries by global offset */
 
 typedef struct dt_optim_step {
     int32_t kind, reserved;
@@ -27,7 +26,7 @@ typedef struct dt_optim_step {
 /* Update [begin, end) of the arenas. m, v: moments (v unused by SGD, may be NULL). g is read only. On x86-64 numbers
  * below the smallest normal float are taken, and left behind, as 0. */
 void dt_optim_update(const dt_optim_step *s, float *p, const float *g, float *m, float *v, int64_t begin, int64_t end);
-/* Sum of squares of one block [begin, end) in double, fixed order. */
+/* Sum of squares of one unit [begin, end) in double, fixed order. */
 double dt_optim_sum_squares(const float *g, int64_t begin, int64_t end);
 /* dst += src over [begin, end): a merge of the fixed reduction tree. */
 void dt_optim_add(float *dst, const float *src, int64_t begin, int64_t end);

@@ -14,16 +14,16 @@
 
 typedef struct group {
     const char *title;
-    const char *begins[5]; /* names that belong here, by how they begin */
+    const char *begins[6]; /* names that belong here, by how they begin */
 } group;
 
 static const group groups[] = {
     {"Learning", {"loss", "lr", "losses/", "grad/", "charts/"}},
     {"Episodes", {"charts/episod", "env/", "shield/"}},
     {"Other", {""}},
-    {"Speed", {"charts/SPS", "charts/env_steps_", "charts/learn_samples_", "time/", "mem/"}},
+    {"Speed", {"charts/SPS", "charts/env_steps_", "charts/learn_samples_", "time/", "ranks/", "mem/"}},
 };
-enum { N_GROUPS = sizeof(groups) / sizeof(groups[0]), MAX_BEGINS = 5 };
+enum { N_GROUPS = sizeof(groups) / sizeof(groups[0]), MAX_BEGINS = 6 };
 
 /* Panels of their own show these. */
 static bool is_elsewhere(const dt_page_phase *phase, const char *name)

@@ -43,6 +43,9 @@ static void collect(const dt_logbook *l, fact f[N_FACTS])
     snprintf(f[0].text, sizeof(f[0].text), "%s", dt_run_condition_text(s->condition));
     if (s->condition == DT_RUN_FAILED) {
         snprintf(f[0].note_text, sizeof(f[0].note_text), "exit code %d", s->exit_code);
+    } else if (s->condition == DT_RUN_STOPPED) {
+        snprintf(f[0].note_text, sizeof(f[0].note_text), "in phase %lld of %lld", (long long)s->phase_index + 1,
+                 (long long)s->n_phases);
     } else if (s->end[0] != '\0') {
         snprintf(f[0].note_text, sizeof(f[0].note_text), "%s UTC", dt_time_text(s->end, time));
     }

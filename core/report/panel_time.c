@@ -53,8 +53,12 @@ static uint32_t split(const dt_page *p, const dt_page_phase *phase, uint32_t run
         out[n++] = (part){"learning", "time/learn", "p3", learn};
     } else {
         const double wait = sum_of(p, phase, run, "time/data_wait", &of_step); /* a part of the step */
-        const double step = sum_of(p, phase, run, "time/step", &first);
+        const double reduce = sum_of(p, phase, run, "time/reduce", &of_step);
+        const double share = sum_of(p, phase, run, "time/share", &of_step);
+        const double ranks = (isfinite(reduce) ? reduce : 0) + (isfinite(share) ? share : 0);
+        const double step = sum_of(p, phase, run, "time/step", &first) - ranks;
         out[n++] = (part){"waiting for data", "time/data_wait", "p1", wait};
+        out[n++] = (part){"waiting for other ranks", "time/reduce, time/share", "p0", ranks > 0 ? ranks : NAN};
         out[n++] = (part){"computing", "the rest of time/step", "p2", step - (isnan(wait) ? 0 : wait)};
     }
     const double wall = r->wall_s[h->first + h->n - 1] - r->wall_s[h->first] + first;

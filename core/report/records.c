@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { MAX_PHASE_BYTES = 256 };
 
@@ -204,10 +205,6 @@ static bool add_value(dt_records_reader *r, const char *name, double value)
     if (s == NULL) {
         return false;
     }
-    if (s->n > 0 && s->at[s->n - 1] == r->r.n - 1) { /* said twice of one record: the later counts */
-        s->value[s->n - 1] = value;
-        return true;
-    }
     if (s->n == s->cap) {
         const uint32_t cap = s->cap > 0 ? 2 * s->cap : 32;
         uint32_t *at = dt_realloc(s->at, cap * sizeof(*at));
@@ -222,14 +219,6 @@ static bool add_value(dt_records_reader *r, const char *name, double value)
     s->at[s->n] = r->r.n - 1;
     s->value[s->n++] = value;
     return true;
-}
-
-static void pass_time(dt_records_reader *r, double wall_s)
-{
-    if (wall_s < r->raw_wall) {
-        r->offset_s += r->raw_wall;
-    }
-    r->raw_wall = wall_s;
 }
 
 /* A new record; a phase begins where the id changes, or where steps do not rise. */
@@ -256,56 +245,14 @@ static bool add_record(dt_records_reader *r, const char *phase, uint64_t step, d
         d->wall_s = wall;
         d->cap = cap;
     }
-    pass_time(r, wall_s);
+    if (wall_s < r->raw_wall) {
+        r->offset_s += r->raw_wall;
+    }
+    r->raw_wall = wall_s;
     d->step[d->n] = step;
     d->wall_s[d->n++] = r->offset_s + wall_s;
     d->phase[d->n_phases - 1].n++;
     return true;
-}
-
-/* Where an evaluation was interrupted, its results stand in a line of their own, with the step and phase of the line
- * before. They belong to that record, unless it has such a number already: then the phase is another one of this id. */
-static bool continues_last(const dt_records *d, const char *phase, uint64_t step, const char *name)
-{
-    if (d->n == 0 || d->step[d->n - 1] != step || strcmp(d->phase[d->n_phases - 1].id, phase) != 0) {
-        return false;
-    }
-    const dt_series *s = dt_records_find(d, d->n_phases - 1, name);
-    return s == NULL || s->n == 0 || s->at[s->n - 1] != d->n - 1;
-}
-
-typedef struct line_head {
-    int64_t step;
-    char phase[MAX_PHASE_BYTES];
-    double wall_s;
-    bool is_complete, is_open; /* read; and its numbers have a record to go to */
-} line_head;
-
-/* The first number of a line, or its end, says which record it is of. */
-static dt_status open_record(dt_records_reader *r, line_head *h, const char *name)
-{
-    if (h->is_open) {
-        return DT_OK;
-    }
-    h->is_open = true;
-    if (name != NULL && continues_last(&r->r, h->phase, (uint64_t)h->step, name)) {
-        pass_time(r, h->wall_s);
-        return DT_OK;
-    }
-    return add_record(r, h->phase, (uint64_t)h->step, h->wall_s) ? DT_OK : no_memory(r);
-}
-
-static dt_status take_value(dt_records_reader *r, dt_json *j, line_head *h, const char *key, const dt_json_token *t)
-{
-    const bool is_number = t->kind == DT_JSON_NUMBER;
-    if (r->r.n_series >= DT_RECORDS_MAX_SERIES) {
-        return dt_json_fail(j, "more than %d names of numbers", DT_RECORDS_MAX_SERIES);
-    }
-    if (!is_number && t->kind != DT_JSON_NULL) {
-        return DT_OK;
-    }
-    DT_TRY(open_record(r, h, key));
-    return add_value(r, key, is_number ? t->number : (double)NAN) ? DT_OK : no_memory(r);
 }
 
 /* {"step":n,"phase":"...","wall_s":x, then names and numbers}: the three in front of the others, as record.c writes. */
@@ -313,7 +260,9 @@ static dt_status take_line(dt_records_reader *r, dt_json *j)
 {
     dt_json_token t;
     char *key = NULL;
-    line_head h = {.step = -1};
+    char phase[MAX_PHASE_BYTES] = "";
+    int64_t step = -1;
+    bool is_record = false; /* its head is complete */
     dt_status st = DT_OK;
     while (st == DT_OK && (st = dt_json_next(j, &t)) == DT_OK && t.kind != DT_JSON_END) {
         if (t.kind == DT_JSON_KEY) {
@@ -324,25 +273,26 @@ static dt_status take_line(dt_records_reader *r, dt_json *j)
             st = dt_json_depth(j) <= 1 ? DT_OK : dt_json_fail(j, "a record has no objects inside");
         } else if (key == NULL) {
             st = dt_json_fail(j, "expected a record");
-        } else if (h.is_complete) {
-            st = take_value(r, j, &h, key, &t);
+        } else if (is_record) {
+            const bool is_number = t.kind == DT_JSON_NUMBER;
+            if (r->r.n_series >= DT_RECORDS_MAX_SERIES) {
+                st = dt_json_fail(j, "more than %d names of numbers", DT_RECORDS_MAX_SERIES);
+                break;
+            }
+            if ((is_number || t.kind == DT_JSON_NULL) && !add_value(r, key, is_number ? t.number : (double)NAN)) {
+                st = no_memory(r);
+            }
         } else if (strcmp(key, "step") == 0 && t.kind == DT_JSON_NUMBER && t.is_integer && t.integer >= 0) {
-            h.step = t.integer;
+            step = t.integer;
         } else if (strcmp(key, "phase") == 0 && t.kind == DT_JSON_STRING) {
-            snprintf(h.phase, sizeof(h.phase), "%s", t.text);
-        } else if (strcmp(key, "wall_s") == 0 && t.kind == DT_JSON_NUMBER && h.step >= 0) {
-            h.is_complete = true;
-            h.wall_s = t.number;
+            snprintf(phase, sizeof(phase), "%s", t.text);
+        } else if (strcmp(key, "wall_s") == 0 && t.kind == DT_JSON_NUMBER && step >= 0) {
+            is_record = true;
+            st = add_record(r, phase, (uint64_t)step, t.number) ? DT_OK : no_memory(r);
         }
     }
     dt_free(key);
-    if (h.is_complete && !h.is_open) { /* a line without numbers, or one that breaks off before them */
-        const dt_status opened = open_record(r, &h, NULL);
-        if (opened < 0) {
-            return opened;
-        }
-    }
-    return st == DT_OK && !h.is_complete ? dt_json_fail(j, "expected step, phase and wall_s") : st;
+    return st == DT_OK && !is_record ? dt_json_fail(j, "expected step, phase and wall_s") : st;
 }
 
 /* ---- the file ---------------------------------------------------------------------------------------------------- */
@@ -373,6 +323,13 @@ static dt_status start_anew(dt_records_reader *r)
     return open_file(r);
 }
 
+/* Where the last whole line ended no line ends any more: the file was cut and went on, as a resume does it. */
+static bool is_rewritten(const dt_records_reader *r)
+{
+    char c = '\n';
+    return r->end > 0 && (pread(fileno(r->file), &c, 1, r->end - 1) != 1 || c != '\n');
+}
+
 dt_status dt_records_poll(dt_records_reader *r)
 {
     struct stat s;
@@ -381,7 +338,8 @@ dt_status dt_records_poll(dt_records_reader *r)
     if (r->is_text) {
         return DT_DONE;
     }
-    if (r->file == NULL || dt_beneath_stat(r->path, &s) != 0 || s.st_ino != r->inode || s.st_size < r->end) {
+    if (r->file == NULL || dt_beneath_stat(r->path, &s) != 0 || s.st_ino != r->inode || s.st_size < r->end ||
+        is_rewritten(r)) {
         is_new = true;
         if (r->file == NULL) {
             DT_TRY(open_file(r));

@@ -21,11 +21,9 @@ enum { EXIT_INTERRUPTED = 75 }; /* INTERFACES, exit codes */
 
 const char *dt_run_condition_text(dt_run_condition c)
 {
-    static const char *const text[] = {[DT_RUN_RUNNING] = "running",
-                                       [DT_RUN_INTERRUPTED] = "interrupted",
-                                       [DT_RUN_DONE] = "done",
-                                       [DT_RUN_FAILED] = "failed",
-                                       [DT_RUN_DAMAGED] = "damaged"};
+    static const char *const text[] = {
+        [DT_RUN_RUNNING] = "running", [DT_RUN_INTERRUPTED] = "interrupted", [DT_RUN_STOPPED] = "stopped",
+        [DT_RUN_DONE] = "done",       [DT_RUN_FAILED] = "failed",           [DT_RUN_DAMAGED] = "damaged"};
     return text[c];
 }
 
@@ -185,7 +183,11 @@ void dt_run_state_get(const char *dir, const dt_flat *meta, const dt_flat *confi
         out->n_phases = dt_i64_within(dt_flat_number(progress, "phases", 1), 0, INT32_MAX);
         measure(progress, records, out);
     }
-    if (out->condition == DT_RUN_DONE) {
+    if (out->condition == DT_RUN_DONE && out->phase_index + 1 < out->n_phases) {
+        out->condition = DT_RUN_STOPPED;
+        out->steps = 0; /* those planned were --max-steps, not the phase's */
+        out->part = NAN;
+    } else if (out->condition == DT_RUN_DONE) {
         out->progress = 1;
     } else if (out->n_phases > 0) {
         out->progress = ((double)out->phase_index + out->part) / (double)out->n_phases;

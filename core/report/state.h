@@ -13,6 +13,7 @@
 typedef enum dt_run_condition {
     DT_RUN_RUNNING,
     DT_RUN_INTERRUPTED, /* state saved on request (75), or killed: --resume goes on */
+    DT_RUN_STOPPED,     /* --max-steps ended it before its last phase: --resume goes on */
     DT_RUN_DONE,
     DT_RUN_FAILED,
     DT_RUN_DAMAGED /* its files cannot be read */
@@ -24,7 +25,7 @@ typedef struct dt_run_state {
     bool has_phase;                /* it came to a first record, or at least to the beginning of a phase */
     char phase[128];               /* the last one */
     int64_t phase_index, n_phases; /* 0-based; n_phases 0: not known */
-    uint64_t step, steps;          /* of the phase; steps 0: not known, as where time ends it */
+    uint64_t step, steps;          /* of the phase; steps 0: not known, as where time ends it or it was stopped */
     uint64_t parameters, trained;  /* of its models, and without the frozen ones; 0: not known */
     double part;                   /* of the phase, 0..1; NAN: not known */
     double progress;               /* of all phases, 0..1; NAN: not known */
@@ -42,6 +43,6 @@ typedef struct dt_run_state {
 /* dir: a run directory, which holds meta.json. config: config.origin.json of it, may be empty. */
 void dt_run_state_get(const char *dir, const dt_flat *meta, const dt_flat *config, const dt_flat *progress,
                       const dt_records *records, dt_run_state *out);
-const char *dt_run_condition_text(dt_run_condition c); /* "running", "interrupted", "done", "failed", "damaged" */
+const char *dt_run_condition_text(dt_run_condition c); /* "running", "interrupted", "stopped" ... */
 
 #endif

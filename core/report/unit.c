@@ -20,6 +20,7 @@ static const rule whole[] = {{"charts/SPS", "samples/s"},
                              {"charts/episodic_length", "steps"},
                              {"eval/length", "steps"},
                              {"env_steps", "steps"},
+                             {"ranks/sent", "bytes"},
                              {"gpu/utilisation", "%"},
                              {"gpu/temperature", "\xc2\xb0"
                                                  "C"}};

@@ -14,10 +14,11 @@ typedef struct dt_args {
     const char *verb;
     const char *word[DT_CLI_MAX_WORDS]; /* positional, after the verb */
     const char *config[DT_CLI_MAX_REPEAT], *set[DT_CLI_MAX_REPEAT];
-    const char *plugin, *phase, *profile, *run_dir, *name, *resume, *init_from, *device, *nproc, *threads, *seed;
+    const char *plugin, *phase, *profile, *run_dir, *name, *resume, *init_from, *device, *nproc, *check_sync, *threads,
+        *seed;
     const char *every;
     const char *max_steps, *max_time, *profile_steps, *checkpoint, *env, *episodes, *seeds, *out, *format, *store;
-    const char *print_graph;
+    const char *print_graph, *max_restarts, *hostfile, *parameters, *step_time;
     uint32_t n_words, n_config, n_set;
     bool has_resume, dry_run, no_graphs, trust_plugins, json, quiet, verbose, help;
     int argc;

@@ -98,7 +98,7 @@ void dt_baseline_names_fini(dt_baseline_names *b)
 dt_status dt_policy_result_take(dt_stage *s, dt_policy_result **out_p)
 {
     *out_p = NULL;
-    if (s->n_results == 0 || s->env.comp == NULL || s->rollout == NULL) {
+    if (s->results.n == 0 || s->env.comp == NULL || s->rollout == NULL) {
         return DT_OK;
     }
     dt_policy_result *p = dt_alloc(sizeof(*p));
@@ -111,9 +111,9 @@ dt_status dt_policy_result_take(dt_stage *s, dt_policy_result **out_p)
         }
     }
     dt_result_json(s, &p->json);
-    memcpy(p->result, s->result, s->n_results * sizeof(*s->result));
-    p->n = s->n_results;
-    s->n_results = 0;
+    memcpy(p->result, s->results.at, s->results.n * sizeof(*s->results.at));
+    p->n = s->results.n;
+    s->results.n = 0;
     *out_p = p;
     return dt_str_status(&p->json);
 }

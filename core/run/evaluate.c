@@ -12,6 +12,37 @@
 
 #include <string.h>
 
+/* A folder without a configuration beside it may still be a checkpoint; what is damaged is told as that. */
+static dt_status refuse_missing(const char *path, bool has_config)
+{
+    dt_ckpt_info info;
+    if (dt_fs_is_file(path) || has_config) {
+        return DT_OK;
+    }
+    const dt_status st = dt_ckpt_inspect(path, &info);
+    return st == DT_ENOTFOUND
+               ? DT_FAIL(DT_ECONFIG,
+                         "--checkpoint: there is no checkpoint at %s; name a run, one of its checkpoints, "
+                         "or a file of weights: `dtrain runs` lists runs",
+                         path)
+               : st;
+}
+
+dt_status dt_eval_open(const dt_args *a, dt_session *s)
+{
+    dt_str config = {0};
+    dt_session_config_beside(a->checkpoint, &config);
+    dt_status st = dt_str_status(&config);
+    if (st == DT_OK && a->checkpoint != NULL) {
+        st = refuse_missing(a->checkpoint, config.bytes > 0);
+    }
+    if (st == DT_OK) {
+        st = dt_session_open(a, config.bytes > 0 ? dt_str_text(&config) : NULL, NULL, s);
+    }
+    dt_str_fini(&config);
+    return st;
+}
+
 dt_status dt_eval_phase(const dt_session *s, const char *checkpoint, int64_t *index_p)
 {
     dt_ckpt_info info;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A phase evaluated apart from its run, on one rank: what the verbs eval and render share. Threads: [main].
+ * A phase evaluated apart from its run, on one rank: what the verbs eval, render and export share. Threads: [main].
  */
 #ifndef DTRAIN_CORE_RUN_EVALUATE_H
 #define DTRAIN_CORE_RUN_EVALUATE_H
@@ -16,6 +16,9 @@ typedef struct dt_eval {
     dt_stage *stage; /* with what its evaluation reported and left for pictures */
 } dt_eval;
 
+/* The session of a->checkpoint: with the configuration that lies beside it, below what a says. Errors: DT_ECONFIG
+ * where no checkpoint is there, or nothing says what to run; those of sessions. */
+dt_status dt_eval_open(const dt_args *a, dt_session *s) DT_NODISCARD;
 /* The phase that a checkpoint is of, or the newest one of a run, where the session has several; the session's own where
  * it has one. Errors: DT_ECONFIG, where nothing says which. */
 dt_status dt_eval_phase(const dt_session *s, const char *checkpoint, int64_t *index_p) DT_NODISCARD;

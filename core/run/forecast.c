@@ -26,7 +26,7 @@ enum { RUN_BYTES = 400 * 1000, RESULT_BYTES = 1200 * 1000, FILM_BYTES = 400 * 10
 
 static void add(const dt_stage *s, dt_forecast *f, const char *name, uint64_t mapped, uint64_t resident)
 {
-    const uint32_t ranks = dt_comm_size(s->d.comm);
+    const uint32_t ranks = dt_comm_in_process(s->d.comm);
     if (mapped > 0 && f->n_parts < DT_FORECAST_PARTS) {
         f->part[f->n_parts++] = (dt_forecast_part){name, mapped * ranks, resident * ranks};
         f->arenas += mapped * ranks;
@@ -61,7 +61,7 @@ static void prepare_evaluation(dt_stage *s)
 static void add_rollout(const dt_stage *s, dt_forecast *f)
 {
     const dt_rollout_need *n = &f->rollout;
-    const uint32_t ranks = dt_comm_size(s->d.comm);
+    const uint32_t ranks = dt_comm_in_process(s->d.comm);
     add(s, f, "acting", n->policy, n->policy_resident);
     add(s, f, "rollouts", n->buffer, n->buffer_resident);
     add(s, f, "evaluation_episodes", n->evaluation, n->evaluation_resident);
@@ -85,7 +85,7 @@ static void add_recordings(const dt_stage *s, dt_forecast *f)
 {
     for (uint32_t i = 0; i < s->n_stores; i++) {
         dt_store_forget(s->store[i]);
-        f->recordings += dt_store_bytes(s->store[i]) * dt_comm_size(s->d.comm);
+        f->recordings += dt_store_bytes(s->store[i]) * dt_comm_in_process(s->d.comm);
     }
     f->resident += f->recordings;
 }
@@ -109,7 +109,7 @@ static void add_memory(dt_stage *s, uint64_t max_steps, dt_forecast *f)
     add_recordings(s, f);
     /* parameters are resident by now, and so are the moments of a run that goes on */
     const bool goes_on = dt_trainer_step_number(s->trainer) > 0;
-    const uint64_t counted = (resident.params + (goes_on ? resident.moments : 0)) * dt_comm_size(s->d.comm);
+    const uint64_t counted = (resident.params + (goes_on ? resident.moments : 0)) * dt_comm_in_process(s->d.comm);
     const uint64_t now = dt_rss_bytes();
     f->base = (now > counted ? now - counted : 0) + RUN_BYTES;
     if (s->rollout != NULL) {
@@ -167,7 +167,7 @@ static dt_status add_limits(dt_stage *s, dt_forecast *f)
 
 static void add_disk(const dt_stage *s, dt_forecast *f)
 {
-    const uint32_t arenas = dt_trainer_moment(s->trainer, 1) != NULL ? 3 : 2;
+    const uint32_t arenas = 1 + dt_trainer_moments(s->trainer);
     f->checkpoint = (uint64_t)s->params.total * sizeof(float) * arenas;
     /* those kept, the best, the phase's end, and the one being written before the oldest goes */
     f->kept = (uint32_t)f->saving.keep_last + (f->saving.best_by[0] != '\0') + 1;
@@ -253,7 +253,7 @@ static void text_of_time(const dt_stage *s, const dt_forecast *f, dt_str *out)
 
 void dt_forecast_text(const dt_stage *s, const dt_forecast *f, dt_str *out)
 {
-    const uint32_t ranks = dt_comm_size(s->d.comm);
+    const uint32_t ranks = dt_comm_in_process(s->d.comm);
     const dt_rollout_need *n = &f->rollout;
     text_of_time(s, f, out);
     for (uint32_t i = 0; i < s->n_models; i++) {

@@ -39,11 +39,11 @@ static const dt_safetensors *tensors_of(const source *s)
     return s->ckpt != NULL ? dt_ckpt_model(s->ckpt) : s->file;
 }
 
-/* report (may be NULL): the damaged ones that were passed over. */
-static dt_status add_checkpoint(dt_handover *h, const char *path, const char *kind, dt_str *report)
+/* skipped (may be NULL): the damaged ones that were passed over. */
+static dt_status add_checkpoint(dt_handover *h, const char *path, const char *kind, dt_str *skipped)
 {
     source *s = &h->from[h->n];
-    DT_TRY(dt_ckpt_open(path, false, report, &s->ckpt));
+    DT_TRY(dt_ckpt_open(path, false, skipped, &s->ckpt));
     const dt_ckpt_info *info = dt_ckpt_info_get(s->ckpt);
     s->path = info->path;
     snprintf(s->note, sizeof(s->note), "%s%s", kind, info->phase);
@@ -113,7 +113,7 @@ dt_status dt_handover_previous(const char *run_dir, dt_config *c, int64_t index,
 }
 
 /* The newest checkpoint of phase `id` in a run that opens. DT_ENOTFOUND: the run has none of this phase. */
-static dt_status add_newest_of(dt_handover *h, const char *path, const char *id, dt_str *report)
+static dt_status add_newest_of(dt_handover *h, const char *path, const char *id, dt_str *skipped)
 {
     dt_ckpt_info *list = NULL;
     uint32_t n = 0;
@@ -129,7 +129,7 @@ static dt_status add_newest_of(dt_handover *h, const char *path, const char *id,
                 break;
             }
         }
-        dt_str_addf(report, "step-%012llu skipped: %s\n", (unsigned long long)list[i].step,
+        dt_str_addf(skipped, "step-%012llu skipped: %s\n", (unsigned long long)list[i].step,
                     list[i].valid ? dt_error_text() : list[i].why);
     }
     dt_free(list);
@@ -139,17 +139,17 @@ static dt_status add_newest_of(dt_handover *h, const char *path, const char *id,
 /* Of a run: the newest of phase `id`, or of any where it has none of that; damaged ones are told. */
 static dt_status add_newest(dt_handover *h, const char *path, const char *id)
 {
-    dt_str report = {0};
-    dt_status st = id != NULL ? add_newest_of(h, path, id, &report) : DT_ENOTFOUND;
+    dt_str skipped = {0};
+    dt_status st = id != NULL ? add_newest_of(h, path, id, &skipped) : DT_ENOTFOUND;
     if (st == DT_ENOTFOUND) {
-        dt_str_clear(&report);
-        st = add_checkpoint(h, path, "", &report);
+        dt_str_clear(&skipped);
+        st = add_checkpoint(h, path, "", &skipped);
     }
-    if (st == DT_OK && report.bytes > 0) {
-        dt_log_lines(DT_LOG_WARN, dt_str_text(&report));
+    if (st == DT_OK && skipped.bytes > 0) {
+        dt_log_lines(DT_LOG_WARN, dt_str_text(&skipped));
         dt_log(DT_LOG_WARN, "%s is taken", h->from[0].path);
     }
-    dt_str_fini(&report);
+    dt_str_fini(&skipped);
     return st;
 }
 

@@ -12,9 +12,11 @@ core_libdtcore_la_SOURCES += \
 	core/run/profile_steps.c core/run/profile_steps.h \
 	core/run/rank.c core/run/rank.h \
 	core/run/rank_evaluate.c \
+	core/run/rank_load.c \
 	core/run/rank_loop.c \
 	core/run/rank_phase.c \
 	core/run/rank_save.c \
+	core/run/rank_sync.c \
 	core/run/rank_show.c \
 	core/run/result_text.c \
 	core/run/resume.c core/run/resume.h \
@@ -22,5 +24,6 @@ core_libdtcore_la_SOURCES += \
 	core/run/run_record.c \
 	core/run/run_start.c core/run/run_start.h \
 	core/run/rundir.c core/run/rundir.h \
-	core/run/session.c core/run/session.h \
+	core/run/session.c core/run/session.h core/run/session_check.c core/run/session_device.c \
+	core/run/session_parts.h \
 	core/run/snapshot.c core/run/snapshot.h

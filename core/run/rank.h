@@ -17,7 +17,7 @@
 
 #include <pthread.h>
 
-typedef struct dt_run_state { /* what all ranks share */
+typedef struct dt_run_state { /* what all ranks of this process share */
     const dt_run_desc *d;
     dt_metrics *metrics;
     dt_screen *screen;
@@ -32,9 +32,21 @@ typedef struct dt_run_state { /* what all ranks share */
     dt_profile_steps profile;
 } dt_run_state;
 
+typedef struct dt_rank_word { /* of a rank, when an iteration has ended */
+    uint32_t want;            /* what it wishes */
+    float took_s, waited_s;   /* since the last word; waited_s: of it, for other ranks */
+    uint64_t sent;            /* bytes to others, the same */
+} dt_rank_word;
+
 typedef struct dt_rank {
     dt_run_state *r;
     dt_comm *comm;
+    bool leads;          /* the first rank of its process: what all ranks there share is its to set */
+    dt_rank_word *words; /* [ranks] of the last agreement */
+    struct {
+        double at_s, waited_s; /* at the last agreement */
+        uint64_t sent;
+    } load;
     pthread_t thread;
     dt_stage *stage;
     double last_save_s, rate_s;
@@ -44,6 +56,7 @@ typedef struct dt_rank {
     uint64_t good_step, evaluated_step; /* of the run: where the last iteration began, where it was evaluated */
     dt_snapshot_held held;              /* of the first rank: besides the arenas, before this iteration */
     double rate;
+    uint64_t check_every; /* steps between comparisons of parameters; 0: never */
     dt_training_opts training;
     dt_checkpoint_opts checkpoint;
     dt_stop_opts stop;
@@ -108,7 +121,21 @@ dt_status dt_rank_tell_progress(const dt_rank *k, int64_t index);
 void dt_rank_tell_first_step(dt_rank *k);
 void dt_rank_show(dt_rank *k, const dt_progress *p, bool force);
 /* The first epoch, every so many, and the last one. */
+bool dt_rank_shows_models(const dt_rank *k, const dt_progress *p); /* is it time for their histograms? */
 void dt_rank_show_models(const dt_rank *k, const dt_progress *p);
+
+/* ---- rank_load.c ------------------------------------------------------------------------------------------------ */
+
+/* What this rank did since the last time. */
+dt_rank_word dt_rank_load_take(dt_rank *k, uint32_t want);
+/* Rank 0, of several processes: records how the last iteration was spread. */
+void dt_rank_load_show(const dt_rank *k);
+
+/* ---- rank_sync.c ------------------------------------------------------------------------------------------------ */
+
+/* Every comm.check_every steps, on all ranks: do they have the same parameters? before: the steps of the phase when the
+ * iteration began. Errors: DT_ECOMM (which tensor differs, on which rank). */
+dt_status dt_rank_check_sync(dt_rank *k, uint64_t before);
 
 /* ---- rank_loop.c ------------------------------------------------------------------------------------------------ */
 

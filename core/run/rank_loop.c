@@ -13,12 +13,27 @@
 #include "base/trace.h"
 #include "base/signals.h"
 
-enum { WANT_STOP = 1u, WANT_SAVE = 2u, WANT_END = 4u };
+enum { WANT_STOP = 1u, WANT_SAVE = 2u, WANT_END = 4u, WANT_GRADIENT = 8u };
 
-/* Signals, time and the wish to save are known to rank 0 alone; all ranks do the same thing. */
+/* any_p: what any rank set in its word. */
+static dt_status agree_or(dt_rank *k, const dt_rank_word *mine, uint32_t *any_p)
+{
+    DT_TRY(dt_comm_all_gather(k->comm, mine, sizeof(*mine), k->words));
+    *any_p = 0;
+    for (uint32_t i = 0; i < dt_comm_size(k->comm); i++) {
+        *any_p |= k->words[i].want;
+    }
+    return DT_OK;
+}
+
+/* Signals reach any process; time and checkpoints that are due are rank 0's to know. All ranks do the same thing. */
 static dt_status agree_wishes(dt_rank *k, const dt_progress *p, uint32_t *want_p)
 {
     uint32_t want = 0;
+    if (k->leads) {
+        want |= dt_fault("run.stop") || dt_run_stops(k->r) ? WANT_STOP : 0;
+        want |= dt_signals_save() ? WANT_SAVE : 0;
+    }
     if (dt_rank_is_first(k)) {
         const dt_checkpoint_opts *c = &k->checkpoint;
         const int64_t save_interval = k->training.save_interval;
@@ -26,13 +41,16 @@ static dt_status agree_wishes(dt_rank *k, const dt_progress *p, uint32_t *want_p
         const bool steps = c->every_steps > 0 && p->step % (uint64_t)c->every_steps == 0;
         const bool seconds = c->every_seconds > 0 && now - k->last_save_s >= (double)c->every_seconds;
         const bool epochs = p->epoch_end && save_interval > 0 && (p->epoch + 1) % (uint64_t)save_interval == 0;
-        want |= dt_fault("run.stop") || dt_run_stops(k->r) ? WANT_STOP : 0;
         const bool due = steps || seconds || epochs || k->n_failed_saves > 0;
-        want |= (due && (k->n_failed_saves == 0 || now >= k->save_again_s)) || dt_signals_save() ? WANT_SAVE : 0;
+        want |= due && (k->n_failed_saves == 0 || now >= k->save_again_s) ? WANT_SAVE : 0;
         want |= k->stop.time > 0 && dt_rank_phase_s(k) >= k->stop.time ? WANT_END : 0;
+        want |= dt_rank_shows_models(k, p) ? WANT_GRADIENT : 0;
     }
-    DT_TRY(dt_comm_broadcast(k->comm, 0, &want, sizeof(want)));
-    *want_p = want;
+    const dt_rank_word mine = dt_rank_load_take(k, want);
+    DT_TRY(agree_or(k, &mine, want_p));
+    if (dt_rank_is_first(k) && k->r->d->processes != NULL) {
+        dt_rank_load_show(k);
+    }
     return DT_OK;
 }
 
@@ -44,34 +62,17 @@ static bool stop_rule_met(dt_rank *k, const dt_progress *p)
            (k->stop.iterations > 0 && k->iterations >= (uint64_t)k->stop.iterations);
 }
 
-/* any_p: what any rank set in its word. */
-static dt_status agree_or(dt_comm *c, uint32_t mine, uint32_t *all, uint32_t *any_p)
-{
-    const dt_status st = all != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory");
-    *any_p = 0;
-    DT_TRY(dt_comm_agree(c, st));
-    DT_TRY(dt_comm_all_gather(c, &mine, sizeof(mine), all));
-    for (uint32_t i = 0; i < dt_comm_size(c); i++) {
-        *any_p |= all[i];
-    }
-    return DT_OK;
-}
-
 /* Workers of environments that were lost on any rank since the last call, in what began at `step`. */
 static dt_status note_lost_workers(dt_rank *k, uint64_t step)
 {
-    const uint32_t restarts = atomic_load(&k->stage->env.n_restarts), ranks = dt_comm_size(k->comm);
+    const uint32_t restarts = atomic_load(&k->stage->env.n_restarts);
     uint32_t lost = restarts - k->restarts;
     k->restarts = restarts;
     if (!k->stage->env.in_process) {
         return DT_OK;
     }
-    if (ranks > 1) {
-        uint32_t *all = dt_alloc_n(ranks, sizeof(*all));
-        const dt_status st = agree_or(k->comm, lost, all, &lost);
-        dt_free(all);
-        DT_TRY(st);
-    }
+    const dt_rank_word mine = {.want = lost};
+    DT_TRY(agree_or(k, &mine, &lost));
     if (lost > 0 && dt_rank_is_first(k)) {
         dt_rundir_mark(k->r->d->dir, step);
         dt_run_note_or_warn(k->r->d->session, k->r->d->dir, -1);
@@ -159,6 +160,7 @@ dt_status dt_rank_loop(dt_rank *k, uint64_t stop_step)
         k->epoch = p.epoch + p.epoch_end;
         k->good_step = dt_rank_global_step(k);
         uint32_t want = 0;
+        DT_TRY(dt_rank_check_sync(k, before - r->base_step));
         DT_TRY(agree_wishes(k, &p, &want));
         bool is_met = (want & WANT_END) != 0 || stop_rule_met(k, &p);
         const bool ends = st == DT_DONE || (p.steps > 0 && p.step >= p.steps) || is_met;
@@ -173,6 +175,7 @@ dt_status dt_rank_loop(dt_rank *k, uint64_t stop_step)
             }
             want |= k->checkpoint.best_by[0] != '\0' ? WANT_SAVE : 0;
         }
+        DT_TRY((want & WANT_GRADIENT) != 0 ? dt_trainer_whole_gradient(k->stage->trainer) : DT_OK);
         if (dt_rank_is_first(k)) {
             dt_rank_tell_first_step(k);
             dt_rank_show(k, &p, p.step == p.steps);

@@ -25,7 +25,7 @@ static dt_stage_desc describe_stage(const dt_rank *k, int64_t index, uint32_t lo
 {
     dt_run_state *r = k->r;
     const dt_session *s = r->d->session;
-    const uint32_t ranks = dt_comm_size(k->comm);
+    const uint32_t ranks = dt_comm_in_process(k->comm);
     dt_stage_desc d = dt_session_stage(s, index, k->comm, &r->create_lock);
     d.metrics = dt_rank_is_first(k) ? r->metrics : NULL;
     d.threads = s->threads > ranks ? s->threads / ranks : 1;
@@ -63,6 +63,11 @@ static dt_status create_stage(dt_rank *k, int64_t index, uint32_t loaded)
         dt_phase_opts phase;
         st = dt_config_phase(s->config, index, &phase, &k->stop);
     }
+    dt_comm_opts comm = {.check_every = 0};
+    if (st == DT_OK) {
+        st = dt_config_comm(s->config, index, &comm);
+    }
+    k->check_every = (uint64_t)comm.check_every;
     dt_memory_opts memory;
     if (st == DT_OK) {
         st = dt_config_memory(s->config, index, &memory);
@@ -228,7 +233,7 @@ static uint32_t namesakes(const dt_run_state *r, int64_t index)
 static dt_status run_phase(dt_rank *k, int64_t index)
 {
     dt_run_state *r = k->r;
-    if (dt_rank_is_first(k)) {
+    if (k->leads) {
         r->stands = false;
         (void)dt_fault("run.begin"); /* tests kill here */
     }
@@ -258,7 +263,7 @@ static dt_status run_phase(dt_rank *k, int64_t index)
         DT_TRY(dt_metrics_rewind(r->metrics, k->stage->d.phase->desc.id, namesakes(r, index), begin));
         DT_TRY(begin_event_files(k, index, begin));
     }
-    if (dt_rank_is_first(k)) {
+    if (k->leads) {
         r->retries = index == r->phase ? r->retries : 0;
         r->phase = index;
         r->stands = true;
@@ -323,7 +328,7 @@ static void tell_release(const dt_rank *k, int64_t index)
 #ifdef __GLIBC__
     (void)malloc_trim(0);
 #endif
-    if (s->device != NULL && s->device_ops->memory(s->device, &free_bytes, &total) == DT_OK) {
+    if (s->device.handle != NULL && s->device.ops->memory(s->device.handle, &free_bytes, &total) == DT_OK) {
         snprintf(device, sizeof(device), ", device %.1f of %.1f MB free", (double)free_bytes / 1e6,
                  (double)total / 1e6);
     }
@@ -336,7 +341,7 @@ dt_status dt_rank_run_phases(dt_rank *k)
     dt_run_state *r = k->r;
     const dt_session *s = r->d->session;
     for (int64_t i = r->start.begin; i < s->last; i++) {
-        const dt_status entered = dt_rank_is_first(k) ? dt_session_enter(r->d->session, i) : DT_OK;
+        const dt_status entered = k->leads ? dt_session_enter(r->d->session, i) : DT_OK;
         DT_TRY(dt_comm_agree(k->comm, entered));
         const dt_status st = run_phase(k, i);
         const uint64_t steps = st >= 0 ? dt_trainer_step_number(k->stage->trainer) : 0;
@@ -357,7 +362,7 @@ dt_status dt_rank_run_phases(dt_rank *k)
             return DT_OK; /* --max-steps */
         }
         DT_TRY(dt_comm_barrier(k->comm));
-        if (dt_rank_is_first(k)) {
+        if (k->leads) {
             r->base_step += steps;
             tell_release(k, i);
         }

@@ -110,12 +110,12 @@ static dt_status tell_last(const dt_rank *k, dt_status st)
                       (unsigned long long)dt_rank_global_step(k), dt_rundir_path(k->r->d->dir));
 }
 
-dt_status dt_rank_save(dt_rank *k, bool phase_end, bool must)
+/* Rank 0 saves, again where it must; the others learn how it ended. */
+static dt_status save_until_done(dt_rank *k, bool phase_end, bool must, bool is_due)
 {
     const double begin_s = dt_clock_s();
     for (uint32_t n = 1;; n++) {
-        const bool is_due = dt_rank_is_first(k) && (phase_end || k->last_saved_step != dt_rank_global_step(k));
-        dt_status st = is_due ? try_save(k, phase_end) : DT_OK;
+        dt_status st = is_due && dt_rank_is_first(k) ? try_save(k, phase_end) : DT_OK;
         uint32_t again = 0;
         if (st < 0 && !must) {
             st = go_on_unsaved(k, st);
@@ -135,19 +135,35 @@ dt_status dt_rank_save(dt_rank *k, bool phase_end, bool must)
     }
 }
 
-dt_status dt_rank_rescue(dt_rank *k, dt_status st, const dt_snapshot_held *held)
+/* What one of several ranks has of the state goes to rank 0 for this time. */
+static dt_status open_state(dt_rank *k, uint32_t *is_due_p)
+{
+    if (k->stage->trainer == NULL) {
+        return DT_OK;
+    }
+    DT_TRY(dt_comm_broadcast(k->comm, 0, is_due_p, sizeof(*is_due_p)));
+    return *is_due_p ? dt_trainer_open_moments(k->stage->trainer, true) : DT_OK;
+}
+
+static void close_state(const dt_rank *k)
+{
+    if (k->stage->trainer != NULL) {
+        dt_trainer_close_moments(k->stage->trainer, false);
+    }
+}
+
+dt_status dt_rank_save(dt_rank *k, bool phase_end, bool must)
+{
+    uint32_t is_due = phase_end || k->last_saved_step != dt_rank_global_step(k);
+    DT_TRY(open_state(k, &is_due));
+    const dt_status st = save_until_done(k, phase_end, must, is_due);
+    close_state(k);
+    return st;
+}
+
+static void rescue(dt_rank *k, const dt_snapshot_held *held)
 {
     const uint64_t step = dt_rank_global_step(k);
-    const bool is_news = step > k->r->base_step && step == k->good_step && step != k->last_saved_step;
-    if (!dt_rank_is_first(k) || st == DT_EINTERRUPTED || k->stage->d.device_ops != NULL || !is_news ||
-        (held != NULL && !held->is_there)) {
-        return st;
-    }
-    dt_error *reason = dt_alloc(sizeof(*reason));
-    if (reason == NULL) {
-        return st;
-    }
-    dt_error_take(reason, st);
     dt_snapshot_desc d = describe_snapshot(k);
     d.held = held;
     if (write_checkpoint(k, &d) < 0) {
@@ -155,7 +171,29 @@ dt_status dt_rank_rescue(dt_rank *k, dt_status st, const dt_snapshot_held *held)
     } else {
         dt_log(DT_LOG_WARN, "what was learnt before the failure is saved at step %llu", (unsigned long long)step);
     }
-    dt_error_put(reason);
+}
+
+dt_status dt_rank_rescue(dt_rank *k, dt_status st, const dt_snapshot_held *held)
+{
+    const uint64_t step = dt_rank_global_step(k);
+    const bool is_news = step > k->r->base_step && step == k->good_step && step != k->last_saved_step;
+    uint32_t is_due = dt_rank_is_first(k) && is_news && (held == NULL || held->is_there);
+    if (st == DT_EINTERRUPTED || k->stage->d.device_ops != NULL) {
+        return st;
+    }
+    dt_error *reason = dt_alloc(sizeof(*reason));
+    if (reason == NULL) {
+        return st;
+    }
+    dt_error_take(reason, st);
+    const bool is_alone = dt_comm_size(k->comm) == 1;
+    /* where the communicator itself failed nothing can be brought together any more */
+    const bool is_whole = open_state(k, &is_due) == DT_OK;
+    if (is_due && is_whole && dt_rank_is_first(k)) {
+        rescue(k, held);
+    }
+    close_state(k);
+    st = dt_error_put(reason);
     dt_free(reason);
-    return st;
+    return is_alone || !is_whole ? st : dt_comm_agree(k->comm, st); /* nobody waits for anybody after this */
 }

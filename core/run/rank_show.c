@@ -69,6 +69,10 @@ void dt_rank_show(dt_rank *k, const dt_progress *p, bool force)
     dt_metrics_scalar(r->metrics, "charts/SPS", k->rate);
     dt_metrics_scalar(r->metrics, "time/step", t.step);
     dt_metrics_scalar(r->metrics, "time/data_wait", t.data_wait);
+    if (t.buckets > 0 && dt_comm_size(k->comm) > 1) {
+        dt_metrics_scalar(r->metrics, "time/reduce", t.reduce);
+        dt_metrics_scalar(r->metrics, "time/share", t.share);
+    }
     dt_metrics_scalar(r->metrics, "mem/rss", (double)v.rss_bytes);
     dt_metrics_scalar(r->metrics, "mem/peak", (double)(k->has_peak ? dt_rss_peak_bytes() : v.rss_bytes));
     dt_metrics_scalar(r->metrics, "mem/planned", (double)k->forecast.resident);
@@ -87,10 +91,16 @@ void dt_rank_show(dt_rank *k, const dt_progress *p, bool force)
     }
 }
 
-void dt_rank_show_models(const dt_rank *k, const dt_progress *p)
+bool dt_rank_shows_models(const dt_rank *k, const dt_progress *p)
 {
     const uint64_t every = k->histogram_every;
-    if (every > 0 && p->epoch_end && (p->epoch == 0 || (p->epoch + 1) % every == 0 || p->step == p->steps)) {
+    return every > 0 && p->epoch_end && k->stage->trainer != NULL &&
+           (p->epoch == 0 || (p->epoch + 1) % every == 0 || p->step == p->steps);
+}
+
+void dt_rank_show_models(const dt_rank *k, const dt_progress *p)
+{
+    if (dt_rank_shows_models(k, p)) {
         dt_event_files_models(k->stage, k->r->metrics, p->step);
     }
 }
@@ -160,8 +170,8 @@ dt_status dt_rank_announce(dt_rank *k)
     k->has_peak = dt_rss_peak_reset();
     if (dt_trainer_is_half(t)) {
         dt_log(DT_LOG_INFO, "mixed precision: products in half%s%s, loss scale %g, masters and sums in fp32",
-               k->r->d->session->device_ops == NULL ? " by " : "",
-               k->r->d->session->device_ops == NULL ? dt_cpu_bf16_isa() : "", dt_trainer_scaler(t)->scale);
+               k->r->d->session->device.ops == NULL ? " by " : "",
+               k->r->d->session->device.ops == NULL ? dt_cpu_bf16_isa() : "", dt_trainer_scaler(t)->scale);
     }
     return DT_OK;
 }

@@ -20,7 +20,7 @@
 enum { KEY_COLUMNS = 26 };
 #define COUNT_MAX 1e9 /* more digits than a column has */
 
-/* Bytes of what "what/mean" and "what/std" are of, where r and the report after it are such a pair; else 0. */
+/* Bytes of what "what/mean" and "what/std" are of, where r and the result after it are such a pair; else 0. */
 static size_t spread_of(const dt_result *r, const dt_result *end)
 {
     const char *slash = strrchr(r->key, '/');
@@ -183,7 +183,7 @@ dt_status dt_result_pictures(const dt_stage *s, const char *run_dir)
 {
     dt_str text = {0}, path = {0};
     dt_json_out o = {.s = &text};
-    if (s->n_pictures == 0) {
+    if (s->results.n_pictures == 0) {
         return DT_OK;
     }
     dt_str_addf(&path, "%s/evaluation", run_dir);
@@ -193,7 +193,7 @@ dt_status dt_result_pictures(const dt_stage *s, const char *run_dir)
     dt_json_str(&o, "phase", s->d.phase->desc.id);
     dt_json_i64(&o, "number", s->d.index + 1);
     dt_json_i64(&o, "step", (int64_t)dt_trainer_step_number(s->trainer));
-    write_nested(&o, s->picture, s->n_pictures);
+    write_nested(&o, s->results.picture, s->results.n_pictures);
     dt_json_end(&o, '}');
     if (st == DT_OK) {
         st = dt_fs_write_text(&path, &text);

@@ -21,7 +21,7 @@ static void *rank_main(void *arg)
     dt_rank *k = arg;
     char prefix[32] = "";
     dt_trace_thread("rank", dt_comm_rank(k->comm));
-    if (dt_comm_size(k->comm) > 1) {
+    if (dt_comm_in_process(k->comm) > 1) {
         snprintf(prefix, sizeof(prefix), "rank %u", dt_comm_rank(k->comm));
         dt_log_prefix_set(prefix);
     }
@@ -37,10 +37,29 @@ static void *rank_main(void *arg)
     return NULL;
 }
 
-static dt_status make_comms(uint32_t ranks, dt_comm **comm)
+static dt_status make_comms(const dt_run_desc *d, uint32_t n, dt_comm **comm)
 {
-    enum { COLLECTIVE_TIMEOUT_S = 120 };
-    return ranks == 1 ? dt_comm_null(&comm[0]) : dt_comm_sim(ranks, COLLECTIVE_TIMEOUT_S, comm);
+    if (d->processes != NULL) {
+        comm[0] = d->processes;
+        dt_comm_timeout_set(comm[0], d->session->comm_timeout_s);
+        return DT_OK;
+    }
+    return n == 1 ? dt_comm_null(&comm[0]) : dt_comm_sim(n, d->session->comm_timeout_s, comm);
+}
+
+/* What a rank needs of its own; the first one here answers for the process. */
+static dt_status prepare_ranks(dt_run_state *r, dt_rank *k, dt_comm *const *comm, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        k[i].r = r;
+        k[i].comm = comm[i];
+        k[i].leads = i == 0;
+        k[i].words = dt_alloc_n(dt_comm_size(comm[i]), sizeof(*k[i].words));
+        if (k[i].words == NULL) {
+            return DT_FAIL(DT_ENOMEM, "out of memory for %u ranks", dt_comm_size(comm[i]));
+        }
+    }
+    return DT_OK;
 }
 
 static dt_status run_ranks(dt_run_state *r)
@@ -49,13 +68,12 @@ static dt_status run_ranks(dt_run_state *r)
     dt_rank *k = dt_alloc_n(n, sizeof(*k));
     dt_comm **comm = dt_alloc_n(n, sizeof(*comm));
     dt_status st =
-        k != NULL && comm != NULL ? make_comms(n, comm) : DT_FAIL(DT_ENOMEM, "out of memory for %u ranks", n);
+        k != NULL && comm != NULL ? make_comms(r->d, n, comm) : DT_FAIL(DT_ENOMEM, "out of memory for %u ranks", n);
     uint32_t started = 1;
     if (st == DT_OK) {
-        for (uint32_t i = 0; i < n; i++) {
-            k[i].r = r;
-            k[i].comm = comm[i];
-        }
+        st = prepare_ranks(r, k, comm, n);
+    }
+    if (st == DT_OK) {
         for (; started < n && st == DT_OK; started++) {
             if (pthread_create(&k[started].thread, NULL, rank_main, &k[started]) != 0) {
                 st = DT_FAIL(DT_EUNSUPPORTED, "the system refused to start virtual rank %u of %u", started, n);
@@ -82,17 +100,18 @@ static dt_status run_ranks(dt_run_state *r)
             }
         }
     }
-    if (comm != NULL) {
-        for (uint32_t i = 0; i < n; i++) {
-            dt_comm_destroy(comm[i]);
-        }
+    for (uint32_t i = 0; i < n && comm != NULL && r->d->processes == NULL; i++) {
+        dt_comm_destroy(comm[i]);
+    }
+    for (uint32_t i = 0; i < n && k != NULL; i++) {
+        dt_free(k[i].words);
     }
     dt_free(comm);
     dt_free(k);
     return st;
 }
 
-static dt_status set_course(dt_run_state *r)
+static dt_status find_start(dt_run_state *r)
 {
     const dt_run_desc *d = r->d;
     if (d->resume == NULL) {
@@ -104,19 +123,32 @@ static dt_status set_course(dt_run_state *r)
     return st == DT_ENOTFOUND ? DT_CONTEXT(DT_ECONFIG, "--resume") : st;
 }
 
+static dt_status set_start(dt_run_state *r)
+{
+    dt_comm *c = r->d->processes;
+    const dt_status st = c == NULL || dt_comm_rank(c) == 0 ? find_start(r) : DT_OK;
+    if (c == NULL) {
+        return st;
+    }
+    DT_TRY(dt_comm_agree(c, st));
+    return dt_run_start_share(c, &r->start);
+}
+
 /* Back to the newest checkpoint of the run; without one, to where it began. */
 static dt_status go_back(dt_run_state *r)
 {
     dt_run_start_fini(&r->start);
     const dt_status st = dt_run_start_resume(r->d->session, dt_rundir_path(r->d->dir), &r->start);
-    return st == DT_ENOTFOUND ? set_course(r) : st;
+    return st == DT_ENOTFOUND ? set_start(r) : st;
 }
 
-/* May the phase that failed with st be tried again? */
+/* May the phase that failed with st be tried again? Several processes are started again by whoever started them: a
+ * message-passing library does not begin twice in a process. */
 static bool is_worth_it(dt_run_state *r, dt_status st, uint32_t *retries_p)
 {
     dt_training_opts o;
-    if (!r->stands || r->is_disk_full || !dt_run_start_may_retry(st) || dt_signals_stop() != 0) {
+    if (r->d->processes != NULL || !r->stands || r->is_disk_full || !dt_run_start_may_retry(st) ||
+        dt_signals_stop() != 0) {
         return false;
     }
     dt_error *reason = dt_alloc(sizeof(*reason));
@@ -161,20 +193,21 @@ dt_status dt_run(const dt_run_desc *d)
     pthread_mutex_init(&r.create_lock, NULL);
     dt_str_addf(&path, "%s/metrics.jsonl", dt_rundir_path(d->dir));
     dt_status st = dt_str_status(&path);
+    const bool is_first = d->processes == NULL || dt_comm_rank(d->processes) == 0;
     if (st == DT_OK) {
-        st = dt_screen_open(d->quiet, &r.screen);
+        st = dt_screen_open(d->quiet || !is_first, &r.screen);
     }
-    if (st == DT_OK) {
+    if (st == DT_OK && is_first) {
         st = dt_metrics_open(dt_str_text(&path), &r.metrics);
     }
     if (st == DT_OK) {
-        st = set_course(&r);
+        st = set_start(&r);
     }
     if (st == DT_OK) {
         dt_error reason;
         st = run_with_retries(&r);
         dt_error_take(&reason, st);
-        if (st < 0 && st != DT_EINTERRUPTED) {
+        if (st < 0 && st != DT_EINTERRUPTED && is_first) {
             dt_event_files_end(r.metrics, false);
         }
         dt_profile_steps_end(&r.profile);

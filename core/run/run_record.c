@@ -17,7 +17,8 @@ dt_status dt_run_record(const dt_session *s, dt_rundir *dir)
 
 dt_status dt_run_note(const dt_session *s, dt_rundir *dir, int exit_code)
 {
-    return dt_rundir_write_meta(dir, s->loader, (int64_t)s->seed, s->threads, s->ranks, s->device_text, exit_code);
+    return dt_rundir_write_meta(dir, s->loader, (int64_t)s->seed, s->threads,
+                                s->n_processes > 1 ? s->n_processes : s->ranks, s->device.text, exit_code);
 }
 
 void dt_run_note_or_warn(const dt_session *s, dt_rundir *dir, int exit_code)

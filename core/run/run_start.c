@@ -8,9 +8,11 @@
 
 #include "base/err.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "run/baselines.h"
 #include "run/snapshot.h"
 
+#include <stdio.h>
 #include <string.h>
 
 void dt_run_start_fresh(const dt_session *s, dt_run_start *out)
@@ -88,7 +90,7 @@ static dt_status is_over(const dt_session *s, const dt_ckpt_info *info, const dt
     return DT_OK;
 }
 
-/* Other kernels go on from the same state to other bits. */
+/* Another arithmetic goes on from the same state to other bits. */
 static dt_status check_cpu(const dt_session *s, const dt_ckpt_info *info, dt_run_start *c)
 {
     char cpu[sizeof(info->cpu)];
@@ -96,8 +98,8 @@ static dt_status check_cpu(const dt_session *s, const dt_ckpt_info *info, dt_run
     c->is_other_cpu = info->cpu[0] != '\0' && strcmp(cpu, info->cpu) != 0;
     if (c->is_other_cpu) {
         dt_log(DT_LOG_WARN,
-               "%s was saved by kernels for %s, here they are for %s: results will differ in their last bits from an "
-               "uninterrupted run (meta.json: not_reproducible_from_step; DTRAIN_CPU_ISA lowers what is used)",
+               "%s was computed in the arithmetic class %s, here it is %s: results will differ in their last bits from "
+               "an uninterrupted run (meta.json: not_reproducible_from_step; DTRAIN_CPU_ISA lowers what is used)",
                info->path, info->cpu, cpu);
     }
     return DT_OK;
@@ -150,13 +152,13 @@ static dt_status go_on(const dt_session *s, dt_run_start *c)
 
 dt_status dt_run_start_resume(const dt_session *s, const char *path, dt_run_start *out)
 {
-    dt_str report = {0};
+    dt_str skipped = {0};
     dt_run_start c = {.resume = NULL};
-    dt_status st = dt_ckpt_open(path, true, &report, &c.resume);
-    if (report.bytes > 0) {
-        dt_log_lines(DT_LOG_WARN, dt_str_text(&report));
+    dt_status st = dt_ckpt_open(path, true, &skipped, &c.resume);
+    if (skipped.bytes > 0) {
+        dt_log_lines(DT_LOG_WARN, dt_str_text(&skipped));
     }
-    dt_str_fini(&report);
+    dt_str_fini(&skipped);
     if (st == DT_OK) {
         st = go_on(s, &c);
     }
@@ -166,6 +168,34 @@ dt_status dt_run_start_resume(const dt_session *s, const char *path, dt_run_star
     }
     *out = c;
     return DT_OK;
+}
+
+dt_status dt_run_start_share(dt_comm *c, dt_run_start *s)
+{
+    typedef struct shared {
+        dt_run_start start;
+        char path[sizeof(((dt_ckpt_info *)0)->path)];
+    } shared;
+    shared *word = dt_alloc(sizeof(*word));
+    const bool is_first = dt_comm_rank(c) == 0;
+    dt_status st = word != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory");
+    if (st == DT_OK && is_first) {
+        word->start = *s;
+        snprintf(word->path, sizeof(word->path), "%s", s->resume != NULL ? dt_ckpt_info_get(s->resume)->path : "");
+    }
+    st = dt_comm_agree(c, st);
+    if (st == DT_OK) {
+        st = dt_comm_broadcast(c, 0, word, sizeof(*word));
+    }
+    if (st == DT_OK && !is_first) {
+        *s = word->start;
+        s->resume = NULL;
+        if (word->path[0] != '\0') {
+            st = dt_ckpt_open(word->path, false, NULL, &s->resume);
+        }
+    }
+    dt_free(word);
+    return st == DT_ECOMM || st == DT_EPEER ? st : dt_comm_agree(c, st);
 }
 
 bool dt_run_start_may_retry(dt_status st)

@@ -7,6 +7,7 @@
 #define DTRAIN_CORE_RUN_RUN_START_H
 
 #include "checkpoint/checkpoint.h"
+#include "collective/comm.h"
 #include "run/session.h"
 
 typedef struct dt_run_start {
@@ -14,7 +15,7 @@ typedef struct dt_run_start {
     int64_t begin;      /* the first phase to be entered; at or behind session.last: nothing is left to do */
     uint64_t base_step; /* steps of the phases before it */
     uint64_t spent_ms;  /* on the first phase already */
-    bool is_other_cpu;  /* the checkpoint was computed by other kernels than those used here */
+    bool is_other_cpu;  /* the checkpoint was computed in another arithmetic class than this process's */
     uint32_t owed;      /* to the first phase, before it goes on: DT_OWES_* */
 } dt_run_start;
 
@@ -25,6 +26,9 @@ void dt_run_start_fresh(const dt_session *s, dt_run_start *out);
  * Errors: DT_ENOTFOUND (no checkpoint), DT_EDATA (none that is valid), DT_ECONFIG (of other phases than those asked
  * for, or than the configuration has). */
 dt_status dt_run_start_resume(const dt_session *s, const char *path, dt_run_start *out) DT_NODISCARD;
+/* Rank 0 has looked for it; the others of several processes go where it goes. [collective] Errors: those of opening the
+ * checkpoint, and of the communicator. */
+dt_status dt_run_start_share(dt_comm *c, dt_run_start *s) DT_NODISCARD;
 void dt_run_start_fini(dt_run_start *c);
 
 /* May what failed with this go well when it is tried again? Lost workers and peers, memory, files, plugins, and

@@ -16,6 +16,7 @@
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/signals.h"
 #include "checkpoint/checkpoint.h"
 #include "report/flat.h"
 
@@ -190,6 +191,41 @@ static dt_status lock(dt_rundir *r)
     return st;
 }
 
+static bool is_held(const char *path)
+{
+    int held = -1;
+    const dt_status st = dt_lock_acquire(path, &held);
+    if (st == DT_OK) {
+        dt_lock_release(held);
+    }
+    dt_error_clear();
+    return st == DT_AGAIN;
+}
+
+void dt_rundir_await(const char *path, double wait_s)
+{
+    dt_str file = {0};
+    struct stat info;
+    const double begin = dt_clock_s();
+    bool is_told = false;
+    dt_str_addf(&file, "%s/run.lock", path);
+    if (dt_str_status(&file) != DT_OK || !dt_fs_is_dir(path) || dt_beneath_begin(path) != DT_OK ||
+        dt_beneath_stat(dt_str_text(&file), &info) != 0) {
+        dt_error_clear();
+        dt_str_fini(&file);
+        return;
+    }
+    while (is_held(dt_str_text(&file)) && dt_clock_s() - begin < wait_s && dt_signals_stop() == 0) {
+        const struct timespec nap = {.tv_nsec = 100000000};
+        if (!is_told) {
+            dt_log(DT_LOG_INFO, "waiting up to %g s for the end of what trains in %s", wait_s, path);
+            is_told = true;
+        }
+        nanosleep(&nap, NULL);
+    }
+    dt_str_fini(&file);
+}
+
 /* A folder without meta.json, or with one that is broken, has no mark. */
 static int64_t read_mark(const char *folder)
 {
@@ -248,6 +284,9 @@ dt_status dt_rundir_open(const dt_rundir_desc *d, dt_rundir **out_p)
     if (st == DT_OK) {
         st = lock(r);
     }
+    if (st == DT_OK) { /* somebody may have trained there since it was looked at */
+        st = refuse_mixing(d, r->path, &state);
+    }
     if (st == DT_OK && state == FOLDER_BEGUN) { /* by now nobody trains there */
         st = clear(r->path);
     }
@@ -267,6 +306,30 @@ dt_status dt_rundir_open(const dt_rundir_desc *d, dt_rundir **out_p)
     if (state == FOLDER_BEGUN) {
         dt_log(DT_LOG_WARN, "the run in %s ended before its first checkpoint: it begins again", r->path);
     }
+    *out_p = r;
+    return DT_OK;
+}
+
+dt_status dt_rundir_join(const char *path, uint32_t rank, const dt_logfile_opts *log, dt_rundir **out_p)
+{
+    dt_rundir *r = dt_alloc(sizeof(*r));
+    char name[32];
+    dt_status st = r != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for the run directory");
+    snprintf(name, sizeof(name), "rank-%u.log", rank);
+    if (st == DT_OK) {
+        r->lock = -1;
+        r->mark = -1;
+        r->path = dt_strdup(path);
+        st = r->path != NULL ? dt_beneath_begin(r->path) : DT_FAIL(DT_ENOMEM, "out of memory for the run directory");
+    }
+    if (st == DT_OK) {
+        st = open_log(r, name, log, &r->train_log);
+    }
+    if (st < 0) {
+        dt_rundir_close(r);
+        return st;
+    }
+    dt_log_sink_set(sink, r);
     *out_p = r;
     return DT_OK;
 }

@@ -2,8 +2,8 @@
  *
  * A run directory (INTERFACES): runs/<name>-<UTC time>-<4 hex>/ or the folder given by --run-dir. Holds config.cfg,
  * config.origin.json, meta.json, progress.json, train.log, error.log (and older ones, .1, .2 ...), metrics.jsonl,
- * tensorboard/, checkpoints/, trace.json where steps are profiled, and run.lock, which the process that trains holds.
- * Threads: [main] of rank 0.
+ * tensorboard/, checkpoints/, trace.json where steps are profiled, run.lock, which the process that trains holds, and
+ * where several processes train rank-1.log and so on. Threads: [main] of rank 0, except join.
  */
 #ifndef DTRAIN_CORE_RUN_RUNDIR_H
 #define DTRAIN_CORE_RUN_RUNDIR_H
@@ -13,6 +13,13 @@
 #include "loader/loader.h"
 
 typedef struct dt_rundir dt_rundir;
+
+enum { DT_RUNDIR_WAIT_S = 10 }; /* several processes need a while to end after their launcher was killed */
+
+/* Until nobody trains in that folder, at most so long: before it is looked at whether there is something to go on from.
+ * A folder that is not there, or where nobody trains, is not waited for; one that is still held afterwards is open's to
+ * refuse. */
+void dt_rundir_await(const char *path, double wait_s);
 
 typedef struct dt_rundir_desc {
     const char *dir;               /* --run-dir; NULL: make one below base */
@@ -40,6 +47,8 @@ typedef struct dt_rundir_phase { /* the phase that is being trained */
  * its first checkpoint, and says so: what that one recorded goes. Errors: DT_EIO; DT_ECONFIG when it would mix with
  * another one in the same folder, or another process trains there. */
 dt_status dt_rundir_open(const dt_rundir_desc *d, dt_rundir **out_p) DT_NODISCARD;
+/* The same folder on another rank of several processes: it writes its log alone, as rank-<n>.log. Errors: DT_EIO. */
+dt_status dt_rundir_join(const char *path, uint32_t rank, const dt_logfile_opts *log, dt_rundir **out_p) DT_NODISCARD;
 const char *dt_rundir_path(const dt_rundir *r);
 /* config.cfg and config.origin.json. */
 dt_status dt_rundir_write_config(dt_rundir *r, const dt_config *c) DT_NODISCARD;

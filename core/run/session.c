@@ -5,6 +5,7 @@
 #include <config.h>
 
 #include "run/session.h"
+#include "run/session_parts.h"
 
 #include "base/err.h"
 #include "base/beneath.h"
@@ -89,17 +90,6 @@ static dt_status find_demo(char **out)
 
 /* ---- command line into configuration ----------------------------------------------------------------------------- */
 
-static dt_status refuse_later(const dt_args *a)
-{
-    if (a->nproc != NULL && strcmp(a->nproc, "1") != 0) {
-        return DT_FAIL(DT_ECONFIG,
-                       "--nproc %s: starting several processes is not built into this version; --set comm.backend=sim "
-                       "--set comm.ranks=%s runs virtual ranks in this process",
-                       a->nproc, a->nproc);
-    }
-    return DT_OK;
-}
-
 static dt_status read_layers(const dt_args *a, const char *resumed, dt_config *c)
 {
     if (a->trust_plugins) {
@@ -139,6 +129,9 @@ static dt_status read_layers(const dt_args *a, const char *resumed, dt_config *c
     }
     if (a->seeds != NULL) {
         DT_TRY(dt_config_keep(c, dt_config_set_option(c, "evaluation.seeds", a->seeds, "--seeds")));
+    }
+    if (a->check_sync != NULL) {
+        DT_TRY(dt_config_keep(c, dt_config_set_option(c, "comm.check_every", a->check_sync, "--check-sync")));
     }
     if (a->threads != NULL) {
         DT_TRY(dt_config_keep(c, dt_config_set_option(c, "engine.threads", a->threads, "--threads")));
@@ -320,6 +313,7 @@ static dt_status read_resources(dt_session *s)
         dt_comm_opts comm;
         DT_TRY(dt_config_comm(s->config, i, &comm));
         const uint32_t ranks = comm.backend == DT_COMM_SIM ? (uint32_t)comm.ranks : 1;
+        s->comm_timeout_s = comm.timeout_s;
         s->ranks = i == s->first ? ranks : s->ranks;
         if (ranks != s->ranks) {
             return DT_FAIL(
@@ -329,203 +323,6 @@ static dt_status read_resources(dt_session *s)
                 (long long)s->first + 1, s->ranks, (long long)i + 1, ranks);
         }
     }
-    return DT_OK;
-}
-
-/* ---- device ------------------------------------------------------------------------------------------------------ */
-
-static dt_status find_device(const dt_device_wish *w, const dt_device_ops **ops_p, uint32_t *index_p)
-{
-    DT_TRY(dt_device_module_open("cuda", ops_p));
-    return dt_device_choose(*ops_p, w, dt_device_local_rank(), index_p);
-}
-
-/* What a later phase asks for by name is looked for before the first one begins. */
-static dt_status check_devices(const dt_session *s)
-{
-    for (int64_t i = s->first; i < s->last; i++) {
-        dt_engine_opts engine;
-        dt_device_wish w;
-        const dt_device_ops *ops = NULL;
-        uint32_t index = 0;
-        DT_TRY(dt_config_engine(s->config, i, &engine));
-        DT_TRY(dt_device_wish_parse(engine.device, &w));
-        const dt_status st = w.kind == DT_DEVICE_CUDA ? find_device(&w, &ops, &index) : DT_OK;
-        if (st < 0) {
-            return i > s->first ? DT_CONTEXT(st, "phase %lld (%s)", (long long)i + 1, s->phase[i]->desc.id) : st;
-        }
-    }
-    return DT_OK;
-}
-
-/* More threads than cores take turns: the same result, later. Far more of them are a slip of the hand, or the
- * configuration of another machine. */
-static dt_status check_count(const dt_session *s, int64_t phase, const char *key, int64_t n, bool *has_warned)
-{
-    enum { A_CORE = 8, ALWAYS = 32 };
-    const int64_t cores = dt_limits_cores(""), most = A_CORE * cores > ALWAYS ? A_CORE * cores : ALWAYS;
-    const char *plural = cores == 1 ? "" : "s";
-    if (n > most) {
-        return DT_FAIL(DT_ECONFIG,
-                       "phase %lld (%s): %s = %lld, but this process may use %lld core%s; at most %lld are taken "
-                       "there, and 0 takes what suits the machine",
-                       (long long)phase + 1, s->phase[phase]->desc.id, key, (long long)n, (long long)cores, plural,
-                       (long long)most);
-    }
-    if (n > cores && !*has_warned) {
-        *has_warned = true;
-        dt_log(DT_LOG_WARN,
-               "%s = %lld, but this process may use %lld core%s: threads take turns, which is slower than %lld of them "
-               "and changes no result",
-               key, (long long)n, (long long)cores, plural, (long long)cores);
-    }
-    return DT_OK;
-}
-
-static dt_status check_threads(const dt_session *s)
-{
-    bool has_warned = false;
-    for (int64_t i = s->first; i < s->last; i++) {
-        dt_engine_opts engine;
-        dt_env_opts env;
-        DT_TRY(dt_config_engine(s->config, i, &engine));
-        DT_TRY(dt_config_env(s->config, i, &env));
-        DT_TRY(check_count(s, i, "engine.threads", engine.threads, &has_warned));
-        DT_TRY(check_count(s, i, "env.workers", env.workers, &has_warned));
-    }
-    return DT_OK;
-}
-
-/* A component that somebody named, beyond what plugins prefer. */
-static dt_status check_name(const dt_session *s, int64_t phase, uint32_t kind, const char *key, const char *role)
-{
-    const char *id = NULL;
-    const dt_loaded *found = NULL;
-    dt_origin o;
-    dt_str where = {0};
-    if (dt_config_get(s->config, phase, key, &id, &o) != DT_OK || id[0] == '\0' || o.layer <= DT_FROM_PLUGIN) {
-        dt_error_clear();
-        return DT_OK;
-    }
-    dt_origin_text(&o, &where);
-    dt_status st = dt_loader_find(s->loader, kind, id, &found);
-    if (st == DT_OK && role != NULL && (found->desc.role == NULL || strcmp(found->desc.role, role) != 0)) {
-        st = DT_FAIL(DT_ECONFIG, "\"%s\" stands there, but %s is a model for the role %s", id, id,
-                     found->desc.role != NULL ? found->desc.role : "(none)");
-    }
-    if (st < 0) {
-        st = DT_CONTEXT(st, "phase %lld (%s): %s from %s", (long long)phase + 1, s->phase[phase]->desc.id, key,
-                        dt_str_text(&where));
-    }
-    dt_str_fini(&where);
-    return st;
-}
-
-/* Only what is evaluated can reach a target. */
-static dt_status check_target(const dt_session *s, int64_t phase, const char *metric)
-{
-    const bool has_evaluation = s->phase[phase]->ops.phase.evaluate != NULL;
-    dt_training_opts training;
-    DT_TRY(dt_config_training(s->config, phase, &training));
-    if (metric[0] == '\0' || (has_evaluation && training.eval_interval > 0)) {
-        return DT_OK;
-    }
-    return DT_FAIL(
-        DT_ECONFIG, "phase %lld (%s): stop.metric = \"%s\": %s", (long long)phase + 1, s->phase[phase]->desc.id, metric,
-        has_evaluation ? "training.eval_interval = 0 evaluates never; set training.eval_interval to at least 1"
-                       : "the phase has no evaluation");
-}
-
-/* What a later phase names is looked for before the first one begins. A run that is resumed may have lost what its
- * phases began with. */
-static dt_status check_names(const dt_session *s, bool is_fresh)
-{
-    for (int64_t i = s->first; i < s->last; i++) {
-        dt_phase_opts p;
-        dt_stop_opts stop;
-        char key[64];
-        for (int r = 0; r < DT_ROLES; r++) {
-            snprintf(key, sizeof(key), "models.%s", dt_role_name[r]);
-            DT_TRY(check_name(s, i, DT_KIND_MODEL, key, dt_role_name[r]));
-        }
-        DT_TRY(check_name(s, i, DT_KIND_DATA, "data.source", NULL));
-        DT_TRY(check_name(s, i, DT_KIND_ENV, "env.id", NULL));
-        DT_TRY(dt_config_phase(s->config, i, &p, &stop));
-        DT_TRY(check_target(s, i, stop.metric));
-        const bool is_word = p.init[0] == '\0' || strcmp(p.init, "random") == 0 || strcmp(p.init, "previous") == 0;
-        if (is_fresh && !is_word && access(p.init, F_OK) != 0) {
-            return DT_FAIL(DT_ECONFIG,
-                           "phase %lld (%s): init = \"%s\": no such file or folder; expected \"random\", "
-                           "\"previous\", a run, a checkpoint or a .safetensors file",
-                           (long long)i + 1, s->phase[i]->desc.id, p.init);
-        }
-    }
-    return DT_OK;
-}
-
-static dt_status take_device(dt_session *s, const dt_device_wish *w)
-{
-    const dt_device_ops *ops = NULL;
-    uint32_t index = 0;
-    DT_TRY(find_device(w, &ops, &index));
-    DT_TRY(ops->open(index, &s->device));
-    s->device_ops = ops;
-    dt_str text = {0};
-    dt_device_info_text(ops->info(s->device), &text);
-    snprintf(s->device_text, sizeof(s->device_text), "cuda:%u %s", index, dt_str_text(&text));
-    dt_str_fini(&text);
-    dt_log(DT_LOG_INFO, "computing on %s", s->device_text);
-    return DT_OK;
-}
-
-/* What was asked for by name is there or the run ends; what was left to us may be missing, and we say why. */
-static dt_status open_device(dt_session *s, const char *wish)
-{
-    dt_device_wish w;
-    DT_TRY(dt_device_wish_parse(wish, &w));
-    snprintf(s->device_text, sizeof(s->device_text), "cpu");
-    if (w.kind == DT_DEVICE_CPU) {
-        return DT_OK;
-    }
-    if (w.kind == DT_DEVICE_CUDA) {
-        return take_device(s, &w);
-    }
-    const char *why = NULL;
-    if (s->ranks > 1) {
-        why = "virtual ranks run there";
-    } else if (!dt_device_driver_is_there()) {
-        why = "no NVIDIA driver on this machine";
-    } else if (take_device(s, &w) < 0) {
-        why = dt_error_text();
-    }
-    if (why != NULL) {
-        dt_log(DT_LOG_INFO, "computing on the CPU: %s", why);
-        dt_error_clear();
-    }
-    return DT_OK;
-}
-
-static void close_device(dt_session *s)
-{
-    if (s->device != NULL) {
-        s->device_ops->close(s->device);
-    }
-    s->device = NULL;
-    s->device_ops = NULL;
-    s->device_wish[0] = '\0';
-}
-
-dt_status dt_session_enter(dt_session *s, int64_t phase)
-{
-    dt_engine_opts engine;
-    DT_TRY(dt_config_engine(s->config, phase, &engine));
-    s->threads = engine.threads > 0 ? (uint32_t)engine.threads : dt_limits_cores("");
-    if (strcmp(s->device_wish, engine.device) == 0) {
-        return DT_OK;
-    }
-    close_device(s);
-    DT_TRY(open_device(s, engine.device));
-    snprintf(s->device_wish, sizeof(s->device_wish), "%s", engine.device);
     return DT_OK;
 }
 
@@ -565,8 +362,8 @@ dt_stage_desc dt_session_stage(const dt_session *s, int64_t phase, dt_comm *comm
                            .seed = s->seed,
                            .threads = s->threads,
                            .rollouts = &dt_experience,
-                           .device_ops = s->device_ops,
-                           .device = s->device,
+                           .device_ops = s->device.ops,
+                           .device = s->device.handle,
                            .config_lock = lock};
 }
 
@@ -580,11 +377,12 @@ dt_status dt_session_config(const dt_args *a, dt_session *out)
     return st;
 }
 
-dt_status dt_session_open(const dt_args *a, const char *resumed_config, dt_session *out)
+dt_status dt_session_open(const dt_args *a, const char *resumed_config, const dt_comm *processes, dt_session *out)
 {
     memset(out, 0, sizeof(*out));
-    DT_TRY(refuse_later(a));
     DT_TRY(read_config(a, resumed_config, out));
+    out->n_processes = processes != NULL ? dt_comm_size(processes) : 1;
+    out->n_local = processes != NULL ? dt_comm_local_size(processes) : 1;
     dt_status st = load_phases(out);
     if (st == DT_OK) {
         const dt_config_lookup lookup = {.component = lookup_component, .ids = known_ids, .user = out};
@@ -597,13 +395,13 @@ dt_status dt_session_open(const dt_args *a, const char *resumed_config, dt_sessi
         st = read_resources(out);
     }
     if (st == DT_OK) {
-        st = check_threads(out);
+        st = dt_session_check(out);
     }
     if (st == DT_OK) {
-        st = check_devices(out);
+        st = dt_session_check_devices(out);
     }
     if (st == DT_OK && strcmp(a->verb, "run") == 0) {
-        st = check_names(out, !a->has_resume);
+        st = dt_session_check_names(out, !a->has_resume);
     }
     if (st == DT_OK) {
         st = dt_session_enter(out, out->first);
@@ -649,7 +447,7 @@ void dt_session_config_beside(const char *checkpoint, dt_str *out)
 
 void dt_session_close(dt_session *s)
 {
-    close_device(s);
+    dt_session_device_close(&s->device);
     dt_config_destroy(s->config);
     dt_loader_destroy(s->loader);
     dt_free(s->demo_store);

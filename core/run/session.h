@@ -15,6 +15,13 @@
 
 enum { DT_SESSION_MAX_PHASES = DT_CKPT_MAX_PHASES };
 
+typedef struct dt_session_device {
+    const dt_device_ops *ops; /* NULL: the CPU computes */
+    dt_device *handle;
+    char wish[96];  /* engine.device that it was chosen by */
+    char text[192]; /* "cpu", or "cuda:0 NVIDIA H200, 139.8 GiB, sm_90, GPU-..." */
+} dt_session_device;
+
 typedef struct dt_session {
     dt_config *config;
     dt_loader *loader;
@@ -22,17 +29,20 @@ typedef struct dt_session {
     const dt_loaded *phase[DT_SESSION_MAX_PHASES]; /* in the order of the configuration */
     int64_t n_phases, first, last;                 /* those to run: [first, last) */
     uint64_t seed;
-    uint32_t threads, ranks;         /* workers of the process, virtual ranks */
-    char *demo_store;                /* the embedded recording; "" when it is not installed */
-    const dt_device_ops *device_ops; /* NULL: the CPU computes */
-    dt_device *device;
-    char device_wish[96];  /* engine.device that the device was chosen by */
-    char device_text[192]; /* "cpu", or "cuda:0 NVIDIA H200, 139.8 GiB, sm_90, GPU-..." */
+    uint32_t threads, ranks;       /* workers of the process, its virtual ranks */
+    uint32_t n_processes, n_local; /* that train together, and those of them on this machine */
+    double comm_timeout_s;
+    char *demo_store;         /* the embedded recording; "" when it is not installed */
+    dt_session_device device; /* of the phase that was entered last */
 } dt_session;
 
-/* resumed_config: config.cfg of the run being resumed, below every other file; NULL = none. */
-dt_status dt_session_open(const dt_args *a, const char *resumed_config, dt_session *out) DT_NODISCARD;
+/* resumed_config: config.cfg of the run being resumed, below every other file; NULL = none. processes: those that train
+ * together; NULL: this one is alone. */
+dt_status dt_session_open(const dt_args *a, const char *resumed_config, const dt_comm *processes, dt_session *out)
+    DT_NODISCARD;
 void dt_session_close(dt_session *s);
+/* Cores for the workers of this process: those it may use, shared with the others on this machine. */
+uint32_t dt_session_cores(const dt_session *s);
 /* Workers and device of one phase: a device that it does not want is given back, another one is opened. When a session
  * opens it has entered the first phase. Errors: those of the device. */
 dt_status dt_session_enter(dt_session *s, int64_t phase) DT_NODISCARD;

@@ -149,7 +149,7 @@ dt_status dt_snapshot_cpu(dt_config *c, int64_t phase, char *out, size_t bytes)
 {
     dt_amp_opts amp;
     DT_TRY(dt_config_amp(c, phase, &amp));
-    snprintf(out, bytes, "%s%s%s", dt_cpu_isa(), amp.enabled ? "+" : "", amp.enabled ? dt_cpu_bf16_isa() : "");
+    snprintf(out, bytes, "%s%s%s", dt_cpu_class(), amp.enabled ? "+" : "", amp.enabled ? dt_cpu_bf16_isa() : "");
     return DT_OK;
 }
 
@@ -554,7 +554,10 @@ dt_status dt_snapshot_load(dt_stage *s, const dt_ckpt *c)
     if (strcmp(info->phase, s->d.phase->desc.id) != 0) {
         return DT_FAIL(DT_ECONFIG, "%s belongs to phase %s, not to %s", info->path, info->phase, s->d.phase->desc.id);
     }
-    dt_status st = list_model(s, &model);
+    dt_status st = dt_trainer_open_moments(s->trainer, false);
+    if (st == DT_OK) {
+        st = list_model(s, &model);
+    }
     if (st == DT_OK) {
         st = list_optim(s, &optim);
     }
@@ -567,6 +570,7 @@ dt_status dt_snapshot_load(dt_stage *s, const dt_ckpt *c)
     if (st == DT_OK) {
         st = dt_ckpt_load_optim(c, optim.t, optim.n, DT_LOAD_EXACT);
     }
+    dt_trainer_close_moments(s->trainer, st == DT_OK);
     if (st == DT_OK) {
         dt_trainer_step_set(s->trainer, step);
         st = load_scaler(s, c);

@@ -57,7 +57,8 @@ dt_status dt_snapshot_owed(const dt_ckpt *c, uint32_t *owed_p) DT_NODISCARD; /* 
 dt_status dt_snapshot_position(const dt_ckpt *c, int64_t *phase_index_p, uint64_t *step_p, uint64_t *base_step_p,
                                bool *phase_end_p) DT_NODISCARD;
 
-/* The build of the CPU kernels that a phase computes with here: another one ends in other bits. */
+/* The arithmetic class that a phase computes with here (dt_cpu_class, "+" and the kernels of products in bf16 where it
+ * has them): another one ends in other bits. */
 dt_status dt_snapshot_cpu(dt_config *c, int64_t phase, char *out, size_t bytes) DT_NODISCARD;
 
 #endif

@@ -36,12 +36,12 @@ static void metrics_report(const dt_host *h, const char *key, const double *valu
 {
     dt_stage *s = dt_stage_of(h);
     const uint32_t count = n > 0 ? n : 1;
-    if (s->n_results == DT_STAGE_MAX_RESULTS) {
-        dt_log(DT_LOG_WARN, "%s reports more than %d results; %s is left out", s->d.phase->desc.id,
-               DT_STAGE_MAX_RESULTS, key);
+    if (s->results.n == DT_STAGE_MAX_RESULTS) {
+        dt_log(DT_LOG_WARN, "%s has more than %d results; %s is left out", s->d.phase->desc.id, DT_STAGE_MAX_RESULTS,
+               key);
         return;
     }
-    dt_result *r = &s->result[s->n_results];
+    dt_result *r = &s->results.at[s->results.n];
     r->key = dt_strdup(key);
     r->value = dt_alloc_n(count, sizeof(double));
     if (r->key == NULL || r->value == NULL) {
@@ -52,21 +52,21 @@ static void metrics_report(const dt_host *h, const char *key, const double *valu
     memcpy(r->value, value, count * sizeof(double));
     r->n = count;
     r->is_list = n > 0;
-    s->n_results++;
+    s->results.n++;
 }
 
-static bool grow_pictures(dt_stage *s)
+static bool grow_pictures(dt_results *r)
 {
-    if (s->n_pictures < s->cap_pictures) {
+    if (r->n_pictures < r->cap_pictures) {
         return true;
     }
-    const uint32_t cap = s->cap_pictures > 0 ? 2 * s->cap_pictures : 64;
-    dt_result *grown = dt_realloc(s->picture, cap * sizeof(*grown));
+    const uint32_t cap = r->cap_pictures > 0 ? 2 * r->cap_pictures : 64;
+    dt_result *grown = dt_realloc(r->picture, cap * sizeof(*grown));
     if (grown == NULL) {
         return false;
     }
-    s->picture = grown;
-    s->cap_pictures = cap;
+    r->picture = grown;
+    r->cap_pictures = cap;
     return true;
 }
 
@@ -75,12 +75,12 @@ static void metrics_picture(const dt_host *h, const char *key, const float *valu
 {
     dt_stage *s = dt_stage_of(h);
     const uint64_t n = (uint64_t)columns * (rows > 0 ? rows : 1);
-    if (s->n_pictures == DT_STAGE_MAX_PICTURES || n > DT_STAGE_MAX_PICTURE_VALUES) {
+    if (s->results.n_pictures == DT_STAGE_MAX_PICTURES || n > DT_STAGE_MAX_PICTURE_VALUES) {
         dt_log(DT_LOG_WARN, "%s leaves more for pictures than %d tables of %d numbers; %s is left out",
                s->d.phase->desc.id, DT_STAGE_MAX_PICTURES, DT_STAGE_MAX_PICTURE_VALUES, key);
         return;
     }
-    if (dt_comm_rank(s->d.comm) != 0 || n == 0 || !grow_pictures(s)) {
+    if (dt_comm_rank(s->d.comm) != 0 || n == 0 || !grow_pictures(&s->results)) {
         return;
     }
     dt_result r = {.key = dt_strdup(key), .value = dt_alloc_n(n, sizeof(double)), .n = (uint32_t)n};
@@ -101,7 +101,7 @@ static void metrics_picture(const dt_host *h, const char *key, const float *valu
     }
     r.is_list = true;
     r.columns = rows > 0 ? columns : 0;
-    s->picture[s->n_pictures++] = r;
+    s->results.picture[s->results.n_pictures++] = r;
 }
 
 static const dt_metrics_api metrics_service = {.struct_size = sizeof(dt_metrics_api),

@@ -112,8 +112,8 @@ void dt_stage_destroy(dt_stage *s)
 
 uint32_t dt_stage_results(const dt_stage *s, const dt_result **out_p)
 {
-    *out_p = s->result;
-    return s->n_results;
+    *out_p = s->results.at;
+    return s->results.n;
 }
 
 const double *dt_stage_result(const dt_stage *s, const char *key)
@@ -121,8 +121,8 @@ const double *dt_stage_result(const dt_stage *s, const char *key)
     if (strncmp(key, "eval/", 5) == 0) {
         key += 5;
     }
-    for (uint32_t i = 0; i < s->n_results; i++) {
-        const dt_result *r = &s->result[i];
+    for (uint32_t i = 0; i < s->results.n; i++) {
+        const dt_result *r = &s->results.at[i];
         const size_t n = strlen(r->key);
         int64_t at = 1;
         if (strncmp(r->key, key, n) != 0 || r->n == 0) {
@@ -146,28 +146,30 @@ bool dt_result_is_detail(const dt_result *r)
 
 void dt_stage_result_names(const dt_stage *s, dt_str *out)
 {
-    for (uint32_t i = 0; i < s->n_results; i++) {
-        if (dt_result_is_detail(&s->result[i])) {
+    for (uint32_t i = 0; i < s->results.n; i++) {
+        const dt_result *r = &s->results.at[i];
+        if (dt_result_is_detail(r)) {
             continue;
         }
-        dt_str_addf(out, "%s%s", i > 0 ? ", " : "", s->result[i].key);
-        if (s->result[i].is_list && s->result[i].n > 1) {
-            dt_str_addf(out, "/1..%u", s->result[i].n);
+        dt_str_addf(out, "%s%s", i > 0 ? ", " : "", r->key);
+        if (r->is_list && r->n > 1) {
+            dt_str_addf(out, "/1..%u", r->n);
         }
     }
 }
 
 void dt_stage_results_clear(dt_stage *s)
 {
-    for (uint32_t i = 0; i < s->n_results; i++) {
-        dt_free(s->result[i].key);
-        dt_free(s->result[i].value);
+    dt_results *r = &s->results;
+    for (uint32_t i = 0; i < r->n; i++) {
+        dt_free(r->at[i].key);
+        dt_free(r->at[i].value);
     }
-    for (uint32_t i = 0; i < s->n_pictures; i++) {
-        dt_free(s->picture[i].key);
-        dt_free(s->picture[i].value);
+    for (uint32_t i = 0; i < r->n_pictures; i++) {
+        dt_free(r->picture[i].key);
+        dt_free(r->picture[i].value);
     }
-    dt_free(s->picture);
-    s->picture = NULL;
-    s->n_results = s->n_pictures = s->cap_pictures = 0;
+    dt_free(r->picture);
+    r->picture = NULL;
+    r->n = r->n_pictures = r->cap_pictures = 0;
 }

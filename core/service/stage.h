@@ -72,6 +72,13 @@ typedef struct dt_result { /* one part of an evaluation's result */
     bool is_list;
 } dt_result;
 
+typedef struct dt_results { /* of the last evaluation, until the next one begins */
+    dt_result at[DT_STAGE_MAX_RESULTS];
+    uint32_t n;
+    dt_result *picture; /* [n_pictures] what it left for pictures */
+    uint32_t n_pictures, cap_pictures;
+} dt_results;
+
 typedef struct dt_trained_on { /* what the weights of an evaluation are known to have seen */
     const char *stores;        /* digests (store.h), a line each */
     bool is_trained, is_known; /* false, false: nothing was trained */
@@ -123,10 +130,7 @@ typedef struct dt_stage {
     dt_param_table params;
     dt_trainer *trainer;
     dt_train_desc train;
-    dt_result result[DT_STAGE_MAX_RESULTS];
-    uint32_t n_results;
-    dt_result *picture; /* [n_pictures] what the last evaluation left for pictures */
-    uint32_t n_pictures, cap_pictures;
+    dt_results results;
 } dt_stage;
 
 dt_status dt_stage_create(const dt_stage_desc *d, dt_stage **out_p)

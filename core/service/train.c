@@ -181,7 +181,7 @@ static uint64_t budget(const dt_stage *s, double target_gb)
 {
     const uint64_t target = (uint64_t)(target_gb * 1e9), taken = dt_rss_bytes();
     const uint64_t left = target > taken ? target - taken : 1;
-    return target == 0 ? 0 : left / dt_comm_size(s->d.comm) + 1;
+    return target == 0 ? 0 : left / dt_comm_in_process(s->d.comm) + 1;
 }
 
 /* Arenas of parameters, gradients and moments, before they are filled. Errors: DT_ECONFIG. */
@@ -193,7 +193,7 @@ static dt_status check_room(const dt_stage *s, uint64_t bytes)
         return DT_OK;
     }
     DT_TRY(dt_config_memory(s->d.config, s->d.index, &m));
-    const uint64_t all = bytes * dt_comm_size(s->d.comm), held = dt_rss_bytes();
+    const uint64_t all = bytes * dt_comm_in_process(s->d.comm), held = dt_rss_bytes();
     const char *what = "parameters, gradients and moments of the models take";
     if (m.target_gb > 0 && (double)(all + held) > m.target_gb * 1e9) {
         return DT_FAIL(DT_ECONFIG, "%s %.4g GB, with the program %.4g GB, and memory.target_gb = %g allows less", what,
@@ -214,6 +214,8 @@ static dt_status trainer_config(dt_stage *s, dt_trainer_config *c)
     dt_phase_opts p;
     dt_stop_opts stop;
     dt_memory_opts m;
+    dt_comm_opts comm;
+    DT_TRY(dt_config_comm(s->d.config, s->d.index, &comm));
     DT_TRY(dt_config_training(s->d.config, s->d.index, &t));
     DT_TRY(dt_config_data(s->d.config, s->d.index, &d));
     DT_TRY(dt_config_engine(s->d.config, s->d.index, &e));
@@ -244,7 +246,8 @@ static dt_status trainer_config(dt_stage *s, dt_trainer_config *c)
                              .math = e.tf32 ? DT_DEVICE_MATH_TF32 : DT_DEVICE_MATH_F32,
                              .device_budget = (uint64_t)(m.vram_gb * 1e9),
                              .micro_leaves = (uint32_t)e.micro_shards,
-                             .budget = budget(s, m.target_gb)};
+                             .budget = budget(s, m.target_gb),
+                             .bucket_bytes = (uint64_t)(comm.bucket_mb * 1e6)};
     c->optim = (dt_optim_step){.kind = (int32_t)optim_kind(t.optimizer),
                                .beta1 = t.beta1,
                                .beta2 = t.beta2,

@@ -279,10 +279,10 @@ void dt_event_files_evaluation(const dt_stage *s, dt_metrics *m, uint64_t step, 
     }
     dt_status st = table[0] != '\0' ? dt_events_text(e, step, "evaluation", table) : DT_OK;
     if (st == DT_OK) {
-        st = dt_event_trajectories(e, step, s->picture, s->n_pictures);
+        st = dt_event_trajectories(e, step, s->results.picture, s->results.n_pictures);
     }
     if (st == DT_OK) {
-        st = dt_event_traffic(e, step, s->picture, s->n_pictures);
+        st = dt_event_traffic(e, step, s->results.picture, s->results.n_pictures);
     }
     if (st < 0) {
         give_up(m, "more evaluations");

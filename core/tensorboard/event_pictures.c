@@ -138,7 +138,7 @@ static void draw_bar(view *v, double x, double y, double heading, double length,
 
 /* ---- trajectories ------------------------------------------------------------------------------------------------ */
 
-enum { N_WAYS = 4 };
+enum { N_KINDS = 4 };
 enum { PAPER, HISTORY, FUTURE, PREDICTED, CONSTANT, BODY, N_COLORS };
 
 static const uint8_t color_of[N_COLORS][3] = {
@@ -147,7 +147,8 @@ static const uint8_t color_of[N_COLORS][3] = {
 static const struct {
     const char *name;
     uint8_t color;
-} way[N_WAYS] = {{"/history", HISTORY}, {"/constant", CONSTANT}, {"/future", FUTURE}, {"/predicted", PREDICTED}};
+} trajectory[N_KINDS] = {
+    {"/history", HISTORY}, {"/constant", CONSTANT}, {"/future", FUTURE}, {"/predicted", PREDICTED}};
 
 /* Number of the scene that a table is of; -1: it is of none. */
 static long scene_of(const dt_result *r)
@@ -156,13 +157,13 @@ static long scene_of(const dt_result *r)
     return strncmp(r->key, begin, sizeof(begin) - 1) == 0 ? strtol(r->key + sizeof(begin) - 1, NULL, 10) : -1;
 }
 
-/* The table's kind: index of way, -1 otherwise. */
-static int way_of(const dt_result *r)
+/* The table's kind: index of trajectory, -1 otherwise. */
+static int kind_of(const dt_result *r)
 {
     const char *last = strrchr(r->key, '/');
     if (last != NULL && r->columns == 2) {
-        for (int i = 0; i < N_WAYS; i++) {
-            if (strcmp(last, way[i].name) == 0) {
+        for (int i = 0; i < N_KINDS; i++) {
+            if (strcmp(last, trajectory[i].name) == 0) {
                 return i;
             }
         }
@@ -180,14 +181,14 @@ static void fit(view *v, const dt_result *r, uint32_t n, long scene)
 {
     begin_view(v);
     for (uint32_t i = 0; i < n; i++) {
-        const uint32_t items = way_of(&r[i]) >= 0 ? r[i].n : is_pose(&r[i]) ? 2 : 0;
+        const uint32_t items = kind_of(&r[i]) >= 0 ? r[i].n : is_pose(&r[i]) ? 2 : 0;
         for (uint32_t k = 0; scene_of(&r[i]) == scene && k + 1 < items; k += 2) {
             widen(v, r[i].value[k], r[i].value[k + 1]);
         }
     }
 }
 
-static void draw_way(view *v, const dt_result *r, uint8_t color)
+static void draw_trajectory(view *v, const dt_result *r, uint8_t color)
 {
     for (uint32_t k = 0; k + 1 < r->n; k += 2) {
         const double x = px(v, r->value[k]), y = py(v, r->value[k + 1]);
@@ -206,8 +207,8 @@ static void draw_table(view *v, const dt_result *r, long scene, int layer)
     }
     if (layer < 0 && is_pose(r)) {
         draw_bar(v, r->value[0], r->value[1], r->value[2], r->value[3], fmax(1.5, 0.9 * v->scale), BODY);
-    } else if (layer >= 0 && way_of(r) == layer) {
-        draw_way(v, r, way[layer].color);
+    } else if (layer >= 0 && kind_of(r) == layer) {
+        draw_trajectory(v, r, trajectory[layer].color);
     }
 }
 
@@ -227,7 +228,7 @@ dt_status dt_event_trajectories(dt_events *e, uint64_t step, const dt_result *pi
             st = st == DT_DONE ? DT_OK : st;
             continue;
         }
-        for (int layer = -1; layer < N_WAYS; layer++) { /* bodies below */
+        for (int layer = -1; layer < N_KINDS; layer++) { /* bodies below */
             for (uint32_t i = 0; i < n; i++) {
                 draw_table(&v, &picture[i], scene, layer);
             }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Inference over a data set: slices of consecutive samples, one per worker at a time (on a device: a few per launch),
- * handed out in order. Every rank runs all of it, so that results need no exchange and are the same everywhere.
+ * handed out in order. Of several ranks each runs as many slices of a round and sends what came out to the others
+ * (exchange.c), so that every rank hands out all of them, in order.
  */
 #include <config.h>
 
@@ -10,6 +11,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/trace.h"
+#include "train/exchange.h"
 #include "train/on_device/infer.h"
 
 #include <string.h>
@@ -17,12 +19,13 @@
 typedef struct infer_round { /* what one round of workers does */
     dt_trainer *t;
     dt_compiled *c;
-    dt_feed_slice *slice; /* [slots] */
+    dt_feed_slice *slice; /* [slots] of this rank */
     uint64_t **index;     /* [slots][capacity] */
     uint64_t *key;        /* zeros: nothing is augmented */
     char **arena;         /* [slots] */
     size_t arena_bytes;
-    uint32_t n; /* slices in this round */
+    uint32_t n;                   /* slices in this round, of this rank */
+    struct dt_exchange *exchange; /* NULL: one rank */
 } infer_round;
 
 static dt_status read_slice(const infer_round *r, uint32_t i)
@@ -98,37 +101,105 @@ static dt_status run_round(infer_round *r)
     return dt_device_infer_run(r->c->device, r->slice, r->n, r->c->step_input);
 }
 
-static dt_status run_rounds(infer_round *r, uint32_t slots, uint32_t cap, void *user,
-                            dt_status (*each)(void *user, const dt_rows *rows))
+/* The next slice of the data, from sample *next_p on. */
+static dt_status cut_slice(const infer_round *r, uint32_t cap, uint64_t *next_p, uint64_t *index, dt_feed_slice *s)
 {
     const dt_samples *d = r->c->source;
-    uint64_t next = 0;
-    while (next < d->count) {
-        r->n = 0;
-        while (r->n < slots && next < d->count) {
-            dt_feed_slice *s = &r->slice[r->n];
-            const uint64_t left = d->count - next;
-            const uint32_t most = left < cap ? (uint32_t)left : cap;
-            for (uint32_t i = 0; i < most; i++) {
-                r->index[r->n][i] = next + i;
-            }
-            uint32_t take = 0;
-            s->index = r->index[r->n];
-            DT_TRY(dt_samples_cut(d, s->index, most, &take, s->size));
-            next += take;
-            r->n++;
-        }
-        DT_TRY(run_round(r));
-        for (uint32_t i = 0; i < r->n; i++) {
-            const dt_rows rows = {.t = r->t,
-                                  .c = r->c,
-                                  .slice = &r->slice[i],
-                                  .exec = r->c->device == NULL ? r->c->exec[i] : NULL,
-                                  .at = i};
-            DT_TRY(each(user, &rows));
-        }
+    const uint64_t left = d->count - *next_p;
+    const uint32_t most = left < cap ? (uint32_t)left : cap;
+    uint32_t take = 0;
+    for (uint32_t i = 0; i < most; i++) {
+        index[i] = *next_p + i;
+    }
+    s->index = index;
+    DT_TRY(dt_samples_cut(d, index, most, &take, s->size));
+    *next_p += take;
+    return DT_OK;
+}
+
+typedef struct eyes { /* who looks */
+    void *user;
+    dt_status (*each)(void *user, const dt_rows *rows);
+} eyes;
+
+/* Slices of this rank, in order. */
+static dt_status show_own(infer_round *r, const eyes *e)
+{
+    for (uint32_t i = 0; i < r->n; i++) {
+        const dt_rows rows = {
+            .t = r->t, .c = r->c, .slice = &r->slice[i], .exec = r->c->device == NULL ? r->c->exec[i] : NULL, .at = i};
+        DT_TRY(e->each(e->user, &rows));
     }
     return DT_OK;
+}
+
+/* Slices of a rank, in order: another one's are read here once more, one at a time, and come with what it found. */
+static dt_status show_rank(infer_round *r, uint32_t rank, uint32_t slots, uint32_t cap, uint64_t *next_p, const eyes *e)
+{
+    const dt_samples *d = r->c->source;
+    if (rank == dt_comm_rank(r->t->d.comm)) {
+        for (uint32_t i = 0; i < r->n; i++) {
+            *next_p += (uint64_t)r->slice[i].size[d->n_symbols];
+        }
+        return show_own(r, e);
+    }
+    for (uint32_t i = 0; i < slots && *next_p < d->count; i++) {
+        dt_feed_slice s;
+        size_t used = 0;
+        DT_TRY(cut_slice(r, cap, next_p, r->index[slots], &s));
+        DT_TRY(dt_samples_read(d, s.index, r->key, (uint32_t)s.size[d->n_symbols], s.size, r->arena[slots],
+                               r->arena_bytes, s.field, &used));
+        dt_rows rows = {.t = r->t, .c = r->c, .slice = &s, .theirs = r->exchange};
+        DT_TRY(dt_exchange_next(r->exchange, rank));
+        DT_TRY(e->each(e->user, &rows));
+    }
+    return DT_OK;
+}
+
+/* A round of all ranks: each cuts the same slices, and runs those that are its own. */
+static dt_status run_own(infer_round *r, uint32_t slots, uint32_t cap, uint64_t next)
+{
+    const uint32_t ranks = dt_comm_size(r->t->d.comm), me = dt_comm_rank(r->t->d.comm);
+    r->n = 0;
+    for (uint32_t k = 0; k < slots * ranks && next < r->c->source->count; k++) {
+        const bool is_own = k / slots == me;
+        dt_feed_slice passed;
+        DT_TRY(cut_slice(r, cap, &next, r->index[is_own ? r->n : slots], is_own ? &r->slice[r->n] : &passed));
+        r->n += is_own;
+    }
+    return r->n > 0 ? run_round(r) : DT_OK;
+}
+
+static dt_status run_rounds(infer_round *r, uint32_t slots, uint32_t cap, const eyes *e)
+{
+    const uint32_t ranks = dt_comm_size(r->t->d.comm);
+    uint64_t next = 0;
+    while (next < r->c->source->count) {
+        const dt_status mine = run_own(r, slots, cap, next);
+        DT_TRY(ranks > 1 ? dt_exchange_run(r->exchange, r->c->exec, r->n, mine) : mine);
+        dt_status st = DT_OK;
+        for (uint32_t k = 0; k < ranks && st == DT_OK; k++) {
+            st = show_rank(r, k, slots, cap, &next, e);
+        }
+        DT_TRY(ranks > 1 ? dt_comm_agree(r->t->d.comm, st) : st);
+    }
+    return DT_OK;
+}
+
+/* As many slices of a round as the rank with the fewest workers has. */
+static dt_status agree_slots(const dt_trainer *t, uint32_t *n_p)
+{
+    const uint32_t ranks = dt_comm_size(t->d.comm);
+    uint32_t *all = dt_alloc_n(ranks, sizeof(*all));
+    if (all == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for evaluation");
+    }
+    const dt_status st = dt_comm_all_gather(t->d.comm, n_p, sizeof(*n_p), all);
+    for (uint32_t k = 0; k < ranks && st == DT_OK; k++) {
+        *n_p = all[k] < *n_p ? all[k] : *n_p;
+    }
+    dt_free(all);
+    return st;
 }
 
 dt_status dt_trainer_prepare(dt_trainer *t, const dt_samples *d)
@@ -137,41 +208,67 @@ dt_status dt_trainer_prepare(dt_trainer *t, const dt_samples *d)
     return find_compiled(t, d, &c);
 }
 
+/* Room of a round: for each slot of this rank, and one more for slices of others. */
+static dt_status make_room(infer_round *r, uint32_t n, uint32_t cap)
+{
+    r->slice = dt_alloc_n(n, sizeof(*r->slice));
+    r->index = dt_alloc_n(n + (size_t)1, sizeof(*r->index));
+    r->arena = dt_alloc_n(n + (size_t)1, sizeof(*r->arena));
+    r->key = dt_alloc_n(cap, sizeof(*r->key));
+    if (r->slice == NULL || r->index == NULL || r->arena == NULL || r->key == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for evaluation");
+    }
+    const uint32_t ranks = dt_comm_size(r->t->d.comm);
+    for (uint32_t i = 0; i < n + (ranks > 1); i++) {
+        void *arena = NULL;
+        r->index[i] = dt_alloc_n(cap, sizeof(uint64_t));
+        if (r->index[i] == NULL) {
+            return DT_FAIL(DT_ENOMEM, "out of memory for evaluation");
+        }
+        DT_TRY(dt_arena_map(r->arena_bytes, &arena));
+        r->arena[i] = arena;
+    }
+    return ranks > 1 ? dt_exchange_create(r->t->d.comm, &r->exchange) : DT_OK;
+}
+
+static void drop_room(infer_round *r, uint32_t n)
+{
+    for (uint32_t i = 0; i <= n; i++) {
+        dt_arena_unmap(r->arena != NULL ? r->arena[i] : NULL, r->arena_bytes);
+        dt_free(r->index != NULL ? r->index[i] : NULL);
+    }
+    dt_exchange_destroy(r->exchange);
+    dt_free(r->slice);
+    dt_free(r->index);
+    dt_free(r->arena);
+    dt_free(r->key);
+}
+
+static dt_status make_ready(dt_trainer *t, const dt_samples *d, dt_compiled **out)
+{
+    DT_TRY(find_compiled(t, d, out));
+    return dt_bind_step_inputs(t, *out);
+}
+
 dt_status dt_trainer_evaluate(dt_trainer *t, const dt_samples *d, void *user,
                               dt_status (*each)(void *user, const dt_rows *r))
 {
     dt_compiled *c = NULL;
+    const eyes e = {.user = user, .each = each};
+    const uint32_t ranks = dt_comm_size(t->d.comm);
     t->state.params_version++;
-    DT_TRY(find_compiled(t, d, &c));
-    DT_TRY(dt_bind_step_inputs(t, c));
-    const uint32_t n = c->device != NULL ? dt_device_infer_slices(c->device) : t->lanes.active;
+    dt_status st = make_ready(t, d, &c);
+    DT_TRY(ranks > 1 ? dt_comm_agree(t->d.comm, st) : st);
+    uint32_t n = c->device != NULL ? dt_device_infer_slices(c->device) : t->lanes.active;
+    DT_TRY(ranks > 1 ? agree_slots(t, &n) : DT_OK);
     const uint32_t cap = (uint32_t)d->slice_cap[d->n_symbols];
     infer_round r = {.t = t, .c = c, .arena_bytes = dt_samples_bytes_max(d, cap)};
-    r.slice = dt_alloc_n(n, sizeof(*r.slice)); /* of each slot of a round */
-    r.index = dt_alloc_n(n, sizeof(*r.index));
-    r.arena = dt_alloc_n(n, sizeof(*r.arena));
-    r.key = dt_alloc_n(cap, sizeof(*r.key));
-    dt_status st = r.slice != NULL && r.index != NULL && r.arena != NULL && r.key != NULL
-                       ? DT_OK
-                       : DT_FAIL(DT_ENOMEM, "out of memory for evaluation");
-    for (uint32_t i = 0; i < n && st == DT_OK; i++) {
-        void *arena = NULL;
-        r.index[i] = dt_alloc_n(cap, sizeof(uint64_t));
-        st = r.index[i] == NULL ? DT_FAIL(DT_ENOMEM, "out of memory for evaluation")
-                                : dt_arena_map(r.arena_bytes, &arena);
-        r.arena[i] = arena;
-    }
+    st = make_room(&r, n, cap);
+    st = ranks > 1 ? dt_comm_agree(t->d.comm, st) : st;
     if (st == DT_OK) {
-        st = run_rounds(&r, n, cap, user, each);
+        st = run_rounds(&r, n, cap, &e);
     }
-    for (uint32_t i = 0; i < n; i++) {
-        dt_arena_unmap(r.arena != NULL ? r.arena[i] : NULL, r.arena_bytes);
-        dt_free(r.index != NULL ? r.index[i] : NULL);
-    }
-    dt_free(r.slice);
-    dt_free(r.index);
-    dt_free(r.arena);
-    dt_free(r.key);
+    drop_room(&r, n);
     return st;
 }
 
@@ -185,8 +282,9 @@ const void *dt_rows_get(const dt_rows *r, const char *name, int64_t dim[DT_MAX_D
             return r->slice->field[f];
         }
     }
-    const dt_view *v =
-        r->exec != NULL ? dt_exec_output(r->exec, name) : dt_device_infer_output(r->c->device, r->at, name);
+    const dt_view *v = r->theirs != NULL ? dt_exchange_output(r->theirs, name)
+                       : r->exec != NULL ? dt_exec_output(r->exec, name)
+                                         : dt_device_infer_output(r->c->device, r->at, name);
     if (v == NULL) {
         return NULL;
     }

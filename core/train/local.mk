@@ -5,15 +5,19 @@ core_libdtcore_la_SOURCES += \
 	core/train/on_device/device.c core/train/on_device/device.h core/train/on_device/internal.h \
 	core/train/on_device/infer.c core/train/on_device/infer.h \
 	core/train/on_device/step.c \
+	core/train/exchange.c core/train/exchange.h \
 	core/train/feed.c core/train/feed.h \
 	core/train/hold.c \
 	core/train/infer.c \
 	core/train/micro.c \
 	core/train/mixed.c core/train/mixed.h \
+	core/train/moments.c \
 	core/train/policy.c core/train/policy.h \
 	core/train/pool.c core/train/pool.h \
+	core/train/reduce.c \
 	core/train/samples.c core/train/samples.h \
 	core/train/state.c \
 	core/train/step.c \
 	core/train/trainer.c core/train/trainer.h core/train/trainer_internal.h \
+	core/train/update.c \
 	core/train/vector.c

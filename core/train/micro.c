@@ -43,12 +43,9 @@ void dt_trainer_narrow(dt_trainer *t, uint32_t n)
         }
     }
     t->lanes.active = n;
-    const uint32_t needed = dt_grads_needed(t);
-    for (uint32_t i = needed; i < t->lanes.n_grads; i++) {
-        dt_arena_unmap(t->lanes.grad[i], t->state.arena_bytes);
-        t->lanes.grad[i] = NULL;
+    if (t->lanes.n_grads > 0) {
+        dt_grads_drop(t, dt_grads_needed(t));
     }
-    t->lanes.n_grads = t->lanes.n_grads < needed ? t->lanes.n_grads : needed;
     t->scratch.gradient = NULL;
 }
 

@@ -101,17 +101,40 @@ dt_status dt_grads_make(dt_trainer *t)
         return DT_OK;
     }
     const uint32_t n = dt_grads_needed(t);
-    for (uint32_t i = 0; i < n; i++) {
-        DT_TRY(dt_map_arena(t, &t->lanes.grad[i]));
+    t->lanes.grad = dt_alloc_n(n, sizeof(*t->lanes.grad));
+    t->lanes.grad_free = dt_alloc_n(n, sizeof(*t->lanes.grad_free));
+    if (t->lanes.grad == NULL || t->lanes.grad_free == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for a list of %u buffers of gradients", n);
     }
-    DT_TRY(dt_map_arena(t, &t->lanes.grad[DT_TREE_MAX_LEAVES]));
-    t->lanes.n_grads = n;
+    for (t->lanes.n_grads = 0; t->lanes.n_grads < n; t->lanes.n_grads++) {
+        DT_TRY(dt_map_arena(t, &t->lanes.grad[t->lanes.n_grads].data));
+    }
     return DT_OK;
+}
+
+void dt_grads_drop(dt_trainer *t, uint32_t from)
+{
+    for (uint32_t i = from; i < t->lanes.n_grads; i++) {
+        dt_arena_unmap(t->lanes.grad[i].data, t->state.arena_bytes);
+        t->lanes.grad[i].data = NULL;
+    }
+    t->lanes.n_grads = t->lanes.n_grads < from ? t->lanes.n_grads : from;
+    if (from == 0) {
+        dt_free(t->lanes.grad);
+        dt_free(t->lanes.grad_free);
+        t->lanes.grad = NULL;
+        t->lanes.grad_free = NULL;
+    }
 }
 
 uint64_t dt_trainer_steps(const dt_trainer *t)
 {
     return t->c.epochs * t->state.steps_per_epoch;
+}
+
+double dt_trainer_rate(const dt_trainer *t, uint64_t update)
+{
+    return dt_schedule_rate(&t->c.schedule, (double)(update + t->state.passed) / (double)t->state.steps_per_epoch);
 }
 
 void dt_trainer_slice(const dt_samples *s, const double *mean, uint64_t most, int64_t *size)

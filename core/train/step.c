@@ -18,72 +18,50 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- gradient buffers -------------------------------------------------------------------------------------------- */
-
-float *dt_grad_take(dt_trainer *t)
-{
-    pthread_mutex_lock(&t->lanes.lock);
-    float *g = t->lanes.n_grad_free > 0 ? t->lanes.grad_free[--t->lanes.n_grad_free] : NULL;
-    pthread_mutex_unlock(&t->lanes.lock);
-    return g;
-}
-
-static void give_grad(dt_trainer *t, float *g)
-{
-    pthread_mutex_lock(&t->lanes.lock);
-    t->lanes.grad_free[t->lanes.n_grad_free++] = g;
-    pthread_mutex_unlock(&t->lanes.lock);
-}
-
-dt_status dt_grads_begin(dt_trainer *t, bool has_gradient)
-{
-    if (has_gradient) {
-        DT_TRY(dt_grads_make(t));
-    }
-    t->lanes.n_grad_free = 0;
-    for (uint32_t i = 0; i < t->lanes.n_grads; i++) {
-        t->lanes.grad_free[t->lanes.n_grad_free++] = t->lanes.grad[i];
-    }
-    dt_tree_reset(t->tree);
-    atomic_store(&t->scratch.next_leaf, 0);
-    atomic_store(&t->scratch.failed, false);
-    return DT_OK;
-}
-
 /* ---- leaves ------------------------------------------------------------------------------------------------------ */
 
-static dt_status run_leaf(dt_trainer *t, uint32_t worker, uint32_t leaf, const dt_feed_leaf *in, float *grad)
+/* The last slice of a leaf: what backward ends with is summed while it goes on. */
+typedef struct leaf_end {
+    dt_trainer *t;
+    uint32_t worker, leaf;
+    dt_grad *grad;
+    uint32_t n_summed; /* buckets, in their order */
+} leaf_end;
+
+static void after_call(void *user, uint32_t call)
+{
+    leaf_end *e = user;
+    e->n_summed = dt_grad_sum_after(e->t, e->leaf, e->grad, e->n_summed, call);
+    if (e->worker == 0) {
+        dt_reduce_progress(e->t);
+    }
+}
+
+static dt_status run_leaf(dt_trainer *t, uint32_t worker, uint32_t leaf, const dt_feed_leaf *in, dt_grad *grad)
 {
     const dt_kernel_run run = {.seed = t->c.seed, .step = t->state.step, .phase = t->c.phase, .training = 1};
+    const bool is_alone = dt_comm_size(t->d.comm) == 1; /* nothing to send meanwhile */
     double *loss = t->scratch.leaf_loss[leaf - t->lanes.leaf_begin];
+    leaf_end end = {.t = t, .worker = worker, .leaf = leaf, .grad = grad};
     DT_TRACE_N("step", "leaf", "leaf", leaf);
     memset(loss, 0, sizeof(t->scratch.leaf_loss[0]));
-    memset(grad, 0, t->state.arena_bytes);
+    memset(grad->data, 0, t->state.arena_bytes);
     for (uint32_t i = 0; i < in->n_slices; i++) {
         const dt_exec_feed feed = {.size = in->slice[i].size,
                                    .field = in->slice[i].field,
                                    .step_input = t->train.step_input,
                                    .params = t->state.params,
-                                   .grads = grad,
+                                   .grads = grad->data,
                                    .loss_seed = t->scratch.loss_seed,
                                    .loss = loss,
                                    .run = &run,
+                                   .after = !is_alone && i + 1 == in->n_slices ? after_call : NULL,
+                                   .after_user = &end,
                                    .params_version = t->state.params_version};
         DT_TRY(dt_exec_run(t->train.exec[worker], &feed));
     }
+    dt_grad_sum(t, leaf, grad, end.n_summed);
     return DT_OK;
-}
-
-void dt_grad_sum(dt_trainer *t, uint32_t leaf, float *grad)
-{
-    dt_tree_node node = {.height = 0, .index = leaf, .value = grad};
-    dt_tree_merge m;
-    DT_TRACE("step", "sum gradients");
-    while (dt_tree_offer(t->tree, &node, &m)) {
-        dt_optim_add(m.left, m.right, 0, t->d.params->total);
-        give_grad(t, m.right);
-        node = m.parent;
-    }
 }
 
 static dt_status get_leaf(dt_trainer *t, uint32_t worker, uint32_t i, uint64_t number, const dt_feed_leaf **out_p)
@@ -107,7 +85,7 @@ static dt_status leaves_job(void *user, uint32_t worker)
         if (i >= own || atomic_load(&t->scratch.failed)) {
             return DT_OK;
         }
-        float *grad = dt_grad_take(t); /* grads_needed made enough of them for every schedule */
+        dt_grad *grad = dt_grad_take(t); /* grads_needed made enough of them for every schedule */
         const uint64_t number = (t->state.step - t->lanes.feed_first) * own + i;
         const dt_feed_leaf *in = NULL;
         dt_status st = get_leaf(t, worker, i, number, &in);
@@ -119,10 +97,8 @@ static dt_status leaves_job(void *user, uint32_t worker)
         }
         if (st < 0) {
             atomic_store(&t->scratch.failed, true);
-            give_grad(t, grad);
             return st;
         }
-        dt_grad_sum(t, t->lanes.leaf_begin + i, grad);
     }
 }
 
@@ -175,109 +151,7 @@ dt_status dt_start_feed(dt_trainer *t)
     return dt_feed_start(&d, &t->lanes.feed);
 }
 
-/* ---- norm and update --------------------------------------------------------------------------------------------- */
-
-static int64_t block_end(const dt_trainer *t, int64_t block)
-{
-    const int64_t end = (block + 1) * DT_OPTIM_BLOCK;
-    return end < t->d.params->total ? end : t->d.params->total;
-}
-
-static dt_status norm_job(void *user, uint32_t worker)
-{
-    (void)worker;
-    dt_trainer *t = user;
-    DT_TRACE("step", "norm");
-    for (;;) {
-        const int64_t b = atomic_fetch_add(&t->scratch.next_block, 1);
-        if (b >= t->scratch.n_blocks) {
-            return DT_OK;
-        }
-        t->scratch.block_sum[b] = dt_optim_sum_squares(t->scratch.gradient, b * DT_OPTIM_BLOCK, block_end(t, b));
-    }
-}
-
-/* Frozen tensors are left alone: their ranges are skipped. */
-static dt_status update_job(void *user, uint32_t worker)
-{
-    (void)worker;
-    dt_trainer *t = user;
-    const dt_param_table *table = t->d.params;
-    DT_TRACE("step", "update");
-    for (;;) {
-        const int64_t b = atomic_fetch_add(&t->scratch.next_block, 1);
-        if (b >= t->scratch.n_blocks) {
-            return DT_OK;
-        }
-        const int64_t begin = b * DT_OPTIM_BLOCK;
-        const int64_t end = block_end(t, b);
-        for (uint32_t i = 0; i < table->n; i++) {
-            const dt_param *p = &table->param[i];
-            const int64_t from = p->offset > begin ? p->offset : begin;
-            const int64_t to = p->offset + p->count < end ? p->offset + p->count : end;
-            if (!p->frozen && !dt_is_held(t, i) && from < to) {
-                dt_optim_update(&t->scratch.update, t->state.params, t->scratch.gradient, t->state.moment[0],
-                                t->state.moment[1], from, to);
-            }
-        }
-    }
-}
-
-static dt_status run_blocks(dt_trainer *t, dt_pool_job *job)
-{
-    atomic_store(&t->scratch.next_block, 0);
-    return t->scratch.n_blocks > 1 ? dt_pool_run(t->lanes.pool, job, t) : job(t, 0);
-}
-
-/* Names the first parameter whose gradient is not finite; bad: its element of the arena, -1: none. */
-static dt_status diverged(const dt_trainer *t, uint64_t step, const dt_step_report *r, int64_t bad)
-{
-    char when[128];
-    snprintf(when, sizeof(when), "training diverged at step %llu", (unsigned long long)step);
-    if (t->c.scaling.kind != DT_SCALING_NONE) {
-        snprintf(when, sizeof(when),
-                 "training diverged: %llu steps in a row were skipped up to step %llu, the loss scale is %g",
-                 (unsigned long long)t->state.scaler.skips, (unsigned long long)step, t->state.scaler.scale);
-    }
-    const dt_param_table *table = t->d.params;
-    for (uint32_t i = 0; i < table->n && bad >= 0; i++) {
-        const dt_param *p = &table->param[i];
-        if (bad >= p->offset && bad < p->offset + p->count) {
-            return DT_FAIL(DT_EDIVERGED,
-                           "%s (loss %g): the gradient of %s is not finite, element %lld; lower "
-                           "training.learning_rate or training.gradient_clip, and check the data",
-                           when, r->loss, p->name, (long long)(bad - p->offset));
-        }
-    }
-    const dt_graph_loss *loss = NULL;
-    const uint32_t n = dt_graph_losses(t->train.graph, &loss);
-    for (uint32_t i = 0; i < n; i++) {
-        if (!isfinite(t->scratch.step_loss[i])) {
-            return DT_FAIL(DT_EDIVERGED, "%s: loss %s is %g while all gradients are finite", when, loss[i].name,
-                           t->scratch.step_loss[i]);
-        }
-    }
-    return DT_FAIL(DT_EDIVERGED, "%s: the gradient norm overflows", when);
-}
-
-dt_status dt_trainer_judge(dt_trainer *t, uint64_t step, bool is_finite, const dt_step_report *r, int64_t bad)
-{
-    char text[512];
-    const dt_scaler_config *c = &t->c.scaling;
-    if (dt_trainer_is_half(t) &&
-        dt_amp_monitor_step(&t->state.monitor, c, t->state.scaler.scale, is_finite, r->grad_norm, text, sizeof(text)) &&
-        dt_comm_rank(t->d.comm) == 0) {
-        dt_log(DT_LOG_WARN, "mixed precision: %s", text);
-    }
-    return dt_scaler_gives_up(&t->state.scaler, c) ? diverged(t, step, r, bad) : DT_OK;
-}
-
 /* ---- the step ---------------------------------------------------------------------------------------------------- */
-
-double dt_trainer_rate(const dt_trainer *t, uint64_t update)
-{
-    return dt_schedule_rate(&t->c.schedule, (double)(update + t->state.passed) / (double)t->state.steps_per_epoch);
-}
 
 static dt_status run_leaves(dt_trainer *t)
 {
@@ -302,67 +176,30 @@ void dt_tell_losses(dt_trainer *t, const double *total, const double *norm, dt_s
     }
 }
 
-static dt_status reduce(dt_trainer *t, const double *norm, dt_step_report *out)
-{
-    const dt_graph_loss *loss = NULL;
-    DT_TRACE("step", "reduce");
-    const uint32_t n = dt_graph_losses(t->train.graph, &loss);
-    double packed[DT_TREE_MAX_LEAVES * DT_GRAPH_MAX_LOSSES];
-    double total[DT_GRAPH_MAX_LOSSES];
-    for (uint32_t i = 0; i < t->lanes.leaf_end - t->lanes.leaf_begin; i++) {
-        memcpy(&packed[i * n], t->scratch.leaf_loss[i], n * sizeof(double));
-    }
-    DT_TRY(dt_tree_reduce_f64(t->tree, t->d.comm, packed, n, total));
-    DT_TRY(dt_tree_reduce(t->tree, t->d.comm, t->d.params->total, t->lanes.grad[DT_TREE_MAX_LEAVES],
-                          &t->scratch.gradient));
-    dt_tell_losses(t, total, norm, out);
-    return DT_OK;
-}
-
-static int64_t first_not_finite(const dt_trainer *t)
-{
-    for (int64_t i = 0; i < t->d.params->total; i++) {
-        if (!isfinite(t->scratch.gradient[i])) {
-            return i;
-        }
-    }
-    return -1;
-}
-
-/* Every rank has the same sums, so all of them skip or none. */
-static dt_status clip_and_update(dt_trainer *t, dt_step_report *out)
-{
-    DT_TRACE("step", "optimizer");
-    DT_TRY(run_blocks(t, norm_job));
-    double sum = 0;
-    for (int64_t b = 0; b < t->scratch.n_blocks; b++) {
-        sum += t->scratch.block_sum[b];
-    }
-    const double scale = t->state.scaler.scale;
-    const bool is_finite = isfinite(sum) && isfinite(out->loss);
-    out->grad_norm = sqrt(sum) / scale;
-    out->learning_rate = dt_trainer_rate(t, t->state.updates + 1);
-    dt_scaler_update(&t->state.scaler, &t->c.scaling, is_finite);
-    DT_TRY(dt_trainer_judge(t, t->state.step + 1, is_finite, out, is_finite ? -1 : first_not_finite(t)));
-    if (!is_finite) {
-        return DT_OK; /* skipped */
-    }
-    t->state.updates++;
-    t->scratch.update = t->c.optim;
-    t->scratch.update.lr = out->learning_rate;
-    t->scratch.update.step = t->state.updates;
-    t->scratch.update.grad_scale = 1.0 / scale;
-    if (t->c.gradient_clip > 0 && out->grad_norm > t->c.gradient_clip) {
-        t->scratch.update.grad_scale *= t->c.gradient_clip / (out->grad_norm + 1e-6); /* PyTorch's clip_grad_norm_ */
-    }
-    return run_blocks(t, update_job);
-}
-
-/* A rank that failed must say so before the others wait for its sums. */
+/* A rank that failed takes part in the sums that others may have begun, and says so before anything is made of them. */
 static dt_status run_leaves_of_all(dt_trainer *t)
 {
+    dt_error why;
     const dt_status mine = run_leaves(t);
-    return dt_comm_agree(t->d.comm, mine);
+    const double begin = dt_clock_s();
+    dt_error_take(&why, mine);
+    t->times.buckets = t->reduce.n_buckets;
+    t->times.early = t->reduce.n_begun;
+    const dt_status st = dt_reduce_gradient(t, mine < 0);
+    t->times.reduce = dt_clock_s() - begin;
+    if (st < 0) {
+        return mine < 0 ? dt_error_put(&why) : st;
+    }
+    return dt_comm_agree(t->d.comm, dt_error_put(&why));
+}
+
+static dt_status reduce_losses(dt_trainer *t, const double *norm, dt_step_report *out)
+{
+    double total[DT_GRAPH_MAX_LOSSES];
+    const dt_graph_loss *loss = NULL;
+    DT_TRY(dt_reduce_losses(t, dt_graph_losses(t->train.graph, &loss), total));
+    dt_tell_losses(t, total, norm, out);
+    return DT_OK;
 }
 
 dt_status dt_step_on_cpu(dt_trainer *t, dt_step_report *out)
@@ -379,8 +216,8 @@ dt_status dt_step_on_cpu(dt_trainer *t, dt_step_report *out)
         st = run_leaves_of_all(t);
     }
     DT_TRY(dt_trainer_explain_memory(t, st));
-    DT_TRY(reduce(t, norm, out));
-    DT_TRY(clip_and_update(t, out));
+    DT_TRY(reduce_losses(t, norm, out));
+    DT_TRY(dt_update(t, out));
     t->state.step++;
     return DT_OK;
 }

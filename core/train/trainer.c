@@ -24,19 +24,16 @@ static dt_status make_arenas(dt_trainer *t)
 {
     t->state.arena_bytes = (size_t)(t->d.params->total > 0 ? t->d.params->total : 1) * sizeof(float);
     DT_TRY(dt_map_arena(t, &t->state.params));
-    DT_TRY(dt_map_arena(t, &t->state.moment[0]));
-    if (t->c.optim.kind != DT_OPTIM_SGD) {
-        DT_TRY(dt_map_arena(t, &t->state.moment[1]));
-    }
+    DT_TRY(dt_reduce_make(t));
+    DT_TRY(dt_moments_make(t));
     if (t->d.device_ops == NULL) { /* a device keeps its own */
         DT_TRY(dt_grads_make(t));
     }
     DT_TRY(dt_param_table_init(t->d.params, t->c.seed, t->state.params));
-    t->scratch.n_blocks = (t->d.params->total + DT_OPTIM_BLOCK - 1) / DT_OPTIM_BLOCK;
-    t->scratch.block_sum = dt_alloc_n((size_t)t->scratch.n_blocks + 1, sizeof(double));
+    t->scratch.leaf_loss = dt_alloc_n(t->lanes.leaf_end - t->lanes.leaf_begin, sizeof(*t->scratch.leaf_loss));
     t->lanes.waited = dt_alloc_n(t->c.threads, sizeof(double));
     t->scratch.batch_index = dt_alloc_n(t->c.batch, sizeof(uint64_t));
-    if (t->scratch.block_sum == NULL || t->lanes.waited == NULL || t->scratch.batch_index == NULL) {
+    if (t->scratch.leaf_loss == NULL || t->lanes.waited == NULL || t->scratch.batch_index == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for the trainer");
     }
     return DT_OK;
@@ -90,6 +87,7 @@ static dt_status allocate_cpu(dt_trainer *t)
 {
     DT_TRY(make_arenas(t));
     DT_TRY(dt_compile(t, t->d.source, true, &t->train));
+    dt_reduce_plan(t);
     return t->d.source->is_live ? dt_make_readers(t) : DT_OK;
 }
 
@@ -103,20 +101,16 @@ static void drop_memory(dt_trainer *t)
     dt_free(t->lanes.reader);
     t->lanes.reader = NULL;
     dt_compiled_fini(&t->train);
-    float **const arena[] = {&t->state.params, &t->state.moment[0], &t->state.moment[1]};
-    for (size_t i = 0; i < sizeof(arena) / sizeof(arena[0]); i++) {
-        dt_arena_unmap(*arena[i], t->state.arena_bytes);
-        *arena[i] = NULL;
-    }
-    for (uint32_t i = 0; i <= DT_TREE_MAX_LEAVES; i++) {
-        dt_arena_unmap(t->lanes.grad[i], t->state.arena_bytes);
-        t->lanes.grad[i] = NULL;
-    }
-    t->lanes.n_grads = 0;
-    dt_free(t->scratch.block_sum);
+    dt_arena_unmap(t->state.params, t->state.arena_bytes);
+    t->state.params = NULL;
+    dt_moments_drop(t);
+    dt_grads_drop(t, 0);
+    dt_reduce_drop(t);
+    dt_free(t->scratch.leaf_loss);
     dt_free(t->lanes.waited);
     dt_free(t->scratch.batch_index);
-    t->scratch.block_sum = t->lanes.waited = NULL;
+    t->lanes.waited = NULL;
+    t->scratch.leaf_loss = NULL;
     t->scratch.batch_index = NULL;
 }
 
@@ -150,7 +144,6 @@ static dt_status build(dt_trainer *t)
     if (t->d.device_ops == NULL && t->c.micro_leaves > 0 && t->c.micro_leaves < t->lanes.active) {
         t->lanes.active = t->c.micro_leaves;
     }
-    DT_TRY(dt_tree_create(t->c.leaves, ranks, rank, &t->tree));
     if (t->d.device_ops != NULL) {
         DT_TRY(make_arenas(t));
         DT_TRY(dt_record_training(t, t->d.source, &t->train));
@@ -205,7 +198,6 @@ void dt_trainer_destroy(dt_trainer *t)
         t->train.plan = NULL; /* one of the device's */
         dt_train_device_destroy(t->device);
     }
-    dt_tree_destroy(t->tree);
     drop_memory(t);
     for (uint32_t i = 0; i < t->state.n_values; i++) {
         dt_free(t->state.value[i].name);
@@ -256,16 +248,6 @@ dt_status dt_trainer_step(dt_trainer *t, dt_step_report *out)
 float *dt_trainer_params(dt_trainer *t)
 {
     return t->state.params;
-}
-
-const float *dt_trainer_last_gradient(const dt_trainer *t)
-{
-    return t->device == NULL ? t->scratch.gradient : NULL;
-}
-
-float *dt_trainer_moment(dt_trainer *t, uint32_t which)
-{
-    return which < 2 ? t->state.moment[which] : NULL;
 }
 
 uint64_t dt_trainer_step_number(const dt_trainer *t)
@@ -433,7 +415,7 @@ void dt_trainer_arenas_get(const dt_trainer *t, const double *mean, dt_trainer_m
     memset(mapped, 0, sizeof(*mapped));
     memset(resident, 0, sizeof(*resident));
     mapped->params = resident->params = arena;
-    mapped->moments = resident->moments = arena * (t->state.moment[1] != NULL ? 2 : 1);
+    mapped->moments = resident->moments = dt_arena_bytes(t->state.moment_bytes) * dt_trainer_moments(t);
     if (t->lanes.n_grads > 0) {
         /* buffers are taken again in the order in which they come back, so the last ones are rarely needed */
         uint32_t levels = 0;
@@ -441,8 +423,8 @@ void dt_trainer_arenas_get(const dt_trainer *t, const double *mean, dt_trainer_m
             levels++;
         }
         const uint32_t used = t->lanes.active + levels;
-        mapped->grads = arena * (t->lanes.n_grads + 1);
-        resident->grads = arena * ((used < t->lanes.n_grads ? used : t->lanes.n_grads) + (dt_comm_size(t->d.comm) > 1));
+        mapped->grads = arena * t->lanes.n_grads + dt_reduce_bytes(t);
+        resident->grads = arena * (used < t->lanes.n_grads ? used : t->lanes.n_grads) + dt_reduce_bytes(t);
     }
     if (t->device == NULL) {
         const uint32_t workers = t->lanes.active < own ? t->lanes.active : own;

@@ -43,6 +43,7 @@ typedef struct dt_trainer_config {
     /* everywhere: */
     uint32_t micro_leaves; /* leaves at once; 0: as many as fit, on the CPU one per worker */
     uint64_t budget;       /* bytes of the host that the trainer should keep to; 0: open */
+    uint64_t bucket_bytes; /* of gradients that ranks sum at a time; changes no bit */
 } dt_trainer_config;
 
 typedef struct dt_trainer_desc {
@@ -70,6 +71,8 @@ typedef struct dt_trainer_memory { /* bytes on this rank */
 
 typedef struct dt_trainer_times { /* of the last step, s */
     double step, data_wait;
+    double reduce, share;    /* waiting for sums across ranks after the leaves, and for parameters; on the CPU */
+    uint32_t buckets, early; /* buckets of gradients; of these under way before the leaves were done */
 } dt_trainer_times;
 
 /* Errors: DT_ECONFIG (batch larger than the data, more ranks than leaves, nothing for stored data to train), what
@@ -89,6 +92,7 @@ dt_status dt_trainer_seek(dt_trainer *t, uint64_t step) DT_NODISCARD;
 /* rows: what svc/train.h hands to each. */
 /* Runs job once on every worker, 0 being the caller; the first worker's failure is told. */
 dt_status dt_trainer_share(dt_trainer *t, dt_status (*job)(void *user, uint32_t worker), void *user) DT_NODISCARD;
+/* [collective] All ranks get all of it. */
 dt_status dt_trainer_evaluate(dt_trainer *t, const dt_samples *d, void *user,
                               dt_status (*each)(void *user, const dt_rows *r));
 /* Parameters as one vector, and losses over all samples; see svc/train.h. Threads and ranks change no bit. Errors:
@@ -107,9 +111,16 @@ const uint64_t *dt_rows_samples(const dt_rows *r, uint32_t *n);
  * next step takes them back. */
 dt_status dt_trainer_hold(dt_trainer *t) DT_NODISCARD;
 float *dt_trainer_params(dt_trainer *t);
-const float *
-dt_trainer_last_gradient(const dt_trainer *t);           /* of the last step, summed; NULL: none yet, or a device's */
-float *dt_trainer_moment(dt_trainer *t, uint32_t which); /* 0: first, 1: second; NULL when the optimizer has none */
+/* Of the last step, summed; NULL: none yet, a device's, or of several ranks before this one was called. */
+const float *dt_trainer_last_gradient(const dt_trainer *t);
+dt_status dt_trainer_whole_gradient(dt_trainer *t) DT_NODISCARD; /* [collective] */
+uint32_t dt_trainer_moments(const dt_trainer *t);                /* arenas of them: 1 or 2 */
+/* 0: first, 1: second; NULL when the optimizer has none, and on one of several ranks while they are not open. */
+float *dt_trainer_moment(dt_trainer *t, uint32_t which);
+/* One of several ranks keeps moments of its slices alone. Open: all have room for all of them; is_gathered:
+ * [collective] and all are there. Close: is_changed: this rank's slices are taken from it. No step in between. */
+dt_status dt_trainer_open_moments(dt_trainer *t, bool is_gathered) DT_NODISCARD;
+void dt_trainer_close_moments(dt_trainer *t, bool is_changed);
 uint64_t dt_trainer_step_number(const dt_trainer *t);
 void dt_trainer_step_set(dt_trainer *t, uint64_t step); /* before the first step, after loading arenas; all updates */
 uint64_t dt_trainer_updates(const dt_trainer *t);       /* steps that were neither skipped nor passed over */

@@ -5,7 +5,8 @@
 #ifndef DTRAIN_CORE_TRAIN_TRAINER_INTERNAL_H
 #define DTRAIN_CORE_TRAIN_TRAINER_INTERNAL_H
 
-#include "collective/tree.h"
+#include "base/err.h"
+#include "collective/tree_sum.h"
 #include "train/feed.h"
 #include "train/mixed.h"
 #include "train/pool.h"
@@ -39,14 +40,23 @@ typedef struct dt_train_state {
     uint64_t passed;         /* steps passed over by seek; the schedule counts them */
     uint64_t moves;          /* of params as a vector, by the phase */
     uint64_t params_version; /* of the values of params, between steps and other uses */
-    float *params, *moment[2];
-    size_t arena_bytes; /* of each, [table total] floats */
-    bool *held;         /* per parameter: step leaves it alone; NULL: none of those that are not frozen */
+    float *params;
+    size_t arena_bytes; /* [table total] floats */
+    float *moment[2];   /* as params on one rank, of several this rank's slices; see moments.c */
+    size_t moment_bytes;
+    float *whole[2]; /* while they are open */
+    bool whole_is_mapped[2];
+    bool *held; /* per parameter: step leaves it alone; NULL: none of those that are not frozen */
     dt_scaler scaler;
     dt_amp_monitor monitor;
     dt_step_value *value;
     uint32_t n_values;
 } dt_train_state;
+
+typedef struct dt_grad { /* gradients of a leaf, later of a node: buckets of it are added elsewhere one by one */
+    float *data;
+    atomic_uint n_alive; /* buckets that were not */
+} dt_grad;
 
 /* What workers need to run leaves. */
 typedef struct dt_train_lanes {
@@ -59,25 +69,51 @@ typedef struct dt_train_lanes {
     bool feed_is_paused;
     dt_feed_reader **reader; /* [threads] instead of the feed, when the source is live and the CPU computes */
     dt_samples live;         /* the source as they see it */
-    /* gradient buffers, mapped once, touched as used; the last is scratch of reduce */
-    float *grad[DT_TREE_MAX_LEAVES + 1];
-    float *grad_free[DT_TREE_MAX_LEAVES];
+    dt_grad *grad;           /* [n_grads] buffers, mapped once, touched as used */
+    dt_grad **grad_free;     /* [n_grad_free] */
     uint32_t n_grads, n_grad_free;
     pthread_mutex_t lock; /* grad_free */
     double *waited;       /* [threads] */
 } dt_train_lanes;
+
+typedef struct dt_piece { /* of this rank's slices, for one worker at a time */
+    dt_range at;
+    int64_t unit;   /* of its first element, among all units */
+    int64_t moment; /* where its first element is in the arenas of moments */
+} dt_piece;
+
+/* How gradients become sums and parameters: see reduce.c. A unit is DT_SLICE_UNIT elements of the arena, or what a
+ * bucket has of it. */
+typedef struct dt_reduction {
+    dt_range *bucket; /* [n_buckets] in the order of the arena */
+    uint32_t n_buckets, n_pieces;
+    uint32_t *unit; /* [n_buckets + 1] number of each one's first */
+    uint32_t n_units;
+    dt_piece *piece;                /* [n_pieces] */
+    int64_t n_own;                  /* elements of this rank's slices */
+    double *unit_sum, *unit_packed; /* [n_units] sums of squares, of all ranks; room to send them */
+    dt_comm_out *out;               /* [ranks] */
+    dt_comm_in *in;                 /* [ranks] */
+    uint32_t *order;                /* [n_buckets] in which they are summed: as backward ends with them */
+    int64_t *last;                  /* [n_buckets] the call of the plan that ends with each, -1: none writes it */
+    dt_tree_sum **sum;              /* [n_sums] of as many buckets at a time */
+    uint32_t n_sums;
+    uint32_t n_begun, n_ended; /* buckets of this step, in order */
+    dt_status failed;          /* the first failure of these; told at the end */
+    dt_error error;
+    double *packed, *room; /* of losses */
+} dt_reduction;
 
 /* What lives for one step. */
 typedef struct dt_train_scratch {
     atomic_uint next_leaf;
     atomic_bool failed;
     double loss_seed[DT_GRAPH_MAX_LOSSES];
-    double leaf_loss[DT_TREE_MAX_LEAVES][DT_GRAPH_MAX_LOSSES];
-    double step_loss[DT_GRAPH_MAX_LOSSES]; /* told */
-    float *gradient;                       /* the reduced sum */
-    double *block_sum;                     /* [blocks] */
-    int64_t n_blocks;
-    atomic_llong next_block;
+    double (*leaf_loss)[DT_GRAPH_MAX_LOSSES]; /* [leaves of this rank] */
+    double step_loss[DT_GRAPH_MAX_LOSSES];    /* told */
+    float *gradient;                          /* the sum: this rank's slices of it, or all */
+    bool has_whole;
+    atomic_uint next_piece;
     dt_optim_step update;
     uint64_t *batch_index; /* samples of the global batch, for normalisers */
 } dt_train_scratch;
@@ -95,6 +131,7 @@ struct dt_trainer {
 
     dt_train_state state;
     dt_train_lanes lanes;
+    dt_reduction reduce;
     dt_train_scratch scratch;
 
     struct dt_train_device *device; /* NULL: the CPU computes */
@@ -106,8 +143,9 @@ struct dt_rows {
     const dt_trainer *t;
     const dt_compiled *c;
     const dt_feed_slice *slice;
-    const dt_exec *exec; /* NULL on a device */
-    uint32_t at;         /* slice of the round */
+    const dt_exec *exec;              /* NULL on a device, and of slices of other ranks */
+    const struct dt_exchange *theirs; /* what the rank that ran the slice found; NULL: it was this one */
+    uint32_t at;                      /* slice of the round */
 };
 
 /* compile.c. Records alone; keep: as dt_graph_desc. */
@@ -135,11 +173,35 @@ void dt_skip_unread(dt_samples *s, const dt_plan *p);
 dt_status dt_make_readers(dt_trainer *t);
 /* Gradient buffers, where there are none yet. */
 dt_status dt_grads_make(dt_trainer *t);
+void dt_grads_drop(dt_trainer *t, uint32_t from); /* all from this one on */
+/* reduce.c. Buckets, the tree, and what sums need; the leaves of this rank are known. */
+dt_status dt_reduce_make(dt_trainer *t);
+void dt_reduce_drop(dt_trainer *t);
+uint64_t dt_reduce_bytes(const dt_trainer *t); /* mapped for nodes of other ranks */
 /* Before leaves are run: all of their buffers are free, the tree is empty. has_gradient: there must be buffers. */
 dt_status dt_grads_begin(dt_trainer *t, bool has_gradient);
-float *dt_grad_take(dt_trainer *t);
-/* Offers the leaf to the tree and does every addition that becomes due. */
-void dt_grad_sum(dt_trainer *t, uint32_t leaf, float *grad);
+dt_grad *dt_grad_take(dt_trainer *t);
+void dt_grad_give(dt_trainer *t, dt_grad *g);
+/* Offers the leaf to the tree and does every addition that becomes due: buckets from the n-th of the order on. */
+void dt_grad_sum(dt_trainer *t, uint32_t leaf, dt_grad *grad, uint32_t n);
+/* The next of the order, n, as the plan's calls end with them; returns how many are offered by now. */
+uint32_t dt_grad_sum_after(dt_trainer *t, uint32_t leaf, dt_grad *grad, uint32_t n, int64_t call);
+/* The order of buckets, once the plan of steps is there. */
+void dt_reduce_plan(dt_trainer *t);
+/* [main] While leaves run: begins to sum buckets that this rank is done with, and ends what has arrived. */
+void dt_reduce_progress(dt_trainer *t);
+/* [collective] After all leaves: scratch.gradient holds this rank's slices of the sum. A rank whose leaves failed takes
+ * part, so that nobody waits for it, and sums nothing. */
+dt_status dt_reduce_gradient(dt_trainer *t, bool is_failed);
+/* [collective] Everybody's slices to everybody. */
+dt_status dt_reduce_share(dt_trainer *t, float *vector);
+/* [collective] Sums of n losses over all leaves, of scratch.leaf_loss. */
+dt_status dt_reduce_losses(dt_trainer *t, uint32_t n, double *total);
+/* moments.c */
+dt_status dt_moments_make(dt_trainer *t);
+void dt_moments_drop(dt_trainer *t);
+/* update.c. [collective] Norm, decision, update, and the parameters of all. */
+dt_status dt_update(dt_trainer *t, dt_step_report *out);
 /* What each loss of the graph is divided by, for these live sizes ("B" last). */
 void dt_loss_norms(const dt_samples *s, const dt_compiled *c, const int64_t *size, double *norm);
 /* vector.c */

@@ -292,14 +292,14 @@ static dt_status leaves_job(void *user, uint32_t worker)
         if (i >= t->lanes.leaf_end - t->lanes.leaf_begin || atomic_load(&t->scratch.failed)) {
             return DT_OK;
         }
-        float *grad = r->pass->has_gradient ? dt_grad_take(t) : NULL;
-        const dt_status st = run_leaf(r, worker, t->lanes.leaf_begin + i, grad);
+        dt_grad *grad = r->pass->has_gradient ? dt_grad_take(t) : NULL;
+        const dt_status st = run_leaf(r, worker, t->lanes.leaf_begin + i, grad != NULL ? grad->data : NULL);
         if (st < 0) {
             atomic_store(&t->scratch.failed, true);
             return st;
         }
         if (grad != NULL) {
-            dt_grad_sum(t, t->lanes.leaf_begin + i, grad);
+            dt_grad_sum(t, t->lanes.leaf_begin + i, grad, 0);
         }
     }
 }
@@ -332,7 +332,7 @@ static dt_status run_pass(dt_trainer *t, struct dt_pass *p, double *value)
 {
     const dt_graph_loss *loss = NULL;
     run r = {.t = t, .pass = p};
-    double norm[DT_GRAPH_MAX_LOSSES], packed[DT_TREE_MAX_LEAVES * DT_GRAPH_MAX_LOSSES];
+    double norm[DT_GRAPH_MAX_LOSSES];
     r.n_losses = dt_graph_losses(p->c.graph, &loss);
     DT_TRY(dt_trainer_hold(t));
     DT_TRY(dt_bind_step_inputs(t, &p->c));
@@ -345,17 +345,12 @@ static dt_status run_pass(dt_trainer *t, struct dt_pass *p, double *value)
     /* a rank that failed must say so before the others wait for its sums */
     const dt_status mine = dt_pool_run(t->lanes.pool, leaves_job, &r);
     DT_TRY(dt_comm_agree(t->d.comm, mine));
-    const uint32_t own = t->lanes.leaf_end - t->lanes.leaf_begin;
-    for (uint32_t i = 0; i < own; i++) {
-        memcpy(&packed[i * r.n_losses], t->scratch.leaf_loss[i], r.n_losses * sizeof(double));
-    }
-    DT_TRY(dt_tree_reduce_f64(t->tree, t->d.comm, packed, r.n_losses, value));
+    DT_TRY(dt_reduce_losses(t, r.n_losses, value));
     for (uint32_t i = 0; i < r.n_losses; i++) {
         value[i] /= norm[i];
     }
-    return !p->has_gradient ? DT_OK
-                            : dt_tree_reduce(t->tree, t->d.comm, t->d.params->total, t->lanes.grad[DT_TREE_MAX_LEAVES],
-                                             &t->scratch.gradient);
+    DT_TRY(p->has_gradient ? dt_reduce_gradient(t, false) : DT_OK);
+    return p->has_gradient ? dt_trainer_whole_gradient(t) : DT_OK;
 }
 
 dt_status dt_trainer_prepare_losses(dt_trainer *t, const char *const *loss, uint32_t n, bool has_gradient)

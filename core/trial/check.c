@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Does a plugin keep its promises? One line each. See dt_check_plugin in tools.h; verb_check.c is the command.
+ * Does a plugin keep its promises? One line each. See check.h; verb_check.c is the command.
  *
  * The loader's own rules come first (a file that breaks them is refused). Then, per component: words for people,
  * options (the component's check at the default and at both ends of every range), and a life: a model is created twice,
@@ -28,7 +28,7 @@
 
 typedef struct checker {
     const dt_check_desc *desc;
-    dt_str *out;
+    dt_str out; /* lines that are not told yet */
     uint32_t n_pass, n_skip, n_fail;
     dt_probe_host quiet; /* serves nothing, for check() of components */
     dt_trial *trial;     /* in the process where a component is on trial, else NULL */
@@ -42,17 +42,34 @@ typedef struct filled {
 
 /* ---- lines ----------------------------------------------------------------------------------------------------- */
 
+/* What has its line end by now. */
+static void tell_lines(checker *k)
+{
+    char *line = k->out.text, *end = NULL;
+    while (line != NULL && (end = strchr(line, '\n')) != NULL) {
+        *end = '\0';
+        k->desc->tell(k->desc->user, line);
+        line = end + 1;
+    }
+    if (line != NULL) {
+        k->out.bytes = strlen(line);
+        memmove(k->out.text, line, k->out.bytes + 1);
+    }
+}
+
 static void line(checker *k, const char *verdict, const dt_component *c, const char *fmt, va_list ap)
 {
-    dt_str_addf(k->out, "%s %s %s: ", verdict, dt_kind_name(c->kind), c->id);
-    dt_str_addv(k->out, fmt, ap);
-    dt_str_add(k->out, "\n");
-    if (k->trial != NULL) { /* at once: it may be the last */
-        dt_trial_say(k->trial, dt_str_text(k->out), k->out->bytes);
-        dt_str_clear(k->out);
-        const uint32_t count[] = {k->n_pass, k->n_skip, k->n_fail};
-        memcpy(k->trial->count, count, sizeof(count));
+    dt_str_addf(&k->out, "%s %s %s: ", verdict, dt_kind_name(c->kind), c->id);
+    dt_str_addv(&k->out, fmt, ap);
+    dt_str_add(&k->out, "\n");
+    if (k->trial == NULL) {
+        tell_lines(k);
+        return;
     }
+    dt_trial_say(k->trial, dt_str_text(&k->out), k->out.bytes); /* at once: it may be the last */
+    dt_str_clear(&k->out);
+    const uint32_t count[] = {k->n_pass, k->n_skip, k->n_fail};
+    memcpy(k->trial->count, count, sizeof(count));
 }
 
 static void pass(checker *k, const dt_component *c, const char *fmt, ...) DT_PRINTF(3, 4);
@@ -524,18 +541,24 @@ static void check_component(checker *k, const dt_loaded *comp)
 /* ---- on trial -------------------------------------------------------------------------------------------------- */
 
 typedef struct component_trial {
-    const checker *k;
+    checker *k;
     const dt_loaded *comp;
 } component_trial;
 
 static void try_component(void *user, dt_trial *t)
 {
     const component_trial *c = user;
-    dt_str line = {0};
-    checker k = {.desc = c->k->desc, .out = &line, .trial = t};
+    checker k = {.desc = c->k->desc, .trial = t};
     dt_probe_host_init(&k.quiet);
     check_component(&k, c->comp);
-    dt_str_fini(&line);
+    dt_str_fini(&k.out);
+}
+
+static void hear(void *user, const char *text, size_t bytes)
+{
+    const component_trial *c = user;
+    dt_str_add_n(&c->k->out, text, bytes);
+    tell_lines(c->k);
 }
 
 static double timeout_of(const checker *k)
@@ -547,7 +570,7 @@ static void check_apart(checker *k, const dt_loaded *comp)
 {
     component_trial c = {k, comp};
     dt_trial_result r;
-    const dt_status st = dt_trial_do(try_component, &c, timeout_of(k), k->out, &r);
+    const dt_status st = dt_trial_do(try_component, hear, &c, timeout_of(k), &r);
     k->n_pass += r.count[0];
     k->n_skip += r.count[1];
     k->n_fail += r.count[2];
@@ -574,41 +597,52 @@ static dt_status open_plugin(const checker *k, const char *file, const dt_loaded
 {
     open_trial o = {k->desc->loader, file};
     dt_trial_result r;
-    const dt_status st = dt_trial_do(try_open, &o, timeout_of(k), k->out, &r);
+    const dt_status st = dt_trial_do(try_open, NULL, &o, timeout_of(k), &r);
     if (st < 0) {
         return DT_CONTEXT(DT_EPLUGIN, "%s: opening it", file);
     }
     return dt_loader_open(k->desc->loader, file, p_p);
 }
 
-dt_status dt_check_plugin(const dt_check_desc *d, const char *file, dt_str *out)
+static dt_status check_plugin(checker *k, const char *file)
 {
     const dt_loaded_plugin *p = NULL;
-    checker k = {.desc = d, .out = out};
-    dt_status st = open_plugin(&k, file, &p);
+    dt_loader *loader = k->desc->loader;
+    const dt_status st = open_plugin(k, file, &p);
     if (st != DT_OK) {
-        dt_str_addf(out, "FAIL %s\n", dt_error_text());
+        dt_str_addf(&k->out, "FAIL %s\n", dt_error_text());
+        tell_lines(k);
         return st;
     }
-    dt_str_addf(out, "PASS %s: %s %s by %s (%s), ABI %u.%u, %u component%s\n", p->path, p->desc.name,
+    dt_str_addf(&k->out, "PASS %s: %s %s by %s (%s), ABI %u.%u, %u component%s\n", p->path, p->desc.name,
                 has_text(p->desc.version) ? p->desc.version : "?", has_text(p->desc.vendor) ? p->desc.vendor : "?",
                 has_text(p->desc.license) ? p->desc.license : "no licence", p->desc.abi_major, p->desc.abi_minor,
                 p->desc.n_components, p->desc.n_components == 1 ? "" : "s");
-    k.n_pass++;
+    tell_lines(k);
+    k->n_pass++;
     /* looking for other components moves the list, so take ours first */
     const dt_loaded *ours[256];
     uint32_t n = 0;
-    for (uint32_t i = 0; i < dt_loader_n(d->loader) && n < 256; i++) {
-        const dt_loaded *comp = dt_loader_at(d->loader, i);
+    for (uint32_t i = 0; i < dt_loader_n(loader) && n < 256; i++) {
+        const dt_loaded *comp = dt_loader_at(loader, i);
         if (comp->plugin == p) {
             ours[n++] = comp;
         }
     }
     for (uint32_t i = 0; i < n; i++) {
-        check_apart(&k, ours[i]);
+        check_apart(k, ours[i]);
     }
-    dt_str_addf(out, "%s %s: %u passed, %u failed, %u skipped\n", k.n_fail == 0 ? "PASS" : "FAIL", p->desc.name,
-                k.n_pass, k.n_fail, k.n_skip);
-    DT_TRY(dt_str_status(out));
-    return k.n_fail == 0 ? DT_OK : DT_FAIL(DT_EPLUGIN, "%s: %u of its promises are broken", p->path, k.n_fail);
+    dt_str_addf(&k->out, "%s %s: %u passed, %u failed, %u skipped\n", k->n_fail == 0 ? "PASS" : "FAIL", p->desc.name,
+                k->n_pass, k->n_fail, k->n_skip);
+    tell_lines(k);
+    DT_TRY(dt_str_status(&k->out));
+    return k->n_fail == 0 ? DT_OK : DT_FAIL(DT_EPLUGIN, "%s: %u of its promises are broken", p->path, k->n_fail);
+}
+
+dt_status dt_check_plugin(const dt_check_desc *d, const char *file)
+{
+    checker k = {.desc = d};
+    const dt_status st = check_plugin(&k, file);
+    dt_str_fini(&k.out);
+    return st;
 }

@@ -9,8 +9,6 @@
 #include "loader/loader.h"
 #include "trial/trial.h"
 
-/* `dtrain check FILE`: one PASS, SKIP or FAIL line per promise of the contract, whatever the plugin does. DT_EPLUGIN
- * when one is broken (out is filled all the same), the loader's errors when the file is refused. */
 typedef struct dt_check_desc {
     dt_loader *loader;
     dt_config *config; /* options of components as set by the user; NULL = their defaults */
@@ -19,8 +17,12 @@ typedef struct dt_check_desc {
     /* Bind, start, run two steps, stop and destroy a phase; note_p says what was done, t what comes next. NULL = phases
      * are not run. A failure for want of data, DT_ENOTFOUND or DT_ECONFIG, counts as skipped. */
     dt_status (*run_phase)(void *user, const dt_loaded *phase, dt_trial *t, dt_str *note_p);
-    void *user;
+    /* A verdict, without its line end, as soon as it is known. */
+    void (*tell)(void *user, const char *verdict);
+    void *user; /* of both */
 } dt_check_desc;
-dt_status dt_check_plugin(const dt_check_desc *d, const char *file, dt_str *out) DT_NODISCARD;
+/* `dtrain check FILE`: one PASS, SKIP or FAIL line per promise of the contract, whatever the plugin does; the last is
+ * the sum. DT_EPLUGIN when a promise is broken, the loader's errors when the file is refused. */
+dt_status dt_check_plugin(const dt_check_desc *d, const char *file) DT_NODISCARD;
 
 #endif

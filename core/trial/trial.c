@@ -72,7 +72,8 @@ static void do_work(void (*work)(void *user, dt_trial *t), void *user, dt_trial 
 /* ---- on the other side ------------------------------------------------------------------------------------------- */
 
 /* Takes what comes until the other side is done (true), or has shown no life for timeout_s. */
-static bool listen_to(const dt_trial *t, int fd, double timeout_s, dt_str *out)
+static bool listen_to(const dt_trial *t, int fd, double timeout_s,
+                      void (*hear)(void *user, const char *text, size_t bytes), void *user)
 {
     unsigned beat = atomic_load(&t->beat);
     double since = dt_clock_s();
@@ -83,8 +84,8 @@ static bool listen_to(const dt_trial *t, int fd, double timeout_s, dt_str *out)
         if (n == 0) {
             return true;
         }
-        if (n > 0) {
-            dt_str_add_n(out, text, (size_t)n);
+        if (n > 0 && hear != NULL) {
+            hear(user, text, (size_t)n);
         }
         if (n > 0 || atomic_load(&t->beat) != beat) {
             beat = atomic_load(&t->beat);
@@ -120,8 +121,8 @@ static dt_status end_of(pid_t pid, const dt_trial *t, bool is_over, double timeo
     return DT_OK;
 }
 
-dt_status dt_trial_do(void (*work)(void *user, dt_trial *t), void *user, double timeout_s, dt_str *out,
-                      dt_trial_result *result_p)
+dt_status dt_trial_do(void (*work)(void *user, dt_trial *t), void (*hear)(void *user, const char *text, size_t bytes),
+                      void *user, double timeout_s, dt_trial_result *result_p)
 {
     int pair[2] = {-1, -1};
     dt_trial *t = mmap(NULL, sizeof(*t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -143,7 +144,7 @@ dt_status dt_trial_do(void (*work)(void *user, dt_trial *t), void *user, double 
     }
     if (pid > 0) {
         setpgid(pid, pid); /* whoever comes first */
-        const bool is_over = listen_to(t, pair[0], timeout_s, out);
+        const bool is_over = listen_to(t, pair[0], timeout_s, hear, user);
         st = end_of(pid, t, is_over, timeout_s);
         memcpy(result_p->count, t->count, sizeof(t->count));
         memcpy(result_p->step, t->step, sizeof(t->step));

@@ -8,10 +8,11 @@
 #ifndef DTRAIN_CORE_TRIAL_TRIAL_H
 #define DTRAIN_CORE_TRIAL_TRIAL_H
 
-#include "base/str.h"
+#include "dtrain/status.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 typedef struct dt_trial { /* shared by both sides */
@@ -29,12 +30,12 @@ typedef struct dt_trial_result {
     bool is_late;  /* timeout_s was over */
 } dt_trial_result;
 
-/* Does work in the copy; what that says is appended to out as it comes. *result_p is written whole. Errors: DT_EIO when
- * it did not return, which dt_error_text() tells as in "it was killed by signal 11, Segmentation fault";
- * DT_EUNSUPPORTED when there is no second process to be had. */
-dt_status dt_trial_do(void (*work)(void *user, dt_trial *t), void *user, double timeout_s, dt_str *out,
-                      dt_trial_result *result_p) DT_NODISCARD;
-/* In the copy: text for out; what comes next, which is a beat too. */
+/* Does work in the copy; here, hear is given what that says as it comes, in pieces of any size (NULL: nobody listens).
+ * *result_p is written whole. Errors: DT_EIO when it did not return, which dt_error_text() tells as in "it was killed
+ * by signal 11, Segmentation fault"; DT_EUNSUPPORTED when there is no second process to be had. */
+dt_status dt_trial_do(void (*work)(void *user, dt_trial *t), void (*hear)(void *user, const char *text, size_t bytes),
+                      void *user, double timeout_s, dt_trial_result *result_p) DT_NODISCARD;
+/* In the copy: text for hear; what comes next, which is a beat too. */
 void dt_trial_say(dt_trial *t, const char *text, size_t bytes);
 void dt_trial_step(dt_trial *t, const char *step);
 

@@ -46,12 +46,12 @@ static const dt_option options[] = {
     DT_OPTION(config, hidden, DT_OPT_I64, "64", "1", 1, 8192, NULL, "width of the hidden layers"),
     DT_OPTION(config, layers, DT_OPT_I64, "2", "1", 0, 16, NULL, "hidden layers; 0: linear in the observation"),
     DT_OPTION(config, critic_layers, DT_OPT_I64, "-1", "1", -1, 16, NULL,
-              "hidden layers of values alone, 0: linear; -1: as many as layers"),
-    DT_OPTION(config, activation, DT_OPT_ENUM, "tanh", NULL, 0, 0, activations, "what follows every hidden layer"),
+              "hidden layers of the value network; 0: linear; -1: as many as layers"),
+    DT_OPTION(config, activation, DT_OPT_ENUM, "tanh", NULL, 0, 0, activations, "activation after every hidden layer"),
     DT_OPTION(config, trunk, DT_OPT_ENUM, "separate", NULL, 0, 0, trunks,
               "whether values have hidden layers of their own or share those of the policy"),
     DT_OPTION(config, foresight, DT_OPT_BOOL, "true", "", 0, 0, NULL,
-              "read what a world model predicts, in phases that offer it"),
+              "read what a world model predicts, in phases that offer predictions"),
     CONTROLLER_HEAD_OPTIONS(config),
     DT_OPTION_END};
 

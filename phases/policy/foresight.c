@@ -211,8 +211,8 @@ dt_status foresight_record(const foresight *f, dt_graph *g, dt_tensor *embedding
     dt_tensor *all[2] = {each, dt_affine(g, difference(f, g, along), 0.02, 0.0)};
     *foresight_p = api->kept(g, "foresight", dt_concat(g, all, 2));
 
-    dt_tensor *ways[2] = {along, deviation};
-    dt_tensor *foreseen = dt_slice(g, of_agents(g, dt_concat(g, ways, 2)), 2 * f->F, 2 * f->F);
+    dt_tensor *trajectory[2] = {along, deviation};
+    dt_tensor *foreseen = dt_slice(g, of_agents(g, dt_concat(g, trajectory, 2)), 2 * f->F, 2 * f->F);
     *foreseen_p = api->kept(g, "foreseen", foreseen);
     return api->status(g);
 }

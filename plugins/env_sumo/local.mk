@@ -11,7 +11,7 @@ plugins_env_sumo_la_SOURCES = \
 	plugins/env_sumo/signal.c plugins/env_sumo/signal.h \
 	plugins/env_sumo/sumo.h \
 	plugins/env_sumo/trail.c plugins/env_sumo/trail.h
-plugins_env_sumo_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) -D_GNU_SOURCE -DDT_PLUGIN_NAME=env_sumo -DMODULEDIR='"$(moduledir)/sumo"'
+plugins_env_sumo_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) -D_GNU_SOURCE -DDT_PLUGIN_NAME=env_sumo -DMODULEDIR='"$(plugindir)/sumo"'
 plugins_env_sumo_la_CFLAGS = $(PLUGIN_CFLAGS)
 plugins_env_sumo_la_LDFLAGS = $(PLUGIN_LINK)
 plugins_env_sumo_la_LIBADD = -ldl -lm
@@ -19,7 +19,7 @@ EXTRA_DIST += plugins/env_sumo/sumo.cpp plugins/env_sumo/requests.hpp
 
 if HAVE_SUMO
 # in a folder of its own: the host opens everything beside plugins, and SUMO is large
-sumodir = $(moduledir)/sumo
+sumodir = $(plugindir)/sumo
 sumo_LTLIBRARIES = plugins/env_sumo/env_sumo_shim.la
 plugins_env_sumo_env_sumo_shim_la_SOURCES =
 plugins_env_sumo_env_sumo_shim_la_LDFLAGS = -module -avoid-version -shared -no-undefined -Wl,-z,defs \

@@ -49,6 +49,16 @@ static int base_is_used(void)
                : 1;
 }
 
+static int class_is_base(void)
+{
+    return strncmp(dt_cpu_class(), "fma", 3) != 0 ? 0 : 1;
+}
+
+static int class_is_fma(void)
+{
+    return strcmp(dt_cpu_class(), "fma") == 0 ? 0 : 1;
+}
+
 static int bf16_is_refused(void)
 {
     return dt_cpu_bf16_check() == DT_EUNSUPPORTED && strcmp(dt_cpu_bf16_isa(), "none") == 0 &&
@@ -94,6 +104,17 @@ static void test_it_can_be_lowered(void **state)
     }
 }
 
+/* Vectors of any width are one class, base is another one. */
+static void test_class(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"avx2", "avx512", "avx512_bf16", "amx_bf16"};
+    assert_int_equal(in_child("base", class_is_base), 0);
+    for (int i = 0; i < (int)dt_cpu_isa_best(); i++) {
+        assert_int_equal(in_child(names[i], class_is_fma), 0);
+    }
+}
+
 static void test_unknown_names_are_refused(void **state)
 {
     (void)state;
@@ -123,6 +144,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_default_is_the_best),
         cmocka_unit_test(test_it_can_be_lowered),
+        cmocka_unit_test(test_class),
         cmocka_unit_test(test_unknown_names_are_refused),
         cmocka_unit_test(test_names),
     };

@@ -216,11 +216,14 @@ expect 0 "" "$dtrain" run --resume "$work/whole" --max-steps 6 -q
 # --- refusals: usage and configuration 2 ---
 expect 2 "no verb" "$dtrain" trian
 expect 2 "did you mean" "$dtrain" run --plugn x
-for verb in launch bench; do
-    expect 2 "this version" "$dtrain" $verb
-done
+expect 2 "this version" "$dtrain" launch
 expect 2 "did you mean" "$dtrain" $phase $tiny --set training.epocks=3
-expect 2 "there is no checkpoint at $work/nosuch" "$dtrain" eval --checkpoint "$work/nosuch"
+mkdir "$work/hollow"
+for verb in eval export; do
+    for place in nosuch hollow; do
+        expect 2 "there is no checkpoint at $work/$place; name a run" "$dtrain" $verb --checkpoint "$work/$place"
+    done
+done
 expect 2 'did you mean "env_cartpole"?' "$dtrain" --plugin phase2_ppo --set env.id=cartpol --dry-run
 expect 2 'did you mean "env_traffic"?' "$dtrain" eval --plugin phase2_ppo --env trafic
 expect 2 "run = { ... } from --set: neither a section nor the id of a component" "$dtrain" $phase $tiny --set run.threads=1 # once a crash

@@ -17,8 +17,9 @@
 #include "base/fault.h"
 #include "base/mem.h"
 #include "collective/comm.h"
+#include "calls.h"
 
-enum { MAX_RANKS = 8 };
+enum { MAX_RANKS = DT_CALLS_MAX_RANKS };
 
 /* One virtual rank: runs body, whose result and error record stay here (cmocka's asserts belong to the main thread). */
 typedef struct rank_job {
@@ -69,45 +70,28 @@ static void expect_end(uint32_t rank, dt_status st, const char *text)
 
 /* ---- all is well ---- */
 
-static dt_status every_call(dt_comm *c, void *user)
-{
-    (void)user;
-    const uint32_t rank = dt_comm_rank(c), size = dt_comm_size(c);
-    for (uint32_t round = 0; round < 200; round++) {
-        uint32_t mine[3] = {rank, round, rank * round}, all[3 * MAX_RANKS] = {0}, peer = (size - 1 - rank), theirs = 99;
-        DT_TRY(dt_comm_all_gather(c, mine, sizeof(mine), all));
-        for (uint32_t r = 0; r < size; r++) {
-            if (all[3 * r] != r || all[3 * r + 1] != round || all[3 * r + 2] != r * round) {
-                return DT_FAIL(DT_EDATA, "all_gather mixed up rank %u", r);
-            }
-        }
-        DT_TRY(dt_comm_exchange(c, peer, &rank, &theirs, sizeof(rank)));
-        if (theirs != peer) {
-            return DT_FAIL(DT_EDATA, "exchange gave %u instead of %u", theirs, peer);
-        }
-        uint32_t root = round % size, word = rank == root ? 1000 + round : 0;
-        DT_TRY(dt_comm_broadcast(c, root, &word, sizeof(word)));
-        if (word != 1000 + round) {
-            return DT_FAIL(DT_EDATA, "broadcast gave %u", word);
-        }
-        DT_TRY(dt_comm_barrier(c));
-        DT_TRY(dt_comm_all_gather(c, NULL, 0, NULL));
-        if (dt_comm_agree(c, DT_OK) != DT_OK) {
-            return DT_FAIL(DT_EDATA, "agreement on nothing");
-        }
-    }
-    return DT_OK;
-}
-
 static void test_every_call_on_every_size(void **state)
 {
     (void)state;
     for (uint32_t ranks = 1; ranks <= MAX_RANKS; ranks++) {
-        run_ranks(ranks, 30, every_call, NULL);
+        run_ranks(ranks, 30, dt_calls_all, NULL);
         for (uint32_t r = 0; r < ranks; r++) {
             expect_end(r, DT_OK, "");
         }
     }
+}
+
+static void test_many_are_under_way_and_end_in_any_order(void **state)
+{
+    (void)state;
+    const uint64_t live = dt_alloc_live_bytes();
+    for (uint32_t ranks = 1; ranks <= MAX_RANKS; ranks++) {
+        run_ranks(ranks, 30, dt_calls_in_flight, NULL);
+        for (uint32_t r = 0; r < ranks; r++) {
+            expect_end(r, DT_OK, "");
+        }
+    }
+    assert_int_equal(dt_alloc_live_bytes(), live);
 }
 
 static void test_null_is_a_single_rank(void **state)
@@ -115,14 +99,20 @@ static void test_null_is_a_single_rank(void **state)
     (void)state;
     dt_comm *c = NULL;
     assert_int_equal(dt_comm_null(&c), DT_OK);
-    assert_int_equal(every_call(c, NULL), DT_OK);
+    assert_int_equal(dt_calls_all(c, NULL), DT_OK);
+    assert_int_equal(dt_calls_in_flight(c, NULL), DT_OK);
     (void)DT_FAIL(DT_EDIVERGED, "loss is not finite");
     assert_int_equal(dt_comm_agree(c, DT_EDIVERGED), DT_EDIVERGED);
     assert_string_equal(dt_error_text(), "loss is not finite");
     uint32_t x = 0;
-    assert_int_equal(dt_comm_exchange(c, 1, &x, &x, 4), DT_EINVAL);
-    assert_non_null(strstr(dt_error_text(), "rank 1, there are ranks 0 to 0"));
+    assert_int_equal(dt_comm_all_to_all(c, &(dt_comm_out){&x, 4}, &(dt_comm_in){&x, 3}), DT_EINVAL);
+    assert_non_null(strstr(dt_error_text(), "gives itself 4 bytes and wants 3"));
     assert_int_equal(dt_comm_broadcast(c, 7, &x, 4), DT_EINVAL);
+    assert_non_null(strstr(dt_error_text(), "rank 7, there are ranks 0 to 0"));
+    assert_true(dt_comm_sent(c) == 0);
+    assert_int_equal(dt_comm_all_reduce(c, NULL, (size_t)DT_COMM_MOST_SUMMED + 1), DT_EINVAL);
+    assert_non_null(strstr(dt_error_text(), "a sum of 2147483648 floats, at most 2147483647 go at a time"));
+    dt_comm_abort(c, NULL);
     dt_comm_abandon(c, "over");
     dt_comm_destroy(c);
     dt_comm_destroy(NULL);
@@ -134,7 +124,7 @@ static void test_steady_calls_allocate_nothing(void **state)
     dt_comm *c = NULL;
     assert_int_equal(dt_comm_sim(1, 10, &c), DT_OK);
     uint64_t before = dt_alloc_count();
-    assert_int_equal(every_call(c, NULL), DT_OK);
+    assert_int_equal(dt_calls_all(c, NULL), DT_OK);
     assert_int_equal(dt_alloc_count(), before);
     dt_comm_destroy(c);
 }
@@ -202,6 +192,25 @@ static void test_a_rank_that_leaves_wakes_the_others(void **state)
     }
 }
 
+static void test_all_that_is_under_way_ends_when_a_rank_does(void **state)
+{
+    (void)state;
+    static const char *const want[] = {"rank 1 left: the loss is not finite", "rank 1 left: aborted: enough",
+                                       "rank 1 left: aborted: enough", "in vain for rank 1"};
+    for (int kind = 0; kind < 4; kind++) {
+        int k = kind;
+        run_ranks(3, 10, dt_calls_broken, &k);
+        for (uint32_t r = 0; r < 3; r++) {
+            const bool is_own = r == 1 && kind == 0;
+            expect_end(r,
+                       is_own      ? DT_EDIVERGED
+                       : kind == 3 ? DT_ECOMM
+                                   : DT_EPEER,
+                       is_own ? "the loss is not finite" : want[kind]);
+        }
+    }
+}
+
 static dt_status finish_without_a_word(dt_comm *c, void *user)
 {
     (void)user;
@@ -224,48 +233,22 @@ static void test_a_missing_rank_is_named_at_the_time_limit(void **state)
     assert_string_equal(jobs[0].end.text, jobs[2].end.text);
 }
 
-typedef struct mismatch {
-    int kind;
-} mismatch;
-
-static dt_status call_differently(dt_comm *c, void *user)
-{
-    const int kind = ((mismatch *)user)->kind;
-    const uint32_t rank = dt_comm_rank(c);
-    char mine[64] = {0}, all[64 * MAX_RANKS];
-    DT_TRY(dt_comm_barrier(c));
-    if (rank != 2) {
-        return kind == 3   ? dt_comm_broadcast(c, 0, mine, 8)
-               : kind == 4 ? dt_comm_exchange(c, rank == 0 ? 1 : 0, mine, all, 8)
-                           : dt_comm_all_gather(c, mine, 8, all);
-    }
-    switch (kind) {
-    case 0:
-        return dt_comm_all_gather(c, mine, 16, all);
-    case 1:
-        return dt_comm_barrier(c);
-    case 2:
-        return dt_comm_broadcast(c, 0, mine, 8);
-    case 3:
-        return dt_comm_broadcast(c, 1, mine, 8);
-    default:
-        return dt_comm_exchange(c, 1, mine, all, 8);
-    }
-}
-
 static void test_calls_that_do_not_match_are_named_on_every_rank(void **state)
 {
     (void)state;
     static const char *const want[][2] = {
         {"rank 0 called all_gather of 8 bytes", "rank 2 called all_gather of 16 bytes"},
         {"rank 0 called all_gather of 8 bytes", "rank 2 called barrier"},
-        {"rank 0 called all_gather", "rank 2 called broadcast of 8 bytes with rank 0"},
-        {"broadcast of 8 bytes with rank 0", "rank 2 called broadcast of 8 bytes with rank 1"},
-        {"rank 1 called exchange of 8 bytes with rank 0", "rank 2 called exchange of 8 bytes with rank 1"},
+        {"rank 0 called all_gather", "rank 2 called broadcast of 8 bytes from rank 0"},
+        {"broadcast of 8 bytes from rank 0", "rank 2 called broadcast of 8 bytes from rank 1"},
+        {"rank 1 sends rank 2 8 bytes", "which waits for 12"},
+        {"rank 0 called reduce_scatter of 48 bytes, rank 2 called reduce_scatter of 48 bytes", "cut differently"},
+        {"rank 0 called all_reduce of 32 bytes", "rank 2 called all_reduce of 36 bytes"},
+        {"rank 0 called all_reduce of 32 bytes", "rank 2 called barrier"},
     };
-    for (int kind = 0; kind < 5; kind++) {
-        mismatch m = {.kind = kind};
-        run_ranks(3, 30, call_differently, &m);
+    for (int kind = 0; kind < DT_CALLS_MISMATCHES; kind++) {
+        int m = kind;
+        run_ranks(3, 30, dt_calls_mismatch, &m);
         for (uint32_t r = 0; r < 3; r++) {
             expect_end(r, DT_ECOMM, "collective 2 does not match");
             expect_end(r, DT_ECOMM, want[kind][0]);
@@ -306,10 +289,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_call_on_every_size),
+        cmocka_unit_test(test_many_are_under_way_and_end_in_any_order),
         cmocka_unit_test(test_null_is_a_single_rank),
         cmocka_unit_test(test_steady_calls_allocate_nothing),
         cmocka_unit_test(test_agreement_takes_the_worst_and_names_it),
         cmocka_unit_test(test_a_rank_that_leaves_wakes_the_others),
+        cmocka_unit_test(test_all_that_is_under_way_ends_when_a_rank_does),
         cmocka_unit_test(test_a_missing_rank_is_named_at_the_time_limit),
         cmocka_unit_test(test_calls_that_do_not_match_are_named_on_every_rank),
         cmocka_unit_test(test_creation),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tests of core/collective/tree.c: for every number of leaves and ranks, and every order in which leaves finish, the
- * sum has the bits of the plain recursive one.
+ * Tests of core/collective/tree.c and tree_sum.c: for every number of leaves and ranks, and every order in which leaves
+ * finish, the sum has the bits of the plain recursive one.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,9 +20,9 @@
 #include "base/fault.h"
 #include "base/mem.h"
 #include "base/rng.h"
-#include "collective/tree.h"
+#include "collective/tree_sum.h"
 
-enum { MAX_RANKS = 8, COUNT = 501, N_SCALARS = 3 };
+enum { MAX_RANKS = 8, MAX_LEAVES = 64, COUNT = 501, N_SCALARS = 3 };
 
 static const uint32_t leaf_counts[] = {1, 2, 4, 8, 16, 64};
 
@@ -34,8 +34,8 @@ static float leaf_value(uint32_t leaf, uint64_t i)
     return (float)(dt_rng_uniform(&key, 2 * i + 1) < 0.5 ? -size : size);
 }
 
-static float leaf_table[DT_TREE_MAX_LEAVES][COUNT];
-static double leaf_scalars[DT_TREE_MAX_LEAVES][N_SCALARS];
+static float leaf_table[MAX_LEAVES][COUNT];
+static double leaf_scalars[MAX_LEAVES][N_SCALARS];
 
 /* The definition: a leaf is itself, an inner node its left half plus its right half. */
 static float plain_sum(uint32_t begin, uint32_t end, size_t i)
@@ -59,7 +59,7 @@ static double plain_sum_f64(uint32_t begin, uint32_t end, size_t i)
 static int fill(void **state)
 {
     (void)state;
-    for (uint32_t s = 0; s < DT_TREE_MAX_LEAVES; s++) {
+    for (uint32_t s = 0; s < MAX_LEAVES; s++) {
         for (size_t i = 0; i < COUNT; i++) {
             leaf_table[s][i] = leaf_value(s, i);
         }
@@ -75,7 +75,7 @@ static void offer_leaf(dt_tree *t, uint32_t leaf, float *buffer, size_t count)
 {
     dt_tree_node node = {.height = 0, .index = leaf, .value = buffer};
     dt_tree_merge merge;
-    while (dt_tree_offer(t, &node, &merge)) {
+    while (dt_tree_offer(t, 0, &node, &merge)) {
         float *left = merge.left;
         const float *right = merge.right;
         for (size_t i = 0; i < count; i++) {
@@ -87,6 +87,19 @@ static void offer_leaf(dt_tree *t, uint32_t leaf, float *buffer, size_t count)
 
 /* ---- ranks ---- */
 
+/* The sum over all ranks on all of them, which is left in the first of this rank's nodes. */
+static dt_status sum_of_all(dt_tree_sum *s, dt_tree *t, dt_comm *c, size_t count, float **out_p)
+{
+    dt_tree_node node[DT_TREE_MAX_NODES];
+    const dt_range range = {.begin = 0, .end = (int64_t)count};
+    const uint32_t n = dt_tree_nodes(t, 0, node);
+    DT_TRY(dt_tree_sum_start(s, c, node, n, range));
+    DT_TRY(dt_tree_sum_finish(s));
+    *out_p = node[0].value;
+    DT_TRY(dt_tree_sum_share(s, c, *out_p, range));
+    return dt_tree_sum_drop(s);
+}
+
 typedef struct world {
     uint32_t leaves, ranks;
     const uint32_t *order; /* in which leaves finish */
@@ -97,6 +110,7 @@ typedef struct rank_job {
     const world *w;
     dt_comm *comm;
     float *result;
+    uint64_t sent; /* bytes of one reduction */
     double scalars[N_SCALARS];
     dt_error end;
 } rank_job;
@@ -108,9 +122,12 @@ static dt_status reduce_as_rank(rank_job *job)
     const uint32_t begin = dt_tree_leaf_begin(w->leaves, w->ranks, rank),
                    end = dt_tree_leaf_begin(w->leaves, w->ranks, rank + 1);
     dt_tree *t = NULL;
-    DT_TRY(dt_tree_create(w->leaves, w->ranks, rank, &t));
-    float *buffers = dt_alloc_n((size_t)(end - begin + 1) * w->count, sizeof(float));
-    float *scratch = buffers + (size_t)(end - begin) * w->count, *out = NULL;
+    dt_tree_sum *sum = NULL;
+    double room[(2 * MAX_LEAVES + 2 * MAX_RANKS) * 2 * N_SCALARS];
+    assert_true(dt_tree_sum_f64_room(w->leaves, w->ranks, N_SCALARS) <= sizeof(room) / sizeof(*room));
+    DT_TRY(dt_tree_create(w->leaves, w->ranks, rank, 1, &t));
+    DT_TRY(dt_tree_sum_create(w->leaves, w->ranks, rank, (int64_t)w->count, &sum));
+    float *buffers = dt_alloc_n((size_t)(end - begin) * w->count, sizeof(float)), *out = NULL;
     dt_status st = DT_OK;
     for (int round = 0; round < 2 && st == DT_OK; round++) { /* twice: reset must make the tree as new */
         dt_tree_reset(t);
@@ -125,13 +142,16 @@ static dt_status reduce_as_rank(rank_job *job)
             }
             offer_leaf(t, leaf, b, w->count);
         }
-        st = dt_tree_reduce(t, job->comm, (int64_t)w->count, scratch, &out);
+        job->sent = dt_comm_sent(job->comm);
+        st = sum_of_all(sum, t, job->comm, w->count, &out);
+        job->sent = dt_comm_sent(job->comm) - job->sent;
     }
     if (st == DT_OK) {
         memcpy(job->result, out, w->count * sizeof(float));
-        st = dt_tree_reduce_f64(t, job->comm, &leaf_scalars[begin][0], N_SCALARS, job->scalars);
+        st = dt_tree_sum_f64(job->comm, w->leaves, &leaf_scalars[begin][0], N_SCALARS, room, job->scalars);
     }
     dt_free(buffers);
+    dt_tree_sum_destroy(sum);
     dt_tree_destroy(t);
     return st;
 }
@@ -145,6 +165,31 @@ static void *run_rank(void *arg)
         dt_comm_abandon(job->comm, dt_error_text());
     }
     return NULL;
+}
+
+/* Nodes of rank r that cover its leaves, by the definition: the fewest aligned ranges of powers of two. */
+static uint32_t nodes_of(const world *w, uint32_t r)
+{
+    uint32_t n = 0, end = dt_tree_leaf_begin(w->leaves, w->ranks, r + 1);
+    for (uint32_t at = dt_tree_leaf_begin(w->leaves, w->ranks, r); at < end; n++) {
+        uint32_t width = w->leaves;
+        while (at % width != 0 || at + width > end) {
+            width /= 2;
+        }
+        at += width;
+    }
+    return n;
+}
+
+/* 4 count (R - 1) / R bytes for each node and once more for the sum, to a unit a slice. */
+static void check_bytes(const world *w, uint32_t r, uint64_t sent)
+{
+    const double R = w->ranks, times = nodes_of(w, r) + 1.0, want = 4.0 * (double)w->count * (R - 1) / R * times;
+    const double slack = 4.0 * DT_SLICE_UNIT * R * times;
+    if (w->ranks == 1 ? sent != 0 : fabs((double)sent - want) > slack) {
+        fail_msg("rank %u of %u sent %llu bytes, want %g within %g", r, w->ranks, (unsigned long long)sent, want,
+                 slack);
+    }
 }
 
 static void check_world(const world *w, const float *want, const double *want_f64)
@@ -168,6 +213,7 @@ static void check_world(const world *w, const float *want, const double *want_f6
             assert_memory_equal(jobs[r].result + at, want, n * sizeof(float));
         }
         assert_memory_equal(jobs[r].scalars, want_f64, sizeof(jobs[r].scalars));
+        check_bytes(w, r, jobs[r].sent);
         dt_free(jobs[r].result);
         dt_comm_destroy(comms[r]);
     }
@@ -196,7 +242,7 @@ static void test_any_number_of_ranks_gives_the_same_bits(void **state)
         }
         for (uint32_t R = 1; R <= MAX_RANKS && R <= S; R++) {
             for (uint64_t round = 0; round < 4; round++) {
-                uint32_t order[DT_TREE_MAX_LEAVES];
+                uint32_t order[MAX_LEAVES];
                 shuffle(order, S, 100 * R + round);
                 const world w = {.leaves = S, .ranks = R, .order = order, .count = COUNT};
                 check_world(&w, want, want_f64);
@@ -220,7 +266,7 @@ static void test_the_order_of_summation_matters_here(void **state)
     assert_true(n_different > COUNT / 4);
 }
 
-static void test_more_than_a_chunk_travels_whole(void **state)
+static void test_any_size_travels_whole(void **state)
 {
     (void)state;
     float want[COUNT];
@@ -231,9 +277,9 @@ static void test_more_than_a_chunk_travels_whole(void **state)
     for (size_t i = 0; i < N_SCALARS; i++) {
         want_f64[i] = plain_sum_f64(0, 8, i);
     }
-    static const size_t counts[] = {1, 16383, 16384, 16385, 50000};
+    static const size_t counts[] = {1, 1023, 1024, 1025, 4095, 16385, 50000, 300001};
     for (size_t k = 0; k < sizeof(counts) / sizeof(counts[0]); k++) {
-        for (uint32_t R = 2; R <= 3; R++) {
+        for (uint32_t R = 2; R <= 8; R++) {
             uint32_t order[8];
             shuffle(order, 8, k);
             const world w = {.leaves = 8, .ranks = R, .order = order, .count = counts[k]};
@@ -269,15 +315,15 @@ static void *run_worker(void *arg)
 static void test_workers_in_any_order_give_the_same_bits(void **state)
 {
     (void)state;
-    static float buffers[DT_TREE_MAX_LEAVES][COUNT];
+    static float buffers[MAX_LEAVES][COUNT];
     dt_comm *c = NULL;
     assert_int_equal(dt_comm_null(&c), DT_OK);
     for (uint64_t round = 0; round < 60; round++) {
         const uint32_t S = round % 2 == 0 ? 64 : 8;
-        uint32_t order[DT_TREE_MAX_LEAVES];
+        uint32_t order[MAX_LEAVES];
         shuffle(order, S, round);
         dt_tree *t = NULL;
-        assert_int_equal(dt_tree_create(S, 1, 0, &t), DT_OK);
+        assert_int_equal(dt_tree_create(S, 1, 0, 1, &t), DT_OK);
         pool p = {.tree = t, .buffers = buffers, .leaves = S, .order = order};
         pthread_t threads[4];
         for (int i = 0; i < 4; i++) {
@@ -286,10 +332,13 @@ static void test_workers_in_any_order_give_the_same_bits(void **state)
         for (int i = 0; i < 4; i++) {
             pthread_join(threads[i], NULL);
         }
-        dt_tree_node nodes[DT_TREE_MAX_LEAVES];
-        assert_int_equal(dt_tree_nodes(t, nodes), 1);
+        dt_tree_node nodes[DT_TREE_MAX_NODES];
+        assert_int_equal(dt_tree_nodes(t, 0, nodes), 1);
         float *out = NULL;
-        assert_int_equal(dt_tree_reduce(t, c, COUNT, NULL, &out), DT_OK);
+        dt_tree_sum *sum = NULL;
+        assert_int_equal(dt_tree_sum_create(S, 1, 0, COUNT, &sum), DT_OK);
+        assert_int_equal(sum_of_all(sum, t, c, COUNT, &out), DT_OK);
+        dt_tree_sum_destroy(sum);
         assert_ptr_equal(out, nodes[0].value);
         for (size_t i = 0; i < COUNT; i++) {
             float want = plain_sum(0, S, i);
@@ -305,14 +354,14 @@ static void test_leaves_in_order_keep_few_buffers(void **state)
     (void)state;
     /* one worker, leaves 0, 1, 2...: at most log2(S) + 1 buffers are ever held (binary counter) */
     dt_tree *t = NULL;
-    float value[DT_TREE_MAX_LEAVES];
-    assert_int_equal(dt_tree_create(64, 1, 0, &t), DT_OK);
+    float value[MAX_LEAVES];
+    assert_int_equal(dt_tree_create(64, 1, 0, 1, &t), DT_OK);
     int held = 0, most = 0;
     for (uint32_t leaf = 0; leaf < 64; leaf++) {
         dt_tree_node node = {.index = leaf, .value = &value[leaf]};
         dt_tree_merge merge;
         most = ++held > most ? held : most;
-        while (dt_tree_offer(t, &node, &merge)) {
+        while (dt_tree_offer(t, 0, &node, &merge)) {
             held--;
             node = merge.parent;
         }
@@ -322,46 +371,102 @@ static void test_leaves_in_order_keep_few_buffers(void **state)
     dt_tree_destroy(t);
 }
 
+/* ---- slices and parts ---- */
+
+static void test_slices_cover_a_range_in_units(void **state)
+{
+    (void)state;
+    static const dt_range ranges[] = {{0, 0}, {0, 1}, {64, 1024}, {64, 1088}, {1000000, 2000001}, {128, 3 * 1024 + 64}};
+    for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
+        for (uint32_t R = 1; R <= 7; R++) {
+            int64_t at = ranges[i].begin, least = INT64_MAX, most = 0;
+            for (uint32_t r = 0; r < R; r++) {
+                const dt_range s = dt_slice_of(ranges[i], R, r);
+                assert_true(s.end == s.begin || s.begin == at);
+                assert_true(s.end == s.begin || s.end == ranges[i].end || s.end % DT_SLICE_UNIT == 0);
+                least = s.end - s.begin < least ? s.end - s.begin : least;
+                most = s.end - s.begin > most ? s.end - s.begin : most;
+                at = s.end > s.begin ? s.end : at;
+            }
+            assert_int_equal(at, ranges[i].end);
+            assert_true(most - least <= 2 * DT_SLICE_UNIT);
+        }
+    }
+}
+
+static void test_parts_are_sums_of_their_own(void **state)
+{
+    (void)state;
+    dt_tree *t = NULL;
+    float value[4];
+    dt_tree_merge m;
+    dt_tree_node node[DT_TREE_MAX_NODES];
+    assert_int_equal(dt_tree_create(4, 1, 0, 2, &t), DT_OK);
+    assert_false(dt_tree_offer(t, 0, &(dt_tree_node){.index = 0, .value = &value[0]}, &m));
+    assert_false(
+        dt_tree_offer(t, 1, &(dt_tree_node){.index = 1, .value = &value[1]}, &m)); /* its sibling is part 0's */
+    assert_true(dt_tree_offer(t, 0, &(dt_tree_node){.index = 1, .value = &value[1]}, &m));
+    assert_ptr_equal(m.left, &value[0]);
+    assert_ptr_equal(m.right, &value[1]);
+    assert_false(dt_tree_offer(t, 0, &m.parent, &m));
+    assert_false(dt_tree_is_complete(t, 0));
+    assert_false(dt_tree_offer(t, 0, &(dt_tree_node){.index = 2, .value = &value[2]}, &m));
+    assert_true(dt_tree_offer(t, 0, &(dt_tree_node){.index = 3, .value = &value[3]}, &m));
+    assert_true(dt_tree_offer(t, 0, &m.parent, &m));
+    assert_false(dt_tree_offer(t, 0, &m.parent, &m));
+    assert_true(dt_tree_is_complete(t, 0));
+    assert_false(dt_tree_is_complete(t, 1));
+    assert_int_equal(dt_tree_nodes(t, 0, node), 1);
+    assert_ptr_equal(node[0].value, &value[0]);
+    dt_tree_destroy(t);
+}
+
 /* ---- refusals ---- */
 
 static void test_refusals(void **state)
 {
     (void)state;
     dt_tree *t = NULL;
-    assert_int_equal(dt_tree_create(6, 1, 0, &t), DT_EINVAL);
-    assert_non_null(strstr(dt_error_text(), "6 leaves (shards): want a power of two from 1 to 64"));
-    assert_int_equal(dt_tree_create(0, 1, 0, &t), DT_EINVAL);
-    assert_int_equal(dt_tree_create(128, 1, 0, &t), DT_EINVAL);
-    assert_int_equal(dt_tree_create(4, 5, 0, &t), DT_EINVAL);
+    assert_int_equal(dt_tree_create(6, 1, 0, 1, &t), DT_EINVAL);
+    assert_non_null(strstr(dt_error_text(), "6 leaves (shards): want a power of two from 1 to 4096"));
+    assert_int_equal(dt_tree_create(0, 1, 0, 1, &t), DT_EINVAL);
+    assert_int_equal(dt_tree_create(8192, 1, 0, 1, &t), DT_EINVAL);
+    assert_int_equal(dt_tree_create(4, 5, 0, 1, &t), DT_EINVAL);
     assert_non_null(strstr(dt_error_text(), "at most one rank a leaf"));
-    assert_int_equal(dt_tree_create(4, 2, 2, &t), DT_EINVAL);
-    assert_int_equal(dt_tree_create(4, 0, 0, &t), DT_EINVAL);
-    dt_fault_reset("alloc:1");
-    assert_int_equal(dt_tree_create(4, 1, 0, &t), DT_ENOMEM);
-    dt_fault_reset(NULL);
+    assert_int_equal(dt_tree_create(4, 2, 2, 1, &t), DT_EINVAL);
+    assert_int_equal(dt_tree_create(4, 0, 0, 1, &t), DT_EINVAL);
+    for (int k = 1; k <= 2; k++) {
+        dt_fault_reset(k == 1 ? "alloc:1" : "alloc:2");
+        assert_int_equal(dt_tree_create(4, 1, 0, 1, &t), DT_ENOMEM);
+        dt_fault_reset(NULL);
+    }
 
     dt_comm *c = NULL, *pair[2];
+    dt_tree_sum *sum = NULL;
     float value = 1, *out = NULL;
-    double f64 = 0;
     assert_int_equal(dt_comm_null(&c), DT_OK);
     assert_int_equal(dt_comm_sim(2, 5, pair), DT_OK);
-    assert_int_equal(dt_tree_create(2, 1, 0, &t), DT_OK);
-    assert_false(dt_tree_offer(t, &(dt_tree_node){.index = 1, .value = &value}, NULL));
-    assert_int_equal(dt_tree_reduce(t, c, 1, NULL, &out), DT_EINVAL);
+    assert_int_equal(dt_tree_create(2, 1, 0, 1, &t), DT_OK);
+    assert_int_equal(dt_tree_sum_create(2, 1, 0, 1, &sum), DT_OK);
+    assert_false(dt_tree_offer(t, 0, &(dt_tree_node){.index = 1, .value = &value}, NULL));
+    assert_false(dt_tree_is_complete(t, 0));
+    assert_int_equal(sum_of_all(sum, t, c, 1, &out), DT_EINVAL);
     assert_non_null(strstr(dt_error_text(), "before all leaves are in"));
-    assert_int_equal(dt_tree_reduce(t, c, -1, NULL, &out), DT_EINVAL);
-    assert_int_equal(dt_tree_reduce(t, pair[0], 1, NULL, &out), DT_EINVAL);
+    assert_int_equal(sum_of_all(sum, t, c, 2, &out), DT_EINVAL);
+    assert_non_null(strstr(dt_error_text(), "at most 1 are possible"));
+    assert_int_equal(sum_of_all(sum, t, pair[0], 1, &out), DT_EINVAL);
     assert_non_null(strstr(dt_error_text(), "met a communicator of rank 0 of 2"));
-    assert_int_equal(dt_tree_reduce_f64(t, pair[1], &f64, 1, &f64), DT_EINVAL);
-    double two[2] = {1, 2};
-    dt_fault_reset("alloc:1");
-    assert_int_equal(dt_tree_reduce_f64(t, c, two, 1, &f64), DT_ENOMEM);
-    dt_fault_reset(NULL);
-    assert_int_equal(dt_tree_reduce_f64(t, c, two, 1, &f64), DT_OK);
-    assert_true(f64 == 3);
-    uint64_t calls = dt_alloc_count();
-    assert_int_equal(dt_tree_reduce_f64(t, c, two, 1, &f64), DT_OK); /* the room is kept */
-    assert_int_equal(dt_alloc_count(), calls);
+    dt_tree_sum_destroy(sum);
+    dt_tree_sum_destroy(NULL);
+    assert_int_equal(dt_tree_sum_create(2, 4, 0, 1, &sum), DT_EINVAL);
+    assert_int_equal(dt_tree_sum_create(2, 2, 0, -1, &sum), DT_EINVAL);
+    for (uint64_t k = 1; k <= 6; k++) {
+        char fault[32];
+        snprintf(fault, sizeof(fault), "alloc:%llu", (unsigned long long)k);
+        dt_fault_reset(fault);
+        assert_int_equal(dt_tree_sum_create(2, 2, 0, 1, &sum), DT_ENOMEM);
+        dt_fault_reset(NULL);
+    }
     dt_tree_destroy(t);
     dt_tree_destroy(NULL);
     dt_comm_destroy(c);
@@ -374,9 +479,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_any_number_of_ranks_gives_the_same_bits),
         cmocka_unit_test(test_the_order_of_summation_matters_here),
-        cmocka_unit_test(test_more_than_a_chunk_travels_whole),
+        cmocka_unit_test(test_any_size_travels_whole),
         cmocka_unit_test(test_workers_in_any_order_give_the_same_bits),
         cmocka_unit_test(test_leaves_in_order_keep_few_buffers),
+        cmocka_unit_test(test_slices_cover_a_range_in_units),
+        cmocka_unit_test(test_parts_are_sums_of_their_own),
         cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, fill, NULL);

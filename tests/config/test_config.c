@@ -151,6 +151,7 @@ static void test_types_and_ranges(void **state)
     refuses("data = { shards = 6; };", "power of two");
     refuses("phases = { plugin = \"p\"; };", "expected a list: phases = (");
     refuses("phases = ( 5 );", "expected a group");
+    refuses("phases = ( ( { data = { batch = 3; }; } ) );", "expected a group");
     refuses("phases = ( { init = \"random\"; } );", "a phase needs its plugin");
     refuses("phases = ( { plugin = \"p\"; stop = 5; } );", "stop = { epochs = 50; }");
 }
@@ -185,8 +186,8 @@ static void test_later_work(void **state)
     (void)state;
     refuses("engine = { reduction = \"fast\"; };", "engine.reduction = \"fast\"");
     refuses("engine = { reduction = \"fast\"; };", "the fast mode is not built into this version");
-    refuses("comm = { ranks = 2; };", "the communicator \"null\" has one rank");
-    refuses("comm = { backend = \"sim\"; ranks = 3; };", "power of two");
+    refuses("comm = { ranks = 2; };", "virtual ranks need comm.backend = \"sim\"");
+    refuses("comm = { backend = \"sim\"; ranks = 300; };", "300");
     refuses("training = { eta_min = 0.5; };", "the rate cannot fall to more than");
     refuses("training = { scheduler = \"linear\"; eta_min = 0.5; };", "the rate cannot fall to more than");
     refuses("evaluation = { seeds = \"1,-2\"; };", "evaluation.seeds = \"1,-2\"");

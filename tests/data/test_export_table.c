@@ -22,11 +22,11 @@ static const char recording[] =
 
 static const dt_import_options at_10_hz = {.frame_rate_hz = 10};
 
-static dt_store *import(const char *table, const char *store)
+static dt_store *import(const char *table, const char *store, const dt_import_options *opt)
 {
     dt_str report = {0};
     dt_store *s = NULL;
-    const dt_status st = dt_data_import(at(table), at(store), &at_10_hz, &report);
+    const dt_status st = dt_data_import(at(table), at(store), opt, &report);
     dt_str_fini(&report);
     if (st != DT_OK || dt_store_open(at(store), &s) != DT_OK) {
         fail_msg("%s: %s", table, dt_error_text());
@@ -44,13 +44,14 @@ static void test_round_trip(void **state)
     (void)state;
     dt_str report = {0};
     put_bytes("first.csv", recording, sizeof(recording) - 1);
-    dt_store *one = import("first.csv", "first");
+    dt_store *one = import("first.csv", "first", &at_10_hz);
     assert_int_equal(dt_data_export(at("first"), at("second.csv"), &report), DT_OK);
     assert_non_null(strstr(dt_str_text(&report), "2 scenes, 7 frames at 10 Hz, 7 rows"));
     dt_str_fini(&report);
     assert_false(dt_fs_is_file(at("second.csv.partial")));
-    dt_store *two = import("second.csv", "second");
+    dt_store *two = import("second.csv", "second", NULL); /* the table says its frame rate */
     const dt_store_view *a = dt_store_view_of(one), *b = dt_store_view_of(two);
+    assert_true(b->frame_rate_hz == 10);
     assert_int_equal(a->n_rows, b->n_rows);
     assert_int_equal(a->n_frames, b->n_frames);
     assert_int_equal(a->n_scenes, b->n_scenes);
@@ -82,7 +83,7 @@ static void test_refused(void **state)
     dt_str report = {0};
     assert_int_equal(dt_data_export(at("nothing"), at("x.csv"), &report), DT_ENOTFOUND);
     put_bytes("first.csv", recording, sizeof(recording) - 1);
-    dt_store_close(import("first.csv", "first"));
+    dt_store_close(import("first.csv", "first", &at_10_hz));
     assert_true(dt_data_export(at("first"), at("no/folder/x.csv"), &report) < 0);
     assert_non_null(strstr(dt_error_text(), "x.csv.partial"));
     static const char *const point[] = {"fs.write:1", "fs.fsync:1", "fs.rename:1"};

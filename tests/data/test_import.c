@@ -4,6 +4,7 @@
  */
 #include "fixture.h"
 
+#include "base/log.h"
 #include "data/import.h"
 
 #define COMMONROAD "scenario,frame,vehicle_id,type,length_m,width_m,x_m,y_m,heading_rad,speed_mps,accel_mps2\n"
@@ -203,6 +204,97 @@ static void test_headings_from_motion(void **state)
     }
     assert_string_equal(v->site[0], "here");
     assert_string_equal(v->scene[0], "scene");
+}
+
+/* ---- units ------------------------------------------------------------------------------------------------------- */
+
+static dt_str said;
+
+static void hear(void *user, int level, const char *line)
+{
+    (void)user;
+    dt_str_addf(&said, "%d %s\n", level, line);
+}
+
+/* Two vehicles on a road along +y for 10 s at 10 Hz, 20 m/s and 4.5 m long, in these units. */
+static const char *hear_units(const char *header, double position, double speed, double length, double turn,
+                              const char *map)
+{
+    dt_str t = {0};
+    dt_str_addf(&t, "%s\n", header);
+    for (int f = 0; f <= 100; f++) {
+        for (int id = 0; id < 2; id++) {
+            const double noise = 0.1 * ((f * 7 + id) % 5 - 2); /* cameras are not exact */
+            dt_str_addf(&t, "%d,%d,%.3f,%.3f,%.4f,%.2f,%.2f\n", f, id, 3.0 * id * position,
+                        (2.0 * f + noise) * position, M_PI_2 * turn, 20 * speed, 4.5 * length);
+        }
+    }
+    const dt_import_options opt = {.columns = map, .frame_rate_hz = 10};
+    dt_str_clear(&said);
+    dt_log_sink_set(hear, NULL);
+    import_text(dt_str_text(&t), &opt);
+    dt_log_sink_set(NULL, NULL);
+    dt_str_fini(&t);
+    return dt_str_text(&said);
+}
+
+static void hears(const char *text, const char *first, const char *last)
+{
+    if (strstr(text, first) == NULL || strstr(text, last) == NULL) {
+        fail_msg("\"%s\" and \"%s\" are not in: %s", first, last, text);
+    }
+}
+
+#define OWN  "frame,id,x,y,heading,speed,length"
+#define FEET "x=x*0.3048,y=y*0.3048"
+
+static void test_units_in_doubt(void **state)
+{
+    (void)state;
+    const double ft = 1 / 0.3048, degrees = 180 / M_PI;
+    assert_string_equal(hear_units(OWN, 1, 1, 1, 1, NULL), "");
+    hears(hear_units(OWN, 1, 3.6, 1, 1, NULL),
+          "t.csv: speeds are 3.60 times what positions say, as if speeds were in km/h\n",
+          "--set 'import.columns=frame=frame,id=id,x=x,y=y,heading=heading,speed=speed*0.277778,length=length'\n");
+    hears(hear_units(OWN, 1, 1 / 0.44704, 1, 1, NULL), "as if speeds were in mph\n", "speed=speed*0.44704,");
+    hears(hear_units(OWN, 1, ft, 1, 1, NULL), "as if speeds were in ft/s\n", "speed=speed*0.3048,");
+    hears(hear_units(OWN, ft, 1, 1, 1, NULL),
+          "speeds are 0.30 times what positions say, as if positions were in feet\n", FEET);
+    hears(hear_units(OWN, ft, 1 / 0.44704, 1, 1, NULL), "as if speeds were in mph and positions were in feet\n", FEET);
+    hears(hear_units(OWN, ft, ft, ft, 1, NULL), "vehicles are 14.8 m long on average, as if they were in feet\n",
+          "=frame=frame,id=id," FEET ",heading=heading,speed=speed*0.3048,length=length*0.3048'\n");
+    hears(hear_units(OWN, ft, ft, 1, 1, NULL),
+          "what moves has 65.6 m/s on average, as if speeds and positions were in feet\n", FEET);
+    hears(hear_units(OWN, 1, 1, 1, degrees, NULL),
+          "headings reach 90, and a turn is 6.283 rad: as if they were in degrees\n", "heading=heading*0.0174533,");
+    hears(hear_units(OWN, 1, 2.5, 1, 1, NULL),
+          "speeds are 2.5 times what positions say at 10 Hz: is import.frame_rate_hz right", "");
+    /* a map of one's own, with the column's names; what it converts is in no doubt */
+    hears(hear_units("f,car,X,Y,H,V,L", 1, 3.6, 1, degrees, "frame=f,id=car,x=X,y=Y,heading=H,speed=V"), "km/h\n",
+          "import.columns=frame=f,id=car,x=X,y=Y,heading=H*0.0174533,speed=V*0.277778'\n");
+    assert_string_equal(hear_units("f,car,X,Y,H,V,L", 1, 3.6, 1, degrees,
+                                   "frame=f,id=car,x=X,y=Y,heading=H*0.0174533,speed=V*0.277778"),
+                        "");
+    hears(hear_units("f,car,X,Y,H,V,L", ft, ft, ft, 1, "frame=f,id=car,x=X*0.3048,y=Y*0.3048,speed=V*0.3048,length=L"),
+          "14.8 m long", "x=X*0.3048,y=Y*0.3048,speed=V*0.3048,length=L*0.3048'\n");
+    dt_str_fini(&said);
+}
+
+/* What a table's rows say of their frame rate. */
+static void test_frame_rate_in_rows(void **state)
+{
+    (void)state;
+    static const char text[] = "frame,id,x,y,speed,frame_rate_hz\n0,1,0,0,5,25\n1,1,0.2,0,5,25\n";
+    assert_true(import_text(text, NULL)->frame_rate_hz == 25);
+    assert_non_null(strstr(dt_str_text(&report), "columns: dtrain, 25 Hz"));
+    assert_true(import_text(text, &(dt_import_options){.frame_rate_hz = 50})->frame_rate_hz == 50);
+    assert_true(import_text("f,car,X,Y,V,fps\n0,1,0,0,5,29.97\n",
+                            &(dt_import_options){.columns = "frame=f,id=car,x=X,y=Y,speed=V,frame_rate_hz=fps"})
+                    ->frame_rate_hz == 29.97);
+    refuse_text("frame,id,x,y,speed,frame_rate_hz\n0,1,0,0,5,25\n1,1,0.2,0,5,10\n", NULL, DT_EDATA,
+                "t.csv:3: frame_rate_hz = 10, but rows before are of 25 Hz");
+    refuse_text("frame,id,x,y,speed,frame_rate_hz\n0,1,0,0,5,\n", NULL, DT_EDATA, "frame_rate_hz is empty");
+    refuse_text("frame,id,x,y,speed,frame_rate_hz\n0,1,0,0,5,0\n", NULL, DT_EDATA, "outside [0.1, 1000]");
 }
 
 static void test_column_map(void **state)
@@ -530,6 +622,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_ngsim, begin, finish),
         cmocka_unit_test_setup_teardown(test_ngsim_files, begin, finish),
         cmocka_unit_test_setup_teardown(test_ngsim_portal, begin, finish),
+        cmocka_unit_test_setup_teardown(test_units_in_doubt, begin, finish),
+        cmocka_unit_test_setup_teardown(test_frame_rate_in_rows, begin, finish),
         cmocka_unit_test_setup_teardown(test_us101_single, begin, finish),
         cmocka_unit_test_setup_teardown(test_headings_from_motion, begin, finish),
         cmocka_unit_test_setup_teardown(test_column_map, begin, finish),

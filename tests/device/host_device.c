@@ -9,6 +9,7 @@
 #include "amp/scaler.h"
 #include "backend/kernel.h"
 #include "base/err.h"
+#include "collective/tree_sum.h"
 #include "optim/loops.h"
 
 #include <math.h>
@@ -186,7 +187,7 @@ static void begin_now(const dt_device_finish *f)
     }
 }
 
-/* As the CPU path does it: the tree, then norms of DT_OPTIM_BLOCK elements in order. */
+/* As the CPU path does it: the tree, then norms of DT_SLICE_UNIT elements in order. */
 static double sum_leaves(const dt_device_finish *f)
 {
     for (uint32_t step = 1; step < f->leaves; step *= 2) {
@@ -195,8 +196,8 @@ static double sum_leaves(const dt_device_finish *f)
         }
     }
     double sum = 0;
-    for (int64_t at = 0; at < f->total; at += DT_OPTIM_BLOCK) {
-        sum += dt_optim_sum_squares(f->grad, at, at + DT_OPTIM_BLOCK < f->total ? at + DT_OPTIM_BLOCK : f->total);
+    for (int64_t at = 0; at < f->total; at += DT_SLICE_UNIT) {
+        sum += dt_optim_sum_squares(f->grad, at, at + DT_SLICE_UNIT < f->total ? at + DT_SLICE_UNIT : f->total);
     }
     return sum;
 }

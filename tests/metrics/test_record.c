@@ -122,6 +122,63 @@ static void test_rewind_of_equal_names(void **state)
     dt_metrics_close(m);
 }
 
+/* The one event file in dir says nothing of name; dir goes. */
+static void expect_no_event(const char *dir, const char *name)
+{
+    char **list = NULL, *text = NULL, file[400];
+    size_t n = 0, bytes = 0;
+    assert_int_equal(dt_fs_list(dir, &list, &n), DT_OK);
+    assert_int_equal(n, 1);
+    snprintf(file, sizeof(file), "%s/%.200s", dir, list[0]);
+    dt_fs_list_free(list, n);
+    assert_int_equal(dt_fs_read_all(file, 1 << 20, &text, &bytes), DT_OK);
+    assert_non_null(memmem(text, bytes, "eval/x", strlen("eval/x")));
+    assert_null(memmem(text, bytes, name, strlen(name)));
+    dt_free(text);
+    assert_int_equal(dt_fs_remove_tree(dir), DT_OK);
+}
+
+/* An evaluation that was interrupted is made after a resume: its results go to the record of their step. */
+static void test_record_that_is_completed(void **state)
+{
+    (void)state;
+    dt_metrics *m = NULL;
+    dt_events *e = NULL;
+    char dir[80];
+    snprintf(dir, sizeof(dir), "%s.events", path);
+    assert_int_equal(dt_metrics_open(path, &m), DT_OK);
+    for (uint64_t i = 1; i <= 3; i++) {
+        dt_metrics_scalar(m, "loss", (double)i / 10);
+        dt_metrics_scalar(m, "bad", NAN);
+        assert_int_equal(dt_metrics_flush(m, "p", i, (double)i), DT_OK);
+    }
+    dt_metrics_close(m);
+    assert_int_equal(dt_metrics_open(path, &m), DT_OK); /* as the next process does */
+    assert_int_equal(dt_metrics_rewind(m, "p", 0, 2), DT_OK);
+    assert_int_equal(dt_events_open(dir, 1, &e), DT_OK);
+    dt_metrics_events_set(m, e);
+    dt_metrics_scalar(m, "eval/x", 5);
+    assert_int_equal(dt_metrics_flush(m, "p", 2, 0.25), DT_OK);
+    dt_metrics_scalar(m, "eval/x", 6);
+    assert_int_equal(dt_metrics_flush(m, "p", 3, 0.5), DT_OK);
+    const char *const first = "{\"step\":1,\"phase\":\"p\",\"wall_s\":1,\"loss\":0.1,\"bad\":null}\n"
+                              "{\"step\":2,\"phase\":\"p\",\"wall_s\":2,\"eval/x\":5,\"loss\":0.2,\"bad\":null}\n";
+    char text[400];
+    snprintf(text, sizeof(text), "%s{\"step\":3,\"phase\":\"p\",\"wall_s\":0.5,\"eval/x\":6}\n", first);
+    expect(text);
+    /* made once more: what was said again counts; a step without a record gets one */
+    assert_int_equal(dt_metrics_rewind(m, "p", 0, 2), DT_OK);
+    dt_metrics_scalar(m, "eval/x", 7);
+    assert_int_equal(dt_metrics_flush(m, "p", 2, 9), DT_OK);
+    assert_int_equal(dt_metrics_rewind(m, "q", 0, 2), DT_OK);
+    assert_int_equal(dt_metrics_flush(m, "q", 2, 9), DT_OK);
+    expect("{\"step\":1,\"phase\":\"p\",\"wall_s\":1,\"loss\":0.1,\"bad\":null}\n"
+           "{\"step\":2,\"phase\":\"p\",\"wall_s\":2,\"eval/x\":7,\"loss\":0.2,\"bad\":null}\n"
+           "{\"step\":2,\"phase\":\"q\",\"wall_s\":9}\n");
+    dt_metrics_close(m);
+    expect_no_event(dir, "loss"); /* an earlier file has it */
+}
+
 static void test_no_place(void **state)
 {
     (void)state;
@@ -197,6 +254,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_rewind, begin, end),
         cmocka_unit_test_setup_teardown(test_rewind_again, begin, end),
         cmocka_unit_test_setup_teardown(test_rewind_of_equal_names, begin, end),
+        cmocka_unit_test_setup_teardown(test_record_that_is_completed, begin, end),
         cmocka_unit_test(test_no_place),
         cmocka_unit_test_setup_teardown(test_event_files, begin, end),
         cmocka_unit_test_setup_teardown(test_steady_records_allocate_nothing, begin, end),

@@ -18,7 +18,7 @@
 
 enum { GUARD = 16 };
 
-const lane ref64 = {"ref64", true, false, 0};
+const lane ref64 = {"ref64", true, false, 0, NULL};
 const dt_kernel_run op_run = {.seed = 1234, .step = 7, .phase = 1, .training = 1};
 uint64_t op_draw;
 
@@ -244,7 +244,9 @@ void run(const lane *l, const call *c, const char *what)
         }
     }
     const dt_lane lane_id = l->is_cpu ? DT_LANE_CPU : l->is_double ? DT_LANE_REF64 : DT_LANE_REF32;
-    dt_kernel *kernel = l->is_cpu ? dt_kernel_find_cpu(c->op, l->isa) : dt_kernel_find(c->op, lane_id);
+    dt_kernel *kernel = l->find != NULL ? l->find(c->op)
+                        : l->is_cpu     ? dt_kernel_find_cpu(c->op, l->isa)
+                                        : dt_kernel_find(c->op, lane_id);
     assert_non_null(kernel);
     const size_t scratch_bytes = dt_kernel_scratch(c->op, lane_id, c->attr, in, c->n_in, out, c->n_out);
     char *scratch = zalloc(scratch_bytes + 64);

@@ -68,6 +68,7 @@ typedef struct lane {
     const char *name;
     bool is_double, is_cpu;
     dt_cpu_isa_id isa;
+    dt_kernel *(*find)(uint32_t op); /* a build of the test's own instead of isa's, or NULL */
 } lane;
 
 typedef struct problem { /* a case with its values; out as ref64 has them */

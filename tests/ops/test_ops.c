@@ -33,13 +33,13 @@ enum { MAX_GRADIENT_ELEMENTS = 64 };
 static double tol_scale = 1;
 
 static const lane lanes[] = {
-    {"ref64", true, false, 0},
-    {"ref32", false, false, 0},
-    {"cpu base", false, true, DT_CPU_ISA_BASE},
-    {"cpu avx2", false, true, DT_CPU_ISA_AVX2},
-    {"cpu avx512", false, true, DT_CPU_ISA_AVX512},
-    {"cpu avx512_bf16", false, true, DT_CPU_ISA_AVX512_BF16},
-    {"cpu amx_bf16", false, true, DT_CPU_ISA_AMX_BF16},
+    {"ref64", true, false, 0, NULL},
+    {"ref32", false, false, 0, NULL},
+    {"cpu base", false, true, DT_CPU_ISA_BASE, NULL},
+    {"cpu avx2", false, true, DT_CPU_ISA_AVX2, NULL},
+    {"cpu avx512", false, true, DT_CPU_ISA_AVX512, NULL},
+    {"cpu avx512_bf16", false, true, DT_CPU_ISA_AVX512_BF16, NULL},
+    {"cpu amx_bf16", false, true, DT_CPU_ISA_AMX_BF16, NULL},
 };
 
 static bool is_bf16(const lane *l)

@@ -358,6 +358,8 @@ static void test_horizon_grows_and_weights_sum_to_one(void **test)
     assert_true(out.loss == 1.5 && out.grad_norm == 0.25 && out.learning_rate == 1e-3);
     assert_float_equal(w->horizon[0], 1.0, 1e-6); /* epoch 0: the first second alone */
     assert_float_equal(w->horizon[1], 0.0, 1e-6);
+    assert_non_null(strstr(w->host.log, "the horizon grows from 1 s to 5 s in 4 epochs (curriculum)"));
+    w->host.log[0] = '\0';
     w->step = 15; /* epoch 1.5 of 4: 1 + 4 * 1.5 / 4 = 2.5 s */
     assert_int_equal(p.ops->iterate(p.self, &out), DT_OK);
     assert_float_equal(w->horizon[0], 0.4, 1e-6);
@@ -367,6 +369,7 @@ static void test_horizon_grows_and_weights_sum_to_one(void **test)
     w->step = 99;
     assert_int_equal(p.ops->iterate(p.self, &out), DT_DONE);
     assert_float_equal(w->horizon[4], 0.2, 1e-6);
+    assert_string_equal(w->host.log, ""); /* it is said once */
     phase_close(&p);
 }
 

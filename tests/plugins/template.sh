@@ -209,6 +209,18 @@ late env e19 playing "s/^    s->battery--;/    $loop/"
 late phase p11 iterate "/^static dt_status iterate/,/^}/s/^{/{\n    $loop/"
 expect 3 '{"verdict":"FAIL","text":"phase p11: iterate: it did not return' "$dtrain" check "$work/late-p11/p11.so" --json \
     --set env.timeout_s=3
+# a verdict is told as soon as it is known, whatever comes next
+for json in "" --json; do
+    "$dtrain" check "$work/late-e19/e19.so" --set env.timeout_s=1000 $json >"$work/out" 2>&1 &
+    pid=$! tries=0
+    until grep -q "its spec is legal" "$work/out" || [ $tries -gt 600 ]; do
+        tries=$((tries + 1))
+        sleep 0.05
+    done
+    kill -0 $pid 2>/dev/null && [ $tries -le 600 ] || { echo "FAIL: check tells nothing before its end $json"; failed=1; }
+    kill $pid 2>/dev/null
+    wait $pid 2>/dev/null
+done
 # in a run it does not choose the exit code of dtrain
 "$dtrain" new phase leaver "$work/leaver" >/dev/null || exit 1
 sed -i '/^static dt_status iterate/,/^}/s/^{/{\n    exit(0);/; s/^#include <dtrain.helpers.h>/&\n#include <stdlib.h>/' "$work/leaver/leaver.c"

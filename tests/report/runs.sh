@@ -91,6 +91,13 @@ stops time "time=1000.0" 0
     --set env.instances=8 --set phase2_ppo.iterations=8 --set phase2_ppo.sgd_epochs=2 --set data.batch=64 --threads 1 -q \
     --run-dir "$work/ppo" --max-steps 8 --set report.enabled=false 2>"$work/err" || fail "phase 2: $(cat "$work/err")"
 [ "$(progress "$work/ppo")" = "1 8" ] || fail "phase 2 to --max-steps: $(progress "$work/ppo")"
+two='phases=({plugin="phase1_world_model";},{plugin="phase1_world_model";})'
+"$dtrain" $tiny --set "$two" --run-dir "$work/runs/first_of_two" --max-steps 4 2>"$work/err" || fail "two phases: $(cat "$work/err")"
+says first_of_two stopped
+grep -q "^first_of_two .*phase1_world_model 1/2  *4  *-  loss" "$work/table" || fail "where it stopped: $(cat "$work/table")"
+"$dtrain" watch "$work/runs/first_of_two" >"$work/out" 2>&1
+grep -q "^first_of_two  stopped$" "$work/out" && grep -q "^phase1_world_model (1 of 2)  step 4  " "$work/out" ||
+    fail "watch of a run that was stopped: $(cat "$work/out")"
 mkdir "$work/runs/broken"
 echo '{' >"$work/runs/broken/meta.json"
 says broken damaged

@@ -90,36 +90,17 @@ static void test_cut_by_a_resume(void **state)
     assert_int_equal(dt_records_poll(reader), DT_OK);
     assert_int_equal(dt_records_get(reader)->n, 1);
     assert_true(dt_series_last(dt_records_find(dt_records_get(reader), 0, "loss")) == 7);
+    /* it is longer than before: its last record was written anew */
+    put("metrics.jsonl", "w", "{\"step\":1,\"phase\":\"a\",\"wall_s\":1,\"eval/x\":5,\"loss\":8}\n");
+    assert_int_equal(dt_records_poll(reader), DT_OK);
+    assert_true(dt_records_get(reader)->n == 1 && dt_records_get(reader)->n_bad == 0);
+    assert_true(dt_series_last(dt_records_find(dt_records_get(reader), 0, "loss")) == 8);
     unlink(in_folder("metrics.jsonl"));
     assert_int_equal(dt_records_poll(reader), DT_ENOTFOUND);
     assert_non_null(strstr(dt_error_text(), "metrics.jsonl"));
     dt_records_close(reader);
     assert_int_equal(dt_records_open(in_folder("metrics.jsonl"), &reader), DT_ENOTFOUND);
     assert_non_null(strstr(dt_error_text(), "metrics.jsonl"));
-}
-
-/* An evaluation that was interrupted is made when the run goes on, and recorded at the step where it belongs. */
-static void test_results_that_come_later(void **state)
-{
-    (void)state;
-    put("metrics.jsonl", "w",
-        "{\"step\":1,\"phase\":\"a\",\"wall_s\":4,\"loss\":3}\n"
-        "{\"step\":1,\"phase\":\"a\",\"wall_s\":2,\"eval/x\":5}\n"
-        "{\"step\":2,\"phase\":\"a\",\"wall_s\":3,\"loss\":2,\"eval/x\":6}\n"
-        "{\"step\":2,\"phase\":\"a\",\"wall_s\":4,\"loss\":9}\n" /* the next phase, of the same id */
-        "{\"step\":2,\"phase\":\"b\",\"wall_s\":5,\"eval/x\":7}\n");
-    dt_records_reader *reader = open_records();
-    assert_int_equal(dt_records_poll(reader), DT_OK);
-    const dt_records *r = dt_records_get(reader);
-    assert_int_equal(r->n_phases, 3);
-    assert_int_equal(r->n, 4);
-    assert_int_equal(r->phase[0].n, 2);
-    const dt_series *x = dt_records_find(r, 0, "eval/x");
-    assert_non_null(x);
-    assert_true(x->n == 2 && x->at[0] == 0 && x->value[0] == 5 && x->at[1] == 1 && x->value[1] == 6);
-    assert_true(r->wall_s[0] == 4 && r->wall_s[1] == 7); /* 4 s before it was interrupted */
-    assert_true(dt_records_find(r, 1, "loss")->value[0] == 9);
-    dt_records_close(reader);
 }
 
 /* Names are looked up in a time that does not grow with their number: counted, not measured. */
@@ -160,7 +141,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_series, folder_begin, folder_end),
         cmocka_unit_test_setup_teardown(test_lines_that_are_none, folder_begin, folder_end),
         cmocka_unit_test_setup_teardown(test_cut_by_a_resume, folder_begin, folder_end),
-        cmocka_unit_test_setup_teardown(test_results_that_come_later, folder_begin, folder_end),
         cmocka_unit_test_setup_teardown(test_many_names, folder_begin, folder_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

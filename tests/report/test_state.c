@@ -115,6 +115,23 @@ static void test_progress_and_best(void **state)
     assert_true(s.best == 2.5 && s.best_is_min);
 }
 
+/* --max-steps ended it: all is well, but there are phases to come. */
+static void test_stopped_before_its_last_phase(void **state)
+{
+    (void)state;
+    put("meta.json", "w", "{\"start\":\"x\",\"end\":\"x\",\"exit_code\":0}\n");
+    put("metrics.jsonl", "w", "{\"step\":4,\"phase\":\"p\",\"wall_s\":5,\"progress\":1}\n");
+    put("progress.json", "w", "{\"phase\":\"p\",\"phase_index\":0,\"phases\":2,\"steps\":4}\n");
+    dt_run_state s = look();
+    assert_int_equal(s.condition, DT_RUN_STOPPED);
+    assert_string_equal(dt_run_condition_text(s.condition), "stopped");
+    assert_true(s.step == 4 && s.steps == 0 && isnan(s.part) && isnan(s.progress));
+    put("progress.json", "w", "{\"phase\":\"p\",\"phase_index\":1,\"phases\":2,\"steps\":4}\n");
+    s = look();
+    assert_int_equal(s.condition, DT_RUN_DONE);
+    assert_true(s.steps == 4 && s.progress == 1);
+}
+
 /* The rule that ends a phase is the one its progress is told by. */
 static void test_stop_rules(void **state)
 {
@@ -214,6 +231,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_flat, folder_begin, folder_end),
         cmocka_unit_test_setup_teardown(test_conditions, folder_begin, folder_end),
         cmocka_unit_test_setup_teardown(test_progress_and_best, folder_begin, folder_end),
+        cmocka_unit_test_setup_teardown(test_stopped_before_its_last_phase, folder_begin, folder_end),
         cmocka_unit_test_setup_teardown(test_stop_rules, folder_begin, folder_end),
         cmocka_unit_test_setup_teardown(test_why_it_failed, folder_begin, folder_end),
         cmocka_unit_test_setup_teardown(test_no_run, folder_begin, folder_end),

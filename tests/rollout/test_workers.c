@@ -365,9 +365,9 @@ static void test_status_of_a_worker(void **state)
 
 static const dt_result *picture_of(const world *w, const char *key)
 {
-    for (uint32_t i = 0; i < w->stage->n_pictures; i++) {
-        if (strcmp(w->stage->picture[i].key, key) == 0) {
-            return &w->stage->picture[i];
+    for (uint32_t i = 0; i < w->stage->results.n_pictures; i++) {
+        if (strcmp(w->stage->results.picture[i].key, key) == 0) {
+            return &w->stage->results.picture[i];
         }
     }
     return NULL;
@@ -387,10 +387,10 @@ static void test_pictures_of_a_process(void **state)
         world_start(&w[i]);
         assert_done(w[i].phase->rollout->report(w[i].phase->r, w[i].phase->t));
     }
-    const uint32_t n = w[0].stage->n_pictures;
-    assert_int_equal(n, w[1].stage->n_pictures);
+    const uint32_t n = w[0].stage->results.n_pictures;
+    assert_int_equal(n, w[1].stage->results.n_pictures);
     for (uint32_t i = 0; i < n; i++) {
-        const dt_result *a = &w[0].stage->picture[i], *b = &w[1].stage->picture[i];
+        const dt_result *a = &w[0].stage->results.picture[i], *b = &w[1].stage->results.picture[i];
         assert_string_equal(a->key, b->key);
         assert_int_equal(a->n, b->n);
         assert_memory_equal(a->value, b->value, a->n * sizeof(*a->value));

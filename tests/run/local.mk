@@ -2,14 +2,28 @@
 dt_tests += tests/run/test_fit tests/run/test_memory_watch tests/run/test_result_text
 dt_scripts += tests/run/again.sh tests/run/diskfull.sh tests/run/faults.sh tests/run/fit.sh \
 	tests/run/foreign.sh tests/run/judged.sh tests/run/kills.sh tests/run/logs.sh tests/run/memory.sh \
-	tests/run/numbers.sh tests/run/phases.sh tests/run/profiles.sh tests/run/resume.sh \
-	tests/run/signals.sh tests/run/trace.sh tests/run/workers.sh
+	tests/run/numbers.sh tests/run/phases.sh tests/run/processes.sh tests/run/profiles.sh tests/run/ranks.sh \
+	tests/run/resume.sh tests/run/signals.sh tests/run/trace.sh tests/run/widths.sh tests/run/workers.sh
 tests/run/again.log tests/run/diskfull.log tests/run/faults.log tests/run/fit.log \
 	tests/run/foreign.log tests/run/judged.log tests/run/kills.log tests/run/logs.log \
-	tests/run/memory.log tests/run/numbers.log tests/run/phases.log tests/run/profiles.log \
-	tests/run/resume.log tests/run/signals.log tests/run/trace.log tests/run/workers.log: \
+	tests/run/memory.log tests/run/numbers.log tests/run/phases.log tests/run/processes.log tests/run/profiles.log \
+	tests/run/ranks.log \
+	tests/run/resume.log tests/run/signals.log tests/run/trace.log tests/run/widths.log tests/run/workers.log: \
 	dtrain $(plugin_LTLIBRARIES) share/demo.store/store.json
 EXTRA_DIST += tests/run/check_trace.py
+
+# 200 steps of each phase on up to 64 virtual ranks
+.PHONY: check-ranks
+check-ranks: all
+	DT_BUILDDIR='$(abs_top_builddir)' DT_SRCDIR='$(abs_top_srcdir)' DT_RANKS_STEPS=200 DT_RANKS_COUNTS='1 2 3 4 8 64' \
+	  $(SHELL) $(srcdir)/tests/run/ranks.sh
+
+# several machines on one, by root; not in the gate, which has no such right
+EXTRA_DIST += tests/run/hosts.sh
+.PHONY: check-hosts
+check-hosts: all
+	DT_BUILDDIR='$(abs_top_builddir)' DT_SRCDIR='$(abs_top_srcdir)' DTRAIN__ENGINE__DEVICE=cpu \
+	  $(SHELL) $(srcdir)/tests/run/hosts.sh
 
 # an environment that hangs, and what ends it
 check_LTLIBRARIES += tests/run/stubborn.la

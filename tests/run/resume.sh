@@ -76,7 +76,7 @@ grep -q "configuration differs" "$work/run/train.log" || fail "another learning 
 grep -A3 '^training' "$work/run/config.cfg" | grep -q "learning_rate = 7e-05\|learning_rate = 7e-5" ||
     fail "the learning rate of the new file does not hold: $(grep -A3 '^training' "$work/run/config.cfg")"
 
-# --- kernels of another processor: told, and marked ---
+# --- another arithmetic class: told, and marked; other vectors are none (widths.sh) ---
 mark='"not_reproducible_from_step":2'
 cpu() { # BEGUN RESUMED: builds of the kernels
     cases=$((cases + 1))
@@ -85,9 +85,11 @@ cpu() { # BEGUN RESUMED: builds of the kernels
     DTRAIN_CPU_ISA=$2 "$dtrain" $small --resume "$work/cpu" --max-steps 3 2>"$work/err" || fail "$1, then $2: $?"
 }
 if DTRAIN_CPU_ISA=avx2 "$dtrain" list >/dev/null 2>&1; then
-    for builds in 'base avx2' 'avx2 base'; do
-        cpu $builds
-        grep -q "was saved by kernels for ${builds% *}, here they are for ${builds#* }: results will differ" "$work/err" ||
+    for builds in 'base avx2 base+libm_fma fma' 'avx2 base fma base+libm_fma'; do
+        # shellcheck disable=SC2086
+        set -- $builds
+        cpu "$1" "$2"
+        grep -q "was computed in the arithmetic class $3, here it is $4: results will differ" "$work/err" ||
             fail "$builds: nothing said"
         grep -q "$mark" "$work/cpu/meta.json" || fail "$builds: meta.json is not marked"
     done

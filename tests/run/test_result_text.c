@@ -20,9 +20,9 @@ static void expect(const dt_result *r, uint32_t n, const char *json)
     static dt_stage stage;
     dt_str out = {0};
     for (uint32_t i = 0; i < n; i++) {
-        stage.result[i] = r[i];
+        stage.results.at[i] = r[i];
     }
-    stage.n_results = n;
+    stage.results.n = n;
     dt_result_json(&stage, &out);
     assert_int_equal(dt_str_status(&out), DT_OK);
     dt_str flat = {0};
@@ -62,8 +62,8 @@ static void test_table(void **state)
                            {.key = "odd/mean", .value = &a, .n = 1},
                            {.key = "oddity/std", .value = &b, .n = 1}};
     dt_str out = {0};
-    memcpy(stage.result, r, sizeof(r));
-    stage.n_results = sizeof(r) / sizeof(r[0]);
+    memcpy(stage.results.at, r, sizeof(r));
+    stage.results.n = sizeof(r) / sizeof(r[0]);
     dt_result_text(&stage, &out);
     assert_string_equal(dt_str_text(&out), "  mean +- deviation over seeds 7, 123456\n"
                                            "  return                         194.2 +- 3.5\n"

@@ -147,6 +147,9 @@ judged="--set training.eval_interval=1 --set models.controller=controller_lstm -
 evaluations() {
     grep -c '"eval/return/mean":' "$1/metrics.jsonl"
 }
+steps() { # of the records: one each
+    sed 's/^{"step":\([0-9]*\),.*"loss":.*}$/\1/' "$1/metrics.jsonl" | tr '\n' ' '
+}
 values() {
     tr ',' '\n' <"$1/metrics.jsonl" | grep '"eval/return/mean":'
 }
@@ -166,7 +169,8 @@ for turn in 1 2 $n $((n + 1)); do # the last of these is the baseline's
     rm -f "$work/hold"
     "$dtrain" run --resume "$dir" -q 2>"$work/err" || fail "evaluation $turn: resumed with $?"
     [ "$(state_hash "$dir")" = "$whole" ] || fail "evaluation $turn: other bits"
-    [ "$turn" -gt "$n" ] || [ "$(values "$dir")" = "$(values "$work/whole")" ] || fail "evaluation $turn: other numbers"
+    [ "$(values "$dir")" = "$(values "$work/whole")" ] || fail "evaluation $turn: other numbers"
+    [ "$(steps "$dir")" = "$(steps "$work/whole")" ] || fail "evaluation $turn: other records: $(steps "$dir")"
     cmp -s "$dir/evaluation/1-phase2_ppo.baselines.json" "$work/whole/evaluation/1-phase2_ppo.baselines.json" ||
         fail "evaluation $turn: other baselines"
     [ ! -e "$dir/evaluation/1-phase2_ppo.baselines.owed" ] || fail "evaluation $turn: baselines are owed still"

@@ -46,6 +46,7 @@ void outcome_run(toy *t, outcome *o, int from, int to)
 void outcome_keep(toy *t, outcome *o)
 {
     assert_int_equal(dt_trainer_hold(t->trainer), DT_OK);
+    assert_int_equal(dt_trainer_open_moments(t->trainer, true), DT_OK);
     o->bytes = (size_t)t->params.total * sizeof(float);
     for (int i = 0; i < 3; i++) {
         o->state[i] = calloc(1, o->bytes);
@@ -53,6 +54,8 @@ void outcome_keep(toy *t, outcome *o)
             memcpy(o->state[i], arena(t, i), o->bytes);
         }
     }
+    dt_trainer_close_moments(t->trainer, false);
+    o->early = dt_trainer_times_get(t->trainer).early;
     o->updates = dt_trainer_updates(t->trainer);
     o->scaler = *dt_trainer_scaler(t->trainer);
 }
@@ -154,6 +157,9 @@ void outcome_on_ranks(toy_change *change, int steps, uint32_t n, const outcome *
     }
     for (uint32_t i = 0; i < n; i++) {
         outcome_same(one, &r[i].o);
+        if (i % 2 == 0 && n > 1 && r[i].t.config.leaves == 8) { /* one thread, and its last leaf is not empty */
+            assert_true(r[i].o.early > 0);
+        }
         outcome_drop(&r[i].o);
         toy_fini(&r[i].t);
     }

@@ -14,6 +14,7 @@ typedef struct outcome {
     size_t bytes;
     double loss[OUTCOME_STEPS], norm[OUTCOME_STEPS], rate[OUTCOME_STEPS], scale[OUTCOME_STEPS]; /* of each step */
     uint64_t updates;
+    uint32_t early; /* buckets that ranks began to sum while leaves ran, in the last step */
     dt_scaler scaler;
 } outcome;
 

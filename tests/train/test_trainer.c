@@ -8,11 +8,14 @@
 #include "outcome.h"
 
 #include "base/err.h"
+#include "base/hash.h"
 #include "base/mem.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -98,6 +101,23 @@ static void test_memory_plan_changes_no_bit(void **state)
 static void on_two_threads(toy *t)
 {
     t->config.threads = 2;
+}
+
+/* More leaves than there are samples of a batch: most hold one or none. */
+static void of_many_leaves(toy *t)
+{
+    t->config.leaves = 256;
+    t->config.bucket_bytes = 1;
+}
+
+static void test_many_leaves_change_no_bit_over_ranks(void **state)
+{
+    (void)state;
+    outcome one;
+    outcome_train(of_many_leaves, 4, &one);
+    outcome_on_ranks(of_many_leaves, 4, 3, &one);
+    outcome_on_ranks(of_many_leaves, 4, 8, &one);
+    outcome_drop(&one);
 }
 
 static void test_ranks_change_no_bit(void **state)
@@ -200,6 +220,79 @@ static void test_evaluation_sees_every_sample_once(void **state)
     toy_fini(&t);
 }
 
+typedef struct look_of_rank {
+    toy t;
+    pthread_t thread;
+    int64_t total[2];
+    uint64_t hash; /* of all that was handed out, in order */
+    bool stumbles; /* in the middle */
+    dt_status st;
+} look_of_rank;
+
+static dt_status hash_rows(void *user, const dt_rows *rows)
+{
+    look_of_rank *l = user;
+    int64_t dim[DT_MAX_DIMS];
+    uint32_t rank = 0;
+    const float *y = dt_rows_get(rows, "y_hat", dim, &rank);
+    l->hash = dt_hash64(y, (size_t)(dim[0] * dim[1]) * sizeof(*y), l->hash);
+    const float *x = dt_rows_get(rows, "x", dim, &rank);
+    l->hash = dt_hash64(x, (size_t)(dim[0] * dim[1]) * sizeof(*x), l->hash);
+    if (l->stumbles && l->total[1] > 60) {
+        return DT_FAIL(DT_EINTERRUPTED, "asked to stop in the middle");
+    }
+    return sum_rows(l->total, rows);
+}
+
+static void *look(void *arg)
+{
+    look_of_rank *l = arg;
+    toy_start(&l->t);
+    l->st = dt_trainer_evaluate(l->t.trainer, &l->t.source, l, hash_rows);
+    return NULL;
+}
+
+/* Ranks of 1, 2, 3, ... threads; stumbling: one of them, or none. */
+static void look_on_ranks(uint32_t n, uint32_t stumbling, uint64_t want)
+{
+    static look_of_rank l[4];
+    dt_comm *comm[4];
+    assert_int_equal(dt_comm_sim(n, 30, comm), DT_OK);
+    memset(l, 0, sizeof(l));
+    for (uint32_t i = 0; i < n; i++) {
+        toy_init(&l[i].t);
+        l[i].t.comm = comm[i];
+        l[i].t.config.threads = 1 + i;
+        l[i].stumbles = i == stumbling;
+        assert_int_equal(pthread_create(&l[i].thread, NULL, look, &l[i]), 0);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        pthread_join(l[i].thread, NULL);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        assert_int_equal(l[i].st, stumbling < n ? DT_EINTERRUPTED : DT_OK);
+        if (stumbling >= n) {
+            assert_int_equal(l[i].total[1], l[i].t.count);
+            assert_int_equal(l[i].hash, want);
+        }
+        toy_fini(&l[i].t);
+    }
+}
+
+static void test_ranks_evaluate_parts_and_see_all(void **state)
+{
+    (void)state;
+    look_of_rank one = {.hash = 0};
+    toy_init(&one.t);
+    look(&one);
+    assert_int_equal(one.st, DT_OK);
+    for (uint32_t n = 2; n <= 4; n++) {
+        look_on_ranks(n, UINT32_MAX, one.hash);
+    }
+    look_on_ranks(3, 1, 0);
+    toy_fini(&one.t);
+}
+
 /* ---- failures ---------------------------------------------------------------------------------------------------- */
 
 static void test_divergence_names_the_parameter(void **state)
@@ -238,6 +331,56 @@ static void test_unreadable_data_stops_the_step(void **state)
         assert_non_null(strstr(dt_error_text(), "sample 77"));
         toy_fini(&t);
     }
+}
+
+typedef struct failing_rank {
+    toy t;
+    pthread_t thread;
+    dt_status st;
+    int steps;
+    char text[512];
+} failing_rank;
+
+static void *step_until_it_fails(void *arg)
+{
+    failing_rank *f = arg;
+    dt_step_report r = {.struct_size = sizeof(r)};
+    toy_start(&f->t);
+    for (f->steps = 0; f->steps < 8 && f->st == DT_OK; f->steps++) {
+        f->st = toy_step(&f->t, &r);
+    }
+    snprintf(f->text, sizeof(f->text), "%s", dt_error_text());
+    return NULL;
+}
+
+/* Sums of buckets are under way on the others when a rank cannot read its sample. */
+static void test_a_rank_that_fails_takes_part_and_all_are_told(void **state)
+{
+    (void)state;
+    enum { RANKS = 3 };
+    static failing_rank f[RANKS];
+    dt_comm *comm[RANKS];
+    uint32_t n_named = 0;
+    assert_int_equal(dt_comm_sim(RANKS, 30, comm), DT_OK);
+    memset(f, 0, sizeof(f));
+    for (uint32_t i = 0; i < RANKS; i++) {
+        toy_init(&f[i].t);
+        f[i].t.comm = comm[i];
+        f[i].t.config.bucket_bytes = 1;
+        f[i].t.broken_sample = 77;
+        assert_int_equal(pthread_create(&f[i].thread, NULL, step_until_it_fails, &f[i]), 0);
+    }
+    for (uint32_t i = 0; i < RANKS; i++) {
+        pthread_join(f[i].thread, NULL);
+    }
+    for (uint32_t i = 0; i < RANKS; i++) {
+        assert_int_equal(f[i].st, DT_EDATA);
+        assert_int_equal(f[i].steps, f[0].steps);
+        assert_non_null(strstr(f[i].text, "sample 77"));
+        n_named += strncmp(f[i].text, "rank ", 5) == 0; /* by those whose sample it is not */
+        toy_fini(&f[i].t);
+    }
+    assert_int_equal(n_named, RANKS - 1);
 }
 
 static void test_wrong_sizes_are_refused(void **state)
@@ -352,12 +495,15 @@ int main(void)
         cmocka_unit_test(test_seek),
         cmocka_unit_test(test_memory_plan_changes_no_bit),
         cmocka_unit_test(test_ranks_change_no_bit),
+        cmocka_unit_test(test_many_leaves_change_no_bit_over_ranks),
         cmocka_unit_test(test_resume_equals_no_interruption),
         cmocka_unit_test(test_a_steady_step_allocates_nothing),
         cmocka_unit_test(test_training_learns),
         cmocka_unit_test(test_evaluation_sees_every_sample_once),
+        cmocka_unit_test(test_ranks_evaluate_parts_and_see_all),
         cmocka_unit_test(test_divergence_names_the_parameter),
         cmocka_unit_test(test_unreadable_data_stops_the_step),
+        cmocka_unit_test(test_a_rank_that_fails_takes_part_and_all_are_told),
         cmocka_unit_test(test_wrong_sizes_are_refused),
         cmocka_unit_test(test_step_inputs_must_be_set),
         cmocka_unit_test(test_frozen_parameters_stay),

@@ -147,6 +147,7 @@ void toy_init(toy *t)
     t->config = (dt_trainer_config){.seed = 3,
                                     .threads = 2,
                                     .leaves = 8,
+                                    .bucket_bytes = 4096,
                                     .prefetch = 1,
                                     .batch = 32,
                                     .slice_rows = 9,

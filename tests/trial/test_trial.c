@@ -6,6 +6,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/str.h"
 
 #include <setjmp.h>
 #include <signal.h>
@@ -24,21 +25,29 @@ static volatile int zero;                      /* what a compiler does not see t
 
 static void expect_end(void (*work)(void *user, dt_trial *t), double timeout_s, const char *step, const char *words)
 {
-    dt_str out = {0};
     dt_trial_result r;
-    assert_int_equal(dt_trial_do(work, NULL, timeout_s, &out, &r), DT_EIO);
+    assert_int_equal(dt_trial_do(work, NULL, NULL, timeout_s, &r), DT_EIO);
     if (strstr(dt_error_text(), words) == NULL) {
         fail_msg("\"%s\" does not say \"%s\"", dt_error_text(), words);
     }
     assert_string_equal(r.step, step);
-    dt_str_fini(&out);
+}
+
+typedef struct both { /* sides of a trial */
+    dt_str heard;
+    int number;
+} both;
+
+static void hear(void *user, const char *text, size_t bytes)
+{
+    dt_str_add_n(&((both *)user)->heard, text, bytes);
 }
 
 /* ---- what returns ------------------------------------------------------------------------------------------------ */
 
 static void works(void *user, dt_trial *t)
 {
-    *(int *)user = 5; /* in the copy alone */
+    ((both *)user)->number = 5; /* in the copy alone */
     t->count[1] = 7;
     dt_trial_say(t, "one ", 4);
     dt_trial_say(t, "two", 3);
@@ -52,16 +61,15 @@ static void works(void *user, dt_trial *t)
 
 static void test_what_returns(void **state)
 {
-    dt_str out = {0};
     dt_trial_result r;
-    int mine = 3;
+    both b = {.number = 3};
     (void)state;
-    assert_int_equal(dt_trial_do(works, &mine, LONG_S, &out, &r), DT_OK);
-    assert_string_equal(dt_str_text(&out), "one two");
+    assert_int_equal(dt_trial_do(works, hear, &b, LONG_S, &r), DT_OK);
+    assert_string_equal(dt_str_text(&b.heard), "one two");
     assert_int_equal(r.count[1], 7);
-    assert_int_equal(mine, 3);
+    assert_int_equal(b.number, 3);
     assert_string_equal(r.step, "");
-    dt_str_fini(&out);
+    dt_str_fini(&b.heard);
 }
 
 /* ---- what does not ----------------------------------------------------------------------------------------------- */
@@ -107,21 +115,21 @@ static void starts_another(void *user, dt_trial *t)
 
 static void test_nothing_is_left_behind(void **state)
 {
-    dt_str out = {0};
+    both b = {0};
     dt_trial_result r;
     pid_t pid = 0;
     (void)state;
     /* the other one holds the pipe open, so this ends by the clock */
-    assert_int_equal(dt_trial_do(starts_another, NULL, SHORT_S, &out, &r), DT_EIO);
-    assert_int_equal(out.bytes, sizeof(pid));
-    memcpy(&pid, dt_str_text(&out), sizeof(pid));
+    assert_int_equal(dt_trial_do(starts_another, hear, &b, SHORT_S, &r), DT_EIO);
+    assert_int_equal(b.heard.bytes, sizeof(pid));
+    memcpy(&pid, dt_str_text(&b.heard), sizeof(pid));
     int tries = 0;
     while (kill(pid, 0) == 0 && tries++ < 10000) { /* it is init's to bury */
         usleep(1000);
     }
     assert_int_equal(kill(pid, 0), -1);
     assert_int_equal(errno, ESRCH);
-    dt_str_fini(&out);
+    dt_str_fini(&b.heard);
 }
 
 /* ---- wild writes ------------------------------------------------------------------------------------------------- */

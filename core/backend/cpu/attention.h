@@ -46,12 +46,6 @@ static ALWAYS_INLINE void add_scaled_heads(float *sum, const float *scale, int64
     }
 }
 
-/* The flat arrays are walked in steps of whole heads: the largest multiple of H in a vector. H > VL goes singly. */
-static ALWAYS_INLINE int64_t flat_step(int64_t H)
-{
-    return VL - VL % H;
-}
-
 /* a[h] and b[h]: dot products of head h of u with v and with w */
 static ALWAYS_INLINE void head_dots(const int64_t H, const int64_t C, const float *u, const float *v, const float *w,
                                     float *a, float *b)
@@ -63,14 +57,16 @@ static ALWAYS_INLINE void head_dots(const int64_t H, const int64_t C, const floa
         for (int i = 0; i < VL; i++) {
             const int64_t row = first + i, at = (row < H ? row : row - H) * C;
             const float *right = (row < H ? v : w) + at;
+            vw dot = vw_set(0);
             sum[i] = vf_set(0);
             if (row >= 2 * H) {
                 continue;
             }
 #pragma GCC unroll 4
             VF_FOR (c, k, C) {
-                sum[i] = vf_fma(vf_get(u + at + c, k), vf_get(right + c, k), sum[i]);
+                vw_fma(&dot, vf_get(u + at + c, k), vf_get(right + c, k));
             }
+            sum[i] = vw_half(dot);
         }
         vf_store(part, vf_sums(sum));
         if (2 * H == VL) {
@@ -88,36 +84,57 @@ static ALWAYS_INLINE void head_dots(const int64_t H, const int64_t C, const floa
     }
 }
 
-/* v[h] for every head, repeated through the vector, from values of several neighbours folded together */
-static ALWAYS_INLINE vf fold(vf v, const int64_t H, const bool is_max)
+/* The flat arrays are walked in steps of whole heads: the largest multiple of H in 16 lanes, so that a lane belongs to
+ * one head. A step is VW vectors; lanes past its end are computed with, but neither stored nor summed. H > 16 goes
+ * singly. */
+static ALWAYS_INLINE int64_t flat_step(int64_t H)
 {
-#if defined(DT_ISA_AVX512)
-    if (H == 16) {
+    return LANES - LANES % H;
+}
+
+/* How many elements of vector v of a step, which begins at `at` of n, belong to it. */
+static ALWAYS_INLINE int64_t flat_count(int v, int64_t at, int64_t n, int64_t H)
+{
+    const int64_t left = flat_step(H) - v * VL;
+    return at >= n ? 0 : left < VL ? left : VL;
+}
+
+/* v[h] for every head, repeated through the lanes, from values of several neighbours folded together */
+static ALWAYS_INLINE vw fold(vw v, const int64_t H, const bool is_max)
+{
+    if (H == LANES) {
         return v;
     }
+#if defined(DT_ISA_AVX512)
     if (H == 8) {
-        const vf other = _mm512_shuffle_f32x4(v, v, 0x4e);
-        return is_max ? _mm512_max_ps(v, other) : _mm512_add_ps(v, other);
+        const vf other = _mm512_shuffle_f32x4(v.part[0], v.part[0], 0x4e);
+        v.part[0] = is_max ? vf_max(v.part[0], other) : (vf)(v.part[0] + other);
+        return v;
     }
 #elif defined(DT_ISA_AVX2)
     if (H == 8) {
+        v.part[0] = is_max ? vf_max(v.part[0], v.part[1]) : (vf)(v.part[0] + v.part[1]);
+        v.part[1] = v.part[0];
         return v;
     }
 #endif
-    float part[VL];
+    float part[LANES];
     const int64_t step = flat_step(H);
-    vf_store(part, v);
-    for (int64_t i = H; i < step; i++) {
-        const float old = part[i % H];
-        part[i % H] = !is_max ? old + part[i] : part[i] > old ? part[i] : old;
+    memcpy(part, &v, sizeof(part));
+    for (int64_t i = H; i < step; i += H) {
+        for (int64_t h = 0; h < H; h++) {
+            const float old = part[h], next = part[i + h];
+            part[h] = !is_max ? old + next : next > old ? next : old;
+        }
     }
-    for (int64_t i = H; i < VL; i++) {
-        part[i] = part[i % H];
+    for (int64_t i = H; i < LANES; i++) {
+        part[i] = part[i - H];
     }
-    return vf_load(part);
+    memcpy(&v, part, sizeof(part));
+    return v;
 }
 
-/* Room behind a flat array of n values, so that whole steps can be read and written. */
+/* Room behind a flat array of n values, so that whole vectors can be read and written. */
 static ALWAYS_INLINE void pad(float *flat, int64_t n, float value)
 {
     vf_store(flat + n, vf_set(value));
@@ -126,7 +143,7 @@ static ALWAYS_INLINE void pad(float *flat, int64_t n, float value)
 /* z [degree,H], padded: p = softmax over the neighbours, in place */
 static ALWAYS_INLINE void softmax_flat(float *z, const int64_t n, const int64_t H)
 {
-    if (H > VL) {
+    if (H > LANES) {
         for (int64_t h = 0; h < H; h++) {
             float top = z[h], sum = 0;
             for (int64_t i = h; i < n; i += H) {
@@ -146,19 +163,41 @@ static ALWAYS_INLINE void softmax_flat(float *z, const int64_t n, const int64_t 
     }
     const int64_t step = flat_step(H);
     pad(z, n, -__builtin_inff());
-    vf top = vf_set(-__builtin_inff()), sum = vf_set(0);
+    vw top = vw_set(-__builtin_inff()), sum = vw_set(0);
     for (int64_t i = 0; i < n; i += step) {
-        top = vf_max(top, vf_load(z + i));
+#pragma GCC unroll 4
+        for (int v = 0; v < VW; v++) {
+            const int64_t at = i + v * VL, k = flat_count(v, at, n, H);
+            if (k > 0) {
+                top.part[v] = vf_max(top.part[v], vf_load(z + at));
+            }
+        }
     }
     top = fold(top, H, true);
     for (int64_t i = 0; i < n; i += step) {
-        const vf e = vf_exp(vf_load(z + i) - top);
-        vf_put(z + i, e, step);
-        sum = sum + e;
+#pragma GCC unroll 4
+        for (int v = 0; v < VW; v++) {
+            const int64_t at = i + v * VL, k = flat_count(v, at, n, H);
+            if (k > 0) {
+                const vf e = vf_exp(vf_load(z + at) - top.part[v]);
+                vf_put(z + at, e, k);
+                sum.part[v] = sum.part[v] + e;
+            }
+        }
     }
-    const vf inverse = vf_set(1) / fold(sum, H, false);
+    vw inverse = fold(sum, H, false);
+#pragma GCC unroll 4
+    for (int v = 0; v < VW; v++) {
+        inverse.part[v] = vf_set(1) / inverse.part[v];
+    }
     for (int64_t i = 0; i < n; i += step) {
-        vf_put(z + i, vf_load(z + i) * inverse, step);
+#pragma GCC unroll 4
+        for (int v = 0; v < VW; v++) {
+            const int64_t at = i + v * VL, k = flat_count(v, at, n, H);
+            if (k > 0) {
+                vf_put(z + at, vf_load(z + at) * inverse.part[v], k);
+            }
+        }
     }
 }
 
@@ -167,7 +206,7 @@ static ALWAYS_INLINE void softmax_flat(float *z, const int64_t n, const int64_t 
 static ALWAYS_INLINE void softmax_flat_backward(const float *p, float *dp, float *z, float slope, float *total,
                                                 const int64_t n, const int64_t H)
 {
-    if (H > VL) {
+    if (H > LANES) {
         for (int64_t h = 0; h < H; h++) {
             float mean = 0, sum = 0;
             for (int64_t i = h; i < n; i += H) {
@@ -188,21 +227,34 @@ static ALWAYS_INLINE void softmax_flat_backward(const float *p, float *dp, float
     if (z != NULL) {
         pad(z, n, 0);
     }
-    vf mean = vf_set(0), sum = vf_set(0);
+    vw mean = vw_set(0), sum = vw_set(0);
     for (int64_t i = 0; i < n; i += step) {
-        mean = vf_fma(vf_get(p + i, n - i < step ? n - i : step), vf_load(dp + i), mean);
+#pragma GCC unroll 4
+        for (int v = 0; v < VW; v++) {
+            const int64_t at = i + v * VL, k = flat_count(v, at, n, H);
+            if (k > 0) {
+                mean.part[v] = vf_fma(vf_get(p + at, n - at < k ? n - at : k), vf_load(dp + at), mean.part[v]);
+            }
+        }
     }
     mean = fold(mean, H, false);
     for (int64_t i = 0; i < n; i += step) {
-        vf d = vf_get(p + i, n - i < step ? n - i : step) * (vf_load(dp + i) - mean);
-        if (z != NULL) {
-            d = vf_if_gt(vf_load(z + i), vf_set(0), d, d * vf_set(slope));
+#pragma GCC unroll 4
+        for (int v = 0; v < VW; v++) {
+            const int64_t at = i + v * VL, k = flat_count(v, at, n, H);
+            if (k > 0) {
+                vf d = vf_get(p + at, n - at < k ? n - at : k) * (vf_load(dp + at) - mean.part[v]);
+                if (z != NULL) {
+                    d = vf_if_gt(vf_load(z + at), vf_set(0), d, d * vf_set(slope));
+                }
+                vf_put(dp + at, d, k);
+                sum.part[v] = sum.part[v] + d;
+            }
         }
-        vf_put(dp + i, d, step);
-        sum = sum + d;
     }
     if (total != NULL) {
-        vf_put(total, fold(sum, H, false), H);
+        sum = fold(sum, H, false);
+        memcpy(total, &sum, (size_t)H * sizeof(*total));
     }
 }
 
@@ -278,10 +330,11 @@ static ALWAYS_INLINE void spread_all(const float *p, const float *value, const i
     }
     for (int64_t x = 0; x < degree; x++) {
         for (int64_t h = 0; h < H; h++) {
-            const vf w = vf_set(p[x * H + h] * scale);
+            const vf w = vf_set(p[x * H + h]);
             float *row = sum + col[x] * D + h * C;
             VF_FOR (c, k, C) {
-                vf_put(row + c, vf_fma(w, vf_get(value + h * C + c, k), vf_get(row + c, k)), k);
+                const vf scaled = vf_get(value + h * C + c, k) * vf_set(scale);
+                vf_put(row + c, vf_fma(w, scaled, vf_get(row + c, k)), k);
             }
         }
     }

@@ -12,7 +12,7 @@ enum { COLUMNS = 4 * VL };
 static void draw(const dt_rng_stream *s, uint64_t sample, uint32_t first, uint32_t bits[COLUMNS])
 {
     const vu zero = {0};
-    vu c0, c1 = zero, c2 = zero + (s->k[2] ^ (uint32_t)sample), c3 = zero + (s->k[3] ^ (uint32_t)(sample >> 32));
+    vu c0 = zero, c1 = zero, c2 = zero + (s->k[2] ^ (uint32_t)sample), c3 = zero + (s->k[3] ^ (uint32_t)(sample >> 32));
     uint32_t k0 = s->k[0], k1 = s->k[1];
     for (uint32_t i = 0; i < VL; i++) {
         c0[i] = first + i;

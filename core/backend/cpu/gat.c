@@ -106,11 +106,11 @@ static ALWAYS_INLINE void edge_gradients(const gat *g, const gat_gradients *b, i
     if (b->de != NULL) {
         for (int64_t x = 0; x < degree; x++) {
             for (int64_t k = 0; k < g->K; k++) {
-                vf sum = vf_set(0);
+                vw sum = vw_set(0);
                 VF_FOR (h, n, H) {
-                    sum = vf_fma(vf_get(b->dz + x * H + h, n), vf_get(g->w_t + k * H + h, n), sum);
+                    vw_fma(&sum, vf_get(b->dz + x * H + h, n), vf_get(g->w_t + k * H + h, n));
                 }
-                b->de[(first + x) * g->K + k] = vf_sum(sum);
+                b->de[(first + x) * g->K + k] = vw_sum(sum);
             }
         }
     }

@@ -253,32 +253,26 @@ static ALWAYS_INLINE void place_tile(const tile *t, const int mr, const int nv)
     }
 }
 
-#define TILE_CASE(mr, nv)                                                                                              \
-    case (mr)*NV + (nv)-1:                                                                                             \
+/* Each size is a function of its own: one function that holds them all takes gcc twice as long. */
+#define TILE_FUNCTION(mr, nv)                                                                                          \
+    static __attribute__((noinline)) void tile_##mr##_by_##nv(const tile *t)                                           \
+    {                                                                                                                  \
         place_tile(t, mr, nv);                                                                                         \
-        break;
-#define TILE_CASES(mr) TILE_CASE(mr, 1) TILE_CASE(mr, 2)
+    }
+#define TILE_FUNCTIONS(mr) TILE_FUNCTION(mr, 1) TILE_FUNCTION(mr, 2)
+#define TILE_NAMES(mr)     tile_##mr##_by_1, tile_##mr##_by_2,
+#if defined(DT_ISA_AVX512)
+#    define EACH_HEIGHT(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14)
+#else
+#    define EACH_HEIGHT(X) X(1) X(2) X(3) X(4) X(5) X(6)
+#endif
+
+EACH_HEIGHT(TILE_FUNCTIONS)
 
 static void dispatch_tile(const tile *t, int64_t mr, int64_t nv)
 {
-    switch (mr * NV + nv - 1) {
-        TILE_CASES(1)
-        TILE_CASES(2)
-        TILE_CASES(3)
-        TILE_CASES(4)
-        TILE_CASES(5)
-        TILE_CASES(6)
-#if defined(DT_ISA_AVX512)
-        TILE_CASES(7)
-        TILE_CASES(8)
-        TILE_CASES(9)
-        TILE_CASES(10)
-        TILE_CASES(11)
-        TILE_CASES(12)
-        TILE_CASES(13)
-        TILE_CASES(14)
-#endif
-    }
+    static void (*const of_size[MR * NV])(const tile *) = {EACH_HEIGHT(TILE_NAMES)};
+    of_size[(mr - 1) * NV + nv - 1](t);
 }
 
 /* ---- blocks ------------------------------------------------------------------------------------------------------ */
@@ -396,26 +390,38 @@ static void no_terms(const dt_gemm *g)
     }
 }
 
-/* Few columns: dot products along k, four vectors at a time. */
+/* Few columns: dot products along k, four times 16 lanes at a time. */
 static void thin(const dt_gemm *g)
 {
+    enum { SUMS = 4, STEP = SUMS * LANES };
     for (int64_t m = 0; m < g->M; m++) {
         for (int64_t n = 0; n < g->N; n++) {
             const float *a = g->a + m * g->a_row, *b = g->b + n * g->b_col;
-            vf sum[4] = {vf_set(0), vf_set(0), vf_set(0), vf_set(0)};
+            vw sum[SUMS] = {vw_set(0), vw_set(0), vw_set(0), vw_set(0)};
             int64_t k = 0;
-            for (; k + 4 * VL <= g->K; k += 4 * VL) {
-                for (int v = 0; v < 4; v++) {
-                    sum[v] = vf_fma(vf_load(a + k + v * VL), vf_load(b + k + v * VL), sum[v]);
+            for (; k + STEP <= g->K; k += STEP) {
+#pragma GCC unroll 16
+                for (int i = 0; i < STEP / VL; i++) {
+                    vf *part = &sum[i / VW].part[i % VW];
+                    *part = vf_fma(vf_load(a + k + i * VL), vf_load(b + k + i * VL), *part);
                 }
             }
-            for (; k < g->K; k += VL) {
-                const int64_t left = g->K - k < VL ? g->K - k : VL;
-                sum[0] = vf_fma(vf_get(a + k, left), vf_get(b + k, left), sum[0]);
+            for (; k < g->K; k += LANES) { /* what is left goes to the first 16 */
+#pragma GCC unroll 4
+                for (int i = 0; i < VW; i++) {
+                    const int64_t at = k + i * VL, left = VF_LEFT(at, g->K);
+                    if (left > 0) {
+                        sum[0].part[i] = vf_fma(vf_get(a + at, left), vf_get(b + at, left), sum[0].part[i]);
+                    }
+                }
+            }
+#pragma GCC unroll 4
+            for (int i = 0; i < VW; i++) {
+                sum[0].part[i] = (sum[0].part[i] + sum[1].part[i]) + (sum[2].part[i] + sum[3].part[i]);
             }
             float *c = g->c + m * g->c_row + n;
             const float start = g->accum ? *c : g->bias != NULL ? g->bias[n] : 0;
-            *c = start + vf_sum((sum[0] + sum[1]) + (sum[2] + sum[3]));
+            *c = start + vw_sum(sum[0]);
         }
         if (g->fn != 0) {
             CPU(apply)(g->fn, g->f0, g->c + m * g->c_row, g->c + m * g->c_row, g->N);

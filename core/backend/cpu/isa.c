@@ -108,6 +108,21 @@ const char *dt_cpu_isa(void)
     return isa_name[isa < DT_CPU_ISA_AVX512 ? isa : DT_CPU_ISA_AVX512];
 }
 
+const char *dt_cpu_class(void)
+{
+#if defined(__x86_64__)
+    if (dt_cpu_isa_index() >= DT_CPU_ISA_AVX2) {
+        return "fma";
+    }
+    /* as the C library decides for exp, log, pow and others */
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? "base+libm_fma" : "base";
+#elif defined(__aarch64__)
+    return "arm64";
+#else
+    return "other";
+#endif
+}
+
 const char *dt_cpu_bf16_isa(void)
 {
     return dt_cpu_isa_index() >= DT_CPU_ISA_AVX512_BF16 ? isa_name[dt_cpu_isa_index()] : "none";

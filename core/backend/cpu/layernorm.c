@@ -35,19 +35,19 @@ void CPU(layernorm)(const dt_kernel_args *a)
     for (int64_t r = 0; r < R; r++) {
         const float *x = f32_in(a, 0) + r * D, *res = f32_in(a, 3) != NULL ? f32_in(a, 3) + r * D : NULL;
         float *y = f32_out(a, 0) + r * D;
-        vf sum = vf_set(0), square = vf_set(0);
+        vw sum = vw_set(0), square = vw_set(0);
         VF_FOR (i, k, D) {
             const vf v = value(x, res, i, k);
             vf_put(y + i, v, k);
-            sum = sum + v;
+            vw_add(&sum, v);
         }
-        const float mean = vf_sum(sum) / (float)D;
+        const float mean = vw_sum(sum) / (float)D;
         const vf m = vf_set(mean);
         VF_FOR (i, k, D) {
             const vf v = centred(vf_get(y + i, k), m, k);
-            square = vf_fma(v, v, square);
+            vw_fma(&square, v, v);
         }
-        const float rstd = 1.0f / sqrtf(vf_sum(square) / (float)D + (float)a->attr->f[0]);
+        const float rstd = 1.0f / sqrtf(vw_sum(square) / (float)D + (float)a->attr->f[0]);
         const vf scale = vf_set(rstd);
         VF_FOR (i, k, D) {
             const vf n = (vf_get(y + i, k) - m) * scale;
@@ -72,11 +72,11 @@ void CPU(layernorm_bwd)(const dt_kernel_args *a)
         const float *res = f32_in(a, 3) != NULL ? f32_in(a, 3) + r * D : NULL;
         float *dx = f32_out(a, 0) != NULL ? f32_out(a, 0) + r * D : NULL;
         const vf mean = vf_set(stat[r * 2]), rstd = vf_set(stat[r * 2 + 1]);
-        vf sum_g = vf_set(0), sum_gn = vf_set(0);
+        vw sum_g = vw_set(0), sum_gn = vw_set(0);
         VF_FOR (i, k, D) {
             const vf n = (value(x, res, i, k) - mean) * rstd, d = vf_get(dy + i, k), g = d * vf_get(gamma + i, k);
-            sum_g = sum_g + g;
-            sum_gn = vf_fma(g, n, sum_gn);
+            vw_add(&sum_g, g);
+            vw_fma(&sum_gn, g, n);
             if (dgamma != NULL) {
                 vf_put(dgamma + i, vf_fma(d, n, vf_get(dgamma + i, k)), k);
             }
@@ -87,7 +87,7 @@ void CPU(layernorm_bwd)(const dt_kernel_args *a)
         if (dx == NULL) {
             continue;
         }
-        const vf mean_g = vf_set(vf_sum(sum_g) / (float)D), mean_gn = vf_set(vf_sum(sum_gn) / (float)D);
+        const vf mean_g = vf_set(vw_sum(sum_g) / (float)D), mean_gn = vf_set(vw_sum(sum_gn) / (float)D);
         VF_FOR (i, k, D) {
             const vf n = (value(x, res, i, k) - mean) * rstd, g = vf_get(dy + i, k) * vf_get(gamma + i, k);
             vf_put(dx + i, rstd * (g - vf_fma(n, mean_gn, mean_g)), k);

@@ -6,7 +6,7 @@
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/vmath.h"
 
-enum { PIECE = 256, LANES = 16 };
+enum { PIECE = 256 };
 
 typedef struct loss {
     const float *pred, *log_sigma, *target, *weight; /* [R,P], log_sigma for the Gaussian alone; weight [R] */

@@ -42,15 +42,13 @@ void CPU(rowsum)(const dt_kernel_args *a)
     float *y = f32_out(a, 0);
     const int64_t R = dt_view_rows(&a->in[0], 1), D = last_dim(&a->in[0]);
     for (int64_t r = 0; r < R; r++) {
-        vf sum = vf_set(0);
+        vw sum = vw_set(0);
         VF_FOR (i, k, D) {
-            sum = sum + vf_get(x + r * D + i, k);
+            vw_add(&sum, vf_get(x + r * D + i, k));
         }
-        y[r] = vf_sum(sum);
+        y[r] = vw_sum(sum);
     }
 }
-
-enum { LANES = 16 };
 
 /* LANES partial sums in double: the same bits in every build */
 void CPU(sum)(const dt_kernel_args *a)

@@ -3,6 +3,11 @@
  * The vector of one CPU build: VL floats, a handful of operations, and nothing else. Three spellings of the same
  * functions: AVX-512, AVX2, and GCC's portable vectors for the base build (SSE2 on x86-64, NEON on arm64).
  * Arithmetic operators work on vf directly. Multiply-add is one rounding in avx2 and avx512, two in base.
+ *
+ * Results do not depend on VL. A sum along a row is kept in 16 lanes (vw, as many vectors as that takes): element i is
+ * added to lane i mod 16, in the order of i, then lane j takes lane j + 8, j + 4, j + 2 and j + 1. So avx2 and avx512
+ * end in the same bits; base, which rounds twice, does not. Sums begin with +0, so that adding the 0 of a lane without
+ * an element changes nothing, not even the sign of a zero. tests/ops/test_widths.c compares.
  */
 #ifndef DTRAIN_CORE_BACKEND_CPU_SIMD_H
 #define DTRAIN_CORE_BACKEND_CPU_SIMD_H
@@ -166,14 +171,23 @@ static ALWAYS_INLINE vf vf_scale(vf a, vf n)
 
 #    include <math.h>
 
-enum { VL = 4 };
-typedef float vf __attribute__((vector_size(16)));
-typedef int32_t vi __attribute__((vector_size(16)));
-typedef uint32_t vu __attribute__((vector_size(16)));
+/* Tests build this spelling at other widths, and with one rounding, to compare with the two above. */
+#    ifndef DT_ISA_LANES
+#        define DT_ISA_LANES 4
+#    endif
+
+enum { VL = DT_ISA_LANES };
+typedef float vf __attribute__((vector_size(VL * 4)));
+typedef int32_t vi __attribute__((vector_size(VL * 4)));
+typedef uint32_t vu __attribute__((vector_size(VL * 4)));
 
 static ALWAYS_INLINE vf vf_set(float x)
 {
-    return (vf){x, x, x, x};
+    vf v = {0};
+    for (int i = 0; i < VL; i++) {
+        v[i] = x;
+    }
+    return v;
 }
 static ALWAYS_INLINE vf vf_load(const float *p)
 {
@@ -199,10 +213,32 @@ static ALWAYS_INLINE void vf_store_n(float *p, vf x, int64_t n)
         p[i] = x[i];
     }
 }
+#    if defined(DT_ISA_FMA)
+static ALWAYS_INLINE vf vf_fma(vf a, vf b, vf c)
+{
+    for (int i = 0; i < VL; i++) {
+        c[i] = fmaf(a[i], b[i], c[i]);
+    }
+    return c;
+}
+static ALWAYS_INLINE vf vf_round(vf a)
+{
+    for (int i = 0; i < VL; i++) {
+        a[i] = rintf(a[i]);
+    }
+    return a;
+}
+#    else
 static ALWAYS_INLINE vf vf_fma(vf a, vf b, vf c)
 {
     return a * b + c;
 }
+static ALWAYS_INLINE vf vf_round(vf a) /* |a| < 2^22: adding 1.5 2^23 leaves no fraction */
+{
+    const vf magic = vf_set(12582912.0f);
+    return (a + magic) - magic;
+}
+#    endif
 static ALWAYS_INLINE vf vf_choose(vi mask, vf yes, vf no)
 {
     return (vf)((mask & (vi)yes) | (~mask & (vi)no));
@@ -217,20 +253,18 @@ static ALWAYS_INLINE vf vf_min(vf a, vf b)
 }
 static ALWAYS_INLINE vf vf_sqrt(vf a)
 {
-    return (vf){sqrtf(a[0]), sqrtf(a[1]), sqrtf(a[2]), sqrtf(a[3])};
+    for (int i = 0; i < VL; i++) {
+        a[i] = sqrtf(a[i]);
+    }
+    return a;
 }
 static ALWAYS_INLINE vf vf_abs(vf a)
 {
-    return (vf)((vi)a & (vi){0x7fffffff, 0x7fffffff, 0x7fffffff, 0x7fffffff});
+    return (vf)((vi)a & 0x7fffffff);
 }
 static ALWAYS_INLINE vf vf_if_gt(vf a, vf b, vf yes, vf no)
 {
     return vf_choose((vi)(a > b), yes, no);
-}
-static ALWAYS_INLINE vf vf_round(vf a) /* |a| < 2^22: adding 1.5 2^23 leaves no fraction */
-{
-    const vf magic = vf_set(12582912.0f);
-    return (a + magic) - magic;
 }
 static ALWAYS_INLINE vi vi_of(vf a)
 {
@@ -242,8 +276,8 @@ static ALWAYS_INLINE vf vf_of(vi a)
 }
 static ALWAYS_INLINE vf vf_scale(vf a, vf n)
 {
-    const vi k = vi_of(n), half = k >> 1, bias = {127, 127, 127, 127};
-    return a * (vf)((half + bias) << 23) * (vf)((k - half + bias) << 23);
+    const vi k = vi_of(n), half = k >> 1;
+    return a * (vf)((half + 127) << 23) * (vf)((k - half + 127) << 23);
 }
 
 #endif
@@ -273,7 +307,7 @@ static ALWAYS_INLINE vu vu_product(vu a, uint32_t b, vu *low_p)
 #endif
 }
 
-/* Sum of the elements, always halved the same way. */
+/* Sum of the elements: lane j takes lane j + VL/2, then j + VL/4, and so on. */
 static ALWAYS_INLINE float vf_sum(vf x)
 {
 #if defined(DT_ISA_AVX512) || defined(DT_ISA_AVX2)
@@ -286,7 +320,12 @@ static ALWAYS_INLINE float vf_sum(vf x)
     part = _mm_add_ps(part, _mm_movehl_ps(part, part));
     return _mm_cvtss_f32(_mm_add_ss(part, _mm_movehdup_ps(part)));
 #else
-    return (x[0] + x[2]) + (x[1] + x[3]);
+    for (int half = VL / 2; half > 0; half /= 2) {
+        for (int i = 0; i < half; i++) {
+            x[i] = x[i] + x[i + half];
+        }
+    }
+    return x[0];
 #endif
 }
 
@@ -301,32 +340,97 @@ static ALWAYS_INLINE float vf_top(vf x)
     return top;
 }
 
-/* Element i of the result is the sum of x[i]; x is used up. */
+/* Element i of the result is vf_sum(x[i]); x is used up. */
 static ALWAYS_INLINE vf vf_sums(vf x[VL])
 {
 #if defined(DT_ISA_AVX512)
 #    pragma GCC unroll 16
-    for (int i = 0; i < 8; i++) { /* halves of 128-bit parts, then quarters, then parts */
-        x[i] = _mm512_unpacklo_ps(x[2 * i], x[2 * i + 1]) + _mm512_unpackhi_ps(x[2 * i], x[2 * i + 1]);
-    }
-#    pragma GCC unroll 16
-    for (int i = 0; i < 4; i++) {
-        const __m512d a = _mm512_castps_pd(x[2 * i]), b = _mm512_castps_pd(x[2 * i + 1]);
-        x[i] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, b)) + _mm512_castpd_ps(_mm512_unpackhi_pd(a, b));
+    for (int m = 0; m < 4; m++) { /* halves, then quarters: x[m] holds those of rows m, m+4, m+8, m+12 */
+        const __m512 a = _mm512_shuffle_f32x4(x[m], x[m + 4], 0x44) + _mm512_shuffle_f32x4(x[m], x[m + 4], 0xee);
+        const __m512 b =
+            _mm512_shuffle_f32x4(x[m + 8], x[m + 12], 0x44) + _mm512_shuffle_f32x4(x[m + 8], x[m + 12], 0xee);
+        x[m] = _mm512_shuffle_f32x4(a, b, 0x88) + _mm512_shuffle_f32x4(a, b, 0xdd);
     }
 #    pragma GCC unroll 16
     for (int i = 0; i < 2; i++) {
-        x[i] = _mm512_shuffle_f32x4(x[2 * i], x[2 * i + 1], 0x88) + _mm512_shuffle_f32x4(x[2 * i], x[2 * i + 1], 0xdd);
+        const __m512d a = _mm512_castps_pd(x[2 * i]), b = _mm512_castps_pd(x[2 * i + 1]);
+        x[i] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, b)) + _mm512_castpd_ps(_mm512_unpackhi_pd(a, b));
     }
-    return _mm512_shuffle_f32x4(x[0], x[1], 0x88) + _mm512_shuffle_f32x4(x[0], x[1], 0xdd);
+    return _mm512_shuffle_ps(x[0], x[1], 0x88) + _mm512_shuffle_ps(x[0], x[1], 0xdd);
 #elif defined(DT_ISA_AVX2)
-    const vf a = _mm256_hadd_ps(_mm256_hadd_ps(x[0], x[1]), _mm256_hadd_ps(x[2], x[3]));
-    const vf b = _mm256_hadd_ps(_mm256_hadd_ps(x[4], x[5]), _mm256_hadd_ps(x[6], x[7]));
-    return _mm256_permute2f128_ps(a, b, 0x20) + _mm256_permute2f128_ps(a, b, 0x31);
+#    pragma GCC unroll 8
+    for (int m = 0; m < 4; m++) { /* halves: x[m] holds those of rows m and m+4 */
+        x[m] = _mm256_permute2f128_ps(x[m], x[m + 4], 0x20) + _mm256_permute2f128_ps(x[m], x[m + 4], 0x31);
+    }
+#    pragma GCC unroll 8
+    for (int i = 0; i < 2; i++) {
+        const __m256d a = _mm256_castps_pd(x[2 * i]), b = _mm256_castps_pd(x[2 * i + 1]);
+        x[i] = _mm256_castpd_ps(_mm256_unpacklo_pd(a, b)) + _mm256_castpd_ps(_mm256_unpackhi_pd(a, b));
+    }
+    return _mm256_shuffle_ps(x[0], x[1], 0x88) + _mm256_shuffle_ps(x[0], x[1], 0xdd);
 #else
-    return (vf){vf_sum(x[0]), vf_sum(x[1]), vf_sum(x[2]), vf_sum(x[3])};
+    vf sums = {0};
+    for (int i = 0; i < VL; i++) {
+        sums[i] = vf_sum(x[i]);
+    }
+    return sums;
 #endif
 }
+
+/* ---- 16 lanes, whatever VL is ------------------------------------------------------------------------------------ */
+
+enum { LANES = 16, VW = LANES / VL }; /* vectors that hold them */
+
+typedef struct vw {
+    vf part[VW];
+} vw;
+
+static ALWAYS_INLINE vw vw_set(float x)
+{
+    vw w;
+    for (int i = 0; i < VW; i++) {
+        w.part[i] = vf_set(x);
+    }
+    return w;
+}
+
+/* Takes the next vector of a row into its sum. The parts go round: after any number of turns vw_half adds the same
+ * pairs, because addition commutes. */
+static ALWAYS_INLINE void vw_turn(vw *sum, vf newest)
+{
+    for (int i = 0; i + 1 < VW; i++) {
+        sum->part[i] = sum->part[i + 1];
+    }
+    sum->part[VW - 1] = newest;
+}
+
+static ALWAYS_INLINE void vw_add(vw *sum, vf x)
+{
+    vw_turn(sum, sum->part[0] + x);
+}
+
+static ALWAYS_INLINE void vw_fma(vw *sum, vf a, vf b)
+{
+    vw_turn(sum, vf_fma(a, b, sum->part[0]));
+}
+
+/* The first halvings, down to VL lanes. */
+static ALWAYS_INLINE vf vw_half(vw x)
+{
+    for (int half = VW / 2; half > 0; half /= 2) {
+        for (int i = 0; i < half; i++) {
+            x.part[i] = x.part[i] + x.part[i + half];
+        }
+    }
+    return x.part[0];
+}
+
+static ALWAYS_INLINE float vw_sum(vw x)
+{
+    return vf_sum(vw_half(x));
+}
+
+/* ---- loops ------------------------------------------------------------------------------------------------------- */
 
 /* Runs `body` over n elements with i the position and k the count: VL, or less in the last turn. */
 #define VF_LEFT(i, n)   ((n) - (i) < VL ? (n) - (i) : VL)

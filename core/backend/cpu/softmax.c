@@ -23,7 +23,8 @@ void CPU(softmax)(const dt_kernel_args *a)
     for (int64_t r = 0; r < R; r++) {
         const float *x = f32_in(a, 0) + r * D;
         float *y = f32_out(a, 0) + r * D;
-        vf top = vf_set(-__builtin_inff()), sum = vf_set(0);
+        vf top = vf_set(-__builtin_inff());
+        vw sum = vw_set(0);
         VF_FOR (i, k, D) {
             top = vf_max(top, filled(vf_get(x + i, k), k, -__builtin_inff()));
         }
@@ -31,9 +32,9 @@ void CPU(softmax)(const dt_kernel_args *a)
         VF_FOR (i, k, D) {
             const vf e = vf_exp(vf_get(x + i, k) - top);
             vf_put(y + i, e, k);
-            sum = sum + filled(e, k, 0);
+            vw_add(&sum, filled(e, k, 0));
         }
-        const vf inverse = vf_set(1.0f / vf_sum(sum));
+        const vf inverse = vf_set(1.0f / vw_sum(sum));
         VF_FOR (i, k, D) {
             vf_put(y + i, vf_get(y + i, k) * inverse, k);
         }
@@ -46,11 +47,11 @@ void CPU(softmax_bwd)(const dt_kernel_args *a)
     for (int64_t r = 0; r < R; r++) {
         const float *dy = f32_in(a, 0) + r * D, *y = f32_in(a, 1) + r * D;
         float *dx = f32_out(a, 0) + r * D;
-        vf sum = vf_set(0);
+        vw sum = vw_set(0);
         VF_FOR (i, k, D) {
-            sum = vf_fma(vf_get(y + i, k), vf_get(dy + i, k), sum);
+            vw_fma(&sum, vf_get(y + i, k), vf_get(dy + i, k));
         }
-        const vf mean = vf_set(vf_sum(sum));
+        const vf mean = vf_set(vw_sum(sum));
         VF_FOR (i, k, D) {
             vf_put(dx + i, vf_get(y + i, k) * (vf_get(dy + i, k) - mean), k);
         }

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See module.h.
+ */
+#include <config.h>
+
+#include "base/module.h"
+
+#include "base/err.h"
+#include "base/fs.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { PATH_BYTES = 4096 };
+
+static bool try_path(const char *path, dt_str *tried)
+{
+    if (access(path, F_OK) == 0) {
+        return true;
+    }
+    dt_str_addf(tried, "%s%s", tried->bytes > 0 ? ", " : "", path);
+    return false;
+}
+
+/* Tests run below the build tree, at most two folders deep. */
+static bool find_near(const dt_module_desc *d, const char *dir, char *path, dt_str *tried)
+{
+    static const char *const up[] = {"", "/..", "/../.."};
+    for (size_t i = 0; i < sizeof(up) / sizeof(up[0]); i++) {
+        snprintf(path, PATH_BYTES, "%s%s/%s/.libs/%s", dir, up[i], d->build, d->file);
+        if (access(path, F_OK) == 0) {
+            return true;
+        }
+    }
+    snprintf(path, PATH_BYTES, "%s/../lib/dtrain/modules/%s", dir, d->file);
+    return try_path(path, tried);
+}
+
+static bool find(const dt_module_desc *d, char *path, dt_str *tried)
+{
+    const char *p = getenv("DTRAIN_PLUGIN_PATH");
+    while (p != NULL && *p != '\0') {
+        const size_t n = strcspn(p, ":");
+        snprintf(path, PATH_BYTES, "%.*s/modules/%s", (int)n, p, d->file);
+        if (n > 0 && try_path(path, tried)) {
+            return true;
+        }
+        snprintf(path, PATH_BYTES, "%.*s/%s", (int)n, p, d->file);
+        if (n > 0 && access(path, F_OK) == 0) {
+            return true;
+        }
+        p += n + (p[n] == ':');
+    }
+    dt_str dir = {0};
+    const bool is_near = dt_fs_program_dir(&dir) == DT_OK && find_near(d, dt_str_text(&dir), path, tried);
+    dt_str_fini(&dir);
+    if (is_near) {
+        return true;
+    }
+    snprintf(path, PATH_BYTES, "%s/modules/%s", DTRAIN_PLUGINDIR, d->file);
+    return try_path(path, tried);
+}
+
+dt_status dt_module_open(const dt_module_desc *d, void **entry_p)
+{
+    char path[PATH_BYTES];
+    dt_str tried = {0};
+    if (!find(d, path, &tried)) {
+        const dt_status st = DT_FAIL(DT_EUNSUPPORTED, "this dtrain has no module for %s (no %s); %s", d->what,
+                                     dt_str_text(&tried), d->if_none);
+        dt_str_fini(&tried);
+        return st;
+    }
+    dt_str_fini(&tried);
+    void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (module == NULL) {
+        return DT_FAIL(DT_EUNSUPPORTED, "%s cannot be loaded: %s; %s", path, dlerror(), d->if_wrong);
+    }
+    *entry_p = dlsym(module, d->entry);
+    if (*entry_p == NULL) {
+        return DT_FAIL(DT_EUNSUPPORTED, "%s is no module of dtrain: it has no %s", path, d->entry);
+    }
+    return DT_OK;
+}

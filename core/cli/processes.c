@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See processes.h.
+ */
+#include <config.h>
+
+#include "cli/processes.h"
+
+#include "backend/kernel.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/exit.h"
+#include "base/fault.h"
+#include "base/fs.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "config/schema.h"
+#include "launch/launch.h"
+
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+/* ---- the launcher ------------------------------------------------------------------------------------------------ */
+
+/* Is argv[i] this option of ours? How many words it takes; 0: it is another one. */
+static int words_of(const dt_args *a, int i, const char *name, const char *value)
+{
+    const char *word = a->argv[i];
+    const size_t bytes = strlen(name);
+    if (strncmp(word, name, bytes) != 0 || (word[bytes] != '\0' && word[bytes] != '=')) {
+        return 0;
+    }
+    return word[bytes] == '\0' && value != NULL && i + 1 < a->argc && a->argv[i + 1] == value ? 2 : 1;
+}
+
+/* What each process is told: all but the launcher's own options, and --resume, which is added for each life anew. */
+static uint32_t words_for_all(const dt_args *a, const char **out)
+{
+    const struct {
+        const char *name, *value;
+    } ours[] = {{"--nproc", a->nproc},
+                {"--max-restarts", a->max_restarts},
+                {"--hostfile", a->hostfile},
+                {"--resume", a->resume}};
+    uint32_t n = 0;
+    for (int i = 1; i < a->argc;) {
+        int skipped = 0;
+        for (size_t k = 0; k < sizeof(ours) / sizeof(ours[0]) && skipped == 0; k++) {
+            skipped = words_of(a, i, ours[k].name, ours[k].value);
+        }
+        if (skipped == 0) {
+            out[n++] = a->argv[i++];
+        }
+        i += skipped;
+    }
+    return n;
+}
+
+static dt_status find_program(char path[PATH_MAX])
+{
+    const ssize_t n = readlink("/proc/self/exe", path, PATH_MAX - 1);
+    if (n <= 0) {
+        return DT_FAIL(DT_EIO, "cannot find this program again below /proc");
+    }
+    path[n] = '\0';
+    return DT_OK;
+}
+
+dt_status dt_processes_launch(const dt_args *a, uint64_t n, int *code_p)
+{
+    char program[PATH_MAX];
+    int64_t restarts = DT_LAUNCH_MAX_RESTARTS;
+    if (n > DT_LAUNCH_MAX_PROCESSES) {
+        return DT_FAIL(DT_ECONFIG, "--nproc %llu: at most %d processes", (unsigned long long)n,
+                       DT_LAUNCH_MAX_PROCESSES);
+    }
+    if (a->max_restarts != NULL && (!dt_parse_whole(a->max_restarts, &restarts) || restarts < 0)) {
+        return DT_FAIL(DT_ECONFIG, "--max-restarts %s: expected a whole number of at least 0", a->max_restarts);
+    }
+    DT_TRY(find_program(program));
+    const char **word = dt_alloc_n((size_t)a->argc + 1, sizeof(*word));
+    if (word == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for a command line");
+    }
+    const dt_launch_desc d = {.n = (uint32_t)n,
+                              .max_restarts = (uint64_t)restarts,
+                              .hostfile = a->hostfile,
+                              .program = program,
+                              .arg = word,
+                              .n_arg = words_for_all(a, word),
+                              .resume = !a->has_resume      ? NULL
+                                        : a->resume != NULL ? a->resume
+                                                            : ""};
+    const dt_status st = dt_launch_run(&d, code_p);
+    dt_free(word);
+    return st;
+}
+
+dt_status dt_processes_refuse_lone(const dt_args *a)
+{
+    const char *name = a->hostfile != NULL ? "--hostfile" : a->max_restarts != NULL ? "--max-restarts" : NULL;
+    return name == NULL ? DT_OK
+                        : DT_FAIL(DT_ECONFIG,
+                                  "%s is for a run that dtrain starts on several processes: say --nproc N with N of 2 "
+                                  "or more",
+                                  name);
+}
+
+/* ---- one of several ---------------------------------------------------------------------------------------------- */
+
+/* Open MPI gives each process of a machine 4 MiB of /dev/shm; with less it is slow, or ends a process in the middle. */
+static dt_status check_shared_memory(const dt_launch *l)
+{
+    const uint64_t each = (uint64_t)4300 << 10;
+    const char *transports = getenv("OMPI_MCA_btl");
+    struct statvfs fs;
+    const bool is_used = transports == NULL || strstr(transports, "vader") != NULL || strstr(transports, "sm") != NULL;
+    if (l->n_local < 2 || !is_used || statvfs("/dev/shm", &fs) != 0) {
+        return DT_OK;
+    }
+    const uint64_t bytes = (uint64_t)fs.f_blocks * fs.f_frsize;
+    if (bytes >= l->n_local * each && !dt_fault("processes.shm")) {
+        return DT_OK;
+    }
+    return DT_FAIL(DT_EUNSUPPORTED,
+                   "/dev/shm holds %.1f MB, %u processes of this machine need %.1f MB of it: make it larger (in a "
+                   "container --shm-size=%uM), or start fewer",
+                   (double)bytes / 1e6, l->n_local, (double)(l->n_local * each) / 1e6, l->n_local * 5 + 16);
+}
+
+/* Does what is sent arrive, whole and from whom it should? A known sum of all ranks' known words. */
+static dt_status check_words(dt_comm *c, uint32_t *word)
+{
+    enum { WORDS = 1024 };
+    const uint32_t size = dt_comm_size(c), rank = dt_comm_rank(c);
+    uint32_t *mine = word + (size_t)size * WORDS;
+    for (uint32_t i = 0; i < WORDS; i++) {
+        mine[i] = rank * WORDS + i;
+    }
+    mine[7] += dt_fault("processes.word");
+    DT_TRY(dt_comm_all_gather(c, mine, WORDS * sizeof(*mine), word));
+    uint64_t sum = 0;
+    for (uint32_t r = 0; r < size; r++) {
+        for (uint32_t i = 0; i < WORDS; i++) {
+            sum += word[r * WORDS + i];
+            if (word[r * WORDS + i] != r * WORDS + i) {
+                return DT_FAIL(DT_ECOMM,
+                               "self-check: rank %u got %u from rank %u instead of %u: the network or the MPI "
+                               "library damages what it carries",
+                               rank, word[r * WORDS + i], r, r * WORDS + i);
+            }
+        }
+    }
+    const uint64_t n = (uint64_t)size * WORDS;
+    return sum == n * (n - 1) / 2 ? DT_OK : DT_FAIL(DT_ECOMM, "self-check: a sum over all ranks is wrong");
+}
+
+static dt_status self_check(dt_comm *c)
+{
+    enum { WORDS = 1024 };
+    const double begin = dt_clock_s();
+    uint32_t *word = dt_alloc_n(((size_t)dt_comm_size(c) + 1) * WORDS, sizeof(*word));
+    dt_status st = word != NULL ? check_words(c, word) : DT_FAIL(DT_ENOMEM, "out of memory for a check of the network");
+    dt_free(word);
+    st = dt_comm_agree(c, st);
+    if (st == DT_OK && dt_comm_rank(c) == 0) {
+        dt_log(DT_LOG_INFO, "%u processes on %u machine%s, %s; what is sent arrives (%.3f s)", dt_comm_size(c),
+               dt_processes_hosts(c), dt_processes_hosts(c) == 1 ? "" : "s", dt_processes_library(c),
+               dt_clock_s() - begin);
+    }
+    return st;
+}
+
+dt_status dt_processes_begin(const dt_launch *l, uint64_t n, dt_comm **out_p)
+{
+    char prefix[32] = "";
+    if (l->size == 1) {
+        return DT_OK;
+    }
+    if (n > 1 && n != l->size) {
+        return DT_FAIL(DT_ECONFIG, "--nproc %llu, but %s started %u processes: leave --nproc out",
+                       (unsigned long long)n, l->by, l->size);
+    }
+    if (l->rank > 0) {
+        dt_log_level_set(DT_LOG_ERROR);
+    }
+    prctl(PR_SET_PDEATHSIG, SIGTERM); /* nobody is left behind when mpirun is killed */
+    DT_TRY(check_shared_memory(l));
+    DT_TRY(dt_processes_join(l, out_p));
+    if (dt_comm_rank(*out_p) > 0) {
+        snprintf(prefix, sizeof(prefix), "rank %u", dt_comm_rank(*out_p));
+    }
+    dt_log_prefix_set(prefix);
+    return self_check(*out_p);
+}
+
+enum { MOST_PLUGINS = 64 };
+
+typedef struct told {
+    char version[32], config[65];
+    char device[64], cpu[32], bf16[32]; /* what it computes with; bf16: "none" where no phase has such products */
+    uint64_t max_steps, program;
+    uint64_t words[5]; /* hashes, of word_name below */
+    uint32_t n_plugins;
+    struct {
+        char name[40];
+        uint64_t hash;
+    } plugin[MOST_PLUGINS]; /* in the order of their names */
+} told;
+
+static const char *const word_name[] = {"--run-dir", "--name", "--resume", "--phase", "--init-from"};
+
+static int by_name(const void *x, const void *y)
+{
+    return strcmp(x, y); /* the name comes first */
+}
+
+static void tell_plugins(const dt_loader *l, told *out)
+{
+    for (uint32_t i = 0; i < dt_loader_n_plugins(l) && out->n_plugins < MOST_PLUGINS; i++) {
+        const dt_loaded_plugin *p = dt_loader_plugin_at(l, i);
+        snprintf(out->plugin[out->n_plugins].name, sizeof(out->plugin[0].name), "%s", p->desc.name);
+        out->plugin[out->n_plugins].hash = dt_hash64(p->sha256, sizeof(p->sha256), 0);
+        out->n_plugins++;
+    }
+    qsort(out->plugin, out->n_plugins, sizeof(out->plugin[0]), by_name);
+}
+
+static dt_status hash_program(uint64_t *out_p)
+{
+    char path[PATH_MAX];
+    const void *text = NULL;
+    size_t bytes = 0;
+    DT_TRY(find_program(path));
+    DT_TRY(dt_fs_map(path, &text, &bytes));
+    *out_p = dt_hash64(text, bytes, 0);
+    dt_fs_unmap(text, bytes);
+    return DT_OK;
+}
+
+/* The first plugin that is not the same; NULL: all are. */
+static const char *other_plugin(const told *x, const told *y)
+{
+    const uint32_t n = x->n_plugins > y->n_plugins ? x->n_plugins : y->n_plugins;
+    for (uint32_t i = 0; i < n; i++) {
+        const bool is_same = i < x->n_plugins && i < y->n_plugins && x->plugin[i].hash == y->plugin[i].hash &&
+                             strcmp(x->plugin[i].name, y->plugin[i].name) == 0;
+        if (!is_same) {
+            return i < x->n_plugins ? x->plugin[i].name : y->plugin[i].name;
+        }
+    }
+    return NULL;
+}
+
+/* Ranks that round differently would drift apart. */
+static dt_status compare_arithmetic(const told *one, const told *other, uint32_t r)
+{
+    const struct {
+        const char *what, *mine, *theirs, *remedy;
+    } parts[] = {
+        {"on", one->device, other->device, "use one kind of device on all machines, or engine.device=cpu"},
+        {"in the arithmetic class", one->cpu, other->cpu,
+         "use processors with AVX2 and FMA on all machines (with AVX-512 or not, they are all of class fma), and the "
+         "same DTRAIN_CPU_ISA or none"},
+        {"products in bf16 with", one->bf16, other->bf16,
+         "say amp.enabled=false, or set DTRAIN_CPU_ISA=avx512_bf16 for all where all have that"}};
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        if (strcmp(parts[i].mine, parts[i].theirs) != 0) {
+            return DT_FAIL(DT_ECONFIG,
+                           "rank %u computes %s %s, rank 0 %s: ranks that round differently do not stay equal; %s", r,
+                           parts[i].what, parts[i].theirs, parts[i].mine, parts[i].remedy);
+        }
+    }
+    return DT_OK;
+}
+
+static dt_status compare_two(uint32_t r, const told *first, const told *other)
+{
+    const char *plugin = other_plugin(first, other);
+    const char *what = strcmp(other->version, first->version) != 0 ? "version of dtrain"
+                       : other->program != first->program          ? "program (the files of dtrain differ)"
+                       : strcmp(other->config, first->config) != 0 ? "configuration (files, DTRAIN__ variables, --set)"
+                       : other->max_steps != first->max_steps      ? "number of --max-steps"
+                                                                   : NULL;
+    for (size_t i = 0; i < sizeof(word_name) / sizeof(word_name[0]) && what == NULL; i++) {
+        what = other->words[i] != first->words[i] ? word_name[i] : NULL;
+    }
+    if (what != NULL) {
+        return DT_FAIL(DT_ECONFIG, "rank %u was started with another %s than rank 0: start all with the same command",
+                       r, what);
+    }
+    if (plugin != NULL) {
+        return DT_FAIL(DT_ECONFIG, "rank %u has another plugin %s than rank 0: install the same build on all machines",
+                       r, plugin);
+    }
+    return DT_OK;
+}
+
+static dt_status compare(dt_comm *c, const told *mine, told *all)
+{
+    DT_TRY(dt_comm_all_gather(c, mine, sizeof(*mine), all));
+    for (uint32_t r = 1; r < dt_comm_size(c); r++) {
+        DT_TRY(compare_two(r, &all[0], &all[r]));
+        DT_TRY(compare_arithmetic(&all[0], &all[r], r));
+    }
+    return DT_OK;
+}
+
+/* out must be zeroed: all its bytes are compared and sent. */
+static dt_status tell(const dt_session *s, const dt_args *a, uint64_t max_steps, told *out)
+{
+    const char *const word[] = {a->run_dir, a->name, a->resume, a->phase, a->init_from};
+    const dt_session_device *d = &s->device;
+    snprintf(out->version, sizeof(out->version), "%s", PACKAGE_VERSION);
+    snprintf(out->device, sizeof(out->device), "%s", d->ops != NULL ? d->ops->info(d->handle)->name : "the processor");
+    snprintf(out->cpu, sizeof(out->cpu), "%s", dt_cpu_class());
+    snprintf(out->bf16, sizeof(out->bf16), "none");
+    for (int64_t i = s->first; i < s->last && d->ops == NULL; i++) {
+        dt_amp_opts amp;
+        DT_TRY(dt_config_amp(s->config, i, &amp));
+        if (amp.enabled) {
+            snprintf(out->bf16, sizeof(out->bf16), "%s", dt_cpu_bf16_isa());
+        }
+    }
+    out->max_steps = max_steps;
+    for (size_t i = 0; i < sizeof(word) / sizeof(word[0]); i++) {
+        out->words[i] = word[i] != NULL ? dt_hash64(word[i], strlen(word[i]), 1) : 0;
+    }
+    tell_plugins(s->loader, out);
+    DT_TRY(hash_program(&out->program));
+    return dt_config_hash(s->config, out->config);
+}
+
+dt_status dt_processes_compare(dt_comm *c, const dt_session *s, const dt_args *a, uint64_t max_steps)
+{
+    told *all = dt_alloc_n(dt_comm_size(c) + (size_t)1, sizeof(*all));
+    dt_status st = all != NULL ? tell(s, a, max_steps, all + dt_comm_size(c))
+                               : DT_FAIL(DT_ENOMEM, "out of memory for %u ranks", dt_comm_size(c));
+    st = dt_comm_agree(c, st);
+    if (st == DT_OK) {
+        st = compare(c, all + dt_comm_size(c), all);
+    }
+    dt_free(all);
+    return st == DT_ECONFIG ? dt_comm_agree(c, st) : st;
+}
+
+void dt_processes_words(const dt_comm *c, char *before, size_t n_before, char *behind, size_t n_behind)
+{
+    const char *words = getenv(DT_LAUNCH_WORDS);
+    dt_launch l;
+    before[0] = behind[0] = '\0';
+    if (c != NULL && words != NULL) {
+        snprintf(behind, n_behind, "%s", words);
+    } else if (c != NULL && dt_launched(&l)) {
+        snprintf(before, n_before, "%s -n %u ", l.by, l.size);
+    }
+}
+
+int dt_processes_level(const dt_comm *c, dt_status st)
+{
+    return c == NULL || dt_comm_rank(c) == 0 || st == DT_ECOMM ? DT_LOG_ERROR : DT_LOG_WARN;
+}
+
+dt_status dt_processes_end(const dt_launch *l, dt_comm *c, dt_status st, int *code_p)
+{
+    if (l->size == 1) {
+        return st;
+    }
+    if (st < 0) {
+        *code_p = dt_exit_code(st);
+        if (c != NULL || l->rank == 0 || l->local_rank == 0) { /* what keeps all from joining is said once a machine */
+            dt_log_lines(dt_processes_level(c, st), dt_error_text());
+        }
+        dt_error_clear();
+    }
+    if (c != NULL) {
+        dt_processes_leave(c, *code_p);
+    }
+    return DT_OK;
+}

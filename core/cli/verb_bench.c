@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * `dtrain bench comm`: measures the communicator between the processes that it was started with, and says what a step
+ * of training would take on more of them. See cost.h for the formulas.
+ */
+#include <config.h>
+
+#include "cli/cli.h"
+#include "cli/processes.h"
+
+#include "base/err.h"
+#include "base/json.h"
+#include "base/print.h"
+#include "base/str.h"
+#include "collective/cost.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const uint32_t predicted[] = {2, 8, 64, 512};
+enum { N_PREDICTED = sizeof(predicted) / sizeof(predicted[0]), BUCKET_BYTES = 1 << 22, LEAVES = 8 };
+
+typedef struct answer {
+    const char *library;
+    uint32_t ranks, local;
+    dt_cost_model model;
+    dt_cost_measured measured;
+    double exchange_s;
+    dt_cost_step here, step[N_PREDICTED];
+    uint32_t pays_until;
+} answer;
+
+/* A number above 0 and at most so much; without one, what stands there. */
+static dt_status parse_amount(const char *option, const char *text, double most, double *out_p)
+{
+    if (text != NULL && (!dt_parse_f64(text, out_p) || !(*out_p > 0) || *out_p > most)) {
+        return DT_FAIL(DT_ECONFIG, "%s %s: expected a number above 0, at most %g", option, text, most);
+    }
+    return DT_OK;
+}
+
+/* ---- what is said ------------------------------------------------------------------------------------------------ */
+
+static void say_measured(const answer *a, dt_str *s)
+{
+    const dt_cost_measured *m = &a->measured;
+    dt_str_addf(s, "%u ranks, %u of them on this machine, %s\n\n", a->ranks, a->local, a->library);
+    dt_str_add(s, "  bytes to each other rank      median        best\n");
+    for (uint32_t i = 0; i < DT_COST_SIZES; i++) {
+        dt_str_addf(s, "  %24zu  %7.1f us  %7.1f us\n", m->bytes[i], m->swap_s[i] * 1e6, m->best_s[i] * 1e6);
+    }
+    dt_str_addf(s, "\nlatency %.2f us, bandwidth %.2f GB/s out of each rank, a barrier %.1f us\n",
+                m->links.latency_s * 1e6, m->links.bytes_per_s / 1e9, m->barrier_s * 1e6);
+    dt_str_addf(s,
+                "%.2f million gradients summed and shared in buckets of %.0f MiB: %.1f ms measured, %.1f ms by the "
+                "formula\n\n",
+                a->model.parameters / 1e6, a->model.bucket_bytes / 1048576, a->exchange_s * 1e3,
+                a->here.exchange_s * 1e3);
+}
+
+static void say_predicted(const answer *a, dt_str *s)
+{
+    dt_str_addf(s,
+                "a step that computes %g s on one rank (--step-time), %.2f million parameters (--parameters), "
+                "by these figures:\n\n",
+                a->model.step_s, a->model.parameters / 1e6);
+    dt_str_add(s, "  ranks  compute ms  exchange ms   step ms  overlapped ms  speed-up  sent MB  memory MB\n");
+    for (uint32_t i = 0; i < N_PREDICTED; i++) {
+        const dt_cost_step *p = &a->step[i];
+        dt_str_addf(s, "  %5u  %10.2f  %11.2f  %8.2f  %13.2f  %8.2f  %7.1f  %9.1f\n", predicted[i], p->compute_s * 1e3,
+                    p->exchange_s * 1e3, p->step_s * 1e3, p->overlapped_s * 1e3, a->model.step_s / p->step_s,
+                    p->sent_bytes / 1e6, p->memory_bytes / 1e6);
+    }
+    dt_str_addf(s, "\nanother doubling makes a step less than a tenth faster from %u rank%s on\n", a->pays_until,
+                a->pays_until == 1 ? "" : "s");
+}
+
+static void json_step(dt_json_out *o, uint32_t ranks, const dt_cost_step *p)
+{
+    dt_json_obj(o, NULL);
+    dt_json_i64(o, "ranks", ranks);
+    dt_json_f64(o, "compute_s", p->compute_s);
+    dt_json_f64(o, "exchange_s", p->exchange_s);
+    dt_json_f64(o, "step_s", p->step_s);
+    dt_json_f64(o, "overlapped_s", p->overlapped_s);
+    dt_json_f64(o, "sent_bytes", p->sent_bytes);
+    dt_json_f64(o, "memory_bytes", p->memory_bytes);
+    dt_json_end(o, '}');
+}
+
+static void say_json(const answer *a, dt_json_out *o)
+{
+    dt_json_obj(o, NULL);
+    dt_json_str(o, "library", a->library);
+    dt_json_i64(o, "ranks", a->ranks);
+    dt_json_i64(o, "local", a->local);
+    dt_json_arr(o, "swaps");
+    for (uint32_t i = 0; i < DT_COST_SIZES; i++) {
+        dt_json_obj(o, NULL);
+        dt_json_i64(o, "bytes", (int64_t)a->measured.bytes[i]);
+        dt_json_f64(o, "median_s", a->measured.swap_s[i]);
+        dt_json_f64(o, "best_s", a->measured.best_s[i]);
+        dt_json_end(o, '}');
+    }
+    dt_json_end(o, ']');
+    dt_json_f64(o, "barrier_s", a->measured.barrier_s);
+    dt_json_f64(o, "latency_s", a->measured.links.latency_s);
+    dt_json_f64(o, "bytes_per_s", a->measured.links.bytes_per_s);
+    dt_json_f64(o, "parameters", a->model.parameters);
+    dt_json_f64(o, "one_rank_s", a->model.step_s);
+    dt_json_f64(o, "exchange_s", a->exchange_s);
+    dt_json_f64(o, "exchange_predicted_s", a->here.exchange_s);
+    dt_json_arr(o, "predicted");
+    for (uint32_t i = 0; i < N_PREDICTED; i++) {
+        json_step(o, predicted[i], &a->step[i]);
+    }
+    dt_json_end(o, ']');
+    dt_json_i64(o, "pays_until", a->pays_until);
+    dt_json_end(o, '}');
+}
+
+static dt_status say(const answer *a, bool is_json)
+{
+    dt_str s = {0};
+    dt_json_out json = {.s = &s};
+    if (is_json) {
+        say_json(a, &json);
+        dt_str_add(&s, "\n");
+    } else {
+        say_measured(a, &s);
+        say_predicted(a, &s);
+    }
+    const dt_status st = dt_str_status(&s);
+    dt_print_text(dt_str_text(&s));
+    dt_str_fini(&s);
+    return st;
+}
+
+/* ---- the verb ---------------------------------------------------------------------------------------------------- */
+
+static dt_status measure_all(dt_comm *c, bool is_json, answer *a)
+{
+    a->library = dt_processes_library(c);
+    a->ranks = dt_comm_size(c);
+    a->local = dt_comm_local_size(c);
+    DT_TRY(dt_cost_measure(c, &a->measured));
+    DT_TRY(dt_cost_exchange(c, &a->model, &a->exchange_s));
+    dt_cost_predict(&a->measured.links, &a->model, a->ranks, &a->here);
+    for (uint32_t i = 0; i < N_PREDICTED; i++) {
+        dt_cost_predict(&a->measured.links, &a->model, predicted[i], &a->step[i]);
+    }
+    a->pays_until = dt_cost_pays_until(&a->measured.links, &a->model);
+    return dt_comm_rank(c) == 0 ? say(a, is_json) : DT_OK;
+}
+
+dt_status dt_verb_bench(const dt_args *a, int *code_p)
+{
+    answer out = {.model = {.parameters = 15, .step_s = 0.1, .bucket_bytes = BUCKET_BYTES, .leaves = LEAVES}};
+    int64_t n = 0;
+    dt_launch launch;
+    dt_comm *c = NULL;
+    if (a->n_words != 1 || strcmp(a->word[0], "comm") != 0) {
+        return DT_FAIL(DT_ECONFIG, "dtrain bench takes one word, comm; see dtrain bench --help");
+    }
+    DT_TRY(parse_amount("--parameters", a->parameters, 10000, &out.model.parameters));
+    DT_TRY(parse_amount("--step-time", a->step_time, 1e6, &out.model.step_s));
+    out.model.parameters = floor(out.model.parameters * 1e6);
+    if (a->nproc != NULL && (!dt_parse_whole(a->nproc, &n) || n < 1)) {
+        return DT_FAIL(DT_ECONFIG, "--nproc %s: expected a whole number of at least 1", a->nproc);
+    }
+    if (!dt_launched(&launch)) {
+        if (n < 2) {
+            DT_TRY(dt_processes_refuse_lone(a));
+            return DT_FAIL(DT_ECONFIG, "dtrain bench comm measures between processes: say --nproc 2 or more, or start "
+                                       "it with mpirun or srun");
+        }
+        return dt_processes_launch(a, (uint64_t)n, code_p);
+    }
+    dt_status st = dt_processes_begin(&launch, (uint64_t)n, &c);
+    if (st == DT_OK) {
+        st = measure_all(c, a->json, &out);
+    }
+    if (st < 0 && c != NULL) {
+        dt_comm_abandon(c, dt_error_text());
+    }
+    return dt_processes_end(&launch, c, st, code_p);
+}

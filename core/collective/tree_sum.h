@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Sums across ranks over the fixed tree (tree.h). A vector, or a range of it, is cut into slices, one a rank. Every
+ * rank sends each other rank that one's slice of all its nodes, and finishes the tree over its own slice: it then owns
+ * a slice of the sum. What it does with it (a norm, an update) is its caller's; dt_tree_sum_share hands slices to
+ * everybody. The same bits on any number of ranks. A rank with k canonical nodes (one, where ranks are a power of two)
+ * sends 4 count (R - 1) / R bytes k times for a sum, and once to share slices.
+ * Threads: [main][collective].
+ */
+#ifndef DTRAIN_CORE_COLLECTIVE_TREE_SUM_H
+#define DTRAIN_CORE_COLLECTIVE_TREE_SUM_H
+
+#include "collective/comm.h"
+#include "collective/tree.h"
+
+enum { DT_SLICE_UNIT = 1024 }; /* elements: slices begin and end at multiples of it, or where their range does */
+
+typedef struct dt_range { /* elements [begin, end) of a vector */
+    int64_t begin, end;
+} dt_range;
+
+/* The slice of a rank: whole units, all ranks as many or one less; it may be empty. */
+dt_range dt_slice_of(dt_range whole, uint32_t ranks, uint32_t rank);
+
+/* One sum in flight, or one range that is shared. */
+typedef struct dt_tree_sum dt_tree_sum;
+
+/* most: elements of a range at most. Errors: DT_EINVAL (more ranks than leaves), DT_ENOMEM. */
+dt_status dt_tree_sum_create(uint32_t leaves, uint32_t ranks, uint32_t rank, int64_t most, dt_tree_sum **out_p)
+    DT_NODISCARD;
+void dt_tree_sum_destroy(dt_tree_sum *s);
+uint64_t dt_tree_sum_bytes(const dt_tree_sum *s); /* of nodes that come in */
+/* mine: the canonical nodes of this rank, left to right (dt_tree_nodes); their values are float vectors, of which the
+ * range counts. They stay as they are until finish, which leaves this rank's slice of the sum in the first one.
+ * Errors: DT_EINVAL (nodes are missing, a range that is too long, another communicator), those of communicators. */
+dt_status dt_tree_sum_start(dt_tree_sum *s, dt_comm *c, const dt_tree_node *mine, uint32_t n_mine, dt_range range)
+    DT_NODISCARD;
+dt_status dt_tree_sum_test(dt_tree_sum *s, bool *done_p) DT_NODISCARD; /* would finish return at once? */
+dt_status dt_tree_sum_finish(dt_tree_sum *s) DT_NODISCARD;
+dt_status dt_tree_sum_drop(dt_tree_sum *s) DT_NODISCARD; /* instead: waits, and writes nothing into nodes */
+
+/* Every rank's slices of a range to all ranks; drop waits for it. While no sum is in flight here. */
+dt_status dt_tree_sum_share(dt_tree_sum *s, dt_comm *c, float *vector, dt_range range) DT_NODISCARD;
+
+/* The tree over n doubles a leaf: mine [leaves of this rank, n] in leaf order, out [n], on all ranks. room: used when
+ * there are several, dt_tree_sum_f64_room doubles. */
+size_t dt_tree_sum_f64_room(uint32_t leaves, uint32_t ranks, uint32_t n);
+dt_status dt_tree_sum_f64(dt_comm *c, uint32_t leaves, const double *mine, uint32_t n, double *room, double *out)
+    DT_NODISCARD;
+
+#endif

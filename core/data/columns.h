@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The columns of a trajectory table: which one each role is in, by a header that is known or by the user's map, and
+ * their cells as numbers in SI units. import.h lists the layouts. Threads: one object, one thread.
+ */
+#ifndef DTRAIN_CORE_DATA_COLUMNS_H
+#define DTRAIN_CORE_DATA_COLUMNS_H
+
+#include "base/str.h"
+#include "data/csv.h"
+
+enum dt_role {
+    DT_ROLE_SCENE,
+    DT_ROLE_SITE,
+    DT_ROLE_FRAME,
+    DT_ROLE_TIME,
+    DT_ROLE_ID,
+    DT_ROLE_X,
+    DT_ROLE_Y,
+    DT_ROLE_HEADING,
+    DT_ROLE_SPEED,
+    DT_ROLE_ACCEL,
+    DT_ROLE_LENGTH,
+    DT_ROLE_WIDTH,
+    DT_ROLE_STOP,
+    DT_ROLE_CONTROLLED,
+    DT_ROLE_RATE,
+    DT_N_ROLES
+};
+
+typedef struct dt_table_layout {
+    const char *name;
+    double rate_hz;      /* 0: not known */
+    double axis_heading; /* rad, until a vehicle has moved a metre */
+    bool is_front;       /* position is the front centre */
+    bool is_heading_fixed;
+    bool has_parts;    /* a scene's name may say "scene#part": parts are never split between folds */
+    bool is_portal;    /* as data portals export: "1,118,846,980,200" is a number, and rows may come twice */
+    bool is_benchmark; /* a scene's name is a benchmark id of CommonRoad, which holds the site */
+    const char *site;
+} dt_table_layout;
+
+typedef struct dt_columns {
+    const dt_csv *csv;      /* for messages */
+    dt_table_layout layout; /* of a header that is known; of the user's map: its name and nothing else */
+    bool is_mapped;         /* by the user */
+    double rate_hz;         /* 0: rows say it, each the same */
+    bool is_rate_in_rows;
+    char **header; /* [n] */
+    int n;
+    int at[DT_N_ROLES];           /* cell of the role, -1 when the table lacks it */
+    const char *name[DT_N_ROLES]; /* of its column; NULL: not looked for */
+    double factor[DT_N_ROLES];
+    char *map_text; /* copy of the user's map, cut into names */
+} dt_columns;
+
+/* Reads the header. map: "role=column[*factor],..."; NULL or "": the header is recognised. rate_hz: 0: the layout's,
+ * or what a column says.
+ * c is zeroed before; dt_columns_fini also after a failure. Errors: DT_EDATA (the header), DT_EINVAL (map, rate),
+ * DT_ENOMEM. */
+dt_status dt_columns_find(dt_columns *c, dt_csv *csv, const char *map, double rate_hz) DT_NODISCARD;
+/* Of a row: where rows say the frame rate the first one does, and the others must not say another. Errors: DT_EDATA. */
+dt_status dt_columns_rate(dt_columns *c, char *const *cell) DT_NODISCARD;
+const char *dt_columns_role(int role); /* its name */
+void dt_columns_fini(dt_columns *c);
+/* What was found, and what is not used: lines for people. */
+void dt_columns_tell(const dt_columns *c, dt_str *notes);
+
+/* A number of a role in SI units; NAN for an empty cell where that is allowed or a column that is not there. cell: of
+ * the line handed out last. Errors: DT_EDATA with file, line and column. */
+dt_status dt_columns_number(const dt_columns *c, char *const *cell, int role, double *out_p) DT_NODISCARD;
+dt_status dt_columns_integer(const dt_columns *c, char *const *cell, int role, int64_t *out_p) DT_NODISCARD;
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Why a job was lost: which rank was the first to be gone or to stay away, what its log said last, and where every
+ * other rank was at that moment. Threads: [main].
+ */
+#ifndef DTRAIN_CORE_LAUNCH_CAUSE_H
+#define DTRAIN_CORE_LAUNCH_CAUSE_H
+
+#include "collective/board.h"
+
+typedef struct dt_cause {
+    uint32_t n;
+    bool is_known;
+    uint32_t rank;      /* the first that was gone or stayed away */
+    double seen_s;      /* when that was noticed, dt_clock_s */
+    dt_board_rank *was; /* [n] at that moment */
+} dt_cause;
+
+dt_status dt_cause_make(uint32_t n, dt_cause *out) DT_NODISCARD;
+void dt_cause_fini(dt_cause *c);
+void dt_cause_clear(dt_cause *c);
+/* Looks for the first trouble, and says at once who is gone; once it is known, nothing more is looked for. */
+void dt_cause_look(dt_cause *c, const dt_board *b);
+/* Of the first rank: what its log said last, and where the others were. run: "" where it is not known. */
+void dt_cause_tell(const dt_cause *c, const char *run);
+
+#endif

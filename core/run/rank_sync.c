@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Do all ranks have the same parameters? Exact sums keep them equal to the bit, so that a difference is a fault: of
+ * memory, of a processor, of a plugin that gives ranks different numbers. See rank.h.
+ */
+#include <config.h>
+
+#include "run/rank.h"
+
+#include "base/err.h"
+#include "base/fault.h"
+#include "base/hash.h"
+#include "base/mem.h"
+
+/* One hash a tensor, and one of how far training is. */
+static void take_hashes(const dt_rank *k, uint64_t *out)
+{
+    const dt_trainer *t = k->stage->trainer;
+    const dt_param_table *table = dt_trainer_table(t);
+    const float *params = dt_trainer_params(k->stage->trainer);
+    const struct {
+        uint64_t step, updates, passed;
+        double scale;
+    } place = {dt_trainer_step_number(t), dt_trainer_updates(t), dt_trainer_passed(t), dt_trainer_scaler(t)->scale};
+    for (uint32_t i = 0; i < table->n; i++) {
+        const dt_param *p = &table->param[i];
+        out[i] = dt_hash64(params + p->offset, (size_t)p->count * sizeof(*params), 0);
+    }
+    out[table->n] = dt_hash64(&place, sizeof(place), 0);
+}
+
+/* The first tensor that is another one on some rank than on rank 0. */
+static dt_status compare(const dt_rank *k, const uint64_t *all)
+{
+    const dt_param_table *table = dt_trainer_table(k->stage->trainer);
+    const uint32_t n = table->n + 1;
+    for (uint32_t i = 0; i < n; i++) {
+        for (uint32_t r = 1; r < dt_comm_size(k->comm); r++) {
+            if (all[(size_t)r * n + i] != all[i]) {
+                return DT_FAIL(
+                    DT_ECOMM,
+                    "after step %llu rank %u has %s than rank 0%s%s: ranks must have the same bits; test the "
+                    "memory of that machine, and look for a plugin whose results depend on the rank",
+                    (unsigned long long)dt_rank_global_step(k), r,
+                    i < table->n ? "another tensor" : "come to another step", i < table->n ? ", " : "",
+                    i < table->n ? table->param[i].name : "");
+            }
+        }
+    }
+    return DT_OK;
+}
+
+dt_status dt_rank_check_sync(dt_rank *k, uint64_t before)
+{
+    const uint32_t ranks = dt_comm_size(k->comm);
+    if (ranks == 1 || k->check_every == 0 || k->stage->trainer == NULL ||
+        dt_trainer_step_number(k->stage->trainer) / k->check_every == before / k->check_every) {
+        return DT_OK;
+    }
+    if (dt_comm_rank(k->comm) == 1 && dt_fault("run.sync")) { /* as a bit of memory does that turns over */
+        dt_trainer_params(k->stage->trainer)[0] += 1;
+    }
+    DT_TRY(dt_trainer_hold(k->stage->trainer));
+    const size_t n = (size_t)dt_trainer_table(k->stage->trainer)->n + 1;
+    uint64_t *mine = dt_alloc_n((ranks + (size_t)1) * n, sizeof(*mine));
+    dt_status st = mine != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory to compare %u ranks", ranks);
+    st = dt_comm_agree(k->comm, st);
+    if (st == DT_OK) {
+        take_hashes(k, mine);
+        st = dt_comm_all_gather(k->comm, mine, n * sizeof(*mine), mine + n);
+    }
+    if (st == DT_OK) {
+        st = compare(k, mine + n);
+    }
+    dt_free(mine);
+    return st;
+}

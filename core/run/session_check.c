@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a session's configuration asks for that this machine, or this start, does not have; see session_parts.h.
+ */
+#include <config.h>
+
+#include "run/session_parts.h"
+
+#include "base/err.h"
+#include "base/log.h"
+#include "machine/limits.h"
+#include "service/roles.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* What the configuration wants, and how the processes were started. */
+static dt_status check_backend(const dt_session *s, int64_t phase, uint32_t backend)
+{
+    const bool is_several = s->n_processes > 1;
+    if (is_several && (backend == DT_COMM_NULL || backend == DT_COMM_SIM)) {
+        return DT_FAIL(DT_ECONFIG,
+                       "%u processes were started to train together, but comm.backend = \"%s\" of phase %lld means one "
+                       "process; say --set comm.backend=auto",
+                       s->n_processes, backend == DT_COMM_NULL ? "null" : "sim", (long long)phase + 1);
+    }
+    if (!is_several && backend == DT_COMM_MPI) {
+        return DT_FAIL(DT_ECONFIG,
+                       "comm.backend = \"mpi\" of phase %lld, but this process was started alone; start several with "
+                       "--nproc N, mpirun or srun, or leave comm.backend at \"auto\"",
+                       (long long)phase + 1);
+    }
+    return DT_OK;
+}
+
+/* A rank with nothing to compute could only wait. */
+static dt_status check_shards(const dt_session *s, int64_t phase, uint32_t ranks)
+{
+    dt_data_opts data;
+    DT_TRY(dt_config_data(s->config, phase, &data));
+    if (ranks <= (uint64_t)data.shards) {
+        return DT_OK;
+    }
+    return DT_FAIL(DT_ECONFIG,
+                   "%u ranks share data.shards = %lld shards of a batch in phase %lld; every rank needs at least one: "
+                   "start at most %lld, or raise data.shards, which changes results as data.batch does",
+                   ranks, (long long)data.shards, (long long)phase + 1, (long long)data.shards);
+}
+
+/* More threads than cores take turns: the same result, later. Far more of them are a slip of the hand, or the
+ * configuration of another machine. */
+static dt_status check_count(const dt_session *s, int64_t phase, const char *key, int64_t n, bool *has_warned)
+{
+    enum { A_CORE = 8, ALWAYS = 32 };
+    const int64_t cores = dt_limits_cores(""), most = A_CORE * cores > ALWAYS ? A_CORE * cores : ALWAYS;
+    const char *plural = cores == 1 ? "" : "s";
+    if (n > most) {
+        return DT_FAIL(DT_ECONFIG,
+                       "phase %lld (%s): %s = %lld, but this process may use %lld core%s; at most %lld are taken "
+                       "there, and 0 takes what suits the machine",
+                       (long long)phase + 1, s->phase[phase]->desc.id, key, (long long)n, (long long)cores, plural,
+                       (long long)most);
+    }
+    if (n > cores && !*has_warned) {
+        *has_warned = true;
+        dt_log(DT_LOG_WARN,
+               "%s = %lld, but this process may use %lld core%s: threads take turns, which is slower than %lld of them "
+               "and changes no result",
+               key, (long long)n, (long long)cores, plural, (long long)cores);
+    }
+    return DT_OK;
+}
+
+dt_status dt_session_check(const dt_session *s)
+{
+    bool has_warned = false;
+    for (int64_t i = s->first; i < s->last; i++) {
+        dt_engine_opts engine;
+        dt_env_opts env;
+        dt_comm_opts comm;
+        DT_TRY(dt_config_comm(s->config, i, &comm));
+        DT_TRY(check_backend(s, i, comm.backend));
+        DT_TRY(check_shards(s, i, s->n_processes > s->ranks ? s->n_processes : s->ranks));
+        DT_TRY(dt_config_engine(s->config, i, &engine));
+        DT_TRY(dt_config_env(s->config, i, &env));
+        DT_TRY(check_count(s, i, "engine.threads", engine.threads, &has_warned));
+        DT_TRY(check_count(s, i, "env.workers", env.workers, &has_warned));
+    }
+    return DT_OK;
+}
+
+/* A component that somebody named, beyond what plugins prefer. */
+static dt_status check_name(const dt_session *s, int64_t phase, uint32_t kind, const char *key, const char *role)
+{
+    const char *id = NULL;
+    const dt_loaded *found = NULL;
+    dt_origin o;
+    dt_str where = {0};
+    if (dt_config_get(s->config, phase, key, &id, &o) != DT_OK || id[0] == '\0' || o.layer <= DT_FROM_PLUGIN) {
+        dt_error_clear();
+        return DT_OK;
+    }
+    dt_origin_text(&o, &where);
+    dt_status st = dt_loader_find(s->loader, kind, id, &found);
+    if (st == DT_OK && role != NULL && (found->desc.role == NULL || strcmp(found->desc.role, role) != 0)) {
+        st = DT_FAIL(DT_ECONFIG, "\"%s\" stands there, but %s is a model for the role %s", id, id,
+                     found->desc.role != NULL ? found->desc.role : "(none)");
+    }
+    if (st < 0) {
+        st = DT_CONTEXT(st, "phase %lld (%s): %s from %s", (long long)phase + 1, s->phase[phase]->desc.id, key,
+                        dt_str_text(&where));
+    }
+    dt_str_fini(&where);
+    return st;
+}
+
+/* Only what is evaluated can reach a target. */
+static dt_status check_target(const dt_session *s, int64_t phase, const char *metric)
+{
+    const bool has_evaluation = s->phase[phase]->ops.phase.evaluate != NULL;
+    dt_training_opts training;
+    DT_TRY(dt_config_training(s->config, phase, &training));
+    if (metric[0] == '\0' || (has_evaluation && training.eval_interval > 0)) {
+        return DT_OK;
+    }
+    return DT_FAIL(
+        DT_ECONFIG, "phase %lld (%s): stop.metric = \"%s\": %s", (long long)phase + 1, s->phase[phase]->desc.id, metric,
+        has_evaluation ? "training.eval_interval = 0 evaluates never; set training.eval_interval to at least 1"
+                       : "the phase has no evaluation");
+}
+
+dt_status dt_session_check_names(const dt_session *s, bool is_fresh)
+{
+    for (int64_t i = s->first; i < s->last; i++) {
+        dt_phase_opts p;
+        dt_stop_opts stop;
+        char key[64];
+        for (int r = 0; r < DT_ROLES; r++) {
+            snprintf(key, sizeof(key), "models.%s", dt_role_name[r]);
+            DT_TRY(check_name(s, i, DT_KIND_MODEL, key, dt_role_name[r]));
+        }
+        DT_TRY(check_name(s, i, DT_KIND_DATA, "data.source", NULL));
+        DT_TRY(check_name(s, i, DT_KIND_ENV, "env.id", NULL));
+        DT_TRY(dt_config_phase(s->config, i, &p, &stop));
+        DT_TRY(check_target(s, i, stop.metric));
+        const bool is_word = p.init[0] == '\0' || strcmp(p.init, "random") == 0 || strcmp(p.init, "previous") == 0;
+        if (is_fresh && !is_word && access(p.init, F_OK) != 0) {
+            return DT_FAIL(DT_ECONFIG,
+                           "phase %lld (%s): init = \"%s\": no such file or folder; expected \"random\", "
+                           "\"previous\", a run, a checkpoint or a .safetensors file",
+                           (long long)i + 1, s->phase[i]->desc.id, p.init);
+        }
+    }
+    return DT_OK;
+}

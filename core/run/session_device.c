@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Workers and device of a session's phases; see session_parts.h.
+ */
+#include <config.h>
+
+#include "run/session_parts.h"
+
+#include "base/err.h"
+#include "base/log.h"
+#include "device/open.h"
+#include "machine/limits.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static dt_status find_device(const dt_device_wish *w, const dt_device_ops **ops_p, uint32_t *index_p)
+{
+    DT_TRY(dt_device_module_open("cuda", ops_p));
+    return dt_device_choose(*ops_p, w, dt_device_local_rank(), index_p);
+}
+
+dt_status dt_session_check_devices(const dt_session *s)
+{
+    for (int64_t i = s->first; i < s->last; i++) {
+        dt_engine_opts engine;
+        dt_device_wish w;
+        const dt_device_ops *ops = NULL;
+        uint32_t index = 0;
+        DT_TRY(dt_config_engine(s->config, i, &engine));
+        DT_TRY(dt_device_wish_parse(engine.device, &w));
+        const dt_status st = w.kind == DT_DEVICE_CUDA ? find_device(&w, &ops, &index) : DT_OK;
+        if (st < 0) {
+            return i > s->first ? DT_CONTEXT(st, "phase %lld (%s)", (long long)i + 1, s->phase[i]->desc.id) : st;
+        }
+    }
+    return DT_OK;
+}
+
+static dt_status take_device(dt_session *s, const dt_device_wish *w)
+{
+    const dt_device_ops *ops = NULL;
+    uint32_t index = 0;
+    DT_TRY(find_device(w, &ops, &index));
+    DT_TRY(ops->open(index, &s->device.handle));
+    s->device.ops = ops;
+    dt_str text = {0};
+    dt_device_info_text(ops->info(s->device.handle), &text);
+    snprintf(s->device.text, sizeof(s->device.text), "cuda:%u %s", index, dt_str_text(&text));
+    dt_str_fini(&text);
+    dt_log(DT_LOG_INFO, "computing on %s", s->device.text);
+    return DT_OK;
+}
+
+/* What was asked for by name is there or the run ends; what was left to us may be missing, and we say why. */
+static dt_status open_device(dt_session *s, const char *wish)
+{
+    dt_device_wish w;
+    DT_TRY(dt_device_wish_parse(wish, &w));
+    snprintf(s->device.text, sizeof(s->device.text), "cpu");
+    if (w.kind == DT_DEVICE_CPU) {
+        return DT_OK;
+    }
+    if (w.kind == DT_DEVICE_CUDA) {
+        return take_device(s, &w);
+    }
+    const char *why = NULL;
+    if (s->ranks > 1) {
+        why = "virtual ranks run there";
+    } else if (s->n_processes > 1) {
+        why = "several processes run there";
+    } else if (!dt_device_driver_is_there()) {
+        why = "no NVIDIA driver on this machine";
+    } else if (take_device(s, &w) < 0) {
+        why = dt_error_text();
+    }
+    if (why != NULL) {
+        dt_log(DT_LOG_INFO, "computing on the CPU: %s", why);
+        dt_error_clear();
+    }
+    return DT_OK;
+}
+
+void dt_session_device_close(dt_session_device *d)
+{
+    if (d->handle != NULL) {
+        d->ops->close(d->handle);
+    }
+    *d = (dt_session_device){.ops = NULL};
+}
+
+uint32_t dt_session_cores(const dt_session *s)
+{
+    const long online = sysconf(_SC_NPROCESSORS_ONLN);
+    const uint32_t mine = dt_limits_cores("");
+    /* cores that whoever started the processes gave to this one alone, or all of them, which they share */
+    const bool is_own = s->n_local <= 1 || (online > 0 && (uint64_t)mine * s->n_local <= (uint64_t)online);
+    return is_own ? mine : mine > s->n_local ? mine / s->n_local : 1;
+}
+
+dt_status dt_session_enter(dt_session *s, int64_t phase)
+{
+    dt_engine_opts engine;
+    DT_TRY(dt_config_engine(s->config, phase, &engine));
+    s->threads = engine.threads > 0 ? (uint32_t)engine.threads : dt_session_cores(s);
+    if (strcmp(s->device.wish, engine.device) == 0) {
+        return DT_OK;
+    }
+    dt_session_device_close(&s->device);
+    DT_TRY(open_device(s, engine.device));
+    snprintf(s->device.wish, sizeof(s->device.wish), "%s", engine.device);
+    return DT_OK;
+}

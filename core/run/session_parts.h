@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the files behind session.h share. Threads: [main].
+ */
+#ifndef DTRAIN_CORE_RUN_SESSION_PARTS_H
+#define DTRAIN_CORE_RUN_SESSION_PARTS_H
+
+#include "run/session.h"
+
+/* session_check.c: how the processes were started, shards, threads and workers of environments. */
+dt_status dt_session_check(const dt_session *s) DT_NODISCARD;
+/* What a later phase names is looked for before the first one begins. A run that is resumed may have lost what its
+ * phases began with. */
+dt_status dt_session_check_names(const dt_session *s, bool is_fresh) DT_NODISCARD;
+
+/* session_device.c: what a later phase asks for by name is looked for before the first one begins. */
+dt_status dt_session_check_devices(const dt_session *s) DT_NODISCARD;
+void dt_session_device_close(dt_session_device *d);
+
+#endif

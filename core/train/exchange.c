@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See exchange.h.
+ */
+#include <config.h>
+
+#include "train/exchange.h"
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "tensor/dtype.h"
+
+#include <string.h>
+
+enum { ALIGN = 64 };
+
+typedef struct found { /* an output of the slice that is shown */
+    const char *name;
+    dt_view view;
+} found;
+
+struct dt_exchange {
+    dt_comm *comm;
+    uint64_t *bytes;  /* [ranks] */
+    size_t *at, *end; /* [ranks] in all: what of each was not shown yet */
+    dt_comm_out *out; /* [ranks] */
+    dt_comm_in *in;   /* [ranks] */
+    char *mine, *all;
+    size_t mine_cap, all_cap;
+    const dt_exec *names; /* an exec whose outputs are called as everybody's */
+    found *found;
+    uint32_t n_found, found_cap;
+};
+
+static size_t align(size_t n)
+{
+    return (n + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+dt_status dt_exchange_create(dt_comm *c, dt_exchange **out_p)
+{
+    const uint32_t ranks = dt_comm_size(c);
+    dt_exchange *x = dt_alloc(sizeof(*x));
+    if (x == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for what %u ranks exchange", ranks);
+    }
+    x->comm = c;
+    x->bytes = dt_alloc_n(ranks, sizeof(*x->bytes));
+    x->at = dt_alloc_n(ranks, sizeof(*x->at));
+    x->end = dt_alloc_n(ranks, sizeof(*x->end));
+    x->out = dt_alloc_n(ranks, sizeof(*x->out));
+    x->in = dt_alloc_n(ranks, sizeof(*x->in));
+    if (x->bytes == NULL || x->at == NULL || x->end == NULL || x->out == NULL || x->in == NULL) {
+        dt_exchange_destroy(x);
+        return DT_FAIL(DT_ENOMEM, "out of memory for what %u ranks exchange", ranks);
+    }
+    *out_p = x;
+    return DT_OK;
+}
+
+void dt_exchange_destroy(dt_exchange *x)
+{
+    if (x == NULL) {
+        return;
+    }
+    dt_free(x->bytes);
+    dt_free(x->at);
+    dt_free(x->end);
+    dt_free(x->out);
+    dt_free(x->in);
+    dt_free(x->mine);
+    dt_free(x->all);
+    dt_free(x->found);
+    dt_free(x);
+}
+
+static dt_status want(char **p, size_t *cap, size_t bytes)
+{
+    if (bytes > *cap) {
+        dt_free(*p);
+        *cap = 0;
+        *p = dt_alloc(bytes);
+        if (*p == NULL) {
+            return DT_FAIL(DT_ENOMEM, "out of memory for %zu bytes that ranks exchange", bytes);
+        }
+        *cap = bytes;
+    }
+    return DT_OK;
+}
+
+/* Bytes of a view's data; false: it is none. */
+static bool data_bytes(const dt_view *v, size_t *out_p)
+{
+    size_t n = dt_dtype_bytes((uint32_t)v->dtype);
+    bool is_good = v->rank >= 0 && v->rank <= DT_MAX_DIMS && n > 0;
+    for (int32_t i = 0; is_good && i < v->rank; i++) {
+        is_good = v->dim[i] >= 0 && dt_mul_size(n, (size_t)v->dim[i], &n);
+    }
+    *out_p = n;
+    return is_good;
+}
+
+/* ---- sending ----------------------------------------------------------------------------------------------------- */
+
+/* Writes the outputs of n execs one after the other, or, without a place, says how long they are. */
+static size_t put(dt_exec *const *exec, uint32_t n, char *to)
+{
+    size_t at = 0;
+    const char *name = NULL;
+    for (uint32_t i = 0; i < n; i++) {
+        const dt_view *v = NULL;
+        for (uint32_t k = 0; (v = dt_exec_output_at(exec[i], k, &name)) != NULL; k++) {
+            size_t bytes = 0;
+            (void)data_bytes(v, &bytes);
+            if (to != NULL) {
+                memcpy(to + at, v, sizeof(*v));
+                memcpy(to + at + align(sizeof(*v)), v->data, bytes);
+            }
+            at += align(sizeof(*v)) + align(bytes);
+        }
+    }
+    return at;
+}
+
+/* Where each rank's message goes, once all lengths are known. */
+static dt_status place_messages(dt_exchange *x)
+{
+    const uint32_t ranks = dt_comm_size(x->comm), me = dt_comm_rank(x->comm);
+    size_t total = 0;
+    for (uint32_t k = 0; k < ranks; k++) {
+        x->at[k] = total;
+        if (x->bytes[k] > SIZE_MAX / 2 - total) {
+            return DT_FAIL(DT_EDATA, "ranks exchange more than fits in memory");
+        }
+        total += (size_t)x->bytes[k];
+        x->end[k] = total;
+    }
+    DT_TRY(want(&x->all, &x->all_cap, total + 1));
+    for (uint32_t k = 0; k < ranks; k++) {
+        x->in[k] = (dt_comm_in){x->all + x->at[k], (size_t)x->bytes[k]};
+        x->out[k] = (dt_comm_out){x->mine, (size_t)x->bytes[me]};
+    }
+    return DT_OK;
+}
+
+dt_status dt_exchange_run(dt_exchange *x, dt_exec *const *exec, uint32_t n, dt_status mine)
+{
+    uint64_t bytes = 0;
+    x->names = exec[0];
+    if (mine == DT_OK) {
+        bytes = put(exec, n, NULL);
+        mine = want(&x->mine, &x->mine_cap, (size_t)bytes + 1);
+    }
+    DT_TRY(dt_comm_agree(x->comm, mine));
+    put(exec, n, x->mine);
+    DT_TRY(dt_comm_all_gather(x->comm, &bytes, sizeof(bytes), x->bytes));
+    const dt_status placed = place_messages(x);
+    DT_TRY(dt_comm_agree(x->comm, placed));
+    return dt_comm_all_to_all(x->comm, x->out, x->in);
+}
+
+/* ---- showing ----------------------------------------------------------------------------------------------------- */
+
+static dt_status take(dt_exchange *x, uint32_t rank, found *f)
+{
+    const size_t left = x->end[rank] - x->at[rank];
+    size_t bytes = 0;
+    if (left < align(sizeof(f->view))) {
+        return DT_FAIL(DT_ECOMM, "rank %u sent too little of what it evaluated", rank);
+    }
+    memcpy(&f->view, x->all + x->at[rank], sizeof(f->view));
+    if (!data_bytes(&f->view, &bytes) || bytes > left - align(sizeof(f->view)) ||
+        align(bytes) > left - align(sizeof(f->view))) {
+        return DT_FAIL(DT_ECOMM, "rank %u sent something else than what it evaluated", rank);
+    }
+    f->view.data = x->all + x->at[rank] + align(sizeof(f->view));
+    x->at[rank] += align(sizeof(f->view)) + align(bytes);
+    return DT_OK;
+}
+
+dt_status dt_exchange_next(dt_exchange *x, uint32_t rank)
+{
+    const char *name = NULL;
+    for (x->n_found = 0; dt_exec_output_at(x->names, x->n_found, &name) != NULL; x->n_found++) {
+        if (x->n_found == x->found_cap) {
+            found *grown = dt_realloc(x->found, (x->found_cap + 16) * sizeof(*grown));
+            if (grown == NULL) {
+                return DT_FAIL(DT_ENOMEM, "out of memory for what ranks exchange");
+            }
+            x->found = grown;
+            x->found_cap += 16;
+        }
+        x->found[x->n_found].name = name;
+        DT_TRY(take(x, rank, &x->found[x->n_found]));
+    }
+    return DT_OK;
+}
+
+const dt_view *dt_exchange_output(const dt_exchange *x, const char *name)
+{
+    for (uint32_t i = 0; i < x->n_found; i++) {
+        if (strcmp(x->found[i].name, name) == 0) {
+            return &x->found[i].view;
+        }
+    }
+    return NULL;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What ranks send each other of an evaluation: the outputs of the slices that each of them ran. A message holds, slice
+ * after slice and in the order of the graph's outputs, a view and its data; names and dtypes are the plan's, which is
+ * the same on all ranks. Threads: [main].
+ */
+#ifndef DTRAIN_CORE_TRAIN_EXCHANGE_H
+#define DTRAIN_CORE_TRAIN_EXCHANGE_H
+
+#include "collective/comm.h"
+#include "graph/plan.h"
+
+typedef struct dt_exchange dt_exchange;
+
+dt_status dt_exchange_create(dt_comm *c, dt_exchange **out_p) DT_NODISCARD;
+void dt_exchange_destroy(dt_exchange *x);
+/* [collective] Outputs of the last run of exec[0..n) to all ranks. mine: how this rank's slices went; the worst of all
+ * ranks comes back on all of them. Errors: DT_ENOMEM, DT_EDATA (more than fits in memory), those of communicators. */
+dt_status dt_exchange_run(dt_exchange *x, dt_exec *const *exec, uint32_t n, dt_status mine) DT_NODISCARD;
+/* The next slice of a rank: its outputs are found from now on. Errors: DT_ECOMM (it sent less, or no views). */
+dt_status dt_exchange_next(dt_exchange *x, uint32_t rank) DT_NODISCARD;
+const dt_view *dt_exchange_output(const dt_exchange *x, const char *name); /* of that slice; NULL: there is none */
+
+#endif

@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Gradients of leaves, and their sums: over the leaves of this rank, then over ranks. What is trained is cut into
+ * buckets, ranges of the arenas that are summed one by one; of each bucket every rank ends with a slice of the sum,
+ * and it is that slice that it updates (ZeRO stage 1, Rajbhandari et al. 2020): a rank keeps moments of its slices
+ * alone, and each step ends with everybody sharing parameters instead of gradients. Frozen tensors stay outside.
+ */
+#include <config.h>
+
+#include "train/trainer_internal.h"
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/trace.h"
+
+#include <string.h>
+
+enum {
+    GAP = 4096,    /* elements of frozen tensors that do not end a bucket: they are zero and cost less than a message */
+    PIECE = 65536, /* elements that a worker takes at once */
+    SUMS = 4       /* buckets on their way at a time: their memory, against time on a slow link */
+};
+
+/* ---- buffers ----------------------------------------------------------------------------------------------------- */
+
+dt_grad *dt_grad_take(dt_trainer *t)
+{
+    pthread_mutex_lock(&t->lanes.lock);
+    dt_grad *g = t->lanes.n_grad_free > 0 ? t->lanes.grad_free[--t->lanes.n_grad_free] : NULL;
+    pthread_mutex_unlock(&t->lanes.lock);
+    if (g != NULL) {
+        atomic_store(&g->n_alive, t->reduce.n_buckets);
+    }
+    return g;
+}
+
+void dt_grad_give(dt_trainer *t, dt_grad *g)
+{
+    pthread_mutex_lock(&t->lanes.lock);
+    t->lanes.grad_free[t->lanes.n_grad_free++] = g;
+    pthread_mutex_unlock(&t->lanes.lock);
+}
+
+dt_status dt_grads_begin(dt_trainer *t, bool has_gradient)
+{
+    if (has_gradient) {
+        DT_TRY(dt_grads_make(t));
+    }
+    t->lanes.n_grad_free = 0;
+    for (uint32_t i = 0; i < t->lanes.n_grads; i++) {
+        t->lanes.grad_free[t->lanes.n_grad_free++] = &t->lanes.grad[i];
+    }
+    dt_tree_reset(t->tree);
+    t->reduce.n_begun = t->reduce.n_ended = 0;
+    t->reduce.failed = DT_OK;
+    atomic_store(&t->scratch.next_leaf, 0);
+    atomic_store(&t->scratch.failed, false);
+    return DT_OK;
+}
+
+/* ---- this rank's leaves ------------------------------------------------------------------------------------------ */
+
+static void sum_bucket(dt_trainer *t, uint32_t leaf, dt_grad *g, uint32_t bucket)
+{
+    const dt_range at = t->reduce.bucket[bucket];
+    dt_tree_node node = {.height = 0, .index = leaf, .value = g};
+    dt_tree_merge m;
+    while (dt_tree_offer(t->tree, bucket, &node, &m)) {
+        dt_grad *right = m.right;
+        dt_optim_add(((dt_grad *)m.left)->data, right->data, at.begin, at.end);
+        if (atomic_fetch_sub(&right->n_alive, 1) == 1) {
+            dt_grad_give(t, right);
+        }
+        node = m.parent;
+    }
+}
+
+void dt_grad_sum(dt_trainer *t, uint32_t leaf, dt_grad *g, uint32_t n)
+{
+    DT_TRACE("step", "sum gradients");
+    if (t->reduce.n_buckets == 0) {
+        dt_grad_give(t, g);
+    }
+    for (; n < t->reduce.n_buckets; n++) {
+        sum_bucket(t, leaf, g, t->reduce.order[n]);
+    }
+}
+
+uint32_t dt_grad_sum_after(dt_trainer *t, uint32_t leaf, dt_grad *g, uint32_t n, int64_t call)
+{
+    for (; n < t->reduce.n_buckets && t->reduce.last[t->reduce.order[n]] <= call; n++) {
+        sum_bucket(t, leaf, g, t->reduce.order[n]);
+    }
+    return n;
+}
+
+/* ---- across ranks ------------------------------------------------------------------------------------------------ */
+
+static dt_tree_sum *sum_of(const dt_reduction *r, uint32_t n)
+{
+    return r->sum[n % r->n_sums];
+}
+
+/* Bucket number n of the order. */
+static dt_status begin_bucket(dt_trainer *t, uint32_t n, bool is_failed)
+{
+    dt_tree_node node[DT_TREE_MAX_NODES];
+    const uint32_t bucket = t->reduce.order[n];
+    uint32_t n_nodes = dt_tree_nodes(t->tree, bucket, node);
+    for (uint32_t i = 0; i < n_nodes; i++) {
+        node[i].value = ((dt_grad *)node[i].value)->data;
+    }
+    if (is_failed) { /* any numbers will do: nobody uses them */
+        n_nodes = dt_tree_cover(t->c.leaves, dt_comm_size(t->d.comm), dt_comm_rank(t->d.comm), node);
+        for (uint32_t i = 0; i < n_nodes; i++) {
+            node[i].value = t->state.params;
+        }
+    }
+    return dt_tree_sum_start(sum_of(&t->reduce, n), t->d.comm, node, n_nodes, t->reduce.bucket[bucket]);
+}
+
+static void keep_failure(dt_reduction *r, dt_status st)
+{
+    if (st < 0 && r->failed == DT_OK) {
+        r->failed = st;
+        dt_error_take(&r->error, st);
+    }
+}
+
+static void end_arrived(dt_reduction *r)
+{
+    bool is_done = true;
+    while (r->n_ended < r->n_begun && is_done && r->failed == DT_OK) {
+        dt_status st = dt_tree_sum_test(sum_of(r, r->n_ended), &is_done);
+        if (st == DT_OK && is_done) {
+            st = dt_tree_sum_finish(sum_of(r, r->n_ended++));
+        }
+        keep_failure(r, st);
+    }
+}
+
+void dt_reduce_progress(dt_trainer *t)
+{
+    dt_reduction *r = &t->reduce;
+    if (r->n_begun > r->n_ended) {
+        end_arrived(r);
+    }
+    while (r->n_begun < r->n_buckets && r->n_begun - r->n_ended < r->n_sums && r->failed == DT_OK &&
+           dt_tree_is_complete(t->tree, r->order[r->n_begun])) {
+        keep_failure(r, begin_bucket(t, r->n_begun++, false));
+    }
+}
+
+static dt_status end_oldest(dt_reduction *r, bool is_failed)
+{
+    dt_tree_sum *s = sum_of(r, r->n_ended++);
+    return is_failed ? dt_tree_sum_drop(s) : dt_tree_sum_finish(s);
+}
+
+dt_status dt_reduce_gradient(dt_trainer *t, bool is_failed)
+{
+    dt_reduction *r = &t->reduce;
+    dt_tree_node node[DT_TREE_MAX_NODES];
+    DT_TRACE("step", "reduce");
+    if (r->failed != DT_OK) {
+        return dt_error_put(&r->error);
+    }
+    while (r->n_ended < r->n_buckets) {
+        const bool is_full = r->n_begun == r->n_buckets || r->n_begun - r->n_ended == r->n_sums;
+        DT_TRY(is_full ? end_oldest(r, is_failed) : begin_bucket(t, r->n_begun++, is_failed));
+    }
+    const bool is_there = r->n_buckets > 0 && !is_failed && dt_tree_nodes(t->tree, 0, node) > 0;
+    t->scratch.gradient = is_there               ? ((dt_grad *)node[0].value)->data
+                          : t->lanes.n_grads > 0 ? t->lanes.grad[0].data
+                                                 : NULL;
+    t->scratch.has_whole = dt_comm_size(t->d.comm) == 1;
+    return DT_OK;
+}
+
+dt_status dt_reduce_share(dt_trainer *t, float *vector)
+{
+    dt_reduction *r = &t->reduce;
+    DT_TRACE("step", "share slices");
+    for (uint32_t b = 0; b < r->n_buckets + r->n_sums; b++) {
+        if (b >= r->n_sums) {
+            DT_TRY(dt_tree_sum_drop(sum_of(r, b)));
+        }
+        if (b < r->n_buckets) {
+            DT_TRY(dt_tree_sum_share(sum_of(r, b), t->d.comm, vector, r->bucket[b]));
+        }
+    }
+    return DT_OK;
+}
+
+/* A rank that gave memory back has lost its slices: then nobody gets the whole. */
+dt_status dt_trainer_whole_gradient(dt_trainer *t)
+{
+    const uint32_t ranks = dt_comm_size(t->d.comm);
+    uint8_t is_there = t->scratch.gradient != NULL;
+    if (ranks == 1 || t->scratch.has_whole) {
+        return DT_OK;
+    }
+    uint8_t *all = dt_alloc(ranks);
+    dt_status st = all != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for the gradient of %u ranks", ranks);
+    st = dt_comm_agree(t->d.comm, st);
+    if (st == DT_OK) {
+        st = dt_comm_all_gather(t->d.comm, &is_there, sizeof(is_there), all);
+    }
+    for (uint32_t k = 0; k < ranks && st == DT_OK; k++) {
+        is_there &= all[k];
+    }
+    dt_free(all);
+    if (st < 0 || !is_there) {
+        return st;
+    }
+    t->scratch.has_whole = true;
+    return dt_reduce_share(t, t->scratch.gradient);
+}
+
+const float *dt_trainer_last_gradient(const dt_trainer *t)
+{
+    return t->device == NULL && t->scratch.has_whole ? t->scratch.gradient : NULL;
+}
+
+dt_status dt_reduce_losses(dt_trainer *t, uint32_t n, double *total)
+{
+    const uint32_t own = t->lanes.leaf_end - t->lanes.leaf_begin;
+    for (uint32_t i = 0; i < own; i++) {
+        memcpy(&t->reduce.packed[(size_t)i * n], t->scratch.leaf_loss[i], n * sizeof(double));
+    }
+    return dt_tree_sum_f64(t->d.comm, t->c.leaves, t->reduce.packed, n, t->reduce.room, total);
+}
+
+/* ---- buckets ----------------------------------------------------------------------------------------------------- */
+
+static uint32_t units_of(dt_range r)
+{
+    const int64_t first = r.begin / DT_SLICE_UNIT;
+    return r.end > r.begin ? (uint32_t)((r.end + DT_SLICE_UNIT - 1) / DT_SLICE_UNIT - first) : 0;
+}
+
+static dt_status add_bucket(dt_reduction *r, dt_range at)
+{
+    dt_range *grown = dt_realloc(r->bucket, (r->n_buckets + 1) * sizeof(*grown));
+    if (grown == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for buckets of gradients");
+    }
+    r->bucket = grown;
+    r->bucket[r->n_buckets++] = at;
+    return DT_OK;
+}
+
+/* A run of trained tensors, in buckets of at most so many elements, cut where slices are. */
+static dt_status cut_run(dt_reduction *r, dt_range run, int64_t most)
+{
+    const int64_t units = most / DT_SLICE_UNIT > 0 ? most / DT_SLICE_UNIT : 1;
+    while (run.begin < run.end) {
+        const int64_t cut = (run.begin / DT_SLICE_UNIT + units) * DT_SLICE_UNIT;
+        DT_TRY(add_bucket(r, (dt_range){.begin = run.begin, .end = cut < run.end ? cut : run.end}));
+        run.begin = cut;
+    }
+    return DT_OK;
+}
+
+static dt_status make_buckets(dt_trainer *t)
+{
+    const dt_param_table *table = t->d.params;
+    const int64_t most = (int64_t)(t->c.bucket_bytes / sizeof(float));
+    dt_range run = {0};
+    for (uint32_t i = 0; i < table->n; i++) {
+        const dt_param *p = &table->param[i];
+        if (p->frozen) {
+            continue;
+        }
+        if (p->offset - run.end > GAP && run.end > run.begin) {
+            DT_TRY(cut_run(&t->reduce, run, most));
+            run.begin = run.end;
+        }
+        run.begin = run.end == run.begin ? p->offset : run.begin;
+        run.end = p->offset + p->count;
+    }
+    return cut_run(&t->reduce, run, most);
+}
+
+/* The slices of a rank in pieces for workers: with place, they are written down; returns how many elements. */
+static int64_t list_pieces(const dt_reduction *r, uint32_t ranks, uint32_t rank, bool is_packed, dt_piece *place,
+                           uint32_t *n_p)
+{
+    int64_t packed = 0;
+    *n_p = 0;
+    for (uint32_t b = 0; b < r->n_buckets; b++) {
+        const dt_range bucket = r->bucket[b], slice = dt_slice_of(bucket, ranks, rank);
+        for (int64_t at = slice.begin; at < slice.end;) {
+            const int64_t cut = (at / PIECE + 1) * PIECE, end = cut < slice.end ? cut : slice.end;
+            if (place != NULL) {
+                place[*n_p] = (dt_piece){.at = {at, end},
+                                         .unit = r->unit[b] + at / DT_SLICE_UNIT - bucket.begin / DT_SLICE_UNIT,
+                                         .moment = is_packed ? packed : at};
+            }
+            (*n_p)++;
+            packed += end - at;
+            at = end;
+        }
+    }
+    return packed;
+}
+
+static dt_status count_units(dt_reduction *r)
+{
+    r->unit = dt_alloc_n(r->n_buckets + (size_t)1, sizeof(*r->unit));
+    if (r->unit == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for buckets of gradients");
+    }
+    for (uint32_t b = 0; b < r->n_buckets; b++) {
+        r->unit[b + 1] = r->unit[b] + units_of(r->bucket[b]);
+    }
+    r->n_units = r->unit[r->n_buckets];
+    return DT_OK;
+}
+
+static dt_status make_pieces(dt_trainer *t)
+{
+    dt_reduction *r = &t->reduce;
+    const uint32_t ranks = dt_comm_size(t->d.comm), rank = dt_comm_rank(t->d.comm);
+    r->n_own = list_pieces(r, ranks, rank, ranks > 1, NULL, &r->n_pieces);
+    r->piece = dt_alloc_n(r->n_pieces, sizeof(*r->piece));
+    r->unit_sum = dt_alloc_n(r->n_units, sizeof(*r->unit_sum));
+    r->unit_packed = dt_alloc_n(r->n_units, sizeof(*r->unit_packed));
+    if (r->piece == NULL || r->unit_sum == NULL || r->unit_packed == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for slices of gradients");
+    }
+    list_pieces(r, ranks, rank, ranks > 1, r->piece, &r->n_pieces);
+    return DT_OK;
+}
+
+static dt_status make_sums(dt_trainer *t, int64_t longest)
+{
+    dt_reduction *r = &t->reduce;
+    const uint32_t n = r->n_buckets < 1 ? 1 : r->n_buckets < SUMS ? r->n_buckets : SUMS;
+    r->order = dt_alloc_n(r->n_buckets, sizeof(*r->order));
+    r->last = dt_alloc_n(r->n_buckets, sizeof(*r->last));
+    r->sum = dt_alloc_n(n, sizeof(dt_tree_sum *));
+    if (r->order == NULL || r->last == NULL || r->sum == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for buckets of gradients");
+    }
+    for (uint32_t b = 0; b < r->n_buckets; b++) {
+        r->order[b] = b;
+    }
+    for (; r->n_sums < n; r->n_sums++) {
+        DT_TRY(dt_tree_sum_create(t->c.leaves, dt_comm_size(t->d.comm), dt_comm_rank(t->d.comm), longest,
+                                  &r->sum[r->n_sums]));
+    }
+    return DT_OK;
+}
+
+/* Few buckets: an insertion sort. Of those that end together the last one of the arena is first, as on the way back. */
+void dt_reduce_plan(dt_trainer *t)
+{
+    dt_reduction *r = &t->reduce;
+    for (uint32_t b = 0; b < r->n_buckets; b++) {
+        uint32_t at = b;
+        r->last[b] = dt_plan_last_write(t->train.plan, r->bucket[b].begin, r->bucket[b].end);
+        for (; at > 0 && r->last[r->order[at - 1]] >= r->last[b]; at--) {
+            r->order[at] = r->order[at - 1];
+        }
+        r->order[at] = b;
+    }
+}
+
+dt_status dt_reduce_make(dt_trainer *t)
+{
+    dt_reduction *r = &t->reduce;
+    const uint32_t ranks = dt_comm_size(t->d.comm), rank = dt_comm_rank(t->d.comm);
+    const uint32_t own = t->lanes.leaf_end - t->lanes.leaf_begin;
+    int64_t longest = 0;
+    DT_TRY(make_buckets(t));
+    DT_TRY(count_units(r));
+    DT_TRY(make_pieces(t));
+    for (uint32_t b = 0; b < r->n_buckets; b++) {
+        const int64_t n = r->bucket[b].end - r->bucket[b].begin;
+        longest = n > longest ? n : longest;
+    }
+    DT_TRY(make_sums(t, longest));
+    r->packed = dt_alloc_n((size_t)own * DT_GRAPH_MAX_LOSSES, sizeof(double));
+    r->room = dt_alloc_n(dt_tree_sum_f64_room(t->c.leaves, ranks, DT_GRAPH_MAX_LOSSES), sizeof(double));
+    r->out = dt_alloc_n(ranks, sizeof(*r->out));
+    r->in = dt_alloc_n(ranks, sizeof(*r->in));
+    if (r->packed == NULL || r->room == NULL || r->out == NULL || r->in == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for losses of %u shards", t->c.leaves);
+    }
+    return dt_tree_create(t->c.leaves, ranks, rank, r->n_buckets > 0 ? r->n_buckets : 1, &t->tree);
+}
+
+void dt_reduce_drop(dt_trainer *t)
+{
+    dt_reduction *r = &t->reduce;
+    dt_tree_destroy(t->tree);
+    t->tree = NULL;
+    for (uint32_t i = 0; i < r->n_sums; i++) {
+        dt_tree_sum_destroy(r->sum[i]);
+    }
+    dt_free(r->sum);
+    dt_free(r->order);
+    dt_free(r->last);
+    dt_free(r->bucket);
+    dt_free(r->unit);
+    dt_free(r->piece);
+    dt_free(r->unit_sum);
+    dt_free(r->unit_packed);
+    dt_free(r->packed);
+    dt_free(r->room);
+    dt_free(r->out);
+    dt_free(r->in);
+    *r = (dt_reduction){0};
+}
+
+uint64_t dt_reduce_bytes(const dt_trainer *t)
+{
+    return t->reduce.n_sums > 0 ? dt_tree_sum_bytes(t->reduce.sum[0]) * t->reduce.n_sums : 0;
+}

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The end of a step on the CPU: the norm of the summed gradient, the decision that all ranks take alike, and the update
+ * of this rank's slices. Each is a pass over ranges of the arenas, so that what a rank does not own it does not touch.
+ */
+#include <config.h>
+
+#include "train/trainer_internal.h"
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/trace.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- passes over own slices -------------------------------------------------------------------------------------- */
+
+static const dt_piece *next_piece(dt_trainer *t)
+{
+    const uint32_t i = atomic_fetch_add(&t->scratch.next_piece, 1);
+    return i < t->reduce.n_pieces ? &t->reduce.piece[i] : NULL;
+}
+
+/* Sums of squares of units, each in a fixed order of its own. */
+static dt_status norm_job(void *user, uint32_t worker)
+{
+    (void)worker;
+    dt_trainer *t = user;
+    DT_TRACE("step", "norm");
+    for (const dt_piece *p = next_piece(t); p != NULL; p = next_piece(t)) {
+        double *sum = &t->reduce.unit_sum[p->unit];
+        for (int64_t at = p->at.begin; at < p->at.end;) {
+            const int64_t cut = (at / DT_SLICE_UNIT + 1) * DT_SLICE_UNIT, end = cut < p->at.end ? cut : p->at.end;
+            *sum++ = dt_optim_sum_squares(t->scratch.gradient, at, end);
+            at = end;
+        }
+    }
+    return DT_OK;
+}
+
+static void update_range(const dt_trainer *t, dt_range at, int64_t moment)
+{
+    float *m = t->state.moment[0] + moment, *v = t->state.moment[1] != NULL ? t->state.moment[1] + moment : NULL;
+    dt_optim_update(&t->scratch.update, t->state.params + at.begin, t->scratch.gradient + at.begin, m, v, 0,
+                    at.end - at.begin);
+}
+
+/* Frozen tensors are left alone, and so are those that the phase moves itself. */
+static dt_status update_job(void *user, uint32_t worker)
+{
+    (void)worker;
+    dt_trainer *t = user;
+    const dt_param_table *table = t->d.params;
+    DT_TRACE("step", "update");
+    for (const dt_piece *k = next_piece(t); k != NULL; k = next_piece(t)) {
+        for (uint32_t i = 0; i < table->n; i++) {
+            const dt_param *p = &table->param[i];
+            const int64_t from = p->offset > k->at.begin ? p->offset : k->at.begin;
+            const int64_t to = p->offset + p->count < k->at.end ? p->offset + p->count : k->at.end;
+            if (!p->frozen && !dt_is_held(t, i) && from < to) {
+                update_range(t, (dt_range){from, to}, k->moment + from - k->at.begin);
+            }
+        }
+    }
+    return DT_OK;
+}
+
+static dt_status run_pieces(dt_trainer *t, dt_pool_job *job)
+{
+    atomic_store(&t->scratch.next_piece, 0);
+    return t->reduce.n_pieces > 1 ? dt_pool_run(t->lanes.pool, job, t) : job(t, 0);
+}
+
+/* ---- the norm ---------------------------------------------------------------------------------------------------- */
+
+static uint32_t units_of_slice(dt_range s)
+{
+    return s.end > s.begin ? (uint32_t)((s.end + DT_SLICE_UNIT - 1) / DT_SLICE_UNIT - s.begin / DT_SLICE_UNIT) : 0;
+}
+
+/* A rank's units, one bucket after the other, from where all of them stand into a row or back. Returns how many. */
+static uint32_t pack_units(dt_trainer *t, uint32_t rank, double *row, bool is_out)
+{
+    const dt_reduction *r = &t->reduce;
+    uint32_t n = 0;
+    for (uint32_t b = 0; b < r->n_buckets; b++) {
+        const dt_range slice = dt_slice_of(r->bucket[b], dt_comm_size(t->d.comm), rank);
+        const uint32_t count = units_of_slice(slice);
+        double *at = &r->unit_sum[r->unit[b] + slice.begin / DT_SLICE_UNIT - r->bucket[b].begin / DT_SLICE_UNIT];
+        if (row != NULL && count > 0) {
+            memcpy(is_out ? &row[n] : at, is_out ? at : &row[n], count * sizeof(*row));
+        }
+        n += count;
+    }
+    return n;
+}
+
+/* Every rank's sums of squares to all ranks. */
+static dt_status share_units(dt_trainer *t)
+{
+    dt_reduction *r = &t->reduce;
+    const uint32_t ranks = dt_comm_size(t->d.comm), me = dt_comm_rank(t->d.comm);
+    double *at = r->unit_packed, *mine = at;
+    if (ranks == 1) {
+        return DT_OK;
+    }
+    for (uint32_t k = 0; k < ranks; k++) {
+        const uint32_t n = pack_units(t, k, NULL, false);
+        mine = k == me ? at : mine;
+        r->in[k] = (dt_comm_in){at, n * sizeof(double)};
+        at += n;
+    }
+    const uint32_t n_mine = pack_units(t, me, mine, true);
+    for (uint32_t k = 0; k < ranks; k++) {
+        r->out[k] = (dt_comm_out){mine, n_mine * sizeof(double)};
+    }
+    DT_TRY(dt_comm_all_to_all(t->d.comm, r->out, r->in));
+    for (uint32_t k = 0; k < ranks; k++) {
+        pack_units(t, k, r->in[k].data, false);
+    }
+    return DT_OK;
+}
+
+static dt_status norm_of_gradient(dt_trainer *t, double *sum_p)
+{
+    double sum = 0;
+    DT_TRY(run_pieces(t, norm_job));
+    DT_TRY(share_units(t));
+    for (uint32_t i = 0; i < t->reduce.n_units; i++) {
+        sum += t->reduce.unit_sum[i];
+    }
+    *sum_p = sum;
+    return DT_OK;
+}
+
+/* ---- the decision ------------------------------------------------------------------------------------------------ */
+
+/* Names the first parameter whose gradient is not finite; bad: its element of the arena, -1: none. */
+static dt_status diverged(const dt_trainer *t, uint64_t step, const dt_step_report *r, int64_t bad)
+{
+    char when[128];
+    snprintf(when, sizeof(when), "training diverged at step %llu", (unsigned long long)step);
+    if (t->c.scaling.kind != DT_SCALING_NONE) {
+        snprintf(when, sizeof(when),
+                 "training diverged: %llu steps in a row were skipped up to step %llu, the loss scale is %g",
+                 (unsigned long long)t->state.scaler.skips, (unsigned long long)step, t->state.scaler.scale);
+    }
+    const dt_param_table *table = t->d.params;
+    for (uint32_t i = 0; i < table->n && bad >= 0; i++) {
+        const dt_param *p = &table->param[i];
+        if (bad >= p->offset && bad < p->offset + p->count) {
+            return DT_FAIL(DT_EDIVERGED,
+                           "%s (loss %g): the gradient of %s is not finite, element %lld; lower "
+                           "training.learning_rate or training.gradient_clip, and check the data",
+                           when, r->loss, p->name, (long long)(bad - p->offset));
+        }
+    }
+    const dt_graph_loss *loss = NULL;
+    const uint32_t n = dt_graph_losses(t->train.graph, &loss);
+    for (uint32_t i = 0; i < n; i++) {
+        if (!isfinite(t->scratch.step_loss[i])) {
+            return DT_FAIL(DT_EDIVERGED, "%s: loss %s is %g while all gradients are finite", when, loss[i].name,
+                           t->scratch.step_loss[i]);
+        }
+    }
+    return DT_FAIL(DT_EDIVERGED, "%s: the gradient norm overflows", when);
+}
+
+dt_status dt_trainer_judge(dt_trainer *t, uint64_t step, bool is_finite, const dt_step_report *r, int64_t bad)
+{
+    char text[512];
+    const dt_scaler_config *c = &t->c.scaling;
+    if (dt_trainer_is_half(t) &&
+        dt_amp_monitor_step(&t->state.monitor, c, t->state.scaler.scale, is_finite, r->grad_norm, text, sizeof(text)) &&
+        dt_comm_rank(t->d.comm) == 0) {
+        dt_log(DT_LOG_WARN, "mixed precision: %s", text);
+    }
+    return dt_scaler_gives_up(&t->state.scaler, c) ? diverged(t, step, r, bad) : DT_OK;
+}
+/* The first element of the gradient that is not finite, on any rank; -1: there is none. */
+static dt_status first_not_finite(dt_trainer *t, int64_t *bad_p)
+{
+    const uint32_t ranks = dt_comm_size(t->d.comm);
+    int64_t bad = INT64_MAX;
+    for (uint32_t i = 0; i < t->reduce.n_pieces; i++) {
+        const dt_range at = t->reduce.piece[i].at;
+        for (int64_t k = at.begin; k < at.end && k < bad; k++) {
+            bad = isfinite(t->scratch.gradient[k]) ? bad : k;
+        }
+    }
+    int64_t *all = dt_alloc_n(ranks, sizeof(*all));
+    if (all == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for what %u ranks found", ranks);
+    }
+    const dt_status st = dt_comm_all_gather(t->d.comm, &bad, sizeof(bad), all);
+    for (uint32_t k = 0; k < ranks && st == DT_OK; k++) {
+        bad = all[k] < bad ? all[k] : bad;
+    }
+    dt_free(all);
+    *bad_p = bad < INT64_MAX ? bad : -1;
+    return st;
+}
+
+/* ---- the update -------------------------------------------------------------------------------------------------- */
+
+/* Every rank has the same norm, so all of them skip or none. */
+dt_status dt_update(dt_trainer *t, dt_step_report *out)
+{
+    double sum = 0;
+    int64_t bad = -1;
+    DT_TRACE("step", "optimizer");
+    DT_TRY(norm_of_gradient(t, &sum));
+    const double scale = t->state.scaler.scale;
+    const bool is_finite = isfinite(sum) && isfinite(out->loss);
+    out->grad_norm = sqrt(sum) / scale;
+    out->learning_rate = dt_trainer_rate(t, t->state.updates + 1);
+    dt_scaler_update(&t->state.scaler, &t->c.scaling, is_finite);
+    DT_TRY(is_finite ? DT_OK : first_not_finite(t, &bad));
+    DT_TRY(dt_trainer_judge(t, t->state.step + 1, is_finite, out, bad));
+    if (!is_finite) {
+        return DT_OK; /* skipped */
+    }
+    t->state.updates++;
+    t->scratch.update = t->c.optim;
+    t->scratch.update.lr = out->learning_rate;
+    t->scratch.update.step = t->state.updates;
+    t->scratch.update.grad_scale = 1.0 / scale;
+    if (t->c.gradient_clip > 0 && out->grad_norm > t->c.gradient_clip) {
+        t->scratch.update.grad_scale *= t->c.gradient_clip / (out->grad_norm + 1e-6); /* PyTorch's clip_grad_norm_ */
+    }
+    DT_TRY(run_pieces(t, update_job));
+    const double begin = dt_clock_s();
+    DT_TRY(dt_reduce_share(t, t->state.params));
+    t->times.share = dt_clock_s() - begin;
+    return DT_OK;
+}

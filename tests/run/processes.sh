@@ -1,0 +1,357 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# One run on several processes, started by --nproc or by mpirun: all three phases end in the bits of one process, on any
+# number of them and after a resume on another one; any process may be told to stop; one that is lost is named, and the
+# run goes on by itself; what cannot work is refused once, by one voice.
+set -u
+. "${DT_SRCDIR:?}/tests/mpi_job.sh"
+unset OMPI_MCA_rmaps_base_oversubscribe OMPI_MCA_hwloc_base_binding_policy # of the launcher, which knows
+
+dtrain=$DT_BUILDDIR/dtrain
+work=$(mktemp -d ./test-processes-XXXXXX) || exit 1
+trap 'rm -rf "$work"' EXIT INT TERM
+failed=0
+cases=0
+
+cat >"$work/job.cfg" <<'END'
+risk_gnn = { hidden = 16; heads = 2; layers = 1; };
+world_lstm = { hidden = 16; layers = 1; };
+controller_mlp = { hidden = 16; };
+data = { batch = 16; };
+training = { eval_interval = 0; save_interval = 0; warmup_epochs = 0; };
+evaluation = { seeds = "1,2"; episodes = 1; baselines = ""; };
+checkpoint = { every_seconds = 0; every_steps = 2; };
+engine = { threads = 1; };
+metrics = { tensorboard = false; };
+report = { enabled = false; };
+env = { instances = 5; };
+env_traffic = { episode_s = 60.0; action_s = 5.0; };
+phase2_ppo = { train_batch = 40; fragment = 8; sgd_epochs = 1; };
+phase3_constrained = { train_batch = 40; fragment = 8; sgd_epochs = 1; limits = "starvation:1000"; };
+phases = ( { plugin = "phase1_world_model"; stop = { steps = 5; }; },
+           { plugin = "phase2_ppo"; stop = { iterations = 3; }; training = { eval_interval = 1; }; },
+           { plugin = "phase3_constrained"; fresh = [ "controller" ]; stop = { iterations = 3; }; } );
+END
+
+fail() {
+    echo "FAIL: $*"
+    tail -n 12 "$work/err" | sed 's/^/    /'
+    failed=$((failed + 1))
+}
+# train CODE DIR [options]
+train() {
+    want=$1 dir=$2
+    shift 2
+    cases=$((cases + 1))
+    timeout -k 5 120 "$dtrain" run --config "$work/job.cfg" --run-dir "$work/$dir" -q "$@" >"$work/out" 2>"$work/err"
+    code=$?
+    [ $code -eq "$want" ] || fail "$dir $*: exit code $code, expected $want"
+}
+# says N TEXT: so many lines of the last command's standard error; N+: or more
+says() {
+    cases=$((cases + 1))
+    n=$(grep -c -F -e "$2" "$work/err")
+    case $1 in
+        *+) [ "$n" -ge "${1%+}" ] ;;
+        *) [ "$n" -eq "$1" ] ;;
+    esac || fail "on $n lines, expected $1: $2"
+}
+await() { # FILE: until it is there
+    tries=0
+    until [ -e "$1" ] || [ $tries -gt 300 ]; do
+        sleep 0.1
+        tries=$((tries + 1))
+    done
+}
+states() { # of all checkpoints
+    "$dtrain" ckpt list "$1" --json | grep -o '"state_hash":"[0-9a-f]*"'
+}
+same() { # DIR WHAT
+    cases=$((cases + 1))
+    [ -n "$(states "$work/$1")" ] && [ "$(states "$work/$1" | tail -n 1)" = "$(states "$work/whole" | tail -n 1)" ] ||
+        fail "$2: other bits than those of one process"
+}
+
+# --- the same bits ---
+train 0 whole
+cases=$((cases + 1))
+[ "$(states "$work/whole" | wc -l)" -ge 4 ] || fail "too few checkpoints to compare"
+for n in 2 3 4; do
+    train 0 n$n --nproc $n
+    cases=$((cases + 1))
+    [ "$(states "$work/n$n")" = "$(states "$work/whole")" ] || fail "$n processes: other bits than those of one"
+    cases=$((cases + 1))
+    grep -q "\"ranks\":$n" "$work/n$n/meta.json" && [ -s "$work/n$n/rank-$((n - 1)).log" ] ||
+        fail "$n processes: meta.json or a rank's log does not know them"
+done
+cases=$((cases + 1))
+cut -d, -f1,2,4,5 "$work/whole/metrics.jsonl" >"$work/a"
+cut -d, -f1,2,4,5 "$work/n3/metrics.jsonl" >"$work/b"
+cmp -s "$work/a" "$work/b" || fail "other records of 3 processes than of one"
+
+for name in busy_s waiting imbalance slowest sent; do
+    cases=$((cases + 1))
+    grep -q "\"ranks/$name\":" "$work/n3/metrics.jsonl" || fail "ranks/$name is not recorded"
+done
+cases=$((cases + 1))
+"$dtrain" watch "$work/n3" | grep -q "ranks/imbalance" || fail "dtrain watch does not show how the ranks do"
+
+echo "localhost slots=2" >"$work/hosts"
+train 0 hosted --nproc 2 --hostfile "$work/hosts"
+same hosted "a hostfile"
+
+# --- by mpirun itself, and on other numbers of processes in the middle ---
+OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
+export OMPI_MCA_rmaps_base_oversubscribe OMPI_MCA_hwloc_base_binding_policy
+cases=$((cases + 1))
+mpi 2 "$dtrain" run --config "$work/job.cfg" --run-dir "$work/hops" -q --phase 1 --max-steps 3 >"$work/out" 2>"$work/err" ||
+    fail "mpirun ended with $?"
+train 0 hops --resume --nproc 3 --phase 1-2
+train 0 hops --resume --phase all
+same hops "2, then 3 processes, then one"
+unset OMPI_MCA_rmaps_base_oversubscribe OMPI_MCA_hwloc_base_binding_policy
+
+# --- a signal to the launcher, or to any one process, stops all at the same step ---
+# stop WHOM SIGNAL DIR
+stop() {
+    timeout -k 5 120 "$dtrain" run --config "$work/job.cfg" --run-dir "$work/$3" -q --nproc 2 \
+        --set phase2_ppo.train_batch=2000 --set env_traffic.episode_s=600 --phase 1-2 \
+        --set phases.1.stop.iterations=100000 >"$work/out" 2>"$work/err" &
+    job=$!
+    await "$work/$3/checkpoints/step-000000000005"
+    sleep 0.3
+    case $1 in
+        launcher) kill -"$2" "$(pgrep -P "$job")" ;;
+        *) kill -"$2" "$(pgrep -f "^$dtrain run .*$3 " | tail -n 1)" ;;
+    esac
+    wait $job
+    code=$?
+    cases=$((cases + 1))
+    [ $code -eq 75 ] || fail "$2 to $1: exit code $code, expected 75"
+    cases=$((cases + 1))
+    "$dtrain" ckpt verify "$work/$3" >"$work/out" 2>&1 || fail "$2 to $1: a checkpoint is damaged"
+    cases=$((cases + 1))
+    [ -z "$(pgrep -f "$work/$3")" ] || fail "$2 to $1: processes are left"
+}
+stop launcher TERM stop-launcher
+stop rank HUP stop-hangup
+stop rank TERM stop-rank
+# before there is anything to save
+DTRAIN_FAULT="comm.begin:3@$work/here" timeout -k 5 120 "$dtrain" run --config "$work/job.cfg" --run-dir "$work/early" -q \
+    --nproc 2 >"$work/out" 2>"$work/err" &
+job=$!
+await "$work/here"
+kill -TERM "$(pgrep -P $job)"
+sleep 0.3
+rm -f "$work/here"
+wait $job
+code=$?
+cases=$((cases + 1))
+[ $code -eq 143 ] || fail "TERM before the first step: exit code $code, expected 143"
+cases=$((cases + 1))
+[ -z "$(pgrep -f "$work/early")" ] || fail "TERM before the first step: processes are left"
+
+cases=$((cases + 1))
+timeout -s TERM 0.4 "$dtrain" run --config "$work/job.cfg" --run-dir "$work/soon" -q --nproc 2 \
+    --set env_traffic.episode_s=600 --set phases.1.stop.iterations=100000 >"$work/out" 2>"$work/err" &
+wait $!
+sleep 0.1
+tries=0
+while [ -n "$(pgrep -f "$work/soon")" ] && [ $tries -lt 100 ]; do
+    sleep 0.1
+    tries=$((tries + 1))
+done
+[ $tries -lt 100 ] || fail "TERM while it starts is lost"
+
+# the hint names what was said; mpirun's own words are not the user's
+says 0 "Forwarding signal"
+cases=$((cases + 1))
+grep -q "go on with: $dtrain run --resume $work/stop-rank --nproc 2" "$work/stop-rank/train.log" ||
+    fail "the hint after a stop does not lead back"
+
+# mpirun is told itself, or its launcher loses its terminal, or is killed: a run that is begun again waits for its end
+# end NAME SIGNAL CODE
+end() {
+    "$dtrain" run --config "$work/job.cfg" --run-dir "$work/$1" -q --nproc 2 --set phase2_ppo.train_batch=2000 \
+        --set env_traffic.episode_s=600 --phase 1-2 --set phases.1.stop.iterations=100000 >"$work/out" 2>"$work/err" &
+    job=$!
+    await "$work/$1/checkpoints/step-000000000005"
+    sleep 0.3
+    case $1 in
+        mpirun*) kill -"$2" "$(pgrep -P "$job" -x mpirun)" ;;
+        *) kill -"$2" $job ;;
+    esac
+    wait $job
+    code=$?
+    cases=$((cases + 1))
+    [ $code -eq "$3" ] || fail "$2 to $1: exit code $code, expected $3"
+}
+end mpirun TERM 75
+end terminal HUP 75
+end gone KILL 137
+train 0 gone --resume --nproc 2 --phase 1-2 --set phases.1.stop.iterations=1
+tries=0 # mpirun may take a moment longer than what it started
+until [ -z "$(pgrep -f "$work/gone")$(pgrep -f "$work/terminal")$(pgrep -f "$work/mpirun")" ] || [ $tries -gt 50 ]; do
+    sleep 0.1
+    tries=$((tries + 1))
+done
+cases=$((cases + 1))
+[ $tries -le 50 ] || fail "processes are left: $(pgrep -fa "$work/gone")"
+
+# a second start in a folder where a run trains waits for its end, and neither begins anew nor goes on from before it
+"$dtrain" run --config "$work/job.cfg" --run-dir "$work/shared" -q --nproc 2 >"$work/out1" 2>"$work/err1" &
+first=$!
+await "$work/shared/run.lock"
+train 2 shared --nproc 2 --seed 99
+cases=$((cases + 1))
+wait $first || fail "a second start in its folder ended a run"
+same shared "after a second start in its folder"
+records=$(wc -l <"$work/shared/metrics.jsonl")
+train 0 shared --nproc 2 --resume auto
+same shared "after a third, with --resume auto"
+cases=$((cases + 1))
+[ "$(wc -l <"$work/shared/metrics.jsonl")" -eq "$records" ] || fail "a run that was done trained again"
+
+# one line for every life of a scheduler's job
+train 0 auto --resume auto --nproc 2 --phase 1
+train 0 auto --resume auto --nproc 2 --phase 1-3
+same auto "--resume auto, twice"
+
+# --- a lost process is named, and the run goes on from its last checkpoint ---
+rank_of() { # RANK DIR: its process
+    for pid in $(pgrep -f "^$dtrain run .*$2 "); do
+        tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | grep -qx "OMPI_COMM_WORLD_RANK=$1" && echo "$pid"
+    done
+}
+# lose SIGNAL DIR SAID: both processes wait at their 60th collective until one got the signal
+lose() {
+    DTRAIN_FAULT="comm.begin:60@$work/here" timeout -k 5 120 "$dtrain" run --config "$work/job.cfg" --run-dir "$work/$2" \
+        -q --nproc 2 --set comm.timeout_s=5 >"$work/out" 2>"$work/err" &
+    job=$!
+    await "$work/here"
+    sleep 0.3
+    kill -"$1" "$(rank_of 1 "$2")"
+    while kill -0 $job 2>/dev/null; do # the next life comes there, too
+        rm -f "$work/here"
+        sleep 0.1
+    done
+    wait $job
+    code=$?
+    cases=$((cases + 1))
+    [ $code -eq 0 ] || fail "$1: exit code $code, expected 0"
+    says 1+ "$3"
+    says 1 "starting the 2 processes again from the last checkpoint of $work/$2, restart 1 of 3"
+    same "$2" "rank 1 lost by $1"
+    cases=$((cases + 1))
+    [ -z "$(pgrep -f "$work/$2")" ] || fail "$1: processes are left"
+}
+lose KILL killed "rank 1 was ended by signal 9 (Killed)"
+says 1+ "is gone; its last was collective"
+says 1 "error rank 0 (process"
+says 1 "its log ($work/killed/rank-1.log)"
+cases=$((cases + 1))
+grep -q "restart 1 of 3" "$work/killed/launch.log" && grep -q "mpirun noticed that process rank 1" "$work/killed/launch.log" ||
+    fail "launch.log lacks what the launcher said and heard"
+lose STOP hung "waited 5 s in vain for rank 1 (process "
+says 1 "was held by a signal (SIGSTOP); its last was collective"
+cases=$((cases + 1))
+DTRAIN_FAULT="comm.begin:60!" timeout -k 5 60 "$dtrain" run --config "$work/job.cfg" --run-dir "$work/often" -q --nproc 2 \
+    --max-restarts 1 >"$work/out" 2>"$work/err"
+code=$?
+[ $code -eq 6 ] || fail "lost in every life: exit code $code, expected 6"
+says 1 "1 restart did not help; go on with: $dtrain run --resume $work/often --nproc 2"
+
+# --- refused once, by one voice ---
+# other PART [options of rank 1]
+other() {
+    part=$1
+    shift
+    cases=$((cases + 1))
+    OMPI_MCA_rmaps_base_oversubscribe=1 mpi 1 "$dtrain" run --config "$work/job.cfg" --run-dir "$work/bad" -q --max-steps 3 : \
+        -n 1 "$dtrain" run --config "$work/job.cfg" --run-dir "$work/bad" -q --max-steps 3 "$@" >"$work/out" 2>"$work/err"
+    code=$?
+    [ $code -eq 2 ] || fail "rank 1 with $*: exit code $code, expected 2"
+    says 1 "rank 1 was started with another $part"
+}
+other configuration --set data.batch=32
+other configuration --seed 7
+other "number of --max-steps" --max-steps 4
+other --run-dir --run-dir "$work/elsewhere"
+other --phase --phase 1
+cases=$((cases + 1))
+[ ! -e "$work/elsewhere" ] || fail "a rank made a folder of its own"
+# processors that round differently; a cluster is not here, but DTRAIN_CPU_ISA is
+if DTRAIN_CPU_ISA=avx2 "$dtrain" list >/dev/null 2>&1; then
+    cases=$((cases + 1))
+    OMPI_MCA_rmaps_base_oversubscribe=1 mpi 1 env DTRAIN_CPU_ISA=avx2 "$dtrain" run --config "$work/job.cfg" \
+        --run-dir "$work/bad" -q --max-steps 3 : -n 1 env DTRAIN_CPU_ISA=base "$dtrain" run --config "$work/job.cfg" \
+        --run-dir "$work/bad" -q --max-steps 3 >"$work/out" 2>"$work/err"
+    code=$?
+    [ $code -eq 2 ] || fail "two arithmetic classes: exit code $code, expected 2"
+    says 1 "rank 1 computes in the arithmetic class base+libm_fma, rank 0 fma: ranks that round differently do not stay"
+else
+    echo "this processor has the base kernels alone: a run of two arithmetic classes is not tried"
+fi
+if DTRAIN_CPU_ISA=avx512 "$dtrain" list >/dev/null 2>&1; then
+    cases=$((cases + 1))
+    OMPI_MCA_rmaps_base_oversubscribe=1 mpi 1 env DTRAIN_CPU_ISA=avx2 "$dtrain" run --config "$work/job.cfg" \
+        --run-dir "$work/unequal" -q : -n 1 env DTRAIN_CPU_ISA=avx512 "$dtrain" run --config "$work/job.cfg" \
+        --run-dir "$work/unequal" -q >"$work/out" 2>"$work/err" || fail "AVX2 and AVX-512 together: exit code $?"
+    same unequal "AVX2 and AVX-512 together"
+else
+    echo "this processor or build has no AVX-512: a run of two kinds of vectors is not tried"
+fi
+train 2 bad --nproc 2 --set data.batch=nonsense
+says 1 "data.batch"
+train 2 bad --nproc 2 --set comm.backend=sim --set comm.ranks=2
+says 1 "2 processes were started to train together, but comm.backend = \"sim\""
+train 2 bad --set comm.backend=mpi
+says 1 "this process was started alone; start several with --nproc N"
+train 2 bad --nproc 16
+says 1 "16 ranks share data.shards = 8"
+train 2 bad --hostfile "$work/hosts"
+says 1 "--hostfile is for a run that dtrain starts on several processes"
+train 2 bad --max-restarts 2 --nproc 1
+says 1 "--max-restarts is for a run that dtrain starts on several processes"
+DTRAIN_FAULT=processes.word:1 train 6 bad --nproc 2 --max-restarts 0
+says 1+ "self-check: rank"
+DTRAIN_FAULT=processes.shm:1 train 5 bad --nproc 2
+says 1 "need 8.8 MB of it"
+TMPDIR=/nonexistent train 5 bad --nproc 2
+says 1 "TMPDIR is /nonexistent, where mpirun cannot keep its files"
+OMPI_COMM_WORLD_SIZE=2 train 5 bad
+says 1 "mpirun started 2 processes, but"
+train 2 bad --nproc 100000
+says 1 "at most 4096 processes"
+train 2 bad --nproc 2 --max-restarts x
+says 1 "--max-restarts x: expected a whole number"
+
+# other verbs: rank 0 alone
+cases=$((cases + 1))
+OMPI_MCA_rmaps_base_oversubscribe=1 mpi 2 "$dtrain" list >"$work/out" 2>"$work/err"
+n=$(grep -c "^phase .*phase1_world_model" "$work/out")
+[ "$n" -eq 1 ] || fail "mpirun dtrain list: told $n times"
+
+echo "# nobody" >"$work/hosts"
+train 2 bad --nproc 2 --hostfile "$work/hosts"
+says 1 "names no host"
+printf 'localhost slots=2\r\n' >"$work/hosts"
+train 2 bad --nproc 2 --hostfile "$work/hosts"
+says 1 "line 1: it ends as lines do on Windows"
+printf 'localhost slots=2\nlocal;host\n' >"$work/hosts"
+train 2 bad --nproc 2 --hostfile "$work/hosts"
+says 1 "line 2: character 0x3b"
+mkfifo "$work/pipe"
+train 2 bad --nproc 2 --hostfile "$work/pipe"
+says 1 "is not a plain file"
+train 2 bad --nproc 2 --hostfile "$work/nosuch"
+says 1 "--hostfile"
+cases=$((cases + 1))
+PATH=/nonexistent "$dtrain" run --config "$work/job.cfg" --nproc 2 2>"$work/err"
+[ $? -eq 5 ] && grep -q "apt-get install openmpi-bin" "$work/err" || fail "no mpirun on the PATH is not said"
+cases=$((cases + 1))
+[ ! -e "$work/bad" ] || fail "a refused run left a folder"
+
+echo "$cases cases, $failed failed"
+[ "$failed" -eq 0 ]
