@@ -357,9 +357,10 @@ dt_status dt_config_training(dt_config *c, int64_t phase, dt_training_opts *out_
 {
     DT_TRY(dt_config_section(c, phase, "training", NULL, 0, out_p, sizeof(*out_p)));
     const bool is_falling = out_p->scheduler == DT_SCHEDULE_COSINE || out_p->scheduler == DT_SCHEDULE_LINEAR;
-    bool is_set = dt_config_effective(c, phase, "training", "eta_min")->origin.layer != DT_FROM_BUILTIN;
-    if (is_set && is_falling && out_p->eta_min > out_p->learning_rate) {
-        return refuse(c, phase, "training", "eta_min", "the rate cannot fall to more than training.learning_rate");
+    if (is_falling && out_p->eta_min > out_p->learning_rate) { /* by default or not: a written configuration gives all */
+        return refuse(c, phase, "training", "eta_min",
+                      "the rate cannot fall to more than training.learning_rate; lower it, or choose the scheduler "
+                      "constant");
     }
     return DT_OK;
 }

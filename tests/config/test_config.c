@@ -190,12 +190,14 @@ static void test_later_work(void **state)
     refuses("comm = { backend = \"sim\"; ranks = 300; };", "300");
     refuses("training = { eta_min = 0.5; };", "the rate cannot fall to more than");
     refuses("training = { scheduler = \"linear\"; eta_min = 0.5; };", "the rate cannot fall to more than");
+    /* the default as well: what is written of a configuration gives every value, and has to be one that is read */
+    refuses("training = { learning_rate = 1e-9; };", "training.eta_min = 1e-06 by default of dtrain: the rate cannot");
     refuses("evaluation = { seeds = \"1,-2\"; };", "evaluation.seeds = \"1,-2\"");
     refuses("evaluation = { seeds = \"1,,2\"; };", "whole numbers with commas between");
     refuses("evaluation = { seeds = \"\"; };", "whole numbers with commas between");
     refuses("phases = ( { plugin = \"p\"; amp = { min_scale = 3.0; }; } );", "expected a power of two");
     dt_config *c = from("amp = { enabled = false; dtype = \"fp16\"; }; comm = { backend = \"sim\"; ranks = 4; };\n"
-                        "env = { id = \"\"; }; training = { learning_rate = 1e-9; };");
+                        "env = { id = \"\"; }; training = { learning_rate = 1e-9; eta_min = 1e-9; };");
     assert_int_equal(dt_config_check(c, NULL), DT_OK);
     dt_comm_opts comm;
     assert_int_equal(dt_config_comm(c, -1, &comm), DT_OK);
