@@ -17,8 +17,10 @@ if ! said=$(ip netns add $a 2>&1 && ip netns add $b 2>&1 && ip link add va$id ty
     echo "skipped: no network namespaces here (they want root): $said"
     exit 77
 fi
+name=hosts
+. "$DT_SRCDIR/tests/run/job.inc"
 dtrain=$(cd "$DT_BUILDDIR" && pwd)/dtrain
-work=$(mktemp -d "$PWD/test-hosts-XXXXXX") || exit 1
+work=$(cd "$work" && pwd)
 clear_away() {
     for ns in $a $b; do
         for pid in $(ip netns pids $ns); do
@@ -30,7 +32,6 @@ clear_away() {
 }
 trap clear_away EXIT
 trap 'exit 1' INT TERM
-failed=0 cases=0
 
 ip link set va$id netns $a && ip link set vb$id netns $b || exit 1
 ip -n $a addr add 10.77.0.1/24 dev va$id
@@ -59,29 +60,12 @@ exec "$work/on" $b "\$name" "$work" sh -c "\$*"
 END_AGENT
 chmod +x "$work/on" "$work/agent"
 printf 'node-a slots=2\nnode-b slots=2\n' >"$work/machines"
-cat >"$work/job.cfg" <<'END'
-risk_gnn = { hidden = 16; heads = 2; layers = 1; };
-world_lstm = { hidden = 16; layers = 1; };
-controller_mlp = { hidden = 16; };
-data = { batch = 16; };
-training = { eval_interval = 0; save_interval = 0; warmup_epochs = 0; };
-evaluation = { seeds = "1,2"; episodes = 1; baselines = ""; };
-checkpoint = { every_seconds = 0; every_steps = 2; };
-engine = { threads = 1; };
-metrics = { tensorboard = false; };
-report = { enabled = false; };
-env = { instances = 5; };
-env_traffic = { episode_s = 60.0; action_s = 5.0; };
+job <<'END'
 phase2_ppo = { train_batch = 40; fragment = 8; sgd_epochs = 1; };
 phases = ( { plugin = "phase1_world_model"; stop = { steps = 5; }; },
            { plugin = "phase2_ppo"; stop = { iterations = 3; }; } );
 END
 
-fail() {
-    echo "FAIL: $*"
-    tail -n 15 "$work/err" | sed 's/^/    /'
-    failed=$((failed + 1))
-}
 OMPI_MCA_plm=rsh OMPI_MCA_plm_rsh_agent=$work/agent OMPI_MCA_btl=tcp,vader,self OMPI_MCA_plm_rsh_no_tree_spawn=1
 OMPI_MCA_btl_tcp_if_include=10.77.0.0/24 OMPI_MCA_oob_tcp_if_include=10.77.0.0/24
 OMPI_MCA_orte_leave_session_attached=1 # what stays behind its starter would end with the namespace of processes
@@ -94,19 +78,9 @@ spread() {
     timeout -k 5 45 "$work/on" $a node-a "$work" "$dtrain" run --config "$work/job.cfg" --run-dir "$work/$dir" -q \
         --nproc 4 --hostfile "$work/machines" "$@" >"$work/out" 2>"$work/err"
 }
-state() {
-    "$dtrain" ckpt list "$1" --json | grep -o '"state_hash":"[0-9a-f]*"' | tail -n 1
-}
 on_b() { # processes of dtrain on the other machine
     for pid in $(ip netns pids $b); do
         [ "$(tr '\0' '\n' <"/proc/$pid/cmdline" 2>/dev/null | head -n 1)" = "$dtrain" ] && echo "$pid"
-    done
-}
-await() {
-    tries=0
-    until [ -e "$1" ] || [ $tries -gt 300 ]; do
-        sleep 0.1
-        tries=$((tries + 1))
     done
 }
 nobody_left() {
@@ -120,14 +94,12 @@ nobody_left() {
 }
 
 # --- the same bits ---
-"$dtrain" run --config "$work/job.cfg" --run-dir "$work/whole" -q >"$work/out" 2>"$work/err" || fail "alone: $?"
+train 0 whole
 cases=$((cases + 1))
 spread two
 code=$?
 [ $code -eq 0 ] || fail "two machines: code $code"
-cases=$((cases + 1))
-[ -n "$(state "$work/two")" ] && [ "$(state "$work/two")" = "$(state "$work/whole")" ] ||
-    fail "two machines: other bits than those of one process"
+same two "two machines"
 nobody_left "two machines"
 
 # --- a process of the other machine is killed: the run goes on by itself ---
@@ -144,8 +116,7 @@ code=$?
 echo "a process of the other machine was killed: code $code, $((($(date +%s%N) - begin) / 1000000)) ms later"
 cases=$((cases + 1))
 [ $code -eq 0 ] && grep -q "restart 1 of 1" "$work/err" || fail "killed: code $code"
-cases=$((cases + 1))
-[ "$(state "$work/killed")" = "$(state "$work/whole")" ] || fail "killed: other bits"
+same killed "a process of the other machine was killed"
 nobody_left "killed"
 
 # --- the wire is cut ---
@@ -166,5 +137,4 @@ cases=$((cases + 1))
 grep -q "in vain for rank 2 (process" "$work/err" || fail "the wire was cut: who is missing is not named"
 nobody_left "cut"
 
-echo "$cases cases, $failed failed"
-[ "$failed" -eq 0 ]
+finish

@@ -10,7 +10,7 @@ tests/run/again.log tests/run/diskfull.log tests/run/faults.log tests/run/fit.lo
 	tests/run/ranks.log \
 	tests/run/resume.log tests/run/signals.log tests/run/trace.log tests/run/widths.log tests/run/workers.log: \
 	dtrain $(plugin_LTLIBRARIES) share/demo.store/store.json
-EXTRA_DIST += tests/run/check_trace.py
+EXTRA_DIST += tests/run/check_trace.py tests/run/job.inc
 
 # 200 steps of each phase on up to 64 virtual ranks
 .PHONY: check-ranks

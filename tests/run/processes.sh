@@ -8,25 +8,9 @@ set -u
 . "${DT_SRCDIR:?}/tests/mpi_job.sh"
 unset OMPI_MCA_rmaps_base_oversubscribe OMPI_MCA_hwloc_base_binding_policy # of the launcher, which knows
 
-dtrain=$DT_BUILDDIR/dtrain
-work=$(mktemp -d ./test-processes-XXXXXX) || exit 1
-trap 'rm -rf "$work"' EXIT INT TERM
-failed=0
-cases=0
-
-cat >"$work/job.cfg" <<'END'
-risk_gnn = { hidden = 16; heads = 2; layers = 1; };
-world_lstm = { hidden = 16; layers = 1; };
-controller_mlp = { hidden = 16; };
-data = { batch = 16; };
-training = { eval_interval = 0; save_interval = 0; warmup_epochs = 0; };
-evaluation = { seeds = "1,2"; episodes = 1; baselines = ""; };
-checkpoint = { every_seconds = 0; every_steps = 2; };
-engine = { threads = 1; };
-metrics = { tensorboard = false; };
-report = { enabled = false; };
-env = { instances = 5; };
-env_traffic = { episode_s = 60.0; action_s = 5.0; };
+name=processes
+. "$DT_SRCDIR/tests/run/job.inc"
+job <<'END'
 phase2_ppo = { train_batch = 40; fragment = 8; sgd_epochs = 1; };
 phase3_constrained = { train_batch = 40; fragment = 8; sgd_epochs = 1; limits = "starvation:1000"; };
 phases = ( { plugin = "phase1_world_model"; stop = { steps = 5; }; },
@@ -34,53 +18,12 @@ phases = ( { plugin = "phase1_world_model"; stop = { steps = 5; }; },
            { plugin = "phase3_constrained"; fresh = [ "controller" ]; stop = { iterations = 3; }; } );
 END
 
-fail() {
-    echo "FAIL: $*"
-    tail -n 12 "$work/err" | sed 's/^/    /'
-    failed=$((failed + 1))
-}
-# train CODE DIR [options]
-train() {
-    want=$1 dir=$2
-    shift 2
-    cases=$((cases + 1))
-    timeout -k 5 120 "$dtrain" run --config "$work/job.cfg" --run-dir "$work/$dir" -q "$@" >"$work/out" 2>"$work/err"
-    code=$?
-    [ $code -eq "$want" ] || fail "$dir $*: exit code $code, expected $want"
-}
-# says N TEXT: so many lines of the last command's standard error; N+: or more
-says() {
-    cases=$((cases + 1))
-    n=$(grep -c -F -e "$2" "$work/err")
-    case $1 in
-        *+) [ "$n" -ge "${1%+}" ] ;;
-        *) [ "$n" -eq "$1" ] ;;
-    esac || fail "on $n lines, expected $1: $2"
-}
-await() { # FILE: until it is there
-    tries=0
-    until [ -e "$1" ] || [ $tries -gt 300 ]; do
-        sleep 0.1
-        tries=$((tries + 1))
-    done
-}
-states() { # of all checkpoints
-    "$dtrain" ckpt list "$1" --json | grep -o '"state_hash":"[0-9a-f]*"'
-}
-same() { # DIR WHAT
-    cases=$((cases + 1))
-    [ -n "$(states "$work/$1")" ] && [ "$(states "$work/$1" | tail -n 1)" = "$(states "$work/whole" | tail -n 1)" ] ||
-        fail "$2: other bits than those of one process"
-}
-
 # --- the same bits ---
 train 0 whole
-cases=$((cases + 1))
-[ "$(states "$work/whole" | wc -l)" -ge 4 ] || fail "too few checkpoints to compare"
+enough_states 4
 for n in 2 3 4; do
     train 0 n$n --nproc $n
-    cases=$((cases + 1))
-    [ "$(states "$work/n$n")" = "$(states "$work/whole")" ] || fail "$n processes: other bits than those of one"
+    same_all n$n "$n processes"
     cases=$((cases + 1))
     grep -q "\"ranks\":$n" "$work/n$n/meta.json" && [ -s "$work/n$n/rank-$((n - 1)).log" ] ||
         fail "$n processes: meta.json or a rank's log does not know them"
@@ -90,9 +33,9 @@ cut -d, -f1,2,4,5 "$work/whole/metrics.jsonl" >"$work/a"
 cut -d, -f1,2,4,5 "$work/n3/metrics.jsonl" >"$work/b"
 cmp -s "$work/a" "$work/b" || fail "other records of 3 processes than of one"
 
-for name in busy_s waiting imbalance slowest sent; do
+for key in busy_s waiting imbalance slowest sent; do
     cases=$((cases + 1))
-    grep -q "\"ranks/$name\":" "$work/n3/metrics.jsonl" || fail "ranks/$name is not recorded"
+    grep -q "\"ranks/$key\":" "$work/n3/metrics.jsonl" || fail "ranks/$key is not recorded"
 done
 cases=$((cases + 1))
 "$dtrain" watch "$work/n3" | grep -q "ranks/imbalance" || fail "dtrain watch does not show how the ranks do"
@@ -353,5 +296,4 @@ PATH=/nonexistent "$dtrain" run --config "$work/job.cfg" --nproc 2 2>"$work/err"
 cases=$((cases + 1))
 [ ! -e "$work/bad" ] || fail "a refused run left a folder"
 
-echo "$cases cases, $failed failed"
-[ "$failed" -eq 0 ]
+finish
