@@ -5,6 +5,8 @@
  *   <run>/checkpoints/step-000000000123/
  *       model.safetensors  optim.safetensors  state.json  plugin-<name>.bin...  config.cfg
  *       MANIFEST.json      what, by whom, and of each file bytes, sha256 and a crc32c per MiB
+ *                          (of a large optimizer, written by several processes: optim-00001-of-00004.safetensors ...,
+ *                          and optim.safetensors.index.json)
  *       COMMIT             the 32 bytes sha256(MANIFEST.json): the last thing written
  *   <run>/checkpoints/LATEST                a hint for people; never trusted
  *   <run>/checkpoints/quarantine/           damaged checkpoints that a loader met
@@ -20,7 +22,13 @@
 
 #include "checkpoint/safetensors.h"
 
-enum { DT_CKPT_MAX_PLUGINS = 32, DT_CKPT_MAX_PHASES = 16, DT_CKPT_NAME_BYTES = 64, DT_CKPT_PATH_BYTES = 4096 };
+enum {
+    DT_CKPT_MAX_PLUGINS = 32,
+    DT_CKPT_MAX_PHASES = 16,
+    DT_CKPT_MAX_SHARDS = 256,
+    DT_CKPT_NAME_BYTES = 64,
+    DT_CKPT_PATH_BYTES = 4096
+};
 
 /* State of a plugin that is no tensor: opaque, with the plugin's own version. */
 typedef struct dt_ckpt_blob {
@@ -70,6 +78,7 @@ typedef struct dt_ckpt_save_desc {
     const char *state_json; /* only what resuming needs, no times: it is part of state_hash */
     const dt_ckpt_blob *blobs;
     const char *config; /* the effective configuration; NULL leaves config.cfg out */
+    uint32_t n_shards;  /* files that the optimizer's tensors are spread over; 0 and 1: optim.safetensors alone */
 } dt_ckpt_save_desc;
 
 /* Write and commit. A checkpoint of the same step is replaced in one atomic swap. On failure the old ones are untouched
@@ -77,6 +86,27 @@ typedef struct dt_ckpt_save_desc {
  * info_p (may be NULL): the complete info. Errors: DT_EINVAL, DT_EIO (with what is missing when the disk is full),
  * DT_ENOMEM. */
 dt_status dt_ckpt_save(const dt_ckpt_save_desc *d, dt_ckpt_info *info_p) DT_NODISCARD;
+
+/* Several processes that have the same tensors write one checkpoint: the first begins and tells the others its folder's
+ * name, then the first writes the model and shard 0 (save_files) while others write a shard each (save_shard), and when
+ * all are done it commits (save_end) with what they tell. What is committed has the hashes that one process would have
+ * given it, whatever the number of shards. Errors: as dt_ckpt_save. */
+typedef struct dt_ckpt_shard { /* of a shard that was written */
+    uint64_t bytes;
+    char sha256[65];
+    uint32_t n_crc;
+    uint32_t *crc; /* [n_crc], one per MiB; dt_free */
+} dt_ckpt_shard;
+typedef struct dt_ckpt_saver dt_ckpt_saver;
+dt_status dt_ckpt_save_begin(const dt_ckpt_save_desc *d, dt_ckpt_saver **out_p) DT_NODISCARD; /* d stays as it is */
+const char *dt_ckpt_save_name(const dt_ckpt_saver *s); /* less than DT_CKPT_NAME_BYTES */
+dt_status dt_ckpt_save_files(dt_ckpt_saver *s) DT_NODISCARD;
+/* Of d: run_dir, step, the tensors and n_shards. name: as another process was told it. Fault point ckpt.shard. */
+dt_status dt_ckpt_save_shard(const dt_ckpt_save_desc *d, const char *name, uint32_t shard, dt_ckpt_shard *out)
+    DT_NODISCARD;
+/* others: [n_shards - 1] from the second on; what they own is taken. s is gone afterwards. */
+dt_status dt_ckpt_save_end(dt_ckpt_saver *s, dt_ckpt_shard *others, dt_ckpt_info *info_p) DT_NODISCARD;
+void dt_ckpt_save_abandon(dt_ckpt_saver *s); /* instead: nothing of it is left, nor is s; NULL is fine */
 
 typedef struct dt_ckpt_keep {
     uint32_t last; /* newest ones to keep, at least 1 */

@@ -8,6 +8,7 @@
 
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/manifest.h"
+#include "checkpoint/shards.h"
 #include "base/err.h"
 #include "base/beneath.h"
 #include "base/fs.h"
@@ -34,7 +35,7 @@ struct dt_ckpt {
     dt_safetensors *model, *optim;
 };
 
-static const char *const required_files[] = {"model.safetensors", "optim.safetensors", "state.json"};
+static const char *const required_files[] = {"model.safetensors", "state.json"};
 
 static bool is_step_name(const char *name)
 {
@@ -104,6 +105,9 @@ static dt_status check_sizes(const char *dir, const dt_manifest *m)
         if (dt_manifest_find(m, required_files[i]) == NULL) {
             return DT_FAIL(DT_EDATA, "%s: its manifest lacks %s", dir, required_files[i]);
         }
+    }
+    if (dt_shards_of(m) == 0) {
+        return DT_FAIL(DT_EDATA, "%s: its manifest lacks optim.safetensors, or some of its shards", dir);
     }
     for (uint32_t i = 0; i < m->n_files; i++) {
         char path[DT_CKPT_PATH_BYTES];
@@ -205,6 +209,36 @@ static dt_status open_tensors(const dt_ckpt *c, const char *name, dt_safetensors
     return dt_safetensors_open_mem(map->bytes, map->n, path, out_p);
 }
 
+static dt_status open_shards(dt_ckpt *c, uint32_t n)
+{
+    dt_safetensors **part = dt_alloc_n(n, sizeof(dt_safetensors *));
+    dt_status st = part != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for %u shards", n);
+    for (uint32_t i = 0; i < n && st == DT_OK; i++) {
+        dt_shard_name name;
+        dt_shard_name_get(i, n, name);
+        st = open_tensors(c, name, &part[i]);
+    }
+    char path[DT_CKPT_PATH_BYTES];
+    if (st == DT_OK && !join(c->m.info.path, "optim-*.safetensors", path)) {
+        st = too_long(c->m.info.path);
+    }
+    if (st == DT_OK) {
+        st = dt_safetensors_join(part, n, path, &c->optim);
+    } else {
+        for (uint32_t i = 0; i < n && part != NULL; i++) {
+            dt_safetensors_close(part[i]);
+        }
+    }
+    dt_free(part);
+    return st;
+}
+
+static dt_status open_optim(dt_ckpt *c)
+{
+    const uint32_t n = dt_shards_of(&c->m);
+    return n == 1 ? open_tensors(c, "optim.safetensors", &c->optim) : open_shards(c, n);
+}
+
 static dt_status open_step(const char *dir, dt_ckpt **out_p)
 {
     dt_ckpt *c = dt_alloc(sizeof(*c));
@@ -219,7 +253,7 @@ static dt_status open_step(const char *dir, dt_ckpt **out_p)
         st = open_tensors(c, "model.safetensors", &c->model);
     }
     if (st == DT_OK) {
-        st = open_tensors(c, "optim.safetensors", &c->optim);
+        st = open_optim(c);
     }
     if (st != DT_OK) {
         dt_ckpt_close(c);

@@ -44,7 +44,9 @@ struct dt_safetensors {
     size_t n_bytes;
     bool is_mapped;
     size_t header_bytes;
-    dt_st_tensor *tensor; /* sorted by name; names are owned */
+    dt_safetensors **part; /* [n_parts] of a joined one, which own the names of its tensors */
+    uint32_t n_parts;
+    dt_st_tensor *tensor; /* sorted by name; names are owned, if there are no parts */
     uint32_t n, cap;
     pair *pair;
     uint32_t n_pairs, cap_pairs;
@@ -425,14 +427,62 @@ dt_status dt_safetensors_open(const char *path, dt_safetensors **out_p)
     return DT_OK;
 }
 
+static dt_status take_parts(dt_safetensors *s, dt_safetensors *const *part, uint32_t n, const char *name)
+{
+    size_t n_tensors = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        n_tensors += part[i]->n;
+    }
+    s->name = dt_strdup(name);
+    s->tensor = dt_alloc_n(n_tensors + 1, sizeof(*s->tensor));
+    if (s->name == NULL || s->tensor == NULL || n_tensors > MAX_TENSORS) {
+        return DT_FAIL(DT_ENOMEM, "%s: out of memory for %zu tensors", name, n_tensors);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        if (part[i]->n > 0) {
+            memcpy(s->tensor + s->n, part[i]->tensor, part[i]->n * sizeof(*s->tensor));
+        }
+        s->n += part[i]->n;
+    }
+    return check_names(s);
+}
+
+dt_status dt_safetensors_join(dt_safetensors *const *part, uint32_t n, const char *name, dt_safetensors **out_p)
+{
+    dt_safetensors *s = dt_alloc(sizeof(*s));
+    dt_safetensors **own = dt_alloc_n(n, sizeof(dt_safetensors *));
+    if (s == NULL || own == NULL || n == 0) {
+        for (uint32_t i = 0; i < n; i++) {
+            dt_safetensors_close(part[i]);
+        }
+        dt_free(s);
+        dt_free(own);
+        return DT_FAIL(DT_ENOMEM, "%s: out of memory", name);
+    }
+    memcpy(own, part, n * sizeof(dt_safetensors *));
+    s->part = own;
+    s->n_parts = n;
+    const dt_status st = take_parts(s, part, n, name);
+    if (st != DT_OK) {
+        dt_safetensors_close(s);
+        return st;
+    }
+    *out_p = s;
+    return DT_OK;
+}
+
 void dt_safetensors_close(dt_safetensors *s)
 {
     if (s == NULL) {
         return;
     }
-    for (uint32_t i = 0; i < s->n; i++) {
+    for (uint32_t i = 0; i < s->n && s->n_parts == 0; i++) {
         dt_free((char *)(uintptr_t)s->tensor[i].name);
     }
+    for (uint32_t i = 0; i < s->n_parts; i++) {
+        dt_safetensors_close(s->part[i]);
+    }
+    dt_free(s->part);
     for (uint32_t i = 0; i < s->n_pairs; i++) {
         dt_free(s->pair[i].key);
         dt_free(s->pair[i].text);

@@ -49,6 +49,10 @@ typedef struct dt_safetensors dt_safetensors;
 dt_status dt_safetensors_open(const char *path, dt_safetensors **out_p) DT_NODISCARD;
 /* The same over memory that outlives the reader; name is for messages. */
 dt_status dt_safetensors_open_mem(const void *p, size_t bytes, const char *name, dt_safetensors **out_p) DT_NODISCARD;
+/* Several as if they were one, called name: they belong to it, and are closed where this fails. DT_EDATA: two of them
+ * have a tensor of one name. DT_ENOMEM. */
+dt_status dt_safetensors_join(dt_safetensors *const *part, uint32_t n, const char *name, dt_safetensors **out_p)
+    DT_NODISCARD;
 void dt_safetensors_close(dt_safetensors *s);
 
 uint32_t dt_safetensors_count(const dt_safetensors *s);

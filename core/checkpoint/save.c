@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Saving and pruning checkpoints. See checkpoint.h.
+ * Saving checkpoints. See checkpoint.h.
  */
 #ifdef HAVE_CONFIG_H
 #    include "config.h"
 #endif
 
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/manifest.h"
+#include "checkpoint/sealed.h"
+#include "checkpoint/shards.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/fault.h"
 #include "base/fs.h"
 #include "base/hash.h"
 #include "base/log.h"
@@ -26,18 +28,13 @@
 static const uint64_t max_step = 999999999999u; /* twelve digits of the folder's name */
 
 /* The work of one save. */
-typedef struct saver {
+struct dt_ckpt_saver {
     const dt_ckpt_save_desc *d;
     dt_manifest *m;
+    dt_shard_map map;
     dt_str folder, temp, target; /* checkpoints/, step-N.tmp.X/, step-N/ */
-    /* the file that is being written: chunk by chunk, each checked and flushed to the kernel when it is full */
-    uint8_t *chunk; /* [DT_MANIFEST_CHUNK] */
-    size_t fill;
-    int fd;
-    dt_manifest_file *file;
-    dt_sha256 sha;
-    dt_str path;
-} saver;
+    dt_sealed file;
+};
 
 /* ---- hashes ---- */
 
@@ -49,18 +46,6 @@ static int compare_tensors(const void *a, const void *b)
 static int compare_blobs(const void *a, const void *b)
 {
     return strcmp((*(const dt_ckpt_blob *const *)a)->name, (*(const dt_ckpt_blob *const *)b)->name);
-}
-
-static bool tensor_bytes(const dt_ckpt_tensor *t, size_t *out_p)
-{
-    size_t n = sizeof(float);
-    for (uint32_t i = 0; i < t->n_dims; i++) {
-        if (t->dim[i] < 0 || !dt_mul_size(n, (size_t)t->dim[i], &n)) {
-            return false;
-        }
-    }
-    *out_p = n;
-    return true;
 }
 
 static dt_status hash_tensors(const dt_ckpt_tensor *t, uint32_t n, uint64_t *hash)
@@ -75,7 +60,7 @@ static dt_status hash_tensors(const dt_ckpt_tensor *t, uint32_t n, uint64_t *has
     qsort(order, n, sizeof(*order), compare_tensors);
     for (uint32_t i = 0; i < n; i++) {
         size_t bytes = 0;
-        if (tensor_bytes(order[i], &bytes)) {
+        if (dt_ckpt_tensor_bytes(order[i], &bytes)) {
             *hash = dt_hash64(order[i]->data, bytes, *hash);
         }
     }
@@ -117,114 +102,6 @@ static dt_status compute_hashes(const dt_ckpt_save_desc *d, dt_ckpt_info *info)
     return DT_OK;
 }
 
-/* ---- one file ---- */
-
-static dt_status flush_chunk(saver *s)
-{
-    if (s->fill == 0) {
-        return DT_OK;
-    }
-    dt_sha256_add(&s->sha, s->chunk, s->fill);
-    DT_TRY(dt_manifest_file_add_crc(s->file, dt_crc32c(0, s->chunk, s->fill)));
-    DT_TRY(dt_fs_write(s->fd, s->path.text, s->chunk, s->fill));
-    s->fill = 0;
-    return DT_OK;
-}
-
-static dt_status add_bytes(void *user, const void *p, size_t bytes)
-{
-    saver *s = user;
-    const uint8_t *at = p;
-    s->file->bytes += bytes;
-    while (bytes > 0) {
-        size_t n = DT_MANIFEST_CHUNK - s->fill;
-        n = n < bytes ? n : bytes;
-        memcpy(s->chunk + s->fill, at, n);
-        s->fill += n;
-        at += n;
-        bytes -= n;
-        if (s->fill == DT_MANIFEST_CHUNK) {
-            DT_TRY(flush_chunk(s));
-        }
-    }
-    return DT_OK;
-}
-
-static dt_status begin_file(saver *s, const char *name)
-{
-    dt_str_clear(&s->path);
-    dt_str_addf(&s->path, "%s/%s", s->temp.text, name);
-    DT_TRY(dt_str_status(&s->path));
-    DT_TRY(dt_fs_create(s->path.text, &s->fd));
-    s->file = &s->m->file[s->m->n_files++];
-    *s->file = (dt_manifest_file){.bytes = 0};
-    snprintf(s->file->name, sizeof(s->file->name), "%s", name);
-    dt_sha256_init(&s->sha);
-    s->fill = 0;
-    return DT_OK;
-}
-
-/* Flush and close what begin_file opened; st is how writing it went. */
-static dt_status end_file(saver *s, dt_status st)
-{
-    if (st == DT_OK) {
-        st = flush_chunk(s);
-    }
-    if (st != DT_OK) {
-        close(s->fd);
-        return st;
-    }
-    uint8_t digest[32];
-    dt_sha256_end(&s->sha, digest);
-    dt_hex(digest, sizeof(digest), s->file->sha256);
-    s->m->info.bytes += s->file->bytes;
-    return dt_fs_sync_close(s->fd, s->path.text);
-}
-
-static dt_status put_tensors(saver *s, const dt_ckpt_tensor *t, uint32_t n)
-{
-    dt_st_tensor *list = dt_alloc_n(n + (size_t)1, sizeof(*list));
-    if (list == NULL) {
-        return DT_FAIL(DT_ENOMEM, "out of memory for a list of %u tensors", n);
-    }
-    for (uint32_t i = 0; i < n; i++) {
-        list[i] = (dt_st_tensor){.name = t[i].name, .dtype = DT_ST_F32, .n_dims = t[i].n_dims, .data = t[i].data};
-        for (uint32_t k = 0; k < t[i].n_dims && k < DT_ST_MAX_DIMS; k++) {
-            list[i].dim[k] = t[i].dim[k];
-        }
-    }
-    static const char *const metadata[][2] = {{"format", "pt"}, {"writer", "dtrain"}};
-    dt_status st = dt_safetensors_write_to(list, n, metadata, 2, add_bytes, s);
-    dt_free(list);
-    return st;
-}
-
-static dt_status write_tensors(saver *s, const char *name, const dt_ckpt_tensor *t, uint32_t n)
-{
-    DT_TRY(begin_file(s, name));
-    return end_file(s, put_tensors(s, t, n));
-}
-
-static dt_status write_bytes(saver *s, const char *name, const void *p, size_t bytes)
-{
-    DT_TRY(begin_file(s, name));
-    return end_file(s, add_bytes(s, p, bytes));
-}
-
-/* "dtblob1\n", u32 version, u32 zero, u64 bytes, all little endian, then the bytes */
-static dt_status put_blob(saver *s, const dt_ckpt_blob *b)
-{
-    uint8_t head[24] = "dtblob1\n";
-    for (int i = 0; i < 4; i++) {
-        head[8 + i] = (uint8_t)(b->version >> 8 * i);
-    }
-    for (int i = 0; i < 8; i++) {
-        head[16 + i] = (uint8_t)((uint64_t)b->bytes >> 8 * i);
-    }
-    DT_TRY(add_bytes(s, head, sizeof(head)));
-    return add_bytes(s, b->data, b->bytes);
-}
-
 /* ---- the whole ---- */
 
 static dt_status check_desc(const dt_ckpt_save_desc *d)
@@ -232,6 +109,9 @@ static dt_status check_desc(const dt_ckpt_save_desc *d)
     if (d->info.step > max_step) {
         return DT_FAIL(DT_EINVAL, "step %llu is above the limit of %llu", (unsigned long long)d->info.step,
                        (unsigned long long)max_step);
+    }
+    if (d->n_shards > DT_CKPT_MAX_SHARDS) {
+        return DT_FAIL(DT_EINVAL, "%u shards, the limit is %d", d->n_shards, DT_CKPT_MAX_SHARDS);
     }
     if (d->n_blobs > DT_CKPT_MAX_PLUGINS || d->info.n_plugins > DT_CKPT_MAX_PLUGINS) {
         return DT_FAIL(DT_EINVAL, "%u plugin states of %u plugins, the limit is %d", d->n_blobs, d->info.n_plugins,
@@ -248,7 +128,7 @@ static dt_status check_desc(const dt_ckpt_save_desc *d)
         const dt_ckpt_tensor *t = pass == 0 ? d->model : d->optim;
         for (uint32_t i = 0; i < (pass == 0 ? d->n_model : d->n_optim); i++) {
             size_t bytes = 0;
-            if (t[i].n_dims > DT_ST_MAX_DIMS || !tensor_bytes(&t[i], &bytes)) {
+            if (t[i].n_dims > DT_ST_MAX_DIMS || !dt_ckpt_tensor_bytes(&t[i], &bytes)) {
                 return DT_FAIL(DT_EINVAL, "tensor %s has a shape that cannot be stored", t[i].name);
             }
         }
@@ -263,7 +143,7 @@ static dt_status check_space(const dt_ckpt_save_desc *d, const char *folder)
     uint64_t need = (uint64_t)4 << 20, one = 0;
     for (uint32_t i = 0; i < d->n_model + d->n_optim; i++) {
         size_t bytes = 0;
-        (void)tensor_bytes(i < d->n_model ? &d->model[i] : &d->optim[i - d->n_model], &bytes);
+        (void)dt_ckpt_tensor_bytes(i < d->n_model ? &d->model[i] : &d->optim[i - d->n_model], &bytes);
         need += bytes;
     }
     for (uint32_t i = 0; i < d->n_blobs; i++) {
@@ -280,41 +160,83 @@ static dt_status check_space(const dt_ckpt_save_desc *d, const char *folder)
     return DT_OK;
 }
 
-static dt_status write_all(saver *s)
+/* The next file of the manifest. */
+static dt_manifest_file *next_file(dt_ckpt_saver *s)
+{
+    return &s->m->file[s->m->n_files++];
+}
+
+static dt_status write_model(dt_ckpt_saver *s)
 {
     const dt_ckpt_save_desc *d = s->d;
-    DT_TRY(write_tensors(s, "model.safetensors", d->model, d->n_model));
-    DT_TRY(write_tensors(s, "optim.safetensors", d->optim, d->n_optim));
-    DT_TRY(write_bytes(s, "state.json", d->state_json, strlen(d->state_json)));
+    const dt_ckpt_tensor **all = dt_alloc_n(d->n_model + (size_t)1, sizeof(*all));
+    if (all == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for a list of %u tensors", d->n_model);
+    }
+    for (uint32_t i = 0; i < d->n_model; i++) {
+        all[i] = &d->model[i];
+    }
+    const dt_status st = dt_sealed_tensors(&s->file, s->temp.text, "model.safetensors", all, d->n_model, next_file(s));
+    dt_free(all);
+    return st;
+}
+
+static dt_status write_shard(const dt_ckpt_save_desc *d, const dt_shard_map *map, uint32_t shard, const char *folder,
+                             dt_sealed *file, dt_manifest_file *out)
+{
+    dt_shard_name name;
+    const dt_ckpt_tensor **own = dt_alloc_n(d->n_optim + (size_t)1, sizeof(*own));
+    if (own == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for a list of %u tensors", d->n_optim);
+    }
+    const uint32_t n = dt_shard_tensors(d, map, shard, own);
+    dt_shard_name_get(shard, map->n, name);
+    const dt_status st = dt_sealed_tensors(file, folder, name, own, n, out);
+    dt_free(own);
+    return st;
+}
+
+static dt_status write_index(dt_ckpt_saver *s)
+{
+    dt_str text = {0};
+    dt_shard_index_print(s->d, &s->map, &text);
+    dt_status st = dt_str_status(&text);
+    if (st == DT_OK) {
+        st = dt_sealed_bytes(&s->file, s->temp.text, DT_SHARDS_INDEX, text.text, text.bytes, next_file(s));
+    }
+    dt_str_fini(&text);
+    return st;
+}
+
+dt_status dt_ckpt_save_files(dt_ckpt_saver *s)
+{
+    const dt_ckpt_save_desc *d = s->d;
+    const char *folder = s->temp.text;
+    DT_TRY(compute_hashes(d, &s->m->info));
+    DT_TRY(write_model(s));
+    DT_TRY(write_shard(d, &s->map, 0, folder, &s->file, next_file(s)));
+    DT_TRY(s->map.n > 1 ? write_index(s) : DT_OK);
+    DT_TRY(dt_sealed_bytes(&s->file, folder, "state.json", d->state_json, strlen(d->state_json), next_file(s)));
     for (uint32_t i = 0; i < d->n_blobs; i++) {
         char name[DT_CKPT_NAME_BYTES + 16];
         snprintf(name, sizeof(name), "plugin-%s.bin", d->blobs[i].name);
-        DT_TRY(begin_file(s, name));
-        DT_TRY(end_file(s, put_blob(s, &d->blobs[i])));
+        DT_TRY(dt_sealed_blob(&s->file, folder, name, &d->blobs[i], next_file(s)));
     }
-    if (d->config != NULL) {
-        DT_TRY(write_bytes(s, "config.cfg", d->config, strlen(d->config)));
-    }
-    return DT_OK;
+    return d->config != NULL
+               ? dt_sealed_bytes(&s->file, folder, "config.cfg", d->config, strlen(d->config), next_file(s))
+               : DT_OK;
 }
 
 /* A file outside the manifest. */
-static dt_status write_plain(saver *s, const char *name, const void *p, size_t bytes)
+static dt_status write_plain(dt_ckpt_saver *s, const char *name, const void *p, size_t bytes)
 {
-    int fd = -1;
-    dt_str_clear(&s->path);
-    dt_str_addf(&s->path, "%s/%s", s->temp.text, name);
-    DT_TRY(dt_str_status(&s->path));
-    DT_TRY(dt_fs_create(s->path.text, &fd));
-    dt_status st = dt_fs_write(fd, s->path.text, p, bytes);
-    if (st != DT_OK) {
-        close(fd);
-        return st;
-    }
-    return dt_fs_sync_close(fd, s->path.text);
+    dt_manifest_file untold = {.bytes = 0};
+    const dt_status st = dt_sealed_bytes(&s->file, s->temp.text, name, p, bytes, &untold);
+    dt_free(untold.crc);
+    return st;
 }
 
-static dt_status write_manifest(saver *s)
+static dt_status write_manifest(dt_ckpt_saver *s)
 {
     dt_str text = {0};
     dt_manifest_print(s->m, &text);
@@ -335,7 +257,7 @@ static dt_status write_manifest(saver *s)
 }
 
 /* Rename into place; a folder of the same step comes out under the temporary name. */
-static dt_status publish(saver *s)
+static dt_status publish(dt_ckpt_saver *s)
 {
     DT_TRY(dt_fs_sync_dir(s->temp.text));
     if (dt_fs_is_dir(s->target.text)) {
@@ -351,28 +273,24 @@ static dt_status publish(saver *s)
 }
 
 /* For people and their scripts; a checkpoint without it is as good. */
-static void write_hint(saver *s)
+static void write_hint(const dt_ckpt_saver *s)
 {
     const char *name = strrchr(s->target.text, '/') + 1;
-    dt_str_clear(&s->path);
-    dt_str_addf(&s->path, "%s/LATEST", s->folder.text);
-    dt_str line = {0};
+    dt_str path = {0}, line = {0};
+    dt_str_addf(&path, "%s/LATEST", s->folder.text);
     dt_str_addf(&line, "%s\n", name);
-    if (dt_fs_write_text(&s->path, &line) != DT_OK) {
+    if (dt_fs_write_text(&path, &line) != DT_OK) {
         dt_log(DT_LOG_WARN, "the checkpoint is committed, but not the hint LATEST: %s", dt_error_text());
     }
     dt_str_fini(&line);
+    dt_str_fini(&path);
 }
 
-static dt_status save(saver *s)
+static dt_status name_folders(dt_ckpt_saver *s)
 {
     dt_ckpt_info *info = &s->m->info;
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    *info = s->d->info;
-    info->bytes = 0;
-    info->metric = info->metric_name[0] != '\0' ? info->metric : (double)NAN;
-    dt_clock_utc(info->wall_time, sizeof(info->wall_time));
     dt_str_addf(&s->folder, "%s/checkpoints", s->d->run_dir);
     dt_str_addf(&s->target, "%s/step-%012llu", dt_str_text(&s->folder), (unsigned long long)info->step);
     dt_str_addf(&s->temp, "%s.tmp.%ld-%09ld", dt_str_text(&s->target), (long)getpid(), now.tv_nsec);
@@ -383,144 +301,182 @@ static dt_status save(saver *s)
         return DT_FAIL(DT_EINVAL, "the run directory's path of %zu bytes is too long", s->folder.bytes);
     }
     memcpy(info->path, s->target.text, s->target.bytes + 1);
-    s->chunk = dt_alloc(DT_MANIFEST_CHUNK);
-    if (s->chunk == NULL) {
-        return DT_FAIL(DT_ENOMEM, "out of memory for writing a checkpoint");
-    }
-    DT_TRY(compute_hashes(s->d, info));
+    return DT_OK;
+}
+
+static dt_status begin(dt_ckpt_saver *s)
+{
+    dt_ckpt_info *info = &s->m->info;
+    *info = s->d->info;
+    info->bytes = 0;
+    info->metric = info->metric_name[0] != '\0' ? info->metric : (double)NAN;
+    dt_clock_utc(info->wall_time, sizeof(info->wall_time));
+    DT_TRY(name_folders(s));
+    DT_TRY(dt_sealed_init(&s->file));
+    DT_TRY(dt_shard_map_make(s->d, &s->map));
     DT_TRY(dt_fs_mkdirs(s->folder.text));
     DT_TRY(check_space(s->d, s->folder.text));
-    DT_TRY(dt_fs_mkdirs(s->temp.text));
-    dt_status st = write_all(s);
-    if (st == DT_OK) {
-        st = write_manifest(s);
+    return dt_fs_mkdirs(s->temp.text);
+}
+
+static void destroy(dt_ckpt_saver *s)
+{
+    dt_shard_map_fini(&s->map);
+    if (s->m != NULL) {
+        dt_manifest_fini(s->m);
     }
+    dt_free(s->m);
+    dt_sealed_fini(&s->file);
+    dt_str_fini(&s->folder);
+    dt_str_fini(&s->temp);
+    dt_str_fini(&s->target);
+    dt_free(s);
+}
+
+void dt_ckpt_save_abandon(dt_ckpt_saver *s)
+{
+    dt_error why;
+    if (s == NULL) {
+        return;
+    }
+    dt_error_take(&why, DT_OK);
+    if (s->temp.bytes > 0) {
+        (void)!dt_fs_remove_tree(s->temp.text); /* what stays goes with the next pruning */
+    }
+    (void)!dt_error_put(&why);
+    destroy(s);
+}
+
+static dt_status explain(dt_status st, const dt_ckpt_save_desc *d)
+{
+    return st < 0 ? DT_CONTEXT(st, "saving step %llu", (unsigned long long)d->info.step) : st;
+}
+
+dt_status dt_ckpt_save_begin(const dt_ckpt_save_desc *d, dt_ckpt_saver **out_p)
+{
+    DT_TRY(check_desc(d));
+    dt_ckpt_saver *s = dt_alloc(sizeof(*s));
+    if (s == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for a checkpoint");
+    }
+    s->d = d;
+    s->m = dt_alloc(sizeof(*s->m));
+    const dt_status st = s->m != NULL ? begin(s) : DT_FAIL(DT_ENOMEM, "out of memory for a manifest");
+    if (st != DT_OK) {
+        dt_ckpt_save_abandon(s);
+        return explain(st, d);
+    }
+    *out_p = s;
+    return DT_OK;
+}
+
+const char *dt_ckpt_save_name(const dt_ckpt_saver *s)
+{
+    return strrchr(s->temp.text, '/') + 1;
+}
+
+/* The name of a folder that is being written, from another process. */
+static bool is_temp_name(const char *name)
+{
+    return strlen(name) < DT_CKPT_NAME_BYTES && dt_glob_match("step-*.tmp.*", name) && strchr(name, '/') == NULL;
+}
+
+static dt_status save_shard(const dt_ckpt_save_desc *d, const char *folder, uint32_t shard, dt_sealed *file,
+                            dt_manifest_file *out)
+{
+    dt_shard_map map;
+    if (dt_fault("ckpt.shard")) {
+        return DT_FAIL(DT_EIO, "cannot write shard %u of %s (injected)", shard, folder);
+    }
+    DT_TRY(dt_shard_map_make(d, &map));
+    const dt_status st = write_shard(d, &map, shard, folder, file, out);
+    dt_shard_map_fini(&map);
+    return st;
+}
+
+dt_status dt_ckpt_save_shard(const dt_ckpt_save_desc *d, const char *name, uint32_t shard, dt_ckpt_shard *out)
+{
+    dt_str folder = {0};
+    dt_sealed file;
+    dt_manifest_file told = {.bytes = 0};
+    DT_TRY(check_desc(d));
+    if (!is_temp_name(name) || shard >= d->n_shards) {
+        return DT_FAIL(DT_EINVAL, "no checkpoint is written to \"%.64s\" in %u shards", name, d->n_shards);
+    }
+    DT_TRY(dt_sealed_init(&file));
+    dt_str_addf(&folder, "%s/checkpoints/%s", d->run_dir, name);
+    dt_status st = dt_str_status(&folder);
+    if (st == DT_OK) {
+        st = save_shard(d, folder.text, shard, &file, &told);
+    }
+    *out = (dt_ckpt_shard){.bytes = told.bytes, .n_crc = told.n_crc, .crc = told.crc};
+    memcpy(out->sha256, told.sha256, sizeof(out->sha256));
+    dt_sealed_fini(&file);
+    dt_str_fini(&folder);
+    return explain(st, d);
+}
+
+/* What another process wrote, into the manifest. */
+static void take_shard(dt_ckpt_saver *s, uint32_t shard, dt_ckpt_shard *from)
+{
+    dt_shard_name name;
+    dt_manifest_file *f = next_file(s);
+    dt_shard_name_get(shard, s->map.n, name);
+    *f = (dt_manifest_file){.bytes = from->bytes, .crc = from->crc, .n_crc = from->n_crc, .cap_crc = from->n_crc};
+    snprintf(f->name, sizeof(f->name), "%s", name);
+    memcpy(f->sha256, from->sha256, sizeof(f->sha256));
+    from->crc = NULL;
+}
+
+dt_status dt_ckpt_save_end(dt_ckpt_saver *s, dt_ckpt_shard *others, dt_ckpt_info *info_p)
+{
+    const dt_ckpt_save_desc *d = s->d;
+    for (uint32_t i = 1; i < s->map.n; i++) {
+        take_shard(s, i, &others[i - 1]);
+    }
+    for (uint32_t i = 0; i < s->m->n_files; i++) {
+        s->m->info.bytes += s->m->file[i].bytes;
+    }
+    dt_status st = write_manifest(s);
     if (st == DT_OK) {
         st = publish(s);
     }
     if (st != DT_OK) {
-        dt_error why;
-        dt_error_take(&why, st);
-        (void)!dt_fs_remove_tree(s->temp.text); /* what stays goes with the next pruning */
-        return dt_error_put(&why);
+        dt_ckpt_save_abandon(s);
+        return explain(st, d);
     }
-    info->valid = true;
+    s->m->info.valid = true;
+    write_hint(s);
+    if (info_p != NULL) {
+        *info_p = s->m->info;
+    }
+    destroy(s);
     return DT_OK;
 }
 
 dt_status dt_ckpt_save(const dt_ckpt_save_desc *d, dt_ckpt_info *info_p)
 {
-    DT_TRY(check_desc(d));
-    saver s = {.d = d, .fd = -1, .m = dt_alloc(sizeof(*s.m))};
-    if (s.m == NULL) {
-        return DT_FAIL(DT_ENOMEM, "out of memory for a manifest");
-    }
-    dt_status st = save(&s);
+    dt_ckpt_saver *s = NULL;
+    const uint32_t n = d->n_shards > 1 ? d->n_shards : 1;
+    dt_ckpt_shard *others = dt_alloc_n(n, sizeof(*others));
+    dt_status st = others != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for %u shards", n);
     if (st == DT_OK) {
-        write_hint(&s);
-        if (info_p != NULL) {
-            *info_p = s.m->info;
-        }
+        st = dt_ckpt_save_begin(d, &s);
+    }
+    if (st == DT_OK) {
+        st = explain(dt_ckpt_save_files(s), d);
+    }
+    for (uint32_t i = 1; i < n && st == DT_OK; i++) {
+        st = dt_ckpt_save_shard(d, dt_ckpt_save_name(s), i, &others[i - 1]);
+    }
+    if (st == DT_OK) {
+        st = dt_ckpt_save_end(s, others, info_p);
     } else {
-        st = DT_CONTEXT(st, "saving step %llu", (unsigned long long)d->info.step);
+        dt_ckpt_save_abandon(s);
     }
-    dt_manifest_fini(s.m);
-    dt_free(s.m);
-    dt_free(s.chunk);
-    dt_str_fini(&s.folder);
-    dt_str_fini(&s.temp);
-    dt_str_fini(&s.target);
-    dt_str_fini(&s.path);
-    return st;
-}
-
-/* ---- pruning ---- */
-
-/* True when fewer than keep->best valid checkpoints of its phase are better by the same metric; of equals the newer
- * is. */
-static bool is_among_best(const dt_ckpt_info *list, uint32_t n, uint32_t i, const dt_ckpt_keep *keep)
-{
-    if (!list[i].valid || isnan(list[i].metric)) {
-        return false;
+    for (uint32_t i = 1; i < n && others != NULL; i++) {
+        dt_free(others[i - 1].crc);
     }
-    uint32_t n_better = 0;
-    for (uint32_t k = 0; k < n; k++) {
-        if (!list[k].valid || isnan(list[k].metric) || k == i || list[k].phase_index != list[i].phase_index ||
-            strcmp(list[k].metric_name, list[i].metric_name) != 0) {
-            continue;
-        }
-        const bool is_min = (keep->min >> (list[i].phase_index % 32) & 1) != 0;
-        double gain = is_min ? list[i].metric - list[k].metric : list[k].metric - list[i].metric;
-        n_better += gain > 0 || (gain == 0 && k > i);
-    }
-    return n_better < keep->best;
-}
-
-/* First out of sight in one step, so that no half-deleted folder has a checkpoint's name, then away. */
-static dt_status delete_checkpoint(const char *folder, const char *path)
-{
-    dt_str trash = {0};
-    dt_str_addf(&trash, "%s/trash.%s.%ld", folder, strrchr(path, '/') + 1, (long)getpid());
-    dt_status st = dt_str_status(&trash);
-    if (st == DT_OK) {
-        st = dt_fs_rename(path, trash.text);
-    }
-    if (st == DT_OK) {
-        st = dt_fs_sync_dir(folder);
-    }
-    if (st == DT_OK) {
-        st = dt_fs_remove_tree(trash.text);
-    }
-    dt_str_fini(&trash);
-    return st;
-}
-
-static dt_status delete_leftovers(const char *folder)
-{
-    char **names = NULL;
-    size_t n = 0;
-    DT_TRY(dt_fs_list(folder, &names, &n));
-    dt_status st = DT_OK;
-    for (size_t i = 0; i < n && st == DT_OK; i++) {
-        if (dt_glob_match("step-*.tmp.*", names[i]) || dt_glob_match("trash.*", names[i]) ||
-            dt_glob_match("LATEST.tmp.*", names[i])) {
-            dt_str path = {0};
-            dt_str_addf(&path, "%s/%s", folder, names[i]);
-            st = dt_str_status(&path);
-            if (st == DT_OK) {
-                st = dt_fs_remove_tree(path.text);
-            }
-            dt_str_fini(&path);
-        }
-    }
-    dt_fs_list_free(names, n);
-    return st;
-}
-
-dt_status dt_ckpt_prune(const char *run_dir, const dt_ckpt_keep *keep)
-{
-    if (keep->last == 0) {
-        return DT_FAIL(DT_EINVAL, "keep_last 0 would delete every checkpoint, want at least 1");
-    }
-    dt_str folder = {0};
-    dt_ckpt_info *list = NULL;
-    uint32_t n = 0, n_newer = 0;
-    dt_str_addf(&folder, "%s/checkpoints", run_dir);
-    dt_status st = dt_str_status(&folder);
-    if (st == DT_OK) {
-        st = dt_ckpt_list(folder.text, &list, &n);
-    }
-    for (uint32_t i = n; i-- > 0 && st == DT_OK;) { /* newest first */
-        bool is_kept = !list[i].valid || list[i].phase_end || n_newer < keep->last || is_among_best(list, n, i, keep);
-        n_newer += list[i].valid;
-        if (!is_kept) {
-            st = delete_checkpoint(folder.text, list[i].path);
-        }
-    }
-    if (st == DT_OK) {
-        st = delete_leftovers(folder.text);
-    }
-    dt_free(list);
-    dt_str_fini(&folder);
+    dt_free(others);
     return st;
 }

@@ -136,6 +136,9 @@ static const dt_option checkpoint_table[] = {
     ROW(dt_checkpoint_opts, wait_s, I64, DT_OPT_NEUTRAL, "600", "s", 0, 1e9, NULL,
         "how long the end of a phase or a run waits for space on a full disk, before the run fails (10 s when asked "
         "to stop); in the middle of a phase training goes on, and saves again later"),
+    ROW(dt_checkpoint_opts, shard_mb, F64, DT_OPT_NEUTRAL, "8", "MB", 0, 1e6, NULL,
+        "ranks write the optimizer's state together, so much each at least, in shards that any other number of ranks "
+        "reads; 0 = rank 0 alone"),
     ROW(dt_checkpoint_opts, best_by, STR, DT_OPT_NEUTRAL, "", NULL, 0, 0, NULL,
         "result of evaluations that marks the best checkpoint: the one with the largest value, with min: in front "
         "the smallest"),
@@ -357,7 +360,8 @@ dt_status dt_config_training(dt_config *c, int64_t phase, dt_training_opts *out_
 {
     DT_TRY(dt_config_section(c, phase, "training", NULL, 0, out_p, sizeof(*out_p)));
     const bool is_falling = out_p->scheduler == DT_SCHEDULE_COSINE || out_p->scheduler == DT_SCHEDULE_LINEAR;
-    if (is_falling && out_p->eta_min > out_p->learning_rate) { /* by default or not: a written configuration gives all */
+    /* by default or not: a configuration that was written gives every value */
+    if (is_falling && out_p->eta_min > out_p->learning_rate) {
         return refuse(c, phase, "training", "eta_min",
                       "the rate cannot fall to more than training.learning_rate; lower it, or choose the scheduler "
                       "constant");

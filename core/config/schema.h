@@ -53,6 +53,7 @@ typedef struct dt_amp_opts {
 
 typedef struct dt_checkpoint_opts {
     int64_t every_steps, every_seconds, keep_last, wait_s;
+    double shard_mb;     /* 0: never */
     const char *best_by; /* "", a result of evaluation, or min: and one */
     uint32_t hand_on;    /* DT_HAND_ON_* */
 } dt_checkpoint_opts;

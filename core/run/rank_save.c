@@ -14,6 +14,19 @@
 
 #include <time.h>
 
+/* How many ranks write the optimizer's state; the same on all. */
+static uint32_t count_shards(const dt_rank *k)
+{
+    const dt_stage *s = k->stage;
+    const double least = k->checkpoint.shard_mb * 1e6;
+    const uint32_t ranks = dt_comm_size(k->comm), most = ranks < DT_CKPT_MAX_SHARDS ? ranks : DT_CKPT_MAX_SHARDS;
+    if (s->trainer == NULL || least <= 0 || most == 1) {
+        return 1;
+    }
+    const double n = (double)dt_trainer_moments(s->trainer) * (double)s->params.total * sizeof(float) / least;
+    return n < 2 ? 1 : n < most ? (uint32_t)n : most;
+}
+
 static dt_snapshot_desc describe_snapshot(const dt_rank *k)
 {
     const dt_run_state *r = k->r;
@@ -21,13 +34,19 @@ static dt_snapshot_desc describe_snapshot(const dt_rank *k)
                               .base_step = r->base_step,
                               .epoch = k->epoch,
                               .phase_ms = (uint64_t)(dt_rank_phase_s(k) * 1e3),
+                              .comm = k->comm,
                               .ranks = dt_comm_size(k->comm),
+                              .n_shards = count_shards(k),
                               .owed = k->owed,
                               .is_evaluated = k->evaluated_step == dt_rank_global_step(k)};
 }
 
+/* [collective] where there are shards; else rank 0 alone. */
 static dt_status write_checkpoint(dt_rank *k, const dt_snapshot_desc *d)
 {
+    if (!dt_rank_is_first(k)) {
+        return d->n_shards > 1 ? dt_snapshot_help(k->stage, d) : DT_OK;
+    }
     DT_TRY(dt_snapshot_save(k->stage, d, NULL));
     k->last_saved_step = dt_rank_global_step(k);
     if (dt_snapshot_prune(k->stage, d->run_dir) < 0) {
@@ -52,6 +71,9 @@ static dt_status try_save(dt_rank *k, bool phase_end)
     dt_snapshot_desc d = describe_snapshot(k);
     d.phase_end = phase_end;
     const dt_status st = write_checkpoint(k, &d);
+    if (!dt_rank_is_first(k)) {
+        return st;
+    }
     k->last_save_s = dt_clock_s();
     if (st == DT_OK && k->n_failed_saves > 0) {
         dt_log(DT_LOG_WARN, "step %llu is saved, after %u tries that failed", (unsigned long long)step,
@@ -110,13 +132,22 @@ static dt_status tell_last(const dt_rank *k, dt_status st)
                       (unsigned long long)dt_rank_global_step(k), dt_rundir_path(k->r->d->dir));
 }
 
-/* Rank 0 saves, again where it must; the others learn how it ended. */
+/* Ranks have lost each other: nothing that they do together helps. */
+static bool is_of_ranks(const dt_rank *k, dt_status st)
+{
+    return dt_comm_size(k->comm) > 1 && (st == DT_EPEER || st == DT_ECOMM);
+}
+
+/* Rank 0 saves, again where it must, with the help of the others; they learn how it ended. */
 static dt_status save_until_done(dt_rank *k, bool phase_end, bool must, bool is_due)
 {
     const double begin_s = dt_clock_s();
     for (uint32_t n = 1;; n++) {
-        dt_status st = is_due && dt_rank_is_first(k) ? try_save(k, phase_end) : DT_OK;
+        dt_status st = is_due ? try_save(k, phase_end) : DT_OK;
         uint32_t again = 0;
+        if (st < 0 && (!dt_rank_is_first(k) || is_of_ranks(k, st))) {
+            return st;
+        }
         if (st < 0 && !must) {
             st = go_on_unsaved(k, st);
         } else if (st < 0) {
@@ -166,7 +197,11 @@ static void rescue(dt_rank *k, const dt_snapshot_held *held)
     const uint64_t step = dt_rank_global_step(k);
     dt_snapshot_desc d = describe_snapshot(k);
     d.held = held;
-    if (write_checkpoint(k, &d) < 0) {
+    const dt_status st = write_checkpoint(k, &d);
+    if (!dt_rank_is_first(k)) {
+        return;
+    }
+    if (st < 0) {
         dt_log(DT_LOG_WARN, "what was learnt before the failure is not saved: %s", dt_error_text());
     } else {
         dt_log(DT_LOG_WARN, "what was learnt before the failure is saved at step %llu", (unsigned long long)step);
@@ -189,7 +224,7 @@ dt_status dt_rank_rescue(dt_rank *k, dt_status st, const dt_snapshot_held *held)
     const bool is_alone = dt_comm_size(k->comm) == 1;
     /* where the communicator itself failed nothing can be brought together any more */
     const bool is_whole = open_state(k, &is_due) == DT_OK;
-    if (is_due && is_whole && dt_rank_is_first(k)) {
+    if (is_due && is_whole) {
         rescue(k, held);
     }
     close_state(k);

@@ -7,6 +7,8 @@
 #include "experience/service.h"
 #include "service/roles.h"
 #include "run/snapshot.h"
+#include "run/snapshot_shards.h"
+#include "run/snapshot_tensors.h"
 
 #include "backend/kernel.h"
 #include "base/err.h"
@@ -23,64 +25,6 @@
 #define KEY_STORES      "stores"
 #define KEY_OWED        "owed"
 #define KEY_ENV_STEPS   "env_steps"
-
-/* ---- tensors of a stage ------------------------------------------------------------------------------------------ */
-
-typedef struct tensor_list {
-    dt_ckpt_tensor *t;
-    dt_str *name; /* [cap] owns the names with a prefix */
-    uint32_t n, cap;
-} tensor_list;
-
-static void list_fini(tensor_list *l)
-{
-    if (l->name != NULL) {
-        for (uint32_t i = 0; i < l->cap; i++) {
-            dt_str_fini(&l->name[i]);
-        }
-    }
-    dt_free(l->name);
-    dt_free(l->t);
-}
-
-static dt_status add_arena(tensor_list *l, const dt_param_table *table, const char *prefix, float *arena)
-{
-    if (arena != NULL) {
-        for (uint32_t i = 0; i < table->n; i++) {
-            const dt_param *p = &table->param[i];
-            dt_str_addf(&l->name[l->n], "%s%s", prefix, p->name);
-            DT_TRY(dt_str_status(&l->name[l->n]));
-            l->t[l->n] = (dt_ckpt_tensor){
-                .name = dt_str_text(&l->name[l->n]), .dim = p->dim, .n_dims = p->n_dims, .data = arena + p->offset};
-            l->n++;
-        }
-    }
-    return DT_OK;
-}
-
-static dt_status list_init(tensor_list *l, uint32_t cap)
-{
-    memset(l, 0, sizeof(*l));
-    l->cap = cap;
-    l->t = dt_alloc_n(cap > 0 ? cap : 1, sizeof(*l->t));
-    l->name = dt_alloc_n(cap > 0 ? cap : 1, sizeof(*l->name));
-    return l->t != NULL && l->name != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for a checkpoint's tensors");
-}
-
-static dt_status list_model(dt_stage *s, tensor_list *l)
-{
-    DT_TRY(list_init(l, s->params.n));
-    DT_TRY(dt_trainer_hold(s->trainer));
-    return add_arena(l, &s->params, "", dt_trainer_params(s->trainer));
-}
-
-static dt_status list_optim(dt_stage *s, tensor_list *l)
-{
-    DT_TRY(list_init(l, 2 * s->params.n));
-    DT_TRY(dt_trainer_hold(s->trainer));
-    DT_TRY(add_arena(l, &s->params, "m.", dt_trainer_moment(s->trainer, 0)));
-    return add_arena(l, &s->params, "v.", dt_trainer_moment(s->trainer, 1));
-}
 
 /* ---- saving ------------------------------------------------------------------------------------------------------ */
 
@@ -126,23 +70,6 @@ void dt_snapshot_held_fini(dt_snapshot_held *h)
     dt_str_fini(&h->rollout);
     dt_str_fini(&h->normaliser);
     *h = (dt_snapshot_held){.is_there = false};
-}
-
-static dt_status check_finite(const tensor_list *l)
-{
-    for (uint32_t i = 0; i < l->n; i++) {
-        int64_t count = 1;
-        for (uint32_t k = 0; k < l->t[i].n_dims; k++) {
-            count *= l->t[i].dim[k];
-        }
-        for (int64_t k = 0; k < count; k++) {
-            if (!isfinite(l->t[i].data[k])) {
-                return DT_FAIL(DT_EDIVERGED, "%s is %g at element %lld: nothing of it is saved", l->t[i].name,
-                               (double)l->t[i].data[k], (long long)k);
-            }
-        }
-    }
-    return DT_OK;
 }
 
 dt_status dt_snapshot_cpu(dt_config *c, int64_t phase, char *out, size_t bytes)
@@ -245,78 +172,108 @@ static void add_blob(dt_ckpt_save_desc *save, dt_ckpt_blob *blobs, const char *n
         (dt_ckpt_blob){.name = name, .version = version, .data = dt_str_text(bytes), .bytes = bytes->bytes};
 }
 
-typedef struct gathered { /* what a checkpoint is made of */
-    tensor_list model, optim;
+typedef struct package { /* what a checkpoint is made of */
+    dt_tensor_list model, optim;
     dt_str state, config;
-} gathered;
+    dt_snapshot_held now;
+    dt_ckpt_blob blobs[3];
+    dt_ckpt_save_desc save;
+} package;
 
-static dt_status gather(dt_stage *s, const dt_snapshot_desc *d, const dt_snapshot_held *held, gathered *g)
+static dt_status gather(dt_stage *s, const dt_snapshot_desc *d, const dt_snapshot_held *held, package *p)
 {
-    DT_TRY(list_model(s, &g->model));
-    DT_TRY(list_optim(s, &g->optim));
-    DT_TRY(check_finite(&g->model));
-    DT_TRY(check_finite(&g->optim));
-    DT_TRY(dt_config_write(s->d.config, &g->config));
-    write_state(s, d, held, &g->state);
-    return dt_str_status(&g->state);
+    DT_TRY(fill_info(s, d, &p->save.info));
+    DT_TRY(dt_tensors_of_model(s, &p->model));
+    DT_TRY(dt_tensors_of_optim(s, &p->optim));
+    DT_TRY(dt_tensors_check(&p->model));
+    DT_TRY(dt_tensors_check(&p->optim));
+    DT_TRY(dt_config_write(s->d.config, &p->config));
+    write_state(s, d, held, &p->state);
+    return dt_str_status(&p->state);
 }
 
-static dt_status save_gathered(const dt_stage *s, const gathered *g, const dt_snapshot_held *held,
-                               dt_ckpt_save_desc *save, dt_ckpt_info *info_p)
+static void describe(const dt_stage *s, const dt_snapshot_desc *d, const dt_snapshot_held *held, package *p)
 {
     const dt_component *phase = &s->d.phase->desc;
-    dt_ckpt_blob blobs[3];
+    dt_ckpt_save_desc *save = &p->save;
     if (s->d.phase->ops.phase.save != NULL) {
-        add_blob(save, blobs, phase->id, phase->state_version, &held->phase);
+        add_blob(save, p->blobs, phase->id, phase->state_version, &held->phase);
     }
     if (s->rollout != NULL) {
-        add_blob(save, blobs, BLOB_ROLLOUT, 1, &held->rollout);
-        add_blob(save, blobs, BLOB_NORMALISER, 1, &held->normaliser);
+        add_blob(save, p->blobs, BLOB_ROLLOUT, 1, &held->rollout);
+        add_blob(save, p->blobs, BLOB_NORMALISER, 1, &held->normaliser);
     }
-    save->model = g->model.t;
-    save->n_model = g->model.n;
-    save->optim = g->optim.t;
-    save->n_optim = g->optim.n;
-    save->state_json = dt_str_text(&g->state);
-    save->config = dt_str_text(&g->config);
-    save->blobs = blobs;
-    return dt_ckpt_save(save, info_p);
+    save->run_dir = d->run_dir;
+    save->model = p->model.t;
+    save->n_model = p->model.n;
+    save->optim = p->optim.t;
+    save->n_optim = p->optim.n;
+    save->state_json = dt_str_text(&p->state);
+    save->config = dt_str_text(&p->config);
+    save->blobs = p->blobs;
+    save->n_shards = d->n_shards;
 }
 
-static dt_status save_all(dt_stage *s, const dt_snapshot_desc *d, const dt_snapshot_held *held, dt_ckpt_save_desc *save,
-                          dt_ckpt_info *info_p)
+static dt_status prepare(dt_stage *s, const dt_snapshot_desc *d, package *p)
 {
-    gathered g = {.model = {0}};
-    save->run_dir = d->run_dir;
-    dt_status st = fill_info(s, d, &save->info);
-    if (st == DT_OK) {
-        st = gather(s, d, held, &g);
+    const dt_snapshot_held *held = d->held != NULL ? d->held : &p->now;
+    DT_TRY(d->held == NULL ? write_blobs(s, &p->now) : DT_OK);
+    DT_TRY(gather(s, d, held, p));
+    describe(s, d, held, p);
+    return DT_OK;
+}
+
+static void package_destroy(package *p)
+{
+    if (p != NULL) {
+        dt_tensor_list_fini(&p->model);
+        dt_tensor_list_fini(&p->optim);
+        dt_str_fini(&p->state);
+        dt_str_fini(&p->config);
+        dt_snapshot_held_fini(&p->now);
+        dt_free(p);
     }
-    if (st == DT_OK) {
-        st = save_gathered(s, &g, held, save, info_p);
-    }
-    list_fini(&g.model);
-    list_fini(&g.optim);
-    dt_str_fini(&g.state);
-    dt_str_fini(&g.config);
-    return st;
 }
 
 dt_status dt_snapshot_save(dt_stage *s, const dt_snapshot_desc *d, dt_ckpt_info *info_p)
 {
-    dt_snapshot_held now = {.is_there = false};
     if (s->trainer == NULL) {
         return DT_FAIL(DT_EUNSUPPORTED, "phase %s has no trainer, so there is nothing to save", s->d.phase->desc.id);
     }
+    package *p = dt_alloc(sizeof(*p));
+    dt_status st = p != NULL ? prepare(s, d, p) : DT_FAIL(DT_ENOMEM, "out of memory for a checkpoint");
+    if (d->n_shards > 1) {
+        st = dt_shards_lead(d->comm, st, p != NULL ? &p->save : NULL, info_p);
+    } else if (st == DT_OK) {
+        st = dt_ckpt_save(&p->save, info_p);
+    }
+    package_destroy(p);
+    return st;
+}
+
+static dt_status list_all(dt_stage *s, dt_tensor_list *model, dt_tensor_list *optim)
+{
+    DT_TRY(dt_tensors_of_model(s, model));
+    return dt_tensors_of_optim(s, optim);
+}
+
+dt_status dt_snapshot_help(dt_stage *s, const dt_snapshot_desc *d)
+{
+    dt_tensor_list model = {0}, optim = {0};
     dt_ckpt_save_desc *save = dt_alloc(sizeof(*save)); /* info is large */
-    dt_status st = save != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for a checkpoint");
-    if (st == DT_OK && d->held == NULL) {
-        st = write_blobs(s, &now);
-    }
+    dt_status st = save != NULL ? list_all(s, &model, &optim) : DT_FAIL(DT_ENOMEM, "out of memory for a checkpoint");
     if (st == DT_OK) {
-        st = save_all(s, d, d->held != NULL ? d->held : &now, save, info_p);
+        *save = (dt_ckpt_save_desc){.run_dir = d->run_dir,
+                                    .info = {.step = d->base_step + dt_trainer_step_number(s->trainer)},
+                                    .model = model.t,
+                                    .n_model = model.n,
+                                    .optim = optim.t,
+                                    .n_optim = optim.n,
+                                    .n_shards = d->n_shards};
     }
-    dt_snapshot_held_fini(&now);
+    st = dt_shards_follow(d->comm, st, save);
+    dt_tensor_list_fini(&model);
+    dt_tensor_list_fini(&optim);
     dt_free(save);
     return st;
 }
@@ -541,8 +498,8 @@ static dt_status load_rollout(dt_stage *s, const dt_ckpt *c)
 
 dt_status dt_snapshot_load(dt_stage *s, const dt_ckpt *c)
 {
-    tensor_list model = {0};
-    tensor_list optim = {0};
+    dt_tensor_list model = {0};
+    dt_tensor_list optim = {0};
     int64_t index = 0;
     uint64_t step = 0;
     uint64_t base = 0;
@@ -556,10 +513,10 @@ dt_status dt_snapshot_load(dt_stage *s, const dt_ckpt *c)
     }
     dt_status st = dt_trainer_open_moments(s->trainer, false);
     if (st == DT_OK) {
-        st = list_model(s, &model);
+        st = dt_tensors_of_model(s, &model);
     }
     if (st == DT_OK) {
-        st = list_optim(s, &optim);
+        st = dt_tensors_of_optim(s, &optim);
     }
     if (st == DT_OK) {
         st = dt_snapshot_position(c, &index, &step, &base, &end);
@@ -581,7 +538,7 @@ dt_status dt_snapshot_load(dt_stage *s, const dt_ckpt *c)
     if (st == DT_OK) {
         st = load_rollout(s, c);
     }
-    list_fini(&model);
-    list_fini(&optim);
+    dt_tensor_list_fini(&model);
+    dt_tensor_list_fini(&optim);
     return st < 0 ? DT_CONTEXT(st, "loading %s", info->path) : st;
 }

@@ -2,7 +2,8 @@
  *
  * Between a stage and a checkpoint: what of a running phase is saved, and how it comes back. Everything that resuming
  * needs is in the arenas, the number of steps, and the phase's own blob; the order of samples, the schedule and random
- * numbers follow from the step. Threads: [main]; rank 0 saves, every rank loads.
+ * numbers follow from the step. Threads: [main]; rank 0 saves, the others write shards where there are some, every rank
+ * loads.
  */
 #ifndef DTRAIN_CORE_RUN_SNAPSHOT_H
 #define DTRAIN_CORE_RUN_SNAPSHOT_H
@@ -29,8 +30,10 @@ typedef struct dt_snapshot_desc {
     uint64_t base_step; /* steps of the phases before this one */
     uint64_t epoch;     /* epochs of this one that are done, as the phase counts them */
     uint64_t phase_ms;  /* spent on it */
+    dt_comm *comm;
     uint32_t ranks;
-    uint32_t owed; /* DT_OWES_* */
+    uint32_t n_shards; /* of the optimizer's state: ranks that write; 1: rank 0 alone */
+    uint32_t owed;     /* DT_OWES_* */
     bool phase_end;
     bool is_evaluated;            /* what the stage reports is of this very step */
     const dt_snapshot_held *held; /* NULL: the stage as it is */
@@ -40,8 +43,12 @@ typedef struct dt_snapshot_desc {
 void dt_snapshot_hold(dt_stage *s, dt_snapshot_held *h);
 void dt_snapshot_held_fini(dt_snapshot_held *h);
 
-/* Errors: those of dt_ckpt_save, the phase's, and DT_EDIVERGED: a number that is not finite is never saved. */
+/* [collective] where n_shards is above 1. Errors: those of dt_ckpt_save, the phase's, and DT_EDIVERGED: a number that is
+ * not finite is never saved. */
 dt_status dt_snapshot_save(dt_stage *s, const dt_snapshot_desc *d, dt_ckpt_info *info_p) DT_NODISCARD;
+/* [collective] Where n_shards is above 1 the other ranks call this while rank 0 saves. An error is the communicator's
+ * alone: what else a shard meets is rank 0's to tell. */
+dt_status dt_snapshot_help(dt_stage *s, const dt_snapshot_desc *d) DT_NODISCARD;
 /* Old ones beyond checkpoint.keep_last go, the best by checkpoint.best_by stay. */
 dt_status dt_snapshot_prune(dt_stage *s, const char *run_dir) DT_NODISCARD;
 /* Full state into a started stage of the same phase. Errors: DT_ESHAPE (another model), DT_EDATA. */

@@ -15,6 +15,7 @@
 #include "base/fault.h"
 #include "base/fs.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "small_run.h"
 
 const int64_t small_run_dim_w[2] = {4, 3}, small_run_dim_b[1] = {3};
@@ -35,22 +36,29 @@ void small_run_fill(uint64_t step, small_run_state *r)
     snprintf(r->blob, sizeof(r->blob), "blob of step %llu", (unsigned long long)step);
 }
 
-dt_status small_run_save(uint64_t step, dt_ckpt_info *info_p)
+/* What a save of the step writes, kept until the next. */
+static const dt_ckpt_save_desc *describe(uint64_t step)
 {
-    small_run_state r;
+    static small_run_state r;
+    static dt_ckpt_tensor model[2], optim[2];
+    static dt_ckpt_blob blob;
+    static dt_ckpt_save_desc d;
     small_run_fill(step, &r);
-    const dt_ckpt_tensor model[] = {{"world.w", small_run_dim_w, 2, r.w}, {"perception.b", small_run_dim_b, 1, r.b}};
-    const dt_ckpt_tensor optim[] = {{"m.world.w", small_run_dim_w, 2, r.m}, {"v.world.w", small_run_dim_w, 2, r.v}};
-    const dt_ckpt_blob blob = {.name = "phase1_world_model", .version = 3, .data = r.blob, .bytes = strlen(r.blob)};
-    dt_ckpt_save_desc d = {.run_dir = run.dir,
-                           .model = model,
-                           .optim = optim,
-                           .n_model = 2,
-                           .n_optim = 2,
-                           .n_blobs = 1,
-                           .state_json = r.state,
-                           .blobs = &blob,
-                           .config = "seed = 42;\n"};
+    model[0] = (dt_ckpt_tensor){"world.w", small_run_dim_w, 2, r.w};
+    model[1] = (dt_ckpt_tensor){"perception.b", small_run_dim_b, 1, r.b};
+    optim[0] = (dt_ckpt_tensor){"m.world.w", small_run_dim_w, 2, r.m};
+    optim[1] = (dt_ckpt_tensor){"v.world.w", small_run_dim_w, 2, r.v};
+    blob = (dt_ckpt_blob){.name = "phase1_world_model", .version = 3, .data = r.blob, .bytes = strlen(r.blob)};
+    d = (dt_ckpt_save_desc){.run_dir = run.dir,
+                            .model = model,
+                            .optim = optim,
+                            .n_model = 2,
+                            .n_optim = 2,
+                            .n_blobs = 1,
+                            .state_json = r.state,
+                            .blobs = &blob,
+                            .config = "seed = 42;\n",
+                            .n_shards = run.n_shards};
     d.info = (dt_ckpt_info){.run = "demo-1",
                             .phase = "phase1_world_model",
                             .config_hash = "c0ffee",
@@ -65,7 +73,37 @@ dt_status small_run_save(uint64_t step, dt_ckpt_info *info_p)
                             .phase_end = run.is_phase_end,
                             .n_plugins = 1};
     d.info.plugins[0] = (dt_ckpt_plugin){"phase1_world_model", "1.0.0", "1.0"};
-    return dt_ckpt_save(&d, info_p);
+    return &d;
+}
+
+dt_status small_run_save(uint64_t step, dt_ckpt_info *info_p)
+{
+    return dt_ckpt_save(describe(step), info_p);
+}
+
+dt_status small_run_save_apart(uint64_t step, uint32_t failing, dt_ckpt_info *info_p)
+{
+    enum { MOST = 8 };
+    const dt_ckpt_save_desc *d = describe(step);
+    dt_ckpt_shard shard[MOST] = {{.bytes = 0}};
+    dt_ckpt_saver *saver = NULL;
+    assert_true(d->n_shards <= MOST);
+    dt_status st = dt_ckpt_save_begin(d, &saver);
+    assert_int_equal(st, DT_OK);
+    for (uint32_t i = d->n_shards - 1; i > 0 && st == DT_OK; i--) { /* the others may be faster than the first */
+        dt_fault_reset(i == failing ? "ckpt.shard:1" : NULL);
+        st = dt_ckpt_save_shard(d, dt_ckpt_save_name(saver), i, &shard[i - 1]);
+    }
+    if (st == DT_OK) {
+        assert_int_equal(dt_ckpt_save_files(saver), DT_OK);
+        st = dt_ckpt_save_end(saver, shard, info_p);
+    } else {
+        dt_ckpt_save_abandon(saver);
+    }
+    for (uint32_t i = 0; i < MOST; i++) {
+        dt_free(shard[i].crc);
+    }
+    return st;
 }
 
 bool small_run_is_at(const dt_ckpt *c, uint64_t step)
@@ -127,6 +165,7 @@ int small_run_begin(void **state)
     dt_fault_reset(NULL);
     run.metric = 1;
     run.is_phase_end = false;
+    run.n_shards = 1;
     snprintf(run.dir, sizeof(run.dir), "small_run.%ld.%d.tmp", (long)getpid(), n_runs++);
     return 0;
 }

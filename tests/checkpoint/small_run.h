@@ -21,7 +21,7 @@ typedef struct small_run_state {
 typedef struct small_run {
     char dir[256];
     double metric;
-    uint32_t phase_index;
+    uint32_t phase_index, n_shards;
     bool is_phase_end;
 } small_run;
 extern small_run run;
@@ -30,6 +30,8 @@ void small_run_fill(uint64_t step, small_run_state *r); /* with what is saved at
 int small_run_begin(void **state);                      /* of a test, in a folder of its own */
 int small_run_end(void **state);
 dt_status small_run_save(uint64_t step, dt_ckpt_info *info_p);
+/* The same by run.n_shards processes, as each does its part: shard `failing` is not written, 0: all are. */
+dt_status small_run_save_apart(uint64_t step, uint32_t failing, dt_ckpt_info *info_p);
 /* What is loaded is the run at this step, bit by bit. */
 bool small_run_is_at(const dt_ckpt *c, uint64_t step);
 /* Which step loads from the run, checked to be whole; 0 when none does. */

@@ -20,6 +20,7 @@
 #include "base/fs.h"
 #include "base/mem.h"
 #include "checkpoint/manifest.h"
+#include "checkpoint/shards.h"
 #include "small_run.h"
 
 static const int64_t dim_other[2] = {3, 4};
@@ -265,6 +266,121 @@ static void test_renamed_folders_and_other_formats_are_refused(void **state)
     dt_free(m);
 }
 
+/* ---- shards ---- */
+
+static void test_shards_are_one_checkpoint(void **state)
+{
+    (void)state;
+    dt_ckpt_info whole, one, two, three;
+    dt_ckpt *c = NULL;
+    assert_int_equal(small_run_save(4, &whole), DT_OK);
+    run.n_shards = 2;
+    assert_int_equal(small_run_save(5, &one), DT_OK);
+    assert_int_equal(small_run_save_apart(4, 0, &two), DT_OK); /* in the place of the whole one */
+    run.n_shards = 3;                                          /* more than tensors: one is empty */
+    assert_int_equal(small_run_save_apart(4, 0, &three), DT_OK);
+    assert_string_equal(two.state_hash, whole.state_hash); /* whoever wrote it */
+    assert_string_equal(three.state_hash, whole.state_hash);
+    assert_string_equal(three.weights_hash, whole.weights_hash);
+    assert_int_equal(small_run_count("step-*"), 2);
+    for (uint64_t step = 4; step <= 5; step++) {
+        char name[64];
+        snprintf(name, sizeof(name), "step-%012d", (int)step);
+        assert_int_equal(dt_ckpt_open(small_run_path(name), false, NULL, &c), DT_OK);
+        assert_true(small_run_is_at(c, step));
+        assert_int_equal(dt_safetensors_count(dt_ckpt_optim(c)), 2);
+        assert_true(dt_ckpt_info_get(c)->bytes == (step == 4 ? three.bytes : one.bytes));
+        dt_ckpt_close(c);
+    }
+    /* other programs read the index and the files */
+    char *index = NULL;
+    size_t n = 0;
+    assert_int_equal(dt_fs_read_all(small_run_path("step-000000000005/optim.safetensors.index.json"), 4096, &index, &n),
+                     DT_OK);
+    assert_string_equal(index, "{\"metadata\":{\"total_size\":96},\"weight_map\":{\"m.world.w\":"
+                               "\"optim-00002-of-00002.safetensors\",\"v.world.w\":"
+                               "\"optim-00002-of-00002.safetensors\"}}\n"); /* the first one has the model */
+    dt_free(index);
+    dt_safetensors *s = NULL;
+    assert_int_equal(dt_safetensors_open(small_run_path("step-000000000005/optim-00002-of-00002.safetensors"), &s),
+                     DT_OK);
+    assert_int_equal(dt_safetensors_count(s), 2);
+    assert_non_null(dt_safetensors_find(s, "m.world.w"));
+    dt_safetensors_close(s);
+}
+
+static void test_a_shard_that_fails_or_lacks(void **state)
+{
+    (void)state;
+    dt_ckpt *c = NULL;
+    run.n_shards = 3;
+    assert_int_equal(small_run_save_apart(1, 0, NULL), DT_OK);
+    assert_int_equal(small_run_save_apart(2, 2, NULL), DT_EIO);
+    assert_non_null(strstr(dt_error_text(), "saving step 2: cannot write shard 2 of "));
+    assert_int_equal(small_run_count("*"), 2); /* step 1 and LATEST */
+    assert_int_equal(small_run_step(), 1);
+    assert_int_equal(small_run_save_apart(3, 0, NULL), DT_OK);
+    int fd = open(small_run_path("step-000000000003/optim-00003-of-00003.safetensors"), O_WRONLY);
+    assert_int_equal(pwrite(fd, "\x55", 1, 20), 1);
+    close(fd);
+    dt_str report = {0};
+    assert_int_equal(dt_ckpt_open(run.dir, false, &report, &c), DT_OK);
+    assert_true(small_run_is_at(c, 1));
+    dt_ckpt_close(c);
+    assert_non_null(strstr(report.text, "optim-00003-of-00003.safetensors is damaged between bytes 0 and"));
+    dt_str_fini(&report);
+    assert_int_equal(unlink(small_run_path("step-000000000003/optim-00002-of-00003.safetensors")), 0);
+    assert_int_equal(dt_ckpt_open(small_run_path("step-000000000003"), false, NULL, &c), DT_EDATA);
+    assert_non_null(strstr(dt_error_text(), "optim-00002-of-00003.safetensors is missing"));
+}
+
+/* A manifest that is sealed well and lists what does not belong together. */
+static void test_manifests_of_wrong_shards(void **state)
+{
+    (void)state;
+    static const char *const lists[][3] = {
+        {"optim-00001-of-00002.safetensors", "model.safetensors", "state.json"},
+        {"optim-00001-of-00001.safetensors", "model.safetensors", "state.json"},
+        {"optimum", "model.safetensors", "state.json"},
+        {"config.cfg", "model.safetensors", "state.json"},
+    };
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+        dt_manifest *m = dt_alloc(sizeof(*m));
+        for (; m->n_files < 3; m->n_files++) {
+            snprintf(m->file[m->n_files].name, sizeof(m->file[0].name), "%s", lists[i][m->n_files]);
+        }
+        assert_int_equal(dt_shards_of(m), 0);
+        snprintf(m->file[0].name, sizeof(m->file[0].name), "optim.safetensors");
+        assert_int_equal(dt_shards_of(m), 1);
+        dt_free(m);
+    }
+    run.n_shards = DT_CKPT_MAX_SHARDS + 1;
+    assert_int_equal(small_run_save(1, NULL), DT_EINVAL);
+    assert_non_null(strstr(dt_error_text(), "257 shards, the limit is 256"));
+    static const char *const names[] = {"", "../step-1.tmp.1", "step-000000000001", "step-1.tmp.1/x"};
+    const dt_ckpt_save_desc d = {.run_dir = run.dir, .info = {.step = 1}, .state_json = "{}", .n_shards = 2};
+    dt_ckpt_shard shard = {.bytes = 0};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        assert_int_equal(dt_ckpt_save_shard(&d, names[i], 1, &shard), DT_EINVAL);
+        assert_non_null(strstr(dt_error_text(), "no checkpoint is written to \""));
+    }
+    assert_int_equal(dt_ckpt_save_shard(&d, "step-1.tmp.1", 2, &shard), DT_EINVAL);
+}
+
+static void test_joined_tensors(void **state)
+{
+    (void)state;
+    dt_safetensors *part[2] = {NULL}, *s = NULL;
+    run.n_shards = 1;
+    assert_int_equal(small_run_save(1, NULL), DT_OK);
+    char path[1024];
+    snprintf(path, sizeof(path), "%s", small_run_path("step-000000000001/optim.safetensors"));
+    assert_int_equal(dt_safetensors_open(path, &part[0]), DT_OK);
+    assert_int_equal(dt_safetensors_open(path, &part[1]), DT_OK);
+    assert_int_equal(dt_safetensors_join(part, 2, "both", &s), DT_EDATA);
+    assert_string_equal(dt_error_text(), "both: two tensors are called m.world.w");
+}
+
 static void test_refused_descriptions(void **state)
 {
     (void)state;
@@ -377,6 +493,10 @@ int main(void)
         CASE(test_none_and_none_valid_are_told_apart),
         CASE(test_damaged_ones_are_quarantined_and_reported),
         CASE(test_renamed_folders_and_other_formats_are_refused),
+        CASE(test_shards_are_one_checkpoint),
+        CASE(test_a_shard_that_fails_or_lacks),
+        CASE(test_manifests_of_wrong_shards),
+        CASE(test_joined_tensors),
         CASE(test_refused_descriptions),
         CASE(test_files_above_a_chunk),
         CASE(test_pruning),

@@ -86,6 +86,14 @@ static void test_every_allocation_of_a_save_fails(void **state)
     assert_true(n >= 20 && n < 500);
 }
 
+static void test_every_call_of_a_save_in_shards_fails(void **state)
+{
+    (void)state;
+    run.n_shards = 3;
+    const int n = faults_of_a_save("fs.*:%d"), n_allocs = faults_of_a_save("alloc:%d");
+    assert_true(n >= 40 && n < 250 && n_allocs >= 30 && n_allocs < 600);
+}
+
 static void test_a_full_disk_says_so(void **state)
 {
     (void)state;
@@ -132,6 +140,12 @@ static void test_killed_at_every_call_of_a_save(void **state)
         assert_int_equal(small_run_count("*"), 2);
     }
     assert_true(n_killed > 30 && n_before > 20 && n_after > 2);
+}
+
+static void test_killed_at_every_call_of_a_save_in_shards(void **state)
+{
+    run.n_shards = 2;
+    test_killed_at_every_call_of_a_save(state);
 }
 
 static void test_killed_at_every_call_of_replacing_the_same_step(void **state)
@@ -307,8 +321,10 @@ int main(void)
         CASE(test_every_call_of_a_save_fails_once),
         CASE(test_every_call_of_a_save_fails_from_then_on),
         CASE(test_every_allocation_of_a_save_fails),
+        CASE(test_every_call_of_a_save_in_shards_fails),
         CASE(test_a_full_disk_says_so),
         CASE(test_killed_at_every_call_of_a_save),
+        CASE(test_killed_at_every_call_of_a_save_in_shards),
         CASE(test_killed_at_every_call_of_replacing_the_same_step),
         CASE(test_killed_at_every_call_of_pruning),
         CASE(test_every_call_of_loading_fails),

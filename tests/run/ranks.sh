@@ -37,6 +37,29 @@ done
 on 4 0 small --set comm.bucket_mb=0.004
 same_all small "4 ranks, small buckets"
 
+# each rank writes a shard of the optimizer's state, which one rank or two read again
+shards_of() { # DIR: of the newest checkpoint
+    find "$work/$1/checkpoints/$(cat "$work/$1/checkpoints/LATEST")" -name 'optim-*-of-*.safetensors' | wc -l
+}
+on 3 0 sharded --set checkpoint.shard_mb=0.001
+same_all sharded "3 ranks that write a shard each"
+cases=$((cases + 1))
+[ "$(shards_of sharded)" -eq 3 ] || fail "3 ranks wrote $(shards_of sharded) shards"
+for n in 1 2; do
+    on 3 0 "shards$n" --set checkpoint.shard_mb=0.001 --max-steps $((steps + steps / 2))
+    on "$n" 0 "shards$n" --resume "$work/shards$n" --set checkpoint.shard_mb=0.001
+    same "shards$n" "3 shards, then $n ranks"
+done
+# a rank cannot write its shard: training goes on, and the next checkpoint is whole
+DTRAIN_FAULT=ckpt.shard:1
+export DTRAIN_FAULT
+on 2 0 unwritten --set checkpoint.shard_mb=0.001
+unset DTRAIN_FAULT
+cases=$((cases + 1))
+grep -q 'checkpoint failed, training goes on and saves again in .*rank 1.*cannot write shard 1' "$work/err" ||
+    fail "says not which rank's shard was not written"
+same unwritten "a shard that was not written"
+
 # another number of ranks in the middle of the second phase
 on 3 0 changed --max-steps $((steps + steps / 2))
 on 8 0 changed --resume "$work/changed"
