@@ -132,6 +132,7 @@ static dt_status prepare(bench *b)
     while (b->leaves < R) {
         b->leaves *= 2;
     }
+    const dt_tree_shape shape = {.leaves = b->leaves, .ranks = R, .rank = rank};
     b->n_ranges = (uint32_t)((b->n + b->bucket - 1) / b->bucket);
     b->range = dt_alloc_n(b->n_ranges, sizeof(*b->range));
     void *memory = NULL;
@@ -146,9 +147,9 @@ static dt_status prepare(bench *b)
         b->range[k] = (dt_range){.begin = k * b->bucket, .end = end < b->n ? end : b->n};
     }
     for (uint32_t k = 0; k < IN_FLIGHT; k++) {
-        DT_TRY(dt_tree_sum_create(b->leaves, R, rank, b->bucket, &b->sum[k]));
+        DT_TRY(dt_tree_sum_create(&shape, b->bucket, &b->sum[k]));
     }
-    b->n_nodes = dt_tree_cover(b->leaves, R, rank, b->node);
+    b->n_nodes = dt_tree_cover(&shape, rank, b->node);
     b->node[0].value = b->mine;
     if (b->n_nodes > 1) {
         return DT_FAIL(DT_EINVAL, "%u ranks: want a power of two, where a rank has one vector", R);

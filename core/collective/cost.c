@@ -164,7 +164,7 @@ dt_status dt_cost_measure(dt_comm *c, dt_cost_measured *out)
 enum { IN_FLIGHT = 4, EXCHANGES = 5 };
 
 typedef struct exchange {
-    uint32_t leaves, n_range, n_node;
+    uint32_t n_range, n_node;
     int64_t bucket;
     dt_range *range;
     dt_tree_sum *sum[IN_FLIGHT];
@@ -195,12 +195,12 @@ static dt_status exchange_once(dt_comm *c, exchange *x)
 
 static dt_status prepare(dt_comm *c, const dt_cost_model *m, exchange *x)
 {
-    const uint32_t R = dt_comm_size(c), rank = dt_comm_rank(c);
+    const uint32_t R = dt_comm_size(c);
+    const dt_tree_shape shape = {.leaves = leaves_of(m, R), .ranks = R, .rank = dt_comm_rank(c)};
     const int64_t n = (int64_t)m->parameters;
-    x->leaves = leaves_of(m, R);
     x->bucket = (int64_t)(m->bucket_bytes / sizeof(float));
     x->n_range = (uint32_t)((n + x->bucket - 1) / x->bucket);
-    x->n_node = dt_tree_cover(x->leaves, R, rank, x->node);
+    x->n_node = dt_tree_cover(&shape, shape.rank, x->node);
     x->range = dt_alloc_n(x->n_range, sizeof(*x->range));
     if (x->range == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for %u buckets", x->n_range);
@@ -215,7 +215,7 @@ static dt_status prepare(dt_comm *c, const dt_cost_model *m, exchange *x)
         x->range[k] = (dt_range){.begin = begin, .end = end < n ? end : n};
     }
     for (uint32_t k = 0; k < IN_FLIGHT; k++) {
-        DT_TRY(dt_tree_sum_create(x->leaves, R, rank, x->bucket, &x->sum[k]));
+        DT_TRY(dt_tree_sum_create(&shape, x->bucket, &x->sum[k]));
     }
     return DT_OK;
 }

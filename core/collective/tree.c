@@ -26,10 +26,10 @@ struct dt_tree {
 
 /* ---- geometry ---- */
 
-uint32_t dt_tree_cover(uint32_t leaves, uint32_t ranks, uint32_t rank, dt_tree_node out[DT_TREE_MAX_NODES])
+uint32_t dt_tree_cover(const dt_tree_shape *s, uint32_t rank, dt_tree_node out[DT_TREE_MAX_NODES])
 {
-    uint32_t n = 0, begin = dt_tree_leaf_begin(leaves, ranks, rank);
-    const uint32_t end = dt_tree_leaf_begin(leaves, ranks, rank + 1);
+    uint32_t n = 0, begin = dt_tree_leaf_begin(s, rank);
+    const uint32_t end = dt_tree_leaf_begin(s, rank + 1);
     while (begin < end) {
         uint32_t height = 0;
         while ((begin & (((uint32_t)2 << height) - 1)) == 0 && begin + ((uint32_t)2 << height) <= end) {
@@ -53,26 +53,27 @@ static bool is_power_of_two(uint32_t v)
 
 /* ---- life ---- */
 
-dt_status dt_tree_create(uint32_t leaves, uint32_t ranks, uint32_t rank, uint32_t parts, dt_tree **out_p)
+dt_status dt_tree_create(const dt_tree_shape *s, uint32_t parts, dt_tree **out_p)
 {
-    if (!is_power_of_two(leaves) || leaves > DT_TREE_MAX_LEAVES) {
-        return DT_FAIL(DT_EINVAL, "%u leaves (shards): want a power of two from 1 to %d", leaves, DT_TREE_MAX_LEAVES);
+    if (!is_power_of_two(s->leaves) || s->leaves > DT_TREE_MAX_LEAVES) {
+        return DT_FAIL(DT_EINVAL, "%u leaves (shards): want a power of two from 1 to %d", s->leaves,
+                       DT_TREE_MAX_LEAVES);
     }
-    if (ranks == 0 || ranks > leaves || rank >= ranks) {
-        return DT_FAIL(DT_EINVAL, "rank %u of %u ranks over %u leaves (shards): want at most one rank a leaf", rank,
-                       ranks, leaves);
+    if (s->ranks == 0 || s->ranks > s->leaves || s->rank >= s->ranks) {
+        return DT_FAIL(DT_EINVAL, "rank %u of %u ranks over %u leaves (shards): want at most one rank a leaf", s->rank,
+                       s->ranks, s->leaves);
     }
     dt_tree *t = dt_alloc(sizeof(*t));
     if (t == NULL) {
-        return DT_FAIL(DT_ENOMEM, "out of memory for a reduction tree of %u leaves", leaves);
+        return DT_FAIL(DT_ENOMEM, "out of memory for a reduction tree of %u leaves", s->leaves);
     }
-    t->leaves = leaves;
+    t->leaves = s->leaves;
     t->parts = parts;
-    t->n_nodes = dt_tree_cover(leaves, ranks, rank, t->node);
-    t->slot = dt_alloc_n((size_t)parts * 2 * leaves, sizeof(*t->slot));
+    t->n_nodes = dt_tree_cover(s, s->rank, t->node);
+    t->slot = dt_alloc_n((size_t)parts * 2 * s->leaves, sizeof(*t->slot));
     if (t->slot == NULL) {
         dt_free(t);
-        return DT_FAIL(DT_ENOMEM, "out of memory for a reduction tree of %u leaves in %u parts", leaves, parts);
+        return DT_FAIL(DT_ENOMEM, "out of memory for a reduction tree of %u leaves in %u parts", s->leaves, parts);
     }
     pthread_mutex_init(&t->lock, NULL);
     *out_p = t;

@@ -23,6 +23,10 @@ enum {
 
 typedef struct dt_tree dt_tree;
 
+typedef struct dt_tree_shape { /* the leaves, and one of the ranks that hold them */
+    uint32_t leaves, ranks, rank;
+} dt_tree_shape;
+
 typedef struct dt_tree_node {
     uint32_t height, index;
     void *value;
@@ -33,15 +37,16 @@ typedef struct dt_tree_merge {
     dt_tree_node parent; /* offer this next: value is left */
 } dt_tree_merge;
 
-static inline uint32_t dt_tree_leaf_begin(uint32_t leaves, uint32_t ranks, uint32_t rank)
+/* A rank's first leaf; that of the rank behind the last one is the number of leaves. */
+static inline uint32_t dt_tree_leaf_begin(const dt_tree_shape *s, uint32_t rank)
 {
-    return (uint32_t)((uint64_t)leaves * rank / ranks);
+    return (uint32_t)((uint64_t)s->leaves * rank / s->ranks);
 }
 /* The canonical nodes of a rank's leaves: the fewest that cover them, left to right, without values; how many. */
-uint32_t dt_tree_cover(uint32_t leaves, uint32_t ranks, uint32_t rank, dt_tree_node out[DT_TREE_MAX_NODES]);
+uint32_t dt_tree_cover(const dt_tree_shape *s, uint32_t rank, dt_tree_node out[DT_TREE_MAX_NODES]);
 
 /* Errors: DT_EINVAL (leaves not a power of two in [1, 4096], more ranks than leaves), DT_ENOMEM. */
-dt_status dt_tree_create(uint32_t leaves, uint32_t ranks, uint32_t rank, uint32_t parts, dt_tree **out_p) DT_NODISCARD;
+dt_status dt_tree_create(const dt_tree_shape *s, uint32_t parts, dt_tree **out_p) DT_NODISCARD;
 void dt_tree_destroy(dt_tree *t);
 void dt_tree_reset(dt_tree *t); /* before a new sum */
 /* Offer a finished node of this rank. True: its sibling is here too, merge_p says what to add and what to offer next.

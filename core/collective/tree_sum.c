@@ -20,7 +20,8 @@ typedef struct part {
 } part;
 
 struct dt_tree_sum {
-    uint32_t leaves, ranks, rank;
+    dt_tree_shape shape;
+    uint32_t ranks, rank;             /* the shape's */
     uint32_t n_mine, n_most, n_nodes; /* canonical nodes: of this rank, of a rank at most, of all */
     int64_t most;
     uint32_t *first;    /* [ranks + 1] each rank's among all */
@@ -71,7 +72,7 @@ static void count_nodes(dt_tree_sum *s)
 {
     dt_tree_node node[DT_TREE_MAX_NODES];
     for (uint32_t r = 0; r < s->ranks; r++) {
-        const uint32_t n = dt_tree_cover(s->leaves, s->ranks, r, node);
+        const uint32_t n = dt_tree_cover(&s->shape, r, node);
         s->n_nodes += n;
         s->n_most = n > s->n_most ? n : s->n_most;
         s->n_mine = r == s->rank ? n : s->n_mine;
@@ -103,7 +104,7 @@ static dt_status allocate(dt_tree_sum *s)
     s->n_nodes = 0;
     for (uint32_t r = 0; r < s->ranks; r++) {
         dt_tree_node node[DT_TREE_MAX_NODES];
-        const uint32_t n = dt_tree_cover(s->leaves, s->ranks, r, node);
+        const uint32_t n = dt_tree_cover(&s->shape, r, node);
         s->first[r] = s->n_nodes;
         memcpy(s->node + s->n_nodes, node, n * sizeof(*node));
         s->n_nodes += n;
@@ -112,8 +113,9 @@ static dt_status allocate(dt_tree_sum *s)
     return DT_OK;
 }
 
-dt_status dt_tree_sum_create(uint32_t leaves, uint32_t ranks, uint32_t rank, int64_t most, dt_tree_sum **out_p)
+dt_status dt_tree_sum_create(const dt_tree_shape *shape, int64_t most, dt_tree_sum **out_p)
 {
+    const uint32_t leaves = shape->leaves, ranks = shape->ranks, rank = shape->rank;
     if (ranks == 0 || ranks > leaves || rank >= ranks || leaves > DT_TREE_MAX_LEAVES || most < 0) {
         return DT_FAIL(DT_EINVAL, "a sum of %lld numbers by rank %u of %u over %u leaves (at most %d)", (long long)most,
                        rank, ranks, leaves, DT_TREE_MAX_LEAVES);
@@ -122,7 +124,7 @@ dt_status dt_tree_sum_create(uint32_t leaves, uint32_t ranks, uint32_t rank, int
     if (s == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for sums over %u ranks", ranks);
     }
-    s->leaves = leaves;
+    s->shape = *shape;
     s->ranks = ranks;
     s->rank = rank;
     s->most = most;
@@ -277,35 +279,46 @@ dt_status dt_tree_sum_finish(dt_tree_sum *s)
 
 /* ---- doubles ----------------------------------------------------------------------------------------------------- */
 
-size_t dt_tree_sum_f64_room(uint32_t leaves, uint32_t ranks, uint32_t n)
+/* Leaves of a rank at most. */
+static size_t most_leaves(const dt_tree_shape *s)
 {
-    const size_t most = ((size_t)leaves + ranks - 1) / ranks;
-    return ranks == 1 ? (size_t)leaves * n : ((ranks + (size_t)1) * most + leaves) * n;
+    uint32_t most = 0;
+    for (uint32_t r = 0; r < s->ranks; r++) {
+        const uint32_t n = dt_tree_leaf_begin(s, r + 1) - dt_tree_leaf_begin(s, r);
+        most = n > most ? n : most;
+    }
+    return most;
+}
+
+size_t dt_tree_sum_f64_room(const dt_tree_shape *s, uint32_t n)
+{
+    const size_t all = s->leaves;
+    return s->ranks == 1 ? all * n : ((s->ranks + (size_t)1) * most_leaves(s) + all) * n;
 }
 
 /* Leaves are few and so are their numbers: everybody gets all of them and adds level by level. */
-dt_status dt_tree_sum_f64(dt_comm *c, uint32_t leaves, const double *mine, uint32_t n, double *room, double *out)
+dt_status dt_tree_sum_f64(dt_comm *c, const dt_tree_shape *s, const double *mine, uint32_t n, double *room, double *out)
 {
-    const uint32_t R = dt_comm_size(c), me = dt_comm_rank(c);
+    const uint32_t R = s->ranks;
     if (n == 0) {
         return DT_OK;
     }
-    const size_t own = dt_tree_leaf_begin(leaves, R, me + 1) - dt_tree_leaf_begin(leaves, R, me);
-    const size_t per_rank = ((size_t)leaves + R - 1) / R * n;
+    const size_t own = dt_tree_leaf_begin(s, s->rank + 1) - dt_tree_leaf_begin(s, s->rank);
+    const size_t per_rank = most_leaves(s) * n;
     double *sum = room;
     if (R > 1) {
-        double *sent = room + (size_t)leaves * n, *all = sent + per_rank;
+        double *sent = room + (size_t)s->leaves * n, *all = sent + per_rank;
         memset(sent, 0, per_rank * sizeof(*sent));
         memcpy(sent, mine, own * n * sizeof(*sent));
         DT_TRY(dt_comm_all_gather(c, sent, per_rank * sizeof(*sent), all));
         for (uint32_t r = 0; r < R; r++) {
-            const size_t begin = dt_tree_leaf_begin(leaves, R, r), end = dt_tree_leaf_begin(leaves, R, r + 1);
+            const size_t begin = dt_tree_leaf_begin(s, r), end = dt_tree_leaf_begin(s, r + 1);
             memcpy(sum + begin * n, all + r * per_rank, (end - begin) * n * sizeof(*sum));
         }
     } else {
         memcpy(sum, mine, own * n * sizeof(*sum));
     }
-    for (size_t width = leaves / 2; width > 0; width /= 2) {
+    for (size_t width = s->leaves / 2; width > 0; width /= 2) {
         for (size_t i = 0; i < width; i++) {
             for (size_t k = 0; k < n; k++) {
                 sum[i * n + k] = sum[2 * i * n + k] + sum[(2 * i + 1) * n + k];

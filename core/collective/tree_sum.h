@@ -26,8 +26,7 @@ dt_range dt_slice_of(dt_range whole, uint32_t ranks, uint32_t rank);
 typedef struct dt_tree_sum dt_tree_sum;
 
 /* most: elements of a range at most. Errors: DT_EINVAL (more ranks than leaves), DT_ENOMEM. */
-dt_status dt_tree_sum_create(uint32_t leaves, uint32_t ranks, uint32_t rank, int64_t most, dt_tree_sum **out_p)
-    DT_NODISCARD;
+dt_status dt_tree_sum_create(const dt_tree_shape *shape, int64_t most, dt_tree_sum **out_p) DT_NODISCARD;
 void dt_tree_sum_destroy(dt_tree_sum *s);
 uint64_t dt_tree_sum_bytes(const dt_tree_sum *s); /* of nodes that come in */
 /* mine: the canonical nodes of this rank, left to right (dt_tree_nodes); their values are float vectors, of which the
@@ -44,8 +43,8 @@ dt_status dt_tree_sum_share(dt_tree_sum *s, dt_comm *c, float *vector, dt_range 
 
 /* The tree over n doubles a leaf: mine [leaves of this rank, n] in leaf order, out [n], on all ranks. room: used when
  * there are several, dt_tree_sum_f64_room doubles. */
-size_t dt_tree_sum_f64_room(uint32_t leaves, uint32_t ranks, uint32_t n);
-dt_status dt_tree_sum_f64(dt_comm *c, uint32_t leaves, const double *mine, uint32_t n, double *room, double *out)
+size_t dt_tree_sum_f64_room(const dt_tree_shape *s, uint32_t n);
+dt_status dt_tree_sum_f64(dt_comm *c, const dt_tree_shape *s, const double *mine, uint32_t n, double *room, double *out)
     DT_NODISCARD;
 
 #endif

@@ -111,7 +111,7 @@ static dt_status begin_bucket(dt_trainer *t, uint32_t n, bool is_failed)
         node[i].value = ((dt_grad *)node[i].value)->data;
     }
     if (is_failed) { /* any numbers will do: nobody uses them */
-        n_nodes = dt_tree_cover(t->c.leaves, dt_comm_size(t->d.comm), dt_comm_rank(t->d.comm), node);
+        n_nodes = dt_tree_cover(&t->shape, t->shape.rank, node);
         for (uint32_t i = 0; i < n_nodes; i++) {
             node[i].value = t->state.params;
         }
@@ -228,7 +228,7 @@ dt_status dt_reduce_losses(dt_trainer *t, uint32_t n, double *total)
     for (uint32_t i = 0; i < own; i++) {
         memcpy(&t->reduce.packed[(size_t)i * n], t->scratch.leaf_loss[i], n * sizeof(double));
     }
-    return dt_tree_sum_f64(t->d.comm, t->c.leaves, t->reduce.packed, n, t->reduce.room, total);
+    return dt_tree_sum_f64(t->d.comm, &t->shape, t->reduce.packed, n, t->reduce.room, total);
 }
 
 /* ---- buckets ----------------------------------------------------------------------------------------------------- */
@@ -347,8 +347,7 @@ static dt_status make_sums(dt_trainer *t, int64_t longest)
         r->order[b] = b;
     }
     for (; r->n_sums < n; r->n_sums++) {
-        DT_TRY(dt_tree_sum_create(t->c.leaves, dt_comm_size(t->d.comm), dt_comm_rank(t->d.comm), longest,
-                                  &r->sum[r->n_sums]));
+        DT_TRY(dt_tree_sum_create(&t->shape, longest, &r->sum[r->n_sums]));
     }
     return DT_OK;
 }
@@ -370,7 +369,7 @@ void dt_reduce_plan(dt_trainer *t)
 dt_status dt_reduce_make(dt_trainer *t)
 {
     dt_reduction *r = &t->reduce;
-    const uint32_t ranks = dt_comm_size(t->d.comm), rank = dt_comm_rank(t->d.comm);
+    const uint32_t ranks = t->shape.ranks;
     const uint32_t own = t->lanes.leaf_end - t->lanes.leaf_begin;
     int64_t longest = 0;
     DT_TRY(make_buckets(t));
@@ -382,13 +381,13 @@ dt_status dt_reduce_make(dt_trainer *t)
     }
     DT_TRY(make_sums(t, longest));
     r->packed = dt_alloc_n((size_t)own * DT_GRAPH_MAX_LOSSES, sizeof(double));
-    r->room = dt_alloc_n(dt_tree_sum_f64_room(t->c.leaves, ranks, DT_GRAPH_MAX_LOSSES), sizeof(double));
+    r->room = dt_alloc_n(dt_tree_sum_f64_room(&t->shape, DT_GRAPH_MAX_LOSSES), sizeof(double));
     r->out = dt_alloc_n(ranks, sizeof(*r->out));
     r->in = dt_alloc_n(ranks, sizeof(*r->in));
     if (r->packed == NULL || r->room == NULL || r->out == NULL || r->in == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for losses of %u shards", t->c.leaves);
     }
-    return dt_tree_create(t->c.leaves, ranks, rank, r->n_buckets > 0 ? r->n_buckets : 1, &t->tree);
+    return dt_tree_create(&t->shape, r->n_buckets > 0 ? r->n_buckets : 1, &t->tree);
 }
 
 void dt_reduce_drop(dt_trainer *t)

@@ -135,11 +135,11 @@ static dt_status build_cpu(dt_trainer *t)
 static dt_status build(dt_trainer *t)
 {
     DT_TRY(check(t));
-    const uint32_t ranks = dt_comm_size(t->d.comm);
     const uint32_t rank = dt_comm_rank(t->d.comm);
+    t->shape = (dt_tree_shape){.leaves = t->c.leaves, .ranks = dt_comm_size(t->d.comm), .rank = rank};
     t->state.steps_per_epoch = t->d.source->count / t->c.batch;
-    t->lanes.leaf_begin = dt_tree_leaf_begin(t->c.leaves, ranks, rank);
-    t->lanes.leaf_end = dt_tree_leaf_begin(t->c.leaves, ranks, rank + 1);
+    t->lanes.leaf_begin = dt_tree_leaf_begin(&t->shape, rank);
+    t->lanes.leaf_end = dt_tree_leaf_begin(&t->shape, rank + 1);
     t->lanes.active = t->c.threads;
     if (t->d.device_ops == NULL && t->c.micro_leaves > 0 && t->c.micro_leaves < t->lanes.active) {
         t->lanes.active = t->c.micro_leaves;

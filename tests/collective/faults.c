@@ -226,10 +226,15 @@ static dt_status update_part(dt_comm *c, trained *t, const float *sum, uint32_t 
     return DT_OK;
 }
 
+static dt_tree_shape shape_of(const dt_comm *c)
+{
+    return (dt_tree_shape){.leaves = LEAVES, .ranks = dt_comm_size(c), .rank = dt_comm_rank(c)};
+}
+
 static dt_status train_step(dt_comm *c, trained *t, uint32_t step)
 {
-    const uint32_t R = dt_comm_size(c), me = dt_comm_rank(c);
-    const uint32_t begin = dt_tree_leaf_begin(LEAVES, R, me), end = dt_tree_leaf_begin(LEAVES, R, me + 1);
+    const dt_tree_shape s = shape_of(c);
+    const uint32_t begin = dt_tree_leaf_begin(&s, s.rank), end = dt_tree_leaf_begin(&s, s.rank + 1);
     dt_tree_node mine[DT_TREE_MAX_NODES];
     dt_tree_reset(t->tree);
     for (uint32_t leaf = begin; leaf < end; leaf++) {
@@ -263,10 +268,11 @@ static dt_status train_step(dt_comm *c, trained *t, uint32_t step)
 
 static dt_status train(dt_comm *c, const scenario *s, trained *t)
 {
-    const uint32_t R = dt_comm_size(c), me = dt_comm_rank(c);
-    DT_TRY(dt_tree_create(LEAVES, R, me, 1, &t->tree));
+    const dt_tree_shape shape = shape_of(c);
+    const uint32_t R = shape.ranks;
+    DT_TRY(dt_tree_create(&shape, 1, &t->tree));
     for (uint32_t k = 0; k < PARTS; k++) {
-        DT_TRY(dt_tree_sum_create(LEAVES, R, me, COUNT, &t->sum[k]));
+        DT_TRY(dt_tree_sum_create(&shape, COUNT, &t->sum[k]));
     }
     t->buffer = dt_alloc_n((size_t)(LEAVES / R + 2) * COUNT, sizeof(float));
     if (t->buffer == NULL) {

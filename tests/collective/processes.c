@@ -38,10 +38,15 @@ static float plain_sum(uint32_t begin, uint32_t end, size_t i)
     return end - begin == 1 ? value_of(begin, i) : plain_sum(begin, middle, i) + plain_sum(middle, end, i);
 }
 
+static dt_tree_shape shape_of(const dt_comm *c)
+{
+    return (dt_tree_shape){.leaves = LEAVES, .ranks = dt_comm_size(c), .rank = dt_comm_rank(c)};
+}
+
 static dt_status sum_leaves(dt_comm *c, dt_tree *t, dt_tree_sum *sum, float *buffer)
 {
-    const uint32_t R = dt_comm_size(c), r = dt_comm_rank(c);
-    const uint32_t begin = dt_tree_leaf_begin(LEAVES, R, r), end = dt_tree_leaf_begin(LEAVES, R, r + 1);
+    const dt_tree_shape s = shape_of(c);
+    const uint32_t begin = dt_tree_leaf_begin(&s, s.rank), end = dt_tree_leaf_begin(&s, s.rank + 1);
     for (uint32_t leaf = begin; leaf < end; leaf++) {
         float *mine = buffer + (size_t)(leaf - begin) * COUNT;
         for (size_t i = 0; i < COUNT; i++) {
@@ -79,8 +84,9 @@ static dt_status reduce(dt_comm *c)
 {
     dt_tree *t = NULL;
     dt_tree_sum *sum = NULL;
-    DT_TRY(dt_tree_create(LEAVES, dt_comm_size(c), dt_comm_rank(c), 1, &t));
-    DT_TRY(dt_tree_sum_create(LEAVES, dt_comm_size(c), dt_comm_rank(c), COUNT, &sum));
+    const dt_tree_shape shape = shape_of(c);
+    DT_TRY(dt_tree_create(&shape, 1, &t));
+    DT_TRY(dt_tree_sum_create(&shape, COUNT, &sum));
     float *buffer = dt_alloc_n((size_t)LEAVES * COUNT, sizeof(float));
     const dt_status st = buffer != NULL ? sum_leaves(c, t, sum, buffer) : DT_FAIL(DT_ENOMEM, "out of memory");
     dt_free(buffer);

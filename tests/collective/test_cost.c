@@ -81,11 +81,11 @@ static dt_status sum_and_share(dt_comm *c, const dt_cost_model *m, dt_tree_sum *
 
 static dt_status exchange_sums(dt_comm *c, const dt_cost_model *m)
 {
-    const uint32_t R = dt_comm_size(c), rank = dt_comm_rank(c);
+    const dt_tree_shape shape = {.leaves = dt_comm_size(c), .ranks = dt_comm_size(c), .rank = dt_comm_rank(c)};
     dt_tree_node node[DT_TREE_MAX_NODES];
     dt_tree_sum *sum = NULL;
-    const uint32_t n_nodes = dt_tree_cover(R, R, rank, node);
-    DT_TRY(dt_tree_sum_create(R, R, rank, (int64_t)(m->bucket_bytes / sizeof(float)), &sum));
+    const uint32_t n_nodes = dt_tree_cover(&shape, shape.rank, node);
+    DT_TRY(dt_tree_sum_create(&shape, (int64_t)(m->bucket_bytes / sizeof(float)), &sum));
     node[0].value = dt_alloc_n((size_t)m->parameters, sizeof(float));
     const dt_status st = node[0].value != NULL ? sum_and_share(c, m, sum, node, n_nodes) : DT_ENOMEM;
     dt_tree_sum_destroy(sum);

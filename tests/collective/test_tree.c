@@ -70,6 +70,23 @@ static int fill(void **state)
     return 0;
 }
 
+static dt_tree_shape shape_of(uint32_t leaves, uint32_t ranks, uint32_t rank)
+{
+    return (dt_tree_shape){.leaves = leaves, .ranks = ranks, .rank = rank};
+}
+
+static dt_status create(uint32_t leaves, uint32_t ranks, uint32_t rank, uint32_t parts, dt_tree **out_p)
+{
+    const dt_tree_shape shape = shape_of(leaves, ranks, rank);
+    return dt_tree_create(&shape, parts, out_p);
+}
+
+static dt_status create_sum(uint32_t leaves, uint32_t ranks, uint32_t rank, int64_t most, dt_tree_sum **out_p)
+{
+    const dt_tree_shape shape = shape_of(leaves, ranks, rank);
+    return dt_tree_sum_create(&shape, most, out_p);
+}
+
 /* What a worker does with a finished leaf. */
 static void offer_leaf(dt_tree *t, uint32_t leaf, float *buffer, size_t count)
 {
@@ -119,14 +136,14 @@ static dt_status reduce_as_rank(rank_job *job)
 {
     const world *w = job->w;
     const uint32_t rank = dt_comm_rank(job->comm);
-    const uint32_t begin = dt_tree_leaf_begin(w->leaves, w->ranks, rank),
-                   end = dt_tree_leaf_begin(w->leaves, w->ranks, rank + 1);
+    const dt_tree_shape shape = shape_of(w->leaves, w->ranks, rank);
+    const uint32_t begin = dt_tree_leaf_begin(&shape, rank), end = dt_tree_leaf_begin(&shape, rank + 1);
     dt_tree *t = NULL;
     dt_tree_sum *sum = NULL;
     double room[(2 * MAX_LEAVES + 2 * MAX_RANKS) * 2 * N_SCALARS];
-    assert_true(dt_tree_sum_f64_room(w->leaves, w->ranks, N_SCALARS) <= sizeof(room) / sizeof(*room));
-    DT_TRY(dt_tree_create(w->leaves, w->ranks, rank, 1, &t));
-    DT_TRY(dt_tree_sum_create(w->leaves, w->ranks, rank, (int64_t)w->count, &sum));
+    assert_true(dt_tree_sum_f64_room(&shape, N_SCALARS) <= sizeof(room) / sizeof(*room));
+    DT_TRY(dt_tree_create(&shape, 1, &t));
+    DT_TRY(dt_tree_sum_create(&shape, (int64_t)w->count, &sum));
     float *buffers = dt_alloc_n((size_t)(end - begin) * w->count, sizeof(float)), *out = NULL;
     dt_status st = DT_OK;
     for (int round = 0; round < 2 && st == DT_OK; round++) { /* twice: reset must make the tree as new */
@@ -148,7 +165,7 @@ static dt_status reduce_as_rank(rank_job *job)
     }
     if (st == DT_OK) {
         memcpy(job->result, out, w->count * sizeof(float));
-        st = dt_tree_sum_f64(job->comm, w->leaves, &leaf_scalars[begin][0], N_SCALARS, room, job->scalars);
+        st = dt_tree_sum_f64(job->comm, &shape, &leaf_scalars[begin][0], N_SCALARS, room, job->scalars);
     }
     dt_free(buffers);
     dt_tree_sum_destroy(sum);
@@ -170,8 +187,9 @@ static void *run_rank(void *arg)
 /* Nodes of rank r that cover its leaves, by the definition: the fewest aligned ranges of powers of two. */
 static uint32_t nodes_of(const world *w, uint32_t r)
 {
-    uint32_t n = 0, end = dt_tree_leaf_begin(w->leaves, w->ranks, r + 1);
-    for (uint32_t at = dt_tree_leaf_begin(w->leaves, w->ranks, r); at < end; n++) {
+    const dt_tree_shape shape = shape_of(w->leaves, w->ranks, r);
+    uint32_t n = 0, end = dt_tree_leaf_begin(&shape, r + 1);
+    for (uint32_t at = dt_tree_leaf_begin(&shape, r); at < end; n++) {
         uint32_t width = w->leaves;
         while (at % width != 0 || at + width > end) {
             width /= 2;
@@ -323,7 +341,7 @@ static void test_workers_in_any_order_give_the_same_bits(void **state)
         uint32_t order[MAX_LEAVES];
         shuffle(order, S, round);
         dt_tree *t = NULL;
-        assert_int_equal(dt_tree_create(S, 1, 0, 1, &t), DT_OK);
+        assert_int_equal(create(S, 1, 0, 1, &t), DT_OK);
         pool p = {.tree = t, .buffers = buffers, .leaves = S, .order = order};
         pthread_t threads[4];
         for (int i = 0; i < 4; i++) {
@@ -336,7 +354,7 @@ static void test_workers_in_any_order_give_the_same_bits(void **state)
         assert_int_equal(dt_tree_nodes(t, 0, nodes), 1);
         float *out = NULL;
         dt_tree_sum *sum = NULL;
-        assert_int_equal(dt_tree_sum_create(S, 1, 0, COUNT, &sum), DT_OK);
+        assert_int_equal(create_sum(S, 1, 0, COUNT, &sum), DT_OK);
         assert_int_equal(sum_of_all(sum, t, c, COUNT, &out), DT_OK);
         dt_tree_sum_destroy(sum);
         assert_ptr_equal(out, nodes[0].value);
@@ -355,7 +373,7 @@ static void test_leaves_in_order_keep_few_buffers(void **state)
     /* one worker, leaves 0, 1, 2...: at most log2(S) + 1 buffers are ever held (binary counter) */
     dt_tree *t = NULL;
     float value[MAX_LEAVES];
-    assert_int_equal(dt_tree_create(64, 1, 0, 1, &t), DT_OK);
+    assert_int_equal(create(64, 1, 0, 1, &t), DT_OK);
     int held = 0, most = 0;
     for (uint32_t leaf = 0; leaf < 64; leaf++) {
         dt_tree_node node = {.index = leaf, .value = &value[leaf]};
@@ -401,7 +419,7 @@ static void test_parts_are_sums_of_their_own(void **state)
     float value[4];
     dt_tree_merge m;
     dt_tree_node node[DT_TREE_MAX_NODES];
-    assert_int_equal(dt_tree_create(4, 1, 0, 2, &t), DT_OK);
+    assert_int_equal(create(4, 1, 0, 2, &t), DT_OK);
     assert_false(dt_tree_offer(t, 0, &(dt_tree_node){.index = 0, .value = &value[0]}, &m));
     assert_false(
         dt_tree_offer(t, 1, &(dt_tree_node){.index = 1, .value = &value[1]}, &m)); /* its sibling is part 0's */
@@ -427,17 +445,17 @@ static void test_refusals(void **state)
 {
     (void)state;
     dt_tree *t = NULL;
-    assert_int_equal(dt_tree_create(6, 1, 0, 1, &t), DT_EINVAL);
+    assert_int_equal(create(6, 1, 0, 1, &t), DT_EINVAL);
     assert_non_null(strstr(dt_error_text(), "6 leaves (shards): want a power of two from 1 to 4096"));
-    assert_int_equal(dt_tree_create(0, 1, 0, 1, &t), DT_EINVAL);
-    assert_int_equal(dt_tree_create(8192, 1, 0, 1, &t), DT_EINVAL);
-    assert_int_equal(dt_tree_create(4, 5, 0, 1, &t), DT_EINVAL);
+    assert_int_equal(create(0, 1, 0, 1, &t), DT_EINVAL);
+    assert_int_equal(create(8192, 1, 0, 1, &t), DT_EINVAL);
+    assert_int_equal(create(4, 5, 0, 1, &t), DT_EINVAL);
     assert_non_null(strstr(dt_error_text(), "at most one rank a leaf"));
-    assert_int_equal(dt_tree_create(4, 2, 2, 1, &t), DT_EINVAL);
-    assert_int_equal(dt_tree_create(4, 0, 0, 1, &t), DT_EINVAL);
+    assert_int_equal(create(4, 2, 2, 1, &t), DT_EINVAL);
+    assert_int_equal(create(4, 0, 0, 1, &t), DT_EINVAL);
     for (int k = 1; k <= 2; k++) {
         dt_fault_reset(k == 1 ? "alloc:1" : "alloc:2");
-        assert_int_equal(dt_tree_create(4, 1, 0, 1, &t), DT_ENOMEM);
+        assert_int_equal(create(4, 1, 0, 1, &t), DT_ENOMEM);
         dt_fault_reset(NULL);
     }
 
@@ -446,8 +464,8 @@ static void test_refusals(void **state)
     float value = 1, *out = NULL;
     assert_int_equal(dt_comm_null(&c), DT_OK);
     assert_int_equal(dt_comm_sim(2, 5, pair), DT_OK);
-    assert_int_equal(dt_tree_create(2, 1, 0, 1, &t), DT_OK);
-    assert_int_equal(dt_tree_sum_create(2, 1, 0, 1, &sum), DT_OK);
+    assert_int_equal(create(2, 1, 0, 1, &t), DT_OK);
+    assert_int_equal(create_sum(2, 1, 0, 1, &sum), DT_OK);
     assert_false(dt_tree_offer(t, 0, &(dt_tree_node){.index = 1, .value = &value}, NULL));
     assert_false(dt_tree_is_complete(t, 0));
     assert_int_equal(sum_of_all(sum, t, c, 1, &out), DT_EINVAL);
@@ -458,13 +476,13 @@ static void test_refusals(void **state)
     assert_non_null(strstr(dt_error_text(), "met a communicator of rank 0 of 2"));
     dt_tree_sum_destroy(sum);
     dt_tree_sum_destroy(NULL);
-    assert_int_equal(dt_tree_sum_create(2, 4, 0, 1, &sum), DT_EINVAL);
-    assert_int_equal(dt_tree_sum_create(2, 2, 0, -1, &sum), DT_EINVAL);
+    assert_int_equal(create_sum(2, 4, 0, 1, &sum), DT_EINVAL);
+    assert_int_equal(create_sum(2, 2, 0, -1, &sum), DT_EINVAL);
     for (uint64_t k = 1; k <= 6; k++) {
         char fault[32];
         snprintf(fault, sizeof(fault), "alloc:%llu", (unsigned long long)k);
         dt_fault_reset(fault);
-        assert_int_equal(dt_tree_sum_create(2, 2, 0, 1, &sum), DT_ENOMEM);
+        assert_int_equal(create_sum(2, 2, 0, 1, &sum), DT_ENOMEM);
         dt_fault_reset(NULL);
     }
     dt_tree_destroy(t);
