@@ -147,7 +147,7 @@ static dt_status prepare(bench *b)
         b->range[k] = (dt_range){.begin = k * b->bucket, .end = end < b->n ? end : b->n};
     }
     for (uint32_t k = 0; k < IN_FLIGHT; k++) {
-        DT_TRY(dt_tree_sum_create(&shape, b->bucket, &b->sum[k]));
+        DT_TRY(dt_tree_sum_create(&(dt_tree_sum_desc){.shape = shape, .most = b->bucket}, &b->sum[k]));
     }
     b->n_nodes = dt_tree_cover(&shape, rank, b->node);
     b->node[0].value = b->mine;

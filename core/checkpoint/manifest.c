@@ -34,6 +34,7 @@ static const text_field text_fields[] = {
     TEXT("phase_hash", phase_hash),
     TEXT("build", build),
     TEXT("cpu", cpu),
+    TEXT("reduction", reduction),
     TEXT("metric_name", metric_name),
     TEXT("wall_time", wall_time),
     TEXT("weights_hash", weights_hash),

@@ -26,6 +26,7 @@ static void info_json(const dt_ckpt_info *i, int64_t parameters, dt_json_out *o)
     dt_json_str(o, "weights_hash", i->weights_hash);
     dt_json_str(o, "state_hash", i->state_hash);
     dt_json_i64(o, "ranks", i->ranks);
+    dt_json_str(o, "reduction", i->reduction);
     dt_json_i64(o, "shards", i->leaves);
     dt_json_i64(o, "epoch", (int64_t)i->epoch);
     dt_json_bool(o, "phase_end", i->phase_end);
@@ -60,6 +61,9 @@ static void info_text(const dt_ckpt_info *i, int64_t parameters)
     dt_print("%s\n  step %llu, epoch %llu of phase %s%s, saved %s by %u rank%s\n", i->path, (unsigned long long)i->step,
              (unsigned long long)i->epoch, i->phase, i->phase_end ? " (its end)" : "", i->wall_time, i->ranks,
              i->ranks == 1 ? "" : "s");
+    if (strcmp(i->reduction, "fast") == 0) {
+        dt_print("  gradients were summed by engine.reduction = fast: another number of ranks ends in other bits\n");
+    }
     dt_print("  weights %s  state %s  %.1f MB\n", i->weights_hash, i->state_hash, (double)i->bytes / 1e6);
     if (parameters >= 0) {
         dt_print("  %lld parameters\n", (long long)parameters);

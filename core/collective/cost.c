@@ -196,11 +196,12 @@ static dt_status exchange_once(dt_comm *c, exchange *x)
 static dt_status prepare(dt_comm *c, const dt_cost_model *m, exchange *x)
 {
     const uint32_t R = dt_comm_size(c);
-    const dt_tree_shape shape = {.leaves = leaves_of(m, R), .ranks = R, .rank = dt_comm_rank(c)};
     const int64_t n = (int64_t)m->parameters;
     x->bucket = (int64_t)(m->bucket_bytes / sizeof(float));
+    const dt_tree_sum_desc d = {.shape = {.leaves = leaves_of(m, R), .ranks = R, .rank = dt_comm_rank(c)},
+                                .most = x->bucket};
     x->n_range = (uint32_t)((n + x->bucket - 1) / x->bucket);
-    x->n_node = dt_tree_cover(&shape, shape.rank, x->node);
+    x->n_node = dt_tree_cover(&d.shape, d.shape.rank, x->node);
     x->range = dt_alloc_n(x->n_range, sizeof(*x->range));
     if (x->range == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for %u buckets", x->n_range);
@@ -215,7 +216,7 @@ static dt_status prepare(dt_comm *c, const dt_cost_model *m, exchange *x)
         x->range[k] = (dt_range){.begin = begin, .end = end < n ? end : n};
     }
     for (uint32_t k = 0; k < IN_FLIGHT; k++) {
-        DT_TRY(dt_tree_sum_create(&shape, x->bucket, &x->sum[k]));
+        DT_TRY(dt_tree_sum_create(&d, &x->sum[k]));
     }
     return DT_OK;
 }

@@ -31,7 +31,10 @@ struct dt_tree_sum {
     dt_comm_in *in;     /* [n_most, ranks] */
     float *theirs;      /* slices of nodes that come in */
     size_t theirs_bytes;
-    dt_range own; /* of the sum in flight */
+    bool is_fast;
+    uint32_t *count; /* [ranks] fast: elements of each rank's slice */
+    float *sum;      /* fast: this rank's nodes, added up */
+    dt_range own;    /* of the sum in flight */
     dt_comm *comm;
     dt_comm_request request[DT_TREE_MAX_NODES]; /* [n_begun] */
     uint32_t n_begun;
@@ -83,8 +86,9 @@ static dt_status allocate(dt_tree_sum *s)
 {
     const dt_range longest = {.begin = 0, .end = (s->most + DT_SLICE_UNIT - 1) / DT_SLICE_UNIT + 1};
     const int64_t slice = (longest.end / s->ranks + 1) * DT_SLICE_UNIT; /* elements, wherever a range begins */
+    const uint32_t n_in = s->is_fast ? s->ranks > 1 : s->n_nodes - s->n_mine;
     size_t bytes = 0;
-    if (!dt_mul_size((size_t)(slice < s->most ? slice : s->most), (s->n_nodes - s->n_mine) * sizeof(float), &bytes)) {
+    if (!dt_mul_size((size_t)(slice < s->most ? slice : s->most), n_in * sizeof(float), &bytes)) {
         return DT_FAIL(DT_ENOMEM, "a sum of %lld numbers over %u ranks does not fit in memory", (long long)s->most,
                        s->ranks);
     }
@@ -95,7 +99,9 @@ static dt_status allocate(dt_tree_sum *s)
     s->parts = dt_alloc_n(s->n_nodes, sizeof(*s->parts));
     s->out = dt_alloc_n(lists, sizeof(*s->out));
     s->in = dt_alloc_n(lists, sizeof(*s->in));
-    if (s->first == NULL || s->node == NULL || s->parts == NULL || s->out == NULL || s->in == NULL) {
+    s->count = dt_alloc_n(s->ranks, sizeof(*s->count));
+    if (s->first == NULL || s->node == NULL || s->parts == NULL || s->out == NULL || s->in == NULL ||
+        s->count == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for sums over %u ranks", s->ranks);
     }
     void *theirs = NULL;
@@ -113,21 +119,22 @@ static dt_status allocate(dt_tree_sum *s)
     return DT_OK;
 }
 
-dt_status dt_tree_sum_create(const dt_tree_shape *shape, int64_t most, dt_tree_sum **out_p)
+dt_status dt_tree_sum_create(const dt_tree_sum_desc *d, dt_tree_sum **out_p)
 {
-    const uint32_t leaves = shape->leaves, ranks = shape->ranks, rank = shape->rank;
-    if (ranks == 0 || ranks > leaves || rank >= ranks || leaves > DT_TREE_MAX_LEAVES || most < 0) {
-        return DT_FAIL(DT_EINVAL, "a sum of %lld numbers by rank %u of %u over %u leaves (at most %d)", (long long)most,
-                       rank, ranks, leaves, DT_TREE_MAX_LEAVES);
+    const uint32_t leaves = d->shape.leaves, ranks = d->shape.ranks, rank = d->shape.rank;
+    if (ranks == 0 || ranks > leaves || rank >= ranks || leaves > DT_TREE_MAX_LEAVES || d->most < 0) {
+        return DT_FAIL(DT_EINVAL, "a sum of %lld numbers by rank %u of %u over %u leaves (at most %d)",
+                       (long long)d->most, rank, ranks, leaves, DT_TREE_MAX_LEAVES);
     }
     dt_tree_sum *s = dt_alloc(sizeof(*s));
     if (s == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for sums over %u ranks", ranks);
     }
-    s->shape = *shape;
+    s->shape = d->shape;
     s->ranks = ranks;
     s->rank = rank;
-    s->most = most;
+    s->most = d->most;
+    s->is_fast = d->is_fast;
     count_nodes(s);
     const dt_status st = allocate(s);
     if (st < 0) {
@@ -144,6 +151,7 @@ void dt_tree_sum_destroy(dt_tree_sum *s)
         return;
     }
     dt_arena_unmap(s->theirs, s->theirs_bytes);
+    dt_free(s->count);
     dt_free(s->in);
     dt_free(s->out);
     dt_free(s->parts);
@@ -193,24 +201,64 @@ static dt_status begin(dt_tree_sum *s, dt_comm *c, uint32_t k)
     return DT_OK;
 }
 
-dt_status dt_tree_sum_start(dt_tree_sum *s, dt_comm *c, const dt_tree_node *mine, uint32_t n_mine, dt_range range)
+static dt_status check_range(const dt_tree_sum *s, const dt_comm *c, dt_range range)
 {
     DT_TRY(check_ranks(s, c));
     if (range.begin < 0 || range.end < range.begin || range.end - range.begin > s->most) {
         return DT_FAIL(DT_EINVAL, "a sum over the elements %lld to %lld; at most %lld are possible",
                        (long long)range.begin, (long long)range.end, (long long)s->most);
     }
-    if (n_mine != s->n_mine) {
-        return DT_FAIL(DT_EINVAL, "a sum before all leaves are in: %u of %u nodes of rank %u", n_mine, s->n_mine,
-                       s->rank);
+    return DT_OK;
+}
+
+/* Every rank has one vector, of which all slices go to the library. */
+static dt_status begin_fast(dt_tree_sum *s, dt_comm *c, const float *vector, dt_range range)
+{
+    for (uint32_t r = 0; r < s->ranks; r++) {
+        const dt_range theirs = dt_slice_of(range, s->ranks, r);
+        s->count[r] = (uint32_t)(theirs.end - theirs.begin);
     }
+    s->comm = c;
+    DT_TRY(dt_comm_start_reduce_scatter(c, vector + range.begin, s->count, s->theirs, &s->request[s->n_begun]));
+    s->n_begun++;
+    return DT_OK;
+}
+
+static dt_status begin_exact(dt_tree_sum *s, dt_comm *c, const dt_tree_node *mine, dt_range range)
+{
     float *next = s->theirs;
-    s->own = dt_slice_of(range, s->ranks, s->rank);
-    for (uint32_t k = 0; k < s->n_most && s->ranks > 1; k++) {
+    for (uint32_t k = 0; k < s->n_most; k++) {
         list_nodes(s, mine, k, range, &next);
         DT_TRY(begin(s, c, k));
     }
     return DT_OK;
+}
+
+dt_status dt_tree_sum_start(dt_tree_sum *s, dt_comm *c, const dt_tree_node *mine, uint32_t n_mine, dt_range range)
+{
+    DT_TRY(check_range(s, c, range));
+    if (n_mine != s->n_mine) {
+        return DT_FAIL(DT_EINVAL, "a sum before all leaves are in: %u of %u nodes of rank %u", n_mine, s->n_mine,
+                       s->rank);
+    }
+    s->own = dt_slice_of(range, s->ranks, s->rank);
+    s->sum = mine[0].value;
+    for (uint32_t k = 1; k < n_mine && s->is_fast; k++) {
+        dt_optim_add(s->sum, mine[k].value, range.begin, range.end);
+    }
+    return s->ranks == 1 ? DT_OK : s->is_fast ? begin_fast(s, c, s->sum, range) : begin_exact(s, c, mine, range);
+}
+
+dt_status dt_tree_sum_join(dt_tree_sum *s, dt_comm *c, const float *any, dt_range range)
+{
+    dt_tree_node mine[DT_TREE_MAX_NODES];
+    DT_TRY(check_range(s, c, range));
+    for (uint32_t k = 0; k < s->n_mine; k++) {
+        mine[k] = s->node[s->first[s->rank] + k];
+        mine[k].value = (float *)any; /* read alone, since the sum is dropped */
+    }
+    s->own = dt_slice_of(range, s->ranks, s->rank);
+    return s->ranks == 1 ? DT_OK : s->is_fast ? begin_fast(s, c, any, range) : begin_exact(s, c, mine, range);
 }
 
 dt_status dt_tree_sum_share(dt_tree_sum *s, dt_comm *c, float *vector, dt_range range)
@@ -269,12 +317,30 @@ dt_status dt_tree_sum_finish(dt_tree_sum *s)
     if (s->ranks == 1) {
         return DT_OK;
     }
+    if (s->is_fast) {
+        memcpy(s->sum + s->own.begin, s->theirs, bytes_of(s->own));
+        return DT_OK;
+    }
     float *mine = s->parts[s->first[s->rank]].value;
     const float *sum = finish_tree(s);
     if (sum != mine) {
         memcpy(mine, sum, bytes_of(s->own));
     }
     return DT_OK;
+}
+
+/* ---- bytes ------------------------------------------------------------------------------------------------------ */
+
+/* Of each node all but the own slice goes to others; the library counts one vector. */
+uint64_t dt_tree_sum_sent(const dt_tree_sum *s, dt_range range)
+{
+    const uint64_t others = bytes_of(range) - bytes_of(dt_slice_of(range, s->ranks, s->rank));
+    return s->is_fast ? others : others * s->n_mine;
+}
+
+uint64_t dt_tree_share_sent(const dt_tree_sum *s, dt_range range)
+{
+    return (uint64_t)bytes_of(dt_slice_of(range, s->ranks, s->rank)) * (s->ranks - 1);
 }
 
 /* ---- doubles ----------------------------------------------------------------------------------------------------- */

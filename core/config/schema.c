@@ -161,7 +161,9 @@ static const dt_option engine_table[] = {
     ROW(dt_engine_opts, recompute_roles, WORDS, DT_OPT_NEUTRAL, "", NULL, 0, 0, NULL,
         "roles whose models engine.recompute is for; empty = all"),
     ROW(dt_engine_opts, reduction, ENUM, 0, "exact", NULL, 0, 0, reductions,
-        "exact: gradients are summed in one fixed tree for any number of threads and ranks"),
+        "exact: gradients are summed in one fixed tree, to the same bits on any number of threads and ranks; fast: "
+        "ranks' gradients are summed by their library, with fewer bytes where ranks are no power of two, but to other "
+        "bits on another number of ranks"),
     ROW(dt_engine_opts, device, STR, DT_OPT_NEUTRAL, "auto", NULL, 0, 0, NULL,
         "where to compute: auto, cpu, cuda, cuda:N or cuda:GPU-<uuid>; auto takes a GPU when one can be used"),
     ROW(dt_engine_opts, graphs, BOOL, DT_OPT_NEUTRAL, "true", NULL, 0, 0, NULL,
@@ -413,9 +415,6 @@ dt_status dt_config_checkpoint(dt_config *c, int64_t phase, dt_checkpoint_opts *
 dt_status dt_config_engine(dt_config *c, int64_t phase, dt_engine_opts *out_p)
 {
     DT_TRY(dt_config_section(c, phase, "engine", NULL, 0, out_p, sizeof(*out_p)));
-    if (out_p->reduction == DT_REDUCTION_FAST) {
-        return refuse(c, phase, "engine", "reduction", "the fast mode is not built into this version; leave it exact");
-    }
     if ((out_p->micro_shards & (out_p->micro_shards - 1)) != 0) {
         return refuse(c, phase, "engine", "micro_shards", "expected 0 or a power of two: 1, 2, 4, 8, ... 4096");
     }

@@ -251,6 +251,13 @@ static void text_of_time(const dt_stage *s, const dt_forecast *f, dt_str *out)
     dt_str_add(out, "\n");
 }
 
+static const char *text_of_sums(const dt_stage *s)
+{
+    return dt_trainer_is_fast(s->trainer)
+               ? "summed by the ranks' library (engine.reduction = fast): other bits on another number of ranks"
+               : "summed in one fixed tree: the same bits on any number of ranks";
+}
+
 void dt_forecast_text(const dt_stage *s, const dt_forecast *f, dt_str *out)
 {
     const uint32_t ranks = dt_comm_in_process(s->d.comm);
@@ -273,6 +280,7 @@ void dt_forecast_text(const dt_stage *s, const dt_forecast *f, dt_str *out)
         dt_str_addf(out, "; %u environments %s, %u more while it evaluates", n->instances * ranks,
                     n->processes > 0 ? "in processes of their own" : "in this process", n->evaluated * ranks);
     }
+    dt_str_addf(out, "\n  gradients    %s", text_of_sums(s));
     dt_str_add(out, "\n  memory, MB   at most / likely:\n");
     for (uint32_t i = 0; i < f->n_parts; i++) {
         dt_str_addf(out, "    %-22s %9.1f / %.1f\n", f->part[i].name, mb(f->part[i].mapped), mb(f->part[i].resident));
@@ -387,6 +395,9 @@ void dt_forecast_json(const dt_stage *s, const dt_forecast *f, dt_json_out *o)
     dt_json_i64(o, "environments", f->rollout.instances);
     dt_json_i64(o, "environments_evaluating", f->rollout.evaluated);
     dt_json_i64(o, "processes", f->rollout.processes);
+    dt_json_end(o, '}');
+    dt_json_obj(o, "gradients");
+    dt_json_str(o, "reduction", dt_trainer_is_fast(s->trainer) ? "fast" : "exact");
     dt_json_end(o, '}');
     dt_json_obj(o, "disk");
     dt_json_i64(o, "checkpoint", (int64_t)f->checkpoint);

@@ -249,7 +249,7 @@ static dt_status run_phase(dt_rank *k, int64_t index)
     DT_TRY(begin == 0 ? dt_rank_check_results(k) : DT_OK);
     if (dt_rank_is_first(k)) {
         DT_TRY(rewind_run(k, begin));
-        if (r->start.is_other_cpu && index == r->start.begin) {
+        if ((r->start.is_other_cpu || r->start.is_other_sum) && index == r->start.begin) {
             dt_rundir_mark(r->d->dir, r->base_step + begin);
         }
         if (!*r->d->begun_p) { /* a resume that was refused before this line leaves the run as it was */

@@ -168,6 +168,14 @@ dt_status dt_rank_announce(dt_rank *k)
     dt_forecast_log(&k->forecast);
     dt_arena_peak_reset();
     k->has_peak = dt_rss_peak_reset();
+    if (dt_comm_size(k->comm) > 1) {
+        dt_log(DT_LOG_INFO, "a step of rank 0 sends %.3g MB of gradients and parameters",
+               (double)dt_trainer_sent_bytes(t) / 1e6);
+    }
+    if (dt_trainer_is_fast(t)) {
+        dt_log(DT_LOG_INFO, "engine.reduction = fast: gradients of ranks are summed in the order of their library; "
+                            "another number of ranks ends in other bits");
+    }
     if (dt_trainer_is_half(t)) {
         dt_log(DT_LOG_INFO, "mixed precision: products in half%s%s, loss scale %g, masters and sums in fp32",
                k->r->d->session->device.ops == NULL ? " by " : "",

@@ -105,6 +105,24 @@ static dt_status check_cpu(const dt_session *s, const dt_ckpt_info *info, dt_run
     return DT_OK;
 }
 
+/* The library sums in an order that follows from the number of ranks. */
+static dt_status check_ranks(const dt_session *s, const dt_ckpt_info *info, dt_run_start *c)
+{
+    const uint32_t ranks = s->n_processes > 1 ? s->n_processes : s->ranks;
+    for (int64_t i = c->begin; i < s->last && info->ranks != ranks; i++) {
+        dt_engine_opts engine;
+        DT_TRY(dt_config_engine(s->config, i, &engine));
+        c->is_other_sum = c->is_other_sum || engine.reduction == DT_REDUCTION_FAST;
+    }
+    if (c->is_other_sum) {
+        dt_log(DT_LOG_WARN,
+               "engine.reduction = fast, and %s was saved by %u rank%s, here there %s %u: results will differ in their "
+               "last bits from an uninterrupted run (meta.json: not_reproducible_from_step; exact sums do not)",
+               info->path, info->ranks, info->ranks == 1 ? "" : "s", ranks == 1 ? "is" : "are", ranks);
+    }
+    return DT_OK;
+}
+
 /* Did the run stop while the phase that this checkpoint ends was compared with others? */
 static bool owes_baselines(const dt_ckpt_info *info)
 {
@@ -132,6 +150,7 @@ static dt_status go_on(const dt_session *s, dt_run_start *c)
     DT_TRY(check_phase(s, info, c));
     DT_TRY(check_range(s, info, c));
     DT_TRY(check_cpu(s, info, c));
+    DT_TRY(check_ranks(s, info, c));
     bool ends = false;
     DT_TRY(is_over(s, info, c, &ends));
     DT_TRY(dt_snapshot_owed(c->resume, &c->owed));

@@ -84,13 +84,16 @@ static dt_status fill_info(dt_stage *s, const dt_snapshot_desc *d, dt_ckpt_info 
 {
     dt_checkpoint_opts opts;
     dt_data_opts data;
+    dt_engine_opts engine;
     DT_TRY(dt_config_checkpoint(s->d.config, s->d.index, &opts));
     DT_TRY(dt_config_data(s->d.config, s->d.index, &data));
+    DT_TRY(dt_config_engine(s->d.config, s->d.index, &engine));
     const char *slash = strrchr(d->run_dir, '/');
     snprintf(info->run, sizeof(info->run), "%.120s", slash != NULL ? slash + 1 : d->run_dir);
     snprintf(info->phase, sizeof(info->phase), "%.60s", s->d.phase->desc.id);
     snprintf(info->build, sizeof(info->build), "%s", PACKAGE_VERSION);
     DT_TRY(dt_snapshot_cpu(s->d.config, s->d.index, info->cpu, sizeof(info->cpu)));
+    snprintf(info->reduction, sizeof(info->reduction), "%s", engine.reduction == DT_REDUCTION_FAST ? "fast" : "exact");
     DT_TRY(dt_config_hash(s->d.config, info->config_hash));
     DT_TRY(dt_config_hash_phase(s->d.config, s->d.index, info->phase_hash));
     const uint64_t step = dt_trainer_step_number(s->trainer);

@@ -247,7 +247,8 @@ static dt_status trainer_config(dt_stage *s, dt_trainer_config *c)
                              .device_budget = (uint64_t)(m.vram_gb * 1e9),
                              .micro_leaves = (uint32_t)e.micro_shards,
                              .budget = budget(s, m.target_gb),
-                             .bucket_bytes = (uint64_t)(comm.bucket_mb * 1e6)};
+                             .bucket_bytes = (uint64_t)(comm.bucket_mb * 1e6),
+                             .fast_sums = e.reduction == DT_REDUCTION_FAST};
     c->optim = (dt_optim_step){.kind = (int32_t)optim_kind(t.optimizer),
                                .beta1 = t.beta1,
                                .beta2 = t.beta2,

@@ -106,15 +106,12 @@ static dt_status begin_bucket(dt_trainer *t, uint32_t n, bool is_failed)
 {
     dt_tree_node node[DT_TREE_MAX_NODES];
     const uint32_t bucket = t->reduce.order[n];
-    uint32_t n_nodes = dt_tree_nodes(t->tree, bucket, node);
+    if (is_failed) {
+        return dt_tree_sum_join(sum_of(&t->reduce, n), t->d.comm, t->state.params, t->reduce.bucket[bucket]);
+    }
+    const uint32_t n_nodes = dt_tree_nodes(t->tree, bucket, node);
     for (uint32_t i = 0; i < n_nodes; i++) {
         node[i].value = ((dt_grad *)node[i].value)->data;
-    }
-    if (is_failed) { /* any numbers will do: nobody uses them */
-        n_nodes = dt_tree_cover(&t->shape, t->shape.rank, node);
-        for (uint32_t i = 0; i < n_nodes; i++) {
-            node[i].value = t->state.params;
-        }
     }
     return dt_tree_sum_start(sum_of(&t->reduce, n), t->d.comm, node, n_nodes, t->reduce.bucket[bucket]);
 }
@@ -337,6 +334,7 @@ static dt_status make_sums(dt_trainer *t, int64_t longest)
 {
     dt_reduction *r = &t->reduce;
     const uint32_t n = r->n_buckets < 1 ? 1 : r->n_buckets < SUMS ? r->n_buckets : SUMS;
+    const dt_tree_sum_desc d = {.shape = t->shape, .most = longest, .is_fast = t->c.fast_sums};
     r->order = dt_alloc_n(r->n_buckets, sizeof(*r->order));
     r->last = dt_alloc_n(r->n_buckets, sizeof(*r->last));
     r->sum = dt_alloc_n(n, sizeof(dt_tree_sum *));
@@ -347,7 +345,7 @@ static dt_status make_sums(dt_trainer *t, int64_t longest)
         r->order[b] = b;
     }
     for (; r->n_sums < n; r->n_sums++) {
-        DT_TRY(dt_tree_sum_create(&t->shape, longest, &r->sum[r->n_sums]));
+        DT_TRY(dt_tree_sum_create(&d, &r->sum[r->n_sums]));
     }
     return DT_OK;
 }
@@ -411,6 +409,16 @@ void dt_reduce_drop(dt_trainer *t)
     dt_free(r->out);
     dt_free(r->in);
     *r = (dt_reduction){0};
+}
+
+uint64_t dt_trainer_sent_bytes(const dt_trainer *t)
+{
+    const dt_reduction *r = &t->reduce;
+    uint64_t sent = 0;
+    for (uint32_t b = 0; b < r->n_buckets; b++) {
+        sent += dt_tree_sum_sent(r->sum[0], r->bucket[b]) + dt_tree_share_sent(r->sum[0], r->bucket[b]);
+    }
+    return sent;
 }
 
 uint64_t dt_reduce_bytes(const dt_trainer *t)

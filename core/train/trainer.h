@@ -6,7 +6,7 @@
  * A step: leaves of this rank are dealt to workers from a counter; a worker runs the whole plan, forward and backward,
  * slice by slice, into a leaf's own gradient buffer; finished leaves are summed in the fixed tree (collective/tree.h),
  * first here, then across ranks; then norm, clip and update are single passes over the arenas. Slices, leaves and the
- * tree depend on data and configuration alone: threads and ranks change no bit.
+ * tree depend on data and configuration alone: threads and ranks change no bit, but where ranks' sums are fast.
  * Threads: [main][collective], except what pool.h runs.
  */
 #ifndef DTRAIN_CORE_TRAIN_TRAINER_H
@@ -43,7 +43,8 @@ typedef struct dt_trainer_config {
     /* everywhere: */
     uint32_t micro_leaves; /* leaves at once; 0: as many as fit, on the CPU one per worker */
     uint64_t budget;       /* bytes of the host that the trainer should keep to; 0: open */
-    uint64_t bucket_bytes; /* of gradients that ranks sum at a time; changes no bit */
+    uint64_t bucket_bytes; /* of gradients that ranks sum at a time; changes no bit of exact sums */
+    bool fast_sums;        /* ranks' gradients are summed by their library: other bits on another number of ranks */
 } dt_trainer_config;
 
 typedef struct dt_trainer_desc {
@@ -151,6 +152,10 @@ void dt_trainer_slice(const dt_samples *s, const double *mean, uint64_t most, in
 /* Forward and backward of a whole batch of mean samples, as if it were one slice. */
 dt_plan_cost dt_trainer_cost(const dt_trainer *t);
 dt_trainer_times dt_trainer_times_get(const dt_trainer *t);
+bool dt_trainer_is_fast(const dt_trainer *t); /* ranks' gradients are summed in an order of their library */
+/* What this rank sends in a step of its gradient and its parameters; and of losses and of what is agreed on, that is
+ * little. */
+uint64_t dt_trainer_sent_bytes(const dt_trainer *t);
 bool dt_trainer_is_half(const dt_trainer *t);         /* mixed precision: products in half, or a scaled loss */
 double dt_trainer_overflow_rate(const dt_trainer *t); /* share of skipped steps, over a window of the last ones */
 const dt_plan *dt_trainer_plan(const dt_trainer *t);

@@ -272,7 +272,7 @@ static dt_status train(dt_comm *c, const scenario *s, trained *t)
     const uint32_t R = shape.ranks;
     DT_TRY(dt_tree_create(&shape, 1, &t->tree));
     for (uint32_t k = 0; k < PARTS; k++) {
-        DT_TRY(dt_tree_sum_create(&shape, COUNT, &t->sum[k]));
+        DT_TRY(dt_tree_sum_create(&(dt_tree_sum_desc){.shape = shape, .most = COUNT}, &t->sum[k]));
     }
     t->buffer = dt_alloc_n((size_t)(LEAVES / R + 2) * COUNT, sizeof(float));
     if (t->buffer == NULL) {

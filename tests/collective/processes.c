@@ -86,7 +86,7 @@ static dt_status reduce(dt_comm *c)
     dt_tree_sum *sum = NULL;
     const dt_tree_shape shape = shape_of(c);
     DT_TRY(dt_tree_create(&shape, 1, &t));
-    DT_TRY(dt_tree_sum_create(&shape, COUNT, &sum));
+    DT_TRY(dt_tree_sum_create(&(dt_tree_sum_desc){.shape = shape, .most = COUNT}, &sum));
     float *buffer = dt_alloc_n((size_t)LEAVES * COUNT, sizeof(float));
     const dt_status st = buffer != NULL ? sum_leaves(c, t, sum, buffer) : DT_FAIL(DT_ENOMEM, "out of memory");
     dt_free(buffer);

@@ -85,7 +85,8 @@ static dt_status exchange_sums(dt_comm *c, const dt_cost_model *m)
     dt_tree_node node[DT_TREE_MAX_NODES];
     dt_tree_sum *sum = NULL;
     const uint32_t n_nodes = dt_tree_cover(&shape, shape.rank, node);
-    DT_TRY(dt_tree_sum_create(&shape, (int64_t)(m->bucket_bytes / sizeof(float)), &sum));
+    const dt_tree_sum_desc d = {.shape = shape, .most = (int64_t)(m->bucket_bytes / sizeof(float))};
+    DT_TRY(dt_tree_sum_create(&d, &sum));
     node[0].value = dt_alloc_n((size_t)m->parameters, sizeof(float));
     const dt_status st = node[0].value != NULL ? sum_and_share(c, m, sum, node, n_nodes) : DT_ENOMEM;
     dt_tree_sum_destroy(sum);

@@ -83,8 +83,8 @@ static dt_status create(uint32_t leaves, uint32_t ranks, uint32_t rank, uint32_t
 
 static dt_status create_sum(uint32_t leaves, uint32_t ranks, uint32_t rank, int64_t most, dt_tree_sum **out_p)
 {
-    const dt_tree_shape shape = shape_of(leaves, ranks, rank);
-    return dt_tree_sum_create(&shape, most, out_p);
+    const dt_tree_sum_desc d = {.shape = shape_of(leaves, ranks, rank), .most = most};
+    return dt_tree_sum_create(&d, out_p);
 }
 
 /* What a worker does with a finished leaf. */
@@ -119,6 +119,7 @@ static dt_status sum_of_all(dt_tree_sum *s, dt_tree *t, dt_comm *c, size_t count
 
 typedef struct world {
     uint32_t leaves, ranks;
+    bool is_fast;
     const uint32_t *order; /* in which leaves finish */
     size_t count;          /* floats per leaf; beyond COUNT the table repeats */
 } world;
@@ -127,7 +128,7 @@ typedef struct rank_job {
     const world *w;
     dt_comm *comm;
     float *result;
-    uint64_t sent; /* bytes of one reduction */
+    uint64_t sent, told; /* bytes of one reduction: counted, and as the sum says */
     double scalars[N_SCALARS];
     dt_error end;
 } rank_job;
@@ -143,7 +144,9 @@ static dt_status reduce_as_rank(rank_job *job)
     double room[(2 * MAX_LEAVES + 2 * MAX_RANKS) * 2 * N_SCALARS];
     assert_true(dt_tree_sum_f64_room(&shape, N_SCALARS) <= sizeof(room) / sizeof(*room));
     DT_TRY(dt_tree_create(&shape, 1, &t));
-    DT_TRY(dt_tree_sum_create(&shape, (int64_t)w->count, &sum));
+    const dt_tree_sum_desc d = {.shape = shape, .most = (int64_t)w->count, .is_fast = w->is_fast};
+    const dt_range range = {.begin = 0, .end = (int64_t)w->count};
+    DT_TRY(dt_tree_sum_create(&d, &sum));
     float *buffers = dt_alloc_n((size_t)(end - begin) * w->count, sizeof(float)), *out = NULL;
     dt_status st = DT_OK;
     for (int round = 0; round < 2 && st == DT_OK; round++) { /* twice: reset must make the tree as new */
@@ -163,6 +166,7 @@ static dt_status reduce_as_rank(rank_job *job)
         st = sum_of_all(sum, t, job->comm, w->count, &out);
         job->sent = dt_comm_sent(job->comm) - job->sent;
     }
+    job->told = dt_tree_sum_sent(sum, range) + dt_tree_share_sent(sum, range);
     if (st == DT_OK) {
         memcpy(job->result, out, w->count * sizeof(float));
         st = dt_tree_sum_f64(job->comm, &shape, &leaf_scalars[begin][0], N_SCALARS, room, job->scalars);
@@ -199,10 +203,11 @@ static uint32_t nodes_of(const world *w, uint32_t r)
     return n;
 }
 
-/* 4 count (R - 1) / R bytes for each node and once more for the sum, to a unit a slice. */
+/* 4 count (R - 1) / R bytes for each node, or for one vector, and once more for the sum, to a unit a slice. */
 static void check_bytes(const world *w, uint32_t r, uint64_t sent)
 {
-    const double R = w->ranks, times = nodes_of(w, r) + 1.0, want = 4.0 * (double)w->count * (R - 1) / R * times;
+    const double R = w->ranks, times = (w->is_fast ? 1.0 : nodes_of(w, r)) + 1.0;
+    const double want = 4.0 * (double)w->count * (R - 1) / R * times;
     const double slack = 4.0 * DT_SLICE_UNIT * R * times;
     if (w->ranks == 1 ? sent != 0 : fabs((double)sent - want) > slack) {
         fail_msg("rank %u of %u sent %llu bytes, want %g within %g", r, w->ranks, (unsigned long long)sent, want,
@@ -210,11 +215,10 @@ static void check_bytes(const world *w, uint32_t r, uint64_t sent)
     }
 }
 
-static void check_world(const world *w, const float *want, const double *want_f64)
+static void run_world(const world *w, rank_job *jobs)
 {
     dt_comm *comms[MAX_RANKS];
     pthread_t threads[MAX_RANKS];
-    rank_job jobs[MAX_RANKS];
     assert_int_equal(dt_comm_sim(w->ranks, 60, comms), DT_OK);
     for (uint32_t r = 0; r < w->ranks; r++) {
         jobs[r] = (rank_job){.w = w, .comm = comms[r], .result = dt_alloc_n(w->count, sizeof(float))};
@@ -226,14 +230,23 @@ static void check_world(const world *w, const float *want, const double *want_f6
     }
     for (uint32_t r = 0; r < w->ranks; r++) {
         assert_string_equal(jobs[r].end.status == DT_OK ? "" : jobs[r].end.text, "");
+        check_bytes(w, r, jobs[r].sent);
+        assert_int_equal(jobs[r].sent, jobs[r].told);
+        dt_comm_destroy(comms[r]);
+    }
+}
+
+static void check_world(const world *w, const float *want, const double *want_f64)
+{
+    rank_job jobs[MAX_RANKS];
+    run_world(w, jobs);
+    for (uint32_t r = 0; r < w->ranks; r++) {
         for (size_t at = 0; at < w->count; at += COUNT) {
             size_t n = w->count - at < COUNT ? w->count - at : COUNT;
             assert_memory_equal(jobs[r].result + at, want, n * sizeof(float));
         }
         assert_memory_equal(jobs[r].scalars, want_f64, sizeof(jobs[r].scalars));
-        check_bytes(w, r, jobs[r].sent);
         dt_free(jobs[r].result);
-        dt_comm_destroy(comms[r]);
     }
 }
 
@@ -302,6 +315,120 @@ static void test_any_size_travels_whole(void **state)
             shuffle(order, 8, k);
             const world w = {.leaves = 8, .ranks = R, .order = order, .count = counts[k]};
             check_world(&w, want, want_f64);
+        }
+    }
+}
+
+/* ---- fast ---- */
+
+/* n numbers summed in any order are off by at most (n - 1) u / (1 - (n - 1) u) times the sum of their magnitudes, u
+ * being 2^-24 (Higham 2002, section 4.2). */
+static void check_near(float got, uint32_t leaves, size_t i)
+{
+    double sum = 0, size = 0;
+    for (uint32_t s = 0; s < leaves; s++) {
+        sum += (double)leaf_table[s][i];
+        size += fabs((double)leaf_table[s][i]);
+    }
+    const double most = (leaves - 1) * 0x1p-24 / (1 - (leaves - 1) * 0x1p-24) * size;
+    if (!(fabs((double)got - sum) <= most)) {
+        fail_msg("element %zu of %u leaves: %.9g, want %.9g within %g", i, leaves, (double)got, sum, most);
+    }
+}
+
+static void test_a_fast_sum_is_near_and_the_same_again(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t leaves, ranks;
+        size_t count;
+    } cases[] = {
+        {8, 2, 2 * DT_SLICE_UNIT}, {8, 3, COUNT}, {64, 5, 5000}, {64, 7, 3 * DT_SLICE_UNIT + 1}, {8, 8, 20000}};
+    for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
+        rank_job first[MAX_RANKS], second[MAX_RANKS];
+        uint32_t order[MAX_LEAVES];
+        shuffle(order, cases[k].leaves, k);
+        const world w = {cases[k].leaves, cases[k].ranks, true, order, cases[k].count};
+        run_world(&w, first);
+        run_world(&w, second);
+        for (size_t i = 0; i < w.count; i++) {
+            check_near(first[0].result[i], w.leaves, i % COUNT);
+        }
+        for (uint32_t r = 0; r < w.ranks; r++) {
+            assert_memory_equal(first[r].result, first[0].result, w.count * sizeof(float));
+            assert_memory_equal(second[r].result, first[0].result, w.count * sizeof(float));
+        }
+        for (uint32_t r = 0; r < w.ranks; r++) {
+            dt_free(first[r].result);
+            dt_free(second[r].result);
+        }
+    }
+}
+
+static void test_a_fast_sum_of_one_rank_is_the_exact_one(void **state)
+{
+    (void)state;
+    float want[COUNT];
+    double want_f64[N_SCALARS];
+    uint32_t order[MAX_LEAVES];
+    for (size_t i = 0; i < COUNT; i++) {
+        want[i] = plain_sum(0, 64, i);
+    }
+    for (size_t i = 0; i < N_SCALARS; i++) {
+        want_f64[i] = plain_sum_f64(0, 64, i);
+    }
+    shuffle(order, 64, 9);
+    check_world(&(world){.leaves = 64, .ranks = 1, .is_fast = true, .order = order, .count = COUNT}, want, want_f64);
+}
+
+/* A rank that failed takes part, and what it lends is not written to. */
+static void *join_as_rank(void *arg)
+{
+    rank_job *job = arg;
+    const world *w = job->w;
+    const dt_tree_sum_desc d = {.shape = shape_of(w->leaves, w->ranks, dt_comm_rank(job->comm)),
+                                .most = (int64_t)w->count,
+                                .is_fast = w->is_fast};
+    dt_tree_sum *sum = NULL;
+    dt_status st = dt_tree_sum_create(&d, &sum);
+    if (st == DT_OK) {
+        st = dt_tree_sum_join(sum, job->comm, job->result, (dt_range){.begin = 0, .end = (int64_t)w->count});
+    }
+    if (st == DT_OK) {
+        st = dt_tree_sum_drop(sum);
+    }
+    dt_error_take(&job->end, st);
+    dt_tree_sum_destroy(sum);
+    return NULL;
+}
+
+static void test_a_rank_without_nodes_takes_part(void **state)
+{
+    (void)state;
+    enum { RANKS = 3, N = 5000 };
+    static float lent[N];
+    for (int fast = 0; fast < 2; fast++) {
+        const world w = {.leaves = 8, .ranks = RANKS, .is_fast = fast != 0, .count = N};
+        dt_comm *comms[RANKS];
+        pthread_t threads[RANKS];
+        rank_job jobs[RANKS];
+        assert_int_equal(dt_comm_sim(RANKS, 60, comms), DT_OK);
+        for (int i = 0; i < N; i++) {
+            lent[i] = (float)i;
+        }
+        for (uint32_t r = 0; r < RANKS; r++) {
+            jobs[r] = (rank_job){.w = &w, .comm = comms[r], .result = lent};
+            assert_int_equal(pthread_create(&threads[r], NULL, join_as_rank, &jobs[r]), 0);
+        }
+        for (uint32_t r = 0; r < RANKS; r++) {
+            pthread_join(threads[r], NULL);
+        }
+        for (uint32_t r = 0; r < RANKS; r++) {
+            assert_int_equal(jobs[r].end.status, DT_OK);
+            dt_comm_destroy(comms[r]);
+        }
+        for (int i = 0; i < N; i++) {
+            assert_true(lent[i] == (float)i);
         }
     }
 }
@@ -478,7 +605,7 @@ static void test_refusals(void **state)
     dt_tree_sum_destroy(NULL);
     assert_int_equal(create_sum(2, 4, 0, 1, &sum), DT_EINVAL);
     assert_int_equal(create_sum(2, 2, 0, -1, &sum), DT_EINVAL);
-    for (uint64_t k = 1; k <= 6; k++) {
+    for (uint64_t k = 1; k <= 7; k++) {
         char fault[32];
         snprintf(fault, sizeof(fault), "alloc:%llu", (unsigned long long)k);
         dt_fault_reset(fault);
@@ -498,6 +625,9 @@ int main(void)
         cmocka_unit_test(test_any_number_of_ranks_gives_the_same_bits),
         cmocka_unit_test(test_the_order_of_summation_matters_here),
         cmocka_unit_test(test_any_size_travels_whole),
+        cmocka_unit_test(test_a_fast_sum_is_near_and_the_same_again),
+        cmocka_unit_test(test_a_fast_sum_of_one_rank_is_the_exact_one),
+        cmocka_unit_test(test_a_rank_without_nodes_takes_part),
         cmocka_unit_test(test_workers_in_any_order_give_the_same_bits),
         cmocka_unit_test(test_leaves_in_order_keep_few_buffers),
         cmocka_unit_test(test_slices_cover_a_range_in_units),

@@ -16,6 +16,7 @@ typedef struct outcome {
     uint64_t updates;
     uint32_t early; /* buckets that ranks began to sum while leaves ran, in the last step */
     dt_scaler scaler;
+    uint64_t sent, told; /* of ranks: bytes a step that the last one sent, and what its trainer says it does */
 } outcome;
 
 typedef void toy_change(toy *t);
@@ -35,6 +36,9 @@ void outcome_same(const outcome *a, const outcome *b); /* both, and the loss sca
 void outcome_train(toy_change *change, int steps, outcome *o);
 /* The same on n virtual ranks (at most 8), each with another number of threads, must come out as one did. */
 void outcome_on_ranks(toy_change *change, int steps, uint32_t n, const outcome *one);
+/* Steps of n virtual ranks from half, which was kept after `from` of them, NULL: the first ones; each rank has another
+ * number of threads. out [n]. */
+void outcome_of_ranks(toy_change *change, const outcome *half, int from, int to, uint32_t n, outcome *out);
 /* The same stopped after cut steps and resumed by another number of threads. */
 void outcome_resumed(toy_change *change, int steps, int cut, const outcome *whole);
 

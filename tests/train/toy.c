@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-enum { IN = 5, HIDDEN = 24, OUT = 2 };
+enum { IN = 5, OUT = 2 };
 
 static int64_t rows_of(uint64_t sample)
 {
@@ -144,6 +144,7 @@ void toy_init(toy *t)
     t->count = 150;
     t->poison_sample = t->broken_sample = -1;
     t->dropout = 0.1;
+    t->hidden = 24;
     t->config = (dt_trainer_config){.seed = 3,
                                     .threads = 2,
                                     .leaves = 8,
@@ -162,9 +163,7 @@ void toy_init(toy *t)
 
 dt_status toy_try_start(toy *t)
 {
-    static const int64_t w1[] = {HIDDEN, IN};
-    static const int64_t b1[] = {HIDDEN};
-    static const int64_t w2[] = {OUT, HIDDEN};
+    const int64_t w1[] = {t->hidden, IN}, b1[] = {t->hidden}, w2[] = {OUT, t->hidden};
     static const int64_t b2[] = {OUT};
     if (t->comm == NULL) {
         assert_int_equal(dt_comm_null(&t->comm), DT_OK);

@@ -21,6 +21,7 @@ typedef struct toy {
     int64_t poison_sample; /* its x is NAN; -1: none */
     int64_t broken_sample; /* reading it fails; -1: none */
     double dropout;
+    int64_t hidden;         /* units of the hidden layer: 24, or more where parameters are to be many */
     bool is_live;           /* the source is read by who runs a leaf, and only what is needed of it */
     atomic_bool is_keyless; /* the last read was not asked for keys */
     const char *freeze;     /* pattern; NULL: nothing */

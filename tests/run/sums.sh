@@ -1,0 +1,81 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# How gradients of ranks become one: engine.reduction = fast is near exact sums, repeats its bits, and says so where
+# another number of ranks goes on. On virtual ranks; sums_mpi.sh does the same on processes.
+set -u
+backend=${DT_SUMS_BACKEND:-sim}
+name=sums
+. "${DT_SRCDIR:?}/tests/run/job.inc"
+data='batch = 16; shards = 16;'
+training='epochs = 1000;'
+save='every_steps = 3;'
+job <<'END'
+comm = { bucket_mb = 0.02; };
+phases = ( { plugin = "phase1_world_model"; stop = { steps = 6; }; } );
+END
+
+# on N CODE DIR [options]: on so many ranks
+on() {
+    n_ranks=$1
+    shift
+    if [ "$backend" = sim ]; then
+        set -- "$@" --set comm.backend=sim --set comm.ranks="$n_ranks"
+    elif [ "$n_ranks" -gt 1 ]; then
+        set -- "$@" --nproc "$n_ranks"
+    fi
+    train "$@"
+}
+as() { # DIR DIR WHAT: the same bits in all checkpoints
+    cases=$((cases + 1))
+    [ -n "$(states "$1")" ] && [ "$(states "$1")" = "$(states "$2")" ] || fail "$3: other bits"
+}
+other() { # DIR DIR WHAT
+    cases=$((cases + 1))
+    [ -n "$(states "$1")" ] && [ "$(states "$1" | tail -n 1)" != "$(states "$2" | tail -n 1)" ] || fail "$3: the same bits"
+}
+weights() { # DIR: of the last checkpoint, a number a line
+    file=$work/$1/checkpoints/step-000000000006/model.safetensors
+    header=$(od -An -tu8 -N8 "$file" | tr -d ' ')
+    od -An -v -tf4 -w4 -j$((header + 8)) "$file"
+}
+# near DIR DIR MOST WHAT: no weight is further away
+near() {
+    cases=$((cases + 1))
+    weights "$1" >"$work/a"
+    weights "$2" >"$work/b"
+    paste "$work/a" "$work/b" | awk -v most="$3" '
+        { d = $1 - $2; d = d < 0 ? -d : d; far = d > far ? d : far; n++ }
+        !(d <= most) { bad++ }
+        END { print far; exit !(n > 1000 && NF == 2 && bad == 0) }' >"$work/far" ||
+        fail "$4: weights are up to $(cat "$work/far") away, allowed are $3"
+}
+
+on 1 0 whole
+# --- fast: six updates of at most the rate, 1e-3, each wrong by the leaves' cancellation times 15 * 2^-24; 1e-5 in all
+# allows them to cancel to less than a hundredth
+fast="--set engine.reduction=fast"
+on 1 0 fast1 $fast
+as fast1 whole "fast on one rank"
+for n in 2 3; do
+    on $n 0 fast$n $fast
+    on $n 0 again$n $fast --check-sync 1
+    near fast$n whole 1e-5 "fast on $n ranks"
+    as fast$n again$n "fast on $n ranks, twice"
+done
+other fast3 whole "fast on 3 ranks"
+on 3 0 half $fast --max-steps 3
+on 3 0 half $fast --resume "$work/half"
+as half fast3 "fast on 3 ranks, resumed"
+cases=$((cases + 2))
+! grep -q not_reproducible "$work/half/meta.json" || fail "a resume on as many ranks is marked"
+"$dtrain" ckpt inspect "$work/half" --json | grep -q '"ranks":3,"reduction":"fast"' || fail "the checkpoint does not say it"
+on 3 0 moved $fast --max-steps 3
+on 2 0 moved $fast --resume "$work/moved"
+says 1 "engine.reduction = fast, and"
+says 1 "was saved by 3 ranks, here there are 2: results will differ in their last bits"
+near moved whole 1e-5 "fast on 3, then 2 ranks"
+cases=$((cases + 1))
+grep -q '"not_reproducible_from_step":3' "$work/moved/meta.json" || fail "a resume on other ranks is not marked"
+
+finish
