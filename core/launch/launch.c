@@ -39,13 +39,15 @@ static const double TOLD_S = 15, ENDED_S = 20, SAVING_S = 20;
 
 typedef struct job {
     const dt_launch_desc *d;
-    char *run;       /* its directory, once it is known; NULL */
-    dt_board *board; /* what the processes of this machine say */
-    int stop_sent;   /* signals to stop that were handed on */
-    bool was_ended;  /* one of them as SIGTERM, which mpirun answers by ending all */
-    bool had_ranks;  /* in this life */
-    double failed_s; /* since when a rank has left with an error, 0: none has */
-    dt_listen heard; /* what mpirun said of this life */
+    char *run;        /* its directory, once it is known; NULL */
+    dt_board *board;  /* what the processes of this machine say */
+    int stop_sent;    /* signals to stop that were handed on */
+    bool was_ended;   /* one of them as SIGTERM, which mpirun answers by ending all */
+    bool had_ranks;   /* in this life */
+    double failed_s;  /* since when a rank has left with an error, 0: none has */
+    bool was_hurried; /* mpirun was told by the launcher to end then */
+    int killed_by;    /* a signal that ended mpirun itself, and was not the launcher's; 0: none */
+    dt_listen heard;  /* what mpirun said of this life */
     dt_cause cause;
     dt_launch_notes notes;
     pid_t pid;
@@ -297,10 +299,9 @@ static void look_at_ranks(job *j)
 static void hurry(job *j)
 {
     const double since = j->failed_s > 0 ? dt_clock_s() - j->failed_s : 0;
-    if (since > ENDED_S) {
-        kill(j->pid, SIGKILL);
-    } else if (since > TOLD_S) {
-        kill(j->pid, SIGTERM);
+    j->was_hurried = since > TOLD_S;
+    if (j->was_hurried) {
+        kill(j->pid, since > ENDED_S ? SIGKILL : SIGTERM);
     }
 }
 
@@ -339,6 +340,7 @@ static int watch(job *j, int err)
     }
     close(err);
     dt_listen_end(&j->heard);
+    j->killed_by = WIFSIGNALED(status) && !j->was_hurried && j->stop_sent == 0 ? WTERMSIG(status) : 0;
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
@@ -374,6 +376,13 @@ static bool is_worth_it(int code)
 static void tell_lost(const job *j, int code)
 {
     char who[96] = "a process";
+    if (j->killed_by > 0) {
+        dt_log(DT_LOG_ERROR, "mpirun (process %d) was ended by signal %d (%s), and all ranks with it", (int)j->pid,
+               j->killed_by, strsignal(j->killed_by));
+    }
+    if (j->killed_by > 0 && j->heard.rank < 0) {
+        return; /* no rank was lost before */
+    }
     const int rank = j->heard.rank >= 0 ? j->heard.rank : j->cause.is_known ? (int)j->cause.rank : -1;
     const bool was_here = j->cause.is_known && j->cause.was[j->cause.rank].state == DT_BOARD_HERE;
     if (rank >= 0) {
@@ -393,6 +402,7 @@ static dt_status live(job *j, int *code_p)
     dt_board_rank first;
     j->heard = (dt_listen){.rank = -1, .also = dt_launch_notes_bytes, .user = &j->notes};
     j->had_ranks = false;
+    j->was_hurried = false;
     j->failed_s = 0;
     dt_cause_clear(&j->cause);
     dt_board_clear(j->board);
@@ -401,7 +411,7 @@ static dt_status live(job *j, int *code_p)
     look_at_ranks(j);
     clear_away(j);
     dt_board_see(j->board, 0, &first);
-    if (first.state == DT_BOARD_LEFT && first.code == DT_EXIT_INTERRUPTED) {
+    if (first.state == DT_BOARD_LEFT && first.code == DT_EXIT_INTERRUPTED && j->killed_by == 0) {
         *code_p = first.code; /* mpirun has a number of its own, where it was the one to be told */
     }
     if (!j->had_ranks && *code_p != 0 && j->heard.n_kept > 0 && j->stop_sent == 0) {

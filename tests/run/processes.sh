@@ -196,6 +196,24 @@ says 1 "its log ($work/killed/rank-1.log)"
 cases=$((cases + 1))
 grep -q "restart 1 of 3" "$work/killed/launch.log" && grep -q "mpirun noticed that process rank 1" "$work/killed/launch.log" ||
     fail "launch.log lacks what the launcher said and heard"
+# mpirun itself: its processes save and end, and the run goes on, too
+DTRAIN_FAULT="comm.begin:60@$work/here" timeout -k 5 120 "$dtrain" run --config "$work/job.cfg" --run-dir "$work/headless" \
+    -q --nproc 2 >"$work/out" 2>"$work/err" &
+job=$!
+await "$work/here"
+sleep 0.3
+kill -KILL "$(pgrep -P "$(pgrep -P $job)" -x mpirun)"
+while kill -0 $job 2>/dev/null; do
+    rm -f "$work/here"
+    sleep 0.1
+done
+cases=$((cases + 1))
+wait $job || fail "mpirun killed: exit code $?, expected 0"
+says 1 ") was ended by signal 9 (Killed), and all ranks with it"
+says 0 "error rank"
+says 1 "starting the 2 processes again from the last checkpoint of $work/headless, restart 1 of 3"
+same headless "mpirun killed"
+
 lose STOP hung "waited 5 s in vain for rank 1 (process "
 says 1 "was held by a signal (SIGSTOP); its last was collective"
 cases=$((cases + 1))
