@@ -208,7 +208,7 @@ static dt_status make_words(const job *j, char count[16], const char ***out_p)
 }
 
 /* In the new process: a group of its own, so that the terminal's ^C comes to the launcher alone, and an end with it. */
-static void become(const char **word, int err)
+static void become(const char **word, int err, pid_t launcher)
 {
     static const int usual[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGPIPE, SIGXFSZ};
     for (size_t i = 0; i < sizeof(usual) / sizeof(usual[0]); i++) {
@@ -216,6 +216,9 @@ static void become(const char **word, int err)
     }
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != launcher) {
+        _exit(127); /* it has ended before it could be asked for a signal at its end */
+    }
     const int null = open("/dev/null", O_RDONLY);
     if (null >= 0) {
         dup2(null, STDIN_FILENO);
@@ -236,9 +239,10 @@ static dt_status start(job *j, int *err_p)
         return DT_FAIL(DT_EIO, "cannot make a pipe: %s", strerror(errno));
     }
     fflush(NULL);
+    const pid_t launcher = getpid();
     j->pid = fork();
     if (j->pid == 0) {
-        become(word, end[1]);
+        become(word, end[1], launcher);
     }
     close(end[1]);
     dt_free(word);
