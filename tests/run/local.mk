@@ -12,6 +12,8 @@ tests/run/again.log tests/run/diskfull.log tests/run/faults.log tests/run/fit.lo
 	tests/run/resume.log tests/run/signals.log tests/run/sums.log tests/run/sums_mpi.log tests/run/trace.log \
 	tests/run/widths.log tests/run/workers.log: \
 	dtrain $(plugin_LTLIBRARIES) share/demo.store/store.json
+dt_scripts += tests/run/rank_kills.sh
+tests/run/rank_kills.log: dtrain $(plugin_LTLIBRARIES) share/demo.store/store.json
 EXTRA_DIST += tests/run/check_trace.py tests/run/job.inc
 
 # 200 steps of each phase on up to 64 virtual ranks
@@ -19,6 +21,12 @@ EXTRA_DIST += tests/run/check_trace.py tests/run/job.inc
 check-ranks: all
 	DT_BUILDDIR='$(abs_top_builddir)' DT_SRCDIR='$(abs_top_srcdir)' DT_RANKS_STEPS=200 DT_RANKS_COUNTS='1 2 3 4 8 64' \
 	  $(SHELL) $(srcdir)/tests/run/ranks.sh
+
+# the run of tests/run/rank_kills.sh, killed 1,000 times: half an hour
+.PHONY: check-kills
+check-kills: all
+	DT_BUILDDIR='$(abs_top_builddir)' DT_SRCDIR='$(abs_top_srcdir)' DTRAIN__ENGINE__DEVICE=cpu DT_KILLS=1000 \
+	  $(SHELL) $(srcdir)/tests/run/rank_kills.sh
 
 # several machines on one, by root; not in the gate, which has no such right
 EXTRA_DIST += tests/run/hosts.sh
