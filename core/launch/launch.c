@@ -377,6 +377,12 @@ static bool is_worth_it(int code)
     return code == DT_EXIT_PEER || (code > DT_EXIT_DIVERGED && code != DT_EXIT_INTERRUPTED);
 }
 
+/* From outside: no fault of a program sends itself SIGKILL. */
+static bool was_killed(const job *j)
+{
+    return j->killed_by > 0 || j->heard.signal == SIGKILL;
+}
+
 static void tell_lost(const job *j, int code)
 {
     char who[96] = "a process";
@@ -449,7 +455,7 @@ static dt_status run_lives(job *j, int *code_p)
         }
         tell_lost(j, *code_p);
         *code_p = DT_EXIT_PEER; /* what mpirun ends with then is one of its own numbers */
-        if (j->run == NULL && !j->had_ranks) {
+        if (j->run == NULL && !j->had_ranks && !was_killed(j)) {
             return DT_OK; /* nothing ran: it would fail alike */
         }
         if (n >= j->d->max_restarts && j->run == NULL) {

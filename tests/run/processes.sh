@@ -214,6 +214,19 @@ says 0 "error rank"
 says 1 "starting the 2 processes again from the last checkpoint of $work/headless, restart 1 of 3"
 same headless "mpirun killed"
 
+# before there is any process, and so any run directory
+mkdir "$work/bin"
+cat >"$work/bin/mpirun" <<END
+#!/bin/sh
+[ -e "$work/begun" ] && exec $(command -v mpirun) "\$@"
+touch "$work/begun"
+kill -KILL \$\$
+END
+chmod +x "$work/bin/mpirun"
+PATH=$work/bin:$PATH train 0 soon_headless --nproc 2
+says 1 "starting the 2 processes again, restart 1 of 3"
+same soon_headless "mpirun killed before it started anything"
+
 lose STOP hung "waited 5 s in vain for rank 1 (process "
 says 1 "was held by a signal (SIGSTOP); its last was collective"
 cases=$((cases + 1))

@@ -19,7 +19,7 @@ mkdir "$work/tmp" || exit 1
 TMPDIR=$(cd "$work/tmp" && pwd) OMPI_MCA_btl_vader_backing_directory=$(cd "$work/tmp" && pwd)
 export TMPDIR OMPI_MCA_btl_vader_backing_directory
 
-# half of the kills come while a life starts, and each leaves it some steps: 6 of them for a kill, of three phases
+# a part of the kills comes while a life starts, others leave it steps: 6 of them for a kill, of three phases
 steps=$((40 + wanted * 4)) iterations=$((20 + wanted))
 save='every_steps = 1; keep_last = 3;'
 job <<END
@@ -42,7 +42,7 @@ train 0 whole
 enough_states 3
 began=$(date +%s%N)
 train 0 start --nproc 2 --phase 1 --max-steps 1
-span=$((($(date +%s%N) - began) * 2 / 1000000)) # ms: a life starts and ends, and as long again
+span=$((($(date +%s%N) - began) * 3 / 1000000)) # ms: a life starts and ends, and twice as long again
 
 runs=0
 begin() { # a life of the launcher
