@@ -19,8 +19,9 @@ mkdir "$work/tmp" || exit 1
 TMPDIR=$(cd "$work/tmp" && pwd) OMPI_MCA_btl_vader_backing_directory=$(cd "$work/tmp" && pwd)
 export TMPDIR OMPI_MCA_btl_vader_backing_directory
 
-# a part of the kills comes while a life starts, others leave it steps: 6 of them for a kill, of three phases
-steps=$((40 + wanted * 4)) iterations=$((20 + wanted))
+# a part of the kills comes while a life starts, others leave it steps: 3 of them for a kill, of three phases
+limit=0
+steps=$((40 + wanted * 2)) iterations=$((20 + wanted / 2))
 save='every_steps = 1; keep_last = 3;'
 job <<END
 phase2_ppo = { train_batch = 40; fragment = 8; sgd_epochs = 1; };
