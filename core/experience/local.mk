@@ -7,5 +7,6 @@ core_libdtcore_la_SOURCES += \
 	core/experience/ranks.c \
 	core/experience/risk.c core/experience/risk.h \
 	core/experience/rollout.c core/experience/rollout.h \
+	core/experience/share.c \
 	core/experience/service.c core/experience/service.h \
 	core/experience/state.c

@@ -118,7 +118,7 @@ static uint64_t buffer_bytes(const dt_buffer *b, const double *mean, uint64_t *r
     *resident = b->map_bytes;
     for (uint32_t i = 0; i < b->l->spec.n_obs; i++) {
         const dt_obs_port *o = &b->l->obs[i];
-        if (o->symbol > 0) {
+        if (o->symbol > 0 && b->arena_bytes[i] > 0) {
             mapped += dt_arena_bytes(b->arena_bytes[i]);
             const double rows = (mean[o->symbol] + o->plus) * (double)b->n_slots;
             *resident += dt_arena_touched(b->arena_bytes[i], (size_t)(rows * (double)o->row_bytes));
@@ -134,11 +134,30 @@ static uint64_t buffer_bytes(const dt_buffer *b, const double *mean, uint64_t *r
     return mapped;
 }
 
+/* Of several ranks: what all of them know, and what comes and goes before a step. */
+static void add_shared(const dt_rollout *r, dt_rollout_need *out)
+{
+    const dt_rollout_share *x = &r->share;
+    uint64_t rows = 0, batch = 0, own = 0;
+    if (r->all != &r->rows) {
+        return;
+    }
+    out->buffer += buffer_bytes(&r->rows, out->mean, &rows) + buffer_bytes(&r->batch, out->mean, &batch);
+    out->buffer += dt_arena_bytes(x->in_bytes) + dt_arena_bytes(x->out_bytes);
+    (void)buffer_bytes(&r->buffer, out->mean, &own);
+    /* a sample comes, and goes, as large as it lies in the round */
+    const double samples = (double)r->d.steps * (r->last - r->first);
+    const size_t used = (size_t)((double)own / samples * (double)x->room);
+    out->buffer_resident += dt_arena_touched(x->in_bytes, used) + dt_arena_touched(x->out_bytes, used);
+    out->buffer_resident += rows + batch + (uint64_t)r->d.steps * r->instances * sizeof(*x->place);
+}
+
 static dt_status evaluation(dt_rollout *r, dt_trainer *t, dt_rollout_need *out)
 {
     dt_evaluation_opts o;
     DT_TRY(dt_config_evaluation(r->stage->d.config, r->stage->d.index, &o));
-    const uint64_t jobs = (uint64_t)o.n_seeds * (uint64_t)o.episodes, own = r->last - r->first;
+    const uint64_t ranks = dt_comm_size(r->stage->d.comm), own = r->last - r->first;
+    const uint64_t jobs = ((uint64_t)o.n_seeds * (uint64_t)o.episodes + ranks - 1) / ranks;
     out->evaluated = (uint32_t)(jobs < own ? jobs : own);
     const dt_buffer_desc bd = {.layout = &r->env->layout,
                                .steps = 1,
@@ -185,5 +204,6 @@ dt_status dt_rollout_need_get(dt_rollout *r, dt_trainer *t, dt_rollout_need *out
     out->buffer = buffer_bytes(&r->buffer, out->mean, &out->buffer_resident);
     out->buffer += dt_arena_bytes(own * l->record_bytes);
     out->buffer_resident += own * l->record_bytes;
+    add_shared(r, out);
     return evaluation(r, t, out);
 }

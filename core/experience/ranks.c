@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Service "dtrain.rollout/1", ranks: each steps its own instances; then all of them have all rows, so that the order of
- * samples, and every sum over them, are the same on any number of ranks.
+ * Service "dtrain.rollout/1", ranks: each steps its own instances and keeps what it saw. What is small of all rows,
+ * and all that is summed up, goes to all of them, so that the order of samples, and every sum over them, are the same
+ * on any number of ranks. How a rank gets the observations that it learns from is in share.c.
  */
 #include <config.h>
 
@@ -9,129 +10,131 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/trace.h"
 
 #include <string.h>
 
-typedef struct exchange {
-    dt_rollout *r;
-    uint32_t ranks, most; /* instances of a rank at most */
-    char *mine, *all;     /* [bytes], [ranks, bytes] */
-    size_t bytes;
-} exchange;
-
-static uint32_t first_of(const exchange *x, uint32_t rank)
+uint32_t dt_rollout_first(const dt_rollout *r, uint32_t rank)
 {
-    return (uint32_t)((uint64_t)x->r->instances * rank / x->ranks);
+    return (uint32_t)((uint64_t)r->instances * rank / dt_comm_size(r->stage->d.comm));
 }
 
-static dt_status reserve(exchange *x, size_t bytes)
+uint32_t dt_rollout_most(const dt_rollout *r)
 {
-    if (bytes <= x->bytes) {
-        return DT_OK;
+    uint32_t most = 0;
+    for (uint32_t k = 0; k < dt_comm_size(r->stage->d.comm); k++) {
+        const uint32_t n = dt_rollout_first(r, k + 1) - dt_rollout_first(r, k);
+        most = n > most ? n : most;
     }
-    dt_free(x->mine);
-    dt_free(x->all);
-    x->bytes = bytes;
-    x->mine = dt_alloc(bytes);
-    x->all = dt_alloc_n(x->ranks, bytes);
-    return x->mine != NULL && x->all != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for what ranks exchange");
+    return most;
 }
 
-/* [rows, instances] of an array with one item per slot. */
-static dt_status gather_array(exchange *x, const dt_buffer_array *a)
+/* ---- rows -------------------------------------------------------------------------------------------------------- */
+
+/* Arrays of this rank, one after another. */
+static void pack(const dt_buffer_array *a, uint32_t n, size_t slots, char *to)
 {
-    const dt_rollout *r = x->r;
-    const size_t rows = r->buffer.d.steps + r->buffer.d.window, own = r->last - r->first, item = a->slot_bytes;
-    const size_t bytes = rows * x->most * item;
-    if (item == 0) {
-        return DT_OK;
-    }
-    DT_TRY(reserve(x, bytes));
-    for (size_t row = 0; row < rows; row++) {
-        memcpy(x->mine + row * own * item, (char *)a->data + (row * r->instances + r->first) * item, own * item);
-    }
-    DT_TRY(dt_comm_all_gather(r->stage->d.comm, x->mine, bytes, x->all));
-    for (uint32_t k = 0; k < x->ranks; k++) {
-        const size_t first = first_of(x, k), n = first_of(x, k + 1) - first;
-        const char *from = x->all + k * bytes;
-        for (size_t row = 0; row < rows; row++) {
-            memcpy((char *)a->data + (row * r->instances + first) * item, from + row * n * item, n * item);
+    for (uint32_t i = 0; i < n; i++) {
+        const size_t bytes = slots * a[i].slot_bytes;
+        if (bytes > 0) {
+            memcpy(to, a[i].data, bytes);
+            to += bytes;
         }
     }
-    return DT_OK;
 }
 
-static size_t ragged_rows(const dt_buffer *b, const dt_obs_port *o, size_t slot)
+/* Those of rank k into its columns of all. */
+static void unpack(const dt_rollout *r, const dt_buffer_array *a, uint32_t n, uint32_t k, const char *from)
 {
-    const size_t size = (size_t)b->size[slot * b->l->spec.n_symbols + (uint32_t)o->symbol - 1];
-    return b->n_seen[slot] > 0 ? size + (size_t)o->plus : 0;
-}
-
-/* Rows of a ragged port, slot after slot; sizes of all slots are known by now. */
-static dt_status gather_ragged(exchange *x, uint32_t port)
-{
-    dt_rollout *r = x->r;
-    dt_buffer *b = &r->buffer;
-    const dt_obs_port *o = &b->l->obs[port];
-    const size_t M = r->instances, begin = dt_buffer_slot(b, 0, 0), item = o->row_bytes;
-    size_t most = 0, at = 0;
-    for (uint32_t k = 0; k < x->ranks; k++) {
-        size_t rows = 0;
-        for (size_t slot = begin; slot < b->n_slots; slot++) {
-            const uint32_t i = (uint32_t)(slot % M);
-            if (i >= first_of(x, k) && i < first_of(x, k + 1)) {
-                rows += ragged_rows(b, o, slot);
-            }
-        }
-        most = rows > most ? rows : most;
-    }
-    DT_TRY(reserve(x, most * item + 1));
-    for (size_t slot = begin; slot < b->n_slots; slot++) {
-        const size_t i = slot % M, bytes = ragged_rows(b, o, slot) * item;
-        if (i >= r->first && i < r->last) {
-            memcpy(x->mine + at, b->obs[port] + (size_t)b->at[port][slot] * item, bytes);
-            at += bytes;
+    const size_t first = dt_rollout_first(r, k), own = dt_rollout_first(r, k + 1) - first;
+    const size_t rows = r->d.steps + r->rows.d.window;
+    for (uint32_t i = 0; i < n; i++) {
+        const size_t item = a[i].slot_bytes;
+        for (size_t row = 0; row < rows && item > 0; row++) {
+            memcpy((char *)a[i].data + (row * r->instances + first) * item, from, own * item);
+            from += own * item;
         }
     }
-    DT_TRY(dt_comm_all_gather(r->stage->d.comm, x->mine, most * item + 1, x->all));
-    b->used[port] = 0;
-    for (uint32_t k = 0; k < x->ranks; k++) {
-        const char *from = x->all + k * (most * item + 1);
-        for (size_t slot = begin; slot < b->n_slots; slot++) {
-            const uint32_t i = (uint32_t)(slot % M);
-            const size_t rows = ragged_rows(b, o, slot);
-            if (i < first_of(x, k) || i >= first_of(x, k + 1)) {
-                continue;
-            }
-            b->at[port][slot] = b->used[port];
-            memcpy(b->obs[port] + (size_t)b->used[port] * item, from, rows * item);
-            b->used[port] += (int64_t)rows;
-            from += rows * item;
-        }
-    }
-    return DT_OK;
 }
 
 dt_status dt_rollout_gather(dt_rollout *r)
 {
-    exchange x = {.r = r, .ranks = dt_comm_size(r->stage->d.comm)};
-    dt_buffer_array array[DT_BUFFER_MAX_ARRAYS];
-    if (x.ranks == 1) {
+    const uint32_t ranks = dt_comm_size(r->stage->d.comm);
+    dt_buffer_array own[DT_BUFFER_MAX_ARRAYS], all[DT_BUFFER_MAX_ARRAYS];
+    size_t slot_bytes = 0;
+    if (ranks == 1) {
         return DT_OK;
     }
-    const uint32_t n = dt_buffer_arrays(&r->buffer, array);
-    dt_status st = DT_OK;
-    for (uint32_t k = 0; k < x.ranks; k++) {
-        const uint32_t own = first_of(&x, k + 1) - first_of(&x, k);
-        x.most = own > x.most ? own : x.most;
+    DT_TRACE("rollout", "rows of all ranks");
+    const uint32_t n = dt_buffer_arrays(&r->buffer, own);
+    dt_buffer_arrays(&r->rows, all);
+    for (uint32_t i = 0; i < n; i++) {
+        slot_bytes += own[i].slot_bytes;
     }
-    for (uint32_t i = 0; i < n && st == DT_OK; i++) {
-        st = gather_array(&x, &array[i]);
+    const size_t bytes = (size_t)dt_rollout_most(r) * (r->d.steps + r->rows.d.window) * slot_bytes;
+    char *const got = dt_alloc_n(ranks, bytes);
+    dt_status st = got != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for what ranks exchange");
+    st = dt_comm_agree(r->stage->d.comm, st);
+    if (st == DT_OK) {
+        char *const mine = got + dt_comm_rank(r->stage->d.comm) * bytes;
+        pack(own, n, r->buffer.n_slots, mine);
+        st = dt_comm_all_gather(r->stage->d.comm, mine, bytes, got);
     }
-    for (uint32_t i = 0; i < r->env->layout.spec.n_obs && st == DT_OK; i++) {
-        st = r->env->layout.obs[i].symbol > 0 ? gather_ragged(&x, i) : DT_OK;
+    for (uint32_t k = 0; k < ranks && st == DT_OK; k++) {
+        unpack(r, all, n, k, got + k * bytes);
     }
-    dt_free(x.mine);
-    dt_free(x.all);
+    dt_free(got);
+    r->rows.key_base = r->buffer.key_base;
+    r->rows.is_filled = st == DT_OK;
+    return st;
+}
+
+/* ---- statistics of observations ---------------------------------------------------------------------------------- */
+
+/* Of one port: every instance by itself, all of them joined in order. part: [ranks, most, 1 + 2 columns] */
+static dt_status learn_port(dt_rollout *r, uint32_t port, double *part)
+{
+    const dt_buffer *b = &r->buffer;
+    dt_moments *m = &r->obs[port];
+    const uint32_t ranks = dt_comm_size(r->stage->d.comm), most = dt_rollout_most(r);
+    const size_t A = b->l->spec.n_agents, items = 1 + 2 * m->columns;
+    double *const mine = part + dt_comm_rank(r->stage->d.comm) * (most * items);
+    for (uint32_t i = 0; i < r->last - r->first; i++) {
+        const size_t at = dt_buffer_slot(b, 0, i) * A;
+        const dt_moments_rows rows = {.x = (const float *)(const void *)b->obs[port] + at * m->columns,
+                                      .flag = b->row + at,
+                                      .n = A,
+                                      .blocks = b->d.steps,
+                                      .stride = b->d.instances * A};
+        dt_moments_sum(&rows, m->columns, mine + i * items);
+    }
+    if (ranks > 1) {
+        DT_TRY(dt_comm_all_gather(r->stage->d.comm, mine, most * items * sizeof(*part), part));
+    }
+    for (uint32_t k = 0; k < ranks; k++) {
+        for (uint32_t i = 0; i < dt_rollout_first(r, k + 1) - dt_rollout_first(r, k); i++) {
+            dt_moments_join(m, part + (k * (size_t)most + i) * items);
+        }
+    }
+    return DT_OK;
+}
+
+dt_status dt_rollout_learn_observations(dt_rollout *r)
+{
+    size_t columns = 0;
+    for (uint32_t i = 0; i < DT_ENV_MAX_OBS; i++) {
+        columns = r->obs[i].columns > columns ? r->obs[i].columns : columns;
+    }
+    if (columns == 0) {
+        return DT_OK;
+    }
+    const size_t ranks = dt_comm_size(r->stage->d.comm);
+    double *part = dt_alloc_n(ranks * dt_rollout_most(r), (1 + 2 * columns) * sizeof(*part));
+    dt_status st = part != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for the statistics of observations");
+    st = dt_comm_agree(r->stage->d.comm, st);
+    for (uint32_t i = 0; i < DT_ENV_MAX_OBS && st == DT_OK; i++) {
+        st = r->obs[i].columns > 0 ? learn_port(r, i, part) : DT_OK;
+    }
+    dt_free(part);
     return st;
 }

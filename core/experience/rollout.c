@@ -73,9 +73,11 @@ static dt_status open_data(dt_rollout *r)
     for (int32_t k = 0; k <= (int32_t)r->env->layout.spec.n_symbols; k++) {
         largest[k] = dt_layout_cap(&r->env->layout, k);
     }
-    r->data.self = &r->buffer;
-    return dt_samples_open_live(&r->data.source, &dt_buffer_data, &r->buffer, largest,
-                                engine.slice_rows > 0 ? engine.slice_rows : 512, "row_key");
+    r->data.self = r;
+    DT_TRY(dt_samples_open_live(&r->data.source, &dt_rollout_data_ops, r, largest,
+                                engine.slice_rows > 0 ? engine.slice_rows : 512, "row_key"));
+    r->data.source.bring = dt_comm_size(r->stage->d.comm) > 1 ? dt_rollout_bring : NULL;
+    return DT_OK;
 }
 
 /* A rank has instances next to each other, all ranks about as many. */
@@ -86,22 +88,32 @@ static dt_status share(dt_rollout *r)
         return DT_FAIL(DT_ECONFIG, "env.instances = %u is less than the %u ranks; every rank needs at least one",
                        r->instances, (unsigned)ranks);
     }
-    r->first = (uint32_t)(r->instances * rank / ranks);
-    r->last = (uint32_t)(r->instances * (rank + 1) / ranks);
+    r->first = dt_rollout_first(r, (uint32_t)rank);
+    r->last = dt_rollout_first(r, (uint32_t)rank + 1);
     return DT_OK;
 }
 
 static dt_status build(dt_rollout *r)
 {
     const dt_layout *l = &r->env->layout;
-    const dt_buffer_desc bd = {.layout = l,
-                               .steps = r->d.steps,
-                               .instances = r->instances,
-                               .window = r->d.window > 1 ? r->d.window : 1,
-                               .has_next = r->d.transitions != 0,
-                               .n_kept = r->d.n_kept,
-                               .kept = r->kept};
+    dt_buffer_desc bd = {.layout = l,
+                         .steps = r->d.steps,
+                         .instances = r->last - r->first,
+                         .first = r->first,
+                         .all = r->instances,
+                         .window = r->d.window > 1 ? r->d.window : 1,
+                         .has_next = r->d.transitions != 0,
+                         .n_kept = r->d.n_kept,
+                         .kept = r->kept};
     DT_TRY(dt_buffer_init(&r->buffer, &bd));
+    r->all = &r->buffer;
+    if (bd.instances < r->instances) {
+        bd.instances = r->instances;
+        bd.first = 0;
+        bd.is_narrow = true;
+        DT_TRY(dt_buffer_init(&r->rows, &bd));
+        r->all = &r->rows;
+    }
     DT_TRY(open_data(r));
     const size_t places = (size_t)r->instances * l->spec.n_agents;
     r->self = dt_alloc_n(r->last - r->first, sizeof(*r->self));
@@ -151,6 +163,8 @@ void dt_rollout_destroy(dt_rollout *r)
         dt_free(r->track[i].index);
     }
     dt_free(r->track);
+    dt_rollout_share_fini(r);
+    dt_buffer_fini(&r->rows);
     dt_buffer_fini(&r->buffer);
     dt_free(r->self);
     dt_free(r->carry);
@@ -281,7 +295,7 @@ static dt_status run_policy(void *user, const int64_t *size, void *const *field)
     return DT_OK;
 }
 
-/* Room for what the policy reads of all instances at once. */
+/* Room for what the policy reads of all of this rank's instances at once. */
 static dt_status map_fields(const dt_rollout *r, const int64_t *cap, dt_track *t, size_t *bytes_p)
 {
     const dt_samples *s = &r->data.source;
@@ -344,7 +358,7 @@ static dt_status make_track(dt_rollout *r, const int64_t *cap, uint32_t want, ui
     t->r = r;
     t->number = number;
     DT_TRY(find_kept(r, t));
-    t->index = dt_alloc_n(r->instances, sizeof(*t->index));
+    t->index = dt_alloc_n(r->last - r->first, sizeof(*t->index));
     if (t->index == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for a rollout of %u instances", r->instances);
     }
@@ -371,11 +385,13 @@ static dt_status make_policy(dt_rollout *r, dt_trainer *t)
     acting.n_fields -= r->d.n_kept; /* the last ones: what acting is about to compute */
     uint32_t want = 0;
     const int32_t n = (int32_t)r->env->layout.spec.n_symbols;
+    const uint32_t own = r->last - r->first;
     for (int32_t k = 0; k <= n; k++) {
-        cap[k] = dt_layout_cap(&r->env->layout, k) * r->instances;
+        cap[k] = dt_layout_cap(&r->env->layout, k) * own;
     }
-    cap[n + 1] = r->instances;
+    cap[n + 1] = own;
     DT_TRY(choose_kept(r, t));
+    DT_TRY(dt_rollout_share_prepare(r, t));
     DT_TRY(dt_policy_create(t, &acting, cap, tracks_of(r), r->keep, false, &r->policy));
     r->track = dt_alloc_n(dt_policy_places(r->policy), sizeof(*r->track));
     if (r->track == NULL) {
@@ -443,24 +459,10 @@ void dt_rollout_scale(dt_rollout *r, dt_buffer *b)
     }
 }
 
-/* What was seen joins the statistics; they hold from the next collect on. */
-static void learn_observations(dt_rollout *r)
-{
-    const dt_buffer *b = &r->buffer;
-    const size_t A = b->l->spec.n_agents, first = dt_buffer_slot(b, 0, 0) * A;
-    for (uint32_t i = 0; i < b->l->spec.n_obs; i++) {
-        if (r->obs[i].columns > 0) {
-            const float *x = (const float *)(const void *)b->obs[i];
-            dt_moments_add(&r->obs[i], x + first * r->obs[i].columns, b->row + first,
-                           (size_t)b->d.steps * b->d.instances * A);
-        }
-    }
-}
-
 /* Rewards divided by the deviation of what they add up to, discounted, since the agent came. */
 static void normalise_rewards(dt_rollout *r)
 {
-    const dt_buffer *b = &r->buffer;
+    const dt_buffer *b = r->all;
     const size_t places = (size_t)b->d.instances * b->l->spec.n_agents, n = places * b->d.steps;
     const size_t first = dt_buffer_slot(b, 0, 0) * b->l->spec.n_agents;
     float *reward = b->reward + first, *sum = b->advantage + first; /* not needed yet */
@@ -483,7 +485,7 @@ static void normalise_rewards(dt_rollout *r)
 static void estimate(dt_rollout *r)
 {
     DT_TRACE("rollout", "advantages");
-    dt_buffer *b = &r->buffer;
+    dt_buffer *b = r->all;
     const size_t first = dt_buffer_slot(b, 0, 0) * b->l->spec.n_agents;
     const size_t places = (size_t)b->d.instances * b->l->spec.n_agents, n = places * b->d.steps;
     double scale = 0; /* of the reward's advantages */
@@ -558,7 +560,7 @@ static uint64_t count_env_steps(const dt_buffer *b)
 
 static void summarise(const dt_rollout *r, dt_rollout_report *out)
 {
-    const dt_buffer *b = &r->buffer;
+    const dt_buffer *b = r->all;
     const dt_env_spec *s = &b->l->spec;
     const size_t first = dt_buffer_slot(b, 0, 0), slots = (size_t)b->d.steps * b->d.instances;
     const size_t at = first * s->n_agents, n = slots * s->n_agents;
@@ -665,6 +667,7 @@ static dt_status run_tracks(dt_rollout *r, dt_trainer *t)
 static dt_status act(dt_rollout *r, dt_trainer *t)
 {
     dt_trainer_refill(t); /* nobody reads while we write */
+    r->share.has_last = false;
     DT_TRY(dt_rollout_policy(r, t));
     if (r->vector == NULL) {
         DT_TRY(make_instances(r));
@@ -695,10 +698,10 @@ static dt_status collect(dt_rollout *r, dt_train *t, dt_rollout_report *out)
     r->collects++;
     DT_TRY(dt_rollout_gather(r));
     if (r->env_steps != DT_ENV_STEPS_UNKNOWN) {
-        r->env_steps += count_env_steps(&r->buffer);
+        r->env_steps += count_env_steps(r->all);
     }
     DT_TRY(dt_rollout_log(r));
-    learn_observations(r);
+    DT_TRY(dt_rollout_learn_observations(r));
     if (r->d.normalise_reward) {
         normalise_rewards(r);
     }
@@ -713,7 +716,7 @@ static dt_status collect(dt_rollout *r, dt_train *t, dt_rollout_report *out)
         dt_vector_at(r->vector, i)->env_s = 0;
     }
     out->total_s = dt_clock_s() - from;
-    const uint32_t n_cut = count_cut(&r->buffer);
+    const uint32_t n_cut = count_cut(r->all);
     if (n_cut > 0) {
         dt_metrics_scalar(r->stage->d.metrics, "env/cut_episodes", n_cut);
     }

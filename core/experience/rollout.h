@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What the files behind service "dtrain.rollout/1" share: rollout.c (life, collect), evaluate.c (evaluate),
- * state.c (what a checkpoint keeps), ranks.c (what ranks exchange).
+ * state.c (what a checkpoint keeps), ranks.c (what all ranks know), share.c (the rest, as far as they need it).
  */
 #ifndef DTRAIN_CORE_EXPERIENCE_ROLLOUT_H
 #define DTRAIN_CORE_EXPERIENCE_ROLLOUT_H
@@ -40,6 +40,18 @@ typedef struct dt_kept_text {
     char name[48], dims[16];
 } dt_kept_text;
 
+typedef struct dt_rollout_share { /* of several ranks: samples on their way to where they are learnt from */
+    uint32_t *place;              /* [samples] of the round: instance of batch */
+    uint64_t room, sent;          /* samples that fit into batch and in, into out */
+    char *in, *out;               /* arenas of in_bytes, out_bytes */
+    size_t in_bytes, out_bytes;
+    dt_comm_out *to;       /* [ranks] */
+    dt_comm_in *from;      /* [ranks] */
+    dt_samples_part *last; /* [ranks] what lies in batch, if has_last */
+    uint64_t last_skipped;
+    bool has_last;
+} dt_rollout_share;
+
 struct dt_rollout {
     dt_stage *stage;
     dt_env *env;
@@ -48,7 +60,11 @@ struct dt_rollout {
     dt_kept_text kept_text[DT_ROLLOUT_MAX_KEPT];
     const char *keep[DT_ROLLOUT_MAX_KEPT + 1]; /* of these what learning reads, ends with NULL */
     dt_data data;
-    dt_buffer buffer;
+    dt_buffer buffer; /* of this rank's instances */
+    dt_buffer rows;   /* of several ranks: of all instances, without what is wide */
+    dt_buffer batch;  /* of several ranks: the samples that this one learns from now */
+    dt_buffer *all;   /* of all instances: rows, or buffer */
+    dt_rollout_share share;
     uint32_t instances;        /* of all ranks */
     uint32_t first, last;      /* of this rank: [first, last) */
     uint32_t workers;          /* threads that step environments */
@@ -87,8 +103,17 @@ uint64_t dt_rollout_seed(void *user, uint32_t number, uint64_t episode);
 /* evaluate.c */
 dt_status dt_rollout_evaluate(dt_rollout *r, dt_train *t, const uint64_t *seed, uint32_t n_seeds, uint32_t episodes,
                               uint8_t greedy, dt_rollout_report *out);
-/* ranks.c */
-dt_status dt_rollout_gather(dt_rollout *r) DT_NODISCARD; /* [collective] every rank gets the slots of all instances */
+/* ranks.c: instances [first(rank), first(rank + 1)) are a rank's; the most that one has. */
+uint32_t dt_rollout_first(const dt_rollout *r, uint32_t rank);
+uint32_t dt_rollout_most(const dt_rollout *r);
+dt_status dt_rollout_gather(dt_rollout *r) DT_NODISCARD; /* [collective] rows, of all instances */
+/* [collective] What was seen joins the statistics; they hold from the next collect on. */
+dt_status dt_rollout_learn_observations(dt_rollout *r) DT_NODISCARD;
+/* share.c: room for what the trainer wants brought; train/samples.h: bring; the rollout as data. */
+dt_status dt_rollout_share_prepare(dt_rollout *r, const dt_trainer *t) DT_NODISCARD;
+void dt_rollout_share_fini(dt_rollout *r);
+dt_status dt_rollout_bring(void *self, uint64_t skipped, const dt_samples_part *part) DT_NODISCARD;
+extern const dt_data_ops dt_rollout_data_ops; /* self is the rollout */
 /* state.c */
 /* After a collect: the actions of the episodes that go on. Errors: DT_ENOMEM. */
 dt_status dt_rollout_log(dt_rollout *r) DT_NODISCARD;

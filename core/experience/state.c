@@ -39,7 +39,7 @@ static dt_status grow(dt_episode_log *l, size_t action_bytes, uint64_t steps)
 /* Actions as the environment got them; places where nobody acted got zeros. */
 static void keep_actions(const dt_rollout *r, size_t slot, char *out)
 {
-    const dt_buffer *b = &r->buffer;
+    const dt_buffer *b = r->all;
     const dt_env_spec *s = &b->l->spec;
     const size_t H = s->n_heads * sizeof(int32_t), C = s->n_continuous * sizeof(float);
     char *const f = out + s->n_agents * H;
@@ -55,7 +55,7 @@ static void keep_actions(const dt_rollout *r, size_t slot, char *out)
 
 dt_status dt_rollout_log(dt_rollout *r)
 {
-    const dt_buffer *b = &r->buffer;
+    const dt_buffer *b = r->all;
     for (uint32_t i = 0; i < r->instances; i++) {
         dt_episode_log *l = &r->log[i];
         DT_TRY(grow(l, r->action_bytes, l->steps + b->d.steps));
@@ -77,7 +77,7 @@ dt_status dt_rollout_log(dt_rollout *r)
 
 /* ---- playing them again ------------------------------------------------------------------------------------------ */
 
-/* The history of one instance moves back by a step, and what it sees now becomes the last. */
+/* The history of one of this rank's instances moves back by a step, and what it sees now becomes the last. */
 static void remember(dt_rollout *r, uint32_t i, const char *record)
 {
     dt_buffer *b = &r->buffer;
@@ -122,7 +122,7 @@ static dt_status replay(dt_rollout *r, uint32_t i)
                            r->env->comp->desc.id, r->first + i, (unsigned long long)l->episode, (unsigned long long)t);
         }
         if (r->buffer.d.window > 1) {
-            remember(r, r->first + i, x->record);
+            remember(r, i, x->record);
         }
     }
     return DT_OK;

@@ -153,14 +153,14 @@ static void lay_out(dt_buffer *b)
     b->n_acts = (void *)take(b, slots, sizeof(*b->n_acts));
     b->n_seen = (void *)take(b, slots, sizeof(*b->n_seen));
     b->size = (void *)take(b, slots, s->n_symbols * sizeof(*b->size));
-    for (uint32_t i = 0; i < s->n_obs; i++) {
+    for (uint32_t i = 0; i < s->n_obs && !b->d.is_narrow; i++) {
         if (b->l->obs[i].symbol == 0) {
             b->obs[i] = take(b, n, b->l->obs[i].row_bytes);
         } else {
             b->at[i] = (void *)take(b, slots, sizeof(*b->at[i]));
         }
     }
-    b->mask = (uint8_t *)take(b, n, b->l->n_choices);
+    b->mask = b->d.is_narrow ? NULL : (uint8_t *)take(b, n, b->l->n_choices);
     b->act_i = (void *)take(b, n, s->n_heads * sizeof(int32_t));
     b->act_f = (void *)take(b, n, s->n_continuous * sizeof(float));
     b->executed_f = (void *)take(b, n, s->n_continuous * sizeof(float));
@@ -191,7 +191,7 @@ static dt_status map_all(dt_buffer *b)
     lay_out(b);
     for (uint32_t i = 0; i < b->l->spec.n_obs; i++) {
         const dt_obs_port *o = &b->l->obs[i];
-        if (o->symbol == 0) {
+        if (o->symbol == 0 || b->d.is_narrow) {
             continue;
         }
         if (!dt_mul_size(b->n_slots, (size_t)o->cap * o->row_bytes, &bytes)) {
@@ -261,7 +261,7 @@ void dt_buffer_begin(dt_buffer *b)
         }
         b->used[i] = 0;
     }
-    b->key_base += from;
+    b->key_base += (uint64_t)b->d.steps * (b->d.all > 0 ? b->d.all : b->d.instances);
 }
 
 static void put_earned(dt_buffer *b, size_t slot, const char *record)
@@ -353,7 +353,6 @@ uint32_t dt_buffer_arrays(const dt_buffer *b, dt_buffer_array *out)
     out[n++] = (dt_buffer_array){b->n_acts, sizeof(*b->n_acts)};
     out[n++] = (dt_buffer_array){b->n_seen, sizeof(*b->n_seen)};
     out[n++] = (dt_buffer_array){b->size, s->n_symbols * sizeof(*b->size)};
-    out[n++] = (dt_buffer_array){b->mask, A * b->l->n_choices};
     out[n++] = (dt_buffer_array){b->act_i, A * s->n_heads * sizeof(int32_t)};
     out[n++] = (dt_buffer_array){b->act_f, f * s->n_continuous};
     out[n++] = (dt_buffer_array){b->executed_f, f * s->n_continuous};
@@ -365,13 +364,55 @@ uint32_t dt_buffer_arrays(const dt_buffer *b, dt_buffer_array *out)
         out[n++] = (dt_buffer_array){b->cost + k * b->n_places, f};
         out[n++] = (dt_buffer_array){b->cost_value + k * b->n_places, f};
     }
-    for (uint32_t i = 0; i < s->n_obs; i++) {
-        if (b->l->obs[i].symbol == 0) {
-            out[n++] = (dt_buffer_array){b->obs[i], A * b->l->obs[i].row_bytes};
+    return n;
+}
+
+uint32_t dt_buffer_made(const dt_buffer *b, dt_buffer_array *out)
+{
+    const size_t f = b->l->spec.n_agents * sizeof(float);
+    uint32_t n = 0;
+    out[n++] = (dt_buffer_array){b->advantage, f};
+    out[n++] = (dt_buffer_array){b->target, f};
+    for (uint32_t k = 0; k < b->l->spec.n_costs; k++) {
+        out[n++] = (dt_buffer_array){b->cost_advantage + k * b->n_places, f};
+        out[n++] = (dt_buffer_array){b->cost_target + k * b->n_places, f};
+        if (b->cost_in != NULL) {
+            out[n++] = (dt_buffer_array){b->cost_in + k * b->n_places, f};
         }
     }
+    return n;
+}
+
+/* Fields of one of two kinds, and of this port. */
+static uint32_t fields_of(const dt_buffer *b, uint32_t kind, uint32_t or_kind, uint32_t port)
+{
+    uint32_t fields = 0;
+    for (uint32_t f = 0; f < b->n_fields; f++) {
+        const bool is_one = b->field[f].kind == kind || b->field[f].kind == or_kind;
+        fields |= is_one && b->field[f].port == port ? 1u << f : 0;
+    }
+    return fields;
+}
+
+uint32_t dt_buffer_wide_arrays(const dt_buffer *b, dt_buffer_wide *out)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < b->l->spec.n_obs; i++) {
+        const dt_obs_port *o = &b->l->obs[i];
+        dt_buffer_wide *w = &out[n++];
+        *w = (dt_buffer_wide){.data = b->obs[i], .row_bytes = o->row_bytes, .symbol = o->symbol, .at = b->at[i]};
+        w->before = fields_of(b, FIELD_HISTORY, FIELD_HISTORY, i);
+        w->after = fields_of(b, FIELD_NEXT, FIELD_NEXT, i);
+        w->fields = fields_of(b, FIELD_OBS, FIELD_STEPS, i) | w->before;
+    }
+    out[n++] = (dt_buffer_wide){
+        .data = (char *)b->mask, .row_bytes = b->l->n_choices, .fields = fields_of(b, FIELD_MASK, FIELD_MASK, 0)};
     for (uint32_t k = 0; k < b->d.n_kept; k++) {
-        out[n++] = (dt_buffer_array){b->kept[k], b->kept[k] != NULL ? f * b->kept_columns[k] : 0};
+        if (b->kept[k] != NULL) {
+            out[n++] = (dt_buffer_wide){.data = (char *)b->kept[k],
+                                        .row_bytes = b->kept_columns[k] * sizeof(float),
+                                        .fields = fields_of(b, FIELD_KEPT, FIELD_KEPT, k)};
+        }
     }
     return n;
 }

@@ -6,6 +6,10 @@
  *
  * A slot is one instance at one step: slot(t, i) = (t + window - 1) * instances + i, t from 1 - window (history) to
  * steps (what the last step left behind). Sample n of the data is slot(0, 0) + n, n < steps * instances.
+ *
+ * Of several ranks each has a buffer of its own instances; one without what is wide, of all instances; and one of the
+ * samples that it learns from next, each as an instance (experience/share.c). Wide is what grows with the observation:
+ * observations, masks, and what acting computed.
  * Threads: written by [main]; read by [worker] while nobody writes.
  */
 #ifndef DTRAIN_CORE_ROLLOUT_BUFFER_H
@@ -23,6 +27,8 @@ enum { DT_DONE_ENDED = 1, DT_DONE_CUT }; /* a step ended the episode; it was the
 typedef struct dt_buffer_desc {
     const dt_layout *layout;                  /* outlives the buffer */
     uint32_t steps, instances, first, window; /* first: number of its first instance; window at least 1 */
+    uint32_t all;                             /* instances of all ranks; 0: these */
+    bool is_narrow;                           /* without what is wide */
     bool has_next;                            /* fields of what comes after a row, svc/rollout.h: transitions */
     uint32_t n_kept;
     const dt_port *kept; /* fields of what acting computed, the last ones: svc/rollout.h; outlives the buffer */
@@ -67,7 +73,8 @@ typedef struct dt_buffer {
     uint8_t *done;   /* [slots] DT_DONE_*, 0: the episode goes on */
     double *episode; /* [slots, 2 + n_costs + n_metrics] of the episode that ended: return, length, ... */
     uint32_t episode_items;
-    uint64_t key_base; /* of row_key: slots collected before */
+    uint64_t key_base;     /* of row_key: slots collected before, of all ranks */
+    const uint32_t *place; /* sample n is the one of instance place[n] at step 0; NULL: as above */
 
     dt_buffer_scale scale[DT_ENV_MAX_OBS];
     dt_buffer_field field[DT_BUFFER_MAX_FIELDS];
@@ -107,8 +114,22 @@ void dt_buffer_pack(const dt_buffer *b, uint32_t which, const uint64_t *index, c
                     uint32_t want, void *const *out);
 extern const dt_data_ops dt_buffer_data; /* self is the buffer */
 
-/* The arrays that ranks exchange; ragged ones are left out. */
-enum { DT_BUFFER_MAX_ARRAYS = 16 + DT_ENV_MAX_OBS + 2 * DT_ENV_MAX_COSTS + DT_ROLLOUT_MAX_KEPT };
+/* What acting leaves of a slot, without what is wide. */
+enum { DT_BUFFER_MAX_ARRAYS = 16 + 2 * DT_ENV_MAX_COSTS };
 uint32_t dt_buffer_arrays(const dt_buffer *b, dt_buffer_array *out);
+/* What is made of it afterwards: advantages, targets, steps to a cost. */
+enum { DT_BUFFER_MAX_MADE = 2 + 3 * DT_ENV_MAX_COSTS };
+uint32_t dt_buffer_made(const dt_buffer *b, dt_buffer_array *out);
+/* What is wide of a slot: a row per place, or packed ones. */
+typedef struct dt_buffer_wide {
+    char *data;
+    size_t row_bytes;
+    int32_t symbol; /* > 0: as many rows as its size, from at[slot] on */
+    int64_t *at;
+    uint32_t fields;        /* of the data, that read it (bit f) */
+    uint32_t before, after; /* those that read it window - 1 steps before, too; a step after */
+} dt_buffer_wide;
+enum { DT_BUFFER_MAX_WIDE = 1 + DT_ENV_MAX_OBS + DT_ROLLOUT_MAX_KEPT };
+uint32_t dt_buffer_wide_arrays(const dt_buffer *b, dt_buffer_wide *out);
 
 #endif

@@ -19,7 +19,16 @@ typedef struct reader { /* one pack */
 
 static size_t slot_of(const reader *r, uint32_t j)
 {
-    return r->first + r->index[j];
+    return r->first + (r->b->place != NULL ? r->b->place[r->index[j]] : r->index[j]);
+}
+
+/* Of the slots of all ranks' instances. */
+static uint64_t slot_of_all(const reader *r, uint32_t j)
+{
+    const dt_buffer_desc *d = &r->b->d;
+    const uint64_t M = d->all > 0 ? d->all : d->instances, n = r->index[j];
+    const bool is_own = d->all > 0 && r->b->place == NULL; /* counted among a rank's instances */
+    return (d->window - 1) * M + (is_own ? n / d->instances * M + d->first + n % d->instances : n);
 }
 
 static int32_t rows_of(const reader *r, size_t slot)
@@ -294,7 +303,7 @@ static void read_keys(const reader *r, int64_t *out)
     for (uint32_t j = 0; j < r->n; j++) {
         const size_t slot = slot_of(r, j);
         const bool is_used = r->key != NULL && r->key[j] != 0;
-        const uint64_t base = is_used ? r->key[j] : (b->key_base + slot) * A;
+        const uint64_t base = is_used ? r->key[j] : (b->key_base + slot_of_all(r, j)) * A;
         for (uint32_t a = 0; a < A; a++) {
             if ((b->row[slot * A + a] & r->which) != 0) {
                 *out++ = (int64_t)((base + a) & INT64_MAX);

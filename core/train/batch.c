@@ -65,3 +65,82 @@ dt_status dt_batch_sizes(dt_trainer *t, uint64_t step, double *norm, int64_t *la
     }
     return DT_OK;
 }
+
+/* ---- what a live source brings to ranks -------------------------------------------------------------------------- */
+
+/* A device is fed ahead of steps: there every rank has all samples, whatever it reads of them. */
+static dt_status bring(dt_trainer *t, const dt_samples *s)
+{
+    dt_samples all = *s;
+    if (t->device == NULL || s->bring == NULL) {
+        return dt_samples_bring(s, t->scratch.part);
+    }
+    all.skipped = 0;
+    for (uint32_t k = 0; k < dt_comm_size(t->d.comm); k++) {
+        t->scratch.part[k] = (dt_samples_part){.n = s->count};
+    }
+    return dt_samples_bring(&all, t->scratch.part);
+}
+
+/* The first of so many samples in the leaves of a rank. */
+static uint64_t first_of_rank(const dt_trainer *t, uint64_t samples, uint32_t rank)
+{
+    return dt_leaf_begin(samples, t->c.leaves, dt_tree_leaf_begin(&t->shape, rank));
+}
+
+/* The leaves of each rank, cut out of so many samples. */
+static void parts_of_leaves(dt_trainer *t, uint64_t samples, const uint64_t *index)
+{
+    for (uint32_t k = 0; k < t->shape.ranks; k++) {
+        const uint64_t begin = first_of_rank(t, samples, k), end = first_of_rank(t, samples, k + 1);
+        t->scratch.part[k] = (dt_samples_part){.index = index != NULL ? index + begin : NULL, .first = begin};
+        t->scratch.part[k].n = end - begin;
+    }
+}
+
+dt_status dt_bring_batch(dt_trainer *t, const dt_samples *s)
+{
+    parts_of_leaves(t, t->c.batch, t->scratch.batch_index);
+    return bring(t, s);
+}
+
+dt_status dt_bring_leaves(dt_trainer *t, const dt_samples *s)
+{
+    parts_of_leaves(t, s->count, NULL);
+    return bring(t, s);
+}
+
+dt_status dt_bring_all(dt_trainer *t, const dt_samples *s, uint64_t first, uint64_t n)
+{
+    for (uint32_t k = 0; k < dt_comm_size(t->d.comm); k++) {
+        t->scratch.part[k] = (dt_samples_part){.first = first, .n = n};
+    }
+    return bring(t, s);
+}
+
+/* A round of an evaluation over the samples shows all ranks the slices of all. */
+static uint64_t brought_by_evaluation(const dt_trainer *t)
+{
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < t->n_infer; i++) {
+        const dt_samples *d = t->infer[i].source;
+        const uint64_t slices = (uint64_t)t->lanes.active * dt_comm_size(t->d.comm);
+        const uint64_t n = d->bring != NULL ? slices * (uint64_t)d->slice_cap[d->n_symbols] : 0;
+        most = n > most ? n : most;
+    }
+    return most < t->d.source->count ? most : t->d.source->count;
+}
+
+uint64_t dt_trainer_brought(const dt_trainer *t)
+{
+    const uint64_t samples = t->passes != NULL ? t->d.source->count : t->c.batch;
+    uint64_t most = brought_by_evaluation(t);
+    if (t->device != NULL) {
+        return t->d.source->count;
+    }
+    for (uint32_t k = 0; k < t->shape.ranks; k++) {
+        const uint64_t n = first_of_rank(t, samples, k + 1) - first_of_rank(t, samples, k);
+        most = n > most ? n : most;
+    }
+    return most;
+}

@@ -170,11 +170,27 @@ static dt_status run_own(infer_round *r, uint32_t slots, uint32_t cap, uint64_t 
     return r->n > 0 ? run_round(r) : DT_OK;
 }
 
+/* All ranks show all slices of a round. */
+static dt_status bring_round(const infer_round *r, uint32_t slots, uint32_t cap, uint64_t next)
+{
+    const dt_samples *d = r->c->source;
+    const uint64_t first = next;
+    if (d->bring == NULL) {
+        return DT_OK;
+    }
+    for (uint32_t k = 0; k < slots * dt_comm_size(r->t->d.comm) && next < d->count; k++) {
+        dt_feed_slice passed;
+        DT_TRY(cut_slice(r, cap, &next, r->index[slots], &passed));
+    }
+    return dt_bring_all(r->t, d, first, next - first);
+}
+
 static dt_status run_rounds(infer_round *r, uint32_t slots, uint32_t cap, const eyes *e)
 {
     const uint32_t ranks = dt_comm_size(r->t->d.comm);
     uint64_t next = 0;
     while (next < r->c->source->count) {
+        DT_TRY(bring_round(r, slots, cap, next));
         const dt_status mine = run_own(r, slots, cap, next);
         DT_TRY(ranks > 1 ? dt_exchange_run(r->exchange, r->c->exec, r->n, mine) : mine);
         dt_status st = DT_OK;

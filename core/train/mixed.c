@@ -165,6 +165,12 @@ static dt_status read(void *self, const uint64_t *index, const uint64_t *key, ui
     return out[a->n_fields] != NULL ? read_stored(m, index, key, n, out + a->n_fields) : DT_OK;
 }
 
+static dt_status bring(void *self, uint64_t skipped, const dt_samples_part *part)
+{
+    const dt_samples *live = ((const dt_mixed *)self)->live;
+    return live->bring(live->self, skipped, part); /* its fields come first */
+}
+
 static const dt_data_ops ops = {.struct_size = sizeof(dt_data_ops),
                                 .fields = fields,
                                 .symbols = symbols,
@@ -223,6 +229,7 @@ static dt_status build(dt_mixed *m)
     }
     DT_TRY(dt_samples_open_mixed(&m->samples, &ops, m, m->stored->n_fields));
     m->samples.keyed = m->live->keyed;
+    m->samples.bring = m->live->bring != NULL ? bring : NULL;
     set_capacities(m);
     return DT_OK;
 }

@@ -163,6 +163,11 @@ dt_status dt_samples_open_mixed(dt_samples *s, const dt_data_ops *ops, void *sel
     return DT_OK;
 }
 
+dt_status dt_samples_bring(const dt_samples *s, const dt_samples_part *part)
+{
+    return s->bring != NULL ? s->bring(s->self, s->skipped, part) : DT_OK;
+}
+
 void dt_samples_field_dims(const dt_samples *s, uint32_t f, const int64_t *size, int64_t dim[DT_MAX_DIMS])
 {
     const dt_field_shape *p = &s->shape[f];

@@ -23,6 +23,11 @@ typedef struct dt_field_shape {  /* a port's dims, understood once */
     uint32_t rank, item_bytes;
 } dt_field_shape;
 
+typedef struct dt_samples_part { /* some of the samples */
+    const uint64_t *index;       /* [n]; NULL: first, first + 1, ... */
+    uint64_t first, n;
+} dt_samples_part;
+
 typedef struct dt_samples {
     const dt_data_ops *ops;
     void *self;
@@ -39,6 +44,8 @@ typedef struct dt_samples {
     int32_t keyed;    /* live: the one field that depends on keys, -1: none */
     uint32_t n_whole; /* live: so many last fields are read all or none */
     uint64_t skipped; /* live: bit f: field f is not read, its address is NULL */
+    /* live: see dt_samples_bring; NULL: every rank can read every sample at any time */
+    dt_status (*bring)(void *self, uint64_t skipped, const dt_samples_part *part);
 } dt_samples;
 
 /* Reads the component's faces, scans all samples' sizes, and sets capacities for slices of about slice_rows of the
@@ -52,6 +59,10 @@ dt_status dt_samples_open_live(dt_samples *s, const dt_data_ops *ops, void *self
 
 /* The same without sizes and capacities, which the caller sets; the last n_whole fields are read all or none. */
 dt_status dt_samples_open_mixed(dt_samples *s, const dt_data_ops *ops, void *self, uint32_t n_whole) DT_NODISCARD;
+
+/* [collective] part[ranks]: what each rank reads next, until this is called again; all ranks know all parts. Nobody
+ * writes meanwhile. Fails on all ranks or on none. */
+dt_status dt_samples_bring(const dt_samples *s, const dt_samples_part *part) DT_NODISCARD;
 
 /* Live dims of field f. */
 void dt_samples_field_dims(const dt_samples *s, uint32_t f, const int64_t *size, int64_t dim[DT_MAX_DIMS]);

@@ -141,6 +141,8 @@ dt_status dt_start_feed(dt_trainer *t)
     if (t->lanes.reader != NULL || (t->lanes.feed != NULL && !t->lanes.feed_is_paused)) {
         return DT_OK;
     }
+    /* a device is fed ahead of steps, with whichever samples come */
+    DT_TRY(t->device != NULL ? dt_bring_all(t, t->d.source, 0, t->d.source->count) : DT_OK);
     t->lanes.feed_first = t->state.step;
     t->lanes.feed_is_paused = false;
     if (t->lanes.feed != NULL) {
@@ -207,6 +209,7 @@ dt_status dt_step_on_cpu(dt_trainer *t, dt_step_report *out)
     double norm[DT_GRAPH_MAX_LOSSES];
     int64_t largest[DT_SAMPLES_MAX_SYMBOLS + 1];
     DT_TRY(dt_batch_sizes(t, t->state.step, norm, largest));
+    DT_TRY(t->lanes.reader != NULL ? dt_bring_batch(t, &t->lanes.live) : DT_OK);
     for (uint32_t i = 0; i < DT_GRAPH_MAX_LOSSES; i++) {
         t->scratch.loss_seed[i] *= t->state.scaler.scale;
     }

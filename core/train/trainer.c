@@ -33,7 +33,9 @@ static dt_status make_arenas(dt_trainer *t)
     t->scratch.leaf_loss = dt_alloc_n(t->lanes.leaf_end - t->lanes.leaf_begin, sizeof(*t->scratch.leaf_loss));
     t->lanes.waited = dt_alloc_n(t->c.threads, sizeof(double));
     t->scratch.batch_index = dt_alloc_n(t->c.batch, sizeof(uint64_t));
-    if (t->scratch.leaf_loss == NULL || t->lanes.waited == NULL || t->scratch.batch_index == NULL) {
+    t->scratch.part = dt_alloc_n(dt_comm_size(t->d.comm), sizeof(*t->scratch.part));
+    if (t->scratch.leaf_loss == NULL || t->lanes.waited == NULL || t->scratch.batch_index == NULL ||
+        t->scratch.part == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for the trainer");
     }
     return DT_OK;
@@ -109,6 +111,8 @@ static void drop_memory(dt_trainer *t)
     dt_free(t->scratch.leaf_loss);
     dt_free(t->lanes.waited);
     dt_free(t->scratch.batch_index);
+    dt_free(t->scratch.part);
+    t->scratch.part = NULL;
     t->lanes.waited = NULL;
     t->scratch.leaf_loss = NULL;
     t->scratch.batch_index = NULL;

@@ -147,6 +147,8 @@ uint32_t dt_trainer_micro(const dt_trainer *t);
 bool dt_trainer_shrink(dt_trainer *t);
 /* Compiles inference over d, which evaluate would do at its first call, so that its memory is known. */
 dt_status dt_trainer_prepare(dt_trainer *t, const dt_samples *d) DT_NODISCARD;
+/* Samples of a live source that a step or a run over all samples wants brought to one rank at most (samples.h). */
+uint64_t dt_trainer_brought(const dt_trainer *t);
 /* A slice of typical samples: as many of this mean as fit, at most `most`. */
 void dt_trainer_slice(const dt_samples *s, const double *mean, uint64_t most, int64_t *size);
 /* Forward and backward of a whole batch of mean samples, as if it were one slice. */

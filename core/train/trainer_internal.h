@@ -116,6 +116,7 @@ typedef struct dt_train_scratch {
     atomic_uint next_piece;
     dt_optim_step update;
     uint64_t *batch_index; /* samples of the global batch, for normalisers */
+    dt_samples_part *part; /* [ranks] what each reads next of a live source */
 } dt_train_scratch;
 
 struct dt_trainer {
@@ -162,6 +163,11 @@ void dt_compiled_fini(dt_compiled *c);
 /* Sizes of step's batch: the largest of its leaves per symbol ("B" last), over all ranks; and, when norm is not NULL,
  * what its losses are divided by, with t->scratch.loss_seed. */
 dt_status dt_batch_sizes(dt_trainer *t, uint64_t step, double *norm, int64_t *largest);
+/* [collective] What a live source of several ranks has to bring. Samples of the batch whose sizes were asked for last;
+ * each rank's leaves of all samples, in their order; all of [first, first + n) to all ranks. */
+dt_status dt_bring_batch(dt_trainer *t, const dt_samples *s);
+dt_status dt_bring_leaves(dt_trainer *t, const dt_samples *s);
+dt_status dt_bring_all(dt_trainer *t, const dt_samples *s, uint64_t first, uint64_t n);
 double dt_trainer_rate(const dt_trainer *t, uint64_t update); /* learning rate of update number 1, 2, ... */
 /* Once for step number `step`, when t->state.scaler knows about it: warns, and gives up when it is time. bad: the first
  * element of the gradient that is not finite, -1: none. */

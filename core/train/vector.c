@@ -342,6 +342,7 @@ static dt_status run_pass(dt_trainer *t, struct dt_pass *p, double *value)
     }
     t->state.params_version++; /* somebody may have set them since */
     DT_TRY(dt_grads_begin(t, p->has_gradient));
+    DT_TRY(dt_bring_leaves(t, &p->source));
     /* a rank that failed must say so before the others wait for its sums */
     const dt_status mine = dt_pool_run(t->lanes.pool, leaves_job, &r);
     DT_TRY(dt_comm_agree(t->d.comm, mine));

@@ -26,12 +26,42 @@
 
 /* ---- who does the work changes nothing --------------------------------------------------------------------------- */
 
+enum { RANKS = 4 }; /* at most */
+
 typedef struct outcome {
     float params[2048];
     dt_rollout_report report, evaluated[2];
     char *field[32]; /* of all samples of the last round */
     size_t bytes[32];
+    double seen[2], loss[2]; /* sums of what an evaluation over them shows; losses over them */
 } outcome;
+
+static dt_status add_up(void *user, const dt_rows *rows)
+{
+    outcome *o = user;
+    const char *const name[] = {"target", "value"}; /* of the round, and as the policy has it now */
+    for (int k = 0; k < 2; k++) {
+        int64_t dim[DT_MAX_DIMS] = {0};
+        uint32_t rank = 0;
+        const float *x = dt_rows_get(rows, name[k], dim, &rank);
+        assert_true(x != NULL && rank == 1);
+        for (int64_t i = 0; i < dim[0]; i++) {
+            o->seen[k] = 0.99 * o->seen[k] + (double)x[i]; /* in order */
+        }
+    }
+    return DT_OK;
+}
+
+/* A phase may look at all samples, too. */
+static void pass_over(const world *w, outcome *o)
+{
+    const tiny *p = w->phase;
+    static const char *const loss[] = {"value", "policy"};
+    assert_done(p->train->evaluate(p->t, p->rollout->data(p->r), o, add_up));
+    for (int again = 0; again < 2; again++) {
+        assert_done(p->train->losses(p->t, loss, 2, o->loss));
+    }
+}
 
 static void look(const world *w, outcome *o)
 {
@@ -39,6 +69,8 @@ static void look(const world *w, outcome *o)
     uint64_t index[512], key[512] = {0};
     int64_t size[8] = {0};
     assert_true(s->count <= 512);
+    const dt_samples_part all = {.n = s->count}, part[RANKS] = {all, all, all, all};
+    assert_done(dt_samples_bring(s, part));
     for (uint64_t i = 0; i < s->count; i++) {
         index[i] = i;
     }
@@ -61,6 +93,7 @@ static void play(world *w, outcome *o)
         assert_done(world_iterate(w));
     }
     look(w, o);
+    pass_over(w, o);
     for (int i = 0; i < 2; i++) {
         o->evaluated[i].struct_size = sizeof(o->evaluated[i]);
     }
@@ -75,6 +108,8 @@ static void assert_same(const outcome *a, const outcome *b)
     assert_memory_equal(a->params, b->params, sizeof(a->params));
     assert_memory_equal(&a->report, &b->report, sizeof(a->report));
     assert_memory_equal(a->evaluated, b->evaluated, sizeof(a->evaluated));
+    assert_memory_equal(a->seen, b->seen, sizeof(a->seen));
+    assert_memory_equal(a->loss, b->loss, sizeof(a->loss));
     for (int f = 0; f < 32; f++) {
         assert_int_equal(a->bytes[f], b->bytes[f]);
         assert_true(a->bytes[f] == 0 || memcmp(a->field[f], b->field[f], a->bytes[f]) == 0);
@@ -91,7 +126,9 @@ static void drop(outcome *o)
 static const char *const every_kind[][6] = {
     {"env.id=crowd", "tiny.steps=11", "tiny.normalise_obs=true", "tiny.normalise_reward=true", "env.instances=7", NULL},
     {"env.id=counter", "tiny.steps=5", "tiny.window=4", "tiny.normalise_obs=true", "env.instances=9", NULL},
-    {"env.id=torque", "tiny.steps=11", "tiny.normalise_advantage=true", "tiny.shield=true", "env.instances=5", NULL}};
+    {"env.id=torque", "tiny.steps=11", "tiny.normalise_advantage=true", "tiny.shield=true", "env.instances=5", NULL},
+    {"env.id=counter", "tiny.steps=9", "tiny.transitions=true", "tiny.kept=A 3", "env.instances=5", NULL},
+    {"env.id=counter", "tiny.steps=7", "tiny.transitions=true", "tiny.window=3", "env.instances=6", NULL}};
 enum { KINDS = sizeof(every_kind) / sizeof(every_kind[0]) };
 
 static void test_workers(void **state)
@@ -132,15 +169,15 @@ static void *rank_main(void *arg)
 static void test_ranks(void **state)
 {
     (void)state;
-    static rank k[4];
+    static rank k[RANKS];
     for (int kind = 0; kind < KINDS; kind++) {
         outcome alone;
         world w;
         world_open(&w, every_kind[kind], NULL);
         play(&w, &alone);
         world_close(&w);
-        for (uint32_t ranks = 2; ranks <= 4; ranks *= 2) {
-            dt_comm *comm[4];
+        for (uint32_t ranks = 2; ranks <= RANKS; ranks++) {
+            dt_comm *comm[RANKS];
             assert_done(dt_comm_sim(ranks, 60, comm));
             for (uint32_t i = 0; i < ranks; i++) {
                 world_open(&k[i].w, every_kind[kind], comm[i]);

@@ -70,6 +70,33 @@ holds --plugin phase2_ppo --threads 1 --set env.id=cartpole --set phase2_ppo.ite
 holds --plugin phase3_constrained --threads 2 --set phase3_constrained.iterations=2 --set training.eval_interval=2 \
     --set phase3_constrained.algorithm=cpo --set phase3_constrained.cg_iterations=2 --set models.shield=shield_barrier
 
+# of several ranks each plans what it has of a round, and what comes to it: less, the more there are. Virtual ones
+# evaluate whenever they come to it, not all at once, so arenas may take a little less than planned.
+several() { # RANKS, options
+    ranks=$1
+    shift
+    rm -rf run
+    MALLOC_ARENA_MAX=1 "$DT_BUILDDIR/dtrain" run "$@" --threads 1 --set evaluation.episodes=1 --set report.enabled=false \
+        --set comm.backend=sim --set comm.ranks="$ranks" --run-dir run >out 2>&1 || fail "$ranks ranks: $*"
+    awk -v took="$(most mem/arenas)" -v planned="$(most mem/arenas_planned)" \
+        'BEGIN { exit !(took <= planned && took > 0.95 * planned) }' ||
+        fail "$ranks ranks: arenas take $(most mem/arenas) bytes, planned were $(most mem/arenas_planned): $*"
+}
+traffic() { # RANKS: of one of them, the rollouts at most
+    several "$1" --plugin phase2_ppo --set env.id=env_traffic --set env.instances=12 --set phase2_ppo.iterations=1 \
+        --set phase2_ppo.train_batch=2400 --set phase2_ppo.fragment=100 --set phase2_ppo.sgd_epochs=1
+    sed -n 's/.*arenas at most.* rollouts \([0-9.]*\),.*/\1/p' out | awk -v n="$1" '{ print $1 / n }'
+}
+alone=$(traffic 1)
+quarter=$(traffic 4)
+awk -v alone="$alone" -v quarter="$quarter" 'BEGIN { exit !(quarter > 0.2 * alone && quarter < 0.4 * alone) }' ||
+    fail "a rank of 4 plans $quarter MB for rollouts, one alone $alone MB"
+several 2 --plugin phase3_constrained --set phase3_constrained.iterations=1 --set training.eval_interval=1 \
+    --set phase3_constrained.algorithm=cpo --set phase3_constrained.cg_iterations=2
+"$DT_BUILDDIR/dtrain" run --plugin phase2_ppo --set env.instances=6 --set comm.backend=sim --set comm.ranks=3 --dry-run \
+    >out 2>&1 || fail "dry run of 3 ranks"
+grep -q 'on 3 ranks; 6 environments in this process' out || fail "the dry run does not plan for 3 ranks"
+
 # a recording counts once, however many read of it: training and evaluation do
 bytes=$(cat "$DT_BUILDDIR"/share/demo.store/*.npy | wc -c)
 "$DT_BUILDDIR/dtrain" run --plugin phase1_world_model --dry-run --json >out 2>err || fail "dry run of phase 1"
