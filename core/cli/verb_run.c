@@ -173,7 +173,9 @@ static dt_status dry_run_phase(dt_session *s, int64_t index, dry_plan *p)
     bool is_beyond = false;
     p->is_told = false;
     DT_TRY(dt_session_enter(s, index));
-    DT_TRY(dt_comm_null(&comm));
+    const bool is_virtual = s->n_processes == 1;
+    DT_TRY(dt_comm_imagined(is_virtual ? s->ranks : s->n_processes, is_virtual ? s->ranks : 1,
+                            is_virtual ? s->ranks : s->n_local, &comm));
     const dt_stage_desc d = dt_session_stage(s, index, comm, &lock);
     dt_status st = start_and_plan(p, &d, &stage, &is_beyond);
     dt_stage_destroy(stage);

@@ -384,3 +384,32 @@ dt_status dt_comm_null(dt_comm **out_p)
     *out_p = c;
     return DT_OK;
 }
+
+/* ---- the first of several, alone ---- */
+
+static dt_status imagined_start(dt_comm *c, uint32_t slot)
+{
+    return DT_FAIL(DT_ECOMM, "%s of %u ranks is begun where they are only planned for",
+                   dt_comm_op_name(c->slot[slot].call.op), c->size);
+}
+
+dt_status dt_comm_imagined(uint32_t ranks, uint32_t inside, uint32_t local, dt_comm **out_p)
+{
+    static const dt_comm_ops ops = {"imagined", imagined_start, null_look, null_leave, null_leave, null_destroy};
+    if (ranks == 1) {
+        return dt_comm_null(out_p);
+    }
+    dt_comm *c = dt_alloc(sizeof(*c));
+    if (c == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for a communicator");
+    }
+    dt_status st = dt_comm_init(c, &ops, 0, ranks);
+    if (st != DT_OK) {
+        dt_free(c);
+        return st;
+    }
+    c->n_inside = inside;
+    c->n_local = local;
+    *out_p = c;
+    return DT_OK;
+}

@@ -29,6 +29,9 @@
 typedef struct dt_comm dt_comm;
 
 dt_status dt_comm_null(dt_comm **out_p) DT_NODISCARD;
+/* Rank 0 of so many without the others, to plan what it would take: a call that needs them fails with DT_ECOMM. inside:
+ * ranks in this process; local: on this machine. */
+dt_status dt_comm_imagined(uint32_t ranks, uint32_t inside, uint32_t local, dt_comm **out_p) DT_NODISCARD;
 /* ranks communicators that meet each other; out[ranks]. Destroy each. */
 dt_status dt_comm_sim(uint32_t ranks, double timeout_s, dt_comm **out) DT_NODISCARD;
 void dt_comm_destroy(dt_comm *c);

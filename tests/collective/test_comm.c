@@ -94,6 +94,22 @@ static void test_many_are_under_way_and_end_in_any_order(void **state)
     assert_int_equal(dt_alloc_live_bytes(), live);
 }
 
+static void test_imagined_ranks_meet_nobody(void **state)
+{
+    (void)state;
+    dt_comm *c = NULL;
+    assert_int_equal(dt_comm_imagined(1, 1, 1, &c), DT_OK);
+    assert_true(dt_comm_size(c) == 1 && dt_comm_barrier(c) == DT_OK);
+    dt_comm_destroy(c);
+    assert_int_equal(dt_comm_imagined(6, 1, 3, &c), DT_OK);
+    assert_true(dt_comm_size(c) == 6 && dt_comm_rank(c) == 0);
+    assert_true(dt_comm_in_process(c) == 1 && dt_comm_local_size(c) == 3);
+    assert_int_equal(dt_comm_barrier(c), DT_ECOMM);
+    assert_non_null(strstr(dt_error_text(), "barrier of 6 ranks is begun where they are only planned for"));
+    dt_comm_abort(c, NULL);
+    dt_comm_destroy(c);
+}
+
 static void test_null_is_a_single_rank(void **state)
 {
     (void)state;
@@ -290,6 +306,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_call_on_every_size),
         cmocka_unit_test(test_many_are_under_way_and_end_in_any_order),
+        cmocka_unit_test(test_imagined_ranks_meet_nobody),
         cmocka_unit_test(test_null_is_a_single_rank),
         cmocka_unit_test(test_steady_calls_allocate_nothing),
         cmocka_unit_test(test_agreement_takes_the_worst_and_names_it),
