@@ -20,14 +20,16 @@
 #SBATCH --signal=B:TERM@120
 set -u
 
+# Slurm signals this shell alone (B:), which hands the signal on and goes on waiting
+child='' asked=''
+trap 'asked=1; [ -z "$child" ] || kill -TERM "$child" 2>/dev/null' TERM
+
 # the same line in every life of the job: it begins where there is no run yet, and goes on where there is
 set -- "$@" --run-dir "${RUN:-runs/job-$SLURM_JOB_ID}" --resume auto
 
-# Slurm signals this shell alone (B:), which hands the signal on and goes on waiting
-child=
-trap '[ -z "$child" ] || kill -TERM "$child" 2>/dev/null' TERM
 dtrain "$@" -q --threads "${SLURM_CPUS_PER_TASK:-1}" &
 child=$!
+[ -z "$asked" ] || kill -TERM "$child" 2>/dev/null # it came before there was anybody to be told
 wait "$child"
 code=$?
 while [ "$code" -gt 128 ] && kill -0 "$child" 2>/dev/null; do # a signal woke the shell, dtrain still saves
@@ -40,8 +42,9 @@ if [ "$code" -gt 128 ]; then # or has just ended: then its own code is still to 
     [ "$last" -eq 127 ] || code=$last
 fi
 
-# 75: state saved, go on. Every other code but 0 is a failure that another try would meet again.
-if [ "$code" -eq 75 ]; then
+# 75: state saved, go on. 143: told to stop before there was anything to save. Every other code but 0 is a failure that
+# another try would meet again.
+if [ "$code" -eq 75 ] || { [ -n "$asked" ] && [ "$code" -eq 143 ]; }; then
     scontrol requeue "$SLURM_JOB_ID"
 fi
 exit "$code"

@@ -70,6 +70,14 @@ if command -v bash >/dev/null 2>&1; then
         [ $code -eq 75 ] || fail "life $life of the job left with $code: $(tail -n 3 "$work/err")"
         [ "$(grep -c '^requeue 4711$' "$work/requeued")" -eq $life ] || fail "life $life was not put back: $(cat "$work/requeued")"
     done
+    # a signal that comes before there is a run to be saved
+    printf '#!/bin/sh\nkill -TERM "$PPID"\nexec sleep 20\n' >"$work/bin/dtrain"
+    chmod +x "$work/bin/dtrain"
+    PATH=$work/bin:$PATH SLURM_JOB_ID=4711 RUN=$work/early bash "$docs/slurm.sh" 2>"$work/err"
+    code=$?
+    rm "$work/bin/dtrain"
+    [ $code -eq 143 ] && [ "$(grep -c '^requeue 4711$' "$work/requeued")" -eq 3 ] ||
+        fail "told to stop while it starts: left with $code, not put back"
     grep -q "resuming" "$work/job/train.log" || fail "the second life does not go on"
     step=$(dtrain ckpt inspect "$work/job" --json | sed -n 's/^{"step":\([0-9]*\).*/\1/p')
     printf '#!/bin/sh\nexec "%s" "$@" --max-steps %d\n' "$(command -v dtrain)" $((step + 2)) >"$work/bin/dtrain"
@@ -81,7 +89,7 @@ if command -v bash >/dev/null 2>&1; then
     wait $pid
     code=$?
     [ $code -eq 7 ] || fail "a training that fails left the job with $code"
-    [ "$(wc -l <"$work/requeued")" -eq 2 ] || fail "put back too often: $(cat "$work/requeued")"
+    [ "$(wc -l <"$work/requeued")" -eq 3 ] || fail "put back too often: $(cat "$work/requeued")"
 fi
 
 # --- systemd ---
