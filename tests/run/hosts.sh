@@ -2,13 +2,20 @@
 # SPDX-License-Identifier: Apache-2.0
 # Several machines: two network namespaces with names, processes and addresses of their own, joined by a wire. 2 x 2
 # processes end in the bits of one; a process that is killed on the other machine, and a wire that is cut, are named and
-# end within their time. Takes half a minute; `make check-hosts`.
+# end within their time. Takes half a minute; `make check-hosts`. DT_HOSTS_BY=ssh: the other machine runs an sshd with
+# keys of its own, and is reached by ssh (make check-ssh); else by a script.
 set -u
 . "${DT_SRCDIR:?}/tests/mpi_job.sh"
 unset OMPI_MCA_rmaps_base_oversubscribe OMPI_MCA_hwloc_base_binding_policy
 for tool in ip unshare nsenter; do
     command -v $tool >/dev/null || { echo "skipped: no $tool here (Debian: apt-get install iproute2 util-linux)"; exit 77; }
 done
+by=${DT_HOSTS_BY:-script}
+sshd=/usr/sbin/sshd
+if [ "$by" = ssh ] && ! { [ -x $sshd ] && command -v ssh >/dev/null && command -v ssh-keygen >/dev/null; }; then
+    echo "skipped: no sshd here (Debian: apt-get install openssh-server openssh-client)"
+    exit 77
+fi
 id=$$
 a=dta$id b=dtb$id
 if ! said=$(ip netns add $a 2>&1 && ip netns add $b 2>&1 && ip link add va$id type veth peer name vb$id 2>&1); then
@@ -59,6 +66,38 @@ shift
 exec "$work/on" $b "\$name" "$work" sh -c "\$*"
 END_AGENT
 chmod +x "$work/on" "$work/agent"
+if [ "$by" = ssh ]; then
+    mkdir -m 700 "$work/ssh"
+    ssh-keygen -q -t ed25519 -N '' -f "$work/ssh/host" && ssh-keygen -q -t ed25519 -N '' -f "$work/ssh/user" || exit 1
+    cat >"$work/ssh/sshd_config" <<END
+Port 2222
+ListenAddress 10.77.0.2
+HostKey $work/ssh/host
+PidFile none
+AuthorizedKeysFile $work/ssh/user.pub
+StrictModes no
+UsePAM no
+PermitRootLogin prohibit-password
+PasswordAuthentication no
+END
+    # /run/sshd, which sshd wants, is seen there alone
+    "$work/on" $b node-b "$work" sh -c "mount -t tmpfs tmpfs /run && mkdir -m 755 /run/sshd &&
+        exec $sshd -D -e -f '$work/ssh/sshd_config'" >"$work/sshd.log" 2>&1 &
+    echo "[node-b]:2222 $(cat "$work/ssh/host.pub")" >"$work/ssh/known"
+    cat >"$work/agent" <<END_SSH
+#!/bin/sh
+exec ssh -p 2222 -i "$work/ssh/user" -o UserKnownHostsFile="$work/ssh/known" -o BatchMode=yes "\$@"
+END_SSH
+    tries=0
+    until said=$("$work/on" $a node-a "$work" "$work/agent" node-b true 2>&1) || [ $tries -gt 50 ]; do
+        sleep 0.2
+        tries=$((tries + 1))
+    done
+    if [ $tries -gt 50 ]; then
+        echo "skipped: sshd does not start here: $said; $(tail -n 3 "$work/sshd.log")"
+        exit 77
+    fi
+fi
 printf 'node-a slots=2\nnode-b slots=2\n' >"$work/machines"
 job <<'END'
 phase2_ppo = { train_batch = 40; fragment = 8; sgd_epochs = 1; };
@@ -137,4 +176,8 @@ cases=$((cases + 1))
 grep -q "in vain for rank 2 (process" "$work/err" || fail "the wire was cut: who is missing is not named"
 nobody_left "cut"
 
+if [ "$by" = ssh ]; then
+    cases=$((cases + 1))
+    [ "$(grep -c "Accepted publickey" "$work/sshd.log")" -ge 4 ] || fail "the other machine was not reached by ssh"
+fi
 finish

@@ -28,11 +28,22 @@ check-kills: all
 	DT_BUILDDIR='$(abs_top_builddir)' DT_SRCDIR='$(abs_top_srcdir)' DTRAIN__ENGINE__DEVICE=cpu DT_KILLS=1000 \
 	  $(SHELL) $(srcdir)/tests/run/rank_kills.sh
 
-# several machines on one, by root; not in the gate, which has no such right
+# under Slurm itself, by root: four minutes
+EXTRA_DIST += tests/run/slurm.sh
+.PHONY: check-slurm
+check-slurm: all
+	DT_BUILDDIR='$(abs_top_builddir)' DT_SRCDIR='$(abs_top_srcdir)' DTRAIN__ENGINE__DEVICE=cpu \
+	  $(SHELL) $(srcdir)/tests/run/slurm.sh
+
+# several machines on one, by root; not in the gate, which has no such right; check-ssh: reached by ssh
 EXTRA_DIST += tests/run/hosts.sh
 .PHONY: check-hosts
 check-hosts: all
 	DT_BUILDDIR='$(abs_top_builddir)' DT_SRCDIR='$(abs_top_srcdir)' DTRAIN__ENGINE__DEVICE=cpu \
+	  $(SHELL) $(srcdir)/tests/run/hosts.sh
+.PHONY: check-ssh
+check-ssh: all
+	DT_BUILDDIR='$(abs_top_builddir)' DT_SRCDIR='$(abs_top_srcdir)' DTRAIN__ENGINE__DEVICE=cpu DT_HOSTS_BY=ssh \
 	  $(SHELL) $(srcdir)/tests/run/hosts.sh
 
 # an environment that hangs, and what ends it
