@@ -75,3 +75,20 @@ void dt_optim_add(float *dst, const float *src, int64_t begin, int64_t end)
         loops()->add(dst + begin, src + begin, end - begin);
     }
 }
+
+void dt_optim_round(uint32_t half, float *x, int64_t begin, int64_t end)
+{
+    if (half != DT_HALF_NONE && end > begin) {
+        loops()->round[half - 1](x + begin, end - begin);
+    }
+}
+
+void dt_optim_pack(uint32_t half, const float *from, uint16_t *to, int64_t n)
+{
+    loops()->pack[half - 1](from, to, n);
+}
+
+void dt_optim_unpack(uint32_t half, const uint16_t *from, float *to, int64_t n)
+{
+    loops()->unpack[half - 1](from, to, n);
+}

@@ -31,6 +31,13 @@ double dt_optim_sum_squares(const float *g, int64_t begin, int64_t end);
 /* dst += src over [begin, end): a merge of the fixed reduction tree. */
 void dt_optim_add(float *dst, const float *src, int64_t begin, int64_t end);
 
+/* Numbers in half the bits, as they are sent: rounded to nearest, ties to even; what is too large becomes infinite
+ * (from 65520 on in fp16), what is smaller than half of the smallest one 0, and NaN stays NaN. */
+enum { DT_HALF_NONE = 0, DT_HALF_BF16, DT_HALF_FP16 };
+void dt_optim_round(uint32_t half, float *x, int64_t begin, int64_t end); /* in place; none: nothing */
+void dt_optim_pack(uint32_t half, const float *from, uint16_t *to, int64_t n);
+void dt_optim_unpack(uint32_t half, const uint16_t *from, float *to, int64_t n); /* exact */
+
 enum { DT_SCHED_CONSTANT = 0, DT_SCHED_COSINE, DT_SCHED_STEP, DT_SCHED_LINEAR };
 typedef struct dt_schedule {
     int32_t kind, reserved;

@@ -154,6 +154,37 @@ static void test_moments_without_gradient_end_at_zero(void **state)
 #endif
 }
 
+/* Floats of all signs and exponents, with mantissas near where a half rounds. */
+static float sweep(uint32_t i)
+{
+    static const uint32_t tail[] = {0,      1,      0xfff,  0x1000, 0x1001,  0x1fff,   0x2000,   0x3000,   0x3001,
+                                    0x7fff, 0x8000, 0x8001, 0xffff, 0x18000, 0x7fffff, 0x400000, 0x555555, 0x2aaaaa};
+    enum { N_TAILS = sizeof(tail) / sizeof(*tail) };
+    const uint32_t u = (i / N_TAILS % 512) << 23 | tail[i % N_TAILS];
+    float x;
+    memcpy(&x, &u, sizeof(x));
+    return x;
+}
+enum { N_SWEEP = 512 * 18 };
+
+static void check_same_halves(const dt_optim_loops *a, const dt_optim_loops *b, int half)
+{
+    static float x[N_SWEEP], y[N_SWEEP];
+    static uint16_t h[N_SWEEP], k[N_SWEEP];
+    for (uint32_t i = 0; i < N_SWEEP; i++) {
+        x[i] = sweep(i);
+    }
+    memcpy(y, x, sizeof(y));
+    a->pack[half](x, h, N_SWEEP);
+    b->pack[half](x, k, N_SWEEP);
+    assert_memory_equal(h, k, sizeof(h));
+    a->round[half](x, N_SWEEP);
+    b->round[half](y, N_SWEEP);
+    assert_memory_equal(x, y, sizeof(x));
+    b->unpack[half](k, y, N_SWEEP);
+    assert_memory_equal(x, y, sizeof(x));
+}
+
 static void test_every_instruction_set_gives_the_same_bits(void **state)
 {
     (void)state;
@@ -181,6 +212,9 @@ static void test_every_instruction_set_gives_the_same_bits(void **state)
         sets[i]->sgd(&k, got.p, got.g, got.m, N);
         sets[i]->add(got.p, got.g, N);
         assert_memory_equal(&want, &got, sizeof(want));
+        for (int half = 0; half < 2; half++) {
+            check_same_halves(sets[0], sets[i], half);
+        }
         assert_true(sets[i]->sum_squares(want.g, N) == sets[0]->sum_squares(want.g, N));
     }
 }
@@ -213,6 +247,63 @@ static void test_add(void **state)
     assert_true(a.p[900] == (float)normal(1000900));
 }
 
+/* A half by its definition: mantissa bits and the smallest exponent. */
+static double value_of_half(uint32_t half, uint16_t h)
+{
+    const int bits = half == DT_HALF_BF16 ? 7 : 10, bias = half == DT_HALF_BF16 ? 127 : 15;
+    const int exponent = h >> bits & ((1 << (15 - bits)) - 1), mantissa = h & ((1 << bits) - 1);
+    const double size =
+        exponent == 0 ? ldexp(mantissa, 1 - bias - bits) : ldexp(mantissa + (1 << bits), exponent - bias - bits);
+    return (h & 0x8000) != 0 ? -size : size;
+}
+
+/* Every half comes back; between two neighbours the nearest is taken, in the middle the even one. */
+static void test_halves_round_to_nearest_even(void **state)
+{
+    (void)state;
+    for (uint32_t half = DT_HALF_BF16; half <= DT_HALF_FP16; half++) {
+        const uint16_t infinite = half == DT_HALF_BF16 ? 0x7f80 : 0x7c00;
+        for (uint32_t sign = 0; sign <= 0x8000; sign += 0x8000) {
+            for (uint32_t h = 0; h < infinite; h++) {
+                const uint16_t low = (uint16_t)(sign | h), even = (uint16_t)(low + (h & 1));
+                const double a = value_of_half(half, low), b = value_of_half(half, (uint16_t)(low + 1));
+                const float middle = (float)((a + b) / 2), x[] = {(float)a, middle, nextafterf(middle, (float)a),
+                                                                  nextafterf(middle, (float)(2 * b - a))};
+                const uint16_t want[] = {low, even, low, (uint16_t)(low + 1)};
+                uint16_t got[4];
+                float back[4], rounded[4];
+                assert_true((double)middle == (a + b) / 2);
+                dt_optim_pack(half, x, got, 4);
+                assert_memory_equal(got, want, sizeof(want));
+                dt_optim_unpack(half, got, back, 4);
+                assert_true((double)back[0] == a);
+                memcpy(rounded, x, sizeof(rounded));
+                dt_optim_round(half, rounded, 1, 4);
+                assert_memory_equal(rounded + 1, back + 1, 3 * sizeof(float));
+            }
+        }
+    }
+}
+
+static void test_halves_of_what_is_not_finite(void **state)
+{
+    (void)state;
+    for (uint32_t half = DT_HALF_BF16; half <= DT_HALF_FP16; half++) {
+        float x[] = {INFINITY, -INFINITY, NAN, -NAN, 3.4028235e38F, 1e-45F};
+        const uint32_t signalling = 0x7f800001; /* its payload lies below what a half keeps */
+        memcpy(&x[3], &signalling, sizeof(x[3]));
+        dt_optim_round(half, x, 0, 6);
+        assert_true(x[0] == INFINITY && x[1] == -INFINITY && isnan(x[2]) && isnan(x[3]));
+        assert_true(x[4] == INFINITY && x[5] == 0);
+    }
+    float x[] = {65519, 65520, -65520, 1};
+    dt_optim_round(DT_HALF_FP16, x, 0, 4);
+    assert_true(x[0] == 65504 && x[1] == INFINITY && x[2] == -INFINITY && x[3] == 1);
+    x[3] = 1.00390626F;
+    dt_optim_round(DT_HALF_NONE, x, 0, 4);
+    assert_true(x[3] == 1.00390626F);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -222,6 +313,8 @@ int main(void)
         cmocka_unit_test(test_every_instruction_set_gives_the_same_bits),
         cmocka_unit_test(test_sum_of_squares),
         cmocka_unit_test(test_add),
+        cmocka_unit_test(test_halves_round_to_nearest_even),
+        cmocka_unit_test(test_halves_of_what_is_not_finite),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
