@@ -13,6 +13,7 @@
 #include "base/print.h"
 #include "base/str.h"
 #include "collective/cost.h"
+#include "optim/optim.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -26,8 +27,8 @@ typedef struct answer {
     uint32_t ranks, local;
     dt_cost_model model;
     dt_cost_measured measured;
-    double exchange_s;
-    dt_cost_step here, step[N_PREDICTED];
+    double exchange_s, half_s; /* measured: of fp32, and of halves */
+    dt_cost_step here, here_half, step[N_PREDICTED], half[N_PREDICTED];
     uint32_t pays_until;
 } answer;
 
@@ -54,9 +55,9 @@ static void say_measured(const answer *a, dt_str *s)
                 m->links.latency_s * 1e6, m->links.bytes_per_s / 1e9, m->barrier_s * 1e6);
     dt_str_addf(s,
                 "%.2f million gradients summed and shared in buckets of %.0f MiB: %.1f ms measured, %.1f ms by the "
-                "formula\n\n",
+                "formula; with comm.wire = bf16 %.1f ms measured, %.1f ms by the formula\n\n",
                 a->model.parameters / 1e6, a->model.bucket_bytes / 1048576, a->exchange_s * 1e3,
-                a->here.exchange_s * 1e3);
+                a->here.exchange_s * 1e3, a->half_s * 1e3, a->here_half.exchange_s * 1e3);
 }
 
 static void say_predicted(const answer *a, dt_str *s)
@@ -65,12 +66,15 @@ static void say_predicted(const answer *a, dt_str *s)
                 "a step that computes %g s on one rank (--step-time), %.2f million parameters (--parameters), "
                 "by these figures:\n\n",
                 a->model.step_s, a->model.parameters / 1e6);
-    dt_str_add(s, "  ranks  compute ms  exchange ms   step ms  overlapped ms  speed-up  sent MB  memory MB\n");
+    dt_str_add(s, "                                                                                    with bf16:\n"
+                  "  ranks  compute ms  exchange ms   step ms  overlapped ms  speed-up  sent MB  memory MB   step ms  "
+                  "sent MB\n");
     for (uint32_t i = 0; i < N_PREDICTED; i++) {
         const dt_cost_step *p = &a->step[i];
-        dt_str_addf(s, "  %5u  %10.2f  %11.2f  %8.2f  %13.2f  %8.2f  %7.1f  %9.1f\n", predicted[i], p->compute_s * 1e3,
-                    p->exchange_s * 1e3, p->step_s * 1e3, p->overlapped_s * 1e3, a->model.step_s / p->step_s,
-                    p->sent_bytes / 1e6, p->memory_bytes / 1e6);
+        dt_str_addf(s, "  %5u  %10.2f  %11.2f  %8.2f  %13.2f  %8.2f  %7.1f  %9.1f  %8.2f  %7.1f\n", predicted[i],
+                    p->compute_s * 1e3, p->exchange_s * 1e3, p->step_s * 1e3, p->overlapped_s * 1e3,
+                    a->model.step_s / p->step_s, p->sent_bytes / 1e6, p->memory_bytes / 1e6, a->half[i].step_s * 1e3,
+                    a->half[i].sent_bytes / 1e6);
     }
     dt_str_addf(s, "\nanother doubling makes a step less than a tenth faster from %u rank%s on\n", a->pays_until,
                 a->pays_until == 1 ? "" : "s");
@@ -111,9 +115,16 @@ static void say_json(const answer *a, dt_json_out *o)
     dt_json_f64(o, "one_rank_s", a->model.step_s);
     dt_json_f64(o, "exchange_s", a->exchange_s);
     dt_json_f64(o, "exchange_predicted_s", a->here.exchange_s);
+    dt_json_f64(o, "exchange_bf16_s", a->half_s);
+    dt_json_f64(o, "exchange_bf16_predicted_s", a->here_half.exchange_s);
     dt_json_arr(o, "predicted");
     for (uint32_t i = 0; i < N_PREDICTED; i++) {
         json_step(o, predicted[i], &a->step[i]);
+    }
+    dt_json_end(o, ']');
+    dt_json_arr(o, "predicted_bf16");
+    for (uint32_t i = 0; i < N_PREDICTED; i++) {
+        json_step(o, predicted[i], &a->half[i]);
     }
     dt_json_end(o, ']');
     dt_json_i64(o, "pays_until", a->pays_until);
@@ -145,10 +156,15 @@ static dt_status measure_all(dt_comm *c, bool is_json, answer *a)
     a->ranks = dt_comm_size(c);
     a->local = dt_comm_local_size(c);
     DT_TRY(dt_cost_measure(c, &a->measured));
+    dt_cost_model half = a->model;
+    half.half = DT_HALF_BF16;
     DT_TRY(dt_cost_exchange(c, &a->model, &a->exchange_s));
+    DT_TRY(dt_cost_exchange(c, &half, &a->half_s));
     dt_cost_predict(&a->measured.links, &a->model, a->ranks, &a->here);
+    dt_cost_predict(&a->measured.links, &half, a->ranks, &a->here_half);
     for (uint32_t i = 0; i < N_PREDICTED; i++) {
         dt_cost_predict(&a->measured.links, &a->model, predicted[i], &a->step[i]);
+        dt_cost_predict(&a->measured.links, &half, predicted[i], &a->half[i]);
     }
     a->pays_until = dt_cost_pays_until(&a->measured.links, &a->model);
     return dt_comm_rank(c) == 0 ? say(a, is_json) : DT_OK;

@@ -32,14 +32,16 @@ void dt_cost_predict(const dt_cost_links *l, const dt_cost_model *m, uint32_t ra
 {
     const double R = ranks, P = m->parameters, leaves = leaves_of(m, ranks);
     const double buckets = ceil(4 * P / m->bucket_bytes);
-    const double one_way = buckets * (R - 1) * l->latency_s + 4 * P * (R - 1) / (R * l->bytes_per_s);
+    const double each = m->half != DT_HALF_NONE ? 2 : 4; /* bytes of a number of the gradient */
+    const double latency = buckets * (R - 1) * l->latency_s, others = P * (R - 1) / R;
+    const double sums = latency + each * others / l->bytes_per_s, shares = latency + 4 * others / l->bytes_per_s;
     const double window = m->step_s / leaves * 2 / 3;
     out->compute_s = m->step_s / R;
-    out->exchange_s = 2 * one_way;
-    out->hidden_s = one_way < window ? one_way : window;
+    out->exchange_s = sums + shares;
+    out->hidden_s = sums < window ? sums : window;
     out->step_s = out->compute_s + out->exchange_s;
     out->overlapped_s = out->step_s - out->hidden_s;
-    out->sent_bytes = 8 * P * (R - 1) / R;
+    out->sent_bytes = (each + 4) * others;
     out->memory_bytes = 4 * P * (2 + log2(leaves / R)) + 8 * P / R; /* one sum of each height waits for its sibling */
 }
 
@@ -198,8 +200,8 @@ static dt_status prepare(dt_comm *c, const dt_cost_model *m, exchange *x)
     const uint32_t R = dt_comm_size(c);
     const int64_t n = (int64_t)m->parameters;
     x->bucket = (int64_t)(m->bucket_bytes / sizeof(float));
-    const dt_tree_sum_desc d = {.shape = {.leaves = leaves_of(m, R), .ranks = R, .rank = dt_comm_rank(c)},
-                                .most = x->bucket};
+    const dt_tree_sum_desc d = {
+        .shape = {.leaves = leaves_of(m, R), .ranks = R, .rank = dt_comm_rank(c)}, .most = x->bucket, .half = m->half};
     x->n_range = (uint32_t)((n + x->bucket - 1) / x->bucket);
     x->n_node = dt_tree_cover(&d.shape, d.shape.rank, x->node);
     x->range = dt_alloc_n(x->n_range, sizeof(*x->range));

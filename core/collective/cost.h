@@ -4,9 +4,10 @@
  * them for a step of training on any number of ranks. In the alpha-beta model a message of b bytes takes
  * latency + b / bandwidth, and a rank sends one at a time. A step that takes t seconds on one rank, of a model with P
  * parameters in fp32 whose gradient goes in n buckets, takes on R ranks
- *   t / R + 2 n (R - 1) latency + 8 P (R - 1) / (R bandwidth)
- * the first half of the exchange being slices of the gradient that go to their owners, the second what the owners made
- * of them. What is sent while the last leaf's backward pass still runs, two thirds of its time, is hidden behind it.
+ *   t / R + 2 n (R - 1) latency + (w + 4) P (R - 1) / (R bandwidth)
+ * the first part of the exchange being slices of the gradient that go to their owners, with w = 4 bytes a number or 2
+ * where it is sent as halves, the second what the owners made of them, in fp32. What is sent while the last leaf's
+ * backward pass still runs, two thirds of its time, is hidden behind it.
  * Threads: the communicator's.
  */
 #ifndef DTRAIN_CORE_COLLECTIVE_COST_H
@@ -23,6 +24,7 @@ typedef struct dt_cost_model { /* of what is trained */
     double step_s;       /* of a step on one rank, computing alone */
     double bucket_bytes; /* of the gradient, sent at a time */
     uint32_t leaves;     /* of a batch (data.shards); more ranks than these: as many as ranks */
+    uint32_t half;       /* DT_HALF_*: how the gradient is sent */
 } dt_cost_model;
 
 typedef struct dt_cost_step { /* of one of R ranks */

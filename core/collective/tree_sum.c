@@ -9,7 +9,6 @@
 #include "collective/tree_sum.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "optim/optim.h"
 
 #include <string.h>
 
@@ -24,13 +23,18 @@ struct dt_tree_sum {
     uint32_t ranks, rank;             /* the shape's */
     uint32_t n_mine, n_most, n_nodes; /* canonical nodes: of this rank, of a rank at most, of all */
     int64_t most;
-    uint32_t *first;    /* [ranks + 1] each rank's among all */
-    dt_tree_node *node; /* [n_nodes] of all ranks, left to right */
-    part *parts;        /* [n_nodes] */
-    dt_comm_out *out;   /* [n_most, ranks] */
-    dt_comm_in *in;     /* [n_most, ranks] */
-    float *theirs;      /* slices of nodes that come in */
-    size_t theirs_bytes;
+    uint32_t *first;     /* [ranks + 1] each rank's among all */
+    dt_tree_node *node;  /* [n_nodes] of all ranks, left to right */
+    part *parts;         /* [n_nodes] */
+    dt_comm_out *out;    /* [n_most, ranks] */
+    dt_comm_in *in;      /* [n_most, ranks] */
+    float *theirs;       /* slices of nodes that come in */
+    uint16_t *halves;    /* the same as they come, where they are halves */
+    uint16_t *packed;    /* [n_mine, most] halves of this rank's nodes */
+    int64_t n_came;      /* numbers that come in */
+    size_t theirs_bytes; /* mapped for the three */
+    uint32_t half;       /* in force; made_for or none */
+    uint32_t made_for;
     bool is_fast;
     uint32_t *count; /* [ranks] fast: elements of each rank's slice */
     float *sum;      /* fast: this rank's nodes, added up */
@@ -82,17 +86,31 @@ static void count_nodes(dt_tree_sum *s)
     }
 }
 
-static dt_status allocate(dt_tree_sum *s)
+/* What comes in and, for halves, what goes out. */
+static dt_status map_slices(dt_tree_sum *s)
 {
     const dt_range longest = {.begin = 0, .end = (s->most + DT_SLICE_UNIT - 1) / DT_SLICE_UNIT + 1};
     const int64_t slice = (longest.end / s->ranks + 1) * DT_SLICE_UNIT; /* elements, wherever a range begins */
     const uint32_t n_in = s->is_fast ? s->ranks > 1 : s->n_nodes - s->n_mine;
-    size_t bytes = 0;
-    if (!dt_mul_size((size_t)(slice < s->most ? slice : s->most), n_in * sizeof(float), &bytes)) {
+    const bool has_halves = s->made_for != DT_HALF_NONE && s->ranks > 1;
+    size_t in = 0, out = 0;
+    if (!dt_mul_size((size_t)(slice < s->most ? slice : s->most), n_in, &in) || in > SIZE_MAX / 16 ||
+        !dt_mul_size((size_t)s->most, has_halves ? s->n_mine : 0, &out) || out > SIZE_MAX / 16) {
         return DT_FAIL(DT_ENOMEM, "a sum of %lld numbers over %u ranks does not fit in memory", (long long)s->most,
                        s->ranks);
     }
+    void *p = NULL;
+    const size_t bytes = in * sizeof(float) + (has_halves ? in + out : 0) * sizeof(uint16_t);
+    DT_TRY(bytes > 0 ? dt_arena_map(bytes, &p) : DT_OK);
     s->theirs_bytes = bytes;
+    s->theirs = p;
+    s->halves = has_halves ? (uint16_t *)(void *)(s->theirs + in) : NULL;
+    s->packed = has_halves ? s->halves + in : NULL;
+    return DT_OK;
+}
+
+static dt_status allocate(dt_tree_sum *s)
+{
     const size_t lists = (size_t)s->n_most * s->ranks;
     s->first = dt_alloc_n(s->ranks + (size_t)1, sizeof(*s->first));
     s->node = dt_alloc_n(s->n_nodes, sizeof(*s->node));
@@ -104,9 +122,7 @@ static dt_status allocate(dt_tree_sum *s)
         s->count == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for sums over %u ranks", s->ranks);
     }
-    void *theirs = NULL;
-    DT_TRY(bytes > 0 ? dt_arena_map(bytes, &theirs) : DT_OK);
-    s->theirs = theirs;
+    DT_TRY(map_slices(s));
     s->n_nodes = 0;
     for (uint32_t r = 0; r < s->ranks; r++) {
         dt_tree_node node[DT_TREE_MAX_NODES];
@@ -126,6 +142,9 @@ dt_status dt_tree_sum_create(const dt_tree_sum_desc *d, dt_tree_sum **out_p)
         return DT_FAIL(DT_EINVAL, "a sum of %lld numbers by rank %u of %u over %u leaves (at most %d)",
                        (long long)d->most, rank, ranks, leaves, DT_TREE_MAX_LEAVES);
     }
+    if (d->is_fast && d->half != DT_HALF_NONE) {
+        return DT_FAIL(DT_EINVAL, "fast sums are of fp32: the library adds no halves");
+    }
     dt_tree_sum *s = dt_alloc(sizeof(*s));
     if (s == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for sums over %u ranks", ranks);
@@ -135,6 +154,7 @@ dt_status dt_tree_sum_create(const dt_tree_sum_desc *d, dt_tree_sum **out_p)
     s->rank = rank;
     s->most = d->most;
     s->is_fast = d->is_fast;
+    s->half = s->made_for = d->half;
     count_nodes(s);
     const dt_status st = allocate(s);
     if (st < 0) {
@@ -165,29 +185,75 @@ uint64_t dt_tree_sum_bytes(const dt_tree_sum *s)
     return s->theirs_bytes > 0 ? dt_arena_bytes(s->theirs_bytes) : 0;
 }
 
+/* ---- values of nodes --------------------------------------------------------------------------------------------- */
+
+void dt_tree_sum_half_set(dt_tree_sum *s, uint32_t half)
+{
+    s->half = half != DT_HALF_NONE ? s->made_for : DT_HALF_NONE;
+}
+
+void dt_tree_leaf(const dt_tree_shape *s, uint32_t half, float *value, dt_range at)
+{
+    dt_optim_round(s->leaves > 1 ? half : DT_HALF_NONE, value, at.begin, at.end);
+}
+
+void dt_tree_add(const dt_tree_shape *s, uint32_t half, uint32_t height, float *left, const float *right, dt_range at)
+{
+    enum { AT_ONCE = 4096 }; /* elements, which are still in the cache when they are rounded */
+    const bool is_root = s->leaves >> height == 1;
+    if (half == DT_HALF_NONE || is_root) {
+        dt_optim_add(left, right, at.begin, at.end);
+        return;
+    }
+    for (int64_t i = at.begin; i < at.end; i += AT_ONCE) {
+        const int64_t end = at.end - i < AT_ONCE ? at.end : i + AT_ONCE;
+        dt_optim_add(left, right, i, end);
+        dt_optim_round(half, left, i, end);
+    }
+}
+
 /* ---- a sum ------------------------------------------------------------------------------------------------------- */
 
-/* Node k of every rank, if it has that many: this rank's slice of it comes here, at *next_p. */
-static void list_nodes(dt_tree_sum *s, const dt_tree_node *mine, uint32_t k, dt_range range, float **next_p)
+/* What goes out of this rank's node k: a part of its range. */
+static dt_comm_out part_of_node(const dt_tree_sum *s, const dt_tree_node *mine, uint32_t k, dt_range range, dt_range at)
+{
+    const uint16_t *packed = s->packed + (size_t)k * (size_t)s->most;
+    return s->half != DT_HALF_NONE ? (dt_comm_out){packed + (at.begin - range.begin), bytes_of(at) / 2}
+                                   : (dt_comm_out){(const float *)mine[k].value + at.begin, bytes_of(at)};
+}
+
+/* What comes in for this rank's slice, the i-th number of all that do. */
+static dt_comm_in place_of(const dt_tree_sum *s, int64_t i)
+{
+    return s->half != DT_HALF_NONE ? (dt_comm_in){s->halves + i, bytes_of(s->own) / 2}
+                                   : (dt_comm_in){s->theirs + i, bytes_of(s->own)};
+}
+
+/* Node k of every rank, if it has that many: this rank's slice of it comes here. */
+static void list_nodes(dt_tree_sum *s, const dt_tree_node *mine, uint32_t k, dt_range range)
 {
     dt_comm_out *out = s->out + (size_t)k * s->ranks;
     dt_comm_in *in = s->in + (size_t)k * s->ranks;
+    if (s->half != DT_HALF_NONE && k < s->n_mine) {
+        dt_optim_pack(s->half, (const float *)mine[k].value + range.begin, s->packed + (size_t)k * (size_t)s->most,
+                      range.end - range.begin);
+    }
     for (uint32_t r = 0; r < s->ranks; r++) {
         const dt_range theirs = dt_slice_of(range, s->ranks, r);
         const bool is_me = r == s->rank, has_it = s->first[r] + k < s->first[r + 1];
         out[r] = (dt_comm_out){0};
         in[r] = (dt_comm_in){0};
         if (!is_me && k < s->n_mine) {
-            out[r] = (dt_comm_out){(const float *)mine[k].value + theirs.begin, bytes_of(theirs)};
+            out[r] = part_of_node(s, mine, k, range, theirs);
         }
         if (has_it) {
             const dt_tree_node *node = &s->node[s->first[r] + k];
-            s->parts[s->first[r] + k] =
-                (part){node->height, node->index, is_me ? (float *)mine[k].value + s->own.begin : *next_p};
+            s->parts[s->first[r] + k] = (part){node->height, node->index,
+                                               is_me ? (float *)mine[k].value + s->own.begin : s->theirs + s->n_came};
         }
         if (has_it && !is_me) {
-            in[r] = (dt_comm_in){*next_p, bytes_of(s->own)};
-            *next_p += s->own.end - s->own.begin;
+            in[r] = place_of(s, s->n_came);
+            s->n_came += s->own.end - s->own.begin;
         }
     }
 }
@@ -226,9 +292,9 @@ static dt_status begin_fast(dt_tree_sum *s, dt_comm *c, const float *vector, dt_
 
 static dt_status begin_exact(dt_tree_sum *s, dt_comm *c, const dt_tree_node *mine, dt_range range)
 {
-    float *next = s->theirs;
+    s->n_came = 0;
     for (uint32_t k = 0; k < s->n_most; k++) {
-        list_nodes(s, mine, k, range, &next);
+        list_nodes(s, mine, k, range);
         DT_TRY(begin(s, c, k));
     }
     return DT_OK;
@@ -302,9 +368,10 @@ static const float *finish_tree(const dt_tree_sum *s)
     for (uint32_t k = 0; k < s->n_nodes; k++) {
         parts[top++] = parts[k];
         while (top > 1 && parts[top - 2].height == parts[top - 1].height && (parts[top - 2].index & 1) == 0) {
-            dt_optim_add(parts[top - 2].value, parts[top - 1].value, 0, n);
+            const uint32_t height = parts[top - 1].height + 1;
+            dt_tree_add(&s->shape, s->half, height, parts[top - 2].value, parts[top - 1].value, (dt_range){0, n});
             top--;
-            parts[top - 1].height++;
+            parts[top - 1].height = height;
             parts[top - 1].index /= 2;
         }
     }
@@ -321,6 +388,9 @@ dt_status dt_tree_sum_finish(dt_tree_sum *s)
         memcpy(s->sum + s->own.begin, s->theirs, bytes_of(s->own));
         return DT_OK;
     }
+    if (s->half != DT_HALF_NONE) {
+        dt_optim_unpack(s->half, s->halves, s->theirs, s->n_came);
+    }
     float *mine = s->parts[s->first[s->rank]].value;
     const float *sum = finish_tree(s);
     if (sum != mine) {
@@ -335,7 +405,7 @@ dt_status dt_tree_sum_finish(dt_tree_sum *s)
 uint64_t dt_tree_sum_sent(const dt_tree_sum *s, dt_range range)
 {
     const uint64_t others = bytes_of(range) - bytes_of(dt_slice_of(range, s->ranks, s->rank));
-    return s->is_fast ? others : others * s->n_mine;
+    return s->is_fast ? others : s->half != DT_HALF_NONE ? others / 2 * s->n_mine : others * s->n_mine;
 }
 
 uint64_t dt_tree_share_sent(const dt_tree_sum *s, dt_range range)

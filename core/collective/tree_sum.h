@@ -6,6 +6,10 @@
  * everybody. The same bits on any number of ranks. A rank with k canonical nodes (one, where ranks are a power of two)
  * sends 4 count (R - 1) / R bytes k times for a sum, and once to share slices.
  *
+ * Nodes may be sent as halves (bf16, fp16), which takes half of the bytes. Since any node but the root is sent on some
+ * number of ranks, all of them are rounded as soon as they are made, on one rank as on many: leaves, and sums, which
+ * are taken in fp32. The root is not, and slices of it are shared in fp32. Again the same bits on any number of ranks.
+ *
  * Where a sum is fast, a rank adds its nodes up first, left to right, and the communicator's library sums those of all
  * ranks (dt_comm_start_reduce_scatter), in an order of its own: 4 count (R - 1) / R bytes at least, whatever R is, and
  * bits that depend on R and on the library. On one rank both are the same.
@@ -16,6 +20,7 @@
 
 #include "collective/comm.h"
 #include "collective/tree.h"
+#include "optim/optim.h"
 
 enum { DT_SLICE_UNIT = 1024 }; /* elements: slices begin and end at multiples of it, or where their range does */
 
@@ -33,14 +38,21 @@ typedef struct dt_tree_sum_desc {
     dt_tree_shape shape;
     int64_t most; /* elements of a range at most */
     bool is_fast;
+    uint32_t half; /* DT_HALF_*: how nodes are sent; fast sums are of fp32 */
 } dt_tree_sum_desc;
 
-/* Errors: DT_EINVAL (more ranks than leaves), DT_ENOMEM. */
+/* Errors: DT_EINVAL (more ranks than leaves, fast and halves), DT_ENOMEM. */
 dt_status dt_tree_sum_create(const dt_tree_sum_desc *d, dt_tree_sum **out_p) DT_NODISCARD;
 void dt_tree_sum_destroy(dt_tree_sum *s);
-uint64_t dt_tree_sum_bytes(const dt_tree_sum *s); /* of nodes that come in */
-/* mine: the canonical nodes of this rank, left to right (dt_tree_nodes); their values are float vectors, of which the
- * range counts, and which nobody else touches until finish. It leaves this rank's slice of the sum in the first one.
+uint64_t dt_tree_sum_bytes(const dt_tree_sum *s); /* of nodes that come in, and of halves */
+/* From the next sum on: DT_HALF_NONE, or what the sum was made for. */
+void dt_tree_sum_half_set(dt_tree_sum *s, uint32_t half);
+/* A leaf's numbers are complete; left += right makes a node of that height. Rounded to half where it may be sent. */
+void dt_tree_leaf(const dt_tree_shape *s, uint32_t half, float *value, dt_range at);
+void dt_tree_add(const dt_tree_shape *s, uint32_t half, uint32_t height, float *left, const float *right, dt_range at);
+/* mine: the canonical nodes of this rank, left to right (dt_tree_nodes), made as above; values are float vectors, of
+ * which the range counts, and which nobody else touches until finish. It leaves this rank's slice of the sum in the
+ * first one.
  * Errors: DT_EINVAL (nodes are missing, a range that is too long, another communicator), those of communicators. */
 dt_status dt_tree_sum_start(dt_tree_sum *s, dt_comm *c, const dt_tree_node *mine, uint32_t n_mine, dt_range range)
     DT_NODISCARD;

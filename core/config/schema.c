@@ -23,6 +23,7 @@ static const char *const optimizers[] = {"adamw", "adam", "sgd", NULL};
 static const char *const schedulers[] = {"constant", "cosine", "step", "linear", NULL};
 static const char *const reductions[] = {"exact", "fast", NULL};
 static const char *const backends[] = {"auto", "null", "sim", "mpi", NULL};
+static const char *const wires[] = {"fp32", "bf16", "fp16", NULL};
 static const char *const amp_dtypes[] = {"bf16", "fp16", NULL};
 static const char *const amp_scalings[] = {"auto", "none", "static", "dynamic", NULL};
 static const char *const amp_hysteresis[] = {"consecutive", "until_growth", NULL};
@@ -203,7 +204,11 @@ static const dt_option comm_table[] = {
         "compare the parameters of all ranks every so many steps: they have the same bits, unless memory or a "
         "processor fails; 0 = never"),
     ROW(dt_comm_opts, bucket_mb, F64, DT_OPT_NEUTRAL, "4", "MB", 0.004, 1024, NULL,
-        "gradients that ranks sum at a time; changes no result"),
+        "gradients that ranks sum at a time; changes no result of exact sums"),
+    ROW(dt_comm_opts, wire, ENUM, 0, "fp32", NULL, 0, 0, wires,
+        "in what ranks send gradients: bf16 and fp16 take half of the bytes. Leaves and their sums are rounded to it, "
+        "but for the whole sum, on one rank as on many: another result than with fp32, the same bits on any number of "
+        "ranks. fp16 holds numbers up to 65504"),
     DT_OPTION_END};
 
 static const dt_option env_table[] = {

@@ -12,6 +12,7 @@ enum { DT_OPTIMIZER_ADAMW, DT_OPTIMIZER_ADAM, DT_OPTIMIZER_SGD };
 enum { DT_SCHEDULE_CONSTANT, DT_SCHEDULE_COSINE, DT_SCHEDULE_STEP, DT_SCHEDULE_LINEAR };
 enum { DT_REDUCTION_EXACT, DT_REDUCTION_FAST };
 enum { DT_COMM_AUTO, DT_COMM_NULL, DT_COMM_SIM, DT_COMM_MPI };
+enum { DT_WIRE_FP32, DT_WIRE_BF16, DT_WIRE_FP16 };
 enum { DT_ISOLATION_AUTO, DT_ISOLATION_THREAD, DT_ISOLATION_PROCESS };
 enum { DT_AMP_BF16, DT_AMP_FP16 };
 enum { DT_AMP_SCALING_AUTO, DT_AMP_SCALING_NONE, DT_AMP_SCALING_STATIC, DT_AMP_SCALING_DYNAMIC };
@@ -78,6 +79,7 @@ typedef struct dt_comm_opts {
     int64_t ranks;
     double timeout_s, bucket_mb;
     int64_t check_every;
+    uint32_t wire; /* DT_WIRE_* */
 } dt_comm_opts;
 
 typedef struct dt_env_opts {

@@ -253,9 +253,21 @@ static void text_of_time(const dt_stage *s, const dt_forecast *f, dt_str *out)
 
 static const char *text_of_sums(const dt_stage *s)
 {
+    static const char *const exact[] = {
+        [DT_HALF_NONE] = "summed in one fixed tree: the same bits on any number of ranks",
+        [DT_HALF_BF16] = "summed in one fixed tree, values rounded to bf16 (comm.wire): the same bits on any number of "
+                         "ranks",
+        [DT_HALF_FP16] = "summed in one fixed tree, values rounded to fp16 (comm.wire): the same bits on any number of "
+                         "ranks"};
     return dt_trainer_is_fast(s->trainer)
                ? "summed by the ranks' library (engine.reduction = fast): other bits on another number of ranks"
-               : "summed in one fixed tree: the same bits on any number of ranks";
+               : exact[dt_trainer_half(s->trainer)];
+}
+
+static const char *name_of_wire(const dt_stage *s)
+{
+    static const char *const names[] = {[DT_HALF_NONE] = "fp32", [DT_HALF_BF16] = "bf16", [DT_HALF_FP16] = "fp16"};
+    return names[dt_trainer_half(s->trainer)];
 }
 
 void dt_forecast_text(const dt_stage *s, const dt_forecast *f, dt_str *out)
@@ -398,6 +410,7 @@ void dt_forecast_json(const dt_stage *s, const dt_forecast *f, dt_json_out *o)
     dt_json_end(o, '}');
     dt_json_obj(o, "gradients");
     dt_json_str(o, "reduction", dt_trainer_is_fast(s->trainer) ? "fast" : "exact");
+    dt_json_str(o, "wire", name_of_wire(s));
     dt_json_end(o, '}');
     dt_json_obj(o, "disk");
     dt_json_i64(o, "checkpoint", (int64_t)f->checkpoint);

@@ -48,6 +48,17 @@ static dt_status check_shards(const dt_session *s, int64_t phase, uint32_t ranks
                    ranks, (long long)data.shards, (long long)phase + 1, (long long)data.shards);
 }
 
+static dt_status check_wire(int64_t phase, const dt_comm_opts *comm, const dt_engine_opts *engine)
+{
+    if (comm->wire == DT_WIRE_FP32 || engine->reduction == DT_REDUCTION_EXACT) {
+        return DT_OK;
+    }
+    return DT_FAIL(DT_ECONFIG,
+                   "comm.wire = \"%s\" with engine.reduction = \"fast\" in phase %lld: the ranks' library sums fp32; "
+                   "set comm.wire = \"fp32\", or engine.reduction = \"exact\"",
+                   comm->wire == DT_WIRE_BF16 ? "bf16" : "fp16", (long long)phase + 1);
+}
+
 /* More threads than cores take turns: the same result, later. Far more of them are a slip of the hand, or the
  * configuration of another machine. */
 static dt_status check_count(const dt_session *s, int64_t phase, const char *key, int64_t n, bool *has_warned)
@@ -83,6 +94,7 @@ dt_status dt_session_check(const dt_session *s)
         DT_TRY(check_backend(s, i, comm.backend));
         DT_TRY(check_shards(s, i, s->n_processes > s->ranks ? s->n_processes : s->ranks));
         DT_TRY(dt_config_engine(s->config, i, &engine));
+        DT_TRY(check_wire(i, &comm, &engine));
         DT_TRY(dt_config_env(s->config, i, &env));
         DT_TRY(check_count(s, i, "engine.threads", engine.threads, &has_warned));
         DT_TRY(check_count(s, i, "env.workers", env.workers, &has_warned));

@@ -206,6 +206,21 @@ static dt_status check_room(const dt_stage *s, uint64_t bytes)
     return DT_OK;
 }
 
+/* In what ranks send gradients. On a device one rank trains, and its kernels add leaves in fp32. */
+static dt_status wire(const dt_stage *s, uint32_t wire, dt_trainer_config *c)
+{
+    static const uint32_t half[] = {
+        [DT_WIRE_FP32] = DT_HALF_NONE, [DT_WIRE_BF16] = DT_HALF_BF16, [DT_WIRE_FP16] = DT_HALF_FP16};
+    if (wire != DT_WIRE_FP32 && s->d.device_ops != NULL) {
+        return DT_FAIL(DT_EUNSUPPORTED,
+                       "comm.wire = \"%s\" rounds gradients where the CPU adds them, and engine.device is a GPU; set "
+                       "comm.wire = \"fp32\", or engine.device = \"cpu\"",
+                       wire == DT_WIRE_BF16 ? "bf16" : "fp16");
+    }
+    c->half = half[wire];
+    return DT_OK;
+}
+
 static dt_status trainer_config(dt_stage *s, dt_trainer_config *c)
 {
     dt_training_opts t;
@@ -263,6 +278,7 @@ static dt_status trainer_config(dt_stage *s, dt_trainer_config *c)
                                 .step_size = (double)t.step_size,
                                 .gamma = t.step_gamma};
     DT_TRY(precision(s, c));
+    DT_TRY(wire(s, comm.wire, c));
     const uint64_t arenas = t.optimizer == DT_OPTIMIZER_SGD ? 3 : 4;
     return check_room(s, arenas * (uint64_t)s->params.total * sizeof(float));
 }

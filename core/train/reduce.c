@@ -41,7 +41,7 @@ void dt_grad_give(dt_trainer *t, dt_grad *g)
     pthread_mutex_unlock(&t->lanes.lock);
 }
 
-dt_status dt_grads_begin(dt_trainer *t, bool has_gradient)
+dt_status dt_grads_begin(dt_trainer *t, bool has_gradient, uint32_t half)
 {
     if (has_gradient) {
         DT_TRY(dt_grads_make(t));
@@ -53,6 +53,10 @@ dt_status dt_grads_begin(dt_trainer *t, bool has_gradient)
     dt_tree_reset(t->tree);
     t->reduce.n_begun = t->reduce.n_ended = 0;
     t->reduce.failed = DT_OK;
+    t->reduce.half = half;
+    for (uint32_t i = 0; i < t->reduce.n_sums; i++) {
+        dt_tree_sum_half_set(t->reduce.sum[i], half);
+    }
     atomic_store(&t->scratch.next_leaf, 0);
     atomic_store(&t->scratch.failed, false);
     return DT_OK;
@@ -65,9 +69,10 @@ static void sum_bucket(dt_trainer *t, uint32_t leaf, dt_grad *g, uint32_t bucket
     const dt_range at = t->reduce.bucket[bucket];
     dt_tree_node node = {.height = 0, .index = leaf, .value = g};
     dt_tree_merge m;
+    dt_tree_leaf(&t->shape, t->reduce.half, g->data, at);
     while (dt_tree_offer(t->tree, bucket, &node, &m)) {
         dt_grad *right = m.right;
-        dt_optim_add(((dt_grad *)m.left)->data, right->data, at.begin, at.end);
+        dt_tree_add(&t->shape, t->reduce.half, m.parent.height, ((dt_grad *)m.left)->data, right->data, at);
         if (atomic_fetch_sub(&right->n_alive, 1) == 1) {
             dt_grad_give(t, right);
         }
@@ -334,7 +339,7 @@ static dt_status make_sums(dt_trainer *t, int64_t longest)
 {
     dt_reduction *r = &t->reduce;
     const uint32_t n = r->n_buckets < 1 ? 1 : r->n_buckets < SUMS ? r->n_buckets : SUMS;
-    const dt_tree_sum_desc d = {.shape = t->shape, .most = longest, .is_fast = t->c.fast_sums};
+    const dt_tree_sum_desc d = {.shape = t->shape, .most = longest, .is_fast = t->c.fast_sums, .half = t->c.half};
     r->order = dt_alloc_n(r->n_buckets, sizeof(*r->order));
     r->last = dt_alloc_n(r->n_buckets, sizeof(*r->last));
     r->sum = dt_alloc_n(n, sizeof(dt_tree_sum *));

@@ -158,7 +158,7 @@ dt_status dt_start_feed(dt_trainer *t)
 static dt_status run_leaves(dt_trainer *t)
 {
     DT_TRACE("step", "leaves");
-    DT_TRY(dt_grads_begin(t, true));
+    DT_TRY(dt_grads_begin(t, true, t->c.half));
     return dt_pool_run(t->lanes.pool, leaves_job, t);
 }
 

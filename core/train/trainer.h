@@ -44,6 +44,7 @@ typedef struct dt_trainer_config {
     uint32_t micro_leaves; /* leaves at once; 0: as many as fit, on the CPU one per worker */
     uint64_t budget;       /* bytes of the host that the trainer should keep to; 0: open */
     uint64_t bucket_bytes; /* of gradients that ranks sum at a time; changes no bit of exact sums */
+    uint32_t half;         /* DT_HALF_*: in which values of the tree are sent, to which they are rounded on any ranks */
     bool fast_sums;        /* ranks' gradients are summed by their library: other bits on another number of ranks */
 } dt_trainer_config;
 
@@ -154,7 +155,8 @@ void dt_trainer_slice(const dt_samples *s, const double *mean, uint64_t most, in
 /* Forward and backward of a whole batch of mean samples, as if it were one slice. */
 dt_plan_cost dt_trainer_cost(const dt_trainer *t);
 dt_trainer_times dt_trainer_times_get(const dt_trainer *t);
-bool dt_trainer_is_fast(const dt_trainer *t); /* ranks' gradients are summed in an order of their library */
+uint32_t dt_trainer_half(const dt_trainer *t); /* DT_HALF_*: in what gradients are sent */
+bool dt_trainer_is_fast(const dt_trainer *t);  /* ranks' gradients are summed in an order of their library */
 /* What this rank sends in a step of its gradient and its parameters; and of losses and of what is agreed on, that is
  * little. */
 uint64_t dt_trainer_sent_bytes(const dt_trainer *t);

@@ -97,6 +97,7 @@ typedef struct dt_reduction {
     uint32_t *order;                /* [n_buckets] in which they are summed: as backward ends with them */
     int64_t *last;                  /* [n_buckets] the call of the plan that ends with each, -1: none writes it */
     dt_tree_sum **sum;              /* [n_sums] of as many buckets at a time */
+    uint32_t half;                  /* DT_HALF_* of the sum that is under way */
     uint32_t n_sums;
     uint32_t n_begun, n_ended; /* buckets of this step, in order */
     dt_status failed;          /* the first failure of these; told at the end */
@@ -185,8 +186,9 @@ void dt_grads_drop(dt_trainer *t, uint32_t from); /* all from this one on */
 dt_status dt_reduce_make(dt_trainer *t);
 void dt_reduce_drop(dt_trainer *t);
 uint64_t dt_reduce_bytes(const dt_trainer *t); /* mapped for nodes of other ranks */
-/* Before leaves are run: all of their buffers are free, the tree is empty. has_gradient: there must be buffers. */
-dt_status dt_grads_begin(dt_trainer *t, bool has_gradient);
+/* Before leaves are run: all of their buffers are free, the tree is empty. has_gradient: there must be buffers. half:
+ * how their gradients are sent, DT_HALF_NONE or the configured one. */
+dt_status dt_grads_begin(dt_trainer *t, bool has_gradient, uint32_t half);
 dt_grad *dt_grad_take(dt_trainer *t);
 void dt_grad_give(dt_trainer *t, dt_grad *g);
 /* Offers the leaf to the tree and does every addition that becomes due: buckets from the n-th of the order on. */

@@ -150,13 +150,15 @@ static dt_status diverged(const dt_trainer *t, uint64_t step, const dt_step_repo
                  (unsigned long long)t->state.scaler.skips, (unsigned long long)step, t->state.scaler.scale);
     }
     const dt_param_table *table = t->d.params;
+    const bool is_small = t->c.half == DT_HALF_FP16;
     for (uint32_t i = 0; i < table->n && bad >= 0; i++) {
         const dt_param *p = &table->param[i];
         if (bad >= p->offset && bad < p->offset + p->count) {
             return DT_FAIL(DT_EDIVERGED,
                            "%s (loss %g): the gradient of %s is not finite, element %lld; lower "
-                           "training.learning_rate or training.gradient_clip, and check the data",
-                           when, r->loss, p->name, (long long)(bad - p->offset));
+                           "training.learning_rate or training.gradient_clip, and check the data%s",
+                           when, r->loss, p->name, (long long)(bad - p->offset),
+                           is_small ? "; comm.wire = fp16 holds numbers up to 65504, bf16 any" : "");
         }
     }
     const dt_graph_loss *loss = NULL;

@@ -2,7 +2,8 @@
  *
  * Parameters as one vector, and losses over all samples: what a phase needs that moves parameters itself. The samples
  * are cut into the leaves of a batch that holds all of them, in their order, and summed in the same tree as a step's.
- * On the CPU in f32, also where steps run on a device or in half precision: differences of gradients want the digits.
+ * On the CPU in f32, also where steps run on a device, in half precision or send halves: differences of gradients want
+ * the digits.
  */
 #include <config.h>
 
@@ -341,7 +342,7 @@ static dt_status run_pass(dt_trainer *t, struct dt_pass *p, double *value)
         r.seed[i] = 1 / norm[i];
     }
     t->state.params_version++; /* somebody may have set them since */
-    DT_TRY(dt_grads_begin(t, p->has_gradient));
+    DT_TRY(dt_grads_begin(t, p->has_gradient, DT_HALF_NONE));
     DT_TRY(dt_bring_leaves(t, &p->source));
     /* a rank that failed must say so before the others wait for its sums */
     const dt_status mine = dt_pool_run(t->lanes.pool, leaves_job, &r);

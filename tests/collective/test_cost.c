@@ -34,6 +34,12 @@ static void test_the_formulas(void **state)
     assert_true(fabs(p.hidden_s - p.exchange_s / 2) < 1e-12); /* all of the first half: the pass takes 6.7 ms */
     assert_true(fabs(p.step_s - p.overlapped_s - p.hidden_s) < 1e-12);
     assert_true(p.sent_bytes == 6e6 && p.memory_bytes == 4e6 * 3 + 2e6);
+    dt_cost_model half = m;
+    half.half = DT_HALF_BF16;
+    dt_cost_predict(&l, &half, 4, &p);
+    assert_true(p.sent_bytes == 4.5e6); /* 2 bytes of a gradient, 4 of a parameter */
+    assert_true(fabs(p.exchange_s - (2 * 4 * 3 * 1e-5 + 6e6 * 3 / 4 / 1e9)) < 1e-12);
+    assert_true(fabs(p.hidden_s - (4 * 3 * 1e-5 + 2e6 * 3 / 4 / 1e9)) < 1e-12);
     const dt_cost_model quick = {.parameters = 1e6, .step_s = 0.0012, .bucket_bytes = 1e6, .leaves = 8};
     dt_cost_predict(&l, &quick, 4, &p);
     assert_true(fabs(p.hidden_s - 1e-4) < 1e-12);
@@ -85,7 +91,7 @@ static dt_status exchange_sums(dt_comm *c, const dt_cost_model *m)
     dt_tree_node node[DT_TREE_MAX_NODES];
     dt_tree_sum *sum = NULL;
     const uint32_t n_nodes = dt_tree_cover(&shape, shape.rank, node);
-    const dt_tree_sum_desc d = {.shape = shape, .most = (int64_t)(m->bucket_bytes / sizeof(float))};
+    const dt_tree_sum_desc d = {.shape = shape, .most = (int64_t)(m->bucket_bytes / sizeof(float)), .half = m->half};
     DT_TRY(dt_tree_sum_create(&d, &sum));
     node[0].value = dt_alloc_n((size_t)m->parameters, sizeof(float));
     const dt_status st = node[0].value != NULL ? sum_and_share(c, m, sum, node, n_nodes) : DT_ENOMEM;
@@ -110,15 +116,19 @@ static void test_a_world_with_these_links_agrees(void **state)
     static const struct {
         uint32_t ranks;
         double parameters, bucket, latency, per_s, step;
+        uint32_t half;
     } cases[] = {
-        {2, 300000, 262144, 1e-6, 2e9, 0.01},   {8, 200000, 262144, 5e-6, 1e9, 0.01},
-        {8, 200000, 262144, 1e-4, 1e8, 1e-4},   {64, 131072, 262144, 2e-6, 1e10, 0.001},
-        {64, 131072, 262144, 2e-5, 1e9, 0.1},   {512, 524288, 1048576, 1e-6, 1e10, 0.1},
-        {512, 524288, 1048576, 3e-5, 1.2e9, 2},
+        {2, 300000, 262144, 1e-6, 2e9, 0.01, DT_HALF_NONE},    {8, 200000, 262144, 5e-6, 1e9, 0.01, DT_HALF_NONE},
+        {8, 200000, 262144, 1e-4, 1e8, 1e-4, DT_HALF_NONE},    {8, 200000, 262144, 5e-6, 1e9, 0.01, DT_HALF_BF16},
+        {64, 131072, 262144, 2e-6, 1e10, 0.001, DT_HALF_NONE}, {64, 131072, 262144, 2e-5, 1e9, 0.1, DT_HALF_NONE},
+        {512, 524288, 1048576, 1e-6, 1e10, 0.1, DT_HALF_NONE}, {512, 524288, 1048576, 3e-5, 1.2e9, 2, DT_HALF_NONE},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        dt_cost_model m = {
-            .parameters = cases[i].parameters, .step_s = cases[i].step, .bucket_bytes = cases[i].bucket, .leaves = 1};
+        dt_cost_model m = {.parameters = cases[i].parameters,
+                           .step_s = cases[i].step,
+                           .bucket_bytes = cases[i].bucket,
+                           .leaves = 1,
+                           .half = cases[i].half};
         const dt_cost_links l = {.latency_s = cases[i].latency, .bytes_per_s = cases[i].per_s};
         const dt_world_desc d = {.seed = i,
                                  .ranks = cases[i].ranks,

@@ -88,16 +88,14 @@ static dt_status create_sum(uint32_t leaves, uint32_t ranks, uint32_t rank, int6
 }
 
 /* What a worker does with a finished leaf. */
-static void offer_leaf(dt_tree *t, uint32_t leaf, float *buffer, size_t count)
+static void offer_leaf(dt_tree *t, const dt_tree_shape *s, uint32_t half, uint32_t leaf, float *buffer, size_t count)
 {
+    const dt_range at = {.begin = 0, .end = (int64_t)count};
     dt_tree_node node = {.height = 0, .index = leaf, .value = buffer};
     dt_tree_merge merge;
+    dt_tree_leaf(s, half, buffer, at);
     while (dt_tree_offer(t, 0, &node, &merge)) {
-        float *left = merge.left;
-        const float *right = merge.right;
-        for (size_t i = 0; i < count; i++) {
-            left[i] += right[i];
-        }
+        dt_tree_add(s, half, merge.parent.height, merge.left, merge.right, at);
         node = merge.parent;
     }
 }
@@ -120,6 +118,7 @@ static dt_status sum_of_all(dt_tree_sum *s, dt_tree *t, dt_comm *c, size_t count
 typedef struct world {
     uint32_t leaves, ranks;
     bool is_fast;
+    uint32_t half;
     const uint32_t *order; /* in which leaves finish */
     size_t count;          /* floats per leaf; beyond COUNT the table repeats */
 } world;
@@ -144,7 +143,7 @@ static dt_status reduce_as_rank(rank_job *job)
     double room[(2 * MAX_LEAVES + 2 * MAX_RANKS) * 2 * N_SCALARS];
     assert_true(dt_tree_sum_f64_room(&shape, N_SCALARS) <= sizeof(room) / sizeof(*room));
     DT_TRY(dt_tree_create(&shape, 1, &t));
-    const dt_tree_sum_desc d = {.shape = shape, .most = (int64_t)w->count, .is_fast = w->is_fast};
+    const dt_tree_sum_desc d = {.shape = shape, .most = (int64_t)w->count, .is_fast = w->is_fast, .half = w->half};
     const dt_range range = {.begin = 0, .end = (int64_t)w->count};
     DT_TRY(dt_tree_sum_create(&d, &sum));
     float *buffers = dt_alloc_n((size_t)(end - begin) * w->count, sizeof(float)), *out = NULL;
@@ -160,7 +159,7 @@ static dt_status reduce_as_rank(rank_job *job)
             for (size_t i = 0; i < w->count; i++) {
                 b[i] = leaf_table[leaf][i % COUNT];
             }
-            offer_leaf(t, leaf, b, w->count);
+            offer_leaf(t, &shape, w->half, leaf, b, w->count);
         }
         job->sent = dt_comm_sent(job->comm);
         st = sum_of_all(sum, t, job->comm, w->count, &out);
@@ -203,10 +202,12 @@ static uint32_t nodes_of(const world *w, uint32_t r)
     return n;
 }
 
-/* 4 count (R - 1) / R bytes for each node, or for one vector, and once more for the sum, to a unit a slice. */
+/* 4 count (R - 1) / R bytes for each node, half of them where they are halves, or for one vector; and once more for the
+ * sum, to a unit a slice. */
 static void check_bytes(const world *w, uint32_t r, uint64_t sent)
 {
-    const double R = w->ranks, times = (w->is_fast ? 1.0 : nodes_of(w, r)) + 1.0;
+    const double R = w->ranks, each = w->half != DT_HALF_NONE ? 0.5 : 1;
+    const double times = (w->is_fast ? 1 : each * nodes_of(w, r)) + 1;
     const double want = 4.0 * (double)w->count * (R - 1) / R * times;
     const double slack = 4.0 * DT_SLICE_UNIT * R * times;
     if (w->ranks == 1 ? sent != 0 : fabs((double)sent - want) > slack) {
@@ -348,7 +349,11 @@ static void test_a_fast_sum_is_near_and_the_same_again(void **state)
         rank_job first[MAX_RANKS], second[MAX_RANKS];
         uint32_t order[MAX_LEAVES];
         shuffle(order, cases[k].leaves, k);
-        const world w = {cases[k].leaves, cases[k].ranks, true, order, cases[k].count};
+        const world w = {.leaves = cases[k].leaves,
+                         .ranks = cases[k].ranks,
+                         .is_fast = true,
+                         .order = order,
+                         .count = cases[k].count};
         run_world(&w, first);
         run_world(&w, second);
         for (size_t i = 0; i < w.count; i++) {
@@ -381,6 +386,105 @@ static void test_a_fast_sum_of_one_rank_is_the_exact_one(void **state)
     check_world(&(world){.leaves = 64, .ranks = 1, .is_fast = true, .order = order, .count = COUNT}, want, want_f64);
 }
 
+/* ---- halves ---- */
+
+/* The definition: each value below the root is rounded. */
+static float rounded_sum(uint32_t half, uint32_t begin, uint32_t end, bool is_root, size_t i)
+{
+    const uint32_t middle = begin + (end - begin) / 2;
+    float x = end - begin == 1 ? leaf_table[begin][i]
+                               : rounded_sum(half, begin, middle, false, i) + rounded_sum(half, middle, end, false, i);
+    if (!is_root) {
+        dt_optim_round(half, &x, 0, 1);
+    }
+    return x;
+}
+
+static void test_halves_give_the_same_bits_on_any_number_of_ranks(void **state)
+{
+    (void)state;
+    double want_f64[N_SCALARS];
+    for (uint32_t half = DT_HALF_BF16; half <= DT_HALF_FP16; half++) {
+        for (size_t k = 0; k < sizeof(leaf_counts) / sizeof(leaf_counts[0]); k++) {
+            const uint32_t S = leaf_counts[k];
+            float want[COUNT];
+            int n_rounded = 0;
+            for (size_t i = 0; i < COUNT; i++) {
+                want[i] = rounded_sum(half, 0, S, true, i);
+                n_rounded += want[i] != plain_sum(0, S, i);
+            }
+            for (size_t i = 0; i < N_SCALARS; i++) {
+                want_f64[i] = plain_sum_f64(0, S, i);
+            }
+            assert_true(S == 1 ? n_rounded == 0 : n_rounded > COUNT * 9 / 10);
+            for (uint32_t R = 1; R <= MAX_RANKS && R <= S; R++) {
+                uint32_t order[MAX_LEAVES];
+                shuffle(order, S, R);
+                const world w = {.leaves = S, .ranks = R, .half = half, .order = order, .count = 11 * COUNT};
+                check_world(&w, want, want_f64);
+            }
+        }
+    }
+}
+
+static dt_status sum_twice(rank_job *job, dt_tree_sum *sum, float *mine)
+{
+    const dt_range range = {.begin = 0, .end = 2 * DT_SLICE_UNIT};
+    for (int round = 0; round < 2; round++) {
+        const uint64_t before = dt_comm_sent(job->comm);
+        const dt_tree_node node = {.height = 1, .index = dt_comm_rank(job->comm), .value = mine};
+        mine[0] = mine[DT_SLICE_UNIT] = 1.5F + (float)dt_comm_rank(job->comm) / 1024; /* bf16 has no 1025/1024 */
+        dt_tree_sum_half_set(sum, round == 0 ? DT_HALF_BF16 : DT_HALF_NONE);
+        DT_TRY(dt_tree_sum_start(sum, job->comm, &node, 1, range));
+        DT_TRY(dt_tree_sum_finish(sum));
+        job->result[round] = mine[dt_comm_rank(job->comm) * DT_SLICE_UNIT];
+        job->scalars[round] = (double)(dt_comm_sent(job->comm) - before);
+    }
+    return DT_OK;
+}
+
+static void *switch_as_rank(void *arg)
+{
+    rank_job *job = arg;
+    dt_tree_sum *sum = NULL;
+    float *mine = dt_alloc_n((size_t)2 * DT_SLICE_UNIT, sizeof(float));
+    const dt_tree_sum_desc d = {
+        .shape = shape_of(4, 2, dt_comm_rank(job->comm)), .most = 2 * DT_SLICE_UNIT, .half = DT_HALF_BF16};
+    dt_status st = mine != NULL ? dt_tree_sum_create(&d, &sum) : DT_ENOMEM;
+    if (st == DT_OK) {
+        st = sum_twice(job, sum, mine);
+    }
+    dt_error_take(&job->end, st);
+    dt_tree_sum_destroy(sum);
+    dt_free(mine);
+    return NULL;
+}
+
+/* What is sent as halves may be sent whole for a while: losses' differences want it. */
+static void test_halves_may_be_left_for_a_while(void **state)
+{
+    (void)state;
+    dt_comm *comms[2];
+    pthread_t threads[2];
+    rank_job jobs[2];
+    float result[2][2];
+    assert_int_equal(dt_comm_sim(2, 60, comms), DT_OK);
+    for (uint32_t r = 0; r < 2; r++) {
+        jobs[r] = (rank_job){.comm = comms[r], .result = result[r]};
+        assert_int_equal(pthread_create(&threads[r], NULL, switch_as_rank, &jobs[r]), 0);
+    }
+    for (uint32_t r = 0; r < 2; r++) {
+        pthread_join(threads[r], NULL);
+        assert_int_equal(jobs[r].end.status, DT_OK);
+        assert_true(jobs[r].scalars[0] == 2 * DT_SLICE_UNIT && jobs[r].scalars[1] == 4 * DT_SLICE_UNIT);
+        assert_true(result[r][1] == 3 + 1.0F / 1024);
+        dt_comm_destroy(comms[r]);
+    }
+    assert_true(result[0][0] == 3); /* what rank 1 has was rounded on its way, as it was not before */
+}
+
+/* ---- a rank that failed ---- */
+
 /* A rank that failed takes part, and what it lends is not written to. */
 static void *join_as_rank(void *arg)
 {
@@ -388,7 +492,8 @@ static void *join_as_rank(void *arg)
     const world *w = job->w;
     const dt_tree_sum_desc d = {.shape = shape_of(w->leaves, w->ranks, dt_comm_rank(job->comm)),
                                 .most = (int64_t)w->count,
-                                .is_fast = w->is_fast};
+                                .is_fast = w->is_fast,
+                                .half = w->half};
     dt_tree_sum *sum = NULL;
     dt_status st = dt_tree_sum_create(&d, &sum);
     if (st == DT_OK) {
@@ -407,8 +512,8 @@ static void test_a_rank_without_nodes_takes_part(void **state)
     (void)state;
     enum { RANKS = 3, N = 5000 };
     static float lent[N];
-    for (int fast = 0; fast < 2; fast++) {
-        const world w = {.leaves = 8, .ranks = RANKS, .is_fast = fast != 0, .count = N};
+    for (int mode = 0; mode < 3; mode++) {
+        const world w = {.leaves = 8, .ranks = RANKS, .is_fast = mode == 1, .half = mode == 2, .count = N};
         dt_comm *comms[RANKS];
         pthread_t threads[RANKS];
         rank_job jobs[RANKS];
@@ -446,6 +551,7 @@ typedef struct pool {
 static void *run_worker(void *arg)
 {
     pool *p = arg;
+    const dt_tree_shape shape = shape_of(p->leaves, 1, 0);
     for (;;) {
         uint32_t k = atomic_fetch_add(&p->next, 1);
         if (k >= p->leaves) {
@@ -453,7 +559,7 @@ static void *run_worker(void *arg)
         }
         uint32_t leaf = p->order[k];
         memcpy(p->buffers[leaf], leaf_table[leaf], sizeof(leaf_table[leaf]));
-        offer_leaf(p->tree, leaf, p->buffers[leaf], COUNT);
+        offer_leaf(p->tree, &shape, DT_HALF_NONE, leaf, p->buffers[leaf], COUNT);
     }
 }
 
@@ -605,6 +711,9 @@ static void test_refusals(void **state)
     dt_tree_sum_destroy(NULL);
     assert_int_equal(create_sum(2, 4, 0, 1, &sum), DT_EINVAL);
     assert_int_equal(create_sum(2, 2, 0, -1, &sum), DT_EINVAL);
+    const dt_tree_sum_desc both = {.shape = shape_of(2, 2, 0), .is_fast = true, .half = DT_HALF_BF16};
+    assert_int_equal(dt_tree_sum_create(&both, &sum), DT_EINVAL);
+    assert_non_null(strstr(dt_error_text(), "the library adds no halves"));
     for (uint64_t k = 1; k <= 7; k++) {
         char fault[32];
         snprintf(fault, sizeof(fault), "alloc:%llu", (unsigned long long)k);
@@ -627,6 +736,8 @@ int main(void)
         cmocka_unit_test(test_any_size_travels_whole),
         cmocka_unit_test(test_a_fast_sum_is_near_and_the_same_again),
         cmocka_unit_test(test_a_fast_sum_of_one_rank_is_the_exact_one),
+        cmocka_unit_test(test_halves_give_the_same_bits_on_any_number_of_ranks),
+        cmocka_unit_test(test_halves_may_be_left_for_a_while),
         cmocka_unit_test(test_a_rank_without_nodes_takes_part),
         cmocka_unit_test(test_workers_in_any_order_give_the_same_bits),
         cmocka_unit_test(test_leaves_in_order_keep_few_buffers),

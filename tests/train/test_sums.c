@@ -6,6 +6,7 @@
 
 #include "outcome.h"
 
+#include "base/err.h"
 #include "collective/tree_sum.h"
 
 #include <math.h>
@@ -94,11 +95,227 @@ static void test_fast_sums_are_near_and_repeat(void **state)
     outcome_drop(&exact);
 }
 
+/* ---- halves ------------------------------------------------------------------------------------------------------ */
+
+static void bf16(toy *t)
+{
+    large(t);
+    t->config.half = DT_HALF_BF16;
+}
+
+static void fp16(toy *t)
+{
+    large(t);
+    t->config.half = DT_HALF_FP16;
+}
+
+static void bf16_of_two_leaves(toy *t)
+{
+    bf16(t);
+    t->config.leaves = 2;
+}
+
+static void whole_of_one_leaf(toy *t)
+{
+    large(t);
+    t->config.leaves = 1;
+}
+
+static void bf16_of_one_leaf(toy *t)
+{
+    bf16(t);
+    t->config.leaves = 1;
+}
+
+static void test_halves_end_in_the_same_bits_on_any_ranks(void **state)
+{
+    (void)state;
+    static toy_change *const kinds[] = {bf16, fp16};
+    outcome whole;
+    outcome_train(large, STEPS, &whole);
+    for (size_t k = 0; k < 2; k++) {
+        outcome one;
+        outcome_train(kinds[k], STEPS, &one);
+        assert_memory_not_equal(one.state[0], whole.state[0], whole.bytes);
+        for (uint32_t ranks = 1; ranks <= 4; ranks++) {
+            outcome_on_ranks(kinds[k], STEPS, ranks, &one);
+        }
+        outcome_on_ranks(kinds[k], STEPS, 8, &one);
+        outcome_resumed(kinds[k], STEPS, CUT, &one);
+        outcome_drop(&one);
+    }
+    outcome_drop(&whole);
+}
+
+static void test_halves_go_on_on_another_number_of_ranks(void **state)
+{
+    (void)state;
+    outcome one, half[MOST], resumed[MOST];
+    outcome_train(bf16, STEPS, &one);
+    outcome_of_ranks(bf16, NULL, 0, CUT, 3, half);
+    outcome_of_ranks(bf16, half, CUT, STEPS, 4, resumed);
+    for (uint32_t r = 0; r < 4; r++) {
+        outcome_same(&one, &resumed[r]);
+    }
+    outcome_drop(&one);
+    drop_all(half, 3);
+    drop_all(resumed, 4);
+}
+
+static void test_halves_of_few_leaves(void **state)
+{
+    (void)state;
+    outcome one, whole;
+    outcome_train(bf16_of_two_leaves, STEPS, &one);
+    outcome_on_ranks(bf16_of_two_leaves, STEPS, 2, &one);
+    outcome_drop(&one);
+    outcome_train(whole_of_one_leaf, STEPS, &whole); /* the root alone: nothing is ever sent */
+    outcome_train(bf16_of_one_leaf, STEPS, &one);
+    outcome_same(&whole, &one);
+    outcome_drop(&whole);
+    outcome_drop(&one);
+}
+
+/* The first scale takes gradients beyond 65504, which fp32 holds easily. */
+static void scaled(toy *t)
+{
+    large(t);
+    t->config.scaling = (dt_scaler_config){.kind = DT_SCALING_DYNAMIC,
+                                           .initial = 0x1p24,
+                                           .min = 1,
+                                           .max = 0x1p24,
+                                           .growth = 2,
+                                           .backoff = 0x1p-4,
+                                           .interval = 3,
+                                           .hysteresis = 1,
+                                           .max_skips = 6};
+}
+
+static void scaled_fp16(toy *t)
+{
+    scaled(t);
+    t->config.half = DT_HALF_FP16;
+}
+
+static void test_overflow_of_fp16_skips_a_step(void **state)
+{
+    (void)state;
+    outcome whole, one;
+    outcome_train(scaled, STEPS, &whole);
+    assert_int_equal(whole.updates, STEPS);
+    outcome_train(scaled_fp16, STEPS, &one);
+    assert_in_range(one.updates, 1, STEPS - 1);
+    assert_true(one.scaler.overflows > 0 && one.scale[0] == 0x1p20);
+    for (uint32_t ranks = 2; ranks <= 4; ranks++) {
+        outcome_on_ranks(scaled_fp16, STEPS, ranks, &one);
+    }
+    outcome_drop(&whole);
+    outcome_drop(&one);
+}
+
+static void test_overflow_of_fp16_without_a_scale_ends_training(void **state)
+{
+    (void)state;
+    toy t;
+    dt_step_report r = {.struct_size = sizeof(r)};
+    toy_init(&t);
+    fp16(&t);
+    t.config.scaling = (dt_scaler_config){.kind = DT_SCALING_STATIC, .initial = 0x1p30, .max_skips = 2};
+    toy_start(&t);
+    assert_int_equal(toy_step(&t, &r), DT_OK); /* skipped */
+    assert_int_equal(toy_step(&t, &r), DT_EDIVERGED);
+    assert_non_null(strstr(dt_error_text(), "is not finite"));
+    assert_non_null(strstr(dt_error_text(), "comm.wire = fp16 holds numbers up to 65504, bf16 any"));
+    toy_fini(&t);
+}
+
+/* ---- bytes ------------------------------------------------------------------------------------------------------- */
+
+/* Up to the end of the last parameter. */
+static int64_t count_of(const toy *t)
+{
+    const dt_param *last = &t->params.param[t->params.n - 1];
+    return last->offset + last->count;
+}
+
+/* By the formula: of each bucket, a rank sends all but its slice for each of its nodes, and its slice to all others. */
+static uint64_t exchange_of(const toy *t, uint32_t ranks, uint32_t rank)
+{
+    const int64_t most = (int64_t)(t->config.bucket_bytes / sizeof(float));
+    const dt_tree_shape shape = {.leaves = t->config.leaves, .ranks = ranks, .rank = rank};
+    const uint64_t each = t->config.half != DT_HALF_NONE ? 2 : 4;
+    dt_tree_node node[DT_TREE_MAX_NODES];
+    const uint64_t n_nodes = t->config.fast_sums ? 1 : dt_tree_cover(&shape, rank, node);
+    uint64_t sent = 0;
+    for (int64_t at = 0; at < count_of(t); at += most) {
+        const dt_range bucket = {at, at + most < count_of(t) ? at + most : count_of(t)};
+        const dt_range slice = dt_slice_of(bucket, ranks, rank);
+        const uint64_t own = (uint64_t)(slice.end - slice.begin), all = (uint64_t)(bucket.end - bucket.begin);
+        sent += (all - own) * each * n_nodes + own * 4 * (ranks - 1);
+    }
+    return sent;
+}
+
+/* What else a step sends: sums of squares of a rank's units, losses of as many leaves as any rank has, and an agreement
+ * of 512 bytes, each to all others. */
+static uint64_t rest_of(const toy *t, uint32_t ranks, uint32_t rank)
+{
+    const int64_t most = (int64_t)(t->config.bucket_bytes / sizeof(float));
+    const uint64_t leaves = (t->config.leaves + ranks - 1) / ranks;
+    uint64_t units = 0;
+    for (int64_t at = 0; at < count_of(t); at += most) {
+        const dt_range bucket = {at, at + most < count_of(t) ? at + most : count_of(t)};
+        const dt_range slice = dt_slice_of(bucket, ranks, rank);
+        units += (uint64_t)(slice.end - slice.begin + DT_SLICE_UNIT - 1) / DT_SLICE_UNIT;
+    }
+    return (units * sizeof(double) + leaves * sizeof(double) + 512) * (ranks - 1);
+}
+
+static void test_ranks_send_what_the_formula_says(void **state)
+{
+    (void)state;
+    static toy_change *const modes[] = {large, fast, bf16, fp16};
+    uint64_t all[4][MOST + 1] = {{0}};
+    for (size_t m = 0; m < 4; m++) {
+        for (uint32_t ranks = 2; ranks <= MOST; ranks++) {
+            outcome o[MOST];
+            toy t;
+            outcome_of_ranks(modes[m], NULL, 0, 2, ranks, o);
+            toy_init(&t);
+            modes[m](&t);
+            toy_start(&t);
+            for (uint32_t r = 0; r < ranks; r++) {
+                assert_int_equal(o[r].told, exchange_of(&t, ranks, r));
+                assert_int_equal(o[r].sent, o[r].told + rest_of(&t, ranks, r));
+                all[m][ranks] += o[r].told;
+            }
+            /* of all ranks together: w P (R - 1) for as many nodes as each has, and 4 P (R - 1) */
+            if (ranks == 2 || ranks == 4 || ranks == 8) {
+                const uint64_t P = (uint64_t)count_of(&t), w = t.config.half != DT_HALF_NONE ? 2 : 4;
+                assert_int_equal(all[m][ranks], (w + 4) * P * (ranks - 1));
+            }
+            toy_fini(&t);
+            drop_all(o, ranks);
+        }
+    }
+    for (uint32_t ranks = 2; ranks <= MOST; ranks++) {
+        assert_true(all[1][ranks] <= all[0][ranks] && all[2][ranks] <= all[0][ranks] * 3 / 4);
+        assert_int_equal(all[2][ranks], all[3][ranks]);
+    }
+    assert_true(all[1][3] < all[0][3]); /* three ranks have more than one node each */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fast_sums_of_one_rank_are_exact),
         cmocka_unit_test(test_fast_sums_are_near_and_repeat),
+        cmocka_unit_test(test_halves_end_in_the_same_bits_on_any_ranks),
+        cmocka_unit_test(test_halves_go_on_on_another_number_of_ranks),
+        cmocka_unit_test(test_halves_of_few_leaves),
+        cmocka_unit_test(test_overflow_of_fp16_skips_a_step),
+        cmocka_unit_test(test_overflow_of_fp16_without_a_scale_ends_training),
+        cmocka_unit_test(test_ranks_send_what_the_formula_says),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
