@@ -176,6 +176,7 @@ static void write_json(const list *l, dt_json_out *o)
             dt_json_str(o, "phase", s->phase);
             dt_json_i64(o, "phase_index", s->phase_index);
             dt_json_i64(o, "phases", s->n_phases);
+            dt_json_i64(o, "ranks", s->ranks);
             dt_json_i64(o, "step", (int64_t)s->step);
             dt_json_i64(o, "steps", (int64_t)s->steps);
             dt_json_f64(o, "phase_progress", s->part);
@@ -238,8 +239,19 @@ static void describe_phase(const dt_run_state *s, char *out, size_t bytes)
     }
 }
 
+/* A column for the few runs that have several. */
+static bool has_ranks(const list *l)
+{
+    bool is = false;
+    for (uint32_t i = 0; i < l->n; i++) {
+        is = is || l->row[i].state.ranks > 1;
+    }
+    return is;
+}
+
 static void print_table(const list *l)
 {
+    const bool shows_ranks = has_ranks(l);
     int name = 3, phase = 5, step = 4;
     char text[192], count[64];
     for (uint32_t i = 0; i < l->n; i++) {
@@ -252,8 +264,8 @@ static void print_table(const list *l)
         describe_step(&l->row[i].state, count, sizeof(count));
         step = (int)strlen(count) > step ? (int)strlen(count) : step;
     }
-    dt_print("%-*s  %-11s  %-20s  %-*s  %*s      %%  best\n", name, "run", "state", "began", phase, "phase", step,
-             "step");
+    dt_print("%-*s  %-11s  %-20s%s  %-*s  %*s      %%  best\n", name, "run", "state", "began",
+             shows_ranks ? "  ranks" : "", phase, "phase", step, "step");
     for (uint32_t i = 0; i < l->n; i++) {
         const row *r = &l->row[i];
         const dt_run_state *s = &r->state;
@@ -265,7 +277,11 @@ static void print_table(const list *l)
         }
         describe_phase(s, text, sizeof(text));
         describe_step(s, count, sizeof(count));
-        dt_print("  %-20s  %-*s  %*s", s->start[0] != '\0' ? s->start : "-", phase, text, step, count);
+        dt_print("  %-20s", s->start[0] != '\0' ? s->start : "-");
+        if (shows_ranks) {
+            dt_print("  %5u", s->ranks);
+        }
+        dt_print("  %-*s  %*s", phase, text, step, count);
         if (isnan(s->progress)) {
             dt_print("      -");
         } else {

@@ -11,6 +11,7 @@
 #include "report/panel.h"
 
 #include "report/html.h"
+#include "report/ranks_text.h"
 
 #include <math.h>
 #include <string.h>
@@ -81,6 +82,7 @@ dt_status dt_panel_time(const dt_page *p, const dt_page_phase *phase)
     bool is_open = false;
     for (uint32_t i = 0; i < p->n_runs; i++) {
         part parts[MAX_PARTS];
+        char ranks[DT_RANKS_TEXT_BYTES];
         const uint32_t n = phase->at[i] >= 0 ? split(p, phase, i, parts) : 0;
         double total = 0;
         for (uint32_t k = 0; k < n; k++) {
@@ -105,7 +107,13 @@ dt_status dt_panel_time(const dt_page *p, const dt_page_phase *phase)
                         parts[k].text, 100 * parts[k].seconds / total, dt_duration_text(parts[k].seconds, text),
                         parts[k].record[0] != '\0' ? " " : "", parts[k].record);
         }
-        dt_str_add(p->out, "</ul></div>\n");
+        dt_str_add(p->out, "</ul>");
+        if (dt_ranks_text(p->run[i].records, (uint32_t)phase->at[i], p->run[i].state.ranks, ranks)) {
+            dt_str_add(p->out, "<p>");
+            dt_html_text(p->out, ranks);
+            dt_str_add(p->out, "</p>");
+        }
+        dt_str_add(p->out, "</div>\n");
     }
     return DT_OK;
 }

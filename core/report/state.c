@@ -170,6 +170,7 @@ void dt_run_state_get(const char *dir, const dt_flat *meta, const dt_flat *confi
     out->condition = condition_of(dir, out->exit_code);
     snprintf(out->start, sizeof(out->start), "%s", dt_flat_text(meta, "start"));
     snprintf(out->end, sizeof(out->end), "%s", dt_flat_text(meta, "end"));
+    out->ranks = (uint32_t)dt_i64_within(dt_flat_number(meta, "ranks", 1), 1, UINT32_MAX);
     const char *planned = dt_flat_text(progress, "phase");
     const dt_phase_records *last = records->n_phases > 0 ? &records->phase[records->n_phases - 1] : NULL;
     out->has_phase = planned[0] != '\0' || last != NULL;

@@ -35,7 +35,8 @@ typedef struct dt_run_state {
     bool best_is_min;
     double best, last; /* the best value of it, and the last one */
     uint64_t best_step;
-    long process; /* that trains it now, on host; 0: not known */
+    uint32_t ranks; /* that train it, or did last */
+    long process;   /* that trains it now, on host; 0: not known */
     char host[64];
     char error[256]; /* the last line of error.log of a run that failed, "" where there is none */
 } dt_run_state;

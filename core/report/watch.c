@@ -8,6 +8,7 @@
 
 #include "base/print.h"
 #include "report/html.h"
+#include "report/ranks_text.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -170,6 +171,19 @@ static uint32_t add_costs(const dt_logbook *l, const dt_watch_opts *o, uint32_t 
     return n;
 }
 
+/* How several ranks share the work of the phase. */
+static uint32_t add_ranks(const dt_logbook *l, const dt_watch_opts *o, uint32_t room, dt_str *out)
+{
+    char line[DT_RANKS_TEXT_BYTES];
+    const dt_records *r = l->records;
+    if (room == 0 || r->n_phases == 0 || !dt_ranks_text(r, r->n_phases - 1, l->state.ranks, line)) {
+        return 0;
+    }
+    add_clipped(out, line, o->columns);
+    dt_str_add(out, "\n");
+    return 1;
+}
+
 static void add_series(const dt_series *s, const dt_watch_opts *o, dt_str *out)
 {
     char last[DT_NUMBER_BYTES];
@@ -189,11 +203,9 @@ void dt_watch_text(const dt_logbook *l, const dt_watch_opts *o, dt_str *out)
 {
     const dt_records *r = l->records;
     add_head(l, o, out);
-    uint32_t n = add_costs(l, o,
-                           o->rows == 0               ? UINT32_MAX
-                           : o->rows > HEAD_LINES + 1 ? o->rows - HEAD_LINES - 1
-                                                      : 0,
-                           out);
+    const uint32_t room = o->rows == 0 ? UINT32_MAX : o->rows > HEAD_LINES + 1 ? o->rows - HEAD_LINES - 1 : 0;
+    uint32_t n = add_costs(l, o, room, out);
+    n += add_ranks(l, o, room - n, out);
     for (uint32_t i = 0; i < 2 * r->n_series; i++) { /* what is judged and the loss before the others */
         const dt_series *s = &r->series[i % r->n_series];
         const bool is_first = strcmp(s->name, "loss") == 0 || strcmp(s->name, l->state.best_name) == 0;

@@ -112,6 +112,51 @@ static void test_costs_beside_their_limits(void **state)
     dt_logbook_close(&l);
 }
 
+static void test_ranks(void **state)
+{
+    (void)state;
+    dt_logbook l;
+    dt_str out = {0};
+    const char line[] = "{\"step\":%d,\"phase\":\"p\",\"wall_s\":%d,\"ranks/busy_s\":0.%d,\"ranks/waiting\":0.25,"
+                        "\"ranks/imbalance\":%s,\"ranks/slowest\":%d,\"ranks/sent\":2000000}\n";
+    put("meta.json", "w", "{\"ranks\":3}\n");
+    put("metrics.jsonl", "w", "");
+    for (int i = 1; i <= 4; i++) {
+        char text[256];
+        snprintf(text, sizeof(text), line, i, i, i, i == 4 ? "null" : "0.1", i == 1 ? 0 : 2);
+        put("metrics.jsonl", "a", text);
+    }
+    assert_int_equal(dt_logbook_open(folder, &l), DT_OK);
+    assert_int_equal(l.state.ranks, 3);
+    const dt_watch_opts wide = {.columns = 200}, narrow = {.columns = 20};
+    dt_watch_text(&l, &wide, &out);
+    expect_line(dt_str_text(&out),
+                "\n3 ranks: busy 0.25 s an iteration, waiting 25.0 % of the time for each other; the "
+                "slowest is 10.0 % above the mean, rank 2 in 75 % of the iterations; each sends 2.0 MB\n");
+    dt_str_clear(&out);
+    dt_watch_text(&l, &narrow, &out);
+    expect_line(dt_str_text(&out), "\n3 ranks: busy 0.25 s\n");
+    dt_logbook_close(&l);
+
+    put("meta.json", "w", "{\"ranks\":1}\n"); /* resumed on one */
+    assert_int_equal(dt_logbook_open(folder, &l), DT_OK);
+    dt_str_clear(&out);
+    dt_watch_text(&l, &wide, &out);
+    assert_null(strstr(dt_str_text(&out), "ranks:"));
+    dt_logbook_close(&l);
+    put("meta.json", "w", "{\"ranks\":-7}\n"); /* anybody's */
+    assert_int_equal(dt_logbook_open(folder, &l), DT_OK);
+    assert_int_equal(l.state.ranks, 1);
+    dt_logbook_close(&l);
+    put("meta.json", "w", "{\"ranks\":1e300}\n");
+    assert_int_equal(dt_logbook_open(folder, &l), DT_OK);
+    dt_str_clear(&out);
+    dt_watch_text(&l, &wide, &out);
+    assert_null(strstr(dt_str_text(&out), "ranks:"));
+    dt_str_fini(&out);
+    dt_logbook_close(&l);
+}
+
 static void test_nothing_yet(void **state)
 {
     (void)state;
@@ -133,6 +178,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_view, folder_begin, folder_end),
         cmocka_unit_test_setup_teardown(test_costs_beside_their_limits, folder_begin, folder_end),
+        cmocka_unit_test_setup_teardown(test_ranks, folder_begin, folder_end),
         cmocka_unit_test_setup_teardown(test_nothing_yet, folder_begin, folder_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

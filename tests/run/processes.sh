@@ -38,7 +38,17 @@ for key in busy_s waiting imbalance slowest sent; do
     grep -q "\"ranks/$key\":" "$work/n3/metrics.jsonl" || fail "ranks/$key is not recorded"
 done
 cases=$((cases + 1))
-"$dtrain" watch "$work/n3" | grep -q "ranks/imbalance" || fail "dtrain watch does not show how the ranks do"
+"$dtrain" watch "$work/n3" >"$work/out"
+grep -q "ranks/imbalance" "$work/out" && grep -q "^3 ranks: busy .* an iteration, waiting " "$work/out" ||
+    fail "dtrain watch does not show how the ranks do"
+cases=$((cases + 1))
+"$dtrain" report "$work/n3" --out "$work/page.html" >"$work/out" 2>"$work/err" &&
+    grep -q "<p>3 ranks: busy .* an iteration, waiting " "$work/page.html" || fail "the report does not show how the ranks do"
+cases=$((cases + 1))
+"$dtrain" runs "$work" >"$work/out"
+head -n 1 "$work/out" | grep -q " began  *ranks  phase " && grep -q "^n3  *done .*Z      3  phase3" "$work/out" &&
+    grep -q "^whole  *done .*Z      1  phase3" "$work/out" && "$dtrain" runs "$work/n3" --json | grep -q '"ranks":3,' &&
+    ! "$dtrain" runs "$work/whole" | grep -q " ranks " || fail "dtrain runs does not show how many ranks: $(cat "$work/out")"
 
 echo "localhost slots=2" >"$work/hosts"
 train 0 hosted --nproc 2 --hostfile "$work/hosts"
