@@ -83,10 +83,12 @@ static const verb verbs[] = {
      "  dtrain render runs/first --out pictures --every 10\n"},
     {"watch", V_WATCH, "RUN", "a run live on the terminal: progress, and every number with its course",
      "  dtrain watch runs/first\n  dtrain watch runs/first --json\n"},
-    {"bench", V_BENCH, "comm", "latency and bandwidth between processes, and what a step would take on more of them",
+    {"bench", V_BENCH, "comm | gpu",
+     "latency and bandwidth between processes, and what a step would take on more of them, or takes on a GPU at least",
      "  dtrain bench comm --nproc 2\n"
      "  dtrain bench comm --nproc 4 --parameters 1.2 --step-time 0.35\n"
-     "  mpirun -n 8 --hostfile hosts dtrain bench comm --json\n"},
+     "  mpirun -n 8 --hostfile hosts dtrain bench comm --json\n"
+     "  dtrain bench gpu --predict H100 --plugin phase1_world_model --set amp.enabled=true\n"},
 };
 
 typedef struct later {
@@ -108,15 +110,15 @@ typedef struct option {
 
 #define MEMBER(m) offsetof(dt_args, m)
 static const option options[] = {
-    {"plugin", 0, A_VALUE, V_RUN | V_EVAL | V_EXPORT | V_RENDER, MEMBER(plugin), 0, "FILE_OR_ID",
+    {"plugin", 0, A_VALUE, V_RUN | V_EVAL | V_EXPORT | V_RENDER | V_BENCH, MEMBER(plugin), 0, "FILE_OR_ID",
      "the phase to run: phase2_ppo.so, ./x/y.so or an id"},
     {"config", 'c', A_REPEAT, V_ALL, MEMBER(config), MEMBER(n_config), "FILE",
      "configuration (libconfig); repeatable, later wins"},
     {"set", 's', A_REPEAT, V_ALL, MEMBER(set), MEMBER(n_set), "KEY=VALUE",
      "one value, e.g. models.world=world_gru; repeatable"},
-    {"profile", 0, A_VALUE, V_RUN | V_EVAL | V_SHOW | V_EXPORT | V_RENDER, MEMBER(profile), 0, "NAME|FILE",
+    {"profile", 0, A_VALUE, V_RUN | V_EVAL | V_SHOW | V_EXPORT | V_RENDER | V_BENCH, MEMBER(profile), 0, "NAME|FILE",
      "a shipped profile below the files"},
-    {"phase", 0, A_VALUE, V_RUN | V_EVAL | V_EXPORT | V_RENDER, MEMBER(phase), 0, "all|N|NAME",
+    {"phase", 0, A_VALUE, V_RUN | V_EVAL | V_EXPORT | V_RENDER | V_BENCH, MEMBER(phase), 0, "all|N|NAME",
      "only this phase of the configuration"},
     {"run-dir", 0, A_VALUE, V_RUN | V_DOCTOR, MEMBER(run_dir), 0, "DIR",
      "use DIR itself instead of runs/<name>-<time>"},
@@ -142,7 +144,7 @@ static const option options[] = {
      "with --nproc: mpirun's list of machines, each with its processes"},
     {"check-sync", 0, A_VALUE, V_RUN, MEMBER(check_sync), 0, "N",
      "compare the parameters of all ranks every N steps; a difference ends the run and is named"},
-    {"threads", 't', A_VALUE, V_RUN | V_EVAL | V_RENDER, MEMBER(threads), 0, "N",
+    {"threads", 't', A_VALUE, V_RUN | V_EVAL | V_RENDER | V_BENCH, MEMBER(threads), 0, "N",
      "worker threads; the result does not depend on it"},
     {"seed", 0, A_VALUE, V_RUN, MEMBER(seed), 0, "N", "seed of everything random"},
     {"max-steps", 0, A_VALUE, V_RUN, MEMBER(max_steps), 0, "N", "stop after N steps of this phase, exit code 0"},
@@ -164,6 +166,8 @@ static const option options[] = {
      "of the model that is reckoned with, 15 without it"},
     {"step-time", 0, A_VALUE, V_BENCH, MEMBER(step_time), 0, "S",
      "what a step computes on one rank (time/step of a run), 0.1 without it"},
+    {"predict", 0, A_VALUE, V_BENCH, MEMBER(predict), 0, "H100|H200|A100|4090",
+     "gpu: for this GPU, which need not be there, by calculation from the plan and the figures of its maker"},
     {"json", 0, A_FLAG, V_ALL, MEMBER(json), 0, NULL, "answer in JSON on standard output"},
     {"quiet", 'q', A_FLAG, V_ALL, MEMBER(quiet), 0, NULL, "warnings and errors only"},
     {"verbose", 'v', A_FLAG, V_ALL, MEMBER(verbose), 0, NULL, "more"},

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * `dtrain bench comm`: measures the communicator between the processes that it was started with, and says what a step
- * of training would take on more of them. See cost.h for the formulas.
+ * of training would take on more of them. See cost.h for the formulas. `dtrain bench gpu` reckons what a step takes on
+ * a GPU at least (run/roofline.h), as a dry run.
  */
 #include <config.h>
 
@@ -14,6 +15,7 @@
 #include "base/str.h"
 #include "collective/cost.h"
 #include "optim/optim.h"
+#include "run/roofline.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -170,14 +172,15 @@ static dt_status measure_all(dt_comm *c, bool is_json, answer *a)
     return dt_comm_rank(c) == 0 ? say(a, is_json) : DT_OK;
 }
 
-dt_status dt_verb_bench(const dt_args *a, int *code_p)
+static dt_status bench_comm(const dt_args *a, int *code_p)
 {
     answer out = {.model = {.parameters = 15, .step_s = 0.1, .bucket_bytes = BUCKET_BYTES, .leaves = LEAVES}};
     int64_t n = 0;
     dt_launch launch;
     dt_comm *c = NULL;
-    if (a->n_words != 1 || strcmp(a->word[0], "comm") != 0) {
-        return DT_FAIL(DT_ECONFIG, "dtrain bench takes one word, comm; see dtrain bench --help");
+    if (a->predict != NULL || a->plugin != NULL || a->phase != NULL || a->profile != NULL || a->threads != NULL) {
+        return DT_FAIL(DT_ECONFIG, "dtrain bench comm measures processes, not a phase: --predict, --plugin, --phase, "
+                                   "--profile and --threads are for dtrain bench gpu");
     }
     DT_TRY(parse_amount("--parameters", a->parameters, 10000, &out.model.parameters));
     DT_TRY(parse_amount("--step-time", a->step_time, 1e6, &out.model.step_s));
@@ -201,4 +204,32 @@ dt_status dt_verb_bench(const dt_args *a, int *code_p)
         dt_comm_abandon(c, dt_error_text());
     }
     return dt_processes_end(&launch, c, st, code_p);
+}
+
+static dt_status bench_gpu(const dt_args *a, int *code_p)
+{
+    dt_args dry = *a;
+    if (a->parameters != NULL || a->step_time != NULL || a->nproc != NULL || a->hostfile != NULL) {
+        return DT_FAIL(DT_ECONFIG, "dtrain bench gpu reckons one GPU from the plan of a phase: --parameters, "
+                                   "--step-time, --nproc and --hostfile are for dtrain bench comm");
+    }
+    if (a->predict == NULL || dt_gpu_peak_find(a->predict) == NULL) {
+        return DT_FAIL(DT_ECONFIG, "--predict%s%s: expected one of %s", a->predict != NULL ? " " : "",
+                       a->predict != NULL ? a->predict : "", dt_gpu_peak_names());
+    }
+    dry.n_words = 0;
+    dry.dry_run = true;
+    return dt_verb_run(&dry, code_p);
+}
+
+dt_status dt_verb_bench(const dt_args *a, int *code_p)
+{
+    const char *what = a->n_words == 1 ? a->word[0] : "";
+    if (strcmp(what, "comm") == 0) {
+        return bench_comm(a, code_p);
+    }
+    if (strcmp(what, "gpu") == 0) {
+        return bench_gpu(a, code_p);
+    }
+    return DT_FAIL(DT_ECONFIG, "dtrain bench takes one word, comm or gpu; see dtrain bench --help");
 }

@@ -16,6 +16,7 @@
 #include "base/print.h"
 #include "base/exit.h"
 #include "run/fit.h"
+#include "run/roofline.h"
 #include "run/forecast.h"
 #include "run/handover.h"
 #include "run/resume.h"
@@ -123,6 +124,20 @@ static dt_status tell_plan(const dt_stage *stage, const dt_forecast *f, dt_json_
     return st;
 }
 
+/* dtrain bench gpu, instead of the plan. */
+static dt_status tell_roofline(const dt_stage *stage, const char *gpu, dt_json_out *json)
+{
+    dt_str text = {0};
+    const dt_gpu_peak *g = dt_gpu_peak_find(gpu);
+    if (json != NULL) {
+        return dt_roofline_json(stage, g, json);
+    }
+    const dt_status st = dt_roofline_text(stage, g, &text);
+    dt_print_text(dt_str_text(&text));
+    dt_str_fini(&text);
+    return st;
+}
+
 static dt_status print_graph(const dt_stage *stage)
 {
     dt_str text = {0};
@@ -152,7 +167,7 @@ static dt_status plan_phase(dry_plan *p, dt_stage *stage, bool *is_beyond_p)
     const dt_status st = dt_fit_stage(stage, p->max_steps, &f, true, is_beyond_p);
     dt_error_take(&refused, st);
     DT_TRY(st < 0 && !*is_beyond_p ? st : DT_OK);
-    DT_TRY(tell_plan(stage, &f, p->json));
+    DT_TRY(p->a->predict != NULL ? tell_roofline(stage, p->a->predict, p->json) : tell_plan(stage, &f, p->json));
     p->is_told = true;
     DT_TRY(p->a->print_graph != NULL ? print_graph(stage) : DT_OK);
     return st < 0 ? dt_error_put(&refused) : st;
@@ -200,12 +215,14 @@ static dt_status dry_run(dt_session *s, const dt_args *a)
         st = dry_run_phase(s, i, &p);
     }
     dt_error_take(&refused, st);
-    if (!a->json && st == DT_OK) {
+    if (!a->json && st == DT_OK && a->predict == NULL) {
         files_text(a, s);
     }
     if (a->json && p.is_told) {
         dt_json_end(&o, ']');
-        files_json(a, s, &o);
+        if (a->predict == NULL) {
+            files_json(a, s, &o);
+        }
         dt_json_end(&o, '}');
         if (st == DT_OK) {
             st = dt_str_status(&text);

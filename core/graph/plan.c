@@ -400,26 +400,35 @@ int64_t dt_plan_last_write(const dt_plan *p, int64_t begin, int64_t end)
     return last;
 }
 
+dt_call_cost dt_plan_call_cost(const dt_plan *p, uint32_t call, const int64_t *size)
+{
+    const dt_node *n = &p->ir.node[p->call[call].node];
+    const dt_op_info *info = dt_op_find(n->op);
+    dt_call_cost out = {.op = dt_op_name(n->op), .is_product = info->precision == DT_PRECISION_ALLOW};
+    dt_view views[DT_KERNEL_MAX_IN + DT_KERNEL_MAX_OUT];
+    memcpy(views, &p->view[p->call[call].view], (n->n_in + n->n_out) * sizeof(*views));
+    for (uint32_t k = 0; k < n->n_in + n->n_out; k++) {
+        int32_t v = k < n->n_in ? n->in[k] : n->out[k - n->n_in];
+        if (v >= 0) {
+            for (int32_t i = 0; i < views[k].rank; i++) {
+                views[k].dim[i] = dt_extent_live(p->ir.value[v].shape.dim[i], size);
+            }
+        }
+        out.cost.bytes += passes_over(p, n, k, &views[k]) * (double)dt_view_count(&views[k]) *
+                          (double)dt_dtype_bytes((uint32_t)views[k].dtype);
+    }
+    out.cost.flops = info->flops != NULL ? info->flops(views, views + n->n_in, &n->attr)
+                                         : dt_flops_elements(views, views + n->n_in, &n->attr);
+    return out;
+}
+
 dt_plan_cost dt_plan_cost_get(const dt_plan *p, const int64_t *size)
 {
     dt_plan_cost cost = {0};
     for (uint32_t c = 0; c < p->n_calls; c++) {
-        const dt_node *n = &p->ir.node[p->call[c].node];
-        dt_view views[DT_KERNEL_MAX_IN + DT_KERNEL_MAX_OUT];
-        memcpy(views, &p->view[p->call[c].view], (n->n_in + n->n_out) * sizeof(*views));
-        for (uint32_t k = 0; k < n->n_in + n->n_out; k++) {
-            int32_t v = k < n->n_in ? n->in[k] : n->out[k - n->n_in];
-            if (v >= 0) {
-                for (int32_t i = 0; i < views[k].rank; i++) {
-                    views[k].dim[i] = dt_extent_live(p->ir.value[v].shape.dim[i], size);
-                }
-            }
-            cost.bytes += passes_over(p, n, k, &views[k]) * (double)dt_view_count(&views[k]) *
-                          (double)dt_dtype_bytes((uint32_t)views[k].dtype);
-        }
-        const dt_op_info *info = dt_op_find(n->op);
-        cost.flops += info->flops != NULL ? info->flops(views, views + n->n_in, &n->attr)
-                                          : dt_flops_elements(views, views + n->n_in, &n->attr);
+        const dt_call_cost call = dt_plan_call_cost(p, c, size);
+        cost.bytes += call.cost.bytes;
+        cost.flops += call.cost.flops;
     }
     return cost;
 }

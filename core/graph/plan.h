@@ -45,7 +45,14 @@ typedef struct dt_plan_cost {
 dt_status dt_plan_compile(const dt_graph *g, const dt_plan_desc *d, dt_plan **out_p) DT_NODISCARD;
 void dt_plan_destroy(dt_plan *p);
 const dt_plan_info *dt_plan_info_get(const dt_plan *p);
-/* What one run of the whole plan costs at these live sizes. */
+typedef struct dt_call_cost { /* one of the plan's n_calls */
+    const char *op;
+    bool is_product; /* of matrices: what mixed precision computes in half */
+    dt_plan_cost cost;
+} dt_call_cost;
+
+/* What one call costs at these live sizes, and one run of the whole plan. */
+dt_call_cost dt_plan_call_cost(const dt_plan *p, uint32_t call, const int64_t *size);
 dt_plan_cost dt_plan_cost_get(const dt_plan *p, const int64_t *size);
 /* How much of an exec's arenas becomes resident by runs at these live sizes. */
 size_t dt_plan_touched_bytes(const dt_plan *p, const int64_t *size);

@@ -20,6 +20,7 @@ core_libdtcore_la_SOURCES += \
 	core/run/rank_show.c \
 	core/run/result_text.c \
 	core/run/resume.c core/run/resume.h \
+	core/run/roofline.c core/run/roofline.h \
 	core/run/run.c core/run/run.h \
 	core/run/run_record.c \
 	core/run/run_start.c core/run/run_start.h \

@@ -462,15 +462,31 @@ void dt_trainer_arenas_get(const dt_trainer *t, const double *mean, dt_trainer_m
     dt_passes_arenas_get(t, mean, mapped, resident);
 }
 
-dt_plan_cost dt_trainer_cost(const dt_trainer *t)
+static void batch_size(const dt_trainer *t, int64_t *size)
 {
     const dt_samples *s = t->d.source;
-    int64_t size[DT_SAMPLES_MAX_SYMBOLS + 1];
     for (uint32_t k = 0; k < s->n_symbols; k++) {
         size[k] = (int64_t)(s->sample_mean[k] * t->c.batch + 0.5);
     }
     size[s->n_symbols] = t->c.batch;
+}
+
+dt_plan_cost dt_trainer_cost(const dt_trainer *t)
+{
+    int64_t size[DT_SAMPLES_MAX_SYMBOLS + 1];
+    batch_size(t, size);
     return dt_plan_cost_get(t->train.plan, size);
+}
+
+bool dt_trainer_call(const dt_trainer *t, uint32_t call, dt_call_cost *out_p)
+{
+    int64_t size[DT_SAMPLES_MAX_SYMBOLS + 1];
+    batch_size(t, size);
+    if (call >= dt_plan_info_get(t->train.plan)->n_calls) {
+        return false;
+    }
+    *out_p = dt_plan_call_cost(t->train.plan, call, size);
+    return true;
 }
 
 double dt_trainer_overflow_rate(const dt_trainer *t)

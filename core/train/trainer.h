@@ -154,6 +154,8 @@ uint64_t dt_trainer_brought(const dt_trainer *t);
 void dt_trainer_slice(const dt_samples *s, const double *mean, uint64_t most, int64_t *size);
 /* Forward and backward of a whole batch of mean samples, as if it were one slice. */
 dt_plan_cost dt_trainer_cost(const dt_trainer *t);
+/* One of its calls; false: there are no more. */
+bool dt_trainer_call(const dt_trainer *t, uint32_t call, dt_call_cost *out_p);
 dt_trainer_times dt_trainer_times_get(const dt_trainer *t);
 uint32_t dt_trainer_half(const dt_trainer *t); /* DT_HALF_*: in what gradients are sent */
 bool dt_trainer_is_fast(const dt_trainer *t);  /* ranks' gradients are summed in an order of their library */
