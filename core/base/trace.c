@@ -159,10 +159,10 @@ static void put_time(FILE *f, const char *key, uint64_t ns)
     fprintf(f, ",\"%s\":%" PRIu64 ".%03u", key, ns / 1000, (unsigned)(ns % 1000));
 }
 
-static void put_record(FILE *f, const buffer *b, const record *r)
+static void put_record(FILE *f, uint32_t process, const buffer *b, const record *r)
 {
     const uint64_t at = r->begin_ns > start_ns ? r->begin_ns - start_ns : 0;
-    fprintf(f, ",\n{\"pid\":1,\"tid\":%d,\"name\":\"%s\"", b->thread, r->name);
+    fprintf(f, ",\n{\"pid\":%u,\"tid\":%d,\"name\":\"%s\"", process, b->thread, r->name);
     put_time(f, "ts", at);
     if (r->category == NULL) {
         double value = 0;
@@ -178,46 +178,96 @@ static void put_record(FILE *f, const buffer *b, const record *r)
     fputc('}', f);
 }
 
-static void put_thread(FILE *f, const buffer *b)
+static void put_thread(FILE *f, uint32_t process, const buffer *b)
 {
     dt_str text = {0};
     dt_json_out o = {.s = &text};
     dt_json_str(&o, NULL, b->name);
-    fprintf(f, ",\n{\"ph\":\"M\",\"pid\":1,\"tid\":%d,\"name\":\"thread_name\",\"args\":{\"name\":%s}}", b->thread,
-            dt_str_text(&text));
-    fprintf(f, ",\n{\"ph\":\"M\",\"pid\":1,\"tid\":%d,\"name\":\"thread_sort_index\",\"args\":{\"sort_index\":%d}}",
-            b->thread, b->thread);
+    fprintf(f, ",\n{\"ph\":\"M\",\"pid\":%u,\"tid\":%d,\"name\":\"thread_name\",\"args\":{\"name\":%s}}", process,
+            b->thread, dt_str_text(&text));
+    fprintf(f, ",\n{\"ph\":\"M\",\"pid\":%u,\"tid\":%d,\"name\":\"thread_sort_index\",\"args\":{\"sort_index\":%d}}",
+            process, b->thread, b->thread);
     dt_str_fini(&text);
 }
 
-dt_status dt_trace_write(const char *path, uint64_t *n_p, uint64_t *dropped_p)
+typedef struct counts {
+    uint64_t spans, dropped;
+} counts;
+
+static counts put_all(FILE *f, uint32_t process)
 {
-    FILE *f = NULL;
-    DT_TRY(dt_fs_stream(path, O_WRONLY | O_CREAT | O_TRUNC, "w", &f));
-    uint64_t n = 0, dropped = 0;
-    fprintf(f,
-            "{\"displayTimeUnit\":\"ms\",\"otherData\":{\"program\":\"dtrain %s\",\"process\":\"%ld\"},"
-            "\"traceEvents\":[\n{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":{\"name\":\"dtrain\"}}",
-            PACKAGE_VERSION, (long)getpid());
+    counts c = {0};
     pthread_mutex_lock(&lock);
     for (const buffer *b = buffers; b != NULL; b = b->next) {
         const unsigned n_spans = atomic_load_explicit(&b->n, memory_order_acquire);
         if (n_spans > 0) {
-            put_thread(f, b);
+            put_thread(f, process, b);
         }
         for (unsigned i = 0; i < n_spans; i++) {
-            put_record(f, b, &b->span[i]);
+            put_record(f, process, b, &b->span[i]);
         }
-        n += n_spans;
-        dropped += atomic_load(&b->dropped);
+        c.spans += n_spans;
+        c.dropped += atomic_load(&b->dropped);
     }
     pthread_mutex_unlock(&lock);
-    fputs("\n]}\n", f);
-    const bool is_written = ferror(f) == 0;
-    if (fclose(f) != 0 || !is_written) {
-        return DT_FAIL(DT_EIO, "cannot write %s: %s", path, strerror(errno));
+    return c;
+}
+
+static dt_status put_part(FILE *f, const char *path)
+{
+    FILE *part = NULL;
+    char bytes[16384];
+    size_t n = 0;
+    DT_TRY(dt_fs_stream(path, O_RDONLY, "r", &part));
+    while ((n = fread(bytes, 1, sizeof(bytes), part)) > 0) {
+        fwrite(bytes, 1, n, f);
     }
-    *n_p = n;
-    *dropped_p = dropped;
+    const bool is_read = ferror(part) == 0;
+    fclose(part);
+    return is_read ? DT_OK : DT_FAIL(DT_EIO, "cannot read %s", path);
+}
+
+static dt_status end(FILE *f, const char *path)
+{
+    const bool is_written = ferror(f) == 0;
+    return fclose(f) == 0 && is_written ? DT_OK : DT_FAIL(DT_EIO, "cannot write %s: %s", path, strerror(errno));
+}
+
+dt_status dt_trace_write(const char *path, char *const *part, uint32_t n_parts, uint64_t *n_p, uint64_t *dropped_p)
+{
+    FILE *f = NULL;
+    DT_TRY(dt_fs_stream(path, O_WRONLY | O_CREAT | O_TRUNC, "w", &f));
+    fprintf(f,
+            "{\"displayTimeUnit\":\"ms\",\"otherData\":{\"program\":\"dtrain %s\",\"process\":\"%ld\"},"
+            "\"traceEvents\":[\n{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":{\"name\":\"dtrain%s\"}}",
+            PACKAGE_VERSION, (long)getpid(), n_parts > 0 ? " rank 0" : "");
+    const counts c = put_all(f, 1);
+    dt_status st = DT_OK;
+    for (uint32_t i = 0; i < n_parts && st == DT_OK; i++) {
+        st = put_part(f, part[i]);
+    }
+    fputs("\n]}\n", f);
+    const dt_status ended = end(f, path);
+    DT_TRY(st);
+    DT_TRY(ended);
+    *n_p = c.spans;
+    *dropped_p = c.dropped;
+    return DT_OK;
+}
+
+dt_status dt_trace_write_part(const char *path, uint32_t rank, uint64_t *n_p, uint64_t *dropped_p)
+{
+    FILE *f = NULL;
+    DT_TRY(dt_fs_stream(path, O_WRONLY | O_CREAT | O_TRUNC, "w", &f));
+    fprintf(f, ",\n{\"ph\":\"M\",\"pid\":%u,\"name\":\"process_name\",\"args\":{\"name\":\"dtrain rank %u\"}}",
+            rank + 1, rank);
+    const counts c = put_all(f, rank + 1);
+    const dt_status st = end(f, path);
+    if (st < 0) {
+        dt_fs_discard(path); /* half of it would spoil the whole trace */
+        return st;
+    }
+    *n_p = c.spans;
+    *dropped_p = c.dropped;
     return DT_OK;
 }

@@ -27,8 +27,12 @@ extern atomic_bool dt_trace_flag; /* read by dt_trace_is_on alone */
 void dt_trace_thread(const char *role, uint32_t number); /* names the calling thread: "worker 3" */
 void dt_trace_start(void);                               /* what was recorded before is forgotten */
 void dt_trace_stop(void);
-/* What was recorded, as JSON. dropped_p: spans beyond the room of their thread. Errors: DT_EIO, DT_ENOMEM. */
-dt_status dt_trace_write(const char *path, uint64_t *n_p, uint64_t *dropped_p) DT_NODISCARD;
+/* What was recorded, as JSON. dropped_p: spans beyond the room of their thread. part: [n_parts] files that
+ * dt_trace_write_part made in other processes, each of which becomes a track of its own. Errors: DT_EIO, DT_ENOMEM. */
+dt_status dt_trace_write(const char *path, char *const *part, uint32_t n_parts, uint64_t *n_p, uint64_t *dropped_p)
+    DT_NODISCARD;
+/* What rank 1 or more recorded, for rank 0: whole or not at all. */
+dt_status dt_trace_write_part(const char *path, uint32_t rank, uint64_t *n_p, uint64_t *dropped_p) DT_NODISCARD;
 /* Frees all records; no thread may be inside a span. */
 void dt_trace_fini(void);
 void dt_trace_counter(const char *name, double value); /* a curve under the spans */

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/trace.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -184,6 +185,10 @@ static dt_status look(dt_comm *c, dt_comm_request *r, bool waits, bool *done_p)
 dt_status dt_comm_wait(dt_comm *c, dt_comm_request *r)
 {
     bool is_done = false;
+    if (c->size == 1) {
+        return look(c, r, true, &is_done);
+    }
+    DT_TRACE("ranks", "wait for others");
     return look(c, r, true, &is_done);
 }
 

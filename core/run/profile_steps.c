@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/fs.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
@@ -61,16 +62,93 @@ void dt_profile_steps_after(dt_profile_steps *p, uint64_t step, uint64_t made)
     if (p->is_on) {
         gauge();
         if (step >= p->last) {
-            dt_profile_steps_end(p);
+            dt_profile_steps_end(p, true);
         }
     }
 }
 
-void dt_profile_steps_end(dt_profile_steps *p)
+/* ---- what several processes recorded ------------------------------------------------------------------------------ */
+
+static uint32_t ranks_of(const dt_profile_steps *p)
+{
+    return p->ranks != NULL ? dt_comm_size(p->ranks) : 1;
+}
+
+static bool is_first(const dt_profile_steps *p)
+{
+    return p->ranks == NULL || dt_comm_rank(p->ranks) == 0;
+}
+
+static char *part_path(const dt_profile_steps *p, uint32_t rank)
+{
+    dt_str path = {0};
+    dt_str_addf(&path, "%s/trace-rank-%u.part", p->run_dir, rank);
+    char *copy = dt_str_status(&path) == DT_OK ? dt_strdup(dt_str_text(&path)) : NULL;
+    dt_str_fini(&path);
+    return copy;
+}
+
+static dt_status write_part(const dt_profile_steps *p, uint64_t *n_p, uint64_t *dropped_p)
+{
+    const uint32_t rank = dt_comm_rank(p->ranks);
+    char *path = part_path(p, rank);
+    if (path != NULL) {
+        dt_fs_discard(path); /* of an earlier run */
+    }
+    const dt_status st =
+        path != NULL ? dt_trace_write_part(path, rank, n_p, dropped_p) : DT_FAIL(DT_ENOMEM, "out of memory for a path");
+    dt_free(path);
+    return st;
+}
+
+/* Rank 0's, with the parts of the others; one that is not there is told, and left out. */
+static dt_status write_whole(const dt_profile_steps *p, const char *path, bool takes_parts, uint64_t *n_p,
+                             uint64_t *dropped_p)
+{
+    const uint32_t n = takes_parts ? ranks_of(p) : 1;
+    char **part = dt_alloc_n(n, sizeof(*part));
+    uint32_t n_parts = 0;
+    if (part == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for %u paths", n);
+    }
+    for (uint32_t r = 1; r < n; r++) {
+        part[n_parts] = part_path(p, r);
+        if (part[n_parts] != NULL && dt_fs_is_file(part[n_parts])) {
+            n_parts++;
+        } else {
+            dt_log(DT_LOG_WARN, "the trace lacks rank %u, which could not write its part", r);
+            dt_free(part[n_parts]);
+        }
+    }
+    const dt_status st = dt_trace_write(path, part, n_parts, n_p, dropped_p);
+    for (uint32_t i = 0; i < n_parts; i++) {
+        dt_fs_discard(part[i]);
+        dt_free(part[i]);
+    }
+    dt_free(part);
+    return st;
+}
+
+static void tell(const char *path, dt_status st, uint64_t n, uint64_t dropped)
+{
+    if (st < 0) {
+        dt_log(DT_LOG_WARN, "no trace: %s", dt_error_text());
+        dt_error_clear();
+    } else if (path[0] != '\0') {
+        dt_log(DT_LOG_INFO, "trace of %llu spans: %s (opens in ui.perfetto.dev and chrome://tracing)",
+               (unsigned long long)n, path);
+    }
+    if (dropped > 0) {
+        dt_log(DT_LOG_WARN, "the trace lacks %llu spans: more than a thread has room for; record fewer steps",
+               (unsigned long long)dropped);
+    }
+}
+
+void dt_profile_steps_end(dt_profile_steps *p, bool is_agreed)
 {
     dt_str path = {0};
     uint64_t n = 0, dropped = 0;
-    if (p->first > 0 && !p->is_on && !p->is_over) {
+    if (p->first > 0 && !p->is_on && !p->is_over && is_first(p)) {
         dt_log(DT_LOG_WARN, "no trace: the run ended before step %llu of a phase", (unsigned long long)p->first);
     }
     if (!p->is_on) {
@@ -79,21 +157,22 @@ void dt_profile_steps_end(dt_profile_steps *p)
     p->is_on = false;
     p->is_over = true;
     dt_trace_stop();
+    if (!is_first(p)) {
+        tell("", is_agreed ? write_part(p, &n, &dropped) : DT_OK, n, dropped);
+    }
+    if (is_agreed && ranks_of(p) > 1 && dt_comm_barrier(p->ranks) < 0) { /* now all parts are there */
+        dt_log(DT_LOG_WARN, "the trace has rank 0 alone: %s", dt_error_text());
+        dt_error_clear();
+        is_agreed = false;
+    }
+    if (!is_first(p)) {
+        return;
+    }
     dt_str_addf(&path, "%s/trace.json", p->run_dir);
     dt_status st = dt_str_status(&path);
     if (st == DT_OK) {
-        st = dt_trace_write(dt_str_text(&path), &n, &dropped);
+        st = write_whole(p, dt_str_text(&path), is_agreed, &n, &dropped);
     }
-    if (st < 0) {
-        dt_log(DT_LOG_WARN, "no trace: %s", dt_error_text());
-        dt_error_clear();
-    } else {
-        dt_log(DT_LOG_INFO, "trace of %llu spans: %s (opens in ui.perfetto.dev and chrome://tracing)",
-               (unsigned long long)n, dt_str_text(&path));
-    }
-    if (dropped > 0) {
-        dt_log(DT_LOG_WARN, "the trace lacks %llu spans: more than a thread has room for; record fewer steps",
-               (unsigned long long)dropped);
-    }
+    tell(dt_str_text(&path), st, n, dropped);
     dt_str_fini(&path);
 }

@@ -8,14 +8,15 @@
 #ifndef DTRAIN_CORE_RUN_PROFILE_STEPS_H
 #define DTRAIN_CORE_RUN_PROFILE_STEPS_H
 
-#include "dtrain/status.h"
+#include "collective/comm.h"
 
 #include <stdbool.h>
 
 typedef struct dt_profile_steps {
     uint64_t first, last; /* of the phase, counted from 1; 0: nothing is recorded */
     const char *run_dir;
-    uint64_t made; /* steps of the iteration before */
+    dt_comm *ranks; /* of several processes, each of which calls all of this; NULL: this one is alone */
+    uint64_t made;  /* steps of the iteration before */
     bool is_on, is_over;
 } dt_profile_steps;
 
@@ -24,7 +25,8 @@ dt_status dt_profile_steps_parse(const char *text, dt_profile_steps *out) DT_NOD
 /* Around an iteration; step: of the phase, made so far. A file that cannot be written is a warning. */
 void dt_profile_steps_before(dt_profile_steps *p, uint64_t step);
 void dt_profile_steps_after(dt_profile_steps *p, uint64_t step, uint64_t made);
-/* When the run ends, however: what was recorded by then is written. */
-void dt_profile_steps_end(dt_profile_steps *p);
+/* When the run ends, however: what was recorded by then is written. is_agreed: all ranks end alike, and rank 0 has what
+ * all of them recorded; else what it recorded itself. */
+void dt_profile_steps_end(dt_profile_steps *p, bool is_agreed);
 
 #endif

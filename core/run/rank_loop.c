@@ -85,8 +85,10 @@ static dt_status iterate(dt_rank *k, dt_progress *p)
 {
     const uint64_t before = dt_trainer_step_number(k->stage->trainer);
     k->first_s = k->has_stepped ? k->first_s : dt_clock_s();
-    if (dt_rank_is_first(k)) {
+    if (k->leads) {
         dt_profile_steps_before(&k->r->profile, before);
+    }
+    if (dt_rank_is_first(k)) {
         dt_snapshot_hold(k->stage, &k->held);
     }
     if (dt_fault("run.iterate")) {
@@ -137,7 +139,7 @@ dt_status dt_rank_settle(dt_rank *k)
 static void end_iteration(dt_rank *k, uint64_t before)
 {
     const uint64_t now = dt_rank_global_step(k);
-    if (dt_rank_is_first(k)) {
+    if (k->leads) {
         dt_profile_steps_after(&k->r->profile, now - k->r->base_step, now - before);
     }
     dt_memory_watch_look(&k->watch, dt_clock_s(), k->stage->trainer);

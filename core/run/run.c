@@ -189,6 +189,7 @@ dt_status dt_run(const dt_run_desc *d)
 {
     dt_run_state r = {.d = d, .start_s = dt_clock_s(), .profile = d->profile};
     r.profile.run_dir = dt_rundir_path(d->dir);
+    r.profile.ranks = d->processes;
     dt_str path = {0};
     pthread_mutex_init(&r.create_lock, NULL);
     dt_str_addf(&path, "%s/metrics.jsonl", dt_rundir_path(d->dir));
@@ -210,7 +211,7 @@ dt_status dt_run(const dt_run_desc *d)
         if (st < 0 && st != DT_EINTERRUPTED && is_first) {
             dt_event_files_end(r.metrics, false);
         }
-        dt_profile_steps_end(&r.profile);
+        dt_profile_steps_end(&r.profile, st >= 0 || st == DT_EINTERRUPTED);
         dt_trace_fini();
         st = dt_error_put(&reason);
     }

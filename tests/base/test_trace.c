@@ -66,7 +66,7 @@ static char *written(uint64_t want_n)
     uint64_t n = 0, dropped = 0;
     char *text = NULL;
     size_t bytes = 0;
-    assert_int_equal(dt_trace_write(path, &n, &dropped), DT_OK);
+    assert_int_equal(dt_trace_write(path, NULL, 0, &n, &dropped), DT_OK);
     assert_int_equal(n, want_n);
     assert_int_equal(dropped, 0);
     assert_int_equal(dt_fs_read_all(path, 1 << 20, &text, &bytes), DT_OK);
@@ -126,7 +126,7 @@ static void test_no_place(void **state)
 {
     (void)state;
     uint64_t n = 0, dropped = 0;
-    assert_int_equal(dt_trace_write("no/such/folder/t.json", &n, &dropped), DT_EIO);
+    assert_int_equal(dt_trace_write("no/such/folder/t.json", NULL, 0, &n, &dropped), DT_EIO);
     assert_non_null(strstr(dt_error_text(), "no/such/folder/t.json"));
 }
 

@@ -50,6 +50,20 @@ head -n 1 "$work/out" | grep -q " began  *ranks  phase " && grep -q "^n3  *done 
     grep -q "^whole  *done .*Z      1  phase3" "$work/out" && "$dtrain" runs "$work/n3" --json | grep -q '"ranks":3,' &&
     ! "$dtrain" runs "$work/whole" | grep -q " ranks " || fail "dtrain runs does not show how many ranks: $(cat "$work/out")"
 
+# where time goes, a track for each rank
+if command -v python3 >/dev/null; then
+    train 0 traced --nproc 3 --phase 1 --profile-steps 2:3
+    cases=$((cases + 1))
+    DT_RANKS=3 python3 "$DT_SRCDIR/tests/run/check_trace.py" "$work/traced/trace.json" "step/training step" \
+        "ranks/wait for others" >"$work/out" 2>"$work/err" || fail "the trace of three processes"
+    cases=$((cases + 1))
+    [ -z "$(ls "$work/traced" | grep part)" ] || fail "parts of the trace are left"
+    train 0 untraced --nproc 2 --phase 1 --profile-steps 3:99
+    cases=$((cases + 1))
+    DT_RANKS=2 python3 "$DT_SRCDIR/tests/run/check_trace.py" "$work/untraced/trace.json" "step/training step" \
+        >"$work/out" 2>"$work/err" || fail "the trace of two processes that ended before it did"
+fi
+
 echo "localhost slots=2" >"$work/hosts"
 train 0 hosted --nproc 2 --hostfile "$work/hosts"
 same hosted "a hostfile"
