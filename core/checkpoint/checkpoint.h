@@ -87,6 +87,8 @@ typedef struct dt_ckpt_save_desc {
  * info_p (may be NULL): the complete info. Errors: DT_EINVAL, DT_EIO (with what is missing when the disk is full),
  * DT_ENOMEM. */
 dt_status dt_ckpt_save(const dt_ckpt_save_desc *d, dt_ckpt_info *info_p) DT_NODISCARD;
+/* Has the disk of a folder room for a checkpoint of so many bytes? Errors: DT_EIO, with both numbers. */
+dt_status dt_ckpt_check_space(const char *folder, uint64_t bytes) DT_NODISCARD;
 
 /* Several processes that have the same tensors write one checkpoint: the first begins and tells the others its folder's
  * name, then the first writes the model and shard 0 (save_files) while others write a shard each (save_shard), and when

@@ -136,11 +136,25 @@ static dt_status check_desc(const dt_ckpt_save_desc *d)
     return DT_OK;
 }
 
+dt_status dt_ckpt_check_space(const char *folder, uint64_t bytes)
+{
+    struct statvfs fs;
+    const uint64_t need = ((uint64_t)4 << 20) + bytes;
+    if (statvfs(folder, &fs) != 0 || fs.f_frsize == 0) {
+        return DT_OK; /* it may well do: every write is checked anyway */
+    }
+    const uint64_t one = (uint64_t)fs.f_frsize;
+    if (fs.f_bavail < need / one) {
+        return DT_FAIL(DT_EIO, "%s has %llu MiB free, a checkpoint needs %llu: free space or choose another --run-dir",
+                       folder, (unsigned long long)(fs.f_bavail * one >> 20), (unsigned long long)(need >> 20));
+    }
+    return DT_OK;
+}
+
 /* A disk that is too full is told before anything is written. */
 static dt_status check_space(const dt_ckpt_save_desc *d, const char *folder)
 {
-    struct statvfs fs;
-    uint64_t need = (uint64_t)4 << 20, one = 0;
+    uint64_t need = 0;
     for (uint32_t i = 0; i < d->n_model + d->n_optim; i++) {
         size_t bytes = 0;
         (void)dt_ckpt_tensor_bytes(i < d->n_model ? &d->model[i] : &d->optim[i - d->n_model], &bytes);
@@ -149,15 +163,7 @@ static dt_status check_space(const dt_ckpt_save_desc *d, const char *folder)
     for (uint32_t i = 0; i < d->n_blobs; i++) {
         need += d->blobs[i].bytes;
     }
-    if (statvfs(folder, &fs) != 0 || fs.f_frsize == 0) {
-        return DT_OK; /* it may well do: every write is checked anyway */
-    }
-    one = (uint64_t)fs.f_frsize;
-    if (fs.f_bavail < need / one) {
-        return DT_FAIL(DT_EIO, "%s has %llu MiB free, a checkpoint needs %llu: free space or choose another --run-dir",
-                       folder, (unsigned long long)(fs.f_bavail * one >> 20), (unsigned long long)(need >> 20));
-    }
-    return DT_OK;
+    return dt_ckpt_check_space(folder, need);
 }
 
 /* The next file of the manifest. */

@@ -67,7 +67,7 @@ void dt_profile_steps_after(dt_profile_steps *p, uint64_t step, uint64_t made)
     }
 }
 
-/* ---- what several processes recorded ------------------------------------------------------------------------------ */
+/* ---- what several processes recorded ----------------------------------------------------------------------------- */
 
 static uint32_t ranks_of(const dt_profile_steps *p)
 {

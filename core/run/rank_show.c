@@ -7,6 +7,7 @@
 #include "run/rank.h"
 
 #include "base/clock.h"
+#include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "tensorboard/event_files.h"
@@ -150,6 +151,15 @@ static dt_status hold_plan(dt_rank *k)
     return dt_fit_seek(&d, k->r->d->max_steps, st);
 }
 
+/* The first save would find a disk too full, perhaps in hours; until then nothing is wrong yet. */
+static void warn_of_disk(const dt_rank *k)
+{
+    if (dt_ckpt_check_space(dt_rundir_path(k->r->d->dir), k->forecast.checkpoint) < 0) {
+        dt_log(DT_LOG_WARN, "%s; training begins, and waits for it where a state has to be saved", dt_error_text());
+        dt_error_clear();
+    }
+}
+
 dt_status dt_rank_announce(dt_rank *k)
 {
     const dt_trainer *t = k->stage->trainer;
@@ -166,6 +176,7 @@ dt_status dt_rank_announce(dt_rank *k)
     DT_TRY(dt_forecast_make(k->stage, k->r->d->max_steps, &k->forecast));
     DT_TRY(hold_plan(k));
     dt_forecast_log(&k->forecast);
+    warn_of_disk(k);
     dt_arena_peak_reset();
     k->has_peak = dt_rss_peak_reset();
     if (dt_comm_size(k->comm) > 1) {

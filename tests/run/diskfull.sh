@@ -102,7 +102,8 @@ until grep -q "cannot be saved, trying again" "$1/err" || [ $tries -gt 600 ]; do
     tries=$((tries + 1))
     sleep 0.1
 done
-grep -q "MiB free, a checkpoint needs" "$1/err" || exit 3
+grep -q "run has 0 MiB free, a checkpoint needs 4: .*; training begins, and waits" "$1/err" || exit 3 # before the first step
+[ "$(grep -c "MiB free, a checkpoint needs" "$1/err")" -ge 2 ] || exit 3 # and when it is saved
 rm "$1/disk/other"
 wait $pid || exit 4
 cp -r "$1/disk/run" "$1/real"
