@@ -209,6 +209,7 @@ typedef struct told {
     char device[64], cpu[32], bf16[32]; /* what it computes with; bf16: "none" where no phase has such products */
     uint64_t max_steps, program;
     uint64_t words[5]; /* hashes, of word_name below */
+    uint64_t weights;  /* hash of comm.shard_weights of all phases: the configuration's hash is without */
     uint32_t n_plugins;
     struct {
         char name[40];
@@ -293,6 +294,9 @@ static dt_status compare_two(uint32_t r, const told *first, const told *other)
     for (size_t i = 0; i < sizeof(word_name) / sizeof(word_name[0]) && what == NULL; i++) {
         what = other->words[i] != first->words[i] ? word_name[i] : NULL;
     }
+    if (what == NULL && other->weights != first->weights) { /* those of the phases that both train */
+        what = "comm.shard_weights";
+    }
     if (what != NULL) {
         return DT_FAIL(DT_ECONFIG, "rank %u was started with another %s than rank 0: start all with the same command",
                        r, what);
@@ -328,6 +332,14 @@ static dt_status tell(const dt_session *s, const dt_args *a, uint64_t max_steps,
         DT_TRY(dt_config_amp(s->config, i, &amp));
         if (amp.enabled) {
             snprintf(out->bf16, sizeof(out->bf16), "%s", dt_cpu_bf16_isa());
+        }
+    }
+    for (int64_t i = s->first; i < s->last; i++) {
+        dt_comm_opts comm;
+        DT_TRY(dt_config_comm(s->config, i, &comm));
+        for (uint32_t k = 0; k < comm.n_weights; k++) {
+            out->weights =
+                dt_hash64(comm.shard_weights[k], strlen(comm.shard_weights[k]) + 1, out->weights + (uint64_t)i);
         }
     }
     out->max_steps = max_steps;

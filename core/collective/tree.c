@@ -41,6 +41,76 @@ uint32_t dt_tree_cover(const dt_tree_shape *s, uint32_t rank, dt_tree_node out[D
     return n;
 }
 
+uint32_t dt_tree_most_nodes(const dt_tree_shape *s)
+{
+    dt_tree_node node[DT_TREE_MAX_NODES];
+    uint32_t most = 0;
+    for (uint32_t r = 0; r < s->ranks; r++) {
+        const uint32_t n = dt_tree_cover(s, r, node);
+        most = n > most ? n : most;
+    }
+    return most;
+}
+
+/* ---- weights ---- */
+
+static dt_status check_weights(uint32_t leaves, uint32_t ranks, const uint32_t *weight, uint64_t *sum_p)
+{
+    *sum_p = 0;
+    if (leaves > DT_TREE_MAX_LEAVES || ranks == 0) {
+        return DT_FAIL(DT_EINVAL, "%u leaves (shards) for %u ranks; at most %d leaves, and at least one rank", leaves,
+                       ranks, DT_TREE_MAX_LEAVES);
+    }
+    for (uint32_t r = 0; r < ranks; r++) {
+        if (weight[r] == 0 || weight[r] > DT_TREE_MAX_WEIGHT) {
+            return DT_FAIL(DT_EINVAL, "rank %u has the weight %u; want 1 to %d", r, weight[r], DT_TREE_MAX_WEIGHT);
+        }
+        *sum_p += weight[r];
+    }
+    return DT_OK;
+}
+
+/* The rank with the largest remainder among those that got no leaf for theirs. count [ranks]. */
+static uint32_t next_by_remainder(uint32_t leaves, uint32_t ranks, const uint32_t *weight, uint64_t sum,
+                                  const uint32_t *count)
+{
+    uint32_t best = 0;
+    uint64_t largest = 0;
+    for (uint32_t r = 0; r < ranks; r++) {
+        const uint64_t share = (uint64_t)leaves * weight[r];
+        if (count[r] == share / sum && share % sum > largest) {
+            best = r;
+            largest = share % sum;
+        }
+    }
+    return best;
+}
+
+dt_status dt_tree_weigh(uint32_t leaves, uint32_t ranks, const uint32_t *weight, uint32_t *begin)
+{
+    uint32_t *count = begin + 1, left = leaves;
+    uint64_t sum = 0;
+    DT_TRY(check_weights(leaves, ranks, weight, &sum));
+    for (uint32_t r = 0; r < ranks; r++) {
+        count[r] = (uint32_t)((uint64_t)leaves * weight[r] / sum);
+        left -= count[r];
+    }
+    for (; left > 0; left--) {
+        count[next_by_remainder(leaves, ranks, weight, sum, count)]++;
+    }
+    begin[0] = 0;
+    for (uint32_t r = 0; r < ranks; r++) {
+        if (count[r] == 0) {
+            return DT_FAIL(DT_EINVAL,
+                           "rank %u with the weight %u of %llu gets none of %u leaves (shards), and every rank needs "
+                           "one: raise its weight or the number of leaves",
+                           r, weight[r], (unsigned long long)sum, leaves);
+        }
+        begin[r + 1] = begin[r] + count[r]; /* count[r] itself */
+    }
+    return DT_OK;
+}
+
 static void **slot_of(const dt_tree *t, uint32_t part, uint32_t height, uint32_t index)
 {
     return &t->slot[(size_t)part * 2 * t->leaves + (t->leaves >> height) + index];

@@ -8,6 +8,7 @@
 #include "config/schema.h"
 #include "config/tree.h"
 #include "base/err.h"
+#include "base/str.h"
 
 #include <errno.h>
 #include <math.h>
@@ -209,6 +210,9 @@ static const dt_option comm_table[] = {
         "in what ranks send gradients: bf16 and fp16 take half of the bytes. Leaves and their sums are rounded to it, "
         "but for the whole sum, on one rank as on many: another result than with fp32, the same bits on any number of "
         "ranks. fp16 holds numbers up to 65504"),
+    ROW(dt_comm_opts, shard_weights, WORDS, DT_OPT_NEUTRAL, "", NULL, 0, 0, NULL,
+        "how data.shards are dealt to ranks that are not equally fast: a whole number for each rank, as in 2,1,1, by "
+        "largest remainders; empty = evenly; changes no result"),
     DT_OPTION_END};
 
 static const dt_option env_table[] = {
@@ -435,12 +439,38 @@ dt_status dt_config_memory(dt_config *c, int64_t phase, dt_memory_opts *out_p)
     return DT_OK;
 }
 
+static bool read_weight(const char *word, uint32_t *out_p)
+{
+    enum { LARGEST = 1000000 };
+    int64_t n = 0;
+    if (!dt_parse_whole(word, &n) || n < 1 || n > LARGEST) {
+        return false;
+    }
+    *out_p = (uint32_t)n;
+    return true;
+}
+
+void dt_comm_weights(const dt_comm_opts *o, uint32_t *out)
+{
+    for (uint32_t i = 0; i < o->n_weights; i++) {
+        (void)read_weight(o->shard_weights[i], &out[i]);
+    }
+}
+
 dt_status dt_config_comm(dt_config *c, int64_t phase, dt_comm_opts *out_p)
 {
     DT_TRY(dt_config_section(c, phase, "comm", NULL, 0, out_p, sizeof(*out_p)));
     if (out_p->backend != DT_COMM_SIM && out_p->ranks != 1) {
         return refuse(c, phase, "comm", "ranks",
                       "virtual ranks need comm.backend = \"sim\"; processes are started by --nproc, mpirun or srun");
+    }
+    for (uint32_t weight = 0; out_p->shard_weights[out_p->n_weights] != NULL; out_p->n_weights++) {
+        if (!read_weight(out_p->shard_weights[out_p->n_weights], &weight)) {
+            char why[128];
+            snprintf(why, sizeof(why), "\"%.20s\": expected whole numbers from 1 to 1000000, one a rank",
+                     out_p->shard_weights[out_p->n_weights]);
+            return refuse(c, phase, "comm", "shard_weights", why);
+        }
     }
     return DT_OK;
 }

@@ -80,7 +80,11 @@ typedef struct dt_comm_opts {
     double timeout_s, bucket_mb;
     int64_t check_every;
     uint32_t wire; /* DT_WIRE_* */
+    const char *const *shard_weights;
+    uint32_t n_weights; /* of shard_weights, which are checked; 0: evenly */
 } dt_comm_opts;
+/* out [n_weights]. */
+void dt_comm_weights(const dt_comm_opts *o, uint32_t *out);
 
 typedef struct dt_env_opts {
     const char *id;

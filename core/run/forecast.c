@@ -293,6 +293,10 @@ void dt_forecast_text(const dt_stage *s, const dt_forecast *f, dt_str *out)
                     n->processes > 0 ? "in processes of their own" : "in this process", n->evaluated * ranks);
     }
     dt_str_addf(out, "\n  gradients    %s", text_of_sums(s));
+    if (dt_comm_size(s->d.comm) > 1) {
+        dt_str_addf(out, "; rank 0 has %u shards, and sends %.3g MB of gradients and parameters a step",
+                    dt_trainer_leaves(s->trainer, 0), (double)dt_trainer_sent_bytes(s->trainer) / 1e6);
+    }
     dt_str_add(out, "\n  memory, MB   at most / likely:\n");
     for (uint32_t i = 0; i < f->n_parts; i++) {
         dt_str_addf(out, "    %-22s %9.1f / %.1f\n", f->part[i].name, mb(f->part[i].mapped), mb(f->part[i].resident));
@@ -411,6 +415,8 @@ void dt_forecast_json(const dt_stage *s, const dt_forecast *f, dt_json_out *o)
     dt_json_obj(o, "gradients");
     dt_json_str(o, "reduction", dt_trainer_is_fast(s->trainer) ? "fast" : "exact");
     dt_json_str(o, "wire", name_of_wire(s));
+    dt_json_i64(o, "shards", dt_trainer_leaves(s->trainer, 0));               /* of rank 0 */
+    dt_json_i64(o, "sent_bytes", (int64_t)dt_trainer_sent_bytes(s->trainer)); /* by rank 0 in a step */
     dt_json_end(o, '}');
     dt_json_obj(o, "disk");
     dt_json_i64(o, "checkpoint", (int64_t)f->checkpoint);

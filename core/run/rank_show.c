@@ -160,6 +160,23 @@ static void warn_of_disk(const dt_rank *k)
     }
 }
 
+/* Which rank has how much of a batch, where that is not as even as can be. */
+static void tell_weights(const dt_rank *k)
+{
+    dt_str each = {0};
+    uint32_t least = UINT32_MAX, most = 0;
+    for (uint32_t r = 0; r < dt_comm_size(k->comm); r++) {
+        const uint32_t n = dt_trainer_leaves(k->stage->trainer, r);
+        dt_str_addf(&each, " %u", n);
+        least = n < least ? n : least;
+        most = n > most ? n : most;
+    }
+    if (most - least > 1) {
+        dt_log(DT_LOG_INFO, "shards of each rank, by comm.shard_weights:%s", dt_str_text(&each));
+    }
+    dt_str_fini(&each);
+}
+
 dt_status dt_rank_announce(dt_rank *k)
 {
     const dt_trainer *t = k->stage->trainer;
@@ -179,6 +196,7 @@ dt_status dt_rank_announce(dt_rank *k)
     warn_of_disk(k);
     dt_arena_peak_reset();
     k->has_peak = dt_rss_peak_reset();
+    tell_weights(k);
     if (dt_comm_size(k->comm) > 1) {
         dt_log(DT_LOG_INFO, "a step of rank 0 sends %.3g MB of gradients and parameters",
                (double)dt_trainer_sent_bytes(t) / 1e6);

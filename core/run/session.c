@@ -403,6 +403,9 @@ dt_status dt_session_open(const dt_args *a, const char *resumed_config, const dt
     if (st == DT_OK && strcmp(a->verb, "run") == 0) {
         st = dt_session_check_names(out, !a->has_resume);
     }
+    if (st == DT_OK && strcmp(a->verb, "run") == 0) {
+        st = dt_session_check_weights(out);
+    }
     if (st == DT_OK) {
         st = dt_session_enter(out, out->first);
     }

@@ -8,6 +8,8 @@
 
 #include "base/err.h"
 #include "base/log.h"
+#include "base/mem.h"
+#include "collective/tree.h"
 #include "machine/limits.h"
 #include "service/roles.h"
 
@@ -98,6 +100,50 @@ dt_status dt_session_check(const dt_session *s)
         DT_TRY(dt_config_env(s->config, i, &env));
         DT_TRY(check_count(s, i, "engine.threads", engine.threads, &has_warned));
         DT_TRY(check_count(s, i, "env.workers", env.workers, &has_warned));
+    }
+    return DT_OK;
+}
+
+static dt_status check_weights(const dt_session *s, int64_t phase, uint32_t ranks)
+{
+    dt_comm_opts comm;
+    dt_data_opts data;
+    dt_engine_opts engine;
+    DT_TRY(dt_config_comm(s->config, phase, &comm));
+    DT_TRY(dt_config_data(s->config, phase, &data));
+    DT_TRY(dt_config_engine(s->config, phase, &engine));
+    if (comm.n_weights == 0) {
+        return DT_OK;
+    }
+    if (comm.n_weights != ranks) {
+        return DT_FAIL(
+            DT_ECONFIG,
+            "comm.shard_weights of phase %lld has %u number%s, and %u rank%s train%s: say one for each rank, "
+            "or --set comm.shard_weights= to deal shards evenly",
+            (long long)phase + 1, comm.n_weights, comm.n_weights == 1 ? "" : "s", ranks, ranks == 1 ? "" : "s",
+            ranks == 1 ? "s" : "");
+    }
+    if (engine.reduction == DT_REDUCTION_FAST) {
+        return DT_FAIL(DT_ECONFIG,
+                       "comm.shard_weights with engine.reduction = \"fast\" in phase %lld: there weights would change "
+                       "results; set engine.reduction = \"exact\", or no weights",
+                       (long long)phase + 1);
+    }
+    uint32_t *weight = dt_alloc_n(2 * (size_t)ranks + 1, sizeof(*weight)), *begin = weight + ranks;
+    if (weight == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for the weights of %u ranks", ranks);
+    }
+    dt_comm_weights(&comm, weight);
+    const dt_status st = dt_tree_weigh((uint32_t)data.shards, ranks, weight, begin);
+    dt_free(weight);
+    return st < 0 ? DT_FAIL(DT_ECONFIG, "comm.shard_weights of phase %lld: %s", (long long)phase + 1, dt_error_text())
+                  : DT_OK;
+}
+
+dt_status dt_session_check_weights(const dt_session *s)
+{
+    for (int64_t i = s->first; i < s->last; i++) {
+        DT_TRY(check_weights(s, i, s->n_processes > s->ranks ? s->n_processes : s->ranks));
     }
     return DT_OK;
 }

@@ -221,6 +221,23 @@ static dt_status wire(const dt_stage *s, uint32_t wire, dt_trainer_config *c)
     return DT_OK;
 }
 
+/* Where ranks do not train together (dtrain eval, check) there are fewer than weights, and nothing is dealt. A run
+ * refuses that before it begins. */
+static dt_status weights(const dt_stage *s, const dt_comm_opts *comm, dt_trainer_config *c)
+{
+    const uint32_t n = comm->n_weights;
+    if (n == 0 || n != dt_comm_size(s->d.comm)) {
+        return DT_OK;
+    }
+    uint32_t *weight = dt_alloc_n(n, sizeof(*weight));
+    if (weight == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for the weights of %u ranks", n);
+    }
+    dt_comm_weights(comm, weight);
+    c->shard_weights = weight;
+    return DT_OK;
+}
+
 static dt_status trainer_config(dt_stage *s, dt_trainer_config *c)
 {
     dt_training_opts t;
@@ -280,7 +297,8 @@ static dt_status trainer_config(dt_stage *s, dt_trainer_config *c)
     DT_TRY(precision(s, c));
     DT_TRY(wire(s, comm.wire, c));
     const uint64_t arenas = t.optimizer == DT_OPTIMIZER_SGD ? 3 : 4;
-    return check_room(s, arenas * (uint64_t)s->params.total * sizeof(float));
+    DT_TRY(check_room(s, arenas * (uint64_t)s->params.total * sizeof(float)));
+    return weights(s, &comm, c);
 }
 
 static dt_status check_stored(const dt_stage *s)
@@ -321,7 +339,9 @@ static dt_status train_create(const dt_host *h, const dt_train_desc *desc, dt_tr
                                 .record_stored = s->train.record_stored,
                                 .model = dt_bind_forward,
                                 .apart = s->train.apart};
-    DT_TRY(dt_trainer_create(&td, &s->trainer));
+    st = dt_trainer_create(&td, &s->trainer);
+    dt_free((void *)c.shard_weights);
+    DT_TRY(st);
     *out = (dt_train *)(void *)s;
     return DT_OK;
 }

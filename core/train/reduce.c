@@ -18,7 +18,8 @@
 enum {
     GAP = 4096,    /* elements of frozen tensors that do not end a bucket: they are zero and cost less than a message */
     PIECE = 65536, /* elements that a worker takes at once */
-    SUMS = 4       /* buckets on their way at a time: their memory, against time on a slow link */
+    SUMS = 4,      /* buckets on their way at a time: their memory, against time on a slow link */
+    OTHERS = 4     /* collectives beside them at most */
 };
 
 /* ---- buffers ----------------------------------------------------------------------------------------------------- */
@@ -338,7 +339,9 @@ static dt_status make_pieces(dt_trainer *t)
 static dt_status make_sums(dt_trainer *t, int64_t longest)
 {
     dt_reduction *r = &t->reduce;
-    const uint32_t n = r->n_buckets < 1 ? 1 : r->n_buckets < SUMS ? r->n_buckets : SUMS;
+    const uint32_t possible = (DT_COMM_IN_FLIGHT - OTHERS) / dt_tree_most_nodes(&t->shape); /* a call for each node */
+    const uint32_t most = possible < SUMS ? possible : SUMS;
+    const uint32_t n = r->n_buckets < 1 ? 1 : r->n_buckets < most ? r->n_buckets : most;
     const dt_tree_sum_desc d = {.shape = t->shape, .most = longest, .is_fast = t->c.fast_sums, .half = t->c.half};
     r->order = dt_alloc_n(r->n_buckets, sizeof(*r->order));
     r->last = dt_alloc_n(r->n_buckets, sizeof(*r->last));

@@ -179,6 +179,11 @@ bool dt_trainer_is_half(const dt_trainer *t)
     return t->c.math >= DT_DEVICE_MATH_BF16 || t->c.scaling.kind != DT_SCALING_NONE;
 }
 
+uint32_t dt_trainer_leaves(const dt_trainer *t, uint32_t rank)
+{
+    return dt_tree_leaf_begin(&t->shape, rank + 1) - dt_tree_leaf_begin(&t->shape, rank);
+}
+
 uint32_t dt_trainer_half(const dt_trainer *t)
 {
     return t->c.half;

@@ -136,11 +136,28 @@ static dt_status build_cpu(dt_trainer *t)
     return DT_OK;
 }
 
+static dt_status deal_leaves(dt_trainer *t)
+{
+    const uint32_t ranks = dt_comm_size(t->d.comm);
+    const uint32_t *weight = t->c.shard_weights;
+    t->c.shard_weights = NULL; /* the caller's */
+    t->shape = (dt_tree_shape){.leaves = t->c.leaves, .ranks = ranks, .rank = dt_comm_rank(t->d.comm)};
+    if (weight == NULL) {
+        return DT_OK;
+    }
+    t->first_leaf = dt_alloc_n(ranks + (size_t)1, sizeof(*t->first_leaf));
+    if (t->first_leaf == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for the leaves of %u ranks", ranks);
+    }
+    t->shape.begin = t->first_leaf;
+    return dt_tree_weigh(t->c.leaves, ranks, weight, t->first_leaf);
+}
+
 static dt_status build(dt_trainer *t)
 {
     DT_TRY(check(t));
-    const uint32_t rank = dt_comm_rank(t->d.comm);
-    t->shape = (dt_tree_shape){.leaves = t->c.leaves, .ranks = dt_comm_size(t->d.comm), .rank = rank};
+    DT_TRY(deal_leaves(t));
+    const uint32_t rank = t->shape.rank;
     t->state.steps_per_epoch = t->d.source->count / t->c.batch;
     t->lanes.leaf_begin = dt_tree_leaf_begin(&t->shape, rank);
     t->lanes.leaf_end = dt_tree_leaf_begin(&t->shape, rank + 1);
@@ -198,6 +215,7 @@ void dt_trainer_destroy(dt_trainer *t)
     dt_passes_destroy(t->passes);
     dt_mixed_destroy(t->mixed);
     dt_free(t->state.held);
+    dt_free(t->first_leaf);
     if (t->device != NULL) {
         t->train.plan = NULL; /* one of the device's */
         dt_train_device_destroy(t->device);

@@ -45,7 +45,9 @@ typedef struct dt_trainer_config {
     uint64_t budget;       /* bytes of the host that the trainer should keep to; 0: open */
     uint64_t bucket_bytes; /* of gradients that ranks sum at a time; changes no bit of exact sums */
     uint32_t half;         /* DT_HALF_*: in which values of the tree are sent, to which they are rounded on any ranks */
-    bool fast_sums;        /* ranks' gradients are summed by their library: other bits on another number of ranks */
+    const uint32_t *shard_weights; /* [ranks] by which leaves are dealt to ranks (dt_tree_weigh), NULL: evenly; changes
+                                    * no bit of exact sums; read when the trainer is made */
+    bool fast_sums; /* ranks' gradients are summed by their library: other bits on another number of ranks */
 } dt_trainer_config;
 
 typedef struct dt_trainer_desc {
@@ -157,6 +159,8 @@ dt_plan_cost dt_trainer_cost(const dt_trainer *t);
 /* One of its calls; false: there are no more. */
 bool dt_trainer_call(const dt_trainer *t, uint32_t call, dt_call_cost *out_p);
 dt_trainer_times dt_trainer_times_get(const dt_trainer *t);
+/* How many leaves a rank has. */
+uint32_t dt_trainer_leaves(const dt_trainer *t, uint32_t rank);
 uint32_t dt_trainer_half(const dt_trainer *t); /* DT_HALF_*: in what gradients are sent */
 bool dt_trainer_is_fast(const dt_trainer *t);  /* ranks' gradients are summed in an order of their library */
 /* What this rank sends in a step of its gradient and its parameters; and of losses and of what is agreed on, that is

@@ -129,7 +129,8 @@ struct dt_trainer {
     dt_compiled train;
     dt_compiled *infer; /* one per data set evaluated so far */
     uint32_t n_infer;
-    dt_tree_shape shape; /* of the leaves over ranks */
+    dt_tree_shape shape;  /* of the leaves over ranks */
+    uint32_t *first_leaf; /* [ranks + 1] the shape's, where leaves are dealt by weights */
     dt_tree *tree;
 
     dt_train_state state;

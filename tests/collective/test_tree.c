@@ -119,6 +119,7 @@ typedef struct world {
     uint32_t leaves, ranks;
     bool is_fast;
     uint32_t half;
+    const uint32_t *begin; /* of each rank's leaves; NULL: evenly */
     const uint32_t *order; /* in which leaves finish */
     size_t count;          /* floats per leaf; beyond COUNT the table repeats */
 } world;
@@ -132,15 +133,20 @@ typedef struct rank_job {
     dt_error end;
 } rank_job;
 
+static dt_tree_shape shape_in(const world *w, uint32_t rank)
+{
+    return (dt_tree_shape){.leaves = w->leaves, .ranks = w->ranks, .rank = rank, .begin = w->begin};
+}
+
 static dt_status reduce_as_rank(rank_job *job)
 {
     const world *w = job->w;
     const uint32_t rank = dt_comm_rank(job->comm);
-    const dt_tree_shape shape = shape_of(w->leaves, w->ranks, rank);
+    const dt_tree_shape shape = shape_in(w, rank);
     const uint32_t begin = dt_tree_leaf_begin(&shape, rank), end = dt_tree_leaf_begin(&shape, rank + 1);
     dt_tree *t = NULL;
     dt_tree_sum *sum = NULL;
-    double room[(2 * MAX_LEAVES + 2 * MAX_RANKS) * 2 * N_SCALARS];
+    double room[(MAX_RANKS + 2) * MAX_LEAVES * N_SCALARS];
     assert_true(dt_tree_sum_f64_room(&shape, N_SCALARS) <= sizeof(room) / sizeof(*room));
     DT_TRY(dt_tree_create(&shape, 1, &t));
     const dt_tree_sum_desc d = {.shape = shape, .most = (int64_t)w->count, .is_fast = w->is_fast, .half = w->half};
@@ -190,7 +196,7 @@ static void *run_rank(void *arg)
 /* Nodes of rank r that cover its leaves, by the definition: the fewest aligned ranges of powers of two. */
 static uint32_t nodes_of(const world *w, uint32_t r)
 {
-    const dt_tree_shape shape = shape_of(w->leaves, w->ranks, r);
+    const dt_tree_shape shape = shape_in(w, r);
     uint32_t n = 0, end = dt_tree_leaf_begin(&shape, r + 1);
     for (uint32_t at = dt_tree_leaf_begin(&shape, r); at < end; n++) {
         uint32_t width = w->leaves;
@@ -672,6 +678,85 @@ static void test_parts_are_sums_of_their_own(void **state)
     dt_tree_destroy(t);
 }
 
+/* ---- weights ---- */
+
+static void deal(uint32_t leaves, uint32_t ranks, const uint32_t *weight, const uint32_t *want)
+{
+    uint32_t begin[MAX_RANKS + 1], at = 0;
+    assert_int_equal(dt_tree_weigh(leaves, ranks, weight, begin), DT_OK);
+    for (uint32_t r = 0; r < ranks; r++) {
+        assert_int_equal(begin[r], at);
+        at += want[r];
+    }
+    assert_int_equal(begin[ranks], at);
+    assert_int_equal(at, leaves);
+}
+
+static void test_weights_deal_leaves_by_largest_remainders(void **state)
+{
+    (void)state;
+    deal(8, 3, (uint32_t[]){2, 1, 1}, (uint32_t[]){4, 2, 2});
+    deal(8, 3, (uint32_t[]){1, 1, 1}, (uint32_t[]){3, 3, 2});        /* equal remainders: lower ranks */
+    deal(16, 4, (uint32_t[]){5, 3, 1, 1}, (uint32_t[]){8, 5, 2, 1}); /* 8, 4.8, 1.6, 1.6 */
+    deal(8, 2, (uint32_t[]){1000000, 142858}, (uint32_t[]){7, 1});   /* 6.99999 and 1.00001 */
+    deal(4096, 2, (uint32_t[]){1000000, 245}, (uint32_t[]){4095, 1});
+    deal(8, 1, (uint32_t[]){7}, (uint32_t[]){8});
+    deal(4, 4, (uint32_t[]){3, 3, 3, 3}, (uint32_t[]){1, 1, 1, 1});
+    uint32_t begin[MAX_RANKS + 1];
+    assert_int_equal(dt_tree_weigh(8, 2, (uint32_t[]){1, 0}, begin), DT_EINVAL);
+    assert_non_null(strstr(dt_error_text(), "rank 1 has the weight 0; want 1 to 1000000"));
+    assert_int_equal(dt_tree_weigh(8, 2, (uint32_t[]){1000001, 1}, begin), DT_EINVAL);
+    assert_int_equal(dt_tree_weigh(4096, 2, (uint32_t[]){1000000, 1}, begin), DT_EINVAL); /* 0.004 of a leaf */
+    assert_int_equal(dt_tree_weigh(8, 3, (uint32_t[]){100, 100, 1}, begin), DT_EINVAL);
+    assert_non_null(strstr(dt_error_text(), "rank 2 with the weight 1 of 201 gets none of 8 leaves"));
+    assert_int_equal(dt_tree_weigh(2, 3, (uint32_t[]){1, 1, 1}, begin), DT_EINVAL);
+    assert_int_equal(dt_tree_weigh(8192, 1, (uint32_t[]){1}, begin), DT_EINVAL);
+    assert_int_equal(dt_tree_weigh(8, 0, NULL, begin), DT_EINVAL);
+}
+
+/* Each way that small weights can be, on fp32 and on halves. */
+static void test_weights_change_no_bit(void **state)
+{
+    (void)state;
+    enum { S = 16 };
+    for (uint32_t half = DT_HALF_NONE; half <= DT_HALF_BF16; half++) {
+        float want[COUNT];
+        double want_f64[N_SCALARS];
+        for (size_t i = 0; i < COUNT; i++) {
+            want[i] = rounded_sum(half, 0, S, true, i);
+        }
+        for (size_t i = 0; i < N_SCALARS; i++) {
+            want_f64[i] = plain_sum_f64(0, S, i);
+        }
+        for (uint32_t k = 0; k < 40; k++) {
+            const dt_rng_key key = {.seed = 8, .sample = k};
+            const uint32_t R = 2 + k % 5;
+            uint32_t order[MAX_LEAVES], weight[MAX_RANKS], begin[MAX_RANKS + 1];
+            for (uint32_t r = 0; r < R; r++) {
+                weight[r] = 2 + (uint32_t)(5 * dt_rng_uniform(&key, r));
+            }
+            assert_int_equal(dt_tree_weigh(S, R, weight, begin), DT_OK);
+            shuffle(order, S, k);
+            check_world(
+                &(world){.leaves = S, .ranks = R, .begin = begin, .half = half, .order = order, .count = 4 * COUNT},
+                want, want_f64);
+        }
+    }
+}
+
+static void test_the_most_nodes_of_a_rank(void **state)
+{
+    (void)state;
+    const uint32_t begin[] = {0, 1, 4095, 4096};
+    dt_tree_shape shape = shape_of(4096, 3, 0);
+    assert_int_equal(dt_tree_most_nodes(&shape), 11);
+    shape.begin = begin;
+    assert_int_equal(dt_tree_most_nodes(&shape), 22); /* two of each height but the highest two */
+    assert_true(dt_tree_most_nodes(&shape) <= DT_TREE_MAX_NODES);
+    shape = shape_of(64, 8, 0);
+    assert_int_equal(dt_tree_most_nodes(&shape), 1);
+}
+
 /* ---- refusals ---- */
 
 static void test_refusals(void **state)
@@ -743,6 +828,9 @@ int main(void)
         cmocka_unit_test(test_leaves_in_order_keep_few_buffers),
         cmocka_unit_test(test_slices_cover_a_range_in_units),
         cmocka_unit_test(test_parts_are_sums_of_their_own),
+        cmocka_unit_test(test_weights_deal_leaves_by_largest_remainders),
+        cmocka_unit_test(test_weights_change_no_bit),
+        cmocka_unit_test(test_the_most_nodes_of_a_rank),
         cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, fill, NULL);

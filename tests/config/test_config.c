@@ -187,6 +187,11 @@ static void test_later_work(void **state)
     refuses("engine = { reduction = \"quick\"; };", "engine.reduction = \"quick\"");
     refuses("comm = { ranks = 2; };", "virtual ranks need comm.backend = \"sim\"");
     refuses("comm = { backend = \"sim\"; ranks = 300; };", "300");
+    refuses("comm = { wire = \"int8\"; };", "comm.wire = \"int8\"");
+    refuses("comm = { shard_weights = [ \"2\", \"0\" ]; };", "\"0\": expected whole numbers from 1 to 1000000");
+    refuses("comm = { shard_weights = \"2,1000001\"; };", "\"1000001\": expected whole numbers");
+    refuses("comm = { shard_weights = [ \"2\", \"1.5\" ]; };", "\"1.5\": expected whole numbers");
+    refuses("comm = { shard_weights = [ 2, 1 ]; };", "comm.shard_weights");
     refuses("training = { eta_min = 0.5; };", "the rate cannot fall to more than");
     refuses("training = { scheduler = \"linear\"; eta_min = 0.5; };", "the rate cannot fall to more than");
     /* the default as well: what is written of a configuration gives every value, and has to be one that is read */
@@ -198,7 +203,15 @@ static void test_later_work(void **state)
     dt_config *c = from("amp = { enabled = false; dtype = \"fp16\"; }; comm = { backend = \"sim\"; ranks = 4; };\n"
                         "env = { id = \"\"; }; training = { learning_rate = 1e-9; eta_min = 1e-9; };");
     assert_int_equal(dt_config_check(c, NULL), DT_OK);
-    dt_comm_opts comm;
+    dt_comm_opts comm, dealt;
+    dt_config *d = from("comm = { backend = \"sim\"; ranks = 3; shard_weights = [ \"2\", \"1\", \"1000000\" ]; };");
+    uint32_t weight[3] = {0};
+    assert_int_equal(dt_config_check(d, NULL), DT_OK);
+    assert_int_equal(dt_config_comm(d, -1, &dealt), DT_OK);
+    assert_int_equal(dealt.n_weights, 3);
+    dt_comm_weights(&dealt, weight);
+    assert_true(weight[0] == 2 && weight[1] == 1 && weight[2] == 1000000);
+    dt_config_destroy(d);
     assert_int_equal(dt_config_comm(c, -1, &comm), DT_OK);
     assert_int_equal(comm.backend, DT_COMM_SIM);
     assert_int_equal(comm.ranks, 4);

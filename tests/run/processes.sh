@@ -275,6 +275,7 @@ other() {
 other configuration --set data.batch=32
 other configuration --seed 7
 other "number of --max-steps" --max-steps 4
+other comm.shard_weights --set comm.shard_weights=2,1
 other --run-dir --run-dir "$work/elsewhere"
 other --phase --phase 1
 cases=$((cases + 1))

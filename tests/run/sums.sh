@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # How gradients of ranks become one: engine.reduction = fast is near exact sums, repeats its bits, and says so where
-# another number of ranks goes on; comm.wire = bf16 and fp16 round on one rank as on many, and send less. On virtual
-# ranks; sums_mpi.sh does the same on processes.
+# another number of ranks goes on; comm.wire = bf16 and fp16 round on one rank as on many, and send less;
+# comm.shard_weights changes nothing. On virtual ranks; sums_mpi.sh does the same on processes.
 set -u
 backend=${DT_SUMS_BACKEND:-sim}
 name=sums
@@ -104,5 +104,26 @@ on 2 2 refused --set comm.wire=bf16 --set engine.reduction=fast
 says 1 'comm.wire = "bf16" with engine.reduction = "fast" in phase 1: the ranks'"'"' library sums fp32'
 on 1 2 refused --set comm.wire=int8
 says 1 "comm.wire"
+
+# --- shards by weights
+on 2 0 dealt2 --set comm.shard_weights=3,1
+as dealt2 whole "12 and 4 shards"
+on 3 0 dealt3 --set comm.shard_weights=1,5,2 --max-steps 3
+cases=$((cases + 1))
+grep -q "shards of each rank, by comm.shard_weights: 2 10 4" "$work/dealt3/train.log" || fail "the shards of ranks are not told"
+on 3 2 dealt3 --resume "$work/dealt3" --set comm.shard_weights=1,1
+says 1 "comm.shard_weights of phase 1 has 2 numbers, and 3 ranks train: say one for each rank"
+on 3 0 dealt3 --resume "$work/dealt3" --set comm.shard_weights=7,2,2
+as dealt3 whole "2, 10 and 4 shards, then 10, 3 and 3"
+cases=$((cases + 1))
+"$dtrain" eval --checkpoint "$work/dealt3" >"$work/out" 2>"$work/err" || fail "what weighed ranks trained is not evaluated by one"
+on 2 0 dealt16 --set comm.shard_weights=3,1 --set comm.wire=bf16
+as dealt16 bf16 "12 and 4 shards in bf16"
+on 2 2 refused --set comm.shard_weights=100,1
+says 1 "rank 1 with the weight 1 of 101 gets none of 16 leaves (shards)"
+on 2 2 refused --set comm.shard_weights=3,-1
+says 1 "expected whole numbers from 1 to 1000000, one a rank"
+on 2 2 refused --set comm.shard_weights=3,1 $fast
+says 1 'comm.shard_weights with engine.reduction = "fast" in phase 1'
 
 finish

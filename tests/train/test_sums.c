@@ -229,6 +229,72 @@ static void test_overflow_of_fp16_without_a_scale_ends_training(void **state)
     toy_fini(&t);
 }
 
+/* ---- weights ----------------------------------------------------------------------------------------------------- */
+
+static const uint32_t weights[] = {4, 1, 2};
+
+static void weighed(toy *t)
+{
+    large(t);
+    t->config.shard_weights = weights;
+}
+
+static void weighed_bf16(toy *t)
+{
+    bf16(t);
+    t->config.shard_weights = weights;
+}
+
+static void weighed_many(toy *t) /* nodes of many heights: fewer sums fit among the calls that may be under way */
+{
+    weighed(t);
+    t->config.leaves = 256;
+}
+
+static void many(toy *t)
+{
+    large(t);
+    t->config.leaves = 256;
+}
+
+static void test_weights_change_no_bit(void **state)
+{
+    (void)state;
+    static toy_change *const with[] = {weighed, weighed_bf16, weighed_many}, *const without[] = {large, bf16, many};
+    for (size_t k = 0; k < 3; k++) {
+        const int steps = k == 2 ? 2 : STEPS;
+        outcome one, of[MOST];
+        outcome_train(without[k], steps, &one);
+        for (uint32_t ranks = 2; ranks <= 3; ranks++) {
+            outcome_of_ranks(with[k], NULL, 0, steps, ranks, of);
+            for (uint32_t r = 0; r < ranks; r++) {
+                outcome_same(&one, &of[r]);
+            }
+            drop_all(of, ranks);
+        }
+        outcome_of_ranks(with[k], NULL, 0, steps, 1, of); /* one weight: all leaves */
+        outcome_same(&one, &of[0]);
+        drop_all(of, 1);
+        outcome_drop(&one);
+    }
+}
+
+static void test_weights_that_leave_a_rank_without_work(void **state)
+{
+    (void)state;
+    static const uint32_t small[] = {100, 1};
+    dt_comm *comm[2];
+    assert_int_equal(dt_comm_sim(2, 5, comm), DT_OK);
+    toy t;
+    toy_init(&t);
+    t.comm = comm[0];
+    t.config.shard_weights = small;
+    assert_int_equal(toy_try_start(&t), DT_EINVAL);
+    assert_non_null(strstr(dt_error_text(), "rank 1 with the weight 1 of 101 gets none of 8 leaves"));
+    toy_fini(&t);
+    dt_comm_destroy(comm[1]);
+}
+
 /* ---- bytes ------------------------------------------------------------------------------------------------------- */
 
 /* Up to the end of the last parameter. */
@@ -315,6 +381,8 @@ int main(void)
         cmocka_unit_test(test_halves_of_few_leaves),
         cmocka_unit_test(test_overflow_of_fp16_skips_a_step),
         cmocka_unit_test(test_overflow_of_fp16_without_a_scale_ends_training),
+        cmocka_unit_test(test_weights_change_no_bit),
+        cmocka_unit_test(test_weights_that_leave_a_rank_without_work),
         cmocka_unit_test(test_ranks_send_what_the_formula_says),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
