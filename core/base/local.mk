@@ -13,6 +13,7 @@ core_libdtcore_la_SOURCES += \
 	core/base/lock.c core/base/lock.h \
 	core/base/log.c core/base/log.h \
 	core/base/logfile.c core/base/logfile.h \
+	core/base/crash.c core/base/crash.h \
 	core/base/mapping.c core/base/mapping.h \
 	core/base/mem.c core/base/mem.h \
 	core/base/module.c core/base/module.h \

@@ -6,9 +6,10 @@
 
 #include "base/logfile.h"
 
-#include "base/clock.h"
-#include "base/err.h"
 #include "base/beneath.h"
+#include "base/clock.h"
+#include "base/crash.h"
+#include "base/err.h"
 #include "base/fs.h"
 #include "base/mem.h"
 
@@ -22,6 +23,7 @@ struct dt_logfile {
     FILE *file; /* NULL: it could not be opened again */
     dt_logfile_opts o;
     uint64_t bytes, n_lost;
+    bool hears_crash;
     char *path;        /* and behind it in the same block: */
     char *from, *to;   /* names of older files, made without allocating */
     size_t name_bytes; /* of from and to */
@@ -61,6 +63,9 @@ void dt_logfile_close(dt_logfile *f)
     if (f == NULL) {
         return;
     }
+    if (f->hears_crash) {
+        dt_crash_log_set(-1);
+    }
     if (f->file != NULL) {
         fclose(f->file);
     }
@@ -75,8 +80,24 @@ static const char *name_of(const dt_logfile *f, uint32_t i, char *out)
     return out;
 }
 
+static void tell_crash(const dt_logfile *f)
+{
+    if (f->hears_crash) {
+        dt_crash_log_set(f->file != NULL ? fileno(f->file) : -1);
+    }
+}
+
+void dt_logfile_hears_crash(dt_logfile *f)
+{
+    f->hears_crash = true;
+    tell_crash(f);
+}
+
 static void turn_over(dt_logfile *f)
 {
+    if (f->hears_crash) {
+        dt_crash_log_set(-1);
+    }
     if (f->file != NULL) {
         fclose(f->file);
     }
@@ -86,6 +107,7 @@ static void turn_over(dt_logfile *f)
     struct stat s;
     const int fd = dt_beneath_open(f->path, O_WRONLY | O_CREAT | O_APPEND | (f->o.keep > 0 ? 0 : O_TRUNC), 0666);
     f->file = fd >= 0 ? fdopen(fd, "a") : NULL;
+    tell_crash(f);
     f->bytes = f->file != NULL && fstat(fileno(f->file), &s) == 0 ? (uint64_t)s.st_size : 0;
     if (f->bytes > 0) { /* it could not be renamed: not at every line again */
         f->o.max_bytes = 0;

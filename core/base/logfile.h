@@ -22,6 +22,8 @@ typedef struct dt_logfile_opts {
 /* Opens for appending; creates it. Errors: DT_EIO, DT_ENOMEM. */
 dt_status dt_logfile_open(const char *path, const dt_logfile_opts *o, dt_logfile **out_p) DT_NODISCARD;
 void dt_logfile_close(dt_logfile *f);
+/* From now on this file, whichever it is after a turn, also hears of a crash (crash.h): one of the process. */
+void dt_logfile_hears_crash(dt_logfile *f);
 /* One line behind the time, at once on disk. A file that cannot be turned over is gone on with: a log never ends a
  * run. f may be NULL. */
 void dt_logfile_line(dt_logfile *f, const char *line);

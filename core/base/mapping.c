@@ -8,6 +8,8 @@
 
 #include "base/mapping.h"
 
+#include "base/crash.h"
+
 #include "base/err.h"
 
 #include <errno.h>
@@ -100,6 +102,7 @@ static void on_bus(int number, siginfo_t *info, void *context)
         errno = kept;
         return;
     }
+    dt_crash_tell(number);
     signal(number, SIG_DFL); /* nobody's file: it comes again, and ends the program */
     errno = kept;
 }

@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 
 #include "backend/kernel.h"
+#include "base/crash.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mapping.h"
@@ -109,6 +110,9 @@ static int command(int argc, char **argv)
     const bool is_for_all = strcmp(a.verb, "run") == 0 || strcmp(a.verb, "bench") == 0;
     if (!is_for_all && dt_launched(&launch) && launch.rank > 0) {
         return 0; /* one process is enough for all other verbs, and rank 0 is there */
+    }
+    if (is_for_all) {
+        dt_crash_install();
     }
     st = dt_cpu_check();
     if (st < 0) {

@@ -331,6 +331,7 @@ dt_status dt_rundir_open(const dt_rundir_desc *d, dt_rundir **out_p)
         return st;
     }
     dt_log_sink_set(sink, r);
+    dt_logfile_hears_crash(r->train_log);
     if (state == FOLDER_BEGUN) {
         dt_log(DT_LOG_WARN, "the run in %s ended before its first checkpoint: it begins again", r->path);
     }
@@ -358,6 +359,7 @@ dt_status dt_rundir_join(const char *path, uint32_t rank, const dt_logfile_opts 
         return st;
     }
     dt_log_sink_set(sink, r);
+    dt_logfile_hears_crash(r->train_log);
     *out_p = r;
     return DT_OK;
 }

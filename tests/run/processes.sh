@@ -251,6 +251,14 @@ PATH=$work/bin:$PATH train 0 soon_headless --nproc 2
 says 1 "starting the 2 processes again, restart 1 of 3"
 same soon_headless "mpirun killed before it started anything"
 
+# by a fault of its own: where it happened is in what its log said last
+lose SEGV crashed "rank 1 was ended by signal 11 (Segmentation fault)"
+says 1+ "| crash: ended by SIGSEGV: it used memory that is not its own"
+if grep -q "define HAVE_EXECINFO_H 1" "$DT_BUILDDIR/config.h" && ! grep -q -e "-fsanitize" "$DT_BUILDDIR/config.status"; then
+    says 1+ "| crash: in these calls, the last one first:"
+    cases=$((cases + 1))
+    grep -q "    | .*dtrain([^)]*)\[0x" "$work/err" || fail "the calls that led to a crash are not told"
+fi
 lose STOP hung "waited 5 s in vain for rank 1 (process "
 says 1 "was held by a signal (SIGSTOP); its last was collective"
 cases=$((cases + 1))

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See crash.h.
+ */
+#include <config.h>
+
+#include "base/crash.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+
+#ifdef HAVE_EXECINFO_H
+#    include <execinfo.h>
+#endif
+
+enum { MOST_FRAMES = 40, OWN_FRAMES = 2, STACK_BYTES = 65536 }; /* own: telling itself */
+
+static atomic_int log_fd = -1;
+static atomic_bool has_told;
+static char stack[STACK_BYTES]; /* of the handler on the main thread, whose own may have run over */
+
+/* strsignal may allocate. */
+static const char *name_of(int number)
+{
+    switch (number) {
+    case SIGSEGV:
+        return "SIGSEGV: it used memory that is not its own";
+    case SIGBUS:
+        return "SIGBUS: memory or a mapped file is not there";
+    case SIGFPE:
+        return "SIGFPE: a whole number was divided by zero";
+    case SIGILL:
+        return "SIGILL: this processor has no such instruction";
+    default:
+        return "SIGABRT: it gave up";
+    }
+}
+
+static void put(int fd, const char *text)
+{
+    const ssize_t ignored = write(fd, text, strlen(text));
+    (void)ignored;
+}
+
+static void tell_to(int fd, int number)
+{
+    put(fd, "crash: ended by ");
+    put(fd, name_of(number));
+    put(fd, "\n");
+#ifdef HAVE_EXECINFO_H
+    void *frame[MOST_FRAMES];
+    const int n = backtrace(frame, MOST_FRAMES);
+    put(fd, n > OWN_FRAMES ? "crash: in these calls, the last one first:\n" : "");
+    if (n > OWN_FRAMES) {
+        backtrace_symbols_fd(frame + OWN_FRAMES, n - OWN_FRAMES, fd);
+    }
+#endif
+}
+
+void dt_crash_tell(int number)
+{
+    const int kept = errno;
+    if (!atomic_exchange(&has_told, true)) {
+        const int fd = atomic_load(&log_fd);
+        tell_to(STDERR_FILENO, number);
+        if (fd >= 0) {
+            tell_to(fd, number);
+        }
+    }
+    errno = kept;
+}
+
+static void on_crash(int number)
+{
+    signal(number, SIG_DFL); /* first: a fault in here ends it, too */
+    dt_crash_tell(number);
+    raise(number);
+}
+
+void dt_crash_log_set(int fd)
+{
+    atomic_store(&log_fd, fd);
+}
+
+void dt_crash_install(void)
+{
+    static const int signals[] = {SIGSEGV, SIGFPE, SIGILL, SIGABRT};
+    struct sigaction a, old;
+    const stack_t own = {.ss_sp = stack, .ss_size = sizeof(stack)};
+#ifdef HAVE_EXECINFO_H
+    void *frame[1];
+    (void)backtrace(frame, 1); /* loads what it needs now, when memory may be allocated */
+#endif
+    sigaltstack(&own, NULL);
+    memset(&a, 0, sizeof(a));
+    sigemptyset(&a.sa_mask);
+    a.sa_flags = SA_ONSTACK;
+    a.sa_handler = on_crash;
+    for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
+        if (sigaction(signals[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL) {
+            sigaction(signals[i], &a, NULL);
+        }
+    }
+}
