@@ -36,6 +36,7 @@ void dt_cause_fini(dt_cause *c)
 void dt_cause_clear(dt_cause *c)
 {
     c->is_known = false;
+    c->node[0] = '\0';
 }
 
 static void doing(const dt_board_rank *r, double now, char *out, size_t bytes)
@@ -98,6 +99,21 @@ void dt_cause_look(dt_cause *c, const dt_board *b)
     }
 }
 
+void dt_cause_lost(dt_cause *c, const dt_board *b, const char *node)
+{
+    if (c->node[0] != '\0') {
+        return;
+    }
+    dt_log(DT_LOG_ERROR, "machine %s is gone, or cannot be reached any more: mpirun has lost the connection to it",
+           node);
+    snprintf(c->node, sizeof(c->node), "%s", node);
+    for (uint32_t r = 0; r < c->n && !c->is_known; r++) {
+        dt_board_see(b, r, &c->was[r]);
+    }
+    c->seen_s = c->is_known ? c->seen_s : dt_clock_s();
+    c->is_known = true;
+}
+
 static void tell_lines(const char *name, char *text, size_t bytes)
 {
     size_t at = bytes;
@@ -152,15 +168,16 @@ void dt_cause_tell(const dt_cause *c, const char *run)
     if (!c->is_known) {
         return;
     }
+    const bool is_rank = c->node[0] == '\0';
     const dt_board_rank *first = &c->was[c->rank];
-    if (first->state == DT_BOARD_HERE) {
+    if (is_rank && first->state == DT_BOARD_HERE) {
         doing(first, c->seen_s, text, sizeof(text));
         dt_log(DT_LOG_ERROR, "rank %u (process %d) %s; %s", c->rank, first->process,
                first->is_stopped ? "was held by a signal (SIGSTOP)" : "did not come", text);
     }
     for (uint32_t r = 0; r < c->n; r++) {
         const dt_board_rank *w = &c->was[r];
-        if (r == c->rank || w->state == DT_BOARD_NEVER || told++ >= MOST_TOLD) {
+        if ((is_rank && r == c->rank) || w->state == DT_BOARD_NEVER || told++ >= MOST_TOLD) {
             continue;
         }
         doing(w, c->seen_s, text, sizeof(text));
@@ -169,7 +186,7 @@ void dt_cause_tell(const dt_cause *c, const char *run)
     if (told > MOST_TOLD) {
         dt_log(DT_LOG_ERROR, "and %u more ranks", told - MOST_TOLD);
     }
-    if (run[0] != '\0') {
+    if (is_rank && run[0] != '\0') {
         tell_log(c->rank, run);
     }
 }

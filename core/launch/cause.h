@@ -12,6 +12,7 @@ typedef struct dt_cause {
     uint32_t n;
     bool is_known;
     uint32_t rank;      /* the first that was gone or stayed away */
+    char node[64];      /* instead of a rank: a machine that is gone; "": none */
     double seen_s;      /* when that was noticed, dt_clock_s */
     dt_board_rank *was; /* [n] at that moment */
 } dt_cause;
@@ -21,6 +22,8 @@ void dt_cause_fini(dt_cause *c);
 void dt_cause_clear(dt_cause *c);
 /* Looks for the first trouble, and says at once who is gone; once it is known, nothing more is looked for. */
 void dt_cause_look(dt_cause *c, const dt_board *b);
+/* mpirun has lost the connection to a machine: says so, unless a rank was known to be gone before. */
+void dt_cause_lost(dt_cause *c, const dt_board *b, const char *node);
 /* Of the first rank: what its log said last, and where the others were. run: "" where it is not known. */
 void dt_cause_tell(const dt_cause *c, const char *run);
 

@@ -55,9 +55,22 @@ static void read_block(dt_listen *l)
     }
 }
 
+/* "ORTE has lost communication with a remote daemon. ... Remote daemon: [[5,0],1] on node x" */
+static void read_node(dt_listen *l)
+{
+    const char *lost = strstr(l->block, "lost communication with a remote daemon");
+    const char *daemon = lost != NULL ? strstr(lost, "Remote daemon: ") : NULL;
+    const char *node = daemon != NULL ? strstr(daemon, " on node ") : NULL;
+    if (node != NULL && l->node[0] == '\0') {
+        node += strlen(" on node ");
+        snprintf(l->node, sizeof(l->node), "%.*s", (int)strcspn(node, " \n"), node);
+    }
+}
+
 static bool is_of_mpirun(const dt_listen *l)
 {
-    return strstr(l->block, "mpirun") != NULL || strstr(l->block, "Primary job") != NULL;
+    return strstr(l->block, "mpirun") != NULL || strstr(l->block, "Primary job") != NULL ||
+           strstr(l->block, "lost communication with a remote daemon") != NULL;
 }
 
 static void keep_back(dt_listen *l)
@@ -88,6 +101,7 @@ static void end_block(dt_listen *l)
 {
     l->block[l->n_block] = '\0';
     read_block(l);
+    read_node(l);
     if (!is_of_mpirun(l)) { /* as what it says before anything runs: why it cannot */
         pass(l, l->block, l->n_block);
     } else {

@@ -11,6 +11,7 @@
 
 typedef struct dt_listen {
     int rank, signal; /* that mpirun named as lost, -1: none; what ended it, 0: it ended by itself */
+    char node[64];    /* that mpirun has lost the connection to, "": none */
     bool is_inside;   /* between two lines of dashes */
     size_t n;
     char line[1024], block[4096];

@@ -115,11 +115,32 @@ static void test_more_than_there_is_room_for(void **state)
     assert_string_equal(passed, "");
 }
 
+static void test_a_lost_machine_is_read(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "info  before\n" RULE "ORTE has lost communication with a remote daemon.\n\n  HNP daemon   : [[30344,0],0] on "
+        "node node-a\n  Remote daemon: [[30344,0],1] on node node-b\n\nThis is usually due to either a failure of the "
+        "TCP "
+        "network\nconnection to the node, or possibly an internal failure of\nthe daemon itself.\n" RULE
+        "info  after\n";
+    dt_listen l;
+    for (size_t i = 0; i < sizeof(pieces) / sizeof(pieces[0]); i++) {
+        listen_to(&l, text, pieces[i]);
+        assert_string_equal(passed, "info  before\ninfo  after\n");
+        assert_string_equal(l.node, "node-b");
+        assert_int_equal(l.rank, -1);
+    }
+    listen_to(&l, RULE "ORTE has lost communication with a remote daemon.\n" RULE, 64);
+    assert_string_equal(l.node, "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lines_pass),
         cmocka_unit_test(test_a_lost_process_is_read),
+        cmocka_unit_test(test_a_lost_machine_is_read),
         cmocka_unit_test(test_what_keeps_it_from_starting_passes),
         cmocka_unit_test(test_more_than_there_is_room_for),
     };
