@@ -282,6 +282,13 @@ static dt_status run_phase(dt_rank *k, int64_t index)
     /* a resumed run may have all the steps it was asked for */
     const uint64_t most = r->d->max_steps, steps = dt_trainer_steps(k->stage->trainer);
     const bool is_there = most > 0 && begin >= most && (steps == 0 || begin < steps);
+    if (is_there && begin > most && dt_rank_is_first(k)) {
+        dt_log(
+            DT_LOG_WARN,
+            "the run is at step %llu of its phase already, beyond --max-steps %llu: nothing is trained; go on with a "
+            "larger number, or without it",
+            (unsigned long long)begin, (unsigned long long)most);
+    }
     const bool is_over = k->stop.steps > 0 && begin >= (uint64_t)k->stop.steps;
     k->owed = is_resumed(k, index) ? r->start.owed : DT_OWES_NOTHING;
     dt_status st = k->owed != DT_OWES_NOTHING ? dt_rank_settle(k) : DT_OK;

@@ -118,8 +118,9 @@ void dt_rank_tell_first_step(dt_rank *k)
 dt_status dt_rank_tell_progress(const dt_rank *k, int64_t index)
 {
     const dt_run_state *r = k->r;
+    const uint64_t most = r->d->max_steps, at = dt_trainer_step_number(k->stage->trainer);
     uint64_t steps = dt_trainer_steps(k->stage->trainer);
-    const uint64_t limit[] = {(uint64_t)k->stop.steps, r->d->max_steps};
+    const uint64_t limit[] = {(uint64_t)k->stop.steps, most >= at ? most : 0}; /* of what is left behind, none */
     for (size_t i = 0; i < sizeof(limit) / sizeof(limit[0]); i++) {
         steps = limit[i] > 0 && (steps == 0 || limit[i] < steps) ? limit[i] : steps;
     }

@@ -179,5 +179,17 @@ expect 4 "--init-from $work/two.cfg" "$dtrain" $one --init-from "$work/two.cfg" 
 set -- "$work"/none* "$work"/runs/none*
 [ ! -e "$1" ] && [ ! -e "$2" ] || fail "a refused --init-from left $*"
 
+# --- asked for fewer steps than it has ---
+cp -r "$work/whole" "$work/past"
+expect 0 "the run is at step 6 of its phase already, beyond --max-steps 3: nothing is trained" \
+    "$dtrain" run --resume "$work/past" --max-steps 3 --threads 1 -q
+same "$work/past" "$work/whole"
+cases=$((cases + 1))
+"$dtrain" runs "$work/past" --json >"$work/out"
+grep -q '"step":6,' "$work/out" && ! grep -q '"steps":3,' "$work/out" || fail "it is at step 6 of 3: $(cat "$work/out")"
+expect 0 "" "$dtrain" run --resume "$work/past" --max-steps 6 --threads 1 -q # just there: nothing to be said
+cases=$((cases + 1))
+! grep -q "beyond" "$work/err" || fail "what was asked for is there, and is told as if it were not"
+
 echo "$cases cases, $failed failed"
 [ $failed -eq 0 ]
