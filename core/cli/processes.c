@@ -85,6 +85,9 @@ dt_status dt_processes_launch(const dt_args *a, uint64_t n, int *code_p)
     if (a->max_restarts != NULL && (!dt_parse_whole(a->max_restarts, &restarts) || restarts < 0)) {
         return DT_FAIL(DT_ECONFIG, "--max-restarts %s: expected a whole number of at least 0", a->max_restarts);
     }
+    if (restarts > DT_LAUNCH_MOST_RESTARTS) {
+        return DT_FAIL(DT_ECONFIG, "--max-restarts %s: at most %d", a->max_restarts, DT_LAUNCH_MOST_RESTARTS);
+    }
     DT_TRY(find_program(program));
     const char **word = dt_alloc_n((size_t)a->argc + 1, sizeof(*word));
     if (word == NULL) {

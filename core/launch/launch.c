@@ -436,6 +436,29 @@ static void tell_lost(const job *j, int code)
     dt_cause_tell(&j->cause, j->run != NULL ? j->run : "");
 }
 
+/* Of a process that failed, mpirun names the rank. */
+static bool has_started_nothing(const job *j, int code)
+{
+    return code != 0 && !j->had_ranks && j->heard.rank < 0 && j->heard.signal == 0 && j->killed_by == 0 &&
+           j->stop_sent == 0;
+}
+
+/* So the reason is mpirun's. */
+static void tell_nothing(const job *j, int code)
+{
+    if (j->heard.n_kept > 0) {
+        dt_log_lines(DT_LOG_ERROR, j->heard.kept);
+    }
+    if (j->d->hostfile != NULL) {
+        dt_log(DT_LOG_ERROR,
+               "mpirun started no process on the hosts of %s: are they reached by ssh without a "
+               "password, and have they as many slots as --nproc says?",
+               j->d->hostfile);
+    } else {
+        dt_log(DT_LOG_ERROR, "mpirun ended with code %d and started no process", code);
+    }
+}
+
 static dt_status live(job *j, int *code_p)
 {
     int err = -1;
@@ -454,14 +477,9 @@ static dt_status live(job *j, int *code_p)
     if (first.state == DT_BOARD_LEFT && first.code == DT_EXIT_INTERRUPTED && j->killed_by == 0) {
         *code_p = first.code; /* mpirun has a number of its own, where it was the one to be told */
     }
-    if (!j->had_ranks && *code_p != 0 && j->heard.n_kept > 0 && j->stop_sent == 0) {
-        dt_log_lines(DT_LOG_ERROR, j->heard.kept); /* nothing ran: so the reason is mpirun's */
-        if (j->d->hostfile != NULL) {
-            dt_log(DT_LOG_ERROR,
-                   "mpirun started no process on the hosts of %s: are they reached by ssh without a "
-                   "password, and have they as many slots as --nproc says?",
-                   j->d->hostfile);
-        }
+    if (has_started_nothing(j, *code_p)) {
+        tell_nothing(j, *code_p);
+        *code_p = DT_EXIT_DEVICE;
     }
     return DT_OK;
 }

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { DT_LAUNCH_MAX_RESTARTS = 3, DT_LAUNCH_MAX_PROCESSES = 4096 };
+enum { DT_LAUNCH_MAX_RESTARTS = 3, DT_LAUNCH_MOST_RESTARTS = 1000000, DT_LAUNCH_MAX_PROCESSES = 4096 };
 
 typedef struct dt_launch_desc {
     uint32_t n;             /* processes */
