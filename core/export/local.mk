@@ -23,7 +23,7 @@ libdtrain_policy_la_SOURCES = \
 	core/base/clock.c \
 	core/base/err.c \
 	core/base/fault.c \
-	core/base/beneath.c core/base/fs.c core/base/mapping.c \
+	core/base/beneath.c core/base/crash.c core/base/fs.c core/base/mapping.c \
 	core/base/hash.c \
 	core/base/json_number.c \
 	core/base/json_read.c \
