@@ -206,19 +206,12 @@ static dt_status check_room(const dt_stage *s, uint64_t bytes)
     return DT_OK;
 }
 
-/* In what ranks send gradients. On a device one rank trains, and its kernels add leaves in fp32. */
-static dt_status wire(const dt_stage *s, uint32_t wire, dt_trainer_config *c)
+/* In what ranks send gradients. */
+static uint32_t half_of(uint32_t wire)
 {
     static const uint32_t half[] = {
         [DT_WIRE_FP32] = DT_HALF_NONE, [DT_WIRE_BF16] = DT_HALF_BF16, [DT_WIRE_FP16] = DT_HALF_FP16};
-    if (wire != DT_WIRE_FP32 && s->d.device_ops != NULL) {
-        return DT_FAIL(DT_EUNSUPPORTED,
-                       "comm.wire = \"%s\" rounds gradients where the CPU adds them, and engine.device is a GPU; set "
-                       "comm.wire = \"fp32\", or engine.device = \"cpu\"",
-                       wire == DT_WIRE_BF16 ? "bf16" : "fp16");
-    }
-    c->half = half[wire];
-    return DT_OK;
+    return half[wire];
 }
 
 /* Where ranks do not train together (dtrain eval, check) there are fewer than weights, and nothing is dealt. A run
@@ -280,6 +273,7 @@ static dt_status trainer_config(dt_stage *s, dt_trainer_config *c)
                              .micro_leaves = (uint32_t)e.micro_shards,
                              .budget = budget(s, m.target_gb),
                              .bucket_bytes = (uint64_t)(comm.bucket_mb * 1e6),
+                             .half = half_of(comm.wire),
                              .fast_sums = e.reduction == DT_REDUCTION_FAST};
     c->optim = (dt_optim_step){.kind = (int32_t)optim_kind(t.optimizer),
                                .beta1 = t.beta1,
@@ -295,7 +289,6 @@ static dt_status trainer_config(dt_stage *s, dt_trainer_config *c)
                                 .step_size = (double)t.step_size,
                                 .gamma = t.step_gamma};
     DT_TRY(precision(s, c));
-    DT_TRY(wire(s, comm.wire, c));
     const uint64_t arenas = t.optimizer == DT_OPTIMIZER_SGD ? 3 : 4;
     DT_TRY(check_room(s, arenas * (uint64_t)s->params.total * sizeof(float)));
     return weights(s, &comm, c);

@@ -54,6 +54,12 @@ static dt_status check(const dt_trainer *t)
         return DT_FAIL(DT_ECONFIG, "%u ranks share data.shards = %u leaves; every rank needs at least one", ranks,
                        t->c.leaves);
     }
+    if (t->c.half != DT_HALF_NONE && t->d.device_ops != NULL) {
+        return DT_FAIL(DT_EUNSUPPORTED,
+                       "comm.wire = \"%s\" rounds gradients where the CPU adds them, and a GPU computes here; set "
+                       "comm.wire = \"fp32\", or engine.device = \"cpu\"",
+                       t->c.half == DT_HALF_BF16 ? "bf16" : "fp16");
+    }
     return DT_OK;
 }
 

@@ -79,7 +79,7 @@ typedef struct dt_trainer_times { /* of the last step, s */
     uint32_t buckets, early; /* buckets of gradients; of these under way before the leaves were done */
 } dt_trainer_times;
 
-/* Errors: DT_ECONFIG (batch larger than the data, more ranks than leaves, nothing for stored data to train), what
+/* Errors: DT_EUNSUPPORTED (halves on a device), DT_ECONFIG (batch larger than the data, more ranks than leaves, nothing for stored data to train), what
  * mixing, recording and compiling report. */
 dt_status dt_trainer_create(const dt_trainer_desc *d, dt_trainer **out_p) DT_NODISCARD;
 void dt_trainer_destroy(dt_trainer *t);

@@ -442,6 +442,12 @@ static void test_errors(void **state)
     says("2 ranks on GPUs need NCCL");
     toy_fini(&t);
     dt_comm_destroy(comm[1]);
+
+    init(&t, true);
+    t.config.half = DT_HALF_BF16;
+    assert_int_equal(toy_try_start(&t), DT_EUNSUPPORTED);
+    says("comm.wire = \"bf16\" rounds gradients where the CPU adds them, and a GPU computes here");
+    toy_fini(&t);
     assert_int_equal(host_device_read().live_bytes, 0);
 }
 

@@ -354,9 +354,8 @@ static void *step_until_it_fails(void *arg)
 }
 
 /* Sums of buckets are under way on the others when a rank cannot read its sample. */
-static void test_a_rank_that_fails_takes_part_and_all_are_told(void **state)
+static void fail_on_a_rank(toy_change *mode)
 {
-    (void)state;
     enum { RANKS = 3 };
     static failing_rank f[RANKS];
     dt_comm *comm[RANKS];
@@ -367,6 +366,7 @@ static void test_a_rank_that_fails_takes_part_and_all_are_told(void **state)
         toy_init(&f[i].t);
         f[i].t.comm = comm[i];
         f[i].t.config.bucket_bytes = 1;
+        mode(&f[i].t);
         f[i].t.broken_sample = 77;
         assert_int_equal(pthread_create(&f[i].thread, NULL, step_until_it_fails, &f[i]), 0);
     }
@@ -381,6 +381,29 @@ static void test_a_rank_that_fails_takes_part_and_all_are_told(void **state)
         toy_fini(&f[i].t);
     }
     assert_int_equal(n_named, RANKS - 1);
+}
+
+static void exact(toy *t)
+{
+    (void)t;
+}
+
+static void fast(toy *t)
+{
+    t->config.fast_sums = true;
+}
+
+static void bf16(toy *t)
+{
+    t->config.half = DT_HALF_BF16;
+}
+
+static void test_a_rank_that_fails_takes_part_and_all_are_told(void **state)
+{
+    (void)state;
+    fail_on_a_rank(exact);
+    fail_on_a_rank(fast);
+    fail_on_a_rank(bf16);
 }
 
 static void test_wrong_sizes_are_refused(void **state)

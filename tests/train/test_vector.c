@@ -184,6 +184,45 @@ static void test_threads_and_ranks_change_no_bit(void **state)
     }
 }
 
+static void with_halves(toy *t)
+{
+    with_hidden(t);
+    t->config.half = DT_HALF_BF16;
+}
+
+/* Gradients over all samples are never rounded to halves: their differences want the digits. */
+static void test_halves_are_for_steps_alone(void **state)
+{
+    (void)state;
+    picture whole, halves;
+    rank_run r[RANKS];
+    dt_comm *comm[RANKS];
+    toy t;
+    toy_init(&t);
+    with_hidden(&t);
+    toy_start(&t);
+    look(&t, &whole);
+    toy_fini(&t);
+    toy_init(&t);
+    with_halves(&t);
+    toy_start(&t);
+    look(&t, &halves);
+    toy_fini(&t);
+    assert_memory_equal(&whole, &halves, sizeof(whole));
+    assert_int_equal(dt_comm_sim(RANKS, 20, comm), DT_OK);
+    for (uint32_t i = 0; i < RANKS; i++) {
+        toy_init(&r[i].t);
+        with_halves(&r[i].t);
+        r[i].t.comm = comm[i];
+        assert_int_equal(pthread_create(&r[i].thread, NULL, rank_main, &r[i]), 0);
+    }
+    for (uint32_t i = 0; i < RANKS; i++) {
+        pthread_join(r[i].thread, NULL);
+        assert_memory_equal(&whole, &r[i].p, sizeof(whole));
+        toy_fini(&r[i].t);
+    }
+}
+
 /* What three steps, another vector and two more steps leave. */
 static void picture_of_steps(toy_change *change, bool on_device, picture *p)
 {
@@ -344,13 +383,10 @@ static void test_errors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_equals_a_second_computation),
-        cmocka_unit_test(test_threads_and_ranks_change_no_bit),
-        cmocka_unit_test(test_a_device_changes_no_bit),
-        cmocka_unit_test(test_steps_leave_what_is_apart),
-        cmocka_unit_test(test_looking_changes_nothing),
-        cmocka_unit_test(test_frozen_ones_are_not_in_it),
-        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_equals_a_second_computation), cmocka_unit_test(test_threads_and_ranks_change_no_bit),
+        cmocka_unit_test(test_halves_are_for_steps_alone),  cmocka_unit_test(test_a_device_changes_no_bit),
+        cmocka_unit_test(test_steps_leave_what_is_apart),   cmocka_unit_test(test_looking_changes_nothing),
+        cmocka_unit_test(test_frozen_ones_are_not_in_it),   cmocka_unit_test(test_errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
