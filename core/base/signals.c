@@ -6,6 +6,8 @@
 
 #include "base/signals.h"
 
+#include "base/clock.h"
+
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -15,6 +17,7 @@ static atomic_int stop_signal;
 static atomic_int save_wanted;
 static atomic_bool leaves_at_once, hands_on;
 static atomic_int n_stops;
+static _Atomic double continued_s;
 
 static void on_stop(int number)
 {
@@ -61,6 +64,12 @@ static void on_save(int number)
     atomic_store(&save_wanted, 1);
 }
 
+static void on_continue(int number)
+{
+    (void)number;
+    atomic_store(&continued_s, dt_clock_s());
+}
+
 void dt_signals_install(void)
 {
     struct sigaction a;
@@ -74,6 +83,8 @@ void dt_signals_install(void)
     install_hangup();
     a.sa_handler = on_save;
     sigaction(SIGUSR1, &a, NULL);
+    a.sa_handler = on_continue;
+    sigaction(SIGCONT, &a, NULL);
     a.sa_handler = SIG_IGN;
     sigaction(SIGPIPE, &a, NULL);
 }
@@ -102,4 +113,9 @@ int dt_signals_stop(void)
 bool dt_signals_save(void)
 {
     return atomic_exchange(&save_wanted, 0) != 0;
+}
+
+double dt_signals_continued_s(void)
+{
+    return atomic_load(&continued_s);
 }

@@ -18,5 +18,7 @@ void dt_signals_hand_on(void);
 int dt_signals_stops(void);
 int dt_signals_stop(void);  /* number of the signal that asked to stop, 0 = none */
 bool dt_signals_save(void); /* true once per SIGUSR1 */
+/* When this process last went on after it was held, or was told to (SIGCONT), in dt_clock_s; 0: never. */
+double dt_signals_continued_s(void);
 
 #endif

@@ -9,6 +9,7 @@ core_libdtcore_la_SOURCES += \
 	core/collective/peers.c core/collective/peers.h \
 	core/collective/processes.c core/collective/processes.h \
 	core/collective/sim.c \
+	core/collective/stood.c core/collective/stood.h \
 	core/collective/transport.h \
 	core/collective/tree.c core/collective/tree.h \
 	core/collective/tree_sum.c core/collective/tree_sum.h \

@@ -8,6 +8,7 @@
 
 #include "collective/comm_impl.h"
 #include "collective/peers.h"
+#include "collective/stood.h"
 #include "collective/processes.h"
 
 #include "base/clock.h"
@@ -40,6 +41,7 @@ typedef struct process_comm {
     uint64_t started, verified;         /* collectives that began; that all ranks are known to have called alike */
     uint8_t slot_of[DT_COMM_IN_FLIGHT]; /* by sequence: of one that began and is not verified */
     double heard, looked;               /* when it was last asked whether anybody has left, or is gone */
+    dt_stood stood;                     /* since the last collective that ended well */
     dt_peers *peers;
     bool is_pending;  /* it was given up: the library may still write into buffers */
     dt_status failed; /* DT_OK while all is well */
@@ -74,8 +76,13 @@ static bool has_in_flight(const process_comm *p)
 static dt_status give_up(process_comm *p, dt_status st, bool tells)
 {
     if (p->failed == DT_OK) {
+        const double now = dt_clock_s();
+        char stood[DT_STOOD_TEXT_BYTES];
+        (void)dt_stood_look(&p->stood, now);
+        dt_stood_text(&p->stood, now, stood);
         p->failed = st;
-        snprintf(p->why, sizeof(p->why), "%s", dt_error_text());
+        snprintf(p->why, sizeof(p->why), "%.*s%s", (int)(sizeof(p->why) - sizeof(stood)), dt_error_text(), stood);
+        st = stood[0] != '\0' ? DT_FAIL(st, "%s", p->why) : st;
         if (tells) {
             dt_peers_leave(p->peers, p->why);
         }
@@ -155,10 +162,12 @@ static dt_status wait_until(process_comm *p, dt_comm_slot *s, step_fn *step, voi
         bool is_done = false;
         DT_TRY(step(p, user, &is_done));
         if (is_done) {
+            dt_stood_forget(&p->stood);
             return DT_OK;
         }
         if (look % 16 == 15 || now - begin > 2e-3) {
             now = dt_clock_s();
+            s->since += dt_stood_look(&p->stood, now); /* meanwhile it waited for nobody */
         }
         DT_TRY(still_well(p));
         DT_TRY(is_in_vain(p, s, now));
@@ -412,6 +421,7 @@ static dt_status process_start(dt_comm *c, uint32_t slot)
     if (dt_fault("comm.begin")) { /* tests end a process here */
         _exit(9);
     }
+    (void)dt_stood_look(&p->stood, dt_clock_s());
     note_begun(p, &c->slot[slot]);
     const dt_status begun = begin(p, slot), compared = begun < 0 ? begun : compare(p, slot);
     return compared < 0 ? give_up(p, compared, true) : DT_OK;
