@@ -79,8 +79,9 @@ typedef struct dt_trainer_times { /* of the last step, s */
     uint32_t buckets, early; /* buckets of gradients; of these under way before the leaves were done */
 } dt_trainer_times;
 
-/* Errors: DT_EUNSUPPORTED (halves on a device), DT_ECONFIG (batch larger than the data, more ranks than leaves, nothing for stored data to train), what
- * mixing, recording and compiling report. */
+/* Errors: DT_EUNSUPPORTED (halves on a device), DT_ECONFIG (batch larger than the data, more ranks than leaves, nothing
+ * for stored data to train), DT_EINVAL (weights that leave a rank without a leaf), what mixing, recording and compiling
+ * report. */
 dt_status dt_trainer_create(const dt_trainer_desc *d, dt_trainer **out_p) DT_NODISCARD;
 void dt_trainer_destroy(dt_trainer *t);
 dt_status dt_trainer_set(dt_trainer *t, const char *name, const float *value, uint32_t n);
