@@ -21,8 +21,8 @@ struct dt_cuda_heads {
 };
 
 enum { DT_CUDA_MAX_CHANNELS = 1024, DT_CUDA_MAX_WARPS = 16 };
-/* of the kernels below, so that they get the registers they need */
-#define DT_CUDA_HEADS_KERNEL __global__ void __launch_bounds__(32 * DT_CUDA_MAX_WARPS)
+/* bound of the kernels below, so that they get the registers they need */
+enum { DT_CUDA_HEADS_THREADS = 32 * DT_CUDA_MAX_WARPS };
 
 /* DT_EUNSUPPORTED: more heads and channels than one block can take. */
 static inline dt_status dt_cuda_heads_of(const dt_device_args *a, const dt_device_view *h, const dt_device_view *col,
@@ -355,7 +355,8 @@ __device__ static inline void dt_cuda_zero_rest(float *a, int live, int rows, in
 /* GRAPH is what a kernel takes by value: rowptr, col, s, and edges, their span. Beside the type, in its namespace:
  * values_of(g) [N,H*C], what is summed, and logit_of(g, team, leaf, row), the z of dt_cuda_attend. */
 template <typename W, typename GRAPH>
-static DT_CUDA_HEADS_KERNEL dt_cuda_attend_rows(GRAPH g, dt_cuda_ptr<float> out, dt_cuda_ptr<float> prob)
+static __global__ void __launch_bounds__(DT_CUDA_HEADS_THREADS)
+    dt_cuda_attend_rows(GRAPH g, dt_cuda_ptr<float> out, dt_cuda_ptr<float> prob)
 {
     const dt_cuda_team<W> t(g.s);
     const int leaf = (int)blockIdx.y;

@@ -8,7 +8,9 @@
 
 #include "backend/cuda/cuda.h"
 
-enum { DT_CUDA_COLUMN_LANES = 32 };
+/* Kernels with such blocks say __launch_bounds__(DT_CUDA_COLUMN_THREADS): without, nvcc may give a thread more
+ * registers than 1024 threads can have, and their launch is refused. */
+enum { DT_CUDA_COLUMN_LANES = 32, DT_CUDA_COLUMN_THREADS = 32 * DT_CUDA_COLUMN_LANES };
 
 /* Sum of term(r) over rows y, y + 32, ... below R, added up over y: thread (x, 0) gets that of column x. All threads
  * of the block must call; term must be 0 for columns that are not there. */

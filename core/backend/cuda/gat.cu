@@ -161,7 +161,8 @@ template <typename W> struct logit_slope : logit<W> {
 };
 
 template <typename W>
-DT_CUDA_HEADS_KERNEL by_targets(gat g, ptr<const float> dy, ptr<const float> prob, ptr<float> de, between b)
+__global__ void __launch_bounds__(DT_CUDA_HEADS_THREADS)
+    by_targets(gat g, ptr<const float> dy, ptr<const float> prob, ptr<float> de, between b)
 {
     const dt_cuda_team<W> t(g.s);
     const int leaf = (int)blockIdx.y, H = g.s.H, K = g.K;
@@ -230,7 +231,8 @@ __device__ void sum_rows(const dt_cuda_team<W> &t, const dt_cuda_heads &s, const
 
 /* dh_j = sum over edges into i of p_ij dy_i + d_src_j a_src, + d_dst_j a_dst; d_src is dz summed over the edges out */
 template <typename W>
-DT_CUDA_HEADS_KERNEL by_sources(gat g, ptr<const float> dy, ptr<const float> prob, ptr<float> dh, between b)
+__global__ void __launch_bounds__(DT_CUDA_HEADS_THREADS)
+    by_sources(gat g, ptr<const float> dy, ptr<const float> prob, ptr<float> dh, between b)
 {
     __shared__ dt_cuda_pack<4> shared[MAX_THREADS];
     const dt_cuda_team<W> t(g.s);
@@ -277,7 +279,7 @@ struct parameters {
 };
 
 /* Over the blocks that have live rows. */
-__global__ void sum_blocks(gat g, between b, parameters p)
+__global__ void __launch_bounds__(DT_CUDA_COLUMN_THREADS) sum_blocks(gat g, between b, parameters p)
 {
     const int leaf = (int)blockIdx.y, column = (int)(blockIdx.x * 32 + threadIdx.x);
     const int n = min(b.blocks, (g.nodes.extent(leaf) + g.s.rows - 1) / g.s.rows);

@@ -104,8 +104,8 @@ template <typename W> struct no_slope {
 
 /* dz [E,H] is dbias where that is wanted; dq_i = sum_j dz_ij k_j / sqrt(C), dq may be NULL */
 template <typename W>
-DT_CUDA_HEADS_KERNEL by_targets(graph_qk g, ptr<const float> dy, ptr<const float> prob, ptr<float> dz, ptr<float> dq,
-                                dt_cuda_reverse r)
+__global__ void __launch_bounds__(DT_CUDA_HEADS_THREADS)
+    by_targets(graph_qk g, ptr<const float> dy, ptr<const float> prob, ptr<float> dz, ptr<float> dq, dt_cuda_reverse r)
 {
     const dt_cuda_team<W> t(g.s);
     const int leaf = (int)blockIdx.y;
@@ -142,8 +142,9 @@ DT_CUDA_HEADS_KERNEL by_targets(graph_qk g, ptr<const float> dy, ptr<const float
 
 /* dk_j = sum over edges into i of dz_ij q_i / sqrt(C)    dv_j = sum of p_ij dy_i    both may be NULL */
 template <typename W>
-DT_CUDA_HEADS_KERNEL by_sources(graph_qk g, ptr<const float> dy, ptr<const float> prob, ptr<const float> dz,
-                                ptr<float> dk, ptr<float> dv, dt_cuda_reverse r)
+__global__ void __launch_bounds__(DT_CUDA_HEADS_THREADS)
+    by_sources(graph_qk g, ptr<const float> dy, ptr<const float> prob, ptr<const float> dz, ptr<float> dk,
+               ptr<float> dv, dt_cuda_reverse r)
 {
     const dt_cuda_team<W> t(g.s);
     const int leaf = (int)blockIdx.y;

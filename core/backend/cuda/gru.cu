@@ -110,7 +110,7 @@ __device__ void cell(const backward &b, int leaf, int t, int s, int j, bool is_l
 }
 
 /* dbh = sum over all steps and sequences of dz   [rows,M] -> [M] */
-__global__ void sum_bias(target dz, target dbh, int rows, int M, bool adds)
+__global__ void __launch_bounds__(DT_CUDA_COLUMN_THREADS) sum_bias(target dz, target dbh, int rows, int M, bool adds)
 {
     const int leaf = (int)blockIdx.y, m = (int)(32 * blockIdx.x + threadIdx.x);
     const float *from = dz.at(leaf);

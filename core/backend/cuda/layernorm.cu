@@ -149,7 +149,7 @@ __device__ void column_gradient(const backward &b, int d, int leaf)
 enum { ROWS_OF_BLOCK = DT_CUDA_COLUMN_LANES };
 
 /* Blocks of (32, 32) threads: 32 rows of dx, or 32 columns of dgamma and dbeta. */
-template <int V> __global__ void gradients(backward b)
+template <int V> __global__ void __launch_bounds__(DT_CUDA_COLUMN_THREADS) gradients(backward b)
 {
     const int block = (int)blockIdx.x, leaf = (int)blockIdx.y;
     if (block >= b.row_blocks) {

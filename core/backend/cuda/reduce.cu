@@ -10,7 +10,8 @@ namespace
 {
 
 /* y_m = sum_r dy[r,m] */
-__global__ void column_sums(dt_cuda_ptr<const float> dy, dt_cuda_ptr<float> y, dt_cuda_span rows, bool adds)
+__global__ void __launch_bounds__(DT_CUDA_COLUMN_THREADS)
+    column_sums(dt_cuda_ptr<const float> dy, dt_cuda_ptr<float> y, dt_cuda_span rows, bool adds)
 {
     const int leaf = (int)blockIdx.y, M = rows.D, m = (int)(32 * blockIdx.x + threadIdx.x), extent = rows.extent(leaf);
     const float *from = dy.at(leaf);
