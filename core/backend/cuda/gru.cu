@@ -65,7 +65,7 @@ dt_status gru(const dt_device_args *a)
     f.present = dt_cuda_src<float>(a, 3);
     f.h = dt_cuda_dst<float>(a, 0);
     f.gates = dt_cuda_dst<float>(a, 1);
-    f.rows = dt_cuda_rows(a, &a->in[0], 1);
+    f.rows = dt_cuda_sequences(a, &a->in[0]);
     f.S = S;
     f.H = H;
     return dt_cuda_steps_forward<GATES>(a, f, dt_cuda_steps_by_product(a));
@@ -141,7 +141,7 @@ backward backward_of(const dt_device_args *a)
     b.dxw = dt_cuda_dst<float>(a, 0);
     b.dh = {(float *)room, S * H};
     b.dz = {(float *)(room + 2 * dt_cuda_room(a->leaves * S * H)), T * S * GATES * H};
-    b.rows = dt_cuda_rows(a, &a->in[0], 1);
+    b.rows = dt_cuda_sequences(a, &a->in[0]);
     b.T = (int)T;
     b.S = (int)S;
     b.H = (int)H;

@@ -83,7 +83,7 @@ dt_status lstm(const dt_device_args *a)
     f.gates = dt_cuda_dst<float>(a, 1);
     f.c = dt_cuda_dst<float>(a, 2);
     f.state = {(float *)((char *)a->scratch + room_before_c(a)), (int64_t)S * H};
-    f.rows = dt_cuda_rows(a, &a->in[0], 1);
+    f.rows = dt_cuda_sequences(a, &a->in[0]);
     f.T = T;
     f.S = S;
     f.H = H;
@@ -143,7 +143,7 @@ backward backward_of(const dt_device_args *a)
     if (b.dz.data == nullptr) {
         b.dz = {(float *)(room + 3 * state_bytes), T * S * GATES * H};
     }
-    b.rows = dt_cuda_rows(a, &a->in[0], 1);
+    b.rows = dt_cuda_sequences(a, &a->in[0]);
     b.T = (int)T;
     b.S = (int)S;
     b.H = (int)H;

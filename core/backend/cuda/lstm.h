@@ -14,7 +14,7 @@ struct dt_cuda_lstm_forward {
     dt_cuda_ptr<const float> xw, wh, present;
     dt_cuda_ptr<float> h, gates, c;
     dt_cuda_ptr<float> state; /* [S,H] in scratch: the cell state when c is not kept */
-    dt_cuda_span rows;
+    dt_cuda_span rows;        /* dt_cuda_sequences */
     int T, S, H;
 };
 
@@ -50,7 +50,8 @@ __device__ static inline float dt_cuda_lstm_gradient(float gate[DT_CUDA_LSTM_GAT
     return dc * f;
 }
 
-/* May this call run on clusters? Compute capability 9.0 or later, products in bf16 or fp16, H of 32 to 256. */
+/* May this call run on clusters? Compute capability 9.0 or later, of the device and of the code compiled for it;
+ * products in bf16 or fp16, H of 32 to 256. */
 bool dt_cuda_lstm_fits_cluster(const dt_device_args *a, int H);
 dt_status dt_cuda_lstm_cluster(const dt_device_args *a, const dt_cuda_lstm_forward *f);
 /* Without dwh. */

@@ -17,6 +17,14 @@
 
 #include <utility>
 
+/* v [T,S,D] as rows, with the extent counted in sequences, also where S is not ragged. */
+static inline dt_cuda_span dt_cuda_sequences(const dt_device_args *a, const dt_device_view *v)
+{
+    dt_cuda_span s = dt_cuda_rows(a, v, 1);
+    s.cap = (int32_t)v->dim[1];
+    return s;
+}
+
 /* ---- products by cuBLASLt (recurrent.cu) ------------------------------------------------------------------------- */
 
 /* What a prepared call keeps: the product of one time step, where that is not part of the step's own kernel, and the
