@@ -18,7 +18,13 @@ train() { # PHASE DIR arguments...
     "$build/dtrain" --plugin "$phase" --run-dir "$work/$dir" --threads 1 -q --set env.id=env_traffic \
         --set env_traffic.control=signals --set env_traffic.scenario=intersection --set env_traffic.episode_s=60 \
         --set env.instances=2 --set data.batch=16 --set "$phase.fragment=8" --set "$phase.train_batch=16" \
-        --set "$phase.iterations=2" "$@" || exit 1
+        --set "$phase.iterations=2" "$@" 2>"$work/said" || {
+        cat "$work/said"
+        exit 1
+    }
+    if grep "left out" "$work/said"; then # controllers without parameters
+        exit 1
+    fi
 }
 
 losses() { # DIR

@@ -414,6 +414,12 @@ void dt_train_device_destroy(dt_train_device *d)
     dt_free(d);
 }
 
+/* What both sides have of each arena; the host's is never empty, the device's is rounded up. */
+static size_t shared_bytes(const dt_trainer *t)
+{
+    return (size_t)t->d.params->total * sizeof(float);
+}
+
 dt_status dt_train_device_push(dt_trainer *t)
 {
     dt_train_device *d = t->device;
@@ -424,7 +430,7 @@ dt_status dt_train_device_push(dt_trainer *t)
     }
     for (int i = 0; i < 3; i++) {
         if (to[i] != NULL) {
-            DT_TRY(d->ops->copy(d->device, to[i], from[i], t->state.arena_bytes, DT_DEVICE_TO_DEVICE, d->compute));
+            DT_TRY(d->ops->copy(d->device, to[i], from[i], shared_bytes(t), DT_DEVICE_TO_DEVICE, d->compute));
         }
     }
     DT_TRY(d->ops->copy(d->device, d->state, &d->host_state, sizeof(d->host_state), DT_DEVICE_TO_DEVICE, d->compute));
@@ -447,7 +453,7 @@ dt_status dt_train_device_pull(dt_trainer *t)
         DT_TRY(wait_for_all(d));
         for (int i = 0; i < 3; i++) {
             if (from[i] != NULL) {
-                DT_TRY(d->ops->copy(d->device, to[i], from[i], t->state.arena_bytes, DT_DEVICE_TO_HOST, d->compute));
+                DT_TRY(d->ops->copy(d->device, to[i], from[i], shared_bytes(t), DT_DEVICE_TO_HOST, d->compute));
             }
         }
         DT_TRY(d->ops->copy(d->device, &d->host_state, d->state, sizeof(d->host_state), DT_DEVICE_TO_HOST, d->compute));
