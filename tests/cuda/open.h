@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Opens the CUDA module for a test: the emulated one, or the real one with DT_CHECK_GPU set.
+ * Opens the CUDA module for a test: the emulated one, or the real one with DT_CHECK_GPU set. DT_EMULATED_MODULE:
+ * another folder in tests/cuda than emulated.
  */
 #ifndef DTRAIN_TESTS_CUDA_OPEN_H
 #define DTRAIN_TESTS_CUDA_OPEN_H
@@ -20,9 +21,10 @@ static inline bool cuda_is_emulated(void)
 static inline int cuda_open(const dt_device_ops **ops_p, dt_device **device_p)
 {
     if (cuda_is_emulated()) {
-        const char *build = getenv("DT_BUILDDIR");
+        const char *build = getenv("DT_BUILDDIR"), *module = getenv("DT_EMULATED_MODULE");
         char path[4096];
-        snprintf(path, sizeof(path), "%s/tests/cuda/emulated", build != NULL ? build : ".");
+        snprintf(path, sizeof(path), "%s/tests/cuda/%s", build != NULL ? build : ".",
+                 module != NULL ? module : "emulated");
         setenv("DTRAIN_PLUGIN_PATH", path, 1);
     }
     uint32_t n = 0;

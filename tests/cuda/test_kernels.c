@@ -6,8 +6,9 @@
  * A launch holds three leaves: one full, one with part of its rows live, one empty. The checks:
  *   parity      live elements agree with ref64; beyond them there are zeros; nothing else is written
  *   leaves      a leaf alone has the same bits as among others
- *   order       threads run in reverse order give the same bits (emulated device only)
+ *   order       threads and blocks run in reverse order give the same bits (emulated device only)
  *   accum, absent outputs, in place
+ * DT_CASE: only the row of this name. DT_TEST: only the test of this name.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -595,6 +596,7 @@ int main(void)
         cmocka_unit_test(test_kernels_agree_with_ref64),
         cmocka_unit_test(test_products_of_rounded_inputs),
     };
+    cmocka_set_test_filter(getenv("DT_TEST"));
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     ops->release(device, scratch.dev);
     free(scratch.host);

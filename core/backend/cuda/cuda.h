@@ -37,6 +37,9 @@ cublasLtHandle_t dt_cuda_blas(const dt_device *d);
 int dt_cuda_shared_max(const dt_device *d);
 int dt_cuda_units(const dt_device *d);
 int dt_cuda_arch(const dt_device *d);
+/* The compute capability, counted likewise, for which the code that runs there was compiled: an earlier one than the
+ * device's when the driver translated PTX, and then __CUDA_ARCH__ was that. */
+int dt_cuda_code(const dt_device *d);
 }
 
 #define DT_CUDA_FAIL(st, ...) dt_cuda_host->fail((st), __FILE__, __LINE__, __VA_ARGS__)

@@ -14,7 +14,7 @@ const dt_device_host *dt_cuda_host;
 struct dt_device {
     dt_device_info about;
     cublasLtHandle_t blas;
-    int shared_max;
+    int shared_max, code;
 };
 
 struct dt_device_graph {
@@ -51,6 +51,7 @@ dt_status dt_cuda_check(cudaError_t e, const char *call, const char *file, int l
         return DT_OK;
     }
     const dt_status st = e == cudaErrorMemoryAllocation ? DT_ENOMEM : DT_ECUDA;
+    (void)cudaGetLastError(); /* told here; the next launch asks for its own */
     return dt_cuda_host->fail(st, file, line, "%.*s failed: %s (%s)", name_bytes(call), call, cudaGetErrorString(e),
                               cudaGetErrorName(e));
 }
@@ -84,6 +85,11 @@ int dt_cuda_units(const dt_device *d)
 int dt_cuda_arch(const dt_device *d)
 {
     return (int)(10 * d->about.major + d->about.minor);
+}
+
+int dt_cuda_code(const dt_device *d)
+{
+    return d->code;
 }
 
 namespace
@@ -173,9 +179,9 @@ void close_device(dt_device *d)
 }
 
 /* Does this build hold code for the device, or PTX that the driver can translate? */
-dt_status check_code(const dt_device_info *about)
+dt_status find_code(const dt_device_info *about, int *code_p)
 {
-    cudaFuncAttributes f;
+    cudaFuncAttributes f = {};
     const cudaError_t e = dt_cuda_probe(&f);
     if (e == cudaErrorNoKernelImageForDevice || e == cudaErrorInvalidDeviceFunction) {
         (void)cudaGetLastError();
@@ -185,7 +191,9 @@ dt_status check_code(const dt_device_info *about)
                             about->name, about->major, about->minor, about->major, about->minor, about->major,
                             about->minor);
     }
-    return dt_cuda_check(e, "cudaFuncGetAttributes", __FILE__, __LINE__);
+    DT_CUDA_TRY(dt_cuda_check(e, "cudaFuncGetAttributes", __FILE__, __LINE__));
+    *code_p = f.ptxVersion;
+    return DT_OK;
 }
 
 dt_status start(dt_device *d, uint32_t index)
@@ -194,7 +202,7 @@ dt_status start(dt_device *d, uint32_t index)
     DT_CUDA(cudaSetDevice((int)index));
     DT_CUDA(cudaFree(NULL)); /* creates the context */
     DT_CUDA(cudaDeviceGetAttribute(&d->shared_max, cudaDevAttrMaxSharedMemoryPerBlockOptin, (int)index));
-    DT_CUDA_TRY(check_code(&d->about));
+    DT_CUDA_TRY(find_code(&d->about, &d->code));
     DT_CUBLAS(cublasLtCreate(&d->blas));
     return DT_OK;
 }
@@ -236,6 +244,14 @@ dt_status memory(dt_device *d, uint64_t *free_p, uint64_t *total_p)
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
+/* cudaMemset returns before it is done, and our streams do not wait for the one that it is done in. */
+dt_status zero_now(void *p, size_t bytes)
+{
+    DT_CUDA(cudaMemset(p, 0, bytes));
+    DT_CUDA(cudaStreamSynchronize(NULL));
+    return DT_OK;
+}
+
 dt_status alloc(dt_device *d, size_t bytes, void **device_p)
 {
     void *p = NULL;
@@ -248,10 +264,10 @@ dt_status alloc(dt_device *d, size_t bytes, void **device_p)
                             (double)bytes / 1048576.0, (double)left / 1048576.0, (double)total / 1048576.0);
     }
     DT_CUDA_TRY(dt_cuda_check(e, "cudaMalloc", __FILE__, __LINE__));
-    const cudaError_t zeroed = cudaMemset(p, 0, bytes > 0 ? bytes : 1);
-    if (zeroed != cudaSuccess) {
+    const dt_status st = zero_now(p, bytes > 0 ? bytes : 1);
+    if (st < 0) {
         (void)cudaFree(p);
-        return dt_cuda_check(zeroed, "cudaMemset", __FILE__, __LINE__);
+        return st;
     }
     *device_p = p;
     return DT_OK;

@@ -161,6 +161,8 @@ template <typename T> __global__ void __launch_bounds__(THREADS) whole_forward(f
         }
         cluster.sync();
     }
+#else
+    __trap(); /* dt_cuda_lstm_fits_cluster asks what was compiled */
 #endif
 }
 
@@ -264,6 +266,8 @@ template <typename T> __global__ void __launch_bounds__(THREADS) whole_backward(
         }
         cluster.sync();
     }
+#else
+    __trap();
 #endif
 }
 
@@ -297,7 +301,8 @@ template <typename ARGS> dt_status launch(const dt_device_args *a, void (*kernel
 bool dt_cuda_lstm_fits_cluster(const dt_device_args *a, int H)
 {
     return (a->math == DT_DEVICE_MATH_BF16 || a->math == DT_DEVICE_MATH_F16) && dt_cuda_arch(a->device) >= 90 &&
-           H >= TILE && H <= MAX_H && H % TILE == 0 && backward_bytes(H) <= (size_t)dt_cuda_shared_max(a->device);
+           dt_cuda_code(a->device) >= 90 && H >= TILE && H <= MAX_H && H % TILE == 0 &&
+           backward_bytes(H) <= (size_t)dt_cuda_shared_max(a->device);
 }
 
 dt_status dt_cuda_lstm_cluster(const dt_device_args *a, const forward *f)

@@ -10,15 +10,17 @@
 struct dt_cuda_product {
     cublasLtMatmulDesc_t op;
     cublasLtMatrixLayout_t left, right, result; /* b, a and c of the desc */
+    int64_t stride[3];                          /* elements from leaf to leaf, of the same */
     cublasLtMatmulAlgo_t algo;
     float beta;
     bool has_bias;
+    bool is_at_once; /* all leaves in one call; otherwise one after the other */
 };
 
 namespace
 {
 
-enum { MIB = 1 << 20, FULL_ALIGNMENT = 256 };
+enum { MIB = 1 << 20, FULL_ALIGNMENT = 256, CANDIDATES = 16 };
 
 cublasComputeType_t compute_type(uint32_t math)
 {
@@ -93,43 +95,81 @@ dt_status set_preference(cublasLtMatmulPreference_t p, const dt_device_args *a, 
     return DT_OK;
 }
 
-dt_status choose(const dt_device_args *a, const dt_cuda_product_desc *d, dt_cuda_product *p)
+/* Is an algorithm possible for this number of leaves, with the scratch there is? The layouts keep the number. */
+dt_status fits(const dt_device_args *a, const dt_cuda_product *p, const cublasLtMatmulAlgo_t *algo, uint32_t leaves,
+               bool *fits_p)
+{
+    const int32_t n = (int32_t)leaves;
+    for (cublasLtMatrixLayout_t layout : {p->left, p->right, p->result}) {
+        DT_CUBLAS(cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &n, sizeof(n)));
+    }
+    cublasLtMatmulHeuristicResult_t r = {};
+    const cublasStatus_t e =
+        cublasLtMatmulAlgoCheck(dt_cuda_blas(a->device), p->op, p->left, p->right, p->result, p->result, algo, &r);
+    *fits_p =
+        e == CUBLAS_STATUS_SUCCESS && r.state == CUBLAS_STATUS_SUCCESS && r.workspaceSize <= dt_cuda_product_scratch(a);
+    return DT_OK;
+}
+
+/* Those for DT_CUDA_USUAL_LEAVES, the fastest first. */
+dt_status candidates(const dt_device_args *a, const dt_cuda_product_desc *d, const dt_cuda_product *p,
+                     cublasLtMatmulHeuristicResult_t found[CANDIDATES], int *n_p)
 {
     cublasLtMatmulPreference_t preference = NULL;
-    cublasLtMatmulHeuristicResult_t found = {};
-    int n_found = 0;
     DT_CUBLAS(cublasLtMatmulPreferenceCreate(&preference));
-    dt_status st = set_preference(preference, a, d);
+    const dt_status st = set_preference(preference, a, d);
     cublasStatus_t e = CUBLAS_STATUS_SUCCESS;
+    *n_p = 0;
     if (st == DT_OK) {
         e = cublasLtMatmulAlgoGetHeuristic(dt_cuda_blas(a->device), p->op, p->left, p->right, p->result, p->result,
-                                           preference, 1, &found, &n_found);
+                                           preference, CANDIDATES, found, n_p);
     }
     (void)cublasLtMatmulPreferenceDestroy(preference);
     DT_CUDA_TRY(st);
-    if (e != CUBLAS_STATUS_SUCCESS || n_found == 0) {
+    if (e != CUBLAS_STATUS_SUCCESS || *n_p == 0) {
         return DT_CUDA_FAIL(DT_ECUDA, "cuBLASLt has no algorithm for a product of %lld x %lld x %lld: %s",
                             (long long)d->n, (long long)d->k, (long long)d->m, cublasLtGetStatusString(e));
     }
-    p->algo = found.algo;
     return DT_OK;
+}
+
+/* The first that one leaf alone can have as well. Where it is not possible for all leaves of this call together, they
+ * go one after the other: the number of leaves must not choose the algorithm. */
+dt_status choose(const dt_device_args *a, const dt_cuda_product_desc *d, dt_cuda_product *p)
+{
+    cublasLtMatmulHeuristicResult_t found[CANDIDATES] = {};
+    int n = 0;
+    bool is_found = false;
+    DT_CUDA_TRY(candidates(a, d, p, found, &n));
+    for (int i = 0; i < n && !is_found; i++) {
+        p->algo = found[i].algo;
+        is_found = found[i].state == CUBLAS_STATUS_SUCCESS;
+        if (is_found) {
+            DT_CUDA_TRY(fits(a, p, &p->algo, 1, &is_found));
+        }
+    }
+    if (!is_found) {
+        return DT_CUDA_FAIL(DT_ECUDA,
+                            "cuBLASLt has %d algorithms for %d products of %lld x %lld x %lld at once, none of them "
+                            "possible for one alone",
+                            n, (int)DT_CUDA_USUAL_LEAVES, (long long)d->n, (long long)d->k, (long long)d->m);
+    }
+    DT_CUDA_TRY(fits(a, p, &p->algo, a->leaves, &p->is_at_once));
+    return p->is_at_once ? DT_OK : fits(a, p, &p->algo, 1, &is_found);
 }
 
 dt_status create(const dt_device_args *a, const dt_cuda_product_desc *d, dt_cuda_product *p)
 {
-    const int32_t leaves = (int32_t)a->leaves;
     p->beta = d->adds ? 1.0f : 0.0f;
     p->has_bias = d->bias != NULL;
+    p->stride[0] = d->b.leaf_stride;
+    p->stride[1] = d->a.leaf_stride;
+    p->stride[2] = d->c.leaf_stride;
     DT_CUDA_TRY(create_op(a, d, &p->op));
     DT_CUDA_TRY(create_layout(&d->b, d->k, d->m, &p->left));
     DT_CUDA_TRY(create_layout(&d->a, d->n, d->k, &p->right));
     DT_CUDA_TRY(create_layout(&d->c, d->n, d->m, &p->result));
-    DT_CUDA_TRY(choose(a, d, p));
-    for (cublasLtMatrixLayout_t layout : {p->left, p->right, p->result}) {
-        DT_CUBLAS(
-            cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &leaves, sizeof(leaves)));
-    }
-    return DT_OK;
+    return choose(a, d, p);
 }
 
 } // namespace
@@ -178,8 +218,16 @@ dt_status dt_cuda_product_run(const dt_device_args *args, const dt_cuda_product 
     if (p->has_bias) {
         DT_CUBLAS(cublasLtMatmulDescSetAttribute(p->op, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof(bias)));
     }
-    DT_CUBLAS(cublasLtMatmul(dt_cuda_blas(args->device), p->op, &alpha, b, p->left, a, p->right, &p->beta, c, p->result,
-                             c, p->result, &p->algo, scratch, dt_cuda_product_scratch(args), dt_cuda_stream(args)));
+    const float *left = (const float *)b, *right = (const float *)a;
+    float *result = (float *)c;
+    for (uint32_t leaf = 0; leaf < (p->is_at_once ? 1 : args->leaves); leaf++) {
+        DT_CUBLAS(cublasLtMatmul(dt_cuda_blas(args->device), p->op, &alpha, left, p->left, right, p->right, &p->beta,
+                                 result, p->result, result, p->result, &p->algo, scratch, dt_cuda_product_scratch(args),
+                                 dt_cuda_stream(args)));
+        left += p->stride[0];
+        right += p->stride[1];
+        result += p->stride[2];
+    }
     return DT_OK;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Matrix products of all leaves by cuBLASLt. The algorithm is chosen once, for the shape of one leaf among
- * DT_CUDA_USUAL_LEAVES of them whatever their number really is, among those that add along k in one piece: so the bits
- * of a leaf do not depend on how many leaves a launch holds. See cuda.h.
+ * DT_CUDA_USUAL_LEAVES of them whatever their number really is, among those that add along k in one piece and that one
+ * leaf alone can have: so the bits of a leaf do not depend on how many leaves a launch holds. See cuda.h.
  */
 #ifndef DTRAIN_CORE_BACKEND_CUDA_PRODUCT_H
 #define DTRAIN_CORE_BACKEND_CUDA_PRODUCT_H

@@ -3,6 +3,10 @@
  * See cublasLt.h.
  */
 #include "cublasLt.h"
+#include "machine.h"
+
+#include <cstdlib>
+#include <set>
 
 struct dt_emulated_blas {
     int unused;
@@ -10,7 +14,7 @@ struct dt_emulated_blas {
 
 struct dt_emulated_op {
     int32_t transpose_a, transpose_b;
-    uint32_t epilogue;
+    uint32_t compute, epilogue;
     const float *bias;
 };
 
@@ -50,9 +54,9 @@ const char *cublasLtGetStatusString(cublasStatus_t e)
 
 /* ---- descriptions ------------------------------------------------------------------------------------------------ */
 
-cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *op, cublasComputeType_t, cudaDataType_t)
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *op, cublasComputeType_t compute, cudaDataType_t)
 {
-    *op = new dt_emulated_op{CUBLAS_OP_N, CUBLAS_OP_N, CUBLASLT_EPILOGUE_DEFAULT, nullptr};
+    *op = new dt_emulated_op{CUBLAS_OP_N, CUBLAS_OP_N, (uint32_t)compute, CUBLASLT_EPILOGUE_DEFAULT, nullptr};
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -136,8 +140,6 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
     return set(&p->alignment[which - CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES], sizeof(uint32_t), value, bytes);
 }
 
-/* ---- products ---------------------------------------------------------------------------------------------------- */
-
 static bool fit(const dt_emulated_op *op, const dt_emulated_layout *a, const dt_emulated_layout *b,
                 const dt_emulated_layout *d)
 {
@@ -147,40 +149,107 @@ static bool fit(const dt_emulated_op *op, const dt_emulated_layout *a, const dt_
     return m == d->rows && n == d->columns && k == k_of_b && a->batch == d->batch && b->batch == d->batch;
 }
 
+/* ---- algorithms -------------------------------------------------------------------------------------------------- */
+
+/* Each adds along k in as many interleaved sums as its number says and one more, so that one cannot be mistaken for
+ * another. Not every algorithm is possible for every number of matrices; DT_EMULATED_ALGO names the one that is found
+ * first (0, which is possible for all). */
+enum { ALGORITHMS = 4 };
+
+static bool is_possible(uint32_t number, int32_t batch)
+{
+    return number == 1 ? batch % 4 == 0 : number == 2 ? batch == 1 || batch >= 8 : true;
+}
+
+/* problems for which an algorithm was found or checked */
+static std::set<std::vector<int64_t>> known;
+
+static std::vector<int64_t> problem_of(const dt_emulated_op *op, const dt_emulated_layout *a,
+                                       const dt_emulated_layout *b, const dt_emulated_layout *d,
+                                       const cublasLtMatmulAlgo_t *algo)
+{
+    std::vector<int64_t> key = {algo->number, (int64_t)algo->workspace, op->transpose_a, op->transpose_b, op->compute,
+                                op->epilogue};
+    for (const dt_emulated_layout *m : {a, b, d}) {
+        key.insert(key.end(), {m->rows, m->columns, m->ld, m->stride, m->batch});
+    }
+    return key;
+}
+
 /* Those that add up in pieces would be allowed unless they are ruled out, so this insists. */
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t op, cublasLtMatrixLayout_t a,
                                               cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t,
-                                              cublasLtMatrixLayout_t d, cublasLtMatmulPreference_t p, int,
+                                              cublasLtMatrixLayout_t d, cublasLtMatmulPreference_t p, int n_wanted,
                                               cublasLtMatmulHeuristicResult_t *found, int *n_found)
 {
+    const char *first = getenv("DT_EMULATED_ALGO");
     *n_found = 0;
     if (!fit(op, a, b, d) || p->reduction != CUBLASLT_REDUCTION_SCHEME_NONE) {
         return CUBLAS_STATUS_INVALID_VALUE;
     }
-    found->algo.workspace = p->workspace;
-    memcpy(found->algo.alignment, p->alignment, sizeof(p->alignment));
-    found->workspaceSize = p->workspace;
-    found->state = CUBLAS_STATUS_SUCCESS;
-    *n_found = 1;
+    for (uint32_t i = 0; i < ALGORITHMS && *n_found < n_wanted; i++) {
+        const uint32_t number = (i + (first != nullptr ? (uint32_t)atoi(first) : 0)) % ALGORITHMS;
+        if (is_possible(number, d->batch)) {
+            cublasLtMatmulHeuristicResult_t *r = &found[(*n_found)++];
+            *r = {};
+            r->algo.number = number;
+            r->algo.workspace = r->workspaceSize = p->workspace;
+            memcpy(r->algo.alignment, p->alignment, sizeof(p->alignment));
+            known.insert(problem_of(op, a, b, d, &r->algo));
+        }
+    }
+    return *n_found > 0 ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
+}
+
+cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t op, cublasLtMatrixLayout_t a,
+                                       cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t d,
+                                       const cublasLtMatmulAlgo_t *algo, cublasLtMatmulHeuristicResult_t *result)
+{
+    if (!fit(op, a, b, d)) {
+        return CUBLAS_STATUS_INVALID_VALUE;
+    }
+    if (!is_possible(algo->number, d->batch)) {
+        return CUBLAS_STATUS_NOT_SUPPORTED;
+    }
+    *result = {};
+    result->algo = *algo;
+    result->workspaceSize = algo->workspace;
+    known.insert(problem_of(op, a, b, d, algo));
     return CUBLAS_STATUS_SUCCESS;
 }
+
+/* ---- products ---------------------------------------------------------------------------------------------------- */
 
 static float element(const dt_emulated_layout *m, const float *p, bool is_transposed, int64_t row, int64_t column)
 {
     return is_transposed ? p[column + row * m->ld] : p[row + column * m->ld];
 }
 
-static void multiply(const dt_emulated_op &op, float alpha, const float *a, const dt_emulated_layout &at,
-                     const float *b, const dt_emulated_layout &bt, float beta, const float *c, float *d,
-                     const dt_emulated_layout &dt)
+/* the whole of one matrix, before it is touched */
+static void touch(const dt_emulated_layout &m, const float *p, bool is_write)
+{
+    const size_t bytes = (size_t)((m.columns - 1) * m.ld + m.rows) * sizeof(float);
+    if (is_write) {
+        dt_emulate_writes((void *)(uintptr_t)p, bytes, "cublasLtMatmul");
+    } else {
+        dt_emulate_reads(p, bytes, "cublasLtMatmul");
+    }
+}
+
+static void multiply(const dt_emulated_op &op, uint32_t algorithm, float alpha, const float *a,
+                     const dt_emulated_layout &at, const float *b, const dt_emulated_layout &bt, float beta,
+                     const float *c, float *d, const dt_emulated_layout &dt)
 {
     const bool ta = op.transpose_a == CUBLAS_OP_T, tb = op.transpose_b == CUBLAS_OP_T;
     const int64_t K = ta ? at.rows : at.columns;
     for (int64_t column = 0; column < dt.columns; column++) {
         for (int64_t row = 0; row < dt.rows; row++) {
-            float sum = 0;
+            float part[ALGORITHMS] = {}, sum = 0;
             for (int64_t k = 0; k < K; k++) {
-                sum += element(&at, a, ta, row, k) * element(&bt, b, tb, k, column);
+                part[k % (algorithm + 1)] += element(&at, a, ta, row, k) * element(&bt, b, tb, k, column);
+            }
+            for (uint32_t i = 0; i <= algorithm; i++) {
+                sum = i == 0 ? part[0] : sum + part[i];
             }
             sum = alpha * sum + (beta != 0 ? beta * c[row + column * dt.ld] : 0);
             sum += (op.epilogue & CUBLASLT_EPILOGUE_BIAS) != 0 ? op.bias[row] : 0;
@@ -204,14 +273,28 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t op, const v
         !is_aligned(c, ct, algo->alignment[2]) || !is_aligned(d, dt, algo->alignment[3])) {
         return CUBLAS_STATUS_INVALID_VALUE;
     }
+    if (known.count(problem_of(op, at, bt, dt, algo)) == 0) {
+        dt_emulate_die("cublasLtMatmul: algorithm %u was neither found nor checked for %d matrices of %lld x %lld",
+                       algo->number, dt->batch, (long long)dt->rows, (long long)dt->columns);
+    }
+    const uint32_t algorithm = algo->number;
     const dt_emulated_op o = *op; /* a graph keeps what the call said */
     const dt_emulated_layout la = *at, lb = *bt, ld = *dt;
     const float x = *(const float *)alpha, y = *(const float *)beta;
-    dt_emulate_enqueue(s, [=] {
-        for (int64_t i = 0; i < ld.batch; i++) {
-            multiply(o, x, (const float *)a + i * la.stride, la, (const float *)b + i * lb.stride, lb, y,
-                     (const float *)c + i * ld.stride, (float *)d + i * ld.stride, ld);
-        }
-    });
+    dt_emulate_enqueue(s, {{}, [=] {
+                               dt_emulate_writes(workspace, bytes, "cublasLtMatmul");
+                               memset(workspace, 0xff, bytes);
+                               for (int64_t i = 0; i < ld.batch; i++) {
+                                   touch(la, (const float *)a + i * la.stride, false);
+                                   touch(lb, (const float *)b + i * lb.stride, false);
+                                   if (y != 0) {
+                                       touch(ld, (const float *)c + i * ld.stride, false);
+                                   }
+                                   touch(ld, (const float *)d + i * ld.stride, true);
+                                   multiply(o, algorithm, x, (const float *)a + i * la.stride, la,
+                                            (const float *)b + i * lb.stride, lb, y, (const float *)c + i * ld.stride,
+                                            (float *)d + i * ld.stride, ld);
+                               }
+                           }});
     return CUBLAS_STATUS_SUCCESS;
 }

@@ -4,10 +4,13 @@
  * thread waits does another one go on, so that kernels without barriers need no more than one. See cuda_runtime.h.
  */
 #include "cooperative_groups.h"
-#include "cuda_runtime.h"
+#include "machine.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
+#include <numeric>
 #include <sys/mman.h>
 #if !defined(__x86_64__)
 #    include <ucontext.h>
@@ -18,6 +21,9 @@ dim3 blockDim, gridDim;
 
 extern "C" char __start_dt_shared[] __attribute__((weak));
 extern "C" char __stop_dt_shared[] __attribute__((weak));
+/* of the module */
+extern "C" const char __ehdr_start[] __attribute__((visibility("hidden")));
+extern "C" const char _end[] __attribute__((visibility("hidden")));
 
 #if defined(__x86_64__)
 /* swapcontext without its two system calls: what a call preserves goes to the stack, and the stack is changed */
@@ -79,6 +85,7 @@ struct coroutine {
 
 struct cuda_thread {
     state is;
+    bool is_inside; /* the kernel's own code, not what calls it */
     coroutine *by;
     unsigned mask; /* of the warp operation it waits in */
     int from, predicate;
@@ -91,10 +98,13 @@ int n_coroutines, n_idle;
 cuda_thread threads[MAX_THREADS];
 context scheduler;
 const std::function<void()> *body;
-const char *kernel_name;
 int n_threads, n_block; /* of all blocks of the cluster, of one */
 int next_thread, n_done, n_at_cluster, current;
-unsigned first_block; /* of the cluster, along x */
+unsigned first_block;                 /* of the cluster, along x */
+bool is_running, is_inside, is_asked; /* asked: for its bounds */
+unsigned asked_bounds;
+const char *asked_name;
+char *stacks;
 struct barrier {
     int n_done, n_waiting, any, any_result;
 } barriers[MAX_CLUSTER];
@@ -103,9 +113,7 @@ alignas(1024) char shared_memory[MAX_CLUSTER][SHARED_MAX];
 
 [[noreturn]] void give_up(const char *why)
 {
-    fprintf(stderr, "emulated kernel %s, block (%u,%u,%u), thread %d: %s\n", kernel_name, blockIdx.x, blockIdx.y,
-            blockIdx.z, current, why);
-    abort();
+    dt_emulate_die("%s", why);
 }
 
 void enter(int t)
@@ -113,6 +121,7 @@ void enter(int t)
     const unsigned i = (unsigned)(t % n_block);
     current = t;
     threads[t].is = RUNNING;
+    is_inside = threads[t].is_inside;
     blockIdx.x = first_block + (unsigned)(t / n_block);
     threadIdx.x = i % blockDim.x;
     threadIdx.y = i / blockDim.x % blockDim.y;
@@ -151,8 +160,10 @@ void run_threads()
             const int t = is_reverse ? n_threads - 1 - next_thread : next_thread;
             next_thread++;
             threads[t].by = me;
+            threads[t].is_inside = false;
             enter(t);
             (*body)();
+            is_inside = false;
             threads[t].is = DONE;
             n_done++;
             barriers[t / n_block].n_done++;
@@ -168,18 +179,23 @@ void wait_as(state s)
 {
     const int t = current;
     threads[t].is = s;
+    threads[t].is_inside = is_inside;
     switch_to(&threads[t].by->at, &scheduler);
     enter(t);
 }
 
 coroutine *create()
 {
-    coroutine *c = &all[n_coroutines++];
-    char *stack = (char *)mmap(nullptr, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (stack == MAP_FAILED) {
-        give_up("no memory for its stack");
+    if (stacks == nullptr) {
+        void *p = mmap(nullptr, (size_t)MAX_THREADS * STACK, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (p == MAP_FAILED) {
+            give_up("no addresses for stacks");
+        }
+        stacks = (char *)p;
     }
-    prepare(&c->at, stack, STACK, run_threads);
+    coroutine *c = &all[n_coroutines];
+    prepare(&c->at, stacks + (size_t)n_coroutines++ * STACK, STACK, run_threads);
     return c;
 }
 
@@ -352,43 +368,141 @@ void __syncwarp(unsigned mask)
     (void)__ballot_sync(mask, 0);
 }
 
+void __trap()
+{
+    give_up("__trap()");
+}
+
+/* ---- what memory.cc asks ----------------------------------------------------------------------------------------- */
+
+bool dt_emulate_is_inside()
+{
+    return is_inside;
+}
+
+uint64_t dt_emulate_block()
+{
+    return ((uint64_t)blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
+}
+
+bool dt_emulate_is_local(const void *p)
+{
+    const char *c = (const char *)p;
+    return (stacks != nullptr && c >= stacks && c < stacks + (size_t)MAX_THREADS * STACK) ||
+           (c >= __ehdr_start && c < _end);
+}
+
+const char *dt_emulate_where()
+{
+    static char text[256];
+    snprintf(text, sizeof(text), " kernel %s, block (%u,%u,%u), thread %d", asked_name, blockIdx.x, blockIdx.y,
+             blockIdx.z, n_block > 0 ? current % n_block : 0);
+    return is_running ? text : "";
+}
+
+/* ---- launches ---------------------------------------------------------------------------------------------------- */
+
+bool dt_emulate_enter(unsigned max_threads, const char *name)
+{
+    if (is_asked) {
+        asked_bounds = max_threads;
+        asked_name = name;
+        return true;
+    }
+    is_inside = true;
+    return false;
+}
+
+/* The blocks, or the first of each cluster, in the order in which they run. */
+static std::vector<uint64_t> order_of(uint64_t n, bool reverse)
+{
+    std::vector<uint64_t> order(n);
+    std::iota(order.begin(), order.end(), 0);
+    if (reverse) {
+        std::reverse(order.begin(), order.end());
+    } else if (dt_emulate_has_seed()) {
+        for (uint64_t i = n; i > 1; i--) {
+            std::swap(order[i - 1], order[dt_emulate_draw((unsigned)i)]);
+        }
+    }
+    return order;
+}
+
 static void run_grid(const char *name, dim3 grid, dim3 block, unsigned cluster, size_t shared,
                      const std::function<void()> &thread)
 {
-    const char *order = getenv("DT_EMULATE_ORDER");
-    is_reverse = order != nullptr && strcmp(order, "reverse") == 0;
-    kernel_name = name;
+    const char *wish = getenv("DT_EMULATE_ORDER");
+    is_reverse = wish != nullptr ? strcmp(wish, "reverse") == 0 : dt_emulate_draw(2) != 0;
+    asked_name = name;
     body = &thread;
     gridDim = grid;
     blockDim = block;
     n_block = (int)(block.x * block.y * block.z);
     n_threads = n_block * (int)cluster;
-    for (unsigned z = 0; z < grid.z; z++) {
-        for (unsigned y = 0; y < grid.y; y++) {
-            for (first_block = 0; first_block < grid.x; first_block += cluster) {
-                blockIdx = {first_block, y, z};
-                for (unsigned i = 0; i < cluster; i++) {
-                    memset(shared_memory[i], 0xff, shared);
-                }
-                run_block();
-            }
+    dt_emulate_new_launch();
+    is_running = true;
+    const uint64_t n_x = grid.x / cluster;
+    for (const uint64_t i : order_of(n_x * grid.y * grid.z, wish != nullptr && is_reverse)) {
+        first_block = (unsigned)(i % n_x) * cluster;
+        blockIdx = {first_block, (unsigned)(i / n_x % grid.y), (unsigned)(i / n_x / grid.y)};
+        for (unsigned k = 0; k < cluster; k++) {
+            memset(shared_memory[k], 0xff, shared);
         }
+        run_block();
     }
+    is_running = false;
 }
 
-void dt_emulate_launch(const char *name, dim3 grid, dim3 block, unsigned cluster, size_t shared, cudaStream_t s,
-                       std::function<void()> thread)
+static std::map<const void *, size_t> allowed_shared;
+
+enum : size_t { USUAL_SHARED = 48 * 1024, UNBOUND_THREADS = 256 };
+
+cudaError_t dt_emulate_allow_shared(const void *kernel, int bytes)
+{
+    if (bytes < 0 || (size_t)bytes > dt_emulate_shared_max()) {
+        return dt_emulate_fail(cudaErrorInvalidValue);
+    }
+    allowed_shared[kernel] = (size_t)bytes;
+    return cudaSuccess;
+}
+
+static cudaError_t check_launch(const void *kernel, dim3 grid, dim3 block, unsigned cluster, size_t shared)
 {
     const size_t n = (size_t)block.x * block.y * block.z;
     if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535 ||
-        n == 0 || n > MAX_BLOCK || block.z > 64 || cluster == 0 || cluster > MAX_CLUSTER || grid.x % cluster != 0 ||
-        n * cluster > MAX_THREADS) {
-        dt_emulate_refuse(cudaErrorInvalidConfiguration);
-        return;
+        n == 0 || n > MAX_BLOCK || block.z > 64) {
+        return cudaErrorInvalidConfiguration;
     }
-    if (shared > SHARED_MAX) {
-        dt_emulate_refuse(cudaErrorInvalidValue);
-        return;
+    if (cluster > 0 && dt_emulate_arch() < 90) {
+        return cudaErrorNotSupported;
     }
-    dt_emulate_enqueue(s, [=] { run_grid(name, grid, block, cluster, shared, thread); });
+    if (cluster > MAX_CLUSTER || (cluster > 0 && grid.x % cluster != 0) || n * cluster > MAX_THREADS) {
+        return cudaErrorInvalidClusterSize;
+    }
+    const auto allowed = allowed_shared.find(kernel);
+    const size_t opted = allowed != allowed_shared.end() ? allowed->second : 0;
+    if (shared > (opted > USUAL_SHARED ? opted : (size_t)USUAL_SHARED)) {
+        return cudaErrorInvalidValue;
+    }
+    if (dt_emulate_code() == 0) {
+        return cudaErrorNoKernelImageForDevice;
+    }
+    return n > (asked_bounds > 0 ? (size_t)asked_bounds : (size_t)UNBOUND_THREADS) ? cudaErrorLaunchOutOfResources
+                                                                                   : cudaSuccess;
+}
+
+cudaError_t dt_emulate_launch(const void *kernel, dim3 grid, dim3 block, unsigned cluster, size_t shared,
+                              cudaStream_t s, std::function<void()> thread)
+{
+    is_asked = true;
+    thread();
+    is_asked = false;
+    const cudaError_t e = check_launch(kernel, grid, block, cluster, shared);
+    if (e != cudaSuccess) {
+        return dt_emulate_fail(e);
+    }
+    const char *name = asked_name;
+    const unsigned blocks = cluster > 0 ? cluster : 1;
+    dt_emulate_enqueue(s, {{}, [=] { run_grid(name, grid, block, blocks, shared, thread); }});
+    return cudaSuccess;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * cuBLASLt on a CPU: as much of it as core/backend/cuda uses, matrices of f32 alone. Shapes that do not fit each other,
- * addresses less aligned than was promised and too little workspace are refused. See cuda_runtime.h beside this.
+ * addresses less aligned than was promised and too little workspace are refused; an algorithm that was neither found
+ * nor checked for just this product is the end. See cuda_runtime.h beside this.
  */
 #ifndef DTRAIN_TESTS_CUDA_EMULATE_CUBLASLT_H
 #define DTRAIN_TESTS_CUDA_EMULATE_CUBLASLT_H
@@ -53,6 +54,7 @@ typedef struct dt_emulated_op *cublasLtMatmulDesc_t;
 typedef struct dt_emulated_layout *cublasLtMatrixLayout_t;
 typedef struct dt_emulated_preference *cublasLtMatmulPreference_t;
 struct cublasLtMatmulAlgo_t {
+    uint32_t number;
     uint64_t workspace;
     uint32_t alignment[4]; /* a b c d */
 };
@@ -85,6 +87,9 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
                                               cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
                                               cublasLtMatmulPreference_t p, int n_wanted,
                                               cublasLtMatmulHeuristicResult_t *found, int *n_found);
+cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t handle, cublasLtMatmulDesc_t op, cublasLtMatrixLayout_t a,
+                                       cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                       const cublasLtMatmulAlgo_t *algo, cublasLtMatmulHeuristicResult_t *result);
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t op, const void *alpha, const void *a,
                               cublasLtMatrixLayout_t at, const void *b, cublasLtMatrixLayout_t bt, const void *beta,
                               const void *c, cublasLtMatrixLayout_t ct, void *d, cublasLtMatrixLayout_t dt,

@@ -1,16 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * CUDA on a CPU, for tests: as much of the language and of the runtime as core/backend/cuda uses, so that its sources
- * run, unchanged but for the text of launches (launch.sed), where there is no GPU. Slow; made to find mistakes:
+ * run, unchanged but for the text of launches (launch.sed), where there is no GPU. Slow; made to find mistakes.
  *
- *   - threads of a block run one after the other, each until it waits; DT_EMULATE_ORDER=reverse starts from the last,
- *     so that a missing __syncthreads gives other results
- *   - shared memory is filled with 0xff (NaN) before every block
- *   - a barrier that not all threads reach, a shuffle with lanes that are not there, or with different masks: abort
- *   - launches that a GPU refuses (empty grids, too many threads, too much shared memory) are refused
+ * Work (stream.cc, graph.cc) is done when somebody waits for it and not before, or long before: which stream goes on
+ * next, and how far, is drawn from DT_EMULATED_SEED wherever nothing orders them. The legacy stream knows nothing of
+ * non-blocking ones. Copies read and write when they are done; what a copy to the host will overwrite is garbage until
+ * then. Nodes of a graph run in any order that its edges allow. cudaFree and cudaMalloc wait for nothing.
  *
- * It does not find: misaligned vector loads, races between blocks, uses of memory beyond an allocation, timing.
- * Work given to a stream is done at once, or recorded while the stream is being captured. Threads: one.
+ * Memory (memory.cc) is NaN before it is written and gone when it is freed. Every load and store of a kernel is
+ * checked, because the compiler calls for it (-fsanitize=kernel-address): inside a block of the device's memory that is
+ * still held, aligned, written before it is read; not written by one block of a launch and touched by another, but for
+ * atomics. The host may not touch it: the module's code is held to that always, other code in a quarter of the seeds.
+ *
+ * Threads (block.cc): those of a block run one after the other, each until it waits, from the last one in half of the
+ * launches, and blocks in an order that is drawn, so that a missing __syncthreads or an order of blocks gives other
+ * results; DT_EMULATE_ORDER=forward or reverse decides. Shared memory is filled with 0xff (NaN) before every block. A
+ * barrier that not all threads reach, a shuffle with lanes that are not there, or with different masks: the end.
+ *
+ * What a driver refuses is refused, by the limits of the compute capability in DT_EMULATE_ARCH (90: 9.0; else 8.0):
+ * threads, shared memory, grids, clusters; a kernel with more threads than its __launch_bounds__, or than any can have
+ * without (256 threads of 255 registers); code for another GPU (DT_EMULATED_CODE when the module is compiled); what
+ * capture forbids.
+ *
+ * It does not find: races inside a block, races inside one piece of work, wrong clocks, timing. Threads: one.
  */
 #ifndef DTRAIN_TESTS_CUDA_EMULATE_CUDA_RUNTIME_H
 #define DTRAIN_TESTS_CUDA_EMULATE_CUDA_RUNTIME_H
@@ -113,8 +126,14 @@ static inline int __clz(int x)
     return x == 0 ? 32 : __builtin_clz((unsigned)x);
 }
 
+/* A kernel begins with this call (launch.sed): may it go on? Not when the launch only asks for its bounds. */
+bool dt_emulate_enter(unsigned max_threads, const char *name);
+/* A thread may read and write p, as others do in any order. */
+void dt_emulate_atomic(void *p, size_t bytes);
+#define DT_EMULATE_UNCHECKED __attribute__((no_sanitize_address, noinline))
+
 /* of integers only: sums of floats in any order are not allowed */
-template <typename T> static inline T dt_emulate_swap(T *p, T x)
+template <typename T> DT_EMULATE_UNCHECKED static T dt_emulate_swap(T *p, T x)
 {
     static_assert(std::is_integral<T>::value, "atomics on floats give other bits every time");
     const T old = *p;
@@ -122,25 +141,33 @@ template <typename T> static inline T dt_emulate_swap(T *p, T x)
     return old;
 }
 
+template <typename T> DT_EMULATE_UNCHECKED static T dt_emulate_peek(T *p)
+{
+    dt_emulate_atomic(p, sizeof(T));
+    return *p;
+}
+
 template <typename T> static inline T atomicAdd(T *p, T x)
 {
-    return dt_emulate_swap(p, (T)(*p + x));
+    return dt_emulate_swap(p, (T)(dt_emulate_peek(p) + x));
 }
 
 template <typename T> static inline T atomicMax(T *p, T x)
 {
-    return dt_emulate_swap(p, max(*p, x));
+    return dt_emulate_swap(p, max(dt_emulate_peek(p), x));
 }
 
 template <typename T> static inline T atomicMin(T *p, T x)
 {
-    return dt_emulate_swap(p, min(*p, x));
+    return dt_emulate_swap(p, min(dt_emulate_peek(p), x));
 }
 
 template <typename T> static inline T atomicOr(T *p, T x)
 {
-    return dt_emulate_swap(p, (T)(*p | x));
+    return dt_emulate_swap(p, (T)(dt_emulate_peek(p) | x));
 }
+
+[[noreturn]] void __trap();
 
 template <typename T> static inline T __ldg(const T *p)
 {
@@ -206,16 +233,34 @@ template <typename T> static inline T __shfl_up_sync(unsigned mask, T value, uns
 
 /* ---- the runtime ------------------------------------------------------------------------------------------------- */
 
+#define DT_EMULATED_ERRORS(E)                                                                                          \
+    E(cudaSuccess, 0, "no error")                                                                                      \
+    E(cudaErrorInvalidValue, 1, "invalid argument")                                                                    \
+    E(cudaErrorMemoryAllocation, 2, "out of memory")                                                                   \
+    E(cudaErrorInvalidConfiguration, 9, "invalid configuration argument")                                              \
+    E(cudaErrorInsufficientDriver, 35, "CUDA driver version is insufficient for CUDA runtime version")                 \
+    E(cudaErrorInvalidDeviceFunction, 98, "invalid device function")                                                   \
+    E(cudaErrorNoDevice, 100, "no CUDA-capable device is detected")                                                    \
+    E(cudaErrorInvalidDevice, 101, "invalid device ordinal")                                                           \
+    E(cudaErrorNoKernelImageForDevice, 209, "no kernel image is available for execution on the device")                \
+    E(cudaErrorInvalidResourceHandle, 400, "invalid resource handle")                                                  \
+    E(cudaErrorNotReady, 600, "device not ready")                                                                      \
+    E(cudaErrorLaunchOutOfResources, 701, "too many resources requested for launch")                                   \
+    E(cudaErrorNotSupported, 801, "operation not supported")                                                           \
+    E(cudaErrorStreamCaptureUnsupported, 900, "operation not permitted when stream is capturing")                      \
+    E(cudaErrorStreamCaptureInvalidated, 901, "operation failed due to a previous error during capture")               \
+    E(cudaErrorStreamCaptureMerge, 902, "merge of two captures")                                                       \
+    E(cudaErrorStreamCaptureUnmatched, 903, "capture was not initiated in this stream")                                \
+    E(cudaErrorStreamCaptureUnjoined, 904, "capturing stream has unjoined work")                                       \
+    E(cudaErrorStreamCaptureIsolation, 905, "dependency created on uncaptured work in another stream")                 \
+    E(cudaErrorStreamCaptureImplicit, 906, "operation would make the legacy stream depend on a capturing stream")      \
+    E(cudaErrorCapturedEvent, 907, "operation not permitted on an event last recorded in a capturing stream")          \
+    E(cudaErrorInvalidClusterSize, 912, "invalid cluster size")
+
 enum cudaError_t {
-    cudaSuccess = 0,
-    cudaErrorInvalidValue = 1,
-    cudaErrorMemoryAllocation = 2,
-    cudaErrorInvalidConfiguration = 9,
-    cudaErrorInsufficientDriver = 35,
-    cudaErrorInvalidDeviceFunction = 98,
-    cudaErrorNoDevice = 100,
-    cudaErrorNoKernelImageForDevice = 209,
-    cudaErrorStreamCaptureInvalidated = 901
+#define DT_EMULATED_ERROR(name, number, text) name = number,
+    DT_EMULATED_ERRORS(DT_EMULATED_ERROR)
+#undef DT_EMULATED_ERROR
 };
 
 enum cudaMemcpyKind { cudaMemcpyHostToHost, cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
@@ -246,9 +291,11 @@ struct cudaDeviceProp {
 };
 struct cudaFuncAttributes {
     size_t sharedSizeBytes;
+    int maxThreadsPerBlock, numRegs, ptxVersion, binaryVersion;
 };
 
 cudaError_t cudaGetLastError();
+cudaError_t cudaPeekAtLastError();
 const char *cudaGetErrorString(cudaError_t e);
 const char *cudaGetErrorName(cudaError_t e);
 cudaError_t cudaGetDeviceCount(int *n);
@@ -261,9 +308,10 @@ cudaError_t cudaSetDevice(int index);
 cudaError_t cudaDeviceSynchronize();
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *f, const void *kernel);
 
-template <typename F> static inline cudaError_t cudaFuncSetAttribute(F *, cudaFuncAttribute, int bytes)
+cudaError_t dt_emulate_allow_shared(const void *kernel, int bytes);
+template <typename F> static inline cudaError_t cudaFuncSetAttribute(F *kernel, cudaFuncAttribute, int bytes)
 {
-    return bytes <= 227 * 1024 ? cudaSuccess : cudaErrorInvalidValue;
+    return dt_emulate_allow_shared((const void *)kernel, bytes);
 }
 
 cudaError_t cudaMalloc(void **p, size_t bytes);
@@ -286,6 +334,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *e, unsigned flags);
 cudaError_t cudaEventDestroy(cudaEvent_t e);
 cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s);
 cudaError_t cudaEventSynchronize(cudaEvent_t e);
+cudaError_t cudaEventQuery(cudaEvent_t e);
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to);
 cudaError_t cudaGraphGetNodes(cudaGraph_t g, cudaGraphNode_t *nodes, size_t *n);
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGraph_t g, unsigned long long flags);
@@ -295,15 +344,11 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
 
 /* ---- launches ---------------------------------------------------------------------------------------------------- */
 
-/* What the next cudaGetLastError says. */
-void dt_emulate_refuse(cudaError_t e);
-/* Run now, or record when s is being captured. */
-void dt_emulate_enqueue(cudaStream_t s, std::function<void()> work);
-void dt_emulate_launch(const char *name, dim3 grid, dim3 block, unsigned cluster, size_t shared, cudaStream_t s,
-                       std::function<void()> thread);
+/* cluster 0: not asked for */
+cudaError_t dt_emulate_launch(const void *kernel, dim3 grid, dim3 block, unsigned cluster, size_t shared,
+                              cudaStream_t s, std::function<void()> thread);
 
 template <typename K> struct dt_emulate_call {
-    const char *name;
     K kernel;
     dim3 grid, block;
     size_t shared;
@@ -311,21 +356,20 @@ template <typename K> struct dt_emulate_call {
     template <typename... A> void operator()(A... a) const
     {
         const K k = kernel;
-        dt_emulate_launch(name, grid, block, 1, shared, stream, [=] { k(a...); });
+        (void)dt_emulate_launch(
+            nullptr, grid, block, 0, shared, stream, [=]() __attribute__((no_sanitize_address)) { k(a...); });
     }
 };
 
 template <typename K>
-static inline dt_emulate_call<K> dt_emulate_bind(const char *name, K kernel, dim3 grid, dim3 block, size_t shared = 0,
+static inline dt_emulate_call<K> dt_emulate_bind(K kernel, dim3 grid, dim3 block, size_t shared = 0,
                                                  cudaStream_t stream = nullptr)
 {
-    return {name, kernel, grid, block, shared, stream};
+    return {kernel, grid, block, shared, stream};
 }
 
 /* kernel<<<grid, block, shared, stream>>>(...) becomes DT_EMULATE((kernel), grid, block, shared, stream)(...) */
-#define DT_EMULATE(kernel, ...)                                                                                        \
-    dt_emulate_bind(                                                                                                   \
-        #kernel, [=](auto... a) { kernel(a...); }, __VA_ARGS__)
+#define DT_EMULATE(kernel, ...) dt_emulate_bind([=](auto... a) { kernel(a...); }, __VA_ARGS__)
 
 enum cudaLaunchAttributeID { cudaLaunchAttributeClusterDimension = 4 };
 struct cudaLaunchAttribute {
@@ -347,10 +391,9 @@ struct cudaLaunchConfig_t {
 template <typename... P, typename... A>
 static inline cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *c, void (*kernel)(P...), A... a)
 {
-    const unsigned cluster = c->numAttrs > 0 ? c->attrs[0].val.clusterDim.x : 1;
-    dt_emulate_launch("of a cluster", c->gridDim, c->blockDim, cluster, c->dynamicSmemBytes, c->stream,
-                      [=] { kernel(a...); });
-    return cudaGetLastError();
+    const unsigned cluster = c->numAttrs > 0 ? c->attrs[0].val.clusterDim.x : 0;
+    return dt_emulate_launch((const void *)kernel, c->gridDim, c->blockDim, cluster, c->dynamicSmemBytes,
+                             c->stream, [=]() __attribute__((no_sanitize_address)) { kernel(a...); });
 }
 
 #endif

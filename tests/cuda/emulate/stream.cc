@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Streams and events on a CPU. A stream is a queue, and nothing in it is done before somebody waits for it, or the seed
+ * says so: then any stream may go on that can, each with a weight of its own, so that some lag far behind. The legacy
+ * stream waits for blocking ones and they for it; non-blocking ones know nothing of it. See cuda_runtime.h.
+ */
+#include "machine.h"
+
+#include <ctime>
+#include <deque>
+
+namespace
+{
+
+struct piece { /* of work, or a wait for another stream, where run is empty */
+    std::function<void()> run;
+    cudaStream_t after;
+    uint64_t number;
+};
+
+std::vector<cudaStream_t> streams; /* [0]: the legacy one; destroyed ones stay, what they have may still be done */
+
+} // namespace
+
+struct dt_emulated_queue {
+    std::deque<piece> pieces;
+};
+
+namespace
+{
+
+struct temper { /* in sixteenths: how likely another stream than the one waited for goes on, or one unasked */
+    unsigned stray, haste;
+};
+
+temper draw_temper()
+{
+    static const unsigned often[] = {0, 1, 4, 12};
+    temper t = {0, 0};
+    t.stray = often[dt_emulate_draw(4)];
+    t.haste = often[dt_emulate_draw(4)];
+    return t;
+}
+
+cudaStream_t create(bool is_blocking)
+{
+    cudaStream_t s = new dt_emulated_stream{};
+    s->is_blocking = is_blocking;
+    s->weight = 1u << dt_emulate_draw(6);
+    s->queue = new dt_emulated_queue;
+    streams.push_back(s);
+    return s;
+}
+
+bool is_ready(const dt_emulated_stream *s)
+{
+    const std::deque<piece> &q = s->queue->pieces;
+    return !q.empty() && (q.front().after == nullptr || q.front().after->done >= q.front().number);
+}
+
+void go_on(cudaStream_t s)
+{
+    const piece p = s->queue->pieces.front();
+    s->queue->pieces.pop_front();
+    if (p.run) {
+        dt_emulate_open_memory(true);
+        p.run();
+        dt_emulate_open_memory(false);
+    }
+    s->done++;
+}
+
+/* one that can go on, by weight; NULL: none */
+cudaStream_t any()
+{
+    unsigned total = 0;
+    for (const cudaStream_t s : streams) {
+        total += is_ready(s) ? s->weight : 0;
+    }
+    unsigned at = dt_emulate_draw(total);
+    for (const cudaStream_t s : streams) {
+        if (is_ready(s)) {
+            if (at < s->weight) {
+                return s;
+            }
+            at -= s->weight;
+        }
+    }
+    return nullptr;
+}
+
+void wait_for(cudaStream_t s, uint64_t number)
+{
+    static const temper how = draw_temper();
+    while (s->done < number) {
+        cudaStream_t next = dt_emulate_draw(16) < how.stray ? any() : nullptr;
+        if (next == nullptr) {
+            for (next = s; !is_ready(next);) {
+                next = next->queue->pieces.front().after;
+            }
+        }
+        go_on(next);
+    }
+}
+
+void maybe_go_on()
+{
+    static const temper how = draw_temper();
+    while (dt_emulate_has_seed() && dt_emulate_draw(16) < how.haste) {
+        const cudaStream_t s = any();
+        if (s == nullptr) {
+            break;
+        }
+        go_on(s);
+    }
+}
+
+void push(cudaStream_t s, piece p)
+{
+    s->queue->pieces.push_back(std::move(p));
+    s->asked++;
+}
+
+/* the legacy stream and blocking ones wait for each other */
+void order_with_legacy(cudaStream_t s)
+{
+    const cudaStream_t legacy = streams[0];
+    if (s != legacy && s->is_blocking) {
+        dt_emulate_queue_wait(s, legacy, legacy->asked);
+    }
+    for (size_t i = 1; i < streams.size() && s == legacy; i++) {
+        if (streams[i]->is_blocking) {
+            dt_emulate_queue_wait(s, streams[i], streams[i]->asked);
+        }
+    }
+}
+
+} // namespace
+
+cudaStream_t dt_emulate_stream_of(cudaStream_t s)
+{
+    if (streams.empty()) {
+        (void)create(true);
+    }
+    if (s != nullptr && s->is_destroyed) {
+        dt_emulate_die("a stream is used that was destroyed");
+    }
+    return s != nullptr ? s : streams[0];
+}
+
+void dt_emulate_queue_wait(cudaStream_t s, cudaStream_t of, uint64_t number)
+{
+    if (of->done < number && of != s) {
+        push(s, {{}, of, number});
+    }
+}
+
+void dt_emulate_enqueue(cudaStream_t handle, dt_emulated_work work)
+{
+    const cudaStream_t s = dt_emulate_stream_of(handle);
+    if (s->capture != nullptr) {
+        dt_emulate_capture_work(s, std::move(work));
+        return;
+    }
+    order_with_legacy(s);
+    if (work.ask) {
+        work.ask();
+    }
+    push(s, {std::move(work.run), nullptr, 0});
+    maybe_go_on();
+}
+
+void dt_emulate_end_capture(const dt_emulated_graph *g)
+{
+    for (const cudaStream_t s : streams) {
+        s->capture = s->capture == g ? nullptr : s->capture;
+    }
+}
+
+/* ---- streams ----------------------------------------------------------------------------------------------------- */
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, unsigned flags)
+{
+    if (flags > cudaStreamNonBlocking) {
+        return dt_emulate_fail(cudaErrorInvalidValue);
+    }
+    (void)dt_emulate_stream_of(nullptr);
+    *s = create(flags != cudaStreamNonBlocking);
+    return cudaSuccess;
+}
+
+/* What is in it is still done, some time. */
+cudaError_t cudaStreamDestroy(cudaStream_t s)
+{
+    if (s == nullptr) {
+        return dt_emulate_fail(cudaErrorInvalidResourceHandle);
+    }
+    if (dt_emulate_stream_of(s)->capture != nullptr) {
+        s->capture->is_invalid = true;
+    }
+    s->is_destroyed = true;
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t handle)
+{
+    const cudaStream_t s = dt_emulate_stream_of(handle);
+    const cudaError_t e = dt_emulate_unless_capturing();
+    if (e == cudaSuccess) {
+        wait_for(s, s->asked);
+    }
+    return e;
+}
+
+cudaError_t cudaDeviceSynchronize()
+{
+    const cudaError_t e = dt_emulate_unless_capturing();
+    for (size_t i = 0; i < streams.size() && e == cudaSuccess; i++) {
+        wait_for(streams[i], streams[i]->asked);
+    }
+    return e;
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t e, unsigned flags)
+{
+    const cudaStream_t s = dt_emulate_stream_of(handle);
+    if (flags != 0 || e == nullptr || e->is_destroyed) {
+        return dt_emulate_fail(flags != 0 ? cudaErrorInvalidValue : cudaErrorInvalidResourceHandle);
+    }
+    if (s->capture != nullptr || e->capture != nullptr) {
+        return dt_emulate_capture_wait(s, e);
+    }
+    if (e->is_recorded) {
+        dt_emulate_queue_wait(s, e->stream, e->number);
+        maybe_go_on();
+    }
+    return cudaSuccess;
+}
+
+/* ---- events ------------------------------------------------------------------------------------------------------ */
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *e, unsigned flags)
+{
+    *e = new dt_emulated_event{};
+    (*e)->is_timed = (flags & cudaEventDisableTiming) == 0;
+    return cudaSuccess;
+}
+
+/* stays, for what is queued may still write it */
+cudaError_t cudaEventDestroy(cudaEvent_t e)
+{
+    if (e == nullptr || e->is_destroyed) {
+        return dt_emulate_fail(cudaErrorInvalidResourceHandle);
+    }
+    e->is_destroyed = true;
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t handle)
+{
+    const cudaStream_t s = dt_emulate_stream_of(handle);
+    if (e == nullptr || e->is_destroyed) {
+        return dt_emulate_fail(cudaErrorInvalidResourceHandle);
+    }
+    e->capture = s->capture;
+    if (s->capture != nullptr) {
+        e->nodes = s->frontier;
+        return cudaSuccess;
+    }
+    order_with_legacy(s);
+    push(s, {[=] {
+                 timespec now;
+                 clock_gettime(CLOCK_MONOTONIC, &now);
+                 e->ms = 1e3 * (double)now.tv_sec + 1e-6 * (double)now.tv_nsec;
+             },
+             nullptr, 0});
+    e->is_recorded = true;
+    e->stream = s;
+    e->number = s->asked;
+    maybe_go_on();
+    return cudaSuccess;
+}
+
+static cudaError_t check_event(cudaEvent_t e)
+{
+    if (e == nullptr || e->is_destroyed) {
+        return dt_emulate_fail(cudaErrorInvalidResourceHandle);
+    }
+    if (e->capture != nullptr) {
+        dt_emulate_invalidate(e->capture);
+        return dt_emulate_fail(cudaErrorCapturedEvent);
+    }
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t e)
+{
+    const cudaError_t bad = check_event(e);
+    if (bad != cudaSuccess) {
+        return bad;
+    }
+    if (e->is_recorded) {
+        wait_for(e->stream, e->number);
+    }
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t e)
+{
+    const cudaError_t bad = check_event(e);
+    if (bad != cudaSuccess) {
+        return bad;
+    }
+    maybe_go_on();
+    return !e->is_recorded || e->stream->done >= e->number ? cudaSuccess : cudaErrorNotReady;
+}
+
+cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to)
+{
+    for (const cudaEvent_t e : {from, to}) {
+        const cudaError_t bad = check_event(e);
+        if (bad != cudaSuccess) {
+            return bad;
+        }
+        if (!e->is_timed || !e->is_recorded) {
+            return dt_emulate_fail(cudaErrorInvalidResourceHandle);
+        }
+        if (e->stream->done < e->number) {
+            return cudaErrorNotReady;
+        }
+    }
+    *ms = (float)(to->ms - from->ms);
+    return cudaSuccess;
+}

@@ -1,0 +1,109 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Mistakes that were in the CUDA module are put back, one at a time, into a copy of it: the emulated GPU must find each.
+# From make check-gpu-emulated: EMULATED_CXX is the compiler with its flags, EMULATED_PARTS the objects of the module.
+set -u
+
+build=${DT_BUILDDIR:-.}
+source=${DT_SRCDIR:-.}
+translate=$source/tests/cuda/emulate/launch.sed
+cd "$build" || exit 1
+mutant=tests/cuda/mutant
+failed=0
+
+# mutate FILE SED: FILE.o of the module, changed; not when the change changes nothing
+mutate() {
+    name=$(basename "$1" .cu)
+    sed "$2" "$source/core/backend/cuda/$1" >"$mutant/$name.cu"
+    if cmp -s "$mutant/$name.cu" "$source/core/backend/cuda/$1"; then
+        echo "mutations: $1 is no longer what \"$2\" changes"
+        exit 1
+    fi
+}
+
+# compile NAME [FLAG...]: the object of NAME.cu, changed or not
+compile() {
+    name=$1
+    shift
+    test -e "$mutant/$name.cu" || cp "$source/core/backend/cuda/$name.cu" "$mutant/$name.cu"
+    sed -f "$translate" "$mutant/$name.cu" >"$mutant/$name.cc"
+    # shellcheck disable=SC2086 # a compiler and its flags
+    ${EMULATED_CXX%% *} -I$mutant/include ${EMULATED_CXX#* } "$@" -c -o "$mutant/$name.o" "$mutant/$name.cc" || exit 1
+}
+
+link() {
+    objects=
+    for part in $EMULATED_PARTS; do
+        own=$mutant/$(basename "$part")
+        test -e "$own" && objects="$objects $own" || objects="$objects $part"
+    done
+    # shellcheck disable=SC2086
+    ${EMULATED_CXX%% *} -shared -o $mutant/backend_cuda.so $objects || exit 1
+}
+
+# finds WORDS COMMAND...: fails under some seed, and says so
+finds() {
+    words=$1
+    shift
+    for seed in 1 2 3 4 5 6 7 8; do
+        if ! DT_EMULATED_SEED=$seed DT_EMULATED_MODULE=mutant "$@" >$mutant/said 2>&1; then
+            if grep -q "$words" $mutant/said; then
+                echo "found with seed $seed: $mistake"
+            else
+                echo "NOT found, something else was: $mistake"
+                tail -n 5 $mutant/said
+                failed=1
+            fi
+            return
+        fi
+    done
+    echo "NOT found: $mistake"
+    failed=1
+}
+
+begin() { # WHAT
+    mistake=$1
+    rm -rf $mutant
+    mkdir -p $mutant/include/backend/cuda
+}
+
+begin "zeros of fresh memory are not waited for"
+mutate device.cu '/DT_CUDA(cudaStreamSynchronize(NULL));/d'
+compile device
+link
+finds "FAILED TEST\|inside one block\|nobody wrote" tests/cuda/test_finish
+
+begin "an algorithm for 8 products is used for another number"
+mutate product.cu '/cublasLtMatmulHeuristicResult_t r = {};/s/.*/*fits_p = true; return DT_OK;\n&/'
+compile product -Wno-unused-variable
+link
+finds "was neither found nor checked" tests/cuda/test_train
+
+begin "1024 threads without __launch_bounds__"
+mutate reduce.cu 's/__launch_bounds__(DT_CUDA_COLUMN_THREADS)//'
+compile reduce
+link
+finds "too many resources requested for launch" tests/cuda/test_train
+
+begin "without a ragged dimension rows beyond the last are read, step by step"
+sed '/s.cap = (int32_t)v->dim\[1\];/d' "$source/core/backend/cuda/recurrent.h" |
+    sed -f "$translate" >$mutant/include/backend/cuda/recurrent.h
+compile lstm
+compile gru
+link
+finds "beyond what is held there" env DT_CASE="lstm of a fixed number" tests/cuda/test_kernels
+finds "beyond what is held there" env DT_CASE="gru of a fixed number" tests/cuda/test_kernels
+mistake="the same in a cluster"
+finds "beyond what is held there" env DT_CASE="lstm of a fixed number" DT_TEST=test_products_of_rounded_inputs \
+    tests/cuda/test_kernels
+
+begin "code for 8.0 runs on 9.0 without its kernels"
+mutate lstm_cluster.cu '/__trap();/d; s/dt_cuda_code(a->device) >= 90 &&//'
+compile lstm_cluster -D__CUDA_ARCH__=800
+cp tests/cuda/emulated/older/emulate_runtime.o $mutant/
+link
+finds "difference\|nan\|nobody wrote" env DT_CASE="lstm 64" tests/cuda/test_kernels
+
+rm -rf $mutant
+exit $failed
