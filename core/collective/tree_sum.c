@@ -217,9 +217,11 @@ void dt_tree_add(const dt_tree_shape *s, uint32_t half, uint32_t height, float *
 /* What goes out of this rank's node k: a part of its range. */
 static dt_comm_out part_of_node(const dt_tree_sum *s, const dt_tree_node *mine, uint32_t k, dt_range range, dt_range at)
 {
-    const uint16_t *packed = s->packed + (size_t)k * (size_t)s->most;
-    return s->half != DT_HALF_NONE ? (dt_comm_out){packed + (at.begin - range.begin), bytes_of(at) / 2}
-                                   : (dt_comm_out){(const float *)mine[k].value + at.begin, bytes_of(at)};
+    if (s->half == DT_HALF_NONE) {
+        return (dt_comm_out){(const float *)mine[k].value + at.begin, bytes_of(at)};
+    }
+    const size_t i = (size_t)k * (size_t)s->most + (size_t)(at.begin - range.begin);
+    return (dt_comm_out){s->packed + i, bytes_of(at) / sizeof(float) * sizeof(uint16_t)};
 }
 
 /* What comes in for this rank's slice, the i-th number of all that do. */
