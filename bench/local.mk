@@ -49,6 +49,7 @@ EXTRA_DIST += \
 	bench/phase1_folds/folds.py \
 	bench/phase2_classic/classic.py \
 	bench/policy_act/peer.py \
+	bench/ppo_overlap/overlap.py \
 	bench/rl_speed/rl_speed.py \
 	bench/rl_speed/rltools.cpp \
 	bench/rl_speed/sb3.py \
@@ -58,6 +59,8 @@ EXTRA_DIST += \
 	bench/results/2026-11-22-all_reduce.txt \
 	bench/results/2026-11-22-fuzz.md \
 	bench/results/2026-11-22-quickstart.md \
+	bench/results/2026-11-23-overlap.md \
+	bench/results/2026-11-23-rollouts.md \
 	bench/results/2026-11-22-ranks.md \
 	bench/results/2026-11-22-shield-shapes.md \
 	bench/results/2026-11-22-smoothing.md \

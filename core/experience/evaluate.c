@@ -237,6 +237,7 @@ static dt_status gather(const evaluation *e, uint32_t per_rank, double *all)
 static dt_status run(evaluation *e, uint32_t jobs, bool greedy, dt_train *t)
 {
     dt_rollout *r = e->r;
+    dt_rollout_ahead_rest(r); /* whose policy acts here; how it ended the next collect tells */
     e->n = e->end - e->begin < r->last - r->first ? e->end - e->begin : r->last - r->first;
     DT_TRY(dt_rollout_policy(r, ((dt_stage *)(void *)t)->trainer));
     if (e->n == 0) {

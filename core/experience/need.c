@@ -202,6 +202,11 @@ dt_status dt_rollout_need_get(dt_rollout *r, dt_trainer *t, dt_rollout_need *out
     out->policy += dt_arena_bytes(r->arena_bytes) * r->n_tracks;
     out->policy_resident += r->arena_bytes; /* all tracks together see all instances */
     out->buffer = buffer_bytes(&r->buffer, out->mean, &out->buffer_resident);
+    if (r->d.has_ahead) { /* the one acted beside the one that is learnt from */
+        uint64_t next = 0;
+        out->buffer += buffer_bytes(&r->next, out->mean, &next);
+        out->buffer_resident += next;
+    }
     out->buffer += dt_arena_bytes(own * l->record_bytes);
     out->buffer_resident += own * l->record_bytes;
     add_shared(r, out);

@@ -18,8 +18,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { STREAM_RESET = 0x72657374, STREAM_ACT = 0x61637431 }; /* "rest", "act1": names of random numbers */
-
 enum { OUT_LOGITS, OUT_MEAN, OUT_LOG_STD, OUT_VALUE, OUT_COST_VALUE, OUT_LOW, OUT_HIGH, OUT_ALLOW };
 static const char *const output_name[] = {
     [OUT_LOGITS] = "logits",         [OUT_MEAN] = "mean", [OUT_LOG_STD] = "log_std", [OUT_VALUE] = "value",
@@ -28,8 +26,9 @@ static const char *const output_name[] = {
 
 /* ---- create ------------------------------------------------------------------------------------------------------ */
 
-static dt_status check_desc(const dt_rollout_desc *d)
+static dt_status check_desc(const dt_rollout *r)
 {
+    const dt_rollout_desc *d = &r->d;
     const struct {
         const char *name;
         double value;
@@ -45,6 +44,10 @@ static dt_status check_desc(const dt_rollout_desc *d)
                        "a rollout of %u steps with a window of %u; expected at least 1 step, at most 4096 of "
                        "history",
                        d->steps, d->window);
+    }
+    if (d->has_ahead && r->stage->d.device_ops != NULL) {
+        return DT_FAIL(DT_ECONFIG, "a round is collected ahead on the CPU alone, and learning is on a device; set "
+                                   "the phase's overlap = 0, or engine.device = cpu");
     }
     if (d->n_kept > DT_ROLLOUT_MAX_KEPT) {
         return DT_FAIL(DT_EPLUGIN, "a rollout is asked to keep %u values; at most %d are possible", d->n_kept,
@@ -106,6 +109,7 @@ static dt_status build(dt_rollout *r)
                          .n_kept = r->d.n_kept,
                          .kept = r->kept};
     DT_TRY(dt_buffer_init(&r->buffer, &bd));
+    DT_TRY(r->d.has_ahead ? dt_buffer_init(&r->next, &bd) : DT_OK);
     r->all = &r->buffer;
     if (bd.instances < r->instances) {
         bd.instances = r->instances;
@@ -128,7 +132,7 @@ static dt_status build(dt_rollout *r)
         for (uint32_t i = 0; i < l->spec.n_obs; i++) {
             if (l->obs[i].is_plain) {
                 DT_TRY(dt_moments_init(&r->obs[i], (size_t)l->obs[i].row_items));
-                r->held[i] = dt_alloc_n(2 * (size_t)l->obs[i].row_items, sizeof(float));
+                r->held[i] = dt_alloc_n(4 * (size_t)l->obs[i].row_items, sizeof(float));
                 if (r->held[i] == NULL) {
                     return DT_FAIL(DT_ENOMEM, "out of memory for the statistics of %s", l->obs[i].port->name);
                 }
@@ -143,6 +147,7 @@ void dt_rollout_destroy(dt_rollout *r)
     if (r == NULL) {
         return;
     }
+    dt_rollout_ahead_fini(r);
     dt_vector_destroy(r->vector);
     if (r->self != NULL) { /* the first one is the environment's */
         dt_env_drop(r->env, r->last - r->first - 1, r->self + 1);
@@ -165,6 +170,7 @@ void dt_rollout_destroy(dt_rollout *r)
     dt_free(r->track);
     dt_rollout_share_fini(r);
     dt_buffer_fini(&r->rows);
+    dt_buffer_fini(&r->next);
     dt_buffer_fini(&r->buffer);
     dt_free(r->self);
     dt_free(r->carry);
@@ -192,7 +198,7 @@ dt_status dt_rollout_create(const dt_host *h, dt_env *env, const dt_rollout_desc
         r->workers = s->d.threads < r->instances ? s->d.threads : r->instances - 1;
     }
     dt_evaluation_opts evaluation = {0};
-    dt_status st = check_desc(&r->d);
+    dt_status st = check_desc(r);
     if (st == DT_OK) {
         st = dt_config_evaluation(s->d.config, s->d.index, &evaluation);
     }
@@ -325,6 +331,7 @@ static dt_status choose_kept(dt_rollout *r, const dt_trainer *t)
     for (uint32_t k = 0; k < r->d.n_kept; k++) {
         if (dt_graph_reads(dt_trainer_graph(t), r->kept[k].name)) {
             DT_TRY(dt_buffer_keep(&r->buffer, k));
+            DT_TRY(r->d.has_ahead ? dt_buffer_keep(&r->next, k) : DT_OK);
             at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%s", n > 0 ? ", " : "", r->kept[k].name);
             bytes += r->buffer.n_places * r->buffer.kept_columns[k] * sizeof(float);
             r->keep[n++] = r->kept[k].name;
@@ -408,56 +415,10 @@ static dt_status make_policy(dt_rollout *r, dt_trainer *t)
     for (uint32_t i = 0; i < r->n_tracks; i++) {
         DT_TRY(make_track(r, cap, want, i));
     }
-    return DT_OK;
-}
-
-/* ---- instances --------------------------------------------------------------------------------------------------- */
-
-uint64_t dt_rollout_seed(void *user, uint32_t number, uint64_t episode)
-{
-    const dt_rollout *r = user;
-    const dt_rng_key key = {.seed = r->stage->d.seed,
-                            .phase = (uint32_t)r->stage->d.index,
-                            .op = STREAM_RESET,
-                            .step = episode,
-                            .sample = number};
-    uint32_t w[4];
-    dt_philox(&key, 0, w);
-    return (uint64_t)w[0] << 32 | w[1];
-}
-
-static dt_status make_instances(dt_rollout *r)
-{
-    r->self[0] = r->env->self;
-    DT_TRY(dt_env_make(r->env, &r->env->training, r->first + 1, r->last - r->first - 1, r->self + 1));
-    const dt_vector_desc d = {.id = r->env->comp->desc.id,
-                              .layout = &r->env->layout,
-                              .ops = r->env->ops,
-                              .self = r->self,
-                              .n = r->last - r->first,
-                              .first = r->first,
-                              .workers = r->workers,
-                              .groups = r->n_tracks,
-                              .max_steps = r->env->layout.spec.max_steps,
-                              .max_steps_from = "its own spec (max_steps)",
-                              .n_cut = &r->env->n_cut,
-                              .user = r,
-                              .seed = dt_rollout_seed};
-    DT_TRY(dt_vector_create(&d, &r->vector));
-    return r->is_restored ? dt_rollout_replay(r) : dt_vector_step(r->vector);
+    return r->d.has_ahead ? dt_rollout_ahead_prepare(r) : DT_OK;
 }
 
 /* ---- collect ----------------------------------------------------------------------------------------------------- */
-
-void dt_rollout_scale(dt_rollout *r, dt_buffer *b)
-{
-    for (uint32_t i = 0; i < DT_ENV_MAX_OBS; i++) {
-        dt_moments *m = &r->obs[i];
-        if (m->n > 0) {
-            b->scale[i] = (dt_buffer_scale){.mean = m->shift, .scale = m->scale, .clip = (float)r->d.clip_obs};
-        }
-    }
-}
 
 /* Rewards divided by the deviation of what they add up to, discounted, since the agent came. */
 static void normalise_rewards(dt_rollout *r)
@@ -619,73 +580,10 @@ dt_status dt_rollout_policy(dt_rollout *r, dt_trainer *t)
     return dt_policy_begin(r->policy);
 }
 
-/* What holds for a round is kept apart: evaluations look at newer statistics while the round is still learnt from. */
-static void hold_scale(dt_rollout *r)
-{
-    dt_rollout_scale(r, &r->buffer);
-    for (uint32_t i = 0; i < DT_ENV_MAX_OBS; i++) {
-        dt_buffer_scale *s = &r->buffer.scale[i];
-        const size_t D = r->obs[i].columns;
-        if (s->mean != NULL) {
-            memcpy(r->held[i], s->mean, D * sizeof(float));
-            memcpy(r->held[i] + D, s->scale, D * sizeof(float));
-            s->mean = r->held[i];
-            s->scale = r->held[i] + D;
-        }
-    }
-}
-
-static dt_status track_job(void *user, uint32_t worker)
-{
-    dt_rollout *r = user;
-    if (worker < r->n_tracks) {
-        dt_track *t = &r->track[worker];
-        dt_error_take(&t->error, dt_collect_groups(&t->collector, r->collects * r->d.steps, worker, worker + 1));
-    }
-    return DT_OK;
-}
-
-/* All tracks at once. Of several failures the one of the earliest step is told, as one track would. */
-static dt_status run_tracks(dt_rollout *r, dt_trainer *t)
-{
-    dt_track *failed = NULL;
-    dt_buffer_begin(&r->buffer);
-    DT_TRY(dt_trainer_share(t, track_job, r));
-    for (uint32_t i = 0; i < r->n_tracks; i++) {
-        dt_track *k = &r->track[i];
-        if (k->error.status < 0 && (failed == NULL || k->collector.step < failed->collector.step)) {
-            failed = k;
-        }
-    }
-    if (failed != NULL) {
-        return dt_error_put(&failed->error);
-    }
-    r->buffer.is_filled = true;
-    return DT_OK;
-}
-
 static dt_status act(dt_rollout *r, dt_trainer *t)
 {
-    dt_trainer_refill(t); /* nobody reads while we write */
-    r->share.has_last = false;
     DT_TRY(dt_rollout_policy(r, t));
-    if (r->vector == NULL) {
-        DT_TRY(make_instances(r));
-    }
-    hold_scale(r);
-    for (uint32_t i = 0; i < r->n_tracks; i++) {
-        dt_track *k = &r->track[i];
-        dt_collector *c = &k->collector;
-        *c = (dt_collector){.vector = r->vector, .buffer = &r->buffer, .actor = &k->actor, .index = k->index};
-        c->key = (dt_rng_key){.seed = r->stage->d.seed, .phase = (uint32_t)r->stage->d.index, .op = STREAM_ACT};
-        c->bootstraps = true;
-        c->stops = r->stage->d.stops;
-        c->stops_user = r->stage->d.stops_user;
-    }
-    if (r->n_tracks == 1) {
-        return dt_collect_run(&r->track[0].collector, r->collects * r->d.steps);
-    }
-    return run_tracks(r, t);
+    return dt_rollout_act(r, t);
 }
 
 static dt_status collect(dt_rollout *r, dt_train *t, dt_rollout_report *out)
@@ -693,8 +591,12 @@ static dt_status collect(dt_rollout *r, dt_train *t, dt_rollout_report *out)
     dt_trainer *trainer = ((dt_stage *)(void *)t)->trainer;
     const double from = dt_clock_s();
     DT_TRACE_N("rollout", "collect", "round", r->collects + 1);
-    const dt_status acted = act(r, trainer);
+    const bool is_ahead = r->ahead.is_begun;
+    dt_trainer_refill(trainer); /* nobody reads while we write */
+    r->share.has_last = false;
+    const dt_status acted = is_ahead ? dt_rollout_ahead_wait(r) : act(r, trainer);
     DT_TRY(dt_comm_agree(r->stage->d.comm, acted));
+    dt_rollout_ahead_take(r);
     r->collects++;
     DT_TRY(dt_rollout_gather(r));
     if (r->env_steps != DT_ENV_STEPS_UNKNOWN) {
@@ -715,7 +617,7 @@ static dt_status collect(dt_rollout *r, dt_train *t, dt_rollout_report *out)
         out->env_s += dt_vector_at(r->vector, i)->env_s;
         dt_vector_at(r->vector, i)->env_s = 0;
     }
-    out->total_s = dt_clock_s() - from;
+    out->total_s = dt_clock_s() - from + (is_ahead ? r->ahead.beside_s : 0);
     const uint32_t n_cut = count_cut(r->all);
     if (n_cut > 0) {
         dt_metrics_scalar(r->stage->d.metrics, "env/cut_episodes", n_cut);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the files behind service "dtrain.rollout/1" share: rollout.c (life, collect), evaluate.c (evaluate),
+ * What the files behind service "dtrain.rollout/1" share: rollout.c (life, collect), act.c (acting), evaluate.c,
  * state.c (what a checkpoint keeps), ranks.c (what all ranks know), share.c (the rest, as far as they need it).
  */
 #ifndef DTRAIN_CORE_EXPERIENCE_ROLLOUT_H
@@ -11,6 +11,10 @@
 #include "rollout/collect.h"
 #include "rollout/normaliser.h"
 #include "train/policy.h"
+#include "train/pool.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
 
 enum { DT_ROLLOUT_OUTPUTS = 8 };
 
@@ -40,6 +44,19 @@ typedef struct dt_kept_text {
     char name[48], dims[16];
 } dt_kept_text;
 
+/* The round that is acted while the one before is learnt from. */
+typedef struct dt_rollout_ahead {
+    pthread_t thread;
+    dt_pool *pool;          /* one thread per track but the first */
+    bool is_begun;          /* until a collect takes it */
+    bool is_running;        /* there is a thread to wait for */
+    atomic_bool is_dropped; /* nobody wants it any more */
+    dt_error error;         /* how it ended */
+    double beside_s;        /* how long it took, as far as nobody waited for it */
+    char *restored;         /* from a checkpoint made in between: by which parameters the next collect acts; or NULL */
+    size_t restored_bytes;
+} dt_rollout_ahead;
+
 typedef struct dt_rollout_share { /* of several ranks: samples on their way to where they are learnt from */
     uint32_t *place;              /* [samples] of the round: instance of batch */
     uint64_t room, sent;          /* samples that fit into batch and in, into out */
@@ -61,10 +78,12 @@ struct dt_rollout {
     const char *keep[DT_ROLLOUT_MAX_KEPT + 1]; /* of these what learning reads, ends with NULL */
     dt_data data;
     dt_buffer buffer; /* of this rank's instances */
+    dt_buffer next;   /* the same, of the round ahead */
     dt_buffer rows;   /* of several ranks: of all instances, without what is wide */
     dt_buffer batch;  /* of several ranks: the samples that this one learns from now */
     dt_buffer *all;   /* of all instances: rows, or buffer */
     dt_rollout_share share;
+    dt_rollout_ahead ahead;
     uint32_t instances;        /* of all ranks */
     uint32_t first, last;      /* of this rank: [first, last) */
     uint32_t workers;          /* threads that step environments */
@@ -78,7 +97,8 @@ struct dt_rollout {
     size_t arena_bytes; /* of a track */
 
     dt_moments obs[DT_ENV_MAX_OBS]; /* of plain ports, where they are normalised */
-    float *held[DT_ENV_MAX_OBS];    /* shift and scale of the round being learnt from */
+    float *held[DT_ENV_MAX_OBS];    /* twice shift and scale: of the round being learnt from, of the one ahead */
+    uint32_t side;                  /* which of the two was held last */
     dt_moments returns;             /* of discounted returns */
     double *ret;                    /* [instances, places] running discounted return */
     double *carry;
@@ -98,8 +118,20 @@ dt_data *dt_rollout_data(dt_rollout *r);
 dt_status dt_rollout_collect(dt_rollout *r, dt_train *t, dt_rollout_report *out);
 dt_status dt_rollout_prepare(dt_rollout *r, dt_trainer *t) DT_NODISCARD; /* records the policy */
 dt_status dt_rollout_policy(dt_rollout *r, dt_trainer *t) DT_NODISCARD; /* ready to act with the trainer's parameters */
-void dt_rollout_scale(dt_rollout *r, dt_buffer *b); /* rows read from now on are normalised as the statistics say now */
+/* act.c */
 uint64_t dt_rollout_seed(void *user, uint32_t number, uint64_t episode);
+/* Rows read from now on are normalised as the statistics say now. */
+void dt_rollout_scale(dt_rollout *r, dt_buffer *b);
+/* A round acted now by the policy that is ready, into buffer; or in a thread, into next. rest: until the thread ended;
+ * wait: and how; take: what it did becomes buffer, and what a checkpoint said of it is over. */
+dt_status dt_rollout_act(dt_rollout *r, dt_trainer *t) DT_NODISCARD;
+dt_status dt_rollout_ahead_prepare(dt_rollout *r) DT_NODISCARD;
+dt_status dt_rollout_ahead_begin(dt_rollout *r, dt_train *t);
+void dt_rollout_ahead_rest(dt_rollout *r);
+dt_status dt_rollout_ahead_wait(dt_rollout *r) DT_NODISCARD;
+void dt_rollout_ahead_take(dt_rollout *r);
+void dt_rollout_ahead_drop(dt_rollout *r); /* no thread goes on after this */
+void dt_rollout_ahead_fini(dt_rollout *r);
 /* evaluate.c */
 dt_status dt_rollout_evaluate(dt_rollout *r, dt_train *t, const uint64_t *seed, uint32_t n_seeds, uint32_t episodes,
                               uint8_t greedy, dt_rollout_report *out);

@@ -38,6 +38,8 @@ static const dt_rollout_api service = {.struct_size = sizeof(dt_rollout_api),
                                        .data = dt_rollout_data,
                                        .collect = dt_rollout_collect,
                                        .evaluate = dt_rollout_evaluate,
-                                       .report = rollout_report};
+                                       .report = rollout_report,
+                                       .ahead = dt_rollout_ahead_begin};
 
-const dt_stage_rollouts dt_experience = {.service = &service, .destroy = dt_rollout_destroy};
+const dt_stage_rollouts dt_experience = {
+    .service = &service, .settle = dt_rollout_ahead_drop, .destroy = dt_rollout_destroy};

@@ -3,7 +3,8 @@
  * Service "dtrain.rollout/1", what a checkpoint keeps. Environments save nothing: an episode that is being played is
  * its seed and the actions so far, and playing them again gives the same bits. Two blobs:
  *
- *   rollout     collects, per place the running discounted return, per instance its episode and the actions in it
+ *   rollout     collects, per place the running discounted return, per instance its episode and the actions in it;
+ *               where a round is ahead of what was learnt: by which parameters it is acted (train/policy.h: save)
  *   normaliser  statistics of observations and returns; taken over with weights alone, too
  */
 #include <config.h>
@@ -166,6 +167,11 @@ dt_status dt_rollout_save(const dt_rollout *r, dt_str *out)
         put_u64(out, l->is_over);
         put_bytes(out, l->action, l->steps * r->action_bytes);
     }
+    if (r->ahead.restored != NULL) {
+        put_bytes(out, r->ahead.restored, r->ahead.restored_bytes);
+    } else if (r->ahead.is_begun) {
+        DT_TRY(dt_policy_save(r->policy, out));
+    }
     return dt_str_status(out);
 }
 
@@ -225,6 +231,24 @@ static dt_status load_episode(dt_rollout *r, cursor *c, dt_episode_log *l)
     return take(c, l->action, bytes);
 }
 
+static dt_status load_ahead(dt_rollout *r, cursor *c)
+{
+    if (c->left == 0) {
+        return DT_OK;
+    }
+    if (!r->d.has_ahead) {
+        dt_log(DT_LOG_WARN, "the checkpoint was made beside a round that was collected ahead, which this run does not: "
+                            "the next round is acted with the parameters of now");
+        return DT_OK;
+    }
+    r->ahead.restored_bytes = c->left;
+    r->ahead.restored = dt_alloc(c->left);
+    if (r->ahead.restored == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for the parameters of the round under way");
+    }
+    return take(c, r->ahead.restored, c->left);
+}
+
 dt_status dt_rollout_load(dt_rollout *r, const void *data, size_t size)
 {
     cursor c = {.at = data, .left = size};
@@ -244,7 +268,7 @@ dt_status dt_rollout_load(dt_rollout *r, const void *data, size_t size)
         DT_TRY(load_episode(r, &c, &r->log[i]));
     }
     r->is_restored = r->collects > 0;
-    return DT_OK;
+    return load_ahead(r, &c);
 }
 
 static dt_moments *find_moments(dt_rollout *r, const char *name)

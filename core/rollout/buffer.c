@@ -248,20 +248,20 @@ void dt_buffer_fini(dt_buffer *b)
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
-void dt_buffer_begin(dt_buffer *b)
+void dt_buffer_begin(dt_buffer *b, const dt_buffer *last)
 {
     const size_t from = (size_t)b->d.steps * b->d.instances; /* slots */
     const size_t n = (size_t)b->d.window * b->d.instances, A = b->l->spec.n_agents;
-    memmove(b->row, b->row + from * A, n * A);
-    memmove(b->age, b->age + from * A, n * A * sizeof(*b->age));
+    memmove(b->row, last->row + from * A, n * A);
+    memmove(b->age, last->age + from * A, n * A * sizeof(*b->age));
     for (uint32_t i = 0; i < b->l->spec.n_obs; i++) {
         const dt_obs_port *o = &b->l->obs[i];
         if (o->symbol == 0) {
-            memmove(b->obs[i], b->obs[i] + from * A * o->row_bytes, n * A * o->row_bytes);
+            memmove(b->obs[i], last->obs[i] + from * A * o->row_bytes, n * A * o->row_bytes);
         }
         b->used[i] = 0;
     }
-    b->key_base += (uint64_t)b->d.steps * (b->d.all > 0 ? b->d.all : b->d.instances);
+    b->key_base = last->key_base + (uint64_t)b->d.steps * (b->d.all > 0 ? b->d.all : b->d.instances);
 }
 
 static void put_earned(dt_buffer *b, size_t slot, const char *record)

@@ -97,8 +97,9 @@ dt_status dt_buffer_init(dt_buffer *b, const dt_buffer_desc *d) DT_NODISCARD;
 dt_status dt_buffer_keep(dt_buffer *b, uint32_t k) DT_NODISCARD;
 void dt_buffer_fini(dt_buffer *b);
 
-/* A new round: what the last step left becomes the first, with its history. */
-void dt_buffer_begin(dt_buffer *b);
+/* A new round: what the last step of the round in `last` left becomes the first, with its history. last may be b, or a
+ * buffer of the same desc. */
+void dt_buffer_begin(dt_buffer *b, const dt_buffer *last);
 /* Takes slot (t, i) from an instance's record: its observation, who acts, the mask; and, for t > 0, what the step
  * before earned and whom it ended. */
 void dt_buffer_put(dt_buffer *b, uint32_t t, uint32_t i, const char *record);

@@ -218,7 +218,7 @@ dt_status dt_collect_groups(dt_collector *c, uint64_t first_step, uint32_t begin
 
 dt_status dt_collect_run(dt_collector *c, uint64_t first_step)
 {
-    dt_buffer_begin(c->buffer);
+    dt_buffer_begin(c->buffer, c->buffer);
     DT_TRY(dt_collect_groups(c, first_step, 0, dt_vector_groups(c->vector)));
     c->buffer->is_filled = true;
     return DT_OK;

@@ -92,6 +92,9 @@ void dt_stage_destroy(dt_stage *s)
     if (s == NULL) {
         return;
     }
+    if (s->rollout != NULL) {
+        s->d.rollouts->settle(s->rollout);
+    }
     if (s->started && s->d.phase->ops.phase.stop != NULL) {
         s->d.phase->ops.phase.stop(s->self);
     }

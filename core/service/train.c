@@ -342,6 +342,10 @@ static dt_status train_create(const dt_host *h, const dt_train_desc *desc, dt_tr
 static void train_destroy(dt_train *t)
 {
     if (t != NULL) {
+        dt_stage *s = stage_of(t);
+        if (s->rollout != NULL) {
+            s->d.rollouts->settle(s->rollout);
+        }
         dt_trainer_destroy(stage_of(t)->trainer);
         stage_of(t)->trainer = NULL;
     }

@@ -18,6 +18,11 @@ struct dt_policy {
     dt_trainer *t;
     dt_samples source; /* with capacities of its own */
     dt_compiled c;
+    uint64_t step, version; /* of the trainer, and of the values of its parameters, when a run was begun */
+    const float *params;    /* the trainer's, or held */
+    float *held, *inputs;   /* room for all parameters, for step inputs one after another */
+    size_t held_bytes;
+    uint64_t n_inputs; /* floats */
 };
 
 static dt_status compile(dt_policy *p, uint32_t places, const char *const *keep, bool pictures)
@@ -56,6 +61,8 @@ void dt_policy_destroy(dt_policy *p)
 {
     if (p != NULL) {
         dt_compiled_fini(&p->c);
+        dt_arena_unmap(p->held, p->held_bytes);
+        dt_free(p->inputs);
         dt_free(p);
     }
 }
@@ -68,12 +75,12 @@ uint32_t dt_policy_places(const dt_policy *p)
 void dt_policy_arenas_get(const dt_policy *p, const double *mean, uint64_t n, uint64_t *mapped, uint64_t *resident)
 {
     int64_t size[DT_SAMPLES_MAX_SYMBOLS + 1];
-    *mapped = *resident = 0;
+    *mapped = *resident = p->held != NULL ? dt_arena_bytes(p->held_bytes) : 0;
     if (p->c.device == NULL) {
         const dt_plan_info *info = dt_plan_info_get(p->c.plan);
         dt_trainer_slice(&p->source, mean, n, size);
-        *mapped = (dt_arena_bytes(info->arena_bytes) + dt_arena_bytes(info->kept_bytes)) * p->c.n_exec;
-        *resident = dt_plan_touched_bytes(p->c.plan, size) * p->c.n_exec;
+        *mapped += (dt_arena_bytes(info->arena_bytes) + dt_arena_bytes(info->kept_bytes)) * p->c.n_exec;
+        *resident += dt_plan_touched_bytes(p->c.plan, size) * p->c.n_exec;
     }
 }
 
@@ -89,9 +96,107 @@ const dt_view *dt_policy_output(const dt_policy *p, uint32_t place, const char *
 
 dt_status dt_policy_begin(dt_policy *p)
 {
-    p->t->state.params_version++;
+    p->version = ++p->t->state.params_version;
+    p->step = p->t->state.step;
+    p->params = p->t->state.params;
     return dt_bind_step_inputs(p->t, &p->c);
 }
+
+/* ---- parameters that stay ---------------------------------------------------------------------------------------- */
+
+dt_status dt_policy_make_room(dt_policy *p)
+{
+    const char *const *name = NULL;
+    const int64_t *count = NULL;
+    const uint32_t n = dt_plan_step_inputs(p->c.plan, &name, &count);
+    p->n_inputs = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        p->n_inputs += (uint64_t)count[i];
+    }
+    p->inputs = dt_alloc_n(p->n_inputs + 1, sizeof(*p->inputs));
+    if (p->inputs == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for step inputs");
+    }
+    DT_TRY(dt_map_arena(p->t, &p->held));
+    p->held_bytes = p->t->state.arena_bytes;
+    return DT_OK;
+}
+
+dt_status dt_policy_hold(dt_policy *p)
+{
+    const char *const *name = NULL;
+    const int64_t *count = NULL;
+    const uint32_t n = dt_plan_step_inputs(p->c.plan, &name, &count);
+    float *at = p->inputs;
+    DT_TRY(dt_policy_begin(p));
+    memcpy(p->held, p->t->state.params, p->held_bytes);
+    p->params = p->held;
+    for (uint32_t i = 0; i < n; i++) {
+        memcpy(at, p->c.step_input[i], (size_t)count[i] * sizeof(*at));
+        p->c.step_input[i] = at;
+        at += count[i];
+    }
+    return DT_OK;
+}
+
+static uint64_t n_trained(const dt_policy *p)
+{
+    const dt_param_table *all = p->t->d.params;
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < all->n; i++) {
+        if (!all->param[i].frozen) {
+            n += (uint64_t)all->param[i].count;
+        }
+    }
+    return n;
+}
+
+/* step, number of inputs, number of parameters; inputs, parameters */
+dt_status dt_policy_save(const dt_policy *p, dt_str *out)
+{
+    const dt_param_table *all = p->t->d.params;
+    const uint64_t head[] = {p->step, p->n_inputs, n_trained(p)};
+    dt_str_add_n(out, (const char *)head, sizeof(head));
+    dt_str_add_n(out, (const char *)p->inputs, p->n_inputs * sizeof(float));
+    for (uint32_t i = 0; i < all->n; i++) {
+        if (!all->param[i].frozen) {
+            const float *value = p->held + all->param[i].offset;
+            dt_str_add_n(out, (const char *)value, (size_t)all->param[i].count * sizeof(*value));
+        }
+    }
+    return dt_str_status(out);
+}
+
+dt_status dt_policy_load(dt_policy *p, const void *data, size_t size)
+{
+    const dt_param_table *all = p->t->d.params;
+    const char *at = data;
+    uint64_t head[3] = {0};
+    const uint64_t n = n_trained(p), bytes = sizeof(head) + (p->n_inputs + n) * sizeof(float);
+    memcpy(head, data, size < sizeof(head) ? size : sizeof(head));
+    if (size != bytes || head[1] != p->n_inputs || head[2] != n) {
+        return DT_FAIL(DT_EDATA,
+                       "the checkpoint's policy of the round under way has %llu parameters and %llu step inputs in %zu "
+                       "bytes, this run's %llu and %llu in %llu",
+                       (unsigned long long)head[2], (unsigned long long)head[1], size, (unsigned long long)n,
+                       (unsigned long long)p->n_inputs, (unsigned long long)bytes);
+    }
+    DT_TRY(dt_policy_hold(p));
+    p->step = head[0];
+    at += sizeof(head);
+    memcpy(p->inputs, at, p->n_inputs * sizeof(float));
+    at += p->n_inputs * sizeof(float);
+    for (uint32_t i = 0; i < all->n; i++) {
+        const size_t some = (size_t)all->param[i].count * sizeof(float);
+        if (!all->param[i].frozen) {
+            memcpy(p->held + all->param[i].offset, at, some);
+            at += some;
+        }
+    }
+    return DT_OK;
+}
+
+/* ---- acting ------------------------------------------------------------------------------------------------------ */
 
 dt_status dt_policy_run(dt_policy *p, uint32_t place, const int64_t *size, void *const *field)
 {
@@ -102,12 +207,12 @@ dt_status dt_policy_run(dt_policy *p, uint32_t place, const int64_t *size, void 
         memcpy(s.field, field, p->source.n_fields * sizeof(*field));
         return dt_device_infer_run(p->c.device, &s, 1, p->c.step_input);
     }
-    const dt_kernel_run run = {.seed = p->t->c.seed, .step = p->t->state.step, .phase = p->t->c.phase, .training = 0};
+    const dt_kernel_run run = {.seed = p->t->c.seed, .step = p->step, .phase = p->t->c.phase, .training = 0};
     const dt_exec_feed feed = {.size = size,
                                .field = field,
                                .step_input = p->c.step_input,
-                               .params = p->t->state.params,
+                               .params = p->params,
                                .run = &run,
-                               .params_version = p->t->state.params_version};
+                               .params_version = p->version};
     return dt_exec_run(p->c.exec[place], &feed);
 }

@@ -16,6 +16,10 @@
  * (shield_barrier.look_ahead_mps2), see policy/foresight.h; imagine_weight mixes imagined branches into A, see
  * policy/imagine.h.
  *
+ * With overlap the next round is collected while this one is learnt from, by the policy as it was before: what is
+ * learnt from is one update old, and log_prob, which the ratio is to, is that of the policy that acted. A checkpoint
+ * keeps that policy's parameters, and a run that goes on collects the round again.
+ *
  * target_kl ends the passes of an iteration early, after the pass whose mean KL is above 1.5 times of it.
  * What the shield permits (outputs low, high, allow of its model) is part of the environment for continuous actions,
  * of the policy for discrete ones: see svc/rollout.h. An iteration depends on parameters, seed and configuration alone.
@@ -42,12 +46,21 @@ static dt_status iterate(void *self, dt_progress *out)
     dt_rollout_report collected;
     uint64_t iteration = 0;
     const dt_status st = ppo_collect(self, &iteration, &collected);
-    return st != DT_OK ? st : ppo_learn(self, iteration, &collected, out);
+    if (st != DT_OK) {
+        return st;
+    }
+    DT_TRY_H(ppo_ahead(self, iteration));
+    return ppo_learn(self, iteration, &collected, out);
 }
 
 /* ---- descriptor -------------------------------------------------------------------------------------------------- */
 
-static const dt_option options[] = {PPO_OPTIONS("200"), DT_OPTION_END};
+/* clang-format off */
+static const dt_option options[] = {PPO_OPTIONS("200"),
+    PPO_OPTION(overlap, DT_OPT_I64, "0", "rounds", 0, 1,
+        "1: the next round is collected beside learning from this one, by the policy of before it; 0: after it"),
+    DT_OPTION_END};
+/* clang-format on */
 
 DT_DEFAULTS_DEFINE(extension, "models.perception=", "models.controller=controller_mlp", "env.id=cartpole",
                    "data.batch=128", "data.shards=4", "training.learning_rate=3e-4", "training.weight_decay=0",

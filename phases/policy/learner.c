@@ -64,7 +64,8 @@ static dt_status create_experience(ppo_learner *l, uint8_t normalise)
                                .clip_reward = c->clip_reward,
                                .transitions = l->has_barrier,
                                .n_kept = l->wiring.has_foresight && c->keep_foresight ? 2 : 0,
-                               .kept = kept};
+                               .kept = kept,
+                               .has_ahead = c->overlap != 0};
     return l->rollout->create(l->h, l->env, &d, &l->experience);
 }
 
@@ -78,6 +79,9 @@ dt_status ppo_create(ppo_learner *l, const dt_host *h, const char *phase, const 
     DT_SERVICE_H(h, l->train, DT_SVC_TRAIN, phase);
     DT_SERVICE_H(h, l->metrics, DT_SVC_METRICS, phase);
     DT_SERVICE_H(h, l->rollout, DT_SVC_ROLLOUT, phase);
+    if (c->overlap != 0 && !DT_HAS(l->rollout, ahead)) {
+        return DT_FAIL_H(h, DT_EUNSUPPORTED, "%s.overlap = 1 needs a host that collects ahead; set it to 0", phase);
+    }
     const foresight_config see = foresight_of(c);
     char text[2][FORESIGHT_TEXT];
     dt_setting set[2];
@@ -267,6 +271,12 @@ dt_status ppo_collect(ppo_learner *l, uint64_t *iteration_p, dt_rollout_report *
     *out = (dt_rollout_report){.struct_size = sizeof(*out)};
     DT_TRY_H(set_coefficients(l, *iteration_p));
     return l->rollout->collect(l->experience, l->trainer, out);
+}
+
+dt_status ppo_ahead(ppo_learner *l, uint64_t iteration)
+{
+    const bool follows = l->config.overlap != 0 && iteration + 1 < (uint64_t)l->config.iterations;
+    return follows ? l->rollout->ahead(l->experience, l->trainer) : DT_OK;
 }
 
 dt_status ppo_learn(ppo_learner *l, uint64_t iteration, const dt_rollout_report *collected, dt_progress *out)

@@ -26,6 +26,7 @@ typedef struct ppo_config {
     double history_s, horizon_s, rate_hz;
     double imagine_weight;
     int64_t imagine_steps;
+    int64_t overlap; /* 0 where a phase has no such option */
 } ppo_config;
 
 typedef struct ppo_learner {
@@ -70,6 +71,8 @@ dt_status ppo_load(void *self, dt_reader *r, uint32_t version);
 
 /* The next round's experience; iteration_p: which round. DT_DONE: there is none left. */
 dt_status ppo_collect(ppo_learner *l, uint64_t *iteration_p, dt_rollout_report *out);
+/* Where the configuration wants it and one more round follows: collects it beside what comes next. */
+dt_status ppo_ahead(ppo_learner *l, uint64_t iteration);
 /* Learns from it and reports both. DT_DONE after the last round. */
 dt_status ppo_learn(ppo_learner *l, uint64_t iteration, const dt_rollout_report *collected, dt_progress *out);
 

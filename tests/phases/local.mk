@@ -10,6 +10,8 @@ tests_phases_test_phase2_ppo_SOURCES = tests/phases/test_phase2_ppo.c phases/pol
 	phases/policy/wiring.c phases/policy/foresight.c phases/policy/imagine.c
 dt_scripts += tests/phases/phase2_ppo.sh
 tests/phases/phase2_ppo.log: dtrain $(plugin_LTLIBRARIES)
+dt_scripts += tests/phases/overlap.sh
+tests/phases/overlap.log: dtrain $(plugin_LTLIBRARIES)
 dt_scripts += tests/phases/foresight.sh
 tests/phases/foresight.log: dtrain $(plugin_LTLIBRARIES)
 dt_scripts += tests/phases/foresight_sumo.sh

@@ -575,6 +575,36 @@ static void refused_in_process(const char *lie, dt_status code, const char *text
     refused_with(settings, code, text);
 }
 
+/* A round ahead is acted by the parameters of when it began, and learnt from one round later. */
+static void test_ahead(void **state)
+{
+    (void)state;
+    const char *const in_turn[] = {"env.id=counter", "tiny.steps=20", NULL};
+    const char *const ahead[] = {"env.id=counter", "tiny.steps=20", "tiny.ahead=true", NULL};
+    static float before[2][2048], after[2][2048];
+    dt_rollout_report first[2], second[2];
+    for (int k = 0; k < 2; k++) {
+        world w;
+        world_open(&w, k == 0 ? in_turn : ahead, NULL);
+        world_start(&w);
+        assert_int_equal(w.phase->rollout->ahead(w.phase->r, w.phase->t), DT_EPLUGIN);
+        assert_non_null(strstr(dt_error_text(), k == 0 ? "without room for it" : "before the first collect"));
+        assert_done(world_iterate(&w));
+        world_keep(&w, before[k], &first[k]);
+        if (k == 1) {
+            assert_int_equal(w.phase->rollout->ahead(w.phase->r, w.phase->t), DT_EPLUGIN);
+            assert_non_null(strstr(dt_error_text(), "while one is under way; collect it first"));
+        }
+        assert_done(world_iterate(&w));
+        world_keep(&w, after[k], &second[k]);
+        world_close(&w); /* with a round under way */
+    }
+    assert_memory_equal(before[0], before[1],
+                        sizeof(before[0])); /* the first round is nobody's but the first policy's */
+    assert_memory_equal(&first[0], &first[1], sizeof(first[0]));
+    assert_true(memcmp(after[0], after[1], sizeof(after[0])) != 0);
+}
+
 /* What acting computed is there to learn from, and only where learning changes nothing of it; with it or without, the
  * same is learnt. */
 static void test_kept(void **state)
@@ -685,6 +715,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_history),
         cmocka_unit_test(test_evaluate),
         cmocka_unit_test(test_resume),
+        cmocka_unit_test(test_ahead),
         cmocka_unit_test(test_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -633,7 +633,7 @@ static const dt_component net_model = {.struct_size = sizeof(dt_component),
 
 typedef struct tiny_config {
     int64_t steps, window, epochs, iterations;
-    uint8_t normalise_obs, normalise_reward, normalise_advantage, shield, leak, transitions;
+    uint8_t normalise_obs, normalise_reward, normalise_advantage, shield, leak, transitions, ahead;
     const char *kept; /* dims of what is kept */
 } tiny_config;
 
@@ -647,6 +647,7 @@ static const dt_option tiny_options[] = {
     DT_OPTION(tiny_config, normalise_advantage, DT_OPT_BOOL, "false", NULL, 0, 0, NULL, "see svc/rollout.h"),
     DT_OPTION(tiny_config, shield, DT_OPT_BOOL, "false", NULL, 0, 0, NULL, "permit less"),
     DT_OPTION(tiny_config, transitions, DT_OPT_BOOL, "false", NULL, 0, 0, NULL, "see svc/rollout.h"),
+    DT_OPTION(tiny_config, ahead, DT_OPT_BOOL, "false", NULL, 0, 0, NULL, "collect beside learning"),
     DT_OPTION(tiny_config, kept, DT_OPT_STR, "", NULL, 0, 0, NULL, "dims of \"twice\", see svc/rollout.h"),
     DT_OPTION(tiny_config, leak, DT_OPT_BOOL, "false", NULL, 0, 0, NULL, "act by what is not known yet"),
     DT_OPTION_END};
@@ -703,7 +704,8 @@ static dt_status tiny_create(void *self, const dt_host *h, const void *config)
                                 .clip_reward = 5,
                                 .transitions = c->transitions,
                                 .n_kept = c->kept[0] != '\0' ? 2 : 0,
-                                .kept = kept};
+                                .kept = kept,
+                                .has_ahead = c->ahead};
     return s->rollout->create(h, s->env, &s->desc, &s->r);
 }
 
@@ -805,6 +807,9 @@ static dt_status tiny_iterate(void *self, dt_progress *out)
     }
     s->report.struct_size = sizeof(s->report);
     DT_TRY(s->rollout->collect(s->r, s->t, &s->report));
+    if (config_of(s)->ahead) {
+        DT_TRY(s->rollout->ahead(s->r, s->t));
+    }
     for (uint64_t i = 0; i < (uint64_t)s->epochs * per_epoch; i++) {
         dt_step_report r = {.struct_size = sizeof(r)};
         DT_TRY(s->train->step(s->t, &r));

@@ -66,6 +66,8 @@ holds --plugin phase2_ppo --threads 2 --set env.id=env_traffic --set models.cont
 holds --plugin phase3_constrained --threads 1 --set phase3_constrained.iterations=2 --set training.eval_interval=2 \
     --set phase3_constrained.pid_delay=1
 holds --plugin phase2_ppo --threads 1 --set env.id=cartpole --set phase2_ppo.iterations=2
+holds --plugin phase2_ppo --threads 2 --set env.id=env_traffic --set phase2_ppo.iterations=3 --set phase2_ppo.overlap=1 \
+    --set phase2_ppo.train_batch=1000 --set phase2_ppo.fragment=80 --set phase2_ppo.sgd_epochs=1 --set training.eval_interval=2
 # gradients and losses over all samples, of the trust region and of the barrier
 holds --plugin phase3_constrained --threads 2 --set phase3_constrained.iterations=2 --set training.eval_interval=2 \
     --set phase3_constrained.algorithm=cpo --set phase3_constrained.cg_iterations=2 --set models.shield=shield_barrier
