@@ -57,7 +57,7 @@ static const verb verbs[] = {
      "  dtrain show risk_gnn\n  dtrain show ./my_phase.so\n  dtrain show phase1_world_model --set training.epochs=5\n"},
     {"check", V_CHECK, "FILE", "check a plugin: descriptor, options, a life cycle on zero or embedded data",
      "  dtrain check ./my_phase.so\n"},
-    {"new", V_NEW, "phase|model NAME DIR", "write a plugin project that builds with pkg-config dtrain alone",
+    {"new", V_NEW, "phase|model|env NAME DIR", "write a plugin project that builds with pkg-config dtrain alone",
      "  dtrain new model my_world ./my_world && make -C my_world\n"},
     {"data", V_DATA, "import SRC | inspect STORE | export STORE FILE",
      "recordings into stores, what a store holds, and a store as one csv table",

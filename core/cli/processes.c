@@ -30,31 +30,28 @@
 
 /* ---- the launcher ------------------------------------------------------------------------------------------------ */
 
-/* Is argv[i] this option of ours? How many words it takes; 0: it is another one. */
-static int words_of(const dt_args *a, int i, const char *name, const char *value)
+/* Is argv[i] this option of ours, given once or again? How many words it takes, as cli.c reads them; 0: it is another
+ * one. */
+static int words_of(const dt_args *a, int i, const char *name, bool may_lack_value)
 {
     const char *word = a->argv[i];
     const size_t bytes = strlen(name);
     if (strncmp(word, name, bytes) != 0 || (word[bytes] != '\0' && word[bytes] != '=')) {
         return 0;
     }
-    return word[bytes] == '\0' && value != NULL && i + 1 < a->argc && a->argv[i + 1] == value ? 2 : 1;
+    const bool is_last = i + 1 >= a->argc, has_value = word[bytes] == '=';
+    return has_value || is_last || (may_lack_value && a->argv[i + 1][0] == '-') ? 1 : 2;
 }
 
 /* What each process is told: all but the launcher's own options, and --resume, which is added for each life anew. */
 static uint32_t words_for_all(const dt_args *a, const char **out)
 {
-    const struct {
-        const char *name, *value;
-    } ours[] = {{"--nproc", a->nproc},
-                {"--max-restarts", a->max_restarts},
-                {"--hostfile", a->hostfile},
-                {"--resume", a->resume}};
+    static const char *const ours[] = {"--nproc", "--max-restarts", "--hostfile", "--resume"};
     uint32_t n = 0;
     for (int i = 1; i < a->argc;) {
         int skipped = 0;
         for (size_t k = 0; k < sizeof(ours) / sizeof(ours[0]) && skipped == 0; k++) {
-            skipped = words_of(a, i, ours[k].name, ours[k].value);
+            skipped = words_of(a, i, ours[k], strcmp(ours[k], "--resume") == 0);
         }
         if (skipped == 0) {
             out[n++] = a->argv[i++];

@@ -485,12 +485,15 @@ static dt_status await_end(const dt_args *a, dt_comm *c)
 {
     const bool is_named = a->resume != NULL && strcmp(a->resume, "auto") != 0;
     const char *path = is_named ? a->resume : a->run_dir;
+    char *run = NULL;
     if (c == NULL || path == NULL) {
         return DT_OK;
     }
-    if (dt_comm_rank(c) == 0) {
-        dt_rundir_await(path, DT_RUNDIR_WAIT_S);
+    if (dt_comm_rank(c) == 0 && dt_resume_run_of(path, &run) == DT_OK) {
+        dt_rundir_await(run, DT_RUNDIR_WAIT_S);
     }
+    dt_free(run);
+    dt_error_clear(); /* where no run is, that is told by all */
     return dt_comm_barrier(c);
 }
 
@@ -502,7 +505,14 @@ static dt_status open_and_run(const dt_args *a, dt_run_desc *d, int *code_p)
     struct stat info;
     dt_comm *c = d->processes;
     DT_TRY(await_end(a, c));
-    DT_TRY(dt_resume_find(a, &r));
+    dt_status found = dt_resume_find(a, &r);
+    if (c != NULL) {
+        found = dt_comm_agree(c, found);
+    }
+    if (found < 0) {
+        dt_resume_fini(&r);
+        return found;
+    }
     const dt_args b = resumed_args(a, &r);
     if (r.run != NULL) {
         dt_str_addf(&config, "%s/config.cfg", r.run);

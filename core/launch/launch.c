@@ -92,6 +92,69 @@ static dt_status check_characters(const char *path, const char *text, size_t byt
     return DT_OK;
 }
 
+/* "slots=4": what is known of it is a whole number of at least 1. */
+static dt_status check_slots(const char *path, uint32_t line, const char *word, size_t bytes)
+{
+    static const char *const keys[] = {"slots=", "max_slots=", "max-slots=", "count="};
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        const size_t n = strlen(keys[i]);
+        if (bytes < n || strncmp(word, keys[i], n) != 0) {
+            continue;
+        }
+        char number[16] = "";
+        int64_t value = 0;
+        snprintf(number, sizeof(number), "%.*s", (int)(bytes - n < 15 ? bytes - n : 15), word + n);
+        if (!dt_parse_whole(number, &value) || value < 1 || value > 65536) {
+            return DT_FAIL(DT_ECONFIG, "--hostfile %s, line %u: %.*s: expected a whole number from 1 to 65536", path,
+                           line, (int)bytes, word);
+        }
+    }
+    return DT_OK;
+}
+
+/* The name of a host comes first, then what is said of it. */
+static dt_status check_line(const char *path, uint32_t line, const char *at, size_t bytes)
+{
+    static const char blanks[] = " \t";
+    bool is_first = true;
+    for (size_t i = 0; i < bytes && at[i] != '#';) {
+        size_t n = 0;
+        while (i + n < bytes && strchr(blanks, at[i + n]) == NULL && at[i + n] != '#') {
+            n++;
+        }
+        if (n == 0) {
+            i++;
+            continue;
+        }
+        if (is_first && memchr(at + i, '=', n) != NULL) {
+            return DT_FAIL(DT_ECONFIG,
+                           "--hostfile %s, line %u: \"%.*s\" is no host; expected lines such as \"node1 slots=4\"",
+                           path, line, (int)n, at + i);
+        }
+        if (!is_first && memchr(at + i, '=', bytes - i) == NULL && at[i - 1] != '=') {
+            return DT_FAIL(DT_ECONFIG,
+                           "--hostfile %s, line %u: \"%.*s\" behind the host; expected lines such as \"node1 slots=4\"",
+                           path, line, (int)n, at + i);
+        }
+        DT_TRY(is_first ? DT_OK : check_slots(path, line, at + i, n));
+        is_first = false;
+        i += n;
+    }
+    return DT_OK;
+}
+
+static dt_status check_lines(const char *path, const char *text, size_t bytes)
+{
+    uint32_t line = 1;
+    for (size_t i = 0; i < bytes; line++) {
+        const char *end = memchr(text + i, '\n', bytes - i);
+        const size_t n = end != NULL ? (size_t)(end - text) - i : bytes - i;
+        DT_TRY(check_line(path, line, text + i, n));
+        i += n + 1;
+    }
+    return DT_OK;
+}
+
 static dt_status check_hostfile(const char *path)
 {
     enum { MOST_BYTES = 1 << 20 };
@@ -106,7 +169,10 @@ static dt_status check_hostfile(const char *path)
     if (dt_fs_read_any(path, MOST_BYTES, &text, &bytes) < 0) {
         return DT_CONTEXT(DT_ECONFIG, "--hostfile");
     }
-    const dt_status st = check_characters(path, text, bytes);
+    dt_status st = check_characters(path, text, bytes);
+    if (st == DT_OK) {
+        st = check_lines(path, text, bytes);
+    }
     if (st < 0) {
         dt_free(text);
         return st;
@@ -403,6 +469,17 @@ static bool is_worth_it(int code)
     return code == DT_EXIT_PEER || (code > DT_EXIT_DIVERGED && code != DT_EXIT_INTERRUPTED);
 }
 
+/* A process was told twice to end, and left at once (signals.c), not by a fault: that is for all of them. */
+static bool was_told_twice(const job *j, int code)
+{
+    static const int stops[] = {SIGHUP, SIGINT, SIGUSR1, SIGUSR2, SIGTERM};
+    bool is_stop = false;
+    for (size_t i = 0; i < sizeof(stops) / sizeof(stops[0]); i++) {
+        is_stop = is_stop || code == 128 + stops[i];
+    }
+    return is_stop && j->killed_by == 0;
+}
+
 /* From outside: no fault of a program sends itself SIGKILL. */
 static bool was_killed(const job *j)
 {
@@ -499,6 +576,11 @@ static dt_status run_lives(job *j, int *code_p)
             return DT_OK;
         }
         if (!is_worth_it(*code_p)) {
+            return DT_OK;
+        }
+        if (was_told_twice(j, *code_p)) {
+            dt_log(DT_LOG_WARN, "a process was told twice to end (signal %d): the last checkpoint stands%s%s",
+                   *code_p - 128, j->run != NULL ? ", go on with --resume " : "", j->run != NULL ? j->run : "");
             return DT_OK;
         }
         tell_lost(j, *code_p);

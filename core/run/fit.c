@@ -39,7 +39,7 @@ dt_status dt_fit_look(const dt_stage *s, const dt_forecast *f, dt_fit *out)
     const dt_status st = dt_config_memory(s->d.config, s->d.index, &m);
     pthread_mutex_unlock(s->d.config_lock);
     DT_TRY(st);
-    *out = (dt_fit){.target_gb = m.target_gb};
+    *out = (dt_fit){.target_gb = m.target_gb, .alike = dt_comm_local_size(s->d.comm) / dt_comm_in_process(s->d.comm)};
     out->is_known = dt_limits_get("", &out->room);
     out->held = dt_rss_bytes() + (f->rollout.processes > 0 ? f->rollout.instance : 0);
     return DT_OK;
@@ -83,18 +83,21 @@ static dt_status check_target(const dt_fit *fit, const dt_forecast *f, bool spea
 static dt_status check_memory(const dt_fit *fit, const dt_forecast *f, bool speaks)
 {
     const dt_limits *r = &fit->room;
-    const uint64_t need = needed(f), more = beyond(need, fit->held);
+    const uint64_t n = fit->alike > 1 ? fit->alike : 1, need = needed(f) * n, more = beyond(need, fit->held * n);
     if (!fit->is_known || (double)more <= near_full * (double)r->memory) {
         return DT_OK;
     }
     if (more > r->memory + r->swap) {
-        char share[SHARE_BYTES], swap[64] = "";
+        char share[SHARE_BYTES], swap[64] = "", of[64] = "";
+        if (n > 1) {
+            snprintf(of, sizeof(of), " of %llu processes", (unsigned long long)n);
+        }
         if (r->swap > 0) {
             snprintf(swap, sizeof(swap), " and %.4g GB of swap", gb(r->swap));
         }
-        return DT_FAIL(DT_ECONFIG, "the plan takes %.4g GB%s, but %s has %.4g GB, of which %.4g GB%s are free",
-                       gb(need), share_text(f, beyond(f->resident, f->recordings), share), r->by, gb(r->total),
-                       gb(r->memory), swap);
+        return DT_FAIL(DT_ECONFIG, "the plan%s takes %.4g GB%s, but %s has %.4g GB, of which %.4g GB%s are free", of,
+                       gb(need), n > 1 ? "" : share_text(f, beyond(f->resident, f->recordings), share), r->by,
+                       gb(r->total), gb(r->memory), swap);
     }
     if (speaks && more > r->memory) {
         dt_log(DT_LOG_WARN, "the plan takes %.4g GB more than the %.4g GB that are free: the rest is swapped, and slow",

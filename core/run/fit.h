@@ -20,6 +20,7 @@ typedef struct dt_fit {
     dt_limits room;
     bool is_known;    /* the system says what memory there is */
     uint64_t held;    /* bytes of what is planned that this process and its workers hold by now */
+    uint32_t alike;   /* processes of the run on this machine, each of which takes as much */
     double target_gb; /* 0: none */
 } dt_fit;
 

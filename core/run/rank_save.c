@@ -5,8 +5,11 @@
 #include <config.h>
 
 #include "run/rank.h"
+#include "run/snapshot_shards.h"
 
 #include "base/clock.h"
+#include "base/err.h"
+#include "base/fs.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/trace.h"
@@ -46,6 +49,13 @@ static dt_status write_checkpoint(dt_rank *k, const dt_snapshot_desc *d)
 {
     if (!dt_rank_is_first(k)) {
         return d->n_shards > 1 ? dt_snapshot_help(k->stage, d) : DT_OK;
+    }
+    if (!dt_fs_is_dir(d->run_dir)) { /* what is saved now would lie in a folder without a configuration */
+        const dt_status st = DT_FAIL(DT_ENOTFOUND,
+                                     "the run directory %s is gone, with all its checkpoints: somebody has removed or "
+                                     "renamed it while the run trained there",
+                                     d->run_dir);
+        return d->n_shards > 1 ? dt_shards_lead(k->comm, st, NULL, NULL) : st;
     }
     DT_TRY(dt_snapshot_save(k->stage, d, NULL));
     k->last_saved_step = dt_rank_global_step(k);
@@ -89,7 +99,7 @@ static dt_status try_save(dt_rank *k, bool phase_end)
 static dt_status go_on_unsaved(dt_rank *k, dt_status st)
 {
     const double s = pause_s(k->n_failed_saves, 60);
-    if (st == DT_EDIVERGED) {
+    if (st == DT_EDIVERGED || st == DT_ENOTFOUND) {
         return st;
     }
     k->save_again_s = dt_clock_s() + s;

@@ -16,8 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The run directory of what --resume names: a run itself, its checkpoints folder, or one checkpoint. */
-static dt_status run_of(const char *resume, char **out)
+dt_status dt_resume_run_of(const char *resume, char **out)
 {
     dt_str path = {0};
     static const char *const up[] = {"", "/..", "/../.."};
@@ -89,7 +88,7 @@ static dt_status look_for_checkpoints(char *what, dt_resume *r)
 
 static dt_status look_into(char *what, dt_resume *out)
 {
-    DT_TRY(run_of(what, &out->run));
+    DT_TRY(dt_resume_run_of(what, &out->run));
     DT_TRY(dt_beneath_begin(out->run)); /* before anything in it is read */
     return look_for_checkpoints(what, out);
 }

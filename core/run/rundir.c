@@ -216,17 +216,6 @@ static dt_status lock(dt_rundir *r)
     return st;
 }
 
-static bool is_held(const char *path)
-{
-    int held = -1;
-    const dt_status st = dt_lock_acquire(path, &held);
-    if (st == DT_OK) {
-        dt_lock_release(held);
-    }
-    dt_error_clear();
-    return st == DT_AGAIN;
-}
-
 void dt_rundir_await(const char *path, double wait_s)
 {
     dt_str file = {0};
@@ -240,7 +229,7 @@ void dt_rundir_await(const char *path, double wait_s)
         dt_str_fini(&file);
         return;
     }
-    while (is_held(dt_str_text(&file)) && dt_clock_s() - begin < wait_s && dt_signals_stop() == 0) {
+    while (dt_lock_is_held(dt_str_text(&file)) && dt_clock_s() - begin < wait_s && dt_signals_stop() == 0) {
         const struct timespec nap = {.tv_nsec = 100000000};
         if (!is_told) {
             dt_log(DT_LOG_INFO, "waiting up to %g s for the end of what trains in %s", wait_s, path);

@@ -24,7 +24,7 @@ static dt_status check_backend(const dt_session *s, int64_t phase, uint32_t back
     if (is_several && (backend == DT_COMM_NULL || backend == DT_COMM_SIM)) {
         return DT_FAIL(DT_ECONFIG,
                        "%u processes were started to train together, but comm.backend = \"%s\" of phase %lld means one "
-                       "process; say --set comm.backend=auto",
+                       "process; say --set comm.backend=auto --set comm.ranks=1",
                        s->n_processes, backend == DT_COMM_NULL ? "null" : "sim", (long long)phase + 1);
     }
     if (!is_several && backend == DT_COMM_MPI) {

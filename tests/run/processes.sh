@@ -104,6 +104,22 @@ stop() {
 stop launcher TERM stop-launcher
 stop rank HUP stop-hangup
 stop rank TERM stop-rank
+# told twice, a process leaves at once, and nothing is started again
+timeout -k 5 120 "$dtrain" run --config "$work/job.cfg" --run-dir "$work/twice" -q --nproc 2 \
+    --set phase2_ppo.train_batch=2000 --set env_traffic.episode_s=600 --phase 1-2 \
+    --set phases.1.stop.iterations=100000 >"$work/out" 2>"$work/err" &
+job=$!
+await "$work/twice/checkpoints/step-000000000005"
+sleep 0.3
+rank=$(pgrep -f "^$dtrain run .*twice " | tail -n 1)
+kill -TERM "$rank"
+sleep 0.02
+kill -TERM "$rank" 2>/dev/null
+wait $job
+code=$?
+cases=$((cases + 1))
+[ $code -eq 143 ] || [ $code -eq 75 ] || fail "TERM twice: exit code $code, expected 143, or 75 where it had saved"
+says 0 "starting the 2 processes again"
 # before there is anything to save
 DTRAIN_FAULT="comm.begin:3@$work/here" timeout -k 5 120 "$dtrain" run --config "$work/job.cfg" --run-dir "$work/early" -q \
     --nproc 2 >"$work/out" 2>"$work/err" &
@@ -349,6 +365,16 @@ says 1 "names no host"
 printf 'localhost slots=2\r\n' >"$work/hosts"
 train 2 bad --nproc 2 --hostfile "$work/hosts"
 says 1 "line 1: it ends as lines do on Windows"
+while read -r line said; do
+    printf 'localhost slots=2\n%s\n' "$line" | tr '_' ' ' >"$work/hosts"
+    train 2 bad --nproc 2 --hostfile "$work/hosts"
+    says 1 "$said"
+done <<END
+other_slots=-3 line 2: slots=-3: expected a whole number from 1 to 65536
+other_slots=x line 2: slots=x: expected a whole number
+slots=3 line 2: "slots=3" is no host
+other_@@ line 2: "@@" behind the host
+END
 printf 'localhost slots=2\nlocal;host\n' >"$work/hosts"
 train 2 bad --nproc 2 --hostfile "$work/hosts"
 says 1 "line 2: character 0x3b"
@@ -365,6 +391,20 @@ train 2 bad --nproc 2 --hostfile "$work/pipe"
 says 1 "is not a plain file"
 train 2 bad --nproc 2 --hostfile "$work/nosuch"
 says 1 "--hostfile"
+# the launcher's options, given again: the last one counts
+train 0 again --nproc 3 --max-restarts 1 --nproc 2 --max-restarts=2 --phase 1
+cases=$((cases + 1))
+grep -q '"ranks":2' "$work/again/meta.json" || fail "--nproc given twice"
+# a checkpoint that is named, and one that is damaged: on all processes alike
+train 0 named --phase 1
+train 0 named --nproc 2 --resume "$work/named/checkpoints/step-000000000004" --phase 1 --set phases.0.stop.steps=6
+cases=$((cases + 1))
+"$dtrain" ckpt list "$work/named" | grep -q step-000000000006 || fail "a named checkpoint on 2 processes"
+printf 'x' | dd of="$work/named/checkpoints/step-000000000006/optim.safetensors" bs=1 seek=200 conv=notrunc 2>/dev/null
+limit=20
+train 4 named --nproc 2 --resume "$work/named/checkpoints/step-000000000006" --phase 1 --set phases.0.stop.steps=8
+limit=120
+says 1+ "optim.safetensors is damaged between"
 cases=$((cases + 1))
 PATH=/nonexistent "$dtrain" run --config "$work/job.cfg" --nproc 2 2>"$work/err"
 [ $? -eq 5 ] && grep -q "apt-get install openmpi-bin" "$work/err" || fail "no mpirun on the PATH is not said"

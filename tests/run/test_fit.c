@@ -206,6 +206,14 @@ static void test_plans(void **state)
     refused(&m, &f, "of which 10 GB and 30 GB of swap are free");
     m.is_known = false;
     passes(&m, &f, "");
+    /* and so does each process of the run on this machine */
+    m = machine();
+    f = (dt_forecast){.resident = 6 * GB};
+    passes(&m, &f, "");
+    m.alike = 2;
+    refused(&m, &f, "the plan of 2 processes takes 12 GB, but the machine has 16 GB, of which 10 GB are free");
+    f.resident = 4 * GB;
+    passes(&m, &f, "");
 }
 
 static void test_target(void **state)
