@@ -10,11 +10,16 @@
 #include "base/err.h"
 #include "base/mem.h"
 
+#include <pthread.h>
+
 static dt_status rollout_report(dt_rollout *r, dt_train *t)
 {
     dt_stage *s = r->stage;
     dt_evaluation_opts o;
-    DT_TRY(dt_config_evaluation(s->d.config, s->d.index, &o));
+    pthread_mutex_lock(s->d.config_lock); /* ranks of one process evaluate at the same time */
+    dt_status st = dt_config_evaluation(s->d.config, s->d.index, &o);
+    pthread_mutex_unlock(s->d.config_lock);
+    DT_TRY(st);
     dt_rollout_report *of_seed = dt_alloc_n(o.n_seeds, sizeof(*of_seed));
     if (of_seed == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for the results of %u seeds", o.n_seeds);
@@ -23,7 +28,7 @@ static dt_status rollout_report(dt_rollout *r, dt_train *t)
         of_seed[i].struct_size = sizeof(*of_seed);
     }
     r->wants_frames = s->d.controller == NULL;
-    const dt_status st = dt_rollout_evaluate(r, t, o.seed, o.n_seeds, (uint32_t)o.episodes, o.greedy, of_seed);
+    st = dt_rollout_evaluate(r, t, o.seed, o.n_seeds, (uint32_t)o.episodes, o.greedy, of_seed);
     r->wants_frames = false;
     if (st == DT_OK) {
         dt_evaluation_results(&s->host, s->host.service(&s->host, DT_SVC_METRICS), &r->env->layout.spec, o.seed,
