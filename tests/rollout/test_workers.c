@@ -338,14 +338,14 @@ static void test_restarts(void **state)
     (void)state;
     survives("liar.lie=crash", "env.timeout_s=60");
     survives("liar.lie=nan", "env.timeout_s=60");
-    survives("liar.lie=hang", "env.timeout_s=0.1");
+    survives("liar.lie=hang", "env.timeout_s=0.5");
     survives("liar.lie=leave", "env.timeout_s=60");
-    survives("liar.lie=loop", "env.timeout_s=0.1");
-    survives("liar.lie=stop", "env.timeout_s=0.1");
+    survives("liar.lie=loop", "env.timeout_s=0.5");
+    survives("liar.lie=stop", "env.timeout_s=0.5");
     survives("liar.lie=scribble", "env.timeout_s=60");
-    survives("liar.lie=close", "env.timeout_s=0.1");
-    survives("liar.lie=babble", "env.timeout_s=0.1");
-    survives("liar.lie=drip", "env.timeout_s=0.1");
+    survives("liar.lie=close", "env.timeout_s=0.5");
+    survives("liar.lie=babble", "env.timeout_s=0.5");
+    survives("liar.lie=drip", "env.timeout_s=0.5");
 }
 
 /* The host's memory cannot be taken away from under it. */
