@@ -26,6 +26,7 @@ check-ranks: all
 .PHONY: check-kills
 check-kills: all
 	DT_BUILDDIR='$(abs_top_builddir)' DT_SRCDIR='$(abs_top_srcdir)' DTRAIN__ENGINE__DEVICE=cpu DT_KILLS=1000 \
+	  DT_KILLS_SEED="$${DT_KILLS_SEED:-$$(date +%s)}" \
 	  $(SHELL) $(srcdir)/tests/run/rank_kills.sh
 
 # under Slurm itself, by root: four minutes
