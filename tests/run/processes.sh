@@ -266,7 +266,9 @@ PATH=$work/bin:$PATH train 0 soon_headless --nproc 2
 says 1 "starting the 2 processes again, restart 1 of 3"
 same soon_headless "mpirun killed before it started anything"
 
-# by a fault of its own: where it happened is in what its log said last
+# by a fault of its own: where it happened is in what its log said last. A sanitizer would end it with another code
+ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}handle_segv=0
+export ASAN_OPTIONS
 lose SEGV crashed "rank 1 was ended by signal 11 (Segmentation fault)"
 says 1+ "| crash: ended by SIGSEGV: it used memory that is not its own"
 if grep -q "define HAVE_EXECINFO_H 1" "$DT_BUILDDIR/config.h" && ! grep -q -e "-fsanitize" "$DT_BUILDDIR/config.status"; then
