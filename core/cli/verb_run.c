@@ -489,8 +489,9 @@ static dt_status await_end(const dt_args *a, dt_comm *c)
     if (c == NULL || path == NULL) {
         return DT_OK;
     }
-    if (dt_comm_rank(c) == 0 && dt_resume_run_of(path, &run) == DT_OK) {
-        dt_rundir_await(run, DT_RUNDIR_WAIT_S);
+    const bool is_run = dt_comm_rank(c) == 0 && dt_resume_run_of(path, &run) == DT_OK;
+    if (is_run || (dt_comm_rank(c) == 0 && !is_named)) { /* a folder may be held before it is a run */
+        dt_rundir_await(is_run ? run : path, DT_RUNDIR_WAIT_S);
     }
     dt_free(run);
     dt_error_clear(); /* where no run is, that is told by all */
