@@ -28,7 +28,7 @@ typedef struct dt_run_state { /* what all ranks of this process share */
     int64_t phase;               /* that runs */
     bool stands;                 /* the phase is ready to step, or has stepped */
     uint32_t retries;            /* of the phase so far */
-    bool is_disk_full;           /* the end of a phase could not be saved: nothing is gained by doing it again */
+    bool cannot_save;            /* what was learnt, now or soon: nothing is gained by doing it again */
     dt_profile_steps profile;
 } dt_run_state;
 

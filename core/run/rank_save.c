@@ -5,7 +5,6 @@
 #include <config.h>
 
 #include "run/rank.h"
-#include "run/snapshot_shards.h"
 
 #include "base/clock.h"
 #include "base/err.h"
@@ -50,13 +49,6 @@ static dt_status write_checkpoint(dt_rank *k, const dt_snapshot_desc *d)
     if (!dt_rank_is_first(k)) {
         return d->n_shards > 1 ? dt_snapshot_help(k->stage, d) : DT_OK;
     }
-    if (!dt_fs_is_dir(d->run_dir)) { /* what is saved now would lie in a folder without a configuration */
-        const dt_status st = DT_FAIL(DT_ENOTFOUND,
-                                     "the run directory %s is gone, with all its checkpoints: somebody has removed or "
-                                     "renamed it while the run trained there",
-                                     d->run_dir);
-        return d->n_shards > 1 ? dt_shards_lead(k->comm, st, NULL, NULL) : st;
-    }
     DT_TRY(dt_snapshot_save(k->stage, d, NULL));
     k->last_saved_step = dt_rank_global_step(k);
     if (dt_snapshot_prune(k->stage, d->run_dir) < 0) {
@@ -95,12 +87,32 @@ static dt_status try_save(dt_rank *k, bool phase_end)
 
 #define REMEDY "free space there: old runs, checkpoints of other runs (dtrain runs, dtrain ckpt list RUN)"
 
+/* Whatever a save met: is the run directory there? */
+static bool is_gone(const dt_rank *k)
+{
+    return !dt_fs_is_dir(dt_rundir_path(k->r->d->dir));
+}
+
+/* So is all that another try could begin with. */
+static dt_status tell_gone(dt_rank *k)
+{
+    k->r->cannot_save = true;
+    return DT_FAIL(
+        DT_EIO,
+        "the run directory %s is gone, with all its checkpoints: somebody has removed or renamed it while the "
+        "run trained there",
+        dt_rundir_path(k->r->d->dir));
+}
+
 /* In the middle of a phase: the step is left unsaved. */
 static dt_status go_on_unsaved(dt_rank *k, dt_status st)
 {
     const double s = pause_s(k->n_failed_saves, 60);
-    if (st == DT_EDIVERGED || st == DT_ENOTFOUND) {
+    if (st == DT_EDIVERGED) {
         return st;
+    }
+    if (is_gone(k)) {
+        return tell_gone(k);
     }
     k->save_again_s = dt_clock_s() + s;
     dt_log(DT_LOG_WARN, "checkpoint failed, training goes on and saves again in %g s: %s; " REMEDY, s, dt_error_text());
@@ -117,8 +129,8 @@ static bool wait_for_disk(dt_rank *k, double begin_s, uint32_t n, dt_status st)
     double wait_s = (double)k->checkpoint.wait_s;
     wait_s = dt_run_stops(k->r) && wait_s > STOPPING_S ? STOPPING_S : wait_s;
     const double left = begin_s + wait_s - now, s = pause_s(n, left < MOST_S ? left : MOST_S);
-    if (st != DT_EIO || left <= 0) {
-        k->r->is_disk_full = st == DT_EIO;
+    if (st != DT_EIO || left <= 0 || is_gone(k)) {
+        k->r->cannot_save = st == DT_EIO;
         return false;
     }
     dt_log(DT_LOG_WARN, "the state cannot be saved, trying again in %.1f s, for %.0f s more: %s; " REMEDY, s, left,
@@ -131,8 +143,11 @@ static bool wait_for_disk(dt_rank *k, double begin_s, uint32_t n, dt_status st)
     return true;
 }
 
-static dt_status tell_last(const dt_rank *k, dt_status st)
+static dt_status tell_last(dt_rank *k, dt_status st)
 {
+    if (st == DT_EIO && is_gone(k)) {
+        return tell_gone(k);
+    }
     if (st != DT_EIO) {
         return st;
     }

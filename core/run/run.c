@@ -147,7 +147,7 @@ static dt_status go_back(dt_run_state *r)
 static bool is_worth_it(dt_run_state *r, dt_status st, uint32_t *retries_p)
 {
     dt_training_opts o;
-    if (r->d->processes != NULL || !r->stands || r->is_disk_full || !dt_run_start_may_retry(st) ||
+    if (r->d->processes != NULL || !r->stands || r->cannot_save || !dt_run_start_may_retry(st) ||
         dt_signals_stop() != 0) {
         return false;
     }

@@ -12,6 +12,7 @@
 
 #include "backend/kernel.h"
 #include "base/err.h"
+#include "base/fs.h"
 #include "base/json.h"
 #include "base/mem.h"
 
@@ -220,6 +221,9 @@ static void describe(const dt_stage *s, const dt_snapshot_desc *d, const dt_snap
 static dt_status prepare(dt_stage *s, const dt_snapshot_desc *d, package *p)
 {
     const dt_snapshot_held *held = d->held != NULL ? d->held : &p->now;
+    if (!dt_fs_is_dir(d->run_dir)) { /* what is saved now would lie in a folder without a configuration */
+        return DT_FAIL(DT_EIO, "there is no folder %s any more", d->run_dir);
+    }
     DT_TRY(d->held == NULL ? write_blobs(s, &p->now) : DT_OK);
     DT_TRY(gather(s, d, held, p));
     describe(s, d, held, p);

@@ -108,6 +108,28 @@ rm "$1/disk/other"
 wait $pid || exit 4
 cp -r "$1/disk/run" "$1/real"
 END2
+# the run directory is removed while it is trained in: nothing can be kept any more, and that is said
+for n in 1 2; do
+    rm -rf "$work/gone"
+    # shellcheck disable=SC2086 # options
+    $dtrain $job --run-dir "$work/gone" --max-steps 100000 --set comm.backend=sim --set comm.ranks=$n \
+        --set checkpoint.shard_mb=0.001 2>"$work/err" &
+    pid=$!
+    tries=0
+    until [ -e "$work/gone/checkpoints/LATEST" ] || [ $tries -gt 300 ]; do
+        tries=$((tries + 1))
+        sleep 0.1
+    done
+    mv "$work/gone" "$work/gone.$n" # and nothing of it grows again
+    wait $pid
+    code=$?
+    cases=$((cases + 1))
+    [ $code -eq 1 ] && grep -q "the run directory .*gone is gone, with all its checkpoints" "$work/err" ||
+        fail "a removed run directory, $n ranks: code $code"
+    cases=$((cases + 1))
+    [ ! -e "$work/gone/checkpoints" ] || fail "a removed run directory, $n ranks: checkpoints in a folder without a run"
+done
+
 mkdir "$work/disk"
 export dtrain job
 if unshare -rm true 2>/dev/null; then
