@@ -93,12 +93,12 @@ static void add_call(table *t, const dt_gpu_peak *g, const char *name, bool is_p
     add_to(&t->all, &c, s, by);
 }
 
-/* Gradients of S leaves are written, read for sums, and written again; AdamW then reads gradient, parameter and two
- * moments, and writes three of them. */
-static void add_update(table *t, const dt_gpu_peak *g, double parameters, double leaves)
+/* Gradients of S leaves are written, read for sums, and written again; the update then reads gradient, parameter and
+ * moments (one of SGD, two of Adam), and writes all but the gradient. */
+static void add_update(table *t, const dt_gpu_peak *g, double parameters, double leaves, uint32_t moments)
 {
     const dt_plan_cost sums = {.flops = (leaves - 1) * parameters, .bytes = 12 * leaves * parameters};
-    const dt_plan_cost update = {.flops = 15 * parameters, .bytes = 28 * parameters};
+    const dt_plan_cost update = {.flops = 7.0 * moments * parameters, .bytes = 4.0 * (3 + 2 * moments) * parameters};
     if (leaves > 1) {
         add_call(t, g, "sums of leaves", false, sums);
     }
@@ -134,7 +134,7 @@ static dt_status make(const dt_stage *s, const dt_gpu_peak *g, table *t)
     for (uint32_t i = 0; dt_trainer_call(s->trainer, i, &call); i++) {
         add_call(t, g, call.op, call.is_product, call.cost);
     }
-    add_update(t, g, (double)s->params.total, (double)data.shards);
+    add_update(t, g, (double)s->params.total, (double)data.shards, dt_trainer_moments(s->trainer));
     qsort(t->row, t->n, sizeof(t->row[0]), compare_rows);
     return DT_OK;
 }
