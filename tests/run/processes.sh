@@ -80,14 +80,17 @@ same hops "2, then 3 processes, then one"
 unset OMPI_MCA_rmaps_base_oversubscribe OMPI_MCA_hwloc_base_binding_policy
 
 # --- a signal to the launcher, or to any one process, stops all at the same step ---
-# stop WHOM SIGNAL DIR
-stop() {
-    timeout -k 5 120 "$dtrain" run --config "$work/job.cfg" --run-dir "$work/$3" -q --nproc 2 \
+begin_long() { # DIR: a run that nobody would wait for, in its second phase
+    timeout -k 5 120 "$dtrain" run --config "$work/job.cfg" --run-dir "$work/$1" -q --nproc 2 \
         --set phase2_ppo.train_batch=2000 --set env_traffic.episode_s=600 --phase 1-2 \
         --set phases.1.stop.iterations=100000 >"$work/out" 2>"$work/err" &
     job=$!
-    await "$work/$3/checkpoints/step-000000000005"
+    await "$work/$1/checkpoints/step-000000000005"
     sleep 0.3
+}
+# stop WHOM SIGNAL DIR
+stop() {
+    begin_long "$3"
     case $1 in
         launcher) kill -"$2" "$(pgrep -P "$job")" ;;
         *) kill -"$2" "$(pgrep -f "^$dtrain run .*$3 " | tail -n 1)" ;;
@@ -105,12 +108,7 @@ stop launcher TERM stop-launcher
 stop rank HUP stop-hangup
 stop rank TERM stop-rank
 # told twice, a process leaves at once, and nothing is started again
-timeout -k 5 120 "$dtrain" run --config "$work/job.cfg" --run-dir "$work/twice" -q --nproc 2 \
-    --set phase2_ppo.train_batch=2000 --set env_traffic.episode_s=600 --phase 1-2 \
-    --set phases.1.stop.iterations=100000 >"$work/out" 2>"$work/err" &
-job=$!
-await "$work/twice/checkpoints/step-000000000005"
-sleep 0.3
+begin_long twice
 rank=$(pgrep -f "^$dtrain run .*twice " | tail -n 1)
 kill -TERM "$rank"
 sleep 0.02
