@@ -101,6 +101,9 @@ typedef struct dt_device_info {
     uint64_t total_bytes;
     char name[64], uuid[48]; /* "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6" */
     char bus[24];
+    /* Of an opened one: the compute capability, as 10 * major + minor, for which the code that runs there was compiled;
+     * an earlier major than its own when the driver translated it. 0: not told. */
+    uint32_t code;
 } dt_device_info;
 
 typedef struct dt_device_versions { /* 1000 * major + 10 * minor, as CUDA counts; 0: not there */
@@ -190,6 +193,8 @@ typedef struct dt_device_ops {
     void (*close)(dt_device *d);
     const dt_device_info *(*info)(const dt_device *d);
     dt_status (*memory)(dt_device *d, uint64_t *free_p, uint64_t *total_p);
+    /* Can device `from` read and write the memory of device `to` by itself? Nothing is opened for it. */
+    dt_status (*peer)(uint32_t from, uint32_t to, uint32_t *can_p); /* 1 or 0 */
 
     /* Memory, zeroed. DT_ENOMEM says how much was asked for and how much is free. */
     dt_status (*alloc)(dt_device *d, size_t bytes, void **device_p);

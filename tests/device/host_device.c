@@ -385,6 +385,12 @@ static dt_status memory(dt_device *d, uint64_t *free_p, uint64_t *total_p)
     return DT_OK;
 }
 
+static dt_status peer(uint32_t from, uint32_t to, uint32_t *can_p)
+{
+    *can_p = from != to ? 1 : 0;
+    return DT_OK;
+}
+
 static dt_status alloc(dt_device *d, size_t bytes, void **device_p)
 {
     (void)d;
@@ -620,6 +626,7 @@ const dt_device_ops *host_device_ops(void)
                                       .close = close_device,
                                       .info = info,
                                       .memory = memory,
+                                      .peer = peer,
                                       .alloc = alloc,
                                       .release = release,
                                       .pin = pin,

@@ -14,7 +14,7 @@ const dt_device_host *dt_cuda_host;
 struct dt_device {
     dt_device_info about;
     cublasLtHandle_t blas;
-    int shared_max, code;
+    int shared_max;
 };
 
 struct dt_device_graph {
@@ -89,7 +89,7 @@ int dt_cuda_arch(const dt_device *d)
 
 int dt_cuda_code(const dt_device *d)
 {
-    return d->code;
+    return (int)d->about.code;
 }
 
 namespace
@@ -179,7 +179,7 @@ void close_device(dt_device *d)
 }
 
 /* Does this build hold code for the device, or PTX that the driver can translate? */
-dt_status find_code(const dt_device_info *about, int *code_p)
+dt_status find_code(const dt_device_info *about, uint32_t *code_p)
 {
     cudaFuncAttributes f = {};
     const cudaError_t e = dt_cuda_probe(&f);
@@ -192,7 +192,7 @@ dt_status find_code(const dt_device_info *about, int *code_p)
                             about->minor);
     }
     DT_CUDA_TRY(dt_cuda_check(e, "cudaFuncGetAttributes", __FILE__, __LINE__));
-    *code_p = f.ptxVersion;
+    *code_p = (uint32_t)f.ptxVersion;
     return DT_OK;
 }
 
@@ -202,7 +202,7 @@ dt_status start(dt_device *d, uint32_t index)
     DT_CUDA(cudaSetDevice((int)index));
     DT_CUDA(cudaFree(NULL)); /* creates the context */
     DT_CUDA(cudaDeviceGetAttribute(&d->shared_max, cudaDevAttrMaxSharedMemoryPerBlockOptin, (int)index));
-    DT_CUDA_TRY(find_code(&d->about, &d->code));
+    DT_CUDA_TRY(find_code(&d->about, &d->about.code));
     DT_CUBLAS(cublasLtCreate(&d->blas));
     return DT_OK;
 }
@@ -239,6 +239,14 @@ dt_status memory(dt_device *d, uint64_t *free_p, uint64_t *total_p)
     DT_CUDA(cudaMemGetInfo(&left, &total));
     *free_p = left;
     *total_p = total;
+    return DT_OK;
+}
+
+dt_status peer(uint32_t from, uint32_t to, uint32_t *can_p)
+{
+    int can = 0;
+    DT_CUDA(cudaDeviceCanAccessPeer(&can, (int)from, (int)to));
+    *can_p = can != 0 ? 1 : 0;
     return DT_OK;
 }
 
@@ -455,6 +463,7 @@ extern "C" DT_EXPORT const dt_device_ops *dt_device_module(const dt_device_host 
     ops.close = close_device;
     ops.info = info;
     ops.memory = memory;
+    ops.peer = peer;
     ops.alloc = alloc;
     ops.release = release;
     ops.pin = pin;

@@ -303,6 +303,7 @@ cudaError_t cudaDriverGetVersion(int *v);
 cudaError_t cudaRuntimeGetVersion(int *v);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int index);
 cudaError_t cudaDeviceGetPCIBusId(char *text, int bytes, int index);
+cudaError_t cudaDeviceCanAccessPeer(int *can, int from, int to);
 cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr a, int index);
 cudaError_t cudaSetDevice(int index);
 cudaError_t cudaDeviceSynchronize();

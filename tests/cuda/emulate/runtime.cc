@@ -102,15 +102,21 @@ int dt_emulate_arch()
     return arch != nullptr ? atoi(arch) : 80;
 }
 
-/* As built by default: for 7.5 to 9.0, and what the driver can translate for later ones. DT_EMULATED_CODE: for that
- * one, and what can be translated. */
+/* As built by default (m4/dt_cuda.m4): code runs on later minor versions as it is, and what the newest is made of can be
+ * translated for later ones. DT_EMULATED_CODE: for that one, and what can be translated. */
 int dt_emulate_code()
 {
     const int arch = dt_emulate_arch();
 #ifdef DT_EMULATED_CODE
     return arch < DT_EMULATED_CODE ? 0 : DT_EMULATED_CODE;
 #else
-    return arch < 75 ? 0 : arch < 90 ? arch : 90;
+    static const int built[] = {120, 100, 90, 89, 86, 80, 75};
+    for (const int code : built) {
+        if (code <= arch && (code / 10 == arch / 10 || code == built[0])) {
+            return code;
+        }
+    }
+    return 0;
 #endif
 }
 
@@ -171,6 +177,16 @@ cudaError_t cudaDeviceGetPCIBusId(char *text, int bytes, int index)
         return dt_emulate_fail(cudaErrorInvalidDevice);
     }
     snprintf(text, (size_t)bytes, "0000:00:00.0");
+    return cudaSuccess;
+}
+
+/* there is one, and no device is its own peer */
+cudaError_t cudaDeviceCanAccessPeer(int *can, int from, int to)
+{
+    if (from != 0 || to != 0) {
+        return dt_emulate_fail(cudaErrorInvalidDevice);
+    }
+    *can = 0;
     return cudaSuccess;
 }
 
