@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/text.h"
 
 #include <dlfcn.h>
 #include <math.h>
@@ -16,7 +17,9 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SUCCESS = 0, SENSOR_GPU = 0, MAX_PROCESSES = 64, NAME_BYTES = 96 };
+enum { SUCCESS = 0, INSUFFICIENT_SIZE = 7, SENSOR_GPU = 0, NAME_BYTES = 96 };
+enum { CLOCK_SM = 1, CLOCK_MEMORY = 2, ECC_UNCORRECTED = 1, ECC_VOLATILE = 0 };
+enum { MAX_MHZ = 100000, MAX_COUNTED = 100000, MAX_ERRORS = 1000000000 }; /* more is no number to tell */
 
 typedef struct memory_info {
     unsigned long long total, free, used;
@@ -43,6 +46,14 @@ typedef struct calls {
     int (*utilisation)(void *device, rates *out);
     int (*temperature)(void *device, int sensor, unsigned *out);
     int (*processes)(void *device, unsigned *n, process_info *out);
+    int (*driver)(char *text, unsigned bytes);
+    int (*clock)(void *device, int kind, unsigned *mhz);
+    int (*max_clock)(void *device, int kind, unsigned *mhz);
+    int (*reasons)(void *device, unsigned long long *bits);
+    int (*persistence)(void *device, int *is_on);
+    int (*ecc)(void *device, int *is_on, int *after_restart);
+    int (*ecc_errors)(void *device, int kind, int since, unsigned long long *n);
+    int (*name)(unsigned pid, char *text, unsigned bytes);
 } calls;
 
 struct dt_nvml {
@@ -78,10 +89,24 @@ static dt_status find_calls(dt_nvml *n, const char *path)
             return DT_FAIL(DT_EUNSUPPORTED, "%s has no %s; update the NVIDIA driver", path, needed[i].name);
         }
     }
-    (void)find(n->library, "nvmlDeviceGetUtilizationRates", NULL, &c->utilisation);
-    (void)find(n->library, "nvmlDeviceGetTemperature", NULL, &c->temperature);
-    (void)find(n->library, "nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2",
-               &c->processes);
+    const struct {
+        const char *name, *older;
+        void *call;
+    } welcome[] = {
+        {"nvmlDeviceGetUtilizationRates", NULL, &c->utilisation},
+        {"nvmlDeviceGetTemperature", NULL, &c->temperature},
+        {"nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2", &c->processes},
+        {"nvmlSystemGetDriverVersion", NULL, &c->driver},
+        {"nvmlDeviceGetClockInfo", NULL, &c->clock},
+        {"nvmlDeviceGetMaxClockInfo", NULL, &c->max_clock},
+        {"nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons", &c->reasons},
+        {"nvmlDeviceGetPersistenceMode", NULL, &c->persistence},
+        {"nvmlDeviceGetEccMode", NULL, &c->ecc},
+        {"nvmlDeviceGetTotalEccErrors", NULL, &c->ecc_errors},
+        {"nvmlSystemGetProcessName", NULL, &c->name}};
+    for (size_t i = 0; i < sizeof(welcome) / sizeof(welcome[0]); i++) {
+        (void)find(n->library, welcome[i].name, welcome[i].older, welcome[i].call);
+    }
     return DT_OK;
 }
 
@@ -172,12 +197,22 @@ void dt_nvml_close(dt_nvml *n)
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
+/* false: not told. *count_p may be more than the list has room for, and then nothing is in it. */
+static bool read_processes(const dt_nvml *n, process_info list[DT_NVML_MAX_PROGRAMS], unsigned *count_p)
+{
+    unsigned count = DT_NVML_MAX_PROGRAMS;
+    const int code = n->call.processes != NULL ? n->call.processes(n->device, &count, list) : INSUFFICIENT_SIZE + 1;
+    const bool is_full = code == INSUFFICIENT_SIZE && count > DT_NVML_MAX_PROGRAMS && count <= MAX_COUNTED;
+    *count_p = count;
+    return is_full || (code == SUCCESS && count <= DT_NVML_MAX_PROGRAMS);
+}
+
 /* By process number. In a container NVML counts processes as the machine does: there, one alone is this one. */
 static double reserved(const dt_nvml *n)
 {
-    process_info list[MAX_PROCESSES];
-    unsigned count = MAX_PROCESSES;
-    if (n->call.processes == NULL || n->call.processes(n->device, &count, list) != SUCCESS || count > MAX_PROCESSES) {
+    process_info list[DT_NVML_MAX_PROGRAMS];
+    unsigned count = 0;
+    if (!read_processes(n, list, &count) || count > DT_NVML_MAX_PROGRAMS) {
         return (double)NAN;
     }
     const process_info *own = count == 1 ? list : NULL;
@@ -204,4 +239,69 @@ void dt_nvml_read(const dt_nvml *n, dt_nvml_sample *out)
     if (n->call.temperature != NULL && n->call.temperature(n->device, SENSOR_GPU, &degrees) == SUCCESS) {
         out->temperature = degrees;
     }
+}
+
+/* ---- the state of the GPU ---------------------------------------------------------------------------------------- */
+
+/* Text of the library: as it may not end, and may hold anything, one line that can be shown. */
+static void finish_text(char *text, size_t bytes, int code)
+{
+    text[code == SUCCESS ? bytes - 1 : 0] = '\0';
+    dt_mask(text, true);
+}
+
+static double read_clock(int (*call)(void *device, int kind, unsigned *mhz), void *device, int kind)
+{
+    unsigned mhz = 0;
+    const bool is_told = call != NULL && call(device, kind, &mhz) == SUCCESS && mhz > 0 && mhz <= MAX_MHZ;
+    return is_told ? (double)mhz : (double)NAN;
+}
+
+/* This process is one of them, under its own number or, in a container, another. */
+static void examine_programs(const dt_nvml *n, dt_nvml_state *out)
+{
+    process_info list[DT_NVML_MAX_PROGRAMS];
+    unsigned count = 0;
+    out->knows_programs = read_processes(n, list, &count);
+    if (!out->knows_programs) {
+        return;
+    }
+    out->n_programs = count > 0 ? count - 1 : 0;
+    for (unsigned i = 0; i < count && count > 1 && count <= DT_NVML_MAX_PROGRAMS; i++) {
+        if (list[i].pid == (unsigned)getpid()) {
+            continue;
+        }
+        dt_nvml_program *p = &out->program[out->n_told++];
+        p->pid = list[i].pid;
+        p->used = list[i].used <= (1ULL << 50) ? (double)list[i].used : (double)NAN;
+        const int code = n->call.name != NULL ? n->call.name(p->pid, p->name, sizeof(p->name)) : INSUFFICIENT_SIZE;
+        finish_text(p->name, sizeof(p->name), code);
+    }
+}
+
+void dt_nvml_examine(const dt_nvml *n, dt_nvml_state *out)
+{
+    static const int kind[DT_NVML_CLOCK_END] = {[DT_NVML_CLOCK_SM] = CLOCK_SM, [DT_NVML_CLOCK_MEMORY] = CLOCK_MEMORY};
+    const calls *c = &n->call;
+    unsigned long long bits = 0, errors = 0;
+    int after = 0;
+    memset(out, 0, sizeof(*out));
+    finish_text(out->driver, sizeof(out->driver),
+                c->driver != NULL ? c->driver(out->driver, sizeof(out->driver)) : INSUFFICIENT_SIZE);
+    for (int i = 0; i < DT_NVML_CLOCK_END; i++) {
+        out->mhz[i] = read_clock(c->clock, n->device, kind[i]);
+        out->max_mhz[i] = read_clock(c->max_clock, n->device, kind[i]);
+    }
+    out->reasons = c->reasons != NULL && c->reasons(n->device, &bits) == SUCCESS ? bits : 0;
+    if (c->persistence == NULL || c->persistence(n->device, &out->persistence) != SUCCESS || out->persistence > 1) {
+        out->persistence = -1;
+    }
+    if (c->ecc == NULL || c->ecc(n->device, &out->ecc, &after) != SUCCESS || out->ecc > 1) {
+        out->ecc = -1;
+    }
+    const bool has_errors = c->ecc_errors != NULL &&
+                            c->ecc_errors(n->device, ECC_UNCORRECTED, ECC_VOLATILE, &errors) == SUCCESS &&
+                            errors <= MAX_ERRORS;
+    out->ecc_errors = has_errors ? (double)errors : (double)NAN;
+    examine_programs(n, out);
 }

@@ -18,6 +18,9 @@ void dt_doctor_say(dt_doctor *d, dt_verdict v, const char *check, const char *re
     va_start(ap, fmt);
     dt_str_addv(&text, fmt, ap);
     va_end(ap);
+    if (text.text != NULL) {
+        dt_mask(text.text, true);
+    }
     d->n[v]++;
     if (d->json != NULL) {
         dt_json_obj(d->json, NULL);

@@ -2,8 +2,8 @@
  *
  * `dtrain doctor`: is this machine fit to train on, and what would help? One line per check: PASS, WARN (training goes
  * on, with less than there could be) or FAIL (it does not), with a remedy. Groups of checks: the machine
- * (doctor_machine.c), devices with a quick self-test each (doctor_device.c), the product itself (verb_doctor.c).
- * Threads: [main].
+ * (doctor_machine.c), devices with a quick self-test each (doctor_device.c), what surrounds GPUs (doctor_gpu.c), the
+ * product itself (verb_doctor.c). Threads: [main].
  */
 #ifndef DTRAIN_CORE_MACHINE_DOCTOR_H
 #define DTRAIN_CORE_MACHINE_DOCTOR_H
@@ -18,10 +18,12 @@ typedef struct dt_doctor {
     dt_json_out *json; /* NULL: lines for people */
     const char *root;  /* in front of /proc, /sys and /dev: "" but in tests */
     const char *nvml;  /* NULL but in tests: library of device/nvml.h */
+    const char *nccl;  /* NULL but in tests: NCCL's */
     uint32_t n[DT_VERDICT_END];
 } dt_doctor;
 
-/* check: a word or two; remedy: what to do, "" when there is nothing. */
+/* One line, in which foreign words cannot drive a terminal. check: a word or two; remedy: what to do, "" when there is
+ * nothing. */
 void dt_doctor_say(dt_doctor *d, dt_verdict v, const char *check, const char *remedy, const char *fmt, ...)
     DT_PRINTF(5, 6);
 
@@ -39,5 +41,14 @@ void dt_doctor_cpu(dt_doctor *d);
 void dt_doctor_cuda(dt_doctor *d);
 /* Every device of an opened module. */
 void dt_doctor_devices(dt_doctor *d, const dt_device_ops *ops);
+
+/* Its parts: the driver beside what the module was built with; clocks, memory errors and other programs of an opened
+ * GPU, called as gpu says; which of n GPUs reach each other's memory; NCCL; and a machine without a driver (ops: NULL
+ * without a module either). */
+void dt_doctor_libraries(dt_doctor *d, const dt_device_ops *ops);
+void dt_doctor_nvml(dt_doctor *d, const char *gpu, const dt_device_info *info);
+void dt_doctor_peers(dt_doctor *d, const dt_device_ops *ops, uint32_t n);
+void dt_doctor_nccl(dt_doctor *d, uint32_t n_gpus);
+void dt_doctor_no_driver(dt_doctor *d, const dt_device_ops *ops);
 
 #endif

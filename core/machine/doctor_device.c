@@ -12,7 +12,6 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "base/str.h"
-#include "device/nvml.h"
 #include "device/open.h"
 
 #include <math.h>
@@ -22,7 +21,7 @@
 
 /* ---- CPU --------------------------------------------------------------------------------------------------------- */
 
-enum { SIDE = 256, GPU_FLOATS = 1 << 18 };
+enum { SIDE = 256, GPU_FLOATS = 1 << 18, MAX_GPUS = 256 };
 static const double test_s = 0.03;     /* time given to the speed */
 static const double tolerance = 1e-5;  /* largest error over largest value, for sums of SIDE products in f32 */
 static const double few_free = 0x1p30; /* bytes of a GPU below which little fits */
@@ -199,41 +198,39 @@ static dt_status round_trip(const dt_device_ops *ops, dt_device *d)
     return st;
 }
 
-/* What a run records of it, beside what it allocates. */
-static void check_nvml(dt_doctor *d, const dt_device_info *info)
-{
-    dt_nvml *n = NULL;
-    dt_nvml_sample s;
-    dt_str text = {0};
-    if (dt_nvml_open(d->nvml, info, &n) < 0) {
-        dt_doctor_say(d, DT_VERDICT_WARN, "NVML",
-                      "make libnvidia-ml.so.1 known; until then runs record no memory in use, utilisation, temperature",
-                      "%s", dt_error_text());
-        return;
-    }
-    dt_nvml_read(n, &s);
-    dt_nvml_close(n);
-    const struct {
-        double value, unit;
-        const char *name;
-    } told[] = {{s.used, 0x1p30, "GiB in use"}, {s.utilisation, 1, "% at work"}, {s.temperature, 1, "degrees Celsius"}};
-    for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++) {
-        if (isnan(told[i].value)) {
-            dt_str_addf(&text, "%sno %s", i > 0 ? ", " : "", told[i].name);
-        } else {
-            dt_str_addf(&text, "%s%.*f %s", i > 0 ? ", " : "", i == 0, told[i].value / told[i].unit, told[i].name);
-        }
-    }
-    dt_doctor_say(d, DT_VERDICT_PASS, "NVML", "", "%s", dt_str_text(&text));
-    dt_str_fini(&text);
-}
+typedef struct tried {
+    uint64_t room; /* free bytes */
+    uint32_t code; /* of dt_device_info */
+} tried;
 
-static dt_status try_device(const dt_device_ops *ops, uint32_t index, dt_device **device_p, uint64_t *room_p)
+static dt_status try_device(const dt_device_ops *ops, uint32_t index, dt_device **device_p, tried *t)
 {
     uint64_t total = 0;
     DT_TRY(ops->open(index, device_p));
-    DT_TRY(ops->memory(*device_p, room_p, &total));
+    t->code = ops->info(*device_p)->code;
+    DT_TRY(ops->memory(*device_p, &t->room, &total));
     return round_trip(ops, *device_p);
+}
+
+/* Is there code for it, or did the driver translate what was compiled for an earlier one? */
+static void check_code(dt_doctor *d, const char *gpu, const dt_device_info *info, uint32_t code)
+{
+    char check[32], remedy[160];
+    snprintf(check, sizeof(check), "%s code", gpu);
+    if (code == 0) {
+        return;
+    }
+    if (code / 10 == info->major) {
+        dt_doctor_say(d, DT_VERDICT_PASS, check, "", "compiled for sm_%u", code);
+        return;
+    }
+    snprintf(remedy, sizeof(remedy), "build with --with-nvcc-gencode=-gencode=arch=compute_%u%u,code=sm_%u%u",
+             info->major, info->minor, info->major, info->minor);
+    dt_doctor_say(
+        d, DT_VERDICT_WARN, check, remedy,
+        "compiled for compute capability %u.%u and translated by the driver: the first start takes longer, and "
+        "what only later GPUs can do is left out",
+        code / 10, code % 10);
 }
 
 static void check_device(dt_doctor *d, const dt_device_ops *ops, uint32_t index)
@@ -241,13 +238,13 @@ static void check_device(dt_doctor *d, const dt_device_ops *ops, uint32_t index)
     char check[24];
     dt_device_info info;
     dt_device *device = NULL;
-    uint64_t room = 0;
+    tried t = {0};
     dt_str text = {0};
     snprintf(check, sizeof(check), "%s:%u", ops->name, index);
     dt_status st = ops->describe(index, &info);
     if (st >= 0) {
         dt_device_info_text(&info, &text);
-        st = try_device(ops, index, &device, &room);
+        st = try_device(ops, index, &device, &t);
     }
     if (device != NULL) {
         ops->close(device);
@@ -256,58 +253,34 @@ static void check_device(dt_doctor *d, const dt_device_ops *ops, uint32_t index)
         dt_doctor_say(d, DT_VERDICT_FAIL, check, "see nvidia-smi; leave it out by CUDA_VISIBLE_DEVICES, or restart it",
                       "%s%s%s", dt_str_text(&text), text.bytes > 0 ? ": " : "", dt_error_text());
     } else {
-        const bool is_full = (double)room < few_free;
+        const bool is_full = (double)t.room < few_free;
         dt_doctor_say(d, is_full ? DT_VERDICT_WARN : DT_VERDICT_PASS, check,
                       is_full ? "end other programs on it (nvidia-smi lists them)" : "",
-                      "%s; %.1f GiB free; memory and kernels answer", dt_str_text(&text), (double)room / 0x1p30);
-        check_nvml(d, &info);
+                      "%s; %.1f GiB free; memory and kernels answer", dt_str_text(&text), (double)t.room / 0x1p30);
+        check_code(d, check, &info, t.code);
+        dt_doctor_nvml(d, check, &info);
     }
-    dt_str_fini(&text);
-}
-
-/* 12040 is 12.4 */
-static void add_cuda_version(dt_str *out, const char *what, uint32_t v)
-{
-    dt_str_addf(out, "%s%s %u.%u", out->bytes > 0 ? ", " : "", what, v / 1000, v % 1000 / 10);
-}
-
-static void check_libraries(dt_doctor *d, const dt_device_ops *ops)
-{
-    dt_device_versions v = {0};
-    dt_str text = {0};
-    ops->versions(&v);
-    add_cuda_version(&text, "driver for CUDA", v.driver);
-    add_cuda_version(&text, "runtime", v.runtime);
-    add_cuda_version(&text, "built with", v.built_for);
-    const struct {
-        const char *name;
-        uint32_t version;
-    } library[] = {{"cuBLAS", v.blas}, {"cuDNN", v.dnn}, {"NCCL", v.nccl}};
-    for (size_t i = 0; i < sizeof(library) / sizeof(library[0]); i++) {
-        if (library[i].version != 0) {
-            dt_str_addf(&text, ", %s %u", library[i].name, library[i].version);
-        } else {
-            dt_str_addf(&text, ", no %s", library[i].name);
-        }
-    }
-    const bool is_old = v.driver / 1000 < v.built_for / 1000;
-    dt_doctor_say(d, is_old ? DT_VERDICT_WARN : DT_VERDICT_PASS, "driver",
-                  is_old ? "update the NVIDIA driver; it is older than the toolkit that dtrain was built with" : "",
-                  "%s", dt_str_text(&text));
     dt_str_fini(&text);
 }
 
 void dt_doctor_devices(dt_doctor *d, const dt_device_ops *ops)
 {
     uint32_t n = 0;
-    check_libraries(d, ops);
+    dt_doctor_libraries(d, ops);
     if (ops->count(&n) < 0) {
         dt_doctor_say(d, DT_VERDICT_FAIL, "GPU",
                       "install or update the NVIDIA driver; CUDA_VISIBLE_DEVICES may hide GPUs", "%s", dt_error_text());
+        n = 0;
+    } else if (n > MAX_GPUS) {
+        dt_doctor_say(d, DT_VERDICT_FAIL, "GPU", "see nvidia-smi; say --device cpu until it counts right",
+                      "the driver counts %u GPUs, at most %d can be", n, MAX_GPUS);
+        n = 0;
     }
     for (uint32_t i = 0; i < n; i++) {
         check_device(d, ops, i);
     }
+    dt_doctor_peers(d, ops, n);
+    dt_doctor_nccl(d, n);
 }
 
 void dt_doctor_cuda(dt_doctor *d)
@@ -315,13 +288,12 @@ void dt_doctor_cuda(dt_doctor *d)
     dt_str node = {0};
     const dt_device_ops *ops = NULL;
     dt_str_addf(&node, "%s/dev/nvidiactl", d->root);
-    const bool has_gpu = access(dt_str_text(&node), F_OK) == 0;
+    const bool has_driver = access(dt_str_text(&node), F_OK) == 0;
     dt_str_fini(&node);
     dt_error_clear();
     const dt_status st = dt_device_module_open("cuda", &ops);
-    if (!has_gpu) {
-        dt_doctor_say(d, DT_VERDICT_PASS, "GPU", "", "no NVIDIA GPU here, %s; training runs on the CPU",
-                      st == DT_OK ? "though the module for them is installed" : "and no module for them");
+    if (!has_driver) {
+        dt_doctor_no_driver(d, ops);
     } else if (st != DT_OK) {
         dt_doctor_say(d, DT_VERDICT_WARN, "GPU", "until then --device auto and cpu train on the CPU", "%s",
                       dt_error_text());

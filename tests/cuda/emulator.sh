@@ -12,6 +12,7 @@ build=${DT_BUILDDIR:-.}
 DT_EMULATED_MODULE=emulated/older
 export DT_EMULATED_MODULE
 DT_CASE="lstm 64" "$build/tests/cuda/test_kernels" || exit 1
+"$build/tests/cuda/test_doctor" || exit 1
 if DT_EMULATE_ARCH=75 "$build/tests/cuda/test_kernels" >emulator-older.log 2>&1; then
     echo "code for 8.0 ran on 7.5"
     exit 1

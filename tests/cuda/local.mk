@@ -33,8 +33,12 @@ dt_scripts += tests/cuda/emulator.sh tests/cuda/orders.sh tests/cuda/phase1.sh t
 tests/cuda/orders.log tests/cuda/phase1.log tests/cuda/policies.log: \
 	dtrain $(plugin_LTLIBRARIES) share/demo.store/store.json tests/cuda/emulated/backend_cuda.so
 emulator_programs = tests/cuda/emulated/test_emulator tests/cuda/emulated/backend_cuda.so \
-	tests/cuda/emulated/older/backend_cuda.so tests/cuda/test_finish tests/cuda/test_kernels tests/cuda/test_train
+	tests/cuda/emulated/older/backend_cuda.so tests/cuda/test_doctor tests/cuda/test_finish tests/cuda/test_kernels tests/cuda/test_train
 tests/cuda/emulator.log: $(emulator_programs)
+dt_tests += tests/cuda/test_doctor
+tests_cuda_test_doctor_SOURCES = tests/cuda/test_doctor.c tests/cuda/open.h
+tests_cuda_test_doctor_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
+EXTRA_tests_cuda_test_doctor_DEPENDENCIES = tests/cuda/emulated/backend_cuda.so tests/device/libnvidia-ml.la
 dt_tests += tests/cuda/test_finish
 tests_cuda_test_finish_SOURCES = tests/cuda/test_finish.c tests/cuda/open.h \
 	tests/device/host_device.c tests/device/host_device.h

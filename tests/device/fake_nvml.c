@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A stand-in for NVIDIA's management library: two GPUs and a slice of one, with numbers that tests know. Built whole,
- * as libnvidia-ml.so.1; as an old one, which lacks what came later (FAKE_NVML_OLD); and as one that is no use
- * (FAKE_NVML_USELESS). The environment variable FAKE_NVML says what goes wrong: "init", "memory", "busy" (the other
- * program on the GPU, not this one), "gone" (every look fails).
+ * A stand-in for NVIDIA's management library: two GPUs, the first of them the emulated one, and a slice of one, with
+ * numbers that tests know. Built whole, as libnvidia-ml.so.1; as an old one, which lacks what came later
+ * (FAKE_NVML_OLD); and as one that is no use (FAKE_NVML_USELESS). The environment variable FAKE_NVML says what goes
+ * wrong: "init", "memory", "busy" (the other program on the GPU, not this one), "gone" (every look fails); or what
+ * there is to tell: "alone" (no other program), "hot", "braked", "slow", "capped", "set" (clocks), "errors" and "no
+ * ecc" (memory), "unloaded" (no persistence mode), "crowd" (more programs than anybody asked for), and "hostile":
+ * numbers that cannot be, texts that do not end and drive terminals.
  */
 #include <config.h>
 
@@ -21,8 +24,16 @@ int nvmlDeviceGetHandleByPciBusId_v2(const char *bus, void **device);
 int nvmlDeviceGetMemoryInfo(void *device, unsigned long long out[3]);
 int nvmlDeviceGetUtilizationRates(void *device, unsigned out[2]);
 int nvmlDeviceGetTemperature(void *device, int sensor, unsigned *out);
+int nvmlSystemGetDriverVersion(char *text, unsigned bytes);
+int nvmlDeviceGetClockInfo(void *device, int kind, unsigned *mhz);
+int nvmlDeviceGetMaxClockInfo(void *device, int kind, unsigned *mhz);
+int nvmlDeviceGetCurrentClocksThrottleReasons(void *device, unsigned long long *bits);
+int nvmlDeviceGetPersistenceMode(void *device, int *is_on);
+int nvmlDeviceGetEccMode(void *device, int *is_on, int *after_restart);
+int nvmlDeviceGetTotalEccErrors(void *device, int kind, int since, unsigned long long *n);
+int nvmlSystemGetProcessName(unsigned pid, char *text, unsigned bytes);
 
-enum { NOT_SUPPORTED = 3, NOT_FOUND = 6, UNKNOWN = 999, DRIVER = 9 };
+enum { NOT_SUPPORTED = 3, NOT_FOUND = 6, INSUFFICIENT_SIZE = 7, UNKNOWN = 999, DRIVER = 9 };
 
 typedef struct process {
     unsigned pid;
@@ -63,7 +74,7 @@ typedef struct gpu {
     unsigned utilisation, temperature;
     int is_slice;
 } gpu;
-static gpu gpus[] = {{"GPU-none", "", 1ULL << 33, 3000000000ULL, 87, 61, 0},
+static gpu gpus[] = {{"GPU-none", "0000:00:00.0", 1ULL << 33, 3000000000ULL, 87, 61, 0},
                      {"GPU-second", "0000:02:00.0", 1ULL << 34, 5000000000ULL, 12, 35, 0},
                      {"MIG-slice", "", 1ULL << 32, 700000000ULL, 0, 44, 1}};
 static int find(const char *name, size_t at, void **device)
@@ -122,10 +133,92 @@ DT_EXPORT int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *n,
     if (goes_wrong("gone") || *n < 2) {
         return UNKNOWN;
     }
+    if (goes_wrong("crowd") || goes_wrong("hostile")) {
+        *n = goes_wrong("crowd") ? 200 : 4000000000U;
+        return goes_wrong("crowd") ? INSUFFICIENT_SIZE : 0;
+    }
+    if (goes_wrong("alone")) {
+        *n = 1;
+        out[0] = own;
+        return 0;
+    }
     *n = g->is_slice ? 1 : 2;
     out[0] = other;
     out[0].used = g->is_slice ? 50000000 : other.used;
     out[1] = goes_wrong("busy") ? (process){.pid = 2, .used = 5} : own;
     return 0;
+}
+
+/* text, or bytes without an end */
+static int tell(char *to, unsigned bytes, const char *text)
+{
+    if (goes_wrong("hostile")) {
+        memset(to, 'x', bytes);
+        memcpy(to, "\033[2J\n", 5);
+    } else {
+        memcpy(to, text, strlen(text) + 1);
+    }
+    return goes_wrong("gone") ? UNKNOWN : 0;
+}
+
+DT_EXPORT int nvmlSystemGetDriverVersion(char *text, unsigned bytes)
+{
+    return tell(text, bytes, "580.95.05");
+}
+
+DT_EXPORT int nvmlSystemGetProcessName(unsigned pid, char *text, unsigned bytes)
+{
+    return pid == 1 ? tell(text, bytes, "/usr/bin/other\033[1m") : NOT_FOUND;
+}
+
+enum { CLOCK_SM = 1 };
+
+DT_EXPORT int nvmlDeviceGetClockInfo(void *device, int kind, unsigned *mhz)
+{
+    const gpu *g = device;
+    *mhz = goes_wrong("hostile") ? ~0U : kind == CLOCK_SM ? 345 : 1593;
+    return goes_wrong("gone") ? UNKNOWN : g->is_slice ? NOT_SUPPORTED : 0;
+}
+
+DT_EXPORT int nvmlDeviceGetMaxClockInfo(void *device, int kind, unsigned *mhz)
+{
+    const gpu *g = device;
+    *mhz = goes_wrong("hostile") ? 0 : kind == CLOCK_SM ? 1980 : 1593;
+    return goes_wrong("gone") ? UNKNOWN : g->is_slice ? NOT_SUPPORTED : 0;
+}
+
+DT_EXPORT int nvmlDeviceGetCurrentClocksThrottleReasons(void *device, unsigned long long *bits)
+{
+    (void)device;
+    *bits = goes_wrong("hot")       ? 0x68
+            : goes_wrong("braked")  ? 0x88
+            : goes_wrong("slow")    ? 0x8
+            : goes_wrong("capped")  ? 0x4
+            : goes_wrong("set")     ? 0x2
+            : goes_wrong("hostile") ? 0xffffffffffffff00ULL
+                                    : 0x1;
+    return goes_wrong("gone") ? UNKNOWN : 0;
+}
+
+DT_EXPORT int nvmlDeviceGetPersistenceMode(void *device, int *is_on)
+{
+    (void)device;
+    *is_on = goes_wrong("hostile") ? 77 : goes_wrong("unloaded") ? 0 : 1;
+    return goes_wrong("gone") ? UNKNOWN : 0;
+}
+
+DT_EXPORT int nvmlDeviceGetEccMode(void *device, int *is_on, int *after_restart)
+{
+    (void)device;
+    *is_on = goes_wrong("no ecc") ? 0 : 1;
+    *after_restart = 1;
+    return goes_wrong("gone") ? UNKNOWN : 0;
+}
+
+DT_EXPORT int nvmlDeviceGetTotalEccErrors(void *device, int kind, int since, unsigned long long *n)
+{
+    (void)device;
+    *n = goes_wrong("hostile") ? ~0ULL : goes_wrong("errors") ? 3 : 0;
+    return goes_wrong("gone") || kind != 1 || since != 0 ? UNKNOWN : 0;
 }
 #endif

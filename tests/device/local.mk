@@ -12,6 +12,10 @@ tests_device_fake_nvml_old_la_LDFLAGS = -module -avoid-version -shared -rpath /n
 tests_device_fake_nvml_useless_la_SOURCES = tests/device/fake_nvml.c
 tests_device_fake_nvml_useless_la_CPPFLAGS = $(AM_CPPFLAGS) -DFAKE_NVML_USELESS
 tests_device_fake_nvml_useless_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere
+# and NCCL, as doctor asks it
+check_LTLIBRARIES += tests/device/fake_nccl.la
+tests_device_fake_nccl_la_SOURCES = tests/device/fake_nccl.c
+tests_device_fake_nccl_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere
 dt_tests += tests/device/test_nvml
 tests_device_test_nvml_SOURCES = tests/device/test_nvml.c tests/device/host_device.c tests/device/host_device.h
 tests_device_test_nvml_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests

@@ -215,11 +215,31 @@ static void old_driver(dt_device_versions *v)
     *v = (dt_device_versions){.driver = 11080, .runtime = 12040, .built_for = 12040, .blas = 120400};
 }
 
+static void driver_of_an_earlier_minor(dt_device_versions *v)
+{
+    *v = (dt_device_versions){.driver = 13000, .runtime = 13020, .built_for = 13020};
+}
+
+static dt_status far_too_many(uint32_t *n_p)
+{
+    *n_p = UINT32_MAX;
+    return DT_OK;
+}
+
+/* where tests/device puts a library */
+static const char *library(char path[512], const char *name)
+{
+    const char *build = getenv("DT_BUILDDIR");
+    snprintf(path, 512, "%s/tests/device/.libs/%s", build != NULL ? build : ".", name);
+    return path;
+}
+
 static void test_devices(void **state)
 {
     (void)state;
     dt_device_ops ops = *host_device_ops();
     doctor.nvml = "/nowhere/libnvidia-ml.so.1";
+    doctor.nccl = "/nowhere/libnccl.so.2";
     host_device_reset(UINT64_C(1) << 33);
     dt_doctor_devices(&doctor, &ops);
     says("host memory, 8.0 GiB, sm_10, GPU-none; 8.0 GiB free; memory and kernels answer\n");
@@ -230,13 +250,12 @@ static void test_devices(void **state)
     assert_int_equal(doctor.n[DT_VERDICT_WARN], 1);
     says("WARN  NVML           no NVML: ");
     says("-> make libnvidia-ml.so.1 known");
-    doctor.nvml = "tests/device/.libs/libnvidia-ml.so.1";
     char nvml[512];
-    const char *build = getenv("DT_BUILDDIR");
-    snprintf(nvml, sizeof(nvml), "%s/%s", build != NULL ? build : ".", doctor.nvml);
-    doctor.nvml = nvml;
+    doctor.nvml = library(nvml, "libnvidia-ml.so.1");
+    setenv("FAKE_NVML", "alone", 1);
     dt_doctor_devices(&doctor, &ops);
-    says("PASS  NVML           2.8 GiB in use, 87 % at work, 61 degrees Celsius\n");
+    unsetenv("FAKE_NVML");
+    says("PASS  NVML           2.8 GiB in use, 87 % at work, 61 degrees Celsius, driver 580.95.05\n");
     assert_int_equal(doctor.n[DT_VERDICT_WARN], 1);
 
     host_device_reset(UINT64_C(1) << 22);
@@ -257,16 +276,208 @@ static void test_devices(void **state)
     ops.versions = old_driver;
     dt_doctor_devices(&doctor, &ops);
     says("FAIL  GPU            no driver answers\n                     -> install or update the NVIDIA driver");
-    says(
-        "WARN  driver         driver for CUDA 11.8, runtime 12.4, built with 12.4, cuBLAS 120400, no cuDNN, no NCCL\n");
+    says("WARN  driver         driver for CUDA 11.8, built with 12.4, runtime 12.4, cuBLASLt 12.4.0\n"
+         "                     -> update the NVIDIA driver to 525.60.13 or later: this one is too old for the CUDA");
+    /* a number of devices that cannot be is not gone through */
+    ops.count = far_too_many;
+    ops.versions = driver_of_an_earlier_minor;
+    dt_doctor_devices(&doctor, &ops);
+    says("FAIL  GPU            the driver counts 4294967295 GPUs, at most 256 can be\n                     -> see nvi");
+    says("PASS  driver         driver for CUDA 13.0, built with 13.2, runtime 13.2, no cuBLASLt; the driver is older "
+         "by");
     assert_int_equal(host_device_read().live_bytes, 0);
+}
+
+/* What doctor says of a GPU when NVML tells so. */
+static void told(const char *fake, dt_verdict v, uint32_t n, const char *piece)
+{
+    const dt_device_info info = {.uuid = "GPU-none"};
+    dt_str_clear(&out);
+    memset(doctor.n, 0, sizeof(doctor.n));
+    setenv("FAKE_NVML", fake, 1);
+    dt_doctor_nvml(&doctor, "cuda:0", &info);
+    unsetenv("FAKE_NVML");
+    says(piece);
+    assert_int_equal(doctor.n[v], n);
+}
+
+static void test_state_of_gpu(void **state)
+{
+    (void)state;
+    char nvml[512];
+    doctor.nvml = library(nvml, "libnvidia-ml.so.1");
+    told("alone", DT_VERDICT_WARN, 0, "PASS  cuda:0 clocks  SM 345 of 1980 MHz, memory 1593 of 1593 MHz, idle\n");
+    says("PASS  cuda:0 ECC     on, 0 errors that could not be corrected\n");
+    says("PASS  cuda:0 driver  stays loaded between programs (persistence mode)\n");
+    says("PASS  cuda:0 programs no other on it\n");
+    told("hot", DT_VERDICT_WARN, 2,
+         "slowed down by heat, slowed down by the hardware\n                     -> look at its coo");
+    told("braked", DT_VERDICT_WARN, 2, "slowed down by the power supply, slowed down by the hardware\n");
+    says("-> look at the supply of the machine");
+    told("slow", DT_VERDICT_WARN, 2,
+         "slowed down by the hardware\n                     -> see nvidia-smi -q -d PERFORMANCE");
+    told("capped", DT_VERDICT_WARN, 2, "held by the power limit\n                     -> see nvidia-smi -q -d POWER");
+    told("set", DT_VERDICT_WARN, 2, "held at clocks that were set\n                     -> nvidia-smi -rac and -rgc");
+    told("errors", DT_VERDICT_WARN, 2, "WARN  cuda:0 ECC     on, 3 errors that could not be corrected\n");
+    says("-> restart the GPU (nvidia-smi -r)");
+    told("no ecc", DT_VERDICT_WARN, 1, "PASS  cuda:0 ECC     off, a flipped bit is not seen\n");
+    told("unloaded", DT_VERDICT_WARN, 2,
+         "WARN  cuda:0 driver  may be loaded anew by each program, which takes seconds");
+    says("-> nvidia-smi -pm 1, or");
+
+    /* other programs, one with a name that would drive a terminal; and where nobody knows which is this one */
+    told("", DT_VERDICT_WARN, 1, "WARN  cuda:0 programs 1 other on it: 1 /usr/bin/other?[1m (0.0 GiB)\n");
+    says("-> end them, or take another GPU (CUDA_VISIBLE_DEVICES)");
+    told("busy", DT_VERDICT_WARN, 1,
+         "1 other on it: 1 /usr/bin/other?[1m (0.0 GiB), 2 (no name) (0.0 GiB); one of these is ");
+    told("crowd", DT_VERDICT_WARN, 1, "WARN  cuda:0 programs 199 others on it\n");
+
+    /* a library that fails at every look, an old one, and one that lies */
+    told("gone", DT_VERDICT_PASS, 4, "no GiB in use, no % at work, no degrees Celsius, driver of unknown version\n");
+    says("PASS  cuda:0 clocks  no clock of SM, no clock of memory\n");
+    says("PASS  cuda:0 ECC     not told: some GPUs have none\n");
+    says("PASS  cuda:0 programs not told which are on it\n");
+    told("hostile", DT_VERDICT_PASS, 4, ", driver ?[2J?xxxxx");
+    says("PASS  cuda:0 clocks  no clock of SM, no clock of memory\n");
+    says("PASS  cuda:0 ECC     on, errors not told\n");
+    says("PASS  cuda:0 programs not told which are on it\n");
+    assert_null(strchr(dt_str_text(&out), '\033'));
+    doctor.nvml = library(nvml, "fake_nvml_old.so");
+    told("", DT_VERDICT_PASS, 4, "PASS  cuda:0 clocks  no clock of SM, no clock of memory\n");
+}
+
+static dt_device_info opened;
+
+static const dt_device_info *info_of_opened(const dt_device *d)
+{
+    (void)d;
+    return &opened;
+}
+
+static dt_status describe_opened(uint32_t index, dt_device_info *out_p)
+{
+    *out_p = opened;
+    out_p->index = index;
+    return DT_OK;
+}
+
+static void test_code(void **state)
+{
+    (void)state;
+    dt_device_ops ops = *host_device_ops();
+    char nvml[512];
+    doctor.nvml = library(nvml, "libnvidia-ml.so.1");
+    host_device_reset(UINT64_C(1) << 33);
+    ops.info = info_of_opened;
+    ops.describe = describe_opened;
+    opened = (dt_device_info){.major = 9, .minor = 0, .code = 90, .name = "a\033]0;b\nc", .uuid = "GPU-none"};
+    dt_doctor_devices(&doctor, &ops);
+    says("PASS  host:0 code    compiled for sm_90\n");
+    says("PASS  host:0         a?]0;b?c, "); /* a name in one line that cannot drive a terminal */
+    opened.code = 80;
+    dt_doctor_devices(&doctor, &ops);
+    says(
+        "WARN  host:0 code    compiled for compute capability 8.0 and translated by the driver: the first start takes");
+    says("-> build with --with-nvcc-gencode=-gencode=arch=compute_90,code=sm_90\n");
+    /* binary code for 8.0 runs on 8.6 as it is */
+    opened.major = 8;
+    opened.minor = 6;
+    dt_str_clear(&out);
+    dt_doctor_devices(&doctor, &ops);
+    says("PASS  host:0 code    compiled for sm_80\n");
+}
+
+static uint32_t n_gpus;
+
+static dt_status some_gpus(uint32_t *n_p)
+{
+    *n_p = n_gpus;
+    return DT_OK;
+}
+
+/* 0 reaches 1 and the other way round; 2 is not asked back; nobody knows of 3 */
+static dt_status peers_of_two(uint32_t from, uint32_t to, uint32_t *can_p)
+{
+    if (from == 3 || to == 3) {
+        return DT_FAIL(DT_ECUDA, "it does not say");
+    }
+    *can_p = from < to || (from == 1 && to == 0) ? 1 : 0;
+    return DT_OK;
+}
+
+static void test_several(void **state)
+{
+    (void)state;
+    dt_device_ops ops = *host_device_ops();
+    char path[512];
+    doctor.nvml = library(path, "libnvidia-ml.so.1");
+    doctor.nccl = "/nowhere/libnccl.so.2";
+    host_device_reset(UINT64_C(1) << 33);
+    ops.count = some_gpus;
+    n_gpus = 1;
+    dt_doctor_devices(&doctor, &ops);
+    assert_null(strstr(dt_str_text(&out), "GPU pairs"));
+    says("PASS  NCCL           no libnccl.so.2 that answers; one GPU needs none\n");
+    n_gpus = 3;
+    dt_doctor_devices(&doctor, &ops);
+    says("PASS  GPU pairs      3 of 3 reach each other's memory\n");
+    says("WARN  NCCL           no libnccl.so.2 that answers; several GPUs of a run talk by it\n");
+    says("-> install NCCL 2.19 or later (Debian: libnccl2), or make libnccl.so.2 known");
+    n_gpus = 4;
+    ops.peer = peers_of_two;
+    dt_doctor_devices(&doctor, &ops);
+    says("WARN  GPU pairs      5 of 6 do not reach each other's memory, and talk through the host's: "
+         "0 and 2, 0 and 3 (not told), 1 and 2, 1 and 3 (not told), ...\n");
+    says("-> see nvidia-smi topo -p2p r; ");
+}
+
+static void test_nccl(void **state)
+{
+    (void)state;
+    char path[512];
+    const struct {
+        const char *version, *says;
+    } cases[] = {{"22809", "PASS  NCCL           2.28.9\n"},
+                 {"21805", "WARN  NCCL           version 21805, older than 2.19\n"},
+                 {"2708", "WARN  NCCL           version 2708, older than 2.19\n"},
+                 {"-1", "WARN  NCCL           its library says that it is version -1, which cannot be\n"},
+                 {"2147483647", "which cannot be\n"},
+                 {"fails", "WARN  NCCL           no libnccl.so.2 that answers"}};
+    doctor.nccl = library(path, "fake_nccl.so");
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        dt_str_clear(&out);
+        setenv("FAKE_NCCL", cases[i].version, 1);
+        dt_doctor_nccl(&doctor, 2);
+        unsetenv("FAKE_NCCL");
+        says(cases[i].says);
+    }
+    /* one that is no NCCL */
+    doctor.nccl = library(path, "libnvidia-ml.so.1");
+    dt_doctor_nccl(&doctor, 2);
+    says("WARN  NCCL           no libnccl.so.2 that answers");
 }
 
 static void test_no_gpu(void **state)
 {
     (void)state;
+    dt_doctor_no_driver(&doctor, NULL);
+    says("PASS  GPU            no NVIDIA GPU here and no driver (no /dev/nvidiactl); no module for them either; "
+         "training");
+    put("sys/bus/pci/devices/0000:00:02.0/vendor", "0x8086\n");
+    put("sys/bus/pci/devices/0000:00:02.0/class", "0x030000\n");
+    put("sys/bus/pci/devices/0000:01:00.1/vendor", "0x10de\n"); /* its sound */
+    put("sys/bus/pci/devices/0000:01:00.1/class", "0x040300\n");
+    put("sys/bus/pci/devices/0000:02:00.0/vendor", "");
+    dt_str_clear(&out);
     dt_doctor_cuda(&doctor);
-    says("PASS  GPU            no NVIDIA GPU here, ");
+    says("PASS  GPU            no NVIDIA GPU here and no driver");
+    put("sys/bus/pci/devices/0000:81:00.0/vendor", "0x10de\n");
+    put("sys/bus/pci/devices/0000:81:00.0/class", "0x030200\n");
+    dt_doctor_no_driver(&doctor, host_device_ops());
+    says("WARN  GPU            no NVIDIA driver here (no /dev/nvidiactl), though there is a GPU at 0000:81:00.0; the "
+         "module");
+    says("-> install the NVIDIA driver (nvidia-smi must list the GPU); start a container with --gpus all\n");
+    assert_int_equal(doctor.n[DT_VERDICT_FAIL], 0);
 }
 
 int main(void)
@@ -280,6 +491,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_sumo, begin, end),
         cmocka_unit_test_setup_teardown(test_cpu, begin, end),
         cmocka_unit_test_setup_teardown(test_devices, begin, end),
+        cmocka_unit_test_setup_teardown(test_state_of_gpu, begin, end),
+        cmocka_unit_test_setup_teardown(test_code, begin, end),
+        cmocka_unit_test_setup_teardown(test_several, begin, end),
+        cmocka_unit_test_setup_teardown(test_nccl, begin, end),
         cmocka_unit_test_setup_teardown(test_no_gpu, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
