@@ -57,7 +57,7 @@ mkdir -p "$to/share" "$to/tests/device" "$to/bench"
 cp -R "$build/share/demo.store" "$to/share/"
 cp -R "$src/profiles" "$to/profiles"
 cp "$src/tests/device/run.sh" "$to/tests/device/"
-cp "$src/tests/check_gpu.sh" "$to/tests/"
+cp "$src/tests/check_gpu.sh" "$src/tests/gpu_trace.awk" "$to/tests/"
 cp -R "$src/bench/phase1_step" "$src/bench/gpu" "$to/bench/"
 rm -f "$to/bench/phase1_step/driver.c"
 find "$to" -name local.mk -exec rm -f {} +

@@ -31,7 +31,8 @@ dt_scripts += tests/device/run.sh
 tests/device/run.log: tests/device/backend_cuda.la tests/device/libnvidia-ml.la dtrain
 
 # on a machine with a GPU; elsewhere every stage is skipped
-EXTRA_DIST += tests/check_gpu.sh build-aux/gpu-bundle.sh
+dt_scripts += tests/check_gpu_stand_ins.sh
+EXTRA_DIST += tests/check_gpu.sh tests/gpu_trace.awk build-aux/gpu-bundle.sh
 gpu_programs = dtrain bench_phase1_step
 if HAVE_EMULATION
 gpu_programs += tests/cuda/test_kernels tests/cuda/test_finish tests/cuda/test_train
