@@ -37,7 +37,9 @@ static void add_library_version(dt_str *out, const char *what, uint32_t v)
 static void add_module(dt_str *out, const dt_device_versions *v)
 {
     add_cuda_version(out, "built with", v->built_for);
-    add_cuda_version(out, "runtime", v->runtime);
+    if (v->runtime != 0) { /* some do not tell it without a driver */
+        add_cuda_version(out, "runtime", v->runtime);
+    }
     if (v->blas != 0) {
         add_library_version(out, "cuBLASLt", v->blas);
     } else {
@@ -65,7 +67,8 @@ void dt_doctor_libraries(dt_doctor *d, const dt_device_ops *ops)
     dt_device_versions v = {0};
     dt_str text = {0}, remedy = {0};
     ops->versions(&v);
-    const bool is_old = v.driver / 1000 < v.runtime / 1000, is_minor = !is_old && v.driver < v.runtime;
+    const uint32_t runtime = v.runtime != 0 ? v.runtime : v.built_for;
+    const bool is_old = v.driver / 1000 < runtime / 1000, is_minor = !is_old && v.driver < runtime;
     add_cuda_version(&text, "driver for CUDA", v.driver);
     add_module(&text, &v);
     if (is_minor) {
@@ -75,7 +78,7 @@ void dt_doctor_libraries(dt_doctor *d, const dt_device_ops *ops)
     }
     if (is_old) {
         dt_str_addf(&remedy, "update the NVIDIA driver to %s or later: this one is too old for the CUDA runtime",
-                    oldest_driver(v.runtime));
+                    oldest_driver(runtime));
     }
     dt_doctor_say(d, is_old ? DT_VERDICT_WARN : DT_VERDICT_PASS, "driver", dt_str_text(&remedy), "%s",
                   dt_str_text(&text));

@@ -220,6 +220,11 @@ static void driver_of_an_earlier_minor(dt_device_versions *v)
     *v = (dt_device_versions){.driver = 13000, .runtime = 13020, .built_for = 13020};
 }
 
+static void driver_of_an_earlier_major(dt_device_versions *v) /* which the runtime does not tell its version */
+{
+    *v = (dt_device_versions){.driver = 12090, .built_for = 13000};
+}
+
 static dt_status far_too_many(uint32_t *n_p)
 {
     *n_p = UINT32_MAX;
@@ -286,6 +291,10 @@ static void test_devices(void **state)
     says("PASS  driver         driver for CUDA 13.0, built with 13.2, runtime 13.2, no cuBLASLt; the driver is older "
          "by");
     assert_int_equal(host_device_read().live_bytes, 0);
+    ops.versions = driver_of_an_earlier_major;
+    dt_doctor_devices(&doctor, &ops);
+    says("WARN  driver         driver for CUDA 12.9, built with 13.0, no cuBLASLt\n");
+    says("-> update the NVIDIA driver to 580.65.06 or later");
 }
 
 /* What doctor says of a GPU when NVML tells so. */
