@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/print.h"
+#include "checkpoint/checkpoint.h"
 #include "report/logbook.h"
 
 #include <math.h>
@@ -44,6 +45,21 @@ static void list_fini(list *l)
     *l = (list){0};
 }
 
+/* An interrupted run that --resume cannot go on with says so. */
+static void tell_damage(row *r)
+{
+    uint32_t n = 0, damaged = 0;
+    if (r->state.condition != DT_RUN_INTERRUPTED) {
+        return;
+    }
+    if (dt_ckpt_count(r->path, &n, &damaged) == DT_OK && n == 0 && damaged > 0) {
+        snprintf(r->state.error, sizeof(r->state.error),
+                 "nothing to go on from: %u damaged checkpoint%s in checkpoints/quarantine", damaged,
+                 damaged == 1 ? "" : "s");
+    }
+    dt_error_clear();
+}
+
 /* A run whose files are damaged is listed as such: the others are still worth seeing. */
 static dt_status add(list *l, const char *path, const char *name)
 {
@@ -69,6 +85,7 @@ static dt_status add(list *l, const char *path, const char *name)
     }
     r->state = s.state;
     dt_logbook_close(&s);
+    tell_damage(r);
     return DT_OK;
 }
 

@@ -66,6 +66,16 @@ wait $pid 2>/dev/null
 says alive interrupted
 "$dtrain" runs "$work/runs/alive" --json | grep -q '"exit_code":null' || fail "a killed run has no exit code"
 
+# --- with nothing but damaged checkpoints nothing goes on, and that is said ---
+cp -r "$work/runs/alive" "$work/runs/lost"
+mkdir -p "$work/runs/lost/checkpoints/quarantine/step-000000000002" "$work/runs/lost/checkpoints/quarantine/step-000000000004"
+rm -rf "$work/runs/lost/checkpoints"/step-*
+says lost interrupted
+grep -q "^lost .*nothing to go on from: 2 damaged checkpoints in checkpoints/quarantine$" "$work/table" ||
+    fail "what is left of a run: $(cat "$work/table")"
+! grep -q "^alive .*nothing to go on from" "$work/table" || fail "a run without checkpoints begins again"
+rm -rf "$work/runs/lost"
+
 $run --run-dir "$work/runs/bad" --set training.learning_rate=1000 --set training.gradient_clip=0 \
     --set training.warmup_epochs=0 --set training.optimizer=sgd --max-steps 400 >/dev/null 2>&1
 says bad failed
