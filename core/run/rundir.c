@@ -275,7 +275,8 @@ dt_status dt_rundir_open(const dt_rundir_desc *d, dt_rundir **out_p)
     dt_status st = r != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for the run directory");
     if (st == DT_OK && d->dir != NULL) {
         dt_str_add(&path, d->dir);
-        st = dt_str_status(&path);
+        st = dt_fs_is_file(d->dir) ? DT_FAIL(DT_ECONFIG, "--run-dir %s is a file; name a folder, or remove it", d->dir)
+                                   : dt_str_status(&path);
     } else if (st == DT_OK) {
         st = make_fresh(d, &path);
     }

@@ -76,6 +76,13 @@ grep -q "^lost .*nothing to go on from: 2 damaged checkpoints in checkpoints/qua
 ! grep -q "^alive .*nothing to go on from" "$work/table" || fail "a run without checkpoints begins again"
 rm -rf "$work/runs/lost"
 
+# --- a file where the folder should be ---
+: >"$work/file"
+$run --run-dir "$work/file" 2>"$work/err"
+code=$?
+[ $code -eq 2 ] && grep -q "^error --run-dir $work/file is a file; name a folder, or remove it$" "$work/err" ||
+    fail "--run-dir FILE: $code, $(cat "$work/err")"
+
 $run --run-dir "$work/runs/bad" --set training.learning_rate=1000 --set training.gradient_clip=0 \
     --set training.warmup_epochs=0 --set training.optimizer=sgd --max-steps 400 >/dev/null 2>&1
 says bad failed
