@@ -143,6 +143,12 @@ static bool wait_for_disk(dt_rank *k, double begin_s, uint32_t n, dt_status st)
     return true;
 }
 
+static bool has_checkpoint(const char *run)
+{
+    uint32_t n = 0, damaged = 0;
+    return dt_ckpt_count(run, &n, &damaged) == DT_OK && n > 0;
+}
+
 static dt_status tell_last(dt_rank *k, dt_status st)
 {
     if (st == DT_EIO && is_gone(k)) {
@@ -151,10 +157,12 @@ static dt_status tell_last(dt_rank *k, dt_status st)
     if (st != DT_EIO) {
         return st;
     }
-    return DT_CONTEXT(st,
-                      "the state of step %llu is not saved; free space, then go on from the last checkpoint with "
-                      "--resume %s",
-                      (unsigned long long)dt_rank_global_step(k), dt_rundir_path(k->r->d->dir));
+    const char *run = dt_rundir_path(k->r->d->dir);
+    const bool has_any = has_checkpoint(run);
+    return DT_CONTEXT(
+        st, "the state of step %llu is not saved; free space, then %s --resume %s",
+        (unsigned long long)dt_rank_global_step(k),
+        has_any ? "go on from the last checkpoint with" : "begin again, as there is no checkpoint yet, with", run);
 }
 
 /* Ranks have lost each other: nothing that they do together helps. */

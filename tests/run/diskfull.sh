@@ -78,6 +78,12 @@ expect 0 "" "$dtrain" ckpt verify "$work/never"
 expect 0 "" "$dtrain" run --resume "$work/never" --max-steps 6 --threads 1 -q
 same "$work/never"
 
+# --- never freed, and nothing was saved before ---
+DTRAIN_FAULT=fs.write:5+ expect 1 "free space, then begin again, as there is no checkpoint yet, with --resume $work/first" \
+    "$dtrain" $job --max-steps 6 --run-dir "$work/first" --set checkpoint.wait_s=1
+expect 0 "ended before its first checkpoint: it begins again" "$dtrain" run --resume "$work/first" --max-steps 6 --threads 1
+same "$work/first"
+
 # --- asked to stop while it waits ---
 DTRAIN_FAULT=fs.write:20+,run.stop:4+ expect 1 "is not saved" "$dtrain" $job --max-steps 6 --run-dir "$work/stop" --set checkpoint.wait_s=1
 expect 0 "" "$dtrain" run --resume "$work/stop" --max-steps 6 --threads 1 -q
