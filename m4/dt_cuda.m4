@@ -7,9 +7,10 @@ AC_DEFUN([DT_CUDA], [
     [build the module for NVIDIA GPUs with the CUDA toolkit at PATH (default: when one is found)])],
     [], [with_cuda=guess])
   AC_ARG_WITH([nvcc-gencode], [AS_HELP_STRING([--with-nvcc-gencode=FLAGS],
-    [code for which GPUs, as nvcc says it (default: -gencode for sm_75 80 86 89 90, and PTX for later ones)])],
+    [code for which GPUs, as nvcc says it (default: -gencode for those of sm_75 80 86 89 90 100 120 that nvcc knows, and PTX for later ones)])],
     [], [with_nvcc_gencode=])
   AC_ARG_VAR([NVCC], [CUDA compiler])
+  AC_SUBST([CUDA_ARCHS], ["75 80 86 89 90 100 120"])
   dt_cuda=no
   dt_cuda_why="not wanted"
   AS_IF([test "$with_cuda" != no], [
@@ -52,7 +53,7 @@ AC_DEFUN([DT_CUDA_PARTS], [
     NVCC_GENCODE=$with_nvcc_gencode
     AS_IF([test -z "$NVCC_GENCODE"], [
       dt_known=`"$NVCC" --list-gpu-arch | tr '\n' ' '`
-      for dt_arch in 75 80 86 89 90; do
+      for dt_arch in $CUDA_ARCHS; do
         AS_CASE([" $dt_known "], [*" compute_$dt_arch "*], [
           NVCC_GENCODE="$NVCC_GENCODE -gencode=arch=compute_$dt_arch,code=sm_$dt_arch"
           dt_last=$dt_arch

@@ -17,7 +17,9 @@ emulator_headers = \
 	tests/cuda/emulate/machine.h \
 	tests/cuda/emulate/mma.h
 EXTRA_DIST += $(emulator_sources) $(emulator_headers) tests/cuda/emulate/launch.sed tests/cuda/test_emulator.cu \
-	tests/cuda/emulator.sh tests/cuda/mutations.sh tests/cuda/orders.sh tests/cuda/phase1.sh tests/cuda/policies.sh
+	tests/cuda/emulator.sh tests/cuda/mutations.sh tests/cuda/orders.sh tests/cuda/phase1.sh tests/cuda/policies.sh \
+	tests/cuda/toolkit.sh tests/cuda/versions.sh
+dt_scripts += tests/cuda/versions_stand_ins.sh
 
 if HAVE_EMULATION
 dt_tests += tests/cuda/test_kernels

@@ -40,6 +40,25 @@ cuda_own_headers = \
 cuda_headers = $(cuda_own_headers) core/device/device.h core/backend/kernel.h
 EXTRA_DIST += build-aux/nvcc-wrap $(cuda_sources) $(cuda_own_headers)
 
+CUDA_FLAGS = -std=c++17 -O3 -lineinfo -Werror all-warnings \
+	--compiler-options -Wall,-Wextra,-Wno-unused-parameter,-fno-exceptions,-fno-threadsafe-statics,-fvisibility=hidden \
+	-I$(top_srcdir)/include -I$(top_srcdir)/core
+# an update has the bits of the CPU's: multiplication and addition are not contracted
+cuda_optim_flags = -fmad=false
+
+# By every release of CUDA that packages can be had of, for every GPU; an hour on two cores. Wants the network once.
+CUDA_VERSIONS =
+check-cuda-versions: dtrain
+	@DT_SRCDIR='$(abs_top_srcdir)' DT_BUILDDIR='$(abs_top_builddir)' CC='$(CC)' CUDA_VERSIONS='$(CUDA_VERSIONS)' \
+	CUDA_ARCHS='$(CUDA_ARCHS)' CUDA_SOURCES='$(cuda_sources)' CUDA_FLAGS='$(CUDA_FLAGS)' \
+	CUDA_FLAGS_optim='$(cuda_optim_flags)'; \
+	export DT_SRCDIR DT_BUILDDIR CC CUDA_VERSIONS CUDA_ARCHS CUDA_SOURCES CUDA_FLAGS CUDA_FLAGS_optim; \
+	$(SHELL) $(srcdir)/tests/cuda/versions.sh
+cuda-versions-clean:
+	rm -rf cuda-versions
+mostlyclean_hooks += cuda-versions-clean
+.PHONY: check-cuda-versions cuda-versions-clean
+
 if HAVE_CUDA
 cuda_objects = $(cuda_sources:.cu=.lo)
 module_LTLIBRARIES += core/backend/cuda/backend_cuda.la
@@ -49,16 +68,12 @@ core_backend_cuda_backend_cuda_la_LDFLAGS = -module -avoid-version -shared -no-u
 core_backend_cuda_backend_cuda_la_LIBADD = $(cuda_objects) $(CUDA_LIBS)
 core_backend_cuda_backend_cuda_la_DEPENDENCIES = $(cuda_objects)
 
-NVCC_FLAGS = -std=c++17 -O3 -lineinfo -Werror all-warnings \
-	--compiler-options -Wall,-Wextra,-Wno-unused-parameter,-fno-exceptions,-fno-threadsafe-statics,-fvisibility=hidden \
-	$(NVCC_GENCODE) -I$(top_srcdir)/include -I$(top_srcdir)/core
 cuda_file_flags =
-# an update has the bits of the CPU's: multiplication and addition are not contracted
-core/backend/cuda/optim.lo: cuda_file_flags = -fmad=false
+core/backend/cuda/optim.lo: cuda_file_flags = $(cuda_optim_flags)
 $(cuda_objects): %.lo: %.cu $(cuda_headers)
 	@$(MKDIR_P) $(@D)
 	$(AM_V_GEN)$(LIBTOOL) $(AM_LIBTOOLFLAGS) --silent --tag=CC --mode=compile $(SHELL) $(top_srcdir)/build-aux/nvcc-wrap \
-		$(NVCC) $(NVCC_FLAGS) $(cuda_file_flags) -c -o $@ $(srcdir)/$(<:$(srcdir)/%=%)
+		$(NVCC) $(CUDA_FLAGS) $(NVCC_GENCODE) $(cuda_file_flags) -c -o $@ $(srcdir)/$(<:$(srcdir)/%=%)
 
 cuda-mostlyclean:
 	$(LIBTOOL) --silent --mode=clean rm -f $(cuda_objects)
