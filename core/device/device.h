@@ -31,7 +31,7 @@ extern "C" {
 #endif
 
 #define DT_DEVICE_MODULE_ENTRY "dt_device_module" /* dt_device_module_fn, the one symbol a module exports */
-enum { DT_DEVICE_VERSION = 1 };
+enum { DT_DEVICE_VERSION = 2 };
 
 typedef struct dt_device dt_device; /* an opened device: context, library handles */
 typedef struct dt_device_stream dt_device_stream;
@@ -115,7 +115,9 @@ enum { DT_DEVICE_TO_DEVICE = 0, DT_DEVICE_TO_HOST, DT_DEVICE_WITHIN };
 
 /* ---- the end of a step ------------------------------------------------------------------------------------------- */
 
-enum { DT_DEVICE_MAX_LOSSES = 16, DT_DEVICE_BLOCK = 8192, DT_DEVICE_GRANULE = 64 };
+/* Sums of squares are taken of blocks of the arena, and blocks are added in one order: the same norm, whichever ranks
+ * had which blocks. */
+enum { DT_DEVICE_MAX_LOSSES = 16, DT_DEVICE_BLOCK = 1024, DT_DEVICE_GRANULE = 64 };
 
 typedef struct dt_device_consts { /* one update's numbers (optim/loops.h), rounded to float once by the host */
     float l2, beta1, one_minus_beta1, beta2, one_minus_beta2, rate, inv_root, eps, keep;
@@ -150,26 +152,42 @@ typedef struct dt_device_scaler { /* constant: fp16 loss scaling (core/amp) */
 typedef struct dt_device_result {      /* copied to the host, read a step late */
     double loss[DT_DEVICE_MAX_LOSSES]; /* sums over the leaves in the fixed tree */
     double norm;                       /* of the unscaled gradient, before clipping */
-    int64_t bad;                       /* the first element of the gradient that is not finite, -1: none */
+    int64_t bad;                       /* the first element of the gradient that is not finite, -1: none is known */
     double loss_scale;                 /* with which this step ran */
     uint64_t updates;                  /* after this step */
     uint64_t skipped;
     uint32_t is_finite, applied;
 } dt_device_result;
 
-typedef struct dt_device_finish {             /* all addresses are device addresses */
-    float *grad;                              /* [leaves, total]; leaf 0 becomes the sum over the fixed tree */
-    float *param, *moment[2];                 /* [total]; moment[1] NULL: SGD */
+/* Leaves of this rank that make a node of the fixed tree (collective/tree.h): a power of two of them. */
+typedef struct dt_device_node {
+    uint32_t first, n;
+} dt_device_node;
+
+/* Elements [begin, end) of the arena that this rank owns of the sum, and updates. A slice begins and ends with a block,
+ * or where everything in the block beyond is frozen, whose gradient is zero. moment: of its first element, in moments. */
+typedef struct dt_device_slice {
+    int64_t begin, end, moment;
+} dt_device_slice;
+
+typedef struct dt_device_finish {             /* all addresses are device addresses, but for node and slice */
+    float *grad;                              /* [leaves, total]; the first leaf of a node becomes its sum */
+    float *param;                             /* [total] */
+    float *moment[2];                         /* of the slices; moment[1] NULL: SGD */
     const uint8_t *trained;                   /* [total / DT_DEVICE_GRANULE]: 1 = may be updated */
     double *block_sum;                        /* [total / DT_DEVICE_BLOCK, rounded up] */
     double *seed;                             /* [n_losses], what the derivative starts from: written by begin */
-    const double *loss[DT_DEVICE_MAX_LOSSES]; /* per loss: [leaves] */
+    const double *loss[DT_DEVICE_MAX_LOSSES]; /* per loss: [loss_leaves] */
     const dt_device_control *control;
     dt_device_state *state;
     dt_device_result *result;
+    const dt_device_node *node;   /* [n_nodes] read while launching, as slice is */
+    const dt_device_slice *slice; /* [n_slices] */
     dt_device_scaler scaler;
-    int64_t total; /* a multiple of DT_DEVICE_GRANULE */
-    uint32_t leaves, n_losses;
+    int64_t total;                /* a multiple of DT_DEVICE_GRANULE */
+    uint32_t leaves, loss_leaves; /* loss_leaves: a power of two */
+    uint32_t n_losses, n_nodes, n_slices;
+    uint32_t is_part; /* 1: grad holds the sum in the slices alone, so that a bad element is not looked for */
 } dt_device_finish;
 
 /* ---- the table --------------------------------------------------------------------------------------------------- */
@@ -225,8 +243,14 @@ typedef struct dt_device_ops {
     const dt_device_kernel *(*kernel)(uint32_t op); /* NULL when the device has none for the op */
     /* Before forward: seeds from control and the loss scale; gradients to zero. */
     dt_status (*begin)(dt_device *d, const dt_device_finish *f, dt_device_stream *s);
-    /* After backward: sum of leaves, norm, finite check, loss scale, clipping and update, result. */
-    dt_status (*finish)(dt_device *d, const dt_device_finish *f, dt_device_stream *s);
+    /* After backward, one rank: sum, apply. One of several: sum; its slices of the sum of all ranks are put where they
+     * belong in grad; measure; block sums and losses of all ranks are put into their places; apply.
+     * sum: leaves into nodes, in the fixed tree, and block sums of the first node, which one rank needs no pass for. */
+    dt_status (*sum)(dt_device *d, const dt_device_finish *f, dt_device_stream *s);
+    /* Block sums of the slices of grad. */
+    dt_status (*measure)(dt_device *d, const dt_device_finish *f, dt_device_stream *s);
+    /* Norm and finite check, of all block sums and losses; loss scale, clipping, update of the slices, result. */
+    dt_status (*apply)(dt_device *d, const dt_device_finish *f, dt_device_stream *s);
 } dt_device_ops;
 
 typedef const dt_device_ops *dt_device_module_fn(const dt_device_host *host);

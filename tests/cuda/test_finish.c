@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The end of a step on a device (cuda/optim.cu) against the same on host memory (tests/device/host_device.h): sum of
- * leaves, norm, decision, update. Sums and updates must have the same bits; a norm may differ in its last ones, and
+ * leaves, norm, decision, update, on one rank and on parts of several. Sums and updates must have the same bits; a norm may differ in its last ones, and
  * with it an update that is clipped. Runs on the emulated device, and on a GPU with DT_CHECK_GPU=1 (skipped without
  * one).
  */
@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "base/rng.h"
+#include "collective/tree_sum.h"
 #include "cuda/open.h"
 #include "device/host_device.h"
 
@@ -30,6 +31,8 @@ typedef struct side { /* one device and what lies on it */
     double *loss[LOSSES];
     dt_device_control *control;
     uint8_t *trained;
+    dt_device_node node;
+    dt_device_slice slice;
 } side;
 
 typedef struct setting {
@@ -82,7 +85,16 @@ static void put_draws(side *s, float *to, uint64_t stream, int64_t n, float scal
 static void init(side *s, const setting *c)
 {
     const size_t bytes = (size_t)c->total * sizeof(float);
-    s->f = (dt_device_finish){.total = c->total, .leaves = c->leaves, .n_losses = LOSSES};
+    s->node = (dt_device_node){.n = c->leaves};
+    s->slice = (dt_device_slice){.end = c->total};
+    s->f = (dt_device_finish){.node = &s->node,
+                              .slice = &s->slice,
+                              .total = c->total,
+                              .leaves = c->leaves,
+                              .loss_leaves = c->leaves,
+                              .n_losses = LOSSES,
+                              .n_nodes = 1,
+                              .n_slices = 1};
     s->f.grad = take(s, bytes * c->leaves);
     s->f.param = take(s, bytes);
     s->f.moment[0] = take(s, bytes);
@@ -138,7 +150,8 @@ static void fini(side *s)
     }
 }
 
-static void run(side *s, const setting *c)
+/* Everything before the end of a step: gradients of leaves are there. */
+static void begin(side *s, const setting *c)
 {
     const float nan = NAN;
     double seed[LOSSES];
@@ -152,7 +165,13 @@ static void run(side *s, const setting *c)
     if (c->bad >= 0) {
         put(s, s->f.grad + c->bad, &nan, sizeof(nan));
     }
-    assert_int_equal(s->ops->finish(s->device, &s->f, s->stream), DT_OK);
+}
+
+static void run(side *s, const setting *c)
+{
+    begin(s, c);
+    assert_int_equal(s->ops->sum(s->device, &s->f, s->stream), DT_OK);
+    assert_int_equal(s->ops->apply(s->device, &s->f, s->stream), DT_OK);
     assert_int_equal(s->ops->stream_sync(s->device, s->stream), DT_OK);
 }
 
@@ -229,12 +248,169 @@ static void test_not_finite(void **state)
     check(&(setting){.leaves = 2, .total = MAX_TOTAL, .is_sgd = true, .loss_scale = 1, .bad = 0});
 }
 
+/* ---- one of several ranks ---------------------------------------------------------------------------------------- */
+
+enum { SHARED_LEAVES = 8, MOST_RANKS = 5 };
+
+typedef struct part { /* a rank: its leaves of those that one rank has in `whole` */
+    dt_tree_shape shape;
+    dt_tree_node cover[DT_TREE_MAX_NODES];
+    dt_device_node node[DT_TREE_MAX_NODES];
+    dt_device_slice slice[2];
+    side s;
+} part;
+
+/* Two buckets, as if the elements between them were frozen; the rank's slice of each. */
+static void cut(part *p, int64_t total)
+{
+    const dt_range bucket[] = {{0, total / 2 / DT_SLICE_UNIT * DT_SLICE_UNIT},
+                               {total / 2 / DT_SLICE_UNIT * DT_SLICE_UNIT, total}};
+    int64_t moment = 0;
+    for (int k = 0; k < 2; k++) {
+        const dt_range r = dt_slice_of(bucket[k], p->shape.ranks, p->shape.rank);
+        p->slice[k] = (dt_device_slice){.begin = r.begin, .end = r.end, .moment = moment};
+        moment += r.end - r.begin;
+    }
+}
+
+/* The gradients, moments and losses of its part, from one rank that has all of them. */
+static void begin_part(part *p, side *whole, const setting *c)
+{
+    const uint32_t first = dt_tree_leaf_begin(&p->shape, p->shape.rank);
+    const uint32_t own = dt_tree_leaf_begin(&p->shape, p->shape.rank + 1) - first;
+    const size_t bytes = (size_t)c->total * sizeof(float);
+    float *x = malloc(bytes);
+    init(&p->s, c);
+    cut(p, c->total);
+    p->s.f.leaves = own;
+    p->s.f.n_nodes = dt_tree_cover(&p->shape, p->shape.rank, p->cover);
+    for (uint32_t k = 0; k < p->s.f.n_nodes; k++) {
+        p->node[k] = (dt_device_node){(p->cover[k].index << p->cover[k].height) - first, 1u << p->cover[k].height};
+    }
+    p->s.f.node = p->node;
+    p->s.f.slice = p->slice;
+    p->s.f.n_slices = 2;
+    p->s.f.is_part = 1;
+    for (uint32_t l = 0; l < own; l++) {
+        get(whole, x, whole->f.grad + (first + l) * c->total, bytes);
+        put(&p->s, p->s.f.grad + l * c->total, x, bytes);
+    }
+    for (int m = 0; m < (c->is_sgd ? 1 : 2); m++) {
+        get(whole, x, whole->f.moment[m], bytes);
+        for (int k = 0; k < 2; k++) {
+            put(&p->s, p->s.f.moment[m] + p->slice[k].moment, x + p->slice[k].begin,
+                (size_t)(p->slice[k].end - p->slice[k].begin) * sizeof(float));
+        }
+    }
+    free(x);
+    assert_int_equal(p->s.ops->sum(p->s.device, &p->s.f, p->s.stream), DT_OK);
+}
+
+/* What ranks do between them, here by hand: all nodes, left to right, added as siblings meet. */
+static float *sum_of_all(part *p, uint32_t ranks, int64_t total)
+{
+    float *value[SHARED_LEAVES];
+    dt_tree_node at[SHARED_LEAVES];
+    uint32_t top = 0;
+    for (uint32_t r = 0; r < ranks; r++) {
+        for (uint32_t k = 0; k < p[r].s.f.n_nodes; k++) {
+            value[top] = malloc((size_t)total * sizeof(float));
+            get(&p[r].s, value[top], p[r].s.f.grad + p[r].node[k].first * total, (size_t)total * sizeof(float));
+            at[top++] = p[r].cover[k];
+            while (top > 1 && at[top - 2].height == at[top - 1].height && (at[top - 2].index & 1) == 0) {
+                dt_optim_add(value[top - 2], value[top - 1], 0, total);
+                free(value[--top]);
+                at[top - 1] = (dt_tree_node){.height = at[top - 1].height + 1, .index = at[top - 1].index / 2};
+            }
+        }
+    }
+    assert_int_equal(top, 1);
+    return value[0];
+}
+
+static void measure_parts(part *p, uint32_t ranks, const float *sum, int64_t total)
+{
+    double block[MAX_TOTAL / DT_DEVICE_BLOCK + 1], theirs[MAX_TOTAL / DT_DEVICE_BLOCK + 1];
+    const size_t bytes = ((size_t)(total - 1) / DT_DEVICE_BLOCK + 1) * sizeof(double);
+    for (uint32_t r = 0; r < ranks; r++) {
+        for (int k = 0; k < 2; k++) {
+            const dt_device_slice *s = &p[r].slice[k];
+            put(&p[r].s, p[r].s.f.grad + s->begin, sum + s->begin, (size_t)(s->end - s->begin) * sizeof(float));
+        }
+        assert_int_equal(p[r].s.ops->measure(p[r].s.device, &p[r].s.f, p[r].s.stream), DT_OK);
+        get(&p[r].s, theirs, p[r].s.f.block_sum, bytes);
+        for (int k = 0; k < 2; k++) {
+            for (int64_t b = p[r].slice[k].begin / DT_DEVICE_BLOCK; b * DT_DEVICE_BLOCK < p[r].slice[k].end; b++) {
+                block[b] = theirs[b];
+            }
+        }
+    }
+    for (uint32_t r = 0; r < ranks; r++) {
+        put(&p[r].s, p[r].s.f.block_sum, block, bytes);
+        assert_int_equal(p[r].s.ops->apply(p[r].s.device, &p[r].s.f, p[r].s.stream), DT_OK);
+    }
+}
+
+static void same_part(part *p, side *whole, const setting *c)
+{
+    dt_device_result x, y;
+    get(whole, &x, whole->f.result, sizeof(x));
+    get(&p->s, &y, p->s.f.result, sizeof(y));
+    assert_int_equal(y.bad, -1); /* nobody here can know */
+    y.bad = x.bad;
+    assert_memory_equal(&x, &y, sizeof(x));
+    for (int k = 0; k < 2; k++) {
+        const dt_device_slice *s = &p->slice[k];
+        same(whole, &p->s, whole->f.param + s->begin, p->s.f.param + s->begin, s->end - s->begin, false, "parameters");
+        for (int m = 0; m < (c->is_sgd ? 1 : 2); m++) {
+            same(whole, &p->s, whole->f.moment[m] + s->begin, p->s.f.moment[m] + s->moment, s->end - s->begin, false,
+                 "moment");
+        }
+    }
+}
+
+/* Ranks that each have a part of the leaves and a part of the sum end in the bits of one that has all. */
+static void check_parts(uint32_t ranks, const setting *c)
+{
+    part *p = calloc(ranks, sizeof(*p));
+    side whole = gpu;
+    begin(&whole, c);
+    for (uint32_t r = 0; r < ranks; r++) {
+        p[r].s = gpu;
+        p[r].shape = (dt_tree_shape){.leaves = c->leaves, .ranks = ranks, .rank = r};
+        begin_part(&p[r], &whole, c);
+    }
+    assert_int_equal(gpu.ops->sum(gpu.device, &whole.f, gpu.stream), DT_OK);
+    assert_int_equal(gpu.ops->apply(gpu.device, &whole.f, gpu.stream), DT_OK);
+    float *sum = sum_of_all(p, ranks, c->total);
+    measure_parts(p, ranks, sum, c->total);
+    for (uint32_t r = 0; r < ranks; r++) {
+        same_part(&p[r], &whole, c);
+        fini(&p[r].s);
+    }
+    free(sum);
+    fini(&whole);
+    free(p);
+}
+
+static void test_parts_of_ranks(void **state)
+{
+    (void)state;
+    for (uint32_t ranks = 1; ranks <= MOST_RANKS; ranks++) {
+        check_parts(ranks,
+                    &(setting){.leaves = SHARED_LEAVES, .total = MAX_TOTAL, .clip = 0.5, .loss_scale = 8, .bad = -1});
+    }
+    check_parts(2, &(setting){.leaves = SHARED_LEAVES, .total = 64, .is_sgd = true, .loss_scale = 1, .bad = -1});
+    check_parts(3, &(setting){.leaves = SHARED_LEAVES, .total = 8192 + 64, .loss_scale = 1, .bad = 8192});
+}
+
 static void test_refusals(void **state)
 {
     (void)state;
-    dt_device_finish f = {.leaves = 3, .total = 64};
-    assert_int_equal(gpu.ops->finish(gpu.device, &f, gpu.stream), DT_EINVAL);
-    assert_non_null(strstr(dt_error_text(), "3 leaves on one device; a power of two up to 64"));
+    const dt_device_node node = {.n = 3};
+    dt_device_finish f = {.node = &node, .n_nodes = 1, .leaves = 3, .total = 64};
+    assert_int_equal(gpu.ops->sum(gpu.device, &f, gpu.stream), DT_EINVAL);
+    assert_non_null(strstr(dt_error_text(), "3 leaves in a node on one device; a power of two up to 64"));
 }
 
 int main(void)
@@ -244,10 +420,8 @@ int main(void)
         return cannot != 0 ? cannot : 1;
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_leaves),
-        cmocka_unit_test(test_kinds),
-        cmocka_unit_test(test_not_finite),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_leaves),         cmocka_unit_test(test_kinds),    cmocka_unit_test(test_not_finite),
+        cmocka_unit_test(test_parts_of_ranks), cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

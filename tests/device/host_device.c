@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_VIEWS = DT_KERNEL_MAX_IN + DT_KERNEL_MAX_OUT, MAX_DEVICE_KERNELS = 128 };
+enum { MAX_VIEWS = DT_KERNEL_MAX_IN + DT_KERNEL_MAX_OUT, MAX_DEVICE_KERNELS = 128, MAX_NODES = 24, MAX_SLICES = 64 };
 
 /* ---- queues ------------------------------------------------------------------------------------------------------ */
 
@@ -26,7 +26,9 @@ typedef struct order { /* something to do */
         ORDER_COPY,
         ORDER_ZERO,
         ORDER_BEGIN,
-        ORDER_FINISH,
+        ORDER_SUM,
+        ORDER_MEASURE,
+        ORDER_APPLY,
         ORDER_GRAPH,
         ORDER_RECORD,
         ORDER_WAIT
@@ -38,6 +40,8 @@ typedef struct order { /* something to do */
     const void *from;
     size_t bytes;
     dt_device_finish finish;
+    dt_device_node node[MAX_NODES]; /* of finish, which points elsewhere */
+    dt_device_slice slice[MAX_SLICES];
     struct dt_device_graph *graph;
     struct dt_device_event *event;
     uint64_t ticket; /* of the event */
@@ -187,22 +191,37 @@ static void begin_now(const dt_device_finish *f)
     }
 }
 
-/* As the CPU path does it: the tree, then norms of DT_SLICE_UNIT elements in order. */
-static double sum_leaves(const dt_device_finish *f)
+/* As the CPU path does it: norms of DT_SLICE_UNIT elements, which are a block. */
+static void measure(const dt_device_finish *f, const float *grad, int64_t begin, int64_t end)
 {
-    for (uint32_t step = 1; step < f->leaves; step *= 2) {
-        for (uint32_t i = 0; i < f->leaves; i += 2 * step) {
-            dt_optim_add(f->grad + i * f->total, f->grad + (i + step) * f->total, 0, f->total);
-        }
+    for (int64_t at = begin; at < end;) {
+        const int64_t cut = (at / DT_DEVICE_BLOCK + 1) * DT_DEVICE_BLOCK, to = cut < end ? cut : end;
+        f->block_sum[at / DT_DEVICE_BLOCK] = dt_optim_sum_squares(grad, at, to);
+        at = to;
     }
-    double sum = 0;
-    for (int64_t at = 0; at < f->total; at += DT_SLICE_UNIT) {
-        sum += dt_optim_sum_squares(f->grad, at, at + DT_SLICE_UNIT < f->total ? at + DT_SLICE_UNIT : f->total);
-    }
-    return sum;
 }
 
-static void update(const dt_device_finish *f, const dt_device_result *r)
+static void sum_now(const dt_device_finish *f)
+{
+    for (uint32_t k = 0; k < f->n_nodes; k++) {
+        float *node = f->grad + f->node[k].first * f->total;
+        for (uint32_t step = 1; step < f->node[k].n; step *= 2) {
+            for (uint32_t i = 0; i < f->node[k].n; i += 2 * step) {
+                dt_optim_add(node + i * f->total, node + (i + step) * f->total, 0, f->total);
+            }
+        }
+    }
+    measure(f, f->grad, 0, f->total);
+}
+
+static void measure_now(const dt_device_finish *f)
+{
+    for (uint32_t k = 0; k < f->n_slices; k++) {
+        measure(f, f->grad, f->slice[k].begin, f->slice[k].end);
+    }
+}
+
+static void update(const dt_device_finish *f, const dt_device_result *r, dt_device_slice s)
 {
     const dt_device_consts *c = &f->control->consts[r->updates == f->control->first ? 0 : 1];
     double scale = 1.0 / r->loss_scale;
@@ -219,16 +238,15 @@ static void update(const dt_device_finish *f, const dt_device_result *r)
                                .inv_root = c->inv_root,
                                .eps = c->eps,
                                .keep = c->keep};
-    for (int64_t i = 0; i < f->total; i += DT_DEVICE_GRANULE) {
-        if (f->trained[i / DT_DEVICE_GRANULE] == 0) {
-            continue;
+    for (int64_t i = s.begin; i < s.end;) {
+        const int64_t cut = (i / DT_DEVICE_GRANULE + 1) * DT_DEVICE_GRANULE, end = cut < s.end ? cut : s.end;
+        const int64_t m = s.moment + i - s.begin;
+        if (f->trained[i / DT_DEVICE_GRANULE] != 0 && f->moment[1] != NULL) {
+            dt_optim_loops_base.adam(&k, f->param + i, f->grad + i, f->moment[0] + m, f->moment[1] + m, end - i);
+        } else if (f->trained[i / DT_DEVICE_GRANULE] != 0) {
+            dt_optim_loops_base.sgd(&k, f->param + i, f->grad + i, f->moment[0] + m, end - i);
         }
-        if (f->moment[1] != NULL) {
-            dt_optim_loops_base.adam(&k, f->param + i, f->grad + i, f->moment[0] + i, f->moment[1] + i,
-                                     DT_DEVICE_GRANULE);
-        } else {
-            dt_optim_loops_base.sgd(&k, f->param + i, f->grad + i, f->moment[0] + i, DT_DEVICE_GRANULE);
-        }
+        i = end;
     }
 }
 
@@ -251,24 +269,27 @@ static void rescale(const dt_device_finish *f, bool is_finite)
     f->state->tolerance = s.tolerance;
 }
 
-static void finish_now(const dt_device_finish *f)
+static void apply_now(const dt_device_finish *f)
 {
     dt_device_result r = {.loss_scale = f->state->loss_scale, .bad = -1};
-    const double sum = sum_leaves(f);
+    double sum = 0;
+    for (int64_t i = 0; i * DT_DEVICE_BLOCK < f->total; i++) {
+        sum += f->block_sum[i];
+    }
     r.norm = sqrt(sum) / r.loss_scale;
     r.is_finite = isfinite(sum);
     for (uint32_t i = 0; i < f->n_losses; i++) {
         double leaf[64];
-        memcpy(leaf, f->loss[i], f->leaves * sizeof(double));
-        for (uint32_t step = 1; step < f->leaves; step *= 2) {
-            for (uint32_t k = 0; k < f->leaves; k += 2 * step) {
+        memcpy(leaf, f->loss[i], f->loss_leaves * sizeof(double));
+        for (uint32_t step = 1; step < f->loss_leaves; step *= 2) {
+            for (uint32_t k = 0; k < f->loss_leaves; k += 2 * step) {
                 leaf[k] += leaf[k + step];
             }
         }
         r.loss[i] = leaf[0];
         r.is_finite = r.is_finite && isfinite(leaf[0]);
     }
-    for (int64_t i = 0; i < f->total && r.bad < 0; i++) {
+    for (int64_t i = 0; i < f->total && r.bad < 0 && !f->is_part; i++) {
         r.bad = isfinite(f->grad[i]) ? -1 : i;
     }
     r.applied = r.is_finite;
@@ -277,8 +298,8 @@ static void finish_now(const dt_device_finish *f)
     rescale(f, r.applied);
     r.updates = f->state->updates;
     r.skipped = f->state->skipped;
-    if (r.applied) {
-        update(f, &r);
+    for (uint32_t k = 0; k < f->n_slices && r.applied; k++) {
+        update(f, &r, f->slice[k]);
     }
     *f->result = r;
 }
@@ -308,9 +329,15 @@ static void run_order(const order *o)
     case ORDER_BEGIN:
         begin_now(&o->finish);
         break;
-    case ORDER_FINISH:
-        finish_now(&o->finish);
+    case ORDER_SUM:
+    case ORDER_MEASURE:
+    case ORDER_APPLY: {
+        dt_device_finish f = o->finish; /* the lists moved with the order */
+        f.node = o->node;
+        f.slice = o->slice;
+        (o->kind == ORDER_SUM ? sum_now : o->kind == ORDER_MEASURE ? measure_now : apply_now)(&f);
         break;
+    }
     case ORDER_GRAPH:
         for (size_t i = 0; i < o->graph->list.n; i++) {
             run_order(&o->graph->list.at[i]);
@@ -581,13 +608,36 @@ static dt_status begin(dt_device *d, const dt_device_finish *f, dt_device_stream
     return DT_OK;
 }
 
-static dt_status finish(dt_device *d, const dt_device_finish *f, dt_device_stream *s)
+static dt_status issue_end(const dt_device_finish *f, dt_device_stream *s, int kind)
+{
+    if (f->n_nodes > MAX_NODES || f->n_slices > MAX_SLICES) {
+        return DT_FAIL(DT_EINVAL, "%u nodes and %u slices, at most %d and %d are possible", f->n_nodes, f->n_slices,
+                       MAX_NODES, MAX_SLICES);
+    }
+    order *o = issue(s);
+    o->kind = kind;
+    o->finish = *f;
+    memcpy(o->node, f->node, f->n_nodes * sizeof(*f->node));
+    memcpy(o->slice, f->slice, f->n_slices * sizeof(*f->slice));
+    return DT_OK;
+}
+
+static dt_status sum(dt_device *d, const dt_device_finish *f, dt_device_stream *s)
 {
     (void)d;
-    order *o = issue(s);
-    o->kind = ORDER_FINISH;
-    o->finish = *f;
-    return DT_OK;
+    return issue_end(f, s, ORDER_SUM);
+}
+
+static dt_status measure_slices(dt_device *d, const dt_device_finish *f, dt_device_stream *s)
+{
+    (void)d;
+    return issue_end(f, s, ORDER_MEASURE);
+}
+
+static dt_status apply(dt_device *d, const dt_device_finish *f, dt_device_stream *s)
+{
+    (void)d;
+    return issue_end(f, s, ORDER_APPLY);
 }
 
 /* One launcher per op, because a kernel is not told which op it is. */
@@ -649,7 +699,9 @@ const dt_device_ops *host_device_ops(void)
                                       .graph_nodes = graph_nodes,
                                       .kernel = kernel,
                                       .begin = begin,
-                                      .finish = finish};
+                                      .sum = sum,
+                                      .measure = measure_slices,
+                                      .apply = apply};
     return &ops;
 }
 

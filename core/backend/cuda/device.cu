@@ -486,6 +486,8 @@ extern "C" DT_EXPORT const dt_device_ops *dt_device_module(const dt_device_host 
     ops.graph_nodes = graph_nodes;
     ops.kernel = dt_cuda_kernel;
     ops.begin = dt_cuda_begin;
-    ops.finish = dt_cuda_finish;
+    ops.sum = dt_cuda_sum;
+    ops.measure = dt_cuda_measure;
+    ops.apply = dt_cuda_apply;
     return &ops;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The begin and the end of a step: seeds; then sum of leaves in the fixed tree (collective/tree.h), norm, decision
- * (finite? clip? loss scale), update, each a single pass over the flat arenas. Compiled without contraction, so that an
+ * The begin and the end of a step: seeds; then sum of leaves in the fixed tree (collective/tree.h), squares, decision
+ * (norm, finite? clip? loss scale), update, each a single pass over the flat arenas, or over slices of them. Compiled without contraction, so that an
  * update has the bits of optim/loops.c.
  */
 #include "backend/cuda/table.h"
@@ -55,6 +55,25 @@ template <int L> __global__ void sum_leaves(float *grad, int64_t total, double *
     sum = dt_cuda_block_sum(sum, shared);
     if (threadIdx.x == 0) {
         block_sum[blockIdx.x] = sum;
+    }
+}
+
+/* The same sums of what is summed already, in a slice that begins in block `first`. */
+__global__ void squares(const float *grad, dt_device_slice s, int64_t first, double *block_sum)
+{
+    __shared__ double shared[32];
+    const int64_t block = first + blockIdx.x;
+    double sum = 0;
+    for (int k = 0; k < PER_THREAD; k++) {
+        const int64_t i = block * DT_DEVICE_BLOCK + k * THREADS + threadIdx.x;
+        if (i >= s.begin && i < s.end) {
+            const float g = grad[i];
+            sum += (double)g * g;
+        }
+    }
+    sum = dt_cuda_block_sum(sum, shared);
+    if (threadIdx.x == 0) {
+        block_sum[block] = sum;
     }
 }
 
@@ -141,14 +160,14 @@ __global__ void decide(dt_device_finish f, losses l, int n_blocks)
         is_sum_finite = isfinite(sum);
     }
     __syncthreads();
-    const int64_t bad = is_sum_finite ? -1 : find_bad(f, n_blocks);
+    const int64_t bad = is_sum_finite || f.is_part ? -1 : find_bad(f, n_blocks);
     if (threadIdx.x != 0) {
         return;
     }
     dt_device_result r = {};
     bool is_finite = is_sum_finite;
     for (uint32_t i = 0; i < f.n_losses; i++) {
-        r.loss[i] = tree_of_leaves(l.leaf[i], f.leaves);
+        r.loss[i] = tree_of_leaves(l.leaf[i], f.loss_leaves);
         is_finite = is_finite && isfinite(r.loss[i]);
     }
     r.loss_scale = f.state->loss_scale;
@@ -182,44 +201,48 @@ __device__ dt_device_consts consts_of(const dt_device_finish &f, const dt_device
 }
 
 struct adam {
-    __device__ static void update(const dt_device_finish &f, const dt_device_consts &k, int64_t i, float grad)
+    __device__ static void update(const dt_device_finish &f, const dt_device_consts &k, int64_t i, int64_t at,
+                                  float grad)
     {
-        const float m = k.beta1 * f.moment[0][i] + k.one_minus_beta1 * grad;
-        const float v = k.beta2 * f.moment[1][i] + k.one_minus_beta2 * (grad * grad);
-        f.moment[0][i] = m;
-        f.moment[1][i] = v;
+        const float m = k.beta1 * f.moment[0][at] + k.one_minus_beta1 * grad;
+        const float v = k.beta2 * f.moment[1][at] + k.one_minus_beta2 * (grad * grad);
+        f.moment[0][at] = m;
+        f.moment[1][at] = v;
         f.param[i] = k.keep * f.param[i] - k.rate * m / (sqrtf(v) * k.inv_root + k.eps);
     }
 };
 
 struct sgd {
-    __device__ static void update(const dt_device_finish &f, const dt_device_consts &k, int64_t i, float grad)
+    __device__ static void update(const dt_device_finish &f, const dt_device_consts &k, int64_t i, int64_t at,
+                                  float grad)
     {
-        const float m = k.beta1 * f.moment[0][i] + grad;
-        f.moment[0][i] = m;
+        const float m = k.beta1 * f.moment[0][at] + grad;
+        f.moment[0][at] = m;
         f.param[i] = f.param[i] - k.rate * m;
     }
 };
 
-/* An element a thread; grad is unscaled, clipped, and has its part of l2. */
-template <typename RULE> __global__ void update(dt_device_finish f)
+/* An element of a slice a thread; grad is unscaled, clipped, and has its part of l2. */
+template <typename RULE> __global__ void update(dt_device_finish f, dt_device_slice s)
 {
     const dt_device_result r = *f.result;
-    const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
-    if (!r.applied || i >= f.total || f.trained[i / DT_DEVICE_GRANULE] == 0) {
+    const int64_t n = (int64_t)blockIdx.x * THREADS + threadIdx.x, i = s.begin + n;
+    if (!r.applied || i >= s.end || f.trained[i / DT_DEVICE_GRANULE] == 0) {
         return;
     }
     float factor;
     const dt_device_consts k = consts_of(f, r, &factor);
-    RULE::update(f, k, i, f.grad[i] * factor + k.l2 * f.param[i]);
+    RULE::update(f, k, i, s.moment + n, f.grad[i] * factor + k.l2 * f.param[i]);
 }
 
-dt_status sum(const dt_device_finish *f, unsigned n_blocks, cudaStream_t s)
+dt_status sum_node(const dt_device_finish *f, dt_device_node node, cudaStream_t s)
 {
-    switch (f->leaves) {
+    const unsigned n_blocks = dt_cuda_blocks(f->total, DT_DEVICE_BLOCK);
+    float *grad = f->grad + (int64_t)node.first * f->total;
+    switch (node.n) {
 #define LEAVES(n)                                                                                                      \
     case n:                                                                                                            \
-        sum_leaves<n><<<n_blocks, THREADS, 0, s>>>(f->grad, f->total, f->block_sum);                                   \
+        sum_leaves<n><<<n_blocks, THREADS, 0, s>>>(grad, f->total, f->block_sum);                                      \
         return DT_CUDA_LAUNCHED();
         LEAVES(1)
         LEAVES(2)
@@ -230,9 +253,23 @@ dt_status sum(const dt_device_finish *f, unsigned n_blocks, cudaStream_t s)
         LEAVES(64)
 #undef LEAVES
     default:
-        return DT_CUDA_FAIL(DT_EINVAL, "%u leaves on one device; a power of two up to %d is possible", f->leaves,
+        return DT_CUDA_FAIL(DT_EINVAL, "%u leaves in a node on one device; a power of two up to %d is possible", node.n,
                             (int)MAX_LEAVES);
     }
+}
+
+dt_status update_slice(const dt_device_finish *f, dt_device_slice slice, cudaStream_t s)
+{
+    const unsigned grid = dt_cuda_blocks(slice.end - slice.begin, THREADS);
+    if (grid == 0) {
+        return DT_OK;
+    }
+    if (f->moment[1] != NULL) {
+        update<adam><<<grid, THREADS, 0, s>>>(*f, slice);
+    } else {
+        update<sgd><<<grid, THREADS, 0, s>>>(*f, slice);
+    }
+    return DT_CUDA_LAUNCHED();
 }
 
 } // namespace
@@ -246,29 +283,44 @@ dt_status dt_cuda_begin(dt_device *d, const dt_device_finish *f, dt_device_strea
     return DT_CUDA_LAUNCHED();
 }
 
-dt_status dt_cuda_finish(dt_device *d, const dt_device_finish *f, dt_device_stream *s)
+/* The first node is the last one to be summed: the block sums that stay are its own. */
+dt_status dt_cuda_sum(dt_device *d, const dt_device_finish *f, dt_device_stream *s)
+{
+    (void)d;
+    for (uint32_t k = f->n_nodes; k > 0 && f->total > 0; k--) {
+        DT_CUDA_TRY(sum_node(f, f->node[k - 1], (cudaStream_t)(void *)s));
+    }
+    return DT_OK;
+}
+
+dt_status dt_cuda_measure(dt_device *d, const dt_device_finish *f, dt_device_stream *s)
+{
+    (void)d;
+    for (uint32_t k = 0; k < f->n_slices; k++) {
+        const dt_device_slice at = f->slice[k];
+        const int64_t first = at.begin / DT_DEVICE_BLOCK, end = (at.end + DT_DEVICE_BLOCK - 1) / DT_DEVICE_BLOCK;
+        if (at.end > at.begin) {
+            squares<<<(unsigned)(end - first), THREADS, 0, (cudaStream_t)(void *)s>>>(f->grad, at, first, f->block_sum);
+            DT_CUDA_TRY(DT_CUDA_LAUNCHED());
+        }
+    }
+    return DT_OK;
+}
+
+dt_status dt_cuda_apply(dt_device *d, const dt_device_finish *f, dt_device_stream *s)
 {
     (void)d;
     const cudaStream_t stream = (cudaStream_t)(void *)s;
-    const unsigned n_blocks = dt_cuda_blocks(f->total, DT_DEVICE_BLOCK);
     losses l = {};
     for (uint32_t i = 0; i < f->n_losses; i++) {
         l.leaf[i] = f->loss[i];
     }
-    if (n_blocks > 0) {
-        DT_CUDA_TRY(sum(f, n_blocks, stream));
-    }
-    decide<<<1, THREADS, 0, stream>>>(*f, l, (int)n_blocks);
+    decide<<<1, THREADS, 0, stream>>>(*f, l, (int)dt_cuda_blocks(f->total, DT_DEVICE_BLOCK));
     DT_CUDA_TRY(DT_CUDA_LAUNCHED());
-    if (n_blocks > 0) {
-        const unsigned grid = dt_cuda_blocks(f->total, THREADS);
-        if (f->moment[1] != NULL) {
-            update<adam><<<grid, THREADS, 0, stream>>>(*f);
-        } else {
-            update<sgd><<<grid, THREADS, 0, stream>>>(*f);
-        }
+    for (uint32_t k = 0; k < f->n_slices; k++) {
+        DT_CUDA_TRY(update_slice(f, f->slice[k], stream));
     }
-    return DT_CUDA_LAUNCHED();
+    return DT_OK;
 }
 
 cudaError_t dt_cuda_probe(cudaFuncAttributes *f)

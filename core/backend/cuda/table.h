@@ -11,7 +11,9 @@ extern "C" {
 const dt_device_kernel *dt_cuda_kernel(uint32_t op); /* table.cu */
 /* optim.cu */
 dt_status dt_cuda_begin(dt_device *d, const dt_device_finish *f, dt_device_stream *s);
-dt_status dt_cuda_finish(dt_device *d, const dt_device_finish *f, dt_device_stream *s);
+dt_status dt_cuda_sum(dt_device *d, const dt_device_finish *f, dt_device_stream *s);
+dt_status dt_cuda_measure(dt_device *d, const dt_device_finish *f, dt_device_stream *s);
+dt_status dt_cuda_apply(dt_device *d, const dt_device_finish *f, dt_device_stream *s);
 cudaError_t dt_cuda_probe(cudaFuncAttributes *f); /* of one kernel: is there code for the current device? */
 }
 

@@ -330,6 +330,8 @@ static dt_status build(dt_trainer *t, dt_train_device *d)
     DT_TRY(d->ops->memory(d->device, &before, &total));
     d->leaves = t->lanes.leaf_end - t->lanes.leaf_begin;
     d->total = (t->d.params->total + DT_DEVICE_GRANULE - 1) / DT_DEVICE_GRANULE * DT_DEVICE_GRANULE;
+    d->node = (dt_device_node){.first = 0, .n = d->leaves};
+    d->slice = (dt_device_slice){.begin = 0, .end = d->total};
     set_classes(d, leaf_samples);
     DT_TRY(make_streams(d));
     DT_TRY(make_arenas(t, d));

@@ -53,6 +53,9 @@ struct dt_train_device {
     dt_device_result *result;
     int64_t total; /* elements of an arena, rounded up to granules */
 
+    dt_device_node node;   /* all leaves */
+    dt_device_slice slice; /* all elements */
+
     dt_device_state host_state; /* what the host has of the state; the arenas are the trainer's */
     bool host_has_it;           /* the host's arenas hold the state, perhaps changed: upload before the next step */
     uint64_t updates;           /* applied, as far as the host has read */

@@ -187,8 +187,13 @@ static dt_device_finish finish_of(const dt_trainer *t, const dt_device_buffer *b
                                      .interval = k->interval,
                                      .hysteresis = k->hysteresis,
                                      .refill = k->refill},
+                          .node = &d->node,
+                          .slice = &d->slice,
                           .total = d->total,
-                          .leaves = d->leaves};
+                          .leaves = d->leaves,
+                          .loss_leaves = d->leaves,
+                          .n_nodes = 1,
+                          .n_slices = 1};
     const dt_graph_loss *loss = NULL;
     f.n_losses = dt_graph_losses(t->train.graph, &loss);
     for (uint32_t i = 0; i < f.n_losses; i++) {
@@ -238,7 +243,8 @@ static dt_status run_all(const dt_trainer *t, const dt_device_class *k, const dt
     for (uint32_t first = 0; first < d->leaves; first += d->group) {
         DT_TRY(run_group(t, k, b, first, f.n_losses));
     }
-    DT_TRY(d->ops->finish(d->device, &f, d->compute));
+    DT_TRY(d->ops->sum(d->device, &f, d->compute));
+    DT_TRY(d->ops->apply(d->device, &f, d->compute));
     return d->ops->copy(d->device, b->result, d->result, sizeof(*b->result), DT_DEVICE_TO_HOST, d->compute);
 }
 
