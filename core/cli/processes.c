@@ -207,6 +207,9 @@ enum { MOST_PLUGINS = 64 };
 typedef struct told {
     char version[32], config[65];
     char device[64], cpu[32], bf16[32]; /* what it computes with; bf16: "none" where no phase has such products */
+    char libraries[64], uuid[48];       /* of a GPU: what else its bits rest on, and which one it is; "" without one */
+    uint32_t is_exact;                  /* the ranks' results are promised to have the same bits in some phase */
+    uint32_t n_devices;                 /* that it sees */
     uint64_t max_steps, program;
     uint64_t words[5]; /* hashes, of word_name below */
     uint64_t weights;  /* hash of comm.shard_weights of all phases: the configuration's hash is without */
@@ -264,10 +267,14 @@ static const char *other_plugin(const told *x, const told *y)
 /* Ranks that round differently would drift apart. */
 static dt_status compare_arithmetic(const told *one, const told *other, uint32_t r)
 {
+    const bool is_gpu = one->uuid[0] != '\0' && other->uuid[0] != '\0', is_free = is_gpu && one->is_exact == 0;
     const struct {
         const char *what, *mine, *theirs, *remedy;
     } parts[] = {
-        {"on", one->device, other->device, "use one kind of device on all machines, or engine.device=cpu"},
+        {"on", one->device, is_free ? one->device : other->device,
+         "use one kind of device on all machines, or engine.device=cpu"},
+        {"with", one->libraries, is_free ? one->libraries : other->libraries,
+         "install the same driver and CUDA on all machines, or engine.device=cpu"},
         {"in the arithmetic class", one->cpu, other->cpu,
          "use processors with AVX2 and FMA on all machines (with AVX-512 or not, they are all of class fma), and the "
          "same DTRAIN_CPU_ISA or none"},
@@ -308,14 +315,44 @@ static dt_status compare_two(uint32_t r, const told *first, const told *other)
     return DT_OK;
 }
 
+/* Two ranks on a GPU would take turns on it, and half of its memory each. */
+static dt_status compare_places(const told *all, uint32_t r)
+{
+    for (uint32_t k = 0; k < r; k++) {
+        if (all[r].uuid[0] != '\0' && strcmp(all[k].uuid, all[r].uuid) == 0) {
+            return DT_FAIL(
+                DT_ECONFIG,
+                "ranks %u and %u both compute on %s (%s), and each rank needs a GPU of its own; rank %u sees "
+                "%u: start at most as many processes on a machine as it has GPUs, with engine.device=cuda, "
+                "or say engine.device=cpu",
+                k, r, all[r].uuid, all[r].device, r, all[r].n_devices);
+        }
+    }
+    return DT_OK;
+}
+
 static dt_status compare(dt_comm *c, const told *mine, told *all)
 {
     DT_TRY(dt_comm_all_gather(c, mine, sizeof(*mine), all));
     for (uint32_t r = 1; r < dt_comm_size(c); r++) {
         DT_TRY(compare_two(r, &all[0], &all[r]));
         DT_TRY(compare_arithmetic(&all[0], &all[r], r));
+        DT_TRY(compare_places(all, r));
     }
     return DT_OK;
+}
+
+static dt_status tell_device(const dt_session_device *d, told *out)
+{
+    dt_device_versions v;
+    snprintf(out->device, sizeof(out->device), "%s", d->ops != NULL ? d->ops->info(d->handle)->name : "the processor");
+    if (d->ops == NULL) {
+        return DT_OK;
+    }
+    d->ops->versions(&v);
+    snprintf(out->libraries, sizeof(out->libraries), "driver %u, CUDA %u, cuBLASLt %u", v.driver, v.runtime, v.blas);
+    snprintf(out->uuid, sizeof(out->uuid), "%s", d->ops->info(d->handle)->uuid);
+    return d->ops->count(&out->n_devices);
 }
 
 /* out must be zeroed: all its bytes are compared and sent. */
@@ -324,7 +361,7 @@ static dt_status tell(const dt_session *s, const dt_args *a, uint64_t max_steps,
     const char *const word[] = {a->run_dir, a->name, a->resume, a->phase, a->init_from};
     const dt_session_device *d = &s->device;
     snprintf(out->version, sizeof(out->version), "%s", PACKAGE_VERSION);
-    snprintf(out->device, sizeof(out->device), "%s", d->ops != NULL ? d->ops->info(d->handle)->name : "the processor");
+    DT_TRY(tell_device(d, out));
     snprintf(out->cpu, sizeof(out->cpu), "%s", dt_cpu_class());
     snprintf(out->bf16, sizeof(out->bf16), "none");
     for (int64_t i = s->first; i < s->last && d->ops == NULL; i++) {
@@ -336,7 +373,10 @@ static dt_status tell(const dt_session *s, const dt_args *a, uint64_t max_steps,
     }
     for (int64_t i = s->first; i < s->last; i++) {
         dt_comm_opts comm;
+        dt_engine_opts engine;
         DT_TRY(dt_config_comm(s->config, i, &comm));
+        DT_TRY(dt_config_engine(s->config, i, &engine));
+        out->is_exact |= engine.reduction == DT_REDUCTION_EXACT;
         for (uint32_t k = 0; k < comm.n_weights; k++) {
             out->weights =
                 dt_hash64(comm.shard_weights[k], strlen(comm.shard_weights[k]) + 1, out->weights + (uint64_t)i);

@@ -165,7 +165,8 @@ typedef struct dt_device_node {
 } dt_device_node;
 
 /* Elements [begin, end) of the arena that this rank owns of the sum, and updates. A slice begins and ends with a block,
- * or where everything in the block beyond is frozen, whose gradient is zero. moment: of its first element, in moments. */
+ * or where everything in the block beyond is frozen, whose gradient is zero. moment: where its first element is in the
+ * arenas of moments. */
 typedef struct dt_device_slice {
     int64_t begin, end, moment;
 } dt_device_slice;

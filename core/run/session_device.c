@@ -62,6 +62,12 @@ static dt_status open_device(dt_session *s, const char *wish)
     if (w.kind == DT_DEVICE_CPU) {
         return DT_OK;
     }
+    if (w.kind == DT_DEVICE_CUDA && s->ranks > 1) {
+        return DT_FAIL(DT_ECONFIG,
+                       "%u virtual ranks (comm.backend = \"sim\") are one process, and a process has one GPU; start a "
+                       "process for each rank (--nproc %u), or say --device cpu",
+                       s->ranks, s->ranks);
+    }
     if (w.kind == DT_DEVICE_CUDA) {
         return take_device(s, &w);
     }
@@ -69,7 +75,7 @@ static dt_status open_device(dt_session *s, const char *wish)
     if (s->ranks > 1) {
         why = "virtual ranks run there";
     } else if (s->n_processes > 1) {
-        why = "several processes run there";
+        why = "several processes run there, unless engine.device=cuda says that each has a GPU of its own";
     } else if (!dt_device_driver_is_there()) {
         why = "no NVIDIA driver on this machine";
     } else if (take_device(s, &w) < 0) {

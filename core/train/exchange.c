@@ -27,7 +27,7 @@ struct dt_exchange {
     dt_comm_in *in;   /* [ranks] */
     char *mine, *all;
     size_t mine_cap, all_cap;
-    const dt_exec *names; /* an exec whose outputs are called as everybody's */
+    dt_exchange_from names; /* whose outputs are called as everybody's */
     found *found;
     uint32_t n_found, found_cap;
 };
@@ -102,14 +102,14 @@ static bool data_bytes(const dt_view *v, size_t *out_p)
 
 /* ---- sending ----------------------------------------------------------------------------------------------------- */
 
-/* Writes the outputs of n execs one after the other, or, without a place, says how long they are. */
-static size_t put(dt_exec *const *exec, uint32_t n, char *to)
+/* Writes the outputs of n slices one after the other, or, without a place, says how long they are. */
+static size_t put(const dt_exchange_from *from, uint32_t n, char *to)
 {
     size_t at = 0;
     const char *name = NULL;
     for (uint32_t i = 0; i < n; i++) {
         const dt_view *v = NULL;
-        for (uint32_t k = 0; (v = dt_exec_output_at(exec[i], k, &name)) != NULL; k++) {
+        for (uint32_t k = 0; (v = from->output(from->self, i, k, &name)) != NULL; k++) {
             size_t bytes = 0;
             (void)data_bytes(v, &bytes);
             if (to != NULL) {
@@ -143,16 +143,16 @@ static dt_status place_messages(dt_exchange *x)
     return DT_OK;
 }
 
-dt_status dt_exchange_run(dt_exchange *x, dt_exec *const *exec, uint32_t n, dt_status mine)
+dt_status dt_exchange_run(dt_exchange *x, const dt_exchange_from *from, uint32_t n, dt_status mine)
 {
     uint64_t bytes = 0;
-    x->names = exec[0];
+    x->names = *from;
     if (mine == DT_OK) {
-        bytes = put(exec, n, NULL);
+        bytes = put(from, n, NULL);
         mine = want(&x->mine, &x->mine_cap, (size_t)bytes + 1);
     }
     DT_TRY(dt_comm_agree(x->comm, mine));
-    put(exec, n, x->mine);
+    put(from, n, x->mine);
     DT_TRY(dt_comm_all_gather(x->comm, &bytes, sizeof(bytes), x->bytes));
     const dt_status placed = place_messages(x);
     DT_TRY(dt_comm_agree(x->comm, placed));
@@ -181,7 +181,7 @@ static dt_status take(dt_exchange *x, uint32_t rank, found *f)
 dt_status dt_exchange_next(dt_exchange *x, uint32_t rank)
 {
     const char *name = NULL;
-    for (x->n_found = 0; dt_exec_output_at(x->names, x->n_found, &name) != NULL; x->n_found++) {
+    for (x->n_found = 0; x->names.output(x->names.self, 0, x->n_found, &name) != NULL; x->n_found++) {
         if (x->n_found == x->found_cap) {
             found *grown = dt_realloc(x->found, (x->found_cap + 16) * sizeof(*grown));
             if (grown == NULL) {

@@ -14,9 +14,17 @@ typedef struct dt_exchange dt_exchange;
 
 dt_status dt_exchange_create(dt_comm *c, dt_exchange **out_p) DT_NODISCARD;
 void dt_exchange_destroy(dt_exchange *x);
-/* [collective] Outputs of the last run of exec[0..n) to all ranks. mine: how this rank's slices went; the worst of all
- * ranks comes back on all of them. Errors: DT_ENOMEM, DT_EDATA (more than fits in memory), those of communicators. */
-dt_status dt_exchange_run(dt_exchange *x, dt_exec *const *exec, uint32_t n, dt_status mine) DT_NODISCARD;
+/* What a rank ran: output k of slice i, and its name; NULL: there is none. Those of
+ * slice 0 are named before any run. */
+typedef struct dt_exchange_from {
+    const void *self;
+    const dt_view *(*output)(const void *self, uint32_t i, uint32_t k, const char **name_p);
+} dt_exchange_from;
+
+/* [collective] Outputs of slices [0, n) of the last run to all ranks; from stays as it is while they are shown. mine:
+ * how this rank's slices went; the worst of all ranks comes back on all of them. Errors: DT_ENOMEM, DT_EDATA (more than
+ * fits in memory), those of communicators. */
+dt_status dt_exchange_run(dt_exchange *x, const dt_exchange_from *from, uint32_t n, dt_status mine) DT_NODISCARD;
 /* The next slice of a rank: its outputs are found from now on. Errors: DT_ECOMM (it sent less, or no views). */
 dt_status dt_exchange_next(dt_exchange *x, uint32_t rank) DT_NODISCARD;
 const dt_view *dt_exchange_output(const dt_exchange *x, const char *name); /* of that slice; NULL: there is none */

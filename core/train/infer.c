@@ -185,14 +185,25 @@ static dt_status bring_round(const infer_round *r, uint32_t slots, uint32_t cap,
     return dt_bring_all(r->t, d, first, next - first);
 }
 
+static const dt_view *output_of_exec(const void *self, uint32_t i, uint32_t k, const char **name_p)
+{
+    return dt_exec_output_at(((const dt_compiled *)self)->exec[i], k, name_p);
+}
+
+static const dt_view *output_of_device(const void *self, uint32_t i, uint32_t k, const char **name_p)
+{
+    return dt_device_infer_output_at(((const dt_compiled *)self)->device, i, k, name_p);
+}
+
 static dt_status run_rounds(infer_round *r, uint32_t slots, uint32_t cap, const eyes *e)
 {
     const uint32_t ranks = dt_comm_size(r->t->d.comm);
+    const dt_exchange_from from = {r->c, r->c->device == NULL ? output_of_exec : output_of_device};
     uint64_t next = 0;
     while (next < r->c->source->count) {
         DT_TRY(bring_round(r, slots, cap, next));
         const dt_status mine = run_own(r, slots, cap, next);
-        DT_TRY(ranks > 1 ? dt_exchange_run(r->exchange, r->c->exec, r->n, mine) : mine);
+        DT_TRY(ranks > 1 ? dt_exchange_run(r->exchange, &from, r->n, mine) : mine);
         dt_status st = DT_OK;
         for (uint32_t k = 0; k < ranks && st == DT_OK; k++) {
             st = show_rank(r, k, slots, cap, &next, e);

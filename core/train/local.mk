@@ -4,6 +4,7 @@ core_libdtcore_la_SOURCES += \
 	core/train/compile.c \
 	core/train/on_device/device.c core/train/on_device/device.h core/train/on_device/internal.h \
 	core/train/on_device/infer.c core/train/on_device/infer.h \
+	core/train/on_device/ranks.c \
 	core/train/on_device/step.c \
 	core/train/exchange.c core/train/exchange.h \
 	core/train/feed.c core/train/feed.h \

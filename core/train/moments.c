@@ -28,8 +28,7 @@ float *dt_trainer_moment(dt_trainer *t, uint32_t which)
 
 dt_status dt_moments_make(dt_trainer *t)
 {
-    const bool is_whole = dt_comm_size(t->d.comm) == 1 || t->d.device_ops != NULL;
-    const int64_t n = is_whole ? t->d.params->total : t->reduce.n_own;
+    const int64_t n = dt_comm_size(t->d.comm) == 1 ? t->d.params->total : t->reduce.n_own;
     t->state.moment_bytes = (size_t)(n > 0 ? n : 1) * sizeof(float);
     for (uint32_t i = 0; i < dt_trainer_moments(t); i++) {
         void *p = NULL;
@@ -63,6 +62,7 @@ void dt_moments_drop(dt_trainer *t)
 
 static dt_status make_whole(dt_trainer *t)
 {
+    DT_TRY(dt_trainer_hold(t));
     drop_whole(t);
     t->scratch.gradient = NULL; /* its buffer is used */
     for (uint32_t i = 0; i < dt_trainer_moments(t); i++) {
@@ -94,7 +94,7 @@ dt_status dt_trainer_open_moments(dt_trainer *t, bool is_gathered)
     if (dt_comm_size(t->d.comm) == 1) {
         return DT_OK;
     }
-    dt_status st = make_whole(t);
+    const dt_status st = make_whole(t);
     if (!is_gathered) {
         return st;
     }

@@ -212,6 +212,10 @@ dt_status dt_moments_make(dt_trainer *t);
 void dt_moments_drop(dt_trainer *t);
 /* update.c. [collective] Norm, decision, update, and the parameters of all. */
 dt_status dt_update(dt_trainer *t, dt_step_report *out);
+/* [collective] Sums of squares of this rank's units, in reduce.unit_sum, to all ranks. */
+dt_status dt_share_units(dt_trainer *t);
+/* [collective] The first element of scratch.gradient that is not finite, in slices of any rank; -1: there is none. */
+dt_status dt_first_not_finite(dt_trainer *t, int64_t *bad_p);
 /* What each loss of the graph is divided by, for these live sizes ("B" last). */
 void dt_loss_norms(const dt_samples *s, const dt_compiled *c, const int64_t *size, double *norm);
 /* vector.c */

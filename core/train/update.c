@@ -99,8 +99,7 @@ static uint32_t pack_units(dt_trainer *t, uint32_t rank, double *row, bool is_ou
     return n;
 }
 
-/* Every rank's sums of squares to all ranks. */
-static dt_status share_units(dt_trainer *t)
+dt_status dt_share_units(dt_trainer *t)
 {
     dt_reduction *r = &t->reduce;
     const uint32_t ranks = dt_comm_size(t->d.comm), me = dt_comm_rank(t->d.comm);
@@ -129,7 +128,7 @@ static dt_status norm_of_gradient(dt_trainer *t, double *sum_p)
 {
     double sum = 0;
     DT_TRY(run_pieces(t, norm_job));
-    DT_TRY(share_units(t));
+    DT_TRY(dt_share_units(t));
     for (uint32_t i = 0; i < t->reduce.n_units; i++) {
         sum += t->reduce.unit_sum[i];
     }
@@ -183,8 +182,8 @@ dt_status dt_trainer_judge(dt_trainer *t, uint64_t step, bool is_finite, const d
     }
     return dt_scaler_gives_up(&t->state.scaler, c) ? diverged(t, step, r, bad) : DT_OK;
 }
-/* The first element of the gradient that is not finite, on any rank; -1: there is none. */
-static dt_status first_not_finite(dt_trainer *t, int64_t *bad_p)
+
+dt_status dt_first_not_finite(dt_trainer *t, int64_t *bad_p)
 {
     const uint32_t ranks = dt_comm_size(t->d.comm);
     int64_t bad = INT64_MAX;
@@ -221,7 +220,7 @@ dt_status dt_update(dt_trainer *t, dt_step_report *out)
     out->grad_norm = sqrt(sum) / scale;
     out->learning_rate = dt_trainer_rate(t, t->state.updates + 1);
     dt_scaler_update(&t->state.scaler, &t->c.scaling, is_finite);
-    DT_TRY(is_finite ? DT_OK : first_not_finite(t, &bad));
+    DT_TRY(is_finite ? DT_OK : dt_first_not_finite(t, &bad));
     DT_TRY(dt_trainer_judge(t, t->state.step + 1, is_finite, out, bad));
     if (!is_finite) {
         return DT_OK; /* skipped */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The end of a step on a device (cuda/optim.cu) against the same on host memory (tests/device/host_device.h): sum of
- * leaves, norm, decision, update, on one rank and on parts of several. Sums and updates must have the same bits; a norm may differ in its last ones, and
- * with it an update that is clipped. Runs on the emulated device, and on a GPU with DT_CHECK_GPU=1 (skipped without
- * one).
+ * leaves, norm, decision, update. Sums and updates must have the same bits; a norm may differ in its last ones, and
+ * with it an update that is clipped. Parts of several ranks must come to all bits of one that has everything. Runs on
+ * the emulated device, and on a GPU with DT_CHECK_GPU=1 (skipped without one).
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -13,6 +13,8 @@
 #include "optim/loops.h"
 
 #include <math.h>
+#include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -74,6 +76,14 @@ static dt_device the_device = {.about = {.major = 1, .n_units = 1, .name = "host
 static host_device_counts counts;
 static uint64_t capacity = UINT64_C(1) << 33;
 static uint32_t fail_in;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of these three: virtual ranks share the device */
+
+static void count_one(uint64_t *n)
+{
+    pthread_mutex_lock(&lock);
+    (*n)++;
+    pthread_mutex_unlock(&lock);
+}
 
 static order *push(orders *q)
 {
@@ -177,7 +187,7 @@ static dt_status run_kernel(const dt_device_args *a, uint32_t op)
     o->args = *a;
     memcpy(o->view, a->in, a->n_in * sizeof(*a->in));
     memcpy(o->view + a->n_in, a->out, a->n_out * sizeof(*a->out));
-    counts.launches++;
+    count_one(&counts.launches);
     return DT_OK;
 }
 
@@ -368,9 +378,16 @@ static void run_until(dt_device_stream *s, const dt_device_event *e, uint64_t ti
 
 /* ---- the table --------------------------------------------------------------------------------------------------- */
 
+/* HOST_DEVICES: how many there seem to be (1), each with a UUID of its own. */
+static uint32_t devices(void)
+{
+    const char *n = getenv("HOST_DEVICES");
+    return n != NULL && atoi(n) > 0 ? (uint32_t)atoi(n) : 1;
+}
+
 static dt_status count(uint32_t *n_p)
 {
-    *n_p = 1;
+    *n_p = devices();
     return DT_OK;
 }
 
@@ -379,6 +396,7 @@ static dt_status describe(uint32_t index, dt_device_info *out_p)
     *out_p = the_device.about;
     out_p->index = index;
     out_p->total_bytes = capacity;
+    snprintf(out_p->uuid, sizeof(out_p->uuid), "GPU-none%u", index);
     return DT_OK;
 }
 
@@ -389,9 +407,8 @@ static void versions(dt_device_versions *out_p)
 
 static dt_status open_device(uint32_t index, dt_device **out_p)
 {
-    (void)index;
     *out_p = &the_device;
-    return DT_OK;
+    return describe(index, &the_device.about);
 }
 
 static void close_device(dt_device *d)
@@ -418,19 +435,29 @@ static dt_status peer(uint32_t from, uint32_t to, uint32_t *can_p)
     return DT_OK;
 }
 
+/* Takes so many bytes of what there is. */
+static bool has_room(size_t bytes)
+{
+    pthread_mutex_lock(&lock);
+    const bool is_there = !(fail_in > 0 && --fail_in == 0) && counts.live_bytes + bytes <= capacity;
+    if (is_there) {
+        counts.live_bytes += bytes;
+        counts.peak_bytes = counts.live_bytes > counts.peak_bytes ? counts.live_bytes : counts.peak_bytes;
+        counts.allocations++;
+    }
+    pthread_mutex_unlock(&lock);
+    return is_there;
+}
+
 static dt_status alloc(dt_device *d, size_t bytes, void **device_p)
 {
     (void)d;
-    if ((fail_in > 0 && --fail_in == 0) || counts.live_bytes + bytes > capacity) {
+    if (!has_room(bytes)) {
         return DT_FAIL(DT_ENOMEM, "host memory has no room for %zu bytes more", bytes);
     }
     char *p = aligned_alloc(256, (bytes + 511) / 256 * 256);
     memset(p, 0, (bytes + 511) / 256 * 256);
     memcpy(p, &bytes, sizeof(bytes)); /* its size stands before it */
-    memset(p + 256, 0, bytes);
-    counts.live_bytes += bytes;
-    counts.peak_bytes = counts.live_bytes > counts.peak_bytes ? counts.live_bytes : counts.peak_bytes;
-    counts.allocations++;
     *device_p = p + 256;
     return DT_OK;
 }
@@ -441,7 +468,9 @@ static void release(dt_device *d, void *device)
     if (device != NULL) {
         size_t bytes = 0;
         memcpy(&bytes, (char *)device - 256, sizeof(bytes));
+        pthread_mutex_lock(&lock);
         counts.live_bytes -= bytes;
+        pthread_mutex_unlock(&lock);
         free((char *)device - 256);
     }
 }
@@ -478,7 +507,7 @@ static void stream_destroy(dt_device *d, dt_device_stream *s)
 static dt_status stream_sync(dt_device *d, dt_device_stream *s)
 {
     (void)d;
-    counts.syncs++;
+    count_one(&counts.syncs);
     run_until(s, NULL, 0);
     return DT_OK;
 }
@@ -521,7 +550,7 @@ static dt_status event_wait(dt_device *d, dt_device_event *e, dt_device_stream *
 static dt_status event_sync(dt_device *d, dt_device_event *e)
 {
     (void)d;
-    counts.syncs++;
+    count_one(&counts.syncs);
     if (e->reached < e->issued) {
         run_until(e->stream, e, e->issued);
     }
@@ -571,7 +600,7 @@ static dt_status capture_end(dt_device *d, dt_device_stream *s, dt_device_graph 
     (void)d;
     *out_p = s->capturing;
     s->capturing = NULL;
-    counts.captures++;
+    count_one(&counts.captures);
     return DT_OK;
 }
 
@@ -590,7 +619,7 @@ static dt_status graph_launch(dt_device *d, dt_device_graph *g, dt_device_stream
     order *o = issue(s);
     o->kind = ORDER_GRAPH;
     o->graph = g;
-    counts.graph_launches++;
+    count_one(&counts.graph_launches);
     return DT_OK;
 }
 

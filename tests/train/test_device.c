@@ -13,8 +13,10 @@
 #include "device/host_device.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -126,19 +128,21 @@ static void test_sgd_and_frozen_tensors(void **state)
     outcome_drop(&device);
 }
 
+static const dt_scaler_config overflowing = {.kind = DT_SCALING_DYNAMIC,
+                                             .initial = 0x1p140,
+                                             .min = 1,
+                                             .max = 0x1p140,
+                                             .growth = 2,
+                                             .backoff = 0x1p-16,
+                                             .interval = 4,
+                                             .hysteresis = 2,
+                                             .max_skips = 5};
+
 /* The device decides by itself, a step before the host knows: schedule, update count and scale must come out alike. */
 static void test_skipped_steps_equal_the_cpu(void **state)
 {
     (void)state;
-    const dt_scaler_config scaling = {.kind = DT_SCALING_DYNAMIC,
-                                      .initial = 0x1p140,
-                                      .min = 1,
-                                      .max = 0x1p140,
-                                      .growth = 2,
-                                      .backoff = 0x1p-16,
-                                      .interval = 4,
-                                      .hysteresis = 2,
-                                      .max_skips = 5};
+    const dt_scaler_config scaling = overflowing;
     toy t;
     outcome cpu, device;
     init(&t, false);
@@ -390,6 +394,176 @@ static void test_evaluation(void **state)
     assert_int_equal(host_device_read().live_bytes, 0);
 }
 
+/* ---- several ranks ----------------------------------------------------------------------------------------------- */
+
+/* Virtual ranks share the device of host memory; a GPU each has one. */
+static void on_device(toy *t)
+{
+    t->config.slice_rows = 64;
+    t->config.graphs = true;
+    t->config.synchronous = true;
+    t->config.bucket_bytes = 8192; /* several */
+    t->device_ops = host_device_ops();
+    t->device = host_device();
+}
+
+static void on_device_in_groups(toy *t)
+{
+    on_device(t);
+    t->config.micro_leaves = 2; /* of 3 leaves: one at a time */
+    t->config.graphs = false;
+}
+
+static void on_device_clipped(toy *t)
+{
+    on_device(t);
+    t->config.gradient_clip = 0.01;
+    t->config.optim = (dt_optim_step){.kind = DT_OPTIM_SGD, .momentum = 0.9, .weight_decay = 1e-3};
+    t->freeze = "net.w1";
+}
+
+static void on_device_scaled(toy *t)
+{
+    on_device(t);
+    t->config.scaling = overflowing;
+}
+
+static void on_cpu_alike(toy_change *change, outcome *o)
+{
+    toy t;
+    toy_init(&t);
+    change(&t);
+    t.device_ops = NULL;
+    t.device = NULL;
+    t.config.micro_leaves = 0;
+    toy_start(&t);
+    finish(&t, o);
+}
+
+static void test_ranks_equal_the_cpu(void **state)
+{
+    (void)state;
+    enum { MOST = 8 };
+    toy_change *const change[] = {on_device, on_device_in_groups, on_device_clipped, on_device_scaled};
+    host_device_reset(UINT64_C(1) << 32);
+    for (size_t k = 0; k < sizeof(change) / sizeof(change[0]); k++) {
+        outcome cpu, one, rank[MOST];
+        on_cpu_alike(change[k], &cpu);
+        outcome_train(change[k], STEPS, &one);
+        for (uint32_t n = 2; n <= MOST; n += n < 5 ? 1 : 3) {
+            outcome_of_ranks(change[k], NULL, 0, STEPS, n, rank);
+            for (uint32_t i = 0; i < n; i++) {
+                outcome_same_state(&cpu, &rank[i]);
+                outcome_same(&one, &rank[i]); /* of skipped steps a device reports another rate */
+                outcome_drop(&rank[i]);
+            }
+        }
+        outcome_drop(&one);
+        outcome_drop(&cpu);
+    }
+    assert_int_equal(host_device_read().live_bytes, 0);
+}
+
+static void test_ranks_resume_on_others(void **state)
+{
+    (void)state;
+    enum { CUT = 5 };
+    const uint32_t to[] = {1, 2, 4};
+    outcome cpu, half[3], rest[4];
+    on_cpu_alike(on_device, &cpu);
+    outcome_of_ranks(on_device, NULL, 0, CUT, 3, half);
+    for (size_t k = 0; k < sizeof(to) / sizeof(to[0]); k++) {
+        outcome_of_ranks(on_device, &half[2], CUT, STEPS, to[k], rest);
+        for (uint32_t i = 0; i < to[k]; i++) {
+            outcome_same(&cpu, &rest[i]);
+            outcome_drop(&rest[i]);
+        }
+    }
+    for (int i = 0; i < 3; i++) {
+        outcome_drop(&half[i]);
+    }
+    outcome_drop(&cpu);
+}
+
+/* One rank cannot read: it takes part in the sum, and all end with what it says. */
+typedef struct failing {
+    toy t;
+    dt_status st;
+    dt_error why;
+    pthread_t thread;
+} failing;
+
+static void *fail_on_rank(void *arg)
+{
+    failing *f = arg;
+    dt_step_report r = {.struct_size = sizeof(r)};
+    toy_start(&f->t);
+    for (int i = 0; i < 60 && f->st == DT_OK; i++) {
+        f->st = toy_step(&f->t, &r);
+    }
+    dt_error_take(&f->why, f->st);
+    return NULL;
+}
+
+static void test_a_rank_that_fails_is_named(void **state)
+{
+    (void)state;
+    enum { RANKS = 3 };
+    failing f[RANKS];
+    dt_comm *comm[RANKS];
+    assert_int_equal(dt_comm_sim(RANKS, 30, comm), DT_OK);
+    for (int i = 0; i < RANKS; i++) {
+        memset(&f[i], 0, sizeof(f[i]));
+        toy_init(&f[i].t);
+        on_device(&f[i].t);
+        f[i].t.comm = comm[i];
+        f[i].t.broken_sample = 3;
+        assert_int_equal(pthread_create(&f[i].thread, NULL, fail_on_rank, &f[i]), 0);
+    }
+    for (int i = 0; i < RANKS; i++) {
+        pthread_join(f[i].thread, NULL);
+    }
+    for (int i = 0; i < RANKS; i++) {
+        assert_int_equal(f[i].st, DT_EDATA);
+        assert_int_equal(dt_error_put(&f[i].why), DT_EDATA);
+        says("sample 3 cannot be read");
+        toy_fini(&f[i].t);
+    }
+    assert_int_equal(host_device_read().live_bytes, 0);
+}
+
+static void test_ranks_diverge_alike(void **state)
+{
+    (void)state;
+    enum { RANKS = 2 };
+    failing f[RANKS];
+    dt_comm *comm[RANKS];
+    assert_int_equal(dt_comm_sim(RANKS, 30, comm), DT_OK);
+    for (int i = 0; i < RANKS; i++) {
+        memset(&f[i], 0, sizeof(f[i]));
+        toy_init(&f[i].t);
+        on_device(&f[i].t);
+        f[i].t.comm = comm[i];
+        f[i].t.poison_sample = 17;
+        assert_int_equal(pthread_create(&f[i].thread, NULL, fail_on_rank, &f[i]), 0);
+    }
+    for (int i = 0; i < RANKS; i++) {
+        pthread_join(f[i].thread, NULL);
+    }
+    char first[sizeof(f[0].why.text)];
+    for (int i = 0; i < RANKS; i++) {
+        assert_int_equal(f[i].st, DT_EDIVERGED);
+        assert_int_equal(dt_error_put(&f[i].why), DT_EDIVERGED);
+        says("the gradient of net.");
+        says("is not finite");
+        if (i > 0) {
+            assert_string_equal(first, dt_error_text());
+        }
+        snprintf(first, sizeof(first), "%s", dt_error_text());
+        toy_fini(&f[i].t);
+    }
+}
+
 /* ---- failures ---------------------------------------------------------------------------------------------------- */
 
 static void test_divergence_is_named(void **state)
@@ -434,15 +608,6 @@ static void test_errors(void **state)
     says("sample 3 cannot be read");
     toy_fini(&t);
 
-    dt_comm *comm[2];
-    assert_int_equal(dt_comm_sim(2, 30, comm), DT_OK);
-    init(&t, true);
-    t.comm = comm[0];
-    assert_int_equal(toy_try_start(&t), DT_EUNSUPPORTED);
-    says("2 ranks on GPUs need NCCL");
-    toy_fini(&t);
-    dt_comm_destroy(comm[1]);
-
     init(&t, true);
     t.config.half = DT_HALF_BF16;
     assert_int_equal(toy_try_start(&t), DT_EUNSUPPORTED);
@@ -465,6 +630,10 @@ int main(void)
         cmocka_unit_test(test_micro_batch_follows_memory),
         cmocka_unit_test(test_out_of_memory),
         cmocka_unit_test(test_evaluation),
+        cmocka_unit_test(test_ranks_equal_the_cpu),
+        cmocka_unit_test(test_ranks_resume_on_others),
+        cmocka_unit_test(test_a_rank_that_fails_is_named),
+        cmocka_unit_test(test_ranks_diverge_alike),
         cmocka_unit_test(test_divergence_is_named),
         cmocka_unit_test(test_errors),
     };

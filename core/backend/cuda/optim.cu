@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The begin and the end of a step: seeds; then sum of leaves in the fixed tree (collective/tree.h), squares, decision
- * (norm, finite? clip? loss scale), update, each a single pass over the flat arenas, or over slices of them. Compiled without contraction, so that an
- * update has the bits of optim/loops.c.
+ * (norm, finite? clip? loss scale), update, each a single pass over the flat arenas, or over slices of them. Compiled
+ * without contraction, so that an update has the bits of optim/loops.c.
  */
 #include "backend/cuda/table.h"
 

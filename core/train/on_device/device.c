@@ -245,9 +245,10 @@ static dt_status make_arenas(dt_trainer *t, dt_train_device *d)
 {
     const size_t bytes = arena_bytes(d);
     DT_TRY(take(d, bytes, &d->params));
-    DT_TRY(take(d, bytes, &d->moment[0]));
+    d->moment_bytes = t->shape.ranks > 1 ? t->state.moment_bytes : bytes; /* as the host keeps them */
+    DT_TRY(take(d, d->moment_bytes, &d->moment[0]));
     if (t->state.moment[1] != NULL) {
-        DT_TRY(take(d, bytes, &d->moment[1]));
+        DT_TRY(take(d, d->moment_bytes, &d->moment[1]));
     }
     DT_TRY(take(d, bytes * d->leaves, &d->grad));
     DT_TRY(mark_trained(t, d));
@@ -267,7 +268,17 @@ static size_t bytes_of(const dt_device_class *k)
     return dt_device_exec_bytes(k->exec) + DT_DEVICE_BUFFERS * k->input.bytes;
 }
 
-/* Halves the group until the planned memory fits; the result does not depend on it. */
+/* The largest group of at most so many leaves by which this rank's can be divided. */
+static uint32_t group_of(const dt_train_device *d, uint32_t most)
+{
+    uint32_t n = most < d->leaves ? most : d->leaves;
+    while (n > 1 && d->leaves % n != 0) {
+        n--;
+    }
+    return n;
+}
+
+/* Makes the group smaller until the planned memory fits; the result does not depend on it. */
 static dt_status choose_group(dt_trainer *t, dt_train_device *d, size_t c)
 {
     dt_device_class *k = &d->class[c];
@@ -275,7 +286,7 @@ static dt_status choose_group(dt_trainer *t, dt_train_device *d, size_t c)
     DT_TRY(d->ops->memory(d->device, &left, &total));
     uint64_t usable = left - left / 20; /* the driver wants some for captured graphs and libraries */
     usable = t->c.device_budget > 0 && t->c.device_budget < usable ? t->c.device_budget : usable;
-    d->group = t->c.micro_leaves > 0 && t->c.micro_leaves < d->leaves ? t->c.micro_leaves : d->leaves;
+    d->group = group_of(d, t->c.micro_leaves > 0 ? t->c.micro_leaves : d->leaves);
     DT_TRY(compile(t, d, k));
     for (;;) {
         DT_TRY(make_exec(t, d, k));
@@ -291,7 +302,7 @@ static dt_status choose_group(dt_trainer *t, dt_train_device *d, size_t c)
         }
         dt_device_exec_destroy(k->exec);
         k->exec = NULL;
-        d->group /= 2;
+        d->group = group_of(d, d->group / 2);
     }
     if (d->group < d->leaves) {
         dt_log(DT_LOG_INFO, "micro-batch: %u of %u shards at a time; the result is the same", d->group, d->leaves);
@@ -306,23 +317,44 @@ static dt_status allocate_class(dt_trainer *t, dt_train_device *d, size_t c)
     if (st != DT_ENOMEM || d->group == 1) {
         return st;
     }
-    dt_log(DT_LOG_WARN, "%s; trying %u shards at a time instead of %u", dt_error_text(), d->group / 2, d->group);
+    const uint32_t less = group_of(d, d->group / 2);
+    dt_log(DT_LOG_WARN, "%s; trying %u shards at a time instead of %u", dt_error_text(), less, d->group);
     drop_buffers(d);
     dt_device_exec_destroy(d->class[c].exec);
     d->class[c].exec = NULL;
-    d->group /= 2;
+    d->group = less;
     return dt_device_class_use(t, d, c);
 }
 
 /* ---- life -------------------------------------------------------------------------------------------------------- */
 
+/* Which leaves this rank sums, and which elements of the sum it owns. */
+static dt_status find_part(const dt_trainer *t, dt_train_device *d)
+{
+    const dt_reduction *r = &t->reduce;
+    const uint32_t ranks = t->shape.ranks;
+    d->n_nodes = dt_tree_cover(&t->shape, t->shape.rank, d->cover);
+    for (uint32_t k = 0; k < d->n_nodes; k++) {
+        const dt_tree_node *c = &d->cover[k];
+        d->node[k] = (dt_device_node){(c->index << c->height) - t->lanes.leaf_begin, 1u << c->height};
+    }
+    d->n_slices = ranks > 1 ? r->n_buckets : 1;
+    d->slice = dt_alloc_n(d->n_slices + (size_t)1, sizeof(*d->slice));
+    if (d->slice == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for slices of gradients");
+    }
+    d->slice[0] = (dt_device_slice){.begin = 0, .end = d->total};
+    int64_t moment = 0;
+    for (uint32_t b = 0; b < r->n_buckets && ranks > 1; b++) {
+        const dt_range own = dt_slice_of(r->bucket[b], ranks, t->shape.rank);
+        d->slice[b] = (dt_device_slice){.begin = own.begin, .end = own.end, .moment = moment};
+        moment += own.end - own.begin;
+    }
+    return DT_OK;
+}
+
 static dt_status build(dt_trainer *t, dt_train_device *d)
 {
-    if (dt_comm_size(t->d.comm) > 1) {
-        return DT_FAIL(DT_EUNSUPPORTED,
-                       "%u ranks on GPUs need NCCL, which this version does not use; run one rank, or say --device cpu",
-                       dt_comm_size(t->d.comm));
-    }
     const uint64_t leaf_samples = (t->c.batch + t->c.leaves - 1) / t->c.leaves;
     size_t c = 0;
     uint64_t before = 0, after = 0, total = 0;
@@ -330,11 +362,11 @@ static dt_status build(dt_trainer *t, dt_train_device *d)
     DT_TRY(d->ops->memory(d->device, &before, &total));
     d->leaves = t->lanes.leaf_end - t->lanes.leaf_begin;
     d->total = (t->d.params->total + DT_DEVICE_GRANULE - 1) / DT_DEVICE_GRANULE * DT_DEVICE_GRANULE;
-    d->node = (dt_device_node){.first = 0, .n = d->leaves};
-    d->slice = (dt_device_slice){.begin = 0, .end = d->total};
+    DT_TRY(find_part(t, d));
     set_classes(d, leaf_samples);
     DT_TRY(make_streams(d));
     DT_TRY(make_arenas(t, d));
+    DT_TRY(t->shape.ranks > 1 ? dt_device_ranks_create(t, d) : DT_OK);
     DT_TRY(largest_class(t, d, &c));
     DT_TRY(choose_group(t, d, c));
     DT_TRY(allocate_class(t, d, c));
@@ -398,6 +430,8 @@ void dt_train_device_destroy(dt_train_device *d)
         destroy_class(d, &d->class[c]);
     }
     drop_buffers(d);
+    dt_device_ranks_destroy(d);
+    dt_free(d->slice);
     for (int b = 0; b < DT_DEVICE_BUFFERS; b++) {
         d->ops->event_destroy(d->device, d->buffer[b].copied);
         d->ops->event_destroy(d->device, d->buffer[b].done);
@@ -416,10 +450,11 @@ void dt_train_device_destroy(dt_train_device *d)
     dt_free(d);
 }
 
-/* What both sides have of each arena; the host's is never empty, the device's is rounded up. */
-static size_t shared_bytes(const dt_trainer *t)
+/* What both sides have of an arena, 0: the parameters'; the host's is never empty, the device's is rounded up. */
+static size_t shared_bytes(const dt_trainer *t, int arena)
 {
-    return (size_t)t->d.params->total * sizeof(float);
+    const bool is_cut = arena > 0 && t->shape.ranks > 1;
+    return (size_t)(is_cut ? t->reduce.n_own : t->d.params->total) * sizeof(float);
 }
 
 dt_status dt_train_device_push(dt_trainer *t)
@@ -432,7 +467,7 @@ dt_status dt_train_device_push(dt_trainer *t)
     }
     for (int i = 0; i < 3; i++) {
         if (to[i] != NULL) {
-            DT_TRY(d->ops->copy(d->device, to[i], from[i], shared_bytes(t), DT_DEVICE_TO_DEVICE, d->compute));
+            DT_TRY(d->ops->copy(d->device, to[i], from[i], shared_bytes(t, i), DT_DEVICE_TO_DEVICE, d->compute));
         }
     }
     DT_TRY(d->ops->copy(d->device, d->state, &d->host_state, sizeof(d->host_state), DT_DEVICE_TO_DEVICE, d->compute));
@@ -455,7 +490,7 @@ dt_status dt_train_device_pull(dt_trainer *t)
         DT_TRY(wait_for_all(d));
         for (int i = 0; i < 3; i++) {
             if (from[i] != NULL) {
-                DT_TRY(d->ops->copy(d->device, to[i], from[i], shared_bytes(t), DT_DEVICE_TO_HOST, d->compute));
+                DT_TRY(d->ops->copy(d->device, to[i], from[i], shared_bytes(t, i), DT_DEVICE_TO_HOST, d->compute));
             }
         }
         DT_TRY(d->ops->copy(d->device, &d->host_state, d->state, sizeof(d->host_state), DT_DEVICE_TO_HOST, d->compute));
@@ -486,7 +521,7 @@ void dt_train_device_memory(const dt_train_device *d, dt_trainer_memory *out)
 {
     out->params = arena_bytes(d);
     out->grads = arena_bytes(d) * d->leaves;
-    out->moments = arena_bytes(d) * (d->moment[1] != NULL ? 2 : 1);
+    out->moments = d->moment_bytes * (d->moment[1] != NULL ? 2 : 1);
     out->activations = d->arena_bytes;
     out->feed = DT_DEVICE_BUFFERS * d->buffer_bytes;
 }

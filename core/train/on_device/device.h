@@ -9,6 +9,10 @@
  * choice is the same on every rank. Leaves that do not fit into the device's memory at once run one group after the
  * other on the same activations: the sums are the same.
  *
+ * Several ranks have a device each. Sums of a rank's leaves come to its host, and from there take the way of a CPU's
+ * (reduce.c), in the same tree; each rank updates its slices on its device, and all get the parameters of all
+ * (ranks.c). The same bits on any number of ranks.
+ *
  * State: arenas live on the device. dt_train_device_pull brings them to the host's arenas; the next step takes them
  * back in case they were changed. Threads: [main], packing on the workers.
  */
@@ -20,7 +24,7 @@
 
 typedef struct dt_train_device dt_train_device;
 
-/* Errors: DT_EUNSUPPORTED (several ranks, ops without a kernel), DT_ENOMEM (no group of leaves fits). */
+/* Errors: DT_EUNSUPPORTED (ops without a kernel), DT_ENOMEM (no group of leaves fits). */
 dt_status dt_train_device_create(dt_trainer *t, dt_train_device **out_p) DT_NODISCARD;
 void dt_train_device_destroy(dt_train_device *d);
 /* See dt_trainer_step. */

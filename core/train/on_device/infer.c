@@ -242,3 +242,12 @@ const dt_view *dt_device_infer_output(const dt_device_infer *x, uint32_t i, cons
     }
     return NULL;
 }
+
+const dt_view *dt_device_infer_output_at(const dt_device_infer *x, uint32_t i, uint32_t k, const char **name_p)
+{
+    if (k >= x->n_outputs) {
+        return NULL;
+    }
+    *name_p = x->plan->ir.output[k].name;
+    return &x->view[(size_t)i * x->n_outputs + k];
+}

@@ -24,5 +24,7 @@ dt_status dt_device_infer_run(dt_device_infer *x, const dt_feed_slice *slice, ui
                               const float *const *step_input) DT_NODISCARD;
 /* A named output of slice i of the last run, NULL when there is none. */
 const dt_view *dt_device_infer_output(const dt_device_infer *x, uint32_t i, const char *name);
+/* Its output number k, NULL when there are fewer. */
+const dt_view *dt_device_infer_output_at(const dt_device_infer *x, uint32_t i, uint32_t k, const char **name_p);
 
 #endif

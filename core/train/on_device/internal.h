@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the files of the device path share: device.c (life, memory, shape classes) and device_step.c (the step).
+ * What the files of the device path share: device.c (life, memory, shape classes), step.c (the step), and ranks.c (its
+ * end where there are several ranks).
  */
 #ifndef DTRAIN_CORE_TRAIN_ON_DEVICE_INTERNAL_H
 #define DTRAIN_CORE_TRAIN_ON_DEVICE_INTERNAL_H
@@ -34,6 +35,16 @@ typedef struct dt_device_buffer { /* one of the two inputs in flight */
     double norm[DT_GRAPH_MAX_LOSSES]; /* what its losses are divided by */
 } dt_device_buffer;
 
+/* The host's side of one of several ranks: what goes to others and comes from them passes through it. Pinned. */
+typedef struct dt_device_ranks {
+    dt_grad *node;       /* [n_nodes] sums of this rank's nodes, then of all */
+    float *params;       /* apart from these: a step's leave for the device while the next ones come from there */
+    double *loss;        /* [DT_DEVICE_MAX_LOSSES, leaves] */
+    double *block_sum;   /* of all ranks */
+    double *total;       /* [DT_DEVICE_MAX_LOSSES] losses of all leaves */
+    double *total_there; /* the same on the device */
+} dt_device_ranks;
+
 struct dt_train_device {
     const dt_device_ops *ops;
     dt_device *device;
@@ -51,10 +62,15 @@ struct dt_train_device {
     double *block_sum, *seed, *loss[DT_DEVICE_MAX_LOSSES]; /* loss: [leaves] each */
     dt_device_state *state;
     dt_device_result *result;
-    int64_t total; /* elements of an arena, rounded up to granules */
+    int64_t total;       /* elements of an arena, rounded up to granules */
+    size_t moment_bytes; /* of one of them: one rank has all, one of several those of its slices */
 
-    dt_device_node node;   /* all leaves */
-    dt_device_slice slice; /* all elements */
+    dt_tree_node cover[DT_TREE_MAX_NODES]; /* the fewest nodes of the tree that hold this rank's leaves */
+    dt_device_node node[DT_TREE_MAX_NODES];
+    uint32_t n_nodes;
+    dt_device_slice *slice; /* [n_slices] of the sum: those of the buckets, in their order; one rank: all of it */
+    uint32_t n_slices;
+    dt_device_ranks *ranks; /* NULL: one rank */
 
     dt_device_state host_state; /* what the host has of the state; the arenas are the trainer's */
     bool host_has_it;           /* the host's arenas hold the state, perhaps changed: upload before the next step */
@@ -79,7 +95,17 @@ dt_status dt_device_class_use(dt_trainer *t, dt_train_device *d, size_t c) DT_NO
 /* The host's arenas to the device, if they hold the state. */
 dt_status dt_train_device_push(dt_trainer *t) DT_NODISCARD;
 
-/* device_step.c: one slice (NULL: nothing is live) into place i of an input at base. */
+/* ranks.c */
+dt_status dt_device_ranks_create(dt_trainer *t, dt_train_device *d) DT_NODISCARD;
+void dt_device_ranks_destroy(dt_train_device *d);
+/* Behind the sum of this rank's leaves: its nodes and losses go to the host. May be captured. */
+dt_status dt_device_ranks_fetch(const dt_train_device *d, const dt_device_finish *f) DT_NODISCARD;
+/* [collective] The rest of a step that was launched from b: sum, norm, update of this rank's slices, and everybody's
+ * parameters. mine: how it went so far; the worst of all ranks comes back on all of them. */
+dt_status dt_device_ranks_finish(dt_trainer *t, const dt_device_finish *f, dt_device_buffer *b, dt_status mine)
+    DT_NODISCARD;
+
+/* step.c: one slice (NULL: nothing is live) into place i of an input at base. */
 dt_status dt_device_pack(const dt_samples *s, const dt_device_input *in, const int64_t *cap, const dt_feed_slice *slice,
                          uint32_t i, char *base) DT_NODISCARD;
 

@@ -187,17 +187,18 @@ static dt_device_finish finish_of(const dt_trainer *t, const dt_device_buffer *b
                                      .interval = k->interval,
                                      .hysteresis = k->hysteresis,
                                      .refill = k->refill},
-                          .node = &d->node,
-                          .slice = &d->slice,
+                          .node = d->node,
+                          .slice = d->slice,
                           .total = d->total,
                           .leaves = d->leaves,
-                          .loss_leaves = d->leaves,
-                          .n_nodes = 1,
-                          .n_slices = 1};
+                          .loss_leaves = d->ranks != NULL ? 1 : d->leaves,
+                          .n_nodes = d->n_nodes,
+                          .n_slices = d->n_slices,
+                          .is_part = d->ranks != NULL};
     const dt_graph_loss *loss = NULL;
     f.n_losses = dt_graph_losses(t->train.graph, &loss);
     for (uint32_t i = 0; i < f.n_losses; i++) {
-        f.loss[i] = d->loss[i];
+        f.loss[i] = d->ranks != NULL ? d->ranks->total_there + i : d->loss[i];
     }
     return f;
 }
@@ -234,7 +235,7 @@ static dt_status run_group(const dt_trainer *t, const dt_device_class *k, const 
     return DT_OK;
 }
 
-/* Everything between the inputs' arrival and the result's return. */
+/* Everything between the inputs' arrival and the result's return; of several ranks, up to what they tell each other. */
 static dt_status run_all(const dt_trainer *t, const dt_device_class *k, const dt_device_buffer *b)
 {
     const dt_train_device *d = t->device;
@@ -244,6 +245,9 @@ static dt_status run_all(const dt_trainer *t, const dt_device_class *k, const dt
         DT_TRY(run_group(t, k, b, first, f.n_losses));
     }
     DT_TRY(d->ops->sum(d->device, &f, d->compute));
+    if (d->ranks != NULL) {
+        return dt_device_ranks_fetch(d, &f);
+    }
     DT_TRY(d->ops->apply(d->device, &f, d->compute));
     return d->ops->copy(d->device, b->result, d->result, sizeof(*b->result), DT_DEVICE_TO_HOST, d->compute);
 }
@@ -313,11 +317,9 @@ static dt_status read_result(dt_trainer *t, const dt_device_buffer *b, dt_step_r
 
 /* ---- the step ---------------------------------------------------------------------------------------------------- */
 
-dt_status dt_train_device_step(dt_trainer *t, dt_step_report *out)
+static dt_status run_leaves(dt_trainer *t, dt_device_buffer *b)
 {
     dt_train_device *d = t->device;
-    dt_device_buffer *b = &d->buffer[t->state.step % DT_DEVICE_BUFFERS];
-    const dt_device_buffer *before = &d->buffer[(t->state.step + 1) % DT_DEVICE_BUFFERS];
     int64_t size[DT_SAMPLES_MAX_SYMBOLS + 1];
     DT_TRY(dt_train_device_push(t));
     DT_TRY(dt_batch_sizes(t, t->state.step, b->norm, size));
@@ -327,7 +329,20 @@ dt_status dt_train_device_step(dt_trainer *t, dt_step_report *out)
     }
     DT_TRY(dt_device_class_use(t, d, c));
     DT_TRY(stage(t, &d->class[c], b));
-    DT_TRY(launch(t, &d->class[c], b));
+    return launch(t, &d->class[c], b);
+}
+
+dt_status dt_train_device_step(dt_trainer *t, dt_step_report *out)
+{
+    dt_train_device *d = t->device;
+    dt_device_buffer *b = &d->buffer[t->state.step % DT_DEVICE_BUFFERS];
+    const dt_device_buffer *before = &d->buffer[(t->state.step + 1) % DT_DEVICE_BUFFERS];
+    dt_status st = run_leaves(t, b);
+    if (d->ranks != NULL) {
+        const dt_device_finish f = finish_of(t, b);
+        st = dt_device_ranks_finish(t, &f, b, st);
+    }
+    DT_TRY(st);
     t->state.step++;
     b->step = t->state.step;
     if (before->step > d->read) {

@@ -79,6 +79,7 @@ void dt_emulate_capture_work(cudaStream_t s, dt_emulated_work work);
 
 /* ---- memory (memory.cc) ------------------------------------------------------------------------------------------ */
 
+bool dt_emulate_has_memory(); /* is any held? */
 /* Is [p, p + bytes) inside one block of the device's memory? */
 bool dt_emulate_is_device(const void *p, size_t bytes);
 /* Before a copy or a product reads or writes the whole range; ends the program when it may not. */

@@ -160,6 +160,11 @@ void check(const void *p, size_t bytes, bool is_write)
 
 /* ---- who else asks ----------------------------------------------------------------------------------------------- */
 
+bool dt_emulate_has_memory()
+{
+    return !blocks.empty();
+}
+
 bool dt_emulate_is_device(const void *p, size_t bytes)
 {
     const auto b = block_of(p);

@@ -138,15 +138,30 @@ size_t dt_emulate_shared_max()
     }
 }
 
+/* The device of this process, and how many there seem to be. Memory, streams and kernels are of whichever is taken. */
+static int current;
+
+static int devices()
+{
+    const char *n = getenv("DT_EMULATE_DEVICES");
+    return n != nullptr && atoi(n) > 0 ? atoi(n) : 1;
+}
+
+static bool is_device(int index)
+{
+    return index >= 0 && index < devices();
+}
+
 cudaError_t cudaGetDeviceCount(int *n)
 {
-    *n = 1;
+    *n = devices();
     return cudaSuccess;
 }
 
 cudaError_t cudaDriverGetVersion(int *v)
 {
-    *v = CUDART_VERSION;
+    const char *driver = getenv("DT_EMULATE_DRIVER");
+    *v = driver != nullptr ? atoi(driver) : CUDART_VERSION;
     return cudaSuccess;
 }
 
@@ -158,12 +173,14 @@ cudaError_t cudaRuntimeGetVersion(int *v)
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int index)
 {
-    if (index != 0) {
+    if (!is_device(index)) {
         return dt_emulate_fail(cudaErrorInvalidDevice);
     }
+    const char *name = getenv("DT_EMULATE_NAME");
     *p = {};
-    snprintf(p->name, sizeof(p->name), "emulated GPU");
+    snprintf(p->name, sizeof(p->name), "%s", name != nullptr ? name : "emulated GPU");
     memcpy(p->uuid.bytes, "emulated GPU 001", sizeof(p->uuid.bytes));
+    p->uuid.bytes[15] = (char)(p->uuid.bytes[15] + index);
     p->totalGlobalMem = (size_t)1 << 30;
     p->major = dt_emulate_arch() / 10;
     p->minor = dt_emulate_arch() % 10;
@@ -173,10 +190,10 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int index)
 
 cudaError_t cudaDeviceGetPCIBusId(char *text, int bytes, int index)
 {
-    if (index != 0) {
+    if (!is_device(index)) {
         return dt_emulate_fail(cudaErrorInvalidDevice);
     }
-    snprintf(text, (size_t)bytes, "0000:00:00.0");
+    snprintf(text, (size_t)bytes, "0000:00:%02x.0", (unsigned)index & 255);
     return cudaSuccess;
 }
 
@@ -192,7 +209,7 @@ cudaError_t cudaDeviceCanAccessPeer(int *can, int from, int to)
 
 cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr a, int index)
 {
-    if (index != 0) {
+    if (!is_device(index)) {
         return dt_emulate_fail(cudaErrorInvalidDevice);
     }
     *value = a == cudaDevAttrMaxSharedMemoryPerBlock            ? 48 * KIB
@@ -205,7 +222,14 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr a, int index)
 
 cudaError_t cudaSetDevice(int index)
 {
-    return index == 0 ? cudaSuccess : dt_emulate_fail(cudaErrorInvalidDevice);
+    if (!is_device(index)) {
+        return dt_emulate_fail(cudaErrorInvalidDevice);
+    }
+    if (index != current && dt_emulate_has_memory()) {
+        dt_emulate_die("device %d is taken while memory of device %d is held: one device a process", index, current);
+    }
+    current = index;
+    return cudaSuccess;
 }
 
 /* ptxVersion is that of the code which was compiled, also where the driver translated it for a later device. */

@@ -1,0 +1,75 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Several processes with a device each, which is one of host memory here (fake_cuda.c): all three phases end in the bits
+# of one process, on any number of them, resumed on another one, and where one was killed; what cannot work is refused.
+set -u
+. "${DT_SRCDIR:?}/tests/mpi_job.sh"
+unset OMPI_MCA_rmaps_base_oversubscribe OMPI_MCA_hwloc_base_binding_policy # of the launcher, which knows
+unset DTRAIN__ENGINE__DEVICE || true
+
+name=device-ranks
+. "$DT_SRCDIR/tests/run/job.inc"
+DTRAIN_PLUGIN_PATH=$(cd "$DT_BUILDDIR" && pwd)/tests/device/.libs
+HOST_DEVICES=4
+export DTRAIN_PLUGIN_PATH HOST_DEVICES
+engine='threads = 1; slice_rows = 2048;' # on the CPU a shard is one slice too, as on the device
+job <<'END'
+phase2_ppo = { train_batch = 40; fragment = 8; sgd_epochs = 1; };
+phase3_constrained = { train_batch = 40; fragment = 8; sgd_epochs = 1; limits = "starvation:1000"; };
+phases = ( { plugin = "phase1_world_model"; stop = { steps = 5; }; training = { eval_interval = 1; }; },
+           { plugin = "phase2_ppo"; stop = { iterations = 2; }; training = { eval_interval = 1; }; },
+           { plugin = "phase3_constrained"; fresh = [ "controller" ]; stop = { iterations = 2; }; } );
+END
+
+records() { # DIR: what was recorded, without times
+    cut -d, -f1,2,4,5 "$work/$1/metrics.jsonl"
+}
+
+# --- the same bits, and those of the CPU ---
+train 0 whole --device cuda
+enough_states 4
+train 0 cpu --device cpu --phase 1
+cases=$((cases + 1))
+[ "$(states cpu | tail -n 1)" = "$(states whole | grep -A 1 '"step":5$' | tail -n 1)" ] ||
+    fail "phase 1: other bits than on the CPU: $(states cpu | tail -n 1)"
+for n in 2 3 4; do
+    train 0 n$n --nproc $n --device cuda
+    same_all n$n "$n processes"
+    cases=$((cases + 1))
+    records whole >"$work/a"
+    records n$n >"$work/b"
+    cmp -s "$work/a" "$work/b" || fail "$n processes: other records: $(diff "$work/a" "$work/b" | head -n 4)"
+done
+train 0 clipped --device cuda --phase 1 --set training.gradient_clip=0.1
+train 0 clipped3 --nproc 3 --device cuda --phase 1 --set training.gradient_clip=0.1 --set comm.bucket_mb=0.01
+cases=$((cases + 1))
+[ "$(states clipped)" = "$(states clipped3)" ] || fail "clipped, in small buckets: other bits"
+
+# --- on other numbers of processes in the middle, and where one was killed ---
+train 0 hops --nproc 2 --device cuda --phase 1 --max-steps 3
+train 0 hops --resume --nproc 3 --device cuda --phase 1-2
+train 0 hops --resume --device cuda --phase all
+same hops "2, then 3 processes, then one"
+DTRAIN_FAULT="comm.begin:60@$work/here" timeout -k 5 120 "$dtrain" run --config "$work/job.cfg" --run-dir "$work/killed" \
+    -q --nproc 2 --device cuda --phase 1 >"$work/out" 2>"$work/err" &
+job=$!
+await "$work/here"
+kill -KILL "$(pgrep -f "^$dtrain run .*/killed " | tail -n 1)"
+rm -f "$work/here"
+cases=$((cases + 1))
+wait $job || fail "a process was killed: exit code $?"
+cases=$((cases + 1))
+[ "$(states killed | tail -n 1)" = "$(states cpu | tail -n 1)" ] || fail "a process was killed: other bits"
+says 1+ " is gone"
+train 0 checked --nproc 2 --device cuda --phase 1 --check-sync 1
+
+# --- a GPU each ---
+HOST_DEVICES=2 train 2 crowded --nproc 3 --device cuda
+says 1 "ranks 0 and 2 both compute on GPU-none0 (host memory), and each rank needs a GPU of its own; rank 2 sees 2:"
+train 2 named --nproc 2 --device cuda:1
+says 1 "ranks 0 and 1 both compute on GPU-none1"
+train 2 virtual --device cuda --set comm.backend=sim --set comm.ranks=2
+says 1 '2 virtual ranks (comm.backend = "sim") are one process, and a process has one GPU; start a process for each'
+
+finish
