@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See belief.h.
+ */
+#include "belief.h"
+
+#include "dtrain/helpers.h"
+
+#include <math.h>
+
+typedef struct span { /* of samples */
+    int32_t from, to;
+} span;
+
+static span samples_of(const belief_tables *t, int32_t from, int32_t to)
+{
+    return (span){(from + t->stride - 1) / t->stride, (to + t->stride - 1) / t->stride};
+}
+
+int64_t belief_samples(const belief_tables *t, int32_t half)
+{
+    const int64_t side = 2 * (int64_t)half / t->stride + 2;
+    return side * side;
+}
+
+static int32_t within_limit(const belief_tables *t, int32_t odds)
+{
+    return odds > t->limit ? t->limit : odds < -t->limit ? -t->limit : odds;
+}
+
+/* ---- tables ------------------------------------------------------------------------------------------------------ */
+
+static double worth_of(const belief_tables *t, const field *f, int32_t from, int32_t to)
+{
+    const int32_t odds = within_limit(t, to);
+    return 0.5 * field_weight(f, odds) *
+           (field_entropy_bits(field_probability(from)) - field_entropy_bits(field_probability(odds)));
+}
+
+static void fill_gain(const belief_tables *t, const field *f, const field_level *level, int16_t *gain)
+{
+    for (int32_t odds = -t->limit; odds <= t->limit; odds++) {
+        const double p = field_probability(odds), one = p * (1 - level->error) + (1 - p) * level->error;
+        const double bits =
+            one * worth_of(t, f, odds, odds + level->odds) + (1 - one) * worth_of(t, f, odds, odds - level->odds);
+        gain[odds + t->limit] = (int16_t)lround(bits * FIELD_ONE);
+    }
+}
+
+static void fill_tiles(belief_tables *t, double step)
+{
+    for (int32_t i = 0; i < t->n; i++) {
+        const int32_t at = (int32_t)((i * t->stride + 0.5) / step + 0.5);
+        t->tile[i] = (uint8_t)(at < t->points ? at : t->points - 1);
+    }
+    for (int32_t y = 0; y < t->n; y++) {
+        for (int32_t x = 0; x < t->n; x++) {
+            t->count[t->tile[y] * t->points + t->tile[x]]++;
+        }
+    }
+}
+
+dt_status belief_tables_init(belief_tables *t, const dt_host *h, const field *f, const field_level *level,
+                             int32_t stride, int32_t points, double step)
+{
+    const uint64_t n_odds = 2 * (uint64_t)f->limit + 1;
+    t->cells = f->cells;
+    t->stride = stride;
+    t->n = (f->cells + stride - 1) / stride;
+    t->points = points;
+    t->limit = f->limit;
+    t->tile = h->alloc(h, (uint64_t)t->n * sizeof(*t->tile));
+    t->count = h->alloc(h, (uint64_t)points * (uint64_t)points * sizeof(*t->count));
+    t->both = h->alloc(h, n_odds * sizeof(*t->both));
+    bool is_there = t->tile != NULL && t->count != NULL && t->both != NULL;
+    for (int k = 0; k < FIELD_LEVELS; k++) {
+        t->gain[k] = h->alloc(h, n_odds * sizeof(*t->gain[k]));
+        is_there = is_there && t->gain[k] != NULL;
+    }
+    if (!is_there) {
+        return DT_FAIL_H(h, DT_ENOMEM, "out of memory for the tables of what a UAV knows");
+    }
+    fill_tiles(t, step);
+    for (int32_t odds = -t->limit; odds <= t->limit; odds++) {
+        const uint64_t p = (uint64_t)lround(field_probability(odds) * FIELD_ONE);
+        t->both[odds + t->limit] = p << 32 | (uint64_t)f->entropy[odds + t->limit];
+    }
+    for (int k = 0; k < FIELD_LEVELS; k++) {
+        fill_gain(t, f, &level[k], t->gain[k]);
+    }
+    return DT_OK;
+}
+
+void belief_tables_fini(belief_tables *t, const dt_host *h)
+{
+    h->release(h, t->tile);
+    h->release(h, t->count);
+    h->release(h, t->both);
+    for (int k = 0; k < FIELD_LEVELS; k++) {
+        h->release(h, t->gain[k]);
+    }
+}
+
+/* ---- a belief ---------------------------------------------------------------------------------------------------- */
+
+dt_status belief_init(belief *b, const dt_host *h, const belief_tables *t)
+{
+    b->odds = h->alloc(h, (uint64_t)t->n * (uint64_t)t->n * sizeof(*b->odds));
+    b->sum = h->alloc(h, (uint64_t)t->points * (uint64_t)t->points * sizeof(*b->sum));
+    if (b->odds == NULL || b->sum == NULL) {
+        return DT_FAIL_H(h, DT_ENOMEM, "out of memory for what a UAV knows of %d by %d cells", t->n, t->n);
+    }
+    return DT_OK;
+}
+
+void belief_fini(belief *b, const dt_host *h)
+{
+    h->release(h, b->odds);
+    h->release(h, b->sum);
+}
+
+void belief_reset(belief *b, const belief_tables *t)
+{
+    memset(b->odds, 0, (size_t)t->n * (size_t)t->n * sizeof(*b->odds));
+    for (int32_t i = 0; i < t->points * t->points; i++) {
+        b->sum[i] = t->both[t->limit] * (uint64_t)t->count[i];
+    }
+}
+
+void belief_add(belief *b, const belief_tables *t, const field_view *view)
+{
+    const span x = samples_of(t, view->at.x0, view->at.x1), y = samples_of(t, view->at.y0, view->at.y1);
+    const int16_t *seen = view->seen;
+    const uint64_t *both = t->both + t->limit;
+    for (int32_t j = y.from; j < y.to; j++) {
+        int16_t *odds = b->odds + (int64_t)j * t->n;
+        uint64_t *sum = b->sum + (int64_t)t->tile[j] * t->points;
+        for (int32_t i = x.from; i < x.to; i++, seen++) {
+            const int32_t before = odds[i], after = within_limit(t, before + *seen);
+            odds[i] = (int16_t)after;
+            sum[t->tile[i]] += both[after] - both[before]; /* modulo 2^64: the sum is never negative */
+        }
+    }
+}
+
+void belief_tile(const belief *b, const belief_tables *t, int32_t point, float *p_p, float *H_p)
+{
+    const double whole = (double)FIELD_ONE * (t->count[point] > 0 ? t->count[point] : 1);
+    *p_p = (float)((double)(b->sum[point] >> 32) / whole);
+    *H_p = (float)((double)(uint32_t)b->sum[point] / whole);
+}
+
+double belief_gain(const belief *b, const belief_tables *t, const field_rect *at, int32_t level)
+{
+    const span x = samples_of(t, at->x0, at->x1), y = samples_of(t, at->y0, at->y1);
+    const int16_t *gain = t->gain[level] + t->limit;
+    int64_t sum = 0;
+    for (int32_t j = y.from; j < y.to; j++) {
+        const int16_t *odds = b->odds + (int64_t)j * t->n;
+        int32_t row = 0;
+        for (int32_t i = x.from; i < x.to; i++) {
+            row += gain[odds[i]];
+        }
+        sum += row;
+    }
+    return (double)sum / FIELD_ONE;
+}
