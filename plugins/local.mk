@@ -40,5 +40,6 @@ plugins_env_tmaze_la_LDFLAGS = $(PLUGIN_LINK)
 plugins_env_tmaze_la_LIBADD = -lm
 
 include plugins/env_ipp/local.mk
+include plugins/env_snakes/local.mk
 include plugins/env_sumo/local.mk
 include plugins/env_traffic/local.mk

@@ -31,6 +31,7 @@ include tests/loader/local.mk
 include tests/abi/local.mk
 include tests/cli/local.mk
 include tests/docs/local.mk
+include tests/env_snakes/local.mk
 include tests/env_traffic/local.mk
 include tests/experience/local.mk
 include tests/export/local.mk

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See observe.h.
+ */
+#include "observe.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { NO_WAY = 255 };
+
+/* A snake as the team sees it: 0 to 2 are its own. */
+static uint32_t seen_as(uint32_t team, uint32_t snake)
+{
+    return (snake + BOARD_TEAM * team) % BOARD_SNAKES;
+}
+
+static double torus_square(uint32_t a, uint32_t b)
+{
+    const int rows = cells_rows_to(a, b), columns = cells_columns_to(a, b);
+    return (double)(rows * rows + columns * columns);
+}
+
+double observe_bean_distance(const board *b, uint32_t cell)
+{
+    double least = b->n_beans > 0 ? INFINITY : 0;
+    for (uint32_t i = 0; i < b->n_beans; i++) {
+        least = fmin(least, torus_square(cell, b->bean[i]));
+    }
+    return sqrt(least);
+}
+
+/* ---- numbers of the sources -------------------------------------------------------------------------------------- */
+
+/* 0 free, 1 bean, else 2 + the snake as the team sees it */
+static float cell_number(const board *b, uint32_t team, uint32_t cell)
+{
+    if (cells_has(&b->beans, cell)) {
+        return 1;
+    }
+    for (uint32_t i = 0; i < BOARD_SNAKES && cells_has(&b->taken, cell); i++) {
+        for (uint32_t k = 0; k < b->snake[i].length; k++) {
+            if (board_segment(&b->snake[i], k) == cell) {
+                return (float)(2 + seen_as(team, i));
+            }
+        }
+    }
+    return 0;
+}
+
+static float *add_cell(float *at, uint32_t cell)
+{
+    at[0] = (float)cells_row(cell);
+    at[1] = (float)cells_column(cell);
+    return at + 2;
+}
+
+/* Own head and what is around it. */
+static float *add_head(const board *b, uint32_t snake, float *at)
+{
+    const uint32_t head = board_head(&b->snake[snake]), team = snake / BOARD_TEAM;
+    at = add_cell(at, head);
+    for (uint32_t d = 0; d < CELLS_DIRECTIONS; d++) {
+        *at++ = cell_number(b, team, cells_next(head, d));
+    }
+    return at;
+}
+
+static float *add_beans(const board *b, float *at)
+{
+    for (uint32_t i = 0; i < b->n_beans; i++) {
+        (void)add_cell(at + 2 * (size_t)i, b->bean[i]);
+    }
+    return at + 2 * (size_t)BOARD_BEANS;
+}
+
+/* The first n other snakes in the order in which the team sees them. */
+static uint32_t list_others(uint32_t snake, uint32_t n, uint32_t *out)
+{
+    const uint32_t team = snake / BOARD_TEAM;
+    uint32_t found = 0;
+    for (uint32_t k = 0; k < BOARD_SNAKES && found < n; k++) {
+        const uint32_t other = seen_as(team, k);
+        if (other != snake) {
+            out[found++] = other;
+        }
+    }
+    return found;
+}
+
+static void numbers26(const board *b, uint32_t snake, float *at)
+{
+    uint32_t other[BOARD_SNAKES];
+    const uint32_t n = list_others(snake, BOARD_SNAKES - 1, other);
+    at = add_beans(b, add_head(b, snake, at));
+    for (uint32_t i = 0; i < n; i++) {
+        at = add_cell(at, board_head(&b->snake[other[i]]));
+    }
+}
+
+/* Difference along an axis of `size` cells, as the source wraps it: half of it away keeps its sign. */
+static int wrapped(int d, int size)
+{
+    return d > size / 2 ? d - size : d < -(size / 2) ? d + size : d;
+}
+
+static void source_offset(uint32_t from, uint32_t to, int *rows_p, int *columns_p)
+{
+    *rows_p = wrapped((int)cells_row(to) - (int)cells_row(from), CELLS_ROWS);
+    *columns_p = wrapped((int)cells_column(to) - (int)cells_column(from), CELLS_COLUMNS);
+}
+
+/* The beans by their distance on the torus, the earlier of equals first. */
+static void sort_beans(const board *b, uint32_t head, uint32_t order[BOARD_BEANS])
+{
+    for (uint32_t i = 0; i < b->n_beans; i++) {
+        uint32_t k = i;
+        for (; k > 0 && torus_square(head, b->bean[order[k - 1]]) > torus_square(head, b->bean[i]); k--) {
+            order[k] = order[k - 1];
+        }
+        order[k] = i;
+    }
+}
+
+static void numbers30(const board *b, uint32_t snake, float *at)
+{
+    const uint32_t head = board_head(&b->snake[snake]);
+    uint32_t order[BOARD_BEANS], other[2];
+    int rows, columns;
+    at = add_head(b, snake, at);
+    sort_beans(b, head, order);
+    for (uint32_t i = 0; i < 2; i++, at += 3) {
+        at[2] = 2 * CELLS_COLUMNS; /* of a bean that is not there */
+        if (i < b->n_beans) {
+            source_offset(head, b->bean[order[i]], &rows, &columns);
+            at[0] = (float)columns;
+            at[1] = (float)rows;
+            at[2] = (float)sqrt((double)(rows * rows + columns * columns));
+        }
+    }
+    (void)list_others(snake, 2, other);
+    for (uint32_t i = 0; i < 2; i++) {
+        const board_snake *s = &b->snake[other[i]];
+        source_offset(head, board_head(s), &rows, &columns);
+        const double distance = sqrt((double)(rows * rows + columns * columns)) + 1e-8;
+        *at++ = (float)(1.0 / (distance + 1) * (s->length / 3.0));
+    }
+    at = add_beans(b, at) + 2; /* the source leaves room for a sixth bean */
+    for (uint32_t i = 0; i < 2; i++) {
+        at = add_cell(at, board_head(&b->snake[other[i]]));
+    }
+}
+
+/* ---- numbers of the game ----------------------------------------------------------------------------------------- */
+
+static float longest(const board *b, uint32_t team)
+{
+    uint32_t most = 0;
+    for (uint32_t i = team * BOARD_TEAM; i < (team + 1) * BOARD_TEAM; i++) {
+        most = b->snake[i].length > most ? b->snake[i].length : most;
+    }
+    return (float)most / 20.0F;
+}
+
+static void add_game(const observe_kind *k, const board *b, uint32_t snake, float *at)
+{
+    const uint32_t team = snake / BOARD_TEAM;
+    const board_snake *s = &b->snake[snake];
+    at[s->direction] = 1;
+    at[4] = (float)s->length / 20.0F;
+    at[5] = (float)(board_team_score(b, team) - board_team_score(b, 1 - team)) / 20.0F;
+    at[6] = (float)(k->max_steps - b->step) / (float)k->max_steps;
+    at[7] = longest(b, team);
+    at[8] = longest(b, 1 - team);
+}
+
+/* ---- planes ------------------------------------------------------------------------------------------------------ */
+
+static void mark(const observe_kind *k, uint32_t head, uint32_t plane, uint32_t cell, float *out)
+{
+    const int row = cells_rows_to(head, cell) + (int)(k->rows - 1) / 2;
+    const int column = cells_columns_to(head, cell) + (int)(k->columns - 1) / 2;
+    if (row >= 0 && row < (int)k->rows && column >= 0 && column < (int)k->columns) {
+        out[(plane * k->rows + (uint32_t)row) * k->columns + (uint32_t)column] = 1;
+    }
+}
+
+static void planes(const observe_kind *k, const board *b, uint32_t snake, float *out)
+{
+    const uint32_t head = board_head(&b->snake[snake]), team = snake / BOARD_TEAM;
+    for (uint32_t i = 0; i < BOARD_SNAKES; i++) {
+        const board_snake *s = &b->snake[i];
+        const uint32_t theirs = i / BOARD_TEAM != team;
+        for (uint32_t n = 1; n < s->length; n++) {
+            mark(k, head, i == snake ? 0 : 1 + theirs, board_segment(s, n), out);
+        }
+        if (i != snake && s->length > 0) {
+            mark(k, head, 3 + theirs, board_head(s), out);
+        }
+    }
+    for (uint32_t i = 0; i < b->n_beans; i++) {
+        mark(k, head, 5, b->bean[i], out);
+    }
+    add_game(k, b, snake, out + (size_t)OBSERVE_N_PLANES * k->rows * k->columns);
+}
+
+/* ---- paths ------------------------------------------------------------------------------------------------------- */
+
+typedef struct flood { /* what can be reached from a cell over free ones */
+    uint8_t to_bean[BOARD_BEANS];
+    uint32_t n;
+} flood;
+
+/* From a cell, `steps` after now; the cell itself counts whether it is free or not. all: to the end, not only to the
+ * last bean. */
+static void spread(const board *b, uint32_t from, uint32_t steps, bool all, flood *out)
+{
+    cells reached = {{0}}, edge;
+    uint32_t found = 0;
+    cells_add(&reached, from);
+    edge = reached;
+    memset(out->to_bean, NO_WAY, sizeof(out->to_bean));
+    for (bool grows = true; grows; steps++) {
+        for (uint32_t i = 0; i < b->n_beans; i++) {
+            if (out->to_bean[i] == NO_WAY && cells_has(&edge, b->bean[i])) {
+                out->to_bean[i] = (uint8_t)steps;
+                found++;
+            }
+        }
+        if (!all && found == b->n_beans) {
+            break;
+        }
+        grows = false;
+        edge = cells_spread(&edge);
+        for (uint32_t i = 0; i < CELLS_WORDS; i++) {
+            edge.w[i] &= ~(reached.w[i] | b->taken.w[i]);
+            reached.w[i] |= edge.w[i];
+            grows = grows || edge.w[i] != 0;
+        }
+    }
+    out->n = cells_count(&reached);
+}
+
+/* Steps of the soonest of the other snakes to each bean. */
+static void soonest_others(const flood from[BOARD_SNAKES], uint32_t snake, uint8_t out[BOARD_BEANS])
+{
+    memset(out, NO_WAY, BOARD_BEANS);
+    for (uint32_t i = 0; i < BOARD_SNAKES; i++) {
+        for (uint32_t k = 0; k < BOARD_BEANS && i != snake; k++) {
+            out[k] = from[i].to_bean[k] < out[k] ? from[i].to_bean[k] : out[k];
+        }
+    }
+}
+
+static bool is_tail(const board *b, uint32_t cell)
+{
+    for (uint32_t i = 0; i < BOARD_SNAKES; i++) {
+        const board_snake *s = &b->snake[i];
+        if (s->length > 0 && board_segment(s, s->length - 1U) == cell) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static float nearness(uint32_t steps)
+{
+    return steps == NO_WAY ? 0.0F : 1.0F / (1.0F + (float)steps);
+}
+
+static void add_direction(const board *b, uint32_t snake, uint32_t cell, const uint8_t soonest[BOARD_BEANS], float *at)
+{
+    flood f;
+    uint32_t any = NO_WAY, own = NO_WAY;
+    at[0] = cells_has(&b->taken, cell);
+    at[1] = at[0] != 0.0F && is_tail(b, cell);
+    at[2] = cells_has(&b->beans, cell);
+    for (uint32_t i = 0; i < BOARD_SNAKES; i++) {
+        for (uint32_t d = 0; d < CELLS_DIRECTIONS && i != snake && b->snake[i].length > 0; d++) {
+            at[i / BOARD_TEAM == snake / BOARD_TEAM ? 3 : 4] += cells_next(board_head(&b->snake[i]), d) == cell;
+        }
+    }
+    if (at[0] != 0.0F && at[1] == 0.0F) {
+        return;
+    }
+    spread(b, cell, 1, true, &f);
+    for (uint32_t i = 0; i < b->n_beans; i++) {
+        any = f.to_bean[i] < any ? f.to_bean[i] : any;
+        own = f.to_bean[i] < soonest[i] && f.to_bean[i] < own ? f.to_bean[i] : own;
+    }
+    at[5] = nearness(any);
+    at[6] = nearness(own);
+    at[7] = (float)f.n / CELLS;
+    at[8] = f.n < b->snake[snake].length;
+}
+
+static void paths(const observe_kind *k, const board *b, const flood from[BOARD_SNAKES], uint32_t snake, float *out)
+{
+    const uint32_t head = board_head(&b->snake[snake]);
+    uint8_t soonest[BOARD_BEANS];
+    uint32_t order[BOARD_BEANS];
+    soonest_others(from, snake, soonest);
+    for (uint32_t d = 0; d < CELLS_DIRECTIONS; d++, out += OBSERVE_DIRECTION) {
+        add_direction(b, snake, cells_next(head, d), soonest, out);
+    }
+    sort_beans(b, head, order);
+    for (uint32_t i = 0; i < 2 && i < b->n_beans; i++) {
+        out[2 * i] = (float)cells_rows_to(head, b->bean[order[i]]) / 10.0F;
+        out[2 * i + 1] = (float)cells_columns_to(head, b->bean[order[i]]) / 10.0F;
+    }
+    add_game(k, b, snake, out + 4);
+}
+
+/* ---- all --------------------------------------------------------------------------------------------------------- */
+
+uint32_t observe_width(const observe_kind *k)
+{
+    switch (k->kind) {
+    case OBSERVE_26:
+        return 26;
+    case OBSERVE_30:
+        return 30;
+    case OBSERVE_PLANES:
+        return OBSERVE_N_PLANES * k->rows * k->columns + OBSERVE_GAME;
+    default:
+        return CELLS_DIRECTIONS * OBSERVE_DIRECTION + 4 + OBSERVE_GAME;
+    }
+}
+
+void observe_team(const observe_kind *k, const board *b, uint32_t team, float *out)
+{
+    const uint32_t width = observe_width(k);
+    flood from[BOARD_SNAKES];
+    for (uint32_t i = 0; k->kind == OBSERVE_PATHS && i < BOARD_SNAKES; i++) {
+        spread(b, board_head(&b->snake[i]), 0, false, &from[i]);
+    }
+    for (uint32_t i = team * BOARD_TEAM; i < (team + 1) * BOARD_TEAM; i++, out += width) {
+        switch (k->kind) {
+        case OBSERVE_26:
+            numbers26(b, i, out);
+            break;
+        case OBSERVE_30:
+            numbers30(b, i, out);
+            break;
+        case OBSERVE_PLANES:
+            planes(k, b, i, out);
+            break;
+        default:
+            paths(k, b, from, i, out);
+        }
+    }
+}
