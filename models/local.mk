@@ -8,6 +8,7 @@ plugin_LTLIBRARIES += \
 	models/controller_lstm.la \
 	models/controller_max_pressure.la \
 	models/controller_mlp.la \
+	models/controller_snakes.la \
 	models/risk_gnn.la \
 	models/shield_barrier.la \
 	models/world_constant_velocity.la \
@@ -62,6 +63,12 @@ models_controller_mlp_la_CPPFLAGS = $(controller_cppflags) -DDT_PLUGIN_NAME=cont
 models_controller_mlp_la_CFLAGS = $(PLUGIN_CFLAGS)
 models_controller_mlp_la_LDFLAGS = $(PLUGIN_LINK)
 models_controller_mlp_la_LIBADD = -lm
+
+models_controller_snakes_la_SOURCES = models/controller_snakes/controller_snakes.c models/controller_net.h
+models_controller_snakes_la_CPPFLAGS = $(controller_cppflags) -DDT_PLUGIN_NAME=controller_snakes
+models_controller_snakes_la_CFLAGS = $(PLUGIN_CFLAGS)
+models_controller_snakes_la_LDFLAGS = $(PLUGIN_LINK)
+models_controller_snakes_la_LIBADD = -lm
 
 models_risk_gnn_la_SOURCES = models/risk_gnn/risk_gnn.c models/risk_gnn/slots.c models/risk_gnn/slots.h
 models_risk_gnn_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) -DDT_PLUGIN_NAME=risk_gnn

@@ -379,6 +379,27 @@ static void test_idm(void **state)
     bench_close(&b);
 }
 
+static void test_snakes(void **state)
+{
+    (void)state;
+    static const dt_dim dims[] = {{"D", 26}, {"choices", 4}, {"continuous", 0}, {"K", 11}, {"advice", 24}};
+    static const char *const rule[] = {"rule=random", "rule=l1", "rule=l2", "rule=l3", "rule=l4", "rule=evasion"};
+    float advice[AGENTS * 24], logits[AGENTS * 4];
+    for (int i = 0; i < AGENTS * 24; i++) {
+        advice[i] = (float)draw(i);
+    }
+    for (int k = 0; k < 6; k++) {
+        bench b;
+        run_rule("controller_snakes", (const char *const[]){rule[k], NULL}, dims, advice, &b, logits, AGENTS * 4);
+        assert_port(&b.in[0], "advice", "A 24");
+        assert_string_equal(b.out[1].name, "logits");
+        for (int i = 0; i < AGENTS * 4; i++) {
+            assert_true(logits[i] == 1000 * advice[i / 4 * 24 + 4 * k + i % 4]);
+        }
+        bench_close(&b);
+    }
+}
+
 static void test_rules_refuse_other_worlds(void **state)
 {
     (void)state;
@@ -395,15 +416,23 @@ static void test_rules_refuse_other_worlds(void **state)
     assert_int_equal(bench_create(&b, "controller_idm", NULL, slow, 2), DT_ESHAPE);
     assert_non_null(strstr(b.host.message, "with more than 8 columns; this one has continuous 1 and 8"));
     bench_close(&b);
+    assert_int_equal(bench_create(&b, "controller_snakes", NULL, narrow, 2), DT_ESHAPE);
+    assert_non_null(strstr(b.host.message, "has choices 4 and 0 columns of advice"));
+    bench_close(&b);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_mlp_computes),  cmocka_unit_test(test_ports_follow_the_actions),
-        cmocka_unit_test(test_first_values),  cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_lstm_computes), cmocka_unit_test(test_rules_of_signals),
-        cmocka_unit_test(test_idm),           cmocka_unit_test(test_rules_refuse_other_worlds),
+        cmocka_unit_test(test_mlp_computes),
+        cmocka_unit_test(test_ports_follow_the_actions),
+        cmocka_unit_test(test_first_values),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_lstm_computes),
+        cmocka_unit_test(test_rules_of_signals),
+        cmocka_unit_test(test_idm),
+        cmocka_unit_test(test_snakes),
+        cmocka_unit_test(test_rules_refuse_other_worlds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
