@@ -60,6 +60,11 @@ PRODUCTS(DECLARE)
 #define dt_cpu_base_merge   NULL
 #define dt_cpu_avx2_merge   NULL
 #define dt_cpu_avx512_merge NULL
+#define dt_ref64_stop       NULL
+#define dt_ref32_stop       NULL
+#define dt_cpu_base_stop    NULL
+#define dt_cpu_avx2_stop    NULL
+#define dt_cpu_avx512_stop  NULL
 
 typedef struct row {
     uint32_t op;
@@ -140,6 +145,10 @@ size_t dt_kernel_scratch(uint32_t op, dt_lane lane, const dt_attr *attr, const d
         return is_cpu ? dt_gemm_floats(in[1].dim[1], in[1].dim[0]) * word : 0;
     case DT_OPX_LINEAR_DW:
         return is_cpu ? dt_gemm_floats(in[0].dim[in[0].rank - 1], dt_view_rows(&in[0], 1)) * word : 0;
+    case DT_OPX_MATMUL: {
+        const dt_view *a = &in[0], *y = &out[0];
+        return is_cpu ? dt_gemm_floats(y->dim[y->rank - 1], a->dim[a->rank - (attr->i[0] ? 2 : 1)]) * word : 0;
+    }
     case DT_OPX_GAT:
     case DT_OPX_GAT_BWD: {
         const dt_view *h = op == DT_OPX_GAT ? in : in + 1;

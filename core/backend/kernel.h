@@ -60,7 +60,7 @@ typedef void dt_kernel(const dt_kernel_args *a);
  * DEVICE: kernels of device/device.h, which have a face of their own; the functions below know none of them. */
 typedef enum dt_lane { DT_LANE_REF64, DT_LANE_REF32, DT_LANE_CPU, DT_LANE_CPU_BF16, DT_LANE_DEVICE } dt_lane;
 
-/* Kernel of an op in a lane; NULL when op is unknown or a pure view (SPLIT, MERGE). */
+/* Kernel of an op in a lane; NULL when op is unknown or a pure view (SPLIT, MERGE, STOP). */
 dt_kernel *dt_kernel_find(uint32_t op, dt_lane lane);
 /* Scratch bytes for one call, an upper bound for every live size up to the dims given (same order as in args). */
 size_t dt_kernel_scratch(uint32_t op, dt_lane lane, const dt_attr *attr, const dt_view *in, uint32_t n_in,

@@ -48,6 +48,7 @@ libdtrain_policy_la_SOURCES = \
 	core/graph/memory.c \
 	core/graph/op.c \
 	core/graph/op_attention.c \
+	core/graph/op_axis.c \
 	core/graph/op_elementwise.c \
 	core/graph/op_layout.c \
 	core/graph/op_linear.c \

@@ -114,8 +114,9 @@ static const char *gelu(const speller *s, const char *x)
 static const char *spell_unary(const speller *s)
 {
     static const char *const name[] = {
-        [DT_FN_RELU] = "Relu",       [DT_FN_LEAKY] = "LeakyRelu",   [DT_FN_ELU] = "Elu", [DT_FN_TANH] = "Tanh",
-        [DT_FN_SIGMOID] = "Sigmoid", [DT_FN_SOFTPLUS] = "Softplus", [DT_FN_EXP] = "Exp", [DT_FN_LOG] = "Log"};
+        [DT_FN_RELU] = "Relu", [DT_FN_LEAKY] = "LeakyRelu", [DT_FN_ELU] = "Elu",
+        [DT_FN_TANH] = "Tanh", [DT_FN_SIGMOID] = "Sigmoid", [DT_FN_SOFTPLUS] = "Softplus",
+        [DT_FN_EXP] = "Exp",   [DT_FN_LOG] = "Log",         [DT_FN_SQRT] = "Sqrt"};
     const int64_t fn = s->n->attr.i[0];
     if (fn == DT_FN_GELU) {
         return gelu(s, s->in[0]);
@@ -128,8 +129,8 @@ static const char *spell_unary(const speller *s)
 
 static const char *spell_binary(const speller *s)
 {
-    static const char *const name[] = {
-        [DT_BIN_ADD] = "Add", [DT_BIN_SUB] = "Sub", [DT_BIN_MUL] = "Mul", [DT_BIN_MIN] = "Min", [DT_BIN_MAX] = "Max"};
+    static const char *const name[] = {[DT_BIN_ADD] = "Add", [DT_BIN_SUB] = "Sub", [DT_BIN_MUL] = "Mul",
+                                       [DT_BIN_MIN] = "Min", [DT_BIN_MAX] = "Max", [DT_BIN_DIV] = "Div"};
     return two(s, name[s->n->attr.i[0]], s->in[0], s->in[1]);
 }
 
@@ -159,6 +160,34 @@ static const char *spell_layernorm(const speller *s)
     dt_onnx_int(s->o, "axis", -1);
     dt_onnx_float(s->o, "epsilon", (float)s->n->attr.f[0]);
     return dt_onnx_call(s->o, "LayerNormalization", v, s->in[1], s->in[2]);
+}
+
+static const char *spell_stop(const speller *s)
+{
+    return one(s, "Identity", s->in[0]);
+}
+
+static const char *spell_fill(const speller *s)
+{
+    return two(s, "Expand", dt_onnx_number(s->o, s->n->attr.f[0]), one(s, "Shape", s->in[0]));
+}
+
+static const char *spell_reduce(const speller *s)
+{
+    const dt_shape *x = shape(s, 0);
+    const int64_t F = extent(x, x->rank - 2);
+    if (s->n->attr.i[0] == DT_REDUCE_MAX) {
+        return NULL; /* older versions of the opset want the axis elsewhere */
+    }
+    dt_onnx_int(s->o, "keepdims", 0);
+    const char *y = two(s, "ReduceSum", s->in[0], dt_onnx_one(s->o, (int64_t)x->rank - 2));
+    return s->n->attr.i[0] == DT_REDUCE_MEAN ? two(s, "Mul", y, dt_onnx_number(s->o, 1.0 / (double)F)) : y;
+}
+
+static const char *spell_matmul(const speller *s)
+{
+    const bool is_plain = s->n->attr.i[0] == 0 && s->n->attr.i[1] == 0;
+    return is_plain ? two(s, "MatMul", s->in[0], s->in[1]) : NULL;
 }
 
 static const char *spell_cumsum(const speller *s)
@@ -419,6 +448,10 @@ const char *dt_onnx_spell(dt_onnx *o, const dt_ir *ir, const dt_node *n, const c
         [DT_OP_CUMSUM] = spell_cumsum,
         [DT_OP_SOFTMAX] = spell_softmax,
         [DT_OP_SEGMENT_MEAN] = spell_segment_mean,
+        [DT_OP_STOP] = spell_stop,
+        [DT_OP_FILL] = spell_fill,
+        [DT_OP_REDUCE] = spell_reduce,
+        [DT_OP_MATMUL] = spell_matmul,
     };
     const speller s = {.o = o, .ir = ir, .n = n, .in = in};
     return n->op < DT_OP_PUBLIC_END && spell[n->op] != NULL ? spell[n->op](&s) : NULL;

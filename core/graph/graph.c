@@ -135,7 +135,7 @@ static dt_tensor *graph_op(dt_graph *g, uint32_t op, dt_tensor *const *in, uint3
         return fail_tensor(r, DT_FAIL(DT_EINVAL, "linear: i0 is %lld but takes no function; record a unary after it",
                                       (long long)a.i[0]));
     }
-    if (op == DT_OP_DROPOUT) {
+    if (op == DT_OP_DROPOUT || op == DT_OP_NOISE) {
         a.i[0] = FIRST_DROPOUT_STREAM + r->n_dropouts++;
     }
     int32_t node = dt_ir_emit(&r->ir, op, value, n_in, &a);

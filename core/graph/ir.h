@@ -91,7 +91,7 @@ void dt_ir_keep_outputs(dt_ir *ir, bool pictures);
 
 /* Close the gaps of dropped nodes and count producers and uses. */
 void dt_ir_index(dt_ir *ir);
-bool dt_ir_is_view(const dt_node *n); /* SPLIT, MERGE: no call, no storage */
+bool dt_ir_is_view(const dt_node *n); /* SPLIT, MERGE, STOP: no call, no storage */
 /* Does input k of the node read data (present and not shape-only)? */
 bool dt_ir_reads(const dt_node *n, uint32_t k);
 

@@ -11,6 +11,7 @@ core_libdtcore_la_SOURCES += \
 	core/graph/memory.c core/graph/memory.h \
 	core/graph/op.c core/graph/op.h \
 	core/graph/op_attention.c \
+	core/graph/op_axis.c \
 	core/graph/op_elementwise.c \
 	core/graph/op_layout.c \
 	core/graph/op_linear.c \

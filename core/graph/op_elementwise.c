@@ -14,9 +14,9 @@
 
 static dt_status check_unary(dt_infer *q)
 {
-    if (q->attr.i[0] < DT_FN_RELU || q->attr.i[0] > DT_FN_LOG) {
+    if (q->attr.i[0] < DT_FN_RELU || q->attr.i[0] > DT_FN_SQRT) {
         return dt_infer_fail(q, DT_EINVAL, "function %lld is not one of DT_FN_* (%d to %d)", (long long)q->attr.i[0],
-                             DT_FN_RELU, DT_FN_LOG);
+                             DT_FN_RELU, DT_FN_SQRT);
     }
     if (!(q->attr.f[0] >= 0 && isfinite(q->attr.f[0]))) { /* below 0 the derivative is not known from y */
         return dt_infer_fail(q, DT_EINVAL, "slope or alpha %g must be finite and not negative", q->attr.f[0]);
@@ -69,9 +69,9 @@ static bool spread_of(const dt_shape *a, const dt_shape *b, spread *out_p)
 
 static dt_status check_binary(dt_infer *q)
 {
-    if (q->attr.i[0] < DT_BIN_ADD || q->attr.i[0] > DT_BIN_MAX) {
+    if (q->attr.i[0] < DT_BIN_ADD || q->attr.i[0] > DT_BIN_DIV) {
         return dt_infer_fail(q, DT_EINVAL, "function %lld is not one of DT_BIN_* (%d to %d)", (long long)q->attr.i[0],
-                             DT_BIN_ADD, DT_BIN_MAX);
+                             DT_BIN_ADD, DT_BIN_DIV);
     }
     spread s;
     if (!spread_of(q->in[0], q->in[1], &s)) {
@@ -102,9 +102,29 @@ static int32_t gather_spread(dt_derive *d, const dt_node *n, int32_t db)
     }
 }
 
+enum { A, B };
+
+/* y = a / b:  da = dy / b,  db = -y da */
+static void vjp_quotient(dt_derive *d, const dt_node *n, int32_t dy)
+{
+    const dt_attr div = {.i = {DT_BIN_DIV}}, mul = {.i = {DT_BIN_MUL}}, minus = {.f = {-1}};
+    const int32_t da = DT_EMIT1(d, DT_OPX_BINARY, &div, dy, n->in[B]);
+    if (dt_derive_wants(d, n, B)) {
+        const int32_t db = DT_EMIT1(d, DT_OPX_BINARY, &mul, da, n->out[0]);
+        dt_derive_give(d, n, B, DT_EMIT1(d, DT_OPX_AFFINE, &minus, gather_spread(d, n, db)));
+    }
+    DT_GIVE(d, n, A, da);
+}
+
+static void vjp_extreme(dt_derive *d, const dt_node *n, int32_t dy)
+{
+    const int32_t both = DT_EMIT(d, DT_OPX_EXTREME_BWD, &n->attr, dy, n->in[A], n->in[B]);
+    DT_GIVE(d, n, B, gather_spread(d, n, dt_derive_out(d, both, 1)));
+    DT_GIVE(d, n, A, dt_derive_out(d, both, 0));
+}
+
 static void vjp_binary(dt_derive *d, const dt_node *n, int32_t dy)
 {
-    enum { A, B };
     const dt_attr mul = {.i = {DT_BIN_MUL}}, minus = {.f = {-1}};
     switch (n->attr.i[0]) {
     case DT_BIN_ADD:
@@ -119,8 +139,11 @@ static void vjp_binary(dt_derive *d, const dt_node *n, int32_t dy)
         DT_GIVE(d, n, B, gather_spread(d, n, DT_EMIT1(d, DT_OPX_BINARY, &mul, dy, n->in[A])));
         DT_GIVE(d, n, A, DT_EMIT1(d, DT_OPX_BINARY, &mul, dy, n->in[B]));
         break;
+    case DT_BIN_DIV:
+        vjp_quotient(d, n, dy);
+        break;
     default:
-        dt_derive_fail(d, "binary: min and max have no derivative here; use clamp, or keep trained values out of them");
+        vjp_extreme(d, n, dy);
         break;
     }
 }
@@ -132,6 +155,54 @@ const dt_op_info dt_op_binary = {
     .flops = dt_flops_elements,
     .grad_in = DT_BIT(0) | DT_BIT(1),
     .inplace = DT_BIT(0) | DT_BIT(1),
+};
+
+static dt_status check_extreme_bwd(dt_infer *q)
+{
+    spread s;
+    return (q->attr.i[0] == DT_BIN_MIN || q->attr.i[0] == DT_BIN_MAX) && spread_of(q->in[1], q->in[2], &s)
+               ? DT_OK
+               : dt_infer_fail(q, DT_ESHAPE, "a and b do not meet, or function %lld is neither min nor max",
+                               (long long)q->attr.i[0]);
+}
+
+const dt_op_info dt_op_extreme_bwd = {
+    .shape = "dy[...,D] a[...,D] b[*] -> da[...,D] db[...,D]",
+    .check = check_extreme_bwd,
+    .flops = dt_flops_elements,
+};
+
+/* ---- stop, fill, noise ------------------------------------------------------------------------------------------- */
+
+/* No gradient flows to the input, so that the derivative never comes here. */
+const dt_op_info dt_op_stop = {
+    .shape = "x[...] -> y[...]",
+    .flops = dt_flops_zero,
+    .is_view = true,
+};
+
+static dt_status check_fill(dt_infer *q)
+{
+    return isfinite(q->attr.f[0]) ? DT_OK : dt_infer_fail(q, DT_EINVAL, "value %g is not finite", q->attr.f[0]);
+}
+
+const dt_op_info dt_op_fill = {
+    .shape = "x[...] -> y[...]",
+    .check = check_fill,
+    .flops = dt_flops_zero,
+    .shape_only = DT_BIT(0),
+};
+
+static dt_status check_noise(dt_infer *q)
+{
+    return q->attr.i[1] >= 1 ? DT_OK
+                             : dt_infer_fail(q, DT_EINVAL, "%lld numbers for each row", (long long)q->attr.i[1]);
+}
+
+const dt_op_info dt_op_noise = {
+    .shape = "key[...]:i64 -> y[...,i1]",
+    .check = check_noise,
+    .flops = dt_flops_ten,
 };
 
 /* ---- affine, clamp, dropout -------------------------------------------------------------------------------------- */

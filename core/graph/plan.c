@@ -59,7 +59,7 @@ static bool is_external(const dt_value *v)
     return v->kind != DT_VALUE_NODE;
 }
 
-/* Base of a chain of SPLIT and MERGE. */
+/* Base of a chain of views. */
 static int32_t root_of(const dt_ir *ir, int32_t v)
 {
     while (ir->value[v].producer >= 0 && !is_external(&ir->value[v]) &&

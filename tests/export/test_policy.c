@@ -19,6 +19,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -461,6 +462,44 @@ static void test_refused_files(void **state)
     unreadable(DT_EDATA, "\"heads\" stands after the nodes");
 }
 
+/* Ops along an axis and of two tensors, in both formats. tests/peers/export_onnx.py has onnxruntime compute what is
+ * left behind under DT_KEEP_ONNX, and compares with the formula that is written out below. */
+static void test_axis_ops(void **state)
+{
+    (void)state;
+    recorder r;
+    begin(&r);
+    dt_graph *g = r.graph;
+    dt_tensor *x = input(&r, F_OBS);
+    dt_tensor *size = dt_sqrt(g, dt_affine(g, dt_reduce_columns(g, DT_REDUCE_SUM, dt_mul(g, x, x)), 1, 1));
+    dt_tensor *y = dt_div(g, x, size);
+    dt_tensor *outer = dt_matmul(g, dt_split(g, x, 0), dt_split(g, y, 1), 0, 0); /* [A,D,D] */
+    dt_tensor *z = dt_add(g, dt_stop(g, dt_reduce(g, DT_REDUCE_MEAN, outer)), dt_mul(g, dt_fill(g, x, 0.5), x));
+    output(&r, "logits", heads(&r, z));
+    output(&r, "mean", dt_slice(g, z, 0, 1));
+    output(&r, "log_std", dt_affine(g, dt_slice(g, z, 0, 1), 0, 0));
+    dt_bundle b;
+    assert_int_equal(make(&r, &b), DT_OK);
+    const char *keep = getenv("DT_KEEP_ONNX");
+    (void)unlink(path);
+    assert_int_equal(dt_onnx_write(&b, keep != NULL ? keep : path), DT_OK);
+    dt_bundle_fini(&b);
+    dt_policy *p = through_file(&r);
+    step s = {.obs = {1, 2, 5, 4, -7, -8, 0.5f, -1}};
+    dt_policy_io io = io_of(&s, p);
+    act(p, &io);
+    int64_t dim[DT_MAX_DIMS];
+    uint32_t rank = 0;
+    const float *logits = dt_policy_output(p, "logits", dim, &rank); /* the first two are z, by the weights of begin */
+    for (int i = 0; i < PLACES; i++) {
+        const double a = s.obs[2 * i], c = s.obs[2 * i + 1], length = sqrt(a * a + c * c + 1);
+        assert_true(fabs(logits[CHOICES * i] - ((a + c) / 2 * a / length + a / 2)) < 1e-5);
+        assert_true(fabs(logits[CHOICES * i + 1] - ((a + c) / 2 * c / length + c / 2)) < 1e-5);
+    }
+    dt_policy_free(p);
+    end(&r);
+}
+
 /* What would be asked of a phase from step to step, and ops that ONNX has not; nothing is left half written. */
 static void test_refused_exports(void **state)
 {
@@ -506,11 +545,12 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_describe),      cmocka_unit_test(test_act),
-        cmocka_unit_test(test_normalised),    cmocka_unit_test(test_shield),
-        cmocka_unit_test(test_index),         cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_steady),        cmocka_unit_test(test_refused_steps),
-        cmocka_unit_test(test_refused_files), cmocka_unit_test(test_refused_exports),
+        cmocka_unit_test(test_describe),        cmocka_unit_test(test_act),
+        cmocka_unit_test(test_normalised),      cmocka_unit_test(test_shield),
+        cmocka_unit_test(test_index),           cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_steady),          cmocka_unit_test(test_refused_steps),
+        cmocka_unit_test(test_refused_files),   cmocka_unit_test(test_axis_ops),
+        cmocka_unit_test(test_refused_exports),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -453,11 +453,40 @@ static const param_spec params_policy[] = {{"w0", 4, 5}, {"wl", 8, 4},      {"wm
                                            {"wv", 1, 4}, {"log_std", 2, 0}, {NULL, 0, 0}};
 static const model model_policy = {params_policy, record_policy};
 
+/* What moves along an axis: heads that look at each other, a convolution in a circle, twins of which the lesser counts,
+ * an action of a squashed Gaussian. */
+static inline void record_axis(dt_graph *g)
+{
+    dt_tensor *h = dt_linear(g, I(g, "nodes"), P(g, "w0"), P(g, "b0"));
+    dt_tensor *heads = dt_split(g, h, 3), *turned = dt_transpose(g, heads); /* [N,3,4], [N,4,3] */
+    dt_tensor *look = dt_matmul(g, heads, heads, 0, 1);                     /* [N,3,3] */
+    look = dt_add(g, look, dt_matmul(g, turned, heads, 1, 1));
+    look = dt_matmul(g, look, turned, 1, 1); /* [N,3,4] */
+    look = dt_add(g, look, dt_matmul(g, dt_softmax(g, dt_matmul(g, heads, turned, 0, 0)), heads, 0, 0));
+    dt_tensor *around = dt_linear(g, dt_unfold(g, look, 2, 1, 1, 1), P(g, "w_conv"), P(g, "b_conv")); /* [N,4,2] */
+    dt_tensor *kernel = dt_conv1d(g, look, P(g, "w_conv"), NULL, 2, 2, 1);                            /* [N,2,2] */
+    dt_tensor *most = dt_reduce(g, DT_REDUCE_MAX, around), *mean = dt_reduce(g, DT_REDUCE_MEAN, kernel);
+    dt_tensor *least = dt_min(g, most, dt_max(g, mean, P(g, "b_conv"))); /* [N,2] */
+    dt_tensor *size = dt_sqrt(g, dt_affine(g, dt_reduce_columns(g, DT_REDUCE_SUM, dt_mul(g, h, h)), 1, 0.1));
+    dt_tensor *ratio = dt_div(g, least, size), *odds = dt_div(g, dt_fill(g, ratio, 0.3), dt_affine(g, size, 1, 1));
+    dt_tensor *chosen = dt_pick(g, h, I(g, "action"), 1), *log_prob = NULL;
+    dt_tensor *drawn = dt_squashed_gaussian(g, dt_slice(g, h, 0, 2), dt_tanh(g, dt_slice(g, h, 2, 2)),
+                                            dt_noise(g, I(g, "key"), 2), &log_prob);
+    (void)g->api->output(g, "drawn", drawn);
+    (void)g->api->loss(g, "ratio", dt_sum(g, dt_add(g, ratio, odds)), 1, "N");
+    (void)g->api->loss(g, "chosen", dt_sum(g, dt_mul(g, chosen, chosen)), 1, "N");
+    (void)g->api->loss(g, "drawn", dt_sum(g, dt_sub(g, drawn, dt_affine(g, log_prob, 0.3, 0))), 1, "N");
+}
+
+static const param_spec params_axis[] = {
+    {"w0", 12, 5}, {"b0", 12, 0}, {"w_conv", 2, 8}, {"b_conv", 2, 0}, {NULL, 0, 0}};
+static const model model_axis = {params_axis, record_axis};
+
 static const struct {
     const char *name;
     const model *m;
-} models[] = {{"mlp", &model_mlp}, {"gat", &model_gat}, {"lstm", &model_lstm},
-              {"gru", &model_gru}, {"mix", &model_mix}, {"policy", &model_policy}};
+} models[] = {{"mlp", &model_mlp}, {"gat", &model_gat},       {"lstm", &model_lstm}, {"gru", &model_gru},
+              {"mix", &model_mix}, {"policy", &model_policy}, {"axis", &model_axis}};
 enum { N_MODELS = sizeof(models) / sizeof(models[0]) };
 
 #endif

@@ -45,6 +45,39 @@ static void test_gradients(void **state)
     }
 }
 
+static void record_square(dt_graph *g)
+{
+    dt_tensor *h = dt_linear(g, I(g, "nodes"), P(g, "w"), NULL);
+    (void)g->api->loss(g, "square", dt_sum(g, dt_mul(g, h, h)), 1, "N");
+}
+
+static void record_half_square(dt_graph *g)
+{
+    dt_tensor *h = dt_linear(g, I(g, "nodes"), P(g, "w"), NULL);
+    (void)g->api->loss(g, "square", dt_sum(g, dt_mul(g, h, dt_stop(g, h))), 1, "N");
+}
+
+/* Of h h and h stop(h) the values are the same, the derivatives 2 h and h. */
+static void test_stop(void **state)
+{
+    (void)state;
+    static const param_spec spec[] = {{"w", 2, 5}, {NULL, 0, 0}};
+    static const model whole = {spec, record_square}, half = {spec, record_half_square};
+    bench b, c;
+    bench_open(&b, &whole, 17, 7, 2);
+    bench_open(&c, &half, 17, 7, 2);
+    result both = run(&b, &plain), one = run(&c, &plain);
+    assert_true(both.total == one.total);
+    for (int64_t i = 0; i < b.params.total; i++) {
+        assert_true(both.grad[i] == 2 * one.grad[i]);
+    }
+    assert_true(one.grad[0] != 0);
+    result_fini(&both);
+    result_fini(&one);
+    bench_close(&b);
+    bench_close(&c);
+}
+
 /* ---- modes ------------------------------------------------------------------------------------------------------- */
 
 static void assert_same_bits(bench *b, const result *a, const result *c)
@@ -450,7 +483,7 @@ static void record_no_loss(dt_graph *g)
 static void record_max(dt_graph *g)
 {
     dt_tensor *h = dt_linear(g, I(g, "nodes"), P(g, "w"), NULL);
-    (void)g->api->loss(g, "sum", dt_sum(g, dt_binary(g, DT_BIN_MAX, h, h)), 1, "1");
+    (void)g->api->loss(g, "sum", dt_sum(g, dt_max(g, h, h)), 1, "1");
 }
 
 static void assert_error(dt_status st, dt_status want, const char *text)
@@ -472,7 +505,6 @@ static void test_compile_refusals(void **state)
     assert_error(dt_plan_compile(b.g, &plain, &p), DT_EINVAL, "no loss to train on");
     bench_close(&b);
     bench_open(&b, &max, 3, 1, 1);
-    assert_error(dt_plan_compile(b.g, &plain, &p), DT_EUNSUPPORTED, "min and max have no derivative");
     dt_plan_desc d = plain;
     d.cap = (const int64_t[N_SYMBOLS]){-1, 1, 1, 1};
     assert_error(dt_plan_compile(b.g, &d, &p), DT_EINVAL, "capacity -1 of N is negative");
@@ -611,13 +643,21 @@ static void test_out_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gradients),         cmocka_unit_test(test_modes),
-        cmocka_unit_test(test_recompute_saves),   cmocka_unit_test(test_frozen),
-        cmocka_unit_test(test_slices_add_up),     cmocka_unit_test(test_empty_slice),
-        cmocka_unit_test(test_outputs),           cmocka_unit_test(test_outputs_for_pictures),
-        cmocka_unit_test(test_outputs_of_inputs), cmocka_unit_test(test_versions_of_parameters),
-        cmocka_unit_test(test_compile_refusals),  cmocka_unit_test(test_run_refusals),
-        cmocka_unit_test(test_cost_and_print),    cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_gradients),
+        cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_modes),
+        cmocka_unit_test(test_recompute_saves),
+        cmocka_unit_test(test_frozen),
+        cmocka_unit_test(test_slices_add_up),
+        cmocka_unit_test(test_empty_slice),
+        cmocka_unit_test(test_outputs),
+        cmocka_unit_test(test_outputs_for_pictures),
+        cmocka_unit_test(test_outputs_of_inputs),
+        cmocka_unit_test(test_versions_of_parameters),
+        cmocka_unit_test(test_compile_refusals),
+        cmocka_unit_test(test_run_refusals),
+        cmocka_unit_test(test_cost_and_print),
+        cmocka_unit_test(test_out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,7 +9,11 @@
 #define FN(fn, f0) {{fn}, {f0}}
 #define I2(i0, i1) {{i0, i1}, {0}}
 #define I3(i0, i1, i2) {{i0, i1, i2}, {0}}
+#define I4(i0, i1, i2, i3) {{i0, i1, i2, i3}, {0}}
 #define F2(f0, f1) {{0}, {f0, f1}}
+#define EXTREME_D {{DT_OPX_EXTREME_BWD, "g i0 i1", "f0 f1"}}
+#define EXTREME_ROW_D {{DT_OPX_EXTREME_BWD, "g i0 i1", "f0 s1"}}
+#define UNFOLD_D {{DT_OPX_UNFOLD_BWD, "g s0", "f0"}}
 #define UNARY_OF_Y {{DT_OPX_UNARY_BWD, "g o0", "f0"}}
 #define UNARY_OF_X {{DT_OPX_UNARY_BWD, "g i0", "f0"}}
 #define LINEAR_D {{DT_OPX_LINEAR_DX, "g i1", "f0"}, {DT_OPX_LINEAR_DW, "i0 g", "a1"}, {DT_OPX_COLSUM, "g", "a2"}}
@@ -63,6 +67,8 @@ const op_case op_cases[] = {
     {"sigmoid", DT_OP_UNARY, FN(DT_FN_SIGMOID, 0), {"x N11 13"}, {"f N11 13"}, NULL, UNARY_OF_Y, 0, 1},
     {"softplus", DT_OP_UNARY, FN(DT_FN_SOFTPLUS, 0), {"x N11 13"}, {"f N11 13"}, NULL, UNARY_OF_Y, 0, 1},
     {"exp", DT_OP_UNARY, FN(DT_FN_EXP, 0), {"x N11 13"}, {"f N11 13"}, NULL, UNARY_OF_Y, 0, 1},
+    {"sqrt", DT_OP_UNARY, FN(DT_FN_SQRT, 0), {"p N11 13"}, {"f N11 13"}, NULL, UNARY_OF_Y, 0, 1},
+    {"linear sqrt of ones", DT_OP_LINEAR, FN(DT_FN_SQRT, 0), {"p N3 9", "p 7 9", "p 7"}, {"f N3 7"}, NULL, {{0}}, 0, 0},
     {"log", DT_OP_UNARY, FN(DT_FN_LOG, 0), {"p N11 13"}, {"f N11 13"}, NULL, UNARY_OF_X, 0, 1},
     {"unary nothing", DT_OP_UNARY, FN(DT_FN_TANH, 0), {"x N0 7"}, {"f N0 7"}, NULL, UNARY_OF_Y, 0, 1},
     {"affine", DT_OP_AFFINE, F2(-1.5, 0.25), {"x N5 7"}, {"f N5 7"}, NULL, {{0}}, 0, 1},
@@ -71,8 +77,13 @@ const op_case op_cases[] = {
     {"add", DT_OP_BINARY, I2(DT_BIN_ADD, 0), {"x 3 N5 7", "x 3 N5 7"}, {"f 3 N5 7"}, NULL, {{0}}, 0, 1},
     {"sub row", DT_OP_BINARY, I2(DT_BIN_SUB, 0), {"x 3 N5 37", "x 37"}, {"f 3 N5 37"}, NULL, {{0}}, 0, 1},
     {"mul column", DT_OP_BINARY, I2(DT_BIN_MUL, 0), {"x 3 N5 37", "x 3 N5 1"}, {"f 3 N5 37"}, NULL, {{0}}, 0, 1},
-    {"min", DT_OP_BINARY, I2(DT_BIN_MIN, 0), {"x N17", "x N17"}, {"f N17"}, NULL, {{0}}, 0, 1},
-    {"max row", DT_OP_BINARY, I2(DT_BIN_MAX, 0), {"x N9 3", "x 3"}, {"f N9 3"}, NULL, {{0}}, 0, 1},
+    {"div", DT_OP_BINARY, I2(DT_BIN_DIV, 0), {"x N5 37", "p N5 37"}, {"f N5 37"}, NULL, {{0}}, 0, 1},
+    {"div row", DT_OP_BINARY, I2(DT_BIN_DIV, 0), {"x N5 37", "p 37"}, {"f N5 37"}, NULL, {{0}}, 0, 1},
+    {"min", DT_OP_BINARY, I2(DT_BIN_MIN, 0), {"x N5 17", "x N5 17"}, {"f N5 17"}, NULL, EXTREME_D, 0, 1},
+    {"max", DT_OP_BINARY, I2(DT_BIN_MAX, 0), {"x N5 37", "x N5 37"}, {"f N5 37"}, NULL, EXTREME_D, 0, 1},
+    {"min nothing", DT_OP_BINARY, I2(DT_BIN_MIN, 0), {"x N0 3", "x N0 3"}, {"f N0 3"}, NULL, EXTREME_D, 0, 1},
+    {"min of rows", DT_OP_BINARY, I2(DT_BIN_MIN, 0), {"x N17", "x N17"}, {"f N17"}, NULL, {{0}}, 0, 1},
+    {"max row", DT_OP_BINARY, I2(DT_BIN_MAX, 0), {"x N9 3", "x 3"}, {"f N9 3"}, NULL, EXTREME_ROW_D, 0, 1},
     {"mul one column", DT_OP_BINARY, I2(DT_BIN_MUL, 0), {"x N9 1", "x N9 1"}, {"f N9 1"}, NULL, {{0}}, 0, 1},
     {"mul one number", DT_OP_BINARY, I2(DT_BIN_MUL, 0), {"x N9 1", "x 1"}, {"f N9 1"}, NULL, {{0}}, 0, 1},
     {"add nothing", DT_OP_BINARY, I2(DT_BIN_ADD, 0), {"x N0 5", "x 5"}, {"f N0 5"}, NULL, {{0}}, 0, 1},
@@ -101,6 +112,47 @@ const op_case op_cases[] = {
      {{DT_OPX_SEGMENT_MEAN_BWD, "g i1 s0", "f0"}}, 0, 0},
     {"segment mean of nothing", DT_OP_SEGMENT_MEAN, A0, {"x R0 3", "sR0 B2+1"}, {"f B2 3"}, NULL,
      {{DT_OPX_SEGMENT_MEAN_BWD, "g i1 s0", "f0"}}, 0, 0},
+
+    {"fill", DT_OP_FILL, F2(-1.5, 0), {"x 2 N5 7"}, {"f 2 N5 7"}, NULL, {{0}}, 0, 0},
+    {"fill sizes", DT_OP_FILL, F2(2, 0), {"x N5"}, {"f N5"}, NULL, {{0}}, 0, 0},
+    {"noise", DT_OP_NOISE, I2(65537, 3), {"K N37"}, {"f N37 3"}, NULL, {{0}}, 0, 0},
+    {"noise of steps", DT_OP_NOISE, I2(65537, 9), {"K 2 N5"}, {"f 2 N5 9"}, NULL, {{0}}, 0, 0},
+    {"reduce sum", DT_OP_REDUCE, I2(DT_REDUCE_SUM, 3), {"x N5 3 7"}, {"f N5 7"}, NULL,
+     {{DT_OPX_REDUCE_BWD, "g", "f0"}}, 0, 0},
+    {"reduce nothing", DT_OP_REDUCE, I2(DT_REDUCE_SUM, 3), {"x N0 3 7"}, {"f N0 7"}, NULL,
+     {{DT_OPX_REDUCE_BWD, "g", "f0"}}, 0, 0},
+    {"reduce mean", DT_OP_REDUCE, I2(DT_REDUCE_MEAN, 5), {"x N11 5 67"}, {"f N11 67"}, NULL,
+     {{DT_OPX_REDUCE_BWD, "g", "f0"}}, 0, 0},
+    {"reduce columns", DT_OP_REDUCE, I2(DT_REDUCE_MEAN, 101), {"x N11 101 1"}, {"f N11 1"}, NULL,
+     {{DT_OPX_REDUCE_BWD, "g", "f0"}}, 0, 0},
+    {"reduce max", DT_OP_REDUCE, I2(DT_REDUCE_MAX, 0), {"x N11 5 37"}, {"f N11 37"}, NULL,
+     {{DT_OPX_REDUCE_MAX_BWD, "g i0 o0", "f0"}}, 0, 0},
+    {"reduce max of columns", DT_OP_REDUCE, I2(DT_REDUCE_MAX, 0), {"x 2 N5 33 1"}, {"f 2 N5 1"}, NULL,
+     {{DT_OPX_REDUCE_MAX_BWD, "g i0 o0", "f0"}}, 0, 0},
+    {"transpose", DT_OP_TRANSPOSE, A0, {"x N5 7 19"}, {"f N5 19 7"}, NULL, {{0}}, 0, 0},
+    {"transpose large", DT_OP_TRANSPOSE, A0, {"x 67 35"}, {"f 35 67"}, NULL, {{0}}, 0, 0},
+    {"transpose nothing", DT_OP_TRANSPOSE, A0, {"x N0 7 19"}, {"f N0 19 7"}, NULL, {{0}}, 0, 0},
+    {"matmul", DT_OP_MATMUL, I2(0, 0), {"x N5 7 9", "x N5 9 33"}, {"f N5 7 33"}, NULL, {{0}}, 0, 0},
+    {"matmul a transposed", DT_OP_MATMUL, I2(1, 0), {"x N5 9 7", "x N5 9 33"}, {"f N5 7 33"}, NULL, {{0}}, 0, 0},
+    {"matmul b transposed", DT_OP_MATMUL, I2(0, 1), {"x N5 7 9", "x N5 33 9"}, {"f N5 7 33"}, NULL, {{0}}, 0, 0},
+    {"matmul both transposed", DT_OP_MATMUL, I2(1, 1), {"x N5 9 7", "x N5 33 9"}, {"f N5 7 33"}, NULL, {{0}}, 0, 0},
+    {"matmul large", DT_OP_MATMUL, I2(0, 0), {"x N2 61 67", "x N2 67 71"}, {"f N2 61 71"}, NULL, {{0}}, 0, 0},
+    {"matmul of vectors", DT_OP_MATMUL, I2(0, 1), {"x N11 1 40", "x N11 1 40"}, {"f N11 1 1"}, NULL, {{0}}, 0, 0},
+    {"matmul outer", DT_OP_MATMUL, I2(1, 0), {"x N11 1 13", "x N11 1 2"}, {"f N11 13 2"}, NULL, {{0}}, 0, 0},
+    {"matmul nothing", DT_OP_MATMUL, I2(0, 0), {"x N0 7 9", "x N0 9 33"}, {"f N0 7 33"}, NULL, {{0}}, 0, 0},
+    {"matmul empty sums", DT_OP_MATMUL, I2(0, 0), {"x N3 7 0", "x N3 0 5"}, {"f N3 7 5"}, NULL, {{0}}, 0, 0},
+    {"pick", DT_OP_PICK, I3(0, 5, 0), {"x N37 5", "c5 N37 1"}, {"f N37 1"}, NULL,
+     {{DT_OPX_PICK_BWD, "g i1", "f0"}}, 0, 0},
+    {"pick of some", DT_OP_PICK, I3(1, 5, 0), {"x 3 N5 5", "i7 3 N5 3"}, {"f 3 N5 1"}, NULL,
+     {{DT_OPX_PICK_BWD, "g i1", "f0"}}, 0, 0},
+    {"pick nothing", DT_OP_PICK, I3(0, 5, 0), {"x N0 5", "c5 N0 1"}, {"f N0 1"}, NULL,
+     {{DT_OPX_PICK_BWD, "g i1", "f0"}}, 0, 0},
+    {"unfold", DT_OP_UNFOLD, I4(3, 1, 0, 0), {"x N5 11 4"}, {"f N5 9 12"}, NULL, UNFOLD_D, 0, 0},
+    {"unfold padded", DT_OP_UNFOLD, I4(5, 1, 2, 0), {"x N5 7 3"}, {"f N5 7 15"}, NULL, UNFOLD_D, 0, 0},
+    {"unfold by strides", DT_OP_UNFOLD, I4(4, 3, 1, 0), {"x 2 N3 14 5"}, {"f 2 N3 5 20"}, NULL, UNFOLD_D, 0, 0},
+    {"unfold round", DT_OP_UNFOLD, I4(5, 1, 2, 1), {"x N5 7 3"}, {"f N5 7 15"}, NULL, UNFOLD_D, 0, 0},
+    {"unfold all round", DT_OP_UNFOLD, I4(6, 2, 4, 1), {"x N5 4 37"}, {"f N5 4 222"}, NULL, UNFOLD_D, 0, 0},
+    {"unfold nothing", DT_OP_UNFOLD, I4(3, 1, 0, 0), {"x N0 11 4"}, {"f N0 9 12"}, NULL, UNFOLD_D, 0, 0},
 
     {"layernorm", DT_OP_LAYERNORM, F2(1e-5, 0), {"x N5 7", "x 7", "x 7", "x N5 7"},
      {"f N5 7", "f N5 2"}, NULL, NORM_D, 0, 0},

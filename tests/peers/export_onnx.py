@@ -207,11 +207,27 @@ def compare_phase1(name, folder, outputs):
     print(f"{name}: phase 1 runs, {', '.join(f'{o} {list(x.shape)}' for o, x in out.items())}")
 
 
+def compare_ops(build, path):
+    """Ops that none of the shipped models records: the model of tests/export/test_policy.c, by its formula."""
+    subprocess.run([os.path.join(build, "tests/export/test_policy")], check=True, cwd=os.path.dirname(path),
+                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, "DT_KEEP_ONNX": path})
+    onnx.checker.check_model(onnx.load(path), full_check=True)
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    x = np.random.default_rng(3).standard_normal((7, 2)).astype(np.float32)
+    feed = {i.name: x if i.name == "obs" else np.ones((7, 3), np.float32) for i in session.get_inputs()}
+    out = dict(zip([o.name for o in session.get_outputs()], session.run(None, feed)))
+    y = x / np.sqrt((x * x).sum(1, keepdims=True) + 1)
+    worst = far(out["logits"][:, :2], (x[:, :, None] * y[:, None, :]).mean(1) + 0.5 * x)
+    print(f"ops along an axis: {worst:.1e}")
+    assert worst < TOLERANCE, worst
+
+
 def main():
     build = os.path.abspath(sys.argv[1])
     folder = os.path.join(build, "peers-onnx")
     shutil.rmtree(folder, ignore_errors=True)
     os.makedirs(folder)
+    compare_ops(build, os.path.join(folder, "ops.onnx"))
     for name, values in POLICIES.items():
         base = os.path.join(folder, name)
         make_policy(build, base, values)

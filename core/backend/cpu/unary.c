@@ -34,6 +34,8 @@ void CPU(apply)(int64_t fn, double f0, const float *x, float *y, int64_t n)
         EACH(vf_exp(v));
     case DT_FN_LOG:
         EACH(vf_log(v));
+    case DT_FN_SQRT:
+        EACH(vf_sqrt(v));
     default:
         if (x != y) {
             memmove(y, x, (size_t)n * sizeof(*x));
@@ -88,6 +90,8 @@ void CPU(unary_bwd)(const dt_kernel_args *a)
         EACH(g * v);
     case DT_FN_LOG:
         EACH(g / v);
+    case DT_FN_SQRT:
+        EACH(g * vf_set(0.5f) / v);
     default:
         memmove(dx, dy, (size_t)n * sizeof(*dx));
         break;

@@ -20,6 +20,8 @@ __device__ float value(int fn, float a, float b)
         return a - b;
     case DT_BIN_MUL:
         return a * b;
+    case DT_BIN_DIV:
+        return a / b;
     case DT_BIN_MIN:
         return a < b ? a : b;
     default:
@@ -53,9 +55,50 @@ dt_status binary(const dt_device_args *a)
     return DT_CUDA_LAUNCHED();
 }
 
+/* dy to the one of a and b that was taken, half each where both are equal; da, db [R,D] or NULL */
+__global__ void give_taken(dt_cuda_ptr<const float> dy, dt_cuda_ptr<const float> a, dt_cuda_ptr<const float> b,
+                           dt_cuda_ptr<float> da, dt_cuda_ptr<float> db, dt_cuda_span rows, int n, int D, bool is_min,
+                           spread s)
+{
+    const int i = (int)(blockIdx.x * THREADS + threadIdx.x), leaf = (int)blockIdx.y;
+    if (i >= n) {
+        return;
+    }
+    float left = 0, right = 0;
+    if (rows.has(i, rows.extent(leaf))) {
+        const float u = a.at(leaf)[i], v = b.at(leaf)[s == SAME ? i : s == ROW ? i % D : i / D];
+        const float part = u < v ? (is_min ? 1.0f : 0.0f) : v < u ? (is_min ? 0.0f : 1.0f) : 0.5f;
+        left = part * dy.at(leaf)[i];
+        right = (1 - part) * dy.at(leaf)[i];
+    }
+    if (da.data != nullptr) {
+        da.at(leaf)[i] = left;
+    }
+    if (db.data != nullptr) {
+        db.at(leaf)[i] = right;
+    }
+}
+
+dt_status extreme_bwd(const dt_device_args *a)
+{
+    const dt_device_view *va = &a->in[1], *vb = &a->in[2];
+    const dt_cuda_span rows = dt_cuda_rows(a, va, 0);
+    const int D = (int)dt_cuda_last(va);
+    const spread s = vb->rank < va->rank ? ROW : dt_cuda_last(vb) != D ? COLUMN : SAME;
+    if (rows.R == 0) {
+        return DT_OK;
+    }
+    const dim3 grid(dt_cuda_blocks(rows.R, THREADS), a->leaves);
+    give_taken<<<grid, THREADS, 0, dt_cuda_stream(a)>>>(
+        dt_cuda_src<float>(a, 0), dt_cuda_src<float>(a, 1), dt_cuda_src<float>(a, 2), dt_cuda_dst<float>(a, 0),
+        dt_cuda_dst<float>(a, 1), rows, rows.R, D, a->attr->i[0] == DT_BIN_MIN, s);
+    return DT_CUDA_LAUNCHED();
+}
+
 } // namespace
 
 extern "C" const dt_device_kernel dt_cuda_binary_rows[] = {
     {DT_OPX_BINARY, 0, "binary", binary, nullptr, nullptr, nullptr},
+    {DT_OPX_EXTREME_BWD, 0, "extreme_bwd", extreme_bwd, nullptr, nullptr, nullptr},
     {},
 };

@@ -213,6 +213,8 @@ __device__ static inline float dt_cuda_unary(int fn, float f0, float x)
         return expf(x);
     case DT_FN_LOG:
         return logf(x);
+    case DT_FN_SQRT:
+        return sqrtf(x);
     default:
         return x;
     }
@@ -240,6 +242,8 @@ __device__ static inline float dt_cuda_slope(int fn, float f0, float s)
         return s;
     case DT_FN_LOG:
         return 1.0f / s;
+    case DT_FN_SQRT:
+        return 0.5f / s;
     default:
         return 1;
     }

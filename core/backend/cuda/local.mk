@@ -3,6 +3,7 @@
 # core but none of its code: what it needs of the host comes through dt_device_host.
 
 cuda_sources = \
+	core/backend/cuda/axis.cu \
 	core/backend/cuda/binary.cu \
 	core/backend/cuda/copy.cu \
 	core/backend/cuda/cumsum.cu \

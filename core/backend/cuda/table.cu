@@ -6,7 +6,7 @@
 
 /* clang-format off */
 #define DT_CUDA_FILES(FILE)                                                                                            \
-    FILE(binary) FILE(copy) FILE(cumsum) FILE(dropout) FILE(gat) FILE(graph_qk) FILE(gru) FILE(layernorm)              \
+    FILE(axis) FILE(binary) FILE(copy) FILE(cumsum) FILE(dropout) FILE(gat) FILE(graph_qk) FILE(gru) FILE(layernorm)   \
     FILE(linear) FILE(loss) FILE(lstm) FILE(policy) FILE(reduce) FILE(segment_mean) FILE(softmax) FILE(unary)
 /* clang-format on */
 

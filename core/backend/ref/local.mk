@@ -2,6 +2,7 @@
 # The reference lane: the same files compiled twice, storing doubles and floats.
 
 ref_sources = core/backend/ref/ref.h \
+	core/backend/ref/axis.c \
 	core/backend/ref/binary.c \
 	core/backend/ref/copy.c \
 	core/backend/ref/cumsum.c \

@@ -93,6 +93,8 @@ static inline double unary_value(int64_t fn, double f0, double x)
         return exp(x);
     case DT_FN_LOG:
         return log(x);
+    case DT_FN_SQRT:
+        return sqrt(x);
     default:
         return x;
     }

@@ -36,6 +36,8 @@ static double unary_slope(int64_t fn, double f0, double s)
         return s;
     case DT_FN_LOG:
         return 1.0 / s;
+    case DT_FN_SQRT:
+        return 0.5 / s;
     default:
         return 1;
     }

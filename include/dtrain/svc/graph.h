@@ -35,9 +35,11 @@ enum {
     DT_FN_SIGMOID,
     DT_FN_SOFTPLUS,
     DT_FN_EXP,
-    DT_FN_LOG
+    DT_FN_LOG,
+    DT_FN_SQRT /* since 1.2; its derivative at 0 is infinite */
 };
-enum { DT_BIN_ADD = 1, DT_BIN_SUB, DT_BIN_MUL, DT_BIN_MIN, DT_BIN_MAX };
+enum { DT_BIN_ADD = 1, DT_BIN_SUB, DT_BIN_MUL, DT_BIN_MIN, DT_BIN_MAX, DT_BIN_DIV /* since 1.2 */ };
+enum { DT_REDUCE_SUM = 1, DT_REDUCE_MEAN, DT_REDUCE_MAX };
 enum { DT_VALUE_PLAIN = 0, DT_VALUE_CLIP_STEP, DT_VALUE_CLIP_ERROR };
 
 typedef struct dt_attr {
@@ -311,6 +313,94 @@ static inline dt_tensor *dt_value_loss(dt_graph *g, dt_tensor *value, dt_tensor 
 {
     dt_tensor *in[3] = {value, target, old};
     return dt_op_(g, DT_OP_VALUE_LOSS, in, 3, how, 0, clip, 0);
+}
+
+/* ---- since 1.2 --------------------------------------------------------------------------------------------------- */
+
+static inline dt_tensor *dt_sqrt(dt_graph *g, dt_tensor *x)
+{
+    return dt_unary(g, DT_FN_SQRT, x, 0);
+}
+static inline dt_tensor *dt_div(dt_graph *g, dt_tensor *a, dt_tensor *b)
+{
+    return dt_binary(g, DT_BIN_DIV, a, b);
+}
+static inline dt_tensor *dt_min(dt_graph *g, dt_tensor *a, dt_tensor *b)
+{
+    return dt_binary(g, DT_BIN_MIN, a, b);
+}
+static inline dt_tensor *dt_max(dt_graph *g, dt_tensor *a, dt_tensor *b)
+{
+    return dt_binary(g, DT_BIN_MAX, a, b);
+}
+/* x, of which the losses learn nothing. */
+static inline dt_tensor *dt_stop(dt_graph *g, dt_tensor *x)
+{
+    return dt_op_(g, DT_OP_STOP, &x, 1, 0, 0, 0, 0);
+}
+/* value in the shape of x */
+static inline dt_tensor *dt_fill(dt_graph *g, dt_tensor *like, double value)
+{
+    return dt_op_(g, DT_OP_FILL, &like, 1, 0, 0, value, 0);
+}
+static inline dt_tensor *dt_noise(dt_graph *g, dt_tensor *key, int64_t n)
+{
+    return dt_op_(g, DT_OP_NOISE, &key, 1, 0, n, 0, 0);
+}
+/* Over the last dimension but one: [...,F,P] -> [...,P]. */
+static inline dt_tensor *dt_reduce(dt_graph *g, int64_t how, dt_tensor *x)
+{
+    return dt_op_(g, DT_OP_REDUCE, &x, 1, how, 0, 0, 0);
+}
+/* Over the last dimension: [...,D] -> [...,1]. */
+static inline dt_tensor *dt_reduce_columns(dt_graph *g, int64_t how, dt_tensor *x)
+{
+    return dt_reduce(g, how, dt_split(g, x, 0));
+}
+static inline dt_tensor *dt_transpose(dt_graph *g, dt_tensor *x)
+{
+    return dt_op_(g, DT_OP_TRANSPOSE, &x, 1, 0, 0, 0, 0);
+}
+/* a b, where a_is_transposed and b_is_transposed say how each is stored. */
+static inline dt_tensor *dt_matmul(dt_graph *g, dt_tensor *a, dt_tensor *b, int a_is_transposed, int b_is_transposed)
+{
+    dt_tensor *in[2] = {a, b};
+    return dt_op_(g, DT_OP_MATMUL, in, 2, a_is_transposed != 0, b_is_transposed != 0, 0, 0);
+}
+/* x[..., idx[..., column]], as [...,1] */
+static inline dt_tensor *dt_pick(dt_graph *g, dt_tensor *x, dt_tensor *idx, int64_t column)
+{
+    dt_tensor *in[2] = {x, idx};
+    return dt_op_(g, DT_OP_PICK, in, 2, column, 0, 0, 0);
+}
+static inline dt_tensor *dt_unfold(dt_graph *g, dt_tensor *x, int64_t kernel, int64_t stride, int64_t padding,
+                                   int is_circular)
+{
+    const dt_attr a = {{kernel, stride, padding, is_circular != 0}, {0, 0, 0, 0}};
+    return g->api->op(g, DT_OP_UNFOLD, &x, 1, &a);
+}
+/* One-dimensional convolution (as usual, a correlation) of x[...,L,C] with w[M,kernel*C], b[M] or NULL. */
+static inline dt_tensor *dt_conv1d(dt_graph *g, dt_tensor *x, dt_tensor *w, dt_tensor *b, int64_t kernel,
+                                   int64_t stride, int64_t padding)
+{
+    return dt_linear(g, dt_unfold(g, x, kernel, stride, padding, 0), w, b);
+}
+/* An action of a squashed Gaussian (Haarnoja et al. 2018, appendix C): tanh(u), u = mean + e^log_std noise, all
+ * [...,P], and its log probability [...,1], sum_p of log N(u) - log(1 - tanh(u)^2) in the form that does not cancel,
+ * 2 (log 2 - u - softplus(-2 u)). Gradients flow through the action as well. log_prob_p may be NULL. */
+static inline dt_tensor *dt_squashed_gaussian(dt_graph *g, dt_tensor *mean, dt_tensor *log_std, dt_tensor *noise,
+                                              dt_tensor **log_prob_p)
+{
+    dt_tensor *u = dt_add(g, mean, dt_mul(g, noise, dt_unary(g, DT_FN_EXP, log_std, 0)));
+    dt_tensor *action = dt_tanh(g, u);
+    if (log_prob_p != NULL) {
+        dt_tensor *squares = dt_affine(g, dt_mul(g, noise, noise), -0.5, -0.91893853320467274178); /* log(2 pi) / 2 */
+        dt_tensor *soft = dt_unary(g, DT_FN_SOFTPLUS, dt_affine(g, u, -2, 0), 0);
+        dt_tensor *slope = dt_affine(g, dt_add(g, u, soft), -2, 1.38629436111989061883); /* 2 log 2 */
+        dt_tensor *each = dt_sub(g, dt_sub(g, squares, slope), log_std);
+        *log_prob_p = dt_reduce_columns(g, DT_REDUCE_SUM, each);
+    }
+    return action;
 }
 
 #ifdef __cplusplus
