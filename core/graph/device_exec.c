@@ -180,11 +180,11 @@ size_t dt_device_exec_bytes(const dt_device_exec *e)
 
 /* ---- bind and launch --------------------------------------------------------------------------------------------- */
 
-static char *base_of(const dt_device_feed *f, const dt_plan_data *d)
+static char *base_of(const dt_device_feed *f, const dt_plan_data *d, bool is_half)
 {
     switch (d->kind) {
     case DT_VALUE_PARAM:
-        return (char *)(uintptr_t)f->params;
+        return (char *)(uintptr_t)(is_half ? f->params_half : f->params);
     case DT_VALUE_GRAD:
         return (char *)f->grads;
     case DT_VALUE_SEED:
@@ -204,7 +204,8 @@ static dt_status bind_views(dt_device_exec *e, const dt_device_feed *f)
     }
     for (uint32_t i = 0; i < p->n_data; i++) {
         const dt_plan_data *d = &p->data[i];
-        char *base = base_of(f, d);
+        const int32_t dtype = e->view[d->view].dtype;
+        char *base = base_of(f, d, dtype == DT_BF16 || dtype == DT_F16);
         if (base == NULL) {
             return DT_FAIL(DT_EINVAL, "the plan needs %s, which the feed does not supply",
                            d->kind == DT_VALUE_PARAM  ? "parameters"

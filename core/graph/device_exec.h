@@ -31,6 +31,7 @@ typedef struct dt_device_feed { /* device addresses, of the first leaf of the la
     void *const *field;         /* per field of the graph's desc, in its order; NULL where the plan does not use it */
     const float *const *step_input; /* per step input of the plan */
     const float *params;            /* [total] */
+    const void *params_half;        /* [total], the same rounded to the plan's half; NULL where it has none */
     float *grads;                   /* [leaves, grad_stride], added to; NULL when the plan is not for training */
     int64_t grad_stride;            /* elements */
     const double *loss_seed;        /* per loss */

@@ -30,6 +30,7 @@ typedef struct dt_value {
     const char *name; /* all but NODE, for printing; owned by the graph's or plan's table of strings */
     bool trained;     /* PARAM: not frozen */
     bool accum;       /* GRAD: the node adds to what is there; else it writes the sum itself */
+    bool is_half;     /* stored in the half of the graph (store.h) */
     /* filled by dt_ir_index */
     int32_t producer; /* node, -1 for external storage */
     uint32_t n_uses;  /* inputs that read the data, outputs and losses of the graph; shape-only inputs do not count */
@@ -68,6 +69,7 @@ typedef struct dt_ir {
     uint32_t n_outputs, n_losses;
     int32_t cap_values, cap_nodes, cap_outputs;
     int32_t region; /* of the nodes being emitted */
+    uint32_t half;  /* DT_BF16 or DT_F16 where some values are stored in half, 0: none are */
     bool is_backward;
     char **string; /* names, owned */
     uint32_t n_strings, cap_strings;

@@ -25,4 +25,5 @@ core_libdtcore_la_SOURCES += \
 	core/graph/plan.c core/graph/plan.h core/graph/plan_impl.h \
 	core/graph/print.c \
 	core/graph/recompute.c \
-	core/graph/record.h
+	core/graph/record.h \
+	core/graph/store.c core/graph/store.h

@@ -8,6 +8,7 @@
 
 #include "graph/memory.h"
 #include "graph/op.h"
+#include "graph/store.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "tensor/dtype.h"
@@ -73,7 +74,8 @@ static void find_last_uses(planner *p)
 static dt_status value_bytes(const planner *p, int32_t v, size_t *out_p)
 {
     const dt_shape *s = &p->ir->value[v].shape;
-    size_t element = s->dtype == DT_F32 ? p->d->f32_bytes : dt_dtype_bytes(s->dtype), bytes = 0;
+    const uint32_t dtype = dt_store_dtype(p->ir, v);
+    size_t element = dtype == DT_F32 ? p->d->f32_bytes : dt_dtype_bytes(dtype), bytes = 0;
     int64_t count = 0;
     if (!dt_shape_count(s, p->d->cap, &count) || !dt_mul_size((size_t)count, element, &bytes) || bytes > SIZE_MAX / 4) {
         dt_str t = {0};
@@ -105,7 +107,8 @@ static int32_t block_to_overwrite(const planner *p, int32_t i, size_t bytes)
             }
         }
         if (block >= 0 && p->last[root] == i && n_readers == 1 && p->m.at[block].bytes == bytes &&
-            dt_shape_equal(&p->ir->value[n->in[k]].shape, &p->ir->value[n->out[0]].shape)) {
+            dt_shape_equal(&p->ir->value[n->in[k]].shape, &p->ir->value[n->out[0]].shape) &&
+            p->ir->value[n->in[k]].is_half == p->ir->value[n->out[0]].is_half) {
             return block;
         }
     }

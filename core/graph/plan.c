@@ -12,6 +12,7 @@
 #include "graph/passes.h"
 #include "graph/plan_impl.h"
 #include "graph/record.h"
+#include "graph/store.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "tensor/dtype.h"
@@ -45,6 +46,9 @@ static dt_status run_passes(dt_plan *p, const dt_plan_desc *d)
     if (d->fuse) {
         dt_pass_fuse(&p->ir, &p->info.n_fused);
     }
+    if (d->half != 0) { /* before recomputing, so that what is computed again is stored as it was */
+        DT_TRY(dt_pass_store(&p->ir, d->half));
+    }
     if (d->training && d->recompute) {
         DT_TRY(dt_pass_recompute(&p->ir, &p->info.n_recomputed));
         DT_TRY(dt_pass_dead(&p->ir));
@@ -69,8 +73,8 @@ static int32_t root_of(const dt_ir *ir, int32_t v)
     return v;
 }
 
-/* Append the view of a value (-1: absent); has_data false: shape only, or nobody needs it. */
-static void add_view(dt_plan *p, int32_t value, bool has_data)
+/* Append the view of a value (-1: absent) of this type; has_data false: shape only, or nobody needs it. */
+static void add_view(dt_plan *p, int32_t value, uint32_t dtype, bool has_data)
 {
     uint32_t at = p->n_views++;
     p->offset[at] = SIZE_MAX;
@@ -80,7 +84,7 @@ static void add_view(dt_plan *p, int32_t value, bool has_data)
     const dt_value *v = &p->ir.value[value];
     dt_view *view = &p->view[at];
     view->rank = (int32_t)v->shape.rank;
-    view->dtype = (int32_t)v->shape.dtype;
+    view->dtype = (int32_t)dtype;
     view->accum = v->kind == DT_VALUE_GRAD && v->accum ? 1 : 0;
     for (uint32_t i = 0; i < v->shape.rank; i++) {
         dt_extent e = v->shape.dim[i];
@@ -94,7 +98,7 @@ static void add_view(dt_plan *p, int32_t value, bool has_data)
     }
     const dt_value *root = &p->ir.value[root_of(&p->ir, value)];
     if (is_external(root)) {
-        size_t offset = (size_t)root->offset * dt_plan_element_bytes(p, DT_F32); /* 0 but for parameters */
+        size_t offset = (size_t)root->offset * dt_plan_element_bytes(p, dtype); /* 0 but for parameters */
         p->data[p->n_data++] = (dt_plan_data){.view = at, .kind = root->kind, .index = root->index, .offset = offset};
     } else if (p->memory.block[value] >= 0) {
         p->offset[at] = p->memory.at[p->memory.block[value]].offset;
@@ -111,10 +115,11 @@ static dt_status add_call(dt_plan *p, int32_t node)
         return DT_FAIL(DT_EUNSUPPORTED, "op %s has no kernel in lane %s", dt_op_name(n->op), lane_name[p->lane]);
     }
     for (uint32_t k = 0; k < n->n_in; k++) {
-        add_view(p, n->in[k], n->in[k] >= 0 && dt_ir_reads(n, k));
+        const uint32_t dtype = n->in[k] >= 0 ? dt_store_dtype_read(&p->ir, n, k) : 0;
+        add_view(p, n->in[k], dtype, n->in[k] >= 0 && dt_ir_reads(n, k));
     }
     for (uint32_t k = 0; k < n->n_out; k++) {
-        add_view(p, n->out[k], true);
+        add_view(p, n->out[k], dt_store_dtype(&p->ir, n->out[k]), true);
     }
     return DT_OK;
 }
@@ -240,11 +245,11 @@ static dt_status lower(dt_plan *p)
     }
     p->output_view = p->n_views;
     for (uint32_t i = 0; i < p->ir.n_outputs; i++) {
-        add_view(p, p->ir.output[i].value, true);
+        add_view(p, p->ir.output[i].value, dt_store_dtype(&p->ir, p->ir.output[i].value), true);
     }
     p->loss_view = p->n_views;
     for (uint32_t i = 0; i < p->ir.n_losses; i++) {
-        add_view(p, p->ir.loss[i].value, true);
+        add_view(p, p->ir.loss[i].value, dt_store_dtype(&p->ir, p->ir.loss[i].value), true);
     }
     if (p->poison) {
         find_fills(p);
@@ -262,6 +267,9 @@ static dt_status compile(dt_plan *p, const dt_recorder *r, const dt_plan_desc *d
             return DT_FAIL(DT_EINVAL, "capacity %lld of %s is negative", (long long)d->cap[i], p->ir.symbol[i]);
         }
         p->cap[i] = d->cap[i];
+    }
+    if (d->half != 0 && p->lane != DT_LANE_DEVICE) {
+        return DT_FAIL(DT_EINVAL, "lane %s stores in f32 alone", lane_name[p->lane]);
     }
     DT_TRY(run_passes(p, d));
     const dt_memory_desc m = {.cap = p->cap, .f32_bytes = dt_plan_element_bytes(p, DT_F32), .reuse = d->reuse};

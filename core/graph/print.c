@@ -8,6 +8,7 @@
 #endif
 
 #include "graph/op.h"
+#include "graph/store.h"
 
 #include <string.h>
 
@@ -51,7 +52,9 @@ void dt_ir_print_node(const dt_ir *ir, const dt_node *n, dt_str *out)
         }
         print_value(ir, n->out[k], out);
         dt_str_add(out, " ");
-        dt_shape_text(&v->shape, ir->symbol, out);
+        dt_shape shape = v->shape;
+        shape.dtype = dt_store_dtype(ir, n->out[k]);
+        dt_shape_text(&shape, ir->symbol, out);
     }
     dt_str_addf(out, " = %s", dt_op_name(n->op));
     for (uint32_t k = 0; k < n->n_in; k++) {

@@ -113,6 +113,7 @@ static int32_t append_clones(region *r)
         for (uint32_t k = 0; k < n.n_out; k++) {
             if (r->wanted[n.out[k]]) {
                 r->clone[n.out[k]] = ir->node[c].out[k];
+                ir->value[ir->node[c].out[k]].is_half = ir->value[n.out[k]].is_half;
             }
         }
     }
