@@ -38,7 +38,8 @@ typedef struct dt_device_stream dt_device_stream;
 typedef struct dt_device_event dt_device_event;
 typedef struct dt_device_graph dt_device_graph; /* captured launches, ready to be replayed */
 
-/* How matrix products multiply; storage stays f32 and sums are carried in f32. */
+/* How matrix products multiply. Sums are carried in f32. Tensors may be stored in bf16 or fp16 (a view's dtype), where
+ * graph/store.h says so, and only of the type that math names: products of such tensors multiply them as they are. */
 typedef enum dt_device_math {
     DT_DEVICE_MATH_F32 = 0,
     DT_DEVICE_MATH_TF32, /* inputs rounded to 10 bits */
@@ -242,6 +243,8 @@ typedef struct dt_device_ops {
     uint32_t (*graph_nodes)(const dt_device_graph *g);
 
     const dt_device_kernel *(*kernel)(uint32_t op); /* NULL when the device has none for the op */
+    /* to[n] = from[n], rounded to the nearest of dtype, DT_BF16 or DT_F16. NULL: this device stores f32 alone. */
+    dt_status (*narrow)(dt_device *d, void *to, const float *from, int64_t n, uint32_t dtype, dt_device_stream *s);
     /* Before forward: seeds from control and the loss scale; gradients to zero. */
     dt_status (*begin)(dt_device *d, const dt_device_finish *f, dt_device_stream *s);
     /* After backward, one rank: sum, apply. One of several: sum; its slices of the sum of all ranks are put where they

@@ -23,7 +23,7 @@ dt_scripts += tests/cuda/versions_stand_ins.sh
 
 if HAVE_EMULATION
 dt_tests += tests/cuda/test_kernels
-tests_cuda_test_kernels_SOURCES = tests/cuda/test_kernels.c tests/cuda/open.h \
+tests_cuda_test_kernels_SOURCES = tests/cuda/test_kernels.c tests/cuda/half.h tests/cuda/open.h \
 	tests/ops/cases.c tests/ops/harness.c tests/ops/harness.h
 tests_cuda_test_kernels_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
 EXTRA_tests_cuda_test_kernels_DEPENDENCIES = tests/cuda/emulated/backend_cuda.so

@@ -8,6 +8,7 @@
  *   leaves      a leaf alone has the same bits as among others
  *   order       threads and blocks run in reverse order give the same bits (emulated device only)
  *   accum, absent outputs, in place
+ * Tensors are stored in f32, then in bf16 and in fp16 where graph/store.h allows it: all of them, and mixed.
  * DT_CASE: only the row of this name. DT_TEST: only the test of this name.
  */
 #include <setjmp.h>
@@ -21,18 +22,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cuda/half.h"
 #include "cuda/open.h"
+#include "graph/store.h"
 #include "ops/harness.h"
 
 #define PARITY_TOL 1e-5
 
-enum { LEAVES = 3, GUARD = 64, MAX_LAUNCHED = DT_KERNEL_MAX_IN + DT_KERNEL_MAX_OUT };
+enum { LEAVES = 3, GUARD = 128, MAX_LAUNCHED = DT_KERNEL_MAX_IN + DT_KERNEL_MAX_OUT };
 
 static const dt_device_ops *ops;
 static dt_device *device;
 static dt_device_stream *stream;
 static bool is_emulated;
 static uint32_t math = DT_DEVICE_MATH_F32;
+/* what may be stored in half is, in this type (0: nothing); ODD, EVEN: of tensors that need not be alike every other */
+static int32_t half_type;
+static enum { ALL, ODD, EVEN } half_which;
 static double tol_scale = 1;
 
 /* ---- device memory ----------------------------------------------------------------------------------------------- */
@@ -76,7 +82,7 @@ static void *scratch_of(size_t bytes)
 
 static size_t element_bytes(int32_t dtype)
 {
-    return dtype == DT_F32 || dtype == DT_I32 ? 4 : 8;
+    return dtype == DT_F32 || dtype == DT_I32 ? 4 : dtype == DT_BF16 || dtype == DT_F16 ? 2 : 8;
 }
 
 /* A tensor of one call: at capacity, one copy per leaf, GUARD elements around, in host memory and on the device. */
@@ -103,36 +109,42 @@ static int64_t place(const tensor *capacity, const tensor *live, int64_t k)
     return (block * capacity->dim[capacity->ragged] + k / inner % n) * inner + k % inner;
 }
 
-static void put(const tensor *t, int64_t k, char *to)
+static void put_float(int32_t dtype, double x, char *to)
+{
+    const float full = (float)x;
+    const uint16_t half = dtype != DT_F32 ? half_bits(dtype, x) : 0;
+    memcpy(to, dtype == DT_F32 ? (const void *)&full : &half, element_bytes(dtype));
+}
+
+static void put(const tensor *t, int32_t dtype, int64_t k, char *to)
 {
     if (t->dtype == DT_I32 || t->dtype == DT_I64) {
         memcpy(to, (char *)t->raw + (size_t)k * element_bytes(t->dtype), element_bytes(t->dtype));
     } else if (t->dtype == DT_F64) {
         memcpy(to, &t->f[k], 8);
     } else {
-        const float x = (float)t->f[k];
-        memcpy(to, &x, 4);
+        put_float(dtype, t->f[k], to);
     }
 }
 
 /* What lies beyond the live size of an input (device/device.h): fields hold zeros, row pointers repeat the last,
  * gradients and saved outputs are zero, everything else is any finite value. */
-static void put_padding(const tensor *live, char *to)
+static void put_padding(const tensor *live, int32_t dtype, char *to)
 {
-    memset(to, 0, element_bytes(live->dtype));
+    memset(to, 0, element_bytes(dtype));
     if (live->kind == 'r' || live->kind == 's') {
         memcpy(to, (int32_t *)live->raw + live->n - 1, 4);
     } else if (strchr("xkpb", live->kind) != NULL) {
-        const float x = 7.5f;
-        memcpy(to, &x, 4);
+        put_float(dtype, 7.5, to);
     }
 }
 
-static batch batch_of(const tensor *capacity, bool is_shared)
+static batch batch_of(const tensor *capacity, bool is_shared, int32_t dtype)
 {
     batch b = {.shape = *capacity, .is_shared = is_shared};
+    b.shape.dtype = dtype;
     b.stride = is_shared ? 0 : (capacity->n + 63) / 64 * 64 + 64;
-    b.bytes = (size_t)(2 * GUARD + (is_shared ? capacity->n : LEAVES * b.stride)) * element_bytes(capacity->dtype);
+    b.bytes = (size_t)(2 * GUARD + (is_shared ? capacity->n : LEAVES * b.stride)) * element_bytes(dtype);
     b.host = zalloc(b.bytes);
     memset(b.host, 0xff, b.bytes);
     return b;
@@ -148,10 +160,10 @@ static void fill_leaf(batch *b, int leaf, const tensor *live)
     const size_t size = element_bytes(b->shape.dtype);
     char *data = leaf_of(b, leaf);
     for (int64_t k = 0; k < b->shape.n; k++) {
-        put_padding(live, data + (size_t)k * size);
+        put_padding(live, b->shape.dtype, data + (size_t)k * size);
     }
     for (int64_t k = 0; k < live->n; k++) {
-        put(live, k, data + (size_t)place(&b->shape, live, k) * size);
+        put(live, b->shape.dtype, k, data + (size_t)place(&b->shape, live, k) * size);
     }
 }
 
@@ -170,6 +182,44 @@ static void batch_free(batch *b)
 {
     ops->release(device, b->dev);
     free(b->host);
+}
+
+/* ---- what is stored how ------------------------------------------------------------------------------------------ */
+
+static bool is_half(uint32_t full, uint32_t alike, uint32_t k)
+{
+    const bool is_other = (full >> k & 1) != 0;
+    return half_type != 0 && !is_other && (half_which == ALL || (alike >> k & 1) != 0 || k % 2 == (half_which == ODD));
+}
+
+static int32_t stored_out(const call *c, uint32_t k)
+{
+    const dt_store_rule r = dt_store_rule_of(c->op);
+    const tensor *t = c->out[k];
+    return t->dtype == DT_F32 && t->kind != 'a' && is_half(r.full_out, r.alike_out, k) ? half_type : t->dtype;
+}
+
+static int32_t stored_in(const call *c, uint32_t k)
+{
+    const dt_store_rule r = dt_store_rule_of(c->op);
+    const tensor *t = c->in[k];
+    if (half_type != 0 && c->op == DT_OP_LINEAR && k == 2) {
+        return stored_out(c, 0); /* the bias is of the result's type */
+    }
+    const uint32_t alike = r.alike_in | (c->op == DT_OP_LINEAR || c->op == DT_OPX_LINEAR_DX ? r.weight_in : 0);
+    return t->dtype == DT_F32 && is_half(r.full_in, alike, k) ? half_type : t->dtype;
+}
+
+/* What the reference computes with is what the device reads. */
+static void round_inputs(const call *c)
+{
+    for (uint32_t i = 0; i < c->n_in; i++) {
+        const tensor *t = c->in[i];
+        const int32_t dtype = t->kind == '-' || c->shape_only[i] ? DT_F32 : stored_in(c, i);
+        for (int64_t k = 0; k < t->n && (dtype == DT_BF16 || dtype == DT_F16); k++) {
+            t->f[k] = isnan(t->f[k]) ? t->f[k] : half_value(dtype, half_bits(dtype, t->f[k]));
+        }
+    }
 }
 
 /* ---- launches ---------------------------------------------------------------------------------------------------- */
@@ -193,7 +243,7 @@ static void launch(const call *capacity, const call *calls, const int32_t live[L
             continue;
         }
         const bool is_result = strchr("gfa", t->kind) != NULL || t->kind == 'd';
-        in[i] = batch_of(t, t->ragged < 0 && !is_result);
+        in[i] = batch_of(t, t->ragged < 0 && !is_result, stored_in(capacity, i));
         for (int l = 0; l < (in[i].is_shared ? 1 : LEAVES); l++) {
             fill_leaf(&in[i], l, calls[l].in[i]);
         }
@@ -203,14 +253,15 @@ static void launch(const call *capacity, const call *calls, const int32_t live[L
     }
     for (uint32_t i = 0; i < capacity->n_out; i++) {
         const tensor *t = capacity->out[i];
-        out[i] = batch_of(t, false);
+        out[i] = batch_of(t, false, stored_out(capacity, i));
         const bool adds = o.accum && t->kind == 'a';
         for (int l = 0; l < LEAVES && (adds || (i == 0 && o.in_place)); l++) {
             for (int64_t k = 0; k < t->n && adds; k++) {
                 ((float *)(void *)leaf_of(&out[i], l))[k] = (float)(k % 7 - 3);
             }
             for (int64_t k = 0; k < t->n && !adds; k++) { /* output 0 begins as a copy of input 0 */
-                put_padding(calls[l].in[0], leaf_of(&out[i], l) + (size_t)k * 4);
+                put_padding(calls[l].in[0], out[i].shape.dtype,
+                            leaf_of(&out[i], l) + (size_t)k * element_bytes(out[i].shape.dtype));
             }
             if (!adds) {
                 fill_leaf(&out[i], l, calls[l].in[0]);
@@ -280,6 +331,9 @@ static void launch(const call *capacity, const call *calls, const int32_t live[L
 static double at(const batch *b, int leaf, int64_t k)
 {
     const char *data = leaf_of(b, leaf);
+    if (b->shape.dtype == DT_BF16 || b->shape.dtype == DT_F16) {
+        return half_value(b->shape.dtype, ((const uint16_t *)(const void *)data)[k]);
+    }
     return b->shape.dtype == DT_F64 ? ((const double *)(const void *)data)[k]
                                     : (double)((const float *)(const void *)data)[k];
 }
@@ -420,7 +474,7 @@ static void check_call(const call *capacity, const call *calls, const int32_t li
         check_same_bits(&whole[k], &other[k], 0, LEAVES, is_emulated ? "in reverse order" : "when run again", what);
     }
     free_batches(other, capacity->n_out);
-    if (in_place) {
+    if (in_place && stored_in(capacity, 0) == stored_out(capacity, 0)) {
         launch(capacity, calls, live, (options){.n_leaves = LEAVES, .in_place = true}, other, what);
         check_same_bits(&whole[0], &other[0], 0, LEAVES, "in place", what);
         free_batches(other, capacity->n_out);
@@ -468,6 +522,10 @@ static void check_case(const op_case *row, double tol)
     for (int l = 0; l < LEAVES; l++) {
         leaf[l] = problem_of(row, live[l], l);
         calls[l] = forward_call(&leaf[l], leaf[l].out);
+        if (half_type != 0) {
+            round_inputs(&calls[l]);
+            run(&ref64, &calls[l], row->name);
+        }
         for (int s = 0; s < N_SYMBOLS; s++) {
             live32[l][s] = (int32_t)live[l][s];
         }
@@ -482,6 +540,7 @@ static void check_case(const op_case *row, double tol)
         at_capacity = derivative_call(&whole, &row->derivative[d], grads[LEAVES], of);
         for (int l = 0; l < LEAVES; l++) {
             calls[l] = derivative_call(&leaf[l], &row->derivative[d], grads[l], of);
+            round_inputs(&calls[l]);
             run(&ref64, &calls[l], what);
         }
         check_call(&at_capacity, calls, live32, tol, false, what);
@@ -549,6 +608,34 @@ static void test_kernels_agree_with_ref64(void **state)
     check_cases(PARITY_TOL, 0);
 }
 
+/* Inputs are exact, so what differs is what was rounded on the way: each output once, to 8 or 11 bits, and inside some
+ * ops once more what they read again (the argument of a function, which the exponential multiplies by its size; h and
+ * gates of a sequence). Half a unit in the last place is 2^-9 or 2^-12 of a value at most; ROUNDINGS are allowed. */
+static void check_stored_in_half(int32_t dtype, uint32_t of_math, double unit)
+{
+    enum { ROUNDINGS = 8 };
+    half_type = dtype;
+    math = of_math;
+    for (int which = ALL; which <= EVEN; which++) {
+        half_which = which;
+        check_cases(ROUNDINGS * unit, 0);
+    }
+    half_type = 0;
+    math = DT_DEVICE_MATH_F32;
+}
+
+static void test_what_is_stored_in_bf16(void **state)
+{
+    (void)state;
+    check_stored_in_half(DT_BF16, DT_DEVICE_MATH_BF16, 0x1p-9);
+}
+
+static void test_what_is_stored_in_fp16(void **state)
+{
+    (void)state;
+    check_stored_in_half(DT_F16, DT_DEVICE_MATH_F16, 0x1p-12);
+}
+
 /* Products of inputs rounded to 8 or 11 bits; the sums and what is stored are f32. From 9.0 on LSTM runs on clusters
  * where it fits. The emulated cuBLASLt rounds nothing. */
 static void test_products_of_rounded_inputs(void **state)
@@ -592,10 +679,9 @@ int main(void)
         return 1;
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_op_has_a_kernel),
-        cmocka_unit_test(test_too_many_heads_or_channels_are_refused),
-        cmocka_unit_test(test_kernels_agree_with_ref64),
-        cmocka_unit_test(test_products_of_rounded_inputs),
+        cmocka_unit_test(test_every_op_has_a_kernel),    cmocka_unit_test(test_too_many_heads_or_channels_are_refused),
+        cmocka_unit_test(test_kernels_agree_with_ref64), cmocka_unit_test(test_products_of_rounded_inputs),
+        cmocka_unit_test(test_what_is_stored_in_bf16),   cmocka_unit_test(test_what_is_stored_in_fp16),
     };
     cmocka_set_test_filter(getenv("DT_TEST"));
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,11 +6,12 @@
  * when a larger logit comes, Milakov and Gimelshein 2018), and teams meet only in shuffles. Graphs are small and their
  * rows lie together, so what neighbours share is found in the first-level cache.
  *   u, v [N,H*C]   rowptr [N+1]   col [E]   prob, dz [E,H]     edge x goes from col[x]
+ * T is how rows are stored; prob and dz are f32.
  */
 #ifndef DTRAIN_CORE_BACKEND_CUDA_ATTENTION_H
 #define DTRAIN_CORE_BACKEND_CUDA_ATTENTION_H
 
-#include "backend/cuda/pack.h"
+#include "backend/cuda/stored.h"
 #include "backend/cuda/referrer.h"
 
 struct dt_cuda_heads {
@@ -138,13 +139,13 @@ template <typename W> struct dt_cuda_team {
         return (m * G + lane) * 4;
     }
     /* row r of a [rows,H*C], zeros for r < 0 */
-    __device__ dt_cuda_share<W> get(const float *a, int r) const
+    template <typename T> __device__ dt_cuda_share<W> get(const T *a, int r) const
     {
         dt_cuda_share<W> s = {};
         if (!is_on || r < 0) {
             return s;
         }
-        const float *from = a + ((int64_t)r * H + head) * C;
+        const T *from = a + ((int64_t)r * H + head) * C;
 #pragma unroll
         for (int m = 0; m < W::M; m++) {
             const int c = channel(m);
@@ -157,17 +158,17 @@ template <typename W> struct dt_cuda_team {
             }
 #pragma unroll
             for (int k = 0; k < 4 && !W::WIDE; k++) {
-                s.x[m][k] = c + k < C ? from[c + k] : 0.0f;
+                s.x[m][k] = c + k < C ? dt_cuda_get(from + c + k) : 0.0f;
             }
         }
         return s;
     }
-    __device__ void put(float *a, int r, const dt_cuda_share<W> &s) const
+    template <typename T> __device__ void put(T *a, int r, const dt_cuda_share<W> &s) const
     {
         if (!is_on) {
             return;
         }
-        float *to = a + ((int64_t)r * H + head) * C;
+        T *to = a + ((int64_t)r * H + head) * C;
 #pragma unroll
         for (int m = 0; m < W::M; m++) {
             const int c = channel(m);
@@ -177,7 +178,7 @@ template <typename W> struct dt_cuda_team {
 #pragma unroll
             for (int k = 0; k < 4 && !W::WIDE; k++) {
                 if (c + k < C) {
-                    to[c + k] = s.x[m][k];
+                    dt_cuda_put(to + c + k, s.x[m][k]);
                 }
             }
         }
@@ -214,9 +215,9 @@ template <typename W> struct dt_cuda_team {
 
 /* out_i = sum_j softmax_j(z_ij) v_j. z.part(x, j, v_j) is a lane's part of a product, z.value(x, sum) the logit. prob
  * may be NULL; it holds the logits until their sum is known. */
-template <typename W, typename Z>
+template <typename W, typename T, typename Z>
 __device__ static inline void dt_cuda_attend(const dt_cuda_team<W> &t, int first, int last, const int32_t *col,
-                                             const float *v, float *out, float *prob, const Z &z)
+                                             const T *v, T *out, float *prob, const Z &z)
 {
     float top = -INFINITY, total = 0;
     dt_cuda_share<W> sum = {};
@@ -263,10 +264,9 @@ __device__ static inline void dt_cuda_attend(const dt_cuda_team<W> &t, int first
  * slope.part(x, j, v_j) is a lane's part of the logit, slope.of(sum) the slope, slope.keep(x, slope) and slope.get(x)
  * store and load it (by the same lane); IS_ONE: there is none. Without slopes the sum would be 0, so it is taken of
  * what they differ by from the first edge's: little is left of it, and it would drown in rounding. */
-template <typename W, typename S>
+template <typename W, typename T, typename S>
 __device__ static inline float dt_cuda_attend_bwd(const dt_cuda_team<W> &t, int first, int last, const int32_t *col,
-                                                  const float *dy, const float *v, const float *prob, float *dz,
-                                                  const S &slope)
+                                                  const T *dy, const T *v, const float *prob, float *dz, const S &slope)
 {
     const dt_cuda_share<W> up = t.get(dy, first < last ? t.row : -1);
     double mean = 0;
@@ -352,11 +352,12 @@ __device__ static inline void dt_cuda_zero_rest(float *a, int live, int rows, in
 
 /* ---- forward ----------------------------------------------------------------------------------------------------- */
 
-/* GRAPH is what a kernel takes by value: rowptr, col, s, and edges, their span. Beside the type, in its namespace:
- * values_of(g) [N,H*C], what is summed, and logit_of(g, team, leaf, row), the z of dt_cuda_attend. */
+/* GRAPH is what a kernel takes by value: rowptr, col, s, and edges, their span. Its type `element` is how rows are
+ * stored. Beside it, in its namespace: values_of(g) [N,H*C], what is summed, and logit_of(g, team, leaf, row), the z of
+ * dt_cuda_attend. */
 template <typename W, typename GRAPH>
 static __global__ void __launch_bounds__(DT_CUDA_HEADS_THREADS)
-    dt_cuda_attend_rows(GRAPH g, dt_cuda_ptr<float> out, dt_cuda_ptr<float> prob)
+    dt_cuda_attend_rows(GRAPH g, dt_cuda_ptr<typename GRAPH::element> out, dt_cuda_ptr<float> prob)
 {
     const dt_cuda_team<W> t(g.s);
     const int leaf = (int)blockIdx.y;
@@ -380,8 +381,8 @@ static inline dt_status dt_cuda_attend_run(const dt_device_args *a, const GRAPH 
         config.gridDim = dt_cuda_heads_grid(a, g.s);
         config.blockDim = dim3(dt_cuda_heads_threads(g.s));
         config.stream = dt_cuda_stream(a);
-        DT_CUDA(cudaLaunchKernelEx(&config, dt_cuda_attend_rows<decltype(width), GRAPH>, g, dt_cuda_dst<float>(a, 0),
-                                   dt_cuda_dst<float>(a, 1)));
+        DT_CUDA(cudaLaunchKernelEx(&config, dt_cuda_attend_rows<decltype(width), GRAPH>, g,
+                                   dt_cuda_dst<typename GRAPH::element>(a, 0), dt_cuda_dst<float>(a, 1)));
         return DT_OK;
     });
 }

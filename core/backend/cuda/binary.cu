@@ -3,7 +3,7 @@
  * Functions of two elements; b may be a row vector or one value per row. See cuda.h; backend/ref/binary.c has the plain
  * loops.
  */
-#include "backend/cuda/cuda.h"
+#include "backend/cuda/stored.h"
 
 namespace
 {
@@ -30,13 +30,13 @@ __device__ float value(int fn, float a, float b)
 }
 
 /* a [R,D], b [R,D] or [D] or [R,1] -> y [R,D]; y may be a or b */
-__global__ void combine(dt_cuda_ptr<const float> a, dt_cuda_ptr<const float> b, dt_cuda_ptr<float> y, dt_cuda_span rows,
-                        int n, int D, int fn, spread s)
+__global__ void combine(dt_cuda_floats a, dt_cuda_floats b, dt_cuda_floats y, dt_cuda_span rows, int n, int D, int fn,
+                        spread s)
 {
     const int i = (int)(blockIdx.x * THREADS + threadIdx.x), leaf = (int)blockIdx.y;
     if (i < n) {
         const int right = s == SAME ? i : s == ROW ? i % D : i / D;
-        y.at(leaf)[i] = rows.has(i, rows.extent(leaf)) ? value(fn, a.at(leaf)[i], b.at(leaf)[right]) : 0.0f;
+        y.put(leaf, i, rows.has(i, rows.extent(leaf)) ? value(fn, a.get(leaf, i), b.get(leaf, right)) : 0.0f);
     }
 }
 
@@ -50,8 +50,8 @@ dt_status binary(const dt_device_args *a)
         return DT_OK;
     }
     const dim3 grid(dt_cuda_blocks(rows.R, THREADS), a->leaves);
-    combine<<<grid, THREADS, 0, dt_cuda_stream(a)>>>(dt_cuda_src<float>(a, 0), dt_cuda_src<float>(a, 1),
-                                                     dt_cuda_dst<float>(a, 0), rows, rows.R, D, (int)a->attr->i[0], s);
+    combine<<<grid, THREADS, 0, dt_cuda_stream(a)>>>(dt_cuda_from(a, 0), dt_cuda_from(a, 1), dt_cuda_into(a, 0), rows,
+                                                     rows.R, D, (int)a->attr->i[0], s);
     return DT_CUDA_LAUNCHED();
 }
 

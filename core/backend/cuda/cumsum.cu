@@ -3,7 +3,7 @@
  * Running sum over the last dim but one, a thread for each sum; they are short. See cuda.h; backend/ref/cumsum.c has
  * the plain loops.
  */
-#include "backend/cuda/cuda.h"
+#include "backend/cuda/stored.h"
 
 namespace
 {
@@ -11,8 +11,7 @@ namespace
 enum { THREADS = 128 };
 
 /* y[f] = x[0] + .. + x[f] for step 1; from the last one down for step -1   x, y [R,F,P]; y may be x */
-__global__ void running_sums(dt_cuda_ptr<const float> x, dt_cuda_ptr<float> y, dt_cuda_span rows, int F, int P,
-                             int step)
+__global__ void running_sums(dt_cuda_floats x, dt_cuda_floats y, dt_cuda_span rows, int F, int P, int step)
 {
     const int i = (int)(blockIdx.x * THREADS + threadIdx.x), leaf = (int)blockIdx.y;
     if (i >= rows.R * P) {
@@ -23,8 +22,8 @@ __global__ void running_sums(dt_cuda_ptr<const float> x, dt_cuda_ptr<float> y, d
     int64_t at = (int64_t)r * F * P + i % P + (step < 0 ? (int64_t)(F - 1) * P : 0);
     double sum = 0;
     for (int f = 0; f < F; f++) {
-        sum += is_live ? x.at(leaf)[at] : 0.0f;
-        y.at(leaf)[at] = (float)sum;
+        sum += is_live ? x.get(leaf, at) : 0.0f;
+        y.put(leaf, at, (float)sum);
         at += (int64_t)step * P;
     }
 }
@@ -38,8 +37,7 @@ dt_status run(const dt_device_args *a, int step)
         return DT_OK;
     }
     const dim3 grid(dt_cuda_blocks((int64_t)rows.R * P, THREADS), a->leaves);
-    running_sums<<<grid, THREADS, 0, dt_cuda_stream(a)>>>(dt_cuda_src<float>(a, 0), dt_cuda_dst<float>(a, 0), rows, F,
-                                                          P, step);
+    running_sums<<<grid, THREADS, 0, dt_cuda_stream(a)>>>(dt_cuda_from(a, 0), dt_cuda_into(a, 0), rows, F, P, step);
     return DT_CUDA_LAUNCHED();
 }
 

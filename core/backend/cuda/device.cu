@@ -485,6 +485,7 @@ extern "C" DT_EXPORT const dt_device_ops *dt_device_module(const dt_device_host 
     ops.graph_launch = graph_launch;
     ops.graph_nodes = graph_nodes;
     ops.kernel = dt_cuda_kernel;
+    ops.narrow = dt_cuda_narrow_all;
     ops.begin = dt_cuda_begin;
     ops.sum = dt_cuda_sum;
     ops.measure = dt_cuda_measure;

@@ -4,6 +4,7 @@
  * the same op. See cuda.h; backend/ref/dropout.c has the plain loops.
  */
 #include "backend/cuda/philox.h"
+#include "backend/cuda/stored.h"
 
 namespace
 {
@@ -17,8 +18,8 @@ struct chance {
 };
 
 /* x [R,D]  key [R] i64 -> y [R,D]; y may be x. n: pieces of four columns in a leaf, per_row in a row */
-__global__ void drop(dt_cuda_ptr<const float> x, dt_cuda_ptr<const int64_t> key, dt_cuda_ptr<float> y,
-                     dt_cuda_span rows, const dt_device_run *run, chance c, int n, int per_row)
+__global__ void drop(dt_cuda_floats x, dt_cuda_ptr<const int64_t> key, dt_cuda_floats y, dt_cuda_span rows,
+                     const dt_device_run *run, chance c, int n, int per_row)
 {
     __shared__ dt_cuda_philox stream;
     if (threadIdx.x == 0) {
@@ -40,8 +41,8 @@ __global__ void drop(dt_cuda_ptr<const float> x, dt_cuda_ptr<const int64_t> key,
     for (int k = 0; k < 4; k++) {
         const int d = 4 * piece + k;
         if (d < rows.D) {
-            const float value = is_live ? x.at(leaf)[first + d] : 0.0f;
-            y.at(leaf)[first + d] = !drops ? value : bits.x[k] >= c.least ? value * c.scale : 0.0f;
+            const float value = is_live ? x.get(leaf, first + d) : 0.0f;
+            y.put(leaf, first + d, !drops ? value : bits.x[k] >= c.least ? value * c.scale : 0.0f);
         }
     }
 }
@@ -59,8 +60,8 @@ dt_status dropout(const dt_device_args *a)
         c.least++;
     }
     const dim3 grid(dt_cuda_blocks(n, THREADS), a->leaves);
-    drop<<<grid, THREADS, 0, dt_cuda_stream(a)>>>(dt_cuda_src<float>(a, 0), dt_cuda_src<int64_t>(a, 1),
-                                                  dt_cuda_dst<float>(a, 0), rows, a->run, c, n, per_row);
+    drop<<<grid, THREADS, 0, dt_cuda_stream(a)>>>(dt_cuda_from(a, 0), dt_cuda_src<int64_t>(a, 1), dt_cuda_into(a, 0),
+                                                  rows, a->run, c, n, per_row);
     return DT_CUDA_LAUNCHED();
 }
 

@@ -15,8 +15,10 @@ enum { MAX_THREADS = 32 * DT_CUDA_MAX_WARPS };
 
 template <typename T> using ptr = dt_cuda_ptr<T>;
 
-struct gat {
-    ptr<const float> h, a_dst, a_src, e, w_e;
+template <typename T> struct gat {
+    using element = T;
+    ptr<const T> h;
+    ptr<const float> a_dst, a_src, e, w_e;
     ptr<const int32_t> rowptr, col;
     dt_cuda_span nodes, edges;
     dt_cuda_heads s;
@@ -25,11 +27,11 @@ struct gat {
 };
 
 /* first is the number of inputs before h */
-dt_status gat_of(const dt_device_args *a, uint32_t first, gat *out_p)
+template <typename T> dt_status gat_of(const dt_device_args *a, uint32_t first, gat<T> *out_p)
 {
     const dt_device_view *in = a->in + first;
-    gat g = {};
-    g.h = dt_cuda_src<float>(a, first);
+    gat<T> g = {};
+    g.h = dt_cuda_src<T>(a, first);
     g.a_dst = dt_cuda_src<float>(a, first + 1);
     g.a_src = dt_cuda_src<float>(a, first + 2);
     g.e = dt_cuda_src<float>(a, first + 3);
@@ -53,7 +55,7 @@ template <typename W> struct logit {
     int K;
     float at_target, slope;
 
-    __device__ logit(const gat &g, const dt_cuda_team<W> &team, int leaf, int row) : t(team)
+    template <typename T> __device__ logit(const gat<T> &g, const dt_cuda_team<W> &team, int leaf, int row) : t(team)
     {
         a_src = t.get(g.a_src.at(leaf), 0);
         e = g.e.at(leaf);
@@ -79,12 +81,13 @@ template <typename W> struct logit {
 
 /* ---- forward ----------------------------------------------------------------------------------------------------- */
 
-template <typename W> __device__ logit<W> logit_of(const gat &g, const dt_cuda_team<W> &t, int leaf, int row)
+template <typename W, typename T>
+__device__ logit<W> logit_of(const gat<T> &g, const dt_cuda_team<W> &t, int leaf, int row)
 {
     return logit<W>(g, t, leaf, row);
 }
 
-__device__ ptr<const float> values_of(const gat &g)
+template <typename T> __device__ ptr<const T> values_of(const gat<T> &g)
 {
     return g.h;
 }
@@ -100,9 +103,11 @@ bool is_wide(const dt_device_args *a, uint32_t h, uint32_t first, uint32_t last)
 
 dt_status run(const dt_device_args *a)
 {
-    gat g;
-    DT_CUDA_TRY(gat_of(a, 0, &g));
-    return dt_cuda_attend_run(a, g, is_wide(a, 0, 0, 2));
+    return dt_cuda_by_type(a->in[0].dtype, [&](auto type) -> dt_status {
+        gat<typename decltype(type)::T> g;
+        DT_CUDA_TRY(gat_of(a, 0, &g));
+        return dt_cuda_attend_run(a, g, is_wide(a, 0, 0, 2));
+    });
 }
 
 /* ---- backward ---------------------------------------------------------------------------------------------------- */
@@ -117,7 +122,7 @@ struct between {
     size_t bytes;
 };
 
-between between_of(const gat &g, uint32_t leaves, char *scratch)
+template <typename T> between between_of(const gat<T> &g, uint32_t leaves, char *scratch)
 {
     between b = {};
     const size_t N = (size_t)g.s.N * leaves, E = (size_t)g.s.E * leaves, H = (size_t)g.s.H;
@@ -142,7 +147,8 @@ between between_of(const gat &g, uint32_t leaves, char *scratch)
 template <typename W> struct logit_slope : logit<W> {
     enum { IS_ONE = 0 };
     float *kept;
-    __device__ logit_slope(const gat &g, const dt_cuda_team<W> &team, int leaf, int row, float *at)
+    template <typename T>
+    __device__ logit_slope(const gat<T> &g, const dt_cuda_team<W> &team, int leaf, int row, float *at)
         : logit<W>(g, team, leaf, row), kept(at)
     {
     }
@@ -160,9 +166,9 @@ template <typename W> struct logit_slope : logit<W> {
     }
 };
 
-template <typename W>
+template <typename W, typename T>
 __global__ void __launch_bounds__(DT_CUDA_HEADS_THREADS)
-    by_targets(gat g, ptr<const float> dy, ptr<const float> prob, ptr<float> de, between b)
+    by_targets(gat<T> g, ptr<const T> dy, ptr<const float> prob, ptr<float> de, between b)
 {
     const dt_cuda_team<W> t(g.s);
     const int leaf = (int)blockIdx.y, H = g.s.H, K = g.K;
@@ -230,14 +236,15 @@ __device__ void sum_rows(const dt_cuda_team<W> &t, const dt_cuda_heads &s, const
 }
 
 /* dh_j = sum over edges into i of p_ij dy_i + d_src_j a_src, + d_dst_j a_dst; d_src is dz summed over the edges out */
-template <typename W>
+template <typename W, typename T>
 __global__ void __launch_bounds__(DT_CUDA_HEADS_THREADS)
-    by_sources(gat g, ptr<const float> dy, ptr<const float> prob, ptr<float> dh, between b)
+    by_sources(gat<T> g, ptr<const T> dy, ptr<const float> prob, ptr<T> dh, between b)
 {
     __shared__ dt_cuda_pack<4> shared[MAX_THREADS];
     const dt_cuda_team<W> t(g.s);
     const int leaf = (int)blockIdx.y, H = g.s.H;
-    const float *dz = b.dz + (int64_t)leaf * g.s.E * H, *p = prob.at(leaf), *up = dy.at(leaf);
+    const float *dz = b.dz + (int64_t)leaf * g.s.E * H, *p = prob.at(leaf);
+    const T *up = dy.at(leaf);
     dt_cuda_share<W> sum = {};
     float d_src = 0;
     dt_cuda_each_edge_from(t, g.s, leaf, g.col.at(leaf), b.reverse, [&](const int(&x)[W::U], const int(&i)[W::U]) {
@@ -279,10 +286,11 @@ struct parameters {
 };
 
 /* Over the blocks that have live rows. */
-__global__ void __launch_bounds__(DT_CUDA_COLUMN_THREADS) sum_blocks(gat g, between b, parameters p)
+__global__ void __launch_bounds__(DT_CUDA_COLUMN_THREADS)
+    sum_blocks(dt_cuda_span nodes, int rows_of_block, between b, parameters p)
 {
     const int leaf = (int)blockIdx.y, column = (int)(blockIdx.x * 32 + threadIdx.x);
-    const int n = min(b.blocks, (g.nodes.extent(leaf) + g.s.rows - 1) / g.s.rows);
+    const int n = min(b.blocks, (nodes.extent(leaf) + rows_of_block - 1) / rows_of_block);
     const float *part = b.part + (int64_t)leaf * b.blocks * b.columns + column;
     const bool is_there = column < b.columns;
     const double sum = dt_cuda_column_sum(n, [&](int i) { return is_there ? part[(int64_t)i * b.columns] : 0.0f; });
@@ -299,11 +307,11 @@ __global__ void __launch_bounds__(DT_CUDA_COLUMN_THREADS) sum_blocks(gat g, betw
 
 size_t scratch_bwd(const dt_device_args *a)
 {
-    gat g;
+    gat<float> g;
     return gat_of(a, 1, &g) == DT_OK ? between_of(g, a->leaves, nullptr).bytes : 0;
 }
 
-dt_status sum_parameters(const dt_device_args *a, const gat &g, const between &b)
+template <typename T> dt_status sum_parameters(const dt_device_args *a, const gat<T> &g, const between &b)
 {
     parameters p = {};
     bool is_wanted = false;
@@ -317,16 +325,18 @@ dt_status sum_parameters(const dt_device_args *a, const gat &g, const between &b
         return DT_OK;
     }
     const dim3 grid(dt_cuda_blocks(b.columns, 32), a->leaves), block(32, DT_CUDA_COLUMN_LANES);
-    sum_blocks<<<grid, block, 0, dt_cuda_stream(a)>>>(g, b, p);
+    sum_blocks<<<grid, block, 0, dt_cuda_stream(a)>>>(g.nodes, g.s.rows, b, p);
     return DT_CUDA_LAUNCHED();
 }
 
-dt_status run_bwd(const dt_device_args *a)
+/* dy, h and dh have one type */
+template <typename T> dt_status run_bwd_of(const dt_device_args *a)
 {
-    gat g;
+    gat<T> g;
     DT_CUDA_TRY(gat_of(a, 1, &g));
     const between b = between_of(g, a->leaves, (char *)a->scratch);
-    const ptr<const float> dy = dt_cuda_src<float>(a, 0), prob = dt_cuda_src<float>(a, 8);
+    const ptr<const T> dy = dt_cuda_src<T>(a, 0);
+    const ptr<const float> prob = dt_cuda_src<float>(a, 8);
     if (g.s.N > 0) {
         const dim3 grid = dt_cuda_heads_grid(a, g.s);
         const unsigned threads = dt_cuda_heads_threads(g.s);
@@ -334,13 +344,18 @@ dt_status run_bwd(const dt_device_args *a)
             cudaMemsetAsync(b.reverse.range, 0, a->leaves * (size_t)g.s.N * sizeof(dt_cuda_range), dt_cuda_stream(a)));
         DT_CUDA_TRY(dt_cuda_by_width(g.s, is_wide(a, 1, 0, 3), [&](auto width) -> dt_status {
             using W = decltype(width);
-            by_targets<W><<<grid, threads, 0, dt_cuda_stream(a)>>>(g, dy, prob, dt_cuda_dst<float>(a, 3), b);
+            by_targets<W, T><<<grid, threads, 0, dt_cuda_stream(a)>>>(g, dy, prob, dt_cuda_dst<float>(a, 3), b);
             DT_CUDA_TRY(DT_CUDA_LAUNCHED());
-            by_sources<W><<<grid, threads, 0, dt_cuda_stream(a)>>>(g, dy, prob, dt_cuda_dst<float>(a, 0), b);
+            by_sources<W, T><<<grid, threads, 0, dt_cuda_stream(a)>>>(g, dy, prob, dt_cuda_dst<T>(a, 0), b);
             return DT_CUDA_LAUNCHED();
         }));
     }
     return sum_parameters(a, g, b);
+}
+
+dt_status run_bwd(const dt_device_args *a)
+{
+    return dt_cuda_by_type(a->in[0].dtype, [&](auto type) { return run_bwd_of<typename decltype(type)::T>(a); });
 }
 
 } // namespace

@@ -13,7 +13,7 @@ using source = dt_cuda_ptr<const float>;
 using target = dt_cuda_ptr<float>;
 
 /* x + r, or x where there is no r */
-template <int V> __device__ dt_cuda_pack<V> sum_of(const float *x, const float *r, int64_t at)
+template <int V, typename T> __device__ dt_cuda_pack<V> sum_of(const T *x, const T *r, int64_t at)
 {
     dt_cuda_pack<V> v = dt_cuda_load<V>(x + at);
     if (r != nullptr) {
@@ -25,23 +25,27 @@ template <int V> __device__ dt_cuda_pack<V> sum_of(const float *x, const float *
     return v;
 }
 
-struct forward {
-    source x, gamma, beta, r;
-    target y, stat;
+template <typename T> struct forward {
+    dt_cuda_ptr<const T> x, r;
+    dt_cuda_ptr<T> y;
+    source gamma, beta;
+    target stat;
     dt_cuda_span rows;
     float eps;
 };
 
 /* v = x + r   n = (v - mean) / sqrt(var + eps)   y = gamma n + beta   stat: mean, 1/sqrt(var + eps) */
-template <int V> __global__ void normalise(forward f)
+template <int V, typename T> __global__ void normalise(forward<T> f)
 {
     const int r = dt_cuda_row((int)blockIdx.x), leaf = (int)blockIdx.y, D = f.rows.D;
     if (r >= f.rows.R) {
         return;
     }
     const int64_t at = (int64_t)r * D;
-    const float *x = f.x.at(leaf), *res = f.r.at(leaf), *gamma = f.gamma.at(leaf), *beta = f.beta.at(leaf);
-    float *y = f.y.at(leaf) + at, sum = 0, square = 0, mean = 0, rstd = 0;
+    const T *x = f.x.at(leaf), *res = f.r.at(leaf);
+    const float *gamma = f.gamma.at(leaf), *beta = f.beta.at(leaf);
+    T *y = f.y.at(leaf) + at;
+    float sum = 0, square = 0, mean = 0, rstd = 0;
     if (f.rows.has(r, f.rows.extent(leaf))) {
         dt_cuda_each_piece<V>(D, [&](int d) {
             const dt_cuda_pack<V> v = sum_of<V>(x, res, at + d);
@@ -75,25 +79,28 @@ template <int V> __global__ void normalise(forward f)
     }
 }
 
-struct backward {
-    source dy, x, gamma, r, stat;
-    target dx, dgamma, dbeta;
+template <typename T> struct backward {
+    dt_cuda_ptr<const T> dy, x, r;
+    dt_cuda_ptr<T> dx;
+    source gamma, stat;
+    target dgamma, dbeta;
     dt_cuda_span rows;
     int row_blocks; /* the first blocks of the grid; 0 without dx */
     bool adds_gamma, adds_beta;
 };
 
 /* with g = dy gamma and n as above:   dx = rstd (g - mean(g) - n mean(g n)) */
-template <int V> __device__ void row_gradient(const backward &b, int r, int leaf)
+template <int V, typename T> __device__ void row_gradient(const backward<T> &b, int r, int leaf)
 {
     const int D = b.rows.D;
     const int64_t at = (int64_t)r * D;
-    float *dx = b.dx.at(leaf) + at;
+    T *dx = b.dx.at(leaf) + at;
     if (!b.rows.has(r, b.rows.extent(leaf))) {
         dt_cuda_zero_row<V>(dx, D);
         return;
     }
-    const float *dy = b.dy.at(leaf), *x = b.x.at(leaf), *res = b.r.at(leaf), *gamma = b.gamma.at(leaf);
+    const T *dy = b.dy.at(leaf), *x = b.x.at(leaf), *res = b.r.at(leaf);
+    const float *gamma = b.gamma.at(leaf);
     const float mean = b.stat.at(leaf)[2 * (int64_t)r], rstd = b.stat.at(leaf)[2 * (int64_t)r + 1];
     float sum_g = 0, sum_gn = 0;
     dt_cuda_each_piece<V>(D, [&](int d) {
@@ -118,10 +125,11 @@ template <int V> __device__ void row_gradient(const backward &b, int r, int leaf
 }
 
 /* dgamma = sum_r dy n   dbeta = sum_r dy   for column d */
-__device__ void column_gradient(const backward &b, int d, int leaf)
+template <typename T> __device__ void column_gradient(const backward<T> &b, int d, int leaf)
 {
     const int D = b.rows.D, extent = b.rows.extent(leaf);
-    const float *dy = b.dy.at(leaf), *x = b.x.at(leaf), *res = b.r.at(leaf), *stat = b.stat.at(leaf);
+    const T *dy = b.dy.at(leaf), *x = b.x.at(leaf), *res = b.r.at(leaf);
+    const float *stat = b.stat.at(leaf);
     float *dgamma = b.dgamma.at(leaf), *dbeta = b.dbeta.at(leaf);
     const bool writes = threadIdx.y == 0 && d < D;
     if (dgamma != nullptr) {
@@ -130,16 +138,17 @@ __device__ void column_gradient(const backward &b, int d, int leaf)
             if (d >= D || !b.rows.has(r, extent)) {
                 return 0.0f;
             }
-            const float v = res != nullptr ? x[at] + res[at] : x[at];
-            return dy[at] * ((v - stat[2 * (int64_t)r]) * stat[2 * (int64_t)r + 1]);
+            const float v = sum_of<1>(x, res, at).x[0];
+            return dt_cuda_get(dy + at) * ((v - stat[2 * (int64_t)r]) * stat[2 * (int64_t)r + 1]);
         });
         if (writes) {
             dgamma[d] = (float)(b.adds_gamma ? dgamma[d] + sum : sum);
         }
     }
     if (dbeta != nullptr) {
-        const double sum = dt_cuda_column_sum(
-            b.rows.R, [&](int r) { return d < D && b.rows.has(r, extent) ? dy[(int64_t)r * D + d] : 0.0f; });
+        const double sum = dt_cuda_column_sum(b.rows.R, [&](int r) {
+            return d < D && b.rows.has(r, extent) ? dt_cuda_get(dy + (int64_t)r * D + d) : 0.0f;
+        });
         if (writes) {
             dbeta[d] = (float)(b.adds_beta ? dbeta[d] + sum : sum);
         }
@@ -149,7 +158,7 @@ __device__ void column_gradient(const backward &b, int d, int leaf)
 enum { ROWS_OF_BLOCK = DT_CUDA_COLUMN_LANES };
 
 /* Blocks of (32, 32) threads: 32 rows of dx, or 32 columns of dgamma and dbeta. */
-template <int V> __global__ void __launch_bounds__(DT_CUDA_COLUMN_THREADS) gradients(backward b)
+template <int V, typename T> __global__ void __launch_bounds__(DT_CUDA_COLUMN_THREADS) gradients(backward<T> b)
 {
     const int block = (int)blockIdx.x, leaf = (int)blockIdx.y;
     if (block >= b.row_blocks) {
@@ -171,14 +180,15 @@ bool are_wide(const dt_device_args *a, uint32_t n_in, int D)
     return is_wide;
 }
 
-dt_status layernorm(const dt_device_args *a)
+/* x, r and y have one type */
+template <typename T> dt_status layernorm_of(const dt_device_args *a)
 {
-    forward f = {};
-    f.x = dt_cuda_src<float>(a, 0);
+    forward<T> f = {};
+    f.x = dt_cuda_src<T>(a, 0);
     f.gamma = dt_cuda_src<float>(a, 1);
     f.beta = dt_cuda_src<float>(a, 2);
-    f.r = dt_cuda_src<float>(a, 3);
-    f.y = dt_cuda_dst<float>(a, 0);
+    f.r = dt_cuda_src<T>(a, 3);
+    f.y = dt_cuda_dst<T>(a, 0);
     f.stat = dt_cuda_dst<float>(a, 1);
     f.rows = dt_cuda_rows(a, &a->in[0], 1);
     f.eps = (float)a->attr->f[0];
@@ -186,24 +196,27 @@ dt_status layernorm(const dt_device_args *a)
         return DT_OK;
     }
     const dim3 grid(dt_cuda_row_blocks(&f.rows), a->leaves);
-    if (are_wide(a, 4, f.rows.D)) {
-        normalise<4><<<grid, DT_CUDA_ROW_THREADS, 0, dt_cuda_stream(a)>>>(f);
-    } else {
-        normalise<1><<<grid, DT_CUDA_ROW_THREADS, 0, dt_cuda_stream(a)>>>(f);
-    }
+    const auto kernel = are_wide(a, 4, f.rows.D) ? normalise<4, T> : normalise<1, T>;
+    kernel<<<grid, DT_CUDA_ROW_THREADS, 0, dt_cuda_stream(a)>>>(f);
     return DT_CUDA_LAUNCHED();
 }
 
-dt_status layernorm_bwd(const dt_device_args *a)
+dt_status layernorm(const dt_device_args *a)
+{
+    return dt_cuda_by_type(a->in[0].dtype, [&](auto type) { return layernorm_of<typename decltype(type)::T>(a); });
+}
+
+/* dy, x, r and dx have one type */
+template <typename T> dt_status layernorm_bwd_of(const dt_device_args *a)
 {
     const dt_device_view *dgamma = dt_cuda_out(a, 1), *dbeta = dt_cuda_out(a, 2);
-    backward b = {};
-    b.dy = dt_cuda_src<float>(a, 0);
-    b.x = dt_cuda_src<float>(a, 1);
+    backward<T> b = {};
+    b.dy = dt_cuda_src<T>(a, 0);
+    b.x = dt_cuda_src<T>(a, 1);
     b.gamma = dt_cuda_src<float>(a, 2);
-    b.r = dt_cuda_src<float>(a, 3);
+    b.r = dt_cuda_src<T>(a, 3);
     b.stat = dt_cuda_src<float>(a, 4);
-    b.dx = dt_cuda_dst<float>(a, 0);
+    b.dx = dt_cuda_dst<T>(a, 0);
     b.dgamma = dt_cuda_dst<float>(a, 1);
     b.dbeta = dt_cuda_dst<float>(a, 2);
     b.rows = dt_cuda_rows(a, &a->in[0], 1);
@@ -216,12 +229,14 @@ dt_status layernorm_bwd(const dt_device_args *a)
         return DT_OK;
     }
     const dim3 grid(n, a->leaves), block(32, DT_CUDA_COLUMN_LANES);
-    if (are_wide(a, 4, b.rows.D)) {
-        gradients<4><<<grid, block, 0, dt_cuda_stream(a)>>>(b);
-    } else {
-        gradients<1><<<grid, block, 0, dt_cuda_stream(a)>>>(b);
-    }
+    const auto kernel = are_wide(a, 4, b.rows.D) ? gradients<4, T> : gradients<1, T>;
+    kernel<<<grid, block, 0, dt_cuda_stream(a)>>>(b);
     return DT_CUDA_LAUNCHED();
+}
+
+dt_status layernorm_bwd(const dt_device_args *a)
+{
+    return dt_cuda_by_type(a->in[0].dtype, [&](auto type) { return layernorm_bwd_of<typename decltype(type)::T>(a); });
 }
 
 } // namespace

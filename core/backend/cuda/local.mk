@@ -31,7 +31,7 @@ cuda_own_headers = \
 	core/backend/cuda/columns.h \
 	core/backend/cuda/cuda.h \
 	core/backend/cuda/lstm.h \
-	core/backend/cuda/pack.h \
+	core/backend/cuda/stored.h \
 	core/backend/cuda/philox.h \
 	core/backend/cuda/product.h \
 	core/backend/cuda/recurrent.h \

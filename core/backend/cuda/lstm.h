@@ -6,21 +6,27 @@
 #ifndef DTRAIN_CORE_BACKEND_CUDA_LSTM_H
 #define DTRAIN_CORE_BACKEND_CUDA_LSTM_H
 
-#include "backend/cuda/cuda.h"
+#include "backend/cuda/stored.h"
 
 enum { DT_CUDA_LSTM_GATES = 4 };
 
-struct dt_cuda_lstm_forward {
-    dt_cuda_ptr<const float> xw, wh, present;
-    dt_cuda_ptr<float> h, gates, c;
+/* E: how everything is stored but present, the cell state and what is carried from step to step */
+template <typename E> struct dt_cuda_lstm_forward {
+    using element = E;
+    dt_cuda_ptr<const E> xw, wh;
+    dt_cuda_ptr<const float> present;
+    dt_cuda_ptr<E> h, gates;
+    dt_cuda_ptr<float> c;
     dt_cuda_ptr<float> state; /* [S,H] in scratch: the cell state when c is not kept */
     dt_cuda_span rows;        /* dt_cuda_sequences */
     int T, S, H;
 };
 
-struct dt_cuda_lstm_backward {
-    dt_cuda_ptr<const float> dy, gates, c, wh, present;
-    dt_cuda_ptr<float> dz;       /* [T,S,4H]: dxw, or in scratch */
+template <typename E> struct dt_cuda_lstm_backward {
+    using element = E;
+    dt_cuda_ptr<const E> dy, gates, wh;
+    dt_cuda_ptr<const float> c, present;
+    dt_cuda_ptr<E> dz;           /* [T,S,4H]: dxw, or in scratch */
     dt_cuda_ptr<float> dc, held; /* [S,H] in scratch: carried from the step after; held: dh where nobody was */
     dt_cuda_span rows;
     int T, S, H;
@@ -53,8 +59,8 @@ __device__ static inline float dt_cuda_lstm_gradient(float gate[DT_CUDA_LSTM_GAT
 /* May this call run on clusters? Compute capability 9.0 or later, of the device and of the code compiled for it;
  * products in bf16 or fp16, H of 32 to 256. */
 bool dt_cuda_lstm_fits_cluster(const dt_device_args *a, int H);
-dt_status dt_cuda_lstm_cluster(const dt_device_args *a, const dt_cuda_lstm_forward *f);
+template <typename E> dt_status dt_cuda_lstm_cluster(const dt_device_args *a, const dt_cuda_lstm_forward<E> *f);
 /* Without dwh. */
-dt_status dt_cuda_lstm_cluster_bwd(const dt_device_args *a, const dt_cuda_lstm_backward *b);
+template <typename E> dt_status dt_cuda_lstm_cluster_bwd(const dt_device_args *a, const dt_cuda_lstm_backward<E> *b);
 
 #endif

@@ -3,16 +3,15 @@
  * LSTM over a whole sequence in one launch, for GPUs with clusters of blocks (compute capability 9.0 and later) and
  * products in 16 bits. A cluster has 32 sequences, each of its blocks 32 of the units: its rows of W_h stay in shared
  * memory from the first step to the last, c and h in registers, and after every step each block writes its part of the
- * new state, 16 bits a value, into the shared memory of all blocks. Sums are carried in f32 (tensor cores); the state
- * itself and what is stored are f32. See lstm.h; backend/ref/lstm.c has the formulas.
+ * new state, 16 bits a value, into the shared memory of all blocks. Sums are carried in f32 (tensor cores), and so is
+ * the state; what is stored is f32 or of the products' type. See lstm.h; backend/ref/lstm.c has the formulas.
  */
 #include "backend/cuda/lstm.h"
-#include "backend/cuda/pack.h"
+#include "backend/cuda/stored.h"
 
 #include <cooperative_groups.h>
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
 #include <mma.h>
+#include <type_traits>
 
 namespace
 {
@@ -21,28 +20,15 @@ enum { GATES = DT_CUDA_LSTM_GATES, TILE = 32, THREADS = 256, MAX_H = 256, SKEW =
 /* A thread has two neighbouring units of sequences i and i + 16 of the tile. */
 enum { MINE = 2, HALF = TILE / 2 };
 
-using forward = dt_cuda_lstm_forward;
-using backward = dt_cuda_lstm_backward;
-
 template <typename T> struct alignas(4) pair {
     T x, y;
 };
 
-[[maybe_unused]] __device__ void narrow(float x, __nv_bfloat16 *y)
-{
-    *y = __float2bfloat16(x);
-}
-
-[[maybe_unused]] __device__ void narrow(float x, __half *y)
-{
-    *y = __float2half(x);
-}
-
 template <typename T> __device__ pair<T> narrow_pair(float x, float y)
 {
     pair<T> p;
-    narrow(x, &p.x);
-    narrow(y, &p.y);
+    dt_cuda_put(&p.x, x);
+    dt_cuda_put(&p.y, y);
     return p;
 }
 
@@ -84,7 +70,8 @@ size_t forward_bytes(int H)
     return (size_t)(GATES + 2) * TILE * (size_t)(H + SKEW) * 2 + GATES * TILE * OUT_PITCH * sizeof(float);
 }
 
-template <typename T> __global__ void __launch_bounds__(THREADS) whole_forward(forward f)
+/* T: of the products, E: of what is stored */
+template <typename T, typename E> __global__ void __launch_bounds__(THREADS) whole_forward(dt_cuda_lstm_forward<E> f)
 {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
     DT_CUDA_SHARED(unsigned char, memory);
@@ -94,8 +81,10 @@ template <typename T> __global__ void __launch_bounds__(THREADS) whole_forward(f
     const int n_blocks = (int)cluster.num_blocks(), warp = (int)threadIdx.x / 32;
     const int i = (int)threadIdx.x / HALF, j = 2 * ((int)threadIdx.x % HALF); /* in the tile */
     const forward_room<T> room(memory, H);
-    const float *wh = f.wh.at(leaf), *present = f.present.at(leaf), *xw = f.xw.at(leaf);
-    float *gates = f.gates.at(leaf), *c_out = f.c.at(leaf), *h_out = f.h.at(leaf);
+    const float *present = f.present.at(leaf);
+    const E *wh = f.wh.at(leaf), *xw = f.xw.at(leaf);
+    E *gates = f.gates.at(leaf), *h_out = f.h.at(leaf);
+    float *c_out = f.c.at(leaf);
     for (int e = 2 * (int)threadIdx.x; e < GATES * TILE * H; e += 2 * THREADS) {
         const int r = e / H, k = e % H;
         const dt_cuda_pack<2> p = dt_cuda_load<2>(wh + ((int64_t)(r / TILE) * H + unit + r % TILE) * H + k);
@@ -186,7 +175,7 @@ size_t backward_bytes(int H)
            2 * TILE * OUT_PITCH * sizeof(float);
 }
 
-template <typename T> __global__ void __launch_bounds__(THREADS) whole_backward(backward b)
+template <typename T, typename E> __global__ void __launch_bounds__(THREADS) whole_backward(dt_cuda_lstm_backward<E> b)
 {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
     DT_CUDA_SHARED(unsigned char, memory);
@@ -197,9 +186,9 @@ template <typename T> __global__ void __launch_bounds__(THREADS) whole_backward(
     const int n_blocks = (int)cluster.num_blocks(), warp = (int)threadIdx.x / 32;
     const int i = (int)threadIdx.x / HALF, j = 2 * ((int)threadIdx.x % HALF);
     const backward_room<T> room(memory, H);
-    const float *wh = b.wh.at(leaf), *present = b.present.at(leaf), *dy = b.dy.at(leaf), *gates = b.gates.at(leaf);
-    const float *c = b.c.at(leaf);
-    float *dz = b.dz.at(leaf);
+    const E *wh = b.wh.at(leaf), *dy = b.dy.at(leaf), *gates = b.gates.at(leaf);
+    const float *present = b.present.at(leaf), *c = b.c.at(leaf);
+    E *dz = b.dz.at(leaf);
     for (int e = 2 * (int)threadIdx.x; e < K * TILE; e += 2 * THREADS) {
         const int k = e / TILE, u = e % TILE;
         const dt_cuda_pack<2> p = dt_cuda_load<2>(wh + (int64_t)k * H + unit + u);
@@ -305,14 +294,31 @@ bool dt_cuda_lstm_fits_cluster(const dt_device_args *a, int H)
            backward_bytes(H) <= (size_t)dt_cuda_shared_max(a->device);
 }
 
-dt_status dt_cuda_lstm_cluster(const dt_device_args *a, const forward *f)
+/* What is stored in half is so because products are. */
+template <typename E> static bool is_bf16(const dt_device_args *a)
 {
-    return a->math == DT_DEVICE_MATH_BF16 ? launch(a, whole_forward<__nv_bfloat16>, *f, forward_bytes(f->H))
-                                          : launch(a, whole_forward<__half>, *f, forward_bytes(f->H));
+    return std::is_same<E, float>::value ? a->math == DT_DEVICE_MATH_BF16 : std::is_same<E, __nv_bfloat16>::value;
 }
 
-dt_status dt_cuda_lstm_cluster_bwd(const dt_device_args *a, const backward *b)
+template <typename E> using bf16_or = std::conditional_t<std::is_same<E, float>::value, __nv_bfloat16, E>;
+template <typename E> using half_or = std::conditional_t<std::is_same<E, float>::value, __half, E>;
+
+template <typename E> dt_status dt_cuda_lstm_cluster(const dt_device_args *a, const dt_cuda_lstm_forward<E> *f)
 {
-    return a->math == DT_DEVICE_MATH_BF16 ? launch(a, whole_backward<__nv_bfloat16>, *b, backward_bytes(b->H))
-                                          : launch(a, whole_backward<__half>, *b, backward_bytes(b->H));
+    return launch(a, is_bf16<E>(a) ? whole_forward<bf16_or<E>, E> : whole_forward<half_or<E>, E>, *f,
+                  forward_bytes(f->H));
 }
+
+template <typename E> dt_status dt_cuda_lstm_cluster_bwd(const dt_device_args *a, const dt_cuda_lstm_backward<E> *b)
+{
+    return launch(a, is_bf16<E>(a) ? whole_backward<bf16_or<E>, E> : whole_backward<half_or<E>, E>, *b,
+                  backward_bytes(b->H));
+}
+
+#define FOR_ELEMENT(E)                                                                                                 \
+    template dt_status dt_cuda_lstm_cluster<E>(const dt_device_args *, const dt_cuda_lstm_forward<E> *);               \
+    template dt_status dt_cuda_lstm_cluster_bwd<E>(const dt_device_args *, const dt_cuda_lstm_backward<E> *);
+FOR_ELEMENT(float)
+FOR_ELEMENT(__nv_bfloat16)
+FOR_ELEMENT(__half)
+#undef FOR_ELEMENT

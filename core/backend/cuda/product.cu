@@ -4,13 +4,14 @@
  * columns, so it is asked for c^T = b^T a^T.
  */
 #include "backend/cuda/product.h"
+#include "backend/cuda/table.h"
 
 #include <stdlib.h>
 
 struct dt_cuda_product {
     cublasLtMatmulDesc_t op;
     cublasLtMatrixLayout_t left, right, result; /* b, a and c of the desc */
-    int64_t stride[3];                          /* elements from leaf to leaf, of the same */
+    int64_t stride[3];                          /* bytes from leaf to leaf, of the same */
     cublasLtMatmulAlgo_t algo;
     float beta;
     bool has_bias;
@@ -22,8 +23,17 @@ namespace
 
 enum { MIB = 1 << 20, FULL_ALIGNMENT = 256, CANDIDATES = 16 };
 
-cublasComputeType_t compute_type(uint32_t math)
+cudaDataType_t data_type(int32_t dtype)
 {
+    return dtype == DT_BF16 ? CUDA_R_16BF : dtype == DT_F16 ? CUDA_R_16F : CUDA_R_32F;
+}
+
+/* What is stored in half need not be rounded any more. */
+cublasComputeType_t compute_type(uint32_t math, int32_t dtype)
+{
+    if (dtype != DT_F32) {
+        return CUBLAS_COMPUTE_32F;
+    }
     switch (math) {
     case DT_DEVICE_MATH_TF32:
         return CUBLAS_COMPUTE_32F_FAST_TF32;
@@ -39,9 +49,9 @@ cublasComputeType_t compute_type(uint32_t math)
 /* of every leaf's matrix, at most FULL_ALIGNMENT bytes */
 uint32_t alignment(const dt_cuda_factor *f)
 {
+    const size_t size = dt_cuda_element_bytes(f->dtype);
     uint32_t bytes = FULL_ALIGNMENT;
-    while (bytes > sizeof(float) &&
-           ((uintptr_t)f->data % bytes != 0 || (uint64_t)f->leaf_stride * sizeof(float) % bytes != 0)) {
+    while (bytes > size && ((uintptr_t)f->data % bytes != 0 || (uint64_t)f->leaf_stride * size % bytes != 0)) {
         bytes /= 2;
     }
     return bytes;
@@ -52,7 +62,7 @@ dt_status create_layout(const dt_cuda_factor *f, int64_t rows, int64_t columns, 
 {
     const int64_t first = f->is_transposed ? rows : columns, second = f->is_transposed ? columns : rows;
     const int32_t leaves = DT_CUDA_USUAL_LEAVES;
-    DT_CUBLAS(cublasLtMatrixLayoutCreate(out_p, CUDA_R_32F, (uint64_t)first, (uint64_t)second, first));
+    DT_CUBLAS(cublasLtMatrixLayoutCreate(out_p, data_type(f->dtype), (uint64_t)first, (uint64_t)second, first));
     DT_CUBLAS(cublasLtMatrixLayoutSetAttribute(*out_p, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &leaves, sizeof(leaves)));
     DT_CUBLAS(cublasLtMatrixLayoutSetAttribute(*out_p, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &f->leaf_stride,
                                                sizeof(f->leaf_stride)));
@@ -67,7 +77,7 @@ dt_status create_op(const dt_device_args *a, const dt_cuda_product_desc *d, cubl
                               : d->bias != NULL              ? CUBLASLT_EPILOGUE_BIAS
                               : d->has_relu                  ? CUBLASLT_EPILOGUE_RELU
                                                              : CUBLASLT_EPILOGUE_DEFAULT;
-    DT_CUBLAS(cublasLtMatmulDescCreate(out_p, compute_type(a->math), CUDA_R_32F));
+    DT_CUBLAS(cublasLtMatmulDescCreate(out_p, compute_type(a->math, d->a.dtype), CUDA_R_32F));
     DT_CUBLAS(cublasLtMatmulDescSetAttribute(*out_p, CUBLASLT_MATMUL_DESC_TRANSA, &left, sizeof(left)));
     DT_CUBLAS(cublasLtMatmulDescSetAttribute(*out_p, CUBLASLT_MATMUL_DESC_TRANSB, &right, sizeof(right)));
     DT_CUBLAS(cublasLtMatmulDescSetAttribute(*out_p, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof(epilogue)));
@@ -158,13 +168,18 @@ dt_status choose(const dt_device_args *a, const dt_cuda_product_desc *d, dt_cuda
     return p->is_at_once ? DT_OK : fits(a, p, &p->algo, 1, &is_found);
 }
 
+int64_t stride_bytes(const dt_cuda_factor *f)
+{
+    return f->leaf_stride * (int64_t)dt_cuda_element_bytes(f->dtype);
+}
+
 dt_status create(const dt_device_args *a, const dt_cuda_product_desc *d, dt_cuda_product *p)
 {
     p->beta = d->adds ? 1.0f : 0.0f;
     p->has_bias = d->bias != NULL;
-    p->stride[0] = d->b.leaf_stride;
-    p->stride[1] = d->a.leaf_stride;
-    p->stride[2] = d->c.leaf_stride;
+    p->stride[0] = stride_bytes(&d->b);
+    p->stride[1] = stride_bytes(&d->a);
+    p->stride[2] = stride_bytes(&d->c);
     DT_CUDA_TRY(create_op(a, d, &p->op));
     DT_CUDA_TRY(create_layout(&d->b, d->k, d->m, &p->left));
     DT_CUDA_TRY(create_layout(&d->a, d->n, d->k, &p->right));
@@ -218,8 +233,8 @@ dt_status dt_cuda_product_run(const dt_device_args *args, const dt_cuda_product 
     if (p->has_bias) {
         DT_CUBLAS(cublasLtMatmulDescSetAttribute(p->op, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof(bias)));
     }
-    const float *left = (const float *)b, *right = (const float *)a;
-    float *result = (float *)c;
+    const char *left = (const char *)b, *right = (const char *)a;
+    char *result = (char *)c;
     for (uint32_t leaf = 0; leaf < (p->is_at_once ? 1 : args->leaves); leaf++) {
         DT_CUBLAS(cublasLtMatmul(dt_cuda_blas(args->device), p->op, &alpha, left, p->left, right, p->right, &p->beta,
                                  result, p->result, result, p->result, &p->algo, scratch, dt_cuda_product_scratch(args),
@@ -231,12 +246,50 @@ dt_status dt_cuda_product_run(const dt_device_args *args, const dt_cuda_product 
     return DT_OK;
 }
 
+namespace
+{
+
+enum { NARROW_THREADS = 256 };
+
+template <typename T> __global__ void narrow(dt_cuda_ptr<T> to, dt_cuda_ptr<const float> from, int64_t n)
+{
+    const int64_t i = 4 * ((int64_t)blockIdx.x * NARROW_THREADS + threadIdx.x);
+    const int leaf = (int)blockIdx.y;
+    for (int64_t k = i; k < n && k < i + 4; k++) {
+        dt_cuda_put(to.at(leaf) + k, from.at(leaf)[k]);
+    }
+}
+
+} // namespace
+
+dt_status dt_cuda_narrow(void *to, int64_t to_stride, const float *from, int64_t from_stride, int64_t n,
+                         uint32_t leaves, int32_t dtype, cudaStream_t s)
+{
+    const dim3 grid(dt_cuda_blocks(n, 4 * NARROW_THREADS), leaves);
+    if (n == 0) {
+        return DT_OK;
+    }
+    return dt_cuda_by_type(dtype, [&](auto type) -> dt_status {
+        using T = typename decltype(type)::T;
+        const dt_cuda_ptr<T> out = {(T *)to, to_stride};
+        const dt_cuda_ptr<const float> in = {from, from_stride};
+        narrow<T><<<grid, NARROW_THREADS, 0, s>>>(out, in, n);
+        return DT_CUDA_LAUNCHED();
+    });
+}
+
+dt_status dt_cuda_narrow_all(dt_device *d, void *to, const float *from, int64_t n, uint32_t dtype, dt_device_stream *s)
+{
+    (void)d;
+    return dt_cuda_narrow(to, 0, from, 0, n, 1, (int32_t)dtype, (cudaStream_t)(void *)s);
+}
+
 dt_status dt_cuda_zero(const dt_device_args *a, uint32_t i)
 {
     const dt_device_view *v = dt_cuda_out(a, i);
-    const size_t bytes = (size_t)dt_cuda_count(v) * sizeof(float);
+    const size_t size = dt_cuda_element_bytes(v->dtype), bytes = (size_t)dt_cuda_count(v) * size;
     if (bytes > 0) {
-        const size_t pitch = a->leaves > 1 ? (size_t)v->leaf_stride * sizeof(float) : bytes;
+        const size_t pitch = a->leaves > 1 ? (size_t)v->leaf_stride * size : bytes;
         DT_CUDA(cudaMemset2DAsync(v->data, pitch, 0, bytes, a->leaves, dt_cuda_stream(a)));
     }
     return DT_OK;

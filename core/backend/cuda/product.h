@@ -7,7 +7,7 @@
 #ifndef DTRAIN_CORE_BACKEND_CUDA_PRODUCT_H
 #define DTRAIN_CORE_BACKEND_CUDA_PRODUCT_H
 
-#include "backend/cuda/cuda.h"
+#include "backend/cuda/stored.h"
 
 enum { DT_CUDA_USUAL_LEAVES = 8 };
 
@@ -16,9 +16,11 @@ struct
     const void *data;
     int64_t leaf_stride;
     bool is_transposed;
+    int32_t dtype;
 };
 
-/* c [n,m] = a [n,k] b [k,m], each factor as it is or stored transposed; then bias and relu, where wanted */
+/* c [n,m] = a [n,k] b [k,m], each factor as it is or stored transposed; then bias and relu, where wanted. a and b have
+ * one type; sums are f32; c is f32 or has their type, and so has the bias that of c. */
 struct dt_cuda_product_desc {
     int64_t n, m, k; /* none is 0 */
     dt_cuda_factor a, b, c;
@@ -36,6 +38,10 @@ void dt_cuda_product_destroy(void *product);
 size_t dt_cuda_product_scratch(const dt_device_args *a);
 dt_status dt_cuda_product_run(const dt_device_args *args, const dt_cuda_product *p, const void *a, const void *b,
                               void *c, const void *bias, void *scratch);
+
+/* to [leaves, n] = from [leaves, n] f32, rounded to dtype; strides in elements */
+dt_status dt_cuda_narrow(void *to, int64_t to_stride, const float *from, int64_t from_stride, int64_t n,
+                         uint32_t leaves, int32_t dtype, cudaStream_t s);
 
 /* Zeros the leaves of output i; for sums of nothing. */
 dt_status dt_cuda_zero(const dt_device_args *a, uint32_t i);

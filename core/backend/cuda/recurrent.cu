@@ -42,9 +42,9 @@ dt_status create_sum(const dt_device_args *a, dt_cuda_sequence dz, const dt_devi
     d.k = (T - 1) * S;
     d.n = dwh->dim[0];
     d.m = dwh->dim[1];
-    d.a = {dz.data + S * d.n, dz.leaf_stride, true};
-    d.b = {h->data, h->leaf_stride, false};
-    d.c = {dwh->data, dwh->leaf_stride, false};
+    d.a = {dt_cuda_element(dz.data, S * d.n, dz.dtype), dz.leaf_stride, true, dz.dtype};
+    d.b = {h->data, h->leaf_stride, false, h->dtype};
+    d.c = {dwh->data, dwh->leaf_stride, false, dwh->dtype};
     d.adds = dwh->accum != 0;
     return dt_cuda_product_create(a, &d, &r->sum);
 }
@@ -61,9 +61,9 @@ dt_status dt_cuda_recurrent_forward(const dt_device_args *a, void **state_p)
     d.n = h->dim[1];
     d.m = wh->dim[0];
     d.k = wh->dim[1];
-    d.a = {(const float *)h->data + d.n * d.k, h->leaf_stride, false};
-    d.b = {wh->data, 0, true};
-    d.c = {z.data, z.stride, false};
+    d.a = {dt_cuda_element(h->data, d.n * d.k, h->dtype), h->leaf_stride, false, h->dtype};
+    d.b = {wh->data, 0, true, wh->dtype};
+    d.c = {z.data, z.stride, false, DT_F32};
     const dt_status st = create_step(a, &d, r);
     if (st < 0) {
         dt_cuda_recurrent_destroy(r);
@@ -82,9 +82,9 @@ dt_status dt_cuda_recurrent_backward(const dt_device_args *a, dt_cuda_sequence d
     d.n = h->dim[1];
     d.m = wh->dim[1];
     d.k = wh->dim[0];
-    d.a = {dz.data + d.n * d.k, dz.leaf_stride, false};
-    d.b = {wh->data, 0, false};
-    d.c = {dh, d.n * d.m, false};
+    d.a = {dt_cuda_element(dz.data, d.n * d.k, dz.dtype), dz.leaf_stride, false, dz.dtype};
+    d.b = {wh->data, 0, false, wh->dtype};
+    d.c = {dh, d.n * d.m, false, DT_F32};
     dt_status st = dh != NULL ? create_step(a, &d, r) : DT_OK;
     if (st == DT_OK) {
         st = create_sum(a, dz, h, dwh, r);
@@ -97,7 +97,7 @@ dt_status dt_cuda_recurrent_backward(const dt_device_args *a, dt_cuda_sequence d
     return DT_OK;
 }
 
-dt_status dt_cuda_recurrent_step(const dt_device_args *a, const float *x, const dt_device_view *wh, float *out)
+dt_status dt_cuda_recurrent_step(const dt_device_args *a, const void *x, const dt_device_view *wh, float *out)
 {
     return dt_cuda_product_run(a, ((const dt_cuda_recurrent *)a->state)->step, x, wh->data, out, NULL, a->scratch);
 }
@@ -107,7 +107,8 @@ dt_status dt_cuda_recurrent_sum(const dt_device_args *a, dt_cuda_sequence dz, co
     const dt_device_view *dwh = dt_cuda_out(a, 1);
     const dt_cuda_product *sum = ((const dt_cuda_recurrent *)a->state)->sum;
     if (sum != NULL) {
-        return dt_cuda_product_run(a, sum, dz.data + h->dim[1] * dwh->dim[0], h->data, dwh->data, NULL, a->scratch);
+        return dt_cuda_product_run(a, sum, dt_cuda_element(dz.data, h->dim[1] * dwh->dim[0], dz.dtype), h->data,
+                                   dwh->data, NULL, a->scratch);
     }
     return dwh->data == NULL || dwh->accum != 0 ? DT_OK : dt_cuda_zero(a, 1);
 }

@@ -12,9 +12,10 @@
 #ifndef DTRAIN_CORE_BACKEND_CUDA_RECURRENT_H
 #define DTRAIN_CORE_BACKEND_CUDA_RECURRENT_H
 
-#include "backend/cuda/pack.h"
+#include "backend/cuda/stored.h"
 #include "backend/cuda/product.h"
 
+#include <type_traits>
 #include <utility>
 
 /* v [T,S,D] as rows, with the extent counted in sequences, also where S is not ragged. */
@@ -34,9 +35,16 @@ struct dt_cuda_recurrent {
 };
 
 struct dt_cuda_sequence { /* [T,S,columns], leaf after leaf */
-    const float *data;
+    const void *data;
     int64_t leaf_stride;
+    int32_t dtype; /* that of h and wh */
 };
+
+/* Element i of what lies at p. */
+static inline const void *dt_cuda_element(const void *p, int64_t i, int32_t dtype)
+{
+    return (const char *)p + i * (int64_t)dt_cuda_element_bytes(dtype);
+}
 
 /* Tensor cores multiply faster than the kernel of a step, which is for f32 alone. */
 static inline bool dt_cuda_steps_by_product(const dt_device_args *a)
@@ -51,7 +59,7 @@ dt_status dt_cuda_recurrent_forward(const dt_device_args *a, void **state_p);
 dt_status dt_cuda_recurrent_backward(const dt_device_args *a, dt_cuda_sequence dz, const dt_device_view *h,
                                      const dt_device_view *wh, const dt_device_view *dwh, float *dh, void **state_p);
 /* The step's product as it was prepared: x is h_t or dz_t, out z or dh. */
-dt_status dt_cuda_recurrent_step(const dt_device_args *a, const float *x, const dt_device_view *wh, float *out);
+dt_status dt_cuda_recurrent_step(const dt_device_args *a, const void *x, const dt_device_view *wh, float *out);
 /* dwh, output 1; zero where there is nothing to sum. */
 dt_status dt_cuda_recurrent_sum(const dt_device_args *a, dt_cuda_sequence dz, const dt_device_view *h);
 
@@ -220,7 +228,8 @@ __device__ static inline void dt_cuda_state_product(const float *x, int rows, co
 /* ---- steps of any cell ------------------------------------------------------------------------------------------- */
 
 /* LSTM and GRU differ in their cells. F and B are what the kernels of a step take by value, forward and backward; G is
- * the number of gates. Beside the type, in its namespace:
+ * the number of gates. element: how h, the gates, dz and wh are stored; f32 where products are inside the kernel.
+ * Beside the type, in its namespace:
  *   F: wh [G H, H], h [T,S,H], rows, S, H    cell(f, leaf, t, s, j, is_live, u) of sequence s, unit j; u[G]: products
  *      of the state before
  *   B: wh, dz [T,S,G H] (what goes through wh), rows, T, S, H    cell(b, leaf, t, s, j, is_live, dh_after) with what
@@ -333,19 +342,33 @@ static inline size_t dt_cuda_step_products_scratch(const dt_device_args *a)
     return dt_cuda_product_scratch(a) + dt_cuda_room(a->leaves * a->in[0].dim[1] * a->in[1].dim[0]);
 }
 
+/* Steps 0 to T - 1 with their products inside. */
+template <int G, typename F> static inline dt_status dt_cuda_steps_inside(const dt_device_args *a, const F &f)
+{
+    if constexpr (std::is_same<typename F::element, float>::value) {
+        const bool is_wide = f.H % 4 == 0 && dt_cuda_is_wide(&a->in[1]) && dt_cuda_is_wide(&a->out[0]);
+        const auto step = is_wide ? dt_cuda_step_forward<G, 4, F> : dt_cuda_step_forward<G, 1, F>;
+        const dim3 grid = dt_cuda_step_grid(f.S, f.H, a->leaves);
+        for (int t = 0; t < (int)a->in[0].dim[0] && f.S > 0; t++) {
+            DT_CUDA_TRY(dt_cuda_step_launch(a, step, grid, DT_CUDA_STEP_THREADS, f, t));
+        }
+        return DT_OK;
+    } else {
+        return DT_CUDA_FAIL(DT_EINVAL, "a sequence stored in half, but products in f32");
+    }
+}
+
 /* Steps 0 to T - 1; by_product: dt_cuda_recurrent_forward was prepared. */
 template <int G, typename F>
 static inline dt_status dt_cuda_steps_forward(const dt_device_args *a, const F &f, bool by_product)
 {
-    const bool is_wide = f.H % 4 == 0 && dt_cuda_is_wide(&a->in[1]) && dt_cuda_is_wide(&a->out[0]);
-    const auto step = is_wide ? dt_cuda_step_forward<G, 4, F> : dt_cuda_step_forward<G, 1, F>;
-    const dim3 grid = dt_cuda_step_grid(f.S, f.H, a->leaves), cells = dt_cuda_cell_grid(f.S, f.H, a->leaves);
+    const int T = f.S > 0 ? (int)a->in[0].dim[0] : 0;
+    if (!by_product) {
+        return dt_cuda_steps_inside<G>(a, f);
+    }
+    const dim3 cells = dt_cuda_cell_grid(f.S, f.H, a->leaves);
     const dt_cuda_ptr<float> z = dt_cuda_step_products(a);
-    for (int t = 0; t < (int)a->in[0].dim[0] && f.S > 0; t++) {
-        if (!by_product) {
-            DT_CUDA_TRY(dt_cuda_step_launch(a, step, grid, DT_CUDA_STEP_THREADS, f, t));
-            continue;
-        }
+    for (int t = 0; t < T; t++) {
         if (t > 0) {
             DT_CUDA_TRY(dt_cuda_recurrent_step(a, f.h.data + (int64_t)(t - 1) * f.S * f.H, &a->in[1], z.data));
         }
@@ -354,21 +377,35 @@ static inline dt_status dt_cuda_steps_forward(const dt_device_args *a, const F &
     return DT_OK;
 }
 
+/* Steps T - 1 to 0 with their products inside. */
+template <int G, typename B>
+static inline dt_status dt_cuda_steps_back_inside(const dt_device_args *a, const B &b, const dt_device_view *wh)
+{
+    if constexpr (std::is_same<typename B::element, float>::value) {
+        const bool is_wide = b.H % 4 == 0 && dt_cuda_is_wide(wh) && (uintptr_t)b.dz.data % 16 == 0;
+        const auto step = is_wide ? dt_cuda_step_backward<G, 4, B> : dt_cuda_step_backward<G, 1, B>;
+        const dim3 grid = dt_cuda_step_grid(b.S, b.H, a->leaves);
+        for (int t = b.T - 1; t >= 0 && b.S > 0; t--) {
+            DT_CUDA_TRY(dt_cuda_step_launch(a, step, grid, DT_CUDA_STEP_THREADS, b, t));
+        }
+        return DT_OK;
+    } else {
+        return DT_CUDA_FAIL(DT_EINVAL, "a sequence stored in half, but products in f32");
+    }
+}
+
 /* Steps T - 1 to 0; by_product: dt_cuda_recurrent_backward was prepared with this dh [S,H]. */
 template <int G, typename B>
 static inline dt_status dt_cuda_steps_backward(const dt_device_args *a, const B &b, const dt_device_view *wh,
                                                dt_cuda_ptr<float> dh, bool by_product)
 {
-    const bool is_wide = b.H % 4 == 0 && dt_cuda_is_wide(wh) && (uintptr_t)b.dz.data % 16 == 0;
-    const auto step = is_wide ? dt_cuda_step_backward<G, 4, B> : dt_cuda_step_backward<G, 1, B>;
-    const dim3 grid = dt_cuda_step_grid(b.S, b.H, a->leaves), cells = dt_cuda_cell_grid(b.S, b.H, a->leaves);
+    if (!by_product) {
+        return dt_cuda_steps_back_inside<G>(a, b, wh);
+    }
+    const dim3 cells = dt_cuda_cell_grid(b.S, b.H, a->leaves);
     for (int t = b.T - 1; t >= 0 && b.S > 0; t--) {
-        if (!by_product) {
-            DT_CUDA_TRY(dt_cuda_step_launch(a, step, grid, DT_CUDA_STEP_THREADS, b, t));
-            continue;
-        }
         if (t < b.T - 1) {
-            const float *after = b.dz.data + (int64_t)(t + 1) * b.S * G * b.H;
+            const void *after = b.dz.data + (int64_t)(t + 1) * b.S * G * b.H;
             DT_CUDA_TRY(dt_cuda_recurrent_step(a, after, wh, dh.data));
         }
         DT_CUDA_TRY(dt_cuda_step_launch(a, dt_cuda_cells_backward<B>, cells, DT_CUDA_CELL_THREADS, b, dh, t));

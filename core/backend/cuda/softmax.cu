@@ -8,14 +8,14 @@ namespace
 {
 
 /* x [R,D] -> y [R,D]; y may be x: each lane reads what it writes */
-template <int V> __global__ void softmax_rows(dt_cuda_ptr<const float> x, dt_cuda_ptr<float> y, dt_cuda_span rows)
+template <int V, typename T> __global__ void softmax_rows(dt_cuda_ptr<const T> x, dt_cuda_ptr<T> y, dt_cuda_span rows)
 {
     const int r = dt_cuda_row((int)blockIdx.x), leaf = (int)blockIdx.y, D = rows.D;
     if (r >= rows.R) {
         return;
     }
-    const float *from = x.at(leaf) + (int64_t)r * D;
-    float *to = y.at(leaf) + (int64_t)r * D;
+    const T *from = x.at(leaf) + (int64_t)r * D;
+    T *to = y.at(leaf) + (int64_t)r * D;
     if (!rows.has(r, rows.extent(leaf))) {
         dt_cuda_zero_row<V>(to, D);
         return;
@@ -45,16 +45,16 @@ template <int V> __global__ void softmax_rows(dt_cuda_ptr<const float> x, dt_cud
 }
 
 /* dx = y (dy - sum_d y dy) */
-template <int V>
-__global__ void softmax_bwd_rows(dt_cuda_ptr<const float> dy, dt_cuda_ptr<const float> y, dt_cuda_ptr<float> dx,
-                                 dt_cuda_span rows)
+template <int V, typename T>
+__global__ void softmax_bwd_rows(dt_cuda_ptr<const T> dy, dt_cuda_ptr<const T> y, dt_cuda_ptr<T> dx, dt_cuda_span rows)
 {
     const int r = dt_cuda_row((int)blockIdx.x), leaf = (int)blockIdx.y, D = rows.D;
     if (r >= rows.R) {
         return;
     }
-    const float *grad = dy.at(leaf) + (int64_t)r * D, *value = y.at(leaf) + (int64_t)r * D;
-    float *to = dx.at(leaf) + (int64_t)r * D, sum = 0;
+    const T *grad = dy.at(leaf) + (int64_t)r * D, *value = y.at(leaf) + (int64_t)r * D;
+    T *to = dx.at(leaf) + (int64_t)r * D;
+    float sum = 0;
     if (!rows.has(r, rows.extent(leaf))) {
         dt_cuda_zero_row<V>(to, D);
         return;
@@ -84,14 +84,12 @@ dt_status softmax(const dt_device_args *a)
     }
     const dim3 grid(dt_cuda_row_blocks(&rows), a->leaves);
     const bool is_wide = rows.D % 4 == 0 && dt_cuda_is_wide(&a->in[0]) && dt_cuda_is_wide(&a->out[0]);
-    if (is_wide) {
-        softmax_rows<4><<<grid, DT_CUDA_ROW_THREADS, 0, dt_cuda_stream(a)>>>(dt_cuda_src<float>(a, 0),
-                                                                             dt_cuda_dst<float>(a, 0), rows);
-    } else {
-        softmax_rows<1><<<grid, DT_CUDA_ROW_THREADS, 0, dt_cuda_stream(a)>>>(dt_cuda_src<float>(a, 0),
-                                                                             dt_cuda_dst<float>(a, 0), rows);
-    }
-    return DT_CUDA_LAUNCHED();
+    return dt_cuda_by_type(a->in[0].dtype, [&](auto type) -> dt_status {
+        using T = typename decltype(type)::T;
+        const auto kernel = is_wide ? softmax_rows<4, T> : softmax_rows<1, T>;
+        kernel<<<grid, DT_CUDA_ROW_THREADS, 0, dt_cuda_stream(a)>>>(dt_cuda_src<T>(a, 0), dt_cuda_dst<T>(a, 0), rows);
+        return DT_CUDA_LAUNCHED();
+    });
 }
 
 dt_status softmax_bwd(const dt_device_args *a)
@@ -103,14 +101,13 @@ dt_status softmax_bwd(const dt_device_args *a)
     const dim3 grid(dt_cuda_row_blocks(&rows), a->leaves);
     const bool is_wide =
         rows.D % 4 == 0 && dt_cuda_is_wide(&a->in[0]) && dt_cuda_is_wide(&a->in[1]) && dt_cuda_is_wide(&a->out[0]);
-    if (is_wide) {
-        softmax_bwd_rows<4><<<grid, DT_CUDA_ROW_THREADS, 0, dt_cuda_stream(a)>>>(
-            dt_cuda_src<float>(a, 0), dt_cuda_src<float>(a, 1), dt_cuda_dst<float>(a, 0), rows);
-    } else {
-        softmax_bwd_rows<1><<<grid, DT_CUDA_ROW_THREADS, 0, dt_cuda_stream(a)>>>(
-            dt_cuda_src<float>(a, 0), dt_cuda_src<float>(a, 1), dt_cuda_dst<float>(a, 0), rows);
-    }
-    return DT_CUDA_LAUNCHED();
+    return dt_cuda_by_type(a->in[0].dtype, [&](auto type) -> dt_status {
+        using T = typename decltype(type)::T;
+        const auto kernel = is_wide ? softmax_bwd_rows<4, T> : softmax_bwd_rows<1, T>;
+        kernel<<<grid, DT_CUDA_ROW_THREADS, 0, dt_cuda_stream(a)>>>(dt_cuda_src<T>(a, 0), dt_cuda_src<T>(a, 1),
+                                                                    dt_cuda_dst<T>(a, 0), rows);
+        return DT_CUDA_LAUNCHED();
+    });
 }
 
 } // namespace

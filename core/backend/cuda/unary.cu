@@ -2,7 +2,7 @@
  *
  * Functions of one element. See cuda.h; backend/ref/unary.c has the plain loops.
  */
-#include "backend/cuda/cuda.h"
+#include "backend/cuda/stored.h"
 
 namespace
 {
@@ -11,13 +11,12 @@ enum { THREADS = 256 };
 
 /* y = f(x, s) for each element; s is a second input of the same shape or absent */
 template <typename F>
-__global__ void each(dt_cuda_ptr<const float> x, dt_cuda_ptr<const float> s, dt_cuda_ptr<float> y, dt_cuda_span rows,
-                     int n, F f)
+__global__ void each(dt_cuda_floats x, dt_cuda_floats s, dt_cuda_floats y, dt_cuda_span rows, int n, F f)
 {
     const int i = (int)(blockIdx.x * THREADS + threadIdx.x), leaf = (int)blockIdx.y;
     if (i < n) {
-        const float *second = s.at(leaf);
-        y.at(leaf)[i] = rows.has(i, rows.extent(leaf)) ? f(x.at(leaf)[i], second != nullptr ? second[i] : 0.0f) : 0.0f;
+        const bool is_live = rows.has(i, rows.extent(leaf));
+        y.put(leaf, i, is_live ? f(x.get(leaf, i), s.data != nullptr ? s.get(leaf, i) : 0.0f) : 0.0f);
     }
 }
 
@@ -71,8 +70,8 @@ template <typename F> dt_status launch(const dt_device_args *a, F f)
         return DT_OK;
     }
     const dim3 grid(dt_cuda_blocks(rows.R, THREADS), a->leaves);
-    each<<<grid, THREADS, 0, dt_cuda_stream(a)>>>(dt_cuda_src<float>(a, 0), dt_cuda_src<float>(a, 1),
-                                                  dt_cuda_dst<float>(a, 0), rows, rows.R, f);
+    each<<<grid, THREADS, 0, dt_cuda_stream(a)>>>(dt_cuda_from(a, 0), dt_cuda_from(a, 1), dt_cuda_into(a, 0), rows,
+                                                  rows.R, f);
     return DT_CUDA_LAUNCHED();
 }
 

@@ -6,7 +6,7 @@
 #ifndef DTRAIN_CORE_BACKEND_CUDA_WARP_H
 #define DTRAIN_CORE_BACKEND_CUDA_WARP_H
 
-#include "backend/cuda/pack.h"
+#include "backend/cuda/stored.h"
 
 enum { DT_CUDA_ROW_WARPS = 8, DT_CUDA_ROW_THREADS = 32 * DT_CUDA_ROW_WARPS };
 
@@ -29,7 +29,7 @@ template <int V, typename F> __device__ static inline void dt_cuda_each_piece(in
     }
 }
 
-template <int V> __device__ static inline void dt_cuda_zero_row(float *y, int D)
+template <int V, typename T> __device__ static inline void dt_cuda_zero_row(T *y, int D)
 {
     dt_cuda_each_piece<V>(D, [&](int d) { dt_cuda_store<V>(y + d, dt_cuda_pack<V>{}); });
 }

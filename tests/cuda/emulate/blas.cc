@@ -3,6 +3,8 @@
  * See cublasLt.h.
  */
 #include "cublasLt.h"
+#include "cuda_bf16.h"
+#include "cuda_fp16.h"
 #include "machine.h"
 
 #include <cstdlib>
@@ -15,10 +17,11 @@ struct dt_emulated_blas {
 struct dt_emulated_op {
     int32_t transpose_a, transpose_b;
     uint32_t compute, epilogue;
-    const float *bias;
+    const void *bias;
 };
 
 struct dt_emulated_layout {
+    cudaDataType_t type;
     int64_t rows, columns, ld, stride;
     int32_t batch;
 };
@@ -93,13 +96,13 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t op, cublasLtM
     }
 }
 
-cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *m, cudaDataType_t, uint64_t rows, uint64_t columns,
-                                          int64_t ld)
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *m, cudaDataType_t type, uint64_t rows,
+                                          uint64_t columns, int64_t ld)
 {
     if (rows == 0 || columns == 0 || ld < (int64_t)rows) {
         return CUBLAS_STATUS_INVALID_VALUE;
     }
-    *m = new dt_emulated_layout{(int64_t)rows, (int64_t)columns, ld, 0, 1};
+    *m = new dt_emulated_layout{type, (int64_t)rows, (int64_t)columns, ld, 0, 1};
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -147,7 +150,9 @@ static bool fit(const dt_emulated_op *op, const dt_emulated_layout *a, const dt_
     const bool ta = op->transpose_a == CUBLAS_OP_T, tb = op->transpose_b == CUBLAS_OP_T;
     const int64_t m = ta ? a->columns : a->rows, k = ta ? a->rows : a->columns;
     const int64_t n = tb ? b->rows : b->columns, k_of_b = tb ? b->columns : b->rows;
-    return m == d->rows && n == d->columns && k == k_of_b && a->batch == d->batch && b->batch == d->batch;
+    const bool is_known = a->type == b->type && (d->type == CUDA_R_32F || d->type == a->type) &&
+                          (a->type == CUDA_R_32F || op->compute == CUBLAS_COMPUTE_32F);
+    return is_known && m == d->rows && n == d->columns && k == k_of_b && a->batch == d->batch && b->batch == d->batch;
 }
 
 /* ---- algorithms -------------------------------------------------------------------------------------------------- */
@@ -172,7 +177,7 @@ static std::vector<int64_t> problem_of(const dt_emulated_op *op, const dt_emulat
     std::vector<int64_t> key = {algo->number, (int64_t)algo->workspace, op->transpose_a, op->transpose_b, op->compute,
                                 op->epilogue};
     for (const dt_emulated_layout *m : {a, b, d}) {
-        key.insert(key.end(), {m->rows, m->columns, m->ld, m->stride, m->batch});
+        key.insert(key.end(), {m->type, m->rows, m->columns, m->ld, m->stride, m->batch});
     }
     return key;
 }
@@ -221,15 +226,44 @@ cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t op
 
 /* ---- products ---------------------------------------------------------------------------------------------------- */
 
-static float element(const dt_emulated_layout *m, const float *p, bool is_transposed, int64_t row, int64_t column)
+static size_t size_of(cudaDataType_t type)
 {
-    return is_transposed ? p[column + row * m->ld] : p[row + column * m->ld];
+    return type == CUDA_R_32F ? 4 : 2;
+}
+
+static float get(cudaDataType_t type, const void *p, int64_t i)
+{
+    return type == CUDA_R_32F    ? ((const float *)p)[i]
+           : type == CUDA_R_16BF ? __bfloat162float(((const __nv_bfloat16 *)p)[i])
+                                 : __half2float(((const __half *)p)[i]);
+}
+
+static void put(cudaDataType_t type, void *p, int64_t i, float x)
+{
+    if (type == CUDA_R_32F) {
+        ((float *)p)[i] = x;
+    } else if (type == CUDA_R_16BF) {
+        ((__nv_bfloat16 *)p)[i] = __float2bfloat16(x);
+    } else {
+        ((__half *)p)[i] = __float2half(x);
+    }
+}
+
+static float element(const dt_emulated_layout *m, const void *p, bool is_transposed, int64_t row, int64_t column)
+{
+    return get(m->type, p, is_transposed ? column + row * m->ld : row + column * m->ld);
+}
+
+/* matrix number i */
+static char *matrix(const dt_emulated_layout &m, const void *p, int64_t i)
+{
+    return (char *)(uintptr_t)p + i * m.stride * (int64_t)size_of(m.type);
 }
 
 /* the whole of one matrix, before it is touched */
-static void touch(const dt_emulated_layout &m, const float *p, bool is_write)
+static void touch(const dt_emulated_layout &m, const void *p, bool is_write)
 {
-    const size_t bytes = (size_t)((m.columns - 1) * m.ld + m.rows) * sizeof(float);
+    const size_t bytes = (size_t)((m.columns - 1) * m.ld + m.rows) * size_of(m.type);
     if (is_write) {
         dt_emulate_writes((void *)(uintptr_t)p, bytes, "cublasLtMatmul");
     } else {
@@ -237,9 +271,9 @@ static void touch(const dt_emulated_layout &m, const float *p, bool is_write)
     }
 }
 
-static void multiply(const dt_emulated_op &op, uint32_t algorithm, float alpha, const float *a,
-                     const dt_emulated_layout &at, const float *b, const dt_emulated_layout &bt, float beta,
-                     const float *c, float *d, const dt_emulated_layout &dt)
+static void multiply(const dt_emulated_op &op, uint32_t algorithm, float alpha, const void *a,
+                     const dt_emulated_layout &at, const void *b, const dt_emulated_layout &bt, float beta,
+                     const void *c, void *d, const dt_emulated_layout &dt)
 {
     const bool ta = op.transpose_a == CUBLAS_OP_T, tb = op.transpose_b == CUBLAS_OP_T;
     const int64_t K = ta ? at.rows : at.columns;
@@ -252,16 +286,16 @@ static void multiply(const dt_emulated_op &op, uint32_t algorithm, float alpha, 
             for (uint32_t i = 0; i <= algorithm; i++) {
                 sum = i == 0 ? part[0] : sum + part[i];
             }
-            sum = alpha * sum + (beta != 0 ? beta * c[row + column * dt.ld] : 0);
-            sum += (op.epilogue & CUBLASLT_EPILOGUE_BIAS) != 0 ? op.bias[row] : 0;
-            d[row + column * dt.ld] = (op.epilogue & CUBLASLT_EPILOGUE_RELU) != 0 && !(sum > 0) ? 0 : sum;
+            sum = alpha * sum + (beta != 0 ? beta * get(dt.type, c, row + column * dt.ld) : 0);
+            sum += (op.epilogue & CUBLASLT_EPILOGUE_BIAS) != 0 ? get(dt.type, op.bias, row) : 0;
+            put(dt.type, d, row + column * dt.ld, (op.epilogue & CUBLASLT_EPILOGUE_RELU) != 0 && !(sum > 0) ? 0 : sum);
         }
     }
 }
 
 static bool is_aligned(const void *p, const dt_emulated_layout *m, uint32_t bytes)
 {
-    return (uintptr_t)p % bytes == 0 && (uint64_t)m->stride * sizeof(float) % bytes == 0;
+    return (uintptr_t)p % bytes == 0 && (uint64_t)m->stride * size_of(m->type) % bytes == 0;
 }
 
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t op, const void *alpha, const void *a,
@@ -286,15 +320,14 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t op, const v
                                dt_emulate_writes(workspace, bytes, "cublasLtMatmul");
                                memset(workspace, 0xff, bytes);
                                for (int64_t i = 0; i < ld.batch; i++) {
-                                   touch(la, (const float *)a + i * la.stride, false);
-                                   touch(lb, (const float *)b + i * lb.stride, false);
+                                   touch(la, matrix(la, a, i), false);
+                                   touch(lb, matrix(lb, b, i), false);
                                    if (y != 0) {
-                                       touch(ld, (const float *)c + i * ld.stride, false);
+                                       touch(ld, matrix(ld, c, i), false);
                                    }
-                                   touch(ld, (const float *)d + i * ld.stride, true);
-                                   multiply(o, algorithm, x, (const float *)a + i * la.stride, la,
-                                            (const float *)b + i * lb.stride, lb, y, (const float *)c + i * ld.stride,
-                                            (float *)d + i * ld.stride, ld);
+                                   touch(ld, matrix(ld, d, i), true);
+                                   multiply(o, algorithm, x, matrix(la, a, i), la, matrix(lb, b, i), lb, y,
+                                            matrix(ld, c, i), matrix(ld, d, i), ld);
                                }
                            }});
     return CUBLAS_STATUS_SUCCESS;

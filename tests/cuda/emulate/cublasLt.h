@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cuBLASLt on a CPU: as much of it as core/backend/cuda uses, matrices of f32 alone. Shapes that do not fit each other,
+ * cuBLASLt on a CPU: as much of it as core/backend/cuda uses, matrices of f32, bf16 and fp16, whose sums are f32.
+ * Shapes that do not fit each other,
  * addresses less aligned than was promised and too little workspace are refused; an algorithm that was neither found
  * nor checked for just this product is the end. See cuda_runtime.h beside this.
  */
@@ -15,7 +16,7 @@ enum cublasStatus_t {
     CUBLAS_STATUS_INVALID_VALUE = 7,
     CUBLAS_STATUS_NOT_SUPPORTED = 15
 };
-enum cudaDataType_t { CUDA_R_32F = 0 };
+enum cudaDataType_t { CUDA_R_32F = 0, CUDA_R_16F = 2, CUDA_R_16BF = 14 };
 enum cublasOperation_t { CUBLAS_OP_N = 0, CUBLAS_OP_T = 1 };
 enum cublasComputeType_t {
     CUBLAS_COMPUTE_32F = 68,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The memory of the emulated GPU: one range of addresses, in which blocks never touch each other and addresses come
- * back late. Beside it lies what is known of every byte (held, written) and of every word (who touched it last in this
+ * back late. Beside it lies what is known of every byte (held, written) and of every two (who touched them last in this
  * launch). The compiler calls __asan_* before each load and store of the module's code. See cuda_runtime.h.
  */
 #include "machine.h"
@@ -14,10 +14,10 @@
 namespace
 {
 
-enum : size_t { TOTAL = (size_t)1 << 30, APART = 256, PAGE = 4096, ROUND_TRIP = (size_t)256 << 20 };
+enum : size_t { TOTAL = (size_t)1 << 30, APART = 256, PAGE = 4096, ROUND_TRIP = (size_t)256 << 20, UNIT = 2 };
 enum : uint8_t { NOBODYS = 0, HELD, WRITTEN }; /* of a byte */
 
-struct touch { /* of a word: launch << 24 | block, 0: nobody */
+struct touch { /* of a UNIT of bytes: launch << 24 | block, 0: nobody */
     uint64_t writer, reader;
 };
 
@@ -45,7 +45,7 @@ void begin()
     if (memory == nullptr) {
         memory = (char *)reserve(TOTAL, PROT_READ | PROT_WRITE);
         state = (uint8_t *)reserve(TOTAL, PROT_READ | PROT_WRITE);
-        touched = (touch *)reserve(TOTAL / 4 * sizeof(touch), PROT_READ | PROT_WRITE);
+        touched = (touch *)reserve(TOTAL / UNIT * sizeof(touch), PROT_READ | PROT_WRITE);
     }
 }
 
@@ -110,7 +110,7 @@ void check_range(const void *p, size_t bytes, const char *who)
 void check_blocks(size_t at, size_t bytes, bool is_write)
 {
     const uint64_t mine = launch << 24 | (dt_emulate_block() & MANY);
-    for (size_t w = at / 4; w <= (at + bytes - 1) / 4; w++) {
+    for (size_t w = at / UNIT; w <= (at + bytes - 1) / UNIT; w++) {
         touch *t = &touched[w];
         const bool other_wrote = t->writer >> 24 == launch && t->writer != mine;
         const bool other_read = t->reader >> 24 == launch && t->reader != mine;
@@ -289,7 +289,7 @@ cudaError_t cudaFree(void *p)
     forget(memory, b->first, b->second);
     dt_emulate_open_memory(false);
     forget((char *)state, b->first, b->second);
-    forget((char *)touched, b->first * (sizeof(touch) / 4), (b->second + 3) / 4 * sizeof(touch));
+    forget((char *)touched, b->first * (sizeof(touch) / UNIT), (b->second + UNIT - 1) / UNIT * sizeof(touch));
     in_use -= b->second;
     blocks.erase(b);
     return cudaSuccess;

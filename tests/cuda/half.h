@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * bf16 and fp16 on the host, one element at a time.
+ */
+#ifndef DTRAIN_TESTS_CUDA_HALF_H
+#define DTRAIN_TESTS_CUDA_HALF_H
+
+#include "dtrain/plugin.h"
+
+#include <math.h>
+#include <string.h>
+
+static inline double half_value(int32_t dtype, uint16_t bits)
+{
+    if (dtype == DT_BF16) {
+        const uint32_t u = (uint32_t)bits << 16;
+        float x;
+        memcpy(&x, &u, 4);
+        return x;
+    }
+    const int exponent = bits >> 10 & 31, fraction = bits & 1023;
+    const double size = exponent == 31  ? (fraction != 0 ? NAN : INFINITY)
+                        : exponent == 0 ? ldexp(fraction, -24)
+                                        : ldexp(fraction + 1024, exponent - 25);
+    return (bits & 0x8000) != 0 ? -size : size;
+}
+
+/* The nearest of all finite ones: by halves of the range of bits, which are in the order of their values. */
+static inline uint16_t half_bits(int32_t dtype, double x)
+{
+    uint16_t low = 0, high = dtype == DT_BF16 ? 0x7f7f : 0x7bff;
+    const uint16_t sign = signbit(x) ? 0x8000 : 0;
+    if (isnan(x)) {
+        return 0x7fff;
+    }
+    x = fabs(x);
+    while (high - low > 1) {
+        const uint16_t middle = (uint16_t)((low + high) / 2);
+        if (half_value(dtype, middle) <= x) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    const double below = x - half_value(dtype, low), above = half_value(dtype, high) - x;
+    const uint16_t nearest = below < above || (below == above && low % 2 == 0) ? low : high;
+    return sign | nearest;
+}
+
+#endif
