@@ -8,6 +8,11 @@ set -u
 build=${DT_BUILDDIR:-.}
 "$build/tests/cuda/emulated/test_emulator" || exit 1
 
+# clusters on later GPUs: one with as much shared memory, and one with less than half of it
+for arch in 100 120; do
+    DT_EMULATE_ARCH=$arch DT_CASE=lstm DT_TEST=test_products_of_rounded_inputs "$build/tests/cuda/test_kernels" || exit 1
+done
+
 # Compiled for 8.0: on 9.0 the LSTM whose kernels want 9.0 must not be chosen, and on 7.5 nothing runs.
 DT_EMULATED_MODULE=emulated/older
 export DT_EMULATED_MODULE
