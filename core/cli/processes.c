@@ -96,6 +96,7 @@ dt_status dt_processes_launch(const dt_args *a, uint64_t n, int *code_p)
                               .program = program,
                               .arg = word,
                               .n_arg = words_for_all(a, word),
+                              .run_dir = a->run_dir,
                               .resume = !a->has_resume      ? NULL
                                         : a->resume != NULL ? a->resume
                                                             : ""};

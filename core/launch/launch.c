@@ -6,10 +6,12 @@
 
 #include "launch/launch.h"
 
+#include "base/beneath.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/exit.h"
 #include "base/fs.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/signals.h"
@@ -40,6 +42,7 @@ static const double TOLD_S = 15, ENDED_S = 20, SAVING_S = 20;
 typedef struct job {
     const dt_launch_desc *d;
     char *run;        /* its directory, once it is known; NULL */
+    int lock;         /* of its launcher, held from then on; -1 */
     dt_board *board;  /* what the processes of this machine say */
     int stop_sent;    /* signals to stop that were handed on */
     bool was_ended;   /* one of them as SIGTERM, which mpirun answers by ending all */
@@ -342,6 +345,41 @@ static bool is_up(const job *j)
     return dt_board_run(j->board)[0] != '\0';
 }
 
+/* Of the folder that run.lock lies in: that one is held by rank 0, and for a while longer than a launcher that was
+ * killed has lived; this one as long as a launcher sees to the run. */
+static dt_status lock_run(const char *run, int *fd_p)
+{
+    dt_str path = {0};
+    dt_str_addf(&path, "%s/launch.lock", run);
+    dt_status st = dt_str_status(&path);
+    if (st == DT_OK) {
+        st = dt_lock_acquire(dt_str_text(&path), fd_p);
+    }
+    dt_str_fini(&path);
+    return st;
+}
+
+/* Where another launcher trains, nothing has to be started to know it. */
+static dt_status refuse_held(const dt_launch_desc *d)
+{
+    const char *run =
+        d->resume != NULL && d->resume[0] != '\0' && strcmp(d->resume, "auto") != 0 ? d->resume : d->run_dir;
+    dt_str path = {0};
+    int fd = -1;
+    dt_status st = DT_OK;
+    dt_str_addf(&path, "%s/launch.lock", run != NULL ? run : "");
+    if (run != NULL && dt_fs_is_dir(run) && dt_beneath_begin(run) == DT_OK && dt_lock_is_held(dt_str_text(&path))) {
+        st = lock_run(run, &fd);
+        dt_lock_release(fd);
+    }
+    dt_str_fini(&path);
+    if (st == DT_AGAIN) {
+        return DT_CONTEXT(DT_ECONFIG, "%s is being trained right now, wait for its end or name another folder", run);
+    }
+    dt_error_clear();
+    return DT_OK;
+}
+
 static void find_run(job *j)
 {
     const char *run = dt_board_run(j->board);
@@ -349,6 +387,11 @@ static void find_run(job *j)
         dt_free(j->run);
         j->run = dt_strdup(run);
         dt_launch_notes_open(&j->notes, run);
+        dt_lock_release(j->lock);
+        j->lock = -1;
+        if (lock_run(run, &j->lock) != DT_OK) { /* the other lock still holds */
+            dt_error_clear();
+        }
     }
 }
 
@@ -618,7 +661,7 @@ static dt_status run_job(job *j, int *code_p)
 
 dt_status dt_launch_run(const dt_launch_desc *d, int *code_p)
 {
-    job j = {.d = d};
+    job j = {.d = d, .lock = -1};
     if (!is_on_path("mpirun")) {
         return DT_FAIL(DT_EUNSUPPORTED,
                        "--nproc %u needs mpirun, which is not on the PATH: install Open MPI (Debian: apt-get install "
@@ -627,6 +670,7 @@ dt_status dt_launch_run(const dt_launch_desc *d, int *code_p)
     }
     DT_TRY(check_hostfile(d->hostfile));
     DT_TRY(check_tmpdir());
+    DT_TRY(refuse_held(d));
     dt_signals_install();
     dt_signals_hand_on();
     dt_launch_notes_begin(&j.notes);
@@ -634,6 +678,7 @@ dt_status dt_launch_run(const dt_launch_desc *d, int *code_p)
     dt_launch_notes_end(&j.notes);
     dt_board_close(j.board);
     dt_cause_fini(&j.cause);
+    dt_lock_release(j.lock);
     dt_free(j.run);
     return st;
 }

@@ -20,7 +20,8 @@ typedef struct dt_launch_desc {
     const char *program;    /* this one */
     const char *const *arg; /* [n_arg] of each process, without those of the launcher and without --resume */
     uint32_t n_arg;
-    const char *resume; /* what --resume said; NULL: the run begins; "": the newest */
+    const char *run_dir; /* what --run-dir said; NULL */
+    const char *resume;  /* what --resume said; NULL: the run begins; "": the newest */
 } dt_launch_desc;
 
 /* Until the run is over; code_p: what its processes ended with. Errors: DT_EUNSUPPORTED (no mpirun), DT_ECONFIG (a

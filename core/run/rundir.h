@@ -3,7 +3,8 @@
  * A run directory (INTERFACES): runs/<name>-<UTC time>-<4 hex>/ or the folder given by --run-dir. Holds config.cfg,
  * config.origin.json, meta.json, progress.json, train.log, error.log (and older ones, .1, .2 ...), metrics.jsonl,
  * tensorboard/, checkpoints/, trace.json where steps are profiled, run.lock, which the process that trains holds, and
- * where several processes train rank-1.log and so on. Threads: [main] of rank 0, except join.
+ * where several processes train rank-1.log and so on, launch.log and launch.lock, which their launcher holds. Threads:
+ * [main] of rank 0, except join.
  */
 #ifndef DTRAIN_CORE_RUN_RUNDIR_H
 #define DTRAIN_CORE_RUN_RUNDIR_H

@@ -240,6 +240,15 @@ DTRAIN_FAULT="comm.begin:60@$work/here" timeout -k 5 120 "$dtrain" run --config 
 job=$!
 await "$work/here"
 sleep 0.3
+# meanwhile another launch into its folder is refused before anything is started
+mkdir "$work/none"
+printf '#!/bin/sh\ntouch "%s"\nexit 1\n' "$work/started" >"$work/none/mpirun"
+chmod +x "$work/none/mpirun"
+PATH=$work/none:$PATH train 2 headless --nproc 2
+says 1 "headless is being trained right now, wait for its end or name another folder"
+PATH=$work/none:$PATH train 2 headless --nproc 2 --resume "$work/headless"
+cases=$((cases + 1))
+[ ! -e "$work/started" ] || fail "a second launch started processes"
 kill -KILL "$(pgrep -P "$(pgrep -P $job)" -x mpirun)"
 while kill -0 $job 2>/dev/null; do
     rm -f "$work/here"
