@@ -22,7 +22,7 @@ struct concat_of {
     int width[MAX_PARTS]; /* 0 behind the last */
     template <int V> __device__ dt_cuda_pack<V> at(int leaf, int r, int d) const
     {
-        source from = {};
+        [[maybe_unused]] source from = {}; /* nvcc 11.8 does not see its use below */
         int64_t i = 0;
 #pragma unroll
         for (int k = 0; k < MAX_PARTS; k++) {
