@@ -23,16 +23,17 @@ int64_t belief_samples(const belief_tables *t, int32_t half)
     return side * side;
 }
 
-static int32_t within_limit(const belief_tables *t, int32_t odds)
+static int32_t within_limit(int32_t limit, int32_t odds)
 {
-    return odds > t->limit ? t->limit : odds < -t->limit ? -t->limit : odds;
+    odds = odds < limit ? odds : limit;
+    return odds > -limit ? odds : -limit;
 }
 
 /* ---- tables ------------------------------------------------------------------------------------------------------ */
 
 static double worth_of(const belief_tables *t, const field *f, int32_t from, int32_t to)
 {
-    const int32_t odds = within_limit(t, to);
+    const int32_t odds = within_limit(t->limit, to);
     return 0.5 * field_weight(f, odds) *
            (field_entropy_bits(field_probability(from)) - field_entropy_bits(field_probability(odds)));
 }
@@ -132,13 +133,19 @@ void belief_add(belief *b, const belief_tables *t, const field_view *view)
     const span x = samples_of(t, view->at.x0, view->at.x1), y = samples_of(t, view->at.y0, view->at.y1);
     const int16_t *seen = view->seen;
     const uint64_t *both = t->both + t->limit;
+    const int32_t limit = t->limit;
     for (int32_t j = y.from; j < y.to; j++) {
         int16_t *odds = b->odds + (int64_t)j * t->n;
         uint64_t *sum = b->sum + (int64_t)t->tile[j] * t->points;
-        for (int32_t i = x.from; i < x.to; i++, seen++) {
-            const int32_t before = odds[i], after = within_limit(t, before + *seen);
-            odds[i] = (int16_t)after;
-            sum[t->tile[i]] += both[after] - both[before]; /* modulo 2^64: the sum is never negative */
+        for (int32_t i = x.from; i < x.to;) {
+            const uint8_t tile = t->tile[i];
+            uint64_t more = 0; /* modulo 2^64: the sum is never negative */
+            for (; i < x.to && t->tile[i] == tile; i++, seen++) {
+                const int32_t before = odds[i], after = within_limit(limit, before + *seen);
+                odds[i] = (int16_t)after;
+                more += both[after] - both[before];
+            }
+            sum[tile] += more;
         }
     }
 }

@@ -329,11 +329,11 @@ static dt_status reset(void *self, const dt_env_io *io, uint64_t seed)
 /* After a third, two thirds and all of the moves. */
 static void note(ipp *s)
 {
-    const field *f = &s->field;
     for (int k = 0; k < IPP_THIRDS; k++) {
         if (s->step == ((k + 1) * s->moves + IPP_THIRDS - 1) / IPP_THIRDS) {
-            s->episode.entropy[k] = (double)f->target_H / FIELD_ONE / (double)f->n_target;
-            s->episode.f1[k] = 2 * (double)f->n_found / (double)(f->n_target + f->n_claimed);
+            const field_score f = field_judge(&s->field);
+            s->episode.entropy[k] = (double)f.H / FIELD_ONE / (double)s->field.n_target;
+            s->episode.f1[k] = 2 * (double)f.n_found / (double)(s->field.n_target + f.n_claimed);
         }
     }
 }

@@ -1,12 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * See field.h. The loops over the cells of a row are plain and free of branches, on 16-bit numbers, for compilers to
- * make vectors of; only the look-up of entropies is one by one.
+ * make vectors of; only the look-up of entropies is one by one. They are compiled twice, for any processor and for
+ * those with AVX2, and give the same numbers.
  */
 #include "field.h"
 
 #include "dtrain/helpers.h"
 #include "dtrain/random.h"
+
+#if defined(__x86_64__) && defined(__GNUC__)
+#    define HAS_WIDE 1
+#    define WIDE     __attribute__((target("avx2")))
+#else
+#    define HAS_WIDE 0
+#    define WIDE
+#endif
+#define IN_BOTH __attribute__((always_inline)) static inline
 
 enum { NOISE_STREAM = 2, PATCH_STREAM = 4, LEAST_KNOTS = 2, BINS = 4096, PATCH_SAMPLE = 4 };
 
@@ -42,30 +52,40 @@ void field_noise_init(field_noise *n, uint64_t seed, uint32_t step, uint32_t uav
     }
 }
 
-/* result = rotl(s0 + s3, 7) + s0, then the state goes on */
-static void draw(field_noise *n, uint32_t *out)
+typedef uint32_t lanes __attribute__((vector_size(sizeof(uint32_t) * FIELD_LANES)));
+
+/* n numbers of 16 bits, rounded up to whole draws of 2 FIELD_LANES:
+ *   result = s0 + s3, then the state goes on */
+IN_BOTH void draw_row(field_noise *noise, int16_t *out, int32_t n)
 {
-    uint32_t *s0 = n->word[0], *s1 = n->word[1], *s2 = n->word[2], *s3 = n->word[3];
-    for (int i = 0; i < FIELD_LANES; i++) {
-        const uint32_t sum = s0[i] + s3[i], shifted = s1[i] << 9;
-        out[i] = ((sum << 7) | (sum >> 25)) + s0[i];
-        s2[i] ^= s0[i];
-        s3[i] ^= s1[i];
-        s1[i] ^= s2[i];
-        s0[i] ^= s3[i];
-        s2[i] ^= shifted;
-        s3[i] = (s3[i] << 11) | (s3[i] >> 21);
+    lanes s[4];
+    memcpy(s, noise->word, sizeof(s));
+    for (int32_t at = 0; at < n; at += 2 * FIELD_LANES) {
+        const lanes sum = s[0] + s[3], shifted = s[1] << 9;
+        s[2] ^= s[0];
+        s[3] ^= s[1];
+        s[1] ^= s[2];
+        s[0] ^= s[3];
+        s[2] ^= shifted;
+        s[3] = (s[3] << 11) | (s[3] >> 21);
+        memcpy(out + at, &sum, sizeof(sum));
     }
+    memcpy(noise->word, s, sizeof(s));
 }
 
-/* at least n numbers of 16 bits, rounded up to whole draws */
-static void draw_row(field_noise *noise, int16_t *out, int32_t n)
+/* -1 where a is negative, else 0: comparisons in 16 bits, which compilers widen otherwise */
+IN_BOTH int16_t sign(int16_t a)
 {
-    for (int32_t i = 0; i < n; i += 2 * FIELD_LANES) {
-        uint32_t words[FIELD_LANES];
-        draw(noise, words);
-        memcpy(out + i, words, sizeof(words));
+    return (int16_t)(a >> 15);
+}
+
+IN_BOTH int32_t dot(const int16_t *restrict a, const int16_t *restrict b, int32_t n)
+{
+    int32_t sum = 0;
+    for (int32_t x = 0; x < n; x++) {
+        sum += a[x] * b[x];
     }
+    return sum;
 }
 
 /* ---- the whole field --------------------------------------------------------------------------------------------- */
@@ -74,6 +94,9 @@ dt_status field_init(field *f, const dt_host *h, int32_t cells)
 {
     const uint64_t n = (uint64_t)cells * (uint64_t)cells;
     f->cells = cells;
+#if HAS_WIDE
+    f->is_wide = __builtin_cpu_supports("avx2") != 0;
+#endif
     f->limit = (int16_t)-field_odds(FIELD_CLAMP);
     f->unsure = (int16_t)floor(log(FIELD_SURE / (1 - FIELD_SURE)) * FIELD_UNIT);
     f->entropy = h->alloc(h, (2 * (uint64_t)f->limit + 1) * sizeof(*f->entropy));
@@ -97,27 +120,19 @@ void field_fini(field *f, const dt_host *h)
     h->release(h, f->H);
 }
 
-/* Nothing is known of the truth that stands there. */
 static void forget(field *f)
 {
     const int64_t n = (int64_t)f->cells * f->cells;
-    int64_t n_target = 0;
+    f->n_target = 0;
+    for (int32_t y = 0; y < f->cells; y++) {
+        const int16_t *truth = f->truth + (int64_t)y * f->cells;
+        f->n_target += dot(truth, truth, f->cells);
+    }
     memset(f->odds, 0, (size_t)n * sizeof(*f->odds));
     for (int64_t i = 0; i < n; i++) {
         f->H[i] = FIELD_ONE;
     }
-    for (int32_t y = 0; y < f->cells; y++) {
-        const int16_t *truth = f->truth + (int64_t)y * f->cells;
-        int32_t sum = 0;
-        for (int32_t x = 0; x < f->cells; x++) {
-            sum -= truth[x];
-        }
-        n_target += sum;
-    }
     f->weighted = n * FIELD_ONE; /* 2 w is 1 */
-    f->n_target = n_target;
-    f->target_H = n_target * FIELD_ONE;
-    f->n_found = f->n_claimed = 0;
 }
 
 void field_half_plane(field *f, uint32_t side, double share)
@@ -126,10 +141,10 @@ void field_half_plane(field *f, uint32_t side, double share)
     for (int32_t y = 0; y < C; y++) {
         int16_t *truth = f->truth + (int64_t)y * C;
         const bool is_row = side == 2 ? y < edge : y >= C - edge;
-        for (int32_t x = 0; x < C; x++) {
-            const bool is_column = side == 0 ? x < edge : x >= C - edge;
-            truth[x] = (int16_t) - (side < 2 ? is_column : is_row);
-        }
+        const int32_t from = side == 1 ? C - edge : 0, to = side == 0 ? edge : C;
+        const size_t n = side < 2 || is_row ? (size_t)(to - from) : 0;
+        memset(truth, 0, (size_t)C * sizeof(*truth));
+        memset(truth + from, 0xff, n * sizeof(*truth)); /* -1 */
     }
     forget(f);
 }
@@ -203,29 +218,21 @@ field_rect field_footprint(const field *f, int32_t x, int32_t y, int32_t half)
                         within(y + half, f->cells)};
 }
 
-/* -1 where a is negative, else 0: comparisons in 16 bits, which compilers widen otherwise */
-static int16_t sign(int16_t a)
-{
-    return (int16_t)(a >> 15);
-}
-
 /* z = truth, flipped with probability error; L += z ? odds : -odds, within the limit */
-static void fuse(const int16_t *restrict truth, const int16_t *restrict random, int16_t *restrict odds,
-                 int16_t *restrict added, int32_t n, const field_level *level, int16_t limit)
+IN_BOTH void fuse(const int16_t *restrict truth, const int16_t *restrict random, int16_t *restrict odds,
+                  int16_t *restrict added, int32_t n, const field_level *level, int16_t limit)
 {
     const int16_t once = level->odds, twice = (int16_t)(2 * level->odds), flip = level->flip;
     for (int32_t x = 0; x < n; x++) {
         const int16_t is_wrong = sign((int16_t)((random[x] & 0x7fff) - flip));
-        const int16_t z = (int16_t)(truth[x] ^ is_wrong);
-        added[x] = (int16_t)((z & twice) - once);
-    }
-    for (int32_t x = 0; x < n; x++) {
-        const int16_t L = (int16_t)(odds[x] + added[x]), low = L > (int16_t)-limit ? L : (int16_t)-limit;
+        const int16_t z = (int16_t)(truth[x] ^ is_wrong), a = (int16_t)((z & twice) - once);
+        const int16_t L = (int16_t)(odds[x] + a), low = L > (int16_t)-limit ? L : (int16_t)-limit;
+        added[x] = a;
         odds[x] = low < limit ? low : limit;
     }
 }
 
-static void measure_row(field *f, field_view *v, int32_t y, const field_level *level)
+IN_BOTH void measure_row(field *f, field_view *v, int32_t y, const field_level *level)
 {
     int16_t random[FIELD_MAX_CELLS + 2 * FIELD_LANES], added[FIELD_MAX_CELLS];
     const int32_t n = v->at.x1 - v->at.x0, S = v->stride;
@@ -272,66 +279,46 @@ static uint32_t runs_of(const field_view *view, uint32_t n, int32_t y, int32_t r
     return n_runs > 0 ? kept + 1 : 0;
 }
 
-typedef struct row_sums { /* 32 bits are enough for FIELD_MAX_CELLS times 2 FIELD_ONE */
-    int32_t after, mixed, before, target_H, found, claimed;
-} row_sums;
+typedef struct field_row { /* of cells measured: 2 w after, how much more than before, and the fall of H */
+    int16_t weight[FIELD_MAX_CELLS], more[FIELD_MAX_CELLS], fall[FIELD_MAX_CELLS];
+} field_row;
 
 /* 2 w */
-static void weigh(const int16_t *restrict odds, int32_t n, int16_t unsure, int16_t *restrict w)
+IN_BOTH int16_t weigh(int16_t odds, int16_t unsure)
+{
+    return (int16_t)(1 - sign((int16_t)(unsure - odds)) + sign((int16_t)(odds + unsure)));
+}
+
+/* was, is: L before and after; h0, h1: their entropies, 2 w from each L */
+IN_BOTH void compare(const int16_t *restrict was, const int16_t *restrict is, const int16_t *restrict h0,
+                     const int16_t *restrict h1, int32_t n, int16_t unsure, field_row *out)
 {
     for (int32_t x = 0; x < n; x++) {
-        w[x] = (int16_t)(1 - sign((int16_t)(unsure - odds[x])) + sign((int16_t)(odds[x] + unsure)));
+        const int16_t w = weigh(is[x], unsure);
+        out->weight[x] = w;
+        out->more[x] = (int16_t)(w - weigh(was[x], unsure));
+        out->fall[x] = (int16_t)(h0[x] - h1[x]);
     }
 }
 
-static int32_t dot(const int16_t *restrict a, const int16_t *restrict b, int32_t n)
+IN_BOTH void settle_run(field *f, int64_t at, int32_t n, const int16_t *was, field_worth *worth)
 {
-    int32_t sum = 0;
-    for (int32_t x = 0; x < n; x++) {
-        sum += a[x] * b[x];
-    }
-    return sum;
-}
-
-/* was, is: L before and after; h0, h1: their entropies */
-static void compare(const int16_t *restrict was, const int16_t *restrict is, const int16_t *restrict h0,
-                    const int16_t *restrict h1, const int16_t *restrict truth, int32_t n, int16_t unsure, row_sums *out)
-{
-    int16_t w0[FIELD_MAX_CELLS], w1[FIELD_MAX_CELLS], claim[FIELD_MAX_CELLS], fall[FIELD_MAX_CELLS];
-    int32_t claimed = 0;
-    weigh(was, n, unsure, w0);
-    weigh(is, n, unsure, w1);
-    for (int32_t x = 0; x < n; x++) {
-        claim[x] = (int16_t)(sign((int16_t)-was[x]) - sign((int16_t)-is[x]));
-        fall[x] = (int16_t)(h0[x] - h1[x]);
-    }
-    for (int32_t x = 0; x < n; x++) {
-        claimed += claim[x];
-    }
-    /* the truth is -1 */
-    *out =
-        (row_sums){dot(w1, h1, n), dot(w1, h0, n), dot(w0, h0, n), dot(fall, truth, n), -dot(claim, truth, n), claimed};
-}
-
-static void settle_run(field *f, int64_t at, int32_t n, const int16_t *was, field_worth *worth)
-{
+    field_row row;
     int16_t h[FIELD_MAX_CELLS];
     const int16_t *is = f->odds + at, *entropy = f->entropy + f->limit;
-    row_sums s;
     for (int32_t x = 0; x < n; x++) {
         h[x] = entropy[is[x]];
     }
-    compare(was, is, f->H + at, h, f->truth + at, n, f->unsure, &s);
+    compare(was, is, f->H + at, h, n, f->unsure, &row);
+    /* 32 bits are enough for FIELD_MAX_CELLS times 2 FIELD_ONE */
+    const int32_t gained = dot(row.weight, row.fall, n), more = dot(row.more, f->H + at, n);
     memcpy(f->H + at, h, (size_t)n * sizeof(*h));
-    worth->gained += s.mixed - s.after;
-    worth->before += s.mixed - s.before;
-    f->weighted += s.after - s.before;
-    f->target_H += s.target_H;
-    f->n_found += s.found;
-    f->n_claimed += s.claimed;
+    worth->gained += gained;
+    worth->before += more;
+    f->weighted += more - gained;
 }
 
-void field_measure(field *f, field_view *view, uint32_t n, const field_level *level, field_worth *worth_p)
+IN_BOTH void measure(field *f, field_view *view, uint32_t n, const field_level *level, field_worth *worth_p)
 {
     int32_t y0 = f->cells, y1 = 0;
     field_worth worth = {0, f->weighted};
@@ -357,4 +344,45 @@ void field_measure(field *f, field_view *view, uint32_t n, const field_level *le
         }
     }
     *worth_p = worth;
+}
+
+WIDE static void measure_wide(field *f, field_view *view, uint32_t n, const field_level *level, field_worth *worth_p)
+{
+    measure(f, view, n, level, worth_p);
+}
+
+void field_measure(field *f, field_view *view, uint32_t n, const field_level *level, field_worth *worth_p)
+{
+    if (f->is_wide) {
+        measure_wide(f, view, n, level, worth_p);
+    } else {
+        measure(f, view, n, level, worth_p);
+    }
+}
+
+IN_BOTH field_score judge(const field *f)
+{
+    int16_t claim[FIELD_MAX_CELLS];
+    field_score score = {0, 0, 0};
+    for (int32_t y = 0; y < f->cells; y++) {
+        const int16_t *truth = f->truth + (int64_t)y * f->cells, *odds = f->odds + (int64_t)y * f->cells;
+        for (int32_t x = 0; x < f->cells; x++) {
+            claim[x] = sign((int16_t)-odds[x]);
+        }
+        /* the truth, and sign, are -1 */
+        score.H -= dot(truth, f->H + (int64_t)y * f->cells, f->cells);
+        score.n_found += dot(truth, claim, f->cells);
+        score.n_claimed += dot(claim, claim, f->cells);
+    }
+    return score;
+}
+
+WIDE static field_score judge_wide(const field *f)
+{
+    return judge(f);
+}
+
+field_score field_judge(const field *f)
+{
+    return f->is_wide ? judge_wide(f) : judge(f);
 }

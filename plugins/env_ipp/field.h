@@ -26,7 +26,7 @@ enum {
     FIELD_LEVELS = 3,
     FIELD_MAX_CELLS = 1024,
     FIELD_MAX_VIEWS = 8,
-    FIELD_LANES = 16 /* of a noise: words drawn at once */
+    FIELD_LANES = 4 /* of a noise: words drawn at once */
 };
 #define FIELD_CLAMP 1e-4
 #define FIELD_SURE  0.501
@@ -42,7 +42,7 @@ typedef struct field_rect { /* cells x0 <= x < x1, y0 <= y < y1 */
     int32_t x0, x1, y0, y1;
 } field_rect;
 
-typedef struct field_noise { /* FIELD_LANES streams of xoshiro128++ (Blackman & Vigna 2021) side by side */
+typedef struct field_noise { /* FIELD_LANES streams of xoshiro128+ (Blackman & Vigna 2021) side by side */
     uint32_t word[4][FIELD_LANES];
 } field_noise;
 
@@ -58,17 +58,22 @@ typedef struct field_worth { /* of measurements made at the same time, summed ov
     int64_t before;          /* 2 w H before of all cells */
 } field_worth;
 
-typedef struct field {                    /* owns what it points to */
-    int32_t cells;                        /* in each direction */
-    int16_t limit;                        /* largest |L| */
-    int16_t unsure;                       /* w is 1/2 up to this |L| */
-    int16_t *entropy;                     /* [2 limit + 1] H of L + limit */
-    int16_t *truth;                       /* [cells, cells] -1: of interest, 0: not */
-    int16_t *odds, *H;                    /* [cells, cells] */
-    int64_t weighted;                     /* 2 w H of all cells */
-    int64_t target_H;                     /* H of those of interest */
-    int64_t n_target, n_found, n_claimed; /* cells of interest; of these with p > 1/2; all with p > 1/2 */
+typedef struct field { /* owns what it points to */
+    int32_t cells;     /* in each direction */
+    int16_t limit;     /* largest |L| */
+    int16_t unsure;    /* w is 1/2 up to this |L| */
+    int16_t *entropy;  /* [2 limit + 1] H of L + limit */
+    int16_t *truth;    /* [cells, cells] -1: of interest, 0: not */
+    int16_t *odds, *H; /* [cells, cells] */
+    int64_t weighted;  /* 2 w H of all cells */
+    int64_t n_target;  /* cells of interest */
+    bool is_wide;      /* by vectors of 256 bits, with the same numbers */
 } field;
+
+typedef struct field_score {
+    int64_t H;                  /* of the cells of interest, together */
+    int64_t n_found, n_claimed; /* of these those with p > 1/2; all with p > 1/2 */
+} field_score;
 
 /* Allocates; fini accepts what init left half done. Errors: DT_ENOMEM. */
 dt_status field_init(field *f, const dt_host *h, int32_t cells);
@@ -83,6 +88,9 @@ void field_noise_init(field_noise *n, uint64_t seed, uint32_t step, uint32_t uav
 field_rect field_footprint(const field *f, int32_t x, int32_t y, int32_t half);
 /* Makes n measurements, one after another where they overlap, and fills what each has seen. */
 void field_measure(field *f, field_view *view, uint32_t n, const field_level *level, field_worth *worth_p);
+
+/* Counts the whole field. */
+field_score field_judge(const field *f);
 
 /* L of a probability in (0,1), rounded, and back. */
 int32_t field_odds(double p);

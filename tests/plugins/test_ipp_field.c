@@ -82,10 +82,11 @@ static void recount(void)
         n_claimed += r.f.odds[i] > 0;
     }
     assert_int_equal(r.f.weighted, weighted);
-    assert_int_equal(r.f.target_H, target_H);
+    const field_score score = field_judge(&r.f);
+    assert_int_equal(score.H, target_H);
     assert_int_equal(r.f.n_target, n_target);
-    assert_int_equal(r.f.n_found, n_found);
-    assert_int_equal(r.f.n_claimed, n_claimed);
+    assert_int_equal(score.n_found, n_found);
+    assert_int_equal(score.n_claimed, n_claimed);
 }
 
 static void test_numbers(void **state)
@@ -236,6 +237,37 @@ static void test_together(void **state)
     close_field();
 }
 
+/* by wide vectors, where the processor has them, and by narrow ones: the same numbers, at all places and widths */
+static void test_widths(void **state)
+{
+    (void)state;
+    static int16_t odds[CELLS * CELLS], seen[3][ROOM];
+    field_worth worth[2];
+    field_score score[2];
+    for (int is_wide = 1; is_wide >= 0; is_wide--) {
+        open_field(3, 0.37, STRIDE);
+        r.f.is_wide = r.f.is_wide && is_wide;
+        for (uint32_t t = 0; t < 30; t++) {
+            for (uint32_t i = 0; i < 3; i++) {
+                aim(i, (int32_t)((t * 37 + i * 101) % (CELLS + 1)), (int32_t)((t * 53 + i * 7) % (CELLS + 1)),
+                    (int32_t)((t + i) % 3), t);
+            }
+            field_measure(&r.f, r.view, 3, level, &worth[is_wide]);
+        }
+        score[is_wide] = field_judge(&r.f);
+        recount();
+        if (is_wide) {
+            memcpy(odds, r.f.odds, sizeof(odds));
+            memcpy(seen, r.seen, sizeof(seen));
+        }
+        assert_memory_equal(odds, r.f.odds, sizeof(odds));
+        assert_memory_equal(seen, r.seen, sizeof(seen));
+        close_field();
+    }
+    assert_memory_equal(&worth[0], &worth[1], sizeof(worth[0]));
+    assert_memory_equal(&score[0], &score[1], sizeof(score[0]));
+}
+
 /* the error rates, neighbours independent, other steps and UAVs other noise */
 static void test_noise(void **state)
 {
@@ -344,9 +376,10 @@ static void test_belief(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_numbers), cmocka_unit_test(test_footprints),  cmocka_unit_test(test_truths),
-        cmocka_unit_test(test_worth),   cmocka_unit_test(test_fusion),      cmocka_unit_test(test_together),
-        cmocka_unit_test(test_noise),   cmocka_unit_test(test_information), cmocka_unit_test(test_belief),
+        cmocka_unit_test(test_numbers), cmocka_unit_test(test_footprints), cmocka_unit_test(test_truths),
+        cmocka_unit_test(test_worth),   cmocka_unit_test(test_fusion),     cmocka_unit_test(test_together),
+        cmocka_unit_test(test_widths),  cmocka_unit_test(test_noise),      cmocka_unit_test(test_information),
+        cmocka_unit_test(test_belief),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
