@@ -497,7 +497,8 @@ cudaError_t dt_emulate_launch(const void *kernel, dim3 grid, dim3 block, unsigne
     is_asked = true;
     thread();
     is_asked = false;
-    const cudaError_t e = check_launch(kernel, grid, block, cluster, shared);
+    cudaError_t e = check_launch(kernel, grid, block, cluster, shared);
+    e = e == cudaSuccess ? dt_emulate_count("kernel") : e;
     if (e != cudaSuccess) {
         return dt_emulate_fail(e);
     }

@@ -245,6 +245,7 @@ template <typename T> static inline T __shfl_up_sync(unsigned mask, T value, uns
     E(cudaErrorNoKernelImageForDevice, 209, "no kernel image is available for execution on the device")                \
     E(cudaErrorInvalidResourceHandle, 400, "invalid resource handle")                                                  \
     E(cudaErrorNotReady, 600, "device not ready")                                                                      \
+    E(cudaErrorIllegalAddress, 700, "an illegal memory access was encountered")                                        \
     E(cudaErrorLaunchOutOfResources, 701, "too many resources requested for launch")                                   \
     E(cudaErrorNotSupported, 801, "operation not supported")                                                           \
     E(cudaErrorStreamCaptureUnsupported, 900, "operation not permitted when stream is capturing")                      \

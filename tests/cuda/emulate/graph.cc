@@ -135,6 +135,10 @@ cudaError_t cudaGraphGetNodes(cudaGraph_t g, cudaGraphNode_t *, size_t *n)
 
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGraph_t g, unsigned long long)
 {
+    const cudaError_t refused = dt_emulate_count("cudaGraphInstantiate");
+    if (refused != cudaSuccess) {
+        return refused;
+    }
     *exec = new dt_emulated_graph(*g);
     (*exec)->last_stream = nullptr;
     return cudaSuccess;
@@ -147,6 +151,10 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t handle)
     if (s->capture != nullptr) {
         s->capture->is_invalid = true; /* child graphs are not emulated */
         return dt_emulate_fail(cudaErrorStreamCaptureUnsupported);
+    }
+    const cudaError_t refused = dt_emulate_count("cudaGraphLaunch");
+    if (refused != cudaSuccess) {
+        return refused;
     }
     if (exec->last_stream != nullptr) {
         dt_emulate_queue_wait(s, exec->last_stream, exec->last_number);

@@ -16,6 +16,9 @@
 [[noreturn]] void dt_emulate_die(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Returns e, and keeps it for cudaGetLastError. */
 cudaError_t dt_emulate_fail(cudaError_t e);
+/* One more of these calls: cudaSuccess, or what it is refused with. DT_EMULATED_COUNTS=FILE: how often each was made is
+ * written there at the end, a line for each. DT_EMULATED_REFUSE=CALL:N: the N-th of them is refused. */
+cudaError_t dt_emulate_count(const char *call);
 /* From the seed, below n; without a seed always 0. */
 unsigned dt_emulate_draw(unsigned n);
 bool dt_emulate_has_seed();

@@ -253,7 +253,8 @@ extern "C" void __ubsan_handle_type_mismatch_v1(const void *, const void *p)
 
 cudaError_t cudaMalloc(void **p, size_t bytes)
 {
-    const cudaError_t e = dt_emulate_unless_capturing();
+    cudaError_t e = dt_emulate_unless_capturing();
+    e = e == cudaSuccess ? dt_emulate_count("cudaMalloc") : e;
     if (e != cudaSuccess || bytes == 0) {
         *p = nullptr;
         return e;
@@ -298,7 +299,8 @@ cudaError_t cudaFree(void *p)
 /* Filled like the device's: who allocates it writes it. */
 cudaError_t cudaMallocHost(void **p, size_t bytes)
 {
-    const cudaError_t e = dt_emulate_unless_capturing();
+    cudaError_t e = dt_emulate_unless_capturing();
+    e = e == cudaSuccess ? dt_emulate_count("cudaMallocHost") : e;
     if (e != cudaSuccess) {
         return e;
     }
@@ -394,6 +396,10 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpy
     if ((to_device ? !dt_emulate_is_device(to, bytes) : is_in_range(to)) ||
         (from_device ? !dt_emulate_is_device(from, bytes) : is_in_range(from))) {
         return dt_emulate_fail(cudaErrorInvalidValue);
+    }
+    const cudaError_t refused = dt_emulate_count("cudaMemcpyAsync");
+    if (refused != cudaSuccess) {
+        return refused;
     }
     dt_emulated_work work;
     if (!to_device) {

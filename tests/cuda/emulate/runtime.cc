@@ -7,6 +7,9 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <map>
+#include <string>
 
 /* ---- mistakes and chance ----------------------------------------------------------------------------------------- */
 
@@ -44,6 +47,39 @@ unsigned dt_emulate_draw(unsigned n)
     x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
     x = (x ^ x >> 27) * 0x94d049bb133111ebu;
     return (unsigned)((x ^ x >> 31) % n);
+}
+
+/* ---- calls counted, and refused ---------------------------------------------------------------------------------- */
+
+static std::map<std::string, uint64_t> calls;
+
+static void write_counts()
+{
+    FILE *file = fopen(getenv("DT_EMULATED_COUNTS"), "w");
+    for (const auto &c : calls) {
+        if (file != nullptr) {
+            fprintf(file, "%s %llu\n", c.first.c_str(), (unsigned long long)c.second);
+        }
+    }
+    if (file == nullptr || fclose(file) != 0) {
+        dt_emulate_die("cannot write %s", getenv("DT_EMULATED_COUNTS"));
+    }
+}
+
+cudaError_t dt_emulate_count(const char *call)
+{
+    static const char *const refuse = getenv("DT_EMULATED_REFUSE");
+    if (calls.empty() && getenv("DT_EMULATED_COUNTS") != nullptr) {
+        atexit(write_counts);
+    }
+    const uint64_t n = ++calls[call];
+    const size_t length = strlen(call);
+    if (refuse == nullptr || strncmp(refuse, call, length) != 0 || refuse[length] != ':' ||
+        strtoull(refuse + length + 1, nullptr, 10) != n) {
+        return cudaSuccess;
+    }
+    const bool is_memory = strncmp(call, "cudaMalloc", strlen("cudaMalloc")) == 0;
+    return dt_emulate_fail(is_memory ? cudaErrorMemoryAllocation : cudaErrorIllegalAddress);
 }
 
 /* ---- errors ------------------------------------------------------------------------------------------------------ */

@@ -205,7 +205,8 @@ cudaError_t cudaStreamDestroy(cudaStream_t s)
 cudaError_t cudaStreamSynchronize(cudaStream_t handle)
 {
     const cudaStream_t s = dt_emulate_stream_of(handle);
-    const cudaError_t e = dt_emulate_unless_capturing();
+    cudaError_t e = dt_emulate_unless_capturing();
+    e = e == cudaSuccess ? dt_emulate_count("cudaStreamSynchronize") : e;
     if (e == cudaSuccess) {
         wait_for(s, s->asked);
     }
@@ -299,10 +300,12 @@ cudaError_t cudaEventSynchronize(cudaEvent_t e)
     if (bad != cudaSuccess) {
         return bad;
     }
-    if (e->is_recorded) {
+    const cudaError_t refused = dt_emulate_count("cudaEventSynchronize");
+    if (refused == cudaSuccess && e->is_recorded) {
+        (void)dt_emulate_count(e->number == e->stream->asked ? "event, nothing behind it" : "event, more behind it");
         wait_for(e->stream, e->number);
     }
-    return cudaSuccess;
+    return refused;
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t e)
