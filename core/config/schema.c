@@ -172,6 +172,9 @@ static const dt_option engine_table[] = {
         "GPU: capture a step once and replay it; false launches kernel by kernel"),
     ROW(dt_engine_opts, synchronous, BOOL, DT_OPT_NEUTRAL, "false", NULL, 0, 0, NULL,
         "GPU: wait for every kernel, so that a failure is told where it happened"),
+    ROW(dt_engine_opts, in_flight, I64, DT_OPT_NEUTRAL, "2", "batches", 1, 8, NULL,
+        "GPU: batches of observations for which a policy computes actions while other environments are stepped and "
+        "packed; changes no result"),
     ROW(dt_engine_opts, tf32, BOOL, 0, "false", NULL, 0, 0, NULL, "GPU: matrix products round their inputs to TF32"),
     ROW(dt_engine_opts, micro_shards, I64, DT_OPT_NEUTRAL, "0", "shards", 0, 4096, NULL,
         "micro-batch: shards of a batch computed at once, a power of two; 0 = as many as fit into memory, on the CPU "

@@ -67,6 +67,7 @@ typedef struct dt_engine_opts {
     const char *device;                 /* auto, cpu, cuda, cuda:N, cuda:GPU-<uuid> */
     uint8_t graphs, synchronous, tf32;
     int64_t micro_shards; /* 0 = as many as fit */
+    int64_t in_flight;
 } dt_engine_opts;
 
 typedef struct dt_memory_opts {

@@ -45,7 +45,7 @@ static dt_status make_instances(dt_rollout *r)
                               .n = r->last - r->first,
                               .first = r->first,
                               .workers = r->workers,
-                              .groups = r->n_tracks,
+                              .groups = dt_rollout_groups(r, r->last - r->first),
                               .max_steps = r->env->layout.spec.max_steps,
                               .max_steps_from = "its own spec (max_steps)",
                               .n_cut = &r->env->n_cut,

@@ -165,6 +165,7 @@ static dt_status prepare(evaluation *e)
                               .self = e->self,
                               .n = e->n,
                               .workers = r->workers,
+                              .groups = r->in_flight > 0 ? dt_rollout_groups(r, e->n) : 1,
                               .max_steps = own > 0 ? own : r->evaluation_steps,
                               .max_steps_from = own > 0 ? "its own spec (max_steps)" : "evaluation.max_steps",
                               .n_cut = &r->env->n_cut,

@@ -7,6 +7,7 @@ core_libdtcore_la_SOURCES += \
 	core/experience/need.c \
 	core/experience/ranks.c \
 	core/experience/risk.c core/experience/risk.h \
+	core/experience/policy.c \
 	core/experience/rollout.c core/experience/rollout.h \
 	core/experience/share.c \
 	core/experience/service.c core/experience/service.h \

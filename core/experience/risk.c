@@ -92,7 +92,8 @@ dt_status dt_risk_open(dt_rollout *r, dt_trainer *t, dt_risk **out_p)
         cap[k] = dt_layout_cap(&r->env->layout, k);
     }
     cap[n + 1] = 1;
-    dt_status st = dt_policy_create(t, &acting, cap, 1, NULL, true, &s->policy);
+    const dt_policy_desc d = {.source = &acting, .cap = cap, .pieces = 1, .places = 1, .pictures = true};
+    dt_status st = dt_policy_create(t, &d, &s->policy);
     s->output = st == DT_OK ? dt_policy_output(s->policy, 0, "picture/risk") : NULL;
     if (s->output != NULL) {
         uint64_t resident = 0, mapped = 0;

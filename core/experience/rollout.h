@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the files behind service "dtrain.rollout/1" share: rollout.c (life, collect), act.c (acting), evaluate.c,
- * state.c (what a checkpoint keeps), ranks.c (what all ranks know), share.c (the rest, as far as they need it).
+ * What the files behind service "dtrain.rollout/1" share: rollout.c (life, collect), policy.c (what acts), act.c
+ * (acting), evaluate.c, state.c (what a checkpoint keeps), ranks.c (what all ranks know), share.c (the rest, as far as
+ * they need it).
  */
 #ifndef DTRAIN_CORE_EXPERIENCE_ROLLOUT_H
 #define DTRAIN_CORE_EXPERIENCE_ROLLOUT_H
@@ -26,16 +27,22 @@ typedef struct dt_episode_log {
     uint64_t cap; /* steps */
 } dt_episode_log;
 
-/* A thread that acts: instances of its own, the policy on them, and the room for it. */
+typedef struct dt_answer {                    /* of a place of the policy */
+    const dt_view *view[DT_ROLLOUT_OUTPUTS];  /* the actor's outputs */
+    const dt_view *kept[DT_ROLLOUT_MAX_KEPT]; /* and what it keeps; NULL: not this one */
+} dt_answer;
+
+/* A thread that acts: instances of its own, the policy on them, and the room for it. Each has a place of the policy on
+ * the CPU; on a device there is one track, which has all places. */
 typedef struct dt_track {
     dt_rollout *r;
     uint32_t number;
     dt_actor actor;
-    const dt_view *view[DT_ROLLOUT_OUTPUTS];  /* the actor's outputs */
-    const dt_view *kept[DT_ROLLOUT_MAX_KEPT]; /* and what it keeps; NULL: not this one */
-    void *field[DT_BUFFER_MAX_FIELDS];        /* of one inference */
-    void *arena;                              /* where they are */
-    uint64_t *index;                          /* [instances] scratch */
+    dt_answer answer[DT_COLLECT_PLACES];
+    void *field[DT_BUFFER_MAX_FIELDS]; /* of one inference, or of a piece of it */
+    void *room[DT_SAMPLES_MAX_FIELDS]; /* on a device: where they go, of the piece being packed */
+    void *arena;                       /* where field is */
+    uint64_t *index;                   /* [instances] scratch */
     dt_collector collector;
     dt_error error; /* of the last collect */
 } dt_track;
@@ -87,6 +94,7 @@ struct dt_rollout {
     uint32_t instances;        /* of all ranks */
     uint32_t first, last;      /* of this rank: [first, last) */
     uint32_t workers;          /* threads that step environments */
+    uint32_t in_flight;        /* on a device: places of the policy */
     uint32_t evaluation_steps; /* of an evaluated episode, in an environment that says no end of its own */
     void **self;               /* [last - first] created so far */
     dt_vector *vector;
@@ -118,6 +126,11 @@ dt_data *dt_rollout_data(dt_rollout *r);
 dt_status dt_rollout_collect(dt_rollout *r, dt_train *t, dt_rollout_report *out);
 dt_status dt_rollout_prepare(dt_rollout *r, dt_trainer *t) DT_NODISCARD; /* records the policy */
 dt_status dt_rollout_policy(dt_rollout *r, dt_trainer *t) DT_NODISCARD; /* ready to act with the trainer's parameters */
+void dt_rollout_settle(dt_rollout *r); /* nothing goes on, and nothing needs the trainer any more */
+/* policy.c */
+dt_status dt_rollout_make_policy(dt_rollout *r, dt_trainer *t) DT_NODISCARD;
+void dt_rollout_drop_policy(dt_rollout *r);
+uint32_t dt_rollout_groups(const dt_rollout *r, uint32_t n); /* into which n instances are to be divided */
 /* act.c */
 uint64_t dt_rollout_seed(void *user, uint32_t number, uint64_t episode);
 /* Rows read from now on are normalised as the statistics say now. */

@@ -13,13 +13,21 @@
 #include <math.h>
 #include <string.h>
 
+typedef struct turn { /* of a group: what its last round left is looked at; later its actions are taken */
+    uint32_t t, group, begin, end;
+    uint32_t place;
+    bool infers, is_asked; /* it has values, of agents that the policy is at */
+} turn;
+
 typedef struct draw { /* of one step */
     dt_collector *c;
+    uint64_t first_step;
     dt_dist dist;
     dt_rng_stream stream;
     uint64_t sample; /* of the instance being drawn for */
     uint32_t t;
-    double now; /* when the last turn ended */
+    double now;                   /* when the last half of a turn ended */
+    turn turn[DT_COLLECT_PLACES]; /* under way, by place */
 } draw;
 
 static uint32_t number_of(const dt_collector *c, uint32_t i)
@@ -102,28 +110,44 @@ static dt_status take_rows(draw *d, uint32_t i, bool acts, size_t *row_p)
     return DT_OK;
 }
 
-/* The policy on rows of instances [begin, end) at step d->t. */
-static dt_status infer(draw *d, uint32_t begin, uint32_t end, bool acts)
+/* Rows of instances [begin, end) at step t; sizes to size. */
+static void choose_rows(const dt_collector *c, uint32_t t, uint32_t begin, uint32_t end, int64_t *size)
 {
-    dt_collector *c = d->c;
     const dt_buffer *b = c->buffer;
-    DT_TRACE("policy", "act");
+    for (uint32_t i = begin; i < end; i++) {
+        c->index[i - begin] = (uint64_t)t * b->d.instances + number_of(c, i);
+    }
+    dt_buffer_sizes(b, DT_ROW_SEEN, c->index, end - begin, size);
+    size[1 + b->l->spec.n_symbols] = end - begin;
+}
+
+static dt_status run(const dt_collector *c, const turn *x)
+{
+    const dt_actor *p = c->actor;
     int64_t size[2 + DT_ENV_MAX_SYMBOLS] = {0};
-    const uint32_t n = end - begin;
-    for (uint32_t i = begin; i < end; i++) {
-        c->index[i - begin] = (uint64_t)d->t * b->d.instances + number_of(c, i);
+    choose_rows(c, x->t, x->begin, x->end, size);
+    if (size[0] == 0) {
+        return DT_OK;
     }
-    dt_buffer_sizes(b, DT_ROW_SEEN, c->index, n, size);
-    size[1 + b->l->spec.n_symbols] = n;
-    if (size[0] > 0) {
-        dt_buffer_pack(b, DT_ROW_SEEN, c->index, NULL, n, c->actor->want, c->actor->field);
-        DT_TRY(c->actor->run(c->actor->user, size, c->actor->field));
+    dt_buffer_pack(c->buffer, DT_ROW_SEEN, c->index, NULL, x->end - x->begin, p->want, p->field);
+    return p->run(p->user, size, p->field);
+}
+
+static dt_status ask_for(const dt_collector *c, turn *x)
+{
+    const dt_actor *p = c->actor;
+    const uint32_t n = (x->end - x->begin + p->unit - 1) / p->unit;
+    int64_t rows = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        int64_t size[2 + DT_ENV_MAX_SYMBOLS] = {0};
+        const uint32_t begin = x->begin + i * p->unit, end = x->end - begin < p->unit ? x->end : begin + p->unit;
+        choose_rows(c, x->t, begin, end, size);
+        rows += size[0];
+        dt_buffer_pack(c->buffer, DT_ROW_SEEN, c->index, NULL, end - begin, p->want, p->room(p->user, x->place, i, n));
+        DT_TRY(p->put(p->user, x->place, i, n, size));
     }
-    size_t row = 0;
-    for (uint32_t i = begin; i < end; i++) {
-        DT_TRY(take_rows(d, i, acts, &row));
-    }
-    return DT_OK;
+    x->is_asked = rows > 0;
+    return x->is_asked ? p->ask(p->user, x->place, n) : DT_OK;
 }
 
 /* What the step just made left behind: slot t; and of t - 1 whether it ended an episode. */
@@ -165,52 +189,94 @@ static dt_status wait_for(const dt_collector *c, uint32_t g)
     return dt_vector_wait(c->vector, g);
 }
 
-/* Looks at what the last round of a group left, acts on it, and begins the next one. */
-static dt_status turn(draw *d, uint32_t g)
+/* Looks at what the last round of a group left, and hands it to the policy. */
+static dt_status look(draw *d, turn *x)
 {
     dt_collector *c = d->c;
-    const bool is_last = d->t == c->buffer->d.steps;
-    uint32_t begin = 0, end = 0;
-    dt_vector_range(c->vector, g, &begin, &end);
-    if (d->t > 0) {
-        DT_TRY(wait_for(c, g));
+    const bool is_last = x->t == c->buffer->d.steps;
+    dt_vector_range(c->vector, x->group, &x->begin, &x->end);
+    if (x->t > 0) {
+        DT_TRY(wait_for(c, x->group));
         c->wait_s += lap(d);
     }
-    put(c, d->t, begin, end);
-    if (!is_last || c->bootstraps) {
-        DT_TRY(infer(d, begin, end, !is_last));
+    put(c, x->t, x->begin, x->end);
+    x->infers = !is_last || c->bootstraps;
+    if (x->infers) {
+        DT_TRACE_N("policy", "look", "group", x->group);
+        DT_TRY(c->actor->places > 0 ? ask_for(c, x) : run(c, x));
+    }
+    c->policy_s += lap(d);
+    return DT_OK;
+}
+
+/* Acts on it, and begins the group's next round. */
+static dt_status act_on(draw *d, turn *x)
+{
+    dt_collector *c = d->c;
+    const bool is_last = x->t == c->buffer->d.steps;
+    size_t row = 0;
+    DT_TRACE_N("policy", "act", "group", x->group);
+    c->step = d->t = x->t;
+    c->key.step = d->first_step + x->t;
+    dt_rng_stream_init(&d->stream, &c->key);
+    if (x->is_asked) {
+        x->is_asked = false;
+        DT_TRY(c->actor->answer(c->actor->user, x->place));
+    }
+    for (uint32_t i = x->begin; i < x->end && x->infers; i++) {
+        DT_TRY(take_rows(d, i, !is_last, &row));
     }
     c->policy_s += lap(d);
     if (!is_last) {
-        dt_vector_post(c->vector, g);
+        dt_vector_post(c->vector, x->group);
     }
     return DT_OK;
 }
 
+/* Nothing may be under way when we leave; what was wrong is told first. */
+static dt_status leave(draw *d, uint32_t begin, uint32_t end, dt_status st)
+{
+    const dt_actor *p = d->c->actor;
+    dt_error reason;
+    dt_error_take(&reason, st);
+    for (uint32_t i = 0; i < p->places; i++) {
+        if (d->turn[i].is_asked && p->answer(p->user, i) < 0) {
+            dt_error_clear();
+        }
+    }
+    dt_vector_drain(d->c->vector, begin, end);
+    return dt_error_put(&reason);
+}
+
+static dt_status begin_turn(draw *d, turn *x, bool is_first)
+{
+    d->c->step = x->t;
+    DT_TRY(is_first ? ask(d->c) : DT_OK);
+    return look(d, x);
+}
+
+/* Turns are numbered step by step, in each group by group. With one place a group acts at once; with more, a turn's
+ * actions are taken when its place is wanted for the turn that many later. No group is behind itself: there are at
+ * least as many as places in use. */
 dt_status dt_collect_groups(dt_collector *c, uint64_t first_step, uint32_t begin, uint32_t end)
 {
-    const dt_buffer *b = c->buffer;
-    const dt_env_spec *s = &b->l->spec;
-    draw d = {.c = c, .dist = {.choices = s->choices, .low = s->low, .high = s->high}};
+    const dt_env_spec *s = &c->buffer->l->spec;
+    const uint32_t n = end - begin, wished = c->actor->places > 0 ? c->actor->places : 1;
+    const uint64_t places = wished < n ? wished : n, turns = (uint64_t)(c->buffer->d.steps + 1) * n;
+    draw d = {.c = c, .first_step = first_step, .dist = {.choices = s->choices, .low = s->low, .high = s->high}};
     d.dist.n_heads = s->n_heads;
     d.dist.n_continuous = s->n_continuous;
     c->policy_s = c->wait_s = 0;
     d.now = dt_clock_s();
-    for (d.t = 0; d.t <= b->d.steps; d.t++) {
-        c->step = d.t;
-        c->key.step = first_step + d.t;
-        dt_rng_stream_init(&d.stream, &c->key);
-        dt_status st = ask(c);
-        for (uint32_t g = begin; g < end; g++) {
-            if (st == DT_OK) {
-                st = turn(&d, g);
-            }
-            if (st < 0) { /* nothing may be under way when we leave */
-                dt_error reason;
-                dt_error_take(&reason, st);
-                dt_vector_drain(c->vector, begin, end);
-                return dt_error_put(&reason);
-            }
+    for (uint64_t k = 0; k < turns + places; k++) {
+        turn *x = &d.turn[k % places];
+        dt_status st = k >= places ? act_on(&d, x) : DT_OK;
+        if (st == DT_OK && k < turns) {
+            *x = (turn){.t = (uint32_t)(k / n), .group = begin + (uint32_t)(k % n), .place = (uint32_t)(k % places)};
+            st = begin_turn(&d, x, k % n == 0);
+        }
+        if (st < 0) {
+            return leave(&d, begin, end, st);
         }
     }
     return DT_OK;

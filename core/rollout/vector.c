@@ -71,8 +71,8 @@ static dt_status allocate(dt_vector *v)
 static void make_groups(dt_vector *v)
 {
     const uint32_t n = v->d.n, threads = v->d.workers + 1;
-    v->n_groups = v->d.workers > 0 && n > 1 ? GROUPS : 1;
-    v->n_groups = v->d.workers == 0 && v->d.groups > 0 ? v->d.groups : v->n_groups;
+    const uint32_t least = v->d.workers > 0 ? GROUPS : 1, wished = v->d.groups > least ? v->d.groups : least;
+    v->n_groups = wished < n ? wished : n > 0 ? n : 1;
     for (uint32_t g = 0; g < v->n_groups; g++) {
         group *p = &v->group[g];
         p->begin = n * g / v->n_groups;

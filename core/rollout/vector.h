@@ -4,9 +4,9 @@
  * reset instead) and checks all it wrote. Instances depend on their number, the seed and their actions alone: not on
  * groups, workers, or who stepped them.
  *
- * With workers there are two groups, so that one is stepped while the policy looks at the other; without, the thread
- * that waits does the work. A worker without work spins for a few microseconds and then sleeps: a busy neighbour on the
- * machine costs its share, never a barrier's time.
+ * With workers there are two groups or more, so that one is stepped while the policy looks at another; without, the
+ * thread that waits does the work. A worker without work spins for a few microseconds and then sleeps: a busy neighbour
+ * on the machine costs its share, never a barrier's time.
  * Threads: [main]; instances are stepped by workers and by who waits for them. Without workers every group may be
  * posted and waited for by a thread of its own.
  */
@@ -44,7 +44,8 @@ typedef struct dt_vector_desc {
     void *const *self;  /* [n] created instances, owned by the caller */
     uint32_t n, first;  /* number of the first in the run */
     uint32_t workers;   /* threads; 0: who waits */
-    uint32_t groups;    /* without workers: how many, at most n; threads may go through one each on their own */
+    uint32_t groups;    /* how many, with workers at least two, at most n; without workers threads may go through one
+                         * each on their own */
     uint32_t max_steps; /* of an episode, 0: open. One that would go on behind it is truncated there by the vector: its
                          * agents' last observations have a value, and nobody says what the episode is measured by */
     const char *max_steps_from; /* what says so, for the warning */

@@ -88,7 +88,7 @@ struct dt_rollout;
 
 typedef struct dt_stage_rollouts { /* how a phase gets environments to act in; experience/service.h */
     const struct dt_rollout_api *service;
-    void (*settle)(struct dt_rollout *r);  /* nothing of it goes on by itself: before its trainer goes */
+    void (*settle)(struct dt_rollout *r);  /* before its trainer goes: nothing of it goes on, or needs that */
     void (*destroy)(struct dt_rollout *r); /* what a stage has, or NULL */
 } dt_stage_rollouts;
 

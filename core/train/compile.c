@@ -136,7 +136,9 @@ dt_status dt_compile(dt_trainer *t, const dt_samples *source, bool training, dt_
 {
     DT_TRY(training ? dt_record_training(t, source, out) : dt_record(t, source, NULL, out));
     if (t->device != NULL && !training) {
-        DT_TRY(dt_device_infer_create(t, source, out->graph, DT_DEVICE_INFER_SLICES, false, false, &out->device));
+        const dt_device_infer_desc d = {
+            .source = source, .graph = out->graph, .slices = DT_DEVICE_INFER_SLICES, .places = 2};
+        DT_TRY(dt_device_infer_create(t, &d, &out->device));
         out->plan = (dt_plan *)(uintptr_t)dt_device_infer_plan(out->device);
         return DT_OK;
     }

@@ -25,6 +25,7 @@ typedef struct infer_round { /* what one round of workers does */
     char **arena;         /* [slots] */
     size_t arena_bytes;
     uint32_t n;                   /* slices in this round, of this rank */
+    uint32_t place;               /* on a device */
     struct dt_exchange *exchange; /* NULL: one rank */
 } infer_round;
 
@@ -41,6 +42,7 @@ static dt_status read_job(void *user, uint32_t worker)
     const infer_round *r = user;
     for (uint32_t i = worker; i < r->n; i += r->t->c.threads) {
         DT_TRY(read_slice(r, i));
+        DT_TRY(dt_device_infer_put(r->c->device, r->place, i, r->n, &r->slice[i]));
     }
     return DT_OK;
 }
@@ -91,14 +93,20 @@ static dt_status find_compiled(dt_trainer *t, const dt_samples *d, dt_compiled *
     return DT_OK;
 }
 
-static dt_status run_round(infer_round *r)
+/* A device is still at it when this returns. */
+static dt_status begin_round(infer_round *r)
 {
     DT_TRACE("evaluation", "samples");
     if (r->c->device == NULL) {
         return dt_pool_run(r->t->lanes.pool, infer_job, r);
     }
     DT_TRY(dt_pool_run(r->t->lanes.pool, read_job, r));
-    return dt_device_infer_run(r->c->device, r->slice, r->n, r->c->step_input);
+    return dt_device_infer_begin(r->c->device, r->place, r->n, r->c->step_input);
+}
+
+static dt_status end_round(const infer_round *r)
+{
+    return r->c->device != NULL ? dt_device_infer_end(r->c->device, r->place) : DT_OK;
 }
 
 /* The next slice of the data, from sample *next_p on. */
@@ -126,8 +134,12 @@ typedef struct eyes { /* who looks */
 static dt_status show_own(infer_round *r, const eyes *e)
 {
     for (uint32_t i = 0; i < r->n; i++) {
-        const dt_rows rows = {
-            .t = r->t, .c = r->c, .slice = &r->slice[i], .exec = r->c->device == NULL ? r->c->exec[i] : NULL, .at = i};
+        const dt_rows rows = {.t = r->t,
+                              .c = r->c,
+                              .slice = &r->slice[i],
+                              .exec = r->c->device == NULL ? r->c->exec[i] : NULL,
+                              .at = i,
+                              .place = r->place};
         DT_TRY(e->each(e->user, &rows));
     }
     return DT_OK;
@@ -167,7 +179,7 @@ static dt_status run_own(infer_round *r, uint32_t slots, uint32_t cap, uint64_t 
         DT_TRY(cut_slice(r, cap, &next, r->index[is_own ? r->n : slots], is_own ? &r->slice[r->n] : &passed));
         r->n += is_own;
     }
-    return r->n > 0 ? run_round(r) : DT_OK;
+    return r->n > 0 ? begin_round(r) : DT_OK;
 }
 
 /* All ranks show all slices of a round. */
@@ -192,7 +204,7 @@ static const dt_view *output_of_exec(const void *self, uint32_t i, uint32_t k, c
 
 static const dt_view *output_of_device(const void *self, uint32_t i, uint32_t k, const char **name_p)
 {
-    return dt_device_infer_output_at(((const dt_compiled *)self)->device, i, k, name_p);
+    return dt_device_infer_output_at(((const dt_compiled *)self)->device, 0, i, k, name_p);
 }
 
 static dt_status run_rounds(infer_round *r, uint32_t slots, uint32_t cap, const eyes *e)
@@ -202,13 +214,33 @@ static dt_status run_rounds(infer_round *r, uint32_t slots, uint32_t cap, const 
     uint64_t next = 0;
     while (next < r->c->source->count) {
         DT_TRY(bring_round(r, slots, cap, next));
-        const dt_status mine = run_own(r, slots, cap, next);
+        dt_status mine = run_own(r, slots, cap, next);
+        mine = mine == DT_OK ? end_round(r) : mine;
         DT_TRY(ranks > 1 ? dt_exchange_run(r->exchange, &from, r->n, mine) : mine);
         dt_status st = DT_OK;
         for (uint32_t k = 0; k < ranks && st == DT_OK; k++) {
             st = show_rank(r, k, slots, cap, &next, e);
         }
         DT_TRY(ranks > 1 ? dt_comm_agree(r->t->d.comm, st) : st);
+    }
+    return DT_OK;
+}
+
+/* On a device, of one rank: a round is read and packed while the one before is computed, and looked at while the next
+ * one is. */
+static dt_status run_in_turns(infer_round *round, uint32_t slots, uint32_t cap, const eyes *e)
+{
+    const uint64_t count = round->c->source->count;
+    uint64_t next = 0;
+    for (uint32_t k = 0; next < count || round[(k + 1) % 2].n > 0; k++) {
+        infer_round *now = &round[k % 2], *before = &round[(k + 1) % 2];
+        DT_TRY(run_own(now, slots, cap, next));
+        for (uint32_t i = 0; i < now->n; i++) {
+            next += (uint64_t)now->slice[i].size[now->c->source->n_symbols];
+        }
+        DT_TRY(end_round(before));
+        DT_TRY(show_own(before, e));
+        before->n = 0;
     }
     return DT_OK;
 }
@@ -277,6 +309,29 @@ static dt_status make_ready(dt_trainer *t, const dt_samples *d, dt_compiled **ou
     return dt_bind_step_inputs(t, *out);
 }
 
+/* Rounds side by side: on a device of one rank two. */
+static dt_status run_all(infer_round *round, uint32_t n_rounds, uint32_t slots, uint32_t cap, const eyes *e)
+{
+    const uint32_t ranks = dt_comm_size(round->t->d.comm);
+    dt_status st = DT_OK;
+    for (uint32_t i = 0; i < n_rounds && st == DT_OK; i++) {
+        st = make_room(&round[i], slots, cap);
+    }
+    st = ranks > 1 ? dt_comm_agree(round->t->d.comm, st) : st;
+    if (st == DT_OK) {
+        st = n_rounds > 1 ? run_in_turns(round, slots, cap, e) : run_rounds(round, slots, cap, e);
+    }
+    dt_error reason;
+    dt_error_take(&reason, st);
+    for (uint32_t i = 0; i < n_rounds; i++) { /* nothing is under way when we leave */
+        if (end_round(&round[i]) < 0) {
+            dt_error_clear();
+        }
+        drop_room(&round[i], slots);
+    }
+    return st < 0 ? dt_error_put(&reason) : st;
+}
+
 dt_status dt_trainer_evaluate(dt_trainer *t, const dt_samples *d, void *user,
                               dt_status (*each)(void *user, const dt_rows *r))
 {
@@ -289,14 +344,10 @@ dt_status dt_trainer_evaluate(dt_trainer *t, const dt_samples *d, void *user,
     uint32_t n = c->device != NULL ? dt_device_infer_slices(c->device) : t->lanes.active;
     DT_TRY(ranks > 1 ? agree_slots(t, &n) : DT_OK);
     const uint32_t cap = (uint32_t)d->slice_cap[d->n_symbols];
-    infer_round r = {.t = t, .c = c, .arena_bytes = dt_samples_bytes_max(d, cap)};
-    st = make_room(&r, n, cap);
-    st = ranks > 1 ? dt_comm_agree(t->d.comm, st) : st;
-    if (st == DT_OK) {
-        st = run_rounds(&r, n, cap, &e);
-    }
-    drop_room(&r, n);
-    return st;
+    const infer_round one = {.t = t, .c = c, .arena_bytes = dt_samples_bytes_max(d, cap)};
+    infer_round round[2] = {one, one};
+    round[1].place = 1;
+    return run_all(round, c->device != NULL && ranks == 1 ? 2 : 1, n, cap, &e);
 }
 
 const void *dt_rows_get(const dt_rows *r, const char *name, int64_t dim[DT_MAX_DIMS], uint32_t *rank)
@@ -311,7 +362,7 @@ const void *dt_rows_get(const dt_rows *r, const char *name, int64_t dim[DT_MAX_D
     }
     const dt_view *v = r->theirs != NULL ? dt_exchange_output(r->theirs, name)
                        : r->exec != NULL ? dt_exec_output(r->exec, name)
-                                         : dt_device_infer_output(r->c->device, r->at, name);
+                                         : dt_device_infer_output(r->c->device, r->place, r->at, name);
     if (v == NULL) {
         return NULL;
     }

@@ -25,30 +25,36 @@ struct dt_policy {
     uint64_t n_inputs; /* floats */
 };
 
-static dt_status compile(dt_policy *p, uint32_t places, const char *const *keep, bool pictures)
+static dt_status compile(dt_policy *p, const dt_policy_desc *d)
 {
     dt_trainer *t = p->t;
-    DT_TRY(dt_record(t, &p->source, keep, &p->c));
+    DT_TRY(dt_record(t, &p->source, d->keep, &p->c));
     if (t->device != NULL) {
-        DT_TRY(dt_device_infer_create(t, &p->source, p->c.graph, 1, true, pictures, &p->c.device));
+        const dt_device_infer_desc id = {.source = &p->source,
+                                         .graph = p->c.graph,
+                                         .slices = d->pieces,
+                                         .places = d->places,
+                                         .outputs_only = true,
+                                         .pictures = d->pictures,
+                                         .is_joined = true};
+        DT_TRY(dt_device_infer_create(t, &id, &p->c.device));
         p->c.plan = (dt_plan *)(uintptr_t)dt_device_infer_plan(p->c.device);
         return DT_OK;
     }
-    const dt_plan_desc d = {.outputs_only = true, .pictures = pictures, .cap = p->source.slice_cap};
-    return dt_compile_cpu(t, &d, places, &p->c);
+    const dt_plan_desc pd = {.outputs_only = true, .pictures = d->pictures, .cap = p->source.slice_cap};
+    return dt_compile_cpu(t, &pd, d->places, &p->c);
 }
 
-dt_status dt_policy_create(dt_trainer *t, const dt_samples *source, const int64_t *cap, uint32_t places,
-                           const char *const *keep, bool pictures, dt_policy **out_p)
+dt_status dt_policy_create(dt_trainer *t, const dt_policy_desc *d, dt_policy **out_p)
 {
     dt_policy *p = dt_alloc(sizeof(*p));
     if (p == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for the policy");
     }
     p->t = t;
-    p->source = *source;
-    memcpy(p->source.slice_cap, cap, (source->n_symbols + 1) * sizeof(*cap));
-    const dt_status st = compile(p, places, keep, pictures);
+    p->source = *d->source;
+    memcpy(p->source.slice_cap, d->cap, (d->source->n_symbols + 1) * sizeof(*d->cap));
+    const dt_status st = compile(p, d);
     if (st < 0) {
         dt_policy_destroy(p);
         return DT_CONTEXT(st, "recording the policy");
@@ -69,7 +75,12 @@ void dt_policy_destroy(dt_policy *p)
 
 uint32_t dt_policy_places(const dt_policy *p)
 {
-    return p->c.device != NULL ? 1 : p->c.n_exec;
+    return p->c.device != NULL ? dt_device_infer_places(p->c.device) : p->c.n_exec;
+}
+
+bool dt_policy_is_asked(const dt_policy *p)
+{
+    return p->c.device != NULL;
 }
 
 void dt_policy_arenas_get(const dt_policy *p, const double *mean, uint64_t n, uint64_t *mapped, uint64_t *resident)
@@ -84,6 +95,15 @@ void dt_policy_arenas_get(const dt_policy *p, const double *mean, uint64_t n, ui
     }
 }
 
+bool dt_policy_call(const dt_policy *p, uint32_t call, const int64_t *size, dt_call_cost *out_p)
+{
+    if (call >= dt_plan_info_get(p->c.plan)->n_calls) {
+        return false;
+    }
+    *out_p = dt_plan_call_cost(p->c.plan, call, size);
+    return true;
+}
+
 bool dt_policy_reads(const dt_policy *p, const char *field)
 {
     return dt_plan_field(p->c.plan, field) >= 0;
@@ -91,7 +111,8 @@ bool dt_policy_reads(const dt_policy *p, const char *field)
 
 const dt_view *dt_policy_output(const dt_policy *p, uint32_t place, const char *name)
 {
-    return p->c.device != NULL ? dt_device_infer_output(p->c.device, 0, name) : dt_exec_output(p->c.exec[place], name);
+    return p->c.device != NULL ? dt_device_infer_output(p->c.device, place, 0, name)
+                               : dt_exec_output(p->c.exec[place], name);
 }
 
 dt_status dt_policy_begin(dt_policy *p)
@@ -202,10 +223,9 @@ dt_status dt_policy_run(dt_policy *p, uint32_t place, const int64_t *size, void 
 {
     DT_TRACE_N("policy", "policy", "rows", size[0]);
     if (p->c.device != NULL) {
-        dt_feed_slice s;
-        memcpy(s.size, size, (p->source.n_symbols + 1) * sizeof(*size));
-        memcpy(s.field, field, p->source.n_fields * sizeof(*field));
-        return dt_device_infer_run(p->c.device, &s, 1, p->c.step_input);
+        DT_TRY(dt_policy_put(p, place, 0, 1, size, field));
+        DT_TRY(dt_policy_ask(p, place, 1));
+        return dt_policy_answer(p, place);
     }
     const dt_kernel_run run = {.seed = p->t->c.seed, .step = p->step, .phase = p->t->c.phase, .training = 0};
     const dt_exec_feed feed = {.size = size,
@@ -215,4 +235,28 @@ dt_status dt_policy_run(dt_policy *p, uint32_t place, const int64_t *size, void 
                                .run = &run,
                                .params_version = p->version};
     return dt_exec_run(p->c.exec[place], &feed);
+}
+
+void dt_policy_room(dt_policy *p, uint32_t place, uint32_t i, uint32_t n, void **field)
+{
+    dt_device_infer_room(p->c.device, place, i, n, field);
+}
+
+dt_status dt_policy_put(dt_policy *p, uint32_t place, uint32_t i, uint32_t n, const int64_t *size, void *const *field)
+{
+    dt_feed_slice s;
+    memcpy(s.size, size, (p->source.n_symbols + 1) * sizeof(*size));
+    memcpy(s.field, field, p->source.n_fields * sizeof(*field));
+    return dt_device_infer_put(p->c.device, place, i, n, &s);
+}
+
+dt_status dt_policy_ask(dt_policy *p, uint32_t place, uint32_t n)
+{
+    DT_TRACE_N("policy", "ask", "pieces", n);
+    return dt_device_infer_begin(p->c.device, place, n, p->c.step_input);
+}
+
+dt_status dt_policy_answer(dt_policy *p, uint32_t place)
+{
+    return dt_device_infer_end(p->c.device, place);
 }

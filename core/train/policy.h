@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Acting: the forward part of what a phase records, without its losses, run on rows that the caller packs, with the
- * trainer's parameters as they are now, or as they were when they were held. It runs on the calling thread and
- * allocates nothing; a row of an output does not depend on the rows beside it. Threads: [main]; dt_policy_run [any],
- * one thread per place, and where parameters are held also while the trainer makes steps.
+ * trainer's parameters as they are now, or as they were when they were held. It allocates nothing; a row of an output
+ * does not depend on the rows beside it.
+ *
+ * On the CPU a run is made by the calling thread. A device is asked, and answers later: runs of several places may be
+ * under way, and rows are packed for one meanwhile. What it is asked comes in pieces of equal capacity, which alone
+ * decides about bits: neither how many pieces a run has nor where in a piece a row lies does.
+ * Threads: [main]; dt_policy_run [any] on the CPU, one thread per place, and where parameters are held also while the
+ * trainer makes steps.
  */
 #ifndef DTRAIN_CORE_TRAIN_POLICY_H
 #define DTRAIN_CORE_TRAIN_POLICY_H
@@ -13,16 +18,26 @@
 
 typedef struct dt_policy dt_policy;
 
-/* source: names and shapes of fields, outlives the policy; its samples are not looked at. cap: the most rows per symbol
- * of one run, "B" last. places: how many runs there may be at the same time. keep: kept values that become outputs,
- * ends with NULL. pictures: what the phase records for pictures (svc/rollout.h), and not how it acts. The trainer
- * outlives the policy. Errors: DT_ENOMEM, what recording reports. */
-dt_status dt_policy_create(dt_trainer *t, const dt_samples *source, const int64_t *cap, uint32_t places,
-                           const char *const *keep, bool pictures, dt_policy **out_p) DT_NODISCARD;
+enum { DT_POLICY_MAX_ASKED = 8 }; /* places of a device */
+
+typedef struct dt_policy_desc {
+    const dt_samples *source; /* names and shapes of fields, outlives the policy; its samples are not looked at */
+    const int64_t *cap;       /* the most rows per symbol of a piece, "B" last */
+    uint32_t pieces;          /* of a run at most; 1 on the CPU */
+    uint32_t places;          /* how many runs there may be at the same time; at most DT_POLICY_MAX_ASKED on a device */
+    const char *const *keep;  /* kept values that become outputs, ends with NULL; may be NULL */
+    bool pictures;            /* what the phase records for pictures (svc/rollout.h), and not how it acts */
+} dt_policy_desc;
+
+/* The trainer outlives the policy. Errors: DT_ENOMEM, what recording reports. */
+dt_status dt_policy_create(dt_trainer *t, const dt_policy_desc *d, dt_policy **out_p) DT_NODISCARD;
 /* The host's arenas of all places: mapped, and what runs of n samples of this mean make resident. */
 void dt_policy_arenas_get(const dt_policy *p, const double *mean, uint64_t n, uint64_t *mapped, uint64_t *resident);
 void dt_policy_destroy(dt_policy *p);
-uint32_t dt_policy_places(const dt_policy *p); /* 1 on a device */
+uint32_t dt_policy_places(const dt_policy *p);
+bool dt_policy_is_asked(const dt_policy *p); /* it is on a device */
+/* What one of its calls costs at these live sizes; false: there are no more. */
+bool dt_policy_call(const dt_policy *p, uint32_t call, const int64_t *size, dt_call_cost *out_p);
 /* Does it read this field of the source? */
 bool dt_policy_reads(const dt_policy *p, const char *field);
 /* A named output of a place, NULL when nothing was recorded under the name. The address stays, its rows are those of
@@ -37,7 +52,19 @@ dt_status dt_policy_make_room(dt_policy *p) DT_NODISCARD;
 dt_status dt_policy_hold(dt_policy *p) DT_NODISCARD;
 dt_status dt_policy_save(const dt_policy *p, dt_str *out) DT_NODISCARD;
 dt_status dt_policy_load(dt_policy *p, const void *data, size_t size) DT_NODISCARD;
-/* size: live rows per symbol, "B" last; field: as the source orders them, NULL where the policy reads nothing. */
+/* One piece at once. size: live rows per symbol, "B" last; field: as the source orders them, NULL where the policy
+ * reads nothing. */
 dt_status dt_policy_run(dt_policy *p, uint32_t place, const int64_t *size, void *const *field) DT_NODISCARD;
+
+/* A device. Where fields of piece i of n can be written, so that put need not copy them; field[fields of the source]:
+ * NULL where it has to, or where the policy reads nothing. */
+void dt_policy_room(dt_policy *p, uint32_t place, uint32_t i, uint32_t n, void **field);
+/* Piece i of n; the place's last run was waited for. */
+dt_status dt_policy_put(dt_policy *p, uint32_t place, uint32_t i, uint32_t n, const int64_t *size, void *const *field)
+    DT_NODISCARD;
+/* ask: begins the run of the n pieces that were put; returns at once. answer: waits for it, and for no other; the
+ * outputs are those of all its pieces, row after row. */
+dt_status dt_policy_ask(dt_policy *p, uint32_t place, uint32_t n) DT_NODISCARD;
+dt_status dt_policy_answer(dt_policy *p, uint32_t place) DT_NODISCARD;
 
 #endif

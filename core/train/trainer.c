@@ -469,7 +469,8 @@ void dt_trainer_arenas_get(const dt_trainer *t, const double *mean, dt_trainer_m
     for (uint32_t i = 0; i < t->n_infer; i++) {
         const dt_compiled *c = &t->infer[i];
         const uint64_t cap = (uint64_t)c->source->slice_cap[c->source->n_symbols];
-        const uint32_t n = c->device != NULL ? dt_device_infer_slices(c->device) : t->lanes.active;
+        const uint32_t n =
+            c->device != NULL ? dt_device_infer_slices(c->device) * dt_device_infer_places(c->device) : t->lanes.active;
         const uint64_t most_inputs = dt_samples_bytes_max(c->source, cap), bytes = dt_arena_bytes(most_inputs) * n;
         int64_t size[DT_SAMPLES_MAX_SYMBOLS + 1];
         dt_trainer_slice(c->source, c->source->sample_mean, c->source->count, size);

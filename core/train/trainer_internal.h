@@ -150,6 +150,7 @@ struct dt_rows {
     const dt_exec *exec;              /* NULL on a device, and of slices of other ranks */
     const struct dt_exchange *theirs; /* what the rank that ran the slice found; NULL: it was this one */
     uint32_t at;                      /* slice of the round */
+    uint32_t place;                   /* of the round, on a device */
 };
 
 /* compile.c. Records alone; keep: as dt_graph_desc. */

@@ -75,8 +75,8 @@ struct dt_device_graph {
 static dt_device the_device = {.about = {.major = 1, .n_units = 1, .name = "host memory", .uuid = "GPU-none"}};
 static host_device_counts counts;
 static uint64_t capacity = UINT64_C(1) << 33;
-static uint32_t fail_in;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of these three: virtual ranks share the device */
+static uint32_t fail_in, fail_launch_in;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of these: virtual ranks share the device */
 
 static void count_one(uint64_t *n)
 {
@@ -179,8 +179,17 @@ static void run_leaf(const order *o, uint32_t leaf)
     free(scratch);
 }
 
+static dt_status may_launch(const char *what)
+{
+    pthread_mutex_lock(&lock);
+    const bool is_refused = fail_launch_in > 0 && --fail_launch_in == 0;
+    pthread_mutex_unlock(&lock);
+    return is_refused ? DT_FAIL(DT_ECUDA, "host memory refuses %s", what) : DT_OK;
+}
+
 static dt_status run_kernel(const dt_device_args *a, uint32_t op)
 {
+    DT_TRY(may_launch("a kernel"));
     order *o = issue(a->stream);
     o->kind = ORDER_KERNEL;
     o->op = op;
@@ -508,6 +517,7 @@ static dt_status stream_sync(dt_device *d, dt_device_stream *s)
 {
     (void)d;
     count_one(&counts.syncs);
+    count_one(&counts.drains);
     run_until(s, NULL, 0);
     return DT_OK;
 }
@@ -553,6 +563,9 @@ static dt_status event_sync(dt_device *d, dt_device_event *e)
     count_one(&counts.syncs);
     if (e->reached < e->issued) {
         run_until(e->stream, e, e->issued);
+    }
+    if (e->stream == NULL || e->stream->queue.n == 0) {
+        count_one(&counts.drains);
     }
     return DT_OK;
 }
@@ -616,6 +629,7 @@ static void graph_destroy(dt_device *d, dt_device_graph *g)
 static dt_status graph_launch(dt_device *d, dt_device_graph *g, dt_device_stream *s)
 {
     (void)d;
+    DT_TRY(may_launch("a graph"));
     order *o = issue(s);
     o->kind = ORDER_GRAPH;
     o->graph = g;
@@ -754,4 +768,9 @@ void host_device_reset(uint64_t capacity_bytes)
 void host_device_fail_alloc(uint32_t n)
 {
     fail_in = n;
+}
+
+void host_device_fail_launch(uint32_t n)
+{
+    fail_launch_in = n;
 }

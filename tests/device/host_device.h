@@ -11,6 +11,7 @@
 
 typedef struct host_device_counts {
     uint64_t launches, graph_launches, captures, syncs, allocations;
+    uint64_t drains; /* syncs behind which their stream had nothing left to do */
     uint64_t live_bytes, peak_bytes;
 } host_device_counts;
 
@@ -20,5 +21,7 @@ host_device_counts host_device_read(void);       /* since the last reset */
 void host_device_reset(uint64_t capacity_bytes); /* of its memory */
 /* The n-th allocation from now fails with DT_ENOMEM; 0: none. */
 void host_device_fail_alloc(uint32_t n);
+/* The n-th launch from now, of a kernel or a graph, fails with DT_ECUDA; 0: none. */
+void host_device_fail_launch(uint32_t n);
 
 #endif

@@ -920,7 +920,9 @@ dt_status world_create(world *w)
                              .phase = phase,
                              .demo_store = "",
                              .seed = 77,
-                             .threads = 2,
+                             .threads = w->threads > 0 ? w->threads : 2,
+                             .device_ops = w->device_ops,
+                             .device = w->device,
                              .rollouts = &dt_experience,
                              .config_lock = &w->lock};
     DT_TRY(dt_stage_create(&d, &w->stage));

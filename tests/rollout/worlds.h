@@ -44,6 +44,9 @@ typedef struct world { /* a stage with a tiny phase in it */
     dt_host host;
     dt_comm *comm;
     pthread_mutex_t lock;
+    const dt_device_ops *device_ops; /* between open and create; NULL: the CPU */
+    dt_device *device;
+    uint32_t threads; /* between open and create; 0: 2 */
     dt_stage *stage;
     tiny *phase;
 } world;

@@ -105,7 +105,9 @@ dt_status dt_device_ranks_fetch(const dt_train_device *d, const dt_device_finish
 dt_status dt_device_ranks_finish(dt_trainer *t, const dt_device_finish *f, dt_device_buffer *b, dt_status mine)
     DT_NODISCARD;
 
-/* step.c: one slice (NULL: nothing is live) into place i of an input at base. */
+/* step.c: one slice (NULL: nothing is live) into place i of an input at base. A field may already lie where it goes, if
+ * its live part lies first there. */
+bool dt_device_packs_in_place(const dt_samples *s, uint32_t f);
 dt_status dt_device_pack(const dt_samples *s, const dt_device_input *in, const int64_t *cap, const dt_feed_slice *slice,
                          uint32_t i, char *base) DT_NODISCARD;
 

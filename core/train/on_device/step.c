@@ -39,7 +39,9 @@ static void pack_field(const dt_samples *s, uint32_t f, const int64_t *size, con
     }
     for (size_t o = 0; o < outer; o++) {
         char *block = to + o * room * inner;
-        memcpy(block, from + o * live * inner, live * inner);
+        if (block != from) {
+            memcpy(block, from + o * live * inner, live * inner);
+        }
         memset(block + live * inner, 0, (room - live) * inner);
         if (is_pointer && live > 0) {
             for (size_t i = live; i < room; i++) {
@@ -47,6 +49,17 @@ static void pack_field(const dt_samples *s, uint32_t f, const int64_t *size, con
             }
         }
     }
+}
+
+bool dt_device_packs_in_place(const dt_samples *s, uint32_t f)
+{
+    const dt_field_shape *p = &s->shape[f];
+    for (uint32_t i = 0; i < p->rank && p->symbol[i] < 0; i++) {
+        if (p->number[i] != 1) {
+            return false;
+        }
+    }
+    return true;
 }
 
 dt_status dt_device_pack(const dt_samples *s, const dt_device_input *in, const int64_t *cap, const dt_feed_slice *slice,
