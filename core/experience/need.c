@@ -212,3 +212,14 @@ dt_status dt_rollout_need_get(dt_rollout *r, dt_trainer *t, dt_rollout_need *out
     add_shared(r, out);
     return evaluation(r, t, out);
 }
+
+bool dt_rollout_call(const dt_rollout *r, const double *mean, double n, uint32_t call, dt_call_cost *out_p)
+{
+    int64_t size[2 + DT_ENV_MAX_SYMBOLS];
+    const uint32_t n_symbols = r->env->layout.spec.n_symbols;
+    for (uint32_t k = 0; k <= n_symbols; k++) {
+        size[k] = (int64_t)ceil(mean[k] * n);
+    }
+    size[1 + n_symbols] = (int64_t)ceil(n);
+    return dt_policy_call(r->policy, call, size, out_p);
+}

@@ -24,6 +24,8 @@ typedef struct dt_rollout_need {
     double mean[1 + DT_ENV_MAX_SYMBOLS];      /* live size of a sample: agents that act, then ragged symbols */
 } dt_rollout_need;
 dt_status dt_rollout_need_get(struct dt_rollout *r, dt_trainer *t, dt_rollout_need *out) DT_NODISCARD;
+/* After that: one of the policy's calls on n instances of this mean; false: there are no more. */
+bool dt_rollout_call(const struct dt_rollout *r, const double *mean, double n, uint32_t call, dt_call_cost *out_p);
 /* Environment steps that the phase has learnt from, of all instances; resumed from a checkpoint that does not say how
  * many came before, DT_ENV_STEPS_UNKNOWN. */
 #define DT_ENV_STEPS_UNKNOWN UINT64_MAX

@@ -7,6 +7,7 @@
 #include "run/roofline.h"
 
 #include "base/err.h"
+#include "experience/rollout.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -40,6 +41,9 @@ typedef struct table {
     row all;
     double product; /* FLOP/s of products of matrices */
     const char *precision;
+    row acting;     /* a batch of the policy */
+    double batches; /* of a round; 0: nothing acts */
+    double instances, agents;
 } table;
 
 const dt_gpu_peak *dt_gpu_peak_find(const char *name)
@@ -80,12 +84,18 @@ static void add_to(row *r, const dt_plan_cost *c, double s, bound by)
     r->of[by] += s;
 }
 
-static void add_call(table *t, const dt_gpu_peak *g, const char *name, bool is_product, dt_plan_cost c)
+static double time_of(const table *t, const dt_gpu_peak *g, bool is_product, dt_plan_cost c, bound *by_p)
 {
     const double compute = c.flops / (is_product ? t->product : g->fp32), move = c.bytes / g->bandwidth;
     const double most = compute > move ? compute : move;
-    const bound by = launch_s > most ? BY_LAUNCH : compute > move ? BY_ARITHMETIC : BY_MEMORY;
-    const double s = by == BY_LAUNCH ? launch_s : most;
+    *by_p = launch_s > most ? BY_LAUNCH : compute > move ? BY_ARITHMETIC : BY_MEMORY;
+    return *by_p == BY_LAUNCH ? launch_s : most;
+}
+
+static void add_call(table *t, const dt_gpu_peak *g, const char *name, bool is_product, dt_plan_cost c)
+{
+    bound by = BY_LAUNCH;
+    const double s = time_of(t, g, is_product, c, &by);
     row *r = row_of(t, name);
     if (r != NULL) {
         add_to(r, &c, s, by);
@@ -103,6 +113,29 @@ static void add_update(table *t, const dt_gpu_peak *g, double parameters, double
         add_call(t, g, "sums of leaves", false, sums);
     }
     add_call(t, g, "update", false, update);
+}
+
+/* A round: in every step, and once more behind the last one, the policy is asked about all instances, in as many
+ * batches as are in flight. */
+static dt_status add_acting(const dt_stage *s, const dt_gpu_peak *g, const dt_engine_opts *engine, table *t)
+{
+    dt_rollout_need need;
+    dt_call_cost call;
+    if (s->rollout == NULL) {
+        return DT_OK;
+    }
+    DT_TRY(dt_rollout_need_get(s->rollout, s->trainer, &need));
+    const double groups = engine->in_flight < need.instances ? (double)engine->in_flight : need.instances;
+    t->batches = (s->rollout->d.steps + 1.0) * groups;
+    t->instances = need.instances / groups;
+    t->agents = need.mean[0] * t->instances;
+    t->acting.name = "a batch of acting";
+    for (uint32_t i = 0; dt_rollout_call(s->rollout, need.mean, t->instances, i, &call); i++) {
+        bound by = BY_LAUNCH;
+        const double took = time_of(t, g, call.is_product, call.cost, &by);
+        add_to(&t->acting, &call.cost, took, by);
+    }
+    return DT_OK;
 }
 
 static int compare_rows(const void *a, const void *b)
@@ -136,7 +169,7 @@ static dt_status make(const dt_stage *s, const dt_gpu_peak *g, table *t)
     }
     add_update(t, g, (double)s->params.total, (double)data.shards, dt_trainer_moments(s->trainer));
     qsort(t->row, t->n, sizeof(t->row[0]), compare_rows);
-    return DT_OK;
+    return add_acting(s, g, &engine, t);
 }
 
 /* ---- said -------------------------------------------------------------------------------------------------------- */
@@ -156,6 +189,16 @@ static void say_row(const row *r, double whole_s, dt_str *out)
                 r->s * 1e3, 100 * r->s / whole_s, bound_of(r));
 }
 
+static void say_acting(const table *t, dt_str *out)
+{
+    const row *r = &t->acting;
+    if (t->batches > 0) {
+        say_row(r, r->s, out);
+        dt_str_addf(out, "  a round is %.0f batches, each of %g instances with %.3g agents in the mean: %.3f ms\n",
+                    t->batches, t->instances, t->agents, t->batches * r->s * 1e3);
+    }
+}
+
 dt_status dt_roofline_text(const dt_stage *s, const dt_gpu_peak *g, dt_str *out)
 {
     table t;
@@ -172,6 +215,7 @@ dt_status dt_roofline_text(const dt_stage *s, const dt_gpu_peak *g, dt_str *out)
         say_row(&t.row[i], t.all.s, out);
     }
     say_row(&t.all, t.all.s, out);
+    say_acting(&t, out);
     dt_str_add(out, "  all leaves at once; recurrent steps that wait for each other, reading data and environments are "
                     "not in it\n");
     return dt_str_status(out);
@@ -205,6 +249,17 @@ dt_status dt_roofline_json(const dt_stage *s, const dt_gpu_peak *g, dt_json_out 
         json_row(&t.row[i], o);
     }
     dt_json_end(o, ']');
+    if (t.batches > 0) {
+        dt_json_obj(o, "acting");
+        dt_json_i64(o, "calls", t.acting.calls);
+        dt_json_f64(o, "flops", t.acting.flops);
+        dt_json_f64(o, "bytes", t.acting.bytes);
+        dt_json_f64(o, "batch_s", t.acting.s);
+        dt_json_str(o, "bounded_by", bound_of(&t.acting));
+        dt_json_f64(o, "batches", t.batches);
+        dt_json_f64(o, "round_s", t.batches * t.acting.s);
+        dt_json_end(o, '}');
+    }
     dt_json_end(o, '}');
     return DT_OK;
 }

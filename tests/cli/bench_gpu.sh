@@ -28,6 +28,8 @@ number() { # KEY FILE: the first one
 expect 0 "^  lstm_bwd .* arithmetic$" gpu --predict H100 --plugin phase1_world_model
 expect 0 "products in bf16: by calculation, no step is faster than" gpu --predict 4090 --plugin phase1_world_model \
     --set amp.enabled=true
+expect 0 "^  a round is [0-9]* batches, each of [0-9.]* instances with [0-9.]* agents in the mean: [0-9.]* ms$" \
+    gpu --predict H100 --plugin phase2_ppo --set env.id=cartpole
 expect 2 "^error --predict 4091: expected one of H100, H200, A100, 4090$" gpu --predict 4091 --plugin phase1_world_model
 expect 2 "^error --predict: expected one of H100, H200, A100, 4090$" gpu
 expect 2 "reckons one GPU from the plan of a phase" gpu --predict H100 --nproc 2
@@ -49,6 +51,13 @@ for gpu in H100 H200; do
         exit !(plan > 1e9 && n > 10 && (sum - all) ^ 2 < (1e-9 * all) ^ 2 && (sum - own - plan) ^ 2 < (1e-9 * plan) ^ 2)
     }' || bad "$gpu: the operations do not add up to the plan"
 done
+# a round is its steps and one more, in as many batches each as are in flight
+cases=$((cases + 1))
+"$dtrain" bench gpu --predict H100 --plugin phase2_ppo --set env.id=cartpole \
+    --set phase2_ppo.train_batch=128 --set phase2_ppo.fragment=16 --set env.instances=8 --set engine.in_flight=4 \
+    --json >"$out" 2>/dev/null
+awk -v n="$(number batches "$out")" -v batch="$(number batch_s "$out")" -v round="$(number round_s "$out")" \
+    'BEGIN { exit !(n == 68 && batch > 0 && (round - n * batch) ^ 2 < (1e-9 * round) ^ 2) }' || bad "a round of acting"
 cases=$((cases + 1))
 awk -v a="${H100_s:?}" -v b="${H200_s:?}" 'BEGIN { exit !(a > 0 && b > 0 && b < a) }' || bad "H200 $H200_s s, H100 $H100_s s"
 echo "$cases cases, $failed failed"
