@@ -5,8 +5,9 @@
  *   logits = SHARPNESS * moves[:, :, column]       column 0: expected gain of the next measurement, 1: chance
  *   value, cost_value and continuous actions 0
  *
- * The largest one that the mask leaves is the most likely by far, so that the action is the same drawn or not. A move
- * by chance is then each of the valid ones with the same probability. Threads: as dt_model_ops.
+ * The largest one that the mask leaves is the most likely by far, so that the action is the same drawn or not; of moves
+ * that are expected to gain the same, the most likely one is the first. A move by chance is each of the valid ones with
+ * the same probability. Threads: as dt_model_ops.
  */
 #include "env_ipp.h"
 

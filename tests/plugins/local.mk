@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 dt_scripts += tests/plugins/template.sh
+dt_scripts += tests/plugins/ipp.sh
+tests/plugins/ipp.log: dtrain $(plugin_LTLIBRARIES)
 dt_tests += tests/plugins/test_data_trajectory
 tests_plugins_test_data_trajectory_SOURCES = tests/plugins/test_data_trajectory.c $(mock_sources)
 tests_plugins_test_data_trajectory_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
