@@ -60,6 +60,7 @@ libdtrain_policy_la_SOURCES = \
 	core/graph/plan.c \
 	core/graph/print.c \
 	core/graph/recompute.c \
+	core/graph/store.c \
 	core/rollout/dist.c \
 	core/tensor/dtype.c \
 	core/tensor/shape.c
