@@ -48,10 +48,12 @@ CUDA_FLAGS = -std=c++17 -O3 -lineinfo -Werror all-warnings \
 cuda_optim_flags = -fmad=false
 
 # By every release of CUDA that packages can be had of, for every GPU; an hour on two cores. Wants the network once.
+# CUDA_VERSIONS='11.8 13.5': these; CUDA_ARCHS=90: for that GPU; CUDA_MORE_FLAGS='-Xcicc -O0 -Xptxas -O0': in minutes.
 CUDA_VERSIONS =
+CUDA_MORE_FLAGS =
 check-cuda-versions: dtrain
 	@DT_SRCDIR='$(abs_top_srcdir)' DT_BUILDDIR='$(abs_top_builddir)' CC='$(CC)' CUDA_VERSIONS='$(CUDA_VERSIONS)' \
-	CUDA_ARCHS='$(CUDA_ARCHS)' CUDA_SOURCES='$(cuda_sources)' CUDA_FLAGS='$(CUDA_FLAGS)' \
+	CUDA_ARCHS='$(CUDA_ARCHS)' CUDA_SOURCES='$(cuda_sources)' CUDA_FLAGS='$(CUDA_FLAGS) $(CUDA_MORE_FLAGS)' \
 	CUDA_FLAGS_optim='$(cuda_optim_flags)'; \
 	export DT_SRCDIR DT_BUILDDIR CC CUDA_VERSIONS CUDA_ARCHS CUDA_SOURCES CUDA_FLAGS CUDA_FLAGS_optim; \
 	$(SHELL) $(srcdir)/tests/cuda/versions.sh
