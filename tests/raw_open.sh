@@ -22,6 +22,7 @@ core/machine/doctor_machine.c: /proc, /sys, and a file of its own that it measur
 core/machine/doctor_device.c: /dev
 core/base/module.c: modules that belong to dtrain
 core/device/open.c: /dev
+core/launch/hostfile.c: is a file there that the user names
 core/launch/launch.c: mpirun on the PATH, /dev/null, is TMPDIR there
 core/loader/loader.c: plugins, which the user names
 core/loader/search.c: plugins
