@@ -18,6 +18,7 @@
 #include "base/str.h"
 #include "config/schema.h"
 #include "launch/launch.h"
+#include "run/resume.h"
 
 #include <limits.h>
 #include <signal.h>
@@ -100,7 +101,12 @@ dt_status dt_processes_launch(const dt_args *a, uint64_t n, int *code_p)
                               .resume = !a->has_resume      ? NULL
                                         : a->resume != NULL ? a->resume
                                                             : ""};
-    const dt_status st = dt_launch_run(&d, code_p);
+    char *left = NULL;
+    dt_status st = dt_launch_run(&d, code_p, &left);
+    if (left != NULL) {
+        st = dt_resume_forget_end(left);
+    }
+    dt_free(left);
     dt_free(word);
     return st;
 }

@@ -48,6 +48,7 @@ typedef struct job {
     int stop_sent;    /* signals to stop that were handed on */
     bool was_ended;   /* one of them as SIGTERM, which mpirun answers by ending all */
     bool had_ranks;   /* in this life */
+    bool was_left;    /* told to stop before this life had begun */
     double failed_s;  /* since when a rank has left with an error, 0: none has */
     bool was_hurried; /* mpirun was told by the launcher to end then */
     int killed_by;    /* a signal that ended mpirun itself, and was not the launcher's; 0: none */
@@ -493,12 +494,28 @@ static int stopped_code(const job *j, int code)
     return j->was_ended || (code > DT_EXIT_DIVERGED && code != DT_EXIT_INTERRUPTED) ? 128 + dt_signals_stop() : code;
 }
 
+/* Between two lives there is nobody to hand a signal on to: the last checkpoint stands. */
+static bool was_stopped_meanwhile(job *j, int *code_p)
+{
+    const struct timespec second = {.tv_sec = 1};
+    nanosleep(&second, NULL);
+    if (dt_signals_stop() == 0) {
+        return false;
+    }
+    j->was_left = true;
+    *code_p = j->run != NULL ? DT_EXIT_INTERRUPTED : 128 + dt_signals_stop();
+    dt_log(DT_LOG_WARN, "told to stop before they began again%s%s", j->run != NULL ? ": go on with --resume " : "",
+           j->run != NULL ? j->run : "");
+    return true;
+}
+
 static dt_status run_lives(job *j, int *code_p)
 {
     for (uint64_t n = 0;; n++) {
         DT_TRY(live(j, code_p));
         if (j->stop_sent > 0) {
             *code_p = stopped_code(j, *code_p);
+            j->was_left = n > 0 && !is_up(j);
             return DT_OK;
         }
         if (!is_worth_it(*code_p)) {
@@ -529,8 +546,9 @@ static dt_status run_lives(job *j, int *code_p)
         dt_log(DT_LOG_WARN, "starting the %u processes again%s%s, restart %llu of %llu", j->d->n,
                j->run != NULL ? " from the last checkpoint of " : "", j->run != NULL ? j->run : "",
                (unsigned long long)n + 1, (unsigned long long)j->d->max_restarts);
-        const struct timespec second = {.tv_sec = 1};
-        nanosleep(&second, NULL);
+        if (was_stopped_meanwhile(j, code_p)) {
+            return DT_OK;
+        }
     }
 }
 
@@ -542,9 +560,10 @@ static dt_status run_job(job *j, int *code_p)
     return run_lives(j, code_p);
 }
 
-dt_status dt_launch_run(const dt_launch_desc *d, int *code_p)
+dt_status dt_launch_run(const dt_launch_desc *d, int *code_p, char **left_p)
 {
     job j = {.d = d, .lock = -1};
+    *left_p = NULL;
     if (!is_on_path("mpirun")) {
         return DT_FAIL(DT_EUNSUPPORTED,
                        "--nproc %u needs mpirun, which is not on the PATH: install Open MPI (Debian: apt-get install "
@@ -562,6 +581,10 @@ dt_status dt_launch_run(const dt_launch_desc *d, int *code_p)
     dt_board_close(j.board);
     dt_cause_fini(&j.cause);
     dt_lock_release(j.lock);
-    dt_free(j.run);
+    if (j.was_left && st == DT_OK) {
+        *left_p = j.run;
+    } else {
+        dt_free(j.run);
+    }
     return st;
 }

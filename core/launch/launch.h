@@ -24,9 +24,10 @@ typedef struct dt_launch_desc {
     const char *resume;  /* what --resume said; NULL: the run begins; "": the newest */
 } dt_launch_desc;
 
-/* Until the run is over; code_p: what its processes ended with. Errors: DT_EUNSUPPORTED (no mpirun), DT_ECONFIG (a
- * hostfile that cannot be read or names nobody), DT_EIO, DT_ENOMEM. */
-dt_status dt_launch_run(const dt_launch_desc *d, int *code_p) DT_NODISCARD;
+/* Until the run is over; code_p: what its processes ended with. left_p: the run that was told to stop between two of
+ * its lives, and has noted how the first one ended; else NULL; freed with dt_free. Errors: DT_EUNSUPPORTED (no mpirun),
+ * DT_ECONFIG (a hostfile that cannot be read or names nobody), DT_EIO, DT_ENOMEM. */
+dt_status dt_launch_run(const dt_launch_desc *d, int *code_p, char **left_p) DT_NODISCARD;
 
 /* In a process that was started by it: the options behind which the same number goes on, " --nproc 4". */
 #define DT_LAUNCH_WORDS "DTRAIN_LAUNCH_WORDS"

@@ -16,6 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MOST_META = 1 << 20 }; /* bytes of meta.json */
+
 dt_status dt_resume_run_of(const char *resume, char **out)
 {
     dt_str path = {0};
@@ -118,4 +120,39 @@ void dt_resume_fini(dt_resume *r)
     dt_free(r->phase);
     dt_free(r->init_from);
     *r = (dt_resume){.run = NULL};
+}
+
+/* The end is what meta.json closes with (dt_rundir_write_meta). */
+static dt_status without_end(const char *meta, dt_str *out)
+{
+    static const char begin[] = ",\"end\":\"";
+    char *text = NULL;
+    size_t bytes = 0;
+    DT_TRY(dt_fs_read_all(meta, MOST_META, &text, &bytes));
+    char *end = NULL;
+    for (char *p = strstr(text, begin); p != NULL; p = strstr(p + 1, begin)) {
+        end = p;
+    }
+    if (end != NULL) {
+        *end = '\0';
+        dt_str_addf(out, "%s}\n", text);
+    }
+    dt_free(text);
+    return dt_str_status(out);
+}
+
+dt_status dt_resume_forget_end(const char *run)
+{
+    dt_str path = {0}, text = {0};
+    dt_str_addf(&path, "%s/meta.json", run);
+    dt_status st = dt_str_status(&path);
+    if (st == DT_OK) {
+        st = without_end(dt_str_text(&path), &text);
+    }
+    if (st == DT_OK && text.bytes > 0) {
+        st = dt_fs_write_text(&path, &text);
+    }
+    dt_str_fini(&text);
+    dt_str_fini(&path);
+    return st;
 }

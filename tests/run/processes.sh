@@ -234,6 +234,28 @@ says 1 "its log ($work/killed/rank-1.log)"
 cases=$((cases + 1))
 grep -q "restart 1 of 3" "$work/killed/launch.log" && grep -q "mpirun noticed that process rank 1" "$work/killed/launch.log" ||
     fail "launch.log lacks what the launcher said and heard"
+# told to stop before they begin again: the run was interrupted, whatever its first life noted
+DTRAIN_FAULT="comm.begin:60@$work/here" timeout -k 5 120 "$dtrain" run --config "$work/job.cfg" --run-dir "$work/between" \
+    -q --nproc 2 --set comm.timeout_s=5 >"$work/out" 2>"$work/err" &
+job=$!
+await "$work/here"
+sleep 0.3
+kill -KILL "$(rank_of 1 between)"
+until grep -q "^warn  *starting the 2 processes again" "$work/err" || ! kill -0 $job 2>/dev/null; do
+    rm -f "$work/here"
+    sleep 0.05
+done
+kill -TERM "$(pgrep -P $job)"
+wait $job
+code=$?
+cases=$((cases + 1))
+[ $code -eq 75 ] || fail "told to stop between two lives: exit code $code, expected 75"
+says 1 "told to stop before they began again: go on with --resume $work/between"
+cases=$((cases + 1))
+"$dtrain" runs "$work/between" | grep -q "^between  *interrupted " && ! grep -q '"exit_code"' "$work/between/meta.json" ||
+    fail "between two lives: $("$dtrain" runs "$work/between")"
+train 0 between --nproc 2 --resume "$work/between"
+same between "told to stop between two lives"
 # mpirun itself: its processes save and end, and the run goes on, too
 DTRAIN_FAULT="comm.begin:60@$work/here" timeout -k 5 120 "$dtrain" run --config "$work/job.cfg" --run-dir "$work/headless" \
     -q --nproc 2 >"$work/out" 2>"$work/err" &
