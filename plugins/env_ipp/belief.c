@@ -31,20 +31,19 @@ static int32_t within_limit(int32_t limit, int32_t odds)
 
 /* ---- tables ------------------------------------------------------------------------------------------------------ */
 
-static double worth_of(const belief_tables *t, const field *f, int32_t from, int32_t to)
+/* bits that L = to has less than L = from */
+static double fall(const belief_tables *t, int32_t from, int32_t to)
 {
-    const int32_t odds = within_limit(t->limit, to);
-    return 0.5 * field_weight(f, odds) *
-           (field_entropy_bits(field_probability(from)) - field_entropy_bits(field_probability(odds)));
+    return field_entropy_bits(field_probability(from)) -
+           field_entropy_bits(field_probability(within_limit(t->limit, to)));
 }
 
 static void fill_gain(const belief_tables *t, const field *f, const field_level *level, int16_t *gain)
 {
     for (int32_t odds = -t->limit; odds <= t->limit; odds++) {
         const double p = field_probability(odds), one = p * (1 - level->error) + (1 - p) * level->error;
-        const double bits =
-            one * worth_of(t, f, odds, odds + level->odds) + (1 - one) * worth_of(t, f, odds, odds - level->odds);
-        gain[odds + t->limit] = (int16_t)lround(bits * FIELD_ONE);
+        const double bits = one * fall(t, odds, odds + level->odds) + (1 - one) * fall(t, odds, odds - level->odds);
+        gain[odds + t->limit] = (int16_t)lround(0.5 * field_weight(f, odds) * bits * FIELD_ONE);
     }
 }
 

@@ -42,9 +42,9 @@ void belief_add(belief *b, const belief_tables *t, const field_view *view);
 void belief_tile(const belief *b, const belief_tables *t, int32_t point, float *p_p, float *H_p);
 
 /* Expected weighted information of measuring a rectangle at a level, bits summed over its samples:
- *   sum over samples, sum over z in {0,1}: P(z) w(L_z) (H(L) - H(L_z)),  L_z what z makes of L
+ *   sum over samples: w(L) sum over z in {0,1}: P(z) (H(L) - H(L_z)),  L_z what z makes of L
  *   P(1) = p (1 - error) + (1 - p) error
- * the expectation, by what this UAV knows, of what the reward counts. */
+ * by what this UAV knows, weighted as its map is now (the reward: as the map is then). */
 double belief_gain(const belief *b, const belief_tables *t, const field_rect *at, int32_t level);
 
 #endif

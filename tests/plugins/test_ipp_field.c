@@ -327,7 +327,7 @@ static void check_belief(int32_t stride)
     assert_int_equal(belief_init(&b, &r.host.host, &t), DT_OK);
     belief_reset(&b, &t);
     for (int k = 0; k < FIELD_LEVELS; k++) {
-        /* P(1) = 1/2, and w = 1 where 1 is seen, else 0 */
+        /* w = 1/2, and either z leaves the entropy of the error rate */
         const field_rect at = field_footprint(&r.f, 244, 244, level[k].half);
         const int32_t side = (at.x1 + stride - 1) / stride - (at.x0 + stride - 1) / stride;
         near(belief_gain(&b, &t, &at, k), side * side * 0.5 * (1 - entropy_after[k]), side * side * 1e-3);
