@@ -434,7 +434,8 @@ typedef struct measured { /* elsewhere: 50 episodes, return with its deviation, 
     double mean, deviation, entropy[3], f1[3], low;
 } measured;
 
-/* Our means within 4 standard errors of both; entropies and F1, of which no deviation is known, within 0.06, shares within 0.03. */
+/* Our means within 4 standard errors of both; entropies and F1, of which no deviation is known, within 0.06, shares
+ * within 0.03. */
 static void check_rule(int column, const measured *m)
 {
     enum { N = 200 };
