@@ -18,7 +18,7 @@ case $release in
             nvidia-cuda-cccl-cu11==11.8.89.post1' ;;
     12.0) suite=trixie nvcc=12.4.131
         packages='nvidia-cuda-nvcc-cu12==12.4.131 nvidia-cuda-runtime-cu12==12.0.146 nvidia-cublas-cu12==12.0.2.224
-            nvidia-cuda-cccl-cu12==12.0.140' ;;
+            nvidia-cuda-cccl-cu12==12.4.127.post1' ;;
     12.4) suite=trixie nvcc=12.4.131
         packages='nvidia-cuda-nvcc-cu12==12.4.131 nvidia-cuda-runtime-cu12==12.4.127 nvidia-cublas-cu12==12.4.5.8
             nvidia-cuda-cccl-cu12==12.4.127.post1' ;;
