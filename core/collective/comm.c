@@ -202,6 +202,11 @@ void dt_comm_abort(dt_comm *c, const char *why)
     c->ops->abort(c, why != NULL && why[0] != '\0' ? why : "it gave no reason");
 }
 
+dt_status dt_comm_watch(dt_comm *c, const char *what, double since_s)
+{
+    return c->ops->watch != NULL ? c->ops->watch(c, what, since_s) : DT_OK;
+}
+
 /* ---- collectives ---- */
 
 dt_status dt_comm_start_all_gather(dt_comm *c, const void *mine, size_t bytes, void *all, dt_comm_request *out_p)
@@ -376,7 +381,7 @@ static void null_destroy(dt_comm *c)
 
 dt_status dt_comm_null(dt_comm **out_p)
 {
-    static const dt_comm_ops ops = {"null", null_start, null_look, null_leave, null_leave, null_destroy};
+    static const dt_comm_ops ops = {"null", null_start, null_look, null_leave, null_leave, NULL, null_destroy};
     dt_comm *c = dt_alloc(sizeof(*c));
     if (c == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for a communicator");
@@ -400,7 +405,7 @@ static dt_status imagined_start(dt_comm *c, uint32_t slot)
 
 dt_status dt_comm_imagined(uint32_t ranks, uint32_t inside, uint32_t local, dt_comm **out_p)
 {
-    static const dt_comm_ops ops = {"imagined", imagined_start, null_look, null_leave, null_leave, null_destroy};
+    static const dt_comm_ops ops = {"imagined", imagined_start, null_look, null_leave, null_leave, NULL, null_destroy};
     if (ranks == 1) {
         return dt_comm_null(out_p);
     }

@@ -14,10 +14,8 @@
  * is next waited for or tested; one that was done by then may say so instead. A library may still write into buffers of
  * requests that ended so: with mpi they have to last until the process ends.
  *
- * Buffers are host memory. A communicator that carries a device's (nccl) will have calls of the same shape with the
- * device's stream as one more argument: a start puts the collective behind what the stream has to do, wait makes the
- * stream (not the thread) wait for it, test asks an event, and abort is the library's own, which is why it may come
- * from another thread while this one waits.
+ * Buffers are host memory. What travels between devices does so by NCCL (nccl/nccl.h), beside a communicator that
+ * brought its ranks together and watches over them.
  * Threads: one thread per rank uses its communicator, but for abort.
  */
 #ifndef DTRAIN_CORE_COLLECTIVE_COMM_H
@@ -91,6 +89,11 @@ dt_status dt_comm_wait(dt_comm *c, dt_comm_request *r) DT_NODISCARD;
 dt_status dt_comm_test(dt_comm *c, dt_comm_request *r, bool *done_p) DT_NODISCARD;
 /* Ends all that is under way, here and on the other ranks, with DT_EPEER and why. From any thread. */
 void dt_comm_abort(dt_comm *c, const char *why);
+
+/* While this rank waits for others by another library: has anybody left, is anybody gone, has the wait since since_s
+ * (dt_clock_s) taken longer than the time limit? The reason is kept and told as where c waits itself. what: "moved data
+ * between GPUs". Errors: DT_EPEER, DT_ECOMM, each once and for all. */
+dt_status dt_comm_watch(dt_comm *c, const char *what, double since_s) DT_NODISCARD;
 
 /* The worst status of all ranks (the least), on all ranks; a rank that brought a better one gets a record naming the
  * rank that failed. DT_ECOMM or DT_EPEER when agreement itself fails. */

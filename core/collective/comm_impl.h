@@ -44,6 +44,8 @@ typedef struct dt_comm_ops {
     dt_status (*look)(dt_comm *c, uint32_t slot, bool waits, bool *done_p);
     void (*abort)(dt_comm *c, const char *why); /* any thread */
     void (*abandon)(dt_comm *c, const char *why);
+    /* NULL: nobody can leave unseen */
+    dt_status (*watch)(dt_comm *c, const char *what, double since_s);
     void (*destroy)(dt_comm *c);
 } dt_comm_ops;
 

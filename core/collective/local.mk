@@ -6,6 +6,7 @@ core_libdtcore_la_SOURCES += \
 	core/collective/launched.c \
 	core/collective/links.c core/collective/links.h \
 	core/collective/meeting.c core/collective/meeting.h \
+	core/collective/nccl/abi.h core/collective/nccl/nccl.c core/collective/nccl/nccl.h \
 	core/collective/peers.c core/collective/peers.h \
 	core/collective/processes.c core/collective/processes.h \
 	core/collective/sim.c \

@@ -42,6 +42,7 @@ typedef struct process_comm {
     uint8_t slot_of[DT_COMM_IN_FLIGHT]; /* by sequence: of one that began and is not verified */
     double heard, looked;               /* when it was last asked whether anybody has left, or is gone */
     dt_stood stood;                     /* since the last collective that ended well */
+    double watched_since, watched_lost; /* a wait by another library; seconds of it in which this rank itself stood */
     dt_peers *peers;
     bool is_pending;  /* it was given up: the library may still write into buffers */
     dt_status failed; /* DT_OK while all is well */
@@ -124,8 +125,8 @@ static void rest(uint64_t look, double waited_s)
 
 static const double LISTEN_S = 1e-3, LOOK_S = 0.05;
 
-/* Has anybody left, is anybody gone, is the time over? */
-static dt_status is_in_vain(process_comm *p, const dt_comm_slot *s, double now)
+/* Has anybody left, is anybody gone, is the time over? what: this rank's words for it, NULL: as it was called. */
+static dt_status is_in_vain(process_comm *p, const dt_comm_slot *s, const char *what, double now)
 {
     char mine[DT_COMM_CALL_BYTES];
     dt_status st = DT_OK;
@@ -144,7 +145,11 @@ static dt_status is_in_vain(process_comm *p, const dt_comm_slot *s, double now)
         return give_up(p, st, true);
     }
     if (now - s->since > s->timeout_s) {
-        dt_comm_describe(p->common.rank, &s->call, mine);
+        if (what != NULL) {
+            snprintf(mine, sizeof(mine), "rank %u %s", p->common.rank, what);
+        } else {
+            dt_comm_describe(p->common.rank, &s->call, mine);
+        }
         return give_up(p, dt_peers_blame(p->peers, s->sequence, mine, s->timeout_s), true);
     }
     return DT_OK;
@@ -170,7 +175,7 @@ static dt_status wait_until(process_comm *p, dt_comm_slot *s, step_fn *step, voi
             s->since += dt_stood_look(&p->stood, now); /* meanwhile it waited for nobody */
         }
         DT_TRY(still_well(p));
-        DT_TRY(is_in_vain(p, s, now));
+        DT_TRY(is_in_vain(p, s, NULL, now));
         rest(look, now - begin);
     }
 }
@@ -453,9 +458,22 @@ static dt_status process_look(dt_comm *c, uint32_t slot, bool waits, bool *done_
     if (!*done_p) {
         const double now = dt_clock_s();
         s->since = s->since < 0 ? now : s->since;
-        return is_in_vain(p, s, now);
+        return is_in_vain(p, s, NULL, now);
     }
     return DT_OK;
+}
+
+/* What it waits for is no collective of ours: the last one that began stands for it. */
+static dt_status process_watch(dt_comm *c, const char *what, double since_s)
+{
+    process_comm *p = process_of(c);
+    const double now = dt_clock_s();
+    p->watched_lost = p->watched_since == since_s ? p->watched_lost : 0;
+    p->watched_since = since_s;
+    p->watched_lost += dt_stood_look(&p->stood, now);
+    const dt_comm_slot s = {.sequence = c->sequence, .timeout_s = c->timeout_s, .since = since_s + p->watched_lost};
+    DT_TRY(still_well(p));
+    return is_in_vain(p, &s, what, now);
 }
 
 /* ---- life -------------------------------------------------------------------------------------------------------- */
@@ -505,8 +523,8 @@ const char *dt_processes_library(const dt_comm *c)
     return ((const process_comm *)(const void *)c)->info.library;
 }
 
-static const dt_comm_ops process_ops = {"mpi",         process_start,   process_look,
-                                        process_abort, process_abandon, process_destroy};
+static const dt_comm_ops process_ops = {"mpi",           process_start, process_look,   process_abort,
+                                        process_abandon, process_watch, process_destroy};
 
 static const char *remedy_for(const dt_launch *l)
 {

@@ -279,7 +279,7 @@ static dt_status hub_create(uint32_t ranks, sim_hub **out_p)
 
 static dt_status add_rank(sim_hub *h, uint32_t r, double timeout_s)
 {
-    static const dt_comm_ops ops = {"sim", sim_start, sim_look, sim_abort, sim_abandon, sim_destroy};
+    static const dt_comm_ops ops = {"sim", sim_start, sim_look, sim_abort, sim_abandon, NULL, sim_destroy};
     sim_comm *s = dt_alloc(sizeof(*s));
     const dt_status st = s == NULL ? DT_FAIL(DT_ENOMEM, "out of memory for virtual rank %u", r)
                                    : dt_comm_init(&s->common, &ops, r, h->size);

@@ -446,7 +446,7 @@ static void world_destroy(dt_comm *c)
     (void)c; /* the world's */
 }
 
-static const dt_comm_ops world_ops = {"world", world_start, world_look, world_abort, world_leave, world_destroy};
+static const dt_comm_ops world_ops = {"world", world_start, world_look, world_abort, world_leave, NULL, world_destroy};
 
 dt_status dt_world_work(dt_comm *c, double seconds)
 {

@@ -3,7 +3,7 @@ dt_tests += tests/collective/test_board tests/collective/test_comm tests/collect
 	tests/collective/test_peers tests/collective/test_stood tests/collective/test_tree tests/collective/test_world
 tests_collective_test_world_SOURCES = tests/collective/test_world.c tests/collective/calls.c tests/collective/calls.h
 tests_collective_test_comm_SOURCES = tests/collective/test_comm.c tests/collective/calls.c tests/collective/calls.h
-dt_scripts += tests/collective/mpi.sh tests/collective/faults.sh
+dt_scripts += tests/collective/mpi.sh tests/collective/faults.sh tests/collective/nccl_header.sh
 EXTRA_DIST += tests/mpi_job.sh
 if HAVE_MPI
 EXTRA_PROGRAMS += tests/collective/processes
