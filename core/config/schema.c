@@ -23,7 +23,7 @@ typedef struct models_opts {
 static const char *const optimizers[] = {"adamw", "adam", "sgd", NULL};
 static const char *const schedulers[] = {"constant", "cosine", "step", "linear", NULL};
 static const char *const reductions[] = {"exact", "fast", NULL};
-static const char *const backends[] = {"auto", "null", "sim", "mpi", NULL};
+static const char *const backends[] = {"auto", "null", "sim", "mpi", "nccl", NULL};
 static const char *const wires[] = {"fp32", "bf16", "fp16", NULL};
 static const char *const amp_dtypes[] = {"bf16", "fp16", NULL};
 static const char *const amp_scalings[] = {"auto", "none", "static", "dynamic", NULL};
@@ -198,8 +198,9 @@ static const dt_option memory_table[] = {
 
 static const dt_option comm_table[] = {
     ROW(dt_comm_opts, backend, ENUM, DT_OPT_NEUTRAL, "auto", NULL, 0, 0, backends,
-        "auto: mpi where mpirun or srun started several processes, else null; null: one rank; sim: several virtual "
-        "ranks in one process; mpi: one rank a process, by MPI"),
+        "auto: mpi where mpirun or srun started several processes, else null, and for gradients nccl where each has a "
+        "GPU and the library is there; null: one rank; sim: several virtual ranks in one process; mpi: one rank a "
+        "process, by MPI; nccl: the same, and gradients travel from GPU to GPU by NCCL"),
     ROW(dt_comm_opts, ranks, I64, DT_OPT_NEUTRAL, "1", "ranks", 1, 256, NULL,
         "virtual ranks of sim; how many processes there are, whoever starts them says"),
     ROW(dt_comm_opts, timeout_s, F64, DT_OPT_NEUTRAL, "120", "s", 0.1, 1e6, NULL,

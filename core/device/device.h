@@ -25,13 +25,14 @@
 
 #include "dtrain/plugin.h"
 #include "dtrain/svc/graph.h"
+#include <stdbool.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 #define DT_DEVICE_MODULE_ENTRY "dt_device_module" /* dt_device_module_fn, the one symbol a module exports */
-enum { DT_DEVICE_VERSION = 2 };
+enum { DT_DEVICE_VERSION = 3 };
 
 typedef struct dt_device dt_device; /* an opened device: context, library handles */
 typedef struct dt_device_stream dt_device_stream;
@@ -231,6 +232,7 @@ typedef struct dt_device_ops {
     dt_status (*event_record)(dt_device *d, dt_device_event *e, dt_device_stream *s);
     dt_status (*event_wait)(dt_device *d, dt_device_event *e, dt_device_stream *s);
     dt_status (*event_sync)(dt_device *d, dt_device_event *e);
+    dt_status (*event_query)(dt_device *d, dt_device_event *e, bool *is_done_p);
     dt_status (*event_ms)(dt_device *d, dt_device_event *from, dt_device_event *to, float *ms_p);
     dt_status (*copy)(dt_device *d, void *to, const void *from, size_t bytes, uint32_t direction, dt_device_stream *s);
     dt_status (*zero)(dt_device *d, void *device, size_t bytes, dt_device_stream *s);
@@ -255,6 +257,8 @@ typedef struct dt_device_ops {
     dt_status (*measure)(dt_device *d, const dt_device_finish *f, dt_device_stream *s);
     /* Norm and finite check, of all block sums and losses; loss scale, clipping, update of the slices, result. */
     dt_status (*apply)(dt_device *d, const dt_device_finish *f, dt_device_stream *s);
+    /* to[i] += from[i], of n: a step of the fixed tree over ranks */
+    dt_status (*add)(dt_device *d, float *to, const float *from, int64_t n, dt_device_stream *s);
 } dt_device_ops;
 
 typedef const dt_device_ops *dt_device_module_fn(const dt_device_host *host);

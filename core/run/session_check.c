@@ -27,11 +27,11 @@ static dt_status check_backend(const dt_session *s, int64_t phase, uint32_t back
                        "process; say --set comm.backend=auto --set comm.ranks=1",
                        s->n_processes, backend == DT_COMM_NULL ? "null" : "sim", (long long)phase + 1);
     }
-    if (!is_several && backend == DT_COMM_MPI) {
+    if (!is_several && (backend == DT_COMM_MPI || backend == DT_COMM_NCCL)) {
         return DT_FAIL(DT_ECONFIG,
-                       "comm.backend = \"mpi\" of phase %lld, but this process was started alone; start several with "
+                       "comm.backend = \"%s\" of phase %lld, but this process was started alone; start several with "
                        "--nproc N, mpirun or srun, or leave comm.backend at \"auto\"",
-                       (long long)phase + 1);
+                       backend == DT_COMM_MPI ? "mpi" : "nccl", (long long)phase + 1);
     }
     return DT_OK;
 }

@@ -274,7 +274,10 @@ static dt_status trainer_config(dt_stage *s, dt_trainer_config *c)
                              .budget = budget(s, m.target_gb),
                              .bucket_bytes = (uint64_t)(comm.bucket_mb * 1e6),
                              .half = half_of(comm.wire),
-                             .fast_sums = e.reduction == DT_REDUCTION_FAST};
+                             .fast_sums = e.reduction == DT_REDUCTION_FAST,
+                             .nccl = comm.backend == DT_COMM_NCCL   ? DT_TRAIN_NCCL_ALWAYS
+                                     : comm.backend == DT_COMM_AUTO ? DT_TRAIN_NCCL_AUTO
+                                                                    : DT_TRAIN_NCCL_NEVER};
     c->optim = (dt_optim_step){.kind = (int32_t)optim_kind(t.optimizer),
                                .beta1 = t.beta1,
                                .beta2 = t.beta2,

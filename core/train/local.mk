@@ -6,6 +6,7 @@ core_libdtcore_la_SOURCES += \
 	core/train/on_device/infer.c core/train/on_device/infer.h \
 	core/train/on_device/ranks.c \
 	core/train/on_device/step.c \
+	core/train/on_device/wires.c core/train/on_device/wires.h \
 	core/train/exchange.c core/train/exchange.h \
 	core/train/feed.c core/train/feed.h \
 	core/train/hold.c \

@@ -224,7 +224,7 @@ void dt_trainer_destroy(dt_trainer *t)
     dt_free(t->first_leaf);
     if (t->device != NULL) {
         t->train.plan = NULL; /* one of the device's */
-        dt_train_device_destroy(t->device);
+        dt_train_device_destroy(t, t->device);
     }
     drop_memory(t);
     for (uint32_t i = 0; i < t->state.n_values; i++) {

@@ -22,6 +22,9 @@
 
 typedef struct dt_trainer dt_trainer;
 
+/* Do gradients travel from device to device by NCCL, where several ranks have one each? */
+typedef enum dt_train_nccl { DT_TRAIN_NCCL_NEVER = 0, DT_TRAIN_NCCL_AUTO, DT_TRAIN_NCCL_ALWAYS } dt_train_nccl;
+
 typedef struct dt_trainer_config {
     uint64_t seed;
     uint32_t phase;                     /* index of the phase: part of every random key */
@@ -40,6 +43,7 @@ typedef struct dt_trainer_config {
     bool graphs;            /* replay captured steps */
     bool synchronous;       /* wait for every kernel, to find faults; for every step where there are graphs */
     uint64_t device_budget; /* bytes for activations and inputs; 0: what is free */
+    uint32_t nccl;          /* dt_train_nccl; changes no bit of exact sums */
     /* everywhere: */
     uint32_t micro_leaves; /* leaves at once; 0: as many as fit, on the CPU one per worker */
     uint64_t budget;       /* bytes of the host that the trainer should keep to; 0: open */

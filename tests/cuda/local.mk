@@ -17,8 +17,9 @@ emulator_headers = \
 	tests/cuda/emulate/machine.h \
 	tests/cuda/emulate/mma.h
 EXTRA_DIST += $(emulator_sources) $(emulator_headers) tests/cuda/emulate/launch.sed tests/cuda/test_emulator.cu \
-	tests/cuda/acting.sh tests/cuda/emulator.sh tests/cuda/mutations.sh tests/cuda/orders.sh tests/cuda/phase1.sh \
-	tests/cuda/policies.sh tests/cuda/ranks.sh tests/cuda/toolkit.sh tests/cuda/versions.sh
+	tests/cuda/acting.sh tests/cuda/emulator.sh tests/cuda/mutations.sh tests/cuda/nccl/nccl.cc tests/cuda/nccl.sh \
+	tests/cuda/orders.sh tests/cuda/phase1.sh tests/cuda/policies.sh tests/cuda/ranks.sh tests/cuda/toolkit.sh \
+	tests/cuda/versions.sh
 dt_scripts += tests/cuda/versions_stand_ins.sh
 
 if HAVE_EMULATION
@@ -31,9 +32,10 @@ dt_tests += tests/cuda/test_train
 tests_cuda_test_train_SOURCES = tests/cuda/test_train.c tests/cuda/open.h tests/train/toy.c tests/train/toy.h
 tests_cuda_test_train_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests -I$(top_srcdir)/tests/train
 EXTRA_tests_cuda_test_train_DEPENDENCIES = tests/cuda/emulated/backend_cuda.so
-dt_scripts += tests/cuda/acting.sh tests/cuda/emulator.sh tests/cuda/orders.sh tests/cuda/phase1.sh \
-	tests/cuda/policies.sh tests/cuda/ranks.sh
-tests/cuda/acting.log tests/cuda/orders.log tests/cuda/phase1.log tests/cuda/policies.log tests/cuda/ranks.log: \
+dt_scripts += tests/cuda/acting.sh tests/cuda/emulator.sh tests/cuda/nccl.sh tests/cuda/orders.sh \
+	tests/cuda/phase1.sh tests/cuda/policies.sh tests/cuda/ranks.sh
+tests/cuda/acting.log tests/cuda/nccl.log tests/cuda/orders.log tests/cuda/phase1.log tests/cuda/policies.log \
+	tests/cuda/ranks.log: \
 	dtrain $(plugin_LTLIBRARIES) share/demo.store/store.json tests/cuda/emulated/backend_cuda.so
 emulator_programs = tests/cuda/emulated/test_emulator tests/cuda/emulated/backend_cuda.so \
 	tests/cuda/emulated/older/backend_cuda.so tests/cuda/test_doctor tests/cuda/test_finish tests/cuda/test_kernels tests/cuda/test_train
@@ -70,6 +72,12 @@ $(emulator_sources:tests/cuda/emulate/%.cc=tests/cuda/emulated/emulate_%.o): tes
 	$(AM_V_GEN)$(CXX_CHECK) $(EMULATED_FLAGS) -c -o $@ $<
 tests/cuda/emulated/backend_cuda.so: $(emulated_objects)
 	$(AM_V_GEN)$(CXX_CHECK) -shared -Wl,-z,defs -o $@ $(emulated_objects)
+
+# NCCL's stand-in, between processes that each have an emulated GPU
+tests/cuda/nccl.log: tests/cuda/emulated/nccl/libnccl.so.2
+tests/cuda/emulated/nccl/libnccl.so.2: tests/cuda/nccl/nccl.cc
+	@$(MKDIR_P) $(@D)
+	$(AM_V_GEN)$(CXX_CHECK) $(EMULATED_FLAGS) -shared -Wl,-z,defs -o $@ $< -ldl
 
 # the same as if compiled for compute capability 8.0 alone; later GPUs then run what the driver translates
 older_parts = lstm_cluster.o emulate_runtime.o

@@ -31,11 +31,11 @@ END
 train 0 whole --device cuda
 enough_states 3
 for n in 2 3 4; do
-    DT_EMULATED_SEED=$n train 0 n$n --nproc $n --device cuda
+    DT_EMULATED_SEED=$n train 0 n$n --nproc $n --set comm.backend=mpi --device cuda
     same_all n$n "$n processes"
 done
-train 0 hops --nproc 3 --device cuda --phase 1 --max-steps 2
-train 0 hops --resume --nproc 2 --device cuda --phase all --no-graphs
+train 0 hops --nproc 3 --set comm.backend=mpi --device cuda --phase 1 --max-steps 2
+train 0 hops --resume --nproc 2 --set comm.backend=mpi --device cuda --phase all --no-graphs
 same hops "3, then 2 processes"
 
 # --- what differs ---
@@ -46,7 +46,8 @@ unlike() {
     want=$1 dir=$2 what=$3
     shift 3
     cases=$((cases + 1))
-    set -- "$dtrain" run --config "$work/job.cfg" --run-dir "$work/$dir" -q --phase 1 --device cuda "$@"
+    set -- "$dtrain" run --config "$work/job.cfg" --run-dir "$work/$dir" -q --phase 1 --device cuda \
+        --set comm.backend=mpi "$@"
     timeout -k 5 60 mpirun -q -n 1 "$@" : -n 1 env "$what" "$@" >"$work/out" 2>"$work/err"
     code=$?
     [ $code -eq "$want" ] || fail "$what: exit code $code, expected $want"
@@ -58,7 +59,7 @@ says 1 "rank 1 computes with driver 12080, CUDA 13000, cuBLASLt 130000, rank 0 d
 unlike 2 linked DT_EMULATE_BLAS=120805
 says 1 "rank 1 computes with driver 13000, CUDA 13000, cuBLASLt 120805, rank 0 driver 13000, CUDA 13000, cuBLASLt 130000"
 unlike 0 fast DT_EMULATE_BLAS=120805 --set engine.reduction=fast
-DT_EMULATE_DEVICES=1 train 2 crowded --nproc 2 --device cuda
+DT_EMULATE_DEVICES=1 train 2 crowded --nproc 2 --set comm.backend=mpi --device cuda
 says 1 "ranks 0 and 1 both compute on GPU-656d756c-6174-6564-2047-505520303031 (emulated GPU)"
 
 finish

@@ -31,6 +31,7 @@ typedef struct order { /* something to do */
         ORDER_SUM,
         ORDER_MEASURE,
         ORDER_APPLY,
+        ORDER_ADD,
         ORDER_GRAPH,
         ORDER_RECORD,
         ORDER_WAIT
@@ -357,6 +358,9 @@ static void run_order(const order *o)
         (o->kind == ORDER_SUM ? sum_now : o->kind == ORDER_MEASURE ? measure_now : apply_now)(&f);
         break;
     }
+    case ORDER_ADD:
+        dt_optim_add(o->to, o->from, 0, (int64_t)o->bytes);
+        break;
     case ORDER_GRAPH:
         for (size_t i = 0; i < o->graph->list.n; i++) {
             run_order(&o->graph->list.at[i]);
@@ -570,6 +574,13 @@ static dt_status event_sync(dt_device *d, dt_device_event *e)
     return DT_OK;
 }
 
+/* Asking lets the queue go on to there: nothing else would. */
+static dt_status event_query(dt_device *d, dt_device_event *e, bool *is_done_p)
+{
+    *is_done_p = true;
+    return event_sync(d, e);
+}
+
 static dt_status event_ms(dt_device *d, dt_device_event *from, dt_device_event *to, float *ms_p)
 {
     (void)d;
@@ -683,6 +694,17 @@ static dt_status apply(dt_device *d, const dt_device_finish *f, dt_device_stream
     return issue_end(f, s, ORDER_APPLY);
 }
 
+static dt_status add(dt_device *d, float *to, const float *from, int64_t n, dt_device_stream *s)
+{
+    (void)d;
+    order *o = issue(s);
+    o->kind = ORDER_ADD;
+    o->to = to;
+    o->from = from;
+    o->bytes = (size_t)n; /* elements */
+    return DT_OK;
+}
+
 /* One launcher per op, because a kernel is not told which op it is. */
 #define DT_OP(ID, number, name)                                                                                        \
     static dt_status launch_##name(const dt_device_args *a)                                                            \
@@ -732,6 +754,7 @@ const dt_device_ops *host_device_ops(void)
                                       .event_record = event_record,
                                       .event_wait = event_wait,
                                       .event_sync = event_sync,
+                                      .event_query = event_query,
                                       .event_ms = event_ms,
                                       .copy = copy,
                                       .zero = zero,
@@ -744,7 +767,8 @@ const dt_device_ops *host_device_ops(void)
                                       .begin = begin,
                                       .sum = sum,
                                       .measure = measure_slices,
-                                      .apply = apply};
+                                      .apply = apply,
+                                      .add = add};
     return &ops;
 }
 

@@ -34,7 +34,7 @@ cases=$((cases + 1))
 [ "$(states cpu | tail -n 1)" = "$(states whole | grep -A 1 '"step":5$' | tail -n 1)" ] ||
     fail "phase 1: other bits than on the CPU: $(states cpu | tail -n 1)"
 for n in 2 3 4; do
-    train 0 n$n --nproc $n --device cuda
+    train 0 n$n --nproc $n --set comm.backend=mpi --device cuda
     same_all n$n "$n processes"
     cases=$((cases + 1))
     records whole >"$work/a"
@@ -42,17 +42,17 @@ for n in 2 3 4; do
     cmp -s "$work/a" "$work/b" || fail "$n processes: other records: $(diff "$work/a" "$work/b" | head -n 4)"
 done
 train 0 clipped --device cuda --phase 1 --set training.gradient_clip=0.1
-train 0 clipped3 --nproc 3 --device cuda --phase 1 --set training.gradient_clip=0.1 --set comm.bucket_mb=0.01
+train 0 clipped3 --nproc 3 --set comm.backend=mpi --device cuda --phase 1 --set training.gradient_clip=0.1 --set comm.bucket_mb=0.01
 cases=$((cases + 1))
 [ "$(states clipped)" = "$(states clipped3)" ] || fail "clipped, in small buckets: other bits"
 
 # --- on other numbers of processes in the middle, and where one was killed ---
-train 0 hops --nproc 2 --device cuda --phase 1 --max-steps 3
-train 0 hops --resume --nproc 3 --device cuda --phase 1-2
-train 0 hops --resume --device cuda --phase all
+train 0 hops --nproc 2 --set comm.backend=mpi --device cuda --phase 1 --max-steps 3
+train 0 hops --resume --nproc 3 --set comm.backend=mpi --device cuda --phase 1-2
+train 0 hops --resume --device cuda --phase all --set comm.backend=auto
 same hops "2, then 3 processes, then one"
 DTRAIN_FAULT="comm.begin:60@$work/here" timeout -k 5 120 "$dtrain" run --config "$work/job.cfg" --run-dir "$work/killed" \
-    -q --nproc 2 --device cuda --phase 1 >"$work/out" 2>"$work/err" &
+    -q --nproc 2 --set comm.backend=mpi --device cuda --phase 1 >"$work/out" 2>"$work/err" &
 job=$!
 await "$work/here"
 kill -KILL "$(pgrep -f "^$dtrain run .*/killed " | tail -n 1)"
@@ -62,12 +62,12 @@ wait $job || fail "a process was killed: exit code $?"
 cases=$((cases + 1))
 [ "$(states killed | tail -n 1)" = "$(states cpu | tail -n 1)" ] || fail "a process was killed: other bits"
 says 1+ " is gone"
-train 0 checked --nproc 2 --device cuda --phase 1 --check-sync 1
+train 0 checked --nproc 2 --set comm.backend=mpi --device cuda --phase 1 --check-sync 1
 
 # --- a GPU each ---
-HOST_DEVICES=2 train 2 crowded --nproc 3 --device cuda
+HOST_DEVICES=2 train 2 crowded --nproc 3 --set comm.backend=mpi --device cuda
 says 1 "ranks 0 and 2 both compute on GPU-none0 (host memory), and each rank needs a GPU of its own; rank 2 sees 2:"
-train 2 named --nproc 2 --device cuda:1
+train 2 named --nproc 2 --set comm.backend=mpi --device cuda:1
 says 1 "ranks 0 and 1 both compute on GPU-none1"
 train 2 virtual --device cuda --set comm.backend=sim --set comm.ranks=2
 says 1 '2 virtual ranks (comm.backend = "sim") are one process, and a process has one GPU; start a process for each'

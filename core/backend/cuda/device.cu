@@ -384,6 +384,14 @@ dt_status event_sync(dt_device *d, dt_device_event *e)
     return DT_OK;
 }
 
+dt_status event_query(dt_device *d, dt_device_event *e, bool *is_done_p)
+{
+    (void)d;
+    const cudaError_t asked = cudaEventQuery(event_of(e));
+    *is_done_p = asked == cudaSuccess;
+    return asked == cudaErrorNotReady ? DT_OK : dt_cuda_check(asked, "cudaEventQuery", __FILE__, __LINE__);
+}
+
 dt_status event_ms(dt_device *d, dt_device_event *from, dt_device_event *to, float *ms_p)
 {
     (void)d;
@@ -476,6 +484,7 @@ extern "C" DT_EXPORT const dt_device_ops *dt_device_module(const dt_device_host 
     ops.event_record = event_record;
     ops.event_wait = event_wait;
     ops.event_sync = event_sync;
+    ops.event_query = event_query;
     ops.event_ms = event_ms;
     ops.copy = copy;
     ops.zero = zero;
@@ -490,5 +499,6 @@ extern "C" DT_EXPORT const dt_device_ops *dt_device_module(const dt_device_host 
     ops.sum = dt_cuda_sum;
     ops.measure = dt_cuda_measure;
     ops.apply = dt_cuda_apply;
+    ops.add = dt_cuda_add;
     return &ops;
 }

@@ -77,6 +77,14 @@ __global__ void squares(const float *grad, dt_device_slice s, int64_t first, dou
     }
 }
 
+__global__ void add(float *to, const float *from, int64_t n)
+{
+    const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+    if (i < n) {
+        to[i] += from[i];
+    }
+}
+
 /* ---- decision ---------------------------------------------------------------------------------------------------- */
 
 /* DISTRIBUTED 1d: an overflow uses up one of `hysteresis` chances and then lowers the scale; `interval` good steps in a
@@ -321,6 +329,15 @@ dt_status dt_cuda_apply(dt_device *d, const dt_device_finish *f, dt_device_strea
         DT_CUDA_TRY(update_slice(f, f->slice[k], stream));
     }
     return DT_OK;
+}
+
+dt_status dt_cuda_add(dt_device *d, float *to, const float *from, int64_t n, dt_device_stream *s)
+{
+    (void)d;
+    if (n > 0) {
+        add<<<dt_cuda_blocks(n, THREADS), THREADS, 0, (cudaStream_t)(void *)s>>>(to, from, n);
+    }
+    return DT_CUDA_LAUNCHED();
 }
 
 cudaError_t dt_cuda_probe(cudaFuncAttributes *f)

@@ -402,7 +402,7 @@ dt_status dt_train_device_create(dt_trainer *t, dt_train_device **out_p)
     const dt_status st = build(t, d);
     if (st < 0) {
         t->train.plan = NULL;
-        dt_train_device_destroy(d);
+        dt_train_device_destroy(t, d);
         return st;
     }
     *out_p = d;
@@ -418,11 +418,12 @@ static void destroy_class(dt_train_device *d, dt_device_class *k)
     dt_plan_destroy(k->plan);
 }
 
-void dt_train_device_destroy(dt_train_device *d)
+void dt_train_device_destroy(dt_trainer *t, dt_train_device *d)
 {
     if (d == NULL) {
         return;
     }
+    dt_device_ranks_leave(t, d);
     if (d->compute != NULL && d->copy != NULL) {
         (void)wait_for_all(d);
     }

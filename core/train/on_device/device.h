@@ -26,7 +26,7 @@ typedef struct dt_train_device dt_train_device;
 
 /* Errors: DT_EUNSUPPORTED (ops without a kernel), DT_ENOMEM (no group of leaves fits). */
 dt_status dt_train_device_create(dt_trainer *t, dt_train_device **out_p) DT_NODISCARD;
-void dt_train_device_destroy(dt_train_device *d);
+void dt_train_device_destroy(dt_trainer *t, dt_train_device *d);
 /* See dt_trainer_step. */
 dt_status dt_train_device_step(dt_trainer *t, dt_step_report *out) DT_NODISCARD;
 /* Waits for what was launched and copies parameters and moments to the host's arenas. */

@@ -43,6 +43,8 @@ typedef struct dt_device_ranks {
     double *block_sum;   /* of all ranks */
     double *total;       /* [DT_DEVICE_MAX_LOSSES] losses of all leaves */
     double *total_there; /* the same on the device */
+    struct dt_device_wires *wires; /* NULL: by the hosts */
+    bool has_asked;                /* whether there are any */
 } dt_device_ranks;
 
 struct dt_train_device {
@@ -96,7 +98,11 @@ dt_status dt_device_class_use(dt_trainer *t, dt_train_device *d, size_t c) DT_NO
 dt_status dt_train_device_push(dt_trainer *t) DT_NODISCARD;
 
 /* ranks.c */
+/* [collective] Before the first step: how gradients will travel. */
+dt_status dt_device_ranks_meet(dt_trainer *t) DT_NODISCARD;
 dt_status dt_device_ranks_create(dt_trainer *t, dt_train_device *d) DT_NODISCARD;
+/* Before anything is waited for: what other ranks may never do is given up. */
+void dt_device_ranks_leave(dt_trainer *t, dt_train_device *d);
 void dt_device_ranks_destroy(dt_train_device *d);
 /* Behind the sum of this rank's leaves: its nodes and losses go to the host. May be captured. */
 dt_status dt_device_ranks_fetch(const dt_train_device *d, const dt_device_finish *f) DT_NODISCARD;

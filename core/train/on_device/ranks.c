@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The end of a step where several ranks have a device each. The sums of this rank's nodes come to the host and are
- * summed with those of others as a CPU's are (reduce.c); this rank's slices of the sum go back to the device, which
- * measures them; every rank gets the sums of squares of all blocks and the losses of all leaves, decides alike, and
- * updates its slices; their parameters come to the host once more and from there to all. See device.h.
+ * summed with those of others as a CPU's are (reduce.c), and this rank's slices of the sum go back to the device; or
+ * all of that happens between devices (wires.h). The device measures its slices; every rank gets the sums of squares of
+ * all blocks and the losses of all leaves, decides alike, and updates its slices; their parameters take the same way to
+ * all. See device.h.
  */
 #include <config.h>
 
-#include "train/on_device/internal.h"
+#include "train/on_device/wires.h"
 
 #include "base/clock.h"
 #include "base/err.h"
@@ -61,6 +62,25 @@ dt_status dt_device_ranks_create(dt_trainer *t, dt_train_device *d)
     return DT_OK;
 }
 
+dt_status dt_device_ranks_meet(dt_trainer *t)
+{
+    dt_device_ranks *r = t->device->ranks;
+    if (r->has_asked) {
+        return DT_OK;
+    }
+    DT_TRY(dt_device_wires_create(t, &r->wires));
+    r->has_asked = true;
+    return DT_OK;
+}
+
+void dt_device_ranks_leave(dt_trainer *t, dt_train_device *d)
+{
+    if (d->ranks != NULL) {
+        dt_device_wires_destroy(t, d->ranks->wires);
+        d->ranks->wires = NULL;
+    }
+}
+
 void dt_device_ranks_destroy(dt_train_device *d)
 {
     dt_device_ranks *r = d->ranks;
@@ -95,7 +115,7 @@ static dt_status to_device(const dt_train_device *d, void *to, const void *from,
 dt_status dt_device_ranks_fetch(const dt_train_device *d, const dt_device_finish *f)
 {
     const dt_device_ranks *r = d->ranks;
-    for (uint32_t k = 0; k < d->n_nodes; k++) {
+    for (uint32_t k = 0; k < d->n_nodes && r->wires == NULL; k++) {
         DT_TRY(to_host(d, r->node[k].data, d->grad + d->node[k].first * d->total, (size_t)d->total * sizeof(float)));
     }
     for (uint32_t i = 0; i < f->n_losses; i++) {
@@ -154,6 +174,21 @@ static dt_status sum_of_ranks(dt_trainer *t, dt_status mine)
     return dt_comm_agree(t->d.comm, dt_error_put(&why));
 }
 
+/* Nothing is queued for others before all know that all will. */
+static dt_status sum_between_devices(dt_trainer *t, dt_status mine)
+{
+    DT_TRY(dt_comm_agree(t->d.comm, mine));
+    return dt_device_wires_sum(t, t->device->ranks->wires);
+}
+
+/* Until the device has done what it was asked for. */
+static dt_status wait(dt_trainer *t)
+{
+    const dt_train_device *d = t->device;
+    return d->ranks->wires != NULL ? dt_device_wires_wait(t, d->ranks->wires)
+                                   : d->ops->stream_sync(d->device, d->compute);
+}
+
 /* ---- the norm ---------------------------------------------------------------------------------------------------- */
 
 /* A bucket's blocks, or this rank's of them: where they are among all of the arena, and among those of buckets. */
@@ -172,10 +207,10 @@ static dt_status measure(dt_trainer *t, const dt_device_finish *f, bool *is_fini
     double *sum = d->ranks->block_sum;
     int64_t block = 0, unit = 0;
     const size_t bytes = (size_t)blocks_of(d) * sizeof(double);
-    DT_TRY(copy_slices(d, d->grad, d->ranks->node[0].data, false));
+    DT_TRY(d->ranks->wires != NULL ? DT_OK : copy_slices(d, d->grad, d->ranks->node[0].data, false));
     DT_TRY(d->ops->measure(d->device, f, d->compute));
     DT_TRY(to_host(d, sum, d->block_sum, bytes));
-    DT_TRY(d->ops->stream_sync(d->device, d->compute));
+    DT_TRY(wait(t));
     for (uint32_t b = 0; b < r->n_buckets; b++) {
         const size_t n = blocks_at(t, b, d->slice[b].begin, d->slice[b].end, &block, &unit);
         memcpy(r->unit_sum + unit, sum + block, n * sizeof(*sum));
@@ -191,6 +226,18 @@ static dt_status measure(dt_trainer *t, const dt_device_finish *f, bool *is_fini
         *is_finite_p = *is_finite_p && isfinite(r->unit_sum[i]);
     }
     return to_device(d, d->block_sum, sum, bytes);
+}
+
+/* Sums between devices are brought to the host only now. */
+static dt_status find_bad(dt_trainer *t, int64_t *bad_p)
+{
+    const dt_train_device *d = t->device;
+    if (d->ranks->wires != NULL) {
+        t->scratch.gradient = d->ranks->node[0].data;
+        DT_TRY(copy_slices(d, d->grad, t->scratch.gradient, true));
+        DT_TRY(wait(t));
+    }
+    return dt_first_not_finite(t, bad_p);
 }
 
 static dt_status share_losses(dt_trainer *t, uint32_t n)
@@ -212,6 +259,13 @@ static dt_status share_params(dt_trainer *t)
     dt_train_device *d = t->device;
     float *params = d->ranks->params;
     const double begin = dt_clock_s();
+    if (d->ranks->wires != NULL) {
+        DT_TRY(dt_device_wires_share(t, d->ranks->wires));
+        DT_TRY(
+            wait(t)); /* here, where somebody looks; whoever waits for the stream from now on does not wait in vain */
+        t->times.share = dt_clock_s() - begin;
+        return DT_OK;
+    }
     DT_TRY(dt_reduce_share(t, params));
     t->times.share = dt_clock_s() - begin;
     for (uint32_t b = 0; b < t->reduce.n_buckets; b++) {
@@ -226,9 +280,9 @@ static dt_status update(dt_trainer *t, const dt_device_finish *f, dt_device_buff
 {
     dt_train_device *d = t->device;
     DT_TRY(d->ops->apply(d->device, f, d->compute));
-    DT_TRY(copy_slices(d, d->params, d->ranks->params, true));
+    DT_TRY(d->ranks->wires != NULL ? DT_OK : copy_slices(d, d->params, d->ranks->params, true));
     DT_TRY(to_host(d, b->result, d->result, sizeof(*b->result)));
-    DT_TRY(d->ops->stream_sync(d->device, d->compute));
+    DT_TRY(wait(t));
     b->result->bad = bad;
     return b->result->applied ? share_params(t) : DT_OK;
 }
@@ -238,9 +292,9 @@ dt_status dt_device_ranks_finish(dt_trainer *t, const dt_device_finish *f, dt_de
     const dt_train_device *d = t->device;
     bool is_finite = false;
     int64_t bad = -1;
-    DT_TRY(sum_of_ranks(t, mine));
+    DT_TRY(d->ranks->wires != NULL ? sum_between_devices(t, mine) : sum_of_ranks(t, mine));
     DT_TRY(measure(t, f, &is_finite));
-    DT_TRY(is_finite ? DT_OK : dt_first_not_finite(t, &bad));
+    DT_TRY(is_finite ? DT_OK : find_bad(t, &bad));
     DT_TRY(share_losses(t, f->n_losses));
     t->scratch.gradient = NULL; /* its buffer is the next step's */
     DT_TRY(update(t, f, b, bad));

@@ -350,6 +350,7 @@ dt_status dt_train_device_step(dt_trainer *t, dt_step_report *out)
     dt_train_device *d = t->device;
     dt_device_buffer *b = &d->buffer[t->state.step % DT_DEVICE_BUFFERS];
     const dt_device_buffer *before = &d->buffer[(t->state.step + 1) % DT_DEVICE_BUFFERS];
+    DT_TRY(d->ranks != NULL ? dt_device_ranks_meet(t) : DT_OK);
     dt_status st = run_leaves(t, b);
     if (d->ranks != NULL) {
         const dt_device_finish f = finish_of(t, b);

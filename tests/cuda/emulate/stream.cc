@@ -8,6 +8,7 @@
 
 #include <ctime>
 #include <deque>
+#include <unistd.h>
 
 namespace
 {
@@ -16,6 +17,7 @@ struct piece { /* of work, or a wait for another stream, where run is empty */
     std::function<void()> run;
     cudaStream_t after;
     uint64_t number;
+    std::function<bool()> attempt; /* work that other processes have a part in: done when it says so */
 };
 
 std::vector<cudaStream_t> streams; /* [0]: the legacy one; destroyed ones stay, what they have may still be done */
@@ -54,8 +56,16 @@ cudaStream_t create(bool is_blocking)
 
 bool is_ready(const dt_emulated_stream *s)
 {
-    const std::deque<piece> &q = s->queue->pieces;
-    return !q.empty() && (q.front().after == nullptr || q.front().after->done >= q.front().number);
+    std::deque<piece> &q = s->queue->pieces;
+    if (!q.empty() && q.front().attempt) {
+        dt_emulate_open_memory(true);
+        if (q.front().attempt()) {
+            q.front().attempt = {}; /* it is done, once */
+        }
+        dt_emulate_open_memory(false);
+    }
+    return !q.empty() && !q.front().attempt &&
+           (q.front().after == nullptr || q.front().after->done >= q.front().number);
 }
 
 void go_on(cudaStream_t s)
@@ -89,15 +99,25 @@ cudaStream_t any()
     return nullptr;
 }
 
+/* What has to go on for s to go on; NULL: that is up to another process. */
+cudaStream_t wanted_by(cudaStream_t s)
+{
+    while (s != nullptr && !is_ready(s)) {
+        s = s->queue->pieces.front().after;
+    }
+    return s;
+}
+
 void wait_for(cudaStream_t s, uint64_t number)
 {
     static const temper how = draw_temper();
     while (s->done < number) {
         cudaStream_t next = dt_emulate_draw(16) < how.stray ? any() : nullptr;
+        next = next == nullptr ? wanted_by(s) : next;
+        next = next == nullptr ? any() : next;
         if (next == nullptr) {
-            for (next = s; !is_ready(next);) {
-                next = next->queue->pieces.front().after;
-            }
+            usleep(50);
+            continue;
         }
         go_on(next);
     }
@@ -151,7 +171,7 @@ cudaStream_t dt_emulate_stream_of(cudaStream_t s)
 void dt_emulate_queue_wait(cudaStream_t s, cudaStream_t of, uint64_t number)
 {
     if (of->done < number && of != s) {
-        push(s, {{}, of, number});
+        push(s, {{}, of, number, {}});
     }
 }
 
@@ -166,7 +186,7 @@ void dt_emulate_enqueue(cudaStream_t handle, dt_emulated_work work)
     if (work.ask) {
         work.ask();
     }
-    push(s, {std::move(work.run), nullptr, 0});
+    push(s, {std::move(work.run), nullptr, 0, {}});
     maybe_go_on();
 }
 
@@ -174,6 +194,29 @@ void dt_emulate_end_capture(const dt_emulated_graph *g)
 {
     for (const cudaStream_t s : streams) {
         s->capture = s->capture == g ? nullptr : s->capture;
+    }
+}
+
+/* ---- work of other libraries (nccl/nccl.cc) ---------------------------------------------------------------------- */
+
+extern "C" __attribute__((visibility("default"))) void dt_emulated_enqueue(void *handle, bool (*attempt)(void *user),
+                                                                           void *user)
+{
+    const cudaStream_t s = dt_emulate_stream_of((cudaStream_t)handle);
+    if (s->capture != nullptr) {
+        dt_emulate_die("work with other processes is captured");
+    }
+    order_with_legacy(s);
+    push(s, {{}, nullptr, 0, [=] { return attempt(user); }});
+    maybe_go_on();
+}
+
+extern "C" __attribute__((visibility("default"))) void dt_emulated_touch(const void *p, size_t bytes, bool is_write)
+{
+    if (is_write) {
+        dt_emulate_writes((void *)p, bytes, "NCCL");
+    } else {
+        dt_emulate_reads(p, bytes, "NCCL");
     }
 }
 
@@ -274,7 +317,9 @@ cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t handle)
                  clock_gettime(CLOCK_MONOTONIC, &now);
                  e->ms = 1e3 * (double)now.tv_sec + 1e-6 * (double)now.tv_nsec;
              },
-             nullptr, 0});
+             nullptr,
+             0,
+             {}});
     e->is_recorded = true;
     e->stream = s;
     e->number = s->asked;
@@ -308,6 +353,11 @@ cudaError_t cudaEventSynchronize(cudaEvent_t e)
     return refused;
 }
 
+static bool is_open(cudaEvent_t e)
+{
+    return e->is_recorded && e->stream->done < e->number;
+}
+
 cudaError_t cudaEventQuery(cudaEvent_t e)
 {
     const cudaError_t bad = check_event(e);
@@ -315,7 +365,11 @@ cudaError_t cudaEventQuery(cudaEvent_t e)
         return bad;
     }
     maybe_go_on();
-    return !e->is_recorded || e->stream->done >= e->number ? cudaSuccess : cudaErrorNotReady;
+    const cudaStream_t next = is_open(e) ? wanted_by(e->stream) : nullptr;
+    if (next != nullptr && dt_emulate_draw(4) == 0) { /* who asks often enough gets there */
+        go_on(next);
+    }
+    return is_open(e) ? cudaErrorNotReady : cudaSuccess;
 }
 
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to)
