@@ -49,15 +49,16 @@ static void look(const void *self, dt_scene *out)
     out->n_vehicles = out->n_signals = 0;
     for (uint32_t i = 0; i < ipp_n(s); i++, out->n_vehicles++) {
         if (out->n_vehicles < out->cap_vehicles) {
-            const float size = step * 0.2F * (float)(s->place[i].level + 1);
-            out->vehicle[out->n_vehicles] = (dt_scene_vehicle){.x = (float)s->place[i].x * step,
-                                                               .y = (float)s->place[i].y * step,
-                                                               .heading = s->heading[i],
-                                                               .length = size,
-                                                               .width = size,
-                                                               .risk = NAN,
-                                                               .id = (int32_t)i,
-                                                               .agent = (int32_t)i};
+            const float size = step * 0.2F * (float)(s->place[i].level + 1), front = 0.5F * size;
+            out->vehicle[out->n_vehicles] =
+                (dt_scene_vehicle){.x = (float)s->place[i].x * step + front * cosf(s->heading[i]),
+                                   .y = (float)s->place[i].y * step + front * sinf(s->heading[i]),
+                                   .heading = s->heading[i],
+                                   .length = size,
+                                   .width = size,
+                                   .risk = NAN,
+                                   .id = (int32_t)i,
+                                   .agent = (int32_t)i};
         }
     }
     for (int32_t y = 0; y < s->points; y++) {

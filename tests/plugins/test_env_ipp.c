@@ -552,7 +552,13 @@ static void test_scene(void **state)
         n_red += signal[i].state == DT_SCENE_RED;
         n_green += signal[i].state == DT_SCENE_GREEN;
     }
-    assert_true(vehicle[3].x == 5.0F * (float)r.self->place[3].x && vehicle[3].agent == 3);
+    for (int i = 0; i < 4; i++) { /* the middle of its front is half of its length ahead */
+        const dt_scene_vehicle *v = &vehicle[i];
+        near((double)(v->x - 0.5F * v->length * cosf(v->heading)), 5.0 * r.self->place[i].x, 1e-4);
+        near((double)(v->y - 0.5F * v->length * sinf(v->heading)), 5.0 * r.self->place[i].y, 1e-4);
+        near((double)v->length, 1.0 + r.self->place[i].level, 1e-5);
+        assert_true(v->agent == i && v->id == i);
+    }
     assert_true(n_red > 10 && n_green > 10 && n_red + n_green < 121);
     close_env();
 }
