@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Service "dtrain.rollout/1", acting: a round of all instances of this rank, in turn with learning, or ahead: by
- * threads of its own, with parameters that stay as they were when it began, into a buffer of its own. Nothing that a
+ * threads of its own (on a device: by turns between the steps of learning), with parameters that stay as they were when
+ * it began, into a buffer of its own. Nothing that a
  * checkpoint keeps changes before a collect takes the round, so that a run that ends in between acts it once more.
  */
 #include <config.h>
@@ -202,6 +203,37 @@ static void *ahead_main(void *arg)
     return NULL;
 }
 
+/* A device is asked by the thread that learns, between steps; others step environments. */
+static bool is_in_turns(const dt_rollout *r)
+{
+    return dt_policy_is_asked(r->policy);
+}
+
+static void take_turns(dt_rollout *r, uint64_t n)
+{
+    dt_collector *c = &r->track[0].collector;
+    const double from = dt_clock_s();
+    DT_TRACE_N("rollout", "act ahead", "round", r->collects + 1);
+    const dt_status st = dt_collect_turns(c, n);
+    r->ahead.beside_s += dt_clock_s() - from;
+    if (st == DT_OK) {
+        return; /* there are more */
+    }
+    dt_error_take(&r->ahead.error, st < 0 ? st : DT_OK);
+    c->buffer->is_filled = st == DT_DONE;
+    r->ahead.is_running = false;
+}
+
+/* As many as make a round in an epoch of learning. */
+void dt_rollout_ahead_beside(dt_rollout *r)
+{
+    if (r->ahead.is_running && is_in_turns(r)) {
+        const dt_collector *c = &r->track[0].collector;
+        const uint64_t steps = dt_trainer_steps_per_epoch(r->stage->trainer);
+        take_turns(r, c->turns / (steps > 0 ? steps : 1) + 1);
+    }
+}
+
 static dt_status begin_ahead(dt_rollout *r)
 {
     if (!r->d.has_ahead) {
@@ -217,6 +249,12 @@ static dt_status begin_ahead(dt_rollout *r)
     }
     DT_TRY(dt_policy_hold(r->policy));
     make_ready(r, &r->next, stops_ahead, r);
+    if (is_in_turns(r)) {
+        dt_collect_open(&r->track[0].collector, r->collects * r->d.steps, 0, dt_vector_groups(r->vector));
+        r->ahead.beside_s = 0;
+        r->ahead.is_begun = r->ahead.is_running = true;
+        return DT_OK;
+    }
     if (pthread_create(&r->ahead.thread, NULL, ahead_main, r) != 0) {
         return DT_FAIL(DT_EUNSUPPORTED, "the system refused to start the thread that collects beside learning");
     }
@@ -232,7 +270,11 @@ dt_status dt_rollout_ahead_begin(dt_rollout *r, dt_train *t)
 
 void dt_rollout_ahead_rest(dt_rollout *r)
 {
-    if (r->ahead.is_running) {
+    if (r->ahead.is_running && is_in_turns(r)) {
+        const double beside = r->ahead.beside_s;
+        take_turns(r, UINT64_MAX);
+        r->ahead.beside_s = beside; /* the rest is waited for */
+    } else if (r->ahead.is_running) {
         const double from = dt_clock_s();
         DT_TRACE("rollout", "wait for the round ahead");
         pthread_join(r->ahead.thread, NULL);

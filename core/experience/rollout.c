@@ -39,10 +39,6 @@ static dt_status check_desc(const dt_rollout *r)
                        "history",
                        d->steps, d->window);
     }
-    if (d->has_ahead && r->stage->d.device_ops != NULL) {
-        return DT_FAIL(DT_ECONFIG, "a round is collected ahead on the CPU alone, and learning is on a device; set "
-                                   "the phase's overlap = 0, or engine.device = cpu");
-    }
     if (d->n_kept > DT_ROLLOUT_MAX_KEPT) {
         return DT_FAIL(DT_EPLUGIN, "a rollout is asked to keep %u values; at most %d are possible", d->n_kept,
                        DT_ROLLOUT_MAX_KEPT);

@@ -140,6 +140,7 @@ void dt_rollout_scale(dt_rollout *r, dt_buffer *b);
 dt_status dt_rollout_act(dt_rollout *r, dt_trainer *t) DT_NODISCARD;
 dt_status dt_rollout_ahead_prepare(dt_rollout *r) DT_NODISCARD;
 dt_status dt_rollout_ahead_begin(dt_rollout *r, dt_train *t);
+void dt_rollout_ahead_beside(dt_rollout *r); /* after a step of learning: on a device it goes on now */
 void dt_rollout_ahead_rest(dt_rollout *r);
 dt_status dt_rollout_ahead_wait(dt_rollout *r) DT_NODISCARD;
 void dt_rollout_ahead_take(dt_rollout *r);

@@ -47,4 +47,4 @@ static const dt_rollout_api service = {.struct_size = sizeof(dt_rollout_api),
                                        .ahead = dt_rollout_ahead_begin};
 
 const dt_stage_rollouts dt_experience = {
-    .service = &service, .settle = dt_rollout_settle, .destroy = dt_rollout_destroy};
+    .service = &service, .beside = dt_rollout_ahead_beside, .settle = dt_rollout_settle, .destroy = dt_rollout_destroy};

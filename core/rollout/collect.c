@@ -13,21 +13,12 @@
 #include <math.h>
 #include <string.h>
 
-typedef struct turn { /* of a group: what its last round left is looked at; later its actions are taken */
-    uint32_t t, group, begin, end;
-    uint32_t place;
-    bool infers, is_asked; /* it has values, of agents that the policy is at */
-} turn;
-
 typedef struct draw { /* of one step */
     dt_collector *c;
-    uint64_t first_step;
     dt_dist dist;
     dt_rng_stream stream;
     uint64_t sample; /* of the instance being drawn for */
     uint32_t t;
-    double now;                   /* when the last half of a turn ended */
-    turn turn[DT_COLLECT_PLACES]; /* under way, by place */
 } draw;
 
 static uint32_t number_of(const dt_collector *c, uint32_t i)
@@ -121,7 +112,7 @@ static void choose_rows(const dt_collector *c, uint32_t t, uint32_t begin, uint3
     size[1 + b->l->spec.n_symbols] = end - begin;
 }
 
-static dt_status run(const dt_collector *c, const turn *x)
+static dt_status run(const dt_collector *c, const dt_turn *x)
 {
     const dt_actor *p = c->actor;
     int64_t size[2 + DT_ENV_MAX_SYMBOLS] = {0};
@@ -133,7 +124,7 @@ static dt_status run(const dt_collector *c, const turn *x)
     return p->run(p->user, size, p->field);
 }
 
-static dt_status ask_for(const dt_collector *c, turn *x)
+static dt_status ask_for(const dt_collector *c, dt_turn *x)
 {
     const dt_actor *p = c->actor;
     const uint32_t n = (x->end - x->begin + p->unit - 1) / p->unit;
@@ -169,11 +160,11 @@ static void put(const dt_collector *c, uint32_t t, uint32_t begin, uint32_t end)
 }
 
 /* Seconds since the last lap. */
-static double lap(draw *d)
+static double lap(dt_collector *c)
 {
-    const double before = d->now;
-    d->now = dt_clock_s();
-    return d->now - before;
+    const double before = c->now;
+    c->now = dt_clock_s();
+    return c->now - before;
 }
 
 static dt_status ask(const dt_collector *c)
@@ -190,14 +181,13 @@ static dt_status wait_for(const dt_collector *c, uint32_t g)
 }
 
 /* Looks at what the last round of a group left, and hands it to the policy. */
-static dt_status look(draw *d, turn *x)
+static dt_status look(dt_collector *c, dt_turn *x)
 {
-    dt_collector *c = d->c;
     const bool is_last = x->t == c->buffer->d.steps;
     dt_vector_range(c->vector, x->group, &x->begin, &x->end);
     if (x->t > 0) {
         DT_TRY(wait_for(c, x->group));
-        c->wait_s += lap(d);
+        c->wait_s += lap(c);
     }
     put(c, x->t, x->begin, x->end);
     x->infers = !is_last || c->bootstraps;
@@ -205,19 +195,19 @@ static dt_status look(draw *d, turn *x)
         DT_TRACE_N("policy", "look", "group", x->group);
         DT_TRY(c->actor->places > 0 ? ask_for(c, x) : run(c, x));
     }
-    c->policy_s += lap(d);
+    c->policy_s += lap(c);
     return DT_OK;
 }
 
 /* Acts on it, and begins the group's next round. */
-static dt_status act_on(draw *d, turn *x)
+static dt_status act_on(draw *d, dt_turn *x)
 {
     dt_collector *c = d->c;
     const bool is_last = x->t == c->buffer->d.steps;
     size_t row = 0;
     DT_TRACE_N("policy", "act", "group", x->group);
     c->step = d->t = x->t;
-    c->key.step = d->first_step + x->t;
+    c->key.step = c->first_step + x->t;
     dt_rng_stream_init(&d->stream, &c->key);
     if (x->is_asked) {
         x->is_asked = false;
@@ -226,7 +216,7 @@ static dt_status act_on(draw *d, turn *x)
     for (uint32_t i = x->begin; i < x->end && x->infers; i++) {
         DT_TRY(take_rows(d, i, !is_last, &row));
     }
-    c->policy_s += lap(d);
+    c->policy_s += lap(c);
     if (!is_last) {
         dt_vector_post(c->vector, x->group);
     }
@@ -234,52 +224,72 @@ static dt_status act_on(draw *d, turn *x)
 }
 
 /* Nothing may be under way when we leave; what was wrong is told first. */
-static dt_status leave(draw *d, uint32_t begin, uint32_t end, dt_status st)
+static dt_status leave(dt_collector *c, dt_status st)
 {
-    const dt_actor *p = d->c->actor;
+    const dt_actor *p = c->actor;
     dt_error reason;
     dt_error_take(&reason, st);
     for (uint32_t i = 0; i < p->places; i++) {
-        if (d->turn[i].is_asked && p->answer(p->user, i) < 0) {
+        if (c->turn[i].is_asked && p->answer(p->user, i) < 0) {
             dt_error_clear();
         }
     }
-    dt_vector_drain(d->c->vector, begin, end);
+    dt_vector_drain(c->vector, c->begin, c->begin + c->groups);
     return dt_error_put(&reason);
 }
 
-static dt_status begin_turn(draw *d, turn *x, bool is_first)
+void dt_collect_open(dt_collector *c, uint64_t first_step, uint32_t begin, uint32_t end)
 {
-    d->c->step = x->t;
-    DT_TRY(is_first ? ask(d->c) : DT_OK);
-    return look(d, x);
+    const uint32_t n = end - begin, wished = c->actor->places > 0 ? c->actor->places : 1;
+    memset(c->turn, 0, sizeof(c->turn));
+    c->first_step = first_step;
+    c->begin = begin;
+    c->groups = n;
+    c->places = wished < n ? wished : n;
+    c->at = 0;
+    c->turns = (uint64_t)(c->buffer->d.steps + 1) * n;
+    c->policy_s = c->wait_s = 0;
 }
 
 /* Turns are numbered step by step, in each group by group. With one place a group acts at once; with more, a turn's
  * actions are taken when its place is wanted for the turn that many later. No group is behind itself: there are at
  * least as many as places in use. */
-dt_status dt_collect_groups(dt_collector *c, uint64_t first_step, uint32_t begin, uint32_t end)
+static dt_status take_turn(draw *d, uint64_t k)
+{
+    dt_collector *c = d->c;
+    dt_turn *x = &c->turn[k % c->places];
+    DT_TRY(k >= c->places ? act_on(d, x) : DT_OK);
+    if (k >= c->turns) {
+        return DT_OK;
+    }
+    *x = (dt_turn){.t = (uint32_t)(k / c->groups), .place = (uint32_t)(k % c->places)};
+    x->group = c->begin + (uint32_t)(k % c->groups);
+    c->step = x->t;
+    DT_TRY(k % c->groups == 0 ? ask(c) : DT_OK);
+    return look(c, x);
+}
+
+dt_status dt_collect_turns(dt_collector *c, uint64_t n)
 {
     const dt_env_spec *s = &c->buffer->l->spec;
-    const uint32_t n = end - begin, wished = c->actor->places > 0 ? c->actor->places : 1;
-    const uint64_t places = wished < n ? wished : n, turns = (uint64_t)(c->buffer->d.steps + 1) * n;
-    draw d = {.c = c, .first_step = first_step, .dist = {.choices = s->choices, .low = s->low, .high = s->high}};
+    draw d = {.c = c, .dist = {.choices = s->choices, .low = s->low, .high = s->high}};
     d.dist.n_heads = s->n_heads;
     d.dist.n_continuous = s->n_continuous;
-    c->policy_s = c->wait_s = 0;
-    d.now = dt_clock_s();
-    for (uint64_t k = 0; k < turns + places; k++) {
-        turn *x = &d.turn[k % places];
-        dt_status st = k >= places ? act_on(&d, x) : DT_OK;
-        if (st == DT_OK && k < turns) {
-            *x = (turn){.t = (uint32_t)(k / n), .group = begin + (uint32_t)(k % n), .place = (uint32_t)(k % places)};
-            st = begin_turn(&d, x, k % n == 0);
-        }
+    c->now = dt_clock_s();
+    for (; n > 0 && c->at < c->turns + c->places; n--) {
+        const dt_status st = take_turn(&d, c->at++);
         if (st < 0) {
-            return leave(&d, begin, end, st);
+            return leave(c, st);
         }
     }
-    return DT_OK;
+    return c->at < c->turns + c->places ? DT_OK : DT_DONE;
+}
+
+dt_status dt_collect_groups(dt_collector *c, uint64_t first_step, uint32_t begin, uint32_t end)
+{
+    dt_collect_open(c, first_step, begin, end);
+    const dt_status st = dt_collect_turns(c, UINT64_MAX);
+    return st < 0 ? st : DT_OK;
 }
 
 dt_status dt_collect_run(dt_collector *c, uint64_t first_step)

@@ -33,6 +33,12 @@ typedef struct dt_actor {
     const float *kept[DT_ROLLOUT_MAX_KEPT]; /* of the buffer's desc.kept */
 } dt_actor;
 
+typedef struct dt_turn { /* of a group: what its last round left is looked at; later its actions are taken */
+    uint32_t t, group, begin, end;
+    uint32_t place;
+    bool infers, is_asked; /* it has values, of agents that the policy is at */
+} dt_turn;
+
 typedef struct dt_collector {
     dt_vector *vector;
     dt_buffer *buffer; /* its instances include those of the vector */
@@ -49,6 +55,12 @@ typedef struct dt_collector {
     void *stops_user;
     double policy_s, wait_s;
     uint32_t step; /* the one it is at, or failed at */
+
+    /* a round of groups from `begin` on, turn by turn */
+    uint64_t first_step, at, turns;
+    uint32_t begin, groups, places;
+    dt_turn turn[DT_COLLECT_PLACES]; /* under way, by place */
+    double now;                      /* when the last half of a turn ended */
 } dt_collector;
 
 /* buffer steps 0 .. steps of the vector's instances; first_step names the random numbers. Errors: what environments and
@@ -56,5 +68,9 @@ typedef struct dt_collector {
 dt_status dt_collect_run(dt_collector *c, uint64_t first_step) DT_NODISCARD;
 /* The same for groups [begin, end) alone; the caller calls dt_buffer_begin before, and sets is_filled afterwards. */
 dt_status dt_collect_groups(dt_collector *c, uint64_t first_step, uint32_t begin, uint32_t end) DT_NODISCARD;
+/* The same, turn by turn: a turn is a step of a group. DT_DONE: that was the last. Nothing is under way behind the end
+ * or an error. */
+void dt_collect_open(dt_collector *c, uint64_t first_step, uint32_t begin, uint32_t end);
+dt_status dt_collect_turns(dt_collector *c, uint64_t n) DT_NODISCARD;
 
 #endif

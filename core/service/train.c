@@ -364,6 +364,9 @@ static dt_status train_step(dt_train *t, dt_step_report *out)
     dt_stage *s = stage_of(t);
     (void)dt_fault("train.step"); /* tests meet it here */
     const dt_status st = dt_trainer_step(s->trainer, out);
+    if (st == DT_OK && s->rollout != NULL) {
+        s->d.rollouts->beside(s->rollout);
+    }
     const dt_graph_loss *loss = NULL;
     const uint32_t n = dt_graph_losses(dt_trainer_graph(s->trainer), &loss);
     for (uint32_t i = 0; st == DT_OK && i < n; i++) {

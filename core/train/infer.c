@@ -101,7 +101,7 @@ static dt_status begin_round(infer_round *r)
         return dt_pool_run(r->t->lanes.pool, infer_job, r);
     }
     DT_TRY(dt_pool_run(r->t->lanes.pool, read_job, r));
-    return dt_device_infer_begin(r->c->device, r->place, r->n, r->c->step_input);
+    return dt_device_infer_begin(r->c->device, r->place, r->n, r->t->state.step, r->c->step_input);
 }
 
 static dt_status end_round(const infer_round *r)

@@ -120,6 +120,9 @@ dt_status dt_policy_begin(dt_policy *p)
     p->version = ++p->t->state.params_version;
     p->step = p->t->state.step;
     p->params = p->t->state.params;
+    if (p->c.device != NULL) {
+        dt_device_infer_let_go(p->c.device);
+    }
     return dt_bind_step_inputs(p->t, &p->c);
 }
 
@@ -140,7 +143,7 @@ dt_status dt_policy_make_room(dt_policy *p)
     }
     DT_TRY(dt_map_arena(p->t, &p->held));
     p->held_bytes = p->t->state.arena_bytes;
-    return DT_OK;
+    return p->c.device != NULL ? dt_device_infer_make_room(p->c.device) : DT_OK;
 }
 
 dt_status dt_policy_hold(dt_policy *p)
@@ -150,7 +153,11 @@ dt_status dt_policy_hold(dt_policy *p)
     const uint32_t n = dt_plan_step_inputs(p->c.plan, &name, &count);
     float *at = p->inputs;
     DT_TRY(dt_policy_begin(p));
-    memcpy(p->held, p->t->state.params, p->held_bytes);
+    if (p->c.device != NULL) {
+        DT_TRY(dt_device_infer_hold(p->c.device));
+    } else {
+        memcpy(p->held, p->t->state.params, p->held_bytes);
+    }
     p->params = p->held;
     for (uint32_t i = 0; i < n; i++) {
         memcpy(at, p->c.step_input[i], (size_t)count[i] * sizeof(*at));
@@ -177,6 +184,7 @@ dt_status dt_policy_save(const dt_policy *p, dt_str *out)
 {
     const dt_param_table *all = p->t->d.params;
     const uint64_t head[] = {p->step, p->n_inputs, n_trained(p)};
+    DT_TRY(p->c.device != NULL ? dt_device_infer_held_get(p->c.device, p->held) : DT_OK);
     dt_str_add_n(out, (const char *)head, sizeof(head));
     dt_str_add_n(out, (const char *)p->inputs, p->n_inputs * sizeof(float));
     for (uint32_t i = 0; i < all->n; i++) {
@@ -203,6 +211,7 @@ dt_status dt_policy_load(dt_policy *p, const void *data, size_t size)
                        (unsigned long long)p->n_inputs, (unsigned long long)bytes);
     }
     DT_TRY(dt_policy_hold(p));
+    DT_TRY(p->c.device != NULL ? dt_device_infer_held_get(p->c.device, p->held) : DT_OK);
     p->step = head[0];
     at += sizeof(head);
     memcpy(p->inputs, at, p->n_inputs * sizeof(float));
@@ -214,7 +223,7 @@ dt_status dt_policy_load(dt_policy *p, const void *data, size_t size)
             at += some;
         }
     }
-    return DT_OK;
+    return p->c.device != NULL ? dt_device_infer_held_set(p->c.device, p->held) : DT_OK;
 }
 
 /* ---- acting ------------------------------------------------------------------------------------------------------ */
@@ -253,7 +262,7 @@ dt_status dt_policy_put(dt_policy *p, uint32_t place, uint32_t i, uint32_t n, co
 dt_status dt_policy_ask(dt_policy *p, uint32_t place, uint32_t n)
 {
     DT_TRACE_N("policy", "ask", "pieces", n);
-    return dt_device_infer_begin(p->c.device, place, n, p->c.step_input);
+    return dt_device_infer_begin(p->c.device, place, n, p->step, p->c.step_input);
 }
 
 dt_status dt_policy_answer(dt_policy *p, uint32_t place)

@@ -46,7 +46,7 @@ const dt_view *dt_policy_output(const dt_policy *p, uint32_t place, const char *
 /* Step inputs as they are set now, for the runs that follow. Errors: DT_EPLUGIN (one that was never set). */
 dt_status dt_policy_begin(dt_policy *p) DT_NODISCARD;
 /* The same with parameters and step inputs that stay as they are now, whatever the trainer learns, until the next begin
- * or hold; make_room before, once. On the CPU. Saved: bytes appended to out, without frozen parameters; loaded instead
+ * or hold; make_room before, once. Saved: bytes appended to out, without frozen parameters; loaded instead
  * of those of now. Errors: DT_ENOMEM, as begin; load: DT_EDATA (other parameters). */
 dt_status dt_policy_make_room(dt_policy *p) DT_NODISCARD;
 dt_status dt_policy_hold(dt_policy *p) DT_NODISCARD;

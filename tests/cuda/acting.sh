@@ -66,6 +66,16 @@ for world in pole pendulum grid merge; do
     echo "$world: the same bits with 1, 2 and 4 in flight"
 done
 
+# the next round beside learning, by the parameters of before it
+train pole beside --set phase2_ppo.overlap=1 --set phase2_ppo.iterations=4 --set engine.in_flight=1 --no-graphs ||
+    fail "beside learning: exit code $?"
+DT_EMULATED_SEED=5 train pole beside-4 --set phase2_ppo.overlap=1 --set phase2_ppo.iterations=4 \
+    --set engine.in_flight=4 --max-steps 6 || fail "beside learning, to be stopped: exit code $?"
+DT_EMULATED_SEED=6 "$build/dtrain" run --resume "$work/beside-4" --device cuda --max-steps 1000 -q 2>"$work/said" ||
+    fail "beside learning, resumed: exit code $?"
+same beside beside-4 "beside learning, stopped and resumed"
+echo "the same bits beside learning, stopped and resumed"
+
 train pole stopped --max-steps 3 || fail "to be stopped: exit code $?"
 "$build/dtrain" run --resume "$work/stopped" --device cuda --max-steps 1000 --set engine.in_flight=4 -q 2>"$work/said" ||
     fail "resumed: exit code $?"

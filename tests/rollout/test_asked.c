@@ -29,22 +29,23 @@ typedef struct seen { /* what is left of some rounds */
 typedef struct way { /* to act */
     const char *in_flight, *workers, *graphs;
     uint32_t threads;
-    bool on_cpu;
+    bool on_cpu, is_ahead;
 } way;
 
 static void open_world(world *w, const char *env, const way *how)
 {
     char text[6][64];
-    const char *settings[8] = {"engine.synchronous=false", "engine.slice_rows=4096"};
+    const char *settings[9] = {"engine.synchronous=false", "engine.slice_rows=4096"};
     snprintf(text[0], sizeof(text[0]), "env.id=%s", env);
     snprintf(text[1], sizeof(text[1]), "tiny.steps=%d", STEPS);
     snprintf(text[2], sizeof(text[2]), "engine.in_flight=%s", how->in_flight);
     snprintf(text[3], sizeof(text[3]), "env.workers=%s", how->workers);
     snprintf(text[4], sizeof(text[4]), "engine.graphs=%s", how->graphs);
-    for (int i = 0; i < 5; i++) {
+    snprintf(text[5], sizeof(text[5]), "tiny.ahead=%s", how->is_ahead ? "true" : "false");
+    for (int i = 0; i < 6; i++) {
         settings[2 + i] = text[i];
     }
-    settings[7] = NULL;
+    settings[8] = NULL;
     world_open(w, settings, NULL);
     w->threads = how->threads;
     if (!how->on_cpu) {
@@ -73,19 +74,22 @@ static void test_bits(void **state)
 {
     (void)state;
     static const char *const env[] = {"counter", "crowd", "torque"};
-    static const way ways[] = {{"1", "0", "true", 1, false},  {"2", "0", "true", 1, false},
-                               {"4", "0", "false", 1, false}, {"8", "0", "true", 1, false},
-                               {"1", "2", "true", 2, false},  {"2", "3", "true", 2, false},
-                               {"3", "1", "false", 3, false}, {"2", "0", "true", 4, false}};
+    static const way ways[] = {{"1", "0", "true", 1, false, false},  {"2", "0", "true", 1, false, false},
+                               {"4", "0", "false", 1, false, false}, {"8", "0", "true", 1, false, false},
+                               {"1", "2", "true", 2, false, false},  {"2", "3", "true", 2, false, false},
+                               {"3", "1", "false", 3, false, false}, {"2", "0", "true", 4, false, false}};
     static seen cpu, device;
-    const way first = {"1", "0", "true", 2, true};
-    for (size_t e = 0; e < sizeof(env) / sizeof(env[0]); e++) {
-        act(env[e], &first, &cpu);
+    for (size_t e = 0; e < 2 * sizeof(env) / sizeof(env[0]); e++) {
+        const bool is_ahead = e % 2 != 0; /* between the steps of learning, by the parameters of before it */
+        const way first = {"1", "0", "true", 2, true, is_ahead};
+        act(env[e / 2], &first, &cpu);
         for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
-            act(env[e], &ways[i], &device);
+            way how = ways[i];
+            how.is_ahead = is_ahead;
+            act(env[e / 2], &how, &device);
             if (memcmp(&cpu, &device, sizeof(cpu)) != 0) {
-                fail_msg("%s: other bits with %s in flight, %s workers, graphs %s, %u threads", env[e],
-                         ways[i].in_flight, ways[i].workers, ways[i].graphs, ways[i].threads);
+                fail_msg("%s%s: other bits with %s in flight, %s workers, graphs %s, %u threads", env[e / 2],
+                         is_ahead ? ", ahead" : "", how.in_flight, how.workers, how.graphs, how.threads);
             }
         }
     }
@@ -100,9 +104,9 @@ static void test_waits(void **state)
         way how;
         uint32_t groups, drains;
     } cases[] = {
-        {{"1", "0", "true", 1, false}, 1, STEPS + 1}, {{"2", "0", "true", 1, false}, 2, 1},
-        {{"3", "0", "true", 1, false}, 3, 1},         {{"2", "2", "true", 3, false}, 4, 1},
-        {{"8", "0", "true", 1, false}, INSTANCES, 1},
+        {{"1", "0", "true", 1, false, false}, 1, STEPS + 1}, {{"2", "0", "true", 1, false, false}, 2, 1},
+        {{"3", "0", "true", 1, false, false}, 3, 1},         {{"2", "2", "true", 3, false, false}, 4, 1},
+        {{"8", "0", "true", 1, false, false}, INSTANCES, 1},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         world w;
@@ -142,7 +146,7 @@ static dt_status try_rounds(world *w, const way *how)
 static void test_failed_launches(void **state)
 {
     (void)state;
-    static const way how = {"2", "1", "true", 2, false};
+    static const way how = {"2", "1", "true", 2, false, true};
     uint32_t n_failed = 0;
     for (uint32_t n = 1;; n += 7) {
         world w;
@@ -166,7 +170,7 @@ static void test_failed_launches(void **state)
 static void test_failed_allocations(void **state)
 {
     (void)state;
-    static const way how = {"4", "0", "true", 1, false};
+    static const way how = {"4", "0", "true", 1, false, true};
     uint32_t n_failed = 0;
     world w;
     assert_done(try_rounds(&w, &how));

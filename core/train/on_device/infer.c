@@ -21,9 +21,10 @@ typedef struct infer_class { /* of runs with as many slices, or fewer */
     uint32_t leaves;
     dt_device_exec *exec;
     dt_device_input input;
-    bool is_warm;                                   /* it ran once without a graph */
-    dt_device_graph *graph[DT_DEVICE_INFER_PLACES]; /* NULL: not captured so far */
-    const float *params[DT_DEVICE_INFER_PLACES];    /* that each graph reads */
+    bool is_warm; /* it ran once without a graph */
+    /* by place; [1]: of held parameters */
+    dt_device_graph *graph[2][DT_DEVICE_INFER_PLACES]; /* NULL: not captured so far */
+    const float *params[2][DT_DEVICE_INFER_PLACES];    /* that each graph reads */
 } infer_class;
 
 typedef struct infer_place {
@@ -47,6 +48,8 @@ struct dt_device_infer {
     uint32_t n_classes, n_outputs;
     size_t output_bytes; /* of a run, at capacity */
     char *arena;         /* activations: runs follow each other on one stream */
+    float *held;         /* device: parameters; NULL: no room was made */
+    bool is_held;        /* runs read them */
     infer_place place[DT_DEVICE_INFER_PLACES];
     bool was_begun;
 };
@@ -219,13 +222,15 @@ void dt_device_infer_destroy(dt_device_infer *x)
     wait_for_all(x);
     for (uint32_t c = 0; c < x->n_classes; c++) {
         for (uint32_t i = 0; i < DT_DEVICE_INFER_PLACES; i++) {
-            x->d->ops->graph_destroy(x->d->device, x->class[c].graph[i]);
+            x->d->ops->graph_destroy(x->d->device, x->class[c].graph[0][i]);
+            x->d->ops->graph_destroy(x->d->device, x->class[c].graph[1][i]);
         }
         dt_device_exec_destroy(x->class[c].exec);
     }
     for (uint32_t i = 0; i < DT_DEVICE_INFER_PLACES; i++) {
         drop_place(x, &x->place[i]);
     }
+    dt_device_give(x->d->ops, x->d->device, x->held);
     dt_device_give(x->d->ops, x->d->device, x->arena);
     dt_plan_destroy(x->plan);
     dt_free(x);
@@ -273,17 +278,63 @@ dt_status dt_device_infer_put(dt_device_infer *x, uint32_t place, uint32_t i, ui
     return dt_device_pack(&x->source, &class_of(x, n)->input, x->source.slice_cap, slice, i, p->pinned);
 }
 
-static void write_head(const dt_device_infer *x, const infer_class *k, char *pinned, const float *const *step_input)
+static void write_head(const dt_device_infer *x, const infer_class *k, char *pinned, uint64_t step,
+                       const float *const *step_input)
 {
     dt_device_control *control = (dt_device_control *)(void *)pinned;
     const char *const *name = NULL;
     const int64_t *count = NULL;
     const uint32_t n = dt_plan_step_inputs(x->plan, &name, &count);
-    *control = (dt_device_control){
-        .run = {.seed = x->t->c.seed, .step = x->t->state.step, .phase = x->t->c.phase, .training = 0}};
+    *control = (dt_device_control){.run = {.seed = x->t->c.seed, .step = step, .phase = x->t->c.phase, .training = 0}};
     for (uint32_t i = 0; i < n; i++) {
         memcpy(pinned + k->input.step[i], step_input[i], (size_t)count[i] * sizeof(float));
     }
+}
+
+/* ---- parameters -------------------------------------------------------------------------------------------------- */
+
+static const float *params_of(const dt_device_infer *x)
+{
+    return x->is_held ? x->held : x->d->params;
+}
+
+static size_t params_bytes(const dt_device_infer *x)
+{
+    return (size_t)x->t->d.params->total * sizeof(float);
+}
+
+dt_status dt_device_infer_make_room(dt_device_infer *x)
+{
+    void *p = NULL;
+    DT_TRY(dt_device_take(x->d->ops, x->d->device, params_bytes(x), &p));
+    x->held = p;
+    return DT_OK;
+}
+
+/* Behind the steps that were launched, before those that will be. */
+dt_status dt_device_infer_hold(dt_device_infer *x)
+{
+    DT_TRY(dt_train_device_push(x->t));
+    DT_TRY(x->d->ops->copy(x->d->device, x->held, x->d->params, params_bytes(x), DT_DEVICE_WITHIN, x->d->compute));
+    x->is_held = true;
+    return DT_OK;
+}
+
+void dt_device_infer_let_go(dt_device_infer *x)
+{
+    x->is_held = false;
+}
+
+dt_status dt_device_infer_held_get(const dt_device_infer *x, float *to)
+{
+    DT_TRY(x->d->ops->copy(x->d->device, to, x->held, params_bytes(x), DT_DEVICE_TO_HOST, x->d->compute));
+    return x->d->ops->stream_sync(x->d->device, x->d->compute);
+}
+
+dt_status dt_device_infer_held_set(dt_device_infer *x, const float *from)
+{
+    DT_TRY(x->d->ops->copy(x->d->device, x->held, from, params_bytes(x), DT_DEVICE_TO_DEVICE, x->d->compute));
+    return x->d->ops->stream_sync(x->d->device, x->d->compute);
 }
 
 /* ---- run --------------------------------------------------------------------------------------------------------- */
@@ -303,7 +354,7 @@ static dt_status bind(dt_device_infer *x, const infer_class *k, const infer_plac
                                  .run = &((const dt_device_control *)(const void *)p->device)->run,
                                  .field = field,
                                  .step_input = step_input,
-                                 .params = x->d->params};
+                                 .params = params_of(x)};
     return dt_device_exec_bind(k->exec, &feed);
 }
 
@@ -336,11 +387,11 @@ static dt_status run_all(dt_device_infer *x, const infer_class *k, const infer_p
 static dt_status capture(dt_device_infer *x, infer_class *k, uint32_t place)
 {
     const dt_device_ops *ops = x->d->ops;
-    dt_device_graph *g = NULL;
+    dt_device_graph *g = NULL, **graph = &k->graph[x->is_held][place];
     dt_error reason;
     DT_TRACE("device", "capture");
-    ops->graph_destroy(x->d->device, k->graph[place]);
-    k->graph[place] = NULL;
+    ops->graph_destroy(x->d->device, *graph);
+    *graph = NULL;
     DT_TRY(ops->capture_begin(x->d->device, x->d->compute));
     const dt_status st = run_all(x, k, &x->place[place]);
     dt_error_take(&reason, st);
@@ -352,8 +403,8 @@ static dt_status capture(dt_device_infer *x, infer_class *k, uint32_t place)
     if (end < 0) {
         return DT_CONTEXT(end, "capturing what infers; --no-graphs does without");
     }
-    k->graph[place] = g;
-    k->params[place] = x->d->params;
+    *graph = g;
+    k->params[x->is_held][place] = params_of(x);
     return DT_OK;
 }
 
@@ -365,23 +416,24 @@ static dt_status launch(dt_device_infer *x, infer_class *k, uint32_t place)
         return DT_OK;
     }
     /* values of parameters may change under a graph, their address may not */
-    if (k->graph[place] == NULL || k->params[place] != x->d->params) {
+    if (k->graph[x->is_held][place] == NULL || k->params[x->is_held][place] != params_of(x)) {
         DT_TRY(capture(x, k, place));
     }
-    return x->d->ops->graph_launch(x->d->device, k->graph[place], x->d->compute);
+    return x->d->ops->graph_launch(x->d->device, k->graph[x->is_held][place], x->d->compute);
 }
 
-dt_status dt_device_infer_begin(dt_device_infer *x, uint32_t place, uint32_t n, const float *const *step_input)
+dt_status dt_device_infer_begin(dt_device_infer *x, uint32_t place, uint32_t n, uint64_t step,
+                                const float *const *step_input)
 {
     const dt_device_ops *ops = x->d->ops;
     infer_place *p = &x->place[place];
     infer_class *k = class_of(x, n);
     DT_TRACE_N("device", "infer", "slices", n);
-    write_head(x, k, p->pinned, step_input);
+    write_head(x, k, p->pinned, step, step_input);
     for (uint32_t i = n; i < k->leaves; i++) {
         DT_TRY(dt_device_pack(&x->source, &k->input, x->source.slice_cap, NULL, i, p->pinned));
     }
-    DT_TRY(dt_train_device_push(x->t));
+    DT_TRY(x->is_held ? DT_OK : dt_train_device_push(x->t));
     p->class = k;
     p->n = n;
     x->was_begun = true;

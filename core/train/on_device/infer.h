@@ -40,11 +40,19 @@ void dt_device_infer_room(dt_device_infer *x, uint32_t place, uint32_t i, uint32
 /* Slice i of n, for the run that is begun next; the place has none under way. */
 dt_status dt_device_infer_put(dt_device_infer *x, uint32_t place, uint32_t i, uint32_t n, const dt_feed_slice *slice)
     DT_NODISCARD;
-/* Runs the n slices that were put; step_input as the plan wants them. Returns while the device is at it. */
-dt_status dt_device_infer_begin(dt_device_infer *x, uint32_t place, uint32_t n, const float *const *step_input)
-    DT_NODISCARD;
+/* Runs the n slices that were put; step: of the trainer; step_input as the plan wants them. Returns while the device is
+ * at it. */
+dt_status dt_device_infer_begin(dt_device_infer *x, uint32_t place, uint32_t n, uint64_t step,
+                                const float *const *step_input) DT_NODISCARD;
 /* Waits for the place's run; nothing when there is none. Its outputs stay until the next begin there. */
 dt_status dt_device_infer_end(dt_device_infer *x, uint32_t place) DT_NODISCARD;
+/* Runs read the trainer's parameters; after hold, until let_go, the values that these have now, or that are set.
+ * make_room before, once; get, set: between the host and what is held, waiting. */
+dt_status dt_device_infer_make_room(dt_device_infer *x) DT_NODISCARD;
+dt_status dt_device_infer_hold(dt_device_infer *x) DT_NODISCARD;
+void dt_device_infer_let_go(dt_device_infer *x);
+dt_status dt_device_infer_held_get(const dt_device_infer *x, float *to) DT_NODISCARD;
+dt_status dt_device_infer_held_set(dt_device_infer *x, const float *from) DT_NODISCARD;
 /* A named output of slice i (joined: 0) of the place's last run, NULL when there is none. */
 const dt_view *dt_device_infer_output(const dt_device_infer *x, uint32_t place, uint32_t i, const char *name);
 /* Its output number k, NULL when there are fewer. */

@@ -124,10 +124,11 @@ typedef struct dt_rollout_api {
                           uint8_t greedy, dt_rollout_report *out);
     /* [collective] evaluate on the seeds and episodes of section evaluation, and report the result (svc/metrics.h). */
     dt_status (*report)(dt_rollout *r, dt_train *t);
-    /* [collective] since 1.2, with desc.has_ahead, after a collect and before the next one: begins the next round on
-     * threads of its own, with the parameters as they are now, while the caller learns from the last one. The next
-     * collect waits for it and hands it out: its log_prob, value and kept are those of the parameters that acted. A
-     * checkpoint in between keeps these, and the round is played again. Errors: DT_EPLUGIN, DT_EUNSUPPORTED (no
+    /* [collective] since 1.2, with desc.has_ahead, after a collect and before the next one: begins the next round,
+     * with the parameters as they are now, while the caller learns from the last one: on threads of its own, on a
+     * device by turns after each of the trainer's steps. The next collect waits for it and hands it out: its log_prob,
+     * value and kept are those of the parameters that acted. A checkpoint in between keeps these, and the round is
+     * played again. Errors: DT_EPLUGIN, DT_EUNSUPPORTED (no
      * thread). */
     dt_status (*ahead)(dt_rollout *r, dt_train *t);
 } dt_rollout_api;
