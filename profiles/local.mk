@@ -3,6 +3,7 @@
 # below its own folder, so a build elsewhere has a link there.
 profiledir = $(pkgdatadir)/profiles
 dist_profile_DATA = \
+	profiles/ipp.cfg \
 	profiles/max.cfg \
 	profiles/memory.cfg \
 	profiles/normal.cfg \
