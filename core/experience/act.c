@@ -51,7 +51,8 @@ static dt_status make_instances(dt_rollout *r)
                               .max_steps_from = "its own spec (max_steps)",
                               .n_cut = &r->env->n_cut,
                               .user = r,
-                              .seed = dt_rollout_seed};
+                              .seed = dt_rollout_seed,
+                              .tells_episodes = true};
     DT_TRY(dt_vector_create(&d, &r->vector));
     return r->is_restored ? dt_rollout_replay(r) : dt_vector_step(r->vector);
 }

@@ -47,9 +47,10 @@ struct dt_process {
     void *spec_memory;
     dt_env_spec env_spec;
     uint32_t turn;
-    unsigned calls; /* made of this worker */
-    double left_s;  /* when it was told to end, 0: it was not */
-    char *kept;     /* the last record that was right */
+    unsigned calls;   /* made of this worker */
+    double left_s;    /* when it was told to end, 0: it was not */
+    uint64_t episode; /* of the reset under way */
+    char *kept;       /* the last record that was right */
     uint32_t restarts;
     char tail[TAIL_BYTES]; /* the last of what it wrote */
     size_t tail_bytes;
@@ -386,6 +387,7 @@ static void post(dt_process *p, uint32_t what, uint64_t seed)
     dt_wire_control *c = p->map;
     c->call = what;
     c->seed = seed;
+    c->episode = p->episode;
     c->record = p->turn;
     atomic_store(&c->asked, ++p->calls);
     dt_wire_wake(&c->asked);
@@ -494,6 +496,7 @@ static dt_status take_record(dt_process *p, const dt_env_io *io, const uint8_t *
 static dt_status process_reset(void *self, const dt_env_io *io, uint64_t seed)
 {
     dt_process *p = self;
+    p->episode = io->episode;
     for (;;) {
         p->turn ^= 1;
         dt_status st = call(p, DT_CALL_RESET, seed);

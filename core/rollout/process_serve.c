@@ -149,6 +149,7 @@ static dt_status answer(server *s, const dt_wire_control *c)
     }
     io.act_i = NULL;
     io.act_f = NULL;
+    io.episode = c->episode;
     DT_TRY(s->ops->reset(s->self, &io, c->seed));
     DT_TRY(s->ops->spec(s->self, &spec));
     return dt_layout_compare(&s->l, &spec);

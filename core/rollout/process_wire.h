@@ -21,7 +21,7 @@ enum { DT_CALL_RESET = 1, DT_CALL_STEP, DT_CALL_END, DT_CALL_ASK };
 typedef struct dt_wire_control {
     atomic_uint asked, answered; /* number of the last call, from 1 */
     uint32_t call, record;       /* which of the two records */
-    uint64_t seed;
+    uint64_t seed, episode;      /* of a reset */
     int32_t status;
     char error[DT_WIRE_ERROR_BYTES];
 } dt_wire_control;

@@ -192,6 +192,7 @@ static dt_status reset(dt_vector *v, dt_instance *x)
     io.act_f = NULL;
     x->episode = x->episodes++;
     x->episode_step = 0;
+    io.episode = v->d.tells_episodes ? x->episode : 0;
     memset(x->earned, 0, (2 + l->spec.n_costs + l->spec.n_metrics) * sizeof(double));
     clear_outputs(v, x);
     const dt_status st = v->d.ops->reset(x->self, &io, v->d.seed(v->d.user, x->number, x->episode));

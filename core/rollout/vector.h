@@ -52,6 +52,7 @@ typedef struct dt_vector_desc {
     atomic_uint *n_cut;         /* may be NULL; episodes cut so are added, and the first one is warned of */
     void *user;
     uint64_t (*seed)(void *user, uint32_t number, uint64_t episode); /* of a reset [worker] */
+    bool tells_episodes; /* reset is told how many episodes the instance had before, else always 0 */
 } dt_vector_desc;
 
 /* Errors: DT_ENOMEM, DT_EUNSUPPORTED (no thread could be started). */

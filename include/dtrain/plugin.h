@@ -220,8 +220,8 @@ typedef struct dt_data_ops {
  * still alive is then marked terminated or truncated, and the host resets before it steps again (the "next step"
  * reset of Gymnasium 1.0, Towers et al. 2024).
  *
- * Same configuration, same seed of reset, same actions: same bits, whatever else the instance did before. A host that
- * resumes a run repeats the episode from its seed by the actions it has kept. */
+ * Same configuration, same seed and number (episode) of reset, same actions: same bits, whatever else the instance did
+ * before. A host that resumes a run repeats the episode from its seed and number by the actions it has kept. */
 typedef struct dt_env_spec {        /* what an instance has; pointers live as long as the instance */
     uint32_t struct_size, n_agents; /* places, at least 1 */
     const dt_port *obs;         /* dims begin with "A" (a row per place) or with a ragged symbol, also as SYMBOL+1 */
@@ -256,6 +256,8 @@ typedef struct dt_env_io { /* rows of host-owned arrays; "out" ones are zeroed b
     float *cost;          /* out [n_agents, n_costs], the safety signal, at least 0, never folded into reward */
     uint8_t *terminated, *truncated; /* out [n_agents] */
     double *metric;                  /* out [n_metrics], read when step returns DT_DONE; NAN: none this time */
+    uint64_t episode; /* in, of reset: how many the instance had before in this phase, also in the runs that this one
+                       * goes on from; 0 in evaluations. Since 1.2 */
 } dt_env_io;
 
 typedef struct dt_env_ops {
