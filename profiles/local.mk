@@ -8,6 +8,7 @@ dist_profile_DATA = \
 	profiles/memory.cfg \
 	profiles/normal.cfg \
 	profiles/recordings.cfg \
+	profiles/snakes.cfg \
 	profiles/test.cfg \
 	profiles/vram.cfg
 all-local: profiles-of-build

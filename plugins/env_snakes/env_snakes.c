@@ -11,11 +11,14 @@
  *   metrics  score and rival_score (summed growth of the snakes), win, loss (neither: a draw), deaths and
  *            rival_deaths, beans (eaten), snake_length (mean of the three at the end), rival (number of the rule)
  *
+ * In training the rule can follow a schedule over the episodes of an instance (schedule.h).
+ *
  * Chance: the game has stream 0 of the episode's seed, a random rival 1, random advice 2, the side 3.
  */
 #include "observe.h"
 #include "rivals.h"
 #include "scene.h"
+#include "schedule.h"
 
 #include "dtrain/helpers.h"
 
@@ -27,9 +30,9 @@ enum { ADVICE = RIVALS * CELLS_DIRECTIONS, DIMS_TEXT = 24 };
 enum { SCORE, RIVAL_SCORE, WIN, LOSS, DEATHS, RIVAL_DEATHS, BEANS, SNAKE_LENGTH, RIVAL, METRICS };
 
 typedef struct config {
-    uint32_t opponent, side, features;
-    uint8_t mask_back, advice, reserved[2];
-    int64_t max_steps, view_rows, view_columns;
+    uint32_t opponent, schedule, side, features;
+    uint8_t mask_back, advice, reserved[6];
+    int64_t max_steps, view_rows, view_columns, schedule_episodes, evasion_from;
     double reward_own, reward_score, reward_ate, reward_death, reward_alive, reward_distance;
     double reward_win, reward_loss, reward_lead, reward_trail;
 } config;
@@ -38,14 +41,16 @@ typedef struct state {
     const dt_host *h;
     config config;
     observe_kind view;
+    schedule schedule;
     board board;
     dt_random rival, adviser;
-    uint32_t team, deaths, rival_deaths, beans;
+    uint32_t team, rule, deaths, rival_deaths, beans;
     char obs_dims[DIMS_TEXT], advice_dims[DIMS_TEXT];
     dt_port port[2];
 } state;
 
 static const char *const rules[] = {"random", "l1", "l2", "l3", "l4", "evasion", NULL};
+static const char *const schedules[] = {"fixed", "linear", "exponential", "curriculum", NULL};
 static const char *const sides[] = {"first", "second", "random", NULL};
 static const char *const kinds[] = {"numbers26", "numbers30", "planes", "paths", NULL};
 
@@ -53,6 +58,19 @@ static const char *const kinds[] = {"numbers26", "numbers30", "planes", "paths",
 static const dt_option options[] = {
     DT_OPTION(config, opponent, DT_OPT_ENUM, "l2", NULL, 0, 0, rules,
               "rule that plays the other team; l2 is the greedy one of the original and the strongest"),
+    /* evaluations have the opponent that was asked for */
+    {"schedule", "fixed", NULL,
+     "training: the opponent by the episodes that an instance had (fixed: opponent; linear, exponential: levels "
+     "random, "
+     "l1, l2, l3, l4; curriculum: random, l1, l3, l4, evasion, l2, by strength)",
+     schedules, 0, 0, DT_OPT_ENUM, DT_OPT_TRAINING, (uint32_t)offsetof(config, schedule),
+     (uint32_t)sizeof(((config *)0)->schedule)},
+    DT_OPTION(config, schedule_episodes, DT_OPT_I64, "100", "episodes", 1, 1e12, NULL,
+              "episodes of an instance until the schedule has its last opponent"),
+    {"evasion_from", "-1", "episodes",
+     "training: the opponent is evasion from this episode of an instance on (original: 40000 of 50000); -1: never",
+     NULL, -1, 1e12, DT_OPT_I64, DT_OPT_TRAINING, (uint32_t)offsetof(config, evasion_from),
+     (uint32_t)sizeof(((config *)0)->evasion_from)},
     DT_OPTION(config, side, DT_OPT_ENUM, "first", NULL, 0, 0, sides,
               "team of the agents: the first moves before the second and so wins ties at beans; random: by the seed"),
     DT_OPTION(config, max_steps, DT_OPT_I64, "200", "env steps", 1, 1000000, NULL, "length of a game (original: 200)"),
@@ -89,6 +107,10 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
                              .rows = (uint32_t)s->config.view_rows,
                              .columns = (uint32_t)s->config.view_columns,
                              .max_steps = (uint32_t)s->config.max_steps};
+    s->schedule = (schedule){.kind = s->config.schedule,
+                             .rule = s->config.opponent,
+                             .episodes = (uint64_t)s->config.schedule_episodes,
+                             .evasion_from = s->config.evasion_from};
     snprintf(s->obs_dims, sizeof(s->obs_dims), "A %u", observe_width(&s->view));
     snprintf(s->advice_dims, sizeof(s->advice_dims), "A %d", ADVICE);
     s->port[0] = (dt_port){"obs", s->obs_dims, DT_F32, 0};
@@ -149,6 +171,7 @@ static dt_status reset(void *self, const dt_env_io *io, uint64_t seed)
     dt_random_init(&s->rival, seed, STREAM_RIVAL);
     dt_random_init(&s->adviser, seed, STREAM_ADVICE);
     s->team = s->config.side == SIDE_RANDOM ? dt_random_below(&side, 2) : s->config.side == SIDE_SECOND;
+    s->rule = schedule_rule(&s->schedule, io->struct_size >= sizeof(*io) ? io->episode : 0); /* since 1.2 */
     s->deaths = s->rival_deaths = s->beans = 0;
     board_begin(&s->board, seed);
     observe(s, io, false);
@@ -202,7 +225,7 @@ static void measure(const state *s, double *metric)
     metric[RIVAL_DEATHS] = s->rival_deaths;
     metric[BEANS] = s->beans;
     metric[SNAKE_LENGTH] = (own[0].length + own[1].length + own[2].length) / 3.0;
-    metric[RIVAL] = s->config.opponent;
+    metric[RIVAL] = s->rule;
 }
 
 static dt_status step(void *self, const dt_env_io *io)
@@ -217,7 +240,7 @@ static dt_status step(void *self, const dt_env_io *io)
         action[s->team * BOARD_TEAM + i] = (uint8_t)io->act_i[i];
     }
     const int32_t lead_before = lead(s);
-    rival_act(s->config.opponent, &s->board, 1 - s->team, &s->rival, action + (size_t)(1 - s->team) * BOARD_TEAM);
+    rival_act(s->rule, &s->board, 1 - s->team, &s->rival, action + (size_t)(1 - s->team) * BOARD_TEAM);
     board_step(&s->board, action, NULL);
     s->deaths += of_team(s->board.died, s->team);
     s->rival_deaths += of_team(s->board.died, 1 - s->team);

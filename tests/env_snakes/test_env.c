@@ -344,6 +344,29 @@ static void test_scene(void **state)
     rig_close(&r);
 }
 
+/* A host tells the number of the episode; one that does not has the first. */
+static void test_schedule(void **state)
+{
+    (void)state;
+    static const char *const set[] = {"schedule=curriculum", "schedule_episodes=20", "max_steps=1", NULL};
+    static const uint32_t want[] = {RIVAL_RANDOM, RIVAL_RANDOM, RIVAL_L1, RIVAL_L1, RIVAL_L1, RIVAL_L1, RIVAL_L3};
+    rig r;
+    rig_open(&r, set);
+    for (uint64_t seed = 0; seed < 30; seed++) {
+        const uint64_t episode = seed < 7 ? seed : seed * 1000003;
+        r.io.episode = episode;
+        rig_reset(&r, seed % 3); /* the seed has no part in it */
+        assert_true(rig_step(&r));
+        assert_true(r.metric[RIVAL] == (seed < 7 ? want[seed] : RIVAL_L2));
+    }
+    r.io.episode = 19;
+    r.io.struct_size = offsetof(dt_env_io, episode);
+    rig_reset(&r, 1);
+    assert_true(rig_step(&r));
+    assert_true(r.metric[RIVAL] == RIVAL_RANDOM);
+    rig_close(&r);
+}
+
 static void test_refusals(void **state)
 {
     (void)state;
@@ -371,9 +394,9 @@ static void test_refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_spec),     cmocka_unit_test(test_same), cmocka_unit_test(test_scores),
-        cmocka_unit_test(test_terms),    cmocka_unit_test(test_mask), cmocka_unit_test(test_scene),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_spec),     cmocka_unit_test(test_same),     cmocka_unit_test(test_scores),
+        cmocka_unit_test(test_terms),    cmocka_unit_test(test_mask),     cmocka_unit_test(test_scene),
+        cmocka_unit_test(test_schedule), cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

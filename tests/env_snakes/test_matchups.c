@@ -2,9 +2,10 @@
  *
  * Rules against rules in env_snakes, beside what the original measured with the same rules in 300 games each
  * (zhizhengzhao/snake, env/snakes.py): mean scores of both teams, shares of games won and lost. Both sides are means of
- * samples, so they may differ by 3.5 standard errors of their difference; the tables have two or three digits.
+ * samples, so they may differ by 3.5 standard errors of their difference; the tables have two or three digits. And
+ * which rule plays when, by schedules.
  */
-#include "../plugins/env_snakes/rivals.h"
+#include "../plugins/env_snakes/schedule.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -83,8 +84,37 @@ static void test_table(void **state)
     }
 }
 
+static void test_schedules(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t kind;
+        uint32_t at[9]; /* after 0, 2, 6, 8, 9, 12, 17, 19 and 20 of 20 episodes */
+    } want[] = {
+        {SCHEDULE_FIXED, {RIVAL_L4, RIVAL_L4, RIVAL_L4, RIVAL_L4, RIVAL_L4, RIVAL_L4, RIVAL_L4, RIVAL_L4, RIVAL_L4}},
+        {SCHEDULE_LINEAR,
+         {RIVAL_RANDOM, RIVAL_RANDOM, RIVAL_L1, RIVAL_L1, RIVAL_L1, RIVAL_L2, RIVAL_L3, RIVAL_L3, RIVAL_L4}},
+        {SCHEDULE_EXPONENTIAL,
+         {RIVAL_RANDOM, RIVAL_RANDOM, RIVAL_RANDOM, RIVAL_L1, RIVAL_L1, RIVAL_L1, RIVAL_L3, RIVAL_L3, RIVAL_L4}},
+        {SCHEDULE_CURRICULUM,
+         {RIVAL_RANDOM, RIVAL_L1, RIVAL_L3, RIVAL_L3, RIVAL_L4, RIVAL_EVASION, RIVAL_L2, RIVAL_L2, RIVAL_L2}},
+    };
+    static const uint64_t at[] = {0, 2, 6, 8, 9, 12, 17, 19, 20};
+    for (size_t k = 0; k < sizeof(want) / sizeof(want[0]); k++) {
+        schedule s = {.kind = want[k].kind, .rule = RIVAL_L4, .episodes = 20, .evasion_from = -1};
+        for (size_t i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
+            assert_int_equal(schedule_rule(&s, at[i]), want[k].at[i]);
+        }
+        assert_int_equal(schedule_rule(&s, UINT64_MAX), want[k].at[8]);
+        s.evasion_from = 8;
+        assert_int_equal(schedule_rule(&s, 6), want[k].at[2]);
+        assert_int_equal(schedule_rule(&s, 8), RIVAL_EVASION);
+        assert_int_equal(schedule_rule(&s, UINT64_MAX), RIVAL_EVASION);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_table)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_table), cmocka_unit_test(test_schedules)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,88 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# phase2_ppo in env_snakes: opponents follow a schedule over the episodes of an instance, and neither threads, ranks,
+# processes nor a stop change a bit of what is learnt from them; evaluations have the opponent asked for, match-ups of
+# rules come out as they should, a game is drawn, wrong values are refused.
+set -u
+
+name=snakes
+base="--plugin phase2_ppo -q --set env.id=snakes --set env.instances=4 --set env_snakes.max_steps=16
+      --set phase2_ppo.fragment=16 --set phase2_ppo.train_batch=192 --set phase2_ppo.sgd_epochs=2 --set data.batch=64
+      --set phase2_ppo.iterations=12 --set training.eval_interval=0 --set checkpoint.every_seconds=0
+      --set evaluation.baselines= --set report.enabled=false
+      --set env_snakes.schedule=curriculum --set env_snakes.schedule_episodes=10"
+# shellcheck source=tests/phases/rig.inc
+. "${DT_SRCDIR:-.}/tests/phases/rig.inc"
+
+resume() { # DIR [options]
+    dir=$1
+    shift
+    "$dtrain" --resume "$work/$dir" -q "$@" >/dev/null 2>"$work/err" || fail "resuming $dir left with $?"
+}
+
+metric() { # NAME FILE: its mean
+    sed -n "s/.*\"$1\":{\"mean\":\([-0-9.e]*\),.*/\1/p" "$2"
+}
+
+# a game is a round: opponents change within the run, and the number of a game survives what a run goes through
+train whole --threads 1
+train fixed --set env_snakes.schedule=fixed
+cases=$((cases + 1))
+[ "$(state_hash "$work/fixed")" != "$(state_hash "$work/whole")" ] || fail "a schedule of opponents changes nothing"
+train threads --threads 2
+same threads "2 threads"
+train ranks --set comm.backend=sim --set comm.ranks=3
+same ranks "3 virtual ranks"
+train apart --set env.isolation=process
+same apart "environments in processes"
+train part --max-steps 15
+resume part --max-steps 21 --threads 2
+resume part --set comm.backend=sim --set comm.ranks=2
+same part "stopped and resumed twice, on other threads and ranks"
+train ahead --set phase2_ppo.overlap=1
+train again --set phase2_ppo.overlap=1 --max-steps 17 --set env.isolation=process
+resume again
+cases=$((cases + 1))
+[ "$(state_hash "$work/ahead")" = "$(state_hash "$work/again")" ] || fail "overlap: other bits after a resume, in processes"
+
+# evaluations have the opponent, not the schedule, unless they ask for it
+cases=$((cases + 2))
+"$dtrain" eval --checkpoint "$work/whole" --seeds 1 --episodes 2 --json >"$work/out" 2>"$work/err" || fail "eval left with $?"
+[ "$(metric rival "$work/out")" = 2 ] || fail "an evaluation has another opponent than l2"
+"$dtrain" eval --checkpoint "$work/whole" --seeds 1 --episodes 2 --json --set 'evaluation.env=opponent=evasion' \
+    >"$work/out" 2>"$work/err" || fail "eval with evaluation.env left with $?"
+[ "$(metric rival "$work/out")" = 5 ] || fail "evaluation.env does not choose the opponent"
+
+# the greedy rule beats random, which loses to it as often (measured: .98 and .99 of games)
+for rule in l2 random; do
+    cases=$((cases + 1))
+    other=$([ $rule = l2 ] && echo random || echo l2)
+    "$dtrain" eval --plugin phase2_ppo --env snakes --set models.controller=controller_snakes --seeds 1,2 --episodes 10 \
+        --set controller_snakes.rule=$rule --set env_snakes.opponent="$other" --json >"$work/out" 2>"$work/err" ||
+        fail "a match-up left with $?"
+    share=$(metric "$([ $rule = l2 ] && echo win || echo loss)" "$work/out")
+    awk "BEGIN { exit !(${share:-0} >= 0.9) }" || fail "greedy wins ${share:-nothing} of games against random"
+done
+
+cases=$((cases + 1))
+"$dtrain" render "$work/whole" --out "$work/film.html" >/dev/null 2>"$work/err" || fail "render left with $?"
+grep -q "env_snakes" "$work/film.html" || fail "no film of a game"
+
+refused 2 "l9" --set env_snakes.opponent=l9
+refused 2 "max_steps" --set env_snakes.max_steps=0
+refused 2 "view_rows" --set env_snakes.view_rows=11
+refused 2 "view_columns" --set env_snakes.view_columns=0
+refused 2 "schedule_episodes" --set env_snakes.schedule_episodes=0
+refused 2 "evasion_from" --set env_snakes.evasion_from=-2
+refused 2 "reward_death" --set env_snakes.reward_death=nan
+refused 2 "reward_own" --set env_snakes.reward_own=1e9
+refused 2 "advice" --set env.id=cartpole --set models.controller=controller_snakes
+refused 2 "what a policy sees" --set 'evaluation.env=features=planes'
+
+# the profile is a plan that fits
+cases=$((cases + 1))
+"$dtrain" --plugin phase2_ppo --profile snakes --dry-run >"$work/out" 2>"$work/err" || fail "the profile left with $?"
+
+echo "snakes: $cases cases, $failed failed"
+[ "$failed" -eq 0 ]
