@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Benchmarks: bench/run NAME. The dtrain sides are compiled by `make benches`, and by `make check` so that they cannot rot;
 # who only trains needs none. They lie beside dtrain itself and find plugins and the embedded recording as it does.
-bench_programs = bench_phase1_step bench_trace bench_sumo bench_env_traffic bench_env_ipp
+bench_programs = bench_phase1_step bench_trace bench_sumo bench_env_ipp bench_env_snakes bench_env_traffic
 EXTRA_PROGRAMS += $(bench_programs)
 benches: $(bench_programs)
 check-local: $(bench_programs)
@@ -33,6 +33,11 @@ bench_sumo_LDADD = core/libdtcore.la -ldl -lm
 bench_env_ipp_SOURCES = bench/env_ipp/driver.c $(mock_sources)
 bench_env_ipp_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
 bench_env_ipp_LDADD = -ldl -lm
+
+# env_snakes: joint steps per second, beside the original's
+bench_env_snakes_SOURCES = bench/env_snakes/driver.c $(snakes_sources)
+bench_env_snakes_LDADD = -lm
+EXTRA_DIST += bench/env_snakes/original.py
 
 # env_traffic: vehicle updates per second, and numbers to compare with SUMO's
 bench_env_traffic_SOURCES = bench/env_traffic/driver.c $(traffic_sources)
