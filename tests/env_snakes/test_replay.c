@@ -248,6 +248,77 @@ static void test_paths(void **state)
     assert_true(near_by[0] == 0 && near_by[1] == 0.2F); /* bean 3: two columns to the right */
 }
 
+/* A bean is one's own where no other snake is there as soon; far away from all else. */
+static void test_own_beans(void **state)
+{
+    (void)state;
+    static const uint8_t own[] = {42, 41, 40},
+                         far[4][3] = {{122, 121, 120}, {126, 125, 124}, {142, 141, 140}, {146, 145, 144}};
+    static const uint8_t other[2][3] = {{48, 49, 50}, {49, 50, 51}};
+    const observe_kind k = {.kind = OBSERVE_PATHS, .max_steps = 200};
+    for (uint32_t is_farther = 0; is_farther < 2; is_farther++) {
+        float row[BOARD_TEAM * 64] = {0};
+        board b;
+        memset(&b, 0, sizeof(b));
+        board_place(&b, 0, own, 3, CELLS_RIGHT);
+        board_place(&b, 3, other[is_farther], 3, CELLS_LEFT);
+        for (uint32_t i = 0; i < 4; i++) {
+            board_place(&b, i + (i < 2 ? 1 : 2), far[i], 3, CELLS_RIGHT);
+        }
+        board_lay(&b, 45); /* three steps from the own head, three or four from the other */
+        observe_team(&k, &b, 0, row);
+        const float *right = row + CELLS_RIGHT * OBSERVE_DIRECTION;
+        assert_true(right[5] == 0.25F);
+        assert_true(right[6] == (is_farther ? 0.25F : 0.0F));
+    }
+}
+
+/* Cell k of a way through all cells, along the rows there and back. */
+static uint8_t way(uint32_t k)
+{
+    const uint32_t row = k % CELLS / CELLS_COLUMNS, column = k % CELLS_COLUMNS;
+    return (uint8_t)(row * CELLS_COLUMNS + (row % 2 == 0 ? column : CELLS_COLUMNS - 1 - column));
+}
+
+/* Six snakes one behind the other on it, a bean before each of the first five: the length of the last is asked for. */
+static void place_on_way(board *b, uint32_t last, uint8_t action[BOARD_SNAKES])
+{
+    uint32_t at = 0;
+    memset(b, 0, sizeof(*b));
+    for (uint32_t i = 0; i < BOARD_SNAKES; i++, at++) {
+        uint8_t cell[CELLS];
+        const uint32_t n = i < 5 ? 32 : last;
+        for (uint32_t k = n; k > 0; k--, at++) {
+            cell[k - 1] = way(at);
+        }
+        for (action[i] = 0; cells_next(cell[0], action[i]) != way(at); action[i]++) {
+        }
+        board_place(b, i, cell, n, action[i]);
+        if (i < 5) {
+            board_lay(b, way(at));
+        }
+    }
+}
+
+/* A game is over when snakes and five beans do not fit any more; one segment less, and they do just so. */
+static void test_full_board(void **state)
+{
+    (void)state;
+    for (uint32_t more = 0; more < 2; more++) {
+        uint8_t action[BOARD_SNAKES];
+        board b;
+        place_on_way(&b, 30 + more, action);
+        check_sets(&b);
+        assert_int_equal(cells_count(&b.taken), 190 + more);
+        const board_fate fate = {.direction = action};
+        board_step(&b, action, &fate);
+        assert_int_equal(b.died, 0);
+        assert_int_equal(b.ate, 0x1f); /* the sixth only moves on */
+        assert_int_equal(cells_count(&b.taken), 195 + more);
+        assert_int_equal(b.is_over, more);
+    }
+}
+
 /* ---- by chance --------------------------------------------------------------------------------------------------- */
 
 /* of n draws with probability p, 5 deviations */
@@ -328,8 +399,9 @@ static void test_chance(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_games), cmocka_unit_test(test_views), cmocka_unit_test(test_spread),
-        cmocka_unit_test(test_paths), cmocka_unit_test(test_begin), cmocka_unit_test(test_chance),
+        cmocka_unit_test(test_games), cmocka_unit_test(test_views),     cmocka_unit_test(test_spread),
+        cmocka_unit_test(test_paths), cmocka_unit_test(test_own_beans), cmocka_unit_test(test_full_board),
+        cmocka_unit_test(test_begin), cmocka_unit_test(test_chance),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
