@@ -10,8 +10,9 @@
 #include "graph/infer.h"
 #include "graph/ir.h"
 
-/* What mixed precision may do with an op. Values are stored in fp32: slices fit the cache, and half the bytes would buy
- * little where every kernel but the products would have to convert. */
+/* What mixed precision may do with an op. What is stored in half on a device says store.h. On the CPU values are stored
+ * in fp32: slices fit the cache, and half the bytes would buy little where every kernel but the products would have to
+ * convert. */
 typedef enum dt_precision {
     DT_PRECISION_FOLLOW, /* element-wise: computes in the type of its inputs */
     DT_PRECISION_ALLOW,  /* matrix products: operands rounded to half, fp32 sums; of LSTM and GRU the products alone */

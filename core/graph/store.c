@@ -33,24 +33,18 @@ static const dt_store_rule rules[] = {
     {DT_OPX_LSTM_BWD,         B(3) | B(5), B(1),              B(0) | B(1) | B(2) | B(4), B(0),      B(4)},
     {DT_OPX_GRU,              B(2) | B(3), 0,                          B(0) | B(1), B(0) | B(1),    B(1)},
     {DT_OPX_GRU_BWD,          B(4), B(1) | B(2),              B(0) | B(1) | B(2) | B(3), B(0),      B(3)},
-    {DT_OPX_SUM,              ALL, ALL, 0, 0, 0}, /* losses, and what they are made of */
-    {DT_OPX_SUM_BWD,          ALL, ALL, 0, 0, 0},
-    {DT_OPX_GAUSSIAN_NLL,     ALL, ALL, 0, 0, 0},
-    {DT_OPX_GAUSSIAN_NLL_BWD, ALL, ALL, 0, 0, 0},
-    {DT_OPX_BCE_LOGITS,       ALL, ALL, 0, 0, 0},
-    {DT_OPX_BCE_LOGITS_BWD,   ALL, ALL, 0, 0, 0},
-    {DT_OPX_MSE,              ALL, ALL, 0, 0, 0},
-    {DT_OPX_MSE_BWD,          ALL, ALL, 0, 0, 0},
-    {DT_OPX_HUBER,            ALL, ALL, 0, 0, 0},
-    {DT_OPX_HUBER_BWD,        ALL, ALL, 0, 0, 0},
-    {DT_OPX_CATEGORICAL,      ALL, ALL, 0, 0, 0},
-    {DT_OPX_CATEGORICAL_BWD,  ALL, ALL, 0, 0, 0},
-    {DT_OPX_GAUSSIAN,         ALL, ALL, 0, 0, 0},
-    {DT_OPX_GAUSSIAN_BWD,     ALL, ALL, 0, 0, 0},
-    {DT_OPX_PPO_CLIP,         ALL, ALL, 0, 0, 0},
-    {DT_OPX_PPO_CLIP_BWD,     ALL, ALL, 0, 0, 0},
-    {DT_OPX_VALUE_LOSS,       ALL, ALL, 0, 0, 0},
-    {DT_OPX_VALUE_LOSS_BWD,   ALL, ALL, 0, 0, 0},
+    /* as they like */
+    {DT_OPX_LINEAR_DW, 0, 0, 0, 0, 0},
+    {DT_OPX_UNARY, 0, 0, 0, 0, 0},      {DT_OPX_UNARY_BWD, 0, 0, 0, 0, 0},
+    {DT_OPX_BINARY, 0, 0, 0, 0, 0},     {DT_OPX_AFFINE, 0, 0, 0, 0, 0},
+    {DT_OPX_CLAMP, 0, 0, 0, 0, 0},      {DT_OPX_CLAMP_BWD, 0, 0, 0, 0, 0},
+    {DT_OPX_CONCAT, 0, 0, 0, 0, 0},     {DT_OPX_DROPOUT, 0, 0, 0, 0, 0},
+    {DT_OPX_SLICE, 0, 0, 0, 0, 0},      {DT_OPX_SLICE_BWD, 0, 0, 0, 0, 0},
+    {DT_OPX_STEP, 0, 0, 0, 0, 0},       {DT_OPX_STEP_BWD, 0, 0, 0, 0, 0},
+    {DT_OPX_GATHER, 0, 0, 0, 0, 0},     {DT_OPX_GATHER_BWD, 0, 0, 0, 0, 0},
+    {DT_OPX_CUMSUM, 0, 0, 0, 0, 0},     {DT_OPX_CUMSUM_BWD, 0, 0, 0, 0, 0},
+    {DT_OPX_SPLIT, 0, 0, 0, 0, 0},      {DT_OPX_MERGE, 0, 0, 0, 0, 0},      {DT_OPX_STOP, 0, 0, 0, 0, 0},
+    {DT_OPX_SEGMENT_MEAN, 0, 0, 0, 0, 0}, {DT_OPX_SEGMENT_MEAN_BWD, 0, 0, 0, 0, 0},
 };
 /* clang-format on */
 #undef B
@@ -62,7 +56,7 @@ dt_store_rule dt_store_rule_of(uint32_t op)
             return rules[i];
         }
     }
-    return (dt_store_rule){.op = op};
+    return (dt_store_rule){.op = op, .full_in = ALL, .full_out = ALL}; /* losses, policies, and who came later */
 }
 
 /* ---- marks ------------------------------------------------------------------------------------------------------- */
@@ -152,6 +146,24 @@ static bool keep_behind(dt_ir *ir, const dt_node *n)
     return is_changed;
 }
 
+/* Made of data alone, without a parameter? Squares of distances do not fit fp16, nor do small numbers that keep a
+ * logarithm finite, and bf16 has no differences of positions; the product that reads the result rounds it. */
+static bool is_of_data(const dt_ir *ir, const dt_node *n)
+{
+    uint32_t n_read = 0;
+    for (uint32_t k = 0; k < n->n_in; k++) {
+        if (n->in[k] >= 0 && dt_ir_reads(n, k)) {
+            const dt_value *v = &ir->value[n->in[k]];
+            const bool is_supplied = v->kind == DT_VALUE_FIELD || v->kind == DT_VALUE_STEP;
+            if (!is_supplied && !(v->kind == DT_VALUE_NODE && !v->is_half && v->shape.dtype == DT_F32)) {
+                return false;
+            }
+            n_read++;
+        }
+    }
+    return n_read > 0 && !n->is_backward;
+}
+
 dt_status dt_pass_store(dt_ir *ir, uint32_t dtype)
 {
     bool is_changed = true;
@@ -159,6 +171,12 @@ dt_status dt_pass_store(dt_ir *ir, uint32_t dtype)
     for (int32_t v = 0; v < ir->n_values; v++) {
         dt_value *x = &ir->value[v];
         x->is_half = x->kind == DT_VALUE_NODE && x->shape.dtype == DT_F32;
+    }
+    for (int32_t i = 0; i < ir->n_nodes; i++) {
+        const dt_node *n = &ir->node[i];
+        for (uint32_t k = 0; is_of_data(ir, n) && k < n->n_out; k++) {
+            (void)keep_full(ir, n->out[k]);
+        }
     }
     for (uint32_t i = 0; i < ir->n_outputs; i++) {
         (void)keep_full(ir, ir->output[i].value);

@@ -3,16 +3,17 @@
  * Mixed precision on a device: which values of a plan are stored in half (bf16 or fp16). The CPU stores all in f32.
  *
  * Stored in half are activations and gradients between ops. f32 stay parameters, their gradients, and what the caller
- * supplies; what the table below names, for range or because it is a sum; and whatever leads from the last product of
- * matrices to a loss or an output through ops that only move or combine elements. Products read parameters from a copy
- * of them in half. Every kernel computes in f32 and rounds once, when it writes. See device/device.h. Threads: any.
+ * supplies; losses, statistics and sums, and what else the table of store.c says; what is made of data alone, without a
+ * parameter; and what leads from the last product of matrices to a loss or an output through ops that only move or
+ * combine elements. Products read parameters from a copy of them in half. Every kernel computes in f32 and rounds once,
+ * when it writes. See device/device.h. Threads: any.
  */
 #ifndef DTRAIN_CORE_GRAPH_STORE_H
 #define DTRAIN_CORE_GRAPH_STORE_H
 
 #include "graph/ir.h"
 
-/* Bit k: input or output k of the op. What no row of the table names may be stored as it likes. */
+/* Bit k: input or output k of the op. An op that the table of store.c does not name reads and writes f32 alone. */
 typedef struct dt_store_rule {
     uint32_t op;
     uint32_t full_in, full_out;   /* f32 */

@@ -162,6 +162,38 @@ static void test_what_leads_to_a_loss_is_full(void **state)
     bench_close(&b);
 }
 
+static void record_features(dt_graph *g)
+{
+    dt_tensor *square = dt_mul(g, I(g, "nodes"), I(g, "nodes"));
+    dt_tensor *mean = dt_unary(g, DT_FN_LOG, dt_affine(g, dt_segment_mean(g, square, I(g, "ptr")), 1, 1e-12), 0);
+    dt_tensor *h = dt_tanh(g, dt_linear(g, mean, P(g, "w"), NULL));
+    (void)g->api->loss(g, "sum", dt_sum(g, dt_linear(g, dt_mul(g, h, h), P(g, "v"), NULL)), 1, "B");
+}
+
+/* A square beyond 65504, and 1e-12, which fp16 does not know, are f32; what a parameter made is not. */
+static void test_what_is_made_of_data_is_full(void **state)
+{
+    (void)state;
+    static const param_spec spec[] = {{"w", 4, 5}, {"v", 1, 4}, {NULL, 0, 0}};
+    static const model m = {spec, record_features};
+    bench b;
+    bench_open(&b, &m, 5, 3, 2);
+    dt_plan *p = plan_of(&b, DT_F16, true, false);
+    for (uint32_t c = 0; c < p->n_calls; c++) {
+        const dt_node *n = &p->ir.node[p->call[c].node];
+        const bool is_feature = n->op == DT_OPX_SEGMENT_MEAN || n->op == DT_OPX_AFFINE ||
+                                (n->op == DT_OPX_UNARY && n->attr.i[0] == DT_FN_LOG) ||
+                                (n->op == DT_OPX_BINARY && p->ir.value[n->in[0]].kind == DT_VALUE_FIELD);
+        if (is_feature) {
+            assert_int_equal(p->view[p->call[c].view + p->call[c].n_in].dtype, DT_F32);
+        } else if (n->op == DT_OPX_BINARY) {
+            assert_int_equal(p->view[p->call[c].view + p->call[c].n_in].dtype, DT_F16);
+        }
+    }
+    dt_plan_destroy(p);
+    bench_close(&b);
+}
+
 static void test_the_cpu_stores_in_f32(void **state)
 {
     (void)state;
@@ -177,11 +209,9 @@ static void test_the_cpu_stores_in_f32(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_calls_follow_the_table),
-        cmocka_unit_test(test_bytes),
-        cmocka_unit_test(test_clones_are_stored_like_the_first),
-        cmocka_unit_test(test_what_leads_to_a_loss_is_full),
-        cmocka_unit_test(test_the_cpu_stores_in_f32),
+        cmocka_unit_test(test_calls_follow_the_table),           cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_clones_are_stored_like_the_first), cmocka_unit_test(test_what_leads_to_a_loss_is_full),
+        cmocka_unit_test(test_what_is_made_of_data_is_full),     cmocka_unit_test(test_the_cpu_stores_in_f32),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
