@@ -107,7 +107,7 @@ static const dt_option training_table[] = {
 
 static const dt_option amp_table[] = {
     ROW(dt_amp_opts, enabled, BOOL, 0, "false", NULL, 0, 0, NULL,
-        "mixed precision: matrix products in half, sums and everything else in fp32"),
+        "mixed precision: matrix products in half, on a GPU also what lies between operations; sums in fp32"),
     ROW(dt_amp_opts, dtype, ENUM, 0, "bf16", NULL, 0, 0, amp_dtypes, "half type of mixed precision"),
     ROW(dt_amp_opts, scaling, ENUM, 0, "auto", NULL, 0, 0, amp_scalings,
         "loss scaling; auto = dynamic with fp16, none with bf16"),

@@ -103,6 +103,17 @@ static void add_call(table *t, const dt_gpu_peak *g, const char *name, bool is_p
     add_to(&t->all, &c, s, by);
 }
 
+typedef struct adding {
+    table *t;
+    const dt_gpu_peak *g;
+} adding;
+
+static void add_of_plan(void *user, const dt_call_cost *c)
+{
+    const adding *a = user;
+    add_call(a->t, a->g, c->op, c->is_product, c->cost);
+}
+
 /* Gradients of S leaves are written, read for sums, and written again; the update then reads gradient, parameter and
  * moments (one of SGD, two of Adam), and writes all but the gradient. */
 static void add_update(table *t, const dt_gpu_peak *g, double parameters, double leaves, uint32_t moments)
@@ -152,20 +163,24 @@ static dt_status make(const dt_stage *s, const dt_gpu_peak *g, table *t)
     dt_amp_opts amp;
     dt_engine_opts engine;
     dt_data_opts data;
-    dt_call_cost call;
+    uint32_t half = 0;
     DT_TRY(dt_config_amp(s->d.config, s->d.index, &amp));
     DT_TRY(dt_config_engine(s->d.config, s->d.index, &engine));
     DT_TRY(dt_config_data(s->d.config, s->d.index, &data));
     *t = (table){.all = {.name = "a step"}, .product = g->fp32, .precision = "fp32"};
     if (amp.enabled) {
+        half = amp.dtype == DT_AMP_FP16 ? DT_F16 : DT_BF16;
         t->product = g->half;
         t->precision = amp.dtype == DT_AMP_FP16 ? "fp16" : "bf16";
     } else if (engine.tf32) {
         t->product = g->tf32;
         t->precision = "TF32";
     }
-    for (uint32_t i = 0; dt_trainer_call(s->trainer, i, &call); i++) {
-        add_call(t, g, call.op, call.is_product, call.cost);
+    adding a = {t, g};
+    DT_TRY(dt_trainer_device_calls(s->trainer, half, &a, add_of_plan));
+    if (half != 0) {
+        const dt_plan_cost copy = {.bytes = 6.0 * (double)s->params.total};
+        add_call(t, g, "parameters in half", false, copy);
     }
     add_update(t, g, (double)s->params.total, (double)data.shards, dt_trainer_moments(s->trainer));
     qsort(t->row, t->n, sizeof(t->row[0]), compare_rows);

@@ -503,15 +503,26 @@ dt_plan_cost dt_trainer_cost(const dt_trainer *t)
     return dt_plan_cost_get(t->train.plan, size);
 }
 
-bool dt_trainer_call(const dt_trainer *t, uint32_t call, dt_call_cost *out_p)
+dt_status dt_trainer_device_calls(const dt_trainer *t, uint32_t half, void *user,
+                                  void (*each)(void *user, const dt_call_cost *c))
 {
     int64_t size[DT_SAMPLES_MAX_SYMBOLS + 1];
+    dt_plan *p = NULL;
+    const dt_plan_desc pd = {.lane = DT_LANE_DEVICE,
+                             .training = true,
+                             .reuse = t->c.reuse,
+                             .fuse = t->c.fuse,
+                             .recompute = t->c.recompute,
+                             .cap = t->d.source->slice_cap,
+                             .half = half};
+    DT_TRY(dt_plan_compile(t->train.graph, &pd, &p));
     batch_size(t, size);
-    if (call >= dt_plan_info_get(t->train.plan)->n_calls) {
-        return false;
+    for (uint32_t i = 0; i < dt_plan_info_get(p)->n_calls; i++) {
+        const dt_call_cost c = dt_plan_call_cost(p, i, size);
+        each(user, &c);
     }
-    *out_p = dt_plan_call_cost(t->train.plan, call, size);
-    return true;
+    dt_plan_destroy(p);
+    return DT_OK;
 }
 
 double dt_trainer_overflow_rate(const dt_trainer *t)

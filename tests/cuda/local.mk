@@ -17,8 +17,8 @@ emulator_headers = \
 	tests/cuda/emulate/machine.h \
 	tests/cuda/emulate/mma.h
 EXTRA_DIST += $(emulator_sources) $(emulator_headers) tests/cuda/emulate/launch.sed tests/cuda/test_emulator.cu \
-	tests/cuda/acting.sh tests/cuda/emulator.sh tests/cuda/mutations.sh tests/cuda/nccl/nccl.cc tests/cuda/nccl.sh \
-	tests/cuda/orders.sh tests/cuda/phase1.sh tests/cuda/policies.sh tests/cuda/ranks.sh tests/cuda/toolkit.sh \
+	tests/cuda/acting.sh tests/cuda/emulator.sh tests/cuda/mutations.sh \
+	tests/cuda/nccl/nccl.cc tests/cuda/nccl.sh tests/cuda/orders.sh tests/cuda/phase1.sh tests/cuda/policies.sh tests/cuda/ranks.sh tests/cuda/toolkit.sh \
 	tests/cuda/versions.sh
 dt_scripts += tests/cuda/versions_stand_ins.sh
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The trainer on the CUDA module: its losses are those of the CPU but for rounding, and its bits do not depend on
- * graphs, on how many leaves a launch holds, or on an interruption. Emulated, or on a GPU with DT_CHECK_GPU=1.
+ * graphs, on how many leaves a launch holds, or on an interruption; in fp32, and stored in bf16 and in fp16.
+ * Emulated, or on a GPU with DT_CHECK_GPU=1.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,11 +17,14 @@
 #include "toy.h"
 
 #define LOSS_TOL 1e-4 /* relative; differences of rounding grow from step to step */
+#define HALF_TOL 2e-2 /* stored in 8 bits; errors of single values average out in a loss */
 
 enum { STEPS = 8 };
 
 static const dt_device_ops *ops;
 static dt_device *device;
+static uint32_t math = DT_DEVICE_MATH_F32;
+static double first_scale; /* of the loss; 0: none */
 
 typedef struct outcome {
     double loss[STEPS];
@@ -53,6 +57,18 @@ static void start(toy *t, bool on_device, bool graphs, uint32_t micro_leaves)
     if (on_device) {
         t->device_ops = ops;
         t->device = device;
+        t->config.math = math;
+    }
+    if (on_device && first_scale > 0) {
+        t->config.scaling = (dt_scaler_config){.kind = DT_SCALING_DYNAMIC,
+                                               .initial = first_scale,
+                                               .min = 1,
+                                               .max = 65536,
+                                               .growth = 2,
+                                               .backoff = 0.5,
+                                               .interval = 1000,
+                                               .hysteresis = 1,
+                                               .max_skips = 50};
     }
     toy_start(t);
 }
@@ -78,8 +94,9 @@ static void test_losses_are_those_of_the_cpu(void **state)
     outcome cpu, cuda;
     train(&cpu, false, true, 0);
     train(&cuda, true, true, 0);
+    const double tol = math == DT_DEVICE_MATH_F32 ? LOSS_TOL : HALF_TOL;
     for (int i = 0; i < STEPS; i++) {
-        if (!(fabs(cuda.loss[i] - cpu.loss[i]) <= LOSS_TOL * fabs(cpu.loss[i]))) {
+        if (!(fabs(cuda.loss[i] - cpu.loss[i]) <= tol * fabs(cpu.loss[i]))) {
             fail_msg("step %d: loss %.9g, on the CPU %.9g", i, cuda.loss[i], cpu.loss[i]);
         }
     }
@@ -133,6 +150,59 @@ static void test_resume_equals_no_interruption(void **state)
     free(rest.params);
 }
 
+static void test_all_of_it_stored_in_half(void **state)
+{
+    for (math = DT_DEVICE_MATH_BF16; math <= DT_DEVICE_MATH_F16; math++) {
+        first_scale = math == DT_DEVICE_MATH_F16 ? 1024 : 0;
+        test_losses_are_those_of_the_cpu(state);
+        test_bits_do_not_depend_on_graphs_or_leaves_of_a_launch(state);
+        test_resume_equals_no_interruption(state);
+    }
+    math = DT_DEVICE_MATH_F32;
+    first_scale = 0;
+}
+
+static void scale_params(toy *t, float by)
+{
+    assert_int_equal(dt_trainer_hold(t->trainer), DT_OK);
+    for (int64_t i = 0; i < t->params.total; i++) {
+        dt_trainer_params(t->trainer)[i] *= by;
+    }
+}
+
+/* Activations beyond 65504 are infinite in fp16, and in fp32 or bf16 they are not: no update, and a lower scale. */
+static void test_activations_that_fp16_cannot_hold(void **state)
+{
+    (void)state;
+    toy t;
+    dt_step_report r = {.struct_size = sizeof(r)};
+    math = DT_DEVICE_MATH_F16;
+    first_scale = 1024;
+    start(&t, true, true, 0);
+    scale_params(&t, 0x1p20f);
+    assert_int_equal(toy_step(&t, &r), DT_OK);
+    assert_int_equal(dt_trainer_hold(t.trainer), DT_OK);
+    assert_true(dt_trainer_scaler(t.trainer)->scale == 512);
+    assert_int_equal(dt_trainer_scaler(t.trainer)->overflows, 1);
+    assert_int_equal(dt_trainer_updates(t.trainer), 0);
+    scale_params(&t, 0x1p-20f);
+    assert_int_equal(toy_step(&t, &r), DT_OK);
+    assert_int_equal(dt_trainer_hold(t.trainer), DT_OK);
+    assert_true(dt_trainer_scaler(t.trainer)->scale == 512);
+    assert_int_equal(dt_trainer_updates(t.trainer), 1);
+    toy_fini(&t);
+
+    math = DT_DEVICE_MATH_BF16;
+    start(&t, true, true, 0);
+    scale_params(&t, 0x1p20f);
+    assert_int_equal(toy_step(&t, &r), DT_OK);
+    assert_int_equal(dt_trainer_hold(t.trainer), DT_OK);
+    assert_int_equal(dt_trainer_updates(t.trainer), 1);
+    toy_fini(&t);
+    math = DT_DEVICE_MATH_F32;
+    first_scale = 0;
+}
+
 int main(void)
 {
     const int status = cuda_open(&ops, &device);
@@ -143,6 +213,8 @@ int main(void)
         cmocka_unit_test(test_losses_are_those_of_the_cpu),
         cmocka_unit_test(test_bits_do_not_depend_on_graphs_or_leaves_of_a_launch),
         cmocka_unit_test(test_resume_equals_no_interruption),
+        cmocka_unit_test(test_all_of_it_stored_in_half),
+        cmocka_unit_test(test_activations_that_fp16_cannot_hold),
     };
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     ops->close(device);

@@ -99,7 +99,8 @@ static dt_status compile(dt_trainer *t, dt_train_device *d, dt_device_class *k)
                              .reuse = t->c.reuse,
                              .fuse = t->c.fuse,
                              .recompute = t->c.recompute,
-                             .cap = k->cap};
+                             .cap = k->cap,
+                             .half = dt_device_half(t)};
     DT_TRY(dt_plan_compile(t->train.graph, &pd, &k->plan));
     return dt_device_lay_out(k->plan, &d->source, k->cap, d->leaves, &k->input);
 }
@@ -241,10 +242,21 @@ static size_t arena_bytes(const dt_train_device *d)
     return (size_t)d->total * sizeof(float);
 }
 
+static size_t half_bytes(const dt_train_device *d)
+{
+    return arena_bytes(d) / 2;
+}
+
 static dt_status make_arenas(dt_trainer *t, dt_train_device *d)
 {
     const size_t bytes = arena_bytes(d);
     DT_TRY(take(d, bytes, &d->params));
+    if (dt_device_half(t) != 0) {
+        if (d->ops->narrow == NULL) {
+            return DT_FAIL(DT_EUNSUPPORTED, "device %s computes in fp32 alone; say amp.enabled=false", d->ops->name);
+        }
+        DT_TRY(take(d, half_bytes(d), &d->params_half));
+    }
     d->moment_bytes = t->shape.ranks > 1 ? t->state.moment_bytes : bytes; /* as the host keeps them */
     DT_TRY(take(d, d->moment_bytes, &d->moment[0]));
     if (t->state.moment[1] != NULL) {
@@ -438,8 +450,8 @@ void dt_train_device_destroy(dt_trainer *t, dt_train_device *d)
         d->ops->event_destroy(d->device, d->buffer[b].done);
         d->ops->unpin(d->device, d->buffer[b].result);
     }
-    void *const memory[] = {d->arena,   d->params,    d->moment[0], d->moment[1], d->grad,
-                            d->trained, d->block_sum, d->seed,      d->state,     d->result};
+    void *const memory[] = {d->arena,   d->params,    d->params_half, d->moment[0], d->moment[1], d->grad,
+                            d->trained, d->block_sum, d->seed,        d->state,     d->result};
     for (size_t i = 0; i < sizeof(memory) / sizeof(memory[0]); i++) {
         dt_device_give(d->ops, d->device, memory[i]);
     }
@@ -472,6 +484,7 @@ dt_status dt_train_device_push(dt_trainer *t)
         }
     }
     DT_TRY(d->ops->copy(d->device, d->state, &d->host_state, sizeof(d->host_state), DT_DEVICE_TO_DEVICE, d->compute));
+    DT_TRY(dt_device_narrow_params(t, d));
     DT_TRY(wait_for_all(d));
     d->updates = d->host_state.updates;
     d->read = 0;
@@ -520,7 +533,7 @@ uint32_t dt_train_device_group(const dt_train_device *d)
 
 void dt_train_device_memory(const dt_train_device *d, dt_trainer_memory *out)
 {
-    out->params = arena_bytes(d);
+    out->params = arena_bytes(d) + (d->params_half != NULL ? half_bytes(d) : 0);
     out->grads = arena_bytes(d) * d->leaves;
     out->moments = d->moment_bytes * (d->moment[1] != NULL ? 2 : 1);
     out->activations = d->arena_bytes;

@@ -49,6 +49,7 @@ struct dt_device_infer {
     size_t output_bytes; /* of a run, at capacity */
     char *arena;         /* activations: runs follow each other on one stream */
     float *held;         /* device: parameters; NULL: no room was made */
+    void *held_half;     /* the same rounded, where values are stored in half */
     bool is_held;        /* runs read them */
     infer_place place[DT_DEVICE_INFER_PLACES];
     bool was_begun;
@@ -94,7 +95,8 @@ static dt_status compile(dt_device_infer *x)
                              .fuse = x->t->c.fuse,
                              .outputs_only = x->want.outputs_only,
                              .pictures = x->want.pictures,
-                             .cap = x->source.slice_cap};
+                             .cap = x->source.slice_cap,
+                             .half = dt_device_half(x->t)};
     DT_TRY(dt_plan_compile(x->want.graph, &pd, &x->plan));
     x->n_outputs = x->plan->ir.n_outputs;
     for (uint32_t o = 0; o < x->n_outputs; o++) {
@@ -231,6 +233,7 @@ void dt_device_infer_destroy(dt_device_infer *x)
         drop_place(x, &x->place[i]);
     }
     dt_device_give(x->d->ops, x->d->device, x->held);
+    dt_device_give(x->d->ops, x->d->device, x->held_half);
     dt_device_give(x->d->ops, x->d->device, x->arena);
     dt_plan_destroy(x->plan);
     dt_free(x);
@@ -308,7 +311,18 @@ dt_status dt_device_infer_make_room(dt_device_infer *x)
     void *p = NULL;
     DT_TRY(dt_device_take(x->d->ops, x->d->device, params_bytes(x), &p));
     x->held = p;
+    if (x->d->params_half != NULL) {
+        DT_TRY(dt_device_take(x->d->ops, x->d->device, params_bytes(x) / 2, &p));
+        x->held_half = p;
+    }
     return DT_OK;
+}
+
+static dt_status narrow_held(const dt_device_infer *x)
+{
+    return x->held_half == NULL ? DT_OK
+                                : x->d->ops->narrow(x->d->device, x->held_half, x->held, x->t->d.params->total,
+                                                    dt_device_half(x->t), x->d->compute);
 }
 
 /* Behind the steps that were launched, before those that will be. */
@@ -316,6 +330,7 @@ dt_status dt_device_infer_hold(dt_device_infer *x)
 {
     DT_TRY(dt_train_device_push(x->t));
     DT_TRY(x->d->ops->copy(x->d->device, x->held, x->d->params, params_bytes(x), DT_DEVICE_WITHIN, x->d->compute));
+    DT_TRY(narrow_held(x));
     x->is_held = true;
     return DT_OK;
 }
@@ -334,6 +349,7 @@ dt_status dt_device_infer_held_get(const dt_device_infer *x, float *to)
 dt_status dt_device_infer_held_set(dt_device_infer *x, const float *from)
 {
     DT_TRY(x->d->ops->copy(x->d->device, x->held, from, params_bytes(x), DT_DEVICE_TO_DEVICE, x->d->compute));
+    DT_TRY(narrow_held(x));
     return x->d->ops->stream_sync(x->d->device, x->d->compute);
 }
 
@@ -354,7 +370,8 @@ static dt_status bind(dt_device_infer *x, const infer_class *k, const infer_plac
                                  .run = &((const dt_device_control *)(const void *)p->device)->run,
                                  .field = field,
                                  .step_input = step_input,
-                                 .params = params_of(x)};
+                                 .params = params_of(x),
+                                 .params_half = x->is_held ? x->held_half : x->d->params_half};
     return dt_device_exec_bind(k->exec, &feed);
 }
 

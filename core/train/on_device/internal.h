@@ -60,6 +60,7 @@ struct dt_train_device {
     /* device memory */
     char *arena; /* activations of one group */
     float *params, *moment[2], *grad;
+    void *params_half; /* [total] params rounded to half, as soon as they change; NULL: nothing is stored in half */
     uint8_t *trained;
     double *block_sum, *seed, *loss[DT_DEVICE_MAX_LOSSES]; /* loss: [leaves] each */
     dt_device_state *state;
@@ -87,6 +88,20 @@ struct dt_train_device {
 static inline size_t dt_device_align(size_t n)
 {
     return (n + 255) / 256 * 256;
+}
+
+/* In what values between ops are stored: DT_BF16 or DT_F16, 0: f32. */
+static inline uint32_t dt_device_half(const dt_trainer *t)
+{
+    return t->c.math == DT_DEVICE_MATH_BF16 ? DT_BF16 : t->c.math == DT_DEVICE_MATH_F16 ? DT_F16 : 0;
+}
+
+/* After params have changed, on the stream that computes. */
+DT_NODISCARD static inline dt_status dt_device_narrow_params(const dt_trainer *t, const dt_train_device *d)
+{
+    return d->params_half == NULL
+               ? DT_OK
+               : d->ops->narrow(d->device, d->params_half, d->params, d->total, dt_device_half(t), d->compute);
 }
 
 /* device.c */

@@ -264,7 +264,7 @@ static dt_status share_params(dt_trainer *t)
         DT_TRY(
             wait(t)); /* here, where somebody looks; whoever waits for the stream from now on does not wait in vain */
         t->times.share = dt_clock_s() - begin;
-        return DT_OK;
+        return dt_device_narrow_params(t, d);
     }
     DT_TRY(dt_reduce_share(t, params));
     t->times.share = dt_clock_s() - begin;
@@ -272,7 +272,7 @@ static dt_status share_params(dt_trainer *t)
         const dt_range at = t->reduce.bucket[b];
         DT_TRY(to_device(d, d->params + at.begin, params + at.begin, (size_t)(at.end - at.begin) * sizeof(float)));
     }
-    return DT_OK;
+    return dt_device_narrow_params(t, d);
 }
 
 /* All ranks have the same block sums and losses, so all of them skip or none. */

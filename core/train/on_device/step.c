@@ -235,6 +235,7 @@ static dt_status run_group(const dt_trainer *t, const dt_device_class *k, const 
                                  .field = field,
                                  .step_input = step_input,
                                  .params = d->params,
+                                 .params_half = d->params_half,
                                  .grads = d->grad + (int64_t)first * d->total,
                                  .grad_stride = d->total,
                                  .loss_seed = d->seed};
@@ -262,6 +263,7 @@ static dt_status run_all(const dt_trainer *t, const dt_device_class *k, const dt
         return dt_device_ranks_fetch(d, &f);
     }
     DT_TRY(d->ops->apply(d->device, &f, d->compute));
+    DT_TRY(dt_device_narrow_params(t, d));
     return d->ops->copy(d->device, b->result, d->result, sizeof(*b->result), DT_DEVICE_TO_HOST, d->compute);
 }
 
