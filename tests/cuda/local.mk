@@ -17,7 +17,7 @@ emulator_headers = \
 	tests/cuda/emulate/machine.h \
 	tests/cuda/emulate/mma.h
 EXTRA_DIST += $(emulator_sources) $(emulator_headers) tests/cuda/emulate/launch.sed tests/cuda/test_emulator.cu \
-	tests/cuda/acting.sh tests/cuda/emulator.sh tests/cuda/mutations.sh \
+	tests/cuda/acting.sh tests/cuda/emulator.sh tests/cuda/half.sh tests/cuda/mutations.sh \
 	tests/cuda/nccl/nccl.cc tests/cuda/nccl.sh tests/cuda/orders.sh tests/cuda/phase1.sh tests/cuda/policies.sh tests/cuda/ranks.sh tests/cuda/toolkit.sh \
 	tests/cuda/versions.sh
 dt_scripts += tests/cuda/versions_stand_ins.sh
@@ -32,9 +32,9 @@ dt_tests += tests/cuda/test_train
 tests_cuda_test_train_SOURCES = tests/cuda/test_train.c tests/cuda/open.h tests/train/toy.c tests/train/toy.h
 tests_cuda_test_train_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests -I$(top_srcdir)/tests/train
 EXTRA_tests_cuda_test_train_DEPENDENCIES = tests/cuda/emulated/backend_cuda.so
-dt_scripts += tests/cuda/acting.sh tests/cuda/emulator.sh tests/cuda/nccl.sh tests/cuda/orders.sh \
+dt_scripts += tests/cuda/acting.sh tests/cuda/emulator.sh tests/cuda/half.sh tests/cuda/nccl.sh tests/cuda/orders.sh \
 	tests/cuda/phase1.sh tests/cuda/policies.sh tests/cuda/ranks.sh
-tests/cuda/acting.log tests/cuda/nccl.log tests/cuda/orders.log tests/cuda/phase1.log tests/cuda/policies.log \
+tests/cuda/acting.log tests/cuda/half.log tests/cuda/nccl.log tests/cuda/orders.log tests/cuda/phase1.log tests/cuda/policies.log \
 	tests/cuda/ranks.log: \
 	dtrain $(plugin_LTLIBRARIES) share/demo.store/store.json tests/cuda/emulated/backend_cuda.so
 emulator_programs = tests/cuda/emulated/test_emulator tests/cuda/emulated/backend_cuda.so \
