@@ -25,8 +25,10 @@
 #undef DT_OP
 #define dt_cpu_wide_split   NULL
 #define dt_cpu_wide_merge   NULL
+#define dt_cpu_wide_stop    NULL
 #define dt_cpu_narrow_split NULL
 #define dt_cpu_narrow_merge NULL
+#define dt_cpu_narrow_stop  NULL
 
 extern const dt_optim_loops dt_optim_loops_wide, dt_optim_loops_narrow;
 
