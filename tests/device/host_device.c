@@ -409,7 +409,11 @@ static dt_status describe(uint32_t index, dt_device_info *out_p)
     *out_p = the_device.about;
     out_p->index = index;
     out_p->total_bytes = capacity;
-    snprintf(out_p->uuid, sizeof(out_p->uuid), "GPU-none%u", index);
+    if (index == 0) { /* as fake_nvml.c knows it */
+        snprintf(out_p->uuid, sizeof(out_p->uuid), "GPU-none");
+    } else {
+        snprintf(out_p->uuid, sizeof(out_p->uuid), "GPU-none%u", index);
+    }
     return DT_OK;
 }
 

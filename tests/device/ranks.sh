@@ -66,7 +66,7 @@ train 0 checked --nproc 2 --set comm.backend=mpi --device cuda --phase 1 --check
 
 # --- a GPU each ---
 HOST_DEVICES=2 train 2 crowded --nproc 3 --set comm.backend=mpi --device cuda
-says 1 "ranks 0 and 2 both compute on GPU-none0 (host memory), and each rank needs a GPU of its own; rank 2 sees 2:"
+says 1 "ranks 0 and 2 both compute on GPU-none (host memory), and each rank needs a GPU of its own; rank 2 sees 2:"
 train 2 named --nproc 2 --set comm.backend=mpi --device cuda:1
 says 1 "ranks 0 and 1 both compute on GPU-none1"
 train 2 virtual --device cuda --set comm.backend=sim --set comm.ranks=2
