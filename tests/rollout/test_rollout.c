@@ -570,8 +570,8 @@ static void refused(const char *env, const char *more, dt_status code, const cha
 
 static void refused_in_process(const char *lie, dt_status code, const char *text)
 {
-    const char *const settings[] = {"env.id=liar",    "tiny.steps=20",     lie, "env.isolation=process",
-                                    "env.restarts=0", "env.timeout_s=0.2", NULL};
+    const char *const settings[] = {"env.id=liar",    "tiny.steps=20",   lie, "env.isolation=process",
+                                    "env.restarts=0", "env.timeout_s=2", NULL};
     refused_with(settings, code, text);
 }
 
@@ -667,8 +667,7 @@ static void test_refused(void **state)
     refused_in_process("liar.lie=create", DT_ENOTFOUND, "the world is not installed");
     refused_in_process("liar.lie=crash", DT_EIO, "was killed by signal 6");
     refused_in_process("liar.lie=crash", DT_EIO, "it wrote: the world ends with a bang");
-    refused_in_process("liar.lie=hang", DT_EIO,
-                       "did not answer within 0.2 s (env.timeout_s); it wrote: the world ends");
+    refused_in_process("liar.lie=hang", DT_EIO, "did not answer within 2 s (env.timeout_s); it wrote: the world ends");
     refused_in_process("liar.lie=nan", DT_EIO, "item 1 is nan; it was started again 0 times before");
     refused_in_process("liar.lie=spec", DT_EPLUGIN, "its spec has changed: 0 metrics");
     refused("liar", "liar.lie=spec", DT_EPLUGIN, "reset of episode 1: its spec has changed: 0 metrics");
