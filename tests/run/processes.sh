@@ -154,8 +154,10 @@ grep -q "go on with: $dtrain run --resume $work/stop-rank --nproc 2" "$work/stop
 # mpirun is told itself, or its launcher loses its terminal, or is killed: a run that is begun again waits for its end
 # end NAME SIGNAL CODE
 end() {
-    "$dtrain" run --config "$work/job.cfg" --run-dir "$work/$1" -q --nproc 2 --set phase2_ppo.train_batch=2000 \
-        --set env_traffic.episode_s=600 --phase 1-2 --set phases.1.stop.iterations=100000 >"$work/out" 2>"$work/err" &
+    # these tests may have been started by nohup, which a program takes over
+    env --default-signal=HUP "$dtrain" run --config "$work/job.cfg" --run-dir "$work/$1" -q --nproc 2 \
+        --set phase2_ppo.train_batch=2000 --set env_traffic.episode_s=600 --phase 1-2 \
+        --set phases.1.stop.iterations=100000 >"$work/out" 2>"$work/err" &
     job=$!
     await "$work/$1/checkpoints/step-000000000005"
     sleep 0.3
