@@ -216,9 +216,12 @@ static dt_status check_unfold(dt_infer *q)
     }
     (void)dt_infer_number(q, "L", &L);
     (void)dt_infer_number(q, "C", &C);
-    if (K < 1 || K > INT32_MAX || stride < 1 || stride > INT32_MAX || q->attr.i[3] < 0 || q->attr.i[3] > 1) {
-        return dt_infer_fail(q, DT_EINVAL, "a kernel of %lld, a stride of %lld: both must be at least 1", (long long)K,
-                             (long long)stride);
+    if (K < 1 || K > INT32_MAX || stride < 1 || stride > INT32_MAX) {
+        return dt_infer_fail(q, DT_EINVAL, "a kernel of %lld, a stride of %lld: both must be 1 to 2147483647",
+                             (long long)K, (long long)stride);
+    }
+    if (q->attr.i[3] < 0 || q->attr.i[3] > 1) {
+        return dt_infer_fail(q, DT_EINVAL, "i3 is %lld; 1 is circular, 0 is not", (long long)q->attr.i[3]);
     }
     if (padding < 0 || padding > L || L + 2 * padding < K) {
         return dt_infer_fail(q, DT_EINVAL,

@@ -395,7 +395,7 @@ dt_status dt_session_open(const dt_args *a, const char *resumed_config, const dt
         st = read_resources(out);
     }
     if (st == DT_OK) {
-        st = dt_session_check(out);
+        st = dt_session_check(out, resumed_config == NULL && strcmp(a->verb, "run") == 0);
     }
     if (st == DT_OK) {
         st = dt_session_check_devices(out);

@@ -17,8 +17,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What the configuration wants, and how the processes were started. */
-static dt_status check_backend(const dt_session *s, int64_t phase, uint32_t backend)
+/* What the configuration wants, and how the processes were started. needs_several: one process may not do for what was
+ * written down for several. */
+static dt_status check_backend(const dt_session *s, int64_t phase, uint32_t backend, bool needs_several)
 {
     const bool is_several = s->n_processes > 1;
     if (is_several && (backend == DT_COMM_NULL || backend == DT_COMM_SIM)) {
@@ -27,7 +28,7 @@ static dt_status check_backend(const dt_session *s, int64_t phase, uint32_t back
                        "process; say --set comm.backend=auto --set comm.ranks=1",
                        s->n_processes, backend == DT_COMM_NULL ? "null" : "sim", (long long)phase + 1);
     }
-    if (!is_several && (backend == DT_COMM_MPI || backend == DT_COMM_NCCL)) {
+    if (needs_several && !is_several && (backend == DT_COMM_MPI || backend == DT_COMM_NCCL)) {
         return DT_FAIL(DT_ECONFIG,
                        "comm.backend = \"%s\" of phase %lld, but this process was started alone; start several with "
                        "--nproc N, mpirun or srun, or leave comm.backend at \"auto\"",
@@ -85,7 +86,7 @@ static dt_status check_count(const dt_session *s, int64_t phase, const char *key
     return DT_OK;
 }
 
-dt_status dt_session_check(const dt_session *s)
+dt_status dt_session_check(const dt_session *s, bool needs_several)
 {
     bool has_warned = false;
     for (int64_t i = s->first; i < s->last; i++) {
@@ -93,7 +94,7 @@ dt_status dt_session_check(const dt_session *s)
         dt_env_opts env;
         dt_comm_opts comm;
         DT_TRY(dt_config_comm(s->config, i, &comm));
-        DT_TRY(check_backend(s, i, comm.backend));
+        DT_TRY(check_backend(s, i, comm.backend, needs_several));
         DT_TRY(check_shards(s, i, s->n_processes > s->ranks ? s->n_processes : s->ranks));
         DT_TRY(dt_config_engine(s->config, i, &engine));
         DT_TRY(check_wire(i, &comm, &engine));

@@ -21,6 +21,21 @@ static dt_status find_device(const dt_device_wish *w, const dt_device_ops **ops_
     return dt_device_choose(*ops_p, w, dt_device_local_rank(), index_p);
 }
 
+/* NCCL sums from GPU to GPU. */
+static dt_status check_nccl(const dt_session *s, int64_t phase, const dt_engine_opts *engine, bool has_gpu)
+{
+    dt_comm_opts comm;
+    DT_TRY(dt_config_comm(s->config, phase, &comm));
+    if (comm.backend != DT_COMM_NCCL || s->n_processes == 1 || has_gpu) {
+        return DT_OK;
+    }
+    return DT_FAIL(
+        DT_EUNSUPPORTED,
+        "comm.backend = \"nccl\" of phase %lld sums from GPU to GPU, but with engine.device = \"%s\" several "
+        "processes compute on the CPU; say --device cuda, or comm.backend = \"mpi\"",
+        (long long)phase + 1, engine->device);
+}
+
 dt_status dt_session_check_devices(const dt_session *s)
 {
     for (int64_t i = s->first; i < s->last; i++) {
@@ -30,6 +45,7 @@ dt_status dt_session_check_devices(const dt_session *s)
         uint32_t index = 0;
         DT_TRY(dt_config_engine(s->config, i, &engine));
         DT_TRY(dt_device_wish_parse(engine.device, &w));
+        DT_TRY(check_nccl(s, i, &engine, w.kind == DT_DEVICE_CUDA));
         const dt_status st = w.kind == DT_DEVICE_CUDA ? find_device(&w, &ops, &index) : DT_OK;
         if (st < 0) {
             return i > s->first ? DT_CONTEXT(st, "phase %lld (%s)", (long long)i + 1, s->phase[i]->desc.id) : st;

@@ -7,8 +7,10 @@
 
 #include "run/session.h"
 
-/* session_check.c: how the processes were started, shards, threads and workers of environments. */
-dt_status dt_session_check(const dt_session *s) DT_NODISCARD;
+/* session_check.c: how the processes were started, shards, threads and workers of environments. needs_several: a run
+ * begins, so that comm.backend = "mpi" in one process is a mistake; what goes on with a run of several, or looks at it,
+ * may be one. */
+dt_status dt_session_check(const dt_session *s, bool needs_several) DT_NODISCARD;
 /* Of a session that trains: does comm.shard_weights deal leaves to its ranks? */
 dt_status dt_session_check_weights(const dt_session *s) DT_NODISCARD;
 /* What a later phase names is looked for before the first one begins. A run that is resumed may have lost what its

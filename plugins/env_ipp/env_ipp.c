@@ -103,9 +103,9 @@ static dt_status check(const dt_host *h, const void *cfg)
     if (c->stride > step / 2) {
         return DT_FAIL_H(
             h, DT_ECONFIG,
-            "stride %lld leaves points of the lattice without a cell: a step is %g cells, set stride to %g "
-            "or less, or more cells",
-            (long long)c->stride, step, floor(step / 2));
+            "stride %lld leaves points of the lattice without a cell: a step is %g cells and has to be two strides at "
+            "least; set a smaller stride, or cells to %g or more",
+            (long long)c->stride, step, ceil(2 * (double)c->stride * c->field_m / c->step_m));
     }
     if (step / (double)c->stride > MOST_SAMPLES) {
         return DT_FAIL_H(h, DT_ECONFIG, "a step of %g cells with stride %lld is finer than %d samples: raise stride",

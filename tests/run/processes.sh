@@ -363,6 +363,13 @@ train 2 bad --nproc 2 --set comm.backend=sim --set comm.ranks=2
 says 1 "2 processes were started to train together, but comm.backend = \"sim\""
 train 2 bad --set comm.backend=mpi
 says 1 "this process was started alone; start several with --nproc N"
+train 5 bad --nproc 2 --set comm.backend=nccl
+says 1 'comm.backend = "nccl" of phase 1 sums from GPU to GPU, but with engine.device = "cpu" several processes compute'
+# what was trained by several over MPI goes on in one process, and is judged by one
+train 0 told --nproc 2 --set comm.backend=mpi --phase 1
+train 0 told --resume --phase 1
+cases=$((cases + 1))
+"$dtrain" eval --checkpoint "$work/told" -q >"$work/out" 2>"$work/err" || fail "one process evaluates what several trained"
 train 2 bad --nproc 16
 says 1 "16 ranks share data.shards = 8"
 train 2 bad --hostfile "$work/hosts"
