@@ -195,8 +195,9 @@ const dt_op_info dt_op_fill = {
 
 static dt_status check_noise(dt_infer *q)
 {
-    return q->attr.i[1] >= 1 ? DT_OK
-                             : dt_infer_fail(q, DT_EINVAL, "%lld numbers for each row; expected at least 1", (long long)q->attr.i[1]);
+    return q->attr.i[1] >= 1
+               ? DT_OK
+               : dt_infer_fail(q, DT_EINVAL, "%lld numbers for each row; expected at least 1", (long long)q->attr.i[1]);
 }
 
 const dt_op_info dt_op_noise = {
