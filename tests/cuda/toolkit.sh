@@ -76,8 +76,13 @@ if [ -n "$suite" ]; then
     keys=/usr/share/keyrings/debian-archive-keyring.gpg
     command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null && test -r $keys ||
         skip "no apt-get with Debian's keys here, which gets nvcc $nvcc of CUDA $release"
+    # the mirror that this machine has Debian from
+    # shellcheck disable=SC2016 # apt expands it
+    mirror=$(apt-get indextargets --format '$(ORIGIN) $(REPO_URI)' 'Created-By: Packages' 2>/dev/null |
+        awk '$1 == "Debian" && $2 !~ /security/ { print $2; exit }')
+    test -n "$mirror" || skip "apt knows no mirror of Debian here; apt-get update finds it"
     mkdir -p apt/lists/partial apt/cache/archives/partial
-    echo "deb [signed-by=$keys] http://deb.debian.org/debian $suite non-free" >apt/sources.list
+    echo "deb [signed-by=$keys] $mirror $suite non-free" >apt/sources.list
     cat >apt/conf <<END
 Dir::Etc::sourcelist "$PWD/apt/sources.list";
 Dir::Etc::sourceparts "-";
