@@ -505,24 +505,33 @@ static void *fail_on_rank(void *arg)
     return NULL;
 }
 
+/* Ranks of one sim world, each a thread with a device, of which a sample is broken or poisoned, to their ends. */
+static void fail_on_ranks(failing *f, int ranks, int64_t broken_sample, int64_t poison_sample)
+{
+    enum { MOST = 4 };
+    dt_comm *comm[MOST];
+    assert_in_range(ranks, 1, MOST);
+    assert_int_equal(dt_comm_sim((uint32_t)ranks, 30, comm), DT_OK);
+    for (int i = 0; i < ranks; i++) {
+        memset(&f[i], 0, sizeof(f[i]));
+        toy_init(&f[i].t);
+        on_device(&f[i].t);
+        f[i].t.comm = comm[i];
+        f[i].t.broken_sample = broken_sample; /* -1: none */
+        f[i].t.poison_sample = poison_sample;
+        assert_int_equal(pthread_create(&f[i].thread, NULL, fail_on_rank, &f[i]), 0);
+    }
+    for (int i = 0; i < ranks; i++) {
+        pthread_join(f[i].thread, NULL);
+    }
+}
+
 static void test_a_rank_that_fails_is_named(void **state)
 {
     (void)state;
     enum { RANKS = 3 };
     failing f[RANKS];
-    dt_comm *comm[RANKS];
-    assert_int_equal(dt_comm_sim(RANKS, 30, comm), DT_OK);
-    for (int i = 0; i < RANKS; i++) {
-        memset(&f[i], 0, sizeof(f[i]));
-        toy_init(&f[i].t);
-        on_device(&f[i].t);
-        f[i].t.comm = comm[i];
-        f[i].t.broken_sample = 3;
-        assert_int_equal(pthread_create(&f[i].thread, NULL, fail_on_rank, &f[i]), 0);
-    }
-    for (int i = 0; i < RANKS; i++) {
-        pthread_join(f[i].thread, NULL);
-    }
+    fail_on_ranks(f, RANKS, 3, -1);
     for (int i = 0; i < RANKS; i++) {
         assert_int_equal(f[i].st, DT_EDATA);
         assert_int_equal(dt_error_put(&f[i].why), DT_EDATA);
@@ -537,19 +546,7 @@ static void test_ranks_diverge_alike(void **state)
     (void)state;
     enum { RANKS = 2 };
     failing f[RANKS];
-    dt_comm *comm[RANKS];
-    assert_int_equal(dt_comm_sim(RANKS, 30, comm), DT_OK);
-    for (int i = 0; i < RANKS; i++) {
-        memset(&f[i], 0, sizeof(f[i]));
-        toy_init(&f[i].t);
-        on_device(&f[i].t);
-        f[i].t.comm = comm[i];
-        f[i].t.poison_sample = 17;
-        assert_int_equal(pthread_create(&f[i].thread, NULL, fail_on_rank, &f[i]), 0);
-    }
-    for (int i = 0; i < RANKS; i++) {
-        pthread_join(f[i].thread, NULL);
-    }
+    fail_on_ranks(f, RANKS, -1, 17);
     char first[sizeof(f[0].why.text)];
     for (int i = 0; i < RANKS; i++) {
         assert_int_equal(f[i].st, DT_EDIVERGED);
