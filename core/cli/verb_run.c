@@ -479,23 +479,24 @@ static dt_status check_name(const char *name)
                          name, MOST);
 }
 
-/* A job whose launcher was killed takes a while to end; who starts it again does so at once. Then only is it looked at
- * what there is to go on from, by all of its processes. */
+/* A job whose launcher was killed takes a while to end, and a process that was killed a moment;
+ * who starts it again does so at once. Then only is it looked at what there is to go on from, by all of its processes. */
 static dt_status await_end(const dt_args *a, dt_comm *c)
 {
     const bool is_named = a->resume != NULL && strcmp(a->resume, "auto") != 0;
     const char *path = is_named ? a->resume : a->run_dir;
     char *run = NULL;
-    if (c == NULL || path == NULL) {
+    if (path == NULL || (c == NULL && !a->has_resume)) {
         return DT_OK;
     }
-    const bool is_run = dt_comm_rank(c) == 0 && dt_resume_run_of(path, &run) == DT_OK;
-    if (is_run || (dt_comm_rank(c) == 0 && !is_named)) { /* a folder may be held before it is a run */
-        dt_rundir_await(is_run ? run : path, DT_RUNDIR_WAIT_S);
+    const bool is_first = c == NULL || dt_comm_rank(c) == 0;
+    const bool is_run = is_first && dt_resume_run_of(path, &run) == DT_OK;
+    if (is_run || (is_first && !is_named)) { /* a folder may be held before it is a run */
+        dt_rundir_await(is_run ? run : path, c == NULL ? DT_RUNDIR_ALONE_S : DT_RUNDIR_WAIT_S);
     }
     dt_free(run);
     dt_error_clear(); /* where no run is, that is told by all */
-    return dt_comm_barrier(c);
+    return c == NULL ? DT_OK : dt_comm_barrier(c);
 }
 
 static dt_status open_and_run(const dt_args *a, dt_run_desc *d, int *code_p)

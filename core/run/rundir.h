@@ -15,7 +15,10 @@
 
 typedef struct dt_rundir dt_rundir;
 
-enum { DT_RUNDIR_WAIT_S = 10 }; /* several processes need a while to end after their launcher was killed */
+enum {
+    DT_RUNDIR_WAIT_S = 10, /* several processes need a while to end after their launcher was killed */
+    DT_RUNDIR_ALONE_S = 2  /* one that was killed holds its lock until the kernel has taken it apart */
+};
 
 /* Until nobody trains in that folder, at most so long: before it is looked at whether there is something to go on from.
  * A folder that is not there, or where nobody trains, is not waited for; one that is still held afterwards is open's to

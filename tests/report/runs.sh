@@ -66,6 +66,21 @@ wait $pid 2>/dev/null
 says alive interrupted
 "$dtrain" runs "$work/runs/alive" --json | grep -q '"exit_code":null' || fail "a killed run has no exit code"
 
+# --- who goes on with a run while its process, killed, is not quite gone, waits for that ---
+$run --run-dir "$work/dying" --set training.epochs=100000 --set checkpoint.every_steps=1 2>"$work/err" &
+pid=$!
+tries=0
+until [ -n "$(ls -d "$work/dying/checkpoints"/step-* 2>/dev/null)" ] || [ $tries -gt 400 ]; do
+    tries=$((tries + 1))
+    sleep 0.05
+done
+kill -STOP $pid
+(sleep 0.7 && kill -KILL $pid) &
+$run --resume "$work/dying" --max-time 1 2>"$work/err"
+code=$?
+wait $pid 2>/dev/null
+[ $code -eq 75 ] || fail "a run whose process is ending goes on: exit code $code, $(cat "$work/err")"
+
 # --- with nothing but damaged checkpoints nothing goes on, and that is said ---
 cp -r "$work/runs/alive" "$work/runs/lost"
 mkdir -p "$work/runs/lost/checkpoints/quarantine/step-000000000002" "$work/runs/lost/checkpoints/quarantine/step-000000000004"
