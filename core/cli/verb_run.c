@@ -479,8 +479,8 @@ static dt_status check_name(const char *name)
                          name, MOST);
 }
 
-/* A job whose launcher was killed takes a while to end, and a process that was killed a moment;
- * who starts it again does so at once. Then only is it looked at what there is to go on from, by all of its processes. */
+/* A job whose launcher was killed takes a while to end, and a process that was killed a moment; who starts it again
+ * does so at once. Then only is it looked at what there is to go on from, by all of its processes. */
 static dt_status await_end(const dt_args *a, dt_comm *c)
 {
     const bool is_named = a->resume != NULL && strcmp(a->resume, "auto") != 0;
