@@ -13,30 +13,40 @@
 #include "checkpoint/checkpoint.h"
 #include "run/rundir.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { MOST_META = 1 << 20 }; /* bytes of meta.json */
 
+/* The folder above it; false at the root. */
+static bool go_up(char *path)
+{
+    char *slash = strrchr(path, '/');
+    if (slash == NULL || slash == path) {
+        return false;
+    }
+    *slash = '\0';
+    return true;
+}
+
+/* Its name is resolved once and then shortened: "checkpoints/.." is no name beneath a run. */
 dt_status dt_resume_run_of(const char *resume, char **out)
 {
-    dt_str path = {0};
-    static const char *const up[] = {"", "/..", "/../.."};
-    for (size_t i = 0; i < sizeof(up) / sizeof(up[0]); i++) {
-        dt_str_clear(&path);
-        dt_str_addf(&path, "%s%s/meta.json", resume, up[i]);
-        if (dt_fs_is_file(dt_str_text(&path))) {
-            char full[4096];
-            dt_str_clear(&path);
-            dt_str_addf(&path, "%s%s", resume, up[i]);
-            if (realpath(dt_str_text(&path), full) != NULL) {
-                *out = dt_strdup(full);
-                dt_str_fini(&path);
-                return *out != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory");
-            }
+    enum { LEVELS = 3 }; /* a run, its checkpoints, one of them */
+    char full[PATH_MAX];
+    bool is_there = realpath(resume, full) != NULL;
+    for (int i = 0; i < LEVELS && is_there; i++) {
+        dt_str meta = {0};
+        dt_str_addf(&meta, "%s/meta.json", full);
+        const bool is_run = dt_fs_is_file(dt_str_text(&meta));
+        dt_str_fini(&meta);
+        if (is_run) {
+            *out = dt_strdup(full);
+            return *out != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory");
         }
+        is_there = go_up(full);
     }
-    dt_str_fini(&path);
     return DT_FAIL(DT_ECONFIG, "--resume %s: no run is there (a run directory holds meta.json)", resume);
 }
 
