@@ -154,7 +154,11 @@ static dt_status make_instances(evaluation *e)
 static dt_status prepare(evaluation *e)
 {
     dt_rollout *r = e->r;
-    const dt_buffer_desc bd = {.layout = &r->env->layout, .steps = 1, .instances = e->n, .window = r->buffer.d.window};
+    const dt_buffer_desc bd = {.layout = &r->env->layout,
+                               .steps = 1,
+                               .instances = e->n,
+                               .window = r->buffer.d.window,
+                               .transitions = r->buffer.d.transitions};
     DT_TRY(dt_buffer_init(&e->buffer, &bd));
     dt_rollout_scale(r, &e->buffer);
     DT_TRY(make_instances(e));

@@ -162,7 +162,8 @@ static dt_status evaluation(dt_rollout *r, dt_trainer *t, dt_rollout_need *out)
     const dt_buffer_desc bd = {.layout = &r->env->layout,
                                .steps = 1,
                                .instances = out->evaluated > 0 ? out->evaluated : 1,
-                               .window = r->buffer.d.window};
+                               .window = r->buffer.d.window,
+                               .transitions = r->buffer.d.transitions};
     dt_buffer b;
     const dt_status st = dt_buffer_init(&b, &bd);
     if (st == DT_OK) {

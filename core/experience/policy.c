@@ -58,20 +58,20 @@ static dt_status check_outputs(dt_rollout *r)
 }
 
 /* What is known only after acting cannot decide how to act. */
-static dt_status check_fields(const dt_rollout *r, uint32_t *want_p)
+static dt_status check_fields(const dt_rollout *r, uint64_t *want_p)
 {
-    static const char *const later[] = {"action_i", "action_f",       "log_prob",   "value",      "advantage",
-                                        "target",   "cost_advantage", "cost_value", "cost_target"};
-    for (size_t i = 0; i < sizeof(later) / sizeof(later[0]); i++) {
-        if (dt_policy_reads(r->policy, later[i])) {
+    for (uint32_t f = 0; f < r->buffer.n_fields; f++) {
+        const char *name = r->buffer.field[f].name;
+        if (!dt_policy_reads(r->policy, name)) {
+            continue;
+        }
+        if (!dt_buffer_is_known(&r->buffer, f)) {
             return DT_FAIL(DT_EPLUGIN,
                            "an output of the phase that acting needs is computed from the field %s, which is "
                            "not known yet when an action is chosen",
-                           later[i]);
+                           name);
         }
-    }
-    for (uint32_t f = 0; f < r->buffer.n_fields; f++) {
-        *want_p |= dt_policy_reads(r->policy, r->buffer.field[f].name) ? 1u << f : 0;
+        *want_p |= UINT64_C(1) << f;
     }
     return DT_OK;
 }
@@ -201,7 +201,7 @@ static void find_outputs(const dt_rollout *r, uint32_t place, dt_answer *x)
     }
 }
 
-static dt_status make_track(dt_rollout *r, const int64_t *cap, uint32_t want, uint32_t unit, uint32_t number)
+static dt_status make_track(dt_rollout *r, const int64_t *cap, uint64_t want, uint32_t unit, uint32_t number)
 {
     dt_track *t = &r->track[number];
     t->r = r;
@@ -271,7 +271,7 @@ dt_status dt_rollout_make_policy(dt_rollout *r, dt_trainer *t)
     int64_t cap[2 + DT_ENV_MAX_SYMBOLS];
     dt_samples acting = r->data.source;
     acting.n_fields -= r->d.n_kept; /* the last ones: what acting is about to compute */
-    uint32_t want = 0;
+    uint64_t want = 0;
     const uint32_t unit = r->in_flight > 0 ? unit_of(r) : r->last - r->first;
     DT_TRY(choose_kept(r, t));
     DT_TRY(dt_rollout_share_prepare(r, t));

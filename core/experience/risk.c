@@ -16,7 +16,7 @@
 struct dt_risk {
     dt_policy *policy;
     const dt_view *output;
-    uint32_t want;                     /* fields it reads, as bits */
+    uint64_t want;                     /* fields it reads, as bits */
     uint32_t symbol;                   /* whose rows it speaks of */
     uint32_t n_symbols;                /* ragged ones */
     void *field[DT_BUFFER_MAX_FIELDS]; /* of one sample */
@@ -56,7 +56,7 @@ static dt_status prepare(dt_risk *s, const dt_rollout *r, const int64_t *cap)
                        r->env->comp->desc.id);
     }
     for (uint32_t f = 0; f < r->buffer.n_fields; f++) {
-        s->want |= dt_policy_reads(s->policy, r->buffer.field[f].name) ? 1u << f : 0;
+        s->want |= dt_policy_reads(s->policy, r->buffer.field[f].name) ? UINT64_C(1) << f : 0;
     }
     s->risk = dt_alloc_n((size_t)cap[1 + s->symbol] + 1, sizeof(*s->risk));
     return s->risk != NULL ? map_fields(s, &r->data.source, cap) : DT_FAIL(DT_ENOMEM, "out of memory for risks");

@@ -39,6 +39,9 @@ static dt_status check_desc(const dt_rollout *r)
                        "history",
                        d->steps, d->window);
     }
+    if (d->transitions > 2) {
+        return DT_FAIL(DT_ECONFIG, "a rollout's transitions is %u; expected 0, 1 or 2", d->transitions);
+    }
     if (d->n_kept > DT_ROLLOUT_MAX_KEPT) {
         return DT_FAIL(DT_EPLUGIN, "a rollout is asked to keep %u values; at most %d are possible", d->n_kept,
                        DT_ROLLOUT_MAX_KEPT);
@@ -95,7 +98,8 @@ static dt_status build(dt_rollout *r)
                          .first = r->first,
                          .all = r->instances,
                          .window = r->d.window > 1 ? r->d.window : 1,
-                         .has_next = r->d.transitions != 0,
+                         .transitions = r->d.transitions,
+                         .gamma = r->d.gamma,
                          .n_kept = r->d.n_kept,
                          .kept = r->kept};
     DT_TRY(dt_buffer_init(&r->buffer, &bd));
@@ -257,6 +261,9 @@ static void estimate(dt_rollout *r)
     const size_t first = dt_buffer_slot(b, 0, 0) * b->l->spec.n_agents;
     const size_t places = (size_t)b->d.instances * b->l->spec.n_agents, n = places * b->d.steps;
     double scale = 0; /* of the reward's advantages */
+    for (size_t i = first + n - places; i < first + n; i++) {
+        b->report[i] |= DT_REPORT_OPEN;
+    }
     if (b->cost_in != NULL) {
         for (uint32_t k = 0; k < b->l->spec.n_costs; k++) { /* before costs are centred */
             const size_t plane = k * b->n_places + first;

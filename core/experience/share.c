@@ -42,7 +42,8 @@ typedef struct layout { /* what is sent of each */
 static void choose(const dt_rollout *r, uint64_t skipped, layout *l)
 {
     dt_buffer_wide own[DT_BUFFER_MAX_WIDE], batch[DT_BUFFER_MAX_WIDE];
-    const uint32_t n = dt_buffer_wide_arrays(&r->buffer, own), read = (uint32_t)~skipped;
+    const uint32_t n = dt_buffer_wide_arrays(&r->buffer, own);
+    const uint64_t read = ~skipped;
     dt_buffer_wide_arrays(&r->batch, batch);
     l->n = 0;
     for (uint32_t i = 0; i < n; i++) {
@@ -206,11 +207,12 @@ static dt_status make_room(dt_rollout *r, uint64_t n, uint64_t sent)
     dt_rollout_share *x = &r->share;
     const dt_buffer_desc *d = &r->buffer.d;
     const dt_buffer_desc bd = {.layout = d->layout,
-                               .steps = d->has_next,
+                               .steps = d->transitions > 0,
                                .instances = (uint32_t)n,
                                .all = r->instances,
                                .window = d->window,
-                               .has_next = d->has_next,
+                               .transitions = d->transitions,
+                               .gamma = d->gamma,
                                .n_kept = d->n_kept,
                                .kept = d->kept};
     x->room = x->sent = 0;

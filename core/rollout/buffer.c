@@ -88,6 +88,22 @@ static dt_status add_next(dt_buffer *b)
     return add_sized(b, FIELD_COST_IN, DT_F32, "cost_in", b->l->spec.n_costs);
 }
 
+static dt_status add_more(dt_buffer *b)
+{
+    const dt_env_spec *s = &b->l->spec;
+    DT_TRY(add_field(b, FIELD_REWARD, 0, DT_F32, "reward", "A"));
+    DT_TRY(add_sized(b, FIELD_COST, DT_F32, "cost", s->n_costs));
+    DT_TRY(add_field(b, FIELD_TERMINATED, 0, DT_F32, "terminated", "A"));
+    DT_TRY(add_field(b, FIELD_TRUNCATED, 0, DT_F32, "truncated", "A"));
+    DT_TRY(add_sized(b, FIELD_EXECUTED, DT_F32, "executed", s->n_continuous));
+    DT_TRY(add_field(b, FIELD_PLACE, 0, DT_I32, "place", "A"));
+    DT_TRY(add_sized(b, FIELD_NEXT_MASK, DT_F32, "next_mask", b->l->n_choices));
+    DT_TRY(s->n_heads == 1 ? add_sized(b, FIELD_OTHERS, DT_F32, "others", s->n_agents * b->l->n_choices) : DT_OK);
+    DT_TRY(add_sized(b, FIELD_OTHERS_F, DT_F32, "others_f", s->n_agents * s->n_continuous));
+    DT_TRY(add_field(b, FIELD_DISCOUNT, 0, DT_F32, "discount", "A"));
+    return add_field(b, FIELD_WEIGHT, 0, DT_F32, "weight", "A");
+}
+
 static dt_status add_kept(dt_buffer *b)
 {
     for (uint32_t k = 0; k < b->d.n_kept; k++) {
@@ -124,10 +140,9 @@ static dt_status add_fields(dt_buffer *b)
     DT_TRY(add_sized(b, FIELD_COST_ADVANTAGE, DT_F32, "cost_advantage", s->n_costs));
     DT_TRY(add_sized(b, FIELD_COST_TARGET, DT_F32, "cost_target", s->n_costs));
     DT_TRY(add_field(b, FIELD_ROW_KEY, 0, DT_I64, "row_key", "A"));
-    if (b->d.has_next) { /* last, with what is kept: an evaluation's buffer has all but these */
-        DT_TRY(add_next(b));
-    }
-    return add_kept(b);
+    DT_TRY(b->d.transitions > 0 ? add_next(b) : DT_OK);
+    DT_TRY(b->d.transitions > 1 ? add_more(b) : DT_OK);
+    return add_kept(b); /* last: an evaluation's buffer has all but these */
 }
 
 /* n items. Called twice: without memory it counts; what no memory can hold stays SIZE_MAX. */
@@ -172,7 +187,7 @@ static void lay_out(dt_buffer *b)
     for (size_t i = 0; i < sizeof(per_cost) / sizeof(per_cost[0]); i++) {
         *per_cost[i] = (void *)take(b, n, s->n_costs * sizeof(float));
     }
-    b->cost_in = b->d.has_next ? (void *)take(b, n, s->n_costs * sizeof(float)) : NULL;
+    b->cost_in = b->d.transitions > 0 ? (void *)take(b, n, s->n_costs * sizeof(float)) : NULL;
     b->episode_items = 2 + s->n_costs + s->n_metrics;
     b->episode = (void *)take(b, slots, b->episode_items * sizeof(double));
 }
@@ -384,12 +399,12 @@ uint32_t dt_buffer_made(const dt_buffer *b, dt_buffer_array *out)
 }
 
 /* Fields of one of two kinds, and of this port. */
-static uint32_t fields_of(const dt_buffer *b, uint32_t kind, uint32_t or_kind, uint32_t port)
+static uint64_t fields_of(const dt_buffer *b, uint32_t kind, uint32_t or_kind, uint32_t port)
 {
-    uint32_t fields = 0;
+    uint64_t fields = 0;
     for (uint32_t f = 0; f < b->n_fields; f++) {
         const bool is_one = b->field[f].kind == kind || b->field[f].kind == or_kind;
-        fields |= is_one && b->field[f].port == port ? 1u << f : 0;
+        fields |= is_one && b->field[f].port == port ? UINT64_C(1) << f : 0;
     }
     return fields;
 }
@@ -405,8 +420,10 @@ uint32_t dt_buffer_wide_arrays(const dt_buffer *b, dt_buffer_wide *out)
         w->after = fields_of(b, FIELD_NEXT, FIELD_NEXT, i);
         w->fields = fields_of(b, FIELD_OBS, FIELD_STEPS, i) | w->before;
     }
-    out[n++] = (dt_buffer_wide){
-        .data = (char *)b->mask, .row_bytes = b->l->n_choices, .fields = fields_of(b, FIELD_MASK, FIELD_MASK, 0)};
+    out[n++] = (dt_buffer_wide){.data = (char *)b->mask,
+                                .row_bytes = b->l->n_choices,
+                                .fields = fields_of(b, FIELD_MASK, FIELD_MASK, 0),
+                                .after = fields_of(b, FIELD_NEXT_MASK, FIELD_NEXT_MASK, 0)};
     for (uint32_t k = 0; k < b->d.n_kept; k++) {
         if (b->kept[k] != NULL) {
             out[n++] = (dt_buffer_wide){.data = (char *)b->kept[k],

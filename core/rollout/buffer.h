@@ -19,7 +19,7 @@
 #include "rollout/gae.h"
 #include "rollout/layout.h"
 
-enum { DT_BUFFER_MAX_FIELDS = 32 };
+enum { DT_BUFFER_MAX_FIELDS = 64 };          /* bits of a mask of fields */
 enum { DT_ROW_ACTS = 1u, DT_ROW_SEEN = 2u }; /* an agent acts; it has a value (it acts, or was truncated just now) */
 
 enum { DT_DONE_ENDED = 1, DT_DONE_CUT }; /* a step ended the episode; it was the host that did (vector.h) */
@@ -29,7 +29,8 @@ typedef struct dt_buffer_desc {
     uint32_t steps, instances, first, window; /* first: number of its first instance; window at least 1 */
     uint32_t all;                             /* instances of all ranks; 0: these */
     bool is_narrow;                           /* without what is wide */
-    bool has_next;                            /* fields of what comes after a row, svc/rollout.h: transitions */
+    uint32_t transitions;                     /* svc/rollout.h: 1: fields of what comes after a row; 2: and more */
+    double gamma;                             /* of the field discount */
     uint32_t n_kept;
     const dt_port *kept; /* fields of what acting computed, the last ones: svc/rollout.h; outlives the buffer */
 } dt_buffer_desc;
@@ -68,9 +69,9 @@ typedef struct dt_buffer {
     float *act_f, *executed_f;                               /* [places, n_continuous] drawn, executed */
     float *log_prob, *value, *reward, *advantage, *target;   /* [places] */
     float *cost_value, *cost, *cost_advantage, *cost_target; /* [n_costs, places] */
-    float *cost_in;  /* [n_costs, places] time_to_cost.h; where has_next is set */
-    uint8_t *report; /* [places] what the shield did: DT_REPORT_* */
-    uint8_t *done;   /* [slots] DT_DONE_*, 0: the episode goes on */
+    float *cost_in;                                          /* [n_costs, places] time_to_cost.h; with transitions */
+    uint8_t *report;                                         /* [places] DT_REPORT_* */
+    uint8_t *done;                                           /* [slots] DT_DONE_*, 0: the episode goes on */
     double *episode; /* [slots, 2 + n_costs + n_metrics] of the episode that ended: return, length, ... */
     uint32_t episode_items;
     uint64_t key_base;     /* of row_key: slots collected before, of all ranks */
@@ -88,7 +89,8 @@ typedef struct dt_buffer {
     void *arena[DT_ENV_MAX_OBS];
     size_t arena_bytes[DT_ENV_MAX_OBS];
 } dt_buffer;
-enum { DT_REPORT_CHANGED = 1u, DT_REPORT_INFEASIBLE = 2u };
+/* What the shield did; the round ended behind this step, which ended nothing. */
+enum { DT_REPORT_CHANGED = 1u, DT_REPORT_INFEASIBLE = 2u, DT_REPORT_OPEN = 4u };
 
 /* Errors: DT_ENOMEM, DT_EPLUGIN (more fields than a data set may have, two of one name, kept ports that are not "A D"
  * f32). */
@@ -112,7 +114,9 @@ static inline size_t dt_buffer_slot(const dt_buffer *b, uint32_t t, uint32_t i)
  * spec's ragged symbols. want: fields to write (bit f); key may be NULL. */
 void dt_buffer_sizes(const dt_buffer *b, uint32_t which, const uint64_t *index, uint32_t n, int64_t *size);
 void dt_buffer_pack(const dt_buffer *b, uint32_t which, const uint64_t *index, const uint64_t *key, uint32_t n,
-                    uint32_t want, void *const *out);
+                    uint64_t want, void *const *out);
+/* Is field f known when an action is chosen? */
+bool dt_buffer_is_known(const dt_buffer *b, uint32_t f);
 extern const dt_data_ops dt_buffer_data; /* self is the buffer */
 
 /* What acting leaves of a slot, without what is wide. */
@@ -127,8 +131,8 @@ typedef struct dt_buffer_wide {
     size_t row_bytes;
     int32_t symbol; /* > 0: as many rows as its size, from at[slot] on */
     int64_t *at;
-    uint32_t fields;        /* of the data, that read it (bit f) */
-    uint32_t before, after; /* those that read it window - 1 steps before, too; a step after */
+    uint64_t fields;        /* of the data, that read it (bit f) */
+    uint64_t before, after; /* those that read it window - 1 steps before, too; a step after */
 } dt_buffer_wide;
 enum { DT_BUFFER_MAX_WIDE = 1 + DT_ENV_MAX_OBS + DT_ROLLOUT_MAX_KEPT };
 uint32_t dt_buffer_wide_arrays(const dt_buffer *b, dt_buffer_wide *out);

@@ -222,10 +222,13 @@ static void read_history(const reader *r, const dt_buffer_field *f, float *out)
     }
 }
 
-/* Rows of the step after, of agents that were not ended by this one; else zeros. */
+/* Rows of the step after, of agents that were not ended by this one; else zeros. Where more is wanted of transitions,
+ * also of those that were truncated by it: there it is what they saw last. */
 static void read_next(const reader *r, const dt_buffer_field *f, float *out)
 {
     const dt_buffer *b = r->b;
+    const bool is_seen = b->d.transitions > 1 && f->kind == FIELD_NEXT;
+    const uint8_t ended = is_seen ? DT_STEP_TERMINATED : DT_STEP_TERMINATED | DT_STEP_TRUNCATED;
     const dt_obs_port *o = &b->l->obs[f->port];
     const size_t A = b->l->spec.n_agents, D = f->kind == FIELD_NEXT_PRESENT ? 1 : (size_t)o->row_items;
     for (uint32_t j = 0; j < r->n; j++) {
@@ -234,7 +237,7 @@ static void read_next(const reader *r, const dt_buffer_field *f, float *out)
             if ((b->row[at] & r->which) == 0) {
                 continue;
             }
-            const bool is_there = b->flag[at] == DT_STEP_ACTED;
+            const bool is_there = (b->flag[at] & DT_STEP_ACTED) != 0 && (b->flag[at] & ended) == 0;
             if (f->kind == FIELD_NEXT_PRESENT) {
                 *out = is_there;
             } else if (is_there) {
@@ -273,6 +276,122 @@ static void read_mask(const reader *r, float *out)
             if ((b->row[at] & r->which) != 0) {
                 for (uint32_t c = 0; c < n; c++) {
                     *out++ = b->mask[at * n + c];
+                }
+            }
+        }
+    }
+}
+
+static bool allows(const uint8_t *mask, size_t n)
+{
+    for (size_t c = 0; c < n; c++) {
+        if (mask[c] != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Of an agent that does not act in the step after, nobody says that its mask allows something: what forbids all choices
+ * of a head, and that of who was terminated, allows all of them. */
+static void read_next_mask(const reader *r, float *out)
+{
+    const dt_buffer *b = r->b;
+    const dt_env_spec *s = &b->l->spec;
+    const size_t A = s->n_agents, n = b->l->n_choices;
+    for (uint32_t j = 0; j < r->n; j++) {
+        const size_t slot = slot_of(r, j);
+        for (size_t at = slot * A; at < (slot + 1) * A; at++) {
+            const uint8_t *mask = b->mask + (at + b->d.instances * A) * n;
+            for (uint32_t h = 0; h < s->n_heads && (b->row[at] & r->which) != 0; h++) {
+                const size_t C = (size_t)s->choices[h];
+                const bool is_open = (b->flag[at] & DT_STEP_TERMINATED) != 0 || !allows(mask, C);
+                for (size_t c = 0; c < C; c++) {
+                    *out++ = is_open || mask[c] != 0;
+                }
+                mask += C;
+            }
+        }
+    }
+}
+
+/* How a step ended the agent, or that what follows it is not known: 1, else 0. */
+static void read_end(const reader *r, uint8_t flag, float *out)
+{
+    const dt_buffer *b = r->b;
+    const size_t A = b->l->spec.n_agents;
+    for (uint32_t j = 0; j < r->n; j++) {
+        const size_t slot = slot_of(r, j);
+        for (size_t at = slot * A; at < (slot + 1) * A; at++) {
+            if ((b->row[at] & r->which) != 0) {
+                const bool is_open = flag == DT_STEP_TRUNCATED && (b->report[at] & DT_REPORT_OPEN) != 0 &&
+                                     (b->flag[at] & DT_STEP_TERMINATED) == 0;
+                *out++ = is_open || (b->flag[at] & flag) != 0;
+            }
+        }
+    }
+}
+
+/* What is behind a row is worth so much less; where it was terminated, nothing. */
+static void read_discount(const reader *r, float *out)
+{
+    const dt_buffer *b = r->b;
+    const size_t A = b->l->spec.n_agents;
+    for (uint32_t j = 0; j < r->n; j++) {
+        const size_t slot = slot_of(r, j);
+        for (size_t at = slot * A; at < (slot + 1) * A; at++) {
+            if ((b->row[at] & r->which) != 0) {
+                *out++ = (b->flag[at] & DT_STEP_TERMINATED) != 0 ? 0 : (float)b->d.gamma;
+            }
+        }
+    }
+}
+
+/* Rows of a round count alike. */
+static void read_weight(const reader *r, float *out)
+{
+    for (uint32_t j = 0; j < r->n; j++) {
+        for (int32_t n = rows_of(r, slot_of(r, j)); n > 0; n--) {
+            *out++ = 1;
+        }
+    }
+}
+
+static void read_place(const reader *r, int32_t *out)
+{
+    const dt_buffer *b = r->b;
+    const size_t A = b->l->spec.n_agents;
+    for (uint32_t j = 0; j < r->n; j++) {
+        const size_t slot = slot_of(r, j);
+        for (size_t a = 0; a < A; a++) {
+            if ((b->row[slot * A + a] & r->which) != 0) {
+                *out++ = (int32_t)a;
+            }
+        }
+    }
+}
+
+/* What the agents at the other places of the instance do: n numbers of each, zeros at its own place and where nobody
+ * acts. */
+static void read_others(const reader *r, uint32_t kind, size_t n, float *out)
+{
+    const dt_buffer *b = r->b;
+    const size_t A = b->l->spec.n_agents;
+    for (uint32_t j = 0; j < r->n; j++) {
+        const size_t begin = slot_of(r, j) * A, end = begin + A;
+        for (size_t at = begin; at < end; at++) {
+            if ((b->row[at] & r->which) == 0) {
+                continue;
+            }
+            memset(out, 0, A * n * sizeof(*out));
+            for (size_t other = begin; other < end; other++, out += n) {
+                if (other == at || (b->row[other] & DT_ROW_ACTS) == 0) {
+                    continue;
+                }
+                if (kind == FIELD_OTHERS) {
+                    out[b->act_i[other]] = 1;
+                } else {
+                    memcpy(out, b->executed_f + other * n, n * sizeof(*out));
                 }
             }
         }
@@ -364,6 +483,39 @@ static void read_field(const reader *r, const dt_buffer_field *f, void *out)
     case FIELD_COST_IN:
         read_costs(r, b->cost_in, out);
         break;
+    case FIELD_REWARD:
+        read_places(r, b->reward, sizeof(float), out);
+        break;
+    case FIELD_COST:
+        read_costs(r, b->cost, out);
+        break;
+    case FIELD_TERMINATED:
+        read_end(r, DT_STEP_TERMINATED, out);
+        break;
+    case FIELD_TRUNCATED:
+        read_end(r, DT_STEP_TRUNCATED, out);
+        break;
+    case FIELD_EXECUTED:
+        read_places(r, b->executed_f, s->n_continuous * sizeof(float), out);
+        break;
+    case FIELD_PLACE:
+        read_place(r, out);
+        break;
+    case FIELD_NEXT_MASK:
+        read_next_mask(r, out);
+        break;
+    case FIELD_OTHERS:
+        read_others(r, f->kind, b->l->n_choices, out);
+        break;
+    case FIELD_OTHERS_F:
+        read_others(r, f->kind, s->n_continuous, out);
+        break;
+    case FIELD_DISCOUNT:
+        read_discount(r, out);
+        break;
+    case FIELD_WEIGHT:
+        read_weight(r, out);
+        break;
     case FIELD_KEPT:
         read_kept(r, f->port, out);
         break;
@@ -374,13 +526,29 @@ static void read_field(const reader *r, const dt_buffer_field *f, void *out)
 }
 
 void dt_buffer_pack(const dt_buffer *b, uint32_t which, const uint64_t *index, const uint64_t *key, uint32_t n,
-                    uint32_t want, void *const *out)
+                    uint64_t want, void *const *out)
 {
     const reader r = {.b = b, .index = index, .key = key, .n = n, .which = which, .first = dt_buffer_slot(b, 0, 0)};
     for (uint32_t f = 0; f < b->n_fields; f++) {
         if ((want >> f & 1) != 0) {
             read_field(&r, &b->field[f], out[f]);
         }
+    }
+}
+
+bool dt_buffer_is_known(const dt_buffer *b, uint32_t f)
+{
+    switch (b->field[f].kind) {
+    case FIELD_OBS:
+    case FIELD_STEPS:
+    case FIELD_HISTORY:
+    case FIELD_PRESENT:
+    case FIELD_MASK:
+    case FIELD_ROW_KEY:
+    case FIELD_PLACE:
+        return true;
+    default:
+        return false;
     }
 }
 
@@ -427,9 +595,9 @@ static dt_status data_read(void *self, const uint64_t *index, const uint64_t *ke
     if (!b->is_filled) {
         return DT_FAIL(DT_EPLUGIN, "the rollout's data is read before anything was collected");
     }
-    uint32_t want = 0;
+    uint64_t want = 0;
     for (uint32_t f = 0; f < b->n_fields; f++) {
-        want |= out[f] != NULL ? 1u << f : 0;
+        want |= out[f] != NULL ? UINT64_C(1) << f : 0;
     }
     dt_buffer_pack(b, DT_ROW_ACTS, index, key, n, want, out);
     return DT_OK;

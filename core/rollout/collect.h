@@ -27,7 +27,7 @@ typedef struct dt_actor {
     dt_status (*put)(void *user, uint32_t place, uint32_t i, uint32_t n, const int64_t *size);
     dt_status (*ask)(void *user, uint32_t place, uint32_t n);
     dt_status (*answer)(void *user, uint32_t place);
-    uint32_t want;      /* fields that it reads */
+    uint64_t want;      /* fields that it reads */
     size_t log_std_row; /* 0: one for all rows */
     const float *logits, *mean, *log_std, *value, *cost_value, *low, *high, *allow;
     const float *kept[DT_ROLLOUT_MAX_KEPT]; /* of the buffer's desc.kept */

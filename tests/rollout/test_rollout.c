@@ -27,54 +27,7 @@
 
 #include <cmocka.h>
 
-/* ---- all fields of all samples, read one sample at a time ------------------------------------------------------- */
-
-typedef struct sample {
-    int64_t size[8];
-    char *at[32]; /* by field */
-} sample;
-
-static uint32_t field_of(const world *w, const char *name)
-{
-    const dt_samples *s = world_source(w);
-    for (uint32_t f = 0; f < s->n_fields; f++) {
-        if (strcmp(s->field[f].name, name) == 0) {
-            return f;
-        }
-    }
-    fail_msg("no field %s", name);
-    return 0;
-}
-
-static void read_samples(const world *w, const uint64_t *index, uint32_t n, sample *out)
-{
-    const dt_samples *s = world_source(w);
-    memset(out, 0, sizeof(*out));
-    assert_done(s->ops->sizes(s->self, index, n, out->size));
-    out->size[s->n_symbols] = n;
-    for (uint32_t f = 0; f < s->n_fields; f++) {
-        out->at[f] = calloc(1, dt_samples_field_bytes(s, f, out->size) + 1);
-    }
-    const uint64_t key[64] = {0};
-    assert_done(s->ops->read(s->self, index, key, n, (void *const *)out->at));
-}
-
-static void drop_sample(const world *w, sample *s)
-{
-    for (uint32_t f = 0; f < world_source(w)->n_fields; f++) {
-        free(s->at[f]);
-    }
-}
-
-static float f32(const world *w, const sample *s, const char *field, int64_t i)
-{
-    return ((const float *)(const void *)s->at[field_of(w, field)])[i];
-}
-
-static int32_t i32(const world *w, const sample *s, const char *field, int64_t i)
-{
-    return ((const int32_t *)(const void *)s->at[field_of(w, field)])[i];
-}
+/* ---- a world with one more setting ------------------------------------------------------------------------------ */
 
 static void begin(world *w, const char *env, const char *more)
 {
@@ -183,7 +136,7 @@ static void test_transitions(void **state)
     (void)state;
     enum { STEPS = 20, M = 6 };
     world w;
-    const char *const settings[] = {"env.id=counter", "tiny.steps=20", "tiny.transitions=true", NULL};
+    const char *const settings[] = {"env.id=counter", "tiny.steps=20", "tiny.transitions=1", NULL};
     world_open(&w, settings, NULL);
     world_start(&w);
     uint64_t n_next = 0, n_never = 0, n_ahead = 0, n_open = 0;
@@ -652,7 +605,7 @@ static void test_refused(void **state)
     refused("counter", "tiny.kept=A", DT_EPLUGIN, "a rollout keeps at most 4 values of rows, [A D] f32; twice [A]");
     refused("counter", "tiny.kept=N 3", DT_EPLUGIN, "twice [N 3] is not one");
     refused("counter", "tiny.kept=A 4", DT_ESHAPE, "the field is A 4 f32 and the value A 3 f32");
-    refused("counter", "tiny.leak=true", DT_EPLUGIN, "computed from the field advantage");
+    refused("counter", "tiny.leak=advantage", DT_EPLUGIN, "computed from the field advantage");
     refused("liar", "liar.lie=create", DT_ENOTFOUND, "the world is not installed");
     refused("liar", "liar.lie=nan", DT_EPLUGIN,
             "environment liar, instance 3, episode 1, step 2: observation state [A 3], row 0, item 1 is nan");

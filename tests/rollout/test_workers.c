@@ -31,8 +31,8 @@ enum { RANKS = 4 }; /* at most */
 typedef struct outcome {
     float params[2048];
     dt_rollout_report report, evaluated[2];
-    char *field[32]; /* of all samples of the last round */
-    size_t bytes[32];
+    char *field[64]; /* of all samples of the last round */
+    size_t bytes[64];
     double seen[2], loss[2]; /* sums of what an evaluation over them shows; losses over them */
 } outcome;
 
@@ -110,7 +110,7 @@ static void assert_same(const outcome *a, const outcome *b)
     assert_memory_equal(a->evaluated, b->evaluated, sizeof(a->evaluated));
     assert_memory_equal(a->seen, b->seen, sizeof(a->seen));
     assert_memory_equal(a->loss, b->loss, sizeof(a->loss));
-    for (int f = 0; f < 32; f++) {
+    for (int f = 0; f < 64; f++) {
         assert_int_equal(a->bytes[f], b->bytes[f]);
         assert_true(a->bytes[f] == 0 || memcmp(a->field[f], b->field[f], a->bytes[f]) == 0);
     }
@@ -118,7 +118,7 @@ static void assert_same(const outcome *a, const outcome *b)
 
 static void drop(outcome *o)
 {
-    for (int f = 0; f < 32; f++) {
+    for (int f = 0; f < 64; f++) {
         free(o->field[f]);
     }
 }
@@ -127,8 +127,10 @@ static const char *const every_kind[][6] = {
     {"env.id=crowd", "tiny.steps=11", "tiny.normalise_obs=true", "tiny.normalise_reward=true", "env.instances=7", NULL},
     {"env.id=counter", "tiny.steps=5", "tiny.window=4", "tiny.normalise_obs=true", "env.instances=9", NULL},
     {"env.id=torque", "tiny.steps=11", "tiny.normalise_advantage=true", "tiny.shield=true", "env.instances=5", NULL},
-    {"env.id=counter", "tiny.steps=9", "tiny.transitions=true", "tiny.kept=A 3", "env.instances=5", NULL},
-    {"env.id=counter", "tiny.steps=7", "tiny.transitions=true", "tiny.window=3", "env.instances=6", NULL},
+    {"env.id=counter", "tiny.steps=9", "tiny.transitions=1", "tiny.kept=A 3", "env.instances=5", NULL},
+    {"env.id=counter", "tiny.steps=7", "tiny.transitions=2", "tiny.window=3", "env.instances=6", NULL},
+    {"env.id=relay", "tiny.steps=9", "tiny.transitions=2", "tiny.normalise_obs=true", "env.instances=5", NULL},
+    {"env.id=crowd", "tiny.steps=11", "tiny.transitions=2", "tiny.ahead=true", "env.instances=5", NULL},
     {"env.id=counter", "tiny.ahead=true", "tiny.window=4", "tiny.normalise_obs=true", "env.instances=7", NULL},
     {"env.id=crowd", "tiny.ahead=true", "tiny.normalise_reward=true", "tiny.steps=11", "env.instances=5", NULL}};
 enum { KINDS = sizeof(every_kind) / sizeof(every_kind[0]) };

@@ -632,9 +632,10 @@ static const dt_component net_model = {.struct_size = sizeof(dt_component),
 /* ---- the phase --------------------------------------------------------------------------------------------------- */
 
 typedef struct tiny_config {
-    int64_t steps, window, epochs, iterations;
-    uint8_t normalise_obs, normalise_reward, normalise_advantage, shield, leak, transitions, ahead;
+    int64_t steps, window, epochs, iterations, transitions;
+    uint8_t normalise_obs, normalise_reward, normalise_advantage, shield, ahead;
     const char *kept; /* dims of what is kept */
+    const char *leak; /* a field that is not known yet when an action is chosen */
 } tiny_config;
 
 static const dt_option tiny_options[] = {
@@ -646,10 +647,10 @@ static const dt_option tiny_options[] = {
     DT_OPTION(tiny_config, normalise_reward, DT_OPT_BOOL, "false", NULL, 0, 0, NULL, "see svc/rollout.h"),
     DT_OPTION(tiny_config, normalise_advantage, DT_OPT_BOOL, "false", NULL, 0, 0, NULL, "see svc/rollout.h"),
     DT_OPTION(tiny_config, shield, DT_OPT_BOOL, "false", NULL, 0, 0, NULL, "permit less"),
-    DT_OPTION(tiny_config, transitions, DT_OPT_BOOL, "false", NULL, 0, 0, NULL, "see svc/rollout.h"),
+    DT_OPTION(tiny_config, transitions, DT_OPT_I64, "0", "1", 0, 9, NULL, "see svc/rollout.h"),
     DT_OPTION(tiny_config, ahead, DT_OPT_BOOL, "false", NULL, 0, 0, NULL, "collect beside learning"),
     DT_OPTION(tiny_config, kept, DT_OPT_STR, "", NULL, 0, 0, NULL, "dims of \"twice\", see svc/rollout.h"),
-    DT_OPTION(tiny_config, leak, DT_OPT_BOOL, "false", NULL, 0, 0, NULL, "act by what is not known yet"),
+    DT_OPTION(tiny_config, leak, DT_OPT_STR, "", NULL, 0, 0, NULL, "act by this field, which is not known yet"),
     DT_OPTION_END};
 
 static const tiny_config *config_of(const tiny *s)
@@ -702,11 +703,17 @@ static dt_status tiny_create(void *self, const dt_host *h, const void *config)
                                 .cost_lambda = 0.7,
                                 .clip_obs = 5,
                                 .clip_reward = 5,
-                                .transitions = c->transitions,
+                                .transitions = (uint8_t)c->transitions,
                                 .n_kept = c->kept[0] != '\0' ? 2 : 0,
                                 .kept = kept,
                                 .has_ahead = c->ahead};
     return s->rollout->create(h, s->env, &s->desc, &s->r);
+}
+
+/* Acting, and learning, by who it is. */
+static bool knows_places(const tiny *s)
+{
+    return config_of(s)->transitions > 1 && strcmp(s->bind->env_id(s->env), "relay") == 0;
 }
 
 static dt_tensor *tiny_input(const tiny *s, dt_graph *g)
@@ -723,7 +730,12 @@ static dt_tensor *tiny_input(const tiny *s, dt_graph *g)
         dt_tensor *part[] = {api->input(g, "state"), dt_step(g, api->input(g, "state_history"), 0)};
         return dt_concat(g, part, 2);
     }
-    return api->input(g, "state");
+    dt_tensor *state = api->input(g, "state");
+    if (knows_places(s)) {
+        dt_tensor *table = dt_split(g, api->step_input(g, "table", 9), 3);
+        return dt_add(g, state, dt_gather(g, table, api->input(g, "place")));
+    }
+    return state;
 }
 
 static dt_status tiny_record(void *user, dt_graph *g)
@@ -745,8 +757,8 @@ static dt_status tiny_record(void *user, dt_graph *g)
     dt_tensor *loss = NULL;
     if (M > 0) {
         dt_tensor *logits = dt_slice(g, y, 0, M);
-        if (config_of(s)->leak) {
-            dt_tensor *part[] = {dt_slice(g, logits, 0, M - 1), dt_split(g, api->input(g, "advantage"), 0)};
+        if (config_of(s)->leak[0] != '\0') {
+            dt_tensor *part[] = {dt_slice(g, logits, 0, M - 1), dt_split(g, api->input(g, config_of(s)->leak), 0)};
             logits = dt_concat(g, part, 2);
         }
         api->output(g, "logits", logits);
@@ -794,7 +806,9 @@ static dt_status tiny_start(void *self)
                              .data = s->rollout->data(s->r),
                              .models = &s->net,
                              .epochs = (uint64_t)(s->epochs * s->most)};
-    return s->train->create(s->h, &d, &s->t);
+    static const float table[9] = {0, 1, 2, 3, 4, 5, 6, 7, 8};
+    DT_TRY(s->train->create(s->h, &d, &s->t));
+    return knows_places(s) ? s->train->set(s->t, "table", table, 9) : DT_OK;
 }
 
 static dt_status tiny_iterate(void *self, dt_progress *out)
@@ -845,8 +859,8 @@ static const dt_component tiny_phase = {.struct_size = sizeof(dt_component),
                                         .options = tiny_options,
                                         .ops = &tiny_ops};
 
-static const dt_component *const components[] = {&counter_env, &liar_env,  &torque_env,
-                                                 &crowd_env,   &net_model, &tiny_phase};
+static const dt_component *const components[] = {&counter_env, &liar_env,  &torque_env, &crowd_env,
+                                                 &relay_env,   &net_model, &tiny_phase};
 const dt_plugin worlds_plugin = {DT_PLUGIN_PREFIX,        .name = "worlds",
                                  .version = "1",          .vendor = "dtrain",
                                  .license = "Apache-2.0", .n_components = sizeof(components) / sizeof(components[0]),
@@ -961,4 +975,48 @@ void world_keep(const world *w, float *params, dt_rollout_report *r)
     memcpy(params, dt_trainer_params(w->stage->trainer), (size_t)w->stage->params.total * sizeof(float));
     *r = w->phase->report;
     r->env_s = r->policy_s = r->wait_s = r->total_s = 0;
+}
+
+/* ---- samples ----------------------------------------------------------------------------------------------------- */
+
+uint32_t field_of(const world *w, const char *name)
+{
+    const dt_samples *s = world_source(w);
+    for (uint32_t f = 0; f < s->n_fields; f++) {
+        if (strcmp(s->field[f].name, name) == 0) {
+            return f;
+        }
+    }
+    fail_msg("no field %s", name);
+    return 0;
+}
+
+void read_samples(const world *w, const uint64_t *index, uint32_t n, sample *out)
+{
+    const dt_samples *s = world_source(w);
+    memset(out, 0, sizeof(*out));
+    assert_done(s->ops->sizes(s->self, index, n, out->size));
+    out->size[s->n_symbols] = n;
+    for (uint32_t f = 0; f < s->n_fields; f++) {
+        out->at[f] = calloc(1, dt_samples_field_bytes(s, f, out->size) + 1);
+    }
+    const uint64_t key[64] = {0};
+    assert_done(s->ops->read(s->self, index, key, n, (void *const *)out->at));
+}
+
+void drop_sample(const world *w, sample *s)
+{
+    for (uint32_t f = 0; f < world_source(w)->n_fields; f++) {
+        free(s->at[f]);
+    }
+}
+
+float f32(const world *w, const sample *s, const char *field, int64_t i)
+{
+    return ((const float *)(const void *)s->at[field_of(w, field)])[i];
+}
+
+int32_t i32(const world *w, const sample *s, const char *field, int64_t i)
+{
+    return ((const int32_t *)(const void *)s->at[field_of(w, field)])[i];
 }

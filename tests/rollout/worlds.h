@@ -9,6 +9,10 @@
  *            vehicles, a signal
  *   crowd    4 places; agents come and go by the seed; nodes N, edges E between them, masks that change. From above:
  *            a vehicle for each node; the phase says that its risk is the logit 4 x - 2, the world that it is 1/8
+ *   relay    3 places, one action of 3 choices each; obs "state" "A 3": place, steps since the agent came, seed % 100.
+ *            The reward is ten times the place + the choice; choice (step % 3) is forbidden. At step s the agent at
+ *            place (4 - s) % 4 leaves, terminated at place 1 and truncated elsewhere; two steps later another comes.
+ *            An episode has 5 + seed % 3 steps; an even seed's terminates who is left, an odd one's truncates
  *   torque   one agent, one continuous action in [-1, 1], reward its value, 6 steps, then truncated
  *   liar     counter until a step, then what its option `lie` says; "undying": none of its episodes ends, "open": and
  *            it says that they have no end, "ends": all are truncated after 7 steps
@@ -21,6 +25,7 @@
 #include "service/stage.h"
 
 extern const dt_plugin worlds_plugin;
+extern const dt_component relay_env; /* relay.c */
 
 typedef struct tiny { /* state of the phase "tiny", to look at */
     const dt_host *h;
@@ -60,6 +65,16 @@ const dt_samples *world_source(const world *w); /* what its rollout collected */
 /* Its parameters and the report of its last round, to compare. */
 void world_keep(const world *w, float *params, dt_rollout_report *r);
 void world_close(world *w);
+
+typedef struct sample { /* some samples, all fields of them */
+    int64_t size[8];
+    char *at[64]; /* by field */
+} sample;
+uint32_t field_of(const world *w, const char *name);
+void read_samples(const world *w, const uint64_t *index, uint32_t n, sample *out);
+void drop_sample(const world *w, sample *s);
+float f32(const world *w, const sample *s, const char *field, int64_t i);
+int32_t i32(const world *w, const sample *s, const char *field, int64_t i);
 
 #define assert_done(expr)                                                                                              \
     do {                                                                                                               \

@@ -25,6 +25,23 @@
  *   cost_in       "A costs" f32  steps until the same agent's first step with this cost: 0 is this one;
  *                         DT_ROLLOUT_NEVER where it was terminated before; -n where all that is known are n steps
  *                         without the cost, this one included: then the round ended, or the agent was truncated
+ * and with transitions = 2 (since 1.2) what learning off policy, and among several agents, asks for:
+ *   reward        "A"     f32  of this step, as it is learnt from: normalised and centred where that is wanted
+ *   cost          "A costs" f32  the same
+ *   terminated    "A"     f32  1: nothing follows, and it is worth 0
+ *   truncated     "A"     f32  1: the agent goes on beyond what is known, and next_P is what a value bootstraps from:
+ *                         the episode was cut, the agent left, or the round ended with this step
+ *   executed      "A continuous" f32  what the environment executed: within the bounds and the shield
+ *   place         "A"     i32  the agent's, 0 .. places - 1; known when an action is chosen
+ *   next_mask     "A choices" f32  of the next step, as mask; ones where nobody says that anything is allowed. The one
+ *                         behind a round's last step is the environment's alone, without what a shield may cut
+ *   others        "A places*choices" f32  what the other places drew in this step, one-hot; zeros at the agent's own
+ *                         place and where nobody acts  (where the environment has one discrete action)
+ *   others_f      "A places*continuous" f32  what was executed of theirs, the same
+ *   discount      "A"     f32  gamma, and 0 of who was terminated: what the value of next_P counts
+ *   weight        "A"     f32  1
+ * next_P is then also what an agent saw last that this step truncated, and zeros of who was terminated alone;
+ * next_present stays as it is.
  *
  * and (since 1.1) for every port of desc.kept that the phase recorded by kept() of svc/graph.h and that stays the same
  * while the phase learns, because what computes it is frozen: what acting computed, so that no pass computes it again
@@ -82,7 +99,7 @@ typedef struct dt_rollout_desc {
     double gamma, lambda; /* of the reward */
     double cost_gamma, cost_lambda;
     double clip_obs, clip_reward; /* after normalisation; 0: none */
-    uint8_t transitions;          /* since 1.1: fields of what comes after a row */
+    uint8_t transitions;          /* since 1.1: 1: fields of what comes after a row; since 1.2: 2: and more of it */
     uint8_t reserved[3];
     uint32_t n_kept;     /* since 1.1, at most DT_ROLLOUT_MAX_KEPT */
     const dt_port *kept; /* since 1.1: of dims "A D", f32; copied */
