@@ -4,6 +4,7 @@ plugin_LTLIBRARIES += \
 	plugins/data_trajectory.la \
 	plugins/env_cartpole.la \
 	plugins/env_constrained.la \
+	plugins/env_lqr.la \
 	plugins/env_pendulum.la \
 	plugins/env_sumo.la \
 	plugins/env_tmaze.la
@@ -26,6 +27,12 @@ plugins_env_constrained_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) -DDT_PLUGIN_NAME=env_co
 plugins_env_constrained_la_CFLAGS = $(PLUGIN_CFLAGS)
 plugins_env_constrained_la_LDFLAGS = $(PLUGIN_LINK)
 plugins_env_constrained_la_LIBADD = -lm
+
+plugins_env_lqr_la_SOURCES = plugins/env_lqr/env_lqr.c plugins/env_lqr/lqr.h
+plugins_env_lqr_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) -DDT_PLUGIN_NAME=env_lqr
+plugins_env_lqr_la_CFLAGS = $(PLUGIN_CFLAGS)
+plugins_env_lqr_la_LDFLAGS = $(PLUGIN_LINK)
+plugins_env_lqr_la_LIBADD = -lm
 
 plugins_env_pendulum_la_SOURCES = plugins/env_pendulum/env_pendulum.c plugins/env_pendulum/pendulum.h
 plugins_env_pendulum_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) -DDT_PLUGIN_NAME=env_pendulum
