@@ -6,8 +6,9 @@
  *
  *   logits     = W_l p + b_l          [A, choices]      p: features for acting, c: for judging, [A, width]
  *   mean       = W_m p + b_m          [A, continuous]
- *   log_std    = s                    the same row for every agent, learned, whatever the agent sees
- *   value      = w_v c + b_v          [A]
+ *   log_std    = s                    the same row for every agent, learned, whatever the agent sees; where the phase
+ *                                     asks (dim spread 1): W_s p + b_s [A, continuous]
+ *   value      = w_v c + b_v          [A]; not where the phase asks for none (dim values 0)
  *   cost_value = W_k c + b_k          [A, K]
  *
  * Initial values as in "The 37 implementation details of PPO" (Huang et al. 2022): orthogonal, gain sqrt 2 for hidden
@@ -31,6 +32,7 @@ enum { CONTROLLER_TEXT = 48, CONTROLLER_MAX_IN = 7, CONTROLLER_MAX_OUT = 5 };
 typedef struct controller_net {
     int64_t D, choices, continuous, K, W; /* sizes that the phase fixes */
     double policy_gain, log_std;
+    bool has_value, has_spread; /* dims values, spread */
     dt_port in[CONTROLLER_MAX_IN], out[CONTROLLER_MAX_OUT];
     uint32_t n_in, n_out;
     char text[CONTROLLER_MAX_IN + CONTROLLER_MAX_OUT][CONTROLLER_TEXT];
@@ -65,6 +67,8 @@ static inline dt_status controller_net_init(controller_net *n, const dt_host *h,
     n->W = controller_dim(dims, n_dims, "W", 1);
     n->policy_gain = policy_gain;
     n->log_std = log_std;
+    n->has_value = controller_dim(dims, n_dims, "values", 1) > 0;
+    n->has_spread = controller_dim(dims, n_dims, "spread", 0) > 0;
     if (n->D < 0 || n->choices < 0 || n->continuous < 0 || n->choices + n->continuous < 1 || n->K < 0 || n->W < 1) {
         return DT_FAIL_H(h, DT_ESHAPE,
                          "the phase gives D %lld, choices %lld, continuous %lld, K %lld, W %lld: a controller needs W "
@@ -76,7 +80,7 @@ static inline dt_status controller_net_init(controller_net *n, const dt_host *h,
         const char *name;
         int64_t columns;
         bool is_there;
-    } out[CONTROLLER_MAX_OUT] = {{"value", 0, true},
+    } out[CONTROLLER_MAX_OUT] = {{"value", 0, n->has_value},
                                  {"logits", n->choices, n->choices > 0},
                                  {"mean", n->continuous, n->continuous > 0},
                                  {"log_std", n->continuous, n->continuous > 0},
@@ -175,6 +179,19 @@ static inline dt_tensor *controller_columns(dt_graph *g, dt_tensor *column, int6
 
 /* ---- heads ------------------------------------------------------------------------------------------------------- */
 
+/* head.mean and head.log_std; where it is seen, head.log_std.w begins as head.mean.w does, and its b is what all begin
+ * with. */
+static inline dt_status controller_gaussian_params(const controller_net *n, dt_params *reg, int64_t act_width)
+{
+    const int64_t w[2] = {n->continuous, act_width};
+    DT_TRY_H(controller_add(reg, "head.mean", n->continuous, act_width, n->policy_gain));
+    if (!n->has_spread) {
+        return reg->add(reg, "head.log_std", &n->continuous, 1, DT_INIT_CONST, n->log_std);
+    }
+    DT_TRY_H(reg->add(reg, "head.log_std.w", w, 2, DT_INIT_ORTHO, n->policy_gain));
+    return reg->add(reg, "head.log_std.b", &n->continuous, 1, DT_INIT_CONST, n->log_std);
+}
+
 /* act_width, judge_width: of the features for acting and for judging. */
 static inline dt_status controller_head_params(const controller_net *n, dt_params *reg, int64_t act_width,
                                                int64_t judge_width)
@@ -183,19 +200,23 @@ static inline dt_status controller_head_params(const controller_net *n, dt_param
         DT_TRY_H(controller_add(reg, "head.logits", n->choices, act_width, n->policy_gain));
     }
     if (n->continuous > 0) {
-        DT_TRY_H(controller_add(reg, "head.mean", n->continuous, act_width, n->policy_gain));
-        DT_TRY_H(reg->add(reg, "head.log_std", &n->continuous, 1, DT_INIT_CONST, n->log_std));
+        DT_TRY_H(controller_gaussian_params(n, reg, act_width));
     }
     if (n->K > 0) {
         DT_TRY_H(controller_add(reg, "head.cost_value", n->K, judge_width, CONTROLLER_VALUE_GAIN));
     }
-    return controller_add(reg, "head.value", 1, judge_width, CONTROLLER_VALUE_GAIN);
+    return n->has_value ? controller_add(reg, "head.value", 1, judge_width, CONTROLLER_VALUE_GAIN) : DT_OK;
 }
 
 /* A row per agent of each; act [A, width]. */
-static inline void controller_gaussian(dt_graph *g, dt_tensor *act, dt_tensor **mean_p, dt_tensor **log_std_p)
+static inline void controller_gaussian(const controller_net *n, dt_graph *g, dt_tensor *act, dt_tensor **mean_p,
+                                       dt_tensor **log_std_p)
 {
     *mean_p = controller_linear(g, act, "head.mean");
+    if (n->has_spread) {
+        *log_std_p = controller_linear(g, act, "head.log_std");
+        return;
+    }
     *log_std_p = dt_add(g, dt_affine(g, *mean_p, 0.0, 0.0), g->api->param(g, "head.log_std"));
 }
 
@@ -204,12 +225,14 @@ static inline dt_status controller_heads(const controller_net *n, dt_graph *g, d
                                          dt_tensor **out)
 {
     uint32_t i = 0;
-    out[i++] = dt_merge(g, controller_linear(g, judge, "head.value"));
+    if (n->has_value) {
+        out[i++] = dt_merge(g, controller_linear(g, judge, "head.value"));
+    }
     if (n->choices > 0) {
         out[i++] = controller_linear(g, act, "head.logits");
     }
     if (n->continuous > 0) {
-        controller_gaussian(g, act, &out[i], &out[i + 1]);
+        controller_gaussian(n, g, act, &out[i], &out[i + 1]);
         i += 2;
     }
     if (n->K > 0) {

@@ -93,7 +93,9 @@ static inline dt_status rule_forward(void *self, dt_graph *g, dt_tensor *const *
         what = dt_add(g, what, dt_affine(g, waited, 1 / s->config.patience_s, 0.0));
     }
     uint32_t i = 0;
-    out[i++] = dt_merge(g, none);
+    if (s->net.has_value) {
+        out[i++] = dt_merge(g, none);
+    }
     out[i++] = dt_affine(g, what, s->config.sharpness, 0.0);
     if (s->net.continuous > 0) {
         out[i++] = controller_columns(g, none, s->net.continuous);

@@ -36,6 +36,10 @@ static dt_status create(void *self, const dt_host *h, const void *cfg, const dt_
             "with more than %lld columns; this one has continuous %lld and %lld columns of ego",
             (long long)s->config.column, (long long)s->net.continuous, (long long)columns);
     }
+    if (controller_dim(dims, n_dims, "squashed", 0) > 0) {
+        return DT_FAIL_H(h, DT_ESHAPE,
+                         "controller_idm says accelerations in m/s^2, and this phase takes what a tanh is put over");
+    }
     controller_input(&s->net, "ego", "A %lld", (long long)columns);
     return DT_OK;
 }
@@ -67,7 +71,9 @@ static dt_status forward(void *self, dt_graph *g, dt_tensor *const *in, dt_tenso
         mean = dt_concat(g, all, 2);
     }
     uint32_t i = 0;
-    out[i++] = dt_merge(g, none);
+    if (s->net.has_value) {
+        out[i++] = dt_merge(g, none);
+    }
     if (s->net.choices > 0) {
         out[i++] = controller_columns(g, none, s->net.choices);
     }

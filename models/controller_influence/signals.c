@@ -76,13 +76,12 @@ dt_status signals_params(const influence *s, dt_params *reg)
     DT_TRY_H(reg->add(reg, "head.logits", w, 2, DT_INIT_ORTHO, s->net.policy_gain));
     DT_TRY_H(reg->add(reg, "head.rule", one, 1, DT_INIT_CONST, s->config.rule));
     if (s->net.continuous > 0) {
-        DT_TRY_H(controller_add(reg, "head.mean", s->net.continuous, H, s->net.policy_gain));
-        DT_TRY_H(reg->add(reg, "head.log_std", &s->net.continuous, 1, DT_INIT_CONST, s->net.log_std));
+        DT_TRY_H(controller_gaussian_params(&s->net, reg, H));
     }
     if (s->net.K > 0) {
         DT_TRY_H(controller_add(reg, "head.cost_value", s->net.K, H, CONTROLLER_VALUE_GAIN));
     }
-    return controller_add(reg, "head.value", 1, H, CONTROLLER_VALUE_GAIN);
+    return s->net.has_value ? controller_add(reg, "head.value", 1, H, CONTROLLER_VALUE_GAIN) : DT_OK;
 }
 
 /* ---- graph ------------------------------------------------------------------------------------------------------- */
@@ -184,10 +183,12 @@ dt_status signals_forward(const influence *s, dt_graph *g, dt_tensor *const *in,
     if (s->config.trunk == INFLUENCE_SEPARATE) {
         record_trunk(s, g, in, "critic", &unused, &judge);
     }
-    out[i++] = dt_merge(g, controller_linear(g, judge, "head.value"));
+    if (s->net.has_value) {
+        out[i++] = dt_merge(g, controller_linear(g, judge, "head.value"));
+    }
     out[i++] = score_phases(s, g, in[IN_PHASES], h, u);
     if (s->net.continuous > 0) {
-        controller_gaussian(g, u, &out[i], &out[i + 1]);
+        controller_gaussian(&s->net, g, u, &out[i], &out[i + 1]);
         i += 2;
     }
     if (s->net.K > 0) {

@@ -68,7 +68,9 @@ static dt_status forward(void *self, dt_graph *g, dt_tensor *const *in, dt_tenso
     dt_tensor *advice = dt_slice(g, in[0], (int64_t)s->config.rule * s->net.choices, s->net.choices);
     dt_tensor *none = dt_affine(g, dt_slice(g, in[0], 0, 1), 0.0, 0.0); /* [A, 1] */
     uint32_t i = 0;
-    out[i++] = dt_merge(g, none);
+    if (s->net.has_value) {
+        out[i++] = dt_merge(g, none);
+    }
     out[i++] = dt_affine(g, advice, s->config.sharpness, 0.0);
     if (s->net.continuous > 0) {
         out[i++] = controller_columns(g, none, s->net.continuous);

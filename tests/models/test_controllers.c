@@ -174,6 +174,48 @@ static void test_ports_follow_the_actions(void **state)
     bench_close(&b);
 }
 
+/* Phases with a critic of its own ask for no value, and for a deviation that depends on what is seen. */
+static void test_no_value_and_a_spread(void **state)
+{
+    (void)state;
+    static const dt_dim dims[] = {{"D", D}, {"continuous", CONTINUOUS}, {"values", 0}, {"spread", 1}};
+    bench b;
+    float obs[AGENTS][D], log_std[AGENTS * CONTINUOUS];
+    static const int64_t live[] = {1, AGENTS};
+    bench_open(&b, "controller_mlp", (const char *const[]){"hidden=8", "log_std_init=-1", "policy_gain=1", NULL}, dims,
+               4);
+    assert_int_equal(b.n_out, 2);
+    assert_port(&b.out[0], "mean", "A 2");
+    assert_port(&b.out[1], "log_std", "A 2");
+    assert_int_equal(b.r.table.trained_count, 8 * D + 8 + 8 * 8 + 8 + 2 * (8 * CONTINUOUS + CONTINUOUS));
+    for (int i = 0; i < AGENTS * D; i++) {
+        (&obs[0][0])[i] = (float)draw(i);
+    }
+    const dt_plan_desc pd = {.lane = DT_LANE_REF32, .reuse = true, .cap = live};
+    const dt_kernel_run kernel = {0};
+    void *field[] = {obs};
+    const dt_exec_feed feed = {.size = live, .field = field, .params = b.params, .run = &kernel};
+    dt_plan *p = NULL;
+    dt_exec *e = NULL;
+    assert_int_equal(dt_plan_compile(b.g, &pd, &p), DT_OK);
+    assert_int_equal(dt_exec_create(p, &e), DT_OK);
+    assert_int_equal(dt_exec_run(e, &feed), DT_OK);
+    take(e, "log_std", log_std, AGENTS * CONTINUOUS);
+    for (int a = 0; a < AGENTS; a++) {
+        double x[D], act[HIDDEN], want[CONTINUOUS];
+        for (int k = 0; k < D; k++) {
+            x[k] = (double)obs[a][k];
+        }
+        mlp_trunk(&b, "policy", 2, x, false, act);
+        linear(&b, "head.log_std", act, HIDDEN, want, CONTINUOUS);
+        near(&log_std[(size_t)a * CONTINUOUS], want, CONTINUOUS);
+    }
+    assert_true(param(&b, "head.log_std.b")[0] == -1.0F);
+    dt_exec_destroy(e);
+    dt_plan_destroy(p);
+    bench_close(&b);
+}
+
 /* the size of orthonormal rows tells the gain; biases are 0 */
 static void test_first_values(void **state)
 {
@@ -400,12 +442,35 @@ static void test_snakes(void **state)
     }
 }
 
+/* where no value is wanted, the first output is the action */
+static void test_rules_without_values(void **state)
+{
+    (void)state;
+    static const dt_dim signals[] = {{"choices", 4}, {"phases", 13}, {"values", 0}};
+    static const dt_dim cars[] = {{"continuous", 1}, {"ego", 9}, {"values", 0}};
+    static const dt_dim snakes[] = {{"choices", 4}, {"advice", 24}, {"values", 0}};
+    bench b;
+    bench_open(&b, "controller_greedy", NULL, signals, 3);
+    assert_int_equal(b.n_out, 1);
+    assert_port(&b.out[0], "logits", "A 4");
+    bench_close(&b);
+    bench_open(&b, "controller_idm", NULL, cars, 3);
+    assert_int_equal(b.n_out, 2);
+    assert_port(&b.out[0], "mean", "A 1");
+    bench_close(&b);
+    bench_open(&b, "controller_snakes", NULL, snakes, 3);
+    assert_int_equal(b.n_out, 1);
+    assert_port(&b.out[0], "logits", "A 4");
+    bench_close(&b);
+}
+
 static void test_rules_refuse_other_worlds(void **state)
 {
     (void)state;
     static const dt_dim cartpole[] = {{"D", 4}, {"choices", 2}};
     static const dt_dim narrow[] = {{"choices", 4}, {"phases", 2}};
     static const dt_dim slow[] = {{"continuous", 1}, {"ego", 8}};
+    static const dt_dim squashed[] = {{"continuous", 1}, {"ego", 9}, {"squashed", 1}};
     bench b;
     assert_int_equal(bench_create(&b, "controller_greedy", NULL, cartpole, 2), DT_ESHAPE);
     assert_non_null(strstr(b.host.message, "this one has choices 2 and 0 columns of phases"));
@@ -415,6 +480,9 @@ static void test_rules_refuse_other_worlds(void **state)
     bench_close(&b);
     assert_int_equal(bench_create(&b, "controller_idm", NULL, slow, 2), DT_ESHAPE);
     assert_non_null(strstr(b.host.message, "with more than 8 columns; this one has continuous 1 and 8"));
+    bench_close(&b);
+    assert_int_equal(bench_create(&b, "controller_idm", NULL, squashed, 3), DT_ESHAPE);
+    assert_non_null(strstr(b.host.message, "this phase takes what a tanh is put over"));
     bench_close(&b);
     assert_int_equal(bench_create(&b, "controller_snakes", NULL, narrow, 2), DT_ESHAPE);
     assert_non_null(strstr(b.host.message, "has choices 4 and 0 columns of advice"));
@@ -426,12 +494,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_mlp_computes),
         cmocka_unit_test(test_ports_follow_the_actions),
+        cmocka_unit_test(test_no_value_and_a_spread),
         cmocka_unit_test(test_first_values),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_lstm_computes),
         cmocka_unit_test(test_rules_of_signals),
         cmocka_unit_test(test_idm),
         cmocka_unit_test(test_snakes),
+        cmocka_unit_test(test_rules_without_values),
         cmocka_unit_test(test_rules_refuse_other_worlds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
