@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Model components, one folder each. The controllers and the world models share a private header in this folder.
+# Model components, one folder each. The controllers, the critics and the world models share private headers in this folder.
 plugin_LTLIBRARIES += \
 	models/controller_fixed.la \
 	models/controller_greedy.la \
@@ -9,8 +9,11 @@ plugin_LTLIBRARIES += \
 	models/controller_max_pressure.la \
 	models/controller_mlp.la \
 	models/controller_snakes.la \
+	models/critic_mlp.la \
+	models/critic_quadratic.la \
 	models/risk_gnn.la \
 	models/shield_barrier.la \
+	models/temperature.la \
 	models/world_constant_velocity.la \
 	models/world_gru.la \
 	models/world_lstm.la
@@ -70,6 +73,18 @@ models_controller_snakes_la_CFLAGS = $(PLUGIN_CFLAGS)
 models_controller_snakes_la_LDFLAGS = $(PLUGIN_LINK)
 models_controller_snakes_la_LIBADD = -lm
 
+models_critic_mlp_la_SOURCES = models/critic_mlp/critic_mlp.c models/critic_net.h
+models_critic_mlp_la_CPPFLAGS = $(controller_cppflags) -DDT_PLUGIN_NAME=critic_mlp
+models_critic_mlp_la_CFLAGS = $(PLUGIN_CFLAGS)
+models_critic_mlp_la_LDFLAGS = $(PLUGIN_LINK)
+models_critic_mlp_la_LIBADD = -lm
+
+models_critic_quadratic_la_SOURCES = models/critic_quadratic/critic_quadratic.c models/critic_net.h
+models_critic_quadratic_la_CPPFLAGS = $(controller_cppflags) -DDT_PLUGIN_NAME=critic_quadratic
+models_critic_quadratic_la_CFLAGS = $(PLUGIN_CFLAGS)
+models_critic_quadratic_la_LDFLAGS = $(PLUGIN_LINK)
+models_critic_quadratic_la_LIBADD = -lm
+
 models_risk_gnn_la_SOURCES = models/risk_gnn/risk_gnn.c models/risk_gnn/slots.c models/risk_gnn/slots.h
 models_risk_gnn_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) -DDT_PLUGIN_NAME=risk_gnn
 models_risk_gnn_la_CFLAGS = $(PLUGIN_CFLAGS)
@@ -81,6 +96,12 @@ models_shield_barrier_la_CPPFLAGS = $(controller_cppflags) -DDT_PLUGIN_NAME=shie
 models_shield_barrier_la_CFLAGS = $(PLUGIN_CFLAGS)
 models_shield_barrier_la_LDFLAGS = $(PLUGIN_LINK)
 models_shield_barrier_la_LIBADD = -lm
+
+models_temperature_la_SOURCES = models/temperature/temperature.c
+models_temperature_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) -DDT_PLUGIN_NAME=temperature
+models_temperature_la_CFLAGS = $(PLUGIN_CFLAGS)
+models_temperature_la_LDFLAGS = $(PLUGIN_LINK)
+models_temperature_la_LIBADD = -lm
 
 world_cppflags = $(PLUGIN_CPPFLAGS) -I$(top_srcdir)/models
 

@@ -26,3 +26,8 @@ tests_models_test_influence_LDADD = core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
 
 dt_tests += tests/models/test_slots
 tests_models_test_slots_SOURCES = tests/models/test_slots.c
+
+dt_tests += tests/models/test_critics
+tests_models_test_critics_SOURCES = tests/models/test_critics.c tests/models/bench.h $(mock_sources)
+tests_models_test_critics_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
+tests_models_test_critics_LDADD = core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
