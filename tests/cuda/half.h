@@ -10,19 +10,30 @@
 #include <math.h>
 #include <string.h>
 
+/* Every value of fp16, worked out once. */
+static inline const double *half_values(void)
+{
+    static double value[1 << 16];
+    for (uint32_t bits = 1; value[1] == 0 && bits < 1 << 16; bits++) {
+        const uint32_t at = (1 << 16) - bits; /* the second comes last */
+        const int exponent = (int)(at >> 10 & 31), fraction = (int)(at & 1023);
+        const double size = exponent == 31  ? (fraction != 0 ? NAN : INFINITY)
+                            : exponent == 0 ? ldexp(fraction, -24)
+                                            : ldexp(fraction + 1024, exponent - 25);
+        value[at] = (at & 0x8000) != 0 ? -size : size;
+    }
+    return value;
+}
+
 static inline double half_value(int32_t dtype, uint16_t bits)
 {
-    if (dtype == DT_BF16) {
-        const uint32_t u = (uint32_t)bits << 16;
-        float x;
-        memcpy(&x, &u, 4);
-        return x;
+    if (dtype != DT_BF16) {
+        return half_values()[bits];
     }
-    const int exponent = bits >> 10 & 31, fraction = bits & 1023;
-    const double size = exponent == 31  ? (fraction != 0 ? NAN : INFINITY)
-                        : exponent == 0 ? ldexp(fraction, -24)
-                                        : ldexp(fraction + 1024, exponent - 25);
-    return (bits & 0x8000) != 0 ? -size : size;
+    const uint32_t u = (uint32_t)bits << 16;
+    float x;
+    memcpy(&x, &u, 4);
+    return x;
 }
 
 /* The nearest of all finite ones: by halves of the range of bits, which are in the order of their values. */

@@ -9,6 +9,7 @@
 
 #include <cstdlib>
 #include <set>
+#include <vector>
 
 struct dt_emulated_blas {
     int unused;
@@ -249,9 +250,30 @@ static void put(cudaDataType_t type, void *p, int64_t i, float x)
     }
 }
 
-static float element(const dt_emulated_layout *m, const void *p, bool is_transposed, int64_t row, int64_t column)
+/* Its n vectors of K that sums run over, one after the other, as fp32. */
+static std::vector<float> vectors(const dt_emulated_layout &m, const void *p, bool is_contiguous, int64_t n, int64_t K)
 {
-    return get(m->type, p, is_transposed ? column + row * m->ld : row + column * m->ld);
+    std::vector<float> out((size_t)(n * K));
+    for (int64_t i = 0; i < n; i++) {
+        for (int64_t k = 0; k < K; k++) {
+            out[(size_t)(i * K + k)] = get(m.type, p, is_contiguous ? k + i * m.ld : i + k * m.ld);
+        }
+    }
+    return out;
+}
+
+/* Algorithm number n sums in n + 1 parts. */
+static float dot(const float *a, const float *b, int64_t K, uint32_t algorithm)
+{
+    float sum = 0;
+    for (uint32_t i = 0; i <= algorithm; i++) {
+        float part = 0;
+        for (int64_t k = i; k < K; k += algorithm + 1) {
+            part += a[k] * b[k];
+        }
+        sum = i == 0 ? part : sum + part;
+    }
+    return sum;
 }
 
 /* matrix number i */
@@ -277,16 +299,11 @@ static void multiply(const dt_emulated_op &op, uint32_t algorithm, float alpha, 
 {
     const bool ta = op.transpose_a == CUBLAS_OP_T, tb = op.transpose_b == CUBLAS_OP_T;
     const int64_t K = ta ? at.rows : at.columns;
+    const std::vector<float> rows = vectors(at, a, ta, dt.rows, K), columns = vectors(bt, b, !tb, dt.columns, K);
     for (int64_t column = 0; column < dt.columns; column++) {
         for (int64_t row = 0; row < dt.rows; row++) {
-            float part[ALGORITHMS] = {}, sum = 0;
-            for (int64_t k = 0; k < K; k++) {
-                part[k % (algorithm + 1)] += element(&at, a, ta, row, k) * element(&bt, b, tb, k, column);
-            }
-            for (uint32_t i = 0; i <= algorithm; i++) {
-                sum = i == 0 ? part[0] : sum + part[i];
-            }
-            sum = alpha * sum + (beta != 0 ? beta * get(dt.type, c, row + column * dt.ld) : 0);
+            float sum = alpha * dot(&rows[(size_t)(row * K)], &columns[(size_t)(column * K)], K, algorithm);
+            sum = sum + (beta != 0 ? beta * get(dt.type, c, row + column * dt.ld) : 0);
             sum += (op.epilogue & CUBLASLT_EPILOGUE_BIAS) != 0 ? get(dt.type, op.bias, row) : 0;
             put(dt.type, d, row + column * dt.ld, (op.epilogue & CUBLASLT_EPILOGUE_RELU) != 0 && !(sum > 0) ? 0 : sum);
         }

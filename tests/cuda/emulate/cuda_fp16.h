@@ -7,39 +7,45 @@
 
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 
 struct __half {
     uint16_t bits;
 };
 
+/* Its exponent is 112 less than a float's of the same bits. */
 static inline float __half2float(__half h)
 {
-    const int exponent = h.bits >> 10 & 31, fraction = h.bits & 1023;
-    const float size = exponent == 31  ? (fraction != 0 ? NAN : INFINITY)
-                       : exponent == 0 ? ldexpf((float)fraction, -24)
-                                       : ldexpf((float)(fraction + 1024), exponent - 25);
+    const uint32_t bits = (uint32_t)(h.bits & 0x7fff) << 13;
+    float size;
+    memcpy(&size, &bits, sizeof(size));
+    size *= 0x1p112f;
+    if ((h.bits & 0x7c00) == 0x7c00) {
+        size = (h.bits & 1023) != 0 ? NAN : INFINITY;
+    }
     return (h.bits & 0x8000) != 0 ? -size : size;
 }
 
 /* to the nearest, ties to even */
 static inline __half __float2half(float x)
 {
-    const uint16_t sign = std::signbit(x) ? 0x8000 : 0;
-    const float size = fabsf(x);
-    if (x != x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof(bits));
+    const uint16_t sign = (uint16_t)(bits >> 16 & 0x8000);
+    bits &= 0x7fffffff;
+    if (bits > 0x7f800000) {
         return {(uint16_t)(sign | 0x7e00)};
     }
-    if (size >= 65520.0f) {
+    if (bits >= 0x477ff000) { /* 65520: halfway from the largest to the next */
         return {(uint16_t)(sign | 0x7c00)};
     }
-    if (size == 0) {
-        return {sign};
+    if (bits < 0x38800000) { /* 2^-14: below it fp16 counts in units of 2^-24, as floats from 0.5 to 1 do */
+        const float size = fabsf(x) + 0.5f;
+        memcpy(&bits, &size, sizeof(bits));
+        return {(uint16_t)(sign | (bits - 0x3f000000))};
     }
-    int exponent = 0;
-    (void)frexpf(size, &exponent);
-    const int unit = exponent - 11 < -24 ? -24 : exponent - 11; /* weight of the last bit */
-    const int n = (int)nearbyintf(ldexpf(size, -unit));
-    return {(uint16_t)(sign | (unit == -24 ? n : ((unit + 24) << 10) + n))};
+    bits += 0xfff + (bits >> 13 & 1);
+    return {(uint16_t)(sign | (bits - 0x38000000) >> 13)};
 }
 
 #endif
