@@ -74,7 +74,7 @@ dt_status dt_verb_doctor(const dt_args *a)
     dt_session s;
     dt_str out = {0};
     dt_json_out json = {.s = &out};
-    dt_doctor d = {.out = &out, .json = a->json ? &json : NULL, .root = ""};
+    dt_doctor d = {.out = &out, .json = a->json ? &json : NULL, .root = "", .is_quiet = a->quiet};
     dt_status st = dt_session_loader(&s);
     if (st < 0) {
         dt_session_close(&s);
@@ -94,7 +94,7 @@ dt_status dt_verb_doctor(const dt_args *a)
         dt_json_i64(&json, "failed", n_fail);
         dt_json_end(&json, '}');
         dt_str_add(&out, "\n");
-    } else {
+    } else if (!a->quiet) {
         dt_str_addf(&out, "%u passed, %u warned, %u failed\n", n_pass, n_warn, n_fail);
     }
     st = dt_str_status(&out);

@@ -24,6 +24,9 @@ static dt_status evaluate(const dt_args *a, dt_session *s)
     DT_TRY(dt_eval_phase(s, a->checkpoint, &index));
     DT_TRY(dt_session_enter(s, index));
     dt_status st = dt_eval_run(s, index, a->checkpoint, 0, &e);
+    if (st == DT_OK && a->checkpoint == NULL && e.stage->params.n > 0) {
+        dt_log(DT_LOG_WARN, "no --checkpoint: these are the results of untrained weights");
+    }
     if (st == DT_OK) {
         if (a->json) {
             dt_result_json(e.stage, &text);
@@ -43,9 +46,6 @@ dt_status dt_verb_eval(const dt_args *a)
 {
     dt_session s;
     DT_TRY(dt_eval_open(a, &s));
-    if (a->checkpoint == NULL) {
-        dt_log(DT_LOG_WARN, "no --checkpoint: evaluating untrained weights");
-    }
     const dt_status st = evaluate(a, &s);
     dt_session_close(&s);
     return st;

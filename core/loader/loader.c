@@ -489,11 +489,17 @@ dt_status dt_loader_scan(dt_loader *l, dt_str *refused_p)
     return dt_str_status(refused_p);
 }
 
+static const char *article(uint32_t kind)
+{
+    return kind == DT_KIND_ENV /* environment */ ? "an" : "a";
+}
+
 static dt_status found(const dt_loaded *comp, uint32_t kind, const dt_loaded **out_p)
 {
     if (kind != 0 && comp->desc.kind != kind) {
-        return DT_FAIL(DT_ENOTFOUND, "%s is a %s (from %s), expected a %s", comp->desc.id,
-                       dt_kind_name(comp->desc.kind), comp->plugin->path, dt_kind_name(kind));
+        return DT_FAIL(DT_ENOTFOUND, "%s is %s %s (from %s), expected %s %s", comp->desc.id,
+                       article(comp->desc.kind), dt_kind_name(comp->desc.kind), comp->plugin->path, article(kind),
+                       dt_kind_name(kind));
     }
     *out_p = comp;
     return DT_OK;

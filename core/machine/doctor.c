@@ -29,7 +29,7 @@ void dt_doctor_say(dt_doctor *d, dt_verdict v, const char *check, const char *re
         dt_json_str(d->json, "text", dt_str_text(&text));
         dt_json_str(d->json, "remedy", remedy);
         dt_json_end(d->json, '}');
-    } else {
+    } else if (v != DT_VERDICT_PASS || !d->is_quiet) {
         dt_str_addf(d->out, "%s  %-14s %s\n", verdict_name[v], check, dt_str_text(&text));
         if (*remedy != '\0') {
             dt_str_addf(d->out, "%21s-> %s\n", "", remedy);

@@ -19,6 +19,7 @@ typedef struct dt_doctor {
     const char *root;  /* in front of /proc, /sys and /dev: "" but in tests */
     const char *nvml;  /* NULL but in tests: library of device/nvml.h */
     const char *nccl;  /* NULL but in tests: NCCL's */
+    bool is_quiet;     /* lines for people: of warnings and failures alone */
     uint32_t n[DT_VERDICT_END];
 } dt_doctor;
 

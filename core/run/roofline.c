@@ -11,6 +11,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 /* A kernel in a replayed graph, however small it is. Assumed: no source gives it for all of these. */
 static const double launch_s = 2e-6;
@@ -49,7 +50,7 @@ typedef struct table {
 const dt_gpu_peak *dt_gpu_peak_find(const char *name)
 {
     for (size_t i = 0; i < N_PEAKS; i++) {
-        if (strcmp(peaks[i].name, name) == 0) {
+        if (strcasecmp(peaks[i].name, name) == 0) {
             return &peaks[i];
         }
     }

@@ -194,6 +194,8 @@ expect 0 "examples:" "$dtrain" run --help
 expect 0 "exit codes" "$dtrain" --help
 expect 5 "DTRAIN_CONFIG  $work/none.cfg is not there" env DTRAIN_CONFIG="$work/none.cfg" "$dtrain" doctor --run-dir "$work"
 expect 5 '{"check":"DTRAIN_CONFIG","verdict":"FAIL","text":' env DTRAIN_CONFIG="$work/none.cfg" "$dtrain" doctor --json
+! DTRAIN_CONFIG="$work/none.cfg" "$dtrain" doctor -q 2>&1 | grep -v "^FAIL\|^WARN\|^ *->\|^error" ||
+    fail "doctor -q says more than warnings and errors"
 
 # --- every shipped plugin keeps its promises, and none is left out of the trial ---
 for plugin in $DT_PLUGINS; do
