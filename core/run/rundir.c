@@ -267,6 +267,19 @@ void dt_rundir_rewind(dt_rundir *r, uint64_t step)
     r->mark = r->mark >= (int64_t)step ? -1 : r->mark;
 }
 
+/* What --run-dir names is a folder, or nothing yet. */
+static dt_status check_dir(const char *path)
+{
+    struct stat info;
+    if (lstat(path, &info) != 0 || dt_fs_is_dir(path)) {
+        return DT_OK;
+    }
+    const char *what = S_ISREG(info.st_mode)   ? "a file"
+                       : S_ISLNK(info.st_mode) ? "a link to what is no folder"
+                                               : "no folder";
+    return DT_FAIL(DT_ECONFIG, "--run-dir %s is %s; name a folder, or remove it", path, what);
+}
+
 dt_status dt_rundir_open(const dt_rundir_desc *d, dt_rundir **out_p)
 {
     dt_rundir *r = dt_alloc(sizeof(*r));
@@ -275,8 +288,8 @@ dt_status dt_rundir_open(const dt_rundir_desc *d, dt_rundir **out_p)
     dt_status st = r != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for the run directory");
     if (st == DT_OK && d->dir != NULL) {
         dt_str_add(&path, d->dir);
-        st = dt_fs_is_file(d->dir) ? DT_FAIL(DT_ECONFIG, "--run-dir %s is a file; name a folder, or remove it", d->dir)
-                                   : dt_str_status(&path);
+        st = check_dir(d->dir);
+        st = st == DT_OK ? dt_str_status(&path) : st;
     } else if (st == DT_OK) {
         st = make_fresh(d, &path);
     }

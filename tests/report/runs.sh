@@ -97,6 +97,14 @@ $run --run-dir "$work/file" 2>"$work/err"
 code=$?
 [ $code -eq 2 ] && grep -q "^error --run-dir $work/file is a file; name a folder, or remove it$" "$work/err" ||
     fail "--run-dir FILE: $code, $(cat "$work/err")"
+mkfifo "$work/pipe"
+ln -s nowhere "$work/link"
+for other in "pipe is no folder" "link is a link to what is no folder"; do
+    $run --run-dir "$work/${other%% *}" 2>"$work/err"
+    code=$?
+    [ $code -eq 2 ] && grep -q "^error --run-dir $work/$other; name a folder, or remove it$" "$work/err" ||
+        fail "--run-dir ${other%% *}: $code, $(cat "$work/err")"
+done
 
 $run --run-dir "$work/runs/bad" --set training.learning_rate=1000 --set training.gradient_clip=0 \
     --set training.warmup_epochs=0 --set training.optimizer=sgd --max-steps 400 >/dev/null 2>&1
