@@ -111,6 +111,10 @@ static dt_status check(const dt_host *h, const void *cfg)
         return DT_FAIL_H(h, DT_ECONFIG, "a step of %g cells with stride %lld is finer than %d samples: raise stride",
                          step, (long long)c->stride, MOST_SAMPLES);
     }
+    if (c->truth == IPP_PATCHES && c->patch_m > c->field_m) {
+        return DT_FAIL_H(h, DT_ECONFIG, "patch_m %g is more than the field, field_m %g: it would have no patches",
+                         c->patch_m, c->field_m);
+    }
     if (step * tan(c->fov_deg * M_PI / 360) < 1) {
         return DT_FAIL_H(h, DT_ECONFIG, "fov_deg %g sees less than two cells from the lowest altitude, %g m",
                          c->fov_deg, c->step_m);

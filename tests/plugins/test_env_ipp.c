@@ -490,6 +490,7 @@ static void test_refusals(void **state)
     refused((const char *const[]){"stride=25", NULL}, "stride 25 leaves points of the lattice without a cell");
     refused((const char *const[]){"cells=1024", "step_m=25", "stride=1", NULL}, "finer than 256 samples: raise stride");
     refused((const char *const[]){"fov_deg=1", NULL}, "fov_deg 1 sees less than two cells");
+    refused((const char *const[]){"truth=patches", "patch_m=51", NULL}, "patch_m 51 is more than the field");
     refused((const char *const[]){"covered_min=0.7", NULL}, "covered_min 0.7 is above covered_max 0.6");
     reset(1);
     r.io.act_i = r.act;
