@@ -47,8 +47,10 @@ static dt_status check(const dt_trainer *t)
     if (t->d.source->count < t->c.batch) {
         return DT_FAIL(DT_ECONFIG,
                        "one step takes %llu samples (data.batch times training.accumulation) but the training data has "
-                       "%llu; lower data.batch or import more scenes",
-                       (unsigned long long)t->c.batch, (unsigned long long)t->d.source->count);
+                       "%llu; lower data.batch, or %s",
+                       (unsigned long long)t->c.batch, (unsigned long long)t->d.source->count,
+                       t->d.source->is_live ? "collect more in an iteration (train_batch of the phase)"
+                                            : "import more scenes");
     }
     if (ranks > t->c.leaves) {
         return DT_FAIL(DT_ECONFIG, "%u ranks share data.shards = %u leaves; every rank needs at least one", ranks,
