@@ -98,6 +98,7 @@ static void make_ready(dt_rollout *r, dt_buffer *b, bool (*stops)(void *user), v
         *c = (dt_collector){.vector = r->vector, .buffer = b, .actor = &k->actor, .index = k->index};
         c->key = (dt_rng_key){.seed = r->stage->d.seed, .phase = (uint32_t)r->stage->d.index, .op = STREAM_ACT};
         c->bootstraps = true;
+        c->is_squashed = r->is_squashed;
         c->stops = stops;
         c->stops_user = stops_user;
     }

@@ -109,7 +109,8 @@ static dt_status play(evaluation *e, bool greedy)
                       .index = r->track[0].index,
                       .key_of = key_of,
                       .user = e,
-                      .greedy = greedy};
+                      .greedy = greedy,
+                      .is_squashed = r->is_squashed};
     DT_TRY(dt_vector_step(e->vector)); /* the first resets */
     if (e->frames != NULL) {
         DT_TRY(dt_frames_begin(e->frames, e->self[0], &e->buffer, 0));

@@ -20,6 +20,20 @@
 
 /* ---- create ------------------------------------------------------------------------------------------------------ */
 
+/* What is squashed lies between bounds. */
+static dt_status check_bounds(const dt_env_spec *s)
+{
+    for (uint32_t i = 0; i < s->n_continuous; i++) {
+        if (!isfinite(s->low[i]) || !isfinite(s->high[i])) {
+            return DT_FAIL(DT_ECONFIG,
+                           "actions are squashed into the bounds of the environment, and action %u has %g to %g; it "
+                           "needs finite ones",
+                           i, (double)s->low[i], (double)s->high[i]);
+        }
+    }
+    return DT_OK;
+}
+
 static dt_status check_desc(const dt_rollout *r)
 {
     const dt_rollout_desc *d = &r->d;
@@ -42,6 +56,7 @@ static dt_status check_desc(const dt_rollout *r)
     if (d->transitions > 2) {
         return DT_FAIL(DT_ECONFIG, "a rollout's transitions is %u; expected 0, 1 or 2", d->transitions);
     }
+    DT_TRY(d->squash ? check_bounds(&r->env->layout.spec) : DT_OK);
     if (d->n_kept > DT_ROLLOUT_MAX_KEPT) {
         return DT_FAIL(DT_EPLUGIN, "a rollout is asked to keep %u values; at most %d are possible", d->n_kept,
                        DT_ROLLOUT_MAX_KEPT);
@@ -194,6 +209,7 @@ dt_status dt_rollout_create(const dt_host *h, dt_env *env, const dt_rollout_desc
     r->stage = s;
     r->env = env;
     memcpy(&r->d, d, d->struct_size < sizeof(*d) ? d->struct_size : sizeof(*d));
+    r->is_squashed = r->d.squash != 0 && s->d.controller == NULL; /* of a controller that learnt nothing mean is it */
     r->instances = (uint32_t)env->opts.instances;
     r->workers = (uint32_t)env->opts.workers;
     if (r->workers == 0 && env->in_process) { /* as many processes at work as there are cores */

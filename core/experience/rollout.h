@@ -115,6 +115,7 @@ struct dt_rollout {
     uint64_t env_steps;  /* of all collects together; DT_ENV_STEPS_UNKNOWN */
     dt_episode_log *log; /* [instances] */
     size_t action_bytes; /* of all places of an instance */
+    bool is_squashed;    /* d.squash, where the policy is the phase's own */
     bool wants_frames;   /* the evaluation under way leaves pictures */
     bool is_restored;    /* the logs come from a checkpoint: play them before going on */
 };

@@ -50,6 +50,7 @@ typedef struct dt_bundle_actions { /* none: not a policy */
     uint32_t n_heads, n_continuous, window;
     const int32_t *choices;  /* [n_heads] */
     const float *low, *high; /* [n_continuous] */
+    bool is_squashed;        /* mean becomes the middle of low and high + half their distance * tanh(mean) */
 } dt_bundle_actions;
 
 typedef struct dt_bundle {

@@ -89,7 +89,8 @@ static dt_status make_bundle(dt_stage *s, dt_stage_export *t)
                                     .window = r->buffer.d.window,
                                     .choices = l->spec.choices,
                                     .low = l->spec.low,
-                                    .high = l->spec.high};
+                                    .high = l->spec.high,
+                                    .is_squashed = r->is_squashed};
     return dt_bundle_make(&d, &t->bundle);
 }
 

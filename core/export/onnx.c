@@ -232,6 +232,17 @@ static const char *within(dt_onnx *o, const char *x, const char *low, const char
     return dt_onnx_call(o, "Min", dt_onnx_call(o, "Max", x, low, NULL), high, NULL);
 }
 
+/* middle + half * tanh(u) */
+static const char *squash(dt_onnx *o, const char *u)
+{
+    const char *half = dt_onnx_number(o, 0.5);
+    const char *middle =
+        dt_onnx_call(o, "Mul", dt_onnx_call(o, "Add", "actions.low", "actions.high", NULL), half, NULL);
+    const char *width = dt_onnx_call(o, "Sub", "actions.high", middle, NULL);
+    return dt_onnx_call(o, "Add", middle, dt_onnx_call(o, "Mul", width, dt_onnx_call(o, "Tanh", u, NULL, NULL), NULL),
+                        NULL);
+}
+
 /* Within what the shield permits, where that is something, and always within the bounds. */
 static void write_continuous(writer *w, const char *mean, const char *low, const char *high)
 {
@@ -240,6 +251,7 @@ static void write_continuous(writer *w, const char *mean, const char *low, const
     dt_onnx *o = &w->o;
     dt_onnx_tensor(o, "actions.low", &C, 1, a->low);
     dt_onnx_tensor(o, "actions.high", &C, 1, a->high);
+    mean = a->is_squashed ? squash(o, mean) : mean;
     const char *x = within(o, mean, "actions.low", "actions.high");
     if (low != NULL || high != NULL) {
         low = low != NULL ? low : "actions.low";

@@ -471,8 +471,12 @@ static dt_status choose(dt_policy *p, const dt_policy_io *io, uint32_t a)
 {
     const dt_policy_info *x = &p->info;
     const size_t row = (size_t)p->row[a], H = x->n_heads, C = x->n_continuous, M = x->n_choices;
-    const dt_dist d = {
-        .choices = x->choices, .low = x->low, .high = x->high, .n_heads = x->n_heads, .n_continuous = x->n_continuous};
+    const dt_dist d = {.choices = x->choices,
+                       .low = x->low,
+                       .high = x->high,
+                       .n_heads = x->n_heads,
+                       .n_continuous = x->n_continuous,
+                       .is_squashed = p->f.is_squashed};
     const dt_dist_row r = {.logits = row_of(p, OUT_LOGITS, row, M),
                            .allow = row_of(p, OUT_ALLOW, row, M),
                            .mean = row_of(p, OUT_MEAN, row, C),

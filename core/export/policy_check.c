@@ -65,6 +65,10 @@ static dt_status check_actions(checker *c)
             return DT_FAIL(DT_EDATA, "action %u lies between %g and %g: no number does", i, (double)f->low[i],
                            (double)f->high[i]);
         }
+        if (f->is_squashed && (!isfinite(f->low[i]) || !isfinite(f->high[i]))) {
+            return DT_FAIL(DT_EDATA, "action %u is squashed between %g and %g, which are not finite", i,
+                           (double)f->low[i], (double)f->high[i]);
+        }
     }
     x->window = f->window > 0 ? f->window : 1;
     if (x->window > DT_POLICY_MOST_WINDOW) {

@@ -103,7 +103,7 @@ static void write_export(const dt_bundle *b, dt_str *out)
 {
     dt_json_out o = {.s = out};
     dt_json_obj(&o, NULL);
-    dt_json_i64(&o, "version", 1);
+    dt_json_i64(&o, "version", b->actions.is_squashed ? 2 : 1);
     dt_json_i64(&o, "window", b->actions.window);
     write_symbols(b, &o);
     write_inputs(b, &o);
@@ -113,6 +113,9 @@ static void write_export(const dt_bundle *b, dt_str *out)
     }
     dt_json_end(&o, ']');
     dt_json_i64(&o, "continuous", b->actions.n_continuous);
+    if (b->actions.is_squashed) {
+        dt_json_bool(&o, "squash", true);
+    }
     dt_json_arr(&o, "tensors");
     for (uint32_t i = 0; i < b->n_tensors; i++) {
         dt_json_str(&o, NULL, b->tensor[i].name);

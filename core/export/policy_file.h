@@ -6,11 +6,13 @@
  *   { "version": 1, "window": W,
  *     "symbols": [ {"name": "A", "most": 64}, ... ],
  *     "inputs":  [ {"name": "obs", "dims": "A 12", "dtype": "f32", "kind": "given", "read": true}, ... ],
- *     "heads":   [ 5, 3 ], "continuous": 1,
+ *     "heads":   [ 5, 3 ], "continuous": 1, "squash": true,
  *     "tensors": [ "controller.policy.0.w", ... ],
  *     "nodes":   [ {"op": "linear", "in": [0, 5, 6]}, {"op": "affine", "in": [9], "f": [0.5]}, ... ],
  *     "outputs": [ {"name": "logits", "value": 31}, ... ] }
  *
+ * squash: actions are the middle of their bounds + half the distance * tanh(mean), where it is there and true; such a
+ * file is of version 2, any other of version 1.
  * Values are numbered as in bundle.h; -1 is an optional input that is absent; "i" and "f" are the node's attributes as
  * in dtrain/ops.def, zeros at their end left out, "inf" and "-inf" as text. Any safetensors reader opens the file.
  * Threads: [any], an object belongs to one thread.
@@ -36,6 +38,7 @@ typedef struct dt_policy_file { /* as read: nothing of the file stays open */
     uint32_t n_heads, n_continuous, window;
     int32_t choices[DT_ENV_MAX_HEADS];
     float *low, *high; /* [n_continuous] */
+    bool is_squashed;
     const char *phase, *environment;
     dt_setting *setting; /* options of what it was trained with: "env_traffic.scenario", "grid" */
     uint32_t n_settings;

@@ -472,9 +472,9 @@ static dt_status take_version(reader *r)
 {
     int64_t version = 0;
     DT_TRY(take_integer(r, 1, INT32_MAX, &version));
-    return version == 1
-               ? DT_OK
-               : dt_json_fail(r->j, "version %lld of the format; this library reads version 1", (long long)version);
+    return version <= 2 ? DT_OK
+                        : dt_json_fail(r->j, "version %lld of the format; this library reads versions 1 and 2",
+                                       (long long)version);
 }
 
 static dt_status take_number(reader *r, int64_t high, uint32_t *out_p)
@@ -502,6 +502,9 @@ static dt_status take_member(reader *r, const char *key)
     }
     if (strcmp(key, "continuous") == 0) {
         return take_number(r, MOST_CONTINUOUS, &r->f->n_continuous);
+    }
+    if (strcmp(key, "squash") == 0) {
+        return take_bool(r, &r->f->is_squashed);
     }
     static const struct {
         const char *key;

@@ -275,6 +275,7 @@ dt_status dt_collect_turns(dt_collector *c, uint64_t n)
     draw d = {.c = c, .dist = {.choices = s->choices, .low = s->low, .high = s->high}};
     d.dist.n_heads = s->n_heads;
     d.dist.n_continuous = s->n_continuous;
+    d.dist.is_squashed = c->is_squashed;
     c->now = dt_clock_s();
     for (; n > 0 && c->at < c->turns + c->places; n--) {
         const dt_status st = take_turn(&d, c->at++);

@@ -49,7 +49,8 @@ typedef struct dt_collector {
     void (*key_of)(void *user, const dt_instance *x, dt_rng_key *key);
     void *user;
     bool greedy;
-    bool bootstraps; /* infer the values of what the last step left behind, too */
+    bool is_squashed; /* dist.h */
+    bool bootstraps;  /* infer the values of what the last step left behind, too */
     bool (*stops)(
         void *user); /* asked before every step: true ends the round with DT_EINTERRUPTED; NULL: nobody asks */
     void *stops_user;

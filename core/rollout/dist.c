@@ -118,10 +118,26 @@ static float clamp(float x, float low, float high)
     return x < low ? low : x > high ? high : x;
 }
 
+/* What was drawn as a number for the environment, bounds aside. */
+static float meant(const dt_dist *d, uint32_t i, float drawn)
+{
+    const double middle = ((double)d->low[i] + (double)d->high[i]) / 2;
+    return d->is_squashed ? (float)(middle + ((double)d->high[i] - middle) * tanh((double)drawn)) : drawn;
+}
+
+/* log d tanh(u) / du = log(1 - tanh(u)^2), in the form that does not cancel: 2 (log 2 - u - softplus(-2 u)) */
+static double log_slope(double u)
+{
+    static const double log_2 = 0.6931471805599453;
+    const double softplus = u > 0 ? log1p(exp(-2 * u)) : -2 * u + log1p(exp(2 * u));
+    return 2 * (log_2 - u - softplus);
+}
+
 /* What is executed: within what the shield permits, where that is something, and always within the bounds. */
 static float permitted(const dt_dist *d, const dt_dist_row *row, uint32_t i, dt_dist_result *out)
 {
-    const float plain = clamp(row->drawn_f[i], d->low[i], d->high[i]);
+    const float wanted = meant(d, i, row->drawn_f[i]);
+    const float plain = clamp(wanted, d->low[i], d->high[i]);
     const float low = row->low != NULL ? row->low[i] : d->low[i];
     const float high = row->high != NULL ? row->high[i] : d->high[i];
     if (isnan(low) || isnan(high)) {
@@ -132,12 +148,12 @@ static float permitted(const dt_dist *d, const dt_dist_row *row, uint32_t i, dt_
     if (low > high) {
         return plain;
     }
-    const float x = clamp(clamp(row->drawn_f[i], low, high), d->low[i], d->high[i]);
+    const float x = clamp(clamp(wanted, low, high), d->low[i], d->high[i]);
     out->is_changed = out->is_changed || x != plain;
     return x;
 }
 
-/* log N(a; mean, std) = -z^2/2 - log std - log(2 pi)/2 */
+/* log N(a; mean, std) = -z^2/2 - log std - log(2 pi)/2; of tanh(a), less the logarithm of its slope there */
 static void draw_gaussians(const dt_dist *d, const dt_rng_stream *stream, uint64_t sample, bool greedy,
                            const dt_dist_row *row, dt_dist_result *out)
 {
@@ -151,6 +167,9 @@ static void draw_gaussians(const dt_dist *d, const dt_rng_stream *stream, uint64
         row->drawn_f[i] = (float)((double)row->mean[i] + (greedy ? 0 : std * pair[i % 2]));
         const double z = ((double)row->drawn_f[i] - (double)row->mean[i]) / std;
         log_prob -= 0.5 * z * z + (double)row->log_std[i] + half_log_two_pi;
+        if (d->is_squashed) {
+            log_prob -= log_slope((double)row->drawn_f[i]);
+        }
         row->executed_f[i] = permitted(d, row, i, out);
     }
     out->log_prob += (float)log_prob;

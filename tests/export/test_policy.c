@@ -42,6 +42,7 @@ typedef struct recorder { /* a phase in small: a graph, its parameters, how its 
     dt_graph *graph;
     float *values;
     dt_bundle_field how[N_FIELDS];
+    bool is_squashed;
 } recorder;
 
 static void begin(recorder *r)
@@ -89,15 +90,20 @@ static dt_tensor *heads(recorder *r, dt_tensor *x)
 
 static dt_status make(recorder *r, dt_bundle *out)
 {
-    const dt_bundle_desc d = {
-        .graph = r->graph,
-        .field = field,
-        .how = r->how,
-        .n_fields = N_FIELDS,
-        .params = &r->params,
-        .values = r->values,
-        .most = most,
-        .actions = {.n_heads = 1, .n_continuous = 1, .window = WINDOW, .choices = choices, .low = low, .high = high}};
+    const dt_bundle_desc d = {.graph = r->graph,
+                              .field = field,
+                              .how = r->how,
+                              .n_fields = N_FIELDS,
+                              .params = &r->params,
+                              .values = r->values,
+                              .most = most,
+                              .actions = {.n_heads = 1,
+                                          .n_continuous = 1,
+                                          .window = WINDOW,
+                                          .choices = choices,
+                                          .low = low,
+                                          .high = high,
+                                          .is_squashed = r->is_squashed}};
     return dt_bundle_make(&d, out);
 }
 
@@ -294,6 +300,36 @@ static void test_shield(void **state)
     end(&r);
 }
 
+/* Squashed into the bounds, -1 and 2. */
+static void test_squash(void **state)
+{
+    (void)state;
+    recorder r;
+    begin(&r);
+    dt_graph *g = r.graph;
+    dt_tensor *x = input(&r, F_OBS), *first = dt_slice(g, x, 0, 1);
+    dt_tensor *const all[] = {first, first, first};
+    output(&r, "logits", dt_concat(g, all, 3));
+    output(&r, "mean", first);
+    output(&r, "log_std", dt_affine(g, first, 0, 0));
+    r.is_squashed = true;
+    dt_bundle b;
+    assert_int_equal(make(&r, &b), DT_OK);
+    assert_int_equal(dt_onnx_write(&b, path), DT_OK);
+    dt_bundle_fini(&b);
+    (void)unlink(path);
+    dt_policy *p = through_file(&r);
+    step s = {.obs = {0, 0, 1, 0, -50, 0, 0.25f, 0}};
+    const dt_policy_io io = io_of(&s, p);
+    act(p, &io);
+    for (int i = 0; i < PLACES; i++) {
+        assert_true(fabsf(s.act_f[i] - (0.5f + 1.5f * tanhf(s.obs[2 * i]))) < 1e-6f);
+    }
+    assert_true(s.act_f[2] == -1);
+    dt_policy_free(p);
+    end(&r);
+}
+
 /* Indices of places count rows; who was truncated has one, who is gone has not. */
 static void test_index(void **state)
 {
@@ -437,8 +473,8 @@ static void test_refused_files(void **state)
     unreadable(DT_EDATA, path);
     write_text(NULL);
     unreadable(DT_EDATA, "not a file of dtrain export");
-    write_text("{\"version\":2}");
-    unreadable(DT_EDATA, "version 2 of the format; this library reads version 1");
+    write_text("{\"version\":3}");
+    unreadable(DT_EDATA, "version 3 of the format; this library reads versions 1 and 2");
     write_text("{\"version\":1}");
     unreadable(DT_EDATA, "no graph with outputs");
     write_text("{\"version\":1,\"symbols\":[{\"name\":\"A\",\"most\":4}],\"inputs\":[{\"name\":\"x\",\"dims\":\"A 2\","
@@ -545,12 +581,10 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_describe),        cmocka_unit_test(test_act),
-        cmocka_unit_test(test_normalised),      cmocka_unit_test(test_shield),
-        cmocka_unit_test(test_index),           cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_steady),          cmocka_unit_test(test_refused_steps),
-        cmocka_unit_test(test_refused_files),   cmocka_unit_test(test_axis_ops),
-        cmocka_unit_test(test_refused_exports),
+        cmocka_unit_test(test_describe),      cmocka_unit_test(test_act),      cmocka_unit_test(test_normalised),
+        cmocka_unit_test(test_shield),        cmocka_unit_test(test_squash),   cmocka_unit_test(test_index),
+        cmocka_unit_test(test_memory),        cmocka_unit_test(test_steady),   cmocka_unit_test(test_refused_steps),
+        cmocka_unit_test(test_refused_files), cmocka_unit_test(test_axis_ops), cmocka_unit_test(test_refused_exports),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -180,6 +180,7 @@ static void test_actions(void **state)
         {"\"heads\":[1,2]", "\"heads\":[1,2,1]", DT_EDATA, "mask mask [A 3] is not [A 4]"},
         {"\"heads\":[1,2],\"continuous\":1", "\"heads\":[],\"continuous\":0", DT_EUNSUPPORTED, "without actions"},
         {"\"continuous\":1", "\"continuous\":2", DT_ESHAPE, "tensors of another model"},
+        {"\"continuous\":1", "\"continuous\":1,\"squash\":1", DT_EDATA, "expected true or false"},
         {"\"continuous\":1", "\"continuous\":70000", DT_EDATA, "70000 is not a whole number in"},
         {"\"window\":2", "\"window\":3", DT_EDATA, "obs_history [2 A 2] has 2 steps, the window 3"},
         {"\"window\":2", "\"window\":4097", DT_EDATA, "4097 is not a whole number in"},
@@ -200,6 +201,16 @@ static void test_bounds(void **state)
         assert_int_equal(load(good, &p, why, sizeof(why)), DT_EDATA);
         assert_non_null(strstr(why, "action 0 lies between"));
     }
+    low[0] = good_low;
+    high[0] = INFINITY; /* is fine where nothing is squashed into it */
+    dt_policy *p = NULL;
+    char why[512] = "";
+    static char squashed[TEXT];
+    replace(good, "\"continuous\":1", "\"continuous\":1,\"squash\":true", squashed);
+    assert_int_equal(load(good, &p, why, sizeof(why)), DT_OK);
+    dt_policy_free(p);
+    assert_int_equal(load(squashed, &p, why, sizeof(why)), DT_EDATA);
+    assert_non_null(strstr(why, "action 0 is squashed between -1 and inf"));
     low[0] = good_low;
     high[0] = good_high;
 }

@@ -177,11 +177,48 @@ static void test_not_finite(void **state)
     assert_true(isnan(dt_dist_draw(&space, &s, 0, false, &row).log_prob));
 }
 
+/* Squashed into [2, 5]: what is executed follows from u, whose density is that of tanh(u), which adds up to 1. */
+static void test_squashed(void **state)
+{
+    (void)state;
+    static const float from[] = {2}, to[] = {5}, at[] = {0.75f}, width[] = {-0.5f}, tight[] = {4}, wide[] = {10};
+    const dt_dist d = {.low = from, .high = to, .n_continuous = 1, .is_squashed = true};
+    const dt_rng_key key = {.seed = 5, .step = 9};
+    dt_rng_stream stream;
+    float u = 0, executed = 0;
+    double inverse = 0;
+    enum { N = 20000 };
+    dt_rng_stream_init(&stream, &key);
+    dt_dist_row row = {.mean = at, .log_std = width, .drawn_f = &u, .executed_f = &executed};
+    for (uint64_t k = 0; k < N; k++) {
+        const dt_dist_result r = dt_dist_draw(&d, &stream, k, false, &row);
+        const double y = tanh((double)u), want = gaussian((double)u, 0.75, -0.5) - log(1 - y * y);
+        assert_true(fabs((double)executed - (3.5 + 1.5 * y)) < 1e-6);
+        assert_true(fabs((double)r.log_prob - want) < 1e-4 * fmax(1, fabs(want)) && !r.is_changed);
+        inverse += y > 0 && y < 0.9 ? 1 / exp((double)r.log_prob) : 0; /* its mean: the length of where it is counted */
+    }
+    assert_true(fabs(inverse / N - 0.9) < 0.02);
+    (void)dt_dist_draw(&d, NULL, 0, true, &row);
+    assert_true(u == 0.75f && fabs((double)executed - (3.5 + 1.5 * tanh(0.75))) < 1e-6);
+    row.low = tight; /* of a shield, in units of what is executed */
+    row.high = wide;
+    const float far[] = {-40}, beyond[] = {40};
+    row.mean = far;
+    dt_dist_result r = dt_dist_draw(&d, NULL, 0, true, &row);
+    assert_true(executed == 4 && r.is_changed && u == -40);
+    assert_true(fabs((double)r.log_prob - (-0.5 * log(2 * 3.14159265358979323846) + 0.5 + 80 - 2 * log(2))) < 1e-3);
+    row.mean = beyond;
+    r = dt_dist_draw(&d, NULL, 0, true, &row);
+    assert_true(executed == 5 && !r.is_changed && isfinite(r.log_prob));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_frequencies),   cmocka_unit_test(test_mask),   cmocka_unit_test(test_shield_cuts_choices),
-        cmocka_unit_test(test_shield_bounds), cmocka_unit_test(test_greedy), cmocka_unit_test(test_not_finite),
+        cmocka_unit_test(test_squashed),      cmocka_unit_test(test_frequencies),
+        cmocka_unit_test(test_mask),          cmocka_unit_test(test_shield_cuts_choices),
+        cmocka_unit_test(test_shield_bounds), cmocka_unit_test(test_greedy),
+        cmocka_unit_test(test_not_finite),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -236,9 +236,43 @@ static void test_normalised(void **state)
     world_close(&w);
 }
 
+/* What is squashed is executed between the bounds, here -1 and 1, and kept as it was drawn; the most likely action is
+ * that of the mean. */
+static void test_squash(void **state)
+{
+    (void)state;
+    const char *const settings[] = {"env.id=torque", "tiny.steps=20", "tiny.transitions=2", "tiny.squash=true", NULL};
+    const uint64_t seed[] = {3};
+    world w;
+    uint64_t rows = 0, beyond = 0;
+    world_open(&w, settings, NULL);
+    world_start(&w);
+    for (int round = 0; round < ROUNDS; round++) {
+        assert_done(world_iterate(&w));
+        for (uint64_t index = 0; index < (uint64_t)M * STEPS; index++) {
+            sample s;
+            read_samples(&w, &index, 1, &s);
+            if (s.size[0] > 0) {
+                const double u = (double)f32(&w, &s, "action_f", 0), executed = (double)f32(&w, &s, "executed", 0);
+                assert_true(fabs(executed - tanh(u)) < 1e-7 && fabs(executed) <= 1);
+                assert_is(&w, &s, "reward", 0, (double)(50 * f32(&w, &s, "executed", 0)));
+                beyond += fabs(u) > 1;
+                rows++;
+            }
+            drop_sample(&w, &s);
+        }
+    }
+    assert_true(rows > 200 && beyond > 10);
+    assert_true(w.phase->report.interventions == 0);
+    dt_rollout_report r = {.struct_size = sizeof(r)};
+    assert_done(w.phase->rollout->evaluate(w.phase->r, w.phase->t, seed, 1, 1, 1, &r));
+    assert_true(fabs(r.episode_return) < 6 * 50);
+    world_close(&w);
+}
+
 static void refused(const char *more, const char *again, dt_status code, const char *text)
 {
-    const char *const settings[] = {"env.id=counter", "tiny.transitions=2", more, again, NULL};
+    const char *const settings[] = {"env.id=counter", "tiny.transitions=2", more, again, NULL}; /* or another one */
     world w;
     world_open(&w, settings, NULL);
     dt_status st = world_create(&w);
@@ -257,6 +291,9 @@ static void test_refused(void **state)
 {
     (void)state;
     refused("tiny.transitions=3", NULL, DT_ECONFIG, "a rollout's transitions is 3; expected 0, 1 or 2");
+    refused(
+        "env.id=torque_open", "tiny.squash=true", DT_ECONFIG,
+        "actions are squashed into the bounds of the environment, and action 0 has -1 to inf; it needs finite ones");
     refused("tiny.leak=reward", NULL, DT_EPLUGIN, "computed from the field reward, which is not known yet");
     refused("tiny.leak=truncated", NULL, DT_EPLUGIN, "computed from the field truncated, which is not known yet");
 }
@@ -264,8 +301,8 @@ static void test_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one_agent),  cmocka_unit_test(test_relay),   cmocka_unit_test(test_crowd),
-        cmocka_unit_test(test_normalised), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_one_agent),  cmocka_unit_test(test_relay),  cmocka_unit_test(test_crowd),
+        cmocka_unit_test(test_normalised), cmocka_unit_test(test_squash), cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

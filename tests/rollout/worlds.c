@@ -384,6 +384,29 @@ static const dt_component torque_env = {.struct_size = sizeof(dt_component),
                                         .config_size = sizeof(counter_config),
                                         .ops = &torque_ops};
 
+static dt_status torque_open_spec(const void *self, dt_env_spec *out)
+{
+    static const float high[] = {INFINITY};
+    const dt_status st = torque_spec(self, out);
+    out->high = high;
+    return st;
+}
+
+static const dt_env_ops torque_open_ops = {.struct_size = sizeof(dt_env_ops),
+                                           .create = counter_create,
+                                           .spec = torque_open_spec,
+                                           .reset = torque_reset,
+                                           .step = torque_step,
+                                           .destroy = no_destroy};
+static const dt_component torque_open_env = {.struct_size = sizeof(dt_component),
+                                             .kind = DT_KIND_ENV,
+                                             .id = "torque_open",
+                                             .summary = "pushes without an upper bound",
+                                             .reference = "none",
+                                             .state_size = sizeof(counter),
+                                             .config_size = sizeof(counter_config),
+                                             .ops = &torque_open_ops};
+
 /* ---- crowd ------------------------------------------------------------------------------------------------------- */
 
 enum { PLACES = 4, NODES = 9, EDGES = 30 };
@@ -633,7 +656,7 @@ static const dt_component net_model = {.struct_size = sizeof(dt_component),
 
 typedef struct tiny_config {
     int64_t steps, window, epochs, iterations, transitions;
-    uint8_t normalise_obs, normalise_reward, normalise_advantage, shield, ahead;
+    uint8_t normalise_obs, normalise_reward, normalise_advantage, shield, ahead, squash;
     const char *kept; /* dims of what is kept */
     const char *leak; /* a field that is not known yet when an action is chosen */
 } tiny_config;
@@ -648,6 +671,7 @@ static const dt_option tiny_options[] = {
     DT_OPTION(tiny_config, normalise_advantage, DT_OPT_BOOL, "false", NULL, 0, 0, NULL, "see svc/rollout.h"),
     DT_OPTION(tiny_config, shield, DT_OPT_BOOL, "false", NULL, 0, 0, NULL, "permit less"),
     DT_OPTION(tiny_config, transitions, DT_OPT_I64, "0", "1", 0, 9, NULL, "see svc/rollout.h"),
+    DT_OPTION(tiny_config, squash, DT_OPT_BOOL, "false", NULL, 0, 0, NULL, "see svc/rollout.h"),
     DT_OPTION(tiny_config, ahead, DT_OPT_BOOL, "false", NULL, 0, 0, NULL, "collect beside learning"),
     DT_OPTION(tiny_config, kept, DT_OPT_STR, "", NULL, 0, 0, NULL, "dims of \"twice\", see svc/rollout.h"),
     DT_OPTION(tiny_config, leak, DT_OPT_STR, "", NULL, 0, 0, NULL, "act by this field, which is not known yet"),
@@ -706,7 +730,8 @@ static dt_status tiny_create(void *self, const dt_host *h, const void *config)
                                 .transitions = (uint8_t)c->transitions,
                                 .n_kept = c->kept[0] != '\0' ? 2 : 0,
                                 .kept = kept,
-                                .has_ahead = c->ahead};
+                                .has_ahead = c->ahead,
+                                .squash = c->squash};
     return s->rollout->create(h, s->env, &s->desc, &s->r);
 }
 
@@ -859,8 +884,8 @@ static const dt_component tiny_phase = {.struct_size = sizeof(dt_component),
                                         .options = tiny_options,
                                         .ops = &tiny_ops};
 
-static const dt_component *const components[] = {&counter_env, &liar_env,  &torque_env, &crowd_env,
-                                                 &relay_env,   &net_model, &tiny_phase};
+static const dt_component *const components[] = {&counter_env, &liar_env,  &torque_env, &torque_open_env,
+                                                 &crowd_env,   &relay_env, &net_model,  &tiny_phase};
 const dt_plugin worlds_plugin = {DT_PLUGIN_PREFIX,        .name = "worlds",
                                  .version = "1",          .vendor = "dtrain",
                                  .license = "Apache-2.0", .n_components = sizeof(components) / sizeof(components[0]),

@@ -9,7 +9,7 @@
  *   rows with steps (DT_PORT_STEPS) step by step
  *   action_i      "A heads"       i32  as drawn            (where the environment has discrete actions)
  *   mask          "A choices"     f32  1 where allowed, of all heads one after another                  (the same)
- *   action_f      "A continuous"  f32  as drawn, before bounds and shield           (where it has continuous ones)
+ *   action_f      "A continuous"  f32  as drawn, before squash, bounds and shield   (where it has continuous ones)
  *   log_prob      "A"     f32  of the whole drawn action
  *   value         "A"     f32  of the policy that drew
  *   advantage     "A"     f32  generalised advantage (Schulman et al. 2016), normalised if wanted over all rows
@@ -31,7 +31,7 @@
  *   terminated    "A"     f32  1: nothing follows, and it is worth 0
  *   truncated     "A"     f32  1: the agent goes on beyond what is known, and next_P is what a value bootstraps from:
  *                         the episode was cut, the agent left, or the round ended with this step
- *   executed      "A continuous" f32  what the environment executed: within the bounds and the shield
+ *   executed      "A continuous" f32  what the environment executed: squashed, within the bounds and the shield
  *   place         "A"     i32  the agent's, 0 .. places - 1; known when an action is chosen
  *   next_mask     "A choices" f32  of the next step, as mask; ones where nobody says that anything is allowed. The one
  *                         behind a round's last step is the environment's alone, without what a shield may cut
@@ -59,6 +59,11 @@
  *   picture/risk  "N"     optional, since 1.1: how dangerous it is for each row of the environment's symbol N, as a
  *                         logit. Computed when pictures are made (ext/scene.h: node), and at no other time; so is every
  *                         output whose name begins with picture/
+ * With squash (since 1.2) u is drawn where actions are, and what is executed is the middle of the environment's bounds
+ * + half their width * tanh(u), clamped to low and high; action_f keeps u, log_prob is that of tanh(u) (as
+ * dt_squashed_gaussian of svc/graph.h), and the most likely action is that of u = mean. Bounds have to be finite. In an
+ * evaluation of a controller that learns nothing, as baselines are, mean is the action itself.
+ *
  * Observations are normalised by the statistics of the rounds before, held still during a round and the learning from
  * it; the first round sees them as they are. Rewards are normalised after a round, by all rounds with it.
  * A checkpoint keeps the statistics and what it takes to go on with the episodes being played; save between rounds.
@@ -104,7 +109,8 @@ typedef struct dt_rollout_desc {
     uint32_t n_kept;     /* since 1.1, at most DT_ROLLOUT_MAX_KEPT */
     const dt_port *kept; /* since 1.1: of dims "A D", f32; copied */
     uint8_t has_ahead;   /* since 1.2: room for ahead */
-    uint8_t reserved_end[7];
+    uint8_t squash;      /* since 1.2: continuous actions are squashed Gaussians, see above */
+    uint8_t reserved_end[6];
 } dt_rollout_desc;
 
 typedef struct
