@@ -268,11 +268,12 @@ void dt_rundir_rewind(dt_rundir *r, uint64_t step)
 }
 
 /* What --run-dir names is a folder, or nothing yet. */
-static dt_status check_dir(const char *path)
+static dt_status take_named(const char *path, dt_str *out)
 {
     struct stat info;
     if (lstat(path, &info) != 0 || dt_fs_is_dir(path)) {
-        return DT_OK;
+        dt_str_add(out, path);
+        return dt_str_status(out);
     }
     const char *what = S_ISREG(info.st_mode)   ? "a file"
                        : S_ISLNK(info.st_mode) ? "a link to what is no folder"
@@ -286,12 +287,8 @@ dt_status dt_rundir_open(const dt_rundir_desc *d, dt_rundir **out_p)
     dt_str path = {0};
     folder_state state = FOLDER_FREE;
     dt_status st = r != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for the run directory");
-    if (st == DT_OK && d->dir != NULL) {
-        dt_str_add(&path, d->dir);
-        st = check_dir(d->dir);
-        st = st == DT_OK ? dt_str_status(&path) : st;
-    } else if (st == DT_OK) {
-        st = make_fresh(d, &path);
+    if (st == DT_OK) {
+        st = d->dir != NULL ? take_named(d->dir, &path) : make_fresh(d, &path);
     }
     if (st == DT_OK) {
         st = refuse_mixing(d, dt_str_text(&path), &state);
