@@ -497,9 +497,8 @@ static const char *article(uint32_t kind)
 static dt_status found(const dt_loaded *comp, uint32_t kind, const dt_loaded **out_p)
 {
     if (kind != 0 && comp->desc.kind != kind) {
-        return DT_FAIL(DT_ENOTFOUND, "%s is %s %s (from %s), expected %s %s", comp->desc.id,
-                       article(comp->desc.kind), dt_kind_name(comp->desc.kind), comp->plugin->path, article(kind),
-                       dt_kind_name(kind));
+        return DT_FAIL(DT_ENOTFOUND, "%s is %s %s (from %s), expected %s %s", comp->desc.id, article(comp->desc.kind),
+                       dt_kind_name(comp->desc.kind), comp->plugin->path, article(kind), dt_kind_name(kind));
     }
     *out_p = comp;
     return DT_OK;
