@@ -27,8 +27,10 @@ dtrainsvc_HEADERS = \
 	include/dtrain/svc/metrics.h \
 	include/dtrain/svc/rng.h \
 	include/dtrain/svc/rollout.h \
+	include/dtrain/svc/rounds.h \
 	include/dtrain/svc/store.h \
-	include/dtrain/svc/train.h
+	include/dtrain/svc/train.h \
+	include/dtrain/svc/wiring.h
 
 # dtrain.pc is all a third party needs. It stands for headers alone, but names plugindir, which lies below libdir: so it is
 # no file for every architecture and belongs there, too. dtrain-uninstalled.pc serves PKG_CONFIG_PATH=<build folder>

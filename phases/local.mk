@@ -13,14 +13,13 @@ phases_phase1_world_model_la_CFLAGS = $(PLUGIN_CFLAGS)
 phases_phase1_world_model_la_LDFLAGS = $(PLUGIN_LINK)
 phases_phase1_world_model_la_LIBADD = -lm
 
-# What phases of policies are made of, in each of them.
-policy_sources = phases/policy/learner.c phases/policy/learner.h phases/policy/loss.c phases/policy/loss.h \
-	phases/policy/wiring.c phases/policy/wiring.h phases/policy/foresight.c phases/policy/foresight.h \
-	phases/policy/imagine.c phases/policy/imagine.h
-policy_cppflags = $(PLUGIN_CPPFLAGS) -I$(top_srcdir)/phases/policy
+# The clipped objective, in each phase that improves a policy by it.
+clipped_sources = phases/clipped/clipped.c phases/clipped/clipped.h phases/clipped/loss.c phases/clipped/loss.h \
+	phases/clipped/imagine.c phases/clipped/imagine.h
+clipped_cppflags = $(PLUGIN_CPPFLAGS) -I$(top_srcdir)/phases/clipped
 
-phases_phase2_ppo_la_SOURCES = phases/phase2_ppo/phase2_ppo.c $(policy_sources)
-phases_phase2_ppo_la_CPPFLAGS = $(policy_cppflags) -DDT_PLUGIN_NAME=phase2_ppo
+phases_phase2_ppo_la_SOURCES = phases/phase2_ppo/phase2_ppo.c $(clipped_sources)
+phases_phase2_ppo_la_CPPFLAGS = $(clipped_cppflags) -DDT_PLUGIN_NAME=phase2_ppo
 phases_phase2_ppo_la_CFLAGS = $(PLUGIN_CFLAGS)
 phases_phase2_ppo_la_LDFLAGS = $(PLUGIN_LINK)
 phases_phase2_ppo_la_LIBADD = -lm
@@ -30,8 +29,8 @@ phases_phase3_constrained_la_SOURCES = phases/phase3_constrained/phase3_constrai
 	phases/phase3_constrained/multiplier.c phases/phase3_constrained/multiplier.h \
 	phases/phase3_constrained/trust_region.c phases/phase3_constrained/trust_region.h \
 	phases/phase3_constrained/trust_region_dual.c phases/phase3_constrained/trust_region_dual.h \
-	phases/phase3_constrained/stored.c phases/phase3_constrained/stored.h $(policy_sources) $(scenes_sources)
-phases_phase3_constrained_la_CPPFLAGS = $(policy_cppflags) -I$(top_srcdir)/phases/scenes -DDT_PLUGIN_NAME=phase3_constrained
+	phases/phase3_constrained/stored.c phases/phase3_constrained/stored.h $(clipped_sources) $(scenes_sources)
+phases_phase3_constrained_la_CPPFLAGS = $(clipped_cppflags) -I$(top_srcdir)/phases/scenes -DDT_PLUGIN_NAME=phase3_constrained
 phases_phase3_constrained_la_CFLAGS = $(PLUGIN_CFLAGS)
 phases_phase3_constrained_la_LDFLAGS = $(PLUGIN_LINK)
 phases_phase3_constrained_la_LIBADD = -lm

@@ -9,6 +9,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "policy/wiring.h"
 
 #include <pthread.h>
 
@@ -46,5 +47,9 @@ static const dt_rollout_api service = {.struct_size = sizeof(dt_rollout_api),
                                        .report = rollout_report,
                                        .ahead = dt_rollout_ahead_begin};
 
-const dt_stage_rollouts dt_experience = {
-    .service = &service, .beside = dt_rollout_ahead_beside, .settle = dt_rollout_settle, .destroy = dt_rollout_destroy};
+const dt_stage_rollouts dt_experience = {.service = &service,
+                                         .beside = dt_rollout_ahead_beside,
+                                         .settle = dt_rollout_settle,
+                                         .destroy = dt_rollout_destroy,
+                                         .wiring = &dt_wiring_service,
+                                         .rounds = &dt_rounds_service};

@@ -18,7 +18,9 @@
 #include "dtrain/svc/metrics.h"
 #include "dtrain/svc/rng.h"
 #include "dtrain/svc/rollout.h"
+#include "dtrain/svc/rounds.h"
 #include "dtrain/svc/store.h"
+#include "dtrain/svc/wiring.h"
 #include "graph/graph.h"
 
 #include <math.h>
@@ -228,6 +230,8 @@ static const void *host_service(const dt_host *h, const char *id)
         {DT_SVC_STORE, &store_service},
         {DT_SVC_FEATURES, &dt_features_service},
         {DT_SVC_ROLLOUT, rollouts != NULL ? rollouts->service : NULL},
+        {DT_SVC_WIRING, rollouts != NULL ? rollouts->wiring : NULL},
+        {DT_SVC_ROUNDS, rollouts != NULL ? rollouts->rounds : NULL},
     };
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         if (strcmp(known[i].id, id) == 0) {

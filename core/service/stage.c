@@ -87,6 +87,16 @@ dt_status dt_stage_evaluate(dt_stage *s, dt_progress *out)
     return s->d.phase->ops.phase.evaluate(s->self, out);
 }
 
+dt_status dt_stage_own(dt_stage *s, void *p, void (*destroy)(void *p))
+{
+    if (s->n_owned == DT_STAGE_MAX_OWNED) {
+        return DT_FAIL(DT_EINVAL, "%s makes more than %d of its wirings and rounds; one of each is possible",
+                       s->d.phase->desc.id, DT_STAGE_MAX_OWNED);
+    }
+    s->owned[s->n_owned++] = (dt_stage_owned){p, destroy};
+    return DT_OK;
+}
+
 void dt_stage_destroy(dt_stage *s)
 {
     if (s == NULL) {
@@ -100,6 +110,10 @@ void dt_stage_destroy(dt_stage *s)
     }
     if (s->created && s->d.phase->ops.phase.destroy != NULL) {
         s->d.phase->ops.phase.destroy(s->self);
+    }
+    while (s->n_owned > 0) {
+        const dt_stage_owned *o = &s->owned[--s->n_owned];
+        o->destroy(o->p);
     }
     if (s->rollout != NULL) {
         s->d.rollouts->destroy(s->rollout);

@@ -21,6 +21,7 @@
 #include <stdatomic.h>
 
 enum { DT_STAGE_MAX_MODELS = 8, DT_STAGE_MAX_DATA = 8, DT_STAGE_MAX_RESULTS = 256 };
+enum { DT_STAGE_MAX_OWNED = 4 };
 enum { DT_STAGE_MAX_PICTURES = 8192, DT_STAGE_MAX_PICTURE_VALUES = 65536 };
 
 struct dt_model { /* a bound model */
@@ -91,7 +92,14 @@ typedef struct dt_stage_rollouts { /* how a phase gets environments to act in; e
     void (*beside)(struct dt_rollout *r);  /* after each step of training: what goes on beside it and has no thread */
     void (*settle)(struct dt_rollout *r);  /* before its trainer goes: nothing of it goes on, or needs that */
     void (*destroy)(struct dt_rollout *r); /* what a stage has, or NULL */
+    const struct dt_wiring_api *wiring;    /* services on top of it; policy/wiring.h */
+    const struct dt_rounds_api *rounds;
 } dt_stage_rollouts;
+
+typedef struct dt_stage_owned { /* what a service made for the phase, and how it goes */
+    void *p;
+    void (*destroy)(void *p);
+} dt_stage_owned;
 
 typedef struct dt_stage_desc {
     dt_config *config; /* read-only after checking, except for the cache behind sections */
@@ -126,6 +134,8 @@ typedef struct dt_stage {
     uint32_t n_data;
     dt_env env;
     struct dt_rollout *rollout;
+    dt_stage_owned owned[DT_STAGE_MAX_OWNED];
+    uint32_t n_owned;
     bool tries_processes;               /* experience/need.c plays an instance in a process, too */
     dt_store *store[DT_STAGE_MAX_DATA]; /* opened through svc/store.h, each once for all who asked for it */
     uint32_t store_users[DT_STAGE_MAX_DATA], n_stores;
@@ -141,6 +151,9 @@ dt_status dt_stage_start(dt_stage *s) DT_NODISCARD; /* phase start: arenas and p
 dt_status dt_stage_iterate(dt_stage *s, dt_progress *out);
 dt_status dt_stage_evaluate(dt_stage *s, dt_progress *out); /* DT_EUNSUPPORTED when the phase has no evaluation */
 void dt_stage_destroy(dt_stage *s);
+/* p goes with the stage: after the phase was destroyed, the last one first, before experience, trainer and what is
+ * bound. Errors: DT_EINVAL, and then it does not. */
+dt_status dt_stage_own(dt_stage *s, void *p, void (*destroy)(void *p)) DT_NODISCARD;
 static inline dt_stage *dt_stage_of(const dt_host *h)
 {
     return h->priv;

@@ -13,8 +13,8 @@
  *                 KL of an iteration near kl_target (section 4 of the paper), 0 without one
  *
  * With foresight what models.world predicts of vehicles is shown to controllers (option foresight of each) and shields
- * (shield_barrier.look_ahead_mps2), see policy/foresight.h; imagine_weight mixes imagined branches into A, see
- * policy/imagine.h.
+ * (shield_barrier.look_ahead_mps2), see svc/wiring.h; imagine_weight mixes imagined branches into A, see
+ * clipped/imagine.h.
  *
  * With overlap the next round is collected while this one is learnt from, by the policy as it was before: what is
  * learnt from is one update old, and log_prob, which the ratio is to, is that of the policy that acted. A checkpoint
@@ -24,43 +24,38 @@
  * What the shield permits (outputs low, high, allow of its model) is part of the environment for continuous actions,
  * of the policy for discrete ones: see svc/rollout.h. An iteration depends on parameters, seed and configuration alone.
  */
-#include "learner.h"
+#include "clipped.h"
 
-#include <string.h>
+#define ID "phase2_ppo"
 
-typedef ppo_config config;
-typedef ppo_learner state;
+typedef struct config {
+    dt_wiring_config wiring;
+    dt_rounds_config rounds;
+    clipped_config clipped;
+} config;
 
-static dt_status check(const dt_host *h, const void *cfg)
-{
-    return ppo_check(h, "phase2_ppo", cfg);
-}
+typedef clipped state;
 
 static dt_status create(void *self, const dt_host *h, const void *cfg)
 {
-    return ppo_create(self, h, "phase2_ppo", cfg, DT_NORMALISE_EACH);
+    state *s = self;
+    const config *c = cfg;
+    const dt_rounds_api *rounds = NULL;
+    DT_SERVICE_H(h, rounds, DT_SVC_ROUNDS, ID);
+    DT_TRY_H(clipped_create(s, h, ID, &c->clipped, &c->wiring, &c->rounds));
+    dt_rounds_desc d = DT_ROUNDS_DESC(ID, &c->rounds, s->wiring, s, clipped_record);
+    d.begin = clipped_begin;
+    d.collected = clipped_collected;
+    d.after_pass = clipped_after_pass;
+    return rounds->create(h, &d, &s->rounds);
 }
-
-static dt_status iterate(void *self, dt_progress *out)
-{
-    dt_rollout_report collected;
-    uint64_t iteration = 0;
-    const dt_status st = ppo_collect(self, &iteration, &collected);
-    if (st != DT_OK) {
-        return st;
-    }
-    DT_TRY_H(ppo_ahead(self, iteration));
-    return ppo_learn(self, iteration, &collected, out);
-}
+DT_ROUNDS_OPS_DEFINE(run, state);
 
 /* ---- descriptor -------------------------------------------------------------------------------------------------- */
 
-/* clang-format off */
-static const dt_option options[] = {PPO_OPTIONS("200"),
-    PPO_OPTION(overlap, DT_OPT_I64, "0", "rounds", 0, 1,
-        "1: the next round is collected beside learning from this one, by the policy of before it; 0: after it"),
-    DT_OPTION_END};
-/* clang-format on */
+static const dt_option options[] = {DT_ROUNDS_OPTIONS(config, rounds, "200"), DT_WIRING_OPTIONS(config, wiring),
+                                    CLIPPED_OPTIONS(config, clipped), DT_ROUNDS_OPTION_OVERLAP(config, rounds),
+                                    DT_OPTION_END};
 
 DT_DEFAULTS_DEFINE(extension, "models.perception=", "models.controller=controller_mlp", "env.id=cartpole",
                    "data.batch=128", "data.shards=4", "training.learning_rate=3e-4", "training.weight_decay=0",
@@ -68,10 +63,10 @@ DT_DEFAULTS_DEFINE(extension, "models.perception=", "models.controller=controlle
                    "training.gradient_clip=0.5", "training.scheduler=constant", "training.warmup_epochs=0",
                    "training.eval_interval=10", "training.save_interval=10", "checkpoint.best_by=return/mean");
 
-DT_PHASE_DEFINE(component, "phase2_ppo", "proximal policy optimisation of a controller in an environment",
+DT_PHASE_DEFINE(component, ID, "proximal policy optimisation of a controller in an environment",
                 "Schulman et al. 2017, arXiv 1707.06347", config, state, options,
-                DT_OPS(.create = create, .start = ppo_start, .iterate = iterate, .evaluate = ppo_evaluate,
-                       .stop = dt_no_op, .destroy = ppo_destroy, .save = ppo_save, .load = ppo_load),
-                .flags = DT_COMP_DETERMINISTIC, .state_version = 1, .check = check, .extension = extension);
+                DT_OPS(.create = create, .start = run_start, .iterate = run_iterate, .evaluate = run_evaluate,
+                       .stop = dt_no_op, .destroy = dt_no_op, .save = clipped_save, .load = clipped_load),
+                .flags = DT_COMP_DETERMINISTIC, .state_version = 1, .extension = extension);
 
-DT_PLUGIN_DEFINE_ONE(component, "phase2_ppo", "1.0", "dtrain", "Apache-2.0");
+DT_PLUGIN_DEFINE_ONE(component, ID, "1.0", "dtrain", "Apache-2.0");

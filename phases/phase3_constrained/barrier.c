@@ -19,6 +19,7 @@ static const char *const mix_of[] = {"barrier_mix", "stored_barrier_mix"};
 static const char *const prefix_of[] = {"", "stored_"};
 enum { EXPERIENCE, STORED, SOURCES };
 
+enum { TEXT = 64 };
 #define SHARP       1e6  /* slope of a step from 0 to 1 */
 #define STEP_MARGIN 0.1  /* of the margin */
 #define LEAST_SHARE 1e-3 /* of the rows: what is rarer counts no more */
@@ -47,7 +48,7 @@ static void record_label(const barrier *b, dt_graph *g, dt_tensor *n, dt_tensor 
 }
 
 /* Rows that are safe, and unsafe, by all costs that mark, [A, 1]. */
-static void record_labels(const barrier *b, const ppo_wiring *w, dt_graph *g, dt_tensor **safe, dt_tensor **unsafe)
+static void record_labels(const barrier *b, const dt_wiring *w, dt_graph *g, dt_tensor **safe, dt_tensor **unsafe)
 {
     dt_tensor *cost_in = g->api->input(g, "cost_in"), *is_fine = NULL, *is_free = NULL;
     for (uint32_t k = 0; k < w->spec->n_costs; k++) {
@@ -89,21 +90,33 @@ static dt_status record_loss(const barrier *b, dt_graph *g, int source, const ch
     return g->api->loss(g, measured[source], dt_sum(g, dt_merge(g, sum)), 1, symbol);
 }
 
-dt_status barrier_record(const barrier *b, const ppo_wiring *w, dt_graph *g, const ppo_policy *p)
+/* The shield's barrier, [A], of what rows observe; prefix "next_": of the rows after them. It reads rows of agents
+ * alone; the policy's foreseen is something that a shield may want for its bounds. */
+static dt_status record_shield(dt_wiring *w, dt_graph *g, const char *prefix, dt_tensor *foreseen, dt_tensor **out_p)
+{
+    const dt_wiring_view view = {.struct_size = sizeof(view), .prefix = prefix};
+    const dt_named more = {"foreseen", foreseen};
+    dt_named out = {"barrier", NULL};
+    DT_TRY_H(w->api->record_model(w, g, &view, w->shield, &more, 1, &out, 1));
+    *out_p = out.tensor;
+    return DT_OK;
+}
+
+dt_status barrier_record(const barrier *b, dt_wiring *w, dt_graph *g, const dt_policy_tensors *p)
 {
     dt_tensor *here = NULL, *next = NULL, *safe = NULL, *unsafe = NULL;
-    DT_TRY_H(ppo_record_barrier(w, g, "", p->foreseen, &here));
-    DT_TRY_H(ppo_record_barrier(w, g, "next_", p->foreseen, &next));
+    DT_TRY_H(record_shield(w, g, "", p->foreseen, &here));
+    DT_TRY_H(record_shield(w, g, "next_", p->foreseen, &next));
     record_labels(b, w, g, &safe, &unsafe);
     return record_loss(b, g, EXPERIENCE, "A", here, next, safe, unsafe);
 }
 
 /* The shield's barrier of recorded vehicles, [S]; the foreseen, which it does not depend on, is something as large. */
-static dt_status record_recorded(const ppo_wiring *w, dt_graph *g, const char *prefix, dt_tensor **out_p)
+static dt_status record_recorded(const dt_wiring *w, dt_graph *g, const char *prefix, dt_tensor **out_p)
 {
-    char name[2][PPO_TEXT];
-    snprintf(name[0], PPO_TEXT, "%sahead", prefix);
-    snprintf(name[1], PPO_TEXT, "%sbeside", prefix);
+    char name[2][TEXT];
+    snprintf(name[0], TEXT, "%sahead", prefix);
+    snprintf(name[1], TEXT, "%sbeside", prefix);
     const dt_named in[] = {{"ahead", g->api->input(g, name[0])},
                            {"beside", g->api->input(g, name[1])},
                            {"foreseen", dt_merge(g, g->api->input(g, "target"))}};
@@ -113,7 +126,7 @@ static dt_status record_recorded(const ppo_wiring *w, dt_graph *g, const char *p
     return DT_OK;
 }
 
-dt_status barrier_record_stored(const barrier *b, const ppo_wiring *w, dt_graph *g)
+dt_status barrier_record_stored(const barrier *b, const dt_wiring *w, dt_graph *g)
 {
     dt_tensor *here = NULL, *next = NULL, *safe = NULL, *is_not = NULL;
     DT_TRY_H(record_recorded(w, g, "", &here));
@@ -129,21 +142,21 @@ static int sources_of(const barrier *b)
     return b->has_stored ? SOURCES : STORED;
 }
 
-static dt_status set_mix(const ppo_learner *l, int source, const float *mix)
+static dt_status set_mix(const clipped *l, int source, const float *mix)
 {
-    return l->train->set(l->trainer, mix_of[source], mix, PARTS);
+    return l->rounds->train->set(l->rounds->trainer, mix_of[source], mix, PARTS);
 }
 
-dt_status barrier_start(const barrier *b, const ppo_learner *l)
+dt_status barrier_start(const barrier *b, const clipped *l)
 {
     for (int i = 0; i < sources_of(b); i++) {
         DT_TRY_H(set_mix(l, i, (const float[PARTS]){0}));
     }
-    return l->train->expect(l->trainer, measured, (uint32_t)sources_of(b), 0);
+    return l->rounds->train->expect(l->rounds->trainer, measured, (uint32_t)sources_of(b), 0);
 }
 
 /* The mean of every part over all rows of the round, of every source. */
-static dt_status measure(const barrier *b, const ppo_learner *l, double mean[SOURCES][PARTS])
+static dt_status measure(const barrier *b, const clipped *l, double mean[SOURCES][PARTS])
 {
     const int n = sources_of(b);
     for (int i = 0; i < PARTS; i++) {
@@ -153,7 +166,7 @@ static dt_status measure(const barrier *b, const ppo_learner *l, double mean[SOU
         for (int k = 0; k < n; k++) {
             DT_TRY_H(set_mix(l, k, mix));
         }
-        DT_TRY_H(l->train->losses(l->trainer, measured, (uint32_t)n, value));
+        DT_TRY_H(l->rounds->train->losses(l->rounds->trainer, measured, (uint32_t)n, value));
         for (int k = 0; k < n; k++) {
             mean[k][i] = value[k];
         }
@@ -161,16 +174,16 @@ static dt_status measure(const barrier *b, const ppo_learner *l, double mean[SOU
     return DT_OK;
 }
 
-static void report(const ppo_learner *l, int source, const char *what, double sum, double rows)
+static void report(const clipped *l, int source, const char *what, double sum, double rows)
 {
-    char name[PPO_TEXT];
-    snprintf(name, PPO_TEXT, "barrier/%s%s", prefix_of[source], what);
+    char name[TEXT];
+    snprintf(name, TEXT, "barrier/%s%s", prefix_of[source], what);
     if (rows > 0) {
         l->metrics->scalar(l->h, name, sum / rows);
     }
 }
 
-static void report_source(const ppo_learner *l, int source, const double *mean)
+static void report_source(const clipped *l, int source, const double *mean)
 {
     report(l, source, "violation_rate", mean[VIOLATED], mean[HAS_STEP]);
     report(l, source, "accuracy", mean[SAFE_RIGHT] + mean[UNSAFE_RIGHT], mean[IS_SAFE] + mean[IS_UNSAFE]);
@@ -182,13 +195,13 @@ static void report_source(const ppo_learner *l, int source, const double *mean)
     report(l, source, "step_loss", mean[STEP_LOSS], mean[HAS_STEP]);
 }
 
-static bool can_learn(barrier *b, const ppo_learner *l, int source, const double *mean)
+static bool can_learn(barrier *b, const clipped *l, int source, const double *mean)
 {
     if (source == EXPERIENCE || mean[IS_SAFE] > 0) {
         return true;
     }
     if (!b->has_warned) {
-        const double step_s = l->wiring.spec->step_s;
+        const double step_s = l->wiring->spec->step_s;
         dt_logf(l->h, 1,
                 "no recorded vehicle of this round is known to be safe, and the barrier learns nothing from them: it "
                 "takes %lld actions of %g s, %g s in sight; lower %s.shield_safe_steps or give longer recordings",
@@ -198,7 +211,7 @@ static bool can_learn(barrier *b, const ppo_learner *l, int source, const double
     return false;
 }
 
-dt_status barrier_round(barrier *b, const ppo_learner *l)
+dt_status barrier_round(barrier *b, const clipped *l)
 {
     double mean[SOURCES][PARTS];
     DT_TRY_H(measure(b, l, mean));

@@ -23,7 +23,7 @@
 #ifndef DTRAIN_PHASES_PHASE3_BARRIER_H
 #define DTRAIN_PHASES_PHASE3_BARRIER_H
 
-#include "learner.h"
+#include "clipped.h"
 
 typedef struct barrier_config {
     double alpha, margin, coef;
@@ -33,18 +33,19 @@ typedef struct barrier_config {
 typedef struct barrier {
     barrier_config config;
     uint8_t marks[DT_ENV_MAX_COSTS]; /* 1: this cost */
+    bool is_on;                      /* there is one, and it learns */
     bool has_stored;                 /* stored data teaches it, too */
     bool has_warned;                 /* that it does not, for want of safe rows */
 } barrier;
 
 /* Adds barrier_loss, with step input barrier_mix. */
-dt_status barrier_record(const barrier *b, const ppo_wiring *w, dt_graph *g, const ppo_policy *p);
+dt_status barrier_record(const barrier *b, dt_wiring *w, dt_graph *g, const dt_policy_tensors *p);
 /* Adds stored_barrier_loss, with step input stored_barrier_mix; inputs are those of stored data with pairs. */
-dt_status barrier_record_stored(const barrier *b, const ppo_wiring *w, dt_graph *g);
+dt_status barrier_record_stored(const barrier *b, const dt_wiring *w, dt_graph *g);
 /* Before any round: nothing is learnt. */
-dt_status barrier_start(const barrier *b, const ppo_learner *l);
+dt_status barrier_start(const barrier *b, const clipped *l);
 /* After a round was collected: reports barrier/... of it, and barrier/stored_..., and sets the weights that it is
  * learnt with. */
-dt_status barrier_round(barrier *b, const ppo_learner *l);
+dt_status barrier_round(barrier *b, const clipped *l);
 
 #endif

@@ -40,7 +40,7 @@
  * multipliers, and the costs that a step is bounded by, as they are. Costs without a limit are reported alone.
  */
 #include "barrier.h"
-#include "learner.h"
+#include "clipped.h"
 #include "multiplier.h"
 #include "stored.h"
 #include "trust_region.h"
@@ -49,13 +49,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define ID "phase3_constrained"
+
 enum { ON_NOTHING, ON_ALARM, ON_STOP };
 enum { NAME_MAX_BYTES = 64 };
 enum { ALGORITHM_CPO = MULTIPLIER_LOG_BARRIER + 1 };
 #define SPREAD_MIN 1e-3 /* of a limit: advantages of a cost that vary less are noise of their estimate */
 
 typedef struct config {
-    ppo_config policy; /* first */
+    dt_wiring_config wiring;
+    dt_rounds_config rounds;
+    clipped_config clipped;
     const char *limits;
     int64_t max_violations, pid_delay;
     double margin, start, multiplier_max, rate, kp, ki, kd, error_ema, cost_ema, penalty, barrier_t;
@@ -71,9 +75,11 @@ typedef struct config {
 } config;
 
 typedef struct state {
-    ppo_learner learner; /* first */
+    clipped clipped;
+    dt_rounds *rounds;
     multiplier_rule rule;
     bool is_cpo;
+    bool follows; /* multipliers follow the policy within a round */
     trust_region_config region_config;
     trust_region region;
     barrier barrier;
@@ -99,20 +105,20 @@ typedef struct state {
 
 static dt_status refuse_limits(const state *s, const char *why, const char *word)
 {
-    const dt_env_spec *e = s->learner.wiring.spec;
+    const dt_env_spec *e = s->clipped.wiring->spec;
     char names[512] = "";
     for (uint32_t k = 0, at = 0; k < e->n_costs && at < sizeof(names); k++) {
         at += (uint32_t)snprintf(names + at, sizeof(names) - at, "%s%s", k > 0 ? ", " : "", e->costs[k]);
     }
-    return DT_FAIL_H(s->learner.h, DT_ECONFIG,
+    return DT_FAIL_H(s->clipped.h, DT_ECONFIG,
                      "phase3_constrained.limits: %s \"%s\"; write cost:limit,..., limits at least 0, with the costs of "
                      "%s: %s",
-                     why, word, s->learner.wiring.env, names[0] != '\0' ? names : "it has none");
+                     why, word, s->clipped.wiring->env_id, names[0] != '\0' ? names : "it has none");
 }
 
 static dt_status read_limit(state *s, const char *word)
 {
-    const dt_env_spec *e = s->learner.wiring.spec;
+    const dt_env_spec *e = s->clipped.wiring->spec;
     const char *colon = strchr(word, ':');
     char *end = NULL;
     const double limit = colon != NULL ? strtod(colon + 1, &end) : 0;
@@ -154,7 +160,7 @@ static dt_status read_limits(state *s, const char *text)
 
 static dt_status set_mix(state *s)
 {
-    const uint32_t n = s->learner.wiring.spec->n_costs;
+    const uint32_t n = s->clipped.wiring->spec->n_costs;
     float mix[1 + DT_ENV_MAX_COSTS] = {0};
     double sum = 1;
     for (uint32_t k = 0; k < n; k++) {
@@ -167,7 +173,7 @@ static dt_status set_mix(state *s)
     for (uint32_t k = 0; k < n; k++) {
         mix[1 + k] = s->has_limit[k] && !s->is_cpo ? (float)(-s->kept.multiplier[k].value / sum) : 0;
     }
-    return s->learner.train->set(s->learner.trainer, "advantage_mix", mix, 1 + n);
+    return s->rounds->train->set(s->rounds->trainer, "advantage_mix", mix, 1 + n);
 }
 
 /* What episodes cost, as of the last round in which any ended, and their rows. */
@@ -177,7 +183,7 @@ static void see_costs(state *s, const dt_rollout_report *r)
         memcpy(s->seen.cost, r->episode_cost, sizeof(s->seen.cost));
         s->seen.rows = (double)r->agent_steps / (double)r->env_steps * r->episode_length;
     }
-    s->scale = s->learner.config.normalise_advantage ? r->advantage_std : 1;
+    s->scale = s->clipped.is_normalised ? r->advantage_std : 1;
 }
 
 static const char *const followed[] = {"policy_loss"};
@@ -186,18 +192,18 @@ static const char *const followed[] = {"policy_loss"};
 static dt_status surrogate(state *s, uint32_t k, double *out)
 {
     float mix[1 + DT_ENV_MAX_COSTS] = {0};
-    const ppo_learner *l = &s->learner;
+    const dt_rounds *r = s->rounds;
     mix[1 + k] = -1;
-    DT_TRY_H(l->train->set(l->trainer, "advantage_mix", mix, 1 + l->wiring.spec->n_costs));
-    return l->train->losses(l->trainer, followed, 1, out);
+    DT_TRY_H(r->train->set(r->trainer, "advantage_mix", mix, 1 + r->wiring->spec->n_costs));
+    return r->train->losses(r->trainer, followed, 1, out);
 }
 
 /* Penalty and barrier hold for the policy as it moves within a round: J_k plus what the surrogate has changed. */
-static dt_status follow_costs(ppo_learner *l, uint64_t pass)
+static dt_status follow_costs(void *self, uint64_t pass)
 {
-    state *s = (state *)(void *)l;
+    state *s = self;
     if (s->seen.rows > 0) {
-        for (uint32_t k = 0; k < l->wiring.spec->n_costs; k++) {
+        for (uint32_t k = 0; k < s->rounds->wiring->spec->n_costs; k++) {
             double now = 0;
             if (!s->has_limit[k]) {
                 continue;
@@ -215,7 +221,7 @@ static dt_status follow_costs(ppo_learner *l, uint64_t pass)
 
 static dt_status mark_costs(state *s, const char *text)
 {
-    const dt_env_spec *e = s->learner.wiring.spec;
+    const dt_env_spec *e = s->clipped.wiring->spec;
     uint32_t n = 0;
     while (*(text += strspn(text, " ,")) != '\0') {
         const size_t length = strcspn(text, " ,");
@@ -224,9 +230,9 @@ static dt_status mark_costs(state *s, const char *text)
             k++;
         }
         if (k == e->n_costs) {
-            return DT_FAIL_H(s->learner.h, DT_ECONFIG,
+            return DT_FAIL_H(s->clipped.h, DT_ECONFIG,
                              "phase3_constrained.shield_costs: environment %s has no cost \"%.*s\"",
-                             s->learner.wiring.env, (int)length, text);
+                             s->clipped.wiring->env_id, (int)length, text);
         }
         s->barrier.marks[k] = 1;
         n++;
@@ -238,22 +244,13 @@ static dt_status mark_costs(state *s, const char *text)
     return DT_OK;
 }
 
-static dt_status record_barrier(const void *learner, dt_graph *g, const ppo_policy *p)
-{
-    const state *s = learner;
-    return barrier_record(&s->barrier, &s->learner.wiring, g, p);
-}
-
-static dt_status record_stored(const void *learner, dt_graph *g)
-{
-    const state *s = learner;
-    DT_TRY_H(stored_record(&s->stored, g));
-    return s->barrier.has_stored ? barrier_record_stored(&s->barrier, &s->learner.wiring, g) : DT_OK;
-}
-
 static dt_status create_barrier(state *s, const config *c)
 {
-    if (!s->learner.has_barrier) {
+    dt_wiring *w = s->clipped.wiring;
+    const dt_bind_api *bind = NULL;
+    DT_SERVICE_H(s->clipped.h, bind, DT_SVC_BIND, ID);
+    s->barrier.is_on = c->learn_shield && w->shield != NULL && bind->model_output(w->shield, "barrier") != NULL;
+    if (!s->barrier.is_on) {
         return DT_OK;
     }
     s->barrier.config = (barrier_config){.alpha = c->shield_alpha,
@@ -261,8 +258,132 @@ static dt_status create_barrier(state *s, const config *c)
                                          .coef = c->shield_coef,
                                          .unsafe_steps = c->shield_unsafe_steps,
                                          .safe_steps = c->shield_safe_steps};
-    s->learner.record_more = record_barrier;
+    s->clipped.loss.has_more = true;
     return mark_costs(s, c->shield_costs);
+}
+
+/* ---- what is learnt ---------------------------------------------------------------------------------------------- */
+
+static dt_status record(void *self, dt_graph *g, const dt_policy_tensors *p)
+{
+    state *s = self;
+    DT_TRY_H(clipped_record(&s->clipped, g, p));
+    return s->barrier.is_on ? barrier_record(&s->barrier, s->clipped.wiring, g, p) : DT_OK;
+}
+
+static dt_status record_stored(void *self, dt_graph *g)
+{
+    const state *s = self;
+    DT_TRY_H(stored_record(&s->stored, g));
+    return s->barrier.has_stored ? barrier_record_stored(&s->barrier, s->clipped.wiring, g) : DT_OK;
+}
+
+/* ---- a round ----------------------------------------------------------------------------------------------------- */
+
+static dt_status count_violation(state *s, uint32_t k, double cost)
+{
+    const char *name = s->clipped.wiring->spec->costs[k];
+    uint64_t *rounds = &s->kept.violations[k];
+    *rounds = cost > s->limit[k] ? *rounds + 1 : 0;
+    if (s->on_violations == ON_NOTHING || *rounds < (uint64_t)s->max_violations) {
+        return DT_OK;
+    }
+    if (s->on_violations == ON_STOP) {
+        return DT_FAIL_H(
+            s->clipped.h, DT_EDIVERGED,
+            "cost %s is %g, above its limit %g for %llu rounds in a row, as many as max_violations allows; "
+            "raise the limit or max_violations, or set phase3_constrained.on_violations=alarm",
+            name, cost, s->limit[k], (unsigned long long)*rounds);
+    }
+    if (*rounds == (uint64_t)s->max_violations) {
+        dt_logf(s->clipped.h, 1, "cost %s is %g, above its limit %g for %llu rounds in a row", name, cost, s->limit[k],
+                (unsigned long long)*rounds);
+    }
+    return DT_OK;
+}
+
+static void report(const state *s, const char *what, uint32_t k, double value)
+{
+    char name[96];
+    snprintf(name, sizeof(name), "%s/%s", what, s->clipped.wiring->spec->costs[k]);
+    s->clipped.metrics->scalar(s->clipped.h, name, value);
+}
+
+static dt_status update_multipliers(state *s, const dt_rollout_report *r)
+{
+    for (uint32_t k = 0; k < s->clipped.wiring->spec->n_costs; k++) {
+        const double cost = r->episode_cost[k];
+        if (!s->has_limit[k]) {
+            continue;
+        }
+        if (isfinite(cost)) {
+            if (!s->is_cpo) {
+                const double spread = fmax(r->cost_advantage_std[k], SPREAD_MIN * s->limit[k]);
+                const double unit = spread > 0 ? r->advantage_std / spread : 0;
+                const double share = s->seen.most > 0 ? s->seen.rate / s->seen.most : 1;
+                multiplier_update(&s->kept.multiplier[k], &s->rule, cost, s->aim * s->limit[k], unit, share);
+            }
+            DT_TRY_H(count_violation(s, k, cost));
+        }
+        report(s, "limits", k, s->limit[k]);
+        report(s, "multipliers", k, s->kept.multiplier[k].value);
+    }
+    return set_mix(s);
+}
+
+/* How far each cost is above its limit, per row; the worst one, -1 before there were episodes. */
+static int64_t excesses(const state *s, double *excess)
+{
+    int64_t worst = -1;
+    double most = -INFINITY;
+    for (uint32_t k = 0; k < s->clipped.wiring->spec->n_costs; k++) {
+        const double limit = s->aim * s->limit[k];
+        const double over = s->seen.cost[k] - limit, scale = fmax(s->seen.cost[k], limit);
+        const double share = scale > 0 ? over / scale : 0;
+        excess[k] = NAN;
+        if (!s->has_limit[k] || !(s->seen.rows > 0)) {
+            continue;
+        }
+        excess[k] = over / s->seen.rows;
+        if (share > most) {
+            most = share;
+            worst = k;
+        }
+    }
+    return worst;
+}
+
+static dt_status move_policy(state *s)
+{
+    double excess[DT_ENV_MAX_COSTS];
+    trust_region_report moved;
+    const clipped *l = &s->clipped;
+    const int64_t k = excesses(s, excess);
+    DT_TRY_H(trust_region_step(&s->region, excess, k, &moved));
+    if (isfinite(moved.solution.nu)) {
+        for (uint32_t j = 0; j < l->wiring->spec->n_costs; j++) {
+            s->kept.multiplier[j].value = j == k ? moved.solution.nu : 0;
+        }
+    }
+    l->metrics->scalar(l->h, "trust_region/kl", moved.kl);
+    l->metrics->scalar(l->h, "trust_region/share", moved.share);
+    l->metrics->scalar(l->h, "trust_region/gain", moved.gain);
+    l->metrics->scalar(l->h, "trust_region/recovering", moved.solution.kind == TRUST_REGION_RECOVER);
+    return DT_OK;
+}
+
+static dt_status collected(void *self, uint64_t round, const dt_rollout_report *r)
+{
+    state *s = self;
+    DT_TRY_H(clipped_collected(&s->clipped, round, r));
+    see_costs(s, r);
+    if (s->barrier.is_on) {
+        DT_TRY_H(barrier_round(&s->barrier, &s->clipped));
+    }
+    if (s->is_cpo) {
+        DT_TRY_H(move_policy(s));
+    }
+    return update_multipliers(s, r);
 }
 
 /* ---- life -------------------------------------------------------------------------------------------------------- */
@@ -279,11 +400,11 @@ static stored_config stored_of(const config *c)
 static dt_status check(const dt_host *h, const void *cfg)
 {
     const config *c = cfg;
-    if (c->algorithm == ALGORITHM_CPO && (c->policy.kl_target > 0 || c->policy.target_kl > 0)) {
+    if (c->algorithm == ALGORITHM_CPO && (c->clipped.kl_target > 0 || c->clipped.target_kl > 0)) {
         return DT_FAIL_H(h, DT_ECONFIG,
                          "phase3_constrained.%s is of the clipped objective, and algorithm = \"cpo\" bounds the "
                          "divergence by max_kl; set it to 0",
-                         c->policy.kl_target > 0 ? "kl_target" : "target_kl");
+                         c->clipped.kl_target > 0 ? "kl_target" : "target_kl");
     }
     if (c->shield_safe_steps < c->shield_unsafe_steps) {
         return DT_FAIL_H(h, DT_ECONFIG,
@@ -292,8 +413,45 @@ static dt_status check(const dt_host *h, const void *cfg)
                          (long long)c->shield_safe_steps, (long long)c->shield_unsafe_steps);
     }
     const stored_config mixed = stored_of(c);
-    DT_TRY_H(stored_check(h, "phase3_constrained", &mixed, &c->policy));
-    return ppo_check(h, "phase3_constrained", &c->policy);
+    return stored_check(h, ID, &mixed, &c->wiring);
+}
+
+static dt_status begin(void *self, uint64_t round)
+{
+    return clipped_begin(&((state *)self)->clipped, round);
+}
+
+static dt_status after_pass(void *self, const dt_pass_report *r)
+{
+    return clipped_after_pass(&((state *)self)->clipped, r);
+}
+
+static dt_status create_rounds(state *s, const config *c)
+{
+    const dt_rounds_api *rounds = NULL;
+    const bool follows = c->algorithm == MULTIPLIER_PENALTY || c->algorithm == MULTIPLIER_LOG_BARRIER;
+    const dt_rounds_desc d = {.struct_size = sizeof(d),
+                              .config_size = sizeof(c->rounds),
+                              .phase = ID,
+                              .config = &c->rounds,
+                              .wiring = s->clipped.wiring,
+                              .user = s,
+                              .record = record,
+                              .begin = begin,
+                              .collected = collected,
+                              .before_pass = follows ? follow_costs : NULL,
+                              .after_pass = after_pass,
+                              .apart = s->is_cpo ? "policy_loss" : NULL,
+                              .stored = s->stored.mixed,
+                              .record_stored = record_stored,
+                              .n_stored = s->stored.n,
+                              .normalise = s->is_cpo ? DT_NORMALISE_MEAN : DT_NORMALISE_ALIKE,
+                              .transitions = s->barrier.is_on};
+    s->follows = follows;
+    DT_SERVICE_H(s->clipped.h, rounds, DT_SVC_ROUNDS, ID);
+    DT_TRY_H(rounds->create(s->clipped.h, &d, &s->rounds));
+    s->clipped.rounds = s->rounds;
+    return DT_OK;
 }
 
 static dt_status create(void *self, const dt_host *h, const void *cfg)
@@ -325,160 +483,52 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
                                              .cg_iterations = c->cg_iterations,
                                              .line_search_steps = c->line_search_steps};
     s->seen.rows = NAN;
-    s->learner.has_mix = true;
-    s->learner.is_apart = s->is_cpo;
-    if (c->algorithm == MULTIPLIER_PENALTY || c->algorithm == MULTIPLIER_LOG_BARRIER) {
-        s->learner.before_pass = follow_costs;
-    }
-    s->learner.wants_barrier = c->learn_shield;
-    DT_TRY_H(ppo_create(&s->learner, h, "phase3_constrained", &c->policy,
-                        s->is_cpo ? DT_NORMALISE_MEAN : DT_NORMALISE_ALIKE));
+    DT_TRY_H(clipped_create(&s->clipped, h, ID, &c->clipped, &c->wiring, &c->rounds));
+    ppo_loss_config *loss = &s->clipped.loss;
+    loss->has_mix = true;
+    loss->is_apart = s->is_cpo;
+    loss->has_entropy = loss->has_entropy && !s->is_cpo;
     DT_TRY_H(read_limits(s, c->limits));
     DT_TRY_H(create_barrier(s, c));
-    s->learner.record_stored = record_stored;
     const stored_config mixed = stored_of(c);
-    return stored_create(&s->stored, &mixed, &s->learner, &s->barrier);
+    DT_TRY_H(stored_create(&s->stored, &mixed, &c->wiring, &s->clipped, &s->barrier));
+    return create_rounds(s, c);
 }
 
 static dt_status start(void *self)
 {
     state *s = self;
-    DT_TRY_H(ppo_start(&s->learner));
+    const dt_rounds *r = s->rounds;
+    DT_TRY_H(r->api->start(s->rounds));
     DT_TRY_H(set_mix(s)); /* evaluation alone wants it too */
-    DT_TRY_H(stored_start(&s->stored, &s->learner));
-    if (s->learner.has_barrier) {
-        DT_TRY_H(barrier_start(&s->barrier, &s->learner));
+    DT_TRY_H(stored_start(&s->stored, &s->clipped));
+    if (s->barrier.is_on) {
+        DT_TRY_H(barrier_start(&s->barrier, &s->clipped));
     }
-    if (s->learner.before_pass != NULL) {
-        DT_TRY_H(s->learner.train->expect(s->learner.trainer, followed, 1, 0));
+    if (s->follows) {
+        DT_TRY_H(r->train->expect(r->trainer, followed, 1, 0));
     }
-    return s->is_cpo ? trust_region_init(&s->region, s->learner.h, s->learner.train, s->learner.trainer,
-                                         &s->region_config, s->learner.wiring.spec->n_costs)
+    return s->is_cpo ? trust_region_init(&s->region, s->clipped.h, r->train, r->trainer, &s->region_config,
+                                         r->wiring->spec->n_costs)
                      : DT_OK;
-}
-
-/* ---- a round ----------------------------------------------------------------------------------------------------- */
-
-static dt_status count_violation(state *s, uint32_t k, double cost)
-{
-    const char *name = s->learner.wiring.spec->costs[k];
-    uint64_t *rounds = &s->kept.violations[k];
-    *rounds = cost > s->limit[k] ? *rounds + 1 : 0;
-    if (s->on_violations == ON_NOTHING || *rounds < (uint64_t)s->max_violations) {
-        return DT_OK;
-    }
-    if (s->on_violations == ON_STOP) {
-        return DT_FAIL_H(
-            s->learner.h, DT_EDIVERGED,
-            "cost %s is %g, above its limit %g for %llu rounds in a row, as many as max_violations allows; "
-            "raise the limit or max_violations, or set phase3_constrained.on_violations=alarm",
-            name, cost, s->limit[k], (unsigned long long)*rounds);
-    }
-    if (*rounds == (uint64_t)s->max_violations) {
-        dt_logf(s->learner.h, 1, "cost %s is %g, above its limit %g for %llu rounds in a row", name, cost, s->limit[k],
-                (unsigned long long)*rounds);
-    }
-    return DT_OK;
-}
-
-static void report(const state *s, const char *what, uint32_t k, double value)
-{
-    char name[96];
-    snprintf(name, sizeof(name), "%s/%s", what, s->learner.wiring.spec->costs[k]);
-    s->learner.metrics->scalar(s->learner.h, name, value);
-}
-
-static dt_status update_multipliers(state *s, const dt_rollout_report *r)
-{
-    for (uint32_t k = 0; k < s->learner.wiring.spec->n_costs; k++) {
-        const double cost = r->episode_cost[k];
-        if (!s->has_limit[k]) {
-            continue;
-        }
-        if (isfinite(cost)) {
-            if (!s->is_cpo) {
-                const double spread = fmax(r->cost_advantage_std[k], SPREAD_MIN * s->limit[k]);
-                const double unit = spread > 0 ? r->advantage_std / spread : 0;
-                const double share = s->seen.most > 0 ? s->seen.rate / s->seen.most : 1;
-                multiplier_update(&s->kept.multiplier[k], &s->rule, cost, s->aim * s->limit[k], unit, share);
-            }
-            DT_TRY_H(count_violation(s, k, cost));
-        }
-        report(s, "limits", k, s->limit[k]);
-        report(s, "multipliers", k, s->kept.multiplier[k].value);
-    }
-    return set_mix(s);
-}
-
-/* How far each cost is above its limit, per row; the worst one, -1 before there were episodes. */
-static int64_t excesses(const state *s, double *excess)
-{
-    int64_t worst = -1;
-    double most = -INFINITY;
-    for (uint32_t k = 0; k < s->learner.wiring.spec->n_costs; k++) {
-        const double limit = s->aim * s->limit[k];
-        const double over = s->seen.cost[k] - limit, scale = fmax(s->seen.cost[k], limit);
-        const double share = scale > 0 ? over / scale : 0;
-        excess[k] = NAN;
-        if (!s->has_limit[k] || !(s->seen.rows > 0)) {
-            continue;
-        }
-        excess[k] = over / s->seen.rows;
-        if (share > most) {
-            most = share;
-            worst = k;
-        }
-    }
-    return worst;
-}
-
-static dt_status move_policy(state *s)
-{
-    double excess[DT_ENV_MAX_COSTS];
-    trust_region_report moved;
-    const ppo_learner *l = &s->learner;
-    const int64_t k = excesses(s, excess);
-    DT_TRY_H(trust_region_step(&s->region, excess, k, &moved));
-    if (isfinite(moved.solution.nu)) {
-        for (uint32_t j = 0; j < l->wiring.spec->n_costs; j++) {
-            s->kept.multiplier[j].value = j == k ? moved.solution.nu : 0;
-        }
-    }
-    l->metrics->scalar(l->h, "trust_region/kl", moved.kl);
-    l->metrics->scalar(l->h, "trust_region/share", moved.share);
-    l->metrics->scalar(l->h, "trust_region/gain", moved.gain);
-    l->metrics->scalar(l->h, "trust_region/recovering", moved.solution.kind == TRUST_REGION_RECOVER);
-    return DT_OK;
 }
 
 static dt_status iterate(void *self, dt_progress *out)
 {
     state *s = self;
-    dt_rollout_report collected;
-    uint64_t iteration = 0;
-    dt_status st = ppo_collect(&s->learner, &iteration, &collected);
-    if (st != DT_OK) {
-        return st;
+    const dt_status st = s->rounds->api->iterate(s->rounds, out);
+    if (st >= 0 && out->epoch_end) {
+        s->seen.rate = out->learning_rate;
+        s->seen.most = fmax(s->seen.most, s->seen.rate);
     }
-    see_costs(s, &collected);
-    if (s->learner.has_barrier) {
-        DT_TRY_H(barrier_round(&s->barrier, &s->learner));
-    }
-    if (s->is_cpo) {
-        DT_TRY_H(move_policy(s));
-    }
-    DT_TRY_H(update_multipliers(s, &collected));
-    st = ppo_learn(&s->learner, iteration, &collected, out);
-    s->seen.rate = out->learning_rate;
-    s->seen.most = fmax(s->seen.most, s->seen.rate);
     return st;
 }
 
 static dt_status evaluate(void *self, dt_progress *out)
 {
     state *s = self;
-    DT_TRY_H(stored_evaluate(&s->stored, &s->learner));
-    return ppo_evaluate(&s->learner, out);
+    DT_TRY_H(stored_evaluate(&s->stored, &s->clipped));
+    return s->rounds->api->evaluate(s->rounds, out);
 }
 
 static void destroy(void *self)
@@ -486,13 +536,12 @@ static void destroy(void *self)
     state *s = self;
     trust_region_fini(&s->region);
     stored_fini(&s->stored);
-    ppo_destroy(&s->learner);
 }
 
 static dt_status save(void *self, dt_writer *w)
 {
     state *s = self;
-    DT_TRY_H(ppo_save(&s->learner, w));
+    DT_TRY_H(clipped_save(&s->clipped, w));
     DT_TRY_H(w->write(w, &s->kept, sizeof(s->kept)));
     return w->write(w, &s->seen, sizeof(s->seen));
 }
@@ -500,7 +549,7 @@ static dt_status save(void *self, dt_writer *w)
 static dt_status load(void *self, dt_reader *r, uint32_t version)
 {
     state *s = self;
-    DT_TRY_H(ppo_load(&s->learner, r, version));
+    DT_TRY_H(clipped_load(&s->clipped, r, version));
     DT_TRY_H(r->read(r, &s->kept, sizeof(s->kept)));
     return version < 2 ? DT_OK : r->read(r, &s->seen, sizeof(s->seen));
 }
@@ -513,7 +562,9 @@ static const char *const algorithms[] = {"pid_lagrangian", "lagrangian", "penalt
 static const char *const reactions[] = {"none", "alarm", "stop", NULL};
 
 static const dt_option options[] = {
-    PPO_OPTIONS("100"),
+    DT_ROUNDS_OPTIONS(config, rounds, "100"),
+    DT_WIRING_OPTIONS(config, wiring),
+    CLIPPED_OPTIONS(config, clipped),
     DT_OPTION(config, algorithm, DT_OPT_ENUM, "pid_lagrangian", NULL, 0, 0, algorithms,
               "how the multipliers of costs follow from their limits, or cpo: steps within a trust region"),
     ROW(limits, DT_OPT_STR, "collisions:0.1", NULL, 0, 0,
@@ -567,10 +618,10 @@ DT_DEFAULTS_DEFINE(extension, "models.perception=", "models.controller=controlle
                    "training.warmup_epochs=100", /* 10 rounds of 10 passes */
                    "training.eval_interval=20", "training.save_interval=10", "checkpoint.best_by=return/mean");
 
-DT_PHASE_DEFINE(component, "phase3_constrained", "the most reward whose costs stay under their limits",
+DT_PHASE_DEFINE(component, ID, "the most reward whose costs stay under their limits",
                 "Stooke, Achiam & Abbeel 2020, arXiv 2007.03964", config, state, options,
                 DT_OPS(.create = create, .start = start, .iterate = iterate, .evaluate = evaluate, .stop = dt_no_op,
                        .destroy = destroy, .save = save, .load = load),
                 .flags = DT_COMP_DETERMINISTIC, .state_version = 2, .check = check, .extension = extension);
 
-DT_PLUGIN_DEFINE_ONE(component, "phase3_constrained", "1.0", "dtrain", "Apache-2.0");
+DT_PLUGIN_DEFINE_ONE(component, ID, "1.0", "dtrain", "Apache-2.0");

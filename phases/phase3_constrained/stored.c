@@ -7,18 +7,18 @@
 #include <string.h>
 
 /* Phase 1's weights of its losses are all 1. Without a world model windows are as short as can be. */
-static prediction_config windows(const stored_config *c, const ppo_config *policy, bool has_world)
+static prediction_config windows(const stored_config *c, const dt_wiring_config *wiring, bool has_world)
 {
-    const double step_s = 1 / policy->rate_hz;
-    return (prediction_config){.history_s = has_world ? policy->history_s : step_s,
-                               .horizon_s = has_world ? policy->horizon_s : step_s,
-                               .rate_hz = policy->rate_hz,
+    const double step_s = 1 / wiring->rate_hz;
+    return (prediction_config){.history_s = has_world ? wiring->history_s : step_s,
+                               .horizon_s = has_world ? wiring->horizon_s : step_s,
+                               .rate_hz = wiring->rate_hz,
                                .nll_weight = c->coef,
                                .position_weight = c->coef,
                                .risk_weight = c->coef};
 }
 
-dt_status stored_check(const dt_host *h, const char *phase, const stored_config *c, const ppo_config *policy)
+dt_status stored_check(const dt_host *h, const char *phase, const stored_config *c, const dt_wiring_config *wiring)
 {
     if (c->samples == 0) {
         return DT_OK;
@@ -28,7 +28,7 @@ dt_status stored_check(const dt_host *h, const char *phase, const stored_config 
                          "%s.stored_coef = %g lets nothing be learnt from stored_samples = %lld; it must be above 0",
                          phase, c->coef, (long long)c->samples);
     }
-    const prediction_config w = windows(c, policy, true);
+    const prediction_config w = windows(c, wiring, true);
     return prediction_check(h, phase, &w);
 }
 
@@ -64,24 +64,24 @@ static bool hazards(const barrier *b, const dt_env_spec *e, const stored_config 
     return *ttc_s > 0 || *hard_mps2 > 0 || *collides;
 }
 
-static bool can_teach(const stored_config *c, const ppo_learner *l)
+static bool can_teach(const stored_config *c, const clipped *l, const barrier *b)
 {
-    const dt_env_spec *e = l->wiring.spec;
-    return c->barrier != 0 && l->has_barrier && has_port(e, "ahead", "A 3 7") && e->step_s > 0 &&
-           e->n_continuous == 1 && e->low[0] < 0;
+    const dt_env_spec *e = l->wiring->spec;
+    return c->barrier != 0 && b->is_on && has_port(e, "ahead", "A 3 7") && e->step_s > 0 && e->n_continuous == 1 &&
+           e->low[0] < 0;
 }
 
 /* ---- life -------------------------------------------------------------------------------------------------------- */
 
 /* The environment's world as a barrier of it knows vehicles: actions, and how hard an agent can brake. */
-static dt_status bind_data(stored *s, const stored_config *c, ppo_learner *l, barrier *b)
+static dt_status bind_data(stored *s, const stored_config *c, const clipped *l, barrier *b)
 {
     enum { OPTIONS = 7, TEXT = 32 };
-    const dt_env_spec *e = l->wiring.spec;
+    const dt_env_spec *e = l->wiring->spec;
     double ttc_s = 0, hard_mps2 = 0;
     bool collides = false;
     char text[OPTIONS][TEXT];
-    b->has_stored = can_teach(c, l) && hazards(b, e, c, &ttc_s, &hard_mps2, &collides);
+    b->has_stored = can_teach(c, l, b) && hazards(b, e, c, &ttc_s, &hard_mps2, &collides);
     if (s->prediction.world == NULL && !b->has_stored) {
         return DT_FAIL_H(
             l->h, DT_ECONFIG,
@@ -102,31 +102,33 @@ static dt_status bind_data(stored *s, const stored_config *c, ppo_learner *l, ba
         {"pairs", text[0]},       {"action_s", text[1]},          {"brake_mps2", text[2]},  {"hazard_ttc_s", text[3]},
         {"hazard_mps2", text[4]}, {"hazard_collisions", text[5]}, {"hazard_steps", text[6]}};
     const uint32_t n = b->has_stored ? OPTIONS : 0;
-    DT_TRY_H(prediction_bind_data(&s->prediction, "train", set, n, &l->stored));
+    DT_TRY_H(prediction_bind_data(&s->prediction, "train", set, n, &s->mixed));
     return s->prediction.world != NULL ? prediction_bind_data(&s->prediction, "eval", set, n, &s->held) : DT_OK;
 }
 
-dt_status stored_create(stored *s, const stored_config *c, ppo_learner *l, barrier *b)
+dt_status stored_create(stored *s, const stored_config *c, const dt_wiring_config *wiring, const clipped *l, barrier *b)
 {
     if (c->samples == 0) {
         return DT_OK;
     }
-    const bool foresees = l->wiring.foresight.world != NULL;
-    const bool may_have_world = foresees || l->wiring.perception != NULL;
-    const prediction_config w = windows(c, &l->config, may_have_world);
+    dt_wiring *wired = l->wiring;
+    const bool foresees = wired->F > 0;
+    const bool may_have_world = foresees || wired->perception != NULL;
+    const prediction_config w = windows(c, wiring, may_have_world);
+    const dt_bind_api *bind = NULL;
     prediction *p = &s->prediction;
     s->is_on = true;
-    DT_TRY_H(prediction_init(p, l->h, l->bind, l->phase, &w));
-    p->perception = l->wiring.perception;
-    p->world = l->wiring.foresight.world;
+    DT_SERVICE_H(l->h, bind, DT_SVC_BIND, l->phase);
+    DT_TRY_H(prediction_init(p, l->h, bind, l->phase, &w));
+    p->perception = wired->perception;
+    p->world = wired->world;
     if (p->world == NULL && p->perception != NULL) {
         DT_TRY_H(prediction_bind_world(p, DT_WANT_OPTIONAL));
-        l->wiring.foresight.world = p->world; /* one of the models; nobody foresees by it */
+        DT_TRY_H(p->world != NULL ? wired->api->adopt(wired, p->world) : DT_OK); /* nobody foresees by it */
     }
-    l->n_stored = (uint64_t)c->samples;
-    accuracy_init(&s->accuracy, p, l->train, l->metrics);
+    s->n = (uint64_t)c->samples;
     DT_TRY_H(bind_data(s, c, l, b));
-    if (l->is_apart && foresees && !b->has_stored) {
+    if (l->loss.is_apart && foresees && !b->has_stored) {
         return DT_FAIL_H(l->h, DT_ECONFIG,
                          "%s.stored_samples = %lld would teach models.world, by whose predictions the policy acts "
                          "(foresight), and algorithm = \"cpo\" alone moves what the policy depends on; set foresight = "
@@ -141,16 +143,19 @@ dt_status stored_record(const stored *s, dt_graph *g)
     return s->prediction.world != NULL ? prediction_record(&s->prediction, g) : DT_OK;
 }
 
-dt_status stored_start(stored *s, const ppo_learner *l)
+dt_status stored_start(stored *s, const clipped *l)
 {
-    return s->prediction.world != NULL
-               ? prediction_set_horizon(&s->prediction, l->train, l->trainer, s->prediction.config.horizon_s, NULL)
-               : DT_OK;
+    if (s->is_on) {
+        accuracy_init(&s->accuracy, &s->prediction, l->rounds->train, l->metrics);
+    }
+    return s->prediction.world != NULL ? prediction_set_horizon(&s->prediction, l->rounds->train, l->rounds->trainer,
+                                                                s->prediction.config.horizon_s, NULL)
+                                       : DT_OK;
 }
 
-dt_status stored_evaluate(stored *s, const ppo_learner *l)
+dt_status stored_evaluate(stored *s, const clipped *l)
 {
-    return s->held != NULL ? accuracy_run(&s->accuracy, l->trainer, s->held) : DT_OK;
+    return s->held != NULL ? accuracy_run(&s->accuracy, l->rounds->trainer, s->held) : DT_OK;
 }
 
 void stored_fini(stored *s)

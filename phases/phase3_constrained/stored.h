@@ -15,7 +15,7 @@
 
 #include "accuracy.h"
 #include "barrier.h"
-#include "learner.h"
+#include "clipped.h"
 
 typedef struct stored_config {
     int64_t samples; /* of a round; 0: none */
@@ -28,19 +28,22 @@ typedef struct stored {
     bool is_on;
     prediction prediction; /* its world NULL: there is none to train */
     accuracy accuracy;
-    dt_data *held; /* the split for evaluation; NULL: nothing to evaluate */
+    dt_data *mixed; /* what is mixed into a round; NULL: nothing */
+    dt_data *held;  /* the split for evaluation; NULL: nothing to evaluate */
+    uint64_t n;     /* samples of a round */
 } stored;
 
-/* Errors: DT_ECONFIG. policy: whose windows foresight has. */
-dt_status stored_check(const dt_host *h, const char *phase, const stored_config *c, const ppo_config *policy);
-/* Between ppo_create and ppo_start: binds data and world model, gives l what it is to train with, and tells b whether
- * it learns from it. Errors: those of bind; DT_ECONFIG where there is nobody to teach. */
-dt_status stored_create(stored *s, const stored_config *c, ppo_learner *l, barrier *b);
+/* Errors: DT_ECONFIG. wiring: whose windows foresight has. */
+dt_status stored_check(const dt_host *h, const char *phase, const stored_config *c, const dt_wiring_config *wiring);
+/* Between the wiring and the rounds: binds data and world model, and tells b whether it learns from it. Errors: those
+ * of bind; DT_ECONFIG where there is nobody to teach. */
+dt_status stored_create(stored *s, const stored_config *c, const dt_wiring_config *wiring, const clipped *l,
+                        barrier *b);
 /* The world model's losses. */
 dt_status stored_record(const stored *s, dt_graph *g);
-dt_status stored_start(stored *s, const ppo_learner *l);
+dt_status stored_start(stored *s, const clipped *l);
 /* Reports what phase 1 reports. */
-dt_status stored_evaluate(stored *s, const ppo_learner *l);
+dt_status stored_evaluate(stored *s, const clipped *l);
 void stored_fini(stored *s);
 
 #endif

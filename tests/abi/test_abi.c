@@ -30,8 +30,10 @@
 #include "dtrain/svc/metrics.h"
 #include "dtrain/svc/rng.h"
 #include "dtrain/svc/rollout.h"
+#include "dtrain/svc/rounds.h"
 #include "dtrain/svc/store.h"
 #include "dtrain/svc/train.h"
+#include "dtrain/svc/wiring.h"
 
 /* clang-format off */
 static void list(dt_str *out)
@@ -65,6 +67,7 @@ static void list(dt_str *out)
     C(DT_VALUE_PLAIN) C(DT_VALUE_CLIP_STEP) C(DT_VALUE_CLIP_ERROR)
     C(DT_SCENE_RED) C(DT_SCENE_YELLOW) C(DT_SCENE_GREEN) C(DT_SCENE_YIELD)
     C(DT_NODE_FEATURES) C(DT_EDGE_FEATURES) C(DT_NEIGHBOURS) C(DT_STEP_MAX_LOSSES)
+    C(DT_WIRING_MAX_MODELS) C(DT_WIRING_NO_VALUE) C(DT_WIRING_OBS_ALONE)
 #undef C
 #define DT_OP(ID, number, name) dt_str_addf(out, "DT_OP_%s = %d\n", #ID, (number));
 #include "dtrain/ops.def"
@@ -72,7 +75,7 @@ static void list(dt_str *out)
 #define T(name) dt_str_addf(out, "%s = \"%s\"\n", #name, name);
     T(DT_LAYOUT)
     T(DT_SVC_BIND) T(DT_SVC_COMM) T(DT_SVC_FEATURES) T(DT_SVC_GRAPH) T(DT_SVC_METRICS) T(DT_SVC_RNG) T(DT_SVC_ROLLOUT)
-    T(DT_SVC_STORE) T(DT_SVC_TRAIN) T(DT_EXT_SCENE)
+    T(DT_SVC_ROUNDS) T(DT_SVC_STORE) T(DT_SVC_TRAIN) T(DT_SVC_WIRING) T(DT_EXT_SCENE)
 #undef T
 }
 /* clang-format on */

@@ -6,8 +6,8 @@ tests_phases_test_phase1_world_model_CPPFLAGS = $(mock_cppflags)
 tests_phases_test_phase1_world_model_LDADD = $(mock_libs)
 
 dt_tests += tests/phases/test_phase2_ppo
-tests_phases_test_phase2_ppo_SOURCES = tests/phases/test_phase2_ppo.c phases/policy/loss.c \
-	phases/policy/wiring.c phases/policy/foresight.c phases/policy/imagine.c
+tests_phases_test_phase2_ppo_SOURCES = tests/phases/test_phase2_ppo.c phases/clipped/loss.c \
+	phases/clipped/imagine.c
 dt_scripts += tests/phases/phase2_ppo.sh
 tests/phases/phase2_ppo.log: dtrain $(plugin_LTLIBRARIES)
 dt_scripts += tests/phases/overlap.sh
@@ -25,7 +25,7 @@ dt_scripts += tests/phases/shapes_sumo.sh
 tests/phases/shapes_sumo.log: dtrain $(plugin_LTLIBRARIES) $(sumo_LTLIBRARIES)
 
 dt_tests += tests/phases/test_imagine
-tests_phases_test_imagine_SOURCES = tests/phases/test_imagine.c phases/policy/imagine.c $(mock_sources)
+tests_phases_test_imagine_SOURCES = tests/phases/test_imagine.c phases/clipped/imagine.c $(mock_sources)
 tests_phases_test_imagine_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
 tests_phases_test_imagine_LDADD = core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
 
@@ -47,6 +47,5 @@ tests/phases/cpo.log: dtrain $(plugin_LTLIBRARIES)
 dt_scripts += tests/phases/phase3_exact.sh
 tests/phases/phase3_exact.log: dtrain $(plugin_LTLIBRARIES)
 dt_tests += tests/phases/test_barrier
-tests_phases_test_barrier_SOURCES = tests/phases/test_barrier.c phases/phase3_constrained/barrier.c \
-	phases/policy/wiring.c phases/policy/foresight.c
-tests_phases_test_barrier_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/phases/policy
+tests_phases_test_barrier_SOURCES = tests/phases/test_barrier.c phases/phase3_constrained/barrier.c
+tests_phases_test_barrier_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/phases/clipped

@@ -18,6 +18,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "graph/plan.h"
+#include "policy/wiring.h"
 
 enum { ROWS = 400, D = 3, K = 3, PARTS = 9, PARAMS = D + 1 };
 static const barrier subject = {.config = {.alpha = 0.3, .margin = 0.8, .coef = 1, .unsafe_steps = 2, .safe_steps = 5},
@@ -123,7 +124,8 @@ static double run(const double *w, const float *mix, double *grad)
     static const int64_t cap[] = {ROWS, ROWS, ROWS}, size[] = {ROWS, ROWS, ROWS}, dim[2][2] = {{1, D}, {1, 0}};
     static const dt_port ports[] = {{"obs", "A 3", DT_F32, 0}};
     const dt_env_spec spec = {.struct_size = sizeof(spec), .obs = ports, .n_obs = 1, .n_costs = K};
-    const ppo_wiring wiring = {.spec = &spec, .own = &ports[0], .shield = (dt_model *)(uintptr_t)1};
+    dt_wired wiring = {
+        .face = {.api = &dt_wiring_service, .spec = &spec, .own = &ports[0], .shield = (dt_model *)(uintptr_t)1}};
     dt_param_table table = {0};
     dt_graph *g = NULL;
     fields[2].dims = of_stored ? "S" : "A"; /* next_present, which both have */
@@ -135,9 +137,9 @@ static double run(const double *w, const float *mix, double *grad)
         .symbol = symbol, .n_symbols = 3, .field = fields, .n_fields = 10, .params = &table, .model = forward};
     assert_int_equal(dt_graph_create(&d, &g), DT_OK);
     dt_graph_scope(g, "shield");
-    const ppo_policy policy = {.foreseen = NULL};
-    if ((of_stored ? barrier_record_stored(&subject, &wiring, g) : barrier_record(&subject, &wiring, g, &policy)) !=
-        DT_OK) {
+    const dt_policy_tensors policy = {.foreseen = NULL};
+    if ((of_stored ? barrier_record_stored(&subject, &wiring.face, g)
+                   : barrier_record(&subject, &wiring.face, g, &policy)) != DT_OK) {
         fail_msg("%s", dt_error_text());
     }
     const dt_plan_desc pd = {

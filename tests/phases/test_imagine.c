@@ -5,7 +5,7 @@
  * that hold; that no gradient flows through a branch; and what is refused.
  */
 #include "mock/mock.h"
-#include "../../phases/policy/imagine.h"
+#include "../../phases/clipped/imagine.h"
 
 #include <math.h>
 #include <string.h>
@@ -145,7 +145,7 @@ static void run(const imagine_config *c, double step_s, const double *w, double 
                               .high = high,
                               .n_continuous = 1,
                               .step_s = step_s};
-    const ppo_wiring wiring = {.spec = &spec, .own = &own, .has_foresight = true, .foresight = {.F = F, .dt_ms = 200}};
+    const dt_wiring wiring = {.spec = &spec, .own = &own, .F = F, .dt_ms = 200};
     dt_param_table table = {0};
     dt_graph *g = NULL;
     dt_plan *plan = NULL;
@@ -157,7 +157,7 @@ static void run(const imagine_config *c, double step_s, const double *w, double 
     assert_int_equal(dt_graph_create(&d, &g), DT_OK);
     dt_graph_scope(g, "controller");
     dt_tensor *x = g->api->input(g, "ego"), *y = dt_linear(g, x, g->api->param(g, "w"), g->api->param(g, "b"));
-    ppo_policy p = {.mean = dt_slice(g, y, 1, 1), .foreseen = g->api->input(g, "foreseen")};
+    dt_policy_tensors p = {.mean = dt_slice(g, y, 1, 1), .foreseen = g->api->input(g, "foreseen")};
     p.log_std = dt_affine(g, p.mean, 0.0, 0.0);
     dt_tensor *a = NULL, *unused = NULL;
     if (imagine_record(c, &wiring, g, &p, g->api->input(g, "advantage"), &a) != DT_OK) {
@@ -271,11 +271,9 @@ static void test_refused(void **test)
     chooses.n_heads = 1;
     chooses.choices = lanes;
     slow.step_s = 0.3;
-    const foresight f = {.F = F, .dt_ms = 200};
-    const ppo_wiring good = {
-        .h = &host.host, .env = "e", .spec = &sees, .own = &own, .has_foresight = true, .foresight = f};
-    ppo_wiring blind = good, far = good, lane = good, odd = good;
-    blind.has_foresight = false;
+    const dt_wiring good = {.env_id = "e", .spec = &sees, .own = &own, .F = F, .dt_ms = 200};
+    dt_wiring blind = good, far = good, lane = good, odd = good;
+    blind.F = 0;
     far.own = &other;
     lane.spec = &chooses;
     odd.spec = &slow;
@@ -283,7 +281,7 @@ static void test_refused(void **test)
     const imagine_config scaled = {.weight = 0.5, .steps = 1, .is_scaled = true}, late = {.weight = 0.5, .steps = 5};
     const struct {
         const imagine_config *c;
-        const ppo_wiring *w;
+        const dt_wiring *w;
         dt_status st;
         const char *words;
     } bad[] = {{&on, &blind, DT_ECONFIG, "p.imagine_weight = 0.5: branches are driven by what a world model foresees"},
@@ -292,10 +290,10 @@ static void test_refused(void **test)
                {&on, &lane, DT_ESHAPE, "have 1 continuous and 1 discrete actions"},
                {&on, &odd, DT_ECONFIG, "4 actions of 0.3 s must end within the horizon of 20 steps of 200 ms"},
                {&late, &good, DT_ECONFIG, "p.imagine_steps = 5: 5 actions of 1 s must end within"}};
-    assert_int_equal(imagine_check(&off, &blind, "p"), DT_OK);
-    assert_int_equal(imagine_check(&on, &good, "p"), DT_OK);
+    assert_int_equal(imagine_check(&host.host, &off, &blind, "p"), DT_OK);
+    assert_int_equal(imagine_check(&host.host, &on, &good, "p"), DT_OK);
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        assert_int_equal(imagine_check(bad[i].c, bad[i].w, "p"), bad[i].st);
+        assert_int_equal(imagine_check(&host.host, bad[i].c, bad[i].w, "p"), bad[i].st);
         if (strstr(host.message, bad[i].words) == NULL) {
             fail_msg("\"%s\" is not in \"%s\"", bad[i].words, host.message);
         }

@@ -4,7 +4,7 @@
  * graph: formulas of the papers row by row, and central differences of them. Two discrete heads with masks, two
  * continuous actions, two costs, every kind of value clipping, entropy and KL terms, advantages alone and mixed.
  */
-#include "../../phases/policy/loss.h"
+#include "../../phases/clipped/loss.h"
 
 #include <math.h>
 #include <string.h>
@@ -19,6 +19,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "graph/plan.h"
+#include "policy/wiring.h"
 
 enum { ROWS = 23, D = 3, HEADS = 2, CHOICES = 5, P = 2, K = 2 };
 enum { OUT = CHOICES + 2 * P + 1 + K, PARAMS = OUT * (D + 1) }; /* one linear layer gives everything */
@@ -145,7 +146,7 @@ static dt_status forward(void *user, dt_graph *g, dt_model *m, const dt_named *i
     return g->api->status(g);
 }
 
-static double run_graph(const ppo_wiring *wiring, const ppo_loss_config *c, const double *w, dt_lane lane, double *grad,
+static double run_graph(dt_wiring *wiring, const ppo_loss_config *c, const double *w, dt_lane lane, double *grad,
                         sums *sum)
 {
     static const char *const symbol[] = {"A", "B"};
@@ -161,8 +162,8 @@ static double run_graph(const ppo_wiring *wiring, const ppo_loss_config *c, cons
         .symbol = symbol, .n_symbols = 2, .field = fields, .n_fields = N_FIELDS, .params = &table, .model = forward};
     assert_int_equal(dt_graph_create(&d, &g), DT_OK);
     dt_graph_scope(g, "controller");
-    ppo_policy policy;
-    if (ppo_record_policy(wiring, g, &policy) != DT_OK || ppo_record_losses(wiring, c, g, &policy) != DT_OK) {
+    dt_policy_tensors policy = {.struct_size = sizeof(policy)};
+    if (wiring->api->record(wiring, g, NULL, &policy) != DT_OK || ppo_record_losses(wiring, c, g, &policy) != DT_OK) {
         fail_msg("%s", dt_error_text());
     }
     const dt_plan_desc pd = {.lane = lane, .training = true, .reuse = true, .poison = true, .fuse = true, .cap = cap};
@@ -280,7 +281,8 @@ static void check_mode(uint32_t mode, double clip, bool has_mix)
                                      .n_heads = HEADS,
                                      .n_continuous = P,
                                      .n_costs = K};
-    const ppo_wiring wiring = {.spec = &spec, .n_choices = CHOICES, .own = &own, .window = 1};
+    dt_wired wiring = {
+        .face = {.api = &dt_wiring_service, .spec = &spec, .n_choices = CHOICES, .own = &own, .window = 1}};
     const ppo_loss_config c = {.clip = 0.2,
                                .value_clip_mode = mode,
                                .value_clip = clip,
@@ -294,7 +296,7 @@ static void check_mode(uint32_t mode, double clip, bool has_mix)
     sums want, got, rough;
     const double total = loss_of_rows(&c, w, &want);
     assert_true(want.clipped > 3 && want.clipped < ROWS - 3); /* both branches are taken */
-    assert_true(fabs(run_graph(&wiring, &c, w, DT_LANE_REF64, grad, &got) - total) <
+    assert_true(fabs(run_graph(&wiring.face, &c, w, DT_LANE_REF64, grad, &got) - total) <
                 1e-7); /* coefficients are floats */
     assert_true(fabs(got.policy - want.policy) < 1e-12 * ROWS);
     assert_true(fabs(got.value - want.value) < 1e-12 * ROWS);
@@ -302,7 +304,7 @@ static void check_mode(uint32_t mode, double clip, bool has_mix)
     assert_true(fabs(got.entropy - want.entropy) < 1e-12 * ROWS);
     assert_true(fabs(got.kl - want.kl) < 1e-12 * ROWS);
     assert_true(got.clipped == want.clipped);
-    assert_true(fabs(run_graph(&wiring, &c, w, DT_LANE_CPU, single, &rough) - total) < 1e-5);
+    assert_true(fabs(run_graph(&wiring.face, &c, w, DT_LANE_CPU, single, &rough) - total) < 1e-5);
     for (int i = 0; i < PARAMS; i++) {
         const double h = 1e-5, at = w[i];
         sums unused;

@@ -4,8 +4,8 @@
  * (svc/rollout.h). Step inputs: entropy_coef where there is an entropy bonus, kl_coef where kl_target is set.
  * Threads: [main].
  */
-#ifndef DTRAIN_PHASES_POLICY_LOSS_H
-#define DTRAIN_PHASES_POLICY_LOSS_H
+#ifndef DTRAIN_PHASES_CLIPPED_LOSS_H
+#define DTRAIN_PHASES_CLIPPED_LOSS_H
 
 #include "imagine.h"
 
@@ -21,6 +21,6 @@ typedef struct ppo_loss_config {
     bool has_mix; /* advantages weighted by step input advantage_mix [1 + costs]: the reward's, then every cost's */
 } ppo_loss_config;
 
-dt_status ppo_record_losses(const ppo_wiring *w, const ppo_loss_config *c, dt_graph *g, const ppo_policy *p);
+dt_status ppo_record_losses(dt_wiring *w, const ppo_loss_config *c, dt_graph *g, const dt_policy_tensors *p);
 
 #endif

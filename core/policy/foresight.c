@@ -2,12 +2,17 @@
  *
  * See foresight.h.
  */
-#include "foresight.h"
+#include <config.h>
 
+#include "policy/foresight.h"
+#include "policy/wiring.h"
+#include "base/err.h"
 #include "dtrain/svc/features.h"
 #include "dtrain/svc/graph.h"
+#include "service/stage.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { AXES = 2, MOTION = 6, MOTION_SPEED = 4, PRESENT = 6, PAST = 7, WHO = 2 };
@@ -19,39 +24,39 @@ static bool is_whole(double x)
     return x >= 1 - 1e-6 && fabs(x - round(x)) < 1e-6;
 }
 
-dt_status foresight_check(const dt_host *h, const char *phase, const foresight_config *c)
+dt_status dt_foresight_check(const char *phase, const dt_wiring_config *c)
 {
-    if (!c->on ||
+    if (!c->foresight ||
         (is_whole(c->history_s * c->rate_hz) && is_whole(c->horizon_s * c->rate_hz) && is_whole(1000 / c->rate_hz))) {
         return DT_OK;
     }
-    return DT_FAIL_H(h, DT_ECONFIG,
-                     "%s: history_s %g and horizon_s %g at rate_hz %g are %g and %g steps of %g ms; all must be whole "
-                     "numbers, those of phase 1 where the world model comes from it",
-                     phase, c->history_s, c->horizon_s, c->rate_hz, c->history_s * c->rate_hz,
-                     c->horizon_s * c->rate_hz, 1000 / c->rate_hz);
+    return DT_FAIL(DT_ECONFIG,
+                   "%s: history_s %g and horizon_s %g at rate_hz %g are %g and %g steps of %g ms; all must be whole "
+                   "numbers, those of phase 1 where the world model comes from it",
+                   phase, c->history_s, c->horizon_s, c->rate_hz, c->history_s * c->rate_hz, c->horizon_s * c->rate_hz,
+                   1000 / c->rate_hz);
 }
 
-void foresight_init(foresight *f, const foresight_config *c)
+void dt_foresight_init(dt_foresight *f, const dt_wiring_config *c)
 {
-    *f = (foresight){.T = llround(c->history_s * c->rate_hz),
-                     .F = llround(c->horizon_s * c->rate_hz),
-                     .dt_ms = llround(1000 / c->rate_hz)};
-    for (int s = 1; s <= FORESIGHT_MAX_SECONDS && llround(s * c->rate_hz) <= f->F; s++) {
+    *f = (dt_foresight){.T = llround(c->history_s * c->rate_hz),
+                        .F = llround(c->horizon_s * c->rate_hz),
+                        .dt_ms = llround(1000 / c->rate_hz)};
+    for (int s = 1; s <= DT_FORESIGHT_MAX_SECONDS && llround(s * c->rate_hz) <= f->F; s++) {
         f->second[f->n_seconds++] = llround(s * c->rate_hz) - 1;
     }
     if (f->n_seconds == 0) {
         f->second[f->n_seconds++] = f->F - 1;
     }
     f->columns = WHO * (1 + 3 * f->n_seconds) + f->n_seconds;
-    snprintf(f->dims, FORESIGHT_TEXT, "A %lld", (long long)f->columns);
-    snprintf(f->foreseen_dims, FORESIGHT_TEXT, "A %lld", (long long)(2 * f->F));
+    snprintf(f->dims, DT_FORESIGHT_TEXT, "A %lld", (long long)f->columns);
+    snprintf(f->foreseen_dims, DT_FORESIGHT_TEXT, "A %lld", (long long)(2 * f->F));
 }
 
-void foresight_settings(const foresight_config *c, char text[2][FORESIGHT_TEXT], dt_setting out[2])
+void dt_foresight_settings(const dt_wiring_config *c, char text[2][DT_FORESIGHT_TEXT], dt_setting out[2])
 {
-    snprintf(text[0], FORESIGHT_TEXT, "%.9g", c->history_s);
-    snprintf(text[1], FORESIGHT_TEXT, "%.9g", c->rate_hz);
+    snprintf(text[0], DT_FORESIGHT_TEXT, "%.9g", c->history_s);
+    snprintf(text[1], DT_FORESIGHT_TEXT, "%.9g", c->rate_hz);
     out[0] = (dt_setting){"history_s", text[0]};
     out[1] = (dt_setting){"history_hz", text[1]};
 }
@@ -74,28 +79,26 @@ static bool has(const dt_env_spec *e, const char *name, const char *dims, uint32
     return p != NULL && strcmp(p->dims, dims) == 0 && p->dtype == dtype;
 }
 
-bool foresight_has_graph(const dt_env_spec *e)
+bool dt_foresight_has_graph(const dt_env_spec *e)
 {
     return has(e, "nodes", "N 9", DT_F32) && has(e, "edges", "E 4", DT_F32);
 }
 
-dt_status foresight_bind(foresight *f, const dt_host *h, const dt_bind_api *bind, const dt_env *e, int64_t H)
+dt_status dt_foresight_bind(dt_foresight *f, const dt_host *h, const dt_env_spec *spec, const char *env_id, int64_t H)
 {
-    const dt_env_spec *spec = bind->env_spec(e);
-    char past[FORESIGHT_TEXT], latest[FORESIGHT_TEXT], motion[FORESIGHT_TEXT], present[FORESIGHT_TEXT];
-    char future[FORESIGHT_TEXT];
-    snprintf(past, FORESIGHT_TEXT, "S %lld %d", (long long)f->T, PAST);
-    snprintf(latest, FORESIGHT_TEXT, "S %lld", (long long)H);
-    snprintf(motion, FORESIGHT_TEXT, "%lld S %d", (long long)f->T, MOTION);
-    snprintf(present, FORESIGHT_TEXT, "%lld S", (long long)f->T);
-    snprintf(future, FORESIGHT_TEXT, "S %lld %d", (long long)f->F, AXES);
+    char past[DT_FORESIGHT_TEXT], latest[DT_FORESIGHT_TEXT], motion[DT_FORESIGHT_TEXT], present[DT_FORESIGHT_TEXT];
+    char future[DT_FORESIGHT_TEXT];
+    snprintf(past, DT_FORESIGHT_TEXT, "S %lld %d", (long long)f->T, PAST);
+    snprintf(latest, DT_FORESIGHT_TEXT, "S %lld", (long long)H);
+    snprintf(motion, DT_FORESIGHT_TEXT, "%lld S %d", (long long)f->T, MOTION);
+    snprintf(present, DT_FORESIGHT_TEXT, "%lld S", (long long)f->T);
+    snprintf(future, DT_FORESIGHT_TEXT, "S %lld %d", (long long)f->F, AXES);
     if (!has(spec, "past", past, DT_F32) || !has(spec, "seq_node", "S", DT_I32) ||
         !has(spec, "agent_seq", "A 2", DT_I32)) {
-        return DT_FAIL_H(
-            h, DT_ESHAPE,
-            "environment %s shows no past of vehicles for a world model, ports past [%s], seq_node [S] and "
-            "agent_seq [A 2]; turn foresight off or choose another environment",
-            bind->env_id(e), past);
+        return DT_FAIL(DT_ESHAPE,
+                       "environment %s shows no past of vehicles for a world model, ports past [%s], seq_node [S] and "
+                       "agent_seq [A 2]; turn foresight off or choose another environment",
+                       env_id, past);
     }
     const dt_dim dims[] = {{"H", H}, {"T", f->T}, {"F", f->F}, {"dt_ms", f->dt_ms}};
     const dt_port offers[] = {
@@ -109,7 +112,7 @@ dt_status foresight_bind(foresight *f, const dt_host *h, const dt_bind_api *bind
                                 .needs = needs,
                                 .n_offers = H > 0 ? 3 : 2,
                                 .n_needs = 2};
-    return bind->model(h, &want, &f->world);
+    return dt_bind_service.model(h, &want, &f->world);
 }
 
 /* ---- what perception sees ---------------------------------------------------------------------------------------- */
@@ -127,7 +130,7 @@ static dt_tensor *rescale(dt_graph *g, dt_tensor *x, const float *shift, const f
     return dt_concat(g, part, n);
 }
 
-dt_tensor *foresight_nodes(dt_graph *g, dt_tensor *nodes, dt_tensor *centre)
+dt_tensor *dt_foresight_nodes(dt_graph *g, dt_tensor *nodes, dt_tensor *centre)
 {
     static const float shift[DT_NODE_FEATURES] = DT_NODE_SHIFT, scale[DT_NODE_FEATURES] = DT_NODE_SCALE;
     dt_tensor *place = dt_slice(g, nodes, 0, AXES);
@@ -137,7 +140,7 @@ dt_tensor *foresight_nodes(dt_graph *g, dt_tensor *nodes, dt_tensor *centre)
     return dt_concat(g, both, 2);
 }
 
-dt_tensor *foresight_edges(dt_graph *g, dt_tensor *edges)
+dt_tensor *dt_foresight_edges(dt_graph *g, dt_tensor *edges)
 {
     static const float scale[DT_EDGE_FEATURES] = DT_EDGE_SCALE;
     return rescale(g, edges, NULL, scale, 0, DT_EDGE_FEATURES);
@@ -152,17 +155,17 @@ static dt_tensor *axis(dt_graph *g, dt_tensor *x, int64_t a)
 }
 
 /* x [S,n] of the agent and of the vehicle ahead: [A,2n] */
-static dt_tensor *of_agents(dt_graph *g, dt_tensor *x)
+static dt_tensor *of_agents(dt_graph *g, dt_tensor *x, dt_tensor *agent_seq)
 {
-    return dt_merge(g, dt_gather(g, x, g->api->input(g, "agent_seq")));
+    return dt_merge(g, dt_gather(g, x, agent_seq));
 }
 
 /* Columns of each sequence: risk, then along, left and log of the deviation for every second. */
-static dt_tensor *describe(const foresight *f, dt_graph *g, dt_tensor *along, dt_tensor *left, dt_tensor *deviation,
+static dt_tensor *describe(const dt_foresight *f, dt_graph *g, dt_tensor *along, dt_tensor *left, dt_tensor *deviation,
                            dt_tensor *speed, dt_tensor *risk)
 {
     enum { OF_ONE = 3 };
-    dt_tensor *second[FORESIGHT_MAX_SECONDS + 1] = {risk};
+    dt_tensor *second[DT_FORESIGHT_MAX_SECONDS + 1] = {risk};
     for (int64_t i = 0; i < f->n_seconds; i++) {
         const int64_t at = f->second[i];
         const double ahead_s = (double)((at + 1) * f->dt_ms) / 1000;
@@ -171,48 +174,53 @@ static dt_tensor *describe(const foresight *f, dt_graph *g, dt_tensor *along, dt
                                    dt_slice(g, deviation, at, 1)};
         second[1 + i] = dt_concat(g, part, OF_ONE);
     }
-    if (f->n_seconds == FORESIGHT_MAX_SECONDS) { /* one more than a concat takes */
+    if (f->n_seconds == DT_FORESIGHT_MAX_SECONDS) { /* one more than a concat takes */
         dt_tensor *last[2] = {second[f->n_seconds - 1], second[f->n_seconds]};
         second[f->n_seconds - 1] = dt_concat(g, last, 2);
-        return dt_concat(g, second, FORESIGHT_MAX_SECONDS);
+        return dt_concat(g, second, DT_FORESIGHT_MAX_SECONDS);
     }
     return dt_concat(g, second, (uint32_t)(1 + f->n_seconds));
 }
 
 /* x [S,F] at the seconds, the vehicle ahead less the agent: [A,n_seconds] */
-static dt_tensor *difference(const foresight *f, dt_graph *g, dt_tensor *x)
+static dt_tensor *difference(const dt_foresight *f, dt_graph *g, dt_tensor *x, dt_tensor *agent_seq)
 {
     const int64_t n = f->n_seconds;
-    dt_tensor *second[FORESIGHT_MAX_SECONDS];
+    dt_tensor *second[DT_FORESIGHT_MAX_SECONDS];
     for (int64_t i = 0; i < n; i++) {
         second[i] = dt_slice(g, x, f->second[i], 1);
     }
-    dt_tensor *both = of_agents(g, n > 1 ? dt_concat(g, second, (uint32_t)n) : second[0]);
+    dt_tensor *both = of_agents(g, n > 1 ? dt_concat(g, second, (uint32_t)n) : second[0], agent_seq);
     return dt_sub(g, dt_slice(g, both, n, n), dt_slice(g, both, 0, n));
 }
 
-dt_status foresight_record(const foresight *f, dt_graph *g, dt_tensor *embedding, dt_tensor *risk,
-                           dt_tensor **foresight_p, dt_tensor **foreseen_p)
+/* As a rollout may have kept it. */
+static dt_tensor *kept(dt_graph *g, const dt_foresight_in *in, const char *name, dt_tensor *x)
 {
-    const dt_graph_api *api = g->api;
-    dt_tensor *past = api->input(g, "past"), *node = api->input(g, "seq_node");
-    dt_tensor *motion = dt_slice(g, past, 0, MOTION);
-    dt_named in[3] = {{"motion", motion}, {"present", dt_merge(g, dt_slice(g, past, PRESENT, 1))}, {"latest", NULL}};
+    return in->is_kept ? g->api->kept(g, name, x) : x;
+}
+
+dt_status dt_foresight_record(const dt_foresight *f, dt_graph *g, const dt_wiring_view *view, const dt_foresight_in *in,
+                              dt_tensor **foresight_p, dt_tensor **foreseen_p)
+{
+    dt_tensor *motion = dt_slice(g, in->past, 0, MOTION);
+    dt_named fed[3] = {
+        {"motion", motion}, {"present", dt_merge(g, dt_slice(g, in->past, PRESENT, 1))}, {"latest", NULL}};
     dt_named guess[] = {{"future", NULL}, {"spread", NULL}};
-    in[2].tensor = embedding != NULL ? dt_gather(g, embedding, node) : NULL;
-    DT_TRY_H(api->model(g, f->world, in, embedding != NULL ? 3 : 2, guess, 2));
+    fed[2].tensor = in->embedding != NULL ? dt_gather(g, in->embedding, in->seq_node) : NULL;
+    DT_TRY(dt_wiring_forward(view, g, f->world, fed, in->embedding != NULL ? 3 : 2, guess, 2));
 
     dt_tensor *along = axis(g, guess[0].tensor, 0), *left = axis(g, guess[0].tensor, 1);
     dt_tensor *deviation = axis(g, guess[1].tensor, 0);
     dt_tensor *speed = dt_slice(g, dt_step(g, motion, -1), MOTION_SPEED, 1); /* [S,1] */
-    dt_tensor *danger =
-        risk != NULL ? dt_sigmoid(g, dt_gather(g, dt_split(g, risk, 0), node)) : dt_affine(g, speed, 0.0, 0.0);
-    dt_tensor *each = of_agents(g, describe(f, g, along, left, deviation, speed, danger));
-    dt_tensor *all[2] = {each, dt_affine(g, difference(f, g, along), 0.02, 0.0)};
-    *foresight_p = api->kept(g, "foresight", dt_concat(g, all, 2));
+    dt_tensor *danger = in->risk != NULL ? dt_sigmoid(g, dt_gather(g, dt_split(g, in->risk, 0), in->seq_node))
+                                         : dt_affine(g, speed, 0.0, 0.0);
+    dt_tensor *each = of_agents(g, describe(f, g, along, left, deviation, speed, danger), in->agent_seq);
+    dt_tensor *all[2] = {each, dt_affine(g, difference(f, g, along, in->agent_seq), 0.02, 0.0)};
+    *foresight_p = kept(g, in, "foresight", dt_concat(g, all, 2));
 
     dt_tensor *trajectory[2] = {along, deviation};
-    dt_tensor *foreseen = dt_slice(g, of_agents(g, dt_concat(g, trajectory, 2)), 2 * f->F, 2 * f->F);
-    *foreseen_p = api->kept(g, "foreseen", foreseen);
-    return api->status(g);
+    dt_tensor *both = of_agents(g, dt_concat(g, trajectory, 2), in->agent_seq);
+    *foreseen_p = kept(g, in, "foreseen", dt_slice(g, both, 2 * f->F, 2 * f->F));
+    return g->api->status(g);
 }

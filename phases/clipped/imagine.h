@@ -19,10 +19,12 @@
  * 1991, Dyna; Janner et al. 2019; value at their end: Feinberg et al. 2018; mirror images: Hammersley & Morton 1956.)
  * Threads: [main].
  */
-#ifndef DTRAIN_PHASES_POLICY_IMAGINE_H
-#define DTRAIN_PHASES_POLICY_IMAGINE_H
+#ifndef DTRAIN_PHASES_CLIPPED_IMAGINE_H
+#define DTRAIN_PHASES_CLIPPED_IMAGINE_H
 
-#include "wiring.h"
+#include "dtrain/helpers.h"
+#include "dtrain/svc/wiring.h"
+#include <stdbool.h>
 
 typedef struct imagine_config {
     double weight, gamma; /* weight 0: off */
@@ -31,10 +33,10 @@ typedef struct imagine_config {
 } imagine_config;
 
 /* Can branches be driven here? Errors: DT_ECONFIG, DT_ESHAPE. */
-dt_status imagine_check(const imagine_config *c, const ppo_wiring *w, const char *phase);
+dt_status imagine_check(const dt_host *h, const imagine_config *c, const dt_wiring *w, const char *phase);
 /* A of above in place of `real` [A], the reward's advantage. Step input advantage_unit: 1 / deviation. Errors: those of
  * the controller; one that reads more than a branch has, obs and ego, was refused when it was wired. */
-dt_status imagine_record(const imagine_config *c, const ppo_wiring *w, dt_graph *g, const ppo_policy *p,
+dt_status imagine_record(const imagine_config *c, const dt_wiring *w, dt_graph *g, const dt_policy_tensors *p,
                          dt_tensor *real, dt_tensor **out_p);
 
 #endif

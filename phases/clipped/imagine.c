@@ -13,19 +13,19 @@ enum { SPEED, GAP, AHEAD, BEHIND_GAP, BEHIND, WANT, WAY, ACCEL, FOLLOW, EGO };
 #define FAR_M 200.0 /* gaps and ways of ego where there is nothing */
 #define SHARP 1e3   /* slope of a step from 0 to 1 */
 
-dt_status imagine_check(const imagine_config *c, const ppo_wiring *w, const char *phase)
+dt_status imagine_check(const dt_host *h, const imagine_config *c, const dt_wiring *w, const char *phase)
 {
     if (c->weight <= 0) {
         return DT_OK;
     }
-    if (!w->has_foresight) {
-        return DT_FAIL_H(w->h, DT_ECONFIG,
+    if (w->F == 0) {
+        return DT_FAIL_H(h, DT_ECONFIG,
                          "%s.imagine_weight = %g: branches are driven by what a world model foresees; set foresight = "
                          "true and models.world",
                          phase, c->weight);
     }
     if (c->is_scaled) {
-        return DT_FAIL_H(w->h, DT_ECONFIG,
+        return DT_FAIL_H(h, DT_ECONFIG,
                          "%s.imagine_weight = %g: branches are driven in metres and seconds; set normalise_obs = false",
                          phase, c->weight);
     }
@@ -33,19 +33,18 @@ dt_status imagine_check(const imagine_config *c, const ppo_wiring *w, const char
     if (strcmp(w->own->name, "ego") != 0 || strcmp(w->own->dims, "A 9") != 0 || e->n_continuous != 1 ||
         e->n_heads != 0) {
         return DT_FAIL_H(
-            w->h, DT_ESHAPE,
+            h, DT_ESHAPE,
             "%s.imagine_weight = %g: branches are known of agents that see \"ego\" [A 9] and choose an "
             "acceleration alone; those of %s see \"%s\" [%s] and have %u continuous and %u discrete actions",
-            phase, c->weight, w->env, w->own->name, w->own->dims, e->n_continuous, e->n_heads);
+            phase, c->weight, w->env_id, w->own->name, w->own->dims, e->n_continuous, e->n_heads);
     }
-    const double steps = e->step_s * 1000 / (double)w->foresight.dt_ms, all = steps * (double)c->steps;
-    if (steps < 1 - 1e-6 || fabs(steps - round(steps)) > 1e-6 || all > (double)w->foresight.F + 1e-6) {
+    const double steps = e->step_s * 1000 / (double)w->dt_ms, all = steps * (double)c->steps;
+    if (steps < 1 - 1e-6 || fabs(steps - round(steps)) > 1e-6 || all > (double)w->F + 1e-6) {
         return DT_FAIL_H(
-            w->h, DT_ECONFIG,
+            h, DT_ECONFIG,
             "%s.imagine_steps = %lld: %lld actions of %g s must end within the horizon of %lld steps of %lld "
             "ms, each a whole number of them",
-            phase, (long long)c->steps, (long long)c->steps, e->step_s, (long long)w->foresight.F,
-            (long long)w->foresight.dt_ms);
+            phase, (long long)c->steps, (long long)c->steps, e->step_s, (long long)w->F, (long long)w->dt_ms);
     }
     return DT_OK;
 }
@@ -75,15 +74,15 @@ static dt_tensor *is_near(dt_graph *g, dt_tensor *way)
 }
 
 /* Where the vehicle ahead is foreseen after `at` steps of the future, 0 now. */
-static dt_tensor *foreseen_at(const ppo_policy *p, dt_graph *g, int64_t at)
+static dt_tensor *foreseen_at(const dt_policy_tensors *p, dt_graph *g, int64_t at)
 {
     return at > 0 ? column(g, p->foreseen, at - 1) : dt_affine(g, column(g, p->foreseen, 0), 0.0, 0.0);
 }
 
 /* Step i of a branch under acceleration a [A,1]. */
-static void drive(const ppo_wiring *w, const ppo_policy *p, dt_graph *g, int64_t i, dt_tensor *a, branch *b)
+static void drive(const dt_wiring *w, const dt_policy_tensors *p, dt_graph *g, int64_t i, dt_tensor *a, branch *b)
 {
-    const double tau = w->spec->step_s, dt_s = (double)w->foresight.dt_ms / 1000;
+    const double tau = w->spec->step_s, dt_s = (double)w->dt_ms / 1000;
     const int64_t n = llround(tau / dt_s), end = (i + 1) * n;
     dt_tensor *v = column(g, b->ego, SPEED), *gap = column(g, b->ego, GAP), *back = column(g, b->ego, BEHIND_GAP);
     dt_tensor *behind = column(g, b->ego, BEHIND), *way = column(g, b->ego, WAY);
@@ -111,7 +110,7 @@ static void drive(const ppo_wiring *w, const ppo_policy *p, dt_graph *g, int64_t
 }
 
 /* What the controller says of a state: name is "value" or "mean". */
-static dt_status ask(const ppo_wiring *w, dt_graph *g, dt_tensor *ego, const char *name, dt_tensor **out_p)
+static dt_status ask(const dt_wiring *w, dt_graph *g, dt_tensor *ego, const char *name, dt_tensor **out_p)
 {
     const dt_named in[] = {{"obs", ego}, {"ego", ego}};
     dt_named out = {name, NULL};
@@ -121,8 +120,8 @@ static dt_status ask(const ppo_wiring *w, dt_graph *g, dt_tensor *ego, const cha
 }
 
 /* Q of a first action [A,1], [A,1]. */
-static dt_status value_of(const imagine_config *c, const ppo_wiring *w, const ppo_policy *p, dt_graph *g, dt_tensor *a,
-                          dt_tensor **out_p)
+static dt_status value_of(const imagine_config *c, const dt_wiring *w, const dt_policy_tensors *p, dt_graph *g,
+                          dt_tensor *a, dt_tensor **out_p)
 {
     dt_tensor *ego = g->api->input(g, w->own->name), *value = NULL;
     branch b = {.ego = ego, .alive = dt_affine(g, column(g, ego, SPEED), 0.0, 1.0)};
@@ -137,7 +136,7 @@ static dt_status value_of(const imagine_config *c, const ppo_wiring *w, const pp
     return DT_OK;
 }
 
-dt_status imagine_record(const imagine_config *c, const ppo_wiring *w, dt_graph *g, const ppo_policy *p,
+dt_status imagine_record(const imagine_config *c, const dt_wiring *w, dt_graph *g, const dt_policy_tensors *p,
                          dt_tensor *real, dt_tensor **out_p)
 {
     dt_tensor *drawn = g->api->input(g, "action_f"), *here = NULL, *there = NULL;

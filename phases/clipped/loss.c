@@ -6,6 +6,8 @@
 
 #include "dtrain/svc/graph.h"
 
+enum { TEXT = 64 };
+
 /* Of ratios that are not clipped: those below 1e-6 are 0 to a mean of f32. */
 #define NO_CLIP_LOW  0.999999
 #define NO_CLIP_HIGH 1e30
@@ -15,32 +17,8 @@ static void add(dt_graph *g, dt_tensor **sum, dt_tensor *x)
     *sum = *sum == NULL ? x : dt_add(g, *sum, x);
 }
 
-/* log p(a|s) of the drawn action and the entropy of p(.|s), sums over its independent parts, [A] each. */
-static void record_action(const ppo_wiring *w, dt_graph *g, const ppo_policy *p, dt_tensor **log_prob,
-                          dt_tensor **entropy)
-{
-    const dt_graph_api *api = g->api;
-    *log_prob = *entropy = NULL;
-    int64_t at = 0;
-    for (uint32_t i = 0; i < w->spec->n_heads; i++) {
-        const int64_t n = w->spec->choices[i];
-        const bool is_only = w->spec->n_heads == 1;
-        dt_tensor *logits = is_only ? p->logits : dt_slice(g, p->logits, at, n);
-        dt_tensor *mask = is_only ? api->input(g, "mask") : dt_slice(g, api->input(g, "mask"), at, n);
-        dt_tensor *h = NULL;
-        add(g, log_prob, dt_categorical(g, logits, api->input(g, "action_i"), i, mask, &h));
-        add(g, entropy, h);
-        at += n;
-    }
-    if (w->spec->n_continuous > 0) {
-        dt_tensor *h = NULL;
-        add(g, log_prob, dt_gaussian(g, p->mean, p->log_std, api->input(g, "action_f"), &h));
-        add(g, entropy, h);
-    }
-}
-
 /* What the policy is to follow, [A]: the reward's advantage, or a weighted sum of it and those of the costs. */
-static dt_status record_advantage(const ppo_wiring *w, const ppo_loss_config *c, dt_graph *g, const ppo_policy *p,
+static dt_status record_advantage(dt_wiring *w, const ppo_loss_config *c, dt_graph *g, const dt_policy_tensors *p,
                                   dt_tensor **out_p)
 {
     const dt_graph_api *api = g->api;
@@ -67,19 +45,19 @@ static dt_status record_value(const ppo_loss_config *c, dt_graph *g, const char 
                               dt_tensor *value, double weight)
 {
     const dt_graph_api *api = g->api;
-    char target[PPO_TEXT], before[PPO_TEXT];
-    snprintf(target, PPO_TEXT, "%starget", field);
-    snprintf(before, PPO_TEXT, "%svalue", field);
+    char target[TEXT], before[TEXT];
+    snprintf(target, TEXT, "%starget", field);
+    snprintf(before, TEXT, "%svalue", field);
     dt_tensor *old = c->value_clip_mode == DT_VALUE_CLIP_STEP ? api->input(g, before) : NULL;
     dt_tensor *row = dt_value_loss(g, value, api->input(g, target), old, c->value_clip_mode, c->value_clip);
     return api->loss(g, name, dt_sum(g, row), weight, "A");
 }
 
-dt_status ppo_record_losses(const ppo_wiring *w, const ppo_loss_config *c, dt_graph *g, const ppo_policy *p)
+dt_status ppo_record_losses(dt_wiring *w, const ppo_loss_config *c, dt_graph *g, const dt_policy_tensors *p)
 {
     const dt_graph_api *api = g->api;
     dt_tensor *log_prob = NULL, *entropy = NULL, *kl = NULL, *clipped = NULL;
-    record_action(w, g, p, &log_prob, &entropy);
+    DT_TRY_H(w->api->drawn(w, g, p, &log_prob, &entropy));
     const double low = c->is_apart ? NO_CLIP_LOW : c->clip, high = c->is_apart ? NO_CLIP_HIGH : c->clip;
     dt_tensor *advantage = NULL;
     DT_TRY_H(record_advantage(w, c, g, p, &advantage));

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Service "dtrain.wiring/1", since 1.2: what a phase trains as a policy, wired as the configuration says: the
+ * environment under env.id, and the models of the roles perception (optional), world (where foresight is on),
+ * controller and shield (optional). It knows ports and names; what is learnt from them is the phase's loss.
+ *
+ *   observations -> perception -> embedding [N,H], risk [N]      where models.perception is set
+ *   embedding, risk, past -> world -> foresight, foreseen        where foresight is on
+ *   observations, embedding, risk, foresight -> controller -> policy         ports: dtrain/shapes.h
+ *   observations, foreseen -> shield -> low, high, allow         where models.shield is set: outputs for the host alone
+ *
+ * A phase needs no more than
+ *
+ *   create    wiring->create(h, &desc, &w);
+ *   start     models of dt_train_desc: w->api->models(w, model, DT_WIRING_MAX_MODELS)
+ *   record    w->api->record(w, g, NULL, &p); w->api->drawn(w, g, &p, &log_prob, &entropy); and its losses
+ *
+ * and learns from whatever data has the fields of a rollout (svc/rollout.h). Phases that collect and learn in turn have
+ * svc/rounds.h on top. A critic, or another network of the phase's own, is a role that bind adds; it is fed by
+ * record_model. Threads: [main].
+ */
+#ifndef DTRAIN_SVC_WIRING_H
+#define DTRAIN_SVC_WIRING_H
+
+#include "dtrain/plugin.h"
+#include "dtrain/svc/bind.h"
+#include "dtrain/svc/graph.h"
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define DT_SVC_WIRING "dtrain.wiring/1"
+
+typedef struct dt_wiring dt_wiring;
+
+enum { DT_WIRING_MAX_MODELS = 8 };
+
+/* ---- options ----------------------------------------------------------------------------------------------------- */
+
+/* What users say of it, in the section of the phase: a member of its configuration, and DT_WIRING_OPTIONS in its
+ * option table. */
+typedef struct dt_wiring_config {
+    double history_s, horizon_s, rate_hz; /* of foresight: past and future of the world model, steps a second */
+    int64_t window;                       /* observations that a controller with memory sees; 0 or 1: no memory */
+    uint8_t foresight;                    /* 1: it is on */
+    uint8_t keep_foresight;               /* 1: a rollout keeps what frozen models foresee; the same bits for less */
+    uint8_t reserved[6];
+} dt_wiring_config;
+
+/* A row of an option table for member FIELD of the PART_T that is member PART of configuration T; the key is FIELD. */
+/* clang-format off */
+#define DT_OPTION_OF(T, PART, PART_T, FIELD, type, dfl, unit, min, max, choices, help)                                 \
+    {                                                                                                                  \
+        #FIELD, dfl, unit, help, choices, min, max, type, 0,                                                           \
+            (uint32_t)(offsetof(T, PART) + offsetof(PART_T, FIELD)), (uint32_t)sizeof(((PART_T *)0)->FIELD)            \
+    }
+/* Rows for a configuration T with a member PART of type dt_wiring_config. */
+#define DT_WIRING_OPTIONS(T, PART)                                                                                     \
+    DT_OPTION_OF(T, PART, dt_wiring_config, window, DT_OPT_I64, "1", "steps", 1, 1024, NULL,                           \
+        "observations a controller with memory sees, this one included"),                                              \
+    DT_OPTION_OF(T, PART, dt_wiring_config, foresight, DT_OPT_BOOL, "false", NULL, 0, 0, NULL,                         \
+        "what models.world predicts of vehicles is shown to controller and shield"),                                   \
+    DT_OPTION_OF(T, PART, dt_wiring_config, keep_foresight, DT_OPT_BOOL, "true", NULL, 0, 0, NULL,                     \
+        "predictions of frozen models are kept with the samples; false: computed again in every pass, the same bits"), \
+    DT_OPTION_OF(T, PART, dt_wiring_config, history_s, DT_OPT_F64, "3", "s", 0, 60, NULL,                              \
+        "foresight: past that the world model sees, as in phase 1"),                                                   \
+    DT_OPTION_OF(T, PART, dt_wiring_config, horizon_s, DT_OPT_F64, "5", "s", 0, 60, NULL,                              \
+        "foresight: how far it looks, as in phase 1"),                                                                 \
+    DT_OPTION_OF(T, PART, dt_wiring_config, rate_hz, DT_OPT_F64, "5", "1/s", 0.1, 100, NULL,                           \
+        "foresight: steps of both, as in phase 1")
+/* clang-format on */
+
+/* ---- wiring ------------------------------------------------------------------------------------------------------ */
+
+enum {
+    /* The controller is asked for no value: neither value nor cost_value is needed or recorded. For phases whose critic
+     * is a role of its own. */
+    DT_WIRING_NO_VALUE = 1u,
+    /* The controller is offered obs, under both of its names, and nothing else: what an imagined state has. */
+    DT_WIRING_OBS_ALONE = 2u
+};
+
+typedef struct dt_wiring_desc {
+    uint32_t struct_size, config_size; /* sizeof(dt_wiring_desc), sizeof(dt_wiring_config) */
+    const char *phase;                 /* its id, for messages */
+    const dt_wiring_config *config;    /* copied; NULL: no foresight, no memory */
+    const dt_setting *settings;        /* [n_settings] options of the environment that the phase sets */
+    uint32_t n_settings, flags;        /* DT_WIRING_* */
+} dt_wiring_desc;
+/* The usual one: const dt_wiring_desc d = DT_WIRING_DESC("mine", &c->wiring); */
+#define DT_WIRING_DESC(PHASE, CONFIG)                                                                                  \
+    {                                                                                                                  \
+        (uint32_t)sizeof(dt_wiring_desc), (uint32_t)sizeof(dt_wiring_config), PHASE, CONFIG, NULL, 0, 0                \
+    }
+
+/* What the models say, as handles in one graph; NULL where there is no such thing. A: rows of agents. */
+typedef struct dt_policy_tensors {
+    uint32_t struct_size, reserved;
+    dt_tensor *logits;               /* [A,choices] of all discrete actions one after another */
+    dt_tensor *mean, *log_std;       /* [A,continuous] */
+    dt_tensor *value;                /* [A] */
+    dt_tensor *cost_value;           /* [A,costs] */
+    dt_tensor *embedding, *risk;     /* [N,H], [N] of perception */
+    dt_tensor *foresight, *foreseen; /* [A,Z], [A,2F] of the world model, as controllers and shields get them */
+} dt_policy_tensors;
+
+/* Of what, and how; NULL in place of it: of all that rows observe, by the models themselves. */
+typedef struct dt_wiring_view {
+    uint32_t struct_size;
+    uint32_t has_all;   /* 1: every observation, ragged ones too; 0: f32 rows of agents, as transitions have them */
+    const char *prefix; /* of the fields' names, "next_": of the rows after them; "": of the rows themselves */
+    /* [main] how a bound model is recorded, as dt_graph_api.model does it; NULL: so. For target networks, whose
+     * parameters are a copy. Outlives record alone. */
+    dt_status (*model)(void *user, dt_graph *g, dt_model *m, const dt_named *in, uint32_t n_in, dt_named *out,
+                       uint32_t n_out);
+    void *user;
+} dt_wiring_view;
+
+typedef struct dt_wiring_api {
+    uint32_t struct_size, reserved;
+    /* In create. Binds the environment, then perception, world, controller and shield. The host frees it with the
+     * phase; one per phase. Errors: those of bind; DT_ECONFIG (foresight's steps are no whole numbers), DT_ESHAPE (the
+     * environment shows its agents no row of their own, or no past; the shield bounds none of its actions). */
+    dt_status (*create)(const dt_host *h, const dt_wiring_desc *d, dt_wiring **out_p);
+    /* In create. One more role of the same environment. want: as for bind->model; offers and dims of want come on top
+     * of what controllers are offered: dims D, W, choices, continuous, K and columns of every observation, ports of
+     * shapes.h. *out_p: NULL where want says DT_WANT_OPTIONAL and the configuration names none. */
+    dt_status (*bind)(dt_wiring *w, const dt_model_want *want, dt_model **out_p);
+    /* In create. Counts a model that the phase bound by itself among models; in the role world, where there is none,
+     * also as w->world. DT_EINVAL where it is among them, or there is no room. */
+    dt_status (*adopt)(dt_wiring *w, dt_model *m);
+    /* All of them, for dt_train_desc: perception, world, controller, shield, then others as they were bound. Hands back
+     * their number; out [capacity] gets as many as it has room for. */
+    uint32_t (*models)(const dt_wiring *w, dt_model **out, uint32_t capacity);
+    /* In record of dt_train_desc. Records all of them, with the outputs that the host acts by; with a view whose prefix
+     * is not "" perception, world and controller alone, and no outputs: what the policy makes of other rows. out:
+     * struct_size set by the caller. Errors: those of the models; DT_EINVAL (history or kept rows under a prefix). */
+    dt_status (*record)(dt_wiring *w, dt_graph *g, const dt_wiring_view *view, dt_policy_tensors *out);
+    /* Records any bound model of what rows observe, and of more: a critic of observations and action. Inputs that the
+     * model does not have are passed over. out [n_out] by name, as for dt_graph_api.model. */
+    dt_status (*record_model)(dt_wiring *w, dt_graph *g, const dt_wiring_view *view, dt_model *m, const dt_named *more,
+                              uint32_t n_more, dt_named *out, uint32_t n_out);
+    /* log p(a|s) of the drawn action (fields action_i, mask, action_f) and the entropy of p(.|s), [A] each: sums over
+     * its independent parts. Errors: those of the graph. */
+    dt_status (*drawn)(const dt_wiring *w, dt_graph *g, const dt_policy_tensors *p, dt_tensor **log_prob_p,
+                       dt_tensor **entropy_p);
+} dt_wiring_api;
+
+struct dt_wiring { /* the host's wiring begins with this; to be read */
+    const dt_wiring_api *api;
+    uint32_t struct_size;
+    uint32_t n_choices; /* of all discrete actions together */
+    dt_env *env;
+    const char *env_id;
+    const dt_env_spec *spec;
+    const dt_port *own; /* each agent's observation of itself: port "obs", else the first of dims "A D" */
+    dt_model *perception, *world, *controller, *shield; /* NULL where the configuration names none */
+    int64_t window;                                     /* at least 1 */
+    int64_t F, dt_ms;                                   /* with foresight: its steps and the time between two, else 0 */
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif

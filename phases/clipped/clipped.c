@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Coefficients of the clipped objective; see clipped.h.
+ */
+#include "clipped.h"
+
+#include <math.h>
+#include <string.h>
+
+const char *const clipped_modes[] = {"none", "step", "error", NULL};
+
+/* ---- life -------------------------------------------------------------------------------------------------------- */
+
+dt_status clipped_create(clipped *k, const dt_host *h, const char *phase, const clipped_config *c,
+                         const dt_wiring_config *wiring, const dt_rounds_config *rounds)
+{
+    const dt_wiring_api *api = NULL;
+    const imagine_config imagine = {.weight = c->imagine_weight,
+                                    .gamma = rounds->gamma,
+                                    .steps = c->imagine_steps,
+                                    .is_scaled = rounds->normalise_obs};
+    const dt_wiring_desc d = {.struct_size = sizeof(d),
+                              .config_size = sizeof(*wiring),
+                              .phase = phase,
+                              .config = wiring,
+                              .flags = c->imagine_weight > 0 ? DT_WIRING_OBS_ALONE : 0};
+    k->h = h;
+    k->phase = phase;
+    k->config = *c;
+    k->kl_coef = c->kl_target > 0 ? c->kl_coef : 0;
+    k->is_normalised = rounds->normalise_advantage != 0;
+    k->loss = (ppo_loss_config){.clip = c->clip,
+                                .value_clip = c->value_clip,
+                                .value_coef = c->value_coef,
+                                .cost_value_coef = c->cost_value_coef,
+                                .value_clip_mode = c->value_clip_mode,
+                                .has_entropy = c->entropy_coef > 0 || c->entropy_coef_end > 0,
+                                .has_kl = c->kl_target > 0,
+                                .imagine = imagine};
+    DT_SERVICE_H(h, k->metrics, DT_SVC_METRICS, phase);
+    DT_SERVICE_H(h, api, DT_SVC_WIRING, phase);
+    DT_TRY_H(api->create(h, &d, &k->wiring));
+    return imagine_check(h, &imagine, k->wiring, phase);
+}
+
+/* ---- rounds ------------------------------------------------------------------------------------------------------ */
+
+/* What one unit of the advantages learnt from is worth in units of the values. */
+static dt_status set_unit(clipped *k, double deviation)
+{
+    const bool is_one = !k->is_normalised || !(deviation > 0);
+    const float unit = is_one ? 1 : (float)(1 / deviation);
+    return k->loss.imagine.weight > 0 ? k->rounds->train->set(k->rounds->trainer, "advantage_unit", &unit, 1) : DT_OK;
+}
+
+dt_status clipped_record(void *self, dt_graph *g, const dt_policy_tensors *p)
+{
+    const clipped *k = self;
+    return ppo_record_losses(k->wiring, &k->loss, g, p);
+}
+
+dt_status clipped_begin(void *self, uint64_t round)
+{
+    clipped *k = self;
+    const clipped_config *c = &k->config;
+    const uint64_t n = k->rounds->n_rounds;
+    const double x = n > 1 ? (double)round / (double)(n - 1) : 0;
+    if (k->loss.has_entropy) {
+        const float entropy = (float)(c->entropy_coef + (c->entropy_coef_end - c->entropy_coef) * x);
+        DT_TRY_H(k->rounds->train->set(k->rounds->trainer, "entropy_coef", &entropy, 1));
+    }
+    if (k->loss.has_kl) {
+        const float kl = (float)k->kl_coef;
+        DT_TRY_H(k->rounds->train->set(k->rounds->trainer, "kl_coef", &kl, 1));
+    }
+    return set_unit(k, 1); /* evaluation alone wants it too; a round sets its own */
+}
+
+dt_status clipped_collected(void *self, uint64_t round, const dt_rollout_report *r)
+{
+    (void)round;
+    return set_unit(self, r->advantage_std);
+}
+
+static double loss_of(const dt_pass_report *r, const char *name)
+{
+    for (uint32_t i = 0; i < r->n_losses; i++) {
+        if (strcmp(r->loss_name[i], name) == 0) {
+            return r->loss_value[i];
+        }
+    }
+    return 0;
+}
+
+dt_status clipped_after_pass(void *self, const dt_pass_report *r)
+{
+    clipped *k = self;
+    const clipped_config *c = &k->config;
+    const double kl = loss_of(r, "approx_kl");
+    const bool is_last = r->pass + 1 == r->passes, is_far = c->target_kl > 0 && kl > 1.5 * c->target_kl;
+    if (c->kl_target > 0 && (is_last || is_far)) { /* section 4 of the paper */
+        k->kl_coef *= kl > 1.5 * c->kl_target ? 2.0 : kl < c->kl_target / 1.5 ? 0.5 : 1.0;
+        k->kl_coef = fmin(fmax(k->kl_coef, 1e-6), 1e6);
+    }
+    return is_far ? DT_DONE : DT_OK;
+}
+
+/* ---- state ------------------------------------------------------------------------------------------------------- */
+
+dt_status clipped_save(void *self, dt_writer *w)
+{
+    const clipped *k = self;
+    return w->write(w, &k->kl_coef, sizeof(k->kl_coef));
+}
+
+dt_status clipped_load(void *self, dt_reader *r, uint32_t version)
+{
+    clipped *k = self;
+    (void)version; /* it is the phase's, and this part has not changed */
+    return r->read(r, &k->kl_coef, sizeof(k->kl_coef));
+}
