@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 core_libdtcore_la_SOURCES += \
 	core/experience/act.c \
+	core/experience/annotate.c \
 	core/experience/evaluate.c \
 	core/experience/evaluation.c core/experience/evaluation.h \
 	core/experience/frames.c core/experience/frames.h \

@@ -61,18 +61,21 @@ static dt_status check_desc(const dt_rollout *r)
         return DT_FAIL(DT_EPLUGIN, "a rollout is asked to keep %u values; at most %d are possible", d->n_kept,
                        DT_ROLLOUT_MAX_KEPT);
     }
+    if (d->n_annotations > DT_ROLLOUT_MAX_ANNOTATIONS) {
+        return DT_FAIL(DT_EPLUGIN, "a rollout is asked for %u annotations; at most %d are possible", d->n_annotations,
+                       DT_ROLLOUT_MAX_ANNOTATIONS);
+    }
     return DT_OK;
 }
 
-static void copy_kept(dt_rollout *r, const dt_port *kept)
+static void copy_ports(const dt_port *from, uint32_t n, dt_kept_text *text, dt_port *to)
 {
-    for (uint32_t k = 0; k < r->d.n_kept; k++) {
-        dt_kept_text *t = &r->kept_text[k];
-        snprintf(t->name, sizeof(t->name), "%s", kept[k].name);
-        snprintf(t->dims, sizeof(t->dims), "%s", kept[k].dims);
-        r->kept[k] = (dt_port){t->name, t->dims, kept[k].dtype, 0};
+    for (uint32_t k = 0; k < n; k++) {
+        dt_kept_text *t = &text[k];
+        snprintf(t->name, sizeof(t->name), "%s", from[k].name);
+        snprintf(t->dims, sizeof(t->dims), "%s", from[k].dims);
+        to[k] = (dt_port){t->name, t->dims, from[k].dtype, 0};
     }
-    r->d.kept = r->kept;
 }
 
 /* The buffer as the trainer sees it. */
@@ -116,7 +119,9 @@ static dt_status build(dt_rollout *r)
                          .transitions = r->d.transitions,
                          .gamma = r->d.gamma,
                          .n_kept = r->d.n_kept,
-                         .kept = r->kept};
+                         .kept = r->kept,
+                         .n_annotations = r->d.n_annotations,
+                         .annotation = r->annotation};
     DT_TRY(dt_buffer_init(&r->buffer, &bd));
     DT_TRY(r->d.has_ahead ? dt_buffer_init(&r->next, &bd) : DT_OK);
     r->all = &r->buffer;
@@ -130,7 +135,7 @@ static dt_status build(dt_rollout *r)
     DT_TRY(open_data(r));
     const size_t places = (size_t)r->instances * l->spec.n_agents;
     r->self = dt_alloc_n(r->last - r->first, sizeof(*r->self));
-    r->carry = dt_alloc_n(places, sizeof(*r->carry));
+    r->carry = dt_alloc_n(places, 2 * sizeof(*r->carry));
     r->ret = dt_alloc_n(places, sizeof(*r->ret));
     r->log = dt_alloc_n(r->instances, sizeof(*r->log));
     r->action_bytes = l->spec.n_agents * (l->spec.n_heads * sizeof(int32_t) + l->spec.n_continuous * sizeof(float));
@@ -225,7 +230,10 @@ dt_status dt_rollout_create(const dt_host *h, dt_env *env, const dt_rollout_desc
     }
     r->evaluation_steps = (uint32_t)evaluation.max_steps;
     if (st == DT_OK) {
-        copy_kept(r, d->kept);
+        copy_ports(r->d.kept, r->d.n_kept, r->kept_text, r->kept);
+        copy_ports(r->d.annotation, r->d.n_annotations, r->annotation_text, r->annotation);
+        r->d.kept = r->kept;
+        r->d.annotation = r->annotation;
         st = share(r);
     }
     if (st == DT_OK) {
@@ -448,6 +456,7 @@ static dt_status collect(dt_rollout *r, dt_train *t, dt_rollout_report *out)
         normalise_rewards(r);
     }
     estimate(r);
+    dt_rollout_clear_annotations(r);
     summarise(r, out);
     for (uint32_t i = 0; i < r->n_tracks; i++) { /* side by side */
         out->policy_s += r->track[i].collector.policy_s / r->n_tracks;

@@ -82,6 +82,8 @@ struct dt_rollout {
     dt_rollout_desc d;
     dt_port kept[DT_ROLLOUT_MAX_KEPT]; /* d.kept, copied */
     dt_kept_text kept_text[DT_ROLLOUT_MAX_KEPT];
+    dt_port annotation[DT_ROLLOUT_MAX_ANNOTATIONS]; /* d.annotation, copied */
+    dt_kept_text annotation_text[DT_ROLLOUT_MAX_ANNOTATIONS];
     const char *keep[DT_ROLLOUT_MAX_KEPT + 1]; /* of these what learning reads, ends with NULL */
     dt_data data;
     dt_buffer buffer; /* of this rank's instances */
@@ -109,7 +111,7 @@ struct dt_rollout {
     uint32_t side;                  /* which of the two was held last */
     dt_moments returns;             /* of discounted returns */
     double *ret;                    /* [instances, places] running discounted return */
-    double *carry;
+    double *carry;                  /* [2, instances, places] scratch */
     double deviation[1 + DT_ENV_MAX_COSTS]; /* of the last round's advantages, before they were normalised */
     uint64_t collects;
     uint64_t env_steps;  /* of all collects together; DT_ENV_STEPS_UNKNOWN */
@@ -147,6 +149,11 @@ dt_status dt_rollout_ahead_wait(dt_rollout *r) DT_NODISCARD;
 void dt_rollout_ahead_take(dt_rollout *r);
 void dt_rollout_ahead_drop(dt_rollout *r); /* no thread goes on after this */
 void dt_rollout_ahead_fini(dt_rollout *r);
+/* annotate.c */
+dt_status dt_rollout_annotate(dt_rollout *r, const char *name, const float *rows, uint64_t n_rows);
+dt_status dt_rollout_returns(dt_rollout *r, const float *value, const float *next_value, double gamma, double lambda,
+                             float *out, uint64_t n_rows);
+void dt_rollout_clear_annotations(dt_rollout *r); /* a new round has none */
 /* evaluate.c */
 dt_status dt_rollout_evaluate(dt_rollout *r, dt_train *t, const uint64_t *seed, uint32_t n_seeds, uint32_t episodes,
                               uint8_t greedy, dt_rollout_report *out);

@@ -45,7 +45,9 @@ static const dt_rollout_api service = {.struct_size = sizeof(dt_rollout_api),
                                        .collect = dt_rollout_collect,
                                        .evaluate = dt_rollout_evaluate,
                                        .report = rollout_report,
-                                       .ahead = dt_rollout_ahead_begin};
+                                       .ahead = dt_rollout_ahead_begin,
+                                       .annotate = dt_rollout_annotate,
+                                       .returns = dt_rollout_returns};
 
 const dt_stage_rollouts dt_experience = {.service = &service,
                                          .beside = dt_rollout_ahead_beside,

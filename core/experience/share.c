@@ -214,7 +214,9 @@ static dt_status make_room(dt_rollout *r, uint64_t n, uint64_t sent)
                                .transitions = d->transitions,
                                .gamma = d->gamma,
                                .n_kept = d->n_kept,
-                               .kept = d->kept};
+                               .kept = d->kept,
+                               .n_annotations = d->n_annotations,
+                               .annotation = d->annotation};
     x->room = x->sent = 0;
     dt_buffer_fini(&r->batch);
     DT_TRY(make_lists(r));

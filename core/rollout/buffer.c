@@ -104,17 +104,33 @@ static dt_status add_more(dt_buffer *b)
     return add_field(b, FIELD_WEIGHT, 0, DT_F32, "weight", "A");
 }
 
+/* Columns of a port that is to be "A D" f32. */
+static dt_status count_columns(const dt_port *p, const char *what, uint32_t most, size_t *columns_p)
+{
+    int64_t columns = 0;
+    if (p->dtype != DT_F32 || strncmp(p->dims, "A ", 2) != 0 || !dt_parse_i64(p->dims + 2, &columns) || columns < 1) {
+        return DT_FAIL(DT_EPLUGIN, "a rollout %s at most %u values of rows, [A D] f32; %s [%s] is not one", what, most,
+                       p->name, p->dims);
+    }
+    *columns_p = (size_t)columns;
+    return DT_OK;
+}
+
+static dt_status add_annotations(dt_buffer *b)
+{
+    for (uint32_t k = 0; k < b->d.n_annotations; k++) {
+        const dt_port *p = &b->d.annotation[k];
+        DT_TRY(count_columns(p, "annotates", DT_ROLLOUT_MAX_ANNOTATIONS, &b->annotation_columns[k]));
+        DT_TRY(add_field(b, FIELD_ANNOTATION, k, DT_F32, p->name, p->dims));
+    }
+    return DT_OK;
+}
+
 static dt_status add_kept(dt_buffer *b)
 {
     for (uint32_t k = 0; k < b->d.n_kept; k++) {
         const dt_port *p = &b->d.kept[k];
-        int64_t columns = 0;
-        if (k == DT_ROLLOUT_MAX_KEPT || p->dtype != DT_F32 || strncmp(p->dims, "A ", 2) != 0 ||
-            !dt_parse_i64(p->dims + 2, &columns) || columns < 1) {
-            return DT_FAIL(DT_EPLUGIN, "a rollout keeps at most %d values of rows, [A D] f32; %s [%s] is not one",
-                           DT_ROLLOUT_MAX_KEPT, p->name, p->dims);
-        }
-        b->kept_columns[k] = (size_t)columns;
+        DT_TRY(count_columns(p, "keeps", DT_ROLLOUT_MAX_KEPT, &b->kept_columns[k]));
         DT_TRY(add_field(b, FIELD_KEPT, k, DT_F32, p->name, p->dims));
     }
     return DT_OK;
@@ -142,7 +158,8 @@ static dt_status add_fields(dt_buffer *b)
     DT_TRY(add_field(b, FIELD_ROW_KEY, 0, DT_I64, "row_key", "A"));
     DT_TRY(b->d.transitions > 0 ? add_next(b) : DT_OK);
     DT_TRY(b->d.transitions > 1 ? add_more(b) : DT_OK);
-    return add_kept(b); /* last: an evaluation's buffer has all but these */
+    DT_TRY(add_annotations(b));
+    return add_kept(b); /* last, with what is annotated: an evaluation's buffer has all but these */
 }
 
 /* n items. Called twice: without memory it counts; what no memory can hold stays SIZE_MAX. */
@@ -188,6 +205,9 @@ static void lay_out(dt_buffer *b)
         *per_cost[i] = (void *)take(b, n, s->n_costs * sizeof(float));
     }
     b->cost_in = b->d.transitions > 0 ? (void *)take(b, n, s->n_costs * sizeof(float)) : NULL;
+    for (uint32_t k = 0; k < b->d.n_annotations; k++) {
+        b->annotation[k] = (void *)take(b, n, b->annotation_columns[k] * sizeof(float));
+    }
     b->episode_items = 2 + s->n_costs + s->n_metrics;
     b->episode = (void *)take(b, slots, b->episode_items * sizeof(double));
 }
@@ -394,6 +414,9 @@ uint32_t dt_buffer_made(const dt_buffer *b, dt_buffer_array *out)
         if (b->cost_in != NULL) {
             out[n++] = (dt_buffer_array){b->cost_in + k * b->n_places, f};
         }
+    }
+    for (uint32_t k = 0; k < b->d.n_annotations; k++) {
+        out[n++] = (dt_buffer_array){b->annotation[k], f * b->annotation_columns[k]};
     }
     return n;
 }

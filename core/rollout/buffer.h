@@ -33,6 +33,8 @@ typedef struct dt_buffer_desc {
     double gamma;                             /* of the field discount */
     uint32_t n_kept;
     const dt_port *kept; /* fields of what acting computed, the last ones: svc/rollout.h; outlives the buffer */
+    uint32_t n_annotations;
+    const dt_port *annotation; /* fields that the phase makes itself; outlives the buffer */
 } dt_buffer_desc;
 
 typedef struct dt_buffer_scale { /* of a plain port: (x - mean) * scale, within +- clip; NULL: as they are */
@@ -84,6 +86,8 @@ typedef struct dt_buffer {
     const char *symbol[1 + DT_ENV_MAX_SYMBOLS];
     void *map;
     size_t map_bytes;
+    float *annotation[DT_ROLLOUT_MAX_ANNOTATIONS]; /* [places, columns] */
+    size_t annotation_columns[DT_ROLLOUT_MAX_ANNOTATIONS];
     float *kept[DT_ROLLOUT_MAX_KEPT]; /* [places, columns]; NULL until dt_buffer_keep */
     size_t kept_columns[DT_ROLLOUT_MAX_KEPT];
     void *arena[DT_ENV_MAX_OBS];
@@ -92,8 +96,8 @@ typedef struct dt_buffer {
 /* What the shield did; the round ended behind this step, which ended nothing. */
 enum { DT_REPORT_CHANGED = 1u, DT_REPORT_INFEASIBLE = 2u, DT_REPORT_OPEN = 4u };
 
-/* Errors: DT_ENOMEM, DT_EPLUGIN (more fields than a data set may have, two of one name, kept ports that are not "A D"
- * f32). */
+/* Errors: DT_ENOMEM, DT_EPLUGIN (more fields than a data set may have, two of one name, kept or annotated ports that
+ * are not "A D" f32). */
 dt_status dt_buffer_init(dt_buffer *b, const dt_buffer_desc *d) DT_NODISCARD;
 /* Room for desc.kept[k]; until then its rows read as zeros. Errors: DT_ENOMEM. */
 dt_status dt_buffer_keep(dt_buffer *b, uint32_t k) DT_NODISCARD;
@@ -122,8 +126,8 @@ extern const dt_data_ops dt_buffer_data; /* self is the buffer */
 /* What acting leaves of a slot, without what is wide. */
 enum { DT_BUFFER_MAX_ARRAYS = 16 + 2 * DT_ENV_MAX_COSTS };
 uint32_t dt_buffer_arrays(const dt_buffer *b, dt_buffer_array *out);
-/* What is made of it afterwards: advantages, targets, steps to a cost. */
-enum { DT_BUFFER_MAX_MADE = 2 + 3 * DT_ENV_MAX_COSTS };
+/* What is made of it afterwards: advantages, targets, steps to a cost, annotations. */
+enum { DT_BUFFER_MAX_MADE = 2 + 3 * DT_ENV_MAX_COSTS + DT_ROLLOUT_MAX_ANNOTATIONS };
 uint32_t dt_buffer_made(const dt_buffer *b, dt_buffer_array *out);
 /* What is wide of a slot: a row per place, or packed ones. */
 typedef struct dt_buffer_wide {

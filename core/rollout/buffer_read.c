@@ -516,6 +516,9 @@ static void read_field(const reader *r, const dt_buffer_field *f, void *out)
     case FIELD_WEIGHT:
         read_weight(r, out);
         break;
+    case FIELD_ANNOTATION:
+        read_places(r, b->annotation[f->port], b->annotation_columns[f->port] * sizeof(float), out);
+        break;
     case FIELD_KEPT:
         read_kept(r, f->port, out);
         break;

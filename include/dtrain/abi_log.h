@@ -17,7 +17,8 @@
  * 1.2  2026-11  DT_OPT_CODE. dt_store_view: accel_centred. rollout: of what a shield forbids the least harm is left.
  *               Extension dtrain.program/1. DT_OPT_TRAINING. rollout: ahead. graph: ops stop, fill, noise, reduce,
  *               transpose, matmul, pick, unfold; sqrt, div; derivatives of min and max. dt_env_io: episode.
- *               rollout: transitions = 2, squash. Services dtrain.wiring/1, dtrain.rounds/1.
+ *               rollout: transitions = 2, squash, annotations, returns. Services dtrain.wiring/1,
+ *               dtrain.rounds/1.
  */
 #ifndef DTRAIN_ABI_LOG_H
 #define DTRAIN_ABI_LOG_H

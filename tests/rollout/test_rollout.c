@@ -441,10 +441,16 @@ static void test_resume(void **state)
     static const char *const torque[] = {"env.id=torque",           "tiny.steps=9",
                                          "tiny.normalise_obs=true", "tiny.normalise_reward=true",
                                          "tiny.shield=true",        NULL};
+    static const char *const relay[] = {"env.id=relay", "tiny.steps=9", "tiny.transitions=2", "tiny.annotation=A 2",
+                                        NULL};
+    static const char *const squashed[] = {"env.id=torque", "tiny.steps=9", "tiny.transitions=2", "tiny.squash=true",
+                                           NULL};
     resumed_equals_uninterrupted(counter);
     resumed_equals_uninterrupted(history);
     resumed_equals_uninterrupted(crowd);
     resumed_equals_uninterrupted(torque);
+    resumed_equals_uninterrupted(relay);
+    resumed_equals_uninterrupted(squashed);
 }
 
 /* A row of an output does not depend on how many rows run beside it: what makes all of the above true. */

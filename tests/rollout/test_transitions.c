@@ -270,6 +270,138 @@ static void test_squash(void **state)
     world_close(&w);
 }
 
+/* ---- what the phase makes of it ---------------------------------------------------------------------------------- */
+
+enum { PLACES = 3, MOST = M * STEPS * PLACES };
+
+typedef struct told { /* of each place at each step of each instance, what the fields say */
+    int64_t row;      /* -1: nobody acts */
+    double reward, value;
+    bool is_terminated, is_truncated;
+} told;
+
+static void look_up(const world *w, told *all, uint64_t *rows_p)
+{
+    for (uint64_t index = 0; index < (uint64_t)M * STEPS; index++) {
+        sample s;
+        read_samples(w, &index, 1, &s);
+        for (int p = 0; p < PLACES; p++) {
+            const int64_t r = row_of(w, &s, p);
+            told *x = &all[index * PLACES + (uint64_t)p];
+            *x = (told){.row = -1};
+            if (r >= 0) {
+                const uint64_t row = *rows_p + (uint64_t)r;
+                *x = (told){.row = (int64_t)row, .reward = (double)f32(w, &s, "reward", r)};
+                x->value = (double)note_of_row(row);
+                x->is_terminated = f32(w, &s, "terminated", r) != 0;
+                x->is_truncated = f32(w, &s, "truncated", r) != 0;
+            }
+        }
+        *rows_p += (uint64_t)s.size[0];
+        drop_sample(w, &s);
+    }
+}
+
+/* As the definition says, forwards; the values behind a row that goes nowhere are its own. */
+static double return_of(const told *all, uint64_t at, double gamma, double lambda)
+{
+    const told *x = &all[at], *next = x + M * PLACES;
+    if (x->is_terminated) {
+        return x->reward;
+    }
+    if (x->is_truncated) {
+        return x->reward + gamma * x->value;
+    }
+    return x->reward + gamma * ((1 - lambda) * next->value + lambda * return_of(all, at + M * PLACES, gamma, lambda));
+}
+
+static void check_returns(const world *w, const told *all, uint64_t rows, double gamma, double lambda)
+{
+    static float value[MOST], y[MOST];
+    for (uint64_t i = 0; i < rows; i++) {
+        value[i] = note_of_row(i);
+    }
+    assert_done(w->phase->rollout->returns(w->phase->r, value, value, gamma, lambda, y, rows));
+    for (uint64_t at = 0; at < MOST; at++) {
+        if (all[at].row >= 0) {
+            const double want = return_of(all, at, gamma, lambda);
+            assert_true(fabs((double)y[all[at].row] - want) <= 1e-6 * (1 + fabs(want)));
+        }
+    }
+}
+
+static void test_returns(void **state)
+{
+    (void)state;
+    static told all[MOST];
+    uint64_t rows = 0;
+    world w;
+    begin(&w, "relay");
+    assert_done(world_iterate(&w));
+    look_up(&w, all, &rows);
+    assert_int_equal(rows, w.phase->report.agent_steps);
+    check_returns(&w, all, rows, 0.5, 0.75);
+    check_returns(&w, all, rows, 0.99, 0);
+    check_returns(&w, all, rows, 1, 1);
+    check_returns(&w, all, rows, 0, 0.5);
+    float none = 0;
+    const dt_rollout_api *api = w.phase->rollout;
+    assert_int_equal(api->returns(w.phase->r, &none, NULL, 0.5, 0.5, &none, rows + 1), DT_EINVAL);
+    assert_non_null(strstr(dt_error_text(), "rows are given, and the round has"));
+    assert_int_equal(api->returns(w.phase->r, &none, NULL, 1.5, 0.5, &none, rows), DT_EINVAL);
+    assert_int_equal(api->returns(w.phase->r, &none, NULL, 0.5, NAN, &none, rows), DT_EINVAL);
+    assert_non_null(strstr(dt_error_text(), "lambda = nan; expected 0 to 1"));
+    world_close(&w);
+}
+
+/* Columns of the phase's own are there to learn from, those of this round alone. */
+static void test_annotations(void **state)
+{
+    (void)state;
+    const char *const settings[] = {"env.id=relay", "tiny.steps=20", "tiny.transitions=2", "tiny.annotation=A 2", NULL};
+    static told all[MOST];
+    static float bad[2 * MOST];
+    dt_rollout_report report = {.struct_size = sizeof(report)};
+    world w;
+    world_open(&w, settings, NULL);
+    world_start(&w);
+    const dt_rollout_api *api = w.phase->rollout;
+    assert_int_equal(api->annotate(w.phase->r, "note", bad, 1), DT_EPLUGIN);
+    assert_non_null(strstr(dt_error_text(), "before the first collect"));
+    for (int round = 0; round < 2; round++) {
+        uint64_t rows = 0;
+        assert_done(world_iterate(&w));
+        look_up(&w, all, &rows);
+        for (uint64_t index = 0; index < (uint64_t)M * STEPS; index++) {
+            sample s;
+            read_samples(&w, &index, 1, &s);
+            for (int64_t r = 0; r < s.size[0]; r++) {
+                const uint64_t at = index * PLACES + (uint64_t)i32(&w, &s, "place", r);
+                const double want = return_of(all, at, 0.5, 0.75);
+                assert_true(fabs((double)f32(&w, &s, "note", 2 * r) - want) <= 1e-6 * (1 + fabs(want)));
+                assert_is(&w, &s, "note", 2 * r + 1, all[at].value);
+            }
+            drop_sample(&w, &s);
+        }
+        assert_int_equal(api->annotate(w.phase->r, "nose", bad, rows), DT_ENOTFOUND);
+        assert_non_null(strstr(dt_error_text(), "created without an annotation nose"));
+        assert_int_equal(api->annotate(w.phase->r, "note", bad, rows - 1), DT_EINVAL);
+        bad[7] = NAN;
+        assert_int_equal(api->annotate(w.phase->r, "note", bad, rows), DT_EDIVERGED);
+        assert_non_null(strstr(dt_error_text(), "annotation note, row 3, column 1 is nan"));
+    }
+    assert_done(api->collect(w.phase->r, w.phase->t, &report));
+    for (uint64_t index = 0; index < (uint64_t)M * STEPS; index++) {
+        sample s;
+        read_samples(&w, &index, 1, &s);
+        for (int64_t r = 0; r < 2 * s.size[0]; r++) {
+            assert_is(&w, &s, "note", r, 0);
+        }
+        drop_sample(&w, &s);
+    }
+    world_close(&w);
+}
+
 static void refused(const char *more, const char *again, dt_status code, const char *text)
 {
     const char *const settings[] = {"env.id=counter", "tiny.transitions=2", more, again, NULL}; /* or another one */
@@ -294,6 +426,7 @@ static void test_refused(void **state)
     refused(
         "env.id=torque_open", "tiny.squash=true", DT_ECONFIG,
         "actions are squashed into the bounds of the environment, and action 0 has -1 to inf; it needs finite ones");
+    refused("tiny.annotation=A", NULL, DT_EPLUGIN, "annotates at most 8 values of rows, [A D] f32; note [A] is not");
     refused("tiny.leak=reward", NULL, DT_EPLUGIN, "computed from the field reward, which is not known yet");
     refused("tiny.leak=truncated", NULL, DT_EPLUGIN, "computed from the field truncated, which is not known yet");
 }
@@ -301,8 +434,9 @@ static void test_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one_agent),  cmocka_unit_test(test_relay),  cmocka_unit_test(test_crowd),
-        cmocka_unit_test(test_normalised), cmocka_unit_test(test_squash), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_one_agent), cmocka_unit_test(test_relay),       cmocka_unit_test(test_crowd),
+        cmocka_unit_test(test_returns),   cmocka_unit_test(test_annotations), cmocka_unit_test(test_normalised),
+        cmocka_unit_test(test_squash),    cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

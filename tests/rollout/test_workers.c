@@ -132,6 +132,8 @@ static const char *const every_kind[][6] = {
     {"env.id=relay", "tiny.steps=9", "tiny.transitions=2", "tiny.normalise_obs=true", "env.instances=5", NULL},
     {"env.id=crowd", "tiny.steps=11", "tiny.transitions=2", "tiny.ahead=true", "env.instances=5", NULL},
     {"env.id=torque", "tiny.steps=11", "tiny.transitions=2", "tiny.squash=true", "env.instances=5", NULL},
+    {"env.id=relay", "tiny.steps=9", "tiny.annotation=A 2", "tiny.transitions=2", "env.instances=5", NULL},
+    {"env.id=crowd", "tiny.steps=7", "tiny.annotation=A 2", "tiny.ahead=true", "env.instances=6", NULL},
     {"env.id=counter", "tiny.ahead=true", "tiny.window=4", "tiny.normalise_obs=true", "env.instances=7", NULL},
     {"env.id=crowd", "tiny.ahead=true", "tiny.normalise_reward=true", "tiny.steps=11", "env.instances=5", NULL}};
 enum { KINDS = sizeof(every_kind) / sizeof(every_kind[0]) };

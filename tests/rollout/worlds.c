@@ -657,8 +657,9 @@ static const dt_component net_model = {.struct_size = sizeof(dt_component),
 typedef struct tiny_config {
     int64_t steps, window, epochs, iterations, transitions;
     uint8_t normalise_obs, normalise_reward, normalise_advantage, shield, ahead, squash;
-    const char *kept; /* dims of what is kept */
-    const char *leak; /* a field that is not known yet when an action is chosen */
+    const char *kept;       /* dims of what is kept */
+    const char *annotation; /* dims of "note" */
+    const char *leak;       /* a field that is not known yet when an action is chosen */
 } tiny_config;
 
 static const dt_option tiny_options[] = {
@@ -674,6 +675,7 @@ static const dt_option tiny_options[] = {
     DT_OPTION(tiny_config, squash, DT_OPT_BOOL, "false", NULL, 0, 0, NULL, "see svc/rollout.h"),
     DT_OPTION(tiny_config, ahead, DT_OPT_BOOL, "false", NULL, 0, 0, NULL, "collect beside learning"),
     DT_OPTION(tiny_config, kept, DT_OPT_STR, "", NULL, 0, 0, NULL, "dims of \"twice\", see svc/rollout.h"),
+    DT_OPTION(tiny_config, annotation, DT_OPT_STR, "", NULL, 0, 0, NULL, "dims of \"note\", see svc/rollout.h"),
     DT_OPTION(tiny_config, leak, DT_OPT_STR, "", NULL, 0, 0, NULL, "act by this field, which is not known yet"),
     DT_OPTION_END};
 
@@ -715,6 +717,7 @@ static dt_status tiny_create(void *self, const dt_host *h, const void *config)
         .struct_size = sizeof(want), .role = "controller", .dims = dims, .n_dims = 4, .offers = offers, .n_offers = 1};
     DT_TRY(s->bind->model(h, &want, &s->net));
     const dt_port kept[] = {{"twice", c->kept, DT_F32, 0}, {"learnt", "A 1", DT_F32, 0}};
+    const dt_port note = {"note", c->annotation, DT_F32, 0};
     s->desc = (dt_rollout_desc){.struct_size = sizeof(s->desc),
                                 .steps = (uint32_t)c->steps,
                                 .window = (uint32_t)c->window,
@@ -731,7 +734,9 @@ static dt_status tiny_create(void *self, const dt_host *h, const void *config)
                                 .n_kept = c->kept[0] != '\0' ? 2 : 0,
                                 .kept = kept,
                                 .has_ahead = c->ahead,
-                                .squash = c->squash};
+                                .squash = c->squash,
+                                .n_annotations = c->annotation[0] != '\0',
+                                .annotation = &note};
     return s->rollout->create(h, s->env, &s->desc, &s->r);
 }
 
@@ -818,6 +823,10 @@ static dt_status tiny_record(void *user, dt_graph *g)
     dt_tensor *first = dt_slice(g, y, 0, 1);
     api->loss(g, "policy", dt_sum(g, dt_mul(g, first, dt_mul(g, log_prob, advantage))), 0.1, "A");
     api->loss(g, "value", dt_sum(g, loss), 1, "A");
+    if (config_of(s)->annotation[0] != '\0') {
+        dt_tensor *far = dt_sub(g, value, dt_slice(g, api->input(g, "note"), 0, 1));
+        api->loss(g, "note", dt_sum(g, dt_mul(g, far, far)), 0.25, "A");
+    }
     return api->status(g);
 }
 
@@ -836,6 +845,31 @@ static dt_status tiny_start(void *self)
     return knows_places(s) ? s->train->set(s->t, "table", table, 9) : DT_OK;
 }
 
+/* What follows from the round alone: a value of each row, and its returns. */
+static dt_status tiny_annotate(tiny *s)
+{
+    const uint64_t n = s->report.agent_steps;
+    float *value = dt_alloc_n(n + 1, sizeof(*value)), *y = dt_alloc_n(n + 1, sizeof(*y)), *rows = dt_alloc_n(n + 1, 8);
+    dt_status st = value != NULL && y != NULL && rows != NULL ? DT_OK : DT_ENOMEM;
+    for (uint64_t i = 0; i < n && st == DT_OK; i++) {
+        value[i] = note_of_row(i);
+    }
+    if (st == DT_OK) {
+        st = s->rollout->returns(s->r, value, value, 0.5, 0.75, y, n);
+    }
+    for (uint64_t i = 0; i < n && st == DT_OK; i++) {
+        rows[2 * i] = y[i];
+        rows[2 * i + 1] = value[i];
+    }
+    if (st == DT_OK) {
+        st = s->rollout->annotate(s->r, "note", rows, n);
+    }
+    dt_free(value);
+    dt_free(y);
+    dt_free(rows);
+    return st;
+}
+
 static dt_status tiny_iterate(void *self, dt_progress *out)
 {
     tiny *s = self;
@@ -846,6 +880,7 @@ static dt_status tiny_iterate(void *self, dt_progress *out)
     }
     s->report.struct_size = sizeof(s->report);
     DT_TRY(s->rollout->collect(s->r, s->t, &s->report));
+    DT_TRY(config_of(s)->annotation[0] != '\0' ? tiny_annotate(s) : DT_OK);
     if (config_of(s)->ahead) {
         DT_TRY(s->rollout->ahead(s->r, s->t));
     }

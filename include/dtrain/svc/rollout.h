@@ -43,6 +43,8 @@
  * next_P is then also what an agent saw last that this step truncated, and zeros of who was terminated alone;
  * next_present stays as it is.
  *
+ * and (since 1.2) for every port of desc.annotation, what the phase has annotate write after a collect; zeros before
+ *   its name      its dims  f32
  * and (since 1.1) for every port of desc.kept that the phase recorded by kept() of svc/graph.h and that stays the same
  * while the phase learns, because what computes it is frozen: what acting computed, so that no pass computes it again
  *   its name      its dims  f32
@@ -90,7 +92,7 @@ typedef struct dt_rollout dt_rollout;
 enum { DT_NORMALISE_NONE = 0, DT_NORMALISE_EACH, DT_NORMALISE_ALIKE, DT_NORMALISE_MEAN };
 
 #define DT_ROLLOUT_NEVER 1e6f /* of cost_in */
-enum { DT_ROLLOUT_MAX_KEPT = 4 };
+enum { DT_ROLLOUT_MAX_KEPT = 4, DT_ROLLOUT_MAX_ANNOTATIONS = 8 };
 
 typedef struct dt_rollout_desc {
     uint32_t struct_size;
@@ -110,7 +112,9 @@ typedef struct dt_rollout_desc {
     const dt_port *kept; /* since 1.1: of dims "A D", f32; copied */
     uint8_t has_ahead;   /* since 1.2: room for ahead */
     uint8_t squash;      /* since 1.2: continuous actions are squashed Gaussians, see above */
-    uint8_t reserved_end[6];
+    uint8_t reserved_end[2];
+    uint32_t n_annotations;    /* since 1.2, at most DT_ROLLOUT_MAX_ANNOTATIONS */
+    const dt_port *annotation; /* since 1.2: of dims "A D", f32; copied */
 } dt_rollout_desc;
 
 typedef struct
@@ -154,6 +158,17 @@ typedef struct dt_rollout_api {
      * played again. Errors: DT_EPLUGIN, DT_EUNSUPPORTED (no
      * thread). */
     dt_status (*ahead)(dt_rollout *r, dt_train *t);
+    /* [collective] since 1.2, after a collect: the rows of desc.annotation called name, [n_rows, D]; the trainer's next
+     * steps read them. Rows come in the order in which an evaluation over the data shows them, samples in order and
+     * their agents by place; every rank gives all of them. Errors: DT_ENOTFOUND (no such annotation), DT_EINVAL (not as
+     * many rows as the round has), DT_EDIVERGED (not finite), DT_EPLUGIN (before the first collect). */
+    dt_status (*annotate)(dt_rollout *r, const char *name, const float *rows, uint64_t n_rows);
+    /* since 1.2: TD(lambda) returns of values that are given per row, in the same order (Sutton and Barto 2018, eq.
+     * 12.20): y = r + gamma ((1 - lambda) v' + lambda y') with the reward r that is learnt from, v' and y' of the
+     * agent's next row. r alone where the agent was terminated; r + gamma next_value where it was truncated and where
+     * the round ends. next_value may be NULL, which is 0. Errors: as annotate. */
+    dt_status (*returns)(dt_rollout *r, const float *value, const float *next_value, double gamma, double lambda,
+                         float *out, uint64_t n_rows);
 } dt_rollout_api;
 
 #ifdef __cplusplus
