@@ -261,6 +261,16 @@ static dt_status graph_model(dt_graph *g, dt_model *m, const dt_named *in, uint3
     return st < 0 ? fail(r, st) : r->error.status;
 }
 
+static dt_status graph_model_as(dt_graph *g, dt_model *m, const char *shadow, const dt_named *in, uint32_t n_in,
+                                dt_named *out, uint32_t n_out)
+{
+    dt_recorder *r = recorder_of(g);
+    r->shadow = shadow;
+    const dt_status st = graph_model(g, m, in, n_in, out, n_out);
+    r->shadow = NULL;
+    return st;
+}
+
 static dt_status graph_output(dt_graph *g, const char *name, dt_tensor *t)
 {
     dt_recorder *r = recorder_of(g);
@@ -367,7 +377,7 @@ static bool is_recomputed(const dt_recorder *r)
     }
     for (; *role != NULL; role++) {
         const size_t n = strlen(*role);
-        if (strncmp(r->scope, *role, n) == 0 && (r->scope[n] == '\0' || r->scope[n] == '.')) {
+        if (strncmp(r->scope, *role, n) == 0 && strchr(".@", r->scope[n]) != NULL) { /* or its end */
             return true;
         }
     }
@@ -509,6 +519,7 @@ static const dt_graph_api api = {
     .status = graph_status,
     .result = graph_result,
     .kept = graph_kept,
+    .model_as = graph_model_as,
 };
 
 const dt_graph_api *dt_graph_api_table(void)
@@ -556,10 +567,28 @@ void dt_graph_destroy(dt_graph *g)
     dt_free(r);
 }
 
+/* "target, opponent": of this role. */
+static void list_shadows(const dt_param_table *t, const char *role, dt_str *out)
+{
+    for (uint32_t i = 0; t != NULL && i < t->n_shadows; i++) {
+        if (strcmp(t->shadow[i].role, role) == 0) {
+            dt_str_addf(out, "%s%s", out->bytes > 0 ? ", " : "", t->shadow[i].name);
+        }
+    }
+}
+
 void dt_graph_scope(dt_graph *g, const char *role)
 {
     dt_recorder *r = recorder_of(g);
-    snprintf(r->scope, sizeof(r->scope), "%s", role);
+    const bool is_shadow = r->shadow != NULL && role[0] != '\0';
+    if (is_shadow && (r->desc.params == NULL || !dt_param_table_has_shadow(r->desc.params, role, r->shadow))) {
+        dt_str all = {0};
+        list_shadows(r->desc.params, role, &all);
+        (void)fail(r, DT_FAIL(DT_ENOTFOUND, "model_as: %s has no shadow \"%s\"; the trainer gave it %s", role,
+                              r->shadow, all.bytes > 0 ? dt_str_text(&all) : "none"));
+        dt_str_fini(&all);
+    }
+    snprintf(r->scope, sizeof(r->scope), "%s%s%s", role, is_shadow ? "@" : "", is_shadow ? r->shadow : "");
 }
 
 void dt_graph_source(dt_graph *g, const char *prefix)

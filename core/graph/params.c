@@ -29,13 +29,25 @@ void dt_param_table_fini(dt_param_table *t)
     for (uint32_t i = 0; i < t->n; i++) {
         dt_free(t->param[i].name);
     }
+    for (uint32_t i = 0; i < t->n_shadows; i++) {
+        dt_free(t->shadow[i].role);
+        dt_free(t->shadow[i].name);
+    }
+    dt_free(t->shadow);
     dt_free(t->param);
     *t = (dt_param_table){0};
 }
 
+#define NAME "abcdefghijklmnopqrstuvwxyz0123456789_."
+
 static bool is_name(const char *s)
 {
-    return s != NULL && s[0] != '\0' && strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789_.") == strlen(s);
+    return s != NULL && s[0] != '\0' && strspn(s, NAME) == strlen(s);
+}
+
+static bool is_role(const char *s)
+{
+    return s != NULL && s[0] != '\0' && strlen(s) < MAX_ROLE && strspn(s, NAME "@") == strlen(s);
 }
 
 static dt_status check_init(const char *role, const char *name, uint32_t n_dims, uint32_t init, double a)
@@ -80,6 +92,11 @@ static dt_status check_dims(const char *role, const char *name, const int64_t *d
     return DT_OK;
 }
 
+static int64_t aligned(int64_t count)
+{
+    return (count + ALIGN_ELEMENTS - 1) / ALIGN_ELEMENTS * ALIGN_ELEMENTS;
+}
+
 static dt_status reserve(dt_param_table *t)
 {
     if (t->n < t->cap) {
@@ -98,7 +115,7 @@ static dt_status reserve(dt_param_table *t)
 dt_status dt_param_table_add(dt_param_table *t, const char *role, const char *name, const int64_t *dim, uint32_t n_dims,
                              uint32_t init, double a)
 {
-    if (!is_name(role) || strlen(role) >= MAX_ROLE) {
+    if (!is_role(role)) {
         return DT_FAIL(DT_EINVAL, "role \"%s\" must be 1 to %d characters of a-z 0-9 _ .", role != NULL ? role : "",
                        MAX_ROLE - 1);
     }
@@ -125,7 +142,7 @@ dt_status dt_param_table_add(dt_param_table *t, const char *role, const char *na
     dt_param p = {.name = full, .n_dims = n_dims, .init = init, .init_a = a, .count = count, .offset = t->total};
     memcpy(p.dim, dim, n_dims * sizeof(dim[0]));
     t->param[t->n++] = p;
-    t->total += (count + ALIGN_ELEMENTS - 1) / ALIGN_ELEMENTS * ALIGN_ELEMENTS;
+    t->base_total = t->total += aligned(count);
     t->count += count;
     t->trained_count += count;
     return DT_OK;
@@ -147,6 +164,89 @@ static bool has_role(const dt_param *p, const char *role)
     return strncmp(p->name, role, n) == 0 && p->name[n] == '.';
 }
 
+/* ---- shadows ----------------------------------------------------------------------------------------------------- */
+
+static bool is_shadow_name(const char *role, const char *s)
+{
+    return s != NULL && s[0] >= 'a' && s[0] <= 'z' && strlen(role) + 1 + strlen(s) < MAX_ROLE &&
+           strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789_") == strlen(s);
+}
+
+bool dt_param_table_has_shadow(const dt_param_table *t, const char *role, const char *name)
+{
+    for (uint32_t i = 0; i < t->n_shadows; i++) {
+        if (strcmp(t->shadow[i].role, role) == 0 && strcmp(t->shadow[i].name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static dt_status list_shadow(dt_param_table *t, const char *role, const char *name)
+{
+    dt_param_shadow *grown = dt_realloc(t->shadow, (t->n_shadows + 1) * sizeof(*grown));
+    if (grown != NULL) {
+        t->shadow = grown;
+        t->shadow[t->n_shadows++] = (dt_param_shadow){.role = dt_strdup(role), .name = dt_strdup(name)};
+    }
+    return grown != NULL && grown[t->n_shadows - 1].role != NULL && grown[t->n_shadows - 1].name != NULL
+               ? DT_OK
+               : DT_FAIL(DT_ENOMEM, "out of memory for the shadow %s of %s", name, role);
+}
+
+static dt_status copy_param(dt_param_table *t, uint32_t of, const char *role, const char *name)
+{
+    DT_TRY(reserve(t));
+    dt_param p = t->param[of];
+    const char *own = p.name + strlen(role) + 1;
+    const size_t bytes = strlen(p.name) + strlen(name) + 2;
+    p.name = dt_alloc(bytes);
+    if (p.name == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for the shadow %s of %s", name, role);
+    }
+    snprintf(p.name, bytes, "%s@%s.%s", role, name, own);
+    p.frozen = p.is_shadow = true;
+    p.shadow = t->n_shadows - 1;
+    p.of = of;
+    p.offset = t->total;
+    t->param[t->n++] = p;
+    t->total += aligned(p.count);
+    return DT_OK;
+}
+
+dt_status dt_param_table_shadow(dt_param_table *t, const char *role, const char *name)
+{
+    const uint32_t n = t->n;
+    if (!is_shadow_name(role, name)) {
+        return DT_FAIL(DT_EPLUGIN,
+                       "the shadow \"%s\" of %s: its name must begin with a-z and go on with a-z 0-9 _, and have less "
+                       "than %zu characters",
+                       name != NULL ? name : "", role, MAX_ROLE - 1 - strlen(role));
+    }
+    if (dt_param_table_has_shadow(t, role, name)) {
+        return DT_FAIL(DT_EPLUGIN, "%s has two shadows %s", role, name);
+    }
+    DT_TRY(list_shadow(t, role, name));
+    for (uint32_t i = 0; i < n; i++) {
+        if (!t->param[i].is_shadow && has_role(&t->param[i], role)) {
+            DT_TRY(copy_param(t, i, role, name));
+        }
+    }
+    return DT_OK;
+}
+
+void dt_param_table_copy_shadows(const dt_param_table *t, const char *name, float *arena)
+{
+    for (uint32_t i = 0; i < t->n; i++) {
+        const dt_param *p = &t->param[i];
+        if (p->is_shadow && (name == NULL || strcmp(t->shadow[p->shadow].name, name) == 0)) {
+            memcpy(arena + p->offset, arena + t->param[p->of].offset, (size_t)p->count * sizeof(*arena));
+        }
+    }
+}
+
+/* ---- frozen ------------------------------------------------------------------------------------------------------ */
+
 dt_status dt_param_table_freeze(dt_param_table *t, const char *pattern, uint32_t *n_p)
 {
     if (pattern == NULL || pattern[0] == '\0') {
@@ -156,7 +256,7 @@ dt_status dt_param_table_freeze(dt_param_table *t, const char *pattern, uint32_t
     uint32_t n = 0;
     for (uint32_t i = 0; i < t->n; i++) {
         dt_param *p = &t->param[i];
-        if (!has_role(p, pattern) && !dt_glob_match(pattern, p->name)) {
+        if (p->is_shadow || (!has_role(p, pattern) && !dt_glob_match(pattern, p->name))) {
             continue;
         }
         n++;
@@ -296,7 +396,9 @@ dt_status dt_param_table_init(const dt_param_table *t, uint64_t seed, float *are
 {
     memset(arena, 0, (size_t)t->total * sizeof(*arena));
     for (uint32_t i = 0; i < t->n; i++) {
-        DT_TRY(init_one(&t->param[i], seed, arena + t->param[i].offset));
+        const dt_param *p = &t->param[i];
+        DT_TRY(p->is_shadow ? DT_OK : init_one(p, seed, arena + p->offset));
     }
+    dt_param_table_copy_shadows(t, NULL, arena);
     return DT_OK;
 }

@@ -94,6 +94,15 @@ static void add(float *restrict dst, const float *restrict src, int64_t n)
     }
 }
 
+static void blend(float *restrict to, const float *restrict from, float tau, int64_t n)
+{
+    const unsigned mode = flush_begin();
+    for (int64_t i = 0; i < n; i++) {
+        to[i] += tau * (from[i] - to[i]);
+    }
+    flush_end(mode);
+}
+
 /* ---- halves ------------------------------------------------------------------------------------------------------ */
 
 static inline uint32_t bits_of(float x)
@@ -173,6 +182,7 @@ const dt_optim_loops LOOPS_OF(DT_ISA) = {.adam = adam,
                                          .sgd = sgd,
                                          .sum_squares = sum_squares,
                                          .add = add,
+                                         .blend = blend,
                                          .round = {round_bf16, round_fp16},
                                          .pack = {pack_bf16, pack_fp16},
                                          .unpack = {unpack_bf16, unpack_fp16}};

@@ -21,6 +21,7 @@ typedef struct dt_optim_loops {
     void (*sgd)(const dt_optim_consts *k, float *p, const float *g, float *m, int64_t n);
     double (*sum_squares)(const float *g, int64_t n);
     void (*add)(float *dst, const float *src, int64_t n);
+    void (*blend)(float *to, const float *from, float tau, int64_t n);
     void (*round[2])(float *x, int64_t n); /* by DT_HALF_BF16, DT_HALF_FP16, less one */
     void (*pack[2])(const float *from, uint16_t *to, int64_t n);
     void (*unpack[2])(const uint16_t *from, float *to, int64_t n);

@@ -9,6 +9,7 @@
 #include "optim/optim.h"
 
 #include <math.h>
+#include <string.h>
 
 static const dt_optim_loops *loops(void)
 {
@@ -73,6 +74,15 @@ void dt_optim_add(float *dst, const float *src, int64_t begin, int64_t end)
 {
     if (end > begin) {
         loops()->add(dst + begin, src + begin, end - begin);
+    }
+}
+
+void dt_optim_blend(float *to, const float *from, double tau, int64_t n)
+{
+    if (tau == 1 && n > 0) {
+        memcpy(to, from, (size_t)n * sizeof(*to));
+    } else if (n > 0) {
+        loops()->blend(to, from, (float)tau, n);
     }
 }
 

@@ -30,6 +30,8 @@ void dt_optim_update(const dt_optim_step *s, float *p, const float *g, float *m,
 double dt_optim_sum_squares(const float *g, int64_t begin, int64_t end);
 /* dst += src over [begin, end): a merge of the fixed reduction tree. */
 void dt_optim_add(float *dst, const float *src, int64_t begin, int64_t end);
+/* to += tau (from - to) of n; tau 1: a copy. Small numbers as in an update. */
+void dt_optim_blend(float *to, const float *from, double tau, int64_t n);
 
 /* Numbers in half the bits, as they are sent: rounded to nearest, ties to even; what is too large becomes infinite
  * (from 65520 on in fp16), what is smaller than half of the smallest one 0, and NaN stays NaN. */

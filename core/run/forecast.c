@@ -167,8 +167,8 @@ static dt_status add_limits(dt_stage *s, dt_forecast *f)
 
 static void add_disk(const dt_stage *s, dt_forecast *f)
 {
-    const uint32_t arenas = 1 + dt_trainer_moments(s->trainer);
-    f->checkpoint = (uint64_t)s->params.total * sizeof(float) * arenas;
+    const uint64_t moments = (uint64_t)s->params.base_total * dt_trainer_moments(s->trainer);
+    f->checkpoint = ((uint64_t)s->params.total + moments) * sizeof(float);
     /* those kept, the best, the phase's end, and the one being written before the oldest goes */
     f->kept = (uint32_t)f->saving.keep_last + (f->saving.best_by[0] != '\0') + 1;
     f->disk = f->checkpoint * (f->kept + 1);

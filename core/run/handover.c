@@ -349,6 +349,20 @@ static dt_status load_roles(const dt_handover *h, dt_stage *s, const char *const
     return DT_OK;
 }
 
+/* Shadows begin as their models; what is judged whole has those that were saved with it. */
+static dt_status load_shadows(const dt_handover *h, dt_stage *s, uint32_t want, dt_ckpt_tensor *t)
+{
+    char role[128];
+    DT_TRY(dt_trainer_shadow_copy(s->trainer, NULL));
+    for (uint32_t i = 0; i < s->params.n_shadows && want == DT_HANDOVER_WHOLE; i++) {
+        snprintf(role, sizeof(role), "%s@%s", s->params.shadow[i].role, s->params.shadow[i].name);
+        const uint32_t n = collect(s, role, t);
+        const source *from = n > 0 ? source_of(h, role) : NULL;
+        DT_TRY(from != NULL ? dt_safetensors_load(tensors_of(from), t, n, DT_LOAD_EXTRA_OK, NULL) : DT_OK);
+    }
+    return DT_OK;
+}
+
 /* Statistics come from the newest file that some weights came from and that has any. */
 static dt_status load_normaliser(const dt_handover *h, dt_stage *s, const char *const *fresh)
 {
@@ -383,6 +397,9 @@ dt_status dt_handover_load(const dt_handover *h, dt_stage *s, const char *const 
     if (st == DT_OK && n == 0 && s->params.n > 0 && want == DT_HANDOVER_SOME) {
         st = DT_FAIL(DT_ESHAPE, "%s holds none of this phase's %u parameters, such as %s",
                      h->n > 0 ? h->from[0].path : "what was handed on", s->params.n, s->params.param[0].name);
+    }
+    if (st == DT_OK) {
+        st = load_shadows(h, s, want, t);
     }
     if (st == DT_OK) {
         st = load_normaliser(h, s, fresh);

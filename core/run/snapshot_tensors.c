@@ -23,11 +23,16 @@ void dt_tensor_list_fini(dt_tensor_list *l)
     dt_free(l->t);
 }
 
+/* Of shadows there are values alone. */
 static dt_status add_arena(dt_tensor_list *l, const dt_param_table *table, const char *prefix, float *arena)
 {
+    const bool are_moments = prefix[0] != '\0';
     if (arena != NULL) {
         for (uint32_t i = 0; i < table->n; i++) {
             const dt_param *p = &table->param[i];
+            if (p->is_shadow && are_moments) {
+                continue;
+            }
             dt_str_addf(&l->name[l->n], "%s%s", prefix, p->name);
             DT_TRY(dt_str_status(&l->name[l->n]));
             l->t[l->n] = (dt_ckpt_tensor){

@@ -62,6 +62,59 @@ static dt_status register_models(dt_stage *s, const dt_train_desc *d)
     return DT_OK;
 }
 
+static bool is_of(const dt_train_desc *d, const dt_model *m)
+{
+    for (uint32_t i = 0; i < d->n_models; i++) {
+        if (d->models[i] == m) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The i-th shadow as the phase's header has them: what an older one has not is 0. */
+static dt_train_shadow shadow_at(const dt_train_desc *d, uint32_t i)
+{
+    const size_t bytes = d->shadow->struct_size;
+    dt_train_shadow s = {0};
+    memcpy(&s, (const char *)d->shadow + i * bytes, bytes < sizeof(s) ? bytes : sizeof(s));
+    return s;
+}
+
+static dt_status add_shadow(dt_stage *s, const dt_train_shadow *w)
+{
+    if (w->name == NULL || !is_of(&s->train, w->model)) {
+        return DT_FAIL(DT_EPLUGIN, "%s gives its trainer a shadow %s", s->d.phase->desc.id,
+                       w->name == NULL ? "without a name" : "of a model that is not among those of the trainer");
+    }
+    if (!(w->tau > 0 && w->tau <= 1)) {
+        return DT_FAIL(DT_EPLUGIN, "%s: tau %g of the shadow %s of %s is outside (0, 1]", s->d.phase->desc.id, w->tau,
+                       w->name, w->model->role);
+    }
+    const dt_status st = dt_param_table_shadow(&s->params, w->model->role, w->name);
+    return st < 0 ? DT_CONTEXT(st, "%s", s->d.phase->desc.id) : DT_OK;
+}
+
+static dt_status add_shadows(dt_stage *s, dt_shadow_rule *rule)
+{
+    enum { SMALLEST = 40 }; /* bytes of the first header that had them */
+    const dt_train_desc *d = &s->train;
+    if (d->n_shadows > DT_TRAIN_MAX_SHADOWS) {
+        return DT_FAIL(DT_EPLUGIN, "%s gives its trainer %u shadows; at most %d are possible", s->d.phase->desc.id,
+                       d->n_shadows, DT_TRAIN_MAX_SHADOWS);
+    }
+    if (d->n_shadows > 0 && (d->shadow == NULL || d->shadow->struct_size < SMALLEST)) {
+        return DT_FAIL(DT_EPLUGIN, "%s gives its trainer %u shadows %s", s->d.phase->desc.id, d->n_shadows,
+                       d->shadow == NULL ? "and no list of them" : "without their struct_size");
+    }
+    for (uint32_t i = 0; i < d->n_shadows; i++) {
+        const dt_train_shadow w = shadow_at(d, i);
+        DT_TRY(add_shadow(s, &w));
+        rule[i] = (dt_shadow_rule){.tau = w.tau, .every = w.every};
+    }
+    return DT_OK;
+}
+
 static bool is_role(const char *name)
 {
     return dt_role_find(name, strlen(name)) >= 0;
@@ -292,8 +345,8 @@ static dt_status trainer_config(dt_stage *s, dt_trainer_config *c)
                                 .step_size = (double)t.step_size,
                                 .gamma = t.step_gamma};
     DT_TRY(precision(s, c));
-    const uint64_t arenas = t.optimizer == DT_OPTIMIZER_SGD ? 3 : 4;
-    DT_TRY(check_room(s, arenas * (uint64_t)s->params.total * sizeof(float)));
+    const uint64_t arenas = t.optimizer == DT_OPTIMIZER_SGD ? 2 : 3; /* beside the parameters */
+    DT_TRY(check_room(s, (arenas * (uint64_t)s->params.base_total + (uint64_t)s->params.total) * sizeof(float)));
     return weights(s, &comm, c);
 }
 
@@ -318,6 +371,8 @@ static dt_status train_create(const dt_host *h, const dt_train_desc *desc, dt_tr
     DT_TRY(check_stored(s));
     DT_TRY(register_models(s, desc));
     dt_trainer_config c;
+    dt_shadow_rule shadow[DT_TRAIN_MAX_SHADOWS];
+    DT_TRY(add_shadows(s, shadow));
     pthread_mutex_lock(s->d.config_lock);
     dt_status st = trainer_config(s, &c);
     pthread_mutex_unlock(s->d.config_lock);
@@ -334,7 +389,8 @@ static dt_status train_create(const dt_host *h, const dt_train_desc *desc, dt_tr
                                 .record = desc->record,
                                 .record_stored = s->train.record_stored,
                                 .model = dt_bind_forward,
-                                .apart = s->train.apart};
+                                .apart = s->train.apart,
+                                .shadow = shadow};
     st = dt_trainer_create(&td, &s->trainer);
     dt_free((void *)c.shard_weights);
     DT_TRY(st);
@@ -448,6 +504,14 @@ static dt_status train_expect(dt_train *t, const char *const *loss, uint32_t n, 
     return dt_trainer_prepare_losses(stage_of(t)->trainer, loss, n, has_gradient != 0);
 }
 
+static dt_status train_shadow_copy(dt_train *t, const char *name)
+{
+    if (name == NULL) {
+        return DT_FAIL(DT_EINVAL, "shadow_copy wants the name of a shadow");
+    }
+    return dt_trainer_shadow_copy(stage_of(t)->trainer, name);
+}
+
 const dt_train_api dt_train_service = {.struct_size = sizeof(dt_train_api),
                                        .create = train_create,
                                        .destroy = train_destroy,
@@ -463,4 +527,5 @@ const dt_train_api dt_train_service = {.struct_size = sizeof(dt_train_api),
                                        .vector_set = train_vector_set,
                                        .gradient = train_gradient,
                                        .losses = train_losses,
-                                       .expect = train_expect};
+                                       .expect = train_expect,
+                                       .shadow_copy = train_shadow_copy};

@@ -18,6 +18,8 @@ core_libdtcore_la_SOURCES += \
 	core/train/pool.c core/train/pool.h \
 	core/train/reduce.c \
 	core/train/samples.c core/train/samples.h \
+	core/train/shadow.c \
+	core/train/shadow_copy.c \
 	core/train/state.c \
 	core/train/step.c \
 	core/train/trainer.c core/train/trainer.h core/train/trainer_internal.h \

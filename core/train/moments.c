@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The optimizer's moments. One rank has them with the table's offsets, as the parameters. One of several ranks has its
+ * The optimizer's moments. One rank has them with the table's offsets, as the parameters, up to the shadows, which have
+ * none. One of several ranks has its
  * slices alone, one after the other; to be saved or loaded they are opened: whole, in buffers of gradients, which hold
  * nothing between steps.
  */
@@ -28,7 +29,7 @@ float *dt_trainer_moment(dt_trainer *t, uint32_t which)
 
 dt_status dt_moments_make(dt_trainer *t)
 {
-    const int64_t n = dt_comm_size(t->d.comm) == 1 ? t->d.params->total : t->reduce.n_own;
+    const int64_t n = dt_comm_size(t->d.comm) == 1 ? t->d.params->base_total : t->reduce.n_own;
     t->state.moment_bytes = (size_t)(n > 0 ? n : 1) * sizeof(float);
     for (uint32_t i = 0; i < dt_trainer_moments(t); i++) {
         void *p = NULL;
@@ -42,7 +43,7 @@ static void drop_whole(dt_trainer *t)
 {
     for (uint32_t i = 0; i < 2; i++) {
         if (t->state.whole_is_mapped[i]) {
-            dt_arena_unmap(t->state.whole[i], t->state.arena_bytes);
+            dt_arena_unmap(t->state.whole[i], t->state.grad_bytes);
         }
         t->state.whole[i] = NULL;
         t->state.whole_is_mapped[i] = false;
@@ -70,11 +71,11 @@ static dt_status make_whole(dt_trainer *t)
             t->state.whole[i] = t->lanes.grad[i].data;
             continue;
         }
-        DT_TRY(dt_map_arena(t, &t->state.whole[i]));
+        DT_TRY(dt_map_arena(t->state.grad_bytes, &t->state.whole[i]));
         t->state.whole_is_mapped[i] = true;
     }
     for (uint32_t i = 0; i < dt_trainer_moments(t); i++) {
-        memset(t->state.whole[i], 0, t->state.arena_bytes);
+        memset(t->state.whole[i], 0, t->state.grad_bytes);
     }
     return DT_OK;
 }

@@ -141,7 +141,7 @@ dt_status dt_policy_make_room(dt_policy *p)
     if (p->inputs == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for step inputs");
     }
-    DT_TRY(dt_map_arena(p->t, &p->held));
+    DT_TRY(dt_map_arena(p->t->state.arena_bytes, &p->held));
     p->held_bytes = p->t->state.arena_bytes;
     return p->c.device != NULL ? dt_device_infer_make_room(p->c.device) : DT_OK;
 }
@@ -167,12 +167,18 @@ dt_status dt_policy_hold(dt_policy *p)
     return DT_OK;
 }
 
+/* Does training change it? */
+static bool changes(const dt_param *p)
+{
+    return !p->frozen || p->is_shadow;
+}
+
 static uint64_t n_trained(const dt_policy *p)
 {
     const dt_param_table *all = p->t->d.params;
     uint64_t n = 0;
     for (uint32_t i = 0; i < all->n; i++) {
-        if (!all->param[i].frozen) {
+        if (changes(&all->param[i])) {
             n += (uint64_t)all->param[i].count;
         }
     }
@@ -188,7 +194,7 @@ dt_status dt_policy_save(const dt_policy *p, dt_str *out)
     dt_str_add_n(out, (const char *)head, sizeof(head));
     dt_str_add_n(out, (const char *)p->inputs, p->n_inputs * sizeof(float));
     for (uint32_t i = 0; i < all->n; i++) {
-        if (!all->param[i].frozen) {
+        if (changes(&all->param[i])) {
             const float *value = p->held + all->param[i].offset;
             dt_str_add_n(out, (const char *)value, (size_t)all->param[i].count * sizeof(*value));
         }
@@ -218,7 +224,7 @@ dt_status dt_policy_load(dt_policy *p, const void *data, size_t size)
     at += p->n_inputs * sizeof(float);
     for (uint32_t i = 0; i < all->n; i++) {
         const size_t some = (size_t)all->param[i].count * sizeof(float);
-        if (!all->param[i].frozen) {
+        if (changes(&all->param[i])) {
             memcpy(p->held + all->param[i].offset, at, some);
             at += some;
         }

@@ -74,10 +74,10 @@ dt_status dt_trainer_set(dt_trainer *t, const char *name, const float *value, ui
     return DT_OK;
 }
 
-dt_status dt_map_arena(const dt_trainer *t, float **out)
+dt_status dt_map_arena(size_t bytes, float **out)
 {
     void *p = NULL;
-    DT_TRY(dt_arena_map(t->state.arena_bytes, &p));
+    DT_TRY(dt_arena_map(bytes, &p));
     *out = p;
     return DT_OK;
 }
@@ -107,7 +107,7 @@ dt_status dt_grads_make(dt_trainer *t)
         return DT_FAIL(DT_ENOMEM, "out of memory for a list of %u buffers of gradients", n);
     }
     for (t->lanes.n_grads = 0; t->lanes.n_grads < n; t->lanes.n_grads++) {
-        DT_TRY(dt_map_arena(t, &t->lanes.grad[t->lanes.n_grads].data));
+        DT_TRY(dt_map_arena(t->state.grad_bytes, &t->lanes.grad[t->lanes.n_grads].data));
     }
     return DT_OK;
 }
@@ -115,7 +115,7 @@ dt_status dt_grads_make(dt_trainer *t)
 void dt_grads_drop(dt_trainer *t, uint32_t from)
 {
     for (uint32_t i = from; i < t->lanes.n_grads; i++) {
-        dt_arena_unmap(t->lanes.grad[i].data, t->state.arena_bytes);
+        dt_arena_unmap(t->lanes.grad[i].data, t->state.grad_bytes);
         t->lanes.grad[i].data = NULL;
     }
     t->lanes.n_grads = t->lanes.n_grads < from ? t->lanes.n_grads : from;

@@ -45,7 +45,7 @@ static dt_status run_leaf(dt_trainer *t, uint32_t worker, uint32_t leaf, const d
     leaf_end end = {.t = t, .worker = worker, .leaf = leaf, .grad = grad};
     DT_TRACE_N("step", "leaf", "leaf", leaf);
     memset(loss, 0, sizeof(t->scratch.leaf_loss[0]));
-    memset(grad->data, 0, t->state.arena_bytes);
+    memset(grad->data, 0, t->state.grad_bytes);
     for (uint32_t i = 0; i < in->n_slices; i++) {
         const dt_exec_feed feed = {.size = in->slice[i].size,
                                    .field = in->slice[i].field,

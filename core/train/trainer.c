@@ -22,8 +22,10 @@
 
 static dt_status make_arenas(dt_trainer *t)
 {
-    t->state.arena_bytes = (size_t)(t->d.params->total > 0 ? t->d.params->total : 1) * sizeof(float);
-    DT_TRY(dt_map_arena(t, &t->state.params));
+    const dt_param_table *p = t->d.params;
+    t->state.arena_bytes = (size_t)(p->total > 0 ? p->total : 1) * sizeof(float);
+    t->state.grad_bytes = (size_t)(p->base_total > 0 ? p->base_total : 1) * sizeof(float);
+    DT_TRY(dt_map_arena(t->state.arena_bytes, &t->state.params));
     DT_TRY(dt_reduce_make(t));
     DT_TRY(dt_moments_make(t));
     if (t->d.device_ops == NULL) { /* a device keeps its own */
@@ -61,6 +63,9 @@ static dt_status check(const dt_trainer *t)
                        "comm.wire = \"%s\" rounds gradients where the CPU adds them, and a GPU computes here; set "
                        "comm.wire = \"fp32\", or engine.device = \"cpu\"",
                        t->c.half == DT_HALF_BF16 ? "bf16" : "fp16");
+    }
+    if (t->d.params->n_shadows > 0 && t->d.device_ops != NULL) {
+        return DT_FAIL(DT_EUNSUPPORTED, "shadows are moved on the CPU alone; set engine.device = \"cpu\"");
     }
     return DT_OK;
 }
@@ -191,6 +196,10 @@ dt_status dt_trainer_create(const dt_trainer_desc *d, dt_trainer **out_p)
     }
     t->d = *d;
     t->c = *d->config;
+    if (d->shadow != NULL) {
+        memcpy(t->state.shadow, d->shadow, d->params->n_shadows * sizeof(*d->shadow));
+    }
+    t->d.shadow = NULL; /* the caller's */
     dt_scaler_init(&t->state.scaler, &t->c.scaling);
     pthread_mutex_init(&t->lanes.lock, NULL);
     dt_status st = DT_OK;
@@ -434,7 +443,7 @@ void dt_trainer_arenas_get(const dt_trainer *t, const double *mean, dt_trainer_m
 {
     const dt_samples *s = t->lanes.reader != NULL ? &t->lanes.live : t->d.source;
     const uint32_t own = t->lanes.leaf_end - t->lanes.leaf_begin;
-    const uint64_t leaf = (t->c.batch + t->c.leaves - 1) / t->c.leaves, arena = dt_arena_bytes(t->state.arena_bytes);
+    const uint64_t leaf = (t->c.batch + t->c.leaves - 1) / t->c.leaves, grad = dt_arena_bytes(t->state.grad_bytes);
     uint64_t most = 0, likely = 0;
     double all[DT_SAMPLES_MAX_SYMBOLS];
     memcpy(all, s->sample_mean, sizeof(all));
@@ -444,7 +453,7 @@ void dt_trainer_arenas_get(const dt_trainer *t, const double *mean, dt_trainer_m
     mean = all;
     memset(mapped, 0, sizeof(*mapped));
     memset(resident, 0, sizeof(*resident));
-    mapped->params = resident->params = arena;
+    mapped->params = resident->params = dt_arena_bytes(t->state.arena_bytes);
     mapped->moments = resident->moments = dt_arena_bytes(t->state.moment_bytes) * dt_trainer_moments(t);
     if (t->lanes.n_grads > 0) {
         /* buffers are taken again in the order in which they come back, so the last ones are rarely needed */
@@ -453,8 +462,8 @@ void dt_trainer_arenas_get(const dt_trainer *t, const double *mean, dt_trainer_m
             levels++;
         }
         const uint32_t used = t->lanes.active + levels;
-        mapped->grads = arena * t->lanes.n_grads + dt_reduce_bytes(t);
-        resident->grads = arena * (used < t->lanes.n_grads ? used : t->lanes.n_grads) + dt_reduce_bytes(t);
+        mapped->grads = grad * t->lanes.n_grads + dt_reduce_bytes(t);
+        resident->grads = grad * (used < t->lanes.n_grads ? used : t->lanes.n_grads) + dt_reduce_bytes(t);
     }
     if (t->device == NULL) {
         const uint32_t workers = t->lanes.active < own ? t->lanes.active : own;

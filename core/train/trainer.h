@@ -54,6 +54,11 @@ typedef struct dt_trainer_config {
     bool fast_sums; /* ranks' gradients are summed by their library: other bits on another number of ranks */
 } dt_trainer_config;
 
+typedef struct dt_shadow_rule { /* shadow += tau (model - shadow) after every `every`-th update; 0: never */
+    double tau;
+    uint64_t every;
+} dt_shadow_rule;
+
 typedef struct dt_trainer_desc {
     const dt_trainer_config *config;
     dt_param_table *params;   /* complete and frozen as wanted; owned by the caller, outlives the trainer */
@@ -62,6 +67,7 @@ typedef struct dt_trainer_desc {
     const dt_device_ops *device_ops; /* NULL: the CPU computes */
     dt_device *device;               /* outlives the trainer */
     const char *apart; /* a loss: step leaves the parameters alone that it depends on; NULL: all are step's */
+    const dt_shadow_rule *shadow; /* [shadows of params], NULL: none moves by itself; read when the trainer is made */
     /* Mixed into source, which is live then: n_stored samples of stored each time it was refilled. NULL: none */
     const dt_samples *stored;
     uint64_t n_stored;
@@ -120,6 +126,9 @@ const uint64_t *dt_rows_samples(const dt_rows *r, uint32_t *n);
  * next step takes them back. */
 dt_status dt_trainer_hold(dt_trainer *t) DT_NODISCARD;
 float *dt_trainer_params(dt_trainer *t);
+/* Shadows become what they are copies of: name: those called so alone, NULL: all, where training begins. Errors:
+ * DT_EINVAL (there is none of the name). */
+dt_status dt_trainer_shadow_copy(dt_trainer *t, const char *name) DT_NODISCARD;
 /* Of the last step, summed; NULL: none yet, a device's, or of several ranks before this one was called. */
 const float *dt_trainer_last_gradient(const dt_trainer *t);
 dt_status dt_trainer_whole_gradient(dt_trainer *t) DT_NODISCARD; /* [collective] */

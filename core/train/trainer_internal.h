@@ -42,6 +42,7 @@ typedef struct dt_train_state {
     uint64_t params_version; /* of the values of params, between steps and other uses */
     float *params;
     size_t arena_bytes; /* [table total] floats */
+    size_t grad_bytes;  /* [table base_total] floats: what has gradients ends before the shadows */
     float *moment[2];   /* as params on one rank, of several this rank's slices; see moments.c */
     size_t moment_bytes;
     float *whole[2]; /* while they are open */
@@ -49,6 +50,7 @@ typedef struct dt_train_state {
     bool *held; /* per parameter: step leaves it alone; NULL: none of those that are not frozen */
     dt_scaler scaler;
     dt_amp_monitor monitor;
+    dt_shadow_rule shadow[DT_TRAIN_MAX_SHADOWS];
     dt_step_value *value;
     uint32_t n_values;
 } dt_train_state;
@@ -211,6 +213,8 @@ dt_status dt_reduce_losses(dt_trainer *t, uint32_t n, double *total);
 /* moments.c */
 dt_status dt_moments_make(dt_trainer *t);
 void dt_moments_drop(dt_trainer *t);
+/* shadow.c: [main] after an update of parameters that are whole on this rank. */
+dt_status dt_shadows_move(dt_trainer *t);
 /* update.c. [collective] Norm, decision, update, and the parameters of all. */
 dt_status dt_update(dt_trainer *t, dt_step_report *out);
 /* [collective] Sums of squares of this rank's units, in reduce.unit_sum, to all ranks. */
@@ -237,8 +241,8 @@ bool dt_trainer_shrink_after(dt_trainer *t, dt_status st);
 dt_status dt_trainer_explain_memory(const dt_trainer *t, dt_status st);
 /* Leaves of input that are held at once. */
 uint32_t dt_trainer_slots(const dt_trainer *t);
-/* state.c: an arena of all parameters; how many gradient buffers can be alive at once. */
-dt_status dt_map_arena(const dt_trainer *t, float **out);
+/* state.c: an arena; how many gradient buffers can be alive at once. */
+dt_status dt_map_arena(size_t bytes, float **out);
 uint32_t dt_grads_needed(const dt_trainer *t);
 /* micro.c: workers from n on run no leaves any more. Between steps; what the feed read ahead is forgotten. */
 void dt_trainer_narrow(dt_trainer *t, uint32_t n);

@@ -237,5 +237,5 @@ dt_status dt_update(dt_trainer *t, dt_step_report *out)
     const double begin = dt_clock_s();
     DT_TRY(dt_reduce_share(t, t->state.params));
     t->times.share = dt_clock_s() - begin;
-    return DT_OK;
+    return dt_shadows_move(t);
 }

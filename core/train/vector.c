@@ -252,7 +252,7 @@ static dt_status run_leaf(const run *r, uint32_t worker, uint32_t leaf, float *g
     double *loss = t->scratch.leaf_loss[leaf - t->lanes.leaf_begin];
     memset(loss, 0, sizeof(t->scratch.leaf_loss[0]));
     if (grad != NULL) {
-        memset(grad, 0, t->state.arena_bytes);
+        memset(grad, 0, t->state.grad_bytes);
     }
     for (uint64_t i = dt_leaf_begin(p->source.count, t->c.leaves, leaf); i < end;) {
         dt_feed_slice s = {.index = at->index};

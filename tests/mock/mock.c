@@ -297,6 +297,13 @@ static dt_status graph_model(dt_graph *graph, dt_model *m, const dt_named *in, u
     return graph_status(graph);
 }
 
+static dt_status graph_model_as(dt_graph *graph, dt_model *m, const char *shadow, const dt_named *in, uint32_t n_in,
+                                dt_named *out, uint32_t n_out)
+{
+    (void)shadow;
+    return graph_model(graph, m, in, n_in, out, n_out);
+}
+
 static dt_status graph_output(dt_graph *graph, const char *name, dt_tensor *t)
 {
     mock_graph *g = (mock_graph *)graph;
@@ -332,7 +339,8 @@ static const dt_graph_api graph_api = {.struct_size = sizeof(dt_graph_api),
                                        .recompute_end = graph_mark,
                                        .status = graph_status,
                                        .result = graph_result,
-                                       .kept = graph_kept};
+                                       .kept = graph_kept,
+                                       .model_as = graph_model_as};
 
 void mock_graph_init(mock_graph *g, mock_params *params)
 {

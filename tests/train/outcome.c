@@ -18,6 +18,12 @@
 
 enum { MAX_RANKS = 8, RANK_TIMEOUT_S = 30 };
 
+/* Of moments without shadows. */
+static size_t arena_size(const toy *t, int i)
+{
+    return (size_t)(i == 0 ? t->params.total : t->params.base_total) * sizeof(float);
+}
+
 static float *arena(toy *t, int i)
 {
     return i == 0 ? dt_trainer_params(t->trainer) : dt_trainer_moment(t->trainer, (uint32_t)i - 1);
@@ -51,7 +57,7 @@ void outcome_keep(toy *t, outcome *o)
     for (int i = 0; i < 3; i++) {
         o->state[i] = calloc(1, o->bytes);
         if (arena(t, i) != NULL) {
-            memcpy(o->state[i], arena(t, i), o->bytes);
+            memcpy(o->state[i], arena(t, i), arena_size(t, i));
         }
     }
     dt_trainer_close_moments(t->trainer, false);
@@ -73,7 +79,7 @@ void outcome_restore(toy *t, const outcome *half, int step)
     assert_int_equal(dt_trainer_open_moments(t->trainer, false), DT_OK);
     for (int i = 0; i < 3; i++) {
         if (arena(t, i) != NULL) {
-            memcpy(arena(t, i), half->state[i], half->bytes);
+            memcpy(arena(t, i), half->state[i], arena_size(t, i));
         }
     }
     dt_trainer_close_moments(t->trainer, true);

@@ -125,6 +125,77 @@ static dt_status toy_record_stored(void *user, dt_graph *g)
     return api->status(g);
 }
 
+/* ---- the pair ---------------------------------------------------------------------------------------------------- */
+
+static char actor[] = "actor", critic[] = "critic"; /* what the graph's models are: their roles */
+
+static dt_status pair_model(void *user, dt_graph *g, dt_model *m, const dt_named *in, uint32_t n_in, dt_named *out,
+                            uint32_t n_out)
+{
+    const dt_graph_api *api = g->api;
+    (void)user;
+    assert_int_equal(n_out, 1);
+    assert_int_equal(n_in, (char *)m == actor ? 1 : 2);
+    dt_graph_scope(g, (char *)m);
+    if ((char *)m == actor) {
+        out[0].tensor = dt_tanh(g, dt_linear(g, in[0].tensor, api->param(g, "w"), api->param(g, "b")));
+    } else {
+        dt_tensor *both[2] = {in[0].tensor, in[1].tensor};
+        dt_tensor *h = dt_linear(g, dt_concat(g, both, 2), api->param(g, "w1"), api->param(g, "b1"));
+        out[0].tensor = dt_linear(g, dt_tanh(g, h), api->param(g, "w2"), api->param(g, "b2"));
+    }
+    dt_graph_scope(g, "");
+    return api->status(g);
+}
+
+static dt_tensor *act(dt_graph *g, const char *shadow)
+{
+    const dt_named in = {"x", g->api->input(g, "x")};
+    dt_named out = {"a", NULL};
+    (void)g->api->model_as(g, (dt_model *)actor, shadow, &in, 1, &out, 1);
+    return out.tensor;
+}
+
+static dt_tensor *judge(dt_graph *g, const char *shadow, dt_tensor *a)
+{
+    const dt_named in[] = {{"x", g->api->input(g, "x")}, {"a", a}};
+    dt_named out = {"q", NULL};
+    (void)g->api->model_as(g, (dt_model *)critic, shadow, in, 2, &out, 1);
+    return out.tensor;
+}
+
+static dt_status pair_record(void *user, dt_graph *g)
+{
+    const toy *t = user;
+    const dt_graph_api *api = g->api;
+    const char *as = t->as != NULL ? t->as : "target";
+    dt_tensor *y = api->input(g, "y"), *a = act(g, NULL);
+    dt_tensor *goal = dt_add(g, dt_slice(g, y, 0, 1), dt_affine(g, judge(g, as, act(g, "target")), 0.5, 0));
+    api->loss(g, "critic", dt_mse(g, judge(g, NULL, y), goal, api->input(g, "w")), 1.0, "N");
+    api->loss(g, "actor", dt_sum(g, judge(g, t->is_judged_by_target ? "target" : NULL, a)), -1.0, "N");
+    api->output(g, "a", a);
+    api->output(g, "a_past", act(g, "past"));
+    return api->status(g);
+}
+
+static void pair_params(toy *t)
+{
+    enum { WIDTH = 12 };
+    static const int64_t w[] = {OUT, IN}, w1[] = {WIDTH, IN + OUT}, w2[] = {1, WIDTH};
+    dt_param_table *p = &t->params;
+    assert_int_equal(dt_param_table_add(p, "actor", "w", w, 2, DT_INIT_FAN_IN, 1), DT_OK);
+    assert_int_equal(dt_param_table_add(p, "actor", "b", w, 1, DT_INIT_ZERO, 0), DT_OK);
+    assert_int_equal(dt_param_table_add(p, "critic", "w1", w1, 2, DT_INIT_FAN_IN, 1), DT_OK);
+    assert_int_equal(dt_param_table_add(p, "critic", "b1", w1, 1, DT_INIT_ZERO, 0), DT_OK);
+    assert_int_equal(dt_param_table_add(p, "critic", "w2", w2, 2, DT_INIT_FAN_IN, 1), DT_OK);
+    assert_int_equal(dt_param_table_add(p, "critic", "b2", w2, 1, DT_INIT_ZERO, 0), DT_OK);
+    assert_int_equal(dt_param_table_shadow(p, "actor", "target"), DT_OK);
+    assert_int_equal(dt_param_table_shadow(p, "critic", "target"), DT_OK);
+    assert_int_equal(dt_param_table_shadow(p, "actor", "past"), DT_OK);
+}
+
+/* ---- life -------------------------------------------------------------------------------------------------------- */
+
 static dt_status no_model(void *user, dt_graph *g, dt_model *m, const dt_named *in, uint32_t n_in, dt_named *out,
                           uint32_t n_out)
 {
@@ -161,10 +232,18 @@ void toy_init(toy *t)
     t->config.schedule = (dt_schedule){.kind = DT_SCHED_COSINE, .lr = 2e-2, .eta_min = 1e-4, .warmup = 1, .t_max = 30};
 }
 
-dt_status toy_try_start(toy *t)
+static void net_params(toy *t)
 {
     const int64_t w1[] = {t->hidden, IN}, b1[] = {t->hidden}, w2[] = {OUT, t->hidden};
     static const int64_t b2[] = {OUT};
+    assert_int_equal(dt_param_table_add(&t->params, "net", "w1", w1, 2, DT_INIT_FAN_IN, 1), DT_OK);
+    assert_int_equal(dt_param_table_add(&t->params, "net", "b1", b1, 1, DT_INIT_ZERO, 0), DT_OK);
+    assert_int_equal(dt_param_table_add(&t->params, "net", "w2", w2, 2, DT_INIT_FAN_IN, 1), DT_OK);
+    assert_int_equal(dt_param_table_add(&t->params, "net", "b2", b2, 1, DT_INIT_ZERO, 0), DT_OK);
+}
+
+dt_status toy_try_start(toy *t)
+{
     if (t->comm == NULL) {
         assert_int_equal(dt_comm_null(&t->comm), DT_OK);
     }
@@ -175,10 +254,7 @@ dt_status toy_try_start(toy *t)
         toy *b = t->stored;
         assert_int_equal(dt_samples_open(&b->source, &b->ops, b, t->config.slice_rows), DT_OK);
     }
-    assert_int_equal(dt_param_table_add(&t->params, "net", "w1", w1, 2, DT_INIT_FAN_IN, 1), DT_OK);
-    assert_int_equal(dt_param_table_add(&t->params, "net", "b1", b1, 1, DT_INIT_ZERO, 0), DT_OK);
-    assert_int_equal(dt_param_table_add(&t->params, "net", "w2", w2, 2, DT_INIT_FAN_IN, 1), DT_OK);
-    assert_int_equal(dt_param_table_add(&t->params, "net", "b2", b2, 1, DT_INIT_ZERO, 0), DT_OK);
+    (t->is_pair ? pair_params : net_params)(t);
     uint32_t n_frozen = 0;
     if (t->freeze != NULL) {
         assert_int_equal(dt_param_table_freeze(&t->params, t->freeze, &n_frozen), DT_OK);
@@ -193,10 +269,11 @@ dt_status toy_try_start(toy *t)
                                .user = t,
                                .stored = t->stored != NULL ? &t->stored->source : NULL,
                                .n_stored = t->n_stored,
-                               .record = toy_record,
+                               .record = t->is_pair ? pair_record : toy_record,
                                .record_stored = t->stored != NULL ? toy_record_stored : NULL,
                                .apart = t->apart,
-                               .model = no_model};
+                               .shadow = t->is_pair ? t->shadow : NULL,
+                               .model = t->is_pair ? pair_model : no_model};
     return dt_trainer_create(&d, &t->trainer);
 }
 
@@ -208,7 +285,7 @@ void toy_start(toy *t)
         print_message("%s\n", dt_error_text());
     }
     assert_int_equal(st, DT_OK);
-    assert_int_equal(dt_trainer_set(t->trainer, "scale", scale, OUT), DT_OK);
+    assert_int_equal(dt_trainer_set(t->trainer, "scale", scale, OUT), DT_OK); /* the pair reads none */
 }
 
 void toy_fini(toy *t)

@@ -2,6 +2,11 @@
  *
  * A small, real training problem for the trainer's tests: ragged samples of rows, y = a two-layer network of x, squared
  * error, with dropout. Every sample depends on its index alone.
+ *
+ * Or a pair: an actor a(x) = tanh(W x + b), and a critic Q(x, a), a two-layer network, with a shadow "target" of each
+ * and a shadow "past" of the actor:
+ *   losses  critic  (Q(x, y) - (y_1 + 0.5 Q'(x, a'(x))))^2     Q', a': the shadows target
+ *           actor   -Q(x, a(x))
  */
 #ifndef DTRAIN_TESTS_TRAIN_TOY_H
 #define DTRAIN_TESTS_TRAIN_TOY_H
@@ -27,6 +32,10 @@ typedef struct toy {
     const char *freeze;     /* pattern; NULL: nothing */
     struct toy *stored;     /* mixed into this one, which is live: another toy, initialised; NULL: none */
     uint64_t n_stored;
+    bool is_pair;                    /* an actor and a critic */
+    dt_shadow_rule shadow[3];        /* of a pair: target of the actor, of the critic, past of the actor */
+    bool is_judged_by_target;        /* a pair's actor, and not by the critic */
+    const char *as;                  /* shadow that the pair's loss of the critic asks for in place of target */
     const char *apart;               /* "hidden", a second loss, the mean of the hidden layer; NULL: there is none */
     const dt_device_ops *device_ops; /* NULL: the CPU */
     dt_device *device;

@@ -24,6 +24,20 @@ extern "C" {
 typedef struct dt_train dt_train;
 typedef struct dt_rows dt_rows; /* what evaluate hands out: one slice's fields and outputs */
 
+enum { DT_TRAIN_MAX_SHADOWS = 8 }; /* since 1.2 */
+/* since 1.2: a copy of a model's parameters that no step trains: a target network, an opponent of earlier days. It is
+ * recorded by model_as (svc/graph.h), in losses and for acting. It begins as what the model begins as, first weights of
+ * a checkpoint included; it is part of checkpoints, under <role>@<name>.<parameter>. */
+typedef struct dt_train_shadow {
+    uint32_t struct_size, reserved;
+    const char *name; /* [a-z][a-z0-9_]*; a model has one of a name */
+    dt_model *model;  /* one of desc.models */
+    /* shadow += tau (model - shadow), tau in (0, 1], after every `every`-th step that moved the model; 1: a copy. Steps
+     * that were skipped for a gradient that was not finite do not count, nor does vector_set. 0: only shadow_copy */
+    double tau;
+    uint64_t every;
+} dt_train_shadow;
+
 typedef struct dt_train_desc {
     uint32_t struct_size, n_models;
     void *user;
@@ -43,6 +57,8 @@ typedef struct dt_train_desc {
     dt_data *stored;
     dt_status (*record_stored)(void *user, dt_graph *g);
     uint64_t n_stored;
+    const dt_train_shadow *shadow; /* since 1.2: [n_shadows], read by create. DT_EPLUGIN says what is wrong with them */
+    uint32_t n_shadows, reserved;
 } dt_train_desc;
 /* The usual one, for C: const dt_train_desc desc = DT_TRAIN_DESC(self, record, data, models, n_models); */
 #define DT_TRAIN_DESC(USER, RECORD, DATA, MODELS, N_MODELS)                                                            \
@@ -97,6 +113,8 @@ typedef struct dt_train_api {
     /* since 1.1: these will be asked for together, by gradient where has_gradient is set (n = 1): what that takes is
      * made now, and is part of the memory that is told before the run. In start. Errors: as gradient. */
     dt_status (*expect)(dt_train *t, const char *const *loss, uint32_t n, uint8_t has_gradient);
+    /* since 1.2: every shadow of this name becomes its model as it is now, exactly. Errors: DT_EINVAL (no such one). */
+    dt_status (*shadow_copy)(dt_train *t, const char *name);
 } dt_train_api;
 
 /* One optimizer step, and what a phase tells whose iteration is one. */

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Copies of parameters that follow them at a distance: target networks (Polyak averaging), opponents of earlier days.
+ * Every rank has all parameters after a step and moves all shadows itself; each element is moved by itself, so that
+ * neither threads nor ranks change a bit.
+ */
+#include <config.h>
+
+#include "train/trainer_internal.h"
+
+#include "base/err.h"
+#include "base/trace.h"
+
+enum { PIECE = 65536 }; /* elements that a worker takes at once */
+
+static bool is_due(const dt_trainer *t, uint32_t shadow)
+{
+    const uint64_t every = t->state.shadow[shadow].every;
+    return every > 0 && t->state.updates % every == 0;
+}
+
+/* What lies in [begin, end) of the arena, of shadows that are due. */
+static void move_range(dt_trainer *t, int64_t begin, int64_t end)
+{
+    const dt_param_table *table = t->d.params;
+    for (uint32_t i = 0; i < table->n; i++) {
+        const dt_param *p = &table->param[i];
+        const int64_t from = p->offset > begin ? p->offset : begin;
+        const int64_t to = p->offset + p->count < end ? p->offset + p->count : end;
+        if (p->is_shadow && is_due(t, p->shadow) && from < to) {
+            const int64_t source = table->param[p->of].offset + from - p->offset;
+            dt_optim_blend(t->state.params + from, t->state.params + source, t->state.shadow[p->shadow].tau, to - from);
+        }
+    }
+}
+
+static dt_status move_job(void *user, uint32_t worker)
+{
+    (void)worker;
+    dt_trainer *t = user;
+    const int64_t base = t->d.params->base_total, end = t->d.params->total;
+    DT_TRACE("step", "shadows");
+    for (;;) {
+        const int64_t begin = base + (int64_t)atomic_fetch_add(&t->scratch.next_piece, 1) * PIECE;
+        if (begin >= end) {
+            return DT_OK;
+        }
+        move_range(t, begin, begin + PIECE < end ? begin + PIECE : end);
+    }
+}
+
+dt_status dt_shadows_move(dt_trainer *t)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < t->d.params->n_shadows; i++) {
+        any = any || is_due(t, i);
+    }
+    if (!any) {
+        return DT_OK;
+    }
+    atomic_store(&t->scratch.next_piece, 0);
+    const bool is_small = t->d.params->total - t->d.params->base_total <= PIECE;
+    return is_small ? move_job(t, 0) : dt_pool_run(t->lanes.pool, move_job, t);
+}

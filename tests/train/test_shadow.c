@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Shadows: copies of parameters that follow them by a rule or when they are asked to. An actor and a critic learn from
+ * a shadow of each; every move is checked against a second computation, element by element, and neither threads nor
+ * ranks, resumes or skipped steps change a bit.
+ */
+#include <config.h>
+
+#include "outcome.h"
+
+#include "base/err.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { STEPS = 12, OUT = 2, EVERY = 3 };
+
+static void says(const char *part)
+{
+    if (strstr(dt_error_text(), part) == NULL) {
+        fail_msg("\"%s\" says nothing of %s", dt_error_text(), part);
+    }
+}
+
+/* The actor's target follows at a tenth, the critic's is a copy after every third step, the past stays. */
+static void as_pair(toy *t)
+{
+    t->is_pair = true;
+    t->shadow[0] = (dt_shadow_rule){.tau = 0.1, .every = 1};
+    t->shadow[1] = (dt_shadow_rule){.tau = 1, .every = EVERY};
+    t->shadow[2] = (dt_shadow_rule){.tau = 1, .every = 0};
+}
+
+static dt_status step(toy *t)
+{
+    dt_step_report r = {.struct_size = sizeof(r)};
+    const dt_status st = toy_step(t, &r);
+    assert_int_equal(dt_trainer_hold(t->trainer), DT_OK);
+    return st;
+}
+
+/* ---- the rule ---------------------------------------------------------------------------------------------------- */
+
+static float follow(float shadow, float model, float tau)
+{
+    const volatile float way = model - shadow, part = tau * way; /* rounded twice, wherever this is compiled */
+    return shadow + part;
+}
+
+/* What the shadows must be, from what they were and what their models are now. */
+static void move(const toy *t, uint64_t update, float *expected)
+{
+    const float *now = dt_trainer_params(t->trainer);
+    for (uint32_t i = 0; i < t->params.n; i++) {
+        const dt_param *p = &t->params.param[i];
+        if (!p->is_shadow || t->shadow[p->shadow].every == 0 || update % t->shadow[p->shadow].every != 0) {
+            continue;
+        }
+        for (int64_t k = 0; k < p->count; k++) {
+            float *s = &expected[p->offset + k];
+            const float m = now[t->params.param[p->of].offset + k];
+            const double tau = t->shadow[p->shadow].tau;
+            *s = tau == 1 ? m : follow(*s, m, (float)tau);
+        }
+    }
+}
+
+static void same_shadows(const toy *t, const float *expected)
+{
+    const float *now = dt_trainer_params(t->trainer);
+    for (uint32_t i = 0; i < t->params.n; i++) {
+        const dt_param *p = &t->params.param[i];
+        if (p->is_shadow) {
+            assert_memory_equal(now + p->offset, expected + p->offset, (size_t)p->count * sizeof(*now));
+        }
+    }
+}
+
+/* Of the parameters called so, those that are other numbers than in `before`. */
+static int64_t changed(const toy *t, const char *prefix, const float *before)
+{
+    const float *now = dt_trainer_params(t->trainer);
+    int64_t n = 0;
+    for (uint32_t i = 0; i < t->params.n; i++) {
+        const dt_param *p = &t->params.param[i];
+        for (int64_t k = p->offset; strncmp(p->name, prefix, strlen(prefix)) == 0 && k < p->offset + p->count; k++) {
+            n += now[k] != before[k];
+        }
+    }
+    return n;
+}
+
+static float *copy_of(const toy *t)
+{
+    const size_t bytes = (size_t)t->params.total * sizeof(float);
+    float *copy = malloc(bytes);
+    memcpy(copy, dt_trainer_params(t->trainer), bytes);
+    return copy;
+}
+
+static void test_they_follow_their_models(void **state)
+{
+    (void)state;
+    toy t;
+    toy_init(&t);
+    as_pair(&t);
+    toy_start(&t);
+    float *expected = copy_of(&t), *first = copy_of(&t);
+    dt_param_table_copy_shadows(&t.params, NULL, expected); /* they begin as their models */
+    same_shadows(&t, expected);
+    for (uint64_t i = 1; i <= STEPS; i++) {
+        assert_int_equal(step(&t), DT_OK);
+        move(&t, i, expected);
+        same_shadows(&t, expected);
+    }
+    assert_true(changed(&t, "actor@target.", first) > 0);
+    assert_true(changed(&t, "critic@target.", first) > 0);
+    assert_int_equal(changed(&t, "actor@past.", first), 0);
+    free(expected);
+    free(first);
+    toy_fini(&t);
+}
+
+static void test_a_copy_is_exact(void **state)
+{
+    (void)state;
+    toy t;
+    toy_init(&t);
+    as_pair(&t);
+    toy_start(&t);
+    assert_int_equal(step(&t), DT_OK);
+    float *before = copy_of(&t);
+    assert_int_equal(dt_trainer_shadow_copy(t.trainer, "past"), DT_OK);
+    dt_param_table_copy_shadows(&t.params, "past", before);
+    same_shadows(&t, before);
+    assert_int_equal(changed(&t, "a", before) + changed(&t, "c", before), 0); /* nothing else */
+    assert_int_equal(dt_trainer_shadow_copy(t.trainer, "target"), DT_OK);
+    dt_param_table_copy_shadows(&t.params, "target", before); /* of both models */
+    same_shadows(&t, before);
+    assert_int_equal(dt_trainer_shadow_copy(t.trainer, "ghost"), DT_EINVAL);
+    says("there is no shadow \"ghost\"; there are target, target, past");
+    free(before);
+    toy_fini(&t);
+    toy_init(&t);
+    toy_start(&t);
+    assert_int_equal(dt_trainer_shadow_copy(t.trainer, "past"), DT_EINVAL);
+    says("there is none");
+    toy_fini(&t);
+}
+
+/* A step that is skipped for an overflow moves nothing and does not count. */
+static void test_a_skipped_step_moves_nothing(void **state)
+{
+    (void)state;
+    toy t;
+    int skipped = 0;
+    toy_init(&t);
+    as_pair(&t);
+    t.config.scaling = (dt_scaler_config){.kind = DT_SCALING_DYNAMIC,
+                                          .initial = 0x1p140,
+                                          .min = 1,
+                                          .max = 0x1p140,
+                                          .growth = 2,
+                                          .backoff = 0x1p-16,
+                                          .interval = 4,
+                                          .hysteresis = 1,
+                                          .max_skips = 5};
+    toy_start(&t);
+    float *expected = copy_of(&t);
+    for (int i = 0; i < STEPS; i++) {
+        const uint64_t before = dt_trainer_updates(t.trainer);
+        assert_int_equal(step(&t), DT_OK);
+        const uint64_t now = dt_trainer_updates(t.trainer);
+        skipped += now == before;
+        if (now != before) {
+            move(&t, now, expected);
+        }
+        same_shadows(&t, expected);
+    }
+    assert_true(skipped > 0 && skipped < STEPS);
+    free(expected);
+    toy_fini(&t);
+}
+
+/* ---- in graphs --------------------------------------------------------------------------------------------------- */
+
+static void judged_by_target(toy *t)
+{
+    as_pair(t);
+    t->shadow[0].every = t->shadow[1].every = 0;
+    t->is_judged_by_target = true;
+}
+
+/* The actor's gradient through the critic's shadow, against differences of the loss; nothing of it reaches the shadow,
+ * nor the critic. */
+static void test_gradients_flow_through(void **state)
+{
+    (void)state;
+    const char *const names[] = {"actor"};
+    toy t;
+    toy_init(&t);
+    judged_by_target(&t);
+    toy_start(&t);
+    const uint64_t n = dt_trainer_vector_size(t.trainer);
+    assert_int_equal(n, t.params.count); /* what is a shadow's is not in the vector */
+    float *at = malloc(n * sizeof(*at)), *gradient = malloc(n * sizeof(*at));
+    double value = 0;
+    assert_int_equal(dt_trainer_vector_get(t.trainer, at), DT_OK);
+    assert_int_equal(dt_trainer_gradient(t.trainer, "actor", gradient, &value), DT_OK);
+    const int64_t n_actor = t.params.param[0].count + t.params.param[1].count;
+    const float e = 1e-2F;
+    double largest = 0;
+    for (int64_t i = 0; i < n_actor; i++) {
+        double above = 0, below = 0;
+        const float was = at[i];
+        at[i] = was + e;
+        assert_int_equal(dt_trainer_vector_set(t.trainer, at), DT_OK);
+        assert_int_equal(dt_trainer_losses(t.trainer, names, 1, &above), DT_OK);
+        at[i] = was - e;
+        assert_int_equal(dt_trainer_vector_set(t.trainer, at), DT_OK);
+        assert_int_equal(dt_trainer_losses(t.trainer, names, 1, &below), DT_OK);
+        at[i] = was;
+        const double slope = (above - below) / (double)(2 * e);
+        assert_true(fabs(slope - (double)gradient[i]) < 1e-4);
+        largest = fmax(largest, fabs(slope));
+    }
+    assert_true(largest > 0.05);
+    for (uint64_t i = (uint64_t)n_actor; i < n; i++) {
+        assert_true(gradient[i] == 0);
+    }
+    free(at);
+    free(gradient);
+    toy_fini(&t);
+}
+
+typedef struct acts { /* how many actions of the actor and of its past differ */
+    int64_t rows, differ;
+} acts;
+
+static dt_status compare_acts(void *user, const dt_rows *rows)
+{
+    acts *a = user;
+    int64_t dim[DT_MAX_DIMS];
+    uint32_t rank = 0;
+    const float *now = dt_rows_get(rows, "a", dim, &rank), *past = dt_rows_get(rows, "a_past", dim, &rank);
+    for (int64_t i = 0; i < dim[0] * OUT; i++) {
+        a->differ += now[i] != past[i];
+    }
+    a->rows += dim[0];
+    return DT_OK;
+}
+
+static int64_t n_differ(toy *t)
+{
+    acts a = {0};
+    assert_int_equal(dt_trainer_evaluate(t->trainer, &t->source, &a, compare_acts), DT_OK);
+    assert_true(a.rows > 100);
+    return a.differ;
+}
+
+static void test_they_act(void **state)
+{
+    (void)state;
+    toy t;
+    toy_init(&t);
+    as_pair(&t);
+    toy_start(&t);
+    assert_int_equal(n_differ(&t), 0);
+    assert_int_equal(step(&t), DT_OK);
+    assert_true(n_differ(&t) > 100);
+    assert_int_equal(dt_trainer_shadow_copy(t.trainer, "past"), DT_OK);
+    assert_int_equal(n_differ(&t), 0);
+    toy_fini(&t);
+}
+
+static void test_one_that_is_not_there(void **state)
+{
+    (void)state;
+    toy t;
+    toy_init(&t);
+    as_pair(&t);
+    t.as = "ghost";
+    assert_int_equal(toy_try_start(&t), DT_ENOTFOUND);
+    says("model_as: critic has no shadow \"ghost\"; the trainer gave it target");
+    toy_fini(&t);
+    toy_init(&t);
+    as_pair(&t);
+    t.as = "past"; /* another model's */
+    assert_int_equal(toy_try_start(&t), DT_ENOTFOUND);
+    says("critic has no shadow \"past\"");
+    toy_fini(&t);
+}
+
+/* ---- the same bits ----------------------------------------------------------------------------------------------- */
+
+static void on_two_threads(toy *t)
+{
+    as_pair(t);
+    t->config.threads = 2;
+}
+
+static void of_sgd(toy *t)
+{
+    as_pair(t);
+    t->config.optim = (dt_optim_step){.kind = DT_OPTIM_SGD, .momentum = 0.9};
+}
+
+static void test_threads_ranks_and_resumes_change_no_bit(void **state)
+{
+    (void)state;
+    toy_change *const change[] = {on_two_threads, of_sgd};
+    for (size_t c = 0; c < sizeof(change) / sizeof(change[0]); c++) {
+        outcome one;
+        outcome_train(change[c], STEPS, &one);
+        for (uint32_t ranks = 1; ranks <= 4; ranks++) {
+            outcome_on_ranks(change[c], STEPS, ranks, &one);
+        }
+        for (int cut = 1; cut < STEPS; cut += 4) {
+            outcome_resumed(change[c], STEPS, cut, &one);
+        }
+        outcome_drop(&one);
+    }
+}
+
+static void test_arenas_end_before_them(void **state)
+{
+    (void)state;
+    toy t;
+    toy_init(&t);
+    as_pair(&t);
+    toy_start(&t);
+    assert_true(t.params.base_total < t.params.total);
+    assert_true(t.params.count < t.params.base_total);
+    for (uint32_t i = 0; i < t.params.n; i++) {
+        const dt_param *p = &t.params.param[i];
+        assert_int_equal(p->is_shadow, p->offset >= t.params.base_total);
+        assert_true(p->frozen == p->is_shadow);
+    }
+    toy_fini(&t);
+    toy_init(&t);
+    toy_start(&t);
+    assert_int_equal(t.params.base_total, t.params.total);
+    toy_fini(&t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_they_follow_their_models),
+        cmocka_unit_test(test_a_copy_is_exact),
+        cmocka_unit_test(test_a_skipped_step_moves_nothing),
+        cmocka_unit_test(test_gradients_flow_through),
+        cmocka_unit_test(test_they_act),
+        cmocka_unit_test(test_one_that_is_not_there),
+        cmocka_unit_test(test_threads_ranks_and_resumes_change_no_bit),
+        cmocka_unit_test(test_arenas_end_before_them),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
