@@ -32,7 +32,8 @@
  *              relative to one bit in every cell of the largest footprint; 1 a number in [0,1) drawn for it. For rules
  *   state      "G F" f32, one row, with the option state: the field as a centralised critic may know it
  *   agent_state "A" i32: its row of state
- *   end        truncated after budget + 1 moves
+ *   end        terminated after budget + 1 moves: the budget, which is observed, is used up and nothing follows (time
+ *              limits that are part of the task: Pardo et al. 2018, arXiv 1712.00378)
  *   metrics    entropy_* and f1_*: mean entropy of the cells of interest, and F1 of p > 1/2, after a third, two thirds
  *              and all of the moves; low, middle, high: shares of altitudes after moves; collisions: moves refused
  *
@@ -386,7 +387,7 @@ static dt_status step(void *self, const dt_env_io *io)
     const bool is_over = s->step >= s->moves;
     for (uint32_t i = 0; i < ipp_n(s); i++) {
         io->reward[i] = (float)reward;
-        io->truncated[i] = is_over;
+        io->terminated[i] = is_over;
     }
     ipp_observe(s, io, !is_over);
     if (!is_over) {

@@ -114,9 +114,9 @@ static bool step(void)
     const dt_status st = r.ops->step(r.self, &r.io);
     assert_true(st == DT_OK || st == DT_DONE);
     for (uint32_t i = 0; i < r.A; i++) {
-        assert_int_equal(r.truncated[i], st == DT_DONE);
+        assert_int_equal(r.terminated[i], st == DT_DONE);
         assert_int_equal(r.alive[i], st == DT_OK);
-        assert_int_equal(r.terminated[i], 0);
+        assert_int_equal(r.truncated[i], 0);
         assert_true(r.reward[i] == r.reward[0] && isfinite(r.reward[i]));
         for (uint32_t j = 0; j < i; j++) { /* never two in one place */
             assert_int_not_equal(memcmp(&r.self->place[i], &r.self->place[j], sizeof(ipp_place)), 0);
