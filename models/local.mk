@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Model components, one folder each. The controllers, the critics and the world models share private headers in this folder.
 plugin_LTLIBRARIES += \
+	models/controller_field.la \
 	models/controller_fixed.la \
 	models/controller_greedy.la \
 	models/controller_idm.la \
@@ -19,6 +20,12 @@ plugin_LTLIBRARIES += \
 	models/world_lstm.la
 
 controller_cppflags = $(PLUGIN_CPPFLAGS) -I$(top_srcdir)/models
+
+models_controller_field_la_SOURCES = models/controller_field/controller_field.c models/controller_net.h
+models_controller_field_la_CPPFLAGS = $(controller_cppflags) -DDT_PLUGIN_NAME=controller_field
+models_controller_field_la_CFLAGS = $(PLUGIN_CFLAGS)
+models_controller_field_la_LDFLAGS = $(PLUGIN_LINK)
+models_controller_field_la_LIBADD = -lm
 
 models_controller_fixed_la_SOURCES = models/controller_fixed/controller_fixed.c \
 	models/controller_net.h models/controller_rule.h

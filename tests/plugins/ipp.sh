@@ -31,11 +31,14 @@ returns() { # controller, low, high, more options
 returns ipp_greedy 24 48
 returns ipp_greedy 24 48 --set evaluation.greedy=false
 returns ipp_random -16 2
+# what it begins as is the greedy rule
+returns controller_field 24 48 --set controller_field.rule=1000 --set env_ipp.view=own
 
 small="--set env.id=ipp --set env_ipp.cells=100 --set env_ipp.stride=2 --set env_ipp.budget=5 --set env_ipp.state=true
     --set env.instances=4 --set data.shards=2 --set evaluation.baselines= --set training.eval_interval=0
     --set evaluation.seeds=1 --set evaluation.episodes=1 --set checkpoint.every_seconds=0 --set report.enabled=false
-    --set metrics.tensorboard=false --set env_ipp.view=own --set env_ipp.lookahead=true -q"
+    --set metrics.tensorboard=false --set env_ipp.view=own --set env_ipp.lookahead=true
+    --set models.controller=controller_field -q"
 rounds="--set data.batch=16 --set phase2_ppo.iterations=4 --set phase2_ppo.train_batch=48 --set phase2_ppo.fragment=12
     --set phase2_ppo.sgd_epochs=2"
 
