@@ -5,6 +5,7 @@ plugin_LTLIBRARIES += \
 	plugins/env_cartpole.la \
 	plugins/env_constrained.la \
 	plugins/env_lqr.la \
+	plugins/env_matrix.la \
 	plugins/env_pendulum.la \
 	plugins/env_sumo.la \
 	plugins/env_tmaze.la
@@ -33,6 +34,12 @@ plugins_env_lqr_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) -DDT_PLUGIN_NAME=env_lqr
 plugins_env_lqr_la_CFLAGS = $(PLUGIN_CFLAGS)
 plugins_env_lqr_la_LDFLAGS = $(PLUGIN_LINK)
 plugins_env_lqr_la_LIBADD = -lm
+
+plugins_env_matrix_la_SOURCES = plugins/env_matrix/env_matrix.c
+plugins_env_matrix_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) -DDT_PLUGIN_NAME=env_matrix
+plugins_env_matrix_la_CFLAGS = $(PLUGIN_CFLAGS)
+plugins_env_matrix_la_LDFLAGS = $(PLUGIN_LINK)
+plugins_env_matrix_la_LIBADD = -lm
 
 plugins_env_pendulum_la_SOURCES = plugins/env_pendulum/env_pendulum.c plugins/env_pendulum/pendulum.h
 plugins_env_pendulum_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) -DDT_PLUGIN_NAME=env_pendulum

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * env_matrix: two agents play a matrix game again and again, and both earn what it pays. Small problems of cooperation
+ * whose limits of learning are known.
+ *
+ *   climbing                 penalty
+ *      11  -30    0            -k    0   10
+ *     -30    7    6             0    2    0
+ *       0    0    5            10    0   -k
+ *
+ *   obs      "A 2" f32   1 in the column of the agent, else 0
+ *   action   of the first agent a row, of the second one a column
+ *   reward   of both: the entry
+ *   end      terminated after `repeats` games
+ *   metrics  payoff: mean of a game; best: share of games with the largest entry
+ *
+ * Nothing is random. Source: Claus & Boutilier 1998, The dynamics of reinforcement learning in cooperative multiagent
+ * systems; 25 repeats: Papoudakis et al. 2021, arXiv 2006.07869.
+ */
+#include "dtrain/helpers.h"
+
+enum { AGENTS = 2, CHOICES = 3 };
+enum { CLIMBING, PENALTY };
+static const char *const games[] = {"climbing", "penalty", NULL};
+
+typedef struct config {
+    int64_t repeats;
+    double k;
+    uint32_t game, reserved;
+} config;
+
+typedef struct state {
+    const dt_host *h;
+    config config;
+    double pay[CHOICES][CHOICES], most, sum;
+    int64_t step, n_best;
+} state;
+
+static const dt_option options[] = {
+    DT_OPTION(config, game, DT_OPT_ENUM, "climbing", NULL, 0, 0, games, "which game"),
+    DT_OPTION(config, k, DT_OPT_F64, "100", "1", 0, 1e6, NULL, "game = \"penalty\": what a miss costs"),
+    DT_OPTION(config, repeats, DT_OPT_I64, "25", "games", 1, 1e6, NULL, "games of an episode (arXiv 2006.07869: 25)"),
+    DT_OPTION_END};
+
+static void fill(state *s)
+{
+    static const double climbing[CHOICES][CHOICES] = {{11, -30, 0}, {-30, 7, 6}, {0, 0, 5}};
+    const double k = s->config.k, penalty[CHOICES][CHOICES] = {{-k, 0, 10}, {0, 2, 0}, {10, 0, -k}};
+    memcpy(s->pay, s->config.game == CLIMBING ? climbing : penalty, sizeof(s->pay));
+    s->most = s->config.game == CLIMBING ? 11 : 10;
+}
+
+static dt_status create(void *self, const dt_host *h, const void *cfg)
+{
+    state *s = self;
+    s->h = h;
+    s->config = *(const config *)cfg;
+    fill(s);
+    return DT_OK;
+}
+
+static dt_status spec(const void *self, dt_env_spec *out)
+{
+    static const dt_port obs[] = {{"obs", "A 2", DT_F32, 0}};
+    static const int32_t choices[] = {CHOICES};
+    static const char *const metrics[] = {"payoff", "best"};
+    const state *s = self;
+    out->n_agents = AGENTS;
+    out->obs = obs;
+    out->n_obs = 1;
+    out->choices = choices;
+    out->n_heads = 1;
+    out->metrics = metrics;
+    out->n_metrics = 2;
+    out->max_steps = (uint32_t)s->config.repeats;
+    return DT_OK;
+}
+
+static void observe(const dt_env_io *io, uint8_t is_alive)
+{
+    float *obs = io->obs[0];
+    for (int i = 0; i < AGENTS; i++) {
+        obs[i * AGENTS + i] = 1;
+        io->alive[i] = is_alive;
+    }
+}
+
+static dt_status reset(void *self, const dt_env_io *io, uint64_t seed)
+{
+    state *s = self;
+    (void)seed;
+    s->step = s->n_best = 0;
+    s->sum = 0;
+    observe(io, 1);
+    return DT_OK;
+}
+
+static dt_status step(void *self, const dt_env_io *io)
+{
+    state *s = self;
+    for (int i = 0; i < AGENTS; i++) {
+        if (io->act_i[i] < 0 || io->act_i[i] >= CHOICES) {
+            return DT_FAIL_H(s->h, DT_EINVAL, "action %d of agent %d, expected 0 to %d", io->act_i[i], i, CHOICES - 1);
+        }
+    }
+    const double pay = s->pay[io->act_i[0]][io->act_i[1]];
+    s->step++;
+    s->sum += pay;
+    s->n_best += pay >= s->most;
+    const uint8_t is_over = s->step >= s->config.repeats;
+    for (int i = 0; i < AGENTS; i++) {
+        io->reward[i] = (float)pay;
+        io->terminated[i] = is_over;
+    }
+    observe(io, !is_over);
+    if (!is_over) {
+        return DT_OK;
+    }
+    io->metric[0] = s->sum / (double)s->step;
+    io->metric[1] = (double)s->n_best / (double)s->step;
+    return DT_DONE;
+}
+
+DT_ENV_DEFINE(component, "env_matrix", "two agents play a matrix game: climbing or penalty",
+              "Claus & Boutilier 1998; Papoudakis et al. 2021, arXiv 2006.07869", config, state, options,
+              DT_OPS(.create = create, .spec = spec, .reset = reset, .step = step, .destroy = dt_no_op),
+              .flags = DT_COMP_DETERMINISTIC);
+
+DT_PLUGIN_DEFINE_ONE(component, "env_matrix", "1.0", "dtrain", "Apache-2.0");
