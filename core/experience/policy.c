@@ -21,6 +21,7 @@ enum { OUT_LOGITS, OUT_MEAN, OUT_LOG_STD, OUT_VALUE, OUT_COST_VALUE, OUT_LOW, OU
 static const char *const output_name[] = {
     [OUT_LOGITS] = "logits",         [OUT_MEAN] = "mean", [OUT_LOG_STD] = "log_std", [OUT_VALUE] = "value",
     [OUT_COST_VALUE] = "cost_value", [OUT_LOW] = "low",   [OUT_HIGH] = "high",       [OUT_ALLOW] = "allow",
+    [DT_ROLLOUT_OUTPUTS] = NULL,
 };
 
 /* ---- outputs and fields ------------------------------------------------------------------------------------------ */
@@ -262,6 +263,7 @@ static dt_status create_policy(dt_rollout *r, dt_trainer *t, const dt_samples *a
                               .cap = cap,
                               .pieces = r->in_flight > 0 ? (most + unit - 1) / unit : 1,
                               .places = r->in_flight > 0 ? r->in_flight : tracks_of(r),
+                              .outputs = output_name,
                               .keep = r->keep};
     return dt_policy_create(t, &d, &r->policy);
 }

@@ -152,12 +152,21 @@ dt_status dt_ir_output_add(dt_ir *ir, const char *name, int32_t value)
     return ir->status;
 }
 
-void dt_ir_keep_outputs(dt_ir *ir, bool pictures)
+static bool is_named(const char *name, const char *const *names)
+{
+    while (names != NULL && *names != NULL && strcmp(*names, name) != 0) {
+        names++;
+    }
+    return names == NULL || *names != NULL;
+}
+
+void dt_ir_keep_outputs(dt_ir *ir, bool pictures, const char *const *names)
 {
     static const char begin[] = "picture/";
     uint32_t n = 0;
     for (uint32_t i = 0; i < ir->n_outputs; i++) {
-        if ((strncmp(ir->output[i].name, begin, sizeof(begin) - 1) == 0) == pictures) {
+        const bool is_picture = strncmp(ir->output[i].name, begin, sizeof(begin) - 1) == 0;
+        if (is_picture == pictures && is_named(ir->output[i].name, names)) {
             ir->output[n++] = ir->output[i];
         }
     }

@@ -88,8 +88,9 @@ int32_t dt_ir_value(dt_ir *ir, const dt_value *v); /* -1 after an error */
 int32_t dt_ir_emit(dt_ir *ir, uint32_t op, const int32_t *in, uint32_t n_in, const dt_attr *attr);
 int32_t dt_ir_out(const dt_ir *ir, int32_t node, uint32_t k); /* value of output k, -1 for node -1 */
 dt_status dt_ir_output_add(dt_ir *ir, const char *name, int32_t value);
-/* Of outputs those for pictures alone (their names begin with picture/), or all others. Before dt_ir_index. */
-void dt_ir_keep_outputs(dt_ir *ir, bool pictures);
+/* Of outputs those for pictures alone (their names begin with picture/), or all others; where names is not NULL, of
+ * these those named there (it ends with NULL). Before dt_ir_index. */
+void dt_ir_keep_outputs(dt_ir *ir, bool pictures, const char *const *names);
 
 /* Close the gaps of dropped nodes and count producers and uses. */
 void dt_ir_index(dt_ir *ir);

@@ -39,7 +39,7 @@ static dt_status run_passes(dt_plan *p, const dt_plan_desc *d)
         DT_TRY(dt_derive_run(&p->ir));
     } else {
         p->ir.n_losses = d->outputs_only ? 0 : p->ir.n_losses;
-        dt_ir_keep_outputs(&p->ir, d->pictures);
+        dt_ir_keep_outputs(&p->ir, d->pictures, d->outputs);
         dt_ir_index(&p->ir);
     }
     DT_TRY(dt_pass_dead(&p->ir));

@@ -24,11 +24,12 @@ typedef struct dt_plan_desc {
     bool training;      /* derive and run backward; false: outputs and losses only */
     bool reuse, poison; /* memory plan modes */
     bool fuse;
-    bool recompute;     /* honour recompute_begin/end */
-    bool outputs_only;  /* not for training: losses, and what they alone need, are left out */
-    bool pictures;      /* with outputs_only: outputs for pictures, which are left out otherwise, and no others */
-    const int64_t *cap; /* largest live size per symbol of the graph */
-    uint32_t half;      /* lane DEVICE: DT_BF16 or DT_F16 to store in it what may be (store.h); 0: all in f32 */
+    bool recompute;    /* honour recompute_begin/end */
+    bool outputs_only; /* not for training: losses, and what they alone need, are left out */
+    bool pictures;     /* with outputs_only: outputs for pictures, which are left out otherwise, and no others */
+    const char *const *outputs; /* with outputs_only: of these those named here, ends with NULL; NULL: all */
+    const int64_t *cap;         /* largest live size per symbol of the graph */
+    uint32_t half;              /* lane DEVICE: DT_BF16 or DT_F16 to store in it what may be (store.h); 0: all in f32 */
 } dt_plan_desc;
 
 typedef struct dt_plan_info {

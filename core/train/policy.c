@@ -14,6 +14,8 @@
 
 #include <string.h>
 
+enum { MAX_OUTPUTS = 32 };
+
 struct dt_policy {
     dt_trainer *t;
     dt_samples source; /* with capacities of its own */
@@ -25,9 +27,25 @@ struct dt_policy {
     uint64_t n_inputs; /* floats */
 };
 
+/* Of what the phase records, and what is kept; NULL: all. */
+static const char *const *names_of(const dt_policy_desc *d, const char **name)
+{
+    uint32_t n = 0;
+    for (const char *const *o = d->outputs; o != NULL && *o != NULL && n < MAX_OUTPUTS; o++) {
+        name[n++] = *o;
+    }
+    for (const char *const *k = d->keep; k != NULL && *k != NULL && n < MAX_OUTPUTS; k++) {
+        name[n++] = *k;
+    }
+    name[n] = NULL;
+    return d->outputs != NULL ? name : NULL;
+}
+
 static dt_status compile(dt_policy *p, const dt_policy_desc *d)
 {
     dt_trainer *t = p->t;
+    const char *name[MAX_OUTPUTS + 1];
+    const char *const *outputs = names_of(d, name);
     DT_TRY(dt_record(t, &p->source, d->keep, &p->c));
     if (t->device != NULL) {
         const dt_device_infer_desc id = {.source = &p->source,
@@ -36,12 +54,14 @@ static dt_status compile(dt_policy *p, const dt_policy_desc *d)
                                          .places = d->places,
                                          .outputs_only = true,
                                          .pictures = d->pictures,
+                                         .outputs = outputs,
                                          .is_joined = true};
         DT_TRY(dt_device_infer_create(t, &id, &p->c.device));
         p->c.plan = (dt_plan *)(uintptr_t)dt_device_infer_plan(p->c.device);
         return DT_OK;
     }
-    const dt_plan_desc pd = {.outputs_only = true, .pictures = d->pictures, .cap = p->source.slice_cap};
+    const dt_plan_desc pd = {
+        .outputs_only = true, .pictures = d->pictures, .outputs = outputs, .cap = p->source.slice_cap};
     return dt_compile_cpu(t, &pd, d->places, &p->c);
 }
 

@@ -21,12 +21,13 @@ typedef struct dt_policy dt_policy;
 enum { DT_POLICY_MAX_ASKED = 8 }; /* places of a device */
 
 typedef struct dt_policy_desc {
-    const dt_samples *source; /* names and shapes of fields, outlives the policy; its samples are not looked at */
-    const int64_t *cap;       /* the most rows per symbol of a piece, "B" last */
-    uint32_t pieces;          /* of a run at most; 1 on the CPU */
-    uint32_t places;          /* how many runs there may be at the same time; at most DT_POLICY_MAX_ASKED on a device */
-    const char *const *keep;  /* kept values that become outputs, ends with NULL; may be NULL */
-    bool pictures;            /* what the phase records for pictures (svc/rollout.h), and not how it acts */
+    const dt_samples *source;   /* names and shapes of fields, outlives the policy; its samples are not looked at */
+    const int64_t *cap;         /* the most rows per symbol of a piece, "B" last */
+    uint32_t pieces;            /* of a run at most; 1 on the CPU */
+    uint32_t places;            /* how many runs there may be at once; at most DT_POLICY_MAX_ASKED on a device */
+    const char *const *outputs; /* wanted, ends with NULL; others are left out, and what they alone need. NULL: all */
+    const char *const *keep;    /* kept values that become outputs, ends with NULL; may be NULL */
+    bool pictures;              /* what the phase records for pictures (svc/rollout.h), and not how it acts */
 } dt_policy_desc;
 
 /* The trainer outlives the policy. Errors: DT_ENOMEM, what recording reports. */

@@ -95,6 +95,7 @@ static dt_status compile(dt_device_infer *x)
                              .fuse = x->t->c.fuse,
                              .outputs_only = x->want.outputs_only,
                              .pictures = x->want.pictures,
+                             .outputs = x->want.outputs,
                              .cap = x->source.slice_cap,
                              .half = dt_device_half(x->t)};
     DT_TRY(dt_plan_compile(x->want.graph, &pd, &x->plan));

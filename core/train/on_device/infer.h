@@ -25,6 +25,7 @@ typedef struct dt_device_infer_desc {
     uint32_t slices;             /* of one run, at most */
     uint32_t places;             /* at most DT_DEVICE_INFER_PLACES */
     bool outputs_only, pictures; /* see plan.h */
+    const char *const *outputs;  /* the same; read by create alone */
     bool is_joined;              /* an output of a run is one of all its slices, row after row */
 } dt_device_infer_desc;
 
