@@ -57,14 +57,6 @@ static dt_status prune(maker *m)
     for (uint32_t i = 0; i < m->old.n_outputs; i++) {
         m->is_read[m->old.output[i].value] = true;
     }
-    for (int32_t v = 0; v < m->old.n_values; v++) {
-        if (m->is_read[v] && m->old.value[v].kind == DT_VALUE_STEP) {
-            return DT_FAIL(DT_EINVAL,
-                           "an output depends on the step input %s, which the phase sets while it trains; what is "
-                           "exported must depend on data alone",
-                           m->old.value[v].name);
-        }
-    }
     return DT_OK;
 }
 
@@ -155,12 +147,34 @@ static int32_t add_tensor(maker *m, const char *name, const int64_t *dim, uint32
     return dt_ir_value(&b->ir, &v);
 }
 
+/* What it was set to, as a tensor of its own: what is exported depends on data alone. */
+static dt_status add_step(maker *m, int32_t v)
+{
+    char name[160];
+    uint32_t n = 0;
+    const char *input = m->old.value[v].name;
+    const float *value = m->d->step != NULL ? m->d->step(m->d->user, input, &n) : NULL;
+    const int64_t count = m->old.value[v].shape.dim[0].size;
+    if (value == NULL || (int64_t)n != count) {
+        return DT_FAIL(DT_EINVAL,
+                       "an output depends on the step input %s, which the phase did not set before; what is exported "
+                       "must depend on data alone",
+                       input);
+    }
+    snprintf(name, sizeof(name), "step.%s", input);
+    m->now[v] = add_tensor(m, name, &count, 1, value);
+    return DT_OK;
+}
+
 static dt_status add_tensors(maker *m)
 {
     enum { DIMS = 4 };
     const dt_bundle_desc *d = m->d;
-    const size_t most = d->params->n + 2 * (size_t)d->n_fields;
+    size_t most = d->params->n + 2 * (size_t)d->n_fields;
     char name[160];
+    for (int32_t v = 0; v < m->old.n_values; v++) {
+        most += m->old.value[v].kind == DT_VALUE_STEP;
+    }
     m->b->tensor = dt_alloc_n(most, sizeof(*m->b->tensor));
     m->b->dims = dt_alloc_n(most, DIMS * sizeof(*m->b->dims));
     if (m->b->tensor == NULL || m->b->dims == NULL) {
@@ -170,6 +184,8 @@ static dt_status add_tensors(maker *m)
         if (m->is_read[v] && m->old.value[v].kind == DT_VALUE_PARAM) {
             const dt_param *p = &d->params->param[m->old.value[v].index];
             m->now[v] = add_tensor(m, p->name, p->dim, p->n_dims, d->values + p->offset);
+        } else if (m->is_read[v] && m->old.value[v].kind == DT_VALUE_STEP) {
+            DT_TRY(add_step(m, v));
         }
     }
     for (uint32_t f = 0; f < d->n_fields; f++) {

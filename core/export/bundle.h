@@ -74,9 +74,13 @@ typedef struct dt_bundle_desc { /* all the caller's; parameters, statistics and 
     const float *values; /* arena of params */
     const int64_t *most; /* per symbol of the graph */
     dt_bundle_actions actions;
+    /* What a step input was set to, [*n_p], outliving the bundle, of which it becomes a tensor step.<name>; NULL: it
+     * was not. NULL: none was. */
+    const float *(*step)(const void *user, const char *name, uint32_t *n_p);
+    const void *user;
 } dt_bundle_desc;
 
-/* Errors: DT_EINVAL when an output depends on a number that the phase sets from step to step, DT_ENOMEM. */
+/* Errors: DT_EINVAL when an output depends on a step input that was not set, DT_ENOMEM. */
 dt_status dt_bundle_make(const dt_bundle_desc *d, dt_bundle *out_p) DT_NODISCARD;
 void dt_bundle_fini(dt_bundle *b);
 

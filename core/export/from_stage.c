@@ -55,6 +55,11 @@ static void feed_rollout(dt_rollout *r, dt_bundle_field *how)
     }
 }
 
+static const float *step_of(const void *user, const char *name, uint32_t *n_p)
+{
+    return dt_trainer_get(user, name, n_p);
+}
+
 static dt_status make_bundle(dt_stage *s, dt_stage_export *t)
 {
     const dt_samples *source = dt_trainer_source(s->trainer);
@@ -67,7 +72,9 @@ static dt_status make_bundle(dt_stage *s, dt_stage_export *t)
                         .params = &s->params,
                         .values = dt_trainer_params(s->trainer),
                         .most = most,
-                        .actions = {.window = 1}};
+                        .actions = {.window = 1},
+                        .step = step_of,
+                        .user = s->trainer};
     memcpy(most, source->slice_cap, (source->n_symbols + 1) * sizeof(*most));
     /* what it learns from has the rollout's fields first, or none of them: a phase may evaluate in an environment what
      * it learns from recordings */

@@ -74,6 +74,13 @@ dt_status dt_trainer_set(dt_trainer *t, const char *name, const float *value, ui
     return DT_OK;
 }
 
+const float *dt_trainer_get(const dt_trainer *t, const char *name, uint32_t *n_p)
+{
+    const dt_step_value *v = find_value(t, name);
+    *n_p = v != NULL ? v->n : 0;
+    return v != NULL ? v->value : NULL;
+}
+
 dt_status dt_map_arena(size_t bytes, float **out)
 {
     void *p = NULL;

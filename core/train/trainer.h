@@ -95,6 +95,8 @@ typedef struct dt_trainer_times { /* of the last step, s */
 dt_status dt_trainer_create(const dt_trainer_desc *d, dt_trainer **out_p) DT_NODISCARD;
 void dt_trainer_destroy(dt_trainer *t);
 dt_status dt_trainer_set(dt_trainer *t, const char *name, const float *value, uint32_t n);
+/* What a step input was set to last, [*n_p], until it is set again; NULL: never. */
+const float *dt_trainer_get(const dt_trainer *t, const char *name, uint32_t *n_p);
 dt_status dt_trainer_step(dt_trainer *t, dt_step_report *out);
 /* The source is about to change its samples: forgets what was read ahead, and reads nothing until the next step. */
 void dt_trainer_refill(dt_trainer *t);

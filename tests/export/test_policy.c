@@ -43,7 +43,15 @@ typedef struct recorder { /* a phase in small: a graph, its parameters, how its 
     float *values;
     dt_bundle_field how[N_FIELDS];
     bool is_squashed;
+    const float *bias; /* [2], what the step input bias was set to; NULL: it was not */
 } recorder;
+
+static const float *step_of(const void *user, const char *name, uint32_t *n_p)
+{
+    const recorder *r = user;
+    *n_p = strcmp(name, "bias") == 0 ? D : 0;
+    return *n_p > 0 ? r->bias : NULL;
+}
 
 static void begin(recorder *r)
 {
@@ -103,7 +111,9 @@ static dt_status make(recorder *r, dt_bundle *out)
                                           .choices = choices,
                                           .low = low,
                                           .high = high,
-                                          .is_squashed = r->is_squashed}};
+                                          .is_squashed = r->is_squashed},
+                              .step = step_of,
+                              .user = r};
     return dt_bundle_make(&d, out);
 }
 
@@ -264,6 +274,33 @@ static void test_normalised(void **state)
     const float want[] = {0.5f, 1, 0, 3, -3, 0, -2, 0, 0, 0, 0, 0};
     for (int i = 0; i < PLACES * CHOICES; i++) {
         assert_true(logits[i] == want[i]);
+    }
+    dt_policy_free(p);
+    end(&r);
+}
+
+/* A step input is exported as it was set last. */
+static void test_step_inputs(void **state)
+{
+    (void)state;
+    static const float bias[] = {0.5f, -4};
+    recorder r;
+    begin(&r);
+    r.bias = bias;
+    dt_graph *g = r.graph;
+    dt_tensor *x = dt_add(g, input(&r, F_OBS), g->api->step_input(g, "bias", D));
+    output(&r, "logits", heads(&r, x));
+    output(&r, "mean", dt_slice(g, x, 0, 1));
+    output(&r, "log_std", dt_affine(g, dt_slice(g, x, 0, 1), 0, 0));
+    dt_policy *p = through_file(&r);
+    step s = {.obs = {1, 2, 3, 4, 5, 6, 7, 8}};
+    dt_policy_io io = io_of(&s, p);
+    act(p, &io);
+    int64_t dim[DT_MAX_DIMS];
+    uint32_t rank = 0;
+    const float *logits = dt_policy_output(p, "logits", dim, &rank);
+    for (int i = 0; i < PLACES; i++) {
+        assert_true(logits[CHOICES * i] == s.obs[D * i] + 0.5f && logits[CHOICES * i + 1] == s.obs[D * i + 1] - 4);
     }
     dt_policy_free(p);
     end(&r);
@@ -581,10 +618,11 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_describe),      cmocka_unit_test(test_act),      cmocka_unit_test(test_normalised),
-        cmocka_unit_test(test_shield),        cmocka_unit_test(test_squash),   cmocka_unit_test(test_index),
-        cmocka_unit_test(test_memory),        cmocka_unit_test(test_steady),   cmocka_unit_test(test_refused_steps),
-        cmocka_unit_test(test_refused_files), cmocka_unit_test(test_axis_ops), cmocka_unit_test(test_refused_exports),
+        cmocka_unit_test(test_describe),        cmocka_unit_test(test_act),           cmocka_unit_test(test_normalised),
+        cmocka_unit_test(test_step_inputs),     cmocka_unit_test(test_shield),        cmocka_unit_test(test_squash),
+        cmocka_unit_test(test_index),           cmocka_unit_test(test_memory),        cmocka_unit_test(test_steady),
+        cmocka_unit_test(test_refused_steps),   cmocka_unit_test(test_refused_files), cmocka_unit_test(test_axis_ops),
+        cmocka_unit_test(test_refused_exports),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
