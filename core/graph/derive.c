@@ -21,8 +21,9 @@ struct dt_derive {
     dt_ir *ir;
     int32_t n_values; /* of the recorded graph; only these have gradients */
     int32_t n_nodes;
-    bool *needs;   /* per value: a trained parameter stands behind it */
-    int32_t *grad; /* per value: its gradient so far, -1 = none yet */
+    uint32_t group; /* that is derived */
+    bool *needs;    /* per value: a trained parameter of the group stands behind it */
+    int32_t *grad;  /* per value: its gradient so far, -1 = none yet */
     contribution *part;
     uint32_t n_parts, cap_parts;
 };
@@ -101,7 +102,8 @@ static void mark_needs(dt_derive *d)
 {
     const dt_ir *ir = d->ir;
     for (int32_t v = 0; v < d->n_values; v++) {
-        d->needs[v] = ir->value[v].kind == DT_VALUE_PARAM && ir->value[v].trained;
+        const dt_value *x = &ir->value[v];
+        d->needs[v] = x->kind == DT_VALUE_PARAM && x->trained && x->group == d->group;
         d->grad[v] = -1;
     }
     for (int32_t i = 0; i < d->n_nodes; i++) {
@@ -123,7 +125,7 @@ static void seed_losses(dt_derive *d)
         int32_t v = d->ir->loss[i].value;
         dt_value seed = {.kind = DT_VALUE_SEED, .index = (int32_t)i, .shape = d->ir->value[v].shape};
         seed.name = dt_ir_string(d->ir, "seed");
-        if (d->needs[v]) {
+        if (d->needs[v] && d->ir->loss[i].group == d->group) {
             d->grad[v] = dt_ir_value(d->ir, &seed);
         }
     }
@@ -156,6 +158,7 @@ static void place(dt_ir *ir, int32_t v, int32_t param, bool accum)
     ir->value[v].kind = DT_VALUE_GRAD;
     ir->value[v].index = p->index;
     ir->value[v].offset = p->offset;
+    ir->value[v].group = p->group;
     ir->value[v].name = p->name;
     ir->value[v].accum = accum;
 }
@@ -225,9 +228,11 @@ dt_status dt_derive_run(dt_ir *ir)
         ir->status = DT_FAIL(DT_ENOMEM, "out of memory to differentiate %d values", ir->n_values);
     } else {
         ir->is_backward = true;
-        mark_needs(&d);
-        seed_losses(&d);
-        walk_back(&d);
+        do {
+            mark_needs(&d);
+            seed_losses(&d);
+            walk_back(&d);
+        } while (++d.group < ir->n_groups && ir->status == DT_OK);
     }
     if (ir->status == DT_OK) {
         place_parameter_gradients(&d);

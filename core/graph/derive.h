@@ -3,7 +3,8 @@
  * Reverse mode over the recorded graph. Each op's derivative records nodes (op_<family>.c); this pass walks the nodes
  * backwards, adds up what several consumers give, in the fixed order of that walk, and sends what reaches trained
  * parameters to the gradient arena: added there by the op itself where it can (out.accum), else by an explicit add.
- * Values that no trained parameter stands behind get no derivative.
+ * Values that no trained parameter stands behind get no derivative. Groups are derived one after another, each with
+ * gradients of values of its own: where two groups' losses meet in a value, nothing of one reaches the other.
  */
 #ifndef DTRAIN_CORE_GRAPH_DERIVE_H
 #define DTRAIN_CORE_GRAPH_DERIVE_H

@@ -27,6 +27,7 @@ struct dt_device_exec {
     device_call *call;    /* [n_calls] */
     size_t values_bytes, scratch_bytes;
     bool is_prepared;
+    uint32_t groups; /* of the launches that follow */
 };
 
 static size_t align_up(size_t n)
@@ -240,6 +241,7 @@ static dt_status prepare(dt_device_exec *e)
 dt_status dt_device_exec_bind(dt_device_exec *e, const dt_device_feed *f)
 {
     DT_TRY(bind_views(e, f));
+    e->groups = f->groups != 0 ? f->groups : UINT32_MAX;
     for (uint32_t c = 0; c < e->d.plan->n_calls; c++) {
         dt_device_args *a = &e->call[c].args;
         a->live = f->live;
@@ -253,6 +255,9 @@ dt_status dt_device_exec_launch(dt_device_exec *e, dt_device_stream *s)
 {
     for (uint32_t c = 0; c < e->d.plan->n_calls; c++) {
         device_call *call = &e->call[c];
+        if ((e->d.plan->call[c].groups & e->groups) == 0) {
+            continue;
+        }
         call->args.stream = s;
         dt_status st = call->kernel->run(&call->args);
         if (st == DT_OK && e->d.synchronous) {

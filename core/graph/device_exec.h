@@ -35,6 +35,7 @@ typedef struct dt_device_feed { /* device addresses, of the first leaf of the la
     float *grads;                   /* [leaves, grad_stride], added to; NULL when the plan is not for training */
     int64_t grad_stride;            /* elements */
     const double *loss_seed;        /* per loss */
+    uint32_t groups;                /* bits of those whose losses and gradients are wanted; 0: all */
 } dt_device_feed;
 
 /* Errors: DT_EUNSUPPORTED (an op without a kernel there, two ragged dimensions in one tensor, a tensor of more than

@@ -28,6 +28,7 @@ struct dt_exec {
     dt_kernel_run run;
     char *kept; /* forms of the parameters that calls keep */
     uint64_t kept_version;
+    uint32_t groups, kept_groups; /* of this run; whose calls have run since the version changed */
 };
 
 static const double nothing; /* what an empty field without an address points to */
@@ -194,6 +195,9 @@ static dt_status patch_views(dt_exec *e, const dt_exec_feed *feed)
 
 static void run_call(dt_exec *e, const dt_exec_feed *feed, uint32_t c)
 {
+    if ((e->plan->call[c].groups & e->groups) == 0) {
+        return;
+    }
     e->plan->call[c].kernel(&e->args[c]);
     if (feed->after != NULL) {
         feed->after(feed->after_user, c);
@@ -254,8 +258,11 @@ dt_status dt_exec_run(dt_exec *e, const dt_exec_feed *feed)
     DT_TRY(take_sources(e, feed));
     DT_TRY(patch_views(e, feed));
     e->run = *feed->run;
-    e->run.is_kept = feed->params_version != 0 && feed->params_version == e->kept_version;
+    e->groups = feed->groups != 0 ? feed->groups : UINT32_MAX;
+    const bool is_same = feed->params_version != 0 && feed->params_version == e->kept_version;
+    e->run.is_kept = is_same && (e->groups & ~e->kept_groups) == 0;
     e->kept_version = feed->params_version;
+    e->kept_groups = e->groups | (is_same ? e->kept_groups : 0);
     if (p->poison) {
         run_poisoned(e, feed);
     } else if (dt_trace_is_on()) {
@@ -264,6 +271,9 @@ dt_status dt_exec_run(dt_exec *e, const dt_exec_feed *feed)
         run_calls(e, feed);
     }
     for (uint32_t i = 0; i < p->ir.n_losses; i++) {
+        if ((1u << p->ir.loss[i].group & e->groups) == 0) {
+            continue;
+        }
         feed->loss[i] += *(const double *)e->view[p->loss_view + i].data;
     }
     return DT_OK;

@@ -43,6 +43,7 @@ void dt_graph_print(const dt_graph *g, dt_str *out);
 typedef struct dt_graph_loss {
     const char *name, *symbol; /* symbol "1": no division */
     double weight;
+    uint32_t group; /* part.h */
 } dt_graph_loss;
 uint32_t dt_graph_losses(const dt_graph *g, const dt_graph_loss **out_p);
 bool dt_graph_reads(const dt_graph *g, const char *field); /* was input(field) recorded? */

@@ -64,7 +64,7 @@ const char *dt_ir_string(dt_ir *ir, const char *text)
 
 dt_status dt_ir_copy(const dt_ir *src, dt_ir *dst)
 {
-    dt_ir ir = {.n_symbols = src->n_symbols, .n_losses = src->n_losses};
+    dt_ir ir = {.n_symbols = src->n_symbols, .n_losses = src->n_losses, .n_groups = src->n_groups};
     for (uint32_t i = 0; i < src->n_symbols; i++) {
         ir.symbol[i] = dt_ir_string(&ir, src->symbol[i]);
     }

@@ -28,6 +28,7 @@ typedef struct dt_value {
     int32_t index;
     int64_t offset;   /* PARAM and GRAD: element in the arena */
     const char *name; /* all but NODE, for printing; owned by the graph's or plan's table of strings */
+    uint32_t group;   /* PARAM and GRAD: whose losses move it */
     bool trained;     /* PARAM: not frozen */
     bool accum;       /* GRAD: the node adds to what is there; else it writes the sum itself */
     bool is_half;     /* stored in the half of the graph (store.h) */
@@ -50,6 +51,7 @@ typedef struct dt_node {
 typedef struct dt_ir_loss {
     const char *name, *symbol;
     int32_t value;
+    uint32_t group; /* it moves parameters of this one alone */
     double weight;
 } dt_ir_loss;
 
@@ -67,6 +69,7 @@ typedef struct dt_ir {
     dt_ir_loss loss[DT_GRAPH_MAX_LOSSES];
     int32_t n_values, n_nodes;
     uint32_t n_outputs, n_losses;
+    uint32_t n_groups; /* of losses and parameters, up to 32; 0: one */
     int32_t cap_values, cap_nodes, cap_outputs;
     int32_t region; /* of the nodes being emitted */
     uint32_t half;  /* DT_BF16 or DT_F16 where some values are stored in half, 0: none are */

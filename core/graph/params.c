@@ -148,6 +148,11 @@ dt_status dt_param_table_add(dt_param_table *t, const char *role, const char *na
     return DT_OK;
 }
 
+void dt_param_table_align(dt_param_table *t, int64_t elements)
+{
+    t->base_total = t->total = (t->total + elements - 1) / elements * elements;
+}
+
 const dt_param *dt_param_table_find(const dt_param_table *t, const char *full_name)
 {
     for (uint32_t i = 0; i < t->n; i++) {

@@ -47,6 +47,8 @@ void dt_param_table_fini(dt_param_table *t);
  * is DT_EPLUGIN. */
 dt_status dt_param_table_add(dt_param_table *t, const char *role, const char *name, const int64_t *dim, uint32_t n_dims,
                              uint32_t init, double a) DT_NODISCARD;
+/* What is added next begins at a multiple of so many elements. */
+void dt_param_table_align(dt_param_table *t, int64_t elements);
 const dt_param *dt_param_table_find(const dt_param_table *t, const char *full_name);
 /* A copy of what the role has by now, which may be nothing, behind all that was added; nothing is added after it but
  * shadows. name: [a-z][a-z0-9_]*. Errors: DT_EPLUGIN (name, the role has one of it), DT_ENOMEM. */

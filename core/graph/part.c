@@ -94,12 +94,28 @@ dt_status dt_graph_reach(const dt_graph *g, const char *loss, bool *param_p)
     }
     memset(param_p, 0, r->desc.params->n * sizeof(*param_p));
     for (int32_t v = 0; v < ir->n_values; v++) {
-        if (is_reached[v] && ir->value[v].kind == DT_VALUE_PARAM && ir->value[v].trained) {
+        const dt_value *x = &ir->value[v];
+        if (is_reached[v] && x->kind == DT_VALUE_PARAM && x->trained && x->group == ir->loss[at].group) {
             param_p[ir->value[v].index] = true;
         }
     }
     dt_free(is_reached);
     return DT_OK;
+}
+
+void dt_graph_group(dt_graph *g, uint32_t n, const uint32_t *loss, const uint32_t *param)
+{
+    dt_recorder *r = recorder_of(g);
+    dt_ir *ir = &r->ir;
+    ir->n_groups = n;
+    for (uint32_t i = 0; i < ir->n_losses; i++) {
+        ir->loss[i].group = r->loss[i].group = loss[i];
+    }
+    for (int32_t v = 0; v < ir->n_values; v++) {
+        if (ir->value[v].kind == DT_VALUE_PARAM) {
+            ir->value[v].group = param[ir->value[v].index];
+        }
+    }
 }
 
 void dt_graph_hold(dt_graph *g, const bool *param)

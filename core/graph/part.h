@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A recorded graph cut down before it is compiled: to some of its losses, or to some of its parameters.
+ * A recorded graph cut down before it is compiled: to some of its losses, or to some of its parameters; or cut into
+ * groups, each of losses and the parameters that they move.
  * Threads: [main].
  */
 #ifndef DTRAIN_CORE_GRAPH_PART_H
@@ -13,8 +14,11 @@
 dt_status dt_graph_pick(dt_graph *g, const char *const *loss, uint32_t n) DT_NODISCARD;
 /* Leaves out loss i, and with it what it alone needs. */
 void dt_graph_drop(dt_graph *g, uint32_t i);
-/* Which trained parameters a loss depends on. param_p: [parameters of the table], of this graph's desc. Errors:
- * DT_EINVAL (no such loss), DT_ENOMEM. */
+/* n groups: loss i belongs to loss[i], parameter i of the desc's table to param[i]. From now on a loss moves the
+ * parameters of its own group alone: gradients flow through those of others. n: 1 to 32. */
+void dt_graph_group(dt_graph *g, uint32_t n, const uint32_t *loss, const uint32_t *param);
+/* Which trained parameters, of its own group, a loss depends on. param_p: [parameters of the table], of this graph's
+ * desc. Errors: DT_EINVAL (no such loss), DT_ENOMEM. */
 dt_status dt_graph_reach(const dt_graph *g, const char *loss, bool *param_p) DT_NODISCARD;
 /* In what is compiled of this graph those with param[i] get no gradient, as if they were frozen. */
 void dt_graph_hold(dt_graph *g, const bool *param);

@@ -257,6 +257,50 @@ static dt_status lower(dt_plan *p)
     return DT_OK;
 }
 
+/* ---- groups ------------------------------------------------------------------------------------------------------ */
+
+/* Who needs what the node makes: backwards from losses and gradients, each of one group, and outputs, of all. */
+static uint32_t groups_of_node(const dt_ir *ir, const dt_node *n, uint32_t *value)
+{
+    uint32_t groups = 0;
+    for (uint32_t k = 0; k < n->n_out; k++) {
+        const dt_value *v = n->out[k] >= 0 ? &ir->value[n->out[k]] : NULL;
+        if (v != NULL) {
+            groups |= v->kind == DT_VALUE_GRAD ? 1u << v->group : value[n->out[k]];
+        }
+    }
+    for (uint32_t k = 0; k < n->n_in; k++) {
+        if (dt_ir_reads(n, k)) {
+            value[n->in[k]] |= groups;
+        }
+    }
+    return groups;
+}
+
+static dt_status find_groups(dt_plan *p)
+{
+    const dt_ir *ir = &p->ir;
+    uint32_t *value = dt_alloc_n((size_t)ir->n_values, sizeof(*value));
+    if (value == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for a graph of %d values", ir->n_values);
+    }
+    for (uint32_t i = 0; i < ir->n_outputs; i++) {
+        value[ir->output[i].value] = UINT32_MAX;
+    }
+    for (uint32_t i = 0; i < ir->n_losses; i++) {
+        value[ir->loss[i].value] |= 1u << ir->loss[i].group;
+    }
+    uint32_t c = p->n_calls;
+    for (int32_t i = ir->n_nodes - 1; i >= 0; i--) {
+        const uint32_t groups = groups_of_node(ir, &ir->node[i], value);
+        if (!dt_ir_is_view(&ir->node[i])) {
+            p->call[--c].groups = groups;
+        }
+    }
+    dt_free(value);
+    return DT_OK;
+}
+
 static dt_status compile(dt_plan *p, const dt_recorder *r, const dt_plan_desc *d)
 {
     DT_TRY(r->face.api->status(&r->face));
@@ -275,6 +319,7 @@ static dt_status compile(dt_plan *p, const dt_recorder *r, const dt_plan_desc *d
     const dt_memory_desc m = {.cap = p->cap, .f32_bytes = dt_plan_element_bytes(p, DT_F32), .reuse = d->reuse};
     DT_TRY(dt_memory_plan(&p->ir, &m, &p->memory));
     DT_TRY(lower(p));
+    DT_TRY(find_groups(p));
     p->info.n_calls = p->n_calls;
     p->info.arena_bytes = p->memory.bytes + p->scratch_bytes;
     p->info.kept_bytes = p->kept_bytes;

@@ -77,6 +77,7 @@ typedef struct dt_exec_feed {
     const dt_kernel_run *run;       /* is_kept is dt_exec_run's affair */
     void (*after)(void *user, uint32_t call); /* after each call, counted from 0; NULL: nobody asks */
     void *after_user;
+    uint32_t groups;         /* bits of those whose losses and gradients are wanted; 0: all */
     uint64_t params_version; /* as long as it stays the same, so do the parameters' values; 0: nobody knows */
 } dt_exec_feed;
 

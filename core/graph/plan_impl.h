@@ -16,6 +16,7 @@ typedef struct dt_plan_call {
     int32_t node;
     uint32_t view, n_in, n_out; /* first view */
     size_t kept;                /* bytes into what calls keep, SIZE_MAX = keeps nothing */
+    uint32_t groups;            /* bits of those that need it */
 } dt_plan_call;
 
 typedef struct dt_plan_dim { /* dimension of a view = live size of symbol + plus */

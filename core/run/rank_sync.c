@@ -18,10 +18,18 @@ static void take_hashes(const dt_rank *k, uint64_t *out)
     const dt_trainer *t = k->stage->trainer;
     const dt_param_table *table = dt_trainer_table(t);
     const float *params = dt_trainer_params(k->stage->trainer);
-    const struct {
+    struct {
         uint64_t step, updates, passed;
         double scale;
-    } place = {dt_trainer_step_number(t), dt_trainer_updates(t), dt_trainer_passed(t), dt_trainer_scaler(t)->scale};
+        uint64_t of_group[DT_TRAIN_MAX_GROUPS];
+    } place = {.step = dt_trainer_step_number(t),
+               .updates = dt_trainer_updates(t),
+               .passed = dt_trainer_passed(t),
+               .scale = dt_trainer_scaler(t)->scale};
+    const dt_group_state *group = NULL;
+    for (uint32_t g = 0; g < dt_trainer_groups(t, &group); g++) {
+        place.of_group[g] = group[g].updates;
+    }
     for (uint32_t i = 0; i < table->n; i++) {
         const dt_param *p = &table->param[i];
         out[i] = dt_hash64(params + p->offset, (size_t)p->count * sizeof(*params), 0);

@@ -26,6 +26,8 @@
 #define KEY_STORES      "stores"
 #define KEY_OWED        "owed"
 #define KEY_ENV_STEPS   "env_steps"
+#define KEY_GROUPS      "groups"
+#define KEY_UPDATES     "group_updates"
 
 /* ---- saving ------------------------------------------------------------------------------------------------------ */
 
@@ -123,6 +125,26 @@ static dt_status fill_info(dt_stage *s, const dt_snapshot_desc *d, dt_ckpt_info 
     return DT_OK;
 }
 
+/* Names and updates of groups, each in a list. */
+static void write_groups(const dt_stage *s, dt_json_out *o)
+{
+    const dt_group_state *group = NULL;
+    const uint32_t n = dt_trainer_groups(s->trainer, &group);
+    if (n == 0) {
+        return;
+    }
+    dt_json_arr(o, KEY_GROUPS);
+    for (uint32_t g = 0; g < n; g++) {
+        dt_json_str(o, NULL, group[g].name);
+    }
+    dt_json_end(o, ']');
+    dt_json_arr(o, KEY_UPDATES);
+    for (uint32_t g = 0; g < n; g++) {
+        dt_json_i64(o, NULL, (int64_t)group[g].updates);
+    }
+    dt_json_end(o, ']');
+}
+
 static void write_state(const dt_stage *s, const dt_snapshot_desc *d, const dt_snapshot_held *held, dt_str *out)
 {
     const dt_scaler *scaler = &held->scaler;
@@ -166,6 +188,7 @@ static void write_state(const dt_stage *s, const dt_snapshot_desc *d, const dt_s
         }
     }
     dt_json_end(&o, ']');
+    write_groups(s, &o);
     dt_json_end(&o, '}');
 }
 
@@ -463,6 +486,47 @@ static dt_status load_scaler(dt_stage *s, const dt_ckpt *c)
     return DT_OK;
 }
 
+typedef struct saved_groups { /* as many of each as there were */
+    char name[DT_TRAIN_MAX_GROUPS][32];
+    int64_t updates[DT_TRAIN_MAX_GROUPS];
+    uint32_t n_names, n_updates;
+} saved_groups;
+
+static void take_group(void *user, const char *key, const dt_json_token *t)
+{
+    saved_groups *g = user;
+    if (t->kind == DT_JSON_STRING && strcmp(key, KEY_GROUPS) == 0 && g->n_names < DT_TRAIN_MAX_GROUPS) {
+        snprintf(g->name[g->n_names++], sizeof(g->name[0]), "%s", t->text);
+    }
+    if (t->kind == DT_JSON_NUMBER && t->is_integer && strcmp(key, KEY_UPDATES) == 0 &&
+        g->n_updates < DT_TRAIN_MAX_GROUPS) {
+        g->updates[g->n_updates++] = t->integer;
+    }
+}
+
+/* Checkpoints from before there were groups have one count, which is by now that of each. */
+static dt_status load_groups(dt_stage *s, const dt_ckpt *c)
+{
+    const dt_group_state *group = NULL;
+    const uint32_t n = dt_trainer_groups(s->trainer, &group);
+    saved_groups saved = {.n_names = 0};
+    DT_TRY(each_value(c, take_group, &saved));
+    if (n == 0 || saved.n_names == 0) {
+        return DT_OK;
+    }
+    for (uint32_t g = 0; g < n; g++) {
+        uint32_t i = 0;
+        while (i < saved.n_names && strcmp(saved.name[i], group[g].name) != 0) {
+            i++;
+        }
+        if (i == saved.n_names || i >= saved.n_updates || saved.updates[i] < 0) {
+            return DT_FAIL(DT_EDATA, "state.json does not say how often the group %s was moved", group[g].name);
+        }
+        dt_trainer_group_updates_set(s->trainer, g, (uint64_t)saved.updates[i]);
+    }
+    return DT_OK;
+}
+
 static dt_status load_phase_blob(dt_stage *s, const dt_ckpt *c)
 {
     dt_ckpt_blob blob;
@@ -538,6 +602,9 @@ dt_status dt_snapshot_load(dt_stage *s, const dt_ckpt *c)
     if (st == DT_OK) {
         dt_trainer_step_set(s->trainer, step);
         st = load_scaler(s, c);
+    }
+    if (st == DT_OK) {
+        st = load_groups(s, c);
     }
     if (st == DT_OK) {
         st = load_phase_blob(s, c);

@@ -13,8 +13,10 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "collective/tree_sum.h"
 #include "dtrain/svc/train.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -50,6 +52,9 @@ static dt_status register_models(dt_stage *s, const dt_train_desc *d)
 {
     for (uint32_t i = 0; i < d->n_models; i++) {
         dt_model *m = d->models[i];
+        if (d->n_groups > 0) { /* sums of squares are those of one group each */
+            dt_param_table_align(&s->params, DT_SLICE_UNIT);
+        }
         registration r = {.table = &s->params, .role = m->role};
         r.face = (dt_params){.struct_size = sizeof(dt_params), .priv = &r, .add = add_param};
         if (m->comp->ops.model.params != NULL) {
@@ -114,6 +119,130 @@ static dt_status add_shadows(dt_stage *s, dt_shadow_rule *rule)
     }
     return DT_OK;
 }
+
+/* ---- groups ------------------------------------------------------------------------------------------------------ */
+
+static bool has_role(const dt_train_desc *d, const char *role)
+{
+    for (uint32_t i = 0; i < d->n_models; i++) {
+        if (strcmp(d->models[i]->role, role) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The i-th group as the phase's header has them. */
+static dt_train_group group_at(const dt_train_desc *d, uint32_t i)
+{
+    const size_t bytes = d->group->struct_size;
+    dt_train_group g = {0};
+    memcpy(&g, (const char *)d->group + i * bytes, bytes < sizeof(g) ? bytes : sizeof(g));
+    return g;
+}
+
+static dt_status check_group(const dt_stage *s, const dt_train_group *g)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789_";
+    const char *id = s->d.phase->desc.id, *name = g->name != NULL ? g->name : "";
+    if (name[0] < 'a' || name[0] > 'z' || strspn(name, letters) != strlen(name) || strlen(name) > 31) {
+        return DT_FAIL(DT_EPLUGIN,
+                       "%s: the group \"%s\": its name must begin with a-z and go on with a-z 0-9 _, up to 31 "
+                       "characters",
+                       id, name);
+    }
+    if (g->n_roles == 0 || g->role == NULL || g->n_losses == 0 || g->loss == NULL) {
+        return DT_FAIL(DT_EPLUGIN, "%s: group %s has no %s", id, name,
+                       g->n_roles == 0 || g->role == NULL ? "roles" : "losses");
+    }
+    if (!(g->learning_rate >= 0) || !isfinite(g->learning_rate) || isnan(g->gradient_clip)) {
+        return DT_FAIL(DT_EPLUGIN, "%s: group %s has the learning rate %g and the gradient clip %g", id, name,
+                       g->learning_rate, g->gradient_clip);
+    }
+    for (uint32_t i = 0; i < g->n_roles; i++) {
+        if (!has_role(&s->train, g->role[i])) {
+            return DT_FAIL(DT_EPLUGIN, "%s: group %s has the role %s, which no model of the trainer plays", id, name,
+                           g->role[i]);
+        }
+    }
+    return DT_OK;
+}
+
+/* Is the role one of the first n groups'? Then first_p: which. */
+static bool is_in_group(const dt_trainer_group *group, uint32_t n, const char *role, uint32_t *first_p)
+{
+    for (uint32_t g = 0; g < n; g++) {
+        for (uint32_t i = 0; i < group[g].n_roles; i++) {
+            if (strcmp(group[g].role[i], role) == 0) {
+                *first_p = g;
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static dt_status add_group(const dt_stage *s, const dt_train_group *w, dt_trainer_group *group, uint32_t n)
+{
+    const char *id = s->d.phase->desc.id;
+    uint32_t other = 0;
+    DT_TRY(check_group(s, w));
+    for (uint32_t i = 0; i < n; i++) {
+        if (strcmp(group[i].name, w->name) == 0) {
+            return DT_FAIL(DT_EPLUGIN, "%s has two groups %s", id, w->name);
+        }
+    }
+    for (uint32_t i = 0; i < w->n_roles; i++) {
+        if (is_in_group(group, n, w->role[i], &other)) {
+            return DT_FAIL(DT_EPLUGIN, "%s: the role %s is in two groups, %s and %s", id, w->role[i], group[other].name,
+                           w->name);
+        }
+    }
+    group[n] = (dt_trainer_group){.name = w->name,
+                                  .role = w->role,
+                                  .loss = w->loss,
+                                  .n_roles = w->n_roles,
+                                  .n_losses = w->n_losses,
+                                  .learning_rate = w->learning_rate,
+                                  .gradient_clip = w->gradient_clip};
+    return DT_OK;
+}
+
+/* What no group moves is as if it were frozen. */
+static dt_status freeze_others(dt_stage *s, const dt_trainer_group *group, uint32_t n)
+{
+    for (uint32_t i = 0; i < s->train.n_models; i++) {
+        uint32_t unused = 0;
+        if (!is_in_group(group, n, s->train.models[i]->role, &unused)) {
+            DT_TRY(dt_param_table_freeze(&s->params, s->train.models[i]->role, &unused));
+        }
+    }
+    return DT_OK;
+}
+
+static dt_status add_groups(dt_stage *s, dt_trainer_group *group)
+{
+    enum { SMALLEST = 56 }; /* bytes of the first header that had them */
+    const dt_train_desc *d = &s->train;
+    if (d->n_groups == 0) {
+        return DT_OK;
+    }
+    if (d->n_groups > DT_TRAIN_MAX_GROUPS) {
+        return DT_FAIL(DT_EPLUGIN, "%s gives its trainer %u groups of losses; at most %d are possible",
+                       s->d.phase->desc.id, d->n_groups, DT_TRAIN_MAX_GROUPS);
+    }
+    if (d->group == NULL || d->group->struct_size < SMALLEST) {
+        return DT_FAIL(DT_EPLUGIN, "%s gives its trainer %u groups of losses %s", s->d.phase->desc.id, d->n_groups,
+                       d->group == NULL ? "and no list of them" : "without their struct_size");
+    }
+    for (uint32_t i = 0; i < d->n_groups; i++) {
+        const dt_train_group w = group_at(d, i);
+        DT_TRY(add_group(s, &w, group, i));
+    }
+    return freeze_others(s, group, d->n_groups);
+}
+
+/* ---- configuration ----------------------------------------------------------------------------------------------- */
 
 static bool is_role(const char *name)
 {
@@ -372,6 +501,8 @@ static dt_status train_create(const dt_host *h, const dt_train_desc *desc, dt_tr
     DT_TRY(register_models(s, desc));
     dt_trainer_config c;
     dt_shadow_rule shadow[DT_TRAIN_MAX_SHADOWS];
+    dt_trainer_group group[DT_TRAIN_MAX_GROUPS];
+    DT_TRY(add_groups(s, group));
     DT_TRY(add_shadows(s, shadow));
     pthread_mutex_lock(s->d.config_lock);
     dt_status st = trainer_config(s, &c);
@@ -390,6 +521,8 @@ static dt_status train_create(const dt_host *h, const dt_train_desc *desc, dt_tr
                                 .record_stored = s->train.record_stored,
                                 .model = dt_bind_forward,
                                 .apart = s->train.apart,
+                                .group = group,
+                                .n_groups = s->train.n_groups,
                                 .shadow = shadow};
     st = dt_trainer_create(&td, &s->trainer);
     dt_free((void *)c.shard_weights);
@@ -415,11 +548,24 @@ static dt_status train_set(dt_train *t, const char *name, const float *value, ui
     return dt_trainer_set(stage_of(t)->trainer, name, value, n);
 }
 
-static dt_status train_step(dt_train *t, dt_step_report *out)
+static void record_groups(const dt_stage *s)
 {
-    dt_stage *s = stage_of(t);
-    (void)dt_fault("train.step"); /* tests meet it here */
-    const dt_status st = dt_trainer_step(s->trainer, out);
+    const dt_group_state *group = NULL;
+    const uint32_t n = dt_trainer_groups(s->trainer, &group), told = dt_trainer_told_groups(s->trainer);
+    char name[64];
+    for (uint32_t g = 0; g < n; g++) {
+        if ((told >> g & 1) != 0) {
+            snprintf(name, sizeof(name), "grad_norm/%s", group[g].name);
+            dt_metrics_scalar(s->d.metrics, name, group[g].norm);
+            snprintf(name, sizeof(name), "learning_rate/%s", group[g].name);
+            dt_metrics_scalar(s->d.metrics, name, group[g].rate);
+        }
+    }
+}
+
+/* st: how the step went. */
+static dt_status end_step(dt_stage *s, dt_status st)
+{
     if (st == DT_OK && s->rollout != NULL) {
         s->d.rollouts->beside(s->rollout);
     }
@@ -427,6 +573,9 @@ static dt_status train_step(dt_train *t, dt_step_report *out)
     const uint32_t n = dt_graph_losses(dt_trainer_graph(s->trainer), &loss);
     for (uint32_t i = 0; st == DT_OK && i < n; i++) {
         char name[96];
+        if ((dt_trainer_told_groups(s->trainer) >> loss[i].group & 1) == 0) {
+            continue;
+        }
         snprintf(name, sizeof(name), "losses/%s", loss[i].name);
         dt_metrics_scalar(s->d.metrics, name, dt_trainer_step_losses(s->trainer)[i]);
     }
@@ -434,7 +583,22 @@ static dt_status train_step(dt_train *t, dt_step_report *out)
         dt_metrics_scalar(s->d.metrics, "amp/loss_scale", dt_trainer_scaler(s->trainer)->scale);
         dt_metrics_scalar(s->d.metrics, "amp/overflow_rate", dt_trainer_overflow_rate(s->trainer));
     }
+    if (st == DT_OK) {
+        record_groups(s);
+    }
     return st;
+}
+
+static dt_status train_step(dt_train *t, dt_step_report *out)
+{
+    (void)dt_fault("train.step"); /* tests meet it here */
+    return end_step(stage_of(t), dt_trainer_step(stage_of(t)->trainer, out));
+}
+
+static dt_status train_step_groups(dt_train *t, uint32_t groups, dt_step_report *out)
+{
+    (void)dt_fault("train.step");
+    return end_step(stage_of(t), dt_trainer_step_groups(stage_of(t)->trainer, groups, out));
 }
 
 typedef struct judge { /* who looks at each batch of an evaluation */
@@ -528,4 +692,5 @@ const dt_train_api dt_train_service = {.struct_size = sizeof(dt_train_api),
                                        .gradient = train_gradient,
                                        .losses = train_losses,
                                        .expect = train_expect,
-                                       .shadow_copy = train_shadow_copy};
+                                       .shadow_copy = train_shadow_copy,
+                                       .step_groups = train_step_groups};

@@ -122,14 +122,17 @@ static dt_status hold_apart(dt_trainer *t, dt_graph *g, const char *loss)
         return DT_FAIL(DT_ECONFIG, "loss %s depends on no parameter that is trained; freeze less", loss);
     }
     dt_graph_hold(g, t->state.held);
+    dt_groups_hold(t, t->state.held);
     return DT_OK;
 }
 
 dt_status dt_record_training(dt_trainer *t, const dt_samples *source, dt_compiled *out)
 {
     DT_TRY(dt_record(t, source, NULL, out));
+    DT_TRY(dt_groups_assign(t, out->graph));
     DT_TRY(t->d.apart != NULL ? hold_apart(t, out->graph, t->d.apart) : DT_OK);
-    return t->mixed != NULL ? keep_what_trains(t, out->graph) : DT_OK;
+    DT_TRY(t->mixed != NULL ? keep_what_trains(t, out->graph) : DT_OK);
+    return dt_groups_check(t, out->graph);
 }
 
 dt_status dt_compile(dt_trainer *t, const dt_samples *source, bool training, dt_compiled *out)

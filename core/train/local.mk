@@ -9,6 +9,7 @@ core_libdtcore_la_SOURCES += \
 	core/train/on_device/wires.c core/train/on_device/wires.h \
 	core/train/exchange.c core/train/exchange.h \
 	core/train/feed.c core/train/feed.h \
+	core/train/groups.c \
 	core/train/hold.c \
 	core/train/infer.c \
 	core/train/micro.c \

@@ -242,24 +242,27 @@ static uint32_t units_of(dt_range r)
     return r.end > r.begin ? (uint32_t)((r.end + DT_SLICE_UNIT - 1) / DT_SLICE_UNIT - first) : 0;
 }
 
-static dt_status add_bucket(dt_reduction *r, dt_range at)
+static dt_status add_bucket(dt_reduction *r, dt_range at, uint8_t group)
 {
     dt_range *grown = dt_realloc(r->bucket, (r->n_buckets + 1) * sizeof(*grown));
-    if (grown == NULL) {
+    r->bucket = grown != NULL ? grown : r->bucket;
+    uint8_t *of = grown != NULL ? dt_realloc(r->group, (r->n_buckets + 1) * sizeof(*of)) : NULL;
+    if (of == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for buckets of gradients");
     }
-    r->bucket = grown;
+    r->group = of;
+    r->group[r->n_buckets] = group;
     r->bucket[r->n_buckets++] = at;
     return DT_OK;
 }
 
-/* A run of trained tensors, in buckets of at most so many elements, cut where slices are. */
-static dt_status cut_run(dt_reduction *r, dt_range run, int64_t most)
+/* A run of a group's tensors, in buckets of at most so many elements, cut where slices are. */
+static dt_status cut_run(dt_reduction *r, dt_range run, uint8_t group, int64_t most)
 {
     const int64_t units = most / DT_SLICE_UNIT > 0 ? most / DT_SLICE_UNIT : 1;
     while (run.begin < run.end) {
         const int64_t cut = (run.begin / DT_SLICE_UNIT + units) * DT_SLICE_UNIT;
-        DT_TRY(add_bucket(r, (dt_range){.begin = run.begin, .end = cut < run.end ? cut : run.end}));
+        DT_TRY(add_bucket(r, (dt_range){.begin = run.begin, .end = cut < run.end ? cut : run.end}, group));
         run.begin = cut;
     }
     return DT_OK;
@@ -269,20 +272,24 @@ static dt_status make_buckets(dt_trainer *t)
 {
     const dt_param_table *table = t->d.params;
     const int64_t most = (int64_t)(t->c.bucket_bytes / sizeof(float));
+    const bool has_groups = t->state.group[0].name != NULL;
     dt_range run = {0};
+    uint8_t group = 0;
     for (uint32_t i = 0; i < table->n; i++) {
         const dt_param *p = &table->param[i];
-        if (p->frozen) {
+        const uint8_t own = has_groups ? t->state.group_of[i] : 0; /* what is set apart has its place */
+        if (p->frozen || own >= t->state.n_groups) {
             continue;
         }
-        if (p->offset - run.end > GAP && run.end > run.begin) {
-            DT_TRY(cut_run(&t->reduce, run, most));
+        if ((p->offset - run.end > GAP || own != group) && run.end > run.begin) {
+            DT_TRY(cut_run(&t->reduce, run, group, most));
             run.begin = run.end;
         }
+        group = own;
         run.begin = run.end == run.begin ? p->offset : run.begin;
         run.end = p->offset + p->count;
     }
-    return cut_run(&t->reduce, run, most);
+    return cut_run(&t->reduce, run, group, most);
 }
 
 /* The slices of a rank in pieces for workers: with place, they are written down; returns how many elements. */
@@ -408,6 +415,7 @@ void dt_reduce_drop(dt_trainer *t)
     dt_free(r->order);
     dt_free(r->last);
     dt_free(r->bucket);
+    dt_free(r->group);
     dt_free(r->unit);
     dt_free(r->piece);
     dt_free(r->unit_sum);

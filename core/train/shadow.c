@@ -16,7 +16,8 @@ enum { PIECE = 65536 }; /* elements that a worker takes at once */
 static bool is_due(const dt_trainer *t, uint32_t shadow)
 {
     const uint64_t every = t->state.shadow[shadow].every;
-    return every > 0 && t->state.updates % every == 0;
+    const uint8_t group = t->state.shadow_group[shadow];
+    return every > 0 && dt_is_moved(t, group) && t->state.group[group].updates % every == 0;
 }
 
 /* What lies in [begin, end) of the arena, of shadows that are due. */

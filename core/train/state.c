@@ -139,11 +139,6 @@ uint64_t dt_trainer_steps(const dt_trainer *t)
     return t->c.epochs * t->state.steps_per_epoch;
 }
 
-double dt_trainer_rate(const dt_trainer *t, uint64_t update)
-{
-    return dt_schedule_rate(&t->c.schedule, (double)(update + t->state.passed) / (double)t->state.steps_per_epoch);
-}
-
 void dt_trainer_slice(const dt_samples *s, const double *mean, uint64_t most, int64_t *size)
 {
     double n = (double)most < (double)s->slice_cap[s->n_symbols] ? (double)most : (double)s->slice_cap[s->n_symbols];

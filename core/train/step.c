@@ -57,6 +57,7 @@ static dt_status run_leaf(dt_trainer *t, uint32_t worker, uint32_t leaf, const d
                                    .run = &run,
                                    .after = !is_alone && i + 1 == in->n_slices ? after_call : NULL,
                                    .after_user = &end,
+                                   .groups = t->scratch.groups,
                                    .params_version = t->state.params_version};
         DT_TRY(dt_exec_run(t->train.exec[worker], &feed));
     }
@@ -162,19 +163,23 @@ static dt_status run_leaves(dt_trainer *t)
     return dt_pool_run(t->lanes.pool, leaves_job, t);
 }
 
-void dt_tell_losses(dt_trainer *t, const double *total, const double *norm, dt_step_report *out)
+void dt_tell_losses(dt_trainer *t, uint32_t groups, const double *total, const double *norm, dt_step_report *out)
 {
     const dt_graph_loss *loss = NULL;
     const uint32_t n = dt_graph_losses(t->train.graph, &loss);
-    out->n_losses = n < DT_STEP_MAX_LOSSES ? n : DT_STEP_MAX_LOSSES;
+    out->n_losses = 0;
     out->loss = 0;
+    t->scratch.told = groups;
     for (uint32_t i = 0; i < n; i++) {
+        if ((groups >> loss[i].group & 1) == 0) {
+            continue; /* what was told of it last stays */
+        }
         t->scratch.step_loss[i] = total[i] / norm[i];
         out->loss += loss[i].weight * t->scratch.step_loss[i];
-    }
-    for (uint32_t i = 0; i < out->n_losses; i++) {
-        out->loss_name[i] = loss[i].name;
-        out->loss_value[i] = t->scratch.step_loss[i];
+        if (out->n_losses < DT_STEP_MAX_LOSSES) {
+            out->loss_name[out->n_losses] = loss[i].name;
+            out->loss_value[out->n_losses++] = t->scratch.step_loss[i];
+        }
     }
 }
 
@@ -200,7 +205,7 @@ static dt_status reduce_losses(dt_trainer *t, const double *norm, dt_step_report
     double total[DT_GRAPH_MAX_LOSSES];
     const dt_graph_loss *loss = NULL;
     DT_TRY(dt_reduce_losses(t, dt_graph_losses(t->train.graph, &loss), total));
-    dt_tell_losses(t, total, norm, out);
+    dt_tell_losses(t, t->scratch.groups, total, norm, out);
     return DT_OK;
 }
 

@@ -64,6 +64,14 @@ static dt_status check(const dt_trainer *t)
                        "comm.wire = \"fp32\", or engine.device = \"cpu\"",
                        t->c.half == DT_HALF_BF16 ? "bf16" : "fp16");
     }
+    if (t->d.apart != NULL && t->d.n_groups > 0) {
+        return DT_FAIL(DT_EPLUGIN, "loss %s is set apart beside groups; a role that is in no group is moved by no step",
+                       t->d.apart);
+    }
+    if (t->d.n_groups > 1 && t->d.device_ops != NULL) {
+        return DT_FAIL(DT_EUNSUPPORTED, "several groups of losses are trained on the CPU alone; set engine.device = "
+                                        "\"cpu\"");
+    }
     if (t->d.params->n_shadows > 0 && t->d.device_ops != NULL) {
         return DT_FAIL(DT_EUNSUPPORTED, "shadows are moved on the CPU alone; set engine.device = \"cpu\"");
     }
@@ -169,6 +177,7 @@ static dt_status deal_leaves(dt_trainer *t)
 static dt_status build(dt_trainer *t)
 {
     DT_TRY(check(t));
+    DT_TRY(dt_groups_make(t));
     DT_TRY(deal_leaves(t));
     const uint32_t rank = t->shape.rank;
     t->state.steps_per_epoch = t->d.source->count / t->c.batch;
@@ -210,6 +219,7 @@ dt_status dt_trainer_create(const dt_trainer_desc *d, dt_trainer **out_p)
     if (st == DT_OK) {
         st = build(t);
     }
+    t->d.group = NULL; /* the caller's */
     if (st < 0) {
         dt_trainer_destroy(t);
         return st;
@@ -231,6 +241,7 @@ void dt_trainer_destroy(dt_trainer *t)
     dt_free(t->infer);
     dt_passes_destroy(t->passes);
     dt_mixed_destroy(t->mixed);
+    dt_groups_drop(t);
     dt_free(t->state.held);
     dt_free(t->first_leaf);
     if (t->device != NULL) {
@@ -256,8 +267,14 @@ dt_status dt_trainer_share(dt_trainer *t, dt_status (*job)(void *user, uint32_t 
 
 dt_status dt_trainer_step(dt_trainer *t, dt_step_report *out)
 {
+    return dt_trainer_step_groups(t, UINT32_MAX >> (32 - t->state.n_groups), out);
+}
+
+dt_status dt_trainer_step_groups(dt_trainer *t, uint32_t groups, dt_step_report *out)
+{
     const double begin = dt_clock_s();
     DT_TRACE_N("step", "training step", "step", t->state.step + 1);
+    DT_TRY(dt_groups_take(t, groups));
     if (t->state.step >= dt_trainer_steps(t)) {
         return DT_DONE;
     }
@@ -299,7 +316,8 @@ void dt_trainer_step_set(dt_trainer *t, uint64_t step)
     dt_feed_stop(t->lanes.feed); /* it may have read ahead of the old place */
     t->lanes.feed = NULL;
     t->lanes.feed_is_paused = false;
-    t->state.step = t->state.updates = step;
+    t->state.step = step;
+    dt_groups_count(t, step);
     t->state.passed = 0;
     dt_scaler_init(&t->state.scaler, &t->c.scaling);
     if (t->device != NULL) {
@@ -371,7 +389,7 @@ const dt_scaler *dt_trainer_scaler(const dt_trainer *t)
 void dt_trainer_scaler_set(dt_trainer *t, uint64_t updates, const dt_scaler *s)
 {
     const double scale = t->c.scaling.kind == DT_SCALING_DYNAMIC ? s->scale : t->state.scaler.scale;
-    t->state.updates = updates;
+    dt_groups_count(t, updates);
     t->state.scaler = *s;
     t->state.scaler.scale = scale;
     if (t->device != NULL) {

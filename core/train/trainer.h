@@ -59,6 +59,21 @@ typedef struct dt_shadow_rule { /* shadow += tau (model - shadow) after every `e
     uint64_t every;
 } dt_shadow_rule;
 
+typedef struct dt_trainer_group { /* losses that move the parameters of these roles alone; see svc/train.h */
+    const char *name;
+    const char *const *role, *const *loss;
+    uint32_t n_roles, n_losses;
+    double learning_rate; /* 0: the schedule's */
+    double gradient_clip; /* 0: as configured, negative: none */
+} dt_trainer_group;
+
+typedef struct dt_group_state {
+    char *name; /* NULL: there are no groups, which is one of everything */
+    double learning_rate, gradient_clip;
+    uint64_t updates;
+    double norm, rate; /* of the last step that was told and moved it */
+} dt_group_state;
+
 typedef struct dt_trainer_desc {
     const dt_trainer_config *config;
     dt_param_table *params;   /* complete and frozen as wanted; owned by the caller, outlives the trainer */
@@ -67,7 +82,9 @@ typedef struct dt_trainer_desc {
     const dt_device_ops *device_ops; /* NULL: the CPU computes */
     dt_device *device;               /* outlives the trainer */
     const char *apart; /* a loss: step leaves the parameters alone that it depends on; NULL: all are step's */
-    const dt_shadow_rule *shadow; /* [shadows of params], NULL: none moves by itself; read when the trainer is made */
+    const dt_trainer_group *group; /* [n_groups], read when the trainer is made; not beside apart */
+    uint32_t n_groups;             /* 0: all losses move all parameters */
+    const dt_shadow_rule *shadow;  /* [shadows of params], NULL: none moves by itself; read when the trainer is made */
     /* Mixed into source, which is live then: n_stored samples of stored each time it was refilled. NULL: none */
     const dt_samples *stored;
     uint64_t n_stored;
@@ -98,6 +115,8 @@ dt_status dt_trainer_set(dt_trainer *t, const char *name, const float *value, ui
 /* What a step input was set to last, [*n_p], until it is set again; NULL: never. */
 const float *dt_trainer_get(const dt_trainer *t, const char *name, uint32_t *n_p);
 dt_status dt_trainer_step(dt_trainer *t, dt_step_report *out);
+/* Of the groups whose bit is set; the losses and parameters of others are left alone. Errors: also DT_EINVAL. */
+dt_status dt_trainer_step_groups(dt_trainer *t, uint32_t groups, dt_step_report *out);
 /* The source is about to change its samples: forgets what was read ahead, and reads nothing until the next step. */
 void dt_trainer_refill(dt_trainer *t);
 /* Go on at a later step, as if those between had been done. Errors: DT_EINVAL. */
@@ -146,8 +165,12 @@ void dt_trainer_step_set(dt_trainer *t, uint64_t step); /* before the first step
 uint64_t dt_trainer_updates(const dt_trainer *t);       /* steps that were neither skipped nor passed over */
 uint64_t dt_trainer_passed(const dt_trainer *t);        /* steps that seek passed over */
 void dt_trainer_passed_set(dt_trainer *t, uint64_t n);  /* after step_set */
+/* The groups, 0: none were named. told: bits of those that the last report is of. */
+uint32_t dt_trainer_groups(const dt_trainer *t, const dt_group_state **out_p);
+uint32_t dt_trainer_told_groups(const dt_trainer *t);
+void dt_trainer_group_updates_set(dt_trainer *t, uint32_t group, uint64_t updates); /* after scaler_set */
 const dt_scaler *dt_trainer_scaler(const dt_trainer *t);
-void dt_trainer_scaler_set(dt_trainer *t, uint64_t updates, const dt_scaler *s); /* after step_set */
+void dt_trainer_scaler_set(dt_trainer *t, uint64_t updates, const dt_scaler *s); /* after step_set; of all groups */
 uint64_t dt_trainer_steps(const dt_trainer *t);
 uint64_t dt_trainer_steps_per_epoch(const dt_trainer *t);
 uint64_t dt_trainer_samples(const dt_trainer *t); /* that a pass over the data draws from */

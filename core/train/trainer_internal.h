@@ -47,6 +47,10 @@ typedef struct dt_train_state {
     size_t moment_bytes;
     float *whole[2]; /* while they are open */
     bool whole_is_mapped[2];
+    dt_group_state group[DT_TRAIN_MAX_GROUPS];
+    uint32_t n_groups;                          /* at least one */
+    uint8_t *group_of;                          /* per parameter: whose steps move it; UINT8_MAX: nobody's */
+    uint8_t shadow_group[DT_TRAIN_MAX_SHADOWS]; /* of what it is a copy of */
     bool *held; /* per parameter: step leaves it alone; NULL: none of those that are not frozen */
     dt_scaler scaler;
     dt_amp_monitor monitor;
@@ -88,6 +92,7 @@ typedef struct dt_piece { /* of this rank's slices, for one worker at a time */
  * bucket has of it. */
 typedef struct dt_reduction {
     dt_range *bucket; /* [n_buckets] in the order of the arena */
+    uint8_t *group;   /* [n_buckets] each one's */
     uint32_t n_buckets, n_pieces;
     uint32_t *unit; /* [n_buckets + 1] number of each one's first */
     uint32_t n_units;
@@ -117,7 +122,8 @@ typedef struct dt_train_scratch {
     float *gradient;                          /* the sum: this rank's slices of it, or all */
     bool has_whole;
     atomic_uint next_piece;
-    dt_optim_step update;
+    uint32_t groups, told; /* bits: that the step moves; of which losses and norms were told last */
+    dt_optim_step update[DT_TRAIN_MAX_GROUPS];
     uint64_t *batch_index; /* samples of the global batch, for normalisers */
     dt_samples_part *part; /* [ranks] what each reads next of a live source */
 } dt_train_scratch;
@@ -173,12 +179,11 @@ dt_status dt_batch_sizes(dt_trainer *t, uint64_t step, double *norm, int64_t *la
 dt_status dt_bring_batch(dt_trainer *t, const dt_samples *s);
 dt_status dt_bring_leaves(dt_trainer *t, const dt_samples *s);
 dt_status dt_bring_all(dt_trainer *t, const dt_samples *s, uint64_t first, uint64_t n);
-double dt_trainer_rate(const dt_trainer *t, uint64_t update); /* learning rate of update number 1, 2, ... */
 /* Once for step number `step`, when t->state.scaler knows about it: warns, and gives up when it is time. bad: the first
  * element of the gradient that is not finite, -1: none. */
 dt_status dt_trainer_judge(dt_trainer *t, uint64_t step, bool is_finite, const dt_step_report *r, int64_t bad);
-/* A step's losses, told: total[i] / norm[i]; in the report those it has room for. */
-void dt_tell_losses(dt_trainer *t, const double *total, const double *norm, dt_step_report *out);
+/* The losses of a step of these groups, told: total[i] / norm[i]; in the report those it has room for. */
+void dt_tell_losses(dt_trainer *t, uint32_t groups, const double *total, const double *norm, dt_step_report *out);
 /* Marks fields of a live source that a plan does not read. */
 void dt_skip_unread(dt_samples *s, const dt_plan *p);
 /* What start_feed does once for a live source. */
@@ -210,6 +215,21 @@ dt_status dt_reduce_gradient(dt_trainer *t, bool is_failed);
 dt_status dt_reduce_share(dt_trainer *t, float *vector);
 /* [collective] Sums of n losses over all leaves, of scratch.leaf_loss. */
 dt_status dt_reduce_losses(dt_trainer *t, uint32_t n, double *total);
+/* groups.c. Who moves which parameter, by roles. */
+dt_status dt_groups_make(dt_trainer *t);
+void dt_groups_drop(dt_trainer *t);
+/* The graph of steps: losses and parameters into their groups; and, once it has the losses that it will have, whether
+ * each group moves something. Errors: DT_EPLUGIN (a loss in none, or two; one that is not recorded), DT_ECONFIG. */
+dt_status dt_groups_assign(const dt_trainer *t, dt_graph *g);
+dt_status dt_groups_check(const dt_trainer *t, const dt_graph *g);
+void dt_groups_hold(dt_trainer *t, const bool *param);                      /* these are no group's */
+dt_status dt_groups_take(dt_trainer *t, uint32_t groups);                   /* for the step that comes */
+double dt_group_rate(const dt_trainer *t, uint32_t group, uint64_t update); /* of its update number 1, 2, ... */
+void dt_groups_count(dt_trainer *t, uint64_t updates);                      /* so many of all */
+static inline bool dt_is_moved(const dt_trainer *t, uint32_t group)         /* by this step */
+{
+    return group < t->state.n_groups && (t->scratch.groups >> group & 1) != 0;
+}
 /* moments.c */
 dt_status dt_moments_make(dt_trainer *t);
 void dt_moments_drop(dt_trainer *t);
@@ -231,10 +251,6 @@ void dt_passes_arenas_get(const dt_trainer *t, const double *mean, dt_trainer_me
 /* state.c: of one exec, for slices of at most so many samples; and inputs of so many samples of this mean. */
 void dt_activations_of(const dt_compiled *c, const double *mean, uint64_t most, uint64_t *mapped, uint64_t *resident);
 uint64_t dt_input_bytes(const dt_samples *s, const double *mean, uint64_t n);
-static inline bool dt_is_held(const dt_trainer *t, uint32_t param)
-{
-    return t->state.held != NULL && t->state.held[param];
-}
 /* Memory ran out during a step: the smaller micro-batch, once, said with the reason. False: it was tried before. */
 bool dt_trainer_shrink_after(dt_trainer *t, dt_status st);
 /* Adds to DT_ENOMEM what to do. */

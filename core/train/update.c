@@ -42,14 +42,14 @@ static dt_status norm_job(void *user, uint32_t worker)
     return DT_OK;
 }
 
-static void update_range(const dt_trainer *t, dt_range at, int64_t moment)
+static void update_range(const dt_trainer *t, uint32_t group, dt_range at, int64_t moment)
 {
     float *m = t->state.moment[0] + moment, *v = t->state.moment[1] != NULL ? t->state.moment[1] + moment : NULL;
-    dt_optim_update(&t->scratch.update, t->state.params + at.begin, t->scratch.gradient + at.begin, m, v, 0,
+    dt_optim_update(&t->scratch.update[group], t->state.params + at.begin, t->scratch.gradient + at.begin, m, v, 0,
                     at.end - at.begin);
 }
 
-/* Frozen tensors are left alone, and so are those that the phase moves itself. */
+/* Frozen tensors are left alone, and so are those of other groups, and those that the phase moves itself. */
 static dt_status update_job(void *user, uint32_t worker)
 {
     (void)worker;
@@ -61,8 +61,8 @@ static dt_status update_job(void *user, uint32_t worker)
             const dt_param *p = &table->param[i];
             const int64_t from = p->offset > k->at.begin ? p->offset : k->at.begin;
             const int64_t to = p->offset + p->count < k->at.end ? p->offset + p->count : k->at.end;
-            if (!p->frozen && !dt_is_held(t, i) && from < to) {
-                update_range(t, (dt_range){from, to}, k->moment + from - k->at.begin);
+            if (!p->frozen && dt_is_moved(t, t->state.group_of[i]) && from < to) {
+                update_range(t, t->state.group_of[i], (dt_range){from, to}, k->moment + from - k->at.begin);
             }
         }
     }
@@ -124,15 +124,20 @@ dt_status dt_share_units(dt_trainer *t)
     return DT_OK;
 }
 
-static dt_status norm_of_gradient(dt_trainer *t, double *sum_p)
+/* Of all, and of each group: buckets are of one. */
+static dt_status norm_of_gradient(dt_trainer *t, double *sum_p, double *of_group)
 {
-    double sum = 0;
+    const dt_reduction *r = &t->reduce;
     DT_TRY(run_pieces(t, norm_job));
     DT_TRY(dt_share_units(t));
-    for (uint32_t i = 0; i < t->reduce.n_units; i++) {
-        sum += t->reduce.unit_sum[i];
+    *sum_p = 0;
+    memset(of_group, 0, t->state.n_groups * sizeof(*of_group));
+    for (uint32_t b = 0; b < r->n_buckets; b++) {
+        for (uint32_t i = r->unit[b]; i < r->unit[b + 1]; i++) {
+            *sum_p += r->unit_sum[i];
+            of_group[r->group[b]] += r->unit_sum[i];
+        }
     }
-    *sum_p = sum;
     return DT_OK;
 }
 
@@ -163,7 +168,7 @@ static dt_status diverged(const dt_trainer *t, uint64_t step, const dt_step_repo
     const dt_graph_loss *loss = NULL;
     const uint32_t n = dt_graph_losses(t->train.graph, &loss);
     for (uint32_t i = 0; i < n; i++) {
-        if (!isfinite(t->scratch.step_loss[i])) {
+        if ((t->scratch.told >> loss[i].group & 1) != 0 && !isfinite(t->scratch.step_loss[i])) {
             return DT_FAIL(DT_EDIVERGED, "%s: loss %s is %g while all gradients are finite", when, loss[i].name,
                            t->scratch.step_loss[i]);
         }
@@ -208,31 +213,59 @@ dt_status dt_first_not_finite(dt_trainer *t, int64_t *bad_p)
 
 /* ---- the update -------------------------------------------------------------------------------------------------- */
 
+static void tell_groups(dt_trainer *t, const double *of_group, double scale, dt_step_report *out)
+{
+    bool is_first = true;
+    for (uint32_t g = 0; g < t->state.n_groups; g++) {
+        dt_group_state *s = &t->state.group[g];
+        if (dt_is_moved(t, g)) {
+            s->norm = sqrt(of_group[g]) / scale;
+            s->rate = dt_group_rate(t, g, s->updates + 1);
+            out->learning_rate = is_first ? s->rate : out->learning_rate;
+            is_first = false;
+        }
+    }
+}
+
+/* One update more of each group that is moved, with the numbers that were told. */
+static void set_updates(dt_trainer *t, double scale)
+{
+    t->state.updates++;
+    for (uint32_t g = 0; g < t->state.n_groups; g++) {
+        dt_group_state *s = &t->state.group[g];
+        dt_optim_step *u = &t->scratch.update[g];
+        if (!dt_is_moved(t, g)) {
+            continue;
+        }
+        s->updates++;
+        *u = t->c.optim;
+        u->lr = s->rate;
+        u->step = s->updates;
+        u->grad_scale = 1.0 / scale;
+        if (s->gradient_clip > 0 && s->norm > s->gradient_clip) {
+            u->grad_scale *= s->gradient_clip / (s->norm + 1e-6); /* PyTorch's clip_grad_norm_ */
+        }
+    }
+}
+
 /* Every rank has the same norm, so all of them skip or none. */
 dt_status dt_update(dt_trainer *t, dt_step_report *out)
 {
-    double sum = 0;
+    double sum = 0, of_group[DT_TRAIN_MAX_GROUPS];
     int64_t bad = -1;
     DT_TRACE("step", "optimizer");
-    DT_TRY(norm_of_gradient(t, &sum));
+    DT_TRY(norm_of_gradient(t, &sum, of_group));
     const double scale = t->state.scaler.scale;
     const bool is_finite = isfinite(sum) && isfinite(out->loss);
     out->grad_norm = sqrt(sum) / scale;
-    out->learning_rate = dt_trainer_rate(t, t->state.updates + 1);
+    tell_groups(t, of_group, scale, out);
     dt_scaler_update(&t->state.scaler, &t->c.scaling, is_finite);
     DT_TRY(is_finite ? DT_OK : dt_first_not_finite(t, &bad));
     DT_TRY(dt_trainer_judge(t, t->state.step + 1, is_finite, out, bad));
     if (!is_finite) {
         return DT_OK; /* skipped */
     }
-    t->state.updates++;
-    t->scratch.update = t->c.optim;
-    t->scratch.update.lr = out->learning_rate;
-    t->scratch.update.step = t->state.updates;
-    t->scratch.update.grad_scale = 1.0 / scale;
-    if (t->c.gradient_clip > 0 && out->grad_norm > t->c.gradient_clip) {
-        t->scratch.update.grad_scale *= t->c.gradient_clip / (out->grad_norm + 1e-6); /* PyTorch's clip_grad_norm_ */
-    }
+    set_updates(t, scale);
     DT_TRY(run_pieces(t, update_job));
     const double begin = dt_clock_s();
     DT_TRY(dt_reduce_share(t, t->state.params));

@@ -87,12 +87,91 @@ static void test_reach_and_hold(void **state)
     bench_close(&b);
 }
 
+static void count_call(void *user, uint32_t call)
+{
+    (void)call;
+    (*(uint32_t *)user)++;
+}
+
+typedef struct ran { /* what a run of some groups did */
+    uint32_t calls;
+    double loss[2];
+    double grad[512];
+} ran;
+
+static void run_groups(bench *b, const dt_plan *p, uint32_t groups, ran *out)
+{
+    static const double seed[] = {0.25, 0.5};
+    const dt_kernel_run how = {.seed = 3, .step = 7, .phase = 1, .training = 1};
+    dt_exec *e = NULL;
+    *out = (ran){0};
+    assert_in_range(b->params.total, 1, 512);
+    assert_int_equal(dt_exec_create(p, &e), DT_OK);
+    const dt_exec_feed feed = {.size = b->s.size,
+                               .field = b->s.field,
+                               .params = b->value,
+                               .grads = out->grad,
+                               .loss_seed = seed,
+                               .loss = out->loss,
+                               .run = &how,
+                               .after = count_call,
+                               .after_user = &out->calls,
+                               .groups = groups};
+    assert_int_equal(dt_exec_run(e, &feed), DT_OK);
+    dt_exec_destroy(e);
+}
+
+/* Parameter i's gradient is zero, or the same in both. */
+static void same_gradient(const bench *b, uint32_t i, const ran *one, const ran *all, bool is_there)
+{
+    const dt_param *p = &b->params.param[i];
+    bool any = false;
+    for (int64_t k = p->offset; k < p->offset + p->count; k++) {
+        any = any || one->grad[k] != 0;
+        assert_true(one->grad[k] == (is_there ? all->grad[k] : 0));
+    }
+    assert_int_equal(any, is_there);
+}
+
+/* The loss "both" moves top alone, though it depends on w, which "one" moves. */
+static void test_groups(void **state)
+{
+    (void)state;
+    static const uint32_t loss[] = {0, 1}, param[] = {1, 0, 0};
+    bench b;
+    bool reached[3] = {false};
+    dt_plan *p = NULL;
+    ran all, top, w;
+    bench_open(&b, &m, 7, 1, 1);
+    dt_graph_group(b.g, 2, loss, param);
+    assert_int_equal(dt_graph_reach(b.g, "both", reached), DT_OK);
+    assert_true(!reached[0] && reached[1] && !reached[2]);
+    assert_int_equal(dt_graph_reach(b.g, "one", reached), DT_OK);
+    assert_true(reached[0] && !reached[1] && !reached[2]);
+    assert_int_equal(dt_plan_compile(b.g, &plain, &p), DT_OK);
+    run_groups(&b, p, 0, &all);
+    run_groups(&b, p, 1, &top);
+    run_groups(&b, p, 2, &w);
+    assert_int_equal(all.calls, dt_plan_info_get(p)->n_calls);
+    assert_true(top.calls < all.calls && w.calls < all.calls);
+    assert_true(top.calls + w.calls > all.calls); /* what both need */
+    assert_true(top.loss[0] == all.loss[0] && top.loss[1] == 0);
+    assert_true(w.loss[0] == 0 && w.loss[1] == all.loss[1]);
+    same_gradient(&b, 0, &top, &all, false);
+    same_gradient(&b, 1, &top, &all, true);
+    same_gradient(&b, 0, &w, &all, true);
+    same_gradient(&b, 1, &w, &all, false);
+    dt_plan_destroy(p);
+    bench_close(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pick),
         cmocka_unit_test(test_drop),
         cmocka_unit_test(test_reach_and_hold),
+        cmocka_unit_test(test_groups),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

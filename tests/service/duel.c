@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * An actor and a critic that learn from samples, the critic towards shadows of both. For tests alone: the option wrong
- * names what the phase does wrong.
+ * An actor and a critic that learn from samples, the critic towards shadows of both, each by a loss of its own. For
+ * tests alone: the option wrong names what the phase does wrong.
  *
  *   losses  critic  (Q(x, y) - (r + 0.5 Q'(x, a'(x))))^2     Q', a': the shadows target
  *           actor   -Q(x, a(x))
@@ -18,7 +18,7 @@ enum { OBS = 4, ACTS = 2, SAMPLES = 96 };
 
 typedef struct config {
     double tau;
-    int64_t every, past;
+    int64_t every, past, delay;
     const char *wrong;
 } config;
 
@@ -26,7 +26,10 @@ static const dt_option options[] = {
     DT_OPTION(config, tau, DT_OPT_F64, "0.1", "1", 0, 1, NULL, "of both targets"),
     DT_OPTION(config, every, DT_OPT_I64, "1", "steps", 0, 1000, NULL, "how often they move"),
     DT_OPTION(config, past, DT_OPT_I64, "3", "steps", 1, 1000, NULL, "how often the past of the actor is set"),
-    DT_OPTION(config, wrong, DT_OPT_STR, "", NULL, 0, 0, NULL, "what is done wrong"), DT_OPTION_END};
+    DT_OPTION(config, delay, DT_OPT_I64, "0", "steps", 0, 1000, NULL,
+              "groups, and the actor learns in every so many steps; 0: all learn from both losses"),
+    DT_OPTION(config, wrong, DT_OPT_STR, "", NULL, 0, 0, NULL, "what is done wrong"),
+    DT_OPTION_END};
 
 typedef struct state {
     const dt_host *h;
@@ -259,9 +262,38 @@ static dt_status record(void *user, dt_graph *g)
     return api->status(g);
 }
 
+enum { MOST = DT_TRAIN_MAX_GROUPS + 1 };
+
+static const char *const names[] = {"critic", "actor", "ghost"};
+static const char *const others[] = {"actor", "critic"};
+
+static void set_groups(const state *s, dt_train_group *group, dt_train_desc *desc)
+{
+    for (uint32_t i = 0; i < MOST; i++) {
+        group[i] = (dt_train_group){.struct_size = sizeof(group[0]),
+                                    .n_roles = 1,
+                                    .n_losses = 1,
+                                    .name = names[i % 2],
+                                    .role = &names[i % 2],
+                                    .loss = &names[i % 2]};
+    }
+    group[0].struct_size = is_wrong(s, "no group size") ? 8 : group[0].struct_size;
+    group[0].gradient_clip = is_wrong(s, "bad clip") ? 0.0 / (double)group[0].reserved : 0.5;
+    group[1].learning_rate = is_wrong(s, "bad rate") ? -1 : 2e-3;
+    group[1].name = is_wrong(s, "bad group name") ? "Actor" : is_wrong(s, "two groups") ? "critic" : "actor";
+    group[1].n_losses = is_wrong(s, "no losses") ? 0 : is_wrong(s, "unknown loss") ? 2 : 1;
+    group[1].role = is_wrong(s, "role in two groups") ? &names[0] : is_wrong(s, "unknown role") ? &names[2] : &names[1];
+    group[0].loss = is_wrong(s, "loss in two groups") ? others : group[0].loss;
+    group[0].n_losses = is_wrong(s, "loss in two groups") ? 2 : 1;
+    group[1].loss = is_wrong(s, "unknown loss") ? &names[1] : group[1].loss;
+    desc->group = is_wrong(s, "no group list") ? NULL : group;
+    desc->n_groups = is_wrong(s, "many groups") ? MOST : is_wrong(s, "loss in none") ? 1 : 2;
+}
+
 static dt_status start(void *self)
 {
     state *s = self;
+    dt_train_group group[MOST];
     dt_train_shadow shadow[DT_TRAIN_MAX_SHADOWS + 1];
     for (uint32_t i = 0; i < DT_TRAIN_MAX_SHADOWS + 1; i++) {
         shadow[i] = (dt_train_shadow){.struct_size = sizeof(shadow[0]),
@@ -271,7 +303,10 @@ static dt_status start(void *self)
                                       .every = i < 2 ? (uint64_t)s->config.every : 0};
     }
     dt_train_desc desc = DT_TRAIN_DESC(s, record, s->data, s->model, 2);
-    desc.shadow = shadow;
+    if (s->config.delay > 0) {
+        set_groups(s, group, &desc);
+    }
+    desc.apart = is_wrong(s, "apart") ? "actor" : NULL;
     desc.n_shadows = is_wrong(s, "many shadows") ? DT_TRAIN_MAX_SHADOWS + 1 : is_wrong(s, "two of a name") ? 5 : 3;
     desc.shadow = is_wrong(s, "no list") ? NULL : shadow;
     desc.n_models = is_wrong(s, "foreign model") ? 1 : 2;
@@ -284,7 +319,21 @@ static dt_status start(void *self)
 static dt_status iterate(void *self, dt_progress *out)
 {
     state *s = self;
-    const dt_status st = dt_train_iterate(s->train, s->trainer, out);
+    uint64_t step = 0, steps = 0, per_epoch = 0;
+    dt_step_report r = {.struct_size = sizeof(r)};
+    (void)s->train->position(s->trainer, &step, &steps, &per_epoch);
+    const uint64_t delay = (uint64_t)s->config.delay;
+    const uint32_t groups = is_wrong(s, "no such group") ? 4 : delay > 0 && (step + 1) % delay != 0 ? 1 : 3;
+    const dt_status st = delay > 0 ? s->train->step_groups(s->trainer, groups, &r) : s->train->step(s->trainer, &r);
+    out->step = r.step;
+    out->steps = r.steps;
+    out->epoch = r.epoch;
+    out->epochs = r.epochs;
+    out->samples = r.samples;
+    out->loss = r.loss;
+    out->grad_norm = r.grad_norm;
+    out->learning_rate = r.learning_rate;
+    out->epoch_end = r.epoch_end;
     if (st >= 0 && out->step % (uint64_t)s->config.past == 0) {
         DT_TRY_H(s->train->shadow_copy(s->trainer, is_wrong(s, "unknown copy") ? "ghost" : "past"));
     }

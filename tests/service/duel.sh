@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# A phase whose critic learns from shadows (tests/service/duel.c): threads, ranks, processes and resumes end in the same
-# bits; shadows are in checkpoints and in what is judged, and another run begins without them; what a phase does wrong is
-# said.
+# A phase whose critic learns from shadows, and an actor through the critic, each by a loss of its own
+# (tests/service/duel.c): threads, ranks, processes and resumes end in the same bits; shadows are in checkpoints and in
+# what is judged, and another run begins without them; what a phase does wrong is said.
 set -u
 
 name=duel
@@ -21,27 +21,45 @@ report = { enabled = false; };
 phases = ( { plugin = "duel"; } );
 END
 
-# --- the same bits ---
-train 0 whole --threads 1
-enough_states 4
-train 0 threads --threads 4
-same_all threads "4 threads"
-for n in 2 3; do
-    train 0 sim$n --set comm.backend=sim --set comm.ranks=$n --check-sync 1
-    same_all sim$n "$n virtual ranks"
+# --- the same bits, without groups and with them ---
+for delay in 0 2; do
+    rm -rf "${work:?}/whole"
+    train 0 whole --threads 1 --set duel.delay=$delay
+    enough_states 4
+    train 0 threads$delay --threads 4 --set duel.delay=$delay
+    same_all threads$delay "4 threads"
+    for n in 2 3; do
+        train 0 sim$delay$n --set comm.backend=sim --set comm.ranks=$n --check-sync 1 --set duel.delay=$delay
+        same_all sim$delay$n "$n virtual ranks"
+    done
+    if [ "$has_mpi" = yes ]; then
+        train 0 processes$delay --nproc 2 --check-sync 1 --set duel.delay=$delay
+        same_all processes$delay "2 processes"
+    fi
+    for n in 7 10; do
+        train 0 cut$delay$n --max-steps $n --threads 2 --set duel.delay=$delay
+        train 0 cut$delay$n --resume "$work/cut$delay$n"
+        same cut$delay$n "stopped after $n steps"
+    done
+    train 0 shards$delay --set comm.backend=sim --set comm.ranks=3 --set checkpoint.shard_mb=0.0001 --max-steps 7 \
+        --set duel.delay=$delay
+    train 0 shards$delay --resume "$work/shards$delay" --set comm.ranks=2
+    same shards$delay "3 shards, then 2 ranks"
 done
-if [ "$has_mpi" = yes ]; then
-    train 0 processes --nproc 2 --check-sync 1
-    same_all processes "2 processes"
-fi
-for n in 7 10; do
-    train 0 cut$n --max-steps $n --threads 2
-    train 0 cut$n --resume "$work/cut$n"
-    same cut$n "stopped after $n steps"
+
+# --- each group's own ---
+records() { # KEY: of how many steps
+    grep -c -F "\"$1\":" "$work/whole/metrics.jsonl"
+}
+cases=$((cases + 1))
+[ "$(records losses/critic) $(records losses/actor)" = "24 12" ] || fail "losses of $(records losses/actor) steps of the actor"
+for key in grad_norm learning_rate; do
+    cases=$((cases + 1))
+    [ "$(records $key/critic) $(records $key/actor)" = "24 12" ] || fail "$key of $(records $key/actor) steps"
 done
-train 0 shards --set comm.backend=sim --set comm.ranks=3 --set checkpoint.shard_mb=0.0001 --max-steps 7
-train 0 shards --resume "$work/shards" --set comm.ranks=2
-same shards "3 shards, then 2 ranks"
+state=$work/whole/checkpoints/$(cat "$work/whole/checkpoints/LATEST")/state.json
+cases=$((cases + 1))
+tr -d ' \n' <"$state" | grep -qF '"groups":["critic","actor"],"group_updates":[24,12]' || fail "updates: $(cat "$state")"
 
 # --- in checkpoints, and in what is judged ---
 tensors() { # RUN: of its last checkpoint
@@ -67,9 +85,10 @@ cases=$((cases + 1))
 [ "$(differs "$work/json")" != "$(differs "$work/json2")" ] || fail "a run begins with the past of another"
 
 # --- what is wrong is said ---
+delay=0
 wrong() { # CODE TEXT WHAT
     rm -rf "${work:?}/wrong"
-    train "$1" wrong --set "duel.wrong=$3"
+    train "$1" wrong --set "duel.wrong=$3" --set duel.delay=$delay
     says 1+ "$2"
 }
 wrong 3 'shadows; at most 8 are possible' 'many shadows'
@@ -82,4 +101,22 @@ wrong 3 'the shadow "the past" of actor: its name must begin with a-z' 'bad name
 wrong 3 'tau 1.5 of the shadow past of actor is outside (0, 1]' 'bad tau'
 wrong 2 'model_as: critic has no shadow "ghost"; the trainer gave it target' 'unknown shadow'
 wrong 2 'there is no shadow "ghost"; there are target, target, past' 'unknown copy'
+delay=2
+wrong 3 'groups of losses; at most 8 are possible' 'many groups'
+wrong 3 '2 groups of losses and no list of them' 'no group list'
+wrong 3 'without their struct_size' 'no group size'
+wrong 3 'group actor has no losses' 'no losses'
+wrong 3 'the group "Actor": its name must begin with a-z' 'bad group name'
+wrong 3 'duel has two groups critic' 'two groups'
+wrong 3 'group actor has the learning rate -1' 'bad rate'
+wrong 3 'group critic has the learning rate 0 and the gradient clip' 'bad clip'
+wrong 3 'the role critic is in two groups, critic and actor' 'role in two groups'
+wrong 3 'group actor has the role ghost, which no model of the trainer plays' 'unknown role'
+wrong 3 'loss actor is in two groups, critic and actor' 'loss in two groups'
+wrong 3 'loss actor is in no group' 'loss in none'
+wrong 3 'group actor has the loss ghost, which is not recorded' 'unknown loss'
+wrong 3 'loss actor is set apart beside groups' 'apart'
+wrong 2 'a step of the groups 0x4; there are 2, the bits 0x3' 'no such group'
+train 2 frozen --set duel.delay=2 --set training.freeze=actor.*
+says 1+ 'group actor moves nothing: its losses depend on no parameter of its roles that is trained'
 finish

@@ -63,6 +63,10 @@ void outcome_keep(toy *t, outcome *o)
     dt_trainer_close_moments(t->trainer, false);
     o->early = dt_trainer_times_get(t->trainer).early;
     o->updates = dt_trainer_updates(t->trainer);
+    const dt_group_state *group = NULL;
+    for (uint32_t g = 0; g < dt_trainer_groups(t->trainer, &group); g++) {
+        o->of_group[g] = group[g].updates;
+    }
     o->scaler = *dt_trainer_scaler(t->trainer);
 }
 
@@ -85,6 +89,10 @@ void outcome_restore(toy *t, const outcome *half, int step)
     dt_trainer_close_moments(t->trainer, true);
     dt_trainer_step_set(t->trainer, (uint64_t)step);
     dt_trainer_scaler_set(t->trainer, half->updates, &half->scaler);
+    const dt_group_state *unused = NULL;
+    for (uint32_t g = 0; g < dt_trainer_groups(t->trainer, &unused); g++) {
+        dt_trainer_group_updates_set(t->trainer, g, half->of_group[g]);
+    }
 }
 
 void outcome_same_state(const outcome *a, const outcome *b)
@@ -94,6 +102,7 @@ void outcome_same_state(const outcome *a, const outcome *b)
         assert_memory_equal(a->state[i], b->state[i], a->bytes);
     }
     assert_int_equal(a->updates, b->updates);
+    assert_memory_equal(a->of_group, b->of_group, sizeof(a->of_group));
 }
 
 void outcome_same_reports(const outcome *a, const outcome *b)

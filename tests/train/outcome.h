@@ -13,7 +13,7 @@ typedef struct outcome {
     float *state[3]; /* parameters, moments (zeros where the optimizer has none) */
     size_t bytes;
     double loss[OUTCOME_STEPS], norm[OUTCOME_STEPS], rate[OUTCOME_STEPS], scale[OUTCOME_STEPS]; /* of each step */
-    uint64_t updates;
+    uint64_t updates, of_group[DT_TRAIN_MAX_GROUPS];
     uint32_t early; /* buckets that ranks began to sum while leaves ran, in the last step */
     dt_scaler scaler;
     uint64_t sent, told; /* of ranks: bytes a step that the last one sent, and what its trainer says it does */

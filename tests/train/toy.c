@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "base/rng.h"
+#include "collective/tree_sum.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -183,8 +184,10 @@ static void pair_params(toy *t)
     enum { WIDTH = 12 };
     static const int64_t w[] = {OUT, IN}, w1[] = {WIDTH, IN + OUT}, w2[] = {1, WIDTH};
     dt_param_table *p = &t->params;
+    const int64_t unit = t->is_grouped ? DT_SLICE_UNIT : 1;
     assert_int_equal(dt_param_table_add(p, "actor", "w", w, 2, DT_INIT_FAN_IN, 1), DT_OK);
     assert_int_equal(dt_param_table_add(p, "actor", "b", w, 1, DT_INIT_ZERO, 0), DT_OK);
+    dt_param_table_align(p, unit);
     assert_int_equal(dt_param_table_add(p, "critic", "w1", w1, 2, DT_INIT_FAN_IN, 1), DT_OK);
     assert_int_equal(dt_param_table_add(p, "critic", "b1", w1, 1, DT_INIT_ZERO, 0), DT_OK);
     assert_int_equal(dt_param_table_add(p, "critic", "w2", w2, 2, DT_INIT_FAN_IN, 1), DT_OK);
@@ -227,6 +230,12 @@ void toy_init(toy *t)
                                     .gradient_clip = 0.5,
                                     .reuse = true,
                                     .fuse = true};
+    static const char *const critic_name[] = {"critic"}, *const actor_name[] = {"actor"};
+    t->group[0] =
+        (dt_trainer_group){.name = "critic", .role = critic_name, .loss = critic_name, .n_roles = 1, .n_losses = 1};
+    t->group[1] =
+        (dt_trainer_group){.name = "actor", .role = actor_name, .loss = actor_name, .n_roles = 1, .n_losses = 1};
+    t->n_groups = 2;
     t->config.optim =
         (dt_optim_step){.kind = DT_OPTIM_ADAMW, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 1e-4};
     t->config.schedule = (dt_schedule){.kind = DT_SCHED_COSINE, .lr = 2e-2, .eta_min = 1e-4, .warmup = 1, .t_max = 30};
@@ -272,6 +281,8 @@ dt_status toy_try_start(toy *t)
                                .record = t->is_pair ? pair_record : toy_record,
                                .record_stored = t->stored != NULL ? toy_record_stored : NULL,
                                .apart = t->apart,
+                               .group = t->is_grouped ? t->group : NULL,
+                               .n_groups = t->is_grouped ? t->n_groups : 0,
                                .shadow = t->is_pair ? t->shadow : NULL,
                                .model = t->is_pair ? pair_model : no_model};
     return dt_trainer_create(&d, &t->trainer);
@@ -297,5 +308,7 @@ void toy_fini(toy *t)
 
 dt_status toy_step(toy *t, dt_step_report *r)
 {
-    return dt_trainer_step(t->trainer, r);
+    const uint64_t step = dt_trainer_step_number(t->trainer);
+    return t->turn != NULL ? dt_trainer_step_groups(t->trainer, t->turn[step % t->n_turns], r)
+                           : dt_trainer_step(t->trainer, r);
 }

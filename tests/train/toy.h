@@ -32,8 +32,13 @@ typedef struct toy {
     const char *freeze;     /* pattern; NULL: nothing */
     struct toy *stored;     /* mixed into this one, which is live: another toy, initialised; NULL: none */
     uint64_t n_stored;
-    bool is_pair;                    /* an actor and a critic */
-    dt_shadow_rule shadow[3];        /* of a pair: target of the actor, of the critic, past of the actor */
+    bool is_pair;              /* an actor and a critic */
+    dt_shadow_rule shadow[3];  /* of a pair: target of the actor, of the critic, past of the actor */
+    bool is_grouped;           /* a pair's losses move their own role alone: groups critic and actor */
+    dt_trainer_group group[2]; /* these, as toy_init made them, or changed */
+    uint32_t n_groups;
+    const uint32_t *turn; /* [n_turns] groups of each step, again and again; NULL: all */
+    uint32_t n_turns;
     bool is_judged_by_target;        /* a pair's actor, and not by the critic */
     const char *as;                  /* shadow that the pair's loss of the critic asks for in place of target */
     const char *apart;               /* "hidden", a second loss, the mean of the hidden layer; NULL: there is none */

@@ -205,8 +205,7 @@ static dt_status mark_trained(const dt_trainer *t, dt_train_device *d)
     }
     for (uint32_t i = 0; i < t->d.params->n; i++) {
         const dt_param *p = &t->d.params->param[i];
-        const bool is_trained = !p->frozen && !dt_is_held(t, i);
-        if (is_trained) {
+        if (t->state.group_of[i] < t->state.n_groups) {
             for (int64_t at = p->offset; at < p->offset + p->count; at += DT_DEVICE_GRANULE) {
                 mark[at / DT_DEVICE_GRANULE] = 1;
             }
@@ -509,7 +508,7 @@ dt_status dt_train_device_pull(dt_trainer *t)
         }
         DT_TRY(d->ops->copy(d->device, &d->host_state, d->state, sizeof(d->host_state), DT_DEVICE_TO_HOST, d->compute));
         DT_TRY(d->ops->stream_sync(d->device, d->compute));
-        t->state.updates = d->host_state.updates;
+        dt_groups_count(t, d->host_state.updates);
         t->state.scaler.scale = d->host_state.loss_scale;
         t->state.scaler.good = d->host_state.good_steps;
         t->state.scaler.tolerance = d->host_state.tolerance;

@@ -122,7 +122,7 @@ static dt_device_consts consts_of(const dt_trainer *t, uint64_t update)
 {
     dt_optim_step s = t->c.optim;
     s.step = update;
-    s.lr = dt_trainer_rate(t, update);
+    s.lr = dt_group_rate(t, 0, update);
     s.grad_scale = 1;
     const dt_optim_consts k = dt_optim_consts_of(&s);
     return (dt_device_consts){.l2 = k.l2,
@@ -142,7 +142,7 @@ static void write_control(const dt_trainer *t, dt_device_control *c)
     *c = (dt_device_control){
         .run = {.seed = t->c.seed, .step = t->state.step, .phase = t->c.phase, .training = 1},
         .first = d->updates + 1,
-        .gradient_clip = t->c.gradient_clip > 0 ? t->c.gradient_clip : 0,
+        .gradient_clip = t->state.group[0].gradient_clip > 0 ? t->state.group[0].gradient_clip : 0,
     };
     c->consts[0] = consts_of(t, d->updates + 1);
     c->consts[1] = consts_of(t, d->updates + 2);
@@ -314,10 +314,12 @@ static dt_status read_result(dt_trainer *t, const dt_device_buffer *b, dt_step_r
     DT_TRACE("device", "wait for result");
     DT_TRY(d->ops->event_sync(d->device, b->done));
     const dt_device_result *r = b->result;
-    dt_tell_losses(t, r->loss, b->norm, out);
+    dt_tell_losses(t, 1, r->loss, b->norm, out);
     out->grad_norm = r->norm;
-    out->learning_rate = dt_trainer_rate(t, r->updates);
-    d->updates = t->state.updates = r->updates;
+    t->state.group[0].norm = r->norm;
+    t->state.group[0].rate = out->learning_rate = dt_group_rate(t, 0, r->updates);
+    d->updates = r->updates;
+    dt_groups_count(t, r->updates);
     if (b->step <= d->read) {
         return DT_OK; /* told before */
     }

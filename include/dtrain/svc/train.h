@@ -24,7 +24,19 @@ extern "C" {
 typedef struct dt_train dt_train;
 typedef struct dt_rows dt_rows; /* what evaluate hands out: one slice's fields and outputs */
 
-enum { DT_TRAIN_MAX_SHADOWS = 8 }; /* since 1.2 */
+enum { DT_TRAIN_MAX_GROUPS = 8, DT_TRAIN_MAX_SHADOWS = 8 }; /* since 1.2 */
+/* since 1.2: losses that move parameters of their own. A loss moves the parameters of its group's roles alone, though
+ * gradients flow through those of others: a deterministic policy gradient goes through the critic and leaves it as it
+ * is. Where there are groups every recorded loss is in one, and a role that is in none is as if it were frozen. */
+typedef struct dt_train_group {
+    uint32_t struct_size, n_roles, n_losses, reserved;
+    const char *name;        /* [a-z][a-z0-9_]*; in records: grad_norm/<name>, learning_rate/<name> */
+    const char *const *role; /* [n_roles] of models in desc.models; a role is in one group at most */
+    const char *const *loss; /* [n_losses] names of recorded losses */
+    double learning_rate;    /* 0: training.learning_rate; the schedule multiplies either */
+    double gradient_clip;    /* of the group's own norm; 0: training.gradient_clip, negative: none */
+} dt_train_group;
+
 /* since 1.2: a copy of a model's parameters that no step trains: a target network, an opponent of earlier days. It is
  * recorded by model_as (svc/graph.h), in losses and for acting. It begins as what the model begins as, first weights of
  * a checkpoint included; it is part of checkpoints, under <role>@<name>.<parameter>. */
@@ -32,8 +44,9 @@ typedef struct dt_train_shadow {
     uint32_t struct_size, reserved;
     const char *name; /* [a-z][a-z0-9_]*; a model has one of a name */
     dt_model *model;  /* one of desc.models */
-    /* shadow += tau (model - shadow), tau in (0, 1], after every `every`-th step that moved the model; 1: a copy. Steps
-     * that were skipped for a gradient that was not finite do not count, nor does vector_set. 0: only shadow_copy */
+    /* shadow += tau (model - shadow), tau in (0, 1], after every `every`-th step that moved the model's group; 1: a
+     * copy. Steps that were skipped for a gradient that was not finite do not count, nor does vector_set. every 0: only
+     * shadow_copy moves it */
     double tau;
     uint64_t every;
 } dt_train_shadow;
@@ -58,7 +71,10 @@ typedef struct dt_train_desc {
     dt_status (*record_stored)(void *user, dt_graph *g);
     uint64_t n_stored;
     const dt_train_shadow *shadow; /* since 1.2: [n_shadows], read by create. DT_EPLUGIN says what is wrong with them */
-    uint32_t n_shadows, reserved;
+    uint32_t n_shadows;
+    uint32_t n_groups;           /* since 1.2: 0: all losses move all parameters */
+    const dt_train_group *group; /* [n_groups], read by create, not beside apart. Errors: DT_EPLUGIN says what is wrong
+                                  * with them, DT_ECONFIG (one of them moves nothing: all is frozen) */
 } dt_train_desc;
 /* The usual one, for C: const dt_train_desc desc = DT_TRAIN_DESC(self, record, data, models, n_models); */
 #define DT_TRAIN_DESC(USER, RECORD, DATA, MODELS, N_MODELS)                                                            \
@@ -115,6 +131,11 @@ typedef struct dt_train_api {
     dt_status (*expect)(dt_train *t, const char *const *loss, uint32_t n, uint8_t has_gradient);
     /* since 1.2: every shadow of this name becomes its model as it is now, exactly. Errors: DT_EINVAL (no such one). */
     dt_status (*shadow_copy)(dt_train *t, const char *name);
+    /* since 1.2: as step, of the groups whose bit is set (bit i: group i; step: all): neither forward nor backward of
+     * what only other groups' losses need is computed, and nothing of theirs moves, moments and decay included. A group
+     * counts its own updates: bias correction and schedule go by these. Of the report, loss, losses and grad_norm are
+     * of these groups, learning_rate is the first one's. Errors: DT_EINVAL (no such group). */
+    dt_status (*step_groups)(dt_train *t, uint32_t groups, dt_step_report *out);
 } dt_train_api;
 
 /* One optimizer step, and what a phase tells whose iteration is one. */
