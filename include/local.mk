@@ -26,6 +26,7 @@ dtrainsvc_HEADERS = \
 	include/dtrain/svc/graph.h \
 	include/dtrain/svc/metrics.h \
 	include/dtrain/svc/rng.h \
+	include/dtrain/svc/replay.h \
 	include/dtrain/svc/rollout.h \
 	include/dtrain/svc/rounds.h \
 	include/dtrain/svc/store.h \

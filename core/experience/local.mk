@@ -7,6 +7,10 @@ core_libdtcore_la_SOURCES += \
 	core/experience/frames.c core/experience/frames.h \
 	core/experience/need.c \
 	core/experience/ranks.c \
+	core/experience/replay.c core/experience/replay.h \
+	core/experience/replay_record.c \
+	core/experience/replay_share.c \
+	core/experience/replay_state.c \
 	core/experience/risk.c core/experience/risk.h \
 	core/experience/policy.c \
 	core/experience/rollout.c core/experience/rollout.h \

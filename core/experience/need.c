@@ -210,6 +210,7 @@ dt_status dt_rollout_need_get(dt_rollout *r, dt_trainer *t, dt_rollout_need *out
     }
     out->buffer += dt_arena_bytes(own * l->record_bytes);
     out->buffer_resident += own * l->record_bytes;
+    dt_rollout_replay_need(r, out->mean, &out->buffer, &out->buffer_resident);
     add_shared(r, out);
     return evaluation(r, t, out);
 }

@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/trace.h"
 #include "experience/evaluation.h"
+#include "experience/replay.h"
 #include "rollout/time_to_cost.h"
 
 #include <math.h>
@@ -161,6 +162,7 @@ void dt_rollout_destroy(dt_rollout *r)
     if (r == NULL) {
         return;
     }
+    dt_replay_destroy(r->replay);
     dt_rollout_ahead_fini(r);
     dt_vector_destroy(r->vector);
     if (r->self != NULL) { /* the first one is the environment's */

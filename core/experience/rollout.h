@@ -114,14 +114,19 @@ struct dt_rollout {
     double *carry;                  /* [2, instances, places] scratch */
     double deviation[1 + DT_ENV_MAX_COSTS]; /* of the last round's advantages, before they were normalised */
     uint64_t collects;
-    uint64_t env_steps;  /* of all collects together; DT_ENV_STEPS_UNKNOWN */
-    dt_episode_log *log; /* [instances] */
-    size_t action_bytes; /* of all places of an instance */
-    bool is_squashed;    /* d.squash, where the policy is the phase's own */
-    bool wants_frames;   /* the evaluation under way leaves pictures */
-    bool is_restored;    /* the logs come from a checkpoint: play them before going on */
+    uint64_t env_steps;       /* of all collects together; DT_ENV_STEPS_UNKNOWN */
+    dt_episode_log *log;      /* [instances] */
+    size_t action_bytes;      /* of all places of an instance */
+    struct dt_replay *replay; /* of its rounds; NULL: none */
+    bool is_squashed;         /* d.squash, where the policy is the phase's own */
+    bool wants_frames;        /* the evaluation under way leaves pictures */
+    bool is_restored;         /* the logs come from a checkpoint: play them before going on */
 };
 
+/* replay.c: what it draws, as data; NULL: there is no replay. */
+const dt_samples *dt_rollout_replay_source(const dt_rollout *r);
+/* Adds what it takes, mapped and likely to be touched, with samples of this mean. */
+void dt_rollout_replay_need(const dt_rollout *r, const double *mean, uint64_t *mapped, uint64_t *resident);
 /* rollout.c */
 void dt_rollout_destroy(dt_rollout *r);
 dt_status dt_rollout_create(const dt_host *h, dt_env *env, const dt_rollout_desc *d, dt_rollout **out);

@@ -5,6 +5,7 @@
 #include <config.h>
 
 #include "experience/evaluation.h"
+#include "experience/replay.h"
 #include "experience/rollout.h"
 
 #include "base/err.h"
@@ -49,7 +50,17 @@ static const dt_rollout_api service = {.struct_size = sizeof(dt_rollout_api),
                                        .annotate = dt_rollout_annotate,
                                        .returns = dt_rollout_returns};
 
+static const dt_replay_api replay_service = {.struct_size = sizeof(dt_replay_api),
+                                             .create = dt_replay_create,
+                                             .data = dt_replay_data,
+                                             .add = dt_replay_add,
+                                             .draw = dt_replay_draw,
+                                             .count = dt_replay_count,
+                                             .draws = dt_replay_draws,
+                                             .priority = dt_replay_priority};
+
 const dt_stage_rollouts dt_experience = {.service = &service,
+                                         .replay = &replay_service,
                                          .beside = dt_rollout_ahead_beside,
                                          .settle = dt_rollout_settle,
                                          .destroy = dt_rollout_destroy,

@@ -37,4 +37,14 @@ dt_status dt_rollout_save_normaliser(const struct dt_rollout *r, dt_str *out) DT
 dt_status dt_rollout_load(struct dt_rollout *r, const void *data, size_t size) DT_NODISCARD;
 dt_status dt_rollout_load_normaliser(struct dt_rollout *r, const void *data, size_t size) DT_NODISCARD;
 
+/* Of its replay, where it has one. open: [collective] before rank 0 saves, close after it; of one rank save does it.
+ * state: appended; records: until close. */
+bool dt_rollout_has_replay(const struct dt_rollout *r);
+dt_status dt_rollout_open_replay(struct dt_rollout *r) DT_NODISCARD;
+void dt_rollout_close_replay(struct dt_rollout *r);
+dt_status dt_rollout_save_replay(const struct dt_rollout *r, dt_str *state, const void **records, size_t *n_records)
+    DT_NODISCARD;
+dt_status dt_rollout_load_replay(struct dt_rollout *r, const void *state, size_t bytes, const void *records,
+                                 size_t n_records) DT_NODISCARD;
+
 #endif

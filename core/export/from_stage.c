@@ -27,30 +27,50 @@ static void feed_data(const dt_samples *d, uint32_t first, int32_t symbol, dt_bu
     }
 }
 
-/* The fields of a rollout: first the observations, then what is made of them (core/rollout/buffer.c). */
-static void feed_rollout(dt_rollout *r, dt_bundle_field *how)
+static void feed_obs(dt_rollout *r, uint32_t port, dt_bundle_field *how)
+{
+    const dt_obs_port *o = &r->buffer.l->obs[port];
+    dt_moments *m = &r->obs[port];
+    how->index_of = o->index_of;
+    how->kind = o->steps > 0 ? DT_BUNDLE_STEPS : DT_BUNDLE_GIVEN;
+    if (m->n > 0) {
+        dt_moments_apply(m);
+        how->mean = m->shift;
+        how->scale = m->scale;
+        how->clip = (float)r->d.clip_obs;
+    }
+}
+
+static uint32_t field_of(const dt_port *field, uint32_t n, const char *name)
+{
+    uint32_t f = 0;
+    while (f < n && strcmp(field[f].name, name) != 0) {
+        f++;
+    }
+    return f;
+}
+
+/* The fields of a rollout: first the observations, then what is made of them (core/rollout/buffer.c); a replay has some
+ * of them. */
+static void feed_rollout(dt_rollout *r, const dt_samples *source, dt_bundle_field *how)
 {
     const dt_buffer *b = &r->buffer;
-    for (uint32_t f = 0; f < b->n_fields; f++) {
+    for (uint32_t i = 0; i < source->n_fields; i++) {
+        const uint32_t f = field_of(b->port, b->n_fields, source->field[i].name);
+        how[i] = (dt_bundle_field){.kind = DT_BUNDLE_GIVEN, .index_of = -1};
+        if (f == b->n_fields) { /* of stored data: it is fed as that */
+            continue;
+        }
         const dt_buffer_field *x = &b->field[f];
-        how[f] = (dt_bundle_field){.kind = DT_BUNDLE_GIVEN, .index_of = -1};
         if (f < b->l->spec.n_obs) {
-            dt_moments *m = &r->obs[f];
-            how[f].index_of = b->l->obs[f].index_of;
-            how[f].kind = b->l->obs[f].steps > 0 ? DT_BUNDLE_STEPS : DT_BUNDLE_GIVEN;
-            if (m->n > 0) {
-                dt_moments_apply(m);
-                how[f].mean = m->shift;
-                how[f].scale = m->scale;
-                how[f].clip = (float)r->d.clip_obs;
-            }
+            feed_obs(r, f, &how[i]);
         } else if (strcmp(x->name, "present") == 0) {
-            how[f].kind = DT_BUNDLE_PRESENT;
+            how[i].kind = DT_BUNDLE_PRESENT;
         } else if (strcmp(x->name, "mask") == 0) {
-            how[f].kind = DT_BUNDLE_MASK;
+            how[i].kind = DT_BUNDLE_MASK;
         } else if (strstr(x->name, "_history") != NULL) {
-            how[f].kind = DT_BUNDLE_HISTORY;
-            how[f].of = (int32_t)x->port;
+            how[i].kind = DT_BUNDLE_HISTORY;
+            how[i].of = (int32_t)field_of(source->field, source->n_fields, b->field[x->port].name);
         }
     }
 }
@@ -79,13 +99,13 @@ static dt_status make_bundle(dt_stage *s, dt_stage_export *t)
     /* what it learns from has the rollout's fields first, or none of them: a phase may evaluate in an environment what
      * it learns from recordings */
     const dt_samples *live = dt_trainer_live(s->trainer);
-    const bool is_rollout = r != NULL && live == &r->data.source && r->buffer.n_fields == live->n_fields;
+    const bool is_rollout = r != NULL && (live == &r->data.source || live == dt_rollout_replay_source(r));
     if (!is_rollout) {
         feed_data(source, 0, 0, t->how);
         return dt_bundle_make(&d, &t->bundle);
     }
     const dt_layout *l = &r->env->layout;
-    feed_rollout(r, t->how);
+    feed_rollout(r, live, t->how);
     feed_data(source, live->n_fields, (int32_t)live->n_symbols, t->how);
     for (int32_t k = 0; k <= (int32_t)l->spec.n_symbols; k++) {
         most[k] = dt_layout_cap(l, k);

@@ -119,6 +119,8 @@ static inline size_t dt_buffer_slot(const dt_buffer *b, uint32_t t, uint32_t i)
 void dt_buffer_sizes(const dt_buffer *b, uint32_t which, const uint64_t *index, uint32_t n, int64_t *size);
 void dt_buffer_pack(const dt_buffer *b, uint32_t which, const uint64_t *index, const uint64_t *key, uint32_t n,
                     uint64_t want, void *const *out);
+/* Rows [rows, D] of a plain port as they are read. */
+void dt_buffer_scale_rows(const dt_buffer_scale *s, float *x, int64_t rows, int64_t D);
 /* Is field f known when an action is chosen? */
 bool dt_buffer_is_known(const dt_buffer *b, uint32_t f);
 extern const dt_data_ops dt_buffer_data; /* self is the buffer */

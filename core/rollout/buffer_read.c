@@ -73,7 +73,7 @@ static void read_places(const reader *r, const void *base, size_t bytes, char *o
     }
 }
 
-static void scale_rows(const dt_buffer_scale *s, float *x, int64_t rows, int64_t D)
+void dt_buffer_scale_rows(const dt_buffer_scale *s, float *x, int64_t rows, int64_t D)
 {
     if (s->mean != NULL) {
         for (int64_t i = 0; i < rows; i++) {
@@ -160,7 +160,7 @@ static void read_obs(const reader *r, uint32_t port, char *out)
         memcpy(out, &end, sizeof(end));
     }
     if (o->is_plain) {
-        scale_rows(&b->scale[port], (float *)(void *)start, before[0], o->row_items);
+        dt_buffer_scale_rows(&b->scale[port], (float *)(void *)start, before[0], o->row_items);
     }
 }
 
@@ -212,7 +212,7 @@ static void read_history(const reader *r, const dt_buffer_field *f, float *out)
                 } else if (is_there) {
                     const size_t from = at - back * b->d.instances * A;
                     memcpy(out, b->obs[f->port] + from * o->row_bytes, o->row_bytes);
-                    scale_rows(&b->scale[f->port], out, 1, (int64_t)D);
+                    dt_buffer_scale_rows(&b->scale[f->port], out, 1, (int64_t)D);
                 } else {
                     memset(out, 0, D * sizeof(float));
                 }
@@ -243,7 +243,7 @@ static void read_next(const reader *r, const dt_buffer_field *f, float *out)
             } else if (is_there) {
                 memcpy(out, b->obs[f->port] + (at + b->d.instances * A) * o->row_bytes, o->row_bytes);
                 if (o->is_plain) {
-                    scale_rows(&b->scale[f->port], out, 1, (int64_t)D);
+                    dt_buffer_scale_rows(&b->scale[f->port], out, 1, (int64_t)D);
                 }
             } else {
                 memset(out, 0, D * sizeof(float));

@@ -7,6 +7,7 @@ core_libdtcore_la_SOURCES += \
 	core/rollout/dist.c core/rollout/dist.h \
 	core/rollout/gae.c core/rollout/gae.h \
 	core/rollout/layout.c core/rollout/layout.h \
+	core/rollout/sum_tree.c core/rollout/sum_tree.h \
 	core/rollout/normaliser.c core/rollout/normaliser.h \
 	core/rollout/time_to_cost.c core/rollout/time_to_cost.h \
 	core/rollout/process.c core/rollout/process.h \

@@ -4,6 +4,7 @@
  */
 #include <config.h>
 
+#include "experience/service.h"
 #include "run/rank.h"
 
 #include "base/clock.h"
@@ -206,13 +207,22 @@ static dt_status open_state(dt_rank *k, uint32_t *is_due_p)
         return DT_OK;
     }
     DT_TRY(dt_comm_broadcast(k->comm, 0, is_due_p, sizeof(*is_due_p)));
-    return *is_due_p ? dt_trainer_open_moments(k->stage->trainer, true) : DT_OK;
+    if (*is_due_p == 0) {
+        return DT_OK;
+    }
+    if (k->stage->rollout != NULL && dt_comm_size(k->comm) > 1) {
+        DT_TRY(dt_rollout_open_replay(k->stage->rollout));
+    }
+    return dt_trainer_open_moments(k->stage->trainer, true);
 }
 
 static void close_state(const dt_rank *k)
 {
     if (k->stage->trainer != NULL) {
         dt_trainer_close_moments(k->stage->trainer, false);
+    }
+    if (k->stage->rollout != NULL) {
+        dt_rollout_close_replay(k->stage->rollout);
     }
 }
 

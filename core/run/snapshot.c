@@ -22,6 +22,8 @@
 
 #define BLOB_ROLLOUT    "rollout"
 #define BLOB_NORMALISER "normaliser"
+#define BLOB_REPLAY     "replay"
+#define BLOB_RECORDS    "replay-records"
 #define KEY_LOADED      "loaded_roles"
 #define KEY_STORES      "stores"
 #define KEY_OWED        "owed"
@@ -60,6 +62,8 @@ static dt_status write_blobs(dt_stage *s, dt_snapshot_held *h)
 void dt_snapshot_hold(dt_stage *s, dt_snapshot_held *h)
 {
     enum { MAX_PHASE_BYTES = 64 * 1024 }; /* copied in microseconds */
+    /* what a replay holds is not kept aside: the iteration that fails may have written over it */
+    h->is_too_large = h->is_too_large || (s->rollout != NULL && dt_rollout_has_replay(s->rollout));
     h->is_there = !h->is_too_large && write_blobs(s, h) == DT_OK;
     h->is_too_large = h->is_too_large || h->phase.bytes > MAX_PHASE_BYTES;
     if (!h->is_there) {
@@ -72,6 +76,7 @@ void dt_snapshot_held_fini(dt_snapshot_held *h)
     dt_str_fini(&h->phase);
     dt_str_fini(&h->rollout);
     dt_str_fini(&h->normaliser);
+    dt_str_fini(&h->replay);
     *h = (dt_snapshot_held){.is_there = false};
 }
 
@@ -203,7 +208,9 @@ typedef struct package { /* what a checkpoint is made of */
     dt_tensor_list model, optim;
     dt_str state, config;
     dt_snapshot_held now;
-    dt_ckpt_blob blobs[3];
+    dt_ckpt_blob blobs[5];
+    const void *records; /* of a replay, [n_records] bytes */
+    size_t n_records;
     dt_ckpt_save_desc save;
 } package;
 
@@ -230,6 +237,11 @@ static void describe(const dt_stage *s, const dt_snapshot_desc *d, const dt_snap
         add_blob(save, p->blobs, BLOB_ROLLOUT, 1, &held->rollout);
         add_blob(save, p->blobs, BLOB_NORMALISER, 1, &held->normaliser);
     }
+    if (s->rollout != NULL && dt_rollout_has_replay(s->rollout)) {
+        add_blob(save, p->blobs, BLOB_REPLAY, 1, &p->now.replay);
+        p->blobs[save->n_blobs++] =
+            (dt_ckpt_blob){.name = BLOB_RECORDS, .version = 1, .data = p->records, .bytes = p->n_records};
+    }
     save->run_dir = d->run_dir;
     save->model = p->model.t;
     save->n_model = p->model.n;
@@ -248,6 +260,10 @@ static dt_status prepare(dt_stage *s, const dt_snapshot_desc *d, package *p)
         return DT_FAIL(DT_EIO, "there is no folder %s any more", d->run_dir);
     }
     DT_TRY(d->held == NULL ? write_blobs(s, &p->now) : DT_OK);
+    if (s->rollout != NULL && dt_rollout_has_replay(s->rollout)) {
+        DT_TRY(d->ranks == 1 ? dt_rollout_open_replay(s->rollout) : DT_OK);
+        DT_TRY(dt_rollout_save_replay(s->rollout, &p->now.replay, &p->records, &p->n_records));
+    }
     DT_TRY(gather(s, d, held, p));
     describe(s, d, held, p);
     return DT_OK;
@@ -278,6 +294,9 @@ dt_status dt_snapshot_save(dt_stage *s, const dt_snapshot_desc *d, dt_ckpt_info 
         st = dt_ckpt_save(&p->save, info_p);
     }
     package_destroy(p);
+    if (s->rollout != NULL && d->ranks == 1) {
+        dt_rollout_close_replay(s->rollout);
+    }
     return st;
 }
 
@@ -550,6 +569,18 @@ static void take_env_steps(void *user, const char *key, const dt_json_token *t)
     take_integer(key, t, KEY_ENV_STEPS, user);
 }
 
+static dt_status load_replay(dt_stage *s, const dt_ckpt *c)
+{
+    dt_ckpt_blob state, records;
+    if (!dt_rollout_has_replay(s->rollout) || !dt_ckpt_blob_find(c, BLOB_REPLAY, &state)) {
+        return DT_OK;
+    }
+    if (!dt_ckpt_blob_find(c, BLOB_RECORDS, &records)) {
+        return DT_FAIL(DT_EDATA, "the checkpoint has the state of a replay, and no records");
+    }
+    return dt_rollout_load_replay(s->rollout, state.data, state.bytes, records.data, records.bytes);
+}
+
 static dt_status load_rollout(dt_stage *s, const dt_ckpt *c)
 {
     dt_ckpt_blob blob;
@@ -564,7 +595,8 @@ static dt_status load_rollout(dt_stage *s, const dt_ckpt *c)
     if (!dt_ckpt_blob_find(c, BLOB_ROLLOUT, &blob)) {
         return DT_OK;
     }
-    return dt_rollout_load(s->rollout, blob.data, blob.bytes);
+    DT_TRY(dt_rollout_load(s->rollout, blob.data, blob.bytes));
+    return load_replay(s, c);
 }
 
 dt_status dt_snapshot_load(dt_stage *s, const dt_ckpt *c)

@@ -14,7 +14,7 @@
 /* What an iteration changes before it may fail, and no arena holds: kept aside before it, so that the state of the last
  * good one can still be saved. */
 typedef struct dt_snapshot_held {
-    dt_str phase, rollout, normaliser; /* blobs */
+    dt_str phase, rollout, normaliser, replay; /* blobs */
     dt_scaler scaler;
     uint64_t env_steps; /* DT_ENV_STEPS_UNKNOWN: there is no rollout, or it does not know */
     bool is_there;

@@ -17,6 +17,7 @@
 #include "dtrain/svc/features.h"
 #include "dtrain/svc/metrics.h"
 #include "dtrain/svc/rng.h"
+#include "dtrain/svc/replay.h"
 #include "dtrain/svc/rollout.h"
 #include "dtrain/svc/rounds.h"
 #include "dtrain/svc/store.h"
@@ -230,6 +231,7 @@ static const void *host_service(const dt_host *h, const char *id)
         {DT_SVC_STORE, &store_service},
         {DT_SVC_FEATURES, &dt_features_service},
         {DT_SVC_ROLLOUT, rollouts != NULL ? rollouts->service : NULL},
+        {DT_SVC_REPLAY, rollouts != NULL ? rollouts->replay : NULL},
         {DT_SVC_WIRING, rollouts != NULL ? rollouts->wiring : NULL},
         {DT_SVC_ROUNDS, rollouts != NULL ? rollouts->rounds : NULL},
     };

@@ -89,6 +89,7 @@ struct dt_rollout;
 
 typedef struct dt_stage_rollouts { /* how a phase gets environments to act in; experience/service.h */
     const struct dt_rollout_api *service;
+    const struct dt_replay_api *replay;
     void (*beside)(struct dt_rollout *r);  /* after each step of training: what goes on beside it and has no thread */
     void (*settle)(struct dt_rollout *r);  /* before its trainer goes: nothing of it goes on, or needs that */
     void (*destroy)(struct dt_rollout *r); /* what a stage has, or NULL */

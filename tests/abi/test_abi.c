@@ -29,6 +29,7 @@
 #include "dtrain/svc/graph.h"
 #include "dtrain/svc/metrics.h"
 #include "dtrain/svc/rng.h"
+#include "dtrain/svc/replay.h"
 #include "dtrain/svc/rollout.h"
 #include "dtrain/svc/rounds.h"
 #include "dtrain/svc/store.h"
@@ -75,7 +76,8 @@ static void list(dt_str *out)
 #undef DT_OP
 #define T(name) dt_str_addf(out, "%s = \"%s\"\n", #name, name);
     T(DT_LAYOUT)
-    T(DT_SVC_BIND) T(DT_SVC_COMM) T(DT_SVC_FEATURES) T(DT_SVC_GRAPH) T(DT_SVC_METRICS) T(DT_SVC_RNG) T(DT_SVC_ROLLOUT)
+    T(DT_SVC_BIND) T(DT_SVC_COMM) T(DT_SVC_FEATURES) T(DT_SVC_GRAPH) T(DT_SVC_METRICS) T(DT_SVC_RNG) T(DT_SVC_REPLAY)
+    T(DT_SVC_ROLLOUT)
     T(DT_SVC_ROUNDS) T(DT_SVC_STORE) T(DT_SVC_TRAIN) T(DT_SVC_WIRING) T(DT_EXT_SCENE)
 #undef T
 }

@@ -57,7 +57,7 @@ static void pass_over(const world *w, outcome *o)
 {
     const tiny *p = w->phase;
     static const char *const loss[] = {"value", "policy"};
-    assert_done(p->train->evaluate(p->t, p->rollout->data(p->r), o, add_up));
+    assert_done(p->train->evaluate(p->t, p->p != NULL ? p->replay->data(p->p) : p->rollout->data(p->r), o, add_up));
     for (int again = 0; again < 2; again++) {
         assert_done(p->train->losses(p->t, loss, 2, o->loss));
     }
@@ -134,6 +134,9 @@ static const char *const every_kind[][6] = {
     {"env.id=torque", "tiny.steps=11", "tiny.transitions=2", "tiny.squash=true", "env.instances=5", NULL},
     {"env.id=relay", "tiny.steps=9", "tiny.annotation=A 2", "tiny.transitions=2", "env.instances=5", NULL},
     {"env.id=crowd", "tiny.steps=7", "tiny.annotation=A 2", "tiny.ahead=true", "env.instances=6", NULL},
+    {"env.id=relay", "tiny.transitions=2", "tiny.replay=100", "tiny.normalise_obs=true", "env.instances=5", NULL},
+    {"env.id=crowd", "tiny.transitions=2", "tiny.replay=70", "tiny.window=3", "tiny.n_step=3", NULL},
+    {"env.id=counter", "tiny.transitions=2", "tiny.replay=90", "tiny.alpha=0.6", "tiny.ahead=true", NULL},
     {"env.id=counter", "tiny.ahead=true", "tiny.window=4", "tiny.normalise_obs=true", "env.instances=7", NULL},
     {"env.id=crowd", "tiny.ahead=true", "tiny.normalise_reward=true", "tiny.steps=11", "env.instances=5", NULL}};
 enum { KINDS = sizeof(every_kind) / sizeof(every_kind[0]) };

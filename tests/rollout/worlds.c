@@ -656,6 +656,9 @@ static const dt_component net_model = {.struct_size = sizeof(dt_component),
 
 typedef struct tiny_config {
     int64_t steps, window, epochs, iterations, transitions;
+    int64_t replay, draw, n_step; /* samples; 0: it learns from each round alone */
+    double alpha;
+    const char *keep; /* a field of the rollout that the replay keeps alone; "" all */
     uint8_t normalise_obs, normalise_reward, normalise_advantage, shield, ahead, squash;
     const char *kept;       /* dims of what is kept */
     const char *annotation; /* dims of "note" */
@@ -672,6 +675,11 @@ static const dt_option tiny_options[] = {
     DT_OPTION(tiny_config, normalise_advantage, DT_OPT_BOOL, "false", NULL, 0, 0, NULL, "see svc/rollout.h"),
     DT_OPTION(tiny_config, shield, DT_OPT_BOOL, "false", NULL, 0, 0, NULL, "permit less"),
     DT_OPTION(tiny_config, transitions, DT_OPT_I64, "0", "1", 0, 9, NULL, "see svc/rollout.h"),
+    DT_OPTION(tiny_config, replay, DT_OPT_I64, "0", "samples", 0, 1e6, NULL, "capacity of a replay"),
+    DT_OPTION(tiny_config, draw, DT_OPT_I64, "36", "samples", 0, 1e6, NULL, "see svc/replay.h"),
+    DT_OPTION(tiny_config, n_step, DT_OPT_I64, "1", "steps", 0, 100, NULL, "see svc/replay.h"),
+    DT_OPTION(tiny_config, alpha, DT_OPT_F64, "0", "1", -1, 100, NULL, "see svc/replay.h"),
+    DT_OPTION(tiny_config, keep, DT_OPT_STR, "", NULL, 0, 0, NULL, "see svc/replay.h: field"),
     DT_OPTION(tiny_config, squash, DT_OPT_BOOL, "false", NULL, 0, 0, NULL, "see svc/rollout.h"),
     DT_OPTION(tiny_config, ahead, DT_OPT_BOOL, "false", NULL, 0, 0, NULL, "collect beside learning"),
     DT_OPTION(tiny_config, kept, DT_OPT_STR, "", NULL, 0, 0, NULL, "dims of \"twice\", see svc/rollout.h"),
@@ -687,6 +695,21 @@ static const tiny_config *config_of(const tiny *s)
 static bool is_crowd(const tiny *s)
 {
     return strcmp(s->bind->env_id(s->env), "crowd") == 0;
+}
+
+static dt_status tiny_remember(tiny *s, const tiny_config *c)
+{
+    const dt_replay_desc d = {.struct_size = sizeof(d),
+                              .n_step = (uint32_t)c->n_step,
+                              .capacity = (uint64_t)c->replay,
+                              .draw = (uint64_t)c->draw,
+                              .gamma = 0.5,
+                              .alpha = c->alpha,
+                              .beta = 0.5,
+                              .field = &c->keep,
+                              .n_fields = c->keep[0] != '\0'};
+    s->replay = s->h->service(s->h, DT_SVC_REPLAY);
+    return s->replay->create(s->h, s->r, &d, &s->p);
 }
 
 static dt_status tiny_create(void *self, const dt_host *h, const void *config)
@@ -737,7 +760,8 @@ static dt_status tiny_create(void *self, const dt_host *h, const void *config)
                                 .squash = c->squash,
                                 .n_annotations = c->annotation[0] != '\0',
                                 .annotation = &note};
-    return s->rollout->create(h, s->env, &s->desc, &s->r);
+    DT_TRY(s->rollout->create(h, s->env, &s->desc, &s->r));
+    return c->replay > 0 ? tiny_remember(s, c) : DT_OK;
 }
 
 /* Acting, and learning, by who it is. */
@@ -837,7 +861,7 @@ static dt_status tiny_start(void *self)
                              .n_models = 1,
                              .user = s,
                              .record = tiny_record,
-                             .data = s->rollout->data(s->r),
+                             .data = s->p != NULL ? s->replay->data(s->p) : s->rollout->data(s->r),
                              .models = &s->net,
                              .epochs = (uint64_t)(s->epochs * s->most)};
     static const float table[9] = {0, 1, 2, 3, 4, 5, 6, 7, 8};
@@ -870,6 +894,31 @@ static dt_status tiny_annotate(tiny *s)
     return st;
 }
 
+static dt_status tiny_err(void *user, const dt_rows *rows)
+{
+    tiny *s = user;
+    int64_t dim[DT_MAX_DIMS] = {0};
+    uint32_t rank = 0;
+    const float *value = s->train->rows(rows, "value", dim, &rank),
+                *target = s->train->rows(rows, "target", dim, &rank);
+    for (int64_t i = 0; i < dim[0]; i++) {
+        s->error[s->n_errors++] = value[i] - target[i];
+    }
+    return DT_OK;
+}
+
+/* And how far its values are from what was drawn is its priority. */
+static dt_status tiny_draw(tiny *s)
+{
+    DT_TRY(s->replay->draw(s->p));
+    if (config_of(s)->alpha > 0) {
+        s->n_errors = 0;
+        DT_TRY(s->train->evaluate(s->t, s->replay->data(s->p), s, tiny_err));
+        DT_TRY(s->replay->priority(s->p, s->error, s->n_errors));
+    }
+    return DT_OK;
+}
+
 static dt_status tiny_iterate(void *self, dt_progress *out)
 {
     tiny *s = self;
@@ -884,8 +933,10 @@ static dt_status tiny_iterate(void *self, dt_progress *out)
     if (config_of(s)->ahead) {
         DT_TRY(s->rollout->ahead(s->r, s->t));
     }
+    DT_TRY(s->p != NULL ? s->replay->add(s->p) : DT_OK);
     for (uint64_t i = 0; i < (uint64_t)s->epochs * per_epoch; i++) {
         dt_step_report r = {.struct_size = sizeof(r)};
+        DT_TRY(s->p != NULL && i % per_epoch == 0 ? tiny_draw(s) : DT_OK);
         DT_TRY(s->train->step(s->t, &r));
         out->loss = r.loss;
         out->step = r.step;
@@ -1026,7 +1077,8 @@ dt_status world_iterate(world *w)
 
 const dt_samples *world_source(const world *w)
 {
-    return &w->phase->rollout->data(w->phase->r)->source;
+    const tiny *s = w->phase;
+    return s->p != NULL ? &s->replay->data(s->p)->source : &s->rollout->data(s->r)->source;
 }
 
 void world_keep(const world *w, float *params, dt_rollout_report *r)

@@ -22,6 +22,7 @@
 #define DTRAIN_TESTS_ROLLOUT_WORLDS_H
 
 #include "base/err.h"
+#include "dtrain/svc/replay.h"
 #include "dtrain/svc/rollout.h"
 #include "service/stage.h"
 
@@ -36,6 +37,10 @@ typedef struct tiny { /* state of the phase "tiny", to look at */
     const dt_graph_api *graph;
     dt_env *env;
     dt_rollout *r;
+    const dt_replay_api *replay;
+    dt_replay *p; /* NULL: none */
+    float error[4096];
+    uint64_t n_errors;
     dt_train *t;
     dt_model *net;
     dt_rollout_report report;
@@ -62,7 +67,7 @@ void world_open(world *w, const char *const *settings, dt_comm *comm);
 dt_status world_create(world *w);               /* stage create and start */
 void world_start(world *w);                     /* the same, failing asserts */
 dt_status world_iterate(world *w);              /* the phase once */
-const dt_samples *world_source(const world *w); /* what its rollout collected */
+const dt_samples *world_source(const world *w); /* what its rollout collected, or was drawn of it */
 /* Its parameters and the report of its last round, to compare. */
 void world_keep(const world *w, float *params, dt_rollout_report *r);
 void world_close(world *w);

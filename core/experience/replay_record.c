@@ -1,0 +1,583 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Service "dtrain.replay/1", records: a sample of a round as bytes (replay.h), several steps of it added up where that
+ * is wanted, and samples that were drawn as data, packed by rows.
+ */
+#include <config.h>
+
+#include "experience/replay.h"
+
+#include "base/err.h"
+#include "rollout/buffer_internal.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { ALIGN = 8, AHEAD = 8 }; /* of records; samples whose records are asked for from memory before they are read */
+
+/* ---- what a record is made of ------------------------------------------------------------------------------------ */
+
+/* By itself, or an observation by what it was in the steps before. */
+static bool is_named(const dt_replay_desc *d, const dt_buffer *b, uint32_t f)
+{
+    bool is = d->n_fields == 0;
+    for (uint32_t i = 0; i < d->n_fields; i++) {
+        is = is || strcmp(d->field[i], b->field[f].name) == 0;
+        for (uint32_t k = 0; k < b->n_fields && b->field[f].kind == FIELD_OBS; k++) {
+            is = is || (b->field[k].kind == FIELD_HISTORY && b->field[k].port == b->field[f].port &&
+                        strcmp(d->field[i], b->field[k].name) == 0);
+        }
+    }
+    return is;
+}
+
+static dt_status check_names(const dt_replay *p, const dt_replay_desc *d)
+{
+    const dt_buffer *b = p->r->all;
+    for (uint32_t i = 0; i < d->n_fields; i++) {
+        bool is_there = false;
+        for (uint32_t f = 0; f < b->n_fields; f++) {
+            is_there = is_there || strcmp(b->field[f].name, d->field[i]) == 0;
+        }
+        if (!is_there) {
+            return DT_FAIL(DT_EPLUGIN, "a replay is asked to keep the field %s, which its rollout does not have",
+                           d->field[i]);
+        }
+    }
+    return DT_OK;
+}
+
+static dt_replay_kind kind_of(const dt_buffer *b, uint32_t f)
+{
+    const dt_obs_port *o = &b->l->obs[b->field[f].port];
+    switch (b->field[f].kind) {
+    case FIELD_OBS:
+        return o->index_of >= 0 ? DT_REPLAY_INDEX : o->is_plain ? DT_REPLAY_OBS : DT_REPLAY_PLAIN;
+    case FIELD_HISTORY:
+        return DT_REPLAY_HISTORY;
+    case FIELD_NEXT:
+        return o->is_plain ? DT_REPLAY_NEXT : DT_REPLAY_NEXT_PLAIN;
+    case FIELD_NEXT_MASK:
+    case FIELD_NEXT_PRESENT:
+    case FIELD_TERMINATED:
+    case FIELD_TRUNCATED:
+        return DT_REPLAY_NEXT_PLAIN;
+    case FIELD_REWARD:
+        return DT_REPLAY_REWARD;
+    case FIELD_COST:
+        return DT_REPLAY_COST;
+    case FIELD_ROW_KEY:
+        return DT_REPLAY_KEY;
+    case FIELD_DISCOUNT:
+        return DT_REPLAY_DISCOUNT;
+    case FIELD_WEIGHT:
+        return DT_REPLAY_WEIGHT;
+    default:
+        return DT_REPLAY_PLAIN;
+    }
+}
+
+static bool is_of_next(dt_replay_kind kind)
+{
+    return kind == DT_REPLAY_NEXT || kind == DT_REPLAY_NEXT_PLAIN;
+}
+
+static void choose_fields(dt_replay *p, const dt_replay_desc *d)
+{
+    const dt_buffer *b = p->r->all;
+    for (uint32_t f = 0; f < b->n_fields; f++) {
+        const dt_replay_kind kind = kind_of(b, f);
+        const bool is_made = kind == DT_REPLAY_WEIGHT || kind == DT_REPLAY_DISCOUNT;
+        const bool is_kept = is_named(d, b, f) || is_made || kind == DT_REPLAY_KEY;
+        p->unread |= is_kept && !is_made ? 0 : UINT64_C(1) << f;
+        if (is_kept) {
+            p->field[p->n_fields] = (dt_replay_field){.kind = kind, .of = f, .port = b->field[f].port};
+            p->port[p->n_fields++] = b->port[f];
+        }
+    }
+}
+
+/* Dims of a field: steps, rows, columns. */
+static void shape_field(const dt_field_shape *s, dt_replay_field *f)
+{
+    f->lead = 1;
+    f->row_bytes = f->item_bytes = s->item_bytes;
+    f->symbol = -1;
+    for (uint32_t i = 0; i < s->rank; i++) {
+        if (s->symbol[i] >= 0) {
+            f->symbol = s->symbol[i];
+            f->plus = (uint32_t)s->number[i];
+        } else if (f->symbol < 0) {
+            f->lead *= (size_t)s->number[i];
+        } else {
+            f->row_bytes *= (size_t)s->number[i];
+        }
+    }
+}
+
+dt_status dt_replay_plan(dt_replay *p, const dt_replay_desc *d)
+{
+    const dt_layout *l = p->r->all->l;
+    int64_t largest[DT_REPLAY_MAX_SIZES];
+    int32_t size[DT_REPLAY_MAX_SIZES];
+    dt_engine_opts engine;
+    DT_TRY(check_names(p, d));
+    choose_fields(p, d);
+    p->n_sizes = 1 + l->spec.n_symbols;
+    for (uint32_t k = 0; k < p->n_sizes; k++) {
+        p->symbol[k] = p->r->all->symbol[k];
+        largest[k] = dt_layout_cap(l, (int32_t)k);
+        size[k] = (int32_t)largest[k];
+    }
+    DT_TRY(dt_config_engine(p->r->stage->d.config, p->r->stage->d.index, &engine));
+    p->data.self = p;
+    DT_TRY(dt_samples_open_live(&p->data.source, &dt_replay_data_ops, p, largest,
+                                engine.slice_rows > 0 ? engine.slice_rows : 512, "row_key"));
+    for (uint32_t f = 0; f < p->n_fields; f++) {
+        shape_field(&p->data.source.shape[f], &p->field[f]);
+    }
+    p->stride = dt_replay_bytes(p, size, NULL);
+    return DT_OK;
+}
+
+static size_t align_up(size_t n, size_t to)
+{
+    return (n + to - 1) / to * to;
+}
+
+static size_t rows_of(const dt_replay_field *f, const int32_t *size)
+{
+    return (size_t)size[f->symbol] + f->plus;
+}
+
+size_t dt_replay_bytes(const dt_replay *p, const int32_t *size, size_t *at)
+{
+    size_t n = p->n_sizes * sizeof(*size) + (size_t)size[0] * sizeof(dt_replay_note);
+    for (uint32_t i = 0; i < p->n_fields; i++) {
+        const dt_replay_field *f = &p->field[i];
+        if (f->kind == DT_REPLAY_WEIGHT) {
+            continue;
+        }
+        n = align_up(n, f->item_bytes);
+        if (at != NULL) {
+            at[i] = n;
+        }
+        n += f->lead * rows_of(f, size) * f->row_bytes;
+    }
+    return align_up(n, ALIGN);
+}
+
+static const int32_t *sizes_of(const char *record)
+{
+    return (const int32_t *)(const void *)record;
+}
+
+static dt_replay_note *notes_of(const dt_replay *p, char *record)
+{
+    return (dt_replay_note *)(void *)(record + p->n_sizes * sizeof(int32_t));
+}
+
+/* ---- a sample into a record -------------------------------------------------------------------------------------- */
+
+uint32_t dt_replay_steps(const dt_replay *p, size_t slot, size_t place)
+{
+    const dt_buffer *b = p->r->all;
+    const size_t M = b->d.instances, A = b->l->spec.n_agents;
+    const size_t left = b->d.steps - (slot - dt_buffer_slot(b, 0, 0)) / M;
+    uint32_t n = 1;
+    for (size_t at = slot * A + place; n < p->d.n_step && n < left && b->flag[at] == DT_STEP_ACTED; at += M * A) {
+        n++;
+    }
+    return n;
+}
+
+static uint32_t row_of(const dt_buffer *b, size_t slot, size_t place)
+{
+    const size_t A = b->l->spec.n_agents;
+    uint32_t row = 0;
+    for (size_t a = 0; a < place; a++) {
+        row += (b->row[slot * A + a] & DT_ROW_ACTS) != 0;
+    }
+    return row;
+}
+
+/* Fields of a sample of the round, those of kinds that are wanted, to where they lie in a record of these sizes. */
+static dt_status read_sample(const dt_replay *p, uint64_t sample, bool next_alone, int32_t *size, char *record)
+{
+    const dt_samples *s = &p->r->data.source;
+    int64_t live[DT_SAMPLES_MAX_SYMBOLS + 1] = {0};
+    void *out[DT_BUFFER_MAX_FIELDS] = {NULL};
+    size_t at[DT_BUFFER_MAX_FIELDS] = {0};
+    DT_TRY(s->ops->sizes(s->self, &sample, 1, live));
+    for (uint32_t k = 0; k < p->n_sizes; k++) {
+        size[k] = (int32_t)live[k];
+    }
+    (void)dt_replay_bytes(p, size, at);
+    for (uint32_t i = 0; i < p->n_fields; i++) {
+        const dt_replay_field *f = &p->field[i];
+        const bool is_read = (p->unread >> f->of & 1) == 0 && (!next_alone || is_of_next(f->kind));
+        out[f->of] = is_read ? record + at[i] : NULL;
+    }
+    return s->ops->read(s->self, &sample, NULL, 1, out);
+}
+
+/* Sums of gamma^i times what step i earned, of k numbers of a row, in planes. */
+static void add_up(const dt_replay *p, const float *plane, uint32_t planes, size_t at, uint32_t steps, float *out)
+{
+    const dt_buffer *b = p->r->all;
+    const size_t each = b->d.instances * (size_t)b->l->spec.n_agents;
+    for (uint32_t k = 0; k < planes; k++) {
+        double sum = 0, worth = 1;
+        for (uint32_t i = 0; i < steps; i++, worth *= p->d.gamma) {
+            sum += worth * (double)plane[k * b->n_places + at + i * each];
+        }
+        out[k] = (float)sum;
+    }
+}
+
+/* Row `row` of a record, of the agent at a place that has so many steps from slot on; last: the sample where they end,
+ * as a record, in which it is row last_row. */
+static void write_row(dt_replay *p, char *record, uint32_t row, size_t slot, size_t place, uint32_t steps,
+                      const char *last, uint32_t last_row)
+{
+    const dt_buffer *b = p->r->all;
+    const size_t A = b->l->spec.n_agents, at = slot * A + place;
+    const size_t end = at + (steps - 1) * (size_t)b->d.instances * A;
+    const bool is_ended = (b->flag[end] & DT_STEP_TERMINATED) != 0;
+    size_t to[DT_BUFFER_MAX_FIELDS], from[DT_BUFFER_MAX_FIELDS];
+    (void)dt_replay_bytes(p, sizes_of(record), to);
+    (void)dt_replay_bytes(p, sizes_of(last), from);
+    notes_of(p, record)[row] = (dt_replay_note){.is_ended = is_ended, .age = b->age[at]};
+    for (uint32_t i = 0; i < p->n_fields; i++) {
+        const dt_replay_field *f = &p->field[i];
+        char *const mine = record + to[i] + row * f->row_bytes;
+        if (f->kind == DT_REPLAY_DISCOUNT) {
+            const float worth = is_ended ? 0 : (float)pow(p->d.gamma, steps);
+            memcpy(mine, &worth, sizeof(worth));
+        } else if (steps > 1 && is_of_next(f->kind)) {
+            memcpy(mine, last + from[i] + last_row * f->row_bytes, f->row_bytes);
+        } else if (steps > 1 && f->kind == DT_REPLAY_REWARD) {
+            add_up(p, b->reward, 1, at, steps, (float *)(void *)mine);
+        } else if (steps > 1 && f->kind == DT_REPLAY_COST) {
+            add_up(p, b->cost, b->l->spec.n_costs, at, steps, (float *)(void *)mine);
+        }
+    }
+}
+
+/* Agents whose steps end in the same sample, together. */
+static dt_status write_rows(dt_replay *p, uint64_t sample, char *record, uint32_t steps)
+{
+    const dt_buffer *b = p->r->all;
+    const size_t A = b->l->spec.n_agents, slot = dt_buffer_slot(b, 0, 0) + sample;
+    const uint64_t last = sample + (steps - 1) * (uint64_t)b->d.instances;
+    const size_t last_slot = dt_buffer_slot(b, 0, 0) + last;
+    bool is_read = steps == 1;
+    uint32_t row = 0;
+    for (size_t a = 0; a < A; a++) {
+        if ((b->row[slot * A + a] & DT_ROW_ACTS) == 0) {
+            continue;
+        }
+        if (dt_replay_steps(p, slot, a) == steps) {
+            DT_TRY(is_read ? DT_OK : read_sample(p, last, true, (int32_t *)(void *)p->scratch, p->scratch));
+            is_read = true;
+            write_row(p, record, row, slot, a, steps, steps > 1 ? p->scratch : record, row_of(b, last_slot, a));
+        }
+        row++;
+    }
+    return DT_OK;
+}
+
+dt_status dt_replay_write(dt_replay *p, uint64_t sample, char *record)
+{
+    int32_t *size = (int32_t *)(void *)record, before[DT_REPLAY_MAX_SIZES];
+    memcpy(before, size, p->n_sizes * sizeof(*size));
+    memset(record, 0, dt_replay_bytes(p, before, NULL)); /* what was here; behind it are zeros */
+    DT_TRY(read_sample(p, sample, false, size, record));
+    for (uint32_t steps = 1; steps <= p->d.n_step; steps++) {
+        DT_TRY(write_rows(p, sample, record, steps));
+    }
+    return DT_OK;
+}
+
+/* ---- records from elsewhere -------------------------------------------------------------------------------------- */
+
+static dt_status is_wrong(uint64_t slot, const char *name, const char *why)
+{
+    return DT_FAIL(DT_EDATA, "the checkpoint's replay, slot %llu: %s %s", (unsigned long long)slot, name, why);
+}
+
+static bool are_finite(const char *data, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i += sizeof(float)) {
+        float x;
+        memcpy(&x, data + i, sizeof(x));
+        if (!isfinite(x)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Every number in [low, end); of heads each by its own. */
+static bool are_within(const char *data, size_t n, const int32_t *end, uint32_t n_ends, int32_t low)
+{
+    for (size_t i = 0; i < n; i++) {
+        int32_t x;
+        memcpy(&x, data + i * sizeof(x), sizeof(x));
+        if (x < low || x >= end[i % n_ends]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* They rise from 0 to the number of rows. */
+static bool are_pointers(const char *data, size_t n, int32_t rows)
+{
+    int32_t last = 0;
+    for (size_t i = 0; i < n; i++) {
+        int32_t x;
+        memcpy(&x, data + i * sizeof(x), sizeof(x));
+        if (x < last || x > rows || (i == 0 && x != 0)) {
+            return false;
+        }
+        last = x;
+    }
+    return last == rows;
+}
+
+static bool is_index_right(const dt_replay *p, const dt_replay_field *f, const int32_t *size, const char *data)
+{
+    const dt_buffer *b = p->r->all;
+    const size_t n = f->lead * rows_of(f, size) * f->row_bytes / f->item_bytes;
+    const int32_t places = (int32_t)b->l->spec.n_agents;
+    switch (b->field[f->of].kind) {
+    case FIELD_ACTION_I:
+        return are_within(data, n, b->l->spec.choices, b->l->spec.n_heads, 0);
+    case FIELD_PLACE:
+        return are_within(data, n, &places, 1, 0);
+    default:
+        break;
+    }
+    if (f->kind != DT_REPLAY_INDEX) {
+        return true;
+    }
+    const int32_t rows = size[b->l->obs[f->port].index_of];
+    return f->plus ? are_pointers(data, n, rows) : are_within(data, n, &rows, 1, -1);
+}
+
+static bool are_keys(const dt_replay *p, const char *data, size_t rows)
+{
+    int64_t last = -1;
+    for (size_t i = 0; i < rows; i++) {
+        int64_t x;
+        memcpy(&x, data + i * sizeof(x), sizeof(x));
+        if (x < 0 || (i > 0 && x % p->r->all->l->spec.n_agents <= last)) {
+            return false;
+        }
+        last = x % p->r->all->l->spec.n_agents;
+    }
+    return true;
+}
+
+dt_status dt_replay_check_sizes(const dt_replay *p, uint64_t slot, const int32_t *size)
+{
+    for (uint32_t k = 0; k < p->n_sizes; k++) {
+        if (size[k] < (k == 0) || size[k] > dt_layout_cap(p->r->all->l, (int32_t)k)) {
+            return is_wrong(slot, p->symbol[k], "has more rows than there can be, or none");
+        }
+    }
+    return DT_OK;
+}
+
+dt_status dt_replay_check(const dt_replay *p, uint64_t slot, const char *record)
+{
+    int32_t size[DT_REPLAY_MAX_SIZES];
+    size_t at[DT_BUFFER_MAX_FIELDS] = {0};
+    memcpy(size, record, p->n_sizes * sizeof(*size));
+    (void)dt_replay_bytes(p, size, at);
+    for (uint32_t i = 0; i < p->n_fields; i++) {
+        const dt_replay_field *f = &p->field[i];
+        const char *data = record + at[i];
+        const size_t bytes = f->lead * rows_of(f, size) * f->row_bytes;
+        if (f->kind == DT_REPLAY_WEIGHT) {
+            continue;
+        }
+        if (p->port[i].dtype == DT_F32 && !are_finite(data, bytes)) {
+            return is_wrong(slot, p->port[i].name, "is not finite");
+        }
+        if (p->port[i].dtype == DT_I32 && !is_index_right(p, f, size, data)) {
+            return is_wrong(slot, p->port[i].name, "points at what is not there");
+        }
+        if (f->kind == DT_REPLAY_KEY && !are_keys(p, data, (size_t)size[0])) {
+            return is_wrong(slot, p->port[i].name, "names places that are not there, or one twice");
+        }
+    }
+    return DT_OK;
+}
+
+/* ---- as data ----------------------------------------------------------------------------------------------------- */
+
+typedef struct reader { /* one read */
+    const dt_replay *p;
+    int64_t total[DT_REPLAY_MAX_SIZES], before[DT_REPLAY_MAX_SIZES];
+    uint64_t sample, key;
+    const char *record;
+    const int32_t *size;
+} reader;
+
+/* Numbers of the rows of field f, behind those of the samples before. */
+static void scale(const reader *x, const dt_replay_field *f, size_t step, char *to)
+{
+    const dt_replay *p = x->p;
+    const size_t D = f->row_bytes / sizeof(float);
+    const dt_replay_note *note = (const void *)(x->record + p->n_sizes * sizeof(int32_t));
+    const dt_buffer_scale s = {
+        .mean = p->held[f->port], .scale = p->held[f->port] + D, .clip = (float)p->r->d.clip_obs};
+    for (int32_t row = 0; row < x->size[0]; row++) {
+        const bool is_seen = f->kind == DT_REPLAY_NEXT      ? !note[row].is_ended
+                             : f->kind == DT_REPLAY_HISTORY ? f->lead - 1 - step <= note[row].age
+                                                            : true;
+        if (is_seen) {
+            dt_buffer_scale_rows(&s, (float *)(void *)(to + (size_t)row * f->row_bytes), 1, (int64_t)D);
+        }
+    }
+}
+
+static void copy_rows(const reader *x, const dt_replay_field *f, const char *from, char *out)
+{
+    const size_t rows = (size_t)x->size[f->symbol], bytes = rows * f->row_bytes;
+    const bool is_scaled = (f->kind == DT_REPLAY_OBS || f->kind == DT_REPLAY_HISTORY || f->kind == DT_REPLAY_NEXT) &&
+                           x->p->held[f->port] != NULL && x->p->is_held;
+    for (size_t step = 0; step < f->lead; step++) {
+        const size_t first = step * (size_t)x->total[f->symbol] + (size_t)x->before[f->symbol];
+        char *const to = out + first * f->row_bytes;
+        memcpy(to, from + step * bytes, bytes);
+        if (is_scaled) {
+            scale(x, f, step, to);
+        }
+    }
+}
+
+/* Counted over all samples; of row pointers the last one is the next sample's first. */
+static void copy_indices(const reader *x, const dt_replay_field *f, const char *from, char *out)
+{
+    const int32_t of = x->p->r->all->l->obs[f->port].index_of;
+    const size_t n = ((size_t)x->size[f->symbol] + f->plus) * f->row_bytes / sizeof(int32_t);
+    int32_t *to = (int32_t *)(void *)(out + (size_t)x->before[f->symbol] * f->row_bytes);
+    for (size_t i = 0; i < n; i++) {
+        int32_t v;
+        memcpy(&v, from + i * sizeof(v), sizeof(v));
+        to[i] = v >= 0 ? v + (int32_t)x->before[of] : v;
+    }
+}
+
+static void copy_keys(const reader *x, const char *from, char *out)
+{
+    const uint64_t A = x->p->r->all->l->spec.n_agents;
+    int64_t *to = (int64_t *)(void *)out + x->before[0];
+    for (int32_t row = 0; row < x->size[0]; row++) {
+        int64_t own;
+        memcpy(&own, from + (size_t)row * sizeof(own), sizeof(own));
+        to[row] = x->key != 0 ? (int64_t)((x->key + (uint64_t)own % A) & INT64_MAX) : own;
+    }
+}
+
+static void copy_sample(const reader *x, void *const *out)
+{
+    const dt_replay *p = x->p;
+    size_t at[DT_BUFFER_MAX_FIELDS];
+    (void)dt_replay_bytes(p, x->size, at);
+    for (uint32_t i = 0; i < p->n_fields; i++) {
+        const dt_replay_field *f = &p->field[i];
+        if (out[i] == NULL) {
+            continue;
+        }
+        switch (f->kind) {
+        case DT_REPLAY_WEIGHT:
+            for (int32_t row = 0; row < x->size[0]; row++) {
+                ((float *)out[i])[x->before[0] + row] = p->weight[x->sample];
+            }
+            break;
+        case DT_REPLAY_INDEX:
+            copy_indices(x, f, x->record + at[i], out[i]);
+            break;
+        case DT_REPLAY_KEY:
+            copy_keys(x, x->record + at[i], out[i]);
+            break;
+        default:
+            copy_rows(x, f, x->record + at[i], out[i]);
+            break;
+        }
+    }
+}
+
+static const dt_port *data_fields(const void *self, uint32_t *n_p)
+{
+    const dt_replay *p = self;
+    *n_p = p->n_fields;
+    return p->port;
+}
+
+static const char *const *data_symbols(const void *self, uint32_t *n_p)
+{
+    const dt_replay *p = self;
+    *n_p = p->n_sizes;
+    return p->symbol;
+}
+
+static dt_status data_count(const void *self, uint64_t *n_p)
+{
+    *n_p = ((const dt_replay *)self)->d.draw;
+    return DT_OK;
+}
+
+/* Before anything was drawn a sample may turn out as large as it can be. */
+static dt_status data_sizes(const void *self, const uint64_t *index, uint32_t n, int64_t *size)
+{
+    const dt_replay *p = self;
+    for (uint32_t k = 0; k < p->n_sizes; k++) {
+        size[k] = p->is_drawn ? 0 : dt_layout_cap(p->r->all->l, (int32_t)k) * n;
+    }
+    for (uint32_t j = 0; j < n && p->is_drawn; j++) {
+        for (uint32_t k = 0; k < p->n_sizes; k++) {
+            size[k] += p->size[index[j] * p->n_sizes + k];
+        }
+    }
+    return DT_OK;
+}
+
+static dt_status data_read(void *self, const uint64_t *index, const uint64_t *key, uint32_t n, void *const *out)
+{
+    const dt_replay *p = self;
+    reader x = {.p = p};
+    if (!p->is_drawn) {
+        return DT_FAIL(DT_EPLUGIN, "the replay's data is read before anything was drawn, or after something was added");
+    }
+    DT_TRY(data_sizes(self, index, n, x.total));
+    for (uint32_t j = 0; j < n; j++) {
+        x.sample = index[j];
+        x.key = key != NULL ? key[j] : 0;
+        x.record = p->record[index[j]];
+        if (x.record == NULL) {
+            return DT_FAIL(DT_EPLUGIN, "sample %llu of the replay is read on a rank that does not have it",
+                           (unsigned long long)index[j]);
+        }
+        if (j + AHEAD < n && p->record[index[j + AHEAD]] != NULL) {
+            __builtin_prefetch(p->record[index[j + AHEAD]]);
+        }
+        x.size = sizes_of(x.record);
+        copy_sample(&x, out);
+        for (uint32_t k = 0; k < p->n_sizes; k++) {
+            x.before[k] += x.size[k];
+        }
+    }
+    return DT_OK;
+}
+
+const dt_data_ops dt_replay_data_ops = {.struct_size = sizeof(dt_data_ops),
+                                        .fields = data_fields,
+                                        .symbols = data_symbols,
+                                        .count = data_count,
+                                        .sizes = data_sizes,
+                                        .read = data_read};

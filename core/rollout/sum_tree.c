@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See sum_tree.h.
+ */
+#include <config.h>
+
+#include "rollout/sum_tree.h"
+
+#include "base/err.h"
+#include "base/mem.h"
+
+dt_status dt_sum_tree_init(dt_sum_tree *t, uint64_t n)
+{
+    void *node = NULL;
+    *t = (dt_sum_tree){.n = n, .width = 1};
+    while (t->width < n && t->width < (UINT64_C(1) << 62)) {
+        t->width *= 2;
+    }
+    if (t->width < n || !dt_mul_size((size_t)t->width, 2 * sizeof(*t->node), &t->bytes)) {
+        return DT_FAIL(DT_ENOMEM, "priorities of %llu samples do not fit in memory", (unsigned long long)n);
+    }
+    DT_TRY(dt_arena_map(t->bytes, &node));
+    t->node = node;
+    return DT_OK;
+}
+
+void dt_sum_tree_fini(dt_sum_tree *t)
+{
+    dt_arena_unmap(t->node, t->bytes);
+    *t = (dt_sum_tree){.n = 0};
+}
+
+void dt_sum_tree_set(dt_sum_tree *t, uint64_t i, double p)
+{
+    uint64_t at = t->width + i;
+    t->node[at] = p;
+    for (at /= 2; at > 0; at /= 2) {
+        t->node[at] = t->node[2 * at] + t->node[2 * at + 1];
+    }
+}
+
+/* Rounding may lead to the right where nothing is: then the way goes on to the left. */
+uint64_t dt_sum_tree_find(const dt_sum_tree *t, double at)
+{
+    uint64_t i = 1;
+    while (i < t->width) {
+        const double left = t->node[2 * i];
+        const int goes_left = at < left || !(t->node[2 * i + 1] > 0);
+        at = goes_left ? at : at - left;
+        i = 2 * i + !goes_left;
+    }
+    return i - t->width;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Service "dtrain.replay/1", since 1.2: a memory of what rollouts collected, for learning off policy. The samples of
+ * many rounds stay in it, the oldest leave first, and the trainer learns from some that are drawn.
+ *
+ *   create     rollout->create(h, env, &{ .transitions = 2, ... }, &r);   replay->create(h, r, &desc, &p);
+ *   start      train->create(h, &{ .data = replay->data(p), ... }, &t);
+ *   iterate    rollout->collect(r, t, &report); replay->add(p); replay->draw(p); train->step(t, &step) ...
+ *
+ * A sample is what it is to a rollout (svc/rollout.h), one instance at one step; one in which no agent acted is not
+ * kept. The data has desc.draw samples, those drawn last, with the rollout's fields; what the phase records for the
+ * trainer it records for acting as well, over the rollout's own. Of these
+ *   weight     "A" f32  is the importance of the sample: 1 where draws are uniform, else (N P)^-beta over the greatest
+ *                       of the draw (Schaul et al. 2016, section 3.4)
+ *   discount   "A" f32  is gamma^k for the k steps that the row's reward adds up, 0 where the agent was terminated
+ * and with n_step > 1 a row tells of up to n_step steps of its agent, fewer where it ended or the round did: reward and
+ * cost are sums of gamma^i times those of step i, and next_P, next_mask, next_present, terminated and truncated are of
+ * the last of them.
+ *
+ * Draws are with replacement, named by seed, phase and number of the draw: neither threads nor ranks nor a resume
+ * change a bit. A checkpoint keeps all of it. Of several ranks each holds as many samples as the others, whichever
+ * instance they are of, and they are sent to the ranks that learn from them; priorities are on all ranks. Observations
+ * are kept as they are, and normalised, where the rollout does, by the statistics of when they are drawn.
+ * Nothing is read ahead of add, draw and priority: they wait until nobody reads, and what was read of the samples of
+ * before (on a device, for steps to come) is forgotten. Threads: [main].
+ */
+#ifndef DTRAIN_SVC_REPLAY_H
+#define DTRAIN_SVC_REPLAY_H
+
+#include "dtrain/plugin.h"
+#include "dtrain/svc/bind.h"
+#include "dtrain/svc/rollout.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define DT_SVC_REPLAY "dtrain.replay/1"
+
+typedef struct dt_replay dt_replay;
+
+typedef struct dt_replay_desc {
+    uint32_t struct_size;
+    uint32_t n_step;    /* 1: single transitions; at most the rollout's steps; 0 is 1 */
+    uint64_t capacity;  /* samples of all ranks together */
+    uint64_t draw;      /* samples of a draw: a multiple of what a step takes (data.batch, training.accumulation) */
+    double gamma;       /* of n_step */
+    double alpha, beta; /* how much priorities count, 0: uniform; how much weights make up for it, 0 to 1 */
+    const char *const
+        *field; /* [n_fields] of the rollout that are kept; NULL: all. discount, weight and row_key stay */
+    uint32_t n_fields, reserved;
+} dt_replay_desc;
+
+typedef struct dt_replay_api {
+    uint32_t struct_size, reserved;
+    /* In create, one per phase. The host destroys it with the phase. Errors: DT_ECONFIG (a number outside its bounds, a
+     * draw that is no multiple of a step), DT_EPLUGIN (a rollout without transitions = 2, a field that it does not
+     * have), DT_ENOMEM. */
+    dt_status (*create)(const dt_host *h, dt_rollout *r, const dt_replay_desc *d, dt_replay **out);
+    /* What draw fills: for dt_train_desc.data. */
+    dt_data *(*data)(dt_replay *p);
+    /* [collective] The round that was collected last, once. What was drawn before is not there any more. Errors:
+     * DT_EPLUGIN (there is none, or it was added before). */
+    dt_status (*add)(dt_replay *p);
+    /* [collective] Other samples; the trainer's next steps read them. Errors: DT_EPLUGIN (nothing was added). */
+    dt_status (*draw)(dt_replay *p);
+    uint64_t (*count)(const dt_replay *p); /* samples that it holds */
+    uint64_t (*draws)(const dt_replay *p); /* made so far, those before a resume too */
+    /* [collective] With alpha > 0: other priorities of the samples that were drawn last, from errors of their rows
+     * [n_rows], in the order of an evaluation over the data; every rank gives all of them. A sample's is its greatest
+     * |error| + 1e-6, to the power of alpha; one that comes in has the greatest so far (section 3.3, algorithm 1).
+     * Errors: DT_EINVAL (not as many rows as were drawn), DT_EDIVERGED (not finite), DT_EPLUGIN (alpha is 0, or nothing
+     * is drawn). */
+    dt_status (*priority)(dt_replay *p, const float *error, uint64_t n_rows);
+} dt_replay_api;
+
+#ifdef __cplusplus
+}
+#endif
+#endif
