@@ -267,6 +267,9 @@ static const dt_option log_table[] = {
         "begin train.log and error.log anew when they reach this size; 0 = never"),
     ROW(dt_log_opts, keep, I64, DT_OPT_NEUTRAL, "3", "files", 0, 1000, NULL,
         "older logs that are kept; train.log.1 is the newest of them"),
+    ROW(dt_log_opts, every, I64, DT_OPT_NEUTRAL, "1", "iterations", 1, 1e15, NULL,
+        "record one iteration in so many (a step of phase 1, a round of phases 2 and 3) in metrics.jsonl and for "
+        "TensorBoard; the first, the last and evaluated ones always"),
     DT_OPTION_END};
 
 static const dt_option report_table[] = {

@@ -102,9 +102,9 @@ typedef struct dt_metrics_opts {
     double device_every_s; /* 0: never */
 } dt_metrics_opts;
 
-typedef struct dt_log_opts { /* of train.log and error.log */
+typedef struct dt_log_opts { /* of train.log, error.log and metrics.jsonl */
     double max_mb;
-    int64_t keep;
+    int64_t keep, every;
 } dt_log_opts;
 
 typedef struct dt_report_opts {

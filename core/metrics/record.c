@@ -177,6 +177,13 @@ static bool is_kept(const char *line, size_t bytes, place *at, uint32_t nth, uin
     return !is_same || at->n <= nth || (at->n == nth + 1 && found <= (int64_t)step);
 }
 
+void dt_metrics_drop(dt_metrics *m)
+{
+    for (uint32_t i = 0; m != NULL && i < m->n; i++) {
+        m->list[i].n = 0;
+    }
+}
+
 dt_status dt_metrics_rewind(dt_metrics *m, const char *phase, uint32_t nth, uint64_t step)
 {
     char *line = NULL;
@@ -205,9 +212,7 @@ dt_status dt_metrics_rewind(dt_metrics *m, const char *phase, uint32_t nth, uint
     free(line);
     fclose(all);
     dt_error_clear();
-    for (uint32_t i = 0; i < m->n; i++) {
-        m->list[i].n = 0;
-    }
+    dt_metrics_drop(m);
     dt_str_clear(&m->waiting);
     m->n_waiting = m->n_lost = 0;
     if (ftruncate(fileno(m->file), keep) != 0) {

@@ -65,6 +65,7 @@ typedef struct dt_rank {
     double begin_s;           /* of the phase in this process */
     uint64_t begin_step;      /* the same */
     uint64_t histogram_every; /* epochs, 0: none */
+    uint64_t record_every;    /* iterations */
     double from_s, from_part; /* since when the pace is measured, and how much was done then; NAN: not yet */
     uint64_t iterations;      /* the same */
     bool has_stepped;         /* the same: a step was made */

@@ -145,6 +145,20 @@ static void end_iteration(dt_rank *k, uint64_t before)
     dt_memory_watch_look(&k->watch, dt_clock_s(), k->stage->trainer);
 }
 
+/* Records of an iteration, for rank 0. What is kept depends on its number alone, so a resumed run keeps the same. */
+static dt_status record(dt_rank *k, const dt_progress *p, bool is_wanted)
+{
+    dt_run_state *r = k->r;
+    dt_rank_tell_first_step(k);
+    dt_rank_show(k, p, p->step == p->steps);
+    dt_rank_show_models(k, p);
+    if (!is_wanted && k->iterations != 1 && k->iterations % k->record_every != 0) {
+        dt_metrics_drop(r->metrics);
+        return DT_OK;
+    }
+    return dt_metrics_flush(r->metrics, k->stage->d.phase->desc.id, p->step, dt_clock_s() - r->start_s);
+}
+
 dt_status dt_rank_loop(dt_rank *k, uint64_t stop_step)
 {
     dt_run_state *r = k->r;
@@ -166,7 +180,8 @@ dt_status dt_rank_loop(dt_rank *k, uint64_t stop_step)
         DT_TRY(agree_wishes(k, &p, &want));
         bool is_met = (want & WANT_END) != 0 || stop_rule_met(k, &p);
         const bool ends = st == DT_DONE || (p.steps > 0 && p.step >= p.steps) || is_met;
-        if (dt_rank_evaluation_due(k, &p, ends)) {
+        const bool is_judged = dt_rank_evaluation_due(k, &p, ends);
+        if (is_judged) {
             dt_status judged = dt_rank_evaluate(k, &is_met);
             if (judged >= 0) {
                 judged = dt_mapping_verdict();
@@ -179,10 +194,7 @@ dt_status dt_rank_loop(dt_rank *k, uint64_t stop_step)
         }
         DT_TRY((want & WANT_GRADIENT) != 0 ? dt_trainer_whole_gradient(k->stage->trainer) : DT_OK);
         if (dt_rank_is_first(k)) {
-            dt_rank_tell_first_step(k);
-            dt_rank_show(k, &p, p.step == p.steps);
-            dt_rank_show_models(k, &p);
-            DT_TRY(dt_metrics_flush(r->metrics, k->stage->d.phase->desc.id, p.step, dt_clock_s() - r->start_s));
+            DT_TRY(record(k, &p, is_judged || ends || is_met || (stop_step > 0 && p.step >= stop_step)));
         }
         if (ends || is_met) {
             return DT_DONE;

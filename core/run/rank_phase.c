@@ -156,12 +156,17 @@ static dt_status begin_event_files(dt_rank *k, int64_t index, uint64_t begin)
 {
     dt_run_state *r = k->r;
     dt_metrics_opts o;
+    dt_log_opts log = {.every = 1};
     const dt_event_files_desc d = {.run_dir = dt_rundir_path(r->d->dir),
                                    .config = r->d->session->config,
                                    .stage = k->stage,
                                    .first_step = begin + 1};
     pthread_mutex_lock(&r->create_lock);
-    const dt_status st = dt_config_metrics(r->d->session->config, &o);
+    dt_status st = dt_config_metrics(r->d->session->config, &o);
+    if (st == DT_OK) {
+        st = dt_config_log(r->d->session->config, &log);
+    }
+    k->record_every = (uint64_t)log.every;
     if (st == DT_OK && o.tensorboard) {
         dt_event_files_begin(&d, r->metrics);
     }

@@ -63,6 +63,21 @@ static void test_lines(void **state)
            "{\"step\":3,\"phase\":\"p\",\"wall_s\":0.75}\n");
 }
 
+/* What is dropped is in no later record. */
+static void test_drop(void **state)
+{
+    (void)state;
+    dt_metrics *m = NULL;
+    assert_int_equal(dt_metrics_open(path, &m), DT_OK);
+    dt_metrics_scalar(m, "loss", 2);
+    dt_metrics_drop(m);
+    dt_metrics_drop(NULL);
+    dt_metrics_scalar(m, "loss", 4);
+    assert_int_equal(dt_metrics_flush(m, "p", 2, 0.5), DT_OK);
+    dt_metrics_close(m);
+    expect("{\"step\":2,\"phase\":\"p\",\"wall_s\":0.5,\"loss\":4}\n");
+}
+
 static void test_rewind(void **state)
 {
     (void)state;
@@ -252,6 +267,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_lines, begin, end),
         cmocka_unit_test_setup_teardown(test_rewind, begin, end),
+        cmocka_unit_test_setup_teardown(test_drop, begin, end),
         cmocka_unit_test_setup_teardown(test_rewind_again, begin, end),
         cmocka_unit_test_setup_teardown(test_rewind_of_equal_names, begin, end),
         cmocka_unit_test_setup_teardown(test_record_that_is_completed, begin, end),
