@@ -492,7 +492,7 @@ static dt_status await_end(const dt_args *a, dt_comm *c)
     const bool is_first = c == NULL || dt_comm_rank(c) == 0;
     const bool is_run = is_first && dt_resume_run_of(path, &run) == DT_OK;
     if (is_run || (is_first && !is_named)) { /* a folder may be held before it is a run */
-        dt_rundir_await(is_run ? run : path, c == NULL ? DT_RUNDIR_ALONE_S : DT_RUNDIR_WAIT_S);
+        dt_rundir_await(is_run ? run : path, c != NULL);
     }
     dt_free(run);
     dt_error_clear(); /* where no run is, that is told by all */

@@ -216,8 +216,26 @@ static dt_status lock(dt_rundir *r)
     return st;
 }
 
-void dt_rundir_await(const char *path, double wait_s)
+/* missing: of a folder without meta.json, or with one that is broken */
+static int64_t read_meta(const char *folder, const char *key, int64_t missing)
 {
+    dt_str path = {0};
+    dt_flat meta = {0};
+    int64_t value = missing;
+    dt_str_addf(&path, "%s/meta.json", folder);
+    if (dt_str_status(&path) == DT_OK && dt_flat_read(dt_str_text(&path), &meta) == DT_OK) {
+        value = (int64_t)dt_flat_number(&meta, key, (double)missing);
+    } else {
+        dt_error_clear();
+    }
+    dt_flat_fini(&meta);
+    dt_str_fini(&path);
+    return value;
+}
+
+void dt_rundir_await(const char *path, bool is_job)
+{
+    enum { ALONE_S = 2, RANKS_S = 10 };
     dt_str file = {0};
     struct stat info;
     const double begin = dt_clock_s();
@@ -229,6 +247,7 @@ void dt_rundir_await(const char *path, double wait_s)
         dt_str_fini(&file);
         return;
     }
+    const double wait_s = read_meta(path, "ranks", is_job ? 2 : 1) > 1 ? RANKS_S : ALONE_S;
     while (dt_lock_is_held(dt_str_text(&file)) && dt_clock_s() - begin < wait_s && dt_signals_stop() == 0) {
         const struct timespec nap = {.tv_nsec = 100000000};
         if (!is_told) {
@@ -240,22 +259,6 @@ void dt_rundir_await(const char *path, double wait_s)
     dt_str_fini(&file);
 }
 
-/* A folder without meta.json, or with one that is broken, has no mark. */
-static int64_t read_mark(const char *folder)
-{
-    dt_str path = {0};
-    dt_flat meta = {0};
-    int64_t mark = -1;
-    dt_str_addf(&path, "%s/meta.json", folder);
-    if (dt_str_status(&path) == DT_OK && dt_flat_read(dt_str_text(&path), &meta) == DT_OK) {
-        mark = (int64_t)dt_flat_number(&meta, MARK, -1);
-    } else {
-        dt_error_clear();
-    }
-    dt_flat_fini(&meta);
-    dt_str_fini(&path);
-    return mark;
-}
 
 void dt_rundir_mark(dt_rundir *r, uint64_t step)
 {
@@ -319,7 +322,7 @@ dt_status dt_rundir_open(const dt_rundir_desc *d, dt_rundir **out_p)
         st = drop_unfinished(r->path);
     }
     if (st == DT_OK) {
-        r->mark = d->resume ? read_mark(r->path) : -1;
+        r->mark = d->resume ? read_meta(r->path, MARK, -1) : -1;
         st = open_log(r, "train.log", &d->log, &r->train_log);
     }
     if (st == DT_OK) {

@@ -15,15 +15,11 @@
 
 typedef struct dt_rundir dt_rundir;
 
-enum {
-    DT_RUNDIR_WAIT_S = 10, /* several processes need a while to end after their launcher was killed */
-    DT_RUNDIR_ALONE_S = 2  /* one that was killed holds its lock until the kernel has taken it apart */
-};
-
-/* Until nobody trains in that folder, at most so long: before it is looked at whether there is something to go on from.
- * A folder that is not there, or where nobody trains, is not waited for; one that is still held afterwards is open's to
- * refuse. */
-void dt_rundir_await(const char *path, double wait_s);
+/* Until nobody trains in that folder, before it is looked at whether there is something to go on from: 2 s of a process
+ * that was killed and holds its lock until the kernel has taken it apart, 10 s of several, which notice only then that
+ * their launcher was killed. is_job: what a folder is taken for that does not say how many trained in it. A folder that
+ * is not there, or where nobody trains, is not waited for; one that is still held afterwards is open's to refuse. */
+void dt_rundir_await(const char *path, bool is_job);
 
 typedef struct dt_rundir_desc {
     const char *dir;               /* --run-dir; NULL: make one below base */

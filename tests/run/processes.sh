@@ -284,6 +284,19 @@ says 1 ") was ended by signal 9 (Killed), and all ranks with it"
 says 1 "starting the 2 processes again from the last checkpoint of $work/headless, restart 1 of 3"
 same headless "mpirun killed"
 
+# a folder that one process trains into is not waited for as one that a killed job still holds
+"$dtrain" run --config "$work/job.cfg" --run-dir "$work/lonely" -q >/dev/null 2>&1 &
+job=$!
+until [ -e "$work/lonely/meta.json" ] || ! kill -0 $job 2>/dev/null; do sleep 0.01; done
+kill -STOP $job
+timeout -k 5 "$limit" "$dtrain" run --config "$work/job.cfg" --run-dir "$work/lonely" --nproc 2 >"$work/out" 2>"$work/err"
+code=$?
+cases=$((cases + 1))
+[ $code -eq 2 ] || fail "a folder that one process trains into: exit code $code, expected 2"
+says 1 "waiting up to 2 s for the end of what trains in $(cd "$work/lonely" && pwd)"
+kill -KILL $job
+wait $job 2>/dev/null
+
 # before there is any process, and so any run directory
 mkdir "$work/bin"
 cat >"$work/bin/mpirun" <<END
