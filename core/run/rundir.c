@@ -259,7 +259,6 @@ void dt_rundir_await(const char *path, bool is_job)
     dt_str_fini(&file);
 }
 
-
 void dt_rundir_mark(dt_rundir *r, uint64_t step)
 {
     r->mark = r->mark < 0 ? (int64_t)step : r->mark;
