@@ -32,7 +32,7 @@ extern "C" {
 #endif
 
 #define DT_DEVICE_MODULE_ENTRY "dt_device_module" /* dt_device_module_fn, the one symbol a module exports */
-enum { DT_DEVICE_VERSION = 3 };
+enum { DT_DEVICE_VERSION = 4 };
 
 typedef struct dt_device dt_device; /* an opened device: context, library handles */
 typedef struct dt_device_stream dt_device_stream;
@@ -161,10 +161,30 @@ typedef struct dt_device_result {      /* copied to the host, read a step late *
     uint32_t is_finite, applied;
 } dt_device_result;
 
-/* Leaves of this rank that make a node of the fixed tree (collective/tree.h): a power of two of them. */
+/* Leaves of a launch that make a node of the fixed tree (collective/tree.h), a power of two of them. The sums that the
+ * tree adds on their left by then, each of as many leaves as what it meets, lie in the slots from `slot` on, the
+ * leftmost first; what they all come to is put into the first of these. */
 typedef struct dt_device_node {
-    uint32_t first, n;
+    uint32_t first, n;       /* leaves of the launch */
+    uint32_t slot, n_before; /* slots of sums */
 } dt_device_node;
+
+enum { DT_DEVICE_NODE_LEAVES = 64, DT_DEVICE_PIECES = 32 }; /* at most: of a node, of one call */
+
+/* Gradients of leaves that are complete: [leaves, leaf_stride], of which n elements count. */
+typedef struct dt_device_piece {
+    const float *from; /* device; of the first leaf of the launch */
+    int64_t leaf_stride, n;
+    int64_t to; /* element of a slot where they belong */
+} dt_device_piece;
+
+typedef struct dt_device_sums {
+    float *slot;                  /* device; [slots, total] */
+    int64_t total;                /* elements; a multiple of DT_DEVICE_GRANULE */
+    const dt_device_piece *piece; /* [n_pieces] read while launching */
+    uint32_t n_pieces;
+    dt_device_node node;
+} dt_device_sums;
 
 /* Elements [begin, end) of the arena that this rank owns of the sum, and updates. A slice begins and ends with a block,
  * or where everything in the block beyond is frozen, whose gradient is zero. moment: where its first element is in the
@@ -173,8 +193,8 @@ typedef struct dt_device_slice {
     int64_t begin, end, moment;
 } dt_device_slice;
 
-typedef struct dt_device_finish {             /* all addresses are device addresses, but for node and slice */
-    float *grad;                              /* [leaves, total]; the first leaf of a node becomes its sum */
+typedef struct dt_device_finish {             /* all addresses are device addresses, but for slice */
+    float *grad;                              /* [total] the sum; one of several ranks: in its slices */
     float *param;                             /* [total] */
     float *moment[2];                         /* of the slices; moment[1] NULL: SGD */
     const uint8_t *trained;                   /* [total / DT_DEVICE_GRANULE]: 1 = may be updated */
@@ -184,12 +204,11 @@ typedef struct dt_device_finish {             /* all addresses are device addres
     const dt_device_control *control;
     dt_device_state *state;
     dt_device_result *result;
-    const dt_device_node *node;   /* [n_nodes] read while launching, as slice is */
-    const dt_device_slice *slice; /* [n_slices] */
+    const dt_device_slice *slice; /* [n_slices] read while launching */
     dt_device_scaler scaler;
-    int64_t total;                /* a multiple of DT_DEVICE_GRANULE */
-    uint32_t leaves, loss_leaves; /* loss_leaves: a power of two */
-    uint32_t n_losses, n_nodes, n_slices;
+    int64_t total;        /* a multiple of DT_DEVICE_GRANULE */
+    uint32_t loss_leaves; /* a power of two */
+    uint32_t n_losses, n_slices;
     uint32_t is_part; /* 1: grad holds the sum in the slices alone, so that a bad element is not looked for */
 } dt_device_finish;
 
@@ -247,13 +266,13 @@ typedef struct dt_device_ops {
     const dt_device_kernel *(*kernel)(uint32_t op); /* NULL when the device has none for the op */
     /* to[n] = from[n], rounded to the nearest of dtype, DT_BF16 or DT_F16. NULL: this device stores f32 alone. */
     dt_status (*narrow)(dt_device *d, void *to, const float *from, int64_t n, uint32_t dtype, dt_device_stream *s);
-    /* Before forward: seeds from control and the loss scale; gradients to zero. */
+    /* Before forward: seeds from control and the loss scale. */
     dt_status (*begin)(dt_device *d, const dt_device_finish *f, dt_device_stream *s);
-    /* After backward, one rank: sum, apply. One of several: sum; its slices of the sum of all ranks are put where they
-     * belong in grad; measure; block sums and losses of all ranks are put into their places; apply.
-     * sum: leaves into nodes, in the fixed tree, and block sums of the first node, which one rank needs no pass for. */
-    dt_status (*sum)(dt_device *d, const dt_device_finish *f, dt_device_stream *s);
-    /* Block sums of the slices of grad. */
+    /* While backward goes on: gradients of leaves into sums, in the fixed tree. A leaf's zeros lose their sign. */
+    dt_status (*sum)(dt_device *d, const dt_device_sums *f, dt_device_stream *s);
+    /* After backward: measure, apply. Of several ranks: their slices of the sum of all ranks are put where they belong
+     * in grad; measure; block sums and losses of all ranks are put into their places; apply.
+     * measure: block sums of the slices of grad. */
     dt_status (*measure)(dt_device *d, const dt_device_finish *f, dt_device_stream *s);
     /* Norm and finite check, of all block sums and losses; loss scale, clipping, update of the slices, result. */
     dt_status (*apply)(dt_device *d, const dt_device_finish *f, dt_device_stream *s);

@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "graph/leaf_grads.h"
 #include "graph/op.h"
 #include "graph/plan_impl.h"
 
@@ -25,7 +26,9 @@ struct dt_device_exec {
     dt_device_exec_desc d;
     dt_device_view *view; /* [n_views], as in the plan */
     device_call *call;    /* [n_calls] */
-    size_t values_bytes, scratch_bytes;
+    dt_leaf_grads grads;
+    dt_device_feed feed; /* as it was bound last; what it lists may be gone, but for nodes */
+    size_t values_bytes, grads_bytes, scratch_bytes;
     bool is_prepared;
     uint32_t groups; /* of the launches that follow */
 };
@@ -55,6 +58,11 @@ static dt_status set_view(const dt_plan *p, uint32_t i, dt_device_view *v)
     return DT_OK;
 }
 
+static const dt_leaf_grad *grad_of(const dt_device_exec *e, const dt_plan_data *d)
+{
+    return dt_leaf_grads_find(&e->grads, (int64_t)(d->offset / sizeof(float)));
+}
+
 static dt_status set_views(dt_device_exec *e)
 {
     const dt_plan *p = e->d.plan;
@@ -79,6 +87,26 @@ static dt_status set_views(dt_device_exec *e)
         }
     }
     return DT_OK;
+}
+
+/* Who writes a gradient first does not add to what was there. */
+static void set_gradients(dt_device_exec *e)
+{
+    const dt_plan *p = e->d.plan;
+    uint32_t call = 0;
+    for (uint32_t i = 0; i < p->n_data; i++) {
+        const dt_plan_data *d = &p->data[i];
+        if (d->kind == DT_VALUE_GRAD) {
+            const dt_leaf_grad *g = grad_of(e, d);
+            while (p->call[call].view + p->call[call].n_in + p->call[call].n_out <= d->view) {
+                call++;
+            }
+            e->view[d->view].leaf_stride = g->stride;
+            if (g->first == call && !g->is_read_first) {
+                e->view[d->view].accum = 0;
+            }
+        }
+    }
 }
 
 /* Addresses that only say "present", for questions before there is memory. */
@@ -133,10 +161,14 @@ static dt_status create(dt_device_exec *e)
     if (e->view == NULL || e->call == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory to run a plan of %u calls", p->n_calls);
     }
+    const dt_leaf_grads_desc gd = {.leaves = e->d.leaves, .due = e->d.due, .n_due = e->d.n_due};
+    DT_TRY(dt_leaf_grads_plan(p, &gd, &e->grads));
     DT_TRY(set_views(e));
+    set_gradients(e);
     mark_present(e);
     DT_TRY(set_calls(e));
     e->values_bytes = align_up(p->memory.bytes * e->d.leaves);
+    e->grads_bytes = align_up(e->grads.bytes * e->d.leaves);
     e->scratch_bytes = align_up(e->scratch_bytes);
     return DT_OK;
 }
@@ -169,6 +201,7 @@ void dt_device_exec_destroy(dt_device_exec *e)
             }
         }
     }
+    dt_leaf_grads_fini(&e->grads);
     dt_free(e->call);
     dt_free(e->view);
     dt_free(e);
@@ -176,18 +209,16 @@ void dt_device_exec_destroy(dt_device_exec *e)
 
 size_t dt_device_exec_bytes(const dt_device_exec *e)
 {
-    return e->values_bytes + e->scratch_bytes;
+    return e->values_bytes + e->grads_bytes + e->scratch_bytes;
 }
 
-/* ---- bind and launch --------------------------------------------------------------------------------------------- */
+/* ---- bind -------------------------------------------------------------------------------------------------------- */
 
 static char *base_of(const dt_device_feed *f, const dt_plan_data *d, bool is_half)
 {
     switch (d->kind) {
     case DT_VALUE_PARAM:
         return (char *)(uintptr_t)(is_half ? f->params_half : f->params);
-    case DT_VALUE_GRAD:
-        return (char *)f->grads;
     case DT_VALUE_SEED:
         return f->loss_seed != NULL ? (char *)(uintptr_t)&f->loss_seed[d->index] : NULL;
     case DT_VALUE_STEP:
@@ -195,6 +226,12 @@ static char *base_of(const dt_device_feed *f, const dt_plan_data *d, bool is_hal
     default:
         return f->field[d->index];
     }
+}
+
+/* Where the gradient of leaves begins. */
+static char *room_of(const dt_device_exec *e, const dt_leaf_grad *g)
+{
+    return (char *)e->feed.arena + e->values_bytes + g->room * e->d.leaves;
 }
 
 static dt_status bind_views(dt_device_exec *e, const dt_device_feed *f)
@@ -206,18 +243,19 @@ static dt_status bind_views(dt_device_exec *e, const dt_device_feed *f)
     for (uint32_t i = 0; i < p->n_data; i++) {
         const dt_plan_data *d = &p->data[i];
         const int32_t dtype = e->view[d->view].dtype;
-        char *base = base_of(f, d, dtype == DT_BF16 || dtype == DT_F16);
+        if (d->kind == DT_VALUE_GRAD && f->sums != NULL) {
+            e->view[d->view].data = room_of(e, grad_of(e, d));
+            continue;
+        }
+        char *base = d->kind == DT_VALUE_GRAD ? NULL : base_of(f, d, dtype == DT_BF16 || dtype == DT_F16);
         if (base == NULL) {
             return DT_FAIL(DT_EINVAL, "the plan needs %s, which the feed does not supply",
                            d->kind == DT_VALUE_PARAM  ? "parameters"
-                           : d->kind == DT_VALUE_GRAD ? "a gradient arena"
+                           : d->kind == DT_VALUE_GRAD ? "room for sums of gradients"
                            : d->kind == DT_VALUE_SEED ? "loss seeds"
                                                       : "a field or step input");
         }
         e->view[d->view].data = base + d->offset;
-        if (d->kind == DT_VALUE_GRAD) {
-            e->view[d->view].leaf_stride = f->grad_stride;
-        }
     }
     return DT_OK;
 }
@@ -240,32 +278,94 @@ static dt_status prepare(dt_device_exec *e)
 
 dt_status dt_device_exec_bind(dt_device_exec *e, const dt_device_feed *f)
 {
+    e->feed = *f;
     DT_TRY(bind_views(e, f));
     e->groups = f->groups != 0 ? f->groups : UINT32_MAX;
     for (uint32_t c = 0; c < e->d.plan->n_calls; c++) {
         dt_device_args *a = &e->call[c].args;
         a->live = f->live;
         a->run = f->run;
-        a->scratch = (char *)f->arena + e->values_bytes;
+        a->scratch = (char *)f->arena + e->values_bytes + e->grads_bytes;
     }
     return e->is_prepared ? DT_OK : prepare(e);
 }
 
+/* ---- launch ------------------------------------------------------------------------------------------------------ */
+
+static bool is_left_out(const dt_device_exec *e, uint32_t call)
+{
+    return (e->d.plan->call[call].groups & e->groups) == 0;
+}
+
+static dt_status zero_gradients(dt_device_exec *e, uint32_t call, dt_device_stream *s)
+{
+    for (uint32_t i = 0; i < e->grads.n; i++) {
+        const dt_leaf_grad *g = &e->grads.grad[i];
+        if (g->first == call && g->is_read_first) {
+            const size_t bytes = (size_t)g->stride * sizeof(float) * e->d.leaves;
+            DT_TRY(e->d.ops->zero(e->d.device, room_of(e, g), bytes, s));
+        }
+    }
+    return DT_OK;
+}
+
+/* Those from number `first` on that are summed behind the call, as many as go at once; how many are dealt with. */
+static dt_status sum_some(dt_device_exec *e, uint32_t first, uint32_t call, dt_device_stream *s, uint32_t *n_p)
+{
+    uint32_t n = 0;
+    dt_device_piece piece[DT_DEVICE_PIECES];
+    dt_device_sums sums = {.slot = e->feed.sums, .total = e->feed.total, .piece = piece};
+    for (; first + n < e->grads.n && n < DT_DEVICE_PIECES; n++) {
+        const dt_leaf_grad *g = &e->grads.grad[first + n];
+        if (g->summed != call) {
+            break;
+        }
+        if (!is_left_out(e, g->first)) { /* who writes it has it written whole */
+            piece[sums.n_pieces++] = (dt_device_piece){.from = (const float *)(const void *)room_of(e, g),
+                                                       .leaf_stride = g->stride,
+                                                       .n = g->count,
+                                                       .to = g->at};
+        }
+    }
+    for (uint32_t k = 0; k < e->feed.n_nodes && sums.n_pieces > 0; k++) {
+        sums.node = e->feed.node[k];
+        DT_TRY(e->d.ops->sum(e->d.device, &sums, s));
+    }
+    *n_p = n;
+    return DT_OK;
+}
+
+/* next: the first that is not summed so far. */
+static dt_status sum_gradients(dt_device_exec *e, uint32_t call, dt_device_stream *s, uint32_t *next)
+{
+    uint32_t n = 0;
+    if (*next == e->grads.n || e->grads.grad[*next].summed != call) {
+        return DT_OK;
+    }
+    for (; *next < e->grads.n && e->grads.grad[*next].summed == call; *next += n) {
+        DT_TRY(sum_some(e, *next, call, s, &n));
+    }
+    return e->feed.summed != NULL ? e->feed.summed(e->feed.user, call) : DT_OK;
+}
+
+static dt_status run_call(dt_device_exec *e, uint32_t c, dt_device_stream *s)
+{
+    device_call *call = &e->call[c];
+    call->args.stream = s;
+    DT_TRY(zero_gradients(e, c, s));
+    dt_status st = call->kernel->run(&call->args);
+    if (st == DT_OK && e->d.synchronous) {
+        st = e->d.ops->stream_sync(e->d.device, s);
+    }
+    return st < 0 ? DT_CONTEXT(st, "op %s (call %u of %u)", call->kernel->name, c + 1, e->d.plan->n_calls) : DT_OK;
+}
+
 dt_status dt_device_exec_launch(dt_device_exec *e, dt_device_stream *s)
 {
+    uint32_t next = 0;
     for (uint32_t c = 0; c < e->d.plan->n_calls; c++) {
-        device_call *call = &e->call[c];
-        if ((e->d.plan->call[c].groups & e->groups) == 0) {
-            continue;
-        }
-        call->args.stream = s;
-        dt_status st = call->kernel->run(&call->args);
-        if (st == DT_OK && e->d.synchronous) {
-            st = e->d.ops->stream_sync(e->d.device, s);
-        }
-        if (st < 0) {
-            return DT_CONTEXT(st, "op %s (call %u of %u)", call->kernel->name, c + 1, e->d.plan->n_calls);
-        }
+        DT_TRY(is_left_out(e, c) ? DT_OK : run_call(e, c, s));
+        DT_TRY(sum_gradients(e, c, s, &next));
     }
     return DT_OK;
 }

@@ -5,7 +5,8 @@
  * binds one group of leaves after the other to the same activations.
  *
  * Activations: every block of the memory plan has room for `leaves` leaves. Inputs lie where the caller says, at
- * capacity, one leaf behind the other. Threads: [main].
+ * capacity, one leaf behind the other. Gradients of leaves are summed in the fixed tree as soon as backward has ended
+ * with a parameter; only sums are kept. Threads: [main].
  */
 #ifndef DTRAIN_CORE_GRAPH_DEVICE_EXEC_H
 #define DTRAIN_CORE_GRAPH_DEVICE_EXEC_H
@@ -19,9 +20,11 @@ typedef struct dt_device_exec_desc {
     const dt_plan *plan; /* of lane DEVICE; outlives the exec */
     const dt_device_ops *ops;
     dt_device *device;
-    uint32_t leaves;  /* of one launch */
-    uint32_t math;    /* dt_device_math */
-    bool synchronous; /* wait for every kernel, so that a failure is told where it happened; not while capturing */
+    uint32_t leaves;     /* of one launch */
+    uint32_t math;       /* dt_device_math */
+    bool synchronous;    /* wait for every kernel, so that a failure is told where it happened; not while capturing */
+    const uint32_t *due; /* [n_due] calls behind which all gradients that are complete are summed (leaf_grads.h) */
+    uint32_t n_due;
 } dt_device_exec_desc;
 
 typedef struct dt_device_feed { /* device addresses, of the first leaf of the launch */
@@ -32,17 +35,22 @@ typedef struct dt_device_feed { /* device addresses, of the first leaf of the la
     const float *const *step_input; /* per step input of the plan */
     const float *params;            /* [total] */
     const void *params_half;        /* [total], the same rounded to the plan's half; NULL where it has none */
-    float *grads;                   /* [leaves, grad_stride], added to; NULL when the plan is not for training */
-    int64_t grad_stride;            /* elements */
-    const double *loss_seed;        /* per loss */
-    uint32_t groups;                /* bits of those whose losses and gradients are wanted; 0: all */
+    float *sums;                    /* [slots, total] of gradients; NULL when the plan is not for training */
+    int64_t total;                  /* elements of a slot */
+    const dt_device_node *node;     /* [n_nodes] what leaves are summed to, in this order; outlives the launches */
+    uint32_t n_nodes;
+    uint32_t groups;         /* bits of those whose losses and gradients are wanted; 0: all. Other sums stay */
+    const double *loss_seed; /* per loss */
+    dt_status (*summed)(void *user, uint32_t call); /* the gradients that calls up to this one have completed are
+                                                       summed; NULL: nobody asks */
+    void *user;
 } dt_device_feed;
 
 /* Errors: DT_EUNSUPPORTED (an op without a kernel there, two ragged dimensions in one tensor, a tensor of more than
  * 2^31 - 1 elements a leaf). */
 dt_status dt_device_exec_create(const dt_device_exec_desc *d, dt_device_exec **out_p) DT_NODISCARD;
 void dt_device_exec_destroy(dt_device_exec *e);
-/* Activations and scratch of a launch. */
+/* Activations, gradients of leaves and scratch of a launch. */
 size_t dt_device_exec_bytes(const dt_device_exec *e);
 /* Addresses for the launches that follow. Kernels are prepared the first time. Errors: those of the kernels. */
 dt_status dt_device_exec_bind(dt_device_exec *e, const dt_device_feed *f) DT_NODISCARD;

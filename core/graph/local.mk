@@ -8,6 +8,7 @@ core_libdtcore_la_SOURCES += \
 	core/graph/graph.c core/graph/graph.h \
 	core/graph/infer.c core/graph/infer.h \
 	core/graph/ir.c core/graph/ir.h \
+	core/graph/leaf_grads.c core/graph/leaf_grads.h \
 	core/graph/memory.c core/graph/memory.h \
 	core/graph/op.c core/graph/op.h \
 	core/graph/op_attention.c \

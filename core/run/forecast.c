@@ -320,7 +320,11 @@ void dt_forecast_text(const dt_stage *s, const dt_forecast *f, dt_str *out)
         dt_str_addf(out, "; %.1f MB of the device", mb(f->device));
     }
     const dt_plan_cost cost = dt_trainer_cost(s->trainer);
-    dt_str_addf(out, "\n  work         %.3g GFLOP a step, %.3g GB between ops\n", cost.flops / 1e9, cost.bytes / 1e9);
+    dt_str_addf(out, "\n  work         %.3g GFLOP a step, %.3g GB between ops", cost.flops / 1e9, cost.bytes / 1e9);
+    if (f->device > 0) {
+        dt_str_addf(out, ", %.3g GB for sums of gradients", (double)dt_trainer_sum_bytes(s->trainer) / 1e9);
+    }
+    dt_str_add(out, "\n");
     dt_str_addf(out, "  disk         %.1f MB for checkpoints: %u of %.1f MB are kept, one more while it is written\n",
                 mb(f->disk), f->kept, mb(f->checkpoint));
 }
@@ -380,6 +384,15 @@ static void json_of_memory(const dt_forecast *f, dt_json_out *o)
     dt_json_i64(o, "planned_peak", (int64_t)f->resident);
     dt_json_i64(o, "planned_peak_processes", (int64_t)f->processes);
     dt_json_i64(o, "planned_peak_device", (int64_t)f->device);
+    if (f->device > 0) {
+        dt_json_obj(o, "bytes_device");
+        dt_json_i64(o, "parameters", (int64_t)f->on_device.params);
+        dt_json_i64(o, "gradients", (int64_t)f->on_device.grads);
+        dt_json_i64(o, "moments", (int64_t)f->on_device.moments);
+        dt_json_i64(o, "activations", (int64_t)f->on_device.activations);
+        dt_json_i64(o, "batches", (int64_t)f->on_device.feed);
+        dt_json_end(o, '}');
+    }
 }
 
 void dt_forecast_json(const dt_stage *s, const dt_forecast *f, dt_json_out *o)
@@ -417,6 +430,7 @@ void dt_forecast_json(const dt_stage *s, const dt_forecast *f, dt_json_out *o)
     dt_json_str(o, "wire", name_of_wire(s));
     dt_json_i64(o, "shards", dt_trainer_leaves(s->trainer, 0));               /* of rank 0 */
     dt_json_i64(o, "sent_bytes", (int64_t)dt_trainer_sent_bytes(s->trainer)); /* by rank 0 in a step */
+    dt_json_i64(o, "sums_bytes", (int64_t)dt_trainer_sum_bytes(s->trainer));  /* on its device in a step */
     dt_json_end(o, '}');
     dt_json_obj(o, "disk");
     dt_json_i64(o, "checkpoint", (int64_t)f->checkpoint);

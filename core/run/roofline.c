@@ -115,11 +115,11 @@ static void add_of_plan(void *user, const dt_call_cost *c)
     add_call(a->t, a->g, c->op, c->is_product, c->cost);
 }
 
-/* Gradients of S leaves are written, read for sums, and written again; the update then reads gradient, parameter and
- * moments (one of SGD, two of Adam), and writes all but the gradient. */
+/* Gradients of S leaves are written, and read for their sum, which is written and measured; the update then reads
+ * gradient, parameter and moments (one of SGD, two of Adam), and writes all but the gradient. */
 static void add_update(table *t, const dt_gpu_peak *g, double parameters, double leaves, uint32_t moments)
 {
-    const dt_plan_cost sums = {.flops = (leaves - 1) * parameters, .bytes = 12 * leaves * parameters};
+    const dt_plan_cost sums = {.flops = (leaves - 1) * parameters, .bytes = 8 * (leaves + 1) * parameters};
     const dt_plan_cost update = {.flops = 7.0 * moments * parameters, .bytes = 4.0 * (3 + 2 * moments) * parameters};
     if (leaves > 1) {
         add_call(t, g, "sums of leaves", false, sums);

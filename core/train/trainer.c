@@ -532,6 +532,11 @@ dt_plan_cost dt_trainer_cost(const dt_trainer *t)
     return dt_plan_cost_get(t->train.plan, size);
 }
 
+uint64_t dt_trainer_sum_bytes(const dt_trainer *t)
+{
+    return t->device != NULL ? dt_train_device_sum_bytes(t) : 0;
+}
+
 dt_status dt_trainer_device_calls(const dt_trainer *t, uint32_t half, void *user,
                                   void (*each)(void *user, const dt_call_cost *c))
 {

@@ -195,8 +195,10 @@ uint64_t dt_trainer_brought(const dt_trainer *t);
 void dt_trainer_slice(const dt_samples *s, const double *mean, uint64_t most, int64_t *size);
 /* Forward and backward of a whole batch of mean samples, as if it were one slice. */
 dt_plan_cost dt_trainer_cost(const dt_trainer *t);
-/* The same, call by call, as a device has it that stores in half (DT_BF16, DT_F16, or 0 for f32), wherever this trainer
- * computes. */
+/* What a device moves in a step for gradients of leaves and their sums; 0 where the CPU computes. */
+uint64_t dt_trainer_sum_bytes(const dt_trainer *t);
+/* The same as cost, call by call, as a device has it that stores in half (DT_BF16, DT_F16, or 0 for f32), wherever this
+ * trainer computes. */
 dt_status dt_trainer_device_calls(const dt_trainer *t, uint32_t half, void *user,
                                   void (*each)(void *user, const dt_call_cost *c)) DT_NODISCARD;
 dt_trainer_times dt_trainer_times_get(const dt_trainer *t);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The end of a step on a device (cuda/optim.cu) against the same on host memory (tests/device/host_device.h): sum of
- * leaves, norm, decision, update. Sums and updates must have the same bits; a norm may differ in its last ones, and
- * with it an update that is clipped. Parts of several ranks must come to all bits of one that has everything. Runs on
- * the emulated device, and on a GPU with DT_CHECK_GPU=1 (skipped without one).
+ * Sums of leaves (cuda/sums.cu) and the end of a step (cuda/optim.cu) on a device against the same on host memory
+ * (tests/device/host_device.h): sum of leaves, norm, decision, update. Sums and updates must have the same bits; a norm
+ * may differ in its last ones, and with it an update that is clipped. Parts of several ranks must come to all bits of
+ * one that has everything. Runs on the emulated device, and on a GPU with DT_CHECK_GPU=1 (skipped without one).
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +21,7 @@
 #include "cuda/open.h"
 #include "device/host_device.h"
 
-enum { LOSSES = 2, MAX_TOTAL = 20000 / 64 * 64, MAX_LEAVES = 64 };
+enum { LOSSES = 2, MAX_TOTAL = 20000 / 64 * 64, MAX_LEAVES = 64, MOST_SLOTS = 4 };
 
 typedef struct side { /* one device and what lies on it */
     const dt_device_ops *ops;
@@ -31,8 +31,8 @@ typedef struct side { /* one device and what lies on it */
     double *loss[LOSSES];
     dt_device_control *control;
     uint8_t *trained;
-    dt_device_node node;
     dt_device_slice slice;
+    float *leaf; /* [leaves, total] gradients */
 } side;
 
 typedef struct setting {
@@ -85,17 +85,11 @@ static void put_draws(side *s, float *to, uint64_t stream, int64_t n, float scal
 static void init(side *s, const setting *c)
 {
     const size_t bytes = (size_t)c->total * sizeof(float);
-    s->node = (dt_device_node){.n = c->leaves};
     s->slice = (dt_device_slice){.end = c->total};
-    s->f = (dt_device_finish){.node = &s->node,
-                              .slice = &s->slice,
-                              .total = c->total,
-                              .leaves = c->leaves,
-                              .loss_leaves = c->leaves,
-                              .n_losses = LOSSES,
-                              .n_nodes = 1,
-                              .n_slices = 1};
-    s->f.grad = take(s, bytes * c->leaves);
+    s->f = (dt_device_finish){
+        .slice = &s->slice, .total = c->total, .loss_leaves = c->leaves, .n_losses = LOSSES, .n_slices = 1};
+    s->leaf = take(s, bytes * c->leaves);
+    s->f.grad = take(s, bytes * MOST_SLOTS);
     s->f.param = take(s, bytes);
     s->f.moment[0] = take(s, bytes);
     s->f.moment[1] = c->is_sgd ? NULL : take(s, bytes);
@@ -143,8 +137,8 @@ static void init(side *s, const setting *c)
 
 static void fini(side *s)
 {
-    void *const all[] = {s->f.grad, s->f.param, s->f.moment[0], s->f.moment[1], s->trained, s->f.block_sum,
-                         s->f.seed, s->control, s->f.state,     s->f.result,    s->loss[0], s->loss[1]};
+    void *const all[] = {s->leaf,   s->f.grad,  s->f.param, s->f.moment[0], s->f.moment[1], s->trained, s->f.block_sum,
+                         s->f.seed, s->control, s->f.state, s->f.result,    s->loss[0],     s->loss[1]};
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
         s->ops->release(s->device, all[i]);
     }
@@ -160,17 +154,33 @@ static void begin(side *s, const setting *c)
     get(s, seed, s->f.seed, sizeof(seed));
     assert_true(seed[0] == 0.25 * c->loss_scale && seed[1] == 3 * c->loss_scale);
     for (uint32_t l = 0; l < c->leaves; l++) {
-        put_draws(s, s->f.grad + l * c->total, 100 + l, c->total, 1, false);
+        put_draws(s, s->leaf + l * c->total, 100 + l, c->total, 1, false);
     }
     if (c->bad >= 0) {
-        put(s, s->f.grad + c->bad, &nan, sizeof(nan));
+        put(s, s->leaf + c->bad, &nan, sizeof(nan));
     }
+}
+
+static void sum(side *s, const dt_device_node *node)
+{
+    const dt_device_piece piece = {.from = s->leaf, .leaf_stride = s->f.total, .n = s->f.total};
+    const dt_device_sums f = {.slot = s->f.grad, .total = s->f.total, .piece = &piece, .n_pieces = 1, .node = *node};
+    if (s->ops->sum(s->device, &f, s->stream) != DT_OK) {
+        fail_msg("%u leaves: %s", node->n, dt_error_text());
+    }
+}
+
+static void sum_all(side *s, uint32_t leaves)
+{
+    const dt_device_node node = {.n = leaves};
+    sum(s, &node);
+    assert_int_equal(s->ops->measure(s->device, &s->f, s->stream), DT_OK);
 }
 
 static void run(side *s, const setting *c)
 {
     begin(s, c);
-    assert_int_equal(s->ops->sum(s->device, &s->f, s->stream), DT_OK);
+    sum_all(s, c->leaves);
     assert_int_equal(s->ops->apply(s->device, &s->f, s->stream), DT_OK);
     assert_int_equal(s->ops->stream_sync(s->device, s->stream), DT_OK);
 }
@@ -255,7 +265,7 @@ enum { SHARED_LEAVES = 8, MOST_RANKS = 5 };
 typedef struct part { /* a rank: its leaves of those that one rank has in `whole` */
     dt_tree_shape shape;
     dt_tree_node cover[DT_TREE_MAX_NODES];
-    dt_device_node node[DT_TREE_MAX_NODES];
+    uint32_t n_nodes;
     dt_device_slice slice[2];
     side s;
 } part;
@@ -282,18 +292,14 @@ static void begin_part(part *p, side *whole, const setting *c)
     float *x = malloc(bytes);
     init(&p->s, c);
     cut(p, c->total);
-    p->s.f.leaves = own;
-    p->s.f.n_nodes = dt_tree_cover(&p->shape, p->shape.rank, p->cover);
-    for (uint32_t k = 0; k < p->s.f.n_nodes; k++) {
-        p->node[k] = (dt_device_node){(p->cover[k].index << p->cover[k].height) - first, 1u << p->cover[k].height};
-    }
-    p->s.f.node = p->node;
+    p->n_nodes = dt_tree_cover(&p->shape, p->shape.rank, p->cover);
+    assert_in_range(p->n_nodes, 1, MOST_SLOTS);
     p->s.f.slice = p->slice;
     p->s.f.n_slices = 2;
     p->s.f.is_part = 1;
     for (uint32_t l = 0; l < own; l++) {
-        get(whole, x, whole->f.grad + (first + l) * c->total, bytes);
-        put(&p->s, p->s.f.grad + l * c->total, x, bytes);
+        get(whole, x, whole->leaf + (first + l) * c->total, bytes);
+        put(&p->s, p->s.leaf + l * c->total, x, bytes);
     }
     for (int m = 0; m < (c->is_sgd ? 1 : 2); m++) {
         get(whole, x, whole->f.moment[m], bytes);
@@ -303,7 +309,11 @@ static void begin_part(part *p, side *whole, const setting *c)
         }
     }
     free(x);
-    assert_int_equal(p->s.ops->sum(p->s.device, &p->s.f, p->s.stream), DT_OK);
+    for (uint32_t k = 0; k < p->n_nodes; k++) {
+        const dt_device_node node = {
+            .first = (p->cover[k].index << p->cover[k].height) - first, .n = 1u << p->cover[k].height, .slot = k};
+        sum(&p->s, &node);
+    }
 }
 
 /* What ranks do between them, here by hand: all nodes, left to right, added as siblings meet. */
@@ -313,9 +323,9 @@ static float *sum_of_all(part *p, uint32_t ranks, int64_t total)
     dt_tree_node at[SHARED_LEAVES];
     uint32_t top = 0;
     for (uint32_t r = 0; r < ranks; r++) {
-        for (uint32_t k = 0; k < p[r].s.f.n_nodes; k++) {
+        for (uint32_t k = 0; k < p[r].n_nodes; k++) {
             value[top] = malloc((size_t)total * sizeof(float));
-            get(&p[r].s, value[top], p[r].s.f.grad + p[r].node[k].first * total, (size_t)total * sizeof(float));
+            get(&p[r].s, value[top], p[r].s.f.grad + k * total, (size_t)total * sizeof(float));
             at[top++] = p[r].cover[k];
             while (top > 1 && at[top - 2].height == at[top - 1].height && (at[top - 2].index & 1) == 0) {
                 dt_optim_add(value[top - 2], value[top - 1], 0, total);
@@ -380,7 +390,7 @@ static void check_parts(uint32_t ranks, const setting *c)
         p[r].shape = (dt_tree_shape){.leaves = c->leaves, .ranks = ranks, .rank = r};
         begin_part(&p[r], &whole, c);
     }
-    assert_int_equal(gpu.ops->sum(gpu.device, &whole.f, gpu.stream), DT_OK);
+    sum_all(&whole, c->leaves);
     assert_int_equal(gpu.ops->apply(gpu.device, &whole.f, gpu.stream), DT_OK);
     float *sum = sum_of_all(p, ranks, c->total);
     measure_parts(p, ranks, sum, c->total);
@@ -404,13 +414,77 @@ static void test_parts_of_ranks(void **state)
     check_parts(3, &(setting){.leaves = SHARED_LEAVES, .total = 8192 + 64, .loss_scale = 1, .bad = 8192});
 }
 
+/* ---- sums of several launches ------------------------------------------------------------------------------------ */
+
+/* Tensors of all lengths, more of them than a block of threads has elements, beside each other as in an arena. */
+static uint32_t cut_pieces(side *s, dt_device_piece *piece)
+{
+    const int64_t length[] = {1, 3, 64, 65, 1024, 1, 1025, 4096, 7};
+    int64_t at = 0;
+    uint32_t n = 0;
+    for (; n < DT_DEVICE_PIECES && at + 5000 < MAX_TOTAL; n++) {
+        piece[n] = (dt_device_piece){.from = s->leaf + at,
+                                     .leaf_stride = MAX_TOTAL,
+                                     .n = length[n % (sizeof(length) / sizeof(length[0]))],
+                                     .to = at};
+        at += (piece[n].n + 63) / 64 * 64;
+    }
+    return n;
+}
+
+/* Leaves of launches, sums in slots, and gaps between tensors: the same bits on both sides, and of all at once. */
+static void test_sums_of_several_launches(void **state)
+{
+    (void)state;
+    const setting c = {.leaves = 8, .total = MAX_TOTAL, .loss_scale = 1, .bad = -1};
+    const dt_device_node one = {.n = 8};
+    const dt_device_node step[] = {{.first = 0, .n = 4, .slot = 0},
+                                   {.first = 4, .n = 1, .slot = 1},
+                                   {.first = 5, .n = 1, .slot = 1, .n_before = 1},
+                                   {.first = 6, .n = 2, .slot = 0, .n_before = 2}};
+    const float minus_zero = -0.0f;
+    side host = {.ops = host_device_ops(), .device = host_device()}, whole = gpu;
+    side *const sides[] = {&host, &gpu, &whole};
+    assert_int_equal(host.ops->stream_create(host.device, &host.stream), DT_OK);
+    for (int i = 0; i < 3; i++) {
+        dt_device_piece piece[DT_DEVICE_PIECES];
+        begin(sides[i], &c);
+        for (uint32_t l = 0; l < c.leaves; l++) {
+            put(sides[i], sides[i]->leaf + l * c.total, &minus_zero, sizeof(minus_zero));
+        }
+        dt_device_sums f = {.slot = sides[i]->f.grad, .total = c.total, .piece = piece};
+        f.n_pieces = cut_pieces(sides[i], piece);
+        for (size_t k = 0; k < (i < 2 ? sizeof(step) / sizeof(step[0]) : 1); k++) {
+            f.node = i < 2 ? step[k] : one;
+            assert_int_equal(sides[i]->ops->sum(sides[i]->device, &f, sides[i]->stream), DT_OK);
+        }
+    }
+    same(&host, &gpu, host.f.grad, gpu.f.grad, c.total, false, "sum of launches");
+    same(&whole, &gpu, whole.f.grad, gpu.f.grad, c.total, false, "sum of all");
+    float first[2];
+    get(&gpu, first, gpu.f.grad, sizeof(first));
+    assert_true(first[0] == 0 && !signbit(first[0]));
+    assert_true(first[1] == 0); /* a gap, which nobody wrote */
+    fini(&host);
+    fini(&gpu);
+    fini(&whole);
+    host.ops->stream_destroy(host.device, host.stream);
+}
+
 static void test_refusals(void **state)
 {
     (void)state;
-    const dt_device_node node = {.n = 3};
-    dt_device_finish f = {.node = &node, .n_nodes = 1, .leaves = 3, .total = 64};
+    dt_device_piece piece[DT_DEVICE_PIECES + 1] = {{.n = 64}};
+    dt_device_sums f = {.piece = piece, .n_pieces = 1, .total = 64, .node = {.n = 3}};
     assert_int_equal(gpu.ops->sum(gpu.device, &f, gpu.stream), DT_EINVAL);
     assert_non_null(strstr(dt_error_text(), "3 leaves in a node on one device; a power of two up to 64"));
+    f.n_pieces = DT_DEVICE_PIECES + 1;
+    assert_int_equal(gpu.ops->sum(gpu.device, &f, gpu.stream), DT_EINVAL);
+    assert_non_null(strstr(dt_error_text(), "33 gradients in one sum; at most 32 are possible"));
+    f.n_pieces = 1;
+    piece[0].to = 2;
+    assert_int_equal(gpu.ops->sum(gpu.device, &f, gpu.stream), DT_EINVAL);
+    assert_non_null(strstr(dt_error_text(), "gradients of a sum begin at multiples of 4 elements"));
 }
 
 int main(void)
@@ -420,8 +494,12 @@ int main(void)
         return cannot != 0 ? cannot : 1;
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_leaves),         cmocka_unit_test(test_kinds),    cmocka_unit_test(test_not_finite),
-        cmocka_unit_test(test_parts_of_ranks), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_leaves),
+        cmocka_unit_test(test_kinds),
+        cmocka_unit_test(test_not_finite),
+        cmocka_unit_test(test_parts_of_ranks),
+        cmocka_unit_test(test_sums_of_several_launches),
+        cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_VIEWS = DT_KERNEL_MAX_IN + DT_KERNEL_MAX_OUT, MAX_DEVICE_KERNELS = 128, MAX_NODES = 24, MAX_SLICES = 64 };
+enum { MAX_VIEWS = DT_KERNEL_MAX_IN + DT_KERNEL_MAX_OUT, MAX_SLICES = 64 };
 
 /* ---- queues ------------------------------------------------------------------------------------------------------ */
 
@@ -43,8 +43,9 @@ typedef struct order { /* something to do */
     const void *from;
     size_t bytes;
     dt_device_finish finish;
-    dt_device_node node[MAX_NODES]; /* of finish, which points elsewhere */
-    dt_device_slice slice[MAX_SLICES];
+    dt_device_slice slice[MAX_SLICES]; /* of finish, which points elsewhere */
+    dt_device_sums sums;
+    dt_device_piece piece[DT_DEVICE_PIECES]; /* of sums */
     struct dt_device_graph *graph;
     struct dt_device_event *event;
     uint64_t ticket; /* of the event */
@@ -205,7 +206,6 @@ static dt_status run_kernel(const dt_device_args *a, uint32_t op)
 
 static void begin_now(const dt_device_finish *f)
 {
-    memset(f->grad, 0, f->leaves * (size_t)f->total * sizeof(float));
     for (uint32_t i = 0; i < f->n_losses; i++) {
         f->seed[i] = f->control->loss_seed[i] * f->state->loss_scale;
     }
@@ -221,17 +221,30 @@ static void measure(const dt_device_finish *f, const float *grad, int64_t begin,
     }
 }
 
-static void sum_now(const dt_device_finish *f)
+/* As the CPU path does it: leaves begin as zeros. */
+static void sum_piece(const dt_device_sums *f, const dt_device_piece *p)
 {
-    for (uint32_t k = 0; k < f->n_nodes; k++) {
-        float *node = f->grad + f->node[k].first * f->total;
-        for (uint32_t step = 1; step < f->node[k].n; step *= 2) {
-            for (uint32_t i = 0; i < f->node[k].n; i += 2 * step) {
-                dt_optim_add(node + i * f->total, node + (i + step) * f->total, 0, f->total);
-            }
+    const uint32_t n = f->node.n;
+    float *leaf = calloc((size_t)n * (size_t)p->n + 1, sizeof(*leaf));
+    for (uint32_t i = 0; i < n; i++) {
+        dt_optim_add(leaf + i * p->n, p->from + (f->node.first + i) * p->leaf_stride, 0, p->n);
+    }
+    for (uint32_t step = 1; step < n; step *= 2) {
+        for (uint32_t i = 0; i < n; i += 2 * step) {
+            dt_optim_add(leaf + i * p->n, leaf + (i + step) * p->n, 0, p->n);
         }
     }
-    measure(f, f->grad, 0, f->total);
+    float *to = f->slot + f->node.slot * f->total + p->to;
+    const float *right = leaf;
+    for (uint32_t k = f->node.n_before; k > 0; k--) {
+        float *left = to + (k - 1) * f->total;
+        dt_optim_add(left, right, 0, p->n);
+        right = left;
+    }
+    if (right != to) {
+        memcpy(to, right, (size_t)p->n * sizeof(*to));
+    }
+    free(leaf);
 }
 
 static void measure_now(const dt_device_finish *f)
@@ -299,7 +312,7 @@ static void apply_now(const dt_device_finish *f)
     r.norm = sqrt(sum) / r.loss_scale;
     r.is_finite = isfinite(sum);
     for (uint32_t i = 0; i < f->n_losses; i++) {
-        double leaf[64];
+        double leaf[DT_TREE_MAX_LEAVES];
         memcpy(leaf, f->loss[i], f->loss_leaves * sizeof(double));
         for (uint32_t step = 1; step < f->loss_leaves; step *= 2) {
             for (uint32_t k = 0; k < f->loss_leaves; k += 2 * step) {
@@ -350,12 +363,15 @@ static void run_order(const order *o)
         begin_now(&o->finish);
         break;
     case ORDER_SUM:
+        for (uint32_t k = 0; k < o->sums.n_pieces; k++) {
+            sum_piece(&o->sums, &o->piece[k]);
+        }
+        break;
     case ORDER_MEASURE:
     case ORDER_APPLY: {
-        dt_device_finish f = o->finish; /* the lists moved with the order */
-        f.node = o->node;
+        dt_device_finish f = o->finish; /* the list moved with the order */
         f.slice = o->slice;
-        (o->kind == ORDER_SUM ? sum_now : o->kind == ORDER_MEASURE ? measure_now : apply_now)(&f);
+        (o->kind == ORDER_MEASURE ? measure_now : apply_now)(&f);
         break;
     }
     case ORDER_ADD:
@@ -668,22 +684,27 @@ static dt_status begin(dt_device *d, const dt_device_finish *f, dt_device_stream
 
 static dt_status issue_end(const dt_device_finish *f, dt_device_stream *s, int kind)
 {
-    if (f->n_nodes > MAX_NODES || f->n_slices > MAX_SLICES) {
-        return DT_FAIL(DT_EINVAL, "%u nodes and %u slices, at most %d and %d are possible", f->n_nodes, f->n_slices,
-                       MAX_NODES, MAX_SLICES);
+    if (f->n_slices > MAX_SLICES) {
+        return DT_FAIL(DT_EINVAL, "%u slices, at most %d are possible", f->n_slices, MAX_SLICES);
     }
     order *o = issue(s);
     o->kind = kind;
     o->finish = *f;
-    memcpy(o->node, f->node, f->n_nodes * sizeof(*f->node));
     memcpy(o->slice, f->slice, f->n_slices * sizeof(*f->slice));
     return DT_OK;
 }
 
-static dt_status sum(dt_device *d, const dt_device_finish *f, dt_device_stream *s)
+static dt_status sum(dt_device *d, const dt_device_sums *f, dt_device_stream *s)
 {
     (void)d;
-    return issue_end(f, s, ORDER_SUM);
+    if (f->n_pieces > DT_DEVICE_PIECES) {
+        return DT_FAIL(DT_EINVAL, "%u gradients in one sum, at most %d are possible", f->n_pieces, DT_DEVICE_PIECES);
+    }
+    order *o = issue(s);
+    o->kind = ORDER_SUM;
+    o->sums = *f;
+    memcpy(o->piece, f->piece, f->n_pieces * sizeof(*f->piece));
+    return DT_OK;
 }
 
 static dt_status measure_slices(dt_device *d, const dt_device_finish *f, dt_device_stream *s)

@@ -92,6 +92,22 @@ same "$work/sync" "$work/plain" "without graphs"
 run "$work/micro" --device cuda --set engine.micro_shards=2
 same "$work/sync" "$work/micro" "two shards at a time"
 
+# the plan: sums of shards take one arena when all run at once, and one for each that waits where they run one by one
+planned() { # NAME arguments...
+    name=$1
+    shift
+    # shellcheck disable=SC2086
+    "$dtrain" $tiny --device cuda --dry-run --json "$@" 2>"$work/err" |
+        sed -n 's/.*"bytes_device":{[^}]*"'"$name"'":\([0-9]*\).*/\1/p'
+}
+cases=$((cases + 1))
+parameters=$(planned parameters --set data.shards=8)
+for case in 8:1 2:2 1:3; do
+    sums=$(planned gradients --set data.shards=8 --set engine.micro_shards=${case%:*})
+    [ -n "$sums" ] && [ "$sums" -eq $((${case#*:} * parameters)) ] ||
+        fail "sums of 8 shards, ${case%:*} at a time, take '$sums' bytes of the device, parameters $parameters"
+done
+
 # stopped after three steps, and killed by the system at a later one
 run "$work/stopped" --device cuda --max-steps 3
 "$dtrain" run --resume "$work/stopped" --device cuda --max-steps $steps -q 2>"$work/err" || fail "the resumed run"

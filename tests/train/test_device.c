@@ -303,6 +303,32 @@ static void test_micro_batch_follows_memory(void **state)
     assert_int_equal(host_device_read().live_bytes, 0);
 }
 
+/* Of all leaves at once one arena of sums is kept; of groups one for each sum that waits for its sibling. */
+static void test_sums_that_are_kept(void **state)
+{
+    (void)state;
+    const struct {
+        uint32_t leaves, group, arenas;
+    } kept[] = {{8, 8, 1}, {8, 4, 1}, {8, 2, 2}, {8, 1, 3}, {16, 1, 4}, {128, 128, 1}};
+    for (size_t k = 0; k < sizeof(kept) / sizeof(kept[0]); k++) {
+        toy t;
+        dt_trainer_memory m;
+        init(&t, true);
+        t.config.leaves = kept[k].leaves;
+        t.config.batch = kept[k].leaves > 16 ? kept[k].leaves : t.config.batch;
+        t.config.micro_leaves = kept[k].group;
+        toy_start(&t);
+        dt_trainer_memory_get(t.trainer, &m);
+        assert_int_equal(dt_trainer_micro(t.trainer), kept[k].group);
+        assert_int_equal(m.grads, kept[k].arenas * m.params);
+        assert_true(dt_trainer_sum_bytes(t.trainer) >=
+                    (2 * kept[k].leaves + 1) * sizeof(float) * t.params.trained_count);
+        dt_step_report r = {.struct_size = sizeof(r)};
+        assert_int_equal(toy_step(&t, &r), DT_OK);
+        toy_fini(&t);
+    }
+}
+
 /* What the plan could not know: an allocation fails. Once the smaller group, then a clear stop, and nothing leaks. */
 static void test_out_of_memory(void **state)
 {
@@ -625,6 +651,7 @@ int main(void)
         cmocka_unit_test(test_resume_equals_no_interruption),
         cmocka_unit_test(test_memory_grows),
         cmocka_unit_test(test_micro_batch_follows_memory),
+        cmocka_unit_test(test_sums_that_are_kept),
         cmocka_unit_test(test_out_of_memory),
         cmocka_unit_test(test_evaluation),
         cmocka_unit_test(test_ranks_equal_the_cpu),

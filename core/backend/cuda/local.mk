@@ -24,6 +24,7 @@ cuda_sources = \
 	core/backend/cuda/reduce.cu \
 	core/backend/cuda/segment_mean.cu \
 	core/backend/cuda/softmax.cu \
+	core/backend/cuda/sums.cu \
 	core/backend/cuda/table.cu \
 	core/backend/cuda/unary.cu
 cuda_own_headers = \

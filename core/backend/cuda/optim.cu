@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The begin and the end of a step: seeds; then sum of leaves in the fixed tree (collective/tree.h), squares, decision
- * (norm, finite? clip? loss scale), update, each a single pass over the flat arenas, or over slices of them. Compiled
- * without contraction, so that an update has the bits of optim/loops.c.
+ * The begin and the end of a step: seeds; then squares, decision (norm, finite? clip? loss scale), update, each a
+ * single pass over the flat arenas, or over slices of them. Compiled without contraction, so that an update has the
+ * bits of optim/loops.c.
  */
 #include "backend/cuda/table.h"
 
 namespace
 {
 
-enum { THREADS = 256, PER_THREAD = DT_DEVICE_BLOCK / THREADS, MAX_LEAVES = 64 };
+enum { THREADS = 256, PER_THREAD = DT_DEVICE_BLOCK / THREADS, MAX_HEIGHT = 32 };
 
 /* ---- begin ------------------------------------------------------------------------------------------------------- */
 
@@ -21,44 +21,9 @@ __global__ void seeds(const dt_device_control *control, const dt_device_state *s
     }
 }
 
-/* ---- sum of leaves and of squares -------------------------------------------------------------------------------- */
+/* ---- squares ---------------------------------------------------------------------------------------------------- */
 
-/* The tree over leaves, a power of two of them: pairs left + right, level by level. */
-__device__ float tree_sum(float *leaf, int n)
-{
-    for (int step = 1; step < n; step *= 2) {
-        for (int i = 0; i < n; i += 2 * step) {
-            leaf[i] += leaf[i + step];
-        }
-    }
-    return leaf[0];
-}
-
-/* One block of threads per DT_DEVICE_BLOCK elements; L leaves, known at compile time so that they stay in registers. */
-template <int L> __global__ void sum_leaves(float *grad, int64_t total, double *block_sum)
-{
-    __shared__ double shared[32];
-    double sum = 0;
-    for (int k = 0; k < PER_THREAD; k++) {
-        const int64_t i = (int64_t)blockIdx.x * DT_DEVICE_BLOCK + k * THREADS + threadIdx.x;
-        if (i < total) {
-            float leaf[L];
-#pragma unroll
-            for (int l = 0; l < L; l++) {
-                leaf[l] = grad[l * total + i];
-            }
-            const float g = tree_sum(leaf, L);
-            grad[i] = g;
-            sum += (double)g * g;
-        }
-    }
-    sum = dt_cuda_block_sum(sum, shared);
-    if (threadIdx.x == 0) {
-        block_sum[blockIdx.x] = sum;
-    }
-}
-
-/* The same sums of what is summed already, in a slice that begins in block `first`. */
+/* One block of threads per DT_DEVICE_BLOCK elements of a slice, which begins in block `first`. */
 __global__ void squares(const float *grad, dt_device_slice s, int64_t first, double *block_sum)
 {
     __shared__ double shared[32];
@@ -74,14 +39,6 @@ __global__ void squares(const float *grad, dt_device_slice s, int64_t first, dou
     sum = dt_cuda_block_sum(sum, shared);
     if (threadIdx.x == 0) {
         block_sum[block] = sum;
-    }
-}
-
-__global__ void add(float *to, const float *from, int64_t n)
-{
-    const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
-    if (i < n) {
-        to[i] += from[i];
     }
 }
 
@@ -141,18 +98,19 @@ __device__ int64_t find_bad(const dt_device_finish &f, int n_blocks)
     return first == ~0ull ? -1 : (int64_t)first;
 }
 
+/* n: a power of two. Nodes wait for their siblings on a stack: two of a height never lie there. */
 __device__ double tree_of_leaves(const double *from, uint32_t n)
 {
-    double leaf[MAX_LEAVES];
+    double waiting[MAX_HEIGHT];
+    int top = 0;
     for (uint32_t k = 0; k < n; k++) {
-        leaf[k] = from[k];
-    }
-    for (uint32_t step = 1; step < n; step *= 2) {
-        for (uint32_t k = 0; k < n; k += 2 * step) {
-            leaf[k] += leaf[k + step];
+        double sum = from[k];
+        for (uint32_t i = k; i % 2 == 1; i /= 2) {
+            sum = waiting[--top] + sum;
         }
+        waiting[top++] = sum;
     }
-    return leaf[0];
+    return waiting[0];
 }
 
 __global__ void decide(dt_device_finish f, losses l, int n_blocks)
@@ -243,29 +201,6 @@ template <typename RULE> __global__ void update(dt_device_finish f, dt_device_sl
     RULE::update(f, k, i, s.moment + n, f.grad[i] * factor + k.l2 * f.param[i]);
 }
 
-dt_status sum_node(const dt_device_finish *f, dt_device_node node, cudaStream_t s)
-{
-    const unsigned n_blocks = dt_cuda_blocks(f->total, DT_DEVICE_BLOCK);
-    float *grad = f->grad + (int64_t)node.first * f->total;
-    switch (node.n) {
-#define LEAVES(n)                                                                                                      \
-    case n:                                                                                                            \
-        sum_leaves<n><<<n_blocks, THREADS, 0, s>>>(grad, f->total, f->block_sum);                                      \
-        return DT_CUDA_LAUNCHED();
-        LEAVES(1)
-        LEAVES(2)
-        LEAVES(4)
-        LEAVES(8)
-        LEAVES(16)
-        LEAVES(32)
-        LEAVES(64)
-#undef LEAVES
-    default:
-        return DT_CUDA_FAIL(DT_EINVAL, "%u leaves in a node on one device; a power of two up to %d is possible", node.n,
-                            (int)MAX_LEAVES);
-    }
-}
-
 dt_status update_slice(const dt_device_finish *f, dt_device_slice slice, cudaStream_t s)
 {
     const unsigned grid = dt_cuda_blocks(slice.end - slice.begin, THREADS);
@@ -285,20 +220,8 @@ dt_status update_slice(const dt_device_finish *f, dt_device_slice slice, cudaStr
 dt_status dt_cuda_begin(dt_device *d, const dt_device_finish *f, dt_device_stream *s)
 {
     (void)d;
-    const cudaStream_t stream = (cudaStream_t)(void *)s;
-    DT_CUDA(cudaMemsetAsync(f->grad, 0, (size_t)f->leaves * (size_t)f->total * sizeof(float), stream));
-    seeds<<<1, 32, 0, stream>>>(f->control, f->state, f->seed, (int)f->n_losses);
+    seeds<<<1, 32, 0, (cudaStream_t)(void *)s>>>(f->control, f->state, f->seed, (int)f->n_losses);
     return DT_CUDA_LAUNCHED();
-}
-
-/* The first node is the last one to be summed: the block sums that stay are its own. */
-dt_status dt_cuda_sum(dt_device *d, const dt_device_finish *f, dt_device_stream *s)
-{
-    (void)d;
-    for (uint32_t k = f->n_nodes; k > 0 && f->total > 0; k--) {
-        DT_CUDA_TRY(sum_node(f, f->node[k - 1], (cudaStream_t)(void *)s));
-    }
-    return DT_OK;
 }
 
 dt_status dt_cuda_measure(dt_device *d, const dt_device_finish *f, dt_device_stream *s)
@@ -329,15 +252,6 @@ dt_status dt_cuda_apply(dt_device *d, const dt_device_finish *f, dt_device_strea
         DT_CUDA_TRY(update_slice(f, f->slice[k], stream));
     }
     return DT_OK;
-}
-
-dt_status dt_cuda_add(dt_device *d, float *to, const float *from, int64_t n, dt_device_stream *s)
-{
-    (void)d;
-    if (n > 0) {
-        add<<<dt_cuda_blocks(n, THREADS), THREADS, 0, (cudaStream_t)(void *)s>>>(to, from, n);
-    }
-    return DT_CUDA_LAUNCHED();
 }
 
 cudaError_t dt_cuda_probe(cudaFuncAttributes *f)

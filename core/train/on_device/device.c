@@ -261,7 +261,6 @@ static dt_status make_arenas(dt_trainer *t, dt_train_device *d)
     if (t->state.moment[1] != NULL) {
         DT_TRY(take(d, d->moment_bytes, &d->moment[1]));
     }
-    DT_TRY(take(d, bytes * d->leaves, &d->grad));
     DT_TRY(mark_trained(t, d));
     DT_TRY(take(d, ((size_t)(d->total / DT_DEVICE_BLOCK) + 1) * sizeof(double), &d->block_sum));
     DT_TRY(take(d, DT_DEVICE_MAX_LOSSES * sizeof(double), &d->seed));
@@ -274,9 +273,11 @@ static dt_status make_arenas(dt_trainer *t, dt_train_device *d)
 
 /* ---- how many leaves at once ------------------------------------------------------------------------------------- */
 
-static size_t bytes_of(const dt_device_class *k)
+/* That depends on the group. */
+static size_t bytes_of(const dt_trainer *t, const dt_train_device *d, const dt_device_class *k)
 {
-    return dt_device_exec_bytes(k->exec) + DT_DEVICE_BUFFERS * k->input.bytes;
+    return dt_device_exec_bytes(k->exec) + DT_DEVICE_BUFFERS * k->input.bytes +
+           arena_bytes(d) * dt_device_slots(t, d->leaves, d->group);
 }
 
 /* The largest group of at most so many leaves by which this rank's can be divided. */
@@ -298,18 +299,18 @@ static dt_status choose_group(dt_trainer *t, dt_train_device *d, size_t c)
     uint64_t usable = left - left / 20; /* the driver wants some for captured graphs and libraries */
     usable = t->c.device_budget > 0 && t->c.device_budget < usable ? t->c.device_budget : usable;
     d->group = group_of(d, t->c.micro_leaves > 0 ? t->c.micro_leaves : d->leaves);
-    DT_TRY(compile(t, d, k));
     for (;;) {
         DT_TRY(make_exec(t, d, k));
-        if (bytes_of(k) <= usable) {
+        if (bytes_of(t, d, k) <= usable) {
             break;
         }
         if (d->group == 1) {
-            return DT_FAIL(DT_ENOMEM,
-                           "one shard of a batch wants %.1f MiB for activations and inputs, %.1f MiB of the device may "
-                           "be taken%s; raise data.shards, lower data.batch, or set engine.recompute",
-                           (double)bytes_of(k) / 1048576.0, (double)usable / 1048576.0,
-                           usable == t->c.device_budget ? " (memory.vram_gb)" : "");
+            return DT_FAIL(
+                DT_ENOMEM,
+                "one shard of a batch wants %.1f MiB for activations, gradients and inputs, %.1f MiB of the device may "
+                "be taken%s; raise data.shards, lower data.batch, or set engine.recompute",
+                (double)bytes_of(t, d, k) / 1048576.0, (double)usable / 1048576.0,
+                usable == t->c.device_budget ? " (memory.vram_gb)" : "");
         }
         dt_device_exec_destroy(k->exec);
         k->exec = NULL;
@@ -321,10 +322,25 @@ static dt_status choose_group(dt_trainer *t, dt_train_device *d, size_t c)
     return DT_OK;
 }
 
+/* What is not written to stays zero: the gradients of what is frozen, and gaps behind a tensor. */
+static dt_status make_slots(const dt_trainer *t, dt_train_device *d)
+{
+    dt_device_give(d->ops, d->device, d->grad);
+    d->grad = NULL;
+    d->slots = dt_device_slots(t, d->leaves, d->group);
+    return take(d, arena_bytes(d) * d->slots, &d->grad);
+}
+
+static dt_status allocate_group(dt_trainer *t, dt_train_device *d, size_t c)
+{
+    DT_TRY(make_slots(t, d));
+    return dt_device_class_use(t, d, c);
+}
+
 /* The plan was wrong about what is free: once the smaller group, then a clear stop. */
 static dt_status allocate_class(dt_trainer *t, dt_train_device *d, size_t c)
 {
-    dt_status st = dt_device_class_use(t, d, c);
+    dt_status st = allocate_group(t, d, c);
     if (st != DT_ENOMEM || d->group == 1) {
         return st;
     }
@@ -334,7 +350,7 @@ static dt_status allocate_class(dt_trainer *t, dt_train_device *d, size_t c)
     dt_device_exec_destroy(d->class[c].exec);
     d->class[c].exec = NULL;
     d->group = less;
-    return dt_device_class_use(t, d, c);
+    return allocate_group(t, d, c);
 }
 
 /* ---- life -------------------------------------------------------------------------------------------------------- */
@@ -345,10 +361,6 @@ static dt_status find_part(const dt_trainer *t, dt_train_device *d)
     const dt_reduction *r = &t->reduce;
     const uint32_t ranks = t->shape.ranks;
     d->n_nodes = dt_tree_cover(&t->shape, t->shape.rank, d->cover);
-    for (uint32_t k = 0; k < d->n_nodes; k++) {
-        const dt_tree_node *c = &d->cover[k];
-        d->node[k] = (dt_device_node){(c->index << c->height) - t->lanes.leaf_begin, 1u << c->height};
-    }
     d->n_slices = ranks > 1 ? r->n_buckets : 1;
     d->slice = dt_alloc_n(d->n_slices + (size_t)1, sizeof(*d->slice));
     if (d->slice == NULL) {
@@ -379,9 +391,10 @@ static dt_status build(dt_trainer *t, dt_train_device *d)
     DT_TRY(make_arenas(t, d));
     DT_TRY(t->shape.ranks > 1 ? dt_device_ranks_create(t, d) : DT_OK);
     DT_TRY(largest_class(t, d, &c));
+    DT_TRY(compile(t, d, &d->class[c]));
+    t->train.plan = d->class[c].plan;
     DT_TRY(choose_group(t, d, c));
     DT_TRY(allocate_class(t, d, c));
-    t->train.plan = d->class[c].plan;
     DT_TRY(d->ops->memory(d->device, &after, &total));
     dt_train_device_memory(d, &m);
     dt_log(DT_LOG_INFO, "device memory: %.1f MB planned, %.1f MB less are free now, %.1f MB are left",
@@ -533,7 +546,7 @@ uint32_t dt_train_device_group(const dt_train_device *d)
 void dt_train_device_memory(const dt_train_device *d, dt_trainer_memory *out)
 {
     out->params = arena_bytes(d) + (d->params_half != NULL ? half_bytes(d) : 0);
-    out->grads = arena_bytes(d) * d->leaves;
+    out->grads = arena_bytes(d) * d->slots;
     out->moments = d->moment_bytes * (d->moment[1] != NULL ? 2 : 1);
     out->activations = d->arena_bytes;
     out->feed = DT_DEVICE_BUFFERS * d->buffer_bytes;

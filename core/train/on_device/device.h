@@ -7,7 +7,9 @@
  *
  * Shape classes: capacities of a leaf, 2^(1/4) apart, chosen by the largest leaf of the whole global batch, so that the
  * choice is the same on every rank. Leaves that do not fit into the device's memory at once run one group after the
- * other on the same activations: the sums are the same.
+ * other on the same activations. Gradients of leaves are summed as backward ends with each parameter, in the fixed
+ * tree: what is kept is one arena for all leaves at once, and one for each height of the tree where a group is a leaf.
+ * The sums are the same.
  *
  * Several ranks have a device each. Sums of a rank's leaves come to its host, and from there take the way of a CPU's
  * (reduce.c), in the same tree; each rank updates its slices on its device, and all get the parameters of all
@@ -35,5 +37,7 @@ dt_status dt_train_device_pull(dt_trainer *t) DT_NODISCARD;
 void dt_train_device_restart(dt_trainer *t);
 uint32_t dt_train_device_group(const dt_train_device *d); /* leaves of one launch */
 void dt_train_device_memory(const dt_train_device *d, dt_trainer_memory *out);
+/* What the gradients of leaves and their sums move through the device's memory in a step. */
+uint64_t dt_train_device_sum_bytes(const dt_trainer *t);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the files of the device path share: device.c (life, memory, shape classes), step.c (the step), and ranks.c (its
- * end where there are several ranks).
+ * What the files of the device path share: device.c (life, memory, shape classes), slots.c (sums of gradients), step.c
+ * (the step), and ranks.c (its end where there are several ranks).
  */
 #ifndef DTRAIN_CORE_TRAIN_ON_DEVICE_INTERNAL_H
 #define DTRAIN_CORE_TRAIN_ON_DEVICE_INTERNAL_H
@@ -10,7 +10,11 @@
 #include "train/on_device/device.h"
 #include "train/trainer_internal.h"
 
-enum { DT_DEVICE_CLASSES = 25, DT_DEVICE_BUFFERS = 2 };
+enum {
+    DT_DEVICE_CLASSES = 25,
+    DT_DEVICE_BUFFERS = 2,
+    DT_DEVICE_MAX_NODES = DT_TREE_MAX_LEAVES / DT_DEVICE_NODE_LEAVES + DT_TREE_MAX_NODES /* of a launch */
+};
 
 /* Where the parts of a step's input lie in its buffer: control first, then live sizes, step inputs, fields. */
 typedef struct dt_device_input {
@@ -59,7 +63,9 @@ struct dt_train_device {
 
     /* device memory */
     char *arena; /* activations of one group */
-    float *params, *moment[2], *grad;
+    float *params, *moment[2];
+    float *grad;       /* [slots, total] sums of nodes that wait for others; in the end those of cover, left to right */
+    uint32_t slots;    /* as many as wait at once */
     void *params_half; /* [total] params rounded to half, as soon as they change; NULL: nothing is stored in half */
     uint8_t *trained;
     double *block_sum, *seed, *loss[DT_DEVICE_MAX_LOSSES]; /* loss: [leaves] each */
@@ -69,7 +75,6 @@ struct dt_train_device {
     size_t moment_bytes; /* of one of them: one rank has all, one of several those of its slices */
 
     dt_tree_node cover[DT_TREE_MAX_NODES]; /* the fewest nodes of the tree that hold this rank's leaves */
-    dt_device_node node[DT_TREE_MAX_NODES];
     uint32_t n_nodes;
     dt_device_slice *slice; /* [n_slices] of the sum: those of the buckets, in their order; one rank: all of it */
     uint32_t n_slices;
@@ -111,6 +116,12 @@ size_t dt_device_class_of(const dt_train_device *d, const int64_t *size); /* DT_
 dt_status dt_device_class_use(dt_trainer *t, dt_train_device *d, size_t c) DT_NODISCARD;
 /* The host's arenas to the device, if they hold the state. */
 dt_status dt_train_device_push(dt_trainer *t) DT_NODISCARD;
+
+/* slots.c: a rank's leaves are summed launch by launch, as a stack: a sum whose sibling is not there yet waits in the
+ * next slot. Leaves [first, first + n) of this rank's, of one launch, and how they meet what waits. Returns how many
+ * nodes. */
+uint32_t dt_device_nodes(const dt_trainer *t, uint32_t first, uint32_t n, dt_device_node out[DT_DEVICE_MAX_NODES]);
+uint32_t dt_device_slots(const dt_trainer *t, uint32_t leaves, uint32_t group); /* as many as wait at once */
 
 /* ranks.c */
 /* [collective] Before the first step: how gradients will travel. */

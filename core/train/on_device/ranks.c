@@ -116,7 +116,7 @@ dt_status dt_device_ranks_fetch(const dt_train_device *d, const dt_device_finish
 {
     const dt_device_ranks *r = d->ranks;
     for (uint32_t k = 0; k < d->n_nodes && r->wires == NULL; k++) {
-        DT_TRY(to_host(d, r->node[k].data, d->grad + d->node[k].first * d->total, (size_t)d->total * sizeof(float)));
+        DT_TRY(to_host(d, r->node[k].data, d->grad + k * d->total, (size_t)d->total * sizeof(float)));
     }
     for (uint32_t i = 0; i < f->n_losses; i++) {
         DT_TRY(to_host(d, r->loss + (size_t)i * d->leaves, d->loss[i], d->leaves * sizeof(double)));

@@ -200,12 +200,9 @@ static dt_device_finish finish_of(const dt_trainer *t, const dt_device_buffer *b
                                      .interval = k->interval,
                                      .hysteresis = k->hysteresis,
                                      .refill = k->refill},
-                          .node = d->node,
                           .slice = d->slice,
                           .total = d->total,
-                          .leaves = d->leaves,
                           .loss_leaves = d->ranks != NULL ? 1 : d->leaves,
-                          .n_nodes = d->n_nodes,
                           .n_slices = d->n_slices,
                           .is_part = d->ranks != NULL};
     const dt_graph_loss *loss = NULL;
@@ -222,6 +219,7 @@ static dt_status run_group(const dt_trainer *t, const dt_device_class *k, const 
     const dt_train_device *d = t->device;
     void *field[DT_SAMPLES_MAX_FIELDS];
     const float *step_input[DT_TRAIN_MAX_STEP_INPUTS];
+    dt_device_node node[DT_DEVICE_MAX_NODES];
     for (uint32_t f = 0; f < d->source.n_fields; f++) {
         field[f] = b->device + k->input.field[f] + k->input.field_bytes[f] * first;
     }
@@ -236,8 +234,10 @@ static dt_status run_group(const dt_trainer *t, const dt_device_class *k, const 
                                  .step_input = step_input,
                                  .params = d->params,
                                  .params_half = d->params_half,
-                                 .grads = d->grad + (int64_t)first * d->total,
-                                 .grad_stride = d->total,
+                                 .sums = d->grad,
+                                 .total = d->total,
+                                 .node = node,
+                                 .n_nodes = dt_device_nodes(t, first, d->group, node),
                                  .loss_seed = d->seed};
     DT_TRY(dt_device_exec_bind(k->exec, &feed));
     DT_TRY(dt_device_exec_launch(k->exec, d->compute));
@@ -258,10 +258,10 @@ static dt_status run_all(const dt_trainer *t, const dt_device_class *k, const dt
     for (uint32_t first = 0; first < d->leaves; first += d->group) {
         DT_TRY(run_group(t, k, b, first, f.n_losses));
     }
-    DT_TRY(d->ops->sum(d->device, &f, d->compute));
     if (d->ranks != NULL) {
         return dt_device_ranks_fetch(d, &f);
     }
+    DT_TRY(d->ops->measure(d->device, &f, d->compute));
     DT_TRY(d->ops->apply(d->device, &f, d->compute));
     DT_TRY(dt_device_narrow_params(t, d));
     return d->ops->copy(d->device, b->result, d->result, sizeof(*b->result), DT_DEVICE_TO_HOST, d->compute);

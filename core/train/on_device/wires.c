@@ -161,7 +161,7 @@ static dt_status make(dt_trainer *t, dt_device_wires *w)
     const dt_train_device *d = t->device;
     DT_TRY(dt_comm_agree(t->d.comm, prepare(t, w)));
     DT_TRY(dt_nccl_create(t->d.comm, &w->nccl));
-    DT_TRY(dt_nccl_register(w->nccl, d->grad, (size_t)d->total * d->leaves * sizeof(float)));
+    DT_TRY(dt_nccl_register(w->nccl, d->grad, (size_t)d->total * d->slots * sizeof(float)));
     return dt_nccl_register(w->nccl, d->params, (size_t)d->total * sizeof(float));
 }
 
@@ -245,7 +245,7 @@ dt_status dt_device_wires_wait(dt_trainer *t, dt_device_wires *w)
 
 static float *own_node(const dt_train_device *d, uint32_t k)
 {
-    return d->grad + d->node[k].first * d->total;
+    return d->grad + k * d->total;
 }
 
 static size_t bytes_of(dt_range r)

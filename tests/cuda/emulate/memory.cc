@@ -53,6 +53,7 @@ void begin()
 size_t gap(size_t from, size_t end, size_t bytes)
 {
     auto after = blocks.upper_bound(from);
+    from = (from + APART - 1) / APART * APART;
     if (after != blocks.begin()) {
         const auto before = std::prev(after);
         const size_t behind = (before->first + before->second + APART + APART - 1) / APART * APART;
