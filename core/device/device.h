@@ -248,7 +248,7 @@ typedef struct dt_device_ops {
     dt_status (*stream_sync)(dt_device *d, dt_device_stream *s);
     dt_status (*event_create)(dt_device *d, uint32_t timed, dt_device_event **out_p);
     void (*event_destroy)(dt_device *d, dt_device_event *e);
-    dt_status (*event_record)(dt_device *d, dt_device_event *e, dt_device_stream *s);
+    dt_status (*event_record)(dt_device *d, dt_device_event *e, dt_device_stream *s); /* captured: at every launch */
     dt_status (*event_wait)(dt_device *d, dt_device_event *e, dt_device_stream *s);
     dt_status (*event_sync)(dt_device *d, dt_device_event *e);
     dt_status (*event_query)(dt_device *d, dt_device_event *e, bool *is_done_p);

@@ -101,10 +101,12 @@ tests/cuda/emulated/test_emulator: tests/cuda/test_emulator.cu tests/cuda/emulat
 
 # Many seeds, and mistakes that are put back to see that they are found: an hour and more. EMULATED_SEEDS: how many.
 EMULATED_SEEDS = 5000
-check-gpu-emulated: dtrain $(plugin_LTLIBRARIES) share/demo.store/store.json $(emulator_programs)
+check-gpu-emulated: dtrain $(plugin_LTLIBRARIES) share/demo.store/store.json $(emulator_programs) \
+		tests/cuda/emulated/nccl/libnccl.so.2
 	@$(AM_TESTS_ENVIRONMENT) \
-	EMULATED_CXX='$(CXX_CHECK) $(EMULATED_FLAGS) $(EMULATED_CHECKS)' EMULATED_PARTS='$(emulated_objects)'; \
-	export EMULATED_CXX EMULATED_PARTS; \
+	EMULATED_CXX='$(CXX_CHECK) $(EMULATED_FLAGS) $(EMULATED_CHECKS)' EMULATED_PARTS='$(emulated_objects)' \
+	DTRAIN_COMPILE='$(COMPILE)' DTRAIN_LINK='$(LINK)'; \
+	export EMULATED_CXX EMULATED_PARTS DTRAIN_COMPILE DTRAIN_LINK; \
 	$(SHELL) $(srcdir)/tests/cuda/mutations.sh && \
 	DT_EMULATED_SEEDS='$(EMULATED_SEEDS)' $(SHELL) $(srcdir)/tests/cuda/orders.sh
 

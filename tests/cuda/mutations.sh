@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Mistakes that were in the CUDA module are put back, one at a time, into a copy of it: the emulated GPU must find each.
-# From make check-gpu-emulated: EMULATED_CXX is the compiler with its flags, EMULATED_PARTS the objects of the module.
+# From make check-gpu-emulated: EMULATED_CXX is the compiler with its flags, EMULATED_PARTS the objects of the module;
+# DTRAIN_COMPILE and DTRAIN_LINK compile a file of the host and link dtrain.
 set -u
 
 build=${DT_BUILDDIR:-.}
@@ -104,6 +105,39 @@ compile lstm_cluster -D__CUDA_ARCH__=800
 cp tests/cuda/emulated/older/emulate_runtime.o $mutant/
 link
 finds "difference\|nan\|nobody wrote" env DT_CASE="lstm 64" tests/cuda/test_kernels
+
+# Two processes by NCCL's stand-in with the program changed, and one without: other bits are what is found.
+begin "a bucket goes to other ranks before its gradients are summed"
+sed '/event_wait(d->device, w->ready\[b\]/d' "$source/core/train/on_device/wires.c" >$mutant/wires.c
+if cmp -s $mutant/wires.c "$source/core/train/on_device/wires.c"; then
+    echo "mutations: wires.c has no wait for a bucket"
+    exit 1
+fi
+# shellcheck disable=SC2086
+$DTRAIN_COMPILE -c -o $mutant/wires.o $mutant/wires.c &&
+    $DTRAIN_LINK -o dtrain-mutant core/cli/main.o $mutant/wires.o core/libdtcore.la -lm || exit 1
+cat >$mutant/pair <<'EOF'
+here=$(pwd)
+DTRAIN_PLUGIN_PATH=$here/tests/cuda/emulated:$here/phases/.libs:$here/models/.libs:$here/plugins/.libs
+LD_LIBRARY_PATH=$here/tests/cuda/emulated/nccl DT_EMULATE_DEVICES=4 DT_NCCL_DIR=$here/$1
+export DTRAIN_PLUGIN_PATH LD_LIBRARY_PATH DT_EMULATE_DEVICES DT_NCCL_DIR
+unset DTRAIN__ENGINE__DEVICE
+train() { # PROGRAM DIR [options]
+    program=$1 dir=$2
+    shift 2
+    rm -rf "$dir"
+    ./$program --plugin phase1_world_model --set risk_gnn.hidden=4 --set risk_gnn.heads=1 --set risk_gnn.layers=1 \
+        --set world_lstm.hidden=4 --set world_lstm.layers=1 --set data.batch=4 --set data.shards=4 \
+        --set training.eval_interval=0 --set comm.bucket_mb=0.01 --set engine.threads=1 --max-steps 4 --device cuda \
+        -q --run-dir "$dir" "$@" >&2 || exit 1
+    ./dtrain ckpt inspect "$dir" --json | sed -n 's/.*"state_hash":"\([0-9a-f]*\)".*/\1/p'
+}
+one=$(unset DT_EMULATED_SEED && train dtrain "$1/one") || exit 1
+two=$(train dtrain-mutant "$1/two" --nproc 2 --max-restarts 0) || exit 1
+test "$one" = "$two" || { echo "other bits"; exit 1; }
+EOF
+finds "other bits" sh $mutant/pair $mutant
+rm -f dtrain-mutant
 
 rm -rf $mutant
 exit $failed

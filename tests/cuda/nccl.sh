@@ -36,6 +36,8 @@ for n in 2 3 4; do
     [ "$(grep -c "of $n: [1-9][0-9]* groups, [1-9]" "$work/moved$n")" -eq $n ] ||
         fail "$n processes: not by NCCL, or not to its end"
 done
+cases=$((cases + 1))
+grep -q ", [1-9][0-9]* beside" "$work"/moved[234] || fail "nothing was sent while backward went on"
 train 0 hosts --nproc 2 --device cuda --set comm.backend=mpi
 same_all hosts "through the hosts"
 train 0 hops --nproc 3 --device cuda --set comm.backend=nccl --max-steps 2

@@ -354,6 +354,43 @@ int branches_of_a_graph()
     return word_of(words);
 }
 
+/* A graph writes 0, an event that each launch records, and 1 in another stream that waits for it: twice, so that the
+ * second wait is not for the first launch. */
+int event_in_a_graph(bool is_waited_for)
+{
+    cudaStream_t other;
+    cudaEvent_t event;
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    begin();
+    finish();
+    DONE(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
+    DONE(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+    DONE(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    store<<<1, 1, 0, stream>>>(words, 0, 0.0f);
+    DONE(cudaEventRecordWithFlags(event, stream, cudaEventRecordExternal));
+    DONE(cudaStreamEndCapture(stream, &graph));
+    DONE(cudaGraphInstantiateWithFlags(&exec, graph, 0));
+    for (int i = 0; i < 2; i++) {
+        DONE(cudaGraphLaunch(exec, stream));
+        if (is_waited_for || i == 0) {
+            DONE(cudaStreamWaitEvent(other, event, 0));
+        }
+        store<<<1, 1, 0, other>>>(words, 0, 1.0f);
+    }
+    return word_of(words);
+}
+
+int launch_after_its_event()
+{
+    return event_in_a_graph(true);
+}
+
+int launch_after_an_earlier_event()
+{
+    return event_in_a_graph(false);
+}
+
 /* a result that is read without waiting; 2: garbage */
 int result_too_early()
 {
@@ -392,6 +429,8 @@ void test_orders()
     expect(outcomes(streams_without_event) == 3, "two streams have no order");
     expect(outcomes(streams_with_event) == 2, "an event orders them");
     expect(outcomes(branches_of_a_graph) == 3, "nor have two branches of a graph");
+    expect(outcomes(launch_after_its_event) == 2, "an event in a graph is recorded by each launch");
+    expect(outcomes(launch_after_an_earlier_event) == 3, "who waited for an earlier launch has no order with this one");
     expect(outcomes(result_too_early) == 6, "what is not waited for is there or garbage, never what it was");
 }
 
@@ -526,6 +565,13 @@ void test_capture()
             }),
             cudaErrorStreamCaptureUnjoined);
     REFUSED(cudaStreamBeginCapture(nullptr, cudaStreamCaptureModeThreadLocal), unsupported);
+    REFUSED(cudaEventRecordWithFlags(event, stream, cudaEventRecordExternal), cudaErrorInvalidValue);
+    DONE(capture([&] {
+        cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+        DONE(cudaStreamIsCapturing(stream, &status));
+        expect(status == cudaStreamCaptureStatusActive, "a stream that is captured says so");
+        DONE(cudaEventRecordWithFlags(event, stream, cudaEventRecordExternal));
+    }));
     DONE(cudaEventRecord(timed, stream));
     REFUSED(cudaEventElapsedTime(&ms, timed, timed), cudaErrorNotReady);
     finish();

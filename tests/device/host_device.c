@@ -382,8 +382,8 @@ static void run_order(const order *o)
             run_order(&o->graph->list.at[i]);
         }
         break;
-    case ORDER_RECORD:
-        o->event->reached = o->ticket;
+    case ORDER_RECORD: /* captured: of whichever launch it is */
+        o->event->reached = o->ticket > 0 ? o->ticket : o->event->reached + 1;
         break;
     default:
         if (o->event->reached < o->ticket) {
@@ -566,8 +566,10 @@ static dt_status event_record(dt_device *d, dt_device_event *e, dt_device_stream
     order *o = issue(s);
     o->kind = ORDER_RECORD;
     o->event = e;
-    o->ticket = ++e->issued;
-    e->stream = s;
+    if (s->capturing == NULL) {
+        o->ticket = ++e->issued;
+        e->stream = s;
+    }
     return DT_OK;
 }
 
@@ -664,6 +666,12 @@ static dt_status graph_launch(dt_device *d, dt_device_graph *g, dt_device_stream
     order *o = issue(s);
     o->kind = ORDER_GRAPH;
     o->graph = g;
+    for (size_t i = 0; i < g->list.n; i++) {
+        if (g->list.at[i].kind == ORDER_RECORD) {
+            g->list.at[i].event->issued++;
+            g->list.at[i].event->stream = s;
+        }
+    }
     count_one(&counts.graph_launches);
     return DT_OK;
 }

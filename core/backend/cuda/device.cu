@@ -366,7 +366,13 @@ void event_destroy(dt_device *d, dt_device_event *e)
 dt_status event_record(dt_device *d, dt_device_event *e, dt_device_stream *s)
 {
     (void)d;
-    DT_CUDA(cudaEventRecord(event_of(e), stream_of(s)));
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    DT_CUDA(cudaStreamIsCapturing(stream_of(s), &status));
+    if (status == cudaStreamCaptureStatusNone) {
+        DT_CUDA(cudaEventRecord(event_of(e), stream_of(s)));
+    } else {
+        DT_CUDA(cudaEventRecordWithFlags(event_of(e), stream_of(s), cudaEventRecordExternal));
+    }
     return DT_OK;
 }
 

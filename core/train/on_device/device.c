@@ -112,7 +112,9 @@ static dt_status make_exec(dt_trainer *t, dt_train_device *d, dt_device_class *k
                                     .device = d->device,
                                     .leaves = d->group,
                                     .math = t->c.math,
-                                    .synchronous = t->c.synchronous && !t->c.graphs}; /* no waiting while capturing */
+                                    .synchronous = t->c.synchronous && !t->c.graphs, /* no waiting while capturing */
+                                    .due = d->due,
+                                    .n_due = d->n_due};
     return dt_device_exec_create(&ed, &k->exec);
 }
 
@@ -376,6 +378,27 @@ static dt_status find_part(const dt_trainer *t, dt_train_device *d)
     return DT_OK;
 }
 
+/* The order in which backward ends with buckets, which is that of every class; where they may go to other ranks at
+ * once, their gradients are summed at once. */
+static dt_status plan_buckets(dt_trainer *t, dt_train_device *d)
+{
+    const dt_reduction *r = &t->reduce;
+    dt_reduce_plan(t);
+    if (t->shape.ranks == 1 || t->c.nccl == DT_TRAIN_NCCL_NEVER) {
+        return DT_OK;
+    }
+    d->due = dt_alloc_n(r->n_buckets + (size_t)1, sizeof(*d->due));
+    if (d->due == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for buckets of gradients");
+    }
+    for (uint32_t b = 0; b < r->n_buckets; b++) {
+        if (r->last[b] >= 0) {
+            d->due[d->n_due++] = (uint32_t)r->last[b];
+        }
+    }
+    return DT_OK;
+}
+
 static dt_status build(dt_trainer *t, dt_train_device *d)
 {
     const uint64_t leaf_samples = (t->c.batch + t->c.leaves - 1) / t->c.leaves;
@@ -393,6 +416,7 @@ static dt_status build(dt_trainer *t, dt_train_device *d)
     DT_TRY(largest_class(t, d, &c));
     DT_TRY(compile(t, d, &d->class[c]));
     t->train.plan = d->class[c].plan;
+    DT_TRY(plan_buckets(t, d));
     DT_TRY(choose_group(t, d, c));
     DT_TRY(allocate_class(t, d, c));
     DT_TRY(d->ops->memory(d->device, &after, &total));
@@ -457,6 +481,7 @@ void dt_train_device_destroy(dt_trainer *t, dt_train_device *d)
     drop_buffers(d);
     dt_device_ranks_destroy(d);
     dt_free(d->slice);
+    dt_free(d->due);
     for (int b = 0; b < DT_DEVICE_BUFFERS; b++) {
         d->ops->event_destroy(d->device, d->buffer[b].copied);
         d->ops->event_destroy(d->device, d->buffer[b].done);

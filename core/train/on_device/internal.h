@@ -79,6 +79,8 @@ struct dt_train_device {
     dt_device_slice *slice; /* [n_slices] of the sum: those of the buckets, in their order; one rank: all of it */
     uint32_t n_slices;
     dt_device_ranks *ranks; /* NULL: one rank */
+    uint32_t *due;          /* [n_due] calls of plans that end with a bucket which goes to others by NCCL */
+    uint32_t n_due;
 
     dt_device_state host_state; /* what the host has of the state; the arenas are the trainer's */
     bool host_has_it;           /* the host's arenas hold the state, perhaps changed: upload before the next step */
@@ -130,6 +132,9 @@ dt_status dt_device_ranks_create(dt_trainer *t, dt_train_device *d) DT_NODISCARD
 /* Before anything is waited for: what other ranks may never do is given up. */
 void dt_device_ranks_leave(dt_trainer *t, dt_train_device *d);
 void dt_device_ranks_destroy(dt_train_device *d);
+/* The gradients that calls of the plan up to this one have completed are summed: their buckets may go to others. n_p:
+ * buckets that were ready before. May be captured. */
+dt_status dt_device_ranks_ready(const dt_trainer *t, int64_t call, uint32_t *n_p) DT_NODISCARD;
 /* Behind the sum of this rank's leaves: its nodes and losses go to the host. May be captured. */
 dt_status dt_device_ranks_fetch(const dt_train_device *d, const dt_device_finish *f) DT_NODISCARD;
 /* [collective] The rest of a step that was launched from b: sum, norm, update of this rank's slices, and everybody's

@@ -112,6 +112,16 @@ static dt_status to_device(const dt_train_device *d, void *to, const void *from,
     return bytes > 0 ? d->ops->copy(d->device, to, from, bytes, DT_DEVICE_TO_DEVICE, d->compute) : DT_OK;
 }
 
+dt_status dt_device_ranks_ready(const dt_trainer *t, int64_t call, uint32_t *n_p)
+{
+    const dt_reduction *r = &t->reduce;
+    struct dt_device_wires *w = t->device->ranks->wires;
+    for (; w != NULL && *n_p < r->n_buckets && r->last[r->order[*n_p]] <= call; (*n_p)++) {
+        DT_TRY(dt_device_wires_ready(t, w, r->order[*n_p]));
+    }
+    return DT_OK;
+}
+
 dt_status dt_device_ranks_fetch(const dt_train_device *d, const dt_device_finish *f)
 {
     const dt_device_ranks *r = d->ranks;

@@ -213,13 +213,26 @@ static dt_device_finish finish_of(const dt_trainer *t, const dt_device_buffer *b
     return f;
 }
 
+typedef struct readiness { /* of buckets, while the last of a rank's leaves run */
+    const dt_trainer *t;
+    uint32_t n;
+} readiness;
+
+static dt_status summed(void *user, uint32_t call)
+{
+    readiness *r = user;
+    return dt_device_ranks_ready(r->t, call, &r->n);
+}
+
 static dt_status run_group(const dt_trainer *t, const dt_device_class *k, const dt_device_buffer *b, uint32_t first,
                            uint32_t n_losses)
 {
+    readiness ready = {.t = t};
     const dt_train_device *d = t->device;
     void *field[DT_SAMPLES_MAX_FIELDS];
     const float *step_input[DT_TRAIN_MAX_STEP_INPUTS];
     dt_device_node node[DT_DEVICE_MAX_NODES];
+    const bool is_last = d->ranks != NULL && first + d->group == d->leaves;
     for (uint32_t f = 0; f < d->source.n_fields; f++) {
         field[f] = b->device + k->input.field[f] + k->input.field_bytes[f] * first;
     }
@@ -238,9 +251,12 @@ static dt_status run_group(const dt_trainer *t, const dt_device_class *k, const 
                                  .total = d->total,
                                  .node = node,
                                  .n_nodes = dt_device_nodes(t, first, d->group, node),
-                                 .loss_seed = d->seed};
+                                 .loss_seed = d->seed,
+                                 .summed = is_last ? summed : NULL,
+                                 .user = &ready};
     DT_TRY(dt_device_exec_bind(k->exec, &feed));
     DT_TRY(dt_device_exec_launch(k->exec, d->compute));
+    DT_TRY(is_last ? dt_device_ranks_ready(t, INT64_MAX, &ready.n) : DT_OK);
     for (uint32_t i = 0; i < n_losses; i++) {
         const void *from = dt_device_exec_loss(k->exec, i)->data;
         DT_TRY(

@@ -27,14 +27,16 @@ struct dt_device_wires {
     dt_nccl *nccl;
     dt_device_stream *stream;
     dt_device_event *begun, *ended, *done; /* of the device's work; of a stream's; of all */
-    uint32_t n_most, n_nodes;              /* nodes of a rank at most, of all ranks */
-    uint32_t *first;                       /* [ranks + 1] each rank's among all */
-    dt_tree_node *node;                    /* [n_nodes] left to right */
-    part *parts;                           /* [n_nodes] */
-    dt_comm_out *out;                      /* [n_most, ranks] */
-    dt_comm_in *in;                        /* [n_most, ranks] */
-    int64_t *at;                           /* [ranks + 1] the slices of a bucket */
-    float *theirs;                         /* device: slices of nodes that come in */
+    dt_device_event **ready;               /* [buckets] */
+    uint32_t n_ready;
+    uint32_t n_most, n_nodes; /* nodes of a rank at most, of all ranks */
+    uint32_t *first;          /* [ranks + 1] each rank's among all */
+    dt_tree_node *node;       /* [n_nodes] left to right */
+    part *parts;              /* [n_nodes] */
+    dt_comm_out *out;         /* [n_most, ranks] */
+    dt_comm_in *in;           /* [n_most, ranks] */
+    int64_t *at;              /* [ranks + 1] the slices of a bucket */
+    float *theirs;            /* device: slices of nodes that come in */
 };
 
 /* ---- life -------------------------------------------------------------------------------------------------------- */
@@ -147,12 +149,26 @@ static dt_status take_room(dt_trainer *t, dt_device_wires *w)
     return d->ops->event_create(d->device, 0, &w->done);
 }
 
+static dt_status make_events(const dt_trainer *t, dt_device_wires *w)
+{
+    const dt_train_device *d = t->device;
+    w->ready = dt_alloc_n(t->reduce.n_buckets + (size_t)1, sizeof(dt_device_event *));
+    if (w->ready == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for buckets of gradients");
+    }
+    for (; w->n_ready < t->reduce.n_buckets; w->n_ready++) {
+        DT_TRY(d->ops->event_create(d->device, 0, &w->ready[w->n_ready]));
+    }
+    return DT_OK;
+}
+
 static dt_status prepare(dt_trainer *t, dt_device_wires *w)
 {
     if (w == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for NCCL");
     }
     DT_TRY(list_nodes(t, w));
+    DT_TRY(make_events(t, w));
     return take_room(t, w);
 }
 
@@ -201,6 +217,10 @@ void dt_device_wires_destroy(dt_trainer *t, dt_device_wires *w)
     d->ops->event_destroy(d->device, w->begun);
     d->ops->event_destroy(d->device, w->ended);
     d->ops->event_destroy(d->device, w->done);
+    for (uint32_t b = 0; b < w->n_ready; b++) {
+        d->ops->event_destroy(d->device, w->ready[b]);
+    }
+    dt_free(w->ready);
     d->ops->stream_destroy(d->device, w->stream);
     dt_free(w->first);
     dt_free(w->node);
@@ -331,14 +351,20 @@ static dt_status sum_exact(dt_trainer *t, dt_device_wires *w, dt_range bucket)
     return own.end > own.begin ? add_parts(t->device, w, own) : DT_OK;
 }
 
-/* Buckets in the order of the arena from behind, as backward ends with them. */
+dt_status dt_device_wires_ready(const dt_trainer *t, const dt_device_wires *w, uint32_t bucket)
+{
+    const dt_train_device *d = t->device;
+    return d->ops->event_record(d->device, w->ready[bucket], d->compute);
+}
+
+/* Buckets in the order in which backward ends with them. */
 dt_status dt_device_wires_sum(dt_trainer *t, dt_device_wires *w)
 {
     const dt_train_device *d = t->device;
-    DT_TRY(follow(d, w->begun, d->compute, w->stream));
-    for (uint32_t b = t->reduce.n_buckets; b > 0; b--) {
-        const dt_range bucket = t->reduce.bucket[b - 1];
-        DT_TRY(t->c.fast_sums ? sum_fast(t, w, bucket) : sum_exact(t, w, bucket));
+    for (uint32_t n = 0; n < t->reduce.n_buckets; n++) {
+        const uint32_t b = t->reduce.order[n];
+        DT_TRY(d->ops->event_wait(d->device, w->ready[b], w->stream));
+        DT_TRY(t->c.fast_sums ? sum_fast(t, w, t->reduce.bucket[b]) : sum_exact(t, w, t->reduce.bucket[b]));
     }
     return follow(d, w->ended, w->stream, d->compute);
 }

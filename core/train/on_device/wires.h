@@ -3,8 +3,9 @@
  * Gradients and parameters from device to device, by NCCL (collective/nccl/nccl.h): instead of the way through the
  * hosts (ranks.c), and with its bits. Of each bucket a rank sends the others their slices of its nodes, gets its slice
  * of all nodes, and adds them on its device in the order of the fixed tree (collective/tree_sum.h); where sums are fast
- * it adds its own nodes up and the library sums those of all ranks. Everything is queued into a stream of its own,
- * behind the backward pass; the host looks after it meanwhile. Threads: [main][collective].
+ * it adds its own nodes up and the library sums those of all ranks. Everything is queued into a stream of its own, a
+ * bucket behind the sums of its own leaves, while backward goes on with others; the host looks after it meanwhile.
+ * Threads: [main][collective].
  */
 #ifndef DTRAIN_CORE_TRAIN_ON_DEVICE_WIRES_H
 #define DTRAIN_CORE_TRAIN_ON_DEVICE_WIRES_H
@@ -17,8 +18,10 @@ typedef struct dt_device_wires dt_device_wires;
  * DT_EUNSUPPORTED (a rank has none and it has to be), DT_ECONFIG (other versions), those of NCCL. */
 dt_status dt_device_wires_create(dt_trainer *t, dt_device_wires **out_p) DT_NODISCARD;
 void dt_device_wires_destroy(dt_trainer *t, dt_device_wires *w); /* NULL is fine */
-/* The sums of all buckets, behind what the device computes; what follows there waits for them. The slices of this rank
- * lie in the arena of gradients then. */
+/* A bucket's nodes are complete when the device has done what it was asked for by now. May be captured. */
+dt_status dt_device_wires_ready(const dt_trainer *t, const dt_device_wires *w, uint32_t bucket) DT_NODISCARD;
+/* The sums of all buckets, each behind its being ready; what follows where the device computes waits for them. The
+ * slices of this rank lie in the first slot of gradients then. */
 dt_status dt_device_wires_sum(dt_trainer *t, dt_device_wires *w) DT_NODISCARD;
 /* The parameters of this rank's slices to all, likewise. */
 dt_status dt_device_wires_share(dt_trainer *t, dt_device_wires *w) DT_NODISCARD;

@@ -101,6 +101,15 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t s, cudaStreamCaptureMode)
     return cudaSuccess;
 }
 
+cudaError_t cudaStreamIsCapturing(cudaStream_t s, cudaStreamCaptureStatus *status)
+{
+    const dt_emulated_graph *g = dt_emulate_stream_of(s)->capture;
+    *status = g == nullptr   ? cudaStreamCaptureStatusNone
+              : g->is_invalid ? cudaStreamCaptureStatusInvalidated
+                              : cudaStreamCaptureStatusActive;
+    return cudaSuccess;
+}
+
 cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *out)
 {
     *out = nullptr;

@@ -32,6 +32,7 @@ size_t dt_emulate_shared_max();
 struct dt_emulated_work {
     std::function<void()> ask; /* when it is handed to a stream, inside a graph when that is; may be empty */
     std::function<void()> run;
+    cudaEvent_t event = nullptr; /* recorded by it, at every launch of the graph that it is in; may be NULL */
 };
 
 struct dt_emulated_node {

@@ -187,6 +187,11 @@ void dt_emulate_enqueue(cudaStream_t handle, dt_emulated_work work)
         work.ask();
     }
     push(s, {std::move(work.run), nullptr, 0, {}});
+    if (work.event != nullptr) {
+        work.event->is_recorded = true;
+        work.event->stream = s;
+        work.event->number = s->asked;
+    }
     maybe_go_on();
 }
 
@@ -209,6 +214,19 @@ extern "C" __attribute__((visibility("default"))) void dt_emulated_enqueue(void 
     order_with_legacy(s);
     push(s, {{}, nullptr, 0, [=] { return attempt(user); }});
     maybe_go_on();
+}
+
+/* Is there work in another stream that could go on now? */
+extern "C" __attribute__((visibility("default"))) bool dt_emulated_is_beside(void *handle)
+{
+    for (const cudaStream_t s : streams) {
+        const bool has_work = s != (cudaStream_t)handle && !s->queue->pieces.empty();
+        const piece *p = has_work ? &s->queue->pieces.front() : nullptr;
+        if (p != nullptr && !p->attempt && (p->after == nullptr || p->after->done >= p->number)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 extern "C" __attribute__((visibility("default"))) void dt_emulated_touch(const void *p, size_t bytes, bool is_write)
@@ -300,6 +318,17 @@ cudaError_t cudaEventDestroy(cudaEvent_t e)
     return cudaSuccess;
 }
 
+static dt_emulated_work recording(cudaEvent_t e)
+{
+    return {{},
+            [=] {
+                timespec now;
+                clock_gettime(CLOCK_MONOTONIC, &now);
+                e->ms = 1e3 * (double)now.tv_sec + 1e-6 * (double)now.tv_nsec;
+            },
+            e};
+}
+
 cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t handle)
 {
     const cudaStream_t s = dt_emulate_stream_of(handle);
@@ -309,21 +338,27 @@ cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t handle)
     e->capture = s->capture;
     if (s->capture != nullptr) {
         e->nodes = s->frontier;
-        return cudaSuccess;
+    } else {
+        dt_emulate_enqueue(handle, recording(e));
     }
-    order_with_legacy(s);
-    push(s, {[=] {
-                 timespec now;
-                 clock_gettime(CLOCK_MONOTONIC, &now);
-                 e->ms = 1e3 * (double)now.tv_sec + 1e-6 * (double)now.tv_nsec;
-             },
-             nullptr,
-             0,
-             {}});
-    e->is_recorded = true;
-    e->stream = s;
-    e->number = s->asked;
-    maybe_go_on();
+    return cudaSuccess;
+}
+
+/* An external record is a node: the event is outside of the graph, and each launch records it. */
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t e, cudaStream_t handle, unsigned flags)
+{
+    if (flags == cudaEventRecordDefault) {
+        return cudaEventRecord(e, handle);
+    }
+    const cudaStream_t s = dt_emulate_stream_of(handle);
+    if (flags != cudaEventRecordExternal || s->capture == nullptr) {
+        return dt_emulate_fail(cudaErrorInvalidValue);
+    }
+    if (e == nullptr || e->is_destroyed) {
+        return dt_emulate_fail(cudaErrorInvalidResourceHandle);
+    }
+    e->capture = nullptr;
+    dt_emulate_capture_work(s, recording(e));
     return cudaSuccess;
 }
 

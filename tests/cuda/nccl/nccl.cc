@@ -12,7 +12,8 @@
  *                               in "init" (N is not looked at) the others never come
  *   DT_NCCL_VERSION             what the library says it is (22107)
  *   DT_NCCL_DIR=FOLDER          where the memory that processes share has its file, until all have left (/dev/shm)
- *   DT_NCCL_LOG=FILE            a line for each communicator and what it moved
+ *   DT_NCCL_LOG=FILE            a line for each communicator: what it moved, and how many groups of that began to move
+ *                               while other streams had work to do
  */
 #include <climits>
 #include <cstdarg>
@@ -77,6 +78,7 @@ void die(const char *format, ...)
 struct device {
     void (*enqueue)(void *stream, bool (*go_on)(void *user), void *user);
     void (*touch)(const void *p, size_t bytes, bool is_write);
+    bool (*is_beside)(void *stream);
 };
 
 int find_module(dl_phdr_info *info, size_t, void *user)
@@ -96,11 +98,13 @@ const device &gpu()
         void *so = dlopen(path.c_str(), RTLD_NOW | RTLD_NOLOAD);
         void *enqueue = so != nullptr ? dlsym(so, "dt_emulated_enqueue") : nullptr;
         void *touch = so != nullptr ? dlsym(so, "dt_emulated_touch") : nullptr;
-        if (enqueue == nullptr || touch == nullptr) {
+        void *is_beside = so != nullptr ? dlsym(so, "dt_emulated_is_beside") : nullptr;
+        if (enqueue == nullptr || touch == nullptr || is_beside == nullptr) {
             die("there is no emulated GPU in this process");
         }
         memcpy(&d.enqueue, &enqueue, sizeof(enqueue));
         memcpy(&d.touch, &touch, sizeof(touch));
+        memcpy(&d.is_beside, &is_beside, sizeof(is_beside));
     }
     return d;
 }
@@ -137,7 +141,7 @@ struct comm {
     int rank, ranks;
     bool is_ready, is_finalized, is_aborted;
     int error;
-    uint64_t groups, under_way, moved;
+    uint64_t groups, under_way, moved, beside;
     std::vector<void *> registered;
 };
 
@@ -262,6 +266,7 @@ void check_buffers(group *g)
         return;
     }
     g->is_checked = true;
+    g->c->beside += gpu().is_beside(g->stream);
     for (const move &m : g->moves) {
         bool is_room = false;
         for (const std::vector<float> &r : g->room) {
@@ -459,8 +464,8 @@ EXPORT int ncclCommDestroy(void *handle)
         die("ncclCommDestroy %s", c->is_finalized ? "with work under way" : "before ncclCommFinalize");
     }
     if (FILE *f = log != nullptr ? fopen(log, "a") : nullptr) {
-        fprintf(f, "rank %d of %d: %llu groups, %llu bytes\n", c->rank, c->ranks, (unsigned long long)c->groups,
-                (unsigned long long)c->moved);
+        fprintf(f, "rank %d of %d: %llu groups, %llu bytes, %llu beside other work\n", c->rank, c->ranks,
+                (unsigned long long)c->groups, (unsigned long long)c->moved, (unsigned long long)c->beside);
         fclose(f);
     }
     drop(c);
