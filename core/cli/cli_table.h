@@ -59,7 +59,7 @@ static const verb verbs[] = {
      "  dtrain check ./my_phase.so\n"},
     {"new", V_NEW, "phase|model|env NAME DIR", "write a plugin project that builds with pkg-config dtrain alone",
      "  dtrain new model my_world ./my_world && make -C my_world\n"},
-    {"data", V_DATA, "import SRC | inspect STORE | export STORE FILE",
+    {"data", V_DATA, "import SRC... | inspect STORE | export STORE FILE",
      "recordings into stores, what a store holds, and a store as one csv table",
      "  dtrain data import recording/ --out stores/mine\n"
      "  dtrain data import states.csv.xz --out stores/ngsim\n"

@@ -75,7 +75,7 @@ static dt_status import_with(const dt_args *a, dt_config *c)
                                   .smooth_s = o.smooth_s,
                                   .k_max = (uint32_t)o.neighbours,
                                   .memory_bytes = (size_t)o.memory_mb << 20};
-    dt_status st = dt_data_import(a->word[1], a->out, &io, &notes);
+    dt_status st = dt_data_import((const char *const *)a->word + 1, a->n_words - 1, a->out, &io, &notes);
     if (st == DT_OK && !a->quiet) {
         dt_print_text(dt_str_text(&notes));
     }
@@ -86,8 +86,8 @@ static dt_status import_with(const dt_args *a, dt_config *c)
 static dt_status import_store(const dt_args *a)
 {
     dt_config *c = NULL;
-    if (a->n_words != 2 || a->out == NULL) {
-        return DT_FAIL(DT_ECONFIG, "usage: dtrain data import SRC --out STORE [--set import.KEY=VALUE]");
+    if (a->n_words < 2 || a->out == NULL) {
+        return DT_FAIL(DT_ECONFIG, "usage: dtrain data import SRC... --out STORE [--set import.KEY=VALUE]");
     }
     DT_TRY(dt_config_create(&c));
     dt_status st = import_with(a, c);
@@ -133,7 +133,7 @@ dt_status dt_verb_data(const dt_args *a)
     } else if (a->n_words >= 1 && strcmp(a->word[0], "export") == 0) {
         st = export_store(a);
     } else {
-        return DT_FAIL(DT_ECONFIG, "usage: dtrain data import SRC --out STORE | inspect STORE | export STORE FILE");
+        return DT_FAIL(DT_ECONFIG, "usage: dtrain data import SRC... --out STORE | inspect STORE | export STORE FILE");
     }
     return st == DT_ENOTFOUND ? DT_EDATA : st; /* exit code 4 */
 }

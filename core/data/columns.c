@@ -16,9 +16,6 @@
 #include <string.h>
 #include <strings.h>
 
-#define DT_RATE_MIN_HZ 0.1
-#define DT_RATE_MAX_HZ 1000.0
-
 /* What a role's cells may be, after conversion. Texts have no range. */
 static const struct role_spec {
     const char *name;
@@ -142,6 +139,10 @@ static int find_column(const dt_columns *c, const char *name)
 static dt_status read_header(dt_columns *c, dt_csv *csv)
 {
     c->csv = csv;
+    c->path = dt_strdup(dt_csv_path(csv));
+    if (c->path == NULL) {
+        return DT_FAIL(DT_ENOMEM, "no memory for the header of %s", dt_csv_path(csv));
+    }
     char *const *cell = NULL;
     dt_status st = dt_csv_next(csv, &cell, &c->n);
     if (st == DT_DONE) {
@@ -284,6 +285,7 @@ void dt_columns_fini(dt_columns *c)
         }
     }
     dt_free(c->header);
+    dt_free(c->path);
     dt_free(c->map_text);
     *c = (dt_columns){.n = 0};
 }

@@ -9,6 +9,9 @@
 #include "base/str.h"
 #include "data/csv.h"
 
+#define DT_RATE_MIN_HZ 0.1 /* frame rates that a store keeps */
+#define DT_RATE_MAX_HZ 1000.0
+
 enum dt_role {
     DT_ROLE_SCENE,
     DT_ROLE_SITE,
@@ -41,7 +44,8 @@ typedef struct dt_table_layout {
 } dt_table_layout;
 
 typedef struct dt_columns {
-    const dt_csv *csv;      /* for messages */
+    const dt_csv *csv;      /* for messages, while it is read */
+    char *path;             /* the same, afterwards */
     dt_table_layout layout; /* of a header that is known; of the user's map: its name and nothing else */
     bool is_mapped;         /* by the user */
     double rate_hz;         /* 0: rows say it, each the same */

@@ -7,6 +7,7 @@
 #endif
 
 #include "data/import.h"
+#include "data/rows.h"
 #include "base/err.h"
 #include "base/fs.h"
 #include "base/json.h"
@@ -163,17 +164,38 @@ dt_status dt_data_inspect(const char *store, bool json, dt_str *out)
     return dt_str_status(out);
 }
 
-dt_status dt_data_import(const char *src, const char *out, const dt_import_options *opt, dt_str *notes)
+static dt_status import_files(const char *const *src, uint32_t n_src, const char *out, const dt_import_options *opt,
+                              dt_str *notes)
+{
+    dt_rows *rows = NULL;
+    dt_status st = dt_rows_create(out, opt, notes, &rows);
+    for (uint32_t i = 0; i < n_src && st == DT_OK; i++) {
+        st = dt_table_read(src[i], opt, notes, rows);
+    }
+    if (st == DT_OK) {
+        st = dt_rows_finish(rows);
+    }
+    dt_rows_destroy(rows);
+    return st;
+}
+
+dt_status dt_data_import(const char *const *src, uint32_t n_src, const char *out, const dt_import_options *opt,
+                         dt_str *notes)
 {
     static const dt_import_options defaults = {0};
     opt = opt == NULL ? &defaults : opt;
-    if (dt_fs_is_dir(src)) {
-        DT_TRY(dt_import_chunks(src, out, opt, notes));
-    } else if (dt_fs_is_file(src)) {
-        DT_TRY(dt_import_table(src, out, opt, notes));
-    } else {
-        return DT_FAIL(DT_ENOTFOUND, "there is no recording at %s: give a table or a folder with metadata.json", src);
+    for (uint32_t i = 0; i < n_src; i++) {
+        const bool is_folder = dt_fs_is_dir(src[i]);
+        if (!is_folder && !dt_fs_is_file(src[i])) {
+            return DT_FAIL(DT_ENOTFOUND, "there is no recording at %s: give a table or a folder with metadata.json",
+                           src[i]);
+        }
+        if (is_folder && n_src > 1) {
+            return DT_FAIL(DT_EINVAL, "%s is a folder: a folder of chunks is imported alone, without others", src[i]);
+        }
     }
+    DT_TRY(dt_fs_is_dir(src[0]) ? dt_import_chunks(src[0], out, opt, notes)
+                                : import_files(src, n_src, out, opt, notes));
     dt_status st = dt_data_inspect(out, false, notes); /* opens it, so what is left behind has passed every check */
     if (st != DT_OK) {
         dt_error e;

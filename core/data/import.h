@@ -8,7 +8,8 @@
  * controlled frame_rate_hz. Known headers are recognised; any other table needs a column map. Empty cells of heading,
  * accel, length, width and stop_distance are missing values; the rest must be there. Rows may be ordered by frame or by
  * vehicle (they are sorted), but a vehicle's rows must follow each other in time. A hole of more than 5 s in a scene
- * begins a new scene named "scene#2". Missing headings are the direction of travel over the last metre, from the past
+ * begins a new scene named "scene#2". A table that names no scene is one, named like the file, and a scene lies in one
+ * file. Missing headings are the direction of travel over the last metre, from the past
  * alone. Units that cannot be are a warning (units.h).
  *   commonroad   scenario,frame,vehicle_id,type,length_m,...: site from the benchmark id (USA_Lanker-2_1 -> Lanker)
  *   us101_single vehicle_id,frame,epoch_ms,local_x_m,local_y_m,...: not a full scene, so each vehicle is its own scene
@@ -41,10 +42,12 @@ typedef struct dt_import_options {
 
 #define DT_SCENE_GAP_S 5.0 /* nobody recorded for longer: a new scene */
 
-/* src: a table file or a chunk folder. out: the store, must not exist. opt NULL: defaults. notes gets lines for people
- * (what was found, what is worth knowing). Nothing is left at out when it fails.
+/* src [n_src]: files, of any layouts at one frame rate, or one folder of chunks. out: the store, must not exist. opt
+ * NULL: defaults. notes gets lines for people (what was found, what is worth knowing). Nothing is left at out when it
+ * fails.
  * DT_ENOTFOUND, DT_EDATA, DT_EINVAL (options, out exists), DT_EIO, DT_ENOMEM. */
-dt_status dt_data_import(const char *src, const char *out, const dt_import_options *opt, dt_str *notes) DT_NODISCARD;
+dt_status dt_data_import(const char *const *src, uint32_t n_src, const char *out, const dt_import_options *opt,
+                         dt_str *notes) DT_NODISCARD;
 
 /* Describe a store, for people or as one JSON object. */
 dt_status dt_data_inspect(const char *store, bool json, dt_str *out) DT_NODISCARD;
@@ -60,7 +63,10 @@ dt_status dt_chunks_check(const void *metadata, size_t metadata_bytes, const voi
 
 /* ---- for the readers of this room -------------------------------------------------------------------------------- */
 
-dt_status dt_import_table(const char *src, const char *out, const dt_import_options *opt, dt_str *notes) DT_NODISCARD;
+struct dt_rows;
+/* Every row of a file to rows. */
+dt_status dt_table_read(const char *path, const dt_import_options *opt, dt_str *notes, struct dt_rows *rows)
+    DT_NODISCARD;
 dt_status dt_import_chunks(const char *src, const char *out, const dt_import_options *opt, dt_str *notes) DT_NODISCARD;
 
 #endif

@@ -10,8 +10,10 @@ core_libdtcore_la_SOURCES += \
 	core/data/import_table.c \
 	core/data/json_in.c core/data/json_in.h \
 	core/data/live.c core/data/live.h \
+	core/data/names.c core/data/names.h \
 	core/data/npy.c core/data/npy.h \
 	core/data/pairs.c core/data/pairs.h \
+	core/data/rows.c core/data/rows.h \
 	core/data/smooth.c core/data/smooth.h \
 	core/data/sort.c core/data/sort.h \
 	core/data/source.c core/data/source.h \

@@ -60,9 +60,8 @@ static bool doubt_speeds(const dt_units *u, const dt_columns *c, doubts *d)
     const double ratio = u->moving_s >= ENOUGH_S ? u->by_speed / u->by_position : 1;
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         if (fabs(ratio * known[i].speed / known[i].position - 1) < NEAR) {
-            dt_log(DT_LOG_WARN, "%s: speeds are %.2f times what positions say, as if %s%s%s%s%s", dt_csv_path(c->csv),
-                   ratio, known[i].speeds != NULL ? "speeds were in " : "",
-                   known[i].speeds != NULL ? known[i].speeds : "",
+            dt_log(DT_LOG_WARN, "%s: speeds are %.2f times what positions say, as if %s%s%s%s%s", c->path, ratio,
+                   known[i].speeds != NULL ? "speeds were in " : "", known[i].speeds != NULL ? known[i].speeds : "",
                    known[i].speeds != NULL && known[i].positions != NULL ? " and " : "",
                    known[i].positions != NULL ? "positions were in " : "",
                    known[i].positions != NULL ? known[i].positions : "");
@@ -75,7 +74,7 @@ static bool doubt_speeds(const dt_units *u, const dt_columns *c, doubts *d)
         dt_log(DT_LOG_WARN,
                "%s: speeds are %.3g times what positions say at %g Hz: is import.frame_rate_hz right, are they m/s and "
                "m (import.columns)?",
-               dt_csv_path(c->csv), ratio, c->rate_hz);
+               c->path, ratio, c->rate_hz);
     }
     return false;
 }
@@ -86,11 +85,10 @@ static void doubt_sizes(const dt_units *u, const dt_columns *c, doubts *d)
     const double length = u->n_lengths > 0 ? u->length / (double)u->n_lengths : 0;
     const double speed = u->moving_s >= ENOUGH_S ? u->by_speed / u->moving_s : 0;
     if (length > LONG_M) {
-        dt_log(DT_LOG_WARN, "%s: vehicles are %.1f m long on average, as if they were in feet", dt_csv_path(c->csv),
-               length);
+        dt_log(DT_LOG_WARN, "%s: vehicles are %.1f m long on average, as if they were in feet", c->path, length);
     } else if (speed > FAST_MPS) {
-        dt_log(DT_LOG_WARN, "%s: what moves has %.1f m/s on average, as if speeds and positions were in feet",
-               dt_csv_path(c->csv), speed);
+        dt_log(DT_LOG_WARN, "%s: what moves has %.1f m/s on average, as if speeds and positions were in feet", c->path,
+               speed);
     } else {
         return;
     }
@@ -126,8 +124,8 @@ void dt_units_warn(const dt_units *u, const dt_columns *c)
         is_doubtful = d.factor[DT_ROLE_X] != 0;
     }
     if (u->heading_most > A_TURN_AT_LEAST) {
-        dt_log(DT_LOG_WARN, "%s: headings reach %.4g, and a turn is 6.283 rad: as if they were in degrees",
-               dt_csv_path(c->csv), u->heading_most);
+        dt_log(DT_LOG_WARN, "%s: headings reach %.4g, and a turn is 6.283 rad: as if they were in degrees", c->path,
+               u->heading_most);
         d.factor[DT_ROLE_HEADING] = DEGREE;
         is_doubtful = true;
     }

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { DT_CLI_MAX_REPEAT = 64, DT_CLI_MAX_WORDS = 16 };
+enum { DT_CLI_MAX_REPEAT = 64, DT_CLI_MAX_WORDS = 1024 };
 
 typedef struct dt_args {
     const char *verb;

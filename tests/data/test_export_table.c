@@ -26,7 +26,7 @@ static dt_store *import(const char *table, const char *store, const dt_import_op
 {
     dt_str report = {0};
     dt_store *s = NULL;
-    const dt_status st = dt_data_import(at(table), at(store), opt, &report);
+    const dt_status st = dt_data_import(&(const char *){at(table)}, 1, at(store), opt, &report);
     dt_str_fini(&report);
     if (st != DT_OK || dt_store_open(at(store), &s) != DT_OK) {
         fail_msg("%s: %s", table, dt_error_text());

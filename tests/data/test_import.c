@@ -23,7 +23,7 @@ static dt_status import_with(const char *name, const dt_import_options *opt)
 {
     close_all();
     assert_ok(dt_fs_remove_tree(at("s")));
-    return dt_data_import(at(name), at("s"), opt, &report);
+    return dt_data_import(&(const char *){at(name)}, 1, at("s"), opt, &report);
 }
 
 static const dt_store_view *import(const char *name, const dt_import_options *opt)
@@ -203,7 +203,7 @@ static void test_headings_from_motion(void **state)
         assert_true(fabs(v->pose[3 * i + 2] - want[i]) < 1e-12);
     }
     assert_string_equal(v->site[0], "here");
-    assert_string_equal(v->scene[0], "scene");
+    assert_string_equal(v->scene[0], "t"); /* the file's name */
 }
 
 /* ---- units ------------------------------------------------------------------------------------------------------- */
@@ -331,13 +331,51 @@ static void test_order_of_rows(void **state)
 {
     (void)state;
     dt_import_options opt = {.frame_rate_hz = 5};
-    refuse_text(
-        "frame,id,x,y,speed\n0,1,0,0,5\n2,1,0,0,5\n1,1,0,0,5\n", &opt, DT_EDATA,
-        "t.csv:4: time goes backwards: vehicle 1 of scene scene is in frame 1 here and in frame 2 before (line 3)");
+    refuse_text("frame,id,x,y,speed\n0,1,0,0,5\n2,1,0,0,5\n1,1,0,0,5\n", &opt, DT_EDATA,
+                "t.csv:4: time goes backwards: vehicle 1 of scene t is in frame 1 here and in frame 2 before (line 3)");
     refuse_text("frame,id,x,y,speed\n0,1,0,0,5\n0,2,9,0,5\n0,1,0,0,5\n", &opt, DT_EDATA,
-                "t.csv:4: vehicle 1 is in frame 0 of scene scene twice (before in line 2)");
+                "t.csv:4: vehicle 1 is in frame 0 of scene t twice (before in line 2)");
     opt.is_unordered = true;
     assert_int_equal(import_text("frame,id,x,y,speed\n0,1,0,0,5\n2,1,0,0,5\n1,1,0,0,5\n", &opt)->n_rows, 3);
+}
+
+/* Several files at once: vehicles of one are no vehicles of another, whatever their numbers. */
+static void test_several_files(void **state)
+{
+    (void)state;
+    const dt_import_options opt = {.frame_rate_hz = 5};
+    put("a.csv", "frame,id,x,y,speed\n0,1,0,0,5\n1,1,1,0,5\n");
+    put("b.part.csv", "id,frame,x,y,speed,site\n1,7,0,0,5,hill\n");
+    put("rate.csv", "frame,id,x,y,speed,frame_rate_hz\n0,1,0,0,5,10\n");
+    put("named.csv", "scene,frame,id,x,y,speed\na,0,1,0,0,5\n");
+    const char *both[] = {at("a.csv"), at("b.part.csv")};
+    close_all();
+    assert_ok(dt_data_import(both, 2, at("s"), &opt, &report));
+    assert_ok(dt_store_open(at("s"), &store));
+    const dt_store_view *v = dt_store_view_of(store);
+    assert_int_equal(v->n_scenes, 2);
+    assert_int_equal(v->n_rows, 3);
+    assert_int_equal(v->n_tracks, 2);
+    assert_string_equal(v->scene[0], "a");
+    assert_string_equal(v->scene[1], "b.part");
+    assert_string_equal(v->site[v->scene_site[1]], "hill");
+    close_all();
+    assert_ok(dt_fs_remove_tree(at("s")));
+    const char *rates[] = {at("a.csv"), at("rate.csv")};
+    assert_fails(dt_data_import(rates, 2, at("s"), &(dt_import_options){0}, &report), DT_EINVAL,
+                 "a.csv: the frame rate");
+    const char *other[] = {at("rate.csv"), at("a.csv")};
+    assert_fails(dt_data_import(other, 2, at("s"), &(dt_import_options){0}, &report), DT_EINVAL,
+                 "a.csv: the frame rate");
+    put("five.csv", "frame,id,x,y,speed,frame_rate_hz\n0,1,0,0,5,5\n");
+    const char *differ[] = {at("rate.csv"), at("five.csv")};
+    assert_fails(dt_data_import(differ, 2, at("s"), NULL, &report), DT_EDATA, "five.csv of 5 Hz: a store has one");
+    const char *twice[] = {at("a.csv"), at("named.csv")};
+    assert_fails(dt_data_import(twice, 2, at("s"), &opt, &report), DT_EDATA, "named.csv:2: scene a is in ");
+    const char *folder[] = {at("a.csv"), top};
+    assert_fails(dt_data_import(folder, 2, at("s"), &opt, &report), DT_EINVAL, "a folder of chunks is imported alone");
+    assert_false(dt_fs_is_dir(at("s")));
+    assert_false(dt_fs_is_dir(at("s.partial")));
 }
 
 static void test_bad_cells(void **state)
@@ -374,7 +412,7 @@ static void test_bad_cells(void **state)
     assert_fails(import_with("gone", NULL), DT_ENOTFOUND, "there is no recording at");
     put("s", "taken");
     put("t.csv", COMMONROAD "A_B-1,0,1,car,4,2,0,0,0,5,0\n");
-    assert_fails(dt_data_import(at("t.csv"), at("s"), NULL, &report), DT_EINVAL, "exists already");
+    assert_fails(dt_data_import(&(const char *){at("t.csv")}, 1, at("s"), NULL, &report), DT_EINVAL, "exists already");
     close_all();
 }
 
@@ -595,7 +633,7 @@ static void test_interruptions(void **state)
             char spec[32];
             snprintf(spec, sizeof(spec), "alloc:%d", n);
             dt_fault_reset(spec);
-            dt_status st = dt_data_import(at(folder == 0 ? "t.csv" : "r"), at("s"), NULL, &report);
+            dt_status st = dt_data_import(&(const char *){at(folder == 0 ? "t.csv" : "r")}, 1, at("s"), NULL, &report);
             dt_fault_reset(NULL);
             dt_str_fini(&report);
             assert_int_equal(dt_alloc_live_bytes(), live);
@@ -628,6 +666,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_headings_from_motion, begin, finish),
         cmocka_unit_test_setup_teardown(test_column_map, begin, finish),
         cmocka_unit_test_setup_teardown(test_order_of_rows, begin, finish),
+        cmocka_unit_test_setup_teardown(test_several_files, begin, finish),
         cmocka_unit_test_setup_teardown(test_bad_cells, begin, finish),
         cmocka_unit_test_setup_teardown(test_chunks, begin, finish),
         cmocka_unit_test_setup_teardown(test_bad_chunks, begin, finish),

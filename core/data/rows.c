@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See rows.h.
+ */
+#ifdef HAVE_CONFIG_H
+#    include "config.h"
+#endif
+
+#include "data/rows.h"
+#include "data/live.h"
+#include "data/names.h"
+#include "base/err.h"
+#include "base/mem.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { VEHICLES_MAX = 1 << 20, FILES_MAX = 1 << 20, SCENE_BYTES = 400 };
+
+typedef struct scene {
+    char *site;
+    int32_t file;
+} scene;
+
+typedef struct file {
+    char *path;
+    double axis_heading;
+    bool is_heading_fixed, is_front, may_repeat;
+    dt_units units;
+    dt_columns columns; /* of a table */
+    bool has_columns;
+} file;
+
+struct dt_rows {
+    const char *out; /* NULL: nothing is kept */
+    const dt_import_options *opt;
+    dt_str *notes;
+    double rate_hz;
+    dt_names names; /* of scenes */
+    scene *scene;   /* [scenes_cap], names.n of them */
+    int32_t scenes_cap;
+    file *file;
+    int32_t n_files, files_cap;
+    int32_t last; /* scene asked for last, -1 */
+    dt_sort *sort;
+    char *label, *layout; /* the store's source and options */
+    dt_store_writer *writer;
+    int64_t n_rows, n_no_length, n_no_heading, n_repeats;
+    bool is_heading_fixed; /* of some file */
+};
+
+dt_status dt_rows_stem(const char *path, dt_str *out)
+{
+    const char *slash = strrchr(path, '/'), *name = slash == NULL ? path : slash + 1;
+    size_t n = strlen(name);
+    for (int i = 0; i < 2; i++) { /* .gz, then .csv */
+        const char *dot = memrchr(name, '.', n);
+        if (dot == NULL || dot == name) {
+            break;
+        }
+        const size_t bytes = n - (size_t)(dot - name);
+        const bool is_packed = bytes == 3 && (memcmp(dot, ".gz", 3) == 0 || memcmp(dot, ".xz", 3) == 0);
+        n -= bytes;
+        if (!is_packed) {
+            break;
+        }
+    }
+    for (size_t i = 0; i < n; i++) {
+        dt_str_add_n(out, name[i] == '#' ? "_" : name + i, 1); /* '#' begins a part of a scene */
+    }
+    return dt_str_status(out);
+}
+
+dt_status dt_rows_create(const char *out, const dt_import_options *opt, dt_str *notes, dt_rows **out_p)
+{
+    dt_rows *r = dt_alloc(sizeof(*r));
+    if (r == NULL) {
+        return DT_FAIL(DT_ENOMEM, "no memory to import");
+    }
+    r->out = out;
+    r->opt = opt;
+    r->notes = notes;
+    r->last = -1;
+    *out_p = r;
+    return DT_OK;
+}
+
+/* ---- files and scenes -------------------------------------------------------------------------------------------- */
+
+static dt_status add_file(dt_rows *r, const dt_rows_file *f)
+{
+    if (r->n_files == r->files_cap) {
+        if (r->files_cap == FILES_MAX) {
+            return DT_FAIL(DT_EDATA, "%s: more than %d files in one import", f->path, FILES_MAX);
+        }
+        const int32_t cap = r->files_cap == 0 ? 16 : 2 * r->files_cap;
+        file *grown = dt_realloc(r->file, (size_t)cap * sizeof(*grown));
+        if (grown == NULL) {
+            return DT_FAIL(DT_ENOMEM, "no memory for %" PRId32 " files", cap);
+        }
+        r->file = grown;
+        r->files_cap = cap;
+    }
+    file *to = &r->file[r->n_files];
+    *to = (file){.path = dt_strdup(f->path),
+                 .axis_heading = f->axis_heading,
+                 .is_heading_fixed = f->is_heading_fixed,
+                 .is_front = f->is_front,
+                 .may_repeat = f->may_repeat};
+    if (to->path == NULL) {
+        return DT_FAIL(DT_ENOMEM, "no memory to read %s", f->path);
+    }
+    r->n_files++;
+    return DT_OK;
+}
+
+/* The store, when the first file has said its frame rate. */
+static dt_status create_store(dt_rows *r, const dt_rows_file *f)
+{
+    const char *slash = strrchr(f->path, '/');
+    r->label = dt_strdup(slash == NULL ? f->path : slash + 1);
+    r->layout = dt_strdup(f->layout);
+    if (r->label == NULL || r->layout == NULL) {
+        return DT_FAIL(DT_ENOMEM, "no memory to read %s", f->path);
+    }
+    const dt_store_meta meta = {.frame_rate_hz = f->rate_hz,
+                                .radius_m = r->opt->radius_m,
+                                .smooth_s = r->opt->smooth_s,
+                                .k_max = r->opt->k_max,
+                                .source = r->label,
+                                .options = r->layout};
+    DT_TRY(dt_store_create(r->out, &meta, &r->writer));
+    return dt_sort_create(r->out, r->opt->memory_bytes > 0 ? r->opt->memory_bytes : (size_t)64 << 20, &r->sort);
+}
+
+dt_status dt_rows_file_begin(dt_rows *r, const dt_rows_file *f)
+{
+    DT_TRY(add_file(r, f));
+    r->last = -1;
+    r->is_heading_fixed |= f->is_heading_fixed;
+    if (r->n_files > 1) {
+        return f->rate_hz == r->rate_hz
+                   ? DT_OK
+                   : DT_FAIL(DT_EDATA, "%s is of %g Hz and %s of %g Hz: a store has one frame rate, import them apart",
+                             r->file[0].path, r->rate_hz, f->path, f->rate_hz);
+    }
+    r->rate_hz = f->rate_hz;
+    return r->out == NULL ? DT_OK : create_store(r, f);
+}
+
+void dt_rows_keep_columns(dt_rows *r, dt_columns *c)
+{
+    file *f = &r->file[r->n_files - 1];
+    f->columns = *c;
+    f->has_columns = true;
+    *c = (dt_columns){.n = 0};
+}
+
+static dt_status reserve_scene(dt_rows *r)
+{
+    if (r->names.n < r->scenes_cap) {
+        return DT_OK;
+    }
+    const int32_t cap = r->scenes_cap == 0 ? 64 : 2 * r->scenes_cap; /* of dt_names: at most DT_NAMES_MOST */
+    scene *grown = dt_realloc(r->scene, (size_t)cap * sizeof(*grown));
+    if (grown == NULL) {
+        return DT_FAIL(DT_ENOMEM, "no memory for %" PRId32 " scenes", cap);
+    }
+    r->scene = grown;
+    r->scenes_cap = cap;
+    return DT_OK;
+}
+
+dt_status dt_rows_scene(dt_rows *r, int64_t line, const char *name, const char *site, bool has_parts, int32_t *number_p)
+{
+    const int32_t here = r->n_files - 1;
+    const char *path = r->file[here].path;
+    if (r->last >= 0 && strcmp(r->names.name[r->last], name) == 0) {
+        *number_p = r->last; /* as nearly always */
+        return DT_OK;
+    }
+    if (name[0] == '\0' || name[0] == '#' || (!has_parts && strchr(name, '#') != NULL) || strlen(name) > SCENE_BYTES) {
+        return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": the scene's name \"%.60s\" is empty, has a '#' or more than %d bytes",
+                       path, line, name, SCENE_BYTES);
+    }
+    bool is_new = false;
+    int32_t number = 0;
+    DT_TRY(reserve_scene(r));
+    DT_TRY(dt_names_add(&r->names, name, &number, &is_new));
+    scene *s = &r->scene[number];
+    if (is_new) {
+        *s = (scene){.site = dt_strdup(site), .file = here};
+        if (s->site == NULL) {
+            return DT_FAIL(DT_ENOMEM, "no memory for scene %s", name);
+        }
+    } else if (s->file != here) {
+        return DT_FAIL(DT_EDATA,
+                       "%s:%" PRId64 ": scene %s is in %s too: a scene lies in one file; import them apart, or as one "
+                       "table",
+                       path, line, name, r->file[s->file].path);
+    }
+    *number_p = r->last = number;
+    return DT_OK;
+}
+
+dt_status dt_rows_add(dt_rows *r, const dt_table_row *row)
+{
+    r->n_rows++;
+    r->n_no_length += isnan(row->length);
+    r->n_no_heading += isnan(row->heading);
+    return r->sort != NULL ? dt_sort_add(r->sort, row) : DT_OK;
+}
+
+/* ---- sorted rows into frames ------------------------------------------------------------------------------------- */
+
+typedef struct feed {
+    dt_live live;
+    dt_vehicle *vehicle;
+    uint32_t n, cap;
+    int32_t scene;      /* of the open frame, -1 before the first */
+    int64_t frame;      /* of the file */
+    int64_t begin;      /* frame of the file that is the store scene's frame 0 */
+    int64_t last_frame; /* fed to this scene */
+    int64_t part;       /* 1, 2, ... of the file's scene */
+    bool is_open;
+} feed;
+
+static file *file_of(const dt_rows *r, int32_t scene_number)
+{
+    return &r->file[r->scene[scene_number].file];
+}
+
+static dt_status end_scene(dt_rows *r, feed *f)
+{
+    if (!f->is_open) {
+        return DT_OK;
+    }
+    dt_str name = {0};
+    dt_str_add(&name, r->names.name[f->scene]);
+    if (f->part > 1) {
+        dt_str_addf(&name, "#%" PRId64, f->part);
+    }
+    dt_status st = dt_str_status(&name);
+    if (st == DT_OK) {
+        st = dt_store_scene_end(r->writer, dt_str_text(&name), r->scene[f->scene].site);
+    }
+    dt_str_fini(&name);
+    f->is_open = false;
+    return st;
+}
+
+/* The vehicles gathered so far are a whole frame. */
+static dt_status end_frame(dt_rows *r, feed *f)
+{
+    if (f->n == 0) {
+        return DT_OK;
+    }
+    const dt_status st =
+        dt_store_frame(r->writer, f->frame - f->begin, (double)f->frame / r->rate_hz, f->vehicle, f->n);
+    if (st == DT_EDATA) {
+        return DT_CONTEXT(st, "%s: scene %s, frame %" PRId64, file_of(r, f->scene)->path, r->names.name[f->scene],
+                          f->frame);
+    }
+    DT_TRY(st);
+    f->last_frame = f->frame;
+    f->n = 0;
+    return DT_OK;
+}
+
+static dt_status begin_frame(dt_rows *r, feed *f, const dt_table_row *row)
+{
+    bool is_new_scene = row->scene != f->scene;
+    DT_TRY(end_frame(r, f));
+    if (is_new_scene || (double)(row->frame - f->last_frame) > DT_SCENE_GAP_S * r->rate_hz) {
+        DT_TRY(end_scene(r, f));
+        f->part = is_new_scene ? 1 : f->part + 1;
+        f->scene = row->scene;
+        f->begin = row->frame;
+        DT_TRY(dt_store_scene_begin(r->writer));
+        f->is_open = true;
+        dt_live_clear(&f->live);
+    }
+    f->frame = row->frame;
+    return DT_OK;
+}
+
+/* Direction of travel over at least the last metre: causal, steady where a vehicle stands. */
+static double heading_of(const file *from, dt_live_vehicle *l, const dt_table_row *row, bool is_new)
+{
+    if (is_new) {
+        l->heading = from->axis_heading;
+        l->x = row->x;
+        l->y = row->y;
+    }
+    if (!isnan(row->heading)) {
+        l->heading = row->heading; /* and so it stays until the vehicle has moved on */
+        l->x = row->x;
+        l->y = row->y;
+    } else if (!from->is_heading_fixed && hypot(row->x - l->x, row->y - l->y) >= 1.0) {
+        l->heading = atan2(row->y - l->y, row->x - l->x);
+        l->x = row->x;
+        l->y = row->y;
+    }
+    return l->heading;
+}
+
+static dt_status check_order(const dt_rows *r, const dt_live_vehicle *l, const dt_table_row *row, bool is_new)
+{
+    const char *path = file_of(r, row->scene)->path;
+    if (is_new) {
+        return DT_OK;
+    }
+    if (l->frame == row->frame) {
+        return DT_FAIL(DT_EDATA,
+                       "%s:%" PRId64 ": vehicle %" PRId64 " is in frame %" PRId64 " of scene %s twice (before "
+                       "in line %" PRId64 ")",
+                       path, row->line, row->id, row->frame, r->names.name[row->scene], l->line);
+    }
+    if (row->line < l->line && !r->opt->is_unordered) {
+        return DT_FAIL(DT_EDATA,
+                       "%s:%" PRId64 ": time goes backwards: vehicle %" PRId64 " of scene %s is in frame %" PRId64
+                       " here and in frame %" PRId64 " before (line %" PRId64 "); a table in no order at all needs "
+                       "import.unordered",
+                       path, l->line, row->id, r->names.name[row->scene], l->frame, row->frame, row->line);
+    }
+    return DT_OK;
+}
+
+static dt_status add_vehicle(dt_rows *r, feed *f, const dt_table_row *row)
+{
+    file *from = file_of(r, row->scene);
+    if (f->n == f->cap) {
+        uint32_t cap = f->cap == 0 ? 256 : 2 * f->cap;
+        if (cap > VEHICLES_MAX) {
+            return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": frame %" PRId64 " has more than %d vehicles", from->path,
+                           row->line, row->frame, VEHICLES_MAX);
+        }
+        dt_vehicle *grown = dt_realloc(f->vehicle, cap * sizeof(*grown));
+        if (grown == NULL) {
+            return DT_FAIL(DT_ENOMEM, "no memory for a frame of %" PRIu32 " vehicles", cap);
+        }
+        f->vehicle = grown;
+        f->cap = cap;
+    }
+    dt_live_vehicle *l = NULL;
+    bool is_new = false;
+    DT_TRY(dt_live_get(&f->live, row->id, row->frame, &l, &is_new));
+    DT_TRY(check_order(r, l, row, is_new));
+    double heading = heading_of(from, l, row, is_new);
+    const double before_s = is_new ? 0 : (double)(row->frame - l->frame) / r->rate_hz;
+    dt_units_add(&from->units, row, before_s, l->last_x, l->last_y);
+    l->line = row->line;
+    l->frame = row->frame;
+    l->last_x = row->x;
+    l->last_y = row->y;
+    double length = isnan(row->length) ? DT_LENGTH_DEFAULT_M : row->length;
+    double back = from->is_front ? 0.5 * length : 0.0;
+    f->vehicle[f->n++] = (dt_vehicle){.x = row->x - back * cos(heading),
+                                      .y = row->y - back * sin(heading),
+                                      .heading = heading,
+                                      .speed = row->speed,
+                                      .accel = row->accel,
+                                      .length = length,
+                                      .width = row->width,
+                                      .stop_distance = row->stop_distance,
+                                      .id = row->id,
+                                      .controlled = row->controlled != 0};
+    return DT_OK;
+}
+
+static bool is_repeat(const dt_table_row *a, const dt_table_row *b)
+{
+    return a->scene == b->scene && a->frame == b->frame && a->id == b->id && a->x == b->x && a->y == b->y &&
+           a->speed == b->speed;
+}
+
+static dt_status feed_store(dt_rows *r)
+{
+    feed f = {.scene = -1};
+    dt_table_row last = {.scene = -1};
+    const dt_table_row *row = NULL;
+    dt_live_init(&f.live, r->rate_hz);
+    dt_status st;
+    while ((st = dt_sort_next(r->sort, &row)) == DT_OK) {
+        if (file_of(r, row->scene)->may_repeat && is_repeat(row, &last)) {
+            r->n_repeats++;
+            continue;
+        }
+        last = *row;
+        if (row->scene != f.scene || row->frame != f.frame) {
+            st = begin_frame(r, &f, row);
+        }
+        if (st == DT_OK) {
+            st = add_vehicle(r, &f, row);
+        }
+        if (st != DT_OK) {
+            break;
+        }
+    }
+    if (st == DT_DONE) {
+        st = end_frame(r, &f);
+    }
+    if (st == DT_OK) {
+        st = end_scene(r, &f);
+    }
+    dt_live_fini(&f.live);
+    dt_free(f.vehicle);
+    return st;
+}
+
+/* ---- the whole --------------------------------------------------------------------------------------------------- */
+
+static void tell(const dt_rows *r)
+{
+    if (dt_sort_runs(r->sort) > 0) {
+        dt_str_addf(r->notes, "sorted on disk in %" PRId64 " runs\n", dt_sort_runs(r->sort));
+    }
+    if (r->n_repeats > 0) {
+        dt_str_addf(r->notes, "%" PRId64 " rows that repeat another: left out\n", r->n_repeats);
+    }
+    if (r->n_no_length > 0) {
+        dt_str_addf(r->notes, "%" PRId64 " rows without a length: %g m assumed\n", r->n_no_length, DT_LENGTH_DEFAULT_M);
+    }
+    if (r->n_no_heading > 0) {
+        dt_str_addf(r->notes, "%" PRId64 " rows without a heading: %s\n", r->n_no_heading,
+                    r->is_heading_fixed ? "along the road" : "direction of travel over the last metre");
+    }
+}
+
+dt_status dt_rows_finish(dt_rows *r)
+{
+    DT_TRY(feed_store(r));
+    DT_TRY(dt_store_commit(r->writer));
+    for (int32_t i = 0; i < r->n_files; i++) {
+        if (r->file[i].has_columns) {
+            dt_units_warn(&r->file[i].units, &r->file[i].columns);
+        }
+    }
+    tell(r);
+    return DT_OK;
+}
+
+void dt_rows_destroy(dt_rows *r)
+{
+    if (r == NULL) {
+        return;
+    }
+    dt_sort_destroy(r->sort);
+    dt_store_destroy(r->writer);
+    for (int32_t i = 0; i < r->names.n; i++) {
+        dt_free(r->scene[i].site);
+    }
+    for (int32_t i = 0; i < r->n_files; i++) {
+        dt_free(r->file[i].path);
+        dt_columns_fini(&r->file[i].columns);
+    }
+    dt_names_fini(&r->names);
+    dt_free(r->scene);
+    dt_free(r->file);
+    dt_free(r->label);
+    dt_free(r->layout);
+    dt_free(r);
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Rows of recordings, one vehicle in one frame each, into a store: what every reader of files hands its rows to. Scenes
+ * get their names, rows are sorted (sort.h) and checked, missing headings made, holes cut a scene, frames go to the
+ * store. import.h says what is done to them. Threads: one object, one thread.
+ */
+#ifndef DTRAIN_CORE_DATA_ROWS_H
+#define DTRAIN_CORE_DATA_ROWS_H
+
+#include "data/columns.h"
+#include "data/import.h"
+#include "data/sort.h"
+#include "data/units.h"
+
+typedef struct dt_rows dt_rows;
+
+/* What the rows of a file have in common. */
+typedef struct dt_rows_file {
+    const char *path;    /* copied */
+    const char *layout;  /* a name for people, copied */
+    double rate_hz;      /* in [DT_RATE_MIN_HZ, DT_RATE_MAX_HZ], of all files of an import the same */
+    double axis_heading; /* rad, until a vehicle has moved a metre */
+    bool is_heading_fixed;
+    bool is_front;   /* positions are those of the front's centre */
+    bool may_repeat; /* rows that repeat another are left out */
+} dt_rows_file;
+
+/* out: the store, must not exist; NULL: rows are looked at, and none is kept. opt and notes stay the caller's.
+ * Errors: DT_ENOMEM. */
+dt_status dt_rows_create(const char *out, const dt_import_options *opt, dt_str *notes, dt_rows **out_p) DT_NODISCARD;
+/* The rows that follow are of this file. Errors: DT_EDATA (another frame rate than the files before), what
+ * dt_store_create says. */
+dt_status dt_rows_file_begin(dt_rows *r, const dt_rows_file *f) DT_NODISCARD;
+/* Of the file that has begun: its columns move into r, which doubts their units when all is read. */
+void dt_rows_keep_columns(dt_rows *r, dt_columns *c);
+/* The number of a scene of the file that has begun; line: of the file, for messages. Errors: DT_EDATA (a name that no
+ * scene can have, or that is a scene of another file), DT_ENOMEM. */
+dt_status dt_rows_scene(dt_rows *r, int64_t line, const char *name, const char *site, bool has_parts, int32_t *number_p)
+    DT_NODISCARD;
+dt_status dt_rows_add(dt_rows *r, const dt_table_row *row) DT_NODISCARD; /* DT_EIO, DT_ENOMEM */
+/* Everything into the store. Errors: DT_EDATA with file and line, DT_EIO, DT_ENOMEM. */
+dt_status dt_rows_finish(dt_rows *r) DT_NODISCARD;
+void dt_rows_destroy(dt_rows *r); /* without a finish nothing is left at out; NULL is fine */
+
+/* "dir/name_tracks.csv.gz" -> "name_tracks": what a scene is called whose file says no name. */
+dt_status dt_rows_stem(const char *path, dt_str *out) DT_NODISCARD;
+
+#endif
