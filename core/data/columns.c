@@ -37,6 +37,11 @@ static const struct role_spec {
     [DT_ROLE_STOP] = {"stop_distance", 0, 1e6, true},
     [DT_ROLE_CONTROLLED] = {"controlled", 0, 1, true},
     [DT_ROLE_RATE] = {"frame_rate_hz", DT_RATE_MIN_HZ, DT_RATE_MAX_HZ, false},
+    [DT_ROLE_VX] = {"vx", -DT_SPEED_MAX_MPS, DT_SPEED_MAX_MPS, false},
+    [DT_ROLE_VY] = {"vy", -DT_SPEED_MAX_MPS, DT_SPEED_MAX_MPS, false},
+    [DT_ROLE_AX] = {"ax", -1e3, 1e3, true},
+    [DT_ROLE_AY] = {"ay", -1e3, 1e3, true},
+    [DT_ROLE_KIND] = {"kind", 0, 0, false},
 };
 
 static const char *const role_names[] = {[DT_ROLE_SCENE] = "scene",
@@ -54,6 +59,11 @@ static const char *const role_names[] = {[DT_ROLE_SCENE] = "scene",
                                          [DT_ROLE_STOP] = "stop_distance",
                                          [DT_ROLE_CONTROLLED] = "controlled",
                                          [DT_ROLE_RATE] = "frame_rate_hz",
+                                         [DT_ROLE_VX] = "vx",
+                                         [DT_ROLE_VY] = "vy",
+                                         [DT_ROLE_AX] = "ax",
+                                         [DT_ROLE_AY] = "ay",
+                                         [DT_ROLE_KIND] = "kind",
                                          [DT_N_ROLES] = NULL};
 
 typedef struct column {
@@ -61,10 +71,12 @@ typedef struct column {
     double factor;
 } column;
 
-#define FT 0.3048
+#define FT     0.3048
+#define DEGREE (M_PI / 180)
+enum { NEEDS_MAX = 8 };
 typedef struct preset {
     dt_table_layout layout;
-    const char *needs[6]; /* the header has all of these, whatever their case; ends with NULL */
+    const char *needs[NEEDS_MAX]; /* the header has all of these, whatever their case; ends with NULL */
     column column[DT_N_ROLES];
 } preset;
 
@@ -104,6 +116,44 @@ static const preset presets[] = {
                 [DT_ROLE_ACCEL] = {"v_Acc", FT},
                 [DT_ROLE_LENGTH] = {"v_Length", FT},
                 [DT_ROLE_WIDTH] = {"v_Width", FT}}},
+    /* highD: width and height are those of the picture, so they are length and width of vehicles that drive along x */
+    {.layout = {.name = "highD", .is_corner = true, .is_levelx = true},
+     .needs = {"frame", "id", "x", "y", "width", "height", "xVelocity", "yVelocity"},
+     .column = {[DT_ROLE_FRAME] = {"frame", 1},
+                [DT_ROLE_ID] = {"id", 1},
+                [DT_ROLE_X] = {"x", 1},
+                [DT_ROLE_Y] = {"y", -1},
+                [DT_ROLE_LENGTH] = {"width", 1},
+                [DT_ROLE_WIDTH] = {"height", 1},
+                [DT_ROLE_VX] = {"xVelocity", 1},
+                [DT_ROLE_VY] = {"yVelocity", -1},
+                [DT_ROLE_AX] = {"xAcceleration", 1},
+                [DT_ROLE_AY] = {"yAcceleration", -1}}},
+    {.layout = {.name = "inD", .is_levelx = true}, /* and rounD, whose columns are the same */
+     .needs = {"trackId", "frame", "xCenter", "yCenter", "heading", "width", "length", "lonVelocity"},
+     .column = {[DT_ROLE_FRAME] = {"frame", 1},
+                [DT_ROLE_ID] = {"trackId", 1},
+                [DT_ROLE_X] = {"xCenter", 1},
+                [DT_ROLE_Y] = {"yCenter", 1},
+                [DT_ROLE_HEADING] = {"heading", DEGREE},
+                [DT_ROLE_SPEED] = {"lonVelocity", 1},
+                [DT_ROLE_ACCEL] = {"lonAcceleration", 1},
+                [DT_ROLE_LENGTH] = {"length", 1},
+                [DT_ROLE_WIDTH] = {"width", 1}}},
+    {.layout = {.name = "INTERACTION", .rate_hz = 10, .is_by_folder = true},
+     .needs = {"track_id", "frame_id", "timestamp_ms", "agent_type", "x", "y", "vx", "vy"},
+     .column = {[DT_ROLE_SCENE] = {"case_id", 1},
+                [DT_ROLE_FRAME] = {"frame_id", 1},
+                [DT_ROLE_TIME] = {"timestamp_ms", 1e-3},
+                [DT_ROLE_ID] = {"track_id", 1},
+                [DT_ROLE_KIND] = {"agent_type", 1},
+                [DT_ROLE_X] = {"x", 1},
+                [DT_ROLE_Y] = {"y", 1},
+                [DT_ROLE_HEADING] = {"psi_rad", 1},
+                [DT_ROLE_VX] = {"vx", 1},
+                [DT_ROLE_VY] = {"vy", 1},
+                [DT_ROLE_LENGTH] = {"length", 1},
+                [DT_ROLE_WIDTH] = {"width", 1}}},
     {.layout = {.name = "dtrain", .has_parts = true},
      .needs = {"id", "x", "y", "speed"},
      .column = {[DT_ROLE_SCENE] = {"scene", 1},
@@ -204,10 +254,10 @@ static dt_status recognise(dt_columns *c)
 {
     for (int p = 0; p < N_PRESETS; p++) {
         int i = 0;
-        while (i < 6 && presets[p].needs[i] != NULL && find_column(c, presets[p].needs[i]) >= 0) {
+        while (i < NEEDS_MAX && presets[p].needs[i] != NULL && find_column(c, presets[p].needs[i]) >= 0) {
             i++;
         }
-        if (i == 6 || presets[p].needs[i] == NULL) {
+        if (i == NEEDS_MAX || presets[p].needs[i] == NULL) {
             c->layout = presets[p].layout;
             for (int r = 0; r < DT_N_ROLES; r++) {
                 c->name[r] = presets[p].column[r].name;
@@ -244,8 +294,9 @@ static dt_status place_columns(dt_columns *c, double rate_hz)
         }
     }
     static const int needed[] = {DT_ROLE_ID, DT_ROLE_X, DT_ROLE_Y, DT_ROLE_SPEED};
+    const bool has_velocity = c->at[DT_ROLE_VX] >= 0 && c->at[DT_ROLE_VY] >= 0;
     for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++) {
-        if (c->at[needed[i]] < 0) {
+        if (c->at[needed[i]] < 0 && !(needed[i] == DT_ROLE_SPEED && has_velocity)) {
             const char *name = c->name[needed[i]];
             return DT_FAIL(DT_EDATA, "%s:1: no column for %s%s%s%s", dt_csv_path(c->csv), roles[needed[i]].name,
                            name == NULL ? "" : " (\"", name == NULL ? "" : name, name == NULL ? "" : "\")");
@@ -256,7 +307,8 @@ static dt_status place_columns(dt_columns *c, double rate_hz)
     }
     c->rate_hz = rate_hz > 0 ? rate_hz : c->layout.rate_hz;
     c->is_rate_in_rows = c->rate_hz == 0 && c->at[DT_ROLE_RATE] >= 0;
-    if (!c->is_rate_in_rows && !(c->rate_hz >= DT_RATE_MIN_HZ && c->rate_hz <= DT_RATE_MAX_HZ)) {
+    if (!c->is_rate_in_rows && !c->layout.is_levelx &&
+        !(c->rate_hz >= DT_RATE_MIN_HZ && c->rate_hz <= DT_RATE_MAX_HZ)) {
         return DT_FAIL(DT_EINVAL, "%s: the frame rate is %g Hz, say it with import.frame_rate_hz, a value in [%g, %g]",
                        dt_csv_path(c->csv), c->rate_hz, DT_RATE_MIN_HZ, DT_RATE_MAX_HZ);
     }
@@ -364,6 +416,17 @@ dt_status dt_columns_number(const dt_columns *c, char *const *cell, int role, do
     }
     *out_p = v;
     return DT_OK;
+}
+
+bool dt_columns_is_person(const dt_columns *c, char *const *cell)
+{
+    static const char *const person[] = {"pedestrian/bicycle", "pedestrian", "bicycle", "cyclist"};
+    for (size_t i = 0; i < sizeof(person) / sizeof(person[0]) && c->at[DT_ROLE_KIND] >= 0; i++) {
+        if (strcasecmp(cell[c->at[DT_ROLE_KIND]], person[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 dt_status dt_columns_integer(const dt_columns *c, char *const *cell, int role, int64_t *out_p)

@@ -28,6 +28,11 @@ enum dt_role {
     DT_ROLE_STOP,
     DT_ROLE_CONTROLLED,
     DT_ROLE_RATE,
+    DT_ROLE_VX, /* velocity and acceleration along x and y: the speed where no column says it, and missing headings */
+    DT_ROLE_VY,
+    DT_ROLE_AX,
+    DT_ROLE_AY,
+    DT_ROLE_KIND, /* of road user */
     DT_N_ROLES
 };
 
@@ -40,6 +45,9 @@ typedef struct dt_table_layout {
     bool has_parts;    /* a scene's name may say "scene#part": parts are never split between folds */
     bool is_portal;    /* as data portals export: "1,118,846,980,200" is a number, and rows may come twice */
     bool is_benchmark; /* a scene's name is a benchmark id of CommonRoad, which holds the site */
+    bool is_corner;    /* position is the upper left corner of a box along the axes, and y points up after conversion */
+    bool is_levelx;    /* recording_meta.h says rate and site; what has no size is no vehicle */
+    bool is_by_folder; /* the folder of the file is the site */
     const char *site;
 } dt_table_layout;
 
@@ -73,6 +81,8 @@ void dt_columns_tell(const dt_columns *c, dt_str *notes);
 /* A number of a role in SI units; NAN for an empty cell where that is allowed or a column that is not there. cell: of
  * the line handed out last. Errors: DT_EDATA with file, line and column. */
 dt_status dt_columns_number(const dt_columns *c, char *const *cell, int role, double *out_p) DT_NODISCARD;
+/* Is the row's road user one that no model of vehicles takes: on foot or on a bicycle? */
+bool dt_columns_is_person(const dt_columns *c, char *const *cell);
 dt_status dt_columns_integer(const dt_columns *c, char *const *cell, int role, int64_t *out_p) DT_NODISCARD;
 
 #endif

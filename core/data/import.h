@@ -5,7 +5,7 @@
  * input. Every value is checked; what is wrong is DT_EDATA and names file, line, column, value and limit.
  *
  * Tables. Columns are known by role: scene site frame time id x y heading speed accel length width stop_distance
- * controlled frame_rate_hz. Known headers are recognised; any other table needs a column map. Empty cells of heading,
+ * controlled frame_rate_hz vx vy ax ay kind; vx and vy may stand for the speed, kind names who is on foot or bicycle. Known headers are recognised; any other table needs a column map. Empty cells of heading,
  * accel, length, width and stop_distance are missing values; the rest must be there. Rows may be ordered by frame or by
  * vehicle (they are sorted), but a vehicle's rows must follow each other in time. A hole of more than 5 s in a scene
  * begins a new scene named "scene#2". A table that names no scene is one, named like the file, and a scene lies in one
@@ -18,6 +18,13 @@
  *                metres; the position is the front centre and becomes the vehicle's centre; first heading +y. Both the
  *                18 columns of the recordings' own files and the 25 of the portal's export, where Location names the
  *                scene, numbers may have thousands separators, and rows that repeat another are left out
+ *   highD        frame,id,x,y,width,height,xVelocity,...: corner of the box and y down, to centre and y up; headings
+ *                by velocity. NN_recordingMeta.csv beside NN_tracks.csv says rate and location, the site is
+ *                "location-N", or "SITE-N" of the options, and the scene "site/NN_tracks"
+ *   inD          recordingId,trackId,frame,...,xCenter,yCenter,heading,...: of inD and rounD, degrees to radians, the
+ *                same table beside it. Who has no size, on foot or on a bicycle, is left out
+ *   INTERACTION  [case_id,]track_id,frame_id,timestamp_ms,agent_type,x,y,vx,vy,psi_rad,length,width: site and scene by
+ *                the folder, "site/file", and cases "site/file/case". Pedestrians and bicycles are left out
  *   dtrain       the roles themselves as column names, as export_table.h writes them; a scene may be named
  *                "scene#part"
  * The JSON chunk layout is described in docs of the recording format; statistics.json is checked against the chunks.

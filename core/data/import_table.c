@@ -10,6 +10,7 @@
 #include "data/columns.h"
 #include "data/csv.h"
 #include "data/import.h"
+#include "data/recording_meta.h"
 #include "data/rows.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -19,13 +20,18 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { SCENE_BYTES = 400 };
+#define TELLING_MPS 0.5 /* slower, the direction of a velocity is mostly noise */
+
 typedef struct table {
     dt_csv *csv;
     const dt_import_options *opt;
     dt_str *notes;
     dt_rows *rows;
     dt_columns columns;
-    dt_str stem;  /* the scene of a table that names none */
+    dt_str stem; /* the scene of a table that names none */
+    dt_str site; /* of a table without a column for it */
+    int64_t n_persons;
     double time0; /* of the first row */
     bool has_time0;
 } table;
@@ -41,10 +47,54 @@ static void site_of_benchmark(const char *id, char *out, size_t bytes)
     out[n] = '\0';
 }
 
+/* Where a table comes from that has no column for it. */
+static dt_status find_site(table *t, const dt_recording_meta *meta)
+{
+    const dt_table_layout *l = &t->columns.layout;
+    const char *site = t->opt->site != NULL && t->opt->site[0] != '\0' ? t->opt->site : NULL;
+    const char *path = dt_csv_path(t->csv), *slash = strrchr(path, '/');
+    if (meta != NULL) {
+        dt_str_addf(&t->site, "%s-%" PRId64, site != NULL ? site : "location", meta->location);
+    } else if (site != NULL) {
+        dt_str_add(&t->site, site);
+    } else if (l->is_by_folder && slash != NULL && slash > path) {
+        const char *from = memrchr(path, '/', (size_t)(slash - path));
+        from = from == NULL ? path : from + 1;
+        dt_str_add_n(&t->site, from, (size_t)(slash - from));
+    } else {
+        dt_str_add(&t->site, l->site != NULL ? l->site : "unknown");
+    }
+    return dt_str_status(&t->site);
+}
+
+/* What the scene of a table is called that names none: its file; of recordings whose files have the same names at every
+ * site "site/file". */
+static dt_status find_stem(table *t)
+{
+    const dt_table_layout *l = &t->columns.layout;
+    if (l->is_levelx || l->is_by_folder) {
+        for (const char *p = dt_str_text(&t->site); *p != '\0'; p++) {
+            dt_str_add_n(&t->stem, *p == '#' ? "_" : p, 1);
+        }
+        dt_str_add(&t->stem, "/");
+    }
+    return dt_rows_stem(dt_csv_path(t->csv), &t->stem);
+}
+
 static dt_status scene_of(table *t, char *const *cell, int32_t *number_p)
 {
     const dt_columns *c = &t->columns;
     const char *name = c->at[DT_ROLE_SCENE] < 0 ? dt_str_text(&t->stem) : cell[c->at[DT_ROLE_SCENE]];
+    char of_case[SCENE_BYTES];
+    if (c->layout.is_by_folder && c->at[DT_ROLE_SCENE] >= 0) { /* cases are numbered anew in every file */
+        const int bytes = snprintf(of_case, sizeof(of_case), "%s/%s", dt_str_text(&t->stem), name);
+        if (bytes >= (int)sizeof(of_case)) {
+            return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": %s \"%.60s\" makes a name of a scene of more than %d bytes",
+                           dt_csv_path(t->csv), dt_csv_line(t->csv), c->header[c->at[DT_ROLE_SCENE]], name,
+                           SCENE_BYTES);
+        }
+        name = of_case;
+    }
     const char *site = c->at[DT_ROLE_SITE] < 0 ? "" : cell[c->at[DT_ROLE_SITE]];
     char benchmark[128];
     if (c->at[DT_ROLE_SITE] < 0 && c->layout.is_benchmark) {
@@ -52,8 +102,7 @@ static dt_status scene_of(table *t, char *const *cell, int32_t *number_p)
         site = benchmark;
     }
     if (site[0] == '\0') {
-        site = c->layout.site != NULL ? c->layout.site : "unknown";
-        site = t->opt->site != NULL && t->opt->site[0] != '\0' ? t->opt->site : site;
+        site = dt_str_text(&t->site);
     }
     return dt_rows_scene(t->rows, dt_csv_line(t->csv), name, site, c->layout.has_parts, number_p);
 }
@@ -83,6 +132,34 @@ static dt_status frame_of(table *t, char *const *cell, int64_t *out_p)
     return DT_OK;
 }
 
+/* The speed and acceleration along the vehicle, of those along x and y; and its heading where no column says it. */
+static dt_status project(const table *t, char *const *cell, dt_table_row *row)
+{
+    const dt_columns *c = &t->columns;
+    double vx, vy, ax, ay;
+    if (c->at[DT_ROLE_VX] < 0 || c->at[DT_ROLE_VY] < 0) {
+        return DT_OK;
+    }
+    DT_TRY(dt_columns_number(c, cell, DT_ROLE_VX, &vx));
+    DT_TRY(dt_columns_number(c, cell, DT_ROLE_VY, &vy));
+    DT_TRY(dt_columns_number(c, cell, DT_ROLE_AX, &ax));
+    DT_TRY(dt_columns_number(c, cell, DT_ROLE_AY, &ay));
+    const double v = hypot(vx, vy);
+    const bool is_told = !isnan(row->heading);
+    if (!is_told && v >= TELLING_MPS) {
+        row->heading = atan2(vy + 0.0, vx); /* of -0, y turned round, it would be -pi */
+    }
+    const double along_x = isnan(row->heading) ? 1 : cos(row->heading),
+                 along_y = isnan(row->heading) ? 0 : sin(row->heading);
+    if (c->at[DT_ROLE_SPEED] < 0) {
+        row->speed = is_told ? vx * along_x + vy * along_y : v;
+    }
+    if (c->at[DT_ROLE_ACCEL] < 0 && !isnan(row->heading)) {
+        row->accel = ax * along_x + ay * along_y;
+    }
+    return DT_OK;
+}
+
 static dt_status check_cells(const table *t, int n)
 {
     return n == t->columns.n ? DT_OK
@@ -90,10 +167,15 @@ static dt_status check_cells(const table *t, int n)
                                        dt_csv_line(t->csv), n, t->columns.n);
 }
 
-static dt_status row_of(table *t, char *const *cell, int n, dt_table_row *row)
+/* *is_person_p: the row is of nobody who drives, and is not read. */
+static dt_status row_of(table *t, char *const *cell, int n, dt_table_row *row, bool *is_person_p)
 {
     const dt_columns *c = &t->columns;
     DT_TRY(check_cells(t, n));
+    *is_person_p = dt_columns_is_person(c, cell);
+    if (*is_person_p) {
+        return DT_OK;
+    }
     DT_TRY(dt_columns_rate(&t->columns, cell));
     *row = (dt_table_row){.line = dt_csv_line(t->csv)};
     double controlled = 0;
@@ -110,6 +192,38 @@ static dt_status row_of(table *t, char *const *cell, int n, dt_table_row *row)
     DT_TRY(dt_columns_number(c, cell, DT_ROLE_STOP, &row->stop_distance));
     DT_TRY(dt_columns_number(c, cell, DT_ROLE_CONTROLLED, &controlled));
     row->controlled = controlled > 0;
+    *is_person_p = c->layout.is_levelx && row->length == 0 && row->width == 0;
+    DT_TRY(project(t, cell, row));
+    if (c->layout.is_corner && !isnan(row->length) && !isnan(row->width)) {
+        row->x += 0.5 * row->length;
+        row->y -= 0.5 * row->width;
+    }
+    return DT_OK;
+}
+
+static dt_status read_meta(table *t, dt_recording_meta *meta, bool *has_p)
+{
+    dt_columns *c = &t->columns;
+    const double wanted = t->opt->frame_rate_hz;
+    if (!c->layout.is_levelx) {
+        return DT_OK;
+    }
+    const dt_status st = dt_recording_meta_read(dt_csv_path(t->csv), meta);
+    if (st == DT_ENOTFOUND && wanted > 0) {
+        dt_error_clear();
+        return DT_OK;
+    }
+    if (st == DT_ENOTFOUND) {
+        return DT_CONTEXT(DT_EDATA, "%s: who says its frame rate? Put the table beside it, or say import.frame_rate_hz",
+                          dt_csv_path(t->csv));
+    }
+    DT_TRY(st);
+    if (wanted > 0 && wanted != meta->frame_rate_hz) {
+        return DT_FAIL(DT_EINVAL, "%s was recorded at %g Hz, import.frame_rate_hz is %g: nothing is resampled",
+                       dt_csv_path(t->csv), meta->frame_rate_hz, wanted);
+    }
+    c->rate_hz = meta->frame_rate_hz;
+    *has_p = true;
     return DT_OK;
 }
 
@@ -117,7 +231,10 @@ static dt_status row_of(table *t, char *const *cell, int n, dt_table_row *row)
 static dt_status begin_file(table *t, char *const **cell_p, int *n_p)
 {
     dt_columns *c = &t->columns;
+    dt_recording_meta meta;
+    bool has_meta = false;
     DT_TRY(dt_columns_find(c, t->csv, t->opt->columns, t->opt->frame_rate_hz));
+    DT_TRY(read_meta(t, &meta, &has_meta));
     const dt_status st = dt_csv_next(t->csv, cell_p, n_p);
     if (st == DT_DONE) {
         return DT_FAIL(DT_EDATA, "%s holds no data: a header and no row", dt_csv_path(t->csv));
@@ -125,7 +242,8 @@ static dt_status begin_file(table *t, char *const **cell_p, int *n_p)
     DT_TRY(st);
     DT_TRY(check_cells(t, *n_p));
     DT_TRY(dt_columns_rate(c, *cell_p));
-    DT_TRY(dt_rows_stem(dt_csv_path(t->csv), &t->stem));
+    DT_TRY(find_site(t, has_meta ? &meta : NULL));
+    DT_TRY(find_stem(t));
     dt_columns_tell(c, t->notes);
     char layout[256];
     snprintf(layout, sizeof(layout), "%.200s", c->is_mapped ? t->opt->columns : c->layout.name);
@@ -145,9 +263,17 @@ static dt_status read_rows(table *t)
     dt_status st = begin_file(t, &cell, &n);
     while (st == DT_OK) {
         dt_table_row row;
-        DT_TRY(row_of(t, cell, n, &row));
-        DT_TRY(dt_rows_add(t->rows, &row));
+        bool is_person = false;
+        DT_TRY(row_of(t, cell, n, &row, &is_person));
+        if (is_person) {
+            t->n_persons++;
+        } else {
+            DT_TRY(dt_rows_add(t->rows, &row));
+        }
         st = dt_csv_next(t->csv, &cell, &n);
+    }
+    if (st == DT_DONE && t->n_persons > 0) {
+        dt_str_addf(t->notes, "%" PRId64 " rows of people on foot and on bicycles: left out\n", t->n_persons);
     }
     return st == DT_DONE ? DT_OK : st;
 }
@@ -161,6 +287,7 @@ static dt_status read_table(table *t, dt_status opened)
     dt_csv_close(t->csv);
     dt_columns_fini(&t->columns);
     dt_str_fini(&t->stem);
+    dt_str_fini(&t->site);
     return st;
 }
 

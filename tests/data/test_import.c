@@ -188,6 +188,135 @@ static void test_us101_single(void **state)
     assert_true(v->pose[5] == M_PI / 2 && v->motion[2] == 4.5f);
 }
 
+#define HIGHD                                                                                                          \
+    "frame,id,x,y,width,height,xVelocity,yVelocity,xAcceleration,yAcceleration,frontSightDistance,backSightDistance,"  \
+    "dhw,thw,ttc,precedingXVelocity,precedingId,followingId,leftPrecedingId,leftAlongsideId,leftFollowingId,"          \
+    "rightPrecedingId,rightAlongsideId,rightFollowingId,laneId\n"
+#define HIGHD_META                                                                                                     \
+    "id,frameRate,locationId,speedLimit,month,weekDay,startTime,duration,totalDrivenDistance,totalDrivenTime,"         \
+    "numVehicles,numCars,numTrucks,upperLaneMarkings,lowerLaneMarkings\n"
+
+/* Corners of boxes, y down, both directions of a motorway. */
+static void test_highd(void **state)
+{
+    (void)state;
+    static const char rest[] = ",0,0,0,0,0,0,0,0,0,0,0,0,0,0,2\n";
+    dt_str t = {0};
+    dt_str_add(&t, HIGHD);
+    dt_str_addf(&t, "1,1,100,20,4,2,30,0.3,1,0%s", rest);
+    dt_str_addf(&t, "2,1,101.2,20.012,4,2,30,0.3,1,0%s", rest);
+    dt_str_addf(&t, "1,2,200,8,10,2.5,-20,0,-0.5,0%s", rest);
+    dt_str_addf(&t, "2,2,199.2,8,10,2.5,-20,0,-0.5,0%s", rest);
+    dt_str_addf(&t, "3,2,199.19,8,10,2.5,-0.25,0,-0.5,0%s", rest); /* nearly stands: it has not turned round */
+    put("01_tracks.csv", dt_str_text(&t));
+    dt_str_fini(&t);
+    assert_fails(import_with("01_tracks.csv", NULL), DT_EDATA, "01_recordingMeta.csv");
+    put("01_recordingMeta.csv", HIGHD_META "1,25,4,-1,9.2017,Tue,08:38,900,1,1,2,1,1,3;7,12;16\n");
+    const dt_store_view *v = import("01_tracks.csv", &(dt_import_options){.smooth_s = 0});
+    assert_true(v->frame_rate_hz == 25);
+    assert_int_equal(v->n_rows, 5);
+    assert_string_equal(v->scene[0], "location-4/01_tracks");
+    assert_string_equal(v->site[0], "location-4");
+    const double *first = v->pose, *second = v->pose + 3;
+    assert_true(fabs(first[0] - 102) < 1e-9 && fabs(first[1] + 21) < 1e-9);
+    assert_true(fabs(first[2] - atan2(-0.3, 30)) < 1e-9);
+    assert_true(fabs(second[0] - 205) < 1e-9 && fabs(second[1] + 9.25) < 1e-9 && fabs(second[2] - M_PI) < 1e-9);
+    assert_true(fabs(v->pose[3 * 4 + 2] - M_PI) < 1e-9);
+    assert_true(fabs(v->motion[0] - hypot(30, 0.3)) < 1e-4 && v->motion[4] == 20 && v->motion[4 * 4] == 0.25f);
+    assert_true(fabs(v->motion[1] - 1) < 1e-3 &&
+                v->motion[5] == 0.5f); /* -0.5 along x is more speed for who drives to -x */
+    assert_true(v->motion[2] == 4 && v->motion[3] == 2 && v->motion[6] == 10 && v->motion[7] == 2.5f);
+    assert_string_equal(import("01_tracks.csv", &(dt_import_options){.site = "highD"})->site[0], "highD-4");
+    assert_fails(import_with("01_tracks.csv", &(dt_import_options){.frame_rate_hz = 10}), DT_EINVAL,
+                 "recorded at 25 Hz, import.frame_rate_hz is 10");
+
+    static const char *const bad[][2] = {
+        {"", "holds no data: not even a header"},
+        {"id,frameRate\n1,25\n", "01_recordingMeta.csv:1: there is no column \"locationId\""},
+        {"frameRate,locationId\n", "a header and no row"},
+        {"frameRate,locationId\n25\n", "01_recordingMeta.csv:2: 1 cells, the header has 2"},
+        {"frameRate,locationId\nnan,1\n", "01_recordingMeta.csv:2: frameRate is \"nan\", not a number in [0.1, 1000]"},
+        {"frameRate,locationId\n25,-1\n", "locationId is \"-1\", not a number in [0, 1e+09]"},
+        {"frameRate,locationId\n25,0.5\n", "locationId is 0.5, not an integer"},
+    };
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        put("01_recordingMeta.csv", bad[i][0][0] == '\0' ? "\n" : bad[i][0]);
+        assert_fails(import_with("01_tracks.csv", NULL), DT_EDATA, bad[i][1]);
+        assert_false(dt_fs_is_dir(at("s")));
+    }
+    assert_ok(dt_fs_remove_tree(at("01_recordingMeta.csv")));
+    v = import("01_tracks.csv", &(dt_import_options){.frame_rate_hz = 25});
+    assert_string_equal(v->site[0], "unknown");
+}
+
+#define IND                                                                                                            \
+    "recordingId,trackId,frame,trackLifetime,xCenter,yCenter,heading,width,length,xVelocity,yVelocity,xAcceleration,"  \
+    "yAcceleration,lonVelocity,latVelocity,lonAcceleration,latAcceleration\n"
+
+/* Centres, degrees, people without a size; two recordings of two places at once. */
+static void test_ind(void **state)
+{
+    (void)state;
+    put("07_tracks.csv", IND "7,0,0,0,10,-20,90,1.9,4.6,0,5,0,1,5,0,1,0\n"
+                             "7,0,1,1,10,-19.8,90,1.9,4.6,0,5,0,1,5,0,1,0\n"
+                             "7,1,0,0,3,4,270,0,0,0,-1.5,0,0,1.5,0,0,0\n");
+    put("07_recordingMeta.csv", "recordingId,locationId,frameRate,speedLimit\n7,1,25.0,13.88\n");
+    put("18_tracks.csv", IND "18,0,5,0,1,2,359,2.5,12,-3,0,0,0,-3,0,0,0\n");
+    put("18_recordingMeta.csv", "recordingId,locationId,frameRate,speedLimit\n18,2,25,13.88\n");
+    const char *both[] = {at("07_tracks.csv"), at("18_tracks.csv")};
+    close_all();
+    assert_ok(dt_fs_remove_tree(at("s")));
+    assert_ok(dt_data_import(both, 2, at("s"), &(dt_import_options){.site = "inD"}, &report));
+    assert_ok(dt_store_open(at("s"), &store));
+    const dt_store_view *v = dt_store_view_of(store);
+    assert_true(v->frame_rate_hz == 25);
+    assert_int_equal(v->n_rows, 3);
+    assert_string_equal(v->scene[0], "inD-1/07_tracks");
+    assert_string_equal(v->scene[1], "inD-2/18_tracks");
+    assert_string_equal(v->site[v->scene_site[1]], "inD-2");
+    assert_true(v->pose[0] == 10 && v->pose[1] == -20 && fabs(v->pose[2] - M_PI / 2) < 1e-12);
+    assert_true(v->motion[0] == 5 && v->motion[1] == 1 && v->motion[3] == 1.9f);
+    assert_true(fabs(v->motion[2] - 4.6) < 1e-6);
+    assert_true(v->motion[4 * 2] == -3 && v->motion[4 * 2 + 2] == 12); /* backwards */
+    assert_non_null(strstr(dt_str_text(&report), "columns: inD, 25 Hz"));
+    assert_non_null(strstr(dt_str_text(&report), "1 rows of people on foot and on bicycles: left out"));
+    put("07_tracks.csv", IND "7,0,0,0,10,-20,90,1.9,4.6,0,5,0,1,5,0,1,0\n7,0,1,1,10,");
+    assert_fails(import_with("07_tracks.csv", NULL), DT_EDATA, "07_tracks.csv:3: 6 cells, the header has 17");
+}
+
+#define INTERACTION "track_id,frame_id,timestamp_ms,agent_type,x,y,vx,vy,psi_rad,length,width\n"
+
+static void test_interaction(void **state)
+{
+    (void)state;
+    assert_ok(dt_fs_mkdirs(at("DR_X")));
+    put("DR_X/vehicle_tracks_000.csv", INTERACTION "1,1,100,car,1000,990,3,4,0.9272952180016122,4.5,1.8\n"
+                                                   "1,2,200,car,1000.3,990.4,3,4,0.9272952180016122,4.5,1.8\n"
+                                                   "2,2,200,car,1010,990,-1,0,0,4,1.7\n"
+                                                   "P1,2,200,pedestrian/bicycle,1,1,0,0,,,\n");
+    const dt_store_view *v = import("DR_X/vehicle_tracks_000.csv", NULL);
+    assert_true(v->frame_rate_hz == 10);
+    assert_int_equal(v->n_rows, 3);
+    assert_string_equal(v->scene[0], "DR_X/vehicle_tracks_000");
+    assert_string_equal(v->site[0], "DR_X");
+    assert_true(fabs(v->motion[0] - 5) < 1e-6 && fabs(v->pose[2] - atan2(4, 3)) < 1e-12);
+    assert_true(v->motion[4 * 2] == -1 && v->pose[3 * 2 + 2] == 0); /* backwards */
+    assert_non_null(strstr(dt_str_text(&report), "1 rows of people"));
+
+    put("DR_X/cases.csv", "case_id,track_id,frame_id,timestamp_ms,agent_type,x,y,vx,vy,psi_rad,length,width\n"
+                          "1.0,1,1,100,car,0,0,3,0,0,4.5,1.8\n2.0,1,1,100,car,0,0,3,0,0,4.5,1.8\n");
+    v = import("DR_X/cases.csv", &(dt_import_options){.site = "here"});
+    assert_int_equal(v->n_scenes, 2);
+    assert_string_equal(v->scene[1], "here/cases/2.0");
+    assert_string_equal(v->site[0], "here");
+    put("DR_X/t.csv", INTERACTION "1,1,100,car,0,0,300,4,0,4.5,1.8\n");
+    assert_fails(import_with("DR_X/t.csv", NULL), DT_EDATA, "t.csv:2: vx = 300 is 300, outside [-150, 150] of vx");
+    put("DR_X/t.csv", INTERACTION "1,1,100,car,0,0,3,4,0,4.5,1.8\n1,2,230,car,0,0,3,4,0,4.5,1.8\n");
+    assert_fails(import_with("DR_X/t.csv", NULL), DT_EDATA, "t.csv:3: timestamp_ms = 230 is 1.300 frames of 10 Hz");
+    put("DR_X/t.csv", INTERACTION "P1,2,200,pedestrian/bicycle,1,1,0,0,,,\n");
+    assert_fails(import_with("DR_X/t.csv", NULL), DT_EDATA, "holds no data");
+}
+
 static void test_headings_from_motion(void **state)
 {
     (void)state;
@@ -663,6 +792,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_units_in_doubt, begin, finish),
         cmocka_unit_test_setup_teardown(test_frame_rate_in_rows, begin, finish),
         cmocka_unit_test_setup_teardown(test_us101_single, begin, finish),
+        cmocka_unit_test_setup_teardown(test_highd, begin, finish),
+        cmocka_unit_test_setup_teardown(test_ind, begin, finish),
+        cmocka_unit_test_setup_teardown(test_interaction, begin, finish),
         cmocka_unit_test_setup_teardown(test_headings_from_motion, begin, finish),
         cmocka_unit_test_setup_teardown(test_column_map, begin, finish),
         cmocka_unit_test_setup_teardown(test_order_of_rows, begin, finish),

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See recording_meta.h.
+ */
+#ifdef HAVE_CONFIG_H
+#    include "config.h"
+#endif
+
+#include "data/recording_meta.h"
+#include "data/columns.h"
+#include "data/csv.h"
+#include "base/err.h"
+#include "base/fs.h"
+#include "base/mem.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+#include <strings.h>
+
+enum { RATE, LOCATION, N_WANTED };
+static const char *const wanted[N_WANTED] = {[RATE] = "frameRate", [LOCATION] = "locationId"};
+
+/* A number of the row. */
+static dt_status number_of(const dt_csv *csv, char *const *cell, const int at[N_WANTED], int which, double lo,
+                           double hi, double *out_p)
+{
+    const char *text = cell[at[which]];
+    if (!dt_parse_f64(text, out_p) || !(*out_p >= lo && *out_p <= hi)) {
+        return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": %s is \"%.60s\", not a number in [%g, %g]", dt_csv_path(csv),
+                       dt_csv_line(csv), wanted[which], text, lo, hi);
+    }
+    return DT_OK;
+}
+
+dt_status dt_recording_meta_parse(dt_csv *csv, dt_recording_meta *out_p)
+{
+    char *const *cell = NULL;
+    int n = 0, n_header = 0, at[N_WANTED] = {-1, -1};
+    const dt_status st = dt_csv_next(csv, &cell, &n_header);
+    if (st != DT_OK) {
+        return st == DT_DONE ? DT_FAIL(DT_EDATA, "%s holds no data: not even a header line", dt_csv_path(csv)) : st;
+    }
+    for (int i = 0; i < n_header; i++) {
+        for (int w = 0; w < N_WANTED; w++) {
+            at[w] = at[w] < 0 && strcasecmp(cell[i], wanted[w]) == 0 ? i : at[w];
+        }
+    }
+    for (int w = 0; w < N_WANTED; w++) {
+        if (at[w] < 0) {
+            return DT_FAIL(DT_EDATA, "%s:1: there is no column \"%s\"", dt_csv_path(csv), wanted[w]);
+        }
+    }
+    dt_status next = dt_csv_next(csv, &cell, &n);
+    if (next == DT_DONE) {
+        return DT_FAIL(DT_EDATA, "%s holds no data: a header and no row", dt_csv_path(csv));
+    }
+    DT_TRY(next);
+    if (n != n_header) {
+        return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": %d cells, the header has %d", dt_csv_path(csv), dt_csv_line(csv), n,
+                       n_header);
+    }
+    double rate = 0, location = 0;
+    DT_TRY(number_of(csv, cell, at, RATE, DT_RATE_MIN_HZ, DT_RATE_MAX_HZ, &rate));
+    DT_TRY(number_of(csv, cell, at, LOCATION, 0, 1e9, &location));
+    if (location != floor(location)) {
+        return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": locationId is %g, not an integer", dt_csv_path(csv), dt_csv_line(csv),
+                       location);
+    }
+    *out_p = (dt_recording_meta){.frame_rate_hz = rate, .location = (int64_t)location};
+    return DT_OK;
+}
+
+dt_status dt_recording_meta_read(const char *tracks, dt_recording_meta *out_p)
+{
+    static const char word[] = "_tracks.";
+    const char *slash = strrchr(tracks, '/'), *from = strstr(slash == NULL ? tracks : slash, word);
+    dt_str path = {0};
+    dt_csv *csv = NULL;
+    dt_status st = DT_OK;
+    if (from == NULL) {
+        return DT_FAIL(DT_ENOTFOUND, "%s is not named NN_tracks.csv, so there is no NN_recordingMeta.csv beside it",
+                       tracks);
+    }
+    dt_str_add_n(&path, tracks, (size_t)(from - tracks));
+    dt_str_add(&path, "_recordingMeta.csv");
+    st = dt_str_status(&path);
+    if (st == DT_OK && !dt_fs_is_file(dt_str_text(&path))) {
+        st = DT_FAIL(DT_ENOTFOUND, "there is no %s", dt_str_text(&path));
+    }
+    if (st == DT_OK) {
+        st = dt_csv_open(dt_str_text(&path), &csv);
+    }
+    if (st == DT_OK) {
+        st = dt_recording_meta_parse(csv, out_p);
+    }
+    dt_csv_close(csv);
+    dt_str_fini(&path);
+    return st;
+}

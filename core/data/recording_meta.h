@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What highD, inD and rounD say of a recording in a table beside it: NN_recordingMeta.csv of NN_tracks.csv, a header
+ * and one row. Threads: any.
+ */
+#ifndef DTRAIN_CORE_DATA_RECORDING_META_H
+#define DTRAIN_CORE_DATA_RECORDING_META_H
+
+#include "base/str.h"
+
+typedef struct dt_recording_meta {
+    double frame_rate_hz; /* frameRate */
+    int64_t location;     /* locationId: where the camera hung */
+} dt_recording_meta;
+
+/* tracks: path of NN_tracks.csv, plain or packed. Errors: DT_ENOTFOUND (no such table beside it, or the name of tracks
+ * has another form), DT_EDATA with file, line and column, DT_EIO, DT_ENOMEM. */
+dt_status dt_recording_meta_read(const char *tracks, dt_recording_meta *out_p) DT_NODISCARD;
+/* The same of an open table. */
+struct dt_csv;
+dt_status dt_recording_meta_parse(struct dt_csv *csv, dt_recording_meta *out_p) DT_NODISCARD;
+
+#endif
