@@ -85,7 +85,9 @@ static dt_status make_bundle(dt_stage *s, dt_stage_export *t)
     const dt_samples *source = dt_trainer_source(s->trainer);
     dt_rollout *r = s->rollout;
     int64_t most[DT_GRAPH_MAX_SYMBOLS];
-    dt_bundle_desc d = {.graph = dt_trainer_graph(s->trainer),
+    const dt_graph *graph = NULL;
+    DT_TRY(dt_trainer_acting_graph(s->trainer, &graph));
+    dt_bundle_desc d = {.graph = graph,
                         .field = source->field,
                         .how = t->how,
                         .n_fields = source->n_fields,

@@ -497,6 +497,12 @@ static uint32_t graph_rank(const dt_tensor *t)
     return t == NULL ? 0 : value_of(t)->shape.rank;
 }
 
+static uint32_t graph_purpose(const dt_graph *g)
+{
+    const uint32_t purpose = recorder_of(g)->desc.purpose;
+    return purpose != 0 ? purpose : DT_FOR_TRAINING;
+}
+
 static dt_status graph_status(const dt_graph *g)
 {
     const dt_recorder *r = recorder_of(g);
@@ -520,6 +526,7 @@ static const dt_graph_api api = {
     .result = graph_result,
     .kept = graph_kept,
     .model_as = graph_model_as,
+    .purpose = graph_purpose,
 };
 
 const dt_graph_api *dt_graph_api_table(void)

@@ -25,6 +25,7 @@ typedef struct dt_graph_desc {
     void *user;
     const char *const *recompute; /* roles whose regions count, ends with NULL; NULL or empty: all */
     const char *const *keep;      /* kept values that become outputs, ends with NULL; NULL: none */
+    uint32_t purpose;             /* DT_FOR_*; 0: training */
 } dt_graph_desc;
 
 /* The desc's arrays must outlive the graph. */

@@ -5,7 +5,6 @@
 #include <config.h>
 
 #include "policy/foresight.h"
-#include "policy/wiring.h"
 #include "base/err.h"
 #include "dtrain/svc/features.h"
 #include "dtrain/svc/graph.h"
@@ -200,15 +199,15 @@ static dt_tensor *kept(dt_graph *g, const dt_foresight_in *in, const char *name,
     return in->is_kept ? g->api->kept(g, name, x) : x;
 }
 
-dt_status dt_foresight_record(const dt_foresight *f, dt_graph *g, const dt_wiring_view *view, const dt_foresight_in *in,
-                              dt_tensor **foresight_p, dt_tensor **foreseen_p)
+dt_status dt_foresight_record(const dt_foresight *f, dt_graph *g, const dt_foresight_in *in, dt_tensor **foresight_p,
+                              dt_tensor **foreseen_p)
 {
     dt_tensor *motion = dt_slice(g, in->past, 0, MOTION);
     dt_named fed[3] = {
         {"motion", motion}, {"present", dt_merge(g, dt_slice(g, in->past, PRESENT, 1))}, {"latest", NULL}};
     dt_named guess[] = {{"future", NULL}, {"spread", NULL}};
     fed[2].tensor = in->embedding != NULL ? dt_gather(g, in->embedding, in->seq_node) : NULL;
-    DT_TRY(dt_wiring_forward(view, g, f->world, fed, in->embedding != NULL ? 3 : 2, guess, 2));
+    DT_TRY(g->api->model(g, f->world, fed, in->embedding != NULL ? 3 : 2, guess, 2));
 
     dt_tensor *along = axis(g, guess[0].tensor, 0), *left = axis(g, guess[0].tensor, 1);
     dt_tensor *deviation = axis(g, guess[1].tensor, 0);

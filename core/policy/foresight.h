@@ -48,8 +48,8 @@ typedef struct dt_foresight_in {
     dt_tensor *embedding, *risk; /* [N,H], [N] of perception, or NULL */
     bool is_kept;                /* rows of a rollout, which may have kept it */
 } dt_foresight_in;
-/* Records the world model by view, NULL: as models are. Errors: those of the model. */
-dt_status dt_foresight_record(const dt_foresight *f, dt_graph *g, const dt_wiring_view *view, const dt_foresight_in *in,
-                              dt_tensor **foresight_p, dt_tensor **foreseen_p) DT_NODISCARD;
+/* Records the world model. Errors: those of the model. */
+dt_status dt_foresight_record(const dt_foresight *f, dt_graph *g, const dt_foresight_in *in, dt_tensor **foresight_p,
+                              dt_tensor **foreseen_p) DT_NODISCARD;
 
 #endif

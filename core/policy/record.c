@@ -41,6 +41,11 @@ static const char *prefix_of(const dt_wiring_view *view)
     return view != NULL && view->prefix != NULL ? view->prefix : "";
 }
 
+static const char *shadow_of(const dt_wiring_view *view)
+{
+    return view != NULL ? view->shadow : NULL;
+}
+
 static bool is_of_rows(const dt_wiring_view *view)
 {
     return prefix_of(view)[0] == '\0';
@@ -95,7 +100,7 @@ static dt_status record_perception(const dt_wiring *w, dt_graph *g, const dt_wir
     dt_named out[] = {{"embedding", NULL}, {"risk", NULL}};
     inputs seen = *x;
     scale_graph(w, g, &seen);
-    DT_TRY(dt_wiring_forward(view, g, w->perception, seen.in, seen.n, out, 2));
+    DT_TRY(g->api->model(g, w->perception, seen.in, seen.n, out, 2));
     feed(x, "embedding", p->embedding = out[0].tensor);
     feed(x, "risk", p->risk = out[1].tensor);
     return is_of_rows(view) ? g->api->output(g, "picture/risk", p->risk) : DT_OK;
@@ -116,7 +121,7 @@ static dt_status record_foresight(const dt_wired *w, dt_graph *g, const dt_wirin
                        "has them",
                        prefix_of(view));
     }
-    DT_TRY(dt_foresight_record(&w->foresight, g, view, &in, &p->foresight, &p->foreseen));
+    DT_TRY(dt_foresight_record(&w->foresight, g, &in, &p->foresight, &p->foreseen));
     feed(x, "foresight", p->foresight);
     feed(x, "foreseen", p->foreseen);
     return DT_OK;
@@ -161,7 +166,7 @@ static dt_status record_controller(const dt_wired *w, dt_graph *g, const dt_wiri
     }
     inputs full = *x;
     DT_TRY(feed_history(face, g, view, &full));
-    DT_TRY(dt_wiring_forward(view, g, face->controller, full.in, full.n, out, n));
+    DT_TRY(g->api->model_as(g, face->controller, shadow_of(view), full.in, full.n, out, n));
     n = 0;
     for (int i = 0; i < MAX_OUTPUTS; i++) {
         if (all[i].is_there) {
@@ -226,7 +231,7 @@ dt_status dt_wiring_record_model(dt_wiring *w, dt_graph *g, const dt_wiring_view
             feed(&x, more[i].name, more[i].tensor);
         }
     }
-    return dt_wiring_forward(view, g, m, x.in, x.n, out, n_out);
+    return g->api->model_as(g, m, shadow_of(view), x.in, x.n, out, n_out);
 }
 
 static void add(dt_graph *g, dt_tensor **sum, dt_tensor *x)

@@ -170,7 +170,11 @@ static dt_status rounds_start(dt_rounds *face)
                                 .apart = r->d.apart,
                                 .stored = r->d.stored,
                                 .record_stored = r->d.stored != NULL ? record_stored : NULL,
-                                .n_stored = r->d.n_stored};
+                                .n_stored = r->d.n_stored,
+                                .shadow = r->d.shadow,
+                                .n_shadows = r->d.n_shadows,
+                                .group = r->d.group,
+                                .n_groups = r->d.n_groups};
     DT_TRY(face->train->create(r->h, &desc, &face->trainer));
     return begin(r, 0); /* evaluation alone wants its step inputs too */
 }

@@ -37,14 +37,6 @@ static inline const dt_wired *dt_wired_of_const(const dt_wiring *w)
     return (const dt_wired *)(const void *)w;
 }
 
-/* A model by view, NULL: as models are. */
-static inline dt_status dt_wiring_forward(const dt_wiring_view *view, dt_graph *g, dt_model *m, const dt_named *in,
-                                          uint32_t n_in, dt_named *out, uint32_t n_out)
-{
-    return view != NULL && view->model != NULL ? view->model(view->user, g, m, in, n_in, out, n_out)
-                                               : g->api->model(g, m, in, n_in, out, n_out);
-}
-
 /* record.c: members of dt_wiring_api */
 dt_status dt_wiring_record(dt_wiring *w, dt_graph *g, const dt_wiring_view *view, dt_policy_tensors *out) DT_NODISCARD;
 dt_status dt_wiring_record_model(dt_wiring *w, dt_graph *g, const dt_wiring_view *view, dt_model *m,

@@ -31,7 +31,8 @@ static dt_status record_source(dt_trainer *t, const dt_samples *source, dt_graph
     return DT_OK;
 }
 
-dt_status dt_record(dt_trainer *t, const dt_samples *source, const char *const *keep, dt_compiled *out)
+dt_status dt_record(dt_trainer *t, const dt_samples *source, uint32_t purpose, const char *const *keep,
+                    dt_compiled *out)
 {
     memset(out, 0, sizeof(*out));
     out->source = source;
@@ -47,6 +48,7 @@ dt_status dt_record(dt_trainer *t, const dt_samples *source, const char *const *
                               .model = t->d.model,
                               .recompute = t->c.recompute_roles,
                               .keep = keep,
+                              .purpose = purpose,
                               .user = t->d.user};
     DT_TRY(dt_graph_create(&gd, &out->graph));
     DT_TRY(record_source(t, source, out->graph));
@@ -128,7 +130,7 @@ static dt_status hold_apart(dt_trainer *t, dt_graph *g, const char *loss)
 
 dt_status dt_record_training(dt_trainer *t, const dt_samples *source, dt_compiled *out)
 {
-    DT_TRY(dt_record(t, source, NULL, out));
+    DT_TRY(dt_record(t, source, DT_FOR_TRAINING, NULL, out));
     DT_TRY(dt_groups_assign(t, out->graph));
     DT_TRY(t->d.apart != NULL ? hold_apart(t, out->graph, t->d.apart) : DT_OK);
     DT_TRY(t->mixed != NULL ? keep_what_trains(t, out->graph) : DT_OK);
@@ -137,7 +139,7 @@ dt_status dt_record_training(dt_trainer *t, const dt_samples *source, dt_compile
 
 dt_status dt_compile(dt_trainer *t, const dt_samples *source, bool training, dt_compiled *out)
 {
-    DT_TRY(training ? dt_record_training(t, source, out) : dt_record(t, source, NULL, out));
+    DT_TRY(training ? dt_record_training(t, source, out) : dt_record(t, source, DT_FOR_EVALUATION, NULL, out));
     if (t->device != NULL && !training) {
         const dt_device_infer_desc d = {
             .source = source, .graph = out->graph, .slices = DT_DEVICE_INFER_SLICES, .places = 2};

@@ -46,7 +46,7 @@ static dt_status compile(dt_policy *p, const dt_policy_desc *d)
     dt_trainer *t = p->t;
     const char *name[MAX_OUTPUTS + 1];
     const char *const *outputs = names_of(d, name);
-    DT_TRY(dt_record(t, &p->source, d->keep, &p->c));
+    DT_TRY(dt_record(t, &p->source, DT_FOR_ACTING, d->keep, &p->c));
     if (t->device != NULL) {
         const dt_device_infer_desc id = {.source = &p->source,
                                          .graph = p->c.graph,

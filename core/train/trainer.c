@@ -239,6 +239,7 @@ void dt_trainer_destroy(dt_trainer *t)
         dt_compiled_fini(&t->infer[i]);
     }
     dt_free(t->infer);
+    dt_compiled_fini(&t->acting);
     dt_passes_destroy(t->passes);
     dt_mixed_destroy(t->mixed);
     dt_groups_drop(t);
@@ -572,6 +573,19 @@ dt_trainer_times dt_trainer_times_get(const dt_trainer *t)
 const dt_plan *dt_trainer_plan(const dt_trainer *t)
 {
     return t->train.plan;
+}
+
+dt_status dt_trainer_acting_graph(dt_trainer *t, const dt_graph **out_p)
+{
+    if (t->acting.graph == NULL) {
+        const dt_status st = dt_record(t, t->d.source, DT_FOR_ACTING, NULL, &t->acting);
+        if (st < 0) {
+            dt_compiled_fini(&t->acting);
+            return st;
+        }
+    }
+    *out_p = t->acting.graph;
+    return DT_OK;
 }
 
 const dt_graph *dt_trainer_graph(const dt_trainer *t)

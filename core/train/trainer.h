@@ -212,7 +212,9 @@ uint64_t dt_trainer_sent_bytes(const dt_trainer *t);
 bool dt_trainer_is_half(const dt_trainer *t);         /* mixed precision: products in half, or a scaled loss */
 double dt_trainer_overflow_rate(const dt_trainer *t); /* share of skipped steps, over a window of the last ones */
 const dt_plan *dt_trainer_plan(const dt_trainer *t);
-const dt_graph *dt_trainer_graph(const dt_trainer *t);    /* what was recorded for training */
+const dt_graph *dt_trainer_graph(const dt_trainer *t); /* what was recorded for training */
+/* What is recorded, over the same data, to act by: what an export takes. It lives as long as the trainer. */
+dt_status dt_trainer_acting_graph(dt_trainer *t, const dt_graph **out_p) DT_NODISCARD;
 const dt_samples *dt_trainer_source(const dt_trainer *t); /* its fields and symbols; "B" comes after these */
 const dt_samples *dt_trainer_live(const dt_trainer *t);   /* the source before stored data was mixed into it */
 bool dt_trainer_learns_from(const dt_trainer *t, const dt_samples *s); /* is it the source, or mixed into it? */

@@ -135,6 +135,7 @@ struct dt_trainer {
     uint32_t n_of_source; /* losses of the graph before those of stored data */
 
     dt_compiled train;
+    dt_compiled acting; /* recorded alone, once it was asked for */
     dt_compiled *infer; /* one per data set evaluated so far */
     uint32_t n_infer;
     dt_tree_shape shape;  /* of the leaves over ranks */
@@ -161,8 +162,9 @@ struct dt_rows {
     uint32_t place;                   /* of the round, on a device */
 };
 
-/* compile.c. Records alone; keep: as dt_graph_desc. */
-dt_status dt_record(dt_trainer *t, const dt_samples *source, const char *const *keep, dt_compiled *out);
+/* compile.c. Records alone; purpose, keep: as dt_graph_desc. */
+dt_status dt_record(dt_trainer *t, const dt_samples *source, uint32_t purpose, const char *const *keep,
+                    dt_compiled *out);
 /* The graph of steps, recorded alone, without losses of stored data that reach nothing they may move. */
 dt_status dt_record_training(dt_trainer *t, const dt_samples *source, dt_compiled *out);
 /* Records, compiles and makes one exec per worker. training: with losses and derivative. */

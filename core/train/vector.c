@@ -163,7 +163,7 @@ static dt_status passes_of(dt_trainer *t, struct dt_passes **out_p)
 static dt_status compile(dt_trainer *t, const char *const *loss, uint32_t n, struct dt_pass *p)
 {
     p->source = *t->d.source;
-    DT_TRY(dt_record(t, &p->source, NULL, &p->c));
+    DT_TRY(dt_record(t, &p->source, DT_FOR_EVALUATION, NULL, &p->c));
     DT_TRY(dt_graph_pick(p->c.graph, loss, n));
     const dt_plan_desc d = {.lane = DT_LANE_CPU,
                             .training = p->has_gradient,

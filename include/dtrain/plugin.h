@@ -41,6 +41,8 @@ typedef struct dt_port {
     uint32_t dtype, flags;
 } dt_port;
 enum { DT_PORT_OPTIONAL = 1u };
+/* Names of ports and fields are [a-z][a-z0-9_]*, each once in its list. A symbol begins with a capital letter and is
+ * shorter than 16 bytes, without blanks or '+'; "B", samples, is the host's, and an environment's "A" too. */
 /* Observations of environments whose rows are sequences: the first number of dims counts steps, and a phase gets them
  * step by step, "S 15 6" as "15 S 6". Since 1.1. */
 enum { DT_PORT_STEPS = 2u };
@@ -74,7 +76,7 @@ enum { DT_OPT_CODE = 16u };
 enum { DT_OPT_TRAINING = 32u };
 
 typedef struct dt_option {
-    const char *name;           /* "clip_eps": config key, --set phase2_ppo.clip_eps=0.1 */
+    const char *name;           /* [a-z][a-z0-9_]*; "clip_eps": config key, --set phase2_ppo.clip_eps=0.1 */
     const char *dfl;            /* default as text */
     const char *unit, *help;    /* "1", "s", "env steps"; one sentence, then the source */
     const char *const *choices; /* DT_OPT_ENUM: ends with NULL */
@@ -138,7 +140,8 @@ typedef struct dt_progress {
     uint64_t epoch, epochs;                /* epoch being worked on, from 0 */
     uint64_t samples;                      /* consumed by this call, all ranks together */
     double loss, grad_norm, learning_rate; /* NAN when there is none */
-    uint8_t epoch_end;                     /* this call finished an epoch */
+    uint8_t epoch_end;                     /* this call finished an epoch, or a round: training.eval_interval and
+                                            * save_interval count those, and saving waits for one */
     uint8_t evaluated;                     /* this call evaluated */
     uint8_t reserved2[6];
     uint64_t iterations; /* since 1.1: calls done in this phase, of all runs of it; 0: one per step */
@@ -313,43 +316,66 @@ typedef struct dt_plugin {
     .magic = DT_PLUGIN_MAGIC, .struct_size = (uint32_t)sizeof(dt_plugin), .abi_major = DT_ABI_MAJOR,                   \
     .abi_minor = DT_ABI_MINOR, .need_minor = 0, .layout = DT_LAYOUT
 
-/* A component in one statement: static const dt_component NAME, with its table of operations. For C, members are named:
+/* A component in one statement: static const dt_component NAME, with its table of operations:
  *
  *   DT_MODEL_DEFINE(model, "mine", "what it is", "paper", config, state, options,
- *                   DT_OPS(.create = create, .inputs = inputs, .outputs = outputs, .params = params,
- *                          .forward = forward, .destroy = destroy),
- *                   .role = "world", .flags = DT_COMP_DETERMINISTIC);
+ *                   DT_OPS(DT_SET(create, create), DT_SET(inputs, inputs), DT_SET(outputs, outputs),
+ *                          DT_SET(params, params), DT_SET(forward, forward), DT_SET(destroy, destroy)),
+ *                   DT_SET(role, "world"), DT_SET(flags, DT_COMP_DETERMINISTIC));
  *   DT_PLUGIN_DEFINE_ONE(model, "mine", "1.0", "who", "licence");
  *
  * CONFIG and STATE are types, OPTIONS is a table or NULL. After the operations: any other members of dt_component,
- * flags at least. Operations that do nothing and those that answer with a table are in helpers.h. */
+ * flags at least. DT_SET(member, value) serves C and C++ (since 1.2); in C, .member = value is the same. Operations
+ * that do nothing and those that answer with a table are in helpers.h. */
 #define DT_OPS(...) __VA_ARGS__
 #define DT_PHASE_DEFINE(NAME, ID, SUMMARY, REFERENCE, CONFIG, STATE, OPTIONS, OPS, ...)                                \
-    static const dt_phase_ops NAME##_ops_ = {.struct_size = (uint32_t)sizeof(dt_phase_ops), OPS};                      \
+    DT_TABLE_(dt_phase_ops, NAME##_ops_, OPS);                                                                         \
     DT_COMPONENT_(NAME, DT_KIND_PHASE, ID, SUMMARY, REFERENCE, CONFIG, STATE, OPTIONS, __VA_ARGS__)
 #define DT_MODEL_DEFINE(NAME, ID, SUMMARY, REFERENCE, CONFIG, STATE, OPTIONS, OPS, ...)                                \
-    static const dt_model_ops NAME##_ops_ = {.struct_size = (uint32_t)sizeof(dt_model_ops), OPS};                      \
+    DT_TABLE_(dt_model_ops, NAME##_ops_, OPS);                                                                         \
     DT_COMPONENT_(NAME, DT_KIND_MODEL, ID, SUMMARY, REFERENCE, CONFIG, STATE, OPTIONS, __VA_ARGS__)
 #define DT_ENV_DEFINE(NAME, ID, SUMMARY, REFERENCE, CONFIG, STATE, OPTIONS, OPS, ...)                                  \
-    static const dt_env_ops NAME##_ops_ = {.struct_size = (uint32_t)sizeof(dt_env_ops), OPS};                          \
+    DT_TABLE_(dt_env_ops, NAME##_ops_, OPS);                                                                           \
     DT_COMPONENT_(NAME, DT_KIND_ENV, ID, SUMMARY, REFERENCE, CONFIG, STATE, OPTIONS, __VA_ARGS__)
 #define DT_DATA_DEFINE(NAME, ID, SUMMARY, REFERENCE, CONFIG, STATE, OPTIONS, OPS, ...)                                 \
-    static const dt_data_ops NAME##_ops_ = {.struct_size = (uint32_t)sizeof(dt_data_ops), OPS};                        \
+    DT_TABLE_(dt_data_ops, NAME##_ops_, OPS);                                                                          \
     DT_COMPONENT_(NAME, DT_KIND_DATA, ID, SUMMARY, REFERENCE, CONFIG, STATE, OPTIONS, __VA_ARGS__)
 #define DT_COMPONENT_(NAME, KIND, ID, SUMMARY, REFERENCE, CONFIG, STATE, OPTIONS, ...)                                 \
-    static const dt_component NAME = {.struct_size = (uint32_t)sizeof(dt_component),                                   \
-                                      .kind = KIND,                                                                    \
-                                      .id = ID,                                                                        \
-                                      .summary = SUMMARY,                                                              \
-                                      .reference = REFERENCE,                                                          \
-                                      .config_size = sizeof(CONFIG),                                                   \
-                                      .state_size = sizeof(STATE),                                                     \
-                                      .options = OPTIONS,                                                              \
-                                      .ops = &NAME##_ops_,                                                             \
-                                      __VA_ARGS__}
+    DT_TABLE_(dt_component, NAME,                                                                                      \
+              DT_OPS(DT_SET(kind, KIND), DT_SET(id, ID), DT_SET(summary, SUMMARY), DT_SET(reference, REFERENCE),       \
+                     DT_SET(config_size, sizeof(CONFIG)), DT_SET(state_size, sizeof(STATE)), DT_SET(options, OPTIONS), \
+                     DT_SET(ops, &NAME##_ops_), __VA_ARGS__))
+/* static const T NAME, a table that begins with struct_size, from what DT_OPS lists. */
+#ifdef __cplusplus
+#    define DT_SET(MEMBER, VALUE) dt_o_.MEMBER = VALUE
+#    define DT_TABLE_(T, NAME, ...)                                                                                    \
+        static const T NAME = [] {                                                                                     \
+            T dt_o_ = {};                                                                                              \
+            dt_o_.struct_size = static_cast<uint32_t>(sizeof(T));                                                      \
+            __VA_ARGS__;                                                                                               \
+            return dt_o_;                                                                                              \
+        }()
+/* A value of T to initialise one with, likewise; inside a function. */
+#    define DT_DESC_(T, ...)                                                                                           \
+        [&] {                                                                                                          \
+            T dt_o_ = {};                                                                                              \
+            dt_o_.struct_size = static_cast<uint32_t>(sizeof(T));                                                      \
+            __VA_ARGS__;                                                                                               \
+            return dt_o_;                                                                                              \
+        }()
+#    define DT_EXTERN_C_ extern "C"
+#else
+#    define DT_SET(MEMBER, VALUE)   .MEMBER = VALUE
+#    define DT_TABLE_(T, NAME, ...) static const T NAME = {.struct_size = (uint32_t)sizeof(T), __VA_ARGS__}
+#    define DT_DESC_(T, ...)                                                                                           \
+        {                                                                                                              \
+            .struct_size = (uint32_t)sizeof(T), __VA_ARGS__                                                            \
+        }
+#    define DT_EXTERN_C_
+#endif
 
-/* The one exported function. The <name>_LTX_ prefix keeps preloaded plugins apart (libtool's dlpreopen). Build with
- * -DDT_PLUGIN_NAME=<file name without .so>; without it the plain name is used. */
+/* The one exported function, in C++ outside of any namespace. The <name>_LTX_ prefix keeps preloaded plugins apart
+ * (libtool's dlpreopen). Build with -DDT_PLUGIN_NAME=<file name without .so>; without it the plain name is used. */
 #define DT_CAT_(a, b) a##b
 #define DT_CAT(a, b)  DT_CAT_(a, b)
 #ifdef DT_PLUGIN_NAME
@@ -358,7 +384,7 @@ typedef struct dt_plugin {
 #    define DT_PLUGIN_ENTRY dt_plugin_entry
 #endif
 #define DT_PLUGIN_DEFINE(desc)                                                                                         \
-    DT_EXPORT const dt_plugin *DT_PLUGIN_ENTRY(void);                                                                  \
+    DT_EXTERN_C_ DT_EXPORT const dt_plugin *DT_PLUGIN_ENTRY(void);                                                     \
     const dt_plugin *DT_PLUGIN_ENTRY(void)                                                                             \
     {                                                                                                                  \
         return &(desc);                                                                                                \
@@ -367,14 +393,13 @@ typedef struct dt_plugin {
 /* A plugin of several components: DT_PLUGIN_DEFINE_OF("mine", "1.0", "who", "licence", &phase, &model, &data); */
 #define DT_PLUGIN_DEFINE_OF(NAME, VERSION, VENDOR, LICENSE, ...)                                                       \
     static const dt_component *const dt_plugin_components_[] = {__VA_ARGS__};                                          \
-    static const dt_plugin dt_plugin_of_ = {                                                                           \
-        DT_PLUGIN_PREFIX,                                                                                              \
-        .name = NAME,                                                                                                  \
-        .version = VERSION,                                                                                            \
-        .vendor = VENDOR,                                                                                              \
-        .license = LICENSE,                                                                                            \
-        .n_components = (uint32_t)(sizeof(dt_plugin_components_) / sizeof(dt_plugin_components_[0])),                  \
-        .components = dt_plugin_components_};                                                                          \
+    DT_TABLE_(                                                                                                         \
+        dt_plugin, dt_plugin_of_,                                                                                      \
+        DT_OPS(DT_SET(magic, DT_PLUGIN_MAGIC), DT_SET(abi_major, DT_ABI_MAJOR), DT_SET(abi_minor, DT_ABI_MINOR),       \
+               DT_SET(layout, DT_LAYOUT), DT_SET(name, NAME), DT_SET(version, VERSION), DT_SET(vendor, VENDOR),        \
+               DT_SET(license, LICENSE),                                                                               \
+               DT_SET(n_components, (uint32_t)(sizeof(dt_plugin_components_) / sizeof(dt_plugin_components_[0]))),     \
+               DT_SET(components, dt_plugin_components_)));                                                            \
     DT_PLUGIN_DEFINE(dt_plugin_of_)
 /* The usual one, of a single component: DT_PLUGIN_DEFINE_ONE(component, "mine", "1.0", "who", "licence"); */
 #define DT_PLUGIN_DEFINE_ONE(component, NAME, VERSION, VENDOR, LICENSE)                                                \

@@ -193,6 +193,9 @@ static dt_status record(void *user, dt_graph *g)
     const dt_named in[] = {{"obs", api->input(g, "obs")}};
     dt_named out[] = {{"logits", NULL}, {"value", NULL}};
     DT_TRY_H(api->model(g, s->model, in, 1, out, 2));
+    if (dt_purpose(g) == DT_FOR_TRAINING) { /* what no export could carry */
+        out[0].tensor = dt_mul(g, out[0].tensor, api->step_input(g, "nudge", CHOICES));
+    }
     dt_tensor *p = dt_categorical(g, out[0].tensor, api->input(g, "action_i"), 0, NULL, NULL);
     DT_TRY_H(api->loss(g, "clone", dt_sum(g, p), -s->config.weight, "A"));
     DT_TRY_H(api->output(g, "logits", out[0].tensor));
@@ -205,7 +208,9 @@ static dt_status start(void *self)
     state *s = self;
     const dt_train_desc desc = {
         .struct_size = sizeof(desc), .n_models = 1, .user = s, .record = record, .data = s->data, .models = &s->model};
-    return s->train->create(s->h, &desc, &s->trainer);
+    static const float nudge[CHOICES] = {1.01F, 0.99F};
+    DT_TRY_H(s->train->create(s->h, &desc, &s->trainer));
+    return s->train->set(s->trainer, "nudge", nudge, CHOICES);
 }
 
 static dt_status iterate(void *self, dt_progress *out)

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # dtrain export of a phase that learns from recordings and has a rollout as well: inputs are the recordings' fields, as
-# they are given, and nothing of the rollout, whose fields are more.
+# they are given, and nothing of the rollout, whose fields are more. Its outputs depend on a step input where it learns,
+# and nowhere else, which is no obstacle: it is asked what it records for.
 set -u
 
 dtrain=${DT_BUILDDIR:-.}/dtrain
@@ -23,6 +24,7 @@ die() {
 "$dtrain" export --plugin "$module" --checkpoint "$work/run" --out "$work/out" --json >"$work/json" 2>"$work/err" ||
     die "export left with $?"
 grep -qF '"inputs":["obs"]' "$work/json" || die "other inputs: $(cat "$work/json")"
+grep -qF '"parameters":12,' "$work/json" || die "what is for training alone was exported: $(cat "$work/json")"
 text=$(head -c 20000 "$work/out" | tr -d '\134' | tr '}' '\n')
 case $text in *'"heads":[]'*'"continuous":0'*) ;; *) die "a model of recordings has actions of the rollout" ;; esac
 inputs=$(printf '%s\n' "$text" | grep -c '"kind":"given"')

@@ -357,6 +357,23 @@ static void test_print(void **state)
     teardown(&f);
 }
 
+static void test_purpose(void **state)
+{
+    (void)state;
+    static const uint32_t purpose[] = {0, DT_FOR_TRAINING, DT_FOR_ACTING, DT_FOR_EVALUATION};
+    for (size_t i = 0; i < 4; i++) {
+        const dt_graph_desc d = {.purpose = purpose[i]};
+        dt_graph *g = NULL;
+        assert_int_equal(dt_graph_create(&d, &g), DT_OK);
+        assert_int_equal(dt_purpose(g), i == 0 ? DT_FOR_TRAINING : purpose[i]);
+        dt_graph_api older = *g->api; /* a host that knows nothing of it */
+        dt_graph with = {.api = &older};
+        older.struct_size = offsetof(dt_graph_api, purpose);
+        assert_int_equal(dt_purpose(&with), DT_FOR_TRAINING);
+        dt_graph_destroy(g);
+    }
+}
+
 /* A kept value is the data's field where nothing that changes is behind it, itself elsewhere. */
 static void test_kept(void **state)
 {
@@ -455,8 +472,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shapes), cmocka_unit_test(test_shape_refusals), cmocka_unit_test(test_name_refusals),
-        cmocka_unit_test(test_sticky), cmocka_unit_test(test_print),          cmocka_unit_test(test_kept),
-        cmocka_unit_test(test_table),  cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_sticky), cmocka_unit_test(test_print),          cmocka_unit_test(test_purpose),
+        cmocka_unit_test(test_kept),   cmocka_unit_test(test_table),          cmocka_unit_test(test_out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

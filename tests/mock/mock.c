@@ -322,6 +322,12 @@ static dt_status graph_loss(dt_graph *graph, const char *name, dt_tensor *value,
     return graph_status(graph);
 }
 
+static uint32_t graph_purpose(const dt_graph *graph)
+{
+    const mock_graph *g = (const mock_graph *)graph;
+    return g->purpose != 0 ? g->purpose : (uint32_t)DT_FOR_TRAINING;
+}
+
 static void graph_mark(dt_graph *graph)
 {
     (void)graph;
@@ -340,7 +346,8 @@ static const dt_graph_api graph_api = {.struct_size = sizeof(dt_graph_api),
                                        .status = graph_status,
                                        .result = graph_result,
                                        .kept = graph_kept,
-                                       .model_as = graph_model_as};
+                                       .model_as = graph_model_as,
+                                       .purpose = graph_purpose};
 
 void mock_graph_init(mock_graph *g, mock_params *params)
 {

@@ -76,6 +76,7 @@ typedef struct mock_graph {
         dt_tensor *value;
     } output[8];
     uint32_t n_outputs;
+    uint32_t purpose; /* DT_FOR_*; 0: training */
 } mock_graph;
 
 void mock_graph_init(mock_graph *g, mock_params *params);

@@ -33,13 +33,11 @@ typedef struct dt_model_want {
     uint32_t n_offers, n_needs;
     uint32_t flags, reserved; /* since 1.1: DT_WANT_* */
 } dt_model_want;
-/* The usual one, for C; offers and needs are arrays: const dt_model_want want = DT_MODEL_WANT("world", in, out); */
+/* The usual one; offers and needs are arrays: const dt_model_want want = DT_MODEL_WANT("world", in, out); */
 #define DT_MODEL_WANT(ROLE, OFFERS, NEEDS)                                                                             \
-    {                                                                                                                  \
-        .struct_size = (uint32_t)sizeof(dt_model_want), .role = ROLE, .offers = OFFERS, .needs = NEEDS,                \
-        .n_offers = (uint32_t)(sizeof(OFFERS) / sizeof((OFFERS)[0])),                                                  \
-        .n_needs = (uint32_t)(sizeof(NEEDS) / sizeof((NEEDS)[0]))                                                      \
-    }
+    DT_DESC_(dt_model_want, DT_OPS(DT_SET(role, ROLE), DT_SET(offers, OFFERS), DT_SET(needs, NEEDS),                   \
+                                   DT_SET(n_offers, (uint32_t)(sizeof(OFFERS) / sizeof((OFFERS)[0]))),                 \
+                                   DT_SET(n_needs, (uint32_t)(sizeof(NEEDS) / sizeof((NEEDS)[0])))))
 
 typedef struct dt_bind_api {
     uint32_t struct_size, reserved;

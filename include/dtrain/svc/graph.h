@@ -11,6 +11,7 @@
 #define DTRAIN_SVC_GRAPH_H
 
 #include "dtrain/plugin.h"
+#include <stddef.h>
 #include <stdio.h>
 
 #ifdef __cplusplus
@@ -41,6 +42,13 @@ enum {
 enum { DT_BIN_ADD = 1, DT_BIN_SUB, DT_BIN_MUL, DT_BIN_MIN, DT_BIN_MAX, DT_BIN_DIV /* since 1.2 */ };
 enum { DT_REDUCE_SUM = 1, DT_REDUCE_MEAN, DT_REDUCE_MAX };
 enum { DT_VALUE_PLAIN = 0, DT_VALUE_CLIP_STEP, DT_VALUE_CLIP_ERROR };
+/* What a graph is recorded for, since 1.2. A phase records its losses whatever it is for, and the same parameters; but
+ * noise, dropout and what only a loss reads may be left out where it is not for training. */
+enum {
+    DT_FOR_TRAINING = 1, /* losses are derived and learnt from */
+    DT_FOR_ACTING, /* outputs alone are computed: to choose an action, or in a program that a policy is exported to */
+    DT_FOR_EVALUATION /* losses and outputs, of data as it is: nothing is learnt, or nothing but a gradient told */
+};
 
 typedef struct dt_attr {
     int64_t i[4];
@@ -88,6 +96,8 @@ typedef struct dt_graph_api {
      * its inputs, and none into it. NULL: as model. Errors: DT_ENOTFOUND names the shadows there are. */
     dt_status (*model_as)(dt_graph *g, dt_model *m, const char *shadow, const dt_named *in, uint32_t n_in,
                           dt_named *out, uint32_t n_out);
+    /* since 1.2: what this graph is recorded for, DT_FOR_*; dt_purpose asks older hosts, too. */
+    uint32_t (*purpose)(const dt_graph *g);
 } dt_graph_api;
 
 struct dt_graph { /* the host's graph begins with this */
@@ -336,6 +346,12 @@ static inline dt_tensor *dt_min(dt_graph *g, dt_tensor *a, dt_tensor *b)
 static inline dt_tensor *dt_max(dt_graph *g, dt_tensor *a, dt_tensor *b)
 {
     return dt_binary(g, DT_BIN_MAX, a, b);
+}
+/* DT_FOR_*; a host that does not say records for training. */
+static inline uint32_t dt_purpose(const dt_graph *g)
+{
+    const size_t end = offsetof(dt_graph_api, purpose) + sizeof(g->api->purpose);
+    return g->api->struct_size >= end && g->api->purpose != NULL ? g->api->purpose(g) : (uint32_t)DT_FOR_TRAINING;
 }
 /* x, of which the losses learn nothing. */
 static inline dt_tensor *dt_stop(dt_graph *g, dt_tensor *x)

@@ -112,19 +112,18 @@ typedef struct dt_rounds_desc {
     dt_data *stored;
     dt_status (*record_stored)(void *user, dt_graph *g);
     uint64_t n_stored;
+    const dt_train_shadow *shadow; /* [n_shadows] of dt_train_desc; lives until start */
+    const dt_train_group *group;   /* [n_groups] the same */
+    uint32_t n_shadows, n_groups;
     uint8_t normalise;   /* DT_NORMALISE_*: how, where the option normalise_advantage is set; 0: EACH */
     uint8_t transitions; /* of dt_rollout_desc: 1, 2: fields of what comes after a row */
     uint8_t reserved[6];
 } dt_rounds_desc;
 /* The usual one: dt_rounds_desc d = DT_ROUNDS_DESC("mine", &c->rounds, s->wiring, s, record); d.begin = begin; */
 #define DT_ROUNDS_DESC(PHASE, CONFIG, WIRING, USER, RECORD)                                                            \
-    {                                                                                                                  \
-        (uint32_t)sizeof(dt_rounds_desc), (uint32_t)sizeof(dt_rounds_config), PHASE, CONFIG, WIRING, USER, RECORD,     \
-            NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, 0,                                                         \
-        {                                                                                                              \
-            0, 0, 0, 0, 0, 0                                                                                           \
-        }                                                                                                              \
-    }
+    DT_DESC_(dt_rounds_desc,                                                                                           \
+             DT_OPS(DT_SET(config_size, (uint32_t)sizeof(dt_rounds_config)), DT_SET(phase, PHASE),                     \
+                    DT_SET(config, CONFIG), DT_SET(wiring, WIRING), DT_SET(user, USER), DT_SET(record, RECORD)))
 
 typedef struct dt_rounds_api {
     uint32_t struct_size, reserved;

@@ -76,12 +76,10 @@ typedef struct dt_train_desc {
     const dt_train_group *group; /* [n_groups], read by create, not beside apart. Errors: DT_EPLUGIN says what is wrong
                                   * with them, DT_ECONFIG (one of them moves nothing: all is frozen) */
 } dt_train_desc;
-/* The usual one, for C: const dt_train_desc desc = DT_TRAIN_DESC(self, record, data, models, n_models); */
+/* The usual one: const dt_train_desc desc = DT_TRAIN_DESC(self, record, data, models, n_models); */
 #define DT_TRAIN_DESC(USER, RECORD, DATA, MODELS, N_MODELS)                                                            \
-    {                                                                                                                  \
-        .struct_size = (uint32_t)sizeof(dt_train_desc), .n_models = (N_MODELS), .user = USER, .record = RECORD,        \
-        .data = DATA, .models = MODELS                                                                                 \
-    }
+    DT_DESC_(dt_train_desc, DT_OPS(DT_SET(n_models, N_MODELS), DT_SET(user, USER), DT_SET(record, RECORD),             \
+                                   DT_SET(data, DATA), DT_SET(models, MODELS)))
 
 enum { DT_STEP_MAX_LOSSES = 8 }; /* what a report tells: the first recorded; the host's records have all */
 typedef struct dt_step_report {
@@ -111,7 +109,9 @@ typedef struct dt_train_api {
     const uint64_t *(*samples)(const dt_rows *r, uint32_t *n);
     /* Where training stands before the next step: samples per epoch, steps per epoch, steps planned, step. */
     dt_status (*position)(const dt_train *t, uint64_t *step, uint64_t *steps, uint64_t *steps_per_epoch);
-    /* since 1.1: go on at a later step, as if those between had been done; DT_EINVAL for an earlier one. */
+    /* since 1.1: go on at a later step, as if those between had been done: epochs, the learning rate and position move
+     * on, samples between are not drawn, parameters stay. A checkpoint has the step. The last one may be sought, and
+     * then there is none left. DT_EINVAL for an earlier one. */
     dt_status (*seek)(dt_train *t, uint64_t step);
     /* since 1.1: parameters as one vector, for phases that move them themselves: those that desc.apart depends on, all
      * trained ones where it is NULL, in the order of their registration, each in C order. An iteration that sets it and

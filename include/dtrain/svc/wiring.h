@@ -91,9 +91,8 @@ typedef struct dt_wiring_desc {
 } dt_wiring_desc;
 /* The usual one: const dt_wiring_desc d = DT_WIRING_DESC("mine", &c->wiring); */
 #define DT_WIRING_DESC(PHASE, CONFIG)                                                                                  \
-    {                                                                                                                  \
-        (uint32_t)sizeof(dt_wiring_desc), (uint32_t)sizeof(dt_wiring_config), PHASE, CONFIG, NULL, 0, 0                \
-    }
+    DT_DESC_(dt_wiring_desc, DT_OPS(DT_SET(config_size, (uint32_t)sizeof(dt_wiring_config)), DT_SET(phase, PHASE),     \
+                                    DT_SET(config, CONFIG)))
 
 /* What the models say, as handles in one graph; NULL where there is no such thing. A: rows of agents. */
 typedef struct dt_policy_tensors {
@@ -111,11 +110,9 @@ typedef struct dt_wiring_view {
     uint32_t struct_size;
     uint32_t has_all;   /* 1: every observation, ragged ones too; 0: f32 rows of agents, as transitions have them */
     const char *prefix; /* of the fields' names, "next_": of the rows after them; "": of the rows themselves */
-    /* [main] how a bound model is recorded, as dt_graph_api.model does it; NULL: so. For target networks, whose
-     * parameters are a copy. Outlives record alone. */
-    dt_status (*model)(void *user, dt_graph *g, dt_model *m, const dt_named *in, uint32_t n_in, dt_named *out,
-                       uint32_t n_out);
-    void *user;
+    /* a shadow (svc/train.h) of the controller, and in record_model of the model, that is recorded in its place, for
+     * target networks; NULL: none */
+    const char *shadow;
 } dt_wiring_view;
 
 typedef struct dt_wiring_api {
