@@ -15,7 +15,10 @@
 #include "base/print.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+enum { MOST_SET = 11 }; /* values that are added to those of the user */
 
 /* A phase as `dtrain run` would have it, on small batches, for two iterations and a short evaluation. */
 static dt_status run_stage(const dt_session *s, dt_trial *t, dt_str *note_p)
@@ -62,6 +65,16 @@ typedef struct answer {
     dt_json_out out; /* into it */
 } answer;
 
+/* What makes a trial short; there is room. */
+static void add_short(dt_args *a)
+{
+    static const char *const set[] = {"engine.threads=1", "evaluation.seeds=1", "evaluation.episodes=1",
+                                      "evaluation.max_steps=64"};
+    for (size_t i = 0; i < sizeof(set) / sizeof(set[0]); i++) {
+        a->set[a->n_set++] = set[i];
+    }
+}
+
 static dt_status run_phase(void *user, const dt_loaded *phase, dt_trial *t, dt_str *note_p)
 {
     const answer *given = user;
@@ -69,12 +82,61 @@ static dt_status run_phase(void *user, const dt_loaded *phase, dt_trial *t, dt_s
     dt_session s;
     a.plugin = phase->plugin->sha256[0] != '\0' ? phase->plugin->path : phase->desc.id; /* a file, or linked in */
     a.set[a.n_set++] = "data.batch=8";
-    a.set[a.n_set++] = "engine.threads=1";
-    a.set[a.n_set++] = "evaluation.seeds=1";
-    a.set[a.n_set++] = "evaluation.episodes=1";
-    a.set[a.n_set++] = "evaluation.max_steps=64";
+    add_short(&a);
     DT_TRY(dt_session_open(&a, NULL, NULL, &s));
     dt_status st = run_stage(&s, t, note_p);
+    dt_session_close(&s);
+    return st;
+}
+
+/* Its folder in front of those that are searched, in this process, which is a copy on trial. */
+static dt_status search_beside(const dt_loaded *model)
+{
+    const char *path = model->plugin->path, *slash = strrchr(path, '/'), *old = getenv("DTRAIN_PLUGIN_PATH");
+    dt_str folders = {0};
+    if (slash == NULL) {
+        return DT_OK; /* linked in */
+    }
+    dt_str_add_n(&folders, path, (size_t)(slash - path));
+    dt_str_addf(&folders, "%s%s", old != NULL && *old != '\0' ? ":" : "", old != NULL ? old : "");
+    dt_status st = dt_str_status(&folders);
+    if (st == DT_OK && setenv("DTRAIN_PLUGIN_PATH", dt_str_text(&folders), 1) != 0) {
+        st = DT_FAIL(DT_ENOMEM, "out of memory for the folders of plugins");
+    }
+    dt_str_fini(&folders);
+    return st;
+}
+
+/* phase2_ppo with the model in its role, in the environment asked for. */
+static dt_status run_model(void *user, const dt_loaded *model, dt_trial *t, dt_str *note_p)
+{
+    const answer *given = user;
+    dt_args a = *given->args;
+    dt_session s;
+    char role[128], env[128];
+    DT_TRY(search_beside(model));
+    snprintf(role, sizeof(role), "models.%s=%s", model->desc.role, model->desc.id);
+    snprintf(env, sizeof(env), "env.id=%s", a.env);
+    const char *const set[] = {role,
+                               env,
+                               "env.instances=2",
+                               "phase2_ppo.train_batch=32",
+                               "phase2_ppo.fragment=16",
+                               "phase2_ppo.sgd_epochs=1",
+                               "data.batch=16"};
+    a.plugin = "phase2_ppo";
+    for (size_t i = 0; i < sizeof(set) / sizeof(set[0]); i++) {
+        a.set[a.n_set++] = set[i];
+    }
+    add_short(&a);
+    dt_trial_step(t, "wiring");
+    DT_TRY(dt_session_open(&a, NULL, NULL, &s));
+    dt_str life = {0};
+    const dt_status st = run_stage(&s, t, &life);
+    if (st >= 0) {
+        dt_str_addf(note_p, "acts in %s by phase2_ppo: %s", a.env, dt_str_text(&life));
+    }
+    dt_str_fini(&life);
     dt_session_close(&s);
     return st;
 }
@@ -127,7 +189,7 @@ dt_status dt_verb_check(const dt_args *a)
     if (a->n_words != 1) {
         return DT_FAIL(DT_ECONFIG, "expected dtrain check FILE, got %u words", a->n_words);
     }
-    if (a->n_set + 5 > DT_CLI_MAX_REPEAT) {
+    if (a->n_set + MOST_SET > DT_CLI_MAX_REPEAT) {
         return DT_FAIL(DT_ECONFIG, "%u --set are too many for check; put them into a file for --config", a->n_set);
     }
     dt_session s;
@@ -149,6 +211,7 @@ dt_status dt_verb_check(const dt_args *a)
                              .timeout_s = env.timeout_s,
                              .store = *data.store != '\0' ? data.store : s.demo_store,
                              .run_phase = run_phase,
+                             .run_model = a->env != NULL ? run_model : NULL,
                              .tell = tell,
                              .user = &w};
     st = check(&d, a->word[0], &w);

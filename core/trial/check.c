@@ -294,6 +294,28 @@ static void check_model(checker *k, const dt_loaded *m, const filled *f)
     }
 }
 
+/* Is it tried in the environment that the user names? */
+static bool acts(const checker *k, const dt_component *c)
+{
+    return k->desc->run_model != NULL && c->kind == DT_KIND_MODEL &&
+           (strcmp(c->role, "controller") == 0 || strcmp(c->role, "shield") == 0);
+}
+
+/* Ports against what the environment offers, then rounds of acting and learning. */
+static void check_acting(checker *k, const dt_loaded *m)
+{
+    dt_str note = {0};
+    dt_error_clear();
+    next(k, "acting");
+    const dt_status st = k->desc->run_model(k->desc->user, m, k->trial, &note);
+    if (st >= 0) {
+        pass(k, &m->desc, "%s", dt_str_text(&note));
+    } else {
+        (void)fail_status(k, &m->desc, "acting", st);
+    }
+    dt_str_fini(&note);
+}
+
 /* ---- data ------------------------------------------------------------------------------------------------------ */
 
 static bool is_for_want(dt_status st)
@@ -525,7 +547,9 @@ static void check_component(checker *k, const dt_loaded *comp)
         return;
     }
     if (check_default(k, c, &f) && try_bounds(k, c)) {
-        if (c->kind == DT_KIND_MODEL) {
+        if (acts(k, c)) {
+            check_acting(k, comp);
+        } else if (c->kind == DT_KIND_MODEL) {
             check_model(k, comp, &f);
         } else if (c->kind == DT_KIND_DATA) {
             check_data(k, comp, &f);
@@ -629,8 +653,16 @@ static dt_status check_plugin(checker *k, const char *file)
             ours[n++] = comp;
         }
     }
+    uint32_t n_acting = 0;
     for (uint32_t i = 0; i < n; i++) {
+        n_acting += acts(k, &ours[i]->desc);
         check_apart(k, ours[i]);
+    }
+    if (k->desc->run_model != NULL && n_acting == 0) {
+        k->n_fail++;
+        dt_str_addf(&k->out, "FAIL %s: there is no controller or shield in it to be tried in an environment\n",
+                    p->desc.name);
+        tell_lines(k);
     }
     dt_str_addf(&k->out, "%s %s: %u passed, %u failed, %u skipped\n", k->n_fail == 0 ? "PASS" : "FAIL", p->desc.name,
                 k->n_pass, k->n_fail, k->n_skip);

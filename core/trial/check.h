@@ -17,6 +17,9 @@ typedef struct dt_check_desc {
     /* Bind, start, run two steps, stop and destroy a phase; note_p says what was done, t what comes next. NULL = phases
      * are not run. A failure for want of data, DT_ENOTFOUND or DT_ECONFIG, counts as skipped. */
     dt_status (*run_phase)(void *user, const dt_loaded *phase, dt_trial *t, dt_str *note_p);
+    /* The same of a phase that learns by acting in an environment, with a controller or a shield in its role. NULL =
+     * models are tried on zeros alone. */
+    dt_status (*run_model)(void *user, const dt_loaded *model, dt_trial *t, dt_str *note_p);
     /* A verdict, without its line end, as soon as it is known. */
     void (*tell)(void *user, const char *verdict);
     void *user; /* of both */
