@@ -57,8 +57,11 @@ static const verb verbs[] = {
      "  dtrain show risk_gnn\n  dtrain show ./my_phase.so\n  dtrain show phase1_world_model --set training.epochs=5\n"},
     {"check", V_CHECK, "FILE", "check a plugin: descriptor, options, a life cycle on zero or embedded data",
      "  dtrain check ./my_phase.so\n  dtrain check ./my_controller.so --env env_traffic\n"},
-    {"new", V_NEW, "phase|model|env NAME DIR", "write a plugin project that builds with pkg-config dtrain alone",
-     "  dtrain new model my_world ./my_world && make -C my_world\n"},
+    {"new", V_NEW, "phase|policy|model|env|data NAME DIR",
+     "write a plugin project that builds with pkg-config dtrain alone; policy: a phase that learns by acting",
+     "  dtrain new model my_world ./my_world && make -C my_world\n"
+     "  dtrain new policy my_a2c ./my_a2c\n"
+     "  dtrain new env my_game ./my_game --language c++\n"},
     {"data", V_DATA, "import SRC... | inspect STORE | export STORE FILE",
      "recordings into stores, what a store holds, and a store as one csv table",
      "  dtrain data import recording/ --out stores/mine\n"
@@ -155,6 +158,7 @@ static const option options[] = {
      "print the plan (parameters, memory, steps), touch nothing"},
     {"print-graph", 0, A_VALUE, V_RUN, MEMBER(print_graph), 0, "plan",
      "with --dry-run: the compiled plan, call by call"},
+    {"language", 0, A_VALUE, V_NEW, MEMBER(language), 0, "c|c++", "what the source is written in, c without it"},
     {"env", 0, A_VALUE, V_EVAL | V_RENDER | V_CHECK, MEMBER(env), 0, "ID",
      "evaluate on an environment; check: try controllers and shields in it"},
     {"episodes", 0, A_VALUE, V_EVAL, MEMBER(episodes), 0, "N", "episodes per seed"},

@@ -23,8 +23,10 @@ core_libdtcore_la_SOURCES += \
 
 # the files that `dtrain new` writes, as C strings
 template_files = \
-	plugins/template/phase.c plugins/template/model.c plugins/template/env.c plugins/template/project.mk \
-	plugins/template/README.phase.md plugins/template/README.model.md plugins/template/README.env.md
+	plugins/template/phase.c plugins/template/policy.c plugins/template/model.c plugins/template/env.c \
+	plugins/template/data.c plugins/template/project.mk plugins/template/project_cxx.mk \
+	plugins/template/README.phase.md plugins/template/README.policy.md plugins/template/README.model.md \
+	plugins/template/README.env.md plugins/template/README.data.md
 EXTRA_DIST += $(template_files)
 nodist_core_libdtcore_la_SOURCES += core/cli/template_text.c
 CLEANFILES += core/cli/template_text.c

@@ -19,8 +19,9 @@ dt_status dt_tools_show(dt_config *c, dt_loader *l, int64_t phase, const char *i
 /* The keys of an import, section "import": known to `dtrain data` and to `dtrain show import` alone. */
 dt_status dt_data_import_declare(dt_config *c) DT_NODISCARD;
 
-/* `dtrain new phase|model|env NAME DIR`: a project that builds with pkg-config alone. DT_ECONFIG: DIR exists, NAME is
- * no legal name, unknown kind. */
-dt_status dt_tools_new(const char *kind, const char *name, const char *dir, dt_str *out) DT_NODISCARD;
+/* `dtrain new phase|policy|model|env|data NAME DIR`: a project that builds with pkg-config alone. language: "c", "c++",
+ * NULL: the first. DT_ECONFIG: DIR exists, NAME is no legal name, unknown kind or language. */
+dt_status dt_tools_new(const char *kind, const char *name, const char *dir, const char *language, dt_str *out)
+    DT_NODISCARD;
 
 #endif

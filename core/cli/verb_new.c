@@ -18,10 +18,17 @@
 
 enum { MAX_NAME = 48 };
 
-typedef struct new_file {
-    const char *suffix, *name; /* called <NAME><suffix>, or name */
-    const char *text;
-} new_file;
+typedef struct new_kind {
+    const char *name, *source, *readme;
+} new_kind;
+
+/* Sources are C and C++ alike. */
+static const new_kind kinds[] = {{"phase", dt_template_phase_c, dt_template_README_phase_md},
+                                 {"policy", dt_template_policy_c, dt_template_README_policy_md},
+                                 {"model", dt_template_model_c, dt_template_README_model_md},
+                                 {"env", dt_template_env_c, dt_template_README_env_md},
+                                 {"data", dt_template_data_c, dt_template_README_data_md}};
+enum { N_KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
 static dt_status check_name(const char *name)
 {
@@ -50,60 +57,70 @@ static void fill(const char *text, const char *name, dt_str *out)
     dt_str_add(out, text);
 }
 
-static dt_status write_file(const new_file *f, const char *name, const char *dir)
+/* <dir>/<name><suffix>, from a text in which every "template" is `as`. */
+static dt_status write_file(const char *dir, const char *name, const char *suffix, const char *from, const char *as)
 {
     dt_str text = {0}, path = {0};
-    fill(f->text, name, &text);
-    dt_str_addf(&path, "%s/%s%s", dir, f->name != NULL ? f->name : name, f->name != NULL ? "" : f->suffix);
+    fill(from, as, &text);
+    dt_str_addf(&path, "%s/%s%s", dir, name, suffix);
     const dt_status st = dt_fs_write_text(&path, &text);
     dt_str_fini(&text);
     dt_str_fini(&path);
     return st;
 }
 
-dt_status dt_tools_new(const char *kind, const char *name, const char *dir, dt_str *out)
+static dt_status find_kind(const char *name, const new_kind **out_p)
 {
-    static const char *const kinds[] = {"phase", "model", "env", NULL};
-    const new_file files[][3] = {
-        {{".c", NULL, dt_template_phase_c},
-         {NULL, "Makefile", dt_template_project_mk},
-         {NULL, "README.md", dt_template_README_phase_md}},
-        {{".c", NULL, dt_template_model_c},
-         {NULL, "Makefile", dt_template_project_mk},
-         {NULL, "README.md", dt_template_README_model_md}},
-        {{".c", NULL, dt_template_env_c},
-         {NULL, "Makefile", dt_template_project_mk},
-         {NULL, "README.md", dt_template_README_env_md}},
-    };
-    size_t k = 0;
-    while (kinds[k] != NULL && strcmp(kinds[k], kind) != 0) {
-        k++;
+    const char *names[N_KINDS + 1] = {NULL};
+    for (size_t k = 0; k < N_KINDS; k++) {
+        if (strcmp(kinds[k].name, name) == 0) {
+            *out_p = &kinds[k];
+            return DT_OK;
+        }
+        names[k] = kinds[k].name;
     }
-    if (kinds[k] == NULL) {
-        const char *near = dt_did_you_mean(kind, kinds);
-        return DT_FAIL(DT_ECONFIG, "cannot make a new \"%s\": expected phase, model or env%s%s%s", kind,
-                       near != NULL ? "; did you mean \"" : "", near != NULL ? near : "", near != NULL ? "\"?" : "");
-    }
+    const char *near = dt_did_you_mean(name, names);
+    return DT_FAIL(DT_ECONFIG, "cannot make a new \"%s\": expected phase, policy, model, env or data%s%s%s", name,
+                   near != NULL ? "; did you mean \"" : "", near != NULL ? near : "", near != NULL ? "\"?" : "");
+}
+
+static dt_status is_cxx(const char *language, bool *out_p)
+{
+    const bool is_c = language == NULL || strcmp(language, "c") == 0;
+    *out_p = !is_c;
+    return is_c || strcmp(language, "c++") == 0
+               ? DT_OK
+               : DT_FAIL(DT_ECONFIG, "--language \"%s\": plugins are written in c or c++", language);
+}
+
+dt_status dt_tools_new(const char *kind, const char *name, const char *dir, const char *language, dt_str *out)
+{
+    const new_kind *k = NULL;
+    bool cxx = false;
+    DT_TRY(find_kind(kind, &k));
+    DT_TRY(is_cxx(language, &cxx));
     DT_TRY(check_name(name));
     if (*dir == '\0' || access(dir, F_OK) == 0) {
         return DT_FAIL(DT_ECONFIG, "%s exists; name a new folder, nothing was written", *dir != '\0' ? dir : "\"\"");
     }
+    const char *suffix = cxx ? ".cpp" : ".c";
     DT_TRY(dt_fs_mkdirs(dir));
-    for (size_t i = 0; i < sizeof(files[k]) / sizeof(files[k][0]); i++) {
-        DT_TRY(write_file(&files[k][i], name, dir));
-    }
-    dt_str_addf(out, "%s/%s.c, Makefile, README.md\nNow: cd %s && make && dtrain check ./%s.so\n", dir, name, dir,
-                name);
+    DT_TRY(write_file(dir, name, suffix, k->source, name));
+    DT_TRY(write_file(dir, "Makefile", "", cxx ? dt_template_project_cxx_mk : dt_template_project_mk, name));
+    DT_TRY(write_file(dir, "README.md", "", k->readme, name));
+    dt_str_addf(out, "%s/%s%s, Makefile, README.md\nNow: cd %s && make && dtrain check ./%s.so\n", dir, name, suffix,
+                dir, name);
     return dt_str_status(out);
 }
 
 dt_status dt_verb_new(const dt_args *a)
 {
     if (a->n_words != 3) {
-        return DT_FAIL(DT_ECONFIG, "expected dtrain new phase|model|env NAME DIR, got %u words behind new", a->n_words);
+        return DT_FAIL(DT_ECONFIG, "expected dtrain new phase|policy|model|env|data NAME DIR, got %u words behind new",
+                       a->n_words);
     }
     dt_str out = {0};
-    dt_status st = dt_tools_new(a->word[0], a->word[1], a->word[2], &out);
+    dt_status st = dt_tools_new(a->word[0], a->word[1], a->word[2], a->language, &out);
     dt_print_text(dt_str_text(&out));
     dt_str_fini(&out);
     return st;

@@ -21,26 +21,26 @@
 
 enum { LEFT, STAY, RIGHT, N_CHOICES };
 
-typedef struct config { /* the host fills it from the section template */
+typedef struct template_config { /* the host fills it from the section template */
     int64_t cells, battery;
-} config;
+} template_config;
 
 typedef struct state { /* the host allocates it, zeroed, one per instance */
     const dt_host *h;
-    config config;
+    template_config config;
     int64_t robot, charger, battery;
 } state;
 
 static const dt_option options[] = {
-    DT_OPTION(config, cells, DT_OPT_I64, "21", "1", 2, 1000000, NULL, "length of the line"),
-    DT_OPTION(config, battery, DT_OPT_I64, "60", "env steps", 1, 1000000, NULL, "steps until it is empty"),
+    DT_OPTION(template_config, cells, DT_OPT_I64, "21", "1", 2, 1000000, NULL, "length of the line"),
+    DT_OPTION(template_config, battery, DT_OPT_I64, "60", "env steps", 1, 1000000, NULL, "steps until it is empty"),
     DT_OPTION_END};
 
 static dt_status create(void *self, const dt_host *h, const void *cfg)
 {
-    state *s = self;
+    state *s = (state *)self;
     s->h = h;
-    s->config = *(const config *)cfg;
+    s->config = *(const template_config *)cfg;
     return DT_OK;
 }
 
@@ -50,7 +50,7 @@ static dt_status spec(const void *self, dt_env_spec *out)
     static const dt_port obs[] = {{"obs", "A 3", DT_F32, 0}};
     static const int32_t choices[] = {N_CHOICES};
     static const char *const costs[] = {"worn"}, *const metrics[] = {"charged"};
-    const state *s = self;
+    const state *s = (const state *)self;
     out->n_agents = 1;
     out->obs = obs;
     out->n_obs = 1;
@@ -68,7 +68,7 @@ static dt_status spec(const void *self, dt_env_spec *out)
 static void observe(const state *s, const dt_env_io *io)
 {
     const float scale = 1.0F / (float)(s->config.cells - 1);
-    float *obs = io->obs[0];
+    float *obs = (float *)io->obs[0];
     obs[0] = (float)s->robot * scale;
     obs[1] = (float)s->charger * scale;
     obs[2] = (float)s->battery / (float)s->config.battery;
@@ -78,7 +78,7 @@ static void observe(const state *s, const dt_env_io *io)
 
 static dt_status reset(void *self, const dt_env_io *io, uint64_t seed)
 {
-    state *s = self;
+    state *s = (state *)self;
     const uint32_t cells = (uint32_t)s->config.cells;
     dt_random r;
     dt_random_init(&r, seed, 0);
@@ -93,7 +93,7 @@ static dt_status reset(void *self, const dt_env_io *io, uint64_t seed)
 /* Outputs are zero before the call. The observation of the last step is the true last one; there is no reset here. */
 static dt_status step(void *self, const dt_env_io *io)
 {
-    state *s = self;
+    state *s = (state *)self;
     const int32_t action = io->act_i[0];
     if (action < LEFT || action > RIGHT) {
         return DT_FAIL_H(s->h, DT_EINVAL, "action %d, expected 0 (left), 1 (stay) or 2 (right)", action);
@@ -111,8 +111,9 @@ static dt_status step(void *self, const dt_env_io *io)
     return io->alive[0] ? DT_OK : DT_DONE;
 }
 
-DT_ENV_DEFINE(env, "template", "a robot walks to its charger", "none", config, state, options,
-              DT_OPS(.create = create, .spec = spec, .reset = reset, .step = step, .destroy = dt_no_op),
-              .flags = DT_COMP_DETERMINISTIC);
+DT_ENV_DEFINE(env, "template", "a robot walks to its charger", "none", template_config, state, options,
+              DT_OPS(DT_SET(create, create), DT_SET(spec, spec), DT_SET(reset, reset), DT_SET(step, step),
+                     DT_SET(destroy, dt_no_op)),
+              DT_SET(flags, DT_COMP_DETERMINISTIC));
 
 DT_PLUGIN_DEFINE_ONE(env, "template", "0.1", "you", "Apache-2.0");

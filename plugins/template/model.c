@@ -23,12 +23,12 @@ enum { TEXT = 48 };
 #define SIGMA_FLOOR_M 0.05 /* half the noise of a recorded position */
 #define MOTION_SCALE  0.1  /* metres and m/s come in tens */
 
-typedef struct config { /* the host fills it from the section template */
+typedef struct template_config { /* the host fills it from the section template */
     int64_t hidden;
-} config;
+} template_config;
 
 typedef struct state { /* the host allocates it, zeroed */
-    config config;
+    template_config config;
     int64_t T, F; /* steps of history and future */
     double dt_s;
     char text[2][TEXT];
@@ -36,7 +36,8 @@ typedef struct state { /* the host allocates it, zeroed */
 } state;
 
 static const dt_option options[] = {
-    DT_OPTION(config, hidden, DT_OPT_I64, "64", "1", 1, 8192, NULL, "width of the hidden layer"), DT_OPTION_END};
+    DT_OPTION(template_config, hidden, DT_OPT_I64, "64", "1", 1, 8192, NULL, "width of the hidden layer"),
+    DT_OPTION_END};
 
 /* A size that the phase fixes, by name; 0 when it does not. */
 static int64_t size_of(const dt_dim *dims, uint32_t n_dims, const char *name)
@@ -51,8 +52,8 @@ static int64_t size_of(const dt_dim *dims, uint32_t n_dims, const char *name)
 
 static dt_status create(void *self, const dt_host *h, const void *cfg, const dt_dim *dims, uint32_t n_dims)
 {
-    state *s = self;
-    s->config = *(const config *)cfg;
+    state *s = (state *)self;
+    s->config = *(const template_config *)cfg;
     s->T = size_of(dims, n_dims, "T");
     s->F = size_of(dims, n_dims, "F");
     s->dt_s = (double)size_of(dims, n_dims, "dt_ms") / 1000.0;
@@ -62,9 +63,11 @@ static dt_status create(void *self, const dt_host *h, const void *cfg, const dt_
     /* what we read of all that the phase offers, and what we give */
     snprintf(s->text[0], TEXT, "%lld S %d", (long long)s->T, MOTION);
     snprintf(s->text[1], TEXT, "S %lld 2", (long long)s->F);
-    s->in[0] = (dt_port){"motion", s->text[0], DT_F32, 0};
-    s->out[0] = (dt_port){"future", s->text[1], DT_F32, 0};
-    s->out[1] = (dt_port){"spread", s->text[1], DT_F32, 0};
+    const dt_port in = {"motion", s->text[0], DT_F32, 0};
+    const dt_port future = {"future", s->text[1], DT_F32, 0}, spread = {"spread", s->text[1], DT_F32, 0};
+    s->in[0] = in;
+    s->out[0] = future;
+    s->out[1] = spread;
     return DT_OK;
 }
 
@@ -82,7 +85,7 @@ static const dt_port *outputs(const void *self, uint32_t *n_p)
 
 static dt_status params(void *self, dt_params *reg)
 {
-    const state *s = self;
+    const state *s = (const state *)self;
     const int64_t w[] = {s->config.hidden, 2 * MOTION}, b[] = {s->config.hidden};
     const int64_t axis[] = {s->F, s->config.hidden}, both[] = {2 * s->F, s->config.hidden};
     DT_TRY_H(reg->add(reg, "hidden.w", w, 2, DT_INIT_FAN_IN, 1.0));
@@ -95,7 +98,7 @@ static dt_status params(void *self, dt_params *reg)
 /* Records ops, runs nothing; the host differentiates. Errors stick to the graph, so we go straight through. */
 static dt_status forward(void *self, dt_graph *g, dt_tensor *const *in, dt_tensor **out)
 {
-    const state *s = self;
+    const state *s = (const state *)self;
     const dt_graph_api *api = g->api;
     dt_tensor *last = dt_step(g, in[0], -1); /* [S,6] */
     dt_tensor *seen[2] = {dt_step(g, in[0], 0), last};
@@ -114,9 +117,10 @@ static dt_status forward(void *self, dt_graph *g, dt_tensor *const *in, dt_tenso
     return api->status(g);
 }
 
-DT_MODEL_DEFINE(model, "template", "constant velocity with a learned correction", "none", config, state, options,
-                DT_OPS(.create = create, .inputs = inputs, .outputs = outputs, .params = params, .forward = forward,
-                       .destroy = dt_no_op),
-                .role = "world", .flags = DT_COMP_DETERMINISTIC);
+DT_MODEL_DEFINE(model, "template", "constant velocity with a learned correction", "none", template_config, state,
+                options,
+                DT_OPS(DT_SET(create, create), DT_SET(inputs, inputs), DT_SET(outputs, outputs), DT_SET(params, params),
+                       DT_SET(forward, forward), DT_SET(destroy, dt_no_op)),
+                DT_SET(role, "world"), DT_SET(flags, DT_COMP_DETERMINISTIC));
 
 DT_PLUGIN_DEFINE_ONE(model, "template", "0.1", "you", "Apache-2.0");

@@ -45,7 +45,7 @@ static dt_status data_read(void *self, const uint64_t *index, const uint64_t *ke
 {
     (void)key;
     const data_config *c = &((const data_state *)self)->config;
-    float *x = out[0], *y = out[1], *weight = out[2];
+    float *x = (float *)out[0], *y = (float *)out[1], *weight = (float *)out[2];
     for (uint32_t i = 0; i < n; i++) {
         double at = ((double)index[i] + (c->split == 1 ? 0.5 : 0.0)) * 0.6180339887498949;
         x[i] = (float)(2.0 * (at - floor(at)) - 1.0);
@@ -56,9 +56,10 @@ static dt_status data_read(void *self, const uint64_t *index, const uint64_t *ke
 }
 
 DT_DATA_DEFINE(data, "template_data", "points of a sine curve", "none", data_config, data_state, data_options,
-               DT_OPS(.create = data_create, .fields = data_fields, .symbols = dt_no_symbols, .count = data_count,
-                      .sizes = dt_no_sizes, .read = data_read, .destroy = dt_no_op),
-               .flags = DT_COMP_DETERMINISTIC);
+               DT_OPS(DT_SET(create, data_create), DT_SET(fields, data_fields), DT_SET(symbols, dt_no_symbols),
+                      DT_SET(count, data_count), DT_SET(sizes, dt_no_sizes), DT_SET(read, data_read),
+                      DT_SET(destroy, dt_no_op)),
+               DT_SET(flags, DT_COMP_DETERMINISTIC));
 
 /* ---- model: records how inputs become outputs ------------------------------------------------------------------ */
 typedef struct model_config {
@@ -89,37 +90,37 @@ static dt_status model_forward(void *self, dt_graph *g, dt_tensor *const *in, dt
 }
 
 DT_MODEL_DEFINE(model, "template_model", "one hidden layer", "Cybenko 1989", model_config, model_state, model_options,
-                DT_OPS(.create = model_create, .inputs = model_inputs, .outputs = model_outputs, .params = model_params,
-                       .forward = model_forward, .destroy = dt_no_op),
-                .role = "curve", .flags = DT_COMP_DETERMINISTIC);
+                DT_OPS(DT_SET(create, model_create), DT_SET(inputs, model_inputs), DT_SET(outputs, model_outputs),
+                       DT_SET(params, model_params), DT_SET(forward, model_forward), DT_SET(destroy, dt_no_op)),
+                DT_SET(role, "curve"), DT_SET(flags, DT_COMP_DETERMINISTIC));
 
 /* ---- phase: what is optimised on which samples ----------------------------------------------------------------- */
-typedef struct config {
+typedef struct template_config {
     double huber_delta; /* Huber 1964 */
-} config;
+} template_config;
 
 typedef struct state {
     const dt_host *h;
     const dt_bind_api *bind;
     const dt_train_api *train;
     const dt_metrics_api *metrics;
-    config config;
+    template_config config;
     dt_data *train_data, *eval_data;
     dt_model *model;
     dt_train *trainer;
     double square, n_points; /* sums of an evaluation */
 } state;
 
-static const dt_option options[] = {
-    DT_OPTION(config, huber_delta, DT_OPT_F64, "0", "1", 0, 1e6, NULL, "errors beyond it count linearly; 0: none do"),
-    DT_OPTION_END};
+static const dt_option options[] = {DT_OPTION(template_config, huber_delta, DT_OPT_F64, "0", "1", 0, 1e6, NULL,
+                                              "errors beyond it count linearly; 0: none do"),
+                                    DT_OPTION_END};
 
 /* Wire what the configuration names. A model that does not fit is refused here, by name and shape. */
 static dt_status create(void *self, const dt_host *h, const void *cfg)
 {
-    state *s = self;
+    state *s = (state *)self;
     s->h = h;
-    s->config = *(const config *)cfg;
+    s->config = *(const template_config *)cfg;
     DT_SERVICE_H(h, s->bind, DT_SVC_BIND, "template");
     DT_SERVICE_H(h, s->train, DT_SVC_TRAIN, "template");
     DT_SERVICE_H(h, s->metrics, DT_SVC_METRICS, "template");
@@ -133,7 +134,7 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
 /* Recorded once for training and once for evaluation; run thousands of times without us. */
 static dt_status record(void *user, dt_graph *g)
 {
-    const state *s = user;
+    const state *s = (const state *)user;
     const dt_graph_api *api = g->api;
     const dt_named in[] = {{"x", api->input(g, "x")}};
     dt_named out[] = {{"y", NULL}};
@@ -148,7 +149,7 @@ static dt_status record(void *user, dt_graph *g)
 
 static dt_status start(void *self)
 {
-    state *s = self;
+    state *s = (state *)self;
     const dt_train_desc desc = DT_TRAIN_DESC(s, record, s->train_data, &s->model, 1);
     return s->train->create(s->h, &desc, &s->trainer);
 }
@@ -156,16 +157,17 @@ static dt_status start(void *self)
 /* One optimizer step. Between two calls the host saves, evaluates, listens to signals and draws the progress line. */
 static dt_status iterate(void *self, dt_progress *out)
 {
-    const state *s = self;
+    const state *s = (const state *)self;
     return dt_train_iterate(s->train, s->trainer, out); /* DT_DONE after the last epoch */
 }
 
 static dt_status each(void *user, const dt_rows *r)
 {
-    state *s = user;
+    state *s = (state *)user;
     int64_t dim[DT_MAX_DIMS];
     uint32_t rank = 0;
-    const float *guess = s->train->rows(r, "guess", dim, &rank), *y = s->train->rows(r, "y", dim, &rank);
+    const float *guess = (const float *)s->train->rows(r, "guess", dim, &rank);
+    const float *y = (const float *)s->train->rows(r, "y", dim, &rank);
     if (guess == NULL || y == NULL) {
         return DT_FAIL_H(s->h, DT_EPLUGIN, "evaluation has no values named guess and y");
     }
@@ -178,7 +180,7 @@ static dt_status each(void *user, const dt_rows *r)
 
 static dt_status evaluate(void *self, dt_progress *out)
 {
-    state *s = self;
+    state *s = (state *)self;
     s->square = s->n_points = 0;
     DT_TRY_H(s->train->evaluate(s->trainer, s->eval_data, s, each));
     const double rmse = sqrt(s->square / s->n_points);
@@ -192,8 +194,9 @@ DT_STOP_DEFINE(stop, state);
 /* What the host's own sections say for this phase, where the user says nothing. */
 DT_DEFAULTS_DEFINE(extension, "data.source=template_data", "models.curve=template_model", "training.epochs=20",
                    "training.learning_rate=0.01", "training.warmup_epochs=1", "training.eval_interval=5");
-DT_PHASE_DEFINE(phase, "template", "fits a curve", "none", config, state, options,
-                DT_OPS(.create = create, .start = start, .iterate = iterate, .evaluate = evaluate, .stop = stop,
-                       .destroy = dt_no_op), /* models and data belong to the host */
-                .flags = DT_COMP_DETERMINISTIC, .extension = extension);
+DT_PHASE_DEFINE(phase, "template", "fits a curve", "none", template_config, state, options,
+                DT_OPS(DT_SET(create, create), DT_SET(start, start), DT_SET(iterate, iterate),
+                       DT_SET(evaluate, evaluate), DT_SET(stop, stop),
+                       DT_SET(destroy, dt_no_op)), /* models and data belong to the host */
+                DT_SET(flags, DT_COMP_DETERMINISTIC), DT_SET(extension, extension));
 DT_PLUGIN_DEFINE_OF("template", "0.1", "you", "Apache-2.0", &phase, &model, &data);

@@ -173,7 +173,7 @@ static void test_new(void **state)
     char dir[128], path[256], *text = NULL;
     size_t bytes = 0;
     snprintf(dir, sizeof(dir), "%s/deep/mine", top);
-    assert_int_equal(dt_tools_new("phase", "my_phase", dir, &out), DT_OK);
+    assert_int_equal(dt_tools_new("phase", "my_phase", dir, NULL, &out), DT_OK);
     out_says("my_phase.c, Makefile, README.md\nNow: cd ");
     snprintf(path, sizeof(path), "%s/my_phase.c", dir);
     assert_int_equal(dt_fs_read_all(path, 1 << 20, &text, &bytes), DT_OK);
@@ -186,22 +186,40 @@ static void test_new(void **state)
     assert_non_null(strstr(text, "\n\t$(CC) -std=c11"));
     dt_free(text);
 
-    assert_int_equal(dt_tools_new("model", "other", dir, &out), DT_ECONFIG);
+    static const char *const kinds[] = {"phase", "policy", "model", "env", "data"};
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        snprintf(dir, sizeof(dir), "%s/cxx-%s", top, kinds[i]);
+        assert_int_equal(dt_tools_new(kinds[i], "other", dir, "c++", &out), DT_OK);
+        snprintf(path, sizeof(path), "%s/other.cpp", dir);
+        assert_int_equal(dt_fs_read_all(path, 1 << 20, &text, &bytes), DT_OK);
+        assert_non_null(strstr(text, "\"other\""));
+        assert_null(strstr(text, "template"));
+        dt_free(text);
+        snprintf(path, sizeof(path), "%s/Makefile", dir);
+        assert_int_equal(dt_fs_read_all(path, 1 << 20, &text, &bytes), DT_OK);
+        assert_non_null(strstr(text, "\n\t$(CXX) -std=c++17"));
+        dt_free(text);
+    }
+    snprintf(dir, sizeof(dir), "%s/deep/mine", top);
+
+    assert_int_equal(dt_tools_new("model", "other", dir, NULL, &out), DT_ECONFIG);
     error_says("mine exists; name a new folder, nothing was written");
     snprintf(path, sizeof(path), "%s/other.c", dir);
     assert_false(dt_fs_is_file(path));
     static const char *const names[] = {"", "My", "my-phase", "1st", "a/b", "phase.c", "_x"};
     snprintf(dir, sizeof(dir), "%s/never", top);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        assert_int_equal(dt_tools_new("phase", names[i], dir, &out), DT_ECONFIG);
+        assert_int_equal(dt_tools_new("phase", names[i], dir, NULL, &out), DT_ECONFIG);
         error_says("is no legal name: expected 1 to 48 of a-z, 0-9 and _");
     }
-    assert_int_equal(dt_tools_new("phase", "training", dir, &out), DT_ECONFIG);
+    assert_int_equal(dt_tools_new("phase", "training", dir, NULL, &out), DT_ECONFIG);
     error_says("a word of dtrain's own configuration");
-    assert_int_equal(dt_tools_new("phas", "x", dir, &out), DT_ECONFIG);
+    assert_int_equal(dt_tools_new("phas", "x", dir, NULL, &out), DT_ECONFIG);
     error_says("did you mean \"phase\"?");
-    assert_int_equal(dt_tools_new("data", "x", dir, &out), DT_ECONFIG);
-    error_says("cannot make a new \"data\": expected phase, model or env");
+    assert_int_equal(dt_tools_new("shield", "x", dir, NULL, &out), DT_ECONFIG);
+    error_says("cannot make a new \"shield\": expected phase, policy, model, env or data");
+    assert_int_equal(dt_tools_new("data", "x", dir, "rust", &out), DT_ECONFIG);
+    error_says("--language \"rust\": plugins are written in c or c++");
     assert_false(dt_fs_is_dir(dir));
 }
 
