@@ -18,10 +18,9 @@ _Static_assert((int)DT_POLICY_MAX_ASKED == (int)DT_COLLECT_PLACES, "places of a 
 
 enum { ROWS_OF_PIECE = 64 }; /* on a device: a product has as many rows at once, or one instance's */
 enum { OUT_LOGITS, OUT_MEAN, OUT_LOG_STD, OUT_VALUE, OUT_COST_VALUE, OUT_LOW, OUT_HIGH, OUT_ALLOW };
-static const char *const output_name[] = {
+const char *const dt_rollout_output[DT_ROLLOUT_OUTPUTS + 1] = {
     [OUT_LOGITS] = "logits",         [OUT_MEAN] = "mean", [OUT_LOG_STD] = "log_std", [OUT_VALUE] = "value",
     [OUT_COST_VALUE] = "cost_value", [OUT_LOW] = "low",   [OUT_HIGH] = "high",       [OUT_ALLOW] = "allow",
-    [DT_ROLLOUT_OUTPUTS] = NULL,
 };
 
 /* ---- outputs and fields ------------------------------------------------------------------------------------------ */
@@ -31,14 +30,14 @@ static dt_status check_output(const dt_rollout *r, uint32_t o, uint32_t items, b
     const dt_view *v = r->track[0].answer[0].view[o];
     if (v == NULL) {
         return needed ? DT_FAIL(DT_EPLUGIN, "the phase records no output \"%s\", which acting in %s needs",
-                                output_name[o], r->env->comp->desc.id)
+                                dt_rollout_output[o], r->env->comp->desc.id)
                       : DT_OK;
     }
     const bool is_per_row = o == OUT_VALUE ? v->rank == 1 : v->rank == 2 && v->dim[1] == items;
     const bool is_shared = o == OUT_LOG_STD && v->rank == 1 && v->dim[0] == items;
     if (v->dtype != DT_F32 || (!is_per_row && !is_shared)) {
         return DT_FAIL(DT_ESHAPE, "the phase's output \"%s\" has %d dimensions, the last of %lld; expected [A%s%u] f32",
-                       output_name[o], v->rank, v->rank > 0 ? (long long)v->dim[v->rank - 1] : 0,
+                       dt_rollout_output[o], v->rank, v->rank > 0 ? (long long)v->dim[v->rank - 1] : 0,
                        o == OUT_VALUE ? "] or 1 of " : " ", items);
     }
     return DT_OK;
@@ -198,7 +197,7 @@ static dt_status find_kept(const dt_rollout *r, uint32_t place, dt_answer *x)
 static void find_outputs(const dt_rollout *r, uint32_t place, dt_answer *x)
 {
     for (uint32_t o = 0; o < DT_ROLLOUT_OUTPUTS; o++) {
-        x->view[o] = dt_policy_output(r->policy, place, output_name[o]);
+        x->view[o] = dt_policy_output(r->policy, place, dt_rollout_output[o]);
     }
 }
 
@@ -263,7 +262,7 @@ static dt_status create_policy(dt_rollout *r, dt_trainer *t, const dt_samples *a
                               .cap = cap,
                               .pieces = r->in_flight > 0 ? (most + unit - 1) / unit : 1,
                               .places = r->in_flight > 0 ? r->in_flight : tracks_of(r),
-                              .outputs = output_name,
+                              .outputs = dt_rollout_output,
                               .keep = r->keep};
     return dt_policy_create(t, &d, &r->policy);
 }

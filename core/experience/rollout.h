@@ -18,6 +18,7 @@
 #include <stdatomic.h>
 
 enum { DT_ROLLOUT_OUTPUTS = 8 };
+extern const char *const dt_rollout_output[DT_ROLLOUT_OUTPUTS + 1]; /* what acting reads; ends with NULL */
 
 /* The episode that an instance plays: enough to play it again. */
 typedef struct dt_episode_log {

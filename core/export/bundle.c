@@ -36,7 +36,7 @@ static bool is_dropout(const dt_node *n)
 static dt_status prune(maker *m)
 {
     m->old.n_losses = 0;
-    dt_ir_keep_outputs(&m->old, false, NULL);
+    dt_ir_keep_outputs(&m->old, false, m->d->outputs);
     dt_ir_index(&m->old);
     DT_TRY(dt_pass_dead(&m->old));
     m->is_read = dt_alloc_n((size_t)m->old.n_values, sizeof(*m->is_read));

@@ -74,6 +74,7 @@ typedef struct dt_bundle_desc { /* all the caller's; parameters, statistics and 
     const float *values; /* arena of params */
     const int64_t *most; /* per symbol of the graph */
     dt_bundle_actions actions;
+    const char *const *outputs; /* which of those recorded, ends with NULL; NULL: all but those for pictures */
     /* What a step input was set to, [*n_p], outliving the bundle, of which it becomes a tensor step.<name>; NULL: it
      * was not. NULL: none was. */
     const float *(*step)(const void *user, const char *name, uint32_t *n_p);

@@ -112,7 +112,8 @@ static dt_status make_bundle(dt_stage *s, dt_stage_export *t)
     for (int32_t k = 0; k <= (int32_t)l->spec.n_symbols; k++) {
         most[k] = dt_layout_cap(l, k);
     }
-    most[source->n_symbols] = 1; /* worlds */
+    most[source->n_symbols] = 1;   /* worlds */
+    d.outputs = dt_rollout_output; /* others may be made of what is known only after acting */
     d.actions = (dt_bundle_actions){.n_heads = l->spec.n_heads,
                                     .n_continuous = l->spec.n_continuous,
                                     .window = r->buffer.d.window,
