@@ -11,6 +11,7 @@ plugin_LTLIBRARIES += \
 	models/controller_mlp.la \
 	models/controller_snakes.la \
 	models/critic_mlp.la \
+	models/critic_others.la \
 	models/critic_quadratic.la \
 	models/risk_gnn.la \
 	models/shield_barrier.la \
@@ -91,6 +92,12 @@ models_critic_quadratic_la_CPPFLAGS = $(controller_cppflags) -DDT_PLUGIN_NAME=cr
 models_critic_quadratic_la_CFLAGS = $(PLUGIN_CFLAGS)
 models_critic_quadratic_la_LDFLAGS = $(PLUGIN_LINK)
 models_critic_quadratic_la_LIBADD = -lm
+
+models_critic_others_la_SOURCES = models/critic_others/critic_others.c models/controller_net.h
+models_critic_others_la_CPPFLAGS = $(controller_cppflags) -DDT_PLUGIN_NAME=critic_others
+models_critic_others_la_CFLAGS = $(PLUGIN_CFLAGS)
+models_critic_others_la_LDFLAGS = $(PLUGIN_LINK)
+models_critic_others_la_LIBADD = -lm
 
 models_risk_gnn_la_SOURCES = models/risk_gnn/risk_gnn.c models/risk_gnn/slots.c models/risk_gnn/slots.h
 models_risk_gnn_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) -DDT_PLUGIN_NAME=risk_gnn

@@ -31,3 +31,8 @@ dt_tests += tests/models/test_critics
 tests_models_test_critics_SOURCES = tests/models/test_critics.c tests/models/bench.h $(mock_sources)
 tests_models_test_critics_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
 tests_models_test_critics_LDADD = core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
+
+dt_tests += tests/models/test_several_agents
+tests_models_test_several_agents_SOURCES = tests/models/test_several_agents.c tests/models/bench.h $(mock_sources)
+tests_models_test_several_agents_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
+tests_models_test_several_agents_LDADD = core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
