@@ -34,6 +34,15 @@ bench_env_ipp_SOURCES = bench/env_ipp/driver.c $(mock_sources)
 bench_env_ipp_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
 bench_env_ipp_LDADD = -ldl -lm
 
+# the replay: what a draw of 10 million transitions costs
+if HAVE_CMOCKA
+bench_programs += bench_replay
+bench_replay_SOURCES = bench/replay/driver.c $(rollout_worlds)
+bench_replay_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/rollout
+bench_replay_LDADD = core/libdtcore.la $(CMOCKA_LIBS)
+endif
+EXTRA_DIST += bench/replay/driver.c
+
 # env_snakes: joint steps per second, beside the original's
 bench_env_snakes_SOURCES = bench/env_snakes/driver.c $(snakes_sources)
 bench_env_snakes_LDADD = -lm

@@ -493,6 +493,41 @@ void dt_fs_unmap(const void *p, size_t bytes)
     }
 }
 
+/* errno says why. */
+static void *map_room(int fd, size_t bytes)
+{
+    const int reason = bytes > INT64_MAX             ? EFBIG
+                       : refused("fs.write", ENOSPC) ? ENOSPC
+                                                     : posix_fallocate(fd, 0, (off_t)bytes);
+    if (reason != 0) {
+        errno = reason;
+        return MAP_FAILED;
+    }
+    return refused("fs.map", ENOMEM) ? MAP_FAILED : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+}
+
+dt_status dt_fs_map_room(const char *path, size_t bytes, void **out_p)
+{
+    int fd = -1;
+    DT_TRY(dt_fs_open(path, O_RDWR | O_CREAT | O_EXCL, &fd));
+    dt_fs_discard(path);
+    void *p = map_room(fd, bytes);
+    const int reason = errno;
+    close(fd);
+    if (p == MAP_FAILED) {
+        return DT_FAIL(DT_EIO, "cannot take room for %zu bytes in %s: %s", bytes, path, strerror(reason));
+    }
+    *out_p = p;
+    return DT_OK;
+}
+
+void dt_fs_unmap_room(void *p, size_t bytes)
+{
+    if (p != NULL) {
+        munmap(p, bytes);
+    }
+}
+
 /* Remove name inside the open folder; path is for messages and grows with the depth. */
 static dt_status remove_at(int dir_fd, const char *name, const char *path)
 {

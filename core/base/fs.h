@@ -45,6 +45,10 @@ dt_status dt_fs_read_any(const char *path, size_t max_bytes, char **out_p, size_
 /* Read-only mmap; an empty file is DT_EDATA. */
 dt_status dt_fs_map(const char *path, const void **out_p, size_t *bytes_p) DT_NODISCARD;
 void dt_fs_unmap(const void *p, size_t bytes);
+/* Memory that lies in a file: zeros, in a new one at path, which is nameless afterwards and gone with the process. Its
+ * room on the disk is taken. DT_EIO says what is missing. Given back by unmap_room. */
+dt_status dt_fs_map_room(const char *path, size_t bytes, void **out_p) DT_NODISCARD;
+void dt_fs_unmap_room(void *p, size_t bytes);
 dt_status dt_fs_remove_tree(const char *path) DT_NODISCARD; /* missing is fine; links are removed, not followed */
 bool dt_fs_is_dir(const char *path);
 bool dt_fs_is_file(const char *path);

@@ -62,6 +62,8 @@ static const dt_option data_table[] = {
         "leaves the batch is cut into and summed over in exact mode; a power of two"),
     ROW(dt_data_opts, prefetch, I64, DT_OPT_NEUTRAL, "2", "batches", 0, 64, NULL,
         "batches read ahead of training; 0 = none"),
+    ROW(dt_data_opts, replay_mb, F64, DT_OPT_NEUTRAL, "4096", "MB", 0, 1e9, NULL,
+        "a replay that takes more on a rank lies in a file of the run directory, as long as the run lasts"),
     DT_OPTION_END};
 
 static const dt_option training_table[] = {

@@ -27,6 +27,7 @@ typedef struct dt_data_opts {
     const char *store;  /* "" = the recording that comes with dtrain */
     const char *source; /* id of a data component */
     int64_t batch, shards, prefetch;
+    double replay_mb;
 } dt_data_opts;
 
 typedef struct dt_training_opts {

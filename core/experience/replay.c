@@ -7,6 +7,7 @@
 #include "experience/replay.h"
 
 #include "base/err.h"
+#include "base/fs.h"
 #include "base/mem.h"
 #include "base/trace.h"
 
@@ -66,6 +67,28 @@ static dt_status check_desc(const dt_replay *p)
                          (unsigned long long)p->d.draw, (unsigned long long)step);
 }
 
+static dt_status wants_file(const dt_replay *p, bool *is_p)
+{
+    const dt_stage_desc *s = &p->r->stage->d;
+    dt_data_opts data;
+    DT_TRY(dt_config_data(s->config, s->index, &data));
+    *is_p = s->run_dir != NULL && (double)p->ring_bytes > data.replay_mb * 1e6;
+    return DT_OK;
+}
+
+static dt_status map_file(const dt_replay *p, void **out)
+{
+    const dt_stage_desc *s = &p->r->stage->d;
+    dt_str path = {0};
+    dt_str_addf(&path, "%s/replay-%lld-%u.tmp", s->run_dir, (long long)s->index, p->rank);
+    dt_status st = dt_str_status(&path);
+    if (st == DT_OK) {
+        st = dt_fs_map_room(dt_str_text(&path), p->ring_bytes, out);
+    }
+    dt_str_fini(&path);
+    return st < 0 ? DT_CONTEXT(st, "a replay of more than data.replay_mb; raise that, or take a smaller capacity") : st;
+}
+
 static dt_status map_ring(dt_replay *p)
 {
     void *ring = NULL;
@@ -74,9 +97,19 @@ static dt_status map_ring(dt_replay *p)
         return DT_FAIL(DT_ENOMEM, "a replay of %llu samples of %zu bytes each does not fit in memory",
                        (unsigned long long)p->d.capacity, p->stride);
     }
-    DT_TRY(dt_arena_map(p->ring_bytes, &ring));
+    DT_TRY(wants_file(p, &p->is_in_file));
+    DT_TRY(p->is_in_file ? map_file(p, &ring) : dt_arena_map(p->ring_bytes, &ring));
     p->ring = ring;
     return DT_OK;
+}
+
+static void unmap_ring(dt_replay *p)
+{
+    if (p->is_in_file) {
+        dt_fs_unmap_room(p->ring, p->ring_bytes);
+    } else {
+        dt_arena_unmap(p->ring, p->ring_bytes);
+    }
 }
 
 static dt_status hold_room(dt_replay *p)
@@ -104,10 +137,11 @@ static dt_status build(dt_replay *p, const dt_replay_desc *d)
     p->size = dt_alloc_n(draw, p->n_sizes * sizeof(*p->size));
     p->weight = dt_alloc_n(draw, sizeof(*p->weight));
     p->record = dt_alloc_n(draw, sizeof(*p->record));
+    p->below = dt_alloc_n(draw, sizeof(*p->below));
     p->sample = dt_alloc_n(samples, sizeof(*p->sample));
     p->scratch = dt_alloc(p->stride);
-    if (p->slot == NULL || p->size == NULL || p->weight == NULL || p->record == NULL || p->sample == NULL ||
-        p->scratch == NULL) {
+    if (p->slot == NULL || p->size == NULL || p->weight == NULL || p->record == NULL || p->below == NULL ||
+        p->sample == NULL || p->scratch == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for a replay that draws %zu samples", draw);
     }
     p->most = 1;
@@ -126,11 +160,12 @@ void dt_replay_destroy(dt_replay *p)
     dt_replay_ungather(p);
     dt_replay_share_fini(p);
     dt_sum_tree_fini(&p->tree);
-    dt_arena_unmap(p->ring, p->ring_bytes);
+    unmap_ring(p);
     dt_free(p->slot);
     dt_free(p->size);
     dt_free(p->weight);
     dt_free(p->record);
+    dt_free(p->below);
     dt_free(p->sample);
     dt_free(p->scratch);
     dt_free(p);
@@ -281,7 +316,10 @@ static void draw_by_priority(dt_replay *p, const dt_rng_stream *stream)
     double most = 0;
     for (uint64_t i = 0; i < p->d.draw; i++) {
         const double u = (double)(bits_of(stream, i) >> 11) * 0x1p-53, at = ((double)i + u) * part;
-        p->slot[i] = dt_sum_tree_find(&p->tree, at < all ? at : nextafter(all, 0));
+        p->below[i] = at < all ? at : nextafter(all, 0);
+    }
+    dt_sum_tree_find(&p->tree, p->below, p->d.draw, p->slot);
+    for (uint64_t i = 0; i < p->d.draw; i++) {
         const double w = pow(n * dt_sum_tree_get(&p->tree, p->slot[i]) / all, -p->d.beta);
         p->weight[i] = (float)w;
         most = w > most ? w : most;
@@ -411,6 +449,11 @@ void dt_rollout_replay_need(const dt_rollout *r, const double *mean, uint64_t *m
     }
     const double used = (double)dt_replay_bytes(p, size, NULL) / (double)p->stride;
     const uint64_t own = (p->d.capacity + p->ranks - 1) / p->ranks, pages = p->stride > 4096;
+    if (p->is_in_file) { /* what of it is resident can be given back */
+        *mapped += p->tree.bytes;
+        *resident += p->tree.bytes;
+        return;
+    }
     *mapped += dt_arena_bytes(p->ring_bytes) + p->tree.bytes;
     *resident += (uint64_t)((double)own * (double)p->stride * (pages ? used : 1)) + p->tree.bytes;
 }

@@ -64,6 +64,7 @@ struct dt_replay {
 
     char *ring; /* [own slots, stride] */
     size_t stride, ring_bytes;
+    bool is_in_file; /* the ring */
     uint64_t added;  /* samples so far */
     uint64_t rounds; /* of the rollout, when one was added last */
     uint64_t draws;
@@ -74,6 +75,7 @@ struct dt_replay {
     uint64_t *slot;              /* [draw] */
     int32_t *size;               /* [draw, n_sizes] */
     float *weight;               /* [draw] */
+    double *below;               /* [draw] scratch: sums of priorities */
     const char **record;         /* [draw] where it is; NULL: on another rank */
     float *held[DT_ENV_MAX_OBS]; /* shift and scale of plain ports, when it was drawn */
     bool is_held;

@@ -424,6 +424,8 @@ typedef struct reader { /* one read */
     uint64_t sample, key;
     const char *record;
     const int32_t *size;
+    int32_t laid_out[DT_REPLAY_MAX_SIZES]; /* of such sizes fields lie at: */
+    size_t at[DT_BUFFER_MAX_FIELDS];
 } reader;
 
 /* Numbers of the rows of field f, behind those of the samples before. */
@@ -444,6 +446,16 @@ static void scale(const reader *x, const dt_replay_field *f, size_t step, char *
     }
 }
 
+/* Most are single numbers. */
+static void copy_bytes(char *to, const char *from, size_t bytes)
+{
+    if (bytes == sizeof(float)) {
+        memcpy(to, from, sizeof(float));
+    } else {
+        memcpy(to, from, bytes);
+    }
+}
+
 static void copy_rows(const reader *x, const dt_replay_field *f, const char *from, char *out)
 {
     const size_t rows = (size_t)x->size[f->symbol], bytes = rows * f->row_bytes;
@@ -452,7 +464,7 @@ static void copy_rows(const reader *x, const dt_replay_field *f, const char *fro
     for (size_t step = 0; step < f->lead; step++) {
         const size_t first = step * (size_t)x->total[f->symbol] + (size_t)x->before[f->symbol];
         char *const to = out + first * f->row_bytes;
-        memcpy(to, from + step * bytes, bytes);
+        copy_bytes(to, from + step * bytes, bytes);
         if (is_scaled) {
             scale(x, f, step, to);
         }
@@ -483,11 +495,14 @@ static void copy_keys(const reader *x, const char *from, char *out)
     }
 }
 
-static void copy_sample(const reader *x, void *const *out)
+static void copy_sample(reader *x, void *const *out)
 {
     const dt_replay *p = x->p;
-    size_t at[DT_BUFFER_MAX_FIELDS];
-    (void)dt_replay_bytes(p, x->size, at);
+    const size_t *at = x->at;
+    if (memcmp(x->laid_out, x->size, p->n_sizes * sizeof(*x->size)) != 0) {
+        memcpy(x->laid_out, x->size, p->n_sizes * sizeof(*x->size));
+        (void)dt_replay_bytes(p, x->size, x->at);
+    }
     for (uint32_t i = 0; i < p->n_fields; i++) {
         const dt_replay_field *f = &p->field[i];
         if (out[i] == NULL) {

@@ -9,6 +9,8 @@
 #include "base/err.h"
 #include "base/mem.h"
 
+#include <stdbool.h>
+
 dt_status dt_sum_tree_init(dt_sum_tree *t, uint64_t n)
 {
     void *node = NULL;
@@ -40,14 +42,20 @@ void dt_sum_tree_set(dt_sum_tree *t, uint64_t i, double p)
 }
 
 /* Rounding may lead to the right where nothing is: then the way goes on to the left. */
-uint64_t dt_sum_tree_find(const dt_sum_tree *t, double at)
+void dt_sum_tree_find(const dt_sum_tree *t, double *at, uint64_t n, uint64_t *leaf)
 {
-    uint64_t i = 1;
-    while (i < t->width) {
-        const double left = t->node[2 * i];
-        const int goes_left = at < left || !(t->node[2 * i + 1] > 0);
-        at = goes_left ? at : at - left;
-        i = 2 * i + !goes_left;
+    for (uint64_t i = 0; i < n; i++) {
+        leaf[i] = 1;
     }
-    return i - t->width;
+    for (uint64_t level = 1; level < t->width; level *= 2) {
+        for (uint64_t i = 0; i < n; i++) {
+            const double *child = &t->node[2 * leaf[i]];
+            const bool goes_left = at[i] < child[0] || !(child[1] > 0);
+            at[i] = goes_left ? at[i] : at[i] - child[0];
+            leaf[i] = 2 * leaf[i] + !goes_left;
+        }
+    }
+    for (uint64_t i = 0; i < n; i++) {
+        leaf[i] -= t->width;
+    }
 }

@@ -32,8 +32,8 @@ static inline double dt_sum_tree_all(const dt_sum_tree *t)
 {
     return t->node[1];
 }
-/* The leaf where the sum of those up to it is first above at; of a priority above 0, where there is one. at in
- * [0, all). */
-uint64_t dt_sum_tree_find(const dt_sum_tree *t, double at);
+/* The leaves where the sum of those up to it is first above at[i], which is in [0, all); of a priority above 0, where
+ * there is one. at is written over. The ways are gone step by step together, so that they wait for memory together. */
+void dt_sum_tree_find(const dt_sum_tree *t, double *at, uint64_t n, uint64_t *leaf);
 
 #endif

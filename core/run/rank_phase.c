@@ -30,6 +30,7 @@ static dt_stage_desc describe_stage(const dt_rank *k, int64_t index, uint32_t lo
     d.metrics = dt_rank_is_first(k) ? r->metrics : NULL;
     d.threads = s->threads > ranks ? s->threads / ranks : 1;
     d.loaded = loaded;
+    d.run_dir = dt_rundir_path(r->d->dir);
     d.stops = dt_run_stops;
     d.stops_user = r;
     return d;

@@ -110,6 +110,7 @@ typedef struct dt_stage_desc {
     const dt_loaded *phase;
     const char *demo_store; /* what data.store = "" stands for */
     int64_t index;          /* of the phase in the configuration */
+    const char *run_dir;    /* for what is too large for memory; NULL: nowhere */
     uint64_t seed;
     uint32_t threads;                  /* workers of this rank */
     const char *controller;            /* in place of models.controller and without other models; NULL: as configured */

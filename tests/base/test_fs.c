@@ -243,6 +243,34 @@ static void test_map(void **state)
     assert_non_null(strstr(dt_error_text(), "cannot map"));
 }
 
+/* Room in a file without a name: zeros, ours alone, and gone with the mapping. */
+static void test_map_room(void **state)
+{
+    (void)state;
+    enum { BYTES = 100000 };
+    static const char *const points[] = {"fs.open:1", "fs.write:1", "fs.map:1"};
+    static const char *const says[] = {"cannot open", "cannot take room for 100000 bytes in", "cannot take room for"};
+    void *p = NULL;
+    assert_int_equal(dt_fs_map_room(at("room"), BYTES, &p), DT_OK);
+    assert_false(dt_fs_is_file(at("room")));
+    char *text = p;
+    assert_true(text[0] == 0 && text[BYTES - 1] == 0);
+    memset(text, 7, BYTES);
+    assert_true(text[BYTES / 2] == 7);
+    dt_fs_unmap_room(p, BYTES);
+    dt_fs_unmap_room(NULL, 0);
+    for (size_t i = 0; i < sizeof(points) / sizeof(points[0]); i++) {
+        dt_fault_reset(points[i]);
+        assert_int_equal(dt_fs_map_room(at("room"), BYTES, &p), DT_EIO);
+        assert_non_null(strstr(dt_error_text(), says[i]));
+        assert_false(dt_fs_is_file(at("room")));
+    }
+    dt_fault_reset(NULL);
+    put("there", "x");
+    assert_int_equal(dt_fs_map_room(at("there"), BYTES, &p), DT_EIO); /* never over what is there */
+    assert_true(dt_fs_is_file(at("there")));
+}
+
 static void test_rename(void **state)
 {
     (void)state;
@@ -337,6 +365,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_create_write_sync, begin, end),
         cmocka_unit_test_setup_teardown(test_read_all_limits, begin, end),
         cmocka_unit_test_setup_teardown(test_map, begin, end),
+        cmocka_unit_test_setup_teardown(test_map_room, begin, end),
         cmocka_unit_test_setup_teardown(test_rename, begin, end),
         cmocka_unit_test_setup_teardown(test_swap, begin, end),
         cmocka_unit_test_setup_teardown(test_list_is_sorted, begin, end),

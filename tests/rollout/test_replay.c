@@ -8,10 +8,11 @@
 #include "worlds.h"
 
 #include "base/err.h"
+#include "base/fault.h"
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "experience/service.h"
+#include "experience/replay.h"
 #include "run/snapshot.h"
 
 #include <math.h>
@@ -262,6 +263,48 @@ static void test_normalised(void **state)
     assert_true(ended == 0);
     assert_true(fabs(sum / (double)rows) < 0.15 && fabs(squares / (double)rows - 1) < 0.3); /* 100 .. 105 as it is */
     world_close(&w);
+}
+
+/* One that is too large for memory lies in a file without a name, which changes nothing. */
+static void test_in_a_file(void **state)
+{
+    (void)state;
+    static const char *const given[] = {"env.id=relay", "tiny.transitions=2", "tiny.replay=70", "data.replay_mb=0",
+                                        NULL};
+    static float params[2][2048];
+    dt_rollout_report r[2];
+    char dir[64], **names = NULL;
+    size_t n = 0;
+    snprintf(dir, sizeof(dir), "test_replay.%ld.tmp", (long)getpid());
+    assert_done(dt_fs_mkdirs(dir));
+    for (int k = 0; k < 2; k++) {
+        world w;
+        world_open(&w, given, NULL);
+        w.run_dir = k == 1 ? dir : NULL;
+        world_start(&w);
+        assert_int_equal(w.stage->rollout->replay->is_in_file, k);
+        for (int i = 0; i < 3; i++) {
+            assert_done(world_iterate(&w));
+        }
+        world_keep(&w, params[k], &r[k]);
+        assert_done(dt_fs_list(dir, &names, &n));
+        assert_int_equal(n, 0);
+        dt_fs_list_free(names, n);
+        world_close(&w);
+    }
+    assert_memory_equal(params[0], params[1], sizeof(params[0]));
+    assert_memory_equal(&r[0], &r[1], sizeof(r[0]));
+    world w;
+    world_open(&w, given, NULL);
+    w.run_dir = dir;
+    dt_fault_reset("fs.write:1");
+    const dt_status st = world_create(&w);
+    dt_fault_reset(NULL);
+    assert_int_equal(st, DT_EIO);
+    assert_non_null(strstr(dt_error_text(), "cannot take room for"));
+    assert_non_null(strstr(dt_error_text(), "a replay of more than data.replay_mb"));
+    world_close(&w);
+    assert_done(dt_fs_remove_tree(dir));
 }
 
 /* ---- several steps ----------------------------------------------------------------------------------------------- */
@@ -825,6 +868,7 @@ int main(void)
         cmocka_unit_test(test_packed),
         cmocka_unit_test(test_normalised),
         cmocka_unit_test(test_several_steps),
+        cmocka_unit_test(test_in_a_file),
         cmocka_unit_test(test_uniform),
         cmocka_unit_test(test_priorities),
         cmocka_unit_test(test_resume),

@@ -57,7 +57,8 @@ typedef struct world { /* a stage with a tiny phase in it */
     pthread_mutex_t lock;
     const dt_device_ops *device_ops; /* between open and create; NULL: the CPU */
     dt_device *device;
-    uint32_t threads; /* between open and create; 0: 2 */
+    uint32_t threads;    /* between open and create; 0: 2 */
+    const char *run_dir; /* the same; NULL: none */
     dt_stage *stage;
     tiny *phase;
 } world;
