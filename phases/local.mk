@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Training phases. A phase is one source file, or a folder when it outgrows it.
 plugin_LTLIBRARIES += phases/phase1_world_model.la phases/phase2_ppo.la \
-	phases/phase3_constrained.la
+	phases/phase3_constrained.la phases/phase_coma.la
 
 # What perception and world learn from recorded scenes, in each phase that trains them.
 scenes_sources = phases/scenes/prediction.c phases/scenes/prediction.h phases/scenes/accuracy.c \
@@ -34,3 +34,9 @@ phases_phase3_constrained_la_CPPFLAGS = $(clipped_cppflags) -I$(top_srcdir)/phas
 phases_phase3_constrained_la_CFLAGS = $(PLUGIN_CFLAGS)
 phases_phase3_constrained_la_LDFLAGS = $(PLUGIN_LINK)
 phases_phase3_constrained_la_LIBADD = -lm
+
+phases_phase_coma_la_SOURCES = phases/phase_coma/phase_coma.c phases/phase_coma/loss.c phases/phase_coma/loss.h
+phases_phase_coma_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) -DDT_PLUGIN_NAME=phase_coma
+phases_phase_coma_la_CFLAGS = $(PLUGIN_CFLAGS)
+phases_phase_coma_la_LDFLAGS = $(PLUGIN_LINK)
+phases_phase_coma_la_LIBADD = -lm

@@ -1,0 +1,76 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# phase_coma through the program: in matrix games it ends where the gradient leads, a stopped and resumed run has the
+# bits of one that nobody stopped, threads, virtual ranks and processes change none, products in bf16 train actor and
+# critic both, rounds are counted by episodes, and what does not fit is refused.
+set -u
+
+name=coma
+base="--plugin phase_coma -q --set env.id=matrix --set env.instances=4 --set phase_coma.batch=64 --set data.batch=32
+      --set controller_mlp.layers=0 --set controller_mlp.policy_gain=0 --set critic_others.layers=0
+      --set phase_coma.gamma=0 --set training.eval_interval=0 --set checkpoint.every_seconds=0
+      --set metrics.tensorboard=false --set report.enabled=false --set evaluation.baselines="
+# shellcheck source=tests/phases/rig.inc
+. "${DT_SRCDIR:-.}/tests/phases/rig.inc"
+
+# From equal choices the gradient of the climbing game leads past 5 and 6 to 7 a game, that of the penalty game with
+# k = 100 to 2: payoffs of 25 games, of both agents together. Where it is flat, only steps of one size get on.
+learns() { # DIR, what it has to return, more options
+    dir=$1
+    want=$2
+    shift 2
+    train "$dir" --set phase_coma.updates=200 --set training.learning_rate=0.02 --set training.beta2=0.9 \
+        --set training.eps=1e-10 --set phase_coma.critic_learning_rate=0.3 --set phase_coma.critic_first=true \
+        --set phase_coma.target_interval=1 --set phase_coma.epsilon_updates=30 "$@"
+    cases=$((cases + 1))
+    got=$("$dtrain" eval --checkpoint "$work/$dir" --seeds 1 --episodes 1 --json 2>"$work/err" |
+        sed -n 's/.*"return":{"mean":\([-0-9.]*\).*/\1/p')
+    [ "$got" = "$want" ] || fail "$dir: returns '$got', expected $want"
+}
+learns climbing 350
+learns penalty 100 --set env_matrix.game=penalty
+
+short="--set phase_coma.updates=4 --set phase_coma.target_interval=2 --set phase_coma.gamma=0.9
+       --set critic_others.layers=1 --set critic_others.hidden=16 --set controller_mlp.layers=1 --set env_matrix.repeats=7
+       --set phase_coma.data_passes=2"
+train whole $short --threads 1
+train stopped $short --threads 1 --max-steps 20
+"$dtrain" --resume "$work/stopped" -q >/dev/null 2>"$work/err" || fail "resuming left with $?"
+same stopped "stopped and resumed"
+train threads $short --threads 3
+same threads "3 threads instead of 1"
+train ranks $short --set comm.backend=sim --set comm.ranks=2
+same ranks "2 virtual ranks instead of 1"
+train processes $short --set env.isolation=process
+same processes "environments in processes"
+
+train half $short --set amp.enabled=true
+cases=$((cases + 1))
+[ "$(state_hash "$work/half")" != "$(state_hash "$work/whole")" ] || grep -q "bf16" "$work/half/train.log" ||
+    fail "amp.enabled: neither other bits nor a word about it"
+
+# 100 episodes of 7 steps and 2 agents are 1400 transitions: 5 rounds of 320
+train counted $short --set phase_coma.episodes=100
+cases=$((cases + 1))
+"$dtrain" ckpt list "$work/counted" | grep -q "epoch 5 " || fail "100 episodes are not 5 updates"
+
+# what is exported is the policy, which needs to know nothing of the others
+"$dtrain" export --checkpoint "$work/whole" --out "$work/policy" >/dev/null 2>"$work/err" || fail "export left with $?"
+cases=$((cases + 1))
+! grep -aq "name[^a-z]*others" "$work/policy" || fail "the policy that is exported wants what others choose"
+
+train other $short --set data.batch=16
+cases=$((cases + 1))
+grep -q "a round has 10 minibatches, not phase_coma.batch_number = 5: .* are data.batch = 32 samples" \
+    "$work/other/train.log" || fail "other minibatches than wanted, and not a word"
+
+refused 2 "at least 2, 1 and 0" --set env.id=cartpole
+refused 2 "epsilon" --set phase_coma.epsilon=1.5
+refused 2 "models.critic" --set models.critic=
+refused 2 "controller_field flies in env_ipp" --set models.controller=controller_field
+refused 2 "unset models.shield" --set models.shield=shield_barrier --set env.id=traffic --set env_traffic.scenario=grid \
+    --set env_traffic.control=signals
+
+echo "$cases cases, $failed failed"
+[ "$failed" -eq 0 ]
