@@ -32,7 +32,7 @@ extern "C" {
 #endif
 
 #define DT_DEVICE_MODULE_ENTRY "dt_device_module" /* dt_device_module_fn, the one symbol a module exports */
-enum { DT_DEVICE_VERSION = 4 };
+enum { DT_DEVICE_VERSION = 5 };
 
 typedef struct dt_device dt_device; /* an opened device: context, library handles */
 typedef struct dt_device_stream dt_device_stream;
@@ -118,8 +118,9 @@ enum { DT_DEVICE_TO_DEVICE = 0, DT_DEVICE_TO_HOST, DT_DEVICE_WITHIN };
 /* ---- the end of a step ------------------------------------------------------------------------------------------- */
 
 /* Sums of squares are taken of blocks of the arena, and blocks are added in one order: the same norm, whichever ranks
- * had which blocks. */
-enum { DT_DEVICE_MAX_LOSSES = 16, DT_DEVICE_BLOCK = 1024, DT_DEVICE_GRANULE = 64 };
+ * had which blocks. Parameters may belong to groups, which are moved in some steps and not in others, with norms, clips
+ * and updates of their own: a block has parameters of one group at most. */
+enum { DT_DEVICE_MAX_LOSSES = 16, DT_DEVICE_MAX_GROUPS = 8, DT_DEVICE_BLOCK = 1024, DT_DEVICE_GRANULE = 64 };
 
 typedef struct dt_device_consts { /* one update's numbers (optim/loops.h), rounded to float once by the host */
     float l2, beta1, one_minus_beta1, beta2, one_minus_beta2, rate, inv_root, eps, keep;
@@ -127,17 +128,18 @@ typedef struct dt_device_consts { /* one update's numbers (optim/loops.h), round
 } dt_device_consts;
 
 /* What the host sends with the inputs of a step. Steps are launched before it is known whether the last one was
- * applied, so there are two sets: for update number `first` and for the one after it. */
+ * applied, so there are two sets for each group: for its update number `first` and for the one after it. */
 typedef struct dt_device_control {
     dt_device_run run;
-    uint64_t first;
-    dt_device_consts consts[2];
-    double gradient_clip;                   /* 0: none */
-    double loss_seed[DT_DEVICE_MAX_LOSSES]; /* weight / normaliser, before the loss scale */
+    uint64_t first[DT_DEVICE_MAX_GROUPS];
+    dt_device_consts consts[DT_DEVICE_MAX_GROUPS][2];
+    double gradient_clip[DT_DEVICE_MAX_GROUPS]; /* 0: none */
+    double loss_seed[DT_DEVICE_MAX_LOSSES];     /* weight / normaliser, before the loss scale */
 } dt_device_control;
 
 typedef struct dt_device_state { /* in device memory from step to step, and in checkpoints */
     uint64_t updates;            /* applied so far */
+    uint64_t group_updates[DT_DEVICE_MAX_GROUPS];
     double loss_scale;
     int64_t good_steps; /* since the scale last changed */
     int64_t tolerance;  /* overflows left before the scale is lowered */
@@ -154,9 +156,11 @@ typedef struct dt_device_scaler { /* constant: fp16 loss scaling (core/amp) */
 typedef struct dt_device_result {      /* copied to the host, read a step late */
     double loss[DT_DEVICE_MAX_LOSSES]; /* sums over the leaves in the fixed tree */
     double norm;                       /* of the unscaled gradient, before clipping */
-    int64_t bad;                       /* the first element of the gradient that is not finite, -1: none is known */
-    double loss_scale;                 /* with which this step ran */
-    uint64_t updates;                  /* after this step */
+    double group_norm[DT_DEVICE_MAX_GROUPS];
+    uint64_t group_updates[DT_DEVICE_MAX_GROUPS]; /* after this step */
+    int64_t bad;       /* the first element of the gradient that is not finite, -1: none is known */
+    double loss_scale; /* with which this step ran */
+    uint64_t updates;  /* after this step */
     uint64_t skipped;
     uint32_t is_finite, applied;
 } dt_device_result;
@@ -197,10 +201,11 @@ typedef struct dt_device_finish {             /* all addresses are device addres
     float *grad;                              /* [total] the sum; one of several ranks: in its slices */
     float *param;                             /* [total] */
     float *moment[2];                         /* of the slices; moment[1] NULL: SGD */
-    const uint8_t *trained;                   /* [total / DT_DEVICE_GRANULE]: 1 = may be updated */
+    const uint8_t *trained;                   /* [total / DT_DEVICE_GRANULE]: 1 + group that may update it, 0: none */
+    const uint8_t *block_group;               /* [total / DT_DEVICE_BLOCK, rounded up]; NULL: there is one group */
     double *block_sum;                        /* [total / DT_DEVICE_BLOCK, rounded up] */
     double *seed;                             /* [n_losses], what the derivative starts from: written by begin */
-    const double *loss[DT_DEVICE_MAX_LOSSES]; /* per loss: [loss_leaves] */
+    const double *loss[DT_DEVICE_MAX_LOSSES]; /* per loss: [loss_leaves]; NULL: of groups that are not moved */
     const dt_device_control *control;
     dt_device_state *state;
     dt_device_result *result;
@@ -209,8 +214,21 @@ typedef struct dt_device_finish {             /* all addresses are device addres
     int64_t total;        /* a multiple of DT_DEVICE_GRANULE */
     uint32_t loss_leaves; /* a power of two */
     uint32_t n_losses, n_slices;
-    uint32_t is_part; /* 1: grad holds the sum in the slices alone, so that a bad element is not looked for */
+    uint32_t is_part;          /* 1: grad holds the sum in the slices alone, so that a bad element is not looked for */
+    uint32_t n_groups, groups; /* at least one; bits of those that this step moves */
 } dt_device_finish;
+
+/* to += tau (from - to) of n, tau 1: a copy; where the step was applied, and the group's updates are then a multiple of
+ * `every`. */
+typedef struct dt_device_blend {
+    float *to; /* device, as from and result are */
+    const float *from;
+    const dt_device_result *result;
+    int64_t n;
+    uint64_t every;
+    uint32_t group;
+    float tau;
+} dt_device_blend;
 
 /* ---- the table --------------------------------------------------------------------------------------------------- */
 
@@ -278,6 +296,8 @@ typedef struct dt_device_ops {
     dt_status (*apply)(dt_device *d, const dt_device_finish *f, dt_device_stream *s);
     /* to[i] += from[i], of n: a step of the fixed tree over ranks */
     dt_status (*add)(dt_device *d, float *to, const float *from, int64_t n, dt_device_stream *s);
+    /* Behind apply: copies of parameters that follow them. */
+    dt_status (*blend)(dt_device *d, const dt_device_blend *b, dt_device_stream *s);
 } dt_device_ops;
 
 typedef const dt_device_ops *dt_device_module_fn(const dt_device_host *host);

@@ -238,8 +238,3 @@ uint32_t dt_trainer_told_groups(const dt_trainer *t)
 {
     return t->scratch.told;
 }
-
-void dt_trainer_group_updates_set(dt_trainer *t, uint32_t group, uint64_t updates)
-{
-    t->state.group[group].updates = updates;
-}

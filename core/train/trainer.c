@@ -68,13 +68,6 @@ static dt_status check(const dt_trainer *t)
         return DT_FAIL(DT_EPLUGIN, "loss %s is set apart beside groups; a role that is in no group is moved by no step",
                        t->d.apart);
     }
-    if (t->d.n_groups > 1 && t->d.device_ops != NULL) {
-        return DT_FAIL(DT_EUNSUPPORTED, "several groups of losses are trained on the CPU alone; set engine.device = "
-                                        "\"cpu\"");
-    }
-    if (t->d.params->n_shadows > 0 && t->d.device_ops != NULL) {
-        return DT_FAIL(DT_EUNSUPPORTED, "shadows are moved on the CPU alone; set engine.device = \"cpu\"");
-    }
     return DT_OK;
 }
 
@@ -393,6 +386,14 @@ void dt_trainer_scaler_set(dt_trainer *t, uint64_t updates, const dt_scaler *s)
     dt_groups_count(t, updates);
     t->state.scaler = *s;
     t->state.scaler.scale = scale;
+    if (t->device != NULL) {
+        dt_train_device_restart(t);
+    }
+}
+
+void dt_trainer_group_updates_set(dt_trainer *t, uint32_t group, uint64_t updates)
+{
+    t->state.group[group].updates = updates;
     if (t->device != NULL) {
         dt_train_device_restart(t);
     }

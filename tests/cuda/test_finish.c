@@ -30,7 +30,7 @@ typedef struct side { /* one device and what lies on it */
     dt_device_finish f;
     double *loss[LOSSES];
     dt_device_control *control;
-    uint8_t *trained;
+    uint8_t *trained, *block_group;
     dt_device_slice slice;
     float *leaf; /* [leaves, total] gradients */
 } side;
@@ -40,7 +40,8 @@ typedef struct setting {
     int64_t total;
     bool is_sgd;
     double clip, loss_scale;
-    int64_t bad; /* element of leaf 0 that is not a number, -1: none */
+    int64_t bad;               /* element of leaf 0 that is not a number, -1: none */
+    uint32_t n_groups, groups; /* of blocks in turn, and those that are moved; 0: one */
 } setting;
 
 static side gpu;
@@ -88,6 +89,8 @@ static void init(side *s, const setting *c)
     s->slice = (dt_device_slice){.end = c->total};
     s->f = (dt_device_finish){
         .slice = &s->slice, .total = c->total, .loss_leaves = c->leaves, .n_losses = LOSSES, .n_slices = 1};
+    s->f.n_groups = c->n_groups > 0 ? c->n_groups : 1;
+    s->f.groups = c->n_groups > 0 ? c->groups : 1;
     s->leaf = take(s, bytes * c->leaves);
     s->f.grad = take(s, bytes * MOST_SLOTS);
     s->f.param = take(s, bytes);
@@ -99,26 +102,37 @@ static void init(side *s, const setting *c)
     s->f.control = s->control = take(s, sizeof(dt_device_control));
     s->f.state = take(s, sizeof(dt_device_state));
     s->f.result = take(s, sizeof(dt_device_result));
-    const dt_device_state state = {.updates = 6, .loss_scale = c->loss_scale};
-    dt_device_control control = {.first = 7, .gradient_clip = c->clip, .loss_seed = {0.25, 3}};
-    for (int i = 0; i < 2; i++) {
-        control.consts[i] = (dt_device_consts){.l2 = 1e-3f,
-                                               .beta1 = 0.9f,
-                                               .one_minus_beta1 = 0.1f,
-                                               .beta2 = 0.999f,
-                                               .one_minus_beta2 = 0.001f,
-                                               .rate = i == 0 ? 1e-2f : 100,
-                                               .inv_root = 3,
-                                               .eps = 1e-8f,
-                                               .keep = 0.999f};
+    dt_device_state state = {.updates = 6, .loss_scale = c->loss_scale};
+    dt_device_control control = {.loss_seed = {0.25, 3}};
+    for (uint32_t i = 0; i < 2 * s->f.n_groups; i++) {
+        const uint32_t g = i / 2;
+        state.group_updates[g] = 6 + g;
+        control.first[g] = 7 + g;
+        control.gradient_clip[g] = c->clip * (g + 1);
+        control.consts[g][i % 2] = (dt_device_consts){.l2 = 1e-3f,
+                                                      .beta1 = 0.9f,
+                                                      .one_minus_beta1 = 0.1f,
+                                                      .beta2 = 0.999f,
+                                                      .one_minus_beta2 = 0.001f,
+                                                      .rate = i % 2 == 0 ? 1e-2f * (float)(g + 1) : 100,
+                                                      .inv_root = 3,
+                                                      .eps = 1e-8f,
+                                                      .keep = 0.999f};
     }
     put(s, s->f.state, &state, sizeof(state));
     put(s, s->control, &control, sizeof(control));
     uint8_t *mark = calloc(1, (size_t)c->total / DT_DEVICE_GRANULE + 1);
     for (int64_t i = 0; i < c->total / DT_DEVICE_GRANULE; i++) {
-        mark[i] = i % 3 != 1;
+        mark[i] = (uint8_t)(i % 3 != 1 ? 1 + i * DT_DEVICE_GRANULE / DT_DEVICE_BLOCK % s->f.n_groups : 0);
     }
     put(s, s->trained, mark, (size_t)c->total / DT_DEVICE_GRANULE);
+    const size_t n_blocks = (size_t)(c->total - 1) / DT_DEVICE_BLOCK + 1;
+    for (size_t i = 0; i < n_blocks; i++) {
+        mark[i] = (uint8_t)(i % s->f.n_groups);
+    }
+    s->block_group = take(s, n_blocks);
+    put(s, s->block_group, mark, n_blocks);
+    s->f.block_group = s->f.n_groups > 1 ? s->block_group : NULL;
     free(mark);
     put_draws(s, s->f.param, 1, c->total, 1, false);
     put_draws(s, s->f.moment[0], 2, c->total, 0.1f, false);
@@ -133,12 +147,13 @@ static void init(side *s, const setting *c)
         s->f.loss[i] = s->loss[i] = take(s, c->leaves * sizeof(double));
         put(s, s->loss[i], leaf, c->leaves * sizeof(double));
     }
+    s->f.loss[1] = s->f.n_groups > 1 ? NULL : s->f.loss[1]; /* of a group that is not moved */
 }
 
 static void fini(side *s)
 {
     void *const all[] = {s->leaf,   s->f.grad,  s->f.param, s->f.moment[0], s->f.moment[1], s->trained, s->f.block_sum,
-                         s->f.seed, s->control, s->f.state, s->f.result,    s->loss[0],     s->loss[1]};
+                         s->f.seed, s->control, s->f.state, s->f.result,    s->loss[0],     s->loss[1], s->block_group};
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
         s->ops->release(s->device, all[i]);
     }
@@ -213,6 +228,12 @@ static void check(const setting *c)
     assert_int_equal(y.applied, x.applied);
     assert_int_equal(y.is_finite, x.is_finite);
     assert_int_equal(y.updates, x.updates);
+    assert_memory_equal(x.group_updates, y.group_updates, sizeof(x.group_updates));
+    for (uint32_t g = 0; g < host.f.n_groups; g++) {
+        const uint64_t moved = x.applied ? host.f.groups >> g & 1 : 0;
+        assert_int_equal(x.group_updates[g], 6 + g + moved);
+        assert_true(c->bad >= 0 || fabs(x.group_norm[g] - y.group_norm[g]) <= 1e-14 * x.group_norm[g]);
+    }
     assert_int_equal(y.skipped, x.skipped);
     assert_int_equal(y.bad, c->bad);
     assert_int_equal(x.bad, c->bad);
@@ -248,6 +269,66 @@ static void test_kinds(void **state)
     check(&(setting){.leaves = 8, .total = 8192 + 64, .is_sgd = true, .loss_scale = 1, .bad = -1});
     check(&(setting){.leaves = 4, .total = 8192, .clip = 0.5, .loss_scale = 1, .bad = -1});
     check(&(setting){.leaves = 4, .total = 8192, .clip = 1e9, .loss_scale = 1024, .bad = -1});
+}
+
+static void test_groups(void **state)
+{
+    (void)state;
+    for (uint32_t groups = 1; groups < 8; groups++) {
+        check(&(setting){.leaves = 4, .total = 8192 + 64, .loss_scale = 1, .bad = -1, .n_groups = 3, .groups = groups});
+    }
+    check(&(setting){
+        .leaves = 4, .total = MAX_TOTAL, .clip = 0.5, .loss_scale = 1024, .bad = -1, .n_groups = 8, .groups = 0xa5});
+    check(&(setting){
+        .leaves = 2, .total = 8192, .is_sgd = true, .loss_scale = 1, .bad = 4000, .n_groups = 2, .groups = 1});
+}
+
+/* Copies that follow: where the step was applied, and the group's updates are as many as they wait for. */
+static void blend(side *s, float tau, uint64_t every, uint32_t applied, float *out)
+{
+    enum { N = 1000 };
+    dt_device_result r = {.applied = applied};
+    r.group_updates[5] = 6;
+    dt_device_blend b = {.n = N, .every = every, .group = 5, .tau = tau};
+    float *to = take(s, N * sizeof(float)), *from = take(s, N * sizeof(float));
+    dt_device_result *result = take(s, sizeof(r));
+    put(s, result, &r, sizeof(r));
+    put_draws(s, to, 1, N, 1, false);
+    put_draws(s, from, 2, N, 1, false);
+    b.to = to;
+    b.from = from;
+    b.result = result;
+    assert_int_equal(s->ops->blend(s->device, &b, s->stream), DT_OK);
+    get(s, out, to, N * sizeof(float));
+    s->ops->release(s->device, to);
+    s->ops->release(s->device, from);
+    s->ops->release(s->device, result);
+}
+
+static void test_copies_that_follow(void **state)
+{
+    (void)state;
+    enum { N = 1000 };
+    static const struct {
+        float tau;
+        uint64_t every;
+        uint32_t applied, moves;
+    } c[] = {{0.1F, 1, 1, 1}, {1, 3, 1, 1}, {0.1F, 4, 1, 0}, {1, 1, 0, 0}};
+    side host = {.ops = host_device_ops(), .device = host_device()};
+    assert_int_equal(host.ops->stream_create(host.device, &host.stream), DT_OK);
+    for (size_t k = 0; k < sizeof(c) / sizeof(c[0]); k++) {
+        float x[N], y[N];
+        blend(&host, c[k].tau, c[k].every, c[k].applied, x);
+        blend(&gpu, c[k].tau, c[k].every, c[k].applied, y);
+        assert_memory_equal(x, y, sizeof(x));
+        for (int64_t i = 0; i < N; i++) {
+            const float to = draw(1, i), from = draw(2, i);
+            const float want = c[k].moves == 0 ? to : c[k].tau == 1 ? from : to + c[k].tau * (from - to);
+            assert_true(fabsf(x[i] - want) <= 1e-6F);
+            assert_int_equal(x[i] != to, c[k].moves);
+        }
+    }
+    host.ops->stream_destroy(host.device, host.stream);
 }
 
 static void test_not_finite(void **state)
@@ -496,6 +577,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_leaves),
         cmocka_unit_test(test_kinds),
+        cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_copies_that_follow),
         cmocka_unit_test(test_not_finite),
         cmocka_unit_test(test_parts_of_ranks),
         cmocka_unit_test(test_sums_of_several_launches),

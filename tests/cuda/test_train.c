@@ -25,6 +25,7 @@ static const dt_device_ops *ops;
 static dt_device *device;
 static uint32_t math = DT_DEVICE_MATH_F32;
 static double first_scale; /* of the loss; 0: none */
+static bool is_pair;       /* an actor and a critic in turns, with shadows (toy.h) */
 
 typedef struct outcome {
     double loss[STEPS];
@@ -49,7 +50,14 @@ static void run_steps(toy *t, outcome *o, int from, int to)
 
 static void start(toy *t, bool on_device, bool graphs, uint32_t micro_leaves)
 {
+    static const uint32_t turns[] = {1, 3, 2};
     toy_init(t);
+    t->is_pair = t->is_grouped = is_pair;
+    t->turn = is_pair ? turns : NULL;
+    t->n_turns = 3;
+    for (int i = 0; i < 3; i++) {
+        t->shadow[i] = (dt_shadow_rule){.tau = i == 2 ? 1 : 0.1, .every = 1 + (uint64_t)i};
+    }
     t->config.slice_rows = 64;
     t->config.synchronous = true; /* every report is of its own step */
     t->config.graphs = graphs;
@@ -103,6 +111,44 @@ static void test_losses_are_those_of_the_cpu(void **state)
     assert_true(cuda.loss[STEPS - 1] < cuda.loss[0]);
     free(cpu.params);
     free(cuda.params);
+}
+
+/* How many of them are not as the CPU has them. */
+static uint64_t strangers(const outcome *a, const outcome *b, float tol)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < a->bytes / sizeof(float); i++) {
+        n += !(fabsf(a->params[i] - b->params[i]) <= tol);
+    }
+    return n;
+}
+
+static void test_groups_and_shadows(void **state)
+{
+    (void)state;
+    const uint32_t tried[] = {DT_DEVICE_MATH_F32, DT_DEVICE_MATH_BF16};
+    outcome cpu, first, other;
+    is_pair = true;
+    train(&cpu, false, true, 0);
+    for (size_t k = 0; k < sizeof(tried) / sizeof(tried[0]); k++) {
+        math = tried[k];
+        const double tol = math == DT_DEVICE_MATH_F32 ? LOSS_TOL : HALF_TOL;
+        train(&first, true, true, 8);
+        for (int i = 0; i < STEPS; i++) {
+            assert_true(fabs(first.loss[i] - cpu.loss[i]) <= tol * (fabs(cpu.loss[i]) + 0.5));
+        }
+        assert_int_equal(first.bytes, cpu.bytes);
+        assert_int_equal(strangers(&first, &cpu, math == DT_DEVICE_MATH_F32 ? 1e-3F : 0.1F), 0);
+        for (uint32_t leaves = 2; leaves <= 8; leaves *= 4) {
+            train(&other, true, leaves != 8, leaves); /* 8: without graphs */
+            same_bits(&first, &other);
+            free(other.params);
+        }
+        free(first.params);
+    }
+    free(cpu.params);
+    math = DT_DEVICE_MATH_F32;
+    is_pair = false;
 }
 
 static void test_bits_do_not_depend_on_graphs_or_leaves_of_a_launch(void **state)
@@ -213,6 +259,7 @@ int main(void)
         cmocka_unit_test(test_losses_are_those_of_the_cpu),
         cmocka_unit_test(test_bits_do_not_depend_on_graphs_or_leaves_of_a_launch),
         cmocka_unit_test(test_resume_equals_no_interruption),
+        cmocka_unit_test(test_groups_and_shadows),
         cmocka_unit_test(test_all_of_it_stored_in_half),
         cmocka_unit_test(test_activations_that_fp16_cannot_hold),
     };

@@ -32,6 +32,7 @@ typedef struct order { /* something to do */
         ORDER_MEASURE,
         ORDER_APPLY,
         ORDER_ADD,
+        ORDER_BLEND,
         ORDER_GRAPH,
         ORDER_RECORD,
         ORDER_WAIT
@@ -46,6 +47,7 @@ typedef struct order { /* something to do */
     dt_device_slice slice[MAX_SLICES]; /* of finish, which points elsewhere */
     dt_device_sums sums;
     dt_device_piece piece[DT_DEVICE_PIECES]; /* of sums */
+    dt_device_blend blend;
     struct dt_device_graph *graph;
     struct dt_device_event *event;
     uint64_t ticket; /* of the event */
@@ -254,29 +256,37 @@ static void measure_now(const dt_device_finish *f)
     }
 }
 
+static dt_optim_consts consts_of(const dt_device_finish *f, const dt_device_result *r, uint32_t g)
+{
+    const dt_device_consts *c = &f->control->consts[g][r->group_updates[g] == f->control->first[g] ? 0 : 1];
+    const double clip = f->control->gradient_clip[g], norm = r->group_norm[g];
+    double scale = 1.0 / r->loss_scale;
+    if (clip > 0 && norm > clip) {
+        scale *= clip / (norm + 1e-6);
+    }
+    return (dt_optim_consts){.grad_scale = (float)scale,
+                             .l2 = c->l2,
+                             .beta1 = c->beta1,
+                             .one_minus_beta1 = c->one_minus_beta1,
+                             .beta2 = c->beta2,
+                             .one_minus_beta2 = c->one_minus_beta2,
+                             .rate = c->rate,
+                             .inv_root = c->inv_root,
+                             .eps = c->eps,
+                             .keep = c->keep};
+}
+
 static void update(const dt_device_finish *f, const dt_device_result *r, dt_device_slice s)
 {
-    const dt_device_consts *c = &f->control->consts[r->updates == f->control->first ? 0 : 1];
-    double scale = 1.0 / r->loss_scale;
-    if (f->control->gradient_clip > 0 && r->norm > f->control->gradient_clip) {
-        scale *= f->control->gradient_clip / (r->norm + 1e-6);
-    }
-    const dt_optim_consts k = {.grad_scale = (float)scale,
-                               .l2 = c->l2,
-                               .beta1 = c->beta1,
-                               .one_minus_beta1 = c->one_minus_beta1,
-                               .beta2 = c->beta2,
-                               .one_minus_beta2 = c->one_minus_beta2,
-                               .rate = c->rate,
-                               .inv_root = c->inv_root,
-                               .eps = c->eps,
-                               .keep = c->keep};
     for (int64_t i = s.begin; i < s.end;) {
         const int64_t cut = (i / DT_DEVICE_GRANULE + 1) * DT_DEVICE_GRANULE, end = cut < s.end ? cut : s.end;
         const int64_t m = s.moment + i - s.begin;
-        if (f->trained[i / DT_DEVICE_GRANULE] != 0 && f->moment[1] != NULL) {
+        const uint8_t mark = f->trained[i / DT_DEVICE_GRANULE];
+        const bool is_moved = mark != 0 && (f->groups >> (mark - 1) & 1) != 0;
+        const dt_optim_consts k = consts_of(f, r, is_moved ? mark - 1u : 0);
+        if (is_moved && f->moment[1] != NULL) {
             dt_optim_loops_base.adam(&k, f->param + i, f->grad + i, f->moment[0] + m, f->moment[1] + m, end - i);
-        } else if (f->trained[i / DT_DEVICE_GRANULE] != 0) {
+        } else if (is_moved) {
             dt_optim_loops_base.sgd(&k, f->param + i, f->grad + i, f->moment[0] + m, end - i);
         }
         i = end;
@@ -305,14 +315,21 @@ static void rescale(const dt_device_finish *f, bool is_finite)
 static void apply_now(const dt_device_finish *f)
 {
     dt_device_result r = {.loss_scale = f->state->loss_scale, .bad = -1};
-    double sum = 0;
+    double sum = 0, of_group[DT_DEVICE_MAX_GROUPS] = {0};
     for (int64_t i = 0; i * DT_DEVICE_BLOCK < f->total; i++) {
         sum += f->block_sum[i];
+        of_group[f->block_group != NULL ? f->block_group[i] : 0] += f->block_sum[i];
     }
     r.norm = sqrt(sum) / r.loss_scale;
     r.is_finite = isfinite(sum);
+    for (uint32_t g = 0; g < f->n_groups; g++) {
+        r.group_norm[g] = sqrt(of_group[g]) / r.loss_scale;
+    }
     for (uint32_t i = 0; i < f->n_losses; i++) {
         double leaf[DT_TREE_MAX_LEAVES];
+        if (f->loss[i] == NULL) {
+            continue;
+        }
         memcpy(leaf, f->loss[i], f->loss_leaves * sizeof(double));
         for (uint32_t step = 1; step < f->loss_leaves; step *= 2) {
             for (uint32_t k = 0; k < f->loss_leaves; k += 2 * step) {
@@ -330,11 +347,22 @@ static void apply_now(const dt_device_finish *f)
     f->state->skipped = r.applied ? 0 : f->state->skipped + 1;
     rescale(f, r.applied);
     r.updates = f->state->updates;
+    for (uint32_t g = 0; g < f->n_groups; g++) {
+        f->state->group_updates[g] += r.applied ? f->groups >> g & 1 : 0;
+        r.group_updates[g] = f->state->group_updates[g];
+    }
     r.skipped = f->state->skipped;
     for (uint32_t k = 0; k < f->n_slices && r.applied; k++) {
         update(f, &r, f->slice[k]);
     }
     *f->result = r;
+}
+
+static void blend_now(const dt_device_blend *b)
+{
+    if (b->result->applied && b->result->group_updates[b->group] % b->every == 0) {
+        dt_optim_blend(b->to, b->from, (double)b->tau, b->n);
+    }
 }
 
 /* ---- running queues ---------------------------------------------------------------------------------------------- */
@@ -376,6 +404,9 @@ static void run_order(const order *o)
     }
     case ORDER_ADD:
         dt_optim_add(o->to, o->from, 0, (int64_t)o->bytes);
+        break;
+    case ORDER_BLEND:
+        blend_now(&o->blend);
         break;
     case ORDER_GRAPH:
         for (size_t i = 0; i < o->graph->list.n; i++) {
@@ -738,6 +769,15 @@ static dt_status add(dt_device *d, float *to, const float *from, int64_t n, dt_d
     return DT_OK;
 }
 
+static dt_status blend(dt_device *d, const dt_device_blend *b, dt_device_stream *s)
+{
+    (void)d;
+    order *o = issue(s);
+    o->kind = ORDER_BLEND;
+    o->blend = *b;
+    return DT_OK;
+}
+
 /* One launcher per op, because a kernel is not told which op it is. */
 #define DT_OP(ID, number, name)                                                                                        \
     static dt_status launch_##name(const dt_device_args *a)                                                            \
@@ -801,7 +841,8 @@ const dt_device_ops *host_device_ops(void)
                                       .sum = sum,
                                       .measure = measure_slices,
                                       .apply = apply,
-                                      .add = add};
+                                      .add = add,
+                                      .blend = blend};
     return &ops;
 }
 

@@ -184,7 +184,7 @@ static void pair_params(toy *t)
     enum { WIDTH = 12 };
     static const int64_t w[] = {OUT, IN}, w1[] = {WIDTH, IN + OUT}, w2[] = {1, WIDTH};
     dt_param_table *p = &t->params;
-    const int64_t unit = t->is_grouped ? DT_SLICE_UNIT : 1;
+    const int64_t unit = t->is_grouped && !t->is_crowded ? DT_SLICE_UNIT : 1;
     assert_int_equal(dt_param_table_add(p, "actor", "w", w, 2, DT_INIT_FAN_IN, 1), DT_OK);
     assert_int_equal(dt_param_table_add(p, "actor", "b", w, 1, DT_INIT_ZERO, 0), DT_OK);
     dt_param_table_align(p, unit);

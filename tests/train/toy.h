@@ -37,6 +37,7 @@ typedef struct toy {
     bool is_grouped;           /* a pair's losses move their own role alone: groups critic and actor */
     dt_trainer_group group[2]; /* these, as toy_init made them, or changed */
     uint32_t n_groups;
+    bool is_crowded;      /* the groups' parameters are not kept apart */
     const uint32_t *turn; /* [n_turns] groups of each step, again and again; NULL: all */
     uint32_t n_turns;
     bool is_judged_by_target;        /* a pair's actor, and not by the critic */

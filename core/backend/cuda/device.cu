@@ -506,5 +506,6 @@ extern "C" DT_EXPORT const dt_device_ops *dt_device_module(const dt_device_host 
     ops.measure = dt_cuda_measure;
     ops.apply = dt_cuda_apply;
     ops.add = dt_cuda_add;
+    ops.blend = dt_cuda_blend;
     return &ops;
 }

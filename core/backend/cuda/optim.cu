@@ -75,6 +75,26 @@ struct losses {
     const double *leaf[DT_DEVICE_MAX_LOSSES];
 };
 
+/* Sums of squares of all blocks, or of a group's, in one order. All threads; the first one has it. */
+__device__ double sum_blocks(const dt_device_finish &f, int n_blocks, int group, double *shared)
+{
+    double sum = 0;
+    for (int i = (int)threadIdx.x; i < n_blocks; i += THREADS) {
+        if (group < 0 || f.block_group[i] == group) {
+            sum += f.block_sum[i];
+        }
+    }
+    return dt_cuda_block_sum(sum, shared);
+}
+
+/* One update more of each group that is moved. */
+__device__ void count_updates(const dt_device_finish &f)
+{
+    f.state->updates++;
+    for (uint32_t g = 0; g < f.n_groups; g++) {
+        f.state->group_updates[g] += f.groups >> g & 1;
+    }
+}
 /* The first element of the sum that is not finite, in one of the blocks whose sum is not; -1: none. All threads. */
 __device__ int64_t find_bad(const dt_device_finish &f, int n_blocks)
 {
@@ -116,16 +136,21 @@ __device__ double tree_of_leaves(const double *from, uint32_t n)
 __global__ void decide(dt_device_finish f, losses l, int n_blocks)
 {
     __shared__ double shared[32];
+    __shared__ double of_group[DT_DEVICE_MAX_GROUPS];
     __shared__ bool is_sum_finite;
-    double sum = 0;
-    for (int i = (int)threadIdx.x; i < n_blocks; i += THREADS) {
-        sum += f.block_sum[i];
-    }
-    sum = dt_cuda_block_sum(sum, shared);
+    const double sum = sum_blocks(f, n_blocks, -1, shared);
     if (threadIdx.x == 0) {
         is_sum_finite = isfinite(sum);
+        of_group[0] = sum;
     }
     __syncthreads();
+    for (uint32_t g = 0; g < f.n_groups && f.block_group != NULL; g++) {
+        const double own = sum_blocks(f, n_blocks, (int)g, shared);
+        if (threadIdx.x == 0) {
+            of_group[g] = own;
+        }
+        __syncthreads();
+    }
     const int64_t bad = is_sum_finite || f.is_part ? -1 : find_bad(f, n_blocks);
     if (threadIdx.x != 0) {
         return;
@@ -133,37 +158,47 @@ __global__ void decide(dt_device_finish f, losses l, int n_blocks)
     dt_device_result r = {};
     bool is_finite = is_sum_finite;
     for (uint32_t i = 0; i < f.n_losses; i++) {
-        r.loss[i] = tree_of_leaves(l.leaf[i], f.loss_leaves);
-        is_finite = is_finite && isfinite(r.loss[i]);
+        if (l.leaf[i] != NULL) {
+            r.loss[i] = tree_of_leaves(l.leaf[i], f.loss_leaves);
+            is_finite = is_finite && isfinite(r.loss[i]);
+        }
     }
     r.loss_scale = f.state->loss_scale;
     r.norm = sqrt(sum) / r.loss_scale;
+    for (uint32_t g = 0; g < f.n_groups; g++) {
+        r.group_norm[g] = sqrt(of_group[g]) / r.loss_scale;
+    }
     r.bad = bad;
     r.is_finite = is_finite;
     r.applied = is_finite;
     if (is_finite) {
-        f.state->updates++;
+        count_updates(f);
         f.state->skipped = 0;
     } else {
         f.state->skipped++;
     }
     rescale(&f.scaler, f.state, is_finite);
     r.updates = f.state->updates;
+    for (uint32_t g = 0; g < f.n_groups; g++) {
+        r.group_updates[g] = f.state->group_updates[g];
+    }
     r.skipped = f.state->skipped;
     *f.result = r;
 }
 
 /* ---- update ------------------------------------------------------------------------------------------------------ */
 
-/* The numbers of this update, and the factor of the gradient: unscale and clip (PyTorch's clip_grad_norm_) in one. */
-__device__ dt_device_consts consts_of(const dt_device_finish &f, const dt_device_result &r, float *factor)
+/* The numbers of a group's update, and the factor of the gradient: unscale and clip (PyTorch's clip_grad_norm_) in
+ * one. */
+__device__ dt_device_consts consts_of(const dt_device_finish &f, const dt_device_result &r, int group, float *factor)
 {
+    const double clip = f.control->gradient_clip[group], norm = r.group_norm[group];
     double scale = 1.0 / r.loss_scale;
-    if (f.control->gradient_clip > 0 && r.norm > f.control->gradient_clip) {
-        scale *= f.control->gradient_clip / (r.norm + 1e-6);
+    if (clip > 0 && norm > clip) {
+        scale *= clip / (norm + 1e-6);
     }
     *factor = (float)scale;
-    return f.control->consts[r.updates == f.control->first ? 0 : 1];
+    return f.control->consts[group][r.group_updates[group] == f.control->first[group] ? 0 : 1];
 }
 
 struct adam {
@@ -191,14 +226,28 @@ struct sgd {
 /* An element of a slice a thread; grad is unscaled, clipped, and has its part of l2. */
 template <typename RULE> __global__ void update(dt_device_finish f, dt_device_slice s)
 {
-    const dt_device_result r = *f.result;
+    const dt_device_result &r = *f.result;
     const int64_t n = (int64_t)blockIdx.x * THREADS + threadIdx.x, i = s.begin + n;
     if (!r.applied || i >= s.end || f.trained[i / DT_DEVICE_GRANULE] == 0) {
         return;
     }
+    const int group = f.trained[i / DT_DEVICE_GRANULE] - 1;
+    if ((f.groups >> group & 1) == 0) {
+        return;
+    }
     float factor;
-    const dt_device_consts k = consts_of(f, r, &factor);
+    const dt_device_consts k = consts_of(f, r, group, &factor);
     RULE::update(f, k, i, s.moment + n, f.grad[i] * factor + k.l2 * f.param[i]);
+}
+
+/* As dt_optim_blend. */
+__global__ void blend(dt_device_blend b)
+{
+    const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+    if (i >= b.n || !b.result->applied || b.result->group_updates[b.group] % b.every != 0) {
+        return;
+    }
+    b.to[i] = b.tau == 1 ? b.from[i] : b.to[i] + b.tau * (b.from[i] - b.to[i]);
 }
 
 dt_status update_slice(const dt_device_finish *f, dt_device_slice slice, cudaStream_t s)
@@ -252,6 +301,15 @@ dt_status dt_cuda_apply(dt_device *d, const dt_device_finish *f, dt_device_strea
         DT_CUDA_TRY(update_slice(f, f->slice[k], stream));
     }
     return DT_OK;
+}
+
+dt_status dt_cuda_blend(dt_device *d, const dt_device_blend *b, dt_device_stream *s)
+{
+    (void)d;
+    if (b->n > 0) {
+        blend<<<dt_cuda_blocks(b->n, THREADS), THREADS, 0, (cudaStream_t)(void *)s>>>(*b);
+    }
+    return DT_CUDA_LAUNCHED();
 }
 
 cudaError_t dt_cuda_probe(cudaFuncAttributes *f)

@@ -18,6 +18,7 @@ dt_status dt_cuda_add(dt_device *d, float *to, const float *from, int64_t n, dt_
 dt_status dt_cuda_begin(dt_device *d, const dt_device_finish *f, dt_device_stream *s);
 dt_status dt_cuda_measure(dt_device *d, const dt_device_finish *f, dt_device_stream *s);
 dt_status dt_cuda_apply(dt_device *d, const dt_device_finish *f, dt_device_stream *s);
+dt_status dt_cuda_blend(dt_device *d, const dt_device_blend *b, dt_device_stream *s);
 cudaError_t dt_cuda_probe(cudaFuncAttributes *f); /* of one kernel: is there code for the current device? */
 }
 

@@ -123,9 +123,11 @@ static dt_status make_exec(dt_trainer *t, dt_train_device *d, dt_device_class *k
 static void drop_graphs(dt_train_device *d)
 {
     for (int c = 0; c < DT_DEVICE_CLASSES; c++) {
-        for (int b = 0; b < DT_DEVICE_BUFFERS; b++) {
-            d->ops->graph_destroy(d->device, d->class[c].graph[b]);
-            d->class[c].graph[b] = NULL;
+        for (uint32_t r = 0; r < d->class[c].n_replays; r++) {
+            for (int b = 0; b < DT_DEVICE_BUFFERS; b++) {
+                d->ops->graph_destroy(d->device, d->class[c].replay[r].graph[b]);
+                d->class[c].replay[r].graph[b] = NULL;
+            }
         }
     }
 }
@@ -197,7 +199,45 @@ static dt_status take(dt_train_device *d, size_t bytes, void *out_p)
     return DT_OK;
 }
 
-/* 1 for every granule that belongs to a parameter that is not frozen. Gaps behind a tensor are zeros and stay so. */
+/* From the host, once. */
+static dt_status put(dt_train_device *d, const uint8_t *from, size_t n, uint8_t **out_p)
+{
+    DT_TRY(take(d, n, out_p));
+    DT_TRY(d->ops->copy(d->device, *out_p, from, n, DT_DEVICE_TO_DEVICE, d->compute));
+    return d->ops->stream_sync(d->device, d->compute);
+}
+
+/* A block of the arena is one group's: its sum of squares counts there. */
+static dt_status mark_blocks(const dt_trainer *t, dt_train_device *d)
+{
+    enum { NOBODY = UINT8_MAX };
+    const size_t n = (size_t)(d->total / DT_DEVICE_BLOCK) + 1;
+    uint8_t *mark = dt_alloc(n);
+    dt_status st = mark != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for the trainer");
+    if (st == DT_OK) {
+        memset(mark, NOBODY, n);
+    }
+    for (uint32_t i = 0; i < t->d.params->n && st == DT_OK; i++) {
+        const dt_param *p = &t->d.params->param[i];
+        const uint8_t group = t->state.group_of[i];
+        for (int64_t b = p->offset / DT_DEVICE_BLOCK; b <= (p->offset + p->count - 1) / DT_DEVICE_BLOCK; b++) {
+            if (group < t->state.n_groups && mark[b] != NOBODY && mark[b] != group) {
+                st = DT_FAIL(DT_EINVAL, "parameter %s lies in a block of the arena with those of another group",
+                             p->name);
+            } else if (group < t->state.n_groups) {
+                mark[b] = group;
+            }
+        }
+    }
+    if (st == DT_OK) {
+        st = put(d, mark, n, &d->block_group);
+    }
+    dt_free(mark);
+    return st;
+}
+
+/* 1 + group for every granule that belongs to a parameter that is not frozen. Gaps behind a tensor are zeros and stay
+ * so. */
 static dt_status mark_trained(const dt_trainer *t, dt_train_device *d)
 {
     const size_t n = (size_t)(d->total / DT_DEVICE_GRANULE);
@@ -209,19 +249,13 @@ static dt_status mark_trained(const dt_trainer *t, dt_train_device *d)
         const dt_param *p = &t->d.params->param[i];
         if (t->state.group_of[i] < t->state.n_groups) {
             for (int64_t at = p->offset; at < p->offset + p->count; at += DT_DEVICE_GRANULE) {
-                mark[at / DT_DEVICE_GRANULE] = 1;
+                mark[at / DT_DEVICE_GRANULE] = (uint8_t)(t->state.group_of[i] + 1);
             }
         }
     }
-    dt_status st = take(d, n, &d->trained);
-    if (st == DT_OK) {
-        st = d->ops->copy(d->device, d->trained, mark, n, DT_DEVICE_TO_DEVICE, d->compute);
-    }
-    if (st == DT_OK) {
-        st = d->ops->stream_sync(d->device, d->compute);
-    }
+    dt_status st = put(d, mark, n, &d->trained);
     dt_free(mark);
-    return st;
+    return st == DT_OK && t->state.n_groups > 1 ? mark_blocks(t, d) : st;
 }
 
 static dt_status make_streams(dt_train_device *d)
@@ -243,15 +277,20 @@ static size_t arena_bytes(const dt_train_device *d)
     return (size_t)d->total * sizeof(float);
 }
 
+static size_t params_bytes(const dt_train_device *d)
+{
+    return (size_t)d->all * sizeof(float);
+}
+
 static size_t half_bytes(const dt_train_device *d)
 {
-    return arena_bytes(d) / 2;
+    return params_bytes(d) / 2;
 }
 
 static dt_status make_arenas(dt_trainer *t, dt_train_device *d)
 {
     const size_t bytes = arena_bytes(d);
-    DT_TRY(take(d, bytes, &d->params));
+    DT_TRY(take(d, params_bytes(d), &d->params));
     if (dt_device_half(t) != 0) {
         if (d->ops->narrow == NULL) {
             return DT_FAIL(DT_EUNSUPPORTED, "device %s computes in fp32 alone; say amp.enabled=false", d->ops->name);
@@ -407,7 +446,8 @@ static dt_status build(dt_trainer *t, dt_train_device *d)
     dt_trainer_memory m;
     DT_TRY(d->ops->memory(d->device, &before, &total));
     d->leaves = t->lanes.leaf_end - t->lanes.leaf_begin;
-    d->total = (t->d.params->total + DT_DEVICE_GRANULE - 1) / DT_DEVICE_GRANULE * DT_DEVICE_GRANULE;
+    d->total = (t->d.params->base_total + DT_DEVICE_GRANULE - 1) / DT_DEVICE_GRANULE * DT_DEVICE_GRANULE;
+    d->all = (t->d.params->total + DT_DEVICE_GRANULE - 1) / DT_DEVICE_GRANULE * DT_DEVICE_GRANULE;
     DT_TRY(find_part(t, d));
     set_classes(d, leaf_samples);
     DT_TRY(make_streams(d));
@@ -429,11 +469,15 @@ static dt_status build(dt_trainer *t, dt_train_device *d)
 
 static dt_device_state state_of(const dt_trainer *t)
 {
-    return (dt_device_state){.updates = t->state.updates,
-                             .loss_scale = t->state.scaler.scale,
-                             .good_steps = t->state.scaler.good,
-                             .tolerance = t->state.scaler.tolerance,
-                             .skipped = t->state.scaler.skips};
+    dt_device_state s = {.updates = t->state.updates,
+                         .loss_scale = t->state.scaler.scale,
+                         .good_steps = t->state.scaler.good,
+                         .tolerance = t->state.scaler.tolerance,
+                         .skipped = t->state.scaler.skips};
+    for (uint32_t g = 0; g < t->state.n_groups; g++) {
+        s.group_updates[g] = t->state.group[g].updates;
+    }
+    return s;
 }
 
 dt_status dt_train_device_create(dt_trainer *t, dt_train_device **out_p)
@@ -457,11 +501,9 @@ dt_status dt_train_device_create(dt_trainer *t, dt_train_device **out_p)
     return DT_OK;
 }
 
-static void destroy_class(dt_train_device *d, dt_device_class *k)
+static void destroy_class(dt_device_class *k)
 {
-    for (int b = 0; b < DT_DEVICE_BUFFERS; b++) {
-        d->ops->graph_destroy(d->device, k->graph[b]);
-    }
+    dt_free(k->replay);
     dt_device_exec_destroy(k->exec);
     dt_plan_destroy(k->plan);
 }
@@ -475,8 +517,9 @@ void dt_train_device_destroy(dt_trainer *t, dt_train_device *d)
     if (d->compute != NULL && d->copy != NULL) {
         (void)wait_for_all(d);
     }
+    drop_graphs(d);
     for (int c = 0; c < DT_DEVICE_CLASSES; c++) {
-        destroy_class(d, &d->class[c]);
+        destroy_class(&d->class[c]);
     }
     drop_buffers(d);
     dt_device_ranks_destroy(d);
@@ -488,7 +531,7 @@ void dt_train_device_destroy(dt_trainer *t, dt_train_device *d)
         d->ops->unpin(d->device, d->buffer[b].result);
     }
     void *const memory[] = {d->arena,   d->params,    d->params_half, d->moment[0], d->moment[1], d->grad,
-                            d->trained, d->block_sum, d->seed,        d->state,     d->result};
+                            d->trained, d->block_sum, d->seed,        d->state,     d->result,    d->block_group};
     for (size_t i = 0; i < sizeof(memory) / sizeof(memory[0]); i++) {
         dt_device_give(d->ops, d->device, memory[i]);
     }
@@ -504,7 +547,10 @@ void dt_train_device_destroy(dt_trainer *t, dt_train_device *d)
 static size_t shared_bytes(const dt_trainer *t, int arena)
 {
     const bool is_cut = arena > 0 && t->shape.ranks > 1;
-    return (size_t)(is_cut ? t->reduce.n_own : t->d.params->total) * sizeof(float);
+    return (size_t)(is_cut      ? t->reduce.n_own
+                    : arena > 0 ? t->d.params->base_total
+                                : t->d.params->total) *
+           sizeof(float);
 }
 
 dt_status dt_train_device_push(dt_trainer *t)
@@ -523,7 +569,7 @@ dt_status dt_train_device_push(dt_trainer *t)
     DT_TRY(d->ops->copy(d->device, d->state, &d->host_state, sizeof(d->host_state), DT_DEVICE_TO_DEVICE, d->compute));
     DT_TRY(dt_device_narrow_params(t, d));
     DT_TRY(wait_for_all(d));
-    d->updates = d->host_state.updates;
+    memcpy(d->updates, d->host_state.group_updates, sizeof(d->updates));
     d->read = 0;
     for (int i = 0; i < DT_DEVICE_BUFFERS; i++) {
         d->buffer[i].step = 0;
@@ -546,7 +592,10 @@ dt_status dt_train_device_pull(dt_trainer *t)
         }
         DT_TRY(d->ops->copy(d->device, &d->host_state, d->state, sizeof(d->host_state), DT_DEVICE_TO_HOST, d->compute));
         DT_TRY(d->ops->stream_sync(d->device, d->compute));
-        dt_groups_count(t, d->host_state.updates);
+        t->state.updates = d->host_state.updates;
+        for (uint32_t g = 0; g < t->state.n_groups; g++) {
+            t->state.group[g].updates = d->host_state.group_updates[g];
+        }
         t->state.scaler.scale = d->host_state.loss_scale;
         t->state.scaler.good = d->host_state.good_steps;
         t->state.scaler.tolerance = d->host_state.tolerance;
@@ -570,7 +619,7 @@ uint32_t dt_train_device_group(const dt_train_device *d)
 
 void dt_train_device_memory(const dt_train_device *d, dt_trainer_memory *out)
 {
-    out->params = arena_bytes(d) + (d->params_half != NULL ? half_bytes(d) : 0);
+    out->params = params_bytes(d) + (d->params_half != NULL ? half_bytes(d) : 0);
     out->grads = arena_bytes(d) * d->slots;
     out->moments = d->moment_bytes * (d->moment[1] != NULL ? 2 : 1);
     out->activations = d->arena_bytes;

@@ -16,19 +16,26 @@ enum {
     DT_DEVICE_MAX_NODES = DT_TREE_MAX_LEAVES / DT_DEVICE_NODE_LEAVES + DT_TREE_MAX_NODES /* of a launch */
 };
 
+_Static_assert((int)DT_DEVICE_MAX_GROUPS >= (int)DT_TRAIN_MAX_GROUPS, "there is room for all groups");
+
 /* Where the parts of a step's input lie in its buffer: control first, then live sizes, step inputs, fields. */
 typedef struct dt_device_input {
     size_t live, step[DT_TRAIN_MAX_STEP_INPUTS], field[DT_SAMPLES_MAX_FIELDS], bytes;
     size_t field_bytes[DT_SAMPLES_MAX_FIELDS]; /* of one leaf */
 } dt_device_input;
 
+typedef struct dt_device_replay { /* they ran once without a graph */
+    uint32_t groups;
+    dt_device_graph *graph[DT_DEVICE_BUFFERS]; /* NULL: not captured so far */
+} dt_device_replay;
+
 typedef struct dt_device_class {
     int64_t cap[DT_SAMPLES_MAX_SYMBOLS + 1]; /* of a leaf */
     dt_plan *plan;                           /* NULL: not met so far */
     dt_device_exec *exec;
     dt_device_input input;
-    dt_device_graph *graph[DT_DEVICE_BUFFERS];
-    bool is_warm; /* it ran once without a graph */
+    dt_device_replay *replay; /* [n_replays] by the groups that steps move: those met so far */
+    uint32_t n_replays;
 } dt_device_class;
 
 typedef struct dt_device_buffer { /* one of the two inputs in flight */
@@ -36,6 +43,7 @@ typedef struct dt_device_buffer { /* one of the two inputs in flight */
     dt_device_result *result; /* pinned */
     dt_device_event *copied, *done;
     uint64_t step;                    /* that was launched from it, counted from 1; 0: none */
+    uint32_t groups;                  /* that it moves */
     double norm[DT_GRAPH_MAX_LOSSES]; /* what its losses are divided by */
 } dt_device_buffer;
 
@@ -67,11 +75,12 @@ struct dt_train_device {
     float *grad;       /* [slots, total] sums of nodes that wait for others; in the end those of cover, left to right */
     uint32_t slots;    /* as many as wait at once */
     void *params_half; /* [total] params rounded to half, as soon as they change; NULL: nothing is stored in half */
-    uint8_t *trained;
+    uint8_t *trained, *block_group;                        /* block_group NULL: one group */
     double *block_sum, *seed, *loss[DT_DEVICE_MAX_LOSSES]; /* loss: [leaves] each */
     dt_device_state *state;
     dt_device_result *result;
-    int64_t total;       /* elements of an arena, rounded up to granules */
+    int64_t total;       /* elements of an arena of gradients, rounded up to granules */
+    int64_t all;         /* of parameters: shadows too */
     size_t moment_bytes; /* of one of them: one rank has all, one of several those of its slices */
 
     dt_tree_node cover[DT_TREE_MAX_NODES]; /* the fewest nodes of the tree that hold this rank's leaves */
@@ -84,8 +93,8 @@ struct dt_train_device {
 
     dt_device_state host_state; /* what the host has of the state; the arenas are the trainer's */
     bool host_has_it;           /* the host's arenas hold the state, perhaps changed: upload before the next step */
-    uint64_t updates;           /* applied, as far as the host has read */
-    uint64_t read;              /* step whose result was read last, counted from 1; 0: none since the upload */
+    uint64_t updates[DT_TRAIN_MAX_GROUPS]; /* applied, as far as the host has read */
+    uint64_t read; /* step whose result was read last, counted from 1; 0: none since the upload */
 
     /* one step's staging */
     const dt_device_class *staging;
@@ -108,9 +117,11 @@ DT_NODISCARD static inline dt_status dt_device_narrow_params(const dt_trainer *t
 {
     return d->params_half == NULL
                ? DT_OK
-               : d->ops->narrow(d->device, d->params_half, d->params, d->total, dt_device_half(t), d->compute);
+               : d->ops->narrow(d->device, d->params_half, d->params, d->all, dt_device_half(t), d->compute);
 }
 
+/* shadows.c: of groups that f moves, behind the parameters of all ranks. */
+dt_status dt_device_move_shadows(const dt_trainer *t, const dt_device_finish *f) DT_NODISCARD;
 /* device.c */
 dt_status dt_device_lay_out(const dt_plan *p, const dt_samples *s, const int64_t *cap, uint32_t leaves,
                             dt_device_input *out_p) DT_NODISCARD;

@@ -264,7 +264,7 @@ static dt_status share_losses(dt_trainer *t, uint32_t n)
 
 /* ---- the update -------------------------------------------------------------------------------------------------- */
 
-static dt_status share_params(dt_trainer *t)
+static dt_status share_params(dt_trainer *t, const dt_device_finish *f)
 {
     dt_train_device *d = t->device;
     float *params = d->ranks->params;
@@ -274,6 +274,7 @@ static dt_status share_params(dt_trainer *t)
         DT_TRY(
             wait(t)); /* here, where somebody looks; whoever waits for the stream from now on does not wait in vain */
         t->times.share = dt_clock_s() - begin;
+        DT_TRY(dt_device_move_shadows(t, f));
         return dt_device_narrow_params(t, d);
     }
     DT_TRY(dt_reduce_share(t, params));
@@ -282,6 +283,7 @@ static dt_status share_params(dt_trainer *t)
         const dt_range at = t->reduce.bucket[b];
         DT_TRY(to_device(d, d->params + at.begin, params + at.begin, (size_t)(at.end - at.begin) * sizeof(float)));
     }
+    DT_TRY(dt_device_move_shadows(t, f));
     return dt_device_narrow_params(t, d);
 }
 
@@ -294,7 +296,7 @@ static dt_status update(dt_trainer *t, const dt_device_finish *f, dt_device_buff
     DT_TRY(to_host(d, b->result, d->result, sizeof(*b->result)));
     DT_TRY(wait(t));
     b->result->bad = bad;
-    return b->result->applied ? share_params(t) : DT_OK;
+    return b->result->applied ? share_params(t, f) : DT_OK;
 }
 
 dt_status dt_device_ranks_finish(dt_trainer *t, const dt_device_finish *f, dt_device_buffer *b, dt_status mine)

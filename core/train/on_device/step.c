@@ -7,6 +7,7 @@
 #include "train/on_device/internal.h"
 
 #include "base/err.h"
+#include "base/mem.h"
 #include "base/trace.h"
 #include "optim/loops.h"
 
@@ -118,11 +119,11 @@ static dt_status pack_job(void *user, uint32_t worker)
 
 /* ---- control ----------------------------------------------------------------------------------------------------- */
 
-static dt_device_consts consts_of(const dt_trainer *t, uint64_t update)
+static dt_device_consts consts_of(const dt_trainer *t, uint32_t group, uint64_t update)
 {
     dt_optim_step s = t->c.optim;
     s.step = update;
-    s.lr = dt_group_rate(t, 0, update);
+    s.lr = dt_group_rate(t, group, update);
     s.grad_scale = 1;
     const dt_optim_consts k = dt_optim_consts_of(&s);
     return (dt_device_consts){.l2 = k.l2,
@@ -141,11 +142,14 @@ static void write_control(const dt_trainer *t, dt_device_control *c)
     const dt_train_device *d = t->device;
     *c = (dt_device_control){
         .run = {.seed = t->c.seed, .step = t->state.step, .phase = t->c.phase, .training = 1},
-        .first = d->updates + 1,
-        .gradient_clip = t->state.group[0].gradient_clip > 0 ? t->state.group[0].gradient_clip : 0,
     };
-    c->consts[0] = consts_of(t, d->updates + 1);
-    c->consts[1] = consts_of(t, d->updates + 2);
+    for (uint32_t g = 0; g < t->state.n_groups; g++) {
+        const double clip = t->state.group[g].gradient_clip;
+        c->first[g] = d->updates[g] + 1;
+        c->consts[g][0] = consts_of(t, g, d->updates[g] + 1);
+        c->consts[g][1] = consts_of(t, g, d->updates[g] + 2);
+        c->gradient_clip[g] = clip > 0 ? clip : 0;
+    }
     memcpy(c->loss_seed, t->scratch.loss_seed, sizeof(c->loss_seed));
 }
 
@@ -186,6 +190,7 @@ static dt_device_finish finish_of(const dt_trainer *t, const dt_device_buffer *b
                           .param = d->params,
                           .moment = {d->moment[0], d->moment[1]},
                           .trained = d->trained,
+                          .block_group = d->block_group,
                           .block_sum = d->block_sum,
                           .seed = d->seed,
                           .control = (const dt_device_control *)(const void *)b->device,
@@ -204,11 +209,15 @@ static dt_device_finish finish_of(const dt_trainer *t, const dt_device_buffer *b
                           .total = d->total,
                           .loss_leaves = d->ranks != NULL ? 1 : d->leaves,
                           .n_slices = d->n_slices,
-                          .is_part = d->ranks != NULL};
+                          .is_part = d->ranks != NULL,
+                          .n_groups = t->state.n_groups,
+                          .groups = b->groups};
     const dt_graph_loss *loss = NULL;
     f.n_losses = dt_graph_losses(t->train.graph, &loss);
     for (uint32_t i = 0; i < f.n_losses; i++) {
-        f.loss[i] = d->ranks != NULL ? d->ranks->total_there + i : d->loss[i];
+        if ((b->groups >> loss[i].group & 1) != 0) {
+            f.loss[i] = d->ranks != NULL ? d->ranks->total_there + i : d->loss[i];
+        }
     }
     return f;
 }
@@ -225,7 +234,7 @@ static dt_status summed(void *user, uint32_t call)
 }
 
 static dt_status run_group(const dt_trainer *t, const dt_device_class *k, const dt_device_buffer *b, uint32_t first,
-                           uint32_t n_losses)
+                           const dt_device_finish *f)
 {
     readiness ready = {.t = t};
     const dt_train_device *d = t->device;
@@ -233,8 +242,8 @@ static dt_status run_group(const dt_trainer *t, const dt_device_class *k, const 
     const float *step_input[DT_TRAIN_MAX_STEP_INPUTS];
     dt_device_node node[DT_DEVICE_MAX_NODES];
     const bool is_last = d->ranks != NULL && first + d->group == d->leaves;
-    for (uint32_t f = 0; f < d->source.n_fields; f++) {
-        field[f] = b->device + k->input.field[f] + k->input.field_bytes[f] * first;
+    for (uint32_t i = 0; i < d->source.n_fields; i++) {
+        field[i] = b->device + k->input.field[i] + k->input.field_bytes[i] * first;
     }
     for (uint32_t i = 0; i < DT_TRAIN_MAX_STEP_INPUTS; i++) {
         step_input[i] = (const float *)(const void *)(b->device + k->input.step[i]);
@@ -252,15 +261,33 @@ static dt_status run_group(const dt_trainer *t, const dt_device_class *k, const 
                                  .node = node,
                                  .n_nodes = dt_device_nodes(t, first, d->group, node),
                                  .loss_seed = d->seed,
+                                 .groups = b->groups,
                                  .summed = is_last ? summed : NULL,
                                  .user = &ready};
     DT_TRY(dt_device_exec_bind(k->exec, &feed));
     DT_TRY(dt_device_exec_launch(k->exec, d->compute));
     DT_TRY(is_last ? dt_device_ranks_ready(t, INT64_MAX, &ready.n) : DT_OK);
-    for (uint32_t i = 0; i < n_losses; i++) {
+    for (uint32_t i = 0; i < f->n_losses; i++) {
+        if (f->loss[i] == NULL) {
+            continue;
+        }
         const void *from = dt_device_exec_loss(k->exec, i)->data;
         DT_TRY(
             d->ops->copy(d->device, d->loss[i] + first, from, d->group * sizeof(double), DT_DEVICE_WITHIN, d->compute));
+    }
+    return DT_OK;
+}
+
+/* What the step does not move has no gradient: those of an earlier step would count in norms, and be sent. */
+static dt_status clear_others(const dt_trainer *t, uint32_t groups)
+{
+    const dt_train_device *d = t->device;
+    const dt_reduction *r = &t->reduce;
+    for (uint32_t b = 0; b < r->n_buckets; b++) {
+        const size_t bytes = (size_t)(r->bucket[b].end - r->bucket[b].begin) * sizeof(float);
+        for (uint32_t s = 0; s < d->slots && (groups >> r->group[b] & 1) == 0; s++) {
+            DT_TRY(d->ops->zero(d->device, d->grad + s * d->total + r->bucket[b].begin, bytes, d->compute));
+        }
     }
     return DT_OK;
 }
@@ -271,14 +298,16 @@ static dt_status run_all(const dt_trainer *t, const dt_device_class *k, const dt
     const dt_train_device *d = t->device;
     const dt_device_finish f = finish_of(t, b);
     DT_TRY(d->ops->begin(d->device, &f, d->compute));
+    DT_TRY(clear_others(t, b->groups));
     for (uint32_t first = 0; first < d->leaves; first += d->group) {
-        DT_TRY(run_group(t, k, b, first, f.n_losses));
+        DT_TRY(run_group(t, k, b, first, &f));
     }
     if (d->ranks != NULL) {
         return dt_device_ranks_fetch(d, &f);
     }
     DT_TRY(d->ops->measure(d->device, &f, d->compute));
     DT_TRY(d->ops->apply(d->device, &f, d->compute));
+    DT_TRY(dt_device_move_shadows(t, &f));
     DT_TRY(dt_device_narrow_params(t, d));
     return d->ops->copy(d->device, b->result, d->result, sizeof(*b->result), DT_DEVICE_TO_HOST, d->compute);
 }
@@ -304,15 +333,38 @@ static dt_status capture(const dt_trainer *t, dt_device_class *k, dt_device_buff
     return DT_OK;
 }
 
+/* Of steps of these groups, NULL: none ran so far. */
+static dt_device_replay *find_replay(const dt_device_class *k, uint32_t groups)
+{
+    for (uint32_t i = 0; i < k->n_replays; i++) {
+        if (k->replay[i].groups == groups) {
+            return &k->replay[i];
+        }
+    }
+    return NULL;
+}
+
+static dt_status add_replay(dt_device_class *k, uint32_t groups)
+{
+    dt_device_replay *grown = dt_realloc(k->replay, (k->n_replays + 1) * sizeof(*grown));
+    if (grown == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for a captured step");
+    }
+    k->replay = grown;
+    k->replay[k->n_replays++] = (dt_device_replay){.groups = groups};
+    return DT_OK;
+}
+
 static dt_status launch(dt_trainer *t, dt_device_class *k, dt_device_buffer *b)
 {
     const dt_train_device *d = t->device;
     DT_TRACE("device", "launch");
-    dt_device_graph **graph = &k->graph[b - d->buffer];
-    if (!t->c.graphs || !k->is_warm) {
+    dt_device_replay *r = find_replay(k, b->groups);
+    if (!t->c.graphs || r == NULL) {
         DT_TRY(run_all(t, k, b));
-        k->is_warm = true;
+        DT_TRY(r == NULL ? add_replay(k, b->groups) : DT_OK);
     } else {
+        dt_device_graph **graph = &r->graph[b - d->buffer];
         if (*graph == NULL) {
             DT_TRY(capture(t, k, b, graph));
         }
@@ -323,6 +375,22 @@ static dt_status launch(dt_trainer *t, dt_device_class *k, dt_device_buffer *b)
 
 /* ---- results ----------------------------------------------------------------------------------------------------- */
 
+static void tell_groups(dt_trainer *t, uint32_t groups, const dt_device_result *r, dt_step_report *out)
+{
+    bool is_first = true;
+    t->state.updates = r->updates;
+    for (uint32_t g = 0; g < t->state.n_groups; g++) {
+        dt_group_state *s = &t->state.group[g];
+        t->device->updates[g] = s->updates = r->group_updates[g];
+        if ((groups >> g & 1) != 0) {
+            s->norm = r->group_norm[g];
+            s->rate = dt_group_rate(t, g, s->updates);
+            out->learning_rate = is_first ? s->rate : out->learning_rate;
+            is_first = false;
+        }
+    }
+}
+
 /* What step b->step found; waits for it. */
 static dt_status read_result(dt_trainer *t, const dt_device_buffer *b, dt_step_report *out)
 {
@@ -330,12 +398,9 @@ static dt_status read_result(dt_trainer *t, const dt_device_buffer *b, dt_step_r
     DT_TRACE("device", "wait for result");
     DT_TRY(d->ops->event_sync(d->device, b->done));
     const dt_device_result *r = b->result;
-    dt_tell_losses(t, 1, r->loss, b->norm, out);
+    dt_tell_losses(t, b->groups, r->loss, b->norm, out);
     out->grad_norm = r->norm;
-    t->state.group[0].norm = r->norm;
-    t->state.group[0].rate = out->learning_rate = dt_group_rate(t, 0, r->updates);
-    d->updates = r->updates;
-    dt_groups_count(t, r->updates);
+    tell_groups(t, b->groups, r, out);
     if (b->step <= d->read) {
         return DT_OK; /* told before */
     }
@@ -370,6 +435,7 @@ dt_status dt_train_device_step(dt_trainer *t, dt_step_report *out)
     dt_train_device *d = t->device;
     dt_device_buffer *b = &d->buffer[t->state.step % DT_DEVICE_BUFFERS];
     const dt_device_buffer *before = &d->buffer[(t->state.step + 1) % DT_DEVICE_BUFFERS];
+    b->groups = t->scratch.groups;
     DT_TRY(d->ranks != NULL ? dt_device_ranks_meet(t) : DT_OK);
     dt_status st = run_leaves(t, b);
     if (d->ranks != NULL) {
