@@ -42,7 +42,7 @@ libconfig.h core/config/
 ltdl.h core/loader/
 dnnl core/backend/cpu/
 zlib.h core/data/|core/metrics/png|plugins/env_traffic/xml
-expat.h plugins/env_traffic/xml
+expat.h core/data/xml_in|plugins/env_traffic/xml
 lzma.h core/data/
 mpi.h core/collective/mpi
 nccl core/collective/nccl

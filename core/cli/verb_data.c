@@ -20,7 +20,7 @@
 /* ---- options of an import: the section "import" of a configuration --------------------------------------------- */
 
 typedef struct import_opts {
-    const char *columns, *site;
+    const char *columns, *site, *types;
     double frame_rate_hz, radius_m, smooth_s;
     int64_t neighbours, memory_mb;
     uint8_t unordered;
@@ -30,8 +30,10 @@ static const dt_option import_table[] = {
     DT_OPTION(import_opts, columns, DT_OPT_STR, "", "", 0, 0, NULL,
               "column map of a table: \"id=car,frame=f,x=X*0.3048,...\"; empty: recognise the header"),
     DT_OPTION(import_opts, site, DT_OPT_STR, "", "", 0, 0, NULL, "site of a table without a site column"),
+    DT_OPTION(import_opts, types, DT_OPT_STR, "", "", 0, 0, NULL,
+              "file of SUMO with vType elements: how long the vehicles of its floating-car output are"),
     DT_OPTION(import_opts, frame_rate_hz, DT_OPT_F64, "0", "1/s", 0, 1000, NULL,
-              "frame rate of a table that does not say it by its layout or in a column; 0: it does"),
+              "frame rate of a recording that does not say it by its layout, in a column or in its times; 0: it does"),
     DT_OPTION(import_opts, radius_m, DT_OPT_F64, "50", "m", 1, 1000, NULL, "neighbourhood of a vehicle"),
     DT_OPTION(
         import_opts, smooth_s, DT_OPT_F64, "0.5", "s", 0, DT_SMOOTH_MAX_S, NULL,
@@ -70,6 +72,7 @@ static dt_status import_with(const dt_args *a, dt_config *c)
     const dt_import_options io = {.columns = o.columns,
                                   .frame_rate_hz = o.frame_rate_hz,
                                   .site = o.site,
+                                  .types = o.types,
                                   .is_unordered = o.unordered != 0,
                                   .radius_m = o.radius_m,
                                   .smooth_s = o.smooth_s,

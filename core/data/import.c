@@ -8,11 +8,14 @@
 
 #include "data/import.h"
 #include "data/rows.h"
+#include "data/xml_in.h"
 #include "base/err.h"
 #include "base/fs.h"
 #include "base/json.h"
 
 #include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
 
 typedef struct summary {
     dt_store_counts count;
@@ -164,13 +167,59 @@ dt_status dt_data_inspect(const char *store, bool json, dt_str *out)
     return dt_str_status(out);
 }
 
+/* ---- import ------------------------------------------------------------------------------------------------------ */
+
+static dt_status note_root(dt_xml *x)
+{
+    snprintf(x->user, DT_XML_TEXT_BYTES, "%s", x->element);
+    return DT_DONE;
+}
+
+/* The root element of an XML file; "" of a file that does not begin with '<', as tables do not. */
+static dt_status find_root(const char *path, char root[DT_XML_TEXT_BYTES])
+{
+    static const dt_xml_calls calls = {.begin = note_root};
+    dt_source *source = NULL;
+    char head[256];
+    root[0] = '\0';
+    DT_TRY(dt_source_open(path, &source));
+    const int64_t n = dt_source_read(source, head, sizeof(head));
+    dt_status st = n < 0 ? dt_error_status() : DT_OK;
+    int64_t i = n >= 3 && memcmp(head, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+    while (i < n && strchr(" \t\r\n", head[i]) != NULL && head[i] != '\0') {
+        i++;
+    }
+    dt_source_close(source);
+    if (st != DT_OK || i >= n || head[i] != '<') {
+        return st;
+    }
+    DT_TRY(dt_source_open(path, &source));
+    st = dt_xml_read(source, path, &calls, root);
+    dt_source_close(source);
+    return st == DT_DONE ? DT_OK : st;
+}
+
+static dt_status read_file(const char *path, const dt_import_options *opt, dt_str *notes, dt_rows *rows)
+{
+    char root[DT_XML_TEXT_BYTES];
+    DT_TRY(find_root(path, root));
+    if (root[0] == '\0') {
+        return dt_table_read(path, opt, notes, rows);
+    }
+    if (strcmp(root, "fcd-export") == 0) {
+        return dt_fcd_read(path, opt, notes, rows);
+    }
+    return DT_FAIL(DT_EDATA, "%s: XML of <%.60s>, which is not known: fcd-export (floating-car output of SUMO) is",
+                   path, root);
+}
+
 static dt_status import_files(const char *const *src, uint32_t n_src, const char *out, const dt_import_options *opt,
                               dt_str *notes)
 {
     dt_rows *rows = NULL;
     dt_status st = dt_rows_create(out, opt, notes, &rows);
     for (uint32_t i = 0; i < n_src && st == DT_OK; i++) {
-        st = dt_table_read(src[i], opt, notes, rows);
+        st = read_file(src[i], opt, notes, rows);
     }
     if (st == DT_OK) {
         st = dt_rows_finish(rows);

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From recordings to a store: trajectory tables (csv; plain, gzip or xz) and the JSON chunk layout. Input streams
- * through: memory is a sort buffer, one frame, the vehicles in sight and the names of the scenes, however large the
- * input. Every value is checked; what is wrong is DT_EDATA and names file, line, column, value and limit.
+ * From recordings to a store: trajectory tables (csv), floating cars of SUMO (xml), each plain or packed by gzip or xz,
+ * and the JSON chunk layout. Input streams through: memory is a sort buffer, one frame, the vehicles in sight and the
+ * names of the scenes, however large the input. Every value is checked; what is wrong is DT_EDATA and names file, line,
+ * column, value and limit.
  *
  * Tables. Columns are known by role: scene site frame time id x y heading speed accel length width stop_distance
- * controlled frame_rate_hz vx vy ax ay kind; vx and vy may stand for the speed, kind names who is on foot or bicycle. Known headers are recognised; any other table needs a column map. Empty cells of heading,
- * accel, length, width and stop_distance are missing values; the rest must be there. Rows may be ordered by frame or by
- * vehicle (they are sorted), but a vehicle's rows must follow each other in time. A hole of more than 5 s in a scene
- * begins a new scene named "scene#2". A table that names no scene is one, named like the file, and a scene lies in one
- * file. Missing headings are the direction of travel over the last metre, from the past
- * alone. Units that cannot be are a warning (units.h).
+ * controlled frame_rate_hz vx vy ax ay kind; vx and vy may stand for the speed, kind names who is on foot or on a
+ * bicycle. Known headers are recognised; any other table needs a column map. Empty cells of heading, accel, length,
+ * width and stop_distance are missing values; the rest must be there. Rows may be ordered by frame or by vehicle (they
+ * are sorted), but a vehicle's rows must follow each other in time. A hole of more than 5 s in a scene begins a new
+ * scene named "scene#2". A table that names no scene is one, named like the file, and a scene lies in one file. Missing
+ * headings are the direction of travel over the last metre, from the past alone. Units that cannot be are a warning
+ * (units.h).
  *   commonroad   scenario,frame,vehicle_id,type,length_m,...: site from the benchmark id (USA_Lanker-2_1 -> Lanker)
  *   us101_single vehicle_id,frame,epoch_ms,local_x_m,local_y_m,...: not a full scene, so each vehicle is its own scene
  *                without neighbours; heading along the road's +y; length 4.5 m (the table has none); site US101
@@ -27,6 +29,10 @@
  *                the folder, "site/file", and cases "site/file/case". Pedestrians and bicycles are left out
  *   dtrain       the roles themselves as column names, as export_table.h writes them; a scene may be named
  *                "scene#part"
+ * XML files, plain or packed; none has a DOCTYPE.
+ *   fcd          floating-car output of SUMO: the step that the first two time steps make is the frame rate; angles from
+ *                +y clockwise, front bumpers to centres, with lengths by type (types of the options); the scene is named
+ *                like the file, vehicles are numbered as they appear. Persons and containers are left out
  * The JSON chunk layout is described in docs of the recording format; statistics.json is checked against the chunks.
  */
 #ifndef DTRAIN_CORE_DATA_IMPORT_H
@@ -40,6 +46,7 @@ typedef struct dt_import_options {
     double frame_rate_hz; /* of a table without a known one; 0: the preset's, its column's or metadata.json's. Never
                            * resampled */
     const char *site;     /* for tables without a site column; NULL or "": "unknown" */
+    const char *types;    /* file with vType elements of SUMO, for the sizes of vehicles of an fcd; NULL or "": none */
     bool is_unordered;    /* accept a vehicle's rows in any order */
     double radius_m;      /* 0: 50 */
     double smooth_s;      /* width of the average over accelerations (smooth.h); 0: as recorded */
@@ -64,6 +71,8 @@ dt_status dt_data_inspect(const char *store, bool json, dt_str *out) DT_NODISCAR
 /* Reads a table that lies in memory as an import does, header and every row, and stores nothing. */
 dt_status dt_table_check(const void *bytes, size_t n_bytes, const char *name, const dt_import_options *opt)
     DT_NODISCARD;
+/* The same of an fcd. */
+dt_status dt_fcd_check(const void *bytes, size_t n_bytes, const char *name, const dt_import_options *opt) DT_NODISCARD;
 /* The same of metadata.json and of one chunk; chunk NULL: metadata alone. */
 dt_status dt_chunks_check(const void *metadata, size_t metadata_bytes, const void *chunk, size_t chunk_bytes)
     DT_NODISCARD;
@@ -74,6 +83,7 @@ struct dt_rows;
 /* Every row of a file to rows. */
 dt_status dt_table_read(const char *path, const dt_import_options *opt, dt_str *notes, struct dt_rows *rows)
     DT_NODISCARD;
+dt_status dt_fcd_read(const char *path, const dt_import_options *opt, dt_str *notes, struct dt_rows *rows) DT_NODISCARD;
 dt_status dt_import_chunks(const char *src, const char *out, const dt_import_options *opt, dt_str *notes) DT_NODISCARD;
 
 #endif

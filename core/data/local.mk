@@ -7,6 +7,7 @@ core_libdtcore_la_SOURCES += \
 	core/data/features.c core/data/features.h \
 	core/data/import.c core/data/import.h \
 	core/data/import_chunks.c \
+	core/data/import_fcd.c \
 	core/data/import_table.c \
 	core/data/json_in.c core/data/json_in.h \
 	core/data/live.c core/data/live.h \
@@ -19,4 +20,5 @@ core_libdtcore_la_SOURCES += \
 	core/data/sort.c core/data/sort.h \
 	core/data/source.c core/data/source.h \
 	core/data/units.c core/data/units.h \
+	core/data/xml_in.c core/data/xml_in.h \
 	core/data/store.h core/data/store_read.c core/data/store_write.c

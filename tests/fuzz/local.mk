@@ -4,7 +4,8 @@
 fuzz_shared = tests/fuzz/fuzz.c tests/fuzz/fuzz.h
 fuzz_traffic = tests/fuzz/traffic.c tests/fuzz/traffic.h $(traffic_sources)
 fuzz_harnesses = tests/fuzz/fuzz_chunks.c tests/fuzz/fuzz_config.c tests/fuzz/fuzz_csv.c \
-	tests/fuzz/fuzz_descriptor.c tests/fuzz/fuzz_elf.c tests/fuzz/fuzz_manifest.c tests/fuzz/fuzz_metrics.c \
+	tests/fuzz/fuzz_descriptor.c tests/fuzz/fuzz_elf.c tests/fuzz/fuzz_fcd.c tests/fuzz/fuzz_manifest.c \
+	tests/fuzz/fuzz_metrics.c \
 	tests/fuzz/fuzz_net.c tests/fuzz/fuzz_npy.c tests/fuzz/fuzz_policy.c tests/fuzz/fuzz_routes.c \
 	tests/fuzz/fuzz_safetensors.c
 # files are what an input says they are: no harness reads another one
@@ -26,7 +27,7 @@ EXTRA_DIST += tests/fuzz/run.sh tests/fuzz/README.md tests/fuzz/corpus tests/fuz
 fuzz_alone_cppflags = $(fuzz_cppflags) -DDT_FUZZ_ALONE
 fuzz_alone_ldflags = $(fuzz_ldflags) -fsanitize=fuzzer
 fuzz_programs = tests/fuzz/fuzz_chunks tests/fuzz/fuzz_config tests/fuzz/fuzz_csv tests/fuzz/fuzz_descriptor \
-	tests/fuzz/fuzz_elf tests/fuzz/fuzz_manifest tests/fuzz/fuzz_metrics tests/fuzz/fuzz_net tests/fuzz/fuzz_npy \
+	tests/fuzz/fuzz_elf tests/fuzz/fuzz_fcd tests/fuzz/fuzz_manifest tests/fuzz/fuzz_metrics tests/fuzz/fuzz_net tests/fuzz/fuzz_npy \
 	tests/fuzz/fuzz_policy tests/fuzz/fuzz_routes tests/fuzz/fuzz_safetensors
 EXTRA_PROGRAMS += $(fuzz_programs)
 
@@ -54,6 +55,11 @@ tests_fuzz_fuzz_elf_SOURCES = tests/fuzz/fuzz_elf.c $(fuzz_shared)
 tests_fuzz_fuzz_elf_CPPFLAGS = $(fuzz_alone_cppflags)
 tests_fuzz_fuzz_elf_LDFLAGS = $(fuzz_alone_ldflags)
 tests_fuzz_fuzz_elf_LDADD = core/libdtcore.la
+
+tests_fuzz_fuzz_fcd_SOURCES = tests/fuzz/fuzz_fcd.c $(fuzz_shared)
+tests_fuzz_fuzz_fcd_CPPFLAGS = $(fuzz_alone_cppflags)
+tests_fuzz_fuzz_fcd_LDFLAGS = $(fuzz_alone_ldflags)
+tests_fuzz_fuzz_fcd_LDADD = core/libdtcore.la
 
 tests_fuzz_fuzz_manifest_SOURCES = tests/fuzz/fuzz_manifest.c $(fuzz_shared)
 tests_fuzz_fuzz_manifest_CPPFLAGS = $(fuzz_alone_cppflags)

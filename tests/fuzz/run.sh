@@ -25,6 +25,7 @@ options_of() {
         csv) echo "-max_len=400 -dict=$here/dict/csv.dict" ;;
         descriptor) echo "-max_len=256" ;;
         elf) echo "-max_len=1600" ;;
+        fcd) echo "-max_len=800 -dict=$here/dict/xml.dict" ;;
         manifest) echo "-max_len=1200 -dict=$here/dict/json.dict" ;;
         metrics) echo "-max_len=800 -dict=$here/dict/json.dict" ;;
         net) echo "-max_len=2400 -dict=$here/dict/xml.dict" ;;

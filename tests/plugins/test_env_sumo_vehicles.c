@@ -6,6 +6,9 @@
  */
 #include "sumo_folder.h"
 
+#include "base/err.h"
+#include "base/mem.h"
+#include "data/import.h"
 #include "dtrain/ext/scene.h"
 
 enum { MOST = 40, NODES = 200, EGO = 9, PAIR = 7, COSTS = 5, PAST = 6, MOTION = 7 };
@@ -322,6 +325,87 @@ static void test_sight(void **state)
     assert_true(r.metric[SPEED] > 2 && r.metric[SPEED] < 13.9);
     assert_true(fabs(r.metric[FLOW] - r.metric[FINISHED] * 12) < 1e-9); /* 300 s */
     rig_close(&r);
+}
+
+/* ---- floating cars ----------------------------------------------------------------------------------------------- */
+
+enum { FRAMES = 60 };
+
+typedef struct frame {
+    int64_t n;
+    float node[NODES * 9];
+} frame;
+
+/* The rows of the store's frame are the vehicles of the graph, moved by (x, y), whatever their order. */
+static bool is_same_frame(const dt_store_view *v, int64_t store_frame, const frame *f, const double offset[2])
+{
+    const int64_t begin = v->frame_row[store_frame], end = v->frame_row[store_frame + 1];
+    bool is_same = end - begin == f->n;
+    for (int64_t i = 0; i < f->n && is_same; i++) {
+        const float *node = &f->node[i * 9];
+        bool is_there = false;
+        for (int64_t r = begin; r < end; r++) {
+            const double *pose = v->pose + 3 * r;
+            const float *motion = v->motion + 4 * r;
+            is_there |= hypot(pose[0] - offset[0] - (double)node[0], pose[1] - offset[1] - (double)node[1]) < 2e-3 &&
+                        fabs((double)(motion[0] - node[2])) < 1e-3 && fabs(sin(pose[2]) - (double)node[4]) < 1e-3 &&
+                        fabs(cos(pose[2]) - (double)node[5]) < 1e-3 && motion[2] == node[6];
+        }
+        is_same = is_there;
+    }
+    return is_same;
+}
+
+/* What SUMO writes as floating cars is imported as the places, headings, speeds and lengths that it tells here. */
+static void test_floating_cars(void **state)
+{
+    (void)state;
+    static frame seen[FRAMES];
+    char option[2 * TEXT], cars[TEXT + 32], types[TEXT + 32], out[TEXT + 32];
+    snprintf(option, sizeof(option), "sumo_options=--precision 8 --fcd-output %s/cars.xml", folder);
+    snprintf(cars, sizeof(cars), "%s/cars.xml", folder);
+    snprintf(types, sizeof(types), "%s/calm.rou.xml", folder);
+    snprintf(out, sizeof(out), "%s/cars", folder);
+    const char *const set[] = {option, "baseline=true", "max_vehicles=150", NULL};
+    rig r;
+    rig_open(&r, set);
+    rig_reset(&r, 3);
+    for (int k = 0; k < FRAMES; k++) {
+        assert_false(rig_step(&r));
+        seen[k].n = r.size[0];
+        memcpy(seen[k].node, r.node, sizeof(r.node));
+    }
+    rig_close(&r);
+
+    dt_str report = {0};
+    dt_store *store = NULL;
+    const dt_import_options opt = {.types = types};
+    const dt_status st = dt_data_import(&(const char *){cars}, 1, out, &opt, &report);
+    if (st != DT_OK) {
+        print_error("%s\n", dt_error_text());
+    }
+    assert_int_equal(st, DT_OK);
+    assert_null(strstr(dt_str_text(&report), "not known")); /* every type is in calm.rou.xml */
+    assert_int_equal(dt_store_open(out, &store), DT_OK);
+    const dt_store_view *v = dt_store_view_of(store);
+    /* coordinates of the graph begin elsewhere, and so does its time: both must be the same for all frames */
+    const frame *last = &seen[FRAMES - 1];
+    bool is_found = false;
+    assert_true(last->n > 10);
+    for (int64_t shift = 0; shift + FRAMES <= v->n_frames && !is_found; shift++) {
+        const int64_t begin = v->frame_row[shift + FRAMES - 1];
+        for (int64_t row = begin; row < v->frame_row[shift + FRAMES] && !is_found; row++) {
+            const double offset[2] = {v->pose[3 * row] - (double)last->node[0],
+                                      v->pose[3 * row + 1] - (double)last->node[1]};
+            is_found = true;
+            for (int k = 0; k < FRAMES && is_found; k++) {
+                is_found = is_same_frame(v, shift + k, &seen[k], offset);
+            }
+        }
+    }
+    assert_true(is_found);
+    dt_store_close(store);
+    dt_str_fini(&report);
 }
 
 /* ---- the past ---------------------------------------------------------------------------------------------------- */
@@ -764,7 +848,7 @@ int main(void)
         cmocka_unit_test(test_little_room), cmocka_unit_test(test_same_seed_same_bytes),
         cmocka_unit_test(test_refusals),    cmocka_unit_test(test_memory),
         cmocka_unit_test(test_past),        cmocka_unit_test(test_near_is_no_collision),
-        cmocka_unit_test(test_reward),
+        cmocka_unit_test(test_reward),      cmocka_unit_test(test_floating_cars),
     };
     const int code = make_folder();
     return code != 0 ? code : cmocka_run_group_tests(tests, make_nets, remove_folder);
