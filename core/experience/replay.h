@@ -48,7 +48,7 @@ typedef struct dt_replay_field {
 
 typedef struct dt_replay_note { /* of a row */
     uint8_t is_ended, reserved; /* no agent is behind it: next_P is zeros */
-    uint16_t age;               /* steps since the agent came */
+    uint16_t age;               /* steps since the agent came, at most those of a history before this one */
 } dt_replay_note;
 
 struct dt_replay {
