@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Training phases. A phase is one source file, or a folder when it outgrows it.
 plugin_LTLIBRARIES += phases/phase1_world_model.la phases/phase2_ppo.la \
-	phases/phase3_constrained.la phases/phase_coma.la
+	phases/phase3_constrained.la phases/phase_coma.la phases/phase_ddpg.la phases/phase_sac.la
 
 # What perception and world learn from recorded scenes, in each phase that trains them.
 scenes_sources = phases/scenes/prediction.c phases/scenes/prediction.h phases/scenes/accuracy.c \
@@ -40,3 +40,20 @@ phases_phase_coma_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) -DDT_PLUGIN_NAME=phase_coma
 phases_phase_coma_la_CFLAGS = $(PLUGIN_CFLAGS)
 phases_phase_coma_la_LDFLAGS = $(PLUGIN_LINK)
 phases_phase_coma_la_LIBADD = -lm
+
+# Rounds of acting, keeping and learning, in each phase that learns off policy.
+offpolicy_sources = phases/offpolicy/learner.c phases/offpolicy/learner.h phases/offpolicy/roles.c \
+	phases/offpolicy/roles.h
+offpolicy_cppflags = $(PLUGIN_CPPFLAGS) -I$(top_srcdir)/phases/offpolicy
+
+phases_phase_ddpg_la_SOURCES = phases/phase_ddpg/phase_ddpg.c $(offpolicy_sources)
+phases_phase_ddpg_la_CPPFLAGS = $(offpolicy_cppflags) -DDT_PLUGIN_NAME=phase_ddpg
+phases_phase_ddpg_la_CFLAGS = $(PLUGIN_CFLAGS)
+phases_phase_ddpg_la_LDFLAGS = $(PLUGIN_LINK)
+phases_phase_ddpg_la_LIBADD = -lm
+
+phases_phase_sac_la_SOURCES = phases/phase_sac/phase_sac.c $(offpolicy_sources)
+phases_phase_sac_la_CPPFLAGS = $(offpolicy_cppflags) -DDT_PLUGIN_NAME=phase_sac
+phases_phase_sac_la_CFLAGS = $(PLUGIN_CFLAGS)
+phases_phase_sac_la_LDFLAGS = $(PLUGIN_LINK)
+phases_phase_sac_la_LIBADD = -lm

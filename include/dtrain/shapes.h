@@ -45,11 +45,21 @@
  *                                            the logarithm of the deviation along; at last the way by which the gap
  *                                            grows / 50 m. Zeros where there is nobody. Offered with foresight
  *              dims D, W, "choices" of all discrete actions together, "continuous" actions, K; 0 where there are none;
- *                   and the columns (last number of dims) of each other observation under its name
+ *                   and the columns (last number of dims) of each other observation under its name; "values" 0 where
+ *                   value is not wanted; "spread" 1 where log_std is to depend on what is seen; "squashed" 1 where the
+ *                   phase puts a tanh over mean
  *              out  value      "A"      f32  of the reward from here on
  *                   logits     "A choices"     f32  where there are choices: of every discrete action one after another
  *                   mean, log_std "A continuous" f32  where there are continuous actions: independent Gaussians
  *                   cost_value "A K"    f32  where there are costs
+ *
+ * critic       in   obs, and the other observations that have a row of numbers per agent, as for controllers
+ *                   action     "A P"    f32  what was done: of each discrete action a column per choice, 1 for the one
+ *                                            taken; continuous ones, -1 at the low bound and 1 at the high one
+ *              dims D, P, and Q, how many estimates are wanted; columns of other observations as for controllers
+ *              out  q          "A Q"    f32  of the reward from here on, estimates that share no parameter
+ *
+ * temperature  out  log_alpha  "1"      f32  logarithm of what entropy is worth
  *
  * shield       in   what it reads of the environment's observations, see below
  *                   foreseen   "A 2F"   f32  of the vehicle ahead of the agent, at every step of the future: its

@@ -54,3 +54,13 @@ dt_tests += tests/phases/test_coma
 tests_phases_test_coma_SOURCES = tests/phases/test_coma.c phases/phase_coma/loss.c
 dt_scripts += tests/phases/coma.sh
 tests/phases/coma.log: dtrain $(plugin_LTLIBRARIES)
+
+dt_tests += tests/phases/test_offpolicy
+tests_phases_test_offpolicy_SOURCES = tests/phases/test_offpolicy.c phases/offpolicy/roles.c $(mock_sources)
+tests_phases_test_offpolicy_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
+tests_phases_test_offpolicy_LDADD = core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
+EXTRA_DIST += tests/phases/offpolicy.inc
+dt_scripts += tests/phases/phase_ddpg.sh
+tests/phases/phase_ddpg.log: dtrain $(plugin_LTLIBRARIES)
+dt_scripts += tests/phases/phase_sac.sh
+tests/phases/phase_sac.log: dtrain $(plugin_LTLIBRARIES)

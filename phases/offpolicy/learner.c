@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Rounds of learning off policy; see learner.h.
+ */
+#include "learner.h"
+
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+enum { MAX_MODELS = 3 };
+
+/* ---- binding ----------------------------------------------------------------------------------------------------- */
+
+dt_status offpolicy_check(const dt_host *h, const char *phase, const offpolicy_config *c)
+{
+    if (c->learning_starts > c->buffer_size) {
+        return DT_FAIL_H(h, DT_ECONFIG,
+                         "%s.learning_starts = %lld, samples that are kept before it learns, is above "
+                         "%s.buffer_size = %lld, all that are kept; lower the first or raise the second",
+                         phase, (long long)c->learning_starts, phase, (long long)c->buffer_size);
+    }
+    return DT_OK;
+}
+
+static int64_t round_samples(const offpolicy_learner *l)
+{
+    return (int64_t)l->bind->env_instances(l->env) * l->config.collect_steps;
+}
+
+static dt_status create_errors(offpolicy_learner *l, uint64_t draw)
+{
+    l->most_errors = draw * l->roles.spec->n_agents;
+    l->error =
+        l->most_errors <= SIZE_MAX / sizeof(*l->error) ? l->h->alloc(l->h, l->most_errors * sizeof(*l->error)) : NULL;
+    return l->error != NULL ? DT_OK
+                            : DT_FAIL_H(l->h, DT_ENOMEM, "no memory for the errors of %llu rows; lower %s.intensity",
+                                        (unsigned long long)l->most_errors, l->phase);
+}
+
+static dt_status create_memory(offpolicy_learner *l)
+{
+    const offpolicy_config *c = &l->config;
+    const uint64_t draw = (uint64_t)round_samples(l) * (uint64_t)c->intensity;
+    if (round_samples(l) > c->buffer_size) {
+        return DT_FAIL_H(l->h, DT_ECONFIG,
+                         "%s.buffer_size = %lld keeps less than a round, env.instances * %s.collect_steps = %lld "
+                         "samples; raise it, or take fewer steps",
+                         l->phase, (long long)c->buffer_size, l->phase, (long long)round_samples(l));
+    }
+    const dt_replay_desc d = {.struct_size = sizeof(d),
+                              .n_step = (uint32_t)c->n_step,
+                              .capacity = (uint64_t)c->buffer_size,
+                              .draw = draw,
+                              .gamma = c->gamma,
+                              .alpha = c->priority,
+                              .beta = c->priority_correction};
+    DT_TRY_H(l->replay->create(l->h, l->experience, &d, &l->memory));
+    return c->priority > 0 ? create_errors(l, draw) : DT_OK;
+}
+
+dt_status offpolicy_create(offpolicy_learner *l, const dt_host *h, const char *phase, const offpolicy_config *c,
+                           bool squash)
+{
+    l->h = h;
+    l->phase = phase;
+    l->config = *c;
+    DT_SERVICE_H(h, l->bind, DT_SVC_BIND, phase);
+    DT_SERVICE_H(h, l->train, DT_SVC_TRAIN, phase);
+    DT_SERVICE_H(h, l->metrics, DT_SVC_METRICS, phase);
+    DT_SERVICE_H(h, l->rollout, DT_SVC_ROLLOUT, phase);
+    DT_SERVICE_H(h, l->replay, DT_SVC_REPLAY, phase);
+    DT_TRY_H(l->bind->env(h, NULL, 0, &l->env));
+    l->roles = (offpolicy_roles){
+        .h = h, .bind = l->bind, .phase = phase, .n_critics = c->critics, .has_spread = squash, .has_tanh = !squash};
+    DT_TRY_H(offpolicy_wire(&l->roles, l->env));
+    const dt_rollout_desc d = {.struct_size = sizeof(d),
+                               .steps = (uint32_t)c->collect_steps,
+                               .gamma = c->gamma,
+                               .transitions = 2,
+                               .squash = squash};
+    DT_TRY_H(l->rollout->create(h, l->env, &d, &l->experience));
+    return create_memory(l);
+}
+
+dt_status offpolicy_start(offpolicy_learner *l, dt_status (*record)(void *learner, dt_graph *g),
+                          const dt_train_group *group, uint32_t n_groups, const dt_train_shadow *shadow,
+                          uint32_t n_shadows)
+{
+    float eye[OFFPOLICY_MAX_CHOICES * OFFPOLICY_MAX_CHOICES];
+    dt_model *models[MAX_MODELS] = {l->roles.actor, l->roles.critic, l->more};
+    const dt_train_desc desc = {.struct_size = sizeof(desc),
+                                .n_models = l->more != NULL ? 3 : 2,
+                                .user = l,
+                                .record = record,
+                                .data = l->replay->data(l->memory),
+                                .models = models,
+                                .epochs = (uint64_t)l->config.iterations,
+                                .group = group,
+                                .n_groups = n_groups,
+                                .shadow = shadow,
+                                .n_shadows = n_shadows};
+    l->groups = (1u << n_groups) - 1;
+    DT_TRY_H(l->train->create(l->h, &desc, &l->trainer));
+    if (l->roles.n_choices > 0) {
+        const int64_t n = l->roles.widest;
+        offpolicy_eye(&l->roles, eye);
+        DT_TRY_H(l->train->set(l->trainer, "eye", eye, (uint32_t)(n * n)));
+    }
+    return l->explore != NULL ? l->explore(l, false, 0) : DT_OK; /* for evaluations, and exports */
+}
+
+/* ---- the graph --------------------------------------------------------------------------------------------------- */
+
+dt_tensor *offpolicy_target(const offpolicy_learner *l, dt_graph *g, dt_tensor *next)
+{
+    const dt_graph_api *api = g->api;
+    dt_tensor *reward = dt_affine(g, dt_split(g, api->input(g, "reward"), 0), l->config.reward_scale, 0);
+    return dt_stop(g, dt_add(g, reward, dt_mul(g, next, dt_split(g, api->input(g, "discount"), 0))));
+}
+
+/* |q - y| of each row, the mean of its estimates: what a prioritised replay goes by. */
+static dt_status record_surprise(const offpolicy_learner *l, dt_graph *g, dt_tensor *difference)
+{
+    dt_tensor *size = dt_max(g, difference, dt_affine(g, difference, -1, 0));
+    dt_tensor *mean = l->config.critics == 1 ? size : dt_reduce_columns(g, DT_REDUCE_MEAN, size);
+    return g->api->output(g, "surprise", dt_merge(g, mean));
+}
+
+dt_status offpolicy_record_critic(const offpolicy_learner *l, dt_graph *g, dt_tensor *y)
+{
+    const dt_graph_api *api = g->api;
+    dt_tensor *q = NULL;
+    DT_TRY_H(offpolicy_judge(&l->roles, g, "", NULL, offpolicy_done(&l->roles, g), &q));
+    dt_tensor *difference = dt_sub(g, q, y); /* y for each estimate */
+    dt_tensor *zero = dt_fill(g, difference, 0);
+    dt_tensor *loss = dt_mse(g, difference, zero, api->input(g, "weight"));
+    DT_TRY_H(api->loss(g, "critic_loss", loss, 1.0, "A"));
+    DT_TRY_H(api->loss(g, "q", dt_sum(g, q), 0.0, "A"));
+    return l->config.priority > 0 ? record_surprise(l, g, difference) : api->status(g);
+}
+
+/* ---- a round ----------------------------------------------------------------------------------------------------- */
+
+static double seconds(void)
+{
+    struct timespec t;
+    timespec_get(&t, TIME_UTC);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void report_episodes(const offpolicy_learner *l, const dt_rollout_report *r)
+{
+    const dt_metrics_api *m = l->metrics;
+    const dt_env_spec *e = l->roles.spec;
+    char name[96];
+    if (r->episodes == 0) {
+        return;
+    }
+    m->scalar(l->h, "charts/episodic_return", r->episode_return);
+    m->scalar(l->h, "charts/episodic_length", r->episode_length);
+    for (uint32_t i = 0; i < e->n_costs; i++) {
+        snprintf(name, sizeof(name), "costs/%s", e->costs[i]);
+        m->scalar(l->h, name, r->episode_cost[i]);
+    }
+    for (uint32_t i = 0; i < e->n_metrics; i++) {
+        snprintf(name, sizeof(name), "env/%s", e->metrics[i]);
+        m->scalar(l->h, name, r->metric[i]);
+    }
+}
+
+/* Acts and keeps until there is enough to learn from; episodes are told of the last time. */
+static dt_status act(const offpolicy_learner *l, uint64_t *env_steps_p)
+{
+    dt_rollout_report r;
+    do {
+        r = (dt_rollout_report){.struct_size = sizeof(r)};
+        DT_TRY_H(l->rollout->collect(l->experience, l->trainer, &r));
+        DT_TRY_H(l->replay->add(l->memory));
+        *env_steps_p += r.env_steps;
+    } while (l->replay->count(l->memory) < (uint64_t)l->config.learning_starts);
+    report_episodes(l, &r);
+    l->metrics->scalar(l->h, "charts/episodes", (double)r.episodes);
+    l->metrics->scalar(l->h, "time/env", r.env_s);
+    l->metrics->scalar(l->h, "time/policy", r.policy_s);
+    return DT_OK;
+}
+
+/* Critics learn in every update, all in every policy_delay-th of the phase. */
+static dt_status learn(const offpolicy_learner *l, uint64_t step, uint64_t n, dt_step_report *r, uint64_t *samples_p)
+{
+    for (uint64_t i = 0; i < n; i++) {
+        const bool is_whole = (step + i + 1) % (uint64_t)l->config.policy_delay == 0;
+        DT_TRY_H(l->train->step_groups(l->trainer, is_whole ? l->groups : l->critic, r));
+        *samples_p += r->samples;
+    }
+    return DT_OK;
+}
+
+static dt_status keep_errors(void *user, const dt_rows *r)
+{
+    offpolicy_learner *l = user;
+    int64_t dim[DT_MAX_DIMS] = {0};
+    uint32_t rank = 0;
+    const float *error = l->train->rows(r, "surprise", dim, &rank);
+    if (error == NULL || rank != 1 || (uint64_t)dim[0] > l->most_errors - l->n_errors) {
+        return DT_FAIL_H(l->h, DT_EPLUGIN, "%s: samples were drawn whose errors nobody knows", l->phase);
+    }
+    memcpy(l->error + l->n_errors, error, (size_t)dim[0] * sizeof(*error));
+    l->n_errors += (uint64_t)dim[0];
+    return DT_OK;
+}
+
+/* How far off the critic is, after learning, where it has just learnt. */
+static dt_status judge(offpolicy_learner *l)
+{
+    l->n_errors = 0;
+    DT_TRY_H(l->train->evaluate(l->trainer, l->replay->data(l->memory), l, keep_errors));
+    return l->replay->priority(l->memory, l->error, l->n_errors);
+}
+
+dt_status offpolicy_iterate(void *self, dt_progress *out)
+{
+    offpolicy_learner *l = self;
+    uint64_t step = 0, steps = 0, per_round = 0, env_steps = 0, samples = 0;
+    dt_step_report r = {.struct_size = sizeof(r)};
+    DT_TRY_H(l->train->position(l->trainer, &step, &steps, &per_round));
+    if (step >= steps) {
+        return DT_DONE;
+    }
+    const uint64_t round = step / per_round;
+    const double begin = seconds();
+    DT_TRY_H(l->explore != NULL ? l->explore(l, true, round) : DT_OK);
+    DT_TRY_H(act(l, &env_steps));
+    const double acted = seconds();
+    DT_TRY_H(l->replay->draw(l->memory));
+    DT_TRY_H(learn(l, step, per_round, &r, &samples));
+    DT_TRY_H(l->config.priority > 0 ? judge(l) : DT_OK);
+    const double learnt = seconds();
+    l->metrics->scalar(l->h, "charts/replay", (double)l->replay->count(l->memory));
+    l->metrics->scalar(l->h, "time/learn", learnt - acted);
+    l->metrics->scalar(l->h, "charts/learn_samples_per_s", (double)samples / fmax(learnt - acted, 1e-9));
+    l->metrics->scalar(l->h, "charts/env_steps_per_s", (double)env_steps / fmax(learnt - begin, 1e-9));
+    out->step = r.step;
+    out->steps = steps;
+    out->epoch = round;
+    out->epochs = (uint64_t)l->config.iterations;
+    out->iterations = round + 1;
+    out->samples = env_steps;
+    out->loss = r.loss;
+    out->grad_norm = r.grad_norm;
+    out->learning_rate = r.learning_rate;
+    out->epoch_end = 1;
+    return r.step >= steps ? DT_DONE : DT_OK;
+}
+
+dt_status offpolicy_evaluate(void *self, dt_progress *out)
+{
+    offpolicy_learner *l = self;
+    DT_TRY_H(l->explore != NULL ? l->explore(l, false, 0) : DT_OK);
+    DT_TRY_H(l->rollout->report(l->experience, l->trainer));
+    out->evaluated = 1;
+    return DT_OK;
+}
+
+void offpolicy_destroy(void *self)
+{
+    const offpolicy_learner *l = self;
+    if (l->trainer != NULL) {
+        l->train->destroy(l->trainer);
+    }
+    if (l->h != NULL) { /* create got that far */
+        l->h->release(l->h, l->error);
+    }
+}

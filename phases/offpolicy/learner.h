@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What phases that learn off policy share: their options, and rounds of acting, keeping what happened in a replay
+ * (svc/replay.h) and learning from samples of it. A round
+ *
+ *   acts          collect_steps steps of every instance; the first round goes on until learning_starts samples are kept
+ *   draws         `intensity` times as many samples as a round has, of all that is kept
+ *   learns        from them in batches of data.batch: the critic from each, the others from every policy_delay-th
+ *   tells         the replay how surprising what was drawn has been, where it is prioritised
+ *
+ * A phase's configuration and state begin with offpolicy_config and offpolicy_learner; it records the losses. An
+ * iteration is a round, and depends on parameters, seed, replay and configuration alone. Threads: [main].
+ */
+#ifndef DTRAIN_PHASES_OFFPOLICY_LEARNER_H
+#define DTRAIN_PHASES_OFFPOLICY_LEARNER_H
+
+#include "roles.h"
+
+#include "dtrain/svc/metrics.h"
+#include "dtrain/svc/replay.h"
+#include "dtrain/svc/rollout.h"
+#include "dtrain/svc/train.h"
+
+typedef struct offpolicy_config {
+    int64_t iterations, collect_steps, intensity, buffer_size, learning_starts, n_step;
+    double gamma, tau, reward_scale, priority, priority_correction;
+    double actor_learning_rate, critic_learning_rate, actor_clip, critic_clip;
+    int64_t critics, policy_delay;
+} offpolicy_config;
+
+typedef struct offpolicy_learner {
+    const dt_host *h;
+    const char *phase; /* its id, for messages */
+    const dt_train_api *train;
+    const dt_bind_api *bind;
+    const dt_metrics_api *metrics;
+    const dt_rollout_api *rollout;
+    const dt_replay_api *replay;
+    offpolicy_config config;
+    dt_env *env;
+    offpolicy_roles roles;
+    dt_rollout *experience;
+    dt_replay *memory;
+    dt_train *trainer;
+    dt_model *more;  /* a model of the phase's own, or NULL: set before start */
+    uint32_t groups; /* bits of all groups */
+    uint32_t critic; /* bit of the critic's group, which moves in every update: the same */
+    /* Sets what acting explores by: as round, from 0, has it, or not at all; NULL: nothing to set. Set before start. */
+    dt_status (*explore)(struct offpolicy_learner *l, bool does, uint64_t round);
+    float *error; /* [draw * places], where priorities count */
+    uint64_t n_errors, most_errors;
+} offpolicy_learner;
+
+/* Errors: DT_ECONFIG. */
+dt_status offpolicy_check(const dt_host *h, const char *phase, const offpolicy_config *c);
+/* Binds environment and models. squash: continuous actions are drawn by a squashed Gaussian, whose deviation the actor
+ * says. Errors: those of bind, rollout and replay; DT_EUNSUPPORTED where the host lacks a service. */
+dt_status offpolicy_create(offpolicy_learner *l, const dt_host *h, const char *phase, const offpolicy_config *c,
+                           bool squash);
+/* The trainer, of the phase's groups and shadows. Errors: those of train. */
+dt_status offpolicy_start(offpolicy_learner *l, dt_status (*record)(void *learner, dt_graph *g),
+                          const dt_train_group *group, uint32_t n_groups, const dt_train_shadow *shadow,
+                          uint32_t n_shadows);
+/* A temporal difference's target and losses. y [A,1]: what (obs, action) turned out to be worth, no gradient flows to
+ * it. Records the loss "critic_loss", and "q", the mean of the estimates, of weight 0. */
+dt_status offpolicy_record_critic(const offpolicy_learner *l, dt_graph *g, dt_tensor *y);
+/* reward_scale reward + discount next, [A,1]; next [A,1]. */
+dt_tensor *offpolicy_target(const offpolicy_learner *l, dt_graph *g, dt_tensor *next);
+
+/* Operations as dt_phase_ops has them; self is an offpolicy_learner. */
+dt_status offpolicy_iterate(void *self, dt_progress *out);
+dt_status offpolicy_evaluate(void *self, dt_progress *out);
+void offpolicy_destroy(void *self);
+
+/* Rows of a phase's option table, for a configuration that begins with offpolicy_config. */
+/* clang-format off */
+#define OFFPOLICY_OPTION(member, type, dfl, unit, min, max, help)                                                      \
+    DT_OPTION(offpolicy_config, member, type, dfl, unit, min, max, NULL, help)
+#define OFFPOLICY_OPTIONS(INTENSITY, TAU, RATE, CRITICS, DELAY)                                                        \
+    OFFPOLICY_OPTION(iterations, DT_OPT_I64, "1000", "1", 1, 1e9, "rounds of acting and learning"),                    \
+    OFFPOLICY_OPTION(collect_steps, DT_OPT_I64, "8", "env steps", 1, 1e6, "steps of every instance in a round"),       \
+    OFFPOLICY_OPTION(intensity, DT_OPT_I64, INTENSITY, "1", 1, 1e6,                                                    \
+        "samples learnt from for one that was collected; as many as data.batch: one update for each"),                 \
+    OFFPOLICY_OPTION(buffer_size, DT_OPT_I64, "100000", "samples", 1, 1e12,                                            \
+        "steps of instances that the replay keeps, of all ranks together"),                                            \
+    OFFPOLICY_OPTION(learning_starts, DT_OPT_I64, "1000", "samples", 1, 1e12, "kept before it learns"),                \
+    OFFPOLICY_OPTION(n_step, DT_OPT_I64, "1", "env steps", 1, 1024, "rewards in a target, before the critic's say"),   \
+    OFFPOLICY_OPTION(gamma, DT_OPT_F64, "0.99", "1", 0, 1, "discount of the reward"),                                  \
+    OFFPOLICY_OPTION(tau, DT_OPT_F64, TAU, "1", 1e-9, 1, "share of the way that targets go in an update"),             \
+    OFFPOLICY_OPTION(reward_scale, DT_OPT_F64, "1", "1", 1e-9, 1e9, "what rewards are multiplied by"),                 \
+    OFFPOLICY_OPTION(priority, DT_OPT_F64, "0", "1", 0, 1,                                                             \
+        "exponent by which surprising samples are drawn more often (Schaul et al. 2016); 0: all alike"),               \
+    OFFPOLICY_OPTION(priority_correction, DT_OPT_F64, "0.4", "1", 0, 1,                                                \
+        "exponent of the weights that correct for that; 1: wholly"),                                                   \
+    OFFPOLICY_OPTION(actor_learning_rate, DT_OPT_F64, RATE, "1", 0, 10, "0: training.learning_rate"),                  \
+    OFFPOLICY_OPTION(critic_learning_rate, DT_OPT_F64, RATE, "1", 0, 10, "0: training.learning_rate"),                 \
+    OFFPOLICY_OPTION(actor_clip, DT_OPT_F64, "0", "1", -1, 1e9,                                                        \
+        "most that the norm of the actor's gradient may be; 0: training.gradient_clip, below 0: none"),                \
+    OFFPOLICY_OPTION(critic_clip, DT_OPT_F64, "0", "1", -1, 1e9, "the same for the critic"),                           \
+    OFFPOLICY_OPTION(critics, DT_OPT_I64, CRITICS, "1", 1, OFFPOLICY_MAX_CRITICS,                                      \
+        "estimates of a value; of several the least counts (Fujimoto et al. 2018)"),                                   \
+    OFFPOLICY_OPTION(policy_delay, DT_OPT_I64, DELAY, "1", 1, 1e6,                                                     \
+        "updates of the critic for one of the actor")
+/* clang-format on */
+
+#endif

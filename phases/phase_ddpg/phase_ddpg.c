@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * phase_ddpg: deterministic policy gradients (Silver et al. 2014; Lillicrap et al. 2016, arXiv 1509.02971), with twin
+ * critics, a delayed policy and a smoothed target those of TD3 (Fujimoto et al. 2018, arXiv 1802.09477).
+ *
+ * One iteration acts, keeps what happened and learns from samples of all that is kept (offpolicy/learner.h). mu is the
+ * actor, mu' and Q' are targets of actor and critics, Q' the least of these. Means over the agents of a minibatch:
+ *
+ *   critic_loss   sum over critics of (Q_k(s, a) - y)^2,  y = r + gamma Q'(s', mu'(s') + e)
+ *   actor_loss    -Q_1(s, mu(s)) + logit_penalty |logits|^2
+ *
+ * Continuous actions with bounds are mu = tanh(mean), -1 at the low and 1 at the high one, without them the mean
+ * itself. Acting adds Gaussian noise to it, and what is beyond the bounds is executed at them; e is noise of the
+ * target, clipped, and kept within the bounds.
+ *
+ * Discrete actions are relaxed: mu is the vector of probabilities that the logits give to what the mask allows, and the
+ * critic reads it where it reads a 1 at the action taken. Acting draws from (1 - epsilon) mu + epsilon uniform.
+ * logit_penalty keeps a softmax from standing still at a corner (Lowe et al. 2017).
+ *
+ * Noise and epsilon are those of the first round times speed^round, and at least their last values.
+ */
+#include "learner.h"
+
+#include <math.h>
+#include <string.h>
+
+#define LEAST_PROBABILITY 1e-30 /* where a logarithm is taken */
+#define LEAST_NOISE       1e-9
+
+enum { ACTOR, CRITIC, GROUPS };
+
+typedef struct config {
+    offpolicy_config learn;
+    double noise, noise_end, noise_speed, epsilon, epsilon_end, epsilon_speed;
+    double target_noise, target_noise_clip, logit_penalty;
+} config;
+
+typedef struct state {
+    offpolicy_learner learner;
+    config config;
+} state;
+
+static bool is_continuous(const state *s)
+{
+    return s->learner.roles.spec->n_continuous > 0;
+}
+
+static bool is_discrete(const state *s)
+{
+    return s->learner.roles.n_choices > 0;
+}
+
+/* ---- exploration ------------------------------------------------------------------------------------------------- */
+
+static double scheduled(double first, double last, double speed, uint64_t round)
+{
+    return fmax(last, first * pow(speed, (double)round));
+}
+
+/* Noise of each action in the units that the host draws in. */
+static dt_status set_noise(const offpolicy_learner *l, double noise)
+{
+    const offpolicy_roles *r = &l->roles;
+    float log_noise[OFFPOLICY_MAX_ACTIONS];
+    for (uint32_t i = 0; i < r->spec->n_continuous; i++) {
+        log_noise[i] = (float)log(fmax(noise, LEAST_NOISE) * offpolicy_unit(r, i));
+    }
+    return l->train->set(l->trainer, "log_noise", log_noise, r->spec->n_continuous);
+}
+
+static dt_status set_epsilon(const offpolicy_learner *l, double epsilon)
+{
+    float each[OFFPOLICY_MAX_COLUMNS];
+    for (int64_t i = 0; i < l->roles.n_choices; i++) {
+        each[i] = (float)epsilon;
+    }
+    return l->train->set(l->trainer, "epsilon", each, (uint32_t)l->roles.n_choices);
+}
+
+static dt_status explore(offpolicy_learner *l, bool does, uint64_t round)
+{
+    const state *s = (const state *)l; /* it begins with the learner */
+    const config *c = &s->config;
+    const double noise = does ? scheduled(c->noise, c->noise_end, c->noise_speed, round) : 0;
+    const double epsilon = does ? scheduled(c->epsilon, c->epsilon_end, c->epsilon_speed, round) : 0;
+    if (does) {
+        l->metrics->scalar(l->h, is_discrete(s) ? "charts/epsilon" : "charts/noise", is_discrete(s) ? epsilon : noise);
+    }
+    DT_TRY_H(is_continuous(s) ? set_noise(l, noise) : DT_OK);
+    return is_discrete(s) ? set_epsilon(l, epsilon) : DT_OK;
+}
+
+/* ---- the graph --------------------------------------------------------------------------------------------------- */
+
+typedef struct deterministic {
+    offpolicy_policy says;
+    dt_tensor *probability; /* [A,choices], or NULL */
+    dt_tensor *move;        /* [A,continuous], or NULL */
+} deterministic;
+
+static dt_status record_actor(const state *s, dt_graph *g, const char *prefix, const char *shadow, deterministic *out)
+{
+    const offpolicy_roles *r = &s->learner.roles;
+    *out = (deterministic){.move = NULL};
+    DT_TRY_H(offpolicy_act(r, g, prefix, shadow, &out->says));
+    if (is_discrete(s)) {
+        dt_tensor *mask = g->api->input(g, *prefix == '\0' ? "mask" : "next_mask");
+        out->probability = offpolicy_probabilities(r, g, out->says.logits, mask);
+    }
+    if (is_continuous(s)) {
+        out->move = r->is_bounded ? dt_tanh(g, out->says.mean) : out->says.mean;
+    }
+    return g->api->status(g);
+}
+
+static dt_tensor *action_of(dt_graph *g, const deterministic *d)
+{
+    dt_tensor *both[2] = {d->probability, d->move};
+    if (d->probability != NULL && d->move != NULL) {
+        return dt_concat(g, both, 2);
+    }
+    return d->move != NULL ? d->move : d->probability;
+}
+
+/* mu' + e */
+static dt_tensor *smooth(const state *s, dt_graph *g, dt_tensor *move)
+{
+    const config *c = &s->config;
+    if (!(c->target_noise > 0)) {
+        return move;
+    }
+    dt_tensor *noise = dt_noise(g, g->api->input(g, "row_key"), s->learner.roles.spec->n_continuous);
+    noise = dt_clamp(g, dt_affine(g, noise, c->target_noise, 0), -c->target_noise_clip, c->target_noise_clip);
+    dt_tensor *moved = dt_add(g, move, noise);
+    return s->learner.roles.is_bounded ? dt_clamp(g, moved, -1, 1) : moved;
+}
+
+static dt_status record_target(const state *s, dt_graph *g)
+{
+    deterministic next;
+    dt_tensor *q = NULL;
+    DT_TRY_H(record_actor(s, g, "next_", "target", &next));
+    next.move = next.move != NULL ? smooth(s, g, next.move) : NULL;
+    DT_TRY_H(offpolicy_judge(&s->learner.roles, g, "next_", "target", action_of(g, &next), &q));
+    dt_tensor *worth = offpolicy_least(&s->learner.roles, g, q);
+    return offpolicy_record_critic(&s->learner, g, offpolicy_target(&s->learner, g, worth));
+}
+
+/* What the host draws from; step inputs log_noise and epsilon, a number for each column. */
+static dt_status record_acting(const state *s, dt_graph *g, const deterministic *now)
+{
+    const dt_graph_api *api = g->api;
+    const offpolicy_roles *r = &s->learner.roles;
+    if (now->move != NULL) {
+        dt_tensor *noise = api->step_input(g, "log_noise", r->spec->n_continuous);
+        DT_TRY_H(api->output(g, "mean", offpolicy_in_units(r, g, now->move)));
+        DT_TRY_H(api->output(g, "log_std", dt_add(g, dt_fill(g, now->move, 0), noise)));
+    }
+    if (now->probability != NULL) {
+        dt_tensor *p = now->probability, *epsilon = api->step_input(g, "epsilon", r->n_choices);
+        dt_tensor *even = offpolicy_probabilities(r, g, dt_fill(g, p, 0), api->input(g, "mask"));
+        dt_tensor *mixed = dt_add(g, p, dt_mul(g, dt_sub(g, even, p), epsilon));
+        mixed = dt_clamp(g, mixed, LEAST_PROBABILITY, 1);
+        DT_TRY_H(api->output(g, "logits", dt_unary(g, DT_FN_LOG, mixed, 0)));
+    }
+    return api->status(g);
+}
+
+static dt_status record(void *self, dt_graph *g)
+{
+    const state *s = self;
+    const dt_graph_api *api = g->api;
+    deterministic now;
+    dt_tensor *q = NULL;
+    DT_TRY_H(record_actor(s, g, "", NULL, &now));
+    DT_TRY_H(record_acting(s, g, &now));
+    DT_TRY_H(offpolicy_judge(&s->learner.roles, g, "", NULL, action_of(g, &now), &q));
+    dt_tensor *loss = dt_affine(g, dt_slice(g, q, 0, 1), -1, 0);
+    if (now.probability != NULL && s->config.logit_penalty > 0) {
+        dt_tensor *squares = dt_mul(g, now.says.logits, now.says.logits);
+        loss = dt_add(g, loss, dt_affine(g, dt_reduce_columns(g, DT_REDUCE_SUM, squares), s->config.logit_penalty, 0));
+    }
+    DT_TRY_H(api->loss(g, "actor_loss", dt_sum(g, loss), 1.0, "A"));
+    return record_target(s, g);
+}
+
+/* ---- life -------------------------------------------------------------------------------------------------------- */
+
+static dt_status check(const dt_host *h, const void *cfg)
+{
+    return offpolicy_check(h, "phase_ddpg", cfg);
+}
+
+static dt_status create(void *self, const dt_host *h, const void *cfg)
+{
+    state *s = self;
+    s->config = *(const config *)cfg;
+    s->learner.explore = explore;
+    return offpolicy_create(&s->learner, h, "phase_ddpg", &s->config.learn, false);
+}
+
+static dt_status start(void *self)
+{
+    static const char *const role[GROUPS][1] = {{"controller"}, {"critic"}};
+    static const char *const loss[GROUPS][2] = {{"actor_loss", NULL}, {"critic_loss", "q"}};
+    static const char *const name[GROUPS] = {"actor", "critic"};
+    state *s = self;
+    const offpolicy_config *c = &s->config.learn;
+    const offpolicy_roles *r = &s->learner.roles;
+    const double rate[GROUPS] = {c->actor_learning_rate, c->critic_learning_rate};
+    const double clip[GROUPS] = {c->actor_clip, c->critic_clip};
+    dt_model *const model[GROUPS] = {r->actor, r->critic};
+    const uint64_t every[GROUPS] = {1, (uint64_t)c->policy_delay}; /* both move when the actor does */
+    dt_train_group group[GROUPS];
+    dt_train_shadow target[GROUPS];
+    for (int i = 0; i < GROUPS; i++) {
+        group[i] = (dt_train_group){.struct_size = sizeof(group[i]),
+                                    .n_roles = 1,
+                                    .n_losses = i == CRITIC ? 2 : 1,
+                                    .name = name[i],
+                                    .role = role[i],
+                                    .loss = loss[i],
+                                    .learning_rate = rate[i],
+                                    .gradient_clip = clip[i]};
+        target[i] = (dt_train_shadow){
+            .struct_size = sizeof(target[i]), .name = "target", .model = model[i], .tau = c->tau, .every = every[i]};
+    }
+    s->learner.critic = 1u << CRITIC;
+    return offpolicy_start(&s->learner, record, group, GROUPS, target, GROUPS);
+}
+
+/* clang-format off */
+#define OPTION(member, dfl, unit, min, max, help)                                                                      \
+    DT_OPTION(config, member, DT_OPT_F64, dfl, unit, min, max, NULL, help)
+static const dt_option options[] = {
+    OFFPOLICY_OPTIONS("128", "0.01", "3e-4", "1", "1"),
+    OPTION(noise, "0.1", "half range", 0, 1e3,
+        "deviation of continuous actions while acting in the first round; of actions without bounds in their own unit"),
+    OPTION(noise_end, "0.1", "half range", 0, 1e3, "the least that it becomes"),
+    OPTION(noise_speed, "1", "1", 0, 1, "what a round multiplies it by"),
+    OPTION(epsilon, "0.5", "1", 0, 1, "share of discrete actions drawn evenly while acting in the first round"),
+    OPTION(epsilon_end, "0.05", "1", 0, 1, "the least that it becomes"),
+    OPTION(epsilon_speed, "0.9995", "1", 0, 1, "what a round multiplies it by"),
+    OPTION(target_noise, "0", "half range", 0, 1e3,
+        "deviation of the noise on continuous actions of the target (Fujimoto et al. 2018: 0.2)"),
+    OPTION(target_noise_clip, "0.5", "half range", 0, 1e3, "the most that it is"),
+    OPTION(logit_penalty, "1e-3", "1", 0, 1e3, "weight of the squares of the logits in the actor's loss"),
+    DT_OPTION_END};
+/* clang-format on */
+
+DT_DEFAULTS_DEFINE(extension, "models.controller=controller_mlp", "models.critic=critic_mlp", "env.id=pendulum",
+                   "env.instances=8", "data.batch=128", "data.shards=4", "training.learning_rate=3e-4",
+                   "training.weight_decay=0", "training.optimizer=adam", "training.eps=1e-8",
+                   "training.gradient_clip=0", "training.scheduler=constant", "training.warmup_epochs=0",
+                   "training.eval_interval=50", "training.save_interval=1000", "checkpoint.best_by=return/mean");
+
+DT_PHASE_DEFINE(component, "phase_ddpg", "deterministic policy gradients of a controller in an environment",
+                "Lillicrap et al. 2016, arXiv 1509.02971; Fujimoto et al. 2018, arXiv 1802.09477", config, state,
+                options,
+                DT_OPS(.create = create, .start = start, .iterate = offpolicy_iterate, .evaluate = offpolicy_evaluate,
+                       .stop = dt_no_op, .destroy = offpolicy_destroy),
+                .flags = DT_COMP_DETERMINISTIC, .state_version = 1, .check = check, .extension = extension);
+
+DT_PLUGIN_DEFINE_ONE(component, "phase_ddpg", "1.0", "dtrain", "Apache-2.0");

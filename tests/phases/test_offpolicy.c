@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How phases that learn off policy read and write actions, against the same written out in double: executed ones on the
+ * critic's scale, the ones taken, probabilities of what is allowed, and the least of several estimates.
+ */
+#include "mock/mock.h"
+#include "../../phases/offpolicy/roles.h"
+
+#include <math.h>
+#include <string.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/err.h"
+#include "graph/plan.h"
+
+enum { ROWS = 12, MOVES = 9, HEADS = 3, CHOICES = 9, WIDEST = 4, CRITICS = 3 };
+static const int32_t choices[HEADS] = {3, 4, 2};
+static const char *const symbol[] = {"B", "A"};
+
+static float executed[ROWS][MOVES], logits[ROWS][CHOICES], mask[ROWS][CHOICES], q[ROWS][CRITICS];
+static int32_t taken[ROWS][HEADS];
+static const dt_port fields[] = {{"executed", "A 9", DT_F32, 0},
+                                 {"action_i", "A 3", DT_I32, 0},
+                                 {"logits", "A 9", DT_F32, 0},
+                                 {"mask", "A 9", DT_F32, 0},
+                                 {"q", "A 3", DT_F32, 0}};
+static void *const field[] = {executed, taken, logits, mask, q};
+enum { N_FIELDS = sizeof(fields) / sizeof(fields[0]) };
+
+static double draw(int i)
+{
+    return (double)(i * 37 % 101) / 50 - 1;
+}
+
+static void fill(void)
+{
+    for (int r = 0; r < ROWS; r++) {
+        for (int i = 0; i < MOVES; i++) {
+            executed[r][i] = (float)draw(r * MOVES + i);
+        }
+        for (int i = 0; i < CRITICS; i++) {
+            q[r][i] = (float)draw(5 * r * CRITICS + 11 * i);
+        }
+        for (int h = 0, at = 0; h < HEADS; at += choices[h++]) {
+            taken[r][h] = (r + h) % choices[h];
+            for (int i = 0; i < choices[h]; i++) {
+                logits[r][at + i] = (float)(20 * draw(r * CHOICES + at + i));
+                mask[r][at + i] = r == ROWS - 1 || (r + i) % 3 == 0 ? 0 : 1; /* the last row may do nothing */
+            }
+        }
+    }
+}
+
+typedef struct rig {
+    dt_graph *g;
+    dt_param_table table;
+    dt_env_spec spec;
+    offpolicy_roles roles;
+} rig;
+
+static void rig_open(rig *r, const float *low, const float *high)
+{
+    memset(r, 0, sizeof(*r));
+    fill();
+    const dt_graph_desc d = {
+        .symbol = symbol, .n_symbols = 2, .field = fields, .n_fields = N_FIELDS, .params = &r->table};
+    assert_int_equal(dt_graph_create(&d, &r->g), DT_OK);
+    r->spec = (dt_env_spec){.n_heads = HEADS, .choices = choices, .n_continuous = MOVES, .low = low, .high = high};
+    r->roles = (offpolicy_roles){.spec = &r->spec,
+                                 .n_choices = CHOICES,
+                                 .n_actions = CHOICES + MOVES,
+                                 .n_critics = CRITICS,
+                                 .widest = WIDEST,
+                                 .is_bounded = low != NULL};
+}
+
+/* Runs the graph, whose one output is y [ROWS,n], and closes the rig. */
+static void rig_run(rig *r, dt_tensor *y, float *out, int n)
+{
+    static const int64_t live[] = {1, ROWS};
+    const dt_plan_desc pd = {.lane = DT_LANE_REF32, .reuse = true, .cap = live};
+    const dt_kernel_run kernel = {0};
+    float eye[WIDEST * WIDEST];
+    const float *const inputs[] = {eye};
+    offpolicy_eye(&r->roles, eye);
+    const dt_exec_feed feed = {.size = live, .field = field, .step_input = inputs, .run = &kernel};
+    dt_plan *p = NULL;
+    dt_exec *e = NULL;
+    if (r->g->api->output(r->g, "y", y) != DT_OK) {
+        fail_msg("%s", dt_error_text());
+    }
+    assert_int_equal(dt_plan_compile(r->g, &pd, &p), DT_OK);
+    assert_int_equal(dt_exec_create(p, &e), DT_OK);
+    assert_int_equal(dt_exec_run(e, &feed), DT_OK);
+    const dt_view *v = dt_exec_output(e, "y");
+    assert_int_equal(v->dim[0], ROWS);
+    assert_int_equal(v->dim[1], n);
+    memcpy(out, v->data, (size_t)(ROWS * n) * sizeof(*out));
+    dt_exec_destroy(e);
+    dt_plan_destroy(p);
+    dt_graph_destroy(r->g);
+    dt_param_table_fini(&r->table);
+}
+
+static void near(double is, double want)
+{
+    if (!(fabs(is - want) <= 2e-6 * (1 + fabs(want)))) {
+        fail_msg("%.9g is not %.9g", is, want);
+    }
+}
+
+/* choices one after another, 1 for the one taken; then moves, -1 and 1 at the bounds */
+static void test_what_was_done(void **state)
+{
+    (void)state;
+    static const float low[MOVES] = {-2, 0, -1, -1, -5, 1, 0, -0.5F, -9}, high[MOVES] = {2, 3, 1, 2, 5, 2, 8, 0.5F, 0};
+    float y[ROWS][CHOICES + MOVES];
+    rig r;
+    rig_open(&r, low, high);
+    rig_run(&r, offpolicy_done(&r.roles, r.g), &y[0][0], CHOICES + MOVES);
+    for (int k = 0; k < ROWS; k++) {
+        for (int h = 0, at = 0; h < HEADS; at += choices[h++]) {
+            for (int i = 0; i < choices[h]; i++) {
+                assert_true(y[k][at + i] == (i == taken[k][h] ? 1.0F : 0.0F));
+            }
+        }
+        for (int i = 0; i < MOVES; i++) {
+            const double middle = 0.5 * ((double)low[i] + (double)high[i]),
+                         half = 0.5 * ((double)high[i] - (double)low[i]);
+            near((double)y[k][CHOICES + i], ((double)executed[k][i] - middle) / half);
+        }
+    }
+}
+
+/* without bounds actions are as they are; the way back is the inverse */
+static void test_units(void **state)
+{
+    (void)state;
+    static const float low[MOVES] = {-2, 0, -1, -1, -5, 1, 0, -0.5F, -9}, high[MOVES] = {2, 3, 1, 2, 5, 2, 8, 0.5F, 0};
+    float y[ROWS][MOVES];
+    rig r;
+    rig_open(&r, NULL, NULL);
+    r.roles.n_choices = 0;
+    rig_run(&r, offpolicy_done(&r.roles, r.g), &y[0][0], MOVES);
+    assert_memory_equal(y, executed, sizeof(y));
+    assert_true(offpolicy_unit(&r.roles, 3) == 1);
+    rig_open(&r, low, high);
+    r.roles.n_choices = 0;
+    rig_run(&r, offpolicy_in_units(&r.roles, r.g, offpolicy_done(&r.roles, r.g)), &y[0][0], MOVES);
+    for (int i = 0; i < ROWS * MOVES; i++) {
+        near((double)(&y[0][0])[i], (double)(&executed[0][0])[i]);
+    }
+    assert_true(offpolicy_unit(&r.roles, 3) == 1.5);
+}
+
+static void test_probabilities(void **state)
+{
+    (void)state;
+    float y[ROWS][CHOICES];
+    rig r;
+    rig_open(&r, NULL, NULL);
+    const dt_graph_api *api = r.g->api;
+    rig_run(&r, offpolicy_probabilities(&r.roles, r.g, api->input(r.g, "logits"), api->input(r.g, "mask")), &y[0][0],
+            CHOICES);
+    for (int k = 0; k < ROWS; k++) {
+        for (int h = 0, at = 0; h < HEADS; at += choices[h++]) {
+            double most = -1e300, sum = 0;
+            for (int i = at; i < at + choices[h]; i++) {
+                most = mask[k][i] > 0 ? fmax(most, (double)logits[k][i]) : most;
+            }
+            for (int i = at; i < at + choices[h]; i++) {
+                sum += mask[k][i] > 0 ? exp((double)logits[k][i] - most) : 0;
+            }
+            for (int i = at; i < at + choices[h]; i++) {
+                const double p = mask[k][i] > 0 ? exp((double)logits[k][i] - most) / sum : 0;
+                near((double)y[k][i], sum > 0 ? p : 1.0 / choices[h]);
+            }
+        }
+    }
+}
+
+static void test_least(void **state)
+{
+    (void)state;
+    float y[ROWS];
+    rig r;
+    rig_open(&r, NULL, NULL);
+    rig_run(&r, offpolicy_least(&r.roles, r.g, r.g->api->input(r.g, "q")), y, 1);
+    for (int k = 0; k < ROWS; k++) {
+        assert_true(y[k] == fminf(q[k][0], fminf(q[k][1], q[k][2])));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_was_done),
+        cmocka_unit_test(test_units),
+        cmocka_unit_test(test_probabilities),
+        cmocka_unit_test(test_least),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
