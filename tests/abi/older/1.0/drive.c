@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * drive: a world model that swaps with world_lstm in phase1_world_model.
+ *
+ * It looks at a vehicle's motion at the first and the last step of the history and corrects constant velocity:
+ *
+ *   h       = tanh(W [motion_0, motion_T] + b)
+ *   v_f     = (speed + a_f . h, b_f . h)                     velocity in future step f, along and across the heading
+ *   p_f     = sum_{k<=f} v_k dt
+ *   sigma_f = floor + sum_{k<=f} softplus(c_k . h) dt        standard deviation; the port carries its logarithm
+ *
+ * The last layers start at zero, so that an untrained model is constant velocity. Ports: dtrain/shapes.h, role world.
+ *
+ *   make && dtrain check ./drive.so
+ *   DTRAIN_PLUGIN_PATH=. dtrain --plugin phase1_world_model --set models.world=drive
+ */
+#include <dtrain/helpers.h>
+#include <dtrain/svc/graph.h>
+#include <string.h>
+
+enum { MOTION = 6, SPEED = 4 }; /* columns of motion: x y cos sin speed accel */
+enum { TEXT = 48 };
+#define SIGMA_FLOOR_M 0.05 /* half the noise of a recorded position */
+#define MOTION_SCALE  0.1  /* metres and m/s come in tens */
+
+typedef struct config { /* the host fills it from the section drive */
+    int64_t hidden;
+} config;
+
+typedef struct state { /* the host allocates it, zeroed */
+    config config;
+    int64_t T, F; /* steps of history and future */
+    double dt_s;
+    char text[2][TEXT];
+    dt_port in[1], out[2];
+} state;
+
+static const dt_option options[] = {
+    DT_OPTION(config, hidden, DT_OPT_I64, "64", "1", 1, 8192, NULL, "width of the hidden layer"), DT_OPTION_END};
+
+/* A size that the phase fixes, by name; 0 when it does not. */
+static int64_t size_of(const dt_dim *dims, uint32_t n_dims, const char *name)
+{
+    for (uint32_t i = 0; i < n_dims; i++) {
+        if (strcmp(dims[i].name, name) == 0) {
+            return dims[i].size;
+        }
+    }
+    return 0;
+}
+
+static dt_status create(void *self, const dt_host *h, const void *cfg, const dt_dim *dims, uint32_t n_dims)
+{
+    state *s = self;
+    s->config = *(const config *)cfg;
+    s->T = size_of(dims, n_dims, "T");
+    s->F = size_of(dims, n_dims, "F");
+    s->dt_s = (double)size_of(dims, n_dims, "dt_ms") / 1000.0;
+    if (s->T < 1 || s->F < 1 || !(s->dt_s > 0)) {
+        return DT_FAIL_H(h, DT_ESHAPE, "drive needs the dimensions T, F and dt_ms from the phase, each at least 1");
+    }
+    /* what we read of all that the phase offers, and what we give */
+    snprintf(s->text[0], TEXT, "%lld S %d", (long long)s->T, MOTION);
+    snprintf(s->text[1], TEXT, "S %lld 2", (long long)s->F);
+    s->in[0] = (dt_port){"motion", s->text[0], DT_F32, 0};
+    s->out[0] = (dt_port){"future", s->text[1], DT_F32, 0};
+    s->out[1] = (dt_port){"spread", s->text[1], DT_F32, 0};
+    return DT_OK;
+}
+
+static const dt_port *inputs(const void *self, uint32_t *n_p)
+{
+    *n_p = 1;
+    return ((const state *)self)->in;
+}
+
+static const dt_port *outputs(const void *self, uint32_t *n_p)
+{
+    *n_p = 2;
+    return ((const state *)self)->out;
+}
+
+static dt_status params(void *self, dt_params *reg)
+{
+    const state *s = self;
+    const int64_t w[] = {s->config.hidden, 2 * MOTION}, b[] = {s->config.hidden};
+    const int64_t axis[] = {s->F, s->config.hidden}, both[] = {2 * s->F, s->config.hidden};
+    DT_TRY_H(reg->add(reg, "hidden.w", w, 2, DT_INIT_FAN_IN, 1.0));
+    DT_TRY_H(reg->add(reg, "hidden.b", b, 1, DT_INIT_ZERO, 0.0));
+    DT_TRY_H(reg->add(reg, "along.w", axis, 2, DT_INIT_ZERO, 0.0));
+    DT_TRY_H(reg->add(reg, "across.w", axis, 2, DT_INIT_ZERO, 0.0));
+    return reg->add(reg, "sigma.w", both, 2, DT_INIT_ZERO, 0.0);
+}
+
+/* Records ops, runs nothing; the host differentiates. Errors stick to the graph, so we go straight through. */
+static dt_status forward(void *self, dt_graph *g, dt_tensor *const *in, dt_tensor **out)
+{
+    const state *s = self;
+    const dt_graph_api *api = g->api;
+    dt_tensor *last = dt_step(g, in[0], -1); /* [S,6] */
+    dt_tensor *seen[2] = {dt_step(g, in[0], 0), last};
+    dt_tensor *x = dt_affine(g, dt_concat(g, seen, 2), MOTION_SCALE, 0.0);
+    dt_tensor *h = dt_tanh(g, dt_linear(g, x, api->param(g, "hidden.w"), api->param(g, "hidden.b")));
+
+    dt_tensor *along = dt_linear(g, h, api->param(g, "along.w"), NULL); /* [S,F] */
+    dt_tensor *across = dt_linear(g, h, api->param(g, "across.w"), NULL);
+    along = dt_add(g, along, dt_slice(g, last, SPEED, 1));                          /* one speed per row */
+    dt_tensor *velocity[2] = {dt_split(g, along, s->F), dt_split(g, across, s->F)}; /* [S,F,1] each */
+    out[0] = dt_cumsum(g, dt_affine(g, dt_concat(g, velocity, 2), s->dt_s, 0.0));
+
+    dt_tensor *grow = dt_split(g, dt_linear(g, h, api->param(g, "sigma.w"), NULL), s->F); /* [S,F,2] */
+    dt_tensor *sigma = dt_cumsum(g, dt_unary(g, DT_FN_SOFTPLUS, grow, 0.0));
+    out[1] = dt_unary(g, DT_FN_LOG, dt_affine(g, sigma, s->dt_s, SIGMA_FLOOR_M), 0.0);
+    return api->status(g);
+}
+
+static void destroy(void *self)
+{
+    (void)self; /* we own nothing beyond the state */
+}
+
+static const dt_model_ops ops = {
+    .struct_size = sizeof(dt_model_ops),
+    .create = create,
+    .inputs = inputs,
+    .outputs = outputs,
+    .params = params,
+    .forward = forward,
+    .destroy = destroy,
+};
+
+static const dt_component model = {
+    .struct_size = sizeof(dt_component),
+    .kind = DT_KIND_MODEL,
+    .id = "drive",
+    .summary = "constant velocity with a learned correction",
+    .reference = "none",
+    .role = "world",
+    .flags = DT_COMP_DETERMINISTIC,
+    .config_size = sizeof(config),
+    .state_size = sizeof(state),
+    .options = options,
+    .ops = &ops,
+};
+
+static const dt_component *const components[] = {&model};
+
+static const dt_plugin plugin = {
+    DT_PLUGIN_PREFIX,        .name = "drive",   .version = "0.1",         .vendor = "you",
+    .license = "Apache-2.0", .n_components = 1, .components = components,
+};
+
+DT_PLUGIN_DEFINE(plugin);

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Service "dtrain.comm/1": who we are among the ranks, and agreement. Gradients are the host's business; a phase needs
+ * this only for its own state. Threads: [main][collective].
+ */
+#ifndef DTRAIN_SVC_COMM_H
+#define DTRAIN_SVC_COMM_H
+
+#include "dtrain/plugin.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define DT_SVC_COMM "dtrain.comm/1"
+
+typedef struct dt_comm_api {
+    uint32_t struct_size, reserved;
+    uint32_t (*rank)(const dt_host *h);
+    uint32_t (*size)(const dt_host *h);
+    /* Every rank gets all ranks' bytes, rank order: all is [size * bytes]. */
+    dt_status (*all_gather)(const dt_host *h, const void *mine, uint64_t bytes, void *all);
+    dt_status (*barrier)(const dt_host *h);
+    dt_status (*agree)(const dt_host *h, dt_status mine); /* the worst status of all ranks, on all ranks */
+} dt_comm_api;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One line per minor version of the plugin ABI; tests/abi holds the golden sizes and offsets of each.
+ *
+ * 1.0  2026-11  descriptor, options, phases, models, data; environments provisional. Services: dtrain.graph/1,
+ *               dtrain.bind/1, dtrain.train/1, dtrain.metrics/1, dtrain.comm/1, dtrain.rng/1, dtrain.store/1,
+ *               dtrain.features/1. Extensions: dtrain.defaults/1.
+ * 1.1  2026-11  environments final: spec after create (what a world offers may depend on the files it read), episodes
+ *               seeded by reset, ragged observations with live sizes, alive, metrics; no save and load (the host
+ *               repeats an episode by its actions). bind: env, env_spec, env_id, env_instances. train: epochs of a
+ *               phase, seek; parameters as a vector that a phase moves itself, gradients and values of losses over
+ *               all samples, stored data beside a rollout's. dt_progress: iterations. Service dtrain.rollout/1.
+ *               DT_COMP_PROCESS, DT_PORT_INDEX, DT_INIT_ORTHO. Headers random.h, motion.h. graph: result; ops
+ *               categorical, gaussian, ppo_clip, value_loss. Extension dtrain.baselines/1. metrics: picture.
+ *               DT_PORT_STEPS. Extension dtrain.scene/1. graph: kept; rollout: kept columns, outputs for
+ *               pictures. features: pairs.
+ */
+#ifndef DTRAIN_ABI_LOG_H
+#define DTRAIN_ABI_LOG_H
+#endif

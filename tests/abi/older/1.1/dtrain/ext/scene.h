@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Extension "dtrain.scene/1" of an environment, since 1.1: how its traffic looks, for reports and `dtrain render`.
+ *
+ * Lengths in m, x to the east and y to the north, angles in rad counter-clockwise from +x. Room belongs to the host:
+ * the environment writes as much as fits and says how much there is; the host asks again with more room. Nothing that
+ * is told here may change what happens. Threads: [worker], one instance never in two at once.
+ */
+#ifndef DTRAIN_EXT_SCENE_H
+#define DTRAIN_EXT_SCENE_H
+
+#include "dtrain/plugin.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define DT_EXT_SCENE "dtrain.scene/1"
+
+typedef struct dt_scene_point { /* of a lane's centre line; neighbours with the same lane are joined */
+    float x, y, width;
+    uint32_t lane;
+} dt_scene_point;
+
+typedef struct dt_scene_vehicle {
+    float x, y, heading;        /* middle of its front */
+    float length, width, speed; /* m, m, m/s */
+    float risk;                 /* 0 none to 1, such as dt_scene_risk says; NAN: not known */
+    int32_t id;                 /* its own as long as the episode lasts */
+    int32_t agent;              /* place that steers it, -1: none */
+    uint32_t node;              /* 1 + its row of symbol N in the last observation, 0: it is in none */
+} dt_scene_vehicle;
+
+enum { DT_SCENE_RED, DT_SCENE_YELLOW, DT_SCENE_GREEN, DT_SCENE_YIELD /* green that gives way to others */ };
+
+typedef struct dt_scene_signal { /* at the end of a lane, for those who come along `heading` */
+    float x, y, heading, width;
+    uint32_t state; /* DT_SCENE_* */
+    int32_t agent;  /* place that steers it, -1: none */
+} dt_scene_signal;
+
+typedef struct dt_scene_roads {
+    uint32_t struct_size, cap, n, reserved;
+    dt_scene_point *point; /* [cap] */
+} dt_scene_roads;
+
+typedef struct dt_scene { /* a moment */
+    uint32_t struct_size, cap_vehicles, n_vehicles, cap_signals, n_signals, reserved;
+    double time_s; /* since the episode began */
+    dt_scene_vehicle *vehicle;
+    dt_scene_signal *signal;
+} dt_scene;
+
+typedef struct dt_scene_api {
+    uint32_t struct_size, reserved;
+    void (*roads)(const void *self, dt_scene_roads *out); /* after create */
+    void (*look)(const void *self, dt_scene *out);        /* after reset and step, and within each */
+    /* Optional: from now on call each whenever simulated time has passed within a step; NULL: no more. */
+    void (*watch)(void *self, void (*each)(void *user), void *user);
+} dt_scene_api;
+
+/* Risk by the time to collision, gap over closing speed: 1 up to 1 s, 0 from 3 s on and where nothing closes in. */
+static inline float dt_scene_risk(double gap_m, double closing_mps)
+{
+    const double none_s = 3, certain_s = 1;
+    if (!(closing_mps > 0)) {
+        return 0;
+    }
+    const double risk = (none_s - gap_m / closing_mps) / (none_s - certain_s);
+    return risk < 0 ? 0 : risk > 1 ? 1 : (float)risk;
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif

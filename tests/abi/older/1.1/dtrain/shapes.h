@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The legend of shape letters used in every comment and port of dtrain, and the ports of the model roles.
+ *
+ *   B samples (scenes) in a slice   N node rows (vehicles of all frames)   E edges    S sequences (one per vehicle)
+ *   T time steps of history         F steps of future                      D features H hidden     K costs
+ *   A agents of an environment that act in a step                          W steps of observations kept
+ *
+ * Ragged letters (B, N, E, S, A) have a live size that changes from slice to slice; the others are numbers when a model
+ * is wired. Everything is C order, last index fastest; sequences are time-major [T,S,...].
+ *
+ * Ports that phases offer and want, by role. A model declares the inputs it needs from these (by name) and all outputs.
+ *
+ * perception   in   nodes      "N 9"    f32  x y speed accel sin cos length stop controlled, normalised by the data
+ *                                            component
+ *                   rowptr     "N+1"    i32  CSR by target: edges of target i are rowptr[i] .. rowptr[i+1]-1
+ *                   col        "E"      i32  source node row of each edge; each target lists itself first
+ *                   edges      "E 4"    f32  longitudinal gap, lateral offset, closing speed, inverse time to collision
+ *                   row_key    "N"      i64  key of dropout; without it, as in phases of a policy, whose
+                                            probabilities dropout would blur, nothing is left out
+ *              out  embedding  "N H"    f32
+ *                   risk       "N"      f32  logit of the risk label
+ *
+ *                   Phases of a policy feed nodes and edges scaled as the data component scales them (svc/features.h)
+ *
+ * world        in   history    "T S H"  f32  embeddings of each vehicle over time, zeros where absent; of recordings
+ *                   latest     "S H"    f32  of the last step alone
+ *                   motion     "T S 6"  f32  x y cos sin speed accel in the vehicle's frame at the last history step
+ *                                            (origin: its position, x axis: its heading), m, m/s, m/s^2; x is ahead of
+ *                                            where the last step's speed, held all along, would have had it
+ *                   present    "T S"    f32  1 where the vehicle was recorded, else 0
+ *                   seq_key    "S"      i64  key of dropout; without it nothing is left out
+ *              dims H (0: there is no perception), T, F, and the step "dt_ms" between two steps
+ *              out  future     "S F 2"  f32  predicted positions in that frame, m
+ *                   spread     "S F 2"  f32  log of the standard deviation, log m
+ *
+ * controller   in   obs        "A D"    f32  what each agent observes, normalised if the phase does so
+ *                   obs_history "W A D" f32  the last W observations of each agent, the present one last; zeros before
+ *                                            it came. Offered where W > 1
+ *                   present    "W A"    f32  1 where the agent was there, else 0. Offered where W > 1
+ *                   and the other observations of the environment under their own names and dims
+ *                   foresight  "A Z"    f32  what the world model predicts of the agent and the vehicle ahead, scaled
+ *                                            to order 1: of each its risk in 0..1, then for every whole second of the
+ *                                            horizon the way ahead of constant speed / 10 m, that to the left / 4 m and
+ *                                            the logarithm of the deviation along; at last the way by which the gap
+ *                                            grows / 50 m. Zeros where there is nobody. Offered with foresight
+ *              dims D, W, "choices" of all discrete actions together, "continuous" actions, K; 0 where there are none;
+ *                   and the columns (last number of dims) of each other observation under its name
+ *              out  value      "A"      f32  of the reward from here on
+ *                   logits     "A choices"     f32  where there are choices: of every discrete action one after another
+ *                   mean, log_std "A continuous" f32  where there are continuous actions: independent Gaussians
+ *                   cost_value "A K"    f32  where there are costs
+ *
+ * shield       in   what it reads of the environment's observations, see below
+ *                   foreseen   "A 2F"   f32  of the vehicle ahead of the agent, at every step of the future: its
+ *                                            predicted way along, m, then the logarithms of its deviation; zeros where
+ *                                            there is none. Offered with foresight
+ *              dims "choices", "continuous", and the columns of each observation under its name, as for controllers;
+ *                   with foreseen also F and the step "dt_ms"
+ *              out  low, high  "A continuous" f32  what may be executed; low is never above high, and where nothing is
+ *                                            safe both are below what the environment takes: hardest braking
+ *                   allow      "A choices" f32  > 0 where a choice is permitted
+ *                   barrier    "A"    f32  learned, > 0 where the state is safe
+ *
+ *              What controllers by rule read: of environments with signals "phases" "A choices F" f32, columns
+ *              0 vehicles that the phase gives green, 1 those that stand, 2 pressure, 3 1 where the fixed program is
+ *              now, 4 1 where it may be asked for, 5 (where there is one) vehicles near the stop line; of environments
+ *              with vehicles "ego" "A F" f32, column 8 the acceleration that the car-following model would choose
+ *
+ *              What shields read: of environments with signals more columns of "phases", 8 and 9 columns 0 and 5
+ *              without the vehicles that take another link of the same lane, 10 s that somebody whom the phase would
+ *              give green waits for it, the longest, 11 pairs of its greens that conflict, 12 s that it is green by
+ *              now, -1 where it is not (phases that a signal does not have: all 0, -1 here)
+ *              What a world model is fed from, of environments with vehicles: past "T S 7" f32, motion and a column
+ *              that is 1 where the vehicle was there (sequences S; by the flag DT_PORT_STEPS), seq_node "S" i32 its
+ *              node, agent_seq "A 2" i32 the sequences of the agent and of the vehicle ahead of it, -1 where there is
+ *              none; and with nodes, edges: centre "N 2" f32, the mean position of the frame
+ *
+ *              Of environments with vehicles pairs of a follower and what it must not run into, in columns 0 gap
+ *              between them, m, 1000 where nothing is, 1 speed of the one ahead, m/s, 2 the hardest it may brake,
+ *              m/s^2, 3 speed of the follower, 4 the hardest it can brake, 5 s between two actions of the agent, 6 s,
+ *              step of Euler's rule (x += v' dt, v' the speed after the step) by which they move, 0 where the motion is
+ *              that of constant acceleration:
+ *                   ahead      "A 3 7" f32  the agent follows: 0 the vehicle ahead on its way, 1 the line or the end of
+ *                                           the lane where it must stop, 2 a place in a junction that another one holds
+ *                   beside     "A 4 7" f32  after a change of lane (choices 0 keep, 1 left, 2 right; where there are
+ *                                           such): 0 the agent behind the next one on the left, 1 the next one on the
+ *                                           left behind the agent, 2 and 3 the same on the right
+ *
+ * Fields that the data component data_trajectory reads (symbols N, E, S; a sample is a scene at an anchor frame; node
+ * rows of all T history frames of all samples are packed one after another, oldest frame first within a sample):
+ *
+ *   nodes        "N 9"   f32  x, y relative to the mean position of the anchor frame; every feature scaled to order 1
+ *                             by fixed constants, the same for every store; turned when the key is not 0
+ *   rowptr       "N+1"   i32  as above, over the slice
+ *   col          "E"     i32  node row within the slice
+ *   edges        "E 4"   f32  scaled to order 1 (gap / 20 m, lateral offset / 4 m, closing speed / 5 m/s)
+ *   row_key      "N"     i64  names the row in the run (sample, epoch, row): the key of dropout
+ *   risk_label   "N"     f32  1 where the risk state is positive (1 or 2)
+ *   risk_weight  "N"     f32  1 where the label is known, else 0
+ *   risk_state   "N"     u8   0 negative, 1 positive, 2 positive already at this frame, 3 unknown
+ *   step_of_row  "N"     i32  history step 0..T-1 of the row; T-1 is the anchor
+ *   seq_row      "T S"   i32  node row of vehicle s at history step t, -1 where absent
+ *   present      "T S"   f32
+ *   motion       "T S 6" f32  zeros where absent
+ *   target       "S F 2" f32  recorded future positions in the vehicle's own frame, m; zeros where unknown
+ *   target_weight "S F"  f32  1 where recorded, else 0
+ *   complete     "S"     u8   1: full history and full future, the windows that evaluation counts
+ *   sample_of_seq "S"    i32  sample within the slice
+ *   seq_key      "S"     i64  names the sequence in the run (sample, epoch, vehicle): the key of dropout
+ *   pose         "S 4"   f32  x, y relative to the scene's first vehicle, heading as recorded, length, for pictures
+ * and with its option pairs, for phases that learn a barrier:
+ *   ahead, beside  "S 3 7", "S 4 7" f32  as above, by geometry alone (svc/features.h); next_ahead, next_beside: an
+ *                             action later, zeros where the vehicle is not seen then
+ *   next_present "S"     f32  1 where it is, else 0
+ *   hazard_in    "S"     f32  actions until it is in danger: 0 is this one; -k where k of them without danger are all
+ *                             that is known, or looked at
+ * Vehicles present at the anchor frame are the sequences, in the order of their rows.
+ * Options that the phase sets when it binds the data: split ("train" or "eval"), history_s, horizon_s, rate_hz; T is
+ * history_s * rate_hz with the anchor as the last step, F is horizon_s * rate_hz.
+ */
+#ifndef DTRAIN_SHAPES_H
+#define DTRAIN_SHAPES_H
+#endif
