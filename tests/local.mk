@@ -38,6 +38,7 @@ include tests/export/local.mk
 include tests/machine/local.mk
 include tests/models/local.mk
 include tests/ops/local.mk
+include tests/policy/local.mk
 include tests/phases/local.mk
 include tests/plugins/local.mk
 include tests/report/local.mk

@@ -13,7 +13,7 @@
 #include <string.h>
 
 enum { TEXT = 64, ROLES = 4, MAX_WANTED = 16 };
-enum { MAX_OFFERS = DT_ENV_MAX_OBS + 7 + MAX_WANTED, MAX_DIMS = DT_ENV_MAX_OBS + 10 + MAX_WANTED, MAX_OUTPUTS = 5 };
+enum { MAX_OFFERS = DT_ENV_MAX_OBS + 7 + MAX_WANTED, MAX_DIMS = DT_ENV_MAX_OBS + 12 + MAX_WANTED, MAX_OUTPUTS = 5 };
 
 /* ---- what can be fed --------------------------------------------------------------------------------------------- */
 
@@ -136,6 +136,20 @@ static void offer_all(const dt_wired *w, offer *o)
     offer_foresight(w, o, "foresight");
 }
 
+/* What a controller is told of what the phase asks it for. */
+static void offer_wishes(const dt_wired *w, offer *o)
+{
+    if ((w->flags & DT_WIRING_NO_VALUE) != 0) {
+        offer_dim(o, "values", 0);
+        for (uint32_t i = 0; i < o->n_dims; i++) {
+            o->dim[i].size = strcmp(o->dim[i].name, "K") == 0 ? 0 : o->dim[i].size;
+        }
+    }
+    if ((w->flags & DT_WIRING_SPREAD) != 0) {
+        offer_dim(o, "spread", 1);
+    }
+}
+
 /* ---- binding ----------------------------------------------------------------------------------------------------- */
 
 static dt_status bind_role(const dt_wired *w, const char *role, const offer *o, const dt_port *needs, uint32_t n_needs,
@@ -186,6 +200,7 @@ static dt_status bind_controller(dt_wired *w)
     }
     offer o = {.n_ports = 0};
     offer_all(w, &o);
+    offer_wishes(w, &o);
     return bind_role(w, "controller", &o, needs, n, 0, &w->face.controller);
 }
 

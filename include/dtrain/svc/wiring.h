@@ -75,11 +75,13 @@ typedef struct dt_wiring_config {
 /* ---- wiring ------------------------------------------------------------------------------------------------------ */
 
 enum {
-    /* The controller is asked for no value: neither value nor cost_value is needed or recorded. For phases whose critic
-     * is a role of its own. */
+    /* The controller is asked for no value: neither value nor cost_value is needed or recorded, and it is told so by
+     * the sizes values 0 and K 0. For phases whose critic is a role of its own. */
     DT_WIRING_NO_VALUE = 1u,
     /* The controller is offered obs, under both of its names, and nothing else: what an imagined state has. */
-    DT_WIRING_OBS_ALONE = 2u
+    DT_WIRING_OBS_ALONE = 2u,
+    /* log_std is to depend on what is seen; the controller is told by the size spread 1. */
+    DT_WIRING_SPREAD = 4u
 };
 
 typedef struct dt_wiring_desc {

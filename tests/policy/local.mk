@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
+dt_scripts += tests/policy/wired.sh
+check_LTLIBRARIES += tests/policy/wired.la
+tests_policy_wired_la_SOURCES = tests/policy/wired.c
+tests_policy_wired_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) -DDT_PLUGIN_NAME=wired
+tests_policy_wired_la_CFLAGS = $(PLUGIN_CFLAGS)
+tests_policy_wired_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere
+tests/policy/wired.log: dtrain $(plugin_LTLIBRARIES) tests/policy/wired.la
