@@ -212,6 +212,23 @@ static void count_role(const dt_stage *s, const char *role, int64_t *all, int64_
     }
 }
 
+static void text_of_shadows(const dt_stage *s, dt_str *out)
+{
+    int64_t n = 0;
+    for (uint32_t k = 0; k < s->params.n; k++) {
+        if (s->params.param[k].is_shadow) {
+            n += s->params.param[k].count;
+        }
+    }
+    for (uint32_t i = 0; i < s->params.n_shadows; i++) {
+        dt_str_addf(out, "%s%s of %s", i == 0 ? "  shadows      " : ", ", s->params.shadow[i].name,
+                    s->params.shadow[i].role);
+    }
+    if (s->params.n_shadows > 0) {
+        dt_str_addf(out, ": %lld parameters more\n", (long long)n);
+    }
+}
+
 static void text_of_time(const dt_stage *s, const dt_forecast *f, dt_str *out)
 {
     const dt_trainer *t = s->trainer;
@@ -287,6 +304,7 @@ void dt_forecast_text(const dt_stage *s, const dt_forecast *f, dt_str *out)
     }
     dt_str_addf(out, "  parameters   %lld, of which trained %lld\n", (long long)s->params.count,
                 (long long)s->params.trained_count);
+    text_of_shadows(s, out);
     dt_str_addf(out, "  threads      %u on %u rank%s", s->d.threads, ranks, ranks == 1 ? "" : "s");
     if (n->instances > 0) {
         dt_str_addf(out, "; %u environments %s, %u more while it evaluates", n->instances * ranks,

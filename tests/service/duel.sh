@@ -47,6 +47,14 @@ for delay in 0 2; do
     same shards$delay "3 shards, then 2 ranks"
 done
 
+# what was trained before the phase had groups goes on in groups, which have as many updates as there were
+rm -rf "${work:?}/older"
+train 0 older --max-steps 7
+train 0 older --resume "$work/older" --set duel.delay=2
+cases=$((cases + 1))
+tr -d ' \n' <"$work/older/checkpoints/$(cat "$work/older/checkpoints/LATEST")/state.json" |
+    grep -qF '"group_updates":[24,16]' || fail "updates of what went on in groups"
+
 # --- each group's own ---
 records() { # KEY: of how many steps
     grep -c -F "\"$1\":" "$work/whole/metrics.jsonl"
@@ -72,6 +80,13 @@ for tensor in actor.out.w actor@target.out.w actor@past.out.b critic.in.w critic
 done
 cases=$((cases + 1))
 ! tensors whole | grep -q "critic@past" || fail "a shadow that nobody asked for"
+cases=$((cases + 1))
+"$dtrain" export --checkpoint "$work/whole" --out "$work/exported" -q >"$work/out" 2>"$work/err" &&
+    head -c 20000 "$work/exported" | grep -qaF '"actor@past.out.w"' && ! head -c 20000 "$work/exported" | grep -qaF critic.in ||
+    fail "what is exported of it: $(cat "$work/out")"
+cases=$((cases + 1))
+"$dtrain" run --config "$work/job.cfg" --dry-run 2>&1 |
+    grep -qF 'shadows      target of actor, target of critic, past of actor: 149 parameters more' || fail "the plan"
 differs() { # FILE
     sed -n 's/.*"differ":\([-0-9.e]*\).*/\1/p' "$1" | tail -n 1
 }

@@ -9,6 +9,7 @@
 #include "outcome.h"
 
 #include "base/err.h"
+#include "train/policy.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -278,6 +279,61 @@ static void test_they_act(void **state)
     toy_fini(&t);
 }
 
+/* What the actor's shadow "past" does on five rows, by a policy. */
+static void act_of_past(dt_policy *p, float *out)
+{
+    float x[5 * 5];
+    const int64_t size[2] = {5, 2};
+    for (int i = 0; i < 25; i++) {
+        x[i] = (float)(i % 7) / 7 - 0.4F;
+    }
+    void *const field[4] = {x, NULL, NULL, NULL};
+    assert_int_equal(dt_policy_run(p, 0, size, field), DT_OK);
+    const dt_view *v = dt_policy_output(p, 0, "a_past");
+    assert_non_null(v);
+    memcpy(out, v->data, 5 * OUT * sizeof(*out));
+}
+
+/* A policy that is held, as while the next round is collected beside learning, keeps its shadows; saved and loaded, it
+ * has them elsewhere. */
+static void test_a_policy_holds_them(void **state)
+{
+    (void)state;
+    toy t, other;
+    dt_policy *p[2];
+    dt_str saved = {0};
+    float held[10], later[10], loaded[10];
+    toy *const both[] = {&t, &other};
+    const int64_t cap[2] = {8, 2};
+    for (int i = 0; i < 2; i++) {
+        toy_init(both[i]);
+        as_pair(both[i]);
+        both[i]->shadow[2].every = 1;
+        toy_start(both[i]);
+        const dt_policy_desc d = {.source = &both[i]->source, .cap = cap, .pieces = 1, .places = 1};
+        assert_int_equal(dt_policy_create(both[i]->trainer, &d, &p[i]), DT_OK);
+        assert_int_equal(dt_policy_make_room(p[i]), DT_OK);
+    }
+    assert_int_equal(step(&t), DT_OK);
+    assert_int_equal(dt_policy_hold(p[0]), DT_OK);
+    act_of_past(p[0], held);
+    assert_int_equal(step(&t), DT_OK); /* the shadow goes on */
+    act_of_past(p[0], later);
+    assert_memory_equal(held, later, sizeof(held));
+    assert_int_equal(dt_policy_save(p[0], &saved), DT_OK);
+    assert_int_equal(dt_policy_load(p[1], dt_str_text(&saved), saved.bytes), DT_OK);
+    act_of_past(p[1], loaded);
+    assert_memory_equal(held, loaded, sizeof(held));
+    assert_int_equal(dt_policy_begin(p[0]), DT_OK);
+    act_of_past(p[0], later);
+    assert_true(memcmp(held, later, sizeof(held)) != 0);
+    dt_str_fini(&saved);
+    for (int i = 0; i < 2; i++) {
+        dt_policy_destroy(p[i]);
+        toy_fini(both[i]);
+    }
+}
+
 static void test_one_that_is_not_there(void **state)
 {
     (void)state;
@@ -356,6 +412,7 @@ int main(void)
         cmocka_unit_test(test_a_skipped_step_moves_nothing),
         cmocka_unit_test(test_gradients_flow_through),
         cmocka_unit_test(test_they_act),
+        cmocka_unit_test(test_a_policy_holds_them),
         cmocka_unit_test(test_one_that_is_not_there),
         cmocka_unit_test(test_threads_ranks_and_resumes_change_no_bit),
         cmocka_unit_test(test_arenas_end_before_them),
