@@ -26,6 +26,7 @@ phases_phase2_ppo_la_LIBADD = -lm
 
 phases_phase3_constrained_la_SOURCES = phases/phase3_constrained/phase3_constrained.c \
 	phases/phase3_constrained/barrier.c phases/phase3_constrained/barrier.h \
+	phases/phase3_constrained/limits.c phases/phase3_constrained/limits.h \
 	phases/phase3_constrained/multiplier.c phases/phase3_constrained/multiplier.h \
 	phases/phase3_constrained/trust_region.c phases/phase3_constrained/trust_region.h \
 	phases/phase3_constrained/trust_region_dual.c phases/phase3_constrained/trust_region_dual.h \

@@ -41,18 +41,17 @@
  */
 #include "barrier.h"
 #include "clipped.h"
+#include "limits.h"
 #include "multiplier.h"
 #include "stored.h"
 #include "trust_region.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define ID "phase3_constrained"
 
 enum { ON_NOTHING, ON_ALARM, ON_STOP };
-enum { NAME_MAX_BYTES = 64 };
 enum { ALGORITHM_CPO = MULTIPLIER_LOG_BARRIER + 1 };
 #define SPREAD_MIN 1e-3 /* of a limit: advantages of a cost that vary less are noise of their estimate */
 
@@ -86,8 +85,7 @@ typedef struct state {
     stored stored;
     int64_t max_violations;
     uint32_t on_violations;
-    uint8_t has_limit[DT_ENV_MAX_COSTS];
-    double limit[DT_ENV_MAX_COSTS];
+    limits limits;
     double aim;   /* share of a limit that is used */
     struct kept { /* by a checkpoint */
         multiplier multiplier[DT_ENV_MAX_COSTS];
@@ -101,61 +99,6 @@ typedef struct state {
     } seen;
 } state;
 
-/* ---- limits ------------------------------------------------------------------------------------------------------ */
-
-static dt_status refuse_limits(const state *s, const char *why, const char *word)
-{
-    const dt_env_spec *e = s->clipped.wiring->spec;
-    char names[512] = "";
-    for (uint32_t k = 0, at = 0; k < e->n_costs && at < sizeof(names); k++) {
-        at += (uint32_t)snprintf(names + at, sizeof(names) - at, "%s%s", k > 0 ? ", " : "", e->costs[k]);
-    }
-    return DT_FAIL_H(s->clipped.h, DT_ECONFIG,
-                     "phase3_constrained.limits: %s \"%s\"; write cost:limit,..., limits at least 0, with the costs of "
-                     "%s: %s",
-                     why, word, s->clipped.wiring->env_id, names[0] != '\0' ? names : "it has none");
-}
-
-static dt_status read_limit(state *s, const char *word)
-{
-    const dt_env_spec *e = s->clipped.wiring->spec;
-    const char *colon = strchr(word, ':');
-    char *end = NULL;
-    const double limit = colon != NULL ? strtod(colon + 1, &end) : 0;
-    if (colon == NULL || end == colon + 1 || *end != '\0' || !(limit >= 0 && limit < INFINITY)) {
-        return refuse_limits(s, "cannot read", word);
-    }
-    for (uint32_t k = 0; k < e->n_costs; k++) {
-        if (strlen(e->costs[k]) == (size_t)(colon - word) && strncmp(e->costs[k], word, (size_t)(colon - word)) == 0) {
-            if (s->has_limit[k]) {
-                return refuse_limits(s, "a second limit in", word);
-            }
-            s->has_limit[k] = 1;
-            s->limit[k] = limit;
-            return DT_OK;
-        }
-    }
-    return refuse_limits(s, "no such cost as in", word);
-}
-
-static dt_status read_limits(state *s, const char *text)
-{
-    if (text[strspn(text, " ,")] == '\0') {
-        return refuse_limits(s, "nothing is limited by", text);
-    }
-    while (*(text += strspn(text, " ,")) != '\0') {
-        char word[NAME_MAX_BYTES];
-        const size_t n = strcspn(text, " ,");
-        snprintf(word, sizeof(word), "%.*s", (int)n, text);
-        if (n >= sizeof(word)) {
-            return refuse_limits(s, "too long a word", word);
-        }
-        DT_TRY_H(read_limit(s, word));
-        text += n;
-    }
-    return DT_OK;
-}
-
 /* ---- weights ----------------------------------------------------------------------------------------------------- */
 
 static dt_status set_mix(state *s)
@@ -165,13 +108,13 @@ static dt_status set_mix(state *s)
     double sum = 1;
     for (uint32_t k = 0; k < n; k++) {
         const multiplier *m = &s->kept.multiplier[k];
-        if (s->has_limit[k] && !s->is_cpo && m->unit > 0) {
+        if (s->limits.has[k] && !s->is_cpo && m->unit > 0) {
             sum += m->value / m->unit;
         }
     }
     mix[0] = (float)(1 / sum);
     for (uint32_t k = 0; k < n; k++) {
-        mix[1 + k] = s->has_limit[k] && !s->is_cpo ? (float)(-s->kept.multiplier[k].value / sum) : 0;
+        mix[1 + k] = s->limits.has[k] && !s->is_cpo ? (float)(-s->kept.multiplier[k].value / sum) : 0;
     }
     return s->rounds->train->set(s->rounds->trainer, "advantage_mix", mix, 1 + n);
 }
@@ -205,13 +148,13 @@ static dt_status follow_costs(void *self, uint64_t pass)
     if (s->seen.rows > 0) {
         for (uint32_t k = 0; k < s->rounds->wiring->spec->n_costs; k++) {
             double now = 0;
-            if (!s->has_limit[k]) {
+            if (!s->limits.has[k]) {
                 continue;
             }
             DT_TRY_H(surrogate(s, k, &now));
             s->before[k] = pass == 0 ? now : s->before[k];
             const double moved = s->seen.rows * s->scale * (now - s->before[k]);
-            multiplier_follow(&s->kept.multiplier[k], &s->rule, s->seen.cost[k] + moved, s->aim * s->limit[k]);
+            multiplier_follow(&s->kept.multiplier[k], &s->rule, s->seen.cost[k] + moved, s->aim * s->limits.at[k]);
         }
     }
     return set_mix(s);
@@ -239,7 +182,7 @@ static dt_status mark_costs(state *s, const char *text)
         text += length;
     }
     if (n == 0) {
-        memcpy(s->barrier.marks, s->has_limit, sizeof(s->has_limit));
+        memcpy(s->barrier.marks, s->limits.has, sizeof(s->limits.has));
     }
     return DT_OK;
 }
@@ -284,7 +227,7 @@ static dt_status count_violation(state *s, uint32_t k, double cost)
 {
     const char *name = s->clipped.wiring->spec->costs[k];
     uint64_t *rounds = &s->kept.violations[k];
-    *rounds = cost > s->limit[k] ? *rounds + 1 : 0;
+    *rounds = cost > s->limits.at[k] ? *rounds + 1 : 0;
     if (s->on_violations == ON_NOTHING || *rounds < (uint64_t)s->max_violations) {
         return DT_OK;
     }
@@ -293,11 +236,11 @@ static dt_status count_violation(state *s, uint32_t k, double cost)
             s->clipped.h, DT_EDIVERGED,
             "cost %s is %g, above its limit %g for %llu rounds in a row, as many as max_violations allows; "
             "raise the limit or max_violations, or set phase3_constrained.on_violations=alarm",
-            name, cost, s->limit[k], (unsigned long long)*rounds);
+            name, cost, s->limits.at[k], (unsigned long long)*rounds);
     }
     if (*rounds == (uint64_t)s->max_violations) {
-        dt_logf(s->clipped.h, 1, "cost %s is %g, above its limit %g for %llu rounds in a row", name, cost, s->limit[k],
-                (unsigned long long)*rounds);
+        dt_logf(s->clipped.h, 1, "cost %s is %g, above its limit %g for %llu rounds in a row", name, cost,
+                s->limits.at[k], (unsigned long long)*rounds);
     }
     return DT_OK;
 }
@@ -313,19 +256,19 @@ static dt_status update_multipliers(state *s, const dt_rollout_report *r)
 {
     for (uint32_t k = 0; k < s->clipped.wiring->spec->n_costs; k++) {
         const double cost = r->episode_cost[k];
-        if (!s->has_limit[k]) {
+        if (!s->limits.has[k]) {
             continue;
         }
         if (isfinite(cost)) {
             if (!s->is_cpo) {
-                const double spread = fmax(r->cost_advantage_std[k], SPREAD_MIN * s->limit[k]);
+                const double spread = fmax(r->cost_advantage_std[k], SPREAD_MIN * s->limits.at[k]);
                 const double unit = spread > 0 ? r->advantage_std / spread : 0;
                 const double share = s->seen.most > 0 ? s->seen.rate / s->seen.most : 1;
-                multiplier_update(&s->kept.multiplier[k], &s->rule, cost, s->aim * s->limit[k], unit, share);
+                multiplier_update(&s->kept.multiplier[k], &s->rule, cost, s->aim * s->limits.at[k], unit, share);
             }
             DT_TRY_H(count_violation(s, k, cost));
         }
-        report(s, "limits", k, s->limit[k]);
+        report(s, "limits", k, s->limits.at[k]);
         report(s, "multipliers", k, s->kept.multiplier[k].value);
     }
     return set_mix(s);
@@ -337,11 +280,11 @@ static int64_t excesses(const state *s, double *excess)
     int64_t worst = -1;
     double most = -INFINITY;
     for (uint32_t k = 0; k < s->clipped.wiring->spec->n_costs; k++) {
-        const double limit = s->aim * s->limit[k];
+        const double limit = s->aim * s->limits.at[k];
         const double over = s->seen.cost[k] - limit, scale = fmax(s->seen.cost[k], limit);
         const double share = scale > 0 ? over / scale : 0;
         excess[k] = NAN;
-        if (!s->has_limit[k] || !(s->seen.rows > 0)) {
+        if (!s->limits.has[k] || !(s->seen.rows > 0)) {
             continue;
         }
         excess[k] = over / s->seen.rows;
@@ -488,7 +431,7 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     loss->has_mix = true;
     loss->is_apart = s->is_cpo;
     loss->has_entropy = loss->has_entropy && !s->is_cpo;
-    DT_TRY_H(read_limits(s, c->limits));
+    DT_TRY_H(limits_read(&s->limits, h, s->clipped.wiring, c->limits));
     DT_TRY_H(create_barrier(s, c));
     const stored_config mixed = stored_of(c);
     DT_TRY_H(stored_create(&s->stored, &mixed, &c->wiring, &s->clipped, &s->barrier));

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Limits of costs, as users write them: "collisions:0.1, starvation:2". Threads: [main].
+ */
+#ifndef DTRAIN_PHASES_PHASE3_LIMITS_H
+#define DTRAIN_PHASES_PHASE3_LIMITS_H
+
+#include "dtrain/svc/wiring.h"
+
+typedef struct limits { /* of the environment's costs, in its order */
+    uint8_t has[DT_ENV_MAX_COSTS];
+    double at[DT_ENV_MAX_COSTS]; /* of the mean over episodes */
+} limits;
+
+/* l: zeroed before. Errors: DT_ECONFIG (a cost that the environment does not have, a limit that is none, nothing is
+ * limited). */
+dt_status limits_read(limits *l, const dt_host *h, const dt_wiring *w, const char *text);
+
+#endif
