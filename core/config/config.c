@@ -5,6 +5,7 @@
 #include <config.h>
 
 #include "config/tree.h"
+#include "config/guide.h"
 #include "config/options.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -392,11 +393,43 @@ static const char *const *known_names(dt_config *c, const dt_config_lookup *look
     return names;
 }
 
+/* rllib = { lr = 0.1; }: what its keys are called here, or all that the section may hold where it says none of them. */
+static dt_status guides_section(const dt_node *n, const char *path)
+{
+    dt_str text = {0};
+    int told = 0;
+    for (const dt_node *child = n->first; child != NULL && told < 6; child = child->next) {
+        char key[PATH_BYTES];
+        snprintf(key, sizeof(key), "%s.%s", n->key, child->key != NULL ? child->key : "");
+        const size_t before = text.bytes;
+        dt_str_addf(&text, "; %s: ", key);
+        if (dt_guide_tell(key, &text)) {
+            told++;
+        } else if (text.text != NULL) {
+            text.bytes = before;
+            text.text[before] = '\0';
+        }
+    }
+    if (told == 0) {
+        dt_str_add(&text, "; ");
+        (void)dt_guide_tell(n->key, &text);
+    }
+    const dt_status st = dt_node_fail(n, path,
+                                      "neither a section nor the id of a component%s. dtrain config import translates "
+                                      "the guides' files",
+                                      dt_str_text(&text));
+    dt_str_fini(&text);
+    return st;
+}
+
 static dt_status unknown_section(dt_config *c, const dt_config_lookup *lookup, const dt_node *n, const char *path)
 {
     static const char *const more[] = {"phases", "seed", NULL};
     if (dt_config_has_enough(c)) {
         return dt_node_fail(n, path, "neither a section nor the id of a component");
+    }
+    if (n->key != NULL && dt_guide_is_group(n->key)) {
+        return guides_section(n, path);
     }
     const char *const *names = known_names(c, lookup, more);
     const char *near = names != NULL ? dt_did_you_mean(n->key, names) : NULL;

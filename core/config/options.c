@@ -6,6 +6,7 @@
 #include <config.h>
 
 #include "config/options.h"
+#include "config/guide.h"
 #include "config/tree.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -284,7 +285,15 @@ static dt_status unknown_key(dt_config *c, const dt_section *s, const dt_node *n
     if (names == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory while checking the configuration");
     }
-    dt_str known = {0};
+    dt_str known = {0}, theirs = {0};
+    dt_str_addf(&known, "%s.%s", s->name, n->key);
+    const bool is_theirs = dt_guide_tell(dt_str_text(&known), &theirs);
+    dt_str_fini(&known);
+    if (is_theirs) {
+        const dt_status st = dt_node_fail(n, path, "unknown key; %s", dt_str_text(&theirs));
+        dt_str_fini(&theirs);
+        return st;
+    }
     for (size_t i = 0; i < n_names; i++) {
         names[i] = s->table[i].name;
         dt_str_addf(&known, "%s%s", i == 0 ? "" : ", ", names[i]);

@@ -50,6 +50,11 @@ void dt_option_accepts(const dt_option *o, dt_str *out);
 /* An effective text as a member of an object, by its type. */
 struct dt_json_out;
 void dt_option_json(const dt_option *o, const char *value, const char *key, struct dt_json_out *out);
+/* A text as a value of this option in libconfig's language, as a configuration would be written that it was set in.
+ * DT_ECONFIG: the option does not accept it. A path stays as it is. */
+dt_status dt_option_write(const dt_option *o, const char *text, dt_str *out) DT_NODISCARD;
+/* Any text as one of libconfig's strings. */
+void dt_config_write_string(const char *text, dt_str *out);
 const char *dt_option_type_name(const dt_option *o); /* "bool" "integer" "number" "text" "choice" "path" */
 
 #endif

@@ -19,7 +19,7 @@ enum { PATH_BYTES = 256 };
 
 /* ---- libconfig ------------------------------------------------------------------------------------------------- */
 
-static void write_string(const char *text, dt_str *out)
+void dt_config_write_string(const char *text, dt_str *out)
 {
     dt_str_add(out, "\"");
     for (const char *p = text; *p != '\0'; p++) {
@@ -74,9 +74,26 @@ static void write_node(const dt_node *n, int depth, dt_str *out)
         dt_str_add(out, n->text);
         break;
     default:
-        write_string(n->text, out);
+        dt_config_write_string(n->text, out);
         break;
     }
+}
+
+dt_status dt_option_write(const dt_option *o, const char *text, dt_str *out)
+{
+    if (o->type == DT_OPT_PATH) {
+        dt_config_write_string(text, out);
+        return dt_str_status(out);
+    }
+    dt_config scratch = {0};
+    dt_node value = {.kind = DT_NODE_PLAIN, .text = text};
+    dt_status st = dt_option_settle(&scratch, o, o->name, &value);
+    if (st == DT_OK) {
+        write_node(&value, 0, out);
+        st = dt_str_status(out);
+    }
+    dt_pool_fini(&scratch);
+    return st;
 }
 
 dt_status dt_config_write(const dt_config *c, dt_str *out)
