@@ -25,6 +25,7 @@ export: base tensor backend graph checkpoint data rollout train service experien
 metrics: base config
 report: base
 train: base tensor device backend graph amp optim collective
+porting: base config
 loader: base config
 machine: base backend device
 service: base config tensor backend graph collective data metrics rollout train loader device machine
@@ -44,6 +45,7 @@ dnnl core/backend/cpu/
 zlib.h core/data/|core/metrics/png|plugins/env_traffic/xml
 expat.h core/data/xml_in|plugins/env_traffic/xml
 lzma.h core/data/
+yaml.h core/porting/yaml
 mpi.h core/collective/mpi
 nccl core/collective/nccl
 cuda core/backend/cuda/|core/collective/nccl

@@ -41,6 +41,7 @@ include tests/ops/local.mk
 include tests/policy/local.mk
 include tests/phases/local.mk
 include tests/plugins/local.mk
+include tests/porting/local.mk
 include tests/report/local.mk
 include tests/rollout/local.mk
 include tests/launch/local.mk

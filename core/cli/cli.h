@@ -26,6 +26,7 @@ dt_status dt_verb_list(const dt_args *a);
 dt_status dt_verb_show(const dt_args *a);
 dt_status dt_verb_check(const dt_args *a);
 dt_status dt_verb_new(const dt_args *a);
+dt_status dt_verb_config(const dt_args *a);
 dt_status dt_verb_data(const dt_args *a);
 dt_status dt_verb_ckpt(const dt_args *a);
 dt_status dt_verb_doctor(const dt_args *a);

@@ -27,7 +27,8 @@ enum {
     V_EXPORT = 4096,
     V_RENDER = 8192,
     V_BENCH = 16384,
-    V_ALL = 32767
+    V_CONFIG = 32768,
+    V_ALL = 65535
 };
 enum { A_FLAG, A_VALUE, A_REPEAT, A_OPTIONAL };
 
@@ -69,6 +70,12 @@ static const verb verbs[] = {
      "  dtrain show import                       every import.KEY, for --set\n"
      "  dtrain data inspect stores/ngsim --json\n"
      "  dtrain data export stores/ngsim ngsim.csv\n"},
+    {"config", V_CONFIG, "import FILE.yaml | template [PHASE] | keys",
+     "configurations: one from a YAML file of the guides, one with every key to begin with, which key is which",
+     "  dtrain config import config_phase2.yaml --out phase2.cfg\n"
+     "  dtrain config import config_max.yaml --phase 3 | less\n"
+     "  dtrain config template phase1_world_model --out mine.cfg\n"
+     "  dtrain config keys                       the guides' keys and ours\n"},
     {"ckpt", V_CKPT, "list RUN | inspect CHECKPOINT | verify RUN|CHECKPOINT",
      "the checkpoints of a run; verify reads every byte of all of them: 4 where one is damaged",
      "  dtrain ckpt list runs/first\n  dtrain ckpt inspect runs/first --json\n"
@@ -121,8 +128,8 @@ static const option options[] = {
      "one value, e.g. models.world=world_gru; repeatable"},
     {"profile", 0, A_VALUE, V_RUN | V_EVAL | V_SHOW | V_EXPORT | V_RENDER | V_BENCH, MEMBER(profile), 0, "NAME|FILE",
      "a shipped profile below the files"},
-    {"phase", 0, A_VALUE, V_RUN | V_EVAL | V_EXPORT | V_RENDER | V_BENCH, MEMBER(phase), 0, "all|N|NAME",
-     "only this phase of the configuration"},
+    {"phase", 0, A_VALUE, V_RUN | V_EVAL | V_EXPORT | V_RENDER | V_BENCH | V_CONFIG, MEMBER(phase), 0, "all|N|NAME",
+     "only this phase of the configuration; config import: which one the file is of, 1, 2 or 3"},
     {"run-dir", 0, A_VALUE, V_RUN | V_DOCTOR, MEMBER(run_dir), 0, "DIR",
      "use DIR itself instead of runs/<name>-<time>"},
     {"name", 0, A_VALUE, V_RUN, MEMBER(name), 0, "NAME", "name of the run"},
@@ -163,9 +170,9 @@ static const option options[] = {
      "evaluate on an environment; check: try controllers and shields in it"},
     {"episodes", 0, A_VALUE, V_EVAL, MEMBER(episodes), 0, "N", "episodes per seed"},
     {"seeds", 0, A_VALUE, V_EVAL | V_RENDER, MEMBER(seeds), 0, "1,2,3", "seeds of the environment"},
-    {"out", 'o', A_VALUE, V_DATA | V_REPORT | V_EXPORT | V_RENDER, MEMBER(out), 0, "PATH",
-     "data: folder of the store to make; report, export: the file; render: FILE.html, or a folder; never standard "
-     "output"},
+    {"out", 'o', A_VALUE, V_DATA | V_REPORT | V_EXPORT | V_RENDER | V_CONFIG, MEMBER(out), 0, "PATH",
+     "data: folder of the store to make; report, export, config: the file; render: FILE.html, or a folder; never "
+     "standard output"},
     {"every", 0, A_VALUE, V_RENDER, MEMBER(every), 0, "S", "seconds between two moments, 1 without it"},
     {"parameters", 0, A_VALUE, V_BENCH, MEMBER(parameters), 0, "MILLIONS",
      "of the model that is reckoned with, 15 without it"},

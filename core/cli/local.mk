@@ -8,6 +8,7 @@ core_libdtcore_la_SOURCES += \
 	core/cli/verb_bench.c \
 	core/cli/verb_check.c \
 	core/cli/verb_ckpt.c \
+	core/cli/verb_config.c \
 	core/cli/verb_data.c \
 	core/cli/verb_doctor.c \
 	core/cli/verb_eval.c \

@@ -121,11 +121,11 @@ static int command(int argc, char **argv)
     static const struct {
         const char *name;
         dt_status (*verb)(const dt_args *);
-    } plain[] = {{"eval", dt_verb_eval},   {"export", dt_verb_export}, {"data", dt_verb_data},
-                 {"ckpt", dt_verb_ckpt},   {"list", dt_verb_list},     {"show", dt_verb_show},
-                 {"check", dt_verb_check}, {"new", dt_verb_new},       {"doctor", dt_verb_doctor},
-                 {"runs", dt_verb_runs},   {"report", dt_verb_report}, {"render", dt_verb_render},
-                 {"watch", dt_verb_watch}};
+    } plain[] = {{"eval", dt_verb_eval},     {"export", dt_verb_export}, {"data", dt_verb_data},
+                 {"config", dt_verb_config}, {"ckpt", dt_verb_ckpt},     {"list", dt_verb_list},
+                 {"show", dt_verb_show},     {"check", dt_verb_check},   {"new", dt_verb_new},
+                 {"doctor", dt_verb_doctor}, {"runs", dt_verb_runs},     {"report", dt_verb_report},
+                 {"render", dt_verb_render}, {"watch", dt_verb_watch}};
     if (strcmp(a.verb, "run") == 0) {
         st = dt_verb_run(&a, &code);
     }

@@ -16,6 +16,9 @@ dt_status dt_tools_list(dt_loader *l, bool json, dt_str *out) DT_NODISCARD;
  * ports of a model, what an environment offers. phase: whose overrides count, -1 for none. DT_ENOTFOUND. */
 dt_status dt_tools_show(dt_config *c, dt_loader *l, int64_t phase, const char *id, bool json, dt_str *out) DT_NODISCARD;
 
+/* The configuration with one phase, of this plugin, as its defaults and the layers make it. */
+dt_status dt_tools_enter_phase(dt_config *c, const dt_loaded *comp) DT_NODISCARD;
+
 /* The keys of an import, section "import": known to `dtrain data` and to `dtrain show import` alone. */
 dt_status dt_data_import_declare(dt_config *c) DT_NODISCARD;
 

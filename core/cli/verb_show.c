@@ -303,8 +303,7 @@ static dt_status read_section(dt_config *c, int64_t phase, const char *section, 
     return DT_OK;
 }
 
-/* The configuration with one phase, of this plugin. */
-static dt_status enter_phase(dt_config *c, const dt_loaded *comp)
+dt_status dt_tools_enter_phase(dt_config *c, const dt_loaded *comp)
 {
     const dt_component *d = &comp->desc;
     const char *const *defaults = d->extension != NULL ? d->extension("dtrain.defaults/1") : NULL;
@@ -319,7 +318,7 @@ static dt_status show_component(dt_config *c, int64_t phase, const dt_loaded *co
     void *config = NULL;
     const bool is_phase = comp->desc.kind == DT_KIND_PHASE;
     if (is_phase) {
-        DT_TRY(enter_phase(c, comp));
+        DT_TRY(dt_tools_enter_phase(c, comp));
         phase = 0;
     }
     DT_TRY(dt_config_declare(c, comp->desc.id, comp->desc.options, comp->plugin->desc.name));

@@ -64,8 +64,12 @@ for id in $(cat "$work/ids") $sections; do
 done | sort -u >"$work/keys"
 [ "$(wc -l <"$work/keys")" -ge 200 ] || fail "hardly a key: $(wc -l <"$work/keys")"
 found '`[a-z0-9_]*\.[a-z0-9_]*\(=[^`]*\| = [^`]*\)\{0,1\}`' >"$work/named"
+"$dtrain" config keys --json | grep -o '"key":"[^"]*"' | cut -d'"' -f4 >"$work/theirs"
 while read -r page key; do
     key=${key%%[ =]*}
+    case $page in
+        */porting.md) ! grep -qxF -e "$key" "$work/theirs" || continue ;; # of the guides
+    esac
     case ${key##*.} in
         log | json | jsonl | cfg | sumocfg | html | md | sh | py | c | h | def | mk) continue ;; # files
         a | so | la | pc | safetensors) continue ;;

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * `dtrain config import|template|keys`: configurations to begin with.
+ */
+#include <config.h>
+
+#include "cli/cli.h"
+#include "cli/tools.h"
+
+#include "base/err.h"
+#include "base/fs.h"
+#include "base/log.h"
+#include "base/print.h"
+#include "config/guide.h"
+#include "config/schema.h"
+#include "config/tree.h"
+#include "porting/porting.h"
+#include "run/session.h"
+#include "service/roles.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* To standard output, or into a file that is not there yet: what somebody wrote by hand is not replaced. */
+static dt_status put(const dt_args *a, const dt_str *text)
+{
+    if (a->out == NULL) {
+        dt_print_text(dt_str_text(text));
+        return DT_OK;
+    }
+    if (dt_fs_is_file(a->out) || dt_fs_is_dir(a->out)) {
+        return DT_FAIL(DT_ECONFIG, "--out %s is there already; name a new file", a->out);
+    }
+    return dt_fs_write_atomic(a->out, dt_str_text(text), text->bytes);
+}
+
+static dt_status declare(dt_config *c, const dt_loaded *l)
+{
+    const dt_component *d = &l->desc;
+    return d->kind == DT_KIND_PHASE ? dt_config_declare_phase(c, d->id, d->options, l->plugin->desc.name)
+                                    : dt_config_declare(c, d->id, d->options, l->plugin->desc.name);
+}
+
+/* ---- import ---------------------------------------------------------------------------------------------------- */
+
+/* The section of a target, if it is a component's: its options. One that is not there leaves its values unchecked, and
+ * whoever trains with it will be told. */
+static dt_status declare_target(dt_session *s, const char *target)
+{
+    const dt_loaded *l = NULL;
+    char id[64];
+    snprintf(id, sizeof(id), "%.*s", (int)strcspn(target, ".="), target);
+    if (target[0] == '@' || dt_config_is_host_section(id) || strchr(target, '.') == NULL) {
+        return DT_OK;
+    }
+    const dt_status st = dt_loader_find(s->loader, 0, id, &l);
+    dt_error_clear();
+    return st == DT_OK ? declare(s->config, l) : st == DT_ENOMEM ? st : DT_OK;
+}
+
+static dt_status declare_targets(dt_session *s)
+{
+    for (int i = 0; i < DT_PORTING_PHASES; i++) {
+        char target[64];
+        snprintf(target, sizeof(target), "%s.x", dt_porting_plugin[i]);
+        DT_TRY(declare_target(s, target));
+    }
+    for (const dt_guide *g = dt_guide_table; g->key != NULL; g++) {
+        for (const char *at = g->target; *at != '\0'; at += strspn(at, " ")) {
+            DT_TRY(declare_target(s, at));
+            at += strcspn(at, " ");
+        }
+    }
+    return DT_OK;
+}
+
+static dt_status import_with(const dt_args *a, dt_session *s, int phase)
+{
+    dt_str out = {0};
+    dt_ported n = {0};
+    DT_TRY(dt_session_loader(s));
+    DT_TRY(dt_config_create(&s->config));
+    DT_TRY(declare_targets(s));
+    dt_status st = dt_porting_import(a->word[1], phase, s->config, &out, &n);
+    if (st == DT_OK) {
+        st = put(a, &out);
+    }
+    if (st == DT_OK) {
+        dt_log(n.unknown > 0 ? DT_LOG_WARN : DT_LOG_INFO,
+               "%s: %d keys taken over, %d so always or in these values, %d without counterpart, %d wrong, %d unknown",
+               a->word[1], n.taken, n.same, n.none, n.wrong, n.unknown);
+    }
+    dt_str_fini(&out);
+    return st;
+}
+
+static dt_status import_file(const dt_args *a)
+{
+    dt_session s = {0};
+    int64_t phase = 0;
+    if (a->n_words != 2) {
+        return DT_FAIL(DT_ECONFIG, "usage: dtrain config import FILE.yaml [--phase 1|2|3] [--out FILE]");
+    }
+    if (a->phase != NULL && (!dt_parse_i64(a->phase, &phase) || phase < 1 || phase > DT_PORTING_PHASES)) {
+        return DT_FAIL(DT_ECONFIG, "--phase %s: expected 1, 2 or 3, which the file is read as", a->phase);
+    }
+    if (a->n_config > 0 || a->n_set > 0 || a->json) {
+        return DT_FAIL(DT_ECONFIG, "dtrain config import knows no --config, --set or --json; it reads one YAML file");
+    }
+    const dt_status st = import_with(a, &s, (int)phase);
+    dt_session_close(&s);
+    return st;
+}
+
+/* ---- template -------------------------------------------------------------------------------------------------- */
+
+static void write_phases(const char *plugin, dt_str *out)
+{
+    dt_str_addf(out,
+                "\n# phases are trained one after the other; each entry may hold every section, too\n"
+                "phases = (\n    {   plugin = \"%s\";\n",
+                plugin);
+    dt_template_table(dt_schema_phase + 1, 8, out); /* the plugin stands there */
+    dt_str_add(out, "        # what ends the phase: whatever comes first\n        stop = {\n");
+    dt_template_table(dt_schema_stop, 12, out);
+    dt_str_add(out, "        };\n    }\n);\n");
+}
+
+static dt_status write_component(dt_config *c, int64_t phase, const dt_loaded *l, dt_str *out)
+{
+    const dt_component *d = &l->desc;
+    if (d->options == NULL || d->options->name == NULL) {
+        return DT_OK; /* a section without a key is none */
+    }
+    DT_TRY(declare(c, l));
+    dt_str_addf(out, "\n# %s%s%s: %s\n", dt_kind_name(d->kind), d->role != NULL ? ", role " : "",
+                d->role != NULL ? d->role : "", d->summary != NULL ? d->summary : "");
+    return dt_template_section(c, phase, d->id, out);
+}
+
+static dt_status write_host(const dt_config *c, int64_t phase, dt_str *out)
+{
+    const char *section = NULL;
+    for (uint32_t i = 0; (section = dt_config_host_section(i)) != NULL; i++) {
+        dt_str_add(out, "\n");
+        DT_TRY(dt_template_section(c, phase, section, out));
+    }
+    return DT_OK;
+}
+
+static void write_head(const char *of, dt_str *out)
+{
+    dt_str_addf(
+        out,
+        "# Every key %s, with the value that holds where nobody sets it: take the # away from a\n"
+        "# key that shall have another one. dtrain show SECTION says the same, dtrain.cfg(5) has all of them.\n\n",
+        of);
+}
+
+/* A component that a phase is wired to. */
+static dt_status write_wired(dt_session *s, uint32_t kind, const char *id, dt_str *out)
+{
+    const dt_loaded *l = NULL;
+    if (id == NULL || id[0] == '\0') {
+        return DT_OK;
+    }
+    DT_TRY(dt_loader_find(s->loader, kind, id, &l));
+    return write_component(s->config, 0, l, out);
+}
+
+static dt_status write_of_phase(dt_session *s, const char *word, dt_str *out)
+{
+    const dt_loaded *l = NULL;
+    int64_t number = 0;
+    const bool is_number = dt_parse_i64(word, &number) && number >= 1 && number <= DT_PORTING_PHASES;
+    DT_TRY(dt_loader_find_phase(s->loader, is_number ? dt_porting_plugin[number - 1] : word, &l));
+    DT_TRY(dt_tools_enter_phase(s->config, l));
+    dt_str of = {0};
+    dt_str_addf(&of, "of a phase of %s", l->desc.id);
+    write_head(dt_str_text(&of), out);
+    out->failed = out->failed || of.failed;
+    dt_str_fini(&of);
+    DT_TRY(dt_template_section(s->config, 0, "", out));
+    write_phases(l->desc.id, out);
+    DT_TRY(write_component(s->config, 0, l, out));
+    DT_TRY(write_host(s->config, 0, out));
+    for (int r = 0; r < DT_ROLES; r++) {
+        DT_TRY(write_wired(s, DT_KIND_MODEL, dt_config_model(s->config, 0, dt_role_name[r]), out));
+    }
+    const char *id = NULL;
+    dt_origin set_by;
+    if (l->desc.kind == DT_KIND_PHASE && dt_config_get(s->config, 0, "data.source", &id, &set_by) == DT_OK) {
+        DT_TRY(write_wired(s, DT_KIND_DATA, id, out));
+    }
+    return dt_config_get(s->config, 0, "env.id", &id, &set_by) == DT_OK ? write_wired(s, DT_KIND_ENV, id, out) : DT_OK;
+}
+
+static dt_status write_of_all(dt_session *s, dt_str *out)
+{
+    dt_str refused = {0};
+    DT_TRY(dt_loader_scan(s->loader, &refused));
+    dt_str_fini(&refused);
+    write_head("there is", out);
+    DT_TRY(dt_template_section(s->config, -1, "", out));
+    write_phases(dt_porting_plugin[0], out);
+    DT_TRY(write_host(s->config, -1, out));
+    for (uint32_t i = 0; i < dt_loader_n(s->loader); i++) {
+        DT_TRY(write_component(s->config, -1, dt_loader_at(s->loader, i), out));
+    }
+    return DT_OK;
+}
+
+static dt_status template(const dt_args *a)
+{
+    dt_session s = {0};
+    dt_str out = {0};
+    if (a->n_words > 2 || a->json) {
+        return DT_FAIL(DT_ECONFIG, "usage: dtrain config template [PHASE] [--out FILE]; PHASE: 1, 2, 3, or an id");
+    }
+    DT_TRY(dt_session_config(a, &s));
+    dt_status st = a->n_words == 2 ? write_of_phase(&s, a->word[1], &out) : write_of_all(&s, &out);
+    if (st == DT_OK) {
+        st = dt_str_status(&out);
+    }
+    if (st == DT_OK) {
+        st = put(a, &out);
+    }
+    dt_str_fini(&out);
+    dt_session_close(&s);
+    return st;
+}
+
+/* ---- keys ------------------------------------------------------------------------------------------------------ */
+
+static dt_status keys(const dt_args *a)
+{
+    dt_str out = {0};
+    if (a->n_words != 1) {
+        return DT_FAIL(DT_ECONFIG, "usage: dtrain config keys [--json] [--out FILE]");
+    }
+    if (!a->json) {
+        dt_str_add(&out, "| key of the guides | phases | here | |\n|---|---|---|---|\n");
+    }
+    dt_status st = dt_porting_keys(a->json, &out);
+    if (st == DT_OK) {
+        st = put(a, &out);
+    }
+    dt_str_fini(&out);
+    return st;
+}
+
+dt_status dt_verb_config(const dt_args *a)
+{
+    static const struct {
+        const char *name;
+        dt_status (*verb)(const dt_args *);
+    } verb[] = {{"import", import_file}, {"template", template}, {"keys", keys}};
+    for (size_t i = 0; i < sizeof(verb) / sizeof(verb[0]); i++) {
+        if (a->n_words >= 1 && strcmp(a->word[0], verb[i].name) == 0) {
+            return verb[i].verb(a);
+        }
+    }
+    return DT_FAIL(DT_ECONFIG, "usage: dtrain config import FILE.yaml | template [PHASE] | keys");
+}

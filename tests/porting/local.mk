@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
+dt_scripts += tests/porting/import.sh tests/porting/names.sh
+tests/porting/import.log tests/porting/names.log: dtrain $(plugin_LTLIBRARIES) share/demo.store/store.json
+EXTRA_DIST += tests/porting/guides
