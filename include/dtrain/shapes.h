@@ -59,6 +59,13 @@
  *              dims D, P, and Q, how many estimates are wanted; columns of other observations as for controllers
  *              out  q          "A Q"    f32  of the reward from here on, estimates that share no parameter
  *
+ *              Of several agents, in place of action:
+ *                   others     "A M"    f32  what the other places chose, 1 for the choice taken; M places * choices
+ *                   state      "G F"    f32  the whole, where the environment shows it; agent_state "A" i32: in which
+ *                                            row of it the agent is
+ *              dims as for controllers, and "others" M
+ *              out  q          "A choices" f32  of the reward from here on, for each choice of the agent
+ *
  * temperature  out  log_alpha  "1"      f32  logarithm of what entropy is worth
  *
  * shield       in   what it reads of the environment's observations, see below
