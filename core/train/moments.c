@@ -102,7 +102,7 @@ dt_status dt_trainer_open_moments(dt_trainer *t, bool is_gathered)
     DT_TRY(dt_comm_agree(t->d.comm, st));
     for (uint32_t i = 0; i < dt_trainer_moments(t); i++) {
         copy_own(t, i, true);
-        DT_TRY(dt_reduce_share(t, t->state.whole[i]));
+        DT_TRY(dt_reduce_share(t, t->state.whole[i], true));
     }
     return DT_OK;
 }

@@ -30,7 +30,7 @@ dt_grad *dt_grad_take(dt_trainer *t)
     dt_grad *g = t->lanes.n_grad_free > 0 ? t->lanes.grad_free[--t->lanes.n_grad_free] : NULL;
     pthread_mutex_unlock(&t->lanes.lock);
     if (g != NULL) {
-        atomic_store(&g->n_alive, t->reduce.n_buckets);
+        atomic_store(&g->n_alive, t->reduce.n_due);
     }
     return g;
 }
@@ -42,7 +42,17 @@ void dt_grad_give(dt_trainer *t, dt_grad *g)
     pthread_mutex_unlock(&t->lanes.lock);
 }
 
-dt_status dt_grads_begin(dt_trainer *t, bool has_gradient, uint32_t half)
+static void choose_buckets(dt_reduction *r, uint32_t groups)
+{
+    r->n_due = 0;
+    for (uint32_t n = 0; n < r->n_buckets; n++) {
+        if ((groups >> r->group[r->order[n]] & 1) != 0) {
+            r->due[r->n_due++] = r->order[n];
+        }
+    }
+}
+
+dt_status dt_grads_begin(dt_trainer *t, bool has_gradient, uint32_t half, uint32_t groups)
 {
     if (has_gradient) {
         DT_TRY(dt_grads_make(t));
@@ -52,6 +62,7 @@ dt_status dt_grads_begin(dt_trainer *t, bool has_gradient, uint32_t half)
         t->lanes.grad_free[t->lanes.n_grad_free++] = &t->lanes.grad[i];
     }
     dt_tree_reset(t->tree);
+    choose_buckets(&t->reduce, groups);
     t->reduce.n_begun = t->reduce.n_ended = 0;
     t->reduce.failed = DT_OK;
     t->reduce.half = half;
@@ -84,18 +95,18 @@ static void sum_bucket(dt_trainer *t, uint32_t leaf, dt_grad *g, uint32_t bucket
 void dt_grad_sum(dt_trainer *t, uint32_t leaf, dt_grad *g, uint32_t n)
 {
     DT_TRACE("step", "sum gradients");
-    if (t->reduce.n_buckets == 0) {
+    if (t->reduce.n_due == 0) {
         dt_grad_give(t, g);
     }
-    for (; n < t->reduce.n_buckets; n++) {
-        sum_bucket(t, leaf, g, t->reduce.order[n]);
+    for (; n < t->reduce.n_due; n++) {
+        sum_bucket(t, leaf, g, t->reduce.due[n]);
     }
 }
 
 uint32_t dt_grad_sum_after(dt_trainer *t, uint32_t leaf, dt_grad *g, uint32_t n, int64_t call)
 {
-    for (; n < t->reduce.n_buckets && t->reduce.last[t->reduce.order[n]] <= call; n++) {
-        sum_bucket(t, leaf, g, t->reduce.order[n]);
+    for (; n < t->reduce.n_due && t->reduce.last[t->reduce.due[n]] <= call; n++) {
+        sum_bucket(t, leaf, g, t->reduce.due[n]);
     }
     return n;
 }
@@ -107,11 +118,11 @@ static dt_tree_sum *sum_of(const dt_reduction *r, uint32_t n)
     return r->sum[n % r->n_sums];
 }
 
-/* Bucket number n of the order. */
+/* Bucket number n of those that are due. */
 static dt_status begin_bucket(dt_trainer *t, uint32_t n, bool is_failed)
 {
     dt_tree_node node[DT_TREE_MAX_NODES];
-    const uint32_t bucket = t->reduce.order[n];
+    const uint32_t bucket = t->reduce.due[n];
     if (is_failed) {
         return dt_tree_sum_join(sum_of(&t->reduce, n), t->d.comm, t->state.params, t->reduce.bucket[bucket]);
     }
@@ -148,8 +159,8 @@ void dt_reduce_progress(dt_trainer *t)
     if (r->n_begun > r->n_ended) {
         end_arrived(r);
     }
-    while (r->n_begun < r->n_buckets && r->n_begun - r->n_ended < r->n_sums && r->failed == DT_OK &&
-           dt_tree_is_complete(t->tree, r->order[r->n_begun])) {
+    while (r->n_begun < r->n_due && r->n_begun - r->n_ended < r->n_sums && r->failed == DT_OK &&
+           dt_tree_is_complete(t->tree, r->due[r->n_begun])) {
         keep_failure(r, begin_bucket(t, r->n_begun++, false));
     }
 }
@@ -168,11 +179,11 @@ dt_status dt_reduce_gradient(dt_trainer *t, bool is_failed)
     if (r->failed != DT_OK) {
         return dt_error_put(&r->error);
     }
-    while (r->n_ended < r->n_buckets) {
-        const bool is_full = r->n_begun == r->n_buckets || r->n_begun - r->n_ended == r->n_sums;
+    while (r->n_ended < r->n_due) {
+        const bool is_full = r->n_begun == r->n_due || r->n_begun - r->n_ended == r->n_sums;
         DT_TRY(is_full ? end_oldest(r, is_failed) : begin_bucket(t, r->n_begun++, is_failed));
     }
-    const bool is_there = r->n_buckets > 0 && !is_failed && dt_tree_nodes(t->tree, 0, node) > 0;
+    const bool is_there = r->n_due > 0 && !is_failed && dt_tree_nodes(t->tree, r->due[0], node) > 0;
     t->scratch.gradient = is_there               ? ((dt_grad *)node[0].value)->data
                           : t->lanes.n_grads > 0 ? t->lanes.grad[0].data
                                                  : NULL;
@@ -180,16 +191,17 @@ dt_status dt_reduce_gradient(dt_trainer *t, bool is_failed)
     return DT_OK;
 }
 
-dt_status dt_reduce_share(dt_trainer *t, float *vector)
+dt_status dt_reduce_share(dt_trainer *t, float *vector, bool is_all)
 {
     dt_reduction *r = &t->reduce;
+    const uint32_t *bucket = is_all ? r->order : r->due, n = is_all ? r->n_buckets : r->n_due;
     DT_TRACE("step", "share slices");
-    for (uint32_t b = 0; b < r->n_buckets + r->n_sums; b++) {
-        if (b >= r->n_sums) {
-            DT_TRY(dt_tree_sum_drop(sum_of(r, b)));
+    for (uint32_t i = 0; i < n + r->n_sums; i++) {
+        if (i >= r->n_sums) {
+            DT_TRY(dt_tree_sum_drop(sum_of(r, i)));
         }
-        if (b < r->n_buckets) {
-            DT_TRY(dt_tree_sum_share(sum_of(r, b), t->d.comm, vector, r->bucket[b]));
+        if (i < n) {
+            DT_TRY(dt_tree_sum_share(sum_of(r, i), t->d.comm, vector, r->bucket[bucket[i]]));
         }
     }
     return DT_OK;
@@ -217,7 +229,7 @@ dt_status dt_trainer_whole_gradient(dt_trainer *t)
         return st;
     }
     t->scratch.has_whole = true;
-    return dt_reduce_share(t, t->scratch.gradient);
+    return dt_reduce_share(t, t->scratch.gradient, true);
 }
 
 const float *dt_trainer_last_gradient(const dt_trainer *t)
@@ -351,9 +363,10 @@ static dt_status make_sums(dt_trainer *t, int64_t longest)
     const uint32_t n = r->n_buckets < 1 ? 1 : r->n_buckets < most ? r->n_buckets : most;
     const dt_tree_sum_desc d = {.shape = t->shape, .most = longest, .is_fast = t->c.fast_sums, .half = t->c.half};
     r->order = dt_alloc_n(r->n_buckets, sizeof(*r->order));
+    r->due = dt_alloc_n(r->n_buckets, sizeof(*r->due));
     r->last = dt_alloc_n(r->n_buckets, sizeof(*r->last));
     r->sum = dt_alloc_n(n, sizeof(dt_tree_sum *));
-    if (r->order == NULL || r->last == NULL || r->sum == NULL) {
+    if (r->order == NULL || r->due == NULL || r->last == NULL || r->sum == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for buckets of gradients");
     }
     for (uint32_t b = 0; b < r->n_buckets; b++) {
@@ -413,6 +426,7 @@ void dt_reduce_drop(dt_trainer *t)
     }
     dt_free(r->sum);
     dt_free(r->order);
+    dt_free(r->due);
     dt_free(r->last);
     dt_free(r->bucket);
     dt_free(r->group);

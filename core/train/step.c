@@ -159,7 +159,7 @@ dt_status dt_start_feed(dt_trainer *t)
 static dt_status run_leaves(dt_trainer *t)
 {
     DT_TRACE("step", "leaves");
-    DT_TRY(dt_grads_begin(t, true, t->c.half));
+    DT_TRY(dt_grads_begin(t, true, t->c.half, t->scratch.groups));
     return dt_pool_run(t->lanes.pool, leaves_job, t);
 }
 
@@ -190,7 +190,7 @@ static dt_status run_leaves_of_all(dt_trainer *t)
     const dt_status mine = run_leaves(t);
     const double begin = dt_clock_s();
     dt_error_take(&why, mine);
-    t->times.buckets = t->reduce.n_buckets;
+    t->times.buckets = t->reduce.n_due;
     t->times.early = t->reduce.n_begun;
     const dt_status st = dt_reduce_gradient(t, mine < 0);
     t->times.reduce = dt_clock_s() - begin;

@@ -102,6 +102,7 @@ typedef struct dt_reduction {
     dt_comm_out *out;               /* [ranks] */
     dt_comm_in *in;                 /* [ranks] */
     uint32_t *order;                /* [n_buckets] in which they are summed: as backward ends with them */
+    uint32_t *due, n_due;           /* of these those that are summed now, which are of groups that are moved */
     int64_t *last;                  /* [n_buckets] the call of the plan that ends with each, -1: none writes it */
     dt_tree_sum **sum;              /* [n_sums] of as many buckets at a time */
     uint32_t half;                  /* DT_HALF_* of the sum that is under way */
@@ -198,8 +199,8 @@ dt_status dt_reduce_make(dt_trainer *t);
 void dt_reduce_drop(dt_trainer *t);
 uint64_t dt_reduce_bytes(const dt_trainer *t); /* mapped for nodes of other ranks */
 /* Before leaves are run: all of their buffers are free, the tree is empty. has_gradient: there must be buffers. half:
- * how their gradients are sent, DT_HALF_NONE or the configured one. */
-dt_status dt_grads_begin(dt_trainer *t, bool has_gradient, uint32_t half);
+ * how their gradients are sent, DT_HALF_NONE or the configured one. groups: bits; buckets of others are not summed. */
+dt_status dt_grads_begin(dt_trainer *t, bool has_gradient, uint32_t half, uint32_t groups);
 dt_grad *dt_grad_take(dt_trainer *t);
 void dt_grad_give(dt_trainer *t, dt_grad *g);
 /* Offers the leaf to the tree and does every addition that becomes due: buckets from the n-th of the order on. */
@@ -213,8 +214,8 @@ void dt_reduce_progress(dt_trainer *t);
 /* [collective] After all leaves: scratch.gradient holds this rank's slices of the sum. A rank whose leaves failed takes
  * part, so that nobody waits for it, and sums nothing. */
 dt_status dt_reduce_gradient(dt_trainer *t, bool is_failed);
-/* [collective] Everybody's slices to everybody. */
-dt_status dt_reduce_share(dt_trainer *t, float *vector);
+/* [collective] Everybody's slices to everybody; is_all: not of the buckets alone that were summed last. */
+dt_status dt_reduce_share(dt_trainer *t, float *vector, bool is_all);
 /* [collective] Sums of n losses over all leaves, of scratch.leaf_loss. */
 dt_status dt_reduce_losses(dt_trainer *t, uint32_t n, double *total);
 /* groups.c. Who moves which parameter, by roles. */

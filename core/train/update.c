@@ -268,7 +268,7 @@ dt_status dt_update(dt_trainer *t, dt_step_report *out)
     set_updates(t, scale);
     DT_TRY(run_pieces(t, update_job));
     const double begin = dt_clock_s();
-    DT_TRY(dt_reduce_share(t, t->state.params));
+    DT_TRY(dt_reduce_share(t, t->state.params, false));
     t->times.share = dt_clock_s() - begin;
     return dt_shadows_move(t);
 }

@@ -342,7 +342,7 @@ static dt_status run_pass(dt_trainer *t, struct dt_pass *p, double *value)
         r.seed[i] = 1 / norm[i];
     }
     t->state.params_version++; /* somebody may have set them since */
-    DT_TRY(dt_grads_begin(t, p->has_gradient, DT_HALF_NONE));
+    DT_TRY(dt_grads_begin(t, p->has_gradient, DT_HALF_NONE, UINT32_MAX));
     DT_TRY(dt_bring_leaves(t, &p->source));
     /* a rank that failed must say so before the others wait for its sums */
     const dt_status mine = dt_pool_run(t->lanes.pool, leaves_job, &r);

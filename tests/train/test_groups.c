@@ -419,6 +419,28 @@ static void test_threads_ranks_and_resumes_change_no_bit(void **state)
     }
 }
 
+static void the_critic_alone(toy *t)
+{
+    static const uint32_t turns[] = {CRITIC};
+    as_groups(t);
+    t->turn = turns;
+    t->n_turns = 1;
+}
+
+static void test_others_are_not_sent(void **state)
+{
+    (void)state;
+    outcome all[2], one[2];
+    outcome_of_ranks(as_groups, NULL, 0, 4, 2, all);
+    outcome_of_ranks(the_critic_alone, NULL, 0, 4, 2, one);
+    for (int i = 0; i < 2; i++) {
+        assert_true(all[i].sent > 0);
+        assert_true(one[i].sent < all[i].sent);
+        outcome_drop(&all[i]);
+        outcome_drop(&one[i]);
+    }
+}
+
 static void test_memory_plan_changes_no_bit(void **state)
 {
     (void)state;
@@ -496,6 +518,7 @@ int main(void)
         cmocka_unit_test(test_each_is_clipped_by_its_own_norm),
         cmocka_unit_test(test_shadows_follow_their_group),
         cmocka_unit_test(test_threads_ranks_and_resumes_change_no_bit),
+        cmocka_unit_test(test_others_are_not_sent),
         cmocka_unit_test(test_memory_plan_changes_no_bit),
         cmocka_unit_test(test_refusals),
     };

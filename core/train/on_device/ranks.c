@@ -168,7 +168,7 @@ static dt_status offer_nodes(dt_trainer *t)
 static dt_status sum_of_ranks(dt_trainer *t, dt_status mine)
 {
     dt_error why;
-    DT_TRY(dt_grads_begin(t, false, DT_HALF_NONE)); /* with no buffers to make it cannot fail */
+    DT_TRY(dt_grads_begin(t, false, DT_HALF_NONE, UINT32_MAX)); /* with no buffers to make it cannot fail */
     if (mine == DT_OK) {
         mine = offer_nodes(t);
     }
@@ -277,7 +277,7 @@ static dt_status share_params(dt_trainer *t, const dt_device_finish *f)
         DT_TRY(dt_device_move_shadows(t, f));
         return dt_device_narrow_params(t, d);
     }
-    DT_TRY(dt_reduce_share(t, params));
+    DT_TRY(dt_reduce_share(t, params, true));
     t->times.share = dt_clock_s() - begin;
     for (uint32_t b = 0; b < t->reduce.n_buckets; b++) {
         const dt_range at = t->reduce.bucket[b];
