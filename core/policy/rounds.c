@@ -110,14 +110,31 @@ static dt_status make(rounds *r)
     return create_experience(r);
 }
 
+/* What was compiled with an older header is shorter. */
+static dt_status read_desc(const dt_host *h, const dt_rounds_desc *d, dt_rounds_desc *out)
+{
+    memcpy(out, d, d->struct_size < sizeof(*out) ? d->struct_size : sizeof(*out));
+    if (out->phase == NULL) {
+        out->phase = dt_stage_of(h)->d.phase->desc.id;
+    }
+    const char *lacks = out->config == NULL   ? "a configuration"
+                        : out->wiring == NULL ? "a wiring"
+                        : out->record == NULL ? "a loss to record"
+                                              : NULL;
+    return lacks == NULL ? DT_OK : DT_FAIL(DT_EINVAL, "%s describes its rounds without %s", out->phase, lacks);
+}
+
 static dt_status rounds_create(const dt_host *h, const dt_rounds_desc *d, dt_rounds **out_p)
 {
     rounds *r = dt_alloc(sizeof(*r));
     if (r == NULL) {
-        return DT_FAIL(DT_ENOMEM, "out of memory for the rounds of %s", d->phase);
+        return DT_FAIL(DT_ENOMEM, "out of memory for the rounds of %s", dt_stage_of(h)->d.phase->desc.id);
     }
-    /* what was compiled with an older header is shorter */
-    memcpy(&r->d, d, d->struct_size < sizeof(r->d) ? d->struct_size : sizeof(r->d));
+    dt_status st = read_desc(h, d, &r->d);
+    if (st < 0) {
+        dt_free(r);
+        return st;
+    }
     memcpy(&r->config, r->d.config, r->d.config_size < sizeof(r->config) ? r->d.config_size : sizeof(r->config));
     r->h = h;
     r->face = (dt_rounds){.api = &dt_rounds_service,
@@ -125,7 +142,7 @@ static dt_status rounds_create(const dt_host *h, const dt_rounds_desc *d, dt_rou
                           .wiring = r->d.wiring,
                           .train = &dt_train_service,
                           .n_rounds = (uint64_t)r->config.iterations};
-    dt_status st = dt_stage_own(dt_stage_of(h), r, destroy); /* also when it fails half-way */
+    st = dt_stage_own(dt_stage_of(h), r, destroy); /* also when it fails half-way */
     if (st < 0) {
         dt_free(r);
         return st;

@@ -296,6 +296,9 @@ static dt_status wiring_create(const dt_host *h, const dt_wiring_desc *given, dt
 {
     dt_wiring_desc d = {0}; /* what was compiled with an older header is shorter */
     memcpy(&d, given, given->struct_size < sizeof(d) ? given->struct_size : sizeof(d));
+    if (d.phase == NULL) {
+        d.phase = dt_stage_of(h)->d.phase->desc.id;
+    }
     dt_wired *w = dt_alloc(sizeof(*w));
     if (w == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for the wiring of %s", d.phase);

@@ -30,8 +30,8 @@ typedef struct state {
     uint64_t n_collected, n_passes; /* of this process */
 } state;
 
-enum { NONE, ADOPT, HISTORY, CROWD, OFFERS, SECOND };
-static const char *const faults[] = {"none", "adopt", "history", "crowd", "offers", "second", NULL};
+enum { NONE, ADOPT, CROWD, OFFERS, SECOND, SILENT };
+static const char *const faults[] = {"none", "adopt", "crowd", "offers", "second", "silent", NULL};
 static const dt_option options[] = {
     DT_ROUNDS_OPTIONS(config, rounds, "4"), DT_WIRING_OPTIONS(config, wiring),
     DT_OPTION(config, enough, DT_OPT_F64, "0", "1", 0, 1e9, NULL, "a pass whose critic loss is below it is the last"),
@@ -182,6 +182,7 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     d.n_shadows = 1;
     d.group = s->group;
     d.n_groups = 2;
+    d.record = s->config.fault == SILENT ? NULL : record;
     return rounds->create(h, &d, &s->rounds);
 }
 

@@ -36,6 +36,7 @@ refused 2 "creating critic_others" --set models.critic=critic_others
 refused 2 "model controller_mlp is part of the wiring by now" --set wired.fault=adopt
 refused 2 "is offered 20 ports and told 2 sizes, at most 16 of each are possible" --set wired.fault=offers
 refused 3 "wired binds a second environment; one per phase is possible" --set wired.fault=second
+refused 2 "wired describes its rounds without a loss to record" --set wired.fault=silent
 refused 3 "binds more than 8 models" --set wired.fault=crowd
 refused 2 "a window of 3 steps is known of rows themselves, not of rows \"next_\"" --set wired.window=3 \
     --set models.controller=controller_lstm --set controller_lstm.hidden=8

@@ -128,7 +128,7 @@ typedef struct dt_rounds_desc {
 typedef struct dt_rounds_api {
     uint32_t struct_size, reserved;
     /* In create, after the wiring. The host frees it, and its trainer, with the phase; one per phase. Errors:
-     * DT_ECONFIG (fragment above train_batch), those of rollout. */
+     * DT_ECONFIG (fragment above train_batch), DT_EINVAL (no config, wiring or record), those of rollout. */
     dt_status (*create)(const dt_host *h, const dt_rounds_desc *d, dt_rounds **out_p);
     /* [collective] In start: makes the trainer, of all models of the wiring, for iterations * sgd_epochs passes.
      * Errors: those of train. */
