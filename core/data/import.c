@@ -209,8 +209,12 @@ static dt_status read_file(const char *path, const dt_import_options *opt, dt_st
     if (strcmp(root, "fcd-export") == 0) {
         return dt_fcd_read(path, opt, notes, rows);
     }
-    return DT_FAIL(DT_EDATA, "%s: XML of <%.60s>, which is not known: fcd-export (floating-car output of SUMO) is",
-                   path, root);
+    if (strcmp(root, "commonRoad") == 0) {
+        return dt_commonroad_read(path, opt, notes, rows);
+    }
+    return DT_FAIL(
+        DT_EDATA, "%s: XML of <%.60s>, which is not known: fcd-export (floating-car output of SUMO) and commonRoad are",
+        path, root);
 }
 
 static dt_status import_files(const char *const *src, uint32_t n_src, const char *out, const dt_import_options *opt,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From recordings to a store: trajectory tables (csv), floating cars of SUMO (xml), each plain or packed by gzip or xz,
- * and the JSON chunk layout. Input streams through: memory is a sort buffer, one frame, the vehicles in sight and the
+ * From recordings to a store: trajectory tables (csv), floating cars of SUMO and scenarios of CommonRoad (xml), each
+ * plain or packed by gzip or xz, and the JSON chunk layout. Input streams through: memory is a sort buffer, one frame, the vehicles in sight and the
  * names of the scenes, however large the input. Every value is checked; what is wrong is DT_EDATA and names file, line,
  * column, value and limit.
  *
@@ -33,6 +33,9 @@
  *   fcd          floating-car output of SUMO: the step that the first two time steps make is the frame rate; angles from
  *                +y clockwise, front bumpers to centres, with lengths by type (types of the options); the scene is named
  *                like the file, vehicles are numbered as they appear. Persons and containers are left out
+ *   commonroad   scenarios of CommonRoad, 2018b and 2020a: the states of dynamic obstacles with exact values and a
+ *                rectangle or circle about their centre; site and scene by the benchmark id. Static obstacles, people on
+ *                foot and on bicycles, lanelets, signs, lights and planning problems are left out
  * The JSON chunk layout is described in docs of the recording format; statistics.json is checked against the chunks.
  */
 #ifndef DTRAIN_CORE_DATA_IMPORT_H
@@ -71,8 +74,10 @@ dt_status dt_data_inspect(const char *store, bool json, dt_str *out) DT_NODISCAR
 /* Reads a table that lies in memory as an import does, header and every row, and stores nothing. */
 dt_status dt_table_check(const void *bytes, size_t n_bytes, const char *name, const dt_import_options *opt)
     DT_NODISCARD;
-/* The same of an fcd. */
+/* The same of an fcd, of a scenario. */
 dt_status dt_fcd_check(const void *bytes, size_t n_bytes, const char *name, const dt_import_options *opt) DT_NODISCARD;
+dt_status dt_commonroad_check(const void *bytes, size_t n_bytes, const char *name, const dt_import_options *opt)
+    DT_NODISCARD;
 /* The same of metadata.json and of one chunk; chunk NULL: metadata alone. */
 dt_status dt_chunks_check(const void *metadata, size_t metadata_bytes, const void *chunk, size_t chunk_bytes)
     DT_NODISCARD;
@@ -84,6 +89,8 @@ struct dt_rows;
 dt_status dt_table_read(const char *path, const dt_import_options *opt, dt_str *notes, struct dt_rows *rows)
     DT_NODISCARD;
 dt_status dt_fcd_read(const char *path, const dt_import_options *opt, dt_str *notes, struct dt_rows *rows) DT_NODISCARD;
+dt_status dt_commonroad_read(const char *path, const dt_import_options *opt, dt_str *notes, struct dt_rows *rows)
+    DT_NODISCARD;
 dt_status dt_import_chunks(const char *src, const char *out, const dt_import_options *opt, dt_str *notes) DT_NODISCARD;
 
 #endif

@@ -22,8 +22,7 @@
 #include <string.h>
 
 #define TIME_MAX_S 1e9
-/* who moves by less than this share of what its speed says moves in degrees of longitude and latitude: a degree is 111 km
- */
+/* who moves by less than this share of what speeds say moves in degrees of longitude and latitude, 111 km each */
 #define DEGREES_SHARE 1e-3
 #define DEGREES_M     100.0 /* of driving: below, nothing is told */
 

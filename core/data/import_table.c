@@ -36,17 +36,6 @@ typedef struct table {
     bool has_time0;
 } table;
 
-/* CommonRoad benchmark ids: COUNTRY_MAP-1_2_T-3; the map names the site. */
-static void site_of_benchmark(const char *id, char *out, size_t bytes)
-{
-    const char *from = strchr(id, '_');
-    from = from == NULL ? id : from + 1;
-    size_t n = strcspn(from, "-");
-    n = n < bytes ? n : bytes - 1;
-    memcpy(out, from, n);
-    out[n] = '\0';
-}
-
 /* Where a table comes from that has no column for it. */
 static dt_status find_site(table *t, const dt_recording_meta *meta)
 {
@@ -98,7 +87,7 @@ static dt_status scene_of(table *t, char *const *cell, int32_t *number_p)
     const char *site = c->at[DT_ROLE_SITE] < 0 ? "" : cell[c->at[DT_ROLE_SITE]];
     char benchmark[128];
     if (c->at[DT_ROLE_SITE] < 0 && c->layout.is_benchmark) {
-        site_of_benchmark(name, benchmark, sizeof(benchmark));
+        dt_rows_site_of_benchmark(name, benchmark, sizeof(benchmark));
         site = benchmark;
     }
     if (site[0] == '\0') {

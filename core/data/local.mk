@@ -7,6 +7,7 @@ core_libdtcore_la_SOURCES += \
 	core/data/features.c core/data/features.h \
 	core/data/import.c core/data/import.h \
 	core/data/import_chunks.c \
+	core/data/import_commonroad.c \
 	core/data/import_fcd.c \
 	core/data/import_table.c \
 	core/data/json_in.c core/data/json_in.h \

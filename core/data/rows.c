@@ -73,6 +73,16 @@ dt_status dt_rows_stem(const char *path, dt_str *out)
     return dt_str_status(out);
 }
 
+void dt_rows_site_of_benchmark(const char *id, char *out, size_t bytes)
+{
+    const char *from = strchr(id, '_');
+    from = from == NULL ? id : from + 1;
+    size_t n = strcspn(from, "-");
+    n = n < bytes ? n : bytes - 1;
+    memcpy(out, from, n);
+    out[n] = '\0';
+}
+
 dt_status dt_rows_create(const char *out, const dt_import_options *opt, dt_str *notes, dt_rows **out_p)
 {
     dt_rows *r = dt_alloc(sizeof(*r));

@@ -44,5 +44,7 @@ void dt_rows_destroy(dt_rows *r); /* without a finish nothing is left at out; NU
 
 /* "dir/name_tracks.csv.gz" -> "name_tracks": what a scene is called whose file says no name. */
 dt_status dt_rows_stem(const char *path, dt_str *out) DT_NODISCARD;
+/* Benchmark ids of CommonRoad, COUNTRY_MAP-1_2_T-3: the map names the site. */
+void dt_rows_site_of_benchmark(const char *id, char *out, size_t bytes);
 
 #endif

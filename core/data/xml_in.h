@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reading XML whose layout is known, element by element, with messages that name file, line, column and element. Parsing
- * itself is expat's. A DOCTYPE is refused, so there are no entities but XML's own five; elements nest DT_XML_DEPTH deep
+ * Reading XML whose layout is known, element by element, with messages that name file, line, column and element. It is
+ * parsed by expat. A DOCTYPE is refused, so there are no entities but XML's own five; elements nest DT_XML_DEPTH deep
  * at most and are DT_XML_ELEMENT_BYTES long at most. Threads: one reader, one thread.
  */
 #ifndef DTRAIN_CORE_DATA_XML_IN_H

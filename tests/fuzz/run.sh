@@ -21,6 +21,7 @@ export UBSAN_OPTIONS=print_stacktrace=1
 options_of() {
     case $1 in
         chunks) echo "-max_len=1500 -dict=$here/dict/json.dict" ;;
+        commonroad) echo "-max_len=1200 -dict=$here/dict/xml.dict" ;;
         config) echo "-max_len=512 -dict=$here/dict/cfg.dict" ;;
         csv) echo "-max_len=400 -dict=$here/dict/csv.dict" ;;
         descriptor) echo "-max_len=256" ;;
