@@ -116,15 +116,18 @@ static dt_status write_sections(const dt_config *c)
         printf(".SS %s\n", section);
         DT_TRY(write_section(c, section));
     }
-    puts(".SS import\nRead by\n.B dtrain data import\nalone.");
-    return write_section(c, "import");
+    for (int i = 0; dt_data_sections[i] != NULL; i++) {
+        printf(".SS %s\nRead by\n.B dtrain data %s\nalone.\n", dt_data_sections[i], dt_data_sections[i]);
+        DT_TRY(write_section(c, dt_data_sections[i]));
+    }
+    return DT_OK;
 }
 
 static dt_status write_host(void)
 {
     dt_config *c = NULL;
     DT_TRY(dt_config_create(&c));
-    dt_status st = dt_data_import_declare(c);
+    dt_status st = dt_data_declare(c);
     if (st == DT_OK) {
         write_head();
         st = write_section(c, "");

@@ -63,13 +63,18 @@ static const verb verbs[] = {
      "  dtrain new model my_world ./my_world && make -C my_world\n"
      "  dtrain new policy my_a2c ./my_a2c\n"
      "  dtrain new env my_game ./my_game --language c++\n"},
-    {"data", V_DATA, "import SRC... | inspect STORE | export STORE FILE",
-     "recordings into stores, what a store holds, and a store as one csv table",
+    {"data", V_DATA,
+     "import SRC... | inspect STORE | export STORE FILE | merge STORE... | split STORE | sample STORE",
+     "recordings into stores, what a store holds, a store as one csv table, and stores out of stores",
      "  dtrain data import recording/ --out stores/mine\n"
      "  dtrain data import states.csv.xz --out stores/ngsim\n"
-     "  dtrain show import                       every import.KEY, for --set\n"
+     "  dtrain data import a_tracks.csv b_tracks.csv --out stores/both\n"
+     "  dtrain show import                       every import.KEY, for --set; so show split, show sample\n"
      "  dtrain data inspect stores/ngsim --json\n"
-     "  dtrain data export stores/ngsim ngsim.csv\n"},
+     "  dtrain data export stores/ngsim ngsim.csv\n"
+     "  dtrain data merge stores/a stores/b --out stores/both\n"
+     "  dtrain data split stores/both --out parts --set split.by=site\n"
+     "  dtrain data sample stores/both --out small --set sample.scenes=10 --set sample.seconds=60\n"},
     {"config", V_CONFIG, "import FILE.yaml | template [PHASE] | keys",
      "configurations: one from a YAML file of the guides, one with every key to begin with, which key is which",
      "  dtrain config import config_phase2.yaml --out phase2.cfg\n"
@@ -171,8 +176,8 @@ static const option options[] = {
     {"episodes", 0, A_VALUE, V_EVAL, MEMBER(episodes), 0, "N", "episodes per seed"},
     {"seeds", 0, A_VALUE, V_EVAL | V_RENDER, MEMBER(seeds), 0, "1,2,3", "seeds of the environment"},
     {"out", 'o', A_VALUE, V_DATA | V_REPORT | V_EXPORT | V_RENDER | V_CONFIG, MEMBER(out), 0, "PATH",
-     "data: folder of the store to make; report, export, config: the file; render: FILE.html, or a folder; never "
-     "standard output"},
+     "data: folder of the store or stores to make; report, export, config: the file; render: FILE.html, or a folder; "
+     "never standard output"},
     {"every", 0, A_VALUE, V_RENDER, MEMBER(every), 0, "S", "seconds between two moments, 1 without it"},
     {"parameters", 0, A_VALUE, V_BENCH, MEMBER(parameters), 0, "MILLIONS",
      "of the model that is reckoned with, 15 without it"},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `dtrain data import|inspect|export`.
+ * `dtrain data import|inspect|export|merge|split|sample`.
  */
 #include <config.h>
 
@@ -12,6 +12,7 @@
 #include "config/options.h"
 #include "data/export_table.h"
 #include "data/import.h"
+#include "data/parts.h"
 #include "data/smooth.h"
 
 #include <stdio.h>
@@ -46,14 +47,51 @@ static const dt_option import_table[] = {
               "accept a vehicle's rows in any order of time"),
     DT_OPTION_END};
 
-dt_status dt_data_import_declare(dt_config *c)
+/* ---- options of a split and of a sample: sections of the same names ---------------------------------------------- */
+
+typedef struct split_opts {
+    uint32_t by;
+    double share, gap_s;
+    int64_t seed;
+} split_opts;
+
+static const char *const split_by[] = {
+    [DT_SPLIT_SCENE] = "scene", [DT_SPLIT_SITE] = "site", [DT_SPLIT_TIME] = "time", NULL};
+
+static const dt_option split_table[] = {
+    DT_OPTION(split_opts, by, DT_OPT_ENUM, "scene", "", 0, 0, split_by,
+              "scene: recordings, whole, into two stores; site: a store for each; time: every scene at the same share "
+              "of it"),
+    DT_OPTION(split_opts, share, DT_OPT_F64, "0.8", "1", 0.001, 0.999, NULL,
+              "of the rows (scene) or of each scene's time (time) that goes to the first store"),
+    DT_OPTION(split_opts, gap_s, DT_OPT_F64, "0", "s", 0, 3600, NULL,
+              "time of each scene that is left out between the two, so that no window of one reaches the other"),
+    DT_OPTION(split_opts, seed, DT_OPT_I64, "0", "", 0, 9e15, NULL, "which scenes"), DT_OPTION_END};
+
+typedef struct sample_opts {
+    int64_t scenes, seed;
+    double seconds;
+} sample_opts;
+
+static const dt_option sample_table[] = {
+    DT_OPTION(sample_opts, scenes, DT_OPT_I64, "0", "1", 0, 1e9, NULL, "so many scenes at most; 0: all"),
+    DT_OPTION(sample_opts, seconds, DT_OPT_F64, "0", "s", 0, 1e9, NULL,
+              "so long a piece of each scene at most, begun anywhere; 0: the whole"),
+    DT_OPTION(sample_opts, seed, DT_OPT_I64, "0", "", 0, 9e15, NULL, "which scenes, and where their pieces begin"),
+    DT_OPTION_END};
+
+const char *const dt_data_sections[] = {"import", "split", "sample", NULL};
+
+dt_status dt_data_declare(dt_config *c)
 {
-    return dt_config_declare(c, "import", import_table, NULL);
+    DT_TRY(dt_config_declare(c, "import", import_table, NULL));
+    DT_TRY(dt_config_declare(c, "split", split_table, NULL));
+    return dt_config_declare(c, "sample", sample_table, NULL);
 }
 
-static dt_status read_import_opts(const dt_args *a, dt_config *c, import_opts *out)
+static dt_status read_opts(const dt_args *a, dt_config *c, const char *section, void *out, size_t bytes)
 {
-    DT_TRY(dt_data_import_declare(c));
+    DT_TRY(dt_data_declare(c));
     for (uint32_t i = 0; i < a->n_config; i++) {
         DT_TRY(dt_config_read_file(c, DT_FROM_FILE, a->config[i]));
     }
@@ -61,14 +99,14 @@ static dt_status read_import_opts(const dt_args *a, dt_config *c, import_opts *o
         DT_TRY(dt_config_set(c, a->set[i]));
     }
     DT_TRY(dt_config_check(c, NULL));
-    return dt_config_section(c, -1, "import", NULL, 0, out, sizeof(*out));
+    return dt_config_section(c, -1, section, NULL, 0, out, bytes);
 }
 
 static dt_status import_with(const dt_args *a, dt_config *c)
 {
     import_opts o;
     dt_str notes = {0};
-    DT_TRY(read_import_opts(a, c, &o));
+    DT_TRY(read_opts(a, c, "import", &o, sizeof(o)));
     const dt_import_options io = {.columns = o.columns,
                                   .frame_rate_hz = o.frame_rate_hz,
                                   .site = o.site,
@@ -126,6 +164,55 @@ static dt_status export_store(const dt_args *a)
     return st;
 }
 
+static dt_status tell(const dt_args *a, dt_status st, dt_str *notes)
+{
+    if (st == DT_OK && !a->quiet) {
+        dt_print_text(dt_str_text(notes));
+    }
+    dt_str_fini(notes);
+    return st;
+}
+
+static dt_status merge_stores(const dt_args *a)
+{
+    dt_str notes = {0};
+    if (a->n_words < 3 || a->out == NULL) {
+        return DT_FAIL(DT_ECONFIG, "usage: dtrain data merge STORE STORE... --out STORE");
+    }
+    return tell(a, dt_data_merge((const char *const *)a->word + 1, a->n_words - 1, a->out, &notes), &notes);
+}
+
+static dt_status split_with(const dt_args *a, dt_config *c)
+{
+    split_opts o;
+    dt_str notes = {0};
+    DT_TRY(read_opts(a, c, "split", &o, sizeof(o)));
+    const dt_split_options opt = {.by = (int)o.by, .share = o.share, .gap_s = o.gap_s, .seed = (uint64_t)o.seed};
+    return tell(a, dt_data_split(a->word[1], a->out, &opt, &notes), &notes);
+}
+
+static dt_status sample_with(const dt_args *a, dt_config *c)
+{
+    sample_opts o;
+    dt_str notes = {0};
+    DT_TRY(read_opts(a, c, "sample", &o, sizeof(o)));
+    const dt_sample_options opt = {.scenes = o.scenes, .seconds = o.seconds, .seed = (uint64_t)o.seed};
+    return tell(a, dt_data_sample(a->word[1], a->out, &opt, &notes), &notes);
+}
+
+/* split or sample: one store, and keys of a section. */
+static dt_status part_store(const dt_args *a, const char *usage, dt_status (*with)(const dt_args *, dt_config *))
+{
+    dt_config *c = NULL;
+    if (a->n_words != 2 || a->out == NULL) {
+        return DT_FAIL(DT_ECONFIG, "usage: dtrain data %s", usage);
+    }
+    DT_TRY(dt_config_create(&c));
+    const dt_status st = with(a, c);
+    dt_config_destroy(c);
+    return st;
+}
+
 dt_status dt_verb_data(const dt_args *a)
 {
     dt_status st = DT_OK;
@@ -135,8 +222,15 @@ dt_status dt_verb_data(const dt_args *a)
         st = inspect_store(a);
     } else if (a->n_words >= 1 && strcmp(a->word[0], "export") == 0) {
         st = export_store(a);
+    } else if (a->n_words >= 1 && strcmp(a->word[0], "merge") == 0) {
+        st = merge_stores(a);
+    } else if (a->n_words >= 1 && strcmp(a->word[0], "split") == 0) {
+        st = part_store(a, "split STORE --out FOLDER [--set split.KEY=VALUE]", split_with);
+    } else if (a->n_words >= 1 && strcmp(a->word[0], "sample") == 0) {
+        st = part_store(a, "sample STORE --out STORE [--set sample.KEY=VALUE]", sample_with);
     } else {
-        return DT_FAIL(DT_ECONFIG, "usage: dtrain data import SRC... --out STORE | inspect STORE | export STORE FILE");
+        return DT_FAIL(DT_ECONFIG, "usage: dtrain data import SRC... --out STORE | inspect STORE | export STORE FILE | "
+                                   "merge STORE... --out STORE | split STORE --out FOLDER | sample STORE --out STORE");
     }
     return st == DT_ENOTFOUND ? DT_EDATA : st; /* exit code 4 */
 }

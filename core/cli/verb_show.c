@@ -381,8 +381,10 @@ dt_status dt_tools_show(dt_config *c, dt_loader *l, int64_t phase, const char *i
 static dt_status show(const dt_args *a, dt_session *s, dt_str *out)
 {
     DT_TRY(dt_session_config(a, s));
-    if (strcmp(a->word[0], "import") == 0) {
-        DT_TRY(dt_data_import_declare(s->config));
+    for (int i = 0; dt_data_sections[i] != NULL; i++) {
+        if (strcmp(a->word[0], dt_data_sections[i]) == 0) {
+            DT_TRY(dt_data_declare(s->config));
+        }
     }
     return dt_tools_show(s->config, s->loader, -1, a->word[0], a->json, out);
 }

@@ -15,6 +15,7 @@ core_libdtcore_la_SOURCES += \
 	core/data/names.c core/data/names.h \
 	core/data/npy.c core/data/npy.h \
 	core/data/pairs.c core/data/pairs.h \
+	core/data/parts.c core/data/parts.h \
 	core/data/recording_meta.c core/data/recording_meta.h \
 	core/data/rows.c core/data/rows.h \
 	core/data/smooth.c core/data/smooth.h \

@@ -79,6 +79,8 @@ dt_status dt_store_open(const char *path, dt_store **out_p) DT_NODISCARD;
 const dt_store_view *dt_store_view_of(const dt_store *s);
 void dt_store_close(dt_store *s);                     /* NULL is fine */
 const int64_t *dt_store_track_ids(const dt_store *s); /* [n_tracks] */
+double dt_store_radius_m(const dt_store *s);          /* of the neighbourhoods that its edges are of */
+uint32_t dt_store_neighbours(const dt_store *s);      /* edges of a vehicle at most */
 double dt_store_smooth_s(const dt_store *s);          /* 0: accelerations are as they were recorded */
 uint64_t dt_store_bytes(const dt_store *s);           /* of all arrays */
 const char *dt_store_path(const dt_store *s);         /* as it was opened */

@@ -43,10 +43,13 @@ struct dt_store {
     char source[SOURCE_BYTES];
     int64_t version;
     char format[64];
-    double smooth_s;
+    double smooth_s, radius_m;
+    int64_t neighbours;
     uint32_t seen;
     size_t touched; /* bytes of the arrays read since they were forgotten */
 };
+#define RADIUS_MOST_M 1e6
+enum { NEIGHBOURS_MOST = 1 << 20 };
 enum { SAW_RATE = 1, SAW_COUNTS = 2, SAW_SITES = 4, SAW_SCENES = 8, SAW_STATS = 16, SAW_ALL = 31 };
 
 /* ---- store.json -------------------------------------------------------------------------------------------------- */
@@ -104,7 +107,13 @@ static dt_status read_options(dt_json *j, dt_store *s)
     dt_status st;
     DT_TRY(dt_in_object(j, "options"));
     while ((st = dt_in_key(j, key)) == DT_OK) {
-        DT_TRY(strcmp(key, "smooth_s") == 0 ? dt_in_f64(j, key, &s->smooth_s, NULL) : dt_json_skip(j));
+        if (strcmp(key, "smooth_s") == 0) {
+            DT_TRY(dt_in_f64(j, key, &s->smooth_s, NULL));
+        } else if (strcmp(key, "radius_m") == 0) {
+            DT_TRY(dt_in_f64(j, key, &s->radius_m, NULL));
+        } else {
+            DT_TRY(strcmp(key, "neighbours") == 0 ? dt_in_i64(j, key, &s->neighbours) : dt_json_skip(j));
+        }
     }
     return st == DT_DONE ? DT_OK : st;
 }
@@ -259,6 +268,14 @@ static dt_status read_description(dt_store *s, const char *text, size_t bytes, c
     }
     if (!(s->view.frame_rate_hz >= 0.1 && s->view.frame_rate_hz <= 1000)) {
         return DT_FAIL(DT_EDATA, "%s: frame_rate_hz %g is outside [0.1, 1000]", name, s->view.frame_rate_hz);
+    }
+    s->radius_m = s->radius_m == 0 ? DT_RADIUS_M : s->radius_m;
+    s->neighbours = s->neighbours == 0 ? DT_NEIGHBOURS : s->neighbours;
+    if (!(s->radius_m > 0 && s->radius_m <= RADIUS_MOST_M) ||
+        !(s->neighbours >= 1 && s->neighbours <= NEIGHBOURS_MOST)) {
+        return DT_FAIL(DT_EDATA,
+                       "%s: options.radius_m %g or options.neighbours %" PRId64 " is outside (0, %g], [1, %d]", name,
+                       s->radius_m, s->neighbours, RADIUS_MOST_M, NEIGHBOURS_MOST);
     }
     if (!(s->smooth_s >= 0 && s->smooth_s <= DT_SMOOTH_MAX_S)) {
         return DT_FAIL(DT_EDATA, "%s: options.smooth_s %g is outside [0, %g]", name, s->smooth_s, DT_SMOOTH_MAX_S);
@@ -612,6 +629,16 @@ const char *dt_store_path(const dt_store *s)
 const char *dt_store_source(const dt_store *s)
 {
     return s->source;
+}
+
+double dt_store_radius_m(const dt_store *s)
+{
+    return s->radius_m;
+}
+
+uint32_t dt_store_neighbours(const dt_store *s)
+{
+    return (uint32_t)s->neighbours;
 }
 
 double dt_store_smooth_s(const dt_store *s)
