@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * From recordings to a store: trajectory tables (csv), floating cars of SUMO and scenarios of CommonRoad (xml), each
- * plain or packed by gzip or xz, and the JSON chunk layout. Input streams through: memory is a sort buffer, one frame, the vehicles in sight and the
- * names of the scenes, however large the input. Every value is checked; what is wrong is DT_EDATA and names file, line,
- * column, value and limit.
+ * plain or packed by gzip or xz, and the JSON chunk layout. Input streams through: memory is a sort buffer, one frame,
+ * the vehicles in sight and the names of the scenes and of a simulator's vehicles, however large the input. Every value
+ * is checked; what is wrong is DT_EDATA and names file, line, column, value and limit.
  *
  * Tables. Columns are known by role: scene site frame time id x y heading speed accel length width stop_distance
  * controlled frame_rate_hz vx vy ax ay kind; vx and vy may stand for the speed, kind names who is on foot or on a
@@ -30,12 +30,12 @@
  *   dtrain       the roles themselves as column names, as export_table.h writes them; a scene may be named
  *                "scene#part"
  * XML files, plain or packed; none has a DOCTYPE.
- *   fcd          floating-car output of SUMO: the step that the first two time steps make is the frame rate; angles from
- *                +y clockwise, front bumpers to centres, with lengths by type (types of the options); the scene is named
- *                like the file, vehicles are numbered as they appear. Persons and containers are left out
+ *   fcd          floating-car output of SUMO: the step that the first two time steps make is the frame rate; angles
+ *                from +y clockwise, front bumpers to centres, with lengths by type (types of the options); the scene is
+ *                named like the file, vehicles are numbered as they appear. Persons and containers are left out
  *   commonroad   scenarios of CommonRoad, 2018b and 2020a: the states of dynamic obstacles with exact values and a
- *                rectangle or circle about their centre; site and scene by the benchmark id. Static obstacles, people on
- *                foot and on bicycles, lanelets, signs, lights and planning problems are left out
+ *                rectangle or circle about their centre; site and scene by the benchmark id. Static obstacles, people
+ *                on foot and on bicycles, lanelets, signs, lights and planning problems are left out
  * The JSON chunk layout is described in docs of the recording format; statistics.json is checked against the chunks.
  */
 #ifndef DTRAIN_CORE_DATA_IMPORT_H

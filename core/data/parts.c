@@ -249,7 +249,7 @@ static dt_status scenes_of_site(copy *c, const dt_store *s, int32_t site)
     return DT_OK;
 }
 
-/* Recordings in a random order, until the first part has its share of the rows; the second has the rest, at least one. */
+/* Recordings in a random order, until the first part has its share of the rows; the rest is the second. */
 static dt_status scenes_by_share(copy *c, const dt_store *s, const dt_split_options *opt, int part)
 {
     const dt_store_view *v = dt_store_view_of(s);
@@ -298,6 +298,13 @@ static void folder_of_site(const char *site, dt_str *out)
     dt_str_add(out, site[0] == '\0' ? "_" : "");
 }
 
+static dt_status check_texts(const dt_str *a, const dt_str *b, const dt_str *c)
+{
+    DT_TRY(dt_str_status(a));
+    DT_TRY(dt_str_status(b));
+    return dt_str_status(c);
+}
+
 /* folder: where it is written; out: what the folder will be called. */
 static dt_status write_part(const dt_store *s, const char *folder, const char *out, const dt_split_options *opt,
                             int part, dt_str *notes)
@@ -311,9 +318,7 @@ static dt_status write_part(const dt_store *s, const char *folder, const char *o
     }
     dt_str_addf(&path, "%s/%s", folder, dt_str_text(&name));
     dt_str_addf(&later, "%s/%s", out, dt_str_text(&name));
-    dt_status st = dt_str_status(&name);
-    st = st == DT_OK ? dt_str_status(&path) : st;
-    st = st == DT_OK ? dt_str_status(&later) : st;
+    dt_status st = check_texts(&name, &path, &later);
     if (st == DT_OK) {
         st = copy_begin(&c, s, dt_str_text(&path), "a part");
     }
