@@ -68,6 +68,7 @@ typedef struct dt_rollout_ahead {
 typedef struct dt_rollout_share { /* of several ranks: samples on their way to where they are learnt from */
     uint32_t *place;              /* [samples] of the round: instance of batch */
     uint64_t room, sent;          /* samples that fit into batch and in, into out */
+    uint64_t agreed, agreed_sent; /* and that fit on all ranks, as all of them know */
     char *in, *out;               /* arenas of in_bytes, out_bytes */
     size_t in_bytes, out_bytes;
     dt_comm_out *to;       /* [ranks] */

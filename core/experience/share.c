@@ -241,6 +241,7 @@ static uint64_t most_sent(const dt_rollout *r, uint64_t n)
 dt_status dt_rollout_share_prepare(dt_rollout *r, const dt_trainer *t)
 {
     const uint64_t n = dt_trainer_brought(t), ranks = dt_comm_size(r->stage->d.comm);
+    r->share.agreed = r->share.agreed_sent = 0;
     return ranks > 1 ? make_room(r, n, most_sent(r, n * ranks)) : DT_OK;
 }
 
@@ -275,7 +276,8 @@ static bool is_there(const dt_rollout *r, uint64_t skipped, const dt_samples_par
     return is;
 }
 
-/* As much as any rank needs, so that all of them make room together or none does. */
+/* As much as any rank needs, so that all of them make room together or none does. A rank that plans ahead, as the first
+ * does before a run, may have more of it than others: what all have is what they have agreed on. */
 static dt_status reserve(dt_rollout *r, const dt_samples_part *part)
 {
     const uint32_t ranks = dt_comm_size(r->stage->d.comm);
@@ -285,11 +287,16 @@ static dt_status reserve(dt_rollout *r, const dt_samples_part *part)
         sum += part[k].n;
     }
     const uint64_t sent = most_sent(r, sum);
-    if (n <= r->share.room && sent <= r->share.sent) {
+    if (n <= r->share.agreed && sent <= r->share.agreed_sent) {
         return DT_OK;
     }
-    n = n > r->share.room ? n : r->share.room;
-    return dt_comm_agree(r->stage->d.comm, make_room(r, n, sent > r->share.sent ? sent : r->share.sent));
+    const bool fits = n <= r->share.room && sent <= r->share.sent;
+    const uint64_t room = n > r->share.room ? n : r->share.room;
+    DT_TRY(dt_comm_agree(r->stage->d.comm,
+                         fits ? DT_OK : make_room(r, room, sent > r->share.sent ? sent : r->share.sent)));
+    r->share.agreed = n > r->share.agreed ? n : r->share.agreed;
+    r->share.agreed_sent = sent > r->share.agreed_sent ? sent : r->share.agreed_sent;
+    return DT_OK;
 }
 
 /* What this rank has of each part; equal parts are packed once. */
