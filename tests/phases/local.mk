@@ -64,3 +64,12 @@ dt_scripts += tests/phases/phase_ddpg.sh
 tests/phases/phase_ddpg.log: dtrain $(plugin_LTLIBRARIES)
 dt_scripts += tests/phases/phase_sac.sh
 tests/phases/phase_sac.log: dtrain $(plugin_LTLIBRARIES)
+
+# a phase that learns from a replay, through the program
+dt_scripts += tests/phases/replay.sh
+check_LTLIBRARIES += tests/phases/qreplay.la
+tests_phases_qreplay_la_SOURCES = tests/phases/qreplay.c
+tests_phases_qreplay_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) -DDT_PLUGIN_NAME=qreplay
+tests_phases_qreplay_la_CFLAGS = $(PLUGIN_CFLAGS)
+tests_phases_qreplay_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere
+tests/phases/replay.log: dtrain $(plugin_LTLIBRARIES) tests/phases/qreplay.la

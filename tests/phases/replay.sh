@@ -1,0 +1,75 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# A phase that learns from a replay, through the program: it learns CartPole; threads, ranks, and a replay in a file
+# change no bit, nor does a stop, a kill or another number of ranks behind it.
+set -u
+
+name=replay
+plugin=${DT_BUILDDIR:-.}/tests/phases/.libs/qreplay.so
+base="--plugin $plugin -q --set models.controller=qreplay_net
+      --set models.perception= --set env.id=cartpole --set env.instances=5 --set data.batch=64 --set data.shards=4
+      --set training.optimizer=adam --set training.learning_rate=3e-3 --set training.weight_decay=0
+      --set training.scheduler=constant --set training.warmup_epochs=0 --set training.eval_interval=0
+      --set checkpoint.every_seconds=0 --set evaluation.baselines= --set report.enabled=false"
+# shellcheck source=tests/phases/rig.inc
+. "${DT_SRCDIR:-.}/tests/phases/rig.inc"
+
+resume() { # DIR CODE [options]
+    dir=$1
+    want=$2
+    shift 2
+    "$dtrain" --resume "$work/$dir" -q --plugin "$plugin" "$@" >/dev/null 2>"$work/err"
+    code=$?
+    [ "$code" -eq "$want" ] || fail "resuming $dir left with $code, expected $want"
+}
+
+# all of it at once: the memory is turned over, by priority, of three steps, by statistics of its own
+mixed="--set qreplay.capacity=300 --set qreplay.alpha=0.6 --set qreplay.n_step=3 --set qreplay.normalise_obs=true
+       --set qreplay.iterations=10"
+same_everywhere() { # OPTIONS
+    rm -rf "$work/whole" "$work/threads" "$work/ranks" "$work/stopped" "$work/killed" "$work/file"
+    # shellcheck disable=SC2086
+    {
+        train whole --threads 1 $1
+        train threads --threads 2 $1
+        same threads "2 threads instead of 1"
+        train ranks --threads 2 --set comm.backend=sim --set comm.ranks=3 $1
+        same ranks "3 virtual ranks instead of 1"
+        train file --threads 1 --set data.replay_mb=0 $1
+        same file "a replay in a file"
+        train stopped --threads 1 --max-steps 16 $1
+        resume stopped 0 --max-steps 32 --set comm.backend=sim --set comm.ranks=2
+        resume stopped 0 --max-steps 48 --set comm.backend=sim --set comm.ranks=3
+        resume stopped 0
+        same stopped "stopped and resumed, on 1, 2, 3 and 1 ranks"
+        cases=$((cases + 1))
+        DTRAIN_FAULT=train.step:37! "$dtrain" $base $1 --set training.save_interval=2 --run-dir "$work/killed" \
+            >/dev/null 2>"$work/err"
+        code=$?
+        [ "$code" -eq 137 ] || fail "it was to be killed and left with $code"
+        [ -d "$work/killed/checkpoints/step-000000000032" ] || fail "it was killed without a checkpoint"
+        resume killed 0 --set comm.backend=sim --set comm.ranks=2
+        same killed "killed and resumed on 2 ranks"
+    }
+}
+same_everywhere "--set qreplay.iterations=10"
+same_everywhere "$mixed"
+
+# of another capacity there is nothing to go on with, which is said
+train other --max-steps 16 --set qreplay.iterations=10
+cases=$((cases + 1))
+"$dtrain" --resume "$work/other" -q --plugin "$plugin" --set qreplay.capacity=900 >/dev/null 2>"$work/err" ||
+    fail "with another capacity it left with $?"
+grep -q "the checkpoint's replay is of 2000 samples.*it begins empty" "$work/err" || fail "another capacity: nothing is said"
+
+# it learns
+train learns --threads 2 --set qreplay.iterations=400 --set qreplay.capacity=20000 --set qreplay.temperature=0.5 \
+    --set qreplay.alpha=0.6 --set qreplay.n_step=3
+cases=$((cases + 1))
+value=$("$dtrain" eval --plugin "$plugin" --checkpoint "$work/learns" --seeds 7,8 --episodes 5 --json 2>"$work/err" |
+    sed -n 's/.*"return":{"mean":\([0-9]*\)[.,].*"shield":{.*/\1/p')
+[ "${value:-0}" -ge 100 ] || fail "after 400 rounds the return is '$value', a random policy has 22"
+
+echo "replay: $cases cases, $failed failed"
+[ "$failed" -eq 0 ]
