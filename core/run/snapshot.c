@@ -259,6 +259,7 @@ static dt_status prepare(dt_stage *s, const dt_snapshot_desc *d, package *p)
     if (!dt_fs_is_dir(d->run_dir)) { /* what is saved now would lie in a folder without a configuration */
         return DT_FAIL(DT_EIO, "there is no folder %s any more", d->run_dir);
     }
+    DT_TRY(dt_trainer_hold(s->trainer)); /* steps of a device are counted when they are read */
     DT_TRY(d->held == NULL ? write_blobs(s, &p->now) : DT_OK);
     if (s->rollout != NULL && dt_rollout_has_replay(s->rollout)) {
         DT_TRY(d->ranks == 1 ? dt_rollout_open_replay(s->rollout) : DT_OK);

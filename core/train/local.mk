@@ -5,6 +5,7 @@ core_libdtcore_la_SOURCES += \
 	core/train/on_device/device.c core/train/on_device/device.h core/train/on_device/internal.h \
 	core/train/on_device/infer.c core/train/on_device/infer.h \
 	core/train/on_device/ranks.c \
+	core/train/on_device/results.c \
 	core/train/on_device/shadows.c \
 	core/train/on_device/slots.c \
 	core/train/on_device/step.c \

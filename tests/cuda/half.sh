@@ -102,3 +102,9 @@ done
 # shellcheck disable=SC2086 # options and their values
 train $phase over $fp16 --set amp.initial_scale=16777216 --set amp.backoff_factor=0.0009765625 --set amp.hysteresis=1
 test "$(losses over | wc -l)" -gt 0 || fail "no step was applied after the scale had fallen"
+
+# the same by halves, as it is without a word: two overflows before the first, then one for each
+# shellcheck disable=SC2086
+train $phase falls $fp16 --set amp.initial_scale=16777216 --max-steps 16
+overflows=$(sed -n 's/.*"overflows":\([0-9]*\).*/\1/p' "$work"/falls/checkpoints/*16/state.json)
+awk -v n="$overflows" 'BEGIN { exit !(n > 1 && n < 16) }' || fail "of 16 steps '$overflows' overflowed: the scale did not fall"

@@ -173,6 +173,30 @@ static void test_skipped_steps_equal_the_cpu(void **state)
 }
 
 /* Results come one step late, but for the first step and the last of an epoch (4 steps each here). */
+/* However many steps were made, and whether the last one was skipped: who holds knows all of them. */
+static void test_held_state_counts_all_steps(void **state)
+{
+    (void)state;
+    for (int steps = 1; steps <= STEPS; steps++) {
+        outcome o[2];
+        for (int on = 0; on < 2; on++) {
+            toy t;
+            init(&t, on != 0);
+            t.config.scaling = overflowing;
+            toy_start(&t);
+            outcome_run(&t, &o[on], 0, steps);
+            outcome_keep(&t, &o[on]);
+            toy_fini(&t);
+        }
+        outcome_same_state(&o[0], &o[1]);
+        assert_int_equal(o[0].scaler.overflows, o[1].scaler.overflows);
+        assert_int_equal(o[0].scaler.skips, o[1].scaler.skips);
+        assert_true(o[0].scaler.scale == o[1].scaler.scale && o[0].scaler.tolerance == o[1].scaler.tolerance);
+        outcome_drop(&o[0]);
+        outcome_drop(&o[1]);
+    }
+}
+
 static void test_results_come_late(void **state)
 {
     (void)state;
@@ -646,6 +670,7 @@ int main(void)
         cmocka_unit_test(test_mixed_data_equals_the_cpu),
         cmocka_unit_test(test_sgd_and_frozen_tensors),
         cmocka_unit_test(test_skipped_steps_equal_the_cpu),
+        cmocka_unit_test(test_held_state_counts_all_steps),
         cmocka_unit_test(test_results_come_late),
         cmocka_unit_test(test_steady_step),
         cmocka_unit_test(test_resume_equals_no_interruption),

@@ -142,7 +142,7 @@ static void drop_buffers(dt_train_device *d)
     d->buffer_bytes = 0;
 }
 
-static dt_status wait_for_all(dt_train_device *d)
+dt_status dt_device_wait(dt_train_device *d)
 {
     DT_TRY(d->ops->stream_sync(d->device, d->copy));
     return d->ops->stream_sync(d->device, d->compute);
@@ -151,7 +151,7 @@ static dt_status wait_for_all(dt_train_device *d)
 /* Captured graphs know addresses: they go when memory moves. */
 static dt_status grow(dt_train_device *d, size_t arena_bytes, size_t buffer_bytes)
 {
-    DT_TRY(wait_for_all(d));
+    DT_TRY(dt_device_wait(d));
     drop_graphs(d);
     if (arena_bytes > d->arena_bytes) {
         void *p = NULL;
@@ -515,7 +515,7 @@ void dt_train_device_destroy(dt_trainer *t, dt_train_device *d)
     }
     dt_device_ranks_leave(t, d);
     if (d->compute != NULL && d->copy != NULL) {
-        (void)wait_for_all(d);
+        (void)dt_device_wait(d);
     }
     drop_graphs(d);
     for (int c = 0; c < DT_DEVICE_CLASSES; c++) {
@@ -543,8 +543,7 @@ void dt_train_device_destroy(dt_trainer *t, dt_train_device *d)
     dt_free(d);
 }
 
-/* What both sides have of an arena, 0: the parameters'; the host's is never empty, the device's is rounded up. */
-static size_t shared_bytes(const dt_trainer *t, int arena)
+size_t dt_device_shared_bytes(const dt_trainer *t, int arena)
 {
     const bool is_cut = arena > 0 && t->shape.ranks > 1;
     return (size_t)(is_cut      ? t->reduce.n_own
@@ -563,45 +562,19 @@ dt_status dt_train_device_push(dt_trainer *t)
     }
     for (int i = 0; i < 3; i++) {
         if (to[i] != NULL) {
-            DT_TRY(d->ops->copy(d->device, to[i], from[i], shared_bytes(t, i), DT_DEVICE_TO_DEVICE, d->compute));
+            DT_TRY(
+                d->ops->copy(d->device, to[i], from[i], dt_device_shared_bytes(t, i), DT_DEVICE_TO_DEVICE, d->compute));
         }
     }
     DT_TRY(d->ops->copy(d->device, d->state, &d->host_state, sizeof(d->host_state), DT_DEVICE_TO_DEVICE, d->compute));
     DT_TRY(dt_device_narrow_params(t, d));
-    DT_TRY(wait_for_all(d));
+    DT_TRY(dt_device_wait(d));
     memcpy(d->updates, d->host_state.group_updates, sizeof(d->updates));
     d->read = 0;
     for (int i = 0; i < DT_DEVICE_BUFFERS; i++) {
         d->buffer[i].step = 0;
     }
     d->host_has_it = false;
-    return DT_OK;
-}
-
-dt_status dt_train_device_pull(dt_trainer *t)
-{
-    dt_train_device *d = t->device;
-    float *const to[] = {t->state.params, t->state.moment[0], t->state.moment[1]};
-    float *const from[] = {d->params, d->moment[0], d->moment[1]};
-    if (!d->host_has_it) {
-        DT_TRY(wait_for_all(d));
-        for (int i = 0; i < 3; i++) {
-            if (from[i] != NULL) {
-                DT_TRY(d->ops->copy(d->device, to[i], from[i], shared_bytes(t, i), DT_DEVICE_TO_HOST, d->compute));
-            }
-        }
-        DT_TRY(d->ops->copy(d->device, &d->host_state, d->state, sizeof(d->host_state), DT_DEVICE_TO_HOST, d->compute));
-        DT_TRY(d->ops->stream_sync(d->device, d->compute));
-        t->state.updates = d->host_state.updates;
-        for (uint32_t g = 0; g < t->state.n_groups; g++) {
-            t->state.group[g].updates = d->host_state.group_updates[g];
-        }
-        t->state.scaler.scale = d->host_state.loss_scale;
-        t->state.scaler.good = d->host_state.good_steps;
-        t->state.scaler.tolerance = d->host_state.tolerance;
-        t->state.scaler.skips = d->host_state.skipped;
-    }
-    d->host_has_it = true;
     return DT_OK;
 }
 

@@ -31,7 +31,8 @@ dt_status dt_train_device_create(dt_trainer *t, dt_train_device **out_p) DT_NODI
 void dt_train_device_destroy(dt_trainer *t, dt_train_device *d);
 /* See dt_trainer_step. */
 dt_status dt_train_device_step(dt_trainer *t, dt_step_report *out) DT_NODISCARD;
-/* Waits for what was launched and copies parameters and moments to the host's arenas. */
+/* Waits for what was launched, reads what steps found, and copies parameters and moments to the host's arenas. Errors:
+ * also those of a step whose result was not read so far. */
 dt_status dt_train_device_pull(dt_trainer *t) DT_NODISCARD;
 /* The step number was set: arenas come from the host, and as many updates as steps were made. */
 void dt_train_device_restart(dt_trainer *t);

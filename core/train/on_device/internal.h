@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What the files of the device path share: device.c (life, memory, shape classes), slots.c (sums of gradients), step.c
- * (the step), and ranks.c (its end where there are several ranks).
+ * (the step), results.c (what it found), and ranks.c (its end where there are several ranks).
  */
 #ifndef DTRAIN_CORE_TRAIN_ON_DEVICE_INTERNAL_H
 #define DTRAIN_CORE_TRAIN_ON_DEVICE_INTERNAL_H
@@ -127,8 +127,14 @@ dt_status dt_device_lay_out(const dt_plan *p, const dt_samples *s, const int64_t
                             dt_device_input *out_p) DT_NODISCARD;
 size_t dt_device_class_of(const dt_train_device *d, const int64_t *size); /* DT_DEVICE_CLASSES: none is large enough */
 dt_status dt_device_class_use(dt_trainer *t, dt_train_device *d, size_t c) DT_NODISCARD;
+dt_status dt_device_wait(dt_train_device *d); /* for all that was asked for */
+/* What both sides have of an arena, 0: the parameters'; the host's is never empty, the device's is rounded up. */
+size_t dt_device_shared_bytes(const dt_trainer *t, int arena);
 /* The host's arenas to the device, if they hold the state. */
 dt_status dt_train_device_push(dt_trainer *t) DT_NODISCARD;
+
+/* results.c: what step b->step found; waits for it. Errors: DT_EDIVERGED. */
+dt_status dt_device_read_result(dt_trainer *t, const dt_device_buffer *b, dt_step_report *out) DT_NODISCARD;
 
 /* slots.c: a rank's leaves are summed launch by launch, as a stack: a sum whose sibling is not there yet waits in the
  * next slot. Leaves [first, first + n) of this rank's, of one launch, and how they meet what waits. Returns how many

@@ -373,46 +373,6 @@ static dt_status launch(dt_trainer *t, dt_device_class *k, dt_device_buffer *b)
     return d->ops->event_record(d->device, b->done, d->compute);
 }
 
-/* ---- results ----------------------------------------------------------------------------------------------------- */
-
-static void tell_groups(dt_trainer *t, uint32_t groups, const dt_device_result *r, dt_step_report *out)
-{
-    bool is_first = true;
-    t->state.updates = r->updates;
-    for (uint32_t g = 0; g < t->state.n_groups; g++) {
-        dt_group_state *s = &t->state.group[g];
-        t->device->updates[g] = s->updates = r->group_updates[g];
-        if ((groups >> g & 1) != 0) {
-            s->norm = r->group_norm[g];
-            s->rate = dt_group_rate(t, g, s->updates);
-            out->learning_rate = is_first ? s->rate : out->learning_rate;
-            is_first = false;
-        }
-    }
-}
-
-/* What step b->step found; waits for it. */
-static dt_status read_result(dt_trainer *t, const dt_device_buffer *b, dt_step_report *out)
-{
-    dt_train_device *d = t->device;
-    DT_TRACE("device", "wait for result");
-    DT_TRY(d->ops->event_sync(d->device, b->done));
-    const dt_device_result *r = b->result;
-    dt_tell_losses(t, b->groups, r->loss, b->norm, out);
-    out->grad_norm = r->norm;
-    tell_groups(t, b->groups, r, out);
-    if (b->step <= d->read) {
-        return DT_OK; /* told before */
-    }
-    d->read = b->step;
-    t->state.scaler.scale = r->loss_scale;
-    t->state.scaler.skips = r->skipped;
-    if (!r->applied) {
-        t->state.scaler.overflows++;
-    }
-    return dt_trainer_judge(t, b->step, r->applied != 0, out, r->bad);
-}
-
 /* ---- the step ---------------------------------------------------------------------------------------------------- */
 
 static dt_status run_leaves(dt_trainer *t, dt_device_buffer *b)
@@ -446,8 +406,8 @@ dt_status dt_train_device_step(dt_trainer *t, dt_step_report *out)
     t->state.step++;
     b->step = t->state.step;
     if (before->step > d->read) {
-        DT_TRY(read_result(t, before, out));
+        DT_TRY(dt_device_read_result(t, before, out));
     }
     const bool is_waited_for = t->c.synchronous || d->read == 0 || t->state.step % t->state.steps_per_epoch == 0;
-    return read_result(t, is_waited_for ? b : before, out);
+    return dt_device_read_result(t, is_waited_for ? b : before, out);
 }
