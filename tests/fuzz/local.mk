@@ -7,7 +7,7 @@ fuzz_harnesses = tests/fuzz/fuzz_chunks.c tests/fuzz/fuzz_commonroad.c tests/fuz
 	tests/fuzz/fuzz_descriptor.c tests/fuzz/fuzz_elf.c tests/fuzz/fuzz_fcd.c tests/fuzz/fuzz_manifest.c \
 	tests/fuzz/fuzz_metrics.c \
 	tests/fuzz/fuzz_net.c tests/fuzz/fuzz_npy.c tests/fuzz/fuzz_policy.c tests/fuzz/fuzz_routes.c \
-	tests/fuzz/fuzz_safetensors.c
+	tests/fuzz/fuzz_safetensors.c tests/fuzz/fuzz_yaml.c
 # files are what an input says they are: no harness reads another one
 fuzz_ldflags = $(AM_LDFLAGS) -Wl,--wrap=dt_fs_read_all -Wl,--wrap=dt_fs_read_any \
 	-Wl,--wrap=dt_fs_map -Wl,--wrap=dt_fs_unmap
@@ -28,7 +28,7 @@ fuzz_alone_cppflags = $(fuzz_cppflags) -DDT_FUZZ_ALONE
 fuzz_alone_ldflags = $(fuzz_ldflags) -fsanitize=fuzzer
 fuzz_programs = tests/fuzz/fuzz_chunks tests/fuzz/fuzz_commonroad tests/fuzz/fuzz_config tests/fuzz/fuzz_csv tests/fuzz/fuzz_descriptor \
 	tests/fuzz/fuzz_elf tests/fuzz/fuzz_fcd tests/fuzz/fuzz_manifest tests/fuzz/fuzz_metrics tests/fuzz/fuzz_net tests/fuzz/fuzz_npy \
-	tests/fuzz/fuzz_policy tests/fuzz/fuzz_routes tests/fuzz/fuzz_safetensors
+	tests/fuzz/fuzz_policy tests/fuzz/fuzz_routes tests/fuzz/fuzz_safetensors tests/fuzz/fuzz_yaml
 EXTRA_PROGRAMS += $(fuzz_programs)
 
 tests_fuzz_fuzz_chunks_SOURCES = tests/fuzz/fuzz_chunks.c $(fuzz_shared)
@@ -100,3 +100,8 @@ tests_fuzz_fuzz_safetensors_SOURCES = tests/fuzz/fuzz_safetensors.c $(fuzz_share
 tests_fuzz_fuzz_safetensors_CPPFLAGS = $(fuzz_alone_cppflags)
 tests_fuzz_fuzz_safetensors_LDFLAGS = $(fuzz_alone_ldflags)
 tests_fuzz_fuzz_safetensors_LDADD = core/libdtcore.la
+
+tests_fuzz_fuzz_yaml_SOURCES = tests/fuzz/fuzz_yaml.c $(fuzz_shared)
+tests_fuzz_fuzz_yaml_CPPFLAGS = $(fuzz_alone_cppflags)
+tests_fuzz_fuzz_yaml_LDFLAGS = $(fuzz_alone_ldflags)
+tests_fuzz_fuzz_yaml_LDADD = core/libdtcore.la

@@ -34,6 +34,7 @@ options_of() {
         policy) echo "-max_len=2600 -dict=$here/dict/policy.dict" ;;
         routes) echo "-max_len=800 -dict=$here/dict/xml.dict" ;;
         safetensors) echo "-max_len=400 -dict=$here/dict/json.dict" ;;
+        yaml) echo "-max_len=600 -dict=$here/dict/yaml.dict" ;;
         *) echo "-max_len=512" ;;
     esac
 }
