@@ -45,6 +45,16 @@ same ranks "2 virtual ranks instead of 1"
 train processes $short --set env.isolation=process
 same processes "environments in processes"
 
+# a critic that sees the whole: rows of another symbol than agents
+field="--set env.id=ipp --set env_ipp.cells=100 --set env_ipp.stride=2 --set env_ipp.budget=5 --set env_ipp.state=true
+       --set env_ipp.view=own --set models.controller=controller_field --set data.batch=16 --set phase_coma.updates=2
+       --set phase_coma.data_passes=1 --set phase_coma.clip=0.2 --set evaluation.episodes=1"
+train field $field --threads 1
+train field_ranks $field --threads 2 --set comm.backend=sim --set comm.ranks=2
+cases=$((cases + 1))
+[ -n "$(state_hash "$work/field")" ] && [ "$(state_hash "$work/field")" = "$(state_hash "$work/field_ranks")" ] ||
+    fail "env_ipp: threads and ranks give other bits"
+
 train half $short --set amp.enabled=true
 cases=$((cases + 1))
 [ "$(state_hash "$work/half")" != "$(state_hash "$work/whole")" ] || grep -q "bf16" "$work/half/train.log" ||
