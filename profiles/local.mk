@@ -7,6 +7,7 @@ dist_profile_DATA = \
 	profiles/max.cfg \
 	profiles/memory.cfg \
 	profiles/normal.cfg \
+	profiles/pendulum.cfg \
 	profiles/recordings.cfg \
 	profiles/snakes.cfg \
 	profiles/test.cfg \

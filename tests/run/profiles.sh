@@ -20,7 +20,7 @@ for file in "$DT_SRCDIR"/profiles/*.cfg; do
     grep -q parameters out || fail "$name plans nothing"
     n=$((n + 1))
 done
-test "$n" -eq 8 || fail "$n profiles, expected 8"
+test "$n" -eq 9 || fail "$n profiles, expected 9"
 
 show() { # profile, piece of what is shown
     "$DT_BUILDDIR/dtrain" show risk_gnn --profile "$1" >out 2>&1 || fail "show --profile $1"
@@ -55,6 +55,8 @@ holds memory phase2_ppo 'train_batch = 2000' 'data.batch = 64' 'sgd_epochs = 5' 
 holds vram phase2_ppo 'train_batch = 1000' 'data.batch = 32' 'sgd_epochs = 3' 'amp.growth_interval = 300'
 holds ipp phase2_ppo 'iterations = 150' 'train_batch = 1920' 'normalise_reward = true' 'env.instances = 32'
 holds snakes phase2_ppo 'iterations = 120' 'train_batch = 9600' 'fragment = 200' 'env.instances = 16'
+holds pendulum phase_sac 'iterations = 625' 'intensity = 100' 'data.batch = 100' 'env.instances = 4'
+holds pendulum phase_ddpg 'iterations = 1250' 'policy_delay = 2' 'critics = 2' 'env.instances = 4'
 holds test phase3_constrained 'data.batch = 16' 'training.accumulation = 2' 'iterations = 2'
 holds normal phase3_constrained 'data.batch = 48' 'training.accumulation = 2' 'iterations = 100'
 holds max phase3_constrained 'data.batch = 64' 'training.accumulation = 2' 'engine.recompute = true'
@@ -74,6 +76,13 @@ for profile in test normal max memory vram; do
     done
 done
 
+for phase in phase_sac phase_ddpg; do
+    "$DT_BUILDDIR/dtrain" run --plugin "$phase" --profile pendulum --max-steps 2 --run-dir "run-$phase" --threads 1 \
+        --set evaluation.episodes=1 --set evaluation.seeds=1 --set report.enabled=false >out 2>&1 ||
+        fail "two steps of $phase with pendulum"
+    grep -q 'planned.* MB' out || fail "$phase with pendulum plans no memory"
+done
+
 # one file for all phases, by name, included, and below what a configuration says itself
 cp "$DT_SRCDIR/profiles/vram.cfg" .
 echo '@include "vram.cfg"
@@ -85,4 +94,4 @@ grep -q '^phase phase2_ppo: 15000 steps (25 ' out || fail "an included profile r
 code=0
 "$DT_BUILDDIR/dtrain" run --plugin phase1_world_model --profile nromal >out 2>&1 || code=$?
 test $code -eq 2 || fail "exit code $code of an unknown profile, expected 2"
-grep -q 'no such profile in .*; expected ipp, max, memory, normal, recordings, snakes, test, vram, or a file' out || fail "says not which"
+grep -q 'no such profile in .*; expected ipp, max, memory, normal, pendulum, recordings, snakes, test, vram, or a file' out || fail "says not which"
