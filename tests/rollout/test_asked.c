@@ -32,10 +32,12 @@ typedef struct way { /* to act */
     bool on_cpu, is_ahead;
 } way;
 
+static const char *alpha; /* of a replay that is learnt from; NULL: from each round alone */
+
 static void open_world(world *w, const char *env, const way *how)
 {
-    char text[6][64];
-    const char *settings[9] = {"engine.synchronous=false", "engine.slice_rows=4096"};
+    char text[7][64];
+    const char *settings[13] = {"engine.synchronous=false", "engine.slice_rows=4096"};
     snprintf(text[0], sizeof(text[0]), "env.id=%s", env);
     snprintf(text[1], sizeof(text[1]), "tiny.steps=%d", STEPS);
     snprintf(text[2], sizeof(text[2]), "engine.in_flight=%s", how->in_flight);
@@ -45,7 +47,13 @@ static void open_world(world *w, const char *env, const way *how)
     for (int i = 0; i < 6; i++) {
         settings[2 + i] = text[i];
     }
-    settings[8] = NULL;
+    if (alpha != NULL) {
+        snprintf(text[6], sizeof(text[6]), "tiny.alpha=%s", alpha);
+        settings[8] = text[6];
+        settings[9] = "tiny.transitions=2";
+        settings[10] = "tiny.replay=100";
+        settings[11] = "tiny.normalise_obs=true";
+    }
     world_open(w, settings, NULL);
     w->threads = how->threads;
     if (!how->on_cpu) {
@@ -93,6 +101,25 @@ static void test_bits(void **state)
             }
         }
     }
+}
+
+/* Learning from a replay, whose samples a device is fed ahead of steps. */
+static void test_replay(void **state)
+{
+    (void)state;
+    static const char *const alphas[] = {"0", "0.6"}, *const env[] = {"counter", "relay", "torque"};
+    static const way ways[] = {{"1", "0", "true", 2, true, false}, {"2", "2", "true", 2, false, false}};
+    static seen done[2];
+    for (size_t e = 0; e < 6; e++) {
+        alpha = alphas[e % 2];
+        for (int i = 0; i < 2; i++) {
+            act(env[e / 2], &ways[i], &done[i]);
+        }
+        if (memcmp(&done[0], &done[1], sizeof(done[0])) != 0) {
+            fail_msg("%s, alpha %s: other bits on a device", env[e / 2], alpha);
+        }
+    }
+    alpha = NULL;
 }
 
 /* Once warm, a batch is one launch of a graph and one wait, and only the last wait of a round leaves the device with
@@ -194,6 +221,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bits),
+        cmocka_unit_test(test_replay),
         cmocka_unit_test(test_waits),
         cmocka_unit_test(test_failed_launches),
         cmocka_unit_test(test_failed_allocations),
