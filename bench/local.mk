@@ -81,6 +81,7 @@ EXTRA_DIST += \
 	bench/results/2026-11-23-env_ipp.md \
 	bench/results/2026-11-23-overlap.md \
 	bench/results/2026-11-23-ranks.md \
+	bench/results/2026-11-23-replay.md \
 	bench/results/2026-11-23-rollouts.md \
 	bench/results/2026-11-23-snakes.md \
 	bench/results/2026-11-22-ranks.md \
