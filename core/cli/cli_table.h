@@ -63,8 +63,7 @@ static const verb verbs[] = {
      "  dtrain new model my_world ./my_world && make -C my_world\n"
      "  dtrain new policy my_a2c ./my_a2c\n"
      "  dtrain new env my_game ./my_game --language c++\n"},
-    {"data", V_DATA,
-     "import SRC... | inspect STORE | export STORE FILE | merge STORE... | split STORE | sample STORE",
+    {"data", V_DATA, "import SRC... | inspect STORE | export STORE FILE | merge STORE... | split STORE | sample STORE",
      "recordings into stores, what a store holds, a store as one csv table, and stores out of stores",
      "  dtrain data import recording/ --out stores/mine\n"
      "  dtrain data import states.csv.xz --out stores/ngsim\n"
