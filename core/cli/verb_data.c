@@ -7,13 +7,16 @@
 #include "cli/cli.h"
 #include "cli/tools.h"
 
+#include "base/clock.h"
 #include "base/err.h"
+#include "base/log.h"
 #include "base/print.h"
 #include "config/options.h"
 #include "data/export_table.h"
 #include "data/import.h"
 #include "data/parts.h"
 #include "data/smooth.h"
+#include "metrics/progress.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -102,21 +105,75 @@ static dt_status read_opts(const dt_args *a, dt_config *c, const char *section, 
     return dt_config_section(c, -1, section, NULL, 0, out, bytes);
 }
 
+/* ---- import ------------------------------------------------------------------------------------------------------ */
+
+#define QUICK_S 1.0 /* what is done by then needs no line */
+
+typedef struct watch {
+    dt_screen *screen;
+    double begin_s, stage_s; /* of all, of reading or storing */
+    bool is_storing;
+    uint64_t bytes; /* read */
+} watch;
+
+static void show_import(void *user, const dt_import_progress *p)
+{
+    watch *w = user;
+    const double now = dt_clock_s();
+    char text[128];
+    if (p->is_storing != w->is_storing) {
+        w->is_storing = p->is_storing;
+        w->stage_s = now;
+    }
+    w->bytes = p->is_storing || p->is_chunks ? w->bytes : p->done;
+    const double s = now - w->stage_s, done = (double)p->done, total = (double)p->total, per_s = s > 0 ? done / s : 0;
+    const double left_s = per_s > 0 && total >= done ? (total - done) / per_s : -1;
+    if (now - w->begin_s < QUICK_S) {
+        return;
+    }
+    if (p->is_chunks) {
+        snprintf(text, sizeof(text), "import  %.0f of %.0f chunks", done, total);
+    } else if (p->is_storing) {
+        snprintf(text, sizeof(text), "import  stored %.2f of %.2f M rows  %.2f M rows/s", 1e-6 * done, 1e-6 * total,
+                 1e-6 * per_s);
+    } else {
+        snprintf(text, sizeof(text), "import  read %.1f of %.1f MB  %.1f MB/s", 1e-6 * done, 1e-6 * total,
+                 1e-6 * per_s);
+    }
+    dt_screen_say(w->screen, text, left_s);
+}
+
+static dt_status import_watched(const dt_args *a, dt_import_options *io, dt_str *notes)
+{
+    watch w = {.begin_s = dt_clock_s(), .stage_s = dt_clock_s()};
+    DT_TRY(dt_screen_open(a->quiet, &w.screen));
+    io->progress = show_import;
+    io->progress_user = &w;
+    const dt_status st = dt_data_import((const char *const *)a->word + 1, a->n_words - 1, a->out, io, notes);
+    const double s = dt_clock_s() - w.begin_s;
+    dt_screen_close(w.screen);
+    if (st == DT_OK && s >= QUICK_S && w.bytes > 0 && !a->quiet) {
+        dt_log(DT_LOG_INFO, "imported %.1f MB in %.1f s, %.1f MB/s", 1e-6 * (double)w.bytes, s,
+               1e-6 * (double)w.bytes / s);
+    }
+    return st;
+}
+
 static dt_status import_with(const dt_args *a, dt_config *c)
 {
     import_opts o;
     dt_str notes = {0};
     DT_TRY(read_opts(a, c, "import", &o, sizeof(o)));
-    const dt_import_options io = {.columns = o.columns,
-                                  .frame_rate_hz = o.frame_rate_hz,
-                                  .site = o.site,
-                                  .types = o.types,
-                                  .is_unordered = o.unordered != 0,
-                                  .radius_m = o.radius_m,
-                                  .smooth_s = o.smooth_s,
-                                  .k_max = (uint32_t)o.neighbours,
-                                  .memory_bytes = (size_t)o.memory_mb << 20};
-    dt_status st = dt_data_import((const char *const *)a->word + 1, a->n_words - 1, a->out, &io, &notes);
+    dt_import_options io = {.columns = o.columns,
+                            .frame_rate_hz = o.frame_rate_hz,
+                            .site = o.site,
+                            .types = o.types,
+                            .is_unordered = o.unordered != 0,
+                            .radius_m = o.radius_m,
+                            .smooth_s = o.smooth_s,
+                            .k_max = (uint32_t)o.neighbours,
+                            .memory_bytes = (size_t)o.memory_mb << 20};
+    dt_status st = import_watched(a, &io, &notes);
     if (st == DT_OK && !a->quiet) {
         dt_print_text(dt_str_text(&notes));
     }

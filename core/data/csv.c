@@ -172,6 +172,11 @@ const char *dt_csv_path(const dt_csv *c)
     return c->path;
 }
 
+uint64_t dt_csv_taken(const dt_csv *c)
+{
+    return dt_source_taken(c->source);
+}
+
 void dt_csv_close(dt_csv *c)
 {
     if (c == NULL) {

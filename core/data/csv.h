@@ -20,6 +20,7 @@ dt_status dt_csv_open_mem(const void *bytes, size_t n_bytes, const char *name, d
 dt_status dt_csv_next(dt_csv *c, char *const **cells_p, int *n_p) DT_NODISCARD;
 int64_t dt_csv_line(const dt_csv *c); /* number of the line handed out last, from 1 */
 const char *dt_csv_path(const dt_csv *c);
+uint64_t dt_csv_taken(const dt_csv *c); /* as dt_source_taken */
 void dt_csv_close(dt_csv *c);
 
 #endif

@@ -221,9 +221,23 @@ static dt_status import_files(const char *const *src, uint32_t n_src, const char
                               dt_str *notes)
 {
     dt_rows *rows = NULL;
+    uint64_t all = 0, bytes = 0;
+    for (uint32_t i = 0; i < n_src; i++) {
+        DT_TRY(dt_source_size(src[i], &bytes));
+        all += bytes;
+    }
     dt_status st = dt_rows_create(out, opt, notes, &rows);
+    if (st == DT_OK) {
+        dt_rows_expect(rows, all);
+    }
     for (uint32_t i = 0; i < n_src && st == DT_OK; i++) {
-        st = read_file(src[i], opt, notes, rows);
+        st = dt_source_size(src[i], &bytes);
+        if (st == DT_OK) {
+            st = read_file(src[i], opt, notes, rows);
+        }
+        if (st == DT_OK) {
+            dt_rows_file_end(rows, bytes);
+        }
     }
     if (st == DT_OK) {
         st = dt_rows_finish(rows);

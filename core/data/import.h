@@ -44,6 +44,12 @@
 #include "base/str.h"
 #include "data/store.h"
 
+/* How far an import is: bytes of its files read, as they are packed, then rows stored; of a folder, chunks stored. */
+typedef struct dt_import_progress {
+    bool is_storing, is_chunks;
+    uint64_t done, total;
+} dt_import_progress;
+
 typedef struct dt_import_options {
     const char *columns;  /* "role=column[*factor],...", e.g. "id=car,frame=f,x=X*0.3048,..."; NULL or "": recognise */
     double frame_rate_hz; /* of a table without a known one; 0: the preset's, its column's or metadata.json's. Never
@@ -55,6 +61,8 @@ typedef struct dt_import_options {
     double smooth_s;      /* width of the average over accelerations (smooth.h); 0: as recorded */
     uint32_t k_max;       /* 0: 16 */
     size_t memory_bytes;  /* of the sort buffer; 0: 64 MiB */
+    void (*progress)(void *user, const dt_import_progress *p); /* called now and then; NULL: nobody asks */
+    void *progress_user;
 } dt_import_options;
 
 #define DT_SCENE_GAP_S 5.0 /* nobody recorded for longer: a new scene */

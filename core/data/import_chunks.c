@@ -653,6 +653,10 @@ static dt_status import_folder(chunks *c, const char *out, dt_str *notes)
     DT_TRY(dt_store_create(out, &meta, &c->writer));
     for (int64_t i = 0; i < c->n_files; i++) {
         DT_TRY(read_chunk(c, i));
+        if (c->opt->progress != NULL) {
+            const dt_import_progress p = {.done = (uint64_t)i + 1, .total = (uint64_t)c->n_files, .is_chunks = true};
+            c->opt->progress(c->opt->progress_user, &p);
+        }
     }
     DT_TRY(check_statistics(c, notes));
     dt_str_addf(notes, "%" PRId64 " chunks, %" PRId64 " samples, %g Hz\n", c->n_files, c->n_samples, c->rate_hz);

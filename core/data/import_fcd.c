@@ -187,6 +187,7 @@ static dt_status begin_step(dt_xml *x, fcd *f)
                        DT_XML_AT "time %g s is %.3f frames of %g Hz after the first step, not a whole number of them",
                        DT_XML_HERE(x), time, frame, f->rate_hz);
     }
+    dt_rows_progress(f->rows, x->taken);
     f->time = time;
     f->frame = (int64_t)rint(frame);
     return DT_OK;

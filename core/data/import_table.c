@@ -20,7 +20,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SCENE_BYTES = 400 };
+enum { SCENE_BYTES = 400, TELL_LINES = 1 << 12 };
 #define TELLING_MPS 0.5 /* slower, the direction of a velocity is mostly noise */
 
 typedef struct table {
@@ -260,6 +260,9 @@ static dt_status read_rows(table *t)
             DT_TRY(dt_rows_add(t->rows, &row));
         }
         st = dt_csv_next(t->csv, &cell, &n);
+        if (dt_csv_line(t->csv) % TELL_LINES == 0) {
+            dt_rows_progress(t->rows, dt_csv_taken(t->csv));
+        }
     }
     if (st == DT_DONE && t->n_persons > 0) {
         dt_str_addf(t->notes, "%" PRId64 " rows of people on foot and on bicycles: left out\n", t->n_persons);

@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { TELL_ROWS = 1 << 14 }; /* so often who watches is told of stored rows */
 enum { VEHICLES_MAX = 1 << 20, FILES_MAX = 1 << 20, SCENE_BYTES = 400 };
 
 typedef struct scene {
@@ -47,6 +48,7 @@ struct dt_rows {
     dt_sort *sort;
     char *label, *layout; /* the store's source and options */
     dt_store_writer *writer;
+    uint64_t bytes, bytes_before; /* of all files, of those before this one */
     int64_t n_rows, n_no_length, n_no_heading, n_repeats;
     bool is_heading_fixed; /* of some file */
 };
@@ -213,6 +215,27 @@ dt_status dt_rows_scene(dt_rows *r, int64_t line, const char *name, const char *
     }
     *number_p = r->last = number;
     return DT_OK;
+}
+
+void dt_rows_expect(dt_rows *r, uint64_t bytes)
+{
+    r->bytes = bytes;
+}
+
+void dt_rows_progress(const dt_rows *r, uint64_t taken)
+{
+    if (r->opt->progress != NULL) {
+        const dt_import_progress p = {.done = r->bytes_before + taken, .total = r->bytes};
+        r->opt->progress(r->opt->progress_user, &p);
+    }
+}
+
+static void tell_stored(const dt_rows *r, int64_t n)
+{
+    if (r->opt->progress != NULL) {
+        const dt_import_progress p = {.is_storing = true, .done = (uint64_t)n, .total = (uint64_t)r->n_rows};
+        r->opt->progress(r->opt->progress_user, &p);
+    }
 }
 
 dt_status dt_rows_add(dt_rows *r, const dt_table_row *row)
@@ -391,9 +414,13 @@ static dt_status feed_store(dt_rows *r)
     feed f = {.scene = -1};
     dt_table_row last = {.scene = -1};
     const dt_table_row *row = NULL;
+    int64_t n = 0;
     dt_live_init(&f.live, r->rate_hz);
     dt_status st;
     while ((st = dt_sort_next(r->sort, &row)) == DT_OK) {
+        if (++n % TELL_ROWS == 0) {
+            tell_stored(r, n);
+        }
         if (file_of(r, row->scene)->may_repeat && is_repeat(row, &last)) {
             r->n_repeats++;
             continue;
@@ -410,6 +437,7 @@ static dt_status feed_store(dt_rows *r)
         }
     }
     if (st == DT_DONE) {
+        tell_stored(r, n);
         st = end_frame(r, &f);
     }
     if (st == DT_OK) {
@@ -450,6 +478,12 @@ dt_status dt_rows_finish(dt_rows *r)
     }
     tell(r);
     return DT_OK;
+}
+
+void dt_rows_file_end(dt_rows *r, uint64_t bytes)
+{
+    r->bytes_before += bytes;
+    dt_rows_progress(r, 0);
 }
 
 void dt_rows_destroy(dt_rows *r)

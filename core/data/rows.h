@@ -38,6 +38,12 @@ void dt_rows_keep_columns(dt_rows *r, dt_columns *c);
 dt_status dt_rows_scene(dt_rows *r, int64_t line, const char *name, const char *site, bool has_parts, int32_t *number_p)
     DT_NODISCARD;
 dt_status dt_rows_add(dt_rows *r, const dt_table_row *row) DT_NODISCARD; /* DT_EIO, DT_ENOMEM */
+/* How much of the file that has begun is read (dt_source_taken): for those who watch. */
+void dt_rows_progress(const dt_rows *r, uint64_t taken);
+/* The file is read to its end; bytes: its size. */
+void dt_rows_file_end(dt_rows *r, uint64_t bytes);
+/* Of all files of the import together. */
+void dt_rows_expect(dt_rows *r, uint64_t bytes);
 /* Everything into the store. Errors: DT_EDATA with file and line, DT_EIO, DT_ENOMEM. */
 dt_status dt_rows_finish(dt_rows *r) DT_NODISCARD;
 void dt_rows_destroy(dt_rows *r); /* without a finish nothing is left at out; NULL is fine */

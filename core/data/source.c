@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <lzma.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -225,6 +226,26 @@ int64_t dt_source_read(void *source, char *buf, size_t bytes)
     s->next += n;
     s->left -= n;
     return (int64_t)n;
+}
+
+uint64_t dt_source_taken(const dt_source *s)
+{
+    return s->n_read;
+}
+
+dt_status dt_source_size(const char *path, uint64_t *bytes_p)
+{
+    struct stat info;
+    int fd = -1;
+    DT_TRY(dt_fs_open(path, O_RDONLY, &fd));
+    const int got = fstat(fd, &info);
+    const int code = errno;
+    close(fd);
+    if (got != 0) {
+        return DT_FAIL(DT_EIO, "cannot read %s: %s", path, strerror(code));
+    }
+    *bytes_p = info.st_size > 0 ? (uint64_t)info.st_size : 0;
+    return DT_OK;
 }
 
 void dt_source_close(dt_source *s)

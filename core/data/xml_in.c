@@ -126,6 +126,7 @@ static dt_status parse(reader *r, dt_source *source)
         if (n < 0) {
             return dt_error_status();
         }
+        r->x.taken = dt_source_taken(source);
         if (XML_ParseBuffer(r->parser, (int)n, n == 0) != XML_STATUS_OK) {
             if (r->status != DT_OK) {
                 return r->status;

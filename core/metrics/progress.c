@@ -122,19 +122,41 @@ static void format(dt_screen *s, const dt_progress_view *v)
     }
 }
 
-void dt_screen_show(dt_screen *s, const dt_progress_view *v, bool force)
+static bool is_due(dt_screen *s, bool force)
 {
     const double now = dt_clock_s();
     if (s->quiet || (!force && now - s->last_s < (s->live ? LIVE_EVERY_S : PLAIN_EVERY_S))) {
-        return;
+        return false;
     }
     s->last_s = now;
-    format(s, v);
+    return true;
+}
+
+static void put_line(dt_screen *s)
+{
     if (s->live) {
         s->drawn = true;
         redraw(s);
     } else {
         dt_log(DT_LOG_INFO, "%s", s->line);
+    }
+}
+
+void dt_screen_show(dt_screen *s, const dt_progress_view *v, bool force)
+{
+    if (is_due(s, force)) {
+        format(s, v);
+        put_line(s);
+    }
+}
+
+void dt_screen_say(dt_screen *s, const char *text, double left_s)
+{
+    if (is_due(s, false)) {
+        char left[32];
+        add_time(left, sizeof(left), left_s);
+        snprintf(s->line, sizeof(s->line), "%s%s", text, left);
+        put_line(s);
     }
 }
 

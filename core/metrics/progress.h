@@ -25,7 +25,9 @@ typedef struct dt_screen dt_screen;
 dt_status dt_screen_open(bool quiet, dt_screen **out_p) DT_NODISCARD;
 void dt_screen_close(dt_screen *s);
 void dt_screen_show(dt_screen *s, const dt_progress_view *v, bool force); /* force: even if one was shown just now */
-void dt_screen_end(dt_screen *s);                                         /* leaves the live line for good */
+/* Anything else that takes its time, in a line of its own; left_s < 0: unknown. */
+void dt_screen_say(dt_screen *s, const char *text, double left_s);
+void dt_screen_end(dt_screen *s); /* leaves the live line for good */
 bool dt_screen_is_live(const dt_screen *s);
 
 #endif

@@ -507,6 +507,49 @@ static void test_several_files(void **state)
     assert_false(dt_fs_is_dir(at("s.partial")));
 }
 
+typedef struct seen {
+    uint64_t done[2], total[2];
+    int n[2];
+    bool is_wrong;
+} seen;
+
+static void see(void *user, const dt_import_progress *p)
+{
+    seen *s = user;
+    const int stage = p->is_storing;
+    s->is_wrong |= p->done < s->done[stage] || p->done > p->total || (s->n[stage] > 0 && p->total != s->total[stage]) ||
+                   (stage == 0 && s->n[1] > 0) || p->is_chunks;
+    s->done[stage] = p->done;
+    s->total[stage] = p->total;
+    s->n[stage]++;
+}
+
+/* Bytes of all files first, then rows; both to the end. */
+static void test_progress(void **state)
+{
+    (void)state;
+    dt_str t = {0};
+    uint64_t bytes = 0;
+    dt_str_add(&t, "frame,id,x,y,speed\n");
+    for (int f = 0; f < 20000; f++) {
+        dt_str_addf(&t, "%d,1,%d,0,5\n", f, f);
+    }
+    put("a.csv", dt_str_text(&t));
+    put("b.csv", dt_str_text(&t));
+    bytes = 2 * t.bytes;
+    dt_str_fini(&t);
+    seen s = {.is_wrong = false};
+    const dt_import_options opt = {.frame_rate_hz = 5, .progress = see, .progress_user = &s};
+    close_all();
+    assert_ok(dt_data_import((const char *[]){at("a.csv"), at("b.csv")}, 2, at("s"), &opt, &report));
+    assert_false(s.is_wrong);
+    assert_true(s.n[0] >= 2 * 4 && s.n[1] >= 2);
+    assert_int_equal(s.done[0], bytes);
+    assert_int_equal(s.total[0], bytes);
+    assert_int_equal(s.done[1], 40000);
+    assert_int_equal(s.total[1], 40000);
+}
+
 static void test_bad_cells(void **state)
 {
     (void)state;
@@ -798,6 +841,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_headings_from_motion, begin, finish),
         cmocka_unit_test_setup_teardown(test_column_map, begin, finish),
         cmocka_unit_test_setup_teardown(test_order_of_rows, begin, finish),
+        cmocka_unit_test_setup_teardown(test_progress, begin, finish),
         cmocka_unit_test_setup_teardown(test_several_files, begin, finish),
         cmocka_unit_test_setup_teardown(test_bad_cells, begin, finish),
         cmocka_unit_test_setup_teardown(test_chunks, begin, finish),
