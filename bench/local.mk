@@ -65,6 +65,8 @@ bench_kernels_LDADD = core/libdtcore.la -ldnnl -lgomp
 
 EXTRA_DIST += \
 	bench/common.py \
+	bench/offpolicy/offpolicy.py \
+	bench/offpolicy/rltools.cpp \
 	bench/phase1_folds/folds.py \
 	bench/phase2_classic/classic.py \
 	bench/policy_act/peer.py \
@@ -79,6 +81,7 @@ EXTRA_DIST += \
 	bench/results/2026-11-22-fuzz.md \
 	bench/results/2026-11-22-quickstart.md \
 	bench/results/2026-11-23-env_ipp.md \
+	bench/results/2026-11-23-offpolicy.md \
 	bench/results/2026-11-23-overlap.md \
 	bench/results/2026-11-23-ranks.md \
 	bench/results/2026-11-23-replay.md \
