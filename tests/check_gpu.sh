@@ -7,6 +7,8 @@
 #   kernels     every op and derivative against double precision, leaves, padding, bits (tests/cuda/test_kernels.c)
 #   finish      sum of leaves, norm, update (tests/cuda/test_finish.c)
 #   train       steps of a small problem against the CPU's (tests/cuda/test_train.c)
+#   nccl        NCCL by one rank alone (tests/cuda/test_nccl.c)
+#   ranks       training of phase 1 by a rank for each GPU: NCCL, the hosts and one GPU alone end in the same bits
 #   runs        training of phase 1: the CPU's losses, graphs against kernel by kernel, groups, resume, kill, evaluation
 #   precision   bf16 and fp16 reach the loss of fp32 within 1 %
 #   memcheck, racecheck, synccheck, initcheck   compute-sanitizer over the kernels and the end of a step
@@ -20,7 +22,7 @@ logs=$(mktemp -d "${TMPDIR:-/tmp}/check-gpu-XXXXXX") || exit 1
 passed=0 failed=0 skipped=0
 unset DTRAIN__ENGINE__DEVICE DTRAIN_PLUGIN_PATH || true
 
-stages="doctor kernels finish train runs precision memcheck racecheck synccheck initcheck launches"
+stages="doctor kernels finish train nccl ranks runs precision memcheck racecheck synccheck initcheck launches"
 wanted=" ${*:-$stages} "
 for name in $wanted; do
     case " $stages " in
@@ -81,6 +83,31 @@ precision() {
     done
 }
 
+# as many ranks as GPUs, at most 8
+ranks() {
+    n=$("$dtrain" doctor --json | tr '{' '\n' | grep -cE '"check":"cuda:[0-9]+"')
+    test "$n" -ge 2 || { echo "$n GPU here, and ranks want two"; return 77; }
+    command -v mpirun >/dev/null || { echo "no mpirun here, which starts ranks"; return 77; }
+    n=$((n > 8 ? 8 : n))
+    for way in alone mpi nccl; do
+        start="--nproc $n --set comm.backend=$way"
+        test $way != alone || start=
+        # shellcheck disable=SC2086 # options
+        "$dtrain" --plugin phase1_world_model --device cuda --set training.epochs=1000 --max-steps 40 --seed 3 $start \
+            --set data.shards=8 --set training.eval_interval=0 --run-dir "$logs/ranks-$way" -q || {
+            echo "training by $way with $n ranks failed"
+            return 1
+        }
+        "$dtrain" ckpt inspect "$logs/ranks-$way" --json | sed -n 's/.*"state_hash":"\([0-9a-f]*\)".*/\1/p' \
+            >"$logs/ranks-$way.hash"
+        test -s "$logs/ranks-$way.hash" && cmp -s "$logs/ranks-alone.hash" "$logs/ranks-$way.hash" || {
+            echo "$n ranks by $way end in other bits than one GPU alone"
+            return 1
+        }
+    done
+    echo "$n GPUs, by NCCL and through the hosts, end in the bits of one"
+}
+
 find_tool() { # NAME: where toolkits put it
     PATH=$PATH:/usr/local/cuda/bin:/usr/local/cuda/compute-sanitizer:/opt/nvidia/nsight-systems/bin command -v "$1" || {
         echo "no $1 on this machine"
@@ -133,6 +160,8 @@ else
     stage kernels "$build/tests/cuda/test_kernels"
     stage finish "$build/tests/cuda/test_finish"
     stage train "$build/tests/cuda/test_train"
+    stage nccl "$build/tests/cuda/test_nccl"
+    stage ranks ranks
     stage runs sh "${DT_SRCDIR:-.}/tests/device/run.sh" gpu
     stage precision precision
     stage memcheck sanitize memcheck

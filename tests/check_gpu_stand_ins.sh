@@ -51,15 +51,27 @@ echo "dtrain $*" >>"$WORK/calls"
 case $ANSWER in
     "no gpu") echo "error no NVIDIA driver answers" >&2; exit 5 ;;
 esac
+case $* in
+    "doctor --json")
+        gpus=1
+        case $ANSWER in ranks*) gpus=3 ;; esac
+        printf '{"checks":['
+        seq 0 $((gpus - 1)) | sed 's/.*/{"check":"cuda:&","verdict":"PASS"},{"check":"cuda:& code","verdict":"PASS"},/'
+        echo ']}' ;;
+    *comm.backend=nccl*) [ "$ANSWER" != "ranks fail" ] ;;
+    "ckpt inspect "*nccl" --json")
+        [ "$ANSWER" = "ranks differ" ] && echo '{"state_hash":"bad"}' || echo '{"state_hash":"5eed"}' ;;
+    "ckpt inspect "*) echo '{"state_hash":"5eed"}' ;;
+esac
 END
-for t in test_finish test_kernels test_train; do
+for t in test_finish test_kernels test_nccl test_train; do
     program "$work/build/tests/cuda/$t" <<'END'
 echo "$(basename "$0")" >>"$WORK/calls"
 END
 done
 answer="no gpu"
 check 0 '^no GPU can be used: error no NVIDIA driver answers$'
-check 0 '^0 passed, 0 failed, 11 skipped$'
+check 0 '^0 passed, 0 failed, 13 skipped$'
 check 0 '^0 passed, 0 failed, 2 skipped$' memcheck launches
 check 2 'no stage memchek; there are doctor kernels' memchek
 answer=
@@ -70,6 +82,20 @@ else
     check 0 '^launches +skipped .* no nsys on this machine$' launches
     check 0 '^0 passed, 0 failed, 5 skipped$' memcheck racecheck synccheck initcheck launches
 fi
+
+# ---- several GPUs ----
+check 0 '^ranks +skipped .* 1 GPU here, and ranks want two$' ranks
+program "$work/bin/mpirun" </dev/null
+answer=ranks
+check 0 '^ranks +passed .* 3 GPUs, by NCCL and through the hosts, end in the bits of one$' nccl ranks
+called '^test_nccl$'
+called '^dtrain --plugin phase1_world_model --device cuda .* --nproc 3 --set comm.backend=nccl '
+called '^dtrain --plugin phase1_world_model --device cuda .* --nproc 3 --set comm.backend=mpi '
+answer="ranks differ"
+check 1 '^ranks +FAILED .* 3 ranks by nccl end in other bits than one GPU alone$' ranks
+answer="ranks fail"
+check 1 '^ranks +FAILED .* training by nccl with 3 ranks failed$' ranks
+answer=
 
 # ---- compute-sanitizer ----
 program "$work/bin/compute-sanitizer" <<'END'

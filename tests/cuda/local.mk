@@ -44,6 +44,10 @@ dt_tests += tests/cuda/test_doctor
 tests_cuda_test_doctor_SOURCES = tests/cuda/test_doctor.c tests/cuda/open.h
 tests_cuda_test_doctor_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
 EXTRA_tests_cuda_test_doctor_DEPENDENCIES = tests/cuda/emulated/backend_cuda.so tests/device/libnvidia-ml.la
+dt_tests += tests/cuda/test_nccl
+tests_cuda_test_nccl_SOURCES = tests/cuda/test_nccl.c tests/cuda/open.h
+tests_cuda_test_nccl_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
+EXTRA_tests_cuda_test_nccl_DEPENDENCIES = tests/cuda/emulated/backend_cuda.so tests/cuda/emulated/nccl/libnccl.so.2
 dt_tests += tests/cuda/test_finish
 tests_cuda_test_finish_SOURCES = tests/cuda/test_finish.c tests/cuda/open.h \
 	tests/device/host_device.c tests/device/host_device.h

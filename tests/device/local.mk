@@ -36,7 +36,7 @@ dt_scripts += tests/check_gpu_stand_ins.sh
 EXTRA_DIST += tests/check_gpu.sh tests/gpu_trace.awk build-aux/gpu-bundle.sh
 gpu_programs = dtrain bench_phase1_step
 if HAVE_EMULATION
-gpu_programs += tests/cuda/test_kernels tests/cuda/test_finish tests/cuda/test_train
+gpu_programs += tests/cuda/test_kernels tests/cuda/test_finish tests/cuda/test_nccl tests/cuda/test_train
 endif
 check-gpu: all $(check_PROGRAMS)
 	DT_SRCDIR='$(abs_top_srcdir)' DT_BUILDDIR='$(abs_top_builddir)' $(SHELL) $(srcdir)/tests/check_gpu.sh
