@@ -170,10 +170,25 @@ static dt_status bind_critic(offpolicy_roles *r)
     return bind_role(r, "critic", &o, needs, 1, &r->critic);
 }
 
+/* A model that is asked for and would not be used, a shield above all, is no small matter. */
+static dt_status refuse_others(const offpolicy_roles *r)
+{
+    static const char *const roles[] = {"perception", "shield"};
+    for (uint32_t i = 0; i < sizeof(roles) / sizeof(roles[0]); i++) {
+        const dt_model_want want = {.struct_size = sizeof(want), .role = roles[i], .flags = DT_WANT_OPTIONAL};
+        dt_model *m = NULL;
+        if (r->bind->model(r->h, &want, &m) < 0 || m != NULL) {
+            return DT_FAIL_H(r->h, DT_ECONFIG, "%s acts by a controller alone: unset models.%s", r->phase, roles[i]);
+        }
+    }
+    return DT_OK;
+}
+
 dt_status offpolicy_wire(offpolicy_roles *r, const dt_env *e)
 {
     r->env = r->bind->env_id(e);
     r->spec = r->bind->env_spec(e);
+    DT_TRY_H(refuse_others(r));
     DT_TRY_H(find_own(r));
     DT_TRY_H(measure_choices(r));
     DT_TRY_H(measure_bounds(r));

@@ -248,11 +248,12 @@ static const dt_option options[] = {
     DT_OPTION_END};
 /* clang-format on */
 
-DT_DEFAULTS_DEFINE(extension, "models.controller=controller_mlp", "models.critic=critic_mlp", "env.id=pendulum",
-                   "env.instances=8", "data.batch=128", "data.shards=4", "training.learning_rate=3e-4",
-                   "training.weight_decay=0", "training.optimizer=adam", "training.eps=1e-8",
-                   "training.gradient_clip=0", "training.scheduler=constant", "training.warmup_epochs=0",
-                   "training.eval_interval=50", "training.save_interval=1000", "checkpoint.best_by=return/mean");
+DT_DEFAULTS_DEFINE(extension, "models.perception=", "models.controller=controller_mlp", "models.critic=critic_mlp",
+                   "env.id=pendulum", "env.instances=8", "data.batch=128", "data.shards=4",
+                   "training.learning_rate=3e-4", "training.weight_decay=0", "training.optimizer=adam",
+                   "training.eps=1e-8", "training.gradient_clip=0", "training.scheduler=constant",
+                   "training.warmup_epochs=0", "training.eval_interval=50", "training.save_interval=1000",
+                   "checkpoint.best_by=return/mean");
 
 DT_PHASE_DEFINE(component, "phase_ddpg", "deterministic policy gradients of a controller in an environment",
                 "Lillicrap et al. 2016, arXiv 1509.02971; Fujimoto et al. 2018, arXiv 1802.09477", config, state,

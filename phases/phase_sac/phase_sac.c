@@ -176,7 +176,7 @@ static const dt_option options[] = {
     DT_OPTION_END};
 /* clang-format on */
 
-DT_DEFAULTS_DEFINE(extension, "models.controller=controller_mlp", "models.critic=critic_mlp",
+DT_DEFAULTS_DEFINE(extension, "models.perception=", "models.controller=controller_mlp", "models.critic=critic_mlp",
                    "models.temperature=temperature", "env.id=pendulum", "env.instances=8", "data.batch=256",
                    "data.shards=4", "training.learning_rate=3e-4", "training.weight_decay=0", "training.optimizer=adam",
                    "training.eps=1e-8", "training.gradient_clip=0", "training.scheduler=constant",

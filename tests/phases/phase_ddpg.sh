@@ -53,6 +53,8 @@ awk "BEGIN { exit !(${held:-0} > 100) }" || fail "the pole is held for '$held' s
 cases=$((cases + 1))
 "$dtrain" export --checkpoint "$work/pole" --out "$work/policy" >/dev/null 2>"$work/err" || fail "export left with $?"
 
+refused 2 "phase_ddpg acts by a controller alone: unset models.shield" --set models.shield=shield_barrier
+refused 2 "phase_ddpg acts by a controller alone: unset models.perception" --set models.perception=risk_gnn
 refused 2 "phase_ddpg.learning_starts = 2000, samples that are kept before it learns, is above" \
     --set phase_ddpg.learning_starts=2000
 refused 2 "epsilon" --set phase_ddpg.epsilon=1.5

@@ -34,6 +34,8 @@ cases=$((cases + 1))
 cases=$((cases + 1))
 "$dtrain" export --checkpoint "$work/whole" --out "$work/policy" >/dev/null 2>"$work/err" || fail "export left with $?"
 
+refused 2 "phase_sac acts by a controller alone: unset models.shield" --set models.shield=shield_barrier
+refused 2 "phase_sac acts by a controller alone: unset models.perception" --set models.perception=risk_gnn
 refused 2 "phase_sac.learning_starts = 2000, samples that are kept before it learns, is above" \
     --set phase_sac.learning_starts=2000
 refused 2 "keeps less than a round, env.instances \* phase_sac.collect_steps = 16 samples" \
