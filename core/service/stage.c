@@ -84,7 +84,10 @@ dt_status dt_stage_evaluate(dt_stage *s, dt_progress *out)
     }
     clear_progress(out);
     dt_stage_results_clear(s);
-    return s->d.phase->ops.phase.evaluate(s->self, out);
+    s->is_evaluating = true;
+    const dt_status st = s->d.phase->ops.phase.evaluate(s->self, out);
+    s->is_evaluating = false;
+    return st;
 }
 
 dt_status dt_stage_own(dt_stage *s, void *p, void (*destroy)(void *p))

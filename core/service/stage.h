@@ -130,6 +130,7 @@ typedef struct dt_stage {
     dt_host host;
     void *self, *config;
     bool created, started;
+    bool is_evaluating; /* the phase evaluates, which may be done again; an iteration is not broken off */
     dt_model model[DT_STAGE_MAX_MODELS];
     uint32_t n_models;
     dt_data data[DT_STAGE_MAX_DATA];

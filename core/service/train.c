@@ -611,7 +611,7 @@ static dt_status judge_rows(void *user, const dt_rows *r)
 {
     const judge *j = user;
     const dt_stage_desc *d = &j->stage->d;
-    if (d->stops != NULL && (dt_fault("run.stop") || d->stops(d->stops_user))) {
+    if (j->stage->is_evaluating && d->stops != NULL && (dt_fault("run.stop") || d->stops(d->stops_user))) {
         return DT_FAIL(DT_EINTERRUPTED, "asked to stop while %s was evaluated", d->phase->desc.id);
     }
     return j->each(j->user, r);

@@ -37,6 +37,22 @@ cases=$((cases + 1))
 [ "$(state_hash "$work/whole")" != "$(state_hash "$work/usual-threads")" ] || fail "options change nothing"
 exact surprised --set phase_ddpg.n_step=3 --set phase_ddpg.priority=0.6 --set phase_ddpg.actor_clip=1 \
     --set phase_ddpg.critic_clip=-1
+# told to stop at whichever moment: what learning goes by, priorities, too, is whole or not begun
+surprised="--set phase_ddpg.priority=0.6 --set phase_ddpg.iterations=4"
+rm -rf "$work/whole"
+train whole $surprised
+at=1
+while [ $at -lt 400 ]; do
+    rm -rf "$work/stopped"
+    cases=$((cases + 1))
+    DTRAIN_FAULT=run.stop:$at "$dtrain" $base $surprised --run-dir "$work/stopped" >/dev/null 2>"$work/err"
+    code=$?
+    [ $code -eq 75 ] || break
+    "$dtrain" run --resume "$work/stopped" -q >/dev/null 2>"$work/err" || fail "stopped at $at: resuming left with $?"
+    same stopped "told to stop at moment $at"
+    at=$((at + 7))
+done
+[ $at -gt 30 ] || fail "stopped $at times: too few to see anything"
 exact relaxed --set env.id=snakes --set env_snakes.max_steps=16 --set env_snakes.mask_back=true \
     --set phase_ddpg.epsilon_speed=0.9
 
