@@ -40,7 +40,7 @@ static dt_status check_bounds(const dt_replay_desc *d)
     return DT_OK;
 }
 
-static dt_status check_desc(const dt_replay *p)
+static dt_status check_desc(dt_replay *p)
 {
     const dt_rollout *r = p->r;
     dt_data_opts data;
@@ -59,6 +59,9 @@ static dt_status check_desc(const dt_replay *p)
     DT_TRY(dt_config_data(r->stage->d.config, r->stage->d.index, &data));
     DT_TRY(dt_config_training(r->stage->d.config, r->stage->d.index, &training));
     const uint64_t step = (uint64_t)data.batch * (uint64_t)training.accumulation;
+    if (r->stage->d.judged != NULL) { /* nothing is learnt, on other instances than in training */
+        p->d.draw = (p->d.draw + step - 1) / step * step;
+    }
     return p->d.draw % step == 0
                ? DT_OK
                : DT_FAIL(DT_ECONFIG,
