@@ -11,6 +11,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 enum { LARGEST = 1000000000, OF_THEIRS = 200 /* rollout_fragment_length where a file does not say it */ };
 
@@ -143,6 +144,22 @@ static dt_status set_instances(dt_porting *p, int64_t *instances_p)
                       keep(p, "%lld workers of %lld environments", n_workers, n_each, 0));
 }
 
+/* A file of SUMO's means SUMO, whatever class of theirs it names; sumo_ray moves vehicles. */
+static dt_status set_environment(dt_porting *p)
+{
+    const dt_leaf *sumo = dt_leaf_find(p, "sumo.sumocfg_file");
+    for (const dt_setting_in *s = p->settings; s != NULL; s = s->next) {
+        if (s->phase == p->phase && strcmp(s->section, "env") == 0 && strcmp(s->name, "id") == 0) {
+            return DT_OK;
+        }
+    }
+    if (sumo == NULL) {
+        return DT_OK;
+    }
+    DT_TRY(dt_porting_set(p, "env.id", "env_sumo", sumo, "a file of SUMO's"));
+    return dt_porting_set(p, "env_sumo.control", "vehicles", sumo, "");
+}
+
 /* A round is made of whole fragments of all instances: they become shorter, so that it has the samples that are meant
  * instead of up to twice as many. */
 static dt_status set_round(dt_porting *p, int64_t instances)
@@ -183,6 +200,7 @@ dt_status dt_porting_joint(dt_porting *p)
     if (p->phase == 1) {
         return set_batch(p);
     }
+    DT_TRY(set_environment(p));
     DT_TRY(set_instances(p, &instances));
     DT_TRY(set_round(p, instances));
     return p->phase == 3 ? set_batch(p) : DT_OK;
