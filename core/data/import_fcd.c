@@ -44,7 +44,7 @@ static const struct {
 typedef struct types {
     dt_names names;
     size *size; /* [names.cap of old] */
-    int32_t cap;
+    int32_t cap, n_read;
 } types;
 
 typedef struct vehicle {
@@ -112,6 +112,7 @@ static dt_status begin_type(dt_xml *x)
     }
     DT_TRY(length != NULL ? dt_xml_number(x, "length", length, 0.01, DT_SIZE_MAX_M, &s.length) : DT_OK);
     DT_TRY(width != NULL ? dt_xml_number(x, "width", width, 0.01, DT_SIZE_MAX_M, &s.width) : DT_OK);
+    t->n_read++;
     return add_type(t, id, &s);
 }
 
@@ -128,7 +129,7 @@ static dt_status read_types(types *t, const char *path)
     const dt_status st = dt_xml_read(source, path, &calls, t);
     dt_source_close(source);
     DT_TRY(st);
-    return t->names.n > 1 ? DT_OK : DT_FAIL(DT_EDATA, "%s has no vType: nothing that import.types could tell", path);
+    return t->n_read > 0 ? DT_OK : DT_FAIL(DT_EDATA, "%s has no vType: nothing that import.types could tell", path);
 }
 
 static size size_of(fcd *f, const char *type)
