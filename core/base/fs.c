@@ -90,7 +90,7 @@ static dt_status parent_of(const char *path, char out[PATH_MAX])
     return DT_OK;
 }
 
-static dt_status make_one_dir(const char *path)
+dt_status dt_fs_mkdir(const char *path)
 {
     const char *name = NULL;
     const int dir = dt_beneath_enter(path, &name);
@@ -126,11 +126,11 @@ dt_status dt_fs_mkdirs(const char *path)
         }
         *p = '\0';
         if (!dt_fs_is_dir(part)) {
-            DT_TRY(make_one_dir(part));
+            DT_TRY(dt_fs_mkdir(part));
         }
         *p = '/';
     }
-    return make_one_dir(part);
+    return dt_fs_mkdir(part);
 }
 
 dt_status dt_fs_create(const char *path, int *out_fd)

@@ -17,6 +17,7 @@
 #include <stdio.h>
 
 dt_status dt_fs_mkdirs(const char *path) DT_NODISCARD; /* like mkdir -p */
+dt_status dt_fs_mkdir(const char *path) DT_NODISCARD;  /* one, in a folder that is there; fine where it is itself */
 /* Flags of open(2), for what the calls below do not do: logs, locks, readers that follow a file. O_RDONLY alone opens a
  * plain file only, which is never waited for. */
 dt_status dt_fs_open(const char *path, int flags, int *fd_p) DT_NODISCARD;

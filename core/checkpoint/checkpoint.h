@@ -72,7 +72,7 @@ typedef struct dt_ckpt_info {
 /* ---- saving ---- */
 
 typedef struct dt_ckpt_save_desc {
-    const char *run_dir; /* checkpoints/ is made below it */
+    const char *run_dir; /* is there; checkpoints/ is made below it. DT_EIO: it is gone, and stays so */
     dt_ckpt_info info;
     const dt_ckpt_tensor *model, *optim;
     uint32_t n_model, n_optim, n_blobs;

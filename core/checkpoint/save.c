@@ -320,9 +320,9 @@ static dt_status begin(dt_ckpt_saver *s)
     DT_TRY(name_folders(s));
     DT_TRY(dt_sealed_init(&s->file));
     DT_TRY(dt_shard_map_make(s->d, &s->map));
-    DT_TRY(dt_fs_mkdirs(s->folder.text));
+    DT_TRY(dt_fs_mkdir(s->folder.text)); /* a run directory that was removed does not come back */
     DT_TRY(check_space(s->d, s->folder.text));
-    return dt_fs_mkdirs(s->temp.text);
+    return dt_fs_mkdir(s->temp.text);
 }
 
 static void destroy(dt_ckpt_saver *s)

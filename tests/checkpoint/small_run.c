@@ -10,6 +10,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fault.h"
@@ -167,7 +168,7 @@ int small_run_begin(void **state)
     run.is_phase_end = false;
     run.n_shards = 1;
     snprintf(run.dir, sizeof(run.dir), "small_run.%ld.%d.tmp", (long)getpid(), n_runs++);
-    return 0;
+    return mkdir(run.dir, 0777);
 }
 
 int small_run_end(void **state)

@@ -151,6 +151,7 @@ static void test_none_and_none_valid_are_told_apart(void **state)
     dt_ckpt *c = NULL;
     dt_ckpt_info info, *list = NULL;
     uint32_t n = 9;
+    assert_int_equal(rmdir(run.dir), 0);
     assert_int_equal(dt_ckpt_open(run.dir, true, NULL, &c), DT_ENOTFOUND);
     assert_non_null(strstr(dt_error_text(), "no run or checkpoint at"));
     assert_int_equal(dt_ckpt_list(run.dir, &list, &n), DT_ENOTFOUND);
@@ -381,6 +382,19 @@ static void test_joined_tensors(void **state)
     assert_string_equal(dt_error_text(), "both: two tensors are called m.world.w");
 }
 
+/* A run directory that was removed while it was trained in does not come back. */
+static void test_a_run_that_is_gone(void **state)
+{
+    (void)state;
+    assert_int_equal(small_run_save(1, NULL), DT_OK);
+    assert_int_equal(dt_fs_remove_tree(run.dir), DT_OK);
+    assert_int_equal(small_run_save(2, NULL), DT_EIO);
+    assert_false(dt_fs_is_dir(run.dir));
+    assert_int_equal(dt_fs_mkdir(run.dir), DT_OK);
+    assert_int_equal(small_run_save(3, NULL), DT_OK);
+    assert_int_equal(small_run_step(), 3);
+}
+
 static void test_refused_descriptions(void **state)
 {
     (void)state;
@@ -402,7 +416,7 @@ static void test_refused_descriptions(void **state)
     d.n_model = 1;
     assert_int_equal(dt_ckpt_save(&d, NULL), DT_EINVAL);
     assert_non_null(strstr(dt_error_text(), "tensor t has a shape"));
-    assert_false(dt_fs_is_dir(run.dir));
+    assert_int_equal(rmdir(run.dir), 0); /* nothing was left in it */
     const dt_ckpt_keep keep = {.last = 0};
     assert_int_equal(dt_ckpt_prune(run.dir, &keep), DT_EINVAL);
 }
@@ -497,6 +511,7 @@ int main(void)
         CASE(test_a_shard_that_fails_or_lacks),
         CASE(test_manifests_of_wrong_shards),
         CASE(test_joined_tensors),
+        CASE(test_a_run_that_is_gone),
         CASE(test_refused_descriptions),
         CASE(test_files_above_a_chunk),
         CASE(test_pruning),

@@ -441,6 +441,7 @@ static int begin(void **state)
     dt_log_level_set(-1);
     dt_fs_flush_set(false);
     snprintf(run_dir, sizeof(run_dir), "test_powerloss.%ld.tmp", (long)getpid());
+    assert_int_equal(dt_fs_mkdir(run_dir), DT_OK);
     snprintf(crash_dir, sizeof(crash_dir), "test_powerloss.%ld.disk.tmp", (long)getpid());
     n_changes = 0;
     dt_fs_trace_set(record, NULL);
