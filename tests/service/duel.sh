@@ -33,7 +33,7 @@ for delay in 0 2; do
         same_all sim$delay$n "$n virtual ranks"
     done
     if [ "$has_mpi" = yes ]; then
-        LSAN_OPTIONS=${LSAN_OPTIONS:-}:detect_leaks=0 # the library of MPI keeps what it has until the process ends
+        LSAN_OPTIONS=detect_leaks=0 # the library of MPI keeps what it has until the process ends
         export LSAN_OPTIONS
         train 0 processes$delay --nproc 2 --check-sync 1 --set duel.delay=$delay
         same_all processes$delay "2 processes"
