@@ -233,8 +233,8 @@ static dt_status tell(const dt_args *a, dt_status st, dt_str *notes)
 static dt_status merge_stores(const dt_args *a)
 {
     dt_str notes = {0};
-    if (a->n_words < 3 || a->out == NULL) {
-        return DT_FAIL(DT_ECONFIG, "usage: dtrain data merge STORE STORE... --out STORE");
+    if (a->n_words < 2 || a->out == NULL) {
+        return DT_FAIL(DT_ECONFIG, "usage: dtrain data merge STORE... --out STORE");
     }
     return tell(a, dt_data_merge((const char *const *)a->word + 1, a->n_words - 1, a->out, &notes), &notes);
 }

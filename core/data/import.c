@@ -120,7 +120,7 @@ static void as_json(const summary *m, const char *path, dt_str *out)
     dt_json_obj(&o, NULL);
     dt_json_str(&o, "store", path);
     dt_json_str(&o, "source", dt_store_source(m->store));
-    dt_json_i64(&o, "version", DT_STORE_VERSION);
+    dt_json_i64(&o, "version", dt_store_version(m->store));
     dt_json_f64(&o, "frame_rate_hz", v->frame_rate_hz);
     dt_json_i64(&o, "scenes", c->scenes);
     dt_json_i64(&o, "frames", c->frames);

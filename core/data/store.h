@@ -2,7 +2,7 @@
  *
  * The trajectory store: a folder of .npy arrays that are read by mmap and that numpy opens, described by store.json.
  *
- * store.json: {"format":"dtrain-store","version":1,"frame_rate_hz":10.0,"units":{...},"source":...,"options":{...},
+ * store.json: {"format":"dtrain-store","version":2,"frame_rate_hz":10.0,"units":{...},"source":...,"options":{...},
  *   "sites":[...],"scenes":[{"name":...,"site":0,"frames":90,"rows":5633},...],"node_features":[...],
  *   "edge_features":[...],"counts":{"scenes":..,"frames":..,"rows":..,"tracks":..,"edges":..},
  *   "risk":{"negative":n,"positive":n,"now":n,"unknown":n},
@@ -34,7 +34,8 @@
 #include "dtrain/svc/store.h"
 
 #define DT_STORE_FORMAT "dtrain-store"
-enum { DT_STORE_VERSION = 1 };
+/* Stores of all these versions are read; the newest is written. 1: no roads, nothing packed. */
+enum { DT_STORE_OLDEST = 1, DT_STORE_VERSION = 2 };
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
@@ -83,6 +84,7 @@ double dt_store_radius_m(const dt_store *s);          /* of the neighbourhoods t
 uint32_t dt_store_neighbours(const dt_store *s);      /* edges of a vehicle at most */
 double dt_store_smooth_s(const dt_store *s);          /* 0: accelerations are as they were recorded */
 uint64_t dt_store_bytes(const dt_store *s);           /* of all arrays */
+int64_t dt_store_version(const dt_store *s);          /* of its layout, DT_STORE_OLDEST to DT_STORE_VERSION */
 const char *dt_store_path(const dt_store *s);         /* as it was opened */
 /* What was recorded: scenes, who was there when, and where they began. Equal wherever the store lies, and whatever
  * options derived its features. */

@@ -215,9 +215,10 @@ static dt_status read_member(dt_json *j, const char *key, dt_store *s)
     }
     if (strcmp(key, "version") == 0) {
         DT_TRY(dt_in_i64(j, key, &s->version));
-        if (s->version != DT_STORE_VERSION) { /* at once: what follows may look different */
-            return dt_json_fail(j, "store of version %" PRId64 ", this program reads version %d: import it again",
-                                s->version, DT_STORE_VERSION);
+        if (s->version < DT_STORE_OLDEST || s->version > DT_STORE_VERSION) { /* what follows may look different */
+            return dt_json_fail(j, "store of version %" PRId64 ", this program reads versions %d to %d: %s", s->version,
+                                DT_STORE_OLDEST, DT_STORE_VERSION,
+                                s->version > DT_STORE_VERSION ? "a newer dtrain reads it" : "import it again");
         }
         return DT_OK;
     }
@@ -594,6 +595,11 @@ const dt_store_view *dt_store_view_of(const dt_store *s)
 const int64_t *dt_store_track_ids(const dt_store *s)
 {
     return s->array[A_track_id].data;
+}
+
+int64_t dt_store_version(const dt_store *s)
+{
+    return s->version;
 }
 
 uint64_t dt_store_bytes(const dt_store *s)

@@ -357,8 +357,10 @@ static void test_damaged_description(void **state)
 {
     (void)state;
     restore();
-    replace_in_description("\"version\":1", "\"version\":2");
-    expect_refused("store of version 2, this program reads version 1: import it again");
+    replace_in_description("\"version\":2", "\"version\":3");
+    expect_refused("store of version 3, this program reads versions 1 to 2: a newer dtrain reads it");
+    replace_in_description("\"version\":2", "\"version\":0");
+    expect_refused("store of version 0, this program reads versions 1 to 2: import it again");
     replace_in_description("\"dtrain-store\"", "\"other\"");
     expect_refused("format is \"other\"");
     replace_in_description("\"rows\":7", "\"rows\":6");
