@@ -14,6 +14,7 @@
 #include "base/json.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -23,8 +24,28 @@ typedef struct summary {
     int64_t braking[2]; /* rows that brake hard: as recorded, as labelled */
     double prevalence;  /* of risk among rows whose label is known and that are not dangerous already */
     uint64_t bytes;
+    int64_t kinds[DT_N_LANE_KINDS], scenes_with_map;
+    double lanes_m; /* of all lanes together */
     const dt_store *store;
 } summary;
+
+static void summarise_roads(const dt_store_view *v, summary *m)
+{
+    m->count.maps = v->n_maps;
+    m->count.lanes = v->n_lanes;
+    m->count.lane_points = v->n_lane_points;
+    m->count.lane_links = v->n_lane_links;
+    for (int64_t i = 0; i < v->n_scenes && v->n_maps > 0; i++) {
+        m->scenes_with_map += v->scene_map[i] >= 0;
+    }
+    for (int64_t lane = 0; lane < v->n_lanes; lane++) {
+        m->kinds[v->lane_kind[lane]]++;
+        for (int64_t i = v->lane_point[lane] + 1; i < v->lane_point[lane + 1]; i++) {
+            const double *p = v->lane_xy + 2 * i;
+            m->lanes_m += hypot(p[0] - p[-2], p[1] - p[-1]);
+        }
+    }
+}
 
 static summary summarise(const dt_store *s)
 {
@@ -48,6 +69,7 @@ static summary summarise(const dt_store *s)
         m.braking[0] += dt_risk_is_now((double)recorded, 0.0);
         m.braking[1] += dt_risk_is_now((double)(v->accel_centred != NULL ? v->accel_centred[r] : recorded), 0.0);
     }
+    summarise_roads(v, &m);
     int64_t known = m.count.risk[DT_RISK_NEGATIVE] + m.count.risk[DT_RISK_POSITIVE];
     m.prevalence = known > 0 ? (double)m.count.risk[DT_RISK_POSITIVE] / (double)known : 0;
     return m;
@@ -58,6 +80,24 @@ static void stat_lines(dt_str *out, const char *const *name, const dt_feature_st
     for (int d = 0; d < n; d++) {
         dt_str_addf(out, "  %-18s %12.4g %12.4g %12.4g %12.4g\n", name[d], s[d].min, s[d].max, s[d].mean, s[d].std);
     }
+}
+
+static void roads_as_text(const summary *m, dt_str *out)
+{
+    if (m->count.maps == 0) {
+        return;
+    }
+    dt_str_addf(out,
+                "roads: maps %" PRId64 ", lanes %" PRId64 ", %.1f km, links %" PRId64 ", scenes with a map %" PRId64
+                " of %" PRId64 "\nlanes",
+                m->count.maps, m->count.lanes, m->lanes_m / 1000, m->count.lane_links, m->scenes_with_map,
+                m->count.scenes);
+    for (int32_t k = 0, n = 0; k < DT_N_LANE_KINDS; k++) {
+        if (m->kinds[k] > 0) {
+            dt_str_addf(out, "%s %s %" PRId64, n++ == 0 ? "" : ",", dt_lane_kind_name(k), m->kinds[k]);
+        }
+    }
+    dt_str_add(out, "\n");
 }
 
 static void as_text(const summary *m, const char *path, dt_str *out)
@@ -93,6 +133,7 @@ static void as_text(const summary *m, const char *path, dt_str *out)
         dt_str_addf(out, "accelerations as recorded: %" PRId64 " rows brake harder than %g m/s^2\n", m->braking[0],
                     DT_RISK_BRAKE);
     }
+    roads_as_text(m, out);
     dt_str_addf(out, "  %-18s %12s %12s %12s %12s\n", "feature", "min", "max", "mean", "std");
     stat_lines(out, dt_node_feature_name, dt_store_node_stat(m->store), DT_NODE_FEATURES);
     stat_lines(out, dt_edge_feature_name, dt_store_edge_stat(m->store), DT_EDGE_FEATURES);
@@ -109,6 +150,23 @@ static void stat_objects(dt_json_out *o, const char *key, const char *const *nam
         dt_json_f64(o, "std", s[d].std);
         dt_json_end(o, '}');
     }
+    dt_json_end(o, '}');
+}
+
+static void roads_as_json(const summary *m, dt_json_out *o)
+{
+    dt_json_obj(o, "roads");
+    dt_json_i64(o, "maps", m->count.maps);
+    dt_json_i64(o, "lanes", m->count.lanes);
+    dt_json_i64(o, "points", m->count.lane_points);
+    dt_json_i64(o, "links", m->count.lane_links);
+    dt_json_f64(o, "length_m", m->lanes_m);
+    dt_json_i64(o, "scenes", m->scenes_with_map);
+    dt_json_obj(o, "kinds");
+    for (int32_t k = 0; k < DT_N_LANE_KINDS; k++) {
+        dt_json_i64(o, dt_lane_kind_name(k), m->kinds[k]);
+    }
+    dt_json_end(o, '}');
     dt_json_end(o, '}');
 }
 
@@ -147,6 +205,7 @@ static void as_json(const summary *m, const char *path, dt_str *out)
     dt_json_i64(&o, "hard_braking_recorded", m->braking[0]);
     dt_json_i64(&o, "hard_braking", m->braking[1]);
     dt_json_end(&o, '}');
+    roads_as_json(m, &o);
     stat_objects(&o, "node", dt_node_feature_name, dt_store_node_stat(m->store), DT_NODE_FEATURES);
     stat_objects(&o, "edge", dt_edge_feature_name, dt_store_edge_stat(m->store), DT_EDGE_FEATURES);
     dt_json_end(&o, '}');

@@ -26,6 +26,8 @@ typedef struct copy {
     dt_store_writer *writer;
     dt_vehicle *vehicle;
     int64_t cap;
+    const dt_store *map_of; /* whose map was copied last, its number there and here */
+    int32_t map_there, map_here;
 } copy;
 
 /* A store with the options of s. */
@@ -78,6 +80,26 @@ static dt_status copy_frame(copy *c, const dt_store *s, int64_t frame, int64_t n
     return dt_store_frame(c->writer, number, v->frame_time[frame], c->vehicle, (uint32_t)n);
 }
 
+/* The scene's map goes with it, once. */
+static dt_status copy_map(copy *c, const dt_store *s, int64_t scene)
+{
+    const dt_store_view *v = dt_store_view_of(s);
+    const int32_t map = v->n_maps > 0 ? v->scene_map[scene] : -1;
+    if (map < 0) {
+        return DT_OK;
+    }
+    if (c->map_of != s || c->map_there != map) { /* as it is for the first of many scenes alone */
+        dt_roads roads;
+        DT_TRY(dt_roads_of_view(v, map, &roads));
+        const dt_status st = dt_store_map(c->writer, v->map[map], &roads, &c->map_here);
+        dt_roads_fini(&roads);
+        DT_TRY(st);
+        c->map_of = s;
+        c->map_there = map;
+    }
+    return dt_store_scene_map(c->writer, c->map_here);
+}
+
 /* Frames [from, to) of the store, which are of this scene; none of them may have a row: then there is nothing. */
 static dt_status copy_scene(copy *c, const dt_store *s, int64_t scene, int64_t from, int64_t to)
 {
@@ -86,6 +108,7 @@ static dt_status copy_scene(copy *c, const dt_store *s, int64_t scene, int64_t f
         return DT_OK;
     }
     DT_TRY(dt_store_scene_begin(c->writer));
+    DT_TRY(copy_map(c, s, scene));
     for (int64_t f = from; f < to; f++) {
         DT_TRY(copy_frame(c, s, f, f - from));
     }
@@ -169,6 +192,7 @@ static dt_status merge_stores(copy *c, const char *const *store, uint32_t n, con
             st = merge_one(c, s, store[0], options, names);
         }
         dt_store_close(s);
+        c->map_of = NULL; /* the next may lie at the same address */
         DT_TRY(st);
     }
     return DT_OK;

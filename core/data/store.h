@@ -4,7 +4,8 @@
  *
  * store.json: {"format":"dtrain-store","version":2,"frame_rate_hz":10.0,"units":{...},"source":...,"options":{...},
  *   "sites":[...],"scenes":[{"name":...,"site":0,"frames":90,"rows":5633},...],"node_features":[...],
- *   "edge_features":[...],"counts":{"scenes":..,"frames":..,"rows":..,"tracks":..,"edges":..},
+ *   "edge_features":[...],"counts":{"scenes":..,"frames":..,"rows":..,"tracks":..,"edges":..,"maps":..,"lanes":..,
+ *   "lane_points":..,"lane_links":..},"maps":[...],
  *   "risk":{"negative":n,"positive":n,"now":n,"unknown":n},
  *   "statistics":{"node":[{"name":..,"min":..,"max":..,"mean":..,"std":..},...],"edge":[...]}}
  *
@@ -20,6 +21,13 @@
  *   risk u8 [rows] DT_RISK_* of features.h
  *   accel_centred f32 [rows]     where options.smooth_s is above 0, and then: the acceleration in node is the average
  *   over the past (smooth.h), risk is labelled by this one, which looks ahead, and motion keeps the recorded one
+ * Roads, where there are maps; numbers of lanes are store-wide. dtrain/svc/store.h says what each means.
+ *   scene_map i32 [scenes] -1: none                   map_lane i64 [maps+1]
+ *   lane_point i64 [lanes+1]     lane_xy f64 [lane_points,2]    lane_width f32 [lane_points]
+ *   lane_kind i32 [lanes]        lane_limit f32 [lanes]         lane_id i64 [lanes]
+ *   lane_next_ptr i64 [lanes+1]  lane_next i32 [lane_links], where there is a link
+ *   lane_left i32 [lanes]        lane_right i32 [lanes]
+ * Version 1 had no roads, and is read as version 2 without any.
  * Edge statistics leave out the edges of vehicles to themselves, which are zeros.
  *
  * Written aside in <path>.partial and renamed when complete: an interrupted import leaves nothing that looks like a
@@ -31,6 +39,7 @@
 
 #include "base/str.h"
 #include "data/features.h"
+#include "data/roads.h"
 #include "dtrain/svc/store.h"
 
 #define DT_STORE_FORMAT "dtrain-store"
@@ -59,6 +68,11 @@ dt_status dt_store_scene_begin(dt_store_writer *w) DT_NODISCARD;
  * DT_EDATA (a vehicle twice, a value out of range), DT_EIO. */
 dt_status dt_store_frame(dt_store_writer *w, int64_t frame, double time_s, const dt_vehicle *v, uint32_t n)
     DT_NODISCARD;
+/* A sealed map (roads.h) that scenes may refer to by its number; one that is equal to a map before it, name and all, is
+ * that one. roads stays the caller's. DT_EINVAL (not sealed, no lane), DT_EDATA (too many), DT_EIO, DT_ENOMEM. */
+dt_status dt_store_map(dt_store_writer *w, const char *name, const dt_roads *roads, int32_t *number_p) DT_NODISCARD;
+/* The map of the scene that is open; without a call it has none. DT_EINVAL. */
+dt_status dt_store_scene_map(dt_store_writer *w, int32_t map) DT_NODISCARD;
 /* Scenes that share the part of their name before '#' belong together and are never split between folds. */
 dt_status dt_store_scene_end(dt_store_writer *w, const char *name, const char *site) DT_NODISCARD;
 /* Track lists, risk labels, store.json, rename. DT_EDATA when there is no row. The writer is still to be destroyed. */
@@ -67,6 +81,7 @@ void dt_store_destroy(dt_store_writer *w); /* not committed: removes what was wr
 
 typedef struct dt_store_counts {
     int64_t scenes, frames, rows, tracks, edges, tracks_of_one_frame, risk[4];
+    int64_t maps, lanes, lane_points, lane_links;
 } dt_store_counts;
 void dt_store_writer_counts(const dt_store_writer *w, dt_store_counts *out_p); /* risk is known after the commit */
 
@@ -86,8 +101,8 @@ double dt_store_smooth_s(const dt_store *s);          /* 0: accelerations are as
 uint64_t dt_store_bytes(const dt_store *s);           /* of all arrays */
 int64_t dt_store_version(const dt_store *s);          /* of its layout, DT_STORE_OLDEST to DT_STORE_VERSION */
 const char *dt_store_path(const dt_store *s);         /* as it was opened */
-/* What was recorded: scenes, who was there when, and where they began. Equal wherever the store lies, and whatever
- * options derived its features. */
+/* What was recorded: scenes, who was there when, where they began, and roads where there are any. Equal wherever the
+ * store lies, and whatever options derived its features. */
 uint64_t dt_store_digest(const dt_store *s);
 void dt_store_forget(const dt_store *s); /* pages read so far go back to the page cache */
 const char *dt_store_source(const dt_store *s);

@@ -10,6 +10,7 @@
 #include "data/npy.h"
 #include "data/smooth.h"
 #include "data/store.h"
+#include "data/store_roads.h"
 #include "base/err.h"
 #include "base/beneath.h"
 #include "base/fs.h"
@@ -35,8 +36,8 @@ struct dt_store {
     dt_npy array[N_ARRAYS];
     char *path;
     dt_store_counts count;
-    char **site, **scene;
-    int64_t n_sites, n_scenes, sites_cap, scenes_cap;
+    char **site, **scene, **map;
+    int64_t n_sites, n_scenes, n_maps, sites_cap, scenes_cap, maps_cap;
     dt_feature_stat node_stat[DT_NODE_FEATURES], edge_stat[DT_EDGE_FEATURES];
     double node_mean[DT_NODE_FEATURES], node_std[DT_NODE_FEATURES];
     double edge_mean[DT_EDGE_FEATURES], edge_std[DT_EDGE_FEATURES];
@@ -73,15 +74,14 @@ static dt_status add_name(char ***list_p, int64_t *n_p, int64_t *cap_p, const ch
     return DT_OK;
 }
 
-static dt_status read_sites(dt_json *j, dt_store *s)
+static dt_status read_names(dt_json *j, const char *what, char ***list_p, int64_t *n_p, int64_t *cap_p)
 {
     char name[NAME_BYTES];
-    DT_TRY(dt_in_array(j, "sites"));
+    DT_TRY(dt_in_array(j, what));
     dt_status st;
-    while ((st = dt_in_next_str(j, "a site", name, sizeof(name))) == DT_OK) {
-        DT_TRY(add_name(&s->site, &s->n_sites, &s->sites_cap, name));
+    while ((st = dt_in_next_str(j, what, name, sizeof(name))) == DT_OK) {
+        DT_TRY(add_name(list_p, n_p, cap_p, name));
     }
-    s->seen |= SAW_SITES;
     return st == DT_DONE ? DT_OK : st;
 }
 
@@ -123,9 +123,16 @@ static dt_status read_counts(dt_json *j, dt_store *s)
     const struct {
         const char *name;
         int64_t *value;
-    } field[] = {{"scenes", &s->count.scenes}, {"frames", &s->count.frames},
-                 {"rows", &s->count.rows},     {"tracks", &s->count.tracks},
-                 {"edges", &s->count.edges},   {"tracks_of_one_frame", &s->count.tracks_of_one_frame}};
+    } field[] = {{"scenes", &s->count.scenes},
+                 {"frames", &s->count.frames},
+                 {"rows", &s->count.rows},
+                 {"tracks", &s->count.tracks},
+                 {"edges", &s->count.edges},
+                 {"tracks_of_one_frame", &s->count.tracks_of_one_frame},
+                 {"maps", &s->count.maps},
+                 {"lanes", &s->count.lanes},
+                 {"lane_points", &s->count.lane_points},
+                 {"lane_links", &s->count.lane_links}};
     char key[DT_IN_KEY_BYTES];
     dt_status st;
     DT_TRY(dt_in_object(j, "counts"));
@@ -230,7 +237,11 @@ static dt_status read_member(dt_json *j, const char *key, dt_store *s)
         return dt_in_str(j, key, s->source, sizeof(s->source));
     }
     if (strcmp(key, "sites") == 0) {
-        return read_sites(j, s);
+        s->seen |= SAW_SITES;
+        return read_names(j, "sites", &s->site, &s->n_sites, &s->sites_cap);
+    }
+    if (strcmp(key, "maps") == 0) {
+        return read_names(j, "maps", &s->map, &s->n_maps, &s->maps_cap);
     }
     if (strcmp(key, "scenes") == 0) {
         return read_scenes(j, s);
@@ -245,6 +256,20 @@ static dt_status read_member(dt_json *j, const char *key, dt_store *s)
         return read_risk(j, s);
     }
     return strcmp(key, "statistics") == 0 ? read_statistics(j, s) : dt_json_skip(j);
+}
+
+static dt_status check_road_counts(const dt_store *s, const char *name)
+{
+    const dt_store_counts *c = &s->count;
+    const bool has_any = c->maps > 0;
+    const bool is_right = c->maps == s->n_maps && c->maps <= INT32_MAX && c->lanes <= INT32_MAX &&
+                          c->lanes >= c->maps && c->lane_points >= 2 * c->lanes && c->lane_links >= 0 &&
+                          (has_any || (c->maps == 0 && c->lanes == 0 && c->lane_points == 0 && c->lane_links == 0));
+    return is_right ? DT_OK
+                    : DT_FAIL(DT_EDATA,
+                              "%s: counts of roads contradict each other (%" PRId64 " maps, %" PRId64 " named, %" PRId64
+                              " lanes, %" PRId64 " points, %" PRId64 " links)",
+                              name, c->maps, s->n_maps, c->lanes, c->lane_points, c->lane_links);
 }
 
 static dt_status read_description(dt_store *s, const char *text, size_t bytes, const char *name)
@@ -282,7 +307,8 @@ static dt_status read_description(dt_store *s, const char *text, size_t bytes, c
         return DT_FAIL(DT_EDATA, "%s: options.smooth_s %g is outside [0, %g]", name, s->smooth_s, DT_SMOOTH_MAX_S);
     }
     const dt_store_counts *c = &s->count;
-    const int64_t all[] = {c->scenes, c->frames, c->rows, c->tracks, c->edges};
+    const int64_t all[] = {c->scenes, c->frames, c->rows,        c->tracks,    c->edges,
+                           c->maps,   c->lanes,  c->lane_points, c->lane_links};
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
         if (all[i] > COUNT_MAX) { /* what follows adds 1 and multiplies by columns */
             return DT_FAIL(DT_EDATA, "%s: a count of %" PRId64 ", at most %" PRId64 " can be", name, all[i], COUNT_MAX);
@@ -295,10 +321,22 @@ static dt_status read_description(dt_store *s, const char *text, size_t bytes, c
                        " rows, %" PRId64 " tracks, %" PRId64 " edges, %" PRId64 " sites)",
                        name, c->scenes, s->n_scenes, c->rows, c->tracks, c->edges, s->n_sites);
     }
-    return DT_OK;
+    return check_road_counts(s, name);
 }
 
 /* ---- arrays ------------------------------------------------------------------------------------------------------ */
+
+/* Arrays that are not there where there is nothing to put in them. */
+static bool is_there(const dt_store *s, int a)
+{
+    if (a == A_lane_next) {
+        return s->count.lane_links > 0;
+    }
+    if (a >= A_scene_map && a <= A_lane_right) {
+        return s->count.maps > 0;
+    }
+    return a != A_accel_centred || s->smooth_s > 0;
+}
 
 static dt_status map_arrays(dt_store *s)
 {
@@ -314,7 +352,7 @@ static dt_status map_arrays(dt_store *s)
     dt_str path = {0};
     dt_status st = DT_OK;
     for (int a = 0; a < N_ARRAYS && st == DT_OK; a++) {
-        if (a == A_accel_centred && !(s->smooth_s > 0)) {
+        if (!is_there(s, a)) {
             continue;
         }
         dt_str_clear(&path);
@@ -470,7 +508,30 @@ static dt_status check_arrays(dt_store *s)
         DT_TRY(check_f32(s, "accel_centred", v->accel_centred, v->n_rows));
     }
     DT_TRY(check_f32(s, "edge", v->edge, DT_EDGE_FEATURES * v->n_edges));
-    return check_graph(s);
+    DT_TRY(check_graph(s));
+    return dt_roads_check(v, s->path, dt_store_forget, s);
+}
+
+static void fill_roads(dt_store *s)
+{
+    dt_store_view *v = &s->view;
+    v->n_maps = s->count.maps;
+    v->n_lanes = s->count.lanes;
+    v->n_lane_points = s->count.lane_points;
+    v->n_lane_links = s->count.lane_links;
+    v->map = (const char *const *)s->map;
+    v->scene_map = s->array[A_scene_map].data;
+    v->map_lane = s->array[A_map_lane].data;
+    v->lane_point = s->array[A_lane_point].data;
+    v->lane_xy = s->array[A_lane_xy].data;
+    v->lane_width = s->array[A_lane_width].data;
+    v->lane_kind = s->array[A_lane_kind].data;
+    v->lane_limit = s->array[A_lane_limit].data;
+    v->lane_id = s->array[A_lane_id].data;
+    v->lane_next_ptr = s->array[A_lane_next_ptr].data;
+    v->lane_next = s->array[A_lane_next].data;
+    v->lane_left = s->array[A_lane_left].data;
+    v->lane_right = s->array[A_lane_right].data;
 }
 
 static void fill_view(dt_store *s)
@@ -512,6 +573,7 @@ static void fill_view(dt_store *s)
     v->node_std = s->node_std;
     v->edge_mean = s->edge_mean;
     v->edge_std = s->edge_std;
+    fill_roads(s);
 }
 
 static dt_status load_description(dt_store *s)
@@ -580,8 +642,12 @@ void dt_store_close(dt_store *s)
     for (int64_t i = 0; i < s->n_scenes; i++) {
         dt_free(s->scene[i]);
     }
+    for (int64_t i = 0; i < s->n_maps; i++) {
+        dt_free(s->map[i]);
+    }
     dt_free(s->site);
     dt_free(s->scene);
+    dt_free(s->map);
     dt_beneath_end(s->path);
     dt_free(s->path);
     dt_free(s);
@@ -624,7 +690,7 @@ uint64_t dt_store_digest(const dt_store *s)
         hash = dt_hash64(s->scene[i], strlen(s->scene[i]), hash);
         hash = dt_hash64(v->pose + 3 * row, (size_t)(end - row) * 3 * sizeof(*v->pose), hash);
     }
-    return hash;
+    return dt_roads_digest(v, hash);
 }
 
 const char *dt_store_path(const dt_store *s)

@@ -10,6 +10,7 @@
 #include "data/live.h"
 #include "data/npy.h"
 #include "data/store.h"
+#include "data/store_roads.h"
 #include "base/err.h"
 #include "base/fs.h"
 #include "base/json.h"
@@ -55,7 +56,9 @@ struct dt_store_writer {
     bool is_in_scene, is_committed;
     int64_t next_frame, scene_rows; /* in this scene */
     double scene_t0;                /* time of its frame 0 */
-    dt_live live;                   /* the vehicles in sight */
+    int32_t scene_map;              /* -1: none */
+    dt_roads_writer roads;
+    dt_live live; /* the vehicles in sight */
     moments node_stat[DT_NODE_FEATURES], edge_stat[DT_EDGE_FEATURES];
     dt_str scenes; /* JSON text of the list */
     dt_json_out scenes_out;
@@ -80,9 +83,14 @@ static void moments_add(moments *m, double x)
     m->max = m->n == 1 || x > m->max ? x : m->max;
 }
 
+static bool is_road(int a)
+{
+    return a >= A_scene_map && a <= A_lane_right;
+}
+
 static bool is_there(const dt_store_writer *w, int a)
 {
-    return a != A_accel_centred || w->meta.smooth_s > 0;
+    return is_road(a) ? w->count.maps > 0 : a != A_accel_centred || w->meta.smooth_s > 0;
 }
 
 static void array_path(const dt_store_writer *w, int a, dt_str *out)
@@ -91,22 +99,26 @@ static void array_path(const dt_store_writer *w, int a, dt_str *out)
     dt_str_addf(out, "%s/%s.npy", w->partial, specs[a].name);
 }
 
-static dt_status open_arrays(dt_store_writer *w)
+static dt_status open_array(dt_store_writer *w, int a)
 {
     dt_str path = {0};
-    dt_status st = DT_OK;
-    for (int a = 0; a < N_ARRAYS && st == DT_OK; a++) {
-        if (a == A_track_ptr || a == A_track_row || a == A_accel_centred) {
-            continue; /* made at the end */
-        }
-        array_path(w, a, &path);
-        st = dt_str_status(&path);
-        if (st == DT_OK) {
-            st = dt_npy_create(dt_str_text(&path), specs[a].dtype, specs[a].width, &w->array[a]);
-        }
+    array_path(w, a, &path);
+    dt_status st = dt_str_status(&path);
+    if (st == DT_OK) {
+        st = dt_npy_create(dt_str_text(&path), specs[a].dtype, specs[a].width, &w->array[a]);
     }
     dt_str_fini(&path);
     return st;
+}
+
+/* Those of roads, or the others. */
+static dt_status open_arrays(dt_store_writer *w, bool of_roads)
+{
+    for (int a = 0; a < N_ARRAYS; a++) {
+        const bool is_later = a == A_track_ptr || a == A_track_row || a == A_accel_centred || a == A_lane_next;
+        DT_TRY(is_later || is_road(a) != of_roads ? DT_OK : open_array(w, a));
+    }
+    return DT_OK;
 }
 
 dt_status dt_store_create(const char *path, const dt_store_meta *meta, dt_store_writer **out_p)
@@ -147,7 +159,7 @@ dt_status dt_store_create(const char *path, const dt_store_meta *meta, dt_store_
         st = dt_fs_mkdirs(w->partial);
     }
     if (st == DT_OK) {
-        st = open_arrays(w);
+        st = open_arrays(w, false);
     }
     if (st != DT_OK) {
         goto err_destroy;
@@ -236,8 +248,50 @@ dt_status dt_store_scene_begin(dt_store_writer *w)
     w->is_in_scene = true;
     w->next_frame = 0;
     w->scene_rows = 0;
+    w->scene_map = -1;
     dt_live_clear(&w->live);
     return dt_npy_append(w->array[A_scene_frame], &w->count.frames, 1);
+}
+
+/* The arrays of roads; the scenes before had none. */
+static dt_status begin_roads(dt_store_writer *w)
+{
+    static const int32_t none = -1;
+    _Static_assert(A_lane_right - A_scene_map == DT_ROADS_LANE_RIGHT, "store_roads.h is in the order of arrays.def");
+    DT_TRY(open_arrays(w, true));
+    w->roads.array = &w->array[A_scene_map];
+    for (int64_t i = 0; i < w->count.scenes; i++) {
+        DT_TRY(dt_npy_append(w->array[A_scene_map], &none, 1));
+    }
+    return DT_OK;
+}
+
+dt_status dt_store_map(dt_store_writer *w, const char *name, const dt_roads *roads, int32_t *number_p)
+{
+    int32_t number = 0;
+    if (w->is_committed || roads->n_lanes < 1 || roads->next_ptr == NULL || strlen(name) > NAME_MAX_BYTES) {
+        return DT_FAIL(DT_EINVAL,
+                       "map %.60s is not sealed, has no lane or a name above %d bytes, or the store is complete", name,
+                       NAME_MAX_BYTES);
+    }
+    DT_TRY(w->roads.array == NULL ? begin_roads(w) : DT_OK);
+    DT_TRY(roads->n_links > 0 && w->array[A_lane_next] == NULL ? open_array(w, A_lane_next) : DT_OK);
+    DT_TRY(dt_roads_write(&w->roads, name, roads, &number));
+    w->count.maps = w->roads.known.n;
+    w->count.lanes = w->roads.lanes;
+    w->count.lane_points = w->roads.points;
+    w->count.lane_links = w->roads.links;
+    *number_p = number;
+    return DT_OK;
+}
+
+dt_status dt_store_scene_map(dt_store_writer *w, int32_t map)
+{
+    if (!w->is_in_scene || map < -1 || map >= w->count.maps) {
+        return DT_FAIL(DT_EINVAL, "map %" PRId32 " of %" PRId64 ", or no scene is open", map, w->count.maps);
+    }
+    w->scene_map = map;
+    return DT_OK;
 }
 
 static dt_status frame_open(dt_store_writer *w, int64_t frame, double time_s)
@@ -344,6 +398,7 @@ dt_status dt_store_scene_end(dt_store_writer *w, const char *name, const char *s
     }
     DT_TRY(site_number(w, site, &number));
     DT_TRY(dt_npy_append(w->array[A_scene_site], &number, 1));
+    DT_TRY(w->count.maps > 0 ? dt_npy_append(w->array[A_scene_map], &w->scene_map, 1) : DT_OK);
     dt_json_obj(&w->scenes_out, NULL);
     dt_json_str(&w->scenes_out, "name", name);
     dt_json_i64(&w->scenes_out, "site", number);
@@ -601,6 +656,10 @@ static void describe(dt_store_writer *w, dt_str *text)
     dt_json_i64(&o, "tracks", w->count.tracks);
     dt_json_i64(&o, "edges", w->count.edges);
     dt_json_i64(&o, "tracks_of_one_frame", w->count.tracks_of_one_frame);
+    dt_json_i64(&o, "maps", w->count.maps);
+    dt_json_i64(&o, "lanes", w->count.lanes);
+    dt_json_i64(&o, "lane_points", w->count.lane_points);
+    dt_json_i64(&o, "lane_links", w->count.lane_links);
     dt_json_end(&o, '}');
     dt_json_obj(&o, "risk");
     dt_json_i64(&o, "negative", w->count.risk[DT_RISK_NEGATIVE]);
@@ -613,6 +672,9 @@ static void describe(dt_store_writer *w, dt_str *text)
     write_stats(&o, "edge", dt_edge_feature_name, w->edge_stat, DT_EDGE_FEATURES);
     dt_json_end(&o, '}');
     dt_str_addf(text, ",\"scenes\":%s", dt_str_text(&w->scenes)); /* made as the scenes came */
+    if (w->count.maps > 0) {
+        dt_str_addf(text, ",\"maps\":%s", dt_str_text(&w->roads.names));
+    }
     dt_json_end(&o, '}');
     dt_str_add(text, "\n");
 }
@@ -640,6 +702,7 @@ dt_status dt_store_commit(dt_store_writer *w)
     DT_TRY(dt_npy_append(w->array[A_scene_frame], &w->count.frames, 1));
     DT_TRY(dt_npy_append(w->array[A_frame_row], &w->count.rows, 1));
     DT_TRY(dt_npy_append(w->array[A_edge_ptr], &w->count.edges, 1));
+    DT_TRY(w->count.maps > 0 ? dt_roads_write_end(&w->roads) : DT_OK);
     for (int a = 0; a < N_ARRAYS; a++) {
         dt_npy_writer *array = w->array[a];
         w->array[a] = NULL;
@@ -678,6 +741,7 @@ void dt_store_destroy(dt_store_writer *w)
         dt_free(w->site[i]);
     }
     dt_str_fini(&w->scenes);
+    dt_roads_writer_fini(&w->roads);
     dt_features_work_fini(&w->work);
     dt_live_fini(&w->live);
     dt_free(w->vehicle);

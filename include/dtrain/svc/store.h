@@ -41,7 +41,37 @@ typedef struct dt_store_view {
     /* since 1.2 */
     const float *accel_centred; /* [n_rows] m/s^2, averaged over what comes before and after: for labels, not for models
                                  * to see; NULL where accelerations are as they were recorded */
+    /* roads; without any the counts are 0 and the pointers NULL */
+    int64_t n_maps, n_lanes, n_lane_points, n_lane_links;
+    const char *const *map;       /* [n_maps] names; two may have the same */
+    const int32_t *scene_map;     /* [n_scenes] map of a scene, -1: none */
+    const int64_t *map_lane;      /* [n_maps+1] lanes of a map; at least one each */
+    const int64_t *lane_point;    /* [n_lanes+1] points of a lane; at least two each */
+    const double *lane_xy;        /* [n_lane_points,2] centre line in driving direction, m, as pose; no point twice in a
+                                   * row */
+    const float *lane_width;      /* [n_lane_points] m, 0: unknown */
+    const int32_t *lane_kind;     /* [n_lanes] DT_LANE_* */
+    const float *lane_limit;      /* [n_lanes] speed limit, m/s, 0: unknown */
+    const int64_t *lane_id;       /* [n_lanes] the source's number, 0 where it has none */
+    const int64_t *lane_next_ptr; /* [n_lanes+1] into lane_next */
+    const int32_t *lane_next;  /* [n_lane_links] successors, store-wide numbers of lanes of the same map, ascending */
+    const int32_t *lane_left;  /* [n_lanes] neighbour of the same direction, -1: none */
+    const int32_t *lane_right; /* [n_lanes] */
 } dt_store_view;
+
+/* lane_kind, since 1.2 */
+enum {
+    DT_LANE_UNKNOWN = 0,
+    DT_LANE_ROAD = 1, /* urban or rural */
+    DT_LANE_HIGHWAY = 2,
+    DT_LANE_RAMP = 3, /* on and off */
+    DT_LANE_JUNCTION = 4,
+    DT_LANE_BICYCLE = 5,
+    DT_LANE_FOOT = 6,
+    DT_LANE_BUS = 7,
+    DT_LANE_OTHER = 8,
+    DT_N_LANE_KINDS = 9
+};
 
 typedef struct dt_store_api {
     uint32_t struct_size, reserved;
