@@ -20,43 +20,142 @@
 
 enum { MOST_SET = 11 }; /* values that are added to those of the user */
 
-/* A phase as `dtrain run` would have it, on small batches, for two iterations and a short evaluation. */
-static dt_status run_stage(const dt_session *s, dt_trial *t, dt_str *note_p)
+typedef struct blob { /* what a phase saves */
+    dt_str bytes;
+    size_t at; /* of it was read */
+} blob;
+
+static dt_status write_blob(dt_writer *w, const void *p, uint64_t bytes)
+{
+    blob *b = w->priv;
+    dt_str_add_n(&b->bytes, p, bytes);
+    return dt_str_status(&b->bytes);
+}
+
+static dt_status read_blob(dt_reader *r, void *p, uint64_t bytes)
+{
+    blob *b = r->priv;
+    if (bytes > r->bytes_left) {
+        return DT_FAIL(DT_EDATA, "load wants %llu bytes, and %llu are left of what save wrote",
+                       (unsigned long long)bytes, (unsigned long long)r->bytes_left);
+    }
+    memcpy(p, dt_str_text(&b->bytes) + b->at, bytes);
+    b->at += bytes;
+    r->bytes_left -= bytes;
+    return DT_OK;
+}
+
+static dt_status save_to(const dt_stage *stage, blob *b)
+{
+    dt_writer w = {.struct_size = sizeof(w), .priv = b, .write = write_blob};
+    const dt_status st = stage->d.phase->ops.phase.save(stage->self, &w);
+    return st > 0 ? DT_OK : st;
+}
+
+/* What save wrote, and again what save writes then: the same bytes. */
+static dt_status load_from(const dt_stage *stage, blob *b)
+{
+    const dt_loaded *phase = stage->d.phase;
+    dt_reader r = {.struct_size = sizeof(r), .priv = b, .bytes_left = b->bytes.bytes, .read = read_blob};
+    DT_TRY(phase->ops.phase.load(stage->self, &r, phase->desc.state_version));
+    if (r.bytes_left > 0) {
+        return DT_FAIL(DT_EPLUGIN, "load leaves %llu of the %zu bytes that save wrote",
+                       (unsigned long long)r.bytes_left, b->bytes.bytes);
+    }
+    blob again = {.at = 0};
+    dt_status st = save_to(stage, &again);
+    if (st == DT_OK && (again.bytes.bytes != b->bytes.bytes ||
+                        memcmp(dt_str_text(&again.bytes), dt_str_text(&b->bytes), b->bytes.bytes) != 0)) {
+        st = DT_FAIL(DT_EPLUGIN, "after load, save writes other bytes than those that were loaded; a run that is "
+                                 "resumed would go on otherwise");
+    }
+    dt_str_fini(&again.bytes);
+    return st;
+}
+
+static void note(dt_str *note_p, const char *what)
+{
+    dt_str_addf(note_p, "%s%s", note_p->bytes > 0 ? ", " : "", what);
+}
+
+static dt_status save_and_load(const dt_stage *stage, dt_trial *t, dt_str *note_p)
+{
+    const dt_phase_ops *ops = &stage->d.phase->ops.phase;
+    blob b = {.at = 0};
+    dt_status st = DT_OK;
+    bool is_saved = false;
+    if (ops->save != NULL && dt_trial_step(t, "save")) {
+        st = save_to(stage, &b);
+        is_saved = st == DT_OK;
+    }
+    if (is_saved && ops->load != NULL && dt_trial_step(t, "load")) {
+        st = load_from(stage, &b);
+        if (st == DT_OK) {
+            note(note_p, "saved and loaded");
+        }
+    }
+    dt_str_fini(&b.bytes);
+    return st;
+}
+
+/* Everything behind create, on small batches: two iterations, a short evaluation. */
+static dt_status work(dt_stage *stage, dt_trial *t, dt_str *note_p)
 {
     enum { ITERATIONS = 2 };
+    dt_progress p = {.struct_size = sizeof(p)};
+    if (!dt_trial_step(t, "start")) {
+        return DT_OK;
+    }
+    DT_TRY(dt_stage_start(stage));
+    note(note_p, "started");
+    if (dt_trial_step(t, "iterate")) {
+        dt_status st = DT_OK;
+        int n = 0;
+        for (; st == DT_OK && n < ITERATIONS; n++) {
+            st = dt_stage_iterate(stage, &p);
+        }
+        DT_TRY(st);
+        dt_str_addf(note_p, ", iterated %d times", n);
+    }
+    if (stage->d.phase->ops.phase.evaluate != NULL && dt_trial_step(t, "evaluate")) {
+        DT_TRY(dt_stage_evaluate(stage, &p));
+        note(note_p, "evaluated");
+    }
+    return save_and_load(stage, t, note_p);
+}
+
+/* A phase as `dtrain run` would have it. */
+static dt_status run_stage(const dt_session *s, dt_trial *t, dt_str *note_p)
+{
     pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     dt_comm *comm = NULL;
     dt_stage *stage = NULL;
-    dt_progress p = {.struct_size = sizeof(p)};
     DT_TRY(dt_comm_null(&comm));
     const dt_stage_desc d = dt_session_stage(s, 0, comm, &lock);
-    dt_trial_step(t, "create");
+    if (!dt_trial_step(t, "create")) {
+        dt_comm_destroy(comm);
+        return DT_OK;
+    }
     dt_status st = dt_stage_create(&d, &stage);
-    const bool is_created = st == DT_OK; /* from here on nothing can be missing */
-    if (st == DT_OK) {
-        dt_trial_step(t, "start");
-        st = dt_stage_start(stage);
+    if (st < 0) {
+        dt_comm_destroy(comm);
+        return st;
     }
-    int n = 0;
-    for (; st == DT_OK && n < ITERATIONS; n++) {
-        dt_trial_step(t, "iterate");
-        st = dt_stage_iterate(stage, &p);
+    note(note_p, "created");
+    st = work(stage, t, note_p);
+    if (dt_trial_step(t, "stop")) {
+        dt_stage_stop(stage);
+        note(note_p, "stopped");
+        if (dt_trial_step(t, "destroy")) {
+            dt_stage_destroy(stage);
+            note(note_p, "destroyed");
+        }
     }
-    if (st >= 0 && s->phase[0]->ops.phase.evaluate != NULL) {
-        dt_trial_step(t, "evaluate");
-        st = dt_stage_evaluate(stage, &p);
-    }
-    dt_trial_step(t, "stop and destroy");
-    dt_stage_destroy(stage);
     dt_comm_destroy(comm);
-    if (st < 0 && is_created) {
+    if (st < 0) { /* from create on nothing can be missing */
         return st == DT_EDIVERGED ? st : DT_CONTEXT(DT_EPLUGIN, "after create");
     }
-    if (st >= 0) {
-        dt_str_addf(note_p, "created, started, iterated %d times, %sstopped, destroyed", n,
-                    s->phase[0]->ops.phase.evaluate != NULL ? "evaluated, " : "");
-    }
-    return st;
+    return DT_OK;
 }
 
 typedef struct answer {
@@ -84,9 +183,7 @@ static dt_status run_phase(void *user, const dt_loaded *phase, dt_trial *t, dt_s
     a.set[a.n_set++] = "data.batch=8";
     add_short(&a);
     DT_TRY(dt_session_open(&a, NULL, NULL, &s));
-    dt_status st = run_stage(&s, t, note_p);
-    dt_session_close(&s);
-    return st;
+    return run_stage(&s, t, note_p); /* not closed: the process ends, and fini of plugins is tried by itself */
 }
 
 /* Its folder in front of those that are searched, in this process, which is a copy on trial. */
@@ -129,16 +226,17 @@ static dt_status run_model(void *user, const dt_loaded *model, dt_trial *t, dt_s
         a.set[a.n_set++] = set[i];
     }
     add_short(&a);
-    dt_trial_step(t, "wiring");
+    if (!dt_trial_step(t, "wiring")) {
+        return DT_OK;
+    }
     DT_TRY(dt_session_open(&a, NULL, NULL, &s));
     dt_str life = {0};
     const dt_status st = run_stage(&s, t, &life);
-    if (st >= 0) {
+    if (st >= 0 && life.bytes > 0) {
         dt_str_addf(note_p, "acts in %s by phase2_ppo: %s", a.env, dt_str_text(&life));
     }
     dt_str_fini(&life);
-    dt_session_close(&s);
-    return st;
+    return st; /* the session as in run_phase */
 }
 
 /* As its verdict and its text. */

@@ -37,6 +37,8 @@ struct dt_loader {
     dt_loaded **components; /* by kind and id */
     uint32_t n_components;
     const char **ids; /* of components, ends with NULL */
+    void (*next)(void *user, const char *what);
+    void *next_user;
 };
 
 /* ---- life ------------------------------------------------------------------------------------------------------ */
@@ -63,6 +65,28 @@ dt_status dt_loader_create(const dt_loader_desc *desc, dt_loader **out_p)
     }
     *out_p = l;
     return DT_OK;
+}
+
+void dt_loader_leave(dt_loader *l, const dt_loaded_plugin *p)
+{
+    for (uint32_t i = 0; i < l->n_plugins; i++) {
+        if (l->plugins[i] == p) {
+            l->plugins[i]->desc.fini = NULL;
+        }
+    }
+}
+
+void dt_loader_watch(dt_loader *l, void (*next)(void *user, const char *what), void *user)
+{
+    l->next = next;
+    l->next_user = user;
+}
+
+static void tell_next(const dt_loader *l, const char *what)
+{
+    if (l->next != NULL) {
+        l->next(l->next_user, what);
+    }
 }
 
 static void plugin_destroy(dt_loaded_plugin *p)
@@ -172,6 +196,7 @@ static dt_status register_plugin(dt_loader *l, dt_loaded_plugin *p)
     }
     if (st == DT_OK && p->desc.init != NULL) {
         dt_error_clear();
+        tell_next(l, "init");
         st = p->desc.init(l->host);
         if (st < 0) {
             st = DT_CONTEXT(DT_EPLUGIN, "%s: its init failed with %s", p->path, dt_status_name(st));
@@ -352,6 +377,7 @@ static dt_status open_file(dt_loader *l, const char *path, const char *name, dt_
         st = DT_CONTEXT(st, "%s", path);
     }
     if (st == DT_OK) {
+        tell_next(l, "its constructors");
         st = preflight(path);
     }
     if (st == DT_OK) {
@@ -359,6 +385,7 @@ static dt_status open_file(dt_loader *l, const char *path, const char *name, dt_
     }
     dt_fs_unmap(bytes, n_bytes);
     if (st == DT_OK) {
+        tell_next(l, "its entry point");
         st = dt_plugin_check(entry(), path, name, &p->desc);
     }
     return st == DT_OK ? register_plugin(l, p) : st;

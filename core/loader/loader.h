@@ -47,6 +47,12 @@ typedef struct dt_loader_desc {
 dt_status dt_loader_create(const dt_loader_desc *desc, dt_loader **out_p) DT_NODISCARD;
 void dt_loader_destroy(dt_loader *l); /* calls fini in reverse order; the files stay mapped */
 
+/* Its fini will not be called: it does not return. */
+void dt_loader_leave(dt_loader *l, const dt_loaded_plugin *p);
+
+/* Tells next, as long as there is one, which code of a plugin runs now: its constructors, its entry point, or init. */
+void dt_loader_watch(dt_loader *l, void (*next)(void *user, const char *what), void *user);
+
 /* A plugin that is linked into the program (tests, static builds): the same checks except those about a file. */
 dt_status dt_loader_add(dt_loader *l, const dt_plugin *desc) DT_NODISCARD;
 

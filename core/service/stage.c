@@ -100,17 +100,23 @@ dt_status dt_stage_own(dt_stage *s, void *p, void (*destroy)(void *p))
     return DT_OK;
 }
 
-void dt_stage_destroy(dt_stage *s)
+void dt_stage_stop(dt_stage *s)
 {
-    if (s == NULL) {
-        return;
-    }
     if (s->rollout != NULL) {
         s->d.rollouts->settle(s->rollout);
     }
     if (s->started && s->d.phase->ops.phase.stop != NULL) {
         s->d.phase->ops.phase.stop(s->self);
     }
+    s->started = false;
+}
+
+void dt_stage_destroy(dt_stage *s)
+{
+    if (s == NULL) {
+        return;
+    }
+    dt_stage_stop(s);
     if (s->created && s->d.phase->ops.phase.destroy != NULL) {
         s->d.phase->ops.phase.destroy(s->self);
     }

@@ -119,7 +119,9 @@ static dt_status check_ports(const dt_port *port, uint32_t n, const char *side)
 
 dt_status dt_probe_ports(dt_probe *p)
 {
+    dt_trial_call(p->trial, "inputs");
     p->in = p->model->ops.model.inputs(p->state, &p->n_in);
+    dt_trial_call(p->trial, "outputs");
     p->out = p->model->ops.model.outputs(p->state, &p->n_out);
     DT_TRY(check_ports(p->in, p->n_in, "input"));
     DT_TRY(check_ports(p->out, p->n_out, "output"));

@@ -8,6 +8,7 @@
 
 #include "graph/graph.h"
 #include "loader/loader.h"
+#include "trial/trial.h"
 
 typedef struct dt_probe_host {
     dt_host host;   /* first */
@@ -18,6 +19,7 @@ void dt_probe_host_init(dt_probe_host *p);
 typedef struct dt_probe {
     const dt_loaded *model;
     dt_probe_host host;
+    dt_trial *trial;      /* told of calls; NULL */
     void *state, *config; /* owned */
     bool is_created;
     const dt_port *in, *out; /* the model's */
@@ -26,7 +28,8 @@ typedef struct dt_probe {
     dt_graph *graph;
 } dt_probe;
 
-/* config: filled by the model's option table, copied. Sizes: H 16, T 3, F 4, dt_ms 200 and the like, by name. */
+/* config: filled by the model's option table, copied. Sizes: H 16, T 3, F 4, dt_ms 200 and the like, by name. No trial
+ * yet. */
 dt_status dt_probe_create(dt_probe *p, const dt_loaded *model, const void *config) DT_NODISCARD;
 dt_status dt_probe_ports(dt_probe *p) DT_NODISCARD;  /* legal, unique, fixed sizes; fills in and out */
 dt_status dt_probe_params(dt_probe *p) DT_NODISCARD; /* registers */

@@ -70,10 +70,12 @@ void dt_probe_data_destroy(dt_probe_data *p, uint32_t *n_stores_p)
 dt_status dt_probe_data_describe(dt_probe_data *p)
 {
     const dt_data_ops *ops = &p->data->ops.data;
+    dt_trial_call(p->trial, "fields");
     p->field = ops->fields(p->state, &p->n_fields);
     if (p->field == NULL || p->n_fields == 0 || p->n_fields > DT_PROBE_MAX_FIELDS) {
         return DT_FAIL(DT_EPLUGIN, "%u fields, expected 1 to %d", p->n_fields, DT_PROBE_MAX_FIELDS);
     }
+    dt_trial_call(p->trial, "symbols");
     const char *const *symbols = ops->symbols(p->state, &p->n_symbols);
     if (p->n_symbols > DT_PROBE_MAX_SYMBOLS || (p->n_symbols > 0 && symbols == NULL)) {
         return DT_FAIL(DT_EPLUGIN, "%u symbols, expected at most %d", p->n_symbols, DT_PROBE_MAX_SYMBOLS);
@@ -93,7 +95,13 @@ dt_status dt_probe_data_describe(dt_probe_data *p)
             return DT_CONTEXT(DT_EPLUGIN, "field %s", f->name);
         }
     }
-    return ops->count(p->state, &p->count);
+    return DT_OK;
+}
+
+dt_status dt_probe_data_count(dt_probe_data *p)
+{
+    const dt_status st = p->data->ops.data.count(p->state, &p->count);
+    return st > 0 ? DT_OK : st;
 }
 
 /* ---- reading --------------------------------------------------------------------------------------------------- */
@@ -110,6 +118,7 @@ static dt_status lay_out(const dt_probe_data *p, reading *r)
 {
     const dt_data_ops *ops = &p->data->ops.data;
     int64_t size[DT_PROBE_MAX_SYMBOLS + 1] = {0}, sum[DT_PROBE_MAX_SYMBOLS] = {0};
+    dt_trial_call(p->trial, "sizes");
     DT_TRY(ops->sizes(p->state, r->index, r->n, size));
     for (uint32_t i = 0; i < r->n; i++) {
         int64_t one[DT_PROBE_MAX_SYMBOLS] = {0};
@@ -147,6 +156,7 @@ static dt_status read_into(const dt_probe_data *p, const reading *r, uint8_t fil
         memset(block + r->at[i], fill, r->end[i] - r->at[i]);
         memset(block + r->end[i], GUARD, r->at[i + 1] - r->end[i]);
     }
+    dt_trial_call(p->trial, "read");
     dt_status st = p->data->ops.data.read(p->state, r->index, r->key, r->n, out);
     for (uint32_t i = 0; i < p->n_fields && st >= 0; i++) {
         for (size_t b = r->end[i]; b < r->at[i + 1]; b++) {

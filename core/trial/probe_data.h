@@ -15,8 +15,9 @@ enum { DT_PROBE_MAX_SYMBOLS = 8, DT_PROBE_MAX_FIELDS = 64 };
 typedef struct dt_probe_data {
     const dt_loaded *data;
     dt_probe_host host;
-    dt_stage stage; /* serves through it; nothing else of it is in use */
-    void *state;    /* owned */
+    dt_trial *trial; /* told of calls; NULL */
+    dt_stage stage;  /* serves through it; nothing else of it is in use */
+    void *state;     /* owned */
     bool is_created;
     const dt_port *field;
     const char *symbol[DT_PROBE_MAX_SYMBOLS + 1]; /* and "B" */
@@ -24,9 +25,10 @@ typedef struct dt_probe_data {
     uint64_t count; /* samples */
 } dt_probe_data;
 
-/* config: filled by the component's option table; it must outlive the trial. */
+/* config: filled by the component's option table; it must outlive the trial. No trial yet. */
 dt_status dt_probe_data_create(dt_probe_data *p, const dt_loaded *data, const void *config) DT_NODISCARD;
-dt_status dt_probe_data_describe(dt_probe_data *p) DT_NODISCARD; /* fields, symbols, count; legal shapes */
+dt_status dt_probe_data_describe(dt_probe_data *p) DT_NODISCARD; /* fields and symbols: legal shapes */
+dt_status dt_probe_data_count(dt_probe_data *p) DT_NODISCARD;
 /* Sizes add up; every byte of a buffer is written and none behind it; the same samples and keys give the same bytes,
  * augmented or not. With no samples there is nothing to do. */
 dt_status dt_probe_data_read(dt_probe_data *p) DT_NODISCARD;

@@ -88,7 +88,7 @@ typedef struct game {
     const dt_layout *l;
     const dt_env_ops *ops;
     void *self;
-    atomic_uint *beat;
+    dt_trial *trial;
     array array[DT_PROBE_ENV_ARRAYS];
     const array *fixed; /* array + n_obs: [SIZE], [ALIVE], ... */
     uint32_t n_arrays;
@@ -142,7 +142,7 @@ static void game_fini(game *g)
 
 static dt_status game_init(game *g, const dt_probe_env *p)
 {
-    *g = (game){.l = &p->layout, .ops = &p->env->ops.env, .self = p->self, .beat = p->beat};
+    *g = (game){.l = &p->layout, .ops = &p->env->ops.env, .self = p->self, .trial = p->trial};
     list_arrays(g);
     g->block[0] = dt_alloc(g->block_bytes);
     g->block[1] = dt_alloc(g->block_bytes);
@@ -162,9 +162,7 @@ static dt_status game_init(game *g, const dt_probe_env *p)
 static void prepare(game *g, bool has_actions, void **obs, dt_env_io *io)
 {
     uint8_t *block = g->block[g->turn % 2];
-    if (g->beat != NULL) {
-        atomic_fetch_add(g->beat, 1);
-    }
+    dt_trial_call(g->trial, has_actions ? "step" : "reset");
     memset(g->block[0], GUARD, g->block_bytes);
     memset(g->block[1], GUARD, g->block_bytes);
     for (uint32_t i = 0; i < g->n_arrays; i++) {

@@ -27,12 +27,12 @@ typedef struct dt_probe_env {
     dt_stage stage; /* serves through it; nothing else of it is in use */
     void *self;     /* owned */
     bool is_created, has_layout;
-    atomic_uint *beat; /* added to with every call; NULL */
+    dt_trial *trial; /* told of calls; NULL */
     dt_layout layout;
 } dt_probe_env;
 
-/* config: filled by the component's option table; it must outlive the trial. */
-dt_status dt_probe_env_create(dt_probe_env *p, const dt_loaded *env, const void *config) DT_NODISCARD; /* no beat yet */
+/* config: filled by the component's option table; it must outlive the trial. No trial yet. */
+dt_status dt_probe_env_create(dt_probe_env *p, const dt_loaded *env, const void *config) DT_NODISCARD;
 dt_status dt_probe_env_spec(dt_probe_env *p) DT_NODISCARD; /* legal; fills layout */
 /* Episodes of seeds 1, 2, ... under random legal actions. After every call: nothing outside the buffers is written,
  * nor a buffer of the call before, numbers are finite, sizes, indices and ends obey the contract, and no episode is

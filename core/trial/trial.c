@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -40,10 +41,39 @@ void dt_trial_say(dt_trial *t, const char *text, size_t bytes)
     }
 }
 
-void dt_trial_step(dt_trial *t, const char *step)
+static bool is_broken(const dt_trial *t, const char *step)
 {
-    dt_fence_look(); /* what was written by the step that ends */
+    const size_t bytes = strlen(step);
+    for (const char *p = t->broken; p != NULL && *p != '\0'; p += strcspn(p, "\n"), p += *p == '\n') {
+        if (strcspn(p, "\n") == bytes && memcmp(p, step, bytes) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool dt_trial_step(dt_trial *t, const char *step)
+{
+    t->call[0] = '\0'; /* which of the calls it was does not show any more */
+    dt_fence_look();   /* what was written by the step that ends */
+    if (is_broken(t, step)) {
+        t->step[0] = '\0'; /* what comes until the next one is no part of the one before */
+        return false;
+    }
     snprintf(t->step, sizeof(t->step), "%s", step);
+    atomic_fetch_add(&t->beat, 1);
+    return true;
+}
+
+void dt_trial_call(dt_trial *t, const char *fmt, ...)
+{
+    va_list ap;
+    if (t == NULL) {
+        return;
+    }
+    va_start(ap, fmt);
+    vsnprintf(t->call, sizeof(t->call), fmt, ap);
+    va_end(ap);
     atomic_fetch_add(&t->beat, 1);
 }
 
@@ -64,6 +94,7 @@ static void do_work(void (*work)(void *user, dt_trial *t), void *user, dt_trial 
     dt_exit_guard_down(); /* the other side sees how this one ends */
     dt_fence_raise(on_broken_fence);
     work(user, t);
+    t->call[0] = '\0';
     dt_fence_look();
     atomic_store(&t->is_done, true);
     _exit(0);
@@ -146,9 +177,9 @@ dt_status dt_trial_do(void (*work)(void *user, dt_trial *t), void (*hear)(void *
         setpgid(pid, pid); /* whoever comes first */
         const bool is_over = listen_to(t, pair[0], timeout_s, hear, user);
         st = end_of(pid, t, is_over, timeout_s);
-        memcpy(result_p->count, t->count, sizeof(t->count));
         memcpy(result_p->step, t->step, sizeof(t->step));
-        result_p->step[sizeof(result_p->step) - 1] = '\0';
+        memcpy(result_p->call, t->call, sizeof(t->call));
+        result_p->step[sizeof(result_p->step) - 1] = result_p->call[sizeof(result_p->call) - 1] = '\0';
         result_p->is_late = !is_over;
     }
     if (pair[0] >= 0) {

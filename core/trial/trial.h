@@ -18,16 +18,16 @@
 typedef struct dt_trial { /* shared by both sides */
     atomic_uint beat;     /* the copy adds to it as often as it is alive: it has timeout_s from beat to beat */
     atomic_bool is_done;  /* its work returned */
-    uint32_t count[3];    /* for the caller's own use */
     char step[64];        /* what is being tried, empty at first; set by dt_trial_step */
+    char call[128];       /* which call of it; empty: the step says it all, or nobody knows */
     char finding[200];    /* what the fence found */
+    const char *broken;   /* of the copy: steps that are to be left out, a line each; NULL: none */
     int fd;               /* of the copy, to the other side */
 } dt_trial;
 
 typedef struct dt_trial_result {
-    uint32_t count[3];
-    char step[64]; /* the last that was tried */
-    bool is_late;  /* timeout_s was over */
+    char step[64], call[128]; /* the last that was tried */
+    bool is_late;             /* timeout_s was over */
 } dt_trial_result;
 
 /* Does work in the copy; here, hear is given what that says as it comes, in pieces of any size (NULL: nobody listens).
@@ -35,8 +35,11 @@ typedef struct dt_trial_result {
  * by signal 11, Segmentation fault"; DT_EUNSUPPORTED when there is no second process to be had. */
 dt_status dt_trial_do(void (*work)(void *user, dt_trial *t), void (*hear)(void *user, const char *text, size_t bytes),
                       void *user, double timeout_s, dt_trial_result *result_p) DT_NODISCARD;
-/* In the copy: text for hear; what comes next, which is a beat too. */
+/* In the copy: text for hear. */
 void dt_trial_say(dt_trial *t, const char *text, size_t bytes);
-void dt_trial_step(dt_trial *t, const char *step);
+/* What comes next, a beat; false, and none, where it is to be left out. */
+bool dt_trial_step(dt_trial *t, const char *step);
+/* A call of that step, a beat; without a trial (NULL) nothing. */
+void dt_trial_call(dt_trial *t, const char *fmt, ...) DT_PRINTF(2, 3);
 
 #endif

@@ -7,7 +7,8 @@ set -u
 dtrain=$DT_BUILDDIR/dtrain
 older=$DT_SRCDIR/tests/abi/older
 strangers=$DT_SRCDIR/tests/strangers
-command -v "${CC:-cc}" >/dev/null 2>&1 || { echo "skipped: no C compiler"; exit 77; }
+cc=${CC:-cc} cxx=${CXX:-g++} # "ccache gcc" is one, too
+command -v "${cc%% *}" >/dev/null 2>&1 || { echo "skipped: no C compiler"; exit 77; }
 work=$(mktemp -d ./test-older-XXXXXX) || exit 1
 trap 'rm -rf "$work"' EXIT INT TERM
 cases=0
@@ -65,7 +66,7 @@ ppo="--plugin phase2_ppo --set phase2_ppo.train_batch=64 --set phase2_ppo.fragme
     holds 1.1 pursuit "$strangers/pursuit.c" $ppo --set env.id=pursuit --set models.controller=pursuit_controller
     holds 1.1 dqn "$strangers/dqn.c" --plugin dqn --set env.id=cartpole --set dqn.collect_steps=4 --set dqn.updates=2 \
         --set dqn.learning_starts=64 --set dqn.capacity=128 --set dqn.target_every=2 $small
-    if command -v "${CXX:-g++}" >/dev/null 2>&1; then
+    if command -v "${cxx%% *}" >/dev/null 2>&1; then
         holds 1.1 cliff "$strangers/cliff.cpp" $ppo --set env.id=cliff
     fi
 }

@@ -7,7 +7,9 @@ set -u
 dtrain=$DT_BUILDDIR/dtrain
 PKG_CONFIG_PATH=$DT_BUILDDIR
 export PKG_CONFIG_PATH
-command -v pkg-config >/dev/null && command -v "${CC:-cc}" >/dev/null || { echo "skipped: no pkg-config or cc"; exit 77; }
+cc=${CC:-cc} # "ccache gcc" is one, too
+cxx=${CXX:-g++}
+command -v pkg-config >/dev/null && command -v "${cc%% *}" >/dev/null || { echo "skipped: no pkg-config or cc"; exit 77; }
 work=$(mktemp -d ./template-XXXXXX) || exit 1
 trap 'rm -rf "$work"' EXIT
 failed=0
@@ -119,7 +121,7 @@ value=$("$dtrain" eval --plugin "$work/critic/critic.so" --checkpoint "$work/act
 [ "$(wc -l <"$work/critic/critic.c")" -le 120 ] || { echo "FAIL: it takes more than 120 lines"; failed=1; }
 
 # each in C++, too, of two standards, without a warning
-if command -v "${CXX:-g++}" >/dev/null; then
+if command -v "${cxx%% *}" >/dev/null; then
     for kind in phase policy model env data; do
         expect 0 "plus_$kind.cpp, Makefile" "$dtrain" new "$kind" "plus_$kind" "$work/plus_$kind" --language c++
         for standard in c++20 c++17; do
@@ -215,7 +217,7 @@ static dt_status wrong(const void *self, const uint64_t *index, uint32_t n, int6
     return DT_OK;\
 }\
 &/'
-break_it phase p6 "fields, symbols, count: field x: " 's/{"x", "B 1", DT_F32, 0}, {"y"/{"x", "Q 1", DT_F32, 0}, {"y"/'
+break_it phase p6 "fields and symbols: field x: " 's/{"x", "B 1", DT_F32, 0}, {"y"/{"x", "Q 1", DT_F32, 0}, {"y"/'
 
 break_it env e1 "spec: e1: port obs has dims \"B 3\"" 's/"A 3", DT_F32/"B 3", DT_F32/'
 break_it env e2 "seed 1, step 0: reset writes behind the end of obs" 's/    obs\[2\] = /    obs[3] = /'
@@ -233,7 +235,13 @@ break_it env e11 "forbids all 3 choices" 's/io->mask\[LEFT\] = .*/io->mask[LEFT]
 break_it env e12 "step returns DT_AGAIN, expected DT_OK or DT_DONE" 's/io->alive\[0\] ? DT_OK/io->alive[0] ? DT_AGAIN/'
 break_it env e13 "step 0: the world is closed" 's/^    s->battery = s->config.battery;/    return DT_FAIL_H(s->h, DT_EIO, "the world is closed");/'
 # code that never returns, or writes where there is nothing to write: check names what it was asked, and goes on
-break_it env e17 "playing: it was killed by signal 6" -e 's/^    s->battery--;/    __builtin_abort();/'
+also() { # TEXT...: what else was said
+    for text in "$@"; do
+        grep -qF -- "$text" "$work/said" || { echo "FAIL: check does not say \"$text\""; cat "$work/said"; failed=1; }
+    done
+}
+break_it env e17 "playing: it was killed by signal 6, Aborted (in step)" -e 's/^    s->battery--;/    __builtin_abort();/'
+also "SKIP environment e17: playing again: not tried" "PASS environment e17: destroyed, nothing is left"
 break_it env e18 "playing: it ended the process with code 0; a plugin returns a status instead" \
     -e 's/^    s->battery--;/    exit(0);/' -e 's/^#include <dtrain.random.h>/&\n#include <stdlib.h>/'
 break_it env e20 "playing: it reached behind the end of a block of" 's/^    s->battery--;/    ((volatile char *)s)[4096] = 1;/'
@@ -242,7 +250,8 @@ break_it model m11 "create: it wrote behind the end of a block of" 's/s->config 
 break_it phase p9 "iterate: it was killed by signal 6" '/^static dt_status iterate/,/^}/s/^{/{\n    __builtin_abort();/'
 break_it phase p12 "evaluate: it was killed by signal 6" '/^static dt_status evaluate/,/^}/s/^{/{\n    __builtin_abort();/'
 break_it phase p10 "read: it was killed by signal 6" '/^static dt_status data_read/,/^}/s/^{/{\n    __builtin_abort();/'
-break_it model m12 "opening it: it was killed by signal 6" '$a __attribute__((constructor)) static void start(void) { __builtin_abort(); }'
+also "PASS phase p10: created, started, " "PASS data p10_data: destroyed, nothing is left"
+break_it model m12 "opening it, in its constructors: it was killed by signal 6" '$a __attribute__((constructor)) static void start(void) { __builtin_abort(); }'
 late() { # KIND NAME TEXT SED-SCRIPT: one that never answers
     "$dtrain" new "$1" "$2" "$work/late-$2" >/dev/null || exit 1
     sed -i "$4" "$work/late-$2/$2.c"
@@ -250,6 +259,40 @@ late() { # KIND NAME TEXT SED-SCRIPT: one that never answers
     expect 3 "$3: it did not return within 3 s; env.timeout_s" "$dtrain" check "$work/late-$2/$2.so" --set env.timeout_s=3
 }
 loop='for (volatile int i = 1; i != 0;) {}'
+# one plugin, several callbacks that each end the process in another way: each is a finding, whatever came before
+include='s/^#include <dtrain.helpers.h>/&\n#include <stdlib.h>/'
+break_it phase p13 "FAIL phase p13: iterate: it was killed by signal 6" -e "$include" \
+    -e '/^static dt_status iterate/,/^}/s/^{/{\n    __builtin_abort();/; /^static dt_status evaluate/,/^}/s/^{/{\n    exit(0);/' \
+    -e '/^static dt_status data_read/,/^}/s/^{/{\n    ((volatile char *)self)[4096] = 1;/' \
+    -e 's/DT_SET(stop, stop)/DT_SET(stop, leave)/; s/^DT_STOP_DEFINE/static void leave(void *self)\n{\n    exit(0);\n}\n&/'
+also "FAIL phase p13: evaluate: it ended the process with code 0" "FAIL phase p13: stop: it ended the process with code 0" \
+    "PASS phase p13: created, started" "PASS model p13_model: destroyed" \
+    "FAIL data p13_data: read: it reached behind the end of" "PASS data p13_data: destroyed" " 4 failed, 0 skipped"
+break_it phase p21 "FAIL model p21_model: params: it ended the process with code 3" -e "$include" \
+    -e '/^static dt_status data_count/,/^}/s/^{/{\n    *(volatile int *)(sizeof(int)) = 1;/' \
+    -e '/^static dt_status model_params/,/^}/s/^{/{\n    exit(3);/'
+also "SKIP model p21_model: forward: not tried" "FAIL data p21_data: count: it was killed by signal 11" \
+    "SKIP data p21_data: read: not tried" "FAIL phase p21: create: it was killed" "SKIP phase p21: nothing else"
+# check() of one value: the life of the component is still tried
+break_it model m13 "check: it was killed by signal 6, Aborted (in check of hidden = 1)" \
+    's/^DT_MODEL_DEFINE(/static dt_status check(const dt_host *h, const void *config)\n{\n    if (((const m13_config *)config)->hidden == 1) {\n        __builtin_abort();\n    }\n    return DT_OK;\n}\n&/
+    s/DT_SET(role, /DT_SET(check, check), &/'
+also "PASS model m13: runs forward and backward" "1 failed, 0 skipped"
+# init and fini of the plugin; save and load of a phase
+ends='s/^DT_PLUGIN_DEFINE_OF.*/static const dt_component *const all[] = {\&phase, \&model, \&data};\
+static dt_status first(const dt_host *h)\n{\n    FIRST\n}\nstatic void last(void)\n{\n    LAST\n}\
+static const dt_plugin own = {DT_PLUGIN_PREFIX, .name = "NAME", .n_components = 3, .components = all, .init = first, .fini = last};\
+DT_PLUGIN_DEFINE(own);/'
+break_it phase p14 "opening it, in init: it was killed by signal 6" -e "$ends" -e 's/FIRST/__builtin_abort();/; s/LAST//; s/NAME/p14/'
+break_it phase p15 "FAIL p15: fini: it was killed by signal 6" -e "$ends" -e 's/FIRST/return DT_OK;/; s/LAST/__builtin_abort();/; s/NAME/p15/'
+saves='s/^DT_PHASE_DEFINE(/static dt_status save(void *self, dt_writer *w)\n{\n    static char n;\n    SAVE\n    return w->write(w, \&n, 1);\n}\
+static dt_status load(void *self, dt_reader *r, uint32_t version)\n{\n    char n[2];\n    LOAD\n}\n&/
+    s/DT_SET(stop, stop)/DT_SET(save, save), DT_SET(load, load), &/'
+change 0 phase p16 "evaluated, saved and loaded, stopped, destroyed" -e "$saves" -e 's/SAVE//; s/LOAD/return r->read(r, n, 1);/'
+break_it phase p17 "save writes other bytes than those that were loaded" -e "$saves" -e 's/SAVE/n++;/; s/LOAD/return r->read(r, n, 1);/'
+break_it phase p18 "load wants 2 bytes, and 1 are left" -e "$saves" -e 's/SAVE//; s/LOAD/return r->read(r, n, 2);/'
+break_it phase p19 "load leaves 1 of the 1 bytes" -e "$saves" -e 's/SAVE//; s/LOAD/return DT_OK;/'
+break_it phase p20 "load: it was killed by signal 6" -e "$saves" -e 's/SAVE//; s/LOAD/__builtin_abort();/'
 late env e19 playing "s/^    s->battery--;/    $loop/"
 late phase p11 iterate "/^static dt_status iterate/,/^}/s/^{/{\n    $loop/"
 expect 3 '{"verdict":"FAIL","text":"phase p11: iterate: it did not return' "$dtrain" check "$work/late-p11/p11.so" --json \

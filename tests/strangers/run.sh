@@ -12,7 +12,8 @@ PKG_CONFIG_PATH=$prefix/lib/pkgconfig:$prefix/share/pkgconfig
 export PATH PKG_CONFIG_PATH
 unset DTRAIN_PLUGIN_PATH DTRAIN_CONFIG DTRAIN_FAULT || true
 export LC_ALL=C NO_COLOR=1 DTRAIN__ENGINE__DEVICE=cpu
-if ! { command -v pkg-config && command -v "${CXX:-g++}"; } >/dev/null; then
+cxx=${CXX:-g++} # "ccache g++" is one, too
+if ! { command -v pkg-config && command -v "${cxx%% *}"; } >/dev/null; then
     echo "skipped: no pkg-config or C++"
     exit 77
 fi
