@@ -34,8 +34,9 @@
  *                from +y clockwise, front bumpers to centres, with lengths by type (types of the options); the scene is
  *                named like the file, vehicles are numbered as they appear. Persons and containers are left out
  *   commonroad   scenarios of CommonRoad, 2018b and 2020a: the states of dynamic obstacles with exact values and a
- *                rectangle or circle about their centre; site and scene by the benchmark id. Static obstacles, people
- *                on foot and on bicycles, lanelets, signs, lights and planning problems are left out
+ *                rectangle or circle about their centre; site, scene and map by the benchmark id. Lanelets become the
+ *                scene's map: centre lines, types, limits of speed, those of signs too, successors and neighbours.
+ *                Static obstacles, people on foot and on bicycles, lights and planning problems are left out
  * The JSON chunk layout is described in docs of the recording format; statistics.json is checked against the chunks.
  */
 #ifndef DTRAIN_CORE_DATA_IMPORT_H

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Scenarios of CommonRoad (https://commonroad.in.tum.de), XML of versions 2018b and 2020a: the trajectories of dynamic
- * obstacles. Lanelets, signs, planning problems, static obstacles and uncertain states are not read. See import.h.
+ * obstacles, and lanelets (commonroad_map.h). Lights, planning problems, static obstacles and uncertain states are not
+ * read. See import.h.
  */
 #ifdef HAVE_CONFIG_H
 #    include "config.h"
 #endif
 
+#include "data/commonroad_map.h"
 #include "data/features.h"
 #include "data/import.h"
 #include "data/names.h"
@@ -56,6 +58,8 @@ typedef struct scenario {
     char below[PATH_BYTES]; /* the elements below the obstacle, as "trajectory/state/time/exact" */
     size_t n_below;
     int64_t n_rows, n_static, n_persons, n_lanelets, n_single;
+    dt_commonroad_map *map;
+    char map_name[128];
 } scenario;
 
 /* ---- the document ------------------------------------------------------------------------------------------------ */
@@ -100,6 +104,10 @@ static dt_status begin_scenario(const dt_xml *x, scenario *s)
     }
     if (st == DT_OK) {
         st = dt_rows_scene(s->rows, x->line, dt_str_text(&stem), site, false, &s->scene);
+    }
+    if (st == DT_OK) {
+        dt_rows_map_of_benchmark(dt_str_text(&stem), s->map_name, sizeof(s->map_name));
+        st = dt_commonroad_map_create(s->path, strcmp(version, "2018b") == 0, &s->map);
     }
     dt_str_fini(&stem);
     return st;
@@ -177,7 +185,11 @@ static dt_status begin(dt_xml *x)
     if (x->depth == 0) {
         return begin_scenario(x, s);
     }
-    return x->depth == 1 ? begin_obstacle(x, s) : s->now.is_open ? go_below(x, s) : DT_OK;
+    if (s->now.is_open) {
+        return go_below(x, s);
+    }
+    DT_TRY(x->depth == 1 ? begin_obstacle(x, s) : DT_OK);
+    return s->now.is_open ? DT_OK : dt_commonroad_map_begin(s->map, x);
 }
 
 /* ---- obstacles --------------------------------------------------------------------------------------------------- */
@@ -297,7 +309,7 @@ static dt_status end(dt_xml *x)
     scenario *s = x->user;
     obstacle *o = &s->now;
     if (x->depth < 1 || !o->is_open) {
-        return DT_OK;
+        return x->depth < 1 ? DT_OK : dt_commonroad_map_end(s->map, x);
     }
     if (x->depth > 1) {
         const dt_status st = end_below(x, s);
@@ -312,6 +324,18 @@ static dt_status end(dt_xml *x)
 }
 
 /* ---- the whole --------------------------------------------------------------------------------------------------- */
+
+static dt_status keep_map(scenario *s)
+{
+    const dt_roads *roads = NULL;
+    int32_t number = 0;
+    DT_TRY(dt_commonroad_map_close(s->map, &roads));
+    if (roads != NULL) {
+        DT_TRY(dt_rows_map(s->rows, s->map_name, roads, &number));
+        dt_rows_scene_map(s->rows, s->scene, number);
+    }
+    return DT_OK;
+}
 
 static void tell(const scenario *s, dt_str *notes)
 {
@@ -328,7 +352,7 @@ static void tell(const scenario *s, dt_str *notes)
                     s->n_single);
     }
     if (s->n_lanelets > 0) {
-        dt_str_addf(notes, "%" PRId64 " lanelets: left out, a store has no place for roads\n", s->n_lanelets);
+        dt_str_addf(notes, "%" PRId64 " lanelets: map %s\n", s->n_lanelets, s->map_name);
     }
 }
 
@@ -347,10 +371,14 @@ static dt_status import_scenario(const void *bytes, size_t n_bytes, const char *
         st = DT_FAIL(DT_EDATA, "%s holds no data: not one state of a dynamic obstacle", path);
     }
     if (st == DT_OK) {
+        st = keep_map(&s);
+    }
+    if (st == DT_OK) {
         tell(&s, notes);
     }
     dt_source_close(source);
     dt_names_fini(&s.ids);
+    dt_commonroad_map_destroy(s.map);
     return st;
 }
 

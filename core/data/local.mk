@@ -2,6 +2,7 @@
 core_libdtcore_la_SOURCES += \
 	core/data/arrays.def \
 	core/data/columns.c core/data/columns.h \
+	core/data/commonroad_map.c core/data/commonroad_map.h \
 	core/data/csv.c core/data/csv.h \
 	core/data/export_table.c core/data/export_table.h \
 	core/data/features.c core/data/features.h \
@@ -11,6 +12,7 @@ core_libdtcore_la_SOURCES += \
 	core/data/import_fcd.c \
 	core/data/import_table.c \
 	core/data/json_in.c core/data/json_in.h \
+	core/data/lane_book.c core/data/lane_book.h \
 	core/data/live.c core/data/live.h \
 	core/data/names.c core/data/names.h \
 	core/data/npy.c core/data/npy.h \

@@ -23,6 +23,7 @@ enum { VEHICLES_MAX = 1 << 20, FILES_MAX = 1 << 20, SCENE_BYTES = 400 };
 typedef struct scene {
     char *site;
     int32_t file;
+    int32_t map; /* -1: none */
 } scene;
 
 typedef struct file {
@@ -82,6 +83,15 @@ void dt_rows_site_of_benchmark(const char *id, char *out, size_t bytes)
     size_t n = strcspn(from, "-");
     n = n < bytes ? n : bytes - 1;
     memcpy(out, from, n);
+    out[n] = '\0';
+}
+
+void dt_rows_map_of_benchmark(const char *id, char *out, size_t bytes)
+{
+    const char *first = strchr(id, '_'), *second = first == NULL ? NULL : strchr(first + 1, '_');
+    size_t n = second == NULL ? strlen(id) : (size_t)(second - id);
+    n = n < bytes ? n : bytes - 1;
+    memcpy(out, id, n);
     out[n] = '\0';
 }
 
@@ -203,7 +213,7 @@ dt_status dt_rows_scene(dt_rows *r, int64_t line, const char *name, const char *
     DT_TRY(dt_names_add(&r->names, name, &number, &is_new));
     scene *s = &r->scene[number];
     if (is_new) {
-        *s = (scene){.site = dt_strdup(site), .file = here};
+        *s = (scene){.site = dt_strdup(site), .file = here, .map = -1};
         if (s->site == NULL) {
             return DT_FAIL(DT_ENOMEM, "no memory for scene %s", name);
         }
@@ -215,6 +225,17 @@ dt_status dt_rows_scene(dt_rows *r, int64_t line, const char *name, const char *
     }
     *number_p = r->last = number;
     return DT_OK;
+}
+
+dt_status dt_rows_map(dt_rows *r, const char *name, const dt_roads *roads, int32_t *number_p)
+{
+    *number_p = -1;
+    return r->writer != NULL ? dt_store_map(r->writer, name, roads, number_p) : DT_OK;
+}
+
+void dt_rows_scene_map(dt_rows *r, int32_t number, int32_t map)
+{
+    r->scene[number].map = map;
 }
 
 void dt_rows_expect(dt_rows *r, uint64_t bytes)
@@ -312,6 +333,7 @@ static dt_status begin_frame(dt_rows *r, feed *f, const dt_table_row *row)
         f->scene = row->scene;
         f->begin = row->frame;
         DT_TRY(dt_store_scene_begin(r->writer));
+        DT_TRY(dt_store_scene_map(r->writer, r->scene[row->scene].map));
         f->is_open = true;
         dt_live_clear(&f->live);
     }

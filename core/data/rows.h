@@ -37,6 +37,9 @@ void dt_rows_keep_columns(dt_rows *r, dt_columns *c);
  * scene can have, or that is a scene of another file), DT_ENOMEM. */
 dt_status dt_rows_scene(dt_rows *r, int64_t line, const char *name, const char *site, bool has_parts, int32_t *number_p)
     DT_NODISCARD;
+/* A sealed map, into the store; without a store it is looked at and nothing is kept. Errors: as dt_store_map. */
+dt_status dt_rows_map(dt_rows *r, const char *name, const dt_roads *roads, int32_t *number_p) DT_NODISCARD;
+void dt_rows_scene_map(dt_rows *r, int32_t scene, int32_t map); /* the map of a scene; without a call it has none */
 dt_status dt_rows_add(dt_rows *r, const dt_table_row *row) DT_NODISCARD; /* DT_EIO, DT_ENOMEM */
 /* How much of the file that has begun is read (dt_source_taken): for those who watch. */
 void dt_rows_progress(const dt_rows *r, uint64_t taken);
@@ -52,5 +55,7 @@ void dt_rows_destroy(dt_rows *r); /* without a finish nothing is left at out; NU
 dt_status dt_rows_stem(const char *path, dt_str *out) DT_NODISCARD;
 /* Benchmark ids of CommonRoad, COUNTRY_MAP-1_2_T-3: the map names the site. */
 void dt_rows_site_of_benchmark(const char *id, char *out, size_t bytes);
+/* The same ids: COUNTRY_MAP-1 names the map, C-COUNTRY_MAP-1 of cooperative ones. */
+void dt_rows_map_of_benchmark(const char *id, char *out, size_t bytes);
 
 #endif

@@ -68,11 +68,34 @@ static void check_pair(const dt_store_view *v)
     assert_non_null(strstr(dt_str_text(&report), "1 static obstacles: left out"));
     assert_non_null(strstr(dt_str_text(&report), "1 people on foot and on bicycles: left out"));
     assert_non_null(strstr(dt_str_text(&report), "1 dynamic obstacles without a trajectory"));
-    assert_non_null(strstr(dt_str_text(&report), "2 lanelets: left out, a store has no place for roads"));
+    assert_non_null(strstr(dt_str_text(&report), "2 lanelets: map USA_Lanker-2"));
+    assert_int_equal(v->n_maps, 1);
+    assert_int_equal(v->scene_map[0], 0);
+    assert_string_equal(v->map[0], "USA_Lanker-2");
+    assert_int_equal(v->n_lanes, 2);
+    static const double xy[] = {0, 1, 4, 1, 8, 2};
+    assert_memory_equal(v->lane_xy, xy, sizeof(xy));
+    assert_true(v->lane_width[0] == 2 && v->lane_width[2] == 4);
+    assert_int_equal(v->lane_id[1], 2);
+    assert_int_equal(v->n_lane_links, 1);
+    assert_int_equal(v->lane_next_ptr[1], 1);
+    assert_int_equal(v->lane_next[0], 1);
+    assert_int_equal(v->lane_left[0], 1);
+    assert_int_equal(v->lane_right[0], -1); /* the other way */
+    assert_int_equal(v->lane_right[1], 0);
 }
 
-#define LANELETS "<lanelet id=\"1\"><leftBound><point><x>0</x><y>0</y></point></leftBound></lanelet><lanelet id=\"2\"/>"
-#define GOAL     "<planningProblem id=\"9\"><initialState><time/></initialState></planningProblem>"
+#define POINT(x, y) "<point><x>" x "</x><y>" y "</y></point>"
+#define BOUNDS(left, right)                                                                                            \
+    "<leftBound>" left "<lineMarking>solid</lineMarking></leftBound><rightBound>" right "</rightBound>"
+#define STRAIGHT       BOUNDS(POINT("0", "2") POINT("8", "2"), POINT("0", "-2") POINT("8", "-2"))
+#define SAME(side, id) "<adjacent" side " ref=\"" id "\" drivingDir=\"same\"/>"
+#define LANELETS                                                                                                       \
+    "<lanelet id=\"1\">" BOUNDS(POINT("0", "2") POINT("4", "2") POINT("8", "4"),                                       \
+                                POINT("0", "0") POINT("4", "0") POINT("8", "0"))                                       \
+        SAME("Left", "2") "<adjacentRight ref=\"2\" drivingDir=\"opposite\"/></lanelet>"                               \
+                          "<lanelet id=\"02\">" STRAIGHT "<predecessor ref=\"1\"/>" SAME("Right", "1") "</lanelet>"
+#define GOAL "<planningProblem id=\"9\"><initialState><time/></initialState></planningProblem>"
 
 static void test_2018b(void **state)
 {
@@ -114,6 +137,138 @@ static void test_2020a(void **state)
                             ->site[0],
                         "here");
     assert_true(dt_store_view_of(store)->frame_time[0] == 0.4);
+}
+
+/* A scenario of one car and these roads. */
+#define ROADS(version, roads)                                                                                          \
+    ROAD(version)                                                                                                      \
+    roads "<dynamicObstacle id=\"5\"><type>car</type>" BOX FIRST("0", "1", "2", "0.5", "10") "</dynamicObstacle>"      \
+                                                                                             "</commonRoad>"
+#define SIGN(id, name, value)                                                                                          \
+    "<trafficSign id=\"" id "\"><trafficSignElement><trafficSignID>" name "</trafficSignID><additionalValue>" value    \
+    "</additionalValue></trafficSignElement></trafficSign>"
+#define REF(id)             "<trafficSignRef ref=\"" id "\"/>"
+#define TYPE(type)          "<laneletType>" type "</laneletType>"
+#define LANELET(id, inside) "<lanelet id=\"" id "\">" STRAIGHT inside "</lanelet>"
+
+static void test_kinds_and_limits(void **state)
+{
+    (void)state;
+    const dt_store_view *v = import(
+        ROADS("2020a",
+              LANELET("1", TYPE("urban") TYPE("busLane") REF("21") REF("22")) LANELET("2", TYPE("crosswalk"))
+                  LANELET("3", TYPE("urban")) LANELET("4", TYPE("shoulder")) LANELET("5", REF("23"))
+                      LANELET("6", TYPE("highway") TYPE("exitRamp") REF("24")) LANELET("7", TYPE("unknown"))
+                          SIGN("21", "R2-1", "11.5") SIGN("22", "274", "9.25") SIGN("23", "R3-4", "3")
+                              SIGN("24", "r301", "30") "<intersection id=\"9\"><incoming id=\"10\"><incomingLanelet "
+                                                       "ref=\"1\"/><successorsLeft ref=\"3\"/>"
+                                                       "</incoming></intersection>"),
+        NULL);
+    static const int32_t kind[] = {DT_LANE_BUS,     DT_LANE_FOOT, DT_LANE_JUNCTION, DT_LANE_OTHER,
+                                   DT_LANE_UNKNOWN, DT_LANE_RAMP, DT_LANE_UNKNOWN};
+    static const float limit[] = {9.25f, 0, 0, 0, 0, 30, 0};
+    assert_memory_equal(v->lane_kind, kind, sizeof(kind));
+    assert_memory_equal(v->lane_limit, limit, sizeof(limit));
+    v = import(
+        ROADS("2018b", LANELET("1", "<speedLimit>13.75</speedLimit>") LANELET("2", "<speedLimit>inf</speedLimit>")),
+        NULL);
+    assert_true(v->lane_limit[0] == 13.75f && v->lane_limit[1] == 0);
+}
+
+/* Bounds of as many points as they like: the middle at every point of either, by its share of the length. */
+static void test_unequal_bounds(void **state)
+{
+    (void)state;
+    const dt_store_view *v = import(
+        ROADS("2020a",
+              "<lanelet id=\"1\">" BOUNDS(
+                  POINT("0", "2") POINT("2", "2") POINT("8", "2"),
+                  POINT("0", "0") POINT("4", "0") POINT("6", "0") POINT(
+                      "8", "0")) "</lanelet><lanelet id=\"2\">" BOUNDS(POINT("0", "1") POINT("0", "1") POINT("4", "1"),
+                                                                       POINT("0", "-1") POINT("0", "-1") POINT(
+                                                                           "2", "-1") POINT("4", "-1")) "</lanelet>"),
+        NULL);
+    static const double xy[] = {0, 1, 2, 1, 4, 1, 6, 1, 8, 1, 0, 0, 2, 0, 4, 0};
+    assert_int_equal(v->n_lane_points, 8);
+    assert_memory_equal(v->lane_xy, xy, sizeof(xy));
+    assert_true(v->lane_width[3] == 2);
+}
+
+/* Scenarios of one map keep it once, where it lies at the same place. */
+static void test_shared_map(void **state)
+{
+    (void)state;
+    close_all();
+#define OF(id)                                                                                                         \
+    "<commonRoad commonRoadVersion=\"2020a\" benchmarkID=\"" id "\" timeStepSize=\"0.1\">" LANELETS                    \
+    "<dynamicObstacle id=\"5\"><type>car</type>" BOX FIRST("0", "1", "2", "0.5",                                       \
+                                                           "10") "</dynamicObstacle></commonRoad>"
+    put("a.xml", OF("USA_Lanker-2_1_T-1"));
+    put("b.xml", OF("USA_Lanker-2_7_T-1"));
+    put("c.xml", OF("DEU_Muc-1_1_T-1"));
+    put("d.xml", ROADS("2020a", ""));
+    assert_ok(dt_data_import((const char *const[]){at("a.xml"), at("b.xml"), at("c.xml")}, 3, at("s"), NULL, &report));
+    assert_ok(dt_store_open(at("s"), &store));
+    const dt_store_view *v = dt_store_view_of(store);
+    assert_int_equal(v->n_maps, 2);
+    const int32_t map[] = {0, 0, 1};
+    assert_memory_equal(v->scene_map, map, sizeof(map));
+    assert_string_equal(v->map[1], "DEU_Muc-1");
+    assert_non_null(strstr(dt_str_text(&report), "roads: maps 2, lanes 4"));
+    close_all();
+    assert_ok(dt_data_import((const char *const[]){at("d.xml")}, 1, at("t"), NULL, &report));
+    assert_ok(dt_store_open(at("t"), &store));
+    assert_int_equal(dt_store_view_of(store)->n_maps, 0);
+}
+
+static void test_bad_roads(void **state)
+{
+    (void)state;
+    static const char *const bad[][2] = {
+        {ROADS("2020a", "<lanelet/>"), "t.xml:2:1: <lanelet> has no id"},
+        {ROADS("2020a", "<lanelet id=\"x\"/>"), "<lanelet> id is \"x\", not a finite number"},
+        {ROADS("2020a", "<lanelet id=\"1.5\"/>"), "<lanelet> id is \"1.5\", not an integer"},
+        {ROADS("2020a", "<lanelet id=\"1\"/>"),
+         "t.xml:2: lanelet 1 has a left bound of 0 points and a right one of 0: two at least can be"},
+        {ROADS("2018b", "<lanelet id=\"1\">" BOUNDS(POINT("0", "2") POINT("1", "2"),
+                                                    POINT("0", "2") POINT("1", "2") POINT("3", "0")) "</lanelet>"),
+         "lanelet 1 has a left bound of 2 points and a right one of 3: two at least, and as many on either side in "
+         "version 2018b"},
+        {ROADS("2020a", "<lanelet id=\"1\">" BOUNDS(POINT("0", "2") POINT("0", "2"),
+                                                    POINT("0", "0") POINT("0", "0")) "</lanelet>"),
+         "t.xml:2: lanelet 1 is no line: of its 2 points, 1 are apart"},
+        {ROADS("2020a", "<lanelet id=\"1\">" BOUNDS("<point><x>1</x></point>", "") "</lanelet>"),
+         "<point> of lanelet 1 has no x or no y"},
+        {ROADS("2020a", "<lanelet id=\"1\">" BOUNDS(POINT("a", "1"), "") "</lanelet>"), "<x> x is \"a\", not a finite"},
+        {ROADS("2020a", "<lanelet id=\"1\">" BOUNDS(POINT("0", "1e8"), "") "</lanelet>"), "<y> y is 1e8, outside"},
+        {ROADS("2020a", "<lanelet id=\"1\">" STRAIGHT STRAIGHT "</lanelet>"),
+         "<leftBound> of lanelet 1 is there twice"},
+        {ROADS("2020a", LANELET("1", "") "\n" LANELET("01", "")), "t.xml:3: lanelet 1 is there twice"},
+        {ROADS("2020a", LANELET("1", "<successor ref=\"2\"/>")),
+         "t.xml:2: lanelet 1 is followed by 2, which is not there"},
+        {ROADS("2020a", LANELET("1", "<predecessor ref=\"2\"/>")), "lanelet 1 follows 2, which is not there"},
+        {ROADS("2020a", LANELET("1", "<successor/>")), "<successor> has no ref"},
+        {ROADS("2020a", LANELET("1", SAME("Left", "3"))), "lanelet 1 has on its left 3, which is not there"},
+        {ROADS("2020a", LANELET("1", "<adjacentLeft ref=\"3\" drivingDir=\"opposite\"/>")),
+         "lanelet 1 lies beside 3, which is not there"},
+        {ROADS("2020a", LANELET("1", "<adjacentLeft ref=\"3\"/>")), "<adjacentLeft> has no drivingDir"},
+        {ROADS("2020a", LANELET("1", "<adjacentLeft ref=\"3\" drivingDir=\"up\"/>")),
+         "drivingDir is \"up\", neither same nor opposite"},
+        {ROADS("2020a", LANELET("1", SAME("Right", "1"))), "lanelet 1 has 1 on its right, itself"},
+        {ROADS("2020a", LANELET("1", SAME("Right", "2") SAME("Right", "3")) LANELET("2", "") LANELET("3", "")),
+         "lanelet 1 has 3 on its right and another one too"},
+        {ROADS("2020a", LANELET("1", REF("7"))), "t.xml:2: lanelet 1 refers to sign 7, which is not there"},
+        {ROADS("2020a", LANELET("1", "") SIGN("7", "274", "1") SIGN("7", "274", "1")), "sign 7 is there twice"},
+        {ROADS("2020a", LANELET("1", "") SIGN("7", "274", "fast")), "the speed limit is \"fast\", not a finite number"},
+        {ROADS("2020a", LANELET("1", "") SIGN("7", "274", "500")), "the speed limit is 500, outside [0, 150]"},
+        {ROADS("2018b", LANELET("1", "<speedLimit>-1</speedLimit>")), "the speed limit is -1, outside [0, 150]"},
+        {ROADS("2020a", LANELET("1", "") "<intersection id=\"2\"><incoming><successorsRight ref=\"5\"/></incoming>"
+                                         "</intersection>"),
+         "an intersection has lanelet 5, which is not there"},
+    };
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        refuse(bad[i][0], bad[i][1]);
+    }
 }
 
 #define CAR(inside) ROAD("2020a") "<dynamicObstacle id=\"5\"><type>car</type>" inside "</dynamicObstacle></commonRoad>"
@@ -173,6 +328,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_2018b, begin, finish),
         cmocka_unit_test_setup_teardown(test_2020a, begin, finish),
+        cmocka_unit_test_setup_teardown(test_kinds_and_limits, begin, finish),
+        cmocka_unit_test_setup_teardown(test_unequal_bounds, begin, finish),
+        cmocka_unit_test_setup_teardown(test_shared_map, begin, finish),
+        cmocka_unit_test_setup_teardown(test_bad_roads, begin, finish),
         cmocka_unit_test_setup_teardown(test_bad, begin, finish),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
