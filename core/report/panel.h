@@ -34,6 +34,7 @@ dt_panel dt_panel_config;  /* values and where they came from */
 dt_panel dt_panel_machine; /* version, plugins, host */
 
 dt_phase_panel dt_panel_horizon;      /* error of predictions by horizon, beside constant velocity */
+dt_phase_panel dt_panel_futures;      /* how far their uncertainty can be trusted, and the best of several */
 dt_phase_panel dt_panel_trajectories; /* predicted and recorded trajectories, from above */
 dt_phase_panel dt_panel_traffic;      /* moments of an evaluated episode, from above */
 dt_phase_panel dt_panel_evaluation;   /* results of evaluations, with their history */

@@ -30,10 +30,12 @@ static bool ends_with(const char *text, const char *end)
     return n >= m && strcmp(text + n - m, end) == 0;
 }
 
-/* Deviations go with their means, seeds and horizons are no results, comparisons have a panel of their own. */
+/* Deviations go with their means, seeds and horizons are no results, comparisons and ellipses have panels of their
+ * own. */
 static bool is_result(const char *name)
 {
-    static const char *const others[] = {"eval/seeds/", "eval/horizon_s/", "eval/cv_", "eval/rmse_over_cv/"};
+    static const char *const others[] = {"eval/seeds/",       "eval/horizon_s/", "eval/cv_",   "eval/rmse_over_cv/",
+                                         "eval/reliability/", "eval/coverage_",  "eval/sites/"};
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
         if (strncmp(name, others[i], strlen(others[i])) == 0) {
             return false;

@@ -33,6 +33,11 @@
  *              dims H (0: there is no perception), T, F, and the step "dt_ms" between two steps
  *              out  future     "S F 2"  f32  predicted positions in that frame, m
  *                   spread     "S F 2"  f32  log of the standard deviation, log m
+ *                   and, of models that tell several futures (k, a number), which future and spread sum up as their
+ *                   mean and deviation:
+ *                   futures    "S k F 2" f32  predicted positions
+ *                   spreads    "S k F 2" f32  log of their deviations, log m
+ *                   probability "S k"   f32  of each, they sum to 1
  *
  * controller   in   obs        "A D"    f32  what each agent observes, normalised if the phase does so
  *                   obs_history "W A D" f32  the last W observations of each agent, the present one last; zeros before
@@ -143,6 +148,7 @@
  *   sample_of_seq "S"    i32  sample within the slice
  *   seq_key      "S"     i64  names the sequence in the run (sample, epoch, vehicle): the key of dropout
  *   pose         "S 4"   f32  x, y relative to the scene's first vehicle, heading as recorded, length, for pictures
+ *   site         "S"     i32  number of the scene's site in the store, for figures by site
  * and with its option pairs, for phases that learn a barrier:
  *   ahead, beside  "S 3 7", "S 4 7" f32  as above, by geometry alone (svc/features.h); next_ahead, next_beside: an
  *                             action later, zeros where the vehicle is not seen then

@@ -5,22 +5,25 @@
 #include "accuracy.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOTION = 6, MOTION_SPEED = 4, AXES = 2 };
+enum { MOTION = 6, MOTION_SPEED = 4, AXES = 2, KEY = 32 };
 enum { RISK_NEGATIVE, RISK_POSITIVE, RISK_ALREADY, RISK_UNKNOWN }; /* values of risk_state */
-#define HALF_LOG_2PI 0.91893853320467274178
 
 /* Horizons of 1, 2, ... seconds that fall on a step. */
 void accuracy_init(accuracy *a, const prediction *p, const dt_train_api *train, const dt_metrics_api *metrics)
 {
     *a = (accuracy){.h = p->h, .prediction = p, .train = train, .metrics = metrics, .T = p->T, .F = p->F};
-    for (int second = 1; second <= ACCURACY_MAX_S; second++) {
+    figures_shape *s = &a->shape;
+    s->F = p->F;
+    s->step_s = 1.0 / p->config.rate_hz;
+    for (int second = 1; second <= FIGURES_MAX_S; second++) {
         const double steps = second * p->config.rate_hz;
         if (fabs(steps - round(steps)) < 1e-6 && llround(steps) <= a->F) {
-            a->step[a->n_horizons] = (uint32_t)llround(steps) - 1;
-            a->seconds[a->n_horizons++] = second;
+            s->step[s->n_horizons] = (uint32_t)llround(steps) - 1;
+            s->seconds[s->n_horizons++] = second;
         }
     }
 }
@@ -38,7 +41,9 @@ typedef struct slice {
     const float *motion, *target, *future, *spread, *risk; /* [T,S,6] [S,F,2] [S,F,2] [S,F,2] [N] */
     const int32_t *seq_row;                                /* [T,S] */
     const uint8_t *complete, *risk_state;                  /* [S] [N] */
-    int64_t S;
+    const float *futures, *probability;                    /* [S,K,F,2] [S,K], or NULL */
+    const int32_t *site;                                   /* [S], or NULL */
+    int64_t S, K;
 } slice;
 
 static dt_status slice_open(const accuracy *a, const dt_rows *r, slice *z)
@@ -66,6 +71,13 @@ static dt_status slice_open(const accuracy *a, const dt_rows *r, slice *z)
         }
     }
     z->S = dim[0]; /* of complete, the last one */
+    z->site = a->train->rows(r, "site", dim, &rank);
+    z->futures = a->prediction->K > 0 ? a->train->rows(r, "futures", dim, &rank) : NULL;
+    z->K = z->futures != NULL ? dim[1] : 1;
+    z->probability = a->prediction->K > 0 ? a->train->rows(r, "probability", dim, &rank) : NULL;
+    if (a->prediction->K > 0 && (z->futures == NULL || z->probability == NULL)) {
+        return DT_FAIL_H(a->h, DT_EPLUGIN, "evaluation has no values named futures or probability");
+    }
     return DT_OK;
 }
 
@@ -88,28 +100,21 @@ static dt_status push_risk(accuracy *a, float value, uint32_t is_positive)
     return DT_OK;
 }
 
-/* One complete window: distances at the horizons, likelihood over all steps. */
+/* One complete window. */
 static void add_window(accuracy *a, const slice *z, int64_t v)
 {
-    const float *p = z->future + v * a->F * AXES, *q = z->target + v * a->F * AXES, *u = z->spread + v * a->F * AXES;
-    const double speed = z->motion[((a->T - 1) * z->S + v) * MOTION + MOTION_SPEED];
-    for (uint32_t i = 0; i < a->n_horizons; i++) {
-        const uint32_t f = a->step[i];
-        const double x = q[f * AXES], y = q[f * AXES + 1];
-        const double model = hypot(p[f * AXES] - x, p[f * AXES + 1] - y);
-        const double cv = hypot(speed * a->seconds[i] - x, y);
-        a->square[i] += model * model;
-        a->distance[i] += model;
-        a->cv_square[i] += cv * cv;
-        a->cv_distance[i] += cv;
+    const int64_t at = v * a->F * AXES;
+    const figures_window w = {.target = z->target + at,
+                              .future = z->future + at,
+                              .spread = z->spread + at,
+                              .futures = z->futures != NULL ? z->futures + z->K * at : NULL,
+                              .probability = z->futures != NULL ? z->probability + z->K * v : NULL,
+                              .K = z->K,
+                              .speed = z->motion[((a->T - 1) * z->S + v) * MOTION + MOTION_SPEED]};
+    figures_add(&a->all, &a->shape, &w);
+    if (z->site != NULL && z->site[v] >= 0 && z->site[v] < ACCURACY_SITES) {
+        figures_add(&a->site[z->site[v]], &a->shape, &w);
     }
-    double nll = 0;
-    for (int64_t k = 0; k < a->F * AXES; k++) {
-        const double e = ((double)q[k] - p[k]) * exp(-(double)u[k]);
-        nll += u[k] + 0.5 * e * e + HALF_LOG_2PI;
-    }
-    a->nll += nll / (double)a->F;
-    a->n_windows++;
 }
 
 /* Of a source that says where vehicles are: scenes for pictures. */
@@ -172,47 +177,54 @@ static double auroc(accuracy_risk *r, uint64_t n, uint64_t n_positive)
     return (rank_sum - P * (P + 1) / 2) / (P * Q);
 }
 
+/* Of each site, by its number in the store, where windows are of several. */
+static dt_status report_sites(accuracy *a)
+{
+    uint32_t n_sites = 0;
+    for (uint32_t i = 0; i < ACCURACY_SITES; i++) {
+        n_sites += a->site[i].n_windows > 0;
+    }
+    for (uint32_t i = 0; i < ACCURACY_SITES && n_sites > 1; i++) {
+        char prefix[KEY];
+        const double samples = (double)a->site[i].n_windows;
+        if (a->site[i].n_windows > 0) {
+            snprintf(prefix, sizeof(prefix), "sites/%u/samples", i);
+            a->metrics->report(a->h, prefix, &samples, 0);
+            snprintf(prefix, sizeof(prefix), "sites/%u/", i);
+            DT_TRY_H(figures_tell_errors(&a->site[i], &a->shape, a->h, a->metrics, prefix));
+            figures_tell_futures(&a->site[i], &a->shape, a->h, a->metrics, prefix);
+        }
+    }
+    return DT_OK;
+}
+
 static dt_status report(accuracy *a)
 {
     const dt_metrics_api *m = a->metrics;
-    const double n = a->n_windows > 0 ? (double)a->n_windows : NAN;
-    double rmse[ACCURACY_MAX_S], displacement[ACCURACY_MAX_S], cv_rmse[ACCURACY_MAX_S], cv_displacement[ACCURACY_MAX_S];
-    double ratio[ACCURACY_MAX_S];
-    for (uint32_t i = 0; i < a->n_horizons; i++) {
-        rmse[i] = sqrt(a->square[i] / n);
-        displacement[i] = a->distance[i] / n;
-        cv_rmse[i] = sqrt(a->cv_square[i] / n);
-        cv_displacement[i] = a->cv_distance[i] / n;
-        ratio[i] = rmse[i] / cv_rmse[i];
-        if (a->n_windows > 0 && !isfinite(rmse[i])) {
-            return DT_FAIL_H(a->h, DT_EDIVERGED, "the predicted positions at %g s are not finite", a->seconds[i]);
-        }
-    }
     uint64_t n_positive = 0;
     for (uint64_t i = 0; i < a->n_risk; i++) {
         n_positive += a->risk[i].is_positive;
     }
-    const double nll = a->nll / n, area = auroc(a->risk, a->n_risk, n_positive);
-    const double samples = (double)a->n_windows, risk_samples = (double)a->n_risk;
+    const double area = auroc(a->risk, a->n_risk, n_positive);
+    const double samples = (double)a->all.n_windows, risk_samples = (double)a->n_risk;
+    double ratio[FIGURES_MAX_S];
     const double prevalence = a->n_risk > 0 ? (double)n_positive / risk_samples : NAN;
     const bool has_risk = a->prediction->perception != NULL;
 
-    m->report(a->h, "horizon_s", a->seconds, a->n_horizons);
-    m->report(a->h, "rmse_m", rmse, a->n_horizons);
-    m->report(a->h, "displacement_m", displacement, a->n_horizons);
-    m->report(a->h, "cv_rmse_m", cv_rmse, a->n_horizons);
-    m->report(a->h, "cv_displacement_m", cv_displacement, a->n_horizons);
-    m->report(a->h, "nll", &nll, 0);
+    DT_TRY_H(figures_tell_errors(&a->all, &a->shape, a->h, m, ""));
     if (has_risk) {
         m->report(a->h, "risk_auroc", &area, 0);
     }
     m->report(a->h, "samples", &samples, 0);
-    m->report(a->h, "rmse_over_cv", ratio, a->n_horizons);
+    figures_ratio(&a->all, &a->shape, ratio);
+    m->report(a->h, "rmse_over_cv", ratio, a->shape.n_horizons);
     if (has_risk) {
         m->report(a->h, "risk_prevalence", &prevalence, 0);
         m->report(a->h, "risk_samples", &risk_samples, 0);
     }
-    if (a->n_windows == 0) {
+    figures_tell_futures(&a->all, &a->shape, a->h, m, "");
+    DT_TRY_H(report_sites(a));
+    if (a->all.n_windows == 0) {
         dt_logf(a->h, 1,
                 "the eval split has no complete window of %g s history and %g s future: nothing was compared, give it "
                 "longer scenes",
@@ -224,18 +236,16 @@ static dt_status report(accuracy *a)
 dt_status accuracy_run(accuracy *a, dt_train *t, dt_data *data)
 {
     const dt_bind_api *bind = a->prediction->bind;
-    for (uint32_t i = 0; i < ACCURACY_MAX_S; i++) {
-        a->square[i] = a->distance[i] = a->cv_square[i] = a->cv_distance[i] = 0;
-    }
-    a->nll = 0;
-    a->n_windows = a->n_risk = 0;
+    memset(&a->all, 0, sizeof(a->all));
+    memset(a->site, 0, sizeof(a->site));
+    a->n_risk = 0;
     a->has_pictures = DT_HAS(a->metrics, picture) && bind->data_field(data, "pose") != NULL &&
                       bind->data_field(data, "sample_of_seq") != NULL;
     pictures_begin(&a->pictures, a->h, a->T, a->F, 1.0 / a->prediction->config.rate_hz, bind->data_count(data));
     DT_TRY_H(a->train->evaluate(t, data, a, each));
     DT_TRY_H(report(a));
     if (a->has_pictures) {
-        pictures_tell(&a->pictures, a->metrics, a->step, a->n_horizons);
+        pictures_tell(&a->pictures, a->metrics, a->shape.step, a->shape.n_horizons);
     }
     pictures_free(&a->pictures);
     return DT_OK;

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * How well recorded scenes are predicted: an evaluation over a split, which counts complete windows (whole history,
- * whole future); constant velocity is computed on the same windows: recorded speed along the recorded heading.
+ * whole future).
  * Definitions and names: INTERFACES.
  *
- *   rmse(t)         = sqrt(mean |p_t - q_t|^2)        p predicted, q recorded position
- *   displacement(t) = mean |p_t - q_t|
- *   nll             = mean over windows and future steps of -log N(q; p, diag(sigma^2)), in nats
+ *   figures of what is predicted (figures.h), of all windows, and by site where they are of several
  *   auroc           = P(score of a positive > score of a negative), ties count half (Mann & Whitney 1947), at anchor
  *                     frames, without vehicles that are positive already; only where there is perception
  * Threads: [main].
@@ -14,12 +12,13 @@
 #ifndef DTRAIN_PHASES_SCENES_ACCURACY_H
 #define DTRAIN_PHASES_SCENES_ACCURACY_H
 
+#include "figures.h"
 #include "pictures.h"
 #include "prediction.h"
 
 #include <stdbool.h>
 
-enum { ACCURACY_MAX_S = 5 };
+enum { ACCURACY_SITES = 8 }; /* that figures are told of */
 
 typedef struct accuracy_risk {
     float value;
@@ -32,13 +31,9 @@ typedef struct accuracy {
     const dt_train_api *train;
     const dt_metrics_api *metrics;
     int64_t T, F;
+    figures_shape shape;
     /* sums of an evaluation */
-    uint32_t n_horizons;
-    uint32_t step[ACCURACY_MAX_S]; /* future step of horizon i */
-    double seconds[ACCURACY_MAX_S];
-    double square[ACCURACY_MAX_S], distance[ACCURACY_MAX_S], cv_square[ACCURACY_MAX_S], cv_distance[ACCURACY_MAX_S];
-    double nll;
-    uint64_t n_windows;
+    figures all, site[ACCURACY_SITES];
     accuracy_risk *risk; /* owned, n_risk of cap_risk */
     uint64_t n_risk, cap_risk;
     bool has_pictures;

@@ -8,6 +8,9 @@
 #include <string.h>
 
 enum { MOTION = 6, AXES = 2, TEXT = 48 };
+#define HALF_LOG_2PI      0.91893853320467274178
+#define MIXTURE_STEPS     5.0   /* n of prediction.h */
+#define LEAST_PROBABILITY 1e-12 /* whose logarithm is taken */
 
 /* ---- windows ----------------------------------------------------------------------------------------------------- */
 
@@ -117,6 +120,35 @@ dt_status prediction_bind_perception(prediction *p)
     return p->bind->model(p->h, &want, &p->perception);
 }
 
+/* Does the world model tell several? */
+static dt_status find_futures(prediction *p)
+{
+    static const char *const name[] = {"futures", "spreads", "probability"};
+    const dt_port *port[3];
+    for (int i = 0; i < 3; i++) {
+        port[i] = p->bind->model_output(p->world, name[i]);
+    }
+    if (port[0] == NULL) {
+        return DT_OK;
+    }
+    const int64_t K = p->bind->port_dim(port[0], 1);
+    char want[3][TEXT];
+    snprintf(want[0], TEXT, "S %lld %lld %d", (long long)K, (long long)p->F, AXES);
+    snprintf(want[1], TEXT, "%s", want[0]);
+    snprintf(want[2], TEXT, "S %lld", (long long)K);
+    for (int i = 0; i < 3; i++) {
+        if (K < 2 || K > PREDICTION_MAX_FUTURES || port[i] == NULL || strcmp(port[i]->dims, want[i]) != 0) {
+            return DT_FAIL_H(p->h, DT_ESHAPE,
+                             "the world model's output %s is [%s]; %s takes 2 to %d futures, futures and spreads "
+                             "[S k %lld %d] with probability [S k]",
+                             name[i], port[i] != NULL ? port[i]->dims : "", p->phase, PREDICTION_MAX_FUTURES,
+                             (long long)p->F, AXES);
+        }
+    }
+    p->K = K;
+    return DT_OK;
+}
+
 dt_status prediction_bind_world(prediction *p, uint32_t flags)
 {
     const int64_t H =
@@ -143,14 +175,17 @@ dt_status prediction_bind_world(prediction *p, uint32_t flags)
                                 .n_offers = H > 0 ? 5 : 3,
                                 .n_needs = 2,
                                 .flags = flags};
-    return p->bind->model(p->h, &want, &p->world);
+    DT_TRY_H(p->bind->model(p->h, &want, &p->world));
+    return find_futures(p);
 }
 
 /* ---- the graph --------------------------------------------------------------------------------------------------- */
 
-/* node rows [N,H] -> one sequence per vehicle [T,S,H] -> future and spread [S,F,2]; embedding NULL: motion alone */
-static dt_status record_world(const prediction *p, dt_graph *g, dt_tensor *embedding, dt_tensor **future,
-                              dt_tensor **spread)
+/* What the world model tells. */
+enum { FUTURE, SPREAD, FUTURES, SPREADS, PROBABILITY, N_TOLD };
+
+/* node rows [N,H] -> one sequence per vehicle [T,S,H] -> futures; embedding NULL: motion alone */
+static dt_status record_world(const prediction *p, dt_graph *g, dt_tensor *embedding, dt_named told[N_TOLD])
 {
     const dt_graph_api *api = g->api;
     dt_named past[] = {{"motion", api->input(g, "motion")},
@@ -158,15 +193,42 @@ static dt_status record_world(const prediction *p, dt_graph *g, dt_tensor *embed
                        {"seq_key", api->input(g, "seq_key")},
                        {"history", NULL},
                        {"latest", NULL}};
-    dt_named guess[] = {{"future", NULL}, {"spread", NULL}};
     if (embedding != NULL) {
         past[3].tensor = dt_gather(g, embedding, api->input(g, "seq_row"));
         past[4].tensor = dt_step(g, past[3].tensor, -1);
     }
-    DT_TRY_H(api->model(g, p->world, past, embedding != NULL ? 5 : 3, guess, 2));
-    *future = guess[0].tensor;
-    *spread = guess[1].tensor;
-    return DT_OK;
+    return api->model(g, p->world, past, embedding != NULL ? 5 : 3, told, p->K > 0 ? N_TOLD : FUTURES);
+}
+
+/* x [S,D] for each of K futures: [S,K,D] */
+static dt_tensor *each(dt_graph *g, dt_tensor *x, int64_t K)
+{
+    dt_tensor *part[PREDICTION_MAX_FUTURES];
+    for (int64_t j = 0; j < K; j++) {
+        part[j] = x;
+    }
+    return dt_split(g, dt_concat(g, part, (uint32_t)K), K);
+}
+
+/* nll of the mixture, summed over vehicles; target [S,F,2], weight [S,F] */
+static dt_tensor *mixture_nll(const prediction *p, dt_graph *g, const dt_named told[N_TOLD], dt_tensor *target,
+                              dt_tensor *weight)
+{
+    const double n = MIXTURE_STEPS;
+    dt_tensor *both[AXES] = {dt_split(g, weight, p->F), dt_split(g, weight, p->F)};
+    dt_tensor *w = each(g, dt_merge(g, dt_concat(g, both, AXES)), p->K), *q = each(g, dt_merge(g, target), p->K);
+    dt_tensor *m = dt_merge(g, told[FUTURES].tensor), *u = dt_merge(g, told[SPREADS].tensor); /* [S,K,2F] */
+    dt_tensor *e = dt_mul(g, dt_sub(g, q, m), dt_unary(g, DT_FN_EXP, dt_affine(g, u, -1.0, 0.0), 0.0));
+    dt_tensor *axis = dt_add(g, dt_affine(g, dt_mul(g, e, e), 0.5, HALF_LOG_2PI), u);
+    dt_tensor *nll = dt_merge(g, dt_reduce_columns(g, DT_REDUCE_SUM, dt_mul(g, axis, w))); /* [S,K] */
+
+    /* log sum_j exp(a_j), a = log p - n nll, from the greatest: a future that is next to impossible learns nothing */
+    dt_tensor *probability = dt_clamp(g, told[PROBABILITY].tensor, LEAST_PROBABILITY, 1.0);
+    dt_tensor *a = dt_add(g, dt_unary(g, DT_FN_LOG, probability, 0.0), dt_affine(g, nll, -n, 0.0));
+    dt_tensor *most = dt_stop(g, dt_reduce_columns(g, DT_REDUCE_MAX, a));
+    dt_tensor *sum = dt_reduce_columns(g, DT_REDUCE_SUM, dt_unary(g, DT_FN_EXP, dt_sub(g, a, most), 0.0));
+    dt_tensor *log_sum = dt_add(g, dt_unary(g, DT_FN_LOG, sum, 0.0), most);
+    return dt_sum(g, dt_affine(g, log_sum, -1.0 / n, 0.0));
 }
 
 static dt_status record_risk(const prediction *p, dt_graph *g, dt_tensor *risk)
@@ -182,7 +244,8 @@ static dt_status record_risk(const prediction *p, dt_graph *g, dt_tensor *risk)
 dt_status prediction_record(const prediction *p, dt_graph *g)
 {
     const dt_graph_api *api = g->api;
-    dt_tensor *future = NULL, *spread = NULL;
+    dt_named told[N_TOLD] = {
+        {"future", NULL}, {"spread", NULL}, {"futures", NULL}, {"spreads", NULL}, {"probability", NULL}};
     dt_named view[] = {{"embedding", NULL}, {"risk", NULL}};
     if (p->perception != NULL) {
         const dt_named seen[] = {{"nodes", api->input(g, "nodes")},
@@ -192,13 +255,15 @@ dt_status prediction_record(const prediction *p, dt_graph *g)
                                  {"row_key", api->input(g, "row_key")}};
         DT_TRY_H(api->model(g, p->perception, seen, 5, view, 2));
     }
-    DT_TRY_H(record_world(p, g, view[0].tensor, &future, &spread));
+    DT_TRY_H(record_world(p, g, view[0].tensor, told));
+    dt_tensor *future = told[FUTURE].tensor, *spread = told[SPREAD].tensor;
 
     dt_tensor *target = api->input(g, "target");
     dt_tensor *horizon = api->step_input(g, "horizon_weight", p->F);
     dt_tensor *weight = dt_mul(g, api->input(g, "target_weight"), horizon); /* [S,F] times [F] */
     if (p->config.nll_weight > 0) {
-        dt_tensor *nll = dt_gaussian_nll(g, future, spread, target, weight);
+        dt_tensor *nll =
+            p->K > 0 ? mixture_nll(p, g, told, target, weight) : dt_gaussian_nll(g, future, spread, target, weight);
         DT_TRY_H(api->loss(g, "nll", nll, p->config.nll_weight, "S"));
     }
     if (p->config.position_weight > 0) {
@@ -210,6 +275,10 @@ dt_status prediction_record(const prediction *p, dt_graph *g)
     }
     DT_TRY_H(api->output(g, "future", future));
     DT_TRY_H(api->output(g, "spread", spread));
+    if (p->K > 0) {
+        DT_TRY_H(api->output(g, "futures", told[FUTURES].tensor));
+        DT_TRY_H(api->output(g, "probability", told[PROBABILITY].tensor));
+    }
     return api->status(g);
 }
 

@@ -9,6 +9,12 @@
  * per vehicle and frame "risk", the cross-entropy of the risk label. What was not recorded has weight 0. Steps of the
  * future count by step input horizon_weight [F]. Without perception the world model sees motion alone, and there is no
  * risk.
+ *
+ * Of a world model that tells several futures "nll" is that of their mixture, each taken as a whole, and what they sum
+ * up to has a "position" as ever (Bishop 1994; Chai et al. 2019):
+ *
+ *   nll_j = sum_f w_f -log N(q_f; m_jf, diag(sigma_jf^2))        w: weights of the steps, they sum to 1
+ *   nll   = -1/n log sum_j p_j exp(-n nll_j)                     n: steps that count as independent of each other
  * Threads: [main].
  */
 #ifndef DTRAIN_PHASES_SCENES_PREDICTION_H
@@ -18,7 +24,7 @@
 #include "dtrain/svc/bind.h"
 #include "dtrain/svc/train.h"
 
-enum { PREDICTION_MORE = 8 }; /* options of the data that the caller may set */
+enum { PREDICTION_MORE = 8 /* options of the data that the caller may set */, PREDICTION_MAX_FUTURES = 8 };
 
 typedef struct prediction_config {
     double history_s, horizon_s, rate_hz;
@@ -32,6 +38,7 @@ typedef struct prediction {
     prediction_config config;
     int64_t T, F; /* steps of history and future */
     dt_model *perception, *world;
+    int64_t K;     /* futures that the world model tells with their probabilities; 0: one, without */
     float *weight; /* [F] owned: of the future's steps */
 } prediction;
 

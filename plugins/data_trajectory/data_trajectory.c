@@ -104,6 +104,7 @@ enum {
     SAMPLE_OF_SEQ,
     SEQ_KEY,
     POSE,
+    SITE,
     N_FIELDS,
     AHEAD = N_FIELDS, /* with pairs, from here on */
     BESIDE,
@@ -246,6 +247,7 @@ static void make_fields(state *s)
                                               [SAMPLE_OF_SEQ] = {"sample_of_seq", "S", DT_I32, 0},
                                               [SEQ_KEY] = {"seq_key", "S", DT_I64, 0},
                                               [POSE] = {"pose", "S 4", DT_F32, 0},
+                                              [SITE] = {"site", "S", DT_I32, 0},
                                               [AHEAD] = {"ahead", "S 3 7", DT_F32, 0},
                                               [BESIDE] = {"beside", "S 4 7", DT_F32, 0},
                                               [NEXT_AHEAD] = {"next_ahead", "S 3 7", DT_F32, 0},
@@ -562,6 +564,7 @@ static void read_vehicles(const state *s, const sample *w, const turn *t, uint64
         at[1] = (float)(pose[1] - v->pose[3 * v->frame_row[w->anchor] + 1]);
         at[2] = (float)pose[2];
         at[3] = v->motion[4 * r + 2];
+        ((int32_t *)out[SITE])[c->seq] = v->scene_site[w->scene];
     }
 }
 

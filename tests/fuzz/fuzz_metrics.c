@@ -16,8 +16,8 @@
 
 #include <string.h>
 
-static dt_phase_panel *const panels[] = {dt_panel_horizon, dt_panel_evaluation, dt_panel_baselines, dt_panel_costs,
-                                         dt_panel_curves,  dt_panel_time,       dt_panel_memory};
+static dt_phase_panel *const panels[] = {dt_panel_horizon, dt_panel_futures, dt_panel_evaluation, dt_panel_baselines,
+                                         dt_panel_costs,   dt_panel_curves,  dt_panel_time,       dt_panel_memory};
 enum { N_PANELS = sizeof(panels) / sizeof(panels[0]), MOST_DRAWN = 4 /* phases */ };
 
 static void check_records(const dt_records *r)

@@ -32,7 +32,7 @@ struct dt_rows {
     int64_t S;
 };
 
-enum { T = 2, F = 5, S = 4, N = 6 };
+enum { T = 2, F = 5, S = 4, N = 6, K = 3 };
 
 /* Four vehicles, 2 history steps and 5 future steps at 1 Hz. Vehicles 0 and 1 are complete, 3 is positive already. */
 typedef struct world {
@@ -46,13 +46,16 @@ typedef struct world {
     const char *missing; /* a field that the data lacks */
     const char *absent;  /* a value that evaluation lacks */
     char overrides[MOCK_TEXT], wants[MOCK_TEXT], reports[MOCK_TEXT];
-    double value[16][8]; /* of reports, in their order */
+    double value[128][16]; /* of reports, in their order */
     uint32_t n_reports;
     float horizon[F];
     uint64_t step;
     float motion[T][S][6], target[S][F][2], future[S][F][2], spread[S][F][2], risk[N];
-    int32_t seq_row[T][S];
+    int32_t seq_row[T][S], site[S];
     uint8_t complete[S], risk_state[N];
+    bool has_futures, has_sites;
+    const char *futures_dims; /* of the world model's port */
+    float futures[S][K][F][2], probability[S][K];
 } world;
 
 static world *w; /* services get no user pointer from dt_bind_api's handles */
@@ -90,7 +93,12 @@ static dt_status bind_model(const dt_host *h, const dt_model_want *want, dt_mode
 
 static const dt_port *bind_model_output(const dt_model *m, const char *name)
 {
-    static const dt_port embedding = {"embedding", "N 64", DT_F32, 0};
+    static const dt_port embedding = {"embedding", "N 64", DT_F32, 0}, probability = {"probability", "S 3", DT_F32, 0};
+    static dt_port futures = {"futures", NULL, DT_F32, 0};
+    if (strcmp(m->role, "world") == 0) {
+        futures.dims = w->futures_dims;
+        return !w->has_futures ? NULL : strcmp(name, "probability") == 0 ? &probability : &futures;
+    }
     assert_string_equal(m->role, "perception");
     assert_string_equal(name, "embedding");
     return &embedding;
@@ -186,11 +194,20 @@ static const void *train_rows(const dt_rows *r, const char *name, int64_t dim[DT
     const struct {
         const char *name;
         const void *at;
-    } all[] = {
-        {"motion", w->motion}, {"target", w->target},   {"future", w->future},     {"spread", w->spread},
-        {"risk", w->risk},     {"seq_row", w->seq_row}, {"complete", w->complete}, {"risk_state", w->risk_state}};
+    } all[] = {{"motion", w->motion},
+               {"target", w->target},
+               {"future", w->future},
+               {"spread", w->spread},
+               {"risk", w->risk},
+               {"seq_row", w->seq_row},
+               {"complete", w->complete},
+               {"risk_state", w->risk_state},
+               {"futures", w->has_futures ? w->futures : NULL},
+               {"probability", w->has_futures ? w->probability : NULL},
+               {"site", w->has_sites ? w->site : NULL}};
     *rank = 1;
     dim[0] = strcmp(name, "complete") == 0 ? r->S : 0;
+    dim[1] = strcmp(name, "futures") == 0 ? K : 0;
     for (uint32_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
         if (strcmp(name, all[i].name) == 0 && (w->absent == NULL || strcmp(name, w->absent) != 0)) {
             return all[i].at;
@@ -218,6 +235,7 @@ static void metrics_report(const dt_host *h, const char *key, const double *valu
 {
     (void)h;
     append(w->reports, "%s ", key);
+    assert_true(w->n_reports < 128 && n <= 16);
     memcpy(w->value[w->n_reports++], value, (n > 0 ? n : 1) * sizeof(*value));
 }
 
@@ -260,6 +278,7 @@ static void world_init(void)
     mock_host_serve(&w->host, DT_SVC_METRICS, &metrics_api);
     w->n_samples = 7;
     w->rows.S = S;
+    w->futures_dims = "S 3 5 2";
     for (int64_t v = 0; v < S; v++) {
         w->motion[T - 1][v][4] = 2.0F; /* m/s: constant velocity says x = 2, 4, 6, 8, 10 */
         w->seq_row[T - 1][v] = (int32_t)(v + 1);
@@ -388,7 +407,9 @@ static void test_evaluation_figures(void **test)
         assert_int_equal(out.evaluated, 1);
         assert_string_equal(w->reports,
                             "horizon_s rmse_m displacement_m cv_rmse_m cv_displacement_m nll risk_auroc samples "
-                            "rmse_over_cv risk_prevalence risk_samples ");
+                            "rmse_over_cv risk_prevalence risk_samples coverage_50 coverage_80 coverage_95 "
+                            "reliability/level reliability/share min_ade_1 min_fde_1 miss_rate_1 min_ade_6 min_fde_6 "
+                            "miss_rate_6 cv_ade cv_miss_rate ");
         for (int i = 0; i < 5; i++) {
             assert_float_equal(w->value[0][i], i + 1, 1e-9);
             assert_float_equal(w->value[1][i], sqrt(16.0 / 2), 1e-6);
@@ -404,7 +425,117 @@ static void test_evaluation_figures(void **test)
         assert_float_equal(w->value[7][0], 2, 1e-9);
         assert_float_equal(w->value[9][0], 1.0 / 3.0, 1e-9);
         assert_float_equal(w->value[10][0], 3, 1e-9);
+        /* one future: in the middle of all ellipses, or 4 sigma off; half of the windows are missed */
+        for (int i = 11; i < 14; i++) {
+            assert_float_equal(w->value[i][0], 0.5, 1e-9);
+            assert_float_equal(w->value[i][4], 0.5, 1e-9);
+        }
+        static const double rest[] = {2, 2, 0.5, 2, 2, 0.5, 1.5, 0.5};
+        for (int i = 0; i < 8; i++) {
+            assert_float_equal(w->value[16 + i][0], rest[i], 1e-6);
+        }
     }
+    phase_close(&p);
+}
+
+/* Value of a report by its key, in the order of reports. */
+static double reported(const char *key, uint32_t at)
+{
+    char text[64];
+    snprintf(text, sizeof(text), "%s ", key);
+    uint32_t n = 0;
+    for (const char *c = w->reports; *c != '\0'; c = strchr(c, ' ') + 1, n++) {
+        if (strncmp(c, text, strlen(text)) == 0) {
+            return w->value[n][at];
+        }
+    }
+    fail_msg("nothing is reported as %s", key);
+    return NAN;
+}
+
+/* Vehicle 0: 10, 0 and 1 m off across, by falling probability; vehicle 1: 3 m off at the end alone, then worse. */
+static void set_futures(void)
+{
+    static const float off[2][K] = {{10, 0, 1}, {3, 7, 8}}, probability[2][K] = {{0.5F, 0.2F, 0.3F}, {0.6F, 0.4F, 0}};
+    w->has_futures = true;
+    for (int v = 0; v < 2; v++) {
+        for (int k = 0; k < K; k++) {
+            w->probability[v][k] = probability[v][k];
+            for (int f = 0; f < F; f++) {
+                w->futures[v][k][f][0] = w->target[v][f][0];
+                w->futures[v][k][f][1] = w->target[v][f][1] + (v == 0 || f == F - 1 ? off[v][k] : 0);
+            }
+        }
+    }
+}
+
+static void test_figures_of_several_futures(void **test)
+{
+    (void)test;
+    world_init();
+    set_futures();
+    phase p;
+    dt_progress out = {.struct_size = sizeof(out)};
+    assert_int_equal(phase_open(&p, at_1_hz), DT_OK);
+    assert_int_equal(p.ops->start(p.self), DT_OK);
+    assert_string_equal(w->graph.error, "");
+    assert_int_equal(w->graph.n_outputs, 5);
+    assert_string_equal(w->graph.loss[0].name, "nll");
+    assert_int_equal(w->graph.loss[0].value->op, DT_OP_SUM); /* of the mixture */
+    assert_int_equal(w->graph.loss[1].value->op, DT_OP_MSE);
+    assert_int_equal(p.ops->evaluate(p.self, &out), DT_OK);
+    assert_float_equal(reported("min_ade_1", 0), (10 + 0.6) / 2, 1e-6);
+    assert_float_equal(reported("min_fde_1", 0), (10 + 3) / 2.0, 1e-6);
+    assert_float_equal(reported("miss_rate_1", 0), 1, 1e-9);
+    assert_float_equal(reported("min_ade_6", 0), (0 + 0.6) / 2, 1e-6);
+    assert_float_equal(reported("min_fde_6", 0), (0 + 3) / 2.0, 1e-6);
+    assert_float_equal(reported("miss_rate_6", 0), 0.5, 1e-9);
+    phase_close(&p);
+
+    world_init();
+    set_futures();
+    w->futures_dims = "S 3 4 2";
+    assert_int_equal(phase_open(&p, at_1_hz), DT_ESHAPE);
+    assert_non_null(strstr(w->host.message, "output futures is [S 3 4 2]; phase1_world_model takes 2 to 8 futures"));
+    phase_close(&p);
+
+    world_init();
+    set_futures();
+    assert_int_equal(phase_open(&p, at_1_hz), DT_OK);
+    w->has_futures = false; /* the graph has them, the rows do not */
+    assert_int_equal(p.ops->start(p.self), DT_OK);
+    assert_int_equal(p.ops->evaluate(p.self, &out), DT_EPLUGIN);
+    assert_non_null(strstr(w->host.message, "no values named futures"));
+    phase_close(&p);
+}
+
+/* Shares of windows in ellipses: sqrt(-2 log(1 - level)) sigma far, and by site. */
+static void test_coverage_and_sites(void **test)
+{
+    (void)test;
+    world_init();
+    for (int f = 0; f < F; f++) {
+        w->future[0][f][0] = w->target[0][f][0] + 1.17F; /* 50 %: 1.1774 */
+        w->future[1][f][0] = w->target[1][f][0] + 1.80F; /* 80 %: 1.7941, 95 %: 2.4477 */
+    }
+    w->has_sites = true;
+    w->site[1] = 3;
+    phase p;
+    dt_progress out = {.struct_size = sizeof(out)};
+    assert_int_equal(phase_open(&p, at_1_hz), DT_OK);
+    assert_int_equal(p.ops->start(p.self), DT_OK);
+    assert_int_equal(p.ops->evaluate(p.self, &out), DT_OK);
+    assert_float_equal(reported("coverage_50", 2), 0.5, 1e-9);
+    assert_float_equal(reported("coverage_80", 2), 0.5, 1e-9);
+    assert_float_equal(reported("coverage_95", 2), 1, 1e-9);
+    assert_float_equal(reported("reliability/level", 4), 0.5, 1e-9);
+    assert_float_equal(reported("reliability/share", 3), 0, 1e-9);
+    assert_float_equal(reported("reliability/share", 4), 0.5, 1e-9);
+    assert_float_equal(reported("reliability/share", 8), 1, 1e-9);
+    assert_float_equal(reported("sites/0/samples", 0), 1, 1e-9);
+    assert_float_equal(reported("sites/0/rmse_m", 0), 1.17, 1e-5);
+    assert_float_equal(reported("sites/3/rmse_m", 4), 1.80, 1e-5);
+    assert_float_equal(reported("sites/3/coverage_80", 4), 0, 1e-9);
     phase_close(&p);
 }
 
@@ -545,6 +676,8 @@ int main(void)
         cmocka_unit_test(test_records_three_losses_and_three_outputs),
         cmocka_unit_test(test_horizon_grows_and_weights_sum_to_one),
         cmocka_unit_test(test_evaluation_figures),
+        cmocka_unit_test(test_figures_of_several_futures),
+        cmocka_unit_test(test_coverage_and_sites),
         cmocka_unit_test(test_evaluation_without_windows_says_so),
         cmocka_unit_test(test_evaluation_refuses_what_is_not_finite),
         cmocka_unit_test(test_refusals_before_training),

@@ -82,7 +82,7 @@ static void write_store(const char *name, double rate_hz)
 
 /* ---- the component in its host ----------------------------------------------------------------------------------- */
 
-enum { MAX_FIELDS = 24, MAX_BYTES = 1 << 20 };
+enum { MAX_FIELDS = 32, MAX_BYTES = 1 << 20 };
 
 typedef struct bench {
     mock_host host;
@@ -723,7 +723,7 @@ static void test_pairs(void **state)
     assert_int_equal(bench_open(&b, "chase", (const char *const[]){CHASE, NULL}), DT_OK);
     const uint64_t frame[] = {0, 26}, key[] = {0, 0};
     bench_read(&b, frame, key, 2);
-    assert_int_equal(b.n_fields, 24);
+    assert_int_equal(b.n_fields, 25);
     const float *ahead = field_of(&b, "ahead"), *beside = field_of(&b, "beside"), *next = field_of(&b, "next_ahead");
     const float *next_beside = field_of(&b, "next_beside"), *there = field_of(&b, "next_present");
     assert_row(ahead + CHASER * AHEAD, 56.5, 10, 9, 20, 6);

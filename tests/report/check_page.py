@@ -98,6 +98,18 @@ def check_last(figure, name, runs, axis):
     assert not told, f"{name} over {axis}: {told} is not its last value"
 
 
+RELIABILITY = ("Share of recorded positions inside", "level of the ellipse")
+
+
+def check_reliability(x, y, runs):
+    """The curve is the last evaluation of a run."""
+    def last(run, what):
+        return [list(values.values())[-1] for i in range(1, len(x) + 1) for key, values in run.items()
+                if key[1] == f"eval/reliability/{what}/{i}"]
+    fits = [run for run in runs if len(last(run, "level")) == len(x)]
+    assert any(all(map(near, x, last(run, "level"))) and all(map(near, y, last(run, "share"))) for run in fits), "reliability"
+
+
 def check_curves(root, every, others):
     n_curves = n_points = 0
     drawn = set()
@@ -117,7 +129,9 @@ def check_curves(root, every, others):
             n_points += len(x)
             assert not PLAIN.match(name) or len(group.findall(HTML + "polyline")) == 1, f"{name} is smoothed"
             if runs is None:
-                assert name == "RMSE" and axis == "horizon, s"
+                assert (name, axis) in (("RMSE", "horizon, s"), RELIABILITY)
+                if (name, axis) == RELIABILITY and "ref" not in group.get("class"):
+                    check_reliability(x, y, every["training steps"])
                 continue
             if "ref" in group.get("class") and name.startswith("eval/"):
                 assert any(near(y[0], v) for run in others for v in run.get(name, [])), f"{name}: no baseline has {y[0]}"
@@ -238,7 +252,7 @@ def main(path, *folders):
     runs = every["training steps"]
     for folder, run in zip(folders, runs):
         assert os.path.basename(folder) in words, "the name of a run"
-        for key in (k for k in run if not k[1].startswith(("env_steps", "shield/", "eval/shield/")) and k[1] not in sum(MEMORY.values(), ())):
+        for key in (k for k in run if not k[1].startswith(("env_steps", "shield/", "eval/shield/", "eval/cv_", "eval/sites/")) and k[1] not in sum(MEMORY.values(), ())):
             assert key[0] in words and (key[1].split("/")[-1] in words or key[1].endswith("/std") or
                                         key[1].split("/")[-1].isdigit() or key[1].endswith("/mean")), key
     n_curves, n_points, drawn = check_curves(root, every, [baselines(folder) for folder in folders])

@@ -36,6 +36,8 @@ refuses() {
     --run-dir "$work/a" 2>"$work/err" || fail "the run: $(cat "$work/err")"
 check "$work/a/report.html" "$work/a"
 grep -q 'The worst scene' "$work/a/report.html" || fail "no pictures of predictions"
+grep -q 'Share of recorded positions inside' "$work/a/report.html" || fail "no reliability curve"
+grep -q 'best of the 6 most probable' "$work/a/report.html" || fail "no distances of futures"
 "$dtrain" --plugin phase1_world_model $tiny --max-steps 2 --set report.enabled=false --run-dir "$work/quiet" 2>"$work/err" ||
     fail "the run: $(cat "$work/err")"
 [ ! -e "$work/quiet/report.html" ] || fail "report.enabled=false"

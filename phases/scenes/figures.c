@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See figures.h.
+ */
+#include "figures.h"
+
+#include <math.h>
+
+enum { AXES = 2, KEY = 64 };
+#define HALF_LOG_2PI 0.91893853320467274178
+
+/* of the ellipses; the last is not 1, which is the whole plane */
+static const double level[FIGURES_LEVELS] = {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95};
+static const struct {
+    uint32_t at;
+    const char *key;
+} told[] = {{4, "coverage_50"}, {7, "coverage_80"}, {9, "coverage_95"}};
+static const int64_t most_probable[FIGURES_KS] = {1, 6};
+static const char *const ade_name[FIGURES_KS] = {"min_ade_1", "min_ade_6"};
+static const char *const fde_name[FIGURES_KS] = {"min_fde_1", "min_fde_6"};
+static const char *const miss_name[FIGURES_KS] = {"miss_rate_1", "miss_rate_6"};
+
+/* ---- one window -------------------------------------------------------------------------------------------------- */
+
+static double distance(const float *p, const float *q)
+{
+    return hypot((double)p[0] - q[0], (double)p[1] - q[1]);
+}
+
+static void add_errors(figures *f, const figures_shape *s, const figures_window *w)
+{
+    for (uint32_t i = 0; i < s->n_horizons; i++) {
+        const int64_t at = s->step[i] * AXES;
+        const float *p = w->future + at, *q = w->target + at, *u = w->spread + at;
+        const double model = hypot(p[0] - (double)q[0], p[1] - (double)q[1]);
+        const double cv = hypot(w->speed * s->seconds[i] - q[0], q[1]);
+        f->square[i] += model * model;
+        f->distance[i] += model;
+        f->cv_square[i] += cv * cv;
+        f->cv_distance[i] += cv;
+        double far = 0; /* squared, in deviations */
+        for (int a = 0; a < AXES; a++) {
+            const double e = ((double)q[a] - p[a]) * exp(-(double)u[a]);
+            far += e * e;
+        }
+        for (uint32_t j = 0; j < FIGURES_LEVELS; j++) {
+            f->inside[i][j] += far <= -2 * log1p(-level[j]);
+        }
+    }
+}
+
+static void add_likelihood(figures *f, const figures_shape *s, const figures_window *w)
+{
+    double nll = 0;
+    for (int64_t k = 0; k < s->F * AXES; k++) {
+        const double e = ((double)w->target[k] - w->future[k]) * exp(-(double)w->spread[k]);
+        nll += w->spread[k] + 0.5 * e * e + HALF_LOG_2PI;
+    }
+    f->nll += nll / (double)s->F;
+}
+
+/* Place of future j in the order of their probability, from 0; equal ones stay as they are. */
+static int64_t place_of(const figures_window *w, int64_t j)
+{
+    int64_t before = 0;
+    for (int64_t i = 0; i < w->K; i++) {
+        before += w->probability[i] > w->probability[j] || (w->probability[i] == w->probability[j] && i < j);
+    }
+    return before;
+}
+
+static void add_futures(figures *f, const figures_shape *s, const figures_window *w)
+{
+    double ade[FIGURES_KS], fde[FIGURES_KS];
+    for (int k = 0; k < FIGURES_KS; k++) {
+        ade[k] = fde[k] = INFINITY;
+    }
+    for (int64_t j = 0; j < (w->futures != NULL ? w->K : 1); j++) {
+        const float *p = w->futures != NULL ? w->futures + j * s->F * AXES : w->future;
+        const int64_t place = w->futures != NULL ? place_of(w, j) : 0;
+        double mean = 0;
+        for (int64_t i = 0; i < s->F; i++) {
+            mean += distance(p + i * AXES, w->target + i * AXES) / (double)s->F;
+        }
+        const double last = distance(p + (s->F - 1) * AXES, w->target + (s->F - 1) * AXES);
+        for (int k = 0; k < FIGURES_KS; k++) {
+            ade[k] = place < most_probable[k] ? fmin(ade[k], mean) : ade[k];
+            fde[k] = place < most_probable[k] ? fmin(fde[k], last) : fde[k];
+        }
+    }
+    for (int k = 0; k < FIGURES_KS; k++) {
+        f->ade[k] += ade[k];
+        f->fde[k] += fde[k];
+        f->missed[k] += fde[k] > FIGURES_MISS_M;
+    }
+}
+
+static void add_constant_velocity(figures *f, const figures_shape *s, const figures_window *w)
+{
+    double mean = 0, last = 0;
+    for (int64_t i = 0; i < s->F; i++) {
+        const float *q = w->target + i * AXES;
+        last = hypot(w->speed * (double)(i + 1) * s->step_s - q[0], q[1]);
+        mean += last / (double)s->F;
+    }
+    f->cv_ade += mean;
+    f->cv_missed += last > FIGURES_MISS_M;
+}
+
+void figures_add(figures *f, const figures_shape *s, const figures_window *w)
+{
+    add_errors(f, s, w);
+    add_likelihood(f, s, w);
+    add_futures(f, s, w);
+    add_constant_velocity(f, s, w);
+    f->n_windows++;
+}
+
+/* ---- what they come to ------------------------------------------------------------------------------------------- */
+
+static void tell(const dt_host *h, const dt_metrics_api *m, const char *prefix, const char *name, const double *value,
+                 uint32_t n)
+{
+    char key[KEY];
+    snprintf(key, sizeof(key), "%s%s", prefix, name);
+    m->report(h, key, value, n);
+}
+
+static double mean_of(const figures *f, double sum)
+{
+    return f->n_windows > 0 ? sum / (double)f->n_windows : NAN;
+}
+
+dt_status figures_tell_errors(const figures *f, const figures_shape *s, const dt_host *h, const dt_metrics_api *m,
+                              const char *prefix)
+{
+    double rmse[FIGURES_MAX_S], displacement[FIGURES_MAX_S], cv_rmse[FIGURES_MAX_S], cv_displacement[FIGURES_MAX_S];
+    for (uint32_t i = 0; i < s->n_horizons; i++) {
+        rmse[i] = sqrt(mean_of(f, f->square[i]));
+        displacement[i] = mean_of(f, f->distance[i]);
+        cv_rmse[i] = sqrt(mean_of(f, f->cv_square[i]));
+        cv_displacement[i] = mean_of(f, f->cv_distance[i]);
+        if (f->n_windows > 0 && !isfinite(rmse[i])) {
+            return DT_FAIL_H(h, DT_EDIVERGED, "the predicted positions at %g s are not finite", s->seconds[i]);
+        }
+    }
+    const double nll = mean_of(f, f->nll);
+    tell(h, m, prefix, "horizon_s", s->seconds, s->n_horizons);
+    tell(h, m, prefix, "rmse_m", rmse, s->n_horizons);
+    tell(h, m, prefix, "displacement_m", displacement, s->n_horizons);
+    tell(h, m, prefix, "cv_rmse_m", cv_rmse, s->n_horizons);
+    tell(h, m, prefix, "cv_displacement_m", cv_displacement, s->n_horizons);
+    tell(h, m, prefix, "nll", &nll, 0);
+    return DT_OK;
+}
+
+void figures_ratio(const figures *f, const figures_shape *s, double *ratio)
+{
+    for (uint32_t i = 0; i < s->n_horizons; i++) {
+        ratio[i] = sqrt(mean_of(f, f->square[i])) / sqrt(mean_of(f, f->cv_square[i]));
+    }
+}
+
+void figures_tell_futures(const figures *f, const figures_shape *s, const dt_host *h, const dt_metrics_api *m,
+                          const char *prefix)
+{
+    double share[FIGURES_MAX_S], all[FIGURES_LEVELS] = {0};
+    for (uint32_t c = 0; c < sizeof(told) / sizeof(told[0]); c++) {
+        for (uint32_t i = 0; i < s->n_horizons; i++) {
+            share[i] = mean_of(f, (double)f->inside[i][told[c].at]);
+        }
+        tell(h, m, prefix, told[c].key, share, s->n_horizons);
+    }
+    for (uint32_t j = 0; j < FIGURES_LEVELS; j++) { /* all horizons count alike */
+        for (uint32_t i = 0; i < s->n_horizons; i++) {
+            all[j] += mean_of(f, (double)f->inside[i][j]) / s->n_horizons;
+        }
+    }
+    tell(h, m, prefix, "reliability/level", level, FIGURES_LEVELS);
+    tell(h, m, prefix, "reliability/share", all, FIGURES_LEVELS);
+    for (int k = 0; k < FIGURES_KS; k++) {
+        const double ade = mean_of(f, f->ade[k]), fde = mean_of(f, f->fde[k]);
+        const double missed = mean_of(f, (double)f->missed[k]);
+        tell(h, m, prefix, ade_name[k], &ade, 0);
+        tell(h, m, prefix, fde_name[k], &fde, 0);
+        tell(h, m, prefix, miss_name[k], &missed, 0);
+    }
+    const double cv_ade = mean_of(f, f->cv_ade), cv_missed = mean_of(f, (double)f->cv_missed);
+    tell(h, m, prefix, "cv_ade", &cv_ade, 0);
+    tell(h, m, prefix, "cv_miss_rate", &cv_missed, 0);
+}
