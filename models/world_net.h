@@ -1,94 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What the world models have in common: the ports of the role, the features that enter a recurrent net, and the head
- * that turns a state into a future. Included by the models beside it; not installed, not part of the contract.
+ * over its state. Included by the models beside it; not installed, not part of the contract.
  *
- * A future is constant velocity plus a learned correction of velocity, summed over time (v: speed at the last history
- * step, the x axis is the heading there; dt: seconds between steps; k: future step, from 0):
- *
- *   x_f     = sum_{k<=f} (v + s dv_xk) dt       y_f = sum_{k<=f} s dv_yk dt           s = 5 m/s
- *   sigma_f = floor + growth sum_{k<=f} softplus(u_k) dt                      per axis, the port carries its logarithm
+ * How a state becomes futures: world_future.h.
  *
  * What enters: x_t = motion_t, scaled, and the embedding only if narrow > 0 brings it in, narrowed to so many columns.
  * Embeddings of the past let a net learn a recording by heart (NGSIM: error at 5 s 0.86 of constant velocity's with all
  * of it, 0.82 with 8 columns, 0.75 without). The head sees the state, the embedding and motion of the last step, and
  * motion some steps ago.
  *
- * The last layer starts at zero, so an untrained model is constant velocity with an uncertainty that grows linearly;
- * sigma never shrinks with the horizon. Threads: as dt_model_ops.
+ * Threads: as dt_model_ops.
  */
 #ifndef DTRAIN_MODELS_WORLD_NET_H
 #define DTRAIN_MODELS_WORLD_NET_H
 
-#include "dtrain/helpers.h"
-#include "dtrain/svc/graph.h"
-#include <math.h>
-#include <string.h>
-
-enum { WORLD_MOTION = 6, WORLD_AXES = 2, WORLD_TEXT = 48, WORLD_MAX_LAGS = 5 };
-enum { WORLD_IN_HISTORY, WORLD_IN_MOTION, WORLD_IN_PRESENT, WORLD_IN_SEQ_KEY, WORLD_N_IN }; /* history or latest */
-enum { WORLD_OUT_FUTURE, WORLD_OUT_SPREAD, WORLD_N_OUT };
-enum { WORLD_MOTION_SPEED = 4, WORLD_MOTION_ACCEL = 5 }; /* columns of motion */
-
-#define WORLD_CORRECTION_MPS   5.0  /* what drivers change their speed by within the horizon */
-#define WORLD_SIGMA_FLOOR_M    0.05 /* half the noise of a recorded position */
-#define WORLD_SIGMA_GROWTH_MPS 1.0  /* times softplus(0) = 0.69 m of standard deviation per second before training */
-
-typedef struct world_ports {
-    int64_t H, T, F; /* embedding width (0: nobody embeds), history and future steps */
-    double dt_s;
-    dt_port in[WORLD_N_IN], out[WORLD_N_OUT];
-    char text[WORLD_N_IN + WORLD_N_OUT][WORLD_TEXT];
-} world_ports;
-
-/* Size of a dimension that the phase fixes. Errors: DT_ESHAPE when it is missing or not positive. */
-static inline dt_status world_dim(const dt_host *h, const dt_dim *dims, uint32_t n_dims, const char *name,
-                                  int64_t *size_p)
-{
-    for (uint32_t i = 0; i < n_dims; i++) {
-        if (strcmp(dims[i].name, name) == 0) {
-            if (dims[i].size < 1) {
-                return DT_FAIL_H(h, DT_ESHAPE,
-                                 "the phase gives dimension %s the size %lld, a world model needs 1 or more%s", name,
-                                 (long long)dims[i].size,
-                                 strcmp(name, "H") == 0 ? ": embeddings come from models.perception, set it" : "");
-            }
-            *size_p = dims[i].size;
-            return DT_OK;
-        }
-    }
-    return DT_FAIL_H(
-        h, DT_ESHAPE,
-        "the phase does not fix dimension %s: a world model needs T (history steps), F (future steps), dt_ms "
-        "(step in ms) and, where it reads embeddings, H (their width: set models.perception)",
-        name);
-}
-
-/* Ports of role world (dtrain/shapes.h) with the phase's sizes. p must not move afterwards. */
-static inline dt_status world_ports_init(world_ports *p, const dt_host *h, const dt_dim *dims, uint32_t n_dims)
-{
-    int64_t dt_ms = 0;
-    for (uint32_t i = 0; i < n_dims; i++) {
-        p->H = strcmp(dims[i].name, "H") == 0 ? dims[i].size : p->H;
-    }
-    DT_TRY_H(world_dim(h, dims, n_dims, "T", &p->T));
-    DT_TRY_H(world_dim(h, dims, n_dims, "F", &p->F));
-    DT_TRY_H(world_dim(h, dims, n_dims, "dt_ms", &dt_ms));
-    p->dt_s = (double)dt_ms / 1000.0;
-
-    snprintf(p->text[0], WORLD_TEXT, "%lld S %lld", (long long)p->T, (long long)p->H);
-    snprintf(p->text[1], WORLD_TEXT, "%lld S %d", (long long)p->T, WORLD_MOTION);
-    snprintf(p->text[2], WORLD_TEXT, "%lld S", (long long)p->T);
-    snprintf(p->text[3], WORLD_TEXT, "S %lld %d", (long long)p->F, WORLD_AXES);
-    snprintf(p->text[4], WORLD_TEXT, "S %lld %d", (long long)p->F, WORLD_AXES);
-    p->in[WORLD_IN_HISTORY] = (dt_port){"history", p->text[0], DT_F32, 0};
-    p->in[WORLD_IN_MOTION] = (dt_port){"motion", p->text[1], DT_F32, 0};
-    p->in[WORLD_IN_PRESENT] = (dt_port){"present", p->text[2], DT_F32, 0};
-    p->in[WORLD_IN_SEQ_KEY] = (dt_port){"seq_key", "S", DT_I64, DT_PORT_OPTIONAL};
-    p->out[WORLD_OUT_FUTURE] = (dt_port){"future", p->text[3], DT_F32, 0};
-    p->out[WORLD_OUT_SPREAD] = (dt_port){"spread", p->text[4], DT_F32, 0};
-    return DT_OK;
-}
+#include "world_future.h"
 
 /* ---- recurrent world models ------------------------------------------------------------------------------------ */
 
@@ -96,8 +23,9 @@ typedef struct world_config {
     uint32_t preset;
     uint8_t reserved[4];
     int64_t hidden, layers, head; /* 0: the preset's */
-    int64_t narrow;
+    int64_t narrow, futures;
     double dropout;
+    uint8_t kinematic, reserved_too[7];
 } world_config;
 
 static const char *const world_presets[] = {"guide", "15m", NULL};
@@ -115,6 +43,10 @@ static const char *const world_presets[] = {"guide", "15m", NULL};
                   "columns that embeddings are narrowed to before the recurrent layers; 0: they see motion alone"),    \
         DT_OPTION(world_config, dropout, DT_OPT_F64, "0.4", "1", 0, 0.95, NULL,                                        \
                   "share of the head's inputs and units left out while training"),                                     \
+        DT_OPTION(world_config, futures, DT_OPT_I64, "1", "1", 1, WORLD_MAX_FUTURES, NULL,                             \
+                  "futures that are told of each vehicle, with their probabilities"),                                  \
+        DT_OPTION(world_config, kinematic, DT_OPT_BOOL, "false", "", 0, 0, NULL,                                       \
+                  "vehicles move along their heading, at speeds that are not negative"),                               \
         DT_OPTION_END
 
 typedef struct world_net {
@@ -137,6 +69,7 @@ static inline dt_status world_net_create(void *self, const dt_host *h, const voi
     int64_t H = 0;
     DT_TRY_H(world_dim(h, dims, n_dims, "H", &H));
     DT_TRY_H(world_ports_init(&w->ports, h, dims, n_dims));
+    world_ports_tell(&w->ports, c->futures, c->kinematic != 0);
     if (w->narrow == 0) { /* of embeddings the last one is enough */
         snprintf(w->ports.text[0], WORLD_TEXT, "S %lld", (long long)H);
         w->ports.in[WORLD_IN_HISTORY].name = "latest";
@@ -152,7 +85,7 @@ static inline const dt_port *world_net_inputs(const void *self, uint32_t *n_p)
 
 static inline const dt_port *world_net_outputs(const void *self, uint32_t *n_p)
 {
-    *n_p = WORLD_N_OUT;
+    *n_p = ((const world_net *)self)->ports.n_out;
     return ((const world_net *)self)->ports.out;
 }
 
@@ -208,7 +141,7 @@ static inline dt_status world_head_params(const world_net *w, dt_params *reg)
         DT_TRY_H(world_add(reg, "narrow", w->narrow, w->ports.H, w->ports.H, 1));
     }
     DT_TRY_H(world_add(reg, "head.0", w->head, in, in, 1));
-    return world_add(reg, "head.1", 2 * WORLD_AXES * w->ports.F, w->head, 0, 1);
+    return world_add(reg, "head.1", world_future_columns(&w->ports), w->head, 0, 1);
 }
 
 /* y = x w^T + b with the parameters <name>.w and <name>.b */
@@ -239,24 +172,15 @@ static inline dt_tensor *world_sequence(const world_net *w, dt_graph *g, dt_tens
     return dt_concat(g, part, 2);
 }
 
-/* x, y [S,F] -> [S,F,2] */
-static inline dt_tensor *world_axes(dt_graph *g, dt_tensor *x, dt_tensor *y, int64_t F)
-{
-    dt_tensor *part[2] = {dt_split(g, x, F), dt_split(g, y, F)};
-    return dt_concat(g, part, 2);
-}
-
 static inline dt_tensor *world_drop(const world_net *w, dt_graph *g, dt_tensor *x, dt_tensor *key)
 {
     return w->dropout > 0 && key != NULL ? dt_dropout(g, x, key, w->dropout) : x;
 }
 
-/* State of every step [T,S,hidden], inputs, scaled motion -> future and spread, both [S,F,2]. */
+/* State of every step [T,S,hidden], inputs, scaled motion -> what is told of the future. */
 static inline dt_status world_head(const world_net *w, dt_graph *g, dt_tensor *state, dt_tensor *const *in,
                                    dt_tensor *scaled, dt_tensor **out)
 {
-    const int64_t F = w->ports.F;
-    const double dt_s = w->ports.dt_s;
     dt_tensor *motion = in[WORLD_IN_MOTION], *key = w->dropout > 0 ? in[WORLD_IN_SEQ_KEY] : NULL;
     int64_t back[WORLD_MAX_LAGS];
     const uint32_t n_lags = world_lags(w, back);
@@ -269,17 +193,8 @@ static inline dt_status world_head(const world_net *w, dt_graph *g, dt_tensor *s
     }
     dt_tensor *z = dt_relu(g, world_linear(g, dt_concat(g, part, 3 + n_lags), "head.0"));
     z = world_drop(w, g, z, key);
-    z = world_linear(g, z, "head.1"); /* [S, 4F]: dv_x, dv_y, u_x, u_y */
-
-    dt_tensor *v = dt_slice(g, dt_step(g, motion, -1), WORLD_MOTION_SPEED, 1); /* [S,1] */
-    dt_tensor *dv = dt_affine(g, dt_slice(g, z, 0, 2 * F), WORLD_CORRECTION_MPS, 0.0);
-    dt_tensor *velocity = world_axes(g, dt_add(g, dt_slice(g, dv, 0, F), v), dt_slice(g, dv, F, F), F);
-    out[WORLD_OUT_FUTURE] = dt_cumsum(g, dt_affine(g, velocity, dt_s, 0.0));
-
-    dt_tensor *growth =
-        dt_unary(g, DT_FN_SOFTPLUS, world_axes(g, dt_slice(g, z, 2 * F, F), dt_slice(g, z, 3 * F, F), F), 0.0);
-    dt_tensor *sigma = dt_affine(g, dt_cumsum(g, growth), WORLD_SIGMA_GROWTH_MPS * dt_s, WORLD_SIGMA_FLOOR_M);
-    out[WORLD_OUT_SPREAD] = dt_unary(g, DT_FN_LOG, sigma, 0.0);
+    dt_tensor *speed = dt_slice(g, dt_step(g, motion, -1), WORLD_MOTION_SPEED, 1); /* [S,1] */
+    world_futures(&w->ports, g, world_linear(g, z, "head.1"), speed, out);
     return g->api->status(g);
 }
 

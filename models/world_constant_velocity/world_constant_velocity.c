@@ -8,7 +8,7 @@
  *
  * Source: Schoeller et al. 2020, What the constant velocity model can teach us.
  */
-#include "world_net.h"
+#include "world_future.h"
 
 typedef struct config {
     double sigma_along, sigma_across, sigma_floor;
@@ -34,7 +34,7 @@ static const dt_port *inputs(const void *self, uint32_t *n_p)
 
 static const dt_port *outputs(const void *self, uint32_t *n_p)
 {
-    *n_p = WORLD_N_OUT;
+    *n_p = ((const state *)self)->ports.n_out;
     return ((const state *)self)->ports.out;
 }
 

@@ -130,17 +130,30 @@ static void test_recompute(void **state)
 
 enum { N_SEQ = 3, STEPS = 4, FUTURE = 5, EMBEDDING = 6 };
 
-/* Runs a world model with its initial weights: future and spread [N_SEQ,FUTURE,2]. */
-static void run_world(const char *id, float motion[STEPS][N_SEQ][6], float *future, float *spread)
+typedef struct wanted { /* an output, copied */
+    const char *name;
+    float *to;
+    size_t n;
+} wanted;
+
+/* Runs a world model with its initial weights; bias: of the last layer, NULL: as it begins. */
+static void run_world(const char *id, const char *const *set, float motion[STEPS][N_SEQ][6], const float *bias,
+                      const wanted *want, uint32_t n_want)
 {
     static const dt_dim dims[] = {{"H", EMBEDDING}, {"T", STEPS}, {"F", FUTURE}, {"dt_ms", 200}};
     static const int64_t live[N_SYMBOLS] = {0, 0, N_SEQ, 0};
     bench m;
-    record(&m, id, NULL, dims);
+    record(&m, id, set, dims);
 
     float *params = calloc((size_t)m.r.table.total + 64, sizeof(*params));
     assert_non_null(params);
     assert_int_equal(dt_param_table_init(&m.r.table, 42, params), DT_OK);
+    for (uint32_t i = 0; bias != NULL && i < m.r.table.n; i++) {
+        const dt_param *last = &m.r.table.param[i];
+        if (strstr(last->name, "head.1.b") != NULL) {
+            memcpy(params + last->offset, bias, (size_t)last->count * sizeof(*bias));
+        }
+    }
     float history[STEPS][N_SEQ][EMBEDDING], present[STEPS][N_SEQ];
     for (int i = 0; i < STEPS * N_SEQ; i++) {
         (&present[0][0])[i] = 1;
@@ -164,8 +177,10 @@ static void run_world(const char *id, float motion[STEPS][N_SEQ][6], float *futu
     assert_int_equal(dt_plan_compile(m.g, &pd, &p), DT_OK);
     assert_int_equal(dt_exec_create(p, &e), DT_OK);
     assert_int_equal(dt_exec_run(e, &feed), DT_OK);
-    memcpy(future, dt_exec_output(e, "future")->data, N_SEQ * FUTURE * 2 * sizeof(*future));
-    memcpy(spread, dt_exec_output(e, "spread")->data, N_SEQ * FUTURE * 2 * sizeof(*spread));
+    for (uint32_t i = 0; i < n_want; i++) {
+        assert_non_null(dt_exec_output(e, want[i].name));
+        memcpy(want[i].to, dt_exec_output(e, want[i].name)->data, want[i].n * sizeof(*want[i].to));
+    }
     dt_exec_destroy(e);
     dt_plan_destroy(p);
     free(params);
@@ -177,6 +192,9 @@ static void test_untrained_worlds_are_constant_velocity(void **state)
 {
     (void)state;
     static const char *const ids[] = {"world_constant_velocity", "world_lstm", "world_gru"};
+    static const char *const free_one[] = {"futures=1", "kinematic=false", NULL}, *const kinematic_one[] = {
+                                                                                      "futures=1", "kinematic=true",
+                                                                                      NULL};
     static const double floor_m[] = {0.1, 0.05, 0.05}, along[] = {1.2, 0.6931471806, 0.6931471806},
                         across[] = {0.3, 0.6931471806, 0.6931471806};
     float motion[STEPS][N_SEQ][6] = {{{0}}}, future[N_SEQ][FUTURE][2], spread[N_SEQ][FUTURE][2];
@@ -187,8 +205,12 @@ static void test_untrained_worlds_are_constant_velocity(void **state)
         }
         motion[STEPS - 1][v][4] = (float)(3 * v);
     }
-    for (int m = 0; m < 3; m++) {
-        run_world(ids[m], motion, &future[0][0][0], &spread[0][0][0]);
+    for (int k = 0; k < 6; k++) {
+        const int m = k % 3;
+        const char *const *one = m == 0 ? NULL : k < 3 ? free_one : kinematic_one;
+        const wanted want[] = {{"future", &future[0][0][0], N_SEQ * FUTURE * 2},
+                               {"spread", &spread[0][0][0], N_SEQ * FUTURE * 2}};
+        run_world(ids[m], one, motion, NULL, want, 2);
         for (int v = 0; v < N_SEQ; v++) {
             for (int f = 0; f < FUTURE; f++) {
                 const double t = 0.2 * (f + 1);
@@ -196,6 +218,73 @@ static void test_untrained_worlds_are_constant_velocity(void **state)
                 assert_float_equal(future[v][f][1], 0, 1e-6);
                 assert_float_equal(spread[v][f][0], log(floor_m[m] + along[m] * t), 1e-5);
                 assert_float_equal(spread[v][f][1], log(floor_m[m] + across[m] * t), 1e-5);
+            }
+        }
+    }
+}
+
+/* Kinematic vehicles go where they head, and not backwards: the last layer says how fast and where to. */
+static void test_kinematic_vehicles(void **state)
+{
+    (void)state;
+    enum { COLUMNS = 4 * FUTURE };
+    static const char *const set[] = {"futures=1", "kinematic=true", NULL};
+    float motion[STEPS][N_SEQ][6] = {{{0}}}, future[N_SEQ][FUTURE][2], bias[COLUMNS] = {0};
+    const wanted want = {"future", &future[0][0][0], N_SEQ * FUTURE * 2};
+    for (int f = 0; f < FUTURE; f++) {
+        bias[f] = -0.8F;                   /* 4 m/s slower */
+        bias[FUTURE + f] = f == 4 ? 4 : 0; /* to the left in the last step: tan(45 degrees) */
+    }
+    motion[STEPS - 1][1][4] = 3; /* stands before that */
+    motion[STEPS - 1][2][4] = 6;
+    run_world("world_lstm", set, motion, bias, &want, 1);
+    for (int f = 0; f < FUTURE; f++) {
+        for (int v = 0; v < 2; v++) {
+            assert_true(future[v][f][0] == 0 && future[v][f][1] == 0);
+        }
+        assert_float_equal(future[2][f][0], 2 * 0.2 * (f < 4 ? f + 1 : 4), 1e-5);
+        assert_float_equal(future[2][f][1], f < 4 ? 0 : 2 * 0.2, 1e-5);
+    }
+}
+
+/* Several futures, and what sums them up. */
+static void test_several_futures(void **state)
+{
+    (void)state;
+    enum { K = 3, COLUMNS = 4 * K * FUTURE + K };
+    static const char *const set[] = {"futures=3", "kinematic=true", NULL};
+    static const char *const ids[] = {"world_lstm", "world_gru"};
+    static const double at_first[K] = {0, -1, 1}; /* m/s^2 */
+    float motion[STEPS][N_SEQ][6] = {{{0}}}, bias[COLUMNS] = {0};
+    float future[N_SEQ][FUTURE][2], spread[N_SEQ][FUTURE][2], probability[N_SEQ][K];
+    float futures[N_SEQ][K][FUTURE][2], spreads[N_SEQ][K][FUTURE][2];
+    const wanted want[] = {{"future", &future[0][0][0], N_SEQ * FUTURE * 2},
+                           {"spread", &spread[0][0][0], N_SEQ * FUTURE * 2},
+                           {"futures", &futures[0][0][0][0], N_SEQ * K * FUTURE * 2},
+                           {"spreads", &spreads[0][0][0][0], N_SEQ * K * FUTURE * 2},
+                           {"probability", &probability[0][0], N_SEQ * K}};
+    motion[STEPS - 1][1][4] = 3;
+    motion[STEPS - 1][2][4] = 6;
+    bias[COLUMNS - 1] = 0.6931471806F; /* the last one is twice as probable */
+    for (int m = 0; m < 2; m++) {
+        run_world(ids[m], set, motion, bias, want, 5);
+        for (int v = 0; v < N_SEQ; v++) {
+            double way[K] = {0};
+            for (int f = 0; f < FUTURE; f++) {
+                const double t = 0.2 * (f + 1), sigma = 0.05 + 0.6931471806 * t;
+                double mean = 0, square = 0;
+                for (int j = 0; j < K; j++) {
+                    assert_float_equal(probability[v][j], j == 2 ? 0.5 : 0.25, 1e-6);
+                    way[j] += 0.2 * fmax(0, 3 * v + at_first[j] * t);
+                    assert_float_equal(futures[v][j][f][0], way[j], 1e-5);
+                    assert_float_equal(futures[v][j][f][1], 0, 1e-6);
+                    assert_float_equal(spreads[v][j][f][0], log(sigma), 1e-5);
+                    mean += (j == 2 ? 0.5 : 0.25) * way[j];
+                    square += (j == 2 ? 0.5 : 0.25) * way[j] * way[j];
+                }
+                assert_float_equal(future[v][f][0], mean, 1e-5);
+                assert_float_equal(spread[v][f][0], 0.5 * log(sigma * sigma + square - mean * mean), 1e-4);
+                assert_float_equal(spread[v][f][1], log(sigma), 1e-5);
             }
         }
     }
@@ -216,16 +305,17 @@ static void test_world_models(void **state)
     (void)state;
     check_model("world_lstm", (const char *const[]){"hidden=8", "head=6", NULL});
     check_model("world_gru", (const char *const[]){"hidden=8", "head=6", "layers=1", NULL});
+    check_model("world_lstm", (const char *const[]){"hidden=8", "head=6", "futures=8", "kinematic=true", NULL});
+    check_model("world_gru", (const char *const[]){"hidden=8", "head=6", "futures=2", "kinematic=false", NULL});
     check_model("world_constant_velocity", NULL);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_risk_gnn),
-        cmocka_unit_test(test_world_models),
-        cmocka_unit_test(test_recompute),
-        cmocka_unit_test(test_untrained_worlds_are_constant_velocity),
+        cmocka_unit_test(test_risk_gnn),           cmocka_unit_test(test_world_models),
+        cmocka_unit_test(test_recompute),          cmocka_unit_test(test_untrained_worlds_are_constant_velocity),
+        cmocka_unit_test(test_kinematic_vehicles), cmocka_unit_test(test_several_futures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

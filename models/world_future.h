@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the world models have in common beside their nets: the ports of the role, and how numbers z become futures.
+ * Included by world_net.h and by the models beside it; not installed, not part of the contract.
+ *
+ * A future is constant velocity plus a learned correction of velocity, summed over time (v: speed at the last history
+ * step, the x axis is the heading there; dt: seconds between steps; f, k: future steps, from 0):
+ *
+ *   free        x_f     = sum_{k<=f} (v + s z_xk) dt       y_f = sum_{k<=f} s z_yk dt            s = 5 m/s
+ *   kinematic   x_f     = sum_{k<=f} w_k cos h_k dt        y_f = sum_{k<=f} w_k sin h_k dt
+ *               w_k     = max(v + s z_xk + a_j t_k, 0)     tan(h_k / 2) = c z_yk                 c = 1/4
+ *   both        sigma_f = floor + growth sum_{k<=f} softplus(u_k) dt       per axis, the ports carry its logarithm
+ *
+ * Kinematic vehicles go where they head, never backwards, and who stands may stand. Below 0 the speed has a tenth of
+ * its slope, so that a future that stands by mistake can learn to go.
+ *
+ * Of several futures j each has its own z, and a logit: p = softmax. In the beginning they differ by accelerations a_j,
+ * so that braking, keeping and going are told apart from the first step on (anchors: Chai et al. 2019, MultiPath).
+ * Ports future and spread sum them up by their mean and deviation, axis by axis (Bishop 1994):
+ *
+ *   m_f = sum_j p_j m_jf            sigma_f^2 = sum_j p_j (sigma_jf^2 + (m_jf - m_f)^2)
+ *
+ * z begins at zero, so one untrained future is constant velocity with an uncertainty that grows linearly; sigma_j never
+ * shrinks with the horizon. Threads: as dt_model_ops.
+ */
+#ifndef DTRAIN_MODELS_WORLD_FUTURE_H
+#define DTRAIN_MODELS_WORLD_FUTURE_H
+
+#include "dtrain/helpers.h"
+#include "dtrain/svc/graph.h"
+#include <math.h>
+#include <string.h>
+
+enum { WORLD_MOTION = 6, WORLD_AXES = 2, WORLD_TEXT = 48, WORLD_MAX_LAGS = 5, WORLD_MAX_FUTURES = 8 };
+enum { WORLD_IN_HISTORY, WORLD_IN_MOTION, WORLD_IN_PRESENT, WORLD_IN_SEQ_KEY, WORLD_N_IN }; /* history or latest */
+enum {
+    WORLD_OUT_FUTURE,
+    WORLD_OUT_SPREAD,
+    WORLD_OUT_FUTURES, /* from here on of several futures */
+    WORLD_OUT_SPREADS,
+    WORLD_OUT_PROBABILITY,
+    WORLD_N_OUT
+};
+enum { WORLD_MOTION_SPEED = 4, WORLD_MOTION_ACCEL = 5 }; /* columns of motion */
+
+#define WORLD_CORRECTION_MPS   5.0  /* what drivers change their speed by within the horizon */
+#define WORLD_TURN             0.25 /* at 10 m/s as much across as s */
+#define WORLD_SLOPE_BELOW      0.1  /* of a speed below 0 */
+#define WORLD_SIGMA_FLOOR_M    0.05 /* half the noise of a recorded position */
+#define WORLD_SIGMA_GROWTH_MPS 1.0  /* times softplus(0) = 0.69 m of standard deviation per second before training */
+
+typedef struct world_ports {
+    int64_t H, T, F; /* embedding width (0: nobody embeds), history and future steps */
+    double dt_s;
+    int64_t K;            /* futures */
+    uint8_t is_kinematic; /* vehicles move along their heading */
+    uint32_t n_out;
+    dt_port in[WORLD_N_IN], out[WORLD_N_OUT];
+    char text[WORLD_N_IN + WORLD_N_OUT][WORLD_TEXT];
+} world_ports;
+
+/* Size of a dimension that the phase fixes. Errors: DT_ESHAPE when it is missing or not positive. */
+static inline dt_status world_dim(const dt_host *h, const dt_dim *dims, uint32_t n_dims, const char *name,
+                                  int64_t *size_p)
+{
+    for (uint32_t i = 0; i < n_dims; i++) {
+        if (strcmp(dims[i].name, name) == 0) {
+            if (dims[i].size < 1) {
+                return DT_FAIL_H(h, DT_ESHAPE,
+                                 "the phase gives dimension %s the size %lld, a world model needs 1 or more%s", name,
+                                 (long long)dims[i].size,
+                                 strcmp(name, "H") == 0 ? ": embeddings come from models.perception, set it" : "");
+            }
+            *size_p = dims[i].size;
+            return DT_OK;
+        }
+    }
+    return DT_FAIL_H(
+        h, DT_ESHAPE,
+        "the phase does not fix dimension %s: a world model needs T (history steps), F (future steps), dt_ms "
+        "(step in ms) and, where it reads embeddings, H (their width: set models.perception)",
+        name);
+}
+
+/* Ports of role world (dtrain/shapes.h) with the phase's sizes. p must not move afterwards. */
+static inline dt_status world_ports_init(world_ports *p, const dt_host *h, const dt_dim *dims, uint32_t n_dims)
+{
+    int64_t dt_ms = 0;
+    for (uint32_t i = 0; i < n_dims; i++) {
+        p->H = strcmp(dims[i].name, "H") == 0 ? dims[i].size : p->H;
+    }
+    DT_TRY_H(world_dim(h, dims, n_dims, "T", &p->T));
+    DT_TRY_H(world_dim(h, dims, n_dims, "F", &p->F));
+    DT_TRY_H(world_dim(h, dims, n_dims, "dt_ms", &dt_ms));
+    p->dt_s = (double)dt_ms / 1000.0;
+
+    snprintf(p->text[0], WORLD_TEXT, "%lld S %lld", (long long)p->T, (long long)p->H);
+    snprintf(p->text[1], WORLD_TEXT, "%lld S %d", (long long)p->T, WORLD_MOTION);
+    snprintf(p->text[2], WORLD_TEXT, "%lld S", (long long)p->T);
+    snprintf(p->text[3], WORLD_TEXT, "S %lld %d", (long long)p->F, WORLD_AXES);
+    snprintf(p->text[4], WORLD_TEXT, "S %lld %d", (long long)p->F, WORLD_AXES);
+    p->in[WORLD_IN_HISTORY] = (dt_port){"history", p->text[0], DT_F32, 0};
+    p->in[WORLD_IN_MOTION] = (dt_port){"motion", p->text[1], DT_F32, 0};
+    p->in[WORLD_IN_PRESENT] = (dt_port){"present", p->text[2], DT_F32, 0};
+    p->in[WORLD_IN_SEQ_KEY] = (dt_port){"seq_key", "S", DT_I64, DT_PORT_OPTIONAL};
+    p->out[WORLD_OUT_FUTURE] = (dt_port){"future", p->text[3], DT_F32, 0};
+    p->out[WORLD_OUT_SPREAD] = (dt_port){"spread", p->text[4], DT_F32, 0};
+    p->K = 1;
+    p->n_out = WORLD_OUT_FUTURES;
+    return DT_OK;
+}
+
+/* How futures are told; one alone needs no ports of its own. */
+static inline void world_ports_tell(world_ports *p, int64_t K, int is_kinematic)
+{
+    p->K = K;
+    p->is_kinematic = is_kinematic != 0;
+    if (K > 1) {
+        snprintf(p->text[WORLD_N_IN + 2], WORLD_TEXT, "S %lld %lld %d", (long long)K, (long long)p->F, WORLD_AXES);
+        snprintf(p->text[WORLD_N_IN + 3], WORLD_TEXT, "S %lld", (long long)K);
+        p->out[WORLD_OUT_FUTURES] = (dt_port){"futures", p->text[WORLD_N_IN + 2], DT_F32, 0};
+        p->out[WORLD_OUT_SPREADS] = (dt_port){"spreads", p->text[WORLD_N_IN + 2], DT_F32, 0};
+        p->out[WORLD_OUT_PROBABILITY] = (dt_port){"probability", p->text[WORLD_N_IN + 3], DT_F32, 0};
+        p->n_out = WORLD_N_OUT;
+    }
+}
+
+/* ---- from z to futures ------------------------------------------------------------------------------------------- */
+
+/* Columns of z: of all futures z_x, z_y, u_x, u_y; then, of several, their logits. */
+static inline int64_t world_future_columns(const world_ports *p)
+{
+    return 2 * WORLD_AXES * p->K * p->F + (p->K > 1 ? p->K : 0);
+}
+
+/* x, y [S,K F] -> [S,K,F,2]; one future: [S,F,2] */
+static inline dt_tensor *world_axes(const world_ports *p, dt_graph *g, dt_tensor *x, dt_tensor *y)
+{
+    dt_tensor *part[2] = {x, y};
+    for (int a = 0; a < WORLD_AXES; a++) {
+        part[a] = p->K > 1 ? dt_split(g, part[a], p->K) : part[a];
+        part[a] = dt_split(g, part[a], p->F);
+    }
+    return dt_concat(g, part, WORLD_AXES);
+}
+
+/* The accelerations that futures begin with, as speeds [S,K F]; like: [S,F]. */
+static inline dt_tensor *world_anchors(const world_ports *p, dt_graph *g, dt_tensor *like)
+{
+    static const double anchor_mps2[WORLD_MAX_FUTURES] = {0, -1, 1, -2, 2, -3, 0.5, -0.5};
+    dt_tensor *part[WORLD_MAX_FUTURES];
+    dt_tensor *t = dt_merge(g, dt_cumsum(g, dt_split(g, dt_fill(g, like, p->dt_s), p->F)));
+    for (int64_t j = 0; j < p->K; j++) {
+        part[j] = dt_affine(g, t, anchor_mps2[j], 0.0);
+    }
+    return dt_concat(g, part, (uint32_t)p->K);
+}
+
+/* max(x, 0), with some slope below */
+static inline dt_tensor *world_not_negative(dt_graph *g, dt_tensor *x)
+{
+    dt_tensor *zero = dt_fill(g, x, 0.0), *below = dt_affine(g, dt_min(g, x, zero), WORLD_SLOPE_BELOW, 0.0);
+    return dt_add(g, dt_max(g, x, zero), dt_sub(g, below, dt_stop(g, below)));
+}
+
+/* z_x, z_y [S,K F], speed [S,1] -> velocities [S,K,F,2] */
+static inline dt_tensor *world_velocity(const world_ports *p, dt_graph *g, dt_tensor *zx, dt_tensor *zy,
+                                        dt_tensor *speed)
+{
+    dt_tensor *v = dt_add(g, dt_affine(g, zx, WORLD_CORRECTION_MPS, 0.0), speed);
+    v = p->K > 1 ? dt_add(g, v, world_anchors(p, g, dt_slice(g, zx, 0, p->F))) : v;
+    if (!p->is_kinematic) {
+        return world_axes(p, g, v, dt_affine(g, zy, WORLD_CORRECTION_MPS, 0.0));
+    }
+    v = world_not_negative(g, v);
+    dt_tensor *tan_half = dt_affine(g, zy, WORLD_TURN, 0.0), *square = dt_mul(g, tan_half, tan_half);
+    dt_tensor *unit = dt_div(g, v, dt_affine(g, square, 1.0, 1.0));
+    return world_axes(p, g, dt_mul(g, unit, dt_affine(g, square, -1.0, 1.0)),
+                      dt_mul(g, unit, dt_affine(g, tan_half, 2.0, 0.0)));
+}
+
+/* sum_j p_j x_j: x [S,K,2 F], probability [S,K,1] -> [S,2 F] */
+static inline dt_tensor *world_mean(dt_graph *g, dt_tensor *x, dt_tensor *probability)
+{
+    return dt_reduce(g, DT_REDUCE_SUM, dt_mul(g, x, probability));
+}
+
+/* x [S,D] for each of K futures: [S,K,D] */
+static inline dt_tensor *world_each(dt_graph *g, dt_tensor *x, int64_t K)
+{
+    dt_tensor *part[WORLD_MAX_FUTURES];
+    for (int64_t j = 0; j < K; j++) {
+        part[j] = x;
+    }
+    return dt_split(g, dt_concat(g, part, (uint32_t)K), K);
+}
+
+/* Ports future and spread, of several futures. */
+static inline void world_sum_up(const world_ports *p, dt_graph *g, dt_tensor *sigma, dt_tensor **out)
+{
+    dt_tensor *probability = dt_split(g, out[WORLD_OUT_PROBABILITY], 0); /* [S,K,1] */
+    dt_tensor *all = dt_merge(g, out[WORLD_OUT_FUTURES]), *deviation = dt_merge(g, sigma);
+    dt_tensor *mean = world_mean(g, all, probability);
+    dt_tensor *apart = dt_sub(g, all, world_each(g, mean, p->K));
+    dt_tensor *square = dt_add(g, dt_mul(g, apart, apart), dt_mul(g, deviation, deviation));
+    dt_tensor *log_square = dt_unary(g, DT_FN_LOG, world_mean(g, square, probability), 0.0);
+    out[WORLD_OUT_FUTURE] = dt_split(g, mean, p->F);
+    out[WORLD_OUT_SPREAD] = dt_split(g, dt_affine(g, log_square, 0.5, 0.0), p->F);
+}
+
+/* z [S,columns], speed at the last history step [S,1] -> out, in the order of the ports */
+static inline void world_futures(const world_ports *p, dt_graph *g, dt_tensor *z, dt_tensor *speed, dt_tensor **out)
+{
+    const int64_t n = p->K * p->F;
+    dt_tensor *velocity = world_velocity(p, g, dt_slice(g, z, 0, n), dt_slice(g, z, n, n), speed);
+    dt_tensor *future = dt_cumsum(g, dt_affine(g, velocity, p->dt_s, 0.0));
+    dt_tensor *growth =
+        dt_unary(g, DT_FN_SOFTPLUS, world_axes(p, g, dt_slice(g, z, 2 * n, n), dt_slice(g, z, 3 * n, n)), 0.0);
+    dt_tensor *sigma = dt_affine(g, dt_cumsum(g, growth), WORLD_SIGMA_GROWTH_MPS * p->dt_s, WORLD_SIGMA_FLOOR_M);
+    dt_tensor *spread = dt_unary(g, DT_FN_LOG, sigma, 0.0);
+    if (p->K == 1) {
+        out[WORLD_OUT_FUTURE] = future;
+        out[WORLD_OUT_SPREAD] = spread;
+        return;
+    }
+    out[WORLD_OUT_FUTURES] = future;
+    out[WORLD_OUT_SPREADS] = spread;
+    out[WORLD_OUT_PROBABILITY] = dt_softmax(g, dt_slice(g, z, 4 * n, p->K));
+    world_sum_up(p, g, sigma, out);
+}
+
+#endif
