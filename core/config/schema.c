@@ -28,6 +28,7 @@ static const char *const wires[] = {"fp32", "bf16", "fp16", NULL};
 static const char *const amp_dtypes[] = {"bf16", "fp16", NULL};
 static const char *const amp_scalings[] = {"auto", "none", "static", "dynamic", NULL};
 static const char *const amp_hysteresis[] = {"consecutive", "until_growth", NULL};
+static const char *const samplings[] = {"shuffled", "sequential", "weighted", NULL};
 static const char *const handed_on[] = {"last", "best", NULL};
 static const char *const isolations[] = {"auto", "thread", "process", NULL};
 
@@ -62,6 +63,13 @@ static const dt_option data_table[] = {
         "leaves the batch is cut into and summed over in exact mode; a power of two"),
     ROW(dt_data_opts, prefetch, I64, DT_OPT_NEUTRAL, "2", "batches", 0, 64, NULL,
         "batches read ahead of training; 0 = none"),
+    ROW(dt_data_opts, workers, I64, DT_OPT_NEUTRAL, "1", "threads", 1, 64, NULL,
+        "threads that read ahead; more pay where samples cost more to make than to train on"),
+    ROW(dt_data_opts, sampling, ENUM, 0, "shuffled", NULL, 0, 0, samplings,
+        "which sample comes when: each once an epoch, in a random order or theirs; weighted: drawn by the weights that "
+        "the data component gives, as many as there are"),
+    ROW(dt_data_opts, drop_last, BOOL, 0, "true", NULL, 0, 0, NULL,
+        "leave out what is left of an epoch after its last whole batch; false = it is a smaller batch"),
     ROW(dt_data_opts, replay_mb, F64, DT_OPT_NEUTRAL, "4096", "MB", 0, 1e9, NULL,
         "a replay that takes more on a rank lies in a file of the run directory, as long as the run lasts"),
     DT_OPTION_END};

@@ -26,7 +26,9 @@ typedef struct dt_root_opts { /* keys outside any section */
 typedef struct dt_data_opts {
     const char *store;  /* "" = the recording that comes with dtrain */
     const char *source; /* id of a data component */
-    int64_t batch, shards, prefetch;
+    int64_t batch, shards, prefetch, workers;
+    uint32_t sampling; /* DT_SAMPLING_* of train/sampler.h, in their order */
+    uint8_t drop_last;
     double replay_mb;
 } dt_data_opts;
 

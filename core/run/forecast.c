@@ -233,7 +233,8 @@ static void text_of_time(const dt_stage *s, const dt_forecast *f, dt_str *out)
 {
     const dt_trainer *t = s->trainer;
     const uint64_t per_pass = dt_trainer_steps_per_epoch(t), samples = dt_trainer_samples(t);
-    const uint64_t left = samples - per_pass * dt_trainer_batch(t);
+    const uint64_t used = per_pass * dt_trainer_batch(t), left = used < samples ? samples - used : 0;
+    const dt_sampling kind = dt_trainer_sampling(t);
     dt_str_addf(out, "phase %s: %llu steps (%llu a pass over the data)", s->d.phase->desc.id,
                 (unsigned long long)dt_trainer_steps(t), (unsigned long long)per_pass);
     if (f->iterations > 0) {
@@ -241,8 +242,11 @@ static void text_of_time(const dt_stage *s, const dt_forecast *f, dt_str *out)
     }
     dt_str_addf(out, "\n  a step       %llu of %llu samples", (unsigned long long)dt_trainer_batch(t),
                 (unsigned long long)samples);
-    if (left > 0) {
-        dt_str_addf(out, "; %llu, others each time, are left out of a pass", (unsigned long long)left);
+    if (kind == DT_SAMPLING_WEIGHTED) {
+        dt_str_addf(out, "; drawn by their weights");
+    } else if (left > 0) {
+        dt_str_addf(out, "; %llu, %s, are left out of a pass", (unsigned long long)left,
+                    kind == DT_SAMPLING_SEQUENTIAL ? "the last" : "others each time");
     }
     if (f->round > 0) {
         dt_str_addf(out, "\n  a round      %llu steps of environments", (unsigned long long)f->round);

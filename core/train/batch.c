@@ -42,16 +42,17 @@ dt_status dt_batch_sizes(dt_trainer *t, uint64_t step, double *norm, int64_t *la
     DT_TRACE("data", "batch sizes");
     const uint64_t epoch = step / t->state.steps_per_epoch;
     const uint64_t base = step % t->state.steps_per_epoch * t->c.batch;
+    const uint64_t batch = dt_sampler_batch(&t->state.sampler, step);
     int64_t total[DT_SAMPLES_MAX_SYMBOLS + 1] = {0};
     memset(largest, 0, (s->n_symbols + 1) * sizeof(*largest));
-    dt_samples_order order;
-    dt_samples_order_init(&order, s, t->c.seed, t->c.phase, epoch);
+    dt_sampler_epoch order;
+    dt_sampler_begin(&order, &t->state.sampler, t->c.seed, t->c.phase, epoch);
     for (uint32_t leaf = 0; leaf < t->c.leaves; leaf++) {
-        const uint64_t begin = dt_leaf_begin(t->c.batch, t->c.leaves, leaf);
-        const uint64_t end = dt_leaf_begin(t->c.batch, t->c.leaves, leaf + 1);
+        const uint64_t begin = dt_leaf_begin(batch, t->c.leaves, leaf);
+        const uint64_t end = dt_leaf_begin(batch, t->c.leaves, leaf + 1);
         int64_t size[DT_SAMPLES_MAX_SYMBOLS + 1] = {0};
         for (uint64_t i = begin; i < end; i++) {
-            t->scratch.batch_index[i] = dt_samples_order_at(&order, base + i);
+            t->scratch.batch_index[i] = dt_sampler_at(&order, base + i);
         }
         DT_TRY(s->ops->sizes(s->self, t->scratch.batch_index + begin, (uint32_t)(end - begin), size));
         size[s->n_symbols] = (int64_t)(end - begin);

@@ -14,7 +14,7 @@
 #include <pthread.h>
 #include <string.h>
 
-typedef enum slot_state { SLOT_FREE, SLOT_READY } slot_state;
+typedef enum slot_state { SLOT_FREE, SLOT_READING, SLOT_READY } slot_state;
 
 struct dt_feed_reader {
     const dt_feed_desc *d;
@@ -37,11 +37,12 @@ typedef struct slot {
 struct dt_feed {
     dt_feed_desc d;
     slot *slot;
-    pthread_t thread;
+    pthread_t *thread; /* [n_threads] */
+    uint32_t n_threads, n_named, n_resting;
     pthread_mutex_t lock;
     pthread_cond_t ready, freed, rested;
     uint64_t next; /* leaf to read */
-    bool started, quit, is_paused, is_resting;
+    bool quit, is_paused;
 };
 
 /* ---- one leaf ---------------------------------------------------------------------------------------------------- */
@@ -62,7 +63,7 @@ size_t dt_feed_arena_bytes(const dt_samples *s, uint64_t leaf_samples)
 static dt_status reader_init(dt_feed_reader *r, const dt_feed_desc *d)
 {
     r->d = d;
-    r->samples = (uint32_t)((d->batch + d->leaves - 1) / d->leaves);
+    r->samples = (uint32_t)((d->sampler->batch + d->leaves - 1) / d->leaves);
     r->arena_bytes = dt_feed_arena_bytes(d->source, r->samples);
     r->slice = dt_alloc_n(r->samples, sizeof(*r->slice));
     r->index = dt_alloc_n(r->samples, sizeof(*r->index));
@@ -77,15 +78,15 @@ static dt_status reader_init(dt_feed_reader *r, const dt_feed_desc *d)
 static uint32_t find_samples(dt_feed_reader *r, uint64_t step, uint32_t leaf, const uint64_t *sample)
 {
     const dt_feed_desc *d = r->d;
-    const uint64_t epoch = step / d->steps_per_epoch;
-    const uint64_t base = step % d->steps_per_epoch * d->batch;
-    const uint64_t begin = dt_leaf_begin(d->batch, d->leaves, leaf);
-    const uint32_t n = (uint32_t)(dt_leaf_begin(d->batch, d->leaves, leaf + 1) - begin);
-    dt_samples_order order;
-    dt_samples_order_init(&order, d->source, d->seed, d->phase, epoch);
+    const uint64_t per_epoch = dt_sampler_steps(d->sampler), batch = dt_sampler_batch(d->sampler, step);
+    const uint64_t base = step % per_epoch * d->sampler->batch;
+    const uint64_t begin = dt_leaf_begin(batch, d->leaves, leaf);
+    const uint32_t n = (uint32_t)(dt_leaf_begin(batch, d->leaves, leaf + 1) - begin);
+    dt_sampler_epoch order;
+    dt_sampler_begin(&order, d->sampler, d->seed, d->phase, step / per_epoch);
     for (uint32_t i = 0; i < n; i++) {
-        r->index[i] = sample != NULL ? sample[begin + i] : dt_samples_order_at(&order, base + begin + i);
-        r->key[i] = d->augment ? dt_samples_order_key(&order, base + begin + i) : 0;
+        r->index[i] = sample != NULL ? sample[begin + i] : dt_sampler_at(&order, base + begin + i);
+        r->key[i] = d->augment ? dt_sampler_key(&order, base + begin + i) : 0;
     }
     return n;
 }
@@ -139,7 +140,7 @@ void dt_feed_reader_destroy(dt_feed_reader *r)
     }
 }
 
-/* ---- the thread -------------------------------------------------------------------------------------------------- */
+/* ---- the threads ------------------------------------------------------------------------------------------------- */
 
 static dt_status read_number(dt_feed *f, uint64_t number, slot *s)
 {
@@ -160,20 +161,24 @@ static bool may_read(const dt_feed *f)
 static void *feed_main(void *arg)
 {
     dt_feed *f = arg;
-    dt_trace_thread("reader", 0);
+    pthread_mutex_lock(&f->lock);
+    const uint32_t number_of_thread = f->n_named++;
+    pthread_mutex_unlock(&f->lock);
+    dt_trace_thread("reader", number_of_thread);
     pthread_mutex_lock(&f->lock);
     for (;;) {
         while (!f->quit && !may_read(f)) {
-            f->is_resting = true;
+            f->n_resting++;
             pthread_cond_signal(&f->rested);
             pthread_cond_wait(&f->freed, &f->lock);
+            f->n_resting--;
         }
         if (f->quit) {
             break;
         }
-        f->is_resting = false;
         const uint64_t number = f->next++;
         slot *s = &f->slot[number % f->d.slots];
+        s->state = SLOT_READING;
         pthread_mutex_unlock(&f->lock);
         dt_error_clear();
         dt_error_take(&s->error, read_number(f, number, s));
@@ -191,7 +196,7 @@ void dt_feed_pause(dt_feed *f)
     pthread_mutex_lock(&f->lock);
     f->is_paused = true;
     pthread_cond_broadcast(&f->freed);
-    while (!f->is_resting) {
+    while (f->n_resting < f->n_threads) {
         pthread_cond_wait(&f->rested, &f->lock);
     }
     for (uint32_t i = 0; i < f->d.slots; i++) {
@@ -206,7 +211,6 @@ void dt_feed_resume(dt_feed *f, uint64_t first_step)
     f->d.first_step = first_step;
     f->next = 0;
     f->is_paused = false;
-    f->is_resting = false;
     pthread_cond_broadcast(&f->freed);
     pthread_mutex_unlock(&f->lock);
 }
@@ -224,16 +228,22 @@ dt_status dt_feed_start(const dt_feed_desc *d, dt_feed **out_p)
     pthread_cond_init(&f->rested, NULL);
     dt_status st = DT_OK;
     f->slot = dt_alloc_n(d->slots, sizeof(*f->slot));
-    if (f->slot == NULL) {
+    f->thread = dt_alloc_n(d->threads, sizeof(*f->thread));
+    if (f->slot == NULL || f->thread == NULL) {
         st = DT_FAIL(DT_ENOMEM, "out of memory for the data feed");
     }
     for (uint32_t i = 0; i < d->slots && st == DT_OK; i++) {
         st = reader_init(&f->slot[i].reader, &f->d);
     }
-    if (st == DT_OK && pthread_create(&f->thread, NULL, feed_main, f) != 0) {
-        st = DT_FAIL(DT_EUNSUPPORTED, "the system refused to start the data thread");
+    for (uint32_t i = 0; i < d->threads && st == DT_OK; i++) {
+        if (pthread_create(&f->thread[i], NULL, feed_main, f) != 0) {
+            st = DT_FAIL(DT_EUNSUPPORTED,
+                         "the system refused to start thread %u of %u that read data; lower "
+                         "data.workers",
+                         i + 1, d->threads);
+        }
+        f->n_threads += st == DT_OK;
     }
-    f->started = st == DT_OK;
     if (st != DT_OK) {
         dt_feed_stop(f);
         return st;
@@ -247,12 +257,12 @@ void dt_feed_stop(dt_feed *f)
     if (f == NULL) {
         return;
     }
-    if (f->started) {
-        pthread_mutex_lock(&f->lock);
-        f->quit = true;
-        pthread_cond_broadcast(&f->freed);
-        pthread_mutex_unlock(&f->lock);
-        pthread_join(f->thread, NULL);
+    pthread_mutex_lock(&f->lock);
+    f->quit = true;
+    pthread_cond_broadcast(&f->freed);
+    pthread_mutex_unlock(&f->lock);
+    for (uint32_t i = 0; i < f->n_threads; i++) {
+        pthread_join(f->thread[i], NULL);
     }
     if (f->slot != NULL) {
         for (uint32_t i = 0; i < f->d.slots; i++) {
@@ -264,6 +274,7 @@ void dt_feed_stop(dt_feed *f)
     pthread_cond_destroy(&f->freed);
     pthread_cond_destroy(&f->rested);
     dt_free(f->slot);
+    dt_free(f->thread);
     dt_free(f);
 }
 
@@ -288,6 +299,6 @@ void dt_feed_release(dt_feed *f, uint64_t n)
 {
     pthread_mutex_lock(&f->lock);
     f->slot[n % f->d.slots].state = SLOT_FREE;
-    pthread_cond_signal(&f->freed);
+    pthread_cond_broadcast(&f->freed);
     pthread_mutex_unlock(&f->lock);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Feed: one thread that reads leaves ahead of the workers, in the order in which they will be wanted, into a ring of
+ * Feed: threads that read leaves ahead of the workers, in the order in which they will be wanted, into a ring of
  * slots. Memory is bounded by the ring (mapped once, touched as used); a worker that has to wait for a leaf says how
  * long. The order of leaves and their content follow from the step number alone, so a resumed run reads the same.
  * Threads: start, stop [main]; wait and release [worker].
@@ -8,7 +8,7 @@
 #ifndef DTRAIN_CORE_TRAIN_FEED_H
 #define DTRAIN_CORE_TRAIN_FEED_H
 
-#include "train/samples.h"
+#include "train/sampler.h"
 
 typedef struct dt_feed dt_feed;
 
@@ -25,12 +25,13 @@ typedef struct dt_feed_leaf {
 
 typedef struct dt_feed_desc {
     const dt_samples *source;
-    uint64_t seed, first_step, steps_per_epoch, last_step; /* reads leaves of steps [first_step, last_step) */
-    uint64_t batch;
-    uint32_t phase, leaves;        /* S */
-    uint32_t leaf_begin, leaf_end; /* those of this rank */
-    uint32_t slots;                /* at least workers + 1 */
-    uint32_t augment;              /* 0: keys are 0 */
+    const dt_sampler *sampler;            /* of the source; outlives the feed */
+    uint64_t seed, first_step, last_step; /* reads leaves of steps [first_step, last_step) */
+    uint32_t phase, leaves;               /* S */
+    uint32_t leaf_begin, leaf_end;        /* those of this rank */
+    uint32_t slots;                       /* at least workers + 1 */
+    uint32_t threads;                     /* that read, at least 1 */
+    uint32_t augment;                     /* 0: keys are 0 */
 } dt_feed_desc;
 
 /* Of one slot or reader. */

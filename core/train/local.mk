@@ -21,6 +21,7 @@ core_libdtcore_la_SOURCES += \
 	core/train/policy.c core/train/policy.h \
 	core/train/pool.c core/train/pool.h \
 	core/train/reduce.c \
+	core/train/sampler.c core/train/sampler.h \
 	core/train/samples.c core/train/samples.h \
 	core/train/shadow.c \
 	core/train/shadow_copy.c \

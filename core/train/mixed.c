@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "train/sampler.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -279,12 +280,13 @@ bool dt_mixed_is(const dt_mixed *m, const dt_samples *s)
 void dt_mixed_draw(dt_mixed *m, uint64_t seed, uint32_t phase, uint64_t epoch)
 {
     const uint64_t from = epoch * m->n, all = m->stored->count;
-    dt_samples_order order;
+    const dt_sampler whole = {.count = all, .batch = 1, .kind = DT_SAMPLING_SHUFFLED, .drop_last = true};
+    dt_sampler_epoch order;
     for (uint64_t j = 0; j < m->n; j++) {
         const uint64_t at = (from + j) % all;
         if (j == 0 || at == 0) {
-            dt_samples_order_init(&order, m->stored, seed, phase, (from + j) / all);
+            dt_sampler_begin(&order, &whole, seed, phase, (from + j) / all);
         }
-        m->sample[j] = dt_samples_order_at(&order, at);
+        m->sample[j] = dt_sampler_at(&order, at);
     }
 }

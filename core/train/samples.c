@@ -15,7 +15,6 @@
 #include <string.h>
 
 enum { ALIGN = 64 };
-enum { STREAM_ORDER = 0x6f726472, STREAM_KEY = 0x6b657973 }; /* "ordr", "keys" */
 
 static size_t align_up(size_t n)
 {
@@ -265,39 +264,4 @@ size_t dt_samples_slice_bytes(const dt_samples *s)
         bytes += align_up(dt_samples_field_bytes(s, f, s->slice_cap));
     }
     return bytes;
-}
-
-uint64_t dt_samples_at(const dt_samples *s, uint64_t seed, uint32_t phase, uint64_t epoch, uint64_t position)
-{
-    dt_samples_order o;
-    dt_samples_order_init(&o, s, seed, phase, epoch);
-    return dt_samples_order_at(&o, position);
-}
-
-uint64_t dt_samples_key(uint64_t seed, uint32_t phase, uint64_t epoch, uint64_t position)
-{
-    const dt_rng_key key = {.seed = seed, .phase = phase, .op = STREAM_KEY, .step = epoch, .sample = position};
-    uint32_t r[4];
-    dt_philox(&key, 0, r);
-    return ((uint64_t)r[0] << 32 | r[1]) | 1u;
-}
-
-void dt_samples_order_init(dt_samples_order *o, const dt_samples *s, uint64_t seed, uint32_t phase, uint64_t epoch)
-{
-    const dt_rng_key order = {.seed = seed, .phase = phase, .op = STREAM_ORDER, .step = epoch};
-    const dt_rng_key keys = {.seed = seed, .phase = phase, .op = STREAM_KEY, .step = epoch};
-    dt_permutation_init(&o->sample, s->count, &order);
-    dt_rng_stream_init(&o->key, &keys);
-}
-
-uint64_t dt_samples_order_at(const dt_samples_order *o, uint64_t position)
-{
-    return dt_permutation_at(&o->sample, position);
-}
-
-uint64_t dt_samples_order_key(const dt_samples_order *o, uint64_t position)
-{
-    uint32_t r[4];
-    dt_rng_stream_block(&o->key, position, 0, r);
-    return ((uint64_t)r[0] << 32 | r[1]) | 1u;
 }

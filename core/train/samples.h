@@ -3,7 +3,7 @@
  * A bound data component as the trainer sees it, and the cutting of batches: which samples belong to which leaf, and
  * which samples of a leaf run together as one slice. Everything here depends on data and configuration alone.
  *
- *   batch t of epoch e  positions [t*B, (t+1)*B) of the keyed permutation of all samples (drop-last)
+ *   batch t of epoch e  positions [t*B, (t+1)*B) of the epoch's order (sampler.h)
  *   leaf s of S         positions [s*B/S, (s+1)*B/S) of the batch
  *   slice               consecutive samples of a leaf whose sizes stay within the slice capacities, at least one
  * Source of the scheme: DISTRIBUTED 3.2; slices: PERFORMANCE, Decided. Threads: [any] after open.
@@ -80,17 +80,5 @@ dt_status dt_samples_read(const dt_samples *s, const uint64_t *index, const uint
 size_t dt_samples_bytes_max(const dt_samples *s, uint64_t n_samples);
 /* The same of one slice alone, which keeps to the capacities. */
 size_t dt_samples_slice_bytes(const dt_samples *s);
-
-/* Sample at a position of an epoch, and its key for augmentation (never 0). */
-uint64_t dt_samples_at(const dt_samples *s, uint64_t seed, uint32_t phase, uint64_t epoch, uint64_t position);
-uint64_t dt_samples_key(uint64_t seed, uint32_t phase, uint64_t epoch, uint64_t position);
-/* The same for position after position of one epoch. */
-typedef struct dt_samples_order {
-    dt_permutation sample;
-    dt_rng_stream key;
-} dt_samples_order;
-void dt_samples_order_init(dt_samples_order *o, const dt_samples *s, uint64_t seed, uint32_t phase, uint64_t epoch);
-uint64_t dt_samples_order_at(const dt_samples_order *o, uint64_t position);
-uint64_t dt_samples_order_key(const dt_samples_order *o, uint64_t position);
 
 #endif

@@ -108,14 +108,14 @@ static dt_feed_desc feed_desc(const dt_trainer *t)
     return (dt_feed_desc){.source = t->device != NULL ? &t->device->source : t->d.source,
                           .seed = t->c.seed,
                           .first_step = t->state.step,
-                          .steps_per_epoch = t->state.steps_per_epoch,
+                          .sampler = &t->state.sampler,
                           .last_step = dt_trainer_steps(t),
-                          .batch = t->c.batch,
                           .phase = t->c.phase,
                           .leaves = t->c.leaves,
                           .leaf_begin = t->lanes.leaf_begin,
                           .leaf_end = t->lanes.leaf_end,
                           .slots = dt_trainer_slots(t),
+                          .threads = t->c.readers > 0 ? t->c.readers : 1,
                           .augment = 1};
 }
 

@@ -167,13 +167,23 @@ static dt_status deal_leaves(dt_trainer *t)
     return dt_tree_weigh(t->c.leaves, ranks, weight, t->first_leaf);
 }
 
+/* A source that changes is drawn in rounds of whole batches. */
+static dt_status make_sampler(dt_trainer *t)
+{
+    const bool is_live = t->d.source->is_live;
+    DT_TRY(dt_sampler_init(&t->state.sampler, t->d.source, t->c.batch, is_live ? DT_SAMPLING_SHUFFLED : t->c.sampling,
+                           is_live || !t->c.keep_last));
+    t->state.steps_per_epoch = dt_sampler_steps(&t->state.sampler);
+    return DT_OK;
+}
+
 static dt_status build(dt_trainer *t)
 {
     DT_TRY(check(t));
     DT_TRY(dt_groups_make(t));
     DT_TRY(deal_leaves(t));
     const uint32_t rank = t->shape.rank;
-    t->state.steps_per_epoch = t->d.source->count / t->c.batch;
+    DT_TRY(make_sampler(t));
     t->lanes.leaf_begin = dt_tree_leaf_begin(&t->shape, rank);
     t->lanes.leaf_end = dt_tree_leaf_begin(&t->shape, rank + 1);
     t->lanes.active = t->c.threads;
@@ -236,6 +246,7 @@ void dt_trainer_destroy(dt_trainer *t)
     dt_passes_destroy(t->passes);
     dt_mixed_destroy(t->mixed);
     dt_groups_drop(t);
+    dt_sampler_fini(&t->state.sampler);
     dt_free(t->state.held);
     dt_free(t->first_leaf);
     if (t->device != NULL) {
@@ -283,7 +294,7 @@ dt_status dt_trainer_step_groups(dt_trainer *t, uint32_t groups, dt_step_report 
     out->steps = dt_trainer_steps(t);
     out->epoch = (t->state.step - 1) / t->state.steps_per_epoch;
     out->epochs = t->c.epochs;
-    out->samples = t->c.batch;
+    out->samples = dt_sampler_batch(&t->state.sampler, t->state.step - 1);
     out->epoch_end = t->state.step % t->state.steps_per_epoch == 0;
     t->times.data_wait = 0;
     for (uint32_t i = 0; i < t->c.threads; i++) {
@@ -407,6 +418,11 @@ uint64_t dt_trainer_samples(const dt_trainer *t)
 uint64_t dt_trainer_batch(const dt_trainer *t)
 {
     return t->c.batch;
+}
+
+dt_sampling dt_trainer_sampling(const dt_trainer *t)
+{
+    return t->state.sampler.kind;
 }
 
 uint64_t dt_trainer_steps_per_epoch(const dt_trainer *t)

@@ -18,7 +18,7 @@
 #include "dtrain/svc/train.h"
 #include "graph/plan.h"
 #include "optim/optim.h"
-#include "train/samples.h"
+#include "train/sampler.h"
 
 typedef struct dt_trainer dt_trainer;
 
@@ -29,6 +29,9 @@ typedef struct dt_trainer_config {
     uint64_t seed;
     uint32_t phase;                     /* index of the phase: part of every random key */
     uint32_t threads, leaves, prefetch; /* workers; S; leaves read ahead beyond one per worker */
+    uint32_t readers;                   /* threads that read ahead; 0: one */
+    dt_sampling sampling;               /* of stored data */
+    bool keep_last;                     /* of stored data: what is left of an epoch is a smaller batch */
     uint64_t batch;                     /* global samples of one optimizer step, accumulation included */
     int64_t slice_rows;
     uint64_t epochs;
@@ -173,6 +176,7 @@ const dt_scaler *dt_trainer_scaler(const dt_trainer *t);
 void dt_trainer_scaler_set(dt_trainer *t, uint64_t updates, const dt_scaler *s); /* after step_set; of all groups */
 uint64_t dt_trainer_steps(const dt_trainer *t);
 uint64_t dt_trainer_steps_per_epoch(const dt_trainer *t);
+dt_sampling dt_trainer_sampling(const dt_trainer *t);
 uint64_t dt_trainer_samples(const dt_trainer *t); /* that a pass over the data draws from */
 uint64_t dt_trainer_batch(const dt_trainer *t);   /* samples of a step; what is left of a pass is less than one */
 const dt_param_table *dt_trainer_table(const dt_trainer *t);

@@ -37,6 +37,7 @@ typedef struct dt_compiled { /* a plan with everything needed to run it */
 /* What training is: this, with the steps made, is what a checkpoint keeps. */
 typedef struct dt_train_state {
     uint64_t step, updates, steps_per_epoch;
+    dt_sampler sampler;      /* of the training data */
     uint64_t passed;         /* steps passed over by seek; the schedule counts them */
     uint64_t moves;          /* of params as a vector, by the phase */
     uint64_t params_version; /* of the values of params, between steps and other uses */

@@ -207,6 +207,10 @@ typedef struct dt_data_ops {
      * each sample (epoch and position), the seed of augmentation; 0 = do not augment. */
     dt_status (*read)(void *self, const uint64_t *index, const uint64_t *key, uint32_t n, void *const *out);
     void (*destroy)(void *self);
+    /* since 1.2 */
+    /* [main] How often each of n = count samples is drawn for training, relative to the others, where data.sampling is
+     * "weighted": not negative, finite, not all 0. NULL: there are no weights, and asking for them is an error. */
+    dt_status (*weights)(void *self, double *out, uint64_t n);
 } dt_data_ops;
 
 /* ---- environments ------------------------------------------------------------------------------------------------ */

@@ -490,11 +490,22 @@ static void on_cpu_alike(toy_change *change, outcome *o)
     finish(&t, o);
 }
 
+/* The last batch of an epoch has fewer samples than there are leaves, and is drawn by weight. */
+static void on_device_of_what_is_left(toy *t)
+{
+    on_device(t);
+    t->count = 4 * t->config.batch + 3;
+    t->config.keep_last = true;
+    t->config.sampling = DT_SAMPLING_WEIGHTED;
+    t->config.readers = 2;
+}
+
 static void test_ranks_equal_the_cpu(void **state)
 {
     (void)state;
     enum { MOST = 8 };
-    toy_change *const change[] = {on_device, on_device_in_groups, on_device_clipped, on_device_scaled};
+    toy_change *const change[] = {on_device, on_device_in_groups, on_device_clipped, on_device_scaled,
+                                  on_device_of_what_is_left};
     host_device_reset(UINT64_C(1) << 32);
     for (size_t k = 0; k < sizeof(change) / sizeof(change[0]); k++) {
         outcome cpu, one, rank[MOST];

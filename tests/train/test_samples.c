@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tests of core/train/samples.c: every sample once an epoch, another order each epoch, no state but the position; what
- * a data component may say about its fields; how a leaf is cut into slices and packed.
+ * Tests of core/train/samples.c: what a data component may say about its fields; how a leaf is cut into slices and packed.
  */
 #include <config.h>
 
@@ -94,61 +93,6 @@ static void refuses(source *s, dt_status st, const char *text)
     }
 }
 
-/* ---- order ------------------------------------------------------------------------------------------------------- */
-
-static void test_each_once(void **state)
-{
-    (void)state;
-    static const uint64_t n[] = {1, 2, 7, 64, 101, 1000};
-    for (size_t i = 0; i < sizeof(n) / sizeof(n[0]); i++) {
-        const dt_samples s = {.count = n[i]};
-        for (uint64_t epoch = 0; epoch < 3; epoch++) {
-            uint8_t seen[1000] = {0};
-            for (uint64_t p = 0; p < n[i]; p++) {
-                const uint64_t k = dt_samples_at(&s, 3, 0, epoch, p);
-                assert_true(k < n[i]);
-                assert_int_equal(seen[k]++, 0);
-            }
-        }
-    }
-}
-
-static uint64_t differing(uint64_t seed, uint32_t phase, uint64_t epoch)
-{
-    const dt_samples s = {.count = 500};
-    uint64_t n = 0;
-    for (uint64_t p = 0; p < s.count; p++) {
-        n += dt_samples_at(&s, 1, 0, 4, p) != dt_samples_at(&s, seed, phase, epoch, p);
-    }
-    return n;
-}
-
-static void test_orders_differ(void **state)
-{
-    (void)state;
-    assert_int_equal(differing(1, 0, 4), 0);
-    assert_true(differing(1, 0, 5) > 400);
-    assert_true(differing(2, 0, 4) > 400);
-    assert_true(differing(1, 1, 4) > 400);
-}
-
-static void test_keys(void **state)
-{
-    (void)state;
-    enum { EPOCHS = 3, POSITIONS = 200 };
-    uint64_t key[EPOCHS * POSITIONS];
-    for (uint64_t i = 0; i < EPOCHS * POSITIONS; i++) {
-        key[i] = dt_samples_key(1, 0, i / POSITIONS, i % POSITIONS);
-        assert_true(key[i] != 0);
-        for (uint64_t j = 0; j < i; j++) {
-            assert_true(key[i] != key[j]);
-        }
-    }
-    assert_true(dt_samples_key(2, 0, 0, 0) != key[0]);
-    assert_true(dt_samples_key(1, 1, 0, 0) != key[0]);
-    assert_true(dt_samples_key(1, 0, 0, 0) == key[0]);
-}
-
 /* ---- what a data component may say ------------------------------------------------------------------------------ */
 
 static void test_refusals(void **state)
@@ -224,8 +168,8 @@ static void test_cut_and_read(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_once), cmocka_unit_test(test_orders_differ), cmocka_unit_test(test_keys),
-        cmocka_unit_test(test_refusals),  cmocka_unit_test(test_cut_and_read),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_cut_and_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -132,6 +132,51 @@ static void test_ranks_change_no_bit(void **state)
     outcome_drop(&one);
 }
 
+/* A last batch of what is left, drawn by weight and read by three threads; there are fewer samples in it than leaves. */
+static void of_what_is_left(toy *t)
+{
+    t->count = 4 * t->config.batch + 3;
+    t->config.keep_last = true;
+    t->config.sampling = DT_SAMPLING_WEIGHTED;
+    t->config.readers = 3;
+    t->config.prefetch = 4;
+}
+
+static void of_what_is_left_in_order(toy *t)
+{
+    of_what_is_left(t);
+    t->config.sampling = DT_SAMPLING_SEQUENTIAL;
+    t->config.readers = 1;
+    t->config.threads = 2;
+}
+
+static void test_what_is_left_is_a_batch(void **state)
+{
+    (void)state;
+    static void (*const of[])(toy *) = {of_what_is_left, of_what_is_left_in_order};
+    for (size_t k = 0; k < sizeof(of) / sizeof(of[0]); k++) {
+        outcome one;
+        outcome_train(of[k], STEPS, &one);
+        outcome_on_ranks(of[k], STEPS, 2, &one);
+        outcome_on_ranks(of[k], STEPS, 3, &one);
+        for (int cut = 3; cut < 7; cut++) { /* before the small batch, after it, and in the next epoch */
+            outcome_resumed(of[k], STEPS, cut, &one);
+        }
+        outcome_drop(&one);
+    }
+    toy t;
+    dt_step_report r;
+    toy_init(&t);
+    of_what_is_left(&t);
+    toy_start(&t);
+    for (int step = 1; step <= 6; step++) {
+        assert_int_equal(toy_step(&t, &r), DT_OK);
+        assert_int_equal(r.samples, step == 5 ? 3 : t.config.batch);
+        assert_int_equal(r.epoch_end, step == 5);
+    }
+    toy_fini(&t);
+}
+
 static void test_resume_equals_no_interruption(void **state)
 {
     (void)state;
@@ -519,6 +564,7 @@ int main(void)
         cmocka_unit_test(test_memory_plan_changes_no_bit),
         cmocka_unit_test(test_ranks_change_no_bit),
         cmocka_unit_test(test_many_leaves_change_no_bit_over_ranks),
+        cmocka_unit_test(test_what_is_left_is_a_batch),
         cmocka_unit_test(test_resume_equals_no_interruption),
         cmocka_unit_test(test_a_steady_step_allocates_nothing),
         cmocka_unit_test(test_training_learns),

@@ -89,6 +89,16 @@ static dt_status toy_read(void *self, const uint64_t *index, const uint64_t *key
     return DT_OK;
 }
 
+/* Samples with many rows are drawn more often; the first never is. */
+static dt_status toy_weights(void *self, double *out, uint64_t n)
+{
+    (void)self;
+    for (uint64_t i = 0; i < n; i++) {
+        out[i] = i == 0 ? 0 : (double)rows_of(i);
+    }
+    return DT_OK;
+}
+
 static dt_status toy_record(void *user, dt_graph *g)
 {
     const toy *t = user;
@@ -214,7 +224,8 @@ void toy_init(toy *t)
                            .symbols = toy_symbols,
                            .count = toy_count,
                            .sizes = toy_sizes,
-                           .read = toy_read};
+                           .read = toy_read,
+                           .weights = toy_weights};
     t->count = 150;
     t->poison_sample = t->broken_sample = -1;
     t->dropout = 0.1;

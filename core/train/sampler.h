@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Which sample stands at which position of an epoch, and how epochs are cut into batches. It follows from the seed,
+ * the phase and the epoch alone: no worker, rank or resume changes it.
+ *
+ *   shuffled    the keyed permutation of all samples: each once an epoch
+ *   sequential  in their order: each once an epoch
+ *   weighted    as many draws as there are samples, with replacement, each by its weight
+ * An epoch has so many whole batches; with drop_last false what is left over is a last, smaller one.
+ * Threads: [any] after init.
+ */
+#ifndef DTRAIN_CORE_TRAIN_SAMPLER_H
+#define DTRAIN_CORE_TRAIN_SAMPLER_H
+
+#include "train/samples.h"
+
+typedef enum dt_sampling { DT_SAMPLING_SHUFFLED = 0, DT_SAMPLING_SEQUENTIAL, DT_SAMPLING_WEIGHTED } dt_sampling;
+
+typedef struct dt_sampler {
+    uint64_t count, batch;
+    dt_sampling kind;
+    bool drop_last;
+    double *sum; /* [count] weighted: of the weights up to and with this sample */
+} dt_sampler;
+
+/* batch: in [1, count]. Errors: DT_ECONFIG (weighted, and the data has no weights), DT_EPLUGIN (weights that are
+ * negative, not finite, or all 0), DT_ENOMEM. To be given to fini in either case. */
+dt_status dt_sampler_init(dt_sampler *p, const dt_samples *s, uint64_t batch, dt_sampling kind, bool drop_last)
+    DT_NODISCARD;
+void dt_sampler_fini(dt_sampler *p); /* zeroed: fine */
+
+uint64_t dt_sampler_steps(const dt_sampler *p);                /* batches of an epoch */
+uint64_t dt_sampler_batch(const dt_sampler *p, uint64_t step); /* samples in the batch of this step of the run */
+
+/* One epoch: the sample at a position, and its key for augmentation (never 0). */
+typedef struct dt_sampler_epoch {
+    const dt_sampler *sampler;
+    dt_permutation order;
+    dt_rng_stream draw, key;
+} dt_sampler_epoch;
+void dt_sampler_begin(dt_sampler_epoch *e, const dt_sampler *p, uint64_t seed, uint32_t phase, uint64_t epoch);
+uint64_t dt_sampler_at(const dt_sampler_epoch *e, uint64_t position);
+uint64_t dt_sampler_key(const dt_sampler_epoch *e, uint64_t position);
+
+#endif
