@@ -11,7 +11,9 @@ plugin_LTLIBRARIES += \
 	plugins/env_tmaze.la
 
 plugins_data_trajectory_la_SOURCES = plugins/data_trajectory/data_trajectory.c plugins/data_trajectory/folds.c \
-	plugins/data_trajectory/folds.h plugins/data_trajectory/danger.c plugins/data_trajectory/danger.h
+	plugins/data_trajectory/folds.h plugins/data_trajectory/danger.c plugins/data_trajectory/danger.h \
+	plugins/data_trajectory/augment.c plugins/data_trajectory/augment.h \
+	plugins/data_trajectory/weights.c plugins/data_trajectory/weights.h
 plugins_data_trajectory_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) -DDT_PLUGIN_NAME=data_trajectory
 plugins_data_trajectory_la_CFLAGS = $(PLUGIN_CFLAGS)
 plugins_data_trajectory_la_LDFLAGS = $(PLUGIN_LINK)

@@ -34,7 +34,7 @@ typedef struct danger {
     int64_t every; /* frames of an action */
 } danger;
 
-enum { NODE_ACCELERATION = 3 }; /* of the node features: the acceleration that models may see */
+enum { NODE_SPEED = 2, NODE_ACCELERATION = 3 }; /* of the node features; the acceleration is what models may see */
 enum { DANGER_AHEAD = DT_AHEAD_PAIRS * DT_PAIR_COLUMNS, DANGER_BESIDE = DT_BESIDE_PAIRS * DT_PAIR_COLUMNS };
 
 /* Errors: DT_ECONFIG where an action is no whole number of frames; DT_EUNSUPPORTED. */

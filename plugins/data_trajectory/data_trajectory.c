@@ -20,8 +20,10 @@
 #include "dtrain/helpers.h"
 #include "dtrain/svc/features.h"
 #include "dtrain/svc/store.h"
+#include "augment.h"
 #include "danger.h"
 #include "folds.h"
+#include "weights.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -34,6 +36,8 @@ static const char *const splits[] = {"all", "train", "eval", NULL};
 enum { FOR_TRAINING, FOR_HELD, FOR_ALL };
 static const char *const purposes[] = {"training", "held", "all", NULL};
 
+static const char *const balances[] = {"none", "site", "scene", "risk", NULL};
+
 typedef struct config {
     const char *store;
     uint32_t split, judged;
@@ -41,8 +45,9 @@ typedef struct config {
     double stride_s, train_stride_s, min_history_s, min_future_s;
     int64_t folds, fold;
     const char *eval_site;
-    double shift_m;
+    double shift_m, speed_noise_mps, position_noise_m, drop_edges, hide_nodes;
     uint8_t rotate, mirror;
+    uint32_t balance;
     uint8_t pairs, hazard_collisions;
     double action_s, brake_mps2, hazard_ttc_s, hazard_mps2;
     int64_t hazard_steps;
@@ -71,6 +76,18 @@ static const dt_option options[] = {
     DT_OPTION(config, mirror, DT_OPT_BOOL, "true", "", 0, 0, NULL, "mirror half of the training scenes"),
     DT_OPTION(config, shift_m, DT_OPT_F64, "50", "m", 0, 1000, NULL,
               "move the centre of training scenes by up to this much along x and y"),
+    DT_OPTION(config, speed_noise_mps, DT_OPT_F64, "0", "m/s", 0, 10, NULL,
+              "training: standard deviation of an error of the speeds that models see"),
+    DT_OPTION(config, position_noise_m, DT_OPT_F64, "0", "m", 0, 100, NULL,
+              "training: positions that models see are off by up to this much along x and y"),
+    DT_OPTION(config, drop_edges, DT_OPT_F64, "0", "1", 0, 1, NULL,
+              "training: share of edges between vehicles that models do not see"),
+    DT_OPTION(config, hide_nodes, DT_OPT_F64, "0", "1", 0, 1, NULL,
+              "training: share of vehicles whose features perception does not see in a frame"),
+    DT_OPTION(
+        config, balance, DT_OPT_ENUM, "none", "", 0, 0, balances,
+        "with data.sampling = weighted: what is drawn as often as the others: each site, each scene, or samples in "
+        "which a vehicle is in danger; none: all samples alike"),
     DT_OPTION(config, pairs, DT_OPT_BOOL, "false", "", 0, 0, NULL,
               "tell what shields read of each vehicle and when danger comes; a phase that learns a barrier sets it"),
     DT_OPTION(config, action_s, DT_OPT_F64, "1", "s", 0.01, 60, NULL, "pairs: time between two actions of an agent"),
@@ -115,9 +132,7 @@ enum {
     N_FIELDS_OF_PAIRS
 };
 
-typedef struct sample {
-    int64_t scene, anchor; /* frame of the store */
-} sample;
+typedef weights_sample sample;
 
 typedef struct state {
     const dt_host *h;
@@ -125,6 +140,8 @@ typedef struct state {
     const dt_store_view *v;
     int64_t T, F, stride; /* steps, steps, frames of the store between two steps */
     double shift_m;
+    augment augment;
+    uint32_t balance;
     uint8_t rotate, mirror;
     sample *sample; /* [n] */
     uint64_t n;
@@ -267,6 +284,11 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     s->rotate = c->rotate;
     s->mirror = c->mirror;
     s->shift_m = c->shift_m;
+    s->balance = c->balance;
+    s->augment = (augment){.speed_mps = c->speed_noise_mps,
+                           .position_m = c->position_noise_m,
+                           .edges = c->drop_edges,
+                           .nodes = c->hide_nodes};
     make_fields(s);
     s->api = h->service(h, DT_SVC_STORE);
     if (!DT_HAS(s->api, open)) {
@@ -365,21 +387,6 @@ typedef struct cursor {
     int64_t base[T_MAX];    /* slice row of the first row of each history frame, -1 where there is no frame */
 } cursor;
 
-/* splitmix64 (Steele et al. 2014): one well mixed number from one. */
-static uint64_t mix(uint64_t x)
-{
-    x += UINT64_C(0x9e3779b97f4a7c15);
-    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return x ^ (x >> 31);
-}
-
-/* [0, 1) */
-static double unit(uint64_t bits)
-{
-    return (double)(bits >> 11) * 0x1p-53;
-}
-
 typedef struct turn {
     double x, y, cos_a, sin_a; /* about (x, y), by a */
     double flip;               /* -1: mirrored first, left becomes right */
@@ -395,25 +402,36 @@ static turn turn_of(const state *s, const sample *w, uint64_t key)
         t.y += v->pose[3 * r + 1] / (double)(to - from);
     }
     if (s->rotate && key != 0) { /* four numbers of each key, none of which another key uses */
-        double a = unit(mix(4 * key)) * 2 * M_PI;
+        double a = augment_unit(augment_mix(4 * key)) * 2 * M_PI;
         t.cos_a = cos(a);
         t.sin_a = sin(a);
     }
     if (s->mirror && key != 0) {
-        t.flip = unit(mix(4 * key + 1)) < 0.5 ? -1 : 1;
+        t.flip = augment_unit(augment_mix(4 * key + 1)) < 0.5 ? -1 : 1;
     }
     if (s->shift_m > 0 && key != 0) {
-        t.x += s->shift_m * (2 * unit(mix(4 * key + 2)) - 1);
-        t.y += s->shift_m * (2 * unit(mix(4 * key + 3)) - 1);
+        t.x += s->shift_m * (2 * augment_unit(augment_mix(4 * key + 2)) - 1);
+        t.y += s->shift_m * (2 * augment_unit(augment_mix(4 * key + 3)) - 1);
     }
     return t;
 }
 
-static void read_node(const dt_store_view *v, int64_t r, const turn *t, float *out)
+/* No vehicle is seen to drive backwards that was not recorded so. */
+static float noisy_speed(float speed, const augment_row *noise)
 {
-    double x = v->pose[3 * r] - t->x, y = t->flip * (v->pose[3 * r + 1] - t->y);
+    return noise->speed == 0 ? speed : (float)fmax(0, speed + noise->speed);
+}
+
+static void read_node(const dt_store_view *v, int64_t r, const turn *t, const augment_row *noise, float *out)
+{
+    double x = v->pose[3 * r] + noise->x - t->x, y = t->flip * (v->pose[3 * r + 1] + noise->y - t->y);
     double sin_h = t->flip * sin(v->pose[3 * r + 2]), cos_h = cos(v->pose[3 * r + 2]);
+    if (noise->is_hidden) {
+        memset(out, 0, DT_NODE_FEATURES * sizeof(*out));
+        return;
+    }
     memcpy(out, v->node + r * DT_NODE_FEATURES, DT_NODE_FEATURES * sizeof(*out));
+    out[NODE_SPEED] = noisy_speed(out[NODE_SPEED], noise);
     out[0] = (float)(x * t->cos_a - y * t->sin_a);
     out[1] = (float)(x * t->sin_a + y * t->cos_a);
     out[4] = (float)(sin_h * t->cos_a + cos_h * t->sin_a);
@@ -423,10 +441,18 @@ static void read_node(const dt_store_view *v, int64_t r, const turn *t, float *o
     }
 }
 
-static void read_edges(const dt_store_view *v, int64_t r, const turn *t, int64_t base, cursor *c, int32_t *col,
+/* An edge that is dropped becomes one of the vehicle to itself, whose features are zeros: the size of a sample depends on
+ * its index alone. */
+static void read_edges(const state *s, int64_t r, const turn *t, uint64_t use, int64_t base, cursor *c, int32_t *col,
                        float *edge)
 {
+    const dt_store_view *v = s->v;
     for (int64_t e = v->edge_ptr[r]; e < v->edge_ptr[r + 1]; e++, c->edge++) {
+        if (augment_drops(&s->augment, use, e)) {
+            col[c->edge] = (int32_t)c->row;
+            memset(edge + c->edge * DT_EDGE_FEATURES, 0, DT_EDGE_FEATURES * sizeof(*edge));
+            continue;
+        }
         col[c->edge] = (int32_t)(base + v->edge_src[e]);
         for (int d = 0; d < DT_EDGE_FEATURES; d++) {
             edge[c->edge * DT_EDGE_FEATURES + d] = v->edge[e * DT_EDGE_FEATURES + d] * edge_scale[d];
@@ -435,8 +461,9 @@ static void read_edges(const dt_store_view *v, int64_t r, const turn *t, int64_t
     }
 }
 
-/* The graphs of a sample's history. name: high bits of the row keys. */
-static void read_frames(const state *s, const sample *w, const turn *t, uint64_t name, cursor *c, void *const *out)
+/* The graphs of a sample's history. name: high bits of the row keys; use: 0 where nothing is augmented. */
+static void read_frames(const state *s, const sample *w, const turn *t, uint64_t name, uint64_t use, cursor *c,
+                        void *const *out)
 {
     const dt_store_view *v = s->v;
     int64_t first = c->row;
@@ -446,8 +473,9 @@ static void read_frames(const state *s, const sample *w, const turn *t, uint64_t
         if (f >= 0) {
             for (int64_t r = v->frame_row[f]; r < v->frame_row[f + 1]; r++, c->row++) {
                 uint8_t risk = v->risk[r];
-                read_node(v, r, t, (float *)out[NODES] + c->row * DT_NODE_FEATURES);
-                read_edges(v, r, t, c->base[k], c, out[COL], out[EDGES]);
+                const augment_row noise = augment_of_row(&s->augment, use, r);
+                read_node(v, r, t, &noise, (float *)out[NODES] + c->row * DT_NODE_FEATURES);
+                read_edges(s, r, t, use, c->base[k], c, out[COL], out[EDGES]);
                 ((int32_t *)out[ROWPTR])[c->row + 1] = (int32_t)c->edge;
                 ((int64_t *)out[ROW_KEY])[c->row] = (int64_t)(name << 20 | (uint64_t)(c->row - first));
                 ((float *)out[RISK_LABEL])[c->row] = risk == 1 || risk == 2 ? 1.f : 0.f;
@@ -489,8 +517,8 @@ static void own_position(const own *o, const double *pose, float *x, float *y)
 }
 
 /* Past of the vehicle whose anchor row stands at track_row[place]; returns how many steps it is there. */
-static int64_t read_past(const state *s, const sample *w, const own *o, int64_t track, int64_t place, const cursor *c,
-                         void *const *out)
+static int64_t read_past(const state *s, const sample *w, const own *o, uint64_t use, int64_t track, int64_t place,
+                         const cursor *c, void *const *out)
 {
     const dt_store_view *v = s->v;
     int64_t seen = 0;
@@ -510,11 +538,13 @@ static int64_t read_past(const state *s, const sample *w, const own *o, int64_t 
         double turned = v->pose[3 * r + 2] - o->heading;
         ((int32_t *)out[SEQ_ROW])[at] = (int32_t)(c->base[k] + (r - v->frame_row[f]));
         ((float *)out[PRESENT])[at] = 1.f;
-        own_position(o, v->pose + 3 * r, &m[0], &m[1]);
+        const augment_row noise = augment_of_row(&s->augment, use, r);
+        const double where[2] = {v->pose[3 * r] + noise.x, v->pose[3 * r + 1] + noise.y};
+        own_position(o, where, &m[0], &m[1]);
         m[0] += (float)(o->speed * (double)((s->T - 1 - k) * s->stride) / v->frame_rate_hz);
         m[2] = (float)cos(turned);
         m[3] = (float)(o->flip * sin(turned));
-        m[4] = v->motion[4 * r];
+        m[4] = noisy_speed(v->motion[4 * r], &noise);
         m[5] = v->node[DT_NODE_FEATURES * r + NODE_ACCELERATION];
         seen++;
     }
@@ -545,8 +575,8 @@ static int64_t read_future(const state *s, const sample *w, const own *o, int64_
 }
 
 /* name: high bits of the keys, as in read_frames; i: the sample within the slice. */
-static void read_vehicles(const state *s, const sample *w, const turn *t, uint64_t name, uint32_t i, cursor *c,
-                          void *const *out)
+static void read_vehicles(const state *s, const sample *w, const turn *t, uint64_t name, uint64_t use, uint32_t i,
+                          cursor *c, void *const *out)
 {
     const dt_store_view *v = s->v;
     const int64_t first = c->seq;
@@ -554,7 +584,7 @@ static void read_vehicles(const state *s, const sample *w, const turn *t, uint64
         const double *pose = v->pose + 3 * r;
         own o = {pose[0], pose[1], pose[2], cos(pose[2]), sin(pose[2]), t->flip, v->motion[4 * r]};
         int64_t track = v->row_track[r], place = place_in_track(v, track, r);
-        int64_t past = read_past(s, w, &o, track, place, c, out);
+        int64_t past = read_past(s, w, &o, use, track, place, c, out);
         int64_t future = read_future(s, w, &o, track, place, c, out);
         ((uint8_t *)out[COMPLETE])[c->seq] = past == s->T && future == s->F;
         ((int32_t *)out[SAMPLE_OF_SEQ])[c->seq] = (int32_t)i;
@@ -600,16 +630,22 @@ static dt_status read(void *self, const uint64_t *index, const uint64_t *key, ui
         if (s->has_pairs) {
             DT_TRY_H(read_danger(s, w, &t, c.seq, out));
         }
-        read_frames(s, w, &t, name, &c, out);
-        read_vehicles(s, w, &t, name, i, &c, out);
+        read_frames(s, w, &t, name, use, &c, out);
+        read_vehicles(s, w, &t, name, use, i, &c, out);
     }
     return DT_OK;
+}
+
+static dt_status weights(void *self, double *out, uint64_t n)
+{
+    const state *s = self;
+    return weights_of(s->h, s->v, s->balance, s->sample, n, out);
 }
 
 DT_DATA_DEFINE(component, "data_trajectory", "windows of history and future over a trajectory store",
                "Deo & Trivedi 2018 (protocol: 3 s history, 5 s future, 5 Hz)", config, state, options,
                DT_OPS(.create = create, .fields = fields, .symbols = symbols_of, .count = count, .sizes = sizes,
-                      .read = read, .destroy = destroy),
+                      .read = read, .destroy = destroy, .weights = weights),
                .flags = DT_COMP_DETERMINISTIC, .state_version = 1, .check = check);
 
 DT_PLUGIN_DEFINE_ONE(component, "data_trajectory", "1.0", "dtrain", "Apache-2.0");

@@ -6,6 +6,11 @@ dt_tests += tests/plugins/test_data_trajectory
 tests_plugins_test_data_trajectory_SOURCES = tests/plugins/test_data_trajectory.c $(mock_sources)
 tests_plugins_test_data_trajectory_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
 tests_plugins_test_data_trajectory_LDADD = core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
+dt_tests += tests/plugins/test_data_noise
+tests_plugins_test_data_noise_SOURCES = tests/plugins/test_data_noise.c plugins/data_trajectory/augment.c \
+	plugins/data_trajectory/weights.c $(mock_sources)
+tests_plugins_test_data_noise_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
+tests_plugins_test_data_noise_LDADD = core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
 dt_tests += tests/plugins/test_folds
 tests_plugins_test_folds_SOURCES = tests/plugins/test_folds.c plugins/data_trajectory/folds.c $(mock_sources)
 tests_plugins_test_folds_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
