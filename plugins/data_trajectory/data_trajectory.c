@@ -441,8 +441,8 @@ static void read_node(const dt_store_view *v, int64_t r, const turn *t, const au
     }
 }
 
-/* An edge that is dropped becomes one of the vehicle to itself, whose features are zeros: the size of a sample depends on
- * its index alone. */
+/* An edge that is dropped becomes one of the vehicle to itself, whose features are zeros: the size of a sample depends
+ * on its index alone. */
 static void read_edges(const state *s, int64_t r, const turn *t, uint64_t use, int64_t base, cursor *c, int32_t *col,
                        float *edge)
 {

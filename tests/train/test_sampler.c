@@ -128,7 +128,7 @@ static dt_status init(dt_sampler *s, double *weight, uint64_t n)
     return dt_sampler_init(s, &source, 2, DT_SAMPLING_WEIGHTED, true);
 }
 
-/* Shares of many draws are those of the weights within four standard errors; weight 0, first or last too, never comes. */
+/* Shares of many draws are those of the weights within four standard errors; what has weight 0 never comes. */
 static void test_weighted(void **state)
 {
     (void)state;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tests of core/train/samples.c: what a data component may say about its fields; how a leaf is cut into slices and packed.
+ * Tests of core/train/samples.c: what a data component may say about its fields; how a leaf is cut into slices and
+ * packed.
  */
 #include <config.h>
 

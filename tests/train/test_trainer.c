@@ -132,7 +132,7 @@ static void test_ranks_change_no_bit(void **state)
     outcome_drop(&one);
 }
 
-/* A last batch of what is left, drawn by weight and read by three threads; there are fewer samples in it than leaves. */
+/* A last batch of what is left, drawn by weight and read by three threads; it has fewer samples than leaves. */
 static void of_what_is_left(toy *t)
 {
     t->count = 4 * t->config.batch + 3;
