@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 dt_scripts += tests/abi/exports.sh
 dt_source_scripts += \
+	tests/abi/diff.sh \
 	tests/abi/headers_c.sh \
 	tests/abi/headers_cxx.sh \
 	tests/abi/headers_cuda.sh
-EXTRA_DIST += tests/abi/headers.inc
+EXTRA_DIST += tests/abi/headers.inc tests/abi/contract.awk
 
 # sizes and offsets of every public struct; test_abi.c says what to do when it fails
 dt_tests += tests/abi/test_abi
