@@ -53,6 +53,9 @@ static void fill_tiles(belief_tables *t, double step)
         const int32_t at = (int32_t)((i * t->stride + 0.5) / step + 0.5);
         t->tile[i] = (uint8_t)(at < t->points ? at : t->points - 1);
     }
+    for (int32_t i = 0; i < t->n; i++) {
+        t->end[t->tile[i]] = i + 1;
+    }
     for (int32_t y = 0; y < t->n; y++) {
         for (int32_t x = 0; x < t->n; x++) {
             t->count[t->tile[y] * t->points + t->tile[x]]++;
@@ -72,7 +75,8 @@ dt_status belief_tables_init(belief_tables *t, const dt_host *h, const field *f,
     t->tile = h->alloc(h, (uint64_t)t->n * sizeof(*t->tile));
     t->count = h->alloc(h, (uint64_t)points * (uint64_t)points * sizeof(*t->count));
     t->both = h->alloc(h, n_odds * sizeof(*t->both));
-    bool is_there = t->tile != NULL && t->count != NULL && t->both != NULL;
+    t->end = h->alloc(h, (uint64_t)points * sizeof(*t->end));
+    bool is_there = t->tile != NULL && t->end != NULL && t->count != NULL && t->both != NULL;
     for (int k = 0; k < FIELD_LEVELS; k++) {
         t->gain[k] = h->alloc(h, n_odds * sizeof(*t->gain[k]));
         is_there = is_there && t->gain[k] != NULL;
@@ -94,6 +98,7 @@ dt_status belief_tables_init(belief_tables *t, const dt_host *h, const field *f,
 void belief_tables_fini(belief_tables *t, const dt_host *h)
 {
     h->release(h, t->tile);
+    h->release(h, t->end);
     h->release(h, t->count);
     h->release(h, t->both);
     for (int k = 0; k < FIELD_LEVELS; k++) {
@@ -127,22 +132,33 @@ void belief_reset(belief *b, const belief_tables *t)
     }
 }
 
+/* L += seen, within the limit; was: L before */
+static void add_row(int16_t *restrict odds, const int16_t *restrict seen, int16_t *restrict was, int32_t n,
+                    int16_t limit)
+{
+    for (int32_t i = 0; i < n; i++) {
+        const int16_t L = (int16_t)(odds[i] + seen[i]), low = L > (int16_t)-limit ? L : (int16_t)-limit;
+        was[i] = odds[i];
+        odds[i] = low < limit ? low : limit;
+    }
+}
+
 void belief_add(belief *b, const belief_tables *t, const field_view *view)
 {
     const span x = samples_of(t, view->at.x0, view->at.x1), y = samples_of(t, view->at.y0, view->at.y1);
     const int16_t *seen = view->seen;
     const uint64_t *both = t->both + t->limit;
-    const int32_t limit = t->limit;
-    for (int32_t j = y.from; j < y.to; j++) {
+    int16_t was[FIELD_MAX_CELLS];
+    for (int32_t j = y.from; j < y.to; j++, seen += x.to - x.from) {
         int16_t *odds = b->odds + (int64_t)j * t->n;
         uint64_t *sum = b->sum + (int64_t)t->tile[j] * t->points;
+        add_row(odds + x.from, seen, was + x.from, x.to - x.from, t->limit);
         for (int32_t i = x.from; i < x.to;) {
             const uint8_t tile = t->tile[i];
+            const int32_t to = t->end[tile] < x.to ? t->end[tile] : x.to;
             uint64_t more = 0; /* modulo 2^64: the sum is never negative */
-            for (; i < x.to && t->tile[i] == tile; i++, seen++) {
-                const int32_t before = odds[i], after = within_limit(limit, before + *seen);
-                odds[i] = (int16_t)after;
-                more += both[after] - both[before];
+            for (; i < to; i++) {
+                more += both[odds[i]] - both[was[i]];
             }
             sum[tile] += more;
         }

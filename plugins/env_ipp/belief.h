@@ -14,6 +14,7 @@ typedef struct belief_tables {        /* owns what it points to */
     int32_t cells, stride, n, points; /* n: samples in a row; points of the lattice in a row */
     int16_t limit;
     uint8_t *tile;               /* [n] of a column, or row, of samples */
+    int32_t *end;                /* [points] the sample behind the last one of a tile */
     int32_t *count;              /* [points, points] samples */
     uint64_t *both;              /* [2 limit + 1] of L + limit: p in the upper half, H in the lower */
     int16_t *gain[FIELD_LEVELS]; /* [2 limit + 1] of L + limit, see belief_gain */

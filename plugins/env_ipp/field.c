@@ -10,6 +10,7 @@
 #include "dtrain/random.h"
 
 #if defined(__x86_64__) && defined(__GNUC__)
+#    include <emmintrin.h>
 #    define HAS_WIDE 1
 #    define WIDE     __attribute__((target("avx2")))
 #else
@@ -18,7 +19,16 @@
 #endif
 #define IN_BOTH __attribute__((always_inline)) static inline
 
-enum { NOISE_STREAM = 2, PATCH_STREAM = 4, LEAST_KNOTS = 2, BINS = 4096, PATCH_SAMPLE = 4 };
+enum {
+    NOISE_STREAM = 2,
+    PATCH_STREAM = 4,
+    LEAST_KNOTS = 2,
+    BINS = 4096,
+    LINE = 32,
+    FIELD_BLOCK = 16,
+    ROOM = FIELD_MAX_CELLS + 2 * FIELD_BLOCK,
+    PATCH_SAMPLE = 4
+};
 
 /* ---- numbers ----------------------------------------------------------------------------------------------------- */
 
@@ -79,6 +89,14 @@ IN_BOTH int16_t sign(int16_t a)
     return (int16_t)(a >> 15);
 }
 
+/* n cells and those right of them, up to whole blocks: loops over these have no rest. What a row's blocks reach beyond
+ * its runs keeps its value: fuse's caller puts it back, and settle finds nothing changed there, because runs are
+ * FIELD_BLOCK cells apart at least. Behind the last cell of all there is a block of room. */
+IN_BOTH int32_t whole(int32_t n)
+{
+    return (n + FIELD_BLOCK - 1) & -FIELD_BLOCK;
+}
+
 IN_BOTH int32_t dot(const int16_t *restrict a, const int16_t *restrict b, int32_t n)
 {
     int32_t sum = 0;
@@ -92,7 +110,7 @@ IN_BOTH int32_t dot(const int16_t *restrict a, const int16_t *restrict b, int32_
 
 dt_status field_init(field *f, const dt_host *h, int32_t cells)
 {
-    const uint64_t n = (uint64_t)cells * (uint64_t)cells;
+    const uint64_t n = (uint64_t)cells * (uint64_t)cells + FIELD_BLOCK;
     f->cells = cells;
 #if HAS_WIDE
     f->is_wide = __builtin_cpu_supports("avx2") != 0;
@@ -122,7 +140,7 @@ void field_fini(field *f, const dt_host *h)
 
 static void forget(field *f)
 {
-    const int64_t n = (int64_t)f->cells * f->cells;
+    const int64_t n = (int64_t)f->cells * f->cells + FIELD_BLOCK; /* what lies behind is as if not measured */
     f->n_target = 0;
     for (int32_t y = 0; y < f->cells; y++) {
         const int16_t *truth = f->truth + (int64_t)y * f->cells;
@@ -132,7 +150,8 @@ static void forget(field *f)
     for (int64_t i = 0; i < n; i++) {
         f->H[i] = FIELD_ONE;
     }
-    f->weighted = n * FIELD_ONE; /* 2 w is 1 */
+    f->score = (field_score){.H = f->n_target * FIELD_ONE};
+    f->weighted = (n - FIELD_BLOCK) * FIELD_ONE; /* 2 w is 1 */
 }
 
 void field_half_plane(field *f, uint32_t side, double share)
@@ -219,36 +238,43 @@ field_rect field_footprint(const field *f, int32_t x, int32_t y, int32_t half)
 }
 
 /* z = truth, flipped with probability error; L += z ? odds : -odds, within the limit */
-IN_BOTH void fuse(const int16_t *restrict truth, const int16_t *restrict random, int16_t *restrict odds,
-                  int16_t *restrict added, int32_t n, const field_level *level, int16_t limit)
+IN_BOTH int16_t gain_of(int16_t truth, int16_t random, const field_level *level)
 {
-    const int16_t once = level->odds, twice = (int16_t)(2 * level->odds), flip = level->flip;
-    for (int32_t x = 0; x < n; x++) {
-        const int16_t is_wrong = sign((int16_t)((random[x] & 0x7fff) - flip));
-        const int16_t z = (int16_t)(truth[x] ^ is_wrong), a = (int16_t)((z & twice) - once);
-        const int16_t L = (int16_t)(odds[x] + a), low = L > (int16_t)-limit ? L : (int16_t)-limit;
-        added[x] = a;
+    const int16_t is_wrong = sign((int16_t)((random & 0x7fff) - level->flip)), twice = (int16_t)(2 * level->odds);
+    return (int16_t)(((int16_t)(truth ^ is_wrong) & twice) - level->odds);
+}
+
+IN_BOTH void fuse(const int16_t *restrict truth, const int16_t *restrict random, int16_t *restrict odds, int32_t n,
+                  const field_level *level, int16_t limit)
+{
+    for (int32_t x = 0; x < whole(n); x++) {
+        const int16_t L = (int16_t)(odds[x] + gain_of(truth[x], random[x], level));
+        const int16_t low = L > (int16_t)-limit ? L : (int16_t)-limit;
         odds[x] = low < limit ? low : limit;
     }
 }
 
-IN_BOTH void measure_row(field *f, field_view *v, int32_t y, const field_level *level)
+/* random: of the row's cells that the view covers */
+IN_BOTH void measure_row(field *f, field_view *v, int32_t y, const field_level *level, const int16_t *random)
 {
-    int16_t random[FIELD_MAX_CELLS + 2 * FIELD_LANES], added[FIELD_MAX_CELLS];
     const int32_t n = v->at.x1 - v->at.x0, S = v->stride;
     const int64_t at = (int64_t)y * f->cells + v->at.x0;
-    draw_row(&v->noise, random, n);
-    fuse(f->truth + at, random, f->odds + at, added, n, &level[v->level], f->limit);
+    int16_t right[FIELD_BLOCK];
+    memcpy(right, f->odds + at + n, sizeof(right));
+    fuse(f->truth + at, random, f->odds + at, n, level, f->limit);
+    memcpy(f->odds + at + n, right, sizeof(right));
     if (y % S == 0) {
         const int32_t first = (v->at.x0 + S - 1) / S, columns = (v->at.x1 + S - 1) / S - first;
         int16_t *seen = v->seen + (int64_t)(y / S - (v->at.y0 + S - 1) / S) * columns;
         for (int32_t i = 0; i < columns; i++) {
-            seen[i] = added[(first + i) * S - v->at.x0];
+            const int32_t x = (first + i) * S - v->at.x0;
+            seen[i] = gain_of(f->truth[at + x], random[x], level);
         }
     }
 }
 
-/* The runs of columns that measurements cover in row y, merged, from left to right. */
+/* The runs of columns that measurements cover in row y, merged where less than a block is between them, from left to
+ * right. */
 static uint32_t runs_of(const field_view *view, uint32_t n, int32_t y, int32_t run[FIELD_MAX_VIEWS][2])
 {
     uint32_t n_runs = 0;
@@ -268,7 +294,7 @@ static uint32_t runs_of(const field_view *view, uint32_t n, int32_t y, int32_t r
     }
     uint32_t kept = 0;
     for (uint32_t k = 1; k < n_runs; k++) {
-        if (run[k][0] <= run[kept][1]) {
+        if (run[k][0] < run[kept][1] + FIELD_BLOCK) {
             run[kept][1] = run[k][1] > run[kept][1] ? run[k][1] : run[kept][1];
         } else {
             kept++;
@@ -279,68 +305,137 @@ static uint32_t runs_of(const field_view *view, uint32_t n, int32_t y, int32_t r
     return n_runs > 0 ? kept + 1 : 0;
 }
 
-typedef struct field_row { /* of cells measured: 2 w after, how much more than before, and the fall of H */
-    int16_t weight[FIELD_MAX_CELLS], more[FIELD_MAX_CELLS], fall[FIELD_MAX_CELLS];
-} field_row;
-
 /* 2 w */
 IN_BOTH int16_t weigh(int16_t odds, int16_t unsure)
 {
     return (int16_t)(1 - sign((int16_t)(unsure - odds)) + sign((int16_t)(odds + unsure)));
 }
 
-/* was, is: L before and after; h0, h1: their entropies, 2 w from each L */
-IN_BOTH void compare(const int16_t *restrict was, const int16_t *restrict is, const int16_t *restrict h0,
-                     const int16_t *restrict h1, int32_t n, int16_t unsure, field_row *out)
+/* One by one: gathering is slower, by compilers or by processors. */
+#if HAS_WIDE
+static void look_up(const int16_t *entropy, const int16_t *odds, int16_t *h, int32_t n)
 {
-    for (int32_t x = 0; x < n; x++) {
-        const int16_t w = weigh(is[x], unsure);
-        out->weight[x] = w;
-        out->more[x] = (int16_t)(w - weigh(was[x], unsure));
-        out->fall[x] = (int16_t)(h0[x] - h1[x]);
+    for (int32_t x = 0; x < n; x += 8, odds += 8) {
+        __m128i v = _mm_cvtsi32_si128((uint16_t)entropy[odds[0]]);
+        v = _mm_insert_epi16(v, entropy[odds[1]], 1);
+        v = _mm_insert_epi16(v, entropy[odds[2]], 2);
+        v = _mm_insert_epi16(v, entropy[odds[3]], 3);
+        v = _mm_insert_epi16(v, entropy[odds[4]], 4);
+        v = _mm_insert_epi16(v, entropy[odds[5]], 5);
+        v = _mm_insert_epi16(v, entropy[odds[6]], 6);
+        v = _mm_insert_epi16(v, entropy[odds[7]], 7);
+        _mm_storeu_si128((__m128i *)(h + x), v);
     }
 }
-
-IN_BOTH void settle_run(field *f, int64_t at, int32_t n, const int16_t *was, field_worth *worth)
+#else
+static void look_up(const int16_t *entropy, const int16_t *odds, int16_t *h, int32_t n)
 {
-    field_row row;
-    int16_t h[FIELD_MAX_CELLS];
-    const int16_t *is = f->odds + at, *entropy = f->entropy + f->limit;
     for (int32_t x = 0; x < n; x++) {
-        h[x] = entropy[is[x]];
+        h[x] = entropy[odds[x]];
     }
-    compare(was, is, f->H + at, h, n, f->unsure, &row);
-    /* 32 bits are enough for FIELD_MAX_CELLS times 2 FIELD_ONE */
-    const int32_t gained = dot(row.weight, row.fall, n), more = dot(row.more, f->H + at, n);
-    memcpy(f->H + at, h, (size_t)n * sizeof(*h));
+}
+#endif
+
+typedef struct field_change { /* of cells measured: 2 w after, how much more than before, the fall of H, new claims */
+    int16_t weight[ROOM], more[ROOM], fall[ROOM], claim[ROOM];
+} field_change;
+
+/* was, is: L before and after; H before, which becomes h, after; 2 w from each L. Claims are -1, as the truth is. */
+IN_BOTH void settle(field *f, const int16_t *restrict truth, const int16_t *restrict was, const int16_t *restrict is,
+                    int16_t *restrict H, const int16_t *restrict h, int32_t n, field_worth *worth)
+{
+    field_change c;
+    const int16_t unsure = f->unsure;
+    int32_t gained = 0, more = 0, found = 0, claimed = 0, fall = 0; /* enough for FIELD_MAX_CELLS times 2 FIELD_ONE */
+    for (int32_t x = 0; x < n; x++) {
+        const int16_t w = weigh(is[x], unsure);
+        c.weight[x] = w;
+        c.more[x] = (int16_t)(w - weigh(was[x], unsure));
+        c.fall[x] = (int16_t)(H[x] - h[x]);
+        c.claim[x] = (int16_t)(sign((int16_t)-is[x]) - sign((int16_t)-was[x]));
+    }
+    for (int32_t x = 0; x < n; x++) {
+        gained += c.weight[x] * c.fall[x];
+        more += c.more[x] * H[x];
+        found += truth[x] * c.claim[x];
+        fall += truth[x] * c.fall[x];
+        claimed -= c.claim[x];
+        H[x] = h[x];
+    }
     worth->gained += gained;
     worth->before += more;
     f->weighted += more - gained;
+    f->score.H += fall;
+    f->score.n_found += found;
+    f->score.n_claimed += claimed;
+}
+
+typedef struct field_row { /* by column, but random by what a view covers */
+    int16_t random[FIELD_MAX_VIEWS][ROOM], was[ROOM], h[ROOM];
+} field_row;
+
+IN_BOTH bool covers(const field_view *v, int32_t y)
+{
+    return y >= v->at.y0 && y < v->at.y1;
+}
+
+/* Ahead by a row: a load of many bytes waits for stores of fewer to the same place. */
+IN_BOTH void draw_ahead(field_view *view, uint32_t n, int32_t y, field_row *row)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (covers(&view[i], y)) {
+            draw_row(&view[i].noise, row->random[i], view[i].at.x1 - view[i].at.x0);
+        }
+    }
+}
+
+/* rows are too short, and too far apart, for processors to see what comes next */
+IN_BOTH void fetch_ahead(const field *f, const field_view *view, uint32_t n, int32_t y)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (covers(&view[i], y)) {
+            const int64_t row = (int64_t)y * f->cells;
+            for (int32_t x = view[i].at.x0; x < view[i].at.x1; x += LINE) {
+                __builtin_prefetch(f->truth + row + x);
+                __builtin_prefetch(f->odds + row + x, 1);
+                __builtin_prefetch(f->H + row + x, 1);
+            }
+        }
+    }
 }
 
 IN_BOTH void measure(field *f, field_view *view, uint32_t n, const field_level *level, field_worth *worth_p)
 {
     int32_t y0 = f->cells, y1 = 0;
     field_worth worth = {0, f->weighted};
+    field_row row;
     for (uint32_t i = 0; i < n; i++) {
         y0 = view[i].at.y0 < y0 ? view[i].at.y0 : y0;
         y1 = view[i].at.y1 > y1 ? view[i].at.y1 : y1;
     }
+    draw_ahead(view, n, y0, &row);
+    fetch_ahead(f, view, n, y0 + 1);
     for (int32_t y = y0; y < y1; y++) {
         int32_t run[FIELD_MAX_VIEWS][2];
-        int16_t was[FIELD_MAX_CELLS];
-        const int64_t row = (int64_t)y * f->cells;
+        const int16_t *truth = f->truth + (int64_t)y * f->cells;
+        int16_t *odds = f->odds + (int64_t)y * f->cells, *H = f->H + (int64_t)y * f->cells;
         const uint32_t n_runs = runs_of(view, n, y, run);
         for (uint32_t k = 0; k < n_runs; k++) {
-            memcpy(was + run[k][0], f->odds + row + run[k][0], (size_t)(run[k][1] - run[k][0]) * sizeof(*was));
+            memcpy(row.was + run[k][0], odds + run[k][0], (size_t)whole(run[k][1] - run[k][0]) * sizeof(*odds));
         }
         for (uint32_t i = 0; i < n; i++) {
-            if (y >= view[i].at.y0 && y < view[i].at.y1) {
-                measure_row(f, &view[i], y, level);
+            if (covers(&view[i], y)) {
+                measure_row(f, &view[i], y, &level[view[i].level], row.random[i]);
             }
         }
         for (uint32_t k = 0; k < n_runs; k++) {
-            settle_run(f, row + run[k][0], run[k][1] - run[k][0], was + run[k][0], &worth);
+            look_up(f->entropy + f->limit, odds + run[k][0], row.h + run[k][0], whole(run[k][1] - run[k][0]));
+        }
+        draw_ahead(view, n, y + 1, &row);
+        fetch_ahead(f, view, n, y + 2);
+        for (uint32_t k = 0; k < n_runs; k++) {
+            const int32_t x = run[k][0];
+            settle(f, truth + x, row.was + x, odds + x, H + x, row.h + x, whole(run[k][1] - x), &worth);
         }
     }
     *worth_p = worth;
@@ -360,29 +455,7 @@ void field_measure(field *f, field_view *view, uint32_t n, const field_level *le
     }
 }
 
-IN_BOTH field_score judge(const field *f)
-{
-    int16_t claim[FIELD_MAX_CELLS];
-    field_score score = {0, 0, 0};
-    for (int32_t y = 0; y < f->cells; y++) {
-        const int16_t *truth = f->truth + (int64_t)y * f->cells, *odds = f->odds + (int64_t)y * f->cells;
-        for (int32_t x = 0; x < f->cells; x++) {
-            claim[x] = sign((int16_t)-odds[x]);
-        }
-        /* the truth, and sign, are -1 */
-        score.H -= dot(truth, f->H + (int64_t)y * f->cells, f->cells);
-        score.n_found += dot(truth, claim, f->cells);
-        score.n_claimed += dot(claim, claim, f->cells);
-    }
-    return score;
-}
-
-WIDE static field_score judge_wide(const field *f)
-{
-    return judge(f);
-}
-
 field_score field_judge(const field *f)
 {
-    return f->is_wide ? judge_wide(f) : judge(f);
+    return f->score;
 }

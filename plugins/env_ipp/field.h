@@ -58,6 +58,11 @@ typedef struct field_worth { /* of measurements made at the same time, summed ov
     int64_t before;          /* 2 w H before of all cells */
 } field_worth;
 
+typedef struct field_score {
+    int64_t H;                  /* of the cells of interest, together */
+    int64_t n_found, n_claimed; /* of these those with p > 1/2; all with p > 1/2 */
+} field_score;
+
 typedef struct field { /* owns what it points to */
     int32_t cells;     /* in each direction */
     int16_t limit;     /* largest |L| */
@@ -67,13 +72,9 @@ typedef struct field { /* owns what it points to */
     int16_t *odds, *H; /* [cells, cells] */
     int64_t weighted;  /* 2 w H of all cells */
     int64_t n_target;  /* cells of interest */
-    bool is_wide;      /* by vectors of 256 bits, with the same numbers */
+    field_score score;
+    bool is_wide; /* by vectors of 256 bits, with the same numbers */
 } field;
-
-typedef struct field_score {
-    int64_t H;                  /* of the cells of interest, together */
-    int64_t n_found, n_claimed; /* of these those with p > 1/2; all with p > 1/2 */
-} field_score;
 
 /* Allocates; fini accepts what init left half done. Errors: DT_ENOMEM. */
 dt_status field_init(field *f, const dt_host *h, int32_t cells);
@@ -89,7 +90,7 @@ field_rect field_footprint(const field *f, int32_t x, int32_t y, int32_t half);
 /* Makes n measurements, one after another where they overlap, and fills what each has seen. */
 void field_measure(field *f, field_view *view, uint32_t n, const field_level *level, field_worth *worth_p);
 
-/* Counts the whole field. */
+/* Of the whole field. */
 field_score field_judge(const field *f);
 
 /* L of a probability in (0,1), rounded, and back. */

@@ -525,7 +525,7 @@ static void test_memory(void **state)
         free(self);
         assert_int_equal(h.n_live, 0);
     }
-    assert_int_equal(n, 4 + 6 + 2 * 5 + 4 + 1);
+    assert_int_equal(n, 4 + 7 + 2 * 5 + 4 + 1);
     close_env();
 }
 

@@ -237,6 +237,23 @@ static void test_together(void **state)
     close_field();
 }
 
+/* Side by side, a few cells apart, and at the last cell of all. */
+static void test_gaps(void **state)
+{
+    (void)state;
+    open_field(2, 0.5, STRIDE);
+    for (int32_t gap = 0; gap <= 40; gap++) {
+        const int32_t wide = 2 * level[0].half;
+        aim(0, 100, 100 + 9 * gap, 0, (uint32_t)gap);
+        aim(1, 100 + wide + gap, 101 + 9 * gap, 0, (uint32_t)gap);
+        aim(2, CELLS - gap, CELLS, gap % 3, (uint32_t)gap);
+        field_worth worth;
+        field_measure(&r.f, r.view, 3, level, &worth);
+    }
+    recount();
+    close_field();
+}
+
 /* by wide vectors, where the processor has them, and by narrow ones: the same numbers, at all places and widths */
 static void test_widths(void **state)
 {
@@ -376,10 +393,10 @@ static void test_belief(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_numbers), cmocka_unit_test(test_footprints), cmocka_unit_test(test_truths),
-        cmocka_unit_test(test_worth),   cmocka_unit_test(test_fusion),     cmocka_unit_test(test_together),
-        cmocka_unit_test(test_widths),  cmocka_unit_test(test_noise),      cmocka_unit_test(test_information),
-        cmocka_unit_test(test_belief),
+        cmocka_unit_test(test_numbers),     cmocka_unit_test(test_footprints), cmocka_unit_test(test_truths),
+        cmocka_unit_test(test_worth),       cmocka_unit_test(test_fusion),     cmocka_unit_test(test_together),
+        cmocka_unit_test(test_gaps),        cmocka_unit_test(test_widths),     cmocka_unit_test(test_noise),
+        cmocka_unit_test(test_information), cmocka_unit_test(test_belief),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
