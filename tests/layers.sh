@@ -45,6 +45,7 @@ dnnl core/backend/cpu/
 zlib.h core/data/|core/metrics/png|plugins/env_traffic/xml
 expat.h core/data/xml_in|plugins/env_traffic/xml
 lzma.h core/data/
+zstd.h core/data/blocks
 yaml.h core/porting/yaml
 mpi.h core/collective/mpi
 nccl core/collective/nccl

@@ -50,6 +50,23 @@ static const dt_option import_table[] = {
               "accept a vehicle's rows in any order of time"),
     DT_OPTION_END};
 
+/* ---- how stores are written: the section "store" ----------------------------------------------------------------- */
+
+typedef struct store_opts {
+    uint32_t features, compress;
+    int64_t compress_level;
+} store_opts;
+
+static const dt_option store_table[] = {
+    DT_OPTION(store_opts, features, DT_OPT_ENUM, "f32", "", 0, 0, dt_packing_features,
+              "how features of vehicles and of edges are kept: f32: as they are; f16, i8: in half and in a quarter of "
+              "the bytes, off by what data inspect says; what was recorded stays exact"),
+    DT_OPTION(store_opts, compress, DT_OPT_ENUM, "none", "", 0, 0, dt_packing_codecs,
+              "zstd: edges and features are packed, in blocks that are unpacked as they are read"),
+    DT_OPTION(store_opts, compress_level, DT_OPT_I64, "3", "1", 1, 19, NULL,
+              "of zstd: higher is smaller and slower to write, and as quick to read"),
+    DT_OPTION_END};
+
 /* ---- options of a split and of a sample: sections of the same names ---------------------------------------------- */
 
 typedef struct split_opts {
@@ -83,17 +100,21 @@ static const dt_option sample_table[] = {
     DT_OPTION(sample_opts, seed, DT_OPT_I64, "0", "", 0, 9e15, NULL, "which scenes, and where their pieces begin"),
     DT_OPTION_END};
 
-const char *const dt_data_sections[] = {"import", "split", "sample", NULL};
+const char *const dt_data_sections[] = {"import", "store", "split", "sample", NULL};
 
 dt_status dt_data_declare(dt_config *c)
 {
     DT_TRY(dt_config_declare(c, "import", import_table, NULL));
+    DT_TRY(dt_config_declare(c, "store", store_table, NULL));
     DT_TRY(dt_config_declare(c, "split", split_table, NULL));
     return dt_config_declare(c, "sample", sample_table, NULL);
 }
 
-static dt_status read_opts(const dt_args *a, dt_config *c, const char *section, void *out, size_t bytes)
+/* packing_p: what the section "store" says. */
+static dt_status read_opts(const dt_args *a, dt_config *c, const char *section, void *out, size_t bytes,
+                           dt_packing *packing_p)
 {
+    store_opts s;
     DT_TRY(dt_data_declare(c));
     for (uint32_t i = 0; i < a->n_config; i++) {
         DT_TRY(dt_config_read_file(c, DT_FROM_FILE, a->config[i]));
@@ -102,7 +123,9 @@ static dt_status read_opts(const dt_args *a, dt_config *c, const char *section, 
         DT_TRY(dt_config_set(c, a->set[i]));
     }
     DT_TRY(dt_config_check(c, NULL));
-    return dt_config_section(c, -1, section, NULL, 0, out, bytes);
+    DT_TRY(dt_config_section(c, -1, "store", NULL, 0, &s, sizeof(s)));
+    *packing_p = (dt_packing){.features = s.features, .codec = s.compress, .level = (int)s.compress_level};
+    return section == NULL ? DT_OK : dt_config_section(c, -1, section, NULL, 0, out, bytes);
 }
 
 /* ---- import ------------------------------------------------------------------------------------------------------ */
@@ -162,8 +185,9 @@ static dt_status import_watched(const dt_args *a, dt_import_options *io, dt_str 
 static dt_status import_with(const dt_args *a, dt_config *c)
 {
     import_opts o;
+    dt_packing packing;
     dt_str notes = {0};
-    DT_TRY(read_opts(a, c, "import", &o, sizeof(o)));
+    DT_TRY(read_opts(a, c, "import", &o, sizeof(o), &packing));
     dt_import_options io = {.columns = o.columns,
                             .frame_rate_hz = o.frame_rate_hz,
                             .site = o.site,
@@ -172,7 +196,8 @@ static dt_status import_with(const dt_args *a, dt_config *c)
                             .radius_m = o.radius_m,
                             .smooth_s = o.smooth_s,
                             .k_max = (uint32_t)o.neighbours,
-                            .memory_bytes = (size_t)o.memory_mb << 20};
+                            .memory_bytes = (size_t)o.memory_mb << 20,
+                            .packing = packing};
     dt_status st = import_watched(a, &io, &notes);
     if (st == DT_OK && !a->quiet) {
         dt_print_text(dt_str_text(&notes));
@@ -230,38 +255,42 @@ static dt_status tell(const dt_args *a, dt_status st, dt_str *notes)
     return st;
 }
 
-static dt_status merge_stores(const dt_args *a)
+static dt_status merge_with(const dt_args *a, dt_config *c)
 {
+    dt_packing packing;
     dt_str notes = {0};
-    if (a->n_words < 2 || a->out == NULL) {
-        return DT_FAIL(DT_ECONFIG, "usage: dtrain data merge STORE... --out STORE");
-    }
-    return tell(a, dt_data_merge((const char *const *)a->word + 1, a->n_words - 1, a->out, &notes), &notes);
+    DT_TRY(read_opts(a, c, NULL, NULL, 0, &packing));
+    return tell(a, dt_data_merge((const char *const *)a->word + 1, a->n_words - 1, a->out, &packing, &notes), &notes);
 }
 
 static dt_status split_with(const dt_args *a, dt_config *c)
 {
     split_opts o;
+    dt_packing packing;
     dt_str notes = {0};
-    DT_TRY(read_opts(a, c, "split", &o, sizeof(o)));
-    const dt_split_options opt = {.by = (int)o.by, .share = o.share, .gap_s = o.gap_s, .seed = (uint64_t)o.seed};
+    DT_TRY(read_opts(a, c, "split", &o, sizeof(o), &packing));
+    const dt_split_options opt = {
+        .by = (int)o.by, .share = o.share, .gap_s = o.gap_s, .seed = (uint64_t)o.seed, .packing = packing};
     return tell(a, dt_data_split(a->word[1], a->out, &opt, &notes), &notes);
 }
 
 static dt_status sample_with(const dt_args *a, dt_config *c)
 {
     sample_opts o;
+    dt_packing packing;
     dt_str notes = {0};
-    DT_TRY(read_opts(a, c, "sample", &o, sizeof(o)));
-    const dt_sample_options opt = {.scenes = o.scenes, .seconds = o.seconds, .seed = (uint64_t)o.seed};
+    DT_TRY(read_opts(a, c, "sample", &o, sizeof(o), &packing));
+    const dt_sample_options opt = {
+        .scenes = o.scenes, .seconds = o.seconds, .seed = (uint64_t)o.seed, .packing = packing};
     return tell(a, dt_data_sample(a->word[1], a->out, &opt, &notes), &notes);
 }
 
-/* split or sample: one store, and keys of a section. */
-static dt_status part_store(const dt_args *a, const char *usage, dt_status (*with)(const dt_args *, dt_config *))
+/* merge, split or sample: so many stores, and keys of a section. */
+static dt_status part_store(const dt_args *a, uint32_t most, const char *usage,
+                            dt_status (*with)(const dt_args *, dt_config *))
 {
     dt_config *c = NULL;
-    if (a->n_words != 2 || a->out == NULL) {
+    if (a->n_words < 2 || a->n_words - 1 > most || a->out == NULL) {
         return DT_FAIL(DT_ECONFIG, "usage: dtrain data %s", usage);
     }
     DT_TRY(dt_config_create(&c));
@@ -280,11 +309,11 @@ dt_status dt_verb_data(const dt_args *a)
     } else if (a->n_words >= 1 && strcmp(a->word[0], "export") == 0) {
         st = export_store(a);
     } else if (a->n_words >= 1 && strcmp(a->word[0], "merge") == 0) {
-        st = merge_stores(a);
+        st = part_store(a, UINT32_MAX, "merge STORE... --out STORE [--set store.KEY=VALUE]", merge_with);
     } else if (a->n_words >= 1 && strcmp(a->word[0], "split") == 0) {
-        st = part_store(a, "split STORE --out FOLDER [--set split.KEY=VALUE]", split_with);
+        st = part_store(a, 1, "split STORE --out FOLDER [--set split.KEY=VALUE]", split_with);
     } else if (a->n_words >= 1 && strcmp(a->word[0], "sample") == 0) {
-        st = part_store(a, "sample STORE --out STORE [--set sample.KEY=VALUE]", sample_with);
+        st = part_store(a, 1, "sample STORE --out STORE [--set sample.KEY=VALUE]", sample_with);
     } else {
         return DT_FAIL(DT_ECONFIG, "usage: dtrain data import SRC... --out STORE | inspect STORE | export STORE FILE | "
                                    "merge STORE... --out STORE | split STORE --out FOLDER | sample STORE --out STORE");

@@ -21,6 +21,7 @@ enum { BUFFER_BYTES = 1 << 20, PATH_BYTES = 4096 };
 enum { STOP = 7, CONTROLLED = 8 }; /* node features */
 
 typedef struct table {
+    const dt_store *s;
     const dt_store_view *v;
     const int64_t *track_id;
     dt_str text; /* what is not written yet */
@@ -77,11 +78,14 @@ static dt_status flush(table *t)
     return st;
 }
 
-static void put_row(table *t, int64_t scene, int64_t frame, int64_t row)
+static dt_status put_row(table *t, int64_t scene, int64_t frame, int64_t row)
 {
+    float node[DT_NODE_FEATURES];
+    const float *stop = dt_store_stop_distance(t->s);
     const dt_store_view *v = t->v;
     const double *pose = v->pose + 3 * row;
-    const float *motion = v->motion + 4 * row, *node = v->node + DT_NODE_FEATURES * row;
+    const float *motion = v->motion + 4 * row;
+    DT_TRY(dt_store_read(t->s, DT_STORE_NODE, row, 1, node));
     put_name(&t->text, v->scene[scene]);
     dt_str_add(&t->text, ",");
     put_name(&t->text, v->site[v->scene_site[scene]]);
@@ -94,10 +98,11 @@ static void put_row(table *t, int64_t scene, int64_t frame, int64_t row)
     for (int k = 0; k < 4; k++) {
         put_float(&t->text, motion[k]);
     }
-    put_float(&t->text, node[STOP]);
+    put_float(&t->text, stop != NULL ? stop[row] : node[STOP]);
     dt_str_add(&t->text, node[CONTROLLED] != 0 ? ",1" : ",0");
     put_number(&t->text, v->frame_rate_hz);
     dt_str_add(&t->text, "\n");
+    return DT_OK;
 }
 
 static dt_status put_rows(table *t)
@@ -108,7 +113,7 @@ static dt_status put_rows(table *t)
     for (int64_t s = 0; s < v->n_scenes; s++) {
         for (int64_t f = v->scene_frame[s]; f < v->scene_frame[s + 1]; f++) {
             for (int64_t r = v->frame_row[f]; r < v->frame_row[f + 1]; r++) {
-                put_row(t, s, f, r);
+                DT_TRY(put_row(t, s, f, r));
             }
             if (t->text.bytes > BUFFER_BYTES) {
                 DT_TRY(flush(t));
@@ -148,7 +153,7 @@ dt_status dt_data_export(const char *store, const char *file, dt_str *notes)
 {
     dt_store *s = NULL;
     DT_TRY(dt_store_open(store, &s));
-    table t = {.v = dt_store_view_of(s), .track_id = dt_store_track_ids(s)};
+    table t = {.s = s, .v = dt_store_view_of(s), .track_id = dt_store_track_ids(s)};
     const dt_status st = write_table(&t, file);
     if (st == DT_OK) {
         dt_str_addf(notes, "%s: %" PRId64 " scenes, %" PRId64 " frames at %g Hz, %" PRId64 " rows\n", file,

@@ -62,6 +62,7 @@ typedef struct dt_import_options {
     double smooth_s;      /* width of the average over accelerations (smooth.h); 0: as recorded */
     uint32_t k_max;       /* 0: 16 */
     size_t memory_bytes;  /* of the sort buffer; 0: 64 MiB */
+    dt_packing packing;   /* how the store is written */
     void (*progress)(void *user, const dt_import_progress *p); /* called now and then; NULL: nobody asks */
     void *progress_user;
 } dt_import_options;

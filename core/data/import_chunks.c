@@ -645,6 +645,7 @@ static dt_status import_folder(chunks *c, const char *out, dt_str *notes)
     }
     const char *slash = strrchr(c->folder, '/');
     dt_store_meta meta = {.frame_rate_hz = c->rate_hz,
+                          .packing = c->opt->packing,
                           .radius_m = c->opt->radius_m,
                           .smooth_s = c->opt->smooth_s,
                           .k_max = c->opt->k_max,

@@ -136,6 +136,20 @@ dt_status dt_in_next_str(dt_json *j, const char *what, char *out, size_t bytes)
     return t.kind == DT_JSON_STRING ? copy_text(j, what, &t, out, bytes) : wrong(j, what, "a string", t.kind);
 }
 
+dt_status dt_in_next_f64(dt_json *j, const char *what, double *out_p)
+{
+    dt_json_token t;
+    DT_TRY(dt_json_next(j, &t));
+    if (t.kind == DT_JSON_ARRAY_END) {
+        return DT_DONE;
+    }
+    if (t.kind != DT_JSON_NUMBER) {
+        return wrong(j, what, "a number", t.kind);
+    }
+    *out_p = t.number;
+    return DT_OK;
+}
+
 dt_status dt_in_end(dt_json *j)
 {
     dt_json_token t;

@@ -23,6 +23,7 @@ dt_status dt_in_str(dt_json *j, const char *what, char *out, size_t bytes) DT_NO
 /* Inside an array of objects: DT_OK at the start of the next object, DT_DONE at the end of the array. */
 dt_status dt_in_next_object(dt_json *j, const char *what) DT_NODISCARD;
 dt_status dt_in_next_str(dt_json *j, const char *what, char *out, size_t bytes) DT_NODISCARD; /* the same for strings */
+dt_status dt_in_next_f64(dt_json *j, const char *what, double *out_p) DT_NODISCARD;           /* for numbers */
 /* Only the end of the document may follow. */
 dt_status dt_in_end(dt_json *j) DT_NODISCARD;
 

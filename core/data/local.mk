@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 core_libdtcore_la_SOURCES += \
 	core/data/arrays.def \
+	core/data/block_cache.c core/data/block_cache.h \
+	core/data/blocks.c core/data/blocks.h \
 	core/data/columns.c core/data/columns.h \
 	core/data/commonroad_map.c core/data/commonroad_map.h \
 	core/data/csv.c core/data/csv.h \
@@ -16,6 +18,7 @@ core_libdtcore_la_SOURCES += \
 	core/data/live.c core/data/live.h \
 	core/data/names.c core/data/names.h \
 	core/data/npy.c core/data/npy.h \
+	core/data/packed.c core/data/packed.h \
 	core/data/pairs.c core/data/pairs.h \
 	core/data/parts.c core/data/parts.h \
 	core/data/recording_meta.c core/data/recording_meta.h \

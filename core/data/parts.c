@@ -24,21 +24,23 @@ enum { STOP = 7, CONTROLLED = 8 }; /* node features */
 
 typedef struct copy {
     dt_store_writer *writer;
-    dt_vehicle *vehicle;
+    dt_vehicle *vehicle; /* [cap] */
+    float *node;         /* [cap,9] */
     int64_t cap;
     const dt_store *map_of; /* whose map was copied last, its number there and here */
     int32_t map_there, map_here;
 } copy;
 
 /* A store with the options of s. */
-static dt_status copy_begin(copy *c, const dt_store *s, const char *out, const char *what)
+static dt_status copy_begin(copy *c, const dt_store *s, const char *out, const char *what, const dt_packing *packing)
 {
     const dt_store_meta meta = {.frame_rate_hz = dt_store_view_of(s)->frame_rate_hz,
                                 .radius_m = dt_store_radius_m(s),
                                 .k_max = dt_store_neighbours(s),
                                 .smooth_s = dt_store_smooth_s(s),
                                 .source = dt_store_source(s),
-                                .options = what};
+                                .options = what,
+                                .packing = packing != NULL ? *packing : (dt_packing){0}};
     return dt_store_create(out, &meta, &c->writer);
 }
 
@@ -46,6 +48,7 @@ static void copy_fini(copy *c)
 {
     dt_store_destroy(c->writer);
     dt_free(c->vehicle);
+    dt_free(c->node);
     *c = (copy){.writer = NULL};
 }
 
@@ -53,19 +56,23 @@ static dt_status copy_frame(copy *c, const dt_store *s, int64_t frame, int64_t n
 {
     const dt_store_view *v = dt_store_view_of(s);
     const int64_t *track_id = dt_store_track_ids(s);
+    const float *stop = dt_store_stop_distance(s);
     const int64_t begin = v->frame_row[frame], n = v->frame_row[frame + 1] - begin;
     if (n > c->cap) {
-        dt_vehicle *grown = dt_realloc(c->vehicle, (size_t)n * sizeof(*grown));
-        if (grown == NULL) {
+        dt_free(c->vehicle);
+        dt_free(c->node);
+        c->vehicle = dt_alloc_n((size_t)n, sizeof(*c->vehicle));
+        c->node = dt_alloc_n((size_t)n, DT_NODE_FEATURES * sizeof(*c->node));
+        c->cap = n;
+        if (c->vehicle == NULL || c->node == NULL) {
             return DT_FAIL(DT_ENOMEM, "no memory for a frame of %" PRId64 " vehicles", n);
         }
-        c->vehicle = grown;
-        c->cap = n;
     }
+    DT_TRY(dt_store_read(s, DT_STORE_NODE, begin, n, c->node));
     for (int64_t i = 0; i < n; i++) {
         const int64_t r = begin + i;
         const double *pose = v->pose + 3 * r;
-        const float *motion = v->motion + 4 * r, *node = v->node + DT_NODE_FEATURES * r;
+        const float *motion = v->motion + 4 * r, *node = c->node + DT_NODE_FEATURES * i;
         c->vehicle[i] = (dt_vehicle){.x = pose[0],
                                      .y = pose[1],
                                      .heading = pose[2],
@@ -73,7 +80,7 @@ static dt_status copy_frame(copy *c, const dt_store *s, int64_t frame, int64_t n
                                      .accel = (double)motion[1],
                                      .length = (double)motion[2],
                                      .width = (double)motion[3],
-                                     .stop_distance = (double)node[STOP],
+                                     .stop_distance = (double)(stop != NULL ? stop[r] : node[STOP]),
                                      .id = track_id[v->row_track[r]],
                                      .controlled = node[CONTROLLED] != 0};
     }
@@ -174,7 +181,8 @@ static dt_status merge_one(copy *c, const dt_store *s, const char *first, const 
     return DT_OK;
 }
 
-static dt_status merge_stores(copy *c, const char *const *store, uint32_t n, const char *out, dt_names *names)
+static dt_status merge_stores(copy *c, const char *const *store, uint32_t n, const char *out, const dt_packing *packing,
+                              dt_names *names)
 {
     double options[4] = {0};
     for (uint32_t i = 0; i < n; i++) {
@@ -186,7 +194,7 @@ static dt_status merge_stores(copy *c, const char *const *store, uint32_t n, con
             options[1] = dt_store_radius_m(s);
             options[2] = dt_store_neighbours(s);
             options[3] = dt_store_smooth_s(s);
-            st = copy_begin(c, s, out, "merged");
+            st = copy_begin(c, s, out, "merged", packing);
         }
         if (st == DT_OK) {
             st = merge_one(c, s, store[0], options, names);
@@ -198,11 +206,11 @@ static dt_status merge_stores(copy *c, const char *const *store, uint32_t n, con
     return DT_OK;
 }
 
-dt_status dt_data_merge(const char *const *store, uint32_t n, const char *out, dt_str *notes)
+dt_status dt_data_merge(const char *const *store, uint32_t n, const char *out, const dt_packing *packing, dt_str *notes)
 {
     copy c = {.writer = NULL};
     dt_names names = {.n = 0};
-    dt_status st = merge_stores(&c, store, n, out, &names);
+    dt_status st = merge_stores(&c, store, n, out, packing, &names);
     if (st == DT_OK) {
         st = copy_commit(&c, out, notes);
     }
@@ -344,7 +352,7 @@ static dt_status write_part(const dt_store *s, const char *folder, const char *o
     dt_str_addf(&later, "%s/%s", out, dt_str_text(&name));
     dt_status st = check_texts(&name, &path, &later);
     if (st == DT_OK) {
-        st = copy_begin(&c, s, dt_str_text(&path), "a part");
+        st = copy_begin(&c, s, dt_str_text(&path), "a part", &opt->packing);
     }
     if (st == DT_OK) {
         st = opt->by == DT_SPLIT_SITE    ? scenes_of_site(&c, s, part)
@@ -458,7 +466,7 @@ static dt_status sample_store(const dt_store *s, const char *out, const dt_sampl
     dt_status st = is_chosen == NULL ? DT_FAIL(DT_ENOMEM, "no memory for %" PRId64 " scenes", n)
                                      : choose_scenes(n, opt, is_chosen);
     if (st == DT_OK) {
-        st = copy_begin(&c, s, out, "a sample");
+        st = copy_begin(&c, s, out, "a sample", &opt->packing);
     }
     if (st == DT_OK) {
         st = sample_scenes(&c, s, opt, is_chosen);

@@ -3,7 +3,8 @@
  * Stores out of stores: several into one, one into parts, a sample of one. What was recorded (names, times, places,
  * speeds, accelerations, sizes) is copied bit for bit; what is made of it (features, averages, risk) is made anew by
  * the options of the stores it comes from. Scenes that share the part of their name before '#' are of one recording and
- * stay together. Memory: one frame. Threads: any.
+ * stay together. Stores may be kept in fewer bits or packed: what comes out is written as packing says, NULL: plainly,
+ * and owes nothing to how its sources were. Memory: one frame. Threads: any.
  */
 #ifndef DTRAIN_CORE_DATA_PARTS_H
 #define DTRAIN_CORE_DATA_PARTS_H
@@ -14,7 +15,8 @@
 /* store [n]: in this order. They have the same frame rate, radius, neighbours and smoothing, and no scene in common.
  * out must not exist; nothing is left there when it fails. Errors: DT_EINVAL (out), DT_EDATA, DT_ENOTFOUND, DT_EIO,
  * DT_ENOMEM. */
-dt_status dt_data_merge(const char *const *store, uint32_t n, const char *out, dt_str *notes) DT_NODISCARD;
+dt_status dt_data_merge(const char *const *store, uint32_t n, const char *out, const dt_packing *packing, dt_str *notes)
+    DT_NODISCARD;
 
 enum { DT_SPLIT_SCENE, DT_SPLIT_SITE, DT_SPLIT_TIME };
 
@@ -23,6 +25,7 @@ typedef struct dt_split_options {
     double share;  /* of the rows that go to the first part (scene: nearly), of each scene's time; in (0, 1) */
     double gap_s;  /* of each scene, left out between its two parts (time) */
     uint64_t seed; /* which scenes (scene) */
+    dt_packing packing;
 } dt_split_options;
 
 /* A folder with two stores, "first" and "second" (scene, time), or one for each site, named like it (site). Errors: as
@@ -33,6 +36,7 @@ typedef struct dt_sample_options {
     int64_t scenes; /* at most so many of them; 0: all */
     double seconds; /* at most so long a piece of each; 0: the whole */
     uint64_t seed;  /* which scenes, and where a piece begins */
+    dt_packing packing;
 } dt_sample_options;
 
 /* A random part of a store, in the order of the store. Errors: as of dt_data_merge. */

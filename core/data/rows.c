@@ -151,6 +151,7 @@ static dt_status create_store(dt_rows *r, const dt_rows_file *f)
                                 .radius_m = r->opt->radius_m,
                                 .smooth_s = r->opt->smooth_s,
                                 .k_max = r->opt->k_max,
+                                .packing = r->opt->packing,
                                 .source = r->label,
                                 .options = r->layout};
     DT_TRY(dt_store_create(r->out, &meta, &r->writer));

@@ -21,6 +21,9 @@
  *   risk u8 [rows] DT_RISK_* of features.h
  *   accel_centred f32 [rows]     where options.smooth_s is above 0, and then: the acceleration in node is the average
  *   over the past (smooth.h), risk is labelled by this one, which looks ahead, and motion keeps the recorded one
+ *   stop_distance f32 [rows]     where features are kept in fewer bits: as it is recorded; the rest of a recording is
+ *   in pose, motion and track_id
+ * node, edge and edge_src may be kept smaller, NAME.blocks in place of NAME.npy (packed.h).
  * Roads, where there are maps; numbers of lanes are store-wide. dtrain/svc/store.h says what each means.
  *   scene_map i32 [scenes] -1: none                   map_lane i64 [maps+1]
  *   lane_point i64 [lanes+1]     lane_xy f64 [lane_points,2]    lane_width f32 [lane_points]
@@ -39,6 +42,7 @@
 
 #include "base/str.h"
 #include "data/features.h"
+#include "data/packed.h"
 #include "data/roads.h"
 #include "dtrain/svc/store.h"
 
@@ -57,6 +61,7 @@ typedef struct dt_store_meta {
     double smooth_s;      /* width of the average over accelerations, smooth.h; 0 = as they were recorded */
     const char *source;   /* where it came from, a name for people */
     const char *options;  /* importer options, a name for people; NULL = "" */
+    dt_packing packing;   /* of the large arrays; zeroed: none */
 } dt_store_meta;
 
 /* path must not exist, its parent must. A stale <path>.partial is removed. DT_EINVAL, DT_EIO, DT_ENOMEM. */
@@ -92,15 +97,24 @@ typedef struct dt_store dt_store;
 /* Maps and checks everything: version, counts, offsets, indices, finite values. DT_ENOTFOUND, DT_EDATA with file and
  * what. Cost: one pass over the arrays. */
 dt_status dt_store_open(const char *path, dt_store **out_p) DT_NODISCARD;
+/* The same; cache_bytes: of unpacked pieces of a packed store that are held at most. DT_STORE_CACHE_BYTES above. */
+dt_status dt_store_open_cached(const char *path, uint64_t cache_bytes, dt_store **out_p) DT_NODISCARD;
+#define DT_STORE_CACHE_BYTES ((uint64_t)64 << 20)
+/* Rows [from, from + n) of an array (DT_STORE_* of svc/store.h), packed or not: [n,9] f32, [n,4] f32, [n] i32. [any
+ * thread] DT_EINVAL, DT_EDATA, DT_ENOMEM. */
+dt_status dt_store_read(const dt_store *s, uint32_t array, int64_t from, int64_t n, void *out) DT_NODISCARD;
+const dt_packed *dt_store_packed(const dt_store *s);
+const float *dt_store_stop_distance(const dt_store *s); /* [n_rows]; NULL: node has it as it is recorded */
 const dt_store_view *dt_store_view_of(const dt_store *s);
-void dt_store_close(dt_store *s);                     /* NULL is fine */
-const int64_t *dt_store_track_ids(const dt_store *s); /* [n_tracks] */
-double dt_store_radius_m(const dt_store *s);          /* of the neighbourhoods that its edges are of */
-uint32_t dt_store_neighbours(const dt_store *s);      /* edges of a vehicle at most */
-double dt_store_smooth_s(const dt_store *s);          /* 0: accelerations are as they were recorded */
-uint64_t dt_store_bytes(const dt_store *s);           /* of all arrays */
-int64_t dt_store_version(const dt_store *s);          /* of its layout, DT_STORE_OLDEST to DT_STORE_VERSION */
-const char *dt_store_path(const dt_store *s);         /* as it was opened */
+const dt_store *dt_store_of_view(const dt_store_view *v); /* back again */
+void dt_store_close(dt_store *s);                         /* NULL is fine */
+const int64_t *dt_store_track_ids(const dt_store *s);     /* [n_tracks] */
+double dt_store_radius_m(const dt_store *s);              /* of the neighbourhoods that its edges are of */
+uint32_t dt_store_neighbours(const dt_store *s);          /* edges of a vehicle at most */
+double dt_store_smooth_s(const dt_store *s);              /* 0: accelerations are as they were recorded */
+uint64_t dt_store_bytes(const dt_store *s);               /* of all arrays */
+int64_t dt_store_version(const dt_store *s);              /* of its layout, DT_STORE_OLDEST to DT_STORE_VERSION */
+const char *dt_store_path(const dt_store *s);             /* as it was opened */
 /* What was recorded: scenes, who was there when, where they began, and roads where there are any. Equal wherever the
  * store lies, and whatever options derived its features. */
 uint64_t dt_store_digest(const dt_store *s);

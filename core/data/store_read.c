@@ -29,11 +29,12 @@ enum {
 };
 
 static const int64_t COUNT_MAX = INT64_C(1) << 53;
-enum { NAME_BYTES = 520, SOURCE_BYTES = 4096, FORGET_BYTES = 16 << 20, ROW_BYTES = 100 };
+enum { NAME_BYTES = 520, SOURCE_BYTES = 4096, FORGET_BYTES = 16 << 20, ROW_BYTES = 100, PIECE_ROWS = 4096 };
 
 struct dt_store {
     dt_store_view view;
     dt_npy array[N_ARRAYS];
+    dt_packed packed;
     char *path;
     dt_store_counts count;
     char **site, **scene, **map;
@@ -255,7 +256,12 @@ static dt_status read_member(dt_json *j, const char *key, dt_store *s)
     if (strcmp(key, "risk") == 0) {
         return read_risk(j, s);
     }
-    return strcmp(key, "statistics") == 0 ? read_statistics(j, s) : dt_json_skip(j);
+    if (strcmp(key, "statistics") == 0) {
+        return read_statistics(j, s);
+    }
+    bool is_packing = false;
+    DT_TRY(dt_packed_member(&s->packed, j, key, &is_packing));
+    return is_packing ? DT_OK : dt_json_skip(j);
 }
 
 static dt_status check_road_counts(const dt_store *s, const char *name)
@@ -326,16 +332,25 @@ static dt_status read_description(dt_store *s, const char *text, size_t bytes, c
 
 /* ---- arrays ------------------------------------------------------------------------------------------------------ */
 
-/* Arrays that are not there where there is nothing to put in them. */
-static bool is_there(const dt_store *s, int a)
+/* Is there a file of this array, as .npy? Not where there is nothing to put in it, or it is in blocks. */
+static bool is_plain(const dt_store *s, int a)
 {
-    if (a == A_lane_next) {
+    switch (a) {
+    case A_accel_centred:
+        return s->smooth_s > 0;
+    case A_stop_distance:
+        return s->packed.how.features != DT_KEPT_F32;
+    case A_node:
+        return !dt_packing_has(&s->packed.how, DT_STORE_NODE);
+    case A_edge:
+        return !dt_packing_has(&s->packed.how, DT_STORE_EDGE);
+    case A_edge_src:
+        return !dt_packing_has(&s->packed.how, DT_STORE_EDGE_SRC);
+    case A_lane_next:
         return s->count.lane_links > 0;
+    default:
+        return a < A_scene_map || a > A_lane_right || s->count.maps > 0;
     }
-    if (a >= A_scene_map && a <= A_lane_right) {
-        return s->count.maps > 0;
-    }
-    return a != A_accel_centred || s->smooth_s > 0;
 }
 
 static dt_status map_arrays(dt_store *s)
@@ -352,7 +367,7 @@ static dt_status map_arrays(dt_store *s)
     dt_str path = {0};
     dt_status st = DT_OK;
     for (int a = 0; a < N_ARRAYS && st == DT_OK; a++) {
-        if (!is_there(s, a)) {
+        if (!is_plain(s, a)) {
             continue;
         }
         dt_str_clear(&path);
@@ -376,6 +391,9 @@ void dt_store_forget(const dt_store *s)
 {
     for (int a = 0; a < N_ARRAYS; a++) {
         dt_npy_forget(&s->array[a]);
+    }
+    for (int a = 0; a < DT_PACKED_ARRAYS; a++) {
+        dt_blocks_forget(&s->packed.array[a]);
     }
 }
 
@@ -452,22 +470,44 @@ static dt_status check_f64(dt_store *s, const char *name, const double *p, int64
     return DT_OK;
 }
 
-/* Sources lie in their target's frame; rows of a track ascend and belong to it. */
-static dt_status check_graph(dt_store *s)
+/* Sources lie in their target's frame. room: of PIECE_ROWS of them, where they are packed. */
+static dt_status check_sources(dt_store *s, int32_t *room)
 {
     const dt_store_view *v = &s->view;
     for (int64_t f = 0; f < v->n_frames; f++) {
-        int64_t n = v->frame_row[f + 1] - v->frame_row[f];
+        const int64_t n = v->frame_row[f + 1] - v->frame_row[f], end = v->edge_ptr[v->frame_row[f + 1]];
         touch(s, (size_t)n * ROW_BYTES);
-        for (int64_t e = v->edge_ptr[v->frame_row[f]]; e < v->edge_ptr[v->frame_row[f + 1]]; e++) {
-            if (v->edge_src[e] < 0 || v->edge_src[e] >= n) {
-                return DT_FAIL(DT_EDATA,
-                               "%s/edge_src.npy: %" PRId32 " at %" PRId64 " is outside frame %" PRId64 " of %" PRId64
-                               " vehicles",
-                               s->path, v->edge_src[e], e, f, n);
+        for (int64_t e = v->edge_ptr[v->frame_row[f]]; e < end; e += PIECE_ROWS) {
+            const int64_t m = end - e < PIECE_ROWS ? end - e : PIECE_ROWS;
+            const int32_t *source = v->edge_src == NULL ? room : v->edge_src + e;
+            if (v->edge_src == NULL) {
+                DT_TRY(dt_packed_read(&s->packed, DT_STORE_EDGE_SRC, e, m, room));
+            }
+            for (int64_t k = 0; k < m; k++) {
+                if (source[k] < 0 || source[k] >= n) {
+                    return DT_FAIL(DT_EDATA,
+                                   "%s/edge_src.npy: %" PRId32 " at %" PRId64 " is outside frame %" PRId64
+                                   " of %" PRId64 " vehicles",
+                                   s->path, source[k], e + k, f, n);
+                }
             }
         }
     }
+    return DT_OK;
+}
+
+static dt_status check_all_sources(dt_store *s)
+{
+    int32_t *room = dt_alloc_n(PIECE_ROWS, sizeof(*room));
+    const dt_status st = room == NULL ? DT_FAIL(DT_ENOMEM, "no memory to check %s", s->path) : check_sources(s, room);
+    dt_free(room);
+    return st;
+}
+
+/* Rows of a track ascend and belong to it. */
+static dt_status check_tracks(dt_store *s)
+{
+    const dt_store_view *v = &s->view;
     for (int64_t t = 0; t < v->n_tracks; t++) {
         for (int64_t i = v->track_ptr[t], before = -1; i < v->track_ptr[t + 1]; i++) {
             int64_t r = v->track_row[i];
@@ -491,6 +531,19 @@ static dt_status check_graph(dt_store *s)
     return DT_OK;
 }
 
+/* Edges of vehicles to themselves are zeros, which statistics leave out. */
+static dt_status check_packed(const dt_store *s)
+{
+    dt_packed_range node[DT_NODE_FEATURES], edge[DT_EDGE_FEATURES];
+    for (int d = 0; d < DT_NODE_FEATURES; d++) {
+        node[d] = (dt_packed_range){s->node_stat[d].min, s->node_stat[d].max};
+    }
+    for (int d = 0; d < DT_EDGE_FEATURES; d++) {
+        edge[d] = (dt_packed_range){fmin(0, s->edge_stat[d].min), fmax(0, s->edge_stat[d].max)};
+    }
+    return dt_packed_check(&s->packed, s->path, node, edge);
+}
+
 static dt_status check_arrays(dt_store *s)
 {
     const dt_store_view *v = &s->view;
@@ -502,13 +555,22 @@ static dt_status check_arrays(dt_store *s)
     DT_TRY(check_i32(s, "row_track", v->row_track, v->n_rows, v->n_tracks));
     DT_TRY(check_f64(s, "frame_time", v->frame_time, v->n_frames));
     DT_TRY(check_f64(s, "pose", v->pose, 3 * v->n_rows));
-    DT_TRY(check_f32(s, "node", v->node, DT_NODE_FEATURES * v->n_rows));
+    if (v->node != NULL) {
+        DT_TRY(check_f32(s, "node", v->node, DT_NODE_FEATURES * v->n_rows));
+    }
     DT_TRY(check_f32(s, "motion", v->motion, 4 * v->n_rows));
     if (v->accel_centred != NULL) {
         DT_TRY(check_f32(s, "accel_centred", v->accel_centred, v->n_rows));
     }
-    DT_TRY(check_f32(s, "edge", v->edge, DT_EDGE_FEATURES * v->n_edges));
-    DT_TRY(check_graph(s));
+    if (v->edge != NULL) {
+        DT_TRY(check_f32(s, "edge", v->edge, DT_EDGE_FEATURES * v->n_edges));
+    }
+    if (s->array[A_stop_distance].data != NULL) {
+        DT_TRY(check_f32(s, "stop_distance", s->array[A_stop_distance].data, v->n_rows));
+    }
+    DT_TRY(check_packed(s));
+    DT_TRY(check_all_sources(s));
+    DT_TRY(check_tracks(s));
     return dt_roads_check(v, s->path, dt_store_forget, s);
 }
 
@@ -601,6 +663,11 @@ static dt_status load_description(dt_store *s)
 
 dt_status dt_store_open(const char *path, dt_store **out_p)
 {
+    return dt_store_open_cached(path, DT_STORE_CACHE_BYTES, out_p);
+}
+
+dt_status dt_store_open_cached(const char *path, uint64_t cache_bytes, dt_store **out_p)
+{
     dt_store *s = dt_alloc(sizeof(*s));
     if (s == NULL || (s->path = dt_strdup(path)) == NULL) {
         dt_free(s);
@@ -615,6 +682,11 @@ dt_status dt_store_open(const char *path, dt_store **out_p)
     st = load_description(s);
     if (st == DT_OK) {
         st = map_arrays(s);
+    }
+    if (st == DT_OK) {
+        const int64_t rows[DT_PACKED_ARRAYS] = {
+            [DT_STORE_NODE] = s->count.rows, [DT_STORE_EDGE] = s->count.edges, [DT_STORE_EDGE_SRC] = s->count.edges};
+        st = dt_packed_open(&s->packed, s->path, rows, cache_bytes);
     }
     if (st == DT_OK) {
         fill_view(s);
@@ -636,6 +708,7 @@ void dt_store_close(dt_store *s)
     for (int a = 0; a < N_ARRAYS; a++) {
         dt_npy_unmap(&s->array[a]);
     }
+    dt_packed_fini(&s->packed);
     for (int64_t i = 0; i < s->n_sites; i++) {
         dt_free(s->site[i]);
     }
@@ -663,6 +736,11 @@ const int64_t *dt_store_track_ids(const dt_store *s)
     return s->array[A_track_id].data;
 }
 
+const dt_store *dt_store_of_view(const dt_store_view *v)
+{
+    return (const dt_store *)(const void *)((const char *)v - offsetof(dt_store, view));
+}
+
 int64_t dt_store_version(const dt_store *s)
 {
     return s->version;
@@ -674,7 +752,41 @@ uint64_t dt_store_bytes(const dt_store *s)
     for (int a = 0; a < N_ARRAYS; a++) {
         bytes += s->array[a].map_bytes;
     }
+    for (int a = 0; a < DT_PACKED_ARRAYS; a++) {
+        bytes += s->packed.array[a].map_bytes;
+    }
     return bytes;
+}
+
+const dt_packed *dt_store_packed(const dt_store *s)
+{
+    return &s->packed;
+}
+
+const float *dt_store_stop_distance(const dt_store *s)
+{
+    return s->array[A_stop_distance].data;
+}
+
+dt_status dt_store_read(const dt_store *s, uint32_t array, int64_t from, int64_t n, void *out)
+{
+    const struct {
+        const void *plain;
+        int64_t rows;
+        size_t row_bytes;
+    } of[DT_PACKED_ARRAYS] = {[DT_STORE_NODE] = {s->view.node, s->view.n_rows, DT_NODE_FEATURES * sizeof(float)},
+                              [DT_STORE_EDGE] = {s->view.edge, s->view.n_edges, DT_EDGE_FEATURES * sizeof(float)},
+                              [DT_STORE_EDGE_SRC] = {s->view.edge_src, s->view.n_edges, sizeof(int32_t)}};
+    if (array >= DT_PACKED_ARRAYS || from < 0 || n < 0 || from > of[array].rows || n > of[array].rows - from) {
+        return DT_FAIL(DT_EINVAL, "%s: %" PRId64 " rows from %" PRId64 " of array %" PRIu32 " are not there", s->path,
+                       n, from, array);
+    }
+    if (of[array].plain == NULL) {
+        return dt_packed_read(&s->packed, array, from, n, out);
+    }
+    memcpy(out, (const unsigned char *)of[array].plain + (size_t)from * of[array].row_bytes,
+           (size_t)n * of[array].row_bytes);
+    return DT_OK;
 }
 
 uint64_t dt_store_digest(const dt_store *s)

@@ -21,7 +21,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SITES_MAX = 4096, NAME_MAX_BYTES = 512, FORGET_ROWS = 1 << 18 };
+enum { SITES_MAX = 4096, NAME_MAX_BYTES = 512, FORGET_ROWS = 1 << 18, STOP_DISTANCE = 7 };
 
 /* arrays that are appended to while frames come; track_ptr, track_row and accel_centred are made at the end */
 enum {
@@ -60,6 +60,7 @@ struct dt_store_writer {
     dt_roads_writer roads;
     dt_live live; /* the vehicles in sight */
     moments node_stat[DT_NODE_FEATURES], edge_stat[DT_EDGE_FEATURES];
+    dt_packed_errors errors;
     dt_str scenes; /* JSON text of the list */
     dt_json_out scenes_out;
     char *site[SITES_MAX];
@@ -90,7 +91,11 @@ static bool is_road(int a)
 
 static bool is_there(const dt_store_writer *w, int a)
 {
-    return is_road(a) ? w->count.maps > 0 : a != A_accel_centred || w->meta.smooth_s > 0;
+    if (is_road(a)) {
+        return w->count.maps > 0;
+    }
+    return (a != A_accel_centred || w->meta.smooth_s > 0) &&
+           (a != A_stop_distance || w->meta.packing.features != DT_KEPT_F32);
 }
 
 static void array_path(const dt_store_writer *w, int a, dt_str *out)
@@ -116,7 +121,8 @@ static dt_status open_arrays(dt_store_writer *w, bool of_roads)
 {
     for (int a = 0; a < N_ARRAYS; a++) {
         const bool is_later = a == A_track_ptr || a == A_track_row || a == A_accel_centred || a == A_lane_next;
-        DT_TRY(is_later || is_road(a) != of_roads ? DT_OK : open_array(w, a));
+        const bool is_absent = a == A_stop_distance && !is_there(w, a);
+        DT_TRY(is_later || is_absent || is_road(a) != of_roads ? DT_OK : open_array(w, a));
     }
     return DT_OK;
 }
@@ -129,6 +135,7 @@ dt_status dt_store_create(const char *path, const dt_store_meta *meta, dt_store_
     if (!(meta->smooth_s >= 0 && meta->smooth_s <= DT_SMOOTH_MAX_S)) {
         return DT_FAIL(DT_EINVAL, "a smoothing width of %g s is outside [0, %g]", meta->smooth_s, DT_SMOOTH_MAX_S);
     }
+    DT_TRY(dt_packing_check(&meta->packing));
     if (dt_fs_is_dir(path) || dt_fs_is_file(path)) {
         return DT_FAIL(DT_EINVAL, "%s exists already: remove it or choose another name", path);
     }
@@ -358,6 +365,9 @@ dt_status dt_store_frame(dt_store_writer *w, int64_t frame, double time_s, const
                 moments_add(&w->edge_stat[d], w->edge[(size_t)e * DT_EDGE_FEATURES + (size_t)d]);
             }
         }
+    }
+    for (uint32_t i = 0; i < n && w->array[A_stop_distance] != NULL; i++) {
+        DT_TRY(dt_npy_append(w->array[A_stop_distance], w->node + (size_t)i * DT_NODE_FEATURES + STOP_DISTANCE, 1));
     }
     DT_TRY(dt_npy_append(w->array[A_node], w->node, n));
     DT_TRY(dt_npy_append(w->array[A_edge_src], w->col, w->rowptr[n]));
@@ -649,6 +659,7 @@ static void describe(dt_store_writer *w, dt_str *text)
     write_names(&o, "sites", (const char *const *)w->site, w->n_sites);
     write_names(&o, "node_features", dt_node_feature_name, DT_NODE_FEATURES);
     write_names(&o, "edge_features", dt_edge_feature_name, DT_EDGE_FEATURES);
+    dt_packed_describe(&o, &w->meta.packing, &w->errors);
     dt_json_obj(&o, "counts");
     dt_json_i64(&o, "scenes", w->count.scenes);
     dt_json_i64(&o, "frames", w->count.frames);
@@ -677,6 +688,19 @@ static void describe(dt_store_writer *w, dt_str *text)
     }
     dt_json_end(&o, '}');
     dt_str_add(text, "\n");
+}
+
+/* Edges of vehicles to themselves are zeros, which statistics leave out. */
+static dt_status pack_arrays(dt_store_writer *w)
+{
+    dt_packed_range node[DT_NODE_FEATURES], edge[DT_EDGE_FEATURES];
+    for (int d = 0; d < DT_NODE_FEATURES; d++) {
+        node[d] = (dt_packed_range){w->node_stat[d].min, w->node_stat[d].max};
+    }
+    for (int d = 0; d < DT_EDGE_FEATURES; d++) {
+        edge[d] = (dt_packed_range){fmin(0, w->edge_stat[d].min), fmax(0, w->edge_stat[d].max)};
+    }
+    return dt_packed_write(w->partial, &w->meta.packing, node, edge, &w->errors);
 }
 
 static dt_status write_description(dt_store_writer *w)
@@ -711,6 +735,7 @@ dt_status dt_store_commit(dt_store_writer *w)
         }
     }
     DT_TRY(finish_tracks(w));
+    DT_TRY(pack_arrays(w));
     DT_TRY(write_description(w));
     DT_TRY(dt_fs_sync_dir(w->partial));
     DT_TRY(dt_fs_rename(w->partial, w->path));

@@ -174,7 +174,7 @@ static const dt_rng_api rng_service = {.struct_size = sizeof(dt_rng_api), .unifo
 
 /* ---- stores and features ----------------------------------------------------------------------------------------- */
 
-static dt_status store_open(const dt_host *h, const char *path, const dt_store_view **out)
+static dt_status store_open_packed(const dt_host *h, const char *path, uint64_t cache_bytes, const dt_store_view **out)
 {
     dt_stage *s = dt_stage_of(h);
     dt_store *store = NULL;
@@ -188,7 +188,7 @@ static dt_status store_open(const dt_host *h, const char *path, const dt_store_v
     if (s->n_stores == DT_STAGE_MAX_DATA) {
         return DT_FAIL(DT_EPLUGIN, "more than %d stores are open", DT_STAGE_MAX_DATA);
     }
-    DT_TRY(dt_store_open(path, &store));
+    DT_TRY(dt_store_open_cached(path, cache_bytes > 0 ? cache_bytes : DT_STORE_CACHE_BYTES, &store));
     s->store_users[s->n_stores] = 1;
     s->store[s->n_stores++] = store;
     *out = dt_store_view_of(store);
@@ -210,8 +210,34 @@ static void store_close(const dt_host *h, const dt_store_view *v)
     }
 }
 
-static const dt_store_api store_service = {
-    .struct_size = sizeof(dt_store_api), .open = store_open, .close = store_close};
+static dt_status store_open(const dt_host *h, const char *path, const dt_store_view **out)
+{
+    const dt_store_view *v = NULL;
+    DT_TRY(store_open_packed(h, path, 0, &v));
+    if (v->node == NULL || v->edge == NULL || v->edge_src == NULL) {
+        store_close(h, v);
+        return DT_FAIL(
+            DT_EUNSUPPORTED,
+            "%s is packed, and who asks for it reads plain stores alone: write it anew by dtrain data merge %s "
+            "--out PLAIN --set store.features=f32 --set store.compress=none",
+            path, path);
+    }
+    *out = v;
+    return DT_OK;
+}
+
+static dt_status store_read(const dt_host *h, const dt_store_view *v, uint32_t array, int64_t from, int64_t n,
+                            void *out)
+{
+    (void)h;
+    return dt_store_read(dt_store_of_view(v), array, from, n, out);
+}
+
+static const dt_store_api store_service = {.struct_size = sizeof(dt_store_api),
+                                           .open = store_open,
+                                           .close = store_close,
+                                           .open_packed = store_open_packed,
+                                           .read = store_read};
 
 /* ---- by id ------------------------------------------------------------------------------------------------------- */
 

@@ -8,15 +8,18 @@
 #include <string.h>
 
 enum { FEW = 256 };     /* vehicles of a frame: more of them want memory */
+enum { PIECE = 64 };    /* edges at a time, of a packed store */
 #define LANE_M      3.5 /* as of svc/features.h, pairs */
 #define WIDTH_M     1.8 /* where it was not recorded */
 #define ALONG       0.5 /* the same: cosine between headings */
 #define OTHER_BRAKE 9.0 /* m/s^2, what tyres on dry asphalt give */
 
-dt_status danger_init(danger *d, const dt_host *h, const dt_store_view *v, const danger_config *c)
+dt_status danger_init(danger *d, const slices *s, const danger_config *c)
 {
+    const dt_host *h = s->h;
+    const dt_store_view *v = s->v;
     const double every = c->action_s * v->frame_rate_hz;
-    *d = (danger){.h = h, .v = v, .config = *c, .every = llround(every)};
+    *d = (danger){.h = h, .v = v, .slices = *s, .config = *c, .every = llround(every)};
     if (d->every < 1 || fabs(every - (double)d->every) > 1e-6) {
         return DT_FAIL_H(
             h, DT_ECONFIG,
@@ -40,31 +43,46 @@ static double width_of(const dt_store_view *v, int64_t r)
     return isnan(w) ? WIDTH_M : w;
 }
 
+/* By one edge, as it is kept: r sees other. */
+static bool is_hazard_of(const danger *d, const float *edge, int64_t r, int64_t other)
+{
+    const dt_store_view *v = d->v;
+    const danger_config *c = &d->config;
+    const double gap = (double)edge[0], aside = fabs((double)edge[1]), closing = (double)edge[2];
+    if (other == r) {
+        return false;
+    }
+    if (gap > 0 && aside < 0.5 * LANE_M && gap < c->hazard_ttc_s * closing &&
+        cos(v->pose[3 * other + 2] - v->pose[3 * r + 2]) >= ALONG) {
+        return true;
+    }
+    return c->hazard_collisions && !(fabs(gap) > 0) && aside < 0.5 * (width_of(v, r) + width_of(v, other));
+}
+
 /* Is this vehicle in danger in this very frame, whose first row is first? */
-static bool is_hazard(const danger *d, int64_t first, int64_t r)
+static dt_status is_hazard(const danger *d, int64_t first, int64_t r, bool *is_p)
 {
     const dt_store_view *v = d->v;
     const danger_config *c = &d->config;
     const float accel = v->accel_centred != NULL ? v->accel_centred[r] : v->motion[4 * r + 1];
     if (c->hazard_mps2 > 0 && (double)accel < -c->hazard_mps2) {
-        return true;
+        *is_p = true;
+        return DT_OK;
     }
-    for (int64_t e = v->edge_ptr[r]; e < v->edge_ptr[r + 1]; e++) {
-        const int64_t other = first + v->edge_src[e];
-        const double gap = (double)v->edge[4 * e], aside = fabs((double)v->edge[4 * e + 1]);
-        const double closing = (double)v->edge[4 * e + 2];
-        if (other == r) {
-            continue;
-        }
-        if (gap > 0 && aside < 0.5 * LANE_M && gap < c->hazard_ttc_s * closing &&
-            cos(v->pose[3 * other + 2] - v->pose[3 * r + 2]) >= ALONG) {
-            return true;
-        }
-        if (c->hazard_collisions && !(fabs(gap) > 0) && aside < 0.5 * (width_of(v, r) + width_of(v, other))) {
-            return true;
+    *is_p = false;
+    for (int64_t e = v->edge_ptr[r]; e < v->edge_ptr[r + 1] && !*is_p; e += PIECE) {
+        const int64_t left = v->edge_ptr[r + 1] - e, n = left < PIECE ? left : PIECE;
+        float room[4 * PIECE];
+        int32_t source_room[PIECE];
+        const float *edge = NULL;
+        const int32_t *source = NULL;
+        DT_TRY_H(slices_edge(&d->slices, e, n, room, &edge));
+        DT_TRY_H(slices_source(&d->slices, e, n, source_room, &source));
+        for (int64_t k = 0; k < n && !*is_p; k++) {
+            *is_p = is_hazard_of(d, edge + 4 * k, r, first + source[k]);
         }
     }
-    return false;
+    return DT_OK;
 }
 
 /* Place of row r in track_row. */
@@ -83,7 +101,7 @@ static int64_t place_of(const dt_store_view *v, int64_t track, int64_t r)
 }
 
 /* From frame on, and the row of the vehicle an action later, -1: it is not there any more. */
-static float hazard_in(const danger *d, int64_t scene, int64_t frame, int64_t r, int64_t *next_p)
+static dt_status hazard_in(const danger *d, int64_t scene, int64_t frame, int64_t r, int64_t *next_p, float *in_p)
 {
     const dt_store_view *v = d->v;
     const int64_t track = v->row_track[r], from = place_of(v, track, r), last = v->track_ptr[track + 1];
@@ -97,7 +115,11 @@ static float hazard_in(const danger *d, int64_t scene, int64_t frame, int64_t r,
             break; /* it was out of sight */
         }
         *next_p = k == d->every ? row : *next_p;
-        if (isnan(found) && is_hazard(d, first, row)) {
+        bool is_now = false;
+        if (isnan(found)) {
+            DT_TRY_H(is_hazard(d, first, row, &is_now));
+        }
+        if (is_now) {
             found = (float)(k / d->every);
         }
         if (!isnan(found) && k >= d->every) {
@@ -105,23 +127,29 @@ static float hazard_in(const danger *d, int64_t scene, int64_t frame, int64_t r,
         }
     }
     const float known = (float)(k / d->every);
-    return !isnan(found) ? found : known > 1 ? -known : -1.f; /* not a whole one is no more than nothing known */
+    *in_p = !isnan(found) ? found : known > 1 ? -known : -1.f; /* not a whole one is no more than nothing known */
+    return DT_OK;
 }
 
 /* ---- pairs ------------------------------------------------------------------------------------------------------- */
 
-static void list_frame(const dt_store_view *v, int64_t frame, dt_vehicle *out)
+static dt_status list_frame(const danger *d, int64_t frame, dt_vehicle *out)
 {
+    const dt_store_view *v = d->v;
     for (int64_t r = v->frame_row[frame]; r < v->frame_row[frame + 1]; r++, out++) {
+        float room[DT_NODE_FEATURES];
+        const float *node = NULL;
+        DT_TRY_H(slices_node(&d->slices, r, 1, room, &node));
         *out = (dt_vehicle){.x = v->pose[3 * r],
                             .y = v->pose[3 * r + 1],
                             .heading = v->pose[3 * r + 2],
                             .speed = (double)v->motion[4 * r],
-                            .accel = (double)v->node[DT_NODE_FEATURES * r + NODE_ACCELERATION],
+                            .accel = (double)node[NODE_ACCELERATION],
                             .length = (double)v->motion[4 * r + 2],
                             .width = (double)v->motion[4 * r + 3],
                             .stop_distance = NAN};
     }
+    return DT_OK;
 }
 
 static void write_pairs(const danger *d, const dt_vehicle *frame, uint32_t n, uint32_t i, bool is_flipped, float *ahead,
@@ -140,8 +168,8 @@ static void write_pairs(const danger *d, const dt_vehicle *frame, uint32_t n, ui
     }
 }
 
-static void read_with(const danger *d, int64_t scene, int64_t frame, bool is_flipped, dt_vehicle *now, dt_vehicle *next,
-                      const danger_rows *out)
+static dt_status read_with(const danger *d, int64_t scene, int64_t frame, bool is_flipped, dt_vehicle *now,
+                           dt_vehicle *next, const danger_rows *out)
 {
     const dt_store_view *v = d->v;
     const int64_t first = v->frame_row[frame], later = frame + d->every;
@@ -149,15 +177,15 @@ static void read_with(const danger *d, int64_t scene, int64_t frame, bool is_fli
     const bool has_later = later < v->scene_frame[scene + 1];
     const int64_t first_later = has_later ? v->frame_row[later] : 0;
     const uint32_t n_later = has_later ? (uint32_t)(v->frame_row[later + 1] - first_later) : 0;
-    list_frame(v, frame, now);
+    DT_TRY_H(list_frame(d, frame, now));
     if (has_later) {
-        list_frame(v, later, next);
+        DT_TRY_H(list_frame(d, later, next));
     }
     for (uint32_t i = 0; i < n; i++) {
         float *ahead = out->next_ahead + (size_t)i * DANGER_AHEAD,
               *beside = out->next_beside + (size_t)i * DANGER_BESIDE;
         int64_t row = -1;
-        out->hazard_in[i] = hazard_in(d, scene, frame, first + i, &row);
+        DT_TRY_H(hazard_in(d, scene, frame, first + i, &row, &out->hazard_in[i]));
         out->next_present[i] = row >= 0 ? 1.f : 0.f;
         write_pairs(d, now, n, i, is_flipped, out->ahead + (size_t)i * DANGER_AHEAD,
                     out->beside + (size_t)i * DANGER_BESIDE);
@@ -168,6 +196,7 @@ static void read_with(const danger *d, int64_t scene, int64_t frame, bool is_fli
             memset(beside, 0, DANGER_BESIDE * sizeof(*beside));
         }
     }
+    return DT_OK;
 }
 
 dt_status danger_read(const danger *d, int64_t scene, int64_t frame, bool is_flipped, const danger_rows *out)
@@ -181,9 +210,9 @@ dt_status danger_read(const danger *d, int64_t scene, int64_t frame, bool is_fli
     if (all == NULL) {
         return DT_FAIL_H(d->h, DT_ENOMEM, "no memory for two frames of %lld vehicles", (long long)(n + n_later));
     }
-    read_with(d, scene, frame, is_flipped, all, all + n, out);
+    const dt_status st = read_with(d, scene, frame, is_flipped, all, all + n, out);
     if (all != few) {
         d->h->release(d->h, all);
     }
-    return DT_OK;
+    return st;
 }

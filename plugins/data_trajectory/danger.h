@@ -16,6 +16,7 @@
 #include "dtrain/helpers.h"
 #include "dtrain/svc/features.h"
 #include "dtrain/svc/store.h"
+#include "slices.h"
 
 #include <stdbool.h>
 
@@ -30,6 +31,7 @@ typedef struct danger {
     const dt_host *h;
     const dt_features_api *features;
     const dt_store_view *v;
+    slices slices;
     danger_config config;
     int64_t every; /* frames of an action */
 } danger;
@@ -38,7 +40,7 @@ enum { NODE_SPEED = 2, NODE_ACCELERATION = 3 }; /* of the node features; the acc
 enum { DANGER_AHEAD = DT_AHEAD_PAIRS * DT_PAIR_COLUMNS, DANGER_BESIDE = DT_BESIDE_PAIRS * DT_PAIR_COLUMNS };
 
 /* Errors: DT_ECONFIG where an action is no whole number of frames; DT_EUNSUPPORTED. */
-dt_status danger_init(danger *d, const dt_host *h, const dt_store_view *v, const danger_config *c);
+dt_status danger_init(danger *d, const slices *s, const danger_config *c);
 
 typedef struct danger_rows { /* of the vehicles of a frame, in its order */
     float *ahead, *beside, *next_ahead,
@@ -47,7 +49,7 @@ typedef struct danger_rows { /* of the vehicles of a frame, in its order */
     float *hazard_in; /* [n] steps until it is in danger, -k where k steps without are all that is known or looked at */
 } danger_rows;
 
-/* is_flipped: left is right. Errors: DT_ENOMEM. */
+/* is_flipped: left is right. Errors: DT_ENOMEM, DT_EDATA (of a packed store). */
 dt_status danger_read(const danger *d, int64_t scene, int64_t frame, bool is_flipped, const danger_rows *out);
 
 #endif

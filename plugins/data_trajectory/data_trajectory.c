@@ -23,6 +23,7 @@
 #include "augment.h"
 #include "danger.h"
 #include "folds.h"
+#include "slices.h"
 #include "weights.h"
 
 #include <math.h>
@@ -43,7 +44,7 @@ typedef struct config {
     uint32_t split, judged;
     double history_s, horizon_s, rate_hz;
     double stride_s, train_stride_s, min_history_s, min_future_s;
-    int64_t folds, fold;
+    int64_t folds, fold, cache_mb;
     const char *eval_site;
     double shift_m, speed_noise_mps, position_noise_m, drop_edges, hide_nodes;
     uint8_t rotate, mirror;
@@ -88,6 +89,8 @@ static const dt_option options[] = {
         config, balance, DT_OPT_ENUM, "none", "", 0, 0, balances,
         "with data.sampling = weighted: what is drawn as often as the others: each site, each scene, or samples in "
         "which a vehicle is in danger; none: all samples alike"),
+    DT_OPTION(config, cache_mb, DT_OPT_I64, "64", "MiB", 1, 1048576, NULL,
+              "unpacked pieces of a packed store that are held at most"),
     DT_OPTION(config, pairs, DT_OPT_BOOL, "false", "", 0, 0, NULL,
               "tell what shields read of each vehicle and when danger comes; a phase that learns a barrier sets it"),
     DT_OPTION(config, action_s, DT_OPT_F64, "1", "s", 0.01, 60, NULL, "pairs: time between two actions of an agent"),
@@ -138,7 +141,9 @@ typedef struct state {
     const dt_host *h;
     const dt_store_api *api;
     const dt_store_view *v;
-    int64_t T, F, stride; /* steps, steps, frames of the store between two steps */
+    slices slices;
+    int64_t most_rows, most_edges; /* of a frame, in a packed store; 0: it is plain */
+    int64_t T, F, stride;          /* steps, steps, frames of the store between two steps */
     double shift_m;
     augment augment;
     uint32_t balance;
@@ -274,6 +279,21 @@ static void make_fields(state *s)
     memcpy(s->field, field, sizeof(field));
 }
 
+/* How much room a frame of a packed store takes. */
+static void measure_frames(state *s)
+{
+    const dt_store_view *v = s->v;
+    if (v->node != NULL && v->edge != NULL && v->edge_src != NULL) {
+        return;
+    }
+    for (int64_t f = 0; f < v->n_frames; f++) {
+        const int64_t from = v->frame_row[f], to = v->frame_row[f + 1];
+        const int64_t rows = to - from, edges = v->edge_ptr[to] - v->edge_ptr[from];
+        s->most_rows = rows > s->most_rows ? rows : s->most_rows;
+        s->most_edges = edges > s->most_edges ? edges : s->most_edges;
+    }
+}
+
 static dt_status create(void *self, const dt_host *h, const void *cfg)
 {
     state *s = self;
@@ -294,7 +314,10 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     if (!DT_HAS(s->api, open)) {
         return DT_FAIL_H(h, DT_EUNSUPPORTED, "this host has no service %s, which data_trajectory needs", DT_SVC_STORE);
     }
-    DT_TRY_H(s->api->open(h, c->store, &s->v));
+    DT_TRY_H(DT_HAS(s->api, open_packed) ? s->api->open_packed(h, c->store, (uint64_t)c->cache_mb << 20, &s->v)
+                                         : s->api->open(h, c->store, &s->v));
+    s->slices = (slices){h, s->api, s->v};
+    measure_frames(s);
     double stride = s->v->frame_rate_hz / c->rate_hz;
     s->stride = llround(stride);
     if (s->stride < 1 || fabs(stride - (double)s->stride) > 1e-6) {
@@ -311,7 +334,7 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
                                .hazard_steps = c->hazard_steps};
     s->has_pairs = c->pairs != 0;
     if (s->has_pairs) {
-        DT_TRY_H(danger_init(&s->danger, h, s->v, &how));
+        DT_TRY_H(danger_init(&s->danger, &s->slices, &how));
     }
     return list_samples(s, c);
 }
@@ -382,9 +405,13 @@ static dt_status sizes(const void *self, const uint64_t *index, uint32_t n, int6
 
 /* Where the packed slice stands. */
 typedef struct cursor {
-    int64_t row, edge, seq; /* filled so far */
-    int64_t S;              /* sequences of the whole slice */
-    int64_t base[T_MAX];    /* slice row of the first row of each history frame, -1 where there is no frame */
+    int64_t row, n_edges, seq; /* filled so far */
+    int64_t S;                 /* sequences of the whole slice */
+    int64_t base[T_MAX];       /* slice row of the first row of each history frame, -1 where there is no frame */
+    /* of a packed store; NULL of a plain one */
+    float *node, *edge; /* [most_rows,9], [most_edges,4] */
+    int32_t *source;    /* [most_edges] */
+    float *accel;       /* [rows of the slice] as models may see it */
 } cursor;
 
 typedef struct turn {
@@ -422,7 +449,9 @@ static float noisy_speed(float speed, const augment_row *noise)
     return noise->speed == 0 ? speed : (float)fmax(0, speed + noise->speed);
 }
 
-static void read_node(const dt_store_view *v, int64_t r, const turn *t, const augment_row *noise, float *out)
+/* node: of row r, as it is kept. */
+static void read_node(const dt_store_view *v, int64_t r, const float *node, const turn *t, const augment_row *noise,
+                      float *out)
 {
     double x = v->pose[3 * r] + noise->x - t->x, y = t->flip * (v->pose[3 * r + 1] + noise->y - t->y);
     double sin_h = t->flip * sin(v->pose[3 * r + 2]), cos_h = cos(v->pose[3 * r + 2]);
@@ -430,7 +459,7 @@ static void read_node(const dt_store_view *v, int64_t r, const turn *t, const au
         memset(out, 0, DT_NODE_FEATURES * sizeof(*out));
         return;
     }
-    memcpy(out, v->node + r * DT_NODE_FEATURES, DT_NODE_FEATURES * sizeof(*out));
+    memcpy(out, node, DT_NODE_FEATURES * sizeof(*out));
     out[NODE_SPEED] = noisy_speed(out[NODE_SPEED], noise);
     out[0] = (float)(x * t->cos_a - y * t->sin_a);
     out[1] = (float)(x * t->sin_a + y * t->cos_a);
@@ -441,29 +470,45 @@ static void read_node(const dt_store_view *v, int64_t r, const turn *t, const au
     }
 }
 
-/* An edge that is dropped becomes one of the vehicle to itself, whose features are zeros: the size of a sample depends
- * on its index alone. */
-static void read_edges(const state *s, int64_t r, const turn *t, uint64_t use, int64_t base, cursor *c, int32_t *col,
-                       float *edge)
+/* The edges of row r, as they are kept. One that is dropped becomes an edge of the vehicle to itself, whose features are
+ * zeros: the size of a sample depends on its index alone. */
+static void read_edges(const state *s, int64_t r, const float *from, const int32_t *source, const turn *t, uint64_t use,
+                       int64_t base, cursor *c, int32_t *col, float *edge)
 {
-    const dt_store_view *v = s->v;
-    for (int64_t e = v->edge_ptr[r]; e < v->edge_ptr[r + 1]; e++, c->edge++) {
-        if (augment_drops(&s->augment, use, e)) {
-            col[c->edge] = (int32_t)c->row;
-            memset(edge + c->edge * DT_EDGE_FEATURES, 0, DT_EDGE_FEATURES * sizeof(*edge));
+    const int64_t first = s->v->edge_ptr[r], n = s->v->edge_ptr[r + 1] - first;
+    for (int64_t e = 0; e < n; e++, c->n_edges++) {
+        if (augment_drops(&s->augment, use, first + e)) {
+            col[c->n_edges] = (int32_t)c->row;
+            memset(edge + c->n_edges * DT_EDGE_FEATURES, 0, DT_EDGE_FEATURES * sizeof(*edge));
             continue;
         }
-        col[c->edge] = (int32_t)(base + v->edge_src[e]);
+        col[c->n_edges] = (int32_t)(base + source[e]);
         for (int d = 0; d < DT_EDGE_FEATURES; d++) {
-            edge[c->edge * DT_EDGE_FEATURES + d] = v->edge[e * DT_EDGE_FEATURES + d] * edge_scale[d];
+            edge[c->n_edges * DT_EDGE_FEATURES + d] = from[e * DT_EDGE_FEATURES + d] * edge_scale[d];
         }
-        edge[c->edge * DT_EDGE_FEATURES + 1] *= (float)t->flip; /* lateral offset */
+        edge[c->n_edges * DT_EDGE_FEATURES + 1] *= (float)t->flip; /* lateral offset */
     }
 }
 
+/* A frame's rows and edges as they are kept. */
+typedef struct frame_rows {
+    const float *node, *edge;
+    const int32_t *source;
+} frame_rows;
+
+static dt_status rows_of_frame(const state *s, int64_t f, cursor *c, frame_rows *out)
+{
+    const dt_store_view *v = s->v;
+    const int64_t from = v->frame_row[f], n = v->frame_row[f + 1] - from;
+    const int64_t first = v->edge_ptr[from], n_edges = v->edge_ptr[from + n] - first;
+    DT_TRY_H(slices_node(&s->slices, from, n, c->node, &out->node));
+    DT_TRY_H(slices_edge(&s->slices, first, n_edges, c->edge, &out->edge));
+    return slices_source(&s->slices, first, n_edges, c->source, &out->source);
+}
+
 /* The graphs of a sample's history. name: high bits of the row keys; use: 0 where nothing is augmented. */
-static void read_frames(const state *s, const sample *w, const turn *t, uint64_t name, uint64_t use, cursor *c,
-                        void *const *out)
+static dt_status read_frames(const state *s, const sample *w, const turn *t, uint64_t name, uint64_t use, cursor *c,
+                             void *const *out)
 {
     const dt_store_view *v = s->v;
     int64_t first = c->row;
@@ -471,12 +516,21 @@ static void read_frames(const state *s, const sample *w, const turn *t, uint64_t
         int64_t f = history_frame(s, w, k);
         c->base[k] = f < 0 ? -1 : c->row;
         if (f >= 0) {
+            frame_rows kept;
+            DT_TRY_H(rows_of_frame(s, f, c, &kept));
             for (int64_t r = v->frame_row[f]; r < v->frame_row[f + 1]; r++, c->row++) {
                 uint8_t risk = v->risk[r];
+                const int64_t n_edges = v->edge_ptr[r + 1] - v->edge_ptr[r];
                 const augment_row noise = augment_of_row(&s->augment, use, r);
-                read_node(v, r, t, &noise, (float *)out[NODES] + c->row * DT_NODE_FEATURES);
-                read_edges(s, r, t, use, c->base[k], c, out[COL], out[EDGES]);
-                ((int32_t *)out[ROWPTR])[c->row + 1] = (int32_t)c->edge;
+                read_node(v, r, kept.node, t, &noise, (float *)out[NODES] + c->row * DT_NODE_FEATURES);
+                read_edges(s, r, kept.edge, kept.source, t, use, c->base[k], c, out[COL], out[EDGES]);
+                if (c->accel != NULL) {
+                    c->accel[c->row] = kept.node[NODE_ACCELERATION];
+                }
+                kept.node += DT_NODE_FEATURES;
+                kept.edge += n_edges * DT_EDGE_FEATURES;
+                kept.source += n_edges;
+                ((int32_t *)out[ROWPTR])[c->row + 1] = (int32_t)c->n_edges;
                 ((int64_t *)out[ROW_KEY])[c->row] = (int64_t)(name << 20 | (uint64_t)(c->row - first));
                 ((float *)out[RISK_LABEL])[c->row] = risk == 1 || risk == 2 ? 1.f : 0.f;
                 ((float *)out[RISK_WEIGHT])[c->row] = risk == 3 ? 0.f : 1.f;
@@ -485,6 +539,7 @@ static void read_frames(const state *s, const sample *w, const turn *t, uint64_t
             }
         }
     }
+    return DT_OK;
 }
 
 /* Position in track_row of the row r, which belongs to track t. */
@@ -545,7 +600,8 @@ static int64_t read_past(const state *s, const sample *w, const own *o, uint64_t
         m[2] = (float)cos(turned);
         m[3] = (float)(o->flip * sin(turned));
         m[4] = noisy_speed(v->motion[4 * r], &noise);
-        m[5] = v->node[DT_NODE_FEATURES * r + NODE_ACCELERATION];
+        m[5] = c->accel != NULL ? c->accel[c->base[k] + (r - v->frame_row[f])]
+                                : v->node[DT_NODE_FEATURES * r + NODE_ACCELERATION];
         seen++;
     }
     return seen;
@@ -609,6 +665,39 @@ static dt_status read_danger(const state *s, const sample *w, const turn *t, int
     return danger_read(&s->danger, w->scene, w->anchor, t->flip < 0, &rows);
 }
 
+static dt_status read_samples(const state *s, const uint64_t *index, const uint64_t *key, uint32_t n, cursor *c,
+                              void *const *out)
+{
+    ((int32_t *)out[ROWPTR])[0] = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const sample *w = &s->sample[index[i]];
+        uint64_t use = key == NULL ? 0 : key[i];
+        turn t = turn_of(s, w, use);
+        const uint64_t name = use == 0 ? index[i] : use;
+        if (s->has_pairs) {
+            DT_TRY_H(read_danger(s, w, &t, c->seq, out));
+        }
+        DT_TRY_H(read_frames(s, w, &t, name, use, c, out));
+        read_vehicles(s, w, &t, name, use, i, c, out);
+    }
+    return DT_OK;
+}
+
+/* Room for what a packed store unpacks. */
+static dt_status reserve(const state *s, int64_t rows, cursor *c)
+{
+    if (s->most_rows == 0) {
+        return DT_OK;
+    }
+    c->node = s->h->alloc(s->h, (uint64_t)s->most_rows * DT_NODE_FEATURES * sizeof(*c->node));
+    c->edge = s->h->alloc(s->h, (uint64_t)s->most_edges * DT_EDGE_FEATURES * sizeof(*c->edge));
+    c->source = s->h->alloc(s->h, (uint64_t)s->most_edges * sizeof(*c->source));
+    c->accel = s->h->alloc(s->h, (uint64_t)(rows + 1) * sizeof(*c->accel));
+    return c->node != NULL && c->edge != NULL && c->source != NULL && c->accel != NULL
+               ? DT_OK
+               : DT_FAIL_H(s->h, DT_ENOMEM, "no memory for %lld rows of a packed store", (long long)rows);
+}
+
 static dt_status read(void *self, const uint64_t *index, const uint64_t *key, uint32_t n, void *const *out)
 {
     const state *s = self;
@@ -621,19 +710,15 @@ static dt_status read(void *self, const uint64_t *index, const uint64_t *key, ui
                          n, (long long)size[0], (long long)size[1]);
     }
     cursor c = {.S = size[2]};
-    ((int32_t *)out[ROWPTR])[0] = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        const sample *w = &s->sample[index[i]];
-        uint64_t use = key == NULL ? 0 : key[i];
-        turn t = turn_of(s, w, use);
-        const uint64_t name = use == 0 ? index[i] : use;
-        if (s->has_pairs) {
-            DT_TRY_H(read_danger(s, w, &t, c.seq, out));
-        }
-        read_frames(s, w, &t, name, use, &c, out);
-        read_vehicles(s, w, &t, name, use, i, &c, out);
+    dt_status st = reserve(s, size[0], &c);
+    if (st == DT_OK) {
+        st = read_samples(s, index, key, n, &c, out);
     }
-    return DT_OK;
+    s->h->release(s->h, c.node);
+    s->h->release(s->h, c.edge);
+    s->h->release(s->h, c.source);
+    s->h->release(s->h, c.accel);
+    return st;
 }
 
 static dt_status weights(void *self, double *out, uint64_t n)

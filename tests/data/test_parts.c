@@ -100,10 +100,10 @@ static void test_merge(void **state)
         make("a", 4, "a", smooth_s, 30);
         make("b", 2, "b", smooth_s, 30);
         const char *alone[] = {at("a")};
-        assert_ok(dt_data_merge(alone, 1, at("same"), &notes));
+        assert_ok(dt_data_merge(alone, 1, at("same"), NULL, &notes));
         assert_same_arrays("a", "same");
         const char *both[] = {at("a"), at("b")};
-        assert_ok(dt_data_merge(both, 2, at("both"), &notes));
+        assert_ok(dt_data_merge(both, 2, at("both"), NULL, &notes));
         const found f = look("both");
         assert_int_equal(f.scenes, 6);
         assert_int_equal(f.frames, 60);
@@ -115,14 +115,15 @@ static void test_merge(void **state)
     make("again", 1, "a", 0, 30);
     make("wide", 1, "w", 0, 60);
     make("smooth", 1, "s", 0.5, 30);
-    assert_fails(dt_data_merge((const char *[]){at("a"), at("again")}, 2, at("m"), &notes), DT_EDATA,
+    assert_fails(dt_data_merge((const char *[]){at("a"), at("again")}, 2, at("m"), NULL, &notes), DT_EDATA,
                  "scene a0 is in a store before it too");
-    assert_fails(dt_data_merge((const char *[]){at("a"), at("wide")}, 2, at("m"), &notes), DT_EDATA,
+    assert_fails(dt_data_merge((const char *[]){at("a"), at("wide")}, 2, at("m"), NULL, &notes), DT_EDATA,
                  "radius_m is 30 in");
-    assert_fails(dt_data_merge((const char *[]){at("a"), at("smooth")}, 2, at("m"), &notes), DT_EDATA,
+    assert_fails(dt_data_merge((const char *[]){at("a"), at("smooth")}, 2, at("m"), NULL, &notes), DT_EDATA,
                  "smooth_s is 0 in");
-    assert_fails(dt_data_merge((const char *[]){at("a"), at("none")}, 2, at("m"), &notes), DT_ENOTFOUND, "no store at");
-    assert_fails(dt_data_merge((const char *[]){at("a")}, 1, at("wide"), &notes), DT_EINVAL, "exists already");
+    assert_fails(dt_data_merge((const char *[]){at("a"), at("none")}, 2, at("m"), NULL, &notes), DT_ENOTFOUND,
+                 "no store at");
+    assert_fails(dt_data_merge((const char *[]){at("a")}, 1, at("wide"), NULL, &notes), DT_EINVAL, "exists already");
     assert_false(dt_fs_is_dir(at("m")));
     assert_false(dt_fs_is_dir(at("m.partial")));
 }
@@ -138,7 +139,7 @@ static void test_migration(void **state)
         skip();
     }
     snprintf(old, sizeof(old), "%s/tests/data/store_v1", sources);
-    assert_ok(dt_data_merge((const char *[]){old}, 1, at("new"), &notes));
+    assert_ok(dt_data_merge((const char *[]){old}, 1, at("new"), NULL, &notes));
     dt_store *s = NULL, *of = NULL;
     assert_ok(dt_store_open(at("new"), &s));
     assert_ok(dt_store_open(old, &of));
@@ -183,7 +184,7 @@ static void test_split_by_scene(void **state)
         differ |= seed > 0 && strcmp(first, one.first) != 0;
         snprintf(first, sizeof(first), "%s", one.first);
         /* no recording is in both: together they are a store */
-        assert_ok(dt_data_merge((const char *[]){at("p/first"), at("p/second")}, 2, at("m"), &notes));
+        assert_ok(dt_data_merge((const char *[]){at("p/first"), at("p/second")}, 2, at("m"), NULL, &notes));
         assert_int_equal(look("m").scenes, 10);
         assert_ok(dt_fs_remove_tree(at("p")));
         assert_ok(dt_fs_remove_tree(at("m")));

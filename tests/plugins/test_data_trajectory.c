@@ -47,9 +47,11 @@ static void record(void)
     }
 }
 
+static dt_packing packing; /* of the stores that are written */
+
 static void write_store(const char *name, double rate_hz)
 {
-    dt_store_meta meta = {.frame_rate_hz = rate_hz, .source = "test"};
+    dt_store_meta meta = {.frame_rate_hz = rate_hz, .source = "test", .packing = packing};
     dt_store_writer *w = NULL;
     record();
     assert_ok(dt_store_create(at(name), &meta, &w));
@@ -115,9 +117,26 @@ static void serve_close(const dt_host *h, const dt_store_view *v)
     open_store = NULL;
 }
 
-static const dt_store_api store_api = {.struct_size = sizeof(store_api), .open = serve_open, .close = serve_close};
+static dt_status serve_open_packed(const dt_host *h, const char *path, uint64_t cache_bytes, const dt_store_view **out)
+{
+    assert_true(cache_bytes > 0 && cache_bytes % (1 << 20) == 0);
+    return serve_open(h, path, out);
+}
 
-#define WINDOW "history_s=0.8", "horizon_s=1", "rate_hz=5", "stride_s=0.2", "folds=3"
+static dt_status serve_read(const dt_host *h, const dt_store_view *v, uint32_t array, int64_t from, int64_t n,
+                            void *out)
+{
+    (void)h;
+    return dt_store_read(dt_store_of_view(v), array, from, n, out);
+}
+
+static const dt_store_api store_api = {.struct_size = sizeof(store_api),
+                                       .open = serve_open,
+                                       .close = serve_close,
+                                       .open_packed = serve_open_packed,
+                                       .read = serve_read};
+
+#define WINDOW "cache_mb=1", "history_s=0.8", "horizon_s=1", "rate_hz=5", "stride_s=0.2", "folds=3"
 
 static dt_status bench_open(bench *b, const char *store, const char *const *set)
 {
@@ -791,6 +810,61 @@ static void test_hazards(void **state)
     bench_close(&b);
 }
 
+/* Every field of every sample, one after the other. */
+static unsigned char *read_everything(const char *store, const char *const *set, size_t *bytes_p)
+{
+    bench b;
+    unsigned char *all = NULL;
+    *bytes_p = 0;
+    assert_int_equal(bench_open(&b, store, set), DT_OK);
+    for (uint64_t i = 0; i + 1 < bench_count(&b); i += 2) {
+        const uint64_t index[] = {i, i + 1}, key[] = {0, i};
+        bench_read(&b, index, key, 2);
+        for (uint32_t f = 0; f < b.n_fields; f++) {
+            const size_t bytes = values_of(&b, b.field[f].dims) * bytes_of(b.field[f].dtype);
+            all = realloc(all, *bytes_p + bytes + 1);
+            memcpy(all + *bytes_p, b.out[f], bytes);
+            *bytes_p += bytes;
+        }
+    }
+    bench_close(&b);
+    return all;
+}
+
+/* What is read of a packed store is what is read of a plain one, bit for bit; in fewer bits it is near. */
+static void test_packed_stores(void **state)
+{
+    (void)state;
+    static const char *const set[] = {WINDOW, "pairs=true", "action_s=0.5", "hazard_ttc_s=3", NULL};
+    size_t bytes[4] = {0};
+    unsigned char *all[4];
+    write_store("s", 10);
+    all[0] = read_everything("s", set, &bytes[0]);
+    assert_true(bytes[0] > 100000);
+    for (uint32_t i = 1; i < 4; i++) {
+        static const dt_packing ways[4] = {
+            {0}, {DT_KEPT_F32, DT_CODEC_ZSTD, 3}, {DT_KEPT_F16, DT_CODEC_NONE, 0}, {DT_KEPT_F16, DT_CODEC_ZSTD, 9}};
+        char name[8] = {'p', (char)('0' + i), '\0'};
+        if (ways[i].codec == DT_CODEC_ZSTD && !dt_blocks_has_zstd()) {
+            all[i] = NULL;
+            continue;
+        }
+        packing = ways[i];
+        write_store(name, 10);
+        packing = (dt_packing){0};
+        all[i] = read_everything(name, set, &bytes[i]);
+        assert_int_equal(bytes[i], bytes[0]);
+    }
+    if (dt_blocks_has_zstd()) {
+        assert_memory_equal(all[1], all[0], bytes[0]);
+        assert_memory_equal(all[3], all[2], bytes[0]);
+    }
+    assert_memory_not_equal(all[2], all[0], bytes[0]);
+    for (int i = 0; i < 4; i++) {
+        free(all[i]);
+    }
+}
+
 static void refuse(const char *store, const char *const *set, dt_status code, const char *words)
 {
     bench b;
@@ -852,6 +926,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_pairs, begin, end),
         cmocka_unit_test_setup_teardown(test_pairs_of_a_mirrored_scene, begin, end),
         cmocka_unit_test_setup_teardown(test_hazards, begin, end),
+        cmocka_unit_test_setup_teardown(test_packed_stores, begin, end),
         cmocka_unit_test_setup_teardown(test_refusals, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

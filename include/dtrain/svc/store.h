@@ -14,6 +14,8 @@ extern "C" {
 
 #define DT_SVC_STORE "dtrain.store/1"
 
+enum { DT_STORE_NODE = 0, DT_STORE_EDGE = 1, DT_STORE_EDGE_SRC = 2 }; /* arrays that may be packed */
+
 typedef struct dt_store_view {
     uint32_t struct_size, n_sites;
     double frame_rate_hz;
@@ -75,8 +77,17 @@ enum {
 
 typedef struct dt_store_api {
     uint32_t struct_size, reserved;
-    dt_status (*open)(const dt_host *h, const char *path, const dt_store_view **out); /* DT_ENOTFOUND, DT_EDATA */
+    /* DT_ENOTFOUND, DT_EDATA; DT_EUNSUPPORTED: the store is packed, and who opens it so reads all by the view. */
+    dt_status (*open)(const dt_host *h, const char *path, const dt_store_view **out);
     void (*close)(const dt_host *h, const dt_store_view *v);
+    /* since 1.2 */
+    /* The same, of stores that may be packed: the view's node, edge and edge_src may be NULL, each for itself, and are
+     * read by slices then. Unpacked pieces of cache_bytes at most are held; 0: the host's choice. */
+    dt_status (*open_packed)(const dt_host *h, const char *path, uint64_t cache_bytes, const dt_store_view **out);
+    /* Rows [from, from + n) of an array, DT_STORE_*, as the view would show them; of packed features what they are kept
+     * as, which differs from what was imported by no more than store.json says. [any thread] DT_EINVAL, DT_EDATA,
+     * DT_ENOMEM. */
+    dt_status (*read)(const dt_host *h, const dt_store_view *v, uint32_t array, int64_t from, int64_t n, void *out);
 } dt_store_api;
 
 #ifdef __cplusplus
