@@ -84,8 +84,8 @@ static const verb verbs[] = {
      "the checkpoints of a run; verify reads every byte of all of them: 4 where one is damaged",
      "  dtrain ckpt list runs/first\n  dtrain ckpt inspect runs/first --json\n"
      "  dtrain ckpt verify runs/first\n"},
-    {"doctor", V_DOCTOR, "", "is this machine fit to train on: PASS, WARN or FAIL a line, and what to do",
-     "  dtrain doctor\n  dtrain doctor --run-dir /scratch/runs --json\n"},
+    {"doctor", V_DOCTOR, "[STORE...]", "is this machine fit to train on: PASS, WARN or FAIL a line, and what to do",
+     "  dtrain doctor\n  dtrain doctor stores/mine\n  dtrain doctor --run-dir /scratch/runs --json\n"},
     {"runs", V_RUNS, "[DIR]",
      "the runs below a folder, at any depth: running, interrupted, stopped, done or failed, how far, how good",
      "  dtrain runs\n  dtrain runs /scratch/runs --json\n"},

@@ -51,8 +51,9 @@ static void check_recording(dt_doctor *d, const char *path)
     dt_store_close(store);
 }
 
-static void examine(dt_doctor *d, dt_session *s, const char *run_dir)
+static void examine(dt_doctor *d, dt_session *s, const dt_args *a)
 {
+    const char *run_dir = a->run_dir;
     const char *base = getenv("DTRAIN_RUN_DIR");
     dt_doctor_say(d, DT_VERDICT_PASS, "dtrain", "", "%s, plugin contract %d.%d", PACKAGE_VERSION, DT_ABI_MAJOR,
                   DT_ABI_MINOR);
@@ -60,6 +61,12 @@ static void examine(dt_doctor *d, dt_session *s, const char *run_dir)
     check_recording(d, s->demo_store);
     dt_doctor_machine(d);
     dt_doctor_disk(d, run_dir != NULL ? run_dir : base != NULL && *base != '\0' ? base : "runs");
+    for (uint32_t i = 0; i < a->n_words; i++) {
+        dt_doctor_reading(d, a->word[i]);
+    }
+    if (a->n_words == 0) {
+        dt_doctor_reading(d, s->demo_store);
+    }
     dt_doctor_cpu(d);
     dt_doctor_cuda(d);
     const dt_loaded *sumo = NULL;
@@ -85,7 +92,7 @@ dt_status dt_verb_doctor(const dt_args *a)
         dt_json_str(&json, "version", PACKAGE_VERSION);
         dt_json_arr(&json, "checks");
     }
-    examine(&d, &s, a->run_dir);
+    examine(&d, &s, a);
     const uint32_t n_pass = d.n[DT_VERDICT_PASS], n_warn = d.n[DT_VERDICT_WARN], n_fail = d.n[DT_VERDICT_FAIL];
     if (a->json) {
         dt_json_end(&json, ']');

@@ -2,8 +2,8 @@
  *
  * `dtrain doctor`: is this machine fit to train on, and what would help? One line per check: PASS, WARN (training goes
  * on, with less than there could be) or FAIL (it does not), with a remedy. Groups of checks: the machine
- * (doctor_machine.c), devices with a quick self-test each (doctor_device.c), what surrounds GPUs (doctor_gpu.c), the
- * product itself (verb_doctor.c). Threads: [main].
+ * (doctor_machine.c), where runs and recordings lie (doctor_files.c), devices with a quick self-test each
+ * (doctor_device.c), what surrounds GPUs (doctor_gpu.c), the product itself (verb_doctor.c). Threads: [main].
  */
 #ifndef DTRAIN_CORE_MACHINE_DOCTOR_H
 #define DTRAIN_CORE_MACHINE_DOCTOR_H
@@ -32,6 +32,9 @@ void dt_doctor_say(dt_doctor *d, dt_verdict v, const char *check, const char *re
 void dt_doctor_machine(dt_doctor *d);
 /* Can a run write below path (which need not exist yet), and how fast? A file of 1 MiB comes and goes. */
 void dt_doctor_disk(dt_doctor *d, const char *path);
+/* On which kind of file system lies the store in this folder, and how fast is it read? Up to 64 MiB of its largest file
+ * are read, after the page cache was asked to forget it. */
+void dt_doctor_reading(dt_doctor *d, const char *path);
 /* Programs that some runs start: MPI. */
 void dt_doctor_tools(dt_doctor *d);
 /* What the environment env_sumo needs. plugin: its file, NULL where there is none. */

@@ -26,12 +26,9 @@
 enum { FILE_BYTES = 1 << 20, LINE_BYTES = 256, MIB = 1 << 20 };
 
 /* Below these a run of the shipped presets does not fit (the larger takes 450 MB), or has little room. */
-#define MEMORY_FAIL  (512.0 * MIB)
-#define MEMORY_WARN  (2048.0 * MIB)
-#define DISK_FAIL    (128.0 * MIB)
-#define DISK_WARN    (2048.0 * MIB)
-#define SHM_WARN     (64.0 * MIB)
-#define SLOW_WRITE_S 1.0
+#define MEMORY_FAIL (512.0 * MIB)
+#define MEMORY_WARN (2048.0 * MIB)
+#define SHM_WARN    (64.0 * MIB)
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
@@ -220,65 +217,6 @@ void dt_doctor_machine(dt_doctor *d)
     check_memory(d);
     check_limits(d);
     check_variables(d);
-}
-
-/* ---- disk -------------------------------------------------------------------------------------------------------- */
-
-/* The folder at path, or the nearest above it that exists. */
-static void existing(const char *path, dt_str *out)
-{
-    dt_str_clear(out);
-    dt_str_add(out, path);
-    while (out->bytes > 0 && !dt_fs_is_dir(dt_str_text(out))) {
-        const char *slash = strrchr(dt_str_text(out), '/');
-        const size_t keep = slash != NULL ? (size_t)(slash - dt_str_text(out)) : 0;
-        const bool is_root = slash != NULL && keep == 0;
-        dt_str parent = {0};
-        dt_str_add_n(&parent, is_root ? "/" : dt_str_text(out), is_root ? 1 : keep);
-        dt_str_fini(out);
-        *out = parent;
-    }
-    if (out->bytes == 0) {
-        dt_str_add(out, ".");
-    }
-}
-
-void dt_doctor_disk(dt_doctor *d, const char *path)
-{
-    static const char remedy[] = "choose another place by --run-dir or DTRAIN_RUN_DIR, or make room";
-    dt_str dir = {0}, file = {0};
-    struct statvfs fs;
-    existing(path, &dir);
-    dt_str_addf(&file, "%s/.dtrain-doctor-%ld", dt_str_text(&dir), (long)getpid());
-    if (statvfs(dt_str_text(&dir), &fs) != 0) {
-        dt_doctor_say(d, DT_VERDICT_FAIL, "disk", remedy, "%s: %s", dt_str_text(&dir), strerror(errno));
-    } else {
-        const double room = (double)fs.f_bavail * (double)fs.f_frsize;
-        char *block = dt_alloc(MIB);
-        const double before = dt_clock_s();
-        dt_status st = block != NULL ? dt_fs_write_atomic(dt_str_text(&file), block, MIB)
-                                     : DT_FAIL(DT_ENOMEM, "no memory for a block of 1 MiB");
-        const double took = dt_clock_s() - before;
-        (void)unlink(dt_str_text(&file));
-        dt_free(block);
-        const bool is_slow = took > SLOW_WRITE_S;
-        if (st < 0) {
-            dt_doctor_say(d, DT_VERDICT_FAIL, "disk", remedy, "%s", dt_error_text());
-        } else {
-            dt_doctor_say(d,
-                          room < DISK_FAIL              ? DT_VERDICT_FAIL
-                          : room < DISK_WARN || is_slow ? DT_VERDICT_WARN
-                                                        : DT_VERDICT_PASS,
-                          "disk",
-                          room < DISK_WARN ? remedy
-                          : is_slow ? "a faster disk makes checkpoints cheaper; checkpoint.every_seconds spaces them"
-                                    : "",
-                          "%.1f GiB free in %s, 1 MiB written and flushed in %.0f ms", room / 0x1p30, dt_str_text(&dir),
-                          took * 1e3);
-        }
-    }
-    dt_str_fini(&dir);
-    dt_str_fini(&file);
 }
 
 /* ---- programs ---------------------------------------------------------------------------------------------------- */

@@ -124,6 +124,27 @@ static void test_variables(void **state)
     says("FAIL  DTRAIN_CONFIG  /no/such/file.cfg is not there\n                     -> unset DTRAIN_CONFIG, or name");
 }
 
+/* A folder with a file, one without, and none at all. */
+static void test_reading(void **state)
+{
+    (void)state;
+    char path[256];
+    snprintf(path, sizeof(path), "%s/store", top);
+    put("store/small.npy", "x");
+    put("store/large.npy", "more than that");
+    dt_doctor_reading(&doctor, path);
+    says("  reading        ");
+    says("MB/s over 0.0 MB");
+    assert_int_equal(doctor.n[DT_VERDICT_FAIL], 0);
+    put("empty/below/file", "");
+    snprintf(path, sizeof(path), "%s/empty", top);
+    dt_doctor_reading(&doctor, path);
+    says("empty: no folder with files in it\n                     -> name the folder of a store: dtrain doctor STORE");
+    dt_doctor_reading(&doctor, "/no/such/store");
+    says("/no/such/store: no folder with files in it");
+    assert_int_equal(doctor.n[DT_VERDICT_FAIL], 2);
+}
+
 static void test_disk(void **state)
 {
     (void)state;
@@ -495,6 +516,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_large_machine, begin, end),
         cmocka_unit_test_setup_teardown(test_small_container, begin, end),
         cmocka_unit_test_setup_teardown(test_variables, begin, end),
+        cmocka_unit_test_setup_teardown(test_reading, begin, end),
         cmocka_unit_test_setup_teardown(test_disk, begin, end),
         cmocka_unit_test_setup_teardown(test_tools, begin, end),
         cmocka_unit_test_setup_teardown(test_sumo, begin, end),
