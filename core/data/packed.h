@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The large arrays of a store, its graphs (node, edge, edge_src), kept smaller: features in fewer bits, blocks packed
- * by zstd. They are made when all values are known, at the end of writing. Who reads asks for slices; a packed array has no
- * pointer in the view. How they are kept, and by how much a feature is off at most, is in store.json:
+ * by zstd. They are made when all values are known, at the end of writing. Who reads asks for slices; a packed array
+ * has no pointer in the view. How they are kept, and by how much a feature is off at most, is in store.json:
  *   "features":"i8","compress":"zstd","errors":{"node":[..9],"edge":[..4]}
  */
 #ifndef DTRAIN_CORE_DATA_PACKED_H

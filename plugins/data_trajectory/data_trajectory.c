@@ -470,8 +470,8 @@ static void read_node(const dt_store_view *v, int64_t r, const float *node, cons
     }
 }
 
-/* The edges of row r, as they are kept. One that is dropped becomes an edge of the vehicle to itself, whose features are
- * zeros: the size of a sample depends on its index alone. */
+/* The edges of row r, as they are kept. One that is dropped becomes an edge of the vehicle to itself, whose features
+ * are zeros: the size of a sample depends on its index alone. */
 static void read_edges(const state *s, int64_t r, const float *from, const int32_t *source, const turn *t, uint64_t use,
                        int64_t base, cursor *c, int32_t *col, float *edge)
 {
