@@ -24,7 +24,7 @@
 /* ---- options of an import: the section "import" of a configuration --------------------------------------------- */
 
 typedef struct import_opts {
-    const char *columns, *site, *types;
+    const char *columns, *site, *map, *map_origin, *types;
     double frame_rate_hz, radius_m, smooth_s;
     int64_t neighbours, memory_mb;
     uint8_t unordered;
@@ -34,6 +34,11 @@ static const dt_option import_table[] = {
     DT_OPTION(import_opts, columns, DT_OPT_STR, "", "", 0, 0, NULL,
               "column map of a table: \"id=car,frame=f,x=X*0.3048,...\"; empty: recognise the header"),
     DT_OPTION(import_opts, site, DT_OPT_STR, "", "", 0, 0, NULL, "site of a table without a site column"),
+    DT_OPTION(import_opts, map, DT_OPT_STR, "", "", 0, 0, NULL,
+              "file with the roads of all scenes: lanelet2 (osm); empty: none but a scenario's own"),
+    DT_OPTION(import_opts, map_origin, DT_OPT_STR, "", "", 0, 0, NULL,
+              "where positions are counted from, for a map in degrees: \"LATITUDE,LONGITUDE\" or "
+              "\"utm:EASTING,NORTHING\"; empty: as the recording says, else 0,0"),
     DT_OPTION(import_opts, types, DT_OPT_STR, "", "", 0, 0, NULL,
               "file of SUMO with vType elements: how long the vehicles of its floating-car output are"),
     DT_OPTION(import_opts, frame_rate_hz, DT_OPT_F64, "0", "1/s", 0, 1000, NULL,
@@ -191,6 +196,8 @@ static dt_status import_with(const dt_args *a, dt_config *c)
     dt_import_options io = {.columns = o.columns,
                             .frame_rate_hz = o.frame_rate_hz,
                             .site = o.site,
+                            .map = o.map,
+                            .map_origin = o.map_origin,
                             .types = o.types,
                             .is_unordered = o.unordered != 0,
                             .radius_m = o.radius_m,

@@ -56,13 +56,16 @@ typedef struct dt_import_options {
     double frame_rate_hz; /* of a table without a known one; 0: the preset's, its column's or metadata.json's. Never
                            * resampled */
     const char *site;     /* for tables without a site column; NULL or "": "unknown" */
-    const char *types;    /* file with vType elements of SUMO, for the sizes of vehicles of an fcd; NULL or "": none */
-    bool is_unordered;    /* accept a vehicle's rows in any order */
-    double radius_m;      /* 0: 50 */
-    double smooth_s;      /* width of the average over accelerations (smooth.h); 0: as recorded */
-    uint32_t k_max;       /* 0: 16 */
-    size_t memory_bytes;  /* of the sort buffer; 0: 64 MiB */
-    dt_packing packing;   /* how the store is written */
+    const char *map;      /* file with the roads of all scenes (map_in.h); NULL or "": none but a source's own */
+    const char *map_origin; /* where positions are counted from, for a map in degrees: dt_map_origin_parse; NULL or "":
+                             * as the recording says, else (0, 0) */
+    const char *types;   /* file with vType elements of SUMO, for the sizes of vehicles of an fcd; NULL or "": none */
+    bool is_unordered;   /* accept a vehicle's rows in any order */
+    double radius_m;     /* 0: 50 */
+    double smooth_s;     /* width of the average over accelerations (smooth.h); 0: as recorded */
+    uint32_t k_max;      /* 0: 16 */
+    size_t memory_bytes; /* of the sort buffer; 0: 64 MiB */
+    dt_packing packing;  /* how the store is written */
     void (*progress)(void *user, const dt_import_progress *p); /* called now and then; NULL: nobody asks */
     void *progress_user;
 } dt_import_options;

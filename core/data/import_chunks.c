@@ -15,6 +15,8 @@
 
 #include "data/import.h"
 #include "data/json_in.h"
+#include "data/map_in.h"
+#include "data/rows.h"
 #include "data/source.h"
 #include "base/err.h"
 #include "base/fs.h"
@@ -68,6 +70,7 @@ typedef struct chunks {
     const char *folder;
     const dt_import_options *opt;
     dt_store_writer *writer;
+    int32_t map; /* of all scenes, -1: none */
     double rate_hz;
     int64_t version;
     char format[64];
@@ -485,7 +488,10 @@ static dt_status read_sample(dt_json *j, chunks *c)
     bool has_frames = false;
     dt_status st;
     c->last_frame = -1;
-    DT_TRY(c->writer != NULL ? dt_store_scene_begin(c->writer) : DT_OK);
+    if (c->writer != NULL) {
+        DT_TRY(dt_store_scene_begin(c->writer));
+        DT_TRY(dt_store_scene_map(c->writer, c->map));
+    }
     while ((st = dt_in_key(j, key)) == DT_OK) {
         if (strcmp(key, "id") == 0) {
             DT_TRY(dt_in_str(j, key, id, sizeof(id)));
@@ -636,6 +642,29 @@ static dt_status check_statistics(chunks *c, dt_str *notes)
 
 /* ---- the whole --------------------------------------------------------------------------------------------------- */
 
+static dt_status find_map(chunks *c, dt_str *notes)
+{
+    const char *path = c->opt->map, *text = c->opt->map_origin;
+    dt_map_origin origin;
+    dt_roads roads = {.n_lanes = 0};
+    dt_str name = {0};
+    c->map = -1;
+    if (path == NULL || path[0] == '\0') {
+        return DT_OK;
+    }
+    DT_TRY(dt_map_origin_parse(text == NULL ? "" : text, &origin));
+    dt_status st = dt_rows_stem(path, &name);
+    if (st == DT_OK) {
+        st = dt_map_read(path, &origin, notes, &roads);
+    }
+    if (st == DT_OK) {
+        st = dt_store_map(c->writer, dt_str_text(&name), &roads, &c->map);
+    }
+    dt_roads_fini(&roads);
+    dt_str_fini(&name);
+    return st;
+}
+
 static dt_status import_folder(chunks *c, const char *out, dt_str *notes)
 {
     DT_TRY(read_metadata(c));
@@ -652,6 +681,7 @@ static dt_status import_folder(chunks *c, const char *out, dt_str *notes)
                           .source = slash == NULL || slash[1] == '\0' ? c->folder : slash + 1,
                           .options = "dtrain-chunks"};
     DT_TRY(dt_store_create(out, &meta, &c->writer));
+    DT_TRY(find_map(c, notes));
     for (int64_t i = 0; i < c->n_files; i++) {
         DT_TRY(read_chunk(c, i));
         if (c->opt->progress != NULL) {

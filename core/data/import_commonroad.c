@@ -330,6 +330,10 @@ static dt_status keep_map(scenario *s)
     const dt_roads *roads = NULL;
     int32_t number = 0;
     DT_TRY(dt_commonroad_map_close(s->map, &roads));
+    if (roads != NULL && s->opt->map != NULL && s->opt->map[0] != '\0') {
+        return DT_FAIL(DT_EINVAL, "%s has lanelets of its own, and import.map is %s: leave it out", s->path,
+                       s->opt->map);
+    }
     if (roads != NULL) {
         DT_TRY(dt_rows_map(s->rows, s->map_name, roads, &number));
         dt_rows_scene_map(s->rows, s->scene, number);

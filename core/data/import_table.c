@@ -220,7 +220,7 @@ static dt_status read_meta(table *t, dt_recording_meta *meta, bool *has_p)
 static dt_status begin_file(table *t, char *const **cell_p, int *n_p)
 {
     dt_columns *c = &t->columns;
-    dt_recording_meta meta;
+    dt_recording_meta meta = {.has_utm = false};
     bool has_meta = false;
     DT_TRY(dt_columns_find(c, t->csv, t->opt->columns, t->opt->frame_rate_hz));
     DT_TRY(read_meta(t, &meta, &has_meta));
@@ -242,7 +242,9 @@ static dt_status begin_file(table *t, char *const **cell_p, int *n_p)
                                                        .axis_heading = c->layout.axis_heading,
                                                        .is_heading_fixed = c->layout.is_heading_fixed,
                                                        .is_front = c->layout.is_front,
-                                                       .may_repeat = c->layout.is_portal});
+                                                       .may_repeat = c->layout.is_portal,
+                                                       .has_utm = meta.has_utm,
+                                                       .utm = {meta.utm[0], meta.utm[1]}});
 }
 
 static dt_status read_rows(table *t)

@@ -16,6 +16,8 @@ core_libdtcore_la_SOURCES += \
 	core/data/json_in.c core/data/json_in.h \
 	core/data/lane_book.c core/data/lane_book.h \
 	core/data/live.c core/data/live.h \
+	core/data/map_in.c core/data/map_in.h \
+	core/data/map_lanelet2.c \
 	core/data/names.c core/data/names.h \
 	core/data/npy.c core/data/npy.h \
 	core/data/packed.c core/data/packed.h \
@@ -28,5 +30,6 @@ core_libdtcore_la_SOURCES += \
 	core/data/sort.c core/data/sort.h \
 	core/data/source.c core/data/source.h \
 	core/data/units.c core/data/units.h \
+	core/data/utm.c core/data/utm.h \
 	core/data/xml_in.c core/data/xml_in.h \
 	core/data/store.h core/data/store_read.c core/data/store_roads.c core/data/store_roads.h core/data/store_write.c

@@ -18,8 +18,9 @@
 #include <string.h>
 #include <strings.h>
 
-enum { RATE, LOCATION, N_WANTED };
-static const char *const wanted[N_WANTED] = {[RATE] = "frameRate", [LOCATION] = "locationId"};
+enum { RATE, LOCATION, N_NEEDED, UTM_X = N_NEEDED, UTM_Y, N_WANTED };
+static const char *const wanted[N_WANTED] = {
+    [RATE] = "frameRate", [LOCATION] = "locationId", [UTM_X] = "xUtmOrigin", [UTM_Y] = "yUtmOrigin"};
 
 /* A number of the row. */
 static dt_status number_of(const dt_csv *csv, char *const *cell, const int at[N_WANTED], int which, double lo,
@@ -36,7 +37,7 @@ static dt_status number_of(const dt_csv *csv, char *const *cell, const int at[N_
 dt_status dt_recording_meta_parse(dt_csv *csv, dt_recording_meta *out_p)
 {
     char *const *cell = NULL;
-    int n = 0, n_header = 0, at[N_WANTED] = {-1, -1};
+    int n = 0, n_header = 0, at[N_WANTED] = {-1, -1, -1, -1};
     const dt_status st = dt_csv_next(csv, &cell, &n_header);
     if (st != DT_OK) {
         return st == DT_DONE ? DT_FAIL(DT_EDATA, "%s holds no data: not even a header line", dt_csv_path(csv)) : st;
@@ -46,7 +47,7 @@ dt_status dt_recording_meta_parse(dt_csv *csv, dt_recording_meta *out_p)
             at[w] = at[w] < 0 && strcasecmp(cell[i], wanted[w]) == 0 ? i : at[w];
         }
     }
-    for (int w = 0; w < N_WANTED; w++) {
+    for (int w = 0; w < N_NEEDED; w++) {
         if (at[w] < 0) {
             return DT_FAIL(DT_EDATA, "%s:1: there is no column \"%s\"", dt_csv_path(csv), wanted[w]);
         }
@@ -67,7 +68,13 @@ dt_status dt_recording_meta_parse(dt_csv *csv, dt_recording_meta *out_p)
         return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": locationId is %g, not an integer", dt_csv_path(csv), dt_csv_line(csv),
                        location);
     }
-    *out_p = (dt_recording_meta){.frame_rate_hz = rate, .location = (int64_t)location};
+    dt_recording_meta meta = {
+        .frame_rate_hz = rate, .location = (int64_t)location, .has_utm = at[UTM_X] >= 0 && at[UTM_Y] >= 0};
+    if (meta.has_utm) {
+        DT_TRY(number_of(csv, cell, at, UTM_X, -1e7, 1e7, &meta.utm[0]));
+        DT_TRY(number_of(csv, cell, at, UTM_Y, -2e7, 2e7, &meta.utm[1]));
+    }
+    *out_p = meta;
     return DT_OK;
 }
 

@@ -11,6 +11,8 @@
 typedef struct dt_recording_meta {
     double frame_rate_hz; /* frameRate */
     int64_t location;     /* locationId: where the camera hung */
+    bool has_utm;         /* xUtmOrigin and yUtmOrigin, of inD and rounD: where positions are counted from, m */
+    double utm[2];
 } dt_recording_meta;
 
 /* tracks: path of NN_tracks.csv, plain or packed. Errors: DT_ENOTFOUND (no such table beside it, or the name of tracks

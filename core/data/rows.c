@@ -8,6 +8,7 @@
 
 #include "data/rows.h"
 #include "data/live.h"
+#include "data/map_in.h"
 #include "data/names.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -52,6 +53,8 @@ struct dt_rows {
     uint64_t bytes, bytes_before; /* of all files, of those before this one */
     int64_t n_rows, n_no_length, n_no_heading, n_repeats;
     bool is_heading_fixed; /* of some file */
+    int32_t map;           /* of the file that has begun, by the options; -1: none */
+    dt_map_origin map_origin;
 };
 
 dt_status dt_rows_stem(const char *path, dt_str *out)
@@ -104,7 +107,7 @@ dt_status dt_rows_create(const char *out, const dt_import_options *opt, dt_str *
     r->out = out;
     r->opt = opt;
     r->notes = notes;
-    r->last = -1;
+    r->last = r->map = -1;
     *out_p = r;
     return DT_OK;
 }
@@ -158,6 +161,41 @@ static dt_status create_store(dt_rows *r, const dt_rows_file *f)
     return dt_sort_create(r->out, r->opt->memory_bytes > 0 ? r->opt->memory_bytes : (size_t)64 << 20, &r->sort);
 }
 
+static bool is_same_origin(const dt_map_origin *a, const dt_map_origin *b)
+{
+    return a->is_given == b->is_given && a->is_utm == b->is_utm && a->at[0] == b->at[0] && a->at[1] == b->at[1];
+}
+
+/* The map that the options name. Files whose positions are counted from other places see it from there. */
+static dt_status find_map(dt_rows *r, const dt_rows_file *f)
+{
+    const char *path = r->opt->map, *text = r->opt->map_origin;
+    dt_map_origin origin;
+    dt_roads roads = {.n_lanes = 0};
+    dt_str name = {0};
+    if (path == NULL || path[0] == '\0' || r->out == NULL) {
+        return DT_OK;
+    }
+    DT_TRY(dt_map_origin_parse(text == NULL ? "" : text, &origin));
+    if (!origin.is_given && f->has_utm) {
+        origin = (dt_map_origin){.is_given = true, .is_utm = true, .at = {f->utm[0], f->utm[1]}};
+    }
+    if (r->map >= 0 && is_same_origin(&origin, &r->map_origin)) {
+        return DT_OK;
+    }
+    dt_status st = dt_rows_stem(path, &name);
+    if (st == DT_OK) {
+        st = dt_map_read(path, &origin, r->notes, &roads);
+    }
+    if (st == DT_OK) {
+        st = dt_rows_map(r, dt_str_text(&name), &roads, &r->map);
+    }
+    r->map_origin = origin;
+    dt_roads_fini(&roads);
+    dt_str_fini(&name);
+    return st;
+}
+
 dt_status dt_rows_file_begin(dt_rows *r, const dt_rows_file *f)
 {
     DT_TRY(add_file(r, f));
@@ -165,12 +203,13 @@ dt_status dt_rows_file_begin(dt_rows *r, const dt_rows_file *f)
     r->is_heading_fixed |= f->is_heading_fixed;
     if (r->n_files > 1) {
         return f->rate_hz == r->rate_hz
-                   ? DT_OK
+                   ? find_map(r, f)
                    : DT_FAIL(DT_EDATA, "%s is of %g Hz and %s of %g Hz: a store has one frame rate, import them apart",
                              r->file[0].path, r->rate_hz, f->path, f->rate_hz);
     }
     r->rate_hz = f->rate_hz;
-    return r->out == NULL ? DT_OK : create_store(r, f);
+    DT_TRY(r->out == NULL ? DT_OK : create_store(r, f));
+    return find_map(r, f);
 }
 
 void dt_rows_keep_columns(dt_rows *r, dt_columns *c)
@@ -214,7 +253,7 @@ dt_status dt_rows_scene(dt_rows *r, int64_t line, const char *name, const char *
     DT_TRY(dt_names_add(&r->names, name, &number, &is_new));
     scene *s = &r->scene[number];
     if (is_new) {
-        *s = (scene){.site = dt_strdup(site), .file = here, .map = -1};
+        *s = (scene){.site = dt_strdup(site), .file = here, .map = r->map};
         if (s->site == NULL) {
             return DT_FAIL(DT_ENOMEM, "no memory for scene %s", name);
         }

@@ -23,6 +23,8 @@ typedef struct dt_rows_file {
     bool is_heading_fixed;
     bool is_front;   /* positions are those of the front's centre */
     bool may_repeat; /* rows that repeat another are left out */
+    bool has_utm;    /* positions are counted from this place of the UTM grid, m */
+    double utm[2];
 } dt_rows_file;
 
 /* out: the store, must not exist; NULL: rows are looked at, and none is kept. opt and notes stay the caller's.

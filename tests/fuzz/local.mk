@@ -5,7 +5,7 @@ fuzz_shared = tests/fuzz/fuzz.c tests/fuzz/fuzz.h
 fuzz_traffic = tests/fuzz/traffic.c tests/fuzz/traffic.h $(traffic_sources)
 fuzz_harnesses = tests/fuzz/fuzz_chunks.c tests/fuzz/fuzz_commonroad.c tests/fuzz/fuzz_config.c tests/fuzz/fuzz_csv.c \
 	tests/fuzz/fuzz_descriptor.c tests/fuzz/fuzz_elf.c tests/fuzz/fuzz_fcd.c tests/fuzz/fuzz_manifest.c \
-	tests/fuzz/fuzz_metrics.c \
+	tests/fuzz/fuzz_map.c tests/fuzz/fuzz_metrics.c tests/fuzz/fuzz_roads.c \
 	tests/fuzz/fuzz_net.c tests/fuzz/fuzz_npy.c tests/fuzz/fuzz_policy.c tests/fuzz/fuzz_routes.c \
 	tests/fuzz/fuzz_safetensors.c tests/fuzz/fuzz_yaml.c
 # files are what an input says they are: no harness reads another one
@@ -27,8 +27,8 @@ EXTRA_DIST += tests/fuzz/run.sh tests/fuzz/README.md tests/fuzz/corpus tests/fuz
 fuzz_alone_cppflags = $(fuzz_cppflags) -DDT_FUZZ_ALONE
 fuzz_alone_ldflags = $(fuzz_ldflags) -fsanitize=fuzzer
 fuzz_programs = tests/fuzz/fuzz_chunks tests/fuzz/fuzz_commonroad tests/fuzz/fuzz_config tests/fuzz/fuzz_csv tests/fuzz/fuzz_descriptor \
-	tests/fuzz/fuzz_elf tests/fuzz/fuzz_fcd tests/fuzz/fuzz_manifest tests/fuzz/fuzz_metrics tests/fuzz/fuzz_net tests/fuzz/fuzz_npy \
-	tests/fuzz/fuzz_policy tests/fuzz/fuzz_routes tests/fuzz/fuzz_safetensors tests/fuzz/fuzz_yaml
+	tests/fuzz/fuzz_elf tests/fuzz/fuzz_fcd tests/fuzz/fuzz_manifest tests/fuzz/fuzz_map tests/fuzz/fuzz_metrics tests/fuzz/fuzz_net tests/fuzz/fuzz_npy \
+	tests/fuzz/fuzz_policy tests/fuzz/fuzz_roads tests/fuzz/fuzz_routes tests/fuzz/fuzz_safetensors tests/fuzz/fuzz_yaml
 EXTRA_PROGRAMS += $(fuzz_programs)
 
 tests_fuzz_fuzz_chunks_SOURCES = tests/fuzz/fuzz_chunks.c $(fuzz_shared)
@@ -71,6 +71,11 @@ tests_fuzz_fuzz_manifest_CPPFLAGS = $(fuzz_alone_cppflags)
 tests_fuzz_fuzz_manifest_LDFLAGS = $(fuzz_alone_ldflags)
 tests_fuzz_fuzz_manifest_LDADD = core/libdtcore.la
 
+tests_fuzz_fuzz_map_SOURCES = tests/fuzz/fuzz_map.c $(fuzz_shared)
+tests_fuzz_fuzz_map_CPPFLAGS = $(fuzz_alone_cppflags)
+tests_fuzz_fuzz_map_LDFLAGS = $(fuzz_alone_ldflags)
+tests_fuzz_fuzz_map_LDADD = core/libdtcore.la
+
 tests_fuzz_fuzz_metrics_SOURCES = tests/fuzz/fuzz_metrics.c $(fuzz_shared)
 tests_fuzz_fuzz_metrics_CPPFLAGS = $(fuzz_alone_cppflags)
 tests_fuzz_fuzz_metrics_LDFLAGS = $(fuzz_alone_ldflags)
@@ -90,6 +95,11 @@ tests_fuzz_fuzz_policy_SOURCES = tests/fuzz/fuzz_policy.c $(fuzz_shared) $(fuzz_
 tests_fuzz_fuzz_policy_CPPFLAGS = $(fuzz_alone_cppflags)
 tests_fuzz_fuzz_policy_LDFLAGS = $(fuzz_alone_ldflags)
 tests_fuzz_fuzz_policy_LDADD = core/libdtcore.la
+
+tests_fuzz_fuzz_roads_SOURCES = tests/fuzz/fuzz_roads.c $(fuzz_shared)
+tests_fuzz_fuzz_roads_CPPFLAGS = $(fuzz_alone_cppflags)
+tests_fuzz_fuzz_roads_LDFLAGS = $(fuzz_alone_ldflags)
+tests_fuzz_fuzz_roads_LDADD = core/libdtcore.la
 
 tests_fuzz_fuzz_routes_SOURCES = tests/fuzz/fuzz_routes.c $(fuzz_shared) $(fuzz_traffic)
 tests_fuzz_fuzz_routes_CPPFLAGS = $(fuzz_alone_cppflags)

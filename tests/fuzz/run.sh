@@ -21,13 +21,14 @@ export UBSAN_OPTIONS=print_stacktrace=1
 options_of() {
     case $1 in
         chunks) echo "-max_len=1500 -dict=$here/dict/json.dict" ;;
-        commonroad) echo "-max_len=1200 -dict=$here/dict/xml.dict" ;;
+        commonroad) echo "-max_len=2400 -dict=$here/dict/xml.dict" ;;
         config) echo "-max_len=512 -dict=$here/dict/cfg.dict" ;;
         csv) echo "-max_len=400 -dict=$here/dict/csv.dict" ;;
         descriptor) echo "-max_len=256" ;;
         elf) echo "-max_len=1600" ;;
         fcd) echo "-max_len=800 -dict=$here/dict/xml.dict" ;;
         manifest) echo "-max_len=1200 -dict=$here/dict/json.dict" ;;
+        map) echo "-max_len=1600 -dict=$here/dict/xml.dict" ;;
         metrics) echo "-max_len=800 -dict=$here/dict/json.dict" ;;
         net) echo "-max_len=2400 -dict=$here/dict/xml.dict" ;;
         npy) echo "-max_len=256 -dict=$here/dict/npy.dict" ;;

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See map_in.h.
+ */
+#ifdef HAVE_CONFIG_H
+#    include "config.h"
+#endif
+
+#include "data/map_in.h"
+#include "data/utm.h"
+#include "data/xml_in.h"
+#include "base/err.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+dt_status dt_map_origin_parse(const char *text, dt_map_origin *out_p)
+{
+    static const char utm[] = "utm:";
+    dt_map_origin o = {.is_given = text[0] != '\0', .is_utm = strncmp(text, utm, strlen(utm)) == 0};
+    char first[64] = "";
+    const char *from = o.is_utm ? text + strlen(utm) : text, *comma = strchr(from, ',');
+    if (!o.is_given) {
+        *out_p = o;
+        return DT_OK;
+    }
+    if (comma != NULL && (size_t)(comma - from) < sizeof(first)) {
+        memcpy(first, from, (size_t)(comma - from));
+    }
+    const double most[2] = {o.is_utm ? 1e7 : DT_UTM_LATITUDE_MAX, o.is_utm ? 2e7 : 180};
+    if (comma == NULL || !dt_parse_f64(first, &o.at[0]) || !dt_parse_f64(comma + 1, &o.at[1]) ||
+        !(fabs(o.at[0]) <= most[0] && fabs(o.at[1]) <= most[1])) {
+        return DT_FAIL(DT_EINVAL,
+                       "an origin of \"%.60s\": it is \"LATITUDE,LONGITUDE\" in degrees, up to 84 and 180, or "
+                       "\"utm:EASTING,NORTHING\" in metres",
+                       text);
+    }
+    *out_p = o;
+    return DT_OK;
+}
+
+typedef struct input {
+    const void *bytes; /* NULL: the file of that name */
+    size_t n_bytes;
+    const char *path;
+} input;
+
+static dt_status open_input(const input *in, dt_source **out_p)
+{
+    return in->bytes != NULL ? dt_source_open_mem(in->bytes, in->n_bytes, in->path, out_p)
+                             : dt_source_open(in->path, out_p);
+}
+
+static dt_status note_root(dt_xml *x)
+{
+    snprintf(x->user, DT_XML_TEXT_BYTES, "%s", x->element);
+    return DT_DONE;
+}
+
+static dt_status find_root(const input *in, char root[DT_XML_TEXT_BYTES])
+{
+    static const dt_xml_calls calls = {.begin = note_root};
+    dt_source *source = NULL;
+    DT_TRY(open_input(in, &source));
+    const dt_status st = dt_xml_read(source, in->path, &calls, root);
+    dt_source_close(source);
+    return st == DT_DONE ? DT_OK : st;
+}
+
+static dt_status read_map(const input *in, const dt_map_origin *origin, dt_str *notes, dt_roads *out_p)
+{
+    char root[DT_XML_TEXT_BYTES] = "";
+    dt_source *source = NULL;
+    DT_TRY(find_root(in, root));
+    DT_TRY(open_input(in, &source));
+    dt_status st;
+    if (strcmp(root, "osm") == 0) {
+        st = dt_map_lanelet2(source, in->path, origin, notes, out_p);
+    } else {
+        st = DT_FAIL(DT_EDATA, "%s: XML of <%.60s>, which is no known map: osm (lanelet2) is", in->path, root);
+    }
+    dt_source_close(source);
+    return st;
+}
+
+dt_status dt_map_read(const char *path, const dt_map_origin *origin, dt_str *notes, dt_roads *out_p)
+{
+    return read_map(&(input){.path = path}, origin, notes, out_p);
+}
+
+dt_status dt_map_check(const void *bytes, size_t n_bytes, const char *name, const dt_map_origin *origin)
+{
+    dt_str notes = {0};
+    dt_roads roads = {.n_lanes = 0};
+    const dt_status st = read_map(&(input){.bytes = bytes, .n_bytes = n_bytes, .path = name}, origin, &notes, &roads);
+    dt_roads_fini(&roads);
+    dt_str_fini(&notes);
+    return st;
+}

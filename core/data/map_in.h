@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Files that hold a map of roads and no recording, plain or packed by gzip or xz, told apart by what is in them:
+ *   lanelet2   XML of <osm>: relations of type lanelet between two ways (map_lanelet2.c)
+ * Everything is checked, and what is wrong is DT_EDATA with file, line and what. Memory: the map. Threads: any.
+ */
+#ifndef DTRAIN_CORE_DATA_MAP_IN_H
+#define DTRAIN_CORE_DATA_MAP_IN_H
+
+#include "data/roads.h"
+#include "data/source.h"
+#include "base/str.h"
+
+/* Where positions of a recording are counted from, for maps in degrees. */
+typedef struct dt_map_origin {
+    bool is_given, is_utm;
+    double at[2]; /* degrees of latitude and longitude; with is_utm: easting and northing, m, of the map's zone */
+} dt_map_origin;
+
+/* "": none is given; "latitude,longitude" in degrees, or "utm:easting,northing". DT_EINVAL. */
+dt_status dt_map_origin_parse(const char *text, dt_map_origin *out_p) DT_NODISCARD;
+
+/* notes gets lines for people. *out_p is sealed, and the caller's. DT_ENOTFOUND, DT_EDATA, DT_EINVAL (an origin for a
+ * map that has none), DT_EIO, DT_ENOMEM. */
+dt_status dt_map_read(const char *path, const dt_map_origin *origin, dt_str *notes, dt_roads *out_p) DT_NODISCARD;
+/* Reads a map that lies in memory, and keeps nothing: for tests that read millions of them. */
+dt_status dt_map_check(const void *bytes, size_t n_bytes, const char *name, const dt_map_origin *origin) DT_NODISCARD;
+
+/* ---- for the readers of this room: of a source that was just opened ---------------------------------------------- */
+
+dt_status dt_map_lanelet2(dt_source *source, const char *path, const dt_map_origin *origin, dt_str *notes,
+                          dt_roads *out_p) DT_NODISCARD;
+
+#endif

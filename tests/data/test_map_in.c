@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tests of core/data/map_in.c, map_lanelet2.c and utm.c: maps of each format by hand, and bad ones with place and
+ * reason; places of the UTM grid against points that are known.
+ */
+#include "fixture.h"
+
+#include "data/import.h"
+#include "data/map_in.h"
+#include "data/utm.h"
+
+static dt_roads roads;
+static dt_str notes;
+
+static void forget(void)
+{
+    dt_roads_fini(&roads);
+    dt_str_fini(&notes);
+}
+
+static const dt_roads *read_from(const char *text, const char *origin)
+{
+    dt_map_origin o;
+    forget();
+    put("m.map", text);
+    assert_ok(dt_map_origin_parse(origin, &o));
+    assert_ok(dt_map_read(at("m.map"), &o, &notes, &roads));
+    return &roads;
+}
+
+static void refuse(const char *text, const char *origin, dt_status code, const char *words)
+{
+    dt_map_origin o;
+    forget();
+    const uint64_t live = dt_alloc_live_bytes();
+    put("m.map", text);
+    assert_ok(dt_map_origin_parse(origin, &o));
+    assert_fails(dt_map_read(at("m.map"), &o, &notes, &roads), code, words);
+    forget();
+    assert_int_equal(dt_alloc_live_bytes(), live);
+}
+
+static bool is_near(double a, double b, double most)
+{
+    return fabs(a - b) <= most;
+}
+
+/* ---- places ------------------------------------------------------------------------------------------------------ */
+
+/* Points by PROJ 9 (etmerc, EPSG:326xx). */
+static void test_utm(void **state)
+{
+    (void)state;
+    static const struct {
+        double latitude, longitude;
+        int zone;
+        double x, y;
+    } known[] = {
+        {0, 0, 31, 166021.443081, 0.000000},
+        {0.009, 0.0085, 31, 166968.587433, 996.137018},
+        {-0.002, 0.5, 31, 221723.683340, -221.272114},
+        {50.78, 6.13, 32, 297679.285489, 5629287.699280},
+        {34.139045, -118.362223, 11, 374402.582728, 3778411.188673},
+        {-33.86, 151.21, 56, 334416.393990, -3748074.639648},
+        {83.9, 9, 32, 500000.000000, 9316930.154067},
+        {60.5, 11.9, 32, 659273.220583, 6710606.487190},
+        {20, -25, 31, -2521749.790226, 2479203.869378},
+    };
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        double xy[2];
+        dt_utm(known[i].latitude, known[i].longitude, known[i].zone, xy);
+        if (!is_near(xy[0], known[i].x, 1e-5) || !is_near(xy[1], known[i].y, 1e-5)) {
+            print_error("%g %g: %.6f %.6f, known is %.6f %.6f\n", known[i].latitude, known[i].longitude, xy[0], xy[1],
+                        known[i].x, known[i].y);
+            fail();
+        }
+    }
+    assert_int_equal(dt_utm_zone(-180), 1);
+    assert_int_equal(dt_utm_zone(0), 31);
+    assert_int_equal(dt_utm_zone(6.1), 32);
+    assert_int_equal(dt_utm_zone(180), 60);
+}
+
+static void test_origins(void **state)
+{
+    (void)state;
+    dt_map_origin o;
+    assert_ok(dt_map_origin_parse("", &o));
+    assert_false(o.is_given);
+    assert_ok(dt_map_origin_parse("-33.5,151", &o));
+    assert_true(o.is_given && !o.is_utm && o.at[0] == -33.5 && o.at[1] == 151);
+    assert_ok(dt_map_origin_parse("utm:293487.1224,5629711.58163", &o));
+    assert_true(o.is_utm && o.at[0] == 293487.1224 && o.at[1] == 5629711.58163);
+    static const char *const bad[] = {"1", "1;2", "85,0", "0,181", "a,b", "1,", ",1", "utm:1", "utm:1e8,0", "1,2,3"};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        assert_fails(dt_map_origin_parse(bad[i], &o), DT_EINVAL, "it is \"LATITUDE,LONGITUDE\" in degrees");
+    }
+}
+
+/* ---- lanelet2 ---------------------------------------------------------------------------------------------------- */
+
+#define OSM(inside)       "<osm version=\"0.6\">\n" inside "</osm>"
+#define NODE(id, x, y)    "<node id=\"" id "\" x=\"" x "\" y=\"" y "\"/>\n"
+#define GEO(id, lat, lon) "<node id=\"" id "\" lat=\"" lat "\" lon=\"" lon "\"/>\n"
+#define ND(id)            "<nd ref=\"" id "\"/>"
+#define WAY(id, nodes)    "<way id=\"" id "\">" nodes "</way>\n"
+#define MEMBER(role, id)  "<member type=\"way\" ref=\"" id "\" role=\"" role "\"/>"
+#define TAG(k, v)         "<tag k=\"" k "\" v=\"" v "\"/>"
+#define LANELET(id, left, right, more)                                                                                 \
+    "<relation id=\"" id "\">" MEMBER("left", left) MEMBER("right", right) TAG("type", "lanelet") more "</relation>\n"
+#define RULE(id, more) "<relation id=\"" id "\">" TAG("type", "regulatory_element") more "</relation>\n"
+#define OBEY(id)       "<member type=\"relation\" ref=\"" id "\" role=\"regulatory_element\"/>"
+
+/* Two lanes eastwards at y 0..3 and 3..6, one westwards at 6..9, one that goes on eastwards; way 12 and 22 are drawn
+ * from east to west. */
+#define GRID                                                                                                           \
+    NODE("-1", "0", "0")                                                                                               \
+    NODE("2", "10", "0")                                                                                               \
+    NODE("3", "20", "0")                                                                                               \
+    NODE("4", "0", "3") NODE("5", "10", "3") NODE("6", "20", "3") NODE("7", "0", "6") NODE("8", "10", "6")             \
+        NODE("9", "0", "9") NODE("10", "10", "9") WAY("11", ND("-1") ND("2")) WAY("12", ND("5") ND("4"))               \
+            WAY("13", ND("7") ND("8")) WAY("14", ND("9") ND("10")) WAY("21", ND("2") ND("3"))                          \
+                WAY("22", ND("6") ND("5"))
+#define STREET                                                                                                         \
+    LANELET("101", "12", "11", TAG("subtype", "road") TAG("speed_limit", "36"))                                        \
+    LANELET("102", "13", "12", TAG("subtype", "highway") OBEY("200") OBEY("201"))                                      \
+    LANELET("103", "13", "14", TAG("subtype", "bus_lane")) LANELET("104", "22", "21", TAG("turn_direction", "left"))
+
+static void check_street(const dt_roads *r)
+{
+    assert_int_equal(r->n_lanes, 4);
+    static const double xy[] = {0, 1.5, 10, 1.5, 0, 4.5, 10, 4.5, 10, 7.5, 0, 7.5, 10, 1.5, 20, 1.5};
+    for (int i = 0; i < 16; i++) {
+        assert_true(is_near(r->xy[i], xy[i], 1e-4));
+    }
+    assert_true(is_near((double)r->width[0], 3, 1e-4));
+    static const int32_t kind[] = {DT_LANE_ROAD, DT_LANE_HIGHWAY, DT_LANE_BUS, DT_LANE_JUNCTION};
+    static const int32_t left[] = {1, -1, -1, -1}, right[] = {-1, 0, -1, -1};
+    static const int64_t id[] = {101, 102, 103, 104}, next_ptr[] = {0, 1, 1, 1, 1};
+    assert_memory_equal(r->kind, kind, sizeof(kind));
+    assert_memory_equal(r->left, left, sizeof(left));
+    assert_memory_equal(r->right, right, sizeof(right));
+    assert_memory_equal(r->id, id, sizeof(id));
+    assert_memory_equal(r->next_ptr, next_ptr, sizeof(next_ptr));
+    assert_int_equal(r->next[0], 3);
+    assert_true(r->limit[0] == 10 && is_near((double)r->limit[1], 13.4112, 1e-6) && r->limit[2] == 0);
+}
+
+#define RULES                                                                                                          \
+    RULE("200", TAG("subtype", "speed_limit") TAG("sign_type", "de274-60"))                                            \
+    RULE("201", TAG("sign_type", "30 mph") TAG("subtype", "speed_limit"))
+
+static void test_lanelet2(void **state)
+{
+    (void)state;
+    const dt_roads *r = read_from(OSM(GRID RULES STREET), "");
+    check_street(r);
+    assert_non_null(strstr(dt_str_text(&notes), "m.map: 4 lanelets of lanelet2"));
+    r = read_from(
+        OSM(GRID STREET RULES RULE("300", TAG("subtype", "right_of_way")) LANELET(
+            "105", "12", "11",
+            OBEY("300") TAG("speed_limit", "fast") TAG(
+                "subtype",
+                "parking")) "<node id=\"77\" action=\"delete\"/><relation id=\"9\"><tag k=\"type\" v=\"multipolygon\"/>"
+                            "<member type=\"way\" ref=\"11\" role=\"outer\"/>" OBEY("999") "</relation>"),
+        "");
+    assert_int_equal(r->kind[4], DT_LANE_OTHER);
+    assert_int_equal(r->limit[4], 0);
+    assert_int_equal(r->left[4], 1);
+    assert_int_equal(r->right[1], 0); /* the first of two */
+    assert_int_equal(r->next_ptr[5] - r->next_ptr[4], 1);
+    assert_non_null(strstr(dt_str_text(&notes), "1 limits of speed that are not understood (\"fast\"): left out"));
+}
+
+/* Nodes in degrees, as of INTERACTION: (0, 0) is the origin; tags of nodes; and a recording that counts from a place of
+ * the grid. */
+static void test_degrees(void **state)
+{
+    (void)state;
+    double zero[2], place[2], above[2];
+    dt_utm(0, 0, 31, zero);
+    dt_utm(0.00903, 0.0085, 31, above);
+    dt_utm(0.009, 0.0085, 31, place);
+    const dt_roads *r =
+        read_from(OSM(GEO("1", "0.009", "0.0085") GEO("2", "0.009", "0.0086") GEO("3", "0.00903", "0.0085")
+                          GEO("4", "0.00903", "0.0086") WAY("5", ND("1") ND("2")) WAY("6", ND("3") ND("4"))
+                              LANELET("7", "6", "5", "")),
+                  "");
+    assert_true(is_near(r->xy[0], 0.5 * (place[0] + above[0]) - zero[0], 1e-6)); /* the middle of 1 and 3 */
+    assert_true(is_near(r->xy[1], 0.5 * (place[1] + above[1]) - zero[1], 1e-6));
+    assert_true(is_near((double)r->width[0], 3.3205, 0.001));
+    assert_int_equal(r->kind[0], DT_LANE_UNKNOWN);
+#define LOCAL(id, x, y) "<node id=\"" id "\" lat=\"50\" lon=\"6\">" TAG("local_x", x) TAG("local_y", y) "</node>"
+    static const char aachen[] = OSM(GEO("1", "50.78", "6.13") GEO("2", "50.78", "6.1301") GEO("3", "50.78003", "6.13")
+                                         GEO("4", "50.78003", "6.1301") WAY("5", ND("1") ND("2"))
+                                             WAY("6", ND("3") ND("4")) LANELET("7", "6", "5", ""));
+    dt_utm(50.78, 6.13, 32, place);
+    char origin[64];
+    snprintf(origin, sizeof(origin), "utm:%.6f,%.6f", place[0], place[1]);
+    r = read_from(aachen, origin);
+    assert_true(fabs(r->xy[0]) < 0.1 && is_near(r->xy[1], 0.5 * 3.337, 0.01));
+    r = read_from(aachen, "50.78,6.13");
+    assert_true(fabs(r->xy[0]) < 0.1 && is_near(r->xy[1], 0.5 * 3.337, 0.01));
+    refuse(aachen, "0,60", DT_EDATA, "node 1 lies at longitude 6.13, too far from zone 41 of the origin");
+    r = read_from(OSM(LOCAL("1", "5", "0") LOCAL("2", "9", "0") LOCAL("3", "5", "4") LOCAL("4", "9", "4")
+                          WAY("5", ND("1") ND("2")) WAY("6", ND("3") ND("4")) LANELET("7", "6", "5", "")),
+                  "");
+    assert_true(r->xy[0] == 5 && r->xy[1] == 2 && r->xy[2] == 9);
+}
+
+static void test_bad_lanelet2(void **state)
+{
+    (void)state;
+#define PAIR NODE("1", "0", "0") NODE("2", "9", "0") NODE("3", "0", "3") NODE("4", "9", "3")
+#define TWO  PAIR WAY("5", ND("1") ND("2")) WAY("6", ND("3") ND("4"))
+    static const char *const bad[][2] = {
+        {"<nodes/>", "m.map: XML of <nodes>, which is no known map: osm (lanelet2)"},
+        {OSM(""), "has no relation of type lanelet: no map of lanelet2"},
+        {OSM("<node/>"), "m.map:2:1: <node> has no id"},
+        {OSM("<node id=\"1.5\"/>"), "id is \"1.5\", not an integer"},
+        {OSM(NODE("1", "x", "0")), "x is \"x\", not a finite number"},
+        {OSM(NODE("1", "1e9", "0")), "x is 1e9, outside"},
+        {OSM(GEO("1", "85", "0")), "lat is 85, outside [-84, 84]"},
+        {OSM(NODE("1", "1", "0") NODE("01", "1", "0")), "m.map:3:1: <node> node 1 is there twice"},
+        {OSM(WAY("5", ND("1"))), "<nd> way 5 has node 1, which is not there before it"},
+        {OSM(TWO WAY("5", "")), "way 5 is there twice"},
+        {OSM(TWO LANELET("7", "6", "8", "")), "<member> relation 7 has way 8, which is not there before it"},
+        {OSM(TWO "<relation id=\"7\"><member type=\"way\" ref=\"5\"/></relation>"),
+         "<member> of relation 7 has no role or no type"},
+        {OSM(TWO "<relation id=\"7\">" TAG("type", "lanelet") MEMBER("left", "5") "</relation>"),
+         "m.map:8: lanelet 7 has no way on its right"},
+        {OSM(TWO LANELET("7", "5", "6", MEMBER("left", "6"))), "lanelet 7 has more than one way on its left"},
+        {OSM(TWO WAY("8", ND("1")) LANELET("7", "6", "8", "")),
+         "lanelet 7 has way 8 on its right, which has not two nodes"},
+        {OSM(TWO LANELET("7", "6", "5", "") LANELET("7", "6", "5", "")), "m.map:9: lanelet 7 is there twice"},
+        {OSM(TWO LANELET("7", "6", "5", OBEY("70"))), "lanelet 7 refers to regulatory element 70, which is not there"},
+        {OSM(TWO RULE("70", "") RULE("70", "")), "regulatory element 70 is there twice"},
+        {OSM(TWO "<node id=\"99\"/>" LANELET("7", "6", "5", "")), "node 99 has neither x and y nor lat and lon"},
+        {OSM(TWO GEO("99", "1", "2") LANELET("7", "6", "5", "")), "4 of 5 nodes have x and y: all must, or none"},
+        {OSM(PAIR WAY("5", ND("1") ND("1")) WAY("6", ND("3") ND("3")) LANELET("7", "6", "5", "")),
+         "lanelet 7 is no line: of its 2 points, 1 are apart"},
+        {OSM("<way id=\"1\"><tag k=\"a\"/></way>"), "<tag> has no v"},
+        {"<osm><node id=\"1\"", "cut short"},
+    };
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        refuse(bad[i][0], "", DT_EDATA, bad[i][1]);
+    }
+    refuse(OSM(TWO LANELET("7", "6", "5", "")), "1,2", DT_EDATA, "node 1 has no lat and lon, which an origin needs");
+    dt_map_origin none = {.is_given = false};
+    assert_fails(dt_map_read(at("nothing"), &none, &notes, &roads), DT_ENOTFOUND, "nothing");
+}
+
+/* ---- imports ----------------------------------------------------------------------------------------------------- */
+
+static const char table[] = "scene,frame,id,x,y,speed,heading,length,width\n"
+                            "a,0,1,1,2,3,0,4,2\na,1,1,2,2,3,0,4,2\nb,0,1,1,2,3,0,4,2\n";
+
+static void test_import(void **state)
+{
+    (void)state;
+    dt_store *s = NULL;
+    forget();
+    put("t.csv", table);
+    put("town.osm", OSM(GRID RULES STREET));
+    char from[256], map[256];
+    snprintf(from, sizeof(from), "%s", at("t.csv"));
+    snprintf(map, sizeof(map), "%s", at("town.osm"));
+    const char *const src[] = {from};
+    dt_import_options opt = {
+        .frame_rate_hz = 10, .map = map, .columns = "scene=scene,frame=frame,id=id,x=x,y=y,speed=speed"};
+    assert_ok(dt_data_import(src, 1, at("s"), &opt, &notes));
+    assert_ok(dt_store_open(at("s"), &s));
+    const dt_store_view *v = dt_store_view_of(s);
+    assert_int_equal(v->n_maps, 1);
+    assert_string_equal(v->map[0], "town");
+    assert_int_equal(v->n_scenes, 2);
+    assert_int_equal(v->scene_map[0], 0);
+    assert_int_equal(v->scene_map[1], 0);
+    assert_int_equal(v->n_lanes, 4);
+    dt_store_close(s);
+    opt.map_origin = "somewhere";
+    assert_fails(dt_data_import(src, 1, at("t"), &opt, &notes), DT_EINVAL, "an origin of \"somewhere\"");
+    opt.map_origin = "";
+    opt.map = "no.osm";
+    assert_fails(dt_data_import(src, 1, at("t"), &opt, &notes), DT_ENOTFOUND, "no.osm");
+    assert_false(dt_fs_is_dir(at("t")));
+}
+
+/* A recording of rounD says where on the grid it counts from, and the map is seen from there. */
+static void test_import_by_grid(void **state)
+{
+    (void)state;
+    dt_store *s = NULL;
+    double place[2];
+    char meta[256];
+    dt_utm(50.78, 6.13, 32, place);
+    forget();
+    snprintf(meta, sizeof(meta), "recordingId,locationId,frameRate,xUtmOrigin,yUtmOrigin\n0,1,25,%.4f,%.4f\n",
+             place[0] - 100, place[1] - 200);
+    put("00_recordingMeta.csv", meta);
+    put("00_tracks.csv",
+        "recordingId,trackId,frame,trackLifetime,xCenter,yCenter,heading,width,length,xVelocity,yVelocity,"
+        "xAcceleration,yAcceleration,lonVelocity,latVelocity,lonAcceleration,latAcceleration\n"
+        "0,1,0,0,5,5,0,2,4,1,0,0,0,1,0,0,0\n");
+    put("m.osm", OSM(GEO("1", "50.78", "6.13") GEO("2", "50.78", "6.1301") GEO("3", "50.78003", "6.13")
+                         GEO("4", "50.78003", "6.1301") WAY("5", ND("1") ND("2")) WAY("6", ND("3") ND("4"))
+                             LANELET("7", "6", "5", "")));
+    const dt_import_options opt = {.map = at("m.osm")};
+    const char *const src[] = {at("00_tracks.csv")};
+    assert_ok(dt_data_import(src, 1, at("s"), &opt, &notes));
+    assert_ok(dt_store_open(at("s"), &s));
+    const double *xy = dt_store_view_of(s)->lane_xy;
+    assert_true(is_near(xy[0], 100, 0.1) && is_near(xy[1], 200 + 0.5 * 3.337, 0.01));
+    dt_store_close(s);
+}
+
+static int finish(void **state)
+{
+    forget();
+    return end(state);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_utm),
+        cmocka_unit_test(test_origins),
+        cmocka_unit_test_setup_teardown(test_lanelet2, begin, finish),
+        cmocka_unit_test_setup_teardown(test_degrees, begin, finish),
+        cmocka_unit_test_setup_teardown(test_bad_lanelet2, begin, finish),
+        cmocka_unit_test_setup_teardown(test_import, begin, finish),
+        cmocka_unit_test_setup_teardown(test_import_by_grid, begin, finish),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
