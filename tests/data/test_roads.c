@@ -195,7 +195,7 @@ static void test_parts(void **state)
     check_maps(dt_store_view_of(s), (const int32_t[]){0, 1}, 2);
     check_crossing(dt_store_view_of(s), 1, 100); /* in the order in which scenes need them */
     dt_store_close(s);
-    assert_ok(dt_data_merge((const char *const[]){at("parts/x"), at("parts/y")}, 2, at("m"), &notes));
+    assert_ok(dt_data_merge((const char *const[]){at("parts/x"), at("parts/y")}, 2, at("m"), NULL, &notes));
     assert_int_equal(digest("m"), digest("s"));
     assert_ok(dt_data_sample(at("s"), at("a"), &(dt_sample_options){.seconds = 0.2, .seed = 3}, &notes));
     assert_ok(dt_store_open(at("a"), &s));
