@@ -30,7 +30,13 @@
  *                                            where the last step's speed, held all along, would have had it
  *                   present    "T S"    f32  1 where the vehicle was recorded, else 0
  *                   seq_key    "S"      i64  key of dropout; without it nothing is left out
- *              dims H (0: there is no perception), T, F, and the step "dt_ms" between two steps
+ *                   lane       "S R"    f32  what it sees of its lane, see below. Offered where roads are known
+ *                   path       "S P 4"  f32  where its lane leads, in the frame of motion: row 0 has 0 0 and the unit
+ *                                            vector to the left of the lane at the vehicle, row k the way of the k-th
+ *                                            piece of 4 m, and how that vector changes along it; shifted aside by the
+ *                                            vehicle's offset, so that it begins at the vehicle. Offered with lane
+ *              dims H (0: there is no perception), T, F, and the step "dt_ms" between two steps; where roads are known
+ *                   also R and P
  *              out  future     "S F 2"  f32  predicted positions in that frame, m
  *                   spread     "S F 2"  f32  log of the standard deviation, log m
  *                   and, of models that tell several futures (k, a number), which future and spread sum up as their
@@ -155,6 +161,18 @@
  *   next_present "S"     f32  1 where it is, else 0
  *   hazard_in    "S"     f32  actions until it is in danger: 0 is this one; -k where k of them without danger are all
  *                             that is known, or looked at
+ * and with its option lanes, of a store with roads (without them nothing is added):
+ *   lane         "S 55"  f32  0 1 where it is on a lane, and then: 1 m to the left of its centre / 2, 2 sine of its
+ *                             heading off the lane's times 5, 3 width / 3.5 m, 4 speed limit / 20 m/s, 5 m to the end
+ *                             of the road / 100, 160 m at most, 6, 7 1 where there is a lane to the left, to the right,
+ *                             8 to 10 1 on a highway, a ramp, in a junction, 11 to 15 how far its lane turns off its
+ *                             heading in 4, 8, 20, 32, 48 m, rad, 16 m to where it next parts or meets another one /
+ *                             50, 17 1 where it does. From 18 on the vehicles ahead, nearest first, of each gap / 50
+ *                             m, 160 m where nobody is, how much faster it is / 5 m/s, 1 where it is there, and its
+ *                             acceleration / 2 m/s^2: four on its path, two a lane's width to the left, two to the
+ *                             right. From 50 on how much further than at its speed it gets in 1 to 5 s / 10 m, if it
+ *                             does what those ahead of it did (Newell 2002)
+ *   path         "S 41 4" f32 as above; along the heading where it is on no lane
  * Vehicles present at the anchor frame are the sequences, in the order of their rows.
  * Options that the phase sets when it binds the data: split ("train" or "eval"), history_s, horizon_s, rate_hz; T is
  * history_s * rate_hz with the anchor as the last step, F is horizon_s * rate_hz.

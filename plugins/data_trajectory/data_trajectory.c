@@ -23,6 +23,7 @@
 #include "augment.h"
 #include "danger.h"
 #include "folds.h"
+#include "lanes.h"
 #include "slices.h"
 #include "weights.h"
 
@@ -49,7 +50,7 @@ typedef struct config {
     double shift_m, speed_noise_mps, position_noise_m, drop_edges, hide_nodes;
     uint8_t rotate, mirror;
     uint32_t balance;
-    uint8_t pairs, hazard_collisions;
+    uint8_t pairs, hazard_collisions, lanes;
     double action_s, brake_mps2, hazard_ttc_s, hazard_mps2;
     int64_t hazard_steps;
 } config;
@@ -91,6 +92,9 @@ static const dt_option options[] = {
         "which a vehicle is in danger; none: all samples alike"),
     DT_OPTION(config, cache_mb, DT_OPT_I64, "64", "MiB", 1, 1048576, NULL,
               "unpacked pieces of a packed store that are held at most"),
+    DT_OPTION(config, lanes, DT_OPT_BOOL, "false", "", 0, 0, NULL,
+              "tell where vehicles are on the store's roads, where these lead, and who drives ahead; without roads "
+              "nothing is told"),
     DT_OPTION(config, pairs, DT_OPT_BOOL, "false", "", 0, 0, NULL,
               "tell what shields read of each vehicle and when danger comes; a phase that learns a barrier sets it"),
     DT_OPTION(config, action_s, DT_OPT_F64, "1", "s", 0.01, 60, NULL, "pairs: time between two actions of an agent"),
@@ -132,7 +136,10 @@ enum {
     NEXT_BESIDE,
     NEXT_PRESENT,
     HAZARD_IN,
-    N_FIELDS_OF_PAIRS
+    N_FIELDS_OF_PAIRS,
+    LANE = N_FIELDS_OF_PAIRS, /* with lanes */
+    PATH,
+    N_FIELDS_OF_ALL
 };
 
 typedef weights_sample sample;
@@ -151,9 +158,11 @@ typedef struct state {
     sample *sample; /* [n] */
     uint64_t n;
     danger danger;
-    bool has_pairs;
-    dt_port field[N_FIELDS_OF_PAIRS];
-    char dims[5][DIMS_BYTES];
+    lanes lanes;
+    bool has_pairs, has_lanes;
+    dt_port field[N_FIELDS_OF_ALL]; /* [n_fields] of them */
+    uint32_t n_fields;
+    char dims[6][DIMS_BYTES];
 } state;
 
 static const char *const symbols[N_SYMBOLS] = {"N", "E", "S"};
@@ -251,32 +260,41 @@ static void make_fields(state *s)
     snprintf(s->dims[1], DIMS_BYTES, "%lld S %d", (long long)s->T, MOTION);
     snprintf(s->dims[2], DIMS_BYTES, "S %lld 2", (long long)s->F);
     snprintf(s->dims[3], DIMS_BYTES, "S %lld", (long long)s->F);
-    const dt_port field[N_FIELDS_OF_PAIRS] = {[NODES] = {"nodes", "N 9", DT_F32, 0},
-                                              [ROWPTR] = {"rowptr", "N+1", DT_I32, 0},
-                                              [COL] = {"col", "E", DT_I32, 0},
-                                              [EDGES] = {"edges", "E 4", DT_F32, 0},
-                                              [ROW_KEY] = {"row_key", "N", DT_I64, 0},
-                                              [RISK_LABEL] = {"risk_label", "N", DT_F32, 0},
-                                              [RISK_WEIGHT] = {"risk_weight", "N", DT_F32, 0},
-                                              [RISK_STATE] = {"risk_state", "N", DT_U8, 0},
-                                              [STEP_OF_ROW] = {"step_of_row", "N", DT_I32, 0},
-                                              [SEQ_ROW] = {"seq_row", s->dims[0], DT_I32, 0},
-                                              [PRESENT] = {"present", s->dims[0], DT_F32, 0},
-                                              [MOTION_FIELD] = {"motion", s->dims[1], DT_F32, 0},
-                                              [TARGET] = {"target", s->dims[2], DT_F32, 0},
-                                              [TARGET_WEIGHT] = {"target_weight", s->dims[3], DT_F32, 0},
-                                              [COMPLETE] = {"complete", "S", DT_U8, 0},
-                                              [SAMPLE_OF_SEQ] = {"sample_of_seq", "S", DT_I32, 0},
-                                              [SEQ_KEY] = {"seq_key", "S", DT_I64, 0},
-                                              [POSE] = {"pose", "S 4", DT_F32, 0},
-                                              [SITE] = {"site", "S", DT_I32, 0},
-                                              [AHEAD] = {"ahead", "S 3 7", DT_F32, 0},
-                                              [BESIDE] = {"beside", "S 4 7", DT_F32, 0},
-                                              [NEXT_AHEAD] = {"next_ahead", "S 3 7", DT_F32, 0},
-                                              [NEXT_BESIDE] = {"next_beside", "S 4 7", DT_F32, 0},
-                                              [NEXT_PRESENT] = {"next_present", "S", DT_F32, 0},
-                                              [HAZARD_IN] = {"hazard_in", "S", DT_F32, 0}};
-    memcpy(s->field, field, sizeof(field));
+    snprintf(s->dims[4], DIMS_BYTES, "S %d", LANES_COLUMNS);
+    snprintf(s->dims[5], DIMS_BYTES, "S %d %d", LANES_PATH, LANES_PATH_COLUMNS);
+    const dt_port field[N_FIELDS_OF_ALL] = {[NODES] = {"nodes", "N 9", DT_F32, 0},
+                                            [ROWPTR] = {"rowptr", "N+1", DT_I32, 0},
+                                            [COL] = {"col", "E", DT_I32, 0},
+                                            [EDGES] = {"edges", "E 4", DT_F32, 0},
+                                            [ROW_KEY] = {"row_key", "N", DT_I64, 0},
+                                            [RISK_LABEL] = {"risk_label", "N", DT_F32, 0},
+                                            [RISK_WEIGHT] = {"risk_weight", "N", DT_F32, 0},
+                                            [RISK_STATE] = {"risk_state", "N", DT_U8, 0},
+                                            [STEP_OF_ROW] = {"step_of_row", "N", DT_I32, 0},
+                                            [SEQ_ROW] = {"seq_row", s->dims[0], DT_I32, 0},
+                                            [PRESENT] = {"present", s->dims[0], DT_F32, 0},
+                                            [MOTION_FIELD] = {"motion", s->dims[1], DT_F32, 0},
+                                            [TARGET] = {"target", s->dims[2], DT_F32, 0},
+                                            [TARGET_WEIGHT] = {"target_weight", s->dims[3], DT_F32, 0},
+                                            [COMPLETE] = {"complete", "S", DT_U8, 0},
+                                            [SAMPLE_OF_SEQ] = {"sample_of_seq", "S", DT_I32, 0},
+                                            [SEQ_KEY] = {"seq_key", "S", DT_I64, 0},
+                                            [POSE] = {"pose", "S 4", DT_F32, 0},
+                                            [SITE] = {"site", "S", DT_I32, 0},
+                                            [AHEAD] = {"ahead", "S 3 7", DT_F32, 0},
+                                            [BESIDE] = {"beside", "S 4 7", DT_F32, 0},
+                                            [NEXT_AHEAD] = {"next_ahead", "S 3 7", DT_F32, 0},
+                                            [NEXT_BESIDE] = {"next_beside", "S 4 7", DT_F32, 0},
+                                            [NEXT_PRESENT] = {"next_present", "S", DT_F32, 0},
+                                            [HAZARD_IN] = {"hazard_in", "S", DT_F32, 0},
+                                            [LANE] = {"lane", s->dims[4], DT_F32, 0},
+                                            [PATH] = {"path", s->dims[5], DT_F32, 0}};
+    for (uint32_t i = 0; i < N_FIELDS_OF_ALL; i++) {
+        const bool is_there = i < N_FIELDS || (i < N_FIELDS_OF_PAIRS ? s->has_pairs : s->has_lanes);
+        if (is_there) {
+            s->field[s->n_fields++] = field[i];
+        }
+    }
 }
 
 /* How much room a frame of a packed store takes. */
@@ -309,7 +327,6 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
                            .position_m = c->position_noise_m,
                            .edges = c->drop_edges,
                            .nodes = c->hide_nodes};
-    make_fields(s);
     s->api = h->service(h, DT_SVC_STORE);
     if (!DT_HAS(s->api, open)) {
         return DT_FAIL_H(h, DT_EUNSUPPORTED, "this host has no service %s, which data_trajectory needs", DT_SVC_STORE);
@@ -336,6 +353,11 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     if (s->has_pairs) {
         DT_TRY_H(danger_init(&s->danger, &s->slices, &how));
     }
+    s->has_lanes = c->lanes && lanes_are_known(s->v);
+    if (s->has_lanes) {
+        DT_TRY_H(lanes_init(&s->lanes, h, s->v, (s->T - 1) * s->stride));
+    }
+    make_fields(s);
     return list_samples(s, c);
 }
 
@@ -346,6 +368,7 @@ static void destroy(void *self)
         return;
     }
     s->h->release(s->h, s->sample);
+    lanes_fini(&s->lanes);
     if (s->v != NULL) {
         s->api->close(s->h, s->v);
     }
@@ -353,7 +376,7 @@ static void destroy(void *self)
 
 static const dt_port *fields(const void *self, uint32_t *n_p)
 {
-    *n_p = ((const state *)self)->has_pairs ? N_FIELDS_OF_PAIRS : N_FIELDS;
+    *n_p = ((const state *)self)->n_fields;
     return ((const state *)self)->field;
 }
 
@@ -665,6 +688,16 @@ static dt_status read_danger(const state *s, const sample *w, const turn *t, int
     return danger_read(&s->danger, w->scene, w->anchor, t->flip < 0, &rows);
 }
 
+/* out: lane, path */
+static dt_status read_lanes(const state *s, const sample *w, const turn *t, const cursor *c, void *const *out)
+{
+    const int64_t first = s->v->frame_row[w->anchor], n = s->v->frame_row[w->anchor + 1] - first;
+    const float *node = NULL;
+    DT_TRY_H(slices_node(&s->slices, first, n, c->node, &node));
+    return lanes_read(&s->lanes, w->scene, w->anchor, node, t->flip, (float *)out[0] + c->seq * LANES_COLUMNS,
+                      (float *)out[1] + c->seq * LANES_PATH * LANES_PATH_COLUMNS);
+}
+
 static dt_status read_samples(const state *s, const uint64_t *index, const uint64_t *key, uint32_t n, cursor *c,
                               void *const *out)
 {
@@ -676,6 +709,9 @@ static dt_status read_samples(const state *s, const uint64_t *index, const uint6
         const uint64_t name = use == 0 ? index[i] : use;
         if (s->has_pairs) {
             DT_TRY_H(read_danger(s, w, &t, c->seq, out));
+        }
+        if (s->has_lanes) {
+            DT_TRY_H(read_lanes(s, w, &t, c, out + (s->has_pairs ? N_FIELDS_OF_PAIRS : N_FIELDS)));
         }
         DT_TRY_H(read_frames(s, w, &t, name, use, c, out));
         read_vehicles(s, w, &t, name, use, i, c, out);

@@ -15,6 +15,11 @@ dt_tests += tests/plugins/test_folds
 tests_plugins_test_folds_SOURCES = tests/plugins/test_folds.c plugins/data_trajectory/folds.c $(mock_sources)
 tests_plugins_test_folds_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
 tests_plugins_test_folds_LDADD = core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
+dt_tests += tests/plugins/test_lanes
+tests_plugins_test_lanes_SOURCES = tests/plugins/test_lanes.c plugins/data_trajectory/lanes.c \
+    plugins/data_trajectory/following.c $(mock_sources)
+tests_plugins_test_lanes_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
+tests_plugins_test_lanes_LDADD = core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
 dt_tests += tests/plugins/test_env_cartpole
 tests_plugins_test_env_cartpole_SOURCES = tests/plugins/test_env_cartpole.c tests/plugins/env_rig.h $(mock_sources)
 tests_plugins_test_env_cartpole_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests

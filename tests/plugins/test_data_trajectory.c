@@ -49,14 +49,38 @@ static void record(void)
 
 static dt_packing packing; /* of the stores that are written */
 
-static void write_store(const char *name, double rate_hz)
+/* Lanes side by side under the cars, each with one that goes on. */
+static int32_t add_map(dt_store_writer *w)
+{
+    dt_roads roads = {0};
+    int32_t number[2] = {-1, -1}, map = -1;
+    for (int i = 0; i < 6; i++) {
+        const double y = -300 + 4 * i, xy[] = {4990, y, 5050, y + 5}, on[] = {5050, y + 5, 5100, y + 50};
+        const dt_road_lane lane[2] = {{.id = i, .kind = DT_LANE_ROAD, .limit = 14, .xy = xy, .n = 2},
+                                      {.id = 10 + i, .kind = DT_LANE_RAMP, .xy = on, .n = 2}};
+        assert_ok(dt_roads_lane(&roads, "a lane", &lane[0], &number[0]));
+        assert_ok(dt_roads_lane(&roads, "a lane", &lane[1], &number[1]));
+        assert_ok(dt_roads_link(&roads, number[0], number[1]));
+    }
+    assert_ok(dt_roads_seal(&roads));
+    assert_ok(dt_store_map(w, "town", &roads, &map));
+    dt_roads_fini(&roads);
+    return map;
+}
+
+/* With roads: in the first scene. */
+static void write_store_of(const char *name, double rate_hz, bool has_roads)
 {
     dt_store_meta meta = {.frame_rate_hz = rate_hz, .source = "test", .packing = packing};
     dt_store_writer *w = NULL;
     record();
     assert_ok(dt_store_create(at(name), &meta, &w));
+    const int32_t map = has_roads ? add_map(w) : -1;
     for (int s = 0; s < SCENES; s++) {
         assert_ok(dt_store_scene_begin(w));
+        if (has_roads && s == 0) {
+            assert_ok(dt_store_scene_map(w, map));
+        }
         for (int f = 0; f < FRAMES; f++) {
             dt_vehicle v[CARS];
             uint32_t n = 0;
@@ -80,6 +104,11 @@ static void write_store(const char *name, double rate_hz)
     }
     assert_ok(dt_store_commit(w));
     dt_store_destroy(w);
+}
+
+static void write_store(const char *name, double rate_hz)
+{
+    write_store_of(name, rate_hz, false);
 }
 
 /* ---- the component in its host ----------------------------------------------------------------------------------- */
@@ -589,6 +618,98 @@ static void test_shift(void **state)
     }
 }
 
+/* ---- roads ------------------------------------------------------------------------------------------------------- */
+
+static bool has_field(const bench *b, const char *name)
+{
+    uint32_t n = 0;
+    const dt_port *field = b->ops->fields(b->self, &n);
+    for (uint32_t i = 0; i < n; i++) {
+        if (strcmp(field[i].name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void assert_without_roads(const char *store, const char *const *set)
+{
+    bench b;
+    assert_int_equal(bench_open(&b, store, set), DT_OK);
+    assert_false(has_field(&b, "lane") || has_field(&b, "path"));
+    bench_close(&b);
+}
+
+/* lane and path of samples, with these options. */
+static void read_roads(const char *const *set, const uint64_t *index, uint64_t key, uint32_t n, float *out[2],
+                       size_t size[2])
+{
+    bench b;
+    const uint64_t keys[2] = {key, key};
+    assert_int_equal(bench_open(&b, "r", set), DT_OK);
+    bench_read(&b, index, keys, n);
+    out[0] = copy_of(&b, "lane", &size[0]);
+    out[1] = copy_of(&b, "path", &size[1]);
+    bench_close(&b);
+}
+
+static void free_roads(float *out[2])
+{
+    free(out[0]);
+    free(out[1]);
+}
+
+/* What vehicles see of roads does not depend on how a scene is turned and moved, what is read beside it or what else is
+ * asked for; mirrored, left is right. Without roads nothing is added. */
+static void test_roads(void **state)
+{
+    (void)state;
+    const uint64_t sample[2] = {2, 70};
+    const char *const still[] = {WINDOW, "lanes=true", "mirror=false", NULL};
+    const char *const all[] = {WINDOW, "lanes=true", NULL};
+    float *plain[2], *seen_as[2], *last[2];
+    size_t n[2], n_both[2], n_last[2];
+    write_store("s", 10);
+    write_store_of("r", 10, true);
+    assert_without_roads("s", all);
+    assert_without_roads("r", (const char *const[]){WINDOW, NULL});
+
+    read_roads(still, sample, 0, 1, plain, n);
+    const size_t S = n[1] / (41 * 4), R = n[0] / S;
+    size_t on_lane = 0;
+    for (size_t i = 0; i < S; i++) {
+        on_lane += plain[0][i * R] == 1;
+    }
+    assert_true(on_lane > 0 && on_lane < S);
+    read_roads(still, sample, 99, 1, seen_as, n);
+    assert_memory_equal(plain[0], seen_as[0], n[0] * sizeof(float));
+    assert_memory_equal(plain[1], seen_as[1], n[1] * sizeof(float));
+    free_roads(seen_as);
+    int n_mirrored = 0;
+    for (uint64_t key = 1; key < 12; key++) {
+        read_roads(all, sample, key, 1, seen_as, n);
+        const bool is_mirrored = memcmp(plain[0], seen_as[0], n[0] * sizeof(float)) != 0;
+        n_mirrored += is_mirrored;
+        for (size_t i = 0; i < n[1]; i++) { /* dx dy and the change of the normal, of which x turns round then */
+            const double sign = is_mirrored && (i % 4 == 1 || i % 4 == 2) ? -1 : 1;
+            assert_true(fabs((double)plain[1][i] - sign * (double)seen_as[1][i]) < 1e-5);
+        }
+        free_roads(seen_as);
+    }
+    assert_true(n_mirrored > 0 && n_mirrored < 11);
+
+    read_roads((const char *const[]){WINDOW, "lanes=true", "pairs=true", NULL}, sample, 0, 2, seen_as, n_both);
+    read_roads(all, sample + 1, 0, 1, last, n_last);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(n_both[i], n[i] + n_last[i]);
+        assert_memory_equal(plain[i], seen_as[i], n[i] * sizeof(float));
+        assert_memory_equal(last[i], seen_as[i] + n[i], n_last[i] * sizeof(float));
+    }
+    free_roads(plain);
+    free_roads(seen_as);
+    free_roads(last);
+}
+
 /* ---- splits ------------------------------------------------------------------------------------------------------ */
 
 /* Which scenes a split shows. */
@@ -835,10 +956,10 @@ static unsigned char *read_everything(const char *store, const char *const *set,
 static void test_packed_stores(void **state)
 {
     (void)state;
-    static const char *const set[] = {WINDOW, "pairs=true", "action_s=0.5", "hazard_ttc_s=3", NULL};
+    static const char *const set[] = {WINDOW, "pairs=true", "action_s=0.5", "hazard_ttc_s=3", "lanes=true", NULL};
     size_t bytes[4] = {0};
     unsigned char *all[4];
-    write_store("s", 10);
+    write_store_of("s", 10, true);
     all[0] = read_everything("s", set, &bytes[0]);
     assert_true(bytes[0] > 100000);
     for (uint32_t i = 1; i < 4; i++) {
@@ -850,7 +971,7 @@ static void test_packed_stores(void **state)
             continue;
         }
         packing = ways[i];
-        write_store(name, 10);
+        write_store_of(name, 10, true);
         packing = (dt_packing){0};
         all[i] = read_everything(name, set, &bytes[i]);
         assert_int_equal(bytes[i], bytes[0]);
@@ -921,6 +1042,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_turning, begin, end),
         cmocka_unit_test_setup_teardown(test_mirror, begin, end),
         cmocka_unit_test_setup_teardown(test_shift, begin, end),
+        cmocka_unit_test_setup_teardown(test_roads, begin, end),
         cmocka_unit_test_setup_teardown(test_splits, begin, end),
         cmocka_unit_test_setup_teardown(test_short_anchors, begin, end),
         cmocka_unit_test_setup_teardown(test_pairs, begin, end),
