@@ -119,19 +119,22 @@ models_temperature_la_LIBADD = -lm
 
 world_cppflags = $(PLUGIN_CPPFLAGS) -I$(top_srcdir)/models
 
-models_world_constant_velocity_la_SOURCES = models/world_constant_velocity/world_constant_velocity.c models/world_future.h models/world_net.h
+models_world_constant_velocity_la_SOURCES = models/world_constant_velocity/world_constant_velocity.c models/world_future.h models/world_net.h \
+	models/world_road.h
 models_world_constant_velocity_la_CPPFLAGS = $(world_cppflags) -DDT_PLUGIN_NAME=world_constant_velocity
 models_world_constant_velocity_la_CFLAGS = $(PLUGIN_CFLAGS)
 models_world_constant_velocity_la_LDFLAGS = $(PLUGIN_LINK)
 models_world_constant_velocity_la_LIBADD = -lm
 
-models_world_gru_la_SOURCES = models/world_gru/world_gru.c models/world_future.h models/world_net.h
+models_world_gru_la_SOURCES = models/world_gru/world_gru.c models/world_future.h models/world_net.h \
+	models/world_road.h
 models_world_gru_la_CPPFLAGS = $(world_cppflags) -DDT_PLUGIN_NAME=world_gru
 models_world_gru_la_CFLAGS = $(PLUGIN_CFLAGS)
 models_world_gru_la_LDFLAGS = $(PLUGIN_LINK)
 models_world_gru_la_LIBADD = -lm
 
-models_world_lstm_la_SOURCES = models/world_lstm/world_lstm.c models/world_future.h models/world_net.h
+models_world_lstm_la_SOURCES = models/world_lstm/world_lstm.c models/world_future.h models/world_net.h \
+	models/world_road.h
 models_world_lstm_la_CPPFLAGS = $(world_cppflags) -DDT_PLUGIN_NAME=world_lstm
 models_world_lstm_la_CFLAGS = $(PLUGIN_CFLAGS)
 models_world_lstm_la_LDFLAGS = $(PLUGIN_LINK)

@@ -14,6 +14,9 @@
  * Kinematic vehicles go where they head, never backwards, and who stands may stand. Below 0 the speed has a tenth of
  * its slope, so that a future that stands by mistake can learn to go.
  *
+ * Where roads are known x runs along the vehicle's lane and y aside of it, and the way is laid along the lane
+ * (world_road.h).
+ *
  * Of several futures j each has its own z, and a logit: p = softmax. In the beginning they differ by accelerations a_j,
  * so that braking, keeping and going are told apart from the first step on (anchors: Chai et al. 2019, MultiPath).
  * Ports future and spread sum them up by their mean and deviation, axis by axis (Bishop 1994):
@@ -28,11 +31,20 @@
 
 #include "dtrain/helpers.h"
 #include "dtrain/svc/graph.h"
+#include "world_road.h"
 #include <math.h>
 #include <string.h>
 
 enum { WORLD_MOTION = 6, WORLD_AXES = 2, WORLD_TEXT = 48, WORLD_MAX_LAGS = 5, WORLD_MAX_FUTURES = 8 };
-enum { WORLD_IN_HISTORY, WORLD_IN_MOTION, WORLD_IN_PRESENT, WORLD_IN_SEQ_KEY, WORLD_N_IN }; /* history or latest */
+enum {
+    WORLD_IN_HISTORY, /* or latest */
+    WORLD_IN_MOTION,
+    WORLD_IN_PRESENT,
+    WORLD_IN_SEQ_KEY,
+    WORLD_IN_LANE, /* from here on where roads are known */
+    WORLD_IN_PATH,
+    WORLD_N_IN
+};
 enum {
     WORLD_OUT_FUTURE,
     WORLD_OUT_SPREAD,
@@ -51,6 +63,7 @@ enum { WORLD_MOTION_SPEED = 4, WORLD_MOTION_ACCEL = 5 }; /* columns of motion */
 
 typedef struct world_ports {
     int64_t H, T, F; /* embedding width (0: nobody embeds), history and future steps */
+    int64_t R, P;    /* columns of lane, rows of path; 0: roads are not known */
     double dt_s;
     int64_t K;            /* futures */
     uint8_t is_kinematic; /* vehicles move along their heading */
@@ -88,6 +101,8 @@ static inline dt_status world_ports_init(world_ports *p, const dt_host *h, const
     int64_t dt_ms = 0;
     for (uint32_t i = 0; i < n_dims; i++) {
         p->H = strcmp(dims[i].name, "H") == 0 ? dims[i].size : p->H;
+        p->R = strcmp(dims[i].name, "R") == 0 ? dims[i].size : p->R;
+        p->P = strcmp(dims[i].name, "P") == 0 ? dims[i].size : p->P;
     }
     DT_TRY_H(world_dim(h, dims, n_dims, "T", &p->T));
     DT_TRY_H(world_dim(h, dims, n_dims, "F", &p->F));
@@ -97,14 +112,17 @@ static inline dt_status world_ports_init(world_ports *p, const dt_host *h, const
     snprintf(p->text[0], WORLD_TEXT, "%lld S %lld", (long long)p->T, (long long)p->H);
     snprintf(p->text[1], WORLD_TEXT, "%lld S %d", (long long)p->T, WORLD_MOTION);
     snprintf(p->text[2], WORLD_TEXT, "%lld S", (long long)p->T);
-    snprintf(p->text[3], WORLD_TEXT, "S %lld %d", (long long)p->F, WORLD_AXES);
-    snprintf(p->text[4], WORLD_TEXT, "S %lld %d", (long long)p->F, WORLD_AXES);
+    snprintf(p->text[WORLD_IN_LANE], WORLD_TEXT, "S %lld", (long long)p->R);
+    snprintf(p->text[WORLD_IN_PATH], WORLD_TEXT, "S %lld %d", (long long)p->P, WORLD_PATH_COLUMNS);
+    snprintf(p->text[WORLD_N_IN], WORLD_TEXT, "S %lld %d", (long long)p->F, WORLD_AXES);
     p->in[WORLD_IN_HISTORY] = (dt_port){"history", p->text[0], DT_F32, 0};
     p->in[WORLD_IN_MOTION] = (dt_port){"motion", p->text[1], DT_F32, 0};
     p->in[WORLD_IN_PRESENT] = (dt_port){"present", p->text[2], DT_F32, 0};
     p->in[WORLD_IN_SEQ_KEY] = (dt_port){"seq_key", "S", DT_I64, DT_PORT_OPTIONAL};
-    p->out[WORLD_OUT_FUTURE] = (dt_port){"future", p->text[3], DT_F32, 0};
-    p->out[WORLD_OUT_SPREAD] = (dt_port){"spread", p->text[4], DT_F32, 0};
+    p->in[WORLD_IN_LANE] = (dt_port){"lane", p->text[WORLD_IN_LANE], DT_F32, DT_PORT_OPTIONAL};
+    p->in[WORLD_IN_PATH] = (dt_port){"path", p->text[WORLD_IN_PATH], DT_F32, DT_PORT_OPTIONAL};
+    p->out[WORLD_OUT_FUTURE] = (dt_port){"future", p->text[WORLD_N_IN], DT_F32, 0};
+    p->out[WORLD_OUT_SPREAD] = (dt_port){"spread", p->text[WORLD_N_IN], DT_F32, 0};
     p->K = 1;
     p->n_out = WORLD_OUT_FUTURES;
     return DT_OK;
@@ -208,12 +226,24 @@ static inline void world_sum_up(const world_ports *p, dt_graph *g, dt_tensor *si
     out[WORLD_OUT_SPREAD] = dt_split(g, dt_affine(g, log_square, 0.5, 0.0), p->F);
 }
 
-/* z [S,columns], speed at the last history step [S,1] -> out, in the order of the ports */
-static inline void world_futures(const world_ports *p, dt_graph *g, dt_tensor *z, dt_tensor *speed, dt_tensor **out)
+/* Ways [S,K,F,2], one [S,F,2], along a path [S,P,4]. */
+static inline dt_tensor *world_laid(const world_ports *p, dt_graph *g, dt_tensor *way, dt_tensor *path)
+{
+    if (p->K == 1) {
+        return world_on_path(g, way, path);
+    }
+    dt_tensor *all = dt_split(g, dt_merge(g, dt_merge(g, way)), p->K * p->F);
+    return dt_split(g, dt_split(g, dt_merge(g, world_on_path(g, all, path)), p->K), p->F);
+}
+
+/* z [S,columns], speed at the last history step [S,1], path [S,P,4] or NULL -> out, in the order of the ports */
+static inline void world_futures(const world_ports *p, dt_graph *g, dt_tensor *z, dt_tensor *speed, dt_tensor *path,
+                                 dt_tensor **out)
 {
     const int64_t n = p->K * p->F;
     dt_tensor *velocity = world_velocity(p, g, dt_slice(g, z, 0, n), dt_slice(g, z, n, n), speed);
     dt_tensor *future = dt_cumsum(g, dt_affine(g, velocity, p->dt_s, 0.0));
+    future = path != NULL ? world_laid(p, g, future, path) : future;
     dt_tensor *growth =
         dt_unary(g, DT_FN_SOFTPLUS, world_axes(p, g, dt_slice(g, z, 2 * n, n), dt_slice(g, z, 3 * n, n)), 0.0);
     dt_tensor *sigma = dt_affine(g, dt_cumsum(g, growth), WORLD_SIGMA_GROWTH_MPS * p->dt_s, WORLD_SIGMA_FLOOR_M);

@@ -79,8 +79,9 @@ static inline dt_status world_net_create(void *self, const dt_host *h, const voi
 
 static inline const dt_port *world_net_inputs(const void *self, uint32_t *n_p)
 {
-    *n_p = ((const world_net *)self)->dropout > 0 ? WORLD_N_IN : WORLD_IN_SEQ_KEY;
-    return ((const world_net *)self)->ports.in;
+    const world_net *w = self;
+    *n_p = w->ports.R > 0 ? WORLD_N_IN : w->dropout > 0 ? WORLD_IN_LANE : WORLD_IN_SEQ_KEY;
+    return w->ports.in;
 }
 
 static inline const dt_port *world_net_outputs(const void *self, uint32_t *n_p)
@@ -141,6 +142,10 @@ static inline dt_status world_head_params(const world_net *w, dt_params *reg)
         DT_TRY_H(world_add(reg, "narrow", w->narrow, w->ports.H, w->ports.H, 1));
     }
     DT_TRY_H(world_add(reg, "head.0", w->head, in, in, 1));
+    if (w->ports.R > 0) {
+        DT_TRY_H(world_add(reg, "lane.0", WORLD_LANE_UNITS, w->ports.R, w->ports.R, 1));
+        DT_TRY_H(world_add(reg, "lane.1", w->head, WORLD_LANE_UNITS, WORLD_LANE_UNITS, 0));
+    }
     return world_add(reg, "head.1", world_future_columns(&w->ports), w->head, 0, 1);
 }
 
@@ -177,6 +182,19 @@ static inline dt_tensor *world_drop(const world_net *w, dt_graph *g, dt_tensor *
     return w->dropout > 0 && key != NULL ? dt_dropout(g, x, key, w->dropout) : x;
 }
 
+/* Are roads known, and told? A model that knows none of them is not given their ports. */
+static inline int world_has_roads(const world_net *w, dt_tensor *const *in)
+{
+    return w->ports.R > 0 && in[WORLD_IN_LANE] != NULL && in[WORLD_IN_PATH] != NULL;
+}
+
+/* What the head's first layer gets from the lane [S,R]: [S,head] */
+static inline dt_tensor *world_lane(const world_net *w, dt_graph *g, dt_tensor *lane, dt_tensor *key)
+{
+    dt_tensor *z = dt_relu(g, world_linear(g, lane, "lane.0"));
+    return dt_linear(g, world_drop(w, g, z, key), g->api->param(g, "lane.1.w"), NULL);
+}
+
 /* State of every step [T,S,hidden], inputs, scaled motion -> what is told of the future. */
 static inline dt_status world_head(const world_net *w, dt_graph *g, dt_tensor *state, dt_tensor *const *in,
                                    dt_tensor *scaled, dt_tensor **out)
@@ -191,10 +209,12 @@ static inline dt_status world_head(const world_net *w, dt_graph *g, dt_tensor *s
     for (uint32_t i = 0; i < n_lags; i++) {
         part[3 + i] = dt_step(g, scaled, -1 - back[i]);
     }
-    dt_tensor *z = dt_relu(g, world_linear(g, dt_concat(g, part, 3 + n_lags), "head.0"));
+    dt_tensor *z = world_linear(g, dt_concat(g, part, 3 + n_lags), "head.0");
+    z = dt_relu(g, world_has_roads(w, in) ? dt_add(g, z, world_lane(w, g, in[WORLD_IN_LANE], key)) : z);
     z = world_drop(w, g, z, key);
     dt_tensor *speed = dt_slice(g, dt_step(g, motion, -1), WORLD_MOTION_SPEED, 1); /* [S,1] */
-    world_futures(&w->ports, g, world_linear(g, z, "head.1"), speed, out);
+    dt_tensor *path = world_has_roads(w, in) ? in[WORLD_IN_PATH] : NULL;
+    world_futures(&w->ports, g, world_linear(g, z, "head.1"), speed, path, out);
     return g->api->status(g);
 }
 

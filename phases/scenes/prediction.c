@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOTION = 6, AXES = 2, TEXT = 48 };
+enum { MOTION = 6, AXES = 2, PATH_COLUMNS = 4, TEXT = 48 };
 #define HALF_LOG_2PI      0.91893853320467274178
 #define MIXTURE_STEPS     5.0   /* n of prediction.h */
 #define LEAST_PROBABILITY 1e-12 /* whose logarithm is taken */
@@ -60,8 +60,7 @@ void prediction_fini(prediction *p)
 
 /* ---- binding ----------------------------------------------------------------------------------------------------- */
 
-dt_status prediction_bind_data(const prediction *p, const char *split, const dt_setting *more, uint32_t n,
-                               dt_data **out_p)
+dt_status prediction_bind_data(prediction *p, const char *split, const dt_setting *more, uint32_t n, dt_data **out_p)
 {
     char number[3][TEXT];
     snprintf(number[0], TEXT, "%.9g", p->config.history_s);
@@ -98,6 +97,11 @@ dt_status prediction_bind_data(const prediction *p, const char *split, const dt_
     if (p->bind->data_count(d) == 0) {
         return DT_FAIL_H(p->h, DT_EDATA,
                          "split %s of the data has no samples: give the store more scenes or change the split", split);
+    }
+    const dt_port *lane = p->bind->data_field(d, "lane"), *path = p->bind->data_field(d, "path");
+    if (lane != NULL && path != NULL) {
+        p->R = p->bind->port_dim(lane, 1);
+        p->P = p->bind->port_dim(path, 1);
     }
     *out_p = d;
     return DT_OK;
@@ -153,26 +157,29 @@ dt_status prediction_bind_world(prediction *p, uint32_t flags)
 {
     const int64_t H =
         p->perception == NULL ? 0 : p->bind->port_dim(p->bind->model_output(p->perception, "embedding"), 1);
-    const dt_dim dims[] = {{"H", H}, {"T", p->T}, {"F", p->F}, {"dt_ms", llround(1000.0 / p->config.rate_hz)}};
-    char text[5][TEXT];
+    const dt_dim dims[] = {{"H", H},    {"T", p->T}, {"F", p->F}, {"dt_ms", llround(1000.0 / p->config.rate_hz)},
+                           {"R", p->R}, {"P", p->P}}; /* the last two where roads are known */
+    char text[7][TEXT];
     snprintf(text[0], TEXT, "%lld S %d", (long long)p->T, MOTION);
     snprintf(text[1], TEXT, "%lld S", (long long)p->T);
     snprintf(text[2], TEXT, "S %lld %d", (long long)p->F, AXES);
     snprintf(text[3], TEXT, "%lld S %lld", (long long)p->T, (long long)H);
     snprintf(text[4], TEXT, "S %lld", (long long)H);
+    snprintf(text[5], TEXT, "S %lld", (long long)p->R);
+    snprintf(text[6], TEXT, "S %lld %d", (long long)p->P, PATH_COLUMNS);
     const dt_port offers[] = {{"history", text[3], DT_F32, 0}, /* the first two are of perception */
-                              {"latest", text[4], DT_F32, 0},
-                              {"motion", text[0], DT_F32, 0},
-                              {"present", text[1], DT_F32, 0},
-                              {"seq_key", "S", DT_I64, 0}};
+                              {"latest", text[4], DT_F32, 0},  {"motion", text[0], DT_F32, 0},
+                              {"present", text[1], DT_F32, 0}, {"seq_key", "S", DT_I64, 0},
+                              {"lane", text[5], DT_F32, 0},    {"path", text[6], DT_F32, 0}};
+    const uint32_t n_roads = p->R > 0 ? 2 : 0;
     const dt_port needs[] = {{"future", text[2], DT_F32, 0}, {"spread", text[2], DT_F32, 0}};
     const dt_model_want want = {.struct_size = sizeof(want),
-                                .n_dims = 4,
+                                .n_dims = 4 + n_roads,
                                 .role = "world",
                                 .dims = dims,
                                 .offers = H > 0 ? offers : offers + 2,
                                 .needs = needs,
-                                .n_offers = H > 0 ? 5 : 3,
+                                .n_offers = (H > 0 ? 5 : 3) + n_roads,
                                 .n_needs = 2,
                                 .flags = flags};
     DT_TRY_H(p->bind->model(p->h, &want, &p->world));
@@ -188,16 +195,20 @@ enum { FUTURE, SPREAD, FUTURES, SPREADS, PROBABILITY, N_TOLD };
 static dt_status record_world(const prediction *p, dt_graph *g, dt_tensor *embedding, dt_named told[N_TOLD])
 {
     const dt_graph_api *api = g->api;
-    dt_named past[] = {{"motion", api->input(g, "motion")},
-                       {"present", api->input(g, "present")},
-                       {"seq_key", api->input(g, "seq_key")},
-                       {"history", NULL},
-                       {"latest", NULL}};
+    dt_named past[7] = {{"motion", api->input(g, "motion")},
+                        {"present", api->input(g, "present")},
+                        {"seq_key", api->input(g, "seq_key")}};
+    uint32_t n = 3;
     if (embedding != NULL) {
-        past[3].tensor = dt_gather(g, embedding, api->input(g, "seq_row"));
-        past[4].tensor = dt_step(g, past[3].tensor, -1);
+        dt_tensor *history = dt_gather(g, embedding, api->input(g, "seq_row"));
+        past[n++] = (dt_named){"history", history};
+        past[n++] = (dt_named){"latest", dt_step(g, history, -1)};
     }
-    return api->model(g, p->world, past, embedding != NULL ? 5 : 3, told, p->K > 0 ? N_TOLD : FUTURES);
+    if (p->R > 0) {
+        past[n++] = (dt_named){"lane", api->input(g, "lane")};
+        past[n++] = (dt_named){"path", api->input(g, "path")};
+    }
+    return api->model(g, p->world, past, n, told, p->K > 0 ? N_TOLD : FUTURES);
 }
 
 /* x [S,D] for each of K futures: [S,K,D] */

@@ -37,6 +37,7 @@ typedef struct prediction {
     const char *phase; /* its id, for messages */
     prediction_config config;
     int64_t T, F; /* steps of history and future */
+    int64_t R, P; /* columns of lane, rows of path; 0: the data does not tell of roads */
     dt_model *perception, *world;
     int64_t K;     /* futures that the world model tells with their probabilities; 0: one, without */
     float *weight; /* [F] owned: of the future's steps */
@@ -50,8 +51,7 @@ dt_status prediction_init(prediction *p, const dt_host *h, const dt_bind_api *bi
 void prediction_fini(prediction *p);
 /* The data of one split, cut into these windows, more [n] options of it set. Errors: those of bind, DT_ESHAPE,
  * DT_EDATA. */
-dt_status prediction_bind_data(const prediction *p, const char *split, const dt_setting *more, uint32_t n,
-                               dt_data **out_p);
+dt_status prediction_bind_data(prediction *p, const char *split, const dt_setting *more, uint32_t n, dt_data **out_p);
 /* The models that the configuration names. flags: DT_WANT_* of the world model. Errors: those of bind. */
 dt_status prediction_bind_perception(prediction *p);
 dt_status prediction_bind_world(prediction *p, uint32_t flags);

@@ -128,7 +128,7 @@ static void test_recompute(void **state)
 
 /* ---- untrained models compute ----------------------------------------------------------------------------------- */
 
-enum { N_SEQ = 3, STEPS = 4, FUTURE = 5, EMBEDDING = 6 };
+enum { N_SEQ = 3, STEPS = 4, FUTURE = 5, EMBEDDING = 6, LANE = 7, PATH = 5 };
 
 typedef struct wanted { /* an output, copied */
     const char *name;
@@ -136,14 +136,17 @@ typedef struct wanted { /* an output, copied */
     size_t n;
 } wanted;
 
-/* Runs a world model with its initial weights; bias: of the last layer, NULL: as it begins. */
-static void run_world(const char *id, const char *const *set, float motion[STEPS][N_SEQ][6], const float *bias,
-                      const wanted *want, uint32_t n_want)
+/* Runs a world model with its initial weights; bias: of the last layer, NULL: as it begins; path [N_SEQ,PATH,4], NULL:
+ * it knows no roads. */
+static void run_world_on(const char *id, const char *const *set, float motion[STEPS][N_SEQ][6], const float *bias,
+                         float *path, const wanted *want, uint32_t n_want)
 {
-    static const dt_dim dims[] = {{"H", EMBEDDING}, {"T", STEPS}, {"F", FUTURE}, {"dt_ms", 200}};
+    static const dt_dim dims[] = {{"H", EMBEDDING}, {"T", STEPS}, {"F", FUTURE},
+                                  {"dt_ms", 200},   {"R", LANE},  {"P", PATH}};
     static const int64_t live[N_SYMBOLS] = {0, 0, N_SEQ, 0};
     bench m;
-    record(&m, id, set, dims);
+    assert_int_equal(bench_create(&m, id, set, dims, path != NULL ? 6 : 4), DT_OK);
+    bench_record(&m, symbol, N_SYMBOLS);
 
     float *params = calloc((size_t)m.r.table.total + 64, sizeof(*params));
     assert_non_null(params);
@@ -162,8 +165,12 @@ static void run_world(const char *id, const char *const *set, float motion[STEPS
         }
     }
     const int64_t key[N_SEQ] = {0};
-    const void *field[4] = {motion};
-    if (m.n_in == 4) { /* with dropout, which is the identity here */
+    float lane[N_SEQ][LANE];
+    for (int i = 0; i < N_SEQ * LANE; i++) {
+        (&lane[0][0])[i] = (float)(i % 5) / 4;
+    }
+    const void *field[6] = {motion, NULL, NULL, NULL, lane, path};
+    if (m.n_in >= 4) { /* with dropout, which is the identity here */
         field[0] = history;
         field[1] = motion;
         field[2] = present;
@@ -185,6 +192,12 @@ static void run_world(const char *id, const char *const *set, float motion[STEPS
     dt_plan_destroy(p);
     free(params);
     bench_close(&m);
+}
+
+static void run_world(const char *id, const char *const *set, float motion[STEPS][N_SEQ][6], const float *bias,
+                      const wanted *want, uint32_t n_want)
+{
+    run_world_on(id, set, motion, bias, NULL, want, n_want);
 }
 
 /* Every world model begins as constant velocity; its uncertainty grows with time. */
@@ -290,6 +303,46 @@ static void test_several_futures(void **state)
     }
 }
 
+/* Where roads are known it begins as constant speed along the lane: three pieces of 4 m, each turned 30 degrees further
+ * left, and straight on. Of several futures the first keeps its speed. */
+static void test_untrained_worlds_follow_their_lane(void **state)
+{
+    (void)state;
+    static const char *const ids[] = {"world_lstm", "world_gru"}, *const three[] = {"futures=3", NULL};
+    float motion[STEPS][N_SEQ][6] = {{{0}}}, future[N_SEQ][FUTURE][2], futures[N_SEQ][3][FUTURE][2];
+    float path[N_SEQ][PATH][4];
+    for (int v = 0; v < N_SEQ; v++) {
+        motion[STEPS - 1][v][4] = (float)(15 * v - 5); /* -5, 10, 25 m/s: it rolls back, and over the end */
+        for (int k = 0; k < PATH; k++) {
+            const double a = (k - 1) * M_PI / 6;
+            path[v][k][0] = k == 0 ? 0 : (float)(4 * cos(a));
+            path[v][k][1] = k == 0 ? 0 : (float)(4 * sin(a));
+            path[v][k][2] = k == 0 ? 0 : (float)(-sin(a) + sin(a - M_PI / 6));
+            path[v][k][3] = k == 0 ? 1 : (float)(cos(a) - cos(a - M_PI / 6));
+        }
+    }
+    for (int m = 0; m < 4; m++) {
+        const wanted one = {"future", &future[0][0][0], N_SEQ * FUTURE * 2};
+        const wanted several = {"futures", &futures[0][0][0][0], N_SEQ * 3 * FUTURE * 2};
+        run_world_on(ids[m % 2], m < 2 ? NULL : three, motion, NULL, &path[0][0][0], m < 2 ? &one : &several, 1);
+        for (int v = 0; v < N_SEQ; v++) {
+            for (int f = 0; f < FUTURE; f++) {
+                const double s = (15 * v - 5) * 0.2 * (f + 1);
+                const float *at = m < 2 ? future[v][f] : futures[v][0][f];
+                double x = 0, y = 0;
+                for (int k = 1; k < PATH; k++) {
+                    const double from = k == 1 ? -1e9 : 4 * (k - 1), to = k == PATH - 1 ? 1e9 : 4 * k;
+                    const double on = fmin(fmax(s, from), to) - 4 * (k - 1);
+                    x += s > from ? on * cos((k - 1) * M_PI / 6) : 0;
+                    y += s > from ? on * sin((k - 1) * M_PI / 6) : 0;
+                }
+                assert_float_equal(at[0], x, 1e-4);
+                assert_float_equal(at[1], y, 1e-4);
+            }
+        }
+    }
+}
+
 /* ---- shapes ----------------------------------------------------------------------------------------------------- */
 
 static void test_risk_gnn(void **state)
@@ -313,9 +366,13 @@ static void test_world_models(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_risk_gnn),           cmocka_unit_test(test_world_models),
-        cmocka_unit_test(test_recompute),          cmocka_unit_test(test_untrained_worlds_are_constant_velocity),
-        cmocka_unit_test(test_kinematic_vehicles), cmocka_unit_test(test_several_futures),
+        cmocka_unit_test(test_risk_gnn),
+        cmocka_unit_test(test_world_models),
+        cmocka_unit_test(test_recompute),
+        cmocka_unit_test(test_untrained_worlds_are_constant_velocity),
+        cmocka_unit_test(test_kinematic_vehicles),
+        cmocka_unit_test(test_several_futures),
+        cmocka_unit_test(test_untrained_worlds_follow_their_lane),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
