@@ -47,8 +47,14 @@ static dt_status check_desc(dt_replay *p)
     dt_training_opts training;
     DT_TRY(check_bounds(&p->d));
     if (r->d.transitions < 2) {
-        return DT_FAIL(DT_EPLUGIN, "a replay is made of a rollout whose transitions are %u; set them to 2",
+        return DT_FAIL(DT_EPLUGIN, "a replay is made of a rollout whose transitions are %u; set them to 2 or 3",
                        r->d.transitions);
+    }
+    if (p->d.n_step > 1 && dt_buffer_is_joined(r->all)) {
+        return DT_FAIL(DT_ECONFIG,
+                       "a replay adds up n_step = %u steps, and its samples have graphs of the step after the first "
+                       "alone (transitions = 3); set n_step = 1, or choose models that read rows of agents",
+                       p->d.n_step);
     }
     if (p->d.n_step > r->d.steps) {
         return DT_FAIL(DT_ECONFIG,
@@ -448,7 +454,7 @@ void dt_rollout_replay_need(const dt_rollout *r, const double *mean, uint64_t *m
         return;
     }
     for (uint32_t k = 0; k < p->n_sizes; k++) {
-        size[k] = (int32_t)ceil(mean[k]);
+        size[k] = (int32_t)ceil(mean[k] * (k > 0 && dt_buffer_is_joined(r->all) ? 2 : 1));
     }
     const double used = (double)dt_replay_bytes(p, size, NULL) / (double)p->stride;
     const uint64_t own = (p->d.capacity + p->ranks - 1) / p->ranks, pages = p->stride > 4096;

@@ -55,6 +55,8 @@ static dt_replay_kind kind_of(const dt_buffer *b, uint32_t f)
         return o->index_of >= 0 ? DT_REPLAY_INDEX : o->is_plain ? DT_REPLAY_OBS : DT_REPLAY_PLAIN;
     case FIELD_HISTORY:
         return DT_REPLAY_HISTORY;
+    case FIELD_NEXT_INDEX:
+        return DT_REPLAY_INDEX;
     case FIELD_NEXT:
         return o->is_plain ? DT_REPLAY_NEXT : DT_REPLAY_NEXT_PLAIN;
     case FIELD_NEXT_MASK:
@@ -126,7 +128,7 @@ dt_status dt_replay_plan(dt_replay *p, const dt_replay_desc *d)
     p->n_sizes = 1 + l->spec.n_symbols;
     for (uint32_t k = 0; k < p->n_sizes; k++) {
         p->symbol[k] = p->r->all->symbol[k];
-        largest[k] = dt_layout_cap(l, (int32_t)k);
+        largest[k] = dt_buffer_most(p->r->all, (int32_t)k);
         size[k] = (int32_t)largest[k];
     }
     DT_TRY(dt_config_engine(p->r->stage->d.config, p->r->stage->d.index, &engine));
@@ -384,7 +386,7 @@ static bool are_keys(const dt_replay *p, const char *data, size_t rows)
 dt_status dt_replay_check_sizes(const dt_replay *p, uint64_t slot, const int32_t *size)
 {
     for (uint32_t k = 0; k < p->n_sizes; k++) {
-        if (size[k] < (k == 0) || size[k] > dt_layout_cap(p->r->all->l, (int32_t)k)) {
+        if (size[k] < (k == 0) || size[k] > dt_buffer_most(p->r->all, (int32_t)k)) {
             return is_wrong(slot, p->symbol[k], "has more rows than there can be, or none");
         }
     }
@@ -553,7 +555,7 @@ static dt_status data_sizes(const void *self, const uint64_t *index, uint32_t n,
 {
     const dt_replay *p = self;
     for (uint32_t k = 0; k < p->n_sizes; k++) {
-        size[k] = p->is_drawn ? 0 : dt_layout_cap(p->r->all->l, (int32_t)k) * n;
+        size[k] = p->is_drawn ? 0 : dt_buffer_most(p->r->all, (int32_t)k) * n;
     }
     for (uint32_t j = 0; j < n && p->is_drawn; j++) {
         for (uint32_t k = 0; k < p->n_sizes; k++) {

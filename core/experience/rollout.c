@@ -54,8 +54,8 @@ static dt_status check_desc(const dt_rollout *r)
                        "history",
                        d->steps, d->window);
     }
-    if (d->transitions > 2) {
-        return DT_FAIL(DT_ECONFIG, "a rollout's transitions is %u; expected 0, 1 or 2", d->transitions);
+    if (d->transitions > 3) {
+        return DT_FAIL(DT_ECONFIG, "a rollout's transitions is %u; expected 0 to 3", d->transitions);
     }
     DT_TRY(d->squash ? check_bounds(&r->env->layout.spec) : DT_OK);
     if (d->n_kept > DT_ROLLOUT_MAX_KEPT) {
@@ -86,7 +86,7 @@ static dt_status open_data(dt_rollout *r)
     int64_t largest[1 + DT_ENV_MAX_SYMBOLS];
     DT_TRY(dt_config_engine(r->stage->d.config, r->stage->d.index, &engine));
     for (int32_t k = 0; k <= (int32_t)r->env->layout.spec.n_symbols; k++) {
-        largest[k] = dt_layout_cap(&r->env->layout, k);
+        largest[k] = dt_buffer_most(&r->buffer, k);
     }
     r->data.self = r;
     DT_TRY(dt_samples_open_live(&r->data.source, &dt_rollout_data_ops, r, largest,

@@ -69,14 +69,23 @@ static size_t ragged_bytes(const dt_rollout *r, const dt_buffer_wide *w, size_t 
     return r->rows.n_acts[slot] > 0 ? (size_t)size[w->symbol - 1] * w->row_bytes : 0;
 }
 
+/* Of the step after the sample's slot, where samples have both (transitions = 3). */
+static size_t ragged_after(const dt_rollout *r, const dt_buffer_wide *w, size_t slot)
+{
+    const size_t after = slot + r->rows.d.instances;
+    const int32_t *size = r->rows.size + after * r->rows.l->spec.n_symbols;
+    const bool is_there = dt_buffer_is_joined(&r->rows) && r->rows.n_acts[slot] > 0 && r->rows.n_seen[after] > 0;
+    return is_there ? (size_t)size[w->symbol - 1] * w->row_bytes : 0;
+}
+
 static size_t bytes_of(const dt_rollout *r, const layout *l, uint64_t sample)
 {
     const size_t slot = dt_buffer_slot(&r->rows, 0, 0) + sample;
     size_t bytes = 0;
     for (uint32_t i = 0; i < l->n; i++) {
         const dt_buffer_wide *w = &l->own[i];
-        bytes +=
-            w->symbol > 0 ? ragged_bytes(r, w, slot) : (size_t)r->rows.n_acts[slot] * slots_of(r, w) * w->row_bytes;
+        bytes += w->symbol > 0 ? ragged_bytes(r, w, slot) + ragged_after(r, w, slot)
+                               : (size_t)r->rows.n_acts[slot] * slots_of(r, w) * w->row_bytes;
     }
     return bytes;
 }
@@ -108,6 +117,14 @@ static char *copy_places(const dt_rollout *r, const dt_buffer *b, const dt_buffe
     return read->after != 0 ? copy_rows(r, w, sample_slot, at + M, bytes, is_out) : bytes;
 }
 
+static char *put_ragged(const dt_buffer_wide *w, size_t slot, size_t bytes, char *out)
+{
+    if (bytes > 0) {
+        memcpy(out, w->data + (size_t)w->at[slot] * w->row_bytes, bytes);
+    }
+    return out + bytes;
+}
+
 static char *pack(const dt_rollout *r, const layout *l, uint64_t sample, char *out)
 {
     const size_t slot = dt_buffer_slot(&r->rows, 0, 0) + sample;
@@ -117,13 +134,24 @@ static char *pack(const dt_rollout *r, const layout *l, uint64_t sample, char *o
         const dt_buffer_wide *w = &l->own[k];
         if (w->symbol == 0) {
             out = copy_places(r, &r->buffer, w, w, slot, at, out, true);
-        } else if (r->rows.n_acts[slot] > 0) {
-            const size_t bytes = ragged_bytes(r, w, slot);
-            memcpy(out, w->data + (size_t)w->at[at] * w->row_bytes, bytes);
-            out += bytes;
+        } else {
+            const size_t own = ragged_bytes(r, w, slot), after = ragged_after(r, w, slot);
+            out = put_ragged(w, at, own, out);
+            out = put_ragged(w, at + r->buffer.d.instances, after, out);
         }
     }
     return out;
+}
+
+/* Bytes of a slot's rows to where the array has `used` of them so far. */
+static char *take_ragged(const dt_buffer_wide *w, size_t slot, size_t bytes, int64_t *used, char *in)
+{
+    w->at[slot] = *used;
+    if (bytes > 0) {
+        memcpy(w->data + (size_t)*used * w->row_bytes, in, bytes);
+        *used += (int64_t)(bytes / w->row_bytes);
+    }
+    return in + bytes;
 }
 
 static char *unpack(const dt_rollout *r, const layout *l, uint64_t sample, uint32_t place, int64_t *used, char *in)
@@ -134,12 +162,9 @@ static char *unpack(const dt_rollout *r, const layout *l, uint64_t sample, uint3
         if (w->symbol == 0) {
             in = copy_places(r, &r->batch, w, &l->own[k], slot, at, in, false);
         } else {
-            const size_t bytes = ragged_bytes(r, w, slot);
-            w->at[at] = used[k];
-            if (bytes > 0) {
-                memcpy(w->data + (size_t)used[k] * w->row_bytes, in, bytes);
-                used[k] += (int64_t)(bytes / w->row_bytes);
-                in += bytes;
+            in = take_ragged(w, at, ragged_bytes(r, w, slot), &used[k], in);
+            if (dt_buffer_is_joined(&r->batch)) {
+                in = take_ragged(w, at + r->batch.d.instances, ragged_after(r, w, slot), &used[k], in);
             }
         }
     }
@@ -155,7 +180,7 @@ static size_t largest(const dt_rollout *r)
     const uint32_t n = dt_buffer_wide_arrays(&r->buffer, w);
     size_t bytes = 0;
     for (uint32_t i = 0; i < n; i++) {
-        const size_t rows = w[i].symbol > 0 ? (size_t)dt_layout_cap(r->buffer.l, w[i].symbol)
+        const size_t rows = w[i].symbol > 0 ? (size_t)dt_buffer_most(&r->buffer, w[i].symbol)
                                             : slots_of(r, &w[i]) * r->buffer.l->spec.n_agents;
         bytes += rows * w[i].row_bytes;
     }
@@ -358,6 +383,18 @@ static void copy_small(dt_rollout *r, const dt_samples_part *mine)
     }
 }
 
+/* How large the step after a sample is, where samples have both. */
+static void copy_after(dt_rollout *r, const dt_samples_part *mine)
+{
+    const size_t S = r->rows.l->spec.n_symbols, first = dt_buffer_slot(&r->rows, 1, 0);
+    const size_t at = dt_buffer_slot(&r->batch, 1, 0);
+    for (uint64_t j = 0; j < mine->n && S > 0; j++) {
+        const size_t from = first + sample_of(mine, j);
+        r->batch.n_seen[at + j] = r->rows.n_seen[from];
+        memcpy(r->batch.size + (at + j) * S, r->rows.size + from * S, S * sizeof(*r->rows.size));
+    }
+}
+
 /* Samples [0, n) of what lies there now are nowhere, or those of the part are there. */
 static void note_places(dt_rollout *r, const dt_samples_part *mine)
 {
@@ -400,6 +437,9 @@ dt_status dt_rollout_bring(void *self, uint64_t skipped, const dt_samples_part *
     r->batch.key_base = r->buffer.key_base;
     r->batch.is_filled = true;
     copy_small(r, mine);
+    if (dt_buffer_is_joined(&r->batch)) {
+        copy_after(r, mine);
+    }
     note_places(r, mine);
     unpack_part(r, &l, mine);
     memcpy(x->last, part, ranks * sizeof(*part));

@@ -79,9 +79,12 @@ static dt_status add_next(dt_buffer *b)
     char name[64];
     for (uint32_t i = 0; i < b->l->spec.n_obs; i++) {
         const dt_obs_port *o = &b->l->obs[i];
-        if (o->symbol == 0 && o->steps == 0 && o->index_of < 0 && o->port->dtype == DT_F32) {
-            snprintf(name, sizeof(name), "next_%.40s", o->port->name);
+        const bool is_row = o->symbol == 0 && o->steps == 0;
+        snprintf(name, sizeof(name), "next_%.40s", o->port->name);
+        if (is_row && o->index_of < 0 && o->port->dtype == DT_F32) {
             DT_TRY(add_field(b, FIELD_NEXT, i, DT_F32, name, o->port->dims));
+        } else if (is_row && o->index_of >= 0 && dt_buffer_is_joined(b)) {
+            DT_TRY(add_field(b, FIELD_NEXT_INDEX, i, DT_I32, name, o->port->dims));
         }
     }
     DT_TRY(add_field(b, FIELD_NEXT_PRESENT, 0, DT_F32, "next_present", "A"));
@@ -252,6 +255,10 @@ dt_status dt_buffer_init(dt_buffer *b, const dt_buffer_desc *d)
     }
     for (int32_t k = 0; k <= (int32_t)b->l->spec.n_symbols; k++) {
         b->symbol[k] = dt_layout_symbol(b->l, k);
+        if (dt_buffer_most(b, k) > INT32_MAX) {
+            return DT_FAIL(DT_ECONFIG, "a sample with the step after it may have %lld rows of %s; at most %d can be",
+                           (long long)dt_buffer_most(b, k), b->symbol[k], INT32_MAX);
+        }
     }
     DT_TRY(add_fields(b));
     return map_all(b);
@@ -440,7 +447,7 @@ uint32_t dt_buffer_wide_arrays(const dt_buffer *b, dt_buffer_wide *out)
         dt_buffer_wide *w = &out[n++];
         *w = (dt_buffer_wide){.data = b->obs[i], .row_bytes = o->row_bytes, .symbol = o->symbol, .at = b->at[i]};
         w->before = fields_of(b, FIELD_HISTORY, FIELD_HISTORY, i);
-        w->after = fields_of(b, FIELD_NEXT, FIELD_NEXT, i);
+        w->after = fields_of(b, FIELD_NEXT, FIELD_NEXT_INDEX, i);
         w->fields = fields_of(b, FIELD_OBS, FIELD_STEPS, i) | w->before;
     }
     out[n++] = (dt_buffer_wide){.data = (char *)b->mask,

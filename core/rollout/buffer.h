@@ -29,7 +29,7 @@ typedef struct dt_buffer_desc {
     uint32_t steps, instances, first, window; /* first: number of its first instance; window at least 1 */
     uint32_t all;                             /* instances of all ranks; 0: these */
     bool is_narrow;                           /* without what is wide */
-    uint32_t transitions;                     /* svc/rollout.h: 1: fields of what comes after a row; 2: and more */
+    uint32_t transitions;                     /* svc/rollout.h: 1: fields of what comes after a row; 2, 3: and more */
     double gamma;                             /* of the field discount */
     uint32_t n_kept;
     const dt_port *kept; /* fields of what acting computed, the last ones: svc/rollout.h; outlives the buffer */
@@ -114,7 +114,19 @@ static inline size_t dt_buffer_slot(const dt_buffer *b, uint32_t t, uint32_t i)
     return (size_t)(t + b->d.window - 1) * b->d.instances + i;
 }
 
-/* As a data set: index n is sample n. which: DT_ROW_ACTS or DT_ROW_SEEN chooses the rows of "A". size: "A" and the
+/* Do samples of the data have the ragged rows of the step after behind their own? */
+static inline bool dt_buffer_is_joined(const dt_buffer *b)
+{
+    return b->d.transitions > 2;
+}
+/* Most rows of a symbol (0: "A") that a sample of the data has. */
+static inline int64_t dt_buffer_most(const dt_buffer *b, int32_t symbol)
+{
+    return dt_layout_cap(b->l, symbol) * (dt_buffer_is_joined(b) && symbol > 0 ? 2 : 1);
+}
+
+/* As a data set: index n is sample n. which chooses rows of "A": DT_ROW_ACTS, as
+ * data, or DT_ROW_SEEN, for acting. size: "A" and the
  * spec's ragged symbols. want: fields to write (bit f); key may be NULL. */
 void dt_buffer_sizes(const dt_buffer *b, uint32_t which, const uint64_t *index, uint32_t n, int64_t *size);
 void dt_buffer_pack(const dt_buffer *b, uint32_t which, const uint64_t *index, const uint64_t *key, uint32_t n,

@@ -36,6 +36,19 @@ static int32_t rows_of(const reader *r, size_t slot)
     return r->which == DT_ROW_ACTS ? r->b->n_acts[slot] : r->b->n_seen[slot];
 }
 
+/* Rows of ragged symbol k (1..) that a slot has, where somebody sees them. */
+static int64_t ragged_rows(const dt_buffer *b, size_t slot, uint32_t k)
+{
+    return b->n_seen[slot] > 0 ? b->size[slot * b->l->spec.n_symbols + k - 1] : 0;
+}
+
+/* Of the step after a sample's slot; none where the sample is its own step alone. */
+static int64_t rows_after(const reader *r, size_t slot, uint32_t k)
+{
+    const bool is_joined = dt_buffer_is_joined(r->b) && r->which == DT_ROW_ACTS;
+    return is_joined ? ragged_rows(r->b, slot + r->b->d.instances, k) : 0;
+}
+
 void dt_buffer_sizes(const dt_buffer *b, uint32_t which, const uint64_t *index, uint32_t n, int64_t *size)
 {
     const uint32_t S = b->l->spec.n_symbols;
@@ -47,7 +60,7 @@ void dt_buffer_sizes(const dt_buffer *b, uint32_t which, const uint64_t *index, 
         size[0] += rows;
         if (rows > 0) {
             for (uint32_t k = 0; k < S; k++) {
-                size[k + 1] += b->size[slot * S + k];
+                size[k + 1] += b->size[slot * S + k] + rows_after(&r, slot, k + 1);
             }
         }
     }
@@ -126,6 +139,19 @@ static void shift_rows(const reader *r, size_t slot, int32_t symbol, const int64
     }
 }
 
+/* Rows of slot `at`, of the sample whose slot is `slot`. Of row pointers the last one is the next sample's first. */
+static char *copy_ragged(const reader *r, const dt_obs_port *o, uint32_t port, size_t slot, size_t at,
+                         const int64_t *before, char *out)
+{
+    const dt_buffer *b = r->b;
+    const size_t bytes = (size_t)b->size[at * b->l->spec.n_symbols + (uint32_t)o->symbol - 1] * o->row_bytes;
+    memcpy(out, b->obs[port] + (size_t)b->at[port][at] * o->row_bytes, bytes);
+    if (o->index_of >= 0) {
+        shift_rows(r, slot, o->index_of, before, out, (int64_t)(bytes / sizeof(int32_t)));
+    }
+    return out + bytes;
+}
+
 static void read_obs(const reader *r, uint32_t port, char *out)
 {
     const dt_buffer *b = r->b;
@@ -139,21 +165,25 @@ static void read_obs(const reader *r, uint32_t port, char *out)
         if (places == 0) {
             continue;
         }
-        char *const begin = out;
         if (o->symbol == 0) {
+            char *const begin = out;
             out = copy_places(r, slot, b->obs[port], o->row_bytes, out);
-        } else { /* of row pointers the last one is the next sample's first */
-            const size_t bytes = (size_t)b->size[slot * S + (uint32_t)o->symbol - 1] * o->row_bytes;
-            memcpy(out, b->obs[port] + (size_t)b->at[port][slot] * o->row_bytes, bytes);
-            out += bytes;
+            if (o->index_of >= 0) {
+                shift_rows(r, slot, o->index_of, before, begin, (out - begin) / (int64_t)sizeof(int32_t));
+            }
+        } else {
+            out = copy_ragged(r, o, port, slot, slot, before, out);
         }
-        if (o->index_of >= 0) {
-            shift_rows(r, slot, o->index_of, before, begin, (out - begin) / (int64_t)sizeof(int32_t));
-        }
-        before[0] += places;
         for (uint32_t k = 0; k < S; k++) {
             before[k + 1] += b->size[slot * S + k];
         }
+        if (o->symbol > 0 && rows_after(r, slot, (uint32_t)o->symbol) > 0) {
+            out = copy_ragged(r, o, port, slot, slot + b->d.instances, before, out);
+        }
+        for (uint32_t k = 0; k < S; k++) {
+            before[k + 1] += rows_after(r, slot, k + 1);
+        }
+        before[0] += places;
     }
     if (o->plus) {
         const int32_t end = (int32_t)before[o->index_of];
@@ -164,29 +194,43 @@ static void read_obs(const reader *r, uint32_t port, char *out)
     }
 }
 
+/* Rows from `first` on, step by step: those of a step are `stride` bytes behind those of the step before. */
+static char *copy_steps(const reader *r, const dt_obs_port *o, uint32_t port, size_t first, int64_t rows, size_t stride,
+                        char *out)
+{
+    const dt_buffer *b = r->b;
+    const size_t bytes = o->row_bytes / (size_t)o->steps;
+    for (size_t at = first; at < first + (size_t)rows; at++) {
+        if (o->symbol == 0 && (b->row[at] & r->which) == 0) {
+            continue;
+        }
+        for (size_t t = 0; t < (size_t)o->steps; t++) {
+            memcpy(out + t * stride, b->obs[port] + at * o->row_bytes + t * bytes, bytes);
+        }
+        out += bytes;
+    }
+    return out;
+}
+
 /* out[step][row] of rows that are [step] */
 static void read_steps(const reader *r, uint32_t port, char *out)
 {
     const dt_buffer *b = r->b;
     const dt_obs_port *o = &b->l->obs[port];
-    const uint32_t A = b->l->spec.n_agents;
+    const uint32_t A = b->l->spec.n_agents, S = b->l->spec.n_symbols;
     int64_t size[1 + DT_ENV_MAX_SYMBOLS];
     dt_buffer_sizes(b, r->which, r->index, r->n, size);
-    const size_t bytes = o->row_bytes / (size_t)o->steps, stride = (size_t)size[o->symbol] * bytes;
+    const size_t stride = (size_t)size[o->symbol] * (o->row_bytes / (size_t)o->steps);
     for (uint32_t j = 0; j < r->n; j++) {
-        const size_t slot = slot_of(r, j);
-        const size_t first = o->symbol == 0 ? slot * A : (size_t)b->at[port][slot];
-        const int64_t rows = o->symbol == 0         ? (int64_t)A
-                             : rows_of(r, slot) > 0 ? b->size[slot * b->l->spec.n_symbols + (uint32_t)o->symbol - 1]
-                                                    : 0;
-        for (size_t at = first; at < first + (size_t)rows; at++) {
-            if (o->symbol == 0 && (b->row[at] & r->which) == 0) {
-                continue;
+        const size_t slot = slot_of(r, j), after = slot + b->d.instances;
+        if (o->symbol == 0) {
+            out = copy_steps(r, o, port, slot * A, (int64_t)A, stride, out);
+        } else if (rows_of(r, slot) > 0) {
+            const uint32_t k = (uint32_t)o->symbol;
+            out = copy_steps(r, o, port, (size_t)b->at[port][slot], b->size[slot * S + k - 1], stride, out);
+            if (rows_after(r, slot, k) > 0) {
+                out = copy_steps(r, o, port, (size_t)b->at[port][after], rows_after(r, slot, k), stride, out);
             }
-            for (size_t t = 0; t < (size_t)o->steps; t++) {
-                memcpy(out + t * stride, b->obs[port] + at * o->row_bytes + t * bytes, bytes);
-            }
-            out += bytes;
         }
     }
 }
@@ -250,6 +294,38 @@ static void read_next(const reader *r, const dt_buffer_field *f, float *out)
             }
             out += D;
         }
+    }
+}
+
+/* Rows of the step after, among those of its symbol that stand behind the sample's own; -1 of who was ended. */
+static void read_next_index(const reader *r, uint32_t port, int32_t *out)
+{
+    const dt_buffer *b = r->b;
+    const dt_obs_port *o = &b->l->obs[port];
+    const size_t A = b->l->spec.n_agents, S = b->l->spec.n_symbols, n = o->row_bytes / sizeof(int32_t);
+    int64_t before[1 + DT_ENV_MAX_SYMBOLS] = {0};
+    for (uint32_t j = 0; j < r->n; j++) {
+        const size_t slot = slot_of(r, j);
+        const int32_t places = rows_of(r, slot);
+        for (uint32_t k = 0; k < S && places > 0; k++) {
+            before[k + 1] += b->size[slot * S + k];
+        }
+        for (size_t at = slot * A; at < (slot + 1) * A; at++) {
+            if ((b->row[at] & r->which) == 0) {
+                continue;
+            }
+            if ((b->flag[at] & DT_STEP_ACTED) != 0 && (b->flag[at] & DT_STEP_TERMINATED) == 0) {
+                memcpy(out, b->obs[port] + (at + b->d.instances * A) * o->row_bytes, o->row_bytes);
+                shift_rows(r, slot, o->index_of, before, out, (int64_t)n);
+            } else {
+                memset(out, 0xff, o->row_bytes); /* -1 */
+            }
+            out += n;
+        }
+        for (uint32_t k = 0; k < S && places > 0; k++) {
+            before[k + 1] += rows_after(r, slot, k + 1);
+        }
+        before[0] += places;
     }
 }
 
@@ -476,6 +552,9 @@ static void read_field(const reader *r, const dt_buffer_field *f, void *out)
     case FIELD_COST_TARGET:
         read_costs(r, b->cost_target, out);
         break;
+    case FIELD_NEXT_INDEX:
+        read_next_index(r, f->port, out);
+        break;
     case FIELD_NEXT:
     case FIELD_NEXT_PRESENT:
         read_next(r, f, out);
@@ -587,7 +666,7 @@ static dt_status data_sizes(const void *self, const uint64_t *index, uint32_t n,
         return DT_OK;
     }
     for (int32_t k = 0; k <= (int32_t)b->l->spec.n_symbols; k++) {
-        size[k] = dt_layout_cap(b->l, k) * n;
+        size[k] = dt_buffer_most(b, k) * n;
     }
     return DT_OK;
 }

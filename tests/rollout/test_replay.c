@@ -167,6 +167,7 @@ static void test_drawn_is_collected(void **state)
     static const char *const large[] = {"env.id=counter", "tiny.transitions=2", "tiny.replay=1000", NULL};
     static const char *const small[] = {"env.id=counter", "tiny.transitions=2", "tiny.replay=7", NULL};
     static const char *const crowd[] = {"env.id=crowd", "tiny.transitions=2", "tiny.replay=70", "tiny.window=3", NULL};
+    static const char *const graphs[] = {"env.id=crowd", "tiny.transitions=3", "tiny.replay=70", NULL};
     static const char *const relay[] = {"env.id=relay", "tiny.transitions=2", "tiny.replay=70", "tiny.annotation=A 2",
                                         NULL};
     static const char *const torque[] = {"env.id=torque", "tiny.transitions=2", "tiny.replay=64",
@@ -175,15 +176,15 @@ static void test_drawn_is_collected(void **state)
     drawn_is_collected(large, false);
     drawn_is_collected(small, false);
     drawn_is_collected(crowd, false);
+    drawn_is_collected(graphs, false);
     drawn_is_collected(relay, false);
     drawn_is_collected(torque, true);
 }
 
 /* Several samples packed are the samples one after another, rows named by the use of the sample where it has a name. */
-static void test_packed(void **state)
+static void packed(const char *transitions, bool is_joined)
 {
-    (void)state;
-    const char *const settings[] = {"env.id=crowd", "tiny.transitions=2", "tiny.replay=70", "tiny.window=3", NULL};
+    const char *const settings[] = {"env.id=crowd", transitions, "tiny.replay=70", "tiny.window=3", NULL};
     uint64_t index[DRAW], key[DRAW];
     int64_t row = 0, node = 0, edge = 0;
     world w;
@@ -208,6 +209,10 @@ static void test_packed(void **state)
             assert_int_equal(keys[row + a], 1000 * i + 1 + i32(&w, &x, "place", a));
             assert_true(f32(&w, &all, "own", 2 * (row + a)) == f32(&w, &x, "own", 2 * a));
             assert_int_equal(i32(&w, &all, "node", row + a), i32(&w, &x, "node", a) + node);
+            if (is_joined) {
+                const int32_t next = i32(&w, &x, "next_node", a);
+                assert_int_equal(i32(&w, &all, "next_node", row + a), next < 0 ? -1 : next + node);
+            }
             for (int64_t t = 0; t < 3; t++) {
                 assert_true(f32(&w, &all, "own_history", 2 * (t * all.size[0] + row + a)) ==
                             f32(&w, &x, "own_history", 2 * (t * A + a)));
@@ -231,6 +236,13 @@ static void test_packed(void **state)
     assert_int_equal(i32(&w, &all, "rowptr", node), edge);
     drop_sample(&w, &all);
     world_close(&w);
+}
+
+static void test_packed(void **state)
+{
+    (void)state;
+    packed("tiny.transitions=2", false);
+    packed("tiny.transitions=3", true);
 }
 
 /* Raw observations, by the statistics of the draw: those of all rounds so far, and not of the one they came from. */

@@ -207,6 +207,124 @@ static void test_crowd(void **state)
     assert_true(n[N_CLAMPED] > 3 && n[N_GONE] > 3);
 }
 
+/* ---- graphs of two steps ----------------------------------------------------------------------------------------- */
+
+typedef struct steps { /* a sample, the one after it, and, of the same run with transitions = 3, both in one */
+    const world *w, *joined;
+    sample s, after, both;
+} steps;
+
+static void open_steps(steps *x, uint64_t index)
+{
+    const uint64_t next = index + M;
+    read_samples(x->w, &index, 1, &x->s);
+    read_samples(x->w, &next, 1, &x->after);
+    read_samples(x->joined, &index, 1, &x->both);
+}
+
+static void close_steps(steps *x)
+{
+    drop_sample(x->w, &x->s);
+    drop_sample(x->w, &x->after);
+    drop_sample(x->joined, &x->both);
+}
+
+/* Who drives a node of the step after, among the sample's agents: of those that the step ended the sample after has no
+ * row, and this one has. */
+static void look_at_driver(const steps *x, int64_t node, int64_t row)
+{
+    const int32_t after = i32(x->w, &x->after, "driver", row), got = i32(x->joined, &x->both, "driver", node);
+    if (after >= 0) {
+        assert_int_equal(got, row_of(x->w, &x->s, i32(x->w, &x->after, "place", after)));
+    } else if (got >= 0) {
+        assert_is(x->w, &x->s, "next_present", got, 0);
+        assert_int_equal(row_of(x->w, &x->after, i32(x->w, &x->s, "place", got)), -1);
+    }
+}
+
+static void look_at_nodes(const steps *x)
+{
+    const int64_t own = x->s.size[1], N = x->after.size[1], all = x->both.size[1];
+    for (int64_t k = 0; k < own + N; k++) {
+        const sample *from = k < own ? &x->s : &x->after;
+        const int64_t row = k < own ? k : k - own;
+        for (int d = 0; d < 2; d++) {
+            assert_is(x->joined, &x->both, "nodes", 2 * k + d, (double)f32(x->w, from, "nodes", 2 * row + d));
+            assert_is(x->joined, &x->both, "node_steps", d * all + k,
+                      (double)f32(x->w, from, "node_steps", d * from->size[1] + row));
+        }
+        assert_int_equal(i32(x->joined, &x->both, "rowptr", k),
+                         i32(x->w, from, "rowptr", row) + (k < own ? 0 : x->s.size[2]));
+        if (k < own) {
+            assert_int_equal(i32(x->joined, &x->both, "driver", k), i32(x->w, from, "driver", row));
+        } else {
+            look_at_driver(x, k, row);
+        }
+    }
+    assert_int_equal(i32(x->joined, &x->both, "rowptr", own + N), x->both.size[2]);
+}
+
+static void look_at_edges(const steps *x)
+{
+    for (int64_t k = 0; k < x->both.size[2]; k++) {
+        const bool is_own = k < x->s.size[2];
+        const int32_t col = is_own ? i32(x->w, &x->s, "col", k) : i32(x->w, &x->after, "col", k - x->s.size[2]);
+        assert_int_equal(i32(x->joined, &x->both, "col", k), col + (is_own ? 0 : x->s.size[1]));
+    }
+}
+
+static void look_at_agents(const steps *x, uint64_t *ended)
+{
+    for (int64_t r = 0; r < x->s.size[0]; r++) {
+        const int64_t next = row_of(x->w, &x->after, i32(x->w, &x->s, "place", r));
+        const bool is_ended = f32(x->w, &x->s, "terminated", r) != 0;
+        assert_int_equal(i32(x->joined, &x->both, "node", r), i32(x->w, &x->s, "node", r));
+        if (is_ended) {
+            assert_int_equal(i32(x->joined, &x->both, "next_node", r), -1);
+        } else if (next >= 0) {
+            assert_int_equal(i32(x->joined, &x->both, "next_node", r),
+                             i32(x->w, &x->after, "node", next) + x->s.size[1]);
+        }
+        *ended += is_ended;
+    }
+}
+
+static void test_graphs(void **state)
+{
+    (void)state;
+    const char *const one[] = {"env.id=crowd", "tiny.steps=20", "tiny.transitions=2", NULL};
+    const char *const two[] = {"env.id=crowd", "tiny.steps=20", "tiny.transitions=3", NULL};
+    uint64_t looked = 0, ended = 0;
+    world w, joined;
+    world_open(&w, one, NULL);
+    world_start(&w);
+    world_open(&joined, two, NULL);
+    world_start(&joined);
+    for (int round = 0; round < ROUNDS; round++) {
+        assert_done(world_iterate(&w));
+        assert_done(world_iterate(&joined));
+        for (uint64_t index = 0; index < (uint64_t)M * (STEPS - 1); index++) {
+            steps x = {.w = &w, .joined = &joined};
+            open_steps(&x, index);
+            assert_int_equal(x.both.size[0], x.s.size[0]);
+            if (x.s.size[0] > 0 && x.after.size[0] > 0) { /* the last step of all may still be seen */
+                assert_int_equal(x.both.size[1], x.s.size[1] + x.after.size[1]);
+                assert_int_equal(x.both.size[2], x.s.size[2] + x.after.size[2]);
+                look_at_nodes(&x);
+                look_at_edges(&x);
+                look_at_agents(&x, &ended);
+                looked++;
+            } else if (x.s.size[0] == 0) {
+                assert_int_equal(x.both.size[1] + x.both.size[2], 0);
+            }
+            close_steps(&x);
+        }
+    }
+    assert_true(looked > 100 && ended > 3);
+    world_close(&joined);
+    world_close(&w);
+}
+
 /* ---- what is learnt from ----------------------------------------------------------------------------------------- */
 
 /* Rewards as learning sees them: divided by a running deviation. */
@@ -422,7 +540,7 @@ static void refused(const char *more, const char *again, dt_status code, const c
 static void test_refused(void **state)
 {
     (void)state;
-    refused("tiny.transitions=3", NULL, DT_ECONFIG, "a rollout's transitions is 3; expected 0, 1 or 2");
+    refused("tiny.transitions=4", NULL, DT_ECONFIG, "a rollout's transitions is 4; expected 0 to 3");
     refused(
         "env.id=torque_open", "tiny.squash=true", DT_ECONFIG,
         "actions are squashed into the bounds of the environment, and action 0 has -1 to inf; it needs finite ones");
@@ -436,7 +554,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_agent), cmocka_unit_test(test_relay),       cmocka_unit_test(test_crowd),
         cmocka_unit_test(test_returns),   cmocka_unit_test(test_annotations), cmocka_unit_test(test_normalised),
-        cmocka_unit_test(test_squash),    cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_squash),    cmocka_unit_test(test_graphs),      cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,6 +42,10 @@
  *   weight        "A"     f32  1
  * next_P is then also what an agent saw last that this step truncated, and zeros of who was terminated alone;
  * next_present stays as it is.
+ * With transitions = 3 (since 1.2) what is ragged is of both steps: a sample has its own rows of each symbol, then
+ * those of the step after, which no index joins; a model of a graph is shown both at once. Indices of agents' rows
+ * point at the first, and of the second
+ *   next_P        dims of P    i32, as P; -1 where this step ended the agent
  *
  * and (since 1.2) for every port of desc.annotation, what the phase has annotate write after a collect; zeros before
  *   its name      its dims  f32
@@ -106,7 +110,7 @@ typedef struct dt_rollout_desc {
     double gamma, lambda; /* of the reward */
     double cost_gamma, cost_lambda;
     double clip_obs, clip_reward; /* after normalisation; 0: none */
-    uint8_t transitions;          /* since 1.1: 1: fields of what comes after a row; since 1.2: 2: and more of it */
+    uint8_t transitions; /* since 1.1: 1: fields of what comes after a row; since 1.2: 2: and more, 3: ragged too */
     uint8_t reserved[3];
     uint32_t n_kept;     /* since 1.1, at most DT_ROLLOUT_MAX_KEPT */
     const dt_port *kept; /* since 1.1: of dims "A D", f32; copied */
