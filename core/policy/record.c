@@ -61,9 +61,7 @@ static dt_tensor *field(dt_graph *g, const dt_wiring_view *view, const char *nam
 /* Without a view all is; by one, rows of agents are in any case (svc/rollout.h, transitions). */
 static bool is_shown(const dt_wiring_view *view, const dt_port *p)
 {
-    const bool is_of_agents = p->dims[0] == 'A' && (p->dims[1] == ' ' || p->dims[1] == '\0');
-    const bool is_plain = p->dtype == DT_F32 && is_of_agents && (p->flags & DT_PORT_STEPS) == 0;
-    return view == NULL || view->has_all != 0 || is_plain;
+    return view == NULL || view->has_all != 0 || dt_wiring_is_row(p);
 }
 
 static void feed_observations(const dt_wiring *w, dt_graph *g, const dt_wiring_view *view, inputs *x)
@@ -72,7 +70,8 @@ static void feed_observations(const dt_wiring *w, dt_graph *g, const dt_wiring_v
     for (uint32_t i = 0; i < w->spec->n_obs; i++) {
         const dt_port *p = &w->spec->obs[i];
         if (strcmp(p->name, "obs") != 0 && is_shown(view, p)) {
-            feed(x, p->name, field(g, view, p->name));
+            const bool is_ragged = !dt_wiring_is_of_agents(p); /* has both steps under one name */
+            feed(x, p->name, is_ragged ? g->api->input(g, p->name) : field(g, view, p->name));
         }
     }
 }
@@ -148,6 +147,7 @@ static dt_status record_controller(const dt_wired *w, dt_graph *g, const dt_wiri
 {
     const dt_wiring *face = &w->face;
     const bool has_value = (w->flags & DT_WIRING_NO_VALUE) == 0;
+    const bool is_named = is_of_rows(view) && (w->flags & DT_WIRING_UNNAMED) == 0;
     const struct {
         const char *name;
         dt_tensor **place;
@@ -155,7 +155,7 @@ static dt_status record_controller(const dt_wired *w, dt_graph *g, const dt_wiri
     } all[MAX_OUTPUTS] = {{"value", &p->value, has_value},
                           {"logits", &p->logits, face->n_choices > 0},
                           {"mean", &p->mean, face->spec->n_continuous > 0},
-                          {"log_std", &p->log_std, face->spec->n_continuous > 0},
+                          {"log_std", &p->log_std, dt_wired_has_spread(w)},
                           {"cost_value", &p->cost_value, face->spec->n_costs > 0 && has_value}};
     dt_named out[MAX_OUTPUTS];
     uint32_t n = 0;
@@ -171,7 +171,7 @@ static dt_status record_controller(const dt_wired *w, dt_graph *g, const dt_wiri
     for (int i = 0; i < MAX_OUTPUTS; i++) {
         if (all[i].is_there) {
             *all[i].place = out[n].tensor;
-            DT_TRY(is_of_rows(view) ? g->api->output(g, out[n].name, out[n].tensor) : DT_OK);
+            DT_TRY(is_named ? g->api->output(g, out[n].name, out[n].tensor) : DT_OK);
             n++;
         }
     }
@@ -204,7 +204,10 @@ dt_status dt_wiring_record(dt_wiring *face, dt_graph *g, const dt_wiring_view *v
     dt_policy_tensors p = {.struct_size = out->struct_size};
     inputs x = {.n = 0};
     feed_observations(face, g, view, &x);
-    if (face->perception != NULL) {
+    if (face->perception != NULL && out->embedding != NULL) {
+        feed(&x, "embedding", p.embedding = out->embedding);
+        feed(&x, "risk", p.risk = out->risk);
+    } else if (face->perception != NULL) {
         DT_TRY(record_perception(face, g, view, &x, &p));
     }
     if (face->F > 0) {

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "service/stage.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -70,22 +71,24 @@ static void offer_dim(offer *o, const char *name, int64_t size)
 }
 
 /* The environment as it is, and, but for perception itself, as perception sees it. */
-static void offer_world(const dt_wiring *w, offer *o)
+static void offer_world(const dt_wired *w, offer *o)
 {
-    const dt_env_spec *e = w->spec;
-    offer_port(o, "obs", w->own->dims, DT_F32);
-    offer_dim(o, "D", columns(w->own));
-    offer_dim(o, "choices", w->n_choices);
+    const dt_wiring *face = &w->face;
+    const dt_env_spec *e = face->spec;
+    offer_port(o, "obs", face->own->dims, DT_F32);
+    offer_dim(o, "D", columns(face->own));
+    offer_dim(o, "choices", face->n_choices);
     offer_dim(o, "continuous", e->n_continuous);
     offer_dim(o, "K", e->n_costs);
     for (uint32_t i = 0; i < e->n_obs; i++) {
-        if (strcmp(e->obs[i].name, "obs") != 0) {
+        const bool is_offered = (w->flags & DT_WIRING_ROWS) == 0 || dt_wiring_is_row(&e->obs[i]);
+        if (strcmp(e->obs[i].name, "obs") != 0 && is_offered) {
             offer_port(o, e->obs[i].name, e->obs[i].dims, e->obs[i].dtype);
             offer_dim(o, e->obs[i].name, columns(&e->obs[i]));
         }
     }
-    if (w->perception != NULL) {
-        const dt_port *embedding = dt_bind_service.model_output(w->perception, "embedding");
+    if (face->perception != NULL) {
+        const dt_port *embedding = dt_bind_service.model_output(face->perception, "embedding");
         offer_port(o, "embedding", embedding->dims, DT_F32);
         offer_port(o, "risk", "N", DT_F32);
         offer_dim(o, "H", dt_bind_service.port_dim(embedding, 1));
@@ -117,23 +120,33 @@ static void offer_history(const dt_wiring *w, offer *o)
 }
 
 /* What an imagined state has: what the agent sees of itself. */
-static void offer_obs_alone(const dt_wiring *w, offer *o)
+static void offer_obs_alone(const dt_wired *w, offer *o)
 {
     offer_world(w, o); /* for the sizes */
     o->n_ports = 0;
-    offer_port(o, "obs", w->own->dims, DT_F32);
-    offer_port(o, w->own->name, w->own->dims, DT_F32);
+    offer_port(o, "obs", w->face.own->dims, DT_F32);
+    offer_port(o, w->face.own->name, w->face.own->dims, DT_F32);
 }
 
 static void offer_all(const dt_wired *w, offer *o)
 {
     if ((w->flags & DT_WIRING_OBS_ALONE) != 0) {
-        offer_obs_alone(&w->face, o);
+        offer_obs_alone(w, o);
         return;
     }
-    offer_world(&w->face, o);
+    offer_world(w, o);
     offer_history(&w->face, o);
     offer_foresight(w, o, "foresight");
+}
+
+/* Of all continuous actions there are. */
+static bool has_bounds(const dt_env_spec *e)
+{
+    bool has = e->n_continuous > 0;
+    for (uint32_t i = 0; i < e->n_continuous; i++) {
+        has = has && isfinite(e->low[i]) && isfinite(e->high[i]);
+    }
+    return has;
 }
 
 /* What a controller is told of what the phase asks it for. */
@@ -148,11 +161,28 @@ static void offer_wishes(const dt_wired *w, offer *o)
     if ((w->flags & DT_WIRING_SPREAD) != 0) {
         offer_dim(o, "spread", 1);
     }
+    if ((w->flags & DT_WIRING_SQUASHED) != 0 && has_bounds(w->face.spec)) {
+        offer_dim(o, "squashed", 1);
+    }
 }
 
 /* ---- binding ----------------------------------------------------------------------------------------------------- */
 
-static dt_status bind_role(const dt_wired *w, const char *role, const offer *o, const dt_port *needs, uint32_t n_needs,
+/* May it read what is offered to it and is no row of agents? */
+static bool reads_graph(const dt_model *m, const offer *o)
+{
+    uint32_t n = 0;
+    const dt_port *in = m->comp->ops.model.inputs(m->self, &n);
+    bool reads = false;
+    for (uint32_t i = 0; i < n; i++) {
+        for (uint32_t k = 0; k < o->n_ports; k++) {
+            reads = reads || (strcmp(in[i].name, o->port[k].name) == 0 && !dt_wiring_is_row(&o->port[k]));
+        }
+    }
+    return reads;
+}
+
+static dt_status bind_role(dt_wired *w, const char *role, const offer *o, const dt_port *needs, uint32_t n_needs,
                            uint32_t flags, dt_model **out_p)
 {
     const dt_model_want want = {.struct_size = sizeof(want),
@@ -164,14 +194,18 @@ static dt_status bind_role(const dt_wired *w, const char *role, const offer *o, 
                                 .n_offers = o->n_ports,
                                 .n_needs = n_needs,
                                 .flags = flags};
-    return dt_bind_service.model(w->h, &want, out_p);
+    DT_TRY(dt_bind_service.model(w->h, &want, out_p));
+    if (*out_p != NULL && reads_graph(*out_p, o)) {
+        w->face.has_graph = 1;
+    }
+    return DT_OK;
 }
 
 static dt_status bind_perception(dt_wired *w)
 {
     static const dt_port needs[] = {{"embedding", "N H", DT_F32, 0}, {"risk", "N", DT_F32, 0}};
     offer o = {.n_ports = 0};
-    offer_world(&w->face, &o);
+    offer_world(w, &o);
     return bind_role(w, "perception", &o, needs, 2, DT_WANT_OPTIONAL, &w->face.perception);
 }
 
@@ -193,6 +227,8 @@ static dt_status bind_controller(dt_wired *w)
     }
     if (e->n_continuous > 0) {
         needs[n++] = (dt_port){"mean", gauss, DT_F32, 0};
+    }
+    if (dt_wired_has_spread(w)) {
         needs[n++] = (dt_port){"log_std", gauss, DT_F32, 0};
     }
     if (e->n_costs > 0 && has_value) {
@@ -214,7 +250,7 @@ static dt_status bind_shield(dt_wired *w)
                              {"high", bounds, DT_F32, DT_PORT_OPTIONAL},
                              {"allow", allow, DT_F32, DT_PORT_OPTIONAL}};
     offer o = {.n_ports = 0};
-    offer_world(face, &o);
+    offer_world(w, &o);
     offer_foresight(w, &o, "foreseen");
     DT_TRY(bind_role(w, "shield", &o, needs, 3, DT_WANT_OPTIONAL, &face->shield));
     if (face->shield == NULL) {

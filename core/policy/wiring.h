@@ -37,6 +37,24 @@ static inline const dt_wired *dt_wired_of_const(const dt_wiring *w)
     return (const dt_wired *)(const void *)w;
 }
 
+/* Is the controller asked for log_std? */
+static inline bool dt_wired_has_spread(const dt_wired *w)
+{
+    return w->face.spec->n_continuous > 0 && (w->flags & DT_WIRING_NO_SPREAD) == 0;
+}
+
+/* A row of each agent's own: what it observes of the step after has a name of its own (svc/rollout.h, transitions). */
+static inline bool dt_wiring_is_of_agents(const dt_port *p)
+{
+    return p->dims[0] == 'A' && (p->dims[1] == ' ' || p->dims[1] == '\0');
+}
+
+/* The same of numbers. */
+static inline bool dt_wiring_is_row(const dt_port *p)
+{
+    return p->dtype == DT_F32 && dt_wiring_is_of_agents(p) && (p->flags & DT_PORT_STEPS) == 0;
+}
+
 /* record.c: members of dt_wiring_api */
 dt_status dt_wiring_record(dt_wiring *w, dt_graph *g, const dt_wiring_view *view, dt_policy_tensors *out) DT_NODISCARD;
 dt_status dt_wiring_record_model(dt_wiring *w, dt_graph *g, const dt_wiring_view *view, dt_model *m,

@@ -8,8 +8,6 @@
 #include <string.h>
 #include <time.h>
 
-enum { MAX_MODELS = 3 };
-
 /* ---- binding ----------------------------------------------------------------------------------------------------- */
 
 dt_status offpolicy_check(const dt_host *h, const char *phase, const offpolicy_config *c)
@@ -25,7 +23,7 @@ dt_status offpolicy_check(const dt_host *h, const char *phase, const offpolicy_c
 
 static int64_t round_samples(const offpolicy_learner *l)
 {
-    return (int64_t)l->bind->env_instances(l->env) * l->config.collect_steps;
+    return (int64_t)l->bind->env_instances(l->roles.wiring->env) * l->config.collect_steps;
 }
 
 static dt_status create_errors(offpolicy_learner *l, uint64_t draw)
@@ -62,6 +60,7 @@ static dt_status create_memory(offpolicy_learner *l)
 dt_status offpolicy_create(offpolicy_learner *l, const dt_host *h, const char *phase, const offpolicy_config *c,
                            bool squash)
 {
+    const dt_wiring_api *wiring = NULL;
     l->h = h;
     l->phase = phase;
     l->config = *c;
@@ -70,16 +69,17 @@ dt_status offpolicy_create(offpolicy_learner *l, const dt_host *h, const char *p
     DT_SERVICE_H(h, l->metrics, DT_SVC_METRICS, phase);
     DT_SERVICE_H(h, l->rollout, DT_SVC_ROLLOUT, phase);
     DT_SERVICE_H(h, l->replay, DT_SVC_REPLAY, phase);
-    DT_TRY_H(l->bind->env(h, NULL, 0, &l->env));
-    l->roles = (offpolicy_roles){
-        .h = h, .bind = l->bind, .phase = phase, .n_critics = c->critics, .has_spread = squash, .has_tanh = !squash};
-    DT_TRY_H(offpolicy_wire(&l->roles, l->env));
+    DT_SERVICE_H(h, wiring, DT_SVC_WIRING, phase);
+    l->roles = (offpolicy_roles){.h = h, .bind = l->bind, .phase = phase, .n_critics = c->critics};
+    const uint32_t rows = c->n_step > 1 ? DT_WIRING_ROWS : 0; /* graphs are known of the next step alone */
+    const uint32_t head = squash ? DT_WIRING_SPREAD : DT_WIRING_NO_SPREAD | DT_WIRING_SQUASHED;
+    DT_TRY_H(offpolicy_wire(&l->roles, wiring, rows | head));
     const dt_rollout_desc d = {.struct_size = sizeof(d),
                                .steps = (uint32_t)c->collect_steps,
                                .gamma = c->gamma,
-                               .transitions = 2,
+                               .transitions = l->roles.wiring->has_graph ? 3 : 2,
                                .squash = squash};
-    DT_TRY_H(l->rollout->create(h, l->env, &d, &l->experience));
+    DT_TRY_H(l->rollout->create(h, l->roles.wiring->env, &d, &l->experience));
     return create_memory(l);
 }
 
@@ -88,9 +88,10 @@ dt_status offpolicy_start(offpolicy_learner *l, dt_status (*record)(void *learne
                           uint32_t n_shadows)
 {
     float eye[OFFPOLICY_MAX_CHOICES * OFFPOLICY_MAX_CHOICES];
-    dt_model *models[MAX_MODELS] = {l->roles.actor, l->roles.critic, l->more};
+    const dt_wiring *w = l->roles.wiring;
+    dt_model *models[2 * DT_WIRING_MAX_MODELS];
     const dt_train_desc desc = {.struct_size = sizeof(desc),
-                                .n_models = l->more != NULL ? 3 : 2,
+                                .n_models = w->api->models(w, models, 2 * DT_WIRING_MAX_MODELS),
                                 .user = l,
                                 .record = record,
                                 .data = l->replay->data(l->memory),
@@ -127,11 +128,11 @@ static dt_status record_surprise(const offpolicy_learner *l, dt_graph *g, dt_ten
     return g->api->output(g, "surprise", dt_merge(g, mean));
 }
 
-dt_status offpolicy_record_critic(const offpolicy_learner *l, dt_graph *g, dt_tensor *y)
+dt_status offpolicy_record_critic(const offpolicy_learner *l, dt_graph *g, const dt_policy_tensors *p, dt_tensor *y)
 {
     const dt_graph_api *api = g->api;
     dt_tensor *q = NULL;
-    DT_TRY_H(offpolicy_judge(&l->roles, g, "", NULL, offpolicy_done(&l->roles, g), &q));
+    DT_TRY_H(offpolicy_judge(&l->roles, g, "", NULL, p, offpolicy_done(&l->roles, g), &q));
     dt_tensor *difference = dt_sub(g, q, y); /* y for each estimate */
     dt_tensor *zero = dt_fill(g, difference, 0);
     dt_tensor *loss = dt_mse(g, difference, zero, api->input(g, "weight"));

@@ -37,12 +37,10 @@ typedef struct offpolicy_learner {
     const dt_rollout_api *rollout;
     const dt_replay_api *replay;
     offpolicy_config config;
-    dt_env *env;
     offpolicy_roles roles;
     dt_rollout *experience;
     dt_replay *memory;
     dt_train *trainer;
-    dt_model *more;  /* a model of the phase's own, or NULL: set before start */
     uint32_t groups; /* bits of all groups */
     uint32_t critic; /* bit of the critic's group, which moves in every update: the same */
     /* Sets what acting explores by: as round, from 0, has it, or not at all; NULL: nothing to set. Set before start. */
@@ -61,9 +59,10 @@ dt_status offpolicy_create(offpolicy_learner *l, const dt_host *h, const char *p
 dt_status offpolicy_start(offpolicy_learner *l, dt_status (*record)(void *learner, dt_graph *g),
                           const dt_train_group *group, uint32_t n_groups, const dt_train_shadow *shadow,
                           uint32_t n_shadows);
-/* A temporal difference's target and losses. y [A,1]: what (obs, action) turned out to be worth, no gradient flows to
- * it. Records the loss "critic_loss", and "q", the mean of the estimates, of weight 0. */
-dt_status offpolicy_record_critic(const offpolicy_learner *l, dt_graph *g, dt_tensor *y);
+/* A temporal difference's target and losses. p: what was said of the rows themselves; y [A,1]: what (obs, action)
+ * turned out to be worth, no gradient flows to it. Records the loss "critic_loss", and "q", the mean of the estimates,
+ * of weight 0. */
+dt_status offpolicy_record_critic(const offpolicy_learner *l, dt_graph *g, const dt_policy_tensors *p, dt_tensor *y);
 /* reward_scale reward + discount next, [A,1]; next [A,1]. */
 dt_tensor *offpolicy_target(const offpolicy_learner *l, dt_graph *g, dt_tensor *next);
 

@@ -9,51 +9,15 @@
 #include <math.h>
 #include <string.h>
 
-enum { MAX_PORTS = DT_ENV_MAX_OBS + 2, MAX_DIMS = DT_ENV_MAX_OBS + 12, MOST_JOINED = 8 };
+enum { MOST_JOINED = 8 };
 #define FORBIDDEN 1e9 /* less than any logit by this: probability 0 */
 
-/* ---- what can be fed --------------------------------------------------------------------------------------------- */
-
-/* A row of numbers per agent, which experience has of the next step, too. */
-static bool is_of_agents(const dt_port *p)
-{
-    const bool is_rows = p->dims[0] == 'A' && (p->dims[1] == ' ' || p->dims[1] == '\0');
-    return p->dtype == DT_F32 && is_rows && (p->flags & DT_PORT_STEPS) == 0;
-}
-
-static int64_t columns(const offpolicy_roles *r, const dt_port *p)
-{
-    int64_t last = 0;
-    for (uint32_t i = 1; r->bind->port_dim(p, i) > 0; i++) {
-        last = r->bind->port_dim(p, i);
-    }
-    return last;
-}
-
-/* The port "obs", else the first of dims "A D". It is offered as "obs", and like all others under its own name. */
-static dt_status find_own(offpolicy_roles *r)
-{
-    for (uint32_t i = 0; i < r->spec->n_obs; i++) {
-        const dt_port *p = &r->spec->obs[i];
-        const bool is_row = is_of_agents(p) && r->bind->port_dim(p, 1) > 0 && r->bind->port_dim(p, 2) < 0;
-        if (is_row && (r->own == NULL || strcmp(p->name, "obs") == 0)) {
-            r->own = p;
-        }
-    }
-    if (r->own == NULL) {
-        return DT_FAIL_H(r->h, DT_ESHAPE,
-                         "environment %s shows its agents no row of their own, a port of dims \"A D\" (f32), which a "
-                         "controller reads",
-                         r->env);
-    }
-    r->D = columns(r, r->own);
-    return DT_OK;
-}
+/* ---- binding ----------------------------------------------------------------------------------------------------- */
 
 static dt_status measure_choices(offpolicy_roles *r)
 {
+    r->n_choices = r->wiring->n_choices;
     for (uint32_t i = 0; i < r->spec->n_heads; i++) {
-        r->n_choices += r->spec->choices[i];
         r->widest = r->spec->choices[i] > r->widest ? r->spec->choices[i] : r->widest;
     }
     r->n_actions = r->n_choices + r->spec->n_continuous;
@@ -61,8 +25,8 @@ static dt_status measure_choices(offpolicy_roles *r)
         return DT_FAIL_H(r->h, DT_ESHAPE,
                          "environment %s has %lld choices in one action and %lld columns of actions; %s takes at most "
                          "%d and %d",
-                         r->env, (long long)r->widest, (long long)r->n_actions, r->phase, OFFPOLICY_MAX_CHOICES,
-                         OFFPOLICY_MAX_COLUMNS);
+                         r->wiring->env_id, (long long)r->widest, (long long)r->n_actions, r->phase,
+                         OFFPOLICY_MAX_CHOICES, OFFPOLICY_MAX_COLUMNS);
     }
     return DT_OK;
 }
@@ -80,80 +44,9 @@ static dt_status measure_bounds(offpolicy_roles *r)
         return DT_FAIL_H(r->h, DT_ESHAPE,
                          "environment %s has %u continuous actions, %u with both bounds and %u with none; %s takes at "
                          "most %d, either all with bounds or all without",
-                         r->env, n, n_bounded, n_open, r->phase, OFFPOLICY_MAX_ACTIONS);
+                         r->wiring->env_id, n, n_bounded, n_open, r->phase, OFFPOLICY_MAX_ACTIONS);
     }
     return DT_OK;
-}
-
-/* ---- binding ----------------------------------------------------------------------------------------------------- */
-
-typedef struct offer {
-    dt_port port[MAX_PORTS];
-    dt_dim dim[MAX_DIMS];
-    uint32_t n_ports, n_dims;
-} offer;
-
-static void offer_port(offer *o, const char *name, const char *dims)
-{
-    o->port[o->n_ports++] = (dt_port){name, dims, DT_F32, 0};
-}
-
-static void offer_dim(offer *o, const char *name, int64_t size)
-{
-    o->dim[o->n_dims++] = (dt_dim){name, size};
-}
-
-static void offer_observations(const offpolicy_roles *r, offer *o)
-{
-    offer_port(o, "obs", r->own->dims);
-    offer_dim(o, "D", r->D);
-    for (uint32_t i = 0; i < r->spec->n_obs; i++) {
-        const dt_port *p = &r->spec->obs[i];
-        if (is_of_agents(p) && strcmp(p->name, "obs") != 0) {
-            offer_port(o, p->name, p->dims);
-            offer_dim(o, p->name, columns(r, p));
-        }
-    }
-}
-
-static dt_status bind_role(const offpolicy_roles *r, const char *role, const offer *o, const dt_port *needs,
-                           uint32_t n_needs, dt_model **out_p)
-{
-    const dt_model_want want = {.struct_size = sizeof(want),
-                                .n_dims = o->n_dims,
-                                .role = role,
-                                .dims = o->dim,
-                                .offers = o->port,
-                                .needs = needs,
-                                .n_offers = o->n_ports,
-                                .n_needs = n_needs};
-    return r->bind->model(r->h, &want, out_p);
-}
-
-static dt_status bind_actor(offpolicy_roles *r)
-{
-    char logits[OFFPOLICY_TEXT], gauss[OFFPOLICY_TEXT];
-    dt_port needs[3];
-    uint32_t n = 0;
-    offer o = {.n_ports = 0};
-    offer_observations(r, &o);
-    offer_dim(&o, "choices", r->n_choices);
-    offer_dim(&o, "continuous", r->spec->n_continuous);
-    offer_dim(&o, "values", 0);
-    offer_dim(&o, "spread", r->has_spread);
-    offer_dim(&o, "squashed", r->has_tanh && r->is_bounded && r->spec->n_continuous > 0);
-    snprintf(logits, OFFPOLICY_TEXT, "A %lld", (long long)r->n_choices);
-    snprintf(gauss, OFFPOLICY_TEXT, "A %u", r->spec->n_continuous);
-    if (r->n_choices > 0) {
-        needs[n++] = (dt_port){"logits", logits, DT_F32, 0};
-    }
-    if (r->spec->n_continuous > 0) {
-        needs[n++] = (dt_port){"mean", gauss, DT_F32, 0};
-    }
-    if (r->spec->n_continuous > 0 && r->has_spread) {
-        needs[n++] = (dt_port){"log_std", gauss, DT_F32, 0};
-    }
-    return bind_role(r, "controller", &o, needs, n, &r->actor);
 }
 
 static dt_status bind_critic(offpolicy_roles *r)
@@ -161,101 +54,61 @@ static dt_status bind_critic(offpolicy_roles *r)
     char action[OFFPOLICY_TEXT], q[OFFPOLICY_TEXT];
     snprintf(action, OFFPOLICY_TEXT, "A %lld", (long long)r->n_actions);
     snprintf(q, OFFPOLICY_TEXT, "A %lld", (long long)r->n_critics);
-    const dt_port needs[] = {{"q", q, DT_F32, 0}};
-    offer o = {.n_ports = 0};
-    offer_observations(r, &o);
-    offer_port(&o, "action", action);
-    offer_dim(&o, "P", r->n_actions);
-    offer_dim(&o, "Q", r->n_critics);
-    return bind_role(r, "critic", &o, needs, 1, &r->critic);
+    const dt_port offer = {"action", action, DT_F32, 0}, need = {"q", q, DT_F32, 0};
+    const dt_dim dims[] = {{"P", r->n_actions}, {"Q", r->n_critics}};
+    const dt_model_want want = {.struct_size = sizeof(want),
+                                .n_dims = 2,
+                                .role = "critic",
+                                .dims = dims,
+                                .offers = &offer,
+                                .needs = &need,
+                                .n_offers = 1,
+                                .n_needs = 1};
+    return r->wiring->api->bind(r->wiring, &want, &r->critic);
 }
 
-/* A model that is asked for and would not be used, a shield above all, is no small matter. */
-static dt_status refuse_others(const offpolicy_roles *r)
+dt_status offpolicy_wire(offpolicy_roles *r, const dt_wiring_api *wiring, uint32_t flags)
 {
-    static const char *const roles[] = {"perception", "shield"};
-    for (uint32_t i = 0; i < sizeof(roles) / sizeof(roles[0]); i++) {
-        const dt_model_want want = {.struct_size = sizeof(want), .role = roles[i], .flags = DT_WANT_OPTIONAL};
-        dt_model *m = NULL;
-        if (r->bind->model(r->h, &want, &m) < 0 || m != NULL) {
-            return DT_FAIL_H(r->h, DT_ECONFIG, "%s acts by a controller alone: unset models.%s", r->phase, roles[i]);
-        }
-    }
-    return DT_OK;
-}
-
-dt_status offpolicy_wire(offpolicy_roles *r, const dt_env *e)
-{
-    r->env = r->bind->env_id(e);
-    r->spec = r->bind->env_spec(e);
-    DT_TRY_H(refuse_others(r));
-    DT_TRY_H(find_own(r));
+    dt_wiring_desc d = DT_WIRING_DESC(r->phase, NULL);
+    d.flags = DT_WIRING_NO_VALUE | DT_WIRING_UNNAMED | flags;
+    DT_TRY_H(wiring->create(r->h, &d, &r->wiring));
+    r->spec = r->wiring->spec;
     DT_TRY_H(measure_choices(r));
     DT_TRY_H(measure_bounds(r));
-    DT_TRY_H(bind_actor(r));
     return bind_critic(r);
 }
 
 /* ---- recording --------------------------------------------------------------------------------------------------- */
 
-/* Observations under the names they were offered by; their number. */
-static uint32_t feed(const offpolicy_roles *r, dt_graph *g, const char *prefix, dt_named *in)
+static dt_wiring_view view_of(const offpolicy_roles *r, const char *prefix, const char *shadow)
 {
-    char name[OFFPOLICY_TEXT];
-    uint32_t n = 0;
-    snprintf(name, OFFPOLICY_TEXT, "%s%s", prefix, r->own->name);
-    in[n++] = (dt_named){"obs", g->api->input(g, name)};
-    for (uint32_t i = 0; i < r->spec->n_obs; i++) {
-        const dt_port *p = &r->spec->obs[i];
-        if (is_of_agents(p) && strcmp(p->name, "obs") != 0) {
-            snprintf(name, OFFPOLICY_TEXT, "%s%s", prefix, p->name);
-            in[n++] = (dt_named){p->name, g->api->input(g, name)};
-        }
-    }
-    return n;
+    const dt_wiring *w = r->wiring;
+    return (dt_wiring_view){
+        .struct_size = sizeof(dt_wiring_view), .has_all = w->has_graph, .prefix = prefix, .shadow = shadow};
 }
 
-static dt_status record(dt_graph *g, dt_model *m, const char *shadow, const dt_named *in, uint32_t n_in, dt_named *out,
-                        uint32_t n_out)
+dt_status offpolicy_act(const offpolicy_roles *r, dt_graph *g, dt_policy_tensors *out)
 {
-    return shadow == NULL ? g->api->model(g, m, in, n_in, out, n_out)
-                          : g->api->model_as(g, m, shadow, in, n_in, out, n_out);
+    const dt_wiring_view view = view_of(r, "", NULL);
+    *out = (dt_policy_tensors){.struct_size = sizeof(*out)};
+    return r->wiring->api->record(r->wiring, g, &view, out);
 }
 
-dt_status offpolicy_act(const offpolicy_roles *r, dt_graph *g, const char *prefix, const char *shadow,
-                        offpolicy_policy *out)
+dt_status offpolicy_act_next(const offpolicy_roles *r, dt_graph *g, const dt_policy_tensors *now, const char *shadow,
+                             dt_policy_tensors *out)
 {
-    dt_named in[MAX_PORTS], says[3];
-    dt_tensor **place[3];
-    uint32_t n = 0;
-    *out = (offpolicy_policy){NULL, NULL, NULL};
-    if (r->n_choices > 0) {
-        place[n] = &out->logits;
-        says[n++] = (dt_named){"logits", NULL};
-    }
-    if (r->spec->n_continuous > 0) {
-        place[n] = &out->mean;
-        says[n++] = (dt_named){"mean", NULL};
-    }
-    if (r->spec->n_continuous > 0 && r->has_spread) {
-        place[n] = &out->log_std;
-        says[n++] = (dt_named){"log_std", NULL};
-    }
-    const uint32_t n_in = feed(r, g, prefix, in);
-    DT_TRY_H(record(g, r->actor, shadow, in, n_in, says, n));
-    for (uint32_t i = 0; i < n; i++) {
-        *place[i] = says[i].tensor;
-    }
-    return DT_OK;
+    const dt_wiring_view view = view_of(r, "next_", shadow);
+    *out = (dt_policy_tensors){.struct_size = sizeof(*out), .embedding = now->embedding, .risk = now->risk};
+    return r->wiring->api->record(r->wiring, g, &view, out);
 }
 
 dt_status offpolicy_judge(const offpolicy_roles *r, dt_graph *g, const char *prefix, const char *shadow,
-                          dt_tensor *action, dt_tensor **q_p)
+                          const dt_policy_tensors *p, dt_tensor *action, dt_tensor **q_p)
 {
-    dt_named in[MAX_PORTS], q = {"q", NULL};
-    uint32_t n = feed(r, g, prefix, in);
-    in[n++] = (dt_named){"action", action};
-    DT_TRY_H(record(g, r->critic, shadow, in, n, &q, 1));
+    const dt_wiring_view view = view_of(r, prefix, shadow);
+    const dt_named more[] = {{"action", action}, {"embedding", p->embedding}, {"risk", p->risk}};
+    dt_named q = {"q", NULL};
+    DT_TRY_H(r->wiring->api->record_model(r->wiring, g, &view, r->critic, more, 3, &q, 1));
     *q_p = q.tensor;
     return DT_OK;
 }
@@ -312,16 +165,65 @@ dt_tensor *offpolicy_in_units(const offpolicy_roles *r, dt_graph *g, dt_tensor *
     return r->is_bounded ? scale_columns(g, action, r->spec->n_continuous, scale, shift) : action;
 }
 
-/* What the environment executed, -1 at the low bound and 1 at the high one. */
-static dt_tensor *executed(const offpolicy_roles *r, dt_graph *g)
+/* Those in the environment's units with -1 at the low bound and 1 at the high one. */
+static dt_tensor *on_scale(const offpolicy_roles *r, dt_graph *g, dt_tensor *x)
 {
     double scale[OFFPOLICY_MAX_ACTIONS], shift[OFFPOLICY_MAX_ACTIONS];
     for (uint32_t i = 0; i < r->spec->n_continuous; i++) {
         scale[i] = 1 / offpolicy_unit(r, i);
         shift[i] = r->is_bounded ? -middle(r, i) / offpolicy_unit(r, i) : 0;
     }
-    dt_tensor *x = g->api->input(g, "executed");
     return r->is_bounded ? scale_columns(g, x, r->spec->n_continuous, scale, shift) : x;
+}
+
+static dt_tensor *executed(const offpolicy_roles *r, dt_graph *g)
+{
+    return on_scale(r, g, g->api->input(g, "executed"));
+}
+
+/* The bounds of a shield, NULL where it has none. */
+static dt_status record_bounds(const offpolicy_roles *r, dt_graph *g, const char *prefix, const dt_policy_tensors *p,
+                               dt_tensor **low_p, dt_tensor **high_p)
+{
+    dt_model *shield = r->wiring->shield;
+    const dt_wiring_view view = view_of(r, prefix, NULL);
+    const dt_named more[] = {{"embedding", p->embedding}, {"risk", p->risk}};
+    dt_named out[2];
+    uint32_t n = 0;
+    *low_p = *high_p = NULL;
+    const bool has_low = shield != NULL && r->bind->model_output(shield, "low") != NULL;
+    const bool has_high = shield != NULL && r->bind->model_output(shield, "high") != NULL;
+    if (r->spec->n_continuous == 0 || (!has_low && !has_high)) {
+        return DT_OK;
+    }
+    if (has_low) {
+        out[n++] = (dt_named){"low", NULL};
+    }
+    if (has_high) {
+        out[n++] = (dt_named){"high", NULL};
+    }
+    DT_TRY_H(r->wiring->api->record_model(r->wiring, g, &view, shield, more, 2, out, n));
+    *low_p = has_low ? out[0].tensor : NULL;
+    *high_p = has_high ? out[n - 1].tensor : NULL;
+    return DT_OK;
+}
+
+/* As the host executes: within the shield's bounds, then within the environment's. */
+dt_status offpolicy_shield(const offpolicy_roles *r, dt_graph *g, const char *prefix, const dt_policy_tensors *p,
+                           dt_tensor **move_p)
+{
+    dt_tensor *low = NULL, *high = NULL, *move = *move_p;
+    DT_TRY_H(record_bounds(r, g, prefix, p, &low, &high));
+    if (low == NULL && high == NULL) {
+        return DT_OK;
+    }
+    dt_tensor *x = offpolicy_in_units(r, g, move);
+    x = high != NULL ? dt_min(g, x, high) : x;
+    x = low != NULL ? dt_max(g, x, low) : x;
+    x = on_scale(r, g, x);
+    x = r->is_bounded ? dt_clamp(g, x, -1, 1) : x;
+    *move_p = dt_add(g, move, dt_stop(g, dt_sub(g, x, move)));
+    return g->api->status(g);
 }
 
 /* A row of an identity matrix for each action, since no op makes a 1 at an index. */

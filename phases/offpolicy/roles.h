@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The models of a phase that learns off policy, wired: an actor (role controller) and a critic, which see what each
- * agent observes in rows of its own, f32, now or an action later.
+ * The models of a phase that learns off policy: an actor (role controller) and what stands beside it, wired as
+ * svc/wiring.h does, and a critic, which sees what the actor sees and what is done.
  *
- *   observations -> controller -> mean, log_std, logits        ports: dtrain/shapes.h
- *   observations, action -> critic -> q [A,Q]
+ *   observations, embedding, risk, action -> critic -> q [A,Q]       ports: dtrain/shapes.h
  *
  * Actions as the critic gets them, [A,P]: for each discrete action a column per choice, 1 for the one taken; then the
  * continuous ones. Those with bounds are -1 at the low and 1 at the high one; those without are as they are. Of an
- * environment's either all have bounds or none has.
+ * environment's either all have bounds or none has. They are those that were executed: within a shield's bounds, where
+ * there is one.
  *
  * Threads: [main].
  */
@@ -16,7 +16,7 @@
 #define DTRAIN_PHASES_OFFPOLICY_ROLES_H
 
 #include "dtrain/helpers.h"
-#include "dtrain/svc/bind.h"
+#include "dtrain/svc/wiring.h"
 #include <stdbool.h>
 
 enum {
@@ -30,29 +30,30 @@ enum {
 typedef struct offpolicy_roles {
     const dt_host *h;
     const dt_bind_api *bind;
-    const char *phase, *env; /* their ids */
+    const char *phase; /* its id */
     const dt_env_spec *spec;
-    const dt_port *own; /* each agent's observation of itself, [A,D] */
-    int64_t D, n_choices, n_actions, n_critics;
+    dt_wiring *wiring;
+    int64_t n_choices, n_actions, n_critics;
     int64_t widest; /* choices of the head that has the most */
     bool is_bounded;
-    bool has_spread; /* log_std is wanted, as a function of what is seen: set before */
-    bool has_tanh;   /* the phase puts one over the means of actions with bounds: set before */
-    dt_model *actor, *critic;
+    dt_model *critic;
 } offpolicy_roles;
 
-typedef struct offpolicy_policy { /* NULL where there is no such thing */
-    dt_tensor *mean, *log_std, *logits;
-} offpolicy_policy;
-
-/* r's h, bind, phase, n_critics, has_spread and has_tanh are set. Errors: those of bind; DT_ESHAPE, DT_ECONFIG. */
-dt_status offpolicy_wire(offpolicy_roles *r, const dt_env *e);
-/* What the actor says of what is observed; prefix "" or "next_"; shadow: whose parameters, NULL: the actor's own. */
-dt_status offpolicy_act(const offpolicy_roles *r, dt_graph *g, const char *prefix, const char *shadow,
-                        offpolicy_policy *out);
-/* What doing `action` [A,P] is worth, [A,Q]. */
+/* r's h, bind, phase and n_critics are set; flags: DT_WIRING_*, beside those of all phases of this kind. Errors: those
+ * of wiring; DT_ESHAPE. */
+dt_status offpolicy_wire(offpolicy_roles *r, const dt_wiring_api *wiring, uint32_t flags);
+/* What perception and actor say of what is observed, and of what was a step later, where perception has seen both;
+ * shadow: the actor's, NULL: itself. */
+dt_status offpolicy_act(const offpolicy_roles *r, dt_graph *g, dt_policy_tensors *out);
+dt_status offpolicy_act_next(const offpolicy_roles *r, dt_graph *g, const dt_policy_tensors *now, const char *shadow,
+                             dt_policy_tensors *out);
+/* What doing `action` [A,P] is worth where p was said, [A,Q]; prefix "" or "next_"; shadow: the critic's. */
 dt_status offpolicy_judge(const offpolicy_roles *r, dt_graph *g, const char *prefix, const char *shadow,
-                          dt_tensor *action, dt_tensor **q_p);
+                          const dt_policy_tensors *p, dt_tensor *action, dt_tensor **q_p);
+/* What a shield makes of continuous actions *move_p, as the critic gets them, of which *move_p becomes the sum: the
+ * gradient of what is executed goes to what was wanted. Without a shield they stay. */
+dt_status offpolicy_shield(const offpolicy_roles *r, dt_graph *g, const char *prefix, const dt_policy_tensors *p,
+                           dt_tensor **move_p);
 /* [A,P]: what was done, of the experience. Step input "eye" where there are choices. */
 dt_tensor *offpolicy_done(const offpolicy_roles *r, dt_graph *g);
 /* Values of that step input, [widest, widest]. */

@@ -93,19 +93,17 @@ static dt_status explore(offpolicy_learner *l, bool does, uint64_t round)
 /* ---- the graph --------------------------------------------------------------------------------------------------- */
 
 typedef struct deterministic {
-    offpolicy_policy says;
+    dt_policy_tensors says;
     dt_tensor *probability; /* [A,choices], or NULL */
     dt_tensor *move;        /* [A,continuous], or NULL */
 } deterministic;
 
-static dt_status record_actor(const state *s, dt_graph *g, const char *prefix, const char *shadow, deterministic *out)
+/* By what the actor says, and the field of what is allowed. */
+static dt_status record_actor(const state *s, dt_graph *g, const char *mask, deterministic *out)
 {
     const offpolicy_roles *r = &s->learner.roles;
-    *out = (deterministic){.move = NULL};
-    DT_TRY_H(offpolicy_act(r, g, prefix, shadow, &out->says));
     if (is_discrete(s)) {
-        dt_tensor *mask = g->api->input(g, *prefix == '\0' ? "mask" : "next_mask");
-        out->probability = offpolicy_probabilities(r, g, out->says.logits, mask);
+        out->probability = offpolicy_probabilities(r, g, out->says.logits, g->api->input(g, mask));
     }
     if (is_continuous(s)) {
         out->move = r->is_bounded ? dt_tanh(g, out->says.mean) : out->says.mean;
@@ -122,7 +120,7 @@ static dt_tensor *action_of(dt_graph *g, const deterministic *d)
     return d->move != NULL ? d->move : d->probability;
 }
 
-/* mu' + e */
+/* mu' + e, before a shield */
 static dt_tensor *smooth(const state *s, dt_graph *g, dt_tensor *move)
 {
     const config *c = &s->config;
@@ -135,15 +133,17 @@ static dt_tensor *smooth(const state *s, dt_graph *g, dt_tensor *move)
     return s->learner.roles.is_bounded ? dt_clamp(g, moved, -1, 1) : moved;
 }
 
-static dt_status record_target(const state *s, dt_graph *g)
+static dt_status record_target(const state *s, dt_graph *g, const dt_policy_tensors *now)
 {
-    deterministic next;
+    deterministic next = {.move = NULL};
     dt_tensor *q = NULL;
-    DT_TRY_H(record_actor(s, g, "next_", "target", &next));
+    DT_TRY_H(offpolicy_act_next(&s->learner.roles, g, now, "target", &next.says));
+    DT_TRY_H(record_actor(s, g, "next_mask", &next));
     next.move = next.move != NULL ? smooth(s, g, next.move) : NULL;
-    DT_TRY_H(offpolicy_judge(&s->learner.roles, g, "next_", "target", action_of(g, &next), &q));
+    DT_TRY_H(offpolicy_shield(&s->learner.roles, g, "next_", &next.says, &next.move));
+    DT_TRY_H(offpolicy_judge(&s->learner.roles, g, "next_", "target", &next.says, action_of(g, &next), &q));
     dt_tensor *worth = offpolicy_least(&s->learner.roles, g, q);
-    return offpolicy_record_critic(&s->learner, g, offpolicy_target(&s->learner, g, worth));
+    return offpolicy_record_critic(&s->learner, g, now, offpolicy_target(&s->learner, g, worth));
 }
 
 /* What the host draws from; step inputs log_noise and epsilon, a number for each column. */
@@ -170,18 +170,20 @@ static dt_status record(void *self, dt_graph *g)
 {
     const state *s = self;
     const dt_graph_api *api = g->api;
-    deterministic now;
+    deterministic now = {.move = NULL};
     dt_tensor *q = NULL;
-    DT_TRY_H(record_actor(s, g, "", NULL, &now));
+    DT_TRY_H(offpolicy_act(&s->learner.roles, g, &now.says));
+    DT_TRY_H(record_actor(s, g, "mask", &now));
     DT_TRY_H(record_acting(s, g, &now));
-    DT_TRY_H(offpolicy_judge(&s->learner.roles, g, "", NULL, action_of(g, &now), &q));
+    DT_TRY_H(offpolicy_shield(&s->learner.roles, g, "", &now.says, &now.move));
+    DT_TRY_H(offpolicy_judge(&s->learner.roles, g, "", NULL, &now.says, action_of(g, &now), &q));
     dt_tensor *loss = dt_affine(g, dt_slice(g, q, 0, 1), -1, 0);
     if (now.probability != NULL && s->config.logit_penalty > 0) {
         dt_tensor *squares = dt_mul(g, now.says.logits, now.says.logits);
         loss = dt_add(g, loss, dt_affine(g, dt_reduce_columns(g, DT_REDUCE_SUM, squares), s->config.logit_penalty, 0));
     }
     DT_TRY_H(api->loss(g, "actor_loss", dt_sum(g, loss), 1.0, "A"));
-    return record_target(s, g);
+    return record_target(s, g, &now.says);
 }
 
 /* ---- life -------------------------------------------------------------------------------------------------------- */
@@ -201,7 +203,7 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
 
 static dt_status start(void *self)
 {
-    static const char *const role[GROUPS][1] = {{"controller"}, {"critic"}};
+    static const char *const role[GROUPS][2] = {{"controller", "perception"}, {"critic", NULL}};
     static const char *const loss[GROUPS][2] = {{"actor_loss", NULL}, {"critic_loss", "q"}};
     static const char *const name[GROUPS] = {"actor", "critic"};
     state *s = self;
@@ -209,13 +211,13 @@ static dt_status start(void *self)
     const offpolicy_roles *r = &s->learner.roles;
     const double rate[GROUPS] = {c->actor_learning_rate, c->critic_learning_rate};
     const double clip[GROUPS] = {c->actor_clip, c->critic_clip};
-    dt_model *const model[GROUPS] = {r->actor, r->critic};
+    dt_model *const model[GROUPS] = {r->wiring->controller, r->critic};
     const uint64_t every[GROUPS] = {1, (uint64_t)c->policy_delay}; /* both move when the actor does */
     dt_train_group group[GROUPS];
     dt_train_shadow target[GROUPS];
     for (int i = 0; i < GROUPS; i++) {
         group[i] = (dt_train_group){.struct_size = sizeof(group[i]),
-                                    .n_roles = 1,
+                                    .n_roles = i == ACTOR && r->wiring->perception != NULL ? 2 : 1,
                                     .n_losses = i == CRITIC ? 2 : 1,
                                     .name = name[i],
                                     .role = role[i],

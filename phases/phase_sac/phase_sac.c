@@ -43,9 +43,8 @@ static dt_status bind_temperature(state *s)
 {
     const dt_port needs[] = {{"log_alpha", "1", DT_F32, 0}};
     const dt_model_want want = {.struct_size = sizeof(want), .role = "temperature", .needs = needs, .n_needs = 1};
-    DT_TRY_H(s->learner.bind->model(s->learner.h, &want, &s->temperature));
-    s->learner.more = s->temperature;
-    return DT_OK;
+    dt_wiring *w = s->learner.roles.wiring;
+    return w->api->bind(w, &want, &s->temperature);
 }
 
 static dt_status create(void *self, const dt_host *h, const void *cfg)
@@ -58,7 +57,7 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
         return DT_FAIL_H(h, DT_ESHAPE,
                          "environment %s has %u discrete and %u continuous actions; phase_sac learns continuous ones "
                          "alone: use phase_ddpg or phase2_ppo there",
-                         s->learner.roles.env, e->n_heads, e->n_continuous);
+                         s->learner.roles.wiring->env_id, e->n_heads, e->n_continuous);
     }
     return s->config.temperature > 0 ? DT_OK : bind_temperature(s);
 }
@@ -84,26 +83,26 @@ static dt_tensor *weigh(const state *s, dt_graph *g, dt_tensor *log_alpha, dt_te
                              : dt_mul(g, x, dt_stop(g, dt_unary(g, DT_FN_EXP, log_alpha, 0)));
 }
 
-/* An action of now, or of the next step, drawn anew, and its log probability [A,1]. */
-static dt_status record_draw(const state *s, dt_graph *g, const char *prefix, offpolicy_policy *p, dt_tensor **action_p,
-                             dt_tensor **log_prob_p)
+/* An action drawn anew by what p says of rows, as it is executed, and the log probability [A,1] of the draw. */
+static dt_status record_draw(const state *s, dt_graph *g, const char *prefix, dt_policy_tensors *p,
+                             dt_tensor **action_p, dt_tensor **log_prob_p)
 {
     const offpolicy_roles *r = &s->learner.roles;
-    DT_TRY_H(offpolicy_act(r, g, prefix, NULL, p));
     p->log_std = dt_clamp(g, p->log_std, LOG_STD_LEAST, LOG_STD_MOST);
     dt_tensor *noise = dt_noise(g, g->api->input(g, "row_key"), r->n_actions);
     *action_p = dt_squashed_gaussian(g, p->mean, p->log_std, noise, log_prob_p);
-    return g->api->status(g);
+    return offpolicy_shield(r, g, prefix, p, action_p);
 }
 
-static dt_status record_target(const state *s, dt_graph *g, dt_tensor *log_alpha)
+static dt_status record_target(const state *s, dt_graph *g, const dt_policy_tensors *now, dt_tensor *log_alpha)
 {
-    offpolicy_policy next;
+    dt_policy_tensors next;
     dt_tensor *action = NULL, *log_prob = NULL, *q = NULL;
+    DT_TRY_H(offpolicy_act_next(&s->learner.roles, g, now, NULL, &next));
     DT_TRY_H(record_draw(s, g, "next_", &next, &action, &log_prob));
-    DT_TRY_H(offpolicy_judge(&s->learner.roles, g, "next_", "target", action, &q));
+    DT_TRY_H(offpolicy_judge(&s->learner.roles, g, "next_", "target", &next, action, &q));
     dt_tensor *worth = dt_sub(g, offpolicy_least(&s->learner.roles, g, q), weigh(s, g, log_alpha, log_prob));
-    return offpolicy_record_critic(&s->learner, g, offpolicy_target(&s->learner, g, worth));
+    return offpolicy_record_critic(&s->learner, g, now, offpolicy_target(&s->learner, g, worth));
 }
 
 static dt_status record_temperature(const state *s, dt_graph *g, dt_tensor *log_alpha, dt_tensor *log_prob)
@@ -121,17 +120,18 @@ static dt_status record(void *self, dt_graph *g)
 {
     const state *s = self;
     const dt_graph_api *api = g->api;
-    offpolicy_policy policy;
+    dt_policy_tensors policy;
     dt_tensor *log_alpha = NULL, *action = NULL, *log_prob = NULL, *q = NULL;
     DT_TRY_H(record_alpha(s, g, &log_alpha));
+    DT_TRY_H(offpolicy_act(&s->learner.roles, g, &policy));
     DT_TRY_H(record_draw(s, g, "", &policy, &action, &log_prob));
     DT_TRY_H(api->output(g, "mean", policy.mean));
     DT_TRY_H(api->output(g, "log_std", policy.log_std));
-    DT_TRY_H(offpolicy_judge(&s->learner.roles, g, "", NULL, action, &q));
+    DT_TRY_H(offpolicy_judge(&s->learner.roles, g, "", NULL, &policy, action, &q));
     dt_tensor *loss = dt_sub(g, weigh(s, g, log_alpha, log_prob), offpolicy_least(&s->learner.roles, g, q));
     DT_TRY_H(api->loss(g, "actor_loss", dt_sum(g, loss), 1.0, "A"));
     DT_TRY_H(api->loss(g, "entropy", dt_sum(g, dt_affine(g, log_prob, -1, 0)), 0.0, "A"));
-    DT_TRY_H(record_target(s, g, log_alpha));
+    DT_TRY_H(record_target(s, g, &policy, log_alpha));
     return log_alpha != NULL ? record_temperature(s, g, log_alpha, log_prob) : api->status(g);
 }
 
@@ -139,7 +139,7 @@ static dt_status record(void *self, dt_graph *g)
 
 static dt_status start(void *self)
 {
-    static const char *const role[GROUPS][1] = {{"controller"}, {"critic"}, {"temperature"}};
+    static const char *const role[GROUPS][2] = {{"controller", "perception"}, {"critic", NULL}, {"temperature", NULL}};
     static const char *const loss[GROUPS][2] = {
         {"actor_loss", "entropy"}, {"critic_loss", "q"}, {"temperature_loss", "alpha"}};
     static const char *const name[GROUPS] = {"actor", "critic", "temperature"};
@@ -152,7 +152,7 @@ static dt_status start(void *self)
     dt_train_group group[GROUPS];
     for (int i = 0; i < GROUPS; i++) {
         group[i] = (dt_train_group){.struct_size = sizeof(group[i]),
-                                    .n_roles = 1,
+                                    .n_roles = i == ACTOR && s->learner.roles.wiring->perception != NULL ? 2 : 1,
                                     .n_losses = 2,
                                     .name = name[i],
                                     .role = role[i],

@@ -71,6 +71,7 @@ static void list(dt_str *out)
     C(DT_NODE_FEATURES) C(DT_EDGE_FEATURES) C(DT_NEIGHBOURS) C(DT_STEP_MAX_LOSSES)
     C(DT_TRAIN_MAX_GROUPS) C(DT_TRAIN_MAX_SHADOWS)
     C(DT_WIRING_MAX_MODELS) C(DT_WIRING_NO_VALUE) C(DT_WIRING_OBS_ALONE) C(DT_WIRING_SPREAD)
+    C(DT_WIRING_NO_SPREAD) C(DT_WIRING_SQUASHED) C(DT_WIRING_UNNAMED) C(DT_WIRING_ROWS)
 #undef C
 #define DT_OP(ID, number, name) dt_str_addf(out, "DT_OP_%s = %d\n", #ID, (number));
 #include "dtrain/ops.def"

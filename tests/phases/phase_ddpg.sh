@@ -69,8 +69,11 @@ awk "BEGIN { exit !(${held:-0} > 100) }" || fail "the pole is held for '$held' s
 cases=$((cases + 1))
 "$dtrain" export --checkpoint "$work/pole" --out "$work/policy" >/dev/null 2>"$work/err" || fail "export left with $?"
 
-refused 2 "phase_ddpg acts by a controller alone: unset models.shield" --set models.shield=shield_barrier
-refused 2 "phase_ddpg acts by a controller alone: unset models.perception" --set models.perception=risk_gnn
+# signals that see graphs, behind a shield that forbids choices
+# shellcheck disable=SC2086
+exact signals $traffic --set env_traffic.scenario=grid --set env_traffic.control=signals --set phase_ddpg.intensity=4
+
+refused 2 "shield_barrier needs an environment of vehicles" --set models.shield=shield_barrier
 refused 2 "phase_ddpg.learning_starts = 2000, samples that are kept before it learns, is above" \
     --set phase_ddpg.learning_starts=2000
 refused 2 "epsilon" --set phase_ddpg.epsilon=1.5

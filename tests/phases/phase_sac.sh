@@ -34,8 +34,22 @@ cases=$((cases + 1))
 cases=$((cases + 1))
 "$dtrain" export --checkpoint "$work/whole" --out "$work/policy" >/dev/null 2>"$work/err" || fail "export left with $?"
 
-refused 2 "phase_sac acts by a controller alone: unset models.shield" --set models.shield=shield_barrier
-refused 2 "phase_sac acts by a controller alone: unset models.perception" --set models.perception=risk_gnn
+# graphs of vehicles, in perception and controller, and a shield; perception learns with the controller
+# shellcheck disable=SC2086
+{
+    exact graphs $vehicles --set phase_sac.intensity=4 --set phase_sac.iterations=24
+    train still $vehicles --set phase_sac.intensity=4 --set phase_sac.iterations=24 --set training.freeze=perception
+    refused 2 "needs input nodes.*which phase_sac does not offer" $vehicles --set phase_sac.n_step=2
+}
+for what in perception.layer.0.w controller.policy.bias.0; do
+    cases=$((cases + 1))
+    [ -n "$(tensor whole $what)" ] || fail "there is no $what"
+    [ "$(tensor whole $what)" != "$(tensor still $what)" ] || fail "$what is the same whether perception learns or not"
+done
+cases=$((cases + 1))
+"$dtrain" export --checkpoint "$work/whole" --out "$work/driver" >/dev/null 2>"$work/err" || fail "export left with $?"
+
+refused 2 "shield_barrier needs an environment of vehicles" --set models.shield=shield_barrier
 refused 2 "phase_sac.learning_starts = 2000, samples that are kept before it learns, is above" \
     --set phase_sac.learning_starts=2000
 refused 2 "keeps less than a round, env.instances \* phase_sac.collect_steps = 16 samples" \

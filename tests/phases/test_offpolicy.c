@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * How phases that learn off policy read and write actions, against the same written out in double: executed ones on the
- * critic's scale, the ones taken, probabilities of what is allowed, and the least of several estimates.
+ * critic's scale, the ones taken, probabilities of what is allowed, the least of several estimates, and what
+ * a shield makes of moves.
  */
 #include "mock/mock.h"
 #include "../../phases/offpolicy/roles.h"
@@ -23,13 +24,13 @@ static const int32_t choices[HEADS] = {3, 4, 2};
 static const char *const symbol[] = {"B", "A"};
 
 static float executed[ROWS][MOVES], logits[ROWS][CHOICES], mask[ROWS][CHOICES], q[ROWS][CRITICS];
+static float shield_low[ROWS][MOVES], shield_high[ROWS][MOVES];
 static int32_t taken[ROWS][HEADS];
-static const dt_port fields[] = {{"executed", "A 9", DT_F32, 0},
-                                 {"action_i", "A 3", DT_I32, 0},
-                                 {"logits", "A 9", DT_F32, 0},
-                                 {"mask", "A 9", DT_F32, 0},
-                                 {"q", "A 3", DT_F32, 0}};
-static void *const field[] = {executed, taken, logits, mask, q};
+static const dt_port fields[] = {{"executed", "A 9", DT_F32, 0},   {"action_i", "A 3", DT_I32, 0},
+                                 {"logits", "A 9", DT_F32, 0},     {"mask", "A 9", DT_F32, 0},
+                                 {"q", "A 3", DT_F32, 0},          {"shield_low", "A 9", DT_F32, 0},
+                                 {"shield_high", "A 9", DT_F32, 0}};
+static void *const field[] = {executed, taken, logits, mask, q, shield_low, shield_high};
 enum { N_FIELDS = sizeof(fields) / sizeof(fields[0]) };
 
 static double draw(int i)
@@ -42,6 +43,8 @@ static void fill(void)
     for (int r = 0; r < ROWS; r++) {
         for (int i = 0; i < MOVES; i++) {
             executed[r][i] = (float)draw(r * MOVES + i);
+            shield_low[r][i] = (float)(draw(7 * r + i) - 1);
+            shield_high[r][i] = (float)(draw(7 * r + i) + 0.5 + draw(r + i) * draw(r + i));
         }
         for (int i = 0; i < CRITICS; i++) {
             q[r][i] = (float)draw(5 * r * CRITICS + 11 * i);
@@ -184,6 +187,69 @@ static void test_probabilities(void **state)
     }
 }
 
+/* ---- a shield ---------------------------------------------------------------------------------------------------- */
+
+static dt_model *const shield = (dt_model *)(void *)&shield_low; /* never looked into */
+
+/* It says a bound for each move, of the rows' own fields. */
+static dt_status record_shield(dt_wiring *w, dt_graph *g, const dt_wiring_view *view, dt_model *m, const dt_named *more,
+                               uint32_t n_more, dt_named *out, uint32_t n_out)
+{
+    (void)w, (void)more, (void)n_more;
+    assert_ptr_equal(m, shield);
+    assert_string_equal(view->prefix, "next_");
+    for (uint32_t i = 0; i < n_out; i++) {
+        out[i].tensor = g->api->input(g, strcmp(out[i].name, "low") == 0 ? "shield_low" : "shield_high");
+    }
+    return g->api->status(g);
+}
+
+static const char *left_out; /* an output that the shield lacks */
+static const dt_port *shield_output(const dt_model *m, const char *name)
+{
+    static const dt_port port = {"low", "A 9", DT_F32, 0};
+    assert_ptr_equal(m, shield);
+    return left_out != NULL && strcmp(name, left_out) == 0 ? NULL : &port;
+}
+
+/* What is wanted, on the critic's scale, becomes what the host would execute of it, and the gradient passes. */
+static void shielded(const char *lacks)
+{
+    static const float low[MOVES] = {-2, 0, -1, -1, -5, 1, 0, -0.5F, -9}, high[MOVES] = {2, 3, 1, 2, 5, 2, 8, 0.5F, 0};
+    static const dt_wiring_api wiring = {.struct_size = sizeof(wiring), .record_model = record_shield};
+    static const dt_bind_api bind = {.struct_size = sizeof(bind), .model_output = shield_output};
+    const dt_policy_tensors says = {.struct_size = sizeof(says)};
+    dt_wiring w = {.api = &wiring, .shield = shield};
+    float y[ROWS][MOVES];
+    int n_moved = 0;
+    rig r;
+    left_out = lacks;
+    rig_open(&r, low, high);
+    r.roles.wiring = &w;
+    r.roles.bind = &bind;
+    dt_tensor *move = r.g->api->input(r.g, "executed");
+    assert_int_equal(offpolicy_shield(&r.roles, r.g, "next_", &says, &move), DT_OK);
+    rig_run(&r, move, &y[0][0], MOVES);
+    for (int i = 0; i < ROWS * MOVES; i++) {
+        const double l = (double)low[i % MOVES], h = (double)high[i % MOVES], half = (h - l) / 2, middle = (h + l) / 2;
+        const double wanted = middle + half * (double)(&executed[0][0])[i];
+        const double least = lacks != NULL && strcmp(lacks, "low") == 0 ? l : (double)(&shield_low[0][0])[i];
+        const double most = lacks != NULL && strcmp(lacks, "high") == 0 ? h : (double)(&shield_high[0][0])[i];
+        const double does = fmin(fmax(fmin(fmax(wanted, least), most), l), h);
+        near((double)(&y[0][0])[i], (does - middle) / half);
+        n_moved += fabs(does - wanted) > 1e-3;
+    }
+    assert_true(n_moved > 10);
+}
+
+static void test_shield(void **state)
+{
+    (void)state;
+    shielded(NULL);
+    shielded("low");
+    shielded("high");
+}
+
 static void test_least(void **state)
 {
     (void)state;
@@ -199,10 +265,8 @@ static void test_least(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_was_done),
-        cmocka_unit_test(test_units),
-        cmocka_unit_test(test_probabilities),
-        cmocka_unit_test(test_least),
+        cmocka_unit_test(test_what_was_done), cmocka_unit_test(test_units), cmocka_unit_test(test_probabilities),
+        cmocka_unit_test(test_shield),        cmocka_unit_test(test_least),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

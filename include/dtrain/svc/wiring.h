@@ -81,7 +81,15 @@ enum {
     /* The controller is offered obs, under both of its names, and nothing else: what an imagined state has. */
     DT_WIRING_OBS_ALONE = 2u,
     /* log_std is to depend on what is seen; the controller is told by the size spread 1. */
-    DT_WIRING_SPREAD = 4u
+    DT_WIRING_SPREAD = 4u,
+    /* The controller is asked for no log_std. For phases that know themselves how far actions spread. */
+    DT_WIRING_NO_SPREAD = 8u,
+    /* The phase puts a tanh over means of actions with bounds; the controller is told by the size squashed 1. */
+    DT_WIRING_SQUASHED = 16u,
+    /* What the controller says is no output of the graph: the host acts by what the phase makes of it, and names. */
+    DT_WIRING_UNNAMED = 32u,
+    /* Models are offered f32 rows of agents alone: what transitions know of the step after (svc/rollout.h). */
+    DT_WIRING_ROWS = 64u
 };
 
 typedef struct dt_wiring_desc {
@@ -110,7 +118,8 @@ typedef struct dt_policy_tensors {
 /* Of what, and how; NULL in place of it: of all that rows observe, by the models themselves. */
 typedef struct dt_wiring_view {
     uint32_t struct_size;
-    uint32_t has_all;   /* 1: every observation, ragged ones too; 0: f32 rows of agents, as transitions have them */
+    uint32_t has_all;   /* 1: every observation, ragged ones too (of "next_" with transitions = 3); 0: f32 rows of
+                         * agents, as transitions have them */
     const char *prefix; /* of the fields' names, "next_": of the rows after them; "": of the rows themselves */
     /* a shadow (svc/train.h) of the controller, and in record_model of the model, that is recorded in its place, for
      * target networks; NULL: none */
@@ -135,7 +144,9 @@ typedef struct dt_wiring_api {
     uint32_t (*models)(const dt_wiring *w, dt_model **out, uint32_t capacity);
     /* In record of dt_train_desc. Records all of them, with the outputs that the host acts by; with a view whose prefix
      * is not "" perception, world and controller alone, and no outputs: what the policy makes of other rows. out:
-     * struct_size set by the caller. Errors: those of the models; DT_EINVAL (history or kept rows under a prefix). */
+     * struct_size set by the caller, all else NULL; or embedding and risk of the rows themselves, for their step after,
+     * where perception has seen both (transitions = 3): it is not recorded again. Errors: those of the models;
+     * DT_EINVAL (history or kept rows under a prefix). */
     dt_status (*record)(dt_wiring *w, dt_graph *g, const dt_wiring_view *view, dt_policy_tensors *out);
     /* Records any bound model of what rows observe, and of more: a critic of observations and action. Inputs that the
      * model does not have are passed over. out [n_out] by name, as for dt_graph_api.model. */
@@ -158,6 +169,7 @@ struct dt_wiring { /* the host's wiring begins with this; to be read */
     dt_model *perception, *world, *controller, *shield; /* NULL where the configuration names none */
     int64_t window;                                     /* at least 1 */
     int64_t F, dt_ms;                                   /* with foresight: its steps and the time between two, else 0 */
+    uint32_t has_graph; /* since 1.2: 1: a model that is bound so far may read more than f32 rows of agents */
 };
 
 #ifdef __cplusplus
